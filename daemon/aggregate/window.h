@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Windows: counts per (hart, task, stack, event, rung) over a stretch of time
+ *
+ * Stacks are nodes of a call-site tree, (parent, frame), shared by all windows of a session; the
+ * outermost caller hangs from node 0. A window is emptied into the store and used again.
+ */
+
+#include "daemon/attribute/attribute.h"
+
+#define STACK_NODES_MAX 4000000 /* 112 bytes each with their place in the tables: 448 MB. The last
+                                   eighth is for leaves alone, which is what samples keep beyond it,
+                                   LOSS_MEMORY */
+#define WINDOW_ROWS_MAX 2000000 /* of one window; beyond it the window must be flushed early */
+
+struct stack_node {
+	uint32_t id;             /* from 1 */
+	uint32_t parent;         /* 0: outermost */
+	struct frame *frame;
+	bool stored;
+	UT_hash_handle hh;       /* over (parent, frame id) */
+};
+
+struct stack_tree {
+	struct stack_node *nodes;    /* uthash */
+	struct stack_node **node;    /* by id - 1 */
+	uint32_t n_nodes, size;
+	uint64_t n_refused;          /* stacks that found no room whole: LOSS_MEMORY */
+};
+
+/* The node of a whole stack (leaf first); 0 for an empty one. -ENOMEM, STACK_TREE_FULL. */
+enum { STACK_TREE_FULL = 1 };
+int stack_get(struct stack_tree *t, struct frame *const *frame, uint32_t n_frames,
+	uint32_t *ret_node);
+void stack_tree_clear(struct stack_tree *t);
+
+struct window_read {
+	int event;
+	uint64_t value, enabled_ns, running_ns;
+};
+
+struct window_row {
+	struct window_key {
+		uint32_t task, stack;
+		int32_t hart;
+		int16_t event;
+		int16_t rung;
+	} key;
+	uint64_t count, weight_ns, period;
+	uint32_t n_truncated;
+	struct window_read *read;    /* n_reads */
+	uint32_t n_reads;
+	struct task *who;
+	UT_hash_handle hh;
+};
+
+struct window {
+	uint64_t start_ns, end_ns;   /* CLOCK_MONOTONIC; end is exclusive */
+	struct window_row *rows;     /* uthash by key */
+	uint32_t n_rows;
+	uint64_t n_samples;
+};
+
+/* Count one attribution. start_ns and end_ns are the owner's to set. 0, WINDOW_FULL (flush and call again), -ENOMEM. */
+enum { WINDOW_FULL = 1 };
+int window_add(struct window *w, struct stack_tree *t, const struct attribution *a);
+void window_clear(struct window *w);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Attribute: from a record to who ran, where
+ *
+ * Side-band records build the picture of tasks and mappings; a sample record becomes an
+ * attribution: task, frames, and what the group counted since the task last ran (decision 3).
+ * Every attribution reaches the sink, some of them later (copied stacks, while the parser unwinds).
+ */
+
+#include "daemon/attribute/file.h"
+#include "daemon/attribute/namer.h"
+#include "daemon/attribute/task.h"
+#include "daemon/decode/record.h"
+
+#define STACK_FRAMES_MAX 512 /* kernel and user together; kernel.perf_event_max_stack is 127 by default */
+
+struct attribution {
+	struct task *task;
+	const struct cgroup *cgroup;
+	uint64_t time_ns;
+	int hart;
+	int event;                   /* index into the session's events: the one that sampled */
+	enum rung rung;
+	uint64_t count;              /* samples: 1, or 0 for counts that a switch or an exit delivers */
+	uint64_t weight_ns;
+	uint64_t period;
+	struct frame **frame;        /* leaf first, borrowed for the call; n_frames may be 0 */
+	uint32_t n_frames;
+	bool truncated;
+	/* what the group counted, by session event; n_reads 0 outside groups */
+	struct {
+		int event;
+		uint64_t value;
+		uint64_t enabled_ns, running_ns;
+	} read[EVENT_GROUP_MAX];
+	uint32_t n_reads;
+};
+
+struct attribute_options {
+	struct namer *namer;         /* borrowed; NULL: no names, no unwinding (tests) */
+	struct file_table *files;    /* borrowed */
+	struct task_table *tasks;    /* borrowed */
+	const struct stream_table *streams; /* borrowed */
+	uint64_t (*lost)[N_LOSSES];  /* borrowed, per hart */
+	int n_harts;
+	int n_events;                /* of the session */
+	const char *proc;            /* "/proc"; a folder of files in tests */
+	bool all;                    /* everything is wanted; else only tasks marked so and their children */
+	bool hide_kernel;            /* kernel frames become one "[kernel]" frame without an address */
+	void (*sink)(void *userdata, const struct attribution *a);
+	void *userdata;
+};
+
+struct attribute;
+
+int attribute_new(const struct attribute_options *o, struct attribute **ret_attribute);
+
+/* Read /proc once: every task, its name, argv, cgroup, executable mappings. Tasks in pids (and
+ * their descendants) are marked wanted. Takes about 50 µs a task. 0 or -errno. */
+int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids);
+
+/* Take one record. Returns 0; -errno only for our own trouble. Losses are counted. */
+int attribute_record(struct attribute *a, const struct record *r, int hart);
+
+/* The callbacks that the namer's owner forwards. */
+void attribute_unwound(struct attribute *a, const struct unwind_result *r);
+
+/* At the end of a drain: read argv of processes that exec'd since the last one, and the like. */
+void attribute_drained(struct attribute *a);
+
+/* Hand what waits for the unwinder to the sink with its leaf alone (at the end of a recording). */
+void attribute_give_up(struct attribute *a);
+size_t attribute_waiting(const struct attribute *a);
+
+struct attribute *attribute_free(struct attribute *a);

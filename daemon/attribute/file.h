@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Files that code was mapped from, and the frames in them
+ *
+ * A frame is (file, offset) and is named once. A file is told from another by build id where there
+ * is one, else by (device, inode, path). Code that is in no file has a file of its own kind: the
+ * kernel, each module, the vdso, the JIT area of one process.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <uthash.h>
+
+#define FILES_MAX 65536     /* distinct executables and libraries; a full Debian has fewer. Beyond: LOSS_MEMORY */
+#define FRAMES_MAX 4000000  /* 64 bytes each: 256 MB; beyond it new frames are counted LOSS_MEMORY */
+
+/* Stored: do not renumber. */
+enum file_kind {
+	FILE_ELF = 1,        /* executable, library; offset is the file offset */
+	FILE_KERNEL = 2,     /* offset from _stext */
+	FILE_MODULE = 3,     /* offset from the module's start */
+	FILE_VDSO = 4,       /* offset from its start */
+	FILE_PERF_MAP = 5,   /* /tmp/perf-PID.map of one process; offset is the address */
+	FILE_JITDUMP = 6,    /* jit-PID.dump of one process; offset is the address */
+	FILE_ANON = 7,       /* executable memory without a name; offset is the address */
+	FILE_UNKNOWN = 8,    /* address in no mapping that we know; offset is the address */
+};
+
+/* What became of a file at the namer. Stored: do not renumber. */
+enum file_state {
+	FILE_UNSEEN = 0,     /* not asked for yet */
+	FILE_OPENING = 1,
+	FILE_READY = 2,      /* opened; frames can be named */
+	FILE_VANISHED = 3,   /* no longer there, or replaced by another */
+	FILE_REFUSED = 4,    /* may not be opened by us */
+	FILE_NO_SYMBOLS = 5, /* parsed; has no symbols and no debug information */
+	FILE_MALFORMED = 6,  /* does not parse */
+	FILE_HUNG = 7,       /* opening did not come back in time: opener was killed */
+	FILE_SPUN = 8,       /* the parser used up its time: parser was killed */
+	FILE_CRASHED = 9,    /* the parser died over it */
+	FILE_OVERSIZE = 10,  /* above the limits of size or memory */
+};
+const char *file_state_says(enum file_state s); /* static: "the parser ran out of time" */
+
+struct file {
+	uint32_t id;             /* from 1, in order of sighting; key in the store */
+	enum file_kind kind;
+	enum file_state state;
+	char *path;              /* as the process saw it; "[kernel]", "[vdso]", "[nf_tables]" */
+	uint8_t build_id[20];
+	uint8_t n_build_id;
+	uint32_t major, minor;
+	uint64_t inode;
+	bool deleted;            /* path ended in " (deleted)", which was cut off */
+
+	/* where it can be opened from while the process lives */
+	pid_t pid;               /* who mapped it */
+	uint64_t pid_start_ns;
+	uint64_t map_start, map_end; /* for /proc/PID/map_files */
+
+	bool has_symbols, has_debug; /* as the parser found */
+	uint64_t symbols_named, symbols_out; /* frames by outcome */
+	void *namer_slot;        /* the namer's own */
+	UT_hash_handle hh;
+};
+
+/* Outcome of naming one frame. Stored: do not renumber. */
+enum frame_state {
+	FRAME_NEW = 0,
+	FRAME_ASKED = 1,
+	FRAME_NAMED = 2,         /* inside a sized symbol, or a JIT entry */
+	FRAME_OUT_OF_SYMBOL = 3, /* file has symbols, none covers the address */
+	FRAME_UNNAMED = 4,       /* file has no symbols, or could not be read: see its state */
+};
+
+/* One (function, file, line) of a frame; place 0 is the innermost inlined function, the last is
+ * the symbol itself. */
+struct place {
+	const char *function;    /* demangled; NULL unknown; interned by the namer client, borrowed */
+	const char *source;      /* path; NULL unknown; interned */
+	uint32_t line;           /* 0 unknown */
+	bool inlined;
+};
+
+struct frame {
+	uint32_t id;             /* from 1; key in the store */
+	enum frame_state state;
+	struct file *file;
+	uint64_t offset;
+	struct place *place;     /* n_places, owned */
+	uint32_t n_places;
+	bool stored;             /* the store's mark */
+	UT_hash_handle hh;
+};
+
+struct file_table {
+	struct file *by_key;     /* uthash */
+	struct frame *frames;    /* uthash over (file id, offset) */
+	uint32_t n_files, n_frames;
+	struct file **file;      /* by id - 1 */
+	struct frame **frame;    /* by id - 1 */
+	size_t size_file, size_frame;
+	uint64_t n_refused;      /* for want of room */
+};
+
+/* What a mapping says of its file. */
+struct file_key {
+	enum file_kind kind;
+	const char *path;
+	const uint8_t *build_id;
+	uint8_t n_build_id;
+	uint32_t major, minor;
+	uint64_t inode;
+	pid_t pid;               /* part of the key only for kinds that belong to one process */
+	uint64_t pid_start_ns;
+};
+
+/* Find or add. 0, FILE_TABLE_FULL, -ENOMEM. */
+enum { FILE_TABLE_FULL = 1 };
+int file_get(struct file_table *t, const struct file_key *key, struct file **ret_file);
+int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame);
+void file_table_clear(struct file_table *t);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The namer, seen from the daemon
+ *
+ * Two workers do what is dangerous (DESIGN.md decision 8): the opener opens files and parses
+ * nothing, the parser parses and unwinds and opens nothing. The daemon passes descriptors from one
+ * to the other without reading them. All calls queue and return at once; results come from
+ * namer_dispatch through the callbacks. A worker that is over its time is killed and started
+ * anew; the file it was at is marked (FILE_HUNG, FILE_SPUN, FILE_CRASHED) and not tried again.
+ *
+ *      daemon ──open──▶ opener (may open, parses nothing)
+ *        ▲  ◀──fd────────┘
+ *        └──fd, offsets, stacks──▶ parser (seccomp: cannot open, connect, exec)
+ *           ◀──names, frames──────┘
+ */
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/attribute/file.h"
+#include "daemon/attribute/task.h"
+
+#define NAMER_OPEN_TIMEOUT_NS 2000000000u   /* a local disc opens in milliseconds; a cold NFS in one second */
+#define NAMER_PARSE_TIMEOUT_NS 20000000000u /* DWARF of a 1 GB binary takes about ten seconds on a board */
+#define NAMER_FILE_BYTES_MAX (4ull << 30)   /* larger files are FILE_OVERSIZE */
+#define NAMER_PARSER_BYTES_MAX (3ull << 30) /* RLIMIT_AS of the parser: one such file mapped, and its tables */
+#define NAMER_FILES_OPEN_MAX 256            /* descriptors kept; the oldest are closed and opened anew on need */
+#define NAMER_UNWIND_BYTES_MAX (64u << 20)  /* copied stacks waiting; beyond it LOSS_UNWIND */
+#define NAMER_RESTARTS_MAX 64               /* of each worker per run; then naming is off, and doctor says so */
+
+struct namer;
+
+/* A copied stack to unwind. */
+struct unwind_job {
+	const struct space *space;   /* mappings at the time of the sample; copied into the request */
+	pid_t pid;
+	uint64_t regs_abi, regs_mask;
+	const uint64_t *regs;        /* popcount(regs_mask), may be unaligned; copied */
+	const uint8_t *stack;        /* copied */
+	size_t n_stack;
+	uint64_t sp_hint;            /* 0 */
+	void *ticket;                /* handed back */
+};
+
+/* Frames that an unwind gave, leaf first. Call sites have 1 taken off their return address. */
+struct unwind_result {
+	void *ticket;
+	struct {
+		struct file *file;   /* NULL: in no mapping */
+		uint64_t offset;     /* in the sense of the file's kind; address where file is NULL */
+	} frame[256];
+	size_t n_frames;
+	bool truncated;              /* ended before the outermost frame */
+	bool failed;                 /* not even one caller: worker gone, no CFI, refused */
+};
+
+struct namer_options {
+	const char *binary;          /* path of mperf-namer; NULL: beside mperfd, then MPERF_LIBEXECDIR */
+	uint64_t open_timeout_ns, parse_timeout_ns; /* 0: the limits above */
+	struct file_table *files;    /* borrowed */
+	void (*named)(void *userdata, struct frame *frame); /* state and places are set */
+	void (*unwound)(void *userdata, const struct unwind_result *r);
+	void *userdata;
+};
+
+/* Start both workers. -errno if the binary is not there. */
+int namer_new(const struct namer_options *o, struct namer **ret_namer);
+
+/* Ask for a file early, while the process that mapped it lives. Idempotent. 0 or -ENOMEM. */
+int namer_open(struct namer *n, struct file *file);
+
+/* Name a frame (FRAME_NEW → FRAME_ASKED). Batched per file. 0 or -ENOMEM. */
+int namer_name(struct namer *n, struct frame *frame);
+
+/* Queue a copied stack. 0, NAMER_FULL, -ENOMEM. */
+enum { NAMER_FULL = 1 };
+int namer_unwind(struct namer *n, const struct unwind_job *job);
+
+/* What to poll (at most NAMER_FDS_MAX) and by when to call namer_dispatch at the latest
+ * (CLOCK_MONOTONIC ns, UINT64_MAX: no hurry). Descriptors change when a worker is restarted. */
+#define NAMER_FDS_MAX 2
+int namer_fds(const struct namer *n, struct pollfd ret_fds[NAMER_FDS_MAX]);
+uint64_t namer_deadline_ns(const struct namer *n);
+
+/* Send and receive what is possible without blocking, kill who is over time. 0 or -errno. */
+int namer_dispatch(struct namer *n, uint64_t now_ns);
+
+/* True when nothing is queued or under way. */
+bool namer_idle(const struct namer *n);
+
+/* Frames and stacks that are still waiting. */
+size_t namer_waiting(const struct namer *n);
+
+struct namer_status {
+	pid_t opener_pid, parser_pid;
+	uint32_t opener_restarts, parser_restarts;
+	bool off;                    /* gave up; see NAMER_RESTARTS_MAX */
+	uint64_t n_named, n_unwound;
+};
+void namer_status(const struct namer *n, struct namer_status *ret_status);
+
+/* Kills the workers (without waiting for one that is stuck in the kernel). Returns NULL. */
+struct namer *namer_free(struct namer *n);

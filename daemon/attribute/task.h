@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Tasks: who ran
+ *
+ * A task is a thread that lived: (pid, tid, start time). Tasks outlive their threads, since samples
+ * and answers refer to them. The live ones are found by tid; an EXIT or a reused tid takes a task
+ * out of that index, never out of the table.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <uthash.h>
+
+#include "daemon/attribute/file.h"
+
+#define TASK_COMM_BYTES 16        /* Source: TASK_COMM_LEN, include/linux/sched.h */
+#define TASK_ARGV_BYTES_MAX 4096  /* per process; longer ones are cut and end in "…" */
+#define TASKS_LIVE_MAX 262144     /* beyond it the kernel's own pid_max is the smaller limit on our boards */
+#define MAPS_MAX 16384            /* executable mappings of one process; a JVM has a few thousand */
+
+/* One executable mapping. */
+struct map {
+	uint64_t start, end;
+	uint64_t file_offset;
+	struct file *file;
+};
+
+/* The executable mappings of one process, shared by its threads and, until one of them maps
+ * something, with its forked children. */
+struct space {
+	uint32_t n_users;
+	struct map *map;          /* sorted, disjoint */
+	uint32_t n_maps, size;
+	uint64_t generation;      /* unique over all spaces; changes with every change */
+};
+
+struct task {
+	uint32_t id;              /* from 1; key in the store */
+	pid_t pid, tid;
+	uint64_t start_ns;        /* CLOCK_MONOTONIC */
+	uint64_t end_ns;          /* 0: lives */
+	struct task *process;     /* the thread-group leader's task; itself for a leader */
+	struct task *parent;      /* who forked the process; NULL unknown */
+	char comm[TASK_COMM_BYTES];
+	char *exe;                /* path, from the first executable mapping after exec; may be NULL */
+	char *argv;               /* arguments joined by NUL; n_argv bytes; NULL: was gone before we looked */
+	uint32_t n_argv;
+	uint64_t cgroup;          /* id; 0 unknown */
+	uid_t uid;                /* (uid_t)-1 unknown */
+	bool kernel_thread;
+	bool wanted;              /* belongs to the session's targets */
+	bool stored;              /* the store's mark */
+	bool changed;             /* since it was stored */
+	struct space *space;      /* leaders and threads share one; NULL for kernel threads */
+	uint64_t *pending;        /* counts of the group that no sample has taken yet, per session event; NULL: none */
+	UT_hash_handle hh;        /* by tid, while it lives */
+};
+
+/* A cgroup as CGROUP records and the scan name it. */
+struct cgroup {
+	uint64_t id;
+	char *path;
+	bool stored;
+	UT_hash_handle hh;
+};
+
+struct task_table {
+	struct task *live;        /* uthash by tid */
+	struct task **task;       /* by id - 1 */
+	uint32_t n_tasks, size;
+	struct cgroup *cgroups;   /* uthash by id */
+	uint64_t last_generation;
+};
+
+/* The live task of that tid; NULL if unknown. */
+struct task *task_find(const struct task_table *t, pid_t tid);
+
+/* Add a live task. A live one of the same tid is ended at start_ns. -ENOMEM. */
+int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, struct task **ret_task);
+void task_end(struct task_table *t, struct task *task, uint64_t end_ns);
+void task_set_comm(struct task *task, const char *comm);
+
+/* Map [start, start + bytes) of file; what it overlaps is cut. -ENOMEM, SPACE_FULL. */
+enum { SPACE_FULL = 1 };
+int space_map(struct task_table *t, struct task *task, uint64_t start, uint64_t bytes,
+	uint64_t file_offset, struct file *file);
+/* The mapping that holds addr, or NULL. O(log n). */
+const struct map *space_find(const struct space *s, uint64_t addr);
+/* Share parent's space with child (fork), or drop it (exec, exit). */
+void space_share(struct task *child, const struct task *parent);
+void space_drop(struct task *task);
+
+int cgroup_set(struct task_table *t, uint64_t id, const char *path);
+const struct cgroup *cgroup_find(const struct task_table *t, uint64_t id);
+
+void task_table_clear(struct task_table *t);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Requests: what a peer asked and is not answered yet
+ *
+ * One row per command (proto/command.inc): its control_<name>() either answers at once or leaves a
+ * job behind, which lives until it has answered with Done or Failure. Answers go into the peer's
+ * outgoing buffer; a job that has much to send does so from its `dispatch`, while the peer has room.
+ */
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/query/query.h"
+#include "proto/frame.h"
+
+struct peer;
+struct request;
+struct job;
+
+/* Descriptors that one job may wait for: rings of all harts, workers, targets. */
+#define JOB_FDS_MAX (HARTS_MAX + 64)
+
+/* What a job can do; every entry but free may be NULL. */
+struct job_kind {
+	/* Add to at most n entries of fds; returns how many. */
+	size_t (*fds)(struct job *j, struct pollfd *fds, size_t n);
+	/* When dispatch must run at the latest, CLOCK_MONOTONIC ns; UINT64_MAX: never. */
+	uint64_t (*deadline_ns)(struct job *j);
+	/* A descriptor or the deadline is due. 0; JOB_DONE once answered to the end; -errno fatal. */
+	int (*dispatch)(struct job *j, struct request *q, uint64_t now_ns);
+	/* The client wants the results now. 0: they follow from dispatch; JOB_DONE; -errno. */
+	int (*finish)(struct job *j, struct request *q);
+	void (*free)(struct job *j);
+};
+enum { JOB_DONE = 1 };
+
+struct job {
+	const struct job_kind *kind;
+};
+
+struct request {
+	struct peer *peer;
+	uint32_t id;
+	struct job *job;         /* NULL: being answered at once */
+};
+
+/* Answer pieces. 0, ANSWER_FULL when the peer does not read what it was sent, or -errno. */
+enum { ANSWER_FULL = 1 };
+int request_ready(struct request *q, const char *note);
+int request_progress(struct request *q, const char *what, uint64_t done, uint64_t total);
+int request_bytes(struct request *q, const void *bytes, size_t n, uint64_t offset, uint64_t total);
+int request_done(struct request *q, int status);
+/* What failed, as one sentence that names the thing, and what to do about it ("" if nothing). */
+int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy,
+	const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Parse the -e arguments of a request into *list. 0; positive after the peer was told what is wrong
+ * with them; -errno. */
+int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list);
+
+/* Open the sealed segment at path for a private peer. 0; positive after the peer was told why not;
+ * -errno. */
+int request_open_segment(struct request *q, const char *path, sqlite3 **ret_db);
+
+/* Rows of one answer, gathered into chunks of FRAME_CHUNK_BYTES. */
+struct row_stream {
+	struct request *request;
+	size_t n_columns;
+	Mperf__Row **row;
+	size_t n_rows, size;
+	size_t bytes;
+};
+/* An answer whose callbacks send to the request's peer; call row_stream_end after the last row. */
+struct answer row_stream_answer(struct row_stream *s, struct request *q);
+int row_stream_end(struct row_stream *s);
+
+/* True while the peer's outgoing buffer has room for another chunk. */
+bool request_has_room(const struct request *q);
+
+/* The commands' own functions: 0 or -errno. *m is borrowed for the call. */
+#define COMMAND(ID, name, summary) int control_##name(struct request *q, const Mperf__Request *m);
+#include "proto/command.inc"
+#undef COMMAND

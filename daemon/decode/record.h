@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Records: the kernel's bytes as structs, and nothing else
+ *
+ * Pure: no state, no allocation, no system call. A record borrows the bytes it was decoded from.
+ * Bytes that are too short for what they announce, counts that exceed the record, unknown types:
+ * all are outcomes. Source of every layout: man perf_event_open, "MMAP layout";
+ * include/uapi/linux/perf_event.h of Linux 6.12.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/pmu/stream.h"
+
+#define RECORD_READ_VALUES_MAX EVENT_GROUP_MAX /* members of a group whose values one sample brings */
+#define RECORD_BUILD_ID_BYTES 20
+
+enum record_kind {
+	RECORD_SAMPLE,
+	RECORD_MMAP,         /* MMAP and MMAP2 */
+	RECORD_COMM,
+	RECORD_FORK,
+	RECORD_EXIT,
+	RECORD_CGROUP,
+	RECORD_KSYMBOL,
+	RECORD_LOST,
+	RECORD_LOST_SAMPLES,
+	RECORD_THROTTLE,
+	RECORD_UNTHROTTLE,
+	RECORD_OTHER,        /* known to the kernel, of no use to us */
+};
+
+struct record_read_value {
+	uint64_t id;         /* of the group member */
+	uint64_t value;
+};
+
+struct record_sample {
+	uint64_t ip;
+	uint64_t period;
+	uint64_t cgroup;             /* 0: not in the record */
+	const uint64_t *callchain;   /* with PERF_CONTEXT_* markers, leaf first; may be unaligned: use record_chain_at */
+	uint64_t n_callchain;
+	struct record_read_value read[RECORD_READ_VALUES_MAX];
+	uint32_t n_read;
+	uint64_t enabled_ns, running_ns;
+	uint64_t regs_abi;           /* PERF_SAMPLE_REGS_ABI_*; 0: no user registers */
+	const uint64_t *regs;        /* popcount(regs_user) values; use record_reg */
+	const uint8_t *stack;        /* copied user stack from the stack pointer up */
+	uint64_t n_stack;            /* bytes really copied (dyn_size) */
+	bool kernel;                 /* taken in kernel mode */
+};
+
+struct record_mmap {
+	uint64_t start, bytes, file_offset;
+	uint32_t major, minor;
+	uint64_t inode, generation;
+	uint8_t build_id[RECORD_BUILD_ID_BYTES];
+	uint8_t n_build_id;          /* 0: not in the record; then major, minor, inode are */
+	bool executable;
+	const char *path;            /* NUL inside the record is checked */
+};
+
+struct record {
+	enum record_kind kind;
+	uint16_t misc;
+	const struct stream *stream; /* of the event that made it; NULL if unknown */
+	uint64_t id;
+	uint64_t time_ns;            /* CLOCK_MONOTONIC */
+	uint32_t pid, tid;           /* the task; for FORK and EXIT the one that begins or ends */
+	uint32_t cpu;
+	union {
+		struct record_sample sample;
+		struct record_mmap mmap;
+		struct { const char *name; bool exec; } comm;
+		struct { uint32_t parent_pid, parent_tid; } fork; /* FORK and EXIT */
+		struct { uint64_t id; const char *path; } cgroup;
+		struct { uint64_t addr; uint32_t bytes; bool unregister; const char *name; } ksymbol;
+		struct { uint64_t n; } lost;                      /* LOST and LOST_SAMPLES */
+	};
+};
+
+enum {
+	RECORD_SKIPPED = 1,  /* a type that we do not know: step over its size */
+	RECORD_TRUNCATED,    /* shorter than what it announces */
+	RECORD_HOSTILE,      /* counts or lengths that contradict each other */
+	RECORD_STRANGER,     /* its id is in no stream: only a closed event's record can do that */
+};
+
+/* Decode one whole record of n bytes. 0 or RECORD_*; *ret_record is set only on 0. */
+int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *streams,
+	struct record *ret_record);
+
+/* Only the time of a record (cheap; for merging). 0 or RECORD_*. */
+int record_time(const uint8_t *bytes, size_t n, const struct stream_table *streams,
+	uint64_t *ret_time_ns);
+
+static inline uint64_t record_chain_at(const struct record_sample *s, uint64_t i)
+{
+	uint64_t v;
+	__builtin_memcpy(&v, (const uint8_t *)s->callchain + i * 8, 8);
+	return v;
+}
+
+/* The i-th of the registers that regs_user asks for. */
+static inline uint64_t record_reg(const struct record_sample *s, unsigned int i)
+{
+	uint64_t v;
+	__builtin_memcpy(&v, (const uint8_t *)s->regs + (size_t)i * 8, 8);
+	return v;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Counters for `stat`: events that count and do not sample
+ *
+ * System-wide (one per hart) or per task with inherit. Values are scaled by time enabled over
+ * time running where the kernel multiplexed.
+ */
+
+#include "daemon/pmu/event.h"
+#include "daemon/pmu/machine.h"
+
+struct counter_options {
+	const struct event_list *events; /* NULL: the default set */
+	const pid_t *pids;               /* NULL: system-wide */
+	size_t n_pids;
+	bool user_only;
+};
+
+struct counter_value {
+	uint64_t value;      /* raw sum over harts and tasks */
+	uint64_t enabled_ns, running_ns;
+	double scaled;       /* value × enabled / running */
+	int error;           /* errno if it could not be opened: not measured */
+};
+
+struct counter {
+	const struct kernel *kernel;
+	struct event_list events;
+	int *fd;             /* n_events × n_targets, -1 where not open */
+	size_t n_targets;
+	struct counter_value *value; /* n_events, as of the last counter_read */
+	bool user_only;
+};
+
+/* Open, disabled. Events that do not open keep their errno in value[].error; only if none opens
+ * is it COUNTER_REFUSED, with *ret_error. */
+enum { COUNTER_REFUSED = 1, COUNTER_GONE };
+int counter_new(const struct kernel *k, const struct machine *m, const struct counter_options *o,
+	struct counter **ret_counter, struct event_error *ret_error);
+int counter_start(struct counter *c);
+int counter_read(struct counter *c);
+struct counter *counter_free(struct counter *c);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Events: what -e means
+ *
+ * An event is (PMU type, config, modifiers), never a name: the name is kept for people. The
+ * grammar is perf's: generic names and aliases (cycles, cpu-clock, L1-dcache-load-misses),
+ * `pmu/field=value,…/` and `pmu/alias/` through /sys/bus/event_source, rNNN, subsystem:tracepoint,
+ * groups `{a,b}`, and modifiers `:u :k :h :p…` behind an event or a group.
+ * Source: man perf-list; tools/perf/util/parse-events.y of Linux 6.12 for what is accepted.
+ */
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/pmu/kernel.h"
+
+#define EVENTS_MAX 64          /* per request; more than any PMU counts, few enough to answer */
+#define EVENT_NAME_BYTES_MAX 128
+#define EVENT_PMU_BYTES_MAX 64 /* names as long as marvell_cn10k_ddr_pmu_87e1c0000000 exist */
+#define EVENT_GROUP_MAX 16     /* members of a group; the PMUs of HARDWARE.md have at most 29 counters */
+
+struct event {
+	char name[EVENT_NAME_BYTES_MAX]; /* as the user wrote it, without the group's braces */
+	char pmu[EVENT_PMU_BYTES_MAX];   /* "hardware", "cache", "software", "raw", "tracepoint", or the sysfs name */
+	uint32_t type;                   /* perf_event_attr.type */
+	uint64_t config, config1, config2;
+	bool exclude_user, exclude_kernel, exclude_hv;
+	bool exclude_host, exclude_guest; /* modifiers G and H */
+	uint8_t precise;
+	int group;                       /* events with the same number ≥ 0 are one group, in order; -1: alone */
+};
+
+struct event_list {
+	struct event event[EVENTS_MAX];
+	int n_events;
+	int n_groups;
+};
+
+enum {
+	EVENT_UNKNOWN = 1,  /* no such name, PMU or field: the error text says which and what is near */
+	EVENT_MALFORMED,    /* does not parse: the error text has the column */
+	EVENT_TOO_MANY,
+};
+
+/* A sentence about what was wrong with an event specification. */
+struct event_error {
+	char text[256];
+};
+
+/* Parse one -e argument ("cycles:u,{instructions,branches}:k") and append to *list.
+ * 0, or EVENT_*, with *ret_error filled and *list untouched. */
+int event_parse(const struct kernel *k, const char *text, struct event_list *list,
+	struct event_error *ret_error);
+
+/* Set type, config and exclusion of *attr (size, sample and read formats are the caller's). */
+void event_to_attr(const struct event *e, struct perf_event_attr *attr);
+
+/* True for events that happen inside the kernel only (context-switches, cpu-migrations,
+ * cgroup-switches): with exclude_kernel they open and stay 0, which is no measurement.
+ * Source: perf_exclude_event() in kernel/events/core.c of Linux 6.12, which looks at the mode of
+ * the registers, and perf_sw_event_sched(), which hands over the kernel's. */
+bool event_is_kernel_only(const struct event *e);
+
+/* One line of the catalogue that `list` walks: generic events by topic. */
+struct event_name {
+	const char *topic;  /* "hardware", "cache", "software" */
+	const char *name;
+	const char *alias;  /* or NULL */
+	uint32_t type;
+	uint64_t config;
+	const char *says;   /* one line of our own words */
+};
+extern const struct event_name event_names[];
+extern const size_t n_event_names;
+
+/* "E" sentence for what an open failed with, naming the layer that refuses (core, firmware,
+ * driver, sysctl, capability) and what mends it; both are static strings. */
+struct refusal {
+	const char *layer;
+	const char *says;
+	const char *remedy;
+};
+struct machine;
+struct refusal refusal_explain(const struct event *e, int error, bool sampling,
+	const struct machine *m);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The kernel as the pmu station sees it
+ *
+ * A table of the calls that the station makes. `kernel_real` makes them; the tests bring a kernel
+ * that answers from data (tests/platforms), so that boards which nobody has at hand drive the very
+ * code that runs on them. Nothing in daemon/pmu calls the kernel but through this table.
+ */
+
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct kernel {
+	/* perf_event_open(2); returns a descriptor or -errno. Source: man perf_event_open. */
+	int (*event_open)(void *u, struct perf_event_attr *attr, pid_t pid, int hart, int group_fd,
+		unsigned long flags);
+	/* ioctl(2) on an event; arg is a value or a pointer as the request wants. 0 or -errno. */
+	int (*event_ioctl)(void *u, int fd, unsigned long request, uintptr_t arg);
+	/* read(2) on an event; bytes read or -errno. */
+	ssize_t (*event_read)(void *u, int fd, void *buffer, size_t n);
+	/* Map a ring of one control page and data_bytes (a power of two). NULL with *ret_error set. */
+	void *(*ring_map)(void *u, int fd, size_t data_bytes, int *ret_error);
+	void (*ring_unmap)(void *u, void *map, size_t data_bytes);
+	void (*event_close)(void *u, int fd);
+	/* CLOCK_MONOTONIC in ns. */
+	uint64_t (*now_ns)(void *u);
+	/* Keep the calling thread busy on that hart for about ns, so that a probe can fire. -errno
+	 * if the thread cannot be put there. The old affinity is restored. */
+	int (*spin)(void *u, int hart, uint64_t ns);
+	/* Read a text file below /proc or /sys whole, NUL-terminated; bytes or -errno, -E2BIG if
+	 * it exceeds size - 1. */
+	ssize_t (*read_text)(void *u, const char *path, char *buffer, size_t size);
+	/* The names in a folder below /sys, one call of `each` per name. 0 or -errno. */
+	int (*list)(void *u, const char *path, void (*each)(void *userdata, const char *name),
+		void *userdata);
+	void *userdata;
+};
+
+/* The running kernel. */
+extern const struct kernel kernel_real;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The ladder: which sampling source each hart gets, found by trying
+ *
+ * A rung is taken only if it was opened on that hart, ran, and was seen to fire (and, with
+ * siblings, to bring their values). An event that opens and never fires is a silent sampler: the
+ * rung is refused and the next is tried. The reason of every refusal is kept for doctor.
+ */
+
+#include "daemon/pmu/event.h"
+#include "daemon/pmu/machine.h"
+#include "daemon/pmu/stream.h"
+
+#define PLAN_SIBLINGS_MAX 4
+
+struct rung_try {
+	enum rung rung;
+	int error;          /* errno of the open; 0 if it opened */
+	bool silent;        /* opened and did not fire */
+	bool dead_sibling;  /* fired, but a sibling brought nothing or did not open */
+	char says[160];     /* a sentence for doctor, with the layer that refuses */
+};
+
+struct plan {
+	enum rung rung;     /* RUNG_NONE: nothing samples on this hart */
+	struct event leader;
+	struct event sibling[PLAN_SIBLINGS_MAX]; /* cycles, instructions where they count */
+	int n_siblings;
+	bool user_only;     /* the kernel refuses to let us see it */
+	bool switches;      /* the context-switch sibling opened too */
+	struct rung_try tries[4];
+	int n_tries;
+	char reason[160];
+};
+
+struct ladder_options {
+	const char *own_leader;  /* event that this core samples by, from platform-db ("r22"), or NULL */
+	uint32_t hz;             /* rate to probe at */
+	bool user_only;
+};
+
+/* Find the rung for one hart; takes at most about 60 ms of that hart per rung tried.
+ * 0 (also with RUNG_NONE); -errno only for our own trouble. */
+int ladder_probe(const struct kernel *k, const struct machine *m, int hart,
+	const struct ladder_options *o, struct plan *ret_plan);
+
+/* Does this event count here? Opens it as a counter on the calling thread, keeps busy, reads.
+ * 0: counts; PROBE_ZERO: opens, never runs or stays 0; -errno as the open said. */
+enum { PROBE_ZERO = 1 };
+int event_probe(const struct kernel *k, const struct machine *m, const struct event *e);

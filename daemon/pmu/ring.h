@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A perf ring: the mmap of one event, read in place
+ *
+ *      map                     map + page
+ *      +---------------------+--------------------------------------+
+ *      | perf_event_mmap_page| data, a power of two                 |
+ *      |  data_head, _tail   |   [tail .. head) is ours, wrapping   |
+ *      +---------------------+--------------------------------------+
+ *
+ * The kernel moves data_head, we move data_tail; a record that wraps is copied out.
+ * Source: man perf_event_open, "MMAP layout"; include/uapi/linux/perf_event.h.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/pmu/kernel.h"
+
+#define RECORD_BYTES_MAX 65535u /* perf_event_header.size is 16 bits wide */
+
+struct ring {
+	void *map;           /* control page and data; NULL: closed */
+	size_t data_bytes;
+	uint64_t tail;       /* next byte to read */
+	uint64_t head;       /* as snapshotted by ring_snapshot */
+	int hart;
+	int fd;
+	uint8_t *wrapped;    /* RECORD_BYTES_MAX + 1, for records that wrap; made on first need */
+	size_t peeked;       /* bytes of the record last peeked, what ring_advance steps over */
+};
+
+enum {
+	RING_EMPTY = 1,      /* nothing below the snapshot */
+	RING_BROKEN,         /* a header that cannot be (size 0, beyond head): the ring was reset to
+	                        its head; count LOSS_RECORD */
+};
+
+/* Take data_head with acquire semantics; records beyond it are seen at the next snapshot. */
+void ring_snapshot(struct ring *r);
+
+/* The next record, borrowed until ring_advance: whole and contiguous, *ret_n ≤ RECORD_BYTES_MAX.
+ * 0, RING_EMPTY, RING_BROKEN, -ENOMEM. Calling again gives the same record. */
+int ring_peek(struct ring *r, const uint8_t **ret_bytes, size_t *ret_n);
+
+/* Step over the record last peeked. */
+void ring_advance(struct ring *r);
+
+/* Tell the kernel what may be overwritten (release semantics). Once per drain. */
+void ring_release(struct ring *r);
+
+/* Free what the ring itself made, and zero it with fd -1. The mapping and the descriptor are the
+ * opener's, who unmaps and closes them through struct kernel before. */
+void ring_clear(struct ring *r);

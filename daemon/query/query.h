@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Queries: sealed segments in, rows out
+ *
+ * Each segment has its own dictionaries; a query reads its rows, translates ids into content keys
+ * (function and module names, pids, cgroup paths) and sums in C, so that several segments merge by
+ * the same code as one. Rows go to an answer, a table of callbacks which control turns into
+ * messages and tests into arrays.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/store/segment.h"
+#include "proto/mperf.pb-c.h"
+
+#define QUERY_SEGMENTS_MAX 64    /* files that one query merges; attached one after the other */
+
+struct answer_column {
+	const char *name, *title;
+	Mperf__Unit unit;
+};
+
+struct answer_value {
+	enum { ANSWER_ABSENT, ANSWER_TEXT, ANSWER_INTEGER, ANSWER_REAL } kind;
+	union {
+		const char *text;    /* borrowed for the call; need not be UTF-8: the receiver mends it */
+		int64_t integer;
+		double real;
+	};
+};
+
+struct answer_loss {
+	const char *cause;
+	uint64_t count;
+};
+
+struct answer_provenance {
+	const char *event;
+	const char *rung;
+	uint32_t hz;
+	uint64_t samples;
+	struct answer_loss loss[N_LOSSES];
+	uint32_t n_losses;
+	double named_share, seconds;
+	const char *note[8];
+	uint32_t n_notes;
+};
+
+/* Where rows go. A callback that returns non-zero (cancelled, peer gone) stops the query, which
+ * returns that value. */
+struct answer {
+	int (*columns)(void *u, const struct answer_column *c, size_t n);
+	int (*row)(void *u, const struct answer_value *v, size_t n);
+	int (*provenance)(void *u, const struct answer_provenance *p);
+	void *userdata;
+};
+
+enum query_by {
+	QUERY_BY_FUNCTION, QUERY_BY_MODULE, QUERY_BY_PROCESS, QUERY_BY_THREAD, QUERY_BY_CGROUP,
+	QUERY_BY_LINE, QUERY_BY_HART,
+	N_QUERY_BY,
+};
+/* -1 if there is no such name. */
+int query_by_parse(const char *name);
+const char *query_by_name(enum query_by by);
+
+struct query_filter {
+	const int32_t *pid;       size_t n_pids;
+	const char *const *comm;  size_t n_comms;
+	const char *const *cgroup;size_t n_cgroups;
+	const uint32_t *cpu;      size_t n_cpus;
+	int64_t since_ns, until_ns;   /* CLOCK_REALTIME; 0: open */
+	const char *event;            /* NULL: the sampling event's weight */
+};
+
+struct query_error {
+	char text[512];
+	char remedy[256];
+	Mperf__FailureKind kind;
+};
+
+/* Rows by falling self share. Columns: name…, self, total, samples, self_ns, and cycles,
+ * instructions, ipc where counted. total counts a stack once, however often the name recurs in it.
+ * 0, QUERY_FAILED with *ret_error, an answer callback's value, -errno. */
+enum { QUERY_FAILED = 1 };
+int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
+	const struct query_filter *filter, const struct answer *answer, struct query_error *ret_error);
+
+/* The call tree, parents before children: node, parent (0: root), function, module, kind
+ * (user, kernel, jit, inlined, unknown), source, line, value (self). */
+int query_flamegraph(sqlite3 *const *db, size_t n_dbs, const struct query_filter *filter,
+	const struct answer *answer, struct query_error *ret_error);
