@@ -45,8 +45,9 @@ struct attribute_options {
 	uint64_t (*lost)[N_LOSSES];  /* borrowed, per hart */
 	int n_harts;
 	int n_events;                /* of the session */
-	const char *proc;            /* "/proc"; a folder of files in tests */
+	const char *proc;            /* borrowed; "/proc", a folder of files in tests; sys is its neighbour */
 	bool all;                    /* everything is wanted; else only tasks marked so and their children */
+	bool per_task;               /* events were opened per task, so that each group counts one task alone */
 	bool hide_kernel;            /* kernel frames become one "[kernel]" frame without an address */
 	void (*sink)(void *userdata, const struct attribution *a);
 	void *userdata;

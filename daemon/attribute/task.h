@@ -19,6 +19,8 @@
 #define TASK_COMM_BYTES 16        /* Source: TASK_COMM_LEN, include/linux/sched.h */
 #define TASK_ARGV_BYTES_MAX 4096  /* per process; longer ones are cut and end in "…" */
 #define TASKS_LIVE_MAX 262144     /* beyond it the kernel's own pid_max is the smaller limit on our boards */
+#define TASKS_MAX 1000000         /* of one session, dead ones included: 250 MB; a kernel build has 100,000 */
+#define CGROUPS_MAX 65536         /* the kernel's default of cgroups below one memory controller */
 #define MAPS_MAX 16384            /* executable mappings of one process; a JVM has a few thousand */
 
 /* One executable mapping. */
@@ -45,6 +47,8 @@ struct task {
 	struct task *process;     /* the thread-group leader's task; itself for a leader */
 	struct task *parent;      /* who forked the process; NULL unknown */
 	char comm[TASK_COMM_BYTES];
+	uint32_t n_threads;       /* of a leader: its threads that live, itself included */
+	/* exe and argv are the process's: NULL in threads that are no leader */
 	char *exe;                /* path, from the first executable mapping after exec; may be NULL */
 	char *argv;               /* arguments joined by NUL; n_argv bytes; NULL: was gone before we looked */
 	uint32_t n_argv;
@@ -54,8 +58,10 @@ struct task {
 	bool wanted;              /* belongs to the session's targets */
 	bool stored;              /* the store's mark */
 	bool changed;             /* since it was stored */
-	struct space *space;      /* leaders and threads share one; NULL for kernel threads */
-	uint64_t *pending;        /* counts of the group that no sample has taken yet, per session event; NULL: none */
+	struct space *space;      /* of a leader; NULL in its other threads and for kernel threads: use task_space */
+	struct file *jitdump;     /* of a leader: what describes the code that it generates; NULL: a perf map */
+	uint64_t *pending;        /* counts of the group that no sample has taken yet: a value, enabled and
+	                             running ns for each session event in turn; NULL: none */
 	UT_hash_handle hh;        /* by tid, while it lives */
 };
 
@@ -78,10 +84,20 @@ struct task_table {
 /* The live task of that tid; NULL if unknown. */
 struct task *task_find(const struct task_table *t, pid_t tid);
 
-/* Add a live task. A live one of the same tid is ended at start_ns. -ENOMEM. */
+/* Add a live task. A live one of the same tid is ended at start_ns and loses its space. A thread
+ * whose leader is not known is its own process. 0, TASK_TABLE_FULL, -ENOMEM. */
+enum { TASK_TABLE_FULL = 1 };
 int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, struct task **ret_task);
+/* Take it out of the live ones. Its space stays until space_drop, since the kernel goes on working
+ * for a task, and is sampled, after it has said EXIT. */
 void task_end(struct task_table *t, struct task *task, uint64_t end_ns);
 void task_set_comm(struct task *task, const char *comm);
+
+/* The mappings of the task's process; NULL for kernel threads and where none is known. */
+static inline const struct space *task_space(const struct task *task)
+{
+	return task->process->space;
+}
 
 /* Map [start, start + bytes) of file; what it overlaps is cut. -ENOMEM, SPACE_FULL. */
 enum { SPACE_FULL = 1 };
@@ -89,10 +105,12 @@ int space_map(struct task_table *t, struct task *task, uint64_t start, uint64_t 
 	uint64_t file_offset, struct file *file);
 /* The mapping that holds addr, or NULL. O(log n). */
 const struct map *space_find(const struct space *s, uint64_t addr);
-/* Share parent's space with child (fork), or drop it (exec, exit). */
+/* Share the space of parent's process with child's (fork), or drop it (exec, exit). */
 void space_share(struct task *child, const struct task *parent);
 void space_drop(struct task *task);
 
+/* Name a cgroup, or rename it. 0, CGROUP_TABLE_FULL, -ENOMEM. */
+enum { CGROUP_TABLE_FULL = 1 };
 int cgroup_set(struct task_table *t, uint64_t id, const char *path);
 const struct cgroup *cgroup_find(const struct task_table *t, uint64_t id);
 

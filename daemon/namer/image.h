@@ -21,6 +21,7 @@ struct image;
 enum {
 	IMAGE_MALFORMED = 1,
 	IMAGE_OVERSIZE,
+	IMAGE_MISMATCH,        /* the separate file has another build id: it is not used */
 };
 
 struct image_place {
@@ -50,7 +51,8 @@ struct image_wants {
 /* The descriptor stays the caller's and must stay open while the image lives. 0, IMAGE_*, -errno */
 int image_open_elf(int fd, struct image **ret_image);
 void image_wants(const struct image *i, struct image_wants *ret_wants);
-/* A separate debug file (build id must match where both have one), or the alt file of one. */
+/* A separate debug file (build id must match where both have one), or the alt file of one; once
+ * each, -EINVAL after that. What was named before stays valid. 0, IMAGE_*, -errno */
 int image_add_debug(struct image *i, int fd);
 int image_add_alt(struct image *i, int fd);
 

@@ -6,7 +6,8 @@
  * plan → open → drain. System-wide, it holds for each online hart a side-band dummy event with a
  * ring, and that hart's sampling group writing into the same ring (PERF_EVENT_IOC_SET_OUTPUT).
  * Per task (who may not see the whole system), the same for each (thread, hart) with inherit, all
- * events of a hart sharing its ring. A member of a group that does not open never leaks its fellows.
+ * events of a hart sharing its ring. A member of a group that does not open never leaks its
+ * fellows.
  *
  *      hart 0:  [dummy]──ring 0     [leader]─┐
  *                                   [cycles]─┤ PERF_SAMPLE_READ, all into ring 0
@@ -21,10 +22,11 @@
 #include "daemon/pmu/stream.h"
 
 #define SAMPLER_HZ_DEFAULT 99u
-#define SAMPLER_HZ_MAX 50000u    /* beyond it the interrupt itself is what one measures */
+#define SAMPLER_HZ_MAX 50000u /* beyond it the interrupt itself is what one measures */
 #define SAMPLER_STACK_BYTES_DEFAULT 8192u
-#define SAMPLER_STACK_BYTES_MAX 65528u /* Source: man perf_event_open, sample_stack_user: < 64 KiB, multiple of 8 */
-#define SAMPLER_TASKS_MAX 4096   /* threads opened one by one in a per-task session */
+#define SAMPLER_STACK_BYTES_MAX                                                                    \
+	65528u /* Source: man perf_event_open, sample_stack_user: < 64 KiB, multiple of 8 */
+#define SAMPLER_TASKS_MAX 4096 /* threads opened one by one in a per-task session */
 
 enum sampler_stacks {
 	SAMPLER_STACKS_NONE,
@@ -33,12 +35,12 @@ enum sampler_stacks {
 };
 
 struct sampler_options {
-	uint32_t hz;                     /* 1 … SAMPLER_HZ_MAX */
+	uint32_t hz; /* 1 … SAMPLER_HZ_MAX */
 	enum sampler_stacks stacks;
-	uint32_t stack_bytes;            /* per sample with SAMPLER_STACKS_DWARF */
+	uint32_t stack_bytes; /* per sample with SAMPLER_STACKS_DWARF */
 	bool user_only;
-	bool per_task;                   /* open per task in pids (and what they start) */
-	const pid_t *pids;               /* processes; each one's threads are opened */
+	bool per_task;     /* open per task in pids (and what they start) */
+	const pid_t *pids; /* processes; each one's threads are opened */
 	size_t n_pids;
 	const struct event_list *events; /* the user's own -e, or NULL: climb the ladder */
 	const char *own_leader;          /* see struct ladder_options */
@@ -47,23 +49,29 @@ struct sampler_options {
 struct sampler {
 	const struct kernel *kernel;
 	struct machine machine;
-	struct sampler_options options;  /* copied; pids and events are not borrowed afterwards */
-	struct plan *plan;               /* n_harts, by hart */
-	struct event_list events;        /* what streams' `event` indexes: leaders and siblings */
-	struct ring *ring;               /* n_rings ≤ n_harts */
+	struct sampler_options options; /* copied; pids and events are not borrowed afterwards */
+	struct plan *plan;              /* n_harts, by hart */
+	struct event_list events;       /* what streams' `event` indexes: leaders and siblings */
+	struct ring *ring;              /* n_rings ≤ n_harts */
 	size_t n_rings;
 	struct stream_table streams;
-	uint64_t (*lost)[N_LOSSES];      /* n_harts rows: what this station lost */
-	uint32_t hz;                     /* the rate in force, after the kernel's limit */
-	bool rate_lowered;               /* the kernel's limit cut what was asked */
-	bool cgroups;                    /* PERF_SAMPLE_CGROUP and CGROUP records are on */
-	bool build_ids;                  /* MMAP2 records bring build ids */
+	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: what this station lost */
+	uint32_t hz;                /* the rate in force, after the kernel's limit */
+	bool rate_lowered;          /* the kernel's limit cut what was asked */
+	bool cgroups;               /* PERF_SAMPLE_CGROUP and CGROUP records are on */
+	bool build_ids;             /* MMAP2 records bring build ids */
+	/* the rest is sampler*.c's */
+	unsigned sideband;    /* SIDEBAND_* that this kernel knows */
+	struct hart_set seen; /* online when last looked at */
+	bool started;
+	bool no_inherited_reads; /* before Linux 6.13: no groups in a per-task session */
 };
 
 enum {
-	SAMPLER_REFUSED = 1, /* perf_event_open said no for all harts; *ret_error explains and mends */
-	SAMPLER_GONE,        /* no target lives any more */
-	SAMPLER_FULL,        /* out of descriptors; the error names the limit */
+	SAMPLER_REFUSED =
+		1,    /* perf_event_open said no for all harts; *ret_error explains and mends */
+	SAMPLER_GONE, /* no target lives any more */
+	SAMPLER_FULL, /* out of descriptors; the error names the limit */
 };
 
 /* Plan and open everything, disabled. *ret_sampler is the caller's. 0, SAMPLER_*, -errno. */

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Both kinds of daemon speak the same protocol, so everything else in the client sees a link and
+ * never asks which it is. A private daemon gets a process group of its own: Ctrl-C is for us and
+ * for the command that we run, and the daemon must outlive it to hand over what it has.
+ */
+#include "client/connect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/say.h"
+#include "proto/memory.h"
+
+#define PATH_BYTES 4096
+#define LINGER_MS 5000 /* a daemon that we hung up on has nothing left to do but to close files */
+
+/* Connect to a Unix socket. */
+static int dial(const char *path, int *ret_fd)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof address.sun_path)
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+
+	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+		return -errno;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static bool executable(const char *path)
+{
+	return *path == '/' && access(path, X_OK) == 0;
+}
+
+/* Search $PATH for mperfd; only absolute entries, since "." belongs to anybody. */
+static bool find_in_path(char *ret_path)
+{
+	const char *path = getenv("PATH");
+	while (path && *path) {
+		size_t n = strcspn(path, ":");
+		if (n > 0 && n < PATH_BYTES - sizeof "/mperfd") {
+			snprintf(ret_path, PATH_BYTES, "%.*s/mperfd", (int)n, path);
+			if (executable(ret_path))
+				return true;
+		}
+		path += n + (path[n] == ':');
+	}
+	return false;
+}
+
+/* $MPERFD, beside us, where it was installed, $PATH. */
+static bool find_daemon(char *ret_path)
+{
+	const char *named = getenv("MPERFD");
+	if (named && *named) {
+		snprintf(ret_path, PATH_BYTES, "%s", named);
+		return true; /* if it is not there, that is what has to be said */
+	}
+
+	ssize_t n = readlink("/proc/self/exe", ret_path, PATH_BYTES - sizeof "mperfd");
+	char *slash = n > 0 ? memrchr(ret_path, '/', (size_t)n) : NULL;
+	if (slash) {
+		strcpy(slash + 1, "mperfd");
+		if (executable(ret_path))
+			return true;
+	}
+	snprintf(ret_path, PATH_BYTES, "%s/mperfd", MPERF_SBINDIR);
+	return executable(ret_path) || find_in_path(ret_path);
+}
+
+/* In the child: become the daemon. Comes back only as an errno in the pipe. */
+static void become_daemon(const char *path, int socket_fd, int trouble_fd)
+{
+	char argument[32];
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	setpgid(0, 0);
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null_fd >= 0) {
+		dup2(null_fd, STDIN_FILENO);
+		dup2(null_fd, STDOUT_FILENO);
+	}
+	fcntl(socket_fd, F_SETFD, 0);
+	snprintf(argument, sizeof argument, "--private=%d", socket_fd);
+	execl(path, "mperfd", argument, (char *)NULL);
+
+	int error = errno;
+	ssize_t n = write(trouble_fd, &error, sizeof error);
+	_exit(n < 0 ? 126 : 127);
+}
+
+static int start_daemon(struct link *l)
+{
+	char path[PATH_BYTES];
+	if (!find_daemon(path)) {
+		say_failure("cannot find mperfd, which does the measuring",
+			"Install it beside mperfctl, or set MPERFD to its path");
+		return LINK_FAILED;
+	}
+
+	int pair[2], trouble[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	_cleanup_(closep) int ours = pair[0], theirs = pair[1];
+	if (pipe2(trouble, O_CLOEXEC) < 0)
+		return -errno;
+	_cleanup_(closep) int trouble_in = trouble[0], trouble_out = trouble[1];
+
+	pid_t pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		become_daemon(path, theirs, trouble_out);
+	close(TAKE_FD(trouble_out));
+
+	int error;
+	if (read(trouble_in, &error, sizeof error) == sizeof error) {
+		waitpid(pid, NULL, 0);
+		say_note("cannot run '%s': %s", path, strerror(error));
+		return LINK_FAILED;
+	}
+	l->daemon_pid = pid;
+	l->fd = TAKE_FD(ours);
+	return 0;
+}
+
+/* Wait until fd is ready; 0, -ETIMEDOUT, -errno. */
+static int wait_for(int fd, short events, int timeout_ms)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+	int n;
+	do
+		n = poll(&p, 1, timeout_ms);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n == 0 ? -ETIMEDOUT : 0;
+}
+
+static int send_hello(struct link *l)
+{
+	Mperf__Hello hello = MPERF__HELLO__INIT;
+	hello.major = PROTOCOL_MAJOR;
+	hello.minor = PROTOCOL_MINOR;
+	hello.software = (char *)"mperfctl " MPERF_VERSION;
+	hello.frame_bytes_max = FRAME_BYTES_MAX;
+
+	Mperf__Message m = MPERF__MESSAGE__INIT;
+	m.body_case = MPERF__MESSAGE__BODY_HELLO;
+	m.hello = &hello;
+	int r = frame_put(&l->out, &m);
+	if (r < 0)
+		return r;
+	int64_t left = frame_buffer_write(&l->out, l->fd); /* a hello always fits a new socket */
+	return left < 0 ? (int)left : left > 0 ? -EAGAIN : 0;
+}
+
+static int check_hello(struct link *l, const Mperf__Hello *hello)
+{
+	bool older = hello->major < PROTOCOL_MAJOR;
+	if (hello->major == PROTOCOL_MAJOR) {
+		snprintf(l->software, sizeof l->software, "%s", hello->software);
+		return 0;
+	}
+	char what[256];
+	snprintf(what, sizeof what,
+		"mperfctl %s speaks protocol %u.%u and '%.64s' speaks %u.%u, which do not match",
+		MPERF_VERSION, PROTOCOL_MAJOR, PROTOCOL_MINOR, hello->software, hello->major,
+		hello->minor);
+	say_failure(what, older ? "Update mperfd and restart it, or use the mperfctl that came with it"
+				: "Update mperfctl to the version of mperfd");
+	return LINK_FAILED;
+}
+
+/* Read up to the first whole message. */
+static int first_message(struct link *l, Mperf__Message **ret_message)
+{
+	uint64_t until_ns = say_now_ns() + LINK_HELLO_MS * 1000000ull;
+	for (;;) {
+		int r = frame_take(&l->in, ret_message);
+		if (r != FRAME_NONE)
+			return r;
+		uint64_t now_ns = say_now_ns();
+		if (now_ns >= until_ns)
+			return -ETIMEDOUT;
+		r = wait_for(l->fd, POLLIN, (int)((until_ns - now_ns) / 1000000) + 1);
+		if (r < 0)
+			return r;
+		int64_t n = frame_buffer_read(&l->in, l->fd);
+		if (n == 0)
+			return -ECONNRESET;
+		if (n < 0 && n != -EAGAIN && n != -EINTR)
+			return (int)n;
+	}
+}
+
+int link_greet(struct link *l)
+{
+	Mperf__Message *m = NULL;
+	int r = send_hello(l);
+	if (r == 0)
+		r = first_message(l, &m);
+	if (r == -ECONNRESET || r == -EPIPE) {
+		link_say_lost(l);
+		return LINK_FAILED;
+	}
+	if (r == -ETIMEDOUT) {
+		say_failure("mperfd did not greet within 10 seconds",
+			"Restart it; its journal or stderr may say what it is at");
+		return LINK_FAILED;
+	}
+	if (r < 0)
+		return r;
+
+	if (r > 0 || m->body_case != MPERF__MESSAGE__BODY_HELLO) {
+		say_failure("what answers on the socket does not speak mperf's protocol",
+			"Unset MPERF_SOCKET, or point it at mperfd's control socket");
+		r = LINK_FAILED;
+	} else {
+		r = check_hello(l, m->hello);
+	}
+	if (m)
+		mperf__message__free_unpacked(m, NULL);
+	return r;
+}
+
+static int link_dial(struct link *l)
+{
+	const char *named = getenv("MPERF_SOCKET");
+	if (named && *named) {
+		int r = dial(named, &l->fd);
+		if (r < 0) {
+			char what[512];
+			snprintf(what, sizeof what, "no mperfd answers at '%.300s' (%s)", named,
+				strerror(-r));
+			say_failure(what, "Start the service, or unset MPERF_SOCKET");
+			return LINK_FAILED;
+		}
+		return 0;
+	}
+	if (!named && dial(LINK_SERVICE_SOCKET, &l->fd) == 0)
+		return 0;
+	return start_daemon(l);
+}
+
+int link_open(struct link *l)
+{
+	*l = (struct link){.fd = -1};
+	int r = link_dial(l);
+	if (r == 0)
+		r = link_greet(l);
+	if (r != 0)
+		link_close(l);
+	return r;
+}
+
+/* Wait for a private daemon without hanging: poll its end, then make an end. */
+static int reap(pid_t pid, int patience_ms)
+{
+	int status = 0;
+	for (int waited_ms = 0;; waited_ms += 10) {
+		pid_t got = waitpid(pid, &status, WNOHANG);
+		if (got == pid || got < 0)
+			return got < 0 ? 0 : status;
+		if (waited_ms == patience_ms)
+			kill(pid, SIGTERM);
+		if (waited_ms == 2 * patience_ms)
+			kill(pid, SIGKILL);
+		usleep(10000);
+	}
+}
+
+void link_close(struct link *l)
+{
+	if (l->fd >= 0)
+		close(TAKE_FD(l->fd));
+	if (l->daemon_pid > 0)
+		reap(l->daemon_pid, LINGER_MS);
+	l->daemon_pid = 0;
+	frame_buffer_clear(&l->in);
+	frame_buffer_clear(&l->out);
+}
+
+void link_say_lost(struct link *l)
+{
+	if (l->daemon_pid <= 0) {
+		say_failure("mperfd hung up before it had answered",
+			"`journalctl -u mperfd` may say why; then try again");
+		return;
+	}
+
+	char what[128];
+	int status = reap(l->daemon_pid, 1000);
+	l->daemon_pid = 0;
+	if (WIFSIGNALED(status))
+		snprintf(what, sizeof what, "mperfd was ended by signal %d (%s) before it had answered",
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		snprintf(what, sizeof what, "mperfd ended with status %d before it had answered",
+			WEXITSTATUS(status));
+	say_failure(what, "What it printed above may say why");
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * mperfctl: find the command in the table that both sides share, let it parse its options and run.
+ */
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/command.h"
+#include "client/nearest.h"
+#include "client/options.h"
+#include "client/say.h"
+#include "proto/memory.h"
+
+static const struct command {
+	Mperf__Request__BodyCase id;
+	const char *name, *summary;
+	int (*run)(const struct options *o);
+} commands[] = {
+#define COMMAND(id, name, summary) {MPERF__REQUEST__BODY_##id, #name, summary, client_##name},
+#include "proto/command.inc"
+#undef COMMAND
+};
+#define N_COMMANDS (sizeof commands / sizeof *commands)
+
+static void help(FILE *f)
+{
+	fputs("Usage: mperfctl COMMAND [OPTION...]\n\n"
+	      "mperf tells why a program is slow on the machine in front of you. mperfctl asks the\n"
+	      "mperfd service, or starts an mperfd of its own where none answers.\n\n"
+	      "Commands:\n",
+		f);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		fprintf(f, "  %-11s %s\n", commands[i].name, commands[i].summary);
+	fputs("  help        show what a command takes, with examples\n\n"
+	      "Examples:\n"
+	      "  mperfctl hotspots -- ./program\n"
+	      "  mperfctl record -g dwarf -- ./program && mperfctl flamegraph\n"
+	      "  mperfctl help record\n\n"
+	      "  --help, --version\n\n"
+	      "Exit status: 0 done, 1 failed, 2 wrong usage; record and stat pass on that of CMD.\n",
+		f);
+}
+
+static const struct command *find(const char *name)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static int unknown(const char *name)
+{
+	const char *names[N_COMMANDS + 1] = {[N_COMMANDS] = "help"};
+	char what[256], remedy[128];
+
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		names[i] = commands[i].name;
+	const char *near = nearest_name(name, names, N_COMMANDS + 1);
+	snprintf(what, sizeof what, "'%.100s' is no %s", name, *name == '-' ? "option" : "command");
+	if (near)
+		snprintf(remedy, sizeof remedy, "Did you mean `mperfctl %s`?", near);
+	else
+		snprintf(remedy, sizeof remedy, "`mperfctl --help` lists what there is");
+	say_failure(what, remedy);
+	return EXIT_USAGE;
+}
+
+static int help_for(const char *name)
+{
+	if (!name) {
+		help(stdout);
+		return EXIT_DONE;
+	}
+	const struct command *c = find(name);
+	if (!c)
+		return unknown(name);
+	options_help(c->id, stdout);
+	return EXIT_DONE;
+}
+
+static int run(const struct command *c, int argc, char **argv)
+{
+	_cleanup_(freep) struct options *o = calloc(1, sizeof *o);
+	if (!o) {
+		say_note("out of memory");
+		return EXIT_FAILED;
+	}
+	int r = options_parse(c->id, argc, argv, o);
+	if (r == OPTIONS_HELPED)
+		return EXIT_DONE;
+	if (r == OPTIONS_USAGE)
+		return EXIT_USAGE;
+	if (r < 0) {
+		say_note("out of memory");
+		return EXIT_FAILED;
+	}
+	return c->run(o);
+}
+
+int main(int argc, char **argv)
+{
+	/* For the widths of letters alone: what we print is UTF-8 and our own English. */
+	setlocale(LC_CTYPE, "C.UTF-8");
+
+	if (argc < 2) {
+		say_failure("no command was given", "`mperfctl --help` lists what there is");
+		return EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("mperfctl " MPERF_VERSION);
+		return EXIT_DONE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return help_for(NULL);
+	if (strcmp(argv[1], "help") == 0)
+		return help_for(argc > 2 ? argv[2] : NULL);
+
+	const struct command *c = find(argv[1]);
+	return c ? run(c, argc - 1, argv + 1) : unknown(argv[1]);
+}

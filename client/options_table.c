@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * One row per option with the commands that take it: help, parsing and the hint after a slip all
+ * read this table. Letters are perf's where perf has the thing.
+ */
+#include "client/options_table.h"
+
+#include "proto/mperf.pb-c.h"
+
+#define R COMMAND_BIT(RECORD)
+#define H COMMAND_BIT(HOTSPOTS)
+#define F COMMAND_BIT(FLAMEGRAPH)
+#define S COMMAND_BIT(STAT)
+#define L COMMAND_BIT(LIST)
+#define D COMMAND_BIT(DOCTOR)
+
+const struct option_row option_rows[] = {
+	/* clang-format off */
+	{R|H|F|S, "all", 'a', NULL, false, "measure the whole system"},
+	{R|H|F|S, "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i: show only these"},
+	{R|H|F|S, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
+	{R|S,     "event", 'e', "EVENT", false, "what to measure, in perf's grammar; may be repeated (default: the best that works here)"},
+	{H|F,     NULL, 'e', "EVENT", false, "what to sample by, in perf's grammar, when not reading a file"},
+	{R|H|F,   "freq", 'F', "HZ", false, "samples per second and hart (default: 99)"},
+	{R|H|F,   "call-graph", 'g', "KIND", true, "how callers are found: fp (default), dwarf[,BYTES], none"},
+	{R|H|F|S, "user", 'U', NULL, false, "leave the kernel out"},
+	{R,       "output", 'o', "FILE", false, "where to write (default: mperf.mprf)"},
+	{F,       "output", 'o', "FILE", false, "where to write (default: flame.html); a name that ends in .svg gets plain SVG; - is stdout"},
+	{S,       "output", 'o', "FILE", false, "write the figures there instead of to stderr"},
+	{R,       "force", 'f', NULL, false, "overwrite a file that is no recording"},
+	{S,       "repeat", 'r', "N", false, "run CMD N times; print the mean and the spread"},
+	{S,       "interval", 'I', "MS", false, "print what was counted every so many milliseconds"},
+	{H|F|D,   "input", 'i', "FILE", false, "read this recording"},
+	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, line, hart"},
+	{H|F,     "event", OPTION_OF_EVENT, "EVENT", false, "what to share out: any event that was measured (default: the sampling event)"},
+	{H|F,     "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
+	{H|F,     "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below a path that ends in /; may be repeated"},
+	{H|F,     "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
+	{H|F,     "since", OPTION_SINCE, "TIME", false, "only from then on: 10:30, yesterday, \"2026-11-21 10:00\", -5m"},
+	{H|F,     "until", OPTION_UNTIL, "TIME", false, "only up to then"},
+	{H,       "limit", 'n', "N", false, "at most so many rows (default: 30; 0: all)"},
+	{H,       "inlined", OPTION_INLINED, NULL, false, "charge inlined functions themselves"},
+	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
+	{F,       "title", OPTION_TITLE, "TEXT", false, "the page's title"},
+	{H|S|L|D, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{H|L,     "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
+	{H|L|D,   "no-color", OPTION_NO_COLOR, NULL, false, "no colours (nor with NO_COLOR set)"},
+	{R|H|F|S|L|D, "help", 'h', NULL, false, "show this help"},
+	/* clang-format on */
+};
+const size_t n_option_rows = sizeof option_rows / sizeof *option_rows;
+
+#define WHOM "[-a | --pid N[,N] | -- CMD...]"
+
+const struct command_text *command_text(int command)
+{
+	static const struct command_text record = {
+		.arguments = WHOM,
+		.says = "Sample a command, processes or the whole system into a file.",
+		.examples = "Examples:\n"
+			    "  mperfctl record -- make -j2\n"
+			    "  mperfctl record -F 999 -g dwarf -o run.mprf -- ./program --its-option\n"
+			    "  mperfctl record -a --for 10s\n"
+			    "  mperfctl record --pid 1234      (until it exits, or Ctrl-C)\n",
+	};
+	static const struct command_text hotspots = {
+		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
+		.says = "Show where the time went. Without -i and without anything to measure, "
+			"./mperf.mprf is read.",
+		.examples = "Examples:\n"
+			    "  mperfctl hotspots -- ./program\n"
+			    "  mperfctl hotspots -i run.mprf --by line --comm cc1\n"
+			    "  mperfctl hotspots -a --for 10s --by process --json\n",
+	};
+	static const struct command_text flamegraph = {
+		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
+		.says = "Draw the call tree as one self-contained page. Without -i and without "
+			"anything to measure, ./mperf.mprf is read.",
+		.examples = "Examples:\n"
+			    "  mperfctl flamegraph -o flame.html -- ./program\n"
+			    "  mperfctl flamegraph -i run.mprf --event instructions -o i.svg\n"
+			    "  mperfctl flamegraph -i run.mprf --folded > stacks.txt\n",
+	};
+	static const struct command_text stat = {
+		.arguments = WHOM,
+		.says = "Count events. The figures go to stderr; what CMD prints stays as it is.",
+		.examples = "Examples:\n"
+			    "  mperfctl stat -- ./program\n"
+			    "  mperfctl stat -e cycles,instructions -r 5 -- ./program\n"
+			    "  mperfctl stat -a -I 1000 --for 10s\n",
+	};
+	static const struct command_text list = {
+		.arguments = "[TOPIC]",
+		.says = "List the events that count on this machine, found by trying each.",
+		.examples = "Examples:\n  mperfctl list\n  mperfctl list software\n",
+	};
+	static const struct command_text doctor = {
+		.arguments = "",
+		.says = "Say what this machine can do, what it cannot, and what would mend it. "
+			"The exit status is 1 if nothing can be sampled.",
+		.examples = "Examples:\n  mperfctl doctor\n  mperfctl doctor -i run.mprf\n",
+	};
+	switch (command) {
+#define COMMAND(id, name, summary)                                                                 \
+	case MPERF__REQUEST__BODY_##id:                                                            \
+		return &name;
+#include "proto/command.inc"
+#undef COMMAND
+	default:
+		return NULL;
+	}
+}

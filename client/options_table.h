@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The one table of options, and what help says of each command */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Keys of options without a letter; above every character. */
+enum option_key {
+	OPTION_PID = 'p',
+	OPTION_FOR = 0x100,
+	OPTION_BY,
+	OPTION_COMM,
+	OPTION_CGROUP,
+	OPTION_CPU,
+	OPTION_SINCE,
+	OPTION_UNTIL,
+	OPTION_OF_EVENT,
+	OPTION_INLINED,
+	OPTION_JSON,
+	OPTION_RAW,
+	OPTION_NO_COLOR,
+	OPTION_FOLDED,
+	OPTION_TITLE,
+};
+
+/* Commands as bits: 1 << Mperf__Request__BodyCase. */
+#define COMMAND_BIT(id) (1u << MPERF__REQUEST__BODY_##id)
+
+struct option_row {
+	uint32_t commands;
+	const char *name; /* long; NULL: letter alone */
+	int key;
+	const char *value; /* what help calls it; NULL: takes none */
+	bool value_optional;
+	const char *says;
+};
+extern const struct option_row option_rows[];
+extern const size_t n_option_rows;
+
+struct command_text {
+	const char *arguments; /* behind the options */
+	const char *says;
+	const char *examples;
+};
+/* By Mperf__Request__BodyCase; NULL for what is no command. */
+const struct command_text *command_text(int command);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The provenance line stands below every answer: by what the figures were taken, how many, and
+ * what is missing from them. A part that the daemon left empty is left out, but losses are always
+ * told, since "none" is news.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "client/escape.h"
+#include "client/reply.h"
+#include "proto/memory.h"
+#include "proto/unit.h"
+
+/* "a: its cycles; d: cpu-clock alone" becomes "rung a (its cycles), rung d (cpu-clock alone)". */
+static void write_rungs(FILE *f, const char *rung)
+{
+	while (*rung) {
+		char part[128];
+		size_t n = strcspn(rung, ";");
+		snprintf(part, sizeof part, "%.*s", (int)n, rung);
+		rung += n;
+		rung += strspn(rung, "; ");
+
+		fputs(", rung ", f);
+		char *says = strchr(part, ':');
+		if (says)
+			*says++ = '\0';
+		escape_terminal(f, part);
+		if (says) {
+			fputs(" (", f);
+			escape_terminal(f, says + strspn(says, " "));
+			fputc(')', f);
+		}
+	}
+}
+
+static void write_losses(FILE *f, const Mperf__Provenance *p)
+{
+	char count[UNIT_TEXT_BYTES];
+	bool any = false;
+
+	fputs("; lost: ", f);
+	for (size_t i = 0; i < p->n_loss; i++) {
+		if (p->loss[i]->count == 0)
+			continue;
+		unit_count_text((int64_t)p->loss[i]->count, count);
+		fprintf(f, "%s%s ", any ? ", " : "", count);
+		escape_terminal(f, p->loss[i]->cause);
+		any = true;
+	}
+	if (!any)
+		fputs("none", f);
+}
+
+static void write_line(FILE *f, const Mperf__Provenance *p)
+{
+	char text[UNIT_TEXT_BYTES];
+
+	escape_terminal(f, *p->event ? p->event : "no event");
+	write_rungs(f, p->rung);
+	if (p->hz > 0) {
+		unit_count_text(p->hz, text);
+		fprintf(f, ", %s Hz", text);
+	}
+	unit_count_text((int64_t)p->samples, text);
+	fprintf(f, "; %s sample%s", text, p->samples == 1 ? "" : "s");
+	if (p->seconds > 0) {
+		unit_text(MPERF__UNIT__UNIT_NS, p->seconds * 1e9, text);
+		fprintf(f, " in %s", text);
+	}
+	write_losses(f, p);
+	if (p->samples > 0)
+		fprintf(f, "; %.1f %% named", 100 * p->named_share);
+	for (size_t i = 0; i < p->n_note; i++) {
+		fputs("; ", f);
+		escape_terminal(f, p->note[i]);
+	}
+}
+
+char *reply_provenance_line(const Mperf__Provenance *p)
+{
+	_cleanup_(freep) char *line = NULL;
+	size_t size;
+	FILE *f = open_memstream(&line, &size);
+	if (!f)
+		return NULL;
+	write_line(f, p);
+	if (fclose(f) != 0)
+		return NULL;
+	return TAKE_PTR(line);
+}

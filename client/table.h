@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Tables: a reply as aligned text
+ *
+ * Numbers come first and right-aligned, names last, so that figures line up and long names run out
+ * to the right, where a terminal cuts them with "…".
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "client/reply.h"
+
+struct table_options {
+	size_t width;             /* columns of the terminal; 0: never cut a name */
+	bool colour;
+	bool raw;                 /* tab-separated, unrounded, without units */
+	const char *const *hide;  /* names of columns to leave out, ended by NULL; or NULL */
+	const char *group;        /* a text column that becomes headings; or NULL */
+};
+
+/* Fill width and colour for a stream: terminal size, COLUMNS, NO_COLOR, TERM=dumb. */
+void table_look(FILE *f, bool no_colour, struct table_options *o);
+
+/* Print header and rows; a column in which nothing was measured is left out unless raw.
+ * 0, -ENOMEM, -EIO. */
+int table_print(const struct reply *r, const struct table_options *o, FILE *f);

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Attribute: from a record to who ran, where
+ *
+ * Records come in order of time over all harts. Those of the side band change the picture of tasks
+ * and mappings; a sample is answered out of the picture as it is at that moment. Nothing here waits
+ * and nothing here is dropped in silence: an attribution goes to the sink, or to waiting.c, or a
+ * loss is counted. The one exception is idle: what the machine does not do is no share of anything.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/attribute/scan.h"
+#include "daemon/attribute/station.h"
+#include "proto/memory.h"
+
+DEFINE_CLEANUP(struct attribute *, attribute_free)
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t = {0};
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* CLOCK_BOOTTIME less CLOCK_MONOTONIC: how long the machine was suspended. */
+static uint64_t suspended_ns(void)
+{
+	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), boot = clock_ns(CLOCK_BOOTTIME);
+
+	/* without a suspend the difference is what passed between the two calls */
+	return boot - monotonic > 1000000 ? boot - monotonic : 0;
+}
+
+static uint32_t max_stack_read(const char *proc)
+{
+	char path[PATH_MAX], text[32];
+	const char *p = text;
+	uint64_t n;
+
+	snprintf(path, sizeof(path), "%s/sys/kernel/perf_event_max_stack", proc);
+	if (scan_text(AT_FDCWD, path, text, sizeof(text)) <= 0 || !scan_number(&p, 10, &n) ||
+		!n || n > UINT32_MAX)
+		return STACK_DEPTH_DEFAULT;
+	return (uint32_t)n;
+}
+
+static int attribute_allocate(struct attribute *a)
+{
+	size_t n_harts = a->o.n_harts > 0 ? (size_t)a->o.n_harts : 1;
+	size_t n_events = a->o.n_events > 0 ? (size_t)a->o.n_events : 1;
+
+	a->ended = calloc(ENDED_SLOTS, sizeof(*a->ended));
+	a->exited = calloc(n_harts, sizeof(*a->exited));
+	a->leader_of = calloc(n_events, sizeof(*a->leader_of));
+	a->rung_of = calloc(n_events, sizeof(*a->rung_of));
+	a->reread = calloc(REREAD_MAX, sizeof(*a->reread));
+	return a->ended && a->exited && a->leader_of && a->rung_of && a->reread ? 0 : -ENOMEM;
+}
+
+int attribute_new(const struct attribute_options *o, struct attribute **ret_attribute)
+{
+	_cleanup_(attribute_freep) struct attribute *a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+
+	a->o = *o;
+	a->cgroup_root_fd = -1;
+	int r = attribute_allocate(a);
+	if (!r)
+		r = kernel_map_read(o->proc, &a->kernel);
+	if (r < 0)
+		return r;
+
+	long ticks = sysconf(_SC_CLK_TCK);
+	a->tick_ns = 1000000000u / (uint64_t)(ticks > 0 ? ticks : 100);
+	a->suspended_ns = suspended_ns();
+	a->max_stack = max_stack_read(o->proc);
+	census_cgroup_root(a);
+	*ret_attribute = TAKE_PTR(a);
+	return 0;
+}
+
+void attribute_sink(struct walk *w, struct attribution *attribution)
+{
+	attribution->frame = w->frame;
+	attribution->n_frames = w->n_frames;
+	attribution->truncated = w->truncated;
+	w->a->o.sink(w->a->o.userdata, attribution);
+}
+
+/* A switch, or a sample of one that has ended: no sample of his may come to take the counts. */
+static int attribute_switch(struct attribute *a, const struct record *r, int hart)
+{
+	struct delta delta;
+	struct task *task;
+
+	int result = charge_delta(a, r, hart, &delta);
+	if (!result)
+		result = sideband_task(a, r, hart, &task);
+	if (result < 0 || !task || !(a->o.all || task->wanted))
+		return result;
+
+	result = charge_pending(a, task, &delta);
+	if (!result && task->end_ns)
+		charge_flush(a, task, r->time_ns, hart);
+	return result;
+}
+
+static const struct cgroup *sample_cgroup(struct attribute *a, const struct record *r,
+	struct task *task)
+{
+	uint64_t id = r->sample.cgroup;
+	const struct cgroup *cgroup = id ? cgroup_find(a->o.tasks, id) : NULL;
+
+	if (!cgroup)
+		return cgroup_find(a->o.tasks, task->cgroup);
+	if (task->cgroup != id) {
+		task->cgroup = id;
+		task->changed = true;
+	}
+	return cgroup;
+}
+
+static int attribute_stack(struct attribute *a, const struct record *r, struct task *task,
+	struct attribution *to)
+{
+	const struct record_sample *s = &r->sample;
+	struct walk w; /* without its frames it is small; they are not worth clearing */
+
+	w.a = a;
+	w.task = task;
+	w.hart = to->hart;
+	w.n_frames = 0;
+	w.truncated = false;
+	w.kernel_only = s->regs_abi && s->n_stack && task_space(task);
+	w.user_ip = 0;
+
+	int result = walk_chain(&w, s);
+	if (result < 0)
+		return result;
+	if (w.kernel_only)
+		return waiting_add(&w, r, to);
+	attribute_sink(&w, to);
+	return 0;
+}
+
+static int attribute_sample(struct attribute *a, const struct record *r, int hart)
+{
+	struct delta delta;
+	struct task *task;
+
+	int result = charge_delta(a, r, hart, &delta);
+	if (!result)
+		result = sideband_task(a, r, hart, &task);
+	if (result < 0 || !task || !(a->o.all || task->wanted))
+		return result;
+
+	if (!task->comm[0])
+		lose(a, hart, LOSS_TASK, 1);
+	result = charge_pending(a, task, &delta);
+	if (result < 0)
+		return result;
+
+	struct attribution to = {
+		.task = task,
+		.cgroup = sample_cgroup(a, r, task),
+		.time_ns = r->time_ns,
+		.hart = hart,
+		.event = r->stream->event,
+		.rung = r->stream->rung,
+		.count = 1,
+		.weight_ns = r->stream->weight_ns,
+		.period = r->sample.period,
+	};
+	charge_take(a, task, &r->sample, &to);
+	return attribute_stack(a, r, task, &to);
+}
+
+static int attribute_fired(struct attribute *a, const struct record *r, int hart)
+{
+	if (!r->stream) {
+		lose(a, hart, LOSS_STREAM, 1);
+		return 0;
+	}
+
+	switch (r->stream->role) {
+	case STREAM_SAMPLER:
+		return attribute_sample(a, r, hart);
+	case STREAM_SWITCH:
+		return attribute_switch(a, r, hart);
+	case STREAM_SIDEBAND:
+	case STREAM_SIBLING:
+		break; /* these do not fire */
+	}
+	return 0;
+}
+
+static int attribute_cgroup(struct attribute *a, const struct record *r, int hart)
+{
+	int result = cgroup_set(a->o.tasks, r->cgroup.id, r->cgroup.path);
+
+	if (result > 0)
+		lose(a, hart, LOSS_MEMORY, 1);
+	return result < 0 ? result : 0;
+}
+
+int attribute_record(struct attribute *a, const struct record *r, int hart)
+{
+	if (hart < 0 || hart >= a->o.n_harts)
+		return -EINVAL;
+
+	switch (r->kind) {
+	case RECORD_SAMPLE:
+		return attribute_fired(a, r, hart);
+	case RECORD_MMAP:
+		return sideband_mmap(a, r, hart);
+	case RECORD_COMM:
+		return sideband_comm(a, r, hart);
+	case RECORD_FORK:
+		return sideband_fork(a, r, hart);
+	case RECORD_EXIT:
+		return sideband_exit(a, r, hart);
+	case RECORD_CGROUP:
+		return attribute_cgroup(a, r, hart);
+	case RECORD_LOST:
+		/* switches may be among them: what was counted since belongs to nobody for sure */
+		delta_forget_hart(&a->deltas, hart);
+		lose(a, hart, LOSS_RING, r->lost.n);
+		return 0;
+	case RECORD_LOST_SAMPLES:
+		lose(a, hart, LOSS_RING_SAMPLES, r->lost.n);
+		return 0;
+	case RECORD_THROTTLE:
+		lose(a, hart, LOSS_THROTTLE, 1);
+		return 0;
+	case RECORD_UNTHROTTLE:
+	case RECORD_KSYMBOL: /* the namer reads kallsyms, where they stand */
+	case RECORD_OTHER:
+		return 0;
+	}
+	return 0;
+}
+
+void attribute_drained(struct attribute *a)
+{
+	for (size_t i = 0; i < a->n_reread; i++) {
+		struct task *process = task_find(a->o.tasks, a->reread[i]);
+
+		/* no more than one second look: without memory it stays unread */
+		if (process && !process->argv)
+			(void)census_argv(a, process->process);
+	}
+	a->n_reread = 0;
+}
+
+struct attribute *attribute_free(struct attribute *a)
+{
+	if (!a)
+		return NULL;
+
+	waiting_clear(a);
+	delta_table_clear(&a->deltas);
+	kernel_map_clear(&a->kernel);
+	closep(&a->cgroup_root_fd);
+	free(a->ended);
+	free(a->exited);
+	free(a->leader_of);
+	free(a->rung_of);
+	free(a->reread);
+	free(a);
+	return NULL;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The census: what /proc says of who lives
+ *
+ * Taken once, after the events were enabled, so that nobody is born between the two unseen; and
+ * again for a single process when a record names one that is not known. A process may be gone at
+ * any moment, so each text that cannot be read is simply missing. What is known already stays:
+ * records are more exact than ticks.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/attribute/scan.h"
+#include "daemon/attribute/station.h"
+#include "proto/memory.h"
+
+#define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain can only be a circle */
+#define CUT_MARK "…"
+
+static void closedirp(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+static void fclosep(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+static int process_folder(const struct attribute *a, pid_t pid)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%d", a->o.proc, (int)pid);
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool stat_read(int folder_fd, const char *name, struct scan_stat *ret_stat)
+{
+	char text[SCAN_STAT_BYTES_MAX];
+
+	return scan_text(folder_fd, name, text, sizeof(text)) > 0 &&
+	       !scan_stat_parse(text, ret_stat);
+}
+
+/* A task of that stat, found or added. 0, TASK_TABLE_FULL, -ENOMEM. */
+static int census_task(struct attribute *a, pid_t pid, const struct scan_stat *stat,
+	struct task **ret_task)
+{
+	uint64_t start_ns = scan_start_ns(stat->start_ticks, a->tick_ns, a->suspended_ns);
+	struct task *task = task_find(a->o.tasks, stat->pid);
+
+	if (task && task->pid == pid && sideband_same_start(a, task, start_ns)) {
+		if (!task->comm[0])
+			task_set_comm(task, stat->comm);
+		*ret_task = task;
+		return 0;
+	}
+
+	if (task)
+		sideband_end(a, task, start_ns, 0);
+	int r = task_add(a->o.tasks, pid, stat->pid, start_ns, &task);
+	if (r)
+		return r;
+	task_set_comm(task, stat->comm);
+	task->kernel_thread = stat->kernel_thread;
+	*ret_task = task;
+	return 0;
+}
+
+/* --- one process ------------------------------------------------------------------------------ */
+
+/* Length of text cut to n bytes without splitting a character of UTF-8. */
+static size_t cut(const char *text, size_t n)
+{
+	while (n && ((unsigned char)text[n] & 0xc0) == 0x80)
+		n--;
+	return n;
+}
+
+static int argv_read(int folder_fd, struct task *process)
+{
+	char text[TASK_ARGV_BYTES_MAX + 2]; /* one byte more than is kept shows that there is more */
+	ssize_t n_read = scan_text(folder_fd, "cmdline", text, sizeof(text));
+
+	if (n_read <= 0)
+		return CENSUS_GONE;
+
+	size_t n = (size_t)n_read;
+	if (n > TASK_ARGV_BYTES_MAX) {
+		n = cut(text, TASK_ARGV_BYTES_MAX - strlen(CUT_MARK));
+		memcpy(text + n, CUT_MARK, strlen(CUT_MARK));
+		n += strlen(CUT_MARK);
+	} else if (text[n - 1] == '\0') {
+		n--; /* NUL stands between arguments, not behind the last */
+	}
+
+	char *argv = malloc(n + 1);
+	if (!argv)
+		return -ENOMEM;
+	memcpy(argv, text, n);
+	argv[n] = '\0';
+	free(process->argv);
+	process->argv = argv;
+	process->n_argv = (uint32_t)n;
+	process->changed = true;
+	return 0;
+}
+
+static void uid_read(int folder_fd, struct task *process)
+{
+	char text[SCAN_STAT_BYTES_MAX];
+
+	if (scan_text(folder_fd, "status", text, sizeof(text)) > 0 &&
+		!scan_uid_parse(text, &process->uid))
+		process->changed = true;
+}
+
+int census_argv(struct attribute *a, struct task *process)
+{
+	_cleanup_(closep) int folder_fd = process_folder(a, process->pid);
+	if (folder_fd < 0)
+		return CENSUS_GONE;
+
+	uid_read(folder_fd, process);
+	return argv_read(folder_fd, process);
+}
+
+static int exe_read(int folder_fd, struct task *process)
+{
+	static const char deleted[] = " (deleted)";
+	char path[PATH_MAX];
+	ssize_t n = readlinkat(folder_fd, "exe", path, sizeof(path) - 1);
+
+	if (n <= 0 || process->exe)
+		return 0;
+	path[n] = '\0';
+	size_t n_deleted = sizeof(deleted) - 1;
+	if ((size_t)n > n_deleted && !strcmp(path + n - n_deleted, deleted))
+		path[(size_t)n - n_deleted] = '\0';
+
+	process->exe = strdup(path);
+	process->changed = true;
+	return process->exe ? 0 : -ENOMEM;
+}
+
+static int maps_read(struct attribute *a, int folder_fd, struct task *process)
+{
+	char line[SCAN_LINE_BYTES_MAX];
+	int fd = openat(folder_fd, "maps", O_RDONLY | O_CLOEXEC);
+	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	bool begins = true;
+
+	if (fd >= 0 && !f)
+		close(fd);
+	for (int i = 0; f && i < SCAN_MAPS_MAX && fgets(line, sizeof(line), f); i++) {
+		bool whole = begins;
+		struct scan_map m;
+
+		begins = strchr(line, '\n');
+		if (!whole || scan_map_parse(line, &m) || !m.executable)
+			continue;
+
+		struct record_mmap map = {
+			.start = m.start,
+			.bytes = m.end - m.start,
+			.file_offset = m.file_offset,
+			.major = m.major,
+			.minor = m.minor,
+			.inode = m.inode,
+			.executable = true,
+			.path = m.path,
+		};
+		if (*m.path == '/')
+			map.n_build_id = scan_build_id(fd, m.start, map.build_id);
+		int r = sideband_map(a, process, &map, 0);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static uint64_t text_hash(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325u; /* Source: RFC 9923, FNV-1a of 64 bits */
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+	return hash;
+}
+
+/* The id of a cgroup path: the inode of its folder, where perf's ids are of that hierarchy; else a
+ * number of our own, with the highest bit set, which no inode of the kernel's has. */
+static uint64_t cgroup_id(const struct attribute *a, enum scan_hierarchy hierarchy, const char *path)
+{
+	bool perf_has = hierarchy == (a->cgroup_root_is_v1 ? SCAN_PERF_EVENT : SCAN_UNIFIED);
+	struct stat st;
+
+	if (perf_has && a->cgroup_root_fd >= 0 && !strstr(path, "/..") &&
+		!fstatat(a->cgroup_root_fd, path[1] ? path + 1 : ".", &st, 0))
+		return st.st_ino;
+	return text_hash(path) | UINT64_C(1) << 63;
+}
+
+static int cgroup_read(struct attribute *a, int folder_fd, struct task *process)
+{
+	char text[SCAN_STAT_BYTES_MAX], path[SCAN_STAT_BYTES_MAX];
+	enum scan_hierarchy hierarchy;
+
+	if (scan_text(folder_fd, "cgroup", text, sizeof(text)) <= 0 ||
+		scan_cgroup_parse(text, &hierarchy, path))
+		return 0;
+
+	uint64_t id = cgroup_id(a, hierarchy, path);
+	int r = cgroup_set(a->o.tasks, id, path);
+	if (r > 0)
+		lose(a, 0, LOSS_MEMORY, 1);
+	if (r)
+		return r < 0 ? r : 0;
+
+	process->cgroup = id;
+	process->changed = true;
+	return 0;
+}
+
+static int details_read(struct attribute *a, int folder_fd, struct task *process)
+{
+	uid_read(folder_fd, process);
+	int r = process->cgroup ? 0 : cgroup_read(a, folder_fd, process);
+	if (r < 0 || process->kernel_thread)
+		return r;
+
+	r = argv_read(folder_fd, process);
+	if (r >= 0)
+		r = exe_read(folder_fd, process);
+	return r < 0 ? r : maps_read(a, folder_fd, process);
+}
+
+/* A name that is a number and a pid; 0: it is not. */
+static pid_t name_pid(const char *name)
+{
+	uint64_t pid;
+
+	return scan_number(&name, 10, &pid) && !*name && pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+static int threads_read(struct attribute *a, int folder_fd, struct task *process)
+{
+	int fd = openat(folder_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !d)
+		close(fd);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		pid_t tid = name_pid(e->d_name);
+		char name[64];
+		struct scan_stat stat;
+		struct task *thread;
+
+		if (!tid || tid == process->pid)
+			continue;
+		snprintf(name, sizeof(name), "%d/stat", (int)tid);
+		if (!stat_read(dirfd(d), name, &stat) || stat.pid != tid)
+			continue;
+
+		int r = census_task(a, process->pid, &stat, &thread);
+		if (r == TASK_TABLE_FULL)
+			lose(a, 0, LOSS_MEMORY, 1);
+		if (r)
+			return r < 0 ? r : 0;
+		thread->uid = process->uid;
+		thread->cgroup = process->cgroup;
+		thread->wanted |= process->wanted;
+	}
+	return 0;
+}
+
+/* Whoever descends from somebody wanted is wanted. */
+static bool descends_from_wanted(const struct task *process)
+{
+	const struct task *ancestor = process->parent;
+
+	for (int i = 0; ancestor && i < ANCESTORS_MAX; i++, ancestor = ancestor->parent)
+		if (ancestor->wanted)
+			return true;
+	return false;
+}
+
+int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
+{
+	_cleanup_(closep) int folder_fd = process_folder(a, pid);
+	struct scan_stat stat;
+	struct task *process;
+
+	if (folder_fd < 0 || !stat_read(folder_fd, "stat", &stat) || stat.pid != pid)
+		return CENSUS_GONE;
+	int r = census_task(a, pid, &stat, &process);
+	if (r == TASK_TABLE_FULL) {
+		lose(a, 0, LOSS_MEMORY, 1);
+		return CENSUS_GONE;
+	}
+	if (r < 0)
+		return r;
+
+	if (!process->parent && stat.parent && stat.parent != pid) {
+		struct task *parent = task_find(a->o.tasks, stat.parent);
+		process->parent = parent ? parent->process : NULL;
+	}
+	process->wanted |= descends_from_wanted(process);
+	r = details_read(a, folder_fd, process);
+	if (r < 0)
+		return r;
+	if (ret_parent)
+		*ret_parent = stat.parent;
+	return threads_read(a, folder_fd, process);
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+struct orphan {
+	pid_t pid, parent;
+};
+
+struct orphans {
+	struct orphan *orphan;
+	size_t n_orphans, size;
+};
+
+static int orphans_add(struct orphans *o, pid_t pid, pid_t parent)
+{
+	if (o->n_orphans == o->size) {
+		size_t size = o->size ? o->size * 2 : 64;
+		struct orphan *orphan = reallocarray(o->orphan, size, sizeof(*orphan));
+		if (!orphan)
+			return -ENOMEM;
+		o->orphan = orphan;
+		o->size = size;
+	}
+	o->orphan[o->n_orphans++] = (struct orphan){pid, parent};
+	return 0;
+}
+
+static int census_all(struct attribute *a, struct orphans *ret_orphans)
+{
+	_cleanup_(closedirp) DIR *d = opendir(a->o.proc);
+	if (!d)
+		return -errno;
+
+	for (struct dirent *e; (e = readdir(d));) {
+		pid_t pid = name_pid(e->d_name), parent = 0;
+		if (!pid)
+			continue;
+
+		int r = census_process(a, pid, &parent);
+		/* pids start anew at their end, so that a parent may come after its child */
+		if (!r && parent && !task_find(a->o.tasks, pid)->parent)
+			r = orphans_add(ret_orphans, pid, parent);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void census_parents(struct attribute *a, const struct orphans *o)
+{
+	for (size_t i = 0; i < o->n_orphans; i++) {
+		struct task *task = task_find(a->o.tasks, o->orphan[i].pid);
+		struct task *parent = task_find(a->o.tasks, o->orphan[i].parent);
+
+		if (task && parent && parent->process != task && !task->parent)
+			task->parent = parent->process;
+	}
+}
+
+static void census_wanted(struct attribute *a, const pid_t *pids, size_t n_pids)
+{
+	struct task_table *t = a->o.tasks;
+
+	for (size_t i = 0; i < n_pids; i++) {
+		struct task *task = task_find(t, pids[i]);
+		if (task)
+			task->wanted = true;
+	}
+	/* leaders first, then threads, which ask their leader */
+	for (struct task *task = t->live; task; task = task->hh.next)
+		if (task->process == task)
+			task->wanted |= descends_from_wanted(task);
+	for (struct task *task = t->live; task; task = task->hh.next)
+		task->wanted |= task->process->wanted;
+}
+
+int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids)
+{
+	struct orphans orphans = {0};
+
+	int r = census_cgroups(a);
+	if (!r)
+		r = census_all(a, &orphans);
+	if (!r) {
+		census_parents(a, &orphans);
+		census_wanted(a, pids, n_pids);
+	}
+	free(orphans.orphan);
+	return r;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Names of cgroups
+ *
+ * A sample names its cgroup by a number, which is the inode of the cgroup's folder in the hierarchy
+ * of the perf_event controller: that of version 2, unless it was mounted for itself in version 1.
+ * One walk over the folders names those that exist; CGROUP records name what comes later.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/attribute/station.h"
+#include "proto/memory.h"
+
+static void closedirp(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+void census_cgroup_root(struct attribute *a)
+{
+	static const struct {
+		const char *folder, *sign; /* a file that only this kind of root has */
+		bool v1;
+	} roots[] = {
+		{"/perf_event", "/perf_event/cgroup.procs", true},
+		{"", "/cgroup.controllers", false},
+		{"/unified", "/unified/cgroup.controllers", false},
+	};
+
+	a->cgroup_root_fd = -1;
+	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots) && a->cgroup_root_fd < 0; i++) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s/../sys/fs/cgroup%s", a->o.proc, roots[i].sign);
+		if (access(path, F_OK) < 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/../sys/fs/cgroup%s", a->o.proc, roots[i].folder);
+		a->cgroup_root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		a->cgroup_root_is_v1 = roots[i].v1;
+	}
+}
+
+struct cgroup_walk {
+	struct attribute *a;
+	char path[PATH_MAX]; /* "" at the root */
+	size_t n_path;
+	int n_dirs, depth;
+};
+
+static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name);
+
+/* One entry of a folder: its path is the folder's and its own name. */
+static int cgroup_walk_entry(struct cgroup_walk *w, int folder_fd, const char *name)
+{
+	size_t n_path = w->n_path, n_name = strlen(name);
+
+	if (n_path + 1 + n_name >= sizeof(w->path))
+		return 0;
+	w->path[n_path] = '/';
+	memcpy(w->path + n_path + 1, name, n_name + 1);
+	w->n_path = n_path + 1 + n_name;
+	w->depth++;
+
+	int r = cgroup_walk(w, folder_fd, name);
+
+	w->depth--;
+	w->n_path = n_path;
+	w->path[n_path] = '\0';
+	return r;
+}
+
+/* Name the folder and all below it. Folders may go while we look. */
+static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name)
+{
+	if (w->n_dirs >= CGROUP_DIRS_MAX || w->depth > CGROUP_DEPTH_MAX)
+		return 0;
+	w->n_dirs++;
+
+	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct stat st;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	if (fstat(fd, &st) < 0)
+		return 0;
+	int r = cgroup_set(w->a->o.tasks, st.st_ino, w->n_path ? w->path : "/");
+	if (r)
+		return r < 0 ? r : 0;
+
+	for (struct dirent *e; r >= 0 && (e = readdir(d));)
+		if (e->d_type == DT_DIR && strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			r = cgroup_walk_entry(w, fd, e->d_name);
+	return r;
+}
+
+int census_cgroups(struct attribute *a)
+{
+	struct cgroup_walk w = {.a = a};
+
+	if (a->cgroup_root_fd < 0)
+		return 0;
+	return cgroup_walk(&w, a->cgroup_root_fd, ".");
+}

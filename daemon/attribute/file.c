@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Files that code was mapped from, and the frames in them
+ *
+ * What makes two mappings the same file depends on its kind, so the table does not hash fields: it
+ * hashes a short string of bytes that file_key_write puts together from those fields that count.
+ * Frames are many more, and theirs is the pair (file, offset) as it lies in the struct.
+ */
+
+#define HASH_NONFATAL_OOM 1
+
+#include "daemon/attribute/file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "proto/memory.h"
+
+/* kind, a tag, then at most device, inode, pid, start, or a build id; and the path */
+#define FILE_KEY_BYTES_MAX (2 + 4 + 4 + 8 + 4 + 8 + PATH_MAX)
+#define FRAME_KEY_BYTES (sizeof(struct file *) + sizeof(uint64_t))
+
+_Static_assert(offsetof(struct frame, offset) == offsetof(struct frame, file) + sizeof(void *),
+	"the key of a frame has no hole");
+
+static const char deleted_suffix[] = " (deleted)";
+
+struct file_entry {
+	struct file file;
+	size_t n_key;
+	uint8_t key[];
+};
+_Static_assert(offsetof(struct file_entry, file) == 0, "a file is its entry");
+
+static const char *const file_states[] = {
+	[FILE_UNSEEN] = "not asked for",
+	[FILE_OPENING] = "being opened",
+	[FILE_READY] = "read",
+	[FILE_VANISHED] = "the file is gone or was replaced",
+	[FILE_REFUSED] = "the file may not be opened",
+	[FILE_NO_SYMBOLS] = "the file has no symbols and no debug information",
+	[FILE_MALFORMED] = "the file does not parse",
+	[FILE_HUNG] = "opening the file did not come back in time",
+	[FILE_SPUN] = "the parser ran out of time",
+	[FILE_CRASHED] = "the parser died over it",
+	[FILE_OVERSIZE] = "the file exceeds the limits of size or memory",
+};
+
+const char *file_state_says(enum file_state s)
+{
+	unsigned int i = s;
+
+	return i < sizeof(file_states) / sizeof(*file_states) ? file_states[i] : "unknown";
+}
+
+static bool file_kind_is_own(enum file_kind kind)
+{
+	return kind == FILE_PERF_MAP || kind == FILE_JITDUMP;
+}
+
+static void put(uint8_t *key, size_t *n, const void *bytes, size_t n_bytes)
+{
+	memcpy(key + *n, bytes, n_bytes);
+	*n += n_bytes;
+}
+
+/* The bytes that tell this file from others; their number. n_path is without " (deleted)". */
+static size_t file_key_write(const struct file_key *k, size_t n_path, uint8_t *key)
+{
+	size_t n = 0;
+
+	key[n++] = (uint8_t)k->kind;
+	if (k->n_build_id && k->kind == FILE_ELF) {
+		key[n++] = 'b';
+		put(key, &n, k->build_id, k->n_build_id);
+		return n;
+	}
+
+	if (file_kind_is_own(k->kind)) {
+		key[n++] = 'p';
+		put(key, &n, &k->pid, sizeof(k->pid));
+		put(key, &n, &k->pid_start_ns, sizeof(k->pid_start_ns));
+	} else if (k->kind == FILE_ELF) {
+		key[n++] = 'i';
+		put(key, &n, &k->major, sizeof(k->major));
+		put(key, &n, &k->minor, sizeof(k->minor));
+		put(key, &n, &k->inode, sizeof(k->inode));
+	} else {
+		key[n++] = 'n';
+	}
+	put(key, &n, k->path, n_path);
+	return n;
+}
+
+static int file_table_reserve(struct file_table *t)
+{
+	if (t->n_files < t->size_file)
+		return 0;
+
+	size_t size = t->size_file ? t->size_file * 2 : 64;
+	struct file **file = reallocarray(t->file, size, sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+
+	t->file = file;
+	t->size_file = size;
+	return 0;
+}
+
+static struct file_entry *file_entry_new(const struct file_key *k, size_t n_path,
+	const uint8_t *key, size_t n_key)
+{
+	_cleanup_(freep) struct file_entry *e = calloc(1, sizeof(*e) + n_key);
+	if (!e)
+		return NULL;
+
+	e->file.path = strndup(k->path, n_path);
+	if (!e->file.path)
+		return NULL;
+
+	e->file.kind = k->kind;
+	e->file.n_build_id = k->n_build_id;
+	if (k->n_build_id)
+		memcpy(e->file.build_id, k->build_id, k->n_build_id);
+	e->file.major = k->major;
+	e->file.minor = k->minor;
+	e->file.inode = k->inode;
+	e->file.deleted = k->path[n_path] != '\0';
+	e->file.pid = k->pid;
+	e->file.pid_start_ns = k->pid_start_ns;
+	e->n_key = n_key;
+	memcpy(e->key, key, n_key);
+	return TAKE_PTR(e);
+}
+
+/* Length of the path without " (deleted)", which the kernel puts behind unlinked files. */
+static size_t file_path_bytes(const char *path)
+{
+	size_t n = strnlen(path, PATH_MAX), n_suffix = sizeof(deleted_suffix) - 1;
+
+	if (n > n_suffix && !memcmp(path + n - n_suffix, deleted_suffix, n_suffix))
+		return n - n_suffix;
+	return n;
+}
+
+int file_get(struct file_table *t, const struct file_key *key, struct file **ret_file)
+{
+	assert(key->n_build_id <= sizeof((*ret_file)->build_id));
+
+	uint8_t bytes[FILE_KEY_BYTES_MAX];
+	size_t n_path = file_path_bytes(key->path);
+	size_t n = file_key_write(key, n_path, bytes);
+	struct file *known;
+
+	HASH_FIND(hh, t->by_key, bytes, n, known);
+	if (known) {
+		*ret_file = known;
+		return 0;
+	}
+	if (t->n_files >= FILES_MAX) {
+		t->n_refused++;
+		return FILE_TABLE_FULL;
+	}
+
+	int r = file_table_reserve(t);
+	if (r < 0)
+		return r;
+	struct file_entry *e = file_entry_new(key, n_path, bytes, n);
+	if (!e)
+		return -ENOMEM;
+
+	struct file *file = &e->file;
+	HASH_ADD_KEYPTR(hh, t->by_key, e->key, e->n_key, file);
+	if (!file->hh.tbl) {
+		free(file->path);
+		free(e);
+		return -ENOMEM;
+	}
+	t->file[t->n_files++] = file;
+	file->id = t->n_files;
+	*ret_file = file;
+	return 0;
+}
+
+static int frame_table_reserve(struct file_table *t)
+{
+	if (t->n_frames < t->size_frame)
+		return 0;
+
+	size_t size = t->size_frame ? t->size_frame * 2 : 1024;
+	struct frame **frame = reallocarray(t->frame, size, sizeof(*frame));
+	if (!frame)
+		return -ENOMEM;
+
+	t->frame = frame;
+	t->size_frame = size;
+	return 0;
+}
+
+int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame)
+{
+	struct frame key = {.file = file, .offset = offset}, *known;
+
+	HASH_FIND(hh, t->frames, &key.file, FRAME_KEY_BYTES, known);
+	if (known) {
+		*ret_frame = known;
+		return 0;
+	}
+	if (t->n_frames >= FRAMES_MAX) {
+		t->n_refused++;
+		return FILE_TABLE_FULL;
+	}
+
+	int r = frame_table_reserve(t);
+	if (r < 0)
+		return r;
+	_cleanup_(freep) struct frame *frame = calloc(1, sizeof(*frame));
+	if (!frame)
+		return -ENOMEM;
+
+	frame->file = file;
+	frame->offset = offset;
+	HASH_ADD_KEYPTR(hh, t->frames, &frame->file, FRAME_KEY_BYTES, frame);
+	if (!frame->hh.tbl)
+		return -ENOMEM;
+
+	t->frame[t->n_frames++] = frame;
+	frame->id = t->n_frames;
+	*ret_frame = TAKE_PTR(frame);
+	return 0;
+}
+
+void file_table_clear(struct file_table *t)
+{
+	HASH_CLEAR(hh, t->frames);
+	HASH_CLEAR(hh, t->by_key);
+	for (uint32_t i = 0; i < t->n_frames; i++) {
+		free(t->frame[i]->place);
+		free(t->frame[i]);
+	}
+	for (uint32_t i = 0; i < t->n_files; i++) {
+		free(t->file[i]->path);
+		free(t->file[i]);
+	}
+	free(t->frame);
+	free(t->file);
+	*t = (struct file_table){0};
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The parser's side of the namer. A slot with frames is brought forward one question at a time:
+ * hand over the descriptor, load, hand over a debug file if one is wanted and was found, then
+ * name a batch of offsets, then the next slot. After a restart of the parser nothing is given or
+ * loaded any more (it is of an older generation), and the same steps bring it back from the
+ * descriptors that we kept.
+ */
+#include "daemon/attribute/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/attribute/reply.h"
+
+#define FORGOTTEN_MAX 3 /* times in a row that a file may fall out of the parser's memory */
+
+static int ask(struct namer *n, enum message_type type, struct iovec *iov, size_t n_iov, int fd)
+{
+	uint64_t timeout_ns = namer_timeout(n->options.parse_timeout_ns, NAMER_PARSE_TIMEOUT_NS);
+	int r = worker_ask(&n->parser, type, iov, n_iov, fd, n->now_ns + timeout_ns);
+
+	if (r == 0)
+		n->asked = type;
+	return r;
+}
+
+static void fly(struct namer *n, struct slot *s)
+{
+	slot_dequeue(n, s);
+	slot_touch(n, s);
+	s->queue = QUEUE_FLIGHT;
+	n->asked_slot = s;
+}
+
+int parser_give(struct namer *n, struct slot *s, enum message_part part)
+{
+	struct message_file m = {.file = s->file->id, .part = part};
+	struct iovec iov = {&m, sizeof(m)};
+	int r = ask(n, MESSAGE_FILE, &iov, 1, s->fd[part]);
+
+	if (r < 0)
+		return r;
+	s->joined |= 1u << part;
+	if (part == PART_MAIN) {
+		s->given = n->parser.generation;
+		s->loaded = 0;
+		s->joined = 0;
+	}
+	return 0;
+}
+
+static uint64_t loaded_bytes(const struct slot *s)
+{
+	return s->bytes[PART_MAIN] + s->bytes[PART_DEBUG] + s->bytes[PART_ALT];
+}
+
+/* Keep the sum of what is loaded below its limit, the oldest first; one alone may be larger. */
+static int make_room(struct namer *n, const struct slot *wanted)
+{
+	uint64_t sum = wanted->bytes[PART_MAIN];
+	struct slot *s;
+
+	TAILQ_FOREACH_REVERSE (s, &n->slots, slot_list, by_use) {
+		if (s == wanted || s->loaded == 0 || s->loaded != n->parser.generation)
+			continue;
+		sum += loaded_bytes(s);
+		if (sum <= NAMER_IMAGES_BYTES_MAX)
+			continue;
+		int r = slot_forget(n, s);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int ask_forget(struct namer *n)
+{
+	struct message_file m = {.file = n->forget[0]};
+	struct iovec iov = {&m, sizeof(m)};
+
+	if (ask(n, MESSAGE_FORGET, &iov, 1, -1) == 0)
+		memmove(n->forget, n->forget + 1, --n->n_forget * sizeof(*n->forget));
+	return 0;
+}
+
+static int ask_load(struct namer *n, struct slot *s)
+{
+	const struct file *f = s->file;
+	struct message_load m = {.file = f->id, .kind = f->kind, .base = f->map_start};
+	struct iovec iov[2] = {{&m, sizeof(m)}};
+	size_t n_iov = 1;
+
+	m.n_build_id = f->n_build_id <= sizeof(m.build_id) ? f->n_build_id : 0;
+	memcpy(m.build_id, f->build_id, sizeof(m.build_id));
+	if (f->kind == FILE_MODULE && f->path) {
+		/* "[nf_tables]" is the module nf_tables. */
+		const char *name = f->path + (f->path[0] == '[');
+		size_t length = strcspn(name, "]");
+		if (length > 0 && length < 64) {
+			m.n_module = (uint16_t)length;
+			iov[n_iov++] = (struct iovec){(void *)name, length};
+		}
+	}
+	int r = make_room(n, s);
+	if (r < 0)
+		return r;
+	if (n->n_forget > 0)
+		return ask_forget(n);
+	if (ask(n, MESSAGE_LOAD, iov, n_iov, -1) == 0)
+		fly(n, s);
+	return 0;
+}
+
+static int ask_names(struct namer *n, struct slot *s)
+{
+	struct message_name m = {.file = s->file->id};
+	uint64_t offset[MESSAGE_OFFSETS_MAX];
+
+	while (m.n < MESSAGE_OFFSETS_MAX && m.n < s->n_frames) {
+		n->batch[m.n] = s->frame[s->n_frames - 1 - m.n];
+		offset[m.n] = n->batch[m.n]->offset;
+		m.n++;
+	}
+	struct iovec iov[] = {{&m, sizeof(m)}, {offset, m.n * sizeof(*offset)}};
+	if (ask(n, MESSAGE_NAME, iov, 2, -1) < 0)
+		return 0;
+	s->n_frames -= m.n;
+	n->n_batch = m.n;
+	n->n_answered = 0;
+	fly(n, s);
+	return 0;
+}
+
+static bool is_worth(const struct namer *n, const struct slot *s, enum message_part part)
+{
+	bool wanted = part == PART_DEBUG ? s->wants.want_debug : s->wants.want_alt;
+
+	return wanted && !(s->tried & 1u << part) && n->debug_hangs < NAMER_DEBUG_HANGS_MAX;
+}
+
+/* The next step of one slot with frames. */
+static int slot_step(struct namer *n, struct slot *s)
+{
+	if (s->n_frames == 0 || slot_is_dead(s)) {
+		slot_dequeue(n, s);
+		slot_finish(n, s);
+		return 0;
+	}
+	if (s->fd[PART_MAIN] < 0) {
+		return slot_want(n, s);
+	}
+	if (s->given != n->parser.generation) {
+		if (parser_give(n, s, PART_MAIN) == 0)
+			fly(n, s);
+		return 0;
+	}
+	if (s->loaded != n->parser.generation)
+		return ask_load(n, s);
+	for (enum message_part part = PART_DEBUG; part <= PART_ALT; part++) {
+		if (s->fd[part] >= 0 && !(s->joined & 1u << part)) {
+			if (parser_give(n, s, part) == 0)
+				fly(n, s);
+			return 0;
+		}
+		if (s->fd[part] < 0 && is_worth(n, s, part)) {
+			slot_enqueue_open(n, s, part);
+			return 0;
+		}
+	}
+	bool grows = s->file->kind == FILE_PERF_MAP || s->file->kind == FILE_JITDUMP;
+	if (!s->file->has_symbols && !s->file->has_debug && !grows)
+		return slot_fail(n, s, FILE_NO_SYMBOLS);
+	return ask_names(n, s);
+}
+
+int parser_feed(struct namer *n, bool *ret_fed)
+{
+	if (n->parser.state != WORKER_IDLE)
+		return 0;
+	if (n->n_forget > 0) {
+		*ret_fed = true;
+		return ask_forget(n);
+	}
+	struct slot *s = TAILQ_FIRST(&n->to_name);
+	n->turn = !n->turn;
+	if (n->turn || !s) {
+		bool fed = false;
+		int r = job_feed(n, &fed);
+		if (r < 0 || fed) {
+			*ret_fed = fed;
+			return r;
+		}
+	}
+	if (!s)
+		return 0;
+	*ret_fed = true;
+	return slot_step(n, s);
+}
+
+/* --- answers ------------------------------------------------------------------------------------ */
+
+static void settle(struct namer *n, struct slot *s)
+{
+	n->asked_slot = NULL;
+	s->queue = QUEUE_NONE;
+	if (s->n_frames == 0)
+		return;
+	/* Go on with it before others, so that what is loaded is used while it is. */
+	s->queue = QUEUE_NAME;
+	TAILQ_INSERT_HEAD(&n->to_name, s, queued);
+}
+
+static int file_forgotten(struct namer *n, struct slot *s)
+{
+	s->given = s->loaded = 0;
+	if (++s->forgotten <= FORGOTTEN_MAX) {
+		settle(n, s);
+		return 0;
+	}
+	n->asked_slot = NULL;
+	return slot_fail(n, s, FILE_OVERSIZE);
+}
+
+/* It is not the file that was mapped: perhaps the next candidate is. */
+static int file_other(struct namer *n, struct slot *s)
+{
+	uint32_t next = s->first + 1;
+
+	n->asked_slot = NULL;
+	s->queue = QUEUE_NONE;
+	int r = slot_release(n, s);
+	if (r < 0)
+		return r;
+	s->first = next;
+	return slot_want(n, s);
+}
+
+static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	struct slot *s = n->asked_slot;
+	struct message_loaded m;
+
+	if (!s || reply_loaded(bytes, n_bytes, &m) < 0 ||
+		(m.state != STATE_FORGOTTEN && m.file != s->file->id))
+		return -EBADMSG;
+	switch (m.state) {
+	case STATE_FORGOTTEN:
+		return file_forgotten(n, s);
+	case STATE_VANISHED:
+		if (s->file->kind == FILE_ELF)
+			return file_other(n, s);
+		break;
+	case STATE_READY:
+	case STATE_NO_SYMBOLS:
+		s->file->has_symbols = m.has_symbols;
+		s->file->has_debug = m.has_debug;
+		s->loaded = n->parser.generation;
+		s->wants = m;
+		settle(n, s);
+		return 0;
+	}
+	n->asked_slot = NULL;
+	return slot_fail(n, s, (enum file_state)m.state);
+}
+
+static int fill_places(struct namer *n, const struct reply_naming *from, struct frame *frame,
+	bool *ret_complete)
+{
+	struct place *place = calloc(from->n_places, sizeof(*place));
+
+	if (!place)
+		return -ENOMEM;
+	*ret_complete = true;
+	for (uint8_t i = 0; i < from->n_places; i++) {
+		const struct reply_place *p = &from->place[i];
+		place[i].line = p->line;
+		place[i].inlined = p->inlined;
+		if (p->n_function) {
+			place[i].function = strings_intern(&n->strings, p->function, p->n_function);
+			*ret_complete &= place[i].function != NULL;
+		}
+		if (p->n_source)
+			place[i].source = strings_intern(&n->strings, p->source, p->n_source);
+	}
+	if (!*ret_complete) {
+		free(place);
+		return 0;
+	}
+	free(frame->place);
+	frame->place = place;
+	frame->n_places = from->n_places;
+	return 0;
+}
+
+static int finish_naming(struct namer *n, const struct reply_naming *from, struct frame *frame)
+{
+	enum frame_state state = FRAME_UNNAMED;
+
+	if (from->outcome == NAMING_OUT_OF_SYMBOL)
+		state = FRAME_OUT_OF_SYMBOL;
+	else if (from->outcome == NAMING_NAMED && from->n_places > 0)
+		state = FRAME_NAMED;
+	if (from->n_places > 0) {
+		bool complete = false;
+		int r = fill_places(n, from, frame, &complete);
+		if (r < 0)
+			return r;
+		if (!complete)
+			state = FRAME_UNNAMED;
+	}
+	frame_finish(n, frame, state);
+	return 0;
+}
+
+/* What was asked and not answered waits again. */
+static int put_back(struct namer *n, struct slot *s)
+{
+	while (n->n_answered < n->n_batch) {
+		int r = slot_push(n, s, n->batch[n->n_answered]);
+		if (r < 0)
+			return r;
+		n->n_answered++;
+	}
+	n->n_batch = n->n_answered = 0;
+	return 0;
+}
+
+static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	struct slot *s = n->asked_slot;
+	struct reply_names names;
+	struct reply_naming naming;
+
+	if (!s || reply_names_begin(&names, bytes, n_bytes) < 0 ||
+		names.named.file != s->file->id || names.named.n > n->n_batch - n->n_answered)
+		return -EBADMSG;
+	if (names.named.state == STATE_FORGOTTEN) {
+		if (n->n_answered > 0 || names.at != names.end)
+			return -EBADMSG;
+		int r = put_back(n, s);
+		return r < 0 ? r : file_forgotten(n, s);
+	}
+	for (;;) {
+		int r = reply_names_next(&names, &naming);
+		if (r == REPLY_END)
+			break;
+		if (r == 0)
+			r = finish_naming(n, &naming, n->batch[n->n_answered++]);
+		if (r < 0)
+			return r;
+	}
+	if (!names.named.last)
+		return names.named.n > 0 ? PARSER_MORE : -EBADMSG;
+	if (n->n_answered != n->n_batch)
+		return -EBADMSG;
+	n->n_batch = 0;
+	s->forgotten = 0;
+	s->retries = 0;
+	settle(n, s);
+	return 0;
+}
+
+static int hear_done(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	struct message_done m;
+
+	if (reply_done(bytes, n_bytes, &m) < 0)
+		return -EBADMSG;
+	if (n->asked_job) {
+		job_step_done(n, m.error);
+		return 0;
+	}
+	struct slot *s = n->asked_slot;
+	if (!s)
+		return n->asked == MESSAGE_FORGET ? 0 : -EBADMSG;
+	if (m.error)
+		return file_forgotten(n, s);
+	settle(n, s);
+	return 0;
+}
+
+int parser_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	switch (n->asked) {
+	case MESSAGE_FILE:
+		if (n->asked_slot && n->asked_slot->loaded == n->parser.generation)
+			return hear_loaded(n, bytes, n_bytes);
+		return hear_done(n, bytes, n_bytes);
+	case MESSAGE_SPACE:
+	case MESSAGE_FORGET:
+		return hear_done(n, bytes, n_bytes);
+	case MESSAGE_LOAD:
+		return hear_loaded(n, bytes, n_bytes);
+	case MESSAGE_NAME:
+		return hear_named(n, bytes, n_bytes);
+	case MESSAGE_UNWIND:
+		return job_hear(n, bytes, n_bytes);
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* The file that was being parsed is marked; after a kill from outside it is tried once more. */
+int parser_ended(struct namer *n, enum worker_end end)
+{
+	struct slot *s = n->asked_slot;
+
+	n->n_forget = 0;
+	n->asked_slot = NULL;
+	if (n->asked_job)
+		job_ended(n, end);
+	if (!s)
+		return 0;
+
+	int r = put_back(n, s);
+	if (r < 0)
+		return r;
+	s->queue = QUEUE_NONE;
+	if (end == WORKER_OFF || (end == WORKER_KILLED && s->retries++ == 0)) {
+		settle(n, s);
+		return 0;
+	}
+	return slot_fail(n, s, end == WORKER_OVER_TIME ? FILE_SPUN : FILE_CRASHED);
+}

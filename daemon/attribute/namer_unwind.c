@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Copied stacks on their way to the parser. Stacks of one process share a snapshot of its
+ * mappings, which the parser is sent once, with the files' descriptors. A stack waits until the
+ * opener has answered for all of those, found or not, since an unwinder that is made without one
+ * of them stays without it.
+ *
+ * A parser that dies over a stack says nothing about which file was to blame, so the process is
+ * counted against: after NAMER_DEATHS_MAX deaths none of its stacks is unwound any more.
+ */
+#define HASH_NONFATAL_OOM 1 /* an element that found no memory has no table; checked below */
+#include "daemon/attribute/worker.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+
+#include "daemon/attribute/reply.h"
+
+#define NO_SPACE_MAX 3 /* times in a row that the parser may drop a space before its stack came */
+
+/* Source: elf.h; the three machines whose perf registers the unwinder knows. */
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define MACHINE EM_RISCV
+#else
+#define MACHINE EM_NONE /* the unwinder refuses it: stacks keep their leaf */
+#endif
+
+static void snapshot_drop(struct namer *n, struct snapshot *s)
+{
+	if (!s || --s->n_users > 0)
+		return;
+	HASH_DEL(n->snapshots, s);
+	free(s->map);
+	free(s);
+}
+
+/* Deliver the result (NULL: failed) and be done with the job. */
+static void job_finish(struct namer *n, struct job *j, struct unwind_result *result)
+{
+	struct unwind_result failed = {.failed = true};
+
+	if (!result)
+		result = &failed;
+	else
+		n->n_unwound++;
+	result->ticket = j->ticket;
+	n->n_waiting_jobs--;
+	n->job_bytes -= sizeof(*j) + j->n_regs * sizeof(uint64_t) + j->n_stack;
+	snapshot_drop(n, j->snapshot);
+	free(j);
+	if (n->options.unwound)
+		n->options.unwound(n->options.userdata, result);
+}
+
+static bool is_barred(const struct namer *n, pid_t pid)
+{
+	for (uint32_t i = 0; i < n->n_barred; i++)
+		if (n->barred[i].pid == pid)
+			return n->barred[i].deaths >= NAMER_DEATHS_MAX;
+	return false;
+}
+
+static void count_death(struct namer *n, pid_t pid)
+{
+	for (uint32_t i = 0; i < n->n_barred; i++)
+		if (n->barred[i].pid == pid) {
+			n->barred[i].deaths++;
+			return;
+		}
+	n->barred[n->next_barred] = (struct barred){.pid = pid, .deaths = 1};
+	n->next_barred = (n->next_barred + 1) % NAMER_BARRED_MAX;
+	if (n->n_barred < NAMER_BARRED_MAX)
+		n->n_barred++;
+}
+
+/* --- queueing ----------------------------------------------------------------------------------- */
+
+static int want_files(struct namer *n, struct snapshot *s)
+{
+	for (uint32_t i = 0; i < s->n_maps; i++) {
+		struct file *f = s->map[i].file;
+		struct slot *slot;
+		if (!f || (f->kind != FILE_ELF && f->kind != FILE_VDSO))
+			continue;
+		int r = slot_get(n, f, &slot);
+		if (r == 0)
+			r = slot_want(n, slot);
+		if (r < 0)
+			return r;
+	}
+	s->asked = true;
+	return 0;
+}
+
+static int snapshot_get(struct namer *n, const struct unwind_job *job, struct snapshot **ret_snapshot)
+{
+	struct snapshot *s = NULL;
+	uint64_t generation = job->space->generation;
+
+	HASH_FIND(hh, n->snapshots, &generation, sizeof(generation), s);
+	if (s) {
+		s->n_users++;
+		*ret_snapshot = s;
+		return 0;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->n_maps = job->space->n_maps < MESSAGE_SPACE_MAPS_MAX ? job->space->n_maps
+								: MESSAGE_SPACE_MAPS_MAX;
+	s->map = calloc(s->n_maps ? s->n_maps : 1, sizeof(*s->map));
+	if (!s->map) {
+		free(s);
+		return -ENOMEM;
+	}
+	if (s->n_maps)
+		memcpy(s->map, job->space->map, s->n_maps * sizeof(*s->map));
+	s->generation = generation;
+	s->pid = job->pid;
+	s->n_users = 1;
+	HASH_ADD(hh, n->snapshots, generation, sizeof(s->generation), s);
+	if (!s->hh.tbl) {
+		free(s->map);
+		free(s);
+		return -ENOMEM;
+	}
+	*ret_snapshot = s;
+	return want_files(n, s);
+}
+
+int namer_unwind(struct namer *n, const struct unwind_job *job)
+{
+	uint32_t n_regs = (uint32_t)__builtin_popcountll(job->regs_mask);
+	uint32_t n_stack = job->n_stack < MESSAGE_STACK_BYTES_MAX ? (uint32_t)job->n_stack
+								  : MESSAGE_STACK_BYTES_MAX;
+	/* A 32-bit program on a 64-bit kernel has registers that the unwinder does not know. */
+	bool hopeless = n->off || !job->space || job->space->n_maps == 0 ||
+		job->regs_abi != PERF_SAMPLE_REGS_ABI_64 || is_barred(n, job->pid);
+
+	if (hopeless)
+		n_regs = n_stack = 0;
+	size_t bytes = sizeof(struct job) + n_regs * sizeof(uint64_t) + n_stack;
+	if (n->job_bytes + bytes > NAMER_UNWIND_BYTES_MAX)
+		return NAMER_FULL;
+	struct job *j = calloc(1, bytes);
+	if (!j)
+		return -ENOMEM;
+	int r = hopeless ? 0 : snapshot_get(n, job, &j->snapshot);
+	if (r < 0) {
+		snapshot_drop(n, j->snapshot);
+		free(j);
+		return r;
+	}
+	j->ticket = job->ticket;
+	j->regs_mask = job->regs_mask;
+	j->n_regs = n_regs;
+	j->n_stack = n_stack;
+	if (n_regs)
+		memcpy(j->bytes, job->regs, n_regs * sizeof(uint64_t));
+	if (n_stack)
+		memcpy(j->bytes + n_regs * sizeof(uint64_t), job->stack, n_stack);
+	n->job_bytes += bytes;
+	n->n_waiting_jobs++;
+	n->fresh = true;
+	TAILQ_INSERT_TAIL(&n->jobs, j, queued);
+	return 0;
+}
+
+/* --- sending ------------------------------------------------------------------------------------ */
+
+static int ask(struct namer *n, struct job *j, enum message_type type, struct iovec *iov, size_t n_iov)
+{
+	uint64_t timeout_ns = namer_timeout(n->options.parse_timeout_ns, NAMER_PARSE_TIMEOUT_NS);
+	int r = worker_ask(&n->parser, type, iov, n_iov, -1, n->now_ns + timeout_ns);
+
+	if (r == 0) {
+		n->asked = type;
+		TAILQ_REMOVE(&n->jobs, j, queued);
+		n->asked_job = j;
+	}
+	return 0;
+}
+
+static bool is_waiting(const struct namer *n, const struct snapshot *s)
+{
+	for (uint32_t i = 0; i < s->n_maps; i++) {
+		const struct slot *slot = s->map[i].file ? s->map[i].file->namer_slot : NULL;
+		if (slot && slot_is_awaited(n, slot))
+			return true;
+	}
+	return false;
+}
+
+static bool give_next(struct namer *n, struct job *j)
+{
+	struct snapshot *s = j->snapshot;
+
+	while (s->next_file < s->n_maps) {
+		struct file *f = s->map[s->next_file++].file;
+		struct slot *slot = f ? f->namer_slot : NULL;
+		if (!slot || slot->fd[PART_MAIN] < 0 || f->kind > FILE_VDSO)
+			continue;
+		slot_touch(n, slot);
+		if (slot->given == n->parser.generation)
+			continue;
+		if (parser_give(n, slot, PART_MAIN) == 0) {
+			TAILQ_REMOVE(&n->jobs, j, queued);
+			n->asked_job = j;
+		}
+		return true;
+	}
+	return false;
+}
+
+static int send_maps(struct namer *n, struct job *j)
+{
+	struct snapshot *s = j->snapshot;
+	struct message_space m = {.generation = s->generation,
+		.n_total = s->n_maps,
+		.first = s->n_sent,
+		.machine = MACHINE};
+	struct message_map *map = n->maps;
+
+	while (m.n < MESSAGE_MAPS_MAX && s->n_sent + m.n < s->n_maps) {
+		const struct map *from = &s->map[s->n_sent + m.n];
+		const struct slot *slot = from->file ? from->file->namer_slot : NULL;
+		bool given = slot && slot->given == n->parser.generation;
+		map[m.n++] = (struct message_map){
+			.start = from->start,
+			.end = from->end,
+			.file_offset = from->file_offset,
+			.file = given ? from->file->id : 0,
+		};
+	}
+	n->asked_maps = m.n;
+	struct iovec iov[] = {{&m, sizeof(m)}, {map, m.n * sizeof(*map)}};
+	return ask(n, j, MESSAGE_SPACE, iov, 2);
+}
+
+static int job_step(struct namer *n, struct job *j)
+{
+	struct snapshot *s = j->snapshot;
+
+	if (s->progress != n->parser.generation) {
+		s->progress = n->parser.generation;
+		s->n_sent = s->next_file = 0;
+	}
+	if (s->sent != n->parser.generation) {
+		if (give_next(n, j))
+			return 0;
+		return send_maps(n, j);
+	}
+	struct message_unwind m = {.generation = s->generation,
+		.regs_mask = j->regs_mask,
+		.n_regs = j->n_regs,
+		.n_stack = j->n_stack};
+	struct iovec iov[] = {
+		{&m, sizeof(m)}, {j->bytes, j->n_regs * sizeof(uint64_t) + j->n_stack}};
+	return ask(n, j, MESSAGE_UNWIND, iov, 2);
+}
+
+int job_feed(struct namer *n, bool *ret_fed)
+{
+	struct job *j = TAILQ_FIRST(&n->jobs);
+
+	for (uint32_t i = 0; j && i < NAMER_JOBS_LOOKED_AT; i++, j = TAILQ_NEXT(j, queued)) {
+		struct snapshot *s = j->snapshot;
+		if (!s || s->refused || is_barred(n, s->pid)) {
+			*ret_fed = true;
+			TAILQ_REMOVE(&n->jobs, j, queued);
+			job_finish(n, j, NULL);
+			return 0;
+		}
+		if (!s->asked) {
+			int r = want_files(n, s);
+			if (r < 0)
+				return r;
+		}
+		if (is_waiting(n, s))
+			continue;
+		*ret_fed = true;
+		return job_step(n, j);
+	}
+	return 0;
+}
+
+/* --- answers ------------------------------------------------------------------------------------ */
+
+static struct job *land(struct namer *n)
+{
+	struct job *j = n->asked_job;
+
+	n->asked_job = NULL;
+	return j;
+}
+
+void job_step_done(struct namer *n, int error)
+{
+	struct job *j = land(n);
+	struct snapshot *s = j->snapshot;
+
+	if (n->asked == MESSAGE_SPACE) {
+		s->n_sent += n->asked_maps;
+		s->refused = error < 0;
+		if (s->n_sent == s->n_maps)
+			s->sent = n->parser.generation;
+	}
+	TAILQ_INSERT_HEAD(&n->jobs, j, queued);
+}
+
+static const struct map *map_at(const struct snapshot *s, uint64_t addr)
+{
+	uint32_t low = 0, high = s->n_maps;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (addr >= s->map[middle].end)
+			low = middle + 1;
+		else if (addr < s->map[middle].start)
+			high = middle;
+		else
+			return &s->map[middle];
+	}
+	return NULL;
+}
+
+static struct file *file_of(const struct snapshot *s, uint32_t id)
+{
+	for (uint32_t i = 0; i < s->n_maps; i++)
+		if (s->map[i].file && s->map[i].file->id == id)
+			return s->map[i].file;
+	return NULL;
+}
+
+/* What the unwinder knows no file for may still be in a mapping: code of a JIT, or of a file that
+ * could not be opened. */
+static bool fill_frame(const struct snapshot *s, const struct message_frame *from,
+	struct file **ret_file, uint64_t *ret_offset)
+{
+	struct file *file = from->file ? file_of(s, from->file) : NULL;
+	uint64_t offset = from->offset;
+
+	if (from->file && !file)
+		return false;
+	if (!from->file) {
+		const struct map *m = map_at(s, offset);
+		file = m ? m->file : NULL;
+		if (file && (file->kind == FILE_ELF || file->kind == FILE_VDSO))
+			offset = offset - m->start + m->file_offset;
+	}
+	*ret_file = file;
+	*ret_offset = offset;
+	return true;
+}
+
+int job_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	struct job *j = n->asked_job;
+	struct reply_unwound reply;
+	struct unwind_result result = {0};
+
+	if (!j || reply_unwound(bytes, n_bytes, &reply) < 0)
+		return -EBADMSG;
+	struct snapshot *s = j->snapshot;
+	if (reply.unwound.outcome == UNWINDING_NO_SPACE && j->retries++ < NO_SPACE_MAX) {
+		s->sent = s->progress = 0;
+		s->asked = false;
+		TAILQ_INSERT_HEAD(&n->jobs, land(n), queued);
+		return 0;
+	}
+	for (uint32_t i = 0; i < reply.unwound.n; i++)
+		if (!fill_frame(s, &reply.frame[i], &result.frame[i].file, &result.frame[i].offset))
+			return -EBADMSG;
+	result.n_frames = reply.unwound.n;
+	result.truncated = reply.unwound.truncated;
+	job_finish(n, land(n), reply.unwound.outcome == UNWINDING_DONE ? &result : NULL);
+	return 0;
+}
+
+void job_ended(struct namer *n, enum worker_end end)
+{
+	struct job *j = land(n);
+
+	if (end == WORKER_OFF || (end == WORKER_KILLED && j->retries++ == 0)) {
+		TAILQ_INSERT_HEAD(&n->jobs, j, queued);
+		return;
+	}
+	count_death(n, j->snapshot->pid);
+	job_finish(n, j, NULL);
+}
+
+void jobs_fail(struct namer *n)
+{
+	struct job *j;
+
+	while ((j = TAILQ_FIRST(&n->jobs))) {
+		TAILQ_REMOVE(&n->jobs, j, queued);
+		job_finish(n, j, NULL);
+	}
+}
+
+void jobs_free(struct namer *n)
+{
+	n->options.unwound = NULL; /* the owner is letting go of us */
+	if (n->asked_job)
+		job_finish(n, land(n), NULL);
+	jobs_fail(n);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * One worker process: started with a socket as descriptor 3 and nothing else of ours, asked one
+ * thing at a time, killed without ceremony. Nothing here waits for it: a worker that is stuck in
+ * the kernel does not even die, so it is buried in a list and looked at again later.
+ */
+#include "daemon/attribute/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/memory.h"
+
+#ifndef MPERF_LIBEXECDIR
+#define MPERF_LIBEXECDIR "/usr/local/libexec/mperf"
+#endif
+
+#define SOCKET_FD 3      /* where a worker looks for it */
+#define AUTOPSY_TRIES 20 /* of 1 ms: the socket closes shortly before the exit status is there */
+
+extern char **environ;
+
+int worker_find_binary(const char *given, char **ret_path)
+{
+	char path[PATH_MAX] = MPERF_LIBEXECDIR "/mperf-namer";
+
+	if (given) {
+		if (access(given, X_OK) < 0)
+			return -errno;
+		*ret_path = strdup(given);
+		return *ret_path ? 0 : -ENOMEM;
+	}
+
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (n > 0) {
+		self[n] = 0;
+		char *slash = strrchr(self, '/');
+		if (slash && slash - self + sizeof("/mperf-namer") <= sizeof(path)) {
+			char beside[PATH_MAX];
+			*slash = 0;
+			int length = snprintf(beside, sizeof(beside), "%s/mperf-namer", self);
+			if (length > 0 && (size_t)length < sizeof(beside) &&
+				access(beside, X_OK) == 0)
+				memcpy(path, beside, (size_t)length + 1);
+		}
+	}
+	if (access(path, X_OK) < 0)
+		return -errno;
+	*ret_path = strdup(path);
+	return *ret_path ? 0 : -ENOMEM;
+}
+
+static int fill_actions(posix_spawn_file_actions_t *actions, int socket)
+{
+	int r = posix_spawn_file_actions_adddup2(actions, socket, SOCKET_FD);
+
+	if (r == 0)
+		r = posix_spawn_file_actions_addopen(
+			actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
+	if (r == 0)
+		r = posix_spawn_file_actions_addclosefrom_np(actions, SOCKET_FD + 1);
+	return -r;
+}
+
+/* Signals as a fresh process has them: sd-event blocks those that it listens to. */
+static int fill_attributes(posix_spawnattr_t *attributes)
+{
+	sigset_t none, all;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	int r = posix_spawnattr_setsigmask(attributes, &none);
+	if (r == 0)
+		r = posix_spawnattr_setsigdefault(attributes, &all);
+	if (r == 0)
+		r = posix_spawnattr_setflags(
+			attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	return -r;
+}
+
+static int spawn(const char *binary, enum worker_role role, int socket, pid_t *ret_pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	const char *argv[] = {"mperf-namer", role == WORKER_OPENER ? "open" : "parse", NULL};
+
+	if (posix_spawn_file_actions_init(&actions) != 0)
+		return -ENOMEM;
+	if (posix_spawnattr_init(&attributes) != 0) {
+		posix_spawn_file_actions_destroy(&actions);
+		return -ENOMEM;
+	}
+	int r = fill_actions(&actions, socket);
+	if (r == 0)
+		r = fill_attributes(&attributes);
+	if (r == 0)
+		r = -posix_spawn(
+			ret_pid, binary, &actions, &attributes, (char *const *)argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	return r;
+}
+
+int worker_start(struct worker *w, const char *binary, uint64_t now_ns)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	_cleanup_(closep) int ours = pair[0];
+	_cleanup_(closep) int theirs = pair[1];
+	/* The worker's end blocks: it has nothing else to do. */
+	if (fcntl(theirs, F_SETFL, 0) < 0)
+		return -errno;
+	int bytes = 4 * (int)MESSAGE_BYTES_MAX; /* the default holds two messages, which suffices */
+	setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+
+	int r = spawn(binary, w->role, theirs, &pid);
+	if (r < 0)
+		return r;
+	w->pid = pid;
+	w->fd = TAKE_FD(ours);
+	w->state = WORKER_STARTING;
+	w->generation++;
+	w->deadline_ns = now_ns + WORKER_START_TIMEOUT_NS;
+	return 0;
+}
+
+void graves_visit(struct graves *g)
+{
+	for (size_t i = 0; i < g->n;) {
+		if (waitpid(g->pid[i], NULL, WNOHANG) == 0)
+			i++;
+		else
+			g->pid[i] = g->pid[--g->n];
+	}
+}
+
+void worker_kill(struct worker *w, struct graves *g)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	if (w->pid > 0) {
+		kill(w->pid, SIGKILL);
+		/* The restarts are fewer than the graves, so there is room. */
+		if (g->n < WORKER_GRAVES_MAX)
+			g->pid[g->n++] = w->pid;
+	}
+	w->fd = -1;
+	w->pid = 0;
+	w->state = WORKER_DEAD;
+	w->deadline_ns = UINT64_MAX;
+}
+
+enum worker_end worker_autopsy(struct worker *w)
+{
+	for (int i = 0; i < AUTOPSY_TRIES; i++) {
+		int status;
+		pid_t r = waitpid(w->pid, &status, WNOHANG);
+		if (r == 0) {
+			poll(NULL, 0, 1);
+			continue;
+		}
+		if (r == w->pid) {
+			w->pid = 0;
+			if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+				return WORKER_KILLED;
+		}
+		break;
+	}
+	return WORKER_DIED;
+}
+
+int worker_ask(struct worker *w, enum message_type type, struct iovec *iov, size_t n_iov, int fd,
+	uint64_t deadline_ns)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n_iov; i++)
+		bytes += iov[i].iov_len;
+	struct message head = {.magic = MESSAGE_MAGIC,
+		.type = type,
+		.serial = ++w->serial,
+		.bytes = (uint32_t)bytes};
+	memcpy(iov[0].iov_base, &head, sizeof(head));
+	int r = message_send(w->fd, iov, n_iov, fd);
+	w->state = r < 0 ? WORKER_BROKEN : WORKER_BUSY;
+	w->deadline_ns = deadline_ns;
+	return r;
+}
+
+static bool is_hello(const struct worker *w, const void *buffer, size_t n)
+{
+	struct message_hello m;
+
+	if (n != sizeof(m))
+		return false;
+	memcpy(&m, buffer, sizeof(m));
+	return m.head.type == MESSAGE_HELLO && m.role == w->role && m.version == MESSAGE_VERSION;
+}
+
+ssize_t worker_hear(struct worker *w, void *buffer, size_t size, int *ret_fd)
+{
+	struct message head;
+	int fd = -1;
+	ssize_t n = message_receive(
+		w->fd, buffer, size, MSG_DONTWAIT, w->role == WORKER_OPENER ? &fd : NULL);
+
+	if (n == -ECONNRESET)
+		return 0;
+	if (n <= 0)
+		return n;
+	_cleanup_(closep) int given = fd;
+	if (w->state == WORKER_STARTING) {
+		if (!is_hello(w, buffer, (size_t)n))
+			return -EBADMSG;
+		w->state = WORKER_IDLE;
+		w->deadline_ns = UINT64_MAX;
+		return -EAGAIN;
+	}
+	memcpy(&head, buffer, sizeof(head));
+	if (w->state != WORKER_BUSY || head.serial != w->serial)
+		return -EBADMSG;
+	*ret_fd = TAKE_FD(given);
+	return n;
+}

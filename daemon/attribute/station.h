@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* What the files of this station share, and nobody else includes
+ *
+ *      attribute.c ── record ──┬─▶ sideband.c   who lives, what is mapped
+ *                              ├─▶ charge.c     what was counted, for whom
+ *                              └─▶ walk.c       where: frames of a stack ─▶ sink
+ *                                   waiting.c   … or later, when the copied stack is unwound
+ *      census.c   what /proc says of one process, or all
+ */
+
+#include "daemon/attribute/attribute.h"
+#include "daemon/attribute/delta.h"
+#include "daemon/attribute/kernel_map.h"
+
+/* Tasks that ended lately and are still sampled: the kernel says EXIT, and then takes the memory
+ * of the process apart. Found by tid modulo this; a collision only costs the samples of that. */
+#define ENDED_SLOTS 4096
+#define ENDED_NS 5000000000u /* taking 100 GB apart takes seconds; tids come again later than that */
+
+/* Between the stamp of a task's start and its FORK record, and between the two clocks' readings. */
+#define START_SLACK_NS 10000000u
+
+/* Processes whose arguments were not there yet when their exec was handled. */
+#define REREAD_MAX 4096
+
+/* Copied stacks under way; with the smallest stacks NAMER_UNWIND_BYTES_MAX comes later than this. */
+#define WAITING_MAX 16384
+
+/* Folders of cgroups walked at the start; a large container host has some thousands. */
+#define CGROUP_DIRS_MAX 20000
+#define CGROUP_DEPTH_MAX 32
+
+/* Source: Documentation/admin-guide/sysctl/kernel.rst, perf_event_max_stack. */
+#define STACK_DEPTH_DEFAULT 127
+
+struct waiting;
+
+struct attribute {
+	struct attribute_options o;
+	struct kernel_map kernel;
+	struct delta_table deltas;
+	struct file *unknown;        /* FILE_UNKNOWN, once needed */
+	struct waiting *waiting;     /* uthash by ticket */
+	uint64_t last_ticket;
+	struct task **ended;         /* ENDED_SLOTS */
+	struct task **exited;        /* per hart: who ended there last */
+	int *leader_of;              /* per session event: the sampling event of its group, as last seen */
+	enum rung *rung_of;          /* likewise */
+	pid_t *reread;               /* REREAD_MAX */
+	size_t n_reread;
+	uint32_t max_stack;
+	uint64_t tick_ns, suspended_ns;
+	int cgroup_root_fd;          /* of the hierarchy whose ids perf gives; -1: none mounted */
+	bool cgroup_root_is_v1;
+};
+
+static inline void lose(struct attribute *a, int hart, enum loss loss, uint64_t n)
+{
+	if (a->o.lost)
+		a->o.lost[hart][loss] += n;
+}
+
+/* --- sideband.c ------------------------------------------------------------------------------- */
+
+int sideband_mmap(struct attribute *a, const struct record *r, int hart);
+int sideband_comm(struct attribute *a, const struct record *r, int hart);
+int sideband_fork(struct attribute *a, const struct record *r, int hart);
+int sideband_exit(struct attribute *a, const struct record *r, int hart);
+
+/* Enter an executable mapping of the task's process. Losses are counted. 0 or -errno. */
+int sideband_map(struct attribute *a, struct task *task, const struct record_mmap *m, int hart);
+
+/* The task that a record is about, lately ended ones included; one that we never heard of is looked
+ * for in /proc, and added without a name where it is not there. *ret_task is NULL for idle, and
+ * where there is no room. 0 or -errno. */
+int sideband_task(struct attribute *a, const struct record *r, int hart, struct task **ret_task);
+
+/* Same task, though one of the two times may come from /proc's ticks? */
+bool sideband_same_start(const struct attribute *a, const struct task *task, uint64_t time_ns);
+
+/* Deliver what is pending and take the task out of the live ones. */
+void sideband_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
+
+/* --- census.c --------------------------------------------------------------------------------- */
+
+/* What /proc says of one process and its threads: adds them, or fills in what is not known yet.
+ * ret_parent (may be NULL) is its parent's pid. 0, CENSUS_GONE, -errno. */
+enum { CENSUS_GONE = 1 };
+int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
+
+/* Read arguments and owner of a process that exec'd. 0; CENSUS_GONE: not there, or not yet. */
+int census_argv(struct attribute *a, struct task *process);
+
+/* Open the root of the hierarchy whose ids perf gives; 0 also where there is none. */
+void census_cgroup_root(struct attribute *a);
+/* Name all cgroups. 0 or -errno. */
+int census_cgroups(struct attribute *a);
+
+/* --- charge.c --------------------------------------------------------------------------------- */
+
+/* What the group of this sample or switch counted since its last reading; n_reads 0 where that is
+ * not known. Must see every reading, also those of idle and of tasks that nobody asked for. */
+int charge_delta(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta);
+/* Add to what the task has pending. 0 or -ENOMEM. */
+int charge_pending(struct attribute *a, struct task *task, const struct delta *d);
+/* Move what the task has pending of this record's group into the attribution. */
+void charge_take(struct attribute *a, struct task *task, const struct record_sample *s,
+	struct attribution *ret_attribution);
+/* Sink all that the task has pending, as attributions without a sample. */
+void charge_flush(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
+
+/* --- walk.c ----------------------------------------------------------------------------------- */
+
+struct walk {
+	struct attribute *a;
+	struct task *task;
+	int hart;
+	struct frame *frame[STACK_FRAMES_MAX];
+	uint32_t n_frames;
+	bool truncated;
+	bool kernel_only;    /* leave out user frames, but keep the innermost's address */
+	uint64_t user_ip;    /* 0: none seen */
+};
+
+/* Add the frames of a sample's callchain, or of its ip alone. 0 or -errno. */
+int walk_chain(struct walk *w, const struct record_sample *s);
+/* Add the frame of one user address. 0 or -errno. */
+int walk_user(struct walk *w, uint64_t addr);
+/* Add a frame, and have it named. file NULL: unknown. 0 or -errno. */
+int walk_push(struct walk *w, struct file *file, uint64_t offset);
+
+/* --- waiting.c -------------------------------------------------------------------------------- */
+
+/* Send the sample's copied stack to be unwound; w holds its kernel frames. Where that cannot be, the
+ * leaf goes to the sink at once. 0 or -errno. */
+int waiting_add(struct walk *w, const struct record *r, struct attribution *attribution);
+void waiting_clear(struct attribute *a);
+
+/* Hand to the sink, with the frames of the walk. */
+void attribute_sink(struct walk *w, struct attribution *attribution);

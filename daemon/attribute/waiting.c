@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Samples that wait for their stack
+ *
+ * A copied stack is unwound in another process, which takes milliseconds and may never answer. The
+ * attribution waits here under a number, with the frames that are known: those of the kernel, and
+ * the innermost of user code. A number, not an address, goes out and comes back, so an answer that
+ * comes after its sample was given up finds nothing.
+ */
+
+#define HASH_NONFATAL_OOM 1
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/attribute/station.h"
+#include "proto/memory.h"
+
+struct waiting {
+	uint64_t ticket;
+	struct attribution attribution;
+	struct frame *leaf; /* innermost user frame; NULL: none */
+	bool truncated;
+	UT_hash_handle hh;
+	uint32_t n_frames;
+	struct frame *frame[];
+};
+
+/* Where perf's user registers hold the instruction pointer; -1: we do not know this machine.
+ * Source: arch/ARCH/include/uapi/asm/perf_regs.h of Linux 6.12. */
+#if defined(__x86_64__) || defined(__i386__)
+#define REGISTER_IP 8
+#elif defined(__aarch64__)
+#define REGISTER_IP 32
+#elif defined(__riscv)
+#define REGISTER_IP 0
+#else
+#define REGISTER_IP -1
+#endif
+
+static uint64_t sample_user_ip(const struct record *r)
+{
+	const struct record_sample *s = &r->sample;
+	uint64_t mask = r->stream->regs_user, ip;
+
+	if (REGISTER_IP < 0 || !s->regs || !(mask >> REGISTER_IP & 1))
+		return s->kernel ? 0 : s->ip;
+
+	uint64_t below = mask & ((UINT64_C(1) << REGISTER_IP) - 1);
+	memcpy(&ip, (const uint8_t *)s->regs + 8 * __builtin_popcountll(below), sizeof(ip));
+	return ip;
+}
+
+static int waiting_new(struct walk *w, const struct attribution *attribution, struct frame *leaf,
+	struct waiting **ret_waiting)
+{
+	struct attribute *a = w->a;
+	_cleanup_(freep) struct waiting *wait =
+		calloc(1, sizeof(*wait) + w->n_frames * sizeof(*wait->frame));
+	if (!wait)
+		return -ENOMEM;
+
+	wait->ticket = ++a->last_ticket;
+	wait->attribution = *attribution;
+	wait->leaf = leaf;
+	wait->truncated = w->truncated;
+	wait->n_frames = w->n_frames;
+	memcpy(wait->frame, w->frame, w->n_frames * sizeof(*wait->frame));
+	HASH_ADD(hh, a->waiting, ticket, sizeof(wait->ticket), wait);
+	if (!wait->hh.tbl)
+		return -ENOMEM;
+
+	*ret_waiting = TAKE_PTR(wait);
+	return 0;
+}
+
+/* The frame of the innermost user address, resolved while the mappings are those of the sample. */
+static int leaf_frame(struct walk *w, uint64_t ip, struct frame **ret_leaf)
+{
+	uint32_t n_frames = w->n_frames;
+
+	*ret_leaf = NULL;
+	int r = ip ? walk_user(w, ip) : 0;
+	if (r < 0)
+		return r;
+	if (w->n_frames > n_frames)
+		*ret_leaf = w->frame[--w->n_frames];
+	return 0;
+}
+
+static void sink_leaf(struct walk *w, struct frame *leaf, struct attribution *attribution)
+{
+	if (leaf)
+		w->frame[w->n_frames++] = leaf;
+	w->truncated = true;
+	lose(w->a, w->hart, LOSS_UNWIND, 1);
+	attribute_sink(w, attribution);
+}
+
+int waiting_add(struct walk *w, const struct record *r, struct attribution *attribution)
+{
+	struct attribute *a = w->a;
+	const struct record_sample *s = &r->sample;
+	uint64_t ip = sample_user_ip(r);
+	struct waiting *wait;
+	struct frame *leaf;
+
+	int result = leaf_frame(w, ip ? ip : w->user_ip, &leaf);
+	if (result < 0)
+		return result;
+	if (!a->o.namer || HASH_COUNT(a->waiting) >= WAITING_MAX) {
+		sink_leaf(w, leaf, attribution);
+		return 0;
+	}
+	result = waiting_new(w, attribution, leaf, &wait);
+	if (result < 0)
+		return result;
+
+	struct unwind_job job = {
+		.space = task_space(w->task),
+		.pid = w->task->pid,
+		.regs_abi = s->regs_abi,
+		.regs_mask = r->stream->regs_user,
+		.regs = s->regs,
+		.stack = s->stack,
+		.n_stack = s->n_stack,
+		.ticket = (void *)(uintptr_t)wait->ticket,
+	};
+	result = namer_unwind(a->o.namer, &job);
+	if (!result)
+		return 0;
+
+	HASH_DEL(a->waiting, wait);
+	free(wait);
+	if (result > 0)
+		sink_leaf(w, leaf, attribution);
+	return result < 0 ? result : 0;
+}
+
+/* The walk as it was when the sample was put here. */
+static void waiting_walk(struct attribute *a, const struct waiting *wait, struct walk *w)
+{
+	w->a = a;
+	w->task = wait->attribution.task;
+	w->hart = wait->attribution.hart;
+	w->user_ip = 0;
+	w->truncated = wait->truncated;
+	w->kernel_only = false;
+	w->n_frames = wait->n_frames;
+	memcpy(w->frame, wait->frame, wait->n_frames * sizeof(*wait->frame));
+}
+
+void attribute_unwound(struct attribute *a, const struct unwind_result *r)
+{
+	uint64_t ticket = (uintptr_t)r->ticket;
+	struct waiting *wait;
+	struct walk w;
+
+	HASH_FIND(hh, a->waiting, &ticket, sizeof(ticket), wait);
+	if (!wait)
+		return;
+
+	HASH_DEL(a->waiting, wait);
+	waiting_walk(a, wait, &w);
+	if (r->failed || !r->n_frames) {
+		sink_leaf(&w, wait->leaf, &wait->attribution);
+	} else {
+		/* without memory for a frame the stack ends there, and the sample still counts */
+		for (size_t i = 0; i < r->n_frames; i++)
+			if (walk_push(&w, r->frame[i].file, r->frame[i].offset) < 0)
+				break;
+		if (r->truncated && !w.truncated) {
+			w.truncated = true;
+			lose(a, w.hart, LOSS_STACK_TRUNCATED, 1);
+		}
+		attribute_sink(&w, &wait->attribution);
+	}
+	free(wait);
+}
+
+void attribute_give_up(struct attribute *a)
+{
+	struct waiting *wait, *next;
+	struct walk w;
+
+	HASH_ITER (hh, a->waiting, wait, next) {
+		HASH_DEL(a->waiting, wait);
+		waiting_walk(a, wait, &w);
+		sink_leaf(&w, wait->leaf, &wait->attribution);
+		free(wait);
+	}
+}
+
+size_t attribute_waiting(const struct attribute *a)
+{
+	return HASH_COUNT(a->waiting);
+}
+
+void waiting_clear(struct attribute *a)
+{
+	struct waiting *wait, *next;
+
+	HASH_ITER (hh, a->waiting, wait, next) {
+		HASH_DEL(a->waiting, wait);
+		free(wait);
+	}
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The walk of one stack: addresses become frames
+ *
+ * The kernel's callchain lists addresses, leaf first, with markers between the modes. The first of
+ * each mode is where that mode really was; all others are return addresses, which may already lie
+ * in the next line or even the next function, so that one byte is taken off to stay inside the
+ * call. A frame that is new is sent to be named here, since now its process is likely to live.
+ */
+
+#include <linux/perf_event.h>
+
+#include "daemon/attribute/station.h"
+
+/* Only what the namer can read is worth asking for. */
+static bool frame_nameable(const struct walk *w, const struct frame *frame)
+{
+	switch (frame->file->kind) {
+	case FILE_KERNEL:
+		return w->a->kernel.base && !w->a->o.hide_kernel;
+	case FILE_ELF:
+	case FILE_MODULE:
+	case FILE_VDSO:
+	case FILE_PERF_MAP:
+	case FILE_JITDUMP:
+		return true;
+	case FILE_ANON:
+	case FILE_UNKNOWN:
+		break;
+	}
+	return false;
+}
+
+static int frame_ask(struct walk *w, struct frame *frame)
+{
+	if (frame->state != FRAME_NEW)
+		return 0;
+	if (!frame_nameable(w, frame)) {
+		frame->state = FRAME_UNNAMED;
+		return 0;
+	}
+	if (!w->a->o.namer)
+		return 0;
+
+	int r = namer_open(w->a->o.namer, frame->file);
+	if (r < 0)
+		return r;
+	return namer_name(w->a->o.namer, frame);
+}
+
+static int unknown_file(struct attribute *a, struct file **ret_file)
+{
+	if (!a->unknown) {
+		struct file_key key = {.kind = FILE_UNKNOWN, .path = "[unknown]"};
+		int r = file_get(a->o.files, &key, &a->unknown);
+		if (r)
+			return r;
+	}
+	*ret_file = a->unknown;
+	return 0;
+}
+
+/* A caller that is missing cuts the stack there: what lies beyond would hang from the wrong frame. */
+static int walk_full(struct walk *w)
+{
+	w->truncated = true;
+	lose(w->a, w->hart, LOSS_MEMORY, 1);
+	return 0;
+}
+
+int walk_push(struct walk *w, struct file *file, uint64_t offset)
+{
+	struct frame *frame;
+
+	if (w->truncated)
+		return 0;
+	if (w->n_frames >= STACK_FRAMES_MAX) {
+		w->truncated = true;
+		lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+		return 0;
+	}
+
+	int r = file ? 0 : unknown_file(w->a, &file);
+	if (!r)
+		r = frame_get(w->a->o.files, file, offset, &frame);
+	if (r)
+		return r < 0 ? r : walk_full(w);
+
+	w->frame[w->n_frames++] = frame;
+	return frame_ask(w, frame);
+}
+
+/* Until a file was asked for, whoever runs in it now is the best to open it through. */
+static void file_refresh(struct file *file, const struct task *task, const struct map *map)
+{
+	if (file->state != FILE_UNSEEN || file->kind == FILE_PERF_MAP || file->kind == FILE_JITDUMP)
+		return;
+
+	file->pid = task->process->pid;
+	file->pid_start_ns = task->process->start_ns;
+	file->map_start = map->start;
+	file->map_end = map->end;
+}
+
+int walk_user(struct walk *w, uint64_t addr)
+{
+	const struct map *map = space_find(task_space(w->task), addr);
+
+	if (!map)
+		return walk_push(w, NULL, addr);
+
+	file_refresh(map->file, w->task, map);
+	switch (map->file->kind) {
+	case FILE_ELF:
+		return walk_push(w, map->file, addr - map->start + map->file_offset);
+	case FILE_VDSO:
+		return walk_push(w, map->file, addr - map->start);
+	default:
+		return walk_push(w, map->file, addr);
+	}
+}
+
+static int walk_kernel(struct walk *w, uint64_t addr)
+{
+	struct attribute *a = w->a;
+	struct file *file;
+	uint64_t offset = 0;
+
+	int r = a->o.hide_kernel ? kernel_map_kernel(&a->kernel, a->o.files, &file)
+				 : kernel_map_find(&a->kernel, a->o.files, addr, &file, &offset);
+	if (r)
+		return r < 0 ? r : walk_full(w);
+
+	const struct frame *last = w->n_frames ? w->frame[w->n_frames - 1] : NULL;
+	if (a->o.hide_kernel && last && last->file == file)
+		return 0;
+	return walk_push(w, file, offset);
+}
+
+/* One address in the mode that the last marker named. Hypervisor, guests and what later kernels may
+ * mark are not ours to name. */
+static int walk_entry(struct walk *w, uint64_t context, uint64_t addr)
+{
+	switch (context) {
+	case PERF_CONTEXT_KERNEL:
+		return walk_kernel(w, addr);
+	case PERF_CONTEXT_USER:
+		if (!w->user_ip)
+			w->user_ip = addr;
+		return w->kernel_only ? 0 : walk_user(w, addr);
+	default:
+		return 0;
+	}
+}
+
+int walk_chain(struct walk *w, const struct record_sample *s)
+{
+	uint64_t context = s->kernel ? PERF_CONTEXT_KERNEL : PERF_CONTEXT_USER;
+	uint64_t n_addresses = 0;
+	bool exact = true;
+
+	for (uint64_t i = 0; i < s->n_callchain; i++) {
+		uint64_t addr = record_chain_at(s, i);
+
+		if (addr >= PERF_CONTEXT_MAX) {
+			context = addr;
+			exact = true;
+			continue;
+		}
+		n_addresses++;
+		if (!addr)
+			continue;
+		int r = walk_entry(w, context, exact ? addr : addr - 1);
+		if (r < 0)
+			return r;
+		exact = false;
+	}
+
+	if (n_addresses >= w->a->max_stack && !w->truncated) {
+		w->truncated = true;
+		lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+	}
+	if (n_addresses || !s->ip)
+		return 0;
+	return walk_entry(w, s->kernel ? PERF_CONTEXT_KERNEL : PERF_CONTEXT_USER, s->ip);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * doctor: what this machine can do, found by trying, one finding a row. A finding that is not "ok"
+ * names the layer that refuses and the one thing that mends it.
+ */
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/attribute/namer.h"
+#include "daemon/control/peer.h"
+#include "daemon/control/request.h"
+#include "daemon/pmu/ladder.h"
+#include "daemon/pmu/sampler.h"
+#include "proto/memory.h"
+
+static const struct answer_column columns[] = {
+	{"hart", "hart", MPERF__UNIT__UNIT_NONE},
+	{"topic", "topic", MPERF__UNIT__UNIT_NONE},
+	{"state", "state", MPERF__UNIT__UNIT_NONE},
+	{"finding", "finding", MPERF__UNIT__UNIT_NONE},
+	{"remedy", "what mends it", MPERF__UNIT__UNIT_NONE},
+};
+
+struct examination {
+	struct request *request;
+	struct machine machine;
+	struct answer answer;
+	int result;              /* first trouble while sending */
+	int n_sampling;          /* harts on some rung */
+};
+
+struct finding {
+	int hart;                /* -1: the machine */
+	const char *topic, *state, *remedy;
+};
+
+/* Send one finding; its sentence is formatted. */
+static void tell(struct examination *x, struct finding f, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static void tell(struct examination *x, struct finding f, const char *format, ...)
+{
+	if (x->result != 0)
+		return;
+	char text[1024];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	struct answer_value v[] = {
+		{.kind = f.hart < 0 ? ANSWER_ABSENT : ANSWER_INTEGER, .integer = f.hart},
+		{.kind = ANSWER_TEXT, .text = f.topic},
+		{.kind = ANSWER_TEXT, .text = f.state},
+		{.kind = ANSWER_TEXT, .text = text},
+		{.kind = ANSWER_TEXT, .text = f.remedy ? f.remedy : ""},
+	};
+	x->result = x->answer.row(x->answer.userdata, v, sizeof v / sizeof v[0]);
+}
+
+static void examine_rights(struct examination *x)
+{
+	const struct machine *m = &x->machine;
+	struct refusal refusal = refusal_explain(NULL, EACCES, true, m);
+	bool all = m->may_see_all && m->may_see_kernel;
+	tell(x, (struct finding){-1, "rights", all ? "ok" : m->may_see_kernel ? "info" : "warn",
+			all ? NULL : refusal.remedy},
+		"%s%s; kernel.perf_event_paranoid is %d",
+		m->may_see_all ? "the whole system can be sampled" : "only your own processes can be sampled",
+		m->may_see_kernel ? ", the kernel included" : ", in user space alone", m->paranoid);
+
+	char text[32] = "";
+	kernel_real.read_text(NULL, "/proc/sys/kernel/kptr_restrict", text, sizeof text);
+	FILE *f = fopen("/proc/kallsyms", "re");
+	unsigned long long address = 0;
+	bool hidden = !f || fscanf(f, "%llx", &address) != 1;
+	char line[256];
+	for (int i = 0; f && !address && i < 10000 && fgets(line, sizeof line, f); i++)
+		sscanf(line, "%llx", &address);
+	hidden |= address == 0;
+	if (f)
+		fclose(f);
+	tell(x, (struct finding){-1, "kernel names", hidden ? "warn" : "ok",
+			hidden ? "sysctl kernel.kptr_restrict=0, or run as root" : NULL},
+		"%s", hidden ? "the kernel hides its symbols' addresses (sysctl kernel.kptr_restrict)"
+			     : "kernel functions can be named from /proc/kallsyms");
+}
+
+static void examine_limits(struct examination *x)
+{
+	const struct machine *m = &x->machine;
+	bool low = m->max_sample_rate < 1000;
+	tell(x, (struct finding){-1, "rate", low ? "warn" : "ok",
+			low ? "sysctl kernel.perf_event_max_sample_rate=100000" : NULL},
+		"the kernel allows %u samples a second and hart%s", m->max_sample_rate,
+		low ? "; it lowers this itself when interrupts take too long" : "");
+
+	struct rlimit files = {0};
+	getrlimit(RLIMIT_NOFILE, &files);
+	rlim_t wanted = (rlim_t)hart_set_count(&m->online) * 6 + 512;
+	bool few = files.rlim_max < wanted;
+	tell(x, (struct finding){-1, "descriptors", few ? "warn" : "ok",
+			few ? "ulimit -n 4096, or LimitNOFILE= in the unit" : NULL},
+		"%llu descriptors may be open; %d harts want about %llu",
+		(unsigned long long)files.rlim_max, hart_set_count(&m->online),
+		(unsigned long long)wanted);
+
+	bool root = geteuid() == 0;
+	tell(x, (struct finding){-1, "rings", "ok", NULL}, "%s",
+		root ? "ring memory is not limited for root"
+		     : "ring memory is limited by kernel.perf_event_mlock_kb; rings shrink to fit");
+}
+
+/* A BPF map is the least that a program would need. Source: man bpf, BPF_MAP_CREATE. */
+static void examine_bpf(struct examination *x)
+{
+	union bpf_attr attr = {.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8,
+		.max_entries = 1};
+	int fd = (int)syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof attr);
+	int error = fd < 0 ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	bool btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
+	if (error == 0 && btf)
+		tell(x, (struct finding){-1, "bpf", "ok", NULL},
+			"BPF programs can be loaded, and the kernel describes its types (BTF)");
+	else
+		tell(x, (struct finding){-1, "bpf", "info",
+				error == EPERM ? "run as root, or grant CAP_BPF and CAP_PERFMON"
+				: error ? "a kernel with CONFIG_BPF_SYSCALL"
+					: "a kernel with CONFIG_DEBUG_INFO_BTF"},
+			"BPF is not available (%s); nothing that mperf does today needs it",
+			error ? strerror(error) : "no BTF");
+}
+
+static void examine_files(struct examination *x)
+{
+	bool tracefs = access("/sys/kernel/tracing/events", R_OK) == 0 ||
+		access("/sys/kernel/debug/tracing/events", R_OK) == 0;
+	tell(x, (struct finding){-1, "tracepoints", tracefs ? "ok" : "info",
+			tracefs ? NULL : "mount -t tracefs tracefs /sys/kernel/tracing (as root)"},
+		"%s", tracefs ? "tracepoints can be named" : "tracefs is not mounted or not readable");
+
+	bool debug = access("/usr/lib/debug/.build-id", R_OK) == 0;
+	tell(x, (struct finding){-1, "debug information", debug ? "ok" : "info",
+			debug ? NULL : "install the -dbgsym packages of what you look at"},
+		"%s", debug ? "separate debug files are installed below /usr/lib/debug"
+			    : "no separate debug files: stripped programs have only their dynamic symbols");
+}
+
+static void examine_namer(struct examination *x)
+{
+	struct file_table files = {0};
+	struct namer_options o = {.binary = x->request->peer->options->namer, .files = &files};
+	struct namer *n = NULL;
+	int r = namer_new(&o, &n);
+	struct namer_status status = {0};
+	if (r == 0)
+		namer_status(n, &status);
+	if (r < 0)
+		tell(x, (struct finding){-1, "namer", "fail", "install mperf whole, or run it from the folder it was built in"},
+			"mperf-namer cannot be started: %s; nothing would have a name", strerror(-r));
+	else
+		tell(x, (struct finding){-1, "namer", "ok", NULL},
+			"the opener and the sandboxed parser start (pids %d and %d)",
+			(int)status.opener_pid, (int)status.parser_pid);
+	namer_free(n);
+}
+
+/* The rung of one hart, and why not a better one. */
+static void examine_hart(struct examination *x, int hart)
+{
+	struct ladder_options o = {.hz = 999, .user_only = !x->machine.may_see_kernel};
+	struct plan plan;
+	int r = ladder_probe(&kernel_real, &x->machine, hart, &o, &plan);
+	if (r < 0) {
+		tell(x, (struct finding){hart, "sampling", "fail", NULL}, "probing failed: %s",
+			strerror(-r));
+		return;
+	}
+	if (plan.rung == RUNG_NONE) {
+		struct refusal refusal = refusal_explain(&plan.leader, EACCES, true, &x->machine);
+		tell(x, (struct finding){hart, "sampling", "fail", refusal.remedy},
+			"nothing samples on this hart: %s",
+			*plan.reason ? plan.reason : refusal.says);
+	} else {
+		x->n_sampling++;
+		tell(x, (struct finding){hart, "sampling", "ok", NULL}, "rung %s (%s), leader %s%s%s",
+			rung_letter(plan.rung), rung_says(plan.rung), plan.leader.name,
+			plan.user_only ? ", user space alone" : "",
+			plan.n_siblings ? ", with counters" : "");
+	}
+	for (int i = 0; i < plan.n_tries; i++)
+		if (plan.tries[i].rung != plan.rung)
+			tell(x, (struct finding){hart, "sampling", "info", NULL}, "rung %s not taken: %s",
+				rung_letter(plan.tries[i].rung), plan.tries[i].says);
+}
+
+/* The files over which naming failed in a recording. */
+static int examine_segment(struct examination *x, const char *path)
+{
+	sqlite3 *db;
+	int r = request_open_segment(x->request, path, &db);
+	if (r != 0)
+		return r;
+	sqlite3_stmt *s = NULL;
+	if (sqlite3_prepare_v2(db, "SELECT path, state FROM file WHERE state >= ? ORDER BY path", -1,
+		    &s, NULL) == SQLITE_OK) {
+		sqlite3_bind_int(s, 1, FILE_VANISHED);
+		while (sqlite3_step(s) == SQLITE_ROW && x->result == 0) {
+			const char *name = (const char *)sqlite3_column_text(s, 0);
+			int state = sqlite3_column_int(s, 1);
+			bool bad = state >= FILE_MALFORMED;
+			const char *remedy = state == FILE_NO_SYMBOLS
+				? "install its -dbgsym package, or build it without strip"
+				: state == FILE_REFUSED ? "record as root, or as the user who owns it" : NULL;
+			tell(x, (struct finding){-1, "file", bad ? "warn" : "info", remedy}, "%s: %s",
+				name ? name : "", file_state_says((enum file_state)state));
+		}
+	}
+	sqlite3_finalize(s);
+	sqlite3_close(db);
+	return 0;
+}
+
+int control_doctor(struct request *q, const Mperf__Request *request)
+{
+	struct examination x = {.request = q};
+	int r = machine_read(&kernel_real, &x.machine);
+	if (r < 0)
+		return r;
+	struct row_stream stream;
+	x.answer = row_stream_answer(&stream, q);
+	r = x.answer.columns(x.answer.userdata, columns, sizeof columns / sizeof columns[0]);
+	if (r == 0 && *request->doctor->path) {
+		r = examine_segment(&x, request->doctor->path);
+		if (r != 0) {
+			row_stream_end(&stream);
+			return r < 0 ? r : 0; /* the peer was told */
+		}
+	}
+	if (r == 0) {
+		tell(&x, (struct finding){-1, "machine", "info", NULL}, "%s, Linux %s, %d harts online",
+			x.machine.arch, x.machine.release, hart_set_count(&x.machine.online));
+		examine_rights(&x);
+		examine_limits(&x);
+		examine_bpf(&x);
+		examine_files(&x);
+		examine_namer(&x);
+		for (int hart = 0; hart < x.machine.n_harts; hart++)
+			if (hart_set_has(&x.machine.online, hart))
+				examine_hart(&x, hart);
+		r = x.result;
+	}
+	int ended = row_stream_end(&stream);
+	if (r == 0)
+		r = ended;
+	if (r == 0)
+		r = request_done(q, x.n_sampling > 0 ? 0 : 1);
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * record: a recording whose sealed segment is streamed to the client, which writes the file. The
+ * segment is made in a folder of our own, so that a full disc on the client's side, or a client
+ * that goes away, leaves nothing half-written anywhere.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/control/peer.h"
+#include "daemon/control/recording.h"
+#include "daemon/control/request.h"
+#include "proto/memory.h"
+
+#define PROGRESS_NS 500000000u
+
+struct record_job {
+	struct job job;
+	struct recording *recording;
+	char *folder, *path;
+	int fd;                   /* the sealed segment while it is streamed; -1 before */
+	uint64_t offset, total;
+	uint64_t next_progress_ns;
+	bool finishing;
+};
+
+static void record_free(struct job *job)
+{
+	struct record_job *j = (struct record_job *)job;
+	recording_free(j->recording);
+	if (j->fd >= 0)
+		close(j->fd);
+	if (j->path)
+		unlink(j->path);
+	if (j->folder)
+		rmdir(j->folder);
+	free(j->path);
+	free(j->folder);
+	free(j);
+}
+
+static size_t record_fds(struct job *job, struct pollfd *fds, size_t n)
+{
+	struct record_job *j = (struct record_job *)job;
+	return j->recording ? recording_fds(j->recording, fds, n) : 0;
+}
+
+static uint64_t record_deadline_ns(struct job *job)
+{
+	struct record_job *j = (struct record_job *)job;
+	return j->recording ? recording_deadline_ns(j->recording) : UINT64_MAX;
+}
+
+static int report_progress(struct record_job *j, struct request *q, uint64_t now_ns)
+{
+	if (now_ns < j->next_progress_ns)
+		return 0;
+	j->next_progress_ns = now_ns + PROGRESS_NS;
+	struct recording_state state;
+	recording_state(j->recording, &state);
+	return j->finishing ? request_progress(q, "names to come", state.waiting, 0)
+		: request_progress(q, "samples", state.n_samples, 0);
+}
+
+/* The segment is complete: stop holding events and tables, and begin to stream. */
+static int begin_stream(struct record_job *j)
+{
+	j->recording = recording_free(j->recording);
+	j->fd = open(j->path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	if (j->fd < 0 || fstat(j->fd, &st) < 0)
+		return -errno;
+	j->total = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int ignore_columns(void *userdata, const struct answer_column *c, size_t n)
+{
+	(void)userdata;
+	(void)c;
+	(void)n;
+	return 0;
+}
+
+static int ignore_row(void *userdata, const struct answer_value *v, size_t n)
+{
+	(void)userdata;
+	(void)v;
+	(void)n;
+	return 0;
+}
+
+/* What the segment says of itself, by the same query that every later answer comes from. */
+static int send_provenance(struct record_job *j, struct request *q)
+{
+	sqlite3 *db;
+	struct segment_error broken;
+	int r = segment_open(j->path, &db, &broken);
+	if (r != 0)
+		return r < 0 ? r : -EIO; /* we have just sealed it */
+
+	struct row_stream rows;
+	struct answer answer = row_stream_answer(&rows, q);
+	answer.columns = ignore_columns;
+	answer.row = ignore_row;
+	struct query_filter everything = {0};
+	struct query_error error;
+	r = query_hotspots(&db, 1, QUERY_BY_HART, 0, false, &everything, &answer, &error);
+	sqlite3_close(db);
+	int ended = row_stream_end(&rows);
+	return r < 0 ? r : ended;
+}
+
+/* Send chunks while the peer takes them. 0, JOB_DONE, -errno. */
+static int stream(struct record_job *j, struct request *q)
+{
+	_cleanup_(freep) uint8_t *chunk = malloc(FRAME_CHUNK_BYTES);
+	if (!chunk)
+		return -ENOMEM;
+	while (j->offset < j->total) {
+		if (!request_has_room(q))
+			return 0;
+		ssize_t n = pread(j->fd, chunk, FRAME_CHUNK_BYTES, (off_t)j->offset);
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		int r = request_bytes(q, chunk, (size_t)n, j->offset, j->total);
+		if (r != 0)
+			return r < 0 ? r : 0;
+		j->offset += (uint64_t)n;
+	}
+	int r = send_provenance(j, q);
+	if (r >= 0)
+		r = request_done(q, 0);
+	return r < 0 ? r : JOB_DONE;
+}
+
+static int fail_store(struct record_job *j, struct request *q)
+{
+	int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+		"Free some space, or set TMPDIR to a disc that has some.",
+		"no space left to store samples in %s", j->folder);
+	return r < 0 ? r : JOB_DONE;
+}
+
+static int record_dispatch(struct job *job, struct request *q, uint64_t now_ns)
+{
+	struct record_job *j = (struct record_job *)job;
+	if (j->fd >= 0)
+		return stream(j, q);
+
+	if (!j->finishing && recording_targets_gone(j->recording)) {
+		j->finishing = true;
+		int r = recording_finish(j->recording, now_ns);
+		if (r < 0)
+			return r;
+	}
+	int r = recording_dispatch(j->recording, now_ns);
+	if (r == RECORDING_LOST_STORE)
+		return fail_store(j, q);
+	if (r == RECORDING_SEALED) {
+		r = begin_stream(j);
+		return r < 0 ? r : stream(j, q);
+	}
+	return r < 0 ? r : report_progress(j, q, now_ns);
+}
+
+static int record_finish(struct job *job, struct request *q)
+{
+	struct record_job *j = (struct record_job *)job;
+	(void)q;
+	if (j->finishing || !j->recording)
+		return 0;
+	j->finishing = true;
+	return recording_finish(j->recording, kernel_real.now_ns(NULL));
+}
+
+static const struct job_kind record_kind = {
+	.fds = record_fds,
+	.deadline_ns = record_deadline_ns,
+	.dispatch = record_dispatch,
+	.finish = record_finish,
+	.free = record_free,
+};
+
+static int make_folder(struct record_job *j)
+{
+	const char *parent = getenv("TMPDIR");
+	if (asprintf(&j->folder, "%s/mperf-XXXXXX", parent && *parent ? parent : "/tmp") < 0) {
+		j->folder = NULL;
+		return -ENOMEM;
+	}
+	if (!mkdtemp(j->folder)) {
+		int r = -errno;
+		free(j->folder);
+		j->folder = NULL;
+		return r;
+	}
+	return asprintf(&j->path, "%s/segment.mprf", j->folder) < 0 ? -ENOMEM : 0;
+}
+
+static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m,
+	struct sampler_options *ret_options)
+{
+	uint32_t hz = m->hz ? m->hz : SAMPLER_HZ_DEFAULT;
+	uint32_t stack_bytes = m->stack_bytes ? m->stack_bytes : SAMPLER_STACK_BYTES_DEFAULT;
+	int r = 0;
+	if (hz > SAMPLER_HZ_MAX)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for less with -F.",
+			"%u samples a second are more than the %u that mperfd takes", hz,
+			SAMPLER_HZ_MAX);
+	else if (stack_bytes > SAMPLER_STACK_BYTES_MAX || stack_bytes % 8)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
+			"a stack copy of %u bytes is not a multiple of 8 up to %u", stack_bytes,
+			SAMPLER_STACK_BYTES_MAX);
+	else if (!m->target || (!m->target->all && m->target->n_pid == 0))
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Give -a, --pid or a command.", "nothing to record was named");
+	else if (m->target->n_pid > RECORDING_TARGETS_MAX)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
+			"%zu processes are more than the %d that one recording takes",
+			m->target->n_pid, RECORDING_TARGETS_MAX);
+	else {
+		*ret_options = (struct sampler_options){
+			.hz = hz,
+			.stacks = (enum sampler_stacks)m->stack,
+			.stack_bytes = stack_bytes,
+			.user_only = m->user_only,
+			.pids = m->target->pid,
+			.n_pids = m->target->n_pid,
+		};
+		return 0;
+	}
+	return r < 0 ? r : 1;
+}
+
+/* Who may not see the whole system records per task; with -a that is a refusal. */
+static int choose_scope(struct request *q, const Mperf__RecordRequest *m,
+	struct sampler_options *o)
+{
+	struct machine machine;
+	int r = machine_read(&kernel_real, &machine);
+	if (r < 0)
+		return r;
+	o->per_task = !machine.may_see_all;
+	o->user_only |= !machine.may_see_kernel;
+	if (!m->target->all || machine.may_see_all)
+		return 0;
+	struct refusal refusal = refusal_explain(NULL, EACCES, true, &machine);
+	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED, refusal.remedy,
+		"the whole system cannot be recorded: %s", refusal.says);
+	return r < 0 ? r : 1;
+}
+
+static int fail_start(struct request *q, int outcome, const char *why)
+{
+	switch (outcome) {
+	case RECORDING_GONE:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Look for its pid with ps.", "%s",
+			*why ? why : "there is no such process");
+	case RECORDING_FULL:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"Raise the limit (ulimit -n), or free space in TMPDIR.", "%s", why);
+	case RECORDING_REFUSED:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			"mperfctl doctor says what this machine can do.", "%s", why);
+	case -ENOENT:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
+			"Install mperf whole, or run mperfctl from the folder it was built in.",
+			"mperf-namer was not found beside mperfd");
+	default:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
+			"the recording could not be started: %s", strerror(-outcome));
+	}
+}
+
+static int note_ready(struct request *q, const struct sampler *s)
+{
+	char note[256];
+	if (s->rate_lowered)
+		snprintf(note, sizeof note,
+			"the kernel allows %u samples a second (kernel.perf_event_max_sample_rate)",
+			s->hz);
+	else
+		snprintf(note, sizeof note, "%u Hz", s->hz);
+	return request_ready(q, note);
+}
+
+int control_record(struct request *q, const Mperf__Request *request)
+{
+	const Mperf__RecordRequest *m = request->record;
+	_cleanup_(freep) struct event_list *events = calloc(1, sizeof *events);
+	struct record_job *j = calloc(1, sizeof *j);
+	if (!events || !j) {
+		free(j);
+		return -ENOMEM;
+	}
+	*j = (struct record_job){.job.kind = &record_kind, .fd = -1};
+
+	struct recording_options o = {
+		.all = m->target && m->target->all,
+		.window_ns = (uint64_t)m->window_ms * 1000000u,
+		.namer = q->peer->options->namer,
+		.command = m->command && *m->command ? m->command : NULL,
+	};
+	struct event_error error = {""};
+	int r = sampler_options_fill(q, m, &o.sampler);
+	if (r == 0)
+		r = request_parse_events(q, m->event, m->n_event, events);
+	if (r == 0)
+		r = choose_scope(q, m, &o.sampler);
+	if (r == 0) {
+		r = make_folder(j);
+		o.sampler.events = m->n_event ? events : NULL;
+		o.path = j->path;
+		if (r == 0)
+			r = recording_new(&o, &j->recording, &error);
+		if (r != 0)
+			r = fail_start(q, r, error.text);
+		else
+			r = note_ready(q, recording_sampler(j->recording));
+	}
+	if (!j->recording) {
+		record_free(&j->job);
+		return r < 0 ? r : 0;
+	}
+	q->job = &j->job;
+	return r < 0 ? r : 0;
+}

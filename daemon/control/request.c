@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * What several commands read from their requests: events, and the segment that is asked about.
+ */
+#include "daemon/control/request.h"
+
+#include <errno.h>
+
+#include "daemon/control/peer.h"
+
+int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list)
+{
+	struct event_error error = {""};
+	for (size_t i = 0; i < n; i++) {
+		int r = event_parse(&kernel_real, text[i], list, &error);
+		if (r == 0)
+			continue;
+		if (r > 0)
+			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+				"mperfctl list shows the events of this machine.", "%s", error.text);
+		return r < 0 ? r : 1;
+	}
+	return 0;
+}
+
+static Mperf__FailureKind kind_of(int outcome)
+{
+	return outcome == SEGMENT_ABSENT ? MPERF__FAILURE_KIND__FAILURE_MISSING
+		: outcome == SEGMENT_REFUSED ? MPERF__FAILURE_KIND__FAILURE_REFUSED
+					     : MPERF__FAILURE_KIND__FAILURE_BROKEN;
+}
+
+int request_open_segment(struct request *q, const char *path, sqlite3 **ret_db)
+{
+	int r;
+	if (!q->peer->options->private)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			"Unset MPERF_SOCKET: mperfctl then reads the file with your own rights.",
+			"the service opens no files for its clients");
+	else if (!path || !*path)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Give one with -i.",
+			"no recording was named");
+	else {
+		struct segment_error error = {"", ""};
+		r = segment_open(path, ret_db, &error);
+		if (r <= 0)
+			return r;
+		r = request_fail(q, kind_of(r), error.remedy, "%s", error.text);
+	}
+	return r < 0 ? r : 1;
+}

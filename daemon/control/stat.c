@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * stat: counters that are read at intervals, or once at the end. Times of the command itself
+ * (elapsed, user, sys) are the client's, who waited for it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/control/peer.h"
+#include "daemon/control/request.h"
+#include "daemon/pmu/counter.h"
+#include "proto/memory.h"
+
+struct stat_job {
+	struct job job;
+	struct counter *counter;
+	struct counter_value *last;  /* n_events, as of the last interval */
+	struct machine machine;
+	uint64_t interval_ns, next_ns;
+};
+
+static void stat_free(struct job *job)
+{
+	struct stat_job *j = (struct stat_job *)job;
+	counter_free(j->counter);
+	free(j->last);
+	free(j);
+}
+
+static uint64_t stat_deadline_ns(struct job *job)
+{
+	struct stat_job *j = (struct stat_job *)job;
+	return j->interval_ns ? j->next_ns : UINT64_MAX;
+}
+
+static const struct answer_column columns[] = {
+	{"event", "event", MPERF__UNIT__UNIT_NONE},
+	{"value", "raw count", MPERF__UNIT__UNIT_COUNT},
+	{"scaled", "count", MPERF__UNIT__UNIT_COUNT},
+	{"enabled_ns", "enabled", MPERF__UNIT__UNIT_NS},
+	{"running_ns", "running", MPERF__UNIT__UNIT_NS},
+	{"running_share", "running", MPERF__UNIT__UNIT_SHARE},
+	{"reason", "not counted because", MPERF__UNIT__UNIT_NONE},
+};
+
+static struct answer_value integer(uint64_t v)
+{
+	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)v};
+}
+
+static struct answer_value real(double v)
+{
+	return (struct answer_value){.kind = ANSWER_REAL, .real = v};
+}
+
+/* One event's row: what it counted since `last`. */
+static int send_value(struct stat_job *j, const struct answer *answer, int e)
+{
+	const struct counter_value *now = &j->counter->value[e], *last = &j->last[e];
+	struct answer_value v[sizeof columns / sizeof columns[0]] = {
+		{.kind = ANSWER_TEXT, .text = j->counter->events.event[e].name}};
+	uint64_t value = now->value - last->value;
+	uint64_t enabled = now->enabled_ns - last->enabled_ns;
+	uint64_t running = now->running_ns - last->running_ns;
+	if (now->error) {
+		v[6] = (struct answer_value){.kind = ANSWER_TEXT,
+			.text = refusal_explain(&j->counter->events.event[e], now->error, false,
+				&j->machine).says};
+	} else if (running == 0 && enabled > 0) {
+		v[6] = (struct answer_value){.kind = ANSWER_TEXT,
+			.text = "it opened and never got a counter"};
+	} else {
+		v[1] = integer(value);
+		v[2] = real(running ? (double)value * (double)enabled / (double)running
+			: (double)value);
+		v[3] = integer(enabled);
+		v[4] = integer(running);
+		v[5] = real(enabled ? (double)running / (double)enabled : 1.0);
+	}
+	return answer->row(answer->userdata, v, sizeof v / sizeof v[0]);
+}
+
+static int send_values(struct stat_job *j, struct request *q)
+{
+	int r = counter_read(j->counter);
+	if (r < 0)
+		return r;
+	struct row_stream stream;
+	struct answer answer = row_stream_answer(&stream, q);
+	r = answer.columns(answer.userdata, columns, sizeof columns / sizeof columns[0]);
+	for (int e = 0; e < j->counter->events.n_events && r == 0; e++)
+		r = send_value(j, &answer, e);
+	int ended = row_stream_end(&stream);
+	memcpy(j->last, j->counter->value,
+		(size_t)j->counter->events.n_events * sizeof *j->last);
+	return r != 0 ? r : ended;
+}
+
+static int stat_dispatch(struct job *job, struct request *q, uint64_t now_ns)
+{
+	struct stat_job *j = (struct stat_job *)job;
+	if (!j->interval_ns || now_ns < j->next_ns)
+		return 0;
+	while (j->next_ns <= now_ns)
+		j->next_ns += j->interval_ns;
+	int r = send_values(j, q);
+	return r < 0 ? r : 0;
+}
+
+static int stat_finish(struct job *job, struct request *q)
+{
+	struct stat_job *j = (struct stat_job *)job;
+	int r = send_values(j, q);
+	if (r < 0)
+		return r;
+	r = request_done(q, 0);
+	return r < 0 ? r : JOB_DONE;
+}
+
+static const struct job_kind stat_kind = {
+	.deadline_ns = stat_deadline_ns,
+	.dispatch = stat_dispatch,
+	.finish = stat_finish,
+	.free = stat_free,
+};
+
+static int fail_start(struct request *q, int outcome, const struct event_error *error)
+{
+	if (outcome == COUNTER_GONE)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Look for its pid with ps.", "%s",
+			*error->text ? error->text : "there is no such process");
+	if (outcome == COUNTER_REFUSED)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			"mperfctl doctor says what this machine can do.", "%s", error->text);
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
+		"counting could not be started: %s", strerror(-outcome));
+}
+
+/* Open and start the counters of j. 0; positive after the peer was told why not; -errno. */
+static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatRequest *m)
+{
+	_cleanup_(freep) struct event_list *events = calloc(1, sizeof *events);
+	if (!events)
+		return -ENOMEM;
+	int r = request_parse_events(q, m->event, m->n_event, events);
+	if (r == 0)
+		r = machine_read(&kernel_real, &j->machine);
+	if (r != 0)
+		return r;
+
+	struct counter_options o = {
+		.events = m->n_event ? events : NULL,
+		.pids = m->target && !m->target->all ? m->target->pid : NULL,
+		.n_pids = m->target && !m->target->all ? m->target->n_pid : 0,
+		.user_only = m->user_only || !j->machine.may_see_kernel,
+	};
+	struct event_error error = {""};
+	r = counter_new(&kernel_real, &j->machine, &o, &j->counter, &error);
+	if (r != 0) {
+		r = fail_start(q, r, &error);
+		return r < 0 ? r : 1;
+	}
+	j->last = calloc((size_t)j->counter->events.n_events, sizeof *j->last);
+	return j->last ? counter_start(j->counter) : -ENOMEM;
+}
+
+int control_stat(struct request *q, const Mperf__Request *request)
+{
+	const Mperf__StatRequest *m = request->stat;
+	if (!m->target || (!m->target->all && m->target->n_pid == 0))
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Give -a, --pid or a command.", "nothing to count was named");
+	struct stat_job *j = calloc(1, sizeof *j);
+	if (!j)
+		return -ENOMEM;
+	j->job.kind = &stat_kind;
+
+	int r = stat_open(j, q, m);
+	if (r != 0) {
+		stat_free(&j->job);
+		return r < 0 ? r : 0;
+	}
+	j->interval_ns = (uint64_t)m->interval_ms * 1000000u;
+	j->next_ns = kernel_real.now_ns(NULL) + j->interval_ns;
+	q->job = &j->job;
+	r = request_ready(q, j->counter->user_only ? "user space only" : "");
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Each ring is already in order of time (but for records that an interrupt slipped in between), so
+ * merging needs only the time of every ring's first record. That is read once, when the record
+ * before it is done with, and the smallest is searched among all rings: a pass over a small array
+ * of numbers, which beats keeping a heap in order for any number of harts that we know.
+ *
+ *      ring 0   [12]…        head_ns   12
+ *      ring 1   [ 9] 14 …               9   ◀ next
+ *      ring 2   empty below the cut    NEVER
+ *
+ * A record is handed out in place, and only stepped over when the next one is asked for.
+ */
+
+#include "daemon/decode/merge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define NEVER UINT64_MAX
+
+static void count_loss(struct merge *m, size_t i, enum loss cause)
+{
+	if (m->lost)
+		m->lost[m->ring[i].hart][cause]++;
+}
+
+/* What an undecodable record is counted as. An unknown type is no loss: we never asked for it. */
+static void count_outcome(struct merge *m, size_t i, int outcome)
+{
+	switch (outcome) {
+	case RECORD_TRUNCATED:
+	case RECORD_HOSTILE:
+		return count_loss(m, i, LOSS_RECORD);
+	case RECORD_STRANGER:
+		return count_loss(m, i, LOSS_STREAM);
+	}
+}
+
+/* Find the first record of ring i that has a time, and note it. */
+static int refresh_head(struct merge *m, size_t i)
+{
+	struct ring *ring = &m->ring[i];
+
+	m->head_ns[i] = NEVER;
+	if (!ring->map)
+		return 0;
+
+	for (;;) { /* each turn steps over a record, or ends */
+		const uint8_t *bytes;
+		size_t n;
+		int r = ring_peek(ring, &bytes, &n);
+		if (r < 0)
+			return r;
+		if (r == RING_BROKEN)
+			count_loss(m, i, LOSS_RECORD);
+		if (r)
+			return 0;
+
+		uint64_t time_ns;
+		r = record_time(bytes, n, m->streams, &time_ns);
+		if (r == 0) {
+			/* The last drain takes everything, whatever a record says of its time. */
+			bool last = m->cut_ns == UINT64_MAX;
+			if (last && time_ns == NEVER)
+				time_ns = NEVER - 1;
+			if (last || time_ns < m->cut_ns)
+				m->head_ns[i] = time_ns;
+			return 0;
+		}
+		count_outcome(m, i, r);
+		ring_advance(ring);
+	}
+}
+
+/* Step over the record that was handed out last. */
+static int release_held(struct merge *m)
+{
+	size_t i = m->held;
+
+	if (i >= m->n_heads)
+		return 0;
+	m->held = SIZE_MAX;
+	ring_advance(&m->ring[i]);
+	return refresh_head(m, i);
+}
+
+int merge_begin(struct merge *m, uint64_t cut_ns)
+{
+	if (m->n_heads != m->n_rings) {
+		uint64_t *head_ns = reallocarray(m->head_ns, m->n_rings ?: 1, sizeof(*head_ns));
+		if (!head_ns)
+			return -ENOMEM;
+		m->head_ns = head_ns;
+		m->n_heads = m->n_rings;
+	}
+	m->cut_ns = cut_ns;
+	m->held = SIZE_MAX;
+	for (size_t i = 0; i < m->n_rings; i++)
+		m->head_ns[i] = NEVER;
+
+	/* All snapshots before the first look, so that they lie close together in time. */
+	for (size_t i = 0; i < m->n_rings; i++)
+		if (m->ring[i].map)
+			ring_snapshot(&m->ring[i]);
+	for (size_t i = 0; i < m->n_rings; i++) {
+		int r = refresh_head(m, i);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static size_t find_oldest(const struct merge *m)
+{
+	size_t oldest = 0;
+
+	for (size_t i = 1; i < m->n_heads; i++)
+		if (m->head_ns[i] < m->head_ns[oldest])
+			oldest = i;
+	return oldest;
+}
+
+/* Hand out the first record of ring i. 0, RECORD_*, -errno. */
+static int decode_head(struct merge *m, size_t i, struct record *ret_record)
+{
+	const uint8_t *bytes;
+	size_t n;
+	int r = ring_peek(&m->ring[i], &bytes, &n); /* the same as when its time was read */
+	if (r)
+		return r < 0 ? r : -EBADMSG;
+
+	m->held = i;
+	return record_decode(bytes, n, m->streams, ret_record);
+}
+
+int merge_next(struct merge *m, struct record *ret_record, int *ret_hart)
+{
+	for (;;) { /* each turn steps over a record, or ends */
+		int r = release_held(m);
+		if (r)
+			return r;
+
+		size_t i = find_oldest(m);
+		if (m->n_heads == 0 || m->head_ns[i] == NEVER)
+			return MERGE_END;
+
+		struct record record;
+		r = decode_head(m, i, &record);
+		if (r < 0)
+			return r;
+		if (r > 0) {
+			count_outcome(m, i, r);
+			continue;
+		}
+
+		if (record.time_ns < m->last_ns)
+			count_loss(m, i, LOSS_LATE);
+		else
+			m->last_ns = record.time_ns;
+		*ret_hart = m->ring[i].hart;
+		*ret_record = record;
+		return 0;
+	}
+}
+
+void merge_end(struct merge *m)
+{
+	/* The next drain begins anew, so trouble with looking further is of no interest here. */
+	(void)release_held(m);
+	for (size_t i = 0; i < m->n_rings; i++)
+		if (m->ring[i].map)
+			ring_release(&m->ring[i]);
+}
+
+void merge_clear(struct merge *m)
+{
+	free(m->head_ns);
+	*m = (struct merge){};
+}

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* A record is read by a cursor that can only move forward inside the record and that remembers the
+ * first thing that went wrong: a field that is cut off, or a count that the record cannot hold.
+ * After that every take gives zeros, so a layout reads as the list of its fields, in the kernel's
+ * order, and is checked once at its end.
+ *
+ *      sample      | header | identifier | fields by sample_type …            |
+ *      the others  | header | fields by type …  | sample_id …    | identifier |
+ *
+ * The identifier stands at a fixed place from the front or from the back, so that the stream, which
+ * says how long all the rest is, can be found first. Source of every layout: man perf_event_open,
+ * "MMAP layout"; include/uapi/linux/perf_event.h of Linux 6.12, enum perf_event_type; the order of
+ * the last fields of a sample: perf_output_sample() in kernel/events/core.c of Linux 6.12.
+ */
+
+#include "daemon/decode/record.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+/* Fields whose length no stream tells (it depends on attr.sample_regs_intr) and bits that are newer
+ * than this file. The sampler sets none of them; a sample that has them is stepped over. */
+#define SAMPLE_TYPE_UNREADABLE (~(uint64_t)(PERF_SAMPLE_MAX - 1) | PERF_SAMPLE_REGS_INTR)
+
+/* The fields of sample_type that sample_id repeats behind every other record, 8 bytes each. */
+#define SAMPLE_ID_FIELDS                                                                           \
+	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |             \
+		PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)
+
+#define BRANCH_ENTRY_BYTES 24 /* Source: struct perf_branch_entry: from, to, flags */
+
+struct cursor {
+	const uint8_t *at, *end;
+	int outcome; /* of the first take that failed */
+};
+
+static size_t left(const struct cursor *c)
+{
+	return (size_t)(c->end - c->at);
+}
+
+static void fail(struct cursor *c, int outcome)
+{
+	if (!c->outcome)
+		c->outcome = outcome;
+	c->at = c->end;
+}
+
+static void take(struct cursor *c, void *ret, size_t n)
+{
+	memset(ret, 0, n);
+	if (left(c) < n)
+		return fail(c, RECORD_TRUNCATED);
+	memcpy(ret, c->at, n);
+	c->at += n;
+}
+
+static uint64_t take_u64(struct cursor *c)
+{
+	uint64_t v;
+	take(c, &v, sizeof(v));
+	return v;
+}
+
+static uint32_t take_u32(struct cursor *c)
+{
+	uint32_t v;
+	take(c, &v, sizeof(v));
+	return v;
+}
+
+static uint16_t take_u16(struct cursor *c)
+{
+	uint16_t v;
+	take(c, &v, sizeof(v));
+	return v;
+}
+
+/* Borrow an array whose length came out of the record itself. */
+static const uint8_t *take_array(struct cursor *c, uint64_t n, size_t element_bytes)
+{
+	if (n > left(c) / element_bytes) {
+		fail(c, RECORD_HOSTILE);
+		return NULL;
+	}
+
+	const uint8_t *p = c->at;
+	c->at += n * element_bytes;
+	return p;
+}
+
+/* Borrow the string that fills the rest of the body. */
+static const char *take_string(struct cursor *c)
+{
+	const char *s = (const char *)c->at;
+	if (!memchr(s, '\0', left(c))) {
+		fail(c, left(c) ? RECORD_HOSTILE : RECORD_TRUNCATED);
+		return "";
+	}
+	c->at = c->end;
+	return s;
+}
+
+/* --- header, identifier, sample_id ---------------------------------------------------------- */
+
+static int check_header(const uint8_t *bytes, size_t n, struct perf_event_header *ret_header)
+{
+	struct perf_event_header h;
+
+	if (n < sizeof(h))
+		return RECORD_TRUNCATED;
+	memcpy(&h, bytes, sizeof(h));
+	if (h.size < sizeof(h) || h.size < n)
+		return RECORD_HOSTILE;
+	if (h.size > n)
+		return RECORD_TRUNCATED;
+	if (h.type == 0 || h.type >= PERF_RECORD_MAX)
+		return RECORD_SKIPPED;
+	if (n < sizeof(h) + sizeof(uint64_t)) /* the identifier */
+		return RECORD_TRUNCATED;
+
+	*ret_header = h;
+	return 0;
+}
+
+static size_t sample_id_bytes(const struct stream *s)
+{
+	return 8 * (size_t)__builtin_popcountll(s->sample_type & SAMPLE_ID_FIELDS);
+}
+
+/* Check the header and find the stream of a record. */
+static int find_stream(const uint8_t *bytes, size_t n, const struct stream_table *streams,
+	struct perf_event_header *ret_header, const struct stream **ret_stream)
+{
+	struct perf_event_header h;
+	int r = check_header(bytes, n, &h);
+	if (r)
+		return r;
+
+	uint64_t id;
+	bool sample = h.type == PERF_RECORD_SAMPLE;
+	memcpy(&id, sample ? bytes + sizeof(h) : bytes + n - sizeof(id), sizeof(id));
+
+	const struct stream *s = stream_table_find(streams, id);
+	if (!s)
+		return RECORD_STRANGER;
+	if ((s->sample_type & STREAM_SAMPLE_ID) != STREAM_SAMPLE_ID)
+		return RECORD_HOSTILE;
+	if (sample && s->sample_type & SAMPLE_TYPE_UNREADABLE)
+		return RECORD_SKIPPED;
+	if (!sample && n < sizeof(h) + sample_id_bytes(s))
+		return RECORD_TRUNCATED;
+
+	*ret_header = h;
+	*ret_stream = s;
+	return 0;
+}
+
+/* The fields that a sample and a sample_id share. */
+static void take_task(struct cursor *c, struct record *r)
+{
+	r->pid = take_u32(c);
+	r->tid = take_u32(c);
+}
+
+static void take_cpu(struct cursor *c, struct record *r)
+{
+	r->cpu = take_u32(c);
+	take_u32(c); /* reserved */
+}
+
+static void take_sample_id(struct cursor *c, struct record *r)
+{
+	uint64_t type = r->stream->sample_type;
+
+	take_task(c, r);
+	r->time_ns = take_u64(c);
+	if (type & PERF_SAMPLE_ID)
+		take_u64(c);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		take_u64(c);
+	take_cpu(c, r);
+	r->id = take_u64(c);
+}
+
+/* --- samples --------------------------------------------------------------------------------- */
+
+static void take_times(struct cursor *c, uint64_t format, struct record_sample *s)
+{
+	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		s->enabled_ns = take_u64(c);
+	if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+		s->running_ns = take_u64(c);
+}
+
+static void take_value_tail(struct cursor *c, uint64_t format, struct record_read_value *v)
+{
+	if (format & PERF_FORMAT_ID)
+		v->id = take_u64(c);
+	if (format & PERF_FORMAT_LOST)
+		take_u64(c);
+}
+
+/* Source: man perf_event_open, "struct read_format". */
+static void take_read(struct cursor *c, const struct stream *stream, struct record_sample *s)
+{
+	uint64_t format = stream->read_format;
+
+	if (!(format & PERF_FORMAT_GROUP)) {
+		s->n_read = 1;
+		s->read[0].id = stream->id;
+		s->read[0].value = take_u64(c);
+		take_times(c, format, s);
+		take_value_tail(c, format, &s->read[0]);
+		return;
+	}
+
+	uint64_t n = take_u64(c);
+	if (n > RECORD_READ_VALUES_MAX)
+		return fail(c, RECORD_HOSTILE);
+	take_times(c, format, s);
+	s->n_read = (uint32_t)n;
+	for (uint32_t i = 0; i < s->n_read; i++) {
+		s->read[i].value = take_u64(c);
+		take_value_tail(c, format, &s->read[i]);
+	}
+}
+
+static void take_stack(struct cursor *c, struct record_sample *s)
+{
+	uint64_t size = take_u64(c);
+	if (size == 0)
+		return; /* no user stack: then dyn_size is not written either */
+
+	s->stack = take_array(c, size, 1);
+	s->n_stack = take_u64(c);
+	if (s->n_stack > size)
+		fail(c, RECORD_HOSTILE);
+}
+
+static void take_registers(struct cursor *c, const struct stream *stream, struct record_sample *s)
+{
+	s->regs_abi = take_u64(c);
+	if (s->regs_abi == PERF_SAMPLE_REGS_ABI_NONE)
+		return; /* a kernel thread: no registers follow */
+
+	uint64_t n = (uint64_t)__builtin_popcountll(stream->regs_user);
+	s->regs = (const uint64_t *)(const void *)take_array(c, n, sizeof(uint64_t));
+}
+
+/* What lies between the period and the end: the fields of variable length. */
+static void take_sample_data(struct cursor *c, const struct stream *stream, struct record_sample *s)
+{
+	uint64_t type = stream->sample_type;
+
+	if (type & PERF_SAMPLE_READ)
+		take_read(c, stream, s);
+	if (type & PERF_SAMPLE_CALLCHAIN) {
+		s->n_callchain = take_u64(c);
+		s->callchain = (const uint64_t *)(const void *)take_array(
+			c, s->n_callchain, sizeof(uint64_t));
+	}
+	if (type & PERF_SAMPLE_RAW)
+		take_array(c, take_u32(c), 1);
+	if (type & PERF_SAMPLE_BRANCH_STACK)
+		take_array(c, take_u64(c), BRANCH_ENTRY_BYTES);
+	if (type & PERF_SAMPLE_REGS_USER)
+		take_registers(c, stream, s);
+	if (type & PERF_SAMPLE_STACK_USER)
+		take_stack(c, s);
+
+	if (type & PERF_SAMPLE_WEIGHT_TYPE) /* either form of it is one word */
+		take_u64(c);
+	const uint64_t words =
+		PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_TRANSACTION | PERF_SAMPLE_PHYS_ADDR;
+	for (uint64_t bits = type & words; bits; bits &= bits - 1)
+		take_u64(c);
+	if (type & PERF_SAMPLE_CGROUP)
+		s->cgroup = take_u64(c);
+	if (type & PERF_SAMPLE_DATA_PAGE_SIZE)
+		take_u64(c);
+	if (type & PERF_SAMPLE_CODE_PAGE_SIZE)
+		take_u64(c);
+	if (type & PERF_SAMPLE_AUX)
+		take_array(c, take_u64(c), 1);
+}
+
+static void take_sample(struct cursor *c, struct record *r)
+{
+	uint64_t type = r->stream->sample_type;
+	unsigned int mode = r->misc & PERF_RECORD_MISC_CPUMODE_MASK;
+	struct record_sample *s = &r->sample;
+
+	s->kernel = mode == PERF_RECORD_MISC_KERNEL || mode == PERF_RECORD_MISC_HYPERVISOR;
+	r->id = take_u64(c);
+	if (type & PERF_SAMPLE_IP)
+		s->ip = take_u64(c);
+	take_task(c, r);
+	r->time_ns = take_u64(c);
+	if (type & PERF_SAMPLE_ADDR)
+		take_u64(c);
+	if (type & PERF_SAMPLE_ID)
+		take_u64(c);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		take_u64(c);
+	take_cpu(c, r);
+	if (type & PERF_SAMPLE_PERIOD)
+		s->period = take_u64(c);
+	take_sample_data(c, r->stream, s);
+	if (left(c)) /* a layout that is not ours: nothing read from it can be trusted */
+		fail(c, RECORD_HOSTILE);
+}
+
+/* --- the others ------------------------------------------------------------------------------ */
+
+static void take_mmap(struct cursor *c, struct record *r)
+{
+	struct record_mmap *m = &r->mmap;
+
+	take_task(c, r);
+	m->start = take_u64(c);
+	m->bytes = take_u64(c);
+	m->file_offset = take_u64(c);
+	m->executable = !(r->misc & PERF_RECORD_MISC_MMAP_DATA);
+	m->path = take_string(c);
+	if (m->bytes > UINT64_MAX - m->start)
+		fail(c, RECORD_HOSTILE);
+}
+
+static void take_mmap_file(struct cursor *c, struct record *r)
+{
+	struct record_mmap *m = &r->mmap;
+
+	if (!(r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
+		m->major = take_u32(c);
+		m->minor = take_u32(c);
+		m->inode = take_u64(c);
+		m->generation = take_u64(c);
+		return;
+	}
+
+	uint8_t size[4]; /* the size and three reserved bytes */
+	take(c, size, sizeof(size));
+	take(c, m->build_id, sizeof(m->build_id));
+	if (size[0] > sizeof(m->build_id))
+		return fail(c, RECORD_HOSTILE);
+	m->n_build_id = size[0];
+}
+
+static void take_mmap2(struct cursor *c, struct record *r)
+{
+	struct record_mmap *m = &r->mmap;
+
+	take_task(c, r);
+	m->start = take_u64(c);
+	m->bytes = take_u64(c);
+	m->file_offset = take_u64(c);
+	take_mmap_file(c, r);
+	m->executable = take_u32(c) & PROT_EXEC;
+	take_u32(c); /* flags */
+	m->path = take_string(c);
+	if (m->bytes > UINT64_MAX - m->start)
+		fail(c, RECORD_HOSTILE);
+}
+
+static void take_comm(struct cursor *c, struct record *r)
+{
+	take_task(c, r);
+	r->comm.exec = r->misc & PERF_RECORD_MISC_COMM_EXEC;
+	r->comm.name = take_string(c);
+}
+
+/* FORK and EXIT. Their own time field equals that of sample_id. */
+static void take_fork(struct cursor *c, struct record *r)
+{
+	r->pid = take_u32(c);
+	r->fork.parent_pid = take_u32(c);
+	r->tid = take_u32(c);
+	r->fork.parent_tid = take_u32(c);
+	take_u64(c);
+}
+
+static void take_cgroup(struct cursor *c, struct record *r)
+{
+	r->cgroup.id = take_u64(c);
+	r->cgroup.path = take_string(c);
+}
+
+static void take_ksymbol(struct cursor *c, struct record *r)
+{
+	r->ksymbol.addr = take_u64(c);
+	r->ksymbol.bytes = take_u32(c);
+	take_u16(c); /* BPF program or other generated code: both are named alike */
+	r->ksymbol.unregister = take_u16(c) & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
+	r->ksymbol.name = take_string(c);
+}
+
+static void take_lost(struct cursor *c, struct record *r)
+{
+	take_u64(c); /* the event's id, which sample_id repeats */
+	r->lost.n = take_u64(c);
+}
+
+static void take_lost_samples(struct cursor *c, struct record *r)
+{
+	r->lost.n = take_u64(c);
+}
+
+static void take_throttle(struct cursor *c, struct record *r)
+{
+	(void)r;
+	take_u64(c); /* time, id and stream id: sample_id has them */
+	take_u64(c);
+	take_u64(c);
+}
+
+struct layout {
+	enum record_kind kind;
+	void (*take)(struct cursor *c, struct record *r); /* NULL: nothing in it is of use */
+};
+
+static const struct layout layouts[PERF_RECORD_MAX] = {
+	[PERF_RECORD_MMAP] = {RECORD_MMAP, take_mmap},
+	[PERF_RECORD_LOST] = {RECORD_LOST, take_lost},
+	[PERF_RECORD_COMM] = {RECORD_COMM, take_comm},
+	[PERF_RECORD_EXIT] = {RECORD_EXIT, take_fork},
+	[PERF_RECORD_THROTTLE] = {RECORD_THROTTLE, take_throttle},
+	[PERF_RECORD_UNTHROTTLE] = {RECORD_UNTHROTTLE, take_throttle},
+	[PERF_RECORD_FORK] = {RECORD_FORK, take_fork},
+	[PERF_RECORD_READ] = {RECORD_OTHER, NULL},
+	[PERF_RECORD_SAMPLE] = {RECORD_SAMPLE, take_sample},
+	[PERF_RECORD_MMAP2] = {RECORD_MMAP, take_mmap2},
+	[PERF_RECORD_AUX] = {RECORD_OTHER, NULL},
+	[PERF_RECORD_ITRACE_START] = {RECORD_OTHER, NULL},
+	[PERF_RECORD_LOST_SAMPLES] = {RECORD_LOST_SAMPLES, take_lost_samples},
+	[PERF_RECORD_SWITCH] = {RECORD_OTHER, NULL},
+	[PERF_RECORD_SWITCH_CPU_WIDE] = {RECORD_OTHER, NULL},
+	[PERF_RECORD_NAMESPACES] = {RECORD_OTHER, NULL},
+	[PERF_RECORD_KSYMBOL] = {RECORD_KSYMBOL, take_ksymbol},
+	[PERF_RECORD_BPF_EVENT] = {RECORD_OTHER, NULL},
+	[PERF_RECORD_CGROUP] = {RECORD_CGROUP, take_cgroup},
+	[PERF_RECORD_TEXT_POKE] = {RECORD_OTHER, NULL},
+	[PERF_RECORD_AUX_OUTPUT_HW_ID] = {RECORD_OTHER, NULL},
+};
+
+int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *streams,
+	struct record *ret_record)
+{
+	struct perf_event_header h;
+	const struct stream *stream;
+	int r = find_stream(bytes, n, streams, &h, &stream);
+	if (r)
+		return r;
+
+	const struct layout *layout = &layouts[h.type];
+	struct record record = {.kind = layout->kind, .misc = h.misc, .stream = stream};
+	struct cursor c = {.at = bytes + sizeof(h), .end = bytes + n};
+
+	if (h.type != PERF_RECORD_SAMPLE) {
+		/* sample_id first: it names the current task, and a body may name another. */
+		struct cursor tail = {.at = c.end - sample_id_bytes(stream), .end = c.end};
+		c.end = tail.at;
+		take_sample_id(&tail, &record);
+	}
+	if (layout->take)
+		layout->take(&c, &record);
+	if (c.outcome)
+		return c.outcome;
+
+	*ret_record = record;
+	return 0;
+}
+
+int record_time(
+	const uint8_t *bytes, size_t n, const struct stream_table *streams, uint64_t *ret_time_ns)
+{
+	struct perf_event_header h;
+	const struct stream *s;
+	int r = find_stream(bytes, n, streams, &h, &s);
+	if (r)
+		return r;
+
+	size_t at; /* behind TID, which stands first in sample_id, and third in a sample */
+	if (h.type == PERF_RECORD_SAMPLE)
+		at = sizeof(h) + (s->sample_type & PERF_SAMPLE_IP ? 24 : 16);
+	else
+		at = n - sample_id_bytes(s) + 8;
+	if (n < at + sizeof(*ret_time_ns))
+		return RECORD_TRUNCATED;
+
+	memcpy(ret_time_ns, bytes + at, sizeof(*ret_time_ns));
+	return 0;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* libiberty knows the grammars. Ours is to bound it: a few hundred bytes of mangled name can stand
+ * for gigabytes of readable text (each substitution doubles it), so the text is taken piece by
+ * piece through the callback and the demangler is left with a jump as soon as the room is full.
+ * That leaves nothing behind for C++, whose printer lives on the stack; a Rust identifier in
+ * Punycode may leave one buffer behind, once per hostile name. Recursion is limited by libiberty
+ * itself (DEMANGLE_RECURSION_LIMIT), which for that reason refuses C++ names of more than 1024
+ * bytes: those stay as they are.
+ */
+
+#include "daemon/namer/demangle.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+#include <libiberty/demangle.h>
+
+#include "daemon/namer/names.h"
+
+/* Real mangled names reach a few kilobytes; the demangler's stack grows with this. */
+#define MANGLED_BYTES_MAX 4096
+
+struct output {
+	jmp_buf full;
+	char text[IMAGE_NAME_BYTES_MAX + 8]; /* enough more than the limit for name_cut to see */
+	size_t n;
+};
+
+static void output_take(const char *piece, size_t n, void *userdata)
+{
+	struct output *o = userdata;
+	size_t room = sizeof(o->text) - 1 - o->n;
+	size_t taken = n < room ? n : room;
+
+	memcpy(o->text + o->n, piece, taken);
+	o->n += taken;
+	if (taken < n)
+		longjmp(o->full, 1);
+}
+
+typedef int demangler(const char *, int, demangle_callbackref, void *);
+
+static bool output_run(struct output *o, demangler *run, const char *mangled)
+{
+	o->n = 0;
+	if (setjmp(o->full))
+		return true; /* all that fits */
+
+	/* DMGL_ANSI without DMGL_PARAMS: "f() const" and "f(int)" are both "f". */
+	return run(mangled, DMGL_ANSI, output_take, o) && o->n;
+}
+
+static void output_add(struct output *o, const char *text)
+{
+	size_t n = strlen(text), room = sizeof(o->text) - 1 - o->n;
+
+	memcpy(o->text + o->n, text, n < room ? n : room);
+	o->n += n < room ? n : room;
+}
+
+/* Itanium names have neither dots nor at signs: what follows one was added later. */
+static bool demangle_cplus(struct output *o, const char *mangled)
+{
+	char base[MANGLED_BYTES_MAX + 1];
+	size_t n = strcspn(mangled, ".@");
+	const char *suffix = mangled + n;
+
+	memcpy(base, mangled, n);
+	base[n] = '\0';
+	if (!output_run(o, cplus_demangle_v3_callback, base))
+		return false;
+
+	if (*suffix == '@') {
+		output_add(o, suffix);
+	} else if (*suffix == '.' && strncmp(suffix, ".llvm.", 6) != 0) {
+		output_add(o, " [clone ");
+		output_add(o, suffix);
+		output_add(o, "]");
+	}
+	return true;
+}
+
+static bool demangle_rust(struct output *o, const char *mangled)
+{
+	char base[MANGLED_BYTES_MAX + 1];
+	size_t n = strcspn(mangled, "@");
+
+	memcpy(base, mangled, n);
+	base[n] = '\0';
+	if (!output_run(o, rust_demangle_callback, base))
+		return false;
+
+	output_add(o, mangled + n);
+	return true;
+}
+
+int demangle(const char *mangled, char ret_readable[DEMANGLED_BYTES])
+{
+	if (mangled[0] != '_' || (mangled[1] != 'Z' && mangled[1] != 'R'))
+		return DEMANGLE_PLAIN;
+	if (strnlen(mangled, MANGLED_BYTES_MAX + 1) > MANGLED_BYTES_MAX)
+		return DEMANGLE_PLAIN;
+
+	/* Rust first: its older names are C++ names with a hash as the last component. */
+	struct output output;
+	if (!demangle_rust(&output, mangled) && !demangle_cplus(&output, mangled))
+		return DEMANGLE_PLAIN;
+
+	output.text[output.n] = '\0';
+	size_t n = name_cut(output.text, output.n);
+	memcpy(ret_readable, output.text, n + 1);
+	return 0;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* libdw reads DWARF; what is added here are an index and bounds. .debug_aranges is optional and
+ * clang leaves it out, so the ranges of all units are collected once, and the functions of a unit
+ * when it is first asked for. Both are spans: binary search, overlaps resolved.
+ *
+ *      address ─▶ unit ─▶ function ─▶ inlined call ─▶ inlined call …
+ *               ranges   functions    walk down those children that hold the address
+ *
+ * Nothing recurses: nesting has a limit, and offsets of entries must rise along the walk, without
+ * which a forged DW_AT_sibling makes it visit each subtree twice per level. Function names of
+ * C++ and Rust are linkage names, so that they read like those of the symbol table.
+ *
+ * libdw opens files by itself in two cases, which must not happen here. For a skeleton unit's .dwo
+ * it does if asked for the split unit, so we don't ask: lines work, inlined calls are missing. For
+ * a form that points into the supplementary file it does unless one was set, so an empty one is
+ * set until dwarf_lines_set_alt.
+ */
+
+#include "daemon/namer/dwarf_lines.h"
+
+#include <dwarf.h>
+#include <elf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/namer/spans.h"
+#include "proto/memory.h"
+
+#define UNITS_MAX 1000000     /* a debug Chromium has 50,000 */
+#define FUNCTIONS_MAX 8000000 /* of one file, all indexed units together */
+#define NESTING_MAX 256       /* lexical blocks and inlined calls; compilers stop far below */
+#define SCOPES_MAX 64         /* namespaces, classes and functions around a function */
+
+struct unit {
+	Dwarf_Die die;
+	struct spans functions; /* tag: index into `function` */
+	Dwarf_Off *function;
+	size_t n_functions, size;
+	bool indexed;
+};
+
+/* An ELF file whose DWARF is four zero bytes of .debug_frame: the least that libdw takes. */
+struct empty_file {
+	Elf64_Ehdr file;
+	Elf64_Shdr section[3];
+	char names[32];
+	char frame[8];
+};
+
+struct dwarf_lines {
+	Dwarf *dwarf, *alt;
+	Dwarf *no_alt;
+	Elf *no_alt_elf;
+	struct empty_file empty;
+	struct unit *unit;
+	size_t n_units, size, n_functions;
+	struct spans ranges; /* tag: index into `unit` */
+	bool indexed;
+};
+
+static void empty_file_fill(struct empty_file *e)
+{
+	static const char names[] = "\0.debug_frame\0.shstrtab";
+	const uint16_t order = 1;
+	bool little = *(const char *)&order == 1;
+
+	*e = (struct empty_file){
+		.file =
+			{
+				.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+					little ? ELFDATA2LSB : ELFDATA2MSB, EV_CURRENT},
+				.e_type = ET_REL,
+				.e_version = EV_CURRENT,
+				.e_shoff = offsetof(struct empty_file, section),
+				.e_ehsize = sizeof(Elf64_Ehdr),
+				.e_shentsize = sizeof(Elf64_Shdr),
+				.e_shnum = 3,
+				.e_shstrndx = 2,
+			},
+		.section =
+			{
+				[1] = {.sh_name = 1,
+					.sh_type = SHT_PROGBITS,
+					.sh_addralign = 1,
+					.sh_offset = offsetof(struct empty_file, frame),
+					.sh_size = 4},
+				[2] = {.sh_name = 14,
+					.sh_type = SHT_STRTAB,
+					.sh_addralign = 1,
+					.sh_offset = offsetof(struct empty_file, names),
+					.sh_size = sizeof(names)},
+			},
+	};
+	memcpy(e->names, names, sizeof(names));
+}
+
+static bool lines_close_alt(struct dwarf_lines *d)
+{
+	empty_file_fill(&d->empty);
+	d->no_alt_elf = elf_memory((char *)&d->empty, sizeof(d->empty));
+	d->no_alt = d->no_alt_elf ? dwarf_begin_elf(d->no_alt_elf, DWARF_C_READ, NULL) : NULL;
+	if (!d->no_alt)
+		return false;
+
+	dwarf_setalt(d->dwarf, d->no_alt);
+	return true;
+}
+
+DEFINE_CLEANUP(struct dwarf_lines *, dwarf_lines_free)
+
+int dwarf_lines_new(Elf *elf, struct dwarf_lines **ret_lines)
+{
+	Dwarf_CU *first = NULL;
+
+	_cleanup_(dwarf_lines_freep) struct dwarf_lines *d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+
+	d->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	if (!d->dwarf || dwarf_get_units(d->dwarf, NULL, &first, NULL, NULL, NULL, NULL) != 0)
+		return DWARF_LINES_NONE;
+	if (!lines_close_alt(d))
+		return -ENOMEM;
+
+	*ret_lines = TAKE_PTR(d);
+	return 0;
+}
+
+int dwarf_lines_set_alt(struct dwarf_lines *d, Elf *alt)
+{
+	Dwarf *dwarf = dwarf_begin_elf(alt, DWARF_C_READ, NULL);
+	if (!dwarf)
+		return DWARF_LINES_NONE;
+
+	dwarf_setalt(d->dwarf, dwarf);
+	if (d->alt)
+		dwarf_end(d->alt);
+	d->alt = dwarf;
+	return 0;
+}
+
+size_t dwarf_lines_alt_link(struct dwarf_lines *d, const char **ret_path, const uint8_t **ret_id)
+{
+	const char *path;
+	const void *id;
+	ssize_t n = dwelf_dwarf_gnu_debugaltlink(d->dwarf, &path, &id);
+	if (n <= 0)
+		return 0;
+
+	*ret_path = path;
+	*ret_id = id;
+	return (size_t)n;
+}
+
+/* Add the ranges of an entry. Linkers set those of dropped functions to 0, 1 or the largest
+ * addresses; nothing executable is there. 0, SPANS_FULL, -ENOMEM */
+static int die_add_ranges(Dwarf_Die *die, uint32_t tag, struct spans *spans)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+
+	for (size_t i = 0; i < SPANS_MAX; i++) {
+		ptrdiff_t next = dwarf_ranges(die, at, &base, &start, &end);
+		if (next <= 0 || (next != 1 && next <= at))
+			return 0;
+		at = next;
+		if (start <= 1)
+			continue;
+		int r = spans_add(spans, (struct span){.start = start, .end = end, .tag = tag});
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int lines_add_unit(struct dwarf_lines *d, const Dwarf_Die *die)
+{
+	if (d->n_units == d->size) {
+		size_t size = d->size ? d->size * 2 : 64;
+		struct unit *grown = reallocarray(d->unit, size, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		d->unit = grown;
+		d->size = size;
+	}
+
+	uint32_t tag = (uint32_t)d->n_units++;
+	d->unit[tag] = (struct unit){.die = *die};
+	return die_add_ranges(&d->unit[tag].die, tag, &d->ranges);
+}
+
+/* Whatever stops it, what was found until then is used. */
+static void lines_index(struct dwarf_lines *d)
+{
+	Dwarf_CU *unit = NULL, *next;
+	Dwarf_Half version;
+	Dwarf_Die die;
+	uint8_t type;
+
+	if (d->indexed)
+		return;
+	d->indexed = true;
+
+	while (d->n_units < UNITS_MAX &&
+		dwarf_get_units(d->dwarf, unit, &next, &version, &type, &die, NULL) == 0) {
+		unit = next;
+		if (type != DW_UT_compile && type != DW_UT_skeleton)
+			continue; /* types and shared parts have no code */
+		if (lines_add_unit(d, &die))
+			break;
+	}
+	if (spans_seal(&d->ranges))
+		spans_clear(&d->ranges);
+}
+
+static bool tag_holds_functions(int tag)
+{
+	switch (tag) {
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_interface_type:
+	case DW_TAG_enumeration_type:
+	case DW_TAG_subprogram:
+	case DW_TAG_lexical_block:
+		return true;
+	}
+	return false;
+}
+
+static int unit_add_function(struct unit *u, Dwarf_Die *die)
+{
+	size_t had = u->functions.n;
+	int r = die_add_ranges(die, (uint32_t)u->n_functions, &u->functions);
+	if (r || u->functions.n == had)
+		return r;
+
+	if (u->n_functions == u->size) {
+		size_t size = u->size ? u->size * 2 : 32;
+		Dwarf_Off *grown = reallocarray(u->function, size, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		u->function = grown;
+		u->size = size;
+	}
+	u->function[u->n_functions++] = dwarf_dieoffset(die);
+	return 0;
+}
+
+/* A walk over a tree of entries, in the order of the file. */
+struct walk {
+	Dwarf_Die stack[SCOPES_MAX];
+	size_t depth;
+	Dwarf_Off reached;
+};
+
+/* Step to the next entry: down if `down`, else aside or up. False at the end. */
+static bool walk_next(struct walk *w, bool down)
+{
+	Dwarf_Die next;
+	bool found =
+		down && w->depth < SCOPES_MAX && dwarf_child(&w->stack[w->depth - 1], &next) == 0;
+
+	if (found)
+		w->depth++;
+	/* The root's siblings are not ours, hence depth > 1. */
+	while (!found && w->depth > 1) {
+		found = dwarf_siblingof(&w->stack[w->depth - 1], &next) == 0;
+		if (!found)
+			w->depth--;
+	}
+	if (!found)
+		return false;
+
+	Dwarf_Off offset = dwarf_dieoffset(&next);
+	if (offset <= w->reached)
+		return false; /* forged */
+	w->reached = offset;
+	w->stack[w->depth - 1] = next;
+	return true;
+}
+
+static void unit_index(struct dwarf_lines *d, struct unit *u)
+{
+	struct walk walk = {.stack = {u->die}, .depth = 1, .reached = dwarf_dieoffset(&u->die)};
+	bool down = true;
+
+	if (u->indexed)
+		return;
+	u->indexed = true;
+
+	while (d->n_functions < FUNCTIONS_MAX && walk_next(&walk, down)) {
+		Dwarf_Die *die = &walk.stack[walk.depth - 1];
+		int tag = dwarf_tag(die);
+		down = tag_holds_functions(tag);
+		if (tag != DW_TAG_subprogram)
+			continue;
+		size_t had = u->n_functions;
+		if (unit_add_function(u, die))
+			break;
+		d->n_functions += u->n_functions - had;
+	}
+	if (spans_seal(&u->functions))
+		spans_clear(&u->functions);
+}
+
+/* The inlined calls that hold an address, outermost first. */
+struct chain {
+	Dwarf_Die call[NESTING_MAX];
+	size_t n;
+};
+
+static bool tag_holds_calls(int tag)
+{
+	return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
+	       tag == DW_TAG_try_block || tag == DW_TAG_catch_block || tag == DW_TAG_with_stmt;
+}
+
+/* The child of `parent` that holds calls and the address. */
+static bool child_over(Dwarf_Die *parent, uint64_t addr, Dwarf_Die *ret_child)
+{
+	Dwarf_Die child;
+
+	for (int r = dwarf_child(parent, &child); r == 0; r = dwarf_siblingof(&child, &child)) {
+		if (tag_holds_calls(dwarf_tag(&child)) && dwarf_haspc(&child, addr) > 0) {
+			*ret_child = child;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void chain_find(struct chain *c, const Dwarf_Die *function, uint64_t addr)
+{
+	Dwarf_Die at = *function;
+
+	c->n = 0;
+	for (size_t depth = 0; depth < NESTING_MAX && child_over(&at, addr, &at); depth++)
+		if (dwarf_tag(&at) == DW_TAG_inlined_subroutine)
+			c->call[c->n++] = at;
+}
+
+static const char *die_string(Dwarf_Die *die, unsigned attribute)
+{
+	Dwarf_Attribute a;
+
+	return dwarf_formstring(dwarf_attr_integrate(die, attribute, &a));
+}
+
+static const char *die_function(Dwarf_Die *die, struct names *names)
+{
+	const char *name = die_string(die, DW_AT_linkage_name);
+	if (!name)
+		name = die_string(die, DW_AT_MIPS_linkage_name);
+	if (!name)
+		name = die_string(die, DW_AT_name);
+	return name && *name ? names_demangle(names, name) : NULL;
+}
+
+/* libdw names the file 0 of DWARF 4 "???". Long paths are cut like names. */
+static const char *source_name(const char *path, struct names *names)
+{
+	if (!path || !*path || strcmp(path, "???") == 0)
+		return NULL;
+	if (strnlen(path, IMAGE_NAME_BYTES_MAX + 1) > IMAGE_NAME_BYTES_MAX)
+		return names_copy(names, path, IMAGE_NAME_BYTES_MAX + 1);
+	return path;
+}
+
+static uint32_t line_number(uint64_t line)
+{
+	return line <= UINT32_MAX ? (uint32_t)line : 0;
+}
+
+static void place_set_line(struct image_place *p, Dwarf_Die *unit, uint64_t addr, struct names *n)
+{
+	int number;
+
+	Dwarf_Line *line = dwarf_getsrc_die(unit, addr);
+	if (!line || dwarf_lineno(line, &number) || number < 0)
+		return;
+	p->line = (uint32_t)number;
+	p->source = source_name(dwarf_linesrc(line, NULL, NULL), n);
+}
+
+static void place_set_call(struct image_place *p, Dwarf_Die *unit, Dwarf_Die *call, struct names *n)
+{
+	Dwarf_Attribute a;
+	Dwarf_Word value;
+	Dwarf_Files *files;
+	size_t n_files;
+
+	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_line, &a), &value) == 0)
+		p->line = line_number(value);
+	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_file, &a), &value) == 0 &&
+		dwarf_getsrcfiles(unit, &files, &n_files) == 0 && value < n_files)
+		p->source = source_name(dwarf_filesrc(files, value, NULL, NULL), n);
+}
+
+uint32_t dwarf_lines_find(struct dwarf_lines *d, uint64_t addr, struct names *names,
+	struct image_place ret_place[IMAGE_PLACES_MAX])
+{
+	struct chain chain = {.n = 0};
+	Dwarf_Die function;
+
+	lines_index(d);
+	const struct span *range = spans_find(&d->ranges, addr);
+	if (!range)
+		return 0;
+	struct unit *unit = &d->unit[range->tag];
+	unit_index(d, unit);
+
+	const struct span *span = spans_find(&unit->functions, addr);
+	bool known = span && dwarf_offdie(d->dwarf, unit->function[span->tag], &function);
+	if (known)
+		chain_find(&chain, &function, addr);
+
+	/* Innermost first; each call's file and line are those of the place that it was inlined
+	 * into. If there are too many, outer ones go, but for the function itself. */
+	uint32_t n = 0;
+	struct image_place place = {0};
+	place_set_line(&place, &unit->die, addr, names);
+	for (size_t i = chain.n; i > 0; i--) {
+		Dwarf_Die *call = &chain.call[i - 1];
+		place.function = die_function(call, names);
+		place.inlined = true;
+		if (n < IMAGE_PLACES_MAX - 1)
+			ret_place[n++] = place;
+		place = (struct image_place){0};
+		place_set_call(&place, &unit->die, call, names);
+	}
+	place.function = known ? die_function(&function, names) : NULL;
+	ret_place[n++] = place;
+	return n;
+}
+
+struct dwarf_lines *dwarf_lines_free(struct dwarf_lines *d)
+{
+	if (!d)
+		return NULL;
+
+	for (size_t i = 0; i < d->n_units; i++) {
+		spans_clear(&d->unit[i].functions);
+		free(d->unit[i].function);
+	}
+	free(d->unit);
+	spans_clear(&d->ranges);
+	dwarf_end(d->dwarf);
+	dwarf_end(d->alt);
+	dwarf_end(d->no_alt);
+	elf_end(d->no_alt_elf);
+	free(d);
+	return NULL;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* A jitdump is a log: code loaded, code moved, lines of the code that is loaded next. It is read
+ * from the start to where it ends, which may be amid a record, since its writer still runs; what
+ * is whole counts. As in a perf map the last record over an address wins, so timestamps are not
+ * needed. The code itself, which is most of the file, is skipped.
+ *
+ *      header │ DEBUG_INFO of a │ LOAD a, code │ LOAD b, code │ MOVE a │ …
+ *
+ * Source: Linux tools/perf/Documentation/jitdump-specification.txt, version 2, and
+ * tools/perf/util/jitdump.h (a file name of one byte 0xff: the same as before).
+ */
+
+#include "daemon/namer/jitdump.h"
+
+#include <byteswap.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1 /* code that finds no room cannot be moved */
+#include <uthash.h>
+
+#include "daemon/namer/image_inside.h"
+
+#define JITDUMP_MAGIC 0x4A695444u /* "JiTD" */
+#define JITDUMP_VERSION 1u
+
+#define HEADER_BYTES 40u
+#define PREFIX_BYTES 16u
+#define LOAD_BYTES 56u /* with the prefix, without name and code */
+#define MOVE_BYTES 64u
+#define DEBUG_BYTES 32u      /* with the prefix, without entries */
+#define ENTRY_BYTES 16u      /* without the file name */
+#define TEXT_BYTES_MAX 8192u /* of a function or file name, before it is cut */
+#define WINDOW_BYTES (64u << 10)
+
+enum record_type {
+	RECORD_LOAD = 0,
+	RECORD_MOVE = 1,
+	RECORD_DEBUG = 2,
+	RECORD_CLOSE = 3,
+};
+
+struct line {
+	uint64_t offset; /* from the start of the code */
+	const char *source;
+	uint32_t line;
+};
+
+struct code {
+	uint64_t start, index;
+	const char *name;
+	uint32_t first_line, n_lines;
+};
+
+struct jit_lines {
+	struct code *code;
+	struct line *line;
+	size_t n_code, code_size, n_lines, line_size;
+};
+
+/* The newest code of an index: what a MOVE means. */
+struct moved {
+	uint64_t index;
+	uint32_t code;
+	UT_hash_handle hh;
+};
+
+struct dump {
+	int fd;
+	bool swapped;
+	struct image *image;
+	struct moved *by_index;
+	/* Lines that were announced for the next code at that address. */
+	uint64_t lines_start;
+	uint32_t first_line, n_lines;
+	/* What is in memory of the file. */
+	uint64_t window_offset;
+	size_t window_filled;
+	uint8_t window[WINDOW_BYTES];
+};
+
+/* Bytes [offset, offset + n) of the file, n up to WINDOW_BYTES. NULL: it is shorter. */
+static const uint8_t *dump_at(struct dump *d, uint64_t offset, size_t n)
+{
+	if (n > WINDOW_BYTES || offset > IMAGE_FILE_BYTES_MAX)
+		return NULL;
+
+	if (offset < d->window_offset || offset - d->window_offset > d->window_filled ||
+		d->window_filled - (offset - d->window_offset) < n) {
+		d->window_offset = offset;
+		d->window_filled = 0;
+		while (d->window_filled < sizeof(d->window)) {
+			ssize_t got = pread(d->fd, d->window + d->window_filled,
+				sizeof(d->window) - d->window_filled,
+				(off_t)(offset + d->window_filled));
+			if (got < 0 && errno == EINTR)
+				continue;
+			if (got <= 0)
+				break;
+			d->window_filled += (size_t)got;
+		}
+		if (d->window_filled < n)
+			return NULL;
+	}
+	return d->window + (offset - d->window_offset);
+}
+
+static uint32_t dump_u32(const struct dump *d, const uint8_t *p)
+{
+	uint32_t value;
+	memcpy(&value, p, sizeof(value));
+	return d->swapped ? bswap_32(value) : value;
+}
+
+static uint64_t dump_u64(const struct dump *d, const uint8_t *p)
+{
+	uint64_t value;
+	memcpy(&value, p, sizeof(value));
+	return d->swapped ? bswap_64(value) : value;
+}
+
+/* A NUL-terminated text before `end`, up to TEXT_BYTES_MAX long. */
+static const char *dump_text(struct dump *d, uint64_t offset, uint64_t end, size_t *ret_length)
+{
+	if (offset >= end)
+		return NULL;
+
+	size_t room = end - offset < TEXT_BYTES_MAX ? (size_t)(end - offset) : TEXT_BYTES_MAX;
+	const uint8_t *text = dump_at(d, offset, room);
+	const uint8_t *nul = text ? memchr(text, '\0', room) : NULL;
+	if (!nul)
+		return NULL;
+
+	*ret_length = (size_t)(nul - text);
+	return (const char *)text;
+}
+
+static int array_grow(void **array, size_t n, size_t *size, size_t bytes)
+{
+	if (n >= IMAGE_MAP_LINES_MAX)
+		return IMAGE_OVERSIZE;
+	if (n < *size)
+		return 0;
+
+	size_t more = *size ? *size * 2 : 64;
+	void *grown = reallocarray(*array, more, bytes);
+	if (!grown)
+		return -ENOMEM;
+	*array = grown;
+	*size = more;
+	return 0;
+}
+
+/* Code stands at [code.start, code.start + size) from now on. */
+static int dump_add_code(struct dump *d, const struct code *code, uint64_t size)
+{
+	struct jit_lines *j = d->image->jit;
+	uint64_t end;
+
+	if (!size || __builtin_add_overflow(code->start, size, &end))
+		return 0;
+
+	void *array = j->code;
+	int r = array_grow(&array, j->n_code, &j->code_size, sizeof(*j->code));
+	j->code = array;
+	if (r)
+		return r;
+	uint32_t tag = (uint32_t)j->n_code;
+	j->code[j->n_code++] = *code;
+
+	struct moved *moved;
+	HASH_FIND(hh, d->by_index, &code->index, sizeof(code->index), moved);
+	if (!moved) {
+		moved = calloc(1, sizeof(*moved));
+		if (!moved)
+			return -ENOMEM;
+		moved->index = code->index;
+		HASH_ADD(hh, d->by_index, index, sizeof(moved->index), moved);
+		if (!moved->hh.tbl) {
+			free(moved);
+			return -ENOMEM;
+		}
+	}
+	moved->code = tag;
+
+	r = spans_add(&d->image->symbols,
+		(struct span){.start = code->start, .end = end, .name = code->name, .tag = tag});
+	return r == SPANS_FULL ? IMAGE_OVERSIZE : r;
+}
+
+static int line_compare(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int dump_load(struct dump *d, uint64_t at, uint64_t end)
+{
+	const uint8_t *p = end - at >= LOAD_BYTES ? dump_at(d, at, LOAD_BYTES) : NULL;
+	if (!p)
+		return 0;
+
+	struct code code = {.start = dump_u64(d, p + 32), .index = dump_u64(d, p + 48)};
+	uint64_t size = dump_u64(d, p + 40);
+	size_t length;
+	const char *name = dump_text(d, at + LOAD_BYTES, end, &length);
+	if (!name)
+		return 0;
+	code.name = length ? names_copy(&d->image->names, name, length) : NULL;
+	if (length && !code.name)
+		return IMAGE_OVERSIZE;
+
+	if (d->n_lines && d->lines_start == code.start) {
+		code.first_line = d->first_line;
+		code.n_lines = d->n_lines;
+		d->n_lines = 0;
+	}
+	return dump_add_code(d, &code, size);
+}
+
+static int dump_move(struct dump *d, uint64_t at, uint64_t end)
+{
+	const uint8_t *p = end - at >= MOVE_BYTES ? dump_at(d, at, MOVE_BYTES) : NULL;
+	if (!p)
+		return 0;
+
+	uint64_t index = dump_u64(d, p + 56);
+	struct moved *moved;
+	HASH_FIND(hh, d->by_index, &index, sizeof(index), moved);
+	if (!moved)
+		return 0;
+
+	struct code code = d->image->jit->code[moved->code];
+	code.start = dump_u64(d, p + 40);
+	return dump_add_code(d, &code, dump_u64(d, p + 48));
+}
+
+/* The name of the source of an entry; `previous` if it is the same again. */
+static const char *entry_source(
+	struct dump *d, const char *name, size_t length, const char *previous)
+{
+	if (length == 1 && name[0] == '\xff')
+		return previous;
+	if (previous && strlen(previous) == length && memcmp(previous, name, length) == 0)
+		return previous;
+	return names_copy(&d->image->names, name, length);
+}
+
+static int dump_debug(struct dump *d, uint64_t at, uint64_t end)
+{
+	struct jit_lines *j = d->image->jit;
+	const uint8_t *p = end - at >= DEBUG_BYTES ? dump_at(d, at, DEBUG_BYTES) : NULL;
+	if (!p)
+		return 0;
+
+	d->lines_start = dump_u64(d, p + 16);
+	d->first_line = (uint32_t)j->n_lines;
+	d->n_lines = 0;
+	uint64_t n = dump_u64(d, p + 24);
+	const char *source = NULL;
+
+	at += DEBUG_BYTES;
+	for (uint64_t i = 0; i < n && end - at > ENTRY_BYTES; i++) {
+		p = dump_at(d, at, ENTRY_BYTES);
+		if (!p)
+			break;
+		uint64_t addr = dump_u64(d, p);
+		uint32_t number = dump_u32(d, p + 8);
+
+		size_t length;
+		const char *name = dump_text(d, at + ENTRY_BYTES, end, &length);
+		if (!name)
+			break;
+		at += ENTRY_BYTES + length + 1;
+		source = entry_source(d, name, length, source);
+		if (addr < d->lines_start)
+			continue;
+
+		void *array = j->line;
+		int r = array_grow(&array, j->n_lines, &j->line_size, sizeof(*j->line));
+		j->line = array;
+		if (r)
+			return r;
+		j->line[j->n_lines++] = (struct line){addr - d->lines_start, source, number};
+		d->n_lines++;
+	}
+	if (d->n_lines)
+		qsort(j->line + d->first_line, d->n_lines, sizeof(*j->line), line_compare);
+	return 0;
+}
+
+static int dump_header(struct dump *d, uint64_t *ret_end)
+{
+	const uint8_t *p = dump_at(d, 0, HEADER_BYTES);
+	if (!p)
+		return IMAGE_MALFORMED;
+
+	if (dump_u32(d, p) != JITDUMP_MAGIC)
+		d->swapped = true;
+	uint32_t size = dump_u32(d, p + 8);
+	if (dump_u32(d, p) != JITDUMP_MAGIC || dump_u32(d, p + 4) != JITDUMP_VERSION ||
+		size < HEADER_BYTES)
+		return IMAGE_MALFORMED;
+
+	*ret_end = size;
+	return 0;
+}
+
+static int dump_record(struct dump *d, uint32_t type, uint64_t at, uint64_t end)
+{
+	switch (type) {
+	case RECORD_LOAD:
+		return dump_load(d, at, end);
+	case RECORD_MOVE:
+		return dump_move(d, at, end);
+	case RECORD_DEBUG:
+		return dump_debug(d, at, end);
+	}
+	return 0; /* unwinding information, and types to come */
+}
+
+static int dump_read(struct dump *d)
+{
+	uint64_t at;
+	int r = dump_header(d, &at);
+
+	for (size_t n = 0; r == 0; n++) {
+		const uint8_t *p = dump_at(d, at, PREFIX_BYTES);
+		if (!p)
+			return 0;
+		uint32_t type = dump_u32(d, p), size = dump_u32(d, p + 4);
+		/* Below the prefix there is no way to find the next record; a last byte that is not
+		 * there yet says that the record is not whole. */
+		if (size < PREFIX_BYTES || type == RECORD_CLOSE || !dump_at(d, at + size - 1, 1))
+			return 0;
+		if (n >= IMAGE_MAP_LINES_MAX)
+			return IMAGE_OVERSIZE;
+		r = dump_record(d, type, at, at + size);
+		at += size;
+	}
+	return r;
+}
+
+static void dump_free(struct dump *d)
+{
+	struct moved *moved, *next;
+
+	HASH_ITER (hh, d->by_index, moved, next) {
+		HASH_DEL(d->by_index, moved);
+		free(moved);
+	}
+	free(d);
+}
+
+DEFINE_CLEANUP(struct dump *, dump_free)
+
+int image_open_jitdump(int fd, struct image **ret_image)
+{
+	_cleanup_(dump_freep) struct dump *d = calloc(1, sizeof(*d));
+	_cleanup_(image_freep) struct image *image = image_new();
+	if (!d || !image)
+		return -ENOMEM;
+	image->jit = calloc(1, sizeof(*image->jit));
+	if (!image->jit)
+		return -ENOMEM;
+	d->fd = fd;
+	d->image = image;
+
+	int r = dump_read(d);
+	if (r == 0)
+		r = spans_seal(&image->symbols);
+	if (r)
+		return r;
+
+	*ret_image = TAKE_PTR(image);
+	return 0;
+}
+
+void jit_lines_find(
+	const struct jit_lines *j, uint32_t index, uint64_t addr, struct image_place *place)
+{
+	const struct code *code = &j->code[index];
+	const struct line *line = j->line + code->first_line;
+	size_t low = 0, high = code->n_lines;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (line[middle].offset <= addr - code->start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low) {
+		place->source = line[low - 1].source;
+		place->line = line[low - 1].line;
+	}
+}
+
+struct jit_lines *jit_lines_free(struct jit_lines *j)
+{
+	if (!j)
+		return NULL;
+
+	free(j->code);
+	free(j->line);
+	free(j);
+	return NULL;
+}

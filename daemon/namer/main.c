@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * mperf-namer ROLE [--fd N] [--try-open|--try-connect]: one of the two workers of mperfd, which starts it with
+ * a socket as descriptor 3. It says hello once its sandbox stands, so that a machine on which the
+ * sandbox fails is told from a file on which the parser fails.
+ *
+ * --try-open and --try-connect attack the sandbox, for the tests that show that it holds: one ends
+ * with TRY_REFUSED, the other with SIGSYS.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "daemon/namer/message.h"
+#include "daemon/namer/opener.h"
+#include "daemon/namer/parser.h"
+#include "daemon/namer/sandbox.h"
+
+#define SOCKET_FD 3
+#define TRY_REFUSED 10 /* exit status */
+
+static int say_hello(int fd, uint32_t role)
+{
+	struct message_hello m = {
+		.head = {.magic = MESSAGE_MAGIC, .type = MESSAGE_HELLO, .bytes = sizeof(m)},
+		.role = role,
+		.version = MESSAGE_VERSION,
+	};
+	struct iovec iov = {&m, sizeof(m)};
+
+	return message_send(fd, &iov, 1, -1);
+}
+
+static int usage(void)
+{
+	fputs("mperf-namer: is started by mperfd, as: mperf-namer open|parse [--fd N]\n", stderr);
+	return 2;
+}
+
+static int fail(const char *role, const char *what, int error)
+{
+	fprintf(stderr, "mperf-namer %s: %s: %s\n", role, what, strerror(-error));
+	return 1;
+}
+
+static int try_open(void)
+{
+	int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 && errno == EACCES ? TRY_REFUSED : 0;
+}
+
+static int try_connect(void)
+{
+	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) < 0 ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	int fd = SOCKET_FD;
+	int (*attack)(void) = NULL;
+
+	if (argc < 2 || (strcmp(argv[1], "open") != 0 && strcmp(argv[1], "parse") != 0))
+		return usage();
+	for (int i = 2; i < argc; i++) {
+		if (strcmp(argv[i], "--fd") == 0 && i + 1 < argc)
+			fd = atoi(argv[++i]);
+		else if (strcmp(argv[i], "--try-open") == 0)
+			attack = try_open;
+		else if (strcmp(argv[i], "--try-connect") == 0)
+			attack = try_connect;
+		else
+			return usage();
+	}
+
+	bool parses = strcmp(argv[1], "parse") == 0;
+	/* The socket ends with the daemon too, but a worker that hangs or spins does not read it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	int r = parses ? sandbox_enter_parser() : sandbox_enter_opener();
+	if (r < 0)
+		return fail(argv[1], "cannot set up the sandbox", r);
+	if (attack)
+		return attack();
+	r = say_hello(fd, parses ? WORKER_PARSER : WORKER_OPENER);
+	if (r == 0)
+		r = parses ? parser_run(fd) : opener_run(fd);
+	return r < 0 ? fail(argv[1], "ends over a message or the socket", r) : 0;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Messages between mperfd and its two namer workers
+ *
+ * A worker owns one end of a SOCK_SEQPACKET pair, so that a message is never half there. Each
+ * begins with a head; the daemon asks one thing at a time, and every answer repeats the serial of
+ * what it answers. Both ends are of one build and one machine: plain structs, native byte order,
+ * and a version in the hello for the day when an upgrade replaces one of the two files.
+ *
+ *      opener   HELLO▶   ◀OPEN    OPENED+fd▶
+ *      parser   HELLO▶   ◀FILE+fd DONE▶ (main), LOADED▶ (debug, alt)
+ *                        ◀LOAD    LOADED▶
+ *                        ◀NAME    NAMED▶ NAMED▶ … the last one says so
+ *                        ◀SPACE   DONE▶
+ *                        ◀UNWIND  UNWOUND▶
+ *                        ◀FORGET  DONE▶
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define MESSAGE_MAGIC 0x6d706e72u /* "mpnr" */
+#define MESSAGE_VERSION 1u
+/* A copied stack of 64 KiB with its registers, or one offset with 32 inlined places: 66 KB. */
+#define MESSAGE_BYTES_MAX (80u << 10)
+#define MESSAGE_PATH_BYTES_MAX 4096u   /* PATH_MAX; Source: include/uapi/linux/limits.h */
+#define MESSAGE_LINK_BYTES_MAX 256u    /* file names are at most 255 bytes */
+#define MESSAGE_OFFSETS_MAX 256u       /* per NAME: few, since a batch shares one deadline */
+#define MESSAGE_PLACES_MAX 32u         /* per offset */
+#define MESSAGE_NAME_BYTES_MAX 1024u   /* per function or source path; longer ones end in "…" */
+#define MESSAGE_MAPS_MAX 2048u         /* per SPACE message; 64 KB */
+#define MESSAGE_SPACE_MAPS_MAX 4096u   /* per space: what the unwinder takes */
+#define MESSAGE_REGS_MAX 64u           /* bits of perf's register mask */
+#define MESSAGE_STACK_BYTES_MAX 65536u /* perf copies less. Source: man perf_event_open */
+#define MESSAGE_FRAMES_MAX 256u        /* per unwound stack */
+#define MESSAGE_BUILD_ID_BYTES 20u
+
+/* What a worker may use up. The daemon asserts that its own limits are the same. */
+#define WORKER_FILE_BYTES_MAX (4ull << 30)
+#define WORKER_ADDRESS_BYTES_MAX (3ull << 30)
+#define PARSER_FILES_MAX 1024u /* above what the daemon keeps open; three descriptors each at most */
+
+enum worker_role {
+	WORKER_OPENER = 1,
+	WORKER_PARSER = 2,
+};
+
+enum message_type {
+	MESSAGE_HELLO = 1,
+	MESSAGE_OPEN,
+	MESSAGE_OPENED,
+	MESSAGE_FILE,
+	MESSAGE_DONE,
+	MESSAGE_LOAD,
+	MESSAGE_LOADED,
+	MESSAGE_NAME,
+	MESSAGE_NAMED,
+	MESSAGE_SPACE,
+	MESSAGE_UNWIND,
+	MESSAGE_UNWOUND,
+	MESSAGE_FORGET,
+};
+
+/* Which of the three files that make one image. */
+enum message_part {
+	PART_MAIN = 0,
+	PART_DEBUG = 1, /* separate debug file */
+	PART_ALT = 2,   /* what several debug files share (dwz) */
+	N_PARTS,
+};
+
+/* The numbers of enum file_kind and enum file_state; the daemon asserts it. */
+enum message_kind {
+	KIND_ELF = 1,
+	KIND_KERNEL = 2,
+	KIND_MODULE = 3,
+	KIND_VDSO = 4,
+	KIND_PERF_MAP = 5,
+	KIND_JITDUMP = 6,
+};
+enum message_state {
+	STATE_READY = 2,
+	STATE_VANISHED = 3,
+	STATE_REFUSED = 4,
+	STATE_NO_SYMBOLS = 5,
+	STATE_MALFORMED = 6,
+	STATE_OVERSIZE = 10,
+	STATE_FORGOTTEN = 100, /* the parser does not have the file any more: hand it over again */
+};
+
+struct message {
+	uint32_t magic;
+	uint32_t type;
+	uint32_t serial;
+	uint32_t bytes; /* of the whole message, this head included */
+};
+_Static_assert(sizeof(struct message) == 16, "head");
+
+struct message_hello {
+	struct message head;
+	uint32_t role;
+	uint32_t version;
+};
+_Static_assert(sizeof(struct message_hello) == 24, "hello");
+
+/* Followed by n_path bytes of path and n_link of link, neither ended by NUL. For PART_MAIN path is
+ * what the process mapped; for PART_DEBUG the same, and link its .gnu_debuglink; for PART_ALT path
+ * is the file whose .gnu_debugaltlink is link. */
+struct message_open {
+	struct message head;
+	uint32_t part;
+	uint32_t kind;
+	int32_t pid;           /* 0: unknown */
+	uint32_t first;        /* skip that many candidates: they were another file */
+	uint64_t pid_start_ns; /* CLOCK_MONOTONIC; 0: unknown */
+	uint64_t map_start, map_end;
+	uint64_t inode; /* 0: unknown */
+	uint32_t major, minor;
+	uint8_t build_id[MESSAGE_BUILD_ID_BYTES];
+	uint8_t n_build_id;
+	uint8_t deleted;
+	uint16_t n_path, n_link;
+	uint8_t zero[6];
+};
+_Static_assert(sizeof(struct message_open) == 104, "open");
+
+/* Comes with the descriptor if state is STATE_READY. Followed by n_path bytes: where it was found. */
+struct message_opened {
+	struct message head;
+	uint32_t state;
+	int32_t error;   /* positive errno of the last refusal, 0 */
+	uint32_t first;  /* candidate that it is; ask again with first + 1 if it is the wrong one */
+	uint32_t copied; /* 1: the descriptor is a copy in memory, of a file system that may hang */
+	uint64_t bytes;
+	uint32_t n_path;
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct message_opened) == 48, "opened");
+
+/* FILE (comes with the descriptor) and FORGET. */
+struct message_file {
+	struct message head;
+	uint32_t file; /* the daemon's id; never 0 */
+	uint32_t part;
+};
+_Static_assert(sizeof(struct message_file) == 24, "file");
+
+struct message_done {
+	struct message head;
+	int32_t error; /* 0 or -errno */
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct message_done) == 24, "done");
+
+/* Followed by n_module bytes: the kernel module's name. */
+struct message_load {
+	struct message head;
+	uint32_t file;
+	uint32_t kind;
+	uint64_t base; /* modules: where it starts */
+	uint8_t build_id[MESSAGE_BUILD_ID_BYTES];
+	uint8_t n_build_id; /* not 0: another build id means STATE_VANISHED */
+	uint8_t zero;
+	uint16_t n_module;
+};
+_Static_assert(sizeof(struct message_load) == 56, "load");
+
+struct message_loaded {
+	struct message head;
+	uint32_t file;
+	uint32_t state;
+	uint8_t has_symbols, has_debug;
+	uint8_t want_debug; /* a separate debug file would help */
+	uint8_t want_alt;   /* so would the alt file */
+	uint8_t n_build_id, n_alt_build_id;
+	uint8_t zero[2];
+	uint8_t build_id[MESSAGE_BUILD_ID_BYTES];
+	uint8_t alt_build_id[MESSAGE_BUILD_ID_BYTES];
+	char debuglink[MESSAGE_LINK_BYTES_MAX]; /* with their NUL */
+	char alt_link[MESSAGE_LINK_BYTES_MAX];
+};
+_Static_assert(sizeof(struct message_loaded) == 584, "loaded");
+
+/* Followed by n offsets of 8 bytes. */
+struct message_name {
+	struct message head;
+	uint32_t file;
+	uint32_t n;
+};
+_Static_assert(sizeof(struct message_name) == 24, "name");
+
+/* Followed by n entries, in the order of the question: a message_naming, then n_places times a
+ * message_place with its two strings (no NUL). Nothing is aligned. */
+struct message_named {
+	struct message head;
+	uint32_t file;
+	uint32_t state; /* STATE_READY, or STATE_FORGOTTEN with n 0 */
+	uint32_t n;
+	uint32_t last; /* 1: no more messages for this question */
+};
+_Static_assert(sizeof(struct message_named) == 32, "named");
+
+enum message_outcome {
+	NAMING_NAMED = 1,
+	NAMING_OUT_OF_SYMBOL = 2,
+	NAMING_NO_SYMBOLS = 3,
+};
+struct message_naming {
+	uint8_t outcome;
+	uint8_t n_places;
+};
+struct message_place {
+	uint32_t line;
+	uint16_t n_function; /* 0: unknown */
+	uint16_t n_source;
+	uint8_t inlined;
+	uint8_t zero[3];
+};
+_Static_assert(sizeof(struct message_naming) == 2, "naming");
+_Static_assert(sizeof(struct message_place) == 12, "place");
+
+/* Followed by n maps; a space of more than MESSAGE_MAPS_MAX comes in several messages. */
+struct message_space {
+	struct message head;
+	uint64_t generation;
+	uint32_t n_total;
+	uint32_t first;
+	uint32_t n;
+	uint32_t machine; /* e_machine */
+};
+struct message_map {
+	uint64_t start, end, file_offset;
+	uint32_t file; /* 0: none that was handed over */
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct message_space) == 40, "space");
+_Static_assert(sizeof(struct message_map) == 32, "map");
+
+/* Followed by n_regs values of 8 bytes and n_stack bytes. */
+struct message_unwind {
+	struct message head;
+	uint64_t generation;
+	uint64_t regs_mask;
+	uint32_t n_regs;
+	uint32_t n_stack;
+};
+_Static_assert(sizeof(struct message_unwind) == 40, "unwind");
+
+enum message_unwinding {
+	UNWINDING_DONE = 1,
+	UNWINDING_FAILED = 2,
+	UNWINDING_NO_SPACE = 3, /* the parser does not have that space (any more): send it */
+};
+/* Followed by n frames. */
+struct message_unwound {
+	struct message head;
+	uint32_t outcome;
+	uint32_t n;
+	uint32_t truncated;
+	uint32_t zero;
+};
+struct message_frame {
+	uint64_t offset;
+	uint32_t file; /* 0: offset is the address */
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct message_unwound) == 32, "unwound");
+_Static_assert(sizeof(struct message_frame) == 16, "frame");
+
+_Static_assert(sizeof(struct message_unwind) + MESSAGE_REGS_MAX * 8 + MESSAGE_STACK_BYTES_MAX <=
+		       MESSAGE_BYTES_MAX,
+	"a stack fits one message");
+_Static_assert(sizeof(struct message_named) + sizeof(struct message_naming) +
+			       MESSAGE_PLACES_MAX * (sizeof(struct message_place) +
+							    2 * MESSAGE_NAME_BYTES_MAX) <=
+		       MESSAGE_BYTES_MAX,
+	"one offset fits one message");
+_Static_assert(sizeof(struct message_space) + MESSAGE_MAPS_MAX * sizeof(struct message_map) <=
+		       MESSAGE_BYTES_MAX,
+	"a chunk of maps fits one message");
+
+/* Send one message, with descriptor pass_fd unless it is -1. 0 or -errno. */
+static inline int message_send(int fd, const struct iovec *iov, size_t n_iov, int pass_fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct msghdr m = {.msg_iov = (struct iovec *)iov, .msg_iovlen = n_iov};
+
+	if (pass_fd >= 0) {
+		m.msg_control = control.bytes;
+		m.msg_controllen = sizeof(control.bytes);
+		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &pass_fd, sizeof(int));
+	}
+	ssize_t n;
+	do
+		n = sendmsg(fd, &m, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+/* Keep the first descriptor of a control message and close what a stranger added to it. */
+static inline int message_first_fd(struct msghdr *m)
+{
+	int kept = -1;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0);
+			at += sizeof(int)) {
+			int fd;
+			memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
+			if (kept < 0)
+				kept = fd;
+			else
+				close(fd);
+		}
+	}
+	return kept;
+}
+
+/* Receive one message of at most size bytes. *ret_fd is the descriptor that came with it, or -1;
+ * with ret_fd NULL none is taken. Bytes received (0: the other end is gone) or -errno; -EBADMSG
+ * for one that is longer. The head is checked against the length. */
+static inline ssize_t message_receive(int fd, void *buffer, size_t size, int flags, int *ret_fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = buffer, .iov_len = size};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (ret_fd) {
+		m.msg_control = control.bytes;
+		m.msg_controllen = sizeof(control.bytes);
+	}
+	ssize_t n;
+	do
+		n = recvmsg(fd, &m, flags | MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+
+	int kept = ret_fd ? message_first_fd(&m) : -1;
+	if (n > 0) {
+		struct message head;
+		bool sound = !(m.msg_flags & MSG_TRUNC) && (size_t)n >= sizeof(head);
+		if (sound) {
+			memcpy(&head, buffer, sizeof(head));
+			sound = head.magic == MESSAGE_MAGIC && head.bytes == (uint32_t)n;
+		}
+		if (!sound) {
+			if (kept >= 0)
+				close(kept);
+			return -EBADMSG;
+		}
+	}
+	if (ret_fd)
+		*ret_fd = kept;
+	return n;
+}

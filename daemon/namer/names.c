@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Names come from mapped string tables, where they can stay, and from text files and the
+ * demangler, where they need a home: a chain of chunks that is freed at once. What was demangled
+ * is found again by the address of its mangled form, since DWARF gives the same string table
+ * entry for each inlined copy of a function.
+ */
+
+#include "daemon/namer/names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1 /* an entry that finds no room is demangled anew next time */
+#include <uthash.h>
+
+#include "daemon/namer/demangle.h"
+#include "daemon/namer/image.h"
+
+#define CHUNK_BYTES ((size_t)64 << 10)
+#define ELLIPSIS "…"
+
+struct names_chunk {
+	struct names_chunk *next;
+	size_t used, size;
+	_Alignas(16) char bytes[];
+};
+
+struct names_entry {
+	const char *raw;
+	const char *readable;
+	UT_hash_handle hh;
+};
+
+static void *names_allocate(struct names *n, size_t size)
+{
+	size = (size + 15) & ~(size_t)15;
+	if (size > NAMES_BYTES_MAX - n->n_bytes)
+		return NULL;
+
+	if (!n->chunk || n->chunk->size - n->chunk->used < size) {
+		size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+		struct names_chunk *chunk = malloc(sizeof(*chunk) + room);
+		if (!chunk)
+			return NULL;
+		*chunk = (struct names_chunk){.next = n->chunk, .size = room};
+		n->chunk = chunk;
+	}
+
+	void *p = n->chunk->bytes + n->chunk->used;
+	n->chunk->used += size;
+	n->n_bytes += size;
+	return p;
+}
+
+size_t name_cut(char *name, size_t length)
+{
+	if (length <= IMAGE_NAME_BYTES_MAX)
+		return length;
+
+	size_t keep = IMAGE_NAME_BYTES_MAX - (sizeof(ELLIPSIS) - 1);
+	for (int i = 0; i < 3 && ((uint8_t)name[keep] & 0xc0) == 0x80; i++)
+		keep--;
+	memcpy(name + keep, ELLIPSIS, sizeof(ELLIPSIS));
+	return keep + sizeof(ELLIPSIS) - 1;
+}
+
+const char *names_copy(struct names *n, const char *text, size_t length)
+{
+	/* One byte more than the limit is enough to see that it is exceeded. */
+	char name[IMAGE_NAME_BYTES_MAX + 2];
+	size_t taken = length < sizeof(name) - 1 ? length : sizeof(name) - 1;
+
+	taken = strnlen(text, taken);
+	memcpy(name, text, taken);
+	name[taken] = '\0';
+	taken = name_cut(name, taken);
+
+	char *copy = names_allocate(n, taken + 1);
+	return copy ? memcpy(copy, name, taken + 1) : NULL;
+}
+
+const char *names_join(struct names *n, const char *text, const char *suffix)
+{
+	char name[IMAGE_NAME_BYTES_MAX + 2];
+	size_t text_length = strnlen(text, sizeof(name) - 1);
+	size_t room = sizeof(name) - 1 - text_length;
+	size_t suffix_length = strnlen(suffix, room);
+
+	memcpy(name, text, text_length);
+	memcpy(name + text_length, suffix, suffix_length);
+	return names_copy(n, name, text_length + suffix_length);
+}
+
+static const char *names_make_readable(struct names *n, const char *raw)
+{
+	char readable[DEMANGLED_BYTES];
+	if (demangle(raw, readable) == 0)
+		return names_copy(n, readable, sizeof(readable));
+	if (strnlen(raw, IMAGE_NAME_BYTES_MAX + 1) > IMAGE_NAME_BYTES_MAX)
+		return names_copy(n, raw, SIZE_MAX);
+	return raw;
+}
+
+const char *names_demangle(struct names *n, const char *raw)
+{
+	if (!raw)
+		return NULL;
+
+	struct names_entry *entry;
+	HASH_FIND(hh, n->cache, &raw, sizeof(raw), entry);
+	if (entry)
+		return entry->readable;
+
+	const char *readable = names_make_readable(n, raw);
+	if (!readable)
+		return raw;
+	if (readable == raw)
+		return raw; /* cheap to find out again, and mostly asked once */
+
+	entry = names_allocate(n, sizeof(*entry));
+	if (entry) {
+		*entry = (struct names_entry){.raw = raw, .readable = readable};
+		HASH_ADD(hh, n->cache, raw, sizeof(entry->raw), entry);
+	}
+	return readable;
+}
+
+void names_clear(struct names *n)
+{
+	HASH_CLEAR(hh, n->cache);
+	for (struct names_chunk *chunk = n->chunk, *next; chunk; chunk = next) {
+		next = chunk->next;
+		free(chunk);
+	}
+	*n = (struct names){0};
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The opener's loop, and how one path is opened without harm. A path comes from another process
+ * and may by now lead anywhere: to a device that reacts to being opened, to a FIFO that blocks, to
+ * another file. So it is first resolved (O_PATH does not open the device), looked at, and only
+ * then opened for reading through /proc/self/fd.
+ *
+ * A descriptor that leaves here is held by the daemon, which must never block: but close on FUSE
+ * (FLUSH) and on NFS (CLOSE) waits for the server. Whatever is not a local file system is
+ * therefore copied into memory first, and the copy is handed over.
+ */
+#include "daemon/namer/opener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "proto/memory.h"
+
+/* File systems whose close and read wait for nobody else than a disc. Source: linux/magic.h;
+ * for those that it lacks: fs/NAME/super.c or format.h of the file system itself. */
+static const unsigned long local_file_systems[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,
+	BTRFS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC, OVERLAYFS_SUPER_MAGIC, SQUASHFS_MAGIC,
+	F2FS_SUPER_MAGIC, EROFS_SUPER_MAGIC_V1, PROC_SUPER_MAGIC, ISOFS_SUPER_MAGIC,
+	MSDOS_SUPER_MAGIC, HUGETLBFS_MAGIC, 0x2011bab0ul /* exfat */, 0xca451a4eul /* bcachefs */,
+	0x2fc12fc1ul /* zfs */, 0x3153464aul /* jfs */};
+
+static bool is_local(int fd)
+{
+	struct statfs s;
+
+	if (fstatfs(fd, &s) < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(local_file_systems) / sizeof(*local_file_systems); i++)
+		if ((unsigned long)s.f_type == local_file_systems[i])
+			return true;
+	return false;
+}
+
+/* A copy in memory of the file at fd. Its length is what was read, at most the limit. */
+static int copy(int fd, int *ret_fd, uint64_t *ret_bytes)
+{
+	static const size_t CHUNK_BYTES = 256 << 10;
+	_cleanup_(freep) char *chunk = malloc(CHUNK_BYTES);
+	_cleanup_(closep) int memory = memfd_create("mperf-copy", MFD_CLOEXEC);
+	uint64_t bytes = 0;
+
+	if (!chunk)
+		return -ENOMEM;
+	if (memory < 0)
+		return -errno;
+	for (;;) {
+		ssize_t n = read(fd, chunk, CHUNK_BYTES);
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		bytes += (uint64_t)n;
+		if (bytes > OPENER_COPY_BYTES_MAX)
+			return -EFBIG;
+		if (write(memory, chunk, (size_t)n) != n)
+			return -EIO;
+	}
+	if (lseek(memory, 0, SEEK_SET) < 0)
+		return -errno;
+	*ret_fd = TAKE_FD(memory);
+	*ret_bytes = bytes;
+	return 0;
+}
+
+static int resolve(int dir, const char *path, const struct opener_demand *d)
+{
+	uint64_t flags = O_PATH | O_CLOEXEC;
+
+	/* A link in a world-writable folder could name a file of root's. */
+	if (d->owned)
+		flags |= O_NOFOLLOW;
+	if (!d->in_root) {
+		int fd = openat(dir, path, (int)flags);
+		return fd < 0 ? -errno : fd;
+	}
+	struct open_how how = {.flags = flags, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	long fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* The device is compared only where it is a real one: on btrfs and overlayfs the kernel's records
+ * name the superblock's device, stat an anonymous one (major 0). */
+static bool is_same(const struct stat *s, const struct opener_demand *d)
+{
+	if (d->inode == 0)
+		return true;
+	if (s->st_ino != d->inode)
+		return false;
+	return major(s->st_dev) == 0 || d->major == 0 ||
+		(major(s->st_dev) == d->major && minor(s->st_dev) == d->minor);
+}
+
+static int check(const struct stat *s, const struct opener_demand *d)
+{
+	if (!S_ISREG(s->st_mode))
+		return -EACCES;
+	if (!is_same(s, d))
+		return -ENOENT;
+	if (d->owned && s->st_uid != 0 && s->st_uid != d->uid && s->st_uid != geteuid())
+		return -EACCES;
+	if ((uint64_t)s->st_size > WORKER_FILE_BYTES_MAX)
+		return -EFBIG;
+	return 0;
+}
+
+int opener_open(
+	int dir, const char *path, const struct opener_demand *d, struct opener_answer *ret_answer)
+{
+	_cleanup_(closep) int place = resolve(dir, path, d);
+	if (place < 0)
+		return place;
+
+	struct stat s;
+	if (fstat(place, &s) < 0)
+		return -errno;
+	int r = check(&s, d);
+	if (r < 0)
+		return r;
+
+	char self[sizeof("/proc/self/fd/") + 11];
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", place);
+	_cleanup_(closep) int fd = open(self, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+
+	uint64_t bytes = (uint64_t)s.st_size;
+	bool local = is_local(fd);
+	if (!local) {
+		int memory = -1;
+		r = copy(fd, &memory, &bytes);
+		if (r < 0)
+			return r;
+		close(fd);
+		fd = memory;
+	}
+	ret_answer->fd = TAKE_FD(fd);
+	ret_answer->bytes = bytes;
+	ret_answer->copied = !local;
+	return 0;
+}
+
+int opener_decode(const void *bytes, size_t n, struct opener_question *ret_question)
+{
+	struct message_open o;
+
+	if (n < sizeof(o))
+		return -EBADMSG;
+	memcpy(&o, bytes, sizeof(o));
+	if (o.head.type != MESSAGE_OPEN || o.part >= N_PARTS || o.n_path > MESSAGE_PATH_BYTES_MAX ||
+		o.n_link > MESSAGE_LINK_BYTES_MAX || o.n_build_id > sizeof(o.build_id) ||
+		n != sizeof(o) + o.n_path + o.n_link)
+		return -EBADMSG;
+
+	const char *strings = (const char *)bytes + sizeof(o);
+	if (memchr(strings, 0, (size_t)o.n_path + o.n_link))
+		return -EBADMSG;
+	ret_question->open = o;
+	memcpy(ret_question->path, strings, o.n_path);
+	ret_question->path[o.n_path] = 0;
+	memcpy(ret_question->link, strings + o.n_path, o.n_link);
+	ret_question->link[o.n_link] = 0;
+	return 0;
+}
+
+static int answer(int socket, uint32_t serial, struct opener_answer *a)
+{
+	size_t n_path = a->fd >= 0 ? strnlen(a->path, sizeof(a->path)) : 0;
+	struct message_opened m = {
+		.head = {.magic = MESSAGE_MAGIC,
+			.type = MESSAGE_OPENED,
+			.serial = serial,
+			.bytes = (uint32_t)(sizeof(m) + n_path)},
+		.state = a->state,
+		.error = a->error,
+		.first = a->first,
+		.copied = a->copied,
+		.bytes = a->bytes,
+		.n_path = (uint32_t)n_path,
+	};
+	struct iovec iov[] = {{&m, sizeof(m)}, {a->path, n_path}};
+	int r = message_send(socket, iov, n_path ? 2 : 1, a->fd);
+
+	if (a->fd >= 0)
+		close(a->fd);
+	return r;
+}
+
+int opener_run(int socket)
+{
+	_cleanup_(freep) uint8_t *buffer = malloc(MESSAGE_BYTES_MAX);
+	_cleanup_(freep) struct opener_question *q = calloc(1, sizeof(*q));
+	_cleanup_(freep) struct opener_answer *a = calloc(1, sizeof(*a));
+
+	if (!buffer || !q || !a)
+		return -ENOMEM;
+	for (;;) {
+		ssize_t n = message_receive(socket, buffer, MESSAGE_BYTES_MAX, 0, NULL);
+		if (n <= 0)
+			return (int)n;
+		int r = opener_decode(buffer, (size_t)n, q);
+		if (r < 0)
+			return r;
+		opener_find(q, a);
+		r = answer(socket, q->open.head.serial, a);
+		if (r < 0)
+			return r;
+	}
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The opener: finds a file of another process and opens it, and reads none of it
+ *
+ * It may hang on a file system that does not answer; then the daemon kills it.
+ */
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "daemon/namer/message.h"
+
+/* Files of remote and user-space file systems are copied into memory, since there even close can
+ * hang, and the daemon holds the descriptor. Above that: STATE_OVERSIZE. */
+#define OPENER_COPY_BYTES_MAX (128ull << 20)
+
+/* Serve requests from socket until the other end is gone. 0 or -errno. */
+int opener_run(int socket);
+
+/* One question, decoded: strings end in NUL, the link is "" where there is none. */
+struct opener_question {
+	struct message_open open;
+	char path[MESSAGE_PATH_BYTES_MAX + 1];
+	char link[MESSAGE_LINK_BYTES_MAX + 1];
+};
+struct opener_answer {
+	int fd; /* -1 unless state is STATE_READY; the caller's then */
+	uint32_t state;
+	int error;
+	uint32_t first;
+	bool copied;
+	uint64_t bytes;
+	char path[PATH_MAX]; /* where it was found */
+};
+
+/* Decode a request of n bytes. 0, or -EBADMSG. */
+int opener_decode(const void *bytes, size_t n, struct opener_question *ret_question);
+
+/* Look for it where it may be, in order. Always answers. */
+void opener_find(const struct opener_question *q, struct opener_answer *ret_answer);
+
+/* Open the regular file at path below dir for reading, if it is one, within `limits`; symbolic
+ * links stay below root where root is a directory of another process.
+ * 0 or -errno (-ENOENT for another file). */
+struct opener_demand {
+	uint64_t inode; /* 0: any */
+	uint32_t major, minor;
+	bool owned;     /* the owner must be root, the process's user, or ours */
+	uint32_t uid;   /* of the process */
+	bool in_root;   /* dir is the root of a process: no link leads out of it */
+};
+int opener_open(int dir, const char *path, const struct opener_demand *d,
+	struct opener_answer *ret_answer);

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Where a file may be. A path that a process mapped means something only in that process's mount
+ * namespace, so /proc/PID/root comes first while the process lives; then our own namespace, for a
+ * process that is gone; then the mapping itself, which still leads to a deleted file. Who has the
+ * pid now is checked by its start time: a reused pid began later.
+ *
+ * /proc/PID is opened once and everything is looked up below that descriptor. It keeps naming the
+ * same process, and fails with ESRCH once that is gone.
+ */
+#include "daemon/namer/opener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/memory.h"
+
+/* /proc counts start times in ticks of 10 ms, the kernel's records in ns: allow two ticks. */
+#define START_SLACK_NS 20000000ull
+
+struct search {
+	const struct opener_question *q;
+	struct opener_answer *a;
+	struct opener_demand demand;
+	int proc; /* /proc/PID, or -1 */
+	int root; /* its root directory where that is not ours, or -1 */
+	pid_t pid_inside;
+};
+
+/* The most telling refusal wins: oversize, refused, vanished. */
+static void refuse(struct search *s, int error)
+{
+	uint32_t state = STATE_VANISHED;
+
+	if (error == -EFBIG)
+		state = STATE_OVERSIZE;
+	else if (error == -EACCES || error == -EPERM)
+		state = STATE_REFUSED;
+	if (s->a->error == 0 || state > s->a->state) {
+		s->a->state = state;
+		s->a->error = -error;
+	}
+}
+
+static bool try_at(struct search *s, int dir, bool in_root, const char *path)
+{
+	s->demand.in_root = in_root;
+	int r = opener_open(dir, path, &s->demand, s->a);
+	if (r < 0) {
+		refuse(s, r);
+		return false;
+	}
+	s->a->state = STATE_READY;
+	s->a->error = 0;
+	snprintf(s->a->path, sizeof(s->a->path), "%s", path);
+	return true;
+}
+
+/* In the process's root, then in ours. */
+static bool try_path(struct search *s, const char *path)
+{
+	if (path[0] != '/') {
+		refuse(s, -ENOENT);
+		return false;
+	}
+	return (s->root >= 0 && try_at(s, s->root, true, path)) || try_at(s, AT_FDCWD, false, path);
+}
+
+static bool read_text(int dir, const char *name, char *text, size_t size)
+{
+	_cleanup_(closep) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+
+	size_t n = 0;
+	while (n < size - 1) {
+		ssize_t r = read(fd, text + n, size - 1 - n);
+		if (r < 0)
+			return false;
+		if (r == 0)
+			break;
+		n += (size_t)r;
+	}
+	text[n] = 0;
+	return n > 0;
+}
+
+/* Did the process behind proc begin no later than start_ns? Its time is given as of boot, suspends
+ * included; taking today's suspended time off makes it earlier, never later.
+ * Source: man proc_pid_stat, field 22. */
+static bool began_by(int proc, uint64_t start_ns)
+{
+	char text[2048];
+	struct timespec boot, monotonic;
+
+	if (!read_text(proc, "stat", text, sizeof(text)))
+		return false;
+	const char *p = strrchr(text, ')'); /* the name may hold anything */
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	if (!p)
+		return false;
+
+	uint64_t ticks = strtoull(p, NULL, 10);
+	uint64_t began_ns = ticks * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	clock_gettime(CLOCK_MONOTONIC, &monotonic);
+	int64_t suspended_ns = (boot.tv_sec - monotonic.tv_sec) * 1000000000ll + boot.tv_nsec -
+		monotonic.tv_nsec;
+	return (int64_t)began_ns - suspended_ns <= (int64_t)(start_ns + START_SLACK_NS);
+}
+
+/* The user whose files the process writes, and its pid in the innermost namespace.
+ * Source: man proc_pid_status. */
+static void read_status(struct search *s)
+{
+	char text[4096];
+
+	if (!read_text(s->proc, "status", text, sizeof(text)))
+		return;
+	const char *p = strstr(text, "\nUid:");
+	unsigned fs_uid;
+	if (p && sscanf(p, "\nUid: %*u %*u %*u %u", &fs_uid) == 1)
+		s->demand.uid = fs_uid;
+	p = strstr(text, "\nNSpid:");
+	if (!p)
+		return;
+	char *end = (char *)p + sizeof("\nNSpid:") - 1;
+	for (;;) {
+		char *next;
+		long pid = strtol(end, &next, 10);
+		if (next == end || *end == '\n')
+			return;
+		s->pid_inside = (pid_t)pid;
+		end = next;
+	}
+}
+
+static int open_root(int proc)
+{
+	struct stat theirs, ours;
+	_cleanup_(closep) int root = openat(proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (root < 0 || fstat(root, &theirs) < 0)
+		return -1;
+	/* The same directory may still be seen through another mount namespace, in which other
+	 * things are mounted below it; so only the very same namespace makes it ours. */
+	struct stat their_mounts, our_mounts;
+	if (stat("/", &ours) == 0 && ours.st_ino == theirs.st_ino &&
+		ours.st_dev == theirs.st_dev && fstatat(proc, "ns/mnt", &their_mounts, 0) == 0 &&
+		stat("/proc/self/ns/mnt", &our_mounts) == 0 &&
+		their_mounts.st_ino == our_mounts.st_ino &&
+		their_mounts.st_dev == our_mounts.st_dev)
+		return -1;
+	return TAKE_FD(root);
+}
+
+static void open_process(struct search *s)
+{
+	const struct message_open *o = &s->q->open;
+	char path[32];
+
+	s->proc = s->root = -1;
+	s->pid_inside = o->pid;
+	if (o->pid <= 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d", o->pid);
+	_cleanup_(closep) int proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0 || (o->pid_start_ns && !began_by(proc, o->pid_start_ns)))
+		return;
+	s->proc = TAKE_FD(proc);
+	s->root = open_root(s->proc);
+	read_status(s);
+}
+
+static bool try_mapping(struct search *s)
+{
+	const struct message_open *o = &s->q->open;
+	char path[64];
+
+	if (s->proc < 0 || o->map_end <= o->map_start)
+		return false;
+	snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, o->map_start, o->map_end);
+	return try_at(s, s->proc, false, path);
+}
+
+/* Only if the file is the program itself: by inode, by build id (the parser looks), or by name. */
+static bool try_program(struct search *s)
+{
+	char target[PATH_MAX];
+	size_t n_path = strlen(s->q->path);
+
+	if (s->proc < 0)
+		return false;
+	if (s->demand.inode == 0) {
+		ssize_t n = readlinkat(s->proc, "exe", target, sizeof(target) - 1);
+		if (n < 0)
+			return false;
+		target[n] = 0;
+		if (strncmp(target, s->q->path, n_path) != 0 ||
+			(target[n_path] && strcmp(target + n_path, " (deleted)") != 0))
+			return false;
+	}
+	return try_at(s, s->proc, false, "exe");
+}
+
+static bool try_in_root(struct search *s)
+{
+	return s->root >= 0 && s->q->path[0] == '/' && try_at(s, s->root, true, s->q->path);
+}
+
+static bool try_here(struct search *s)
+{
+	/* A relative or bracketed name ("//anon", "memfd:…") is no path of ours. */
+	return s->q->path[0] == '/' && try_at(s, AT_FDCWD, false, s->q->path);
+}
+
+static bool find_mapped(struct search *s)
+{
+	typedef bool try_function(struct search *);
+	static try_function *const present[] = {try_in_root, try_here, try_mapping, try_program};
+	static try_function *const deleted[] = {try_mapping, try_program, try_in_root, try_here};
+	try_function *const *order = s->q->open.deleted ? deleted : present;
+
+	for (uint32_t i = s->q->open.first; i < sizeof(present) / sizeof(*present); i++)
+		if (order[i](s)) {
+			s->a->first = i;
+			return true;
+		}
+	return false;
+}
+
+/* Source: Linux tools/perf/Documentation/jit-interface.txt; tools/perf/util/symbol.c takes the pid
+ * inside the container and refuses files of other users, as we do. */
+static bool find_perf_map(struct search *s)
+{
+	char path[64];
+
+	s->demand.owned = true;
+	s->demand.inode = 0;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", s->pid_inside);
+	if (s->root >= 0 && try_at(s, s->root, true, path))
+		return true;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", s->q->open.pid);
+	return try_at(s, AT_FDCWD, false, path);
+}
+
+/* Source: GDB manual, "Debugging Information in Separate Files". */
+static bool try_build_id(struct search *s)
+{
+	const struct message_open *o = &s->q->open;
+	char path[sizeof("/usr/lib/debug/.build-id//.debug") + 2 * MESSAGE_BUILD_ID_BYTES];
+	int n = snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/");
+
+	if (o->n_build_id < 2)
+		return false;
+	for (int i = 0; i < o->n_build_id; i++)
+		n += snprintf(path + n, sizeof(path) - (size_t)n, "%02x%s", o->build_id[i],
+			i == 0 ? "/" : "");
+	snprintf(path + n, sizeof(path) - (size_t)n, ".debug");
+	return try_path(s, path);
+}
+
+static bool try_joined(struct search *s, const char *before, size_t n_dir, const char *between)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s%.*s%s%s", before, (int)n_dir, s->q->path, between,
+		s->q->link);
+
+	/* The link of a file that names itself leads nowhere. */
+	return n > 0 && (size_t)n < sizeof(path) && strcmp(path, s->q->path) != 0 &&
+		try_path(s, path);
+}
+
+static bool find_debug(struct search *s)
+{
+	const char *slash = strrchr(s->q->path, '/');
+
+	if (try_build_id(s))
+		return true;
+	if (!slash || !s->q->link[0] || strchr(s->q->link, '/'))
+		return false;
+	size_t n_dir = (size_t)(slash + 1 - s->q->path);
+	return try_joined(s, "", n_dir, "") || try_joined(s, "", n_dir, ".debug/") ||
+		try_joined(s, "/usr/lib/debug", n_dir, "");
+}
+
+static bool find_alt(struct search *s)
+{
+	const char *slash = strrchr(s->q->path, '/');
+
+	if (try_build_id(s))
+		return true;
+	if (s->q->link[0] == '/')
+		return try_path(s, s->q->link);
+	return slash && s->q->link[0] &&
+		try_joined(s, "", (size_t)(slash + 1 - s->q->path), "");
+}
+
+static bool find_main(struct search *s)
+{
+	switch (s->q->open.kind) {
+	case KIND_KERNEL:
+	case KIND_MODULE:
+		return try_at(s, AT_FDCWD, false, "/proc/kallsyms");
+	case KIND_PERF_MAP:
+		return find_perf_map(s);
+	case KIND_JITDUMP:
+		s->demand.owned = true;
+		return find_mapped(s);
+	case KIND_ELF:
+		return find_mapped(s);
+	}
+	return false;
+}
+
+void opener_find(const struct opener_question *q, struct opener_answer *ret_answer)
+{
+	const struct message_open *o = &q->open;
+	struct search s = {.q = q, .a = ret_answer, .demand = {.uid = geteuid()}};
+
+	*ret_answer = (struct opener_answer){.fd = -1, .state = STATE_VANISHED};
+	open_process(&s);
+	if (o->part == PART_MAIN) {
+		s.demand.inode = o->inode;
+		s.demand.major = o->major;
+		s.demand.minor = o->minor;
+		find_main(&s);
+	} else if (o->part == PART_DEBUG) {
+		find_debug(&s);
+	} else {
+		find_alt(&s);
+	}
+	if (s.root >= 0)
+		close(s.root);
+	if (s.proc >= 0)
+		close(s.proc);
+}

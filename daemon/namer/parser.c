@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The parser's table of files, and its loop. A file is handed over first and parsed only when a
+ * name in it is asked for, since unwinding needs many files of which few are ever named. Requests
+ * come from our own daemon and are checked all the same: a malformed one ends the parser, which
+ * the daemon then sees and counts.
+ */
+#include "daemon/namer/parser.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/namer/parser_private.h"
+#include "proto/memory.h"
+
+struct parsed_file *parser_file(struct parser *p, uint32_t id)
+{
+	for (uint32_t i = 0; i < p->n_files; i++)
+		if (p->file[i].id == id) {
+			p->file[i].used = ++p->clock;
+			return &p->file[i];
+		}
+	return NULL;
+}
+
+static void file_clear(struct parsed_file *f)
+{
+	f->image = image_free(f->image);
+	for (int part = 0; part < N_PARTS; part++)
+		closep(&f->fd[part]);
+}
+
+void parser_forget_file(struct parser *p, uint32_t id)
+{
+	struct parsed_file *f = parser_file(p, id);
+
+	if (!f)
+		return;
+	parser_forget_spaces_of(p, id);
+	file_clear(f);
+	*f = p->file[--p->n_files];
+}
+
+bool parser_make_room(struct parser *p, const struct parsed_file *kept)
+{
+	bool any = p->n_spaces > 0;
+
+	parser_forget_spaces_of(p, 0);
+	for (uint32_t i = 0; i < p->n_files; i++) {
+		struct parsed_file *f = &p->file[i];
+		if (f == kept || !f->image)
+			continue;
+		f->image = image_free(f->image);
+		any = true;
+	}
+	return any;
+}
+
+int parser_answer(
+	struct parser *p, const struct message *question, void *answer, uint32_t type, size_t bytes)
+{
+	struct message head = {.magic = MESSAGE_MAGIC,
+		.type = type,
+		.serial = question->serial,
+		.bytes = (uint32_t)bytes};
+
+	memcpy(answer, &head, sizeof(head));
+	return p->send(p->userdata, answer, bytes);
+}
+
+int parser_done(struct parser *p, const struct message *question, int error)
+{
+	struct message_done m = {.error = error};
+
+	return parser_answer(p, question, &m, MESSAGE_DONE, sizeof(m));
+}
+
+static int add_file(struct parser *p, uint32_t id, int fd, struct parsed_file **ret_file)
+{
+	parser_forget_file(p, id); /* a new descriptor for an old id: the daemon opened it anew */
+	if (p->n_files == PARSER_FILES_MAX)
+		return -ENFILE;
+	p->file[p->n_files] = (struct parsed_file){
+		.id = id, .fd = {fd, -1, -1}, .used = ++p->clock};
+	*ret_file = &p->file[p->n_files++];
+	return 0;
+}
+
+static int take_file(struct parser *p, const void *bytes, size_t n, int fd)
+{
+	_cleanup_(closep) int given = fd;
+	struct message_file m;
+
+	if (n != sizeof(m) || given < 0)
+		return -EBADMSG;
+	memcpy(&m, bytes, sizeof(m));
+	if (m.file == 0 || m.part >= N_PARTS)
+		return -EBADMSG;
+
+	struct parsed_file *f = NULL;
+	if (m.part == PART_MAIN) {
+		int r = add_file(p, m.file, given, &f);
+		if (r == 0)
+			TAKE_FD(given);
+		return parser_done(p, &m.head, r);
+	}
+	f = parser_file(p, m.file);
+	if (f && f->image && f->fd[m.part] < 0)
+		f->fd[m.part] = TAKE_FD(given);
+	return parser_add_part(p, &m, f);
+}
+
+static int take_forget(struct parser *p, const void *bytes, size_t n)
+{
+	struct message_file m;
+
+	if (n != sizeof(m))
+		return -EBADMSG;
+	memcpy(&m, bytes, sizeof(m));
+	parser_forget_file(p, m.file);
+	return parser_done(p, &m.head, 0);
+}
+
+int parser_take(struct parser *p, const void *bytes, size_t n, int fd)
+{
+	_cleanup_(closep) int given = fd;
+	struct message head;
+
+	if (n < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, bytes, sizeof(head));
+	switch (head.type) {
+	case MESSAGE_FILE:
+		return take_file(p, bytes, n, TAKE_FD(given));
+	case MESSAGE_FORGET:
+		return take_forget(p, bytes, n);
+	case MESSAGE_LOAD:
+		return parser_take_load(p, bytes, n);
+	case MESSAGE_NAME:
+		return parser_take_name(p, bytes, n);
+	case MESSAGE_SPACE:
+		return parser_take_space(p, bytes, n);
+	case MESSAGE_UNWIND:
+		return parser_take_unwind(p, bytes, n);
+	}
+	return -EBADMSG;
+}
+
+int parser_new(parser_send *send, void *userdata, struct parser **ret_parser)
+{
+	struct parser *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->send = send;
+	p->userdata = userdata;
+	*ret_parser = p;
+	return 0;
+}
+
+struct parser *parser_free(struct parser *p)
+{
+	if (!p)
+		return NULL;
+	parser_forget_spaces_of(p, 0);
+	free(p->arriving.map);
+	for (uint32_t i = 0; i < p->n_files; i++)
+		file_clear(&p->file[i]);
+	free(p);
+	return NULL;
+}
+
+DEFINE_CLEANUP(struct parser *, parser_free)
+
+static int send_to_socket(void *userdata, const void *bytes, size_t n)
+{
+	struct iovec iov = {(void *)bytes, n};
+
+	return message_send(*(int *)userdata, &iov, 1, -1);
+}
+
+int parser_run(int socket)
+{
+	_cleanup_(freep) uint8_t *buffer = malloc(MESSAGE_BYTES_MAX);
+	_cleanup_(parser_freep) struct parser *p = NULL;
+	int r = buffer ? parser_new(send_to_socket, &socket, &p) : -ENOMEM;
+
+	while (r == 0) {
+		int fd = -1;
+		ssize_t n = message_receive(socket, buffer, MESSAGE_BYTES_MAX, 0, &fd);
+		if (n <= 0)
+			return (int)n;
+		r = parser_take(p, buffer, (size_t)n, fd);
+	}
+	return r;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Both workers have a list of system calls that they need; every other one kills the process, so
+ * that an exploit of a parser ends as a counted crash. The lists hold names, since a call that an
+ * architecture never had (open on arm64) resolves to nothing there and is left out.
+ *
+ * Opening is refused to the parser (EACCES) rather than deadly: libdw looks by itself for split and
+ * shared debug files that a file names, also in the most ordinary program, and goes on without.
+ *
+ * Under a sanitizer the runtime makes calls of its own choice (it reads /proc/self/maps, starts
+ * threads, maps terabytes of shadow), so there the address space is not limited and the parser's
+ * filter only names what the sandbox is there for: opening is refused, connecting and executing
+ * kill. The opener is not filtered then.
+ */
+#include "daemon/namer/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "daemon/namer/message.h"
+#include "daemon/namer/opener.h"
+#include "proto/memory.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANDBOX_LOOSE true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+	__has_feature(memory_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#define SANDBOX_LOOSE true
+#endif
+#endif
+#ifndef SANDBOX_LOOSE
+#define SANDBOX_LOOSE false
+#endif
+
+/* What libc, libelf and libdw use to read, to allocate, to answer and to die. sysinfo is qsort's,
+ * which sizes its buffer by it; tgkill is abort's. */
+static const char *const allowed_both[] = {"read", "pread64", "fstat", "lseek", "munmap", "mremap",
+	"brk", "madvise", "futex", "recvmsg", "sendmsg", "poll", "ppoll", "close", "dup", "fcntl",
+	"clock_gettime", "gettimeofday", "getrandom", "rt_sigreturn", "rt_sigprocmask",
+	"rt_sigaction", "exit", "exit_group", "getpid", "gettid", "tgkill", "sysinfo",
+	"restart_syscall", "riscv_flush_icache", NULL};
+
+/* Besides openat (below). statfs tells what may hang; memfd_create, write, ftruncate serve copies. */
+static const char *const allowed_opener[] = {"openat2", "newfstatat", "statx", "fstatfs",
+	"readlinkat", "readlink", "memfd_create", "write", "geteuid", "mmap", "mprotect", NULL};
+
+static const char *const refused_parser[] = {"open", "openat", "openat2", "creat", "readlink",
+	"readlinkat", "access", "faccessat", "faccessat2", NULL};
+
+static const char *const deadly_loose[] = {
+	"connect", "socket", "execve", "execveat", "ptrace", "unlinkat", "unlink", NULL};
+
+static int rule(scmp_filter_ctx filter, uint32_t action, const char *name,
+	const struct scmp_arg_cmp *condition)
+{
+	int number = seccomp_syscall_resolve_name(name);
+
+	if (number < 0)
+		return 0; /* not on this architecture */
+	return condition ? seccomp_rule_add_array(filter, action, number, 1, condition)
+			 : seccomp_rule_add(filter, action, number, 0);
+}
+
+static int rules(scmp_filter_ctx filter, uint32_t action, const char *const *names)
+{
+	for (; *names; names++) {
+		int r = rule(filter, action, *names, NULL);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int parser_rules(scmp_filter_ctx filter)
+{
+	/* glibc's fstat is newfstatat(fd, "", …, AT_EMPTY_PATH) on some versions. The path cannot be
+	 * read by a filter, but the flag alone lets no path be opened. */
+	const struct scmp_arg_cmp empty_path = SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH,
+		AT_EMPTY_PATH);
+	/* Data only: a parser that is taken over can bring no code of its own. */
+	const struct scmp_arg_cmp no_code = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+	/* The last words of an assertion or of the allocator. */
+	const struct scmp_arg_cmp standard_error = SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO);
+	int r = rules(filter, SCMP_ACT_ALLOW, allowed_both);
+
+	if (r >= 0)
+		r = rules(filter, SCMP_ACT_ERRNO(EACCES), refused_parser);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_ALLOW, "newfstatat", &empty_path);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_ALLOW, "mmap", &no_code);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_ALLOW, "mprotect", &no_code);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_ALLOW, "write", &standard_error);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_ALLOW, "writev", &standard_error);
+	return r;
+}
+
+static int opener_rules(scmp_filter_ctx filter)
+{
+	const struct scmp_arg_cmp read_only = SCMP_A2(SCMP_CMP_MASKED_EQ,
+		O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
+	int r = rules(filter, SCMP_ACT_ALLOW, allowed_both);
+
+	if (r >= 0)
+		r = rules(filter, SCMP_ACT_ALLOW, allowed_opener);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_ALLOW, "openat", &read_only);
+	return r;
+}
+
+static int filter_load(uint32_t fallback, int (*fill)(scmp_filter_ctx))
+{
+	scmp_filter_ctx filter = seccomp_init(fallback);
+	int r;
+
+	if (!filter)
+		return -ENOMEM;
+	r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	if (r >= 0)
+		r = fill(filter);
+	if (r >= 0)
+		r = seccomp_load(filter);
+	seccomp_release(filter);
+	return r < 0 ? r : 0;
+}
+
+static int loose_rules(scmp_filter_ctx filter)
+{
+	int r = rules(filter, SCMP_ACT_ERRNO(EACCES), refused_parser);
+
+	return r < 0 ? r : rules(filter, SCMP_ACT_KILL_PROCESS, deadly_loose);
+}
+
+static int limit(int resource, rlim_t most)
+{
+	struct rlimit l;
+
+	if (getrlimit(resource, &l) < 0)
+		return -errno;
+	if (l.rlim_max < most)
+		most = l.rlim_max;
+	l = (struct rlimit){.rlim_cur = most, .rlim_max = most};
+	return setrlimit(resource, &l) < 0 ? -errno : 0;
+}
+
+static int enter(rlim_t n_files, rlim_t file_bytes)
+{
+	int r = limit(RLIMIT_CORE, 0);
+
+	if (r >= 0)
+		r = limit(RLIMIT_NOFILE, n_files);
+	if (r >= 0 && !SANDBOX_LOOSE)
+		r = limit(RLIMIT_FSIZE, file_bytes);
+	if (r >= 0 && !SANDBOX_LOOSE)
+		r = limit(RLIMIT_AS, WORKER_ADDRESS_BYTES_MAX);
+	if (r >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		r = -errno;
+	return r;
+}
+
+static int compare_bytes(const void *a, const void *b)
+{
+	return *(const unsigned char *)a - *(const unsigned char *)b;
+}
+
+/* What libc looks up once, and reads files for in some versions: the size of memory (qsort), the
+ * number of CPUs (a second arena, when the first is out of memory). */
+static int prepare_libc(void)
+{
+	_cleanup_(freep) unsigned char *bytes = calloc(1, 65536);
+
+	if (!bytes)
+		return -ENOMEM;
+	qsort(bytes, 65536, 1, compare_bytes);
+	return mallopt(M_ARENA_MAX, 1) == 1 ? 0 : -EINVAL;
+}
+
+int sandbox_enter_opener(void)
+{
+	int r = enter(64, OPENER_COPY_BYTES_MAX);
+
+	if (r < 0 || SANDBOX_LOOSE)
+		return r;
+	return filter_load(SCMP_ACT_KILL_PROCESS, opener_rules);
+}
+
+int sandbox_enter_parser(void)
+{
+	int r = prepare_libc();
+
+	if (r >= 0)
+		r = enter(N_PARTS * PARSER_FILES_MAX + 64, 0);
+	if (r < 0)
+		return r;
+	return SANDBOX_LOOSE ? filter_load(SCMP_ACT_ALLOW, loose_rules)
+			     : filter_load(SCMP_ACT_KILL_PROCESS, parser_rules);
+}

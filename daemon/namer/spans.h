@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Spans: an ordered map from address ranges to names
+ *
+ * Ranges are added in order of rising importance; sealing cuts them into ranges that do not
+ * overlap, the last added on top. Then finding is a binary search.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Twice IMAGE_SYMBOLS_MAX: each may be cut in two by another. Also bounds the ranges of units and
+ * functions of one DWARF file, of which a debug Chromium has two million. */
+#define SPANS_MAX 8000000
+
+enum {
+	SPANS_FULL = 1, /* SPANS_MAX ranges are in; this one was not added */
+};
+
+struct span {
+	uint64_t start, end; /* [start, end) */
+	const char *name;    /* borrowed; NULL: a hole, or nameless */
+	uint32_t tag;        /* the adder's */
+	uint32_t order;      /* set by spans_add */
+};
+
+struct spans {
+	struct span *span;
+	size_t n, size;
+};
+
+/* Add one range; an empty one is ignored. Only before spans_seal. 0, SPANS_FULL, -ENOMEM */
+int spans_add(struct spans *s, struct span span);
+
+/* Sort and cut. O(n log n). 0 or -ENOMEM, after which s is unchanged but for its order. */
+int spans_seal(struct spans *s);
+
+/* The range over addr, or NULL. O(log n). */
+const struct span *spans_find(const struct spans *s, uint64_t addr);
+
+/* Free the memory; empty and usable afterwards. */
+void spans_clear(struct spans *s);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* A symbol table has aliases, nested symbols, and symbols without a size. Sizes are the truth where
+ * they exist: an address beyond the end of a sized symbol belongs to nobody, even if it would be
+ * pretty to have a name for it. Assembly without .size directives (crt files, hand-written libc
+ * parts) has no such truth; there a symbol reaches to the next one, as perf shows it.
+ */
+
+#include "daemon/namer/symbols.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/namer/image.h"
+
+int symbols_add(struct symbols *s, const struct symbol *symbol)
+{
+	if (s->n >= IMAGE_SYMBOLS_MAX)
+		return SYMBOLS_FULL;
+
+	if (s->n == s->size) {
+		size_t size = s->size ? s->size * 2 : 256;
+		struct symbol *grown = reallocarray(s->symbol, size, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		s->symbol = grown;
+		s->size = size;
+	}
+
+	s->symbol[s->n++] = *symbol;
+	return 0;
+}
+
+/* Positive: a is the better name. */
+static int name_compare(const char *a, const char *b)
+{
+	if (!a || !b)
+		return !!a - !!b;
+
+	size_t a_underscores = strspn(a, "_"), b_underscores = strspn(b, "_");
+	if (a_underscores != b_underscores)
+		return a_underscores < b_underscores ? 1 : -1;
+
+	size_t a_length = strlen(a), b_length = strlen(b);
+	if (a_length != b_length)
+		return a_length < b_length ? 1 : -1;
+	return -strcmp(a, b);
+}
+
+/* By start; at the same start the one that shall win comes last. */
+static int symbol_compare(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (!x->name != !y->name)
+		return x->name ? 1 : -1;
+	if (x->sized != y->sized)
+		return x->sized ? 1 : -1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return name_compare(x->name, y->name);
+}
+
+int symbols_resolve(struct symbols *s, struct spans *to)
+{
+	if (s->n)
+		qsort(s->symbol, s->n, sizeof(*s->symbol), symbol_compare);
+
+	uint64_t covered = 0; /* the furthest end of a sized symbol so far */
+	for (size_t i = 0, next; i < s->n; i = next) {
+		uint64_t start = s->symbol[i].start;
+		for (next = i; next < s->n && s->symbol[next].start == start; next++)
+			if (s->symbol[next].sized && s->symbol[next].end > covered)
+				covered = s->symbol[next].end;
+
+		for (size_t k = i; k < next; k++) {
+			const struct symbol *symbol = &s->symbol[k];
+			uint64_t end = symbol->end;
+			if (!symbol->sized) {
+				if (start < covered)
+					continue;
+				if (next < s->n && s->symbol[next].start < end)
+					end = s->symbol[next].start;
+			}
+			int r = spans_add(to,
+				(struct span){.start = start, .end = end, .name = symbol->name});
+			if (r)
+				return r == SPANS_FULL ? SYMBOLS_FULL : r;
+		}
+	}
+	return spans_seal(to);
+}
+
+void symbols_clear(struct symbols *s)
+{
+	free(s->symbol);
+	*s = (struct symbols){0};
+}

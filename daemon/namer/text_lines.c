@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Reads with pread, so that a descriptor that somebody else holds too keeps its position, and so
+ * that a file that shrinks meanwhile ends instead of killing us.
+ */
+
+#include "daemon/namer/text_lines.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Make room, and read what fits. */
+static int lines_fill(struct text_lines *t)
+{
+	memmove(t->buffer, t->buffer + t->start, t->end - t->start);
+	t->end -= t->start;
+	t->start = 0;
+	if (t->end == sizeof(t->buffer)) {
+		t->end = 0;
+		t->skipping = true;
+	}
+	if (t->offset >= TEXT_LINES_BYTES_MAX)
+		return TEXT_LINES_OVERSIZE;
+
+	ssize_t n;
+	do
+		n = pread(t->fd, t->buffer + t->end, sizeof(t->buffer) - t->end, (off_t)t->offset);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (n == 0)
+		return TEXT_LINES_END;
+
+	t->offset += (uint64_t)n;
+	t->end += (size_t)n;
+	return 0;
+}
+
+int text_lines_next(struct text_lines *t, char **ret_line)
+{
+	for (;;) {
+		char *line = t->buffer + t->start;
+		char *newline = memchr(line, '\n', t->end - t->start);
+		if (!newline) {
+			int r = lines_fill(t);
+			if (r)
+				return r;
+			continue;
+		}
+
+		t->start = (size_t)(newline - t->buffer) + 1;
+		if (t->skipping) {
+			t->skipping = false;
+			continue;
+		}
+		*newline = '\0';
+		*ret_line = line;
+		return 0;
+	}
+}
+
+static int hexadecimal_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+const char *text_hexadecimal(const char *text, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		text += 2;
+	const char *digits = text;
+	for (int digit; (digit = hexadecimal_digit(*text)) >= 0; text++) {
+		if (value >> 60)
+			return NULL;
+		value = value << 4 | (uint64_t)digit;
+	}
+	if (text == digits || (*text != ' ' && *text != '\t'))
+		return NULL;
+
+	*ret_value = value;
+	return text + strspn(text, " \t");
+}

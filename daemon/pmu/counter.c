@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A counter is a table of descriptors, one row per event and one column per target: an online hart,
+ * or a thread with all that it will start (inherit). Columns never change while it lives.
+ *
+ *                  hart 0   hart 1   hart 2
+ *      cycles        3        4        5        each reads {value, enabled, running}
+ *      L2-misses     6        -        7        - this hart's core has no such event
+ *
+ * A sum with a hole in it is a wrong number. So a target that cannot count the event by its nature
+ * (a core of another kind, a hart just gone offline, a thread that just ended) is left out, but one
+ * that was refused us (rights, descriptors, a counter in use) turns the whole row into an error.
+ *
+ * Groups: the first member that opens on a target leads, the others join it, so that the kernel
+ * counts them in the same spans of time. A member that the kernel will not have in the group (PMUs
+ * that do not mix, more members than counters) is opened beside it and scaled by times of its own:
+ * a worse ratio, but a true count. Each descriptor is read on its own,
+ * so that it makes no difference to a value who else opened.
+ *
+ * Threads that start between our scan of /proc and the open of their parent are not counted; a
+ * command that waits to be started has none.
+ */
+#include "daemon/pmu/counter.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/memory.h"
+
+#define TASKS_MAX 4096 /* a descriptor per event and thread: beyond it, count the whole system */
+
+/* What perf stat counts unasked. Source: man perf-stat. */
+#define DEFAULT_REST                                                                               \
+	",context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
+
+struct count {
+	uint64_t value, enabled_ns, running_ns;
+};
+_Static_assert(sizeof(struct count) == 24, "read_format of two times, without a group");
+
+struct target {
+	pid_t pid;
+	int hart;
+};
+
+struct targets {
+	struct target *target;
+	size_t n_targets, size;
+	int error;
+};
+
+static void targets_clear(struct targets *t)
+{
+	free(t->target);
+	*t = (struct targets){0};
+}
+
+static int target_add(struct targets *t, struct target target)
+{
+	if (t->n_targets == t->size) {
+		size_t size = t->size ? t->size * 2 : 16;
+		struct target *grown = reallocarray(t->target, size, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		t->target = grown;
+		t->size = size;
+	}
+	t->target[t->n_targets++] = target;
+	return 0;
+}
+
+/* One name in /proc/PID/task. */
+static void thread_add(void *userdata, const char *name)
+{
+	struct targets *t = userdata;
+	char *end;
+	long tid = strtol(name, &end, 10);
+	if (*end || tid <= 0 || t->error)
+		return;
+	/* A process named twice is counted once. */
+	for (size_t i = 0; i < t->n_targets; i++)
+		if (t->target[i].pid == (pid_t)tid)
+			return;
+	if (t->n_targets >= TASKS_MAX)
+		t->error = -E2BIG;
+	else
+		t->error = target_add(t, (struct target){.pid = (pid_t)tid, .hart = -1});
+}
+
+static int add_threads(const struct kernel *k, const struct counter_options *o, struct targets *t)
+{
+	for (size_t i = 0; i < o->n_pids; i++) {
+		char path[64];
+		snprintf(path, sizeof(path), "/proc/%d/task", (int)o->pids[i]);
+		int r = k->list(k->userdata, path, thread_add, t);
+		/* -ESRCH: it ended while we read its folder. */
+		if (r < 0 && r != -ENOENT && r != -ESRCH)
+			return r;
+		if (t->error)
+			return t->error;
+	}
+	return 0;
+}
+
+static int add_harts(const struct machine *m, struct targets *t)
+{
+	for (int hart = 0; hart < m->n_harts; hart++) {
+		if (!hart_set_has(&m->online, hart))
+			continue;
+		int r = target_add(t, (struct target){.pid = -1, .hart = hart});
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Some PMUs belong to a package and are counted from one hart of it; opened on each hart, each
+ * would give the package's count. Source: Documentation/ABI/testing/sysfs-bus-event_source-devices,
+ * cpumask. */
+static bool pmu_harts(const struct kernel *k, const struct event *e, struct hart_set *ret_harts)
+{
+	char path[sizeof(e->pmu) + 64], text[4096];
+	if (e->type < PERF_TYPE_MAX)
+		return false;
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/cpumask", e->pmu);
+	return k->read_text(k->userdata, path, text, sizeof(text)) >= 0 &&
+	       hart_set_parse(text, ret_harts) == 0 && hart_set_count(ret_harts) > 0;
+}
+
+static int *fd_at(struct counter *c, int event, size_t target)
+{
+	return &c->fd[(size_t)event * c->n_targets + target];
+}
+
+/* The descriptor that leads the event's group on this target, or -1. */
+static int leader_of(struct counter *c, int event, size_t target)
+{
+	if (c->events.event[event].group < 0)
+		return -1;
+	for (int i = 0; i < event; i++)
+		if (c->events.event[i].group == c->events.event[event].group &&
+			*fd_at(c, i, target) >= 0)
+			return *fd_at(c, i, target);
+	return -1;
+}
+
+static int open_one(struct counter *c, int event, const struct target *target, int leader)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		.inherit = target->pid >= 0,
+	};
+	event_to_attr(&c->events.event[event], &attr);
+	attr.precise_ip = 0; /* is about samples, and some drivers refuse it to counters */
+	if (c->user_only)
+		attr.exclude_kernel = attr.exclude_hv = 1;
+
+	for (;;) {
+		/* Members follow their leader; only what stands alone has a switch of its own. */
+		attr.disabled = leader < 0;
+		int fd = c->kernel->event_open(c->kernel->userdata, &attr, target->pid,
+			target->hart, leader, PERF_FLAG_FD_CLOEXEC);
+		if (fd != -EINVAL || leader < 0)
+			return fd;
+		leader = -1;
+	}
+}
+
+/* True if a target that fails so has nothing to count, rather than something that we miss. */
+static bool may_lack(const struct target *target, int error)
+{
+	if (target->pid >= 0)
+		return error == -ESRCH;
+	return error == -ENODEV || error == -ENOENT || error == -EOPNOTSUPP || error == -EINVAL;
+}
+
+static void close_row(struct counter *c, int event)
+{
+	for (size_t i = 0; i < c->n_targets; i++) {
+		int *fd = fd_at(c, event, i);
+		if (*fd >= 0)
+			c->kernel->event_close(c->kernel->userdata, *fd);
+		*fd = -1;
+	}
+}
+
+/* Open one event on all targets. 0, or -errno why it is not measured. */
+static int open_row(struct counter *c, int event, const struct targets *t)
+{
+	const struct event *e = &c->events.event[event];
+	/* With the kernel shut out these would open and stay 0, which nobody has measured. */
+	if (c->user_only && (e->exclude_user || event_is_kernel_only(e)))
+		return -EACCES;
+
+	struct hart_set harts;
+	bool some = t->target[0].pid < 0 && pmu_harts(c->kernel, e, &harts);
+	int error = -ENODEV;
+	bool opened = false;
+	for (size_t i = 0; i < t->n_targets; i++) {
+		const struct target *target = &t->target[i];
+		if (some && !hart_set_has(&harts, target->hart))
+			continue;
+		int fd = open_one(c, event, target, leader_of(c, event, i));
+		if (fd < 0 && !may_lack(target, fd)) {
+			close_row(c, event);
+			return fd;
+		}
+		if (fd < 0)
+			error = fd;
+		else
+			opened = true;
+		*fd_at(c, event, i) = fd < 0 ? -1 : fd;
+	}
+	return opened ? 0 : error;
+}
+
+/* The event whose error tells most: missing rights over what is missing for all, since with rights
+ * the rest may be there. */
+static int telling_event(const struct counter *c)
+{
+	for (int i = 0; i < c->events.n_events; i++)
+		if (c->value[i].error == EACCES || c->value[i].error == EPERM)
+			return i;
+	return 0;
+}
+
+/* Say why nothing opened. COUNTER_GONE if it was for want of a target. */
+static int refuse(const struct counter *c, const struct machine *m, struct event_error *ret_error)
+{
+	for (int i = 0; i < c->events.n_events; i++) {
+		if (c->value[i].error != ESRCH)
+			continue;
+		snprintf(ret_error->text, sizeof(ret_error->text), "no target lives any more");
+		return COUNTER_GONE;
+	}
+
+	int i = telling_event(c);
+	const struct event *e = &c->events.event[i];
+	struct refusal refusal = refusal_explain(e, c->value[i].error, false, m);
+	snprintf(ret_error->text, sizeof(ret_error->text), "cannot count %.40s: %s; %s", e->name,
+		refusal.says, refusal.remedy);
+	return COUNTER_REFUSED;
+}
+
+static int find_targets(const struct kernel *k, const struct machine *m,
+	const struct counter_options *o, struct targets *t, struct event_error *ret_error)
+{
+	int r = o->pids ? add_threads(k, o, t) : add_harts(m, t);
+	if (r == -E2BIG) {
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"more than %d threads: count the whole system instead (-a)", TASKS_MAX);
+		return COUNTER_REFUSED;
+	}
+	if (r < 0)
+		return r;
+	if (t->n_targets > 0)
+		return 0;
+	snprintf(ret_error->text, sizeof(ret_error->text), "no target lives any more");
+	return COUNTER_GONE;
+}
+
+static int set_events(
+	struct counter *c, const struct counter_options *o, struct event_error *ret_error)
+{
+	if (o->events) {
+		c->events = *o->events;
+		return c->events.n_events > 0 ? 0 : -EINVAL;
+	}
+	/* A hart has no task whose clock could run. */
+	const char *text = o->pids ? "task-clock" DEFAULT_REST : "cpu-clock" DEFAULT_REST;
+	return event_parse(c->kernel, text, &c->events, ret_error) == 0 ? 0 : -EINVAL;
+}
+
+DEFINE_CLEANUP(struct counter *, counter_free)
+
+int counter_new(const struct kernel *k, const struct machine *m, const struct counter_options *o,
+	struct counter **ret_counter, struct event_error *ret_error)
+{
+	_cleanup_(targets_clear) struct targets t = {0};
+	int r = find_targets(k, m, o, &t, ret_error);
+	if (r)
+		return r;
+	_cleanup_(counter_freep) struct counter *c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->kernel = k;
+	c->user_only = o->user_only || !m->may_see_kernel;
+	r = set_events(c, o, ret_error);
+	if (r)
+		return r;
+
+	size_t n_events = (size_t)c->events.n_events;
+	c->value = calloc(n_events, sizeof(*c->value));
+	c->fd = reallocarray(NULL, n_events * t.n_targets, sizeof(*c->fd));
+	if (!c->value || !c->fd)
+		return -ENOMEM;
+	c->n_targets = t.n_targets;
+	for (size_t i = 0; i < n_events * t.n_targets; i++)
+		c->fd[i] = -1;
+
+	bool opened = false;
+	for (int i = 0; i < c->events.n_events; i++) {
+		c->value[i].error = -open_row(c, i, &t);
+		opened |= c->value[i].error == 0;
+	}
+	if (!opened)
+		return refuse(c, m, ret_error);
+	*ret_counter = TAKE_PTR(c);
+	return 0;
+}
+
+int counter_start(struct counter *c)
+{
+	int error = 0;
+	for (size_t i = 0; i < (size_t)c->events.n_events * c->n_targets; i++) {
+		if (c->fd[i] < 0)
+			continue;
+		int r = c->kernel->event_ioctl(
+			c->kernel->userdata, c->fd[i], PERF_EVENT_IOC_ENABLE, 0);
+		if (r < 0 && error == 0)
+			error = r;
+	}
+	return error;
+}
+
+/* Add one descriptor's count, scaled by its own times: harts multiplex apart. */
+static int add_count(struct counter *c, int fd, struct counter_value *v)
+{
+	struct count count;
+	ssize_t n = c->kernel->event_read(c->kernel->userdata, fd, &count, sizeof(count));
+	if (n != (ssize_t)sizeof(count))
+		return n < 0 ? (int)n : -EIO;
+
+	v->value += count.value;
+	v->enabled_ns += count.enabled_ns;
+	v->running_ns += count.running_ns;
+	if (count.running_ns == count.enabled_ns)
+		v->scaled += (double)count.value;
+	else if (count.running_ns > 0)
+		v->scaled +=
+			(double)count.value * ((double)count.enabled_ns / (double)count.running_ns);
+	return 0;
+}
+
+int counter_read(struct counter *c)
+{
+	for (int i = 0; i < c->events.n_events; i++) {
+		if (c->value[i].error)
+			continue;
+		struct counter_value v = {0};
+		for (size_t j = 0; j < c->n_targets && !v.error; j++) {
+			int fd = *fd_at(c, i, j);
+			if (fd >= 0)
+				v.error = -add_count(c, fd, &v);
+		}
+		if (v.error)
+			v = (struct counter_value){.error = v.error};
+		c->value[i] = v;
+	}
+	return 0;
+}
+
+struct counter *counter_free(struct counter *c)
+{
+	if (!c)
+		return NULL;
+	/* Members before leaders, so that no group is ever led by what was a member. */
+	for (int i = c->fd ? c->events.n_events - 1 : -1; i >= 0; i--)
+		close_row(c, i);
+	free(c->fd);
+	free(c->value);
+	free(c);
+	return NULL;
+}

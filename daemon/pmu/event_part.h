@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The parts of the event parser, for one another
+ *
+ * event.c owns the shape (lists, groups, modifiers) and asks the others for the meaning of one
+ * name: event_names.c for generic names, event_sysfs.c for PMUs and tracepoints. All of them work
+ * on words of the one text the user gave, so that an error can tell its column.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/pmu/event.h"
+
+/* A piece of the text, not terminated; borrowed. */
+struct event_word {
+	const char *start;
+	size_t n;
+};
+
+struct event_scan {
+	const struct kernel *kernel;
+	const char *text;   /* the whole argument */
+	const char *pinned; /* where in text an alias' own terms stand; NULL: in text */
+	struct event_error *error;
+};
+
+/* Write "column N: …" to the scan's error, with unprintable bytes replaced since the text comes
+ * from outside, and return outcome. */
+__attribute__((format(printf, 4, 5))) int event_fail(
+	const struct event_scan *s, int outcome, const char *at, const char *format, ...);
+
+bool event_word_is(struct event_word w, const char *text);
+
+/* Copy to a terminated buffer. False if it does not fit. */
+bool event_word_copy(struct event_word w, char *buffer, size_t size);
+
+/* "12" or "0x1f", nothing around it, within 64 bits. */
+bool event_word_number(struct event_word w, uint64_t *ret_number);
+
+/* Set pmu, type and config of *e from a generic name, alias or cache event; false if it is none. */
+bool event_generic_find(struct event_word name, struct event *e);
+
+/* Set pmu, type and configs of *e from what stands before and between the slashes. 0, EVENT_*. */
+int event_pmu_parse(const struct event_scan *s, struct event_word pmu, struct event_word terms,
+	struct event *e);
+
+/* Set pmu, type and config from tracefs. 0, EVENT_*. */
+int event_tracepoint_parse(const struct event_scan *s, struct event_word subsystem,
+	struct event_word name, struct event *e);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The running kernel behind the table: system calls with their errors turned into -errno, and
+ * nothing decided. The one thing with a will of its own is spin, which has to give a probe
+ * something to count: it walks over fresh memory with branches that nobody can predict, so that
+ * cache, TLB and branch events move and not only cycles.
+ */
+#include "daemon/pmu/kernel.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/memory.h"
+
+#define SPIN_BYTES (512u << 10) /* beyond a first-level cache; a power of two */
+#define SPIN_STEPS 256u         /* between two looks at the clock: some microseconds */
+#define LIST_NAMES_MAX 65536u   /* more than tracefs or a PMU has; stops a folder without end */
+
+static int real_event_open(void *u, struct perf_event_attr *attr, pid_t pid, int hart, int group_fd,
+	unsigned long flags)
+{
+	(void)u;
+	long fd = syscall(SYS_perf_event_open, attr, pid, hart, group_fd, flags);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static int real_event_ioctl(void *u, int fd, unsigned long request, uintptr_t arg)
+{
+	(void)u;
+	return ioctl(fd, request, arg) < 0 ? -errno : 0;
+}
+
+static ssize_t real_event_read(void *u, int fd, void *buffer, size_t n)
+{
+	(void)u;
+	ssize_t got;
+	do
+		got = read(fd, buffer, n);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
+static void *real_ring_map(void *u, int fd, size_t data_bytes, int *ret_error)
+{
+	(void)u;
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	void *map = mmap(NULL, page_bytes + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED) {
+		*ret_error = -errno;
+		return NULL;
+	}
+	return map;
+}
+
+static void real_ring_unmap(void *u, void *map, size_t data_bytes)
+{
+	(void)u;
+	munmap(map, (size_t)sysconf(_SC_PAGESIZE) + data_bytes);
+}
+
+static void real_event_close(void *u, int fd)
+{
+	(void)u;
+	close(fd);
+}
+
+static uint64_t real_now_ns(void *u)
+{
+	(void)u;
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Be busy in user space until the time has come. Without memory it is busy in registers. */
+static void burn(uint64_t until_ns)
+{
+	_cleanup_(freep) uint8_t *memory = malloc(SPIN_BYTES);
+	volatile uint64_t odd = 0;
+	uint64_t x = real_now_ns(NULL) | 1;
+	while (real_now_ns(NULL) < until_ns) {
+		for (unsigned i = 0; i < SPIN_STEPS; i++) {
+			/* Source: Marsaglia, "Xorshift RNGs", 2003, triple (13, 7, 17). */
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			if (memory)
+				memory[x & (SPIN_BYTES - 1)] = (uint8_t)(x >> 32);
+			if (x & 1u << 20)
+				odd = odd + 1;
+		}
+	}
+}
+
+static int real_spin(void *u, int hart, uint64_t ns)
+{
+	(void)u;
+	cpu_set_t before, there;
+	if (hart < 0 || hart >= CPU_SETSIZE)
+		return -EINVAL;
+	if (sched_getaffinity(0, sizeof(before), &before) < 0)
+		return -errno;
+	CPU_ZERO(&there);
+	CPU_SET(hart, &there);
+	if (sched_setaffinity(0, sizeof(there), &there) < 0)
+		return -errno;
+
+	burn(real_now_ns(u) + ns);
+	return sched_setaffinity(0, sizeof(before), &before) < 0 ? -errno : 0;
+}
+
+static ssize_t real_read_text(void *u, const char *path, char *buffer, size_t size)
+{
+	(void)u;
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+
+	size_t n = 0;
+	while (n < size) {
+		ssize_t got = read(fd, buffer + n, size - n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0) {
+			buffer[n] = '\0';
+			return (ssize_t)n;
+		}
+		n += (size_t)got;
+	}
+	return -E2BIG;
+}
+
+static void closedirp(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+static int real_list(
+	void *u, const char *path, void (*each)(void *userdata, const char *name), void *userdata)
+{
+	(void)u;
+	_cleanup_(closedirp) DIR *dir = opendir(path);
+	if (!dir)
+		return -errno;
+
+	for (unsigned n = 0; n < LIST_NAMES_MAX;) {
+		errno = 0;
+		struct dirent *entry = readdir(dir);
+		if (!entry)
+			return -errno;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		each(userdata, entry->d_name);
+		n++;
+	}
+	return -E2BIG;
+}
+
+const struct kernel kernel_real = {
+	.event_open = real_event_open,
+	.event_ioctl = real_event_ioctl,
+	.event_read = real_event_read,
+	.ring_map = real_ring_map,
+	.ring_unmap = real_ring_unmap,
+	.event_close = real_event_close,
+	.now_ns = real_now_ns,
+	.spin = real_spin,
+	.read_text = real_read_text,
+	.list = real_list,
+};

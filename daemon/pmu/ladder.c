@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Opening an event proves little: there are harts where cycles open, count and never interrupt,
+ * groups that open and are never scheduled, siblings that read 0 for ever. So each rung is tried
+ * for real. First its leader alone, which must put a sample into a ring while the hart is kept
+ * busy; then the same with siblings, whose values must rise in those samples. A sibling that does
+ * not keep up is dropped and the rest tried again. Whatever was opened for a try is closed with it.
+ *
+ *      rung:  cycles ──▶ own leader ──▶ cpu-clock + siblings ──▶ cpu-clock
+ *      each:  leader alone fires? ──▶ with siblings, do their values rise? ──▶ taken
+ */
+
+#include "daemon/pmu/ladder.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/pmu/sampler_attr.h"
+#include "proto/memory.h"
+
+/* A leader that fires at TRY_HZ does so in the first slice or two; 60 ms is also six periods at the
+ * lowest rate that a kernel's limit leaves (100 Hz). */
+#define SLICE_NS 2000000u
+#define LEADER_SLICES 30
+#define GROUP_SLICES 15 /* its leader is known to fire by then */
+#define TRY_HZ 1000u
+#define TRY_RING_BYTES ((size_t)getpagesize() * 2)
+
+struct climb {
+	const struct kernel *kernel;
+	const struct machine *machine;
+	int hart;
+	pid_t pid; /* -1: everybody; 0: this thread, which is what the unprivileged may watch */
+	uint32_t hz;
+	bool user_only;
+};
+
+enum { TRIAL_MEMBERS_MAX = 1 + PLAN_SIBLINGS_MAX + 1 };
+
+/* One opened group: the leader with its ring, siblings, perhaps the switch event. */
+struct trial {
+	const struct climb *climb;
+	int fd[TRIAL_MEMBERS_MAX];
+	uint64_t id[TRIAL_MEMBERS_MAX];
+	uint64_t value[TRIAL_MEMBERS_MAX]; /* highest seen in a sample */
+	int n;
+	struct ring ring;
+	uint64_t n_samples;
+};
+
+enum {
+	TRIAL_REFUSED = 1, /* an open failed; *ret_member and *ret_error say which and how */
+	TRIAL_SILENT,      /* opened and did not fire */
+	TRIAL_DEAD,        /* fired, but *ret_member brought nothing */
+	TRIAL_NO_RING,     /* *ret_error: no room for even a small ring */
+	TRIAL_NO_HART,     /* *ret_error: we may not run there, so nothing could be seen to fire */
+};
+
+static void trial_close(struct trial *t)
+{
+	const struct kernel *k = t->climb->kernel;
+	if (t->ring.map)
+		k->ring_unmap(k->userdata, t->ring.map, t->ring.data_bytes);
+	t->ring.map = NULL;
+	ring_clear(&t->ring);
+	while (t->n > 0)
+		k->event_close(k->userdata, t->fd[--t->n]);
+}
+
+/* Errors that say something of us and not of the machine. */
+static bool our_trouble(int r)
+{
+	return r == -EMFILE || r == -ENFILE || r == -ENOMEM;
+}
+
+static int open_as(struct trial *t, const struct event *e, bool grouped)
+{
+	const struct climb *c = t->climb;
+	bool leads = t->n == 0;
+	struct perf_event_attr attr = {
+		.size = sizeof attr,
+		.sample_type = PERF_SAMPLE_IDENTIFIER | (grouped ? PERF_SAMPLE_READ : 0),
+		.read_format = grouped ? GROUP_READ_FORMAT : 0,
+		.disabled = leads,
+	};
+	event_to_attr(e, &attr);
+	if (leads)
+		attr_set_rate(&attr, e, c->hz);
+	int group_fd = leads ? -1 : t->fd[0];
+	return c->kernel->event_open(
+		c->kernel->userdata, &attr, c->pid, c->hart, group_fd, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Open with the exclusion that is wanted, and the other way round where the kernel refuses just
+ * that: without the right to see it (EACCES, EPERM), or where the counter cannot tell modes apart
+ * (EINVAL). What was got stands in e. A descriptor or -errno, that of a right before others. */
+static int open_excluding(struct trial *t, struct event *e, bool grouped)
+{
+	int fd = open_as(t, e, grouped);
+	bool forbidden = fd == -EACCES || fd == -EPERM;
+	if (e->exclude_kernel ? fd != -EINVAL : !forbidden)
+		return fd;
+
+	struct event other = *e;
+	event_exclude_kernel(&other, !e->exclude_kernel);
+	int second = open_as(t, &other, grouped);
+	if (second >= 0)
+		*e = other;
+	return second >= 0 || our_trouble(second) || second == -EACCES || second == -EPERM ? second
+											   : fd;
+}
+
+static int trial_add(struct trial *t, struct event *e, bool grouped)
+{
+	const struct kernel *k = t->climb->kernel;
+	int fd = open_excluding(t, e, grouped);
+	if (fd < 0)
+		return fd;
+	int r = k->event_ioctl(k->userdata, fd, PERF_EVENT_IOC_ID, (uintptr_t)&t->id[t->n]);
+	if (r < 0) {
+		k->event_close(k->userdata, fd);
+		return r;
+	}
+	t->value[t->n] = 0;
+	t->fd[t->n++] = fd;
+	return 0;
+}
+
+/* Note what one sample says. Its layout follows from open_as: identifier, then with siblings
+ * { nr, enabled, running, { value, id } × nr }. Source: man perf_event_open, "Reading results". */
+static void trial_see(struct trial *t, const uint8_t *bytes, size_t n)
+{
+	uint64_t word[2 + 3 + 2 * TRIAL_MEMBERS_MAX] = {0};
+	struct perf_event_header header;
+	memcpy(&header, bytes, sizeof header);
+	if (header.type != PERF_RECORD_SAMPLE)
+		return;
+	t->n_samples++;
+	memcpy(word, bytes, n < sizeof word ? n : sizeof word);
+	if (t->n == 1 || n < 5 * sizeof *word)
+		return;
+	for (uint64_t i = 0; i < word[2] && i < TRIAL_MEMBERS_MAX; i++)
+		for (int member = 0; member < t->n; member++)
+			if (t->id[member] == word[6 + 2 * i] && word[5 + 2 * i] > t->value[member])
+				t->value[member] = word[5 + 2 * i];
+}
+
+static int trial_read(struct trial *t)
+{
+	const uint8_t *bytes;
+	size_t n;
+	int r;
+	ring_snapshot(&t->ring);
+	while ((r = ring_peek(&t->ring, &bytes, &n)) == 0) {
+		trial_see(t, bytes, n);
+		ring_advance(&t->ring);
+	}
+	ring_release(&t->ring);
+	return r < 0 ? r : 0;
+}
+
+/* The first of the n siblings that brought nothing; 0 if all did. */
+static int trial_dead_member(const struct trial *t, int n_siblings)
+{
+	for (int i = 1; i <= n_siblings; i++)
+		if (t->value[i] == 0)
+			return i;
+	return 0;
+}
+
+/* Let the opened group run until it proves itself or its time is over. */
+static int trial_run(struct trial *t, int n_siblings, int *ret_member, int *ret_error)
+{
+	const struct kernel *k = t->climb->kernel;
+	int error;
+	t->ring.data_bytes = TRY_RING_BYTES;
+	t->ring.hart = t->climb->hart;
+	t->ring.fd = t->fd[0];
+	t->ring.map = k->ring_map(k->userdata, t->fd[0], t->ring.data_bytes, &error);
+	*ret_member = 0;
+	if (!t->ring.map) {
+		*ret_error = error < 0 ? -error : error;
+		return *ret_error == ENOMEM ? -ENOMEM : TRIAL_NO_RING;
+	}
+
+	int r = k->event_ioctl(k->userdata, t->fd[0], PERF_EVENT_IOC_ENABLE, 0);
+	int dead = n_siblings;
+	int n_slices = n_siblings ? GROUP_SLICES : LEADER_SLICES;
+	for (int slice = 0; r == 0 && slice < n_slices && (t->n_samples == 0 || dead); slice++) {
+		r = k->spin(k->userdata, t->climb->hart, SLICE_NS);
+		if (r == 0)
+			r = trial_read(t);
+		dead = trial_dead_member(t, n_siblings);
+	}
+	if (r < 0) {
+		*ret_error = -r;
+		return our_trouble(r) ? r : TRIAL_NO_HART;
+	}
+	*ret_member = dead;
+	return t->n_samples == 0 ? TRIAL_SILENT : dead ? TRIAL_DEAD : 0;
+}
+
+/* Try p's leader with its first n_siblings; *ret_switches says whether the switch event came too.
+ * Descriptors never outlive this call. */
+static int trial_make(
+	const struct climb *c, struct plan *p, int n_siblings, int *ret_member, int *ret_error)
+{
+	struct trial t = {.climb = c};
+	int r = trial_add(&t, &p->leader, n_siblings > 0);
+	for (int i = 0; r == 0 && i < n_siblings; i++)
+		r = trial_add(&t, &p->sibling[i], true);
+	bool refused = r < 0;
+	bool switches = false;
+	if (r == 0 && n_siblings > 0 && p->switches) {
+		/* It happens in the kernel, so without the kernel it never fires: as it is or not.
+		 */
+		struct event e = event_switches();
+		r = trial_add(&t, &e, true);
+		switches = r == 0 && !e.exclude_kernel;
+		if (r == 0 && !switches)
+			c->kernel->event_close(c->kernel->userdata, t.fd[--t.n]);
+		if (r < 0 && !our_trouble(r))
+			r = 0;
+	}
+	if (refused && !our_trouble(r)) {
+		*ret_member = t.n;
+		*ret_error = -r;
+		r = TRIAL_REFUSED;
+	} else if (r == 0) {
+		r = trial_run(&t, n_siblings, ret_member, ret_error);
+	}
+	if (r == 0)
+		p->switches = switches;
+	trial_close(&t);
+	return r;
+}
+
+/* Append to a sentence as far as it has room. */
+__attribute__((format(printf, 2, 3))) static void say(struct rung_try *t, const char *format, ...)
+{
+	size_t n = strlen(t->says);
+	va_list list;
+	va_start(list, format);
+	vsnprintf(t->says + n, sizeof t->says - n, format, list);
+	va_end(list);
+}
+
+static void say_refused(
+	const struct climb *c, const struct event *e, bool leads, struct rung_try *t)
+{
+	struct refusal why = refusal_explain(e, t->error, leads, c->machine);
+	t->says[0] = '\0';
+	say(t, "%s: %s (%s)", e->name, why.says, why.layer);
+}
+
+/* Why the leader alone did not do. */
+static void say_failed(
+	const struct climb *c, const struct event *e, int outcome, struct rung_try *t)
+{
+	if (outcome == TRIAL_REFUSED)
+		say_refused(c, e, true, t);
+	else if (outcome == TRIAL_NO_RING)
+		say(t, "%s: no locked memory left for a ring (kernel.perf_event_mlock_kb): %s",
+			e->name, strerror(t->error));
+	else if (outcome == TRIAL_NO_HART)
+		say(t, "%s: mperfd may not run on hart %d to see it fire (cpuset): %s", e->name,
+			c->hart, strerror(t->error));
+	else
+		say(t, "%s opens and never interrupts: not one sample in %d ms (driver)", e->name,
+			(int)(LEADER_SLICES * (SLICE_NS / 1000000u)));
+}
+
+static void drop_sibling(struct plan *p, int i)
+{
+	p->n_siblings--;
+	memmove(&p->sibling[i], &p->sibling[i + 1],
+		(size_t)(p->n_siblings - i) * sizeof p->sibling[0]);
+}
+
+/* Find the largest set of siblings that runs beside a leader known to fire. Each round drops one,
+ * or the switch event, so there are at most PLAN_SIBLINGS_MAX + 2. */
+static int add_siblings(const struct climb *c, struct plan *p, struct rung_try *t)
+{
+	while (p->n_siblings > 0) {
+		int member = 0, error = 0;
+		int r = trial_make(c, p, p->n_siblings, &member, &error);
+		if (r <= 0)
+			return r;
+		if (r == TRIAL_SILENT && p->switches) {
+			p->switches = false;
+			continue;
+		}
+
+		/* The leader alone did open and fire: if now it does not, its fellows are why. */
+		int i = member > 0 ? member - 1 : p->n_siblings - 1;
+		t->dead_sibling = true;
+		if (r == TRIAL_REFUSED && member > 0) {
+			t->error = error;
+			say_refused(c, &p->sibling[i], false, t);
+		} else {
+			t->says[0] = '\0';
+			say(t, "%s beside %s %s (driver)", p->sibling[i].name, p->leader.name,
+				r == TRIAL_DEAD ? "opens and counts nothing"
+						: "keeps the whole group from running");
+		}
+		drop_sibling(p, i);
+	}
+	p->switches = false;
+	return 0;
+}
+
+/* What was taken, then what was lost on the way there. */
+static void say_taken(const struct climb *c, const struct plan *p, struct rung_try *t)
+{
+	char lost[sizeof t->says];
+	memcpy(lost, t->says, sizeof lost);
+	bool modeless = !p->leader.exclude_kernel;
+	for (int i = 0; i < p->n_siblings; i++)
+		modeless |= !p->sibling[i].exclude_kernel;
+
+	t->says[0] = '\0';
+	say(t, "%s fires", p->leader.name);
+	for (int i = 0; i < p->n_siblings; i++)
+		say(t, "%s%s", i == 0 ? ", beside it " : " and ", p->sibling[i].name);
+	if (c->user_only && modeless)
+		say(t, "; the core refuses exclude_kernel, so the kernel is in the counts");
+	if (t->dead_sibling)
+		say(t, "; %s", lost);
+}
+
+enum { RUNG_REFUSED = 1 };
+
+/* Try one rung. 0: taken, *p is the plan. RUNG_REFUSED, with *t. -errno for our own trouble. */
+static int try_rung(const struct climb *c, struct plan *p, struct rung_try *t)
+{
+	event_exclude_kernel(&p->leader, c->user_only || p->leader.exclude_kernel);
+	int member, error = 0;
+	int r = trial_make(c, p, 0, &member, &error);
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		t->error = error;
+		t->silent = r == TRIAL_SILENT;
+		say_failed(c, &p->leader, r, t);
+		return RUNG_REFUSED;
+	}
+
+	/* The siblings see what the leader sees, or their ratios would compare two things. */
+	for (int i = 0; i < p->n_siblings; i++)
+		event_exclude_kernel(&p->sibling[i], c->user_only || p->leader.exclude_kernel);
+	p->switches = p->n_siblings > 0;
+	r = add_siblings(c, p, t);
+	if (r < 0)
+		return r;
+	if (t->rung == RUNG_CLOCK_LEADER && p->n_siblings == 0)
+		return RUNG_REFUSED; /* that would be cpu-clock alone, and says so by its own rung
+				      */
+	p->user_only = p->leader.exclude_kernel;
+	say_taken(c, p, t);
+	return 0;
+}
+
+/* The event that platform-db names as this core's leader. */
+static bool own_leader(
+	const struct climb *c, const char *name, struct event *ret_event, struct rung_try *t)
+{
+	struct event_list list = {0};
+	struct event_error error = {0};
+	if (event_parse(c->kernel, name, &list, &error) != 0) {
+		say(t, "%s, the core's own leader, does not parse: %s", name, error.text);
+		return false;
+	}
+	if (list.n_events != 1) {
+		say(t, "%s, the core's own leader, is more than one event", name);
+		return false;
+	}
+	*ret_event = list.event[0];
+	ret_event->group = -1;
+	return true;
+}
+
+/* One rung's leader and wanted siblings. False, with a sentence, if its leader has no meaning. */
+static bool rung_fill(
+	const struct climb *c, const struct ladder_options *o, struct plan *p, struct rung_try *t)
+{
+	if (t->rung == RUNG_LEADER) {
+		if (!own_leader(c, o->own_leader, &p->leader, t))
+			return false;
+	} else {
+		p->leader = t->rung == RUNG_CYCLES ? event_cycles() : event_cpu_clock();
+	}
+	/* Never the leader once more as its own sibling: some PMUs give both the same counter, and
+	 * then one of them reads 0. */
+	p->n_siblings = 0;
+	if (t->rung == RUNG_LEADER || t->rung == RUNG_CLOCK_LEADER)
+		p->sibling[p->n_siblings++] = event_cycles();
+	if (t->rung != RUNG_CLOCK)
+		p->sibling[p->n_siblings++] = event_instructions();
+	return true;
+}
+
+int ladder_probe(const struct kernel *k, const struct machine *m, int hart,
+	const struct ladder_options *o, struct plan *ret_plan)
+{
+	static const enum rung order[] = {RUNG_CYCLES, RUNG_LEADER, RUNG_CLOCK_LEADER, RUNG_CLOCK};
+	struct climb c = {
+		.kernel = k,
+		.machine = m,
+		.hart = hart,
+		.pid = m->may_see_all ? -1 : 0,
+		.hz = o->hz > TRY_HZ ? o->hz : TRY_HZ,
+		.user_only = o->user_only || !m->may_see_kernel,
+	};
+	if (m->max_sample_rate > 0 && c.hz > m->max_sample_rate)
+		c.hz = m->max_sample_rate;
+
+	struct plan p = {.rung = RUNG_NONE};
+	for (size_t i = 0; i < sizeof order / sizeof order[0] && p.rung == RUNG_NONE; i++) {
+		if (order[i] == RUNG_LEADER && !o->own_leader)
+			continue;
+		struct rung_try *t = &p.tries[p.n_tries++];
+		t->rung = order[i];
+		int r = rung_fill(&c, o, &p, t) ? try_rung(&c, &p, t) : RUNG_REFUSED;
+		if (r < 0)
+			return r;
+		if (r == 0)
+			p.rung = order[i];
+		memcpy(p.reason, t->says, sizeof p.reason);
+	}
+	if (p.rung == RUNG_NONE) {
+		p.leader = (struct event){.group = -1};
+		p.n_siblings = 0;
+		p.switches = p.user_only = false;
+	}
+	*ret_plan = p;
+	return 0;
+}

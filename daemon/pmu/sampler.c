@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* A session is opened hart by hart, and each hart is a world of its own: its plan, its ring, its
+ * events, so that a big core that interrupts and a little one that does not serve one session.
+ * A hart that refuses is left out, with its reason in its plan; only if all do, the session is
+ * refused. What the user asked for by name must open somewhere, or the session is refused too:
+ * figures for less than was asked would look like figures for all of it.
+ */
+
+#include "daemon/pmu/sampler.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "daemon/pmu/sampler_attr.h"
+#include "daemon/pmu/sampler_open.h"
+#include "proto/memory.h"
+
+DEFINE_CLEANUP(struct sampler *, sampler_free)
+
+/* --- targets ----------------------------------------------------------------------------- */
+
+struct task_list {
+	pid_t *task;
+	size_t n_tasks;
+};
+
+static void task_add(void *userdata, const char *name)
+{
+	struct task_list *l = userdata;
+	char *end;
+	errno = 0;
+	long tid = strtol(name, &end, 10);
+	if (errno || *end || end == name || tid <= 0 || tid > INT32_MAX)
+		return;
+	/* At the limit the rest goes unseen: their children too, so a service of more threads is
+	 * better recorded with -a. */
+	if (l->n_tasks < SAMPLER_TASKS_MAX)
+		l->task[l->n_tasks++] = (pid_t)tid;
+}
+
+int targets_read(const struct sampler *s, pid_t **ret_tasks, size_t *ret_n_tasks)
+{
+	const struct kernel *k = s->kernel;
+	_cleanup_(freep) pid_t *task = calloc(SAMPLER_TASKS_MAX, sizeof *task);
+	struct task_list l = {.task = task};
+	if (!task)
+		return -ENOMEM;
+	if (!s->options.per_task)
+		l.task[l.n_tasks++] = -1;
+	for (size_t i = 0; s->options.per_task && i < s->options.n_pids; i++) {
+		char path[64];
+		snprintf(path, sizeof path, "/proc/%d/task", (int)s->options.pids[i]);
+		/* A process that is gone has no folder; so be it, the others may live. */
+		int r = k->list(k->userdata, path, task_add, &l);
+		if (r == -ENOMEM)
+			return r;
+	}
+	if (l.n_tasks == 0)
+		return HART_GONE;
+	*ret_n_tasks = l.n_tasks;
+	*ret_tasks = TAKE_PTR(task);
+	return 0;
+}
+
+/* --- making ------------------------------------------------------------------------------ */
+
+/* What the caller lends for the call is copied, since harts may come later. */
+static int options_copy(struct sampler *s, const struct sampler_options *o)
+{
+	s->options = *o;
+	s->options.pids = NULL;
+	s->options.events = NULL;
+	s->options.own_leader = NULL;
+	if (o->stack_bytes == 0)
+		s->options.stack_bytes = SAMPLER_STACK_BYTES_DEFAULT;
+	if (o->n_pids > 0) {
+		pid_t *pids = calloc(o->n_pids, sizeof *pids);
+		if (!pids)
+			return -ENOMEM;
+		memcpy(pids, o->pids, o->n_pids * sizeof *pids);
+		s->options.pids = pids;
+	}
+	if (o->own_leader && !(s->options.own_leader = strdup(o->own_leader)))
+		return -ENOMEM;
+	if (o->events && o->events->n_events > 0) {
+		s->events = *o->events;
+		for (int i = 0; o->user_only && i < s->events.n_events; i++)
+			event_exclude_kernel(&s->events.event[i], true);
+		s->options.events = &s->events;
+	}
+	return 0;
+}
+
+static bool options_valid(const struct sampler_options *o)
+{
+	return o->hz >= 1 && o->hz <= SAMPLER_HZ_MAX && o->stack_bytes <= SAMPLER_STACK_BYTES_MAX &&
+	       o->stack_bytes % 8 == 0 && (!o->per_task || o->n_pids > 0);
+}
+
+static int sampler_make(
+	const struct kernel *k, const struct sampler_options *o, struct sampler **ret_sampler)
+{
+	_cleanup_(sampler_freep) struct sampler *s = calloc(1, sizeof *s);
+	if (!s)
+		return -ENOMEM;
+	s->kernel = k;
+	int r = options_copy(s, o);
+	if (r == 0)
+		r = machine_read(k, &s->machine);
+	if (r < 0)
+		return r;
+	s->hz = o->hz;
+	if (s->machine.max_sample_rate > 0 && s->hz > s->machine.max_sample_rate) {
+		s->hz = s->machine.max_sample_rate;
+		s->rate_lowered = true;
+	}
+	size_t n = (size_t)s->machine.n_harts;
+	s->plan = calloc(n, sizeof *s->plan);
+	s->ring = calloc(n, sizeof *s->ring);
+	s->lost = calloc(n, sizeof *s->lost);
+	if (!s->plan || !s->ring || !s->lost)
+		return -ENOMEM;
+	*ret_sampler = TAKE_PTR(s);
+	return 0;
+}
+
+/* 0: at least one hart samples. HART_*, -errno. */
+static int open_all(struct opening *o)
+{
+	struct sampler *s = o->sampler;
+	bool learnt = false;
+	int n_open = 0, outcome = HART_GONE;
+	s->seen = s->machine.online;
+	for (int hart = 0; hart < s->machine.n_harts; hart++) {
+		if (!hart_set_has(&s->seen, hart))
+			continue;
+		int r = learnt ? 0 : sideband_learn(o, hart);
+		learnt |= r == 0;
+		if (r == 0)
+			r = hart_open(o, hart);
+		if (r < 0)
+			return r;
+		n_open += r == 0;
+		if (r == HART_REFUSED)
+			outcome = r;
+		if (r == HART_REFUSED && !learnt)
+			break; /* not even the dummy: a matter of rights, alike on all harts */
+	}
+	return n_open ? 0 : outcome;
+}
+
+/* An event that was asked for by name and opened nowhere. */
+static const struct event_error *asked_refusal(const struct opening *o)
+{
+	for (int i = 0; o->sampler->options.events && i < o->sampler->events.n_events; i++)
+		if (!(o->asked_opened >> i & 1) && o->asked_error[i].text[0])
+			return &o->asked_error[i];
+	return NULL;
+}
+
+static int full(int error, struct event_error *ret_error)
+{
+	struct rlimit limit = {0};
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (error == -EMFILE)
+		snprintf(ret_error->text, sizeof ret_error->text,
+			"out of descriptors: the hard limit RLIMIT_NOFILE is %llu; raise it "
+			"(LimitNOFILE= of the service, ulimit -Hn) or record fewer threads",
+			(unsigned long long)limit.rlim_max);
+	else
+		snprintf(ret_error->text, sizeof ret_error->text,
+			"the system is out of open files; raise the sysctl fs.file-max");
+	return SAMPLER_FULL;
+}
+
+int sampler_new(const struct kernel *k, const struct sampler_options *o,
+	struct sampler **ret_sampler, struct event_error *ret_error)
+{
+	_cleanup_(sampler_freep) struct sampler *s = NULL;
+	_cleanup_(freep) struct opening *opening = calloc(1, sizeof *opening);
+	_cleanup_(freep) pid_t *tasks = NULL;
+	if (!options_valid(o))
+		return -EINVAL;
+	if (!opening)
+		return -ENOMEM;
+	int r = sampler_make(k, o, &s);
+	if (r < 0)
+		return r;
+	opening->sampler = s;
+	r = targets_read(s, &tasks, &opening->n_tasks);
+	opening->tasks = tasks;
+	if (r == 0)
+		r = open_all(opening);
+	if (r == HART_GONE) {
+		snprintf(ret_error->text, sizeof ret_error->text, "%s",
+			o->per_task ? "the process to record has ended" : "no hart is online");
+		return SAMPLER_GONE;
+	}
+	if (r == -EMFILE || r == -ENFILE)
+		return full(r, ret_error);
+	if (r < 0)
+		return r;
+	const struct event_error *refused = asked_refusal(opening);
+	if (r == HART_REFUSED || refused) {
+		*ret_error = refused ? *refused : opening->error;
+		return SAMPLER_REFUSED;
+	}
+	*ret_sampler = TAKE_PTR(s);
+	return 0;
+}
+
+int sampler_start(struct sampler *s)
+{
+	if (s->started)
+		return 0;
+	int r = hart_enable(s, -1, true);
+	s->started = r == 0;
+	return r;
+}
+
+int sampler_stop(struct sampler *s)
+{
+	if (!s->started)
+		return 0;
+	s->started = false;
+	return hart_enable(s, -1, false);
+}
+
+struct sampler *sampler_free(struct sampler *s)
+{
+	if (!s)
+		return NULL;
+	for (int hart = 0; s->plan && hart < s->machine.n_harts; hart++)
+		hart_close(s, hart);
+	stream_table_clear(&s->streams);
+	free(s->plan);
+	free(s->ring);
+	free(s->lost);
+	free((pid_t *)s->options.pids);
+	free((char *)s->options.own_leader);
+	free(s);
+	return NULL;
+}

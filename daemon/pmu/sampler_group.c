@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The groups of a hart: what the ladder planned for it, or what the user asked for. The leader must
+ * open, and gives way where the kernel says how; its siblings may be missing, which is counted, so
+ * that a figure that was not measured is not mistaken for zero.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/pmu/sampler_attr.h"
+#include "daemon/pmu/sampler_open.h"
+
+#define NS_PER_S 1000000000u
+
+/* One group to open: members[0] fires, the others ride with it. */
+struct group {
+	enum rung rung;
+	struct event *member[EVENT_GROUP_MAX]; /* in the session's event list */
+	int n_members;
+	bool switches;
+};
+
+/* --- groups ------------------------------------------------------------------------------ */
+
+static int event_index(const struct sampler *s, const struct event *e)
+{
+	return (int)(e - s->events.event);
+}
+
+/* Find e in the session's list, or add it. NULL if the list is full. */
+static struct event *event_enter(struct sampler *s, const struct event *e)
+{
+	struct event_list *l = &s->events;
+	for (int i = 0; i < l->n_events; i++)
+		if (event_equal(&l->event[i], e))
+			return &l->event[i];
+	if (l->n_events == EVENTS_MAX)
+		return NULL;
+	l->event[l->n_events] = *e;
+	l->event[l->n_events].group = -1;
+	return &l->event[l->n_events++];
+}
+
+static int leader_open_once(struct sampler *s, const struct group *g, int hart, pid_t pid,
+	bool grouped, struct stream *ret_leader)
+{
+	struct perf_event_attr attr;
+	attr_sampler(s, g->member[0], grouped, &attr);
+	struct stream stream = {
+		.role = STREAM_SAMPLER,
+		.rung = g->rung,
+		.hart = hart,
+		.event = event_index(s, g->member[0]),
+		.period = event_period(g->member[0], s->hz),
+		.weight_ns = NS_PER_S / s->hz,
+	};
+	int r = stream_open(s, &attr, pid, -1, &stream);
+	if (r == 0)
+		*ret_leader = stream;
+	return r;
+}
+
+/* Open what fires, giving way where the kernel says how: the kernel's part is left out, the rate
+ * lowered, the group given up. Each can happen once, so this ends. */
+static int leader_open(
+	struct sampler *s, struct group *g, int hart, pid_t pid, struct stream *ret_leader)
+{
+	bool grouped = g->n_members > 1;
+	int r = leader_open_once(s, g, hart, pid, grouped, ret_leader);
+	if ((r == -EACCES || r == -EPERM) && !g->member[0]->exclude_kernel &&
+		!event_is_kernel_only(g->member[0])) {
+		/* Only for asked events: the ladder's come as the probe could open them. */
+		event_exclude_kernel(g->member[0], true);
+		int second = leader_open_once(s, g, hart, pid, grouped, ret_leader);
+		if (second == -EACCES || second == -EPERM)
+			event_exclude_kernel(g->member[0], false);
+		r = second;
+	}
+	if (r == -EINVAL && rate_follow(s) > 0)
+		r = leader_open_once(s, g, hart, pid, grouped, ret_leader);
+	if (r == -EINVAL && grouped && s->options.per_task && !s->no_inherited_reads) {
+		r = leader_open_once(s, g, hart, pid, false, ret_leader);
+		if (r == 0) {
+			s->no_inherited_reads = true;
+			g->n_members = 1;
+			g->switches = false;
+		}
+	}
+	return r;
+}
+
+static int sibling_open(struct sampler *s, struct event *e, pid_t pid, const struct stream *leader)
+{
+	struct perf_event_attr attr;
+	struct stream stream = {
+		.leader = leader->id,
+		.role = STREAM_SIBLING,
+		.rung = leader->rung,
+		.hart = leader->hart,
+		.event = event_index(s, e),
+	};
+	if (s->events.event[leader->event].exclude_kernel)
+		event_exclude_kernel(e, true);
+	attr_sibling(s, e, &attr);
+	return stream_open(s, &attr, pid, leader->fd, &stream);
+}
+
+static int switch_open(struct sampler *s, pid_t pid, const struct stream *leader)
+{
+	struct perf_event_attr attr;
+	struct stream stream = {
+		.leader = leader->id,
+		.role = STREAM_SWITCH,
+		.rung = leader->rung,
+		.hart = leader->hart,
+		.event = -1,
+		.period = 1,
+	};
+	attr_switch(s, &attr);
+	return stream_open(s, &attr, pid, leader->fd, &stream);
+}
+
+/* Open a group for one target. Siblings that do not open are missing, not fatal; *ret_missing is
+ * how many. 0 or -errno of the leader, or of what is exhausted. */
+static int group_open(struct sampler *s, struct group *g, int hart, pid_t pid, int *ret_missing)
+{
+	int wanted = g->n_members - 1, opened = 0;
+	struct group open = *g;
+	struct stream leader;
+	if (s->no_inherited_reads)
+		open.n_members = 1;
+	int r = leader_open(s, &open, hart, pid, &leader);
+	if (r < 0)
+		return r;
+	for (int i = 1; i < open.n_members; i++) {
+		r = sibling_open(s, open.member[i], pid, &leader);
+		if (opening_exhausted(r))
+			return r;
+		opened += r == 0;
+	}
+	if (opened > 0 && g->switches) {
+		r = switch_open(s, pid, &leader);
+		if (opening_exhausted(r))
+			return r;
+	}
+	*ret_missing = wanted - opened;
+	return 0;
+}
+
+/* --- a hart's groups: the plan's, or the asked ones -------------------------------------- */
+
+static bool plan_group(struct sampler *s, const struct plan *p, struct group *ret_group)
+{
+	struct group g = {.rung = p->rung, .switches = p->switches};
+	g.member[g.n_members++] = event_enter(s, &p->leader);
+	for (int i = 0; i < p->n_siblings; i++)
+		g.member[g.n_members++] = event_enter(s, &p->sibling[i]);
+	for (int i = 0; i < g.n_members; i++)
+		if (!g.member[i])
+			return false;
+	*ret_group = g;
+	return true;
+}
+
+/* The group that begins with the session's event at `first`; false if that one is no beginning. */
+static bool asked_group(struct sampler *s, int first, struct group *ret_group)
+{
+	struct event *e = s->events.event;
+	struct group g = {.rung = RUNG_ASKED};
+	for (int i = 0; e[first].group >= 0 && i < first; i++)
+		if (e[i].group == e[first].group)
+			return false;
+	g.member[g.n_members++] = &e[first];
+	for (int i = first + 1; e[first].group >= 0 && i < s->events.n_events; i++)
+		if (e[i].group == e[first].group && g.n_members < EVENT_GROUP_MAX)
+			g.member[g.n_members++] = &e[i];
+	g.switches = g.n_members > 1 && s->machine.may_see_kernel;
+	*ret_group = g;
+	return true;
+}
+
+/* Siblings that the rung would have where everything counts. */
+static int siblings_wanted(enum rung rung)
+{
+	return rung == RUNG_CYCLES ? 1 : rung == RUNG_LEADER || rung == RUNG_CLOCK_LEADER ? 2 : 0;
+}
+
+/* Without group reads, what cpu-clock leads is gone, and the rung has to say so. */
+static void plan_forget_siblings(struct plan *p)
+{
+	if (p->rung == RUNG_CLOCK_LEADER)
+		p->rung = RUNG_CLOCK;
+	p->n_siblings = 0;
+	p->switches = false;
+	snprintf(p->reason, sizeof p->reason,
+		"%s fires; Linux before 6.13 gives inherited events no group reads, so counts per "
+		"task are missing (driver)",
+		p->leader.name);
+}
+
+int plan_open(struct opening *o, int hart, pid_t pid, bool first)
+{
+	struct sampler *s = o->sampler;
+	struct plan *p = &s->plan[hart];
+	struct group g;
+	int missing = 0;
+	int wanted = siblings_wanted(p->rung);
+	if (!plan_group(s, p, &g))
+		return -ENOSPC;
+	bool reads = !s->no_inherited_reads;
+	if (!reads && p->n_siblings > 0) {
+		plan_forget_siblings(p);
+		g.rung = p->rung;
+	}
+	int r = group_open(s, &g, hart, pid, &missing);
+	if (reads && s->no_inherited_reads) {
+		plan_forget_siblings(p);
+		for (size_t i = 0; i < s->streams.n_streams; i++)
+			if (s->streams.stream[i].hart == hart)
+				s->streams.stream[i].rung = p->rung;
+	}
+	if (r == 0 && first)
+		s->lost[hart][LOSS_SIBLING] += (uint64_t)(wanted - (g.n_members - 1) + missing);
+	return r;
+}
+
+/* Every asked group. One that is refused here may open on another hart: sampler_new judges. */
+int asked_open(struct opening *o, int hart, pid_t pid, bool first)
+{
+	struct sampler *s = o->sampler;
+	int refused = -ENOENT, n_opened = 0;
+	for (int i = 0; i < s->events.n_events; i++) {
+		struct group g;
+		int missing = 0;
+		if (!asked_group(s, i, &g))
+			continue;
+		if (g.member[0]->exclude_kernel && event_is_kernel_only(g.member[0])) {
+			opening_explain(&o->asked_error[i],
+				"%s: it happens in the kernel alone, so without the kernel it "
+				"never fires; record it without the modifier u, with the right to "
+				"see the kernel",
+				g.member[0]->name);
+			refused = -EACCES;
+			continue;
+		}
+		int r = group_open(s, &g, hart, pid, &missing);
+		if (r == -ESRCH || opening_exhausted(r))
+			return r;
+		if (r < 0) {
+			opening_refuse(o, g.member[0], -r, &o->asked_error[i]);
+			refused = r;
+			continue;
+		}
+		n_opened++;
+		o->asked_opened |= UINT64_C(1) << i;
+		if (first)
+			s->lost[hart][LOSS_SIBLING] += (uint64_t)missing;
+	}
+	return n_opened ? 0 : refused;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Whatever opens is entered into the stream table at once, with its hart. So there is one way to
+ * undo: close all streams of the hart and its ring. No member of a group needs a cleanup of its
+ * own, and no position at which an open fails can leak a descriptor.
+ *
+ * Here are the hart, its side band and its ring; its groups are in sampler_group.c.
+ */
+
+#include "daemon/pmu/sampler_open.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/pmu/sampler_attr.h"
+#include "proto/memory.h"
+
+void opening_explain(struct event_error *e, const char *format, ...)
+{
+	if (e->text[0])
+		return; /* the first refusal is the one that tells */
+	va_list list;
+	va_start(list, format);
+	vsnprintf(e->text, sizeof e->text, format, list);
+	va_end(list);
+}
+
+int opening_refuse(
+	const struct opening *o, const struct event *e, int error, struct event_error *to)
+{
+	struct refusal why = refusal_explain(e, error, true, &o->sampler->machine);
+	opening_explain(to, "%s: %s (%s); %s", e->name, why.says, why.layer, why.remedy);
+	return HART_REFUSED;
+}
+
+struct ring *hart_ring(struct sampler *s, int hart)
+{
+	for (size_t i = 0; i < s->n_rings; i++)
+		if (s->ring[i].hart == hart)
+			return &s->ring[i];
+	return NULL;
+}
+
+bool opening_exhausted(int r)
+{
+	return r == -EMFILE || r == -ENFILE || r == -ENOMEM;
+}
+
+/* --- one event --------------------------------------------------------------------------- */
+
+/* Open, and enter the stream. Writes into the hart's ring if it has one by now. */
+int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid, int group_fd,
+	struct stream *stream)
+{
+	const struct kernel *k = s->kernel;
+	struct perf_event_attr copy = *attr;
+	int fd = k->event_open(
+		k->userdata, &copy, pid, stream->hart, group_fd, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	stream->fd = fd;
+	stream->sample_type = attr->sample_type;
+	stream->read_format = attr->read_format;
+	stream->regs_user = attr->sample_regs_user;
+
+	const struct ring *ring = hart_ring(s, stream->hart);
+	int r = k->event_ioctl(k->userdata, fd, PERF_EVENT_IOC_ID, (uintptr_t)&stream->id);
+	if (r == 0 && ring && stream->role != STREAM_SIBLING)
+		r = k->event_ioctl(k->userdata, fd, PERF_EVENT_IOC_SET_OUTPUT, (uintptr_t)ring->fd);
+	if (r == 0 && stream->leader == 0)
+		stream->leader = stream->id;
+	if (r == 0)
+		r = stream_table_add(&s->streams, stream);
+	if (r < 0)
+		k->event_close(k->userdata, fd);
+	return r;
+}
+
+/* --- side band and ring ------------------------------------------------------------------ */
+
+/* Newer features are given up first, as few as will do. */
+static const uint8_t sideband_order[] = {
+	SIDEBAND_KSYMBOL | SIDEBAND_CGROUP | SIDEBAND_BUILD_ID,
+	SIDEBAND_KSYMBOL | SIDEBAND_CGROUP,
+	SIDEBAND_KSYMBOL | SIDEBAND_BUILD_ID, /* no CONFIG_CGROUP_PERF */
+	SIDEBAND_CGROUP | SIDEBAND_BUILD_ID,
+	SIDEBAND_KSYMBOL,
+	SIDEBAND_CGROUP,
+	SIDEBAND_BUILD_ID,
+	0,
+};
+
+static int sideband_try(struct opening *o, int hart)
+{
+	struct sampler *s = o->sampler;
+	const struct kernel *k = s->kernel;
+	struct event dummy = event_dummy();
+	bool kernel_symbols = !s->options.user_only && s->machine.may_see_kernel;
+	int fd = -EINVAL;
+	for (size_t i = 0; i < sizeof sideband_order && (fd == -EINVAL || fd == -E2BIG); i++) {
+		unsigned features = sideband_order[i];
+		if ((features & SIDEBAND_KSYMBOL) && !kernel_symbols)
+			continue;
+		/* A task may end at any time: the first that lives answers for all. */
+		for (size_t task = 0; task < o->n_tasks; task++) {
+			struct perf_event_attr attr;
+			attr_sideband(s, features, 0, &attr);
+			fd = k->event_open(
+				k->userdata, &attr, o->tasks[task], hart, -1, PERF_FLAG_FD_CLOEXEC);
+			if (fd != -ESRCH)
+				break;
+		}
+		if (fd >= 0)
+			s->sideband = features;
+	}
+	if (fd == -ESRCH || fd == -ENODEV)
+		return HART_GONE;
+	if (opening_exhausted(fd))
+		return fd;
+	if (fd < 0)
+		return opening_refuse(o, &dummy, -fd, &o->error);
+	k->event_close(k->userdata, fd);
+	s->cgroups = s->sideband & SIDEBAND_CGROUP;
+	s->build_ids = s->sideband & SIDEBAND_BUILD_ID;
+	return 0;
+}
+
+/* The soft limit is small for the sake of select(2), which nobody here uses: take what is given.
+ * The limit is this process' own and not the machine's, so no kernel table is asked. */
+static bool raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max)
+		return false;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+int sideband_learn(struct opening *o, int hart)
+{
+	int r = sideband_try(o, hart);
+	if (r == -EMFILE && raise_descriptor_limit())
+		r = sideband_try(o, hart);
+	return r;
+}
+
+/* Map the hart's ring through fd. Who is not privileged has a budget of locked memory that others
+ * of the same user may have drawn from: take half until it fits. */
+static int ring_open(struct opening *o, int hart, int fd)
+{
+	struct sampler *s = o->sampler;
+	const struct kernel *k = s->kernel;
+	int error = 0;
+	void *map = NULL;
+	size_t n = ring_bytes_for(s, hart);
+	for (; n >= (size_t)getpagesize(); n /= 2) {
+		map = k->ring_map(k->userdata, fd, n, &error);
+		if (map || (error != -EPERM && error != EPERM))
+			break;
+	}
+	if (map) {
+		s->ring[s->n_rings++] =
+			(struct ring){.map = map, .data_bytes = n, .hart = hart, .fd = fd};
+		return 0;
+	}
+	error = error < 0 ? -error : error;
+	if (error != EPERM)
+		return -error;
+	opening_explain(&o->error,
+		"no locked memory is left for a ring of hart %d; raise kernel.perf_event_mlock_kb "
+		"(%u) or end other profilers of this user",
+		hart, s->machine.mlock_kb);
+	return HART_REFUSED;
+}
+
+static int sideband_open(struct opening *o, int hart, pid_t pid)
+{
+	struct sampler *s = o->sampler;
+	struct perf_event_attr attr;
+	attr_sideband(s, s->sideband, ring_bytes_for(s, hart), &attr);
+	struct stream stream = {
+		.role = STREAM_SIDEBAND,
+		.rung = s->plan[hart].rung,
+		.hart = hart,
+		.event = -1,
+	};
+	int r = stream_open(s, &attr, pid, -1, &stream);
+	if (r == 0 && !hart_ring(s, hart))
+		r = ring_open(o, hart, stream.fd);
+	return r;
+}
+
+/* --- the hart ---------------------------------------------------------------------------- */
+
+static int hart_plan(struct opening *o, int hart)
+{
+	struct sampler *s = o->sampler;
+	struct plan *p = &s->plan[hart];
+	*p = (struct plan){.rung = RUNG_NONE};
+	if (s->options.events) {
+		*p = (struct plan){.rung = RUNG_ASKED, .leader = s->events.event[0]};
+		p->switches = s->events.n_groups > 0;
+		snprintf(p->reason, sizeof p->reason, "asked for by name");
+		return 0;
+	}
+	const struct ladder_options options = {
+		.own_leader = s->options.own_leader,
+		.hz = s->hz,
+		.user_only = s->options.user_only,
+	};
+	int r = ladder_probe(s->kernel, &s->machine, hart, &options, p);
+	if (r < 0)
+		return r;
+	if (p->rung != RUNG_NONE)
+		return 0;
+	opening_explain(&o->error, "nothing samples on hart %d: %s", hart, p->reason);
+	return HART_REFUSED;
+}
+
+static int hart_open_planned(struct opening *o, int hart)
+{
+	struct sampler *s = o->sampler;
+	size_t n_opened = 0;
+	for (size_t i = 0; i < o->n_tasks; i++) {
+		int r = sideband_open(o, hart, o->tasks[i]);
+		struct event dummy = event_dummy();
+		const struct event *blamed = &dummy;
+		if (r == 0) {
+			blamed = s->options.events ? &s->events.event[0] : &s->plan[hart].leader;
+			r = s->options.events ? asked_open(o, hart, o->tasks[i], n_opened == 0)
+					      : plan_open(o, hart, o->tasks[i], n_opened == 0);
+		}
+		if (r == -ESRCH)
+			continue; /* this thread ended; its streams are closed with the hart */
+		if (r == -ENODEV && blamed == &dummy)
+			return HART_GONE; /* offline; from a PMU it is a refusal */
+		if (opening_exhausted(r) || r > 0)
+			return r;
+		if (r < 0)
+			return opening_refuse(o, blamed, -r, &o->error);
+		n_opened++;
+	}
+	return n_opened ? 0 : HART_GONE;
+}
+
+/* A plan is what samples; one that did not come to be must not look like it. */
+static void plan_fail(const struct opening *o, int hart, int outcome)
+{
+	struct plan *p = &o->sampler->plan[hart];
+	if (p->rung == RUNG_NONE && p->reason[0])
+		return; /* the ladder has said why */
+	p->rung = RUNG_NONE;
+	snprintf(p->reason, sizeof p->reason, "%.*s", (int)sizeof p->reason - 1,
+		outcome == HART_REFUSED ? o->error.text
+		: outcome == HART_GONE  ? "the hart went offline, or the processes to record ended"
+					: strerror(-outcome));
+}
+
+int hart_open(struct opening *o, int hart)
+{
+	struct sampler *s = o->sampler;
+	const uint64_t missing = s->lost[hart][LOSS_SIBLING];
+	for (bool again = true;; again = false) {
+		int r = hart_plan(o, hart);
+		if (r == 0)
+			r = hart_open_planned(o, hart);
+		if (r == 0)
+			return 0;
+		hart_close(s, hart);
+		s->lost[hart][LOSS_SIBLING] = missing;
+		if (r != -EMFILE || !again || !raise_descriptor_limit()) {
+			plan_fail(o, hart, r);
+			return r;
+		}
+	}
+}
+
+void hart_close(struct sampler *s, int hart)
+{
+	const struct kernel *k = s->kernel;
+	for (size_t i = 0; i < s->n_rings; i++) {
+		if (s->ring[i].hart != hart)
+			continue;
+		k->ring_unmap(k->userdata, s->ring[i].map, s->ring[i].data_bytes);
+		ring_clear(&s->ring[i]);
+		s->n_rings--;
+		memmove(&s->ring[i], &s->ring[i + 1], (s->n_rings - i) * sizeof s->ring[0]);
+		break;
+	}
+	/* In one sweep: a per-task session has thousands. Order by id stays. */
+	size_t n_kept = 0;
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		if (s->streams.stream[i].hart == hart)
+			k->event_close(k->userdata, s->streams.stream[i].fd);
+		else
+			s->streams.stream[n_kept++] = s->streams.stream[i];
+	}
+	s->streams.n_streams = n_kept;
+}
+
+int hart_enable(struct sampler *s, int hart, bool enable)
+{
+	const struct kernel *k = s->kernel;
+	/* Side band first, so that no sample comes before the mapping it lies in; last to go. */
+	const enum stream_role order[2] = {
+		enable ? STREAM_SIDEBAND : STREAM_SAMPLER,
+		enable ? STREAM_SAMPLER : STREAM_SIDEBAND,
+	};
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < s->streams.n_streams; i++) {
+			const struct stream *t = &s->streams.stream[i];
+			if (t->role != order[pass] || (hart >= 0 && t->hart != hart))
+				continue;
+			int r = k->event_ioctl(k->userdata, t->fd,
+				enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* What changes under a running session: harts go and come, and the kernel lowers its rate limit
+ * when interrupts took too long. Both are looked up once a second; an event of an offline hart is
+ * dead for good, so it is closed, and opened anew when the hart returns.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "daemon/pmu/sampler_attr.h"
+#include "daemon/pmu/sampler_open.h"
+#include "proto/memory.h"
+
+#define NS_PER_S 1000000000u
+
+/* Bring one stream to the session's rate. Children that inherited it keep theirs until they end:
+ * the kernel has no call for them. */
+static int rate_set(struct sampler *s, struct stream *t)
+{
+	const struct event *e = &s->events.event[t->event];
+	uint64_t period = event_period(e, s->hz);
+	uint64_t value = period ? period : s->hz;
+	t->weight_ns = NS_PER_S / s->hz;
+	if (period && period == t->period)
+		return 0; /* every occurrence, whatever the rate */
+	t->period = period;
+	return s->kernel->event_ioctl(
+		s->kernel->userdata, t->fd, PERF_EVENT_IOC_PERIOD, (uintptr_t)&value);
+}
+
+int rate_follow(struct sampler *s)
+{
+	int r = machine_refresh(s->kernel, &s->machine);
+	if (r < 0)
+		return r;
+	uint32_t hz = s->options.hz;
+	uint32_t most = s->machine.max_sample_rate;
+	if (most > 0 && hz > most)
+		hz = most;
+	if (hz == s->hz)
+		return 0;
+	s->hz = hz;
+	s->rate_lowered = hz < s->options.hz;
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		struct stream *t = &s->streams.stream[i];
+		if (t->role != STREAM_SAMPLER)
+			continue;
+		r = rate_set(s, t);
+		/* The limit fell again in between (EINVAL): the next second sets it right. */
+		if (r < 0 && r != -EINVAL)
+			return r;
+	}
+	return 1;
+}
+
+static void hart_went(struct sampler *s, int hart)
+{
+	hart_close(s, hart);
+	s->plan[hart] = (struct plan){.rung = RUNG_NONE};
+	snprintf(s->plan[hart].reason, sizeof s->plan[hart].reason, "hart %d went offline", hart);
+}
+
+static int hart_came(struct sampler *s, int hart)
+{
+	_cleanup_(freep) pid_t *tasks = NULL;
+	struct opening o = {.sampler = s};
+	int r = targets_read(s, &tasks, &o.n_tasks);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	o.tasks = tasks;
+	r = hart_open(&o, hart);
+	if (r == 0 && s->started)
+		r = hart_enable(s, hart, true);
+	/* Out of descriptors or refused: the other harts go on, and doctor shows the plan. */
+	return r == -ENOMEM ? r : 0;
+}
+
+int sampler_tick(struct sampler *s)
+{
+	int r = rate_follow(s);
+	if (r < 0)
+		return r;
+	/* Copied, since opening may look again. */
+	const struct hart_set before = s->seen, now = s->machine.online;
+	s->seen = now;
+	for (int hart = 0; hart < s->machine.n_harts; hart++) {
+		bool was = hart_set_has(&before, hart), is = hart_set_has(&now, hart);
+		if (was == is)
+			continue;
+		s->lost[hart][LOSS_HOTPLUG]++;
+		if (was)
+			hart_went(s, hart);
+		else if ((r = hart_came(s, hart)) < 0)
+			return r;
+	}
+	return 0;
+}

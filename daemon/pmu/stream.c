@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A sorted array: it is searched for every record and changed only when events open or close, so
+ * insertion may cost a move and the search must not cost a pointer chase.
+ */
+#include "daemon/pmu/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *letter, *says;
+} rungs[] = {
+	[RUNG_NONE] = {"-", "nothing samples"},
+	[RUNG_CYCLES] = {"a", "hardware cycles that interrupt on overflow"},
+	[RUNG_LEADER] = {"b", "the core's own sampling event leads cycles and instructions"},
+	[RUNG_CLOCK_LEADER] = {"c", "cpu-clock leads hardware counters"},
+	[RUNG_CLOCK] = {"d", "cpu-clock alone"},
+	[RUNG_ASKED] = {"e", "the events that were asked for"},
+};
+
+/* A rung may come out of a stored file, so it is not trusted to be one. */
+static size_t rung_row(enum rung rung)
+{
+	size_t row = (size_t)rung;
+	return row < sizeof(rungs) / sizeof(rungs[0]) ? row : RUNG_NONE;
+}
+
+const char *rung_letter(enum rung rung)
+{
+	return rungs[rung_row(rung)].letter;
+}
+
+const char *rung_says(enum rung rung)
+{
+	return rungs[rung_row(rung)].says;
+}
+
+const struct loss_kind loss_kinds[N_LOSSES] = {
+	[LOSS_RING] = {"ring overrun", true},
+	[LOSS_RING_SAMPLES] = {"samples lost by the kernel", true},
+	[LOSS_THROTTLE] = {"throttled", false},
+	[LOSS_RECORD] = {"malformed record", true},
+	[LOSS_STREAM] = {"record of a closed event", true},
+	[LOSS_LATE] = {"late record", false},
+	[LOSS_TASK] = {"unknown task", false},
+	[LOSS_STACK_TRUNCATED] = {"truncated stack", false},
+	[LOSS_UNWIND] = {"not unwound", false},
+	[LOSS_NAMER] = {"not named", false},
+	[LOSS_MEMORY] = {"memory limit", true},
+	[LOSS_STORE] = {"not stored", true},
+	[LOSS_HOTPLUG] = {"hart came or went", false},
+	[LOSS_SIBLING] = {"counter that did not open", false},
+};
+
+/* Index of the first stream whose id is not below id. */
+static size_t lower_bound(const struct stream_table *t, uint64_t id)
+{
+	size_t low = 0, high = t->n_streams;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (t->stream[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int grow(struct stream_table *t)
+{
+	if (t->n_streams < t->size)
+		return 0;
+	size_t size = t->size ? t->size * 2 : 16;
+	struct stream *stream = reallocarray(t->stream, size, sizeof(*stream));
+	if (!stream)
+		return -ENOMEM;
+	t->stream = stream;
+	t->size = size;
+	return 0;
+}
+
+int stream_table_add(struct stream_table *t, const struct stream *s)
+{
+	size_t at = lower_bound(t, s->id);
+	if (at < t->n_streams && t->stream[at].id == s->id)
+		return -EEXIST;
+	struct stream copy = *s; /* s may point into the table that grows */
+	int r = grow(t);
+	if (r < 0)
+		return r;
+
+	memmove(t->stream + at + 1, t->stream + at, (t->n_streams - at) * sizeof(*t->stream));
+	t->stream[at] = copy;
+	t->n_streams++;
+	return 0;
+}
+
+void stream_table_remove(struct stream_table *t, uint64_t id)
+{
+	size_t at = lower_bound(t, id);
+	if (at == t->n_streams || t->stream[at].id != id)
+		return;
+	t->n_streams--;
+	memmove(t->stream + at, t->stream + at + 1, (t->n_streams - at) * sizeof(*t->stream));
+}
+
+const struct stream *stream_table_find(const struct stream_table *t, uint64_t id)
+{
+	size_t at = lower_bound(t, id);
+	return at < t->n_streams && t->stream[at].id == id ? &t->stream[at] : NULL;
+}
+
+void stream_table_clear(struct stream_table *t)
+{
+	free(t->stream);
+	*t = (struct stream_table){0};
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Rows of a file that may lie
+ *
+ * A table's rows come in the order of its key; a damaged or made-up tree can send the reader round in
+ * circles, and then an id comes again. So every scan checks that its ids rise, which bounds it by
+ * the number of ids, and what SQLite itself finds wrong is reported with the file's name.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "daemon/query/load.h"
+
+int query_fail(struct query_error *error, Mperf__FailureKind kind, const char *remedy,
+	const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(error->text, sizeof(error->text), format, args);
+	va_end(args);
+	snprintf(error->remedy, sizeof(error->remedy), "%s", remedy);
+	error->kind = kind;
+	return QUERY_FAILED;
+}
+
+int query_fail_damaged(const struct loaded *l, const char *what)
+{
+	return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_BROKEN,
+		"copy it again from where it came, or record again", "%s is damaged: %s", l->path,
+		what);
+}
+
+int query_fail_full(const struct loaded *l, int r)
+{
+	if (r != KEY_TABLE_FULL)
+		return r;
+	return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+		"narrow it with --since, --until or --pid",
+		"%s has more distinct names or stacks than one answer can hold", l->path);
+}
+
+static int fail_sqlite(const struct loaded *l, int rc)
+{
+	return rc == SQLITE_NOMEM ? -ENOMEM : query_fail_damaged(l, sqlite3_errmsg(l->db));
+}
+
+int cursor_open(struct cursor *c, struct loaded *l, const char *sql)
+{
+	*c = (struct cursor){.loaded = l};
+	int rc = sqlite3_prepare_v2(l->db, sql, -1, &c->statement, NULL);
+	return rc == SQLITE_OK ? 0 : fail_sqlite(l, rc & 0xff);
+}
+
+int cursor_next(struct cursor *c)
+{
+	int rc = sqlite3_step(c->statement);
+	if (rc == SQLITE_DONE)
+		return CURSOR_END;
+	if (rc != SQLITE_ROW)
+		return fail_sqlite(c->loaded, rc & 0xff);
+	int64_t id = cursor_integer(c, 0), pair = c->pairs ? cursor_integer(c, 1) : 0;
+	bool again = id == c->last && (!c->pairs || pair <= c->last_pair);
+	if (c->begun && !c->ties && (id < c->last || again))
+		return query_fail_damaged(c->loaded, "its rows are out of order");
+	c->begun = true;
+	c->last = id;
+	c->last_pair = pair;
+	return 0;
+}
+
+void cursor_close(struct cursor *c)
+{
+	sqlite3_finalize(c->statement);
+	c->statement = NULL;
+}
+
+uint32_t cursor_id(const struct cursor *c, int column, uint32_t max)
+{
+	int64_t id = cursor_integer(c, column);
+	return id > 0 && id <= max ? (uint32_t)id : 0;
+}
+
+int cursor_text(const struct cursor *c, int column, uint32_t *ret_text)
+{
+	const char *text = (const char *)sqlite3_column_text(c->statement, column);
+	return query_fail_full(c->loaded, text_get(c->loaded->texts, text, ret_text));
+}

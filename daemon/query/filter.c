@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* A process is asked for by pid or name and means all of its threads; a name also finds a thread
+ * that calls itself so. An event is asked for as the recording has it ("cycles:u"), without its
+ * modifiers, or by an alias: what counts is that it is the same event.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/query/filter.h"
+
+static bool pid_wanted(const struct query_filter *q, const struct loaded_task *t)
+{
+	for (size_t i = 0; i < q->n_pids; i++)
+		if (q->pid[i] == t->pid)
+			return true;
+	return q->n_pids == 0;
+}
+
+static bool comm_wanted(const struct loaded *l, const struct query_filter *q, uint32_t task)
+{
+	if (q->n_comms == 0)
+		return true;
+	const char *thread = text_of(l->texts, l->task[task].comm);
+	const char *process = text_of(l->texts, l->task[l->task[task].process].comm);
+	for (size_t i = 0; i < q->n_comms; i++)
+		if ((thread && strcmp(q->comm[i], thread) == 0) ||
+			(process && strcmp(q->comm[i], process) == 0))
+			return true;
+	return false;
+}
+
+/* A path, or everything below a path that ends in /. */
+static bool cgroup_wanted(const struct loaded *l, const struct query_filter *q, uint32_t task)
+{
+	if (q->n_cgroups == 0)
+		return true;
+	const char *path = text_of(l->texts, l->task[task].cgroup);
+	for (size_t i = 0; path && i < q->n_cgroups; i++) {
+		size_t n = strlen(q->cgroup[i]);
+		bool below = n > 0 && q->cgroup[i][n - 1] == '/';
+		if (below ? strncmp(path, q->cgroup[i], n) == 0 : strcmp(path, q->cgroup[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool hart_wanted(const struct query_filter *q, uint32_t hart)
+{
+	for (size_t i = 0; i < q->n_cpus; i++)
+		if (q->cpu[i] == hart)
+			return true;
+	return q->n_cpus == 0;
+}
+
+/* Does any of the window lie in the time asked for? Made-up times must not overflow. */
+static bool window_wanted(const struct query_filter *q, const struct loaded_window *w)
+{
+	int64_t end_ns, span_ns;
+	if (__builtin_sub_overflow(w->end_ns, w->start_ns, &span_ns) ||
+		__builtin_add_overflow(w->realtime_ns, span_ns, &end_ns))
+		return false;
+	if (q->since_ns && end_ns <= q->since_ns)
+		return false;
+	return !q->until_ns || w->realtime_ns < q->until_ns;
+}
+
+/* "cycles:u" is also "cycles". */
+static bool same_without_modifiers(const char *ours, const char *asked)
+{
+	size_t n = strlen(asked);
+	return strncmp(ours, asked, n) == 0 &&
+	       (ours[n] == '\0' || (ours[n] == ':' && !strchr(ours + n + 1, ':')));
+}
+
+bool filter_event_matches(const struct loaded *l, const struct loaded_event *e, const char *name)
+{
+	const char *ours = text_of(l->texts, e->name);
+	if (!e->known || !ours)
+		return false;
+	if (same_without_modifiers(ours, name))
+		return true;
+	for (size_t i = 0; i < n_event_names; i++) {
+		const struct event_name *row = &event_names[i];
+		bool asked = strcmp(row->name, name) == 0 ||
+			     (row->alias && strcmp(row->alias, name) == 0);
+		if (asked && row->type == e->type && row->config == e->config)
+			return true;
+	}
+	return false;
+}
+
+static int fail_event(const struct loaded *l, const char *name)
+{
+	char known[200] = "";
+	for (size_t i = 1, n = 0; i < QUERY_EVENTS_MAX && n + 1 < sizeof(known); i++)
+		if (l->event[i].known)
+			n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "",
+				text_of(l->texts, l->event[i].name) ?: "?");
+	char remedy[256];
+	snprintf(remedy, sizeof(remedy), "it has %s", *known ? known : "no events");
+	return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING, remedy,
+		"%s did not count the event %s", l->path, name);
+}
+
+int filter_make(struct row_filter *f, struct loaded *l, const struct query_filter *q)
+{
+	*f = (struct row_filter){.asked = q->event && *q->event};
+	f->task = calloc((size_t)l->n_tasks + 1, sizeof(*f->task));
+	if (!f->task)
+		return -ENOMEM;
+
+	f->task[0] = q->n_pids == 0 && q->n_comms == 0 && q->n_cgroups == 0;
+	for (uint32_t i = 1; i <= l->n_tasks; i++)
+		f->task[i] = l->task[i].known ? pid_wanted(q, &l->task[i]) &&
+							comm_wanted(l, q, i) &&
+							cgroup_wanted(l, q, i)
+					      : f->task[0];
+	for (uint32_t i = 0; i <= HARTS_MAX; i++)
+		f->hart[i] = hart_wanted(q, i);
+	f->windows = q->since_ns != 0 || q->until_ns != 0;
+	for (uint32_t i = 0; i <= l->n_windows; i++)
+		l->window[i].wanted = !f->windows ||
+				      (l->window[i].known && window_wanted(q, &l->window[i]));
+
+	bool found = false;
+	for (uint32_t i = 1; f->asked && i < QUERY_EVENTS_MAX; i++)
+		found |= f->event[i] = filter_event_matches(l, &l->event[i], q->event);
+	return f->asked && !found ? fail_event(l, q->event) : 0;
+}
+
+void filter_clear(struct row_filter *f)
+{
+	free(f->task);
+	f->task = NULL;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Hotspots: one pass over the samples, one over the tree
+ *
+ * Each sample row adds to the key of its leaf (or task, or hart) and, where code is asked for, to its
+ * node of the call-site tree. Then values flow down the tree to their callers, from the highest id
+ * to the lowest, since callers have lower ids. A walk of the tree gives each key its total: a node's
+ * subtree counts for its key only if no caller above it bears the same key, so a stack counts once,
+ * however often a function recurs in it. Both passes are linear in rows and nodes.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/query/hotspots.h"
+
+static int take_row(void *userdata, const struct scan_row *row)
+{
+	struct hotspots *h = userdata;
+	uint32_t hot;
+	int r = hotspots_key_row(h, row, &hot);
+	if (r != 0)
+		return r;
+
+	struct hotspot *spot = &h->hotspot[hot];
+	spot->self += row->value;
+	spot->samples += row->count;
+	spot->self_ns += row->weight_ns;
+	if (row->cycles >= 0) {
+		spot->cycles += row->cycles;
+		spot->has_cycles = h->cycles = true;
+	}
+	if (row->instructions >= 0) {
+		spot->instructions += row->instructions;
+		spot->has_instructions = h->instructions = true;
+	}
+	uint8_t state = loaded_leaf(&h->loaded, row->stack)->state;
+	if (state == FRAME_NAMED)
+		spot->named += row->count;
+	else if (state == FRAME_OUT_OF_SYMBOL)
+		spot->out_of_symbol += row->count;
+	else
+		spot->unnamed += row->count;
+
+	h->sum += row->value;
+	if (h->stack_value && row->stack != 0)
+		h->stack_value[row->stack] += row->value;
+	else
+		spot->total += row->value; /* no stack, or no tree: it is all there is */
+	provenance_row(&h->provenance, &h->loaded, row);
+	return 0;
+}
+
+/* --- totals ----------------------------------------------------------------------------------- */
+
+/* The tree as children lists: first child and next sibling by id, 0 none. */
+struct children {
+	uint32_t *first, *next;
+};
+
+static int children_make(struct children *c, const struct loaded *l)
+{
+	c->first = calloc((size_t)l->n_stacks + 1, sizeof(*c->first));
+	c->next = calloc((size_t)l->n_stacks + 1, sizeof(*c->next));
+	if (!c->first || !c->next)
+		return -ENOMEM;
+	for (uint32_t id = l->n_stacks; id > 0; id--) {
+		uint32_t parent = l->stack[id].parent;
+		c->next[id] = c->first[parent];
+		c->first[parent] = id;
+	}
+	return 0;
+}
+
+/* A key comes onto the path: its outermost appearance takes the whole subtree. */
+static void open_key(struct hotspots *h, uint32_t hot, double value)
+{
+	struct hotspot *spot = &h->hotspot[hot];
+	if (spot->n_open++ == 0)
+		spot->total += value;
+}
+
+static void open_node(struct hotspots *h, uint32_t id)
+{
+	uint32_t frame = h->loaded.stack[id].frame;
+	const struct loaded_frame *f = &h->loaded.frame[frame];
+	double value = h->stack_value[id];
+	if (!h->place_hot || f->n_places == 0)
+		open_key(h, h->frame_hot[frame], value);
+	else
+		for (uint32_t i = 0; i < f->n_places; i++)
+			open_key(h, h->place_hot[f->place + i], value);
+}
+
+static void close_node(struct hotspots *h, uint32_t id)
+{
+	uint32_t frame = h->loaded.stack[id].frame;
+	const struct loaded_frame *f = &h->loaded.frame[frame];
+	if (!h->place_hot || f->n_places == 0)
+		h->hotspot[h->frame_hot[frame]].n_open--;
+	else
+		for (uint32_t i = 0; i < f->n_places; i++)
+			h->hotspot[h->place_hot[f->place + i]].n_open--;
+}
+
+/* Depth first, by the lists alone: nothing recurses, however deep somebody's stack is. */
+static void walk(struct hotspots *h, const struct children *c)
+{
+	uint32_t id = c->first[0];
+	while (id != 0) {
+		open_node(h, id);
+		if (c->first[id] != 0) {
+			id = c->first[id];
+			continue;
+		}
+		while (id != 0) {
+			close_node(h, id);
+			if (c->next[id] != 0) {
+				id = c->next[id];
+				break;
+			}
+			id = h->loaded.stack[id].parent;
+		}
+	}
+}
+
+static int add_totals(struct hotspots *h)
+{
+	struct children c = {0};
+	int r = children_make(&c, &h->loaded);
+	if (r == 0) {
+		for (uint32_t id = h->loaded.n_stacks; id > 0; id--)
+			h->stack_value[h->loaded.stack[id].parent] += h->stack_value[id];
+		walk(h, &c);
+	}
+	free(c.first);
+	free(c.next);
+	return r;
+}
+
+/* --- segments --------------------------------------------------------------------------------- */
+
+static int prepare(struct hotspots *h, sqlite3 *db, struct query_error *ret_error)
+{
+	struct loaded *l = &h->loaded;
+	bool places = h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_LINE;
+	int r = load_segment(l, db, &h->texts, places, ret_error);
+	if (r != 0)
+		return r;
+	h->task_hot = calloc((size_t)l->n_tasks + 1, sizeof(*h->task_hot));
+	if (!h->task_hot)
+		return -ENOMEM;
+	if (!hotspots_of_code(h))
+		return 0;
+	h->stack_value = calloc((size_t)l->n_stacks + 1, sizeof(*h->stack_value));
+	return h->stack_value ? hotspots_key_frames(h) : -ENOMEM;
+}
+
+static void forget_segment(struct hotspots *h)
+{
+	loaded_clear(&h->loaded);
+	free(h->frame_hot);
+	free(h->place_hot);
+	free(h->task_hot);
+	free(h->stack_value);
+	h->frame_hot = h->place_hot = h->task_hot = NULL;
+	h->stack_value = NULL;
+}
+
+static int add_segment(struct hotspots *h, sqlite3 *db, struct query_error *ret_error)
+{
+	struct row_filter filter = {0};
+	struct scan_notes notes = {0};
+	int r = prepare(h, db, ret_error);
+	if (r == 0)
+		r = filter_make(&filter, &h->loaded, h->filter);
+	if (r == 0)
+		r = scan_samples(&h->loaded, &filter, &notes, take_row, h);
+	if (r == 0 && h->stack_value)
+		r = add_totals(h);
+	if (r == 0)
+		r = provenance_segment(&h->provenance, &h->loaded, &filter, &notes);
+	filter_clear(&filter);
+	forget_segment(h);
+	return r;
+}
+
+int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
+	const struct query_filter *filter, const struct answer *answer, struct query_error *ret_error)
+{
+	struct hotspots *h = calloc(1, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	h->by = by;
+	h->inlined = inlined;
+	h->filter = filter;
+
+	int r = 0;
+	if (n_dbs > QUERY_SEGMENTS_MAX)
+		r = query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"narrow it with --since and --until", "%zu recordings are more than %d", n_dbs,
+			QUERY_SEGMENTS_MAX);
+	for (size_t i = 0; i < n_dbs && r == 0; i++)
+		r = add_segment(h, db[i], ret_error);
+	if (r == 0)
+		r = hotspots_tell(h, limit, answer);
+	if (r == 0)
+		r = provenance_tell(&h->provenance, &h->texts, answer);
+
+	key_table_clear(&h->keys);
+	text_table_clear(&h->texts);
+	free(h->hotspot);
+	free(h);
+	return r;
+}

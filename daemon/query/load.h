@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Load: one segment's dictionaries as arrays by id, its names as content keys
+ *
+ * A sealed segment may come from anybody: every id is checked against its array, ids must rise in
+ * the order of their table, and a stack's caller must come before it; what breaks that is damaged.
+ */
+
+#include "daemon/query/key.h"
+#include "daemon/query/query.h"
+
+#define QUERY_IDS_MAX (1u << 24) /* of one dictionary; the store's own limits are 8 million stacks and below */
+#define QUERY_EVENTS_MAX 256     /* of one segment; a session has EVENTS_MAX, merged tiers some more */
+#define HART_UNKNOWN HARTS_MAX   /* slot of samples that name no hart we could have */
+
+struct loaded_event {
+	bool known, clock, cycles, instructions;
+	uint32_t name;           /* text */
+	uint32_t type;
+	uint64_t config;
+	uint8_t modifiers;
+};
+
+struct loaded_hart {
+	bool known, user_only;
+	uint8_t rung;
+	uint32_t leader;         /* event; 0 none */
+};
+
+struct loaded_task {
+	int32_t pid, tid;
+	uint32_t process;        /* task; itself where the segment does not say */
+	int64_t start_ns;
+	uint32_t comm, argv;     /* texts */
+	uint32_t cgroup;         /* text: path */
+	bool known;
+};
+
+struct loaded_file {
+	uint8_t kind;
+	uint32_t module;         /* text: what to call it */
+};
+
+struct loaded_place {
+	uint32_t function, source, line; /* texts; line 0 unknown */
+	bool inlined;
+};
+
+struct loaded_frame {
+	uint32_t file;           /* 0: no such frame */
+	uint32_t place, n_places;/* range in places, innermost first */
+	uint8_t state;
+};
+
+struct loaded_window {
+	bool known, wanted;      /* wanted is the filter's */
+	int64_t start_ns, end_ns, realtime_ns;
+};
+
+/* All of one segment but its sample rows. Arrays are indexed by id; n_x is the highest id. */
+struct loaded {
+	sqlite3 *db;
+	const char *path;
+	struct text_table *texts;    /* of the whole query */
+	struct query_error *error;
+
+	uint32_t boot;               /* text */
+	uint32_t hz;
+	struct loaded_event event[QUERY_EVENTS_MAX];
+	struct loaded_hart hart[HARTS_MAX + 1];
+	struct loaded_task *task;
+	struct loaded_file *file;
+	struct loaded_frame *frame;
+	struct loaded_place *place;
+	struct { uint32_t parent, frame; } *stack;
+	struct loaded_window *window;
+	uint32_t n_tasks, n_files, n_frames, n_places, n_stacks, n_windows;
+	uint32_t size_places, n_functions, n_sources;
+	uint32_t *function, *source; /* texts, by id */
+	uint32_t unknown_name;       /* text "[unknown]" */
+};
+
+/* Load what a query needs; names of functions and lines only with `places`. loaded_clear in any
+ * case. 0, QUERY_FAILED, -errno. */
+int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts, bool places,
+	struct query_error *ret_error);
+void loaded_clear(struct loaded *l);
+
+/* The frame at the top of a stack; frame 0 where there is none. Borrowed. */
+const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack);
+/* Module of a frame, as text. */
+uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame);
+
+/* Rows of one statement, in order of a rising id in column 0 (column 1 breaks ties if `pairs`). */
+struct cursor {
+	struct loaded *loaded;
+	sqlite3_stmt *statement;
+	bool pairs;              /* ids recur, with another number in column 1 */
+	bool ties;               /* both may recur: the caller bounds the rows */
+	bool begun;
+	int64_t last, last_pair;
+};
+enum { CURSOR_END = -10000 }; /* no errno, no outcome */
+int cursor_open(struct cursor *c, struct loaded *l, const char *sql);
+/* 0, CURSOR_END, QUERY_FAILED (also where ids do not rise), -errno. */
+int cursor_next(struct cursor *c);
+void cursor_close(struct cursor *c);
+static inline int64_t cursor_integer(const struct cursor *c, int column)
+{
+	return sqlite3_column_int64(c->statement, column);
+}
+/* Column as an id of at most max; 0 where it is none. */
+uint32_t cursor_id(const struct cursor *c, int column, uint32_t max);
+/* Column as a text's id. 0, QUERY_FAILED, -ENOMEM. */
+int cursor_text(const struct cursor *c, int column, uint32_t *ret_text);
+
+/* Fill *error and return QUERY_FAILED. */
+int query_fail(struct query_error *error, Mperf__FailureKind kind, const char *remedy,
+	const char *format, ...) __attribute__((format(printf, 4, 5)));
+int query_fail_damaged(const struct loaded *l, const char *what);
+/* What came of a key or text table: 0 and -errno as they are, KEY_TABLE_FULL as a failure. */
+int query_fail_full(const struct loaded *l, int r);

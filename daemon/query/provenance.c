@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* What an answer owes its reader besides the figures: which event was shared out, by which rung on
+ * which harts, at which rate, over how many samples and seconds, what was lost in that time, how
+ * many leaves have a name, and where a figure means less than it seems to.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/query/provenance.h"
+
+/* Rows of `loss` that are read: windows of a week at one a second, with some causes each. */
+#define LOSS_ROWS_MAX (1u << 24)
+
+void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row)
+{
+	p->samples += row->count;
+	if (loaded_leaf(l, row->stack)->state == FRAME_NAMED)
+		p->named += row->count;
+	p->rung[row->rung][row->hart] |= row->count > 0;
+}
+
+static void add_text(uint32_t *text, uint32_t *n, uint32_t id)
+{
+	for (uint32_t i = 0; i < *n; i++)
+		if (text[i] == id)
+			return;
+	if (id != 0 && *n < EVENTS_MAX)
+		text[(*n)++] = id;
+}
+
+static void add_loss(struct provenance *p, uint32_t cause, uint64_t count)
+{
+	uint32_t i = 0;
+	while (i < p->n_losses && p->loss[i].cause != cause)
+		i++;
+	if (i == N_LOSSES)
+		return; /* causes that we do not know, and more than there are */
+	if (i == p->n_losses)
+		p->loss[p->n_losses++].cause = cause;
+	p->loss[i].count += count;
+}
+
+static int add_losses(struct provenance *p, struct loaded *l, const struct row_filter *f)
+{
+	struct cursor c;
+	int r = cursor_open(&c, l,
+		"SELECT window, hart, cause, count FROM loss ORDER BY window, hart, cause");
+	c.ties = true;
+	for (uint32_t n = 0; r == 0; n++) {
+		r = cursor_next(&c);
+		if (r != 0)
+			break;
+		if (n >= LOSS_ROWS_MAX)
+			r = query_fail_damaged(l, "it has too many losses");
+		int64_t hart = cursor_integer(&c, 1), count = cursor_integer(&c, 3);
+		bool known = hart >= 0 && hart < HARTS_MAX;
+		uint32_t window = cursor_id(&c, 0, l->n_windows), cause = 0;
+		if (!f->hart[known ? hart : HART_UNKNOWN] || count <= 0 ||
+			(f->windows && !l->window[window].wanted))
+			continue;
+		if (r == 0)
+			r = cursor_text(&c, 2, &cause);
+		add_loss(p, cause, (uint64_t)count);
+	}
+	cursor_close(&c);
+	return r == CURSOR_END ? 0 : r;
+}
+
+int provenance_segment(struct provenance *p, struct loaded *l, const struct row_filter *f,
+	const struct scan_notes *notes)
+{
+	for (uint32_t i = 1; i <= l->n_windows; i++) {
+		const struct loaded_window *w = &l->window[i];
+		if (w->known && w->wanted && w->end_ns > w->start_ns)
+			p->seconds += ((double)w->end_ns - (double)w->start_ns) / 1e9;
+	}
+	p->many_hz |= p->hz != 0 && l->hz != 0 && p->hz != l->hz;
+	p->many_boots |= p->boot != 0 && l->boot != 0 && p->boot != l->boot;
+	p->hz = l->hz > p->hz ? l->hz : p->hz;
+	p->boot = p->boot ? p->boot : l->boot;
+	for (uint32_t i = 1; i < QUERY_EVENTS_MAX; i++) {
+		if (notes->events[i])
+			add_text(p->event, &p->n_events, l->event[i].name);
+		if (notes->others[i])
+			add_text(p->other, &p->n_others, l->event[i].name);
+	}
+	for (uint32_t i = 0; i < HARTS_MAX; i++)
+		p->without[i] |= l->hart[i].known && l->hart[i].rung == RUNG_NONE && f->hart[i];
+	p->mixed_modes |= notes->mixed_modes;
+	p->enabled_ns += notes->enabled_ns;
+	p->running_ns += notes->running_ns;
+	return add_losses(p, l, f);
+}
+
+/* --- telling ---------------------------------------------------------------------------------- */
+
+struct line {
+	char text[512];
+	size_t n;
+};
+
+static void __attribute__((format(printf, 2, 3))) line_add(struct line *l, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	int n = vsnprintf(l->text + l->n, sizeof(l->text) - l->n, format, args);
+	va_end(args);
+	if (n > 0)
+		l->n += (size_t)n;
+	if (l->n >= sizeof(l->text))
+		l->n = sizeof(l->text) - 1;
+}
+
+/* "0-3,5" */
+static void line_add_harts(struct line *l, const bool *hart)
+{
+	for (int i = 0, first = true; i < HARTS_MAX; i++) {
+		if (!hart[i])
+			continue;
+		int end = i;
+		while (end + 1 < HARTS_MAX && hart[end + 1])
+			end++;
+		line_add(l, end > i ? "%s%d-%d" : "%s%d", first ? "" : ",", i, end);
+		first = false;
+		i = end;
+	}
+}
+
+static void tell_rungs(const struct provenance *p, struct line *l)
+{
+	int n_rungs = 0;
+	for (int rung = 0; rung <= RUNG_ASKED; rung++)
+		n_rungs += memchr(p->rung[rung], true, HARTS_MAX + 1) != NULL;
+	for (int rung = 0; rung <= RUNG_ASKED; rung++) {
+		if (!memchr(p->rung[rung], true, HARTS_MAX + 1))
+			continue;
+		line_add(l, "%s%s: %s", l->n ? "; " : "", rung_letter((enum rung)rung),
+			rung_says((enum rung)rung));
+		if (n_rungs < 2)
+			continue;
+		line_add(l, " (harts ");
+		line_add_harts(l, p->rung[rung]);
+		line_add(l, ")");
+	}
+}
+
+static void tell_texts(
+	const struct text_table *texts, const uint32_t *text, uint32_t n, struct line *l)
+{
+	for (uint32_t i = 0; i < n; i++)
+		line_add(l, "%s%s", i ? ", " : "", text_of(texts, text[i]));
+}
+
+static int tell_notes(
+	const struct provenance *p, const struct text_table *texts, struct line note[8])
+{
+	struct line *l = note;
+	int n_without = 0;
+	for (int i = 0; i < HARTS_MAX; i++)
+		n_without += p->without[i];
+	if (n_without > 0) {
+		line_add(l, "%d hart%s without sampling: ", n_without, n_without > 1 ? "s" : "");
+		line_add_harts(l++, p->without);
+	}
+	if (p->mixed_modes)
+		line_add(l++, "IPC mixes user and kernel modes");
+	if (p->running_ns < p->enabled_ns * 0.999)
+		line_add(l++, "cycles and instructions are scaled: they were counted %.0f %% of the time",
+			p->running_ns / p->enabled_ns * 100);
+	if (p->n_others > 0) {
+		line_add(l, "also sampled, and shared out with --event: ");
+		tell_texts(texts, p->other, p->n_others, l++);
+	}
+	if (p->many_hz)
+		line_add(l++, "recordings of different rates; samples are weighted by time");
+	if (p->many_boots)
+		line_add(l++, "recordings of different boots or machines");
+	return (int)(l - note);
+}
+
+int provenance_tell(const struct provenance *p, const struct text_table *texts,
+	const struct answer *answer)
+{
+	struct line event = {0}, rung = {0}, note[8] = {0};
+	tell_texts(texts, p->event, p->n_events, &event);
+	tell_rungs(p, &rung);
+	struct answer_provenance a = {
+		.event = event.text,
+		.rung = rung.text,
+		.hz = p->hz,
+		.samples = p->samples,
+		.n_losses = p->n_losses,
+		.named_share = p->samples ? (double)p->named / (double)p->samples : 0,
+		.seconds = p->seconds,
+		.n_notes = (uint32_t)tell_notes(p, texts, note),
+	};
+	for (uint32_t i = 0; i < p->n_losses; i++)
+		a.loss[i] = (struct answer_loss){
+			text_of(texts, p->loss[i].cause) ?: "unknown", p->loss[i].count};
+	for (uint32_t i = 0; i < a.n_notes; i++)
+		a.note[i] = note[i].text;
+	return answer->provenance(answer->userdata, &a);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Provenance: where an answer's figures come from (DESIGN.md decision 12)
+ *
+ * Gathered while rows are read, told once behind the last row.
+ */
+
+#include "daemon/query/scan.h"
+
+struct provenance {
+	uint64_t samples, named;
+	double seconds;
+	uint32_t hz;
+	bool many_hz, many_boots;
+	uint32_t boot;
+	bool rung[RUNG_ASKED + 1][HARTS_MAX + 1];
+	uint32_t event[EVENTS_MAX], other[EVENTS_MAX];  /* texts */
+	uint32_t n_events, n_others;
+	struct {
+		uint32_t cause;      /* text */
+		uint64_t count;
+	} loss[N_LOSSES];
+	uint32_t n_losses;
+	bool without[HARTS_MAX];     /* known harts on which nothing sampled */
+	bool mixed_modes;
+	double enabled_ns, running_ns;
+};
+
+/* Count a row. */
+void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row);
+
+/* Count what a segment says besides its rows. 0, QUERY_FAILED, -errno. */
+int provenance_segment(struct provenance *p, struct loaded *l, const struct row_filter *f,
+	const struct scan_notes *notes);
+
+/* Tell it. The callback's value. */
+int provenance_tell(const struct provenance *p, const struct text_table *texts,
+	const struct answer *answer);

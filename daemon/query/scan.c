@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* What one row is worth
+ *
+ * Without an event asked for, time is shared out, and each hart's time once: rows of the event that
+ * leads that hart count, rows of further events that sampled beside it do not. With an event, a row
+ * is worth what that event counted while the row gathered. Counts of a counter that had to share
+ * its hardware are scaled by the time it was enabled over the time it ran; one that never ran has
+ * measured nothing.
+ */
+
+#include <string.h>
+
+#include "daemon/query/scan.h"
+
+struct scan {
+	struct loaded *l;
+	const struct row_filter *f;
+	struct scan_notes *notes;
+	struct cursor samples, readings;
+	bool reading;            /* the readings' cursor stands on a row */
+	bool contributes;        /* the row under way has what was asked for */
+};
+
+static bool mixes_modes(const struct loaded *l, const struct scan_row *row)
+{
+	const struct loaded_hart *h = &l->hart[row->hart];
+	return h->user_only || row->rung == RUNG_LEADER;
+}
+
+static void take_reading(struct scan *s, struct scan_row *row)
+{
+	uint32_t id = cursor_id(&s->readings, 1, QUERY_EVENTS_MAX - 1);
+	const struct loaded_event *e = &s->l->event[id];
+	sqlite3_stmt *st = s->readings.statement;
+	double value = (double)sqlite3_column_int64(st, 2);
+	double enabled = (double)sqlite3_column_int64(st, 3), running = enabled;
+	bool whole = sqlite3_column_type(st, 3) == SQLITE_NULL;
+	if (!e->known || value < 0)
+		return;
+	if (!whole && sqlite3_column_type(st, 4) != SQLITE_NULL)
+		running = (double)sqlite3_column_int64(st, 4);
+	if (!whole && enabled > 0) {
+		if (running <= 0)
+			return;
+		value *= enabled / running;
+	}
+	if (s->f->event[id]) {
+		row->value += value;
+		s->contributes = true;
+		s->notes->events[id] = true;
+	}
+	if ((e->cycles && row->cycles < 0) || (e->instructions && row->instructions < 0)) {
+		s->notes->enabled_ns += enabled;
+		s->notes->running_ns += running;
+		/* neither user nor kernel is excluded (schema.sql, event.modifiers) */
+		if (!(e->modifiers & 3) && mixes_modes(s->l, row))
+			s->notes->mixed_modes = true;
+	}
+	if (e->cycles && row->cycles < 0)
+		row->cycles = value;
+	if (e->instructions && row->instructions < 0)
+		row->instructions = value;
+}
+
+/* Take the readings of the sample of that id, passing over those of rows that are not wanted. */
+static int take_readings(struct scan *s, int64_t sample, struct scan_row *row)
+{
+	while (s->reading && s->readings.last <= sample) {
+		if (s->readings.last == sample)
+			take_reading(s, row);
+		int r = cursor_next(&s->readings);
+		if (r == CURSOR_END)
+			s->reading = false;
+		else if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+/* The row as the cursor has it; false if the filter does not want it. */
+static bool read_row(struct scan *s, struct scan_row *row)
+{
+	const struct loaded *l = s->l;
+	const struct cursor *c = &s->samples;
+	*row = (struct scan_row){.cycles = -1, .instructions = -1, .hart = HART_UNKNOWN};
+	row->task = cursor_id(c, 1, l->n_tasks);
+	int64_t hart = cursor_integer(c, 2);
+	if (hart >= 0 && hart < HARTS_MAX)
+		row->hart = (uint32_t)hart;
+	if (!s->f->task[row->task] || !s->f->hart[row->hart])
+		return false;
+	if (s->f->windows && !l->window[cursor_id(c, 8, l->n_windows)].wanted)
+		return false;
+	int64_t count = cursor_integer(c, 6), weight_ns = cursor_integer(c, 7);
+	row->stack = cursor_id(c, 3, l->n_stacks);
+	row->event = (uint8_t)cursor_id(c, 4, QUERY_EVENTS_MAX - 1);
+	row->rung = (uint8_t)cursor_id(c, 5, RUNG_ASKED);
+	row->count = count > 0 ? (uint64_t)count : 0;
+	row->weight_ns = weight_ns > 0 ? (uint64_t)weight_ns : 0;
+	return true;
+}
+
+/* Without an event asked for: is this row of the event that shares out its hart's time? */
+static bool leads(const struct scan *s, const struct scan_row *row)
+{
+	uint32_t leader = s->l->hart[row->hart].leader;
+	if (leader == 0 || leader == row->event)
+		return true;
+	s->notes->others[row->event] |= row->count > 0;
+	return false;
+}
+
+static int take_row(struct scan *s, int (*take)(void *userdata, const struct scan_row *row),
+	void *userdata)
+{
+	struct scan_row row;
+	if (!read_row(s, &row))
+		return 0;
+	if (!s->f->asked) {
+		if (!leads(s, &row))
+			return 0;
+		s->notes->events[row.event] |= row.count > 0;
+		row.value = (double)row.weight_ns;
+	}
+	s->contributes = !s->f->asked;
+	if (s->f->asked && s->f->event[row.event] && s->l->event[row.event].clock) {
+		row.value = (double)row.weight_ns;
+		s->contributes = true;
+		s->notes->events[row.event] = true;
+	}
+	int r = take_readings(s, s->samples.last, &row);
+	if (r != 0 || !s->contributes)
+		return r;
+	return take(userdata, &row);
+}
+
+static bool needs_readings(const struct scan *s)
+{
+	for (size_t i = 0; i < QUERY_EVENTS_MAX; i++) {
+		const struct loaded_event *e = &s->l->event[i];
+		if (e->cycles || e->instructions || (s->f->event[i] && !e->clock))
+			return true;
+	}
+	return false;
+}
+
+int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
+	int (*take)(void *userdata, const struct scan_row *row), void *userdata)
+{
+	static const char samples[] = "SELECT id, task, hart, stack, event, rung, count, weight_ns, "
+				      "window FROM sample ORDER BY id";
+	static const char readings[] = "SELECT sample, event, value, enabled_ns, running_ns "
+				       "FROM reading ORDER BY sample, event";
+	struct scan s = {.l = l, .f = f, .notes = notes};
+	int r = cursor_open(&s.samples, l, samples);
+	if (r == 0 && needs_readings(&s)) {
+		r = cursor_open(&s.readings, l, readings);
+		s.readings.pairs = true;
+		if (r == 0)
+			r = cursor_next(&s.readings);
+		s.reading = r == 0;
+		r = r == CURSOR_END ? 0 : r;
+	}
+	while (r == 0) {
+		r = cursor_next(&s.samples);
+		if (r == 0)
+			r = take_row(&s, take, userdata);
+	}
+	cursor_close(&s.samples);
+	cursor_close(&s.readings);
+	return r == CURSOR_END ? 0 : r;
+}

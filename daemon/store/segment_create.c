@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The life of a segment under construction: created, sealed or abandoned
+ *
+ * The file is made by us, exclusively and for its owner alone, before SQLite sees it, and SQLite is
+ * then held to that very file. Schema, meta, events and harts go in as one transaction while the
+ * journal is still an ordinary one, so that the header tells whose file it is from the first moment
+ * on; after that the journal is a WAL. Its index lives in our memory (locking_mode=EXCLUSIVE), since
+ * nobody reads a segment before it is sealed.
+ *
+ * Sealing turns the WAL back: a file whose header names a WAL is by that alone unfinished.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/store/segment_write.h"
+#include "proto/memory.h"
+
+#ifndef MPERF_VERSION
+#define MPERF_VERSION "0"
+#endif
+
+static const char schema[] =
+#include "daemon/store/schema.sql.inc"
+	;
+
+static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
+	[INSERT_META] = "INSERT OR REPLACE INTO meta VALUES (?, ?)",
+	[INSERT_EVENT] = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[INSERT_HART] = "INSERT OR IGNORE INTO hart VALUES (?, ?, ?, ?, ?)",
+	[INSERT_CGROUP] = "INSERT OR IGNORE INTO cgroup VALUES (?, ?)",
+	[INSERT_TASK] = "INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[INSERT_FILE] = "INSERT INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[INSERT_FRAME] = "INSERT INTO frame VALUES (?, ?, ?, ?)",
+	[INSERT_FUNCTION] = "INSERT INTO function VALUES (?, ?)",
+	[INSERT_SOURCE] = "INSERT INTO source VALUES (?, ?)",
+	[INSERT_PLACE] = "INSERT INTO place VALUES (?, ?, ?, ?, ?, ?)",
+	[INSERT_STACK] = "INSERT INTO stack VALUES (?, ?, ?)",
+	[INSERT_WINDOW] = "INSERT INTO window VALUES (?, ?, ?, ?)",
+	[INSERT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[INSERT_READING] = "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?, ?)",
+	[INSERT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?, ?) "
+			"ON CONFLICT DO UPDATE SET count = count + excluded.count",
+	[UPDATE_TASK] = "INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[UPDATE_FILE] = "UPDATE file SET state = ?2, has_symbols = ?3, has_debug = ?4 WHERE id = ?1",
+	[UPDATE_FRAME] = "UPDATE frame SET state = ?2 WHERE id = ?1",
+	[UPDATE_LEADER] = "UPDATE hart SET leader = ?2 WHERE id = ?1",
+};
+
+/* path with its folder resolved, since SQLITE_OPEN_NOFOLLOW wants no link anywhere in it. */
+static int resolve_folder(const char *path, char **ret_path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	if (!*name)
+		return -EISDIR;
+	_cleanup_(freep) char *folder = slash ? strndup(path, (size_t)(slash - path) + 1)
+					      : strdup(".");
+	if (!folder)
+		return -ENOMEM;
+	_cleanup_(freep) char *real = realpath(folder, NULL);
+	if (!real)
+		return -errno;
+	/* "/" already ends in what the format adds */
+	if (asprintf(ret_path, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* SQLite opened by name: see that it got the file that we made. */
+static int same_file(struct segment *g)
+{
+	struct stat ours, there;
+	int moved = 0;
+	if (fstat(g->fd, &ours) < 0 || lstat(g->path, &there) < 0)
+		return -errno;
+	sqlite3_file_control(g->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+	return moved || ours.st_dev != there.st_dev || ours.st_ino != there.st_ino ? -ESTALE : 0;
+}
+
+static int open_file(struct segment *g, const char *path)
+{
+	int r = resolve_folder(path, &g->path);
+	if (r < 0)
+		return r;
+	g->fd = open(g->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (g->fd < 0)
+		return errno == ENOSPC || errno == EDQUOT ? SEGMENT_NO_SPACE : -errno;
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW |
+		    SQLITE_OPEN_EXRESCODE;
+	int rc = sqlite3_open_v2(g->path, &g->db, flags, NULL);
+	if (rc != SQLITE_OK)
+		return g->db ? segment_outcome(g, rc) : -ENOMEM;
+	return same_file(g);
+}
+
+static int write_meta(struct segment *g, const struct segment_meta *m)
+{
+	const struct {
+		const char *key;
+		struct cell value;
+	} rows[] = {
+		{"boot_id", CELL_T(m->boot_id)},
+		{"monotonic_ns", CELL_I(m->monotonic_ns)},
+		{"realtime_ns", CELL_I(m->realtime_ns)},
+		{"host", CELL_T(m->host)},
+		{"release", CELL_T(m->release)},
+		{"arch", CELL_T(m->arch)},
+		{"hz", CELL_I(m->hz)},
+		{"command", CELL_T(m->command)},
+		{"all", CELL_I(m->all)},
+		{"tier", CELL_T("window")},
+		{"software", CELL_T("mperfd " MPERF_VERSION)},
+		{"sealed", CELL_I(0)},
+	};
+	int r = 0;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) && r == 0; i++)
+		if (rows[i].value.kind != CELL_NULL)
+			r = ROW(g, INSERT_META, CELL_T(rows[i].key), rows[i].value);
+	return r;
+}
+
+static int event_modifiers(const struct event *e)
+{
+	return e->exclude_user | e->exclude_kernel << 1 | e->exclude_hv << 2 | e->precise << 4;
+}
+
+static bool event_same(const struct event *a, const struct event *b)
+{
+	return strcmp(a->pmu, b->pmu) == 0 && a->type == b->type && a->config == b->config &&
+	       a->config1 == b->config1 && a->config2 == b->config2 &&
+	       event_modifiers(a) == event_modifiers(b);
+}
+
+static bool event_is_clock(const struct event *e)
+{
+	return e->type == PERF_TYPE_SOFTWARE &&
+	       (e->config == PERF_COUNT_SW_CPU_CLOCK || e->config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
+static int write_events(struct segment *g, const struct event_list *list)
+{
+	g->n_events = list->n_events;
+	for (int i = 0; i < list->n_events; i++) {
+		const struct event *e = &list->event[i];
+		g->clock[i] = event_is_clock(e);
+		for (int j = 0; j < i && !g->event[i]; j++)
+			if (event_same(e, &list->event[j]))
+				g->event[i] = g->event[j];
+		if (g->event[i])
+			continue;
+		g->event[i] = i + 1;
+		int r = ROW(g, INSERT_EVENT, CELL_I(i + 1), CELL_T(e->pmu), CELL_I(e->type),
+			CELL_I(e->config), CELL_I(e->config1), CELL_I(e->config2),
+			CELL_I(event_modifiers(e)), CELL_T(e->name),
+			CELL_T(g->clock[i] ? "ns" : "count"));
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static int write_harts(struct segment *g, const struct sampler *s)
+{
+	for (int hart = 0; hart < HARTS_MAX; hart++)
+		g->hart_leader[hart] = -1;
+	for (int hart = 0; s->plan && hart < s->machine.n_harts && hart < HARTS_MAX; hart++) {
+		const struct plan *p = &s->plan[hart];
+		if (p->rung == RUNG_NONE && !hart_set_has(&s->machine.online, hart))
+			continue;
+		int leader = -1;
+		if (p->rung != RUNG_NONE)
+			for (int i = g->n_events - 1; i >= 0; i--)
+				if (event_same(&p->leader, &s->events.event[i]))
+					leader = i;
+		int r = ROW(g, INSERT_HART, CELL_I(hart), CELL_I(p->rung),
+			CELL_T(p->reason[0] ? p->reason : NULL),
+			CELL_I_OR_NULL(leader >= 0, g->event[leader]), CELL_I(p->user_only));
+		if (r != 0)
+			return r;
+		g->hart_known[hart] = true;
+		g->hart_planned[hart] = leader >= 0;
+		g->hart_leader[hart] = leader;
+	}
+	return 0;
+}
+
+static int prepare(struct segment *g)
+{
+	for (int i = 0; i < N_SEGMENT_STATEMENTS; i++) {
+		int rc = sqlite3_prepare_v3(g->db, statement_text[i], -1, SQLITE_PREPARE_PERSISTENT,
+			&g->statement[i], NULL);
+		if (rc != SQLITE_OK)
+			return segment_outcome(g, rc);
+	}
+	return 0;
+}
+
+static int fill(struct segment *g, const struct segment_meta *meta, const struct sampler *s)
+{
+	char version[128];
+	snprintf(version, sizeof(version), "PRAGMA application_id=%d; PRAGMA user_version=%d",
+		SEGMENT_APPLICATION_ID, SEGMENT_VERSION);
+	int r = segment_exec(g, "PRAGMA page_size=4096; PRAGMA locking_mode=EXCLUSIVE;"
+				"PRAGMA temp_store=MEMORY; PRAGMA journal_mode=MEMORY; BEGIN");
+	if (r == 0)
+		r = segment_exec(g, version);
+	if (r == 0)
+		r = segment_exec(g, schema);
+	if (r == 0)
+		r = prepare(g);
+	if (r == 0)
+		r = write_meta(g, meta);
+	if (r == 0)
+		r = write_events(g, &s->events);
+	if (r == 0)
+		r = write_harts(g, s);
+	if (r == 0)
+		r = segment_exec(g, "COMMIT");
+	if (r == 0)
+		r = segment_exec(g, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL");
+	return r;
+}
+
+int segment_create(const char *path, const struct segment_meta *meta, const struct sampler *s,
+	struct segment **ret_segment)
+{
+	struct segment *g = calloc(1, sizeof(*g));
+	if (!g)
+		return -ENOMEM;
+	g->fd = -1;
+	int r = open_file(g, path);
+	if (r == 0)
+		r = fill(g, meta, s);
+	if (r != 0) {
+		/* what we did not make is not ours to remove */
+		segment_abandon(g, g->fd >= 0);
+		return r;
+	}
+	*ret_segment = g;
+	return 0;
+}
+
+static void names_clear(struct names *names)
+{
+	struct stored_name *name, *next;
+	HASH_ITER(hh, names->by_text, name, next) {
+		HASH_DEL(names->by_text, name);
+		free(name);
+	}
+}
+
+static int segment_close(struct segment *g)
+{
+	for (int i = 0; i < N_SEGMENT_STATEMENTS; i++)
+		sqlite3_finalize(g->statement[i]);
+	memset(g->statement, 0, sizeof(g->statement));
+	int r = g->db ? segment_outcome(g, sqlite3_close(g->db)) : 0;
+	g->db = NULL;
+	return r;
+}
+
+struct segment *segment_abandon(struct segment *g, bool remove)
+{
+	static const char *const suffix[] = {"", "-wal", "-shm", "-journal"};
+	if (!g)
+		return NULL;
+	segment_close(g);
+	closep(&g->fd);
+	for (size_t i = 0; remove && g->path && i < sizeof(suffix) / sizeof(*suffix); i++) {
+		char *name;
+		if (asprintf(&name, "%s%s", g->path, suffix[i]) < 0)
+			continue;
+		unlink(name);
+		free(name);
+	}
+	names_clear(&g->functions);
+	names_clear(&g->sources);
+	free(g->tasks.mark);
+	free(g->files.mark);
+	free(g->frames.mark);
+	free(g->stacks.mark);
+	free(g->unnamed);
+	free(g->lost);
+	free(g->change);
+	free(g->told);
+	free(g->path);
+	free(g);
+	return NULL;
+}
+
+static int sync_folder(const char *path)
+{
+	_cleanup_(freep) char *folder = strdup(path);
+	if (!folder)
+		return -ENOMEM;
+	char *slash = strrchr(folder, '/');
+	slash[slash == folder] = '\0';
+	_cleanup_(closep) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* some file systems cannot sync a folder, and then there is nothing to be had */
+	if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP))
+		return -errno;
+	return 0;
+}
+
+/* Run a pragma and see that its first column is the value wanted. */
+static int pragma_gives(struct segment *g, const char *pragma, const char *wanted)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = sqlite3_prepare_v2(g->db, pragma, -1, &s, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(s);
+	int r = segment_outcome(g, rc);
+	if (r == 0) {
+		const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0)
+						    : NULL;
+		r = text && strcmp(text, wanted) == 0 ? 0 : -EBUSY;
+	}
+	sqlite3_finalize(s);
+	return r;
+}
+
+static int write_seal(struct segment *g, uint64_t end_monotonic_ns)
+{
+	int r = segment_begin(g);
+	if (r == 0)
+		r = ROW(g, INSERT_META, CELL_T("end_ns"), CELL_I(end_monotonic_ns));
+	if (r == 0)
+		r = ROW(g, INSERT_META, CELL_T("sealed"), CELL_I(1));
+	return segment_end(g, r);
+}
+
+int segment_seal(struct segment *g, uint64_t end_monotonic_ns)
+{
+	int r = write_seal(g, end_monotonic_ns);
+	for (int i = 0; i < N_SEGMENT_STATEMENTS; i++) {
+		sqlite3_finalize(g->statement[i]);
+		g->statement[i] = NULL;
+	}
+	if (r == 0)
+		r = pragma_gives(g, "PRAGMA wal_checkpoint(TRUNCATE)", "0");
+	if (r == 0)
+		r = pragma_gives(g, "PRAGMA journal_mode=DELETE", "delete");
+	if (r == 0)
+		r = segment_close(g);
+	if (r == 0 && fsync(g->fd) < 0)
+		r = errno == ENOSPC || errno == EDQUOT ? SEGMENT_NO_SPACE : -errno;
+	if (r == 0)
+		r = sync_folder(g->path);
+	segment_abandon(g, false);
+	return r;
+}

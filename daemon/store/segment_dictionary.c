@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The dictionaries of a segment: tasks, harts, files, frames, stacks and their names
+ *
+ * Each entry is written the first time a sample needs it, in that sample's transaction and with
+ * all that it refers to, so that a file which breaks off after any transaction still explains
+ * itself. A frame's name usually comes later: until then it waits in `unnamed` and is looked at
+ * again at each flush.
+ */
+
+#define HASH_NONFATAL_OOM 1 /* an element that found no memory has no table; checked below */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/segment_write.h"
+
+/* A name's id, with its row written if it is new; *ret_id is 0 for NULL. */
+static int write_name(struct segment *g, struct names *names, enum segment_statement s,
+	const char *text, uint32_t *ret_id)
+{
+	*ret_id = 0;
+	if (!text)
+		return 0;
+	struct stored_name *name;
+	size_t n = strlen(text);
+	HASH_FIND(hh, names->by_text, text, n, name);
+	if (!name) {
+		int r = ROW(g, s, CELL_I(names->n_names + 1), CELL_T(text));
+		if (r != 0)
+			return r;
+		name = malloc(sizeof(*name) + n + 1);
+		if (!name)
+			return -ENOMEM;
+		name->id = names->n_names + 1;
+		memcpy(name->text, text, n + 1);
+		HASH_ADD_KEYPTR(hh, names->by_text, name->text, n, name);
+		if (!name->hh.tbl) {
+			free(name);
+			return -ENOMEM;
+		}
+		names->n_names++;
+	}
+	*ret_id = name->id;
+	return 0;
+}
+
+static int write_places(struct segment *g, const struct frame *frame)
+{
+	for (uint32_t depth = 0; depth < frame->n_places; depth++) {
+		const struct place *p = &frame->place[depth];
+		uint32_t function, source;
+		int r = write_name(g, &g->functions, INSERT_FUNCTION, p->function, &function);
+		if (r == 0)
+			r = write_name(g, &g->sources, INSERT_SOURCE, p->source, &source);
+		if (r == 0)
+			r = ROW(g, INSERT_PLACE, CELL_I(frame->id), CELL_I(depth),
+				CELL_I_OR_NULL(function, function), CELL_I_OR_NULL(source, source),
+				CELL_I_OR_NULL(p->line, p->line), CELL_I(p->inlined));
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool frame_final(const struct frame *frame)
+{
+	return frame->state != FRAME_NEW && frame->state != FRAME_ASKED;
+}
+
+/* All that a reader could want to know again, in a byte: stored, state, flags. */
+static uint8_t file_mark(const struct file *file)
+{
+	return (uint8_t)(MARK_STORED | (unsigned)file->state << 1 | (unsigned)file->has_symbols << 6 |
+			 (unsigned)file->has_debug << 7);
+}
+_Static_assert(FILE_OVERSIZE < 1 << 5, "file states fit in five bits");
+
+static int write_file(struct segment *g, const struct file *file)
+{
+	if (mark_get(&g->files, file->id) != MARK_NONE)
+		return 0;
+	bool inode = file->inode != 0;
+	int r = ROW(g, INSERT_FILE, CELL_I(file->id), CELL_I(file->kind),
+		CELL_T(file->path ? file->path : ""), CELL_B(file->build_id, file->n_build_id),
+		CELL_I_OR_NULL(inode, file->major), CELL_I_OR_NULL(inode, file->minor),
+		CELL_I_OR_NULL(inode, file->inode), CELL_I(file->deleted), CELL_I(file->state),
+		CELL_I(file->has_symbols), CELL_I(file->has_debug));
+	return r != 0 ? r : mark_set(g, &g->files, file->id, file_mark(file));
+}
+
+/* An address that belongs to no file is stored as it is, unless it is the kernel's: those never are.
+ * User addresses have the top bit clear on every 64-bit Linux. */
+static uint64_t frame_offset(const struct frame *frame)
+{
+	bool address = frame->file->kind >= FILE_PERF_MAP;
+	return address && frame->offset >> 63 ? 0 : frame->offset;
+}
+
+static int write_frame(struct segment *g, const struct frame *frame)
+{
+	if (mark_get(&g->frames, frame->id) != MARK_NONE)
+		return 0;
+	bool final = frame_final(frame);
+	int r = write_file(g, frame->file);
+	if (r == 0)
+		r = ROW(g, INSERT_FRAME, CELL_I(frame->id), CELL_I(frame->file->id),
+			CELL_I(frame_offset(frame)), CELL_I(frame->state));
+	if (r == 0 && final)
+		r = write_places(g, frame);
+	if (r == 0 && !final) {
+		r = segment_grow(
+			&g->unnamed, &g->size_unnamed, g->n_unnamed + 1, sizeof(*g->unnamed));
+		if (r == 0)
+			g->unnamed[g->n_unnamed++] = frame->id;
+	}
+	return r != 0 ? r : mark_set(g, &g->frames, frame->id, final ? MARK_FINAL : MARK_STORED);
+}
+
+int segment_write_stack(struct segment *g, const struct stack_tree *t, uint32_t id)
+{
+	/* ids fall towards the outermost caller, so this ends; a caller that is stored has all of
+	 * its own callers stored */
+	while (id != 0 && mark_get(&g->stacks, id) == MARK_NONE) {
+		if (id > t->n_nodes)
+			return -EINVAL;
+		const struct stack_node *node = t->node[id - 1];
+		int r = write_frame(g, node->frame);
+		if (r == 0)
+			r = ROW(g, INSERT_STACK, CELL_I(id), CELL_I(node->parent),
+				CELL_I(node->frame->id));
+		if (r == 0)
+			r = mark_set(g, &g->stacks, id, MARK_STORED);
+		if (r != 0)
+			return r;
+		id = node->parent;
+	}
+	return 0;
+}
+
+static bool is_process(const struct task *task)
+{
+	return !task->process || task->process == task;
+}
+
+static int write_task_row(struct segment *g, enum segment_statement s, const struct task *task)
+{
+	/* parent, exe and argv of a thread are its process' */
+	bool process = is_process(task);
+	return ROW(g, s, CELL_I(task->id), CELL_I(task->pid), CELL_I(task->tid),
+		CELL_I(process ? task->id : task->process->id),
+		CELL_I_OR_NULL(process && task->parent, task->parent->id), CELL_I(task->start_ns),
+		CELL_I_OR_NULL(task->end_ns, task->end_ns), CELL_T(task->comm),
+		CELL_T(process ? task->exe : NULL), CELL_B(process ? task->argv : NULL, task->n_argv),
+		CELL_I_OR_NULL(task->cgroup, task->cgroup),
+		CELL_I_OR_NULL(task->uid != (uid_t)-1, task->uid), CELL_I(task->kernel_thread));
+}
+
+static int tell_task(struct segment *g, enum segment_statement s, struct task *task)
+{
+	int r = write_task_row(g, s, task);
+	if (r != 0 || !task->changed)
+		return r;
+	r = segment_grow(&g->told, &g->size_told, g->n_told + 1, sizeof(struct task *));
+	if (r < 0)
+		return r;
+	g->told[g->n_told++] = task;
+	task->changed = false;
+	return 0;
+}
+
+int segment_write_task(struct segment *g, const struct segment_flush *f, struct task *task)
+{
+	/* thread, process, who started that process, …: whoever is stored has them all stored */
+	while (task && mark_get(&g->tasks, task->id) == MARK_NONE) {
+		const struct cgroup *cgroup = NULL;
+		if (task->cgroup && f->tasks)
+			cgroup = cgroup_find(f->tasks, task->cgroup);
+		int r = tell_task(g, INSERT_TASK, task);
+		if (r == 0 && cgroup)
+			r = ROW(g, INSERT_CGROUP, CELL_I(cgroup->id), CELL_T(cgroup->path));
+		if (r == 0)
+			r = mark_set(g, &g->tasks, task->id, MARK_STORED);
+		if (r != 0)
+			return r;
+		task = is_process(task) ? task->parent : task->process;
+	}
+	return 0;
+}
+
+int segment_write_hart(struct segment *g, int hart, const struct window_row *row)
+{
+	if (hart < 0 || hart >= HARTS_MAX)
+		return 0;
+	if (!g->hart_known[hart]) {
+		int r = ROW(g, INSERT_HART, CELL_I(hart), CELL_I(row->key.rung),
+			CELL_T("it came while we ran"), CELL_I_OR_NULL(false, 0), CELL_I(0));
+		if (r != 0)
+			return r;
+		/* not taken back with the transaction: the statement is INSERT OR IGNORE */
+	}
+	int leader = g->hart_leader[hart];
+	if (row->count == 0 || g->hart_planned[hart] || (leader >= 0 && leader <= row->key.event))
+		return 0;
+	int r = ROW(g, UPDATE_LEADER, CELL_I(hart), CELL_I(g->event[row->key.event]));
+	if (r == 0)
+		g->hart_leader[hart] = row->key.event;
+	return r;
+}
+
+int segment_write_names(struct segment *g, const struct segment_flush *f)
+{
+	for (size_t i = 0; i < g->n_unnamed; i++) {
+		uint32_t id = g->unnamed[i];
+		if (!f->files || id > f->files->n_frames)
+			continue;
+		const struct frame *frame = f->files->frame[id - 1];
+		if (!frame_final(frame) || mark_get(&g->frames, id) == MARK_FINAL)
+			continue;
+		int r = ROW(g, UPDATE_FRAME, CELL_I(id), CELL_I(frame->state));
+		if (r == 0)
+			r = write_places(g, frame);
+		if (r == 0)
+			r = mark_set(g, &g->frames, id, MARK_FINAL);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static int write_file_state(struct segment *g, const struct file *file)
+{
+	uint8_t mark = mark_get(&g->files, file->id);
+	if (mark == MARK_NONE || mark == file_mark(file))
+		return 0;
+	int r = ROW(g, UPDATE_FILE, CELL_I(file->id), CELL_I(file->state), CELL_I(file->has_symbols),
+		CELL_I(file->has_debug));
+	return r != 0 ? r : mark_set(g, &g->files, file->id, file_mark(file));
+}
+
+int segment_write_changed(struct segment *g, const struct segment_flush *f)
+{
+	int r = 0;
+	for (uint32_t i = 0; f->tasks && i < f->tasks->n_tasks && r == 0; i++) {
+		struct task *task = f->tasks->task[i];
+		if (!task->changed || mark_get(&g->tasks, task->id) == MARK_NONE)
+			continue;
+		r = tell_task(g, UPDATE_TASK, task);
+		if (r == 0 && is_process(task))
+			r = segment_write_task(g, f, task->parent);
+	}
+	for (uint32_t i = 0; f->files && i < f->files->n_files && r == 0; i++)
+		r = write_file_state(g, f->files->file[i]);
+	return r;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Writing a window
+ *
+ * One transaction per flush: either all of a window is in the file, with every task, stack and file
+ * that it needs, or nothing of it. When the disc is full the transaction is rolled back, what we
+ * remembered of it is forgotten, and the same window can be flushed again once there is room.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/segment_write.h"
+
+/* Quotas and the size limits of files and file systems are discs of that size. */
+static bool is_full(int error)
+{
+	return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+int segment_outcome(const struct segment *g, int rc)
+{
+	switch (rc & 0xff) {
+	case SQLITE_OK:
+	case SQLITE_ROW:
+	case SQLITE_DONE:
+		return 0;
+	case SQLITE_FULL:
+		return SEGMENT_NO_SPACE;
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_IOERR: {
+		int e = sqlite3_system_errno(g->db);
+		return is_full(e) ? SEGMENT_NO_SPACE : -EIO;
+	}
+	case SQLITE_READONLY:
+		return -EROFS;
+	case SQLITE_CANTOPEN: {
+		int e = sqlite3_system_errno(g->db);
+		return is_full(e) ? SEGMENT_NO_SPACE : e > 0 ? -e : -EIO;
+	}
+	case SQLITE_PERM:
+	case SQLITE_AUTH:
+		return -EACCES;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return -EBUSY;
+	default:
+		return -EIO;
+	}
+}
+
+int segment_exec(struct segment *g, const char *sql)
+{
+	return segment_outcome(g, sqlite3_exec(g->db, sql, NULL, NULL, NULL));
+}
+
+int segment_grow(void *array, size_t *size, size_t need, size_t element_bytes)
+{
+	if (need <= *size)
+		return 0;
+	size_t wanted = *size ? *size : 64;
+	while (wanted < need)
+		wanted *= 2;
+	void **p = array;
+	char *grown = reallocarray(*p, wanted, element_bytes);
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + *size * element_bytes, 0, (wanted - *size) * element_bytes);
+	*p = grown;
+	*size = wanted;
+	return 0;
+}
+
+static int bind(sqlite3_stmt *s, int i, const struct cell *cell)
+{
+	switch (cell->kind) {
+	case CELL_INTEGER:
+		return sqlite3_bind_int64(s, i, cell->integer);
+	case CELL_TEXT:
+		return sqlite3_bind_text(s, i, cell->bytes, -1, SQLITE_STATIC);
+	case CELL_BLOB:
+		return sqlite3_bind_blob(s, i, cell->bytes, (int)cell->integer, SQLITE_STATIC);
+	case CELL_NULL:
+		break;
+	}
+	return sqlite3_bind_null(s, i);
+}
+
+int segment_row(struct segment *g, enum segment_statement s, const struct cell *cell, size_t n)
+{
+	sqlite3_stmt *statement = g->statement[s];
+	int rc = SQLITE_OK;
+	for (size_t i = 0; i < n && rc == SQLITE_OK; i++)
+		rc = bind(statement, (int)i + 1, &cell[i]);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(statement);
+	int r = segment_outcome(g, rc);
+	sqlite3_reset(statement);
+	return r;
+}
+
+uint8_t mark_get(const struct marks *m, uint32_t id)
+{
+	return id < m->size ? m->mark[id] : MARK_NONE;
+}
+
+int mark_set(struct segment *g, struct marks *m, uint32_t id, uint8_t mark)
+{
+	size_t size = m->size;
+	int r = segment_grow(&m->mark, &size, (size_t)id + 1, 1);
+	if (r < 0)
+		return r;
+	m->size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
+	r = segment_grow(&g->change, &g->size_changes, g->n_changes + 1, sizeof(*g->change));
+	if (r < 0)
+		return r;
+	g->change[g->n_changes++] = (struct mark_change){m, id, m->mark[id]};
+	m->mark[id] = mark;
+	return 0;
+}
+
+int segment_begin(struct segment *g)
+{
+	g->n_changes = 0;
+	g->n_told = 0;
+	g->functions.n_before = g->functions.n_names;
+	g->sources.n_before = g->sources.n_names;
+	g->n_windows_before = g->n_windows;
+	g->n_samples_before = g->n_samples;
+	memcpy(g->hart_leader_before, g->hart_leader, sizeof(g->hart_leader));
+	return segment_exec(g, "BEGIN IMMEDIATE");
+}
+
+static void names_forget(struct names *names)
+{
+	struct stored_name *name, *next;
+	HASH_ITER(hh, names->by_text, name, next) {
+		if (name->id <= names->n_before)
+			continue;
+		HASH_DEL(names->by_text, name);
+		free(name);
+	}
+	names->n_names = names->n_before;
+}
+
+static void take_back(struct segment *g)
+{
+	/* newest first: an id can have changed twice */
+	while (g->n_changes > 0) {
+		const struct mark_change *c = &g->change[--g->n_changes];
+		c->marks->mark[c->id] = c->before;
+	}
+	for (size_t i = 0; i < g->n_told; i++)
+		g->told[i]->changed = true;
+	names_forget(&g->functions);
+	names_forget(&g->sources);
+	g->n_windows = g->n_windows_before;
+	g->n_samples = g->n_samples_before;
+	memcpy(g->hart_leader, g->hart_leader_before, sizeof(g->hart_leader));
+}
+
+static void drop_named(struct segment *g)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < g->n_unnamed; i++)
+		if (mark_get(&g->frames, g->unnamed[i]) == MARK_STORED)
+			g->unnamed[kept++] = g->unnamed[i];
+	g->n_unnamed = kept;
+}
+
+int segment_end(struct segment *g, int r)
+{
+	if (r == 0)
+		r = segment_exec(g, "COMMIT");
+	if (r != 0) {
+		/* SQLite may have rolled back by itself, which is as good */
+		if (!sqlite3_get_autocommit(g->db))
+			sqlite3_exec(g->db, "ROLLBACK", NULL, NULL, NULL);
+		take_back(g);
+	}
+	drop_named(g);
+	return r;
+}
+
+static int write_reads(struct segment *g, const struct window_row *row)
+{
+	bool own = false;
+	for (uint32_t i = 0; i < row->n_reads; i++) {
+		const struct window_read *read = &row->read[i];
+		if (read->event < 0 || read->event >= g->n_events)
+			continue;
+		own = own || read->event == row->key.event;
+		if (g->clock[read->event] || (read->value == 0 && read->enabled_ns == 0))
+			continue;
+		bool partly = read->running_ns != read->enabled_ns;
+		int r = ROW(g, INSERT_READING, CELL_I(g->n_samples), CELL_I(g->event[read->event]),
+			CELL_I(read->value), CELL_I(read->enabled_ns),
+			CELL_I_OR_NULL(partly, read->running_ns));
+		if (r != 0)
+			return r;
+	}
+	if (own || g->clock[row->key.event] || row->period == 0)
+		return 0;
+	return ROW(g, INSERT_READING, CELL_I(g->n_samples), CELL_I(g->event[row->key.event]),
+		CELL_I(row->period), CELL_I_OR_NULL(false, 0), CELL_I_OR_NULL(false, 0));
+}
+
+static int write_row(struct segment *g, const struct segment_flush *f, const struct window_row *row)
+{
+	int event = row->key.event;
+	if (event < 0 || event >= g->n_events)
+		return -EINVAL;
+	int r = segment_write_hart(g, row->key.hart, row);
+	if (r == 0 && row->who)
+		r = segment_write_task(g, f, row->who);
+	if (r == 0)
+		r = segment_write_stack(g, f->stacks, row->key.stack);
+	if (r != 0)
+		return r;
+
+	g->n_samples++;
+	r = ROW(g, INSERT_SAMPLE, CELL_I(g->n_samples), CELL_I(g->n_windows), CELL_I(row->key.hart),
+		CELL_I(row->key.task), CELL_I(row->key.stack), CELL_I(g->event[event]),
+		CELL_I(row->key.rung), CELL_I(row->count), CELL_I(row->weight_ns),
+		CELL_I(row->n_truncated));
+	return r != 0 ? r : write_reads(g, row);
+}
+
+/* Losses are written as what they grew by since the last commit. */
+static int write_losses(struct segment *g, const struct segment_flush *f)
+{
+	size_t size = (size_t)g->n_harts;
+	int r = segment_grow(&g->lost, &size, (size_t)f->n_harts, sizeof(*g->lost));
+	if (r < 0)
+		return r;
+	g->n_harts = (int)size;
+	for (int hart = 0; hart < f->n_harts; hart++)
+		for (int cause = 0; cause < N_LOSSES; cause++) {
+			uint64_t grown = f->lost[hart][cause] - g->lost[hart][cause];
+			if (grown == 0)
+				continue;
+			r = ROW(g, INSERT_LOSS, CELL_I(g->n_windows), CELL_I(hart),
+				CELL_T(loss_kinds[cause].name), CELL_I(grown));
+			if (r != 0)
+				return r;
+		}
+	return 0;
+}
+
+static void remember_losses(struct segment *g, const struct segment_flush *f)
+{
+	if (f->lost && f->n_harts > 0 && g->n_harts >= f->n_harts)
+		memcpy(g->lost, f->lost, (size_t)f->n_harts * sizeof(*g->lost));
+}
+
+static int write_window(struct segment *g, const struct segment_flush *f)
+{
+	const struct window *w = f->window;
+	g->n_windows++;
+	int r = ROW(g, INSERT_WINDOW, CELL_I(g->n_windows), CELL_I(w->start_ns), CELL_I(w->end_ns),
+		CELL_I(f->realtime_ns));
+	for (const struct window_row *row = w->rows; row && r == 0; row = row->hh.next)
+		r = write_row(g, f, row);
+	if (r == 0)
+		r = segment_write_names(g, f);
+	if (r == 0 && f->lost)
+		r = write_losses(g, f);
+	return r;
+}
+
+int segment_flush(struct segment *g, const struct segment_flush *f)
+{
+	int r = segment_begin(g);
+	if (r == 0)
+		r = write_window(g, f);
+	r = segment_end(g, r);
+	if (r == 0)
+		remember_losses(g, f);
+	return r;
+}
+
+int segment_update(struct segment *g, const struct segment_flush *f)
+{
+	int r = segment_begin(g);
+	if (r == 0)
+		r = segment_write_names(g, f);
+	if (r == 0)
+		r = segment_write_changed(g, f);
+	/* what was lost since the last window (names that did not come) counts to that window */
+	bool losses = f->lost && g->n_windows > 0;
+	if (r == 0 && losses)
+		r = write_losses(g, f);
+	r = segment_end(g, r);
+	if (r == 0 && losses)
+		remember_losses(g, f);
+	return r;
+}

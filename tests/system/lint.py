@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The source as text: the order of the stations, licences, sizes, static analysis."""
+import re
+import subprocess
+
+from machine import ROOT, need_program
+
+# Each folder, and what its files may include besides their own. Stations include only stations
+# before them; everybody may include proto/. daemon.c and main.c, which wire, are the exception.
+STATIONS = ["pmu", "decode", "attribute", "aggregate", "store", "query", "control"]
+MAY_INCLUDE = {
+    "proto": {"proto"},
+    "client": {"client", "proto"},
+    "daemon/namer": {"daemon/namer", "proto"},
+}
+for position, station in enumerate(STATIONS):
+    MAY_INCLUDE[f"daemon/{station}"] = {"proto", *(f"daemon/{s}" for s in STATIONS[:position + 1])}
+# The wire between mperfd and its workers belongs to the workers.
+MAY_INCLUDE["daemon/attribute"].add("daemon/namer")
+
+
+def tracked(*patterns):
+    found = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", *patterns], cwd=ROOT,
+                           check=True, capture_output=True, text=True).stdout.split()
+    return [ROOT / name for name in found]
+
+
+def test_includes_follow_the_order_of_the_stations(build):
+    wrong = []
+    for path in tracked("*.c", "*.h"):
+        folder = str(path.parent.relative_to(ROOT))
+        allowed = MAY_INCLUDE.get(folder)
+        if allowed is None:
+            continue
+        for include in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M):
+            target = include.rpartition("/")[0]
+            if include.endswith(".inc") or target in allowed:
+                continue
+            wrong.append(f"{path.relative_to(ROOT)} includes {include}")
+    assert not wrong, wrong
+
+
+def test_the_client_links_neither_sqlite_nor_elf(build):
+    needed = subprocess.run(["objdump", "-p", build / "mperfctl"], check=True, capture_output=True,
+                            text=True).stdout
+    libraries = re.findall(r"NEEDED\s+(\S+)", needed)
+    assert libraries and not [n for n in libraries if re.match("libsqlite|libelf|libdw", n)], libraries
+
+
+def test_the_daemon_parses_no_elf(build):
+    needed = subprocess.run(["objdump", "-p", build / "mperfd"], check=True, capture_output=True,
+                            text=True).stdout
+    libraries = re.findall(r"NEEDED\s+(\S+)", needed)
+    assert libraries and not [n for n in libraries if re.match("libelf|libdw", n)], libraries
+
+
+def test_every_source_states_its_licence(build):
+    sources = tracked("*.c", "*.h", "*.py", "*.mk", "Makefile", "*.proto", "*.sql", "*.inc")
+    without = [str(p) for p in sources if "SPDX-License-Identifier:" not in p.read_text()[:400]]
+    assert sources and not without, without
+
+
+def test_files_and_lines_keep_their_bounds(build):
+    long = [f"{p}: {n} lines" for p in tracked("*.c", "*.h")
+            if (n := len(p.read_text().splitlines())) > 600]
+    assert not long, long
+
+
+def test_cppcheck_is_clean(build):
+    need_program("cppcheck")
+    done = subprocess.run(
+        ["cppcheck", "--quiet", "--error-exitcode=1", "--std=c11", "--inline-suppr", "-j2",
+         "--enable=warning,portability", "--suppressions-list=tests/cppcheck-suppressions",
+         "-D_GNU_SOURCE", "-DMPERF_VERSION=\"0\"", "-DMPERF_LIBEXECDIR=\"/\"",
+         "-DMPERF_SBINDIR=\"/\"", "-I.",
+         "proto", "daemon", "client"],
+        cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_shell_scripts_are_clean(build):
+    need_program("shellcheck")
+    scripts = [p for p in tracked("tests/packages", "tests/workloads/*", ".ci/run")]
+    done = subprocess.run(["shellcheck", *scripts], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_man_pages_are_clean(build):
+    need_program("groff")
+    for page in tracked("man/*"):
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", page], capture_output=True,
+                              text=True)
+        assert done.returncode == 0 and not done.stderr, done.stderr

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whatever runs has its name: short-lived processes, code without a file, files that are gone."""
+import os
+import shutil
+import subprocess
+import time
+
+from machine import (Folder, Skip, compile_program, mperfctl, need_program, need_root, plain_build,
+                     rows, workload, SOURCES)
+
+
+def functions(build, path, *more):
+    return rows(build, "hotspots", "-i", path, "--limit", "0", *more)["rows"]
+
+
+def share(found, name, key="function"):
+    return sum(r["self"] for r in found if r[key] == name)
+
+
+def test_a_parallel_build_of_a_debian_package_is_named(build):
+    need_root()
+    source = workload(build, "bzip2")
+    with Folder() as folder:
+        tree = folder / "bzip2"
+        shutil.copytree(source, tree)
+        mperfctl(build, "record", "-F", "1999", "-o", folder / "r.mprf", "--", "make", "-C", tree,
+                 "-j2", "-s", "CFLAGS=-O3 -g", "bzip2", "bzip2recover")
+        processes = rows(build, "hotspots", "-i", folder / "r.mprf", "--by", "process",
+                         "--limit", "0")
+        modules = rows(build, "hotspots", "-i", folder / "r.mprf", "--by", "module",
+                       "--limit", "0")["rows"]
+    nameless = sum(r["self"] for r in processes["rows"] if not r["comm"])
+    assert processes["provenance"]["samples"] > 1000, processes["provenance"]
+    assert nameless <= 0.01, f"{nameless:.4f} of the samples have no process name"
+    assert any(r["comm"] == "cc1" for r in processes["rows"]), processes["rows"][:5]
+    # Of what lies inside a sized symbol, almost all must have got the name: samples are either
+    # named, outside every symbol, or unnamed, which a readable module must not be.
+    readable = [m for m in modules if m["named"]]
+    named = sum(m["self"] * m["named"] for m in readable)
+    unnamed = sum(m["self"] * m["unnamed"] for m in readable)
+    assert named / (named + unnamed) >= 0.95, modules
+
+
+def test_code_without_a_file_is_named_by_perf_maps_and_jitdumps(build):
+    program = compile_program(build, "jit.c")
+    with Folder() as folder:
+        for kind in "map", "dump":
+            mperfctl(build, "record", "-F", "999", "-o", folder / kind, "--", program, kind, "600")
+            found = functions(build, folder / kind)
+            assert share(found, f"jitted_by_{kind}") > 0.9, (kind, found[:3])
+        mperfctl(build, "record", "-F", "999", "-o", folder / "quiet", "--", program, "quiet", "600")
+        found = functions(build, folder / "quiet")
+        assert not any("jitted" in r["function"] for r in found), found[:3]
+    for path in os.listdir("/tmp"):
+        if path.startswith(("perf-", "jit-")) and path.endswith((".map", ".dump")):
+            os.unlink(os.path.join("/tmp", path))
+
+
+def test_code_without_a_file_is_named_inside_a_container(build):
+    need_root()
+    need_program("unshare")
+    program = compile_program(build, "jit.c")
+    with Folder() as folder:
+        # A /tmp and pids of its own, as in any container: the map is /tmp/perf-1.map in there.
+        script = f"mount -t tmpfs none /tmp && exec {program} map 800"
+        done = mperfctl(build, "record", "-F", "999", "-o", folder / "r", "--", "unshare", "--mount",
+                        "--pid", "--fork", "--mount-proc", "sh", "-c", script, check=False)
+        if done.returncode != 0 and "unshare" in done.stderr:
+            raise Skip("unshare is refused here")
+        found = functions(build, folder / "r")
+    assert share(found, "jitted_by_map") > 0.8, found[:3]
+
+
+def test_a_file_that_is_deleted_while_it_runs_is_named(build):
+    program = compile_program(build, "jit.c")
+    with Folder() as folder:
+        shutil.copy(program, folder / "gone")
+        process = subprocess.Popen([folder / "gone", "quiet", "3000"])
+        try:
+            time.sleep(0.2)
+            os.unlink(folder / "gone")
+            mperfctl(build, "record", "-F", "999", "--pid", process.pid, "--for", "1s", "-o",
+                     folder / "r")
+        finally:
+            process.kill()
+            process.wait()
+        modules = rows(build, "hotspots", "-i", folder / "r", "--by", "module")["rows"]
+    # `spin` runs as a copy in anonymous memory; what is left in the file itself is main.
+    gone = [m for m in modules if "gone" in m["module"]]
+    assert not gone or gone[0]["named"] > 0.9, modules
+
+
+def test_a_program_in_another_mount_namespace_is_named(build):
+    need_root()
+    need_program("unshare")
+    shares = compile_program(build, "shares_library.c", "-shared", "-fPIC")
+    program = compile_program(build, "shares.c", str(shares), f"-Wl,-rpath,{shares.parent}")
+    with Folder() as folder:
+        inner = folder / "inner"
+        inner.mkdir()
+        script = (f"mount -t tmpfs none {inner} && cp {program} {inner}/hidden && "
+                  f"exec {inner}/hidden 300")
+        mperfctl(build, "record", "-F", "999", "-o", folder / "r", "--", "unshare", "--mount", "sh",
+                 "-c", script)
+        found = functions(build, folder / "r")
+        assert not (inner / "hidden").exists()
+    assert share(found, "half") > 0.3, found[:5]
+
+
+def marked(program, target, section):
+    """A copy of program that asks the test namer's parser to misbehave."""
+    empty = target.with_suffix(".empty")
+    empty.write_bytes(b"x")
+    subprocess.run(["objcopy", "--add-section", f"{section}={empty}", program, target], check=True)
+    return target
+
+
+def record_misbehaving(build, folder, program):
+    """Record a bad program beside a good one; the good one's rows and doctor's words."""
+    good = compile_program(build, "jit.c")
+    namer = build / "test-namer" / "mperf-namer"
+    script = f"{good} map 1500 & {program} quiet 1500; wait"
+    mperfctl(build, "record", "-F", "999", "-o", folder / "r", "--", "sh", "-c", script,
+             env={"MPERF_NAMER": str(namer)})
+    doctor = rows(build, "doctor", "-i", folder / "r")["rows"]
+    return functions(build, folder / "r"), [d["finding"] for d in doctor if d["topic"] == "file"]
+
+
+def misbehaving(build, section, word):
+    with Folder() as folder:
+        bad = marked(compile_program(build, "jit.c"), folder / "bad", section)
+        found, said = record_misbehaving(build, folder, bad)
+    assert share(found, "jitted_by_map") > 0.3, found[:5]
+    assert any("bad" in s and word in s for s in said), said
+
+
+def test_a_file_that_makes_the_parser_crash_costs_only_its_own_names(build):
+    misbehaving(build, ".mperf.test.crash", "died")
+
+
+def test_a_file_that_makes_the_parser_spin_costs_only_its_own_names(build):
+    misbehaving(build, ".mperf.test.spin", "time")
+
+
+def test_a_file_system_that_hangs_on_open_costs_only_its_own_names(build):
+    need_root()
+    if not os.path.exists("/dev/fuse"):
+        raise Skip("needs /dev/fuse")
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], check=True,
+                           capture_output=True, text=True).stdout.split()
+    hangfs = compile_program(build, "hangfs.c", *flags)
+    with Folder() as folder:
+        mount = folder / "mount"
+        mount.mkdir()
+        server = subprocess.Popen([hangfs, compile_program(build, "jit.c"), mount],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            for _ in range(100):
+                if (mount / "program").exists():
+                    break
+                time.sleep(0.05)
+            found, said = record_misbehaving(build, folder, mount / "program")
+        finally:
+            server.kill()
+            server.wait()
+            subprocess.run(["umount", "-l", mount], check=False)
+    assert share(found, "jitted_by_map") > 0.3, found[:5]
+    assert any("program" in s and "open" in s for s in said), said
+
+
+def test_kernel_functions_are_named(build):
+    need_root()
+    with Folder() as folder:
+        mperfctl(build, "record", "-F", "999", "-o", folder / "r", "--", "dd", "if=/dev/zero",
+                 "of=/dev/null", "bs=1M", "count=20000")
+        modules = rows(build, "hotspots", "-i", folder / "r", "--by", "module")["rows"]
+    kernel = [m for m in modules if m["module"] == "[kernel]"]
+    assert kernel and kernel[0]["named"] > 0.95, modules
+
+
+def test_a_line_and_inlined_callers_are_found(build):
+    with Folder() as folder:
+        program = compile_program(build, "inlined.c")
+        mperfctl(build, "record", "-F", "999", "-o", folder / "r", "--", program)
+        by_line = rows(build, "hotspots", "-i", folder / "r", "--by", "line")["rows"]
+        inlined = functions(build, folder / "r", "--inlined")
+        plain = functions(build, folder / "r")
+    text = (SOURCES / "inlined.c").read_text().splitlines()
+    hot = {n + 1 for n, line in enumerate(text) if "HOT" in line}
+    assert sum(r["self"] for r in by_line
+               if r["source"].endswith("inlined.c") and r["line"] in hot) > 0.8, by_line[:4]
+    assert share(inlined, "inner") > 0.8 > share(inlined, "outer"), inlined[:4]
+    assert share(plain, "outer") > 0.8, plain[:4]

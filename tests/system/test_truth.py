@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Shares that are known, by construction or by another profiler, are found within sampling error."""
+import math
+import os
+import re
+import signal
+import subprocess
+
+from machine import Folder, compile_program, mperfctl, need_program, need_root, rows, workload, SOURCES
+
+# How far a share may be off: four standard errors of a binomial share, which one run in 16,000
+# exceeds by chance.
+SIGMAS = 4
+
+
+def standard_error(share, samples):
+    return math.sqrt(share * (1 - share) / samples)
+
+
+def shares_of(answer):
+    """Self share by function name, over all modules."""
+    found = {}
+    for row in answer["rows"]:
+        found[row["function"]] = found.get(row["function"], 0) + row["self"]
+    return found
+
+
+def shares_program(build):
+    library = compile_program(build, "shares_library.c", "-shared", "-fPIC")
+    return compile_program(build, "shares.c", str(library), f"-Wl,-rpath,{library.parent}")
+
+
+def test_shares_known_by_construction_are_found(build):
+    program = shares_program(build)
+    with Folder() as folder:
+        done = mperfctl(build, "record", "-F", "4999", "-o", folder / "r.mprf", "--", program, "1500")
+        spent = {name: int(ns) for name, ns in re.findall(r"^(\w+) (\d+)$", done.stdout, re.M)}
+        answer = rows(build, "hotspots", "-i", folder / "r.mprf", "--limit", "0")
+    assert set(spent) == {"half", "recursive", "library_spin", "twentieth"}, done.stdout
+    samples = answer["provenance"]["samples"]
+    assert samples >= 20000, f"only {samples} samples"
+    found = shares_of(answer)
+    total = sum(spent.values())
+    for name, ns in spent.items():
+        truth = ns / total
+        allowed = SIGMAS * standard_error(truth, samples) + 0.002  # main and clock_gettime around it
+        assert abs(found.get(name, 0) - truth) <= allowed, \
+            f"{name}: {found.get(name, 0):.4f}, truth {truth:.4f} ± {allowed:.4f}"
+
+
+def test_total_counts_a_recursive_function_once(build):
+    program = shares_program(build)
+    with Folder() as folder:
+        mperfctl(build, "record", "-F", "1999", "-o", folder / "r.mprf", "--", program, "400")
+        answer = rows(build, "hotspots", "-i", folder / "r.mprf", "--limit", "0")
+    recursive = [r for r in answer["rows"] if r["function"] == "recursive"]
+    work = [r for r in answer["rows"] if r["function"] == "work"]
+    assert recursive and abs(recursive[0]["total"] - recursive[0]["self"]) < 0.005, recursive
+    assert work and work[0]["total"] > 0.95 > 0.05 > work[0]["self"], work
+
+
+def test_both_threads_and_harts_have_their_share(build):
+    program = shares_program(build)
+    with Folder() as folder:
+        mperfctl(build, "record", "-F", "999", "-o", folder / "r.mprf", "--", program, "400")
+        threads = rows(build, "hotspots", "-i", folder / "r.mprf", "--by", "thread")["rows"]
+        harts = rows(build, "hotspots", "-i", folder / "r.mprf", "--by", "hart")["rows"]
+    assert len(threads) == 2 and all(0.3 < t["self"] < 0.7 for t in threads), threads
+    assert abs(sum(h["self"] for h in harts) - 1) < 1e-6, harts
+
+
+def perf_shares(path):
+    """Self shares by symbol of a perf.data file."""
+    done = subprocess.run(["perf", "report", "-i", path, "--stdio", "--no-children", "-g", "none",
+                           "--sort", "symbol", "-F", "overhead,symbol"],
+                          check=True, capture_output=True, text=True)
+    pairs = re.findall(r"^\s+([\d.]+)%\s+\[[.k]\]\s+(\S+)", done.stdout, re.M)
+    return {name: float(share) / 100 for share, name in pairs}
+
+
+def test_speedtest1_agrees_with_perf_recording_at_the_same_time(build):
+    need_root()
+    need_program("perf")
+    program = workload(build, "speedtest1")
+    with Folder() as folder:
+        # perf watches the whole system, so that both see the same run of the same program.
+        perf = subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock", "-F", "997", "-a",
+                                 "-o", folder / "perf.data"], stderr=subprocess.DEVNULL,
+                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        try:
+            mperfctl(build, "record", "-F", "999", "-o", folder / "r.mprf", "--", program,
+                     "--memdb", "--size", "500")
+        finally:
+            perf.send_signal(signal.SIGINT)
+            perf.wait()
+        done = subprocess.run(["perf", "report", "-i", folder / "perf.data", "--stdio",
+                               "--no-children", "-g", "none", "--comm", "speedtest1", "--sort",
+                               "symbol", "-F", "overhead,symbol", "--percentage", "relative"],
+                              check=True, capture_output=True, text=True)
+        pairs = re.findall(r"^\s+([\d.]+)%\s+\[[.k]\]\s+(\S+)", done.stdout, re.M)
+        theirs = {name: float(share) / 100 for share, name in pairs}
+        answer = rows(build, "hotspots", "-i", folder / "r.mprf", "--limit", "0")
+    ours = shares_of(answer)
+    samples = answer["provenance"]["samples"]
+    top = sorted(theirs, key=theirs.get, reverse=True)[:10]
+    assert len(top) == 10, done.stdout
+    for name in top:
+        allowed = max(0.03, SIGMAS * math.sqrt(2) * standard_error(theirs[name], samples))
+        assert abs(ours.get(name, 0) - theirs[name]) <= allowed, \
+            f"{name}: mperf {ours.get(name, 0):.4f}, perf {theirs[name]:.4f}, allowed {allowed:.4f}"
+
+
+def test_callers_without_frame_pointers_are_found_by_call_frame_information(build):
+    program = compile_program(build, "depth.c", "-fomit-frame-pointer")
+    with Folder() as folder:
+        mperfctl(build, "record", "-F", "499", "-g", "dwarf", "-o", folder / "r.mprf", "--",
+                 program, timeout=240)
+        folded = mperfctl(build, "flamegraph", "-i", folder / "r.mprf", "--folded").stdout
+        provenance = rows(build, "hotspots", "-i", folder / "r.mprf")["provenance"]
+    depth = depth_of(SOURCES / "depth.c")
+    leaves = [(line.rpartition(" ")[0].split(";"), int(line.rpartition(" ")[2]))
+              for line in folded.splitlines()]
+    whole = sum(n for _, n in leaves)
+    right = sum(n for stack, n in leaves if sum("descend" in f for f in stack) == depth)
+    assert whole and right / whole > 0.9, f"{right} of {whole} at depth {depth}\n{folded[:2000]}"
+    assert "loss" in provenance, provenance
+
+
+def depth_of(source):
+    return int(re.search(r"#define DEPTH (\d+)", source.read_text()).group(1))

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# How the tests are built and run; what they are is in CONTRIBUTING.md.
+#
+#   check          everything, as CI runs it
+#   check-unit, check-system, check-fuzz, check-lint
+#                  one part of it; RUN="--match WORD" picks tests by name
+#
+# The same sources are built three times: plain, with address and undefined-behaviour sanitizers
+# (build/asan), and with clang's libFuzzer (build/fuzz).
+
+UNIT_BIN = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+UNIT_SUPPORT = $(filter-out $(BUILD)/tests/unit/test_%,$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*.c)))
+FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+ALL_LIBS = $(BUILD)/libdaemon.a $(BUILD)/libnamer.a $(BUILD)/libclient.a $(BUILD)/libproto.a
+ALL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON) $(PKGS_NAMER) $(PKGS_CLIENT)) $(DEMANGLE) -lm
+
+.PHONY: check check-unit check-system check-fuzz check-lint check-programs unit-tests fuzzers packages-check
+.PRECIOUS: $(BUILD)/%.o
+
+unit-tests: $(UNIT_BIN)
+$(BUILD)/tests/unit/test_%: $(BUILD)/tests/unit/test_%.o $(UNIT_SUPPORT) $(ALL_LIBS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
+
+fuzzers: $(FUZZ_BIN)
+$(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(UNIT_SUPPORT) $(ALL_LIBS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(ALL_LDLIBS)
+
+# A namer whose parser spins or crashes on files that ask for it, to show what happens then.
+TEST_NAMER_OBJ = $(patsubst $(BUILD)/%.o,$(BUILD)/test-namer/%.o,$(NAMER_OBJ) $(BUILD)/daemon/namer/main.o)
+$(BUILD)/test-namer/daemon/namer/%.o: daemon/namer/%.c | $(BUILD)/gen/all
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -DMPERF_TEST_WORKER -MMD -MP -c -o $@ $<
+$(BUILD)/test-namer/mperf-namer: $(TEST_NAMER_OBJ)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
+
+check-programs: all unit-tests $(BUILD)/test-namer/mperf-namer
+
+SANITIZERS = -fsanitize=address,undefined -fno-sanitize-recover=undefined
+ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan SANITIZE="$(SANITIZERS)" CFLAGS="-O1 -g"
+FUZZ_MAKE = $(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g" \
+	SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
+
+PACKAGES_CHECK = check clang libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
+	linux-perf procps util-linux groff-base shellcheck
+packages-check:
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK)
+
+check: packages-check
+	$(MAKE) WERROR=-Werror check-programs
+	$(ASAN_MAKE) WERROR=-Werror check-programs
+	$(FUZZ_MAKE) WERROR=-Werror fuzzers
+	tests/run $(BUILD) $(RUN)
+check-unit: check-programs
+	tests/run $(BUILD) --part unit $(RUN)
+check-system: check-programs
+	tests/run $(BUILD) --part system $(RUN)
+check-fuzz:
+	$(FUZZ_MAKE) fuzzers
+	tests/run $(BUILD) --part fuzz $(RUN)
+check-lint:
+	tests/run $(BUILD) --part lint $(RUN)

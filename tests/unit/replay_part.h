@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The parts of the replayed kernel, for one another
+ *
+ * replay.c is the kernel, replay_load.c reads the machine, replay_sample.c writes records.
+ */
+
+#include "daemon/pmu/machine.h"
+#include "tests/unit/replay.h"
+
+#define REPLAY_RULES_MAX 64 /* a machine is a page of JSON */
+#define REPLAY_FILES_MAX 128
+#define REPLAY_FD_FIRST                                                                            \
+	100000 /* beyond any real descriptor, so that a stray close(2) hits none                   \
+		*/
+
+/* -1: any; else the value that the open must have. */
+struct replay_rule {
+	int64_t type;
+	bool any_config;
+	uint64_t config;
+	bool any_hart;
+	struct hart_set harts;
+	int sampling, exclude_kernel, leader, inherit, sample_read, system_wide;
+	int cgroup, build_id, ksymbol;
+	/* what then happens */
+	int error;     /* positive errno, or 0: it opens */
+	bool fires;    /* a sampling event gives samples */
+	bool starves;  /* a group with it is never scheduled */
+	double per_us; /* counts per microsecond */
+};
+
+struct replay_event {
+	bool open;
+	struct perf_event_attr attr;
+	pid_t pid;
+	int hart, fd, leader_fd, output_fd;
+	struct replay_rule rule;
+	bool enabled;
+	uint64_t id, enabled_ns, running_ns;
+	double value, fired_at; /* value (or in frequency mode time) at the last sample */
+	void *map;
+	size_t data_bytes;
+	uint64_t n_lost; /* records that found the ring full, not yet told */
+};
+
+struct replay {
+	struct kernel kernel;
+	char *source, *verified;
+	struct {
+		char *path, *text;
+	} file[REPLAY_FILES_MAX];
+	int n_files;
+	struct replay_rule rule[REPLAY_RULES_MAX];
+	int n_rules;
+	unsigned descriptors;  /* how many events may be open at once */
+	uint64_t locked_bytes; /* how much may be mapped at once, control pages included */
+	struct replay_event *event;
+	unsigned n_events; /* ever opened; descriptors are never used again */
+	unsigned n_opens, n_stray;
+	unsigned fail_open, fail_map;
+	int fail_open_error, fail_map_error;
+	uint64_t now_ns;
+};
+
+struct replay_event *replay_event(const struct replay *r, int fd);
+const char *replay_text(const struct replay *r, const char *path);
+
+/* Write the sample that e fires now, for pid, into the ring it goes to. */
+void replay_sample(struct replay *r, struct replay_event *e, pid_t pid);
+/* The bytes that a read of e gives, at most n; the number written. */
+size_t replay_read_values(const struct replay *r, const struct replay_event *e, uint64_t *words);
+/* Append to e's ring. False if there is no room. */
+bool replay_put(struct replay_event *e, const void *bytes, size_t n);

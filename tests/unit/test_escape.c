@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Names that attack: a terminal, a page, a folded file, a reader's eye. And names of all scripts,
+ * which must pass.
+ */
+#include <check.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/escape.h"
+
+typedef void escape_function(FILE *f, const char *text);
+
+static const char *escaped(escape_function *f, const char *text)
+{
+	static char result[4096];
+	FILE *out = fmemopen(result, sizeof result, "w");
+	f(out, text);
+	fputc('\0', out);
+	fclose(out);
+	return result;
+}
+
+#define TERMINAL(text) escaped(escape_terminal, text)
+#define MARKUP(text) escaped(escape_markup, text)
+
+START_TEST(plain_names_pass_in_every_script)
+{
+	static const char *const names[] = {"", "main", "std::vector<int>::push_back(int const&)",
+		"größe", "функция", "関数", "دالة", "🦀::main", "a\\b", "100 %"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		ck_assert_str_eq(TERMINAL(names[i]), names[i]);
+}
+END_TEST
+
+START_TEST(escape_sequences_become_visible)
+{
+	ck_assert_str_eq(TERMINAL("\033[31mred\033[0m"), "\\x1b[31mred\\x1b[0m");
+	ck_assert_str_eq(TERMINAL("\033]0;title\007"), "\\x1b]0;title\\x07");
+	ck_assert_str_eq(TERMINAL("a\nb\tc\rd\x7f"), "a\\x0ab\\x09c\\x0dd\\x7f");
+}
+END_TEST
+
+START_TEST(eight_bit_controls_become_visible)
+{
+	ck_assert_str_eq(TERMINAL("\xc2\x9b" "31m"), "\\u{9b}31m"); /* CSI as UTF-8 */
+	ck_assert_str_eq(TERMINAL("\x9b" "31m"), "\\x9b31m");       /* and as a byte */
+}
+END_TEST
+
+START_TEST(what_hides_or_reorders_becomes_visible)
+{
+	ck_assert_str_eq(TERMINAL("\xe2\x80\xae" "fdp.exe"), "\\u{202e}fdp.exe");
+	ck_assert_str_eq(TERMINAL("a\xe2\x81\xa6" "b\xe2\x80\x8f"), "a\\u{2066}b\\u{200f}");
+	ck_assert_str_eq(TERMINAL("a\xe2\x80\x8b" "b\xef\xbb\xbf"), "a\\u{200b}b\\u{feff}");
+	ck_assert_str_eq(TERMINAL("x\xe2\x80\xa8y"), "x\\u{2028}y");
+	ck_assert_str_eq(TERMINAL("x\xf3\xa0\x81\x81y"), "x\\u{e0041}y");
+}
+END_TEST
+
+START_TEST(bytes_that_are_no_utf8_become_visible)
+{
+	ck_assert_str_eq(TERMINAL("\xff\xfe"), "\\xff\\xfe");
+	ck_assert_str_eq(TERMINAL("\xc0\xaf"), "\\xc0\\xaf");             /* overlong / */
+	ck_assert_str_eq(TERMINAL("\xe0\x80\x9b"), "\\xe0\\x80\\x9b");    /* overlong CSI */
+	ck_assert_str_eq(TERMINAL("\xed\xa0\x80"), "\\xed\\xa0\\x80");    /* surrogate */
+	ck_assert_str_eq(TERMINAL("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80"); /* beyond */
+	ck_assert_str_eq(TERMINAL("a\xe2\x82"), "a\\xe2\\x82");           /* cut off */
+	ck_assert_str_eq(TERMINAL("\xe2" "abc"), "\\xe2" "abc");
+}
+END_TEST
+
+START_TEST(no_byte_string_yields_a_control_character)
+{
+	unsigned seed = 1;
+	for (int round = 0; round < 20000; round++) {
+		char text[9];
+		for (size_t i = 0; i < 8; i++)
+			text[i] = (char)(rand_r(&seed) >> 7);
+		text[8] = '\0';
+		const char *p = TERMINAL(text);
+		for (size_t left = strlen(p); left > 0;) {
+			uint32_t point;
+			size_t n = escape_decode(p, left, &point);
+			ck_assert(point != ESCAPE_INVALID && escape_is_plain(point));
+			p += n;
+			left -= n;
+		}
+	}
+}
+END_TEST
+
+START_TEST(markup_means_nothing)
+{
+	ck_assert_str_eq(MARKUP("<script>alert(1)</script>"),
+		"&lt;script&gt;alert(1)&lt;/script&gt;");
+	ck_assert_str_eq(MARKUP("\" onload='x' &amp;"),
+		"&quot; onload=&#39;x&#39; &amp;amp;");
+	ck_assert_str_eq(MARKUP("]]>"), "]]&gt;");
+}
+END_TEST
+
+START_TEST(markup_has_no_character_that_xml_forbids)
+{
+	ck_assert_str_eq(MARKUP("\x01\x1f\xef\xbf\xbf\xef\xbf\xbe"), "\\x01\\x1f\\u{ffff}\\u{fffe}");
+	ck_assert_str_eq(MARKUP("\xff<\033"), "\\xff&lt;\\x1b");
+}
+END_TEST
+
+START_TEST(folded_frames_cannot_forge_frames)
+{
+	ck_assert_str_eq(escaped(escape_folded, "a;b\nmain 999"), "a:b\\x0amain 999");
+}
+END_TEST
+
+START_TEST(json_text_is_mended_to_utf8)
+{
+	char *mended = escape_utf8_dup("a\xff" "b\xed\xa0\x80\033ö");
+	ck_assert_str_eq(mended, "a\xef\xbf\xbd" "b\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\033ö");
+	free(mended);
+	mended = escape_utf8_dup("");
+	ck_assert_str_eq(mended, "");
+	free(mended);
+}
+END_TEST
+
+START_TEST(widths_count_columns_not_bytes)
+{
+	setlocale(LC_CTYPE, "C.UTF-8");
+	ck_assert_uint_eq(escape_width("main"), 4);
+	ck_assert_uint_eq(escape_width("größe"), 5);
+	ck_assert_uint_eq(escape_width("関数"), 4);
+	ck_assert_uint_eq(escape_width(""), 0);
+}
+END_TEST
+
+START_TEST(cuts_fall_between_characters)
+{
+	setlocale(LC_CTYPE, "C.UTF-8");
+	ck_assert_uint_eq(escape_cut("größe", 3), 4);
+	ck_assert_uint_eq(escape_cut("関数", 3), 3); /* half a letter does not fit */
+	ck_assert_uint_eq(escape_cut("abc", 0), 0);
+	ck_assert_uint_eq(escape_cut("abc", 99), 3);
+	ck_assert_uint_eq(escape_cut_front("größe", 2), 5);
+	ck_assert_uint_eq(escape_cut_front("関数", 3), 3);
+	ck_assert_uint_eq(escape_cut_front("abc", 0), 3);
+	ck_assert_uint_eq(escape_cut_front("abc", 99), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("escape");
+	TCase *c = tcase_create("escape");
+
+	suite_add_tcase(suite, c);
+	tcase_add_test(c, plain_names_pass_in_every_script);
+	tcase_add_test(c, escape_sequences_become_visible);
+	tcase_add_test(c, eight_bit_controls_become_visible);
+	tcase_add_test(c, what_hides_or_reorders_becomes_visible);
+	tcase_add_test(c, bytes_that_are_no_utf8_become_visible);
+	tcase_add_test(c, no_byte_string_yields_a_control_character);
+	tcase_add_test(c, markup_means_nothing);
+	tcase_add_test(c, markup_has_no_character_that_xml_forbids);
+	tcase_add_test(c, folded_frames_cannot_forge_frames);
+	tcase_add_test(c, json_text_is_mended_to_utf8);
+	tcase_add_test(c, widths_count_columns_not_bytes);
+	tcase_add_test(c, cuts_fall_between_characters);
+
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed != 0;
+}

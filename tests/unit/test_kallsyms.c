@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The kernel's symbol list: one we know, broken ones, and this machine's. */
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "daemon/namer/image.h"
+
+static const char list[] = "0000000000000000 A fixed_percpu_data\n"
+			   "ffffffff81000000 T _stext\n"
+			   "ffffffff81000000 T _text\n"
+			   "ffffffff81000000 t __local_alias\n"
+			   "ffffffff81000100 T do_one\n"
+			   "ffffffff81000180 w do_weak\n"
+			   "ffffffff81000180 T __x64_do_weak\n"
+			   "ffffffff81000200 t do_two.cold\n"
+			   "ffffffff81000280 D some_data\n"
+			   "ffffffff81000300 W do_three\n"
+			   "ffffffff81000400 T _etext\n"
+			   "ffffffff82000000 d rodata\n"
+			   "ffffffffc0002080 t helper\t[mod_b]\n"
+			   "ffffffffc0002000 t start_b\t[mod_b]\n"
+			   "ffffffffc0000000 t start_a\t[mod-a]\n"
+			   "ffffffffc0000040 d data_a\t[mod-a]\n"
+			   "ffffffffc0000080 T _RNvNtCs1234_7mycrate3foo3bar\t[mod-a]\n";
+
+static int file_of(const void *bytes, size_t n)
+{
+	int fd = memfd_create("kallsyms", MFD_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, bytes, n), (ssize_t)n);
+	return fd;
+}
+
+static int open_list(
+	const char *text, size_t n, const char *module, uint64_t base, struct image **ret_image)
+{
+	int fd = file_of(text, n);
+	int r = image_open_kallsyms(fd, module, base, ret_image);
+
+	close(fd);
+	return r;
+}
+
+static const char *name_at(struct image *i, uint64_t offset)
+{
+	struct image_naming naming;
+
+	image_name(i, offset, &naming);
+	if (naming.outcome != IMAGE_NAMED) {
+		ck_assert_uint_eq(naming.n_places, 0);
+		return naming.outcome == IMAGE_OUT_OF_SYMBOL ? "(out)" : "(none)";
+	}
+	ck_assert_uint_eq(naming.n_places, 1);
+	ck_assert_ptr_null(naming.place[0].source);
+	ck_assert(!naming.place[0].inlined);
+	return naming.place[0].function;
+}
+
+START_TEST(kernel_offsets_count_from_stext)
+{
+	struct image *i;
+
+	ck_assert_int_eq(open_list(list, sizeof(list) - 1, NULL, 0, &i), 0);
+	ck_assert(image_has_symbols(i));
+	ck_assert_str_eq(name_at(i, 0x100), "do_one");
+	ck_assert_str_eq(name_at(i, 0x17f), "do_one");
+	ck_assert_str_eq(name_at(i, 0x27f), "do_two.cold");
+	ck_assert_str_eq(name_at(i, 0x300), "do_three");
+	image_free(i);
+}
+END_TEST
+
+START_TEST(aliases_prefer_global_then_few_underscores)
+{
+	struct image *i;
+
+	ck_assert_int_eq(open_list(list, sizeof(list) - 1, NULL, 0, &i), 0);
+	ck_assert_str_eq(name_at(i, 0), "_text");
+	ck_assert_str_eq(name_at(i, 0x180), "__x64_do_weak");
+	image_free(i);
+}
+END_TEST
+
+START_TEST(data_between_functions_has_no_name)
+{
+	struct image *i;
+
+	ck_assert_int_eq(open_list(list, sizeof(list) - 1, NULL, 0, &i), 0);
+	ck_assert_str_eq(name_at(i, 0x280), "(out)");
+	ck_assert_str_eq(name_at(i, 0x2ff), "(out)");
+	ck_assert_str_eq(name_at(i, 0x1000000), "(out)");
+	ck_assert_str_eq(name_at(i, UINT64_MAX), "(out)");
+	image_free(i);
+}
+END_TEST
+
+START_TEST(last_function_has_an_end)
+{
+	struct image *i;
+
+	ck_assert_int_eq(open_list(list, sizeof(list) - 1, NULL, 0, &i), 0);
+	ck_assert_str_eq(name_at(i, 0x400), "_etext");
+	ck_assert_str_eq(name_at(i, 0x400 + 0x10000), "(out)");
+	image_free(i);
+	ck_assert_int_eq(open_list(list, sizeof(list) - 1, "mod_b", 0xffffffffc0002000, &i), 0);
+	ck_assert_str_eq(name_at(i, 0x80), "helper");
+	ck_assert_str_eq(name_at(i, 0x80 + 0x10000), "(out)");
+	image_free(i);
+}
+END_TEST
+
+START_TEST(module_offsets_count_from_its_base)
+{
+	struct image *i;
+
+	ck_assert_int_eq(open_list(list, sizeof(list) - 1, "mod-a", 0xffffffffc0000000, &i), 0);
+	ck_assert_str_eq(name_at(i, 0), "start_a");
+	ck_assert_str_eq(name_at(i, 0x3f), "start_a");
+	ck_assert_str_eq(name_at(i, 0x40), "(out)");
+	ck_assert_str_eq(name_at(i, 0x80), "mycrate::foo::bar");
+	image_free(i);
+	/* Modules are not sorted. */
+	ck_assert_int_eq(open_list(list, sizeof(list) - 1, "mod_b", 0xffffffffc0001000, &i), 0);
+	ck_assert_str_eq(name_at(i, 0x107f), "start_b");
+	ck_assert_str_eq(name_at(i, 0x1080), "helper");
+	ck_assert_str_eq(name_at(i, 0xfff), "(out)");
+	image_free(i);
+}
+END_TEST
+
+START_TEST(module_file_names_may_have_dashes)
+{
+	struct image *i;
+
+	ck_assert_int_eq(open_list(list, sizeof(list) - 1, "mod-b", 0xffffffffc0002000, &i), 0);
+	ck_assert_str_eq(name_at(i, 0), "start_b");
+	image_free(i);
+}
+END_TEST
+
+START_TEST(unknown_module_has_no_symbols)
+{
+	static const char *const modules[] = {"mod", "mod_bb", "", "[mod_b]"};
+
+	for (size_t k = 0; k < sizeof(modules) / sizeof(*modules); k++) {
+		struct image *i;
+		ck_assert_int_eq(open_list(list, sizeof(list) - 1, modules[k], 0, &i), 0);
+		ck_assert(!image_has_symbols(i));
+		ck_assert_str_eq(name_at(i, 0), "(none)");
+		image_free(i);
+	}
+}
+END_TEST
+
+START_TEST(hidden_addresses_give_no_symbols)
+{
+	static const char hidden[] = "0000000000000000 T _stext\n0000000000000000 T do_one\n";
+	struct image *i;
+
+	ck_assert_int_eq(open_list(hidden, sizeof(hidden) - 1, NULL, 0, &i), 0);
+	ck_assert(!image_has_symbols(i));
+	ck_assert_str_eq(name_at(i, 0), "(none)");
+	image_free(i);
+}
+END_TEST
+
+START_TEST(without_stext_the_given_base_counts)
+{
+	static const char text[] = "ffff800080010000 T start\nffff800080010100 T next\n";
+	struct image *i;
+
+	ck_assert_int_eq(open_list(text, sizeof(text) - 1, NULL, 0xffff800080010000, &i), 0);
+	ck_assert_str_eq(name_at(i, 0xff), "start");
+	ck_assert_str_eq(name_at(i, 0x100), "next");
+	image_free(i);
+}
+END_TEST
+
+static const char *const garbage[] = {"\n", "\n\n\n", "garbage\n", "T\n", "ffff T\n", "ffff T \n",
+	"ffffffff81000000T f\n", "ffffffff81000000  f\n", "11112222333344445 T overflow\n",
+	"ffffffff81000000 TT f\n", "ffffffff81000000 T f\t\n", "ffffffff81000000 T f\t[mod\n",
+	"ffffffff81000000 T f\tmod]\n", "0x T f\n", "zz T f\n", "ffffffff81000000 T f"};
+
+START_TEST(garbage_is_malformed)
+{
+	struct image *i = NULL;
+
+	ck_assert_int_eq(open_list(garbage[_i], strlen(garbage[_i]), NULL, 0, &i), IMAGE_MALFORMED);
+	ck_assert_ptr_null(i);
+}
+END_TEST
+
+START_TEST(bad_lines_among_good_ones_are_skipped)
+{
+	static const char text[] = "ffffffff81000000 T _stext\nrubbish\n\nffffffff81000010 T\n"
+				   "ffffffff81000020 T next\nffffffff81000030 T half_a_li";
+	struct image *i;
+
+	ck_assert_int_eq(open_list(text, sizeof(text) - 1, NULL, 0, &i), 0);
+	ck_assert_str_eq(name_at(i, 0x1f), "_stext");
+	ck_assert_str_eq(name_at(i, 0x3f), "next");
+	image_free(i);
+}
+END_TEST
+
+START_TEST(truncation_at_every_length_is_survived)
+{
+	for (size_t n = 0; n < sizeof(list); n++) {
+		struct image *i = NULL;
+		int r = open_list(list, n, NULL, 0, &i);
+		ck_assert(r == 0 || r == IMAGE_MALFORMED);
+		if (r)
+			continue;
+		const char *name = name_at(i, 0x100);
+		ck_assert(strcmp(name, "do_one") == 0 || name[0] == '(' || name[0] == '_');
+		image_free(i);
+	}
+}
+END_TEST
+
+START_TEST(a_line_longer_than_the_buffer_is_skipped)
+{
+	size_t n = 200000;
+	char *text = malloc(n);
+	struct image *i;
+
+	ck_assert_ptr_nonnull(text);
+	memset(text, 'x', n);
+	static const char before[] = "ffffffff81000000 T _stext\nffffffff81000010 T ";
+	static const char after[] = "\nffffffff81000020 T next\n";
+	memcpy(text, before, sizeof(before) - 1);
+	memcpy(text + n - (sizeof(after) - 1), after, sizeof(after) - 1);
+	ck_assert_int_eq(open_list(text, n, NULL, 0, &i), 0);
+	ck_assert_str_eq(name_at(i, 0x10), "_stext");
+	ck_assert_str_eq(name_at(i, 0x20), "next");
+	image_free(i);
+	free(text);
+}
+END_TEST
+
+START_TEST(lines_across_every_buffer_boundary_are_whole)
+{
+	/* 6,000 lines of rising length cross the 64 KiB buffer at many positions. */
+	size_t size = 1 << 20, n = 0;
+	char *text = malloc(size);
+	struct image *i;
+
+	ck_assert_ptr_nonnull(text);
+	n += (size_t)snprintf(text, size, "ffffffff81000000 T _stext\n");
+	for (int k = 1; k < 6000; k++)
+		n += (size_t)snprintf(text + n, size - n, "%016llx T f%0*d\n",
+			0xffffffff81000000ull + (unsigned)k * 16, k % 97 + 5, k);
+	ck_assert_int_eq(open_list(text, n, NULL, 0, &i), 0);
+	for (int k = 1; k < 6000; k++) {
+		char expected[128];
+		snprintf(expected, sizeof(expected), "f%0*d", k % 97 + 5, k);
+		ck_assert_str_eq(name_at(i, (unsigned)k * 16 + 15), expected);
+	}
+	image_free(i);
+	free(text);
+}
+END_TEST
+
+START_TEST(a_closed_descriptor_is_an_error)
+{
+	struct image *i = NULL;
+
+	ck_assert_int_eq(image_open_kallsyms(-1, NULL, 0, &i), -EBADF);
+	ck_assert_ptr_null(i);
+}
+END_TEST
+
+START_TEST(this_kernel_names_its_functions)
+{
+	FILE *file = fopen("/proc/kallsyms", "re");
+	unsigned long long addr, stext = 0, wanted = 0;
+	char type, name[256];
+
+	if (!file) {
+		printf("SKIP this_kernel_names_its_functions: no /proc/kallsyms\n");
+		return;
+	}
+	while (fscanf(file, "%llx %c %255s%*[^\n]", &addr, &type, name) == 3 &&
+		!(stext && wanted)) {
+		if (strcmp(name, "_stext") == 0)
+			stext = addr;
+		if (strcmp(name, "vfs_read") == 0)
+			wanted = addr;
+	}
+	fclose(file);
+	if (!stext || !wanted) {
+		printf("SKIP this_kernel_names_its_functions: addresses are hidden "
+		       "(kernel.kptr_restrict)\n");
+		return;
+	}
+
+	int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	struct image *i;
+	ck_assert_int_eq(image_open_kallsyms(fd, NULL, 0, &i), 0);
+	ck_assert_str_eq(name_at(i, wanted - stext), "vfs_read");
+	ck_assert_str_eq(name_at(i, wanted - stext + 1), "vfs_read");
+	image_free(i);
+	close(fd);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("kallsyms");
+	TCase *tcase = tcase_create("kallsyms");
+
+	tcase_set_timeout(tcase, 30);
+	tcase_add_test(tcase, kernel_offsets_count_from_stext);
+	tcase_add_test(tcase, aliases_prefer_global_then_few_underscores);
+	tcase_add_test(tcase, data_between_functions_has_no_name);
+	tcase_add_test(tcase, last_function_has_an_end);
+	tcase_add_test(tcase, module_offsets_count_from_its_base);
+	tcase_add_test(tcase, module_file_names_may_have_dashes);
+	tcase_add_test(tcase, unknown_module_has_no_symbols);
+	tcase_add_test(tcase, hidden_addresses_give_no_symbols);
+	tcase_add_test(tcase, without_stext_the_given_base_counts);
+	tcase_add_loop_test(tcase, garbage_is_malformed, 0, sizeof(garbage) / sizeof(*garbage));
+	tcase_add_test(tcase, bad_lines_among_good_ones_are_skipped);
+	tcase_add_test(tcase, truncation_at_every_length_is_survived);
+	tcase_add_test(tcase, a_line_longer_than_the_buffer_is_skipped);
+	tcase_add_test(tcase, lines_across_every_buffer_boundary_are_whole);
+	tcase_add_test(tcase, a_closed_descriptor_is_an_error);
+	tcase_add_test(tcase, this_kernel_names_its_functions);
+	suite_add_tcase(suite, tcase);
+
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed != 0;
+}

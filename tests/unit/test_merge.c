@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Rings of a page, filled so that records wrap, are merged; what comes out is compared to the times
+ * that went in. */
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/decode/merge.h"
+#include "recording.h"
+
+#define N_RINGS 3
+
+static struct stream_table streams;
+static struct ring rings[N_RINGS];
+static uint64_t lost[N_RINGS][N_LOSSES];
+static struct merge m;
+static struct recording_writer w;
+static size_t page;
+
+static void setup(void)
+{
+	struct stream s = {.id = 1, .leader = 1, .sample_type = STREAM_SAMPLE_ID, .fd = -1};
+
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	memset(lost, 0, sizeof(lost));
+	streams = (struct stream_table){};
+	ck_assert_int_eq(stream_table_add(&streams, &s), 0);
+	for (int i = 0; i < N_RINGS; i++) {
+		/* Begin shortly before the end, and not at the same place in all. */
+		uint64_t tail = page * 5 - 64 - 24 * (uint64_t)i;
+		ck_assert_int_eq(recording_mount(NULL, 0, page, tail, &rings[i]), 0);
+		rings[i].hart = i;
+	}
+	m = (struct merge){.ring = rings, .n_rings = N_RINGS, .streams = &streams, .lost = lost};
+}
+
+static void teardown(void)
+{
+	merge_clear(&m);
+	stream_table_clear(&streams);
+	for (int i = 0; i < N_RINGS; i++)
+		recording_unmount(&rings[i]);
+}
+
+static void put(int ring)
+{
+	ck_assert_int_eq(recording_append(&rings[ring], w.bytes, w.n), 0);
+}
+
+/* Records of different sizes, so that edges fall everywhere. */
+static void add(int ring, uint64_t time_ns)
+{
+	static const char *const names[] = {"a", "eleven byte", "a name of twenty-six bytes"};
+
+	recording_begin(&w, PERF_RECORD_COMM, 0);
+	recording_put_u32(&w, 1);
+	recording_put_u32(&w, 1);
+	recording_put_string(&w, names[time_ns % 3]);
+	recording_put_sample_id(&w, 1, 1, time_ns, (uint32_t)ring, 1);
+	recording_end(&w);
+	put(ring);
+}
+
+static void add_stranger(int ring)
+{
+	recording_begin(&w, PERF_RECORD_LOST_SAMPLES, 0);
+	recording_put_u64(&w, 1);
+	recording_put_sample_id(&w, 1, 1, 5, 0, 999);
+	recording_end(&w);
+	put(ring);
+}
+
+static void add_unknown(int ring)
+{
+	recording_begin(&w, 60, 0);
+	recording_put_u64(&w, 1);
+	recording_end(&w);
+	put(ring);
+}
+
+/* A sane header, a time that can be read, and no NUL in the name. */
+static void add_hostile(int ring, uint64_t time_ns)
+{
+	recording_begin(&w, PERF_RECORD_COMM, 0);
+	recording_put_u64(&w, 1);
+	recording_put(&w, "xxxxxxxx", 8);
+	recording_put_sample_id(&w, 1, 1, time_ns, 0, 1);
+	recording_end(&w);
+	put(ring);
+}
+
+static void expect(uint64_t time_ns, int hart)
+{
+	struct record r;
+	int h;
+
+	ck_assert_int_eq(merge_next(&m, &r, &h), 0);
+	ck_assert_uint_eq(r.time_ns, time_ns);
+	ck_assert_int_eq(h, hart);
+}
+
+static void expect_end(void)
+{
+	struct record r;
+	int h;
+
+	ck_assert_int_eq(merge_next(&m, &r, &h), MERGE_END);
+	ck_assert_int_eq(merge_next(&m, &r, &h), MERGE_END);
+}
+
+static uint64_t unread(int ring)
+{
+	const struct perf_event_mmap_page *control = rings[ring].map;
+	return control->data_head - control->data_tail;
+}
+
+START_TEST(three_rings_come_out_in_order_of_time)
+{
+	add(0, 10), add(0, 40), add(0, 41);
+	add(1, 20), add(1, 30);
+	add(2, 5), add(2, 50);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(5, 2), expect(10, 0), expect(20, 1), expect(30, 1), expect(40, 0), expect(41, 0);
+	expect(50, 2), expect_end();
+	merge_end(&m);
+	for (int i = 0; i < N_RINGS; i++)
+		ck_assert_uint_eq(unread(i), 0);
+	ck_assert_uint_eq(m.last_ns, 50);
+}
+END_TEST
+
+START_TEST(order_holds_over_many_drains_and_wraps)
+{
+	uint64_t written = 0, read = 0, random = 12345;
+
+	/* 200 drains of up to 40 records: each ring goes around more than ten times. */
+	for (int drain = 0; drain < 200; drain++) {
+		for (int i = 0; i < 40; i++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			add((int)(random >> 33) % N_RINGS, ++written);
+		}
+		ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+		struct record r;
+		int hart;
+		while (merge_next(&m, &r, &hart) == 0)
+			ck_assert_uint_eq(r.time_ns, ++read);
+		merge_end(&m);
+		ck_assert_uint_eq(read, written);
+	}
+	ck_assert_uint_gt(rings[0].tail, page * 10);
+	ck_assert_uint_eq(lost[0][LOSS_LATE] + lost[1][LOSS_LATE] + lost[2][LOSS_LATE], 0);
+}
+END_TEST
+
+START_TEST(record_that_wraps_is_whole)
+{
+	struct record r;
+	int hart;
+
+	add(0, 2); /* 80 bytes, 64 before the edge */
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	ck_assert_int_eq(merge_next(&m, &r, &hart), 0);
+	ck_assert_str_eq(r.comm.name, "a name of twenty-six bytes");
+	merge_end(&m);
+}
+END_TEST
+
+START_TEST(records_at_or_behind_the_cut_stay)
+{
+	add(0, 10), add(0, 20), add(0, 30);
+	add(1, 19), add(1, 25);
+	ck_assert_int_eq(merge_begin(&m, 20), 0);
+	expect(10, 0), expect(19, 1), expect_end();
+	merge_end(&m);
+	ck_assert_uint_gt(unread(0), 0);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(20, 0), expect(25, 1), expect(30, 0), expect_end();
+	merge_end(&m);
+	ck_assert_uint_eq(unread(0) + unread(1), 0);
+}
+END_TEST
+
+START_TEST(what_arrives_during_a_drain_waits_for_the_next)
+{
+	add(0, 10);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	add(0, 11), add(1, 12);
+	expect(10, 0), expect_end();
+	merge_end(&m);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(11, 0), expect(12, 1), expect_end();
+}
+END_TEST
+
+START_TEST(drain_that_stops_early_loses_nothing)
+{
+	add(0, 10), add(0, 20), add(1, 15);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(10, 0);
+	merge_end(&m);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(15, 1), expect(20, 0), expect_end();
+}
+END_TEST
+
+START_TEST(rings_may_come_and_go_between_drains)
+{
+	m.n_rings = 1;
+	add(0, 10), add(2, 20);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(10, 0), expect_end();
+	merge_end(&m);
+	m.n_rings = N_RINGS;
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(20, 2), expect_end();
+	merge_end(&m);
+	m.n_rings = 0;
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect_end();
+	merge_end(&m);
+}
+END_TEST
+
+START_TEST(closed_ring_is_passed_over)
+{
+	struct ring open = rings[1];
+
+	add(0, 10), add(1, 11);
+	rings[1] = (struct ring){.hart = 1, .fd = -1};
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(10, 0), expect_end();
+	merge_end(&m);
+	rings[1] = open;
+}
+END_TEST
+
+START_TEST(empty_rings_end_at_once)
+{
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect_end();
+	merge_end(&m);
+}
+END_TEST
+
+/* --- what should not be ---------------------------------------------------------------------- */
+
+START_TEST(late_record_is_counted_and_handed_out)
+{
+	add(0, 100);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(100, 0), expect_end();
+	merge_end(&m);
+	add(1, 90), add(0, 110);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(90, 1), expect(110, 0), expect_end();
+	ck_assert_uint_eq(lost[1][LOSS_LATE], 1);
+	ck_assert_uint_eq(lost[0][LOSS_LATE], 0);
+	ck_assert_uint_eq(m.last_ns, 110);
+}
+END_TEST
+
+START_TEST(inversion_within_a_ring_is_late_too)
+{
+	add(2, 50), add(2, 49), add(2, 51);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(50, 2), expect(49, 2), expect(51, 2), expect_end();
+	ck_assert_uint_eq(lost[2][LOSS_LATE], 1);
+}
+END_TEST
+
+START_TEST(stranger_is_counted_and_passed_over)
+{
+	add_stranger(0), add(0, 10), add_stranger(0), add_stranger(1);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(10, 0), expect_end();
+	merge_end(&m);
+	ck_assert_uint_eq(lost[0][LOSS_STREAM], 2);
+	ck_assert_uint_eq(lost[1][LOSS_STREAM], 1);
+	ck_assert_uint_eq(unread(0) + unread(1), 0);
+}
+END_TEST
+
+START_TEST(unknown_type_is_passed_over_uncounted)
+{
+	add_unknown(0), add(0, 10), add_unknown(0);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(10, 0), expect_end();
+	merge_end(&m);
+	for (int cause = 0; cause < N_LOSSES; cause++)
+		ck_assert_uint_eq(lost[0][cause], 0);
+	ck_assert_uint_eq(unread(0), 0);
+}
+END_TEST
+
+START_TEST(hostile_record_is_counted_and_passed_over)
+{
+	add_hostile(0, 10), add(0, 11), add_hostile(0, 12), add(1, 12);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(11, 0), expect(12, 1), expect_end();
+	merge_end(&m);
+	ck_assert_uint_eq(lost[0][LOSS_RECORD], 2);
+	ck_assert_uint_eq(unread(0), 0);
+}
+END_TEST
+
+START_TEST(broken_header_costs_its_ring_alone)
+{
+	add(0, 10);
+	recording_begin(&w, PERF_RECORD_COMM, 0); /* size 0 */
+	put(0);
+	add(0, 12), add(1, 13);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(10, 0), expect(13, 1), expect_end();
+	merge_end(&m);
+	ck_assert_uint_eq(lost[0][LOSS_RECORD], 1);
+	add(0, 20); /* the ring goes on */
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(20, 0), expect_end();
+}
+END_TEST
+
+START_TEST(size_beyond_the_head_costs_its_ring_alone)
+{
+	recording_begin(&w, PERF_RECORD_COMM, 0);
+	w.n = 4000;
+	recording_end(&w);
+	w.n = 16;
+	put(1);
+	add(0, 12);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(12, 0), expect_end();
+	ck_assert_uint_eq(lost[1][LOSS_RECORD], 1);
+}
+END_TEST
+
+START_TEST(ring_of_nothing_but_garbage_ends)
+{
+	for (size_t i = 0; i < page / 16; i++)
+		add_unknown(0);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect_end();
+	merge_end(&m);
+	ck_assert_uint_eq(unread(0), 0);
+}
+END_TEST
+
+START_TEST(last_drain_takes_the_end_of_time)
+{
+	add(0, UINT64_MAX), add(0, UINT64_MAX - 1), add(1, 3);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(3, 1), expect(UINT64_MAX, 0), expect(UINT64_MAX - 1, 0), expect_end();
+	merge_end(&m);
+	ck_assert_uint_eq(unread(0), 0);
+}
+END_TEST
+
+/* A real recording, through rings that wrap: as many records as were written, in order. */
+START_TEST(recorded_processes_come_out_in_order)
+{
+	struct recording recording;
+	uint64_t last_ns = 0;
+	struct record r;
+	int hart, n_samples = 0, n_forks = 0;
+
+	ck_assert_int_eq(recording_load("tests/records/processes.ring", &recording), 0);
+	ck_assert_uint_eq(recording.n_rings, 2);
+	struct ring two[2] = {};
+	for (size_t i = 0; i < 2; i++) {
+		ck_assert_int_eq(recording_mount(recording.ring[i].bytes, recording.ring[i].n, 0,
+					 0x12345678, &two[i]),
+			0);
+		two[i].hart = recording.ring[i].hart;
+	}
+	struct merge both = {
+		.ring = two, .n_rings = 2, .streams = &recording.streams, .lost = lost};
+	ck_assert_int_eq(merge_begin(&both, UINT64_MAX), 0);
+	while (merge_next(&both, &r, &hart) == 0) {
+		ck_assert_uint_ge(r.time_ns, last_ns);
+		last_ns = r.time_ns;
+		n_samples += r.kind == RECORD_SAMPLE;
+		n_forks += r.kind == RECORD_FORK;
+	}
+	merge_end(&both);
+	merge_clear(&both);
+	ck_assert_int_eq(n_forks, 26);
+	ck_assert_int_gt(n_samples, 20);
+	for (int cause = 0; cause < N_LOSSES; cause++)
+		ck_assert_uint_eq(lost[0][cause] + lost[1][cause], 0);
+	for (size_t i = 0; i < 2; i++)
+		recording_unmount(&two[i]);
+	recording_clear(&recording);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *s = suite_create("merge");
+	TCase *valid = tcase_create("valid"), *strange = tcase_create("strange");
+
+	tcase_add_checked_fixture(valid, setup, teardown);
+	tcase_add_test(valid, three_rings_come_out_in_order_of_time);
+	tcase_add_test(valid, order_holds_over_many_drains_and_wraps);
+	tcase_add_test(valid, record_that_wraps_is_whole);
+	tcase_add_test(valid, records_at_or_behind_the_cut_stay);
+	tcase_add_test(valid, what_arrives_during_a_drain_waits_for_the_next);
+	tcase_add_test(valid, drain_that_stops_early_loses_nothing);
+	tcase_add_test(valid, rings_may_come_and_go_between_drains);
+	tcase_add_test(valid, empty_rings_end_at_once);
+	tcase_add_test(valid, recorded_processes_come_out_in_order);
+	suite_add_tcase(s, valid);
+
+	tcase_add_checked_fixture(strange, setup, teardown);
+	tcase_add_test(strange, closed_ring_is_passed_over);
+	tcase_add_test(strange, late_record_is_counted_and_handed_out);
+	tcase_add_test(strange, inversion_within_a_ring_is_late_too);
+	tcase_add_test(strange, stranger_is_counted_and_passed_over);
+	tcase_add_test(strange, unknown_type_is_passed_over_uncounted);
+	tcase_add_test(strange, hostile_record_is_counted_and_passed_over);
+	tcase_add_test(strange, broken_header_costs_its_ring_alone);
+	tcase_add_test(strange, size_beyond_the_head_costs_its_ring_alone);
+	tcase_add_test(strange, ring_of_nothing_but_garbage_ends);
+	tcase_add_test(strange, last_drain_takes_the_end_of_time);
+	suite_add_tcase(s, strange);
+	return s;
+}
+
+int main(void)
+{
+	SRunner *runner = srunner_create(make_suite());
+
+	srunner_run_all(runner, CK_ENV);
+	int n = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n != 0;
+}

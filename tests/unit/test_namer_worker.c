@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Workers that hang, spin, crash, are killed, or lie: sampling's names go on, and the file that
+ * was to blame is the one that is marked.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/attribute/worker.h"
+#include "tests/unit/namer_rig.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define SLOWER 5
+#else
+#define SLOWER 1
+#endif
+#define SPIN_NS (400000000ull * SLOWER) /* what the tests grant a worker that will not come back */
+
+static struct namer_rig rig;
+
+static void teardown(void)
+{
+	namer_rig_end(&rig);
+}
+
+static void begin(const char *binary)
+{
+	namer_rig_begin(&rig,
+		&(struct namer_options){.binary = binary,
+			.open_timeout_ns = SPIN_NS,
+			.parse_timeout_ns = SPIN_NS});
+}
+
+static void setup_traps(void)
+{
+	begin(namer_rig_worker(true));
+}
+
+static void setup_plain(void)
+{
+	begin(NULL);
+}
+
+static bool skip(const char *test, const char *reason)
+{
+	printf("SKIP %s: %s\n", test, reason);
+	fflush(stdout);
+	return true;
+}
+
+static __attribute__((noinline, noclone)) int namer_worker_test_landmark(volatile int *x)
+{
+	*x += 1;
+	return *x * 2;
+}
+
+static struct frame *ask_landmark(struct file *f)
+{
+	return namer_rig_frame(
+		&rig, f, namer_rig_find((void *)(uintptr_t)namer_worker_test_landmark).offset);
+}
+
+static struct file *this_program(void)
+{
+	return namer_rig_file(&rig, FILE_ELF, namer_rig_self());
+}
+
+static struct file *trapped(const char *section)
+{
+	const char *path = namer_rig_copy(&rig, "/bin/true", section);
+
+	ck_assert_int_eq(namer_rig_shell("objcopy --add-section .mperf.test.%s=/etc/hostname '%s'",
+				 section, path),
+		0);
+	return namer_rig_file(&rig, FILE_ELF, path);
+}
+
+static struct namer_status status(void)
+{
+	struct namer_status s;
+
+	namer_status(rig.namer, &s);
+	return s;
+}
+
+static void is_named(const struct frame *f)
+{
+	ck_assert_int_eq(f->state, FRAME_NAMED);
+	ck_assert_str_eq(namer_rig_symbol(f), "namer_worker_test_landmark");
+}
+
+/* --- files that break the parser ---------------------------------------------------------------- */
+
+START_TEST(file_that_makes_the_parser_spin_is_marked_and_others_are_named)
+{
+	struct file *bad = trapped("spin"), *good = this_program();
+	struct frame *before = ask_landmark(good), *broken = namer_rig_frame(&rig, bad, 0x1000);
+
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(bad->state, FILE_SPUN);
+	ck_assert_int_eq(broken->state, FRAME_UNNAMED);
+	is_named(before);
+	ck_assert_uint_eq(status().parser_restarts, 1);
+	struct frame *after = namer_rig_frame(&rig, good, 0x10);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(after->state, FRAME_OUT_OF_SYMBOL);
+	ck_assert_int_eq(good->state, FILE_READY);
+}
+END_TEST
+
+START_TEST(file_that_crashes_the_parser_is_marked_and_others_are_named)
+{
+	struct file *bad = trapped("crash"), *good = this_program();
+	struct frame *broken = namer_rig_frame(&rig, bad, 0x1000), *after = ask_landmark(good);
+
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(bad->state, FILE_CRASHED);
+	ck_assert_int_eq(broken->state, FRAME_UNNAMED);
+	is_named(after);
+	ck_assert_uint_eq(status().parser_restarts, 1);
+	/* Marked is marked: it costs no second parser. */
+	struct frame *again = namer_rig_frame(&rig, bad, 0x2000);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(again->state, FRAME_UNNAMED);
+	ck_assert_uint_eq(status().parser_restarts, 1);
+}
+END_TEST
+
+START_TEST(parser_killed_at_rest_is_restarted_and_knows_its_files_again)
+{
+	struct file *good = this_program();
+	struct frame *first = ask_landmark(good);
+
+	ck_assert(namer_rig_run(&rig));
+	is_named(first);
+	kill(status().parser_pid, SIGKILL);
+	usleep(50000);
+	struct frame *second = namer_rig_frame(&rig, good, first->offset + 1);
+	ck_assert(namer_rig_run(&rig));
+	is_named(second);
+	ck_assert_uint_eq(status().parser_restarts, 1);
+}
+END_TEST
+
+START_TEST(parser_killed_from_outside_over_a_file_tries_it_once_more)
+{
+	struct file *bad = trapped("spin");
+	struct frame *broken = namer_rig_frame(&rig, bad, 0x1000);
+
+	while (rig.namer->asked != MESSAGE_LOAD || rig.namer->parser.state != WORKER_BUSY)
+		namer_rig_step(&rig, 10);
+	kill(status().parser_pid, SIGKILL);
+	usleep(50000);
+	namer_rig_step(&rig, 10);
+	ck_assert_int_eq(broken->state, FRAME_ASKED);
+	ck_assert_uint_eq(status().parser_restarts, 1);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(bad->state, FILE_SPUN);
+	ck_assert_uint_eq(status().parser_restarts, 2);
+}
+END_TEST
+
+START_TEST(stopped_parser_is_over_time_like_a_spinning_one)
+{
+	struct file *good = this_program();
+
+	namer_rig_step(&rig, 100);
+	while (rig.namer->parser.state == WORKER_STARTING)
+		namer_rig_step(&rig, 100);
+	kill(status().parser_pid, SIGSTOP);
+	struct frame *f = ask_landmark(good);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(f->state, FRAME_UNNAMED);
+	ck_assert_int_eq(good->state, FILE_SPUN);
+}
+END_TEST
+
+START_TEST(opener_killed_at_rest_is_restarted)
+{
+	namer_rig_run(&rig);
+	while (rig.namer->opener.state == WORKER_STARTING)
+		namer_rig_step(&rig, 100);
+	kill(status().opener_pid, SIGKILL);
+	usleep(50000);
+	struct frame *f = ask_landmark(this_program());
+	ck_assert(namer_rig_run(&rig));
+	is_named(f);
+	ck_assert_uint_eq(status().opener_restarts, 1);
+}
+END_TEST
+
+START_TEST(after_too_many_restarts_naming_is_off_and_everything_is_answered)
+{
+	struct file *good = this_program();
+
+	rig.namer->parser.restarts = NAMER_RESTARTS_MAX;
+	kill(status().parser_pid, SIGKILL);
+	usleep(20000);
+	struct frame *f = namer_rig_frame(&rig, good, 0x10);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(f->state, FRAME_UNNAMED);
+	ck_assert(status().off);
+	ck_assert_int_eq(status().parser_pid, 0);
+	f = namer_rig_frame(&rig, good, 0x20);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(f->state, FRAME_UNNAMED);
+	struct unwind_job job = {.pid = 1, .ticket = &rig};
+	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(rig.n_results, 1);
+	ck_assert(rig.result[0].failed);
+	ck_assert_ptr_eq(rig.result[0].ticket, &rig);
+}
+END_TEST
+
+/* --- workers that misbehave on their socket ----------------------------------------------------- */
+
+static void begin_fake(const char *role, const char *as)
+{
+	setenv("NAMER_RIG_ROLE", role, 1);
+	setenv("NAMER_RIG_PLAY", as, 1);
+	setenv("MPERF_NAMER", namer_rig_worker(false), 1);
+	begin(namer_rig_self());
+}
+
+START_TEST(opener_that_never_answers_is_killed_and_the_file_hung)
+{
+	begin_fake("open", "mute");
+	struct file *f = this_program();
+	pid_t before = status().opener_pid;
+	struct frame *frame = ask_landmark(f);
+
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(f->state, FILE_HUNG);
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+	ck_assert_uint_eq(status().opener_restarts, 1);
+	ck_assert_int_ne(status().opener_pid, before);
+	teardown();
+}
+END_TEST
+
+START_TEST(unknown_bytes_from_the_parser_end_it)
+{
+	begin_fake("parse", "garbage");
+	struct file *f = this_program();
+	struct frame *frame = ask_landmark(f);
+
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(f->state, FILE_CRASHED);
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+	ck_assert_uint_eq(status().parser_restarts, 1);
+	teardown();
+}
+END_TEST
+
+START_TEST(answer_to_another_question_ends_the_parser)
+{
+	begin_fake("parse", "dumb");
+	struct file *f = this_program();
+	struct frame *frame = ask_landmark(f);
+
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(f->state, FILE_CRASHED);
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+	ck_assert_uint_eq(status().parser_restarts, 1);
+	teardown();
+}
+END_TEST
+
+START_TEST(unknown_bytes_from_the_opener_end_it)
+{
+	begin_fake("open", "garbage");
+	struct file *f = this_program();
+	struct frame *frame = ask_landmark(f);
+
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(f->state, FILE_CRASHED);
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+	ck_assert_uint_eq(status().opener_restarts, 2);
+	teardown();
+}
+END_TEST
+
+START_TEST(worker_of_another_version_turns_naming_off)
+{
+	begin_fake("parse", "stranger");
+	struct file *f = this_program();
+	struct frame *frame = ask_landmark(f);
+
+	ck_assert(namer_rig_run(&rig));
+	ck_assert(status().off);
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+	/* No file is to blame for that. */
+	ck_assert_int_ne(f->state, FILE_CRASHED);
+	teardown();
+}
+END_TEST
+
+START_TEST(missing_binary_is_refused_at_the_start)
+{
+	struct namer_options o = {.binary = "/nonexistent/mperf-namer"};
+	struct namer *n = NULL;
+
+	ck_assert_int_eq(namer_new(&o, &n), -ENOENT);
+	ck_assert_ptr_null(n);
+}
+END_TEST
+
+/* --- a file system that hangs ------------------------------------------------------------------- */
+
+static int mount_fuse(const char *dir)
+{
+	char options[128];
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		mount("mperf", dir, "fuse", MS_NOSUID | MS_NODEV, options) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Answers the handshake and then takes requests without ever answering one: whoever waits for it
+ * cannot even be killed. Source: include/uapi/linux/fuse.h. */
+static void serve_hanging(int fd)
+{
+	static uint8_t request[1 << 17];
+	struct fuse_in_header in;
+
+	while (read(fd, request, sizeof(request)) > 0) {
+		memcpy(&in, request, sizeof(in));
+		if (in.opcode != FUSE_INIT)
+			continue;
+		struct {
+			struct fuse_out_header head;
+			struct fuse_init_out init;
+		} out = {
+			.head = {.len = sizeof(out), .unique = in.unique},
+			.init = {.major = FUSE_KERNEL_VERSION,
+				.minor = FUSE_KERNEL_MINOR_VERSION,
+				.max_write = 4096},
+		};
+		if (write(fd, &out, sizeof(out)) < 0)
+			_exit(1);
+	}
+}
+
+START_TEST(file_system_that_hangs_costs_one_opener_and_no_more)
+{
+	char dir[] = "/tmp/mperf-test-fuse-XXXXXX", path[64];
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	int fd = mount_fuse(dir);
+	if (fd < 0) {
+		skip("file_system_that_hangs_costs_one_opener_and_no_more", "may not mount FUSE");
+		rmdir(dir);
+		return;
+	}
+	pid_t server = fork();
+	if (server == 0) {
+		serve_hanging(fd);
+		_exit(0);
+	}
+	close(fd);
+	begin(NULL);
+	snprintf(path, sizeof(path), "%s/program", dir);
+	struct file *bad = namer_rig_file(&rig, FILE_ELF, path), *good = this_program();
+	struct frame *broken = namer_rig_frame(&rig, bad, 0x1000), *named = ask_landmark(good);
+	bool answered = namer_rig_run(&rig);
+	struct namer_status s = status();
+	size_t n_graves = rig.namer->graves.n;
+	enum file_state bad_state = bad->state;
+	enum frame_state broken_state = broken->state, named_state = named->state;
+	kill(server, SIGKILL); /* its end fails all requests: the stuck opener can die */
+	waitpid(server, NULL, 0);
+	teardown();
+	umount2(dir, MNT_DETACH);
+	rmdir(dir);
+
+	ck_assert(answered);
+	ck_assert_uint_eq(s.opener_restarts, 1);
+	ck_assert_uint_eq(n_graves, 1);
+	ck_assert_int_eq(bad_state, FILE_HUNG);
+	ck_assert_int_eq(broken_state, FRAME_UNNAMED);
+	ck_assert_int_eq(named_state, FRAME_NAMED);
+}
+END_TEST
+
+/* --- the sandbox -------------------------------------------------------------------------------- */
+
+static int attack(const char *role, const char *how)
+{
+	int wait_status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execl(namer_rig_worker(false), "mperf-namer", role, how, NULL);
+		_exit(127);
+	}
+	ck_assert_int_eq(waitpid(pid, &wait_status, 0), pid);
+	return wait_status;
+}
+
+/* libdw tries to, over ordinary files: it is refused, not killed. */
+START_TEST(parser_cannot_open_a_file)
+{
+	int s = attack("parse", "--try-open");
+
+	ck_assert(WIFEXITED(s));
+	ck_assert_int_eq(WEXITSTATUS(s), 10);
+}
+END_TEST
+
+START_TEST(parser_that_makes_a_socket_is_killed_by_its_sandbox)
+{
+	int s = attack("parse", "--try-connect");
+
+	ck_assert(WIFSIGNALED(s));
+	ck_assert_int_eq(WTERMSIG(s), SIGSYS);
+}
+END_TEST
+
+START_TEST(opener_that_makes_a_socket_is_killed_by_its_sandbox)
+{
+#ifdef __SANITIZE_ADDRESS__
+	skip("opener_that_makes_a_socket_is_killed_by_its_sandbox", "no filter with sanitizers");
+#else
+	int s = attack("open", "--try-connect");
+
+	ck_assert(WIFSIGNALED(s));
+	ck_assert_int_eq(WTERMSIG(s), SIGSYS);
+#endif
+}
+END_TEST
+
+START_TEST(wrong_arguments_of_a_worker_are_a_usage_error)
+{
+	ck_assert_int_eq(
+		WEXITSTATUS(namer_rig_shell("'%s' read 2>/dev/null", namer_rig_worker(false))), 2);
+	ck_assert_int_eq(
+		WEXITSTATUS(namer_rig_shell("'%s' 2>/dev/null", namer_rig_worker(false))), 2);
+}
+END_TEST
+
+static Suite *worker_suite(void)
+{
+	Suite *s = suite_create("namer_worker");
+	TCase *traps = tcase_create("traps"), *plain = tcase_create("plain"),
+	      *fake = tcase_create("fake");
+
+	tcase_add_checked_fixture(traps, setup_traps, teardown);
+	tcase_add_test(traps, file_that_makes_the_parser_spin_is_marked_and_others_are_named);
+	tcase_add_test(traps, file_that_crashes_the_parser_is_marked_and_others_are_named);
+	tcase_add_test(traps, parser_killed_from_outside_over_a_file_tries_it_once_more);
+
+	tcase_add_checked_fixture(plain, setup_plain, teardown);
+	tcase_add_test(plain, parser_killed_at_rest_is_restarted_and_knows_its_files_again);
+	tcase_add_test(plain, stopped_parser_is_over_time_like_a_spinning_one);
+	tcase_add_test(plain, opener_killed_at_rest_is_restarted);
+	tcase_add_test(plain, after_too_many_restarts_naming_is_off_and_everything_is_answered);
+
+	tcase_add_test(fake, opener_that_never_answers_is_killed_and_the_file_hung);
+	tcase_add_test(fake, unknown_bytes_from_the_parser_end_it);
+	tcase_add_test(fake, answer_to_another_question_ends_the_parser);
+	tcase_add_test(fake, unknown_bytes_from_the_opener_end_it);
+	tcase_add_test(fake, worker_of_another_version_turns_naming_off);
+	tcase_add_test(fake, missing_binary_is_refused_at_the_start);
+	tcase_add_test(fake, file_system_that_hangs_costs_one_opener_and_no_more);
+	tcase_add_test(fake, parser_cannot_open_a_file);
+	tcase_add_test(fake, parser_that_makes_a_socket_is_killed_by_its_sandbox);
+	tcase_add_test(fake, opener_that_makes_a_socket_is_killed_by_its_sandbox);
+	tcase_add_test(fake, wrong_arguments_of_a_worker_are_a_usage_error);
+	tcase_set_timeout(traps, 60);
+	tcase_set_timeout(plain, 60);
+	tcase_set_timeout(fake, 60);
+	suite_add_tcase(s, traps);
+	suite_add_tcase(s, plain);
+	suite_add_tcase(s, fake);
+	return s;
+}
+
+int main(int argc, char **argv)
+{
+	namer_rig_main(argc, argv);
+	SRunner *r = srunner_create(worker_suite());
+	srunner_run_all(r, CK_ENV);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}

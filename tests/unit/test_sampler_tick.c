@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The sampler while it runs: harts and rate limits that change under it, on machines as data; and,
+ * where we may, the kernel that runs here.
+ */
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/sampler_case.h"
+
+static const struct sampler_options plain = {.hz = 99, .stacks = SAMPLER_STACKS_FP};
+
+/* --- while it runs ----------------------------------------------------------------------- */
+
+START_TEST(rate_is_kept_under_the_kernels_limit)
+{
+	struct replay *r = case_load("c910");
+	replay_set_text(r, "/proc/sys/kernel/perf_event_max_sample_rate", "500\n");
+	struct sampler_options o = {.hz = 999};
+	struct sampler *s = case_sampler(r, &o);
+	ck_assert_uint_eq(s->hz, 500);
+	ck_assert(s->rate_lowered);
+	ck_assert_uint_eq(case_stream(s, 0, STREAM_SAMPLER)->weight_ns, 2000000);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(lowered_limit_changes_rate_and_weight)
+{
+	static const char *const both[] = {"c910", "u74"};
+	struct replay *r = case_load(both[_i]);
+	struct sampler_options o = {.hz = 1000};
+	struct sampler *s = case_sampler(r, &o);
+	sampler_start(s);
+	ck_assert(!s->rate_lowered);
+	replay_set_text(r, "/proc/sys/kernel/perf_event_max_sample_rate", "250\n");
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert(s->rate_lowered);
+	ck_assert_uint_eq(s->hz, 250);
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		const struct stream *t = &s->streams.stream[i];
+		if (t->role != STREAM_SAMPLER)
+			continue;
+		ck_assert_uint_eq(t->weight_ns, 4000000);
+		ck_assert_uint_eq(t->period, _i ? 4000000 : 0);
+		ck_assert_uint_eq(replay_attr(r, t->fd)->sample_period, _i ? 4000000 : 250);
+	}
+	case_drain(s);
+	replay_run(r, 0, 5, 100000000);
+	struct case_tally t = case_drain(s);
+	ck_assert_uint_ge(t.n_samples, 24);
+	ck_assert_uint_le(t.n_samples, 26);
+
+	replay_set_text(r, "/proc/sys/kernel/perf_event_max_sample_rate", "100000\n");
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert(!s->rate_lowered && s->hz == 1000);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(hart_that_goes_is_closed_and_counted)
+{
+	struct replay *r = case_load("u74");
+	struct sampler *s = case_sampler(r, &plain);
+	sampler_start(s);
+	unsigned before = replay_n_events(r);
+	replay_set_text(r, "/sys/devices/system/cpu/online", "0-1,3\n");
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_uint_eq(s->n_rings, 3);
+	ck_assert_uint_eq(replay_n_events(r), before / 4 * 3);
+	ck_assert_ptr_null(case_stream(s, 2, STREAM_SAMPLER));
+	ck_assert_uint_eq(s->lost[2][LOSS_HOTPLUG], 1);
+	ck_assert_int_eq(s->plan[2].rung, RUNG_NONE);
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_uint_eq(s->lost[2][LOSS_HOTPLUG], 1);
+	replay_run(r, 3, 5, 50000000);
+	ck_assert_uint_eq(case_drain(s).n_samples, 4);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(hart_that_comes_is_probed_opened_and_started)
+{
+	struct replay *r = case_load("k3-mixed");
+	struct sampler_options o = plain;
+	o.own_leader = "r22";
+	replay_set_text(r, "/sys/devices/system/cpu/online", "0-7\n");
+	struct sampler *s = case_sampler(r, &o);
+	sampler_start(s);
+	ck_assert_uint_eq(s->n_rings, 8);
+	replay_set_text(r, "/sys/devices/system/cpu/online", "0-8\n");
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_uint_eq(s->n_rings, 9);
+	ck_assert_uint_eq(s->lost[8][LOSS_HOTPLUG], 1);
+	ck_assert_int_eq(s->plan[8].rung, RUNG_LEADER);
+	replay_run(r, 8, 5, 50000000);
+	ck_assert_uint_ge(case_drain(s).n_samples, 4);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(hart_that_comes_and_refuses_leaves_the_others)
+{
+	struct replay *r = case_load("u74");
+	replay_set_text(r, "/sys/devices/system/cpu/online", "0-2\n");
+	struct sampler *s = case_sampler(r, &plain);
+	sampler_start(s);
+	unsigned before = replay_n_events(r);
+	for (unsigned nth = 1; s->n_rings == 3; nth++) {
+		ck_assert_uint_lt(nth, 50);
+		replay_set_text(r, "/sys/devices/system/cpu/online", "0-3\n");
+		replay_fail_open(r, nth, ENFILE);
+		ck_assert_int_eq(sampler_tick(s), 0);
+		if (s->n_rings > 3)
+			break;
+		ck_assert_uint_eq(replay_n_events(r), before);
+		ck_assert_int_eq(s->plan[3].rung, RUNG_NONE);
+		ck_assert_uint_gt(strlen(s->plan[3].reason), 0);
+		replay_set_text(r, "/sys/devices/system/cpu/online", "0-2\n");
+		ck_assert_int_eq(sampler_tick(s), 0);
+	}
+	ck_assert_int_eq(s->plan[3].rung, RUNG_CLOCK_LEADER);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(unreadable_harts_are_an_error_not_a_crash)
+{
+	struct replay *r = case_load("u74");
+	struct sampler *s = case_sampler(r, &plain);
+	replay_set_text(r, "/sys/devices/system/cpu/online", "rubbish\n");
+	ck_assert_int_eq(sampler_tick(s), -EINVAL);
+	replay_set_text(r, "/sys/devices/system/cpu/online", NULL);
+	ck_assert_int_lt(sampler_tick(s), 0);
+	replay_set_text(r, "/sys/devices/system/cpu/online", "0-3\n");
+	ck_assert_int_eq(sampler_tick(s), 0);
+	case_end(r, s);
+}
+END_TEST
+
+/* --- the kernel that runs here ----------------------------------------------------------- */
+
+static bool may_see_all(const char *test)
+{
+	struct machine m;
+	ck_assert_int_eq(machine_read(&kernel_real, &m), 0);
+	if (!m.may_see_all)
+		printf("SKIP %s: no right to system-wide events\n", test);
+	return m.may_see_all;
+}
+
+static void busy(uint64_t ns)
+{
+	uint64_t until = kernel_real.now_ns(NULL) + ns;
+	while (kernel_real.now_ns(NULL) < until)
+		;
+}
+
+START_TEST(real_kernel_samples_the_system)
+{
+	struct sampler *s = NULL;
+	struct event_error e = {""};
+	struct sampler_options o = {
+		.hz = 500, .stacks = _i ? SAMPLER_STACKS_DWARF : SAMPLER_STACKS_FP};
+	if (!may_see_all("real_kernel_samples_the_system"))
+		return;
+	ck_assert_msg(sampler_new(&kernel_real, &o, &s, &e) == 0, "%s", e.text);
+	ck_assert_int_eq(sampler_start(s), 0);
+	busy(100000000);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(0);
+	waitpid(child, NULL, 0);
+	ck_assert_int_eq(sampler_stop(s), 0);
+	struct case_tally t = case_drain(s);
+	ck_assert_uint_ge(t.n_samples, 20); /* of 50 on this hart alone, on a noisy machine */
+	ck_assert_uint_ge(t.n_side, 2);     /* FORK, EXIT of the child */
+	ck_assert_int_eq(sampler_tick(s), 0);
+	sampler_free(s);
+}
+END_TEST
+
+START_TEST(real_kernel_samples_a_task_and_what_it_starts)
+{
+	const pid_t pids[] = {getpid()};
+	struct sampler *s = NULL;
+	struct event_error e = {""};
+	struct event_list events = case_events(NULL, "{cpu-clock,page-faults}");
+	struct sampler_options o = {.hz = 500,
+		.user_only = true,
+		.per_task = true,
+		.pids = pids,
+		.n_pids = 1,
+		.events = _i ? &events : NULL};
+	int outcome = sampler_new(&kernel_real, &o, &s, &e);
+	if (outcome == SAMPLER_REFUSED) {
+		printf("SKIP real_kernel_samples_a_task_and_what_it_starts: %s\n", e.text);
+		return;
+	}
+	ck_assert_msg(outcome == 0, "%d: %s", outcome, e.text);
+	sampler_start(s);
+	pid_t child = fork();
+	if (child == 0) {
+		busy(100000000);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	struct case_tally t = case_drain(s);
+	ck_assert_uint_ge(t.n_samples, 15);
+	if (_i && !s->no_inherited_reads)
+		ck_assert_uint_ge(t.n_reads, 2 * t.n_samples);
+	sampler_free(s);
+}
+END_TEST
+
+START_TEST(real_group_brings_values_with_each_switch)
+{
+	struct sampler *s = NULL;
+	struct event_error e = {""};
+	struct event_list events = case_events(NULL, "{cpu-clock,page-faults}");
+	struct sampler_options o = {.hz = 500, .events = &events};
+	if (!may_see_all("real_group_brings_values_with_each_switch"))
+		return;
+	ck_assert_msg(sampler_new(&kernel_real, &o, &s, &e) == 0, "%s", e.text);
+	sampler_start(s);
+	for (int i = 0; i < 20; i++) {
+		busy(2000000);
+		usleep(1000);
+	}
+	sampler_stop(s);
+	struct case_tally t = case_drain(s);
+	ck_assert_uint_ge(t.n_switches, 20);
+	ck_assert_uint_ge(t.n_samples, 5);
+	ck_assert_uint_eq(t.n_reads, 3 * (t.n_samples + t.n_switches));
+	ck_assert_uint_gt(t.last_value[0], 0);
+	sampler_free(s);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("sampler_tick");
+	TCase *c = tcase_create("replayed");
+	tcase_add_test(c, rate_is_kept_under_the_kernels_limit);
+	tcase_add_loop_test(c, lowered_limit_changes_rate_and_weight, 0, 2);
+	tcase_add_test(c, hart_that_goes_is_closed_and_counted);
+	tcase_add_test(c, hart_that_comes_is_probed_opened_and_started);
+	tcase_add_test(c, hart_that_comes_and_refuses_leaves_the_others);
+	tcase_add_test(c, unreadable_harts_are_an_error_not_a_crash);
+	suite_add_tcase(s, c);
+	c = tcase_create("real");
+	tcase_set_timeout(c, 30);
+	tcase_add_loop_test(c, real_kernel_samples_the_system, 0, 2);
+	tcase_add_loop_test(c, real_kernel_samples_a_task_and_what_it_starts, 0, 2);
+	tcase_add_test(c, real_group_brings_values_with_each_switch);
+	suite_add_tcase(s, c);
+	SRunner *runner = srunner_create(s);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
