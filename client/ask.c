@@ -79,8 +79,8 @@ static int take_answer(struct ask *k, const Mperf__Answer *a, int *ret_result)
 		*ret_result = take_failure(k, a->failure);
 		return 1;
 	case MPERF__ANSWER__BODY_PROGRESS:
-		say_progress(&k->progress, a->progress->what, a->progress->done,
-			a->progress->total);
+		say_progress(
+			&k->progress, a->progress->what, a->progress->done, a->progress->total);
 		return 0;
 	case MPERF__ANSWER__BODY__NOT_SET:
 		return 0; /* of a newer minor version */

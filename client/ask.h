@@ -17,27 +17,28 @@
 #define ASK_WATCHES_MAX 4
 
 enum {
-	ASK_FAILED = 1, /* the daemon said Failure, or went away; exit_status says with what to exit */
-	ASK_CANCELLED,  /* we asked for it */
+	ASK_FAILED =
+		1, /* the daemon said Failure, or went away; exit_status says with what to exit */
+	ASK_CANCELLED, /* we asked for it */
 };
 
 struct ask_watch {
-	int fd;                        /* -1: not now */
-	int (*ready)(void *userdata);  /* 0, or -errno: fatal */
+	int fd;                       /* -1: not now */
+	int (*ready)(void *userdata); /* 0, or -errno: fatal */
 };
 
 struct ask {
-	struct link *link;             /* borrowed */
+	struct link *link; /* borrowed */
 	/* Takes Ready, Columns, Rows, Bytes, Provenance; may be NULL. Non-zero stops: positive as
 	 * ASK_FAILED (the callback has said why), negative as -errno. */
 	int (*answer)(void *userdata, const Mperf__Answer *a);
-	void *userdata;                /* of answer and of the watches */
+	void *userdata; /* of answer and of the watches */
 	struct ask_watch watch[ASK_WATCHES_MAX];
 	struct say_progress progress;
 
 	/* out */
-	int status;                    /* of Done */
-	int exit_status;               /* after ASK_FAILED: EXIT_FAILED or EXIT_USAGE */
+	int status;      /* of Done */
+	int exit_status; /* after ASK_FAILED: EXIT_FAILED or EXIT_USAGE */
 
 	/* inner */
 	uint32_t id;

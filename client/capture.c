@@ -31,8 +31,7 @@ static int take_bytes(struct capture *c, const Mperf__Bytes *bytes)
 					  : NULL);
 		return RUN_FAILED;
 	}
-	say_progress(&c->run.ask.progress, "receiving the recording", c->out->bytes,
-		bytes->total);
+	say_progress(&c->run.ask.progress, "receiving the recording", c->out->bytes, bytes->total);
 	return 0;
 }
 

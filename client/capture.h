@@ -9,8 +9,8 @@
 
 struct capture {
 	struct run run;
-	struct outfile *out;      /* borrowed */
-	char *provenance_line;    /* owned; NULL until it arrived */
+	struct outfile *out;   /* borrowed */
+	char *provenance_line; /* owned; NULL until it arrived */
 	uint64_t samples, total_bytes;
 };
 

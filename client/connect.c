@@ -181,8 +181,9 @@ static int check_hello(struct link *l, const Mperf__Hello *hello)
 		"mperfctl %s speaks protocol %u.%u and '%.64s' speaks %u.%u, which do not match",
 		MPERF_VERSION, PROTOCOL_MAJOR, PROTOCOL_MINOR, hello->software, hello->major,
 		hello->minor);
-	say_failure(what, older ? "Update mperfd and restart it, or use the mperfctl that came with it"
-				: "Update mperfctl to the version of mperfd");
+	say_failure(
+		what, older ? "Update mperfd and restart it, or use the mperfctl that came with it"
+			    : "Update mperfctl to the version of mperfd");
 	return LINK_FAILED;
 }
 
@@ -307,7 +308,8 @@ void link_say_lost(struct link *l)
 	int status = reap(l->daemon_pid, 1000);
 	l->daemon_pid = 0;
 	if (WIFSIGNALED(status))
-		snprintf(what, sizeof what, "mperfd was ended by signal %d (%s) before it had answered",
+		snprintf(what, sizeof what,
+			"mperfd was ended by signal %d (%s) before it had answered",
 			WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
 		snprintf(what, sizeof what, "mperfd ended with status %d before it had answered",

@@ -21,10 +21,10 @@ enum {
 
 struct link {
 	int fd;
-	pid_t daemon_pid;       /* of a private daemon, ours to wait for; 0: a service */
+	pid_t daemon_pid; /* of a private daemon, ours to wait for; 0: a service */
 	struct frame_buffer in, out;
-	char software[64];      /* what the daemon calls itself */
-	uint32_t last_id;       /* of our requests */
+	char software[64]; /* what the daemon calls itself */
+	uint32_t last_id;  /* of our requests */
 };
 
 /* Connect and exchange Hello. 0, LINK_FAILED, -errno. */

@@ -17,14 +17,14 @@
 #define COUNTS_MAX 1024 /* events of a request (64) times what a name may stand for */
 
 struct count {
-	char *event;           /* as the daemon calls it */
-	char *reason;          /* why it was not measured; NULL */
+	char *event;  /* as the daemon calls it */
+	char *reason; /* why it was not measured; NULL */
 	bool measured;
-	double value;          /* scaled to the whole time where it was multiplexed */
-	double running_share;  /* 1: all the time */
+	double value;         /* scaled to the whole time where it was multiplexed */
+	double running_share; /* 1: all the time */
 	/* over repetitions */
 	uint32_t n;
-	double mean, squares;  /* sum of squared deviations from the mean */
+	double mean, squares; /* sum of squared deviations from the mean */
 };
 
 struct counts {

@@ -39,8 +39,8 @@ static bool same_finding(const struct reply *r, const struct columns *c, size_t 
 }
 
 /* "hart 3", "harts 0-3, 8": of a finding and all later ones that are the same, marked as told. */
-static void write_harts(const struct reply *r, const struct columns *c, size_t row, bool *told,
-	FILE *f)
+static void write_harts(
+	const struct reply *r, const struct columns *c, size_t row, bool *told, FILE *f)
 {
 	long first = -1, last = -1;
 	int n_ranges = 0;
@@ -77,14 +77,14 @@ static void write_harts(const struct reply *r, const struct columns *c, size_t r
 
 static const char *state_colour(const char *state)
 {
-	return strcmp(state, "ok") == 0	    ? "\033[32m"
+	return strcmp(state, "ok") == 0     ? "\033[32m"
 	       : strcmp(state, "warn") == 0 ? "\033[33m"
 	       : strcmp(state, "fail") == 0 ? "\033[1;31m"
 					    : "\033[36m";
 }
 
-static void write_finding(const struct reply *r, const struct columns *c, size_t row, bool *told,
-	bool colour)
+static void write_finding(
+	const struct reply *r, const struct columns *c, size_t row, bool *told, bool colour)
 {
 	const char *state = reply_text(r, row, c->state);
 	const char *topic = reply_text(r, row, c->topic);

@@ -157,7 +157,7 @@ static int add_columns(struct flame *f, const Mperf__Columns *c)
 static const char *row_text(const Mperf__Row *row, int i)
 {
 	return i >= 0 && row->value[i]->is_case == MPERF__VALUE__IS_TEXT ? row->value[i]->text
-									   : NULL;
+									 : NULL;
 }
 
 static bool row_integer(const Mperf__Row *row, int i, int64_t *ret_value)
@@ -172,7 +172,7 @@ static bool row_integer(const Mperf__Row *row, int i, int64_t *ret_value)
 static double row_amount(const Mperf__Row *row, int i)
 {
 	const Mperf__Value *v = row->value[i];
-	double amount = v->is_case == MPERF__VALUE__IS_REAL	 ? v->real
+	double amount = v->is_case == MPERF__VALUE__IS_REAL      ? v->real
 			: v->is_case == MPERF__VALUE__IS_INTEGER ? (double)v->integer
 								 : 0;
 	return isfinite(amount) && amount > 0 ? amount : 0;

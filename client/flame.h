@@ -15,7 +15,8 @@
 
 #include "proto/mperf.pb-c.h"
 
-#define FLAME_NODES_MAX 2000000 /* of either tree, about 100 bytes each. Beyond: FLAME_TOO_LARGE */
+#define FLAME_NODES_MAX 2000000 /* of either tree, about 100 bytes each. Beyond: FLAME_TOO_LARGE   \
+				 */
 #define FLAME_DEPTH_MAX 4096    /* kernel and user stacks have 512 frames; inlining multiplies */
 
 enum {
@@ -34,13 +35,13 @@ enum flame_kind {
 const char *flame_kind_name(enum flame_kind kind);
 
 struct flame_node {
-	uint32_t parent;        /* index; of the root: itself, 0 */
-	uint32_t depth;         /* of the root: 0 */
-	const char *function;   /* NULL: unknown. Borrowed from the flame */
-	const char *module;     /* NULL: unknown */
+	uint32_t parent;      /* index; of the root: itself, 0 */
+	uint32_t depth;       /* of the root: 0 */
+	const char *function; /* NULL: unknown. Borrowed from the flame */
+	const char *module;   /* NULL: unknown */
 	enum flame_kind kind;
-	double self, total;     /* total and start after flame_finish */
-	double start;           /* in [0, root.total): where its box begins */
+	double self, total; /* total and start after flame_finish */
+	double start;       /* in [0, root.total): where its box begins */
 };
 
 struct flame;

@@ -24,7 +24,7 @@
 #define LABEL_CHARACTERS_MIN 3
 #define LABEL_BYTES_MAX 4096 /* C++ can do worse, but nobody reads it */
 #define N_SHADES 4
-#define HEADING_HEIGHT 44   /* of plain SVG, which has no page around it */
+#define HEADING_HEIGHT 44 /* of plain SVG, which has no page around it */
 
 static const char template[] =
 #include "client/flame.html.inc"
@@ -108,9 +108,8 @@ static void write_tooltip(
 static void write_label(const char *label, double width, FILE *out)
 {
 	char cut[512];
-	size_t characters = width > 2 * LABEL_PAD
-				    ? (size_t)((width - 2 * LABEL_PAD) / CHARACTER_WIDTH)
-				    : 0;
+	size_t characters =
+		width > 2 * LABEL_PAD ? (size_t)((width - 2 * LABEL_PAD) / CHARACTER_WIDTH) : 0;
 	if (characters < LABEL_CHARACTERS_MIN)
 		return;
 	size_t n = escape_cut(label, characters);
@@ -158,7 +157,8 @@ static void write_box(const struct drawing *d, const struct flame_node *node, FI
 static void write_heading(const struct drawing *d, FILE *out)
 {
 	fputs("<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n"
-	      "<text class=\"heading\" x=\"6\" y=\"18\">", out);
+	      "<text class=\"heading\" x=\"6\" y=\"18\">",
+		out);
 	escape_markup(out, d->page->title);
 	fputs("</text>\n<text class=\"provenance\" x=\"6\" y=\"34\">", out);
 	escape_markup(out, d->page->provenance ? d->page->provenance : "");

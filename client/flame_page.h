@@ -19,11 +19,11 @@
 
 struct flame_page {
 	const char *title;
-	const char *event;       /* what the widths mean; may be empty */
-	const char *provenance;  /* the line, escaped for terminals; may be NULL */
-	bool plain;              /* SVG alone */
+	const char *event;      /* what the widths mean; may be empty */
+	const char *provenance; /* the line, escaped for terminals; may be NULL */
+	bool plain;             /* SVG alone */
 };
 
 /* Write a finished flame. *ret_cut is the number of boxes left out. 0, -EIO. */
-int flame_page_write(const struct flame *f, const struct flame_page *page, FILE *out,
-	size_t *ret_cut);
+int flame_page_write(
+	const struct flame *f, const struct flame_page *page, FILE *out, size_t *ret_cut);

@@ -84,7 +84,9 @@ static int write_to(const struct drawing *d, const char *path, FILE *f, size_t *
 		return -ENOMEM;
 	struct flame_page page = {
 		.title = title,
-		.event = o->of_event ? o->of_event : d->event ? d->event : "",
+		.event = o->of_event ? o->of_event
+			 : d->event  ? d->event
+				     : "",
 		.provenance = d->provenance_line,
 		.plain = ends_in(path, ".svg"),
 	};

@@ -79,8 +79,7 @@ static int add_rows(json_t *root, const struct reply *r)
 		if (json_array_append_new(rows, row) < 0)
 			return -ENOMEM;
 		for (size_t k = 0; e == 0 && k < r->columns->n_column; k++)
-			e = set(row, r->columns->column[k]->name,
-				json_value(r->row[i]->value[k]));
+			e = set(row, r->columns->column[k]->name, json_value(r->row[i]->value[k]));
 	}
 	return e;
 }

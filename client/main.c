@@ -27,7 +27,8 @@ static const struct command {
 static void help(FILE *f)
 {
 	fputs("Usage: mperfctl COMMAND [OPTION...]\n\n"
-	      "mperf tells why a program is slow on the machine in front of you. mperfctl asks the\n"
+	      "mperf tells why a program is slow on the machine in front of you. mperfctl asks "
+	      "the\n"
 	      "mperfd service, or starts an mperfd of its own where none answers.\n\n"
 	      "Commands:\n",
 		f);
@@ -39,7 +40,8 @@ static void help(FILE *f)
 	      "  mperfctl record -g dwarf -- ./program && mperfctl flamegraph\n"
 	      "  mperfctl help record\n\n"
 	      "  --help, --version\n\n"
-	      "Exit status: 0 done, 1 failed, 2 wrong usage; record and stat pass on that of CMD.\n",
+	      "Exit status: 0 done, 1 failed, 2 wrong usage; record and stat pass on that of "
+	      "CMD.\n",
 		f);
 }
 

@@ -18,8 +18,8 @@
 #include "proto/memory.h"
 #include "proto/unit.h"
 
-#define HZ_MAX 1000000 /* one sample per microsecond; the kernel's own limit is lower */
-#define REPEATS_MAX 100000 /* the spread settles long before */
+#define HZ_MAX 1000000           /* one sample per microsecond; the kernel's own limit is lower */
+#define REPEATS_MAX 100000       /* the spread settles long before */
 #define INTERVAL_MS_MAX 86400000 /* a day */
 #define ROWS_DEFAULT 30
 #define OPTION_ROWS_MAX 64
@@ -80,8 +80,8 @@ struct range {
 	uint32_t min, max;
 };
 
-static int take_number(struct parse *p, const char *what, const char *arg, struct range range,
-	uint32_t *ret_value)
+static int take_number(
+	struct parse *p, const char *what, const char *arg, struct range range, uint32_t *ret_value)
 {
 	uint64_t value;
 	if (!number(arg, range.max, &value) || value < range.min)
@@ -225,7 +225,8 @@ static int take_by(struct parse *p, char *arg)
 	}
 	const char *near = nearest_name(arg, names, n);
 	return wrong(p,
-		"--by takes function, module, process, thread, cgroup, line or hart, not '%.100s'%s%s%s",
+		"--by takes function, module, process, thread, cgroup, line or hart, not "
+		"'%.100s'%s%s%s",
 		arg, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
@@ -245,8 +246,8 @@ static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 		return wrong(p, "'%.100s' is one argument too many", arg);
 	if (reads && !state->quoted)
 		return wrong(p,
-			"'%.100s' is no option: -i %.100s would read it, -- %.100s would run it", arg,
-			arg, arg);
+			"'%.100s' is no option: -i %.100s would read it, -- %.100s would run it",
+			arg, arg, arg);
 	p->o->command_line = state->argv + state->next - 1;
 	state->next = state->argc;
 	return 0;
@@ -341,7 +342,8 @@ static int take_measure(struct parse *p, int key, char *arg, struct argp_state *
 	case 'r':
 		return take_number(p, "-r", arg, (struct range){1, REPEATS_MAX}, &o->repeat);
 	case 'I':
-		return take_number(p, "-I", arg, (struct range){1, INTERVAL_MS_MAX}, &o->interval_ms);
+		return take_number(
+			p, "-I", arg, (struct range){1, INTERVAL_MS_MAX}, &o->interval_ms);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -395,7 +397,10 @@ char *options_what(const struct options *o)
 	if (!o->command_line && o->all)
 		fputs("the whole system", f);
 	for (size_t i = 0; !o->command_line && i < o->n_pids; i++)
-		fprintf(f, "%s%d", i > 0 ? ", " : o->n_pids > 1 ? "processes " : "process ",
+		fprintf(f, "%s%d",
+			i > 0           ? ", "
+			: o->n_pids > 1 ? "processes "
+					: "process ",
 			o->pid[i]);
 	return fclose(f) == 0 ? TAKE_PTR(what) : NULL;
 }
@@ -460,8 +465,8 @@ static int wrong_short(struct parse *p, const char *cluster)
 			if (option_rows[i].key == *cluster && takes(p->command, &option_rows[i]))
 				found = &option_rows[i];
 		if (!found)
-			return wrong(p, "%s has no option '-%c'", command_name(p->command),
-				*cluster);
+			return wrong(
+				p, "%s has no option '-%c'", command_name(p->command), *cluster);
 		if (found->value && !found->value_optional)
 			return wrong(p, "option '-%c' needs a value (%s)", *cluster, found->value);
 	}
@@ -488,7 +493,8 @@ static int check_target(struct parse *p)
 	int targets = (o->all && !o->command_line) + pid_is_target + (o->command_line != NULL);
 
 	if (o->all && o->n_pids > 0 && !o->input)
-		return wrong(p, "-a means every process, so --pid cannot narrow it; give one of them");
+		return wrong(
+			p, "-a means every process, so --pid cannot narrow it; give one of them");
 	if (targets > 1)
 		return wrong(p, "--pid and a command are two things to measure; give one of them");
 	if (p->command == MPERF__REQUEST__BODY_RECORD || p->command == MPERF__REQUEST__BODY_STAT) {
@@ -528,8 +534,8 @@ static int check(struct parse *p)
 	return 0;
 }
 
-int options_parse(Mperf__Request__BodyCase command, int argc, char **argv,
-	struct options *ret_options)
+int options_parse(
+	Mperf__Request__BodyCase command, int argc, char **argv, struct options *ret_options)
 {
 	struct argp_option list[OPTION_ROWS_MAX] = {0};
 	_cleanup_(freep) struct options *o = calloc(1, sizeof *o);

@@ -16,7 +16,8 @@
 
 /* Far more than a command line is typed with; beyond, the option is refused. */
 #define OPTIONS_LIST_MAX 64
-#define OPTIONS_CPUS_MAX 4096 /* harts of the largest machines that Linux runs on are fewer than 8192 */
+#define OPTIONS_CPUS_MAX                                                                           \
+	4096 /* harts of the largest machines that Linux runs on are fewer than 8192 */
 
 enum {
 	OPTIONS_USAGE = 1, /* wrong: has been said; exit with EXIT_USAGE */
@@ -28,9 +29,9 @@ struct options {
 	bool all, user_only;
 	int32_t pid[OPTIONS_LIST_MAX];
 	size_t n_pids;
-	char **command_line;          /* CMD and its arguments, ended by NULL; or NULL */
-	uint64_t for_ns;              /* 0: until it ends by itself */
-	uint32_t hz;                  /* 0: the daemon's default */
+	char **command_line; /* CMD and its arguments, ended by NULL; or NULL */
+	uint64_t for_ns;     /* 0: until it ends by itself */
+	uint32_t hz;         /* 0: the daemon's default */
 	char *event[OPTIONS_LIST_MAX];
 	size_t n_events;
 	Mperf__StackKind stack;
@@ -49,13 +50,14 @@ struct options {
 
 	/* how to show it */
 	bool json, raw, no_color, folded, force;
-	uint32_t repeat;              /* stat -r; 0: once */
-	uint32_t interval_ms;         /* stat -I; 0: at the end */
+	uint32_t repeat;      /* stat -r; 0: once */
+	uint32_t interval_ms; /* stat -I; 0: at the end */
 };
 
 /* Parse what follows the command's name; argv[0] is ignored. Wrong usage is said on stderr.
  * 0, OPTIONS_USAGE, OPTIONS_HELPED, -ENOMEM. */
-int options_parse(Mperf__Request__BodyCase command, int argc, char **argv, struct options *ret_options);
+int options_parse(
+	Mperf__Request__BodyCase command, int argc, char **argv, struct options *ret_options);
 
 /* What is measured, for people: "make -j2", "the whole system", "process 12". The caller frees;
  * NULL if memory ran out. */

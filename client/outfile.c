@@ -89,8 +89,7 @@ int outfile_open(struct outfile *o, const char *path, enum outfile_over over)
 	if (fd < 0)
 		return -errno;
 	open_up(fd);
-	*o = (struct outfile){
-		.path = TAKE_PTR(real), .temporary = TAKE_PTR(temporary), .fd = fd};
+	*o = (struct outfile){.path = TAKE_PTR(real), .temporary = TAKE_PTR(temporary), .fd = fd};
 	return 0;
 }
 

@@ -21,8 +21,9 @@ static int open_output(struct outfile *out, const char *path, bool force)
 		return 0;
 	if (r == OUTFILE_FOREIGN) {
 		snprintf(what, sizeof what, "'%.300s' exists and is no recording of mperf", path);
-		say_failure(what, force ? "Name a regular file with -o"
-					: "Name another file with -o, or overwrite it with --force");
+		say_failure(
+			what, force ? "Name a regular file with -o"
+				    : "Name another file with -o, or overwrite it with --force");
 		return r;
 	}
 	snprintf(what, sizeof what, "cannot write '%.300s': %s", path, strerror(-r));
@@ -41,8 +42,8 @@ static void say_written(const struct capture *c, const char *path)
 			"Let it run longer, raise -F, or see `mperfctl doctor`");
 }
 
-static int record_into(const struct options *o, const char *path, int signal_fd,
-	struct outfile *out)
+static int record_into(
+	const struct options *o, const char *path, int signal_fd, struct outfile *out)
 {
 	struct link l;
 	struct capture c;

@@ -21,7 +21,7 @@ enum {
 
 struct reply {
 	Mperf__Columns *columns;
-	Mperf__Row **row;             /* n_rows; each has as many values as there are columns */
+	Mperf__Row **row; /* n_rows; each has as many values as there are columns */
 	size_t n_rows, size_rows;
 	Mperf__Provenance *provenance;
 };

@@ -98,8 +98,7 @@ static int on_ready(struct run *n, const Mperf__Ready *ready)
 		if (r < 0)
 			return r;
 		n->ask.progress.silent = true; /* the terminal is the command's */
-		n->ask.watch[1] =
-			(struct ask_watch){.fd = n->workload.end_fd, .ready = on_end};
+		n->ask.watch[1] = (struct ask_watch){.fd = n->workload.end_fd, .ready = on_end};
 	}
 	return n->options->for_ns > 0 ? start_timer(n) : 0;
 }

@@ -14,9 +14,9 @@
 
 struct run {
 	/* in */
-	struct link *link;        /* borrowed */
+	struct link *link;             /* borrowed */
 	const struct options *options; /* borrowed: whom, and for how long */
-	int signal_fd;            /* signals_block */
+	int signal_fd;                 /* signals_block */
 	int (*answer)(void *userdata, const Mperf__Answer *a); /* as struct ask's */
 	void *userdata;
 

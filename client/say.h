@@ -18,7 +18,7 @@ enum {
 	EXIT_USAGE = 2,
 	EXIT_NOT_EXECUTABLE = 126, /* as the shell does it; Source: POSIX.1-2017, XCU 2.8.2 */
 	EXIT_NOT_FOUND = 127,
-	EXIT_SIGNAL_BASE = 128,    /* plus the signal's number */
+	EXIT_SIGNAL_BASE = 128, /* plus the signal's number */
 };
 
 /* "mperfctl: WHAT. REMEDY". Full stops are added where they lack; remedy may be NULL or empty. */
@@ -30,7 +30,7 @@ void say_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A line on stderr that is overwritten by the next. */
 struct say_progress {
 	uint64_t start_ns, last_ns;
-	bool silent;  /* set by the owner while others write to the terminal */
+	bool silent; /* set by the owner while others write to the terminal */
 	bool visible;
 };
 void say_progress_start(struct say_progress *p);

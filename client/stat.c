@@ -18,7 +18,7 @@
 struct counting {
 	const struct options *options;
 	FILE *out;
-	struct reply reply;    /* of the round, or of the interval */
+	struct reply reply; /* of the round, or of the interval */
 	struct counts counts;
 	uint64_t ready_ns, last_ns;
 	bool any;
@@ -139,7 +139,8 @@ int client_stat(const struct options *o)
 
 	if (o->output && !(s.out = fopen(o->output, "we"))) {
 		char what[512];
-		snprintf(what, sizeof what, "cannot write '%.300s': %s", o->output, strerror(errno));
+		snprintf(
+			what, sizeof what, "cannot write '%.300s': %s", o->output, strerror(errno));
 		say_failure(what, "Name another file with -o");
 		return EXIT_FAILED;
 	}

@@ -27,9 +27,9 @@
 
 struct column {
 	const Mperf__Column *from;
-	size_t index;      /* in the reply */
+	size_t index; /* in the reply */
 	size_t width;
-	bool name;         /* text, or a number that is a name: left-aligned, cut if need be */
+	bool name; /* text, or a number that is a name: left-aligned, cut if need be */
 };
 
 struct layout {
@@ -37,8 +37,8 @@ struct layout {
 	const struct table_options *options;
 	struct column column[REPLY_COLUMNS_MAX];
 	size_t n_columns;
-	int group;         /* index in the reply, -1: none */
-	char **cell;       /* n_rows × n_columns, owned */
+	int group;   /* index in the reply, -1: none */
+	char **cell; /* n_rows × n_columns, owned */
 };
 
 void table_look(FILE *f, bool no_colour, struct table_options *o)

@@ -14,11 +14,11 @@
 #include "client/reply.h"
 
 struct table_options {
-	size_t width;             /* columns of the terminal; 0: never cut a name */
+	size_t width; /* columns of the terminal; 0: never cut a name */
 	bool colour;
-	bool raw;                 /* tab-separated, unrounded, without units */
-	const char *const *hide;  /* names of columns to leave out, ended by NULL; or NULL */
-	const char *group;        /* a text column that becomes headings; or NULL */
+	bool raw;                /* tab-separated, unrounded, without units */
+	const char *const *hide; /* names of columns to leave out, ended by NULL; or NULL */
+	const char *group;       /* a text column that becomes headings; or NULL */
 };
 
 /* Fill width and colour for a stream: terminal size, COLUMNS, NO_COLOR, TERM=dumb. */

@@ -16,17 +16,17 @@ enum {
 };
 
 struct workload {
-	pid_t pid;          /* 0: none */
-	int end_fd;         /* pidfd: readable when it ended; -1 */
+	pid_t pid;  /* 0: none */
+	int end_fd; /* pidfd: readable when it ended; -1 */
 	int hold_fd, trouble_fd;
-	char **argv;        /* borrowed */
+	char **argv; /* borrowed */
 
 	/* after release */
-	uint64_t start_ns;  /* CLOCK_MONOTONIC */
+	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	/* after wait */
 	bool ended;
-	int exit_status;    /* as the shell tells it: 128 + signal */
-	int signal;         /* that ended it, or 0 */
+	int exit_status;                         /* as the shell tells it: 128 + signal */
+	int signal;                              /* that ended it, or 0 */
 	uint64_t elapsed_ns, user_ns, system_ns; /* of it and all that it waited for */
 };
 

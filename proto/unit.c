@@ -47,10 +47,7 @@ static void scale_text(double value, const struct step *step, char *ret_text)
 
 	value /= step->divisor;
 	magnitude /= step->divisor;
-	int decimals = step->divisor == 1	? 0
-		       : magnitude < 9.995	? 2
-		       : magnitude < 99.95	? 1
-						: 0;
+	int decimals = step->divisor == 1 ? 0 : magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;
 	snprintf(ret_text, UNIT_TEXT_BYTES, "%.*f %s", decimals, value, step->suffix);
 }
 
@@ -75,8 +72,7 @@ static void ns_text(double ns, char *ret_text)
 			(unsigned long long)(whole / 60), (unsigned long long)(whole % 60));
 	else
 		snprintf(ret_text, UNIT_TEXT_BYTES, "%s%llu h %02llu min", sign,
-			(unsigned long long)(whole / 3600),
-			(unsigned long long)(whole / 60 % 60));
+			(unsigned long long)(whole / 3600), (unsigned long long)(whole / 60 % 60));
 }
 
 static void share_text(double share, char *ret_text)

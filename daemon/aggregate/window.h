@@ -26,7 +26,7 @@ struct stack_tree {
 	struct stack_node *nodes;    /* uthash */
 	struct stack_node **node;    /* by id - 1 */
 	uint32_t n_nodes, size;
-	uint64_t n_refused;          /* stacks that found no room whole: LOSS_MEMORY */
+	uint64_t n_refused;          /* stacks that found no room whole and kept their leaf alone: LOSS_STACK_TRUNCATED */
 };
 
 /* The node of a whole stack (leaf first); 0 for an empty one. -ENOMEM, STACK_TREE_FULL. */

@@ -45,8 +45,8 @@ static uint32_t max_stack_read(const char *proc)
 	uint64_t n;
 
 	snprintf(path, sizeof(path), "%s/sys/kernel/perf_event_max_stack", proc);
-	if (scan_text(AT_FDCWD, path, text, sizeof(text)) <= 0 || !scan_number(&p, 10, &n) ||
-		!n || n > UINT32_MAX)
+	if (scan_text(AT_FDCWD, path, text, sizeof(text)) <= 0 || !scan_number(&p, 10, &n) || !n ||
+		n > UINT32_MAX)
 		return STACK_DEPTH_DEFAULT;
 	return (uint32_t)n;
 }
@@ -113,8 +113,8 @@ static int attribute_switch(struct attribute *a, const struct record *r, int har
 	return result;
 }
 
-static const struct cgroup *sample_cgroup(struct attribute *a, const struct record *r,
-	struct task *task)
+static const struct cgroup *sample_cgroup(
+	struct attribute *a, const struct record *r, struct task *task)
 {
 	uint64_t id = r->sample.cgroup;
 	const struct cgroup *cgroup = id ? cgroup_find(a->o.tasks, id) : NULL;
@@ -128,8 +128,8 @@ static const struct cgroup *sample_cgroup(struct attribute *a, const struct reco
 	return cgroup;
 }
 
-static int attribute_stack(struct attribute *a, const struct record *r, struct task *task,
-	struct attribution *to)
+static int attribute_stack(
+	struct attribute *a, const struct record *r, struct task *task, struct attribution *to)
 {
 	const struct record_sample *s = &r->sample;
 	struct walk w; /* without its frames it is small; they are not worth clearing */

@@ -58,7 +58,8 @@ struct attribute;
 int attribute_new(const struct attribute_options *o, struct attribute **ret_attribute);
 
 /* Read /proc once: every task, its name, argv, cgroup, executable mappings. Tasks in pids (and
- * their descendants) are marked wanted. Takes about 50 µs a task. 0 or -errno. */
+ * their descendants) are marked wanted. Takes about 50 µs a task. Scanning again is harmless: before
+ * and after the events are enabled, and after a hart came back. 0 or -errno. */
 int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids);
 
 /* Take one record. Returns 0; -errno only for our own trouble. Losses are counted. */

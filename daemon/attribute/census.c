@@ -53,8 +53,8 @@ static bool stat_read(int folder_fd, const char *name, struct scan_stat *ret_sta
 }
 
 /* A task of that stat, found or added. 0, TASK_TABLE_FULL, -ENOMEM. */
-static int census_task(struct attribute *a, pid_t pid, const struct scan_stat *stat,
-	struct task **ret_task)
+static int census_task(
+	struct attribute *a, pid_t pid, const struct scan_stat *stat, struct task **ret_task)
 {
 	uint64_t start_ns = scan_start_ns(stat->start_ticks, a->tick_ns, a->suspended_ns);
 	struct task *task = task_find(a->o.tasks, stat->pid);
@@ -89,7 +89,8 @@ static size_t cut(const char *text, size_t n)
 
 static int argv_read(int folder_fd, struct task *process)
 {
-	char text[TASK_ARGV_BYTES_MAX + 2]; /* one byte more than is kept shows that there is more */
+	char text[TASK_ARGV_BYTES_MAX +
+		  2]; /* one byte more than is kept shows that there is more */
 	ssize_t n_read = scan_text(folder_fd, "cmdline", text, sizeof(text));
 
 	if (n_read <= 0)
@@ -180,8 +181,6 @@ static int maps_read(struct attribute *a, int folder_fd, struct task *process)
 			.executable = true,
 			.path = m.path,
 		};
-		if (*m.path == '/')
-			map.n_build_id = scan_build_id(fd, m.start, map.build_id);
 		int r = sideband_map(a, process, &map, 0);
 		if (r < 0)
 			return r;
@@ -200,7 +199,8 @@ static uint64_t text_hash(const char *text)
 
 /* The id of a cgroup path: the inode of its folder, where perf's ids are of that hierarchy; else a
  * number of our own, with the highest bit set, which no inode of the kernel's has. */
-static uint64_t cgroup_id(const struct attribute *a, enum scan_hierarchy hierarchy, const char *path)
+static uint64_t cgroup_id(
+	const struct attribute *a, enum scan_hierarchy hierarchy, const char *path)
 {
 	bool perf_has = hierarchy == (a->cgroup_root_is_v1 ? SCAN_PERF_EVENT : SCAN_UNIFIED);
 	struct stat st;

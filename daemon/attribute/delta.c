@@ -24,8 +24,8 @@ struct delta_group {
 	UT_hash_handle hh;
 };
 
-static int delta_group_get(struct delta_table *t, const struct delta_key *key,
-	struct delta_group **ret_group)
+static int delta_group_get(
+	struct delta_table *t, const struct delta_key *key, struct delta_group **ret_group)
 {
 	struct delta_group *g;
 
@@ -65,8 +65,8 @@ static void delta_whole(const struct record_sample *s, struct delta *d)
 }
 
 /* False where a member is another one, or anything went backwards. */
-static bool delta_subtract(const struct delta_group *g, const struct record_sample *s,
-	struct delta *d)
+static bool delta_subtract(
+	const struct delta_group *g, const struct record_sample *s, struct delta *d)
 {
 	if (g->n_last != s->n_read || s->enabled_ns < g->enabled_ns ||
 		s->running_ns < g->running_ns)

@@ -35,7 +35,7 @@ struct delta {
 struct delta_key {
 	uint64_t leader; /* stream id */
 	int32_t hart;
-	int32_t tid;     /* 0: the group counts whoever runs; else it counts this task alone */
+	int32_t tid; /* 0: the group counts whoever runs; else it counts this task alone */
 };
 
 struct delta_group;

@@ -109,8 +109,8 @@ static int file_table_reserve(struct file_table *t)
 	return 0;
 }
 
-static struct file_entry *file_entry_new(const struct file_key *k, size_t n_path,
-	const uint8_t *key, size_t n_key)
+static struct file_entry *file_entry_new(
+	const struct file_key *k, size_t n_path, const uint8_t *key, size_t n_key)
 {
 	_cleanup_(freep) struct file_entry *e = calloc(1, sizeof(*e) + n_key);
 	if (!e)

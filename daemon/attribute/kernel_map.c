@@ -83,8 +83,8 @@ static int module_parse(const char *line, size_t n, struct kernel_module *ret_mo
 		return SCAN_MALFORMED;
 
 	const char *size = field[1], *address = field[5] + 2;
-	if (!scan_number(&size, 10, &bytes) || *size ||
-		!scan_number(&address, 16, &m.start) || *address)
+	if (!scan_number(&size, 10, &bytes) || *size || !scan_number(&address, 16, &m.start) ||
+		*address)
 		return SCAN_MALFORMED;
 	if (!m.start || !bytes || bytes > UINT64_MAX - m.start)
 		return SCAN_MALFORMED;
@@ -204,8 +204,8 @@ int kernel_map_kernel(struct kernel_map *m, struct file_table *files, struct fil
 	return 0;
 }
 
-static int kernel_map_module_file(struct kernel_map *m, struct file_table *files,
-	struct kernel_module *module)
+static int kernel_map_module_file(
+	struct kernel_map *m, struct file_table *files, struct kernel_module *module)
 {
 	char path[KERNEL_MODULE_NAME_BYTES + 3], notes[KERNEL_MODULE_NAME_BYTES + 64];
 	uint8_t build_id[20];

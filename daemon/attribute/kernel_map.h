@@ -12,11 +12,12 @@
 
 #include "daemon/attribute/file.h"
 
-#define KERNEL_MODULES_MAX 8192            /* a full desktop loads 300 */
-#define KERNEL_MODULES_BYTES_MAX (1u << 20)/* of /proc/modules; about 100 bytes a module */
-#define KERNEL_SYMBOLS_BYTES_MAX (1u << 20)/* of /proc/kallsyms searched for _stext, which is among the first */
-#define KERNEL_NOTES_BYTES_MAX 4096        /* of an ELF note section; one build id takes 36 */
-#define KERNEL_MODULE_NAME_BYTES 64        /* Source: MODULE_NAME_LEN, include/linux/moduleparam.h */
+#define KERNEL_MODULES_MAX 8192             /* a full desktop loads 300 */
+#define KERNEL_MODULES_BYTES_MAX (1u << 20) /* of /proc/modules; about 100 bytes a module */
+#define KERNEL_SYMBOLS_BYTES_MAX                                                                   \
+	(1u << 20) /* of /proc/kallsyms searched for _stext, which is among the first */
+#define KERNEL_NOTES_BYTES_MAX 4096 /* of an ELF note section; one build id takes 36 */
+#define KERNEL_MODULE_NAME_BYTES 64 /* Source: MODULE_NAME_LEN, include/linux/moduleparam.h */
 
 struct kernel_module {
 	uint64_t start, end;
@@ -25,11 +26,11 @@ struct kernel_module {
 };
 
 struct kernel_map {
-	uint64_t base;               /* address of _stext; 0: hidden from us (kptr_restrict) */
+	uint64_t base;                /* address of _stext; 0: hidden from us (kptr_restrict) */
 	struct kernel_module *module; /* sorted by start */
 	size_t n_modules;
-	struct file *file;           /* the kernel, once an address in it was seen */
-	const char *proc;            /* borrowed: "/proc" */
+	struct file *file; /* the kernel, once an address in it was seen */
+	const char *proc;  /* borrowed: "/proc" */
 };
 
 /* Read the map below the folder proc, whose neighbour is sys. What cannot be read is missing from
@@ -48,8 +49,8 @@ int kernel_map_find(struct kernel_map *m, struct file_table *files, uint64_t add
 /* The kernel itself. 0, FILE_TABLE_FULL, -ENOMEM. */
 int kernel_map_kernel(struct kernel_map *m, struct file_table *files, struct file **ret_file);
 
-/* The GNU build id in a section of ELF notes of the machine's byte order; its bytes (≤ 20), 0: none.
- * Source: elf(5), "Notes (Nhdr)". */
+/* The GNU build id in a section of ELF notes of the machine's byte order; its bytes (≤ 20), 0:
+ * none. Source: elf(5), "Notes (Nhdr)". */
 uint8_t note_build_id(const uint8_t *notes, size_t n, uint8_t ret_build_id[20]);
 
 void kernel_map_clear(struct kernel_map *m);

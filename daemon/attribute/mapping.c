@@ -15,8 +15,16 @@
  * (memfd:, SYSV, dev/zero); mm/hugetlb.c (anon_hugepage); fs/anon_inodes.c; man prctl,
  * PR_SET_VMA_ANON_NAME ("[anon:name]"). */
 static const char *const generated[] = {
-	"//anon", "[anon", "anon_inode:", "/anon_hugepage", "/memfd:", "/dev/zero", "/SYSV",
-	"[heap]", "[stack", "[anon_shmem:",
+	"//anon",
+	"[anon",
+	"anon_inode:",
+	"/anon_hugepage",
+	"/memfd:",
+	"/dev/zero",
+	"/SYSV",
+	"[heap]",
+	"[stack",
+	"[anon_shmem:",
 };
 
 static bool starts(const char *text, const char *with)
@@ -34,8 +42,8 @@ static bool is_jitdump(const char *path)
 		return false;
 	name += strlen("jit-");
 	size_t n_digits = strspn(name, "0123456789");
-	return n_digits && (!strcmp(name + n_digits, ".dump") ||
-				   !strcmp(name + n_digits, ".dump (deleted)"));
+	return n_digits &&
+	       (!strcmp(name + n_digits, ".dump") || !strcmp(name + n_digits, ".dump (deleted)"));
 }
 
 enum file_kind mapping_kind(const char *path, uint8_t n_build_id)

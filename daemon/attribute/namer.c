@@ -66,7 +66,7 @@ struct namer *namer_free(struct namer *n)
 		slot_free(s);
 	}
 	strings_clear(&n->strings);
-	graves_visit(&n->graves);
+	graves_leave(&n->graves);
 	free(n->forget);
 	free(n->binary);
 	free(n);
@@ -96,15 +96,14 @@ int namer_name(struct namer *n, struct frame *frame)
 	if (r < 0)
 		return r;
 	n->n_waiting_frames++;
-	if (file->kind == FILE_PERF_MAP && file->state == FILE_VANISHED &&
-		n->now_ns >= s->retry_ns)
+	if (file->kind == FILE_PERF_MAP && file->state == FILE_VANISHED && n->now_ns >= s->retry_ns)
 		file->state = FILE_UNSEEN;
 	if (s->queue == QUEUE_NONE)
 		slot_enqueue_name(n, s);
 	return 0;
 }
 
-/* --- the workers' lives ------------------------------------------------------------------------- */
+/* --- the workers' lives ---------------------------------------------------------------------- */
 
 static int give_up(struct namer *n)
 {
@@ -122,6 +121,8 @@ static int restart(struct namer *n, struct worker *w, enum worker_end end)
 	int r = w == &n->opener ? opener_ended(n, end) : parser_ended(n, end);
 	if (r < 0)
 		return r;
+	if (w == &n->parser)
+		n->n_forget = 0; /* the next one has nothing to forget */
 	if (w->restarts == NAMER_RESTARTS_MAX)
 		return give_up(n);
 	w->restarts++;
@@ -223,7 +224,7 @@ int namer_dispatch(struct namer *n, uint64_t now_ns)
 	return 0;
 }
 
-/* --- what the owner's loop needs ---------------------------------------------------------------- */
+/* --- what the owner's loop needs ------------------------------------------------------------- */
 
 int namer_fds(const struct namer *n, struct pollfd ret_fds[NAMER_FDS_MAX])
 {
@@ -247,7 +248,7 @@ uint64_t namer_deadline_ns(const struct namer *n)
 bool namer_idle(const struct namer *n)
 {
 	return n->n_waiting_frames == 0 && n->n_waiting_jobs == 0 && TAILQ_EMPTY(&n->to_open) &&
-		!n->opening && n->opener.state != WORKER_BUSY && n->parser.state != WORKER_BUSY;
+	       !n->opening && n->opener.state != WORKER_BUSY && n->parser.state != WORKER_BUSY;
 }
 
 size_t namer_waiting(const struct namer *n)

@@ -206,7 +206,7 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 	return 0;
 }
 
-/* Whose fault was it? A file that hangs is not tried again; after a kill from outside it is, once. */
+/* Whose fault? A file that hangs is not tried again; after a kill from outside it is, once. */
 int opener_ended(struct namer *n, enum worker_end end)
 {
 	struct slot *s = n->opening;

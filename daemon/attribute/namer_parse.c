@@ -59,9 +59,9 @@ static uint64_t loaded_bytes(const struct slot *s)
 static int make_room(struct namer *n, const struct slot *wanted)
 {
 	uint64_t sum = wanted->bytes[PART_MAIN];
-	struct slot *s;
+	struct slot *s = TAILQ_LAST(&n->slots, slot_list);
 
-	TAILQ_FOREACH_REVERSE (s, &n->slots, slot_list, by_use) {
+	for (; s; s = TAILQ_PREV(s, slot_list, by_use)) {
 		if (s == wanted || s->loaded == 0 || s->loaded != n->parser.generation)
 			continue;
 		sum += loaded_bytes(s);
@@ -198,7 +198,7 @@ int parser_feed(struct namer *n, bool *ret_fed)
 	return slot_step(n, s);
 }
 
-/* --- answers ------------------------------------------------------------------------------------ */
+/* --- answers --------------------------------------------------------------------------------- */
 
 static void settle(struct namer *n, struct slot *s)
 {
@@ -257,6 +257,10 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		s->file->has_debug = m.has_debug;
 		s->loaded = n->parser.generation;
 		s->wants = m;
+		if (s->file->n_build_id == 0 && m.n_build_id) {
+			s->file->n_build_id = m.n_build_id;
+			memcpy(s->file->build_id, m.build_id, m.n_build_id);
+		}
 		settle(n, s);
 		return 0;
 	}
@@ -264,8 +268,8 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	return slot_fail(n, s, (enum file_state)m.state);
 }
 
-static int fill_places(struct namer *n, const struct reply_naming *from, struct frame *frame,
-	bool *ret_complete)
+static int fill_places(
+	struct namer *n, const struct reply_naming *from, struct frame *frame, bool *ret_complete)
 {
 	struct place *place = calloc(from->n_places, sizeof(*place));
 
@@ -406,7 +410,6 @@ int parser_ended(struct namer *n, enum worker_end end)
 {
 	struct slot *s = n->asked_slot;
 
-	n->n_forget = 0;
 	n->asked_slot = NULL;
 	if (n->asked_job)
 		job_ended(n, end);

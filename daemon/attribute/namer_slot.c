@@ -182,9 +182,7 @@ bool slot_is_awaited(const struct namer *n, const struct slot *s)
 
 bool slot_evict(struct namer *n)
 {
-	struct slot *s;
-
-	TAILQ_FOREACH (s, &n->slots, by_use)
+	for (struct slot *s = TAILQ_FIRST(&n->slots); s; s = TAILQ_NEXT(s, by_use))
 		if (s->fd[PART_MAIN] >= 0 && s->queue == QUEUE_NONE && s->n_frames == 0)
 			return slot_release(n, s) == 0;
 	return false;

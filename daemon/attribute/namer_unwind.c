@@ -79,7 +79,7 @@ static void count_death(struct namer *n, pid_t pid)
 		n->n_barred++;
 }
 
-/* --- queueing ----------------------------------------------------------------------------------- */
+/* --- queueing -------------------------------------------------------------------------------- */
 
 static int want_files(struct namer *n, struct snapshot *s)
 {
@@ -98,7 +98,8 @@ static int want_files(struct namer *n, struct snapshot *s)
 	return 0;
 }
 
-static int snapshot_get(struct namer *n, const struct unwind_job *job, struct snapshot **ret_snapshot)
+static int snapshot_get(
+	struct namer *n, const struct unwind_job *job, struct snapshot **ret_snapshot)
 {
 	struct snapshot *s = NULL;
 	uint64_t generation = job->space->generation;
@@ -141,7 +142,7 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 								  : MESSAGE_STACK_BYTES_MAX;
 	/* A 32-bit program on a 64-bit kernel has registers that the unwinder does not know. */
 	bool hopeless = n->off || !job->space || job->space->n_maps == 0 ||
-		job->regs_abi != PERF_SAMPLE_REGS_ABI_64 || is_barred(n, job->pid);
+			job->regs_abi != PERF_SAMPLE_REGS_ABI_64 || is_barred(n, job->pid);
 
 	if (hopeless)
 		n_regs = n_stack = 0;
@@ -172,9 +173,10 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 	return 0;
 }
 
-/* --- sending ------------------------------------------------------------------------------------ */
+/* --- sending --------------------------------------------------------------------------------- */
 
-static int ask(struct namer *n, struct job *j, enum message_type type, struct iovec *iov, size_t n_iov)
+static int ask(
+	struct namer *n, struct job *j, enum message_type type, struct iovec *iov, size_t n_iov)
 {
 	uint64_t timeout_ns = namer_timeout(n->options.parse_timeout_ns, NAMER_PARSE_TIMEOUT_NS);
 	int r = worker_ask(&n->parser, type, iov, n_iov, -1, n->now_ns + timeout_ns);
@@ -290,7 +292,7 @@ int job_feed(struct namer *n, bool *ret_fed)
 	return 0;
 }
 
-/* --- answers ------------------------------------------------------------------------------------ */
+/* --- answers --------------------------------------------------------------------------------- */
 
 static struct job *land(struct namer *n)
 {

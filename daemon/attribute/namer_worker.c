@@ -66,7 +66,14 @@ static int fill_actions(posix_spawn_file_actions_t *actions, int socket)
 		r = posix_spawn_file_actions_addopen(
 			actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
+		r = posix_spawn_file_actions_addopen(
+			actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+#ifndef __SANITIZE_ADDRESS__
+	/* A worker that is stuck in the kernel must not keep the other end of our client's pipes
+	 * open; a sanitizer's last words are wanted. */
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(actions, STDOUT_FILENO, STDERR_FILENO);
+#endif
 	if (r == 0)
 		r = posix_spawn_file_actions_addclosefrom_np(actions, SOCKET_FD + 1);
 	return -r;
@@ -114,7 +121,7 @@ static int spawn(const char *binary, enum worker_role role, int socket, pid_t *r
 int worker_start(struct worker *w, const char *binary, uint64_t now_ns)
 {
 	int pair[2];
-	pid_t pid;
+	pid_t pid = 0;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -errno;
@@ -145,6 +152,15 @@ void graves_visit(struct graves *g)
 			i++;
 		else
 			g->pid[i] = g->pid[--g->n];
+	}
+}
+
+void graves_leave(struct graves *g)
+{
+	for (int i = 0; i < AUTOPSY_TRIES && g->n > 0; i++) {
+		graves_visit(g);
+		if (g->n > 0)
+			poll(NULL, 0, 1);
 	}
 }
 

@@ -14,14 +14,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "proto/memory.h"
 
 /* Source: include/linux/sched.h, PF_KTHREAD. */
 #define SCAN_FLAG_KERNEL_THREAD 0x00200000u
-#define SCAN_BUILD_ID_BYTES 20
 
 static unsigned int digit_value(char c)
 {
@@ -201,16 +199,17 @@ struct path_view {
 /* "id:controllers:/path" of one line of n bytes. */
 static void cgroup_line(const char *line, size_t n, struct path_view found[N_SCAN_HIERARCHIES])
 {
-	const char *controllers = memchr(line, ':', n);
-	if (!controllers++)
+	const char *end = line + n, *controllers = memchr(line, ':', n);
+	if (!controllers)
 		return;
-	const char *path = memchr(controllers, ':', n - (size_t)(controllers - line));
-	if (!path++ || path == line + n || *path != '/')
+	controllers++;
+	const char *path = memchr(controllers, ':', (size_t)(end - controllers));
+	if (!path || ++path == end || *path != '/')
 		return;
 
 	enum scan_hierarchy h = cgroup_hierarchy(controllers, (size_t)(path - 1 - controllers));
 	if (h != N_SCAN_HIERARCHIES && !found[h].path)
-		found[h] = (struct path_view){path, n - (size_t)(path - line)};
+		found[h] = (struct path_view){path, (size_t)(end - path)};
 }
 
 int scan_cgroup_parse(const char *text, enum scan_hierarchy *ret_hierarchy, char *ret_path)
@@ -265,33 +264,4 @@ ssize_t scan_text(int folder_fd, const char *name, char *buffer, size_t size)
 	}
 	buffer[n] = '\0';
 	return (ssize_t)n;
-}
-
-/* Source: include/uapi/linux/fs.h of Linux 6.11, which older headers lack. */
-struct procmap_query_6_11 {
-	uint64_t size, query_flags, query_addr;
-	uint64_t vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
-	uint32_t dev_major, dev_minor;
-	uint32_t vma_name_size, build_id_size;
-	uint64_t vma_name_addr, build_id_addr;
-};
-_Static_assert(sizeof(struct procmap_query_6_11) == 104, "as the kernel has it");
-#define PROCMAP_QUERY_6_11 _IOWR('f', 17, struct procmap_query_6_11)
-
-uint8_t scan_build_id(int maps_fd, uint64_t addr, uint8_t ret_build_id[SCAN_BUILD_ID_BYTES])
-{
-	uint8_t build_id[SCAN_BUILD_ID_BYTES];
-	struct procmap_query_6_11 query = {
-		.size = sizeof(query),
-		.query_addr = addr,
-		.build_id_size = sizeof(build_id),
-		.build_id_addr = (uintptr_t)build_id,
-	};
-
-	if (ioctl(maps_fd, PROCMAP_QUERY_6_11, &query) < 0 ||
-		query.build_id_size > sizeof(build_id))
-		return 0;
-
-	memcpy(ret_build_id, build_id, query.build_id_size);
-	return (uint8_t)query.build_id_size;
 }

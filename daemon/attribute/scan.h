@@ -13,8 +13,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SCAN_LINE_BYTES_MAX 8192 /* of maps: PATH_MAX and its escapes; the rest of a longer line is passed over */
-#define SCAN_MAPS_MAX 262144     /* lines of maps read per process; vm.max_map_count is 65530 by default */
+#define SCAN_LINE_BYTES_MAX                                                                        \
+	8192 /* of maps: PATH_MAX and its escapes; the rest of a longer line is passed over */
+#define SCAN_MAPS_MAX                                                                              \
+	262144 /* lines of maps read per process; vm.max_map_count is 65530 by default */
 #define SCAN_STAT_BYTES_MAX 4096 /* of stat, status and cgroup; they hold a few hundred bytes */
 
 enum { SCAN_MALFORMED = 1 };
@@ -25,9 +27,9 @@ bool scan_number(const char **p, unsigned int base, uint64_t *ret);
 
 struct scan_stat {
 	pid_t pid, parent;
-	char comm[16];         /* cut to 15 bytes as the kernel does */
+	char comm[16]; /* cut to 15 bytes as the kernel does */
 	bool kernel_thread;
-	uint64_t start_ticks;  /* since boot, CLOCK_BOOTTIME, in units of sysconf(_SC_CLK_TCK) */
+	uint64_t start_ticks; /* since boot, CLOCK_BOOTTIME, in units of sysconf(_SC_CLK_TCK) */
 };
 /* /proc/PID/stat; comm may hold blanks and parentheses. 0, SCAN_MALFORMED. */
 int scan_stat_parse(const char *text, struct scan_stat *ret_stat);
@@ -36,9 +38,10 @@ struct scan_map {
 	uint64_t start, end, file_offset, inode;
 	uint32_t major, minor;
 	bool executable;
-	const char *path;      /* inside the line; "" for anonymous memory */
+	const char *path; /* inside the line; "" for anonymous memory */
 };
-/* One line of /proc/PID/maps, without or with its line feed, changed in place. 0, SCAN_MALFORMED. */
+/* One line of /proc/PID/maps, without or with its line feed, changed in place. 0, SCAN_MALFORMED.
+ */
 int scan_map_parse(char *line, struct scan_map *ret_map);
 
 /* The real user of /proc/PID/status. 0, SCAN_MALFORMED. */
@@ -58,6 +61,3 @@ uint64_t scan_start_ns(uint64_t start_ticks, uint64_t tick_ns, uint64_t suspende
 /* Read a text, cut to size - 1 bytes, NUL-terminated. Returns its bytes or -errno. */
 ssize_t scan_text(int folder_fd, const char *name, char *buffer, size_t size);
 
-/* The build id of the file mapped at addr, asked of the kernel through an open /proc/PID/maps.
- * Returns its bytes (≤ 20), 0 where the kernel cannot say (before Linux 6.11) or there is none. */
-uint8_t scan_build_id(int maps_fd, uint64_t addr, uint8_t ret_build_id[20]);

@@ -17,7 +17,8 @@
 #include "daemon/attribute/station.h"
 #include "proto/memory.h"
 
-#define TID_GONE UINT32_MAX /* Source: kernel/events/core.c, perf_event_pid_type: -1 once reaped */
+#define TID_GONE UINT32_MAX /* Source: kernel/events/core.c, perf_event_pid_type: -1 once reaped   \
+			     */
 
 /* The kernel's threads map no code; the generated code of one process belongs to that process. */
 static struct file_key mapping_key(const struct task *process, const struct record_mmap *m)
@@ -48,7 +49,8 @@ static int sideband_jitdump(struct attribute *a, struct task *process, struct fi
 		if (m.file->kind != FILE_PERF_MAP)
 			continue;
 		/* same bounds: the order of the others stays */
-		int r = space_map(a->o.tasks, process, m.start, m.end - m.start, m.file_offset, dump);
+		int r = space_map(
+			a->o.tasks, process, m.start, m.end - m.start, m.file_offset, dump);
 		if (r)
 			return r;
 	}
@@ -65,8 +67,8 @@ static int sideband_exe(struct task *process, const struct file *file)
 	return process->exe ? 0 : -ENOMEM;
 }
 
-static int map_file(struct attribute *a, struct task *process, const struct record_mmap *m,
-	struct file *file)
+static int map_file(
+	struct attribute *a, struct task *process, const struct record_mmap *m, struct file *file)
 {
 	if (!file->map_end) {
 		file->map_start = m->start;
@@ -125,8 +127,8 @@ static struct task *ended_find(const struct attribute *a, pid_t pid, pid_t tid, 
 }
 
 /* A tid that no FORK announced: records were lost, or the task is not to be seen in /proc. */
-static int sideband_stranger(struct attribute *a, const struct record *r, int hart,
-	struct task **ret_task)
+static int sideband_stranger(
+	struct attribute *a, const struct record *r, int hart, struct task **ret_task)
 {
 	pid_t pid = (pid_t)r->pid, tid = (pid_t)r->tid;
 	struct task *task;
@@ -315,7 +317,8 @@ static void join_process(struct task *thread, struct task *process)
 	process->n_threads++;
 }
 
-/* A FORK of a task that /proc, or a record out of order, made known already: only gaps are filled. */
+/* A FORK of a task that /proc, or a record out of order, made known already: only gaps are filled.
+ */
 static int fork_known(struct task *task, const struct task *parent)
 {
 	if (!parent || parent == task)

@@ -17,7 +17,8 @@
 /* Tasks that ended lately and are still sampled: the kernel says EXIT, and then takes the memory
  * of the process apart. Found by tid modulo this; a collision only costs the samples of that. */
 #define ENDED_SLOTS 4096
-#define ENDED_NS 5000000000u /* taking 100 GB apart takes seconds; tids come again later than that */
+#define ENDED_NS                                                                                   \
+	5000000000u /* taking 100 GB apart takes seconds; tids come again later than that */
 
 /* Between the stamp of a task's start and its FORK record, and between the two clocks' readings. */
 #define START_SLACK_NS 10000000u
@@ -25,7 +26,8 @@
 /* Processes whose arguments were not there yet when their exec was handled. */
 #define REREAD_MAX 4096
 
-/* Copied stacks under way; with the smallest stacks NAMER_UNWIND_BYTES_MAX comes later than this. */
+/* Copied stacks under way; with the smallest stacks NAMER_UNWIND_BYTES_MAX comes later than this.
+ */
 #define WAITING_MAX 16384
 
 /* Folders of cgroups walked at the start; a large container host has some thousands. */
@@ -41,18 +43,18 @@ struct attribute {
 	struct attribute_options o;
 	struct kernel_map kernel;
 	struct delta_table deltas;
-	struct file *unknown;        /* FILE_UNKNOWN, once needed */
-	struct waiting *waiting;     /* uthash by ticket */
+	struct file *unknown;    /* FILE_UNKNOWN, once needed */
+	struct waiting *waiting; /* uthash by ticket */
 	uint64_t last_ticket;
-	struct task **ended;         /* ENDED_SLOTS */
-	struct task **exited;        /* per hart: who ended there last */
-	int *leader_of;              /* per session event: the sampling event of its group, as last seen */
-	enum rung *rung_of;          /* likewise */
-	pid_t *reread;               /* REREAD_MAX */
+	struct task **ended;  /* ENDED_SLOTS */
+	struct task **exited; /* per hart: who ended there last */
+	int *leader_of;       /* per session event: the sampling event of its group, as last seen */
+	enum rung *rung_of;   /* likewise */
+	pid_t *reread;        /* REREAD_MAX */
 	size_t n_reread;
 	uint32_t max_stack;
 	uint64_t tick_ns, suspended_ns;
-	int cgroup_root_fd;          /* of the hierarchy whose ids perf gives; -1: none mounted */
+	int cgroup_root_fd; /* of the hierarchy whose ids perf gives; -1: none mounted */
 	bool cgroup_root_is_v1;
 };
 
@@ -120,8 +122,8 @@ struct walk {
 	struct frame *frame[STACK_FRAMES_MAX];
 	uint32_t n_frames;
 	bool truncated;
-	bool kernel_only;    /* leave out user frames, but keep the innermost's address */
-	uint64_t user_ip;    /* 0: none seen */
+	bool kernel_only; /* leave out user frames, but keep the innermost's address */
+	uint64_t user_ip; /* 0: none seen */
 };
 
 /* Add the frames of a sample's callchain, or of its ip alone. 0 or -errno. */
@@ -133,8 +135,8 @@ int walk_push(struct walk *w, struct file *file, uint64_t offset);
 
 /* --- waiting.c -------------------------------------------------------------------------------- */
 
-/* Send the sample's copied stack to be unwound; w holds its kernel frames. Where that cannot be, the
- * leaf goes to the sink at once. 0 or -errno. */
+/* Send the sample's copied stack to be unwound; w holds its kernel frames. Where that cannot be,
+ * the leaf goes to the sink at once. 0 or -errno. */
 int waiting_add(struct walk *w, const struct record *r, struct attribution *attribution);
 void waiting_clear(struct attribute *a);
 

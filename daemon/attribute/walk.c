@@ -60,7 +60,8 @@ static int unknown_file(struct attribute *a, struct file **ret_file)
 	return 0;
 }
 
-/* A caller that is missing cuts the stack there: what lies beyond would hang from the wrong frame. */
+/* A caller that is missing cuts the stack there: what lies beyond would hang from the wrong frame.
+ */
 static int walk_full(struct walk *w)
 {
 	w->truncated = true;

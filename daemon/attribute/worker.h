@@ -20,17 +20,17 @@
 
 #define WORKER_START_TIMEOUT_NS 10000000000u /* to exec and say hello, on a loaded board */
 #define WORKER_GRAVES_MAX (2 * NAMER_RESTARTS_MAX + 4) /* killed, but not gone yet */
-#define NAMER_DEBUG_HANGS_MAX 3u   /* then no separate debug files: their file system is dead */
-#define NAMER_IMAGES_BYTES_MAX (1ull << 30)  /* of files loaded at the parser at the same time */
-#define NAMER_COPIES_BYTES_MAX (512ull << 20) /* of remote files, copied into memory */
+#define NAMER_DEBUG_HANGS_MAX 3u /* then no separate debug files: their file system is dead */
+#define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* of files loaded at the parser at the same time */
+#define NAMER_COPIES_BYTES_MAX (512ull << 20)  /* of remote files, copied into memory */
 #define NAMER_STRINGS_BYTES_MAX (512ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
-#define NAMER_DEATHS_MAX 3u        /* of the parser over one process's stacks; then no more of them */
-#define NAMER_BARRED_MAX 64u       /* processes remembered for that; the oldest is forgotten */
-#define NAMER_JOBS_LOOKED_AT 16u   /* to find one that need not wait for the opener */
-#define NAMER_ROUNDS_MAX 64u       /* questions answered in one dispatch; the loop has other work */
-#define NAMER_RETRY_NS 1000000000u /* a perf map that was missing is looked for again after that */
+#define NAMER_DEATHS_MAX 3u      /* of the parser over one process's stacks; then no more of them */
+#define NAMER_BARRED_MAX 64u     /* processes remembered for that; the oldest is forgotten */
+#define NAMER_JOBS_LOOKED_AT 16u /* to find one that need not wait for the opener */
+#define NAMER_ROUNDS_MAX 64u     /* questions answered in one dispatch; the loop has other work */
+#define NAMER_RETRY_NS 1000000000u /* then a perf map that was missing is looked for again */
 
-/* --- worker ------------------------------------------------------------------------------------ */
+/* --- worker ---------------------------------------------------------------------------------- */
 
 enum worker_state {
 	WORKER_DEAD,
@@ -44,7 +44,7 @@ enum worker_state {
 enum worker_end {
 	WORKER_OVER_TIME,
 	WORKER_DIED,   /* on its own: crash, sandbox, memory */
-	WORKER_KILLED, /* by SIGKILL that was not ours: a person, or the kernel for want of memory */
+	WORKER_KILLED, /* by a SIGKILL that was not ours: a person, or for want of memory */
 	WORKER_LIED,   /* sent what it should not */
 	WORKER_OFF,    /* nothing of its own doing: the other one was given up */
 };
@@ -54,7 +54,7 @@ struct worker {
 	enum worker_state state;
 	pid_t pid;
 	int fd;
-	uint32_t serial;     /* of the last question */
+	uint32_t serial; /* of the last question */
 	uint64_t deadline_ns;
 	uint32_t generation; /* counts starts: what an earlier one was given is gone */
 	uint32_t restarts;
@@ -70,6 +70,8 @@ int worker_start(struct worker *w, const char *binary, uint64_t now_ns);
 /* Kill, close, bury. */
 void worker_kill(struct worker *w, struct graves *g);
 void graves_visit(struct graves *g);
+/* The same for the last time: gives the killed some milliseconds to go. */
+void graves_leave(struct graves *g);
 /* After the socket ended: how? Waits a few milliseconds at most. */
 enum worker_end worker_autopsy(struct worker *w);
 /* Ask: fills the head of iov[0] in. 0, or -errno: WORKER_BROKEN then. */
@@ -79,7 +81,7 @@ int worker_ask(struct worker *w, enum message_type type, struct iovec *iov, size
 ssize_t worker_hear(struct worker *w, void *buffer, size_t size, int *ret_fd);
 int worker_find_binary(const char *given, char **ret_path);
 
-/* --- names ------------------------------------------------------------------------------------- */
+/* --- names ----------------------------------------------------------------------------------- */
 
 struct string;
 struct strings {
@@ -90,7 +92,7 @@ struct strings {
 const char *strings_intern(struct strings *s, const char *text, size_t n);
 void strings_clear(struct strings *s);
 
-/* --- files ------------------------------------------------------------------------------------- */
+/* --- files ----------------------------------------------------------------------------------- */
 
 struct slot {
 	TAILQ_ENTRY(slot) by_use; /* least recently used first */
@@ -100,16 +102,16 @@ struct slot {
 	int fd[N_PARTS];
 	uint64_t bytes[N_PARTS];
 	uint64_t copied_bytes;
-	uint32_t tried;      /* bit per part: asked the opener, or not worth it */
+	uint32_t tried;         /* bit per part: asked the opener, or not worth it */
 	enum message_part part; /* that the opener is to find */
-	uint32_t first;      /* candidate to begin with */
-	char *found;         /* path of the debug file, for its alt link; NULL: the file's own */
+	uint32_t first;         /* candidate to begin with */
+	char *found;            /* path of the debug file, for its alt link; NULL: the file's own */
 
-	uint32_t given;      /* parser generation that has the descriptor; 0: none */
-	uint32_t loaded;     /* … that has the image */
-	uint32_t joined;     /* bit per part: handed over since it was loaded */
-	uint32_t forgotten;  /* times that the parser lost it in a row */
-	uint32_t retries;    /* after a worker was killed from outside */
+	uint32_t given;              /* parser generation that has the descriptor; 0: none */
+	uint32_t loaded;             /* … that has the image */
+	uint32_t joined;             /* bit per part: handed over since it was loaded */
+	uint32_t forgotten;          /* times that the parser lost it in a row */
+	uint32_t retries;            /* after a worker was killed from outside */
 	struct message_loaded wants; /* valid while loaded */
 	uint64_t retry_ns;
 
@@ -118,7 +120,7 @@ struct slot {
 };
 TAILQ_HEAD(slot_list, slot);
 
-/* --- stacks ------------------------------------------------------------------------------------ */
+/* --- stacks ---------------------------------------------------------------------------------- */
 
 /* A copy of a process's mappings, shared by the stacks that were taken under them. */
 struct snapshot {
@@ -152,7 +154,7 @@ struct barred {
 	uint32_t deaths;
 };
 
-/* --- namer ------------------------------------------------------------------------------------- */
+/* --- namer ----------------------------------------------------------------------------------- */
 
 struct namer {
 	struct namer_options options;
@@ -175,7 +177,7 @@ struct namer {
 	uint32_t asked_maps;
 	struct frame *batch[MESSAGE_OFFSETS_MAX];
 	uint32_t n_batch, n_answered;
-	bool turn; /* stacks and names take turns */
+	bool turn;        /* stacks and names take turns */
 	uint32_t *forget; /* files that the parser is to forget */
 	size_t n_forget, size_forget;
 

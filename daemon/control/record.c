@@ -288,7 +288,7 @@ static int note_ready(struct request *q, const struct sampler *s)
 			"the kernel allows %u samples a second (kernel.perf_event_max_sample_rate)",
 			s->hz);
 	else
-		snprintf(note, sizeof note, "%u Hz", s->hz);
+		*note = '\0';
 	return request_ready(q, note);
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The order of things matters at both ends. At the start events are enabled before /proc is
- * scanned, so that nothing falls between: what the scan and a record both tell is told twice and
- * counted once. At the end the rings are emptied first, then names are waited for, then the last
+ * The order of things matters at both ends. At the start /proc is scanned before and after events
+ * are enabled, so that nothing falls between: what is told twice is counted once. At the end the rings are emptied first, then names are waited for, then the last
  * window is flushed and the file sealed.
  *
  * Windows are cut in the time of the records, not of the drains: a drain up to the window's end
@@ -41,6 +40,8 @@ struct recording {
 	uint64_t n_samples;
 	int pidfd[RECORDING_TARGETS_MAX];
 	size_t n_pidfds;
+	bool hung[HARTS_MAX];            /* rings whose task is gone: poll would return at once for ever */
+	uint64_t n_stacks_refused;       /* of the tree, as far as counted among the losses */
 	int trouble;                     /* first error of the sink, which cannot return one */
 	bool sealed;
 };
@@ -97,10 +98,24 @@ static struct segment_flush segment_view(struct recording *g)
 	};
 }
 
+/* In a session per task, a ring's descriptor hangs up when the task that it was opened for and all
+ * its heirs have ended; what is left in it is read at the next drain. */
+static void notice_hung_rings(struct recording *g)
+{
+	for (size_t i = 0; i < g->sampler->n_rings; i++) {
+		const struct ring *ring = &g->sampler->ring[i];
+		struct pollfd p = {.fd = ring->fd, .events = POLLIN};
+		if (ring->map && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR))
+			g->hung[ring->hart] = true;
+	}
+}
+
 /* Store the window and begin the next one at end_ns. 0, SEGMENT_NO_SPACE, -errno. */
 static int flush(struct recording *g, uint64_t end_ns)
 {
 	g->window.end_ns = end_ns;
+	g->sampler->lost[0][LOSS_STACK_TRUNCATED] += g->stacks.n_refused - g->n_stacks_refused;
+	g->n_stacks_refused = g->stacks.n_refused;
 	struct segment_flush view = segment_view(g);
 	int r = segment_flush(g->segment, &view);
 	if (r != 0)
@@ -198,6 +213,7 @@ static int attach_stations(struct recording *g, const struct recording_options *
 		.n_events = g->sampler->events.n_events,
 		.proc = "/proc",
 		.all = o->all,
+		.per_task = o->sampler.per_task,
 		.sink = take_attribution,
 		.userdata = g,
 	};
@@ -232,6 +248,10 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 			r = RECORDING_FULL;
 		}
 	}
+	/* Twice: what is born before the events are enabled and dies during the second scan would
+	 * have no name otherwise. */
+	if (r == 0)
+		r = attribute_scan(g->attribute, o->sampler.pids, o->sampler.n_pids);
 	if (r == 0)
 		r = sampler_start(g->sampler);
 	if (r == 0)
@@ -253,7 +273,7 @@ size_t recording_fds(const struct recording *g, struct pollfd *fds, size_t n)
 	if (n >= NAMER_FDS_MAX)
 		filled += (size_t)namer_fds(g->namer, fds);
 	for (size_t i = 0; g->finish_ns == 0 && i < g->sampler->n_rings && filled < n; i++)
-		if (g->sampler->ring[i].map)
+		if (g->sampler->ring[i].map && !g->hung[g->sampler->ring[i].hart])
 			fds[filled++] = (struct pollfd){
 				.fd = g->sampler->ring[i].fd, .events = POLLIN};
 	for (size_t i = 0; g->finish_ns == 0 && i < g->n_pidfds && filled < n; i++)
@@ -290,6 +310,14 @@ static int seal(struct recording *g)
 	return RECORDING_SEALED;
 }
 
+/* Once a second. A hart that came was not listened to before: what happened on it is scanned. */
+static int tick(struct recording *g)
+{
+	size_t n_rings = g->sampler->n_rings;
+	int r = sampler_tick(g->sampler);
+	return r == 0 && g->sampler->n_rings > n_rings ? attribute_scan(g->attribute, NULL, 0) : r;
+}
+
 /* What is due while sampling runs. */
 static int run(struct recording *g, uint64_t now_ns)
 {
@@ -304,8 +332,11 @@ static int run(struct recording *g, uint64_t now_ns)
 	int r = drain(g, now_ns - MERGE_SLACK_NS);
 	if (r == 0 && now_ns >= g->next_tick_ns) {
 		g->next_tick_ns = now_ns + 1000000000u;
-		r = sampler_tick(g->sampler);
+		r = tick(g);
+		memset(g->hung, 0, sizeof g->hung);
 	}
+	if (g->sampler->options.per_task)
+		notice_hung_rings(g);
 	g->next_drain_ns = now_ns + RECORDING_DRAIN_NS;
 	return r;
 }

@@ -332,7 +332,10 @@ static void take_mmap_file(struct cursor *c, struct record *r)
 {
 	struct record_mmap *m = &r->mmap;
 
-	if (!(r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
+	/* The bit alone proves nothing: up to Linux 6.18 at least, the kernel leaves it set for every
+	 * listener once one of them has asked for build ids (perf_event_mmap_output ors it into a
+	 * header that all share). */
+	if (!(r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) || !(r->stream && r->stream->build_ids)) {
 		m->major = take_u32(c);
 		m->minor = take_u32(c);
 		m->inode = take_u64(c);

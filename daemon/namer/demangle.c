@@ -33,7 +33,8 @@ static void output_take(const char *piece, size_t n, void *userdata)
 	size_t room = sizeof(o->text) - 1 - o->n;
 	size_t taken = n < room ? n : room;
 
-	memcpy(o->text + o->n, piece, taken);
+	if (taken) /* libiberty says nothing with a null pointer, too */
+		memcpy(o->text + o->n, piece, taken);
 	o->n += taken;
 	if (taken < n)
 		longjmp(o->full, 1);

@@ -383,7 +383,7 @@ void jit_lines_find(
 	const struct jit_lines *j, uint32_t index, uint64_t addr, struct image_place *place)
 {
 	const struct code *code = &j->code[index];
-	const struct line *line = j->line + code->first_line;
+	const struct line *line = code->n_lines ? j->line + code->first_line : NULL;
 	size_t low = 0, high = code->n_lines;
 
 	while (low < high) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * mperf-namer ROLE [--fd N] [--try-open|--try-connect]: one of the two workers of mperfd, which starts it with
- * a socket as descriptor 3. It says hello once its sandbox stands, so that a machine on which the
- * sandbox fails is told from a file on which the parser fails.
+ * mperf-namer ROLE [--fd N] [--try-open|--try-connect]: one of the two workers of mperfd, which
+ * starts it with a socket as descriptor 3. It says hello once its sandbox stands, so that a machine
+ * on which the sandbox fails is told from a file on which the parser fails.
  *
  * --try-open and --try-connect attack the sandbox, for the tests that show that it holds: one ends
  * with TRY_REFUSED, the other with SIGSYS.
@@ -79,15 +79,17 @@ int main(int argc, char **argv)
 	}
 
 	bool parses = strcmp(argv[1], "parse") == 0;
-	/* The socket ends with the daemon too, but a worker that hangs or spins does not read it. */
+	/* The socket ends with the daemon too, but a worker that hangs or spins does not read it.
+	 */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	int r = parses ? sandbox_enter_parser() : sandbox_enter_opener();
 	if (r < 0)
 		return fail(argv[1], "cannot set up the sandbox", r);
 	if (attack)
-		return attack();
+		_exit(attack());
 	r = say_hello(fd, parses ? WORKER_PARSER : WORKER_OPENER);
 	if (r == 0)
 		r = parses ? parser_run(fd) : opener_run(fd);
-	return r < 0 ? fail(argv[1], "ends over a message or the socket", r) : 0;
+	/* Without atexit: there is nothing to tidy, and a leak checker would want to open files. */
+	_exit(r < 0 ? fail(argv[1], "ends over a message or the socket", r) : 0);
 }

@@ -46,7 +46,8 @@
 /* What a worker may use up. The daemon asserts that its own limits are the same. */
 #define WORKER_FILE_BYTES_MAX (4ull << 30)
 #define WORKER_ADDRESS_BYTES_MAX (3ull << 30)
-#define PARSER_FILES_MAX 1024u /* above what the daemon keeps open; three descriptors each at most */
+#define PARSER_FILES_MAX                                                                           \
+	1024u /* above what the daemon keeps open; three descriptors each at most */
 
 enum worker_role {
 	WORKER_OPENER = 1,
@@ -132,7 +133,8 @@ struct message_open {
 };
 _Static_assert(sizeof(struct message_open) == 104, "open");
 
-/* Comes with the descriptor if state is STATE_READY. Followed by n_path bytes: where it was found. */
+/* Comes with the descriptor if state is STATE_READY. Followed by n_path bytes: where it was found.
+ */
 struct message_opened {
 	struct message head;
 	uint32_t state;

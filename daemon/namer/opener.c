@@ -102,7 +102,7 @@ static bool is_same(const struct stat *s, const struct opener_demand *d)
 	if (s->st_ino != d->inode)
 		return false;
 	return major(s->st_dev) == 0 || d->major == 0 ||
-		(major(s->st_dev) == d->major && minor(s->st_dev) == d->minor);
+	       (major(s->st_dev) == d->major && minor(s->st_dev) == d->minor);
 }
 
 static int check(const struct stat *s, const struct opener_demand *d)

@@ -46,9 +46,9 @@ void opener_find(const struct opener_question *q, struct opener_answer *ret_answ
 struct opener_demand {
 	uint64_t inode; /* 0: any */
 	uint32_t major, minor;
-	bool owned;     /* the owner must be root, the process's user, or ours */
-	uint32_t uid;   /* of the process */
-	bool in_root;   /* dir is the root of a process: no link leads out of it */
+	bool owned;   /* the owner must be root, the process's user, or ours */
+	uint32_t uid; /* of the process */
+	bool in_root; /* dir is the root of a process: no link leads out of it */
 };
-int opener_open(int dir, const char *path, const struct opener_demand *d,
-	struct opener_answer *ret_answer);
+int opener_open(
+	int dir, const char *path, const struct opener_demand *d, struct opener_answer *ret_answer);

@@ -112,8 +112,8 @@ static bool began_by(int proc, uint64_t start_ns)
 	uint64_t began_ns = ticks * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
 	clock_gettime(CLOCK_BOOTTIME, &boot);
 	clock_gettime(CLOCK_MONOTONIC, &monotonic);
-	int64_t suspended_ns = (boot.tv_sec - monotonic.tv_sec) * 1000000000ll + boot.tv_nsec -
-		monotonic.tv_nsec;
+	int64_t suspended_ns =
+		(boot.tv_sec - monotonic.tv_sec) * 1000000000ll + boot.tv_nsec - monotonic.tv_nsec;
 	return (int64_t)began_ns - suspended_ns <= (int64_t)(start_ns + START_SLACK_NS);
 }
 
@@ -153,8 +153,8 @@ static int open_root(int proc)
 	/* The same directory may still be seen through another mount namespace, in which other
 	 * things are mounted below it; so only the very same namespace makes it ours. */
 	struct stat their_mounts, our_mounts;
-	if (stat("/", &ours) == 0 && ours.st_ino == theirs.st_ino &&
-		ours.st_dev == theirs.st_dev && fstatat(proc, "ns/mnt", &their_mounts, 0) == 0 &&
+	if (stat("/", &ours) == 0 && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev &&
+		fstatat(proc, "ns/mnt", &their_mounts, 0) == 0 &&
 		stat("/proc/self/ns/mnt", &our_mounts) == 0 &&
 		their_mounts.st_ino == our_mounts.st_ino &&
 		their_mounts.st_dev == our_mounts.st_dev)
@@ -276,7 +276,7 @@ static bool try_joined(struct search *s, const char *before, size_t n_dir, const
 
 	/* The link of a file that names itself leads nowhere. */
 	return n > 0 && (size_t)n < sizeof(path) && strcmp(path, s->q->path) != 0 &&
-		try_path(s, path);
+	       try_path(s, path);
 }
 
 static bool find_debug(struct search *s)
@@ -289,7 +289,7 @@ static bool find_debug(struct search *s)
 		return false;
 	size_t n_dir = (size_t)(slash + 1 - s->q->path);
 	return try_joined(s, "", n_dir, "") || try_joined(s, "", n_dir, ".debug/") ||
-		try_joined(s, "/usr/lib/debug", n_dir, "");
+	       try_joined(s, "/usr/lib/debug", n_dir, "");
 }
 
 static bool find_alt(struct search *s)
@@ -300,8 +300,7 @@ static bool find_alt(struct search *s)
 		return true;
 	if (s->q->link[0] == '/')
 		return try_path(s, s->q->link);
-	return slash && s->q->link[0] &&
-		try_joined(s, "", (size_t)(slash + 1 - s->q->path), "");
+	return slash && s->q->link[0] && try_joined(s, "", (size_t)(slash + 1 - s->q->path), "");
 }
 
 static bool find_main(struct search *s)

@@ -81,8 +81,8 @@ static int add_file(struct parser *p, uint32_t id, int fd, struct parsed_file **
 	parser_forget_file(p, id); /* a new descriptor for an old id: the daemon opened it anew */
 	if (p->n_files == PARSER_FILES_MAX)
 		return -ENFILE;
-	p->file[p->n_files] = (struct parsed_file){
-		.id = id, .fd = {fd, -1, -1}, .used = ++p->clock};
+	p->file[p->n_files] =
+		(struct parsed_file){.id = id, .fd = {fd, -1, -1}, .used = ++p->clock};
 	*ret_file = &p->file[p->n_files++];
 	return 0;
 }

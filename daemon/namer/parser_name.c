@@ -64,8 +64,8 @@ static uint32_t load(struct parser *p, struct parsed_file *f)
 	if (r == 0) {
 		f->image = image;
 		return image_has_symbols(image) || image_has_debug(image) || grows(f)
-			? STATE_READY
-			: STATE_NO_SYMBOLS;
+			       ? STATE_READY
+			       : STATE_NO_SYMBOLS;
 	}
 	return r == -ENOMEM || r == IMAGE_OVERSIZE ? STATE_OVERSIZE : STATE_MALFORMED;
 }
@@ -112,8 +112,8 @@ static void fill_wants(const struct parsed_file *f, struct message_loaded *m)
 	m->alt_link[sizeof(m->alt_link) - 1] = 0;
 }
 
-static int answer_loaded(
-	struct parser *p, const struct message *question, const struct parsed_file *f, uint32_t state)
+static int answer_loaded(struct parser *p, const struct message *question,
+	const struct parsed_file *f, uint32_t state)
 {
 	struct message_loaded m = {.file = f ? f->id : 0, .state = state};
 
@@ -150,8 +150,7 @@ int parser_add_part(struct parser *p, const struct message_file *m, struct parse
 		return answer_loaded(p, &m->head, NULL, STATE_FORGOTTEN);
 
 	int fd = f->fd[m->part];
-	int r = m->part == PART_DEBUG ? image_add_debug(f->image, fd)
-				      : image_add_alt(f->image, fd);
+	int r = m->part == PART_DEBUG ? image_add_debug(f->image, fd) : image_add_alt(f->image, fd);
 	if (r == -ENOMEM && parser_make_room(p, f))
 		r = m->part == PART_DEBUG ? image_add_debug(f->image, fd)
 					  : image_add_alt(f->image, fd);
@@ -160,7 +159,7 @@ int parser_add_part(struct parser *p, const struct message_file *m, struct parse
 	return answer_loaded(p, &m->head, f, any ? STATE_READY : STATE_NO_SYMBOLS);
 }
 
-/* --- naming ------------------------------------------------------------------------------------ */
+/* --- naming ---------------------------------------------------------------------------------- */
 
 static size_t length(const char *s)
 {
@@ -173,7 +172,7 @@ static size_t naming_bytes(const struct image_naming *n)
 
 	for (uint32_t i = 0; i < n->n_places; i++)
 		bytes += sizeof(struct message_place) + length(n->place[i].function) +
-			length(n->place[i].source);
+			 length(n->place[i].source);
 	return bytes;
 }
 
@@ -187,9 +186,9 @@ static uint8_t *put(uint8_t *at, const void *bytes, size_t n)
 static uint8_t *put_naming(uint8_t *at, const struct image_naming *n)
 {
 	struct message_naming head = {
-		.outcome = n->outcome == IMAGE_NAMED		? NAMING_NAMED
-			: n->outcome == IMAGE_OUT_OF_SYMBOL	? NAMING_OUT_OF_SYMBOL
-								: NAMING_NO_SYMBOLS,
+		.outcome = n->outcome == IMAGE_NAMED           ? NAMING_NAMED
+			   : n->outcome == IMAGE_OUT_OF_SYMBOL ? NAMING_OUT_OF_SYMBOL
+							       : NAMING_NO_SYMBOLS,
 		.n_places = (uint8_t)n->n_places,
 	};
 
@@ -210,8 +209,8 @@ static uint8_t *put_naming(uint8_t *at, const struct image_naming *n)
 }
 
 /* A file that a JIT appends to has something new for one of these offsets, perhaps. */
-static void reload_if_grown(struct parser *p, struct parsed_file *f, const uint8_t *offsets,
-	uint32_t n)
+static void reload_if_grown(
+	struct parser *p, struct parsed_file *f, const uint8_t *offsets, uint32_t n)
 {
 	if (!grows(f) || size_of(f->fd[PART_MAIN]) == f->bytes)
 		return;

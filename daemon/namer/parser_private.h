@@ -16,7 +16,7 @@ struct parsed_file {
 	int fd[N_PARTS];
 	uint32_t kind;
 	uint64_t base;
-	char module[64]; /* Source: MODULE_NAME_LEN, include/linux/moduleparam.h: 64 - sizeof(long) */
+	char module[64];     /* Source: MODULE_NAME_LEN, include/linux/moduleparam.h */
 	struct image *image; /* NULL: not loaded */
 	off_t bytes;         /* of a file that grows, when it was loaded */
 	uint64_t used;       /* clock of the last use */

@@ -153,8 +153,8 @@ int parser_take_space(struct parser *p, const void *bytes, size_t n)
 	if (n < sizeof(m))
 		return -EBADMSG;
 	memcpy(&m, bytes, sizeof(m));
-	if (m.n > MESSAGE_MAPS_MAX || m.n_total > MESSAGE_SPACE_MAPS_MAX || m.machine > UINT16_MAX ||
-		n != sizeof(m) + m.n * sizeof(struct message_map))
+	if (m.n > MESSAGE_MAPS_MAX || m.n_total > MESSAGE_SPACE_MAPS_MAX ||
+		m.machine > UINT16_MAX || n != sizeof(m) + m.n * sizeof(struct message_map))
 		return -EBADMSG;
 	if (find_space(p, m.generation))
 		return parser_done(p, &m.head, 0);

@@ -59,7 +59,6 @@ struct sampler {
 	uint32_t hz;                /* the rate in force, after the kernel's limit */
 	bool rate_lowered;          /* the kernel's limit cut what was asked */
 	bool cgroups;               /* PERF_SAMPLE_CGROUP and CGROUP records are on */
-	bool build_ids;             /* MMAP2 records bring build ids */
 	/* the rest is sampler*.c's */
 	unsigned sideband;    /* SIDEBAND_* that this kernel knows */
 	struct hart_set seen; /* online when last looked at */

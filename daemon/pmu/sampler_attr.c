@@ -157,7 +157,9 @@ void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes
 	ret_attr->comm = ret_attr->comm_exec = 1;
 	ret_attr->task = 1;
 	ret_attr->ksymbol = !!(features & SIDEBAND_KSYMBOL);
-	ret_attr->build_id = !!(features & SIDEBAND_BUILD_ID);
+	/* build_id stays 0. Asking for it makes the kernel mark the MMAP2 records of all listeners as
+	 * bearing a build id (see daemon/decode/record.c), at which perf 6.1 aborts: nobody's perf
+	 * must die because mperf runs. The namer reads build ids from the files it opens. */
 	ret_attr->cgroup = !!(features & SIDEBAND_CGROUP);
 	/* The attribute alone is taken everywhere since 5.7; only this bit is refused where the
 	 * kernel was built without CONFIG_CGROUP_PERF. A dummy never samples, and the trailer of

@@ -17,7 +17,6 @@
 enum {
 	SIDEBAND_KSYMBOL = 1,  /* Linux 5.1 */
 	SIDEBAND_CGROUP = 2,   /* Linux 5.7 with CONFIG_CGROUP_PERF */
-	SIDEBAND_BUILD_ID = 4, /* Linux 5.12 */
 };
 
 /* The events of the ladder, which no user wrote. */

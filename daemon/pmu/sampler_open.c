@@ -84,13 +84,9 @@ int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid
 
 /* Newer features are given up first, as few as will do. */
 static const uint8_t sideband_order[] = {
-	SIDEBAND_KSYMBOL | SIDEBAND_CGROUP | SIDEBAND_BUILD_ID,
 	SIDEBAND_KSYMBOL | SIDEBAND_CGROUP,
-	SIDEBAND_KSYMBOL | SIDEBAND_BUILD_ID, /* no CONFIG_CGROUP_PERF */
-	SIDEBAND_CGROUP | SIDEBAND_BUILD_ID,
-	SIDEBAND_KSYMBOL,
+	SIDEBAND_KSYMBOL, /* no CONFIG_CGROUP_PERF */
 	SIDEBAND_CGROUP,
-	SIDEBAND_BUILD_ID,
 	0,
 };
 
@@ -125,7 +121,6 @@ static int sideband_try(struct opening *o, int hart)
 		return opening_refuse(o, &dummy, -fd, &o->error);
 	k->event_close(k->userdata, fd);
 	s->cgroups = s->sideband & SIDEBAND_CGROUP;
-	s->build_ids = s->sideband & SIDEBAND_BUILD_ID;
 	return 0;
 }
 

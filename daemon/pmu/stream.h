@@ -9,6 +9,7 @@
  */
 
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,7 @@ struct stream {
 	uint64_t sample_type, read_format, regs_user;
 	uint64_t period;     /* fixed period (ns for cpu-clock), 0 in frequency mode */
 	uint64_t weight_ns;  /* time that one sample stands for: 1e9 / rate */
+	bool build_ids;      /* its MMAP2 records may bring build ids (attr.build_id) */
 	int fd;              /* -1 in a recording */
 };
 

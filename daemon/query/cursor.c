@@ -2,9 +2,9 @@
 
 /* Rows of a file that may lie
  *
- * A table's rows come in the order of its key; a damaged or made-up tree can send the reader round in
- * circles, and then an id comes again. So every scan checks that its ids rise, which bounds it by
- * the number of ids, and what SQLite itself finds wrong is reported with the file's name.
+ * A table's rows come in the order of its key; a damaged or made-up tree can send the reader round
+ * in circles, and then an id comes again. So every scan checks that its ids rise, which bounds it
+ * by the number of ids, and what SQLite itself finds wrong is reported with the file's name.
  */
 
 #include <errno.h>

@@ -115,16 +115,16 @@ int filter_make(struct row_filter *f, struct loaded *l, const struct query_filte
 
 	f->task[0] = q->n_pids == 0 && q->n_comms == 0 && q->n_cgroups == 0;
 	for (uint32_t i = 1; i <= l->n_tasks; i++)
-		f->task[i] = l->task[i].known ? pid_wanted(q, &l->task[i]) &&
-							comm_wanted(l, q, i) &&
-							cgroup_wanted(l, q, i)
-					      : f->task[0];
+		f->task[i] = l->task[i].known
+				     ? pid_wanted(q, &l->task[i]) && comm_wanted(l, q, i) &&
+					       cgroup_wanted(l, q, i)
+				     : f->task[0];
 	for (uint32_t i = 0; i <= HARTS_MAX; i++)
 		f->hart[i] = hart_wanted(q, i);
 	f->windows = q->since_ns != 0 || q->until_ns != 0;
 	for (uint32_t i = 0; i <= l->n_windows; i++)
-		l->window[i].wanted = !f->windows ||
-				      (l->window[i].known && window_wanted(q, &l->window[i]));
+		l->window[i].wanted =
+			!f->windows || (l->window[i].known && window_wanted(q, &l->window[i]));
 
 	bool found = false;
 	for (uint32_t i = 1; f->asked && i < QUERY_EVENTS_MAX; i++)

@@ -10,11 +10,11 @@
 #include "daemon/query/load.h"
 
 struct row_filter {
-	bool *task;                          /* by id; 0 is "no such task" */
+	bool *task; /* by id; 0 is "no such task" */
 	bool hart[HARTS_MAX + 1];
-	bool windows;                        /* not all are wanted */
-	bool event[QUERY_EVENTS_MAX];        /* with `asked`: these are shared out */
-	bool asked;                          /* the user named an event */
+	bool windows;                 /* not all are wanted */
+	bool event[QUERY_EVENTS_MAX]; /* with `asked`: these are shared out */
+	bool asked;                   /* the user named an event */
 };
 
 /* 0, QUERY_FAILED (an event that is not there), -ENOMEM. */

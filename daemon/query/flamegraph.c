@@ -15,37 +15,42 @@
 #include "daemon/query/provenance.h"
 
 enum flame_kind {
-	KIND_USER, KIND_KERNEL, KIND_JIT, KIND_INLINED, KIND_UNKNOWN,
+	KIND_USER,
+	KIND_KERNEL,
+	KIND_JIT,
+	KIND_INLINED,
+	KIND_UNKNOWN,
 };
 static const char *const kind_name[] = {"user", "kernel", "jit", "inlined", "unknown"};
 
 /* Node 0 is the root of all; children of it are process names. */
 struct flame_node {
-	uint32_t parent, name;       /* name: index in names */
+	uint32_t parent, name; /* name: index in names */
 	double value;
 };
 
 struct flame {
 	const struct query_filter *filter;
 	struct text_table texts;
-	struct key_table names;      /* function, module, kind */
+	struct key_table names; /* function, module, kind */
 	struct flame_site {
-		uint32_t source, line;   /* lowest line seen: nearest to the function's start */
-	} *site;                     /* by name */
+		uint32_t source, line; /* lowest line seen: nearest to the function's start */
+		uint32_t rank;         /* among all names, once they are told */
+	} * site;                      /* by name */
 	uint32_t size_sites;
-	struct key_table nodes;      /* parent, name */
-	struct flame_node *node;     /* by index in nodes */
+	struct key_table nodes;  /* parent, name */
+	struct flame_node *node; /* by index in nodes */
 	uint32_t size_nodes;
 	struct provenance provenance;
-	bool counts;                 /* values are counts of an event, not ns */
+	bool counts; /* values are counts of an event, not ns */
 
 	/* of the segment under way */
 	struct loaded loaded;
-	struct key_table stacks;     /* comm, stack */
+	struct key_table stacks; /* comm, stack */
 	struct folded {
-		double value;            /* of rows with just this stack */
-		uint32_t node;           /* where it ends in the tree; 0 not folded yet */
-	} *folded;                   /* by index in stacks */
+		double value;  /* of rows with just this stack */
+		uint32_t node; /* where it ends in the tree; 0 not folded yet */
+	} * folded;            /* by index in stacks */
 	uint32_t size_folded;
 };
 
@@ -75,8 +80,8 @@ static int take_row(void *userdata, const struct scan_row *row)
 /* --- folding ---------------------------------------------------------------------------------- */
 
 /* The child of that name, made if need be. */
-static int step_down(struct flame *f, uint32_t *node, const struct key *name, uint32_t source,
-	uint32_t line)
+static int step_down(
+	struct flame *f, uint32_t *node, const struct key *name, uint32_t source, uint32_t line)
 {
 	uint32_t n, child;
 	int r = key_get(&f->names, name, &n);
@@ -87,7 +92,7 @@ static int step_down(struct flame *f, uint32_t *node, const struct key *name, ui
 		return r;
 	struct flame_site *site = &f->site[n];
 	if (source && (!site->source || (line && (!site->line || line < site->line))))
-		*site = (struct flame_site){source, line};
+		*site = (struct flame_site){.source = source, .line = line};
 
 	r = key_get(&f->nodes, &(struct key){{*node, n}}, &child);
 	if (r != 0)
@@ -235,9 +240,11 @@ static int add_segment(struct flame *f, sqlite3 *db, struct query_error *ret_err
 
 /* --- telling ---------------------------------------------------------------------------------- */
 
-static int compare_names(const struct flame *f, uint32_t a, uint32_t b)
+static int compare_names(const void *a, const void *b, void *userdata)
 {
-	const uint64_t *x = f->names.key[a].part, *y = f->names.key[b].part;
+	const struct flame *f = userdata;
+	const uint64_t *x = f->names.key[*(const uint32_t *)a].part;
+	const uint64_t *y = f->names.key[*(const uint32_t *)b].part;
 	for (size_t i = 0; i < 2; i++) {
 		const char *s = text_of(&f->texts, (uint32_t)x[i]);
 		const char *t = text_of(&f->texts, (uint32_t)y[i]);
@@ -255,7 +262,23 @@ static int compare_nodes(const void *a, const void *b, void *userdata)
 	const struct flame_node *y = &f->node[*(const uint32_t *)b];
 	if (x->parent != y->parent)
 		return x->parent < y->parent ? -1 : 1;
-	return compare_names(f, x->name, y->name);
+	uint32_t p = f->site[x->name].rank, q = f->site[y->name].rank;
+	return (p > q) - (p < q);
+}
+
+/* Names are few and nodes are many: names are compared once, nodes by their names' ranks. */
+static int rank_names(struct flame *f)
+{
+	uint32_t n = f->names.n_keys, *name = calloc((size_t)n + 1, sizeof(*name));
+	if (!name)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		name[i] = i;
+	qsort_r(name, n, sizeof(*name), compare_names, f);
+	for (uint32_t i = 0; i < n; i++)
+		f->site[name[i]].rank = i;
+	free(name);
+	return 0;
 }
 
 static int tell_columns(const struct flame *f, const struct answer *answer)
@@ -308,10 +331,10 @@ static int tell_node(const struct flame *f, uint32_t i, uint32_t number, uint32_
 
 /* Nodes in the order in which they are told: siblings stand together, sorted by name. */
 struct order {
-	uint32_t *node;          /* by position; the root stands at 0 */
-	uint32_t *position;      /* by node */
-	uint32_t *first;         /* by node: position of its first child, 0 none */
-	uint32_t *number;        /* by node: what the answer calls it */
+	uint32_t *node;     /* by position; the root stands at 0 */
+	uint32_t *position; /* by node */
+	uint32_t *first;    /* by node: position of its first child, 0 none */
+	uint32_t *number;   /* by node: what the answer calls it */
 };
 
 static int order_make(struct order *o, struct flame *f)
@@ -370,7 +393,9 @@ static int tell_tree(const struct flame *f, struct order *o, const struct answer
 static int tell(struct flame *f, const struct answer *answer)
 {
 	struct order o = {0};
-	int r = order_make(&o, f);
+	int r = rank_names(f);
+	if (r == 0)
+		r = order_make(&o, f);
 	if (r == 0)
 		r = tell_columns(f, answer);
 	if (r == 0)
@@ -399,8 +424,8 @@ int query_flamegraph(sqlite3 *const *db, size_t n_dbs, const struct query_filter
 	int r = make_root(f);
 	if (r == 0 && n_dbs > QUERY_SEGMENTS_MAX)
 		r = query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			"narrow it with --since and --until", "%zu recordings are more than %d", n_dbs,
-			QUERY_SEGMENTS_MAX);
+			"narrow it with --since and --until", "%zu recordings are more than %d",
+			n_dbs, QUERY_SEGMENTS_MAX);
 	for (size_t i = 0; i < n_dbs && r == 0; i++)
 		r = add_segment(f, db[i], ret_error);
 	if (r == 0)

@@ -2,11 +2,11 @@
 
 /* Hotspots: one pass over the samples, one over the tree
  *
- * Each sample row adds to the key of its leaf (or task, or hart) and, where code is asked for, to its
- * node of the call-site tree. Then values flow down the tree to their callers, from the highest id
- * to the lowest, since callers have lower ids. A walk of the tree gives each key its total: a node's
- * subtree counts for its key only if no caller above it bears the same key, so a stack counts once,
- * however often a function recurs in it. Both passes are linear in rows and nodes.
+ * Each sample row adds to the key of its leaf (or task, or hart) and, where code is asked for, to
+ * its node of the call-site tree. Then values flow down the tree to their callers, from the highest
+ * id to the lowest, since callers have lower ids. A walk of the tree gives each key its total: a
+ * node's subtree counts for its key only if no caller above it bears the same key, so a stack
+ * counts once, however often a function recurs in it. Both passes are linear in rows and nodes.
  */
 
 #include <errno.h>
@@ -186,7 +186,8 @@ static int add_segment(struct hotspots *h, sqlite3 *db, struct query_error *ret_
 }
 
 int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
-	const struct query_filter *filter, const struct answer *answer, struct query_error *ret_error)
+	const struct query_filter *filter, const struct answer *answer,
+	struct query_error *ret_error)
 {
 	struct hotspots *h = calloc(1, sizeof(*h));
 	if (!h)
@@ -198,8 +199,8 @@ int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t 
 	int r = 0;
 	if (n_dbs > QUERY_SEGMENTS_MAX)
 		r = query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			"narrow it with --since and --until", "%zu recordings are more than %d", n_dbs,
-			QUERY_SEGMENTS_MAX);
+			"narrow it with --since and --until", "%zu recordings are more than %d",
+			n_dbs, QUERY_SEGMENTS_MAX);
 	for (size_t i = 0; i < n_dbs && r == 0; i++)
 		r = add_segment(h, db[i], ret_error);
 	if (r == 0)

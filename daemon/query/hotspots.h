@@ -11,13 +11,13 @@
 
 /* What one key came to. */
 struct hotspot {
-	double self, total;              /* of what is shared out */
+	double self, total; /* of what is shared out */
 	uint64_t samples, self_ns;
 	double cycles, instructions;
 	bool has_cycles, has_instructions;
 	uint64_t named, unnamed, out_of_symbol; /* self samples by what became of the leaf */
-	uint32_t name[2];                /* texts that are no part of the key: comm, argv */
-	uint32_t n_open;                 /* times it stands on the path that is walked */
+	uint32_t name[2];                       /* texts that are no part of the key: comm, argv */
+	uint32_t n_open;                        /* times it stands on the path that is walked */
 };
 
 struct hotspots {
@@ -26,18 +26,18 @@ struct hotspots {
 	const struct query_filter *filter;
 	struct text_table texts;
 	struct key_table keys;
-	struct hotspot *hotspot;         /* by key index */
+	struct hotspot *hotspot; /* by key index */
 	uint32_t size;
-	double sum;                      /* of all rows: what shares are of */
-	bool cycles, instructions;       /* counted anywhere */
+	double sum;                /* of all rows: what shares are of */
+	bool cycles, instructions; /* counted anywhere */
 	struct provenance provenance;
 
 	/* of the segment under way */
 	struct loaded loaded;
-	uint32_t *frame_hot;             /* by frame: its key; by functions alone */
-	uint32_t *place_hot;             /* by place, where inlined functions are keys of their own */
-	uint32_t *task_hot;              /* by task, index + 1; 0 not known yet */
-	double *stack_value;             /* by stack: its own, then its subtree's */
+	uint32_t *frame_hot; /* by frame: its key; by functions alone */
+	uint32_t *place_hot; /* by place, where inlined functions are keys of their own */
+	uint32_t *task_hot;  /* by task, index + 1; 0 not known yet */
+	double *stack_value; /* by stack: its own, then its subtree's */
 };
 
 /* Are keys made from frames (else: from the task or hart that ran)? */

@@ -28,8 +28,8 @@ static int get(struct hotspots *h, const struct key *key, uint32_t *ret_hot)
 	return array_grow(&h->hotspot, &h->size, *ret_hot + 1, sizeof(*h->hotspot));
 }
 
-static int place_key(struct hotspots *h, const struct loaded_frame *f,
-	const struct loaded_place *p, uint32_t *ret_hot)
+static int place_key(struct hotspots *h, const struct loaded_frame *f, const struct loaded_place *p,
+	uint32_t *ret_hot)
 {
 	uint32_t unknown = h->loaded.unknown_name;
 	uint32_t function = p && p->function ? p->function : unknown;
@@ -92,8 +92,8 @@ static int key_task(struct hotspots *h, uint32_t id, uint32_t *ret_hot)
 	if (h->by == QUERY_BY_CGROUP)
 		key.part[0] = t->cgroup;
 	else if (h->by == QUERY_BY_THREAD)
-		key = (struct key){{l->boot, (uint32_t)t->pid, (uint32_t)t->tid,
-			(uint64_t)t->start_ns}};
+		key = (struct key){
+			{l->boot, (uint32_t)t->pid, (uint32_t)t->tid, (uint64_t)t->start_ns}};
 	else
 		key_of_process(l, id, &key);
 

@@ -155,8 +155,8 @@ static int tell_row(const struct hotspots *h, uint32_t hot, const struct answer 
 	if (h->cycles)
 		v[n++] = spot->has_cycles ? integer(integer_of(spot->cycles)) : absent();
 	if (h->instructions)
-		v[n++] = spot->has_instructions ? integer(integer_of(spot->instructions))
-						: absent();
+		v[n++] =
+			spot->has_instructions ? integer(integer_of(spot->instructions)) : absent();
 	if (h->cycles && h->instructions)
 		v[n++] = spot->has_cycles && spot->has_instructions
 				 ? ratio(spot->instructions, spot->cycles)

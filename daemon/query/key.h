@@ -12,8 +12,10 @@
 
 #include "proto/memory.h"
 
-#define QUERY_TEXT_BYTES_MAX (1u << 30) /* of all names; a million C++ names of 200 bytes have 0.2 GB */
-#define QUERY_KEYS_MAX (1u << 26)       /* 32 bytes each: 2 GB; more distinct stacks than one segment can hold */
+#define QUERY_TEXT_BYTES_MAX                                                                       \
+	(1u << 30) /* of all names; a million C++ names of 200 bytes have 0.2 GB */
+#define QUERY_KEYS_MAX                                                                             \
+	(1u << 26) /* 32 bytes each: 2 GB; more distinct stacks than one segment can hold */
 
 enum { KEY_TABLE_FULL = 1 };
 
@@ -22,9 +24,9 @@ struct key {
 };
 
 struct key_table {
-	struct key *key;         /* by index */
+	struct key *key; /* by index */
 	uint32_t n_keys, size;
-	uint32_t *slot;          /* index + 1, open addressing; n_slots is a power of two */
+	uint32_t *slot; /* index + 1, open addressing; n_slots is a power of two */
 	uint32_t n_slots;
 };
 
@@ -33,11 +35,11 @@ int key_get(struct key_table *t, const struct key *key, uint32_t *ret_index);
 void key_table_clear(struct key_table *t);
 
 struct text_table {
-	char *bytes;             /* texts, each ended by NUL */
+	char *bytes; /* texts, each ended by NUL */
 	size_t n_bytes, size_bytes;
-	uint32_t *offset;        /* by id */
-	uint32_t n_texts, size;  /* ids are 1 … n_texts */
-	uint32_t *slot;          /* id, open addressing */
+	uint32_t *offset;       /* by id */
+	uint32_t n_texts, size; /* ids are 1 … n_texts */
+	uint32_t *slot;         /* id, open addressing */
 	uint32_t n_slots;
 };
 

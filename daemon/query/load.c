@@ -14,8 +14,8 @@
 #include "daemon/query/load.h"
 
 /* Allocate an array for a table's ids. */
-static int table_array(struct loaded *l, const char *sql, void *array, uint32_t *ret_n,
-	size_t element_bytes)
+static int table_array(
+	struct loaded *l, const char *sql, void *array, uint32_t *ret_n, size_t element_bytes)
 {
 	struct cursor c;
 	int r = cursor_open(&c, l, sql);
@@ -77,8 +77,8 @@ static int take_event(struct loaded *l, struct cursor *c)
 	e->type = (uint32_t)cursor_integer(c, 1);
 	e->config = (uint64_t)cursor_integer(c, 2);
 	e->modifiers = (uint8_t)cursor_integer(c, 3);
-	e->clock = e->type == PERF_TYPE_SOFTWARE && (e->config == PERF_COUNT_SW_CPU_CLOCK ||
-							    e->config == PERF_COUNT_SW_TASK_CLOCK);
+	e->clock = e->type == PERF_TYPE_SOFTWARE &&
+		   (e->config == PERF_COUNT_SW_CPU_CLOCK || e->config == PERF_COUNT_SW_TASK_CLOCK);
 	if (e->type == PERF_TYPE_HARDWARE) {
 		/* the upper half names the PMU on machines with unlike cores.
 		 * Source: include/uapi/linux/perf_event.h, PERF_PMU_TYPE_SHIFT */
@@ -233,8 +233,8 @@ static int load_places(struct loaded *l)
 	int r = table_array(l, "SELECT max(id) FROM function", &l->function, &l->n_functions,
 		sizeof(*l->function));
 	if (r == 0)
-		r = table_array(
-			l, "SELECT max(id) FROM source", &l->source, &l->n_sources, sizeof(*l->source));
+		r = table_array(l, "SELECT max(id) FROM source", &l->source, &l->n_sources,
+			sizeof(*l->source));
 	if (r == 0)
 		r = each(l, "SELECT id, name FROM function ORDER BY id", false, take_function);
 	if (r == 0)
@@ -249,8 +249,7 @@ static int load_places(struct loaded *l)
 
 static int load_stacks(struct loaded *l)
 {
-	int r = table_array(
-		l, "SELECT max(id) FROM file", &l->file, &l->n_files, sizeof(*l->file));
+	int r = table_array(l, "SELECT max(id) FROM file", &l->file, &l->n_files, sizeof(*l->file));
 	if (r == 0)
 		r = table_array(
 			l, "SELECT max(id) FROM frame", &l->frame, &l->n_frames, sizeof(*l->frame));
@@ -268,8 +267,7 @@ static int load_stacks(struct loaded *l)
 
 static int load_tasks(struct loaded *l)
 {
-	int r = table_array(
-		l, "SELECT max(id) FROM task", &l->task, &l->n_tasks, sizeof(*l->task));
+	int r = table_array(l, "SELECT max(id) FROM task", &l->task, &l->n_tasks, sizeof(*l->task));
 	if (r == 0)
 		r = each(l,
 			"SELECT t.id, pid, tid, process, start_ns, comm, argv, path FROM task t "

@@ -10,13 +10,15 @@
 #include "daemon/query/key.h"
 #include "daemon/query/query.h"
 
-#define QUERY_IDS_MAX (1u << 24) /* of one dictionary; the store's own limits are 8 million stacks and below */
-#define QUERY_EVENTS_MAX 256     /* of one segment; a session has EVENTS_MAX, merged tiers some more */
-#define HART_UNKNOWN HARTS_MAX   /* slot of samples that name no hart we could have */
+#define QUERY_IDS_MAX                                                                              \
+	(1u << 24) /* of one dictionary; the store's own limits are 8 million stacks and below */
+#define QUERY_EVENTS_MAX 256   /* of one segment; a session has EVENTS_MAX, merged tiers some more \
+				*/
+#define HART_UNKNOWN HARTS_MAX /* slot of samples that name no hart we could have */
 
 struct loaded_event {
 	bool known, clock, cycles, instructions;
-	uint32_t name;           /* text */
+	uint32_t name; /* text */
 	uint32_t type;
 	uint64_t config;
 	uint8_t modifiers;
@@ -25,21 +27,21 @@ struct loaded_event {
 struct loaded_hart {
 	bool known, user_only;
 	uint8_t rung;
-	uint32_t leader;         /* event; 0 none */
+	uint32_t leader; /* event; 0 none */
 };
 
 struct loaded_task {
 	int32_t pid, tid;
-	uint32_t process;        /* task; itself where the segment does not say */
+	uint32_t process; /* task; itself where the segment does not say */
 	int64_t start_ns;
-	uint32_t comm, argv;     /* texts */
-	uint32_t cgroup;         /* text: path */
+	uint32_t comm, argv; /* texts */
+	uint32_t cgroup;     /* text: path */
 	bool known;
 };
 
 struct loaded_file {
 	uint8_t kind;
-	uint32_t module;         /* text: what to call it */
+	uint32_t module; /* text: what to call it */
 };
 
 struct loaded_place {
@@ -48,13 +50,13 @@ struct loaded_place {
 };
 
 struct loaded_frame {
-	uint32_t file;           /* 0: no such frame */
-	uint32_t place, n_places;/* range in places, innermost first */
+	uint32_t file;            /* 0: no such frame */
+	uint32_t place, n_places; /* range in places, innermost first */
 	uint8_t state;
 };
 
 struct loaded_window {
-	bool known, wanted;      /* wanted is the filter's */
+	bool known, wanted; /* wanted is the filter's */
 	int64_t start_ns, end_ns, realtime_ns;
 };
 
@@ -62,10 +64,10 @@ struct loaded_window {
 struct loaded {
 	sqlite3 *db;
 	const char *path;
-	struct text_table *texts;    /* of the whole query */
+	struct text_table *texts; /* of the whole query */
 	struct query_error *error;
 
-	uint32_t boot;               /* text */
+	uint32_t boot; /* text */
 	uint32_t hz;
 	struct loaded_event event[QUERY_EVENTS_MAX];
 	struct loaded_hart hart[HARTS_MAX + 1];
@@ -73,7 +75,9 @@ struct loaded {
 	struct loaded_file *file;
 	struct loaded_frame *frame;
 	struct loaded_place *place;
-	struct { uint32_t parent, frame; } *stack;
+	struct {
+		uint32_t parent, frame;
+	} * stack;
 	struct loaded_window *window;
 	uint32_t n_tasks, n_files, n_frames, n_places, n_stacks, n_windows;
 	uint32_t size_places, n_functions, n_sources;
@@ -96,8 +100,8 @@ uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame)
 struct cursor {
 	struct loaded *loaded;
 	sqlite3_stmt *statement;
-	bool pairs;              /* ids recur, with another number in column 1 */
-	bool ties;               /* both may recur: the caller bounds the rows */
+	bool pairs; /* ids recur, with another number in column 1 */
+	bool ties;  /* both may recur: the caller bounds the rows */
 	bool begun;
 	int64_t last, last_pair;
 };

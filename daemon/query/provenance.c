@@ -47,8 +47,8 @@ static void add_loss(struct provenance *p, uint32_t cause, uint64_t count)
 static int add_losses(struct provenance *p, struct loaded *l, const struct row_filter *f)
 {
 	struct cursor c;
-	int r = cursor_open(&c, l,
-		"SELECT window, hart, cause, count FROM loss ORDER BY window, hart, cause");
+	int r = cursor_open(
+		&c, l, "SELECT window, hart, cause, count FROM loss ORDER BY window, hart, cause");
 	c.ties = true;
 	for (uint32_t n = 0; r == 0; n++) {
 		r = cursor_next(&c);
@@ -169,7 +169,8 @@ static int tell_notes(
 	if (p->mixed_modes)
 		line_add(l++, "IPC mixes user and kernel modes");
 	if (p->running_ns < p->enabled_ns * 0.999)
-		line_add(l++, "cycles and instructions are scaled: they were counted %.0f %% of the time",
+		line_add(l++,
+			"cycles and instructions are scaled: they were counted %.0f %% of the time",
 			p->running_ns / p->enabled_ns * 100);
 	if (p->n_others > 0) {
 		line_add(l, "also sampled, and shared out with --event: ");
@@ -182,8 +183,8 @@ static int tell_notes(
 	return (int)(l - note);
 }
 
-int provenance_tell(const struct provenance *p, const struct text_table *texts,
-	const struct answer *answer)
+int provenance_tell(
+	const struct provenance *p, const struct text_table *texts, const struct answer *answer)
 {
 	struct line event = {0}, rung = {0}, note[8] = {0};
 	tell_texts(texts, p->event, p->n_events, &event);

@@ -15,14 +15,14 @@ struct provenance {
 	bool many_hz, many_boots;
 	uint32_t boot;
 	bool rung[RUNG_ASKED + 1][HARTS_MAX + 1];
-	uint32_t event[EVENTS_MAX], other[EVENTS_MAX];  /* texts */
+	uint32_t event[EVENTS_MAX], other[EVENTS_MAX]; /* texts */
 	uint32_t n_events, n_others;
 	struct {
-		uint32_t cause;      /* text */
+		uint32_t cause; /* text */
 		uint64_t count;
 	} loss[N_LOSSES];
 	uint32_t n_losses;
-	bool without[HARTS_MAX];     /* known harts on which nothing sampled */
+	bool without[HARTS_MAX]; /* known harts on which nothing sampled */
 	bool mixed_modes;
 	double enabled_ns, running_ns;
 };
@@ -35,5 +35,5 @@ int provenance_segment(struct provenance *p, struct loaded *l, const struct row_
 	const struct scan_notes *notes);
 
 /* Tell it. The callback's value. */
-int provenance_tell(const struct provenance *p, const struct text_table *texts,
-	const struct answer *answer);
+int provenance_tell(
+	const struct provenance *p, const struct text_table *texts, const struct answer *answer);

@@ -18,8 +18,8 @@ struct scan {
 	const struct row_filter *f;
 	struct scan_notes *notes;
 	struct cursor samples, readings;
-	bool reading;            /* the readings' cursor stands on a row */
-	bool contributes;        /* the row under way has what was asked for */
+	bool reading;     /* the readings' cursor stands on a row */
+	bool contributes; /* the row under way has what was asked for */
 };
 
 static bool mixes_modes(const struct loaded *l, const struct scan_row *row)
@@ -111,8 +111,8 @@ static bool leads(const struct scan *s, const struct scan_row *row)
 	return false;
 }
 
-static int take_row(struct scan *s, int (*take)(void *userdata, const struct scan_row *row),
-	void *userdata)
+static int take_row(
+	struct scan *s, int (*take)(void *userdata, const struct scan_row *row), void *userdata)
 {
 	struct scan_row row;
 	if (!read_row(s, &row))
@@ -148,8 +148,9 @@ static bool needs_readings(const struct scan *s)
 int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
 	int (*take)(void *userdata, const struct scan_row *row), void *userdata)
 {
-	static const char samples[] = "SELECT id, task, hart, stack, event, rung, count, weight_ns, "
-				      "window FROM sample ORDER BY id";
+	static const char samples[] =
+		"SELECT id, task, hart, stack, event, rung, count, weight_ns, "
+		"window FROM sample ORDER BY id";
 	static const char readings[] = "SELECT sample, event, value, enabled_ns, running_ns "
 				       "FROM reading ORDER BY sample, event";
 	struct scan s = {.l = l, .f = f, .notes = notes};

@@ -10,21 +10,21 @@
 #include "daemon/query/filter.h"
 
 struct scan_row {
-	uint32_t stack, task;        /* ids of the segment, 0 where it has none such */
-	uint32_t hart;               /* HART_UNKNOWN: none */
+	uint32_t stack, task; /* ids of the segment, 0 where it has none such */
+	uint32_t hart;        /* HART_UNKNOWN: none */
 	uint8_t event, rung;
 	uint64_t count, weight_ns;
-	double value;                /* what is shared out */
+	double value; /* what is shared out */
 	/* scaled by enabled / running; negative: not counted in this row */
 	double cycles, instructions;
 };
 
 /* What a scan found out on its way, for notes. */
 struct scan_notes {
-	bool events[QUERY_EVENTS_MAX];   /* that were shared out */
-	bool others[QUERY_EVENTS_MAX];   /* that sampled too, and were not */
-	bool mixed_modes;                /* cycles or instructions count modes that the leader does not */
-	double enabled_ns, running_ns;   /* of cycles and instructions */
+	bool events[QUERY_EVENTS_MAX]; /* that were shared out */
+	bool others[QUERY_EVENTS_MAX]; /* that sampled too, and were not */
+	bool mixed_modes; /* cycles or instructions count modes that the leader does not */
+	double enabled_ns, running_ns; /* of cycles and instructions */
 };
 
 /* Call take for each row. 0; take's value; QUERY_FAILED; -errno. */

@@ -5,8 +5,8 @@
  * The file is made by us, exclusively and for its owner alone, before SQLite sees it, and SQLite is
  * then held to that very file. Schema, meta, events and harts go in as one transaction while the
  * journal is still an ordinary one, so that the header tells whose file it is from the first moment
- * on; after that the journal is a WAL. Its index lives in our memory (locking_mode=EXCLUSIVE), since
- * nobody reads a segment before it is sealed.
+ * on; after that the journal is a WAL. Its index lives in our memory (locking_mode=EXCLUSIVE),
+ * since nobody reads a segment before it is sealed.
  *
  * Sealing turns the WAL back: a file whose header names a WAL is by that alone unfinished.
  */
@@ -45,10 +45,12 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 	[INSERT_WINDOW] = "INSERT INTO window VALUES (?, ?, ?, ?)",
 	[INSERT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[INSERT_READING] = "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?, ?)",
-	[INSERT_LOSS] = "INSERT INTO loss VALUES (?, ?, ?, ?) "
-			"ON CONFLICT DO UPDATE SET count = count + excluded.count",
-	[UPDATE_TASK] = "INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[UPDATE_FILE] = "UPDATE file SET state = ?2, has_symbols = ?3, has_debug = ?4 WHERE id = ?1",
+	[INSERT_LOSS] = ("INSERT INTO loss VALUES (?, ?, ?, ?) "
+			 "ON CONFLICT DO UPDATE SET count = count + excluded.count"),
+	[UPDATE_TASK] =
+		"INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[UPDATE_FILE] =
+		"UPDATE file SET state = ?2, has_symbols = ?3, has_debug = ?4 WHERE id = ?1",
 	[UPDATE_FRAME] = "UPDATE frame SET state = ?2 WHERE id = ?1",
 	[UPDATE_LEADER] = "UPDATE hart SET leader = ?2 WHERE id = ?1",
 };
@@ -60,8 +62,8 @@ static int resolve_folder(const char *path, char **ret_path)
 	const char *name = slash ? slash + 1 : path;
 	if (!*name)
 		return -EISDIR;
-	_cleanup_(freep) char *folder = slash ? strndup(path, (size_t)(slash - path) + 1)
-					      : strdup(".");
+	_cleanup_(freep) char *folder =
+		slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 	if (!folder)
 		return -ENOMEM;
 	_cleanup_(freep) char *real = realpath(folder, NULL);
@@ -250,7 +252,7 @@ int segment_create(const char *path, const struct segment_meta *meta, const stru
 static void names_clear(struct names *names)
 {
 	struct stored_name *name, *next;
-	HASH_ITER(hh, names->by_text, name, next) {
+	HASH_ITER (hh, names->by_text, name, next) {
 		HASH_DEL(names->by_text, name);
 		free(name);
 	}
@@ -318,8 +320,8 @@ static int pragma_gives(struct segment *g, const char *pragma, const char *wante
 		rc = sqlite3_step(s);
 	int r = segment_outcome(g, rc);
 	if (r == 0) {
-		const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0)
-						    : NULL;
+		const char *text =
+			rc == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
 		r = text && strcmp(text, wanted) == 0 ? 0 : -EBUSY;
 	}
 	sqlite3_finalize(s);

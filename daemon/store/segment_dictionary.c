@@ -72,8 +72,8 @@ static bool frame_final(const struct frame *frame)
 /* All that a reader could want to know again, in a byte: stored, state, flags. */
 static uint8_t file_mark(const struct file *file)
 {
-	return (uint8_t)(MARK_STORED | (unsigned)file->state << 1 | (unsigned)file->has_symbols << 6 |
-			 (unsigned)file->has_debug << 7);
+	return (uint8_t)(MARK_STORED | (unsigned)file->state << 1 |
+			 (unsigned)file->has_symbols << 6 | (unsigned)file->has_debug << 7);
 }
 _Static_assert(FILE_OVERSIZE < 1 << 5, "file states fit in five bits");
 
@@ -90,8 +90,8 @@ static int write_file(struct segment *g, const struct file *file)
 	return r != 0 ? r : mark_set(g, &g->files, file->id, file_mark(file));
 }
 
-/* An address that belongs to no file is stored as it is, unless it is the kernel's: those never are.
- * User addresses have the top bit clear on every 64-bit Linux. */
+/* An address that belongs to no file is stored as it is, unless it is the kernel's: those never
+ * are. User addresses have the top bit clear on every 64-bit Linux. */
 static uint64_t frame_offset(const struct frame *frame)
 {
 	bool address = frame->file->kind >= FILE_PERF_MAP;
@@ -152,7 +152,8 @@ static int write_task_row(struct segment *g, enum segment_statement s, const str
 		CELL_I(process ? task->id : task->process->id),
 		CELL_I_OR_NULL(process && task->parent, task->parent->id), CELL_I(task->start_ns),
 		CELL_I_OR_NULL(task->end_ns, task->end_ns), CELL_T(task->comm),
-		CELL_T(process ? task->exe : NULL), CELL_B(process ? task->argv : NULL, task->n_argv),
+		CELL_T(process ? task->exe : NULL),
+		CELL_B(process ? task->argv : NULL, task->n_argv),
 		CELL_I_OR_NULL(task->cgroup, task->cgroup),
 		CELL_I_OR_NULL(task->uid != (uid_t)-1, task->uid), CELL_I(task->kernel_thread));
 }
@@ -234,8 +235,8 @@ static int write_file_state(struct segment *g, const struct file *file)
 	uint8_t mark = mark_get(&g->files, file->id);
 	if (mark == MARK_NONE || mark == file_mark(file))
 		return 0;
-	int r = ROW(g, UPDATE_FILE, CELL_I(file->id), CELL_I(file->state), CELL_I(file->has_symbols),
-		CELL_I(file->has_debug));
+	int r = ROW(g, UPDATE_FILE, CELL_I(file->id), CELL_I(file->state),
+		CELL_I(file->has_symbols), CELL_I(file->has_debug));
 	return r != 0 ? r : mark_set(g, &g->files, file->id, file_mark(file));
 }
 

@@ -32,8 +32,8 @@ static const char schema[] =
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-static int __attribute__((format(printf, 4, 5))) say(
-	struct segment_error *e, int outcome, const char *remedy, const char *format, ...)
+static int __attribute__((format(printf, 4, 5)))
+say(struct segment_error *e, int outcome, const char *remedy, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -87,8 +87,8 @@ static int say_corrupt(struct segment_error *e, const char *path, const char *wh
 }
 
 /* Source of the offsets: https://www.sqlite.org/fileformat.html, "The Database Header". */
-static int judge_header(const char *path, const uint8_t h[100], uint64_t n_bytes,
-	struct segment_error *e)
+static int judge_header(
+	const char *path, const uint8_t h[100], uint64_t n_bytes, struct segment_error *e)
 {
 	uint32_t version = be32(h + 60), page_bytes = (uint32_t)h[16] << 8 | h[17];
 	if (page_bytes == 1)
@@ -172,21 +172,30 @@ static void restrain(sqlite3 *db)
 {
 	static const struct {
 		int what, value;
-	} config[] = {
-		{SQLITE_DBCONFIG_DEFENSIVE, 1}, {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
-		{SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
-		{SQLITE_DBCONFIG_ENABLE_TRIGGER, 0}, {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
-		{SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0}, {SQLITE_DBCONFIG_DQS_DML, 0},
-		{SQLITE_DBCONFIG_DQS_DDL, 0},
-	}, limit[] = {
-		{SQLITE_LIMIT_LENGTH, SEGMENT_VALUE_BYTES_MAX},
-		{SQLITE_LIMIT_SQL_LENGTH, 65536}, /* our longest has a few hundred bytes */
-		{SQLITE_LIMIT_COLUMN, 64}, {SQLITE_LIMIT_EXPR_DEPTH, 32},
-		{SQLITE_LIMIT_COMPOUND_SELECT, 4}, {SQLITE_LIMIT_VDBE_OP, 25000},
-		{SQLITE_LIMIT_FUNCTION_ARG, 8}, {SQLITE_LIMIT_ATTACHED, 0},
-		{SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 64}, {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
-		{SQLITE_LIMIT_WORKER_THREADS, 0},
-	};
+	} config[] =
+		{
+			{SQLITE_DBCONFIG_DEFENSIVE, 1},
+			{SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+			{SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
+			{SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+			{SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+			{SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0},
+			{SQLITE_DBCONFIG_DQS_DML, 0},
+			{SQLITE_DBCONFIG_DQS_DDL, 0},
+		},
+	  limit[] = {
+		  {SQLITE_LIMIT_LENGTH, SEGMENT_VALUE_BYTES_MAX},
+		  {SQLITE_LIMIT_SQL_LENGTH, 65536}, /* our longest has a few hundred bytes */
+		  {SQLITE_LIMIT_COLUMN, 64},
+		  {SQLITE_LIMIT_EXPR_DEPTH, 32},
+		  {SQLITE_LIMIT_COMPOUND_SELECT, 4},
+		  {SQLITE_LIMIT_VDBE_OP, 25000},
+		  {SQLITE_LIMIT_FUNCTION_ARG, 8},
+		  {SQLITE_LIMIT_ATTACHED, 0},
+		  {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 64},
+		  {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+		  {SQLITE_LIMIT_WORKER_THREADS, 0},
+	  };
 	for (size_t i = 0; i < sizeof(config) / sizeof(*config); i++)
 		sqlite3_db_config(db, config[i].what, config[i].value, NULL);
 	for (size_t i = 0; i < sizeof(limit) / sizeof(*limit); i++)
@@ -224,7 +233,8 @@ static bool same_statement(const char *a, const char *b)
 /* 0 the same; 1 not ours; an SQLite result code, negated. */
 static int compare_schema(sqlite3 *db, sqlite3 *ours)
 {
-	static const char list[] = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name";
+	static const char list[] =
+		"SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name";
 	_cleanup_(sqlite3_finalizep) sqlite3_stmt *a = NULL, *b = NULL;
 	int rc = sqlite3_prepare_v2(db, list, -1, &a, NULL);
 	if (rc == SQLITE_OK)
@@ -268,7 +278,8 @@ static int judge_schema(const char *path, sqlite3 *db, struct segment_error *e)
 static int judge_seal(const char *path, sqlite3 *db, struct segment_error *e)
 {
 	_cleanup_(sqlite3_finalizep) sqlite3_stmt *s = NULL;
-	int rc = sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = 'sealed'", -1, &s, NULL);
+	int rc =
+		sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = 'sealed'", -1, &s, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(s);
 	if (rc == SQLITE_NOMEM)

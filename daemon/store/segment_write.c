@@ -136,7 +136,7 @@ int segment_begin(struct segment *g)
 static void names_forget(struct names *names)
 {
 	struct stored_name *name, *next;
-	HASH_ITER(hh, names->by_text, name, next) {
+	HASH_ITER (hh, names->by_text, name, next) {
 		if (name->id <= names->n_before)
 			continue;
 		HASH_DEL(names->by_text, name);

@@ -12,15 +12,15 @@
 
 /* What is known about each id of one dictionary. */
 struct marks {
-	uint8_t *mark;          /* by id */
+	uint8_t *mark; /* by id */
 	uint32_t size;
 };
 
 enum {
 	MARK_NONE = 0,
 	MARK_STORED = 1,
-	MARK_FINAL = 2,         /* frames: with its name or the reason for having none; files have
-	                           their state above the first bit */
+	MARK_FINAL = 2, /* frames: with its name or the reason for having none; files have
+			   their state above the first bit */
 };
 
 /* One mark as it was before this transaction. */
@@ -44,38 +44,53 @@ struct names {
 };
 
 enum segment_statement {
-	INSERT_META, INSERT_EVENT, INSERT_HART, INSERT_CGROUP, INSERT_TASK, INSERT_FILE, INSERT_FRAME,
-	INSERT_FUNCTION, INSERT_SOURCE, INSERT_PLACE, INSERT_STACK, INSERT_WINDOW, INSERT_SAMPLE,
-	INSERT_READING, INSERT_LOSS,
-	UPDATE_TASK, UPDATE_FILE, UPDATE_FRAME, UPDATE_LEADER,
+	INSERT_META,
+	INSERT_EVENT,
+	INSERT_HART,
+	INSERT_CGROUP,
+	INSERT_TASK,
+	INSERT_FILE,
+	INSERT_FRAME,
+	INSERT_FUNCTION,
+	INSERT_SOURCE,
+	INSERT_PLACE,
+	INSERT_STACK,
+	INSERT_WINDOW,
+	INSERT_SAMPLE,
+	INSERT_READING,
+	INSERT_LOSS,
+	UPDATE_TASK,
+	UPDATE_FILE,
+	UPDATE_FRAME,
+	UPDATE_LEADER,
 	N_SEGMENT_STATEMENTS,
 };
 
 struct segment {
 	sqlite3 *db;
-	int fd;                 /* the file we made; closed last: closing it drops SQLite's locks */
-	char *path;             /* with its folder resolved */
+	int fd;     /* the file we made; closed last: closing it drops SQLite's locks */
+	char *path; /* with its folder resolved */
 	sqlite3_stmt *statement[N_SEGMENT_STATEMENTS];
 
 	int n_events;
-	int64_t event[EVENTS_MAX];      /* id by the session's index; equal events share one */
-	bool clock[EVENTS_MAX];         /* its value is time: needs no reading */
+	int64_t event[EVENTS_MAX]; /* id by the session's index; equal events share one */
+	bool clock[EVENTS_MAX];    /* its value is time: needs no reading */
 
 	bool hart_known[HARTS_MAX];
 	int32_t hart_leader[HARTS_MAX]; /* session event, -1 none seen yet */
 	bool hart_planned[HARTS_MAX];   /* the plan named the leader */
 
-	int64_t n_windows, n_samples;   /* last ids */
+	int64_t n_windows, n_samples; /* last ids */
 	struct marks tasks, files, frames, stacks;
 	struct names functions, sources;
-	uint32_t *unnamed;              /* stored frames whose name is still to come */
+	uint32_t *unnamed; /* stored frames whose name is still to come */
 	size_t n_unnamed, size_unnamed;
-	uint64_t (*lost)[N_LOSSES];     /* as of the last committed flush */
+	uint64_t (*lost)[N_LOSSES]; /* as of the last committed flush */
 	int n_harts;
 
-	struct mark_change *change;     /* of the transaction under way */
+	struct mark_change *change; /* of the transaction under way */
 	size_t n_changes, size_changes;
-	struct task **told;             /* tasks whose `changed` was taken down in it */
+	struct task **told; /* tasks whose `changed` was taken down in it */
 	size_t n_told, size_told;
 	int64_t n_windows_before, n_samples_before;
 	int32_t hart_leader_before[HARTS_MAX];
@@ -84,7 +99,7 @@ struct segment {
 /* One value to bind. */
 struct cell {
 	enum { CELL_NULL, CELL_INTEGER, CELL_TEXT, CELL_BLOB } kind;
-	int64_t integer;        /* or the blob's length */
+	int64_t integer; /* or the blob's length */
 	const void *bytes;
 };
 
@@ -104,7 +119,8 @@ int segment_row(struct segment *g, enum segment_statement s, const struct cell *
 int segment_outcome(const struct segment *g, int rc);
 int segment_exec(struct segment *g, const char *sql);
 
-/* Transactions. segment_end commits when r is 0 and rolls back otherwise; returns what came of it. */
+/* Transactions. segment_end commits when r is 0 and rolls back otherwise; returns what came of it.
+ */
 int segment_begin(struct segment *g);
 int segment_end(struct segment *g, int r);
 

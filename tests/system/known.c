@@ -10,6 +10,7 @@
  *      known exit N           exits with N
  *      known signal N         ends by signal N
  */
+#define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BATCH 1024 /* pages mapped at once, so that any number of faults fits a small machine */
+#define BATCH 16384 /* pages mapped at once, so that any number of faults fits a small machine */
 
 static volatile unsigned long sink;
 

@@ -2,6 +2,7 @@
 """What the system tests share: the programs under test, the workloads, and this machine."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -9,6 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = ROOT / "tests" / "system"
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+# None of our programs may ever say these.
+BAD_WORDS = ("Traceback", "Sanitizer", "runtime error", "terminate called", "core dumped")
 
 
 class Skip(Exception):
@@ -42,8 +46,8 @@ def compile_program(build, source, *flags):
     """Compile tests/system/SOURCE into the build folder; its path."""
     target = plain_build(build) / "tests" / "programs" / Path(source).stem
     path = SOURCES / source
-    suffix = "".join(c for c in "-".join(flags) if c.isalnum() or c == "-")
-    target = target.with_name(target.name + suffix[:80])
+    suffix = "".join(f for f in flags if f.startswith("-f") or f == "-shared")
+    target = target.with_name(target.name + suffix)
     if not target.exists() or target.stat().st_mtime < path.stat().st_mtime:
         target.parent.mkdir(parents=True, exist_ok=True)
         base = [] if "-O0" in flags else ["-O2"]
@@ -85,3 +89,34 @@ class Folder(tempfile.TemporaryDirectory):
     def __enter__(self):
         super().__enter__()
         return self.path
+
+
+def refused(done, status, *words):
+    """The command said one sentence with its remedy, with all the words, and nothing else."""
+    said = [line for line in done.stderr.splitlines()
+            if not re.fullmatch(r"mperfctl: \d+ Hz\.", line)]  # of a recording that had begun
+    everything = f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == status, f"wanted {status}: {everything}"
+    assert not any(word in done.stdout + done.stderr for word in BAD_WORDS), everything
+    assert len(said) == 1 and said[0].startswith("mperfctl: "), everything
+    assert said[0][-1] in ".?!", everything
+    for word in words:
+        assert re.search(word, said[0]), f"'{word}' is missing: {everything}"
+
+
+def everybodys(build, folder):
+    """A copy of the programs where everybody may run them; the build may be in a private folder."""
+    for name in "mperfctl", "mperfd", "mperf-namer":
+        shutil.copy(build / name, folder / name)
+        os.chmod(folder / name, 0o755)
+    (folder / "tmp").mkdir()
+    os.chmod(folder / "tmp", 0o777)
+    return {"TMPDIR": str(folder / "tmp"), "HOME": str(folder / "tmp")}
+
+
+def as_nobody(folder, environment, *arguments):
+    done = subprocess.run([*NOBODY, folder / "mperfctl", *map(str, arguments)], text=True,
+                          capture_output=True, timeout=120, cwd=folder / "tmp",
+                          env=dict(os.environ, NO_COLOR="1", LC_ALL="C.UTF-8", **environment))
+    assert not any(word in done.stderr for word in BAD_WORDS), done.stderr
+    return done

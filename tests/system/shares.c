@@ -22,11 +22,16 @@ static uint64_t thread_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Leaf functions set up no frame of their own, even with -fno-omit-frame-pointer, unless they use
+ * it; without one, their caller is missing from a walk along frame pointers. */
+#define KEEP_FRAME __asm__ volatile("" : : "r"(__builtin_frame_address(0)))
+
 /* One step of a xorshift; a data dependency that no compiler shortens. */
 #define STEP(x) ((x) ^= (x) << 13, (x) ^= (x) >> 7, (x) ^= (x) << 17)
 
 __attribute__((noinline)) uint64_t half(uint64_t x, uint64_t n)
 {
+	KEEP_FRAME;
 	for (uint64_t i = 0; i < n; i++)
 		STEP(x);
 	return x;
@@ -36,6 +41,7 @@ __attribute__((noinline)) uint64_t half(uint64_t x, uint64_t n)
 __attribute__((noinline, noclone, optimize("no-optimize-sibling-calls"))) uint64_t recursive(
 	uint64_t x, uint64_t n, int level)
 {
+	KEEP_FRAME;
 	for (uint64_t i = 0; i < n / 10; i++)
 		STEP(x);
 	if (level > 1)
@@ -46,6 +52,7 @@ __attribute__((noinline, noclone, optimize("no-optimize-sibling-calls"))) uint64
 
 __attribute__((noinline)) uint64_t twentieth(uint64_t x, uint64_t n)
 {
+	KEEP_FRAME;
 	for (uint64_t i = 0; i < n; i++)
 		STEP(x);
 	return x;

@@ -16,8 +16,8 @@ struct answers_column {
 
 typedef int answers_sink(void *userdata, const Mperf__Answer *a);
 
-static inline int answers_columns(answers_sink *sink, void *userdata,
-	const struct answers_column *column, size_t n)
+static inline int answers_columns(
+	answers_sink *sink, void *userdata, const struct answers_column *column, size_t n)
 {
 	Mperf__Column made[ANSWERS_COLUMNS_MAX], *list[ANSWERS_COLUMNS_MAX];
 	for (size_t i = 0; i < n; i++) {

@@ -50,7 +50,8 @@ static void bench_streams(struct bench *b, int hart)
 	for (size_t i = 0; i < sizeof(streams) / sizeof(*streams); i++) {
 		struct stream s = streams[i];
 
-		s.leader = s.role == STREAM_SIBLING || s.role == STREAM_SWITCH ? BENCH_LEADER : s.id;
+		s.leader =
+			s.role == STREAM_SIBLING || s.role == STREAM_SWITCH ? BENCH_LEADER : s.id;
 		s.id += first;
 		s.leader += first;
 		s.hart = hart;
@@ -146,7 +147,8 @@ static void write_stat(struct bench *b, const char *path, const struct bench_pro
 	snprintf(text, sizeof(text),
 		"%d (%s) S %d 1 1 0 -1 %u 0 0 0 0 0 0 0 0 20 0 1 0 %llu 4096 1 0\n", tid, p->comm,
 		p->parent, p->flags,
-		(unsigned long long)((p->start_ns + (suspended > 1000000 ? suspended : 0)) / tick_ns));
+		(unsigned long long)((p->start_ns + (suspended > 1000000 ? suspended : 0)) /
+				     tick_ns));
 	bench_text(b, path, text);
 }
 
@@ -244,8 +246,8 @@ struct record bench_sample(struct bench *b, uint64_t stream, uint64_t time_ns, i
 	return r;
 }
 
-void bench_read(struct bench *b, uint64_t stream, uint64_t time_ns, int pid,
-	const uint64_t totals[2])
+void bench_read(
+	struct bench *b, uint64_t stream, uint64_t time_ns, int pid, const uint64_t totals[2])
 {
 	uint64_t first = stream >= BENCH_HART ? BENCH_HART : 0;
 	struct record r = bench_sample(b, stream, time_ns, pid, 0x1000);

@@ -16,11 +16,11 @@ enum {
 	BENCH_LEADER = 10,  /* session event 0 */
 	BENCH_SIBLING = 11, /* session event 1 */
 	BENCH_SWITCH = 12,
-	BENCH_ALONE = 13,   /* session event 2, no group */
-	BENCH_STACKS = 14,  /* session event 2, with user registers 0, 6, 7, 8 */
+	BENCH_ALONE = 13,  /* session event 2, no group */
+	BENCH_STACKS = 14, /* session event 2, with user registers 0, 6, 7, 8, 32 */
 	BENCH_HART = 100,
 };
-#define BENCH_REGS UINT64_C(0x1c1)
+#define BENCH_REGS UINT64_C(0x1000001c1)
 
 struct bench_sunk {
 	struct attribution a; /* its frame points into this */
@@ -63,11 +63,13 @@ void bench_exit(struct bench *b, uint64_t time_ns, int pid, int tid);
 void bench_comm(struct bench *b, uint64_t time_ns, int pid, const char *name, bool exec);
 void bench_map(struct bench *b, int pid, uint64_t start, uint64_t bytes, const char *path);
 struct record bench_record(struct bench *b, enum record_kind kind, uint64_t time_ns, int pid);
-struct record bench_sample(struct bench *b, uint64_t stream, uint64_t time_ns, int pid, uint64_t ip);
+struct record bench_sample(
+	struct bench *b, uint64_t stream, uint64_t time_ns, int pid, uint64_t ip);
 void bench_take(struct bench *b, const struct record *r, int hart);
-/* A reading of the group: leader and sibling have these totals, enabled as long as the time says. */
-void bench_read(struct bench *b, uint64_t stream, uint64_t time_ns, int pid,
-	const uint64_t totals[2]);
+/* A reading of the group: leader and sibling have these totals, enabled as long as the time says.
+ */
+void bench_read(
+	struct bench *b, uint64_t stream, uint64_t time_ns, int pid, const uint64_t totals[2]);
 
 /* What the sink got: the i-th, and sums over those of one pid. */
 const struct attribution *bench_got(const struct bench *b, size_t i);

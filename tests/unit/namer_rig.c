@@ -19,7 +19,7 @@
 
 #define RUN_SECONDS_MAX 30
 
-/* --- workers ------------------------------------------------------------------------------------ */
+/* --- workers --------------------------------------------------------------------------------- */
 
 const char *namer_rig_self(void)
 {
@@ -91,7 +91,7 @@ void namer_rig_main(int argc, char **argv)
 	_exit(127);
 }
 
-/* --- the loop ----------------------------------------------------------------------------------- */
+/* --- the loop -------------------------------------------------------------------------------- */
 
 static uint64_t now_ns(void)
 {
@@ -165,7 +165,7 @@ bool namer_rig_run(struct namer_rig *r)
 	return true;
 }
 
-/* --- files and frames --------------------------------------------------------------------------- */
+/* --- files and frames ------------------------------------------------------------------------ */
 
 int namer_rig_shell(const char *format, ...)
 {
@@ -230,7 +230,7 @@ const char *namer_rig_symbol(const struct frame *f)
 
 struct namer_rig_spot namer_rig_find(const void *addr)
 {
-	struct namer_rig_spot s;
+	struct namer_rig_spot s = {0};
 	char line[1024];
 	uint64_t file_offset, wanted = (uint64_t)(uintptr_t)addr;
 	FILE *maps = fopen("/proc/self/maps", "re");

@@ -54,6 +54,7 @@ static int load_stream(FILE *f, struct stream_table *t)
 					   .regs_user = d.regs_user,
 					   .period = d.period,
 					   .weight_ns = d.weight_ns,
+					   .build_ids = true,
 					   .fd = -1,
 				   });
 }

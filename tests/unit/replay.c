@@ -201,6 +201,8 @@ static int replay_ioctl(void *u, int fd, unsigned long request, uintptr_t arg)
 	struct replay_event *e = opened(r, fd);
 	if (!e)
 		return -EBADF;
+	if (r->fail_ioctl > 0 && --r->fail_ioctl == 0)
+		return -r->fail_ioctl_error;
 	switch (request) {
 	case PERF_EVENT_IOC_ENABLE:
 	case PERF_EVENT_IOC_DISABLE:
@@ -454,6 +456,12 @@ void replay_fail_map(struct replay *r, unsigned nth, int error)
 {
 	r->fail_map = nth;
 	r->fail_map_error = error;
+}
+
+void replay_fail_ioctl(struct replay *r, unsigned nth, int error)
+{
+	r->fail_ioctl = nth;
+	r->fail_ioctl_error = error;
 }
 
 int replay_queue(struct replay *r, int hart, const void *bytes, size_t n)

@@ -32,9 +32,10 @@ const struct kernel *replay_kernel(struct replay *r);
 
 /* Replace a text file, or with NULL remove it. Harts online, sysctls and tasks are such files. */
 void replay_set_text(struct replay *r, const char *path, const char *text);
-/* The nth open (ring map) from now fails with -error; 0 takes it back. */
+/* The nth open (ring map, ioctl) from now fails with -error; 0 takes it back. */
 void replay_fail_open(struct replay *r, unsigned nth, int error);
 void replay_fail_map(struct replay *r, unsigned nth, int error);
+void replay_fail_ioctl(struct replay *r, unsigned nth, int error);
 /* ns pass on that hart, on which pid runs. */
 void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns);
 /* Put bytes into the ring that is mapped on that hart, as they are. 0, -ENOSPC, -ENOENT. */

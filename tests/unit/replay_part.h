@@ -59,8 +59,8 @@ struct replay {
 	struct replay_event *event;
 	unsigned n_events; /* ever opened; descriptors are never used again */
 	unsigned n_opens, n_stray;
-	unsigned fail_open, fail_map;
-	int fail_open_error, fail_map_error;
+	unsigned fail_open, fail_map, fail_ioctl;
+	int fail_open_error, fail_map_error, fail_ioctl_error;
 	uint64_t now_ns;
 };
 

@@ -31,7 +31,9 @@ int stored_event(struct stored *s, uint32_t type, uint64_t config, const char *n
 	*e = (struct event){.type = type, .config = config, .group = -1};
 	snprintf(e->name, sizeof(e->name), "%s", name);
 	snprintf(e->pmu, sizeof(e->pmu), "%s",
-		type == PERF_TYPE_HARDWARE ? "hardware" : type == PERF_TYPE_SOFTWARE ? "software" : "raw");
+		type == PERF_TYPE_HARDWARE   ? "hardware"
+		: type == PERF_TYPE_SOFTWARE ? "software"
+					     : "raw");
 	return l->n_events++;
 }
 
@@ -93,6 +95,19 @@ struct frame *stored_frame(struct stored *s, enum file_kind kind, const char *pa
 	return frame;
 }
 
+/* Names live as long as the test, which is short. */
+static const char *keep(const char *text, size_t n)
+{
+	static char pool[65536];
+	static size_t used;
+	ck_assert_uint_lt(used + n + 1, sizeof(pool));
+	char *p = pool + used;
+	memcpy(p, text, n);
+	p[n] = '\0';
+	used += n + 1;
+	return p;
+}
+
 void stored_name(struct frame *frame, ...)
 {
 	va_list args;
@@ -105,10 +120,9 @@ void stored_name(struct frame *frame, ...)
 		p->function = name;
 		if (!at)
 			continue;
-		/* tests are short: what they name lives as long as they do */
-		p->function = at == name ? NULL : strndup(name, (size_t)(at - name));
+		p->function = at == name ? NULL : keep(name, (size_t)(at - name));
 		const char *colon = strchr(at, ':');
-		p->source = strndup(at + 1, (size_t)(colon - at - 1));
+		p->source = keep(at + 1, (size_t)(colon - at - 1));
 		p->line = (uint32_t)atoi(colon + 1);
 	}
 	va_end(args);
@@ -131,10 +145,12 @@ void stored_add(struct stored *s, const struct stored_sample *sample)
 		.hart = sample->hart,
 		.event = sample->event,
 		.rung = s->sampler.plan[sample->hart].rung,
-		.count = sample->switched ? 0 : sample->count ? sample->count : 1,
-		.weight_ns = sample->switched	  ? 0
+		.count = sample->switched ? 0
+			 : sample->count  ? sample->count
+					  : 1,
+		.weight_ns = sample->switched    ? 0
 			     : sample->weight_ns ? sample->weight_ns
-						  : 10000000,
+						 : 10000000,
 		.period = sample->period,
 		.frame = (struct frame **)sample->frame,
 		.truncated = sample->truncated,
@@ -287,8 +303,8 @@ struct answer stored_answer(struct stored_answer *a)
 	return (struct answer){take_columns, take_row, take_provenance, a};
 }
 
-int stored_hotspots(sqlite3 *db, const char *by, const struct query_filter *filter,
-	struct stored_answer *a)
+int stored_hotspots(
+	sqlite3 *db, const char *by, const struct query_filter *filter, struct stored_answer *a)
 {
 	struct answer answer = stored_answer(a);
 	int i = query_by_parse(by);
@@ -366,8 +382,8 @@ const char *stored_folded(const struct stored_answer *a)
 		if (stored_real(a, i, "value") == 0)
 			continue;
 		n += fold_path(a, i, text + n, sizeof(text) - n);
-		n += (size_t)snprintf(text + n, sizeof(text) - n, " %.0f\n",
-			stored_real(a, i, "value"));
+		n += (size_t)snprintf(
+			text + n, sizeof(text) - n, " %.0f\n", stored_real(a, i, "value"));
 	}
 	return text;
 }

@@ -20,9 +20,9 @@ struct stored {
 	struct stack_tree stacks;
 	struct window window;
 	uint64_t lost[STORED_HARTS][N_LOSSES];
-	uint64_t realtime_ns;           /* of monotonic 0 */
+	uint64_t realtime_ns; /* of monotonic 0 */
 	struct segment *segment;
-	sqlite3 *db;                    /* once sealed */
+	sqlite3 *db; /* once sealed */
 };
 
 /* Events are added between stored_folder and stored_begin; the first one leads all harts. */
@@ -35,7 +35,8 @@ void stored_begin_clock(struct stored *s);
 void stored_begin_group(struct stored *s);
 
 struct task *stored_task(struct stored *s, pid_t pid, pid_t tid, const char *comm);
-struct frame *stored_frame(struct stored *s, enum file_kind kind, const char *path, uint64_t offset);
+struct frame *stored_frame(
+	struct stored *s, enum file_kind kind, const char *path, uint64_t offset);
 /* Name a frame: innermost function first, "f" or "f@source:line"; ended by NULL. */
 void stored_name(struct frame *frame, ...) __attribute__((sentinel));
 /* stored_frame of an ELF file at a new offset, named. */
@@ -44,12 +45,15 @@ struct frame *stored_function(struct stored *s, const char *path, const char *fu
 struct stored_sample {
 	struct task *task;
 	int hart, event;
-	uint64_t count, weight_ns;      /* 0: 1 and 10 ms, unless `switched` */
-	bool switched, truncated;       /* switched: count and weight are 0 */
-	struct { int event; uint64_t value, enabled_ns, running_ns; } read[3];
+	uint64_t count, weight_ns; /* 0: 1 and 10 ms, unless `switched` */
+	bool switched, truncated;  /* switched: count and weight are 0 */
+	struct {
+		int event;
+		uint64_t value, enabled_ns, running_ns;
+	} read[3];
 	uint32_t n_reads;
 	uint64_t period;
-	struct frame *frame[8];         /* leaf first, ended by NULL */
+	struct frame *frame[8]; /* leaf first, ended by NULL */
 };
 void stored_add(struct stored *s, const struct stored_sample *sample);
 struct segment_flush stored_view(struct stored *s);
@@ -74,20 +78,23 @@ struct stored_answer {
 	struct {
 		int kind;
 		char text[128];
-		double real;            /* of integers too */
+		double real; /* of integers too */
 	} cell[STORED_ROWS_MAX][STORED_COLUMNS_MAX];
 	size_t n_rows;
 	char event[256], rung[512], note[8][256];
 	uint32_t hz, n_notes, n_losses;
 	uint64_t samples;
-	struct { char cause[64]; uint64_t count; } loss[N_LOSSES];
+	struct {
+		char cause[64];
+		uint64_t count;
+	} loss[N_LOSSES];
 	double named_share, seconds;
-	size_t n_told;                  /* provenances */
-	size_t stop_after;              /* rows; 0: never; then the row callback returns 77 */
+	size_t n_told;     /* provenances */
+	size_t stop_after; /* rows; 0: never; then the row callback returns 77 */
 	struct query_error error;
 };
-int stored_hotspots(sqlite3 *db, const char *by, const struct query_filter *filter,
-	struct stored_answer *a);
+int stored_hotspots(
+	sqlite3 *db, const char *by, const struct query_filter *filter, struct stored_answer *a);
 int stored_flamegraph(sqlite3 *db, const struct query_filter *filter, struct stored_answer *a);
 struct answer stored_answer(struct stored_answer *a);
 /* Row whose first column reads so; fails the test if there is none. */

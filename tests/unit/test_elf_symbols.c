@@ -358,11 +358,7 @@ static void assert_survived(const void *bytes, size_t n)
 
 START_TEST(garbage_is_malformed)
 {
-	static const char *const garbage[] = {"", "x",
-		"\x7f"
-		"ELF",
-		"\x7f"
-		"ELF\x02\x01\x01",
+	static const char *const garbage[] = {"", "x", "\177ELF", "\177ELF\x02\x01\x01",
 		"#!/bin/sh\necho this is not an ELF file\n", "!<arch>\nabcdefghijklmnopqrstuvwxyz"};
 	struct image *i = NULL;
 

@@ -84,8 +84,8 @@ END_TEST
 
 START_TEST(generated_code_belongs_to_one_process)
 {
-	struct file_key a = {.kind = FILE_PERF_MAP, .path = "/tmp/perf-7.map", .pid = 7,
-		.pid_start_ns = 100};
+	struct file_key a = {
+		.kind = FILE_PERF_MAP, .path = "/tmp/perf-7.map", .pid = 7, .pid_start_ns = 100};
 	struct file_key later = a, other = a;
 
 	later.pid_start_ns = 200;
@@ -108,7 +108,8 @@ END_TEST
 
 START_TEST(kinds_never_meet)
 {
-	struct file_key a = {.kind = FILE_ANON, .path = "x"}, b = {.kind = FILE_UNKNOWN, .path = "x"};
+	struct file_key a = {.kind = FILE_ANON, .path = "x"},
+			b = {.kind = FILE_UNKNOWN, .path = "x"};
 
 	ck_assert_ptr_ne(get(&a), get(&b));
 }
@@ -197,7 +198,7 @@ START_TEST(every_state_has_words)
 	for (int s = FILE_UNSEEN; s <= FILE_OVERSIZE; s++)
 		ck_assert_str_ne(file_state_says((enum file_state)s), "unknown");
 	ck_assert_str_eq(file_state_says((enum file_state)(FILE_OVERSIZE + 1)), "unknown");
-	ck_assert_str_eq(file_state_says((enum file_state)-1), "unknown");
+	ck_assert_str_eq(file_state_says((enum file_state) - 1), "unknown");
 }
 END_TEST
 
@@ -223,11 +224,12 @@ END_TEST
 
 START_TEST(only_a_whole_jitdump_name_is_one)
 {
-	static const char *const others[] = {"/tmp/jit-.dump", "/tmp/jit-1.dumps", "/tmp/jit-1a.dump",
-		"/tmp/xjit-1.dump", "/tmp/jit-1.dump/x"};
+	static const char *const others[] = {"/tmp/jit-.dump", "/tmp/jit-1.dumps",
+		"/tmp/jit-1a.dump", "/tmp/xjit-1.dump", "/tmp/jit-1.dump/x"};
 
 	ck_assert_int_eq(mapping_kind("/tmp/jit-123.dump", 0), FILE_JITDUMP);
-	ck_assert_int_eq(mapping_kind("/home/u/.debug/jit/x/jit-9.dump (deleted)", 0), FILE_JITDUMP);
+	ck_assert_int_eq(
+		mapping_kind("/home/u/.debug/jit/x/jit-9.dump (deleted)", 0), FILE_JITDUMP);
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
 		ck_assert_int_eq(mapping_kind(others[i], 0), FILE_ELF);
 }
@@ -235,7 +237,8 @@ END_TEST
 
 START_TEST(names_that_are_no_path_are_not_opened)
 {
-	static const char *const names[] = {"[vsyscall]", "[uprobes]", "//toolong", "//enomem", "x"};
+	static const char *const names[] = {
+		"[vsyscall]", "[uprobes]", "//toolong", "//enomem", "x"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		ck_assert_int_eq(mapping_kind(names[i], 0), FILE_ANON);

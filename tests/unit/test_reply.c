@@ -22,8 +22,11 @@ static void put(const void *bytes, size_t n)
 /* "main" inlined into nothing, in a.c:7; then an offset outside of symbols. */
 static void put_names(void)
 {
-	struct message_named m = {
-		.head = {.type = MESSAGE_NAMED}, .file = 1, .state = STATE_READY, .n = 2, .last = 1};
+	struct message_named m = {.head = {.type = MESSAGE_NAMED},
+		.file = 1,
+		.state = STATE_READY,
+		.n = 2,
+		.last = 1};
 	struct message_naming named = {.outcome = NAMING_NAMED, .n_places = 1},
 			      out = {.outcome = NAMING_OUT_OF_SYMBOL};
 	struct message_place place = {.line = 7, .n_function = 4, .n_source = 3};
@@ -98,8 +101,7 @@ END_TEST
 
 static int read_head(uint32_t type, uint32_t state, uint32_t n, uint32_t last)
 {
-	struct message_named m = {
-		.head = {.type = type}, .state = state, .n = n, .last = last};
+	struct message_named m = {.head = {.type = type}, .state = state, .n = n, .last = last};
 
 	n_message = 0;
 	put(&m, sizeof(m));
@@ -138,8 +140,10 @@ END_TEST
 
 START_TEST(opened_is_read_or_refused)
 {
-	struct message_opened m = {
-		.head = {.type = MESSAGE_OPENED}, .state = STATE_READY, .n_path = 2}, got;
+	struct message_opened m = {.head = {.type = MESSAGE_OPENED},
+				      .state = STATE_READY,
+				      .n_path = 2},
+			      got;
 	const char *path;
 
 	n_message = 0;
@@ -200,8 +204,8 @@ START_TEST(unwound_is_read_or_refused)
 	m.outcome = UNWINDING_DONE;
 	m.n = MESSAGE_FRAMES_MAX + 1;
 	memcpy(message, &m, sizeof(m));
-	ck_assert_int_eq(reply_unwound(message,
-				 sizeof(m) + (MESSAGE_FRAMES_MAX + 1) * sizeof(frame), &got),
+	ck_assert_int_eq(
+		reply_unwound(message, sizeof(m) + (MESSAGE_FRAMES_MAX + 1) * sizeof(frame), &got),
 		-EBADMSG);
 }
 END_TEST
@@ -217,7 +221,7 @@ START_TEST(done_with_a_positive_error_is_refused)
 }
 END_TEST
 
-/* --- requests ----------------------------------------------------------------------------------- */
+/* --- requests -------------------------------------------------------------------------------- */
 
 START_TEST(question_to_the_opener_is_read_or_refused)
 {

@@ -30,8 +30,8 @@ END_TEST
 
 START_TEST(what_is_no_number_is_refused)
 {
-	static const char *const texts[] = {"", "-1", " 1", "+1", "x", "18446744073709551616",
-		"99999999999999999999999"};
+	static const char *const texts[] = {
+		"", "-1", " 1", "+1", "x", "18446744073709551616", "99999999999999999999999"};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		const char *p = texts[i];
@@ -55,8 +55,8 @@ START_TEST(a_stat_line_is_read)
 	ck_assert_uint_eq(stat.start_ticks, 219818);
 	ck_assert(!stat.kernel_thread);
 	ck_assert_int_eq(
-		scan_stat_parse("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 9 0",
-			&stat),
+		scan_stat_parse(
+			"2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 9 0", &stat),
 		0);
 	ck_assert(stat.kernel_thread);
 	ck_assert_int_eq(stat.parent, 0);
@@ -83,8 +83,17 @@ END_TEST
 START_TEST(broken_stat_lines_are_refused)
 {
 	static const char *const texts[] = {
-		"", "7", "7 cat", "7 (cat", "7 (cat)", "(cat)" REST, "0 (cat)" REST,
-		"99999999999 (cat)" REST, "7 (cat) S", "7 (cat) S x 1 1 1", "7 (cat) S 1 1 1 0 -1",
+		"",
+		"7",
+		"7 cat",
+		"7 (cat",
+		"7 (cat)",
+		"(cat)" REST,
+		"0 (cat)" REST,
+		"99999999999 (cat)" REST,
+		"7 (cat) S",
+		"7 (cat) S x 1 1 1",
+		"7 (cat) S 1 1 1 0 -1",
 		"7 (cat) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0",
 		"7 (cat) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 -3",
 		"7 (cat) S 99999999999 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 3",
@@ -109,7 +118,8 @@ START_TEST(a_line_of_maps_is_read)
 {
 	struct scan_map m;
 
-	ck_assert_int_eq(map_parse("5570-55ff r-xp 00001000 fe:0a 4711      /usr/bin/a b\n", &m), 0);
+	ck_assert_int_eq(
+		map_parse("5570-55ff r-xp 00001000 fe:0a 4711      /usr/bin/a b\n", &m), 0);
 	ck_assert_uint_eq(m.start, 0x5570);
 	ck_assert_uint_eq(m.end, 0x55ff);
 	ck_assert_uint_eq(m.file_offset, 0x1000);
@@ -138,9 +148,23 @@ END_TEST
 START_TEST(broken_lines_of_maps_are_refused)
 {
 	static const char *const lines[] = {
-		"", "\n", "1", "1-", "1-2", "2-1 r-xp 0 0:0 0", "1-1 r-xp 0 0:0 0", "1-2 r-x 0 0:0 0",
-		"1-2 r-xp", "1-2 r-xp 0", "1-2 r-xp 0 0", "1-2 r-xp 0 0:0", "1-2 r-xp 0 0:0 ",
-		"1-2 r-xp 0 0:0 0x", "1-2 r-xp 0 fffffffff:0 0", "1 2 r-xp 0 0:0 0", "-1-2 r-xp 0 0:0 0",
+		"",
+		"\n",
+		"1",
+		"1-",
+		"1-2",
+		"2-1 r-xp 0 0:0 0",
+		"1-1 r-xp 0 0:0 0",
+		"1-2 r-x 0 0:0 0",
+		"1-2 r-xp",
+		"1-2 r-xp 0",
+		"1-2 r-xp 0 0",
+		"1-2 r-xp 0 0:0",
+		"1-2 r-xp 0 0:0 ",
+		"1-2 r-xp 0 0:0 0x",
+		"1-2 r-xp 0 fffffffff:0 0",
+		"1 2 r-xp 0 0:0 0",
+		"-1-2 r-xp 0 0:0 0",
 		"1-fffffffffffffffff r-xp 0 0:0 0",
 	};
 	struct scan_map m = {.start = 42};
@@ -160,7 +184,8 @@ START_TEST(every_cut_of_a_line_of_maps_is_survived)
 		char *cut = strndup(line, n); /* at its very end, for the address sanitizer */
 
 		int r = scan_map_parse(cut, &m);
-		ck_assert_int_eq(r, n > strlen("5570-55ff r-xp 00001000 fe:0a ") ? 0 : SCAN_MALFORMED);
+		ck_assert_int_eq(
+			r, n > strlen("5570-55ff r-xp 00001000 fe:0a ") ? 0 : SCAN_MALFORMED);
 		free(cut);
 	}
 }
@@ -201,8 +226,8 @@ START_TEST(the_best_hierarchy_names_the_cgroup)
 {
 	ck_assert_str_eq(cgroup_of("0::/a/b\n", SCAN_UNIFIED), "/a/b");
 	ck_assert_str_eq(cgroup_of("0::/", SCAN_UNIFIED), "/");
-	ck_assert_str_eq(cgroup_of("3:cpu:/x\n2:net,perf_event,y:/p\n1:name=systemd:/s\n",
-				 SCAN_PERF_EVENT),
+	ck_assert_str_eq(
+		cgroup_of("3:cpu:/x\n2:net,perf_event,y:/p\n1:name=systemd:/s\n", SCAN_PERF_EVENT),
 		"/p");
 	ck_assert_str_eq(cgroup_of("1:name=systemd:/s\n", SCAN_SYSTEMD), "/s");
 	ck_assert_str_eq(cgroup_of("1:name=systemd:/s\n0::/u\n", SCAN_UNIFIED), "/u");
@@ -245,32 +270,9 @@ START_TEST(a_text_is_cut_to_its_buffer)
 
 	ck_assert_int_eq(scan_text(AT_FDCWD, "/proc/self/stat", text, sizeof(text)), 7);
 	ck_assert_uint_eq(strlen(text), 7);
-	ck_assert_int_eq(scan_text(AT_FDCWD, "/proc/self/no such file", text, sizeof(text)), -ENOENT);
+	ck_assert_int_eq(
+		scan_text(AT_FDCWD, "/proc/self/no such file", text, sizeof(text)), -ENOENT);
 	ck_assert_int_eq(scan_text(AT_FDCWD, "/proc", text, sizeof(text)), -EISDIR);
-}
-END_TEST
-
-START_TEST(the_kernel_gives_the_build_id_of_a_mapping)
-{
-	char line[SCAN_LINE_BYTES_MAX];
-	uint8_t build_id[20], none[20];
-	FILE *f = fopen("/proc/self/maps", "re");
-	uint8_t n = 0;
-
-	ck_assert_ptr_nonnull(f);
-	while (!n && fgets(line, sizeof(line), f)) {
-		struct scan_map m;
-		if (!scan_map_parse(line, &m) && m.executable && *m.path == '/')
-			n = scan_build_id(fileno(f), m.start, build_id);
-	}
-	ck_assert_uint_eq(scan_build_id(fileno(f), 0, none), 0);
-	fclose(f);
-	ck_assert_uint_eq(scan_build_id(-1, 0x1000, none), 0);
-	if (!n) {
-		puts("SKIP the_kernel_gives_the_build_id_of_a_mapping: no PROCMAP_QUERY (Linux 6.11)");
-		return;
-	}
-	ck_assert_uint_ge(n, 8);
 }
 END_TEST
 
@@ -295,7 +297,6 @@ int main(void)
 	tcase_add_test(tests, broken_cgroups_are_refused);
 	tcase_add_test(tests, start_times_leave_the_suspended_time_out);
 	tcase_add_test(tests, a_text_is_cut_to_its_buffer);
-	tcase_add_test(tests, the_kernel_gives_the_build_id_of_a_mapping);
 	suite_add_tcase(suite, tests);
 
 	SRunner *runner = srunner_create(suite);

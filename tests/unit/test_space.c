@@ -187,6 +187,27 @@ START_TEST(dropping_leaves_the_others_what_they_have)
 }
 END_TEST
 
+START_TEST(a_tid_that_is_used_again_gives_its_space_back)
+{
+	struct task *former = task;
+
+	map(100, 200, 0, &file_a);
+	task = add(10, 10);
+	ck_assert_ptr_null(former->space);
+	ck_assert_ptr_null(task->space);
+}
+END_TEST
+
+START_TEST(an_ended_task_keeps_its_space_until_it_is_dropped)
+{
+	map(100, 200, 0, &file_a);
+	task_end(&table, task, 9);
+	ck_assert_ptr_nonnull(space_find(task_space(task), 100));
+	space_drop(task);
+	ck_assert_ptr_null(task_space(task));
+}
+END_TEST
+
 START_TEST(sharing_with_oneself_changes_nothing)
 {
 	map(100, 200, 0, &file_a);
@@ -237,6 +258,8 @@ int main(void)
 	tcase_add_test(tests, a_parent_that_maps_leaves_its_child_alone);
 	tcase_add_test(tests, a_thread_maps_for_its_process);
 	tcase_add_test(tests, dropping_leaves_the_others_what_they_have);
+	tcase_add_test(tests, a_tid_that_is_used_again_gives_its_space_back);
+	tcase_add_test(tests, an_ended_task_keeps_its_space_until_it_is_dropped);
 	tcase_add_test(tests, sharing_with_oneself_changes_nothing);
 	tcase_add_test(tests, sharing_nothing_drops_what_was_there);
 	tcase_add_test(tests, mappings_are_refused_beyond_their_limit);

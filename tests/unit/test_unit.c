@@ -182,8 +182,9 @@ START_TEST(yesterday_on_the_first_is_the_last_of_the_month_before)
 	int64_t ns;
 	setenv("TZ", "UTC", 1);
 	tzset();
-	ck_assert_int_eq(unit_parse_time("yesterday", 1772366400 * S, &ns), 0); /* 2026-03-01 12:00 */
-	ck_assert_int_eq(ns / S, 1772236800);				      /* 2026-02-28 */
+	ck_assert_int_eq(
+		unit_parse_time("yesterday", 1772366400 * S, &ns), 0); /* 2026-03-01 12:00 */
+	ck_assert_int_eq(ns / S, 1772236800);                          /* 2026-02-28 */
 }
 END_TEST
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Any bytes as a mangled name. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/namer/demangle.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char readable[DEMANGLED_BYTES];
+	char *mangled = malloc(size + 1);
+
+	if (!mangled)
+		return 0;
+	if (size)
+		memcpy(mangled, data, size);
+	mangled[size] = '\0';
+	if (demangle(mangled, readable) == 0 && strlen(readable) > IMAGE_NAME_BYTES_MAX)
+		abort();
+	free(mangled);
+	return 0;
+}

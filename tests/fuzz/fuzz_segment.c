@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* A file that claims to be a segment is opened and asked about in every way. Whatever it is, we
+ * answer or refuse; the corpus is a real one, with small pages so that few bytes reach everything.
+ */
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/query/query.h"
+
+static char path[] = "/dev/shm/fuzz_segment.XXXXXX";
+
+static int take_columns(void *u, const struct answer_column *c, size_t n)
+{
+	(void)u, (void)c, (void)n;
+	return 0;
+}
+
+static int take_row(void *u, const struct answer_value *v, size_t n)
+{
+	(void)u, (void)v, (void)n;
+	return 0;
+}
+
+static int take_provenance(void *u, const struct answer_provenance *p)
+{
+	(void)u, (void)p;
+	return 0;
+}
+
+static void forget(void)
+{
+	unlink(path);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+	if (fd < 0) {
+		fd = mkstemp(path);
+		if (fd < 0)
+			abort();
+		atexit(forget);
+	}
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
+		abort();
+
+	sqlite3 *db;
+	struct segment_error refusal;
+	if (segment_open(path, &db, &refusal) != 0)
+		return 0;
+	const struct answer answer = {take_columns, take_row, take_provenance, NULL};
+	const struct query_filter all = {0}, some = {.since_ns = 1, .event = "cycles"};
+	struct query_error error;
+	for (int by = 0; by < N_QUERY_BY; by++)
+		query_hotspots(&db, 1, (enum query_by)by, 3, by % 2, &all, &answer, &error);
+	query_flamegraph(&db, 1, &all, &answer, &error);
+	query_flamegraph(&db, 1, &some, &answer, &error);
+	sqlite3_close(db);
+	return 0;
+}

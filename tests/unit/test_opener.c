@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Where the opener looks, and what it does not let itself be led to. In this process, without a
+ * sandbox: the questions are asked directly.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/namer/opener.h"
+
+static char dir[64];
+static struct opener_answer answer;
+static struct opener_question question;
+
+static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void shell(const char *format, ...)
+{
+	char command[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(command, sizeof(command), format, args);
+	va_end(args);
+	ck_assert_int_eq(system(command), 0);
+}
+
+static void setup(void)
+{
+	strcpy(dir, "/tmp/mperf-test-opener-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	answer = (struct opener_answer){.fd = -1};
+	memset(&question, 0, sizeof(question));
+	question.open.kind = KIND_ELF;
+}
+
+static void teardown(void)
+{
+	if (answer.fd >= 0)
+		close(answer.fd);
+	shell("rm -rf '%s'", dir);
+}
+
+static const char *below(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+/* What is in the file that was found. */
+static const char *found(void)
+{
+	static char text[64];
+
+	ck_assert_int_ge(answer.fd, 0);
+	ssize_t n = pread(answer.fd, text, sizeof(text) - 1, 0);
+	ck_assert_int_ge(n, 0);
+	text[n] = 0;
+	return text;
+}
+
+static void skip(const char *test, const char *reason)
+{
+	printf("SKIP %s: %s\n", test, reason);
+	fflush(stdout);
+}
+
+/* --- one path -------------------------------------------------------------------------------- */
+
+START_TEST(file_of_a_local_file_system_is_handed_over_itself)
+{
+	struct opener_demand any = {0};
+
+	shell("echo here > '%s/a'", dir);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("a"), &any, &answer), 0);
+	ck_assert(!answer.copied);
+	ck_assert_uint_eq(answer.bytes, 5);
+	ck_assert_str_eq(found(), "here\n");
+	ck_assert_int_eq(fcntl(answer.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+}
+END_TEST
+
+START_TEST(file_of_a_file_system_that_may_hang_is_copied)
+{
+	struct opener_demand any = {0};
+	struct statfs s;
+
+	/* sysfs is not among the local ones, and stands here for FUSE and NFS. */
+	int r = opener_open(AT_FDCWD, "/sys/kernel/notes", &any, &answer);
+	if (r < 0) {
+		skip("file_of_a_file_system_that_may_hang_is_copied", "no /sys/kernel/notes");
+		return;
+	}
+	ck_assert(answer.copied);
+	ck_assert_uint_gt(answer.bytes, 0);
+	ck_assert_int_eq(fstatfs(answer.fd, &s), 0);
+	ck_assert_int_eq(s.f_type, TMPFS_MAGIC);
+	ck_assert_int_eq(lseek(answer.fd, 0, SEEK_CUR), 0);
+}
+END_TEST
+
+START_TEST(link_does_not_lead_out_of_the_root_of_a_process)
+{
+	struct opener_demand inside = {.in_root = true}, any = {0};
+
+	shell("cd '%s' && mkdir etc && ln -s /etc/passwd absolute &&"
+	      " ln -s ../../../../../etc/passwd relative && echo mine > mine && ln -s /mine good",
+		dir);
+	int root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_eq(opener_open(root, "/absolute", &inside, &answer), -ENOENT);
+	ck_assert_int_eq(opener_open(root, "/relative", &inside, &answer), -ENOENT);
+	ck_assert_int_eq(answer.fd, -1);
+	ck_assert_int_eq(opener_open(root, "/good", &inside, &answer), 0);
+	ck_assert_str_eq(found(), "mine\n");
+	close(answer.fd);
+	answer.fd = -1;
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("absolute"), &any, &answer), 0);
+	close(root);
+}
+END_TEST
+
+START_TEST(magic_link_below_the_root_of_a_process_is_refused)
+{
+	struct opener_demand inside = {.in_root = true};
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	ck_assert_int_eq(opener_open(root, "/proc/self/exe", &inside, &answer), -ELOOP);
+	close(root);
+}
+END_TEST
+
+START_TEST(what_is_no_regular_file_is_refused)
+{
+	struct opener_demand any = {0};
+
+	ck_assert_int_eq(mkfifo(below("fifo"), 0600), 0);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("fifo"), &any, &answer), -EACCES);
+	ck_assert_int_eq(opener_open(AT_FDCWD, "/dev/null", &any, &answer), -EACCES);
+	ck_assert_int_eq(opener_open(AT_FDCWD, dir, &any, &answer), -EACCES);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("none"), &any, &answer), -ENOENT);
+	ck_assert_int_eq(opener_open(AT_FDCWD, "", &any, &answer), -ENOENT);
+}
+END_TEST
+
+/* --- where debug files are ------------------------------------------------------------------- */
+
+static void ask_link(enum message_part part, const char *link)
+{
+	question.open.part = part;
+	snprintf(question.path, sizeof(question.path), "%s", below("program"));
+	snprintf(question.link, sizeof(question.link), "%s", link);
+	opener_find(&question, &answer);
+}
+
+START_TEST(debug_file_beside_the_program_comes_before_the_one_in_dot_debug)
+{
+	shell("cd '%s' && mkdir .debug && echo far > .debug/p.debug", dir);
+	ask_link(PART_DEBUG, "p.debug");
+	ck_assert_str_eq(found(), "far\n");
+	close(answer.fd);
+	shell("echo near > '%s/p.debug'", dir);
+	ask_link(PART_DEBUG, "p.debug");
+	ck_assert_str_eq(found(), "near\n");
+	ck_assert_str_eq(answer.path, below("p.debug"));
+}
+END_TEST
+
+START_TEST(debug_link_with_a_directory_or_to_itself_leads_nowhere)
+{
+	shell("cd '%s' && echo me > program && mkdir sub && echo sub > sub/p.debug", dir);
+	ask_link(PART_DEBUG, "sub/p.debug");
+	ck_assert_uint_eq(answer.state, STATE_VANISHED);
+	ask_link(PART_DEBUG, "program");
+	ck_assert_uint_eq(answer.state, STATE_VANISHED);
+	ask_link(PART_DEBUG, "");
+	ck_assert_uint_eq(answer.state, STATE_VANISHED);
+}
+END_TEST
+
+START_TEST(alt_link_is_absolute_or_relative_to_the_debug_file)
+{
+	shell("cd '%s' && mkdir dwz && echo shared > dwz/alt", dir);
+	ask_link(PART_ALT, "dwz/alt");
+	ck_assert_str_eq(found(), "shared\n");
+	close(answer.fd);
+	char absolute[256];
+	strcpy(absolute, below("dwz/alt"));
+	ask_link(PART_ALT, absolute);
+	ck_assert_str_eq(found(), "shared\n");
+	close(answer.fd);
+	ask_link(PART_ALT, "dwz/none");
+	ck_assert_uint_eq(answer.state, STATE_VANISHED);
+	ck_assert_int_eq(answer.fd, -1);
+}
+END_TEST
+
+/* A process in mount and pid namespaces of its own, where it is process 1 and /tmp and
+ * /usr/lib/debug are its own. Its pid as we see it, or -1. */
+static pid_t contained(void)
+{
+	int ready[2];
+	pid_t inside = -1;
+
+	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
+	pid_t outer = fork();
+	if (outer == 0) {
+		if (unshare(CLONE_NEWNS | CLONE_NEWPID) < 0 ||
+			mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+			mount("mperf", "/tmp", "tmpfs", 0, NULL) < 0 ||
+			mount("mperf", "/usr/lib", "tmpfs", 0, NULL) < 0)
+			_exit(1);
+		int fd = open("/tmp/perf-1.map", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+		if (write(fd, "jit\n", 4) != 4 || mkdir("/usr/lib/debug", 0755) < 0 ||
+			mkdir("/usr/lib/debug/.build-id", 0755) < 0 ||
+			mkdir("/usr/lib/debug/.build-id/ab", 0755) < 0)
+			_exit(1);
+		close(fd);
+		fd = open("/usr/lib/debug/.build-id/ab/cdef.debug", O_CREAT | O_WRONLY | O_CLOEXEC,
+			0600);
+		if (write(fd, "debug\n", 6) != 6)
+			_exit(1);
+		close(fd);
+		pid_t pid = fork();
+		if (pid == 0)
+			for (;;)
+				pause();
+		if (write(ready[1], &pid, sizeof(pid)) != sizeof(pid))
+			kill(pid, SIGKILL);
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], &inside, sizeof(inside)) != sizeof(inside))
+		inside = -1;
+	close(ready[0]);
+	waitpid(outer, NULL, 0);
+	return inside;
+}
+
+START_TEST(perf_map_and_debug_file_inside_a_container_are_found)
+{
+	pid_t pid = contained();
+
+	if (pid < 0) {
+		skip("perf_map_and_debug_file_inside_a_container_are_found",
+			"may not make namespaces");
+		return;
+	}
+	question.open.kind = KIND_PERF_MAP;
+	question.open.pid = pid;
+	opener_find(&question, &answer);
+	uint32_t map_state = answer.state;
+	char map_text[64] = "";
+	if (answer.fd >= 0) {
+		strcpy(map_text, found());
+		close(answer.fd);
+	}
+	question.open.part = PART_DEBUG;
+	question.open.kind = KIND_ELF;
+	question.open.n_build_id = 3;
+	memcpy(question.open.build_id, "\xab\xcd\xef", 3);
+	opener_find(&question, &answer);
+	kill(pid, SIGKILL);
+	ck_assert_uint_eq(map_state, STATE_READY);
+	ck_assert_str_eq(map_text, "jit\n");
+	ck_assert_uint_eq(answer.state, STATE_READY);
+	ck_assert_str_eq(found(), "debug\n");
+}
+END_TEST
+
+START_TEST(process_that_is_gone_leaves_our_own_files)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	shell("echo still > '%s/here'", dir);
+	question.open.pid = pid;
+	question.open.pid_start_ns = 1;
+	snprintf(question.path, sizeof(question.path), "%s", below("here"));
+	opener_find(&question, &answer);
+	ck_assert_uint_eq(answer.state, STATE_READY);
+	ck_assert_str_eq(found(), "still\n");
+}
+END_TEST
+
+START_TEST(candidates_run_out)
+{
+	snprintf(question.path, sizeof(question.path), "%s", below("here"));
+	shell("echo x > '%s/here'", dir);
+	question.open.first = 4;
+	opener_find(&question, &answer);
+	ck_assert_uint_eq(answer.state, STATE_VANISHED);
+	question.open.first = UINT32_MAX;
+	opener_find(&question, &answer);
+	ck_assert_uint_eq(answer.state, STATE_VANISHED);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("opener");
+	TCase *t = tcase_create("opener");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, file_of_a_local_file_system_is_handed_over_itself);
+	tcase_add_test(t, file_of_a_file_system_that_may_hang_is_copied);
+	tcase_add_test(t, link_does_not_lead_out_of_the_root_of_a_process);
+	tcase_add_test(t, magic_link_below_the_root_of_a_process_is_refused);
+	tcase_add_test(t, what_is_no_regular_file_is_refused);
+	tcase_add_test(t, debug_file_beside_the_program_comes_before_the_one_in_dot_debug);
+	tcase_add_test(t, debug_link_with_a_directory_or_to_itself_leads_nowhere);
+	tcase_add_test(t, alt_link_is_absolute_or_relative_to_the_debug_file);
+	tcase_add_test(t, perf_map_and_debug_file_inside_a_container_are_found);
+	tcase_add_test(t, process_that_is_gone_leaves_our_own_files);
+	tcase_add_test(t, candidates_run_out);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}

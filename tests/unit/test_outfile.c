@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Whatever happens to an output, what stood in its place before still stands. Each test has a
+ * folder of its own.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/outfile.h"
+
+static char folder[] = "/tmp/mperf-test-XXXXXX";
+static char there[64];
+
+static void make_folder(void)
+{
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(there, sizeof there, "%s/out", folder);
+}
+
+static void remove_folder(void)
+{
+	unlink(there);
+	ck_assert_int_eq(rmdir(folder), 0); /* nothing was left behind */
+	strcpy(folder, "/tmp/mperf-test-XXXXXX");
+}
+
+static void write_file(const void *bytes, size_t n)
+{
+	FILE *f = fopen(there, "w");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fwrite(bytes, 1, n, f), n);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+static void write_segment(const char *id)
+{
+	char header[100] = "SQLite format 3";
+	memcpy(header + 68, id, 4);
+	write_file(header, sizeof header);
+}
+
+static void assert_content(const char *text)
+{
+	char got[200] = "";
+	FILE *f = fopen(there, "r");
+	ck_assert_ptr_nonnull(f);
+	size_t n = fread(got, 1, sizeof got - 1, f);
+	fclose(f);
+	ck_assert_uint_eq(n, strlen(text));
+	ck_assert_str_eq(got, text);
+}
+
+static void replace(enum outfile_over over)
+{
+	struct outfile o;
+	ck_assert_int_eq(outfile_open(&o, there, over), 0);
+	ck_assert_int_eq(outfile_write(&o, "new", 3), 0);
+	ck_assert_uint_eq(o.bytes, 3);
+	ck_assert_int_eq(outfile_commit(&o), 0);
+	outfile_clear(&o);
+	assert_content("new");
+}
+
+START_TEST(a_new_file_appears_whole)
+{
+	struct outfile o;
+	struct stat st;
+	umask(022);
+	ck_assert_int_eq(outfile_open(&o, there, OUTFILE_OVER_SEGMENT), 0);
+	ck_assert_int_eq(outfile_write(&o, "half", 4), 0);
+	ck_assert_int_lt(access(there, F_OK), 0);
+	ck_assert_int_eq(outfile_commit(&o), 0);
+	outfile_clear(&o);
+	assert_content("half");
+	ck_assert_int_eq(stat(there, &st), 0);
+	ck_assert_int_eq(st.st_mode & 0777, 0644);
+}
+END_TEST
+
+START_TEST(a_recording_of_ours_is_replaced)
+{
+	write_segment("mPrf");
+	replace(OUTFILE_OVER_SEGMENT);
+}
+END_TEST
+
+START_TEST(an_empty_file_is_replaced)
+{
+	write_file("", 0);
+	replace(OUTFILE_OVER_SEGMENT);
+}
+END_TEST
+
+START_TEST(somebody_elses_file_is_kept)
+{
+	static const char *const others[] = {"int main(void) {}", "x",
+		"SQLite format 3 and then something else that goes on beyond the header of a file"};
+	struct outfile o;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		write_file(others[i], strlen(others[i]));
+		ck_assert_int_eq(outfile_open(&o, there, OUTFILE_OVER_SEGMENT), OUTFILE_FOREIGN);
+		assert_content(others[i]);
+	}
+	write_segment("Anki"); /* a database of another application */
+	ck_assert_int_eq(outfile_open(&o, there, OUTFILE_OVER_SEGMENT), OUTFILE_FOREIGN);
+}
+END_TEST
+
+START_TEST(force_replaces_regular_files_alone)
+{
+	struct outfile o;
+	write_file("text", 4);
+	replace(OUTFILE_OVER_FORCE);
+	ck_assert_int_eq(outfile_open(&o, "/dev/null", OUTFILE_OVER_FORCE), OUTFILE_FOREIGN);
+	ck_assert_int_eq(outfile_open(&o, "/dev/null", OUTFILE_OVER_SEGMENT), OUTFILE_FOREIGN);
+	ck_assert_int_eq(outfile_open(&o, folder, OUTFILE_OVER_FORCE), -EISDIR);
+}
+END_TEST
+
+START_TEST(a_device_is_written_in_place)
+{
+	struct outfile o;
+	struct stat st;
+	ck_assert_int_eq(outfile_open(&o, "/dev/null", OUTFILE_OVER_FILE), 0);
+	ck_assert_int_eq(outfile_write(&o, "x", 1), 0);
+	ck_assert_int_eq(outfile_commit(&o), 0);
+	outfile_clear(&o);
+	ck_assert_int_eq(stat("/dev/null", &st), 0);
+	ck_assert(S_ISCHR(st.st_mode));
+}
+END_TEST
+
+START_TEST(what_is_given_up_leaves_the_old_file)
+{
+	struct outfile o;
+	write_segment("mPrf");
+	ck_assert_int_eq(outfile_open(&o, there, OUTFILE_OVER_SEGMENT), 0);
+	ck_assert_int_eq(outfile_write(&o, "new", 3), 0);
+	outfile_clear(&o);
+	struct stat st;
+	ck_assert_int_eq(stat(there, &st), 0);
+	ck_assert_int_eq(st.st_size, 100);
+}
+END_TEST
+
+START_TEST(a_symbolic_link_stays_one)
+{
+	struct outfile o;
+	struct stat st;
+	char alias[80];
+	snprintf(alias, sizeof alias, "%s/alias", folder);
+	write_file("", 0);
+	ck_assert_int_eq(symlink(there, alias), 0);
+	ck_assert_int_eq(outfile_open(&o, alias, OUTFILE_OVER_SEGMENT), 0);
+	ck_assert_int_eq(outfile_write(&o, "new", 3), 0);
+	ck_assert_int_eq(outfile_commit(&o), 0);
+	outfile_clear(&o);
+	ck_assert_int_eq(lstat(alias, &st), 0);
+	ck_assert(S_ISLNK(st.st_mode));
+	assert_content("new");
+	unlink(alias);
+}
+END_TEST
+
+START_TEST(a_full_device_is_told_by_write)
+{
+	struct outfile o;
+	ck_assert_int_eq(outfile_open(&o, "/dev/full", OUTFILE_OVER_FILE), 0);
+	ck_assert_int_eq(outfile_write(&o, "x", 1), -ENOSPC);
+	outfile_clear(&o);
+}
+END_TEST
+
+START_TEST(places_that_are_none_are_errors)
+{
+	struct outfile o = {.fd = 1234};
+	ck_assert_int_eq(outfile_open(&o, "", OUTFILE_OVER_FILE), -ENOENT);
+	ck_assert_int_eq(outfile_open(&o, "/nonexistent/x", OUTFILE_OVER_FILE), -ENOENT);
+	ck_assert_int_eq(outfile_open(&o, "/dev/null/x", OUTFILE_OVER_FILE), -ENOTDIR);
+	ck_assert_int_eq(o.fd, 1234); /* untouched */
+}
+END_TEST
+
+START_TEST(a_temporary_file_goes_away)
+{
+	struct outfile o;
+	setenv("TMPDIR", folder, 1);
+	ck_assert_int_eq(outfile_open_temporary(&o), 0);
+	ck_assert_int_eq(strncmp(o.temporary, folder, strlen(folder)), 0);
+	ck_assert_int_eq(outfile_write(&o, "x", 1), 0);
+	outfile_clear(&o);
+	setenv("TMPDIR", "/nonexistent", 1);
+	ck_assert_int_eq(outfile_open_temporary(&o), -ENOENT);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("outfile");
+	TCase *c = tcase_create("outfile");
+
+	suite_add_tcase(suite, c);
+	tcase_add_checked_fixture(c, make_folder, remove_folder);
+	tcase_add_test(c, a_new_file_appears_whole);
+	tcase_add_test(c, a_recording_of_ours_is_replaced);
+	tcase_add_test(c, an_empty_file_is_replaced);
+	tcase_add_test(c, somebody_elses_file_is_kept);
+	tcase_add_test(c, force_replaces_regular_files_alone);
+	tcase_add_test(c, a_device_is_written_in_place);
+	tcase_add_test(c, what_is_given_up_leaves_the_old_file);
+	tcase_add_test(c, a_symbolic_link_stays_one);
+	tcase_add_test(c, a_full_device_is_told_by_write);
+	tcase_add_test(c, places_that_are_none_are_errors);
+	tcase_add_test(c, a_temporary_file_goes_away);
+
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed != 0;
+}

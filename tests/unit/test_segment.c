@@ -1,0 +1,836 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Segments: what is written is there when it is read, whatever breaks off leaves a file that says
+ * so, and files of all other kinds are refused by name.
+ */
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/memory.h"
+#include "tests/unit/stored.h"
+
+static struct stored s;
+
+static void end(void)
+{
+	if (*s.folder)
+		stored_end(&s);
+	memset(&s, 0, sizeof(s));
+}
+
+/* One sample of one named function. */
+static void add_one(void)
+{
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_function(&s, "/bin/prog", "main");
+	stored_add(&s, &(struct stored_sample){.task = t, .frame = {f}});
+}
+
+static void begin_sealed(void)
+{
+	stored_begin_clock(&s);
+	add_one();
+	sqlite3_close(stored_seal(&s));
+	s.db = NULL;
+}
+
+static int open_path(const char *path, struct segment_error *error)
+{
+	sqlite3 *db = NULL;
+	*error = (struct segment_error){"", ""};
+	int r = segment_open(path, &db, error);
+	if (r == 0)
+		sqlite3_close(db);
+	else {
+		ck_assert_ptr_null(db);
+		ck_assert_msg(
+			strstr(error->text, path) != NULL, "\"%s\" names no file", error->text);
+		ck_assert_str_ne(error->remedy, "");
+	}
+	return r;
+}
+
+static void write_at(const char *path, off_t at, const void *bytes, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pwrite(fd, bytes, n, at), (ssize_t)n);
+	close(fd);
+}
+
+/* Change the sealed segment by means of SQLite itself. */
+static void alter(const char *sql)
+{
+	sqlite3 *db;
+	char *message = NULL;
+	ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, NULL);
+	ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &message) == SQLITE_OK, "%s", message);
+	sqlite3_close(db);
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+START_TEST(sealed_segment_is_one_file_of_its_owner)
+{
+	struct stat st;
+	char beside[200];
+	begin_sealed();
+	ck_assert_int_eq(stat(s.path, &st), 0);
+	ck_assert_int_eq(st.st_mode & 07777, 0600);
+	ck_assert_int_eq(st.st_size % 4096, 0);
+	const char *const suffix[] = {"-wal", "-shm", "-journal"};
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(beside, sizeof(beside), "%s%s", s.path, suffix[i]);
+		ck_assert_int_eq(access(beside, F_OK), -1);
+	}
+}
+END_TEST
+
+START_TEST(segment_says_what_it_is)
+{
+	stored_begin_clock(&s);
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "PRAGMA application_id"), SEGMENT_APPLICATION_ID);
+	ck_assert_int_eq(stored_number(db, "PRAGMA user_version"), SEGMENT_VERSION);
+	ck_assert_int_eq(stored_number(db, "SELECT value FROM meta WHERE key='sealed'"), 1);
+	ck_assert_int_eq(stored_number(db, "SELECT value FROM meta WHERE key='hz'"), 99);
+	ck_assert_int_eq(
+		stored_number(db, "SELECT value FROM meta WHERE key='end_ns'"), 2000000000);
+	ck_assert_str_eq(stored_string(db, "SELECT value FROM meta WHERE key='arch'"), "riscv64");
+	ck_assert_str_eq(stored_string(db, "PRAGMA quick_check"), "ok");
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM hart WHERE rung = 4 "
+					   "AND leader = 1"),
+		STORED_HARTS);
+}
+END_TEST
+
+START_TEST(file_that_exists_is_not_overwritten)
+{
+	struct segment *g = NULL;
+	char bytes[4] = "";
+	stored_begin_clock(&s);
+	char other[160];
+	snprintf(other, sizeof(other), "%s/other", s.folder);
+	write_at(other, 0, "mine", 4);
+	ck_assert_int_eq(segment_create(other, &(struct segment_meta){0}, &s.sampler, &g), -EEXIST);
+	ck_assert_ptr_null(g);
+	int fd = open(other, O_RDONLY);
+	ck_assert_int_eq(read(fd, bytes, 4), 4);
+	close(fd);
+	ck_assert_mem_eq(bytes, "mine", 4);
+}
+END_TEST
+
+START_TEST(link_is_not_followed_when_writing)
+{
+	struct segment *g = NULL;
+	stored_begin_clock(&s);
+	char link[160], target[160];
+	snprintf(link, sizeof(link), "%s/link", s.folder);
+	snprintf(target, sizeof(target), "%s/target", s.folder);
+	ck_assert_int_eq(symlink(target, link), 0);
+	ck_assert_int_eq(segment_create(link, &(struct segment_meta){0}, &s.sampler, &g), -EEXIST);
+	ck_assert_int_eq(access(target, F_OK), -1);
+}
+END_TEST
+
+START_TEST(folder_that_is_not_there_is_an_error)
+{
+	struct segment *g = NULL;
+	stored_begin_clock(&s);
+	char path[160];
+	snprintf(path, sizeof(path), "%s/none/segment", s.folder);
+	ck_assert_int_eq(segment_create(path, &(struct segment_meta){0}, &s.sampler, &g), -ENOENT);
+	snprintf(path, sizeof(path), "%s/", s.folder);
+	ck_assert_int_eq(segment_create(path, &(struct segment_meta){0}, &s.sampler, &g), -EISDIR);
+}
+END_TEST
+
+START_TEST(folder_may_be_reached_by_a_link)
+{
+	struct segment *g = NULL;
+	stored_begin_clock(&s);
+	char link[160], path[200];
+	snprintf(link, sizeof(link), "%s/link", s.folder);
+	ck_assert_int_eq(symlink(".", link), 0);
+	snprintf(path, sizeof(path), "%s/segment2", link);
+	ck_assert_int_eq(segment_create(path, &(struct segment_meta){0}, &s.sampler, &g), 0);
+	segment_abandon(g, true);
+}
+END_TEST
+
+START_TEST(window_is_stored_with_all_that_it_needs)
+{
+	stored_begin_clock(&s);
+	struct task *shell = stored_task(&s, 10, 10, "sh");
+	struct task *process = stored_task(&s, 100, 100, "prog");
+	struct task *thread = stored_task(&s, 100, 101, "worker");
+	stored_task(&s, 999, 999, "idler");
+	process->parent = shell;
+	process->argv = malloc(8);
+	memcpy(process->argv, "prog\0-x", 8);
+	process->n_argv = 8;
+	process->cgroup = 77;
+	ck_assert_int_eq(cgroup_set(&s.tasks, 77, "/user.slice"), 0);
+	struct frame *leaf = stored_function(&s, "/lib/l.so", "leaf");
+	struct frame *root = stored_function(&s, "/bin/prog", "main");
+	stored_add(&s, &(struct stored_sample){.task = thread, .frame = {leaf, root}});
+	sqlite3 *db = stored_seal(&s);
+
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM task"), 3);
+	ck_assert_str_eq(
+		stored_string(db, "SELECT p.comm FROM sample s JOIN task t ON t.id = s.task "
+				  "JOIN task p ON p.id = t.process"),
+		"prog");
+	ck_assert_str_eq(
+		stored_string(db, "SELECT p.comm FROM task t JOIN task p ON p.id = t.parent"),
+		"sh");
+	ck_assert_str_eq(stored_string(db, "SELECT hex(argv) FROM task WHERE argv NOT NULL"),
+		"70726F67002D7800");
+	ck_assert_str_eq(
+		stored_string(db, "SELECT path FROM cgroup JOIN task ON cgroup = cgroup.id"),
+		"/user.slice");
+	ck_assert_str_eq(
+		stored_string(db,
+			"SELECT f.name FROM sample s JOIN stack k ON k.id = s.stack "
+			"JOIN stack c ON c.id = k.parent JOIN place p ON p.frame = c.frame "
+			"JOIN function f ON f.id = p.function WHERE c.parent = 0"),
+		"main");
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM file"), 2);
+	ck_assert_int_eq(stored_number(db, "SELECT weight_ns FROM sample"), 10000000);
+}
+END_TEST
+
+START_TEST(what_was_stored_is_not_stored_again)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_function(&s, "/bin/prog", "main");
+	for (uint64_t i = 0; i < 3; i++) {
+		stored_add(&s, &(struct stored_sample){.task = t, .frame = {f}});
+		ck_assert_int_eq(stored_flush(&s, i * 1000, i * 1000 + 1000), 0);
+	}
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM sample"), 3);
+	ck_assert_int_eq(stored_number(db, "SELECT count(DISTINCT window) FROM sample"), 3);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM stack"), 1);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM frame"), 1);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM task"), 1);
+}
+END_TEST
+
+START_TEST(empty_window_is_stored)
+{
+	stored_begin_clock(&s);
+	ck_assert_int_eq(stored_flush(&s, 5, 10), 0);
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "SELECT end_ns - start_ns FROM window"), 5);
+}
+END_TEST
+
+START_TEST(name_that_comes_later_is_stored)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_frame(&s, FILE_ELF, "/bin/prog", 16);
+	struct frame *never = stored_frame(&s, FILE_ELF, "/bin/prog", 32);
+	f->state = never->state = FRAME_ASKED;
+	stored_add(&s, &(struct stored_sample){.task = t, .frame = {f, never}});
+	ck_assert_int_eq(stored_flush(&s, 0, 1000), 0);
+	stored_name(f, "inner@a.c:3", "outer@b.c:7", NULL);
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM frame WHERE state = 2"), 1);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM frame WHERE state = 1"), 1);
+	ck_assert_str_eq(
+		stored_string(db, "SELECT group_concat(name || path || line || inlined) FROM "
+				  "(SELECT * FROM place JOIN function f ON f.id = function "
+				  "JOIN source s ON s.id = source ORDER BY depth)"),
+		"innera.c31,outerb.c70");
+}
+END_TEST
+
+START_TEST(name_is_stored_once)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *a = stored_function(&s, "/bin/prog", "main");
+	struct frame *b = stored_function(&s, "/bin/prog", "main");
+	stored_add(&s, &(struct stored_sample){.task = t, .frame = {a, b}});
+	ck_assert_int_eq(stored_number(stored_seal(&s), "SELECT count(*) FROM function"), 1);
+}
+END_TEST
+
+START_TEST(name_that_is_unknown_stays_null)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_frame(&s, FILE_ELF, "/bin/prog", 16);
+	stored_name(f, "@a.c:3", "plain", NULL);
+	stored_add(&s, &(struct stored_sample){.task = t, .frame = {f}});
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "SELECT line FROM place WHERE function IS NULL"), 3);
+	ck_assert_int_eq(stored_number(db, "SELECT depth FROM place WHERE source IS NULL "
+					   "AND line IS NULL"),
+		1);
+}
+END_TEST
+
+START_TEST(changed_task_and_file_are_updated)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "before");
+	struct task *parent = stored_task(&s, 9, 9, "late");
+	struct frame *f = stored_function(&s, "/bin/prog", "main");
+	stored_add(&s, &(struct stored_sample){.task = t, .frame = {f}});
+	ck_assert_int_eq(stored_flush(&s, 0, 1000), 0);
+	task_set_comm(t, "after");
+	t->parent = parent;
+	t->end_ns = 777;
+	t->changed = true;
+	f->file->state = FILE_SPUN;
+	f->file->has_symbols = true;
+	sqlite3 *db = stored_seal(&s);
+	ck_assert(!t->changed);
+	ck_assert_str_eq(stored_string(db, "SELECT comm FROM task WHERE pid = 100"), "after");
+	ck_assert_int_eq(stored_number(db, "SELECT end_ns FROM task WHERE pid = 100"), 777);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM task WHERE comm = 'late'"), 1);
+	ck_assert_int_eq(stored_number(db, "SELECT state FROM file"), FILE_SPUN);
+	ck_assert_int_eq(stored_number(db, "SELECT has_symbols FROM file"), 1);
+}
+END_TEST
+
+START_TEST(losses_are_stored_as_what_they_grew_by)
+{
+	stored_begin_clock(&s);
+	s.lost[0][LOSS_RING] = 5;
+	ck_assert_int_eq(stored_flush(&s, 0, 1000), 0);
+	s.lost[0][LOSS_RING] = 7;
+	s.lost[3][LOSS_NAMER] = 1;
+	ck_assert_int_eq(stored_flush(&s, 1000, 2000), 0);
+	ck_assert_int_eq(stored_flush(&s, 2000, 3000), 0);
+	s.lost[3][LOSS_NAMER] = 4; /* after the last window: counts to it */
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_str_eq(
+		stored_string(db, "SELECT group_concat(window || ':' || hart || ':' || count) "
+				  "FROM loss"),
+		"1:0:5,2:0:2,2:3:1,3:3:3");
+	ck_assert_str_eq(
+		stored_string(db, "SELECT cause FROM loss LIMIT 1"), loss_kinds[LOSS_RING].name);
+}
+END_TEST
+
+START_TEST(kernel_address_is_never_stored)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *lost = stored_frame(&s, FILE_UNKNOWN, "", 0xffffffff81000000u);
+	struct frame *anon = stored_frame(&s, FILE_ANON, "//anon", 0xffffffff81000001u);
+	struct frame *user = stored_frame(&s, FILE_ANON, "//anon", 0x7fff00000000u);
+	stored_add(&s, &(struct stored_sample){.task = t, .frame = {lost, anon, user}});
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM frame WHERE offset = 0"), 2);
+	ck_assert_int_eq(stored_number(db, "SELECT max(offset) FROM frame"), 0x7fff00000000);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM frame WHERE offset < 0"), 0);
+}
+END_TEST
+
+START_TEST(clock_needs_no_reading_and_counters_have_one)
+{
+	stored_begin_group(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .n_reads = 3,
+			       .read = {{0, 999, 1000, 1000}, {1, 5000, 1000, 500},
+				       {2, 6000, 1000, 1000}}});
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_str_eq(stored_string(db, "SELECT group_concat(name || ':' || value || ':' || "
+					   "ifnull(running_ns, 'all')) FROM reading JOIN event e "
+					   "ON e.id = event"),
+		"cycles:5000:500,instructions:6000:all");
+}
+END_TEST
+
+START_TEST(lone_event_has_its_periods)
+{
+	stored_folder(&s);
+	stored_event(&s, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, "cache-misses");
+	stored_begin(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	stored_add(&s, &(struct stored_sample){.task = t, .period = 300});
+	stored_add(&s, &(struct stored_sample){.task = t, .period = 200});
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(
+		stored_number(db, "SELECT value FROM reading WHERE enabled_ns IS NULL"), 500);
+	ck_assert_int_eq(stored_number(db, "SELECT count FROM sample"), 2);
+}
+END_TEST
+
+START_TEST(same_event_twice_is_one_event)
+{
+	stored_folder(&s);
+	stored_event(&s, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	stored_event(&s, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cpu-cycles");
+	stored_event(&s, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cycles:u");
+	s.sampler.events.event[2].exclude_kernel = true;
+	stored_begin(&s);
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM event"), 2);
+	ck_assert_int_eq(
+		stored_number(db, "SELECT modifiers FROM event WHERE name = 'cycles:u'"), 2);
+}
+END_TEST
+
+START_TEST(hart_that_came_later_is_stored)
+{
+	stored_folder(&s);
+	stored_event(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
+	s.sampler.machine.n_harts = 2;
+	stored_begin(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	stored_add(&s, &(struct stored_sample){.task = t, .hart = 3});
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_str_eq(stored_string(db, "SELECT group_concat(id) FROM hart"), "0,1,3");
+	ck_assert_int_eq(stored_number(db, "SELECT leader FROM hart WHERE id = 3"), 1);
+}
+END_TEST
+
+START_TEST(abandoned_segment_is_removed_or_stays_unsealed)
+{
+	struct segment_error error;
+	stored_begin_clock(&s);
+	add_one();
+	ck_assert_int_eq(stored_flush(&s, 0, 1000), 0);
+	s.segment = segment_abandon(s.segment, false);
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_UNSEALED);
+	unlink(s.path);
+	struct segment_meta meta = {0};
+	ck_assert_int_eq(segment_create(s.path, &meta, &s.sampler, &s.segment), 0);
+	s.segment = segment_abandon(s.segment, true);
+	ck_assert_int_eq(rmdir(s.folder), 0); /* nothing is left in it */
+	ck_assert_ptr_null(segment_abandon(NULL, true));
+}
+END_TEST
+
+/* --- no space --------------------------------------------------------------------------------- */
+
+/* Windows of many stacks until the disc is full, then once more with room. */
+static uint64_t fill_up(struct task *t, int *ret_outcome)
+{
+	uint64_t n = 0;
+	int r = 0;
+	for (; n < 200 && r == 0; n++) {
+		for (int i = 0; i < 500; i++) {
+			struct frame *f =
+				stored_frame(&s, FILE_ELF, "/bin/prog", s.files.n_frames * 16u);
+			stored_add(&s, &(struct stored_sample){.task = t, .frame = {f}});
+		}
+		r = stored_flush(&s, n * 1000, n * 1000 + 1000);
+	}
+	*ret_outcome = r;
+	return n - 1; /* windows that are stored */
+}
+
+START_TEST(full_disc_rolls_back_and_goes_on)
+{
+	int r;
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	sqlite3_exec(s.segment->db, "PRAGMA max_page_count=60", NULL, NULL, NULL);
+	uint64_t n = fill_up(t, &r);
+	ck_assert_int_eq(r, SEGMENT_NO_SPACE);
+	ck_assert_uint_gt(n, 0);
+	task_set_comm(t, "renamed");
+	t->changed = true;
+	ck_assert_int_eq(stored_flush(&s, n * 1000, n * 1000 + 1000), SEGMENT_NO_SPACE);
+	sqlite3_exec(s.segment->db, "PRAGMA max_page_count=100000", NULL, NULL, NULL);
+	ck_assert_int_eq(stored_flush(&s, n * 1000, n * 1000 + 1000), 0);
+
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM window"), (int64_t)n + 1);
+	ck_assert_int_eq(stored_number(db, "SELECT max(id) FROM window"), (int64_t)n + 1);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM sample"), ((int64_t)n + 1) * 500);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM sample WHERE stack NOT IN "
+					   "(SELECT id FROM stack)"),
+		0);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM stack WHERE frame NOT IN "
+					   "(SELECT id FROM frame)"),
+		0);
+	ck_assert_str_eq(stored_string(db, "SELECT comm FROM task"), "renamed");
+	ck_assert_str_eq(stored_string(db, "PRAGMA integrity_check"), "ok");
+}
+END_TEST
+
+START_TEST(name_of_a_window_that_failed_is_written_again)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	char name[3000];
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	struct frame *f = stored_function(&s, "/bin/prog", name);
+	stored_add(&s, &(struct stored_sample){.task = t, .frame = {f}});
+	for (uint32_t i = 0; i < 1000; i++)
+		stored_add(&s, &(struct stored_sample){.task = t,
+				       .frame = {stored_frame(&s, FILE_ELF, "/bin/prog", i)}});
+	sqlite3_exec(s.segment->db, "PRAGMA max_page_count=30", NULL, NULL, NULL);
+	ck_assert_int_eq(stored_flush(&s, 0, 1000), SEGMENT_NO_SPACE);
+	sqlite3_exec(s.segment->db, "PRAGMA max_page_count=100000", NULL, NULL, NULL);
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "SELECT length(name) FROM function"), 2999);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM place"), 1);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM frame"), 1001);
+}
+END_TEST
+
+START_TEST(file_system_that_is_full_is_no_space)
+{
+	char home[64], path[160];
+	int r;
+	stored_folder(&s);
+	snprintf(home, sizeof(home), "%s", s.folder);
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("none", home, "tmpfs", 0, "size=512k") < 0) {
+		printf("SKIP file_system_that_is_full_is_no_space: may not mount a small tmpfs\n");
+		return;
+	}
+	stored_event(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
+	stored_begin(&s);
+	uint64_t n = fill_up(stored_task(&s, 100, 100, "prog"), &r);
+	ck_assert_int_eq(r, SEGMENT_NO_SPACE);
+	ck_assert_int_eq(mount("none", home, "tmpfs", MS_REMOUNT, "size=8m"), 0);
+	ck_assert_int_eq(stored_flush(&s, n * 1000, n * 1000 + 1000), 0);
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM sample"), ((int64_t)n + 1) * 500);
+
+	struct segment *g = NULL;
+	ck_assert_int_eq(mount("none", home, "tmpfs", MS_REMOUNT, "size=1"), -1);
+	snprintf(path, sizeof(path), "%s/full", home);
+	int fd = open("/dev/zero", O_RDONLY), full = open(path, O_WRONLY | O_CREAT, 0600);
+	char zeros[4096];
+	while (read(fd, zeros, sizeof(zeros)) > 0 && write(full, zeros, sizeof(zeros)) > 0)
+		;
+	close(fd);
+	close(full);
+	snprintf(path, sizeof(path), "%s/second", home);
+	ck_assert_int_eq(
+		segment_create(path, &(struct segment_meta){0}, &s.sampler, &g), SEGMENT_NO_SPACE);
+	ck_assert_int_eq(access(path, F_OK), -1);
+	sqlite3_close(db);
+	s.db = NULL;
+	stored_end(&s);
+	umount2(home, MNT_DETACH);
+	rmdir(home);
+	*s.folder = '\0';
+}
+END_TEST
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+START_TEST(sealed_segment_opens_and_cannot_be_written)
+{
+	stored_begin_clock(&s);
+	add_one();
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM sample", NULL, NULL, NULL), SQLITE_READONLY);
+	ck_assert_int_ne(sqlite3_exec(db, "ATTACH ':memory:' AS x", NULL, NULL, NULL), SQLITE_OK);
+}
+END_TEST
+
+START_TEST(path_with_characters_of_a_uri_opens)
+{
+	struct segment_error error;
+	char path[200];
+	begin_sealed();
+	snprintf(path, sizeof(path), "%s/a?mode=rw#b%%41&c d", s.folder);
+	ck_assert_int_eq(rename(s.path, path), 0);
+	ck_assert_msg(open_path(path, &error) == 0, "%s", error.text);
+}
+END_TEST
+
+START_TEST(segment_opens_through_a_link_and_relative_to_here)
+{
+	struct segment_error error;
+	begin_sealed();
+	ck_assert_int_eq(chdir(s.folder), 0);
+	ck_assert_int_eq(symlink("segment", "link"), 0);
+	ck_assert_int_eq(open_path("link", &error), 0);
+	ck_assert_int_eq(open_path(".//segment", &error), 0);
+}
+END_TEST
+
+START_TEST(file_that_is_not_there_is_absent)
+{
+	struct segment_error error;
+	ck_assert_int_eq(open_path("/tmp/no such file, surely", &error), SEGMENT_ABSENT);
+	ck_assert_int_eq(open_path("/etc/passwd/x", &error), SEGMENT_ABSENT);
+}
+END_TEST
+
+START_TEST(file_that_may_not_be_read_is_refused)
+{
+	struct segment_error error;
+	begin_sealed();
+	ck_assert_int_eq(chmod(s.folder, 0755), 0);
+	if (geteuid() != 0) {
+		ck_assert_int_eq(chmod(s.path, 0), 0);
+		ck_assert_int_eq(open_path(s.path, &error), SEGMENT_REFUSED);
+		return;
+	}
+	ck_assert_int_eq(seteuid(65534), 0);
+	int r = open_path(s.path, &error);
+	ck_assert_int_eq(seteuid(0), 0);
+	ck_assert_int_eq(r, SEGMENT_REFUSED);
+}
+END_TEST
+
+START_TEST(other_files_are_not_ours)
+{
+	struct segment_error error;
+	char path[200];
+	stored_begin_clock(&s);
+	ck_assert_int_eq(open_path(s.folder, &error), SEGMENT_NOT_OURS);
+	ck_assert_int_eq(open_path("/dev/null", &error), SEGMENT_NOT_OURS);
+	snprintf(path, sizeof(path), "%s/fifo", s.folder);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	ck_assert_int_eq(open_path(path, &error), SEGMENT_NOT_OURS);
+	snprintf(path, sizeof(path), "%s/empty", s.folder);
+	write_at(path, 0, "", 0);
+	ck_assert_int_eq(open_path(path, &error), SEGMENT_NOT_OURS);
+	ck_assert_ptr_nonnull(strstr(error.text, "empty"));
+	write_at(path, 0, "SQLite format 3", 16);
+	ck_assert_int_eq(open_path(path, &error), SEGMENT_NOT_OURS);
+	ck_assert_int_eq(open_path("/proc/self/exe", &error), SEGMENT_NOT_OURS);
+	ck_assert_ptr_nonnull(strstr(error.text, "not an SQLite file"));
+}
+END_TEST
+
+START_TEST(database_of_another_program_is_not_ours)
+{
+	struct segment_error error;
+	begin_sealed();
+	alter("PRAGMA application_id=1");
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_NOT_OURS);
+	ck_assert_ptr_nonnull(strstr(error.text, "another program"));
+}
+END_TEST
+
+START_TEST(newer_version_is_refused_by_its_number)
+{
+	struct segment_error error;
+	begin_sealed();
+	alter("PRAGMA user_version=9");
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_NEWER);
+	ck_assert_ptr_nonnull(strstr(error.text, "version 9"));
+	alter("PRAGMA user_version=0");
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
+}
+END_TEST
+
+START_TEST(segment_being_written_is_unsealed)
+{
+	struct segment_error error;
+	stored_begin_clock(&s);
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_UNSEALED);
+	add_one();
+	ck_assert_int_eq(stored_flush(&s, 0, 1000), 0);
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_UNSEALED);
+	/* looking at it did no harm */
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM sample"), 1);
+}
+END_TEST
+
+START_TEST(journal_beside_it_or_a_missing_seal_is_unsealed)
+{
+	struct segment_error error;
+	char wal[200];
+	begin_sealed();
+	snprintf(wal, sizeof(wal), "%s-wal", s.path);
+	write_at(wal, 0, "x", 1);
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_UNSEALED);
+	unlink(wal);
+	ck_assert_int_eq(open_path(s.path, &error), 0);
+	alter("UPDATE meta SET value = 0 WHERE key = 'sealed'");
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_UNSEALED);
+	alter("DELETE FROM meta");
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_UNSEALED);
+}
+END_TEST
+
+START_TEST(file_cut_off_anywhere_is_refused)
+{
+	struct segment_error error;
+	struct stat st;
+	begin_sealed();
+	ck_assert_int_eq(stat(s.path, &st), 0);
+	for (off_t size = st.st_size - 1; size >= 100; size -= 1021) {
+		ck_assert_int_eq(truncate(s.path, size), 0);
+		ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
+		ck_assert_ptr_nonnull(strstr(error.text, "cut off"));
+	}
+	ck_assert_int_eq(truncate(s.path, 99), 0);
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_NOT_OURS);
+}
+END_TEST
+
+START_TEST(damaged_pages_are_found_when_opening_or_reading)
+{
+	struct segment_error error;
+	struct stat st;
+	begin_sealed();
+	ck_assert_int_eq(stat(s.path, &st), 0);
+	uint8_t page[4096];
+	char copy[200];
+	int n_found = 0;
+	snprintf(copy, sizeof(copy), "%s/copy", s.folder);
+	for (off_t at = 0; at < st.st_size; at += 4096) {
+		char command[500];
+		snprintf(command, sizeof(command), "cp %s %s", s.path, copy);
+		ck_assert_int_eq(system(command), 0);
+		memset(page, 0xa5, sizeof(page));
+		write_at(copy, at + 100, page, sizeof(page) - 100);
+		sqlite3 *db = NULL;
+		if (segment_open(copy, &db, &error) != 0) {
+			n_found++;
+			continue;
+		}
+		struct stored_answer *a = calloc(1, sizeof(*a));
+		int r = stored_hotspots(db, "function", NULL, a);
+		ck_assert(r == 0 || r == QUERY_FAILED);
+		if (r == QUERY_FAILED) {
+			ck_assert_ptr_nonnull(strstr(a->error.text, "copy is damaged"));
+			n_found++;
+		}
+		free(a);
+		sqlite3_close(db);
+	}
+	ck_assert_int_ge(
+		n_found, 8); /* tables that are empty or of no use to this query are not read */
+}
+END_TEST
+
+START_TEST(schema_that_acts_is_refused)
+{
+	struct segment_error error;
+	static const char *const hostile[] = {
+		"CREATE TRIGGER t AFTER INSERT ON sample BEGIN SELECT 1; END",
+		"ALTER TABLE sample RENAME TO s2; CREATE VIEW sample AS SELECT * FROM s2",
+		"CREATE INDEX i ON sample(window)",
+		"DROP TABLE loss",
+		"CREATE TABLE more(x)",
+		"ALTER TABLE sample ADD COLUMN evil AS (abs(count))",
+		("UPDATE sqlite_schema SET sql = replace(sql, 'count INTEGER', 'c INTEGER') "
+		 "WHERE name = 'sample'"),
+	};
+	for (size_t i = 0; i < sizeof(hostile) / sizeof(*hostile); i++) {
+		begin_sealed();
+		alter(hostile[i]);
+		ck_assert_msg(open_path(s.path, &error) == SEGMENT_CORRUPT, "%s", hostile[i]);
+		ck_assert_msg(strstr(error.text, "our tables") != NULL, "%s", error.text);
+		end();
+	}
+}
+END_TEST
+
+START_TEST(schema_that_does_not_parse_is_refused)
+{
+	struct segment_error error;
+	begin_sealed();
+	alter("UPDATE sqlite_schema SET sql = 'CREATE TABLE sample(' WHERE name = 'sample'");
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
+}
+END_TEST
+
+START_TEST(comments_of_the_schema_may_change)
+{
+	struct segment_error error;
+	begin_sealed();
+	alter("UPDATE sqlite_schema SET sql = replace(sql, '-- process', '-- another word') "
+	      "WHERE name = 'task'");
+	ck_assert_msg(open_path(s.path, &error) == 0, "%s", error.text);
+}
+END_TEST
+
+START_TEST(header_that_makes_no_sense_is_corrupt)
+{
+	struct segment_error error;
+	begin_sealed();
+	write_at(s.path, 16, "\x00\x03", 2);
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
+	write_at(s.path, 16, "\x10\x00", 2);
+	ck_assert_int_eq(open_path(s.path, &error), 0);
+	write_at(s.path, 28, "\xff\xff\xff\xff", 4);
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
+}
+END_TEST
+
+static Suite *segment_suite(void)
+{
+	Suite *suite = suite_create("segment");
+	TCase *writing = tcase_create("writing"), *opening = tcase_create("opening");
+	tcase_add_checked_fixture(writing, NULL, end);
+	tcase_add_checked_fixture(opening, NULL, end);
+	tcase_set_timeout(writing, 60);
+	tcase_set_timeout(opening, 60);
+	tcase_add_test(writing, sealed_segment_is_one_file_of_its_owner);
+	tcase_add_test(writing, segment_says_what_it_is);
+	tcase_add_test(writing, file_that_exists_is_not_overwritten);
+	tcase_add_test(writing, link_is_not_followed_when_writing);
+	tcase_add_test(writing, folder_that_is_not_there_is_an_error);
+	tcase_add_test(writing, folder_may_be_reached_by_a_link);
+	tcase_add_test(writing, window_is_stored_with_all_that_it_needs);
+	tcase_add_test(writing, what_was_stored_is_not_stored_again);
+	tcase_add_test(writing, empty_window_is_stored);
+	tcase_add_test(writing, name_that_comes_later_is_stored);
+	tcase_add_test(writing, name_is_stored_once);
+	tcase_add_test(writing, name_that_is_unknown_stays_null);
+	tcase_add_test(writing, changed_task_and_file_are_updated);
+	tcase_add_test(writing, losses_are_stored_as_what_they_grew_by);
+	tcase_add_test(writing, kernel_address_is_never_stored);
+	tcase_add_test(writing, clock_needs_no_reading_and_counters_have_one);
+	tcase_add_test(writing, lone_event_has_its_periods);
+	tcase_add_test(writing, same_event_twice_is_one_event);
+	tcase_add_test(writing, hart_that_came_later_is_stored);
+	tcase_add_test(writing, abandoned_segment_is_removed_or_stays_unsealed);
+	tcase_add_test(writing, full_disc_rolls_back_and_goes_on);
+	tcase_add_test(writing, name_of_a_window_that_failed_is_written_again);
+	tcase_add_test(writing, file_system_that_is_full_is_no_space);
+	tcase_add_test(opening, sealed_segment_opens_and_cannot_be_written);
+	tcase_add_test(opening, path_with_characters_of_a_uri_opens);
+	tcase_add_test(opening, segment_opens_through_a_link_and_relative_to_here);
+	tcase_add_test(opening, file_that_is_not_there_is_absent);
+	tcase_add_test(opening, file_that_may_not_be_read_is_refused);
+	tcase_add_test(opening, other_files_are_not_ours);
+	tcase_add_test(opening, database_of_another_program_is_not_ours);
+	tcase_add_test(opening, newer_version_is_refused_by_its_number);
+	tcase_add_test(opening, segment_being_written_is_unsealed);
+	tcase_add_test(opening, journal_beside_it_or_a_missing_seal_is_unsealed);
+	tcase_add_test(opening, file_cut_off_anywhere_is_refused);
+	tcase_add_test(opening, damaged_pages_are_found_when_opening_or_reading);
+	tcase_add_test(opening, schema_that_acts_is_refused);
+	tcase_add_test(opening, schema_that_does_not_parse_is_refused);
+	tcase_add_test(opening, comments_of_the_schema_may_change);
+	tcase_add_test(opening, header_that_makes_no_sense_is_corrupt);
+	suite_add_tcase(suite, writing);
+	suite_add_tcase(suite, opening);
+	return suite;
+}
+
+int main(void)
+{
+	SRunner *runner = srunner_create(segment_suite());
+	srunner_run_all(runner, CK_ENV);
+	int n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/attribute/sideband.c: who lives, and what is mapped */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/attribute_bench.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static struct bench *b;
+
+static const struct bench_process prog = {.pid = 10,
+	.parent = 1,
+	.comm = "prog",
+	.start_ns = SECOND,
+	.maps = "10000-11000 r-xp 00001000 08:00 77 /bin/prog\n"
+		"11000-12000 rw-p 00002000 08:00 77 /bin/prog\n"
+		"not a line of maps\n"
+		"7000-8000 r-xp 00000000 00:00 0 [vdso]\n"};
+
+static void setup(void)
+{
+	b = bench_new();
+	bench_start(b);
+}
+
+static void teardown(void)
+{
+	bench_free(b);
+}
+
+static void scan(const pid_t *pids, size_t n_pids)
+{
+	ck_assert_int_eq(attribute_scan(b->attribute, pids, n_pids), 0);
+}
+
+static struct task *live(int tid)
+{
+	struct task *task = task_find(&b->tasks, tid);
+
+	ck_assert_ptr_nonnull(task);
+	return task;
+}
+
+static const char *mapped_at(int pid, uint64_t addr)
+{
+	const struct map *map = space_find(task_space(live(pid)), addr);
+
+	return map ? map->file->path : NULL;
+}
+
+/* --- scan and records tell the same story ------------------------------------------------------
+ */
+
+START_TEST(a_task_seen_by_scan_and_fork_is_one)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	struct task *task = live(10);
+	bench_fork(b, SECOND + 300000, 10, 10, 1);
+	bench_map(b, 10, 0x10000, 0x1000, "/bin/prog");
+	ck_assert_ptr_eq(live(10), task);
+	ck_assert_uint_eq(b->tasks.n_tasks, 1);
+	ck_assert_uint_eq(task_space(task)->n_maps, 2);
+	ck_assert_str_eq(task->comm, "prog");
+}
+END_TEST
+
+START_TEST(scanning_twice_changes_nothing)
+{
+	bench_process(b, &prog);
+	bench_thread(b, &prog, 11);
+	scan(NULL, 0);
+	uint64_t generation = task_space(live(10))->generation;
+	scan(NULL, 0);
+	ck_assert_uint_eq(b->tasks.n_tasks, 2);
+	ck_assert_uint_eq(b->files.n_files, 2);
+	ck_assert_uint_eq(task_space(live(10))->generation, generation);
+}
+END_TEST
+
+START_TEST(a_fork_long_after_the_start_is_another_task)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	struct task *former = live(10);
+	bench_fork(b, 9 * SECOND, 10, 10, 1);
+	ck_assert_ptr_ne(live(10), former);
+	ck_assert_uint_eq(former->end_ns, 9 * SECOND);
+}
+END_TEST
+
+START_TEST(records_of_a_former_task_do_not_touch_the_scanned_one)
+{
+	struct bench_process late = prog;
+
+	late.start_ns = 50 * SECOND;
+	bench_process(b, &late);
+	scan(NULL, 0);
+	bench_fork(b, 40 * SECOND, 10, 10, 1);
+	bench_exit(b, 41 * SECOND, 10, 10);
+	ck_assert_uint_eq(b->tasks.n_tasks, 1);
+	ck_assert_uint_eq(live(10)->end_ns, 0);
+}
+END_TEST
+
+START_TEST(an_exec_in_the_ring_before_the_scan_ends_as_the_scan_saw_it)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	bench_fork(b, SECOND + 300000, 10, 10, 1);
+	bench_comm(b, SECOND + 400000, 10, "prog", true);
+	ck_assert_ptr_null(task_space(live(10)));
+	bench_map(b, 10, 0x10000, 0x1000, "/bin/prog");
+	ck_assert_str_eq(mapped_at(10, 0x10020), "/bin/prog");
+	ck_assert_str_eq(live(10)->exe, "/bin/prog");
+}
+END_TEST
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+START_TEST(a_forked_process_inherits)
+{
+	bench_process(b, &prog);
+	bench_bytes(b, "proc/10/cmdline", "prog\0-v\0", 8);
+	scan((pid_t[]){10}, 1);
+	bench_fork(b, 5 * SECOND, 20, 20, 10);
+	const struct task *child = live(20);
+	ck_assert_str_eq(child->comm, "prog");
+	ck_assert_str_eq(child->exe, "/bin/prog");
+	ck_assert_uint_eq(child->n_argv, 7);
+	ck_assert_uint_eq(child->cgroup, live(10)->cgroup);
+	ck_assert_uint_eq(child->uid, 1000);
+	ck_assert(child->wanted);
+	ck_assert_ptr_eq(child->parent, live(10));
+	ck_assert_uint_eq(child->start_ns, 5 * SECOND);
+	ck_assert_ptr_eq(task_space(child), task_space(live(10)));
+	bench_map(b, 20, 0x10000, 0x1000, "/bin/other");
+	ck_assert_str_eq(mapped_at(10, 0x10020), "/bin/prog");
+	ck_assert_str_eq(mapped_at(20, 0x10020), "/bin/other");
+}
+END_TEST
+
+START_TEST(a_new_thread_shares_its_process)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	bench_fork(b, 5 * SECOND, 10, 12, 10);
+	ck_assert_ptr_eq(live(12)->process, live(10));
+	bench_map(b, 10, 0x20000, 0x1000, "/lib/x");
+	ck_assert_str_eq(mapped_at(12, 0x20020), "/lib/x");
+	/* the leader ends first, its threads go on */
+	struct task *thread = live(12);
+	bench_exit(b, 6 * SECOND, 10, 10);
+	ck_assert_ptr_nonnull(space_find(task_space(thread), 0x20020));
+	struct record r = bench_record(b, RECORD_FORK, 7 * SECOND, 10);
+	r.tid = 13;
+	r.fork.parent_pid = 10;
+	r.fork.parent_tid = 12;
+	bench_take(b, &r, 0);
+	ck_assert_ptr_eq(live(13)->process, thread->process);
+}
+END_TEST
+
+START_TEST(an_exec_begins_anew)
+{
+	bench_process(b, &prog);
+	bench_bytes(b, "proc/10/cmdline", "prog\0", 5);
+	scan((pid_t[]){10}, 1);
+	bench_bytes(b, "proc/10/cmdline", "cc\0-c\0", 6);
+	bench_comm(b, 5 * SECOND, 10, "cc", true);
+	struct task *task = live(10);
+	ck_assert_str_eq(task->comm, "cc");
+	ck_assert_ptr_null(task->exe);
+	ck_assert_uint_eq(task->n_argv, 5);
+	ck_assert_ptr_null(task_space(task));
+	ck_assert(task->wanted);
+	bench_map(b, 10, 0x10000, 0x1000, "/usr/bin/cc");
+	bench_map(b, 10, 0x20000, 0x1000, "/lib/ld.so");
+	ck_assert_str_eq(task->exe, "/usr/bin/cc");
+	/* a thread that renames itself is no exec */
+	bench_comm(b, 6 * SECOND, 10, "worker", false);
+	ck_assert_str_eq(mapped_at(10, 0x10020), "/usr/bin/cc");
+	ck_assert_str_eq(task->comm, "worker");
+}
+END_TEST
+
+START_TEST(arguments_that_come_late_are_read_after_the_drain)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	bench_comm(b, 5 * SECOND, 10, "cc", true);
+	ck_assert_ptr_null(live(10)->argv);
+	bench_bytes(b, "proc/10/cmdline", "cc\0-c\0", 6);
+	attribute_drained(b->attribute);
+	ck_assert_str_eq(live(10)->argv, "cc");
+	/* once: what is unreadable then stays so */
+	bench_comm(b, 6 * SECOND, 99, "gone", true);
+	attribute_drained(b->attribute);
+	attribute_drained(b->attribute);
+	ck_assert_ptr_null(live(99)->argv);
+}
+END_TEST
+
+START_TEST(a_process_that_dies_at_once_keeps_name_and_parent)
+{
+	bench_process(b, &prog);
+	bench_bytes(b, "proc/10/cmdline", "make\0", 5);
+	scan(NULL, 0);
+	bench_fork(b, 5 * SECOND, 20, 20, 10);
+	bench_comm(b, 5 * SECOND + 1, 20, "cc1", true);
+	bench_exit(b, 5 * SECOND + 2, 20, 20);
+	const struct task *task = b->tasks.task[1];
+	ck_assert_str_eq(task->comm, "cc1");
+	ck_assert_uint_eq(task->end_ns, 5 * SECOND + 2);
+	/* what it was called with was gone before we looked: not its parent's words */
+	ck_assert_ptr_null(task->argv);
+}
+END_TEST
+
+START_TEST(a_thread_that_execs_stays_wanted)
+{
+	bench_process(b, &prog);
+	bench_thread(b, &prog, 11);
+	scan((pid_t[]){10}, 1);
+	bench_text(b, "proc/10/stat", "gone");
+	bench_exit(b, 5 * SECOND, 10, 10);
+	bench_comm(b, 5 * SECOND + 1, 10, "cc", true);
+	ck_assert_str_eq(live(10)->comm, "cc");
+	ck_assert(live(10)->wanted);
+}
+END_TEST
+
+START_TEST(a_fork_of_an_unknown_parent_is_still_a_task)
+{
+	bench_fork(b, 5 * SECOND, 20, 20, 4711);
+	ck_assert_str_eq(live(20)->comm, "");
+	ck_assert_ptr_null(live(20)->parent);
+}
+END_TEST
+
+START_TEST(a_task_known_too_early_inherits_when_its_fork_comes)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	bench_map(b, 20, 0x50000, 0x1000, "/early"); /* at time 1 */
+	bench_fork(b, 2, 20, 20, 10);
+	ck_assert_str_eq(live(20)->comm, "prog");
+	ck_assert_ptr_eq(live(20)->parent, live(10));
+	ck_assert_uint_eq(b->tasks.n_tasks, 2);
+}
+END_TEST
+
+START_TEST(an_exit_of_nobody_is_nothing)
+{
+	bench_exit(b, SECOND, 10, 10);
+	bench_exit(b, SECOND, 0, 0);
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	bench_exit(b, 5 * SECOND, 77, 10);
+	ck_assert_uint_eq(live(10)->end_ns, 0);
+}
+END_TEST
+
+START_TEST(pids_that_cannot_be_are_nobody)
+{
+	static const int pids[] = {0, -1, -7};
+
+	for (size_t i = 0; i < 3; i++) {
+		bench_fork(b, SECOND, pids[i], pids[i], 1);
+		bench_comm(b, SECOND, pids[i], "x", true);
+		bench_map(b, pids[i], 0x1000, 0x1000, "/x");
+		bench_exit(b, SECOND, pids[i], pids[i]);
+	}
+	ck_assert_uint_eq(b->tasks.n_tasks, 0);
+}
+END_TEST
+
+START_TEST(data_is_not_mapped)
+{
+	struct record r = bench_record(b, RECORD_MMAP, SECOND, 10);
+
+	r.mmap = (struct record_mmap){.start = 0x1000, .bytes = 0x1000, .path = "/x"};
+	bench_take(b, &r, 0);
+	ck_assert_uint_eq(b->tasks.n_tasks, 0);
+	ck_assert_uint_eq(b->files.n_files, 0);
+}
+END_TEST
+
+START_TEST(a_mapping_knows_where_its_file_can_be_had)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	bench_map(b, 10, 0x30000, 0x2000, "/lib/x (deleted)");
+	const struct file *file = space_find(task_space(live(10)), 0x30000)->file;
+	ck_assert_str_eq(file->path, "/lib/x");
+	ck_assert(file->deleted);
+	ck_assert_int_eq(file->pid, 10);
+	ck_assert_uint_eq(file->pid_start_ns, live(10)->start_ns);
+	ck_assert_uint_eq(file->map_start, 0x30000);
+	ck_assert_uint_eq(file->map_end, 0x32000);
+}
+END_TEST
+
+START_TEST(a_jitdump_takes_all_generated_code)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	bench_map(b, 10, 0x100000, 0x1000, "//anon");
+	ck_assert_str_eq(mapped_at(10, 0x100010), "/tmp/perf-10.map");
+	bench_map(b, 10, 0x200000, 0x1000, "/tmp/jit-10.dump");
+	ck_assert_str_eq(mapped_at(10, 0x100010), "/tmp/jit-10.dump");
+	ck_assert_ptr_null(mapped_at(10, 0x200010));
+	bench_map(b, 10, 0x300000, 0x1000, "[anon:code]");
+	ck_assert_str_eq(mapped_at(10, 0x300010), "/tmp/jit-10.dump");
+	ck_assert_str_eq(mapped_at(10, 0x10020), "/bin/prog");
+	/* a child runs the same code until it execs */
+	bench_fork(b, 5 * SECOND, 20, 20, 10);
+	ck_assert_str_eq(mapped_at(20, 0x300010), "/tmp/jit-10.dump");
+	bench_map(b, 20, 0x400000, 0x1000, "//anon");
+	ck_assert_str_eq(mapped_at(20, 0x400010), "/tmp/jit-10.dump");
+	bench_comm(b, 6 * SECOND, 20, "cc", true);
+	bench_map(b, 20, 0x300000, 0x1000, "//anon");
+	ck_assert_str_eq(mapped_at(20, 0x300010), "/tmp/perf-20.map");
+}
+END_TEST
+
+START_TEST(mappings_beyond_the_limit_are_counted)
+{
+	bench_fork(b, SECOND, 10, 10, 1);
+	for (uint64_t i = 0; i < MAPS_MAX + 2; i++)
+		bench_map(b, 10, i * 0x2000, 0x1000, "/x");
+	ck_assert_uint_eq(b->lost[0][LOSS_MEMORY], 2);
+}
+END_TEST
+
+START_TEST(tids_that_are_used_again_and_again_keep_memory_bounded)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	uint32_t n_users = task_space(live(10))->n_users;
+	/* more than are kept for samples behind the EXIT, each with a space of its own */
+	for (int i = 0; i < 10000; i++) {
+		int pid = 1000 + i;
+		bench_fork(b, 5 * SECOND + (uint64_t)i, pid, pid, 10);
+		bench_map(b, pid, 0x10000, 0x1000, "/bin/x");
+		bench_exit(b, 5 * SECOND + (uint64_t)i, pid, pid);
+	}
+	size_t n_spaces = 0;
+	for (uint32_t i = 0; i < b->tasks.n_tasks; i++)
+		n_spaces += b->tasks.task[i]->space != NULL;
+	ck_assert_uint_le(n_spaces, 4096 + 1);
+	ck_assert_uint_eq(task_space(live(10))->n_users, n_users);
+}
+END_TEST
+
+static void add_tests(TCase *both, TCase *records)
+{
+	tcase_add_test(both, a_task_seen_by_scan_and_fork_is_one);
+	tcase_add_test(both, scanning_twice_changes_nothing);
+	tcase_add_test(both, a_fork_long_after_the_start_is_another_task);
+	tcase_add_test(both, records_of_a_former_task_do_not_touch_the_scanned_one);
+	tcase_add_test(both, an_exec_in_the_ring_before_the_scan_ends_as_the_scan_saw_it);
+	tcase_add_test(records, a_forked_process_inherits);
+	tcase_add_test(records, a_new_thread_shares_its_process);
+	tcase_add_test(records, an_exec_begins_anew);
+	tcase_add_test(records, arguments_that_come_late_are_read_after_the_drain);
+	tcase_add_test(records, a_process_that_dies_at_once_keeps_name_and_parent);
+	tcase_add_test(records, a_thread_that_execs_stays_wanted);
+	tcase_add_test(records, a_fork_of_an_unknown_parent_is_still_a_task);
+	tcase_add_test(records, a_task_known_too_early_inherits_when_its_fork_comes);
+	tcase_add_test(records, an_exit_of_nobody_is_nothing);
+	tcase_add_test(records, pids_that_cannot_be_are_nobody);
+	tcase_add_test(records, data_is_not_mapped);
+	tcase_add_test(records, a_mapping_knows_where_its_file_can_be_had);
+	tcase_add_test(records, a_jitdump_takes_all_generated_code);
+	tcase_add_test(records, mappings_beyond_the_limit_are_counted);
+	tcase_add_test(records, tids_that_are_used_again_and_again_keep_memory_bounded);
+}
+
+int main(void)
+{
+	static const char *const names[] = {"both", "records"};
+	Suite *suite = suite_create("sideband");
+	TCase *cases[2];
+
+	for (int i = 0; i < 2; i++) {
+		cases[i] = tcase_create(names[i]);
+		tcase_add_checked_fixture(cases[i], setup, teardown);
+		tcase_set_timeout(cases[i], 60);
+		suite_add_tcase(suite, cases[i]);
+	}
+	add_tests(cases[0], cases[1]);
+
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
