@@ -26,7 +26,7 @@ $(BUILD)/tests/unit/test_%: $(BUILD)/tests/unit/test_%.o $(UNIT_SUPPORT) $(ALL_L
 fuzzers: $(FUZZ_BIN)
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(UNIT_SUPPORT) $(ALL_LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(ALL_LDLIBS)
+	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
 
 # A namer whose parser spins or crashes on files that ask for it, to show what happens then.
 TEST_NAMER_OBJ = $(patsubst $(BUILD)/%.o,$(BUILD)/test-namer/%.o,$(NAMER_OBJ) $(BUILD)/daemon/namer/main.o)
@@ -44,7 +44,7 @@ FUZZ_MAKE = $(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g" \
 	SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 
 PACKAGES_CHECK = check clang libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
-	linux-perf procps util-linux groff-base shellcheck
+	linux-perf procps util-linux groff-base shellcheck dwz pkg-config
 packages-check:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK)
 

@@ -134,9 +134,9 @@ static void tell_rungs(const struct provenance *p, struct line *l)
 {
 	int n_rungs = 0;
 	for (int rung = 0; rung <= RUNG_ASKED; rung++)
-		n_rungs += memchr(p->rung[rung], true, HARTS_MAX + 1) != NULL;
+		n_rungs += memchr(p->rung[rung], 1, HARTS_MAX + 1) != NULL;
 	for (int rung = 0; rung <= RUNG_ASKED; rung++) {
-		if (!memchr(p->rung[rung], true, HARTS_MAX + 1))
+		if (!memchr(p->rung[rung], 1, HARTS_MAX + 1))
 			continue;
 		line_add(l, "%s%s: %s", l->n ? "; " : "", rung_letter((enum rung)rung),
 			rung_says((enum rung)rung));

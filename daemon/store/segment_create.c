@@ -70,8 +70,10 @@ static int resolve_folder(const char *path, char **ret_path)
 	if (!real)
 		return -errno;
 	/* "/" already ends in what the format adds */
-	if (asprintf(ret_path, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
+	char *joined;
+	if (asprintf(&joined, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
 		return -ENOMEM;
+	*ret_path = joined;
 	return 0;
 }
 
@@ -123,7 +125,7 @@ static int write_meta(struct segment *g, const struct segment_meta *m)
 	};
 	int r = 0;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) && r == 0; i++)
-		if (rows[i].value.kind != CELL_NULL)
+		if (rows[i].value.kind != CELL_TEXT || rows[i].value.bytes)
 			r = ROW(g, INSERT_META, CELL_T(rows[i].key), rows[i].value);
 	return r;
 }

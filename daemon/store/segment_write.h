@@ -105,7 +105,7 @@ struct cell {
 
 #define CELL_I(v) ((struct cell){.kind = CELL_INTEGER, .integer = (int64_t)(v)})
 #define CELL_I_OR_NULL(known, v) ((known) ? CELL_I(v) : (struct cell){.kind = CELL_NULL})
-#define CELL_T(v) ((struct cell){.kind = (v) ? CELL_TEXT : CELL_NULL, .bytes = (v)})
+#define CELL_T(v) ((struct cell){.kind = CELL_TEXT, .bytes = (v)}) /* NULL stays NULL */
 #define CELL_B(p, n)                                                                               \
 	((struct cell){.kind = (p) && (n) ? CELL_BLOB : CELL_NULL, .integer = (n), .bytes = (p)})
 #define ROW(g, statement, ...)                                                                     \

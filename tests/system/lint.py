@@ -72,7 +72,7 @@ def test_cppcheck_is_clean(build):
         ["cppcheck", "--quiet", "--error-exitcode=1", "--std=c11", "--inline-suppr", "-j2",
          "--enable=warning,portability", "--suppressions-list=tests/cppcheck-suppressions",
          "-D_GNU_SOURCE", "-DMPERF_VERSION=\"0\"", "-DMPERF_LIBEXECDIR=\"/\"",
-         "-DMPERF_SBINDIR=\"/\"", "-I.",
+         "-DMPERF_SBINDIR=\"/\"", "-I.", f"-I{build}/gen",
          "proto", "daemon", "client"],
         cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

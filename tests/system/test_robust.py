@@ -255,9 +255,9 @@ def test_names_of_cgroups_never_reach_a_terminal_unescaped(build):
 def test_samples_that_found_the_ring_full_are_counted_and_shown(build):
     need_root()
     with spinners(build, os.cpu_count()), \
-            running(build, "record", "-F", "20000", "-a", "-o", "r", "--for", "2s") as r:
+            running(build, "record", "-F", "20000", "-a", "-o", "r", "--for", "1500ms") as r:
         os.kill(r.daemon, signal.SIGSTOP)
-        time.sleep(3)
+        time.sleep(4)  # a ring holds about three seconds of it
         os.kill(r.daemon, signal.SIGCONT)
         done = r.end()
         assert done.returncode == 0, done
@@ -270,7 +270,7 @@ def test_samples_that_found_the_ring_full_are_counted_and_shown(build):
     assert provenance["samples"] > 1000, provenance
     assert re.search(r"lost: .*[\d,]+ (ring overrun|samples lost by the kernel)", text), text
     # What fired while nobody looked is either there or counted: 20 kHz on each hart.
-    fired = 20000 * os.cpu_count() * 2
+    fired = 20000 * os.cpu_count() * 1.5
     assert provenance["samples"] + lost > 0.5 * fired, (fired, provenance)
 
 
@@ -296,14 +296,14 @@ def test_a_daemon_that_is_killed_is_told_in_one_sentence(build):
     for how in ("record", "-o", "r"), ("stat",), ("hotspots",), ("flamegraph", "-o", "f.html"):
         with Folder() as folder:
             environment = dict(os.environ, TMPDIR=str(folder))
-            client = subprocess.Popen([build / "mperfctl", *how, "--", known(build), "spin", "900"],
+            client = subprocess.Popen([build / "mperfctl", *how, "--", known(build), "spin", "700"],
                                       cwd=folder, env=environment, text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             found = []
             wait_until(lambda: found.extend(p for p in children(client.pid)
                                             if command_line(p)[0].endswith("mperfd")) or found,
                        20, "a private mperfd")
-            time.sleep(0.5)
+            time.sleep(0.3)
             os.kill(found[0], signal.SIGKILL)
             out, said = client.communicate(timeout=60)
             refused(subprocess.CompletedProcess(how, client.returncode, out, said), 1, "mperfd",
@@ -366,7 +366,7 @@ def test_no_descriptor_leaks_over_many_recordings_of_one_daemon(build):
                 assert daemon.answer(DONE, FAILURE)[0] == DONE
                 counts.append(len(os.listdir(f"/proc/{daemon.process.pid}/fd")))
                 assert os.listdir(folder) == [], os.listdir(folder)
-                assert not [p for p in children(daemon.process.pid) if alive(p)]
+                assert children(daemon.process.pid) == []  # not even dead ones
             assert len(set(counts)) == 1, counts
         finally:
             status, said = daemon.end()
@@ -543,13 +543,13 @@ def bounce(build, off_seconds):
     """Record while hart 1 goes away and comes back."""
     with second_hart() as switch, spinners(build, 2 * os.cpu_count()), \
             running(build, "record", "-a", "-F", "499", "-o", "r") as r:
-        time.sleep(1.3)
+        time.sleep(1.2)
         switch(False)
         off = time.time()
         time.sleep(off_seconds)
         switch(True)
         on = time.time()
-        time.sleep(2.6)
+        time.sleep(2.3)
         r.client.send_signal(signal.SIGINT)
         done = r.end()
         assert done.returncode == 0, done
@@ -567,7 +567,7 @@ def check_bounce(before, after, whole):
 
 
 def test_a_hart_that_goes_away_and_comes_back_is_sampled_again(build):
-    check_bounce(*bounce(build, 1.6))
+    check_bounce(*bounce(build, 1.3))
 
 
 def test_a_hart_that_is_away_for_an_instant_is_sampled_again(build):
@@ -616,11 +616,11 @@ def test_page_faults_sampled_alone_are_charged_to_who_touched_the_pages(build):
 def test_a_large_recording_arrives_however_fast_the_client_reads(build):
     """Streaming must not wait for a socket that has long been empty again."""
     need_root()
-    script = f"{known(build)} processes 2500"
+    script = f"{known(build)} processes 4000"
     for _ in range(3):
         with Folder() as folder:
             mperfctl(build, "record", "-a", "-F", "9999", "-o", folder / "r", "--", "sh", "-c",
                      script, timeout=20)
             size = (folder / "r").stat().st_size
             mperfctl(build, "hotspots", "-i", folder / "r")
-    assert size > 1 << 20, size
+    assert size > 600 << 10, size  # more than mperfd keeps for a client at once

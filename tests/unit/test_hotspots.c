@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Hotspots: shares that can be worked out by hand, of sessions made by hand; merged segments;
- * filters; and segments whose rows lie.
- */
+/* Hotspots: shares that can be worked out by hand, of sessions made by hand, and counters. */
 
 #include <check.h>
 #include <stdio.h>
@@ -56,8 +54,6 @@ static struct task *made_program(struct stored *to)
 			    .task = t, .count = 1, .weight_ns = 10, .frame = {kernel, hot, root}});
 	return t;
 }
-
-/* --- by what ---------------------------------------------------------------------------------- */
 
 START_TEST(functions_have_self_and_total_shares)
 {
@@ -481,365 +477,32 @@ START_TEST(ipc_that_mixes_modes_says_so)
 }
 END_TEST
 
-/* --- filters ---------------------------------------------------------------------------------- */
-
-START_TEST(filters_choose_and_shares_are_of_what_is_chosen)
-{
-	made_tasks();
-	ask("thread", &(struct query_filter){.pid = (int32_t[]){100}, .n_pids = 1});
-	ck_assert_uint_eq(a.n_rows, 2);
-	share_is("worker", "self", 50 / 60.0);
-	ask("thread", &(struct query_filter){.comm = (const char *[]){"worker"}, .n_comms = 1});
-	ck_assert_uint_eq(a.n_rows, 1);
-	ask("thread", &(struct query_filter){.comm = (const char *[]){"prog"}, .n_comms = 1});
-	ck_assert_uint_eq(a.n_rows, 2); /* a process' name means its threads */
-	ask("thread", &(struct query_filter){.cpu = (uint32_t[]){1, 2}, .n_cpus = 2});
-	ck_assert_uint_eq(a.n_rows, 2);
-	ck_assert_uint_eq(a.samples, 2);
-	ask("thread", &(struct query_filter){.cgroup = (const char *[]){"/ci/"}, .n_cgroups = 1});
-	ck_assert_uint_eq(a.n_rows, 2);
-	ask("thread", &(struct query_filter){.cgroup = (const char *[]){"/ci"}, .n_cgroups = 1});
-	ck_assert_uint_eq(a.n_rows, 0); /* a path is that path */
-	ask("thread",
-		&(struct query_filter){.cgroup = (const char *[]){"/cinema", ""}, .n_cgroups = 2});
-	ck_assert_uint_eq(a.n_rows, 1);
-}
-END_TEST
-
-START_TEST(filter_that_finds_nothing_answers_nothing)
-{
-	made_tasks();
-	ask("function", &(struct query_filter){.pid = (int32_t[]){4711}, .n_pids = 1});
-	ck_assert_uint_eq(a.n_rows, 0);
-	ck_assert_uint_eq(a.samples, 0);
-	ck_assert_uint_gt(a.n_columns, 0);
-	ask("function", &(struct query_filter){.cpu = (uint32_t[]){UINT32_MAX}, .n_cpus = 1});
-	ck_assert_uint_eq(a.n_rows, 0);
-}
-END_TEST
-
-START_TEST(times_choose_windows_and_their_losses)
-{
-	stored_begin_clock(&s);
-	struct task *t = stored_task(&s, 100, 100, "prog");
-	const char *const names[] = {"first", "second", "third"};
-	const uint64_t second = 1000000000;
-	for (uint64_t i = 0; i < 3; i++) {
-		stored_add(&s, &(struct stored_sample){.task = t,
-				       .frame = {stored_function(&s, "/bin/prog", names[i])}});
-		s.lost[1][LOSS_RING] += i + 1;
-		ck_assert_int_eq(stored_flush(&s, i * second, (i + 1) * second), 0);
-	}
-	stored_seal(&s);
-	int64_t base = (int64_t)s.realtime_ns;
-	ask("function", &(struct query_filter){
-				.since_ns = base + 1000000000, .until_ns = base + 2000000000});
-	ck_assert_uint_eq(a.n_rows, 1);
-	share_is("second", "self", 1);
-	ck_assert_double_eq_tol(a.seconds, 1, 1e-9);
-	ck_assert_uint_eq(a.n_losses, 1);
-	ck_assert_uint_eq(a.loss[0].count, 2);
-	ask("function", &(struct query_filter){.since_ns = base + 1500000000});
-	ck_assert_uint_eq(a.n_rows, 2);
-	ask("function", &(struct query_filter){.until_ns = 1});
-	ck_assert_uint_eq(a.n_rows, 0);
-	ask("function", NULL);
-	ck_assert_uint_eq(a.loss[0].count, 6);
-	ck_assert_double_eq_tol(a.seconds, 3, 1e-9);
-	ask("function", &(struct query_filter){.cpu = (uint32_t[]){0}, .n_cpus = 1});
-	ck_assert_uint_eq(a.n_losses, 0); /* they were hart 1's */
-}
-END_TEST
-
-/* --- provenance, merging, stopping ------------------------------------------------------------ */
-
-START_TEST(provenance_says_where_figures_come_from)
-{
-	stored_folder(&s);
-	stored_event(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
-	snprintf(s.sampler.plan[3].reason, sizeof(s.sampler.plan[3].reason), "nothing opens");
-	stored_begin(&s);
-	made_program(&s);
-	s.lost[0][LOSS_RING] = 3;
-	stored_seal(&s);
-	ask("function", NULL);
-	char rung[200];
-	snprintf(rung, sizeof(rung), "%s: %s", rung_letter(RUNG_CLOCK), rung_says(RUNG_CLOCK));
-	ck_assert_str_eq(a.rung, rung);
-	ck_assert_str_eq(a.event, "cpu-clock");
-	ck_assert_uint_eq(a.hz, 99);
-	ck_assert_uint_eq(a.samples, 10);
-	ck_assert_double_eq(a.named_share, 1);
-	ck_assert_str_eq(a.loss[0].cause, loss_kinds[LOSS_RING].name);
-	ck_assert_uint_eq(a.loss[0].count, 3);
-	ck_assert_uint_eq(a.n_notes, 1);
-	ck_assert_str_eq(a.note[0], "1 hart without sampling: 3");
-}
-END_TEST
-
-START_TEST(unlike_harts_are_told_apart)
-{
-	stored_folder(&s);
-	stored_event(&s, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cycles");
-	stored_event(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
-	for (int i = 0; i < 2; i++)
-		s.sampler.plan[i] =
-			(struct plan){.rung = RUNG_CYCLES, .leader = s.sampler.events.event[0]};
-	s.sampler.plan[2] = s.sampler.plan[3] =
-		(struct plan){.rung = RUNG_CLOCK, .leader = s.sampler.events.event[1]};
-	stored_begin(&s);
-	struct task *t = stored_task(&s, 100, 100, "prog");
-	struct frame *f = stored_function(&s, "/bin/prog", "f");
-	for (int i = 0; i < 4; i++)
-		stored_add(&s, &(struct stored_sample){.task = t,
-				       .hart = i,
-				       .event = i / 2,
-				       .period = 1000,
-				       .frame = {f}});
-	stored_seal(&s);
-	ask("function", NULL);
-	ck_assert_uint_eq(a.samples, 4); /* each hart by the event that leads it */
-	ck_assert_ptr_nonnull(strstr(a.rung, "(harts 0-1); "));
-	ck_assert_ptr_nonnull(strstr(a.rung, "(harts 2-3)"));
-	ck_assert_str_eq(a.event, "cycles, cpu-clock");
-	share_is("f", "cycles", 2000);
-}
-END_TEST
-
-START_TEST(segments_merge_by_content)
-{
-	stored_begin_clock(&s);
-	made_program(&s);
-	stored_seal(&s);
-	/* the same names with other ids, and one more */
-	stored_begin_clock(&other);
-	struct task *t = stored_task(&other, 55, 55, "else");
-	struct frame *extra = stored_function(&other, "/bin/else", "extra");
-	stored_add(&other, &(struct stored_sample){.task = t, .weight_ns = 100, .frame = {extra}});
-	made_program(&other);
-	stored_seal(&other);
-
-	struct answer answer = stored_answer(&a);
-	sqlite3 *dbs[] = {s.db, other.db};
-	ck_assert_int_eq(query_hotspots(dbs, 2, QUERY_BY_FUNCTION, 0, false,
-				 &(struct query_filter){0}, &answer, &a.error),
-		0);
-	ck_assert_uint_eq(a.n_rows, 4);
-	share_is("hot", "self", 0.4);
-	share_is("hot", "total", 140 / 300.0);
-	share_is("main", "total", 200 / 300.0);
-	share_is("extra", "self", 100 / 300.0);
-	ck_assert_uint_eq(a.samples, 21);
-	ck_assert_uint_eq(a.n_notes, 0);
-
-	memset(&a, 0, sizeof(a));
-	ck_assert_int_eq(query_hotspots(dbs, 2, QUERY_BY_PROCESS, 0, false,
-				 &(struct query_filter){0}, &answer, &a.error),
-		0);
-	ck_assert_uint_eq(a.n_rows, 2); /* (boot, pid, start) is the same process */
-	share_is("prog", "samples", 20);
-}
-END_TEST
-
-START_TEST(too_many_segments_are_refused)
-{
-	sqlite3 *dbs[QUERY_SEGMENTS_MAX + 1] = {NULL};
-	struct answer answer = stored_answer(&a);
-	struct query_filter all = {0};
-	ck_assert_int_eq(query_hotspots(dbs, QUERY_SEGMENTS_MAX + 1, QUERY_BY_FUNCTION, 0, false,
-				 &all, &answer, &a.error),
-		QUERY_FAILED);
-	ck_assert_int_eq(a.error.kind, MPERF__FAILURE_KIND__FAILURE_LIMIT);
-	ck_assert_int_eq(query_flamegraph(dbs, QUERY_SEGMENTS_MAX + 1, &all, &answer, &a.error),
-		QUERY_FAILED);
-}
-END_TEST
-
-START_TEST(callback_that_has_enough_stops_the_query)
-{
-	stored_begin_clock(&s);
-	made_program(&s);
-	stored_seal(&s);
-	a.stop_after = 2;
-	ck_assert_int_eq(stored_hotspots(s.db, "function", NULL, &a), 77);
-	ck_assert_uint_eq(a.n_rows, 2);
-	ck_assert_uint_eq(a.n_told, 0);
-}
-END_TEST
-
-START_TEST(empty_segment_answers_no_rows)
-{
-	stored_begin_clock(&s);
-	stored_seal(&s);
-	for (int by = 0; by < N_QUERY_BY; by++) {
-		ask(query_by_name((enum query_by)by), NULL);
-		ck_assert_uint_eq(a.n_rows, 0);
-		ck_assert_uint_eq(a.samples, 0);
-	}
-}
-END_TEST
-
-/* --- rows that lie ---------------------------------------------------------------------------- */
-
-/* A sealed program, changed behind our back, and asked about in every way. */
-static int lie(const char *sql)
-{
-	char *message = NULL;
-	sqlite3 *db;
-	end();
-	stored_begin_group(&s);
-	struct task *t = made_program(&s);
-	stored_add(&s, &(struct stored_sample){.task = t,
-			       .hart = 1,
-			       .n_reads = 2,
-			       .read = {{1, 100, 10, 10}, {2, 50, 10, 10}}});
-	sqlite3_close(stored_seal(&s));
-	ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
-	ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &message) == SQLITE_OK, "%s", message);
-	sqlite3_close(db);
-	struct segment_error error;
-	ck_assert_int_eq(segment_open(s.path, &s.db, &error), 0);
-
-	int worst = 0;
-	for (int by = 0; by < N_QUERY_BY; by++) {
-		memset(&a, 0, sizeof(a));
-		int r = stored_hotspots(s.db, query_by_name((enum query_by)by), NULL, &a);
-		ck_assert(r == 0 || r == QUERY_FAILED);
-		worst = r > worst ? r : worst;
-	}
-	memset(&a, 0, sizeof(a));
-	int r = stored_flamegraph(s.db, NULL, &a);
-	ck_assert(r == 0 || r == QUERY_FAILED);
-	if (r == QUERY_FAILED)
-		ck_assert_ptr_nonnull(strstr(a.error.text, s.path));
-	return r > worst ? r : worst;
-}
-
-START_TEST(stack_before_its_caller_is_damage)
-{
-	ck_assert_int_eq(lie("UPDATE stack SET parent = id"), QUERY_FAILED);
-	ck_assert_int_eq(lie("UPDATE stack SET parent = 1000000000"), QUERY_FAILED);
-	ck_assert_int_eq(lie("UPDATE stack SET parent = -1"), QUERY_FAILED);
-	ck_assert_int_eq(a.error.kind, MPERF__FAILURE_KIND__FAILURE_BROKEN);
-}
-END_TEST
-
-START_TEST(ids_beyond_all_bounds_are_damage)
-{
-	ck_assert_int_eq(lie("INSERT INTO stack VALUES (9000000000000000000, 0, 1)"), QUERY_FAILED);
-	ck_assert_int_eq(
-		lie("INSERT INTO task SELECT 1 << 40, pid, tid, process, parent, start_ns, "
-		    "end_ns, comm, exe, argv, cgroup, uid, kernel_thread FROM task LIMIT 1"),
-		QUERY_FAILED);
-	ck_assert_int_eq(
-		lie("INSERT INTO event VALUES (300, 'x', 0, 0, 0, 0, 0, 'x', 'ns')"), QUERY_FAILED);
-}
-END_TEST
-
-START_TEST(ids_that_lead_nowhere_are_unknown)
-{
-	ck_assert_int_eq(lie("UPDATE sample SET task = 99, stack = 99, event = 99, rung = 99, "
-			     "hart = 99999, window = 99"),
-		0);
-	ck_assert_int_eq(lie("UPDATE sample SET task = -1, stack = -1, event = -1, rung = -1, "
-			     "hart = -1, window = -1"),
-		0);
-	ck_assert_int_eq(lie("UPDATE stack SET frame = 99; UPDATE frame SET file = 99; "
-			     "UPDATE place SET function = 99, source = -5, line = -1"),
-		0);
-	ck_assert_int_eq(lie("UPDATE task SET process = 99, cgroup = 99"), 0);
-	ck_assert_int_eq(lie("DELETE FROM stack; DELETE FROM frame; DELETE FROM file"), 0);
-	ck_assert_int_eq(lie("DELETE FROM task; DELETE FROM event; DELETE FROM hart; "
-			     "DELETE FROM window"),
-		0);
-}
-END_TEST
-
-START_TEST(figures_that_cannot_be_are_no_trouble)
-{
-	ck_assert_int_eq(lie("UPDATE sample SET count = 9223372036854775807, "
-			     "weight_ns = 9223372036854775807"),
-		0);
-	ck_assert_int_eq(lie("UPDATE sample SET count = -5, weight_ns = -9223372036854775807"), 0);
-	ck_assert_int_eq(
-		lie("UPDATE reading SET value = 9223372036854775807, enabled_ns = 1 << 62, "
-		    "running_ns = 1"),
-		0);
-	ck_assert_int_eq(lie("UPDATE reading SET value = -1, running_ns = -7"), 0);
-	ck_assert_int_eq(lie("UPDATE window SET start_ns = -9223372036854775807, "
-			     "end_ns = 9223372036854775807"),
-		0);
-	ck_assert_int_eq(lie("UPDATE meta SET value = 'x' WHERE key != 'sealed'"), 0);
-	ck_assert_int_eq(lie("UPDATE loop_site SET kind = 1; INSERT INTO loss VALUES "
-			     "(1, -1, 'a', 1), (1, 0, 'b', -1), (1, 0, '', 1 << 62)"),
-		0);
-}
-END_TEST
-
-START_TEST(values_of_other_types_are_no_trouble)
-{
-	ck_assert_int_eq(lie("UPDATE function SET name = x'00ff00'; UPDATE file SET path = x''; "
-			     "UPDATE task SET comm = x'1b5b', argv = 'text'"),
-		0);
-	ck_assert_int_eq(lie("UPDATE sample SET count = 'many', weight_ns = 1.5, task = 'x'"), 0);
-	ck_assert_int_eq(lie("UPDATE task SET argv = zeroblob(100000)"), 0);
-	ck_assert_int_eq(lie("UPDATE function SET name = printf('%.*c', 900000, 'x')"), 0);
-}
-END_TEST
-
-START_TEST(value_longer_than_any_of_ours_is_damage)
-{
-	ck_assert_int_eq(lie("UPDATE file SET path = printf('%.*c', 3000000, 'x')"), QUERY_FAILED);
-	ck_assert_ptr_nonnull(strstr(a.error.text, "too big"));
-}
-END_TEST
-
 static Suite *hotspots_suite(void)
 {
 	Suite *suite = suite_create("hotspots");
-	TCase *by = tcase_create("by"), *counters = tcase_create("counters");
-	TCase *filters = tcase_create("filters"), *told = tcase_create("told");
-	TCase *lies = tcase_create("lies");
-	TCase *const cases[] = {by, counters, filters, told, lies};
-	for (size_t i = 0; i < 5; i++) {
-		tcase_add_checked_fixture(cases[i], NULL, end);
-		tcase_set_timeout(cases[i], 60);
-		suite_add_tcase(suite, cases[i]);
-	}
-	tcase_add_test(by, functions_have_self_and_total_shares);
-	tcase_add_test(by, recursion_counts_a_stack_once);
-	tcase_add_test(by, frame_without_a_name_is_unknown_of_its_module);
-	tcase_add_test(by, modules_say_how_much_of_them_is_named);
-	tcase_add_test(by, inlined_functions_are_charged_when_asked);
-	tcase_add_test(by, lines_are_those_of_the_innermost_place);
-	tcase_add_test(by, processes_take_in_their_threads);
-	tcase_add_test(by, threads_stand_alone);
-	tcase_add_test(by, cgroups_and_harts_share_too);
-	tcase_add_test(by, pid_used_again_is_another_process);
-	tcase_add_test(by, rows_come_by_falling_share_and_names_settle_ties);
-	tcase_add_test(by, limit_cuts_after_sorting_and_shares_stay);
-	tcase_add_test(by, question_names_parse_and_others_do_not);
-	tcase_add_test(counters, ipc_is_of_scaled_counts);
-	tcase_add_test(counters, counter_that_never_ran_is_absent);
-	tcase_add_test(counters, event_shares_are_of_its_values);
-	tcase_add_test(counters, event_that_was_not_counted_is_named);
-	tcase_add_test(counters, second_sampling_event_is_not_added_to_the_first);
-	tcase_add_test(counters, ipc_that_mixes_modes_says_so);
-	tcase_add_test(filters, filters_choose_and_shares_are_of_what_is_chosen);
-	tcase_add_test(filters, filter_that_finds_nothing_answers_nothing);
-	tcase_add_test(filters, times_choose_windows_and_their_losses);
-	tcase_add_test(told, provenance_says_where_figures_come_from);
-	tcase_add_test(told, unlike_harts_are_told_apart);
-	tcase_add_test(told, segments_merge_by_content);
-	tcase_add_test(told, too_many_segments_are_refused);
-	tcase_add_test(told, callback_that_has_enough_stops_the_query);
-	tcase_add_test(told, empty_segment_answers_no_rows);
-	tcase_add_test(lies, stack_before_its_caller_is_damage);
-	tcase_add_test(lies, ids_beyond_all_bounds_are_damage);
-	tcase_add_test(lies, ids_that_lead_nowhere_are_unknown);
-	tcase_add_test(lies, figures_that_cannot_be_are_no_trouble);
-	tcase_add_test(lies, values_of_other_types_are_no_trouble);
-	tcase_add_test(lies, value_longer_than_any_of_ours_is_damage);
+	TCase *c = tcase_create("hotspots");
+	tcase_add_checked_fixture(c, NULL, end);
+	tcase_set_timeout(c, 60);
+	tcase_add_test(c, functions_have_self_and_total_shares);
+	tcase_add_test(c, recursion_counts_a_stack_once);
+	tcase_add_test(c, frame_without_a_name_is_unknown_of_its_module);
+	tcase_add_test(c, modules_say_how_much_of_them_is_named);
+	tcase_add_test(c, inlined_functions_are_charged_when_asked);
+	tcase_add_test(c, lines_are_those_of_the_innermost_place);
+	tcase_add_test(c, processes_take_in_their_threads);
+	tcase_add_test(c, threads_stand_alone);
+	tcase_add_test(c, cgroups_and_harts_share_too);
+	tcase_add_test(c, pid_used_again_is_another_process);
+	tcase_add_test(c, rows_come_by_falling_share_and_names_settle_ties);
+	tcase_add_test(c, limit_cuts_after_sorting_and_shares_stay);
+	tcase_add_test(c, question_names_parse_and_others_do_not);
+	tcase_add_test(c, ipc_is_of_scaled_counts);
+	tcase_add_test(c, counter_that_never_ran_is_absent);
+	tcase_add_test(c, event_shares_are_of_its_values);
+	tcase_add_test(c, event_that_was_not_counted_is_named);
+	tcase_add_test(c, second_sampling_event_is_not_added_to_the_first);
+	tcase_add_test(c, ipc_that_mixes_modes_says_so);
+	suite_add_tcase(suite, c);
 	return suite;
 }
 
