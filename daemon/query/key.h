@@ -12,10 +12,10 @@
 
 #include "proto/memory.h"
 
-#define QUERY_TEXT_BYTES_MAX                                                                       \
-	(1u << 30) /* of all names; a million C++ names of 200 bytes have 0.2 GB */
-#define QUERY_KEYS_MAX                                                                             \
-	(1u << 26) /* 32 bytes each: 2 GB; more distinct stacks than one segment can hold */
+/* Of all names; a million C++ names of 200 bytes have 0.2 GB. */
+#define QUERY_TEXT_BYTES_MAX (1u << 30)
+/* 32 bytes each: 2 GB; more distinct stacks than one segment can hold. */
+#define QUERY_KEYS_MAX (1u << 26)
 
 enum { KEY_TABLE_FULL = 1 };
 

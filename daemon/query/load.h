@@ -10,11 +10,12 @@
 #include "daemon/query/key.h"
 #include "daemon/query/query.h"
 
-#define QUERY_IDS_MAX                                                                              \
-	(1u << 24) /* of one dictionary; the store's own limits are 8 million stacks and below */
-#define QUERY_EVENTS_MAX 256   /* of one segment; a session has EVENTS_MAX, merged tiers some more \
-				*/
-#define HART_UNKNOWN HARTS_MAX /* slot of samples that name no hart we could have */
+/* Ids of one dictionary; the store's own limits are 8 million stacks and below. */
+#define QUERY_IDS_MAX (1u << 24)
+/* Events of one segment: a session has EVENTS_MAX, merged tiers some more. */
+#define QUERY_EVENTS_MAX 256
+/* Slot of samples that name no hart we could have. */
+#define HART_UNKNOWN HARTS_MAX
 
 struct loaded_event {
 	bool known, clock, cycles, instructions;
