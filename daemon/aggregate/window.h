@@ -18,7 +18,6 @@ struct stack_node {
 	uint32_t id;             /* from 1 */
 	uint32_t parent;         /* 0: outermost */
 	struct frame *frame;
-	bool stored;
 	UT_hash_handle hh;       /* over (parent, frame id) */
 };
 

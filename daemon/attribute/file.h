@@ -93,7 +93,6 @@ struct frame {
 	uint64_t offset;
 	struct place *place;     /* n_places, owned */
 	uint32_t n_places;
-	bool stored;             /* the store's mark */
 	UT_hash_handle hh;
 };
 

@@ -130,7 +130,6 @@ static int cgroup_rename(struct cgroup *cgroup, const char *path)
 
 	free(cgroup->path);
 	cgroup->path = copy;
-	cgroup->stored = false;
 	return 0;
 }
 

@@ -56,7 +56,6 @@ struct task {
 	uid_t uid;                /* (uid_t)-1 unknown */
 	bool kernel_thread;
 	bool wanted;              /* belongs to the session's targets */
-	bool stored;              /* the store's mark */
 	bool changed;             /* since it was stored */
 	struct space *space;      /* of a leader; NULL in its other threads and for kernel threads: use task_space */
 	struct file *jitdump;     /* of a leader: what describes the code that it generates; NULL: a perf map */
@@ -69,7 +68,6 @@ struct task {
 struct cgroup {
 	uint64_t id;
 	char *path;
-	bool stored;
 	UT_hash_handle hh;
 };
 
