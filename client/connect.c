@@ -62,7 +62,8 @@ static bool find_in_path(char *ret_path)
 	return false;
 }
 
-/* $MPERFD, beside us, where it was installed, $PATH. */
+/* $MPERFD; beside us, as in a build; where an installed one stands from here, so that a tree can be
+ * moved; where it was built for; $PATH. */
 static bool find_daemon(char *ret_path)
 {
 	const char *named = getenv("MPERFD");
@@ -71,10 +72,11 @@ static bool find_daemon(char *ret_path)
 		return true; /* if it is not there, that is what has to be said */
 	}
 
-	ssize_t n = readlink("/proc/self/exe", ret_path, PATH_BYTES - sizeof "mperfd");
+	static const char *const from_here[] = {"mperfd", "../sbin/mperfd"};
+	ssize_t n = readlink("/proc/self/exe", ret_path, PATH_BYTES - sizeof "../sbin/mperfd");
 	char *slash = n > 0 ? memrchr(ret_path, '/', (size_t)n) : NULL;
-	if (slash) {
-		strcpy(slash + 1, "mperfd");
+	for (size_t i = 0; slash && i < sizeof from_here / sizeof from_here[0]; i++) {
+		strcpy(slash + 1, from_here[i]);
 		if (executable(ret_path))
 			return true;
 	}

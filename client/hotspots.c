@@ -64,6 +64,8 @@ int client_hotspots(const struct options *o)
 			say_note("cannot print the answer: %s", strerror(-r));
 			exit_status = EXIT_FAILED;
 		}
+		if (reply.n_rows == 0)
+			say_note("no samples fit; record longer, raise -F, or ask for less with the filters");
 	}
 	reply_clear(&reply);
 	return exit_status;

@@ -27,35 +27,35 @@
 
 extern char **environ;
 
-int worker_find_binary(const char *given, char **ret_path)
+static int take_executable(const char *path, char **ret_path)
 {
-	char path[PATH_MAX] = MPERF_LIBEXECDIR "/mperf-namer";
-
-	if (given) {
-		if (access(given, X_OK) < 0)
-			return -errno;
-		*ret_path = strdup(given);
-		return *ret_path ? 0 : -ENOMEM;
-	}
-
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n > 0) {
-		self[n] = 0;
-		char *slash = strrchr(self, '/');
-		if (slash && slash - self + sizeof("/mperf-namer") <= sizeof(path)) {
-			char beside[PATH_MAX];
-			*slash = 0;
-			int length = snprintf(beside, sizeof(beside), "%s/mperf-namer", self);
-			if (length > 0 && (size_t)length < sizeof(beside) &&
-				access(beside, X_OK) == 0)
-				memcpy(path, beside, (size_t)length + 1);
-		}
-	}
 	if (access(path, X_OK) < 0)
 		return -errno;
-	*ret_path = strdup(path);
-	return *ret_path ? 0 : -ENOMEM;
+	char *copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	*ret_path = copy;
+	return 0;
+}
+
+/* Beside us, as in a build; where an installed one stands from here, so that a tree can be moved;
+ * where it was built for. */
+int worker_find_binary(const char *given, char **ret_path)
+{
+	static const char *const from_here[] = {"mperf-namer", "../libexec/mperf/mperf-namer"};
+	char path[PATH_MAX + sizeof("../libexec/mperf/mperf-namer")];
+
+	if (given)
+		return take_executable(given, ret_path);
+
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+	char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
+	for (size_t i = 0; slash && i < sizeof(from_here) / sizeof(*from_here); i++) {
+		strcpy(slash + 1, from_here[i]);
+		if (take_executable(path, ret_path) == 0)
+			return 0;
+	}
+	return take_executable(MPERF_LIBEXECDIR "/mperf-namer", ret_path);
 }
 
 static int fill_actions(posix_spawn_file_actions_t *actions, int socket)

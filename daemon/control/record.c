@@ -315,6 +315,8 @@ int control_record(struct request *q, const Mperf__Request *request)
 		r = request_parse_events(q, m->event, m->n_event, events);
 	if (r == 0)
 		r = choose_scope(q, m, &o.sampler);
+	if (r == 0 && !o.all)
+		r = request_check_pids(q, m->target->pid, m->target->n_pid);
 	if (r == 0) {
 		r = make_folder(j);
 		o.sampler.events = m->n_event ? events : NULL;

@@ -147,14 +147,18 @@ static int drain(struct recording *g, uint64_t cut_ns)
 	return r < 0 ? r : 0;
 }
 
-static int watch_targets(struct recording *g, const pid_t *pids, size_t n_pids)
+static int watch_targets(struct recording *g, const pid_t *pids, size_t n_pids,
+	struct event_error *ret_error)
 {
 	if (n_pids > RECORDING_TARGETS_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < n_pids; i++) {
 		int fd = pidfd_open(pids[i], 0);
-		if (fd < 0 && errno == ESRCH)
+		if (fd < 0 && (errno == ESRCH || errno == EINVAL)) {
+			snprintf(ret_error->text, sizeof ret_error->text,
+				"there is no process with pid %d", (int)pids[i]);
 			return RECORDING_GONE;
+		}
 		if (fd < 0)
 			return -errno;
 		g->pidfd[g->n_pidfds++] = fd;
@@ -235,7 +239,8 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->window_ns = o->window_ns ? o->window_ns : RECORDING_WINDOW_NS;
 	g->path = strdup(o->path);
 
-	int r = g->path ? watch_targets(g, o->sampler.pids, o->sampler.n_pids) : -ENOMEM;
+	int r = g->path ? watch_targets(g, o->sampler.pids, o->sampler.n_pids, ret_error)
+			    : -ENOMEM;
 	if (r == 0)
 		r = outcome_of_sampler(sampler_new(&kernel_real, &o->sampler, &g->sampler, ret_error));
 	if (r == 0)

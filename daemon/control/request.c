@@ -5,6 +5,9 @@
 #include "daemon/control/request.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/control/peer.h"
 
@@ -18,6 +21,28 @@ int request_parse_events(struct request *q, char *const *text, size_t n, struct 
 		if (r > 0)
 			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 				"mperfctl list shows the events of this machine.", "%s", error.text);
+		return r < 0 ? r : 1;
+	}
+	return 0;
+}
+
+int request_check_pids(struct request *q, const int32_t *pid, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char path[32];
+		struct stat st;
+		int r = 0;
+		snprintf(path, sizeof path, "/proc/%d", pid[i]);
+		if (pid[i] <= 0 || stat(path, &st) < 0)
+			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+				"Look for its pid with ps.", "there is no process with pid %d", pid[i]);
+		else if (geteuid() != 0 && st.st_uid != geteuid())
+			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+				"Run mperfctl as that user, or as root.",
+				"process %d belongs to another user (uid %u)", pid[i],
+				(unsigned)st.st_uid);
+		else
+			continue;
 		return r < 0 ? r : 1;
 	}
 	return 0;

@@ -61,6 +61,10 @@ int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy,
  * with them; -errno. */
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list);
 
+/* See that every pid lives and may be measured by who we are. 0; positive after the peer was told
+ * which one does not; -errno. */
+int request_check_pids(struct request *q, const int32_t *pid, size_t n);
+
 /* Open the sealed segment at path for a private peer. 0; positive after the peer was told why not;
  * -errno. */
 int request_open_segment(struct request *q, const char *path, sqlite3 **ret_db);

@@ -147,6 +147,8 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	int r = request_parse_events(q, m->event, m->n_event, events);
 	if (r == 0)
 		r = machine_read(&kernel_real, &j->machine);
+	if (r == 0 && !m->target->all)
+		r = request_check_pids(q, m->target->pid, m->target->n_pid);
 	if (r != 0)
 		return r;
 

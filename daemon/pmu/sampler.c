@@ -121,8 +121,9 @@ static int sampler_make(
 	size_t n = (size_t)s->machine.n_harts;
 	s->plan = calloc(n, sizeof *s->plan);
 	s->ring = calloc(n, sizeof *s->ring);
+	s->exec_ring = calloc(n, sizeof *s->exec_ring);
 	s->lost = calloc(n, sizeof *s->lost);
-	if (!s->plan || !s->ring || !s->lost)
+	if (!s->plan || !s->ring || !s->exec_ring || !s->lost)
 		return -ENOMEM;
 	*ret_sampler = TAKE_PTR(s);
 	return 0;
@@ -239,6 +240,7 @@ struct sampler *sampler_free(struct sampler *s)
 	stream_table_clear(&s->streams);
 	free(s->plan);
 	free(s->ring);
+	free(s->exec_ring);
 	free(s->lost);
 	free((pid_t *)s->options.pids);
 	free((char *)s->options.own_leader);

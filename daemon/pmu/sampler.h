@@ -13,6 +13,11 @@
  *                                   [cycles]─┤ PERF_SAMPLE_READ, all into ring 0
  *                                   [instr. ]┤
  *                                   [switch ]┘
+ *               [dummy]──exec ring 0: says COMM again, and wakes at once
+ *
+ * The exec ring is an extra: what it brings early comes later through ring 0 too. So a hart whose
+ * exec ring does not open has none, and a session per task, which would need one for each thread,
+ * has none at all.
  */
 
 #include "daemon/pmu/event.h"
@@ -54,6 +59,8 @@ struct sampler {
 	struct event_list events;       /* what streams' `event` indexes: leaders and siblings */
 	struct ring *ring;              /* n_rings ≤ n_harts */
 	size_t n_rings;
+	struct ring *exec_ring;         /* n_exec_rings ≤ n_rings */
+	size_t n_exec_rings;
 	struct stream_table streams;
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: what this station lost */
 	uint32_t hz;                /* the rate in force, after the kernel's limit */

@@ -173,6 +173,18 @@ void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes
 	ret_attr->wakeup_watermark = (uint32_t)(ring_bytes / 2);
 }
 
+/* Without its own ring it would not wake: the watermark is that of the event which a ring was mapped
+ * through. Names that are set without an exec wake too; no attribute leaves them out. */
+void attr_exec(const struct sampler *s, struct perf_event_attr *ret_attr)
+{
+	struct event dummy = event_dummy();
+	attr_begin(s, &dummy, ret_attr);
+	ret_attr->disabled = 1;
+	ret_attr->comm = ret_attr->comm_exec = 1;
+	ret_attr->watermark = 1;
+	ret_attr->wakeup_watermark = 1;
+}
+
 static void add_stacks(const struct sampler *s, const struct event *e, struct perf_event_attr *a)
 {
 	if (s->options.stacks == SAMPLER_STACKS_NONE)

@@ -4,7 +4,7 @@
  * undo: close all streams of the hart and its ring. No member of a group needs a cleanup of its
  * own, and no position at which an open fails can leak a descriptor.
  *
- * Here are the hart, its side band and its ring; its groups are in sampler_group.c.
+ * Here are the hart, its side band, its rings; its groups are in sampler_group.c.
  */
 
 #include "daemon/pmu/sampler_open.h"
@@ -69,7 +69,7 @@ int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid
 
 	const struct ring *ring = hart_ring(s, stream->hart);
 	int r = k->event_ioctl(k->userdata, fd, PERF_EVENT_IOC_ID, (uintptr_t)&stream->id);
-	if (r == 0 && ring && stream->role != STREAM_SIBLING)
+	if (r == 0 && ring && stream->role != STREAM_SIBLING && stream->role != STREAM_EXEC)
 		r = k->event_ioctl(k->userdata, fd, PERF_EVENT_IOC_SET_OUTPUT, (uintptr_t)ring->fd);
 	if (r == 0 && stream->leader == 0)
 		stream->leader = stream->id;
@@ -189,6 +189,44 @@ static int sideband_open(struct opening *o, int hart, pid_t pid)
 	return r;
 }
 
+/* --- news of execs ----------------------------------------------------------------------- */
+
+static int exec_try(struct sampler *s, int hart)
+{
+	const struct kernel *k = s->kernel;
+	struct perf_event_attr attr;
+	attr_exec(s, &attr);
+	struct stream stream = {
+		.role = STREAM_EXEC,
+		.rung = s->plan[hart].rung,
+		.hart = hart,
+		.event = -1,
+	};
+	int r = stream_open(s, &attr, -1, -1, &stream);
+	if (r < 0)
+		return r;
+	/* A page holds 60 execs of one hart, and is read at each. */
+	size_t n = (size_t)getpagesize();
+	void *map = k->ring_map(k->userdata, stream.fd, n, &r);
+	if (!map) {
+		stream_table_remove(&s->streams, stream.id);
+		k->event_close(k->userdata, stream.fd);
+		return r < 0 ? r : -r;
+	}
+	s->exec_ring[s->n_exec_rings++] =
+		(struct ring){.map = map, .data_bytes = n, .hart = hart, .fd = stream.fd};
+	return 0;
+}
+
+/* Without it the arguments of short processes are missing, and counted; nothing else. */
+static void exec_open(struct sampler *s, int hart)
+{
+	if (s->options.per_task)
+		return;
+	if (exec_try(s, hart) == -EMFILE && raise_descriptor_limit())
+		(void)exec_try(s, hart);
+}
+
 /* --- the hart ---------------------------------------------------------------------------- */
 
 static int hart_plan(struct opening *o, int hart)
@@ -263,8 +301,10 @@ int hart_open(struct opening *o, int hart)
 		int r = hart_plan(o, hart);
 		if (r == 0)
 			r = hart_open_planned(o, hart);
-		if (r == 0)
+		if (r == 0) {
+			exec_open(s, hart);
 			return 0;
+		}
 		hart_close(s, hart);
 		s->lost[hart][LOSS_SIBLING] = missing;
 		if (r != -EMFILE || !again || !raise_descriptor_limit()) {
@@ -274,18 +314,25 @@ int hart_open(struct opening *o, int hart)
 	}
 }
 
+/* Unmap that hart's ring and take it out of the n rings. */
+static void ring_close(const struct kernel *k, struct ring *ring, size_t *n, int hart)
+{
+	for (size_t i = 0; i < *n; i++) {
+		if (ring[i].hart != hart)
+			continue;
+		k->ring_unmap(k->userdata, ring[i].map, ring[i].data_bytes);
+		ring_clear(&ring[i]);
+		--*n;
+		memmove(&ring[i], &ring[i + 1], (*n - i) * sizeof ring[0]);
+		return;
+	}
+}
+
 void hart_close(struct sampler *s, int hart)
 {
 	const struct kernel *k = s->kernel;
-	for (size_t i = 0; i < s->n_rings; i++) {
-		if (s->ring[i].hart != hart)
-			continue;
-		k->ring_unmap(k->userdata, s->ring[i].map, s->ring[i].data_bytes);
-		ring_clear(&s->ring[i]);
-		s->n_rings--;
-		memmove(&s->ring[i], &s->ring[i + 1], (s->n_rings - i) * sizeof s->ring[0]);
-		break;
-	}
+	ring_close(k, s->ring, &s->n_rings, hart);
+	ring_close(k, s->exec_ring, &s->n_exec_rings, hart);
 	/* In one sweep: a per-task session has thousands. Order by id stays. */
 	size_t n_kept = 0;
 	for (size_t i = 0; i < s->streams.n_streams; i++) {
@@ -301,18 +348,19 @@ int hart_enable(struct sampler *s, int hart, bool enable)
 {
 	const struct kernel *k = s->kernel;
 	/* Side band first, so that no sample comes before the mapping it lies in; last to go. */
-	const enum stream_role order[2] = {
+	const enum stream_role order[3] = {
 		enable ? STREAM_SIDEBAND : STREAM_SAMPLER,
+		STREAM_EXEC,
 		enable ? STREAM_SAMPLER : STREAM_SIDEBAND,
 	};
-	for (int pass = 0; pass < 2; pass++) {
+	for (int pass = 0; pass < 3; pass++) {
 		for (size_t i = 0; i < s->streams.n_streams; i++) {
 			const struct stream *t = &s->streams.stream[i];
 			if (t->role != order[pass] || (hart >= 0 && t->hart != hart))
 				continue;
 			int r = k->event_ioctl(k->userdata, t->fd,
 				enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
-			if (r < 0)
+			if (r < 0 && t->role != STREAM_EXEC)
 				return r;
 		}
 	}

@@ -52,6 +52,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_STORE] = {"not stored", true},
 	[LOSS_HOTPLUG] = {"hart came or went", false},
 	[LOSS_SIBLING] = {"counter that did not open", false},
+	[LOSS_ARGV] = {"arguments not read", false},
 };
 
 /* Index of the first stream whose id is not below id. */

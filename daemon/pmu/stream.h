@@ -20,6 +20,7 @@ enum stream_role {
 	STREAM_SAMPLER,  /* fires samples; the leader where there is a group */
 	STREAM_SIBLING,  /* counts in a group; appears only inside read values */
 	STREAM_SWITCH,   /* context-switches sibling, period 1: delivers the group at each switch */
+	STREAM_EXEC,     /* dummy event with a ring of its own, which wakes at each COMM */
 };
 
 /* The ladder (DESIGN.md decision 2). Stored: do not renumber. */
@@ -84,6 +85,7 @@ enum loss {
 	LOSS_STORE,          /* could not be written */
 	LOSS_HOTPLUG,        /* times a hart went away or came while we ran */
 	LOSS_SIBLING,        /* siblings that failed to open, so that their counts are missing */
+	LOSS_ARGV,           /* execs whose process was gone before its arguments could be read */
 	N_LOSSES,
 };
 struct loss_kind {

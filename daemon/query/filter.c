@@ -101,7 +101,7 @@ static int fail_event(const struct loaded *l, const char *name)
 			n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "",
 				text_of(l->texts, l->event[i].name) ?: "?");
 	char remedy[256];
-	snprintf(remedy, sizeof(remedy), "it has %s", *known ? known : "no events");
+	snprintf(remedy, sizeof(remedy), "It has %s", *known ? known : "no events");
 	return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING, remedy,
 		"%s did not count the event %s", l->path, name);
 }

@@ -70,6 +70,19 @@ static int add_losses(struct provenance *p, struct loaded *l, const struct row_f
 	return r == CURSOR_END ? 0 : r;
 }
 
+/* Where nothing was sampled, say what would have been. */
+static void add_plan(struct provenance *p, const struct loaded *l, const struct row_filter *f)
+{
+	for (uint32_t i = 0; i < HARTS_MAX; i++) {
+		const struct loaded_hart *hart = &l->hart[i];
+		if (!hart->known || !f->hart[i] || hart->rung == RUNG_NONE || hart->rung > RUNG_ASKED)
+			continue;
+		p->rung[hart->rung][i] = true;
+		if (hart->leader)
+			add_text(p->event, &p->n_events, l->event[hart->leader].name);
+	}
+}
+
 int provenance_segment(struct provenance *p, struct loaded *l, const struct row_filter *f,
 	const struct scan_notes *notes)
 {
@@ -88,6 +101,8 @@ int provenance_segment(struct provenance *p, struct loaded *l, const struct row_
 		if (notes->others[i])
 			add_text(p->other, &p->n_others, l->event[i].name);
 	}
+	if (p->samples == 0)
+		add_plan(p, l, f);
 	for (uint32_t i = 0; i < HARTS_MAX; i++)
 		p->without[i] |= l->hart[i].known && l->hart[i].rung == RUNG_NONE && f->hart[i];
 	p->mixed_modes |= notes->mixed_modes;

@@ -53,36 +53,36 @@ static int say_errno(struct segment_error *e, const char *path, int error)
 	switch (error) {
 	case ENOENT:
 	case ENOTDIR:
-		return say(e, SEGMENT_ABSENT, "name a file that `mperfctl record -o` wrote",
+		return say(e, SEGMENT_ABSENT, "Name a file that `mperfctl record -o` wrote",
 			"%s: there is no such file", path);
 	case EACCES:
 	case EPERM:
 	case ELOOP:
-		return say(e, SEGMENT_REFUSED, "ask its owner, or root, to read it",
+		return say(e, SEGMENT_REFUSED, "Ask its owner, or root, to read it",
 			"%s may not be read: %s", path, strerror(error));
 	case ENOMEM:
 		return -ENOMEM;
 	default:
-		return say(e, SEGMENT_REFUSED, "see that its disc is well", "%s cannot be read: %s",
+		return say(e, SEGMENT_REFUSED, "See that its disc is well", "%s cannot be read: %s",
 			path, strerror(error));
 	}
 }
 
 static int say_not_ours(struct segment_error *e, const char *path, const char *why)
 {
-	return say(e, SEGMENT_NOT_OURS, "name a file that `mperfctl record -o` wrote",
+	return say(e, SEGMENT_NOT_OURS, "Name a file that `mperfctl record -o` wrote",
 		"%s is no mperf recording: %s", path, why);
 }
 
 static int say_unsealed(struct segment_error *e, const char *path)
 {
-	return say(e, SEGMENT_UNSEALED, "wait until its recording has ended, or record again",
+	return say(e, SEGMENT_UNSEALED, "Wait until its recording has ended, or record again",
 		"%s is unfinished: it is still being written, or its writer died", path);
 }
 
 static int say_corrupt(struct segment_error *e, const char *path, const char *why)
 {
-	return say(e, SEGMENT_CORRUPT, "copy it again from where it came, or record again",
+	return say(e, SEGMENT_CORRUPT, "Copy it again from where it came, or record again",
 		"%s is damaged: %s", path, why);
 }
 
@@ -98,7 +98,7 @@ static int judge_header(
 	if (be32(h + 68) != SEGMENT_APPLICATION_ID)
 		return say_not_ours(e, path, "it is another program's SQLite file");
 	if (version > SEGMENT_VERSION)
-		return say(e, SEGMENT_NEWER, "read it with the mperf that wrote it, or a newer one",
+		return say(e, SEGMENT_NEWER, "Read it with the mperf that wrote it, or a newer one",
 			"%s has version %u of the format, newer than our %d", path, version,
 			SEGMENT_VERSION);
 	if (version == 0)
@@ -305,7 +305,7 @@ static int open_database(const char *path, sqlite3 **ret_db, struct segment_erro
 	if (!db)
 		return -ENOMEM;
 	if (rc != SQLITE_OK)
-		return say(e, SEGMENT_REFUSED, "see that it may be read", "%s cannot be opened: %s",
+		return say(e, SEGMENT_REFUSED, "See that it may be read", "%s cannot be opened: %s",
 			path, sqlite3_errmsg(db));
 	restrain(db);
 	/* a cell that claims more than its page is an error, not a read beyond it; and a file that

@@ -4,6 +4,7 @@
  * what it cost it reads from the kernel itself and prints.
  *
  *      known spin MS [HART]   uses MS milliseconds of processor time in spin(), on one hart
+ *      known deep MS          the same below a hundred callers
  *      known pages N [MS]     touches N new pages in touch_pages(); uses MS in spin() afterwards
  *      known switches N       sleeps N times
  *      known processes N      starts N processes, one after the other, that end at once
@@ -38,6 +39,15 @@ __attribute__((noinline)) void spin(long ms)
 	for (long until = used_ms() + ms; used_ms() < until;)
 		for (unsigned i = 0; i < 200000; i++)
 			sink += i;
+}
+
+__attribute__((noinline)) void descend(int depth, long ms)
+{
+	if (depth > 0)
+		descend(depth - 1, ms);
+	else
+		spin(ms);
+	sink++; /* so that the call is no jump */
 }
 
 __attribute__((noinline)) void touch_pages(volatile char *pages, long n)
@@ -114,6 +124,8 @@ int main(int argc, char **argv)
 		if (more >= 0)
 			stay_on((int)more);
 		spin(n);
+	} else if (strcmp(what, "deep") == 0) {
+		descend(100, n);
 	} else if (strcmp(what, "pages") == 0) {
 		touch_new_pages(n);
 		if (more > 0)
