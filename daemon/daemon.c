@@ -20,6 +20,10 @@
 #include "daemon/control/peer.h"
 #include "proto/memory.h"
 
+/* A deadline may be this much late. The shortest is the millisecond after which arguments of a
+ * process that exec'd are looked at again. */
+#define TIMER_US 100
+
 struct wire {
 	struct daemon *daemon;
 	sd_event_source *source;
@@ -138,7 +142,7 @@ int daemon_run_private(const struct daemon_options *o)
 
 	int r = sd_event_new(&d->event);
 	if (r >= 0)
-		r = sd_event_add_time(d->event, &d->timer, CLOCK_MONOTONIC, 0, 1000, on_timer, d);
+		r = sd_event_add_time(d->event, &d->timer, CLOCK_MONOTONIC, 0, TIMER_US, on_timer, d);
 	if (r >= 0)
 		r = peer_new(&d->control, o->control_fd, &d->peer);
 	if (r >= 0)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/resource.h>
 
 #include "daemon/daemon.h"
 
@@ -66,6 +66,12 @@ int main(int argc, char **argv)
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
+	/* The soft limit is small for the sake of select(2), which nobody here uses. */
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 	fcntl(o.control_fd, F_SETFD, FD_CLOEXEC);
 	int r = daemon_run_private(&o);
 	if (r < 0) {

@@ -61,7 +61,11 @@ static int attribute_allocate(struct attribute *a)
 	a->leader_of = calloc(n_events, sizeof(*a->leader_of));
 	a->rung_of = calloc(n_events, sizeof(*a->rung_of));
 	a->reread = calloc(REREAD_MAX, sizeof(*a->reread));
-	return a->ended && a->exited && a->leader_of && a->rung_of && a->reread ? 0 : -ENOMEM;
+	a->exec = calloc(EXECS_MAX, sizeof(*a->exec));
+	a->exec_due_ns = UINT64_MAX;
+	return a->ended && a->exited && a->leader_of && a->rung_of && a->reread && a->exec
+		       ? 0
+		       : -ENOMEM;
 }
 
 int attribute_new(const struct attribute_options *o, struct attribute **ret_attribute)
@@ -197,6 +201,7 @@ static int attribute_fired(struct attribute *a, const struct record *r, int hart
 		return attribute_switch(a, r, hart);
 	case STREAM_SIDEBAND:
 	case STREAM_SIBLING:
+	case STREAM_EXEC:
 		break; /* these do not fire */
 	}
 	return 0;
@@ -251,11 +256,12 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 void attribute_drained(struct attribute *a)
 {
 	for (size_t i = 0; i < a->n_reread; i++) {
-		struct task *process = task_find(a->o.tasks, a->reread[i]);
+		struct task *process = a->reread[i].process;
 
 		/* no more than one second look: without memory it stays unread */
-		if (process && !process->argv)
-			(void)census_argv(a, process->process);
+		if (!process->argv && !process->end_ns)
+			(void)census_argv(a, process);
+		exec_lost(a, process, a->reread[i].hart);
 	}
 	a->n_reread = 0;
 }
@@ -274,6 +280,7 @@ struct attribute *attribute_free(struct attribute *a)
 	free(a->leader_of);
 	free(a->rung_of);
 	free(a->reread);
+	exec_clear(a);
 	free(a);
 	return NULL;
 }

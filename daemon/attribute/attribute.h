@@ -65,6 +65,15 @@ int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids);
 /* Take one record. Returns 0; -errno only for our own trouble. Losses are counted. */
 int attribute_record(struct attribute *a, const struct record *r, int hart);
 
+/* An exec was heard of before its record comes through the merge: its arguments are to be read at
+ * once. Execs of processes that are known and not wanted are passed over, and those beyond a bound
+ * too: their arguments are read when the record comes. */
+void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns);
+/* Read the arguments of all execs that are due, and forget old ones. */
+void attribute_read_execs(struct attribute *a, uint64_t now_ns);
+/* When that is to be called next: 0 after attribute_exec; UINT64_MAX: not at all. */
+uint64_t attribute_exec_due_ns(const struct attribute *a);
+
 /* The callbacks that the namer's owner forwards. */
 void attribute_unwound(struct attribute *a, const struct unwind_result *r);
 

@@ -87,14 +87,15 @@ static size_t cut(const char *text, size_t n)
 	return n;
 }
 
-static int argv_read(int folder_fd, struct task *process)
+/* 0, CENSUS_GONE, CENSUS_EMPTY, -ENOMEM. */
+static int argv_text(int folder_fd, char **ret_argv, uint32_t *ret_n_argv)
 {
 	char text[TASK_ARGV_BYTES_MAX +
 		  2]; /* one byte more than is kept shows that there is more */
 	ssize_t n_read = scan_text(folder_fd, "cmdline", text, sizeof(text));
 
 	if (n_read <= 0)
-		return CENSUS_GONE;
+		return n_read ? CENSUS_GONE : CENSUS_EMPTY;
 
 	size_t n = (size_t)n_read;
 	if (n > TASK_ARGV_BYTES_MAX) {
@@ -110,19 +111,38 @@ static int argv_read(int folder_fd, struct task *process)
 		return -ENOMEM;
 	memcpy(argv, text, n);
 	argv[n] = '\0';
+	*ret_argv = argv;
+	*ret_n_argv = (uint32_t)n;
+	return 0;
+}
+
+static int argv_read(int folder_fd, struct task *process)
+{
+	char *argv;
+	uint32_t n_argv;
+
+	int r = argv_text(folder_fd, &argv, &n_argv);
+	if (r)
+		return r;
 	free(process->argv);
 	process->argv = argv;
-	process->n_argv = (uint32_t)n;
+	process->n_argv = n_argv;
 	process->changed = true;
 	return 0;
 }
 
-static void uid_read(int folder_fd, struct task *process)
+/* False, and *ret_uid as it was, where it cannot be read. */
+static bool uid_text(int folder_fd, uid_t *ret_uid)
 {
 	char text[SCAN_STAT_BYTES_MAX];
 
-	if (scan_text(folder_fd, "status", text, sizeof(text)) > 0 &&
-		!scan_uid_parse(text, &process->uid))
+	return scan_text(folder_fd, "status", text, sizeof(text)) > 0 &&
+	       !scan_uid_parse(text, ret_uid);
+}
+
+static void uid_read(int folder_fd, struct task *process)
+{
+	if (uid_text(folder_fd, &process->uid))
 		process->changed = true;
 }
 
@@ -134,6 +154,21 @@ int census_argv(struct attribute *a, struct task *process)
 
 	uid_read(folder_fd, process);
 	return argv_read(folder_fd, process);
+}
+
+int census_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text)
+{
+	_cleanup_(closep) int folder_fd = process_folder(a, pid);
+	struct exec_text text = {.uid = (uid_t)-1};
+	if (folder_fd < 0)
+		return CENSUS_GONE;
+
+	int r = argv_text(folder_fd, &text.argv, &text.n_argv);
+	if (r)
+		return r;
+	uid_text(folder_fd, &text.uid);
+	*ret_text = text;
+	return 0;
 }
 
 static int exe_read(int folder_fd, struct task *process)

@@ -204,7 +204,7 @@ int sideband_mmap(struct attribute *a, const struct record *r, int hart)
 }
 
 /* What an exec leaves nothing of. */
-static void sideband_exec(struct attribute *a, struct task *process)
+static void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, int hart)
 {
 	space_drop(process);
 	free(process->exe);
@@ -217,8 +217,12 @@ static void sideband_exec(struct attribute *a, struct task *process)
 	process->changed = true;
 
 	/* The name is set a little before the new arguments are in place. */
-	if (census_argv(a, process) == CENSUS_GONE && a->n_reread < REREAD_MAX)
-		a->reread[a->n_reread++] = process->pid;
+	if (exec_take(a, process, time_ns, hart) || census_argv(a, process) <= 0)
+		return;
+	if (a->n_reread < REREAD_MAX)
+		a->reread[a->n_reread++] = (struct reread){process, hart};
+	else
+		exec_lost(a, process, hart);
 }
 
 /* A thread that execs takes the tid of its leader, who ended a moment ago: the process goes on, so
@@ -256,7 +260,7 @@ int sideband_comm(struct attribute *a, const struct record *r, int hart)
 		return 0;
 	if (!alive)
 		sideband_take_over(a, task, r);
-	sideband_exec(a, task->process);
+	sideband_exec(a, task->process, r->time_ns, hart);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
  *                              └─▶ walk.c       where: frames of a stack ─▶ sink
  *                                   waiting.c   … or later, when the copied stack is unwound
  *      census.c   what /proc says of one process, or all
+ *      exec.c     … and of one that execs, at once
  */
 
 #include "daemon/attribute/attribute.h"
@@ -25,6 +26,33 @@
 
 /* Processes whose arguments were not there yet when their exec was handled. */
 #define REREAD_MAX 4096
+
+/* Execs that were heard of at once and have not come through the merge: of a quarter of a second,
+ * 4 KiB each at most. Few enough to be searched one by one. Beyond it, as if not heard of. */
+#define EXECS_MAX 1024
+
+/* What an exec left in /proc. */
+struct exec_text {
+	char *argv; /* as in struct task; NULL: not read */
+	uint32_t n_argv;
+	uid_t uid; /* (uid_t)-1 unknown */
+};
+
+struct exec {
+	pid_t pid;
+	uint64_t time_ns;      /* of its record */
+	uint64_t read_ns;      /* when the last look was over */
+	uint64_t due_ns;       /* of the next look; UINT64_MAX: none, read or given up */
+	uint32_t n_looks;      /* that were planned after the first */
+	struct exec_text text;
+	struct task *process;  /* whose record came while looks are due; NULL: not come */
+	int hart;              /* of that record */
+};
+
+struct reread {
+	struct task *process;
+	int hart;
+};
 
 /* Copied stacks under way; with the smallest stacks NAMER_UNWIND_BYTES_MAX comes later than this.
  */
@@ -50,8 +78,11 @@ struct attribute {
 	struct task **exited; /* per hart: who ended there last */
 	int *leader_of;       /* per session event: the sampling event of its group, as last seen */
 	enum rung *rung_of;   /* likewise */
-	pid_t *reread;        /* REREAD_MAX */
+	struct reread *reread; /* REREAD_MAX */
 	size_t n_reread;
+	struct exec *exec; /* EXECS_MAX, in no order */
+	size_t n_execs;
+	uint64_t exec_due_ns; /* of the next look; UINT64_MAX: none */
 	uint32_t max_stack;
 	uint64_t tick_ns, suspended_ns;
 	int cgroup_root_fd; /* of the hierarchy whose ids perf gives; -1: none mounted */
@@ -89,16 +120,27 @@ void sideband_end(struct attribute *a, struct task *task, uint64_t time_ns, int 
 
 /* What /proc says of one process and its threads: adds them, or fills in what is not known yet.
  * ret_parent (may be NULL) is its parent's pid. 0, CENSUS_GONE, -errno. */
-enum { CENSUS_GONE = 1 };
+enum { CENSUS_GONE = 1, CENSUS_EMPTY };
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
 
-/* Read arguments and owner of a process that exec'd. 0; CENSUS_GONE: not there, or not yet. */
+/* Read arguments and owner of a process that exec'd. 0; CENSUS_GONE; CENSUS_EMPTY: they are not in
+ * place yet, or it has ended and nobody waited for it; -ENOMEM. */
 int census_argv(struct attribute *a, struct task *process);
+int census_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text);
 
 /* Open the root of the hierarchy whose ids perf gives; 0 also where there is none. */
 void census_cgroup_root(struct attribute *a);
 /* Name all cgroups. 0 or -errno. */
 int census_cgroups(struct attribute *a);
+
+/* --- exec.c ----------------------------------------------------------------------------------- */
+
+/* The record of an exec came: give the process what was read for it at once. True: given, or it
+ * will be when a look that is due finds it. False: ask /proc. */
+bool exec_take(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
+/* Count a process whose arguments will not come, if they have not. */
+void exec_lost(struct attribute *a, const struct task *process, int hart);
+void exec_clear(struct attribute *a);
 
 /* --- charge.c --------------------------------------------------------------------------------- */
 

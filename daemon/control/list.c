@@ -25,11 +25,13 @@ struct listing {
 	const char *topic;       /* the only one wanted, or "" */
 	const char *pmu;         /* whose aliases are being listed */
 	int result;
+	size_t n_sent;
 };
 
 static int send_event(struct listing *l, const char *topic, const struct event *e, const char *says)
 {
 	int r = event_probe(&kernel_real, &l->machine, e);
+	l->n_sent++;
 	const char *reason = r == 0 ? "" : r == PROBE_ZERO ? "opens, and stayed at zero while tried"
 		: refusal_explain(e, -r, false, &l->machine).says;
 	struct answer_value v[] = {
@@ -103,6 +105,10 @@ int control_list(struct request *q, const Mperf__Request *request)
 	if (r == 0)
 		r = ended;
 	if (r == 0)
-		r = request_done(q, 0);
+		r = l.n_sent ? request_done(q, 0)
+			: request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+				"Use hardware, cache, software, or a name below "
+				"/sys/bus/event_source/devices.",
+				"there is no topic '%s' with events", l.topic);
 	return r < 0 ? r : 0;
 }

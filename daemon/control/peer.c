@@ -267,7 +267,7 @@ uint64_t peer_deadline_ns(const struct peer *p)
 		struct request *q = p->request[i];
 		if (!q || !q->job || !q->job->kind->deadline_ns)
 			continue;
-		uint64_t d = q->job->kind->deadline_ns(q->job);
+		uint64_t d = q->job->kind->deadline_ns(q->job, q);
 		deadline = d < deadline ? d : deadline;
 	}
 	return deadline;

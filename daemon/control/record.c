@@ -51,10 +51,13 @@ static size_t record_fds(struct job *job, struct pollfd *fds, size_t n)
 	return j->recording ? recording_fds(j->recording, fds, n) : 0;
 }
 
-static uint64_t record_deadline_ns(struct job *job)
+static uint64_t record_deadline_ns(struct job *job, const struct request *q)
 {
 	struct record_job *j = (struct record_job *)job;
-	return j->recording ? recording_deadline_ns(j->recording) : UINT64_MAX;
+	if (j->recording)
+		return recording_deadline_ns(j->recording);
+	/* While the peer reads faster than we send, no descriptor would ever wake us. */
+	return request_has_room(q) ? 0 : UINT64_MAX;
 }
 
 static int report_progress(struct record_job *j, struct request *q, uint64_t now_ns)
@@ -188,7 +191,8 @@ static const struct job_kind record_kind = {
 	.free = record_free,
 };
 
-static int make_folder(struct record_job *j)
+/* 0; positive after the peer was told why not; -errno. */
+static int make_folder(struct record_job *j, struct request *q)
 {
 	const char *parent = getenv("TMPDIR");
 	if (asprintf(&j->folder, "%s/mperf-XXXXXX", parent && *parent ? parent : "/tmp") < 0) {
@@ -196,10 +200,13 @@ static int make_folder(struct record_job *j)
 		return -ENOMEM;
 	}
 	if (!mkdtemp(j->folder)) {
-		int r = -errno;
+		int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			"Set TMPDIR to a folder that exists and that you may write to.",
+			"no folder for the recording can be made in %s: %s",
+			parent && *parent ? parent : "/tmp", strerror(errno));
 		free(j->folder);
 		j->folder = NULL;
-		return r;
+		return r < 0 ? r : 1;
 	}
 	return asprintf(&j->path, "%s/segment.mprf", j->folder) < 0 ? -ENOMEM : 0;
 }
@@ -270,6 +277,11 @@ static int fail_start(struct request *q, int outcome, const char *why)
 	case RECORDING_REFUSED:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 			"mperfctl doctor says what this machine can do.", "%s", why);
+	case -EMFILE:
+	case -ENFILE:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"Raise it with ulimit -n, or LimitNOFILE= in a unit.",
+			"the limit of open descriptors (RLIMIT_NOFILE, fs.file-max) is too low to record");
 	case -ENOENT:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
 			"Install mperf whole, or run mperfctl from the folder it was built in.",
@@ -316,13 +328,13 @@ int control_record(struct request *q, const Mperf__Request *request)
 	if (r == 0)
 		r = choose_scope(q, m, &o.sampler);
 	if (r == 0 && !o.all)
-		r = request_check_pids(q, m->target->pid, m->target->n_pid);
+		r = request_check_pids(q, m->target->pid, m->target->n_pid, !o.sampler.per_task);
+	if (r == 0)
+		r = make_folder(j, q);
 	if (r == 0) {
-		r = make_folder(j);
 		o.sampler.events = m->n_event ? events : NULL;
 		o.path = j->path;
-		if (r == 0)
-			r = recording_new(&o, &j->recording, &error);
+		r = recording_new(&o, &j->recording, &error);
 		if (r != 0)
 			r = fail_start(q, r, error.text);
 		else

@@ -18,11 +18,17 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "daemon/control/exec_watch.h"
 #include "daemon/decode/merge.h"
 #include "proto/memory.h"
 
+/* Records between two looks at the execs: a drain of many samples takes longer than some processes
+ * live. */
+#define EXEC_LOOK_RECORDS 32
+
 struct recording {
 	struct sampler *sampler;
+	struct exec_watch execs;
 	struct merge merge;
 	struct file_table files;
 	struct task_table tasks;
@@ -129,10 +135,13 @@ static int drain(struct recording *g, uint64_t cut_ns)
 {
 	g->merge.ring = g->sampler->ring;
 	g->merge.n_rings = g->sampler->n_rings;
+	exec_watch_resume(&g->execs);
 	int r = merge_begin(&g->merge, cut_ns);
 	if (r < 0)
 		return r;
-	for (;;) {
+	for (uint64_t n = 0;; n++) {
+		if (n % EXEC_LOOK_RECORDS == 0)
+			exec_watch_dispatch(&g->execs, clock_ns(CLOCK_MONOTONIC));
 		struct record record;
 		int hart;
 		r = merge_next(&g->merge, &record, &hart);
@@ -221,7 +230,9 @@ static int attach_stations(struct recording *g, const struct recording_options *
 		.sink = take_attribution,
 		.userdata = g,
 	};
-	return attribute_new(&attribute, &g->attribute);
+	r = attribute_new(&attribute, &g->attribute);
+	g->execs = (struct exec_watch){.sampler = g->sampler, .attribute = g->attribute};
+	return r;
 }
 
 static int outcome_of_sampler(int r)
@@ -284,6 +295,8 @@ size_t recording_fds(const struct recording *g, struct pollfd *fds, size_t n)
 	for (size_t i = 0; g->finish_ns == 0 && i < g->n_pidfds && filled < n; i++)
 		if (g->pidfd[i] >= 0)
 			fds[filled++] = (struct pollfd){.fd = g->pidfd[i], .events = POLLIN};
+	if (g->finish_ns == 0)
+		filled += exec_watch_fds(&g->execs, fds + filled, n - filled);
 	return filled;
 }
 
@@ -291,6 +304,8 @@ uint64_t recording_deadline_ns(const struct recording *g)
 {
 	uint64_t deadline = namer_deadline_ns(g->namer);
 	uint64_t own = g->finish_ns ? g->finish_ns : g->next_drain_ns;
+	uint64_t execs = g->finish_ns ? UINT64_MAX : exec_watch_deadline_ns(&g->execs);
+	own = execs < own ? execs : own;
 	return own < deadline ? own : deadline;
 }
 
@@ -346,6 +361,22 @@ static int run(struct recording *g, uint64_t now_ns)
 	return r;
 }
 
+/* Is it worth a drain? An exec alone is not. A ring wakes us at each half of it, wherever its tail
+ * stands, so one that is a quarter full may be full before it wakes again. A ring that hung up wakes
+ * us until run() has noticed. */
+static bool drain_is_due(struct recording *g, uint64_t now_ns)
+{
+	if (now_ns >= g->next_drain_ns || g->sampler->options.per_task)
+		return true;
+	for (size_t i = 0; i < g->sampler->n_rings; i++) {
+		struct ring *ring = &g->sampler->ring[i];
+		ring_snapshot(ring);
+		if (ring->head - ring->tail >= ring->data_bytes / 4)
+			return true;
+	}
+	return false;
+}
+
 int recording_dispatch(struct recording *g, uint64_t now_ns)
 {
 	if (g->sealed)
@@ -353,9 +384,11 @@ int recording_dispatch(struct recording *g, uint64_t now_ns)
 	int r = namer_dispatch(g->namer, now_ns);
 	if (r < 0)
 		return r;
-	if (g->finish_ns == 0)
-		r = run(g, now_ns);
-	else if (namer_idle(g->namer) || now_ns >= g->finish_ns)
+	if (g->finish_ns == 0) {
+		exec_watch_dispatch(&g->execs, now_ns);
+		if (drain_is_due(g, now_ns))
+			r = run(g, now_ns);
+	} else if (namer_idle(g->namer) || now_ns >= g->finish_ns)
 		return seal(g);
 	if (r > 0)
 		return RECORDING_LOST_STORE;

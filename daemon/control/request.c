@@ -26,7 +26,7 @@ int request_parse_events(struct request *q, char *const *text, size_t n, struct 
 	return 0;
 }
 
-int request_check_pids(struct request *q, const int32_t *pid, size_t n)
+int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all)
 {
 	for (size_t i = 0; i < n; i++) {
 		char path[32];
@@ -36,7 +36,7 @@ int request_check_pids(struct request *q, const int32_t *pid, size_t n)
 		if (pid[i] <= 0 || stat(path, &st) < 0)
 			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 				"Look for its pid with ps.", "there is no process with pid %d", pid[i]);
-		else if (geteuid() != 0 && st.st_uid != geteuid())
+		else if (!all && st.st_uid != geteuid())
 			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 				"Run mperfctl as that user, or as root.",
 				"process %d belongs to another user (uid %u)", pid[i],

@@ -20,15 +20,15 @@ struct peer;
 struct request;
 struct job;
 
-/* Descriptors that one job may wait for: rings of all harts, workers, targets. */
-#define JOB_FDS_MAX (HARTS_MAX + 64)
+/* Descriptors that one job may wait for: two rings of all harts, workers, targets. */
+#define JOB_FDS_MAX (2 * HARTS_MAX + 128)
 
 /* What a job can do; every entry but free may be NULL. */
 struct job_kind {
 	/* Add to at most n entries of fds; returns how many. */
 	size_t (*fds)(struct job *j, struct pollfd *fds, size_t n);
-	/* When dispatch must run at the latest, CLOCK_MONOTONIC ns; UINT64_MAX: never. */
-	uint64_t (*deadline_ns)(struct job *j);
+	/* When dispatch must run at the latest, CLOCK_MONOTONIC ns; 0: at once; UINT64_MAX: never. */
+	uint64_t (*deadline_ns)(struct job *j, const struct request *q);
 	/* A descriptor or the deadline is due. 0; JOB_DONE once answered to the end; -errno fatal. */
 	int (*dispatch)(struct job *j, struct request *q, uint64_t now_ns);
 	/* The client wants the results now. 0: they follow from dispatch; JOB_DONE; -errno. */
@@ -61,9 +61,10 @@ int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy,
  * with them; -errno. */
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list);
 
-/* See that every pid lives and may be measured by who we are. 0; positive after the peer was told
+/* See that every pid lives and may be measured by who we are, who may see the whole system if
+ * `all`. 0; positive after the peer was told
  * which one does not; -errno. */
-int request_check_pids(struct request *q, const int32_t *pid, size_t n);
+int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all);
 
 /* Open the sealed segment at path for a private peer. 0; positive after the peer was told why not;
  * -errno. */

@@ -28,9 +28,10 @@ static void stat_free(struct job *job)
 	free(j);
 }
 
-static uint64_t stat_deadline_ns(struct job *job)
+static uint64_t stat_deadline_ns(struct job *job, const struct request *q)
 {
 	struct stat_job *j = (struct stat_job *)job;
+	(void)q;
 	return j->interval_ns ? j->next_ns : UINT64_MAX;
 }
 
@@ -148,7 +149,8 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	if (r == 0)
 		r = machine_read(&kernel_real, &j->machine);
 	if (r == 0 && !m->target->all)
-		r = request_check_pids(q, m->target->pid, m->target->n_pid);
+		r = request_check_pids(q, m->target->pid, m->target->n_pid,
+			j->machine.may_see_all);
 	if (r != 0)
 		return r;
 

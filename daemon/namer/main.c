@@ -91,5 +91,8 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = parses ? parser_run(fd) : opener_run(fd);
 	/* Without atexit: there is nothing to tidy, and a leak checker would want to open files. */
+	/* A daemon that is gone is how a worker usually ends. */
+	if (r == -ECONNRESET || r == -EPIPE)
+		r = 0;
 	_exit(r < 0 ? fail(argv[1], "ends over a message or the socket", r) : 0);
 }

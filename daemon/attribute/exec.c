@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Execs: arguments, read while the process still lives
+ *
+ * Rings are drained a few times a second, and most of the processes of a build live shorter than
+ * that. So whoever hears of an exec at once says so here, and the arguments are read there and
+ * then; the process itself is told of them when the record of that exec comes through the merge in
+ * its order.
+ *
+ * The kernel says COMM when the new memory is in place but the arguments are not: a look within
+ * that moment finds none, and is repeated. What is read belongs to the last exec before the look,
+ * so an exec of the same process that turns out to lie between takes it away from the earlier one.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "daemon/attribute/station.h"
+
+#define NEVER UINT64_MAX
+
+/* The two records of one exec bear the same time but for microseconds; this much where a virtual
+ * hart stood still between them. The nearest counts, so that execs in a row are told apart. */
+#define EXEC_MATCH_NS 100000000u
+
+/* A drain comes a quarter of a second later, or a few when the machine is in trouble. */
+#define EXEC_EXPIRE_NS 3000000000u
+
+/* When to look again, after the record: mapping the file takes a fraction of a millisecond where it
+ * is in memory, and some where it has to be read. */
+static const uint64_t exec_again_ns[] = {1000000, 3000000, 10000000};
+#define EXEC_LOOKS (sizeof(exec_again_ns) / sizeof(exec_again_ns[0]))
+
+static uint64_t clock_ns(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void exec_give_up(struct exec *e)
+{
+	free(e->text.argv);
+	e->text.argv = NULL;
+	e->due_ns = NEVER;
+}
+
+static void exec_give(struct exec *e, struct task *process)
+{
+	free(process->argv);
+	process->argv = e->text.argv;
+	process->n_argv = e->text.n_argv;
+	if (e->text.uid != (uid_t)-1)
+		process->uid = e->text.uid;
+	process->changed = true;
+	e->text.argv = NULL;
+}
+
+static void exec_remove(struct attribute *a, struct exec *e)
+{
+	free(e->text.argv);
+	*e = a->exec[--a->n_execs];
+}
+
+void exec_lost(struct attribute *a, const struct task *process, int hart)
+{
+	if (!process->argv && (a->o.all || process->wanted))
+		lose(a, hart, LOSS_ARGV, 1);
+}
+
+void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)
+{
+	const struct task *task = task_find(a->o.tasks, pid);
+	bool superseded = false;
+
+	if (pid <= 0 || (task && !a->o.all && !task->process->wanted))
+		return;
+	for (size_t i = 0; i < a->n_execs; i++) {
+		struct exec *e = &a->exec[i];
+
+		if (e->pid != pid)
+			continue;
+		if (e->time_ns > time_ns)
+			superseded = true;
+		else if (!e->text.argv || e->read_ns >= time_ns)
+			exec_give_up(e);
+	}
+	if (a->n_execs == EXECS_MAX)
+		return; /* /proc is asked when the record comes, as if we had not heard */
+
+	a->exec[a->n_execs++] = (struct exec){
+		.pid = pid,
+		.time_ns = time_ns,
+		.due_ns = superseded ? NEVER : 0,
+		.text.uid = (uid_t)-1,
+	};
+	if (!superseded)
+		a->exec_due_ns = 0;
+}
+
+static void exec_look(const struct attribute *a, struct exec *e, uint64_t now_ns)
+{
+	e->due_ns = NEVER;
+	/* whoever is gone has none; without memory it stays unread */
+	int r = census_exec(a, e->pid, &e->text);
+
+	e->read_ns = clock_ns();
+	while (r == CENSUS_EMPTY && e->due_ns == NEVER && e->n_looks < EXEC_LOOKS) {
+		uint64_t again_ns = e->time_ns + exec_again_ns[e->n_looks++];
+
+		if (again_ns > now_ns)
+			e->due_ns = again_ns;
+	}
+}
+
+/* Its record came before its arguments could be read. True: it is settled. */
+static bool exec_settle(struct attribute *a, struct exec *e)
+{
+	if (!e->process || e->due_ns != NEVER)
+		return false;
+	if (e->text.argv && !e->process->argv)
+		exec_give(e, e->process);
+	exec_lost(a, e->process, e->hart);
+	return true;
+}
+
+void attribute_read_execs(struct attribute *a, uint64_t now_ns)
+{
+	a->exec_due_ns = NEVER;
+	for (size_t i = 0; i < a->n_execs;) {
+		struct exec *e = &a->exec[i];
+
+		if (e->due_ns <= now_ns)
+			exec_look(a, e, now_ns);
+		if (exec_settle(a, e) || now_ns > e->time_ns + EXEC_EXPIRE_NS) {
+			exec_remove(a, e);
+			continue;
+		}
+		if (e->due_ns < a->exec_due_ns)
+			a->exec_due_ns = e->due_ns;
+		i++;
+	}
+}
+
+uint64_t attribute_exec_due_ns(const struct attribute *a)
+{
+	return a->exec_due_ns;
+}
+
+bool exec_take(struct attribute *a, struct task *process, uint64_t time_ns, int hart)
+{
+	struct exec *nearest = NULL;
+	uint64_t least_ns = EXEC_MATCH_NS + 1;
+
+	for (size_t i = 0; i < a->n_execs; i++) {
+		struct exec *e = &a->exec[i];
+		uint64_t apart_ns =
+			e->time_ns > time_ns ? e->time_ns - time_ns : time_ns - e->time_ns;
+
+		if (e->pid != process->pid)
+			continue;
+		if (e->process)
+			exec_give_up(e); /* an earlier one that waits: the process is past it */
+		else if (apart_ns < least_ns) {
+			nearest = e;
+			least_ns = apart_ns;
+		}
+	}
+	if (!nearest)
+		return false;
+	if (nearest->due_ns != NEVER) {
+		nearest->process = process;
+		nearest->hart = hart;
+		return true;
+	}
+
+	bool known = nearest->text.argv;
+	if (known)
+		exec_give(nearest, process);
+	exec_remove(a, nearest);
+	return known;
+}
+
+void exec_clear(struct attribute *a)
+{
+	while (a->exec && a->n_execs)
+		exec_remove(a, &a->exec[0]);
+	free(a->exec);
+	a->exec = NULL;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The exec watch: execs heard of at once, not at the next drain
+ *
+ * It waits for the sampler's exec rings and has the arguments of whoever exec'd read while he lives.
+ * What that may cost is bounded; beyond it, and where the sampler has no exec rings, arguments are
+ * read when the exec's record comes through the merge, which is late for short processes.
+ */
+
+#include <poll.h>
+
+#include "daemon/attribute/attribute.h"
+#include "daemon/pmu/sampler.h"
+
+/* Wake-ups in one second; with the looks that follow, some 50 µs each, 5 % of one hart. A wake-up
+ * takes what all rings hold, so more execs than this are heard of where they come together. Beyond
+ * it the watch rests until the next drain. */
+#define EXEC_WAKES_MAX 500
+
+struct exec_watch {
+	struct sampler *sampler;     /* borrowed */
+	struct attribute *attribute; /* borrowed */
+	uint64_t second_ns;          /* since when wake-ups are counted */
+	unsigned n_wakes;
+	bool rests;
+};
+
+/* Add the descriptors to wait for to at most n entries of fds; returns how many. */
+size_t exec_watch_fds(const struct exec_watch *w, struct pollfd *fds, size_t n);
+
+/* When exec_watch_dispatch is to be called at the latest; 0: at once. To be asked after the
+ * descriptors were handed to poll: an event's poll forgets what it reported once, so news that came
+ * just before would be slept over. */
+uint64_t exec_watch_deadline_ns(const struct exec_watch *w);
+
+/* Take what the rings hold, and read the arguments that are due. Cheap where there is nothing. */
+void exec_watch_dispatch(struct exec_watch *w, uint64_t now_ns);
+
+/* A drain begins: a watch that rests goes on. */
+void exec_watch_resume(struct exec_watch *w);
