@@ -183,6 +183,16 @@ static int loop(struct ask *k)
 	}
 }
 
+void ask_say_broken(const char *what, int error)
+{
+	char text[256];
+	snprintf(text, sizeof text, "cannot go on %s: %s", what, strerror(-error));
+	say_failure(text, error == -ENOMEM ? "Free some memory, or ask for less"
+			  : error == -ETIMEDOUT
+				  ? "mperfd does not listen: restart it"
+				  : "Try again; `mperfctl doctor` may say what is wrong");
+}
+
 int ask_run(struct ask *k, Mperf__Request *request)
 {
 	k->id = request->id = ++k->link->last_id;

@@ -48,6 +48,9 @@ struct ask {
 /* Run the request (its id is set here). 0 at Done, ASK_FAILED, ASK_CANCELLED, -errno. */
 int ask_run(struct ask *k, Mperf__Request *request);
 
+/* After -errno: say that `what` ("asking", "measuring") cannot go on, and what to do. */
+void ask_say_broken(const char *what, int error);
+
 /* From a callback: let the request end well, or now. The answers still come through ask_run. */
 int ask_finish(struct ask *k);
 int ask_cancel(struct ask *k);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/print.h"
 #include "client/reply.h"
 #include "proto/memory.h"
 
@@ -23,12 +24,8 @@ static int take_bytes(struct capture *c, const Mperf__Bytes *bytes)
 	c->total_bytes = bytes->total;
 	int r = outfile_write(c->out, bytes->data.data, bytes->data.len);
 	if (r < 0) {
-		char what[512];
-		snprintf(what, sizeof what, "cannot write '%.300s': %s",
-			c->out->temporary ? c->out->temporary : c->out->path, strerror(-r));
-		say_failure(what, r == -ENOSPC || r == -EDQUOT
-					  ? "Free some space, or write elsewhere (-o, or TMPDIR)"
-					  : NULL);
+		print_say_failed(c->out->temporary ? c->out->temporary : c->out->path, r,
+			"write elsewhere (-o, or TMPDIR)");
 		return RUN_FAILED;
 	}
 	say_progress(&c->run.ask.progress, "receiving the recording", c->out->bytes, bytes->total);

@@ -62,12 +62,18 @@ static bool find_in_path(char *ret_path)
 	return false;
 }
 
+static const char *named_daemon(void)
+{
+	const char *named = getenv("MPERFD");
+	return named && *named ? named : NULL;
+}
+
 /* $MPERFD; beside us, as in a build; where an installed one stands from here, so that a tree can be
  * moved; where it was built for; $PATH. */
 static bool find_daemon(char *ret_path)
 {
-	const char *named = getenv("MPERFD");
-	if (named && *named) {
+	const char *named = named_daemon();
+	if (named) {
 		snprintf(ret_path, PATH_BYTES, "%s", named);
 		return true; /* if it is not there, that is what has to be said */
 	}
@@ -107,6 +113,15 @@ static void become_daemon(const char *path, int socket_fd, int trouble_fd)
 	_exit(n < 0 ? 126 : 127);
 }
 
+static void say_not_started(const char *path, int error)
+{
+	char what[512];
+	snprintf(what, sizeof what, "cannot run '%.300s'%s: %s", path,
+		named_daemon() ? ", which MPERFD names" : "", strerror(error));
+	say_failure(what, named_daemon() ? "Unset MPERFD, or set it to the path of an mperfd"
+					 : "Install mperfd anew, or set MPERFD to the path of one");
+}
+
 static int start_daemon(struct link *l)
 {
 	char path[PATH_BYTES];
@@ -134,7 +149,7 @@ static int start_daemon(struct link *l)
 	int error;
 	if (read(trouble_in, &error, sizeof error) == sizeof error) {
 		waitpid(pid, NULL, 0);
-		say_note("cannot run '%s': %s", path, strerror(error));
+		say_not_started(path, error);
 		return LINK_FAILED;
 	}
 	l->daemon_pid = pid;
@@ -266,9 +281,14 @@ int link_open(struct link *l)
 	int r = link_dial(l);
 	if (r == 0)
 		r = link_greet(l);
+	if (r < 0) {
+		char what[256];
+		snprintf(what, sizeof what, "cannot reach mperfd: %s", strerror(-r));
+		say_failure(what, "Try again when the machine has more to spare (see `ulimit -a`)");
+	}
 	if (r != 0)
 		link_close(l);
-	return r;
+	return r != 0 ? LINK_FAILED : 0;
 }
 
 /* Wait for a private daemon without hanging: poll its end, then make an end. */
@@ -316,5 +336,7 @@ void link_say_lost(struct link *l)
 	else
 		snprintf(what, sizeof what, "mperfd ended with status %d before it had answered",
 			WEXITSTATUS(status));
-	say_failure(what, "What it printed above may say why");
+	say_failure(what, named_daemon() ? "If MPERFD does not name an mperfd, unset it; else what "
+					   "it printed above may say why"
+					 : "What it printed above may say why; then try again");
 }

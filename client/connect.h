@@ -27,7 +27,7 @@ struct link {
 	uint32_t last_id;  /* of our requests */
 };
 
-/* Connect and exchange Hello. 0, LINK_FAILED, -errno. */
+/* Connect and exchange Hello. 0, or LINK_FAILED. */
 int link_open(struct link *l);
 
 /* The handshake over l->fd, which link_open does: exported for tests. 0, LINK_FAILED, -errno. */

@@ -13,6 +13,7 @@
 #include "client/command.h"
 #include "client/escape.h"
 #include "client/options.h"
+#include "client/print.h"
 #include "client/reply.h"
 #include "client/table.h"
 #include "proto/memory.h"
@@ -83,9 +84,19 @@ static const char *state_colour(const char *state)
 					    : "\033[36m";
 }
 
-static void write_finding(
-	const struct reply *r, const struct columns *c, size_t row, bool *told, bool colour)
+struct telling {
+	const struct reply *reply;
+	struct columns columns;
+	bool *told; /* by row */
+	bool colour;
+	FILE *file;
+};
+
+static void write_finding(struct telling *t, size_t row)
 {
+	const struct reply *r = t->reply;
+	const struct columns *c = &t->columns;
+	FILE *f = t->file;
 	const char *state = reply_text(r, row, c->state);
 	const char *topic = reply_text(r, row, c->topic);
 	const char *finding = reply_text(r, row, c->finding);
@@ -93,44 +104,74 @@ static void write_finding(
 	double hart;
 
 	state = state ? state : "info";
-	printf("%s%-4.4s%s  ", colour ? state_colour(state) : "", state, colour ? "\033[0m" : "");
+	fprintf(f, "%s%-4.4s%s  ", t->colour ? state_colour(state) : "", state,
+		t->colour ? "\033[0m" : "");
 	if (topic)
-		escape_terminal(stdout, topic);
+		escape_terminal(f, topic);
 	if (reply_number(r, row, c->hart, &hart)) {
-		fputs(topic ? ", " : "", stdout);
-		write_harts(r, c, row, told, stdout);
+		fputs(topic ? ", " : "", f);
+		write_harts(r, c, row, t->told, f);
 	}
-	fputs(": ", stdout);
-	escape_terminal(stdout, finding ? finding : "-");
-	fputc('\n', stdout);
+	fputs(": ", f);
+	escape_terminal(f, finding ? finding : "-");
+	fputc('\n', f);
 	if (remedy && *remedy) {
-		fputs("      → ", stdout);
-		escape_terminal(stdout, remedy);
-		fputc('\n', stdout);
+		fputs("      → ", f);
+		escape_terminal(f, remedy);
+		fputc('\n', f);
 	}
 }
 
-static int show(const struct options *o, const struct reply *r)
+static int show(const struct options *o, const struct reply *r, FILE *f)
 {
 	struct table_options look = {0};
-	const struct columns c = {
-		.hart = reply_column(r, "hart"),
-		.topic = reply_column(r, "topic"),
-		.state = reply_column(r, "state"),
-		.finding = reply_column(r, "finding"),
-		.remedy = reply_column(r, "remedy"),
-	};
 	if (o->json)
-		return reply_write_json(r, stdout);
+		return reply_write_json(r, f);
 
 	_cleanup_(freep) bool *told = calloc(r->n_rows + 1, sizeof *told);
 	if (!told)
 		return -ENOMEM;
 	table_look(stdout, o->no_color, &look);
+	struct telling t = {
+		.reply = r,
+		.columns.hart = reply_column(r, "hart"),
+		.columns.topic = reply_column(r, "topic"),
+		.columns.state = reply_column(r, "state"),
+		.columns.finding = reply_column(r, "finding"),
+		.columns.remedy = reply_column(r, "remedy"),
+		.told = told,
+		.colour = look.colour,
+		.file = f,
+	};
 	for (size_t i = 0; i < r->n_rows; i++)
 		if (!told[i])
-			write_finding(r, &c, i, told, look.colour);
-	return fflush(stdout) != 0 ? -errno : 0;
+			write_finding(&t, i);
+	return 0;
+}
+
+static int print_findings(const struct options *o, const struct reply *reply)
+{
+	struct print p;
+	int r = print_open(&p, STDOUT_FILENO);
+	if (r == 0)
+		r = print_close(&p, show(o, reply, p.file));
+	if (r < 0)
+		print_say_failed(NULL, r, "send stdout elsewhere");
+	return r;
+}
+
+static char *recording_path(const char *input)
+{
+	char what[512];
+	char *path = realpath(input, NULL);
+	int error = errno;
+	if (!path) {
+		snprintf(what, sizeof what, "cannot read '%.400s': %s", input, strerror(error));
+		say_failure(what, error == EACCES ? "Name a recording with -i that you may read"
+						  : "Name with -i a recording that `mperfctl "
+						    "record` wrote");
+	}
+	return path;
 }
 
 int client_doctor(const struct options *o)
@@ -139,14 +180,9 @@ int client_doctor(const struct options *o)
 	struct reply reply = {0};
 	_cleanup_(freep) char *path = NULL;
 
-	if (o->input && !(path = realpath(o->input, NULL))) {
-		say_note("cannot read '%s': %s", o->input, strerror(errno));
+	if (o->input && !(path = recording_path(o->input)))
 		return EXIT_FAILED;
-	}
-	int r = link_open(&l);
-	if (r < 0)
-		say_note("cannot reach mperfd: %s", strerror(-r));
-	if (r != 0)
+	if (link_open(&l) != 0)
 		return EXIT_FAILED;
 
 	Mperf__DoctorRequest doctor = MPERF__DOCTOR_REQUEST__INIT;
@@ -156,16 +192,14 @@ int client_doctor(const struct options *o)
 	request.body_case = MPERF__REQUEST__BODY_DOCTOR;
 	request.doctor = &doctor;
 	struct ask k = {.link = &l, .answer = reply_take, .userdata = &reply};
-	r = ask_run(&k, &request);
+	int r = ask_run(&k, &request);
 	link_close(&l);
 
-	int exit_status = r > 0 ? k.exit_status : k.status;
-	if (r == 0)
-		r = show(o, &reply);
-	if (r < 0) {
-		say_note("cannot tell the findings: %s", strerror(-r));
+	int exit_status = r == 0 ? k.status : r > 0 ? k.exit_status : EXIT_FAILED;
+	if (r < 0)
+		ask_say_broken("asking", r);
+	else if (r == 0 && print_findings(o, &reply) != 0)
 		exit_status = EXIT_FAILED;
-	}
 	reply_clear(&reply);
 	return exit_status;
 }

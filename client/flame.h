@@ -15,9 +15,9 @@
 
 #include "proto/mperf.pb-c.h"
 
-#define FLAME_NODES_MAX 2000000 /* of either tree, about 100 bytes each. Beyond: FLAME_TOO_LARGE   \
-				 */
-#define FLAME_DEPTH_MAX 4096    /* kernel and user stacks have 512 frames; inlining multiplies */
+/* Of either tree, about 100 bytes each. Beyond: FLAME_TOO_LARGE. */
+#define FLAME_NODES_MAX 2000000
+#define FLAME_DEPTH_MAX 4096 /* kernel and user stacks have 512 frames; inlining multiplies */
 
 enum {
 	FLAME_TOO_LARGE = 1,

@@ -200,8 +200,9 @@ static void write_summary(const struct drawing *d, FILE *out)
 	fputs(".", out);
 	if (d->n_cut > 0) {
 		unit_count_text((int64_t)d->n_cut, cut);
-		fprintf(out, " %s boxes below %.2f %% are not drawn.", cut,
-			100 * FLAME_PAGE_SHARE_MIN);
+		fprintf(out, " %s box%s below %.2f %% %s not drawn.", cut,
+			d->n_cut == 1 ? "" : "es", 100 * FLAME_PAGE_SHARE_MIN,
+			d->n_cut == 1 ? "is" : "are");
 	}
 }
 

@@ -24,6 +24,7 @@ struct flame_page {
 	bool plain;             /* SVG alone */
 };
 
-/* Write a finished flame. *ret_cut is the number of boxes left out. 0, -EIO. */
+/* Write a finished flame. *ret_cut is the number of boxes left out. 0, or -EIO
+ * if out failed, which it itself knows the reason of (client/print.h). */
 int flame_page_write(
 	const struct flame *f, const struct flame_page *page, FILE *out, size_t *ret_cut);

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/capture.h"
 #include "client/command.h"
 #include "client/flame.h"
 #include "client/flame_page.h"
+#include "client/print.h"
 #include "client/reply.h"
 #include "proto/memory.h"
 
@@ -76,7 +78,7 @@ static char *make_title(const struct options *o)
 	return what && asprintf(&title, "Flame graph of %s", what) >= 0 ? title : NULL;
 }
 
-static int write_to(const struct drawing *d, const char *path, FILE *f, size_t *ret_cut)
+static int write_into(const struct drawing *d, const char *path, FILE *f, size_t *ret_cut)
 {
 	const struct options *o = d->options;
 	_cleanup_(freep) char *title = make_title(o);
@@ -91,11 +93,15 @@ static int write_to(const struct drawing *d, const char *path, FILE *f, size_t *
 		.plain = ends_in(path, ".svg"),
 	};
 	*ret_cut = 0;
-	int r = o->folded ? flame_write_folded(d->flame, f)
-			  : flame_page_write(d->flame, &page, f, ret_cut);
-	if (r == 0 && fflush(f) != 0)
-		r = -errno;
-	return r;
+	return o->folded ? flame_write_folded(d->flame, f)
+			 : flame_page_write(d->flame, &page, f, ret_cut);
+}
+
+static int write_to(const struct drawing *d, const char *path, int fd, size_t *ret_cut)
+{
+	struct print p;
+	int r = print_open(&p, fd);
+	return r == 0 ? print_close(&p, write_into(d, path, p.file, ret_cut)) : r;
 }
 
 static int write_file(const struct drawing *d, const char *path, size_t *ret_cut)
@@ -104,22 +110,25 @@ static int write_file(const struct drawing *d, const char *path, size_t *ret_cut
 	int r = outfile_open(&out, path, OUTFILE_OVER_FILE);
 	if (r < 0)
 		return r;
-	int fd = dup(out.fd);
-	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
-	if (!f) {
-		r = -errno;
-		if (fd >= 0)
-			close(fd);
-		outfile_clear(&out);
-		return r;
-	}
-	r = write_to(d, path, f, ret_cut);
-	if (fclose(f) != 0 && r == 0)
-		r = -errno;
+	r = write_to(d, path, out.fd, ret_cut);
 	if (r == 0)
 		r = outfile_commit(&out);
 	outfile_clear(&out);
 	return r;
+}
+
+static void say_written(const struct drawing *d, const char *path, size_t n_cut)
+{
+	char more[64] = "";
+	size_t n_nodes;
+
+	flame_nodes(d->flame, &n_nodes);
+	if (n_cut > 0)
+		snprintf(more, sizeof more, ", %zu more %s too narrow to draw", n_cut,
+			n_cut == 1 ? "is" : "are");
+	say_note("wrote %s: %zu box%s%s; %s", path, n_nodes - n_cut,
+		n_nodes - n_cut == 1 ? "" : "es", more,
+		d->provenance_line ? d->provenance_line : "");
 }
 
 static int write_somewhere(const struct drawing *d)
@@ -127,27 +136,18 @@ static int write_somewhere(const struct drawing *d)
 	const struct options *o = d->options;
 	const char *path = o->output ? o->output : o->folded ? "-" : "flame.html";
 	bool to_stdout = strcmp(path, "-") == 0;
-	size_t n_nodes, n_cut;
+	size_t n_cut;
 
 	int r = flame_finish(d->flame);
 	if (r == 0)
-		r = to_stdout ? write_to(d, path, stdout, &n_cut) : write_file(d, path, &n_cut);
+		r = to_stdout ? write_to(d, path, STDOUT_FILENO, &n_cut)
+			      : write_file(d, path, &n_cut);
 	if (r < 0) {
-		char what[512];
-		snprintf(what, sizeof what, "cannot write '%.300s': %s", path, strerror(-r));
-		say_failure(what, r == -ENOSPC ? "Free some space, or write elsewhere with -o"
-					       : "Name another file with -o");
+		print_say_failed(to_stdout ? NULL : path, r, "name another file with -o");
 		return EXIT_FAILED;
 	}
-	if (to_stdout)
-		return 0;
-	flame_nodes(d->flame, &n_nodes);
-	if (n_cut > 0)
-		say_note("wrote %s: %zu boxes, %zu more are too narrow to draw; %s", path,
-			n_nodes - n_cut, n_cut, d->provenance_line ? d->provenance_line : "");
-	else
-		say_note("wrote %s: %zu boxes; %s", path, n_nodes,
-			d->provenance_line ? d->provenance_line : "");
+	if (!to_stdout)
+		say_written(d, path, n_cut);
 	return 0;
 }
 
@@ -158,7 +158,7 @@ int client_flamegraph(const struct options *o)
 	int exit_status;
 
 	if (flame_new(&d.flame) < 0) {
-		say_note("out of memory");
+		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
 	if (source_open(&s, o, &exit_status) == 0)

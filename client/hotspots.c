@@ -2,34 +2,31 @@
  *
  * mperfctl hotspots: the table of where the time went.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "client/capture.h"
 #include "client/command.h"
+#include "client/print.h"
 #include "client/reply.h"
 #include "client/table.h"
 #include "proto/memory.h"
 
-static int show(const struct options *o, const struct reply *reply)
+static int show(const struct options *o, const struct reply *reply, FILE *f)
 {
 	/* The share says it for people; the nanoseconds are in --json and --raw. */
 	static const char *const hide[] = {"self_ns", NULL};
 	struct table_options look = {.raw = o->raw, .hide = hide};
 
 	if (o->json)
-		return reply_write_json(reply, stdout);
+		return reply_write_json(reply, f);
 	table_look(stdout, o->no_color, &look);
-	int r = table_print(reply, &look, stdout);
+	int r = table_print(reply, &look, f);
 	if (r == 0 && reply->provenance && !o->raw) {
 		_cleanup_(freep) char *line = reply_provenance_line(reply->provenance);
 		if (line)
-			printf("\n%s\n", line);
+			fprintf(f, "\n%s\n", line);
 	}
-	if (r == 0 && fflush(stdout) != 0)
-		r = -errno;
 	return r;
 }
 
@@ -59,13 +56,17 @@ int client_hotspots(const struct options *o)
 		exit_status = ask(&s, o, &reply);
 	source_clear(&s); /* before showing: who quits the pager leaves nothing behind */
 	if (exit_status == 0) {
-		int r = show(o, &reply);
+		struct print p;
+		int r = print_open(&p, STDOUT_FILENO);
+		if (r == 0)
+			r = print_close(&p, show(o, &reply, p.file));
 		if (r < 0) {
-			say_note("cannot print the answer: %s", strerror(-r));
+			print_say_failed(NULL, r, "send stdout elsewhere");
 			exit_status = EXIT_FAILED;
+		} else if (reply.n_rows == 0) {
+			say_note("no samples fit; record longer, raise -F, or ask for less with "
+				 "the filters");
 		}
-		if (reply.n_rows == 0)
-			say_note("no samples fit; record longer, raise -F, or ask for less with the filters");
 	}
 	reply_clear(&reply);
 	return exit_status;

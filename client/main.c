@@ -2,6 +2,7 @@
  *
  * mperfctl: find the command in the table that both sides share, let it parse its options and run.
  */
+#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "client/command.h"
 #include "client/nearest.h"
 #include "client/options.h"
+#include "client/print.h"
 #include "client/say.h"
 #include "proto/memory.h"
 
@@ -70,33 +72,42 @@ static int unknown(const char *name)
 	return EXIT_USAGE;
 }
 
+/* Help may go to a full disc, too. */
+static int printed(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return EXIT_DONE;
+	print_say_failed(NULL, errno ? -errno : -EIO, "send stdout elsewhere");
+	return EXIT_FAILED;
+}
+
 static int help_for(const char *name)
 {
 	if (!name) {
 		help(stdout);
-		return EXIT_DONE;
+		return printed();
 	}
 	const struct command *c = find(name);
 	if (!c)
 		return unknown(name);
 	options_help(c->id, stdout);
-	return EXIT_DONE;
+	return printed();
 }
 
 static int run(const struct command *c, int argc, char **argv)
 {
 	_cleanup_(freep) struct options *o = calloc(1, sizeof *o);
 	if (!o) {
-		say_note("out of memory");
+		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
 	int r = options_parse(c->id, argc, argv, o);
 	if (r == OPTIONS_HELPED)
-		return EXIT_DONE;
+		return printed();
 	if (r == OPTIONS_USAGE)
 		return EXIT_USAGE;
 	if (r < 0) {
-		say_note("out of memory");
+		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
 	return c->run(o);
@@ -113,7 +124,7 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		puts("mperfctl " MPERF_VERSION);
-		return EXIT_DONE;
+		return printed();
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return help_for(NULL);

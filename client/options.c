@@ -520,15 +520,20 @@ static int check(struct parse *p)
 	if (r != 0)
 		return r;
 	if (o->repeat > 1 && o->interval_ms > 0)
-		return wrong(p, "-r and -I cannot go together");
+		return wrong(p,
+			"-r tells the mean of whole runs and -I tells parts of one, so they "
+			"cannot go together");
 	if (o->repeat > 1 && !o->command_line && !o->for_ns)
 		return wrong(p, "-r repeats a command or a time: give -- CMD or --for");
 	if (o->json && o->raw)
 		return wrong(p, "--json and --raw are two forms; give one of them");
 	if (o->json && o->interval_ms > 0)
-		return wrong(p, "--json and -I cannot go together");
+		return wrong(p, "--json is one answer at the end and -I prints on the way, so they "
+				"cannot go together");
 	if (o->json && o->repeat > 1)
-		return wrong(p, "--json and -r cannot go together");
+		return wrong(p,
+			"--json tells the counts of one run and -r repeats it, so they cannot "
+			"go together");
 	if (o->since_ns && o->until_ns && o->until_ns <= o->since_ns)
 		return wrong(p, "--until is not after --since");
 	return 0;

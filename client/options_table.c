@@ -17,7 +17,8 @@
 const struct option_row option_rows[] = {
 	/* clang-format off */
 	{R|H|F|S, "all", 'a', NULL, false, "measure the whole system"},
-	{R|H|F|S, "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i: show only these"},
+	{R|S,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
+	{H|F,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i: show only these"},
 	{R|H|F|S, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", false, "what to measure, in perf's grammar; may be repeated (default: the best that works here)"},
 	{H|F,     NULL, 'e', "EVENT", false, "what to sample by, in perf's grammar, when not reading a file"},
@@ -79,7 +80,8 @@ const struct command_text *command_text(int command)
 			"anything to measure, ./mperf.mprf is read.",
 		.examples = "Examples:\n"
 			    "  mperfctl flamegraph -o flame.html -- ./program\n"
-			    "  mperfctl flamegraph -i run.mprf --event instructions -o i.svg\n"
+			    "  mperfctl record -e cpu-clock,page-faults -o run.mprf -- ./program\n"
+			    "  mperfctl flamegraph -i run.mprf --event page-faults -o faults.svg\n"
 			    "  mperfctl flamegraph -i run.mprf --folded > stacks.txt\n",
 	};
 	static const struct command_text stat = {
@@ -87,7 +89,7 @@ const struct command_text *command_text(int command)
 		.says = "Count events. The figures go to stderr; what CMD prints stays as it is.",
 		.examples = "Examples:\n"
 			    "  mperfctl stat -- ./program\n"
-			    "  mperfctl stat -e cycles,instructions -r 5 -- ./program\n"
+			    "  mperfctl stat -e task-clock,cycles,instructions -r 5 -- ./program\n"
 			    "  mperfctl stat -a -I 1000 --for 10s\n",
 	};
 	static const struct command_text list = {

@@ -93,14 +93,17 @@ int outfile_open(struct outfile *o, const char *path, enum outfile_over over)
 	return 0;
 }
 
-int outfile_open_temporary(struct outfile *o)
+const char *outfile_temporary_folder(void)
 {
 	const char *folder = getenv("TMPDIR");
+	return folder && *folder == '/' ? folder : "/tmp";
+}
+
+int outfile_open_temporary(struct outfile *o)
+{
 	_cleanup_(freep) char *temporary = NULL;
 
-	if (!folder || *folder != '/')
-		folder = "/tmp";
-	if (asprintf(&temporary, "%s/mperf-XXXXXX.mprf", folder) < 0) {
+	if (asprintf(&temporary, "%s/mperf-XXXXXX.mprf", outfile_temporary_folder()) < 0) {
 		temporary = NULL;
 		return -ENOMEM;
 	}

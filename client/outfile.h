@@ -33,6 +33,9 @@ int outfile_open(struct outfile *o, const char *path, enum outfile_over over);
 /* Start an unnamed place: a file in $TMPDIR or /tmp that outfile_clear removes. */
 int outfile_open_temporary(struct outfile *o);
 
+/* Where those are. */
+const char *outfile_temporary_folder(void);
+
 /* Append. 0 or -errno. */
 int outfile_write(struct outfile *o, const void *p, size_t n);
 

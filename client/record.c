@@ -9,6 +9,7 @@
 
 #include "client/capture.h"
 #include "client/command.h"
+#include "client/print.h"
 #include "client/signals.h"
 #include "proto/memory.h"
 #include "proto/unit.h"
@@ -26,8 +27,7 @@ static int open_output(struct outfile *out, const char *path, bool force)
 				    : "Name another file with -o, or overwrite it with --force");
 		return r;
 	}
-	snprintf(what, sizeof what, "cannot write '%.300s': %s", path, strerror(-r));
-	say_failure(what, "Name a file in a folder that you may write to with -o");
+	print_say_failed(path, r, "name a file in a folder that you may write to with -o");
 	return r;
 }
 
@@ -48,19 +48,16 @@ static int record_into(
 	struct link l;
 	struct capture c;
 
-	int r = link_open(&l);
-	if (r < 0)
-		say_note("cannot reach mperfd: %s", strerror(-r));
-	if (r != 0)
+	if (link_open(&l) != 0)
 		return EXIT_FAILED;
-	r = capture_run(&c, &l, o, signal_fd, out);
+	int r = capture_run(&c, &l, o, signal_fd, out);
 	int exit_status = c.run.exit_status;
 	if (r == 0) {
 		r = outfile_commit(out);
 		if (r == 0) {
 			say_written(&c, path);
 		} else {
-			say_note("cannot write '%s': %s", path, strerror(-r));
+			print_say_failed(path, r, "name another file with -o");
 			exit_status = EXIT_FAILED;
 		}
 	}
@@ -75,11 +72,8 @@ int client_record(const struct options *o)
 	struct outfile out = {.fd = -1};
 	int signal_fd;
 
-	int r = signals_block(&signal_fd);
-	if (r < 0) {
-		say_note("cannot watch for signals: %s", strerror(-r));
+	if (signals_block(&signal_fd) < 0)
 		return EXIT_FAILED;
-	}
 	int exit_status = EXIT_FAILED;
 	if (open_output(&out, path, o->force) == 0) {
 		exit_status = record_into(o, path, signal_fd, &out);

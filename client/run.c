@@ -157,7 +157,7 @@ static int settle(struct run *n, int r)
 		return RUN_FAILED;
 	}
 	if (r < 0) {
-		say_note("cannot go on measuring: %s", strerror(-r));
+		ask_say_broken("measuring", r);
 		n->exit_status = EXIT_FAILED;
 		return RUN_FAILED;
 	}

@@ -6,8 +6,12 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+#include "client/say.h"
 
 static sigset_t ending(void)
 {
@@ -22,11 +26,16 @@ static sigset_t ending(void)
 int signals_block(int *ret_fd)
 {
 	sigset_t set = ending();
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (fd < 0)
-		return -errno;
+	if (fd < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
+		int error = errno;
+		char what[256];
+		snprintf(what, sizeof what, "cannot watch for signals: %s", strerror(error));
+		say_failure(what, "Raise the limit of open files (`ulimit -n`), or try again");
+		if (fd >= 0)
+			close(fd);
+		return -error;
+	}
 	*ret_fd = fd;
 	return 0;
 }

@@ -7,7 +7,7 @@
  * counted so far is wanted. They are blocked and read from a signalfd by the poll loop.
  */
 
-/* Block them. The descriptor is the caller's. 0 or -errno. */
+/* Block them. The descriptor is the caller's. 0, or -errno, which has been said. */
 int signals_block(int *ret_fd);
 
 /* Take one; returns its number, 0 if none waits. */

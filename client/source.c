@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/capture.h"
+#include "client/print.h"
 #include "client/signals.h"
 #include "proto/memory.h"
 
@@ -36,8 +37,9 @@ static int record_temporary(struct source *s, const struct options *o)
 	struct capture c;
 	int r = outfile_open_temporary(&s->temporary);
 	if (r < 0) {
-		say_note("cannot make a temporary file in TMPDIR or /tmp: %s", strerror(-r));
-		return -r;
+		const char *folder = outfile_temporary_folder();
+		print_say_failed(folder, r, "set TMPDIR to a folder that you may write to");
+		return RUN_FAILED;
 	}
 	s->path = strdup(s->temporary.temporary);
 	if (!s->path)
@@ -71,17 +73,11 @@ int source_open(struct source *s, const struct options *o, int *ret_exit)
 		if (!s->path)
 			return failed(ret_exit, EXIT_FAILED);
 	} else {
-		int e = signals_block(&s->signal_fd);
-		if (e < 0) {
-			say_note("cannot watch for signals: %s", strerror(-e));
+		if (signals_block(&s->signal_fd) < 0)
 			return failed(ret_exit, EXIT_FAILED);
-		}
 	}
 
-	int r = link_open(&s->link);
-	if (r < 0)
-		say_note("cannot reach mperfd: %s", strerror(-r));
-	if (r != 0)
+	if (link_open(&s->link) != 0)
 		return failed(ret_exit, EXIT_FAILED);
 	if (measures(o) && record_temporary(s, o) != 0)
 		return failed(ret_exit, s->exit_status ? s->exit_status : EXIT_FAILED);
@@ -124,7 +120,7 @@ int source_ask(struct source *s, Mperf__Request *request,
 	if (r == ASK_CANCELLED || r == -EINTR)
 		return EXIT_SIGNAL_BASE + SIGINT;
 	if (r < 0) {
-		say_note("cannot go on asking: %s", strerror(-r));
+		ask_say_broken("asking", r);
 		return EXIT_FAILED;
 	}
 	return q.ask.status;

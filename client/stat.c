@@ -4,12 +4,15 @@
  * goes to stderr or to a file, so that both can be used in a pipe.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/command.h"
 #include "client/counts.h"
+#include "client/print.h"
 #include "client/reply.h"
 #include "client/run.h"
 #include "client/signals.h"
@@ -17,7 +20,7 @@
 
 struct counting {
 	const struct options *options;
-	FILE *out;
+	struct print print;
 	struct reply reply; /* of the round, or of the interval */
 	struct counts counts;
 	uint64_t ready_ns, last_ns;
@@ -45,7 +48,8 @@ static int print_interval(struct counting *s)
 	int r = add_round(&interval, &s->reply);
 	if (r == 0) {
 		counts_add_times(&interval, (double)(now_ns - s->last_ns), -1, -1);
-		counts_print_interval(&interval, (double)(now_ns - s->ready_ns), !s->any, s->out);
+		counts_print_interval(
+			&interval, (double)(now_ns - s->ready_ns), !s->any, s->print.file);
 		s->any = true;
 		s->last_ns = now_ns;
 	}
@@ -97,12 +101,12 @@ static int show(struct counting *s)
 {
 	const struct options *o = s->options;
 	if (o->json)
-		return reply_write_json(&s->reply, s->out);
-	if (o->interval_ms == 0) {
-		_cleanup_(freep) char *what = options_what(o);
-		counts_print(&s->counts, what ? what : "?", s->out);
-	}
-	return fflush(s->out) != 0 ? -errno : 0;
+		return reply_write_json(&s->reply, s->print.file);
+	if (o->interval_ms > 0)
+		return 0; /* shown as they came */
+	_cleanup_(freep) char *what = options_what(o);
+	counts_print(&s->counts, what ? what : "?", s->print.file);
+	return 0;
 }
 
 static int count_all(struct counting *s, int signal_fd)
@@ -111,8 +115,6 @@ static int count_all(struct counting *s, int signal_fd)
 	struct link l;
 
 	int r = link_open(&l);
-	if (r < 0)
-		say_note("cannot reach mperfd: %s", strerror(-r));
 	if (r != 0)
 		return EXIT_FAILED;
 	for (uint32_t i = 0; i < repeat && r == 0; i++) {
@@ -122,11 +124,29 @@ static int count_all(struct counting *s, int signal_fd)
 	}
 	link_close(&l);
 
-	int exit_status = s->run.exit_status;
 	if (r == 0)
 		r = show(s);
+	if (r < 0)
+		ask_say_broken("counting", r);
+	return r < 0 ? EXIT_FAILED : s->run.exit_status;
+}
+
+/* Count, with what is shown going to fd. */
+static int count_into(struct counting *s, int fd)
+{
+	int signal_fd, exit_status = EXIT_FAILED;
+
+	int r = print_open(&s->print, fd);
+	if (r == 0) {
+		if (signals_block(&signal_fd) == 0) {
+			exit_status = count_all(s, signal_fd);
+			signals_unblock(signal_fd);
+		}
+		r = print_close(&s->print, 0);
+	}
 	if (r < 0) {
-		say_note("cannot print the counts: %s", strerror(-r));
+		print_say_failed(s->options->output ? s->options->output : "stderr", r,
+			"name another file with -o");
 		exit_status = EXIT_FAILED;
 	}
 	return exit_status;
@@ -134,25 +154,19 @@ static int count_all(struct counting *s, int signal_fd)
 
 int client_stat(const struct options *o)
 {
-	struct counting s = {.options = o, .out = stderr};
-	int signal_fd, exit_status = EXIT_FAILED;
+	struct counting s = {.options = o};
+	_cleanup_(closep) int out_fd = -1;
 
-	if (o->output && !(s.out = fopen(o->output, "we"))) {
-		char what[512];
-		snprintf(
-			what, sizeof what, "cannot write '%.300s': %s", o->output, strerror(errno));
-		say_failure(what, "Name another file with -o");
-		return EXIT_FAILED;
+	if (o->output) {
+		out_fd = open(o->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		if (out_fd < 0) {
+			print_say_failed(o->output, -errno, "name another file with -o");
+			return EXIT_FAILED;
+		}
 	}
-	int r = signals_block(&signal_fd);
-	if (r == 0) {
-		exit_status = count_all(&s, signal_fd);
-		signals_unblock(signal_fd);
-	} else {
-		say_note("cannot watch for signals: %s", strerror(-r));
-	}
-	if (s.out != stderr && fclose(s.out) != 0) {
-		say_note("cannot write '%s': %s", o->output, strerror(errno));
+	int exit_status = count_into(&s, o->output ? out_fd : STDERR_FILENO);
+	if (o->output && close(TAKE_FD(out_fd)) < 0) {
+		print_say_failed(o->output, -errno, "name another file with -o");
 		exit_status = EXIT_FAILED;
 	}
 	reply_clear(&s.reply);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,11 +64,29 @@ int workload_fork(struct workload *w, char **argv)
 	return w->end_fd < 0 ? -errno : 0;
 }
 
+/* A file that is there, and yet "no such file": what its first line names is not. */
+static const char *not_run_remedy(const char *name, int error)
+{
+	struct stat st;
+	bool found = strchr(name, '/') && stat(name, &st) == 0;
+
+	if (error == ENOENT)
+		return found ? "Look at the interpreter that it names; that is not there"
+			     : "Look at its name, or give its path if it is in no folder of PATH";
+	if (error == EACCES && found && S_ISDIR(st.st_mode))
+		return "Name a program in that folder";
+	if (error == EACCES)
+		return "Make it executable with chmod +x, or name another command";
+	if (error == E2BIG)
+		return "Give it fewer arguments";
+	return "See that it runs without mperfctl";
+}
+
 static int say_not_run(struct workload *w, int error)
 {
 	char what[512];
 	snprintf(what, sizeof what, "cannot run '%.400s': %s", w->argv[0], strerror(error));
-	say_failure(what, NULL);
+	say_failure(what, not_run_remedy(w->argv[0], error));
 	workload_wait(w);
 	w->exit_status = error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 	return WORKLOAD_NOT_RUN;

@@ -39,6 +39,7 @@ struct daemon {
 	struct wire *wire[JOB_FDS_MAX + 1];
 	size_t n_wires;
 	struct pollfd wanted[JOB_FDS_MAX + 1];
+	int trouble; /* what ended the loop; 0: the peer has gone */
 };
 
 static uint64_t now_ns(void)
@@ -63,7 +64,10 @@ static int step(struct daemon *d, short peer_revents)
 		d->peer = peer_free(d->peer);
 		return sd_event_exit(d->event, 0);
 	}
-	return r;
+	/* sd-event takes an error for the source's own, switches that off and goes on. */
+	if (r < 0)
+		d->trouble = r;
+	return r < 0 ? sd_event_exit(d->event, 0) : 0;
 }
 
 static int on_descriptor(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -128,8 +132,8 @@ static int loop(struct daemon *d)
 			r = sd_event_run(d->event, UINT64_MAX);
 		if (r < 0)
 			return r;
-		if (sd_event_get_state(d->event) == SD_EVENT_FINISHED || !d->peer)
-			return 0;
+		if (sd_event_get_state(d->event) == SD_EVENT_FINISHED || !d->peer || d->trouble)
+			return d->trouble;
 	}
 }
 

@@ -7,9 +7,10 @@
  * then; the process itself is told of them when the record of that exec comes through the merge in
  * its order.
  *
- * The kernel says COMM when the new memory is in place but the arguments are not: a look within
- * that moment finds none, and is repeated. What is read belongs to the last exec before the look,
- * so an exec of the same process that turns out to lie between takes it away from the earlier one.
+ * Who tells of it may do so when the arguments are in place (the tracepoint), or a little before,
+ * when only the new memory is (COMM): a look within that moment finds none, and is repeated. What
+ * is read belongs to the last exec before the look, so an exec of the same process that turns out
+ * to lie between takes it away from the earlier one.
  */
 
 #include <errno.h>
@@ -20,8 +21,8 @@
 
 #define NEVER UINT64_MAX
 
-/* The two records of one exec bear the same time but for microseconds; this much where a virtual
- * hart stood still between them. The nearest counts, so that execs in a row are told apart. */
+/* COMM and what told of the exec at once are apart by what it takes to map the program, which may
+ * have to be read from a disc. The nearest counts, so that execs in a row are told apart. */
 #define EXEC_MATCH_NS 100000000u
 
 /* A drain comes a quarter of a second later, or a few when the machine is in trouble. */

@@ -127,6 +127,7 @@ static struct file_entry *file_entry_new(
 	e->file.major = k->major;
 	e->file.minor = k->minor;
 	e->file.inode = k->inode;
+	e->file.generation = k->generation;
 	e->file.deleted = k->path[n_path] != '\0';
 	e->file.pid = k->pid;
 	e->file.pid_start_ns = k->pid_start_ns;
@@ -145,6 +146,23 @@ static size_t file_path_bytes(const char *path)
 	return n;
 }
 
+/* An inode number is used again as soon as its file is gone: a program that is built, run, removed
+ * and built anew has the same one. Where the kernel's records tell the generation, a new one is a
+ * new file, and the former is found no more. /proc tells none, so that one learns it later. */
+static bool file_is_former(struct file_table *t, struct file *known, const struct file_key *k)
+{
+	if (k->kind != FILE_ELF || k->n_build_id || !k->generation ||
+		known->generation == k->generation)
+		return false;
+	if (!known->generation) {
+		known->generation = k->generation;
+		return false;
+	}
+	known->replaced = true;
+	HASH_DEL(t->by_key, known);
+	return true;
+}
+
 int file_get(struct file_table *t, const struct file_key *key, struct file **ret_file)
 {
 	assert(key->n_build_id <= sizeof((*ret_file)->build_id));
@@ -155,7 +173,7 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 	struct file *known;
 
 	HASH_FIND(hh, t->by_key, bytes, n, known);
-	if (known) {
+	if (known && !(t->n_files < FILES_MAX && file_is_former(t, known, key))) {
 		*ret_file = known;
 		return 0;
 	}

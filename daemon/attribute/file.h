@@ -55,6 +55,8 @@ struct file {
 	uint8_t n_build_id;
 	uint32_t major, minor;
 	uint64_t inode;
+	uint64_t generation;     /* of the inode number, which is used again; 0: not known yet */
+	bool replaced;           /* the same inode number under the same path is another file by now */
 	bool deleted;            /* path ended in " (deleted)", which was cut off */
 
 	/* where it can be opened from while the process lives */
@@ -114,6 +116,7 @@ struct file_key {
 	uint8_t n_build_id;
 	uint32_t major, minor;
 	uint64_t inode;
+	uint64_t generation;     /* 0: unknown, which fits any */
 	pid_t pid;               /* part of the key only for kinds that belong to one process */
 	uint64_t pid_start_ns;
 };

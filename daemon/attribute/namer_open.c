@@ -97,6 +97,10 @@ int opener_feed(struct namer *n, bool *ret_fed)
 	struct message_open m;
 	struct iovec iov[3];
 
+	if (s && s->file->replaced && s->part == PART_MAIN) {
+		*ret_fed = true;
+		return slot_fail(n, s, FILE_VANISHED);
+	}
 	if (n->opener.state != WORKER_IDLE || !s || !has_room(n, s))
 		return 0;
 	*ret_fed = true;
@@ -184,6 +188,8 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 	s->queue = QUEUE_NONE;
 	s->retries = 0;
 	s->tried |= 1u << s->part;
+	if (s->part == PART_MAIN && s->file->replaced)
+		return main_missing(n, s, FILE_VANISHED); /* perhaps the new one was found */
 	if (given < 0 && s->part == PART_MAIN)
 		return main_missing(n, s, (enum file_state)m.state);
 	if (given >= 0) {

@@ -142,6 +142,8 @@ static bool is_worth(const struct namer *n, const struct slot *s, enum message_p
 /* The next step of one slot with frames. */
 static int slot_step(struct namer *n, struct slot *s)
 {
+	if (s->file->replaced && s->fd[PART_MAIN] < 0)
+		return slot_fail(n, s, FILE_VANISHED);
 	if (s->n_frames == 0 || slot_is_dead(s)) {
 		slot_dequeue(n, s);
 		slot_finish(n, s);

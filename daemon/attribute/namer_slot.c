@@ -128,6 +128,8 @@ bool slot_is_dead(const struct slot *s)
 {
 	if (s->file->kind > FILE_JITDUMP)
 		return true; /* anonymous, unknown: there is no file */
+	if (s->file->replaced && s->fd[PART_MAIN] < 0)
+		return true; /* by one that would be taken for it */
 	switch (s->file->state) {
 	case FILE_UNSEEN:
 	case FILE_OPENING:

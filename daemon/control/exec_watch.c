@@ -7,17 +7,31 @@
 
 #include "daemon/control/exec_watch.h"
 
+#include <errno.h>
+#include <sys/epoll.h>
+
 #include "daemon/decode/record.h"
 
 #define SECOND_NS 1000000000u
 
-size_t exec_watch_fds(const struct exec_watch *w, struct pollfd *fds, size_t n)
+int rings_follow(int epoll_fd, const struct ring *ring, size_t n_rings)
 {
-	size_t filled = 0;
-	for (size_t i = 0; !w->rests && i < w->sampler->n_exec_rings && filled < n; i++)
-		fds[filled++] =
-			(struct pollfd){.fd = w->sampler->exec_ring[i].fd, .events = POLLIN};
-	return filled;
+	for (size_t i = 0; i < n_rings; i++) {
+		struct epoll_event news = {.events = EPOLLIN, .data.fd = ring[i].fd};
+		if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, ring[i].fd, &news) < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+int exec_watch_follow(struct exec_watch *w)
+{
+	return rings_follow(w->fd, w->sampler->exec_ring, w->sampler->n_exec_rings);
+}
+
+int exec_watch_fd(const struct exec_watch *w)
+{
+	return w->rests ? -1 : w->fd;
 }
 
 static bool has_news(struct ring *ring)
@@ -34,6 +48,13 @@ uint64_t exec_watch_deadline_ns(const struct exec_watch *w)
 	return attribute_exec_due_ns(w->attribute);
 }
 
+/* The tracepoint fires as the program that execs; a dummy tells of more than execs. */
+static bool is_exec(const struct record *r)
+{
+	return r->pid <= INT32_MAX && r->stream && r->stream->role == STREAM_EXEC &&
+	       (r->kind == RECORD_SAMPLE || (r->kind == RECORD_COMM && r->comm.exec));
+}
+
 /* Bounded by the ring, of which a snapshot was taken. */
 static void take_ring(struct exec_watch *w, struct ring *ring)
 {
@@ -41,8 +62,7 @@ static void take_ring(struct exec_watch *w, struct ring *ring)
 	size_t n;
 	while (ring_peek(ring, &bytes, &n) == 0) {
 		struct record record;
-		if (record_decode(bytes, n, &w->sampler->streams, &record) == 0 &&
-			record.kind == RECORD_COMM && record.comm.exec && record.pid <= INT32_MAX)
+		if (record_decode(bytes, n, &w->sampler->streams, &record) == 0 && is_exec(&record))
 			attribute_exec(w->attribute, (pid_t)record.pid, record.time_ns);
 		ring_advance(ring);
 	}

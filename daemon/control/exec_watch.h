@@ -3,34 +3,38 @@
 
 /* The exec watch: execs heard of at once, not at the next drain
  *
- * It waits for the sampler's exec rings and has the arguments of whoever exec'd read while he lives.
- * What that may cost is bounded; beyond it, and where the sampler has no exec rings, arguments are
- * read when the exec's record comes through the merge, which is late for short processes.
+ * It waits for the sampler's exec rings and has the arguments of whoever exec'd read while he
+ * lives. What that may cost is bounded; beyond it, and where the sampler has no exec rings,
+ * arguments are read when the exec's record comes through the merge, which is late for short
+ * processes.
  */
-
-#include <poll.h>
 
 #include "daemon/attribute/attribute.h"
 #include "daemon/pmu/sampler.h"
 
-/* Wake-ups in one second; with the looks that follow, some 50 µs each, 5 % of one hart. A wake-up
- * takes what all rings hold, so more execs than this are heard of where they come together. Beyond
- * it the watch rests until the next drain. */
-#define EXEC_WAKES_MAX 500
+/* Wake-ups in one second: 500 processes, where FORK and EXIT wake too; some 40 µs each, 6 % of one
+ * hart. A wake-up takes what all rings hold, so more execs than this are heard of where they come
+ * together. Beyond it the watch rests until the next drain. */
+#define EXEC_WAKES_MAX 1500
 
 struct exec_watch {
 	struct sampler *sampler;     /* borrowed */
 	struct attribute *attribute; /* borrowed */
+	int fd;                      /* epoll over the exec rings; -1: none */
 	uint64_t second_ns;          /* since when wake-ups are counted */
 	unsigned n_wakes;
 	bool rests;
 };
 
-/* Add the descriptors to wait for to at most n entries of fds; returns how many. */
-size_t exec_watch_fds(const struct exec_watch *w, struct pollfd *fds, size_t n);
+/* Wait for what rings the sampler has now; again after sampler_tick. 0, -errno. */
+int exec_watch_follow(struct exec_watch *w);
+
+/* What to wait for: one descriptor for all rings, since the loop is entered anew at each exec; -1
+ * while it rests. */
+int exec_watch_fd(const struct exec_watch *w);
 
 /* When exec_watch_dispatch is to be called at the latest; 0: at once. To be asked after the
- * descriptors were handed to poll: an event's poll forgets what it reported once, so news that came
+ * descriptor was handed to poll: an event's poll forgets what it reported once, so news that came
  * just before would be slept over. */
 uint64_t exec_watch_deadline_ns(const struct exec_watch *w);
 
@@ -39,3 +43,7 @@ void exec_watch_dispatch(struct exec_watch *w, uint64_t now_ns);
 
 /* A drain begins: a watch that rests goes on. */
 void exec_watch_resume(struct exec_watch *w);
+
+/* Add the descriptors of rings to an epoll; those that are in it stay, and those that were closed
+ * left by themselves. 0, -errno. */
+int rings_follow(int epoll_fd, const struct ring *ring, size_t n_rings);

@@ -235,8 +235,13 @@ int peer_run_jobs(struct peer *p, uint64_t now_ns)
 		if (!q || !q->job || !q->job->kind->dispatch)
 			continue;
 		int r = q->job->kind->dispatch(q->job, q, now_ns);
-		if (r < 0)
+		if (r < 0) {
+			/* The daemon ends over it; who waits for it is told why, if he reads. */
+			(void)request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
+				"mperfd cannot go on: %s", strerror(-r));
+			(void)frame_buffer_write(&p->out, p->fd);
 			return r;
+		}
 		if (r == JOB_DONE)
 			p->request[i] = request_free(q);
 	}

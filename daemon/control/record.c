@@ -211,11 +211,26 @@ static int make_folder(struct record_job *j, struct request *q)
 	return asprintf(&j->path, "%s/segment.mprf", j->folder) < 0 ? -ENOMEM : 0;
 }
 
+/* A process that is named twice would be opened, and sampled, twice. */
+static size_t drop_twins(int32_t *pid, size_t n)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < n && kept <= RECORDING_TARGETS_MAX; i++) {
+		size_t twin = 0;
+		while (twin < kept && pid[twin] != pid[i])
+			twin++;
+		if (twin == kept)
+			pid[kept++] = pid[i];
+	}
+	return kept;
+}
+
 static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m,
 	struct sampler_options *ret_options)
 {
 	uint32_t hz = m->hz ? m->hz : SAMPLER_HZ_DEFAULT;
 	uint32_t stack_bytes = m->stack_bytes ? m->stack_bytes : SAMPLER_STACK_BYTES_DEFAULT;
+	size_t n_pids = m->target ? drop_twins(m->target->pid, m->target->n_pid) : 0;
 	int r = 0;
 	if (hz > SAMPLER_HZ_MAX)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for less with -F.",
@@ -225,10 +240,10 @@ static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
 			"a stack copy of %u bytes is not a multiple of 8 up to %u", stack_bytes,
 			SAMPLER_STACK_BYTES_MAX);
-	else if (!m->target || (!m->target->all && m->target->n_pid == 0))
+	else if (!m->target || (!m->target->all && n_pids == 0))
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Give -a, --pid or a command.", "nothing to record was named");
-	else if (m->target->n_pid > RECORDING_TARGETS_MAX)
+	else if (n_pids > RECORDING_TARGETS_MAX)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
 			"%zu processes are more than the %d that one recording takes",
 			m->target->n_pid, RECORDING_TARGETS_MAX);
@@ -239,7 +254,7 @@ static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m
 			.stack_bytes = stack_bytes,
 			.user_only = m->user_only,
 			.pids = m->target->pid,
-			.n_pids = m->target->n_pid,
+			.n_pids = n_pids,
 		};
 		return 0;
 	}

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/pidfd.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -29,6 +30,7 @@
 struct recording {
 	struct sampler *sampler;
 	struct exec_watch execs;
+	int rings_fd;                    /* epoll over all rings, but in a session per task */
 	struct merge merge;
 	struct file_table files;
 	struct task_table tasks;
@@ -231,8 +233,28 @@ static int attach_stations(struct recording *g, const struct recording_options *
 		.userdata = g,
 	};
 	r = attribute_new(&attribute, &g->attribute);
-	g->execs = (struct exec_watch){.sampler = g->sampler, .attribute = g->attribute};
+	g->execs.sampler = g->sampler;
+	g->execs.attribute = g->attribute;
 	return r;
+}
+
+/* Wait for what rings there are now. Gathered below two descriptors, since an exec wakes the loop
+ * hundreds of times a second, and each time it is told anew what to wait for. */
+static int wait_for_rings(struct recording *g)
+{
+	if (g->sampler->options.per_task)
+		return 0;
+	int r = rings_follow(g->rings_fd, g->sampler->ring, g->sampler->n_rings);
+	return r < 0 ? r : exec_watch_follow(&g->execs);
+}
+
+static int open_waits(struct recording *g)
+{
+	if (g->sampler->options.per_task)
+		return 0;
+	g->rings_fd = epoll_create1(EPOLL_CLOEXEC);
+	g->execs.fd = epoll_create1(EPOLL_CLOEXEC);
+	return g->rings_fd < 0 || g->execs.fd < 0 ? -errno : wait_for_rings(g);
 }
 
 static int outcome_of_sampler(int r)
@@ -249,6 +271,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 		return -ENOMEM;
 	g->window_ns = o->window_ns ? o->window_ns : RECORDING_WINDOW_NS;
 	g->path = strdup(o->path);
+	g->rings_fd = g->execs.fd = -1;
 
 	int r = g->path ? watch_targets(g, o->sampler.pids, o->sampler.n_pids, ret_error)
 			    : -ENOMEM;
@@ -256,6 +279,8 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 		r = outcome_of_sampler(sampler_new(&kernel_real, &o->sampler, &g->sampler, ret_error));
 	if (r == 0)
 		r = attach_stations(g, o);
+	if (r == 0)
+		r = open_waits(g);
 	if (r == 0) {
 		r = create_segment(g, o);
 		if (r > 0) {
@@ -288,15 +313,21 @@ size_t recording_fds(const struct recording *g, struct pollfd *fds, size_t n)
 	size_t filled = 0;
 	if (n >= NAMER_FDS_MAX)
 		filled += (size_t)namer_fds(g->namer, fds);
-	for (size_t i = 0; g->finish_ns == 0 && i < g->sampler->n_rings && filled < n; i++)
+	if (g->finish_ns)
+		return filled;
+	bool each = g->sampler->options.per_task; /* its rings hang up one by one */
+	for (size_t i = 0; each && i < g->sampler->n_rings && filled < n; i++)
 		if (g->sampler->ring[i].map && !g->hung[g->sampler->ring[i].hart])
 			fds[filled++] = (struct pollfd){
 				.fd = g->sampler->ring[i].fd, .events = POLLIN};
-	for (size_t i = 0; g->finish_ns == 0 && i < g->n_pidfds && filled < n; i++)
+	if (!each && filled < n)
+		fds[filled++] = (struct pollfd){.fd = g->rings_fd, .events = POLLIN};
+	if (exec_watch_fd(&g->execs) >= 0 && filled < n)
+		fds[filled++] =
+			(struct pollfd){.fd = exec_watch_fd(&g->execs), .events = POLLIN};
+	for (size_t i = 0; i < g->n_pidfds && filled < n; i++)
 		if (g->pidfd[i] >= 0)
 			fds[filled++] = (struct pollfd){.fd = g->pidfd[i], .events = POLLIN};
-	if (g->finish_ns == 0)
-		filled += exec_watch_fds(&g->execs, fds + filled, n - filled);
 	return filled;
 }
 
@@ -335,6 +366,8 @@ static int tick(struct recording *g)
 {
 	size_t n_rings = g->sampler->n_rings;
 	int r = sampler_tick(g->sampler);
+	if (r == 0)
+		r = wait_for_rings(g);
 	return r == 0 && g->sampler->n_rings > n_rings ? attribute_scan(g->attribute, NULL, 0) : r;
 }
 
@@ -448,6 +481,8 @@ struct recording *recording_free(struct recording *g)
 	for (size_t i = 0; i < g->n_pidfds; i++)
 		if (g->pidfd[i] >= 0)
 			close(g->pidfd[i]);
+	closep(&g->rings_fd);
+	closep(&g->execs.fd);
 	merge_clear(&g->merge);
 	attribute_free(g->attribute);
 	namer_free(g->namer);

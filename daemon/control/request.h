@@ -20,8 +20,8 @@ struct peer;
 struct request;
 struct job;
 
-/* Descriptors that one job may wait for: two rings of all harts, workers, targets. */
-#define JOB_FDS_MAX (2 * HARTS_MAX + 128)
+/* Descriptors that one job may wait for: rings of all harts, workers, targets. */
+#define JOB_FDS_MAX (HARTS_MAX + 64)
 
 /* What a job can do; every entry but free may be NULL. */
 struct job_kind {

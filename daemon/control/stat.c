@@ -55,6 +55,18 @@ static struct answer_value real(double v)
 	return (struct answer_value){.kind = ANSWER_REAL, .real = v};
 }
 
+/* As a whole each hart and thread was scaled by its own times. Of an interval only the sums are
+ * known: a difference of two scaled counts could fall below zero. */
+static double scaled_since(const struct counter_value *now, const struct counter_value *last)
+{
+	uint64_t running = now->running_ns - last->running_ns;
+	double value = (double)(now->value - last->value);
+	if (last->enabled_ns == 0)
+		return now->scaled;
+	return running ? value * (double)(now->enabled_ns - last->enabled_ns) / (double)running
+		       : value;
+}
+
 /* One event's row: what it counted since `last`. */
 static int send_value(struct stat_job *j, const struct answer *answer, int e)
 {
@@ -73,8 +85,7 @@ static int send_value(struct stat_job *j, const struct answer *answer, int e)
 			.text = "it opened and never got a counter"};
 	} else {
 		v[1] = integer(value);
-		v[2] = real(running ? (double)value * (double)enabled / (double)running
-			: (double)value);
+		v[2] = real(scaled_since(now, last));
 		v[3] = integer(enabled);
 		v[4] = integer(running);
 		v[5] = real(enabled ? (double)running / (double)enabled : 1.0);

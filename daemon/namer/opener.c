@@ -7,7 +7,9 @@
  *
  * A descriptor that leaves here is held by the daemon, which must never block: but close on FUSE
  * (FLUSH) and on NFS (CLOSE) waits for the server. Whatever is not a local file system is
- * therefore copied into memory first, and the copy is handed over.
+ * therefore copied into memory first, and the copy is handed over. An overlay is as local as the
+ * layers below it, of which nobody tells us, and any user can make one over FUSE in a namespace of
+ * his own; so only the overlay that we have as our own root is taken for local.
  */
 #include "daemon/namer/opener.h"
 
@@ -29,10 +31,20 @@
 /* File systems whose close and read wait for nobody else than a disc. Source: linux/magic.h;
  * for those that it lacks: fs/NAME/super.c or format.h of the file system itself. */
 static const unsigned long local_file_systems[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,
-	BTRFS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC, OVERLAYFS_SUPER_MAGIC, SQUASHFS_MAGIC,
-	F2FS_SUPER_MAGIC, EROFS_SUPER_MAGIC_V1, PROC_SUPER_MAGIC, ISOFS_SUPER_MAGIC,
-	MSDOS_SUPER_MAGIC, HUGETLBFS_MAGIC, 0x2011bab0ul /* exfat */, 0xca451a4eul /* bcachefs */,
+	BTRFS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC, SQUASHFS_MAGIC, F2FS_SUPER_MAGIC,
+	EROFS_SUPER_MAGIC_V1, PROC_SUPER_MAGIC, ISOFS_SUPER_MAGIC, MSDOS_SUPER_MAGIC,
+	HUGETLBFS_MAGIC, 0x2011bab0ul /* exfat */, 0xca451a4eul /* bcachefs */,
 	0x2fc12fc1ul /* zfs */, 0x3153464aul /* jfs */};
+
+/* Is it in the mount that is our own root? Source: man statx, STATX_MNT_ID. */
+static bool is_in_our_root(int fd)
+{
+	struct statx file, root;
+
+	return statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &file) == 0 &&
+	       statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &root) == 0 &&
+	       file.stx_mask & root.stx_mask & STATX_MNT_ID && file.stx_mnt_id == root.stx_mnt_id;
+}
 
 static bool is_local(int fd)
 {
@@ -43,7 +55,7 @@ static bool is_local(int fd)
 	for (size_t i = 0; i < sizeof(local_file_systems) / sizeof(*local_file_systems); i++)
 		if ((unsigned long)s.f_type == local_file_systems[i])
 			return true;
-	return false;
+	return s.f_type == OVERLAYFS_SUPER_MAGIC && is_in_our_root(fd);
 }
 
 /* A copy in memory of the file at fd. Its length is what was read, at most the limit. */
@@ -105,6 +117,15 @@ static bool is_same(const struct stat *s, const struct opener_demand *d)
 	       (major(s->st_dev) == d->major && minor(s->st_dev) == d->minor);
 }
 
+/* Any user's ELF file may name any path as that of its debug information. Where we are root, that
+ * must not hand to the parser what the user himself cannot read. */
+static bool may_read(const struct stat *s, const struct opener_demand *d)
+{
+	if (geteuid() != 0 || s->st_mode & S_IROTH)
+		return true;
+	return d->has_uid && (d->uid == 0 || d->uid == s->st_uid);
+}
+
 static int check(const struct stat *s, const struct opener_demand *d)
 {
 	if (!S_ISREG(s->st_mode))
@@ -112,6 +133,8 @@ static int check(const struct stat *s, const struct opener_demand *d)
 	if (!is_same(s, d))
 		return -ENOENT;
 	if (d->owned && s->st_uid != 0 && s->st_uid != d->uid && s->st_uid != geteuid())
+		return -EACCES;
+	if (d->readable && !may_read(s, d))
 		return -EACCES;
 	if ((uint64_t)s->st_size > WORKER_FILE_BYTES_MAX)
 		return -EFBIG;

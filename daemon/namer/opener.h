@@ -47,7 +47,9 @@ struct opener_demand {
 	uint64_t inode; /* 0: any */
 	uint32_t major, minor;
 	bool owned;   /* the owner must be root, the process's user, or ours */
-	uint32_t uid; /* of the process */
+	bool readable; /* its user must be able to read it: it was named by the bytes of a file */
+	bool has_uid;  /* the process lives, so that its user is known */
+	uint32_t uid;  /* of the process; ours where it is gone */
 	bool in_root; /* dir is the root of a process: no link leads out of it */
 };
 int opener_open(

@@ -127,8 +127,10 @@ static void read_status(struct search *s)
 		return;
 	const char *p = strstr(text, "\nUid:");
 	unsigned fs_uid;
-	if (p && sscanf(p, "\nUid: %*u %*u %*u %u", &fs_uid) == 1)
+	if (p && sscanf(p, "\nUid: %*u %*u %*u %u", &fs_uid) == 1) {
 		s->demand.uid = fs_uid;
+		s->demand.has_uid = true;
+	}
 	p = strstr(text, "\nNSpid:");
 	if (!p)
 		return;
@@ -332,10 +334,9 @@ void opener_find(const struct opener_question *q, struct opener_answer *ret_answ
 		s.demand.major = o->major;
 		s.demand.minor = o->minor;
 		find_main(&s);
-	} else if (o->part == PART_DEBUG) {
-		find_debug(&s);
 	} else {
-		find_alt(&s);
+		s.demand.readable = true;
+		(void)(o->part == PART_DEBUG ? find_debug(&s) : find_alt(&s));
 	}
 	if (s.root >= 0)
 		close(s.root);

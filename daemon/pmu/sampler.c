@@ -101,6 +101,17 @@ static bool options_valid(const struct sampler_options *o)
 	       o->stack_bytes % 8 == 0 && (!o->per_task || o->n_pids > 0);
 }
 
+/* The tracepoint fires when the new arguments are in place, and for nothing else. Whoever may not
+ * read tracefs, or whose kernel has none, gets a dummy. */
+static struct event exec_event(const struct kernel *k)
+{
+	struct event_list found = {0};
+	struct event_error error;
+	if (event_parse(k, "sched:sched_process_exec", &found, &error) == 0 && found.n_events == 1)
+		return found.event[0];
+	return event_dummy();
+}
+
 static int sampler_make(
 	const struct kernel *k, const struct sampler_options *o, struct sampler **ret_sampler)
 {
@@ -113,6 +124,7 @@ static int sampler_make(
 		r = machine_read(k, &s->machine);
 	if (r < 0)
 		return r;
+	s->exec = exec_event(k);
 	s->hz = o->hz;
 	if (s->machine.max_sample_rate > 0 && s->hz > s->machine.max_sample_rate) {
 		s->hz = s->machine.max_sample_rate;

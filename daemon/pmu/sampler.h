@@ -13,11 +13,12 @@
  *                                   [cycles]─┤ PERF_SAMPLE_READ, all into ring 0
  *                                   [instr. ]┤
  *                                   [switch ]┘
- *               [dummy]──exec ring 0: says COMM again, and wakes at once
+ *               [exec ]──exec ring 0, which wakes at once
  *
- * The exec ring is an extra: what it brings early comes later through ring 0 too. So a hart whose
- * exec ring does not open has none, and a session per task, which would need one for each thread,
- * has none at all.
+ * The exec event is the tracepoint sched:sched_process_exec, or where that may not be had a dummy
+ * that tells COMM (and tells FORK and EXIT too, unasked). It is an extra: every exec comes through
+ * ring 0 too, a little later. So a hart on which it does not open has none, and a session per task,
+ * which would need one for each thread, has none at all.
  */
 
 #include "daemon/pmu/event.h"
@@ -59,7 +60,7 @@ struct sampler {
 	struct event_list events;       /* what streams' `event` indexes: leaders and siblings */
 	struct ring *ring;              /* n_rings ≤ n_harts */
 	size_t n_rings;
-	struct ring *exec_ring;         /* n_exec_rings ≤ n_rings */
+	struct ring *exec_ring;         /* n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
 	size_t n_exec_rings;
 	struct stream_table streams;
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: what this station lost */
@@ -69,6 +70,7 @@ struct sampler {
 	/* the rest is sampler*.c's */
 	unsigned sideband;    /* SIDEBAND_* that this kernel knows */
 	struct hart_set seen; /* online when last looked at */
+	struct event exec;    /* the tracepoint of execs, or a dummy */
 	bool started;
 	bool no_inherited_reads; /* before Linux 6.13: no groups in a per-task session */
 };

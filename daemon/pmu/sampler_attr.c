@@ -174,13 +174,16 @@ void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes
 }
 
 /* Without its own ring it would not wake: the watermark is that of the event which a ring was mapped
- * through. Names that are set without an exec wake too; no attribute leaves them out. */
-void attr_exec(const struct sampler *s, struct perf_event_attr *ret_attr)
+ * through. With COMM come FORK and EXIT, which no attribute leaves out.
+ * Source: perf_event_task_match in kernel/events/core.c of Linux 6.12. */
+void attr_exec(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr)
 {
-	struct event dummy = event_dummy();
-	attr_begin(s, &dummy, ret_attr);
+	attr_begin(s, e, ret_attr);
 	ret_attr->disabled = 1;
-	ret_attr->comm = ret_attr->comm_exec = 1;
+	if (e->type == PERF_TYPE_TRACEPOINT)
+		ret_attr->sample_period = 1;
+	else
+		ret_attr->comm = ret_attr->comm_exec = 1;
 	ret_attr->watermark = 1;
 	ret_attr->wakeup_watermark = 1;
 }

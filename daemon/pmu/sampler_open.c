@@ -191,11 +191,11 @@ static int sideband_open(struct opening *o, int hart, pid_t pid)
 
 /* --- news of execs ----------------------------------------------------------------------- */
 
-static int exec_try(struct sampler *s, int hart)
+static int exec_try(struct sampler *s, int hart, const struct event *e)
 {
 	const struct kernel *k = s->kernel;
 	struct perf_event_attr attr;
-	attr_exec(s, &attr);
+	attr_exec(s, e, &attr);
 	struct stream stream = {
 		.role = STREAM_EXEC,
 		.rung = s->plan[hart].rung,
@@ -223,8 +223,12 @@ static void exec_open(struct sampler *s, int hart)
 {
 	if (s->options.per_task)
 		return;
-	if (exec_try(s, hart) == -EMFILE && raise_descriptor_limit())
-		(void)exec_try(s, hart);
+	struct event dummy = event_dummy();
+	int r = exec_try(s, hart, &s->exec);
+	if (r == -EMFILE && raise_descriptor_limit())
+		r = exec_try(s, hart, &s->exec);
+	if (r < 0 && s->exec.type == PERF_TYPE_TRACEPOINT)
+		(void)exec_try(s, hart, &dummy);
 }
 
 /* --- the hart ---------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ enum stream_role {
 	STREAM_SAMPLER,  /* fires samples; the leader where there is a group */
 	STREAM_SIBLING,  /* counts in a group; appears only inside read values */
 	STREAM_SWITCH,   /* context-switches sibling, period 1: delivers the group at each switch */
-	STREAM_EXEC,     /* dummy event with a ring of its own, which wakes at each COMM */
+	STREAM_EXEC,     /* fires at each exec, or tells COMM, into a ring of its own that wakes at once */
 };
 
 /* The ladder (DESIGN.md decision 2). Stored: do not renumber. */

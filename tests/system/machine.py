@@ -62,8 +62,14 @@ def mperfctl(build, *arguments, check=True, **options):
     environment = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
     environment.pop("MPERF_SOCKET", None)
     environment.update(options.pop("env", {}))
-    done = subprocess.run([build / "mperfctl", *map(str, arguments)], text=True, errors="replace",
-                          capture_output=True, env=environment, **options)
+    # Standard error goes to a file: with sanitizers the workers share it, and one that is stuck in
+    # the kernel would keep a pipe open.
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        done = subprocess.run([build / "mperfctl", *map(str, arguments)], text=True,
+                              errors="replace", stdout=subprocess.PIPE, stderr=errors,
+                              env=environment, **options)
+        errors.seek(0)
+        done.stderr = errors.read()
     if check and done.returncode != 0:
         raise AssertionError(f"mperfctl {arguments} exited {done.returncode}\n"
                              f"{done.stdout}\n{done.stderr}")

@@ -691,7 +691,7 @@ def bad_file(build, path, words, status=1):
     assert sorted(os.listdir(path.parent)) == listed, os.listdir(path.parent)
 
 
-REMEDY = r"\. .*(name|record|copy|wait|read|mperfctl)"
+REMEDY = r"(?i)\. .*(name|record|copy|wait|read|mperfctl)"
 
 
 def test_files_that_are_no_recordings_are_refused(build):

@@ -11,7 +11,7 @@ import time
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-from machine import (BAD_WORDS, Folder, Skip, as_nobody, compile_program, everybodys, mperfctl,
+from machine import (BAD_WORDS, NOBODY, Folder, Skip, as_nobody, compile_program, everybodys, mperfctl,
                      need_program, need_root, refused, rows)
 from wire import BYTES, CANCEL, DONE, FAILURE, FINISH, LIST, READY, RECORD, Private, field, frame, hello
 
@@ -328,6 +328,42 @@ def test_a_daemon_that_is_killed_is_told_in_one_sentence(build):
             # A daemon that is killed cannot clean up; the client has.
             left = [name for name in os.listdir(folder) if not (folder / name).is_dir()]
             assert left == [], (how, left)
+
+
+def test_a_daemon_that_cannot_go_on_says_so_and_ends(build):
+    """Its segment is taken away under it: no answer can follow, and nobody waits for one."""
+    with Folder() as folder:
+        (folder / "tmp").mkdir()
+        client = subprocess.Popen([build / "mperfctl", "record", "-o", "r", "--", known(build), "spin", "2500"],
+                                  cwd=folder, env=dict(os.environ, TMPDIR=str(folder / "tmp")), text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_until(lambda: list((folder / "tmp").glob("mperf-*/*")), 20, "a segment")
+        time.sleep(0.3)
+        for made in (folder / "tmp").glob("mperf-*"):
+            shutil.rmtree(made)
+        out, said = client.communicate(timeout=30)
+        assert client.returncode == 1 and "mperfd" in said, (client.returncode, said)
+        assert not (folder / "r").exists()
+
+
+def test_a_process_that_is_named_twice_is_sampled_once(build):
+    """As a user whose events are opened for each process."""
+    need_root()
+    need_program("setpriv")
+    with Folder() as folder:
+        environment = everybodys(build, folder)
+        shutil.copy(known(build), folder / "known")
+        busy = subprocess.Popen([*NOBODY, folder / "known", "spin", "60000"], stdout=subprocess.DEVNULL)
+        try:
+            time.sleep(0.2)
+            done = as_nobody(folder, environment, "hotspots", "--json", "--pid", busy.pid,
+                             "--pid", busy.pid, "--for", "1s")
+        finally:
+            busy.kill()
+            busy.wait()
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)["provenance"]
+        assert 0 < told["samples"] < 1.5 * told["hz"] * told["seconds"], told
 
 
 def test_a_daemon_goes_when_its_client_is_killed(build):

@@ -27,8 +27,7 @@ struct opened {
 struct fake {
 	struct tree tree;
 	struct opened fd[FDS_MAX];
-	int n_fds, n_open;
-	int limit; /* descriptors; 0: FDS_MAX */
+	int n_fds, n_open, limit; /* descriptors; limit 0: FDS_MAX */
 	/* What an open answers; NULL: all is well. */
 	int (*refuse)(const struct fake *f, const struct opened *asked);
 	int read_error;
@@ -541,12 +540,10 @@ START_TEST(this_machine_counts_the_time_of_a_busy_loop)
 		printf("SKIP this_machine_counts_the_time_of_a_busy_loop: %s\n", error.text);
 		return;
 	}
-	ck_assert_int_eq(r, 0);
-	ck_assert_int_eq(counter_read(c), 0);
-	ck_assert_uint_eq(c->value[0].value, 0);
+	ck_assert(r == 0 && counter_read(c) == 0 && c->value[0].value == 0);
 	ck_assert_int_eq(counter_start(c), 0);
-	uint64_t start = kernel_real.now_ns(NULL), until = start + 20000000;
-	while (kernel_real.now_ns(NULL) < until)
+	uint64_t start = kernel_real.now_ns(NULL);
+	while (kernel_real.now_ns(NULL) < start + 20000000)
 		;
 	ck_assert_int_eq(counter_read(c), 0);
 	uint64_t spent = kernel_real.now_ns(NULL) - start;

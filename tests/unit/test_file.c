@@ -62,6 +62,36 @@ START_TEST(without_a_build_id_inode_and_path_tell_files_apart)
 }
 END_TEST
 
+START_TEST(an_inode_number_used_again_is_another_file)
+{
+	struct file_key scanned = elf("/bin/a", 1, NULL), first = scanned, second = scanned;
+
+	first.generation = 7;
+	second.generation = 8;
+	struct file *file = get(&scanned);
+	ck_assert_ptr_eq(get(&first), file); /* what /proc did not tell is learnt */
+	ck_assert_ptr_eq(get(&first), file);
+	ck_assert(!file->replaced);
+	struct file *other = get(&second);
+	ck_assert_ptr_ne(other, file);
+	ck_assert(file->replaced && !other->replaced);
+	ck_assert_ptr_eq(get(&scanned), other);
+	ck_assert_ptr_eq(get(&second), other);
+	ck_assert_uint_eq(table.n_files, 2);
+}
+END_TEST
+
+START_TEST(a_generation_means_nothing_beside_a_build_id)
+{
+	struct file_key first = elf("/bin/a", 1, id_1), second = first;
+
+	first.generation = 7;
+	second.generation = 8;
+	ck_assert_ptr_eq(get(&first), get(&second));
+	ck_assert(!get(&first)->replaced);
+}
+END_TEST
+
 START_TEST(deleted_is_cut_off_and_noted)
 {
 	struct file_key a = elf("/bin/a (deleted)", 1, NULL), b = elf("/bin/a", 1, NULL);
@@ -254,6 +284,8 @@ int main(void)
 	tcase_set_timeout(tests, 60);
 	tcase_add_test(tests, one_build_id_is_one_file_wherever_it_lies);
 	tcase_add_test(tests, without_a_build_id_inode_and_path_tell_files_apart);
+	tcase_add_test(tests, an_inode_number_used_again_is_another_file);
+	tcase_add_test(tests, a_generation_means_nothing_beside_a_build_id);
 	tcase_add_test(tests, deleted_is_cut_off_and_noted);
 	tcase_add_test(tests, a_name_that_is_nothing_but_deleted_is_a_name);
 	tcase_add_test(tests, generated_code_belongs_to_one_process);

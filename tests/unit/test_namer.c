@@ -115,6 +115,17 @@ START_TEST(kernel_function_is_named)
 }
 END_TEST
 
+/* What is found there now is another file. */
+START_TEST(file_whose_inode_number_was_used_again_is_not_opened)
+{
+	struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_self());
+
+	f->replaced = true;
+	ck_assert_int_eq(namer_rig_name(&rig, f, landmark_offset())->state, FRAME_UNNAMED);
+	ck_assert_int_eq(f->state, FILE_VANISHED);
+}
+END_TEST
+
 START_TEST(offset_outside_symbols_is_out_of_symbol)
 {
 	struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_self());
@@ -541,6 +552,7 @@ static Suite *namer_suite(void)
 	tcase_add_test(t, function_of_libc_is_named);
 	tcase_add_test(t, function_of_the_vdso_is_named);
 	tcase_add_test(t, kernel_function_is_named);
+	tcase_add_test(t, file_whose_inode_number_was_used_again_is_not_opened);
 	tcase_add_test(t, offset_outside_symbols_is_out_of_symbol);
 	tcase_add_test(t, offset_beyond_the_file_is_not_named);
 	tcase_add_test(t, ten_thousand_frames_are_named_within_a_second);

@@ -113,6 +113,27 @@ START_TEST(file_of_a_file_system_that_may_hang_is_copied)
 }
 END_TEST
 
+/* Below an overlay may lie whatever hangs, FUSE too: closing it would hang the daemon. */
+START_TEST(file_of_an_overlay_is_copied)
+{
+	struct opener_demand any = {0};
+	char layers[256];
+
+	shell("mkdir '%s/low' '%s/low2' '%s/over' && echo here > '%s/low/a'", dir, dir, dir, dir);
+	snprintf(layers, sizeof(layers), "lowerdir=%s/low:%s/low2", dir, dir);
+	/* A namespace of our own: what is mounted there goes with this process. */
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("overlay", below("over"), "overlay", 0, layers) < 0) {
+		skip("file_of_an_overlay_is_copied", "an overlay cannot be mounted here");
+		return;
+	}
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("over/a"), &any, &answer), 0);
+	ck_assert(answer.copied);
+	ck_assert_str_eq(found(), "here\n");
+	ck_assert_int_eq(umount(below("over")), 0);
+}
+END_TEST
+
 START_TEST(link_does_not_lead_out_of_the_root_of_a_process)
 {
 	struct opener_demand inside = {.in_root = true}, any = {0};
@@ -188,6 +209,51 @@ START_TEST(debug_link_with_a_directory_or_to_itself_leads_nowhere)
 	ck_assert_uint_eq(answer.state, STATE_VANISHED);
 	ask_link(PART_DEBUG, "");
 	ck_assert_uint_eq(answer.state, STATE_VANISHED);
+}
+END_TEST
+
+START_TEST(debug_link_to_what_its_user_cannot_read_is_refused)
+{
+	if (geteuid() != 0) {
+		skip("debug_link_to_what_its_user_cannot_read_is_refused", "not root");
+		return;
+	}
+	shell("cd '%s' && echo secret > secret && chmod 600 secret && chmod 755 . &&"
+	      " ln -s '%s/secret' x.debug",
+		dir, dir);
+	question.open.part = PART_DEBUG;
+	snprintf(question.path, sizeof(question.path), "%s", below("program"));
+	strcpy(question.link, "x.debug");
+	opener_find(&question, &answer);
+	ck_assert_uint_eq(answer.state, STATE_REFUSED);
+	ck_assert_int_eq(answer.fd, -1);
+
+	question.open.pid = getpid(); /* a process of root's may */
+	opener_find(&question, &answer);
+	ck_assert_uint_eq(answer.state, STATE_READY);
+	close(answer.fd);
+
+	int ready[2];
+	char byte;
+	ck_assert_int_eq(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (setuid(65534) < 0 || write(ready[1], "", 1) < 0)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+	question.open.pid = pid;
+	opener_find(&question, &answer);
+	ck_assert_uint_eq(answer.state, STATE_REFUSED);
+	shell("chown 65534 '%s/secret'", dir);
+	opener_find(&question, &answer);
+	ck_assert_uint_eq(answer.state, STATE_READY);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+	close(ready[1]);
 }
 END_TEST
 
@@ -319,11 +385,13 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, file_of_a_local_file_system_is_handed_over_itself);
 	tcase_add_test(t, file_of_a_file_system_that_may_hang_is_copied);
+	tcase_add_test(t, file_of_an_overlay_is_copied);
 	tcase_add_test(t, link_does_not_lead_out_of_the_root_of_a_process);
 	tcase_add_test(t, magic_link_below_the_root_of_a_process_is_refused);
 	tcase_add_test(t, what_is_no_regular_file_is_refused);
 	tcase_add_test(t, debug_file_beside_the_program_comes_before_the_one_in_dot_debug);
 	tcase_add_test(t, debug_link_with_a_directory_or_to_itself_leads_nowhere);
+	tcase_add_test(t, debug_link_to_what_its_user_cannot_read_is_refused);
 	tcase_add_test(t, alt_link_is_absolute_or_relative_to_the_debug_file);
 	tcase_add_test(t, perf_map_and_debug_file_inside_a_container_are_found);
 	tcase_add_test(t, process_that_is_gone_leaves_our_own_files);

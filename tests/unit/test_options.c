@@ -250,7 +250,8 @@ START_TEST(what_cannot_go_together_is_refused)
 {
 	refused(STAT, "-r 3 -I 100 -- x", "cannot go together");
 	refused(STAT, "-r 3 -a", "-r repeats");
-	refused(STAT, "--json -I 100 -- x", "cannot go together");
+	refused(STAT, "--json -I 100 -- x", "--json is one answer");
+	refused(STAT, "--json -r 3 -- x", "--json tells the counts of one run");
 	refused(HOTSPOTS, "--json --raw", "two forms");
 	refused(HOTSPOTS, "--by functoin", "did you mean function?");
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Whatever happens to an output, what stood in its place before still stands. Each test has a
- * folder of its own.
+ * Whatever happens to an output, what stood in its place before still stands, and whoever asked for
+ * it hears why there is none. Each test has a folder of its own.
  */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 #include "client/outfile.h"
+#include "client/print.h"
+#include "tests/unit/said.h"
 
 static char folder[] = "/tmp/mperf-test-XXXXXX";
 static char there[64];
@@ -199,6 +202,64 @@ START_TEST(a_temporary_file_goes_away)
 }
 END_TEST
 
+static int print_bytes(const char *path, size_t n, int r)
+{
+	struct print p;
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(print_open(&p, fd), 0);
+	for (size_t i = 0; i < n; i++)
+		fputc('x', p.file);
+	r = print_close(&p, r);
+	ck_assert_int_eq(close(fd), 0); /* it was only borrowed */
+	return r;
+}
+
+START_TEST(what_is_printed_arrives)
+{
+	struct stat st;
+	ck_assert_int_eq(print_bytes(there, 3, 0), 0);
+	assert_content("xxx");
+	ck_assert_int_eq(print_bytes(there, 1000000, 0), 0);
+	ck_assert_int_eq(stat(there, &st), 0);
+	ck_assert_int_eq(st.st_size, 1000000);
+	ck_assert_int_eq(print_bytes(there, 3, -ENOMEM), -ENOMEM);
+}
+END_TEST
+
+START_TEST(a_print_remembers_why_it_failed)
+{
+	/* Less than a buffer, seen at the end alone; more, seen long before. */
+	ck_assert_int_eq(print_bytes("/dev/full", 1, 0), -ENOSPC);
+	ck_assert_int_eq(print_bytes("/dev/full", 1000000, 0), -ENOSPC);
+	ck_assert_int_eq(print_bytes("/dev/full", 1000000, -EIO), -ENOSPC);
+	ck_assert_int_eq(print_bytes("/dev/full", 0, 0), 0);
+}
+END_TEST
+
+START_TEST(a_print_into_what_cannot_be_written_fails)
+{
+	struct print p;
+	ck_assert_int_eq(print_open(&p, -1), 0);
+	fputs("x", p.file);
+	ck_assert_int_eq(print_close(&p, 0), -EBADF);
+}
+END_TEST
+
+START_TEST(a_print_that_failed_is_told_with_what_helps)
+{
+	struct said s;
+	said_start(&s);
+	print_say_failed(NULL, -ENOSPC, "send stdout elsewhere");
+	ck_assert_str_eq(said_end(&s), "mperfctl: cannot write to stdout: No space left on device. "
+				       "Free some space, or send stdout elsewhere.\n");
+	said_start(&s);
+	print_say_failed("a\033b", -EROFS, "name another file with -o");
+	ck_assert_str_eq(said_end(&s), "mperfctl: cannot write 'a\\x1bb': Read-only file system. "
+				       "Name another file with -o.\n");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("outfile");
@@ -217,6 +278,10 @@ int main(void)
 	tcase_add_test(c, a_full_device_is_told_by_write);
 	tcase_add_test(c, places_that_are_none_are_errors);
 	tcase_add_test(c, a_temporary_file_goes_away);
+	tcase_add_test(c, what_is_printed_arrives);
+	tcase_add_test(c, a_print_remembers_why_it_failed);
+	tcase_add_test(c, a_print_into_what_cannot_be_written_fails);
+	tcase_add_test(c, a_print_that_failed_is_told_with_what_helps);
 
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -35,8 +35,8 @@ START_TEST(each_hart_has_side_band_leader_and_ring)
 	struct replay *r = case_load("x86-vm");
 	struct sampler *s = case_sampler(r, &plain);
 	ck_assert_uint_eq(s->n_rings, 2);
-	ck_assert_uint_eq(s->streams.n_streams, 4);
-	ck_assert_uint_eq(replay_n_events(r), 4);
+	ck_assert_uint_eq(s->streams.n_streams, 6);
+	ck_assert_uint_eq(replay_n_events(r), 6);
 	ck_assert_int_eq(s->plan[1].rung, RUNG_CLOCK);
 	ck_assert_int_eq(s->events.n_events, 1);
 	ck_assert(s->cgroups);
@@ -308,6 +308,7 @@ START_TEST(normal_user_records_own_tasks)
 	struct sampler *s = case_sampler(r, &o);
 	/* Two threads on two harts, a dummy and a clock each; a ring for each hart. */
 	ck_assert_uint_eq(s->streams.n_streams, 8);
+	ck_assert_uint_eq(s->n_exec_rings, 0);
 	ck_assert_uint_eq(s->n_rings, 2);
 	ck_assert_uint_eq(s->ring[0].data_bytes, 512 << 10);
 	const struct perf_event_attr *a = replay_attr(r, case_stream(s, 0, STREAM_SAMPLER)->fd);
@@ -469,7 +470,7 @@ START_TEST(no_failing_open_leaks)
 			ck_assert((outcome == 0) == (s != NULL));
 			ck_assert((outcome > 0) == (e.text[0] != '\0'));
 			if (s)
-				ck_assert_uint_eq(replay_n_maps(r), s->n_rings);
+				ck_assert_uint_eq(replay_n_maps(r), s->n_rings + s->n_exec_rings);
 			case_end(r, s);
 		}
 	}

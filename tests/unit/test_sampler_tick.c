@@ -73,8 +73,10 @@ START_TEST(hart_that_goes_is_closed_and_counted)
 	replay_set_text(r, "/sys/devices/system/cpu/online", "0-1,3\n");
 	ck_assert_int_eq(sampler_tick(s), 0);
 	ck_assert_uint_eq(s->n_rings, 3);
+	ck_assert_uint_eq(s->n_exec_rings, 3);
 	ck_assert_uint_eq(replay_n_events(r), before / 4 * 3);
 	ck_assert_ptr_null(case_stream(s, 2, STREAM_SAMPLER));
+	ck_assert_ptr_null(case_stream(s, 2, STREAM_EXEC));
 	ck_assert_uint_eq(s->lost[2][LOSS_HOTPLUG], 1);
 	ck_assert_int_eq(s->plan[2].rung, RUNG_NONE);
 	ck_assert_int_eq(sampler_tick(s), 0);
@@ -97,6 +99,8 @@ START_TEST(hart_that_comes_is_probed_opened_and_started)
 	replay_set_text(r, "/sys/devices/system/cpu/online", "0-8\n");
 	ck_assert_int_eq(sampler_tick(s), 0);
 	ck_assert_uint_eq(s->n_rings, 9);
+	ck_assert_uint_eq(s->n_exec_rings, 9);
+	ck_assert_ptr_nonnull(case_stream(s, 8, STREAM_EXEC));
 	ck_assert_uint_eq(s->lost[8][LOSS_HOTPLUG], 1);
 	ck_assert_int_eq(s->plan[8].rung, RUNG_LEADER);
 	replay_run(r, 8, 5, 50000000);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The sampler's news of execs on machines as data: by the tracepoint, by a dummy, or not at all */
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/unit/sampler_case.h"
+
+static const struct sampler_options plain = {.hz = 99, .stacks = SAMPLER_STACKS_FP};
+
+START_TEST(each_hart_tells_of_execs_at_once)
+{
+	static const char id[] = "/sys/kernel/tracing/events/sched/sched_process_exec/id";
+	struct replay *r = case_load(_i ? "pc" : "x86-vm");
+	replay_set_text(r, id, _i ? "316\n" : NULL); /* a tracepoint that the pc knows */
+	struct sampler *s = case_sampler(r, &plain);
+	ck_assert_uint_eq(s->n_exec_rings, s->n_rings);
+	const struct stream *t = case_stream(s, 1, STREAM_EXEC);
+	const struct perf_event_attr *a = replay_attr(r, t->fd);
+	ck_assert_int_eq(s->exec_ring[1].fd, t->fd);
+	ck_assert_uint_eq(s->exec_ring[1].data_bytes, (size_t)getpagesize());
+	ck_assert(a->watermark && a->wakeup_watermark == 1 && a->use_clockid && a->sample_id_all);
+	ck_assert(a->type == (_i ? PERF_TYPE_TRACEPOINT : PERF_TYPE_SOFTWARE));
+	ck_assert(a->sample_period == (_i ? 1 : 0) && a->comm == !_i && a->comm_exec == !_i);
+	ck_assert(a->exclude_kernel == !_i && !a->mmap && !a->task);
+	ck_assert_uint_eq(a->sample_type, STREAM_SAMPLE_ID);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(a_tracepoint_that_does_not_open_leaves_the_dummy)
+{
+	struct replay *r = case_load("x86-vm");
+	replay_set_text(r, "/sys/kernel/tracing/events/sched/sched_process_exec/id", "316\n");
+	struct sampler *s = case_sampler(r, &plain);
+	ck_assert_uint_eq(s->n_exec_rings, 2);
+	ck_assert(replay_attr(r, case_stream(s, 0, STREAM_EXEC)->fd)->comm_exec);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(a_hart_without_news_of_execs_samples_all_the_same)
+{
+	struct replay *r = case_load("x86-vm");
+	replay_fail_map(r, 4, EPERM); /* behind two trials of rungs and the ring of hart 0 */
+	struct sampler *s = case_sampler(r, &plain);
+	ck_assert_uint_eq(s->n_rings, 2);
+	ck_assert_uint_eq(s->n_exec_rings, 1);
+	ck_assert_int_eq(s->exec_ring[0].hart, 1);
+	ck_assert_uint_eq(replay_n_events(r), 5);
+	ck_assert_int_eq(sampler_start(s), 0);
+	case_end(r, s);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("sampler_exec");
+	TCase *c = tcase_create("replayed");
+	tcase_add_loop_test(c, each_hart_tells_of_execs_at_once, 0, 2);
+	tcase_add_test(c, a_tracepoint_that_does_not_open_leaves_the_dummy);
+	tcase_add_test(c, a_hart_without_news_of_execs_samples_all_the_same);
+	suite_add_tcase(s, c);
+	SRunner *runner = srunner_create(s);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
