@@ -2,7 +2,10 @@
  *
  * mperfctl list: the events that count here, under a heading per topic.
  */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client/ask.h"
@@ -11,6 +14,60 @@
 #include "client/print.h"
 #include "client/reply.h"
 #include "client/table.h"
+#include "proto/memory.h"
+
+/* The columns of the answer, as daemon/control/list.c sends them. */
+enum { COLUMN_TOPIC, COLUMN_EVENT, COLUMN_COUNTS, COLUMN_SAYS, COLUMN_REASON, N_COLUMNS };
+
+static const char *text_at(const Mperf__Row *row, int column)
+{
+	const Mperf__Value *v = row->n_value == N_COLUMNS ? row->value[column] : NULL;
+	return v && v->is_case == MPERF__VALUE__IS_TEXT ? v->text : "";
+}
+
+static bool counts(const Mperf__Row *row)
+{
+	return strcmp(text_at(row, COLUMN_COUNTS), "yes") == 0;
+}
+
+/* How many events of each topic were left out; rows of a topic are neighbours. */
+static void print_left_out(const struct reply *reply, FILE *f)
+{
+	for (size_t i = 0, end; i < reply->n_rows; i = end) {
+		const char *topic = text_at(reply->row[i], COLUMN_TOPIC);
+		size_t n = 0;
+		for (end = i; end < reply->n_rows &&
+			strcmp(text_at(reply->row[end], COLUMN_TOPIC), topic) == 0; end++)
+			n += !counts(reply->row[end]);
+		if (n == 0)
+			continue;
+		fprintf(f, "\n%zu more %s event%s not count here; `mperfctl list -a ", n, topic,
+			n == 1 ? " does" : "s do");
+		fprintf(f, "%s` says why.", topic);
+	}
+	fputc('\n', f);
+}
+
+/* What really counts; the rest is only numbered. */
+static int print_counting(const struct reply *reply, struct table_options *look, FILE *f)
+{
+	static const char *const hide[] = {"counts", "reason", NULL};
+	_cleanup_(freep) Mperf__Row **row = calloc(reply->n_rows + 1, sizeof *row);
+	if (!row)
+		return -ENOMEM;
+	struct reply counting = *reply;
+	counting.row = row;
+	counting.n_rows = 0;
+	for (size_t i = 0; i < reply->n_rows; i++)
+		if (counts(reply->row[i]))
+			row[counting.n_rows++] = reply->row[i];
+
+	look->hide = hide;
+	int r = counting.n_rows > 0 ? table_print(&counting, look, f) : 0;
+	if (r == 0)
+		print_left_out(reply, f);
+	return r;
+}
 
 static int show(const struct options *o, const struct reply *reply, FILE *f)
 {
@@ -18,7 +75,7 @@ static int show(const struct options *o, const struct reply *reply, FILE *f)
 	if (o->json)
 		return reply_write_json(reply, f);
 	table_look(stdout, o->no_color, &look);
-	return table_print(reply, &look, f);
+	return o->all || o->raw ? table_print(reply, &look, f) : print_counting(reply, &look, f);
 }
 
 static int print_events(const struct options *o, const struct reply *reply)

@@ -17,6 +17,7 @@
 const struct option_row option_rows[] = {
 	/* clang-format off */
 	{R|H|F|S, "all", 'a', NULL, false, "measure the whole system"},
+	{L,       "all", 'a', NULL, false, "show also the events that do not count here, and why"},
 	{R|S,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
 	{H|F,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i: show only these"},
 	{R|H|F|S, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
@@ -95,7 +96,7 @@ const struct command_text *command_text(int command)
 	static const struct command_text list = {
 		.arguments = "[TOPIC]",
 		.says = "List the events that count on this machine, found by trying each.",
-		.examples = "Examples:\n  mperfctl list\n  mperfctl list software\n",
+		.examples = "Examples:\n  mperfctl list\n  mperfctl list software\n  mperfctl list -a cache\n",
 	};
 	static const struct command_text doctor = {
 		.arguments = "",
