@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is installed works from where it stands, and is gone when it is uninstalled."""
+import subprocess
+
+from machine import ROOT, Folder, Skip, compile_program
+
+
+def make(build, *arguments):
+    done = subprocess.run(["make", "-s", f"BUILD={build}", *arguments], cwd=ROOT, text=True,
+                          capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def installed(root):
+    return sorted(str(p.relative_to(root)) for p in root.rglob("*") if not p.is_dir())
+
+
+def test_an_installed_tree_works_and_uninstalls_without_a_trace(build):
+    if build.name == "asan":
+        raise Skip("shown by the plain run; make would rebuild without sanitizers")
+    program = compile_program(build, "jit.c")
+    with Folder() as folder:
+        make(build, "install", f"DESTDIR={folder}", "PREFIX=/usr")
+        assert installed(folder) == ["usr/bin/mperfctl", "usr/libexec/mperf/mperf-namer",
+                                     "usr/sbin/mperfd", "usr/share/man/man1/mperfctl.1",
+                                     "usr/share/man/man8/mperfd.8"], installed(folder)
+        done = subprocess.run([folder / "usr/bin/mperfctl", "hotspots", "-F", "999", "--",
+                               program, "map", "300"], text=True, capture_output=True, cwd=folder)
+        assert done.returncode == 0 and "jitted_by_map" in done.stdout, done.stdout + done.stderr
+        make(build, "uninstall", f"DESTDIR={folder}", "PREFIX=/usr")
+        assert installed(folder) == [], installed(folder)
