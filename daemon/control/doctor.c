@@ -258,9 +258,9 @@ static int examine_segment(struct examination *x, const char *path)
 int control_doctor(struct request *q, const Mperf__Request *request)
 {
 	struct examination x = {.request = q};
-	int r = machine_read(&kernel_real, &x.machine);
-	if (r < 0)
-		return r;
+	int r = request_read_machine(q, &x.machine);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	struct row_stream stream;
 	x.answer = row_stream_answer(&stream, q);
 	r = x.answer.columns(x.answer.userdata, columns, sizeof columns / sizeof columns[0]);

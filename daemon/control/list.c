@@ -91,9 +91,9 @@ int control_list(struct request *q, const Mperf__Request *request)
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
 	struct listing l = {.answer = &answer, .topic = request->list->topic};
-	int r = machine_read(&kernel_real, &l.machine);
-	if (r < 0)
-		return r;
+	int r = request_read_machine(q, &l.machine);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	r = answer.columns(answer.userdata, columns, sizeof columns / sizeof columns[0]);
 	if (r == 0)
 		r = list_generic(&l);

@@ -266,8 +266,8 @@ static int choose_scope(struct request *q, const Mperf__RecordRequest *m,
 	struct sampler_options *o)
 {
 	struct machine machine;
-	int r = machine_read(&kernel_real, &machine);
-	if (r < 0)
+	int r = request_read_machine(q, &machine);
+	if (r != 0)
 		return r;
 	o->per_task = !machine.may_see_all;
 	o->user_only |= !machine.may_see_kernel;

@@ -26,6 +26,18 @@ int request_parse_events(struct request *q, char *const *text, size_t n, struct 
 	return 0;
 }
 
+int request_read_machine(struct request *q, struct machine *ret_machine)
+{
+	int r = machine_read(&kernel_real, ret_machine);
+	if (r == -EIO)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Mount it: mount -t sysfs sysfs /sys.",
+			"/sys/devices/system/cpu cannot be read, so the harts are not known");
+	else
+		return r;
+	return r < 0 ? r : 1;
+}
+
 int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -61,6 +61,10 @@ int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy,
  * with them; -errno. */
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list);
 
+/* What the kernel says of this machine. 0; positive after the peer was told what cannot be read;
+ * -errno. */
+int request_read_machine(struct request *q, struct machine *ret_machine);
+
 /* See that every pid lives and may be measured by who we are, who may see the whole system if
  * `all`. 0; positive after the peer was told
  * which one does not; -errno. */

@@ -158,7 +158,7 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 		return -ENOMEM;
 	int r = request_parse_events(q, m->event, m->n_event, events);
 	if (r == 0)
-		r = machine_read(&kernel_real, &j->machine);
+		r = request_read_machine(q, &j->machine);
 	if (r == 0 && !m->target->all)
 		r = request_check_pids(q, m->target->pid, m->target->n_pid,
 			j->machine.may_see_all);
