@@ -61,8 +61,10 @@ def test_code_without_a_file_is_named_inside_a_container(build):
     need_program("unshare")
     program = compile_program(build, "jit.c")
     with Folder() as folder:
-        # A /tmp and pids of its own, as in any container: the map is /tmp/perf-1.map in there.
-        script = f"mount -t tmpfs none /tmp && exec {program} map 800"
+        # A /tmp and pids of its own, as in any container: the map is /tmp/perf-1.map in there. The
+        # program is copied to where it stays visible, since the checkout may lie below /tmp.
+        script = (f"mount -t tmpfs none /mnt && cp {program} /mnt/jit && mount -t tmpfs none /tmp "
+                  f"&& exec /mnt/jit map 800")
         done = mperfctl(build, "record", "-F", "999", "-o", folder / "r", "--", "unshare", "--mount",
                         "--pid", "--fork", "--mount-proc", "sh", "-c", script, check=False)
         if done.returncode != 0 and "unshare" in done.stderr:

@@ -494,7 +494,8 @@ def test_a_full_disc_for_the_output_leaves_no_partial_file(build):
 
 def test_output_that_cannot_be_written_is_a_failure(build):
     with Folder() as folder:
-        mperfctl(build, "record", "-o", folder / "r", "--", "true")
+        mperfctl(build, "record", "-F", "999", "-o", folder / "r", "--",
+                 compile_program(build, "jit.c"), "quiet", "100")
         for command in (["hotspots", "-i", folder / "r"], ["hotspots", "-i", folder / "r", "--json"],
                         ["flamegraph", "-i", folder / "r", "--folded"], ["list"], ["doctor"],
                         ["flamegraph", "-i", folder / "r", "-o", "-"]):

@@ -83,7 +83,8 @@ static bool rule_fits(const struct replay_rule *rule, const struct perf_event_at
 	       wants(rule->sample_read, !!(a->sample_type & PERF_SAMPLE_READ)) &&
 	       wants(rule->system_wide, pid == -1) &&
 	       wants(rule->cgroup, !!(a->sample_type & PERF_SAMPLE_CGROUP)) &&
-	       wants(rule->build_id, a->build_id) && wants(rule->ksymbol, a->ksymbol);
+	       wants(rule->build_id, a->build_id) && wants(rule->ksymbol, a->ksymbol) &&
+	       wants(rule->read_lost, !!(a->read_format & PERF_FORMAT_LOST));
 }
 
 /* What every kernel refuses, whatever the PMU. Source: perf_event_open in kernel/events/core.c. */
@@ -227,7 +228,7 @@ static ssize_t replay_read(void *u, int fd, void *buffer, size_t n)
 {
 	struct replay *r = u;
 	const struct replay_event *e = opened(r, fd);
-	uint64_t words[3 + 2 * 64];
+	uint64_t words[REPLAY_READ_WORDS_MAX];
 	if (!e)
 		return -EBADF;
 	size_t bytes = replay_read_values(r, e, words) * sizeof *words;
@@ -382,12 +383,17 @@ static bool group_starves(const struct replay *r, int leader_fd)
 	return false;
 }
 
-static bool runs(const struct replay *r, const struct replay_event *e, int hart, pid_t pid)
+/* May it count, when its hart and task run? */
+static bool is_on(const struct replay *r, const struct replay_event *e)
 {
 	const struct replay_event *leader = replay_event(r, e->leader_fd);
-	return e->open && e->enabled && (e->hart == hart || e->hart < 0) &&
-	       (e->pid == -1 || e->pid == pid) && leader->open && leader->enabled &&
+	return e->open && e->enabled && !e->dead && leader->open && leader->enabled &&
 	       !group_starves(r, e->leader_fd);
+}
+
+static bool runs(const struct replay *r, const struct replay_event *e, int hart, pid_t pid)
+{
+	return (e->hart == hart || e->hart < 0) && (e->pid == -1 || e->pid == pid) && is_on(r, e);
 }
 
 /* Fire what is due. In frequency mode the measure is time, else what was counted. */
@@ -397,7 +403,7 @@ static void fire(struct replay *r, struct replay_event *e, pid_t pid)
 		return;
 	double interval =
 		e->attr.freq ? 1e9 / (double)e->attr.sample_freq : (double)e->attr.sample_period;
-	double at = e->attr.freq ? (double)e->running_ns : e->value;
+	double at = e->attr.freq ? (double)e->busy_ns : e->value;
 	while (at - e->fired_at >= interval) {
 		e->fired_at += interval;
 		replay_sample(r, e, pid);
@@ -412,10 +418,15 @@ void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns)
 		r->now_ns += step;
 		for (unsigned i = 0; i < r->n_events; i++) {
 			struct replay_event *e = &r->event[i];
-			if (!runs(r, e, hart, pid))
+			/* Time passes on the other harts too. */
+			bool here = runs(r, e, hart, pid);
+			if (here || (e->pid == -1 && is_on(r, e))) {
+				e->enabled_ns += step;
+				e->running_ns += step;
+			}
+			if (!here)
 				continue;
-			e->enabled_ns += step;
-			e->running_ns += step;
+			e->busy_ns += step;
 			e->value += e->rule.per_us * (double)step / 1000;
 		}
 		for (unsigned i = 0; i < r->n_events; i++)
@@ -426,8 +437,22 @@ void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns)
 
 /* --- scripts and looks ------------------------------------------------------------------- */
 
+/* What the kernel does with the events of harts that go offline: nothing brings them back. Those of
+ * tasks go on elsewhere. Source: perf_event_exit_cpu_context in kernel/events/core.c. */
+static void end_events(struct replay *r, const char *online)
+{
+	struct hart_set set = {0};
+	if (hart_set_parse(online, &set) != 0)
+		return;
+	for (unsigned i = 0; i < r->n_events; i++)
+		r->event[i].dead |=
+			r->event[i].pid == -1 && !hart_set_has(&set, r->event[i].hart);
+}
+
 void replay_set_text(struct replay *r, const char *path, const char *text)
 {
+	if (text && strcmp(path, ONLINE) == 0)
+		end_events(r, text);
 	int i = 0;
 	while (i < r->n_files && strcmp(r->file[i].path, path) != 0)
 		i++;

@@ -130,6 +130,7 @@ static int *rule_flag(struct replay_rule *rule, const char *key)
 		{"cgroup", &rule->cgroup},
 		{"build_id", &rule->build_id},
 		{"ksymbol", &rule->ksymbol},
+		{"read_lost", &rule->read_lost},
 	};
 	for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
 		if (strcmp(flags[i].key, key) == 0)
@@ -183,6 +184,7 @@ static int take_rule(const struct loading *l, json_t *object)
 		.cgroup = -1,
 		.build_id = -1,
 		.ksymbol = -1,
+		.read_lost = -1,
 	};
 	const char *key;
 	json_t *value;

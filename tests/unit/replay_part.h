@@ -23,7 +23,7 @@ struct replay_rule {
 	bool any_hart;
 	struct hart_set harts;
 	int sampling, exclude_kernel, leader, inherit, sample_read, system_wide;
-	int cgroup, build_id, ksymbol;
+	int cgroup, build_id, ksymbol, read_lost;
 	/* what then happens */
 	int error;     /* positive errno, or 0: it opens */
 	bool fires;    /* a sampling event gives samples */
@@ -38,11 +38,14 @@ struct replay_event {
 	int hart, fd, leader_fd, output_fd;
 	struct replay_rule rule;
 	bool enabled;
+	bool dead; /* its hart went offline: it counts no more */
 	uint64_t id, enabled_ns, running_ns;
-	double value, fired_at; /* value (or in frequency mode time) at the last sample */
+	uint64_t busy_ns;       /* of that, with replay_run on its hart */
+	double value, fired_at; /* value (or in frequency mode busy_ns) at the last sample */
 	void *map;
 	size_t data_bytes;
 	uint64_t n_lost; /* records that found the ring full, not yet told */
+	uint64_t n_lost_own; /* its own records that found a ring full, ever */
 };
 
 struct replay {
@@ -69,7 +72,8 @@ const char *replay_text(const struct replay *r, const char *path);
 
 /* Write the sample that e fires now, for pid, into the ring it goes to. */
 void replay_sample(struct replay *r, struct replay_event *e, pid_t pid);
-/* The bytes that a read of e gives, at most n; the number written. */
+/* The words that a read of e gives; the number written. */
+#define REPLAY_READ_WORDS_MAX (3 + 3 * 64) /* members with value, id and lost */
 size_t replay_read_values(const struct replay *r, const struct replay_event *e, uint64_t *words);
 /* Append to e's ring. False if there is no room. */
 bool replay_put(struct replay_event *e, const void *bytes, size_t n);

@@ -58,6 +58,8 @@ size_t replay_read_values(const struct replay *r, const struct replay_event *e, 
 			words[n++] = e->running_ns;
 		if (format & PERF_FORMAT_ID)
 			words[n++] = e->id;
+		if (format & PERF_FORMAT_LOST)
+			words[n++] = e->n_lost_own;
 		return n;
 	}
 
@@ -75,6 +77,8 @@ size_t replay_read_values(const struct replay *r, const struct replay_event *e, 
 		words[n++] = (uint64_t)member->value;
 		if (format & PERF_FORMAT_ID)
 			words[n++] = member->id;
+		if (format & PERF_FORMAT_LOST)
+			words[n++] = member->n_lost_own;
 	}
 	return n;
 }
@@ -126,8 +130,10 @@ static void emit(struct replay *r, struct replay_event *e, pid_t pid, const stru
 		if (replay_put(to, lost.bytes, lost.n))
 			to->n_lost = 0;
 	}
-	if (to->n_lost > 0 || !replay_put(to, b->bytes, b->n))
+	if (to->n_lost > 0 || !replay_put(to, b->bytes, b->n)) {
 		to->n_lost++;
+		e->n_lost_own++;
+	}
 }
 
 static void put_user_state(const struct replay_event *e, uint64_t ip, struct record_buffer *b)
@@ -157,7 +163,7 @@ void replay_sample(struct replay *r, struct replay_event *e, pid_t pid)
 {
 	const uint64_t type = e->attr.sample_type;
 	const uint64_t ip = 0x400000 + 16 * (uint64_t)pid;
-	uint64_t words[3 + 2 * 64];
+	uint64_t words[REPLAY_READ_WORDS_MAX];
 	struct record_buffer b;
 	begin(&b, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER);
 	if (type & PERF_SAMPLE_IDENTIFIER)

@@ -80,6 +80,7 @@ struct case_tally case_drain(struct sampler *s)
 			ck_assert_ptr_nonnull(record.stream);
 			ck_assert_int_eq(record.stream->hart, ring->hart);
 			t.n_lost += record.kind == RECORD_LOST;
+			t.lost += record.kind == RECORD_LOST ? record.lost.n : 0;
 			t.n_side += record.kind != RECORD_SAMPLE;
 			if (record.kind != RECORD_SAMPLE)
 				continue;

@@ -25,6 +25,7 @@ struct event_list case_events(struct replay *r, const char *text);
 
 struct case_tally {
 	unsigned n_samples, n_switches, n_reads, n_side, n_lost;
+	uint64_t lost; /* what the n_lost records told */
 	uint64_t last_value[EVENTS_MAX]; /* by the session's events */
 };
 

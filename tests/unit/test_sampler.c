@@ -213,7 +213,9 @@ START_TEST(asked_events_sample_each_on_its_own)
 		if (t->role != STREAM_SAMPLER)
 			continue;
 		ck_assert_int_eq(t->rung, RUNG_ASKED);
-		ck_assert(replay_attr(r, t->fd)->freq == (t->event != 2));
+		ck_assert(replay_attr(r, t->fd)->freq == (t->event == 0));
+		ck_assert(t->event != 1 || (t->period == 1 &&
+						   replay_attr(r, t->fd)->sample_period == 1));
 		ck_assert(!(t->sample_type & PERF_SAMPLE_READ));
 		ck_assert(replay_attr(r, t->fd)->exclude_kernel == (t->event == 2));
 	}
@@ -286,6 +288,33 @@ START_TEST(event_of_the_kernel_alone_is_refused_without_it)
 	o.events = &events;
 	struct event_error e = refused("x86-vm", &o, SAMPLER_REFUSED);
 	ck_assert_ptr_nonnull(strstr(e.text, "context-switches"));
+}
+END_TEST
+
+START_TEST(event_of_the_kernel_alone_never_becomes_one_of_nothing)
+{
+	const pid_t pids[] = {100};
+	struct replay *r = case_load("paranoid2");
+	struct event_list events = case_events(r, "cpu-clock:k");
+	struct event_list both = case_events(r, "{cpu-clock,page-faults:k}");
+	struct sampler_options o = {
+		.hz = 99, .per_task = true, .pids = pids, .n_pids = 1, .events = &events};
+	struct event_error e = refused("paranoid2", &o, SAMPLER_REFUSED);
+	ck_assert_ptr_nonnull(strstr(e.text, "cpu-clock:k:"));
+	ck_assert_ptr_nonnull(strstr(e.text, "kernel.perf_event_paranoid"));
+	o.user_only = true;
+	e = refused("x86-vm", &o, SAMPLER_REFUSED);
+	ck_assert_ptr_nonnull(strstr(e.text, "cpu-clock:k:"));
+
+	/* A leader gives the kernel up; a sibling that has nothing else is missing. */
+	o.user_only = false;
+	o.events = &both;
+	struct sampler *s = case_sampler(r, &o);
+	ck_assert_str_eq(s->events.event[0].name, "cpu-clock:u");
+	ck_assert_str_eq(s->events.event[1].name, "page-faults:k");
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SIBLING), 0);
+	ck_assert_uint_eq(s->lost[0][LOSS_SIBLING], 1);
+	case_end(r, s);
 }
 END_TEST
 
@@ -527,6 +556,7 @@ static void add_replayed(TCase *c)
 	tcase_add_test(c, tracepoints_fire_every_time);
 	tcase_add_test(c, asked_event_that_opens_nowhere_is_refused_by_name);
 	tcase_add_test(c, event_of_the_kernel_alone_is_refused_without_it);
+	tcase_add_test(c, event_of_the_kernel_alone_never_becomes_one_of_nothing);
 	tcase_add_test(c, normal_user_is_refused_the_system);
 	tcase_add_test(c, normal_user_records_own_tasks);
 	tcase_add_test(c, old_kernel_gives_inherited_events_no_group);

@@ -148,6 +148,82 @@ START_TEST(unreadable_harts_are_an_error_not_a_crash)
 }
 END_TEST
 
+START_TEST(hart_that_was_away_between_two_looks_is_opened_anew)
+{
+	struct replay *r = case_load(_i ? "u74" : "x86-vm");
+	struct sampler *s = case_sampler(r, &plain);
+	uint64_t side = case_stream(s, 1, STREAM_SIDEBAND)->id;
+	sampler_start(s);
+	replay_run(r, 0, 5, 1000000000);
+	ck_assert_int_eq(sampler_tick(s), 0);
+	replay_run(r, 0, 5, 300000000);
+	replay_set_text(r, "/sys/devices/system/cpu/online", _i ? "0,2-3\n" : "0\n");
+	replay_set_text(r, "/sys/devices/system/cpu/online", _i ? "0-3\n" : "0-1\n");
+	replay_run(r, 1, 5, 700000000);
+	case_drain(s);
+	unsigned n_events = replay_n_events(r);
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_uint_eq(s->lost[0][LOSS_HOTPLUG], 0);
+	ck_assert_uint_eq(s->lost[1][LOSS_HOTPLUG], 2); /* it went, and it came */
+	ck_assert_uint_eq(replay_n_events(r), n_events);
+	ck_assert_uint_ne(case_stream(s, 1, STREAM_SIDEBAND)->id, side);
+	replay_run(r, 1, 5, 1000000000);
+	ck_assert_uint_ge(case_drain(s).n_samples, 98);
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_uint_eq(s->lost[1][LOSS_HOTPLUG], 2);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(harts_that_stay_are_let_be)
+{
+	const pid_t pids[] = {100};
+	struct replay *r = case_load("x86-vm");
+	struct sampler_options o = {.hz = 99, .per_task = _i == 1, .pids = pids, .n_pids = 1};
+	struct sampler *s = case_sampler(r, &o);
+	unsigned n_opens = replay_n_opens(r);
+	replay_run(r, 0, 200, 2000000000); /* not yet started */
+	ck_assert_int_eq(sampler_tick(s), 0);
+	sampler_start(s);
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_int_eq(sampler_tick(s), 0);
+	for (int i = 0; i < 3; i++) {
+		replay_run(r, 0, 200, 2000000000); /* of our task nothing runs */
+		ck_assert_int_eq(sampler_tick(s), 0);
+	}
+	sampler_stop(s);
+	replay_run(r, 0, 200, 2000000000);
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_uint_eq(s->lost[0][LOSS_HOTPLUG] + s->lost[1][LOSS_HOTPLUG], 0);
+	ck_assert_uint_eq(replay_n_opens(r), n_opens);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(hart_that_is_gone_again_when_it_is_opened_is_tried_at_the_next_look)
+{
+	struct replay *r = case_load("x86-vm");
+	replay_set_text(r, "/sys/devices/system/cpu/online", "0\n");
+	struct sampler *s = case_sampler(r, &plain);
+	sampler_start(s);
+	replay_set_text(r, "/sys/devices/system/cpu/online", "0-1\n");
+	/* The first that opens once the ladder is climbed: the side band. */
+	for (unsigned nth = 1; s->plan[1].rung == RUNG_NONE && nth < 20; nth++) {
+		replay_fail_open(r, nth, ENODEV);
+		ck_assert_int_eq(sampler_tick(s), 0);
+		if (strstr(s->plan[1].reason, "offline"))
+			break;
+		replay_set_text(r, "/sys/devices/system/cpu/online", "0\n");
+		ck_assert_int_eq(sampler_tick(s), 0);
+		replay_set_text(r, "/sys/devices/system/cpu/online", "0-1\n");
+	}
+	ck_assert_ptr_nonnull(strstr(s->plan[1].reason, "offline"));
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_uint_eq(s->n_rings, 2);
+	case_end(r, s);
+}
+END_TEST
+
 /* --- the kernel that runs here ----------------------------------------------------------- */
 
 static bool may_see_all(const char *test)
@@ -256,6 +332,9 @@ int main(void)
 	tcase_add_test(c, hart_that_goes_is_closed_and_counted);
 	tcase_add_test(c, hart_that_comes_is_probed_opened_and_started);
 	tcase_add_test(c, hart_that_comes_and_refuses_leaves_the_others);
+	tcase_add_loop_test(c, hart_that_was_away_between_two_looks_is_opened_anew, 0, 2);
+	tcase_add_loop_test(c, harts_that_stay_are_let_be, 0, 2);
+	tcase_add_test(c, hart_that_is_gone_again_when_it_is_opened_is_tried_at_the_next_look);
 	tcase_add_test(c, unreadable_harts_are_an_error_not_a_crash);
 	suite_add_tcase(s, c);
 	c = tcase_create("real");
