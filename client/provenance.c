@@ -35,22 +35,28 @@ static void write_rungs(FILE *f, const char *rung)
 	}
 }
 
-static void write_losses(FILE *f, const Mperf__Provenance *p)
+/* The causes by which samples are missing, or the others. True if there was one. */
+static bool write_causes(FILE *f, const Mperf__Provenance *p, bool samples, const char *before)
 {
 	char count[UNIT_TEXT_BYTES];
 	bool any = false;
 
-	fputs("; lost: ", f);
 	for (size_t i = 0; i < p->n_loss; i++) {
-		if (p->loss[i]->count == 0)
+		if (p->loss[i]->count == 0 || p->loss[i]->samples != samples)
 			continue;
 		unit_count_text((int64_t)p->loss[i]->count, count);
-		fprintf(f, "%s%s ", any ? ", " : "", count);
+		fprintf(f, "%s%s ", any ? ", " : before, count);
 		escape_terminal(f, p->loss[i]->cause);
 		any = true;
 	}
-	if (!any)
-		fputs("none", f);
+	return any;
+}
+
+static void write_losses(FILE *f, const Mperf__Provenance *p)
+{
+	if (!write_causes(f, p, true, "; lost: "))
+		fputs("; lost: none", f);
+	write_causes(f, p, false, "; besides: ");
 }
 
 static void write_line(FILE *f, const Mperf__Provenance *p)

@@ -136,6 +136,7 @@ static void fill_target(struct run *n, Mperf__Target *target)
 	if (n->workload.pid > 0) {
 		target->n_pid = 1;
 		target->pid = &n->workload.pid;
+		target->after_exec = true; /* until then it is us */
 	} else {
 		target->n_pid = o->n_pids;
 		target->pid = (int32_t *)o->pid;

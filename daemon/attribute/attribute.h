@@ -47,6 +47,7 @@ struct attribute_options {
 	int n_events;                /* of the session */
 	const char *proc;            /* borrowed; "/proc", a folder of files in tests; sys is its neighbour */
 	bool all;                    /* everything is wanted; else only tasks marked so and their children */
+	bool after_exec;             /* the pids of attribute_scan are wanted from their next exec on */
 	bool per_task;               /* events were opened per task, so that each group counts one task alone */
 	bool hide_kernel;            /* kernel frames become one "[kernel]" frame without an address */
 	void (*sink)(void *userdata, const struct attribution *a);

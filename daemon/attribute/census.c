@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/attribute/scan.h"
@@ -189,8 +190,17 @@ static int exe_read(int folder_fd, struct task *process)
 	return process->exe ? 0 : -ENOMEM;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static int maps_read(struct attribute *a, int folder_fd, struct task *process)
 {
+	uint64_t time_ns = now_ns();
 	char line[SCAN_LINE_BYTES_MAX];
 	int fd = openat(folder_fd, "maps", O_RDONLY | O_CLOEXEC);
 	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
@@ -216,7 +226,7 @@ static int maps_read(struct attribute *a, int folder_fd, struct task *process)
 			.executable = true,
 			.path = m.path,
 		};
-		int r = sideband_map(a, process, &map, 0);
+		int r = sideband_map(a, process, &map, time_ns, 0);
 		if (r < 0)
 			return r;
 	}
@@ -422,7 +432,9 @@ static void census_wanted(struct attribute *a, const pid_t *pids, size_t n_pids)
 
 	for (size_t i = 0; i < n_pids; i++) {
 		struct task *task = task_find(t, pids[i]);
-		if (task)
+		if (task && a->o.after_exec)
+			task->awaits_exec = !task->wanted;
+		else if (task)
 			task->wanted = true;
 	}
 	/* leaders first, then threads, which ask their leader */

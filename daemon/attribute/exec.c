@@ -76,7 +76,8 @@ void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)
 	const struct task *task = task_find(a->o.tasks, pid);
 	bool superseded = false;
 
-	if (pid <= 0 || (task && !a->o.all && !task->process->wanted))
+	bool unwanted = task && !task->process->wanted && !task->process->awaits_exec;
+	if (pid <= 0 || (unwanted && !a->o.all))
 		return;
 	for (size_t i = 0; i < a->n_execs; i++) {
 		struct exec *e = &a->exec[i];

@@ -18,8 +18,9 @@
 
 #include "proto/memory.h"
 
-/* kind, a tag, then at most device, inode, pid, start, or a build id; and the path */
-#define FILE_KEY_BYTES_MAX (2 + 4 + 4 + 8 + 4 + 8 + PATH_MAX)
+/* kind, a tag, then at most device, inode, or pid, start, generation, or a build id; and the path
+ */
+#define FILE_KEY_BYTES_MAX (2 + 4 + 8 + 8 + PATH_MAX)
 #define FRAME_KEY_BYTES (sizeof(struct file *) + sizeof(uint64_t))
 
 _Static_assert(offsetof(struct frame, offset) == offsetof(struct frame, file) + sizeof(void *),
@@ -82,6 +83,7 @@ static size_t file_key_write(const struct file_key *k, size_t n_path, uint8_t *k
 		key[n++] = 'p';
 		put(key, &n, &k->pid, sizeof(k->pid));
 		put(key, &n, &k->pid_start_ns, sizeof(k->pid_start_ns));
+		put(key, &n, &k->generation, sizeof(k->generation));
 	} else if (k->kind == FILE_ELF) {
 		key[n++] = 'i';
 		put(key, &n, &k->major, sizeof(k->major));
@@ -148,13 +150,15 @@ static size_t file_path_bytes(const char *path)
 
 /* An inode number is used again as soon as its file is gone: a program that is built, run, removed
  * and built anew has the same one. Where the kernel's records tell the generation, a new one is a
- * new file, and the former is found no more. /proc tells none, so that one learns it later. */
+ * new file, and the former is found no more. /proc tells none, so that one learns it later. One
+ * that was written to in place keeps its generation; that is for the opener to find out. */
 static bool file_is_former(struct file_table *t, struct file *known, const struct file_key *k)
 {
-	if (k->kind != FILE_ELF || k->n_build_id || !k->generation ||
-		known->generation == k->generation)
+	bool told = k->generation && known->generation != k->generation;
+
+	if (k->kind != FILE_ELF || k->n_build_id || !(told || known->replaced))
 		return false;
-	if (!known->generation) {
+	if (!known->replaced && !known->generation) {
 		known->generation = k->generation;
 		return false;
 	}

@@ -55,14 +55,19 @@ struct file {
 	uint8_t n_build_id;
 	uint32_t major, minor;
 	uint64_t inode;
-	uint64_t generation;     /* of the inode number, which is used again; 0: not known yet */
-	bool replaced;           /* the same inode number under the same path is another file by now */
+	/* of the inode number, which is used again; of generated code: when the program began (its
+	 * exec), which may follow another under the same pid; 0: not known (yet) */
+	uint64_t generation;
+	bool replaced;           /* by now another file is found where this one was */
 	bool deleted;            /* path ended in " (deleted)", which was cut off */
 
 	/* where it can be opened from while the process lives */
 	pid_t pid;               /* who mapped it */
 	uint64_t pid_start_ns;
 	uint64_t map_start, map_end; /* for /proc/PID/map_files */
+	uint64_t mapped_ns;      /* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. What was written
+	                            to it later did not run then */
+	uid_t uid;               /* generated code: whose process; 0: root's, or unknown */
 
 	bool has_symbols, has_debug; /* as the parser found */
 	uint64_t symbols_named, symbols_out; /* frames by outcome */
@@ -116,7 +121,7 @@ struct file_key {
 	uint8_t n_build_id;
 	uint32_t major, minor;
 	uint64_t inode;
-	uint64_t generation;     /* 0: unknown, which fits any */
+	uint64_t generation;     /* as in struct file; 0: unknown, which fits any */
 	pid_t pid;               /* part of the key only for kinds that belong to one process */
 	uint64_t pid_start_ns;
 };

@@ -83,6 +83,14 @@ int namer_open(struct namer *n, struct file *file)
 	return slot_want(n, s);
 }
 
+bool namer_is_rewritten(struct namer *n, struct file *file)
+{
+	struct slot *s = file->namer_slot;
+
+	(void)n;
+	return s && slot_is_rewritten(s);
+}
+
 int namer_name(struct namer *n, struct frame *frame)
 {
 	struct file *file = frame->file;
@@ -100,6 +108,17 @@ int namer_name(struct namer *n, struct frame *frame)
 		file->state = FILE_UNSEEN;
 	if (s->queue == QUEUE_NONE)
 		slot_enqueue_name(n, s);
+	return 0;
+}
+
+int namer_ask_again(struct namer *n)
+{
+	n->ending = true;
+	for (struct slot *s = TAILQ_FIRST(&n->slots); s; s = TAILQ_NEXT(s, by_use)) {
+		int r = s->n_late > 0 ? slot_ask_again(n, s) : 0;
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 

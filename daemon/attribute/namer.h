@@ -72,8 +72,17 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer);
 /* Ask for a file early, while the process that mapped it lives. Idempotent. 0 or -ENOMEM. */
 int namer_open(struct namer *n, struct file *file);
 
-/* Name a frame (FRAME_NEW → FRAME_ASKED). Batched per file. 0 or -ENOMEM. */
+/* True, and the file is marked replaced, if other contents were written to it since it was opened:
+ * who maps it now runs those. A call of the kernel that waits for nothing. */
+bool namer_is_rewritten(struct namer *n, struct file *file);
+
+/* Name a frame (FRAME_NEW → FRAME_ASKED). Batched per file. 0 or -ENOMEM. A frame of generated code
+ * that no line describes yet stays FRAME_ASKED, and is not waited for, until namer_ask_again. */
 int namer_name(struct namer *n, struct frame *frame);
+
+/* All has run that will: open what describes generated code anew, and ask it once more for the
+ * frames that had no name. From now on every answer is the last. 0 or -ENOMEM. */
+int namer_ask_again(struct namer *n);
 
 /* Queue a copied stack. 0, NAMER_FULL, -ENOMEM. */
 enum { NAMER_FULL = 1 };

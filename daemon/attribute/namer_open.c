@@ -53,6 +53,10 @@ static size_t fill_question(const struct slot *s, struct message_open *m, struct
 		.pid = f->pid,
 		.first = s->part == PART_MAIN ? s->first : 0,
 		.pid_start_ns = f->pid_start_ns,
+		.uid = f->uid,
+		.not_after_ns =
+			s->part == PART_MAIN && f->inode && !slot_grows(s) ? f->mapped_ns : 0,
+		.not_before_ns = slot_grows(s) ? f->generation : 0,
 		.map_start = f->map_start,
 		.map_end = f->map_end,
 		.inode = f->inode,
@@ -163,6 +167,12 @@ static void settle(struct namer *n, struct slot *s)
 static int main_missing(struct namer *n, struct slot *s, enum file_state state)
 {
 	/* A JIT writes its first line some time after its first mapping. */
+	if (s->renewing) {
+		s->renewing = false;
+		s->file->state = FILE_READY;
+		settle(n, s);
+		return 0;
+	}
 	if (s->file->kind == FILE_PERF_MAP && state == FILE_VANISHED) {
 		s->retry_ns = n->now_ns + NAMER_RETRY_NS;
 		if (s->n_frames == 0) {
@@ -188,12 +198,21 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 	s->queue = QUEUE_NONE;
 	s->retries = 0;
 	s->tried |= 1u << s->part;
+	if (given < 0 && m.error == ESTALE && s->part == PART_MAIN && !slot_grows(s))
+		s->file->replaced = true; /* who maps it from now on runs another program */
 	if (s->part == PART_MAIN && s->file->replaced)
 		return main_missing(n, s, FILE_VANISHED); /* perhaps the new one was found */
 	if (given < 0 && s->part == PART_MAIN)
 		return main_missing(n, s, (enum file_state)m.state);
 	if (given >= 0) {
+		if (s->renewing) {
+			n->copied_bytes -= s->copied_bytes;
+			s->copied_bytes = 0;
+			s->renewing = false;
+		}
 		slot_hold(n, s, s->part, TAKE_FD(given), m.bytes);
+		if (s->part == PART_MAIN)
+			s->written_ns = m.written_ns;
 		slot_touch(n, s);
 		if (m.copied) {
 			s->copied_bytes += m.bytes;

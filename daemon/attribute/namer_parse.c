@@ -144,6 +144,10 @@ static int slot_step(struct namer *n, struct slot *s)
 {
 	if (s->file->replaced && s->fd[PART_MAIN] < 0)
 		return slot_fail(n, s, FILE_VANISHED);
+	if (s->stale)
+		return slot_renew(n, s);
+	if (slot_is_rewritten(s))
+		return slot_fail(n, s, FILE_VANISHED);
 	if (s->n_frames == 0 || slot_is_dead(s)) {
 		slot_dequeue(n, s);
 		slot_finish(n, s);
@@ -170,8 +174,7 @@ static int slot_step(struct namer *n, struct slot *s)
 			return 0;
 		}
 	}
-	bool grows = s->file->kind == FILE_PERF_MAP || s->file->kind == FILE_JITDUMP;
-	if (!s->file->has_symbols && !s->file->has_debug && !grows)
+	if (!s->file->has_symbols && !s->file->has_debug && !slot_grows(s))
 		return slot_fail(n, s, FILE_NO_SYMBOLS);
 	return ask_names(n, s);
 }

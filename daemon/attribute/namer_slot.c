@@ -8,7 +8,9 @@
 #include "daemon/attribute/worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int slot_get(struct namer *n, struct file *file, struct slot **ret_slot)
@@ -36,6 +38,7 @@ struct slot *slot_free(struct slot *s)
 			close(s->fd[part]);
 	free(s->found);
 	free(s->frame);
+	free(s->late);
 	free(s);
 	return NULL;
 }
@@ -140,16 +143,24 @@ bool slot_is_dead(const struct slot *s)
 	}
 }
 
+static int reserve(struct frame ***frames, size_t n, size_t *size)
+{
+	if (n < *size)
+		return 0;
+	size_t more = *size ? 2 * *size : 16;
+	struct frame **grown = realloc(*frames, more * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	*frames = grown;
+	*size = more;
+	return 0;
+}
+
 int slot_push(struct namer *n, struct slot *s, struct frame *frame)
 {
-	if (s->n_frames == s->size_frames) {
-		size_t size = s->size_frames ? 2 * s->size_frames : 16;
-		struct frame **frames = realloc(s->frame, size * sizeof(*frames));
-		if (!frames)
-			return -ENOMEM;
-		s->frame = frames;
-		s->size_frames = size;
-	}
+	int r = reserve(&s->frame, s->n_frames, &s->size_frames);
+	if (r < 0)
+		return r;
 	frame->state = FRAME_ASKED;
 	s->frame[s->n_frames++] = frame;
 	n->fresh = true;
@@ -190,8 +201,24 @@ bool slot_evict(struct namer *n)
 	return false;
 }
 
+/* A JIT compiler may write its line later, or all lines at its end. */
+static bool frame_is_late(const struct namer *n, const struct frame *f, enum frame_state state)
+{
+	struct slot *s = f->file->namer_slot;
+
+	if (state == FRAME_NAMED || n->ending || n->off || !slot_grows(s) || f->file->replaced ||
+		reserve(&s->late, s->n_late, &s->size_late) < 0)
+		return false;
+	s->late[s->n_late++] = (struct frame *)f;
+	return true;
+}
+
 void frame_finish(struct namer *n, struct frame *f, enum frame_state state)
 {
+	if (frame_is_late(n, f, state)) {
+		n->n_waiting_frames--;
+		return;
+	}
 	f->state = state;
 	if (state == FRAME_NAMED) {
 		f->file->symbols_named++;
@@ -202,6 +229,21 @@ void frame_finish(struct namer *n, struct frame *f, enum frame_state state)
 	n->n_waiting_frames--;
 	if (n->options.named)
 		n->options.named(n->options.userdata, f);
+}
+
+/* The inode of an open file is in memory, and a file system whose times are ours is local, so this
+ * is the one thing besides close that we may ask of a descriptor. */
+bool slot_is_rewritten(struct slot *s)
+{
+	struct statx x;
+
+	if (s->fd[PART_MAIN] < 0 || s->written_ns == 0 || s->file->kind != FILE_ELF ||
+		statx(s->fd[PART_MAIN], "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME, &x) <
+			0 ||
+		x.stx_mtime.tv_sec * 1000000000ll + x.stx_mtime.tv_nsec == s->written_ns)
+		return false;
+	s->file->replaced = true;
+	return true;
 }
 
 /* The callback may ask for more frames of this very file, so its list is taken first. */
@@ -217,11 +259,65 @@ void slot_finish(struct namer *n, struct slot *s)
 	free(frame);
 }
 
+/* What the next look at it may change. */
+static bool may_come_right(enum file_state state)
+{
+	return state == FILE_VANISHED || state == FILE_REFUSED || state == FILE_NO_SYMBOLS ||
+	       state == FILE_MALFORMED;
+}
+
+int slot_ask_again(struct namer *n, struct slot *s)
+{
+	bool over = n->off || s->file->replaced; /* what is there now tells of another program */
+
+	n->n_waiting_frames += s->n_late;
+	while (s->n_late > 0) {
+		struct frame *frame = s->late[--s->n_late];
+		int r = over ? 0 : slot_push(n, s, frame);
+		if (r < 0) {
+			s->n_late++;
+			n->n_waiting_frames -= s->n_late;
+			return r;
+		}
+		if (over)
+			frame_finish(n, frame, FRAME_UNNAMED);
+	}
+	if (over)
+		return 0;
+	s->stale = true;
+	if (s->queue == QUEUE_NONE)
+		slot_enqueue_name(n, s);
+	return 0;
+}
+
+int slot_renew(struct namer *n, struct slot *s)
+{
+	s->stale = false;
+	if (may_come_right(s->file->state))
+		s->file->state = FILE_UNSEEN;
+	int r = slot_forget(n, s);
+	if (r < 0)
+		return r;
+	if (slot_is_dead(s)) {
+		slot_dequeue(n, s);
+		slot_finish(n, s);
+		return 0;
+	}
+	s->renewing = s->fd[PART_MAIN] >= 0;
+	s->file->state = FILE_OPENING;
+	slot_enqueue_open(n, s, PART_MAIN);
+	return 0;
+}
+
 int slot_fail(struct namer *n, struct slot *s, enum file_state state)
 {
 	int r = 0;
 
 	s->file->state = state;
+	if (s->stale && may_come_right(state)) {
+		slot_enqueue_name(n, s); /* that was the look before the last */
+		return 0;
+	}
 	slot_dequeue(n, s);
 	if (state != FILE_NO_SYMBOLS)
 		r = slot_release(n, s);

@@ -23,14 +23,18 @@
 /* The kernel's threads map no code; the generated code of one process belongs to that process. */
 static struct file_key mapping_key(const struct task *process, const struct record_mmap *m)
 {
+	enum file_kind kind = mapping_kind(m->path, m->n_build_id);
+	bool generated = kind == FILE_PERF_MAP || kind == FILE_JITDUMP;
+
 	return (struct file_key){
-		.kind = mapping_kind(m->path, m->n_build_id),
+		.kind = kind,
 		.path = m->path,
 		.build_id = m->build_id,
 		.n_build_id = m->n_build_id,
 		.major = m->major,
 		.minor = m->minor,
 		.inode = m->inode,
+		.generation = generated ? process->exec_ns : m->generation,
 		.pid = process->pid,
 		.pid_start_ns = process->start_ns,
 	};
@@ -80,7 +84,8 @@ static int map_file(
 	return space_map(a->o.tasks, process, m->start, m->bytes, m->file_offset, file);
 }
 
-int sideband_map(struct attribute *a, struct task *task, const struct record_mmap *m, int hart)
+int sideband_map(struct attribute *a, struct task *task, const struct record_mmap *m,
+	uint64_t time_ns, int hart)
 {
 	struct task *process = task->process;
 	struct file_key key = mapping_key(process, m);
@@ -96,8 +101,13 @@ int sideband_map(struct attribute *a, struct task *task, const struct record_mma
 		if (key.kind == FILE_PERF_MAP)
 			key.path = path;
 		r = file_get(a->o.files, &key, &file);
+		/* it was written to in place: the inode is the same, the program another */
+		if (!r && a->o.namer && namer_is_rewritten(a->o.namer, file))
+			r = file_get(a->o.files, &key, &file);
 	}
 
+	if (!r && (!file->mapped_ns || time_ns < file->mapped_ns))
+		file->mapped_ns = time_ns;
 	if (!r && key.kind == FILE_JITDUMP)
 		r = sideband_jitdump(a, process, file);
 	else if (!r)
@@ -200,12 +210,25 @@ int sideband_mmap(struct attribute *a, const struct record *r, int hart)
 	int result = sideband_task(a, r, hart, &task);
 	if (result < 0 || !task || !task->process->n_threads)
 		return result;
-	return sideband_map(a, task, &r->mmap, hart);
+	return sideband_map(a, task, &r->mmap, r->time_ns, hart);
+}
+
+/* The next program under this pid describes its code under the same name. */
+static void sideband_end_generated(struct task *process)
+{
+	for (uint32_t i = 0; process->space && i < process->space->n_maps; i++) {
+		struct file *file = process->space->map[i].file;
+
+		if ((file->kind == FILE_PERF_MAP || file->kind == FILE_JITDUMP) &&
+			file->pid == process->pid)
+			file->replaced = true;
+	}
 }
 
 /* What an exec leaves nothing of. */
 static void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, int hart)
 {
+	sideband_end_generated(process);
 	space_drop(process);
 	free(process->exe);
 	free(process->argv);
@@ -214,6 +237,9 @@ static void sideband_exec(struct attribute *a, struct task *process, uint64_t ti
 	process->n_argv = 0;
 	process->jitdump = NULL;
 	process->kernel_thread = false;
+	process->exec_ns = time_ns;
+	process->wanted |= process->awaits_exec;
+	process->awaits_exec = false;
 	process->changed = true;
 
 	/* The name is set a little before the new arguments are in place. */
@@ -236,6 +262,7 @@ static void sideband_take_over(struct attribute *a, struct task *task, const str
 		return;
 
 	task->wanted |= leader->wanted;
+	task->awaits_exec |= leader->awaits_exec;
 	task->parent = leader->parent;
 	task->uid = leader->uid;
 	if (!task->cgroup)

@@ -102,8 +102,10 @@ int sideband_comm(struct attribute *a, const struct record *r, int hart);
 int sideband_fork(struct attribute *a, const struct record *r, int hart);
 int sideband_exit(struct attribute *a, const struct record *r, int hart);
 
-/* Enter an executable mapping of the task's process. Losses are counted. 0 or -errno. */
-int sideband_map(struct attribute *a, struct task *task, const struct record_mmap *m, int hart);
+/* Enter an executable mapping of the task's process, seen at time_ns. Losses are counted. 0 or
+ * -errno. */
+int sideband_map(struct attribute *a, struct task *task, const struct record_mmap *m,
+	uint64_t time_ns, int hart);
 
 /* The task that a record is about, lately ended ones included; one that we never heard of is looked
  * for in /proc, and added without a name where it is not there. *ret_task is NULL for idle, and

@@ -44,6 +44,7 @@ struct task {
 	pid_t pid, tid;
 	uint64_t start_ns;        /* CLOCK_MONOTONIC */
 	uint64_t end_ns;          /* 0: lives */
+	uint64_t exec_ns;         /* of a leader: its last exec that a record told of; 0: none */
 	struct task *process;     /* the thread-group leader's task; itself for a leader */
 	struct task *parent;      /* who forked the process; NULL unknown */
 	char comm[TASK_COMM_BYTES];
@@ -56,6 +57,7 @@ struct task {
 	uid_t uid;                /* (uid_t)-1 unknown */
 	bool kernel_thread;
 	bool wanted;              /* belongs to the session's targets */
+	bool awaits_exec;         /* becomes wanted with its next exec */
 	bool changed;             /* since it was stored */
 	struct space *space;      /* of a leader; NULL in its other threads and for kernel threads: use task_space */
 	struct file *jitdump;     /* of a leader: what describes the code that it generates; NULL: a perf map */

@@ -94,7 +94,13 @@ int walk_push(struct walk *w, struct file *file, uint64_t offset)
 /* Until a file was asked for, whoever runs in it now is the best to open it through. */
 static void file_refresh(struct file *file, const struct task *task, const struct map *map)
 {
-	if (file->state != FILE_UNSEEN || file->kind == FILE_PERF_MAP || file->kind == FILE_JITDUMP)
+	if (file->kind == FILE_PERF_MAP || file->kind == FILE_JITDUMP) {
+		/* whose file it must be, also when the process is gone */
+		if (file->pid == task->process->pid && task->process->uid != (uid_t)-1)
+			file->uid = task->process->uid;
+		return;
+	}
+	if (file->state != FILE_UNSEEN)
 		return;
 
 	file->pid = task->process->pid;

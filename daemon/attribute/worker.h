@@ -102,6 +102,7 @@ struct slot {
 	int fd[N_PARTS];
 	uint64_t bytes[N_PARTS];
 	uint64_t copied_bytes;
+	int64_t written_ns;     /* of the file, when it was opened; 0: unknown */
 	uint32_t tried;         /* bit per part: asked the opener, or not worth it */
 	enum message_part part; /* that the opener is to find */
 	uint32_t first;         /* candidate to begin with */
@@ -117,6 +118,11 @@ struct slot {
 
 	struct frame **frame; /* waiting */
 	size_t n_frames, size_frames;
+	/* of generated code, asked and not described yet: bounded by FRAMES_MAX */
+	struct frame **late;
+	size_t n_late, size_late;
+	bool stale;    /* is to be opened anew before it is asked again */
+	bool renewing; /* … and what it holds is good enough if that fails */
 };
 TAILQ_HEAD(slot_list, slot);
 
@@ -162,7 +168,8 @@ struct namer {
 	struct worker opener, parser;
 	struct graves graves;
 	bool off;
-	bool fresh; /* something was queued since the last dispatch */
+	bool fresh;  /* something was queued since the last dispatch */
+	bool ending; /* namer_ask_again was called: what has no name now gets none */
 	uint64_t now_ns;
 
 	struct slot_list slots, to_open, to_name;
@@ -214,6 +221,17 @@ int slot_push(struct namer *n, struct slot *s, struct frame *frame);
 /* Ask the opener for it unless it is held, or hopeless. */
 int slot_want(struct namer *n, struct slot *s);
 bool slot_is_awaited(const struct namer *n, const struct slot *s);
+/* Does it describe generated code, a line for each function as it is made? */
+static inline bool slot_grows(const struct slot *s)
+{
+	return s->file->kind == FILE_PERF_MAP || s->file->kind == FILE_JITDUMP;
+}
+/* The frames that are late wait again, for what is then opened anew. -ENOMEM. */
+int slot_ask_again(struct namer *n, struct slot *s);
+/* Open it anew; the parser is to forget what it read before. -ENOMEM. */
+int slot_renew(struct namer *n, struct slot *s);
+/* Was the file that is held written to since it was opened? Then it is marked replaced. */
+bool slot_is_rewritten(struct slot *s);
 /* Every waiting frame becomes FRAME_UNNAMED. */
 void slot_finish(struct namer *n, struct slot *s);
 /* Mark the file and finish. -ENOMEM. */

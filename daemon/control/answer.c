@@ -254,6 +254,7 @@ static int stream_provenance(void *u, const struct answer_provenance *p)
 		mperf__loss__init(&loss[i]);
 		loss[i].cause = (char *)p->loss[i].cause;
 		loss[i].count = p->loss[i].count;
+		loss[i].samples = p->loss[i].samples;
 		losses[i] = &loss[i];
 	}
 	Mperf__Provenance message = MPERF__PROVENANCE__INIT;

@@ -332,6 +332,7 @@ int control_record(struct request *q, const Mperf__Request *request)
 
 	struct recording_options o = {
 		.all = m->target && m->target->all,
+		.after_exec = m->target && m->target->after_exec,
 		.window_ns = (uint64_t)m->window_ms * 1000000u,
 		.namer = q->peer->options->namer,
 		.command = m->command && *m->command ? m->command : NULL,

@@ -50,7 +50,8 @@ struct recording {
 	size_t n_pidfds;
 	bool hung[HARTS_MAX];            /* rings whose task is gone: poll would return at once for ever */
 	uint64_t n_stacks_refused;       /* of the tree, as far as counted among the losses */
-	int trouble;                     /* first error of the sink, which cannot return one */
+	int trouble;                     /* first of the sink, which cannot return one: -errno, or
+	                                    RECORDING_LOST_STORE */
 	bool sealed;
 };
 
@@ -67,17 +68,21 @@ static int flush(struct recording *g, uint64_t end_ns);
 static void take_attribution(void *userdata, const struct attribution *a)
 {
 	struct recording *g = userdata;
-	int r = window_add(&g->window, &g->stacks, a);
-	if (r == WINDOW_FULL) {
-		r = flush(g, a->time_ns);
+	int r = g->trouble ? g->trouble : window_add(&g->window, &g->stacks, a);
+	if (g->trouble == 0 && r == WINDOW_FULL) {
+		/* of two copied stacks the later one may be of the earlier sample */
+		r = flush(g, a->time_ns > g->window.start_ns ? a->time_ns : g->window.start_ns);
+		if (r == SEGMENT_NO_SPACE)
+			r = RECORDING_LOST_STORE;
 		if (r == 0)
 			r = window_add(&g->window, &g->stacks, a);
 	}
 	if (r == 0)
 		g->n_samples += a->count;
 	else
-		g->sampler->lost[a->hart][LOSS_MEMORY] += a->count;
-	if (r < 0 && g->trouble == 0)
+		g->sampler->lost[a->hart][r == RECORDING_LOST_STORE ? LOSS_STORE : LOSS_MEMORY] +=
+			a->count;
+	if (r < 0 || r == RECORDING_LOST_STORE)
 		g->trouble = r;
 }
 
@@ -165,7 +170,8 @@ static int watch_targets(struct recording *g, const pid_t *pids, size_t n_pids,
 		return -E2BIG;
 	for (size_t i = 0; i < n_pids; i++) {
 		int fd = pidfd_open(pids[i], 0);
-		if (fd < 0 && (errno == ESRCH || errno == EINVAL)) {
+		/* a thread that leads no process: EINVAL, on later kernels ENOENT */
+		if (fd < 0 && (errno == ESRCH || errno == ENOENT || errno == EINVAL)) {
 			snprintf(ret_error->text, sizeof ret_error->text,
 				"there is no process with pid %d", (int)pids[i]);
 			return RECORDING_GONE;
@@ -228,6 +234,7 @@ static int attach_stations(struct recording *g, const struct recording_options *
 		.n_events = g->sampler->events.n_events,
 		.proc = "/proc",
 		.all = o->all,
+		.after_exec = o->after_exec,
 		.per_task = o->sampler.per_task,
 		.sink = take_attribution,
 		.userdata = g,
@@ -344,6 +351,8 @@ uint64_t recording_deadline_ns(const struct recording *g)
 static int seal(struct recording *g)
 {
 	attribute_give_up(g->attribute);
+	if (g->trouble)
+		return g->trouble;
 	int r = flush(g, g->end_ns);
 	if (r == 0) {
 		struct segment_flush view = segment_view(g);
@@ -361,28 +370,59 @@ static int seal(struct recording *g)
 	return RECORDING_SEALED;
 }
 
+static uint64_t count_hotplugs(const struct sampler *s)
+{
+	uint64_t n = 0;
+	for (int hart = 0; hart < s->machine.n_harts; hart++)
+		n += s->lost[hart][LOSS_HOTPLUG];
+	return n;
+}
+
 /* Once a second. A hart that came was not listened to before: what happened on it is scanned. */
 static int tick(struct recording *g)
 {
-	size_t n_rings = g->sampler->n_rings;
+	uint64_t n_hotplugs = count_hotplugs(g->sampler);
 	int r = sampler_tick(g->sampler);
 	if (r == 0)
 		r = wait_for_rings(g);
-	return r == 0 && g->sampler->n_rings > n_rings ? attribute_scan(g->attribute, NULL, 0) : r;
+	return r == 0 && count_hotplugs(g->sampler) > n_hotplugs
+		       ? attribute_scan(g->attribute, NULL, 0)
+		       : r;
+}
+
+/* Store the windows that were over by then; after a stall, as many as one call may. 0,
+ * SEGMENT_NO_SPACE, -errno; *ret_all: no other is due. */
+static int flush_due(struct recording *g, uint64_t by_ns, bool *ret_all)
+{
+	*ret_all = false;
+	for (int n = 0; n < RECORDING_WINDOWS_DUE_MAX && g->trouble == 0; n++) {
+		uint64_t end_ns = g->window.start_ns + g->window_ns;
+		if (by_ns < end_ns) {
+			*ret_all = true;
+			return 0;
+		}
+		int r = drain(g, end_ns);
+		if (r == 0 && g->trouble == 0)
+			r = flush(g, end_ns);
+		if (r != 0)
+			return r;
+	}
+	return 0;
 }
 
 /* What is due while sampling runs. */
 static int run(struct recording *g, uint64_t now_ns)
 {
-	uint64_t window_end_ns = g->window.start_ns + g->window_ns;
-	if (now_ns >= window_end_ns + MERGE_SLACK_NS) {
-		int r = drain(g, window_end_ns);
-		if (r == 0)
-			r = flush(g, window_end_ns);
-		if (r != 0)
-			return r;
+	bool all;
+	int r = flush_due(g, now_ns - MERGE_SLACK_NS, &all);
+	if (r != 0)
+		return r;
+	if (!all) {
+		/* what came later must not get into this window */
+		g->next_drain_ns = now_ns;
+		return 0;
 	}
-	int r = drain(g, now_ns - MERGE_SLACK_NS);
+	r = drain(g, now_ns - MERGE_SLACK_NS);
 	if (r == 0 && now_ns >= g->next_tick_ns) {
 		g->next_tick_ns = now_ns + 1000000000u;
 		r = tick(g);
@@ -414,6 +454,8 @@ int recording_dispatch(struct recording *g, uint64_t now_ns)
 {
 	if (g->sealed)
 		return RECORDING_SEALED;
+	if (g->trouble)
+		return g->trouble;
 	int r = namer_dispatch(g->namer, now_ns);
 	if (r < 0)
 		return r;
@@ -437,7 +479,18 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 		return r;
 	g->finish_ns = now_ns + RECORDING_NAMES_NS;
 	g->end_ns = now_ns;
-	return drain(g, UINT64_MAX);
+	bool all; /* a longer stall makes the last window a long one */
+	r = flush_due(g, now_ns, &all);
+	if (r == 0)
+		r = drain(g, UINT64_MAX);
+	sampler_count_losses(g->sampler);
+	if (r == 0)
+		r = namer_ask_again(g->namer);
+	if (r > 0) {
+		g->trouble = RECORDING_LOST_STORE; /* the next dispatch says so */
+		r = 0;
+	}
+	return r;
 }
 
 bool recording_targets_gone(struct recording *g)

@@ -26,10 +26,13 @@
 /* Names that have not come this long after the end will not be waited for. */
 #define RECORDING_NAMES_NS 60000000000u
 #define RECORDING_TARGETS_MAX 64
+/* Windows written before the loop goes on with its other work, after a stall; a second or so. */
+#define RECORDING_WINDOWS_DUE_MAX 64
 
 struct recording_options {
 	struct sampler_options sampler;  /* pids and events are borrowed for the call */
 	bool all;
+	bool after_exec;                 /* the pids count from their next exec on */
 	uint64_t window_ns;              /* 0: RECORDING_WINDOW_NS */
 	const char *namer;               /* path of mperf-namer or NULL */
 	const char *command;             /* for meta */

@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define MESSAGE_MAGIC 0x6d706e72u /* "mpnr" */
-#define MESSAGE_VERSION 1u
+#define MESSAGE_VERSION 2u
 /* A copied stack of 64 KiB with its registers, or one offset with 32 inlined places: 66 KB. */
 #define MESSAGE_BYTES_MAX (80u << 10)
 #define MESSAGE_PATH_BYTES_MAX 4096u   /* PATH_MAX; Source: include/uapi/linux/limits.h */
@@ -123,29 +123,34 @@ struct message_open {
 	uint32_t first;        /* skip that many candidates: they were another file */
 	uint64_t pid_start_ns; /* CLOCK_MONOTONIC; 0: unknown */
 	uint64_t map_start, map_end;
+	/* CLOCK_MONOTONIC; 0: unknown. What was written after the first, or not since the second,
+	 * is another file. */
+	uint64_t not_after_ns, not_before_ns;
 	uint64_t inode; /* 0: unknown */
 	uint32_t major, minor;
 	uint8_t build_id[MESSAGE_BUILD_ID_BYTES];
 	uint8_t n_build_id;
 	uint8_t deleted;
 	uint16_t n_path, n_link;
-	uint8_t zero[6];
+	uint8_t zero[2];
+	uint32_t uid; /* of the process, should it be gone; 0: root or unknown */
 };
-_Static_assert(sizeof(struct message_open) == 104, "open");
+_Static_assert(sizeof(struct message_open) == 120, "open");
 
 /* Comes with the descriptor if state is STATE_READY. Followed by n_path bytes: where it was found.
  */
 struct message_opened {
 	struct message head;
 	uint32_t state;
-	int32_t error;   /* positive errno of the last refusal, 0 */
-	uint32_t first;  /* candidate that it is; ask again with first + 1 if it is the wrong one */
+	int32_t error;  /* positive errno of the last refusal, 0; ESTALE: it was written to since */
+	uint32_t first; /* candidate that it is; ask again with first + 1 if it is the wrong one */
 	uint32_t copied; /* 1: the descriptor is a copy in memory, of a file system that may hang */
 	uint64_t bytes;
+	int64_t written_ns; /* CLOCK_REALTIME, when last; 0: a copy, or its clock is not ours */
 	uint32_t n_path;
 	uint32_t zero;
 };
-_Static_assert(sizeof(struct message_opened) == 48, "opened");
+_Static_assert(sizeof(struct message_opened) == 56, "opened");
 
 /* FILE (comes with the descriptor) and FORGET. */
 struct message_file {

@@ -94,7 +94,17 @@ const char *names_join(struct names *n, const char *text, const char *suffix)
 
 static const char *names_make_readable(struct names *n, const char *raw)
 {
-	char readable[DEMANGLED_BYTES];
+	char readable[DEMANGLED_BYTES], plain[IMAGE_NAME_BYTES_MAX + 1];
+
+	/* A default version, "clock_gettime@@GLIBC_2.17", is the linker's business.
+	 * Source: binutils' ld manual, "VERSION Command". */
+	const char *version = strstr(raw, "@@");
+	if (version && version > raw && (size_t)(version - raw) < sizeof(plain)) {
+		memcpy(plain, raw, (size_t)(version - raw));
+		plain[version - raw] = '\0';
+		const char *made = names_make_readable(n, plain);
+		return made == plain ? names_copy(n, plain, sizeof(plain)) : made;
+	}
 	if (demangle(raw, readable) == 0)
 		return names_copy(n, readable, sizeof(readable));
 	if (strnlen(raw, IMAGE_NAME_BYTES_MAX + 1) > IMAGE_NAME_BYTES_MAX)

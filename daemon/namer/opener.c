@@ -24,6 +24,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proto/memory.h"
@@ -35,6 +36,9 @@ static const unsigned long local_file_systems[] = {EXT4_SUPER_MAGIC, XFS_SUPER_M
 	EROFS_SUPER_MAGIC_V1, PROC_SUPER_MAGIC, ISOFS_SUPER_MAGIC, MSDOS_SUPER_MAGIC,
 	HUGETLBFS_MAGIC, 0x2011bab0ul /* exfat */, 0xca451a4eul /* bcachefs */,
 	0x2fc12fc1ul /* zfs */, 0x3153464aul /* jfs */};
+
+/* A file's time is that of the last tick, of 10 ms at most; and one more. */
+#define WRITTEN_SLACK_NS 20000000
 
 /* Is it in the mount that is our own root? Source: man statx, STATX_MNT_ID. */
 static bool is_in_our_root(int fd)
@@ -56,6 +60,30 @@ static bool is_local(int fd)
 		if ((unsigned long)s.f_type == local_file_systems[i])
 			return true;
 	return s.f_type == OVERLAYFS_SUPER_MAGIC && is_in_our_root(fd);
+}
+
+/* Are its times those of our clock, to some milliseconds? A server has a clock of its own; FAT
+ * counts two seconds, in a time zone of its own. */
+static bool is_clocked(int fd)
+{
+	struct statfs s;
+
+	return is_local(fd) && fstatfs(fd, &s) == 0 && s.f_type != MSDOS_SUPER_MAGIC &&
+	       (unsigned long)s.f_type != 0x2011bab0ul;
+}
+
+/* Were its contents there when it was mapped? The time of its last change of any kind would tell
+ * of a copy that keeps the time of its origin, too; but also of each link and chmod, which builds
+ * do all the time. A time to come is no time: somebody's clock is, or was, wrong. */
+static int check_written(int64_t written_ns, const struct opener_demand *d)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (d->not_after_ns && written_ns > d->not_after_ns &&
+		written_ns <= now.tv_sec * 1000000000ll + now.tv_nsec)
+		return -ESTALE;
+	return d->not_before_ns && written_ns < d->not_before_ns - WRITTEN_SLACK_NS ? -ESTALE : 0;
 }
 
 /* A copy in memory of the file at fd. Its length is what was read, at most the limit. */
@@ -161,6 +189,13 @@ int opener_open(
 	if (fd < 0)
 		return -errno;
 
+	int64_t written_ns = 0;
+	if (is_clocked(fd)) {
+		written_ns = s.st_mtim.tv_sec * 1000000000ll + s.st_mtim.tv_nsec;
+		r = check_written(written_ns, d);
+		if (r < 0)
+			return r;
+	}
 	uint64_t bytes = (uint64_t)s.st_size;
 	bool local = is_local(fd);
 	if (!local) {
@@ -174,6 +209,7 @@ int opener_open(
 	ret_answer->fd = TAKE_FD(fd);
 	ret_answer->bytes = bytes;
 	ret_answer->copied = !local;
+	ret_answer->written_ns = local ? written_ns : 0;
 	return 0;
 }
 
@@ -213,6 +249,7 @@ static int answer(int socket, uint32_t serial, struct opener_answer *a)
 		.first = a->first,
 		.copied = a->copied,
 		.bytes = a->bytes,
+		.written_ns = a->written_ns,
 		.n_path = (uint32_t)n_path,
 	};
 	struct iovec iov[] = {{&m, sizeof(m)}, {a->path, n_path}};

@@ -31,6 +31,7 @@ struct opener_answer {
 	uint32_t first;
 	bool copied;
 	uint64_t bytes;
+	int64_t written_ns; /* as in struct message_opened */
 	char path[PATH_MAX]; /* where it was found */
 };
 
@@ -42,14 +43,16 @@ void opener_find(const struct opener_question *q, struct opener_answer *ret_answ
 
 /* Open the regular file at path below dir for reading, if it is one, within `limits`; symbolic
  * links stay below root where root is a directory of another process.
- * 0 or -errno (-ENOENT for another file). */
+ * 0 or -errno (-ENOENT for another file, -ESTALE for other contents). */
 struct opener_demand {
 	uint64_t inode; /* 0: any */
 	uint32_t major, minor;
 	bool owned;   /* the owner must be root, the process's user, or ours */
 	bool readable; /* its user must be able to read it: it was named by the bytes of a file */
 	bool has_uid;  /* the process lives, so that its user is known */
-	uint32_t uid;  /* of the process; ours where it is gone */
+	uint32_t uid;  /* of the process; ours where it is gone and was not told */
+	/* CLOCK_REALTIME; 0: any. Last written later than the first, or not since the second: -ESTALE */
+	int64_t not_after_ns, not_before_ns;
 	bool in_root; /* dir is the root of a process: no link leads out of it */
 };
 int opener_open(

@@ -43,7 +43,7 @@ static void refuse(struct search *s, int error)
 		state = STATE_OVERSIZE;
 	else if (error == -EACCES || error == -EPERM)
 		state = STATE_REFUSED;
-	if (s->a->error == 0 || state > s->a->state) {
+	if (s->a->error == 0 || state > s->a->state || (error == -ESTALE && state == s->a->state)) {
 		s->a->state = state;
 		s->a->error = -error;
 	}
@@ -171,6 +171,8 @@ static void open_process(struct search *s)
 
 	s->proc = s->root = -1;
 	s->pid_inside = o->pid;
+	if (o->uid)
+		s->demand.uid = o->uid;
 	if (o->pid <= 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d", o->pid);
@@ -322,6 +324,21 @@ static bool find_main(struct search *s)
 	return false;
 }
 
+/* By today's clock, which may have been set since: a file keeps the time that it was given, so
+ * after a step forward less is found to be written later, and after one back it lies in the future.
+ */
+static int64_t realtime_of(uint64_t monotonic_ns)
+{
+	struct timespec monotonic, real;
+
+	if (monotonic_ns == 0)
+		return 0;
+	clock_gettime(CLOCK_MONOTONIC, &monotonic);
+	clock_gettime(CLOCK_REALTIME, &real);
+	return (int64_t)monotonic_ns + (real.tv_sec - monotonic.tv_sec) * 1000000000ll +
+	       real.tv_nsec - monotonic.tv_nsec;
+}
+
 void opener_find(const struct opener_question *q, struct opener_answer *ret_answer)
 {
 	const struct message_open *o = &q->open;
@@ -333,6 +350,8 @@ void opener_find(const struct opener_question *q, struct opener_answer *ret_answ
 		s.demand.inode = o->inode;
 		s.demand.major = o->major;
 		s.demand.minor = o->minor;
+		s.demand.not_after_ns = realtime_of(o->not_after_ns);
+		s.demand.not_before_ns = realtime_of(o->not_before_ns);
 		find_main(&s);
 	} else {
 		s.demand.readable = true;

@@ -38,6 +38,12 @@ void hart_set_add(struct hart_set *s, int hart)
 		s->bits[hart / 64] |= UINT64_C(1) << (hart % 64);
 }
 
+void hart_set_remove(struct hart_set *s, int hart)
+{
+	if (hart >= 0 && hart < HARTS_MAX)
+		s->bits[hart / 64] &= ~(UINT64_C(1) << (hart % 64));
+}
+
 int hart_set_count(const struct hart_set *s)
 {
 	int n = 0;

@@ -39,4 +39,5 @@ int machine_refresh(const struct kernel *k, struct machine *m);
 int hart_set_parse(const char *text, struct hart_set *ret_set);
 bool hart_set_has(const struct hart_set *s, int hart);
 void hart_set_add(struct hart_set *s, int hart);
+void hart_set_remove(struct hart_set *s, int hart);
 int hart_set_count(const struct hart_set *s);

@@ -88,8 +88,11 @@ static int options_copy(struct sampler *s, const struct sampler_options *o)
 		return -ENOMEM;
 	if (o->events && o->events->n_events > 0) {
 		s->events = *o->events;
+		/* Without the kernel nothing is left of one that leaves out the user: refused
+		 * later. */
 		for (int i = 0; o->user_only && i < s->events.n_events; i++)
-			event_exclude_kernel(&s->events.event[i], true);
+			if (!s->events.event[i].exclude_user)
+				event_exclude_kernel(&s->events.event[i], true);
 		s->options.events = &s->events;
 	}
 	return 0;
@@ -135,7 +138,8 @@ static int sampler_make(
 	s->ring = calloc(n, sizeof *s->ring);
 	s->exec_ring = calloc(n, sizeof *s->exec_ring);
 	s->lost = calloc(n, sizeof *s->lost);
-	if (!s->plan || !s->ring || !s->exec_ring || !s->lost)
+	s->watch = calloc(n, sizeof *s->watch);
+	if (!s->plan || !s->ring || !s->exec_ring || !s->lost || !s->watch)
 		return -ENOMEM;
 	*ret_sampler = TAKE_PTR(s);
 	return 0;
@@ -254,6 +258,7 @@ struct sampler *sampler_free(struct sampler *s)
 	free(s->ring);
 	free(s->exec_ring);
 	free(s->lost);
+	free(s->watch);
 	free((pid_t *)s->options.pids);
 	free((char *)s->options.own_leader);
 	free(s);

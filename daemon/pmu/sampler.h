@@ -52,6 +52,13 @@ struct sampler_options {
 	const char *own_leader;          /* see struct ladder_options */
 };
 
+/* What is kept of a hart from one look to the next. */
+struct hart_watch {
+	uint64_t lost_before; /* lost[][LOSS_RING] when its events were opened */
+	uint64_t enabled_ns;  /* how long its side-band event had been enabled, */
+	uint64_t looked_ns;   /* by this time at the latest */
+};
+
 struct sampler {
 	const struct kernel *kernel;
 	struct machine machine;
@@ -69,6 +76,7 @@ struct sampler {
 	bool cgroups;               /* PERF_SAMPLE_CGROUP and CGROUP records are on */
 	/* the rest is sampler*.c's */
 	unsigned sideband;    /* SIDEBAND_* that this kernel knows */
+	struct hart_watch *watch; /* n_harts */
 	struct hart_set seen; /* online when last looked at */
 	struct event exec;    /* the tracepoint of execs, or a dummy */
 	bool started;
@@ -89,6 +97,11 @@ int sampler_new(const struct kernel *k, const struct sampler_options *o,
 /* Enable all events. Idempotent. 0 or -errno. */
 int sampler_start(struct sampler *s);
 int sampler_stop(struct sampler *s);
+
+/* Add to lost[][LOSS_RING] what found a ring full at the very end, so that no record came after it to
+ * tell. Call it when all that the rings hold was drained and its LOST records counted there too;
+ * again is harmless. Before Linux 6.0 the kernel does not say, and nothing is added. */
+void sampler_count_losses(struct sampler *s);
 
 /* Once a second: harts that came or went, the kernel's rate limit. Rings may be added or closed,
  * so drain everything before. 0, or -errno. */

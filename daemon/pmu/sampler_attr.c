@@ -120,7 +120,7 @@ uint64_t event_period(const struct event *e, uint32_t hz)
 {
 	if (event_is_clock(e))
 		return NS_PER_S / hz;
-	return e->type == PERF_TYPE_TRACEPOINT ? 1 : 0;
+	return e->type == PERF_TYPE_TRACEPOINT || e->type == PERF_TYPE_SOFTWARE ? 1 : 0;
 }
 
 uint64_t attr_set_rate(struct perf_event_attr *attr, const struct event *e, uint32_t hz)
@@ -157,9 +157,9 @@ void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes
 	ret_attr->comm = ret_attr->comm_exec = 1;
 	ret_attr->task = 1;
 	ret_attr->ksymbol = !!(features & SIDEBAND_KSYMBOL);
-	/* build_id stays 0. Asking for it makes the kernel mark the MMAP2 records of all listeners as
-	 * bearing a build id (see daemon/decode/record.c), at which perf 6.1 aborts: nobody's perf
-	 * must die because mperf runs. The namer reads build ids from the files it opens. */
+	/* build_id stays 0. Asking for it makes the kernel mark the MMAP2 records of all listeners
+	 * as bearing a build id (see daemon/decode/record.c), at which perf 6.1 aborts: nobody's
+	 * perf must die because mperf runs. The namer reads build ids from the files it opens. */
 	ret_attr->cgroup = !!(features & SIDEBAND_CGROUP);
 	/* The attribute alone is taken everywhere since 5.7; only this bit is refused where the
 	 * kernel was built without CONFIG_CGROUP_PERF. A dummy never samples, and the trailer of
@@ -171,11 +171,15 @@ void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes
 	 * sample. The kernel takes the ring's size where that is less. */
 	ret_attr->watermark = 1;
 	ret_attr->wakeup_watermark = (uint32_t)(ring_bytes / 2);
+	/* By the time it was enabled it is seen to live (sampler_tick.c). */
+	ret_attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
+	if (features & SIDEBAND_LOST)
+		ret_attr->read_format |= PERF_FORMAT_LOST;
 }
 
-/* Without its own ring it would not wake: the watermark is that of the event which a ring was mapped
- * through. With COMM come FORK and EXIT, which no attribute leaves out.
- * Source: perf_event_task_match in kernel/events/core.c of Linux 6.12. */
+/* Without its own ring it would not wake: the watermark is that of the event which a ring was
+ * mapped through. With COMM come FORK and EXIT, which no attribute leaves out. Source:
+ * perf_event_task_match in kernel/events/core.c of Linux 6.12. */
 void attr_exec(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr)
 {
 	attr_begin(s, e, ret_attr);
@@ -215,6 +219,8 @@ void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,
 		ret_attr->sample_type |= PERF_SAMPLE_READ;
 		ret_attr->read_format = GROUP_READ_FORMAT;
 	}
+	if (s->sideband & SIDEBAND_LOST)
+		ret_attr->read_format |= PERF_FORMAT_LOST;
 	/* Idle is not a share (DESIGN.md decision 12); hardware stands still there anyhow. */
 	ret_attr->exclude_idle = event_is_clock(e);
 	add_stacks(s, e, ret_attr);

@@ -17,6 +17,7 @@
 enum {
 	SIDEBAND_KSYMBOL = 1,  /* Linux 5.1 */
 	SIDEBAND_CGROUP = 2,   /* Linux 5.7 with CONFIG_CGROUP_PERF */
+	SIDEBAND_LOST = 4,     /* Linux 6.0: PERF_FORMAT_LOST, of events that sample too */
 };
 
 /* The events of the ladder, which no user wrote. */
@@ -35,8 +36,10 @@ bool event_equal(const struct event *a, const struct event *b);
 /* Leave the kernel and hypervisor out (or take them in again), and let the name say so. */
 void event_exclude_kernel(struct event *e, bool exclude);
 
-/* Fixed period where the event's period is a time or every occurrence counts, else frequency.
- * Returns the fixed period, 0 in frequency mode. Source: perf does the same, man perf-record -c. */
+/* Fixed period where the event's period is a time, or where every occurrence counts since it is the
+ * kernel's own deed (tracepoints, page faults); else frequency. A frequency is found by trying, and
+ * of an event that comes in bursts most would be missed or misjudged meanwhile. Returns the fixed
+ * period, 0 in frequency mode. */
 uint64_t attr_set_rate(struct perf_event_attr *attr, const struct event *e, uint32_t hz);
 uint64_t event_period(const struct event *e, uint32_t hz);
 

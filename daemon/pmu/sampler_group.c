@@ -70,7 +70,7 @@ static int leader_open(
 	bool grouped = g->n_members > 1;
 	int r = leader_open_once(s, g, hart, pid, grouped, ret_leader);
 	if ((r == -EACCES || r == -EPERM) && !g->member[0]->exclude_kernel &&
-		!event_is_kernel_only(g->member[0])) {
+		!g->member[0]->exclude_user && !event_is_kernel_only(g->member[0])) {
 		/* Only for asked events: the ladder's come as the probe could open them. */
 		event_exclude_kernel(g->member[0], true);
 		int second = leader_open_once(s, g, hart, pid, grouped, ret_leader);
@@ -101,7 +101,7 @@ static int sibling_open(struct sampler *s, struct event *e, pid_t pid, const str
 		.hart = leader->hart,
 		.event = event_index(s, e),
 	};
-	if (s->events.event[leader->event].exclude_kernel)
+	if (s->events.event[leader->event].exclude_kernel && !e->exclude_user)
 		event_exclude_kernel(e, true);
 	attr_sibling(s, e, &attr);
 	return stream_open(s, &attr, pid, leader->fd, &stream);
@@ -226,6 +226,26 @@ int plan_open(struct opening *o, int hart, pid_t pid, bool first)
 	return r;
 }
 
+/* Would it open, and then never fire? */
+static bool asked_in_vain(const struct opening *o, const struct event *e, struct event_error *to)
+{
+	if (e->exclude_kernel && event_is_kernel_only(e))
+		opening_explain(to,
+			"%s: it happens in the kernel alone, so without the kernel it never fires; "
+			"record it without the modifier u, with the right to see the kernel",
+			e->name);
+	else if (e->exclude_user && !o->sampler->machine.may_see_kernel)
+		opening_refuse(o, e, EACCES, to);
+	else if (e->exclude_user && o->sampler->options.user_only)
+		opening_explain(to,
+			"%s: nothing is left of it where the kernel is left out; record it without "
+			"the modifier k",
+			e->name);
+	else
+		return false;
+	return true;
+}
+
 /* Every asked group. One that is refused here may open on another hart: sampler_new judges. */
 int asked_open(struct opening *o, int hart, pid_t pid, bool first)
 {
@@ -236,12 +256,7 @@ int asked_open(struct opening *o, int hart, pid_t pid, bool first)
 		int missing = 0;
 		if (!asked_group(s, i, &g))
 			continue;
-		if (g.member[0]->exclude_kernel && event_is_kernel_only(g.member[0])) {
-			opening_explain(&o->asked_error[i],
-				"%s: it happens in the kernel alone, so without the kernel it "
-				"never fires; record it without the modifier u, with the right to "
-				"see the kernel",
-				g.member[0]->name);
+		if (asked_in_vain(o, g.member[0], &o->asked_error[i])) {
 			refused = -EACCES;
 			continue;
 		}

@@ -84,8 +84,12 @@ int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid
 
 /* Newer features are given up first, as few as will do. */
 static const uint8_t sideband_order[] = {
+	SIDEBAND_KSYMBOL | SIDEBAND_CGROUP | SIDEBAND_LOST,
+	SIDEBAND_KSYMBOL | SIDEBAND_LOST, /* no CONFIG_CGROUP_PERF */
 	SIDEBAND_KSYMBOL | SIDEBAND_CGROUP,
-	SIDEBAND_KSYMBOL, /* no CONFIG_CGROUP_PERF */
+	SIDEBAND_KSYMBOL,
+	SIDEBAND_CGROUP | SIDEBAND_LOST,
+	SIDEBAND_LOST,
 	SIDEBAND_CGROUP,
 	0,
 };
@@ -254,6 +258,9 @@ static int hart_plan(struct opening *o, int hart)
 		return r;
 	if (p->rung != RUNG_NONE)
 		return 0;
+	/* The last rung is cpu-clock, which lacks a device only where the hart is gone. */
+	if (p->n_tries > 0 && p->tries[p->n_tries - 1].error == ENODEV)
+		return HART_GONE;
 	opening_explain(&o->error, "nothing samples on hart %d: %s", hart, p->reason);
 	return HART_REFUSED;
 }
@@ -273,8 +280,10 @@ static int hart_open_planned(struct opening *o, int hart)
 		}
 		if (r == -ESRCH)
 			continue; /* this thread ended; its streams are closed with the hart */
-		if (r == -ENODEV && blamed == &dummy)
-			return HART_GONE; /* offline; from a PMU it is a refusal */
+		/* Offline, of what the ladder has just seen to open too; but a PMU that was asked
+		 * for refuses. */
+		if (r == -ENODEV && (blamed == &dummy || !s->options.events))
+			return HART_GONE;
 		if (opening_exhausted(r) || r > 0)
 			return r;
 		if (r < 0)
@@ -301,6 +310,7 @@ int hart_open(struct opening *o, int hart)
 {
 	struct sampler *s = o->sampler;
 	const uint64_t missing = s->lost[hart][LOSS_SIBLING];
+	s->watch[hart] = (struct hart_watch){.lost_before = s->lost[hart][LOSS_RING]};
 	for (bool again = true;; again = false) {
 		int r = hart_plan(o, hart);
 		if (r == 0)
@@ -366,6 +376,7 @@ int hart_enable(struct sampler *s, int hart, bool enable)
 				enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 			if (r < 0 && t->role != STREAM_EXEC)
 				return r;
+			s->watch[t->hart].looked_ns = k->now_ns(k->userdata);
 		}
 	}
 	return 0;

@@ -56,6 +56,16 @@ void hart_close(struct sampler *s, int hart);
 /* Enable or disable all that was opened on that hart; -1: on every hart. 0 or -errno. */
 int hart_enable(struct sampler *s, int hart, bool enable);
 
+/* What a read of an event says. 0 or -errno. */
+struct reading {
+	uint64_t enabled_ns; /* 0: not asked for */
+	uint64_t n_lost;     /* records that found the ring full, of the whole group */
+};
+int stream_read(const struct sampler *s, const struct stream *stream, struct reading *ret_reading);
+
+/* sampler_count_losses for one hart. */
+void hart_count_losses(struct sampler *s, int hart);
+
 /* The open ring of that hart, or NULL. */
 struct ring *hart_ring(struct sampler *s, int hart);
 

@@ -2,7 +2,8 @@
 
 /* What changes under a running session: harts go and come, and the kernel lowers its rate limit
  * when interrupts took too long. Both are looked up once a second; an event of an offline hart is
- * dead for good, so it is closed, and opened anew when the hart returns.
+ * dead for good, so it is closed, and opened anew when the hart returns. A hart that was away
+ * between two looks is told by its side-band event: the time for which it was enabled stands still.
  */
 
 #include <errno.h>
@@ -13,6 +14,10 @@
 #include "proto/memory.h"
 
 #define NS_PER_S 1000000000u
+
+/* How far an event's time may stay behind ours: the kernel takes it from sched_clock, which counts
+ * ticks of up to 10 ms where it has nothing better. */
+#define BEHIND_NS 100000000u
 
 /* Bring one stream to the session's rate. Children that inherited it keep theirs until they end:
  * the kernel has no call for them. */
@@ -54,8 +59,37 @@ int rate_follow(struct sampler *s)
 	return 1;
 }
 
+/* Does the side-band event of a hart show that the hart was away? A live one was enabled for at
+ * least the time from the end of the last look to the begin of this one, so we may be stopped at
+ * any place in between. */
+static bool was_away(struct sampler *s, const struct stream *sideband)
+{
+	const struct kernel *k = s->kernel;
+	struct hart_watch *w = &s->watch[sideband->hart];
+	uint64_t begin_ns = k->now_ns(k->userdata);
+	struct reading now;
+	if (stream_read(s, sideband, &now) < 0)
+		return false; /* nothing is known */
+	bool away = now.enabled_ns - w->enabled_ns + BEHIND_NS < begin_ns - w->looked_ns;
+	w->enabled_ns = now.enabled_ns;
+	w->looked_ns = k->now_ns(k->userdata);
+	return away;
+}
+
+/* A task's event is enabled while the task runs, and outlives the hart's absence. */
+static struct hart_set harts_away(struct sampler *s)
+{
+	struct hart_set away = {0};
+	for (size_t i = 0; s->started && !s->options.per_task && i < s->streams.n_streams; i++)
+		if (s->streams.stream[i].role == STREAM_SIDEBAND &&
+			was_away(s, &s->streams.stream[i]))
+			hart_set_add(&away, s->streams.stream[i].hart);
+	return away;
+}
+
 static void hart_went(struct sampler *s, int hart)
 {
+	hart_count_losses(s, hart);
 	hart_close(s, hart);
 	s->plan[hart] = (struct plan){.rung = RUNG_NONE};
 	snprintf(s->plan[hart].reason, sizeof s->plan[hart].reason, "hart %d went offline", hart);
@@ -70,6 +104,9 @@ static int hart_came(struct sampler *s, int hart)
 		return r < 0 ? r : 0;
 	o.tasks = tasks;
 	r = hart_open(&o, hart);
+	/* Gone again meanwhile: it may be back before we look, and shall be new then. */
+	if (r == HART_GONE && !s->options.per_task)
+		hart_set_remove(&s->seen, hart);
 	if (r == 0 && s->started)
 		r = hart_enable(s, hart, true);
 	/* Out of descriptors or refused: the other harts go on, and doctor shows the plan. */
@@ -82,16 +119,16 @@ int sampler_tick(struct sampler *s)
 	if (r < 0)
 		return r;
 	/* Copied, since opening may look again. */
-	const struct hart_set before = s->seen, now = s->machine.online;
+	const struct hart_set before = s->seen, now = s->machine.online, away = harts_away(s);
 	s->seen = now;
 	for (int hart = 0; hart < s->machine.n_harts; hart++) {
 		bool was = hart_set_has(&before, hart), is = hart_set_has(&now, hart);
-		if (was == is)
+		if (was == is && !(is && hart_set_has(&away, hart)))
 			continue;
-		s->lost[hart][LOSS_HOTPLUG]++;
+		s->lost[hart][LOSS_HOTPLUG] += (uint64_t)was + is;
 		if (was)
 			hart_went(s, hart);
-		else if ((r = hart_came(s, hart)) < 0)
+		if (is && (r = hart_came(s, hart)) < 0)
 			return r;
 	}
 	return 0;

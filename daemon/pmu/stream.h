@@ -71,8 +71,8 @@ void stream_table_clear(struct stream_table *t);
 /* What the pipeline lost or could not do, by cause, counted where it happens and stored per hart.
  * `samples` says whether one of it is one sample that is missing from the figures. */
 enum loss {
-	LOSS_RING,           /* PERF_RECORD_LOST: the ring was full */
-	LOSS_RING_SAMPLES,   /* PERF_RECORD_LOST_SAMPLES and read_format LOST */
+	LOSS_RING,           /* PERF_RECORD_LOST: the ring was full; and at the end PERF_FORMAT_LOST */
+	LOSS_RING_SAMPLES,   /* PERF_RECORD_LOST_SAMPLES */
 	LOSS_THROTTLE,       /* PERF_RECORD_THROTTLE: times, not samples */
 	LOSS_RECORD,         /* a record that does not decode */
 	LOSS_STREAM,         /* a record of an event that we do not know (closed meanwhile) */

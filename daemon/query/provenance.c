@@ -170,6 +170,16 @@ static void tell_texts(
 		line_add(l, "%s%s", i ? ", " : "", text_of(texts, text[i]));
 }
 
+/* A cause that we do not know, of another version, is taken for the worse. */
+static struct answer_loss answer_loss(const char *cause, uint64_t count)
+{
+	struct answer_loss loss = {cause ?: "unknown", count, true};
+	for (int i = 0; i < N_LOSSES; i++)
+		if (strcmp(loss.cause, loss_kinds[i].name) == 0)
+			loss.samples = loss_kinds[i].samples;
+	return loss;
+}
+
 static int tell_notes(
 	const struct provenance *p, const struct text_table *texts, struct line note[8])
 {
@@ -215,8 +225,7 @@ int provenance_tell(
 		.n_notes = (uint32_t)tell_notes(p, texts, note),
 	};
 	for (uint32_t i = 0; i < p->n_losses; i++)
-		a.loss[i] = (struct answer_loss){
-			text_of(texts, p->loss[i].cause) ?: "unknown", p->loss[i].count};
+		a.loss[i] = answer_loss(text_of(texts, p->loss[i].cause), p->loss[i].count);
 	for (uint32_t i = 0; i < a.n_notes; i++)
 		a.note[i] = note[i].text;
 	return answer->provenance(answer->userdata, &a);

@@ -35,6 +35,7 @@ struct answer_value {
 struct answer_loss {
 	const char *cause;
 	uint64_t count;
+	bool samples;            /* each is a sample that is missing from the figures */
 };
 
 struct answer_provenance {

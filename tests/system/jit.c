@@ -2,7 +2,8 @@
  *
  * A program that runs code which is in no file: it copies the bytes of one of its own functions
  * into anonymous executable memory and runs them there. `map` says so in /tmp/perf-PID.map, `dump`
- * in a jitdump file, `quiet` nowhere. The second argument is the time to run, in milliseconds.
+ * in a jitdump file, `quiet` nowhere, `late` in a map that it writes at its end. The second argument
+ * is the time to run, in milliseconds.
  * Source of both formats: Linux tools/perf/Documentation/jit-interface.txt and
  * jitdump-specification.txt.
  */
@@ -102,5 +103,7 @@ int main(int argc, char **argv)
 	uint64_t x = 88172645463325252u, end = now_ns() + strtoull(argv[2], NULL, 10) * 1000000u;
 	while (now_ns() < end)
 		x = jitted(x, 100000);
+	if (strcmp(argv[1], "late") == 0)
+		write_map(code);
 	return x == 0;
 }

@@ -193,3 +193,14 @@ def test_a_line_and_inlined_callers_are_found(build):
                if (r["source"] or "").endswith("inlined.c") and r["line"] in hot) > 0.8, by_line[:4]
     assert share(inlined, "inner") > 0.8 > share(inlined, "outer"), inlined[:4]
     assert share(plain, "outer") > 0.8, plain[:4]
+
+
+def test_code_that_is_described_only_at_the_end_is_named(build):
+    program = compile_program(build, "jit.c")
+    with Folder() as folder:
+        mperfctl(build, "record", "-F", "999", "-o", folder / "late", "--", program, "late", "1500")
+        found = functions(build, folder / "late")
+    for path in os.listdir("/tmp"):
+        if path.startswith("perf-") and path.endswith(".map"):
+            os.unlink(os.path.join("/tmp", path))
+    assert share(found, "jitted_by_map") > 0.9, found[:3]

@@ -445,8 +445,7 @@ static void end_events(struct replay *r, const char *online)
 	if (hart_set_parse(online, &set) != 0)
 		return;
 	for (unsigned i = 0; i < r->n_events; i++)
-		r->event[i].dead |=
-			r->event[i].pid == -1 && !hart_set_has(&set, r->event[i].hart);
+		r->event[i].dead |= r->event[i].pid == -1 && !hart_set_has(&set, r->event[i].hart);
 }
 
 void replay_set_text(struct replay *r, const char *path, const char *text)

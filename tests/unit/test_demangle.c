@@ -155,6 +155,9 @@ START_TEST(names_at_the_limit_are_whole)
 	ck_assert_ptr_nonnull(strstr(names_copy(&names, text, IMAGE_NAME_BYTES_MAX + 1), ELLIPSIS));
 	ck_assert_str_eq(names_copy(&names, "a\0b", 3), "a");
 	ck_assert_str_eq(names_join(&names, "memcpy", "@plt"), "memcpy@plt");
+	ck_assert_str_eq(names_demangle(&names, "clock_gettime@@GLIBC_2.17"), "clock_gettime");
+	ck_assert_str_eq(names_demangle(&names, "_ZN2ns1fEi@@V1"), "ns::f");
+	ck_assert_str_eq(names_demangle(&names, "@@"), "@@");
 	names_clear(&names);
 }
 END_TEST

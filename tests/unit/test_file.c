@@ -81,6 +81,21 @@ START_TEST(an_inode_number_used_again_is_another_file)
 }
 END_TEST
 
+START_TEST(a_file_found_to_be_replaced_is_mapped_as_another)
+{
+	struct file_key a = elf("/bin/a", 1, NULL), scanned = a;
+
+	a.generation = 7;
+	struct file *file = get(&a);
+	file->replaced = true;
+	struct file *other = get(&scanned);
+	ck_assert_ptr_ne(other, file);
+	ck_assert(!other->replaced);
+	ck_assert_ptr_eq(get(&a), other); /* of the same generation: it was written to in place */
+	ck_assert_uint_eq(table.n_files, 2);
+}
+END_TEST
+
 START_TEST(a_generation_means_nothing_beside_a_build_id)
 {
 	struct file_key first = elf("/bin/a", 1, id_1), second = first;
@@ -116,13 +131,16 @@ START_TEST(generated_code_belongs_to_one_process)
 {
 	struct file_key a = {
 		.kind = FILE_PERF_MAP, .path = "/tmp/perf-7.map", .pid = 7, .pid_start_ns = 100};
-	struct file_key later = a, other = a;
+	struct file_key later = a, other = a, next = a;
 
 	later.pid_start_ns = 200;
+	next.generation = 150; /* the program that came by exec */
 	other.pid = 8;
 	ck_assert_ptr_eq(get(&a), get(&a));
 	ck_assert_ptr_ne(get(&a), get(&later));
 	ck_assert_ptr_ne(get(&a), get(&other));
+	ck_assert_ptr_ne(get(&a), get(&next));
+	ck_assert_ptr_eq(get(&a), get(&a));
 	ck_assert_int_eq(get(&a)->pid, 7);
 }
 END_TEST
@@ -285,6 +303,7 @@ int main(void)
 	tcase_add_test(tests, one_build_id_is_one_file_wherever_it_lies);
 	tcase_add_test(tests, without_a_build_id_inode_and_path_tell_files_apart);
 	tcase_add_test(tests, an_inode_number_used_again_is_another_file);
+	tcase_add_test(tests, a_file_found_to_be_replaced_is_mapped_as_another);
 	tcase_add_test(tests, a_generation_means_nothing_beside_a_build_id);
 	tcase_add_test(tests, deleted_is_cut_off_and_noted);
 	tcase_add_test(tests, a_name_that_is_nothing_but_deleted_is_a_name);

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/namer/opener.h"
@@ -364,6 +365,105 @@ START_TEST(process_that_is_gone_leaves_our_own_files)
 }
 END_TEST
 
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+#define SECOND 1000000000ll
+
+/* Last written that many seconds ago. */
+static void written(const char *path, int64_t ago)
+{
+	time_t then = (time_t)(clock_ns(CLOCK_REALTIME) / SECOND - ago);
+	struct timespec times[2] = {{.tv_sec = then}, {.tv_sec = then}};
+
+	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static uint32_t find_written(int64_t ago)
+{
+	written(question.path, ago);
+	opener_find(&question, &answer);
+	if (answer.fd >= 0)
+		close(answer.fd);
+	answer.fd = -1;
+	return answer.state;
+}
+
+START_TEST(file_written_after_it_was_mapped_has_vanished)
+{
+	struct stat s;
+
+	snprintf(question.path, sizeof(question.path), "%s", below("program"));
+	shell("echo x > '%s'", question.path);
+	ck_assert_int_eq(stat(question.path, &s), 0);
+	question.open.inode = s.st_ino;
+	ck_assert_uint_eq(find_written(5), STATE_READY);
+	question.open.not_after_ns = (uint64_t)(clock_ns(CLOCK_MONOTONIC) - 10 * SECOND);
+	ck_assert_uint_eq(find_written(5), STATE_VANISHED);
+	ck_assert_int_eq(answer.error, ESTALE);
+	ck_assert_uint_eq(find_written(0), STATE_VANISHED);
+	ck_assert_uint_eq(find_written(12), STATE_READY);
+	ck_assert_uint_eq(find_written(1000000), STATE_READY);
+	/* a clock that was wrong, then or now */
+	ck_assert_uint_eq(find_written(-3600), STATE_READY);
+}
+END_TEST
+
+START_TEST(missing_file_is_not_said_to_be_written_to)
+{
+	snprintf(question.path, sizeof(question.path), "%s", below("none"));
+	question.open.not_after_ns = 1;
+	opener_find(&question, &answer);
+	ck_assert_uint_eq(answer.state, STATE_VANISHED);
+	ck_assert_int_eq(answer.error, ENOENT);
+}
+END_TEST
+
+START_TEST(map_of_the_program_before_is_not_that_of_the_next)
+{
+	question.open.kind = KIND_PERF_MAP;
+	question.open.pid = 0x7ffffff0; /* nobody's */
+	snprintf(question.path, sizeof(question.path), "/tmp/perf-%d.map", question.open.pid);
+	shell("echo 'jit' > %s", question.path);
+	question.open.not_before_ns = (uint64_t)(clock_ns(CLOCK_MONOTONIC) - 10 * SECOND);
+	uint32_t fresh = find_written(5), stale = find_written(15);
+	question.open.not_before_ns = 0;
+	uint32_t any = find_written(15);
+	unlink(question.path);
+	ck_assert_uint_eq(fresh, STATE_READY);
+	ck_assert_uint_eq(stale, STATE_VANISHED);
+	ck_assert_uint_eq(any, STATE_READY);
+}
+END_TEST
+
+START_TEST(map_of_a_user_whose_process_is_gone_is_found_and_no_other)
+{
+	if (geteuid() != 0) {
+		skip("map_of_a_user_whose_process_is_gone_is_found_and_no_other",
+			"chown needs root");
+		return;
+	}
+	question.open.kind = KIND_PERF_MAP;
+	question.open.pid = 0x7ffffff1;
+	snprintf(question.path, sizeof(question.path), "/tmp/perf-%d.map", question.open.pid);
+	shell("echo 'jit' > %s && chown 12345 %s", question.path, question.path);
+	uint32_t unknown = find_written(0);
+	question.open.uid = 12346;
+	uint32_t other = find_written(0);
+	question.open.uid = 12345;
+	uint32_t own = find_written(0);
+	unlink(question.path);
+	ck_assert_uint_eq(unknown, STATE_REFUSED);
+	ck_assert_uint_eq(other, STATE_REFUSED);
+	ck_assert_uint_eq(own, STATE_READY);
+}
+END_TEST
+
 START_TEST(candidates_run_out)
 {
 	snprintf(question.path, sizeof(question.path), "%s", below("here"));
@@ -395,6 +495,10 @@ int main(void)
 	tcase_add_test(t, alt_link_is_absolute_or_relative_to_the_debug_file);
 	tcase_add_test(t, perf_map_and_debug_file_inside_a_container_are_found);
 	tcase_add_test(t, process_that_is_gone_leaves_our_own_files);
+	tcase_add_test(t, file_written_after_it_was_mapped_has_vanished);
+	tcase_add_test(t, missing_file_is_not_said_to_be_written_to);
+	tcase_add_test(t, map_of_the_program_before_is_not_that_of_the_next);
+	tcase_add_test(t, map_of_a_user_whose_process_is_gone_is_found_and_no_other);
 	tcase_add_test(t, candidates_run_out);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);

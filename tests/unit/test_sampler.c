@@ -214,8 +214,8 @@ START_TEST(asked_events_sample_each_on_its_own)
 			continue;
 		ck_assert_int_eq(t->rung, RUNG_ASKED);
 		ck_assert(replay_attr(r, t->fd)->freq == (t->event == 0));
-		ck_assert(t->event != 1 || (t->period == 1 &&
-						   replay_attr(r, t->fd)->sample_period == 1));
+		ck_assert(t->event != 1 ||
+			  (t->period == 1 && replay_attr(r, t->fd)->sample_period == 1));
 		ck_assert(!(t->sample_type & PERF_SAMPLE_READ));
 		ck_assert(replay_attr(r, t->fd)->exclude_kernel == (t->event == 2));
 	}
@@ -303,7 +303,10 @@ START_TEST(event_of_the_kernel_alone_never_becomes_one_of_nothing)
 	ck_assert_ptr_nonnull(strstr(e.text, "cpu-clock:k:"));
 	ck_assert_ptr_nonnull(strstr(e.text, "kernel.perf_event_paranoid"));
 	o.user_only = true;
+	e = refused("paranoid2", &o, SAMPLER_REFUSED);
+	ck_assert_ptr_nonnull(strstr(e.text, "kernel.perf_event_paranoid"));
 	e = refused("x86-vm", &o, SAMPLER_REFUSED);
+	ck_assert_ptr_null(strstr(e.text, "perf_event_paranoid"));
 	ck_assert_ptr_nonnull(strstr(e.text, "cpu-clock:k:"));
 
 	/* A leader gives the kernel up; a sibling that has nothing else is missing. */

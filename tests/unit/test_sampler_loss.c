@@ -65,8 +65,8 @@ static unsigned all_that_fire(const char *machine)
 
 START_TEST(what_no_record_tells_of_is_counted_at_the_end)
 {
-	/* One drain at the very end; one before, so that a LOST record comes, and some after it; and
-	 * one after the last slice, so that all but a few are told. */
+	/* One drain at the very end; one before, so that a LOST record comes, and some after it;
+	 * and one after the last slice, so that all but a few are told. */
 	static const int nth[] = {N_SLICES, 15, 39};
 	const char *machine = machines[_i / 3];
 	unsigned all = all_that_fire(machine);
@@ -91,7 +91,7 @@ START_TEST(losses_of_a_hart_that_goes_are_counted_before)
 	for (int i = 0; i < N_SLICES; i++)
 		replay_run(r, 1, 5, SLICE_NS);
 	n += drained(s);
-	ck_assert_uint_eq(s->lost[1][LOSS_RING], 0);
+	ck_assert_uint_lt(n + s->lost[1][LOSS_RING], all);
 	replay_set_text(r, "/sys/devices/system/cpu/online", "0,2-3\n");
 	ck_assert_int_eq(sampler_tick(s), 0);
 	ck_assert_uint_eq(n + s->lost[1][LOSS_RING], all);

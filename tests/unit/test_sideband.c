@@ -328,6 +328,141 @@ START_TEST(a_jitdump_takes_all_generated_code)
 }
 END_TEST
 
+static struct file *map_generation(int pid, uint64_t start, uint64_t generation)
+{
+	struct record r = bench_record(b, RECORD_MMAP, 7, pid);
+
+	r.mmap = (struct record_mmap){.start = start,
+		.bytes = 0x1000,
+		.file_offset = 0x1000,
+		.major = 8,
+		.inode = 77,
+		.generation = generation,
+		.executable = true,
+		.path = "/bin/prog"};
+	bench_take(b, &r, 0);
+	return space_find(task_space(live(pid)), start)->file;
+}
+
+START_TEST(a_file_that_scan_and_record_tell_of_is_one_until_its_inode_is_used_again)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	struct file *scanned = space_find(task_space(live(10)), 0x10000)->file;
+	uint32_t n_files = b->files.n_files;
+	ck_assert_ptr_eq(map_generation(10, 0x10000, 5), scanned);
+	scan(NULL, 0); /* tells no generation, and is of this one */
+	ck_assert_ptr_eq(map_generation(10, 0x30000, 5), scanned);
+	ck_assert_ptr_eq(map_generation(10, 0x30000, 0), scanned);
+	ck_assert(!scanned->replaced);
+	ck_assert_uint_eq(b->files.n_files, n_files);
+	ck_assert_uint_eq(scanned->mapped_ns, 7);
+
+	struct file *built = map_generation(10, 0x40000, 6);
+	ck_assert_ptr_ne(built, scanned);
+	ck_assert(scanned->replaced && !built->replaced);
+	ck_assert_ptr_eq(space_find(task_space(live(10)), 0x10000)->file, scanned);
+}
+END_TEST
+
+START_TEST(generated_code_of_the_next_program_is_in_another_file)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	bench_map(b, 10, 0x100000, 0x1000, "//anon");
+	struct file *former = space_find(task_space(live(10)), 0x100000)->file;
+	bench_fork(b, 5 * SECOND, 20, 20, 10);
+	bench_comm(b, 6 * SECOND, 20, "cc", true); /* a child's exec is not its parent's */
+	ck_assert(!former->replaced);
+	bench_comm(b, 7 * SECOND, 10, "again", true);
+	ck_assert(former->replaced);
+	bench_map(b, 10, 0x100000, 0x1000, "//anon");
+	struct file *next = space_find(task_space(live(10)), 0x100000)->file;
+	ck_assert_ptr_ne(next, former);
+	ck_assert_str_eq(next->path, former->path);
+	ck_assert_uint_eq(next->generation, 7 * SECOND);
+	ck_assert(!next->replaced);
+	/* the same for one that describes its code itself */
+	bench_map(b, 10, 0x200000, 0x1000, "/tmp/jit-10.dump");
+	former = live(10)->jitdump;
+	bench_comm(b, 8 * SECOND, 10, "again", true);
+	bench_map(b, 10, 0x200000, 0x1000, "/tmp/jit-10.dump");
+	ck_assert_ptr_ne(live(10)->jitdump, former);
+	ck_assert(former->replaced && !live(10)->jitdump->replaced);
+}
+END_TEST
+
+/* --- a command that is held until its exec ---------------------------------------------------- */
+
+static void hold(void)
+{
+	bench_free(b);
+	b = bench_new();
+	b->options.all = false;
+	b->options.after_exec = true;
+	bench_start(b);
+	bench_process(b, &prog);
+	scan((pid_t[]){10}, 1);
+	scan((pid_t[]){10}, 1); /* as a recording does */
+}
+
+static void sample(int pid, uint64_t time_ns)
+{
+	struct record r = bench_sample(b, BENCH_ALONE, time_ns, pid, 0x10020);
+
+	bench_take(b, &r, 0);
+}
+
+START_TEST(what_a_held_command_does_before_its_exec_is_not_counted)
+{
+	hold();
+	sample(10, 4 * SECOND);
+	ck_assert_uint_eq(b->n_sunk, 0);
+	bench_fork(b, 4 * SECOND, 30, 30, 10); /* a helper of the holder */
+	bench_comm(b, 5 * SECOND, 10, "cc", true);
+	sample(10, 5 * SECOND + 1);
+	ck_assert_uint_eq(b->n_sunk, 1);
+	bench_fork(b, 6 * SECOND, 20, 20, 10);
+	sample(20, 6 * SECOND + 1);
+	sample(30, 6 * SECOND + 2);
+	ck_assert_uint_eq(b->n_sunk, 2);
+	ck_assert(live(20)->wanted && !live(30)->wanted);
+	scan((pid_t[]){10}, 1);
+	bench_comm(b, 7 * SECOND, 10, "ld", true);
+	ck_assert(live(10)->wanted);
+}
+END_TEST
+
+START_TEST(a_held_command_that_only_changes_its_name_is_never_counted)
+{
+	hold();
+	bench_comm(b, 5 * SECOND, 10, "name", false);
+	sample(10, 5 * SECOND + 1);
+	bench_exit(b, 6 * SECOND, 10, 10);
+	ck_assert_uint_eq(b->n_sunk, 0);
+	for (int cause = 0; cause < N_LOSSES; cause++)
+		ck_assert_uint_eq(b->lost[0][cause], 0);
+}
+END_TEST
+
+START_TEST(arguments_of_a_held_command_are_read_at_its_exec_and_missed_if_gone)
+{
+	hold();
+	bench_bytes(b, "proc/10/cmdline", "cc\0-c\0", 6);
+	attribute_exec(b->attribute, 10, 5 * SECOND);
+	attribute_read_execs(b->attribute, 5 * SECOND);
+	bench_bytes(b, "proc/10/cmdline", "", 0);
+	bench_comm(b, 5 * SECOND, 10, "cc", true);
+	ck_assert_str_eq(live(10)->argv, "cc");
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
+
+	hold();
+	bench_comm(b, 5 * SECOND, 10, "cc", true);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 1);
+}
+END_TEST
+
 START_TEST(mappings_beyond_the_limit_are_counted)
 {
 	bench_fork(b, SECOND, 10, 10, 1);
@@ -377,6 +512,13 @@ static void add_tests(TCase *both, TCase *records)
 	tcase_add_test(records, data_is_not_mapped);
 	tcase_add_test(records, a_mapping_knows_where_its_file_can_be_had);
 	tcase_add_test(records, a_jitdump_takes_all_generated_code);
+	tcase_add_test(
+		records, a_file_that_scan_and_record_tell_of_is_one_until_its_inode_is_used_again);
+	tcase_add_test(records, generated_code_of_the_next_program_is_in_another_file);
+	tcase_add_test(records, what_a_held_command_does_before_its_exec_is_not_counted);
+	tcase_add_test(records, a_held_command_that_only_changes_its_name_is_never_counted);
+	tcase_add_test(
+		records, arguments_of_a_held_command_are_read_at_its_exec_and_missed_if_gone);
 	tcase_add_test(records, mappings_beyond_the_limit_are_counted);
 	tcase_add_test(records, tids_that_are_used_again_and_again_keep_memory_bounded);
 }

@@ -247,19 +247,24 @@ END_TEST
 START_TEST(provenance_tells_losses_rungs_and_notes)
 {
 	Mperf__Provenance p = provenance();
-	Mperf__Loss full = MPERF__LOSS__INIT, none = MPERF__LOSS__INIT, *loss[] = {&full, &none};
+	Mperf__Loss full = MPERF__LOSS__INIT, none = MPERF__LOSS__INIT, *loss[3] = {&full, &none};
 	full.cause = (char *)"ring \033overrun";
 	full.count = 1200;
+	full.samples = true;
 	none.cause = (char *)"throttled";
+	Mperf__Loss late = MPERF__LOSS__INIT;
+	late.cause = (char *)"late record";
+	late.count = 3;
 	char *note = (char *)"IPC mixes modes";
 	p.loss = loss;
-	p.n_loss = 2;
+	loss[2] = &late;
+	p.n_loss = 3;
 	p.note = &note;
 	p.n_note = 1;
 	p.rung = (char *)"a: cycles; d: cpu-clock alone";
 	char *line = reply_provenance_line(&p);
 	ck_assert_ptr_nonnull(strstr(line, "rung a (cycles), rung d (cpu-clock alone), 99 Hz"));
-	ck_assert_ptr_nonnull(strstr(line, "lost: 1,200 ring \\x1boverrun; 98.7"));
+	ck_assert_ptr_nonnull(strstr(line, "lost: 1,200 ring \\x1boverrun; besides: 3 late record; 98.7"));
 	ck_assert_ptr_nonnull(strstr(line, "; IPC mixes modes"));
 	free(line);
 }

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* When a ring is full, the kernel counts what it drops, and tells by a LOST record before the next
+ * one that fits. If none fits any more, nobody is told. But each event keeps its own count as well,
+ * which can be read (Linux 6.0), and the counts of all events of a ring are what its LOST records
+ * have told plus what they have not.
+ * Source: __perf_output_begin in kernel/events/ring_buffer.c of Linux 6.12, which moves rb->lost
+ * and event->lost_samples together, those of an inherited event in the event that it comes from.
+ */
+
+#include <errno.h>
+
+#include "daemon/pmu/sampler_open.h"
+
+/* Words of a group's read: nr, two times, and value, id and lost of each member, with the switch
+ * event beside those that were asked for. */
+#define READ_WORDS_MAX (3 + 3 * (EVENT_GROUP_MAX + 1))
+
+/* Source: man perf_event_open, "Reading results". */
+int stream_read(const struct sampler *s, const struct stream *stream, struct reading *ret_reading)
+{
+	const uint64_t format = stream->read_format;
+	uint64_t word[READ_WORDS_MAX] = {0};
+	ssize_t n = s->kernel->event_read(s->kernel->userdata, stream->fd, word, sizeof word);
+	if (n < 0)
+		return (int)n;
+
+	/* The first word is a value, or the number of members. */
+	size_t n_words = (size_t)n / sizeof *word, at = 1;
+	struct reading r = {0};
+	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		r.enabled_ns = word[at++];
+	at += !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
+
+	/* Then follow the members, or of a single event what is left of it; lost is the last. */
+	size_t width =
+		(format & PERF_FORMAT_GROUP ? 1u : 0) + (format & PERF_FORMAT_ID ? 1u : 0) + 1;
+	for (; format & PERF_FORMAT_LOST && at + width <= n_words; at += width)
+		r.n_lost += word[at + width - 1];
+	*ret_reading = r;
+	return 0;
+}
+
+/* Add what harts' rings did not tell to their losses. */
+static void count_untold(struct sampler *s, const uint64_t *n_lost, int first, int end)
+{
+	for (int hart = first; hart < end; hart++) {
+		uint64_t told = s->lost[hart][LOSS_RING] - s->watch[hart].lost_before;
+		if (n_lost[hart - first] > told)
+			s->lost[hart][LOSS_RING] += n_lost[hart - first] - told;
+	}
+}
+
+/* The counts of all events that write into a hart's own ring. One that cannot be read (a task's
+ * group that lost a member in some heir) tells nothing. */
+static void add_lost(const struct sampler *s, int first, int end, uint64_t *n_lost)
+{
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		const struct stream *t = &s->streams.stream[i];
+		struct reading r;
+		bool leads = t->role == STREAM_SIDEBAND || t->role == STREAM_SAMPLER;
+		if (leads && t->hart >= first && t->hart < end && stream_read(s, t, &r) == 0)
+			n_lost[t->hart - first] += r.n_lost;
+	}
+}
+
+void hart_count_losses(struct sampler *s, int hart)
+{
+	uint64_t n_lost = 0;
+	add_lost(s, hart, hart + 1, &n_lost);
+	count_untold(s, &n_lost, hart, hart + 1);
+}
+
+void sampler_count_losses(struct sampler *s)
+{
+	uint64_t n_lost[HARTS_MAX] = {0};
+	add_lost(s, 0, s->machine.n_harts, n_lost);
+	count_untold(s, n_lost, 0, s->machine.n_harts);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/control/recording.c: its windows and its ends. The file is included, since what
+ * happens when a window is full, or the disc, is decided in its static functions; those parts run
+ * on a session made by hand, the rest on this machine's own kernel.
+ */
+
+#include "daemon/control/recording.c"
+
+#include <check.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/unit/stored.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static struct stored s;
+static struct recording *g;
+
+/* --- by hand ---------------------------------------------------------------------------------- */
+
+static void setup(void)
+{
+	stored_begin_clock(&s);
+	s.sampler.lost = s.lost;
+	g = calloc(1, sizeof(*g));
+	ck_assert_ptr_nonnull(g);
+	g->sampler = &s.sampler;
+	g->segment = s.segment;
+	g->window_ns = SECOND;
+	g->window.start_ns = 10 * SECOND;
+	struct attribute_options o = {
+		.files = &s.files,
+		.tasks = &s.tasks,
+		.streams = &s.sampler.streams,
+		.lost = s.lost,
+		.n_harts = STORED_HARTS,
+		.n_events = 1,
+		.proc = s.folder,
+		.sink = take_attribution,
+		.userdata = g,
+	};
+	ck_assert_int_eq(attribute_new(&o, &g->attribute), 0);
+	g->execs = (struct exec_watch){
+		.sampler = &s.sampler, .attribute = g->attribute, .fd = -1, .rests = true};
+	g->merge.streams = &s.sampler.streams;
+	g->merge.lost = s.lost;
+}
+
+static void teardown(void)
+{
+	window_clear(&g->window);
+	stack_tree_clear(&g->stacks);
+	merge_clear(&g->merge);
+	attribute_free(g->attribute);
+	free(g);
+	stored_end(&s);
+}
+
+static struct attribution attribution(struct task *task, uint64_t time_ns)
+{
+	return (struct attribution){
+		.task = task, .time_ns = time_ns, .hart = 1, .count = 1, .weight_ns = 7};
+}
+
+/* As if WINDOW_ROWS_MAX different things had run. */
+static void fill_window(void)
+{
+	g->window.n_rows = WINDOW_ROWS_MAX;
+}
+
+START_TEST(a_full_window_is_stored_early_and_the_sample_is_kept)
+{
+	struct task *task = stored_task(&s, 10, 10, "prog");
+	struct attribution a = attribution(task, 10 * SECOND + 5);
+
+	take_attribution(g, &a);
+	fill_window();
+	a = attribution(stored_task(&s, 11, 11, "other"), 10 * SECOND + 7);
+	take_attribution(g, &a);
+	ck_assert_int_eq(g->trouble, 0);
+	ck_assert_uint_eq(g->n_samples, 2);
+	ck_assert_uint_eq(g->window.start_ns, 10 * SECOND + 7);
+	ck_assert_uint_eq(g->window.n_samples, 1);
+	/* a sample that waited for its stack does not make a window that ends before it began */
+	fill_window();
+	a = attribution(task, 10 * SECOND);
+	take_attribution(g, &a);
+	ck_assert_uint_eq(g->window.start_ns, 10 * SECOND + 7);
+	ck_assert_uint_eq(g->n_samples, 3);
+}
+END_TEST
+
+/* A database that may not grow: to SQLite's users a disc that is full. */
+static void fill_disc(void)
+{
+	sqlite3_exec(g->segment->db, "PRAGMA max_page_count=1", NULL, NULL, NULL);
+}
+
+static void empty_disc(void)
+{
+	sqlite3_exec(g->segment->db, "PRAGMA max_page_count=100000", NULL, NULL, NULL);
+}
+
+/* A sample whose name takes some pages. */
+static void take_long_name(struct task *task)
+{
+	static char name[20000];
+
+	memset(name, 'n', sizeof(name) - 1);
+	struct frame *frame = stored_function(&s, "/bin/prog", name);
+	struct attribution a = attribution(task, 10 * SECOND + 5);
+	a.frame = &frame;
+	a.n_frames = 1;
+	take_attribution(g, &a);
+	ck_assert_uint_eq(g->n_samples, 1);
+}
+
+START_TEST(a_window_that_finds_no_space_is_counted_so_and_ends_the_recording)
+{
+	take_long_name(stored_task(&s, 10, 10, "prog"));
+	fill_window();
+	struct attribution a = attribution(stored_task(&s, 11, 11, "other"), 10 * SECOND + 7);
+	fill_disc();
+	take_attribution(g, &a);
+	empty_disc();
+	take_attribution(g, &a); /* also when there is room again: the session has a hole by now */
+	ck_assert_int_eq(g->trouble, RECORDING_LOST_STORE);
+	ck_assert_uint_eq(s.lost[1][LOSS_STORE], 2);
+	ck_assert_uint_eq(s.lost[1][LOSS_MEMORY], 0);
+	ck_assert_uint_eq(g->n_samples, 1);
+	ck_assert_int_eq(recording_dispatch(g, 10 * SECOND + 8), RECORDING_LOST_STORE);
+}
+END_TEST
+
+START_TEST(all_windows_that_are_due_are_stored_each_with_its_own_time)
+{
+	bool all = false;
+
+	ck_assert_int_eq(flush_due(g, 10 * SECOND + 5, &all), 0);
+	ck_assert(all);
+	ck_assert_uint_eq(g->window.start_ns, 10 * SECOND);
+	ck_assert_int_eq(flush_due(g, 15 * SECOND, &all), 0);
+	ck_assert(all);
+	ck_assert_uint_eq(g->window.start_ns, 15 * SECOND);
+	ck_assert_int_eq(segment_seal(g->segment, 16 * SECOND), 0);
+	s.segment = NULL;
+	sqlite3 *db;
+	struct segment_error error;
+	ck_assert_int_eq(segment_open(s.path, &db, &error), 0);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM window"), 5);
+	ck_assert_int_eq(
+		stored_number(db, "SELECT max(end_ns - start_ns) FROM window"), (int64_t)SECOND);
+	sqlite3_close(db);
+}
+END_TEST
+
+START_TEST(a_long_stall_is_made_up_for_in_pieces)
+{
+	bool all = true;
+
+	ck_assert_int_eq(flush_due(g, 110 * SECOND, &all), 0);
+	ck_assert(!all);
+	ck_assert_uint_eq(g->window.start_ns, (10 + RECORDING_WINDOWS_DUE_MAX) * SECOND);
+	ck_assert_int_eq(flush_due(g, 110 * SECOND, &all), 0);
+	ck_assert(all);
+	ck_assert_uint_eq(g->window.start_ns, 110 * SECOND);
+}
+END_TEST
+
+START_TEST(windows_that_are_due_and_find_no_space_are_no_space)
+{
+	bool all = true;
+
+	take_long_name(stored_task(&s, 10, 10, "prog"));
+	fill_disc();
+	int r = flush_due(g, 12 * SECOND, &all);
+	empty_disc();
+	ck_assert_int_eq(r, SEGMENT_NO_SPACE);
+	ck_assert(!all);
+}
+END_TEST
+
+/* --- targets ---------------------------------------------------------------------------------- */
+
+static struct recording watched;
+static struct event_error error;
+
+static void *thread_main(void *tid)
+{
+	*(pid_t *)tid = (pid_t)syscall(SYS_gettid);
+	struct timespec long_enough = {.tv_nsec = 200000000};
+	nanosleep(&long_enough, NULL);
+	return NULL;
+}
+
+START_TEST(a_thread_that_leads_no_process_is_no_target)
+{
+	volatile pid_t tid = 0;
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, thread_main, (void *)&tid), 0);
+	while (!tid)
+		usleep(1000);
+	pid_t pid = tid;
+	char said[64];
+	int r = watch_targets(&watched, &pid, 1, &error);
+	pthread_join(thread, NULL);
+	snprintf(said, sizeof(said), "there is no process with pid %d", (int)pid);
+	ck_assert_int_eq(r, RECORDING_GONE);
+	ck_assert_str_eq(error.text, said);
+}
+END_TEST
+
+START_TEST(pids_of_nobody_are_no_targets)
+{
+	static const pid_t nobody[] = {0x7fffffff, 0, -1};
+
+	for (size_t i = 0; i < sizeof(nobody) / sizeof(*nobody); i++)
+		ck_assert_int_eq(watch_targets(&watched, &nobody[i], 1, &error), RECORDING_GONE);
+	ck_assert_uint_eq(watched.n_pidfds, 0);
+}
+END_TEST
+
+START_TEST(a_target_that_lives_is_watched)
+{
+	pid_t pid = getpid();
+
+	ck_assert_int_eq(watch_targets(&watched, &pid, 1, &error), 0);
+	ck_assert_uint_eq(watched.n_pidfds, 1);
+	ck_assert(!recording_targets_gone(&watched));
+	close(watched.pidfd[0]);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recording");
+	TCase *windows = tcase_create("windows"), *targets = tcase_create("targets");
+
+	tcase_add_checked_fixture(windows, setup, teardown);
+	tcase_set_timeout(windows, 60);
+	tcase_add_test(windows, a_full_window_is_stored_early_and_the_sample_is_kept);
+	tcase_add_test(windows, a_window_that_finds_no_space_is_counted_so_and_ends_the_recording);
+	tcase_add_test(windows, all_windows_that_are_due_are_stored_each_with_its_own_time);
+	tcase_add_test(windows, a_long_stall_is_made_up_for_in_pieces);
+	tcase_add_test(windows, windows_that_are_due_and_find_no_space_are_no_space);
+	tcase_add_test(targets, a_thread_that_leads_no_process_is_no_target);
+	tcase_add_test(targets, pids_of_nobody_are_no_targets);
+	tcase_add_test(targets, a_target_that_lives_is_watched);
+	suite_add_tcase(suite, windows);
+	suite_add_tcase(suite, targets);
+
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
