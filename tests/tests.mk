@@ -43,15 +43,17 @@ ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan SANITIZE="$(SANITIZERS)" CFLAGS="-O1 -g"
 FUZZ_MAKE = $(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g" \
 	SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 
+JOBS = $(shell nproc)
+
 PACKAGES_CHECK = check clang libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps util-linux groff-base shellcheck dwz pkg-config
 packages-check:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK)
 
 check: packages-check
-	$(MAKE) WERROR=-Werror check-programs
-	$(ASAN_MAKE) WERROR=-Werror check-programs
-	$(FUZZ_MAKE) WERROR=-Werror fuzzers
+	$(MAKE) -j$(JOBS) WERROR=-Werror check-programs
+	$(ASAN_MAKE) -j$(JOBS) WERROR=-Werror check-programs
+	$(FUZZ_MAKE) -j$(JOBS) WERROR=-Werror fuzzers
 	tests/run $(BUILD) $(RUN)
 check-unit: check-programs
 	tests/run $(BUILD) --part unit $(RUN)
