@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The source as text: the order of the stations, licences, sizes, static analysis."""
+import fnmatch
 import re
 import subprocess
 
@@ -20,9 +21,15 @@ MAY_INCLUDE["daemon/attribute"].add("daemon/namer")
 
 
 def tracked(*patterns):
-    found = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", *patterns], cwd=ROOT,
-                           check=True, capture_output=True, text=True).stdout.split()
-    return [ROOT / name for name in found]
+    """The project's own files; an unpacked archive, which has no history, holds nothing else but
+    build/."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT,
+                            capture_output=True, text=True)
+    found = listed.stdout.split("\n") if listed.returncode == 0 else [
+        str(p.relative_to(ROOT)) for p in ROOT.rglob("*")
+        if p.is_file() and p.relative_to(ROOT).parts[0] != "build"]
+    return [ROOT / name for name in sorted(found)
+            if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
 
 
 def test_includes_follow_the_order_of_the_stations(build):
