@@ -438,7 +438,10 @@ def test_stat_counts_what_the_kernel_counts(build):
     grown = many["page-faults"]["value"] - none["page-faults"]["value"]
     assert abs(grown - 5000) <= 30, (grown, none, many)  # page tables and libraries differ a little
     found, out = counts(build, "-e", "context-switches", "--", program, "switches", "200")
-    assert 200 <= found["context-switches"]["value"] <= usage(out)["switches"] + 20, (found, out)
+    # A sleep that is over at once makes no switch; the program's own account also has those before
+    # its exec.
+    told = usage(out)["switches"]
+    assert told > 100 and abs(found["context-switches"]["value"] - told) <= 20, (found, out)
     assert found["context-switches"]["running_share"] == 1, found
 
 
