@@ -13,6 +13,9 @@
 #define S COMMAND_BIT(STAT)
 #define L COMMAND_BIT(LIST)
 #define D COMMAND_BIT(DOCTOR)
+#define T COMMAND_BIT(TOP)
+#define U COMMAND_BIT(STATUS)
+#define K COMMAND_BIT(STORE)
 
 const struct option_row option_rows[] = {
 	/* clang-format off */
@@ -47,7 +50,7 @@ const struct option_row option_rows[] = {
 	{H|S|L|D, "json", OPTION_JSON, NULL, false, "answer in JSON"},
 	{H|L,     "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
 	{H|L|D,   "no-color", OPTION_NO_COLOR, NULL, false, "no colours (nor with NO_COLOR set)"},
-	{R|H|F|S|L|D, "help", 'h', NULL, false, "show this help"},
+	{R|H|F|S|L|D|T|U|K, "help", 'h', NULL, false, "show this help"},
 	/* clang-format on */
 };
 const size_t n_option_rows = sizeof option_rows / sizeof *option_rows;
@@ -103,6 +106,21 @@ const struct command_text *command_text(int command)
 		.says = "Say what this machine can do, what it cannot, and what would mend it. "
 			"The exit status is 1 if nothing can be sampled.",
 		.examples = "Examples:\n  mperfctl doctor\n  mperfctl doctor -i run.mprf\n",
+	};
+	static const struct command_text top = {
+		.arguments = "",
+		.says = "Watch live what the machine is doing.",
+		.examples = "Examples:\n  mperfctl top\n",
+	};
+	static const struct command_text status = {
+		.arguments = "",
+		.says = "Show what the daemon costs, stores and loses.",
+		.examples = "Examples:\n  mperfctl status\n",
+	};
+	static const struct command_text store = {
+		.arguments = "",
+		.says = "Show what the service keeps, for how long, and what goes next.",
+		.examples = "Examples:\n  mperfctl store\n",
 	};
 	switch (command) {
 #define COMMAND(id, name, summary)                                                                 \

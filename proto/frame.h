@@ -20,7 +20,7 @@
 
 /* Protocol version. A change of the major is a change of what old peers would misread. */
 #define PROTOCOL_MAJOR 1
-#define PROTOCOL_MINOR 0
+#define PROTOCOL_MINOR 1
 
 /* Largest payload. Row and byte chunks are cut to stay below FRAME_CHUNK_BYTES, so one frame never
  * keeps a peer busy for long; the rest of the room is for requests with long event lists. */

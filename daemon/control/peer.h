@@ -19,10 +19,15 @@
 #define PEER_REQUESTS_MAX 16            /* at once; mperfctl needs two */
 #define PEER_OUT_BYTES_MAX (64u << 20)  /* unread answers; a flame graph of 200,000 nodes is 20 MB */
 
+struct service;
+struct conf;
+
 /* What the commands need to know of their daemon; borrowed by every peer. */
 struct control_options {
 	const char *namer;                  /* path of mperf-namer; NULL: beside mperfd */
 	bool private;                       /* one client, whose rights are ours */
+	struct service *service;            /* NULL when private */
+	const struct conf *conf;            /* NULL when private */
 };
 
 struct peer {
@@ -31,6 +36,8 @@ struct peer {
 	uid_t uid;
 	gid_t gid;
 	pid_t pid;
+	bool sees_all;                      /* root, the daemon's own user, a member of the group; in
+	                                       private mode always: the kernel decides */
 	bool greeted;                       /* its Hello was good */
 	bool closing;                       /* hang up once `out` is empty */
 	struct frame_buffer in, out;

@@ -75,6 +75,10 @@ struct query_filter {
 	const uint32_t *cpu;      size_t n_cpus;
 	int64_t since_ns, until_ns;   /* CLOCK_REALTIME; 0: open */
 	const char *event;            /* NULL: the sampling event's weight */
+	/* who asks: */
+	bool only_uid;                /* tasks of this user alone, and nothing of setuid programs */
+	uint32_t uid;
+	bool hide_kernel;             /* what is in the kernel is one function "[kernel]" */
 };
 
 struct query_error {

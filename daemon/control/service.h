@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The service: what mperfd does when nobody asks
+ *
+ * One walk over the whole system at the always-on rate, recorded into the store: windows are flushed
+ * every few seconds, a segment is sealed each hour and rolled up by a process of its own, retention
+ * keeps the budget. Clients' recordings and tops are further taps on the same walk; while they last
+ * its rate is the highest that any of them wants.
+ */
+
+#include "daemon/conf.h"
+#include "daemon/control/walk.h"
+#include "daemon/store/store.h"
+
+struct service_options {
+	const struct conf *conf;         /* borrowed; service_reload says when it has changed */
+	const char *namer;
+	/* Say something to the log; at most one line per change of state. */
+	void (*say)(void *userdata, int syslog_level, const char *text);
+	void *userdata;
+};
+
+struct service {
+	struct service_options o;
+	struct walk *walk;               /* NULL where nothing can be sampled: `trouble` says why */
+	char trouble[512];
+	struct store *store;             /* NULL: nothing is kept, `store_trouble` says why */
+	char store_trouble[512];
+	uint64_t started_ns;             /* CLOCK_MONOTONIC */
+	struct service_inner *inner;
+};
+
+int service_new(const struct service_options *o, struct service **ret_service);
+size_t service_fds(const struct service *s, struct pollfd *fds, size_t n);
+uint64_t service_deadline_ns(const struct service *s);
+int service_dispatch(struct service *s, uint64_t now_ns);
+/* Flush, seal, name what comes within a second. */
+void service_stop(struct service *s);
+int service_reload(struct service *s);
+struct service *service_free(struct service *s);
+
+/* Want at least this rate from now on; 0: no more. `who` is any address of the caller's own. The rate
+ * in force is the highest wanted, within conf.rate_max. 0 or -errno. */
+int service_want_rate(struct service *s, const void *who, uint32_t hz);
+
+/* The files that answer a question, for a child that will read them: absolute paths. The live segment
+ * is among them. See store_select. */
+int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum tier coarsest,
+	struct store_part **ret_part, size_t *ret_n_parts);
+
+/* For status. Samples: taken = stored + in_hand + sum of lost that count samples. */
+struct service_account {
+	uint64_t taken, stored, in_hand;
+	uint64_t (*lost)[N_LOSSES];      /* per hart, since the start; borrowed */
+	uint64_t (*lost_before)[N_LOSSES]; /* as of a minute ago; borrowed */
+	int n_harts;
+	uint64_t taken_before, stored_before;
+	uint64_t minute_ns;              /* how long ago `before` was */
+	uint64_t rate_lowered_ns;        /* CLOCK_REALTIME of the last time; 0: never */
+	uint32_t rate, rate_wanted;
+};
+void service_account(const struct service *s, struct service_account *ret_account);

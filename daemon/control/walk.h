@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The walk of one sampler, and who listens to it
+ *
+ *      sampler ─▶ merge ─▶ attribute ─┬─▶ tap (the service's recording)
+ *                             │  ▲    ├─▶ tap (a client's recording)
+ *                             ▼  │    └─▶ tap (a client's top)
+ *                            namer
+ *
+ * What was sampled is worked out once, however many listen. Each tap cuts its own windows in the
+ * time of the records: the walk drains up to a tap's cut, tells it, and goes on. Taps may be added
+ * and removed while the walk runs, but not from within their own callbacks.
+ */
+
+#include <poll.h>
+
+#include "daemon/attribute/attribute.h"
+#include "daemon/pmu/sampler.h"
+
+/* Four drains a second keep a ring of one second of samples three quarters empty, and cost one
+ * wakeup each. */
+#define WALK_DRAIN_NS 250000000u
+
+struct walk_options {
+	struct sampler_options sampler;  /* pids and events are borrowed for the call */
+	bool all;
+	bool after_exec;                 /* the pids count from their next exec on */
+	bool hide_kernel;
+	const char *namer;               /* path of mperf-namer or NULL */
+};
+
+struct tap {
+	void *userdata;
+	/* An attribution in the order of time; borrowed for the call. */
+	void (*take)(void *userdata, const struct attribution *a);
+	/* All of before cut_ns was taken. The tap moves its cut_ns on (else it is not cut again).
+	 * 0 or -errno, fatal for the daemon: what is the tap's own trouble it keeps to itself. */
+	int (*cut)(void *userdata, uint64_t cut_ns);
+	uint64_t cut_ns;                 /* CLOCK_MONOTONIC; UINT64_MAX: never */
+	struct tap *next;                /* the walk's */
+};
+
+struct walk {
+	struct sampler *sampler;
+	struct task_table tasks;
+	struct file_table files;
+	struct namer *namer;
+	uint64_t n_taken;                /* samples that came out of the rings, whoever listened */
+	uint64_t realtime_offset_ns;     /* CLOCK_REALTIME - CLOCK_MONOTONIC, looked at each second */
+	/* the rest is walk.c's */
+	struct walk_inner *inner;
+};
+
+enum {
+	WALK_REFUSED = 1, /* *ret_error says by whom */
+	WALK_GONE,        /* no target lives */
+	WALK_FULL,        /* descriptors */
+};
+
+/* Plan, open, scan /proc. Nothing is enabled yet. 0, WALK_*, -errno. */
+int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error);
+/* Enable all events, and scan again. 0 or -errno. */
+int walk_start(struct walk *w, const pid_t *pids, size_t n_pids);
+struct walk *walk_free(struct walk *w);
+
+void walk_add(struct walk *w, struct tap *tap);
+void walk_remove(struct walk *w, struct tap *tap);
+
+size_t walk_fds(const struct walk *w, struct pollfd *fds, size_t n);
+uint64_t walk_deadline_ns(const struct walk *w);
+/* Drain, cut and name as is due. 0 or -errno. */
+int walk_dispatch(struct walk *w, uint64_t now_ns);
+
+/* Take all that happened up to now_ns (CLOCK_MONOTONIC) out of the rings: before a tap ends. 0 or
+ * -errno. */
+int walk_catch_up(struct walk *w, uint64_t now_ns);
+/* Stop sampling for good and take what is left in the rings. 0 or -errno. */
+int walk_stop(struct walk *w, uint64_t now_ns);
+
+/* Change the rate of what samples by the ladder. Weights change with it. 0 or -errno. */
+int walk_set_rate(struct walk *w, uint32_t hz);
