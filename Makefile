@@ -10,13 +10,20 @@ BINDIR      = $(PREFIX)/bin
 SBINDIR     = $(PREFIX)/sbin
 LIBEXECDIR  = $(PREFIX)/libexec/mperf
 MANDIR      = $(PREFIX)/share/man
+UNITDIR     = $(PREFIX)/lib/systemd/system
+SYSUSERSDIR = $(PREFIX)/lib/sysusers.d
+TMPFILESDIR = $(PREFIX)/lib/tmpfiles.d
+SYSCTLDIR   = $(PREFIX)/lib/sysctl.d
+CONFDIR     = /etc/mperf
+BASHDIR     = $(PREFIX)/share/bash-completion/completions
+ZSHDIR      = $(PREFIX)/share/zsh/site-functions
 VERSION = 0.1.0
 
 CFLAGS  ?= -O2 -g
 WERROR  ?=
 SANITIZE ?=
 PKGS_DAEMON = libsystemd libprotobuf-c sqlite3
-PKGS_CLIENT = libprotobuf-c jansson
+PKGS_CLIENT = libprotobuf-c jansson ncursesw
 PKGS_NAMER  = libelf libdw libseccomp liblzma
 PKG_CONFIG ?= pkg-config
 
@@ -25,12 +32,12 @@ ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wpointer-arith -Wstr
 	-fno-strict-aliasing -fstack-protector-strong -I. -I$(BUILD)/gen \
 	-DMPERF_VERSION='"$(VERSION)"' -DMPERF_LIBEXECDIR='"$(LIBEXECDIR)"' \
 	-DMPERF_SBINDIR='"$(SBINDIR)"' \
-	$(WERROR) $(SANITIZE) $(CFLAGS)
+	$(WERROR) $(SANITIZE) $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(SANITIZE) $(LDFLAGS) -Wl,--as-needed
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all demo check clean install uninstall packages compile_commands
+.PHONY: all demo check clean install uninstall deb packages compile_commands
 all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl
 
 # --- what is made from what ------------------------------------------------------------------
@@ -40,7 +47,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(call src,$(1)))
 
 PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o
 DAEMON_OBJ = $(foreach d,pmu decode attribute aggregate store query control,$(call obj,daemon/$(d))) \
-	$(BUILD)/daemon/daemon.o
+	$(filter-out %/main.o,$(call obj,daemon))
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))
 CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client))
 
@@ -59,7 +66,7 @@ LIBS_CLIENT = $(BUILD)/libclient.a $(BUILD)/libproto.a
 DEMANGLE    = -liberty
 
 $(BUILD)/mperfd: $(BUILD)/daemon/main.o $(LIBS_DAEMON)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON))
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON)) -lm
 $(BUILD)/mperf-namer: $(BUILD)/daemon/namer/main.o $(LIBS_NAMER)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
 $(BUILD)/mperfctl: $(BUILD)/client/main.o $(LIBS_CLIENT)
@@ -73,7 +80,7 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
 
 # --- what is generated: messages, and texts that become string literals -----------------------
 
-TEXTS = $(wildcard daemon/store/*.sql client/*.html client/*.css client/*.js)
+TEXTS = $(wildcard daemon/store/*.sql client/*.html client/*.css client/*.js client/*.bash)
 GENERATED = $(BUILD)/gen/proto/mperf.pb-c.c $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS))
 $(BUILD)/gen/all: $(GENERATED)
 	@touch $@
@@ -90,7 +97,7 @@ $(BUILD)/gen/%.inc: %
 # --- packages: Debian names, read by apt; already installed ones cost one dpkg-query -------------
 
 PACKAGES_BUILD = gcc make pkg-config libc6-dev libsystemd-dev libprotobuf-c-dev protobuf-c-compiler \
-	libsqlite3-dev libelf-dev libdw-dev libiberty-dev libseccomp-dev liblzma-dev libjansson-dev uthash-dev
+	libsqlite3-dev libelf-dev libdw-dev libiberty-dev libseccomp-dev liblzma-dev libjansson-dev libncurses-dev uthash-dev
 PACKAGES_DEMO = dpkg-dev tclsh xz-utils
 packages:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO)
@@ -101,20 +108,64 @@ demo: packages
 
 # --- people -----------------------------------------------------------------------------------
 
-install: all
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(LIBEXECDIR) \
-		$(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man8
-	install -m 755 $(BUILD)/mperfctl $(DESTDIR)$(BINDIR)/mperfctl
-	install -m 755 $(BUILD)/mperfd $(DESTDIR)$(SBINDIR)/mperfd
-	install -m 755 $(BUILD)/mperf-namer $(DESTDIR)$(LIBEXECDIR)/mperf-namer
-	install -m 644 man/mperfctl.1 $(DESTDIR)$(MANDIR)/man1/mperfctl.1
-	install -m 644 man/mperfd.8 $(DESTDIR)$(MANDIR)/man8/mperfd.8
+# What goes where: SOURCE:TARGET:MODE. mperf.conf is apart, since it may have been edited.
+MAN_PAGES = $(wildcard man/*.[158])
+INSTALLED = \
+	$(BUILD)/mperfctl:$(BINDIR)/mperfctl:755 \
+	$(BUILD)/mperfd:$(SBINDIR)/mperfd:755 \
+	$(BUILD)/mperf-namer:$(LIBEXECDIR)/mperf-namer:755 \
+	$(BUILD)/mperfd.service:$(UNITDIR)/mperfd.service:644 \
+	systemd/mperfd.socket:$(UNITDIR)/mperfd.socket:644 \
+	systemd/mperf.sysusers:$(SYSUSERSDIR)/mperf.conf:644 \
+	systemd/mperf.tmpfiles:$(TMPFILESDIR)/mperf.conf:644 \
+	systemd/mperf.sysctl:$(SYSCTLDIR)/30-mperf.conf:644 \
+	$(BUILD)/mperfctl.bash:$(BASHDIR)/mperfctl:644 \
+	$(BUILD)/mperfctl.zsh:$(ZSHDIR)/_mperfctl:644 \
+	$(foreach p,$(MAN_PAGES),$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)
+part = $(word $(2),$(subst :, ,$(1)))
+
+$(BUILD)/mperfd.service: systemd/mperfd.service.in FORCE
+	@mkdir -p $(@D)
+	@sed 's|@SBINDIR@|$(SBINDIR)|g' $< > $@
+FORCE:
+
+# The tables that they are made from are in mperfctl.
+COMPLETIONS = $(BUILD)/mperfctl.bash $(BUILD)/mperfctl.zsh
+$(COMPLETIONS): $(BUILD)/mperfctl.%: $(BUILD)/mperfctl
+	$< completion $* > $@
+
+define NEWLINE
+
+
+endef
+install: all $(BUILD)/mperfd.service $(COMPLETIONS)
+	$(foreach f,$(INSTALLED),install -D -m $(call part,$(f),3) $(call part,$(f),1) \
+		$(DESTDIR)$(call part,$(f),2)$(NEWLINE)	)
+	test -e $(DESTDIR)$(CONFDIR)/mperf.conf || \
+		install -D -m 644 systemd/mperf.conf $(DESTDIR)$(CONFDIR)/mperf.conf
 
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/mperfctl $(DESTDIR)$(SBINDIR)/mperfd \
-		$(DESTDIR)$(LIBEXECDIR)/mperf-namer \
-		$(DESTDIR)$(MANDIR)/man1/mperfctl.1 $(DESTDIR)$(MANDIR)/man8/mperfd.8
-	rmdir $(DESTDIR)$(LIBEXECDIR) 2>/dev/null || true
+	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(call part,$(f),2))
+	! cmp -s systemd/mperf.conf $(DESTDIR)$(CONFDIR)/mperf.conf || rm $(DESTDIR)$(CONFDIR)/mperf.conf
+	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR) 2>/dev/null || true
+
+# Debian packages. Packaging lives in systemd/debian; a copy of the tree is built with it on top.
+PACKAGES_DEB = debhelper dpkg-dev lintian
+# There is no public address to write to.
+LINTIAN_NOT_YET = bogus-mail-host bogus-mail-host-in-debian-changelog
+DEB_DIR = $(BUILD)/deb/mperf-$(VERSION)
+deb:
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB)
+	rm -rf $(BUILD)/deb
+	mkdir -p $(DEB_DIR)
+	tar -cf - --exclude=__pycache__ $(wildcard Makefile LICENSE LICENSES README.md client daemon \
+		proto runtime llvm-pass platform-db systemd tests man) | tar -xf - -C $(DEB_DIR)
+	cp -r systemd/debian $(DEB_DIR)/debian
+	cd $(DEB_DIR) && MAKEFLAGS= MAKELEVEL= DEB_BUILD_OPTIONS="parallel=$(JOBS) $(DEB_BUILD_OPTIONS)" \
+		dpkg-buildpackage -us -uc -b
+	lintian --fail-on error,warning $(foreach t,$(LINTIAN_NOT_YET),--suppress-tags $(t)) \
+		$(BUILD)/deb/*.changes
+	@ls $(BUILD)/deb/*.deb
 
 clean:
 	rm -rf $(BUILD)

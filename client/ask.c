@@ -56,11 +56,18 @@ int ask_cancel(struct ask *k)
 	return send_request(k, &request);
 }
 
+static void before_say(struct ask *k)
+{
+	say_progress_end(&k->progress);
+	if (k->before_say)
+		k->before_say(k->userdata);
+}
+
 static int take_failure(struct ask *k, const Mperf__Failure *f)
 {
 	if (k->cancelled)
 		return ASK_CANCELLED;
-	say_progress_end(&k->progress);
+	before_say(k);
 	say_failure(f->what && *f->what ? f->what : "mperfd failed without a reason", f->remedy);
 	k->exit_status = f->kind == MPERF__FAILURE_KIND__FAILURE_USAGE ? EXIT_USAGE : EXIT_FAILED;
 	return ASK_FAILED;
@@ -97,7 +104,7 @@ static int take_answer(struct ask *k, const Mperf__Answer *a, int *ret_result)
 
 static int lost(struct ask *k)
 {
-	say_progress_end(&k->progress);
+	before_say(k);
 	link_say_lost(k->link);
 	k->exit_status = EXIT_FAILED;
 	return ASK_FAILED;
@@ -112,7 +119,7 @@ static int take_frames(struct ask *k, int *ret_result)
 		if (r == FRAME_NONE)
 			return 0;
 		if (r != 0) {
-			say_progress_end(&k->progress);
+			before_say(k);
 			if (r > 0)
 				say_failure("mperfd sent what is no message of its protocol",
 					"Install mperfctl and mperfd of one version");

@@ -32,7 +32,10 @@ struct ask {
 	/* Takes Ready, Columns, Rows, Bytes, Provenance; may be NULL. Non-zero stops: positive as
 	 * ASK_FAILED (the callback has said why), negative as -errno. */
 	int (*answer)(void *userdata, const Mperf__Answer *a);
-	void *userdata; /* of answer and of the watches */
+	/* Something is about to be said on stderr; may be NULL. Who fills the screen gives it back.
+	 */
+	void (*before_say)(void *userdata);
+	void *userdata; /* of all callbacks */
 	struct ask_watch watch[ASK_WATCHES_MAX];
 	struct say_progress progress;
 

@@ -20,12 +20,13 @@ int capture_run(struct capture *c, struct link *l, const struct options *o, int 
 	struct outfile *out);
 void capture_clear(struct capture *c);
 
-/* Where a query reads from: -i, ./mperf.mprf, or a recording made for it that is removed by
- * source_clear. */
+/* Where a query reads from: -i, ./mperf.mprf, what the service keeps, or a recording made for it
+ * that is removed by source_clear. */
 struct source {
 	struct link link;
 	struct outfile temporary; /* fd -1 and no name unless recorded */
-	char *path;               /* absolute */
+	char *path;               /* absolute; empty: what the service keeps */
+	bool kept;                /* that is it */
 	int signal_fd;            /* -1 unless recorded */
 	int exit_status;          /* of CMD */
 };
@@ -37,8 +38,9 @@ int source_open(struct source *s, const struct options *o, int *ret_exit);
 int source_ask(struct source *s, Mperf__Request *request,
 	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata);
 
-/* The options' filter in the protocol's form; borrows from the options. */
-void source_filter(const struct options *o, Mperf__Filter *ret_filter);
+/* The options' filter in the protocol's form; borrows from the options. Of what the service keeps,
+ * it is the last hour unless they say more. */
+void source_filter(const struct source *s, const struct options *o, Mperf__Filter *ret_filter);
 
 void source_clear(struct source *s);
 

@@ -256,29 +256,25 @@ int link_greet(struct link *l)
 	return r;
 }
 
-static int link_dial(struct link *l)
+/* Reach the service: 0, LINK_FAILED, LINK_ABSENT, or -errno, for which it is absent. */
+static int dial_service(struct link *l)
 {
 	const char *named = getenv("MPERF_SOCKET");
-	if (named && *named) {
-		int r = dial(named, &l->fd);
-		if (r < 0) {
-			char what[512];
-			snprintf(what, sizeof what, "no mperfd answers at '%.300s' (%s)", named,
-				strerror(-r));
-			say_failure(what, "Start the service, or unset MPERF_SOCKET");
-			return LINK_FAILED;
-		}
-		return 0;
-	}
-	if (!named && dial(LINK_SERVICE_SOCKET, &l->fd) == 0)
-		return 0;
-	return start_daemon(l);
+	if (named && !*named)
+		return LINK_ABSENT;
+	int r = dial(named ? named : LINK_SERVICE_SOCKET, &l->fd);
+	if (r == 0 || !named)
+		return r;
+
+	char what[512];
+	snprintf(what, sizeof what, "no mperfd answers at '%.300s' (%s)", named, strerror(-r));
+	say_failure(what, "Start the service, or unset MPERF_SOCKET");
+	return LINK_FAILED;
 }
 
-int link_open(struct link *l)
+/* Greet whom we reached; r is how that went. */
+static int link_begin(struct link *l, int r)
 {
-	*l = (struct link){.fd = -1};
-	int r = link_dial(l);
 	if (r == 0)
 		r = link_greet(l);
 	if (r < 0) {
@@ -289,6 +285,34 @@ int link_open(struct link *l)
 	if (r != 0)
 		link_close(l);
 	return r != 0 ? LINK_FAILED : 0;
+}
+
+int link_open(struct link *l)
+{
+	*l = (struct link){.fd = -1};
+	int r = dial_service(l);
+	if (r < 0 || r == LINK_ABSENT)
+		r = start_daemon(l);
+	return link_begin(l, r);
+}
+
+int link_open_service(struct link *l)
+{
+	*l = (struct link){.fd = -1};
+	int r = dial_service(l);
+	if (r < 0 || r == LINK_ABSENT)
+		return LINK_ABSENT;
+	return link_begin(l, r);
+}
+
+void link_say_no_service(const char *what)
+{
+	char text[256];
+	const char *named = getenv("MPERF_SOCKET");
+
+	snprintf(text, sizeof text, "no mperfd service answers, so %s", what);
+	say_failure(text, named && !*named ? "Unset MPERF_SOCKET, which is empty"
+					   : "Start it with `systemctl start mperfd`");
 }
 
 /* Wait for a private daemon without hanging: poll its end, then make an end. */

@@ -17,6 +17,7 @@
 
 enum {
 	LINK_FAILED = 1, /* no daemon, or none that we can talk to: has been said on stderr */
+	LINK_ABSENT,     /* no service: nothing has been said */
 };
 
 struct link {
@@ -29,6 +30,13 @@ struct link {
 
 /* Connect and exchange Hello. 0, or LINK_FAILED. */
 int link_open(struct link *l);
+
+/* Connect to the service, never to a daemon of our own. 0; LINK_FAILED; LINK_ABSENT if none
+ * answers, or MPERF_SOCKET is set and empty, and the caller has another way or says it. */
+int link_open_service(struct link *l);
+
+/* After LINK_ABSENT: say that no service answers, so `what` ("there is nothing to tell"). */
+void link_say_no_service(const char *what);
 
 /* The handshake over l->fd, which link_open does: exported for tests. 0, LINK_FAILED, -errno. */
 int link_greet(struct link *l);

@@ -20,6 +20,7 @@ struct drawing {
 	const struct options *options;
 	struct flame *flame;
 	char *provenance_line, *event;
+	bool kept; /* by the service */
 };
 
 static int take(void *userdata, const Mperf__Answer *a)
@@ -46,7 +47,7 @@ static int take(void *userdata, const Mperf__Answer *a)
 static int ask(struct source *s, struct drawing *d)
 {
 	Mperf__Filter filter;
-	source_filter(d->options, &filter);
+	source_filter(s, d->options, &filter);
 	Mperf__FlamegraphRequest flamegraph = MPERF__FLAMEGRAPH_REQUEST__INIT;
 	flamegraph.path = s->path;
 	flamegraph.filter = &filter;
@@ -63,13 +64,15 @@ static bool ends_in(const char *text, const char *end)
 }
 
 /* "Flame graph of make -j2" unless there is a title. */
-static char *make_title(const struct options *o)
+static char *make_title(const struct options *o, bool kept)
 {
 	_cleanup_(freep) char *what = NULL;
 	char *title;
 	if (o->title)
 		return strdup(o->title);
-	if (o->input)
+	if (kept)
+		what = strdup("what the service keeps");
+	else if (o->input)
 		what = strdup(o->input);
 	else if (o->command_line || o->all || o->n_pids > 0)
 		what = options_what(o);
@@ -81,7 +84,7 @@ static char *make_title(const struct options *o)
 static int write_into(const struct drawing *d, const char *path, FILE *f, size_t *ret_cut)
 {
 	const struct options *o = d->options;
-	_cleanup_(freep) char *title = make_title(o);
+	_cleanup_(freep) char *title = make_title(o, d->kept);
 	if (!title)
 		return -ENOMEM;
 	struct flame_page page = {
@@ -163,6 +166,7 @@ int client_flamegraph(const struct options *o)
 	}
 	if (source_open(&s, o, &exit_status) == 0)
 		exit_status = ask(&s, &d);
+	d.kept = s.kept;
 	source_clear(&s);
 	if (exit_status == 0)
 		exit_status = write_somewhere(&d);

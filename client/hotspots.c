@@ -33,7 +33,7 @@ static int show(const struct options *o, const struct reply *reply, FILE *f)
 static int ask(struct source *s, const struct options *o, struct reply *reply)
 {
 	Mperf__Filter filter;
-	source_filter(o, &filter);
+	source_filter(s, o, &filter);
 	Mperf__HotspotsRequest hotspots = MPERF__HOTSPOTS_REQUEST__INIT;
 	hotspots.path = s->path;
 	hotspots.by = (char *)(o->by ? o->by : "function");

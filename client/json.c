@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/escape.h"
 #include "client/reply.h"
@@ -70,10 +71,10 @@ static int add_columns(json_t *root, const struct reply *r)
 	return e;
 }
 
-static int add_rows(json_t *root, const struct reply *r)
+static int add_rows(json_t *root, const char *key, const struct reply *r)
 {
 	json_t *rows = json_array();
-	int e = set(root, "rows", rows);
+	int e = set(root, key, rows);
 	for (size_t i = 0; e == 0 && i < r->n_rows; i++) {
 		json_t *row = json_object();
 		if (json_array_append_new(rows, row) < 0)
@@ -128,18 +129,52 @@ static int add_provenance(json_t *root, const Mperf__Provenance *p)
 	return e == 0 ? add_notes(object, p) : e;
 }
 
+/* Write the object and a newline, and let go of it. */
+static int dump(json_t *root, size_t layout, FILE *f)
+{
+	int e = 0;
+	if (json_dumpf(root, f, layout | JSON_REAL_PRECISION(15)) < 0 || fputc('\n', f) == EOF)
+		e = -EIO;
+	json_decref(root);
+	return e;
+}
+
 int reply_write_json(const struct reply *r, FILE *f)
 {
 	json_t *root = json_object();
 	int e = root ? add_columns(root, r) : -ENOMEM;
 	if (e == 0)
-		e = add_rows(root, r);
+		e = add_rows(root, "rows", r);
 	if (e == 0)
 		e = add_provenance(root, r->provenance);
-	if (e == 0 && json_dumpf(root, f, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) < 0)
-		e = -EIO;
-	if (e == 0 && fputc('\n', f) == EOF)
-		e = -EIO;
+	if (e == 0)
+		return dump(root, JSON_INDENT(1), f);
+	json_decref(root);
+	return e;
+}
+
+/* What a frame has before its tables. */
+static int add_frame(json_t *root, const struct replies_frame *frame)
+{
+	int e = set(root, "time", json_number(frame->time));
+	return e == 0 ? set(root, "by", json_text(frame->rows)) : e;
+}
+
+int replies_write_json(const struct replies *r, const struct replies_frame *frame, FILE *f)
+{
+	json_t *root = json_object();
+	int e = root ? 0 : -ENOMEM;
+	if (e == 0 && frame)
+		e = add_frame(root, frame);
+	for (size_t i = 0; i < r->n && e == 0; i++) {
+		const char *name = r->table[i].columns->table;
+		bool rows = frame && strcmp(name, frame->rows) == 0;
+		e = add_rows(root, rows ? "rows" : name, &r->table[i]);
+	}
+	if (e == 0 && frame)
+		e = add_provenance(root, r->provenance);
+	if (e == 0)
+		return dump(root, frame ? JSON_COMPACT : JSON_INDENT(1), f);
 	json_decref(root);
 	return e;
 }

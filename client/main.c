@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "client/command.h"
-#include "client/nearest.h"
+#include "client/completion.h"
 #include "client/options.h"
 #include "client/print.h"
 #include "client/say.h"
 #include "proto/memory.h"
+#include "proto/nearest.h"
 
 static const struct command {
 	Mperf__Request__BodyCase id;
@@ -36,7 +37,8 @@ static void help(FILE *f)
 		f);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		fprintf(f, "  %-11s %s\n", commands[i].name, commands[i].summary);
-	fputs("  help        show what a command takes, with examples\n\n"
+	fputs("  help        show what a command takes, with examples\n"
+	      "  completion  print a completion script for bash or zsh\n\n"
 	      "Examples:\n"
 	      "  mperfctl hotspots -- ./program\n"
 	      "  mperfctl record -g dwarf -- ./program && mperfctl flamegraph\n"
@@ -57,12 +59,13 @@ static const struct command *find(const char *name)
 
 static int unknown(const char *name)
 {
-	const char *names[N_COMMANDS + 1] = {[N_COMMANDS] = "help"};
+	const char *names[N_COMMANDS + 2] = {
+		[N_COMMANDS] = "help", [N_COMMANDS + 1] = "completion"};
 	char what[256], remedy[128];
 
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		names[i] = commands[i].name;
-	const char *near = nearest_name(name, names, N_COMMANDS + 1);
+	const char *near = nearest_name(name, names, N_COMMANDS + 2);
 	snprintf(what, sizeof what, "'%.100s' is no %s", name, *name == '-' ? "option" : "command");
 	if (near)
 		snprintf(remedy, sizeof remedy, "Did you mean `mperfctl %s`?", near);
@@ -85,6 +88,10 @@ static int help_for(const char *name)
 {
 	if (!name) {
 		help(stdout);
+		return printed();
+	}
+	if (strcmp(name, "completion") == 0) {
+		completion_help(stdout);
 		return printed();
 	}
 	const struct command *c = find(name);
@@ -113,6 +120,26 @@ static int run(const struct command *c, int argc, char **argv)
 	return c->run(o);
 }
 
+/* argv[0] is "completion". */
+static int complete(int argc, char **argv)
+{
+	static const char remedy[] = "Say `mperfctl completion bash` or `mperfctl completion zsh`";
+	char what[256];
+
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+		return help_for("completion");
+	if (argc == 2 && completion_print(argv[1], stdout) == 0)
+		return printed();
+	if (argc < 2)
+		snprintf(what, sizeof what, "completion needs the name of a shell");
+	else if (argc > 2)
+		snprintf(what, sizeof what, "'%.100s' is one argument too many", argv[2]);
+	else
+		snprintf(what, sizeof what, "there is no completion for '%.100s'", argv[1]);
+	say_failure(what, remedy);
+	return EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
 	/* For the widths of letters alone: what we print is UTF-8 and our own English. */
@@ -130,6 +157,8 @@ int main(int argc, char **argv)
 		return help_for(NULL);
 	if (strcmp(argv[1], "help") == 0)
 		return help_for(argc > 2 ? argv[2] : NULL);
+	if (strcmp(argv[1], "completion") == 0)
+		return complete(argc - 1, argv + 1);
 
 	const struct command *c = find(argv[1]);
 	return c ? run(c, argc - 1, argv + 1) : unknown(argv[1]);

@@ -1,36 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * argp walks the arguments; its own messages are switched off, since they take two lines and name
- * no remedy. What it stumbled over is found again from where it stopped and told in one sentence.
+ * argp walks the arguments and hands each to the first of three that knows it: what is measured,
+ * what is asked, and how it is shown.
  */
 #include "client/options.h"
 
 #include <argp.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "client/nearest.h"
-#include "client/options_table.h"
+#include "client/options_parse.h"
 #include "client/say.h"
 #include "proto/memory.h"
+#include "proto/nearest.h"
 #include "proto/unit.h"
 
 #define HZ_MAX 1000000           /* one sample per microsecond; the kernel's own limit is lower */
 #define REPEATS_MAX 100000       /* the spread settles long before */
 #define INTERVAL_MS_MAX 86400000 /* a day */
+#define TOP_NS_MIN 100000000ull  /* a reader sees no more; windows of the daemon are no shorter */
+#define TOP_NS_MAX 60000000000ull
 #define ROWS_DEFAULT 30
-#define OPTION_ROWS_MAX 64
 #define WHAT_BYTES_MAX 1000 /* of a command line in titles and in the recording */
-
-struct parse {
-	Mperf__Request__BodyCase command;
-	struct options *o;
-	bool said, helped, call_graph_given;
-	int stopped; /* argp's state.next when it gave up */
-};
 
 const char *command_name(Mperf__Request__BodyCase command)
 {
@@ -43,23 +36,6 @@ const char *command_name(Mperf__Request__BodyCase command)
 	default:
 		return NULL;
 	}
-}
-
-/* Say what is wrong, once, and return what makes argp stop. */
-static int __attribute__((format(printf, 2, 3))) wrong(struct parse *p, const char *format, ...)
-{
-	char what[512], remedy[64];
-	va_list arguments;
-
-	if (p->said)
-		return EINVAL;
-	va_start(arguments, format);
-	vsnprintf(what, sizeof what, format, arguments);
-	va_end(arguments);
-	snprintf(remedy, sizeof remedy, "See `mperfctl help %s`", command_name(p->command));
-	say_failure(what, remedy);
-	p->said = true;
-	return EINVAL;
 }
 
 /* A whole decimal number. */
@@ -85,8 +61,8 @@ static int take_number(
 {
 	uint64_t value;
 	if (!number(arg, range.max, &value) || value < range.min)
-		return wrong(p, "%s takes a number from %u to %u, not '%.100s'", what, range.min,
-			range.max, arg);
+		return options_wrong(p, "%s takes a number from %u to %u, not '%.100s'", what,
+			range.min, range.max, arg);
 	*ret_value = (uint32_t)value;
 	return 0;
 }
@@ -94,9 +70,10 @@ static int take_number(
 static int push(struct parse *p, char **list, size_t *n, char *value)
 {
 	if (*n == OPTIONS_LIST_MAX)
-		return wrong(p, "an option is repeated more than %d times", OPTIONS_LIST_MAX);
+		return options_wrong(
+			p, "an option is repeated more than %d times", OPTIONS_LIST_MAX);
 	if (!*value)
-		return wrong(p, "an option has an empty value");
+		return options_wrong(p, "an option has an empty value");
 	list[(*n)++] = value;
 	return 0;
 }
@@ -119,9 +96,9 @@ static int take_pid(struct parse *p, const char *part)
 {
 	uint64_t pid;
 	if (!number(part, INT32_MAX, &pid) || pid == 0)
-		return wrong(p, "--pid takes process ids, not '%s'", part);
+		return options_wrong(p, "--pid takes process ids, not '%s'", part);
 	if (p->o->n_pids == OPTIONS_LIST_MAX)
-		return wrong(p, "--pid takes at most %d processes", OPTIONS_LIST_MAX);
+		return options_wrong(p, "--pid takes at most %d processes", OPTIONS_LIST_MAX);
 	p->o->pid[p->o->n_pids++] = (int32_t)pid;
 	return 0;
 }
@@ -137,10 +114,10 @@ static int take_cpus(struct parse *p, const char *part)
 
 	if (!number(from, OPTIONS_CPUS_MAX - 1, &first) ||
 		!number(dash ? dash : from, OPTIONS_CPUS_MAX - 1, &last) || last < first)
-		return wrong(p, "--cpu takes a list like 0-3,7, not '%s'", part);
+		return options_wrong(p, "--cpu takes a list like 0-3,7, not '%s'", part);
 	for (; first <= last; first++) {
 		if (p->o->n_cpus == OPTIONS_CPUS_MAX)
-			return wrong(p, "--cpu names more than %d harts", OPTIONS_CPUS_MAX);
+			return options_wrong(p, "--cpu names more than %d harts", OPTIONS_CPUS_MAX);
 		p->o->cpu[p->o->n_cpus++] = (uint32_t)first;
 	}
 	return 0;
@@ -152,7 +129,7 @@ static int take_time(struct parse *p, const char *name, const char *arg, int64_t
 	clock_gettime(CLOCK_REALTIME, &now);
 	int r = unit_parse_time(arg, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, ret_ns);
 	if (r != 0)
-		return wrong(p,
+		return options_wrong(p,
 			"%s takes a time like 10:30, yesterday, \"2026-11-21 10:00\" or -5m, "
 			"not '%.100s'",
 			name, arg);
@@ -162,7 +139,19 @@ static int take_time(struct parse *p, const char *name, const char *arg, int64_t
 static int take_for(struct parse *p, const char *arg)
 {
 	if (unit_parse_duration(arg, &p->o->for_ns) != 0 || p->o->for_ns == 0)
-		return wrong(p, "--for takes a time like 10s, 500ms or 2m, not '%.100s'", arg);
+		return options_wrong(
+			p, "--for takes a time like 10s, 500ms or 2m, not '%.100s'", arg);
+	return 0;
+}
+
+static int take_interval(struct parse *p, const char *arg)
+{
+	uint64_t ns;
+	if (unit_parse_duration(arg, &ns) != 0 || ns < TOP_NS_MIN || ns > TOP_NS_MAX)
+		return options_wrong(p,
+			"-d takes a time from 100ms to 60s, such as 500ms or 2s, not '%.100s'",
+			arg);
+	p->o->interval_ms = (uint32_t)(ns / 1000000);
 	return 0;
 }
 
@@ -198,12 +187,13 @@ static int take_call_graph(struct parse *p, const char *arg, struct argp_state *
 	if (!arg && state->next < state->argc && stack_kind(state->argv[state->next], &kind))
 		arg = state->argv[state->next++];
 	if (arg && !stack_kind(arg, &kind))
-		return wrong(p, "-g takes fp, dwarf or none, not '%.100s'", arg);
+		return options_wrong(p, "-g takes fp, dwarf or none, not '%.100s'", arg);
 	const char *comma = arg ? strchr(arg, ',') : NULL;
 	/* PERF_SAMPLE_STACK_USER is a 16-bit size in units of 8.
 	 * Source: kernel/events/core.c of Linux 6.12, perf_copy_attr(). */
 	if (comma && (!number(comma + 1, 65528, &bytes) || bytes == 0 || bytes % 8 != 0))
-		return wrong(p, "-g dwarf,BYTES takes a multiple of 8 up to 65528, not '%.100s'",
+		return options_wrong(p,
+			"-g dwarf,BYTES takes a multiple of 8 up to 65528, not '%.100s'",
 			comma + 1);
 	p->o->stack = kind;
 	p->o->stack_bytes = (uint32_t)bytes;
@@ -215,7 +205,9 @@ static int take_by(struct parse *p, char *arg)
 {
 	static const char *const names[] = {
 		"function", "module", "process", "thread", "cgroup", "line", "hart"};
-	const size_t n = sizeof names / sizeof *names;
+	/* top has a line per hart in any case, and lines of code are named too late for it */
+	bool top = p->command == MPERF__REQUEST__BODY_TOP;
+	const size_t n = sizeof names / sizeof *names - (top ? 2 : 0);
 
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(arg, names[i]) == 0) {
@@ -224,10 +216,10 @@ static int take_by(struct parse *p, char *arg)
 		}
 	}
 	const char *near = nearest_name(arg, names, n);
-	return wrong(p,
-		"--by takes function, module, process, thread, cgroup, line or hart, not "
-		"'%.100s'%s%s%s",
-		arg, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+	return options_wrong(p,
+		"--by takes function, module, process, thread%s, not '%.100s'%s%s%s",
+		top ? " or cgroup" : ", cgroup, line or hart", arg, near ? " (did you mean " : "",
+		near ? near : "", near ? "?)" : "");
 }
 
 /* What is no option: a topic, or the command to run with all that follows. */
@@ -243,9 +235,9 @@ static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 		return 0;
 	}
 	if (!runs && !reads)
-		return wrong(p, "'%.100s' is one argument too many", arg);
+		return options_wrong(p, "'%.100s' is one argument too many", arg);
 	if (reads && !state->quoted)
-		return wrong(p,
+		return options_wrong(p,
 			"'%.100s' is no option: -i %.100s would read it, -- %.100s would run it",
 			arg, arg, arg);
 	p->o->command_line = state->argv + state->next - 1;
@@ -259,7 +251,7 @@ static int take_query(struct parse *p, int key, char *arg)
 	switch (key) {
 	case 'i':
 		o->input = arg;
-		return *arg ? 0 : wrong(p, "-i needs the name of a recording");
+		return *arg ? 0 : options_wrong(p, "-i needs the name of a recording");
 	case OPTION_BY:
 		return take_by(p, arg);
 	case OPTION_OF_EVENT:
@@ -291,7 +283,7 @@ static int take_show(struct parse *p, int key, char *arg)
 	switch (key) {
 	case 'o':
 		o->output = arg;
-		return *arg ? 0 : wrong(p, "-o needs the name of a file");
+		return *arg ? 0 : options_wrong(p, "-o needs the name of a file");
 	case 'f':
 		o->force = true;
 		return 0;
@@ -314,6 +306,11 @@ static int take_show(struct parse *p, int key, char *arg)
 		p->helped = true;
 		options_help(p->command, stdout);
 		return EINVAL;
+	case 'b':
+		o->batch = true;
+		return 0;
+	case OPTION_FRAMES:
+		return take_number(p, "--frames", arg, (struct range){1, UINT32_MAX}, &o->frames);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -344,6 +341,8 @@ static int take_measure(struct parse *p, int key, char *arg, struct argp_state *
 	case 'I':
 		return take_number(
 			p, "-I", arg, (struct range){1, INTERVAL_MS_MAX}, &o->interval_ms);
+	case 'd':
+		return take_interval(p, arg);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -365,16 +364,11 @@ static error_t take(int key, char *arg, struct argp_state *state)
 	return r;
 }
 
-static bool takes(Mperf__Request__BodyCase command, const struct option_row *row)
-{
-	return row->commands & 1u << command;
-}
-
 static void fill_argp(Mperf__Request__BodyCase command, struct argp_option *ret_options)
 {
 	for (size_t i = 0, n = 0; i < n_option_rows && n + 1 < OPTION_ROWS_MAX; i++) {
 		const struct option_row *row = &option_rows[i];
-		if (takes(command, row))
+		if (options_takes(command, row))
 			ret_options[n++] = (struct argp_option){
 				.name = row->name,
 				.key = row->key,
@@ -423,122 +417,6 @@ void options_help(Mperf__Request__BodyCase command, FILE *f)
 		ARGP_HELP_USAGE | ARGP_HELP_PRE_DOC | ARGP_HELP_LONG | ARGP_HELP_POST_DOC, name);
 }
 
-static int wrong_long(struct parse *p, const char *arg)
-{
-	const char *names[OPTION_ROWS_MAX];
-	char typed[64];
-	size_t n = 0, prefixed = 0, length = strcspn(arg, "=");
-	const struct option_row *found = NULL;
-
-	snprintf(typed, sizeof typed, "%.*s", (int)length, arg);
-	for (size_t i = 0; i < n_option_rows && n < OPTION_ROWS_MAX; i++) {
-		const struct option_row *row = &option_rows[i];
-		if (!row->name || !takes(p->command, row))
-			continue;
-		names[n++] = row->name;
-		if (strncmp(row->name, typed, strlen(typed)) != 0)
-			continue;
-		prefixed++;
-		found = row;
-		if (strcmp(row->name, typed) == 0) {
-			prefixed = 1;
-			break;
-		}
-	}
-
-	if (prefixed > 1)
-		return wrong(p, "'--%s' could mean more than one option", typed);
-	if (found)
-		return wrong(p, "option '--%s' %s", found->name,
-			found->value ? "needs a value" : "takes no value");
-	const char *near = nearest_name(typed, names, n);
-	return wrong(p, "%s has no option '--%s'%s%s%s", command_name(p->command), typed,
-		near ? "; did you mean '--" : "", near ? near : "", near ? "'?" : "");
-}
-
-/* Find the letter of a cluster like -agx at which getopt stopped. */
-static int wrong_short(struct parse *p, const char *cluster)
-{
-	for (; *cluster; cluster++) {
-		const struct option_row *found = NULL;
-		for (size_t i = 0; i < n_option_rows; i++)
-			if (option_rows[i].key == *cluster && takes(p->command, &option_rows[i]))
-				found = &option_rows[i];
-		if (!found)
-			return wrong(
-				p, "%s has no option '-%c'", command_name(p->command), *cluster);
-		if (found->value && !found->value_optional)
-			return wrong(p, "option '-%c' needs a value (%s)", *cluster, found->value);
-	}
-	return wrong(p, "an option was not understood");
-}
-
-static int wrong_option(struct parse *p, int argc, char **argv)
-{
-	/* getopt stops behind a whole argument, or on one of which letters remain. */
-	for (int i = p->stopped - 1; i <= p->stopped; i++) {
-		if (i < 1 || i >= argc || argv[i][0] != '-')
-			continue;
-		if (argv[i][1] == '-')
-			return wrong_long(p, argv[i] + 2);
-		return wrong_short(p, argv[i] + 1);
-	}
-	return wrong(p, "an option was not understood");
-}
-
-static int check_target(struct parse *p)
-{
-	const struct options *o = p->o;
-	bool pid_is_target = o->n_pids > 0 && !o->input;
-	int targets = (o->all && !o->command_line) + pid_is_target + (o->command_line != NULL);
-
-	if (o->all && o->n_pids > 0 && !o->input)
-		return wrong(
-			p, "-a means every process, so --pid cannot narrow it; give one of them");
-	if (targets > 1)
-		return wrong(p, "--pid and a command are two things to measure; give one of them");
-	if (p->command == MPERF__REQUEST__BODY_RECORD || p->command == MPERF__REQUEST__BODY_STAT) {
-		if (targets == 0)
-			return wrong(p, "there is nothing to measure: give -- CMD, --pid N or -a");
-		return 0;
-	}
-
-	bool measures = targets > 0 || o->for_ns || o->hz || o->n_events || o->user_only ||
-			p->call_graph_given;
-	if (o->input && measures)
-		return wrong(p, "-i reads a recording, so there is nothing to measure: "
-				"leave out -i, or the command, -a, --for, -F, -e, -g and -U");
-	if (!o->input && measures && targets == 0)
-		return wrong(p, "there is nothing to measure: give -- CMD, --pid N or -a");
-	return 0;
-}
-
-static int check(struct parse *p)
-{
-	const struct options *o = p->o;
-	int r = check_target(p);
-	if (r != 0)
-		return r;
-	if (o->repeat > 1 && o->interval_ms > 0)
-		return wrong(p,
-			"-r tells the mean of whole runs and -I tells parts of one, so they "
-			"cannot go together");
-	if (o->repeat > 1 && !o->command_line && !o->for_ns)
-		return wrong(p, "-r repeats a command or a time: give -- CMD or --for");
-	if (o->json && o->raw)
-		return wrong(p, "--json and --raw are two forms; give one of them");
-	if (o->json && o->interval_ms > 0)
-		return wrong(p, "--json is one answer at the end and -I prints on the way, so they "
-				"cannot go together");
-	if (o->json && o->repeat > 1)
-		return wrong(p,
-			"--json tells the counts of one run and -r repeats it, so they cannot "
-			"go together");
-	if (o->since_ns && o->until_ns && o->until_ns <= o->since_ns)
-		return wrong(p, "--until is not after --since");
-	return 0;
-}
-
 int options_parse(
 	Mperf__Request__BodyCase command, int argc, char **argv, struct options *ret_options)
 {
@@ -547,7 +425,7 @@ int options_parse(
 	if (!o)
 		return -ENOMEM;
 	o->stack = MPERF__STACK_KIND__STACK_FP;
-	o->limit = ROWS_DEFAULT;
+	o->limit = command == MPERF__REQUEST__BODY_TOP ? 0 : ROWS_DEFAULT;
 
 	struct parse p = {.command = command, .o = o};
 	const struct argp argp = {.options = list, .parser = take};
@@ -559,8 +437,8 @@ int options_parse(
 	if (p.helped)
 		return OPTIONS_HELPED;
 	if (r != 0 && !p.said)
-		wrong_option(&p, argc, argv);
-	if (r != 0 || check(&p) != 0)
+		options_slip(&p, argc, argv);
+	if (r != 0 || options_check(&p) != 0)
 		return OPTIONS_USAGE;
 	*ret_options = *o;
 	return 0;

@@ -45,13 +45,15 @@ struct options {
 	uint32_t cpu[OPTIONS_CPUS_MAX];
 	size_t n_cpus;
 	int64_t since_ns, until_ns;
-	uint32_t limit;
+	uint32_t limit; /* of rows; 0: all (top: what the form calls for) */
 	bool inlined;
 
 	/* how to show it */
 	bool json, raw, no_color, folded, force;
 	uint32_t repeat;      /* stat -r; 0: once */
-	uint32_t interval_ms; /* stat -I; 0: at the end */
+	uint32_t interval_ms; /* stat -I; 0: at the end. top -d; 0: a second */
+	bool batch;           /* top: text, also on a terminal */
+	uint32_t frames;      /* top: end after so many; 0: go on */
 };
 
 /* Parse what follows the command's name; argv[0] is ignored. Wrong usage is said on stderr.

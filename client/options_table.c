@@ -22,11 +22,13 @@ const struct option_row option_rows[] = {
 	{R|H|F|S, "all", 'a', NULL, false, "measure the whole system"},
 	{L,       "all", 'a', NULL, false, "show also the events that do not count here, and why"},
 	{R|S,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
-	{H|F,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i: show only these"},
-	{R|H|F|S, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
+	{H|F,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i or --since: show only these"},
+	{T,       "pid", OPTION_PID, "N[,N]", false, "show only these processes"},
+	{R|H|F|S|T, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", false, "what to measure, in perf's grammar; may be repeated (default: the best that works here)"},
 	{H|F,     NULL, 'e', "EVENT", false, "what to sample by, in perf's grammar, when not reading a file"},
 	{R|H|F,   "freq", 'F', "HZ", false, "samples per second and hart (default: 99)"},
+	{T,       "freq", 'F', "HZ", false, "samples per second and hart while this runs (default: the daemon's rate for top)"},
 	{R|H|F,   "call-graph", 'g', "KIND", true, "how callers are found: fp (default), dwarf[,BYTES], none"},
 	{R|H|F|S, "user", 'U', NULL, false, "leave the kernel out"},
 	{R,       "output", 'o', "FILE", false, "where to write (default: mperf.mprf)"},
@@ -35,21 +37,27 @@ const struct option_row option_rows[] = {
 	{R,       "force", 'f', NULL, false, "overwrite a file that is no recording"},
 	{S,       "repeat", 'r', "N", false, "run CMD N times; print the mean and the spread"},
 	{S,       "interval", 'I', "MS", false, "print what was counted every so many milliseconds"},
+	{T,       "interval", 'd', "TIME", false, "a frame each so often, 100ms to 60s (default: 1s)"},
+	{T,       "frames", OPTION_FRAMES, "N", false, "end after so many frames"},
+	{T,       "batch", 'b', NULL, false, "print frames as text, also on a terminal"},
 	{H|F|D,   "input", 'i', "FILE", false, "read this recording"},
 	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, line, hart"},
+	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup"},
 	{H|F,     "event", OPTION_OF_EVENT, "EVENT", false, "what to share out: any event that was measured (default: the sampling event)"},
-	{H|F,     "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
-	{H|F,     "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below a path that ends in /; may be repeated"},
-	{H|F,     "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
-	{H|F,     "since", OPTION_SINCE, "TIME", false, "only from then on: 10:30, yesterday, \"2026-11-21 10:00\", -5m"},
-	{H|F,     "until", OPTION_UNTIL, "TIME", false, "only up to then"},
+	{H|F|T,   "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
+	{H|F|T,   "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below a path that ends in /; may be repeated"},
+	{H|F|T,   "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
+	{H|F,     "since", OPTION_SINCE, "TIME", false, "only from then on: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i: of what the service keeps"},
+	{H|F,     "until", OPTION_UNTIL, "TIME", false, "only up to then; the same"},
 	{H,       "limit", 'n', "N", false, "at most so many rows (default: 30; 0: all)"},
+	{T,       "limit", 'n', "N", false, "rows of a frame (default: 30 as text, 200 to scroll in on a screen)"},
 	{H,       "inlined", OPTION_INLINED, NULL, false, "charge inlined functions themselves"},
 	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
 	{F,       "title", OPTION_TITLE, "TEXT", false, "the page's title"},
-	{H|S|L|D, "json", OPTION_JSON, NULL, false, "answer in JSON"},
-	{H|L,     "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
-	{H|L|D,   "no-color", OPTION_NO_COLOR, NULL, false, "no colours (nor with NO_COLOR set)"},
+	{H|S|L|D|U|K, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
+	{H|L|T|U|K, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
+	{H|L|D|T|U|K, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (nor with NO_COLOR set)"},
 	{R|H|F|S|L|D|T|U|K, "help", 'h', NULL, false, "show this help"},
 	/* clang-format on */
 };
@@ -72,16 +80,19 @@ const struct command_text *command_text(int command)
 	static const struct command_text hotspots = {
 		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
 		.says = "Show where the time went. Without -i and without anything to measure, "
-			"./mperf.mprf is read.",
+			"./mperf.mprf is read; with --since or --until, or where there is no such "
+			"file, what the service keeps (the last hour unless --since).",
 		.examples = "Examples:\n"
 			    "  mperfctl hotspots -- ./program\n"
 			    "  mperfctl hotspots -i run.mprf --by line --comm cc1\n"
+			    "  mperfctl hotspots --since yesterday --until today --by process\n"
 			    "  mperfctl hotspots -a --for 10s --by process --json\n",
 	};
 	static const struct command_text flamegraph = {
 		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
 		.says = "Draw the call tree as one self-contained page. Without -i and without "
-			"anything to measure, ./mperf.mprf is read.",
+			"anything to measure, ./mperf.mprf is read; with --since or --until, or "
+			"where there is no such file, what the service keeps.",
 		.examples = "Examples:\n"
 			    "  mperfctl flamegraph -o flame.html -- ./program\n"
 			    "  mperfctl record -e cpu-clock,page-faults -o run.mprf -- ./program\n"
@@ -99,7 +110,8 @@ const struct command_text *command_text(int command)
 	static const struct command_text list = {
 		.arguments = "[TOPIC]",
 		.says = "List the events that count on this machine, found by trying each.",
-		.examples = "Examples:\n  mperfctl list\n  mperfctl list software\n  mperfctl list -a cache\n",
+		.examples = "Examples:\n  mperfctl list\n  mperfctl list software\n  mperfctl list "
+			    "-a cache\n",
 	};
 	static const struct command_text doctor = {
 		.arguments = "",
@@ -109,18 +121,28 @@ const struct command_text *command_text(int command)
 	};
 	static const struct command_text top = {
 		.arguments = "",
-		.says = "Watch live what the machine is doing.",
-		.examples = "Examples:\n  mperfctl top\n",
+		.says = "Watch live what the machine is doing: a line per hart, and the functions, "
+			"processes, threads, control groups or modules that take the time. On a "
+			"terminal it fills the screen, and `?` shows the keys; else it prints "
+			"frames as text.",
+		.examples = "Examples:\n"
+			    "  mperfctl top\n"
+			    "  mperfctl top --by process -d 5s\n"
+			    "  mperfctl top -F 999 --comm cc1plus\n"
+			    "  mperfctl top -b --frames 3 -n 10 > frames.txt\n"
+			    "  mperfctl top --json --for 1m | jq -c '.rows[0]'\n",
 	};
 	static const struct command_text status = {
 		.arguments = "",
-		.says = "Show what the daemon costs, stores and loses.",
-		.examples = "Examples:\n  mperfctl status\n",
+		.says = "Show what the service costs, what it stored and what it lost, hart by "
+			"hart and cause by cause, since its start and in the last minute.",
+		.examples = "Examples:\n  mperfctl status\n  mperfctl status --json\n",
 	};
 	static const struct command_text store = {
 		.arguments = "",
-		.says = "Show what the service keeps, for how long, and what goes next.",
-		.examples = "Examples:\n  mperfctl store\n",
+		.says = "Show what the service keeps, for how long at this rate, and what goes "
+			"next.",
+		.examples = "Examples:\n  mperfctl store\n  mperfctl store --raw\n",
 	};
 	switch (command) {
 #define COMMAND(id, name, summary)                                                                 \

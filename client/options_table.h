@@ -24,6 +24,7 @@ enum option_key {
 	OPTION_NO_COLOR,
 	OPTION_FOLDED,
 	OPTION_TITLE,
+	OPTION_FRAMES,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

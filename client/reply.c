@@ -64,14 +64,24 @@ static int add_row(struct reply *r, const Mperf__Row *row)
 	return 0;
 }
 
-static int add_provenance(struct reply *r, const Mperf__Provenance *provenance)
+static int add_rows(struct reply *r, const Mperf__Rows *rows)
 {
-	Mperf__Provenance *c = (Mperf__Provenance *)copy(&provenance->base);
+	for (size_t i = 0; i < rows->n_row; i++) {
+		int e = add_row(r, rows->row[i]);
+		if (e != 0)
+			return e;
+	}
+	return 0;
+}
+
+static int replace_provenance(Mperf__Provenance **provenance, const Mperf__Provenance *by)
+{
+	Mperf__Provenance *c = (Mperf__Provenance *)copy(&by->base);
 	if (!c)
 		return -ENOMEM;
-	if (r->provenance)
-		mperf__provenance__free_unpacked(r->provenance, NULL);
-	r->provenance = c;
+	if (*provenance)
+		mperf__provenance__free_unpacked(*provenance, NULL);
+	*provenance = c;
 	return 0;
 }
 
@@ -81,22 +91,16 @@ int reply_add(struct reply *r, const Mperf__Answer *a)
 	case MPERF__ANSWER__BODY_COLUMNS:
 		return add_columns(r, a->columns);
 	case MPERF__ANSWER__BODY_ROWS:
-		for (size_t i = 0; i < a->rows->n_row; i++) {
-			int e = add_row(r, a->rows->row[i]);
-			if (e != 0)
-				return e;
-		}
-		return 0;
+		return add_rows(r, a->rows);
 	case MPERF__ANSWER__BODY_PROVENANCE:
-		return add_provenance(r, a->provenance);
+		return replace_provenance(&r->provenance, a->provenance);
 	default:
 		return 0;
 	}
 }
 
-int reply_take(void *reply, const Mperf__Answer *a)
+static int say_trouble(int r)
 {
-	int r = reply_add(reply, a);
 	if (r == REPLY_TOO_LARGE)
 		say_failure("the answer has more rows than can be shown",
 			"Ask for less with --limit or a filter");
@@ -104,6 +108,11 @@ int reply_take(void *reply, const Mperf__Answer *a)
 		say_failure("mperfd sent rows that do not fit their columns",
 			"Install mperfctl and mperfd of one version");
 	return r;
+}
+
+int reply_take(void *reply, const Mperf__Answer *a)
+{
+	return say_trouble(reply_add(reply, a));
 }
 
 void reply_clear(struct reply *r)
@@ -146,4 +155,63 @@ bool reply_number(const struct reply *r, size_t row, int column, double *ret_num
 		return false;
 	*ret_number = v->is_case == MPERF__VALUE__IS_REAL ? v->real : (double)v->integer;
 	return true;
+}
+
+static int find_table(const struct replies *r, const char *name)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->table[i].columns->table, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+static int begin_table(struct replies *r, const Mperf__Columns *columns)
+{
+	int at = find_table(r, columns->table);
+	if (at < 0 && r->n == REPLIES_MAX)
+		return REPLY_TOO_LARGE;
+	bool new = at < 0;
+	if (new)
+		at = (int)r->n;
+
+	int e = add_columns(&r->table[at], columns);
+	if (e != 0)
+		return e;
+	r->n += new;
+	r->current = at;
+	return 0;
+}
+
+int replies_add(struct replies *r, const Mperf__Answer *a)
+{
+	switch (a->body_case) {
+	case MPERF__ANSWER__BODY_COLUMNS:
+		return begin_table(r, a->columns);
+	case MPERF__ANSWER__BODY_ROWS:
+		return r->n > 0 ? add_rows(&r->table[r->current], a->rows) : REPLY_MALFORMED;
+	case MPERF__ANSWER__BODY_PROVENANCE:
+		return replace_provenance(&r->provenance, a->provenance);
+	default:
+		return 0;
+	}
+}
+
+int replies_take(void *replies, const Mperf__Answer *a)
+{
+	return say_trouble(replies_add(replies, a));
+}
+
+const struct reply *replies_table(const struct replies *r, const char *name)
+{
+	int at = find_table(r, name);
+	return at < 0 ? NULL : &r->table[at];
+}
+
+void replies_clear(struct replies *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		reply_clear(&r->table[i]);
+	if (r->provenance)
+		mperf__provenance__free_unpacked(r->provenance, NULL);
+	*r = (struct replies){0};
 }

@@ -19,6 +19,9 @@ enum {
 	REPLY_MALFORMED,     /* rows without columns, or of another length */
 };
 
+/* Tables of one answer: status and store send four; more would be another program's. */
+#define REPLIES_MAX 16
+
 struct reply {
 	Mperf__Columns *columns;
 	Mperf__Row **row; /* n_rows; each has as many values as there are columns */
@@ -50,3 +53,35 @@ char *reply_provenance_line(const Mperf__Provenance *p);
 
 /* {"columns": […], "rows": [{…}], "provenance": {…}} and a newline. 0, -ENOMEM, -EIO. */
 int reply_write_json(const struct reply *r, FILE *f);
+
+/* Several tables of one answer, each begun by Columns that bear its name, in the order they came.
+ */
+struct replies {
+	struct reply table[REPLIES_MAX];
+	size_t n;
+	int current;                   /* where Rows go, once there is a table */
+	Mperf__Provenance *provenance; /* of all tables; NULL until it arrived */
+};
+
+/* Take a copy of Columns, Rows or Provenance. Columns of a table that is there begin it anew.
+ * 0, REPLY_TOO_LARGE (also: more than REPLIES_MAX tables), REPLY_MALFORMED, -ENOMEM. */
+int replies_add(struct replies *r, const Mperf__Answer *a);
+
+/* The same as an ask.answer callback with a struct replies as userdata: says what is wrong. */
+int replies_take(void *replies, const Mperf__Answer *a);
+
+/* The table of this name, NULL if there is none. */
+const struct reply *replies_table(const struct replies *r, const char *name);
+
+/* How a frame of tables that follow one another is told in JSON. */
+struct replies_frame {
+	const char *rows; /* the table that is "rows"; its own name is "by" */
+	double time;      /* seconds since 1970 */
+};
+
+/* {"TABLE": [{…}], …} and a newline, indented; or, as a frame, on one line with "time", "by",
+ * "rows" and "provenance". 0, -ENOMEM, -EIO. */
+int replies_write_json(const struct replies *r, const struct replies_frame *frame, FILE *f);
+
+/* The struct is empty and usable afterwards. */
+void replies_clear(struct replies *r);

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * hotspots and flamegraph ask of a file. Where there is none yet, one is recorded into a temporary
- * place first, over the same link, so that there is one way to answer a query.
+ * hotspots and flamegraph ask of a file, or of what the service keeps. Where something is to be
+ * measured, it is recorded into a temporary place first, over the same link, so that there is one
+ * way to answer a query. What was not named by the user is said on stderr: two people who look at
+ * different things should know it.
  */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/capture.h"
 #include "client/print.h"
 #include "client/signals.h"
 #include "proto/memory.h"
+
+/* How far back one looks into what the service keeps, unless --since: what somebody who comes to
+ * see why a machine is slow has just lived through. */
+#define KEPT_NS (3600 * 1000000000ll)
 
 /* The daemon may have another working directory than we. */
 static char *absolute(const char *path)
@@ -27,9 +34,16 @@ static char *absolute(const char *path)
 	return joined;
 }
 
+static bool of_time(const struct options *o)
+{
+	return o->since_ns || o->until_ns;
+}
+
+/* A process is something to measure, unless it is looked for in what is there already. */
 static bool measures(const struct options *o)
 {
-	return !o->input && (o->all || o->n_pids > 0 || o->command_line);
+	bool process = o->n_pids > 0 && !of_time(o);
+	return !o->input && (o->all || process || o->command_line);
 }
 
 static int record_temporary(struct source *s, const struct options *o)
@@ -51,37 +65,67 @@ static int record_temporary(struct source *s, const struct options *o)
 	return r;
 }
 
-static int failed(int *ret_exit, int exit_status)
+static int open_file(struct source *s, const char *path)
 {
-	*ret_exit = exit_status;
-	return RUN_FAILED;
+	s->path = absolute(path);
+	return s->path && link_open(&s->link) == 0 ? 0 : EXIT_FAILED;
+}
+
+/* What the service keeps; `absent` says what it means if there is no service. */
+static int open_kept(struct source *s, const char *absent, int absent_exit)
+{
+	int r = link_open_service(&s->link);
+	if (r == LINK_ABSENT) {
+		say_failure(absent,
+			"Give -i FILE, start the service with `systemctl start mperfd`, "
+			"or give something to measure: -- CMD, --pid N or -a");
+		return absent_exit;
+	}
+	s->kept = true;
+	s->path = strdup("");
+	return r == 0 && s->path ? 0 : EXIT_FAILED;
+}
+
+static int open_measured(struct source *s, const struct options *o)
+{
+	if (signals_block(&s->signal_fd) < 0 || link_open(&s->link) != 0)
+		return EXIT_FAILED;
+	if (record_temporary(s, o) != 0)
+		return s->exit_status ? s->exit_status : EXIT_FAILED;
+	return 0;
+}
+
+/* Nothing was named: the file that record writes, else the service. */
+static int open_default(struct source *s)
+{
+	if (access(SOURCE_DEFAULT, F_OK) == 0) {
+		say_note("reading ./" SOURCE_DEFAULT);
+		return open_file(s, SOURCE_DEFAULT);
+	}
+	int r = open_kept(s,
+		"there is nothing to read: no -i FILE, no " SOURCE_DEFAULT
+		" here, and no mperfd service that answers",
+		EXIT_USAGE);
+	if (r == 0)
+		say_note("reading what the service keeps of the last hour; --since and --until "
+			 "choose another time");
+	return r;
 }
 
 int source_open(struct source *s, const struct options *o, int *ret_exit)
 {
 	*s = (struct source){.link.fd = -1, .temporary.fd = -1, .signal_fd = -1};
-	const char *input = o->input ? o->input : SOURCE_DEFAULT;
-
-	if (!measures(o)) {
-		if (!o->input && access(input, F_OK) < 0) {
-			say_failure("there is nothing to read: no -i FILE, and no " SOURCE_DEFAULT
-				    " here",
-				"Give -i FILE, or something to measure: -- CMD, --pid N or -a");
-			return failed(ret_exit, EXIT_USAGE);
-		}
-		s->path = absolute(input);
-		if (!s->path)
-			return failed(ret_exit, EXIT_FAILED);
-	} else {
-		if (signals_block(&s->signal_fd) < 0)
-			return failed(ret_exit, EXIT_FAILED);
-	}
-
-	if (link_open(&s->link) != 0)
-		return failed(ret_exit, EXIT_FAILED);
-	if (measures(o) && record_temporary(s, o) != 0)
-		return failed(ret_exit, s->exit_status ? s->exit_status : EXIT_FAILED);
-	return 0;
+	int exit_status = o->input      ? open_file(s, o->input)
+			  : measures(o) ? open_measured(s, o)
+			  : of_time(o)  ? open_kept(s,
+						  "no mperfd service answers, so nothing is kept "
+						   "to look back into",
+						  EXIT_FAILED)
+					: open_default(s);
+	if (exit_status == 0)
+		return 0;
+	*ret_exit = exit_status;
+	return RUN_FAILED;
 }
 
 struct question {
@@ -126,10 +170,17 @@ int source_ask(struct source *s, Mperf__Request *request,
 	return q.ask.status;
 }
 
-void source_filter(const struct options *o, Mperf__Filter *ret_filter)
+static int64_t realtime_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void source_filter(const struct source *s, const struct options *o, Mperf__Filter *ret_filter)
 {
 	*ret_filter = (Mperf__Filter)MPERF__FILTER__INIT;
-	if (o->input) { /* else they were the target */
+	if (!measures(o)) { /* else they were the target */
 		ret_filter->n_pid = o->n_pids;
 		ret_filter->pid = (int32_t *)o->pid;
 	}
@@ -141,6 +192,8 @@ void source_filter(const struct options *o, Mperf__Filter *ret_filter)
 	ret_filter->cpu = (uint32_t *)o->cpu;
 	ret_filter->since_ns = o->since_ns;
 	ret_filter->until_ns = o->until_ns;
+	if (s->kept && o->since_ns == 0)
+		ret_filter->since_ns = (o->until_ns ? o->until_ns : realtime_ns()) - KEPT_NS;
 	if (o->of_event)
 		ret_filter->event = o->of_event;
 }

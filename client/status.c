@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * status: not built yet.
+ * mperfctl status: what the service costs, stores and loses.
  */
 #include "client/command.h"
-#include "client/say.h"
+#include "client/tables.h"
 
 int client_status(const struct options *o)
 {
-	(void)o;
-	return EXIT_FAILED;
+	static const struct tables_heading headings[] = {
+		{"account", "Samples"},
+		{"process", "Processes of the daemon"},
+		{"loss", "Lost"},
+		{"store", "Store"},
+		{NULL, NULL},
+	};
+	Mperf__StatusRequest status = MPERF__STATUS_REQUEST__INIT;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_STATUS;
+	request.status = &status;
+	return tables_ask(o, &request, headings);
 }

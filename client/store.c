@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * store: not built yet.
+ * mperfctl store: what the service keeps, for how long, and what goes next.
  */
 #include "client/command.h"
-#include "client/say.h"
+#include "client/tables.h"
 
 int client_store(const struct options *o)
 {
-	(void)o;
-	return EXIT_FAILED;
+	static const struct tables_heading headings[] = {
+		{"file", "Files"},
+		{"tier", "Tiers"},
+		{"next", "Goes next"},
+		{NULL, NULL},
+	};
+	Mperf__StoreRequest store = MPERF__STORE_REQUEST__INIT;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_STORE;
+	request.store = &store;
+	return tables_ask(o, &request, headings);
 }

@@ -61,8 +61,7 @@ void table_look(FILE *f, bool no_colour, struct table_options *o)
 		o->width = size.ws_col;
 }
 
-/* The cell's text, escaped; allocated. */
-static char *cell_text(const Mperf__Value *v, Mperf__Unit unit, bool raw)
+char *table_cell(const Mperf__Value *v, Mperf__Unit unit, bool raw)
 {
 	char text[UNIT_TEXT_BYTES] = "-";
 
@@ -143,7 +142,7 @@ static int fill_cells(struct layout *l)
 	for (size_t i = 0; i < n; i++) {
 		struct column *c = &l->column[i % l->n_columns];
 		const Mperf__Value *v = l->reply->row[i / l->n_columns]->value[c->index];
-		l->cell[i] = cell_text(v, c->from->unit, l->options->raw);
+		l->cell[i] = table_cell(v, c->from->unit, l->options->raw);
 		if (!l->cell[i])
 			return -ENOMEM;
 		size_t width = escape_width(l->cell[i]);

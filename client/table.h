@@ -24,6 +24,10 @@ struct table_options {
 /* Fill width and colour for a stream: terminal size, COLUMNS, NO_COLOR, TERM=dumb. */
 void table_look(FILE *f, bool no_colour, struct table_options *o);
 
+/* One value's text, escaped for terminals: "-" if it was not measured. The caller frees; NULL if
+ * memory ran out. */
+char *table_cell(const Mperf__Value *v, Mperf__Unit unit, bool raw);
+
 /* Print header and rows; a column in which nothing was measured is left out unless raw.
  * 0, -ENOMEM, -EIO. */
 int table_print(const struct reply *r, const struct table_options *o, FILE *f);

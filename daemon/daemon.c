@@ -1,45 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Stations say what they wait for as plain pollfds and one deadline; this file turns that into
- * sd-event sources and back, anew after each round of the loop: a few rounds a second, a handful of
- * descriptors. Keeping what looks unchanged would be wrong, since a worker that was restarted, or a
- * ring that was opened anew, may bear the number of a descriptor that is closed. So no station knows
- * the event loop, and tests drive them with poll() alone.
+ * Stations say what they wait for as plain pollfds and one deadline, asked for anew in each round of
+ * the loop: a worker that was restarted, or a ring that was opened anew, may bear the number of a
+ * descriptor that is closed, so nothing is kept from one round to the next. What is the daemon's own
+ * (signals, the watchdog) is sd-event's, which is one more descriptor in the same poll: a round is
+ * one system call, however many wait. So no station knows the event loop, and tests drive them with
+ * poll() alone.
  */
 #include "daemon/daemon.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
+#include <syslog.h>
+#include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 #include <time.h>
 
 #include "daemon/control/peer.h"
+#include "daemon/control/server.h"
+#include "daemon/control/service.h"
 #include "proto/memory.h"
 
-/* A deadline may be this much late. The shortest is the millisecond after which arguments of a
- * process that exec'd are looked at again. */
-#define TIMER_US 100
-
-struct wire {
-	struct daemon *daemon;
-	sd_event_source *source;
-	int fd;
-	short events;
-};
+/* sd-event, the service's rings and workers, the server's. */
+#define DAEMON_FDS_MAX (1 + JOB_FDS_MAX + SERVER_FDS_MAX)
 
 struct daemon {
 	sd_event *event;
-	sd_event_source *timer;
 	struct control_options control;
-	struct peer *peer;
-	struct wire *wire[JOB_FDS_MAX + 1];
-	size_t n_wires;
-	struct pollfd wanted[JOB_FDS_MAX + 1];
-	int trouble; /* what ended the loop; 0: the peer has gone */
+	struct peer *peer;       /* private mode */
+	struct conf conf;
+	const char *config;
+	struct service *service;
+	struct server *server;
+	struct pollfd *fds;      /* DAEMON_FDS_MAX */
+	bool over, reload;
+	int trouble;             /* what ended the loop, if it was not told to end */
 };
 
 static uint64_t now_ns(void)
@@ -49,114 +48,312 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Both ways: the low bits of poll and epoll are the same. Source: include/uapi/linux/eventpoll.h. */
-_Static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLERR == EPOLLERR &&
-		POLLHUP == EPOLLHUP, "poll and epoll bits differ");
+/* --- the loop --------------------------------------------------------------------------------- */
 
-static int step(struct daemon *d, short peer_revents)
+/* What one mode of the daemon waits for and does. */
+struct mode {
+	size_t (*fds)(struct daemon *d, struct pollfd *fds, size_t n);
+	uint64_t (*deadline_ns)(struct daemon *d);
+	int (*dispatch)(struct daemon *d, const struct pollfd *fds, size_t n);
+};
+
+/* Wait until something is there or the deadline, CLOCK_MONOTONIC, has come. */
+static int wait_for(struct pollfd *fds, size_t n, uint64_t deadline_ns)
 {
-	int r = peer_revents ? peer_dispatch(d->peer, peer_revents) : 0;
-	if (r == 0)
-		r = peer_run_jobs(d->peer, now_ns());
-	if (r == 0)
-		r = peer_dispatch(d->peer, 0); /* send what the jobs answered */
-	if (r == PEER_GONE) {
-		d->peer = peer_free(d->peer);
-		return sd_event_exit(d->event, 0);
+	struct timespec timeout, *patience = &timeout;
+	if (deadline_ns == UINT64_MAX) {
+		patience = NULL;
+	} else {
+		uint64_t now = now_ns();
+		uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+		timeout.tv_sec = (time_t)(left / 1000000000u);
+		timeout.tv_nsec = (long)(left % 1000000000u);
 	}
-	/* sd-event takes an error for the source's own, switches that off and goes on. */
+	int r = ppoll(fds, (nfds_t)n, patience, NULL);
+	return r < 0 && errno != EINTR ? -errno : 0;
+}
+
+static int round_of(struct daemon *d, const struct mode *m)
+{
+	int pending = sd_event_prepare(d->event);
+	if (pending < 0)
+		return pending;
+	d->fds[0] = (struct pollfd){.fd = sd_event_get_fd(d->event), .events = POLLIN};
+	/* first what to wait for, then by when: see exec_watch_deadline_ns */
+	size_t n = m->fds(d, d->fds + 1, DAEMON_FDS_MAX - 1);
+	int r = wait_for(d->fds, n + 1, pending > 0 ? 0 : m->deadline_ns(d));
 	if (r < 0)
-		d->trouble = r;
-	return r < 0 ? sd_event_exit(d->event, 0) : 0;
-}
-
-static int on_descriptor(sd_event_source *source, int fd, uint32_t revents, void *userdata)
-{
-	struct wire *w = userdata;
-	(void)source;
-	return step(w->daemon, fd == w->daemon->peer->fd ? (short)revents : 0);
-}
-
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
-{
-	(void)source;
-	(void)usec;
-	return step(userdata, 0);
-}
-
-static void wire_free(struct wire *w)
-{
-	sd_event_source_disable_unref(w->source);
-	free(w);
-}
-
-static int wire_add(struct daemon *d, const struct pollfd *p)
-{
-	struct wire *w = calloc(1, sizeof *w);
-	if (!w)
-		return -ENOMEM;
-	*w = (struct wire){.daemon = d, .fd = p->fd, .events = p->events};
-	int r = sd_event_add_io(d->event, &w->source, p->fd, (uint32_t)p->events, on_descriptor, w);
-	if (r < 0) {
-		free(w);
 		return r;
-	}
-	d->wire[d->n_wires++] = w;
-	return 0;
+	/* also when there is nothing: it ends what was prepared */
+	r = pending > 0 ? pending : sd_event_wait(d->event, 0);
+	if (r > 0)
+		r = sd_event_dispatch(d->event);
+	if (r < 0)
+		return r;
+	return m->dispatch(d, d->fds + 1, n);
 }
 
-/* Make the event loop wait for what the stations wait for. */
-static int rewire(struct daemon *d)
+static int loop(struct daemon *d, const struct mode *m)
 {
-	while (d->n_wires > 0)
-		wire_free(d->wire[--d->n_wires]);
-	size_t n = peer_fds(d->peer, d->wanted, JOB_FDS_MAX);
-	for (size_t i = 0; i < n; i++) {
-		int r = wire_add(d, &d->wanted[i]);
-		if (r < 0)
-			return r;
-	}
-
-	uint64_t deadline = peer_deadline_ns(d->peer);
-	if (deadline == UINT64_MAX)
-		return sd_event_source_set_enabled(d->timer, SD_EVENT_OFF);
-	int r = sd_event_source_set_time(d->timer, deadline / 1000u);
-	return r < 0 ? r : sd_event_source_set_enabled(d->timer, SD_EVENT_ONESHOT);
+	int r = 0;
+	while (r >= 0 && !d->over)
+		r = round_of(d, m);
+	return r < 0 ? r : 0;
 }
 
-static int loop(struct daemon *d)
-{
-	for (;;) {
-		int r = rewire(d);
-		if (r >= 0)
-			r = sd_event_run(d->event, UINT64_MAX);
-		if (r < 0)
-			return r;
-		if (sd_event_get_state(d->event) == SD_EVENT_FINISHED || !d->peer || d->trouble)
-			return d->trouble;
-	}
-}
-
-int daemon_run_private(const struct daemon_options *o)
+static int daemon_new(const struct daemon_options *o, struct daemon **ret_daemon)
 {
 	struct daemon *d = calloc(1, sizeof *d);
 	if (!d)
 		return -ENOMEM;
-	d->control = (struct control_options){.namer = o->namer, .private = true};
+	d->config = o->config;
+	d->control.namer = o->namer;
+	d->fds = calloc(DAEMON_FDS_MAX, sizeof *d->fds);
+	int r = d->fds ? sd_event_new(&d->event) : -ENOMEM;
+	if (r < 0) {
+		free(d->fds);
+		free(d);
+		return r;
+	}
+	*ret_daemon = d;
+	return 0;
+}
 
-	int r = sd_event_new(&d->event);
-	if (r >= 0)
-		r = sd_event_add_time(d->event, &d->timer, CLOCK_MONOTONIC, 0, TIMER_US, on_timer, d);
-	if (r >= 0)
-		r = peer_new(&d->control, o->control_fd, &d->peer);
-	if (r >= 0)
-		r = loop(d);
-
+static void daemon_free(struct daemon *d)
+{
 	peer_free(d->peer);
-	for (size_t i = 0; i < d->n_wires; i++)
-		wire_free(d->wire[i]);
-	sd_event_source_disable_unref(d->timer);
+	server_free(d->server);
+	service_free(d->service);
 	sd_event_unref(d->event);
+	free(d->fds);
 	free(d);
+}
+
+/* --- private ---------------------------------------------------------------------------------- */
+
+static size_t private_fds(struct daemon *d, struct pollfd *fds, size_t n)
+{
+	return peer_fds(d->peer, fds, n < JOB_FDS_MAX ? n : JOB_FDS_MAX);
+}
+
+static uint64_t private_deadline_ns(struct daemon *d)
+{
+	return peer_deadline_ns(d->peer);
+}
+
+static int private_dispatch(struct daemon *d, const struct pollfd *fds, size_t n)
+{
+	int r = n > 0 && fds[0].revents ? peer_dispatch(d->peer, fds[0].revents) : 0;
+	if (r == 0)
+		r = peer_run_jobs(d->peer, now_ns());
+	if (r == 0)
+		r = peer_dispatch(d->peer, 0); /* send what the jobs answered */
+	d->over = r == PEER_GONE;
+	return r < 0 ? r : 0;
+}
+
+int daemon_run_private(const struct daemon_options *o)
+{
+	static const struct mode mode = {private_fds, private_deadline_ns, private_dispatch};
+	struct daemon *d;
+	int r = daemon_new(o, &d);
+	if (r < 0)
+		return r;
+	d->control.private = true;
+	r = peer_new(&d->control, o->control_fd, &d->peer);
+	if (r >= 0)
+		r = loop(d, &mode);
+	daemon_free(d);
+	return r;
+}
+
+/* --- service ---------------------------------------------------------------------------------- */
+
+/* One line for the journal, which takes the level from "<N>", or for people. */
+static void say(void *userdata, int level, const char *text)
+{
+	(void)userdata;
+	if (getenv("JOURNAL_STREAM"))
+		fprintf(stderr, "<%d>%s\n", level, text);
+	else
+		fprintf(stderr, "mperfd: %s\n", text);
+}
+
+static void say_with_remedy(const char *text, const char *remedy)
+{
+	char line[1024];
+	snprintf(line, sizeof line, "%s%s%s", text, *remedy ? ". " : "", remedy);
+	say(NULL, LOG_ERR, line);
+}
+
+/* What `systemctl status` shows. */
+static void tell_status(const struct daemon *d)
+{
+	const struct service *s = d->service;
+	char sampling[600];
+	if (s->walk)
+		snprintf(sampling, sizeof sampling, "sampling at %u Hz", s->walk->sampler->hz);
+	else
+		snprintf(sampling, sizeof sampling, "not sampling (%s)", s->trouble);
+	sd_notifyf(0, "STATUS=%s, %s%s", sampling, s->store ? "storing in " : "storing nothing: ",
+		s->store ? d->conf.store_path : s->store_trouble);
+}
+
+static int read_conf(const struct daemon *d, struct conf *ret_conf)
+{
+	struct conf_error error = {""};
+	int r = conf_read(d->config ? d->config : CONF_PATH, ret_conf, &error);
+	if (r == CONF_ABSENT && !d->config) {
+		conf_defaults(ret_conf);
+		return 0;
+	}
+	if (r > 0)
+		say_with_remedy(error.text, "");
+	return r > 0 ? DAEMON_MISCONFIGURED : r;
+}
+
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+	struct daemon *d = userdata;
+	(void)source;
+	(void)info;
+	d->over = true;
+	return 0;
+}
+
+static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+	struct daemon *d = userdata;
+	(void)source;
+	(void)info;
+	d->reload = true;
+	return 0;
+}
+
+static int watch_signals(struct daemon *d)
+{
+	sigset_t ours;
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGTERM);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &ours, NULL) < 0)
+		return -errno;
+	int r = sd_event_add_signal(d->event, NULL, SIGTERM, on_stop, d);
+	if (r >= 0)
+		r = sd_event_add_signal(d->event, NULL, SIGINT, on_stop, d);
+	if (r >= 0)
+		r = sd_event_add_signal(d->event, NULL, SIGHUP, on_reload, d);
+	if (r >= 0)
+		r = sd_event_set_watchdog(d->event, true);
+	return r;
+}
+
+static int reload(struct daemon *d)
+{
+	struct conf next;
+	char restart[256] = "", line[512];
+	d->reload = false;
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(now_ns() / 1000));
+	int r = read_conf(d, &next);
+	if (r == 0) {
+		conf_need_restart(&d->conf, &next, restart, sizeof restart);
+		d->conf = next;
+		snprintf(line, sizeof line, "configuration read anew%s%s",
+			*restart ? "; only a restart changes " : "", restart);
+		say(NULL, LOG_NOTICE, line);
+		r = service_reload(d->service);
+		if (r == 0)
+			server_reload(d->server);
+	} else if (r > 0) {
+		say(NULL, LOG_ERR, "the configuration stays as it was");
+		r = 0;
+	}
+	sd_notify(0, "READY=1");
+	return r;
+}
+
+static size_t service_mode_fds(struct daemon *d, struct pollfd *fds, size_t n)
+{
+	size_t filled = service_fds(d->service, fds, n < JOB_FDS_MAX ? n : JOB_FDS_MAX);
+	return filled + server_fds(d->server, fds + filled, n - filled);
+}
+
+static uint64_t service_mode_deadline_ns(struct daemon *d)
+{
+	uint64_t service = service_deadline_ns(d->service), server = server_deadline_ns(d->server);
+	return service < server ? service : server;
+}
+
+static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, size_t n)
+{
+	char trouble = *d->service->trouble, store_trouble = *d->service->store_trouble;
+	uint32_t hz = d->service->walk ? d->service->walk->sampler->hz : 0;
+	int r = d->reload ? reload(d) : 0;
+	if (r == 0)
+		r = service_dispatch(d->service, now_ns());
+	/* the server knows its own among the descriptors */
+	if (r == 0)
+		r = server_dispatch(d->server, fds, n, now_ns());
+	if (trouble != *d->service->trouble || store_trouble != *d->service->store_trouble ||
+		(d->service->walk && hz != d->service->walk->sampler->hz))
+		tell_status(d);
+	return r;
+}
+
+/* The socket that systemd listens on for us, -1 if there is none; -errno. */
+static int inherited_socket(void)
+{
+	int n = sd_listen_fds(1);
+	if (n < 0)
+		return n;
+	if (n > 1) {
+		say(NULL, LOG_ERR, "more than one socket was handed to mperfd; mperfd.socket has one");
+		return -EINVAL;
+	}
+	return n == 1 ? SD_LISTEN_FDS_START : -1;
+}
+
+static int serve(struct daemon *d)
+{
+	struct service_options o = {.conf = &d->conf, .namer = d->control.namer, .say = say};
+	int r = service_new(&o, &d->service);
+	if (r < 0)
+		return r;
+	d->control.service = d->service;
+	d->control.conf = &d->conf;
+	int fd = inherited_socket();
+	if (fd < -1)
+		return fd;
+	struct server_error error = {"", ""};
+	r = server_new(&d->control, fd, &d->server, &error);
+	if (r > 0)
+		say_with_remedy(error.text, error.remedy);
+	return r > 0 ? DAEMON_REFUSED : r;
+}
+
+int daemon_run_service(const struct daemon_options *o)
+{
+	static const struct mode mode = {
+		service_mode_fds, service_mode_deadline_ns, service_mode_dispatch};
+	struct daemon *d;
+	int r = daemon_new(o, &d);
+	if (r < 0)
+		return r;
+	r = read_conf(d, &d->conf);
+	if (r == 0)
+		r = watch_signals(d);
+	if (r >= 0 && r != DAEMON_MISCONFIGURED)
+		r = serve(d);
+	if (r == 0) {
+		sd_notify(0, "READY=1");
+		tell_status(d);
+		say(NULL, LOG_INFO, "ready");
+		r = loop(d, &mode);
+		sd_notify(0, "STOPPING=1");
+		d->server = server_free(d->server);
+		service_stop(d->service);
+	}
+	daemon_free(d);
 	return r;
 }

@@ -6,49 +6,105 @@
 #include <argp.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "daemon/conf.h"
 #include "daemon/daemon.h"
+
+#define EXIT_USAGE 2
 
 const char *argp_program_version = "mperfd " MPERF_VERSION;
 
-enum { OPTION_PRIVATE = 256, OPTION_NAMER };
+enum { OPTION_PRIVATE = 256, OPTION_NAMER, OPTION_FOREGROUND, OPTION_CONFIG, OPTION_CHECK, OPTION_PRINT };
 
 static const struct argp_option options[] = {
-	{"private", OPTION_PRIVATE, "FD", 0, "serve the one client at the other end of socket FD", 0},
+	{"foreground", OPTION_FOREGROUND, NULL, 0, "be the service, and log to standard error (so it does in any case: it never forks away)", 0},
+	{"config", OPTION_CONFIG, "FILE", 0, "read this instead of " CONF_PATH, 0},
+	{"check-config", OPTION_CHECK, NULL, 0, "say what is wrong with the configuration, and exit", 0},
+	{"print-config", OPTION_PRINT, NULL, 0, "print every key with the value in force, and exit", 0},
 	{"namer", OPTION_NAMER, "PATH", 0, "where mperf-namer is (default: $MPERF_NAMER, then beside mperfd)", 0},
+	{"private", OPTION_PRIVATE, "FD", 0, "serve only the client at the other end of socket FD (mperfctl does this where no service answers)", 0},
 	{0},
+};
+
+struct arguments {
+	struct daemon_options daemon;
+	bool check, print;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct daemon_options *o = state->input;
+	struct arguments *a = state->input;
 	switch (key) {
 	case OPTION_PRIVATE: {
 		char *end;
 		long fd = strtol(arg, &end, 10);
 		if (*end || end == arg || fd < 0 || fd > 1 << 20 || fcntl((int)fd, F_GETFD) < 0)
 			argp_error(state, "--private=%s is not an open descriptor", arg);
-		o->control_fd = (int)fd;
+		a->daemon.control_fd = (int)fd;
 		return 0;
 	}
 	case OPTION_NAMER:
-		o->namer = arg;
+		a->daemon.namer = arg;
+		return 0;
+	case OPTION_CONFIG:
+		a->daemon.config = arg;
+		return 0;
+	case OPTION_FOREGROUND:
+		return 0;
+	case OPTION_CHECK:
+		a->check = true;
+		return 0;
+	case OPTION_PRINT:
+		a->print = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "'%s' is too much: mperfd takes no arguments", arg);
 		return 0;
-	case ARGP_KEY_END:
-		if (o->control_fd < 0)
-			argp_error(state, "nothing to serve: mperfctl starts mperfd --private=FD "
-					  "when it needs one");
-		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+/* --check-config and --print-config. */
+static int show_config(const struct arguments *a)
+{
+	struct conf conf;
+	struct conf_error error = {""};
+	const char *path = a->daemon.config ? a->daemon.config : CONF_PATH;
+	int r = conf_read(path, &conf, &error);
+	if (r == CONF_ABSENT && !a->daemon.config) {
+		conf_defaults(&conf);
+		fprintf(stderr, "mperfd: there is no %s, so the defaults hold\n", path);
+	} else if (r != 0) {
+		fprintf(stderr, "mperfd: %s\n", r > 0 ? error.text : strerror(-r));
+		return r > 0 ? EXIT_USAGE : EXIT_FAILURE;
+	}
+	if (a->print)
+		conf_print(&conf, stdout);
+	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* The soft limit is small for the sake of select(2), which nobody here uses. */
+static void raise_file_limit(void)
+{
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+static int run_private(const struct daemon_options *o)
+{
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	fcntl(o->control_fd, F_SETFD, FD_CLOEXEC);
+	return daemon_run_private(o);
 }
 
 int main(int argc, char **argv)
@@ -56,27 +112,24 @@ int main(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "The profiling daemon of mperf.\v"
-		       "Exit status: 0 when the client hung up, 1 on failure, 2 on wrong usage.",
+		.doc = "The profiling daemon of mperf. Without --private it is the system's service; "
+		       "`systemctl start mperfd` starts it.\v"
+		       "Examples:\n"
+		       "  mperfd --foreground --config=./mperf.conf\n"
+		       "  mperfd --check-config\n\n"
+		       "Exit status: 0 when it was told to end (or, private, the client hung up), 1 on "
+		       "failure, 2 on wrong usage or configuration.",
 	};
-	struct daemon_options o = {.control_fd = -1, .namer = getenv("MPERF_NAMER")};
-	argp_err_exit_status = 2;
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	struct arguments a = {.daemon = {.control_fd = -1, .namer = getenv("MPERF_NAMER")}};
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (a.check || a.print)
+		return show_config(&a);
 
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	/* The soft limit is small for the sake of select(2), which nobody here uses. */
-	struct rlimit files;
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
-	fcntl(o.control_fd, F_SETFD, FD_CLOEXEC);
-	int r = daemon_run_private(&o);
-	if (r < 0) {
+	raise_file_limit();
+	int r = a.daemon.control_fd >= 0 ? run_private(&a.daemon) : daemon_run_service(&a.daemon);
+	if (r < 0)
 		fprintf(stderr, "mperfd: stopped: %s\n", strerror(-r));
-		return 1;
-	}
-	return 0;
+	return r == 0 ? EXIT_SUCCESS : r == DAEMON_MISCONFIGURED ? EXIT_USAGE : EXIT_FAILURE;
 }

@@ -264,6 +264,7 @@ void attribute_drained(struct attribute *a)
 		exec_lost(a, process, a->reread[i].hart);
 	}
 	a->n_reread = 0;
+	exec_expire(a, clock_ns(CLOCK_MONOTONIC));
 }
 
 struct attribute *attribute_free(struct attribute *a)

@@ -70,6 +70,9 @@ int attribute_record(struct attribute *a, const struct record *r, int hart);
  * once. Execs of processes that are known and not wanted are passed over, and those beyond a bound
  * too: their arguments are read when the record comes. */
 void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns);
+/* The same, where the record brings a copy of the new program's stack: its arguments are taken from
+ * there, and /proc is asked only for what the copy does not hold. */
+void attribute_exec_stack(struct attribute *a, const struct record *r);
 /* Read the arguments of all execs that are due, and forget old ones. */
 void attribute_read_execs(struct attribute *a, uint64_t now_ns);
 /* When that is to be called next: 0 after attribute_exec; UINT64_MAX: not at all. */

@@ -88,6 +88,25 @@ static size_t cut(const char *text, size_t n)
 	return n;
 }
 
+int census_argv_copy(const char *text, size_t n, char **ret_argv, uint32_t *ret_n_argv)
+{
+	bool whole = n <= TASK_ARGV_BYTES_MAX;
+	size_t n_mark = whole ? 0 : strlen(CUT_MARK);
+	if (!whole)
+		n = cut(text, TASK_ARGV_BYTES_MAX - n_mark);
+
+	char *argv = malloc(n + n_mark + 1);
+	if (!argv)
+		return -ENOMEM;
+	memcpy(argv, text, n);
+	memcpy(argv + n, CUT_MARK, n_mark);
+	n += n_mark;
+	argv[n] = '\0';
+	*ret_argv = argv;
+	*ret_n_argv = (uint32_t)n;
+	return 0;
+}
+
 /* 0, CENSUS_GONE, CENSUS_EMPTY, -ENOMEM. */
 static int argv_text(int folder_fd, char **ret_argv, uint32_t *ret_n_argv)
 {
@@ -99,22 +118,9 @@ static int argv_text(int folder_fd, char **ret_argv, uint32_t *ret_n_argv)
 		return n_read ? CENSUS_GONE : CENSUS_EMPTY;
 
 	size_t n = (size_t)n_read;
-	if (n > TASK_ARGV_BYTES_MAX) {
-		n = cut(text, TASK_ARGV_BYTES_MAX - strlen(CUT_MARK));
-		memcpy(text + n, CUT_MARK, strlen(CUT_MARK));
-		n += strlen(CUT_MARK);
-	} else if (text[n - 1] == '\0') {
+	if (n <= TASK_ARGV_BYTES_MAX && text[n - 1] == '\0')
 		n--; /* NUL stands between arguments, not behind the last */
-	}
-
-	char *argv = malloc(n + 1);
-	if (!argv)
-		return -ENOMEM;
-	memcpy(argv, text, n);
-	argv[n] = '\0';
-	*ret_argv = argv;
-	*ret_n_argv = (uint32_t)n;
-	return 0;
+	return census_argv_copy(text, n, ret_argv, ret_n_argv);
 }
 
 static int argv_read(int folder_fd, struct task *process)
@@ -145,6 +151,13 @@ static void uid_read(int folder_fd, struct task *process)
 {
 	if (uid_text(folder_fd, &process->uid))
 		process->changed = true;
+}
+
+void census_uid(const struct attribute *a, struct task *process)
+{
+	_cleanup_(closep) int folder_fd = process_folder(a, process->pid);
+	if (folder_fd >= 0)
+		uid_read(folder_fd, process);
 }
 
 int census_argv(struct attribute *a, struct task *process)

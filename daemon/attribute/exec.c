@@ -11,12 +11,17 @@
  * when only the new memory is (COMM): a look within that moment finds none, and is repeated. What
  * is read belongs to the last exec before the look, so an exec of the same process that turns out
  * to lie between takes it away from the earlier one.
+ *
+ * Where the kernel copies the new program's stack into the record, all that is there: nothing needs
+ * to be heard of at once, and nobody needs to live until we look.
  */
 
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "daemon/attribute/exec_stack.h"
 #include "daemon/attribute/station.h"
 
 #define NEVER UINT64_MAX
@@ -48,13 +53,25 @@ static void exec_give_up(struct exec *e)
 	e->due_ns = NEVER;
 }
 
-static void exec_give(struct exec *e, struct task *process)
+/* Who reads what belongs to a program that its caller may not look into? Whoever may see all. And a
+ * uid that is not the forker's may be one of another user namespace: only /proc translates it. One
+ * who is gone by then stays with the forker, who had the right to become another. */
+static void give_owner(const struct attribute *a, const struct exec_text *text, struct task *process)
+{
+	if (!text->from_stack && text->uid != (uid_t)-1)
+		process->uid = text->uid;
+	else if (text->from_stack && text->secure)
+		process->uid = 0;
+	else if (text->from_stack && text->own_uid != process->uid)
+		census_uid(a, process);
+}
+
+static void exec_give(const struct attribute *a, struct exec *e, struct task *process)
 {
 	free(process->argv);
 	process->argv = e->text.argv;
 	process->n_argv = e->text.n_argv;
-	if (e->text.uid != (uid_t)-1)
-		process->uid = e->text.uid;
+	give_owner(a, &e->text, process);
 	process->changed = true;
 	e->text.argv = NULL;
 }
@@ -71,18 +88,24 @@ void exec_lost(struct attribute *a, const struct task *process, int hart)
 		lose(a, hart, LOSS_ARGV, 1);
 }
 
+static bool exec_wanted(const struct attribute *a, pid_t pid)
+{
+	const struct task *task = pid > 0 ? task_find(a->o.tasks, pid) : NULL;
+
+	return pid > 0 && (a->o.all || !task || task->process->wanted ||
+				  task->process->awaits_exec);
+}
+
 void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)
 {
-	const struct task *task = task_find(a->o.tasks, pid);
 	bool superseded = false;
 
-	bool unwanted = task && !task->process->wanted && !task->process->awaits_exec;
-	if (pid <= 0 || (unwanted && !a->o.all))
+	if (!exec_wanted(a, pid))
 		return;
 	for (size_t i = 0; i < a->n_execs; i++) {
 		struct exec *e = &a->exec[i];
 
-		if (e->pid != pid)
+		if (e->pid != pid || e->text.from_stack)
 			continue;
 		if (e->time_ns > time_ns)
 			superseded = true;
@@ -100,6 +123,52 @@ void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)
 	};
 	if (!superseded)
 		a->exec_due_ns = 0;
+}
+
+/* What the copy says. False where it does not hold all that is wanted. */
+static bool stack_text(const struct record_sample *s, struct exec_text *ret_text)
+{
+	bool narrow = s->regs_abi == PERF_SAMPLE_REGS_ABI_32;
+	struct exec_stack stack;
+
+	if (!s->regs || !s->n_stack)
+		return false;
+	int r = exec_stack_parse(s->stack, s->n_stack, record_reg(s, 0), narrow ? 4 : 8,
+		TASK_ARGV_BYTES_MAX, &stack);
+	if (r || !stack.has_uid)
+		return false;
+
+	struct exec_text text = {
+		.uid = (uid_t)-1,
+		.from_stack = true,
+		.secure = stack.secure,
+		.own_uid = stack.uid,
+	};
+	/* one byte more than is kept shows that there is more */
+	size_t n = stack.whole ? stack.n_argv : TASK_ARGV_BYTES_MAX + 1;
+	if (census_argv_copy(stack.argv, n, &text.argv, &text.n_argv) < 0)
+		return false;
+	*ret_text = text;
+	return true;
+}
+
+void attribute_exec_stack(struct attribute *a, const struct record *r)
+{
+	pid_t pid = r->pid <= INT32_MAX ? (pid_t)r->pid : 0;
+	struct exec_text text;
+
+	if (!exec_wanted(a, pid))
+		return;
+	if (a->n_execs == EXECS_MAX || !stack_text(&r->sample, &text)) {
+		attribute_exec(a, pid, r->time_ns);
+		return;
+	}
+	a->exec[a->n_execs++] = (struct exec){
+		.pid = pid,
+		.time_ns = r->time_ns,
+		.due_ns = NEVER,
+		.text = text,
+	};
 }
 
 static void exec_look(const struct attribute *a, struct exec *e, uint64_t now_ns)
@@ -123,7 +192,7 @@ static bool exec_settle(struct attribute *a, struct exec *e)
 	if (!e->process || e->due_ns != NEVER)
 		return false;
 	if (e->text.argv && !e->process->argv)
-		exec_give(e, e->process);
+		exec_give(a, e, e->process);
 	exec_lost(a, e->process, e->hart);
 	return true;
 }
@@ -144,6 +213,16 @@ void attribute_read_execs(struct attribute *a, uint64_t now_ns)
 			a->exec_due_ns = e->due_ns;
 		i++;
 	}
+}
+
+void exec_expire(struct attribute *a, uint64_t now_ns)
+{
+	for (size_t i = 0; i < a->n_execs;)
+		if (a->exec[i].due_ns == NEVER && !a->exec[i].process &&
+			now_ns > a->exec[i].time_ns + EXEC_EXPIRE_NS)
+			exec_remove(a, &a->exec[i]);
+		else
+			i++;
 }
 
 uint64_t attribute_exec_due_ns(const struct attribute *a)
@@ -180,7 +259,7 @@ bool exec_take(struct attribute *a, struct task *process, uint64_t time_ns, int 
 
 	bool known = nearest->text.argv;
 	if (known)
-		exec_give(nearest, process);
+		exec_give(a, nearest, process);
 	exec_remove(a, nearest);
 	return known;
 }

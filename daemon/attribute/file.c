@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "daemon/attribute/sweep.h"
 #include "proto/memory.h"
 
 /* kind, a tag, then at most device, inode, or pid, start, generation, or a build id; and the path
@@ -98,7 +99,7 @@ static size_t file_key_write(const struct file_key *k, size_t n_path, uint8_t *k
 
 static int file_table_reserve(struct file_table *t)
 {
-	if (t->n_files < t->size_file)
+	if (t->n_free_files || t->n_files < t->size_file)
 		return 0;
 
 	size_t size = t->size_file ? t->size_file * 2 : 64;
@@ -177,11 +178,13 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 	struct file *known;
 
 	HASH_FIND(hh, t->by_key, bytes, n, known);
-	if (known && !(t->n_files < FILES_MAX && file_is_former(t, known, key))) {
+	bool full = t->n_files >= FILES_MAX && !t->n_free_files;
+	if (known && !(!full && file_is_former(t, known, key))) {
+		known->age = t->age;
 		*ret_file = known;
 		return 0;
 	}
-	if (t->n_files >= FILES_MAX) {
+	if (full) {
 		t->n_refused++;
 		return FILE_TABLE_FULL;
 	}
@@ -200,15 +203,16 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 		free(e);
 		return -ENOMEM;
 	}
-	t->file[t->n_files++] = file;
-	file->id = t->n_files;
+	file->id = t->n_free_files ? t->free_file[--t->n_free_files] : ++t->n_files;
+	file->age = t->age;
+	t->file[file->id - 1] = file;
 	*ret_file = file;
 	return 0;
 }
 
 static int frame_table_reserve(struct file_table *t)
 {
-	if (t->n_frames < t->size_frame)
+	if (t->n_free_frames || t->n_frames < t->size_frame)
 		return 0;
 
 	size_t size = t->size_frame ? t->size_frame * 2 : 1024;
@@ -227,10 +231,12 @@ int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct f
 
 	HASH_FIND(hh, t->frames, &key.file, FRAME_KEY_BYTES, known);
 	if (known) {
+		if (known->age != t->age) /* do not soil what others read */
+			known->age = t->age;
 		*ret_frame = known;
 		return 0;
 	}
-	if (t->n_frames >= FRAMES_MAX) {
+	if (t->n_frames >= FRAMES_MAX && !t->n_free_frames) {
 		t->n_refused++;
 		return FILE_TABLE_FULL;
 	}
@@ -248,9 +254,129 @@ int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct f
 	if (!frame->hh.tbl)
 		return -ENOMEM;
 
-	t->frame[t->n_frames++] = frame;
-	frame->id = t->n_frames;
+	frame->id = t->n_free_frames ? t->free_frame[--t->n_free_frames] : ++t->n_frames;
+	frame->age = t->age;
+	t->frame[frame->id - 1] = frame;
 	*ret_frame = TAKE_PTR(frame);
+	return 0;
+}
+
+static struct frame *frame_free(struct frame *frame)
+{
+	if (frame)
+		free(frame->place);
+	free(frame);
+	return NULL;
+}
+
+static struct file *file_free(struct file *file)
+{
+	if (file)
+		free(file->path);
+	free(file);
+	return NULL;
+}
+
+/* A former one is found by its key no more, or another is. */
+static void file_unlist(struct file_table *t, struct file *file)
+{
+	struct file_entry *e = (struct file_entry *)file;
+	struct file *known;
+
+	HASH_FIND(hh, t->by_key, e->key, e->n_key, known);
+	if (known == file)
+		HASH_DEL(t->by_key, file);
+}
+
+/* The ids that may be given again, the lowest last. The highest of all that is taken becomes
+ * *n_ids. */
+static uint32_t list_free(void **entry, const uint8_t *mark, uint32_t *n_ids, uint32_t *free_id)
+{
+	uint32_t n_free = 0;
+
+	while (*n_ids && !entry[*n_ids - 1] && mark[*n_ids - 1] == SWEEP_FREE)
+		--*n_ids;
+	for (uint32_t i = *n_ids; i-- > 0;)
+		if (!entry[i] && mark[i] == SWEEP_FREE)
+			free_id[n_free++] = i + 1;
+	return n_free;
+}
+
+static uint32_t *free_ids_new(const uint8_t *mark, uint32_t n)
+{
+	size_t n_free = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_free += mark[i] == SWEEP_FREE;
+	return calloc(n_free + 1, sizeof(uint32_t));
+}
+
+/* An array that has become much too long. Without memory it stays so. */
+static void shrink(void *array, size_t *size, size_t n, size_t element_bytes)
+{
+	void **p = array;
+	size_t wanted = n > 1024 ? n : 1024;
+	void *shorter = *size / 4 > wanted ? reallocarray(*p, wanted, element_bytes) : NULL;
+
+	if (!shorter)
+		return;
+	*p = shorter;
+	*size = wanted;
+}
+
+/* uthash never gives buckets back: index what is left anew. A frame that finds no memory is only
+ * found no more, and made again when it is asked for. */
+static void frames_index_anew(struct file_table *t)
+{
+	if (!t->frames || t->frames->hh.tbl->num_buckets / 8 < HASH_COUNT(t->frames) ||
+		t->frames->hh.tbl->num_buckets < 4096)
+		return;
+	HASH_CLEAR(hh, t->frames);
+	for (uint32_t i = 0; i < t->n_frames; i++) {
+		struct frame *frame = t->frame[i];
+
+		if (frame)
+			HASH_ADD_KEYPTR(hh, t->frames, &frame->file, FRAME_KEY_BYTES, frame);
+	}
+}
+
+int file_table_sweep(struct file_table *t, const uint8_t *frame_mark, const uint8_t *file_mark)
+{
+	uint32_t *free_frame = free_ids_new(frame_mark, t->n_frames);
+	uint32_t *free_file = free_ids_new(file_mark, t->n_files);
+
+	if (!free_frame || !free_file) {
+		free(free_frame);
+		free(free_file);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < t->n_frames; i++) {
+		struct frame *frame = t->frame[i];
+
+		if (!frame || frame_mark[i] == SWEEP_KEPT)
+			continue;
+		if (frame->hh.tbl)
+			HASH_DEL(t->frames, frame);
+		t->frame[i] = frame_free(frame);
+	}
+	for (uint32_t i = 0; i < t->n_files; i++) {
+		struct file *file = t->file[i];
+
+		if (!file || file_mark[i] == SWEEP_KEPT)
+			continue;
+		file_unlist(t, file);
+		t->file[i] = file_free(file);
+	}
+	free(t->free_frame);
+	free(t->free_file);
+	t->free_frame = free_frame;
+	t->free_file = free_file;
+	t->n_free_frames =
+		list_free((void **)t->frame, frame_mark, &t->n_frames, t->free_frame);
+	t->n_free_files = list_free((void **)t->file, file_mark, &t->n_files, t->free_file);
+	shrink(&t->frame, &t->size_frame, t->n_frames, sizeof(*t->frame));
+	shrink(&t->file, &t->size_file, t->n_files, sizeof(*t->file));
+	frames_index_anew(t);
 	return 0;
 }
 
@@ -258,15 +384,13 @@ void file_table_clear(struct file_table *t)
 {
 	HASH_CLEAR(hh, t->frames);
 	HASH_CLEAR(hh, t->by_key);
-	for (uint32_t i = 0; i < t->n_frames; i++) {
-		free(t->frame[i]->place);
-		free(t->frame[i]);
-	}
-	for (uint32_t i = 0; i < t->n_files; i++) {
-		free(t->file[i]->path);
-		free(t->file[i]);
-	}
+	for (uint32_t i = 0; i < t->n_frames; i++)
+		frame_free(t->frame[i]);
+	for (uint32_t i = 0; i < t->n_files; i++)
+		file_free(t->file[i]);
 	free(t->frame);
 	free(t->file);
+	free(t->free_frame);
+	free(t->free_file);
 	*t = (struct file_table){0};
 }

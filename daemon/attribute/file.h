@@ -68,6 +68,7 @@ struct file {
 	uint64_t mapped_ns;      /* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. What was written
 	                            to it later did not run then */
 	uid_t uid;               /* generated code: whose process; 0: root's, or unknown */
+	uint32_t age;            /* of the table when it was last asked for */
 
 	bool has_symbols, has_debug; /* as the parser found */
 	uint64_t symbols_named, symbols_out; /* frames by outcome */
@@ -100,16 +101,21 @@ struct frame {
 	uint64_t offset;
 	struct place *place;     /* n_places, owned */
 	uint32_t n_places;
+	uint32_t age;            /* of the table when it was last asked for */
 	UT_hash_handle hh;
 };
 
 struct file_table {
 	struct file *by_key;     /* uthash */
 	struct frame *frames;    /* uthash over (file id, offset) */
-	uint32_t n_files, n_frames;
-	struct file **file;      /* by id - 1 */
-	struct frame **frame;    /* by id - 1 */
+	uint32_t n_files, n_frames; /* the highest ids */
+	struct file **file;      /* by id - 1; NULL: freed by a sweep */
+	struct frame **frame;    /* by id - 1; NULL: likewise */
 	size_t size_file, size_frame;
+	uint32_t *free_file, *free_frame; /* ids below n_files, n_frames, the next to be given last */
+	uint32_t n_free_files, n_free_frames;
+	uint32_t age;            /* counts up as time passes, to tell what is idle */
+	uint64_t aged_ns;        /* CLOCK_MONOTONIC of the last time */
 	uint64_t n_refused;      /* for want of room */
 };
 
@@ -130,4 +136,10 @@ struct file_key {
 enum { FILE_TABLE_FULL = 1 };
 int file_get(struct file_table *t, const struct file_key *key, struct file **ret_file);
 int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame);
+
+/* Free all frames, and all files, but those of mark[id - 1] == SWEEP_KEPT (sweep.h); the files of
+ * frames that are kept must be too, and no file that goes may have a slot at the namer. The ids of
+ * the rest are given again unless SWEEP_RESERVED. 0; -ENOMEM: nothing was freed. */
+int file_table_sweep(struct file_table *t, const uint8_t *frame_mark, const uint8_t *file_mark);
+
 void file_table_clear(struct file_table *t);

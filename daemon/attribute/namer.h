@@ -103,6 +103,14 @@ bool namer_idle(const struct namer *n);
 /* Frames and stacks that are still waiting. */
 size_t namer_waiting(const struct namer *n);
 
+/* For attribute_sweep (sweep.h), in this order: mark what is queued or under way; give up what is
+ * held for files, and frames that wait for a name that may come, which are not kept (0 or -ENOMEM);
+ * free names that no frame of the table bears any more. */
+struct sweep;
+void namer_sweep_mark(const struct namer *n, struct sweep *s);
+int namer_sweep_slots(struct namer *n, const struct sweep *s);
+void namer_sweep_names(struct namer *n);
+
 struct namer_status {
 	pid_t opener_pid, parser_pid;
 	uint32_t opener_restarts, parser_restarts;

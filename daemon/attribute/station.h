@@ -36,6 +36,9 @@ struct exec_text {
 	char *argv; /* as in struct task; NULL: not read */
 	uint32_t n_argv;
 	uid_t uid; /* (uid_t)-1 unknown */
+	bool from_stack; /* not read there but copied by the kernel; then these count: */
+	bool secure;     /* setuid and the like */
+	uint32_t own_uid; /* as the process sees it, in its user namespace */
 };
 
 struct exec {
@@ -129,6 +132,10 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
  * place yet, or it has ended and nobody waited for it; -ENOMEM. */
 int census_argv(struct attribute *a, struct task *process);
 int census_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text);
+/* Read its owner anew; unchanged where it is gone. */
+void census_uid(const struct attribute *a, struct task *process);
+/* Copy arguments (n bytes, NUL between them), cut at TASK_ARGV_BYTES_MAX. 0 or -ENOMEM. */
+int census_argv_copy(const char *text, size_t n, char **ret_argv, uint32_t *ret_n_argv);
 
 /* Open the root of the hierarchy whose ids perf gives; 0 also where there is none. */
 void census_cgroup_root(struct attribute *a);
@@ -140,6 +147,8 @@ int census_cgroups(struct attribute *a);
 /* The record of an exec came: give the process what was read for it at once. True: given, or it
  * will be when a look that is due finds it. False: ask /proc. */
 bool exec_take(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
+/* Forget execs whose record has not come in time. */
+void exec_expire(struct attribute *a, uint64_t now_ns);
 /* Count a process whose arguments will not come, if they have not. */
 void exec_lost(struct attribute *a, const struct task *process, int hart);
 void exec_clear(struct attribute *a);
@@ -183,6 +192,16 @@ int walk_push(struct walk *w, struct file *file, uint64_t offset);
  * the leaf goes to the sink at once. 0 or -errno. */
 int waiting_add(struct walk *w, const struct record *r, struct attribution *attribution);
 void waiting_clear(struct attribute *a);
+
+/* Look at all that waits, for a sweep. */
+struct waiting_view {
+	const struct attribution *attribution;
+	const struct frame *leaf; /* NULL: none */
+	struct frame *const *frame;
+	uint32_t n_frames;
+};
+void waiting_each(const struct attribute *a,
+	void (*each)(void *userdata, const struct waiting_view *v), void *userdata);
 
 /* Hand to the sink, with the frames of the walk. */
 void attribute_sink(struct walk *w, struct attribution *attribution);

@@ -2,8 +2,8 @@
 
 /* Tasks: who ran
  *
- * Two indexes over the same structs. The array holds every task that was ever seen, by id, and only
- * grows: windows and answers point into it. The hash holds those that live, by tid, which is all
+ * Two indexes over the same structs. The array holds every task by id that was seen since a sweep
+ * found nobody who refers to it: windows and answers point into it. The hash holds those that live, by tid, which is all
  * that a record of the kernel gives us; since a tid is used again, a new task of a tid pushes the
  * former one out. Threads refer to their leader, and the leader counts its threads, so that the
  * mappings go when the last of them has gone, not when the leader has.
@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/attribute/sweep.h"
 #include "proto/memory.h"
 
 struct task *task_find(const struct task_table *t, pid_t tid)
@@ -28,7 +29,7 @@ struct task *task_find(const struct task_table *t, pid_t tid)
 
 static int task_table_reserve(struct task_table *t)
 {
-	if (t->n_tasks < t->size)
+	if (t->n_free || t->n_tasks < t->size)
 		return 0;
 
 	uint32_t size = t->size ? t->size * 2 : 256;
@@ -59,7 +60,7 @@ int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, stru
 			space_drop(former->process);
 	}
 
-	if (HASH_COUNT(t->live) >= TASKS_LIVE_MAX || t->n_tasks >= TASKS_MAX)
+	if (HASH_COUNT(t->live) >= TASKS_LIVE_MAX || (!t->n_free && t->n_tasks >= TASKS_MAX))
 		return TASK_TABLE_FULL;
 
 	int r = task_table_reserve(t);
@@ -79,10 +80,10 @@ int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, stru
 	if (!task->hh.tbl)
 		return -ENOMEM;
 
-	task->id = t->n_tasks + 1;
+	task->id = t->n_free ? t->free_id[--t->n_free] : ++t->n_tasks;
 	task->changed = true;
 	task->process->n_threads++;
-	t->task[t->n_tasks++] = task;
+	t->task[task->id - 1] = task;
 	*ret_task = TAKE_PTR(task);
 	return 0;
 }
@@ -159,27 +160,92 @@ int cgroup_set(struct task_table *t, uint64_t id, const char *path)
 	return 0;
 }
 
+static struct task *task_free(struct task *task)
+{
+	if (!task)
+		return NULL;
+
+	space_drop(task);
+	free(task->exe);
+	free(task->argv);
+	free(task->pending);
+	free(task);
+	return NULL;
+}
+
+/* The ids that may be given again, the lowest last: low ids come first, so that the array can
+ * shrink from its end. */
+static void task_table_list_free(struct task_table *t, const uint8_t *mark, uint32_t *free_id)
+{
+	free(t->free_id);
+	t->free_id = free_id;
+	t->n_free = 0;
+	while (t->n_tasks && !t->task[t->n_tasks - 1] && mark[t->n_tasks - 1] == SWEEP_FREE)
+		t->n_tasks--;
+	for (uint32_t i = t->n_tasks; i-- > 0;)
+		if (!t->task[i] && mark[i] == SWEEP_FREE)
+			t->free_id[t->n_free++] = i + 1;
+}
+
+int task_table_sweep(struct task_table *t, const uint8_t *mark)
+{
+	uint32_t n_free = 0;
+
+	for (uint32_t i = 0; i < t->n_tasks; i++)
+		n_free += mark[i] == SWEEP_FREE;
+	uint32_t *free_id = calloc((size_t)n_free + 1, sizeof(*free_id));
+	if (!free_id)
+		return -ENOMEM;
+
+	for (uint32_t i = 0; i < t->n_tasks; i++) {
+		struct task *task = t->task[i];
+
+		if (task && mark[i] == SWEEP_KEPT && task->parent &&
+			mark[task->parent->id - 1] != SWEEP_KEPT)
+			task->parent = NULL;
+	}
+	for (uint32_t i = 0; i < t->n_tasks; i++)
+		if (mark[i] != SWEEP_KEPT)
+			t->task[i] = task_free(t->task[i]);
+	task_table_list_free(t, mark, free_id);
+
+	uint32_t size = t->n_tasks > 256 ? t->n_tasks : 256;
+	struct task **task = t->size / 4 > size ? reallocarray(t->task, size, sizeof(*task)) : NULL;
+	if (task) {
+		t->task = task;
+		t->size = size;
+	}
+	return 0;
+}
+
+static void cgroup_free(struct task_table *t, struct cgroup *cgroup)
+{
+	HASH_DEL(t->cgroups, cgroup);
+	free(cgroup->path);
+	free(cgroup);
+}
+
+void cgroup_table_sweep(struct task_table *t,
+	bool (*keep)(void *userdata, const struct cgroup *cgroup), void *userdata)
+{
+	struct cgroup *cgroup, *next;
+
+	HASH_ITER (hh, t->cgroups, cgroup, next)
+		if (!keep(userdata, cgroup))
+			cgroup_free(t, cgroup);
+}
+
 void task_table_clear(struct task_table *t)
 {
 	struct cgroup *cgroup, *next;
 
 	HASH_CLEAR(hh, t->live);
 	for (uint32_t i = 0; i < t->n_tasks; i++)
-		space_drop(t->task[i]);
-	for (uint32_t i = 0; i < t->n_tasks; i++) {
-		struct task *task = t->task[i];
-
-		free(task->exe);
-		free(task->argv);
-		free(task->pending);
-		free(task);
-	}
+		task_free(t->task[i]);
 	free(t->task);
+	free(t->free_id);
 
-	HASH_ITER (hh, t->cgroups, cgroup, next) {
-		HASH_DEL(t->cgroups, cgroup);
-		free(cgroup->path);
-		free(cgroup);
-	}
+	HASH_ITER (hh, t->cgroups, cgroup, next)
+		cgroup_free(t, cgroup);
 	*t = (struct task_table){0};
 }

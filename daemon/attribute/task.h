@@ -19,7 +19,7 @@
 #define TASK_COMM_BYTES 16        /* Source: TASK_COMM_LEN, include/linux/sched.h */
 #define TASK_ARGV_BYTES_MAX 4096  /* per process; longer ones are cut and end in "…" */
 #define TASKS_LIVE_MAX 262144     /* beyond it the kernel's own pid_max is the smaller limit on our boards */
-#define TASKS_MAX 1000000         /* of one session, dead ones included: 250 MB; a kernel build has 100,000 */
+#define TASKS_MAX 1000000         /* between two sweeps, dead ones included: 250 MB; a kernel build has 100,000 */
 #define CGROUPS_MAX 65536         /* the kernel's default of cgroups below one memory controller */
 #define MAPS_MAX 16384            /* executable mappings of one process; a JVM has a few thousand */
 
@@ -75,8 +75,10 @@ struct cgroup {
 
 struct task_table {
 	struct task *live;        /* uthash by tid */
-	struct task **task;       /* by id - 1 */
-	uint32_t n_tasks, size;
+	struct task **task;       /* by id - 1; NULL: freed by a sweep */
+	uint32_t n_tasks, size;   /* n_tasks is the highest id */
+	uint32_t *free_id;        /* below n_tasks, the next to be given last */
+	uint32_t n_free;
 	struct cgroup *cgroups;   /* uthash by id */
 	uint64_t last_generation;
 };
@@ -113,5 +115,13 @@ void space_drop(struct task *task);
 enum { CGROUP_TABLE_FULL = 1 };
 int cgroup_set(struct task_table *t, uint64_t id, const char *path);
 const struct cgroup *cgroup_find(const struct task_table *t, uint64_t id);
+
+/* Free all tasks but those of mark[id - 1] == SWEEP_KEPT (sweep.h), which must hold all that live
+ * and the processes of those that are kept; the ids of the rest are given again unless
+ * SWEEP_RESERVED. 0; -ENOMEM: nothing was freed. */
+int task_table_sweep(struct task_table *t, const uint8_t *mark);
+/* Free all cgroups for which `keep` says no. */
+void cgroup_table_sweep(struct task_table *t,
+	bool (*keep)(void *userdata, const struct cgroup *cgroup), void *userdata);
 
 void task_table_clear(struct task_table *t);

@@ -196,6 +196,18 @@ size_t attribute_waiting(const struct attribute *a)
 	return HASH_COUNT(a->waiting);
 }
 
+void waiting_each(const struct attribute *a,
+	void (*each)(void *userdata, const struct waiting_view *v), void *userdata)
+{
+	for (const struct waiting *wait = a->waiting; wait; wait = wait->hh.next)
+		each(userdata, &(struct waiting_view){
+				       .attribution = &wait->attribution,
+				       .leaf = wait->leaf,
+				       .frame = wait->frame,
+				       .n_frames = wait->n_frames,
+			       });
+}
+
 void waiting_clear(struct attribute *a)
 {
 	struct waiting *wait, *next;

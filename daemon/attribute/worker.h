@@ -91,6 +91,9 @@ struct strings {
 /* The one copy of n bytes; NULL when there is no room. */
 const char *strings_intern(struct strings *s, const char *text, size_t n);
 void strings_clear(struct strings *s);
+/* Free all but those that were kept since the last time; text is what strings_intern gave. */
+void strings_keep(const char *text);
+void strings_sweep(struct strings *s);
 
 /* --- files ----------------------------------------------------------------------------------- */
 

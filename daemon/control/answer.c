@@ -52,19 +52,21 @@ static char *mend(const char *text)
 
 bool request_has_room(const struct request *q)
 {
-	return frame_buffer_filled(&q->peer->out) < 4 * FRAME_CHUNK_BYTES;
+	size_t filled = frame_buffer_filled(&q->peer->out);
+	return filled < 4 * FRAME_CHUNK_BYTES && filled < peer_out_bytes_max(q->peer) / 2;
 }
 
 static int send_answer(struct request *q, Mperf__Answer *a)
 {
 	struct peer *p = q->peer;
-	if (frame_buffer_filled(&p->out) > PEER_OUT_BYTES_MAX)
+	if (frame_buffer_filled(&p->out) > peer_out_bytes_max(p))
 		return ANSWER_FULL;
 	a->id = q->id;
 	Mperf__Message m = MPERF__MESSAGE__INIT;
 	m.body_case = MPERF__MESSAGE__BODY_ANSWER;
 	m.answer = a;
-	return frame_put(&p->out, &m);
+	int r = frame_put(&p->out, &m);
+	return r == 0 && p->sent ? p->sent(p) : r;
 }
 
 int request_ready(struct request *q, const char *note)
@@ -152,6 +154,7 @@ static int stream_columns(void *u, const struct answer_column *c, size_t n)
 	Mperf__Columns message = MPERF__COLUMNS__INIT;
 	message.n_column = n;
 	message.column = columns;
+	message.table = s->table;
 	Mperf__Answer a = MPERF__ANSWER__INIT;
 	a.body_case = MPERF__ANSWER__BODY_COLUMNS;
 	a.columns = &message;
@@ -283,6 +286,17 @@ struct answer row_stream_answer(struct row_stream *s, struct request *q)
 		.provenance = stream_provenance,
 		.userdata = s,
 	};
+}
+
+int row_stream_table(struct row_stream *s, const char *name)
+{
+	if (strlen(name) >= sizeof s->table)
+		return -EINVAL;
+	int r = stream_flush(s);
+	if (r != 0)
+		return r;
+	memcpy(s->table, name, strlen(name) + 1);
+	return 0;
 }
 
 int row_stream_end(struct row_stream *s)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * doctor: what this machine can do, found by trying, one finding a row. A finding that is not "ok"
- * names the layer that refuses and the one thing that mends it.
+ * names the layer that refuses and the one thing that mends it. Trying takes its time, so of a
+ * service a process of its own does it.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 #include "daemon/attribute/namer.h"
+#include "daemon/conf.h"
+#include "daemon/control/offload.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/pmu/ladder.h"
@@ -61,6 +64,20 @@ static void tell(struct examination *x, struct finding f, const char *format, ..
 		{.kind = ANSWER_TEXT, .text = f.remedy ? f.remedy : ""},
 	};
 	x->result = x->answer.row(x->answer.userdata, v, sizeof v / sizeof v[0]);
+}
+
+/* What the service lets see who asks. */
+static void examine_peer(struct examination *x)
+{
+	const struct peer *p = x->request->peer;
+	char remedy[32 + CONF_TEXT_BYTES];
+	if (p->options->private)
+		return;
+	snprintf(remedy, sizeof remedy, "join the group %s", p->options->conf->group);
+	tell(x, (struct finding){-1, "service", p->sees_all ? "ok" : "info",
+			p->sees_all ? NULL : remedy},
+		p->sees_all ? "the service shows you everybody's samples"
+			    : "the service shows you the samples of your own processes");
 }
 
 static void examine_rights(struct examination *x)
@@ -255,7 +272,8 @@ static int examine_segment(struct examination *x, const char *path)
 	return 0;
 }
 
-int control_doctor(struct request *q, const Mperf__Request *request)
+/* 0 or -errno. */
+static int examine(struct request *q, void *path)
 {
 	struct examination x = {.request = q};
 	int r = request_read_machine(q, &x.machine);
@@ -264,8 +282,8 @@ int control_doctor(struct request *q, const Mperf__Request *request)
 	struct row_stream stream;
 	x.answer = row_stream_answer(&stream, q);
 	r = x.answer.columns(x.answer.userdata, columns, sizeof columns / sizeof columns[0]);
-	if (r == 0 && *request->doctor->path) {
-		r = examine_segment(&x, request->doctor->path);
+	if (r == 0 && *(const char *)path) {
+		r = examine_segment(&x, path);
 		if (r != 0) {
 			row_stream_end(&stream);
 			return r < 0 ? r : 0; /* the peer was told */
@@ -274,6 +292,7 @@ int control_doctor(struct request *q, const Mperf__Request *request)
 	if (r == 0) {
 		tell(&x, (struct finding){-1, "machine", "info", NULL}, "%s, Linux %s, %d harts online",
 			x.machine.arch, x.machine.release, hart_set_count(&x.machine.online));
+		examine_peer(&x);
 		examine_rights(&x);
 		examine_limits(&x);
 		examine_bpf(&x);
@@ -290,4 +309,15 @@ int control_doctor(struct request *q, const Mperf__Request *request)
 	if (r == 0)
 		r = request_done(q, x.n_sampling > 0 ? 0 : 1);
 	return r < 0 ? r : 0;
+}
+
+int control_doctor(struct request *q, const Mperf__Request *request)
+{
+	static const struct offload_answer doctor_answer = {
+		.run = examine,
+		.release = free,
+		.keeps_capabilities = true,
+	};
+	char *path = strdup(request->doctor->path);
+	return path ? offload_start(q, &doctor_answer, path) : -ENOMEM;
 }

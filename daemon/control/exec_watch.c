@@ -40,12 +40,21 @@ static bool has_news(struct ring *ring)
 	return ring->head != ring->tail;
 }
 
+/* A page has no room for copies. */
+static bool brings_stacks(const struct ring *ring)
+{
+	return ring->data_bytes > RECORD_BYTES_MAX;
+}
+
 uint64_t exec_watch_deadline_ns(const struct exec_watch *w)
 {
-	for (size_t i = 0; !w->rests && i < w->sampler->n_exec_rings; i++)
+	uint64_t due_ns = attribute_exec_due_ns(w->attribute);
+	if (w->rests)
+		return w->look_ns < due_ns ? w->look_ns : due_ns;
+	for (size_t i = 0; i < w->sampler->n_exec_rings; i++)
 		if (has_news(&w->sampler->exec_ring[i]))
 			return 0;
-	return attribute_exec_due_ns(w->attribute);
+	return due_ns;
 }
 
 /* The tracepoint fires as the program that execs; a dummy tells of more than execs. */
@@ -53,6 +62,14 @@ static bool is_exec(const struct record *r)
 {
 	return r->pid <= INT32_MAX && r->stream && r->stream->role == STREAM_EXEC &&
 	       (r->kind == RECORD_SAMPLE || (r->kind == RECORD_COMM && r->comm.exec));
+}
+
+static void take_exec(struct attribute *a, const struct record *r)
+{
+	if (r->kind == RECORD_SAMPLE && r->sample.stack)
+		attribute_exec_stack(a, r);
+	else
+		attribute_exec(a, (pid_t)r->pid, r->time_ns);
 }
 
 /* Bounded by the ring, of which a snapshot was taken. */
@@ -63,31 +80,44 @@ static void take_ring(struct exec_watch *w, struct ring *ring)
 	while (ring_peek(ring, &bytes, &n) == 0) {
 		struct record record;
 		if (record_decode(bytes, n, &w->sampler->streams, &record) == 0 && is_exec(&record))
-			attribute_exec(w->attribute, (pid_t)record.pid, record.time_ns);
+			take_exec(w->attribute, &record);
 		ring_advance(ring);
 	}
 	ring_release(ring);
 }
 
-static void count_wake(struct exec_watch *w, uint64_t now_ns)
+static void count_wake(struct exec_watch *w, bool copied, uint64_t now_ns)
 {
+	unsigned most = w->wakes_max ? w->wakes_max : copied ? EXEC_WAKES_COPIED : EXEC_WAKES_MAX;
 	if (now_ns - w->second_ns >= SECOND_NS) {
 		w->second_ns = now_ns;
 		w->n_wakes = 0;
 	}
-	w->rests = ++w->n_wakes > EXEC_WAKES_MAX;
+	w->rests = ++w->n_wakes > most;
+	w->look_ns = copied ? now_ns + EXEC_REST_NS : UINT64_MAX;
+}
+
+static void take_rings(struct exec_watch *w, uint64_t now_ns)
+{
+	bool news = false, copied = false;
+	for (size_t i = 0; i < w->sampler->n_exec_rings; i++) {
+		struct ring *ring = &w->sampler->exec_ring[i];
+		if (!has_news(ring))
+			continue;
+		take_ring(w, ring);
+		news = true;
+		copied |= brings_stacks(ring);
+	}
+	if (news)
+		count_wake(w, copied, now_ns);
+	else if (w->rests)
+		w->look_ns = UINT64_MAX; /* whatever it was, it is over */
 }
 
 void exec_watch_dispatch(struct exec_watch *w, uint64_t now_ns)
 {
-	bool news = false;
-	for (size_t i = 0; !w->rests && i < w->sampler->n_exec_rings; i++)
-		if (has_news(&w->sampler->exec_ring[i])) {
-			take_ring(w, &w->sampler->exec_ring[i]);
-			news = true;
-		}
-	if (news)
-		count_wake(w, now_ns);
+	if (!w->rests || now_ns >= w->look_ns)
+		take_rings(w, now_ns);
 	if (attribute_exec_due_ns(w->attribute) <= now_ns)
 		attribute_read_execs(w->attribute, now_ns);
 }

@@ -3,10 +3,11 @@
 
 /* The exec watch: execs heard of at once, not at the next drain
  *
- * It waits for the sampler's exec rings and has the arguments of whoever exec'd read while he
- * lives. What that may cost is bounded; beyond it, and where the sampler has no exec rings,
- * arguments are read when the exec's record comes through the merge, which is late for short
- * processes.
+ * It waits for the sampler's exec rings and has the arguments of whoever exec'd taken from the
+ * stack that the record brings, or read while he lives. What that may cost is bounded; beyond it,
+ * rings that bring stacks are read a few times between drains, which loses few arguments, and others
+ * at the drains. Where the sampler has no exec rings, arguments are read when the exec's record comes
+ * through the merge, which is late for short processes.
  */
 
 #include "daemon/attribute/attribute.h"
@@ -14,14 +15,23 @@
 
 /* Wake-ups in one second: 500 processes, where FORK and EXIT wake too; some 40 µs each, 6 % of one
  * hart. A wake-up takes what all rings hold, so more execs than this are heard of where they come
- * together. Beyond it the watch rests until the next drain. */
+ * together. Beyond it the watch rests. */
 #define EXEC_WAKES_MAX 1500
+/* Where records bring stacks, being late costs little: 0.4 % of one hart. */
+#define EXEC_WAKES_COPIED 100
+/* For a watch that never ends: 0.1 %. */
+#define EXEC_WAKES_ALWAYS 25
+
+/* A watch that rests looks again after this, if its rings bring stacks, so that they do not fill. */
+#define EXEC_REST_NS 60000000u
 
 struct exec_watch {
 	struct sampler *sampler;     /* borrowed */
 	struct attribute *attribute; /* borrowed */
 	int fd;                      /* epoll over the exec rings; -1: none */
+	unsigned wakes_max;          /* 0: EXEC_WAKES_MAX, or EXEC_WAKES_COPIED */
 	uint64_t second_ns;          /* since when wake-ups are counted */
+	uint64_t look_ns;            /* when to look though it rests; UINT64_MAX: at the next drain */
 	unsigned n_wakes;
 	bool rests;
 };

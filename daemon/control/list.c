@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * list: the events by topic, each tried on this machine: opened, run, read. An event that opens
- * and stays at zero is said to do so; nothing is promised that was not seen.
+ * and stays at zero is said to do so; nothing is promised that was not seen. That takes its time, so
+ * of a service a process of its own does it.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "daemon/control/offload.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/pmu/ladder.h"
@@ -86,11 +89,12 @@ static void list_pmu(void *userdata, const char *name)
 	kernel_real.list(NULL, path, list_alias, l); /* a PMU without events/ has no aliases */
 }
 
-int control_list(struct request *q, const Mperf__Request *request)
+/* 0 or -errno. */
+static int list_topic(struct request *q, void *topic)
 {
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
-	struct listing l = {.answer = &answer, .topic = request->list->topic};
+	struct listing l = {.answer = &answer, .topic = topic};
 	int r = request_read_machine(q, &l.machine);
 	if (r != 0)
 		return r < 0 ? r : 0;
@@ -111,4 +115,15 @@ int control_list(struct request *q, const Mperf__Request *request)
 				"/sys/bus/event_source/devices.",
 				"there is no topic '%s' with events", l.topic);
 	return r < 0 ? r : 0;
+}
+
+int control_list(struct request *q, const Mperf__Request *request)
+{
+	static const struct offload_answer list_answer = {
+		.run = list_topic,
+		.release = free,
+		.keeps_capabilities = true,
+	};
+	char *topic = strdup(request->list->topic);
+	return topic ? offload_start(q, &list_answer, topic) : -ENOMEM;
 }

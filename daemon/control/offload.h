@@ -7,17 +7,90 @@
  * child that has nothing but copies: no perf event, no socket, no capability, a limit of memory and
  * of time. What it answers comes through a pipe, frame by frame, and goes on to the peer as he reads.
  * A child that dies is a failure told to the peer, nothing else.
+ *
+ *      peer ◀── frames ── job ◀── pipe ── child (reads the store)
+ *                          └── notes: what only the daemon is to know
  */
+
+#include <sys/types.h>
 
 #include "daemon/control/request.h"
 
 #define OFFLOAD_BYTES_MAX (2ull << 30)  /* RLIMIT_DATA of a child: a million rows take 10 MB, a week of 64 harts 200 */
 #define OFFLOAD_SECONDS_MAX 120         /* RLIMIT_CPU */
+/* Requests that wait for their turn: 64 in every second that a query may take at most. A user has a
+ * quarter of it, so that nobody's query is turned away because of another's. */
+#define OFFLOAD_WAITING_MAX 256
+#define OFFLOAD_WAITING_USER_MAX (OFFLOAD_WAITING_MAX / 4)
+#define OFFLOAD_NOTE_BYTES_MAX 1024     /* longer ones are cut */
 
-/* In the child: answer. `q` is like the request, and whatever is sent to it goes into the pipe,
- * waiting for room. The return value is the child's exit status. */
+/* --- a process without a peer ------------------------------------------------------------------- */
+
+struct offload;
+
+/* In the child: do it. The return value, 0 to 255, is the exit status. */
+typedef int offload_plain_function(void *userdata);
+
+/* Fork a child that runs `run` with the limits above and a lower priority; in it userdata is as it
+ * was at the call. It may open SQLite files, also those that we have open. 0, -errno. */
+int offload_run(offload_plain_function *run, void *userdata, struct offload **ret_offload);
+
+/* Readable once the child has ended. Borrowed. */
+int offload_fd(const struct offload *o);
+pid_t offload_pid(const struct offload *o);
+
+/* How a child ended: by exit status, or by a signal (then status is -1; SIGKILL and SIGXCPU may be
+ * its own limits). */
+struct offload_end {
+	int status;
+	int signal; /* 0: none */
+};
+/* 0 with *ret_end once it has ended (and again at each later call); OFFLOAD_RUNNING. */
+enum { OFFLOAD_RUNNING = 1 };
+int offload_poll(struct offload *o, struct offload_end *ret_end);
+
+/* Kill it where it still runs, and wait for that. */
+struct offload *offload_free(struct offload *o);
+
+/* --- a request answered by a process ------------------------------------------------------------- */
+
+/* In the child: answer, to the end (Done or Failure). `q` is like the request, and whatever is sent to
+ * it goes into the pipe, waiting for room. 0, or -errno, which the peer is told. */
 typedef int offload_function(struct request *q, void *userdata);
 
-/* Fork, and leave a job in q that passes the answers on. In the child userdata is used as it was
- * at the call. 0, or -errno. */
-int offload_start(struct request *q, offload_function *run, void *userdata);
+struct offload_answer {
+	offload_function *run;
+	void (*release)(void *userdata);                  /* frees userdata; NULL: nothing to free */
+	/* In the daemon: what the child said by offload_note(); may be NULL. */
+	void (*note)(struct request *q, void *userdata, const char *text);
+	bool keeps_capabilities;                          /* of those that try events out */
+};
+
+/* Leave a job in q whose answers a child will give, as soon as it is its turn. Takes over userdata,
+ * whatever comes back; *a must live on (static). In a private daemon, which has nobody else to
+ * serve, `run` is called at once and in place. 0, -errno; with too many waiting the peer is told,
+ * and 0. */
+int offload_start(struct request *q, const struct offload_answer *a, void *userdata);
+
+/* In the child: tell the daemon, not the peer, a line of text. 0, -errno. */
+int offload_note(struct request *q, const char *text);
+
+/* --- whose turn it is: one per server ----------------------------------------------------------- */
+
+struct offload_job;
+struct offload_child;
+
+struct offload_queue {
+	struct offload_child *children;  /* that run, or were killed and are not gone yet */
+	uint32_t n_children;
+	struct offload_job *waiting;     /* in the order of their coming */
+	uint32_t n_waiting;
+};
+
+/* Reap, and start who is next, n_max at most at once: of the user with the fewest that run, who came
+ * first. 0, -errno. */
+int offload_queue_tend(struct offload_queue *u, uint32_t n_max);
+/* When to tend it at the latest: soon, while killed children are not gone. */
+uint64_t offload_queue_deadline_ns(const struct offload_queue *u, uint64_t now_ns);
+/* Kill and wait for all children. All jobs have been freed. */
+void offload_queue_clear(struct offload_queue *u);

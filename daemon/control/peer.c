@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A peer is two buffers and a few requests. Reading stops while too much is waiting to be read by
- * the other side, so a client that asks and never listens costs a bounded amount of memory.
+ * the other side, so a client that asks and never listens costs a bounded amount of memory. In a
+ * service reading also stops while a client has asked more than its rate: what it sent waits in the
+ * socket, and so does the client. Nothing that is only too fast is a failure.
  */
 #include "daemon/control/peer.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "daemon/conf.h"
 #include "proto/memory.h"
+
+/* Groups of one process. Source: man 2 getgroups, NGROUPS_MAX. */
+#define PEER_GROUPS_MAX 65536
+/* An empty buffer larger than this is given back: it has held a large answer, or a long request. */
+#define PEER_BUFFER_KEEP_BYTES (2 * FRAME_CHUNK_BYTES)
+#define SECOND_NS 1000000000ull
+/* One connection may keep the loop busy for a tenth of the time. */
+#define PEER_LOOP_SHARE 10
 
 static const struct command {
 	Mperf__Request__BodyCase body;
@@ -44,6 +55,33 @@ static int greet(struct peer *p)
 	return frame_put(&p->out, &m);
 }
 
+/* Is the process at the other end a member of the group, by its primary or another group of its?
+ * Source: man 7 unix; net/core/sock.c of Linux 6.12, SO_PEERGROUPS, which asks for more room by
+ * ERANGE. */
+static bool in_group(const struct peer *p, gid_t group)
+{
+	if (p->gid == group)
+		return true;
+	socklen_t bytes = 0;
+	if (getsockopt(p->fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &bytes) == 0 || errno != ERANGE ||
+		bytes > PEER_GROUPS_MAX * sizeof(gid_t))
+		return false; /* it has none */
+	_cleanup_(freep) gid_t *groups = malloc(bytes);
+	if (!groups || getsockopt(p->fd, SOL_SOCKET, SO_PEERGROUPS, groups, &bytes) < 0)
+		return false;
+	for (size_t i = 0; i < bytes / sizeof *groups; i++)
+		if (groups[i] == group)
+			return true;
+	return false;
+}
+
+void peer_look_up_rights(struct peer *p)
+{
+	const struct control_options *o = p->options;
+	p->sees_all = o->private || p->uid == 0 || p->uid == geteuid() ||
+		(o->group_known && in_group(p, o->group));
+}
+
 int peer_new(const struct control_options *o, int fd, struct peer **ret_peer)
 {
 	struct peer *p = calloc(1, sizeof *p);
@@ -64,6 +102,7 @@ int peer_new(const struct control_options *o, int fd, struct peer **ret_peer)
 	p->uid = credentials.uid;
 	p->gid = credentials.gid;
 	p->pid = credentials.pid;
+	peer_look_up_rights(p);
 	*ret_peer = p;
 	return 0;
 }
@@ -81,13 +120,40 @@ struct peer *peer_free(struct peer *p)
 	return NULL;
 }
 
-/* Tell the peer why it is hung up on. */
-static int hang_up(struct peer *p, Mperf__FailureKind kind, const char *remedy, const char *why)
+int peer_hang_up(struct peer *p, Mperf__FailureKind kind, const char *remedy, const char *why)
 {
 	struct request q = {.peer = p};
+	if (p->closing)
+		return 0;
 	int r = request_fail(&q, kind, remedy, "%s", why);
 	p->closing = true;
+	p->closing_ns = p->now_ns;
 	return r < 0 ? r : 0;
+}
+
+/* Hang up over what the peer sent. */
+static int hang_up(struct peer *p, Mperf__FailureKind kind, const char *remedy, const char *why)
+{
+	p->misbehaved = true;
+	return peer_hang_up(p, kind, remedy, why);
+}
+
+/* A request that cannot be answered for trouble of ours. A private daemon ends over it, and who waits
+ * for it is told why, if he reads; a service goes on without it. 0; -errno fatal. */
+static int request_break(struct peer *p, struct request *q, int error)
+{
+	if (p->options->private) {
+		(void)request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
+			"mperfd cannot go on: %s", strerror(-error));
+		(void)frame_buffer_write(&p->out, p->fd);
+		return error;
+	}
+	int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
+		error == -ENOMEM ? "Try again when the machine has more memory to spare." : "",
+		"mperfd cannot answer this: %s", strerror(-error));
+	if (r < 0)
+		p->closing = true; /* not even that: hang up */
+	return 0;
 }
 
 static struct request **request_slot(struct peer *p, uint32_t id)
@@ -104,6 +170,8 @@ static int request_finish(struct peer *p, uint32_t id)
 	if (!slot || !(*slot)->job || !(*slot)->job->kind->finish)
 		return 0; /* it may have finished by itself meanwhile */
 	int r = (*slot)->job->kind->finish((*slot)->job, *slot);
+	if (r < 0)
+		r = request_break(p, *slot, r) ?: JOB_DONE;
 	if (r == JOB_DONE)
 		*slot = request_free(*slot);
 	return r < 0 ? r : 0;
@@ -151,7 +219,10 @@ static int request_start(struct peer *p, const Mperf__Request *m)
 	*q = refused;
 	*slot = q;
 	int r = command->control(q, m);
-	if (r < 0 || !q->job)
+	bool over = r < 0 || !q->job;
+	if (r < 0 && !p->options->private)
+		r = request_break(p, q, r);
+	if (over)
 		*slot = request_free(q);
 	return r < 0 ? r : 0;
 }
@@ -186,94 +257,265 @@ static int take_message(struct peer *p, const Mperf__Message *m)
 	}
 }
 
+/* Is there a frame in `in` that frame_take would take, or refuse? */
+static bool frame_waits(const struct frame_buffer *in)
+{
+	uint32_t length;
+	if (frame_buffer_filled(in) < FRAME_HEADER_BYTES)
+		return false;
+	memcpy(&length, in->bytes + in->start, sizeof length);
+	length = le32toh(length);
+	return length > FRAME_BYTES_MAX ||
+		frame_buffer_filled(in) - FRAME_HEADER_BYTES >= length;
+}
+
+/* When the next message may be taken. A second's worth may come at once. */
+static uint64_t allowed_ns(const struct peer *p)
+{
+	return p->spent_until_ns > SECOND_NS ? p->spent_until_ns - SECOND_NS : 0;
+}
+
+static bool has_out_room(const struct peer *p)
+{
+	return frame_buffer_filled(&p->out) < peer_out_bytes_max(p);
+}
+
+/* May this peer of a service have one more message taken in this round, its nth? Counts it then. */
+static bool may_take(struct peer *p, unsigned n)
+{
+	if (n >= PEER_MESSAGES_ROUND_MAX || p->now_ns < allowed_ns(p) || !has_out_room(p))
+		return false;
+	uint64_t since_ns = p->spent_until_ns > p->now_ns ? p->spent_until_ns : p->now_ns;
+	p->spent_until_ns = since_ns + SECOND_NS / p->options->conf->requests_per_second_max;
+	return true;
+}
+
+/* Note since when a frame has been incomplete. */
+static void time_half_frame(struct peer *p, bool took_one)
+{
+	if (frame_buffer_filled(&p->in) == 0 || p->backlog)
+		p->half_ns = 0;
+	else if (took_one || p->half_ns == 0)
+		p->half_ns = p->now_ns;
+}
+
+static int take_frame(struct peer *p)
+{
+	Mperf__Message *m = NULL;
+	int r = frame_take(&p->in, &m);
+	if (r == FRAME_TOO_LARGE)
+		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
+			"a frame exceeds the size that mperfd takes");
+	if (r == FRAME_MALFORMED)
+		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
+			"a frame is no message of the protocol");
+	if (r != 0)
+		return r;
+	uint64_t began_ns = kernel_real.now_ns(NULL);
+	r = take_message(p, m);
+	mperf__message__free_unpacked(m, NULL);
+	/* Whoever asks for what takes long pays for it: the loop is everybody's. */
+	p->spent_until_ns += (kernel_real.now_ns(NULL) - began_ns) * PEER_LOOP_SHARE;
+	return r;
+}
+
 static int take_frames(struct peer *p)
 {
-	while (!p->closing) {
-		Mperf__Message *m = NULL;
-		int r = frame_take(&p->in, &m);
-		if (r == FRAME_NONE)
-			return 0;
-		if (r == FRAME_TOO_LARGE)
-			return hang_up(p, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
-				"a frame exceeds the size that mperfd takes");
-		if (r == FRAME_MALFORMED)
-			return hang_up(p, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
-				"a frame is no message of the protocol");
+	unsigned n = 0;
+	p->backlog = false;
+	while (!p->closing && frame_waits(&p->in)) {
+		if (p->options->conf && !may_take(p, n)) {
+			p->backlog = true;
+			break;
+		}
+		int r = take_frame(p);
 		if (r < 0)
 			return r;
-		r = take_message(p, m);
-		mperf__message__free_unpacked(m, NULL);
-		if (r < 0)
-			return r;
+		n++;
 	}
+	time_half_frame(p, n > 0);
 	return 0;
+}
+
+/* Give back what a long request or answer needed. */
+static void trim_buffer(struct frame_buffer *b)
+{
+	if (frame_buffer_filled(b) == 0 && b->size > PEER_BUFFER_KEEP_BYTES)
+		frame_buffer_clear(b);
 }
 
 int peer_dispatch(struct peer *p, short revents)
 {
-	if (revents & POLLIN) {
+	int r = 0;
+	if ((revents & POLLIN) && !p->backlog && !p->closing) {
 		int64_t n = frame_buffer_read(&p->in, p->fd);
 		if (n == 0 || (n < 0 && n != -EAGAIN))
 			return n == -ENOMEM ? -ENOMEM : PEER_GONE;
-		int r = n > 0 ? take_frames(p) : 0;
-		if (r < 0)
-			return r;
+		r = n > 0 ? take_frames(p) : 0;
 	} else if (revents & (POLLHUP | POLLERR)) {
 		return PEER_GONE;
+	} else if (p->backlog) {
+		r = take_frames(p);
 	}
+	if (r < 0)
+		return r;
 
 	int64_t left = frame_buffer_write(&p->out, p->fd);
 	if (left < 0 || (left == 0 && p->closing))
 		return PEER_GONE;
+	trim_buffer(&p->in);
+	trim_buffer(&p->out);
 	return 0;
+}
+
+/* Let the job in slot i run. 0, -errno. */
+static int run_job(struct peer *p, size_t i, uint64_t now_ns)
+{
+	struct request *q = p->request[i];
+	int r = q->job->kind->dispatch(q->job, q, now_ns);
+	if (r < 0)
+		r = request_break(p, q, r) ?: JOB_DONE;
+	if (r == JOB_DONE)
+		p->request[i] = request_free(q);
+	return r < 0 ? r : 0;
 }
 
 int peer_run_jobs(struct peer *p, uint64_t now_ns)
 {
 	for (size_t i = 0; i < PEER_REQUESTS_MAX; i++) {
 		struct request *q = p->request[i];
-		if (!q || !q->job || !q->job->kind->dispatch)
-			continue;
-		int r = q->job->kind->dispatch(q->job, q, now_ns);
-		if (r < 0) {
-			/* The daemon ends over it; who waits for it is told why, if he reads. */
-			(void)request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
-				"mperfd cannot go on: %s", strerror(-r));
-			(void)frame_buffer_write(&p->out, p->fd);
+		int r = q && q->job && q->job->kind->dispatch ? run_job(p, i, now_ns) : 0;
+		if (r < 0)
 			return r;
-		}
-		if (r == JOB_DONE)
-			p->request[i] = request_free(q);
 	}
 	return 0;
+}
+
+static bool any_news(const struct pollfd *fds, size_t n)
+{
+	for (size_t i = 0; fds && i < n; i++)
+		if (fds[i].revents)
+			return true;
+	return false;
+}
+
+int peer_run_due_jobs(struct peer *p, const struct pollfd *fds, uint64_t now_ns)
+{
+	for (size_t i = 0; i < PEER_REQUESTS_MAX; i++) {
+		struct request *q = p->request[i];
+		if (!q)
+			continue;
+		bool news = any_news(fds, q->n_fds);
+		if (fds)
+			fds += q->n_fds;
+		const struct job_kind *kind = q->job->kind;
+		bool due = news ||
+			(kind->deadline_ns && kind->deadline_ns(q->job, q) <= now_ns);
+		int r = due && kind->dispatch ? run_job(p, i, now_ns) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+short peer_events(const struct peer *p)
+{
+	short events = frame_buffer_filled(&p->out) > 0 ? POLLOUT : 0;
+	if (has_out_room(p) && !p->closing && !p->backlog)
+		events |= POLLIN;
+	return events;
+}
+
+size_t peer_job_fds(struct peer *p, struct pollfd *fds, size_t n)
+{
+	size_t filled = 0;
+	for (size_t i = 0; i < PEER_REQUESTS_MAX; i++) {
+		struct request *q = p->request[i];
+		if (!q)
+			continue;
+		q->n_fds = q->job && q->job->kind->fds
+			? q->job->kind->fds(q->job, fds + filled, n - filled)
+			: 0;
+		filled += q->n_fds;
+	}
+	return filled;
+}
+
+size_t peer_n_job_fds(const struct peer *p)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < PEER_REQUESTS_MAX; i++)
+		n += p->request[i] ? p->request[i]->n_fds : 0;
+	return n;
 }
 
 size_t peer_fds(const struct peer *p, struct pollfd *fds, size_t n)
 {
 	if (n == 0)
 		return 0;
-	short events = frame_buffer_filled(&p->out) > 0 ? POLLOUT : 0;
-	if (frame_buffer_filled(&p->out) < PEER_OUT_BYTES_MAX && !p->closing)
-		events |= POLLIN;
-	size_t filled = 0;
-	fds[filled++] = (struct pollfd){.fd = p->fd, .events = events};
-	for (size_t i = 0; i < PEER_REQUESTS_MAX; i++) {
-		struct request *q = p->request[i];
-		if (q && q->job && q->job->kind->fds)
-			filled += q->job->kind->fds(q->job, fds + filled, n - filled);
-	}
-	return filled;
+	fds[0] = (struct pollfd){.fd = p->fd, .events = peer_events(p)};
+	return 1 + peer_job_fds((struct peer *)p, fds + 1, n - 1);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* When peer_check_times, or taking more of the backlog, has something to do. */
+static uint64_t times_deadline_ns(const struct peer *p)
+{
+	uint64_t deadline = UINT64_MAX;
+	if (!p->options->conf)
+		return deadline;
+	if (p->closing)
+		return p->closing_ns + PEER_CLOSING_NS;
+	if (!p->greeted)
+		deadline = p->came_ns + PEER_HELLO_NS;
+	if (p->half_ns)
+		deadline = earlier(deadline, p->half_ns + PEER_FRAME_NS);
+	if (p->backlog && has_out_room(p))
+		deadline = earlier(deadline, allowed_ns(p));
+	return deadline;
 }
 
 uint64_t peer_deadline_ns(const struct peer *p)
 {
-	uint64_t deadline = UINT64_MAX;
+	uint64_t deadline = times_deadline_ns(p);
 	for (size_t i = 0; i < PEER_REQUESTS_MAX; i++) {
 		struct request *q = p->request[i];
-		if (!q || !q->job || !q->job->kind->deadline_ns)
-			continue;
-		uint64_t d = q->job->kind->deadline_ns(q->job, q);
-		deadline = d < deadline ? d : deadline;
+		if (q && q->job && q->job->kind->deadline_ns)
+			deadline = earlier(deadline, q->job->kind->deadline_ns(q->job, q));
 	}
 	return deadline;
+}
+
+int peer_check_times(struct peer *p)
+{
+	if (!p->options->conf || p->now_ns < times_deadline_ns(p))
+		return 0;
+	if (p->closing)
+		return PEER_GONE;
+	if (!p->greeted && p->now_ns >= p->came_ns + PEER_HELLO_NS)
+		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
+			"no hello came within 10 seconds");
+	if (p->half_ns && p->now_ns >= p->half_ns + PEER_FRAME_NS)
+		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
+			"the rest of a frame did not come within 30 seconds");
+	return 0;
+}
+
+bool peer_is_busy(const struct peer *p)
+{
+	if (!p->greeted || p->backlog || p->half_ns || p->closing)
+		return true;
+	for (size_t i = 0; i < PEER_REQUESTS_MAX; i++)
+		if (p->request[i])
+			return true;
+	return false;
+}
+
+size_t peer_out_bytes_max(const struct peer *p)
+{
+	return p->options->conf ? p->options->conf->client_bytes_max : PEER_OUT_BYTES_MAX;
 }

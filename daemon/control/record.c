@@ -16,24 +16,42 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/recording.h"
 #include "daemon/control/request.h"
+#include "daemon/control/service.h"
 #include "proto/memory.h"
 
 #define PROGRESS_NS 500000000u
+/* A recording through the service ends at this part of the store's budget, since it lies beside it
+ * until it has been sent. */
+#define RECORD_BUDGET_PART 2
 
 struct record_job {
 	struct job job;
+	struct walk *walk;        /* of its own; NULL: the service's, which is shared */
 	struct recording *recording;
+	struct service *service;  /* whose rate was raised; NULL: none's */
+	uint64_t bytes_max;       /* of the segment, after which it is finished */
 	char *folder, *path;
 	int fd;                   /* the sealed segment while it is streamed; -1 before */
 	uint64_t offset, total;
 	uint64_t next_progress_ns;
+	uint64_t looked_ns;
 	bool finishing;
 };
+
+/* Nothing is sampled for it any more. */
+static void end_recording(struct record_job *j)
+{
+	j->recording = recording_free(j->recording);
+	j->walk = walk_free(j->walk);
+	if (j->service)
+		(void)service_want_rate(j->service, j, 0); /* a lower rate can wait for the next change */
+	j->service = NULL;
+}
 
 static void record_free(struct job *job)
 {
 	struct record_job *j = (struct record_job *)job;
-	recording_free(j->recording);
+	end_recording(j);
 	if (j->fd >= 0)
 		close(j->fd);
 	if (j->path)
@@ -48,14 +66,26 @@ static void record_free(struct job *job)
 static size_t record_fds(struct job *job, struct pollfd *fds, size_t n)
 {
 	struct record_job *j = (struct record_job *)job;
-	return j->recording ? recording_fds(j->recording, fds, n) : 0;
+	if (!j->recording)
+		return 0;
+	size_t filled = j->walk ? walk_fds(j->walk, fds, n) : 0;
+	return filled + recording_fds(j->recording, fds + filled, n - filled);
+}
+
+/* The walk wakes others, not us: look in at its pace. */
+static uint64_t shared_deadline_ns(const struct record_job *j)
+{
+	return j->looked_ns + WALK_DRAIN_NS;
 }
 
 static uint64_t record_deadline_ns(struct job *job, const struct request *q)
 {
 	struct record_job *j = (struct record_job *)job;
-	if (j->recording)
-		return recording_deadline_ns(j->recording);
+	if (j->recording) {
+		uint64_t own = j->walk ? walk_deadline_ns(j->walk) : shared_deadline_ns(j);
+		uint64_t seal = recording_deadline_ns(j->recording);
+		return seal < own ? seal : own;
+	}
 	/* While the peer reads faster than we send, no descriptor would ever wake us. */
 	return request_has_room(q) ? 0 : UINT64_MAX;
 }
@@ -74,7 +104,7 @@ static int report_progress(struct record_job *j, struct request *q, uint64_t now
 /* The segment is complete: stop holding events and tables, and begin to stream. */
 static int begin_stream(struct record_job *j)
 {
-	j->recording = recording_free(j->recording);
+	end_recording(j);
 	j->fd = open(j->path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
 	if (j->fd < 0 || fstat(j->fd, &st) < 0)
@@ -151,19 +181,29 @@ static int fail_store(struct record_job *j, struct request *q)
 	return r < 0 ? r : JOB_DONE;
 }
 
+static bool is_over(struct record_job *j)
+{
+	struct recording_state state;
+	recording_state(j->recording, &state);
+	return recording_targets_gone(j->recording) ||
+	       (j->bytes_max && state.bytes > 0 && (uint64_t)state.bytes > j->bytes_max);
+}
+
 static int record_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct record_job *j = (struct record_job *)job;
 	if (j->fd >= 0)
 		return stream(j, q);
 
-	if (!j->finishing && recording_targets_gone(j->recording)) {
+	j->looked_ns = now_ns;
+	int r = j->walk ? walk_dispatch(j->walk, now_ns) : 0;
+	if (r == 0 && !j->finishing && is_over(j)) {
 		j->finishing = true;
-		int r = recording_finish(j->recording, now_ns);
-		if (r < 0)
-			return r;
+		r = recording_finish(j->recording, now_ns);
 	}
-	int r = recording_dispatch(j->recording, now_ns);
+	if (r < 0)
+		return r;
+	r = recording_dispatch(j->recording, now_ns);
 	if (r == RECORDING_LOST_STORE)
 		return fail_store(j, q);
 	if (r == RECORDING_SEALED) {
@@ -215,7 +255,7 @@ static int make_folder(struct record_job *j, struct request *q)
 static size_t drop_twins(int32_t *pid, size_t n)
 {
 	size_t kept = 0;
-	for (size_t i = 0; i < n && kept <= RECORDING_TARGETS_MAX; i++) {
+	for (size_t i = 0; i < n && kept <= TARGETS_MAX; i++) {
 		size_t twin = 0;
 		while (twin < kept && pid[twin] != pid[i])
 			twin++;
@@ -243,10 +283,10 @@ static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m
 	else if (!m->target || (!m->target->all && n_pids == 0))
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Give -a, --pid or a command.", "nothing to record was named");
-	else if (n_pids > RECORDING_TARGETS_MAX)
+	else if (n_pids > TARGETS_MAX)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
 			"%zu processes are more than the %d that one recording takes",
-			m->target->n_pid, RECORDING_TARGETS_MAX);
+			m->target->n_pid, TARGETS_MAX);
 	else {
 		*ret_options = (struct sampler_options){
 			.hz = hz,
@@ -261,7 +301,8 @@ static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m
 	return r < 0 ? r : 1;
 }
 
-/* Who may not see the whole system records per task; with -a that is a refusal. */
+/* Who may not see the whole system records per task; with -a that is a refusal, as it is for a
+ * service's client who may not see others. */
 static int choose_scope(struct request *q, const Mperf__RecordRequest *m,
 	struct sampler_options *o)
 {
@@ -271,7 +312,11 @@ static int choose_scope(struct request *q, const Mperf__RecordRequest *m,
 		return r;
 	o->per_task = !machine.may_see_all;
 	o->user_only |= !machine.may_see_kernel;
-	if (!m->target->all || machine.may_see_all)
+	if (!m->target->all)
+		return 0;
+	if (!q->peer->sees_all)
+		return (r = request_refuse_group(q, "the whole system cannot be recorded")) < 0 ? r : 1;
+	if (machine.may_see_all)
 		return 0;
 	struct refusal refusal = refusal_explain(NULL, EACCES, true, &machine);
 	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED, refusal.remedy,
@@ -282,14 +327,14 @@ static int choose_scope(struct request *q, const Mperf__RecordRequest *m,
 static int fail_start(struct request *q, int outcome, const char *why)
 {
 	switch (outcome) {
-	case RECORDING_GONE:
+	case WALK_GONE:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Look for its pid with ps.", "%s",
 			*why ? why : "there is no such process");
-	case RECORDING_FULL:
+	case WALK_FULL:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Raise the limit (ulimit -n), or free space in TMPDIR.", "%s", why);
-	case RECORDING_REFUSED:
+	case WALK_REFUSED:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 			"mperfctl doctor says what this machine can do.", "%s", why);
 	case -EMFILE:
@@ -319,6 +364,94 @@ static int note_ready(struct request *q, const struct sampler *s)
 	return request_ready(q, note);
 }
 
+/* What a service samples all the time serves who asks for nothing special. */
+static struct walk *shared_walk(const struct request *q, const Mperf__RecordRequest *m)
+{
+	const struct control_options *o = q->peer->options;
+	bool plain = m->n_event == 0 && !m->user_only && m->stack != MPERF__STACK_KIND__STACK_DWARF;
+	bool callers = m->stack == MPERF__STACK_KIND__STACK_FP;
+	if (!o->service || !plain || (callers && !o->conf->callers))
+		return NULL;
+	return o->service->walk;
+}
+
+/* Whose samples the recording keeps of those that the walk brings. A walk of its own brings the
+ * right processes already. */
+static struct targets targets_of(
+	const struct request *q, const Mperf__RecordRequest *m, const struct sampler_options *o,
+	bool shared)
+{
+	struct targets t = {
+		.all = !shared || m->target->all,
+		.after_exec = m->target->after_exec,
+		.only_uid = !q->peer->sees_all,
+		.uid = q->peer->uid,
+		.n_pids = o->n_pids,
+	};
+	memcpy(t.pid, o->pids, o->n_pids * sizeof *t.pid);
+	return t;
+}
+
+/* 0; positive after the peer was told why not; -errno. */
+static int open_walk(struct record_job *j, struct request *q, const struct walk_options *o)
+{
+	struct event_error error = {""};
+	int r = walk_new(o, &j->walk, &error);
+	if (r == 0)
+		return 0;
+	r = fail_start(q, r, error.text);
+	return r < 0 ? r : 1;
+}
+
+/* The rate that a client of the service may have. 0; positive after he was told; -errno. */
+static int raise_rate(struct record_job *j, struct request *q, uint32_t hz)
+{
+	const struct control_options *o = q->peer->options;
+	if (!o->service)
+		return 0;
+	if (hz > o->conf->rate_max) {
+		int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Ask for less with -F, or raise rate-max in mperf.conf.",
+			"%u samples a second are more than the %u that this service allows", hz,
+			o->conf->rate_max);
+		return r < 0 ? r : 1;
+	}
+	j->bytes_max = o->conf->budget_bytes / RECORD_BUDGET_PART;
+	if (j->walk)
+		return 0; /* its own */
+	j->service = o->service;
+	return service_want_rate(o->service, j, hz);
+}
+
+static int begin(struct record_job *j, struct request *q, const Mperf__RecordRequest *m,
+	struct walk_options *o)
+{
+	struct walk *shared = shared_walk(q, m);
+	int r = shared ? 0 : open_walk(j, q, o);
+	if (r == 0)
+		r = raise_rate(j, q, o->sampler.hz);
+	if (r != 0)
+		return r;
+	struct recording_options recording = {
+		.walk = shared ? shared : j->walk,
+		.shared = shared != NULL,
+		.targets = targets_of(q, m, &o->sampler, shared != NULL),
+		.hide_kernel = !q->peer->sees_all,
+		.window_ns = (uint64_t)m->window_ms * 1000000u,
+		.command = m->command && *m->command ? m->command : NULL,
+		.path = j->path,
+	};
+	struct event_error error = {""};
+	r = recording_new(&recording, &j->recording, &error);
+	if (r == 0 && j->walk)
+		r = walk_start(j->walk, o->sampler.pids, o->sampler.n_pids);
+	if (r == 0)
+		return note_ready(q, recording.walk->sampler);
+	r = fail_start(q, r == RECORDING_GONE ? WALK_GONE : r == RECORDING_FULL ? WALK_FULL : r,
+		error.text);
+	return r < 0 ? r : 1;
+}
+
 int control_record(struct request *q, const Mperf__Request *request)
 {
 	const Mperf__RecordRequest *m = request->record;
@@ -330,14 +463,12 @@ int control_record(struct request *q, const Mperf__Request *request)
 	}
 	*j = (struct record_job){.job.kind = &record_kind, .fd = -1};
 
-	struct recording_options o = {
+	struct walk_options o = {
 		.all = m->target && m->target->all,
 		.after_exec = m->target && m->target->after_exec,
-		.window_ns = (uint64_t)m->window_ms * 1000000u,
+		.hide_kernel = !q->peer->sees_all,
 		.namer = q->peer->options->namer,
-		.command = m->command && *m->command ? m->command : NULL,
 	};
-	struct event_error error = {""};
 	int r = sampler_options_fill(q, m, &o.sampler);
 	if (r == 0)
 		r = request_parse_events(q, m->event, m->n_event, events);
@@ -349,17 +480,12 @@ int control_record(struct request *q, const Mperf__Request *request)
 		r = make_folder(j, q);
 	if (r == 0) {
 		o.sampler.events = m->n_event ? events : NULL;
-		o.path = j->path;
-		r = recording_new(&o, &j->recording, &error);
-		if (r != 0)
-			r = fail_start(q, r, error.text);
-		else
-			r = note_ready(q, recording_sampler(j->recording));
+		r = begin(j, q, m, &o);
 	}
-	if (!j->recording) {
+	if (r != 0) {
 		record_free(&j->job);
 		return r < 0 ? r : 0;
 	}
 	q->job = &j->job;
-	return r < 0 ? r : 0;
+	return 0;
 }

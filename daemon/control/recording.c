@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The order of things matters at both ends. At the start /proc is scanned before and after events
- * are enabled, so that nothing falls between: what is told twice is counted once. At the end the rings are emptied first, then names are waited for, then the last
- * window is flushed and the file sealed.
- *
- * Windows are cut in the time of the records, not of the drains: a drain up to the window's end
- * comes first, so a window holds what happened in it and nothing else. Only copied stacks, whose
- * callers come back later, may end up in the window after their own.
+ * The tap's two callbacks fill a window and store it. A store that fails ends the recording, but
+ * not the walk: what was in hand is counted among the losses, by hart, and its owner decides what
+ * comes next. The ids of frames and tasks are the walk's; the call-site tree is the recording's own,
+ * so that it goes when the recording does.
  */
 #include "daemon/control/recording.h"
 
@@ -14,43 +11,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/pidfd.h>
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "daemon/control/exec_watch.h"
-#include "daemon/decode/merge.h"
 #include "proto/memory.h"
 
-/* Records between two looks at the execs: a drain of many samples takes longer than some processes
- * live. */
-#define EXEC_LOOK_RECORDS 32
-
 struct recording {
-	struct sampler *sampler;
-	struct exec_watch execs;
-	int rings_fd;                    /* epoll over all rings, but in a session per task */
-	struct merge merge;
-	struct file_table files;
-	struct task_table tasks;
-	struct namer *namer;
-	struct attribute *attribute;
+	struct walk *walk;
+	struct tap tap;
+	struct targets targets;
+	bool shared, hide_kernel, live;
+	struct frame *hidden;            /* what stands for all of the kernel; NULL: not hidden */
 	struct stack_tree stacks;
 	struct window window;
 	struct segment *segment;
 	char *path;
-	uint64_t window_ns;
-	uint64_t next_drain_ns, next_tick_ns;
+	uint64_t window_ns, names_ns;
 	uint64_t finish_ns;              /* 0: running; else when we stop to wait for names */
-	uint64_t realtime_offset_ns;     /* CLOCK_REALTIME - CLOCK_MONOTONIC at the start */
 	uint64_t end_ns;
-	uint64_t n_samples;
-	int pidfd[RECORDING_TARGETS_MAX];
+	uint64_t n_samples, n_stored;
+	int pidfd[TARGETS_MAX];
 	size_t n_pidfds;
-	bool hung[HARTS_MAX];            /* rings whose task is gone: poll would return at once for ever */
+	uint64_t (*own)[N_LOSSES];       /* per hart: what we lost; the caller's, or `mine` */
+	uint64_t (*mine)[N_LOSSES];
+	uint64_t (*lost)[N_LOSSES];      /* per hart: the walk's and our own, made for each flush */
+	int n_harts;
 	uint64_t n_stacks_refused;       /* of the tree, as far as counted among the losses */
-	int trouble;                     /* first of the sink, which cannot return one: -errno, or
+	int trouble;                     /* first of the tap, which cannot return one: -errno, or
 	                                    RECORDING_LOST_STORE */
 	bool sealed;
 };
@@ -62,118 +50,132 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int flush(struct recording *g, uint64_t end_ns);
-
-/* attribute's sink: every attribution of the session passes here. */
-static void take_attribution(void *userdata, const struct attribution *a)
+static void sum_losses(struct recording *g)
 {
-	struct recording *g = userdata;
-	int r = g->trouble ? g->trouble : window_add(&g->window, &g->stacks, a);
-	if (g->trouble == 0 && r == WINDOW_FULL) {
-		/* of two copied stacks the later one may be of the earlier sample */
-		r = flush(g, a->time_ns > g->window.start_ns ? a->time_ns : g->window.start_ns);
-		if (r == SEGMENT_NO_SPACE)
-			r = RECORDING_LOST_STORE;
-		if (r == 0)
-			r = window_add(&g->window, &g->stacks, a);
-	}
-	if (r == 0)
-		g->n_samples += a->count;
-	else
-		g->sampler->lost[a->hart][r == RECORDING_LOST_STORE ? LOSS_STORE : LOSS_MEMORY] +=
-			a->count;
-	if (r < 0 || r == RECORDING_LOST_STORE)
-		g->trouble = r;
-}
-
-static void take_named(void *userdata, struct frame *frame)
-{
-	(void)userdata;
-	(void)frame; /* the store finds new names by the frame's own mark */
-}
-
-static void take_unwound(void *userdata, const struct unwind_result *result)
-{
-	struct recording *g = userdata;
-	attribute_unwound(g->attribute, result);
+	for (int hart = 0; hart < g->n_harts; hart++)
+		for (int cause = 0; cause < N_LOSSES; cause++)
+			g->lost[hart][cause] =
+				g->walk->sampler->lost[hart][cause] + g->own[hart][cause];
 }
 
 static struct segment_flush segment_view(struct recording *g)
 {
+	sum_losses(g);
 	return (struct segment_flush){
 		.window = &g->window,
 		.stacks = &g->stacks,
-		.tasks = &g->tasks,
-		.files = &g->files,
-		.lost = g->sampler->lost,
-		.n_harts = g->sampler->machine.n_harts,
-		.realtime_ns = g->window.start_ns + g->realtime_offset_ns,
+		.tasks = &g->walk->tasks,
+		.files = &g->walk->files,
+		.lost = g->lost,
+		.n_harts = g->n_harts,
+		.realtime_ns = g->window.start_ns + g->walk->realtime_offset_ns,
+		.only_uid = g->targets.only_uid,
+		.uid = g->targets.uid,
 	};
 }
 
-/* In a session per task, a ring's descriptor hangs up when the task that it was opened for and all
- * its heirs have ended; what is left in it is read at the next drain. */
-static void notice_hung_rings(struct recording *g)
+/* What is in hand cannot be stored. */
+static void lose_window(struct recording *g)
 {
-	for (size_t i = 0; i < g->sampler->n_rings; i++) {
-		const struct ring *ring = &g->sampler->ring[i];
-		struct pollfd p = {.fd = ring->fd, .events = POLLIN};
-		if (ring->map && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR))
-			g->hung[ring->hart] = true;
-	}
+	for (const struct window_row *row = g->window.rows; row; row = row->hh.next)
+		if (row->key.hart >= 0 && row->key.hart < g->n_harts)
+			g->own[row->key.hart][LOSS_STORE] += row->count;
+	window_clear(&g->window);
 }
 
-/* Store the window and begin the next one at end_ns. 0, SEGMENT_NO_SPACE, -errno. */
+/* Store the window and begin the next one at end_ns. 0, SEGMENT_NO_SPACE and the like, -errno. */
 static int flush(struct recording *g, uint64_t end_ns)
 {
 	g->window.end_ns = end_ns;
-	g->sampler->lost[0][LOSS_STACK_TRUNCATED] += g->stacks.n_refused - g->n_stacks_refused;
+	g->own[0][LOSS_STACK_TRUNCATED] += g->stacks.n_refused - g->n_stacks_refused;
 	g->n_stacks_refused = g->stacks.n_refused;
+	uint64_t n_samples = g->window.n_samples;
 	struct segment_flush view = segment_view(g);
 	int r = segment_flush(g->segment, &view);
 	if (r != 0)
 		return r;
+	g->n_stored += n_samples;
 	window_clear(&g->window);
 	g->window.start_ns = end_ns;
 	return 0;
 }
 
-static int drain(struct recording *g, uint64_t cut_ns)
+/* As flush; what the store says no to ends the recording, and is no error of the daemon. */
+static int flush_or_lose(struct recording *g, uint64_t end_ns)
 {
-	g->merge.ring = g->sampler->ring;
-	g->merge.n_rings = g->sampler->n_rings;
-	exec_watch_resume(&g->execs);
-	int r = merge_begin(&g->merge, cut_ns);
-	if (r < 0)
-		return r;
-	for (uint64_t n = 0;; n++) {
-		if (n % EXEC_LOOK_RECORDS == 0)
-			exec_watch_dispatch(&g->execs, clock_ns(CLOCK_MONOTONIC));
-		struct record record;
-		int hart;
-		r = merge_next(&g->merge, &record, &hart);
-		if (r != 0)
-			break;
-		r = attribute_record(g->attribute, &record, hart);
-		if (r < 0)
-			break;
-	}
-	merge_end(&g->merge);
-	attribute_drained(g->attribute);
-	return r < 0 ? r : 0;
+	int r = flush(g, end_ns);
+	if (r == 0)
+		return 0;
+	lose_window(g);
+	g->trouble = r > 0 ? RECORDING_LOST_STORE : r;
+	return g->trouble;
 }
 
-static int watch_targets(struct recording *g, const pid_t *pids, size_t n_pids,
-	struct event_error *ret_error)
+/* The kernel's frames of a stack become one, which says nothing of where in the kernel. The two
+ * arrays may not be the same. */
+static uint32_t hide_kernel(struct recording *g, const struct attribution *a, struct frame **frame)
 {
-	if (n_pids > RECORDING_TARGETS_MAX)
-		return -E2BIG;
-	for (size_t i = 0; i < n_pids; i++) {
-		int fd = pidfd_open(pids[i], 0);
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < a->n_frames; i++) {
+		enum file_kind kind = a->frame[i]->file->kind;
+		if (kind != FILE_KERNEL && kind != FILE_MODULE)
+			frame[n++] = a->frame[i];
+		else if (n == 0 || frame[n - 1] != g->hidden)
+			frame[n++] = g->hidden;
+	}
+	return n;
+}
+
+static int add(struct recording *g, const struct attribution *a)
+{
+	int r = window_add(&g->window, &g->stacks, a);
+	if (r != WINDOW_FULL)
+		return r;
+	/* of two copied stacks the later one may be of the earlier sample */
+	r = flush_or_lose(g, a->time_ns > g->window.start_ns ? a->time_ns : g->window.start_ns);
+	return r == 0 ? window_add(&g->window, &g->stacks, a) : r;
+}
+
+static void take(void *userdata, const struct attribution *a)
+{
+	struct recording *g = userdata;
+	if (!targets_want(&g->targets, a->task))
+		return;
+	g->n_samples += a->count;
+	struct attribution seen = *a;
+	struct frame *frame[STACK_FRAMES_MAX];
+	if (g->hidden) {
+		seen.n_frames = hide_kernel(g, a, frame);
+		seen.frame = frame;
+	}
+	int r = g->trouble ? g->trouble : add(g, &seen);
+	if (r == 0)
+		return;
+	g->own[a->hart][r == RECORDING_LOST_STORE ? LOSS_STORE : LOSS_MEMORY] += a->count;
+	g->trouble = r;
+}
+
+static int cut(void *userdata, uint64_t cut_ns)
+{
+	struct recording *g = userdata;
+	if (g->trouble)
+		return g->trouble < 0 ? g->trouble : 0;
+	if (cut_ns > g->window.start_ns) /* else it was flushed early */
+		(void)flush_or_lose(g, cut_ns);
+	if (g->trouble == 0)
+		g->tap.cut_ns = g->window.start_ns + g->window_ns;
+	return g->trouble < 0 ? g->trouble : 0;
+}
+
+static int watch_targets(struct recording *g, struct event_error *ret_error)
+{
+	for (size_t i = 0; i < g->targets.n_pids; i++) {
+		pid_t pid = g->targets.pid[i];
+		int fd = pidfd_open(pid, 0);
 		/* a thread that leads no process: EINVAL, on later kernels ENOENT */
 		if (fd < 0 && (errno == ESRCH || errno == ENOENT || errno == EINVAL)) {
 			snprintf(ret_error->text, sizeof ret_error->text,
-				"there is no process with pid %d", (int)pids[i]);
+				"there is no process with pid %d", (int)pid);
 			return RECORDING_GONE;
 		}
 		if (fd < 0)
@@ -192,82 +194,55 @@ static int create_segment(struct recording *g, const struct recording_options *o
 	uname(&name);
 
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	uint64_t realtime = clock_ns(CLOCK_REALTIME);
-	g->realtime_offset_ns = realtime - now;
 	g->window.start_ns = now;
+	sum_losses(g);
 	struct segment_meta meta = {
 		.boot_id = boot_id,
 		.monotonic_ns = now,
-		.realtime_ns = realtime,
+		.realtime_ns = now + g->walk->realtime_offset_ns,
 		.host = name.nodename,
 		.release = name.release,
 		.arch = name.machine,
-		.hz = g->sampler->hz,
+		.hz = g->walk->sampler->hz,
 		.command = o->command,
-		.all = o->all,
+		.all = g->targets.all,
+		.live = o->live,
+		.lost = g->shared ? g->lost : NULL,
+		.n_harts = g->n_harts,
 	};
-	return segment_create(o->path, &meta, g->sampler, &g->segment);
+	return segment_create(o->path, &meta, g->walk->sampler, &g->segment);
 }
 
-static int attach_stations(struct recording *g, const struct recording_options *o)
+/* Nothing else is ever at the kernel's very first byte. */
+static int name_hidden(struct frame *frame)
 {
-	struct namer_options namer = {
-		.binary = o->namer,
-		.files = &g->files,
-		.named = take_named,
-		.unwound = take_unwound,
-		.userdata = g,
-	};
-	int r = namer_new(&namer, &g->namer);
-	if (r < 0)
-		return r;
-
-	g->merge.streams = &g->sampler->streams;
-	g->merge.lost = g->sampler->lost;
-	struct attribute_options attribute = {
-		.namer = g->namer,
-		.files = &g->files,
-		.tasks = &g->tasks,
-		.streams = &g->sampler->streams,
-		.lost = g->sampler->lost,
-		.n_harts = g->sampler->machine.n_harts,
-		.n_events = g->sampler->events.n_events,
-		.proc = "/proc",
-		.all = o->all,
-		.after_exec = o->after_exec,
-		.per_task = o->sampler.per_task,
-		.sink = take_attribution,
-		.userdata = g,
-	};
-	r = attribute_new(&attribute, &g->attribute);
-	g->execs.sampler = g->sampler;
-	g->execs.attribute = g->attribute;
-	return r;
-}
-
-/* Wait for what rings there are now. Gathered below two descriptors, since an exec wakes the loop
- * hundreds of times a second, and each time it is told anew what to wait for. */
-static int wait_for_rings(struct recording *g)
-{
-	if (g->sampler->options.per_task)
+	if (frame->state == FRAME_NAMED)
 		return 0;
-	int r = rings_follow(g->rings_fd, g->sampler->ring, g->sampler->n_rings);
-	return r < 0 ? r : exec_watch_follow(&g->execs);
+	frame->place = calloc(1, sizeof *frame->place);
+	if (!frame->place)
+		return -ENOMEM;
+	frame->place->function = "[kernel]";
+	frame->n_places = 1;
+	frame->state = FRAME_NAMED;
+	return 0;
 }
 
-static int open_waits(struct recording *g)
+static int prepare(struct recording *g, const struct recording_options *o)
 {
-	if (g->sampler->options.per_task)
+	size_t n = (size_t)g->n_harts;
+	g->path = strdup(o->path);
+	g->lost = calloc(n, sizeof *g->lost);
+	g->own = o->lost ? o->lost : (g->mine = calloc(n, sizeof *g->mine));
+	if (!g->path || !g->lost || !g->own)
+		return -ENOMEM;
+	if (!g->hide_kernel)
 		return 0;
-	g->rings_fd = epoll_create1(EPOLL_CLOEXEC);
-	g->execs.fd = epoll_create1(EPOLL_CLOEXEC);
-	return g->rings_fd < 0 || g->execs.fd < 0 ? -errno : wait_for_rings(g);
-}
-
-static int outcome_of_sampler(int r)
-{
-	return r == SAMPLER_REFUSED ? RECORDING_REFUSED : r == SAMPLER_GONE ? RECORDING_GONE
-		: r == SAMPLER_FULL ? RECORDING_FULL : r;
+	struct file *file;
+	struct file_key key = {.kind = FILE_KERNEL, .path = "[kernel]"};
+	int r = file_get(&g->walk->files, &key, &file);
+	if (r == 0)
+		r = frame_get(&g->walk->files, file, 0, &g->hidden);
+	return r == 0 ? name_hidden(g->hidden) : r > 0 ? -ENOMEM : r;
 }
 
 int recording_new(const struct recording_options *o, struct recording **ret_recording,
@@ -276,41 +251,35 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	struct recording *g = calloc(1, sizeof *g);
 	if (!g)
 		return -ENOMEM;
+	g->walk = o->walk;
+	g->shared = o->shared;
+	g->live = o->live;
+	g->hide_kernel = o->hide_kernel;
+	g->targets = o->targets;
+	g->n_harts = o->walk->sampler->machine.n_harts;
 	g->window_ns = o->window_ns ? o->window_ns : RECORDING_WINDOW_NS;
-	g->path = strdup(o->path);
-	g->rings_fd = g->execs.fd = -1;
+	g->names_ns = o->names_ns ? o->names_ns
+		: o->shared	  ? RECORDING_SHARED_NAMES_NS
+				  : RECORDING_NAMES_NS;
+	g->tap = (struct tap){.userdata = g, .take = take, .cut = cut};
 
-	int r = g->path ? watch_targets(g, o->sampler.pids, o->sampler.n_pids, ret_error)
-			    : -ENOMEM;
+	int r = prepare(g, o);
 	if (r == 0)
-		r = outcome_of_sampler(sampler_new(&kernel_real, &o->sampler, &g->sampler, ret_error));
-	if (r == 0)
-		r = attach_stations(g, o);
-	if (r == 0)
-		r = open_waits(g);
-	if (r == 0) {
-		r = create_segment(g, o);
-		if (r > 0) {
-			snprintf(ret_error->text, sizeof ret_error->text,
-				"no space left for %s", o->path);
-			r = RECORDING_FULL;
-		}
+		r = watch_targets(g, ret_error);
+	/* what was sampled before is not ours */
+	if (r == 0 && g->shared)
+		r = walk_catch_up(g->walk, clock_ns(CLOCK_MONOTONIC));
+	if (r == 0 && (r = create_segment(g, o)) > 0) {
+		snprintf(ret_error->text, sizeof ret_error->text, "no space left for %s", o->path);
+		r = RECORDING_FULL;
 	}
-	/* Twice: what is born before the events are enabled and dies during the second scan would
-	 * have no name otherwise. */
-	if (r == 0)
-		r = attribute_scan(g->attribute, o->sampler.pids, o->sampler.n_pids);
-	if (r == 0)
-		r = sampler_start(g->sampler);
-	if (r == 0)
-		r = attribute_scan(g->attribute, o->sampler.pids, o->sampler.n_pids);
 	if (r != 0) {
 		recording_free(g);
 		return r;
 	}
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	g->next_drain_ns = now + RECORDING_DRAIN_NS;
-	g->next_tick_ns = now + 1000000000u;
+	g->targets.since_ns = g->window.start_ns;
+	g->tap.cut_ns = g->window.start_ns + g->window_ns;
+	walk_add(g->walk, &g->tap);
 	*ret_recording = g;
 	return 0;
 }
@@ -318,21 +287,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 size_t recording_fds(const struct recording *g, struct pollfd *fds, size_t n)
 {
 	size_t filled = 0;
-	if (n >= NAMER_FDS_MAX)
-		filled += (size_t)namer_fds(g->namer, fds);
-	if (g->finish_ns)
-		return filled;
-	bool each = g->sampler->options.per_task; /* its rings hang up one by one */
-	for (size_t i = 0; each && i < g->sampler->n_rings && filled < n; i++)
-		if (g->sampler->ring[i].map && !g->hung[g->sampler->ring[i].hart])
-			fds[filled++] = (struct pollfd){
-				.fd = g->sampler->ring[i].fd, .events = POLLIN};
-	if (!each && filled < n)
-		fds[filled++] = (struct pollfd){.fd = g->rings_fd, .events = POLLIN};
-	if (exec_watch_fd(&g->execs) >= 0 && filled < n)
-		fds[filled++] =
-			(struct pollfd){.fd = exec_watch_fd(&g->execs), .events = POLLIN};
-	for (size_t i = 0; i < g->n_pidfds && filled < n; i++)
+	for (size_t i = 0; i < g->n_pidfds && filled < n && g->finish_ns == 0; i++)
 		if (g->pidfd[i] >= 0)
 			fds[filled++] = (struct pollfd){.fd = g->pidfd[i], .events = POLLIN};
 	return filled;
@@ -340,114 +295,42 @@ size_t recording_fds(const struct recording *g, struct pollfd *fds, size_t n)
 
 uint64_t recording_deadline_ns(const struct recording *g)
 {
-	uint64_t deadline = namer_deadline_ns(g->namer);
-	uint64_t own = g->finish_ns ? g->finish_ns : g->next_drain_ns;
-	uint64_t execs = g->finish_ns ? UINT64_MAX : exec_watch_deadline_ns(&g->execs);
-	own = execs < own ? execs : own;
-	return own < deadline ? own : deadline;
+	return g->trouble || g->sealed ? 0 : g->finish_ns ? g->finish_ns : UINT64_MAX;
 }
 
 /* Seal what there is: the names that came, the last window, the end. */
 static int seal(struct recording *g)
 {
-	attribute_give_up(g->attribute);
+	if (!g->shared)
+		walk_give_up(g->walk);
+	walk_remove(g->walk, &g->tap);
 	if (g->trouble)
 		return g->trouble;
-	int r = flush(g, g->end_ns);
-	if (r == 0) {
-		struct segment_flush view = segment_view(g);
-		r = segment_update(g->segment, &view);
-	}
+	int r = flush_or_lose(g, g->end_ns);
+	if (r != 0)
+		return r;
+	struct segment_flush view = segment_view(g);
+	view.all_tasks = g->shared;
+	r = segment_update(g->segment, &view);
 	if (r == 0) {
 		r = segment_seal(g->segment, g->end_ns);
 		g->segment = NULL;
 	}
-	if (r > 0)
-		return RECORDING_LOST_STORE;
-	if (r < 0)
-		return r;
+	if (r != 0)
+		return g->trouble = r > 0 ? RECORDING_LOST_STORE : r;
 	g->sealed = true;
 	return RECORDING_SEALED;
 }
 
-static uint64_t count_hotplugs(const struct sampler *s)
+static bool all_named(struct recording *g)
 {
-	uint64_t n = 0;
-	for (int hart = 0; hart < s->machine.n_harts; hart++)
-		n += s->lost[hart][LOSS_HOTPLUG];
-	return n;
-}
-
-/* Once a second. A hart that came was not listened to before: what happened on it is scanned. */
-static int tick(struct recording *g)
-{
-	uint64_t n_hotplugs = count_hotplugs(g->sampler);
-	int r = sampler_tick(g->sampler);
-	if (r == 0)
-		r = wait_for_rings(g);
-	return r == 0 && count_hotplugs(g->sampler) > n_hotplugs
-		       ? attribute_scan(g->attribute, NULL, 0)
-		       : r;
-}
-
-/* Store the windows that were over by then; after a stall, as many as one call may. 0,
- * SEGMENT_NO_SPACE, -errno; *ret_all: no other is due. */
-static int flush_due(struct recording *g, uint64_t by_ns, bool *ret_all)
-{
-	*ret_all = false;
-	for (int n = 0; n < RECORDING_WINDOWS_DUE_MAX && g->trouble == 0; n++) {
-		uint64_t end_ns = g->window.start_ns + g->window_ns;
-		if (by_ns < end_ns) {
-			*ret_all = true;
-			return 0;
-		}
-		int r = drain(g, end_ns);
-		if (r == 0 && g->trouble == 0)
-			r = flush(g, end_ns);
-		if (r != 0)
-			return r;
-	}
-	return 0;
-}
-
-/* What is due while sampling runs. */
-static int run(struct recording *g, uint64_t now_ns)
-{
-	bool all;
-	int r = flush_due(g, now_ns - MERGE_SLACK_NS, &all);
-	if (r != 0)
-		return r;
-	if (!all) {
-		/* what came later must not get into this window */
-		g->next_drain_ns = now_ns;
-		return 0;
-	}
-	r = drain(g, now_ns - MERGE_SLACK_NS);
-	if (r == 0 && now_ns >= g->next_tick_ns) {
-		g->next_tick_ns = now_ns + 1000000000u;
-		r = tick(g);
-		memset(g->hung, 0, sizeof g->hung);
-	}
-	if (g->sampler->options.per_task)
-		notice_hung_rings(g);
-	g->next_drain_ns = now_ns + RECORDING_DRAIN_NS;
-	return r;
-}
-
-/* Is it worth a drain? An exec alone is not. A ring wakes us at each half of it, wherever its tail
- * stands, so one that is a quarter full may be full before it wakes again. A ring that hung up wakes
- * us until run() has noticed. */
-static bool drain_is_due(struct recording *g, uint64_t now_ns)
-{
-	if (now_ns >= g->next_drain_ns || g->sampler->options.per_task)
+	if (namer_idle(g->walk->namer))
 		return true;
-	for (size_t i = 0; i < g->sampler->n_rings; i++) {
-		struct ring *ring = &g->sampler->ring[i];
-		ring_snapshot(ring);
-		if (ring->head - ring->tail >= ring->data_bytes / 4)
-			return true;
-	}
-	return false;
+	if (!g->shared)
+		return false;
+	/* others' names are waited for, too: are ours all there? */
+	struct segment_flush view = segment_view(g);
+	return segment_update(g->segment, &view) == 0 && segment_unnamed(g->segment) == 0;
 }
 
 int recording_dispatch(struct recording *g, uint64_t now_ns)
@@ -456,41 +339,34 @@ int recording_dispatch(struct recording *g, uint64_t now_ns)
 		return RECORDING_SEALED;
 	if (g->trouble)
 		return g->trouble;
-	int r = namer_dispatch(g->namer, now_ns);
-	if (r < 0)
-		return r;
-	if (g->finish_ns == 0) {
-		exec_watch_dispatch(&g->execs, now_ns);
-		if (drain_is_due(g, now_ns))
-			r = run(g, now_ns);
-	} else if (namer_idle(g->namer) || now_ns >= g->finish_ns)
-		return seal(g);
-	if (r > 0)
-		return RECORDING_LOST_STORE;
-	return r < 0 ? r : g->trouble;
+	if (g->finish_ns == 0)
+		return 0;
+	return now_ns >= g->finish_ns || all_named(g) ? seal(g) : 0;
 }
 
 int recording_finish(struct recording *g, uint64_t now_ns)
 {
 	if (g->finish_ns)
 		return 0;
-	int r = sampler_stop(g->sampler);
-	if (r < 0)
-		return r;
-	g->finish_ns = now_ns + RECORDING_NAMES_NS;
-	g->end_ns = now_ns;
-	bool all; /* a longer stall makes the last window a long one */
-	r = flush_due(g, now_ns, &all);
-	if (r == 0)
-		r = drain(g, UINT64_MAX);
-	sampler_count_losses(g->sampler);
-	if (r == 0)
-		r = namer_ask_again(g->namer);
-	if (r > 0) {
-		g->trouble = RECORDING_LOST_STORE; /* the next dispatch says so */
-		r = 0;
-	}
+	int r = g->shared ? walk_catch_up(g->walk, now_ns) : walk_stop(g->walk, now_ns);
+	g->finish_ns = now_ns + g->names_ns;
+	g->end_ns = now_ns > g->window.start_ns ? now_ns : g->window.start_ns;
+	if (g->shared) /* copied stacks of a walk of one's own are still to come */
+		walk_remove(g->walk, &g->tap);
+	g->tap.cut_ns = UINT64_MAX;
+	if (r == 0 && g->shared && g->trouble == 0)
+		(void)flush_or_lose(g, g->end_ns); /* the next dispatch says so */
 	return r;
+}
+
+int recording_flush(struct recording *g, uint64_t now_ns)
+{
+	int r = walk_catch_up(g->walk, now_ns);
+	if (r == 0 && g->trouble == 0 && g->finish_ns == 0 && now_ns > g->window.start_ns) {
+		(void)flush_or_lose(g, now_ns);
+		g->tap.cut_ns = g->window.start_ns + g->window_ns;
+	}
+	return r < 0 ? r : g->trouble < 0 ? g->trouble : 0;
 }
 
 bool recording_targets_gone(struct recording *g)
@@ -510,42 +386,52 @@ bool recording_targets_gone(struct recording *g)
 void recording_state(const struct recording *g, struct recording_state *ret_state)
 {
 	uint64_t lost = 0;
-	for (int hart = 0; hart < g->sampler->machine.n_harts; hart++)
+	for (int hart = 0; hart < g->n_harts; hart++)
 		for (int cause = 0; cause < N_LOSSES; cause++)
 			if (loss_kinds[cause].samples)
-				lost += g->sampler->lost[hart][cause];
+				lost += g->walk->sampler->lost[hart][cause] + g->own[hart][cause];
 	*ret_state = (struct recording_state){
 		.n_samples = g->n_samples,
-		.waiting = namer_waiting(g->namer),
+		.n_stored = g->n_stored,
+		.n_in_hand = g->window.n_samples,
+		.waiting = namer_waiting(g->walk->namer),
 		.lost_samples = lost,
 		.path = g->path,
+		.bytes = g->segment ? segment_bytes(g->segment) : 0,
+		.end_ns = g->end_ns,
 	};
 }
 
-const struct sampler *recording_sampler(const struct recording *g)
+void recording_forget(struct recording *g)
 {
-	return g->sampler;
+	if (g->segment)
+		g->segment = segment_forget(g->segment);
+}
+
+struct window *recording_window(struct recording *g)
+{
+	return &g->window;
+}
+
+struct stack_tree *recording_stacks(struct recording *g)
+{
+	return &g->stacks;
 }
 
 struct recording *recording_free(struct recording *g)
 {
 	if (!g)
 		return NULL;
+	walk_remove(g->walk, &g->tap);
 	for (size_t i = 0; i < g->n_pidfds; i++)
 		if (g->pidfd[i] >= 0)
 			close(g->pidfd[i]);
-	closep(&g->rings_fd);
-	closep(&g->execs.fd);
-	merge_clear(&g->merge);
-	attribute_free(g->attribute);
-	namer_free(g->namer);
 	if (g->segment)
-		segment_abandon(g->segment, true);
+		segment_abandon(g->segment, !g->live);
 	window_clear(&g->window);
 	stack_tree_clear(&g->stacks);
-	sampler_free(g->sampler);
-	task_table_clear(&g->tasks);
-	file_table_clear(&g->files);
+	free(g->mine);
+	free(g->lost);
 	free(g->path);
 	free(g);
 	return NULL;

@@ -1,78 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A recording: one walk through all stations, into one segment
+/* A recording: what one tap of a walk keeps, in one segment
  *
- *      sampler ─▶ merge ─▶ attribute ─▶ window ─▶ segment
- *                             │  ▲
- *                             ▼  │ names, unwound stacks
- *                            namer
+ *      walk ─▶ tap ─▶ window ─▶ segment
  *
- * It drains a few times a second, flushes a window when its time is over, and, once told to finish,
- * waits a bounded time for names before it seals.
+ * A window is flushed when its time is over. Once told to finish, a recording waits a bounded time
+ * for names before it seals. It either has a walk of its own, which it then stops, or shares one.
  */
 
-#include <poll.h>
-
-#include "daemon/attribute/attribute.h"
-#include "daemon/pmu/sampler.h"
+#include "daemon/aggregate/window.h"
+#include "daemon/control/targets.h"
+#include "daemon/control/walk.h"
 #include "daemon/store/segment.h"
-#include "proto/mperf.pb-c.h"
 
-/* Four drains a second keep a ring of one second of samples three quarters empty, and cost one
- * wakeup each. */
-#define RECORDING_DRAIN_NS 250000000u
 #define RECORDING_WINDOW_NS 1000000000u
-/* Names that have not come this long after the end will not be waited for. */
+/* Names that have not come this long after the end will not be waited for; where others go on being
+ * named, they are a matter of seconds. */
 #define RECORDING_NAMES_NS 60000000000u
-#define RECORDING_TARGETS_MAX 64
-/* Windows written before the loop goes on with its other work, after a stall; a second or so. */
-#define RECORDING_WINDOWS_DUE_MAX 64
+#define RECORDING_SHARED_NAMES_NS 10000000000u
 
 struct recording_options {
-	struct sampler_options sampler;  /* pids and events are borrowed for the call */
-	bool all;
-	bool after_exec;                 /* the pids count from their next exec on */
+	struct walk *walk;               /* borrowed; outlives the recording */
+	bool shared;                     /* others listen to the walk too: it goes on */
+	struct targets targets;          /* copied */
+	bool hide_kernel;                /* of a shared walk that sees it */
 	uint64_t window_ns;              /* 0: RECORDING_WINDOW_NS */
-	const char *namer;               /* path of mperf-namer or NULL */
+	uint64_t names_ns;               /* 0: as above */
 	const char *command;             /* for meta */
 	const char *path;                /* of the segment to make */
+	bool live;                       /* others read it while it is written */
+	uint64_t (*lost)[N_LOSSES];      /* per hart, of the caller's: what the recording itself loses is
+	                                    added; NULL: its own */
 };
 
 struct recording;
 
 enum {
-	RECORDING_REFUSED = 1, /* *ret_error says by whom */
-	RECORDING_GONE,        /* no target lives */
-	RECORDING_FULL,        /* descriptors or disc */
+	RECORDING_GONE = 1,  /* a target that was named does not live: *ret_error names it */
+	RECORDING_FULL,      /* disc: *ret_error */
 };
 
-/* Plan, open, start; /proc has been scanned when it returns. 0, RECORDING_*, -errno. */
+/* Begin: what the walk brings from now on is kept. 0, RECORDING_*, -errno. */
 int recording_new(const struct recording_options *o, struct recording **ret_recording,
 	struct event_error *ret_error);
 
+/* Descriptors that tell when a target exits. The walk's are the walk's owner's. */
 size_t recording_fds(const struct recording *g, struct pollfd *fds, size_t n);
+/* UINT64_MAX until recording_finish. */
 uint64_t recording_deadline_ns(const struct recording *g);
 
-/* Drain, flush and name as is due. 0; RECORDING_SEALED once the segment is complete (after
- * recording_finish); RECORDING_LOST_STORE when nothing more can be stored (then the recording can
- * only be freed); -errno. */
+/* After the walk's dispatch: seal if that is due. 0; RECORDING_SEALED once the segment is complete
+ * (after recording_finish); RECORDING_LOST_STORE when nothing more can be stored (then the recording
+ * can only be freed); -errno. */
 enum { RECORDING_SEALED = 8, RECORDING_LOST_STORE };
 int recording_dispatch(struct recording *g, uint64_t now_ns);
 
-/* Stop sampling and take what is left in the rings; sealing follows in recording_dispatch. */
+/* Take what was sampled before now, and nothing more; sealing follows in recording_dispatch. A walk
+ * that is not shared is stopped. */
 int recording_finish(struct recording *g, uint64_t now_ns);
 
-/* True when every target has exited (never with `all`). */
+/* Store what is in hand before its time. 0 or -errno. */
+int recording_flush(struct recording *g, uint64_t now_ns);
+
+/* True when every target has exited (never without named ones). */
 bool recording_targets_gone(struct recording *g);
 
 struct recording_state {
-	uint64_t n_samples;
+	uint64_t n_samples;          /* taken in: stored, in hand, or lost with the store */
+	uint64_t n_stored, n_in_hand;
 	size_t waiting;              /* names and stacks that are still to come */
 	uint64_t lost_samples;
 	const char *path;
+	int64_t bytes;               /* of the segment by now */
+	uint64_t end_ns;             /* 0: runs */
 };
 void recording_state(const struct recording *g, struct recording_state *ret_state);
-const struct sampler *recording_sampler(const struct recording *g);
 
+/* In a forked child, before it opens any segment: let go of ours. */
+void recording_forget(struct recording *g);
+
+/* Marks for a sweep of the walk's tables: all that the window and the stacks refer to. */
+struct window *recording_window(struct recording *g);
+struct stack_tree *recording_stacks(struct recording *g);
+
+/* A segment that is not sealed goes with it, unless it is live: that is left as it is. */
 struct recording *recording_free(struct recording *g);

@@ -45,6 +45,7 @@ struct request {
 	struct peer *peer;
 	uint32_t id;
 	struct job *job;         /* NULL: being answered at once */
+	size_t n_fds;            /* entries that the job filled when it was last asked what it waits for */
 };
 
 /* Answer pieces. 0, ANSWER_FULL when the peer does not read what it was sent, or -errno. */
@@ -65,9 +66,13 @@ int request_parse_events(struct request *q, char *const *text, size_t n, struct 
  * -errno. */
 int request_read_machine(struct request *q, struct machine *ret_machine);
 
-/* See that every pid lives and may be measured by who we are, who may see the whole system if
- * `all`. 0; positive after the peer was told
- * which one does not; -errno. */
+/* Refuse what only those may see who see everybody's samples; `what` is a sentence without its end,
+ * such as "process 1 belongs to root". The remedy names the group to join. As request_fail. */
+int request_refuse_group(struct request *q, const char *what);
+
+/* See that every pid lives and may be measured: in private mode by who we are, who may see the whole
+ * system if `all`; in the service by the peer, who may name only what is wholly his own (no setuid
+ * program) unless he sees all. 0; positive after the peer was told which one does not; -errno. */
 int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all);
 
 /* Open the sealed segment at path for a private peer. 0; positive after the peer was told why not;
@@ -81,9 +86,13 @@ struct row_stream {
 	Mperf__Row **row;
 	size_t n_rows, size;
 	size_t bytes;
+	char table[24]; /* of the next Columns */
 };
 /* An answer whose callbacks send to the request's peer; call row_stream_end after the last row. */
 struct answer row_stream_answer(struct row_stream *s, struct request *q);
+/* In an answer of several tables: call before each `columns`; sends what rows are left of the table
+ * before it. 0, ANSWER_FULL, -errno; -EINVAL for a name of more than 23 bytes. */
+int row_stream_table(struct row_stream *s, const char *name);
 int row_stream_end(struct row_stream *s);
 
 /* True while the peer's outgoing buffer has room for another chunk. */

@@ -159,6 +159,8 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	int r = request_parse_events(q, m->event, m->n_event, events);
 	if (r == 0)
 		r = request_read_machine(q, &j->machine);
+	if (r == 0 && m->target->all && !q->peer->sees_all)
+		r = request_refuse_group(q, "the whole system cannot be counted for you") ?: 1;
 	if (r == 0 && !m->target->all)
 		r = request_check_pids(q, m->target->pid, m->target->n_pid,
 			j->machine.may_see_all);
@@ -169,7 +171,7 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 		.events = m->n_event ? events : NULL,
 		.pids = m->target && !m->target->all ? m->target->pid : NULL,
 		.n_pids = m->target && !m->target->all ? m->target->n_pid : 0,
-		.user_only = m->user_only || !j->machine.may_see_kernel,
+		.user_only = m->user_only || !j->machine.may_see_kernel || !q->peer->sees_all,
 	};
 	struct event_error error = {""};
 	r = counter_new(&kernel_real, &j->machine, &o, &j->counter, &error);

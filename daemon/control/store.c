@@ -1,11 +1,219 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * store: not built yet.
+ * store: what is kept, for how long at the rate of the last days, and what goes next. All of it is
+ * known to the daemon without opening a file, so it is answered at once.
  */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/control/peer.h"
 #include "daemon/control/request.h"
+#include "daemon/control/service.h"
+
+static const struct answer_column file_columns[] = {
+	{"tier", "tier", MPERF__UNIT__UNIT_NONE},
+	{"file", "file", MPERF__UNIT__UNIT_NONE},
+	{"since", "since", MPERF__UNIT__UNIT_NONE},
+	{"until", "until", MPERF__UNIT__UNIT_NONE},
+	{"bytes", "size", MPERF__UNIT__UNIT_BYTES},
+	{"state", "state", MPERF__UNIT__UNIT_NONE},
+};
+
+static const struct answer_column tier_columns[] = {
+	{"tier", "tier", MPERF__UNIT__UNIT_NONE},
+	{"since", "since", MPERF__UNIT__UNIT_NONE},
+	{"files", "files", MPERF__UNIT__UNIT_COUNT},
+	{"bytes", "size", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_a_day", "size a day", MPERF__UNIT__UNIT_BYTES},
+	{"keeps_ns", "will reach back", MPERF__UNIT__UNIT_NS},
+};
+
+static const struct answer_column next_columns[] = {
+	{"file", "goes next", MPERF__UNIT__UNIT_NONE},
+	{"reason", "because of", MPERF__UNIT__UNIT_NONE},
+	{"when", "when", MPERF__UNIT__UNIT_NONE},
+	{"budget", "budget", MPERF__UNIT__UNIT_BYTES},
+	{"used", "used", MPERF__UNIT__UNIT_BYTES},
+	{"free", "free", MPERF__UNIT__UNIT_BYTES},
+};
+
+struct store_answer {
+	struct row_stream stream;
+	struct answer answer;
+	const struct store *store;
+	struct store_limits limits;
+	struct store_forecast forecast;
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define TEXT(t) ((struct answer_value){.kind = ANSWER_TEXT, .text = (t)})
+#define NUMBER(n) ((struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)(n)})
+#define ABSENT ((struct answer_value){.kind = ANSWER_ABSENT})
+
+/* Local time, "2026-11-21T15:00:00+01:00", or nothing for a moment that is not known. */
+struct moment {
+	char text[40];
+};
+
+static struct answer_value moment(struct moment *m, int64_t realtime_ns)
+{
+	time_t seconds = (time_t)(realtime_ns / 1000000000);
+	struct tm tm;
+	if (realtime_ns <= 0 || realtime_ns == INT64_MAX || !localtime_r(&seconds, &tm))
+		return ABSENT;
+	size_t n = strftime(m->text, sizeof m->text - 1, "%Y-%m-%dT%H:%M:%S%z", &tm);
+	/* +0100 as ISO 8601 has it beside colons */
+	if (n > 2) {
+		memmove(m->text + n - 1, m->text + n - 2, 3);
+		m->text[n - 2] = ':';
+	}
+	return TEXT(m->text);
+}
+
+static const char *state_of(const struct store_file *f)
+{
+	return f->corrupt ? "damaged, set aside"
+		: f->newer ? "of a newer mperf, not read"
+		: f->sealed ? "sealed"
+		: f->left ? "unfinished, will be sealed"
+		: f->tier == TIER_WINDOW ? "being written" : "grows";
+}
+
+static int begin_table(struct store_answer *s, const char *name, const struct answer_column *column,
+	size_t n)
+{
+	int r = row_stream_table(&s->stream, name);
+	return r == 0 ? s->answer.columns(s->answer.userdata, column, n) : r;
+}
+
+static int send_row(struct store_answer *s, const struct answer_value *v, size_t n)
+{
+	return s->answer.row(s->answer.userdata, v, n);
+}
+
+static int send_files(struct store_answer *s)
+{
+	int r = begin_table(s, "file", file_columns, LENGTH(file_columns));
+	for (size_t i = 0; i < s->store->n_files && r == 0; i++) {
+		const struct store_file *f = &s->store->file[i];
+		struct moment since, until;
+		struct answer_value v[] = {
+			f->corrupt ? ABSENT : TEXT(tier_name(f->tier)),
+			TEXT(f->name),
+			f->corrupt ? ABSENT : moment(&since, f->start_ns),
+			f->corrupt ? ABSENT : moment(&until, f->end_ns),
+			NUMBER(f->bytes),
+			TEXT(state_of(f)),
+		};
+		r = send_row(s, v, LENGTH(v));
+	}
+	return r;
+}
+
+static int send_tier(struct store_answer *s, enum tier tier)
+{
+	int64_t since_ns = INT64_MAX;
+	uint64_t bytes = 0, n = 0;
+	for (size_t i = 0; i < s->store->n_files; i++) {
+		const struct store_file *f = &s->store->file[i];
+		if (f->tier != tier || f->corrupt)
+			continue;
+		since_ns = f->start_ns < since_ns ? f->start_ns : since_ns;
+		bytes += f->bytes;
+		n++;
+	}
+	uint64_t a_day = s->forecast.bytes_a_day[tier];
+	struct moment since;
+	struct answer_value v[] = {
+		TEXT(tier_name(tier)),
+		moment(&since, since_ns),
+		NUMBER(n),
+		NUMBER(bytes),
+		a_day ? NUMBER(a_day) : ABSENT,
+		a_day ? NUMBER(s->forecast.keeps_ns[tier]) : ABSENT,
+	};
+	return send_row(s, v, LENGTH(v));
+}
+
+static int send_next(struct store_answer *s)
+{
+	const struct store_forecast *f = &s->forecast;
+	struct moment when;
+	struct answer_value v[] = {
+		f->next ? TEXT(f->next->name) : ABSENT,
+		f->next ? TEXT(f->reason) : ABSENT,
+		f->next ? moment(&when, f->next_ns) : ABSENT,
+		NUMBER(s->limits.budget_bytes),
+		NUMBER(s->store->bytes),
+		NUMBER(s->store->free_bytes),
+	};
+	int r = begin_table(s, "next", next_columns, LENGTH(next_columns));
+	return r == 0 ? send_row(s, v, LENGTH(v)) : r;
+}
+
+static int send_tables(struct store_answer *s)
+{
+	int r = send_files(s);
+	if (r == 0)
+		r = begin_table(s, "tier", tier_columns, LENGTH(tier_columns));
+	for (enum tier tier = TIER_WINDOW; tier < N_TIERS && r == 0; tier++)
+		r = send_tier(s, tier);
+	return r == 0 ? send_next(s) : r;
+}
+
+/* Is there a store, and may this peer see it? 0; 1 after the peer was told why not; -errno. */
+static int judge(struct request *q)
+{
+	const struct control_options *o = q->peer->options;
+	int r;
+	if (!o->service)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Run `systemctl start mperfd`, and ask again.",
+			"this mperfd keeps no store: it serves one client alone");
+	else if (!q->peer->sees_all)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			"Ask root to add you to that group, and log in again.",
+			"the files of the store are shown to members of the group '%s' alone",
+			o->conf->group);
+	else if (!o->service->store)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"The journal of mperfd tells more; samples are stored as soon as it is mended.",
+			"nothing is stored now: %s",
+			*o->service->store_trouble ? o->service->store_trouble : "the store is not open");
+	else
+		return 0;
+	return r < 0 ? r : 1;
+}
 
 int control_store(struct request *q, const Mperf__Request *m)
 {
 	(void)m;
-	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "", "not built yet");
+	int r = judge(q);
+	if (r != 0)
+		return r < 0 ? r : 0;
+
+	const struct conf *c = q->peer->options->conf;
+	struct store_answer s = {
+		.store = q->peer->options->service->store,
+		.limits = {
+			.budget_bytes = c->budget_bytes,
+			.min_free_bytes = c->min_free_bytes,
+			.keep_ns = {[TIER_WINDOW] = c->keep_windows_ns,
+				[TIER_MINUTE] = c->keep_minutes_ns,
+				[TIER_HOUR] = c->keep_hours_ns},
+		},
+	};
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	store_forecast(s.store, &s.limits, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, &s.forecast);
+	s.answer = row_stream_answer(&s.stream, q);
+	r = send_tables(&s);
+	int ended = row_stream_end(&s.stream);
+	if (r == 0)
+		r = ended;
+	if (r == 0)
+		r = request_done(q, 0);
+	return r < 0 ? r : 0;
 }

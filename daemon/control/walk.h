@@ -78,5 +78,9 @@ int walk_catch_up(struct walk *w, uint64_t now_ns);
 /* Stop sampling for good and take what is left in the rings. 0 or -errno. */
 int walk_stop(struct walk *w, uint64_t now_ns);
 
+/* Hand to the taps what waits for the unwinder, with its leaf alone: after walk_stop, when nobody will
+ * wait any longer. */
+void walk_give_up(struct walk *w);
+
 /* Change the rate of what samples by the ladder. Weights change with it. 0 or -errno. */
 int walk_set_rate(struct walk *w, uint32_t hz);

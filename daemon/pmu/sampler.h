@@ -42,6 +42,7 @@ enum sampler_stacks {
 
 struct sampler_options {
 	uint32_t hz; /* 1 … SAMPLER_HZ_MAX */
+	uint32_t ring_hz; /* rate that rings have room for, which sampler_set_rate may go up to; 0: hz */
 	enum sampler_stacks stacks;
 	uint32_t stack_bytes; /* per sample with SAMPLER_STACKS_DWARF */
 	bool user_only;
@@ -102,6 +103,10 @@ int sampler_stop(struct sampler *s);
  * tell. Call it when all that the rings hold was drained and its LOST records counted there too;
  * again is harmless. Before Linux 6.0 the kernel does not say, and nothing is added. */
 void sampler_count_losses(struct sampler *s);
+
+/* Change the rate asked for. The kernel's limit still holds (hz, rate_lowered). Children that
+ * inherited their event keep their rate. 0 or -errno. */
+int sampler_set_rate(struct sampler *s, uint32_t hz);
 
 /* Once a second: harts that came or went, the kernel's rate limit. Rings may be added or closed,
  * so drain everything before. 0, or -errno. */

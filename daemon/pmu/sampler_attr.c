@@ -37,6 +37,16 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define USER_REGS 0ull /* no unwinder for this machine: only frame-pointer stacks */
 #endif
 
+/* Where sp stands among the user's registers; ~0: we do not know this machine.
+ * Source: arch/ARCH/include/uapi/asm/perf_regs.h of Linux 6.12. */
+#if defined(__x86_64__)
+#define REGISTER_SP PERF_REG_X86_SP
+#elif defined(__riscv)
+#define REGISTER_SP PERF_REG_RISCV_SP
+#elif defined(__aarch64__)
+#define REGISTER_SP PERF_REG_ARM64_SP
+#endif
+
 /* A sample with a call chain of some 40 frames; beside a copied stack lie its registers and the
  * kernel's chain. */
 #define SAMPLE_BYTES 400u
@@ -46,6 +56,14 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define SIDEBAND_BYTES (256u << 10)
 /* Room for 7,000 switches between two drains, at 152 bytes with four siblings. */
 #define SWITCHES_BYTES (1u << 20)
+#define RING_BYTES_MIN (64u << 10)
+/* Of a new program's stack: pointers and auxiliary vector (1 KiB with 60 variables), up to 8 KiB left
+ * free at random, and 4 KiB of arguments, which is what is kept of them. Where that does not reach,
+ * or leads over a page that was never touched (one time in four), /proc is asked.
+ * Source: arch_align_stack in arch/x86/kernel/process.c of Linux 6.12. */
+#define EXEC_STACK_BYTES 13312u
+/* 39 such copies, for 60 ms without a look (EXEC_REST_NS) at 650 execs a second and hart. */
+#define EXEC_RING_BYTES (512u << 10)
 #define RING_BYTES_MIN (64u << 10)
 #define RING_BYTES_MAX (16u << 20) /* per hart: locked memory, which nobody else can have */
 
@@ -177,6 +195,32 @@ void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes
 		ret_attr->read_format |= PERF_FORMAT_LOST;
 }
 
+static bool exec_copies_stack(const struct event *e)
+{
+#ifdef REGISTER_SP
+	return e->type == PERF_TYPE_TRACEPOINT;
+#else
+	(void)e;
+	return false;
+#endif
+}
+
+static void attr_exec_stack(struct perf_event_attr *a)
+{
+#ifdef REGISTER_SP
+	a->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+	a->sample_regs_user = 1ull << REGISTER_SP;
+	a->sample_stack_user = EXEC_STACK_BYTES;
+#else
+	(void)a;
+#endif
+}
+
+size_t exec_ring_bytes(const struct event *e)
+{
+	return exec_copies_stack(e) ? EXEC_RING_BYTES : (size_t)getpagesize();
+}
+
 /* Without its own ring it would not wake: the watermark is that of the event which a ring was
  * mapped through. With COMM come FORK and EXIT, which no attribute leaves out. Source:
  * perf_event_task_match in kernel/events/core.c of Linux 6.12. */
@@ -184,12 +228,14 @@ void attr_exec(const struct sampler *s, const struct event *e, struct perf_event
 {
 	attr_begin(s, e, ret_attr);
 	ret_attr->disabled = 1;
+	ret_attr->watermark = 1;
+	ret_attr->wakeup_watermark = 1;
 	if (e->type == PERF_TYPE_TRACEPOINT)
 		ret_attr->sample_period = 1;
 	else
 		ret_attr->comm = ret_attr->comm_exec = 1;
-	ret_attr->watermark = 1;
-	ret_attr->wakeup_watermark = 1;
+	if (exec_copies_stack(e))
+		attr_exec_stack(ret_attr);
 }
 
 static void add_stacks(const struct sampler *s, const struct event *e, struct perf_event_attr *a)
@@ -251,7 +297,8 @@ size_t ring_bytes_for(const struct sampler *s, int hart)
 				? s->options.stack_bytes + SAMPLE_BESIDE_STACK_BYTES
 				: SAMPLE_BYTES;
 	uint64_t n_sampling = s->options.events ? (uint64_t)s->options.events->n_events : 1;
-	uint64_t wanted = each * s->hz * n_sampling + SIDEBAND_BYTES;
+	uint32_t hz = s->options.ring_hz > s->hz ? s->options.ring_hz : s->hz;
+	uint64_t wanted = each * hz * n_sampling + SIDEBAND_BYTES;
 	if (s->plan[hart].switches)
 		wanted += SWITCHES_BYTES;
 

@@ -45,8 +45,10 @@ uint64_t event_period(const struct event *e, uint32_t hz);
 
 void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes,
 	struct perf_event_attr *ret_attr);
-/* The tracepoint of execs, or a dummy that tells COMM; its own ring wakes at each record. */
+/* The tracepoint of execs, with a copy of the new program's stack, or a dummy that tells COMM; its own
+ * ring wakes at each record. */
 void attr_exec(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr);
+size_t exec_ring_bytes(const struct event *e);
 /* An event that fires; grouped: its samples bring the group's values. */
 void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,
 	struct perf_event_attr *ret_attr);

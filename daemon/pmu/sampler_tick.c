@@ -43,10 +43,10 @@ int rate_follow(struct sampler *s)
 	uint32_t most = s->machine.max_sample_rate;
 	if (most > 0 && hz > most)
 		hz = most;
+	s->rate_lowered = hz < s->options.hz;
 	if (hz == s->hz)
 		return 0;
 	s->hz = hz;
-	s->rate_lowered = hz < s->options.hz;
 	for (size_t i = 0; i < s->streams.n_streams; i++) {
 		struct stream *t = &s->streams.stream[i];
 		if (t->role != STREAM_SAMPLER)
@@ -57,6 +57,15 @@ int rate_follow(struct sampler *s)
 			return r;
 	}
 	return 1;
+}
+
+int sampler_set_rate(struct sampler *s, uint32_t hz)
+{
+	if (hz < 1 || hz > SAMPLER_HZ_MAX)
+		return -EINVAL;
+	s->options.hz = hz;
+	int r = rate_follow(s);
+	return r < 0 ? r : 0;
 }
 
 /* Does the side-band event of a hart show that the hart was away? A live one was enabled for at

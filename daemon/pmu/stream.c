@@ -53,6 +53,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_HOTPLUG] = {"hart came or went", false},
 	[LOSS_SIBLING] = {"counter that did not open", false},
 	[LOSS_ARGV] = {"arguments not read", false},
+	[LOSS_KILLED] = {"daemon killed", true},
 };
 
 /* Index of the first stream whose id is not below id. */

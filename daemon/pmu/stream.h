@@ -86,6 +86,7 @@ enum loss {
 	LOSS_HOTPLUG,        /* times a hart went away or came while we ran */
 	LOSS_SIBLING,        /* siblings that failed to open, so that their counts are missing */
 	LOSS_ARGV,           /* execs whose process was gone before its arguments could be read */
+	LOSS_KILLED,         /* were in hand when the daemon was killed; found at its next start */
 	N_LOSSES,
 };
 struct loss_kind {

@@ -14,7 +14,7 @@
 
 #include "daemon/query/hotspots.h"
 
-static int take_row(void *userdata, const struct scan_row *row)
+int hotspots_take_row(void *userdata, const struct scan_row *row)
 {
 	struct hotspots *h = userdata;
 	uint32_t hot;
@@ -124,9 +124,11 @@ static void walk(struct hotspots *h, const struct children *c)
 	}
 }
 
-static int add_totals(struct hotspots *h)
+int hotspots_add_totals(struct hotspots *h)
 {
 	struct children c = {0};
+	if (!h->stack_value)
+		return 0;
 	int r = children_make(&c, &h->loaded);
 	if (r == 0) {
 		for (uint32_t id = h->loaded.n_stacks; id > 0; id--)
@@ -140,13 +142,9 @@ static int add_totals(struct hotspots *h)
 
 /* --- segments --------------------------------------------------------------------------------- */
 
-static int prepare(struct hotspots *h, sqlite3 *db, struct query_error *ret_error)
+int hotspots_prepare(struct hotspots *h)
 {
-	struct loaded *l = &h->loaded;
-	bool places = h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_LINE;
-	int r = load_segment(l, db, &h->texts, places, ret_error);
-	if (r != 0)
-		return r;
+	const struct loaded *l = &h->loaded;
 	h->task_hot = calloc((size_t)l->n_tasks + 1, sizeof(*h->task_hot));
 	if (!h->task_hot)
 		return -ENOMEM;
@@ -156,7 +154,7 @@ static int prepare(struct hotspots *h, sqlite3 *db, struct query_error *ret_erro
 	return h->stack_value ? hotspots_key_frames(h) : -ENOMEM;
 }
 
-static void forget_segment(struct hotspots *h)
+void hotspots_forget_source(struct hotspots *h)
 {
 	loaded_clear(&h->loaded);
 	free(h->frame_hot);
@@ -171,18 +169,28 @@ static int add_segment(struct hotspots *h, sqlite3 *db, struct query_error *ret_
 {
 	struct row_filter filter = {0};
 	struct scan_notes notes = {0};
-	int r = prepare(h, db, ret_error);
+	bool places = h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_LINE;
+	int r = load_segment(&h->loaded, db, &h->texts, places, ret_error);
+	if (r == 0)
+		r = hotspots_prepare(h);
 	if (r == 0)
 		r = filter_make(&filter, &h->loaded, h->filter);
 	if (r == 0)
-		r = scan_samples(&h->loaded, &filter, &notes, take_row, h);
-	if (r == 0 && h->stack_value)
-		r = add_totals(h);
+		r = scan_samples(&h->loaded, &filter, &notes, hotspots_take_row, h);
+	if (r == 0)
+		r = hotspots_add_totals(h);
 	if (r == 0)
 		r = provenance_segment(&h->provenance, &h->loaded, &filter, &notes);
 	filter_clear(&filter);
-	forget_segment(h);
+	hotspots_forget_source(h);
 	return r;
+}
+
+void hotspots_clear(struct hotspots *h)
+{
+	key_table_clear(&h->keys);
+	text_table_clear(&h->texts);
+	free(h->hotspot);
 }
 
 int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
@@ -208,9 +216,7 @@ int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t 
 	if (r == 0)
 		r = provenance_tell(&h->provenance, &h->texts, answer);
 
-	key_table_clear(&h->keys);
-	text_table_clear(&h->texts);
-	free(h->hotspot);
+	hotspots_clear(h);
 	free(h);
 	return r;
 }

@@ -23,6 +23,8 @@ struct hotspot {
 struct hotspots {
 	enum query_by by;
 	bool inlined;
+	bool with_process; /* by function: a column with the comm in name[0] */
+	bool by_total;     /* rows by falling total, not self */
 	const struct query_filter *filter;
 	struct text_table texts;
 	struct key_table keys;
@@ -51,6 +53,16 @@ static inline bool hotspots_of_places(const struct hotspots *h)
 {
 	return h->by == QUERY_BY_LINE || (h->by == QUERY_BY_FUNCTION && h->inlined);
 }
+
+/* Make ready for the rows of h->loaded, as it was filled. 0, QUERY_FAILED, -errno. */
+int hotspots_prepare(struct hotspots *h);
+/* Count one row; userdata is the struct hotspots. 0, QUERY_FAILED, -errno. */
+int hotspots_take_row(void *userdata, const struct scan_row *row);
+/* After the last row: what was counted flows to the callers. 0 or -ENOMEM. */
+int hotspots_add_totals(struct hotspots *h);
+/* Forget h->loaded and what hangs on it. */
+void hotspots_forget_source(struct hotspots *h);
+void hotspots_clear(struct hotspots *h);
 
 /* Give every frame (and place) of the segment its key. 0, QUERY_FAILED, -errno. */
 int hotspots_key_frames(struct hotspots *h);

@@ -54,6 +54,8 @@ static int tell_columns(const struct hotspots *h, const struct answer *answer)
 	size_t n = 0;
 	for (const struct answer_column *key = key_columns[h->by]; key->name; key++)
 		c[n++] = *key;
+	if (h->with_process)
+		c[n++] = (struct answer_column){"process", "Process", 0};
 	c[n++] = (struct answer_column){"self", "Self", MPERF__UNIT__UNIT_SHARE};
 	c[n++] = (struct answer_column){"total", "Total", MPERF__UNIT__UNIT_SHARE};
 	c[n++] = (struct answer_column){"samples", "Samples", MPERF__UNIT__UNIT_COUNT};
@@ -118,6 +120,8 @@ static size_t key_values(const struct hotspots *h, uint32_t hot, struct answer_v
 	case QUERY_BY_FUNCTION:
 		v[n++] = text(h, part[0]);
 		v[n++] = text(h, part[1]);
+		if (h->with_process)
+			v[n++] = text(h, spot->name[0]);
 		break;
 	case QUERY_BY_PROCESS:
 		v[n++] = text(h, spot->name[0]);
@@ -189,7 +193,7 @@ static int compare(const void *a, const void *b, void *userdata)
 	const struct hotspots *h = userdata;
 	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
 	const struct hotspot *x = &h->hotspot[i], *y = &h->hotspot[j];
-	if (x->self != y->self)
+	if (!h->by_total && x->self != y->self)
 		return x->self < y->self ? 1 : -1;
 	if (x->total != y->total)
 		return x->total < y->total ? 1 : -1;

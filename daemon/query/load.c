@@ -67,6 +67,18 @@ static int load_meta(struct loaded *l)
 	return r == CURSOR_END ? 0 : r;
 }
 
+void loaded_event_classify(struct loaded_event *e)
+{
+	e->clock = e->type == PERF_TYPE_SOFTWARE &&
+		   (e->config == PERF_COUNT_SW_CPU_CLOCK || e->config == PERF_COUNT_SW_TASK_CLOCK);
+	if (e->type == PERF_TYPE_HARDWARE) {
+		/* the upper half names the PMU on machines with unlike cores.
+		 * Source: include/uapi/linux/perf_event.h, PERF_PMU_TYPE_SHIFT */
+		e->cycles = (uint32_t)e->config == PERF_COUNT_HW_CPU_CYCLES;
+		e->instructions = (uint32_t)e->config == PERF_COUNT_HW_INSTRUCTIONS;
+	}
+}
+
 static int take_event(struct loaded *l, struct cursor *c)
 {
 	uint32_t id = cursor_id(c, 0, QUERY_EVENTS_MAX - 1);
@@ -77,14 +89,7 @@ static int take_event(struct loaded *l, struct cursor *c)
 	e->type = (uint32_t)cursor_integer(c, 1);
 	e->config = (uint64_t)cursor_integer(c, 2);
 	e->modifiers = (uint8_t)cursor_integer(c, 3);
-	e->clock = e->type == PERF_TYPE_SOFTWARE &&
-		   (e->config == PERF_COUNT_SW_CPU_CLOCK || e->config == PERF_COUNT_SW_TASK_CLOCK);
-	if (e->type == PERF_TYPE_HARDWARE) {
-		/* the upper half names the PMU on machines with unlike cores.
-		 * Source: include/uapi/linux/perf_event.h, PERF_PMU_TYPE_SHIFT */
-		e->cycles = (uint32_t)e->config == PERF_COUNT_HW_CPU_CYCLES;
-		e->instructions = (uint32_t)e->config == PERF_COUNT_HW_INSTRUCTIONS;
-	}
+	loaded_event_classify(e);
 	return cursor_text(c, 4, &e->name);
 }
 

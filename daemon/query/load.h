@@ -7,7 +7,7 @@
  * the order of their table, and a stack's caller must come before it; what breaks that is damaged.
  */
 
-#include "daemon/query/key.h"
+#include "daemon/store/key.h"
 #include "daemon/query/query.h"
 
 /* Ids of one dictionary; the store's own limits are 8 million stacks and below. */
@@ -91,6 +91,9 @@ struct loaded {
 int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts, bool places,
 	struct query_error *ret_error);
 void loaded_clear(struct loaded *l);
+
+/* Set what follows from type and config: clock, cycles, instructions. */
+void loaded_event_classify(struct loaded_event *e);
 
 /* The frame at the top of a stack; frame 0 where there is none. Borrowed. */
 const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack);

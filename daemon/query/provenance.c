@@ -32,7 +32,7 @@ static void add_text(uint32_t *text, uint32_t *n, uint32_t id)
 		text[(*n)++] = id;
 }
 
-static void add_loss(struct provenance *p, uint32_t cause, uint64_t count)
+void provenance_loss(struct provenance *p, uint32_t cause, uint64_t count)
 {
 	uint32_t i = 0;
 	while (i < p->n_losses && p->loss[i].cause != cause)
@@ -64,7 +64,7 @@ static int add_losses(struct provenance *p, struct loaded *l, const struct row_f
 			continue;
 		if (r == 0)
 			r = cursor_text(&c, 2, &cause);
-		add_loss(p, cause, (uint64_t)count);
+		provenance_loss(p, cause, (uint64_t)count);
 	}
 	cursor_close(&c);
 	return r == CURSOR_END ? 0 : r;
@@ -83,7 +83,7 @@ static void add_plan(struct provenance *p, const struct loaded *l, const struct 
 	}
 }
 
-int provenance_segment(struct provenance *p, struct loaded *l, const struct row_filter *f,
+void provenance_source(struct provenance *p, const struct loaded *l, const struct row_filter *f,
 	const struct scan_notes *notes)
 {
 	for (uint32_t i = 1; i <= l->n_windows; i++) {
@@ -108,6 +108,12 @@ int provenance_segment(struct provenance *p, struct loaded *l, const struct row_
 	p->mixed_modes |= notes->mixed_modes;
 	p->enabled_ns += notes->enabled_ns;
 	p->running_ns += notes->running_ns;
+}
+
+int provenance_segment(struct provenance *p, struct loaded *l, const struct row_filter *f,
+	const struct scan_notes *notes)
+{
+	provenance_source(p, l, f, notes);
 	return add_losses(p, l, f);
 }
 

@@ -30,7 +30,14 @@ struct provenance {
 /* Count a row. */
 void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row);
 
-/* Count what a segment says besides its rows. 0, QUERY_FAILED, -errno. */
+/* Count what a source says besides its rows and losses. */
+void provenance_source(struct provenance *p, const struct loaded *l, const struct row_filter *f,
+	const struct scan_notes *notes);
+
+/* Count losses of a cause (text). */
+void provenance_loss(struct provenance *p, uint32_t cause, uint64_t count);
+
+/* provenance_source, and the losses of a segment. 0, QUERY_FAILED, -errno. */
 int provenance_segment(struct provenance *p, struct loaded *l, const struct row_filter *f,
 	const struct scan_notes *notes);
 

@@ -28,39 +28,49 @@ static bool mixes_modes(const struct loaded *l, const struct scan_row *row)
 	return h->user_only || row->rung == RUNG_LEADER;
 }
 
-static void take_reading(struct scan *s, struct scan_row *row)
+bool scan_read(const struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
+	struct scan_row *row, const struct scan_reading *reading)
 {
-	uint32_t id = cursor_id(&s->readings, 1, QUERY_EVENTS_MAX - 1);
-	const struct loaded_event *e = &s->l->event[id];
-	sqlite3_stmt *st = s->readings.statement;
-	double value = (double)sqlite3_column_int64(st, 2);
-	double enabled = (double)sqlite3_column_int64(st, 3), running = enabled;
-	bool whole = sqlite3_column_type(st, 3) == SQLITE_NULL;
+	const struct loaded_event *e = &l->event[reading->event];
+	double value = reading->value;
+	double enabled = reading->enabled_ns, running = reading->running_ns;
 	if (!e->known || value < 0)
-		return;
-	if (!whole && sqlite3_column_type(st, 4) != SQLITE_NULL)
-		running = (double)sqlite3_column_int64(st, 4);
-	if (!whole && enabled > 0) {
+		return false;
+	if (enabled > 0) {
 		if (running <= 0)
-			return;
+			return false;
 		value *= enabled / running;
 	}
-	if (s->f->event[id]) {
+	if (f->event[reading->event]) {
 		row->value += value;
-		s->contributes = true;
-		s->notes->events[id] = true;
+		notes->events[reading->event] = true;
 	}
 	if ((e->cycles && row->cycles < 0) || (e->instructions && row->instructions < 0)) {
-		s->notes->enabled_ns += enabled;
-		s->notes->running_ns += running;
+		notes->enabled_ns += enabled;
+		notes->running_ns += running;
 		/* neither user nor kernel is excluded (schema.sql, event.modifiers) */
-		if (!(e->modifiers & 3) && mixes_modes(s->l, row))
-			s->notes->mixed_modes = true;
+		if (!(e->modifiers & 3) && mixes_modes(l, row))
+			notes->mixed_modes = true;
 	}
 	if (e->cycles && row->cycles < 0)
 		row->cycles = value;
 	if (e->instructions && row->instructions < 0)
 		row->instructions = value;
+	return f->event[reading->event];
+}
+
+static void take_reading(struct scan *s, struct scan_row *row)
+{
+	sqlite3_stmt *st = s->readings.statement;
+	struct scan_reading reading = {
+		.event = cursor_id(&s->readings, 1, QUERY_EVENTS_MAX - 1),
+		.value = (double)sqlite3_column_int64(st, 2),
+		.enabled_ns = (double)sqlite3_column_int64(st, 3),
+	};
+	reading.running_ns = reading.enabled_ns;
+	if (sqlite3_column_type(st, 3) != SQLITE_NULL && sqlite3_column_type(st, 4) != SQLITE_NULL)
+		reading.running_ns = (double)sqlite3_column_int64(st, 4);
+	s->contributes |= scan_read(s->l, s->f, s->notes, row, &reading);
 }
 
 /* Take the readings of the sample of that id, passing over those of rows that are not wanted. */
@@ -102,33 +112,37 @@ static bool read_row(struct scan *s, struct scan_row *row)
 }
 
 /* Without an event asked for: is this row of the event that shares out its hart's time? */
-static bool leads(const struct scan *s, const struct scan_row *row)
+static bool leads(const struct loaded *l, struct scan_notes *notes, const struct scan_row *row)
 {
-	uint32_t leader = s->l->hart[row->hart].leader;
+	uint32_t leader = l->hart[row->hart].leader;
 	if (leader == 0 || leader == row->event)
 		return true;
-	s->notes->others[row->event] |= row->count > 0;
+	notes->others[row->event] |= row->count > 0;
 	return false;
+}
+
+bool scan_weigh(const struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
+	struct scan_row *row, bool *ret_contributes)
+{
+	*ret_contributes = !f->asked;
+	if (!f->asked) {
+		if (!leads(l, notes, row))
+			return false;
+		notes->events[row->event] |= row->count > 0;
+		row->value = (double)row->weight_ns;
+	} else if (f->event[row->event] && l->event[row->event].clock) {
+		row->value = (double)row->weight_ns;
+		notes->events[row->event] = *ret_contributes = true;
+	}
+	return true;
 }
 
 static int take_row(
 	struct scan *s, int (*take)(void *userdata, const struct scan_row *row), void *userdata)
 {
 	struct scan_row row;
-	if (!read_row(s, &row))
+	if (!read_row(s, &row) || !scan_weigh(s->l, s->f, s->notes, &row, &s->contributes))
 		return 0;
-	if (!s->f->asked) {
-		if (!leads(s, &row))
-			return 0;
-		s->notes->events[row.event] |= row.count > 0;
-		row.value = (double)row.weight_ns;
-	}
-	s->contributes = !s->f->asked;
-	if (s->f->asked && s->f->event[row.event] && s->l->event[row.event].clock) {
-		row.value = (double)row.weight_ns;
-		s->contributes = true;
-		s->notes->events[row.event] = true;
-	}
 	int r = take_readings(s, s->samples.last, &row);
 	if (r != 0 || !s->contributes)
 		return r;

@@ -27,6 +27,20 @@ struct scan_notes {
 	double enabled_ns, running_ns; /* of cycles and instructions */
 };
 
+/* A count that came with a row; enabled_ns 0: complete as it is. */
+struct scan_reading {
+	uint32_t event;
+	double value, enabled_ns, running_ns;
+};
+
+/* The two steps of one row, for sources that are no segment. Is the row shared out, and what is it
+ * worth so far? It contributes only if *ret_contributes, or a reading says so. */
+bool scan_weigh(const struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
+	struct scan_row *row, bool *ret_contributes);
+/* Add a reading. True: it is of the event that was asked for. */
+bool scan_read(const struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
+	struct scan_row *row, const struct scan_reading *reading);
+
 /* Call take for each row. 0; take's value; QUERY_FAILED; -errno. */
 int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
 	int (*take)(void *userdata, const struct scan_row *row), void *userdata);

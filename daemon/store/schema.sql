@@ -22,6 +22,7 @@
 --   tier                  'window', 'minute' or 'hour': what one row of "window" stands for
 --   software              who wrote it, 'mperfd 0.1.0'
 --   sealed                1 once it is complete; a file with 0 is unfinished
+--   recovered             1: its writer died, and another sealed it; its end is that of the last window
 CREATE TABLE meta (
 	key TEXT PRIMARY KEY NOT NULL,      -- see above
 	value                               -- text or integer, as the key wants

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The life of a segment under construction: created, sealed or abandoned
+/* The beginning of a segment, and its end if it comes to nothing
  *
  * The file is made by us, exclusively and for its owner alone, before SQLite sees it, and SQLite is
  * then held to that very file. Schema, meta, events and harts go in as one transaction while the
  * journal is still an ordinary one, so that the header tells whose file it is from the first moment
- * on; after that the journal is a WAL. Its index lives in our memory (locking_mode=EXCLUSIVE),
- * since nobody reads a segment before it is sealed.
- *
- * Sealing turns the WAL back: a file whose header names a WAL is by that alone unfinished.
+ * on; after that the journal is a WAL. A client's recording is read by nobody before it is sealed,
+ * so the index of its WAL lives in our memory (locking_mode=EXCLUSIVE). A live segment of the store
+ * has it in a file, and readers in other processes take their locks there.
  */
 
 #include <errno.h>
@@ -26,11 +25,16 @@
 #define MPERF_VERSION "0"
 #endif
 
+/* Readers never make the writer wait; one that replays the log after a crash may for a moment. */
+#define WRITER_WAIT_MS 50
+
 static const char schema[] =
 #include "daemon/store/schema.sql.inc"
 	;
 
 static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
+	[BEGIN_TRANSACTION] = "BEGIN IMMEDIATE",
+	[COMMIT_TRANSACTION] = "COMMIT",
 	[INSERT_META] = "INSERT OR REPLACE INTO meta VALUES (?, ?)",
 	[INSERT_EVENT] = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[INSERT_HART] = "INSERT OR IGNORE INTO hart VALUES (?, ?, ?, ?, ?)",
@@ -93,9 +97,14 @@ static int open_file(struct segment *g, const char *path)
 	int r = resolve_folder(path, &g->path);
 	if (r < 0)
 		return r;
-	g->fd = open(g->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	mode_t mode = g->live ? 0640 : 0600;
+	g->fd = open(g->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (g->fd < 0)
-		return errno == ENOSPC || errno == EDQUOT ? SEGMENT_NO_SPACE : -errno;
+		return errno == ENOSPC || errno == EDQUOT ? SEGMENT_NO_SPACE
+			: errno == EROFS		  ? SEGMENT_READ_ONLY : -errno;
+	/* whatever the umask says; SQLite makes the log and its index like the file */
+	if (fchmod(g->fd, mode) < 0)
+		return -errno;
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW |
 		    SQLITE_OPEN_EXRESCODE;
 	int rc = sqlite3_open_v2(g->path, &g->db, flags, NULL);
@@ -119,7 +128,7 @@ static int write_meta(struct segment *g, const struct segment_meta *m)
 		{"hz", CELL_I(m->hz)},
 		{"command", CELL_T(m->command)},
 		{"all", CELL_I(m->all)},
-		{"tier", CELL_T("window")},
+		{"tier", CELL_T(m->tier ? m->tier : "window")},
 		{"software", CELL_T("mperfd " MPERF_VERSION)},
 		{"sealed", CELL_I(0)},
 	};
@@ -206,15 +215,44 @@ static int prepare(struct segment *g)
 	return 0;
 }
 
+static int remember_baseline(struct segment *g, const struct segment_meta *meta)
+{
+	size_t size = 0;
+	if (!meta->lost || meta->n_harts <= 0)
+		return 0;
+	int r = segment_grow(&g->lost, &size, (size_t)meta->n_harts, sizeof(*g->lost));
+	if (r < 0)
+		return r;
+	memcpy(g->lost, meta->lost, (size_t)meta->n_harts * sizeof(*g->lost));
+	g->n_harts = (int)size;
+	return 0;
+}
+
+/* From now on the journal is a log; of a live segment its index is where readers find it. */
+static int begin_log(struct segment *g)
+{
+	int r = segment_exec(g, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL");
+	sqlite3_wal_hook(g->db, segment_watch_log, g);
+	/* a log that a reader made long is cut when it is begun anew */
+	char limit[64];
+	snprintf(limit, sizeof(limit), "PRAGMA journal_size_limit=%d",
+		2 * SEGMENT_WAL_PAGES * SEGMENT_PAGE_BYTES);
+	if (r == 0)
+		r = segment_exec(g, limit);
+	/* looked at once, so that log and index are there: by them others know that it is open */
+	return r == 0 && g->live ? segment_exec(g, "SELECT count(*) FROM meta") : r;
+}
+
 static int fill(struct segment *g, const struct segment_meta *meta, const struct sampler *s)
 {
-	char version[128];
-	snprintf(version, sizeof(version), "PRAGMA application_id=%d; PRAGMA user_version=%d",
-		SEGMENT_APPLICATION_ID, SEGMENT_VERSION);
-	int r = segment_exec(g, "PRAGMA page_size=4096; PRAGMA locking_mode=EXCLUSIVE;"
-				"PRAGMA temp_store=MEMORY; PRAGMA journal_mode=MEMORY; BEGIN");
-	if (r == 0)
-		r = segment_exec(g, version);
+	char pragmas[256];
+	snprintf(pragmas, sizeof(pragmas),
+		"PRAGMA page_size=%d; PRAGMA locking_mode=%s; PRAGMA temp_store=MEMORY;"
+		"PRAGMA journal_mode=MEMORY; BEGIN; PRAGMA application_id=%d; PRAGMA user_version=%d",
+		SEGMENT_PAGE_BYTES, g->live ? "NORMAL" : "EXCLUSIVE", SEGMENT_APPLICATION_ID,
+		SEGMENT_VERSION);
+	sqlite3_busy_timeout(g->db, WRITER_WAIT_MS);
+	int r = segment_exec(g, pragmas);
 	if (r == 0)
 		r = segment_exec(g, schema);
 	if (r == 0)
@@ -228,8 +266,8 @@ static int fill(struct segment *g, const struct segment_meta *meta, const struct
 	if (r == 0)
 		r = segment_exec(g, "COMMIT");
 	if (r == 0)
-		r = segment_exec(g, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL");
-	return r;
+		r = begin_log(g);
+	return r == 0 ? remember_baseline(g, meta) : r;
 }
 
 int segment_create(const char *path, const struct segment_meta *meta, const struct sampler *s,
@@ -239,6 +277,7 @@ int segment_create(const char *path, const struct segment_meta *meta, const stru
 	if (!g)
 		return -ENOMEM;
 	g->fd = -1;
+	g->live = meta->live;
 	int r = open_file(g, path);
 	if (r == 0)
 		r = fill(g, meta, s);
@@ -260,7 +299,14 @@ static void names_clear(struct names *names)
 	}
 }
 
-static int segment_close(struct segment *g)
+static void marks_clear(struct marks *m)
+{
+	for (size_t i = 0; i < m->n_pages; i++)
+		free(m->page[i]);
+	free(m->page);
+}
+
+int segment_close(struct segment *g)
 {
 	for (int i = 0; i < N_SEGMENT_STATEMENTS; i++)
 		sqlite3_finalize(g->statement[i]);
@@ -286,11 +332,13 @@ struct segment *segment_abandon(struct segment *g, bool remove)
 	}
 	names_clear(&g->functions);
 	names_clear(&g->sources);
-	free(g->tasks.mark);
-	free(g->files.mark);
-	free(g->frames.mark);
-	free(g->stacks.mark);
-	free(g->unnamed);
+	marks_clear(&g->tasks);
+	marks_clear(&g->files);
+	marks_clear(&g->frames);
+	marks_clear(&g->stacks);
+	free(g->unnamed.id);
+	free(g->sighted.id);
+	free(g->living);
 	free(g->lost);
 	free(g->change);
 	free(g->told);
@@ -299,64 +347,10 @@ struct segment *segment_abandon(struct segment *g, bool remove)
 	return NULL;
 }
 
-static int sync_folder(const char *path)
+struct segment *segment_forget(struct segment *g)
 {
-	_cleanup_(freep) char *folder = strdup(path);
-	if (!folder)
-		return -ENOMEM;
-	char *slash = strrchr(folder, '/');
-	slash[slash == folder] = '\0';
-	_cleanup_(closep) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* some file systems cannot sync a folder, and then there is nothing to be had */
-	if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP))
-		return -errno;
-	return 0;
-}
-
-/* Run a pragma and see that its first column is the value wanted. */
-static int pragma_gives(struct segment *g, const char *pragma, const char *wanted)
-{
-	sqlite3_stmt *s = NULL;
-	int rc = sqlite3_prepare_v2(g->db, pragma, -1, &s, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(s);
-	int r = segment_outcome(g, rc);
-	if (r == 0) {
-		const char *text =
-			rc == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
-		r = text && strcmp(text, wanted) == 0 ? 0 : -EBUSY;
-	}
-	sqlite3_finalize(s);
-	return r;
-}
-
-static int write_seal(struct segment *g, uint64_t end_monotonic_ns)
-{
-	int r = segment_begin(g);
-	if (r == 0)
-		r = ROW(g, INSERT_META, CELL_T("end_ns"), CELL_I(end_monotonic_ns));
-	if (r == 0)
-		r = ROW(g, INSERT_META, CELL_T("sealed"), CELL_I(1));
-	return segment_end(g, r);
-}
-
-int segment_seal(struct segment *g, uint64_t end_monotonic_ns)
-{
-	int r = write_seal(g, end_monotonic_ns);
-	for (int i = 0; i < N_SEGMENT_STATEMENTS; i++) {
-		sqlite3_finalize(g->statement[i]);
-		g->statement[i] = NULL;
-	}
-	if (r == 0)
-		r = pragma_gives(g, "PRAGMA wal_checkpoint(TRUNCATE)", "0");
-	if (r == 0)
-		r = pragma_gives(g, "PRAGMA journal_mode=DELETE", "delete");
-	if (r == 0)
-		r = segment_close(g);
-	if (r == 0 && fsync(g->fd) < 0)
-		r = errno == ENOSPC || errno == EDQUOT ? SEGMENT_NO_SPACE : -errno;
-	if (r == 0)
-		r = sync_folder(g->path);
-	segment_abandon(g, false);
-	return r;
+	/* the last to close a log empties it; we are not, whatever it looks like from here */
+	if (g && g->db)
+		sqlite3_db_config(g->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	return segment_abandon(g, false);
 }

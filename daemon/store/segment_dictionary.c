@@ -87,7 +87,9 @@ static int write_file(struct segment *g, const struct file *file)
 		CELL_I_OR_NULL(inode, file->major), CELL_I_OR_NULL(inode, file->minor),
 		CELL_I_OR_NULL(inode, file->inode), CELL_I(file->deleted), CELL_I(file->state),
 		CELL_I(file->has_symbols), CELL_I(file->has_debug));
-	return r != 0 ? r : mark_set(g, &g->files, file->id, file_mark(file));
+	if (r == 0)
+		r = mark_set(g, &g->files, file->id, file_mark(file));
+	return r != 0 ? r : ids_add(&g->sighted, file->id);
 }
 
 /* An address that belongs to no file is stored as it is, unless it is the kernel's: those never
@@ -109,12 +111,8 @@ static int write_frame(struct segment *g, const struct frame *frame)
 			CELL_I(frame_offset(frame)), CELL_I(frame->state));
 	if (r == 0 && final)
 		r = write_places(g, frame);
-	if (r == 0 && !final) {
-		r = segment_grow(
-			&g->unnamed, &g->size_unnamed, g->n_unnamed + 1, sizeof(*g->unnamed));
-		if (r == 0)
-			g->unnamed[g->n_unnamed++] = frame->id;
-	}
+	if (r == 0 && !final)
+		r = ids_add(&g->unnamed, frame->id);
 	return r != 0 ? r : mark_set(g, &g->frames, frame->id, final ? MARK_FINAL : MARK_STORED);
 }
 
@@ -123,7 +121,7 @@ int segment_write_stack(struct segment *g, const struct stack_tree *t, uint32_t 
 	/* ids fall towards the outermost caller, so this ends; a caller that is stored has all of
 	 * its own callers stored */
 	while (id != 0 && mark_get(&g->stacks, id) == MARK_NONE) {
-		if (id > t->n_nodes)
+		if (id > t->n_nodes || !t->node[id - 1])
 			return -EINVAL;
 		const struct stack_node *node = t->node[id - 1];
 		int r = write_frame(g, node->frame);
@@ -144,13 +142,22 @@ static bool is_process(const struct task *task)
 	return !task->process || task->process == task;
 }
 
-static int write_task_row(struct segment *g, enum segment_statement s, const struct task *task)
+/* Who started the process, as far as this segment may say it. */
+static struct task *parent_of(const struct segment_flush *f, const struct task *task)
+{
+	struct task *parent = is_process(task) ? task->parent : NULL;
+	return parent && f->only_uid && parent->uid != f->uid ? NULL : parent;
+}
+
+static int write_task_row(struct segment *g, const struct segment_flush *f,
+	enum segment_statement s, const struct task *task)
 {
 	/* parent, exe and argv of a thread are its process' */
 	bool process = is_process(task);
+	const struct task *parent = parent_of(f, task);
 	return ROW(g, s, CELL_I(task->id), CELL_I(task->pid), CELL_I(task->tid),
 		CELL_I(process ? task->id : task->process->id),
-		CELL_I_OR_NULL(process && task->parent, task->parent->id), CELL_I(task->start_ns),
+		CELL_I_OR_NULL(parent, parent->id), CELL_I(task->start_ns),
 		CELL_I_OR_NULL(task->end_ns, task->end_ns), CELL_T(task->comm),
 		CELL_T(process ? task->exe : NULL),
 		CELL_B(process ? task->argv : NULL, task->n_argv),
@@ -158,9 +165,30 @@ static int write_task_row(struct segment *g, enum segment_statement s, const str
 		CELL_I_OR_NULL(task->uid != (uid_t)-1, task->uid), CELL_I(task->kernel_thread));
 }
 
-static int tell_task(struct segment *g, enum segment_statement s, struct task *task)
+/* Of all that a row of a task is made of. Never 0. */
+static uint32_t task_hash(const struct task *task)
 {
-	int r = write_task_row(g, s, task);
+	uint64_t part[9] = {task->end_ns, task->exec_ns, task->cgroup, task->uid,
+		(uintptr_t)task->exe, (uintptr_t)task->argv,
+		task->n_argv ^ (uint64_t)(task->parent ? task->parent->id : 0) << 32};
+	uint64_t hash = 0;
+	memcpy(&part[7], task->comm, TASK_COMM_BYTES);
+	for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++) {
+		hash = (hash ^ part[i]) * 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio, odd */
+		hash ^= hash >> 29;
+	}
+	return (uint32_t)hash ? (uint32_t)hash : 1;
+}
+_Static_assert(TASK_COMM_BYTES == 2 * sizeof(uint64_t), "part has room for comm");
+
+static int tell_task(struct segment *g, const struct segment_flush *f, enum segment_statement s,
+	struct task *task)
+{
+	const struct cgroup *cgroup =
+		task->cgroup && f->tasks ? cgroup_find(f->tasks, task->cgroup) : NULL;
+	int r = write_task_row(g, f, s, task);
+	if (r == 0 && cgroup)
+		r = ROW(g, INSERT_CGROUP, CELL_I(cgroup->id), CELL_T(cgroup->path));
 	if (r != 0 || !task->changed)
 		return r;
 	r = segment_grow(&g->told, &g->size_told, g->n_told + 1, sizeof(struct task *));
@@ -171,21 +199,26 @@ static int tell_task(struct segment *g, enum segment_statement s, struct task *t
 	return 0;
 }
 
+static int living_add(struct segment *g, const struct task *task)
+{
+	int r = segment_grow(&g->living, &g->size_living, g->n_living + 1, sizeof(*g->living));
+	if (r == 0)
+		g->living[g->n_living++] = (struct living){task->id, task_hash(task)};
+	return r;
+}
+
 int segment_write_task(struct segment *g, const struct segment_flush *f, struct task *task)
 {
 	/* thread, process, who started that process, …: whoever is stored has them all stored */
 	while (task && mark_get(&g->tasks, task->id) == MARK_NONE) {
-		const struct cgroup *cgroup = NULL;
-		if (task->cgroup && f->tasks)
-			cgroup = cgroup_find(f->tasks, task->cgroup);
-		int r = tell_task(g, INSERT_TASK, task);
-		if (r == 0 && cgroup)
-			r = ROW(g, INSERT_CGROUP, CELL_I(cgroup->id), CELL_T(cgroup->path));
+		int r = tell_task(g, f, INSERT_TASK, task);
 		if (r == 0)
 			r = mark_set(g, &g->tasks, task->id, MARK_STORED);
+		if (r == 0)
+			r = living_add(g, task);
 		if (r != 0)
 			return r;
-		task = is_process(task) ? task->parent : task->process;
+		task = is_process(task) ? parent_of(f, task) : task->process;
 	}
 	return 0;
 }
@@ -212,12 +245,11 @@ int segment_write_hart(struct segment *g, int hart, const struct window_row *row
 
 int segment_write_names(struct segment *g, const struct segment_flush *f)
 {
-	for (size_t i = 0; i < g->n_unnamed; i++) {
-		uint32_t id = g->unnamed[i];
-		if (!f->files || id > f->files->n_frames)
-			continue;
-		const struct frame *frame = f->files->frame[id - 1];
-		if (!frame_final(frame) || mark_get(&g->frames, id) == MARK_FINAL)
+	for (size_t i = 0; i < g->unnamed.n; i++) {
+		uint32_t id = g->unnamed.id[i];
+		const struct frame *frame = f->files && id <= f->files->n_frames
+			? f->files->frame[id - 1] : NULL;
+		if (!frame || !frame_final(frame) || mark_get(&g->frames, id) == MARK_FINAL)
 			continue;
 		int r = ROW(g, UPDATE_FRAME, CELL_I(id), CELL_I(frame->state));
 		if (r == 0)
@@ -240,18 +272,33 @@ static int write_file_state(struct segment *g, const struct file *file)
 	return r != 0 ? r : mark_set(g, &g->files, file->id, file_mark(file));
 }
 
+/* One whose end is stored is looked at once more, for what was read of it late. One that is no
+ * longer in the table has ended and been told of, or its segment knows what it can. */
+static int write_change(struct segment *g, const struct segment_flush *f, size_t at)
+{
+	uint32_t id = g->living[at].id;
+	struct task *task = id <= f->tasks->n_tasks ? f->tasks->task[id - 1] : NULL;
+	uint32_t hash = task ? task_hash(task) : 0;
+	if (!task || (hash == g->living[at].told && task->end_ns))
+		return mark_set(g, &g->tasks, id, MARK_FINAL);
+	if (hash == g->living[at].told)
+		return 0;
+	int r = tell_task(g, f, UPDATE_TASK, task);
+	if (r == 0)
+		g->living[at].told = hash;
+	return r == 0 ? segment_write_task(g, f, parent_of(f, task)) : r;
+}
+
 int segment_write_changed(struct segment *g, const struct segment_flush *f)
 {
 	int r = 0;
-	for (uint32_t i = 0; f->tasks && i < f->tasks->n_tasks && r == 0; i++) {
-		struct task *task = f->tasks->task[i];
-		if (!task->changed || mark_get(&g->tasks, task->id) == MARK_NONE)
-			continue;
-		r = tell_task(g, UPDATE_TASK, task);
-		if (r == 0 && is_process(task))
-			r = segment_write_task(g, f, task->parent);
+	/* a parent that is written for its child may lengthen the list, and is new enough */
+	for (size_t i = 0, n = g->n_living; f->tasks && i < n && r == 0; i++)
+		r = write_change(g, f, i);
+	for (size_t i = 0; f->files && i < g->sighted.n && r == 0; i++) {
+		uint32_t id = g->sighted.id[i];
+		if (id <= f->files->n_files && f->files->file[id - 1])
+			r = write_file_state(g, f->files->file[id - 1]);
 	}
-	for (uint32_t i = 0; f->files && i < f->files->n_files && r == 0; i++)
-		r = write_file_state(g, f->files->file[i]);
 	return r;
 }

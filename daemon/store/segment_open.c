@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Opening a segment that somebody gave us
+/* Opening a segment that somebody gave us, or that we are still writing
  *
  * The file may be anything. What its header says is judged from its first 100 bytes, before SQLite
  * sees it: not a database, another program's, newer than us, unfinished, cut off. Then SQLite opens
  * it immutable and read-only, with everything off that could make a schema act, and the schema must
  * be ours, statement by statement. Damage inside pages shows when they are read: SQLite checks each
  * as it goes, and queries report it with the file's name.
+ *
+ * A file of our own store is judged alike, but may have a log, which SQLite then reads with the locks
+ * that the writer knows of.
  */
 
 #include <errno.h>
@@ -18,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/segment.h"
+#include "daemon/store/segment_open.h"
 #include "proto/memory.h"
 
 /* Longest text or blob that we read: a row of a task holds one argv of 4 KiB, C++ function names
@@ -32,8 +35,10 @@ static const char schema[] =
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-static int __attribute__((format(printf, 4, 5)))
-say(struct segment_error *e, int outcome, const char *remedy, const char *format, ...)
+/* A reader waits this long for a writer that is just sealing, or for another that replays its log. */
+#define READER_WAIT_MS 2000
+
+int segment_say(struct segment_error *e, int outcome, const char *remedy, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -48,94 +53,100 @@ static uint32_t be32(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-static int say_errno(struct segment_error *e, const char *path, int error)
+int segment_say_errno(struct segment_error *e, const char *path, int error)
 {
 	switch (error) {
 	case ENOENT:
 	case ENOTDIR:
-		return say(e, SEGMENT_ABSENT, "Name a file that `mperfctl record -o` wrote",
+		return segment_say(e, SEGMENT_ABSENT, "Name a file that `mperfctl record -o` wrote",
 			"%s: there is no such file", path);
 	case EACCES:
 	case EPERM:
 	case ELOOP:
-		return say(e, SEGMENT_REFUSED, "Ask its owner, or root, to read it",
+		return segment_say(e, SEGMENT_REFUSED, "Ask its owner, or root, to read it",
 			"%s may not be read: %s", path, strerror(error));
 	case ENOMEM:
 		return -ENOMEM;
 	default:
-		return say(e, SEGMENT_REFUSED, "See that its disc is well", "%s cannot be read: %s",
+		return segment_say(e, SEGMENT_REFUSED, "See that its disc is well", "%s cannot be read: %s",
 			path, strerror(error));
 	}
 }
 
 static int say_not_ours(struct segment_error *e, const char *path, const char *why)
 {
-	return say(e, SEGMENT_NOT_OURS, "Name a file that `mperfctl record -o` wrote",
+	return segment_say(e, SEGMENT_NOT_OURS, "Name a file that `mperfctl record -o` wrote",
 		"%s is no mperf recording: %s", path, why);
 }
 
 static int say_unsealed(struct segment_error *e, const char *path)
 {
-	return say(e, SEGMENT_UNSEALED, "Wait until its recording has ended, or record again",
+	return segment_say(e, SEGMENT_UNSEALED, "Wait until its recording has ended, or record again",
 		"%s is unfinished: it is still being written, or its writer died", path);
 }
 
 static int say_corrupt(struct segment_error *e, const char *path, const char *why)
 {
-	return say(e, SEGMENT_CORRUPT, "Copy it again from where it came, or record again",
+	return segment_say(e, SEGMENT_CORRUPT, "Copy it again from where it came, or record again",
 		"%s is damaged: %s", path, why);
 }
 
 /* Source of the offsets: https://www.sqlite.org/fileformat.html, "The Database Header". */
-static int judge_header(
-	const char *path, const uint8_t h[100], uint64_t n_bytes, struct segment_error *e)
+static int judge_header(const char *path, const uint8_t h[100], bool strict,
+	struct segment_header *header, struct segment_error *e)
 {
 	uint32_t version = be32(h + 60), page_bytes = (uint32_t)h[16] << 8 | h[17];
 	if (page_bytes == 1)
 		page_bytes = 65536;
+	header->n_changes = be32(h + 24);
+	/* write and read version: 2 is a WAL, which sealing takes away */
+	header->log = h[18] != 1 || h[19] != 1;
 	if (memcmp(h, "SQLite format 3", 16) != 0)
 		return say_not_ours(e, path, "it is not an SQLite file");
 	if (be32(h + 68) != SEGMENT_APPLICATION_ID)
 		return say_not_ours(e, path, "it is another program's SQLite file");
 	if (version > SEGMENT_VERSION)
-		return say(e, SEGMENT_NEWER, "Read it with the mperf that wrote it, or a newer one",
+		return segment_say(e, SEGMENT_NEWER,
+			"Read it with the mperf that wrote it, or a newer one",
 			"%s has version %u of the format, newer than our %d", path, version,
 			SEGMENT_VERSION);
 	if (version == 0)
 		return say_corrupt(e, path, "it has no version");
-	/* write and read version: 2 is a WAL, which sealing takes away */
-	if (h[18] != 1 || h[19] != 1)
+	if (strict && header->log)
 		return say_unsealed(e, path);
 	if (page_bytes < 512 || (page_bytes & (page_bytes - 1)) != 0)
 		return say_corrupt(e, path, "its page size makes no sense");
-	if ((uint64_t)page_bytes * be32(h + 28) > n_bytes)
+	/* with a log, the length in the header may be of another time than the file's */
+	if (!header->log && (uint64_t)page_bytes * be32(h + 28) > header->n_bytes)
 		return say_corrupt(e, path, "it is cut off");
 	return 0;
 }
 
-static int judge_file(const char *path, struct segment_error *e)
+int segment_judge_file(const char *path, bool strict, struct segment_header *ret_header,
+	struct segment_error *e)
 {
 	/* a FIFO must not keep us waiting */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
-		return say_errno(e, path, errno);
+		return segment_say_errno(e, path, errno);
 	struct stat st;
 	if (fstat(fd, &st) < 0)
-		return say_errno(e, path, errno);
+		return segment_say_errno(e, path, errno);
 	if (!S_ISREG(st.st_mode))
 		return say_not_ours(e, path, "it is not a regular file");
-	uint8_t header[100];
-	ssize_t n = pread(fd, header, sizeof(header), 0);
+	uint8_t bytes[100];
+	ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
 	if (n < 0)
-		return say_errno(e, path, errno);
+		return segment_say_errno(e, path, errno);
+	*ret_header = (struct segment_header){.n_bytes = (uint64_t)st.st_size};
 	if (n == 0)
 		return say_not_ours(e, path, "it is empty");
-	if ((size_t)n < sizeof(header))
+	if ((size_t)n < sizeof(bytes))
 		return say_not_ours(e, path, "it is not an SQLite file");
-	return judge_header(path, header, (uint64_t)st.st_size, e);
+	return judge_header(path, bytes, strict, ret_header, e);
 }
 
-static int judge_neighbours(const char *path, struct segment_error *e)
+int segment_has_neighbours(const char *path)
 {
 	static const char *const suffix[] = {"-wal", "-journal"};
 	for (size_t i = 0; i < 2; i++) {
@@ -145,16 +156,16 @@ static int judge_neighbours(const char *path, struct segment_error *e)
 			return -ENOMEM;
 		}
 		if (access(name, F_OK) == 0)
-			return say_unsealed(e, path);
+			return 1;
 	}
 	return 0;
 }
 
 /* file: URI of an absolute path; what would end the path in it is escaped. */
-static char *uri_of(const char *real)
+static char *uri_of(const char *real, const char *tail)
 {
-	static const char head[] = "file:", tail[] = "?mode=ro&immutable=1";
-	char *uri = malloc(sizeof(head) + 3 * strlen(real) + sizeof(tail));
+	static const char head[] = "file:";
+	char *uri = malloc(sizeof(head) + 3 * strlen(real) + strlen(tail) + 1);
 	if (!uri)
 		return NULL;
 	char *p = stpcpy(uri, head);
@@ -168,7 +179,7 @@ static char *uri_of(const char *real)
 	return uri;
 }
 
-static void restrain(sqlite3 *db)
+void segment_restrain(sqlite3 *db)
 {
 	static const struct {
 		int what, value;
@@ -258,7 +269,7 @@ static int compare_schema(sqlite3 *db, sqlite3 *ours)
 	}
 }
 
-static int judge_schema(const char *path, sqlite3 *db, struct segment_error *e)
+int segment_judge_schema(const char *path, sqlite3 *db, struct segment_error *e)
 {
 	_cleanup_(sqlite3_closep) sqlite3 *ours = NULL;
 	if (sqlite3_open_v2(":memory:", &ours, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL) !=
@@ -266,10 +277,8 @@ static int judge_schema(const char *path, sqlite3 *db, struct segment_error *e)
 		sqlite3_exec(ours, schema, NULL, NULL, NULL) != SQLITE_OK)
 		return -ENOMEM;
 	int r = compare_schema(db, ours);
-	if (r == -SQLITE_NOMEM)
-		return -ENOMEM;
 	if (r < 0)
-		return say_corrupt(e, path, sqlite3_errmsg(db));
+		return segment_say_sqlite(e, path, db, -r);
 	if (r > 0)
 		return say_corrupt(e, path, "it does not have our tables");
 	return 0;
@@ -291,12 +300,41 @@ static int judge_seal(const char *path, sqlite3 *db, struct segment_error *e)
 	return 0;
 }
 
-static int open_database(const char *path, sqlite3 **ret_db, struct segment_error *e)
+int segment_say_sqlite(struct segment_error *e, const char *path, sqlite3 *db, int rc)
+{
+	switch (rc & 0xff) {
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return segment_say(e, SEGMENT_HELD, "Try again", "%s is held by another process", path);
+	case SQLITE_FULL:
+		return segment_say(e, SEGMENT_NO_SPACE, "Make room on its disc",
+			"%s: no space is left on its disc", path);
+	case SQLITE_READONLY:
+		return segment_say(e, SEGMENT_READ_ONLY, "See that it may be written",
+			"%s cannot be written", path);
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+	case SQLITE_ERROR:
+	case SQLITE_SCHEMA:
+		return say_corrupt(e, path, sqlite3_errmsg(db));
+	default:
+		break;
+	}
+	int error = sqlite3_system_errno(db);
+	if (error == ENOSPC || error == EDQUOT || error == EFBIG)
+		return segment_say_sqlite(e, path, db, SQLITE_FULL);
+	return segment_say(e, SEGMENT_REFUSED, "See that its disc is well",
+		"%s cannot be read or written: %s", path, sqlite3_errmsg(db));
+}
+
+static int connect(const char *path, const char *how, sqlite3 **ret_db, struct segment_error *e)
 {
 	_cleanup_(freep) char *real = realpath(path, NULL);
 	if (!real)
-		return say_errno(e, path, errno);
-	_cleanup_(freep) char *uri = uri_of(real);
+		return segment_say_errno(e, path, errno);
+	_cleanup_(freep) char *uri = uri_of(real, how);
 	if (!uri)
 		return -ENOMEM;
 	int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
@@ -305,24 +343,51 @@ static int open_database(const char *path, sqlite3 **ret_db, struct segment_erro
 	if (!db)
 		return -ENOMEM;
 	if (rc != SQLITE_OK)
-		return say(e, SEGMENT_REFUSED, "See that it may be read", "%s cannot be opened: %s",
-			path, sqlite3_errmsg(db));
-	restrain(db);
+		return segment_say(e, SEGMENT_REFUSED, "See that it may be read",
+			"%s cannot be opened: %s", path, sqlite3_errmsg(db));
+	segment_restrain(db);
 	/* a cell that claims more than its page is an error, not a read beyond it; and a file that
 	 * shrinks under us an error, not a SIGBUS */
 	sqlite3_exec(db, "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0", NULL, NULL, NULL);
-	int r = judge_schema(path, db, e);
+	*ret_db = TAKE_PTR(db);
+	return 0;
+}
+
+int segment_open(const char *path, sqlite3 **ret_db, struct segment_error *ret_error)
+{
+	struct segment_header header;
+	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
+	int r = segment_judge_file(path, true, &header, ret_error);
+	if (r == 0) {
+		r = segment_has_neighbours(path);
+		r = r > 0 ? say_unsealed(ret_error, path) : r;
+	}
 	if (r == 0)
-		r = judge_seal(path, db, e);
+		r = connect(path, "?mode=ro&immutable=1", &db, ret_error);
+	if (r == 0)
+		r = segment_judge_schema(path, db, ret_error);
+	if (r == 0)
+		r = judge_seal(path, db, ret_error);
 	if (r == 0)
 		*ret_db = TAKE_PTR(db);
 	return r;
 }
 
-int segment_open(const char *path, sqlite3 **ret_db, struct segment_error *ret_error)
+int segment_open_live(const char *path, sqlite3 **ret_db, struct segment_error *ret_error)
 {
-	int r = judge_file(path, ret_error);
+	struct segment_header header;
+	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
+	int r = segment_judge_file(path, false, &header, ret_error);
 	if (r == 0)
-		r = judge_neighbours(path, ret_error);
-	return r != 0 ? r : open_database(path, ret_db, ret_error);
+		r = connect(path, "?mode=ro", &db, ret_error);
+	if (r != 0)
+		return r;
+	sqlite3_busy_timeout(db, READER_WAIT_MS);
+	int rc = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
+	/* the first look decides what is seen from now on */
+	r = rc == SQLITE_OK ? segment_judge_schema(path, db, ret_error)
+			    : segment_say_sqlite(ret_error, path, db, rc);
+	if (r == 0)
+		*ret_db = TAKE_PTR(db);
+	return r;
 }

@@ -8,10 +8,13 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/store/segment_write.h"
+#include "proto/memory.h"
 
 /* Quotas and the size limits of files and file systems are discs of that size. */
 static bool is_full(int error)
@@ -30,22 +33,24 @@ int segment_outcome(const struct segment *g, int rc)
 		return SEGMENT_NO_SPACE;
 	case SQLITE_NOMEM:
 		return -ENOMEM;
-	case SQLITE_IOERR: {
-		int e = sqlite3_system_errno(g->db);
-		return is_full(e) ? SEGMENT_NO_SPACE : -EIO;
-	}
-	case SQLITE_READONLY:
-		return -EROFS;
+	case SQLITE_IOERR:
 	case SQLITE_CANTOPEN: {
 		int e = sqlite3_system_errno(g->db);
-		return is_full(e) ? SEGMENT_NO_SPACE : e > 0 ? -e : -EIO;
+		if (is_full(e))
+			return SEGMENT_NO_SPACE;
+		return e == EROFS ? SEGMENT_READ_ONLY : e > 0 && e != ENOENT ? -e : -EIO;
 	}
+	case SQLITE_READONLY:
+		return SEGMENT_READ_ONLY;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return SEGMENT_CORRUPT;
 	case SQLITE_PERM:
 	case SQLITE_AUTH:
 		return -EACCES;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
-		return -EBUSY;
+		return SEGMENT_HELD;
 	default:
 		return -EIO;
 	}
@@ -101,24 +106,67 @@ int segment_row(struct segment *g, enum segment_statement s, const struct cell *
 	return r;
 }
 
+#define MARKS_PAGE (1u << MARKS_PAGE_BITS)
+
+static uint8_t *mark_at(const struct marks *m, uint32_t id)
+{
+	size_t page = id >> MARKS_PAGE_BITS;
+	return page < m->n_pages && m->page[page] ? &m->page[page][id & (MARKS_PAGE - 1)] : NULL;
+}
+
 uint8_t mark_get(const struct marks *m, uint32_t id)
 {
-	return id < m->size ? m->mark[id] : MARK_NONE;
+	const uint8_t *mark = mark_at(m, id);
+	return mark ? *mark : MARK_NONE;
 }
 
 int mark_set(struct segment *g, struct marks *m, uint32_t id, uint8_t mark)
 {
-	size_t size = m->size;
-	int r = segment_grow(&m->mark, &size, (size_t)id + 1, 1);
+	size_t page = id >> MARKS_PAGE_BITS;
+	int r = segment_grow(&m->page, &m->n_pages, page + 1, sizeof(*m->page));
 	if (r < 0)
 		return r;
-	m->size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
+	if (!m->page[page])
+		m->page[page] = calloc(MARKS_PAGE, 1);
+	if (!m->page[page])
+		return -ENOMEM;
 	r = segment_grow(&g->change, &g->size_changes, g->n_changes + 1, sizeof(*g->change));
 	if (r < 0)
 		return r;
-	g->change[g->n_changes++] = (struct mark_change){m, id, m->mark[id]};
-	m->mark[id] = mark;
+	uint8_t *at = mark_at(m, id);
+	g->change[g->n_changes++] = (struct mark_change){m, id, *at};
+	*at = mark;
 	return 0;
+}
+
+int ids_add(struct ids *ids, uint32_t id)
+{
+	int r = segment_grow(&ids->id, &ids->size, ids->n + 1, sizeof(*ids->id));
+	if (r == 0)
+		ids->id[ids->n++] = id;
+	return r;
+}
+
+/* What SQLite does by itself otherwise, with the length of the log remembered. */
+int segment_watch_log(void *segment, sqlite3 *db, const char *database, int n)
+{
+	struct segment *g = segment;
+	g->wal_pages = n;
+	/* what fails here is tried again after the next commit, and all is in the log */
+	if (n >= SEGMENT_WAL_PAGES)
+		sqlite3_wal_checkpoint_v2(db, database, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	return SQLITE_OK;
+}
+
+/* A log at its limit: 0 if it will be begun anew, SEGMENT_HELD if a reader still needs it. */
+static int judge_log(struct segment *g)
+{
+	if (!g->live || (uint64_t)g->wal_pages * SEGMENT_PAGE_BYTES < SEGMENT_WAL_BYTES_MAX)
+		return 0;
+	int n = 0, n_moved = 0;
+	int rc = sqlite3_wal_checkpoint_v2(g->db, NULL, SQLITE_CHECKPOINT_RESTART, &n, &n_moved);
+	return rc == SQLITE_OK && n == n_moved ? 0 : rc == SQLITE_OK ? SEGMENT_HELD
+								     : segment_outcome(g, rc);
 }
 
 int segment_begin(struct segment *g)
@@ -130,7 +178,8 @@ int segment_begin(struct segment *g)
 	g->n_windows_before = g->n_windows;
 	g->n_samples_before = g->n_samples;
 	memcpy(g->hart_leader_before, g->hart_leader, sizeof(g->hart_leader));
-	return segment_exec(g, "BEGIN IMMEDIATE");
+	int r = judge_log(g);
+	return r != 0 ? r : segment_row(g, BEGIN_TRANSACTION, NULL, 0);
 }
 
 static void names_forget(struct names *names)
@@ -150,10 +199,12 @@ static void take_back(struct segment *g)
 	/* newest first: an id can have changed twice */
 	while (g->n_changes > 0) {
 		const struct mark_change *c = &g->change[--g->n_changes];
-		c->marks->mark[c->id] = c->before;
+		*mark_at(c->marks, c->id) = c->before;
 	}
 	for (size_t i = 0; i < g->n_told; i++)
 		g->told[i]->changed = true;
+	for (size_t i = 0; i < g->n_living; i++)
+		g->living[i].told = 0;
 	names_forget(&g->functions);
 	names_forget(&g->sources);
 	g->n_windows = g->n_windows_before;
@@ -161,26 +212,44 @@ static void take_back(struct segment *g)
 	memcpy(g->hart_leader, g->hart_leader_before, sizeof(g->hart_leader));
 }
 
-static void drop_named(struct segment *g)
+/* Drop what is final by now, and what was added in a transaction that came to nothing. */
+static void ids_keep_stored(struct ids *ids, const struct marks *m)
 {
 	size_t kept = 0;
-	for (size_t i = 0; i < g->n_unnamed; i++)
-		if (mark_get(&g->frames, g->unnamed[i]) == MARK_STORED)
-			g->unnamed[kept++] = g->unnamed[i];
-	g->n_unnamed = kept;
+	for (size_t i = 0; i < ids->n; i++)
+		if (mark_get(m, ids->id[i]) == MARK_STORED)
+			ids->id[kept++] = ids->id[i];
+	ids->n = kept;
+}
+
+static void living_keep_stored(struct segment *g)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < g->n_living; i++)
+		if (mark_get(&g->tasks, g->living[i].id) == MARK_STORED)
+			g->living[kept++] = g->living[i];
+	g->n_living = kept;
+}
+
+static void ids_drop_forgotten(struct ids *ids, const struct marks *m)
+{
+	while (ids->n > 0 && mark_get(m, ids->id[ids->n - 1]) == MARK_NONE)
+		ids->n--;
 }
 
 int segment_end(struct segment *g, int r)
 {
 	if (r == 0)
-		r = segment_exec(g, "COMMIT");
+		r = segment_row(g, COMMIT_TRANSACTION, NULL, 0);
 	if (r != 0) {
 		/* SQLite may have rolled back by itself, which is as good */
 		if (!sqlite3_get_autocommit(g->db))
 			sqlite3_exec(g->db, "ROLLBACK", NULL, NULL, NULL);
 		take_back(g);
 	}
-	drop_named(g);
+	ids_keep_stored(&g->unnamed, &g->frames);
+	living_keep_stored(g);
+	ids_drop_forgotten(&g->sighted, &g->files);
 	return r;
 }
 
@@ -265,6 +334,8 @@ static int write_window(struct segment *g, const struct segment_flush *f)
 		r = write_row(g, f, row);
 	if (r == 0)
 		r = segment_write_names(g, f);
+	if (r == 0)
+		r = segment_write_changed(g, f);
 	if (r == 0 && f->lost)
 		r = write_losses(g, f);
 	return r;
@@ -296,4 +367,19 @@ int segment_update(struct segment *g, const struct segment_flush *f)
 	if (r == 0 && losses)
 		remember_losses(g, f);
 	return r;
+}
+
+size_t segment_unnamed(const struct segment *g)
+{
+	return g->unnamed.n;
+}
+
+int64_t segment_bytes(const struct segment *g)
+{
+	struct stat st;
+	int64_t bytes = fstat(g->fd, &st) == 0 ? st.st_size : 0;
+	_cleanup_(freep) char *log = NULL;
+	if (asprintf(&log, "%s-wal", g->path) < 0)
+		log = NULL;
+	return log && stat(log, &st) == 0 ? bytes + st.st_size : bytes;
 }

@@ -10,17 +10,34 @@
 
 #include "daemon/store/segment.h"
 
-/* What is known about each id of one dictionary. */
+/* What is known about each id of one dictionary: by id, in pages that are made when they are needed.
+ * A daemon counts ids up for weeks, and a segment sees the few old ones that live on and the latest.
+ */
+#define MARKS_PAGE_BITS 12
 struct marks {
-	uint8_t *mark; /* by id */
-	uint32_t size;
+	uint8_t **page; /* of 1 << MARKS_PAGE_BITS marks each; NULL: all MARK_NONE */
+	size_t n_pages;
+};
+
+/* A task of this segment that may still change, and a hash of what was written of it; 0: to be
+ * written again. task.changed cannot tell: several segments may be written from one table. */
+struct living {
+	uint32_t id;
+	uint32_t told;
+};
+
+/* Ids to look at again. */
+struct ids {
+	uint32_t *id;
+	size_t n, size;
 };
 
 enum {
 	MARK_NONE = 0,
 	MARK_STORED = 1,
-	MARK_FINAL = 2, /* frames: with its name or the reason for having none; files have
-			   their state above the first bit */
+	MARK_FINAL = 2, /* frames: with its name or the reason for having none; tasks: with
+			   their end, and nothing came since; files have their state above the
+			   first bit */
 };
 
 /* One mark as it was before this transaction. */
@@ -44,6 +61,8 @@ struct names {
 };
 
 enum segment_statement {
+	BEGIN_TRANSACTION,
+	COMMIT_TRANSACTION,
 	INSERT_META,
 	INSERT_EVENT,
 	INSERT_HART,
@@ -69,6 +88,8 @@ enum segment_statement {
 struct segment {
 	sqlite3 *db;
 	int fd;     /* the file we made; closed last: closing it drops SQLite's locks */
+	bool live;
+	int wal_pages; /* in the log after the last commit */
 	char *path; /* with its folder resolved */
 	sqlite3_stmt *statement[N_SEGMENT_STATEMENTS];
 
@@ -83,8 +104,10 @@ struct segment {
 	int64_t n_windows, n_samples; /* last ids */
 	struct marks tasks, files, frames, stacks;
 	struct names functions, sources;
-	uint32_t *unnamed; /* stored frames whose name is still to come */
-	size_t n_unnamed, size_unnamed;
+	struct ids unnamed; /* stored frames whose name is still to come */
+	struct ids sighted; /* stored files */
+	struct living *living;
+	size_t n_living, size_living;
 	uint64_t (*lost)[N_LOSSES]; /* as of the last committed flush */
 	int n_harts;
 
@@ -119,6 +142,9 @@ int segment_row(struct segment *g, enum segment_statement s, const struct cell *
 int segment_outcome(const struct segment *g, int rc);
 int segment_exec(struct segment *g, const char *sql);
 
+/* Finalize what is prepared, and close. 0, SEGMENT_*, -errno. */
+int segment_close(struct segment *g);
+
 /* Transactions. segment_end commits when r is 0 and rolls back otherwise; returns what came of it.
  */
 int segment_begin(struct segment *g);
@@ -131,9 +157,16 @@ int mark_set(struct segment *g, struct marks *m, uint32_t id, uint8_t mark);
 int segment_write_task(struct segment *g, const struct segment_flush *f, struct task *task);
 int segment_write_stack(struct segment *g, const struct stack_tree *t, uint32_t id);
 int segment_write_hart(struct segment *g, int hart, const struct window_row *row);
-/* Frames that were named since, changed tasks, file states. */
+/* Frames that were named since; changed tasks, file states. Takes as long as there are unnamed
+ * frames, living tasks and files in this segment, however many the session has seen. */
 int segment_write_names(struct segment *g, const struct segment_flush *f);
 int segment_write_changed(struct segment *g, const struct segment_flush *f);
+
+/* Add an id, for the time after this transaction too if it is committed. -ENOMEM. */
+int ids_add(struct ids *ids, uint32_t id);
+
+/* The log has n pages: see to it that it does not grow for ever. */
+int segment_watch_log(void *segment, sqlite3 *db, const char *database, int n);
 
 /* Grow *array of n elements to at least `need`, zeroed. -ENOMEM. */
 int segment_grow(void *array, size_t *size, size_t need, size_t element_bytes);

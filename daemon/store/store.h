@@ -28,6 +28,13 @@ enum tier { TIER_WINDOW, TIER_MINUTE, TIER_HOUR, N_TIERS };
 const char *tier_name(enum tier tier);       /* "window" */
 uint64_t tier_period_ns(enum tier tier);     /* of one file: an hour, a day, a week */
 uint64_t tier_step_ns(enum tier tier);       /* of one window row: 0 as flushed, a minute, an hour */
+/* When the file that holds this moment (CLOCK_REALTIME) starts: the hour, the day, the week's Monday,
+ * all in UTC. */
+int64_t tier_start_ns(enum tier tier, int64_t realtime_ns);
+
+/* meta key under which a coarser file notes a source that was added to it: this and the source's
+ * name without its folder ("source:20261121T140000Z-1f3a.mprf"), value 1. */
+#define STORE_SOURCE_KEY "source:"
 
 struct store_file {
 	enum tier tier;
@@ -36,6 +43,9 @@ struct store_file {
 	uint64_t bytes;              /* with -wal and the like */
 	bool sealed;
 	bool corrupt;                /* below corrupt/ */
+	bool newer;                  /* of a newer mperf: kept and counted, not read */
+	bool left;                   /* a window file whose writer went without sealing it */
+	uint8_t rolled;              /* bits by tier: is among the sources of a file of that tier */
 };
 
 struct store_limits {
@@ -47,13 +57,14 @@ struct store {
 	char *path;
 	int fd, lock_fd;
 	bool read_only;
-	struct store_file *file;     /* by tier, then start */
+	struct store_file *file;     /* corrupt ones first, then by tier and start */
 	size_t n_files, size;
 	uint64_t bytes, free_bytes;  /* as of the last store_measure */
 	/* for status: what has been done so far */
 	uint64_t n_unlinked, bytes_unlinked, n_corrupt, n_recovered;
 	char last_unlinked[STORE_NAME_BYTES];
-	const char *last_reason;     /* "age", "budget", "free space"; static */
+	const char *last_reason;     /* "age", "budget", "free space", "number of files"; static */
+	uint64_t recover_ns;         /* CLOCK_MONOTONIC before which no leftover is tried again */
 };
 
 struct store_error {
@@ -79,8 +90,16 @@ struct store *store_free(struct store *s);
  * that name is there. The caller frees. 0, -errno. */
 int store_new_path(struct store *s, int64_t realtime_ns, const char *boot_id, char **ret_path);
 
-/* Enter a file that was just created, or look at it anew (its size, its end once it is sealed). The
- * path is absolute or relative to the store. 0 or -errno. */
+/* Absolute path of the coarser tier's file that holds this moment, whether it is there already or not.
+ * Each boot has its own, since monotonic times of two cannot be told apart. The caller frees. 0,
+ * -errno. */
+int store_tier_path(struct store *s, enum tier tier, int64_t realtime_ns, const char *boot_id,
+	char **ret_path);
+
+/* Enter a file that was just created, or look at it anew (its end once it is sealed, what a coarser
+ * file took in). One that is gone is dropped. An unsealed window file that is noted again has been
+ * closed by its writer, who could not seal it: store_measure tries now and then. The path is absolute
+ * or relative to the store. 0 or -errno. */
 int store_note(struct store *s, const char *path);
 
 /* Look at the sizes of unsealed files and at the free space of the file system. 0 or -errno. */
@@ -99,6 +118,17 @@ int store_retain(struct store *s, const struct store_limits *limits, int64_t now
 /* The file that would go next, and why; NULL: none. */
 const struct store_file *store_next(const struct store *s, const struct store_limits *limits,
 	int64_t now_realtime_ns, const char **ret_reason);
+
+/* What will be, if samples keep coming as they did in the last week. */
+struct store_forecast {
+	const struct store_file *next;   /* goes next; borrowed until the store changes; NULL: none */
+	const char *reason;              /* as last_reason */
+	int64_t next_ns;                 /* CLOCK_REALTIME; INT64_MAX: not to be told */
+	uint64_t bytes_a_day[N_TIERS];   /* 0: too early to tell */
+	uint64_t keeps_ns[N_TIERS];      /* how far back each will reach, age and budget considered */
+};
+void store_forecast(const struct store *s, const struct store_limits *limits, int64_t now_realtime_ns,
+	struct store_forecast *ret_forecast);
 
 /* The files that answer a question about [since_ns, until_ns) (CLOCK_REALTIME; 0: open), each moment
  * by the coarsest tier whose files cover it whole, the edges by finer ones: rows of ret_part say

@@ -4,6 +4,13 @@ import subprocess
 
 from machine import ROOT, Folder, Skip, compile_program
 
+PROGRAMS = ["usr/bin/mperfctl", "usr/libexec/mperf/mperf-namer", "usr/sbin/mperfd"]
+SERVICE = ["etc/mperf/mperf.conf", "usr/lib/systemd/system/mperfd.service",
+           "usr/lib/systemd/system/mperfd.socket", "usr/lib/sysctl.d/30-mperf.conf",
+           "usr/lib/sysusers.d/mperf.conf", "usr/lib/tmpfiles.d/mperf.conf",
+           "usr/share/bash-completion/completions/mperfctl",
+           "usr/share/zsh/site-functions/_mperfctl"]
+
 
 def make(build, *arguments):
     done = subprocess.run(["make", "-s", f"BUILD={build}", *arguments], cwd=ROOT, text=True,
@@ -21,9 +28,8 @@ def test_an_installed_tree_works_and_uninstalls_without_a_trace(build):
     program = compile_program(build, "jit.c")
     with Folder() as folder:
         make(build, "install", f"DESTDIR={folder}", "PREFIX=/usr")
-        assert installed(folder) == ["usr/bin/mperfctl", "usr/libexec/mperf/mperf-namer",
-                                     "usr/sbin/mperfd", "usr/share/man/man1/mperfctl.1",
-                                     "usr/share/man/man8/mperfd.8"], installed(folder)
+        pages = [f"usr/share/man/man{p.suffix[1]}/{p.name}" for p in ROOT.glob("man/*.[158]")]
+        assert installed(folder) == sorted(PROGRAMS + SERVICE + pages), installed(folder)
         done = subprocess.run([folder / "usr/bin/mperfctl", "hotspots", "-F", "999", "--",
                                program, "map", "300"], text=True, capture_output=True, cwd=folder)
         assert done.returncode == 0 and "jitted_by_map" in done.stdout, done.stdout + done.stderr

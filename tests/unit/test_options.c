@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/nearest.h"
 #include "client/options.h"
+#include "proto/nearest.h"
 #include "tests/unit/said.h"
 
 #define RECORD MPERF__REQUEST__BODY_RECORD

@@ -17,6 +17,7 @@
 #define SECOND UINT64_C(1000000000)
 
 static struct stored s;
+static struct walk walk;
 static struct recording *g;
 
 /* --- by hand ---------------------------------------------------------------------------------- */
@@ -25,38 +26,38 @@ static void setup(void)
 {
 	stored_begin_clock(&s);
 	s.sampler.lost = s.lost;
+	s.sampler.machine.n_harts = STORED_HARTS;
+	walk = (struct walk){.sampler = &s.sampler};
 	g = calloc(1, sizeof(*g));
 	ck_assert_ptr_nonnull(g);
-	g->sampler = &s.sampler;
+	g->walk = &walk;
 	g->segment = s.segment;
+	g->targets.all = true;
+	g->n_harts = STORED_HARTS;
+	g->own = g->mine = calloc(STORED_HARTS, sizeof(*g->mine));
+	g->lost = calloc(STORED_HARTS, sizeof(*g->lost));
+	ck_assert(g->own && g->lost);
 	g->window_ns = SECOND;
 	g->window.start_ns = 10 * SECOND;
-	struct attribute_options o = {
-		.files = &s.files,
-		.tasks = &s.tasks,
-		.streams = &s.sampler.streams,
-		.lost = s.lost,
-		.n_harts = STORED_HARTS,
-		.n_events = 1,
-		.proc = s.folder,
-		.sink = take_attribution,
-		.userdata = g,
-	};
-	ck_assert_int_eq(attribute_new(&o, &g->attribute), 0);
-	g->execs = (struct exec_watch){
-		.sampler = &s.sampler, .attribute = g->attribute, .fd = -1, .rests = true};
-	g->merge.streams = &s.sampler.streams;
-	g->merge.lost = s.lost;
+	g->tap.cut_ns = 11 * SECOND;
 }
 
 static void teardown(void)
 {
 	window_clear(&g->window);
 	stack_tree_clear(&g->stacks);
-	merge_clear(&g->merge);
-	attribute_free(g->attribute);
+	free(g->lost);
+	free(g->mine);
 	free(g);
 	stored_end(&s);
+}
+
+/* The tables as they are by now, which the walk would own. */
+static void take_it(const struct attribution *a)
+{
+	walk.tasks = s.tasks;
+	walk.files = s.files;
+	take(g, a);
 }
 
 static struct attribution attribution(struct task *task, uint64_t time_ns)
@@ -76,10 +77,10 @@ START_TEST(a_full_window_is_stored_early_and_the_sample_is_kept)
 	struct task *task = stored_task(&s, 10, 10, "prog");
 	struct attribution a = attribution(task, 10 * SECOND + 5);
 
-	take_attribution(g, &a);
+	take_it(&a);
 	fill_window();
 	a = attribution(stored_task(&s, 11, 11, "other"), 10 * SECOND + 7);
-	take_attribution(g, &a);
+	take_it(&a);
 	ck_assert_int_eq(g->trouble, 0);
 	ck_assert_uint_eq(g->n_samples, 2);
 	ck_assert_uint_eq(g->window.start_ns, 10 * SECOND + 7);
@@ -87,7 +88,7 @@ START_TEST(a_full_window_is_stored_early_and_the_sample_is_kept)
 	/* a sample that waited for its stack does not make a window that ends before it began */
 	fill_window();
 	a = attribution(task, 10 * SECOND);
-	take_attribution(g, &a);
+	take_it(&a);
 	ck_assert_uint_eq(g->window.start_ns, 10 * SECOND + 7);
 	ck_assert_uint_eq(g->n_samples, 3);
 }
@@ -114,7 +115,7 @@ static void take_long_name(struct task *task)
 	struct attribution a = attribution(task, 10 * SECOND + 5);
 	a.frame = &frame;
 	a.n_frames = 1;
-	take_attribution(g, &a);
+	take_it(&a);
 	ck_assert_uint_eq(g->n_samples, 1);
 }
 
@@ -124,27 +125,28 @@ START_TEST(a_window_that_finds_no_space_is_counted_so_and_ends_the_recording)
 	fill_window();
 	struct attribution a = attribution(stored_task(&s, 11, 11, "other"), 10 * SECOND + 7);
 	fill_disc();
-	take_attribution(g, &a);
+	take_it(&a);
 	empty_disc();
-	take_attribution(g, &a); /* also when there is room again: the session has a hole by now */
+	take_it(&a); /* also when there is room again: the session has a hole by now */
 	ck_assert_int_eq(g->trouble, RECORDING_LOST_STORE);
-	ck_assert_uint_eq(s.lost[1][LOSS_STORE], 2);
-	ck_assert_uint_eq(s.lost[1][LOSS_MEMORY], 0);
-	ck_assert_uint_eq(g->n_samples, 1);
+	ck_assert_uint_eq(g->own[1][LOSS_STORE], 3);
+	ck_assert_uint_eq(g->own[1][LOSS_MEMORY], 0);
+	ck_assert_uint_eq(g->n_samples, 3); /* taken in, and counted among the lost */
 	ck_assert_int_eq(recording_dispatch(g, 10 * SECOND + 8), RECORDING_LOST_STORE);
 }
 END_TEST
 
-START_TEST(all_windows_that_are_due_are_stored_each_with_its_own_time)
+START_TEST(a_window_is_stored_when_it_is_cut)
 {
-	bool all = false;
-
-	ck_assert_int_eq(flush_due(g, 10 * SECOND + 5, &all), 0);
-	ck_assert(all);
-	ck_assert_uint_eq(g->window.start_ns, 10 * SECOND);
-	ck_assert_int_eq(flush_due(g, 15 * SECOND, &all), 0);
-	ck_assert(all);
-	ck_assert_uint_eq(g->window.start_ns, 15 * SECOND);
+	struct task *task = stored_task(&s, 10, 10, "prog");
+	for (int i = 0; i < 5; i++) {
+		struct attribution a = attribution(task, (10 + (uint64_t)i) * SECOND + 5);
+		take_it(&a);
+		ck_assert_int_eq(cut(g, (11 + (uint64_t)i) * SECOND), 0);
+		ck_assert_uint_eq(g->tap.cut_ns, (12 + (uint64_t)i) * SECOND);
+		ck_assert_uint_eq(g->n_stored, (uint64_t)i + 1);
+		ck_assert_uint_eq(g->window.n_samples, 0);
+	}
 	ck_assert_int_eq(segment_seal(g->segment, 16 * SECOND), 0);
 	s.segment = NULL;
 	sqlite3 *db;
@@ -157,29 +159,47 @@ START_TEST(all_windows_that_are_due_are_stored_each_with_its_own_time)
 }
 END_TEST
 
-START_TEST(a_long_stall_is_made_up_for_in_pieces)
+START_TEST(a_window_that_was_stored_early_is_not_cut_again)
 {
-	bool all = true;
-
-	ck_assert_int_eq(flush_due(g, 110 * SECOND, &all), 0);
-	ck_assert(!all);
-	ck_assert_uint_eq(g->window.start_ns, (10 + RECORDING_WINDOWS_DUE_MAX) * SECOND);
-	ck_assert_int_eq(flush_due(g, 110 * SECOND, &all), 0);
-	ck_assert(all);
-	ck_assert_uint_eq(g->window.start_ns, 110 * SECOND);
+	g->window.start_ns = 11 * SECOND + 3;
+	ck_assert_int_eq(cut(g, 11 * SECOND), 0);
+	ck_assert_uint_eq(g->window.start_ns, 11 * SECOND + 3);
+	ck_assert_uint_eq(g->tap.cut_ns, 12 * SECOND + 3);
 }
 END_TEST
 
-START_TEST(windows_that_are_due_and_find_no_space_are_no_space)
+START_TEST(a_window_that_is_cut_and_finds_no_space_is_counted_by_hart)
 {
-	bool all = true;
-
 	take_long_name(stored_task(&s, 10, 10, "prog"));
 	fill_disc();
-	int r = flush_due(g, 12 * SECOND, &all);
+	int r = cut(g, 12 * SECOND);
 	empty_disc();
-	ck_assert_int_eq(r, SEGMENT_NO_SPACE);
-	ck_assert(!all);
+	ck_assert_int_eq(r, 0); /* the daemon goes on */
+	ck_assert_int_eq(g->trouble, RECORDING_LOST_STORE);
+	ck_assert_uint_eq(g->own[1][LOSS_STORE], 1);
+	ck_assert_uint_eq(g->n_stored, 0);
+	ck_assert_uint_eq(g->window.n_samples, 0);
+}
+END_TEST
+
+START_TEST(frames_of_the_kernel_become_one_without_an_address)
+{
+	struct frame *user = stored_function(&s, "/bin/prog", "work");
+	struct file_key key = {.kind = FILE_KERNEL, .path = "[kernel]"};
+	struct file *kernel;
+	struct frame *inner_frame, *outer_frame, *hidden, *seen[4];
+	ck_assert_int_eq(file_get(&s.files, &key, &kernel), 0);
+	ck_assert_int_eq(frame_get(&s.files, kernel, 0x100, &inner_frame), 0);
+	ck_assert_int_eq(frame_get(&s.files, kernel, 0x200, &outer_frame), 0);
+	ck_assert_int_eq(frame_get(&s.files, kernel, 0, &hidden), 0);
+	g->hidden = hidden;
+	struct frame *stack[] = {inner_frame, outer_frame, user};
+	struct attribution a = {.frame = stack, .n_frames = 3};
+	ck_assert_uint_eq(hide_kernel(g, &a, seen), 2);
+	ck_assert_ptr_eq(seen[0], hidden);
+	ck_assert_ptr_eq(seen[1], user);
+	ck_assert_int_eq(name_hidden(hidden), 0);
+	ck_assert_str_eq(hidden->place[0].function, "[kernel]");
 }
 END_TEST
 
@@ -206,7 +226,9 @@ START_TEST(a_thread_that_leads_no_process_is_no_target)
 		usleep(1000);
 	pid_t pid = tid;
 	char said[64];
-	int r = watch_targets(&watched, &pid, 1, &error);
+	watched.targets.pid[0] = pid;
+	watched.targets.n_pids = 1;
+	int r = watch_targets(&watched, &error);
 	pthread_join(thread, NULL);
 	snprintf(said, sizeof(said), "there is no process with pid %d", (int)pid);
 	ck_assert_int_eq(r, RECORDING_GONE);
@@ -218,8 +240,11 @@ START_TEST(pids_of_nobody_are_no_targets)
 {
 	static const pid_t nobody[] = {0x7fffffff, 0, -1};
 
-	for (size_t i = 0; i < sizeof(nobody) / sizeof(*nobody); i++)
-		ck_assert_int_eq(watch_targets(&watched, &nobody[i], 1, &error), RECORDING_GONE);
+	for (size_t i = 0; i < sizeof(nobody) / sizeof(*nobody); i++) {
+		watched.targets.pid[0] = nobody[i];
+		watched.targets.n_pids = 1;
+		ck_assert_int_eq(watch_targets(&watched, &error), RECORDING_GONE);
+	}
 	ck_assert_uint_eq(watched.n_pidfds, 0);
 }
 END_TEST
@@ -228,7 +253,9 @@ START_TEST(a_target_that_lives_is_watched)
 {
 	pid_t pid = getpid();
 
-	ck_assert_int_eq(watch_targets(&watched, &pid, 1, &error), 0);
+	watched.targets.pid[0] = pid;
+	watched.targets.n_pids = 1;
+	ck_assert_int_eq(watch_targets(&watched, &error), 0);
 	ck_assert_uint_eq(watched.n_pidfds, 1);
 	ck_assert(!recording_targets_gone(&watched));
 	close(watched.pidfd[0]);
@@ -244,9 +271,10 @@ int main(void)
 	tcase_set_timeout(windows, 60);
 	tcase_add_test(windows, a_full_window_is_stored_early_and_the_sample_is_kept);
 	tcase_add_test(windows, a_window_that_finds_no_space_is_counted_so_and_ends_the_recording);
-	tcase_add_test(windows, all_windows_that_are_due_are_stored_each_with_its_own_time);
-	tcase_add_test(windows, a_long_stall_is_made_up_for_in_pieces);
-	tcase_add_test(windows, windows_that_are_due_and_find_no_space_are_no_space);
+	tcase_add_test(windows, a_window_is_stored_when_it_is_cut);
+	tcase_add_test(windows, a_window_that_was_stored_early_is_not_cut_again);
+	tcase_add_test(windows, a_window_that_is_cut_and_finds_no_space_is_counted_by_hart);
+	tcase_add_test(windows, frames_of_the_kernel_become_one_without_an_address);
 	tcase_add_test(targets, a_thread_that_leads_no_process_is_no_target);
 	tcase_add_test(targets, pids_of_nobody_are_no_targets);
 	tcase_add_test(targets, a_target_that_lives_is_watched);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Edit distance with one row of memory, over names no longer than options and commands are. A
- * name that starts with what was typed counts as one letter away.
+ * Edit distance with three rows of memory, over names no longer than options, commands
+ * and keys are. Two letters swapped are one slip. A name that starts with what was typed counts as
+ * one letter away.
  */
-#include "client/nearest.h"
+#include "proto/nearest.h"
 
 #include <string.h>
 
@@ -15,20 +16,26 @@ static size_t min3(size_t a, size_t b, size_t c)
 	return a < c ? a : c;
 }
 
-/* Levenshtein's distance; na and nb are at most NAME_LETTERS_MAX. */
+/* Letters wrong, missing, too many, or swapped with their neighbour; na and nb are at most
+ * NAME_LETTERS_MAX. */
 static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 {
-	size_t row[NAME_LETTERS_MAX + 1];
+	size_t rows[3][NAME_LETTERS_MAX + 1];
+	size_t *before = rows[0], *above = rows[1], *row = rows[2];
 	for (size_t j = 0; j <= nb; j++)
 		row[j] = j;
 
 	for (size_t i = 1; i <= na; i++) {
-		size_t diagonal = row[0];
+		size_t *oldest = before;
+		before = above;
+		above = row;
+		row = oldest;
 		row[0] = i;
 		for (size_t j = 1; j <= nb; j++) {
-			size_t above = row[j];
-			row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-			diagonal = above;
+			row[j] = min3(above[j] + 1, row[j - 1] + 1,
+				above[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = min3(row[j], row[j], before[j - 2] + 1);
 		}
 	}
 	return row[nb];

@@ -4,7 +4,7 @@
 /* Content keys: what names mean, as small dense numbers
  *
  * A text_table keeps every text once and numbers them from 1; 0 is "no text". A key_table does the
- * same for tuples of four numbers, from 0. Both only grow, and live as long as one query.
+ * same for tuples of four numbers, from 0. Both only grow, and live as long as one query or roll-up.
  */
 
 #include <stddef.h>
@@ -13,9 +13,9 @@
 #include "proto/memory.h"
 
 /* Of all names; a million C++ names of 200 bytes have 0.2 GB. */
-#define QUERY_TEXT_BYTES_MAX (1u << 30)
+#define TEXT_TABLE_BYTES_MAX (1u << 30)
 /* 32 bytes each: 2 GB; more distinct stacks than one segment can hold. */
-#define QUERY_KEYS_MAX (1u << 26)
+#define KEY_TABLE_MAX (1u << 26)
 
 enum { KEY_TABLE_FULL = 1 };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/key.h"
+#include "daemon/store/key.h"
 
 int array_grow(void *array, uint32_t *size, uint32_t n, size_t element_bytes)
 {
@@ -79,7 +79,7 @@ int key_get(struct key_table *t, const struct key *key, uint32_t *ret_index)
 			*ret_index = *slot - 1;
 			return 0;
 		}
-	if (t->n_keys >= QUERY_KEYS_MAX)
+	if (t->n_keys >= KEY_TABLE_MAX)
 		return KEY_TABLE_FULL;
 	int r = array_grow(&t->key, &t->size, t->n_keys + 1, sizeof(*t->key));
 	if (r < 0)
@@ -135,7 +135,7 @@ static int text_slots_grow(struct text_table *t)
 
 static int text_add(struct text_table *t, const char *text, size_t n)
 {
-	if (t->n_bytes + n + 1 > QUERY_TEXT_BYTES_MAX)
+	if (t->n_bytes + n + 1 > TEXT_TABLE_BYTES_MAX)
 		return KEY_TABLE_FULL;
 	int r = array_grow(&t->offset, &t->size, t->n_texts + 2, sizeof(*t->offset));
 	if (r < 0)

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Each option may be right and all of them together still be nonsense. A pair that contradicts
+ * itself is refused with both sides named, since guessing which one was meant would measure
+ * something else than what was asked.
+ */
+#include "client/options_parse.h"
+
+static int check_target(struct parse *p)
+{
+	const struct options *o = p->o;
+	bool kept = o->input || o->since_ns || o->until_ns;
+	bool pid_is_target = o->n_pids > 0 && !kept;
+	int targets = (o->all && !o->command_line) + pid_is_target + (o->command_line != NULL);
+
+	if (o->all && o->n_pids > 0 && !kept)
+		return options_wrong(
+			p, "-a means every process, so --pid cannot narrow it; give one of them");
+	if (targets > 1)
+		return options_wrong(
+			p, "--pid and a command are two things to measure; give one of them");
+	if (p->command == MPERF__REQUEST__BODY_RECORD || p->command == MPERF__REQUEST__BODY_STAT) {
+		if (targets == 0)
+			return options_wrong(
+				p, "there is nothing to measure: give -- CMD, --pid N or -a");
+		return 0;
+	}
+
+	bool measures = targets > 0 || o->for_ns || o->hz || o->n_events || o->user_only ||
+			p->call_graph_given;
+	if (o->input && measures)
+		return options_wrong(p,
+			"-i reads a recording, so there is nothing to measure: "
+			"leave out -i, or the command, -a, --for, -F, -e, -g and -U");
+	if (!o->input && measures && targets == 0)
+		return options_wrong(p, "there is nothing to measure: give -- CMD, --pid N or -a");
+	return 0;
+}
+
+int options_check(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (o->json && o->raw)
+		return options_wrong(p, "--json and --raw are two forms; give one of them");
+	if (p->command == MPERF__REQUEST__BODY_TOP)
+		return 0; /* all of it narrows what is shown */
+	int r = check_target(p);
+	if (r != 0)
+		return r;
+	if (o->repeat > 1 && o->interval_ms > 0)
+		return options_wrong(p,
+			"-r tells the mean of whole runs and -I tells parts of one, so they "
+			"cannot go together");
+	if (o->repeat > 1 && !o->command_line && !o->for_ns)
+		return options_wrong(p, "-r repeats a command or a time: give -- CMD or --for");
+	if (o->json && o->interval_ms > 0)
+		return options_wrong(p,
+			"--json is one answer at the end and -I prints on the way, so they "
+			"cannot go together");
+	if (o->json && o->repeat > 1)
+		return options_wrong(p,
+			"--json tells the counts of one run and -r repeats it, so they cannot "
+			"go together");
+	if (o->since_ns && o->until_ns && o->until_ns <= o->since_ns)
+		return options_wrong(p, "--until is not after --since");
+	return 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * status and store answer several tables at once. A table of one row is told line by line, since
+ * ten figures side by side are read by nobody. Only a service has something to tell here: a daemon
+ * of our own would have been started to say that it is new.
+ */
+#include "client/tables.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/ask.h"
+#include "client/escape.h"
+#include "client/print.h"
+#include "client/reply.h"
+#include "client/table.h"
+#include "proto/memory.h"
+
+#define UPRIGHT_COLUMNS_MIN 3 /* of a single row; fewer are well read side by side */
+
+static void write_heading(const struct reply *table, const struct tables_heading *heading,
+	const struct table_options *look, FILE *f)
+{
+	const char *name = table->columns->table;
+	while (heading->table && strcmp(heading->table, name) != 0)
+		heading++;
+	if (look->raw) {
+		fprintf(f, "# ");
+		escape_terminal(f, name);
+	} else {
+		fputs(look->colour ? "\033[1m" : "", f);
+		escape_terminal(f, heading->table ? heading->says : name);
+		fputs(look->colour ? "\033[0m" : "", f);
+	}
+	fputc('\n', f);
+}
+
+/* "  Taken   1,204": a line per column of the one row. */
+static int write_upright(const struct reply *table, FILE *f)
+{
+	size_t width = 0;
+	for (size_t i = 0; i < table->columns->n_column; i++) {
+		size_t n = escape_width(table->columns->column[i]->title);
+		width = n > width ? n : width;
+	}
+	for (size_t i = 0; i < table->columns->n_column; i++) {
+		const Mperf__Column *c = table->columns->column[i];
+		_cleanup_(freep) char *title = escape_terminal_dup(c->title);
+		_cleanup_(freep) char *cell = table_cell(table->row[0]->value[i], c->unit, false);
+		if (!title || !cell)
+			return -ENOMEM;
+		fprintf(f, "  %s%*s  %s\n", title, (int)(width - escape_width(title)), "", cell);
+	}
+	return 0;
+}
+
+static int write_table(const struct reply *table, const struct tables_heading *heading,
+	const struct table_options *look, FILE *f)
+{
+	write_heading(table, heading, look, f);
+	if (table->n_rows == 0 && !look->raw) {
+		fputs("  none\n", f);
+		return 0;
+	}
+	if (table->n_rows == 1 && table->columns->n_column >= UPRIGHT_COLUMNS_MIN && !look->raw)
+		return write_upright(table, f);
+	return table_print(table, look, f);
+}
+
+static int show(const struct options *o, const struct replies *replies,
+	const struct tables_heading *heading, FILE *f)
+{
+	struct table_options look = {.raw = o->raw};
+	int r = 0;
+
+	if (o->json)
+		return replies_write_json(replies, NULL, f);
+	table_look(stdout, o->no_color, &look);
+	for (size_t i = 0; i < replies->n && r == 0; i++) {
+		fputs(i > 0 ? "\n" : "", f);
+		r = write_table(&replies->table[i], heading, &look, f);
+	}
+	return r;
+}
+
+static int print_tables(const struct options *o, const struct replies *replies,
+	const struct tables_heading *heading)
+{
+	struct print p;
+	int r = print_open(&p, STDOUT_FILENO);
+	if (r == 0)
+		r = print_close(&p, show(o, replies, heading, p.file));
+	if (r < 0)
+		print_say_failed(NULL, r, "send stdout elsewhere");
+	return r;
+}
+
+int tables_ask(
+	const struct options *o, Mperf__Request *request, const struct tables_heading *heading)
+{
+	struct link l;
+	struct replies replies = {0};
+
+	int r = link_open_service(&l);
+	if (r == LINK_ABSENT)
+		link_say_no_service("there is nothing to tell");
+	if (r != 0)
+		return EXIT_FAILED;
+	struct ask k = {.link = &l, .answer = replies_take, .userdata = &replies};
+	r = ask_run(&k, request);
+	link_close(&l);
+
+	int exit_status = r == 0 ? k.status : r > 0 ? k.exit_status : EXIT_FAILED;
+	if (r < 0)
+		ask_say_broken("asking", r);
+	else if (r == 0 && print_tables(o, &replies, heading) != 0)
+		exit_status = EXIT_FAILED;
+	replies_clear(&replies);
+	return exit_status;
+}

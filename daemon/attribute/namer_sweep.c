@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * What the namer lets go of in a sweep. Whatever is queued or asked holds its file and frames. A slot
+ * at rest only remembers: it goes with its file, the parser is told to forget that first, and so a
+ * later file of the same id is another one to the parser too.
+ */
+#include "daemon/attribute/sweep.h"
+#include "daemon/attribute/worker.h"
+
+static void keep_file(struct sweep *s, const struct file *file)
+{
+	if (file)
+		s->file[file->id - 1] = SWEEP_KEPT;
+}
+
+static bool is_at_rest(const struct namer *n, const struct slot *s)
+{
+	return s->queue == QUEUE_NONE && s->n_frames == 0 && s != n->opening && s != n->asked_slot;
+}
+
+void namer_sweep_mark(const struct namer *n, struct sweep *s)
+{
+	for (const struct slot *slot = TAILQ_FIRST(&n->slots); slot;
+		slot = TAILQ_NEXT(slot, by_use)) {
+		if (!is_at_rest(n, slot))
+			keep_file(s, slot->file);
+		for (size_t i = 0; i < slot->n_frames; i++)
+			sweep_keep_frame(s, slot->frame[i]);
+	}
+	for (uint32_t i = n->n_answered; i < n->n_batch; i++)
+		sweep_keep_frame(s, n->batch[i]);
+	for (const struct snapshot *shot = n->snapshots; shot; shot = shot->hh.next)
+		for (uint32_t i = 0; i < shot->n_maps; i++)
+			keep_file(s, shot->map[i].file);
+}
+
+/* A line may still come for these, but nobody would read it. */
+static void forget_late(struct slot *slot, const struct sweep *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < slot->n_late; i++)
+		if (s->frame[slot->late[i]->id - 1] == SWEEP_KEPT)
+			slot->late[kept++] = slot->late[i];
+	slot->n_late = kept;
+}
+
+int namer_sweep_slots(struct namer *n, const struct sweep *s)
+{
+	struct slot *next;
+
+	for (struct slot *slot = TAILQ_FIRST(&n->slots); slot; slot = next) {
+		next = TAILQ_NEXT(slot, by_use);
+		forget_late(slot, s);
+		if (s->file[slot->file->id - 1] == SWEEP_KEPT)
+			continue;
+		int r = slot_release(n, slot);
+		if (r < 0)
+			return r;
+		TAILQ_REMOVE(&n->slots, slot, by_use);
+		slot->file->namer_slot = NULL;
+		slot_free(slot);
+	}
+	return 0;
+}
+
+void namer_sweep_names(struct namer *n)
+{
+	const struct file_table *t = n->options.files;
+
+	for (uint32_t i = 0; i < t->n_frames; i++) {
+		const struct frame *frame = t->frame[i];
+
+		for (uint32_t p = 0; frame && p < frame->n_places; p++) {
+			strings_keep(frame->place[p].function);
+			strings_keep(frame->place[p].source);
+		}
+	}
+	strings_sweep(&n->strings);
+}

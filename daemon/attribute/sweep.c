@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Mark and sweep over the station's tables
+ *
+ * Roots are what lives, what the station has put by for later, what the namer works on, and what the
+ * others mark. From a task its process and some of its ancestors follow, from a frame its file, from
+ * a process that lives the files that it maps. All marks are set before the first thing is freed, so
+ * that a lack of memory leaves everything as it was.
+ *
+ * Naming is dear, so code that was seen lately stays though nobody refers to it at the moment: the
+ * stacks of a segment are dropped each hour, and the next second brings the same ones again.
+ */
+
+#define HASH_NONFATAL_OOM 1
+
+#include "daemon/attribute/sweep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/attribute/station.h"
+
+static uint64_t clock_ns(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void raise_mark(uint8_t *mark, uint32_t n, uint32_t id, uint8_t to)
+{
+	if (id > 0 && id <= n && mark[id - 1] < to)
+		mark[id - 1] = to;
+}
+
+void sweep_keep_task(struct sweep *s, const struct task *task)
+{
+	if (task)
+		raise_mark(s->task, s->n_tasks, task->id, SWEEP_KEPT);
+}
+
+void sweep_keep_frame(struct sweep *s, const struct frame *frame)
+{
+	if (frame)
+		raise_mark(s->frame, s->n_frames, frame->id, SWEEP_KEPT);
+}
+
+void sweep_keep_all_frames(struct sweep *s)
+{
+	s->tasks_only = true;
+}
+
+void sweep_reserve_task(struct sweep *s, uint32_t id)
+{
+	raise_mark(s->task, s->n_tasks, id, SWEEP_RESERVED);
+}
+
+void sweep_reserve_frame(struct sweep *s, uint32_t id)
+{
+	raise_mark(s->frame, s->n_frames, id, SWEEP_RESERVED);
+}
+
+void sweep_reserve_file(struct sweep *s, uint32_t id)
+{
+	raise_mark(s->file, s->n_files, id, SWEEP_RESERVED);
+}
+
+static void keep_file(struct sweep *s, const struct file *file)
+{
+	if (file)
+		raise_mark(s->file, s->n_files, file->id, SWEEP_KEPT);
+}
+
+/* --- roots ------------------------------------------------------------------------------------ */
+
+/* Who ended so long ago that no record of his can come is found no more. Records come through the
+ * merge within a second or so. */
+static void forget_ended(struct attribute *a, uint64_t now_ns)
+{
+	for (size_t i = 0; i < ENDED_SLOTS; i++) {
+		struct task *task = a->ended[i];
+
+		if (!task || task->end_ns + 2 * ENDED_NS > now_ns)
+			continue;
+		a->ended[i] = NULL;
+		if (!task->process->n_threads)
+			space_drop(task->process);
+	}
+}
+
+static void mark_own_tasks(const struct attribute *a, struct sweep *s)
+{
+	for (const struct task *task = a->o.tasks->live; task; task = task->hh.next)
+		sweep_keep_task(s, task);
+	for (size_t i = 0; i < ENDED_SLOTS; i++)
+		sweep_keep_task(s, a->ended[i]);
+	for (int i = 0; i < a->o.n_harts; i++)
+		sweep_keep_task(s, a->exited[i]);
+	for (size_t i = 0; i < a->n_reread; i++)
+		sweep_keep_task(s, a->reread[i].process);
+	for (size_t i = 0; i < a->n_execs; i++)
+		sweep_keep_task(s, a->exec[i].process);
+}
+
+static void mark_own_files(const struct attribute *a, struct sweep *s)
+{
+	keep_file(s, a->unknown);
+	keep_file(s, a->kernel.file);
+	for (size_t i = 0; i < a->kernel.n_modules; i++)
+		keep_file(s, a->kernel.module[i].file);
+}
+
+static void mark_waiting(void *userdata, const struct waiting_view *v)
+{
+	struct sweep *s = userdata;
+
+	sweep_keep_task(s, v->attribution->task);
+	sweep_keep_frame(s, v->leaf);
+	for (uint32_t i = 0; i < v->n_frames; i++)
+		sweep_keep_frame(s, v->frame[i]);
+}
+
+/* --- what follows ----------------------------------------------------------------------------- */
+
+/* The ancestors of roots, not the ancestors of those: hence a bit beside the mark meanwhile. */
+#define FOUND 4
+
+static void find(struct sweep *s, const struct task *task)
+{
+	s->task[task->id - 1] |= FOUND;
+}
+
+static void follow_task(struct sweep *s, const struct task *task)
+{
+	const struct task *ancestor = task->process;
+
+	find(s, ancestor);
+	for (int i = 0; i < SWEEP_ANCESTORS_MAX && ancestor->parent; i++) {
+		find(s, ancestor->parent);
+		ancestor = ancestor->parent->process;
+		find(s, ancestor);
+	}
+}
+
+static void keep_untold(const struct attribute *a, struct sweep *s, uint64_t now_ns)
+{
+	const struct task_table *t = a->o.tasks;
+
+	for (uint32_t i = 0; i < t->n_tasks; i++)
+		if (t->task[i] && s->task[i] == SWEEP_RESERVED &&
+			t->task[i]->end_ns + SWEEP_TOLD_NS > now_ns)
+			s->task[i] = SWEEP_KEPT;
+}
+
+static void follow_tasks(const struct attribute *a, struct sweep *s)
+{
+	const struct task_table *t = a->o.tasks;
+
+	for (uint32_t i = 0; i < t->n_tasks; i++)
+		if (t->task[i] && (s->task[i] & ~FOUND) == SWEEP_KEPT)
+			follow_task(s, t->task[i]);
+	for (uint32_t i = 0; i < t->n_tasks; i++)
+		if (s->task[i] & FOUND)
+			s->task[i] = SWEEP_KEPT;
+}
+
+static void follow_spaces(const struct attribute *a, struct sweep *s)
+{
+	const struct task_table *t = a->o.tasks;
+
+	for (uint32_t i = 0; i < t->n_tasks; i++) {
+		const struct task *task = t->task[i];
+
+		if (!task || s->task[i] != SWEEP_KEPT)
+			continue;
+		keep_file(s, task->jitdump);
+		for (uint32_t k = 0; task->space && k < task->space->n_maps; k++)
+			keep_file(s, task->space->map[k].file);
+	}
+}
+
+/* Now and the last time that the clock moved on. */
+static bool is_recent(const struct file_table *t, uint32_t age)
+{
+	return t->age - age <= 1;
+}
+
+static void follow_frames(const struct attribute *a, struct sweep *s)
+{
+	const struct file_table *t = a->o.files;
+	bool crowded = t->n_frames - t->n_free_frames > SWEEP_FRAMES_CROWDED;
+
+	for (uint32_t i = 0; i < t->n_frames; i++) {
+		const struct frame *frame = t->frame[i];
+
+		if (!frame)
+			continue;
+		if (s->tasks_only || (!crowded && is_recent(t, frame->age)))
+			s->frame[i] = SWEEP_KEPT;
+		if (s->frame[i] == SWEEP_KEPT)
+			keep_file(s, frame->file);
+	}
+	for (uint32_t i = 0; i < t->n_files; i++)
+		if (t->file[i] && (s->tasks_only || is_recent(t, t->file[i]->age)))
+			s->file[i] = SWEEP_KEPT;
+}
+
+/* --- cgroups ---------------------------------------------------------------------------------- */
+
+struct cgroup_use {
+	uint64_t id;
+	UT_hash_handle hh;
+};
+
+struct cgroups {
+	const struct attribute *a;
+	struct cgroup_use *used; /* uthash by id */
+	uint32_t n_looked_for;
+	int error;
+};
+
+static void use_cgroup(struct cgroups *c, uint64_t id)
+{
+	struct cgroup_use *use;
+
+	HASH_FIND(hh, c->used, &id, sizeof(id), use);
+	if (use || !id)
+		return;
+	use = calloc(1, sizeof(*use));
+	if (use) {
+		use->id = id;
+		HASH_ADD(hh, c->used, id, sizeof(use->id), use);
+		if (use->hh.tbl)
+			return;
+	}
+	free(use);
+	c->error = -ENOMEM;
+}
+
+static void use_waiting(void *userdata, const struct waiting_view *v)
+{
+	if (v->attribution->cgroup)
+		use_cgroup(userdata, v->attribution->cgroup->id);
+}
+
+/* One that is empty now may fill again, and nothing would tell its name a second time. */
+static bool keep_cgroup(void *userdata, const struct cgroup *cgroup)
+{
+	struct cgroups *c = userdata;
+	struct cgroup_use *use;
+
+	HASH_FIND(hh, c->used, &cgroup->id, sizeof(cgroup->id), use);
+	if (use || c->a->cgroup_root_fd < 0 || c->n_looked_for >= SWEEP_CGROUPS_MAX)
+		return true;
+	c->n_looked_for++;
+	const char *path = cgroup->path[0] == '/' ? cgroup->path + 1 : cgroup->path;
+	return !*path || faccessat(c->a->cgroup_root_fd, path, F_OK, 0) == 0 || errno != ENOENT;
+}
+
+/* Without memory they all stay. */
+static void sweep_cgroups(struct attribute *a)
+{
+	const struct task_table *t = a->o.tasks;
+	struct cgroups c = {.a = a};
+	struct cgroup_use *use, *next;
+
+	for (uint32_t i = 0; i < t->n_tasks; i++)
+		if (t->task[i])
+			use_cgroup(&c, t->task[i]->cgroup);
+	waiting_each(a, use_waiting, &c);
+	if (!c.error)
+		cgroup_table_sweep(a->o.tasks, keep_cgroup, &c);
+	HASH_ITER (hh, c.used, use, next) {
+		HASH_DEL(c.used, use);
+		free(use);
+	}
+}
+
+/* --- arguments -------------------------------------------------------------------------------- */
+
+static void shorten_argv(struct task *task)
+{
+	static const char dots[] = "…";
+	const size_t n = SWEEP_ARGV_SHORT;
+
+	if (!task->argv || task->n_argv <= n)
+		return;
+	char *shorter = malloc(n + 1);
+	if (!shorter)
+		return;
+	memcpy(shorter, task->argv, n - strlen(dots));
+	memcpy(shorter + n - strlen(dots), dots, sizeof(dots));
+	free(task->argv);
+	task->argv = shorter;
+	task->n_argv = (uint32_t)n;
+	task->changed = true;
+}
+
+static void bound_argv(const struct task_table *t)
+{
+	size_t sum = 0;
+
+	for (uint32_t i = 0; i < t->n_tasks; i++)
+		sum += t->task[i] && t->task[i]->argv ? t->task[i]->n_argv : 0;
+	for (uint32_t i = 0; i < t->n_tasks && sum > SWEEP_ARGV_BYTES_MAX; i++)
+		if (t->task[i])
+			shorten_argv(t->task[i]);
+}
+
+/* --- the sweep -------------------------------------------------------------------------------- */
+
+static uint32_t n_entries(const struct attribute *a)
+{
+	const struct file_table *f = a->o.files;
+	const struct task_table *t = a->o.tasks;
+
+	return t->n_tasks - t->n_free + f->n_frames - f->n_free_frames + f->n_files -
+	       f->n_free_files;
+}
+
+/* Time goes on for what is idle. */
+static void age(struct file_table *t, uint64_t now_ns)
+{
+	if (t->aged_ns && now_ns - t->aged_ns < SWEEP_IDLE_NS)
+		return;
+	t->age += t->aged_ns != 0;
+	t->aged_ns = now_ns;
+}
+
+static int free_unmarked(struct attribute *a, struct sweep *s)
+{
+	int r = a->o.namer && !s->tasks_only ? namer_sweep_slots(a->o.namer, s) : 0;
+
+	if (!r)
+		r = task_table_sweep(a->o.tasks, s->task);
+	if (!r && !s->tasks_only)
+		r = file_table_sweep(a->o.files, s->frame, s->file);
+	if (!r && a->o.namer && !s->tasks_only)
+		namer_sweep_names(a->o.namer);
+	return r;
+}
+
+static void mark_all(struct attribute *a, struct sweep *s,
+	void (*mark)(void *userdata, struct sweep *s), void *userdata)
+{
+	mark_own_tasks(a, s);
+	mark_own_files(a, s);
+	waiting_each(a, mark_waiting, s);
+	if (a->o.namer)
+		namer_sweep_mark(a->o.namer, s);
+	if (mark)
+		mark(userdata, s);
+}
+
+int attribute_sweep(
+	struct attribute *a, void (*mark)(void *userdata, struct sweep *s), void *userdata)
+{
+	uint32_t before = n_entries(a);
+	uint64_t now_ns = clock_ns();
+	struct sweep s = {
+		.n_tasks = a->o.tasks->n_tasks,
+		.n_frames = a->o.files->n_frames,
+		.n_files = a->o.files->n_files,
+	};
+
+	s.task = calloc((size_t)s.n_tasks + 1, 1);
+	s.frame = calloc((size_t)s.n_frames + 1, 1);
+	s.file = calloc((size_t)s.n_files + 1, 1);
+	int r = s.task && s.frame && s.file ? 0 : -ENOMEM;
+	if (!r) {
+		forget_ended(a, now_ns);
+		mark_all(a, &s, mark, userdata);
+		keep_untold(a, &s, now_ns);
+		follow_tasks(a, &s);
+		follow_spaces(a, &s);
+		follow_frames(a, &s);
+		r = free_unmarked(a, &s);
+	}
+	free(s.task);
+	free(s.frame);
+	free(s.file);
+	if (r)
+		return r;
+
+	age(a->o.files, now_ns);
+	sweep_cgroups(a);
+	bound_argv(a->o.tasks);
+	if (n_entries(a) < before - before / 4)
+		malloc_trim(0);
+	return 0;
+}

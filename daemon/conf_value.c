@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Numbers of all kinds are read into 64 bits and compared there; only the last step knows how wide
+ * the member is. Writing gives back what reading took, to the nanosecond and the byte.
+ */
+#include "daemon/conf_value.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "proto/unit.h"
+
+const struct conf_row conf_rows[] = {
+#define CONF(section, key, member, kind, min, max, preset, unit, restart, says)                    \
+	{section, key, offsetof(struct conf, member), KIND_##kind, min, max, preset, unit,         \
+		restart, says},
+#include "daemon/conf.inc"
+#undef CONF
+};
+const size_t n_conf_rows = sizeof conf_rows / sizeof *conf_rows;
+
+static const char *digits(const char *text, uint64_t *ret_value, bool *ret_overflow)
+{
+	uint64_t value = 0;
+	*ret_overflow = false;
+	if (*text < '0' || *text > '9')
+		return NULL;
+	for (; *text >= '0' && *text <= '9'; text++)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+			__builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+			*ret_overflow = true;
+	*ret_value = value;
+	return text;
+}
+
+static int read_count(const char *text, uint64_t *ret_value)
+{
+	uint64_t value;
+	bool overflow;
+	text = digits(text, &value, &overflow);
+	if (!text || *text)
+		return CONF_VALUE_MALFORMED;
+	if (overflow || value > UINT32_MAX)
+		return CONF_VALUE_OUT_OF_RANGE;
+	*ret_value = value;
+	return 0;
+}
+
+static const char size_letters[] = "KMGT";
+
+/* "512M", "512MiB"; without a letter it is bytes. */
+static int read_bytes(const char *text, uint64_t *ret_value)
+{
+	uint64_t value;
+	bool overflow;
+	text = digits(text, &value, &overflow);
+	if (!text)
+		return CONF_VALUE_MALFORMED;
+	const char *letter = *text ? strchr(size_letters, *text) : NULL;
+	if (*text && (!letter || (text[1] && strcmp(text + 1, "iB") != 0)))
+		return CONF_VALUE_MALFORMED;
+	unsigned shift = letter ? 10 * (unsigned)(letter - size_letters + 1) : 0;
+	if (overflow || value > UINT64_MAX >> shift)
+		return CONF_VALUE_OUT_OF_RANGE;
+	*ret_value = value << shift;
+	return 0;
+}
+
+static int read_switch(const char *text, uint64_t *ret_value)
+{
+	static const char *const words[] = {"no", "yes", "false", "true", "off", "on"};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*ret_value = i % 2;
+			return 0;
+		}
+	}
+	return CONF_VALUE_MALFORMED;
+}
+
+static int read_number(enum conf_kind kind, const char *text, uint64_t *ret_value)
+{
+	switch (kind) {
+	case KIND_COUNT:
+		return read_count(text, ret_value);
+	case KIND_SWITCH:
+		return read_switch(text, ret_value);
+	case KIND_BYTES:
+		return read_bytes(text, ret_value);
+	default:;
+		int r = unit_parse_duration(text, ret_value);
+		return r == UNIT_OUT_OF_RANGE ? CONF_VALUE_OUT_OF_RANGE
+		       : r != 0               ? CONF_VALUE_MALFORMED
+					      : 0;
+	}
+}
+
+static bool is_group_name(const char *text)
+{
+	if (*text == '-')
+		return false;
+	for (; *text; text++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.",
+			    *text))
+			return false;
+	return true;
+}
+
+/* The longest that a text of this row may be, which is known to be a number. */
+size_t conf_length_max(const struct conf_row *row)
+{
+	uint64_t max = 0;
+	read_count(row->max, &max);
+	return (size_t)max;
+}
+
+static int value_of_text(const struct conf_row *row, const char *text, struct conf *c)
+{
+	if (row->kind == KIND_PATH ? *text != '/' : !is_group_name(text))
+		return CONF_VALUE_MALFORMED;
+	size_t n = strlen(text);
+	if (n > conf_length_max(row) || n >= CONF_TEXT_BYTES)
+		return CONF_VALUE_OUT_OF_RANGE;
+	memcpy((char *)c + row->offset, text, n + 1);
+	return 0;
+}
+
+static int value_of_number(const struct conf_row *row, const char *text, struct conf *c)
+{
+	uint64_t value = 0, min = 0, max = 1;
+	int r = read_number(row->kind, text, &value);
+	if (r != 0)
+		return r;
+	if (row->kind != KIND_SWITCH && (read_number(row->kind, row->min, &min) != 0 ||
+						read_number(row->kind, row->max, &max) != 0))
+		return CONF_VALUE_OUT_OF_RANGE; /* our own table; a test reads all of it */
+	if (value < min || value > max)
+		return CONF_VALUE_OUT_OF_RANGE;
+
+	char *member = (char *)c + row->offset;
+	uint32_t count = (uint32_t)value;
+	bool is = value;
+	if (row->kind == KIND_COUNT)
+		memcpy(member, &count, sizeof count);
+	else if (row->kind == KIND_SWITCH)
+		memcpy(member, &is, sizeof is);
+	else
+		memcpy(member, &value, sizeof value);
+	return 0;
+}
+
+bool conf_is_text(const struct conf_row *row)
+{
+	return row->kind == KIND_PATH || row->kind == KIND_GROUP;
+}
+
+/* 0, VALUE_*; *c is untouched then. */
+int conf_value_set(const struct conf_row *row, const char *text, struct conf *c)
+{
+	return conf_is_text(row) ? value_of_text(row, text, c) : value_of_number(row, text, c);
+}
+
+uint64_t conf_value_get(const struct conf_row *row, const struct conf *c)
+{
+	const char *member = (const char *)c + row->offset;
+	uint64_t value = 0;
+	uint32_t count;
+	bool is;
+	switch (row->kind) {
+	case KIND_COUNT:
+		memcpy(&count, member, sizeof count);
+		return count;
+	case KIND_SWITCH:
+		memcpy(&is, member, sizeof is);
+		return is;
+	default:
+		memcpy(&value, member, sizeof value);
+		return value;
+	}
+}
+
+/* As it is written in the file, exactly: in the largest unit of which it is a whole multiple. */
+struct conf_value_text conf_value_print(const struct conf_row *row, const struct conf *c)
+{
+	static const struct {
+		uint64_t n;
+		const char *name;
+	} durations[] = {{86400000000000, "d"}, {3600000000000, "h"}, {60000000000, "min"},
+		{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}, {1, "ns"}},
+	  sizes[] = {{1ull << 40, "T"}, {1ull << 30, "G"}, {1ull << 20, "M"}, {1ull << 10, "K"},
+		  {1, ""}};
+	struct conf_value_text v = {""};
+	if (conf_is_text(row)) {
+		snprintf(v.text, sizeof v.text, "%s", (const char *)c + row->offset);
+		return v;
+	}
+
+	uint64_t value = conf_value_get(row, c);
+	size_t i = 0;
+	if (row->kind == KIND_SWITCH) {
+		snprintf(v.text, sizeof v.text, "%s", value ? "yes" : "no");
+	} else if (row->kind == KIND_DURATION) {
+		while (value % durations[i].n != 0 || (value == 0 && durations[i].n > 1))
+			i++;
+		snprintf(v.text, sizeof v.text, "%llu%s",
+			(unsigned long long)(value / durations[i].n), durations[i].name);
+	} else {
+		while (row->kind == KIND_COUNT
+				? sizes[i].n > 1
+				: value % sizes[i].n != 0 || (value == 0 && sizes[i].n > 1))
+			i++;
+		snprintf(v.text, sizeof v.text, "%llu%s", (unsigned long long)(value / sizes[i].n),
+			sizes[i].name);
+	}
+	return v;
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Storing is a state that is entered, left and said: "stored at …", "not stored: why". Whatever the
+ * reason (no space, read-only, another daemon, a budget that is too small), the way out is the
+ * same: what is in hand is counted lost, the segment is left to be recovered, and RETRY_NS later
+ * the store is opened anew.
+ */
+#include "daemon/control/keeper.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+
+#include "daemon/control/roller.h"
+#include "daemon/store/account.h"
+#include "proto/memory.h"
+
+#define SECOND_NS 1000000000u
+#define RETRY_NS (30ull * SECOND_NS)
+/* Names of the last windows of a run that is told to end. */
+#define STOP_NAMES_NS SECOND_NS
+/* Segments that wait for names at once; they come one an hour and wait for seconds. */
+#define ENDING_MAX 8
+/* A segment is closed early at this part of the budget, so that there are always several to choose
+ * from when room has to be made. */
+#define SEGMENT_BUDGET_PART 8
+/* Room that is made before it is needed: what a second can bring. */
+#define HEADROOM_BUDGET_PART 64
+#define HEADROOM_BYTES_MIN (1u << 20)
+/* Beyond what NTP slews in an hour (500 ppm), the clock was set. */
+#define CLOCK_STEP_NS (5ll * SECOND_NS)
+
+struct keeper {
+	struct keeper_options o;
+	struct store *store;
+	struct account *account;
+	struct roller *roller;
+	struct recording *recording;         /* NULL: nothing is stored now */
+	char *path;                          /* of its segment */
+	struct recording *ending[ENDING_MAX];
+	struct tap tap;                      /* counts what is taken */
+	int64_t period;                      /* of the segment: realtime by tier_period_ns */
+	int64_t offset_ns;                   /* realtime - monotonic when it began */
+	uint64_t next_look_ns, next_try_ns, flushed_ns;
+	uint64_t n_stored;                   /* of recordings that are gone */
+	uint64_t (*lost)[N_LOSSES];          /* per hart */
+	int n_harts;
+	bool said_full;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
+}
+
+static void __attribute__((format(printf, 3, 4)))
+say(const struct keeper *k, int level, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	k->o.say(k->o.userdata, level, text);
+}
+
+static void take(void *userdata, const struct attribution *a)
+{
+	struct keeper *k = userdata;
+	if (!k->recording)
+		k->lost[a->hart][LOSS_STORE] += a->count;
+	else if (k->account)
+		account_taken(k->account)[a->hart] += a->count;
+}
+
+/* --- the store comes and goes ----------------------------------------------------------------- */
+
+static struct store_limits limits_of(const struct conf *c)
+{
+	return (struct store_limits){
+		.budget_bytes = c->budget_bytes,
+		.min_free_bytes = c->min_free_bytes,
+		.keep_ns = {[TIER_WINDOW] = c->keep_windows_ns,
+			[TIER_MINUTE] = c->keep_minutes_ns,
+			[TIER_HOUR] = c->keep_hours_ns},
+	};
+}
+
+/* What a recording held is stored or counted, and it is gone. */
+static void drop(struct keeper *k, struct recording *g)
+{
+	struct recording_state state;
+	recording_state(g, &state);
+	k->n_stored += state.n_stored;
+	recording_free(g);
+}
+
+static void close_store(struct keeper *k)
+{
+	if (k->recording)
+		drop(k, k->recording);
+	k->recording = NULL;
+	for (size_t i = 0; i < ENDING_MAX; i++) {
+		if (k->ending[i])
+			drop(k, k->ending[i]);
+		k->ending[i] = NULL;
+	}
+	free(TAKE_PTR(k->path));
+	k->roller = roller_free(k->roller);
+	k->account = account_free(k->account);
+	k->o.service->store = NULL;
+	k->store = store_free(k->store);
+}
+
+/* Nothing is stored from now on. Says why, once for each reason. */
+static void stop_storing(struct keeper *k, const char *why, const char *remedy)
+{
+	char *trouble = k->o.service->store_trouble;
+	bool same = strncmp(trouble, why, strlen(why)) == 0;
+	snprintf(trouble, sizeof k->o.service->store_trouble, "%s", why);
+	if (!same || !k->said_full)
+		say(k, LOG_ERR,
+			"samples are not stored: %s; sampling and top go on, storing is tried again "
+			"every %llu s%s%s",
+			why, (unsigned long long)(RETRY_NS / SECOND_NS), *remedy ? ". " : "", remedy);
+	k->said_full = true;
+	close_store(k);
+	k->next_try_ns = clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
+}
+
+/* Make room. False: there is none to be made, and that has been said. */
+static bool make_room(struct keeper *k)
+{
+	struct store_limits limits = limits_of(k->o.conf);
+	uint64_t headroom = limits.budget_bytes / HEADROOM_BUDGET_PART;
+	if (headroom < HEADROOM_BYTES_MIN)
+		headroom = HEADROOM_BYTES_MIN;
+	bool fits = true;
+	if (store_measure(k->store) == 0)
+		(void)store_retain(k->store, &limits, (int64_t)clock_ns(CLOCK_REALTIME), headroom,
+			k->path, &fits);
+	if (fits)
+		return true;
+	char why[256];
+	bool budget = k->store->bytes + headroom > limits.budget_bytes;
+	snprintf(why, sizeof why,
+		budget ? "the budget of %s is used up and nothing is left to remove"
+		       : "the file system of %s has less free space than min-free",
+		k->store->path);
+	stop_storing(k, why,
+		budget ? "Raise budget in mperf.conf." : "Free some space, or lower min-free in mperf.conf.");
+	return false;
+}
+
+static int begin_segment(struct keeper *k)
+{
+	int64_t realtime_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	char boot_id[64] = "";
+	kernel_real.read_text(NULL, "/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id);
+	boot_id[strcspn(boot_id, "\n")] = '\0';
+	_cleanup_(freep) char *path = NULL;
+	int r = store_new_path(k->store, realtime_ns, boot_id, &path);
+	if (r != 0)
+		return r;
+	struct recording_options o = {
+		.walk = k->o.walk,
+		.shared = true,
+		.targets = {.all = true},
+		.window_ns = k->o.conf->flush_ns,
+		.path = path,
+		.live = true,
+		.lost = k->lost,
+	};
+	struct event_error error = {""};
+	r = recording_new(&o, &k->recording, &error);
+	if (r != 0)
+		return r;
+	k->path = TAKE_PTR(path);
+	k->period = realtime_ns / (int64_t)tier_period_ns(TIER_WINDOW);
+	k->offset_ns = (int64_t)k->o.walk->realtime_offset_ns;
+	k->flushed_ns = clock_ns(CLOCK_MONOTONIC);
+	if (k->account)
+		account_begin(k->account, k->path);
+	return store_note(k->store, k->path);
+}
+
+static void settle(struct keeper *k)
+{
+	uint64_t lost = 0;
+	int r = account_open(k->store, k->n_harts, &k->account);
+	if (r == 0)
+		r = account_settle(k->account, k->store, &lost);
+	if (r < 0)
+		say(k, LOG_WARNING, "what the last run had in hand cannot be told: %s", strerror(-r));
+	else if (r > 0)
+		say(k, LOG_WARNING, "the last run was killed with %llu samples in hand",
+			(unsigned long long)lost);
+}
+
+static void forget(void *userdata)
+{
+	keeper_forget(userdata);
+}
+
+/* Open the store and begin to record into it. 0, also when it cannot be had, or -ENOMEM. */
+static int open_store(struct keeper *k)
+{
+	const struct conf *c = k->o.conf;
+	k->next_try_ns = clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
+	if (!c->store) {
+		snprintf(k->o.service->store_trouble, sizeof k->o.service->store_trouble,
+			"mperf.conf says keep = no");
+		return 0;
+	}
+	struct store_error error = {"", ""};
+	int r = store_open(c->store_path, &k->store, &error);
+	if (r != 0) {
+		if (r == -ENOMEM)
+			return r;
+		stop_storing(k, r > 0 ? error.text : strerror(-r), error.remedy);
+		return 0;
+	}
+	if (k->store->n_corrupt > 0)
+		say(k, LOG_WARNING, "%llu damaged files of the store were set aside in %s/corrupt",
+			(unsigned long long)k->store->n_corrupt, k->store->path);
+	settle(k);
+	if (!make_room(k))
+		return 0;
+	r = begin_segment(k);
+	if (r == -ENOMEM)
+		return r;
+	if (r != 0) {
+		char why[512];
+		snprintf(why, sizeof why, "no segment can be made in %s: %s", c->store_path,
+			r < 0 ? strerror(-r) : "no space left, or read-only");
+		stop_storing(k, why, "");
+		return 0;
+	}
+	if (k->said_full)
+		say(k, LOG_NOTICE, "samples are stored again in %s", k->store->path);
+	k->said_full = false;
+	*k->o.service->store_trouble = '\0';
+	k->o.service->store = k->store;
+	r = roller_new(k->store, &k->roller);
+	if (r == 0)
+		roller_on_fork(k->roller, forget, k);
+	return r;
+}
+
+/* --- one segment after another ---------------------------------------------------------------- */
+
+/* True if there is a place for a segment that waits for its names. */
+static bool may_end(const struct keeper *k)
+{
+	for (size_t i = 0; i < ENDING_MAX; i++)
+		if (!k->ending[i])
+			return true;
+	return false;
+}
+
+static int end_segment(struct keeper *k, uint64_t now_ns)
+{
+	size_t slot = 0;
+	while (k->ending[slot])
+		slot++;
+	int r = recording_finish(k->recording, now_ns);
+	if (r < 0)
+		return r;
+	k->ending[slot] = TAKE_PTR(k->recording);
+	free(TAKE_PTR(k->path));
+	return 0;
+}
+
+/* End the segment and begin another at the same moment. */
+static int rotate(struct keeper *k, uint64_t now_ns)
+{
+	if (!may_end(k))
+		return 0; /* later: the oldest of them is about to be sealed */
+	int r = end_segment(k, now_ns);
+	if (r < 0)
+		return r;
+	r = make_room(k) ? begin_segment(k) : 0;
+	if (r == -ENOMEM)
+		return r;
+	if (r != 0)
+		stop_storing(k, r < 0 ? strerror(-r) : "no segment can be made", "");
+	return 0;
+}
+
+static bool rotation_is_due(struct keeper *k)
+{
+	struct recording_state state;
+	recording_state(k->recording, &state);
+	int64_t realtime_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	int64_t step_ns = (int64_t)k->o.walk->realtime_offset_ns - k->offset_ns;
+	if (step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS) {
+		say(k, LOG_NOTICE, "the clock was set by %+.1f s: a new segment begins",
+			(double)step_ns / SECOND_NS);
+		return true;
+	}
+	return realtime_ns / (int64_t)tier_period_ns(TIER_WINDOW) != k->period ||
+	       (state.bytes > 0 &&
+		       (uint64_t)state.bytes > k->o.conf->budget_bytes / SEGMENT_BUDGET_PART);
+}
+
+/* See which of the ended segments are sealed by now. */
+static int tend_ending(struct keeper *k, uint64_t now_ns)
+{
+	for (size_t i = 0; i < ENDING_MAX; i++) {
+		if (!k->ending[i])
+			continue;
+		int r = recording_dispatch(k->ending[i], now_ns);
+		if (r == 0)
+			continue;
+		if (r < 0)
+			return r;
+		struct recording_state state;
+		recording_state(k->ending[i], &state);
+		/* one that could not be sealed is recovered when the store is next opened */
+		(void)store_note(k->store, state.path);
+		if (r == RECORDING_SEALED)
+			r = roller_add(k->roller, state.path);
+		drop(k, k->ending[i]);
+		k->ending[i] = NULL;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int tend_recording(struct keeper *k, uint64_t now_ns)
+{
+	if (!k->recording)
+		return now_ns >= k->next_try_ns ? open_store(k) : 0;
+	int r = recording_dispatch(k->recording, now_ns);
+	if (r < 0)
+		return r;
+	if (r == RECORDING_LOST_STORE) {
+		char why[512];
+		snprintf(why, sizeof why, "%s takes no more: no space left, or read-only",
+			k->store->path);
+		stop_storing(k, why, "Free some space; `mperfctl store` shows what is kept.");
+	}
+	return 0;
+}
+
+/* Once a second. */
+static int look(struct keeper *k, uint64_t now_ns)
+{
+	k->next_look_ns = now_ns + SECOND_NS;
+	if (!k->recording || !make_room(k))
+		return 0;
+	return rotation_is_due(k) ? rotate(k, now_ns) : 0;
+}
+
+int keeper_dispatch(struct keeper *k, uint64_t now_ns)
+{
+	int r = tend_recording(k, now_ns);
+	if (r == 0 && k->store)
+		r = tend_ending(k, now_ns);
+	if (r == 0 && k->roller)
+		r = roller_dispatch(k->roller, now_ns);
+	if (r == 0 && now_ns >= k->next_look_ns)
+		r = look(k, now_ns);
+	return r;
+}
+
+int keeper_new(const struct keeper_options *o, struct keeper **ret_keeper)
+{
+	struct keeper *k = calloc(1, sizeof *k);
+	if (!k)
+		return -ENOMEM;
+	k->o = *o;
+	k->n_harts = o->walk->sampler->machine.n_harts;
+	k->lost = calloc((size_t)k->n_harts, sizeof *k->lost);
+	k->tap = (struct tap){.userdata = k, .take = take, .cut_ns = UINT64_MAX};
+	int r = k->lost ? open_store(k) : -ENOMEM;
+	if (r < 0) {
+		keeper_free(k);
+		return r;
+	}
+	walk_add(o->walk, &k->tap);
+	*ret_keeper = k;
+	return 0;
+}
+
+size_t keeper_fds(const struct keeper *k, struct pollfd *fds, size_t n)
+{
+	return k->roller ? roller_fds(k->roller, fds, n) : 0;
+}
+
+uint64_t keeper_deadline_ns(const struct keeper *k)
+{
+	if (!k->recording)
+		return k->next_try_ns;
+	uint64_t trouble = recording_deadline_ns(k->recording);
+	return trouble < k->next_look_ns ? trouble : k->next_look_ns;
+}
+
+int keeper_reload(struct keeper *k)
+{
+	const struct conf *c = k->o.conf;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	if (k->store && (!c->store || strcmp(k->store->path, c->store_path) != 0)) {
+		keeper_stop(k);
+		close_store(k);
+	} else if (k->recording) {
+		return rotate(k, now_ns); /* the flush interval may have changed */
+	}
+	return open_store(k);
+}
+
+static bool any_ending(const struct keeper *k)
+{
+	for (size_t i = 0; i < ENDING_MAX; i++)
+		if (k->ending[i])
+			return true;
+	return false;
+}
+
+void keeper_stop(struct keeper *k)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), until_ns = now_ns + STOP_NAMES_NS;
+	if (!k->recording)
+		return;
+	if (!may_end(k))
+		(void)tend_ending(k, UINT64_MAX);
+	int r = end_segment(k, now_ns);
+	while (r >= 0 && any_ending(k) && clock_ns(CLOCK_MONOTONIC) < until_ns) {
+		struct pollfd fds[NAMER_FDS_MAX];
+		(void)poll(fds, (nfds_t)namer_fds(k->o.walk->namer, fds), 50);
+		r = namer_dispatch(k->o.walk->namer, clock_ns(CLOCK_MONOTONIC));
+		if (r == 0)
+			r = tend_ending(k, clock_ns(CLOCK_MONOTONIC));
+	}
+	(void)tend_ending(k, UINT64_MAX);
+	if (k->account)
+		account_end(k->account);
+}
+
+int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tier coarsest,
+	struct store_part **ret_part, size_t *ret_n_parts)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	if (!k->store) {
+		*ret_part = NULL;
+		*ret_n_parts = 0;
+		return 0;
+	}
+	/* answers are up to date, but nobody's questions make us write more than once a second */
+	if (k->recording && now_ns - k->flushed_ns >= SECOND_NS) {
+		k->flushed_ns = now_ns;
+		int r = recording_flush(k->recording, now_ns);
+		if (r < 0)
+			return r;
+	}
+	return store_select(k->store, since_ns, until_ns, coarsest, ret_part, ret_n_parts);
+}
+
+void keeper_forget(struct keeper *k)
+{
+	if (k->recording)
+		recording_forget(k->recording);
+	for (size_t i = 0; i < ENDING_MAX; i++)
+		if (k->ending[i])
+			recording_forget(k->ending[i]);
+}
+
+void keeper_account(const struct keeper *k, uint64_t *ret_stored, uint64_t *ret_in_hand)
+{
+	*ret_stored = k->n_stored;
+	*ret_in_hand = 0;
+	for (size_t i = 0; i <= ENDING_MAX; i++) {
+		const struct recording *g = i < ENDING_MAX ? k->ending[i] : k->recording;
+		struct recording_state state;
+		if (!g)
+			continue;
+		recording_state(g, &state);
+		*ret_stored += state.n_stored;
+		*ret_in_hand += state.n_in_hand;
+	}
+}
+
+uint64_t (*keeper_lost(struct keeper *k))[N_LOSSES]
+{
+	return k->lost;
+}
+
+struct keeper *keeper_free(struct keeper *k)
+{
+	if (!k)
+		return NULL;
+	walk_remove(k->o.walk, &k->tap);
+	close_store(k);
+	free(k->lost);
+	free(k);
+	return NULL;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A child says by its exit status which file was at fault, and writes why to the pipe's other end,
+ * standard error, which is the journal. Roll-ups are idempotent (a target notes its sources), so a
+ * segment that was interrupted, or done already by the run before, is simply done again.
+ */
+#include "daemon/control/roller.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/control/offload.h"
+#include "daemon/store/rollup.h"
+#include "proto/memory.h"
+
+#define SECOND_NS 1000000000ull
+/* Until then a segment of a period that is over may still be waiting for names. */
+#define SEAL_AFTER_NS (600 * SECOND_NS)
+#define SEAL_LOOK_NS (60 * SECOND_NS)
+
+enum { ENDED_WELL, ENDED_SOURCE, ENDED_TARGET, ENDED_TROUBLE = ENDED_TARGET + N_TIERS };
+
+struct task_of_roller {
+	char *source;                /* path of a sealed window segment; NULL: seal the target */
+	char *target[N_TIERS];       /* path; NULL: not asked for */
+};
+
+struct roller {
+	struct store *store;
+	char **waiting;              /* paths, first come first */
+	size_t n_waiting, size;
+	struct task_of_roller task;  /* of the child */
+	struct offload *child;
+	uint64_t next_seal_ns;
+	void (*forget)(void *userdata);
+	void *forget_userdata;
+	struct roller_status status;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void task_clear(struct task_of_roller *t)
+{
+	free(t->source);
+	for (int tier = 0; tier < N_TIERS; tier++)
+		free(t->target[tier]);
+	*t = (struct task_of_roller){0};
+}
+
+/* "STORE/minute/20261121T000000Z.mprf", of the period that holds that moment. */
+static char *target_path(const struct store *s, enum tier tier, int64_t realtime_ns)
+{
+	int64_t period_ns = (int64_t)tier_period_ns(tier);
+	time_t start = (time_t)(realtime_ns / period_ns * period_ns / (int64_t)SECOND_NS);
+	struct tm t;
+	char text[32], *path;
+	gmtime_r(&start, &t);
+	strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &t);
+	return asprintf(&path, "%s/%s/%s.mprf", s->path, tier_name(tier), text) < 0 ? NULL : path;
+}
+
+static const struct store_file *find(const struct store *s, const char *path)
+{
+	size_t n = strlen(s->path);
+	if (strncmp(path, s->path, n) != 0 || path[n] != '/')
+		return NULL;
+	for (size_t i = 0; i < s->n_files; i++)
+		if (strcmp(s->file[i].name, path + n + 1) == 0)
+			return &s->file[i];
+	return NULL;
+}
+
+/* --- in the child ----------------------------------------------------------------------------- */
+
+static int ended(int r, enum tier tier, const struct store_error *error)
+{
+	if (r == 0 || r == ROLLUP_DONE_BEFORE)
+		return ENDED_WELL;
+	fprintf(stderr, "mperfd: a roll-up failed: %s\n", r < 0 ? strerror(-r) : error->text);
+	return r == ROLLUP_SOURCE_BROKEN ? ENDED_SOURCE
+		: r == ROLLUP_TARGET_BROKEN ? ENDED_TARGET + (int)tier : ENDED_TROUBLE;
+}
+
+static int run_child(void *userdata)
+{
+	struct roller *r = userdata;
+	int status = ENDED_WELL;
+	if (r->forget)
+		r->forget(r->forget_userdata);
+	for (int tier = TIER_MINUTE; tier < N_TIERS && status == ENDED_WELL; tier++) {
+		struct store_error error = {"", ""};
+		const char *target = r->task.target[tier];
+		if (!target)
+			continue;
+		int outcome = r->task.source ? rollup_add(r->task.source, target, (enum tier)tier, &error)
+					     : rollup_seal(target, &error);
+		status = ended(outcome, (enum tier)tier, &error);
+	}
+	return status;
+}
+
+/* --- in the daemon ---------------------------------------------------------------------------- */
+
+void roller_on_fork(struct roller *r, void (*forget)(void *userdata), void *userdata)
+{
+	r->forget = forget;
+	r->forget_userdata = userdata;
+}
+
+int roller_add(struct roller *r, const char *path)
+{
+	if (r->n_waiting >= ROLLER_WAITING_MAX) {
+		r->status.n_failed++;
+		return 0;
+	}
+	if (r->n_waiting == r->size) {
+		size_t size = r->size ? 2 * r->size : 64;
+		char **grown = reallocarray(r->waiting, size, sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		r->waiting = grown;
+		r->size = size;
+	}
+	r->waiting[r->n_waiting] = strdup(path);
+	return r->waiting[r->n_waiting] ? (r->n_waiting++, 0) : -ENOMEM;
+}
+
+int roller_new(struct store *s, struct roller **ret_roller)
+{
+	struct roller *r = calloc(1, sizeof *r);
+	if (!r)
+		return -ENOMEM;
+	r->store = s;
+	for (size_t i = 0; i < s->n_files; i++) {
+		const struct store_file *f = &s->file[i];
+		char path[4096];
+		if (f->tier != TIER_WINDOW || !f->sealed || f->corrupt)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", s->path, f->name);
+		if (roller_add(r, path) < 0) {
+			roller_free(r);
+			return -ENOMEM;
+		}
+	}
+	*ret_roller = r;
+	return 0;
+}
+
+static int start(struct roller *r)
+{
+	int result = offload_run(run_child, r, &r->child);
+	/* too many processes, say: tried again at the next dispatch */
+	return result == -ENOMEM || result == -EAGAIN ? 0 : result;
+}
+
+/* The next segment that is still there. */
+static int start_add(struct roller *r)
+{
+	while (r->n_waiting > 0 && !r->task.source) {
+		char *path = r->waiting[0];
+		memmove(r->waiting, r->waiting + 1, --r->n_waiting * sizeof *r->waiting);
+		const struct store_file *f = find(r->store, path);
+		if (!f || f->corrupt) {
+			free(path); /* retention was faster */
+			continue;
+		}
+		r->task.source = path;
+		for (int tier = TIER_MINUTE; tier < N_TIERS; tier++) {
+			r->task.target[tier] = target_path(r->store, (enum tier)tier, f->start_ns);
+			if (!r->task.target[tier])
+				return -ENOMEM;
+		}
+	}
+	return r->task.source ? start(r) : 0;
+}
+
+/* A file whose period is over, if there is one. */
+static int start_seal(struct roller *r, uint64_t now_ns)
+{
+	int64_t realtime_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	if (r->n_waiting > 0 || now_ns < r->next_seal_ns)
+		return 0;
+	r->next_seal_ns = now_ns + SEAL_LOOK_NS;
+	for (size_t i = 0; i < r->store->n_files; i++) {
+		const struct store_file *f = &r->store->file[i];
+		int64_t over_ns = f->start_ns + (int64_t)(tier_period_ns(f->tier) + SEAL_AFTER_NS);
+		if (f->tier == TIER_WINDOW || f->sealed || f->corrupt || over_ns > realtime_ns)
+			continue;
+		if (asprintf(&r->task.target[f->tier], "%s/%s", r->store->path, f->name) < 0) {
+			r->task.target[f->tier] = NULL;
+			return -ENOMEM;
+		}
+		return start(r);
+	}
+	return 0;
+}
+
+static void set_aside(struct roller *r, const char *path)
+{
+	const struct store_file *f = path ? find(r->store, path) : NULL;
+	if (f)
+		(void)store_set_aside(r->store, f->name);
+}
+
+static void take_end(struct roller *r, const struct offload_end *end)
+{
+	bool well = end->signal == 0 && end->status == ENDED_WELL;
+	r->status.n_done += well;
+	r->status.n_failed += !well;
+	if (!well)
+		snprintf(r->status.last_failure, sizeof r->status.last_failure,
+			"%.200s: exit status %d, signal %d",
+			r->task.source ? r->task.source : "sealing", end->status, end->signal);
+	for (int tier = TIER_MINUTE; tier < N_TIERS; tier++) {
+		if (r->task.target[tier])
+			(void)store_note(r->store, r->task.target[tier]);
+		if (end->signal == 0 && end->status == ENDED_TARGET + tier)
+			set_aside(r, r->task.target[tier]);
+	}
+	if (end->signal == 0 && end->status == ENDED_SOURCE)
+		set_aside(r, r->task.source);
+	task_clear(&r->task);
+	r->child = offload_free(r->child);
+}
+
+int roller_dispatch(struct roller *r, uint64_t now_ns)
+{
+	if (r->child) {
+		struct offload_end end;
+		int result = offload_poll(r->child, &end);
+		if (result != 0)
+			return result < 0 ? result : 0;
+		take_end(r, &end);
+	}
+	int result = r->task.source ? start(r) : start_add(r);
+	return result == 0 && !r->child && !r->task.source ? start_seal(r, now_ns) : result;
+}
+
+size_t roller_fds(const struct roller *r, struct pollfd *fds, size_t n)
+{
+	if (!r->child || n == 0)
+		return 0;
+	fds[0] = (struct pollfd){.fd = offload_fd(r->child), .events = POLLIN};
+	return 1;
+}
+
+void roller_status(const struct roller *r, struct roller_status *ret_status)
+{
+	*ret_status = r->status;
+	ret_status->n_waiting = r->n_waiting;
+}
+
+struct roller *roller_free(struct roller *r)
+{
+	if (!r)
+		return NULL;
+	offload_free(r->child);
+	task_clear(&r->task);
+	for (size_t i = 0; i < r->n_waiting; i++)
+		free(r->waiting[i]);
+	free(r->waiting);
+	free(r);
+	return NULL;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The roller: roll-ups, one after the other, each in a process of its own
+ *
+ * A sealed window segment is added to its day's minutes and its week's hours (store/rollup.h); a
+ * file whose period is over is sealed. A child that fails costs that one segment its place in the
+ * roll-ups; what is broken is set aside.
+ */
+
+#include <poll.h>
+
+#include "daemon/store/store.h"
+
+/* Segments that wait: more than a store keeps as windows in its first weeks. Beyond it the oldest
+ * are not rolled up, which is counted. */
+#define ROLLER_WAITING_MAX 4096
+
+struct roller;
+
+/* Begin with what the store holds and may not have been rolled up. 0 or -ENOMEM. */
+int roller_new(struct store *s, struct roller **ret_roller);
+
+/* A segment was sealed. 0 or -ENOMEM. */
+int roller_add(struct roller *r, const char *path);
+
+size_t roller_fds(const struct roller *r, struct pollfd *fds, size_t n);
+/* See how the child does, start the next. 0 or -errno. */
+int roller_dispatch(struct roller *r, uint64_t now_ns);
+
+/* Called in each child first: let go of what the daemon is writing. */
+void roller_on_fork(struct roller *r, void (*forget)(void *userdata), void *userdata);
+
+struct roller_status {
+	size_t n_waiting;
+	uint64_t n_done, n_failed;
+	char last_failure[512];
+};
+void roller_status(const struct roller *r, struct roller_status *ret_status);
+
+/* Kills the child; what it was at is as if it had not begun. */
+struct roller *roller_free(struct roller *r);

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * All sockets are in an epoll of our own, which the daemon sees as one descriptor: a thousand clients
+ * that say nothing cost nothing. A client is looked at in a round if its socket has news, or if it is
+ * busy: it has asked something, owes a frame, or is being hung up on. The kernel hands out ready
+ * sockets in turn, and each has a bounded amount done for it, so nobody is forgotten over somebody
+ * who is loud.
+ */
+#include "daemon/control/server.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <utlist.h>
+
+#include "daemon/control/listener.h"
+#include "daemon/control/offload.h"
+#include "proto/memory.h"
+
+/* Connections accepted in one round. */
+#define SERVER_ACCEPTS_MAX 16
+/* Without descriptors or memory left: how long those who want to connect wait for the next try. */
+#define SERVER_ACCEPT_PAUSE_NS 1000000000u
+
+_Static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLERR == EPOLLERR &&
+		POLLHUP == EPOLLHUP, "poll and epoll bits differ");
+
+/* A connected client's place. */
+struct seat {
+	struct peer *peer;
+	uint32_t events; /* that its socket is in the epoll with */
+	bool busy, gone;
+	struct seat *prev, *next;           /* of all */
+	struct seat *busy_prev, *busy_next; /* of the busy ones */
+};
+
+struct server {
+	struct control_options options; /* the daemon's, and what is ours */
+	struct listener listener;
+	int epoll_fd;
+	struct seat *seats, *busy;
+	struct offload_queue queue;
+	struct server_status status;
+	uint64_t now_ns;        /* of the last round */
+	uint64_t accept_ns;     /* when to accept again; 0: now */
+	uint32_t n_gone;        /* seats to be freed at the end of the round */
+};
+
+/* --- seats -------------------------------------------------------------------------------------- */
+
+static void seat_free(struct server *s, struct seat *seat)
+{
+	if (seat->busy)
+		DL_DELETE2(s->busy, seat, busy_prev, busy_next);
+	DL_DELETE(s->seats, seat);
+	s->status.n_peers--;
+	s->status.n_hung_up += seat->peer->misbehaved;
+	/* Closing alone would not do while a child that was just forked has a copy of the descriptor. */
+	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, seat->peer->fd, NULL);
+	peer_free(seat->peer);
+	free(seat);
+}
+
+static void seat_leave(struct server *s, struct seat *seat)
+{
+	s->n_gone += !seat->gone;
+	seat->gone = true;
+}
+
+/* What came of an action of or for the peer: it may have been its last. Trouble with one peer is no
+ * trouble of the daemon's. */
+static void seat_outcome(struct server *s, struct seat *seat, int r)
+{
+	if (r != 0)
+		seat_leave(s, seat);
+}
+
+/* Wait for what the peer waits for now. */
+static void seat_settle(struct server *s, struct seat *seat)
+{
+	if (seat->gone)
+		return;
+	struct epoll_event event = {.events = (uint32_t)peer_events(seat->peer), .data.ptr = seat};
+	if (event.events != seat->events) {
+		if (epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, seat->peer->fd, &event) < 0)
+			seat_leave(s, seat);
+		seat->events = event.events;
+	}
+	bool busy = peer_is_busy(seat->peer);
+	if (busy && !seat->busy)
+		DL_APPEND2(s->busy, seat, busy_prev, busy_next);
+	if (!busy && seat->busy)
+		DL_DELETE2(s->busy, seat, busy_prev, busy_next);
+	seat->busy = busy;
+}
+
+static void free_gone(struct server *s)
+{
+	struct seat *seat, *next;
+	if (s->n_gone == 0)
+		return;
+	DL_FOREACH_SAFE(s->seats, seat, next)
+		if (seat->gone)
+			seat_free(s, seat);
+	s->n_gone = 0;
+}
+
+/* --- accepting ---------------------------------------------------------------------------------- */
+
+static uint32_t n_seats_of(const struct server *s, uid_t uid)
+{
+	const struct seat *seat;
+	uint32_t n = 0;
+	DL_FOREACH(s->seats, seat)
+		n += seat->peer->uid == uid;
+	return n;
+}
+
+/* The limit that one more client of this user would exceed; false: none. */
+static bool is_over_limit(const struct server *s, uid_t uid, char *ret_why, size_t n)
+{
+	const struct conf *c = s->options.conf;
+	if (s->status.n_peers >= c->clients_max)
+		snprintf(ret_why, n, "%u clients are connected, and mperfd takes no more "
+			"(clients-max in mperf.conf)", s->status.n_peers);
+	else if (n_seats_of(s, uid) >= c->clients_per_user_max)
+		snprintf(ret_why, n, "%u clients of yours are connected, and mperfd takes no more of one "
+			"user (clients-per-user-max in mperf.conf)", c->clients_per_user_max);
+	else
+		return false;
+	return true;
+}
+
+/* Say why, as far as that can be said at once, and close. */
+static void turn_away(struct server *s, struct peer *p, const char *why)
+{
+	char unread[4096];
+	(void)peer_hang_up(p, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+		"Close some of them, or try again later.", why);
+	(void)frame_buffer_write(&p->out, p->fd);
+	/* What is left unread would make the kernel tell the client of a reset, not of an end. */
+	(void)recv(p->fd, unread, sizeof unread, MSG_DONTWAIT);
+	peer_free(p);
+	s->status.n_refused++;
+}
+
+static int seat_take(struct server *s, struct peer *p)
+{
+	struct seat *seat = calloc(1, sizeof *seat);
+	if (!seat)
+		return -ENOMEM;
+	seat->peer = p;
+	seat->events = (uint32_t)peer_events(p);
+	struct epoll_event event = {.events = seat->events, .data.ptr = seat};
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, p->fd, &event) < 0) {
+		int r = -errno;
+		free(seat);
+		return r;
+	}
+	DL_APPEND(s->seats, seat);
+	s->status.n_peers++;
+	s->status.n_accepted++;
+	seat_outcome(s, seat, peer_dispatch(p, 0)); /* greet */
+	seat_settle(s, seat);
+	return 0;
+}
+
+static void welcome(struct server *s, int fd)
+{
+	struct peer *p;
+	char why[160];
+	if (peer_new(&s->options, fd, &p) < 0)
+		return;
+	p->now_ns = p->came_ns = s->now_ns;
+	if (is_over_limit(s, p->uid, why, sizeof why))
+		turn_away(s, p, why);
+	else if (seat_take(s, p) < 0)
+		peer_free(p);
+}
+
+static void listen_for(struct server *s, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = NULL};
+	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->listener.fd, &event);
+}
+
+static void accept_some(struct server *s)
+{
+	for (unsigned i = 0; i < SERVER_ACCEPTS_MAX; i++) {
+		int fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0) {
+			welcome(s, fd);
+		} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+			errno == ENOBUFS) {
+			/* The socket stays ready: not to spin, look away for a while. */
+			s->accept_ns = s->now_ns + SERVER_ACCEPT_PAUSE_NS;
+			listen_for(s, 0);
+			return;
+		} else if (errno != ECONNABORTED && errno != EINTR) {
+			return;
+		}
+	}
+}
+
+/* --- rounds ------------------------------------------------------------------------------------- */
+
+size_t server_fds(struct server *s, struct pollfd *fds, size_t n)
+{
+	struct seat *seat;
+	size_t filled = 0;
+	if (n > SERVER_FDS_MAX)
+		n = SERVER_FDS_MAX;
+	if (n == 0)
+		return 0;
+	fds[filled++] = (struct pollfd){.fd = s->epoll_fd, .events = POLLIN};
+	DL_FOREACH2(s->busy, seat, busy_next)
+		filled += peer_job_fds(seat->peer, fds + filled, n - filled);
+	return filled;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t server_deadline_ns(const struct server *s)
+{
+	uint64_t deadline = offload_queue_deadline_ns(&s->queue, s->now_ns);
+	const struct seat *seat;
+	if (s->accept_ns)
+		deadline = earlier(deadline, s->accept_ns);
+	DL_FOREACH2(s->busy, seat, busy_next)
+		deadline = earlier(deadline, peer_deadline_ns(seat->peer));
+	return deadline;
+}
+
+/* Jobs, times and backlogs. The order is that in which server_fds asked. */
+static void dispatch_busy(struct server *s, const struct pollfd *fds, size_t n)
+{
+	struct seat *seat, *next;
+	size_t at = 1; /* behind the epoll */
+	DL_FOREACH_SAFE2(s->busy, seat, next, busy_next) {
+		struct peer *p = seat->peer;
+		size_t mine = peer_n_job_fds(p);
+		p->now_ns = s->now_ns;
+		int r = peer_run_due_jobs(p, at + mine <= n ? fds + at : NULL, s->now_ns);
+		at += mine;
+		if (r == 0)
+			r = peer_check_times(p);
+		if (r == 0)
+			r = peer_dispatch(p, 0);
+		seat_outcome(s, seat, r);
+	}
+}
+
+/* Sockets with news. 0 or -errno. */
+static int dispatch_sockets(struct server *s)
+{
+	struct epoll_event event[SERVER_EVENTS_MAX];
+	int n = epoll_wait(s->epoll_fd, event, SERVER_EVENTS_MAX, 0);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	for (int i = 0; i < n; i++) {
+		struct seat *seat = event[i].data.ptr;
+		if (!seat) {
+			accept_some(s);
+			continue;
+		}
+		seat->peer->now_ns = s->now_ns;
+		if (!seat->gone)
+			seat_outcome(s, seat, peer_dispatch(seat->peer, (short)event[i].events));
+		seat_settle(s, seat);
+	}
+	return 0;
+}
+
+int server_dispatch(struct server *s, const struct pollfd *fds, size_t n, uint64_t now_ns)
+{
+	s->now_ns = now_ns;
+	if (s->accept_ns && now_ns >= s->accept_ns) {
+		s->accept_ns = 0;
+		listen_for(s, EPOLLIN);
+	}
+	dispatch_busy(s, fds, n);
+	int r = dispatch_sockets(s);
+	struct seat *seat, *next;
+	DL_FOREACH_SAFE2(s->busy, seat, next, busy_next)
+		seat_settle(s, seat);
+	free_gone(s);
+	if (r == 0)
+		r = offload_queue_tend(&s->queue, s->options.conf->queries_max);
+	s->status.n_queries = s->queue.n_children;
+	return r;
+}
+
+/* --- the server --------------------------------------------------------------------------------- */
+
+/* A group that is not there has no members. */
+static void look_up_group(struct server *s)
+{
+	const char *name = s->options.conf->group;
+	const struct group *g = *name ? getgrnam(name) : NULL;
+	s->options.group_known = g != NULL;
+	s->options.group = g ? g->gr_gid : 0;
+}
+
+void server_reload(struct server *s)
+{
+	struct seat *seat;
+	look_up_group(s);
+	DL_FOREACH(s->seats, seat)
+		peer_look_up_rights(seat->peer);
+}
+
+int server_new(const struct control_options *o, int listen_fd, struct server **ret_server,
+	struct server_error *ret_error)
+{
+	struct server *s = calloc(1, sizeof *s);
+	if (!s)
+		return -ENOMEM;
+	s->options = *o;
+	s->options.queue = &s->queue;
+	s->listener.fd = -1;
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	int r = s->epoll_fd < 0 ? -errno : 0;
+	if (r == 0)
+		r = listen_fd >= 0 ? listener_adopt(&s->listener, listen_fd, ret_error)
+				   : listener_bind(&s->listener, o->conf->socket_path, ret_error);
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+	if (r == 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listener.fd, &event) < 0)
+		r = -errno;
+	if (r != 0) {
+		server_free(s);
+		return r;
+	}
+	look_up_group(s);
+	*ret_server = s;
+	return 0;
+}
+
+void server_status(const struct server *s, struct server_status *ret_status)
+{
+	*ret_status = s->status;
+}
+
+struct server *server_free(struct server *s)
+{
+	if (!s)
+		return NULL;
+	listener_clear(&s->listener);
+	while (s->seats)
+		seat_free(s, s->seats);
+	offload_queue_clear(&s->queue);
+	if (s->epoll_fd >= 0)
+		close(s->epoll_fd);
+	free(s);
+	return NULL;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Sampling and storing fail independently. Without a store the walk goes on, for top and for
+ * clients' recordings, and what cannot be stored is counted; without a walk (no permission, say)
+ * clients are told why. Either is tried again every RETRY_NS, and each change is said once.
+ */
+#include "daemon/control/service.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+
+#include "daemon/control/keeper.h"
+#include "proto/memory.h"
+
+#define SECOND_NS 1000000000u
+#define RETRY_NS (30ull * SECOND_NS)
+/* Losses are remembered this often, so that "the last minute" is 60 to 70 seconds. */
+#define PAST_NS (10ull * SECOND_NS)
+#define PASTS 7
+#define WANTS_MAX 4096 /* clients times their requests is less */
+
+/* What had been counted at one moment. */
+struct past {
+	uint64_t at_ns;
+	uint64_t taken, stored;
+	uint64_t (*lost)[N_LOSSES];
+};
+
+struct want {
+	const void *who;
+	uint32_t hz;
+};
+
+struct service_inner {
+	struct keeper *keeper;
+	struct want *want;
+	size_t n_wants, size_wants;
+	uint64_t next_try_ns, next_past_ns;
+	struct past past[PASTS]; /* oldest first; at_ns 0: not filled yet */
+	uint64_t (*lost)[N_LOSSES];
+	int n_harts;
+	uint64_t rate_lowered_ns;
+	uint32_t rate_before;
+	bool said_lowered;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
+}
+
+static void __attribute__((format(printf, 3, 4)))
+say(const struct service *s, int level, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	s->o.say(s->o.userdata, level, text);
+}
+
+/* --- sampling --------------------------------------------------------------------------------- */
+
+static uint32_t wanted_rate(const struct service *s)
+{
+	uint32_t hz = s->o.conf->rate;
+	for (size_t i = 0; i < s->inner->n_wants; i++)
+		if (s->inner->want[i].hz > hz)
+			hz = s->inner->want[i].hz;
+	return hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
+}
+
+static int pasts_make(struct service_inner *in, int n_harts)
+{
+	in->n_harts = n_harts;
+	in->lost = calloc((size_t)n_harts, sizeof *in->lost);
+	for (int i = 0; i < PASTS; i++) {
+		in->past[i].lost = calloc((size_t)n_harts, sizeof *in->past[i].lost);
+		if (!in->past[i].lost)
+			return -ENOMEM;
+	}
+	return in->lost ? 0 : -ENOMEM;
+}
+
+/* Between two drains a ring fills by this many samples of the highest rate; twice that, as a rule of
+ * its size has it. */
+static uint32_t ring_rate(const struct conf *c)
+{
+	uint32_t hz = c->rate_max / (uint32_t)(SECOND_NS / WALK_DRAIN_NS);
+	return hz > c->rate ? hz : c->rate;
+}
+
+static int walk_begin(struct service *s)
+{
+	const struct conf *c = s->o.conf;
+	struct walk_options o = {
+		.sampler = {
+			.hz = wanted_rate(s),
+			.ring_hz = ring_rate(c),
+			.stacks = c->callers ? SAMPLER_STACKS_FP : SAMPLER_STACKS_NONE,
+		},
+		.all = true,
+		.namer = s->o.namer,
+	};
+	struct event_error error = {""};
+	int r = walk_new(&o, &s->walk, &error);
+	if (r == 0 && (r = walk_start(s->walk, NULL, 0)) == 0) {
+		*s->trouble = '\0';
+		s->inner->rate_before = s->walk->sampler->hz;
+		return s->inner->lost ? 0
+				      : pasts_make(s->inner, s->walk->sampler->machine.n_harts);
+	}
+	s->walk = walk_free(s->walk);
+	if (r == -ENOMEM)
+		return r;
+	char before[sizeof s->trouble];
+	memcpy(before, s->trouble, sizeof before);
+	snprintf(s->trouble, sizeof s->trouble, "%s", r > 0 ? error.text : strerror(-r));
+	if (strcmp(before, s->trouble) != 0)
+		say(s, LOG_ERR, "nothing can be sampled: %s; trying again every %llu s",
+			s->trouble, (unsigned long long)(RETRY_NS / SECOND_NS));
+	return 0;
+}
+
+/* The kernel lowers its limit when sampling takes it too long, and we follow. */
+static void notice_rate(struct service *s)
+{
+	struct service_inner *in = s->inner;
+	const struct sampler *p = s->walk->sampler;
+	if (p->rate_lowered && p->hz != in->rate_before) {
+		in->rate_lowered_ns = clock_ns(CLOCK_REALTIME);
+		say(s, LOG_WARNING,
+			"sampling at %u Hz instead of %u: kernel.perf_event_max_sample_rate allows "
+			"no more",
+			p->hz, p->options.hz);
+	}
+	in->rate_before = p->hz;
+}
+
+int service_want_rate(struct service *s, const void *who, uint32_t hz)
+{
+	struct service_inner *in = s->inner;
+	size_t i = 0;
+	while (i < in->n_wants && in->want[i].who != who)
+		i++;
+	if (hz == 0 && i < in->n_wants)
+		in->want[i] = in->want[--in->n_wants];
+	if (hz > 0 && i == in->n_wants) {
+		if (i >= WANTS_MAX)
+			return 0; /* his rate is not raised, which his answer says */
+		if (i == in->size_wants) {
+			size_t size = i ? 2 * i : 16;
+			struct want *grown = reallocarray(in->want, size, sizeof *grown);
+			if (!grown)
+				return -ENOMEM;
+			in->want = grown;
+			in->size_wants = size;
+		}
+		in->n_wants++;
+	}
+	if (hz > 0)
+		in->want[i] = (struct want){who, hz};
+	return s->walk ? walk_set_rate(s->walk, wanted_rate(s)) : 0;
+}
+
+/* --- counting --------------------------------------------------------------------------------- */
+
+static uint64_t add_samples(uint64_t (*lost)[N_LOSSES], int n_harts)
+{
+	uint64_t n = 0;
+	for (int hart = 0; hart < n_harts; hart++)
+		for (int cause = 0; cause < N_LOSSES; cause++)
+			n += loss_kinds[cause].samples ? lost[hart][cause] : 0;
+	return n;
+}
+
+/* All losses so far: the walk's and the keeper's. */
+static void sum_losses(const struct service *s)
+{
+	const struct service_inner *in = s->inner;
+	uint64_t (*kept)[N_LOSSES] = in->keeper ? keeper_lost(in->keeper) : NULL;
+	for (int hart = 0; hart < in->n_harts; hart++)
+		for (int cause = 0; cause < N_LOSSES; cause++)
+			in->lost[hart][cause] = (s->walk ? s->walk->sampler->lost[hart][cause] : 0) +
+						(kept ? kept[hart][cause] : 0);
+}
+
+void service_account(const struct service *s, struct service_account *ret_account)
+{
+	const struct service_inner *in = s->inner;
+	*ret_account = (struct service_account){.rate_wanted = wanted_rate(s)};
+	if (!s->walk || !in->lost)
+		return;
+	sum_losses(s);
+	struct service_account a = {
+		/* what was lost before it could be taken out of the rings was taken by the kernel */
+		.taken = s->walk->n_taken +
+			 add_samples(s->walk->sampler->lost, in->n_harts),
+		.lost = in->lost,
+		.n_harts = in->n_harts,
+		.rate = s->walk->sampler->hz,
+		.rate_wanted = s->walk->sampler->options.hz,
+		.rate_lowered_ns = in->rate_lowered_ns,
+	};
+	if (in->keeper)
+		keeper_account(in->keeper, &a.stored, &a.in_hand);
+	const struct past *past = in->past;
+	for (int i = 0; i < PASTS && past->at_ns == 0; i++)
+		past = &in->past[i];
+	a.lost_before = past->lost;
+	a.taken_before = past->taken;
+	a.stored_before = past->stored;
+	a.minute_ns = clock_ns(CLOCK_MONOTONIC) - (past->at_ns ? past->at_ns : s->started_ns);
+	*ret_account = a;
+}
+
+static void remember(struct service *s, uint64_t now_ns)
+{
+	struct service_inner *in = s->inner;
+	struct service_account a;
+	service_account(s, &a);
+	if (!a.lost)
+		return;
+	struct past oldest = in->past[0];
+	memmove(in->past, in->past + 1, (PASTS - 1) * sizeof *in->past);
+	oldest.at_ns = now_ns;
+	oldest.taken = a.taken;
+	oldest.stored = a.stored;
+	memcpy(oldest.lost, a.lost, (size_t)in->n_harts * sizeof *a.lost);
+	in->past[PASTS - 1] = oldest;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static int try_again(struct service *s, uint64_t now_ns)
+{
+	struct service_inner *in = s->inner;
+	in->next_try_ns = now_ns + RETRY_NS;
+	if (!s->walk) {
+		int r = walk_begin(s);
+		if (r < 0)
+			return r;
+	}
+	if (!s->walk || in->keeper)
+		return 0;
+	struct keeper_options o = {
+		.conf = s->o.conf,
+		.walk = s->walk,
+		.service = s,
+		.say = s->o.say,
+		.userdata = s->o.userdata,
+	};
+	return keeper_new(&o, &in->keeper);
+}
+
+int service_new(const struct service_options *o, struct service **ret_service)
+{
+	struct service *s = calloc(1, sizeof *s);
+	struct service_inner *in = calloc(1, sizeof *in);
+	if (!s || !in) {
+		free(s);
+		free(in);
+		return -ENOMEM;
+	}
+	s->o = *o;
+	s->inner = in;
+	s->started_ns = clock_ns(CLOCK_MONOTONIC);
+	int r = try_again(s, s->started_ns);
+	if (r < 0) {
+		service_free(s);
+		return r;
+	}
+	in->next_past_ns = s->started_ns + PAST_NS;
+	*ret_service = s;
+	return 0;
+}
+
+size_t service_fds(const struct service *s, struct pollfd *fds, size_t n)
+{
+	size_t filled = s->walk ? walk_fds(s->walk, fds, n) : 0;
+	if (s->inner->keeper)
+		filled += keeper_fds(s->inner->keeper, fds + filled, n - filled);
+	return filled;
+}
+
+uint64_t service_deadline_ns(const struct service *s)
+{
+	uint64_t own = s->walk ? s->inner->next_past_ns : s->inner->next_try_ns;
+	uint64_t walk = s->walk ? walk_deadline_ns(s->walk) : UINT64_MAX;
+	uint64_t keeper = s->inner->keeper ? keeper_deadline_ns(s->inner->keeper) : UINT64_MAX;
+	own = walk < own ? walk : own;
+	return keeper < own ? keeper : own;
+}
+
+int service_dispatch(struct service *s, uint64_t now_ns)
+{
+	struct service_inner *in = s->inner;
+	if ((!s->walk || !in->keeper) && now_ns >= in->next_try_ns)
+		return try_again(s, now_ns);
+	if (!s->walk)
+		return 0;
+	int r = walk_dispatch(s->walk, now_ns);
+	if (r < 0)
+		return r;
+	notice_rate(s);
+	if (in->keeper)
+		r = keeper_dispatch(in->keeper, now_ns);
+	if (now_ns >= in->next_past_ns) {
+		in->next_past_ns = now_ns + PAST_NS;
+		remember(s, now_ns);
+	}
+	return r;
+}
+
+void service_stop(struct service *s)
+{
+	if (s->inner->keeper)
+		keeper_stop(s->inner->keeper);
+}
+
+int service_reload(struct service *s)
+{
+	int r = s->walk ? walk_set_rate(s->walk, wanted_rate(s)) : 0;
+	if (r == 0 && s->inner->keeper)
+		r = keeper_reload(s->inner->keeper);
+	return r;
+}
+
+int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum tier coarsest,
+	struct store_part **ret_part, size_t *ret_n_parts)
+{
+	if (s->inner->keeper)
+		return keeper_select(s->inner->keeper, since_ns, until_ns, coarsest, ret_part,
+			ret_n_parts);
+	*ret_part = NULL;
+	*ret_n_parts = 0;
+	return 0;
+}
+
+void service_forget(struct service *s)
+{
+	if (s->inner->keeper)
+		keeper_forget(s->inner->keeper);
+}
+
+struct service *service_free(struct service *s)
+{
+	if (!s)
+		return NULL;
+	struct service_inner *in = s->inner;
+	keeper_free(in->keeper);
+	walk_free(s->walk);
+	for (int i = 0; i < PASTS; i++)
+		free(in->past[i].lost);
+	free(in->lost);
+	free(in->want);
+	free(in);
+	free(s);
+	return NULL;
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The order of things matters at both ends. At the start /proc is scanned before and after events
+ * are enabled, so that nothing falls between: what is told twice is counted once. At the end
+ * sampling stops first, then the rings are emptied.
+ *
+ * Windows are cut in the time of the records, not of the drains: a drain up to a tap's cut comes
+ * first, so its window holds what happened in it and nothing else. Only copied stacks, whose callers
+ * come back later, may reach a tap after its cut.
+ */
+#include "daemon/control/walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "daemon/control/exec_watch.h"
+#include "daemon/decode/merge.h"
+#include "proto/memory.h"
+
+/* Records between two looks at the execs: a drain of many samples takes longer than some processes
+ * live. */
+#define EXEC_LOOK_RECORDS 32
+/* Cuts before the loop goes on with its other work, after a stall; some seconds' worth. */
+#define CUTS_DUE_MAX 64
+#define TICK_NS 1000000000u
+
+struct walk_inner {
+	struct exec_watch execs;
+	int rings_fd;              /* epoll over all rings, but in a session per task */
+	struct merge merge;
+	struct attribute *attribute;
+	struct tap *taps;
+	uint64_t next_drain_ns, next_tick_ns;
+	bool hung[HARTS_MAX];      /* rings whose task is gone: poll would return at once for ever */
+	bool stopped;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* attribute's sink: every attribution passes here. */
+static void take_attribution(void *userdata, const struct attribution *a)
+{
+	struct walk *w = userdata;
+	w->n_taken += a->count;
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		tap->take(tap->userdata, a);
+}
+
+static void take_named(void *userdata, struct frame *frame)
+{
+	(void)userdata;
+	(void)frame; /* the store finds new names by the frame's own mark */
+}
+
+static void take_unwound(void *userdata, const struct unwind_result *result)
+{
+	struct walk *w = userdata;
+	attribute_unwound(w->inner->attribute, result);
+}
+
+static int attach_stations(struct walk *w, const struct walk_options *o)
+{
+	struct namer_options namer = {
+		.binary = o->namer,
+		.files = &w->files,
+		.named = take_named,
+		.unwound = take_unwound,
+		.userdata = w,
+	};
+	int r = namer_new(&namer, &w->namer);
+	if (r < 0)
+		return r;
+
+	struct walk_inner *in = w->inner;
+	in->merge.streams = &w->sampler->streams;
+	in->merge.lost = w->sampler->lost;
+	struct attribute_options attribute = {
+		.namer = w->namer,
+		.files = &w->files,
+		.tasks = &w->tasks,
+		.streams = &w->sampler->streams,
+		.lost = w->sampler->lost,
+		.n_harts = w->sampler->machine.n_harts,
+		.n_events = w->sampler->events.n_events,
+		.proc = "/proc",
+		.all = o->all,
+		.after_exec = o->after_exec,
+		.per_task = o->sampler.per_task,
+		.hide_kernel = o->hide_kernel,
+		.sink = take_attribution,
+		.userdata = w,
+	};
+	r = attribute_new(&attribute, &in->attribute);
+	in->execs.sampler = w->sampler;
+	in->execs.attribute = in->attribute;
+	return r;
+}
+
+/* Wait for what rings there are now. Gathered below two descriptors, since an exec wakes the loop
+ * hundreds of times a second, and each time it is told anew what to wait for. */
+static int wait_for_rings(struct walk *w)
+{
+	struct walk_inner *in = w->inner;
+	if (w->sampler->options.per_task)
+		return 0;
+	int r = rings_follow(in->rings_fd, w->sampler->ring, w->sampler->n_rings);
+	return r < 0 ? r : exec_watch_follow(&in->execs);
+}
+
+static int open_waits(struct walk *w)
+{
+	struct walk_inner *in = w->inner;
+	if (w->sampler->options.per_task)
+		return 0;
+	in->rings_fd = epoll_create1(EPOLL_CLOEXEC);
+	in->execs.fd = epoll_create1(EPOLL_CLOEXEC);
+	return in->rings_fd < 0 || in->execs.fd < 0 ? -errno : wait_for_rings(w);
+}
+
+static int outcome_of_sampler(int r)
+{
+	return r == SAMPLER_REFUSED ? WALK_REFUSED : r == SAMPLER_GONE ? WALK_GONE
+		: r == SAMPLER_FULL ? WALK_FULL : r;
+}
+
+int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error)
+{
+	struct walk *w = calloc(1, sizeof *w);
+	struct walk_inner *in = calloc(1, sizeof *in);
+	if (!w || !in) {
+		free(w);
+		free(in);
+		return -ENOMEM;
+	}
+	w->inner = in;
+	in->rings_fd = in->execs.fd = -1;
+	w->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+
+	int r = outcome_of_sampler(sampler_new(&kernel_real, &o->sampler, &w->sampler, ret_error));
+	if (r == 0)
+		r = attach_stations(w, o);
+	if (r == 0)
+		r = open_waits(w);
+	/* Once before and once after the events are enabled: what is born before and dies during the
+	 * second scan would have no name otherwise. */
+	if (r == 0)
+		r = attribute_scan(in->attribute, o->sampler.pids, o->sampler.n_pids);
+	if (r != 0) {
+		walk_free(w);
+		return r;
+	}
+	*ret_walk = w;
+	return 0;
+}
+
+int walk_start(struct walk *w, const pid_t *pids, size_t n_pids)
+{
+	int r = sampler_start(w->sampler);
+	if (r == 0)
+		r = attribute_scan(w->inner->attribute, pids, n_pids);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	w->inner->next_drain_ns = now + WALK_DRAIN_NS;
+	w->inner->next_tick_ns = now + TICK_NS;
+	return r;
+}
+
+struct walk *walk_free(struct walk *w)
+{
+	if (!w)
+		return NULL;
+	struct walk_inner *in = w->inner;
+	closep(&in->rings_fd);
+	closep(&in->execs.fd);
+	merge_clear(&in->merge);
+	attribute_free(in->attribute);
+	namer_free(w->namer);
+	sampler_free(w->sampler);
+	task_table_clear(&w->tasks);
+	file_table_clear(&w->files);
+	free(in);
+	free(w);
+	return NULL;
+}
+
+void walk_add(struct walk *w, struct tap *tap)
+{
+	tap->next = w->inner->taps;
+	w->inner->taps = tap;
+}
+
+void walk_remove(struct walk *w, struct tap *tap)
+{
+	struct tap **at = &w->inner->taps;
+	while (*at && *at != tap)
+		at = &(*at)->next;
+	if (*at)
+		*at = tap->next;
+	tap->next = NULL;
+}
+
+size_t walk_fds(const struct walk *w, struct pollfd *fds, size_t n)
+{
+	const struct walk_inner *in = w->inner;
+	const struct sampler *s = w->sampler;
+	size_t filled = 0;
+	if (n >= NAMER_FDS_MAX)
+		filled += (size_t)namer_fds(w->namer, fds);
+	if (in->stopped)
+		return filled;
+	bool each = s->options.per_task; /* its rings hang up one by one */
+	for (size_t i = 0; each && i < s->n_rings && filled < n; i++)
+		if (s->ring[i].map && !in->hung[s->ring[i].hart])
+			fds[filled++] = (struct pollfd){.fd = s->ring[i].fd, .events = POLLIN};
+	if (!each && filled < n)
+		fds[filled++] = (struct pollfd){.fd = in->rings_fd, .events = POLLIN};
+	if (exec_watch_fd(&in->execs) >= 0 && filled < n)
+		fds[filled++] =
+			(struct pollfd){.fd = exec_watch_fd(&in->execs), .events = POLLIN};
+	return filled;
+}
+
+uint64_t walk_deadline_ns(const struct walk *w)
+{
+	const struct walk_inner *in = w->inner;
+	uint64_t deadline = namer_deadline_ns(w->namer);
+	if (in->stopped)
+		return deadline;
+	uint64_t execs = exec_watch_deadline_ns(&in->execs);
+	deadline = execs < deadline ? execs : deadline;
+	return in->next_drain_ns < deadline ? in->next_drain_ns : deadline;
+}
+
+/* Hand out all records before cut_ns. */
+static int drain(struct walk *w, uint64_t cut_ns)
+{
+	struct walk_inner *in = w->inner;
+	in->merge.ring = w->sampler->ring;
+	in->merge.n_rings = w->sampler->n_rings;
+	exec_watch_resume(&in->execs);
+	int r = merge_begin(&in->merge, cut_ns);
+	if (r < 0)
+		return r;
+	for (uint64_t n = 0;; n++) {
+		if (n % EXEC_LOOK_RECORDS == 0)
+			exec_watch_dispatch(&in->execs, clock_ns(CLOCK_MONOTONIC));
+		struct record record;
+		int hart;
+		r = merge_next(&in->merge, &record, &hart);
+		if (r != 0)
+			break;
+		r = attribute_record(in->attribute, &record, hart);
+		if (r < 0)
+			break;
+	}
+	merge_end(&in->merge);
+	attribute_drained(in->attribute);
+	return r < 0 ? r : 0;
+}
+
+static struct tap *first_cut(const struct walk *w)
+{
+	struct tap *first = NULL;
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		if (tap->cut_ns != UINT64_MAX && (!first || tap->cut_ns < first->cut_ns))
+			first = tap;
+	return first;
+}
+
+/* Cut all windows that were over by then; after a stall, as many as one call may. *ret_all: no
+ * other is due. */
+static int cut_due(struct walk *w, uint64_t by_ns, bool *ret_all)
+{
+	*ret_all = false;
+	for (int n = 0; n < CUTS_DUE_MAX; n++) {
+		struct tap *tap = first_cut(w);
+		if (!tap || tap->cut_ns > by_ns) {
+			*ret_all = true;
+			return 0;
+		}
+		uint64_t cut_ns = tap->cut_ns;
+		int r = drain(w, cut_ns);
+		if (r == 0) {
+			tap->cut_ns = UINT64_MAX;
+			r = tap->cut(tap->userdata, cut_ns);
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static uint64_t count_hotplugs(const struct sampler *s)
+{
+	uint64_t n = 0;
+	for (int hart = 0; hart < s->machine.n_harts; hart++)
+		n += s->lost[hart][LOSS_HOTPLUG];
+	return n;
+}
+
+/* Once a second. A hart that came was not listened to before: what happened on it is scanned. */
+static int tick(struct walk *w)
+{
+	w->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	uint64_t n_hotplugs = count_hotplugs(w->sampler);
+	int r = sampler_tick(w->sampler);
+	if (r == 0)
+		r = wait_for_rings(w);
+	return r == 0 && count_hotplugs(w->sampler) > n_hotplugs
+		       ? attribute_scan(w->inner->attribute, NULL, 0)
+		       : r;
+}
+
+/* In a session per task, a ring's descriptor hangs up when the task that it was opened for and all
+ * its heirs have ended; what is left in it is read at the next drain. */
+static void notice_hung_rings(struct walk *w)
+{
+	for (size_t i = 0; i < w->sampler->n_rings; i++) {
+		const struct ring *ring = &w->sampler->ring[i];
+		struct pollfd p = {.fd = ring->fd, .events = POLLIN};
+		if (ring->map && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR))
+			w->inner->hung[ring->hart] = true;
+	}
+}
+
+/* What is due while sampling runs. */
+static int run(struct walk *w, uint64_t now_ns)
+{
+	struct walk_inner *in = w->inner;
+	bool all;
+	int r = cut_due(w, now_ns - MERGE_SLACK_NS, &all);
+	if (r != 0)
+		return r;
+	if (!all) {
+		/* what came later must not get into these windows */
+		in->next_drain_ns = now_ns;
+		return 0;
+	}
+	r = drain(w, now_ns - MERGE_SLACK_NS);
+	if (r == 0 && now_ns >= in->next_tick_ns) {
+		in->next_tick_ns = now_ns + TICK_NS;
+		r = tick(w);
+		memset(in->hung, 0, sizeof in->hung);
+	}
+	if (w->sampler->options.per_task)
+		notice_hung_rings(w);
+	in->next_drain_ns = now_ns + WALK_DRAIN_NS;
+	return r;
+}
+
+/* Is it worth a drain? An exec alone is not. A ring wakes us at each half of it, wherever its tail
+ * stands, so one that is a quarter full may be full before it wakes again. A ring that hung up wakes
+ * us until run() has noticed. */
+static bool drain_is_due(struct walk *w, uint64_t now_ns)
+{
+	if (now_ns >= w->inner->next_drain_ns || w->sampler->options.per_task)
+		return true;
+	for (size_t i = 0; i < w->sampler->n_rings; i++) {
+		struct ring *ring = &w->sampler->ring[i];
+		ring_snapshot(ring);
+		if (ring->head - ring->tail >= ring->data_bytes / 4)
+			return true;
+	}
+	return false;
+}
+
+int walk_dispatch(struct walk *w, uint64_t now_ns)
+{
+	int r = namer_dispatch(w->namer, now_ns);
+	if (r < 0 || w->inner->stopped)
+		return r;
+	exec_watch_dispatch(&w->inner->execs, now_ns);
+	return drain_is_due(w, now_ns) ? run(w, now_ns) : 0;
+}
+
+int walk_catch_up(struct walk *w, uint64_t now_ns)
+{
+	if (w->inner->stopped)
+		return 0;
+	bool all = false;
+	int r = 0;
+	while (r == 0 && !all)
+		r = cut_due(w, now_ns, &all);
+	return r == 0 ? drain(w, now_ns) : r;
+}
+
+int walk_stop(struct walk *w, uint64_t now_ns)
+{
+	if (w->inner->stopped)
+		return 0;
+	int r = sampler_stop(w->sampler);
+	if (r < 0)
+		return r;
+	bool all; /* a longer stall makes the last window a long one */
+	r = cut_due(w, now_ns, &all);
+	if (r == 0)
+		r = drain(w, UINT64_MAX);
+	w->inner->stopped = true;
+	sampler_count_losses(w->sampler);
+	return r == 0 ? namer_ask_again(w->namer) : r;
+}
+
+void walk_give_up(struct walk *w)
+{
+	attribute_give_up(w->inner->attribute);
+}
+
+int walk_set_rate(struct walk *w, uint32_t hz)
+{
+	if (hz == w->sampler->options.hz)
+		return 0;
+	/* what is in the rings was sampled at the rate, and has the weight, of before */
+	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
+	return r < 0 ? r : sampler_set_rate(w->sampler, hz);
+}

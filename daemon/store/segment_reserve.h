@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Marks for a sweep of attribute's tables: the ids that a segment under construction knows.
+ */
+
+#include "daemon/attribute/sweep.h"
+#include "daemon/store/segment.h"
+
+/* Reserve the ids of all tasks, files and frames that have their row in it. Tasks that ended and
+ * whose end is not written yet must be kept by whoever will flush them: segment_update before the
+ * sweep sees to that. */
+void segment_reserve(const struct segment *g, struct sweep *s);

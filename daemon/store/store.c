@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The store: its folders, its lock and the list of its files
+ *
+ * The list is made once, when the store is opened, and kept from then on by who changes something.
+ * It is the folders that count: a file that is gone without us is dropped when it is met.
+ *
+ * The lock is a record lock and no flock: children of the daemon inherit the latter, and one that
+ * outlives a killed daemon would keep the next one out. The kernel also tells who has it.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/store/store_inside.h"
+#include "proto/memory.h"
+
+#define SECOND_NS 1000000000ull
+#define HOUR_NS (3600 * SECOND_NS)
+#define DAY_NS (24 * HOUR_NS)
+/* 1970-01-01 was a Thursday, the first Monday before it is three days back. */
+#define MONDAY_NS ((int64_t)(3 * DAY_NS))
+/* Files of one second and boot: a daemon that starts more often within one has other troubles. */
+#define NAMES_A_SECOND_MAX 1000
+#define RECOVER_AGAIN_NS (10 * SECOND_NS)
+
+static const struct {
+	const char *name;
+	uint64_t period_ns, step_ns;
+} tiers[N_TIERS] = {
+	[TIER_WINDOW] = {"window", HOUR_NS, 0},
+	[TIER_MINUTE] = {"minute", DAY_NS, 60 * SECOND_NS},
+	[TIER_HOUR] = {"hour", 7 * DAY_NS, HOUR_NS},
+};
+
+const char *tier_name(enum tier tier)
+{
+	return tiers[tier].name;
+}
+
+uint64_t tier_period_ns(enum tier tier)
+{
+	return tiers[tier].period_ns;
+}
+
+uint64_t tier_step_ns(enum tier tier)
+{
+	return tiers[tier].step_ns;
+}
+
+int64_t tier_start_ns(enum tier tier, int64_t realtime_ns)
+{
+	int64_t shift = tier == TIER_HOUR ? MONDAY_NS : 0, period = (int64_t)tiers[tier].period_ns;
+	int64_t start = (realtime_ns + shift) / period * period - shift;
+	return start < 0 ? 0 : start;
+}
+
+static int __attribute__((format(printf, 4, 5)))
+say(struct store_error *e, int outcome, const char *remedy, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(e->text, sizeof(e->text), format, args);
+	va_end(args);
+	snprintf(e->remedy, sizeof(e->remedy), "%s", remedy);
+	return outcome;
+}
+
+static int say_errno(struct store_error *e, const char *path, int error)
+{
+	switch (error) {
+	case ENOMEM:
+	case ENFILE:
+	case EMFILE:
+		return -error;
+	case EROFS:
+		return say(e, STORE_READ_ONLY, "Mount its file system for writing.",
+			"the store %s is on a read-only file system", path);
+	case ENOSPC:
+	case EDQUOT:
+		return say(e, STORE_NO_SPACE, "Free some space on its file system.",
+			"there is no space for the store %s", path);
+	case ENOENT:
+	case ENOTDIR:
+		return say(e, STORE_REFUSED, "Make its folder, or name another in mperf.conf.",
+			"the store %s cannot be made: %s", path, strerror(error));
+	default:
+		return say(e, STORE_REFUSED, "See that the daemon's user may write there.",
+			"the store %s cannot be used: %s", path, strerror(error));
+	}
+}
+
+/* --- entries ---------------------------------------------------------------------------------- */
+
+static int order(const struct store_file *a, const struct store_file *b)
+{
+	if (a->corrupt != b->corrupt)
+		return a->corrupt ? -1 : 1;
+	if (a->tier != b->tier && !a->corrupt)
+		return a->tier < b->tier ? -1 : 1;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+int store_enter(struct store *s, const struct store_file *f, size_t *ret_at)
+{
+	if (s->n_files == s->size) {
+		size_t size = s->size ? 2 * s->size : 64;
+		struct store_file *grown = reallocarray(s->file, size, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		s->file = grown;
+		s->size = size;
+	}
+	size_t from = 0, to = s->n_files;
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		if (order(&s->file[middle], f) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	memmove(&s->file[from + 1], &s->file[from], (s->n_files - from) * sizeof(*f));
+	s->file[from] = *f;
+	s->n_files++;
+	*ret_at = from;
+	return 0;
+}
+
+void store_drop(struct store *s, size_t at)
+{
+	s->n_files--;
+	memmove(&s->file[at], &s->file[at + 1], (s->n_files - at) * sizeof(*s->file));
+}
+
+size_t store_find(const struct store *s, const char *name)
+{
+	size_t at = 0;
+	while (at < s->n_files && strcmp(s->file[at].name, name) != 0)
+		at++;
+	return at;
+}
+
+void store_sum(struct store *s)
+{
+	s->bytes = 0;
+	for (size_t i = 0; i < s->n_files; i++)
+		s->bytes += s->file[i].bytes;
+}
+
+/* --- open ------------------------------------------------------------------------------------- */
+
+static int make_folders(struct store *s, struct store_error *e)
+{
+	if (mkdir(s->path, 0750) < 0 && errno != EEXIST && errno != EROFS)
+		return say_errno(e, s->path, errno);
+	s->fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->fd < 0)
+		return say_errno(e, s->path, errno);
+	static const char *const folder[] = {"window", "minute", "hour", "corrupt"};
+	for (size_t i = 0; i < sizeof(folder) / sizeof(*folder); i++)
+		if (mkdirat(s->fd, folder[i], 0750) < 0 && errno != EEXIST) {
+			if (errno != EROFS)
+				return say_errno(e, s->path, errno);
+			s->read_only = true;
+		}
+	return 0;
+}
+
+static int say_busy(const struct store *s, struct store_error *e)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char text[32] = "";
+	int pid = fcntl(s->lock_fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? lock.l_pid : 0;
+	/* 0 or -1: somebody behind a wall, who wrote his number as he knows it */
+	if (pid <= 0 && pread(s->lock_fd, text, sizeof(text) - 1, 0) > 0)
+		pid = atoi(text);
+	return say(e, STORE_BUSY, "Stop that one, or give this one a store of its own in mperf.conf.",
+		"the store %s is in use by another mperfd (pid %d)", s->path, pid);
+}
+
+static int lock(struct store *s, struct store_error *e)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char text[32];
+	s->lock_fd = openat(s->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (s->lock_fd < 0)
+		return say_errno(e, s->path, errno);
+	if (fcntl(s->lock_fd, F_SETLK, &lock) < 0)
+		return errno == EACCES || errno == EAGAIN ? say_busy(s, e)
+							   : say_errno(e, s->path, errno);
+	int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+	/* for people alone; a full disc does not keep us from looking at what is kept */
+	if (ftruncate(s->lock_fd, 0) < 0 || pwrite(s->lock_fd, text, (size_t)n, 0) != n)
+		return errno == EROFS ? say_errno(e, s->path, errno) : 0;
+	return 0;
+}
+
+int store_open(const char *path, struct store **ret_store, struct store_error *ret_error)
+{
+	struct store *s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->fd = s->lock_fd = -1;
+	s->path = strdup(path);
+	s->last_reason = "";
+	int r = s->path ? make_folders(s, ret_error) : -ENOMEM;
+	if (r == 0)
+		r = lock(s, ret_error);
+	if (r == 0)
+		r = store_scan(s);
+	if (r == 0)
+		r = store_measure(s);
+	if (r != 0) {
+		store_free(s);
+		return r;
+	}
+	*ret_store = s;
+	return 0;
+}
+
+struct store *store_free(struct store *s)
+{
+	if (!s)
+		return NULL;
+	closep(&s->lock_fd);
+	closep(&s->fd);
+	free(s->file);
+	free(s->path);
+	free(s);
+	return NULL;
+}
+
+/* --- changes ---------------------------------------------------------------------------------- */
+
+int store_new_path(struct store *s, int64_t realtime_ns, const char *boot_id, char **ret_path)
+{
+	for (unsigned n = 1; n <= NAMES_A_SECOND_MAX; n++) {
+		char name[STORE_NAME_BYTES];
+		store_name(name, TIER_WINDOW, realtime_ns, boot_id, n);
+		if (faccessat(s->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		char *path = store_path(s, name);
+		if (!path)
+			return -ENOMEM;
+		*ret_path = path;
+		return 0;
+	}
+	return -EEXIST;
+}
+
+int store_tier_path(struct store *s, enum tier tier, int64_t realtime_ns, const char *boot_id,
+	char **ret_path)
+{
+	char name[STORE_NAME_BYTES];
+	store_name(name, tier, tier_start_ns(tier, realtime_ns), boot_id, 1);
+	char *path = store_path(s, name);
+	if (!path)
+		return -ENOMEM;
+	*ret_path = path;
+	return 0;
+}
+
+int store_note(struct store *s, const char *path)
+{
+	struct store_file f = {0};
+	struct store_error e = {"", ""};
+	size_t n = strlen(s->path);
+	const char *name = strncmp(path, s->path, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+	if (!store_name_parse(name, &f.tier, &f.start_ns))
+		return -EINVAL;
+	memcpy(f.name, name, strlen(name) + 1);
+
+	size_t at = store_find(s, name);
+	bool known = at < s->n_files;
+	if (known) {
+		f.rolled = s->file[at].rolled;
+		store_drop(s, at);
+	}
+	int r = store_look(s, &f, &e);
+	if (r != 0 && r != STORE_CORRUPT)
+		return r == STORE_GONE ? 0 : r;
+	f.left = known && f.tier == TIER_WINDOW && !f.sealed;
+	int entered = store_enter(s, &f, &at);
+	if (entered == 0 && r == STORE_CORRUPT)
+		return store_set_aside(s, f.name);
+	if (entered == 0)
+		store_mark_sources(s, &f);
+	store_sum(s);
+	return entered;
+}
+
+/* One of those whose writer has gone without sealing, now and then. */
+static int recover_left(struct store *s)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	uint64_t now_ns = (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+	size_t at = 0;
+	while (at < s->n_files && !s->file[at].left)
+		at++;
+	if (at == s->n_files || s->read_only || now_ns < s->recover_ns)
+		return 0;
+	s->recover_ns = now_ns + RECOVER_AGAIN_NS;
+	struct store_error e;
+	int r = store_recover(s, &s->file[at], &e);
+	if (r == 0) {
+		s->file[at].left = false;
+		s->n_recovered++;
+	} else if (r == STORE_GONE)
+		store_drop(s, at);
+	else if (r == STORE_CORRUPT)
+		return store_set_aside(s, s->file[at].name);
+	return r == -ENOMEM ? r : 0;
+}
+
+int store_measure(struct store *s)
+{
+	struct statvfs st;
+	if (fstatvfs(s->fd, &st) < 0)
+		return -errno;
+	s->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+	s->read_only = st.f_flag & ST_RDONLY;
+	int r = recover_left(s);
+	for (size_t i = s->n_files; i-- > 0 && r >= 0;)
+		if (!s->file[i].sealed && !s->file[i].corrupt) {
+			int looked = store_look_size(s, &s->file[i]);
+			if (looked == STORE_GONE)
+				store_drop(s, i);
+			else
+				r = looked;
+		}
+	store_sum(s);
+	return r < 0 ? r : 0;
+}
+
+/* corrupt/window-20261121T140000Z-1f3a9c2b.mprf */
+static int move_aside(struct store *s, struct store_file *f)
+{
+	char to[STORE_NAME_BYTES + 16];
+	const char *slash = strchr(f->name, '/');
+	snprintf(to, sizeof(to), "corrupt/%.*s-%s", (int)(slash - f->name), f->name, slash + 1);
+	if (strlen(to) >= STORE_NAME_BYTES)
+		return -ENAMETOOLONG;
+	if (renameat(s->fd, f->name, s->fd, to) < 0)
+		return -errno;
+	/* whoever wants to look into it needs its log too, but that then counts as a file */
+	char from_log[STORE_NAME_BYTES + 8], to_log[STORE_NAME_BYTES + 24];
+	snprintf(from_log, sizeof(from_log), "%s-wal", f->name);
+	snprintf(to_log, sizeof(to_log), "%s-wal", to);
+	if (renameat(s->fd, from_log, s->fd, to_log) < 0 && errno != ENOENT)
+		unlinkat(s->fd, from_log, 0);
+	store_unlink(s, f->name); /* what else lay beside it */
+	memcpy(f->name, to, strlen(to) + 1);
+	return store_look_size(s, f) < 0 ? -errno : 0;
+}
+
+int store_set_aside(struct store *s, const char *name)
+{
+	size_t at = store_find(s, name);
+	if (at == s->n_files)
+		return 0;
+	struct store_file f = s->file[at];
+	if (f.corrupt)
+		return 0;
+	/* what cannot be moved is not read any more either */
+	int r = s->read_only ? 0 : move_aside(s, &f);
+	store_drop(s, at);
+	f.corrupt = true;
+	f.left = false;
+	s->n_corrupt++;
+	int entered = store_enter(s, &f, &at);
+	/* what it had taken in is to be found in its sources again */
+	for (size_t i = 0; i < s->n_files && f.tier != TIER_WINDOW; i++)
+		s->file[i].rolled &= (uint8_t) ~(1u << f.tier);
+	for (size_t i = 0; i < s->n_files && f.tier != TIER_WINDOW; i++)
+		if (s->file[i].tier == f.tier)
+			store_mark_sources(s, &s->file[i]);
+	store_sum(s);
+	if (entered < 0)
+		return entered;
+	return r == -EROFS ? STORE_READ_ONLY : r == -ENOSPC ? STORE_NO_SPACE
+		: r == -EACCES || r == -EPERM ? STORE_REFUSED : r;
+}

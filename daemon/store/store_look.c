@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* What the files of a store are
+ *
+ * A name tells tier and start, so a folder can be listed without opening anything; how far a file
+ * reaches, and whether it is sealed, only its content tells, and that is read once, when it is
+ * entered. A window file beside its log is never opened here: its writer may be this very process,
+ * and closing any descriptor of a file drops the locks that the process has on it.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/store/segment_open.h"
+#include "daemon/store/store_inside.h"
+#include "proto/memory.h"
+
+#define SECOND_NS 1000000000ll
+#define BOOT_CHARACTERS 8 /* of a boot id: 32 bits tell the boots of one machine apart */
+/* What SQLite and we put beside a file: its log, its index, its journal, its next version. */
+static const char *const neighbours[] = {"-wal", "-shm", "-journal", ".new", ".new-journal"};
+#define N_NEIGHBOURS (sizeof(neighbours) / sizeof(*neighbours))
+
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
+DEFINE_CLEANUP(DIR *, closedir)
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+void store_name(char text[STORE_NAME_BYTES], enum tier tier, int64_t start_ns, const char *boot_id,
+	unsigned n)
+{
+	char time[32], boot[BOOT_CHARACTERS + 1] = "00000000", again[16] = "";
+	time_t seconds = (time_t)(start_ns / SECOND_NS);
+	struct tm tm;
+	gmtime_r(&seconds, &tm);
+	strftime(time, sizeof(time), "%Y%m%dT%H%M%SZ", &tm);
+	for (size_t i = 0; boot_id && i < BOOT_CHARACTERS && boot_id[i]; i++)
+		boot[i] = strchr("0123456789abcdef", boot_id[i]) ? boot_id[i] : '0';
+	if (n > 1)
+		snprintf(again, sizeof(again), "-%u", n);
+	snprintf(text, STORE_NAME_BYTES, "%s/%s-%s%s" STORE_SUFFIX, tier_name(tier), time, boot,
+		again);
+}
+
+/* "20261121T140000Z" at the beginning of text. */
+static bool parse_time(const char *text, int64_t *ret_ns)
+{
+	static const char form[] = "ddddddddTddddddZ";
+	for (size_t i = 0; form[i]; i++)
+		if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
+			return false;
+	struct tm tm = {0}, back;
+	if (sscanf(text, "%4d%2d%2dT%2d%2d%2dZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
+		    &tm.tm_min, &tm.tm_sec) != 6)
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	struct tm asked = tm;
+	time_t seconds = timegm(&tm);
+	/* the 31st of June is another day; and nanoseconds end in 2262 */
+	if (!gmtime_r(&seconds, &back) || back.tm_mday != asked.tm_mday ||
+		back.tm_mon != asked.tm_mon || back.tm_hour != asked.tm_hour ||
+		back.tm_min != asked.tm_min || back.tm_sec != asked.tm_sec || seconds < 0 ||
+		seconds > INT64_MAX / SECOND_NS)
+		return false;
+	*ret_ns = (int64_t)seconds * SECOND_NS;
+	return true;
+}
+
+bool store_name_parse(const char *name, enum tier *ret_tier, int64_t *ret_start_ns)
+{
+	const char *slash = strchr(name, '/');
+	size_t n = strlen(name), n_suffix = strlen(STORE_SUFFIX);
+	if (!slash || n >= STORE_NAME_BYTES || strlen(slash + 1) < 16 + n_suffix)
+		return false;
+	const char *rest = slash + 17, *end = name + n - n_suffix;
+	if (strcmp(end, STORE_SUFFIX) != 0 || (rest != end && *rest != '-') ||
+		strspn(rest, "-0123456789abcdef") != (size_t)(end - rest))
+		return false;
+	for (enum tier tier = TIER_WINDOW; tier < N_TIERS; tier++) {
+		size_t n_folder = strlen(tier_name(tier));
+		if (n_folder != (size_t)(slash - name) ||
+			strncmp(name, tier_name(tier), n_folder) != 0)
+			continue;
+		if (!parse_time(slash + 1, ret_start_ns))
+			return false;
+		*ret_tier = tier;
+		return true;
+	}
+	return false;
+}
+
+char *store_path(const struct store *s, const char *name)
+{
+	char *path;
+	return asprintf(&path, "%s/%s", s->path, name) < 0 ? NULL : path;
+}
+
+/* --- one file --------------------------------------------------------------------------------- */
+
+static bool beside(const struct store *s, const char *name, const char *suffix, struct stat *st)
+{
+	char path[STORE_NAME_BYTES + 32];
+	snprintf(path, sizeof(path), "%s%s", name, suffix);
+	return fstatat(s->fd, path, st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int store_look_size(const struct store *s, struct store_file *f)
+{
+	struct stat st;
+	if (fstatat(s->fd, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? STORE_GONE : -errno;
+	uint64_t bytes = (uint64_t)st.st_size;
+	for (size_t i = 0; i < N_NEIGHBOURS; i++)
+		if (beside(s, f->name, neighbours[i], &st))
+			bytes += (uint64_t)st.st_size;
+	f->bytes = bytes;
+	return 0;
+}
+
+int store_unlink(const struct store *s, const char *name)
+{
+	int r = unlinkat(s->fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+	for (size_t i = 0; i < N_NEIGHBOURS && r == 0; i++) {
+		char path[STORE_NAME_BYTES + 32];
+		snprintf(path, sizeof(path), "%s%s", name, neighbours[i]);
+		if (unlinkat(s->fd, path, 0) < 0 && errno != ENOENT)
+			r = -errno;
+	}
+	return r;
+}
+
+/* What its rows say. 0 or an SQLite result. */
+static int read_content(sqlite3 *db, struct store_file *f)
+{
+	static const char sql[] =
+		"SELECT (SELECT value FROM meta WHERE key = 'sealed'), min(realtime_ns), "
+		"max(realtime_ns + end_ns - start_ns) FROM window";
+	_cleanup_(sqlite3_finalizep) sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &q, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(q);
+	if (rc != SQLITE_ROW)
+		return rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
+	f->sealed = sqlite3_column_int(q, 0) == 1;
+	/* a coarse file is named after its period, and begins when its first source did; one that
+	 * has no rows reaches nowhere */
+	if (f->tier != TIER_WINDOW && sqlite3_column_int64(q, 1) > f->start_ns)
+		f->start_ns = sqlite3_column_int64(q, 1);
+	f->end_ns = sqlite3_column_int64(q, 2);
+	if (f->end_ns < f->start_ns)
+		f->end_ns = f->start_ns;
+	return SQLITE_OK;
+}
+
+/* A roll-up that was killed left a journal, which takes a writer to be replayed. */
+static void replay_journal(const char *path)
+{
+	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
+	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+		SQLITE_OK)
+		return;
+	segment_restrain(db);
+	sqlite3_exec(db, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL);
+}
+
+static int look_inside(const char *path, struct store_file *f, struct store_error *e)
+{
+	struct segment_error error = {"", ""};
+	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
+	int r = segment_open_live(path, &db, &error);
+	if (r == 0) {
+		int rc = read_content(db, f);
+		r = rc == SQLITE_OK ? 0 : segment_say_sqlite(&error, path, db, rc);
+	}
+	snprintf(e->text, sizeof(e->text), "%s", error.text);
+	snprintf(e->remedy, sizeof(e->remedy), "%s", error.remedy);
+	switch (r) {
+	case SEGMENT_ABSENT:
+		return STORE_GONE;
+	case SEGMENT_CORRUPT:
+	case SEGMENT_NOT_OURS:
+		return STORE_CORRUPT;
+	case SEGMENT_NEWER:
+		f->newer = f->sealed = true;
+		f->end_ns = f->start_ns + (int64_t)tier_period_ns(f->tier);
+		return 0;
+	default:
+		/* held for the moment, or a disc that does not answer: as far as it is known */
+		return r < 0 ? r : 0;
+	}
+}
+
+int store_look(struct store *s, struct store_file *f, struct store_error *e)
+{
+	struct stat st;
+	int r = store_look_size(s, f);
+	if (r != 0)
+		return r;
+	if (!store_name_parse(f->name, &f->tier, &f->start_ns))
+		return 0; /* below corrupt/ */
+	f->sealed = false;
+	f->end_ns = f->tier == TIER_WINDOW ? 0 : f->start_ns;
+	if (f->tier == TIER_WINDOW && beside(s, f->name, "-wal", &st))
+		return 0;
+	_cleanup_(freep) char *path = store_path(s, f->name);
+	if (!path)
+		return -ENOMEM;
+	if (f->tier != TIER_WINDOW && beside(s, f->name, "-journal", &st))
+		replay_journal(path);
+	return look_inside(path, f, e);
+}
+
+static void mark(struct store *s, const char *source, enum tier tier)
+{
+	char name[2 * STORE_NAME_BYTES];
+	snprintf(name, sizeof(name), "%s/%.*s", tier_name(TIER_WINDOW), STORE_NAME_BYTES, source);
+	size_t at = store_find(s, name);
+	if (at < s->n_files)
+		s->file[at].rolled |= (uint8_t)(1u << tier);
+}
+
+void store_mark_sources(struct store *s, const struct store_file *f)
+{
+	struct segment_error error;
+	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
+	_cleanup_(sqlite3_finalizep) sqlite3_stmt *q = NULL;
+	_cleanup_(freep) char *path = store_path(s, f->name);
+	if (!path || f->tier == TIER_WINDOW || f->corrupt || f->newer ||
+		segment_open_live(path, &db, &error) != 0)
+		return;
+	/* ';' follows ':' */
+	static const char sql[] = "SELECT key FROM meta WHERE key >= 'source:' AND key < 'source;'";
+	_Static_assert(sizeof(STORE_SOURCE_KEY) == sizeof("source:"), "as in the statement");
+	if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) != SQLITE_OK)
+		return;
+	for (int n = 0; n < STORE_FILES_MAX && sqlite3_step(q) == SQLITE_ROW; n++) {
+		const char *key = (const char *)sqlite3_column_text(q, 0);
+		if (key)
+			mark(s, key + strlen(STORE_SOURCE_KEY), f->tier);
+	}
+}
+
+int store_recover(struct store *s, struct store_file *f, struct store_error *e)
+{
+	struct segment_error error = {"", ""};
+	_cleanup_(freep) char *path = store_path(s, f->name);
+	if (!path)
+		return -ENOMEM;
+	int r = segment_recover(path, &error);
+	snprintf(e->text, sizeof(e->text), "%s", error.text);
+	snprintf(e->remedy, sizeof(e->remedy), "%s", error.remedy);
+	switch (r) {
+	case 0:
+		return store_look(s, f, e);
+	case SEGMENT_UNBORN:
+		r = store_unlink(s, f->name);
+		return r < 0 ? r : STORE_GONE;
+	case SEGMENT_ABSENT:
+		return STORE_GONE;
+	case SEGMENT_CORRUPT:
+	case SEGMENT_NOT_OURS:
+		return STORE_CORRUPT;
+	case SEGMENT_NEWER:
+		f->newer = true;
+		return 0;
+	case SEGMENT_NO_SPACE:
+		return STORE_NO_SPACE;
+	case SEGMENT_READ_ONLY:
+		return STORE_READ_ONLY;
+	default:
+		return r < 0 ? r : STORE_BUSY;
+	}
+}
+
+/* --- all files -------------------------------------------------------------------------------- */
+
+/* True if it was left beside a file that is no more. The version that a roll-up was making is never
+ * of use to the next. */
+static bool is_orphan(const struct store *s, const char *name)
+{
+	struct stat st;
+	size_t n = strlen(name);
+	for (size_t i = 0; i < N_NEIGHBOURS; i++) {
+		size_t n_suffix = strlen(neighbours[i]);
+		char owner[STORE_NAME_BYTES];
+		enum tier tier;
+		int64_t start_ns;
+		if (n <= n_suffix || strcmp(name + n - n_suffix, neighbours[i]) != 0)
+			continue;
+		snprintf(owner, sizeof(owner), "%.*s", (int)(n - n_suffix), name);
+		if (store_name_parse(owner, &tier, &start_ns))
+			return neighbours[i][0] == '.' ||
+			       fstatat(s->fd, owner, &st, AT_SYMLINK_NOFOLLOW) < 0;
+	}
+	return false;
+}
+
+/* Enter what lies in a window's folder; leftovers are sealed first. 0 or -errno. */
+static int take_up(struct store *s, struct store_file *f)
+{
+	struct store_error e = {"", ""};
+	size_t at;
+	int r = store_look(s, f, &e);
+	if (r == 0 && f->tier == TIER_WINDOW && !f->sealed) {
+		r = store_recover(s, f, &e);
+		s->n_recovered += r == 0;
+		if (r == STORE_NO_SPACE || r == STORE_READ_ONLY || r == STORE_BUSY) {
+			f->left = true; /* later, then */
+			r = 0;
+		}
+	}
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	if (r == STORE_GONE)
+		return 0;
+	int entered = store_enter(s, f, &at);
+	if (entered == 0 && r == STORE_CORRUPT)
+		entered = store_set_aside(s, f->name);
+	return entered < 0 ? entered : 0;
+}
+
+static int take_up_corrupt(struct store *s, struct store_file *f)
+{
+	struct stat st;
+	size_t at;
+	if (fstatat(s->fd, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	f->corrupt = true;
+	f->bytes = (uint64_t)st.st_size;
+	f->start_ns = f->end_ns = (int64_t)st.st_ctim.tv_sec * SECOND_NS;
+	return store_enter(s, f, &at);
+}
+
+static int scan_folder(struct store *s, const char *folder, bool corrupt)
+{
+	int fd = openat(s->fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		int r = -errno;
+		closep(&fd);
+		return r == -ENOENT ? 0 : r;
+	}
+	int r = 0;
+	for (struct dirent *entry; r == 0 && s->n_files < STORE_FILES_MAX && (entry = readdir(d));) {
+		struct store_file f = {0};
+		char name[STORE_NAME_BYTES + 300];
+		snprintf(name, sizeof(name), "%s/%s", folder, entry->d_name);
+		if (entry->d_name[0] == '.' || strlen(name) >= STORE_NAME_BYTES)
+			continue;
+		memcpy(f.name, name, strlen(name) + 1);
+		if (corrupt)
+			r = take_up_corrupt(s, &f);
+		else if (store_name_parse(name, &f.tier, &f.start_ns))
+			r = take_up(s, &f);
+		else if (is_orphan(s, name))
+			unlinkat(s->fd, name, 0);
+	}
+	return r;
+}
+
+int store_scan(struct store *s)
+{
+	int r = scan_folder(s, "corrupt", true);
+	for (enum tier tier = TIER_WINDOW; tier < N_TIERS && r >= 0; tier++)
+		r = scan_folder(s, tier_name(tier), false);
+	for (size_t i = 0; i < s->n_files && r >= 0; i++)
+		store_mark_sources(s, &s->file[i]);
+	return r < 0 ? r : 0;
+}

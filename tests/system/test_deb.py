@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The Debian package, installed, used, reloaded, killed, stopped and purged under a real systemd.
+
+All tests share one container, in the order in which they stand; each also works alone.
+"""
+import atexit
+import functools
+import json
+import re
+import shutil
+import subprocess
+
+from container import Container
+from machine import ROOT, Skip, compile_program, need_program, need_root, plain_build
+from test_unit import EXPOSURE_MAX, settings
+
+CONF = "/etc/mperf/mperf.conf"
+UNIT = "systemd/system/mperfd.service"
+# Numbers of the kernel. Source: include/uapi/linux/capability.h.
+CAPABILITIES = {"CAP_DAC_READ_SEARCH": 2, "CAP_SYS_PTRACE": 19, "CAP_SYSLOG": 34, "CAP_PERFMON": 38,
+                "CAP_CHECKPOINT_RESTORE": 40}
+
+
+def once(function):
+    """What function returned or raised for a build; it runs once."""
+    @functools.cache
+    def attempt(build):
+        try:
+            return function(build), None
+        except Exception as error:  # told to every test that needs it
+            return None, error
+
+    def result(build):
+        if build.name == "asan":
+            raise Skip("shown by the plain run; a package is built without sanitizers")
+        value, error = attempt(build)
+        if error:
+            raise error
+        return value
+    return result
+
+
+@once
+def packages(build):
+    """make deb; the folder of the packages, and what was said."""
+    need_root()
+    need_program("dpkg-buildpackage")
+    done = subprocess.run(["make", f"BUILD={build}", "deb"], cwd=ROOT, text=True,
+                          capture_output=True, timeout=500)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return build / "deb", done.stdout + done.stderr
+
+
+def package(build):
+    found = list(packages(build)[0].glob("mperf_*.deb"))
+    assert len(found) == 1, found
+    return found[0]
+
+
+def dependencies(deb):
+    text = subprocess.run(["dpkg-deb", "-f", deb, "Depends"], check=True, text=True,
+                          capture_output=True).stdout
+    return [re.match(r"\s*([a-z0-9.+-]+)", part).group(1) for part in text.split(",")]
+
+
+@once
+def installed(build):
+    """A container in which the package was installed and told to write each second."""
+    deb = package(build)
+    shared = build / "deb" / "shared"
+    shared.mkdir(exist_ok=True)
+    library = compile_program(build, "shares_library.c", "-shared", "-fPIC")
+    program = compile_program(build, "shares.c", str(library), f"-Wl,-rpath,{library.parent}")
+    for file in deb, library, program, compile_program(build, "known.c"):
+        shutil.copy(file, shared)
+    c = Container(build, dependencies(deb), bind=shared)
+    atexit.register(c.stop)
+    c.run(f"apt-get -q install -y /mnt/{deb.name}", timeout=120)
+    c.run("systemctl is-active mperfd.service mperfd.socket")
+    for name in "alice", "bob":
+        c.run(f"useradd --create-home --shell /bin/sh {name} && chmod 700 /home/{name} && "
+              f"install -m 755 /mnt/known /home/{name}/{name}s")
+    c.run("usermod --append --groups mperf alice")
+    c.run(f"sed -i 's/^#flush = .*/flush = 1s/; s/^#rate = .*/rate = 499/' {CONF}")
+    c.run("systemctl reload mperfd.service")
+    return c
+
+
+def main_pid(c):
+    return c.says("systemctl show --property MainPID --value mperfd.service")
+
+
+def hotspots(c, arguments, user=None):
+    said = c.run(f"mperfctl hotspots --since -10m {arguments} --json", user=user).stdout
+    return json.loads(said)["rows"]
+
+
+def kept(c, arguments, wanted, user=None, seconds=30):
+    """The rows of hotspots, as soon as `wanted` says that they hold what was waited for."""
+    for _ in range(seconds):
+        rows = hotspots(c, arguments, user)
+        if wanted(rows):
+            break
+        c.run("sleep 1")
+    return rows
+
+
+def test_debian_packages_are_built_and_lintian_is_content(build):
+    folder, said = packages(build)
+    assert "lintian" in said and not re.search(r"^[EW]: ", said, re.M), said[-2000:]
+    listed = subprocess.run(["dpkg-deb", "-c", package(build)], check=True, text=True,
+                            capture_output=True).stdout
+    files = set(re.findall(r" \.(/\S+[^/])$", listed, re.M))
+    wanted = {"/usr/bin/mperfctl", "/usr/sbin/mperfd", "/usr/libexec/mperf/mperf-namer", CONF,
+              f"/lib/{UNIT}", "/lib/systemd/system/mperfd.socket",
+              "/usr/lib/sysusers.d/mperf.conf", "/usr/lib/tmpfiles.d/mperf.conf",
+              "/usr/lib/sysctl.d/30-mperf.conf", "/usr/share/doc/mperf/copyright",
+              "/usr/share/bash-completion/completions/mperfctl",
+              "/usr/share/zsh/vendor-completions/_mperfctl"}
+    wanted |= {f"/usr/share/man/man{p.suffix[1]}/{p.name}.gz"
+               for p in (ROOT / "man").glob("*.[158]")}
+    assert wanted <= files | {f.removeprefix("/usr") for f in files}, wanted - files
+    conffiles = subprocess.run(["dpkg-deb", "-I", package(build), "conffiles"], check=True,
+                               text=True, capture_output=True).stdout.split()
+    assert conffiles == [CONF], conffiles
+
+
+def test_installing_the_package_starts_the_service(build):
+    c = installed(build)
+    assert c.says("systemctl is-enabled mperfd.service mperfd.socket") == "enabled\nenabled"
+    assert c.says("systemctl --failed --no-legend --plain") == ""
+    assert re.search(r"sampling at \d+ Hz, storing in /var/lib/mperf",
+                     c.says("systemctl show --property StatusText mperfd.service"))
+    c.run("mperfctl status")
+    assert c.says("journalctl --quiet --no-pager --priority err --unit mperfd.service") == ""
+    assert c.says("systemctl --version | head -1").startswith("systemd ")
+
+
+def test_the_running_service_is_confined_as_the_unit_says(build):
+    c = installed(build)
+    rated = plain_build(build) / "deb" / "shared" / "mperfd.service"
+    rated.write_text(c.run(f"cat /lib/{UNIT}").stdout)
+    mask = sum(1 << CAPABILITIES[name] for name in settings(rated, "AmbientCapabilities"))
+    status = dict(line.split(":\t", 1) for line in
+                  c.says(f"cat /proc/{main_pid(c)}/status").splitlines() if ":\t" in line)
+    assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == mask, status
+    assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
+    assert status["Uid"].split() == [c.says("id -u mperf")] * 4, status
+    text = c.says("systemd-analyze security --no-pager mperfd.service")
+    rating = re.search(r"Overall exposure level for mperfd\.service: ([0-9.]+)", text)
+    assert rating and float(rating.group(1)) <= EXPOSURE_MAX, text
+    source = (ROOT / "systemd" / "mperfd.service.in").read_text()
+    assert rated.read_text() == source.replace("@SBINDIR@", "/usr/sbin")
+
+
+def test_everybody_may_ask_and_sees_what_is_theirs(build):
+    c = installed(build)
+    for name in "alice", "bob":
+        c.run(f"~/{name}s spin 1500", user=name)
+    both = lambda rows: {"alices", "bobs"} <= {row["process"] for row in rows}
+    assert both(kept(c, "--by process -n 0", both))
+    assert both(hotspots(c, "--by process -n 0", user="alice"))
+    bobs = {row["process"] for row in hotspots(c, "--by process -n 0", user="bob")}
+    assert "bobs" in bobs and "alices" not in bobs, bobs
+    for user in None, "alice", "bob":
+        c.run("mperfctl status", user=user)
+        frames = c.says("mperfctl top --frames 2 -d 500ms --json", user=user).splitlines()
+        assert len(frames) == 2 and all(json.loads(f)["rows"] is not None for f in frames), frames
+
+
+def test_private_folders_deleted_libraries_and_the_kernel_are_named(build):
+    """What the capabilities are for: each of them taken away, one of these has no name."""
+    c = installed(build)
+    library = compile_program(build, "shares_library.c", "-shared", "-fPIC")
+    c.run(f"mkdir -p {library.parent} && chown bob {library.parent} && "
+          f"install -o bob /mnt/{library.name} {library}")
+    c.run(f"/mnt/shares 1500 > /dev/null & p=$!; until grep -q {library.name} /proc/$p/maps; "
+          f"do :; done; rm {library}; ~/bobs pages 200000 & wait", user="bob")
+    wanted = {"half", "library_spin", "touch_pages"}
+    named = lambda rows: wanted <= {row["function"] for row in rows}
+    rows = kept(c, "--comm shares --comm bobs -n 0", named)
+    assert named(rows), [(row["function"], row["module"]) for row in rows][:20]
+    kernel = [row["function"] for row in rows if row["module"] == "[kernel]"]
+    names = [name for name in kernel if re.fullmatch(r"[A-Za-z_]\w*(\.\w+)*", name)]
+    assert names and len(names) > len(kernel) / 2, kernel
+
+
+def test_a_reload_takes_a_good_configuration_and_refuses_a_bad_one(build):
+    c = installed(build)
+    pid = main_pid(c)
+    c.run(f"cp {CONF} /root/good && sed -i 's/^rate = .*/rate = 251/' {CONF}")
+    c.run("systemctl reload mperfd.service")
+    c.until("systemctl show --property StatusText mperfd.service | grep -w '251 Hz'")
+    c.run(f"echo 'raet = 5' >> {CONF}")
+    lines = c.says(f"wc -l < {CONF}")
+    assert c.run("systemctl reload mperfd.service", check=False).returncode != 0
+    assert f"{CONF}:{lines}: " in c.journal(), c.journal()
+    c.run(f"cp /root/good {CONF} && systemctl reload mperfd.service")
+    c.until("systemctl show --property StatusText mperfd.service | grep -w '499 Hz'")
+    assert main_pid(c) == pid, "it was not reloaded but restarted"
+
+
+def test_a_service_that_dies_or_hangs_is_started_anew(build):
+    c = installed(build)
+    died = main_pid(c)
+    c.run(f"kill -KILL {died}")
+    c.until("mperfctl status")
+    c.run("mkdir -p /run/systemd/system/mperfd.service.d && "
+          "printf '[Service]\\nWatchdogSec=2s\\n' > /run/systemd/system/mperfd.service.d/w.conf &&"
+          " systemctl daemon-reload && systemctl restart mperfd.service")
+    hung = main_pid(c)
+    assert hung not in (died, "0"), hung
+    c.run(f"kill -STOP {hung}")
+    c.until(f"p=$(systemctl show --property MainPID --value mperfd.service); "
+            f"[ $p != 0 ] && [ $p != {hung} ] && systemctl is-active mperfd.service", seconds=60)
+    c.run("rm -r /run/systemd/system/mperfd.service.d && systemctl daemon-reload && "
+          "systemctl restart mperfd.service && mperfctl status")
+    assert "Watchdog timeout" in c.journal() or "watchdog" in c.journal(), c.journal()
+
+
+def test_who_asks_a_stopped_service_starts_it(build):
+    c = installed(build)
+    c.run("systemctl stop mperfd.service")
+    assert c.run("systemctl is-active mperfd.service", check=False).returncode != 0
+    assert c.says("systemctl show --property Result --value mperfd.service") == "success"
+    c.run("mperfctl status", user="bob")
+    c.run("systemctl is-active mperfd.service")
+
+
+def test_a_purge_leaves_nothing_behind(build):
+    c = installed(build)
+    c.run("ls /var/lib/mperf/window")
+    c.run("apt-get -q purge -y mperf", timeout=120)
+    left = c.says("find / -xdev -path /proc -prune -o -path /mnt -prune -o "
+                  "\\( -name 'mperf*' -o -name '*-mperf.conf' \\) -print | grep -v ^/home")
+    assert left == "", left
+    assert c.run("dpkg-query -s mperf", check=False).returncode != 0
+    assert c.says("ls -d /etc/mperf /var/lib/mperf /var/cache/mperf /run/mperf 2>&1 | "
+                  "grep -v 'No such file'", check=False) == ""
+    assert c.says("systemctl list-units --all --no-legend 'mperf*'") == ""
+    assert "mperf" in c.says("getent passwd mperf"), "the user stays, as Debian's policy has it"

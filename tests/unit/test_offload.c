@@ -1,0 +1,671 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Children that answer: what they may, what becomes of what they say, and what of them.
+ */
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "daemon/conf.h"
+#include "daemon/control/offload.h"
+#include "daemon/control/peer.h"
+
+#define PATIENCE_MS 30000 /* for a loaded machine; a child answers within milliseconds */
+
+/* A peer with one request, and the queue its answers' processes wait in. */
+struct asked {
+	struct conf conf;
+	struct offload_queue queue;
+	struct control_options options;
+	struct peer *peer;
+	struct request *request;
+	int client_fd;
+	struct frame_buffer in;
+	char noted[256];
+};
+
+static void ask(struct asked *a)
+{
+	int pair[2];
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	*a = (struct asked){.client_fd = pair[1]};
+	conf_defaults(&a->conf);
+	a->options = (struct control_options){.conf = &a->conf, .queue = &a->queue};
+	ck_assert_int_eq(peer_new(&a->options, pair[0], &a->peer), 0);
+	a->peer->greeted = true;
+	frame_buffer_clear(&a->peer->out); /* its hello */
+	a->request = a->peer->request[0] = calloc(1, sizeof *a->request);
+	*a->request = (struct request){.peer = a->peer, .id = 7};
+}
+
+static void forget(struct asked *a)
+{
+	peer_free(a->peer);
+	offload_queue_clear(&a->queue);
+	frame_buffer_clear(&a->in);
+	close(a->client_fd);
+}
+
+/* One round of the daemon's: wait a little for what the job waits for, and let it run. */
+static void turn(struct asked *a, int wait_ms)
+{
+	struct pollfd fds[4];
+	ck_assert_int_eq(offload_queue_tend(&a->queue, a->conf.queries_max), 0);
+	size_t n = peer_job_fds(a->peer, fds, 4);
+	poll(fds, n, wait_ms);
+	ck_assert_int_eq(peer_run_due_jobs(a->peer, fds, 1), 0);
+	ck_assert_int_ge(peer_dispatch(a->peer, 0), 0);
+}
+
+/* The next answer that the peer was sent. */
+static Mperf__Message *answered(struct asked *a)
+{
+	Mperf__Message *m = NULL;
+	for (int waited_ms = 0; waited_ms < PATIENCE_MS; waited_ms += 5) {
+		int r = frame_take(&a->in, &m);
+		if (r == 0)
+			return m;
+		ck_assert_int_eq(r, FRAME_NONE);
+		turn(a, 5);
+		(void)frame_buffer_read(&a->in, a->client_fd);
+	}
+	ck_abort_msg("no answer came");
+	return NULL;
+}
+
+static int done_status(struct asked *a)
+{
+	Mperf__Message *m = answered(a);
+	ck_assert_int_eq(m->answer->id, 7);
+	if (m->answer->body_case == MPERF__ANSWER__BODY_FAILURE)
+		ck_abort_msg("%s", m->answer->failure->what);
+	ck_assert_int_eq(m->answer->body_case, MPERF__ANSWER__BODY_DONE);
+	int status = m->answer->done->status;
+	mperf__message__free_unpacked(m, NULL);
+	return status;
+}
+
+static void assert_fails(struct asked *a, const char *what)
+{
+	Mperf__Message *m = answered(a);
+	ck_assert_int_eq(m->answer->body_case, MPERF__ANSWER__BODY_FAILURE);
+	ck_assert_int_eq(m->answer->failure->kind, MPERF__FAILURE_KIND__FAILURE_INTERNAL);
+	if (!strstr(m->answer->failure->what, what))
+		ck_abort_msg("'%s' has no '%s'", m->answer->failure->what, what);
+	mperf__message__free_unpacked(m, NULL);
+	ck_assert_ptr_null(a->peer->request[0]);
+}
+
+#define ANSWER(f) (&(struct offload_answer){.run = (f)})
+
+static void start(struct asked *a, const struct offload_answer *answer, void *userdata)
+{
+	ck_assert_int_eq(offload_start(a->request, answer, userdata), 0);
+}
+
+/* --- what a child is ------------------------------------------------------------------------------ */
+
+static int tell_descriptors(struct request *q, void *userdata)
+{
+	int n = 0;
+	(void)userdata;
+	DIR *d = opendir("/proc/self/fd");
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return request_done(q, n - 3); /* not ., .., nor that of the folder itself */
+}
+
+START_TEST(a_child_has_no_descriptor_but_the_standard_ones_and_its_pipe)
+{
+	struct asked a;
+	ask(&a);
+	start(&a, ANSWER(tell_descriptors), NULL);
+	ck_assert_int_eq(done_status(&a), 4);
+	forget(&a);
+}
+END_TEST
+
+static int tell_capable(struct request *q, void *userdata)
+{
+	char line[256];
+	unsigned long long set = 0, all = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+	(void)userdata;
+	while (f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "CapEff: %llx", &set) == 1 ||
+			sscanf(line, "CapPrm: %llx", &set) == 1 ||
+			sscanf(line, "CapAmb: %llx", &set) == 1)
+			all |= set;
+	}
+	if (f)
+		fclose(f);
+	return request_done(q, all != 0);
+}
+
+START_TEST(a_child_has_no_capability)
+{
+	struct asked a;
+	ask(&a);
+	start(&a, ANSWER(tell_capable), NULL);
+	ck_assert_int_eq(done_status(&a), 0);
+	forget(&a);
+}
+END_TEST
+
+START_TEST(a_child_that_tries_events_keeps_what_we_have)
+{
+	static const struct offload_answer capable = {.run = tell_capable, .keeps_capabilities = true};
+	struct asked a;
+	ask(&a);
+	start(&a, &capable, NULL);
+	ck_assert_int_eq(done_status(&a), geteuid() == 0);
+	forget(&a);
+}
+END_TEST
+
+static int tell_signals(struct request *q, void *userdata)
+{
+	sigset_t set;
+	(void)userdata;
+	sigprocmask(SIG_SETMASK, NULL, &set);
+	return request_done(q, signal(SIGINT, SIG_DFL) == SIG_DFL &&
+			!sigismember(&set, SIGTERM) ? 0 : 1);
+}
+
+START_TEST(a_child_has_signals_as_a_fresh_process_has_them)
+{
+	struct asked a;
+	sigset_t term;
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, NULL);
+	signal(SIGINT, SIG_IGN);
+	ask(&a);
+	start(&a, ANSWER(tell_signals), NULL);
+	ck_assert_int_eq(done_status(&a), 0);
+	forget(&a);
+}
+END_TEST
+
+static int spend_time(struct request *q, void *userdata)
+{
+	struct rlimit r;
+	(void)userdata;
+	getrlimit(RLIMIT_CPU, &r);
+	if (r.rlim_max > OFFLOAD_SECONDS_MAX)
+		return request_done(q, 99);
+	raise(SIGXCPU); /* what the kernel does at the limit, without the wait */
+	return 0;
+}
+
+START_TEST(a_child_over_its_time_is_told_as_such)
+{
+	struct asked a;
+	ask(&a);
+	start(&a, ANSWER(spend_time), NULL);
+	assert_fails(&a, "took more than the 120 s");
+	forget(&a);
+}
+END_TEST
+
+/* Opens a file that its parent writes, begins to read, and stays there. */
+static int read_and_stay(struct request *q, void *path)
+{
+	sqlite3 *db;
+	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
+		sqlite3_exec(db, "BEGIN; SELECT count(*) FROM t", NULL, NULL, NULL) != SQLITE_OK)
+		return -EIO;
+	int r = request_progress(q, "reading", 0, 0);
+	while (r == 0)
+		pause();
+	return r;
+}
+
+static int checkpoint(sqlite3 *db)
+{
+	return sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+}
+
+START_TEST(a_child_locks_a_file_for_itself_that_its_parent_has_open)
+{
+	struct asked a;
+	sqlite3 *db;
+	char folder[] = "/tmp/mperf-offload-XXXXXX", path[64], extra[80];
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/file", folder);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, "PRAGMA journal_mode=WAL; CREATE TABLE t(a);"
+					  "INSERT INTO t VALUES(1)", NULL, NULL, NULL), SQLITE_OK);
+	ask(&a);
+	start(&a, ANSWER(read_and_stay), path);
+	Mperf__Message *m = answered(&a);
+	ck_assert_int_eq(m->answer->body_case, MPERF__ANSWER__BODY_PROGRESS);
+	mperf__message__free_unpacked(m, NULL);
+
+	/* the writer goes on, and the log stays for who reads it */
+	ck_assert_int_eq(sqlite3_exec(db, "INSERT INTO t VALUES(2)", NULL, NULL, NULL), SQLITE_OK);
+	ck_assert_int_eq(checkpoint(db), SQLITE_BUSY);
+	forget(&a);
+	ck_assert_int_eq(checkpoint(db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	static const char *const suffix[] = {"", "-wal", "-shm"};
+	for (int i = 0; i < 3; i++) {
+		snprintf(extra, sizeof extra, "%s%s", path, suffix[i]);
+		unlink(extra);
+	}
+	rmdir(folder);
+}
+END_TEST
+
+/* --- what it says --------------------------------------------------------------------------------- */
+
+#define CHUNK 100000
+#define CHUNKS 60 /* 6 MB: far more than a pipe and a peer's buffer hold */
+
+static int say_much(struct request *q, void *userdata)
+{
+	static uint8_t chunk[CHUNK];
+	int r = 0;
+	(void)userdata;
+	for (uint64_t i = 0; i < CHUNKS && r == 0; i++) {
+		memset(chunk, (int)i, sizeof chunk);
+		r = request_bytes(q, chunk, sizeof chunk, i * CHUNK, CHUNKS * CHUNK);
+	}
+	return r ? r : request_done(q, 5);
+}
+
+START_TEST(an_answer_larger_than_any_buffer_comes_through_whole)
+{
+	struct asked a;
+	ask(&a);
+	start(&a, ANSWER(say_much), NULL);
+	for (unsigned i = 0; i < CHUNKS; i++) {
+		Mperf__Message *m = answered(&a);
+		ck_assert_int_eq(m->answer->body_case, MPERF__ANSWER__BODY_BYTES);
+		ck_assert_uint_eq(m->answer->bytes->offset, (uint64_t)i * CHUNK);
+		ck_assert_uint_eq(m->answer->bytes->data.len, CHUNK);
+		ck_assert_uint_eq(m->answer->bytes->data.data[CHUNK - 1], i);
+		mperf__message__free_unpacked(m, NULL);
+	}
+	ck_assert_int_eq(done_status(&a), 5);
+	forget(&a);
+}
+END_TEST
+
+START_TEST(an_answer_that_nobody_reads_takes_a_bounded_amount_of_memory)
+{
+	struct asked a;
+	ask(&a);
+	start(&a, ANSWER(say_much), NULL);
+	for (int i = 0; i < 100; i++)
+		turn(&a, 2);
+	ck_assert_uint_le(frame_buffer_filled(&a.peer->out), 8 * FRAME_CHUNK_BYTES);
+	ck_assert_ptr_nonnull(a.peer->request[0]);
+	forget(&a);
+}
+END_TEST
+
+static void take_note(struct request *q, void *userdata, const char *text)
+{
+	struct asked *a = userdata;
+	(void)q;
+	snprintf(a->noted, sizeof a->noted, "%s", text);
+}
+
+static int note_something(struct request *q, void *userdata)
+{
+	(void)userdata;
+	int r = offload_note(q, "a file is broken");
+	return r ? r : request_done(q, 0);
+}
+
+START_TEST(a_note_reaches_the_daemon_and_not_the_peer)
+{
+	static const struct offload_answer noting = {.run = note_something, .note = take_note};
+	struct asked a;
+	ask(&a);
+	start(&a, &noting, &a);
+	ck_assert_int_eq(done_status(&a), 0);
+	ck_assert_str_eq(a.noted, "a file is broken");
+	forget(&a);
+}
+END_TEST
+
+static int die(struct request *q, void *userdata)
+{
+	(void)q;
+	(void)userdata;
+	raise(SIGKILL);
+	return 0;
+}
+
+START_TEST(a_child_that_is_killed_is_a_failure_that_names_the_signal)
+{
+	struct asked a;
+	ask(&a);
+	start(&a, ANSWER(die), NULL);
+	assert_fails(&a, "ended by signal 9");
+	forget(&a);
+}
+END_TEST
+
+static int say_nothing(struct request *q, void *userdata)
+{
+	(void)q;
+	(void)userdata;
+	return 0;
+}
+
+START_TEST(a_child_that_ends_without_an_answer_is_a_failure)
+{
+	struct asked a;
+	ask(&a);
+	start(&a, ANSWER(say_nothing), NULL);
+	assert_fails(&a, "before it had answered");
+	forget(&a);
+}
+END_TEST
+
+static int run_out(struct request *q, void *userdata)
+{
+	(void)q;
+	(void)userdata;
+	return -ENOMEM;
+}
+
+START_TEST(an_error_of_a_child_is_a_failure)
+{
+	struct asked a;
+	ask(&a);
+	start(&a, ANSWER(run_out), NULL);
+	assert_fails(&a, "memory");
+	forget(&a);
+}
+END_TEST
+
+/* Bytes that are no answer of ours. */
+static int say_raw(struct request *q, void *userdata)
+{
+	const char *bytes = userdata;
+	size_t n = (size_t)bytes[0];
+	for (int i = 0; i < 2000; i++)
+		if (write(q->peer->fd, bytes + 1, n) < 0)
+			break;
+	pause();
+	return 0;
+}
+
+START_TEST(a_child_that_says_what_is_no_answer_is_a_failure)
+{
+	static const char *const strange[] = {
+		"\x04\xff\xff\xff\xff",                 /* a frame of 4 GB */
+		"\x06\x02\0\0\0\x0a\0",                 /* a hello */
+		"\x0a\x06\0\0\0\x1a\x04\x08\x09\x42\0", /* another request's end */
+		"\x08\x04\0\0\0\x1a\x02\x42\0",         /* nobody's end */
+		"\x04\0\0\0\0",                         /* an empty frame */
+	};
+	for (size_t i = 0; i < sizeof strange / sizeof strange[0]; i++) {
+		struct asked a;
+		ask(&a);
+		start(&a, ANSWER(say_raw), (void *)strange[i]);
+		assert_fails(&a, "no answer");
+		forget(&a);
+	}
+}
+END_TEST
+
+/* --- whose turn it is ----------------------------------------------------------------------------- */
+
+static int stay(struct request *q, void *userdata)
+{
+	(void)userdata;
+	int r = request_progress(q, "here", 0, 0);
+	while (r == 0)
+		pause();
+	return r;
+}
+
+/* One more request of the peer's, waiting. */
+static struct request *one_more(struct asked *a, size_t slot)
+{
+	struct request *q = a->peer->request[slot] = calloc(1, sizeof *q);
+	*q = (struct request){.peer = a->peer, .id = 100 + (uint32_t)slot};
+	ck_assert_int_eq(offload_start(q, ANSWER(stay), NULL), 0);
+	return q;
+}
+
+START_TEST(no_more_children_run_at_once_than_are_allowed)
+{
+	struct asked a;
+	ask(&a);
+	a.conf.queries_max = 2;
+	start(&a, ANSWER(stay), NULL);
+	for (size_t i = 1; i < 6; i++)
+		one_more(&a, i);
+	turn(&a, 0);
+	ck_assert_uint_eq(a.queue.n_children, 2);
+	ck_assert_uint_eq(a.queue.n_waiting, 4);
+	forget(&a);
+	ck_assert_uint_eq(a.queue.n_children, 0);
+}
+END_TEST
+
+START_TEST(a_cancelled_child_counts_until_it_is_gone_and_then_the_next_one_starts)
+{
+	struct asked a;
+	ask(&a);
+	a.conf.queries_max = 1;
+	start(&a, ANSWER(stay), NULL);
+	one_more(&a, 1);
+	turn(&a, 0);
+	struct request *q = a.peer->request[0];
+	q->job->kind->free(q->job);
+	free(q);
+	a.peer->request[0] = NULL;
+	ck_assert_uint_eq(a.queue.n_children, 1);
+	ck_assert_uint_eq(offload_queue_deadline_ns(&a.queue, 1000) < UINT64_MAX, true);
+	Mperf__Message *m = answered(&a);
+	ck_assert_int_eq(m->answer->id, 101);
+	mperf__message__free_unpacked(m, NULL);
+	ck_assert_uint_eq(a.queue.n_children, 1);
+	forget(&a);
+}
+END_TEST
+
+START_TEST(a_user_with_fewer_children_comes_first)
+{
+	struct asked a, b;
+	ask(&a);
+	a.conf.queries_max = 1;
+	start(&a, ANSWER(stay), NULL);
+	one_more(&a, 1);
+	turn(&a, 0); /* a's first runs, its second waits */
+
+	ask(&b);
+	b.peer->options = &a.options;
+	b.peer->uid = a.peer->uid + 1;
+	start(&b, ANSWER(stay), NULL);
+	a.conf.queries_max = 2;
+	ck_assert_int_eq(offload_queue_tend(&a.queue, 2), 0);
+	ck_assert_uint_eq(a.queue.n_waiting, 1);
+	struct pollfd fds[4];
+	ck_assert_uint_eq(peer_job_fds(b.peer, fds, 4), 1); /* it has a child, so it is b's */
+	peer_free(b.peer);
+	b.peer = NULL;
+	forget(&b);
+	forget(&a);
+}
+END_TEST
+
+START_TEST(too_many_that_wait_are_turned_away_with_the_reason)
+{
+	struct asked a;
+	struct peer *more[OFFLOAD_WAITING_USER_MAX / PEER_REQUESTS_MAX];
+	int pair[2];
+	ask(&a);
+	size_t n_peers = 0;
+	for (; n_peers < sizeof more / sizeof more[0]; n_peers++) {
+		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		close(pair[1]);
+		ck_assert_int_eq(peer_new(&a.options, pair[0], &more[n_peers]), 0);
+		for (size_t i = 0; i < PEER_REQUESTS_MAX; i++) {
+			struct request *q = calloc(1, sizeof *q);
+			*q = (struct request){.peer = more[n_peers], .id = (uint32_t)i + 1};
+			more[n_peers]->request[i] = q;
+			ck_assert_int_eq(offload_start(q, ANSWER(stay), NULL), 0);
+			ck_assert_ptr_nonnull(q->job);
+		}
+	}
+	start(&a, ANSWER(stay), NULL);
+	ck_assert_ptr_null(a.request->job);
+	a.conf.queries_max = 0; /* nobody starts */
+	Mperf__Message *m = NULL;
+	ck_assert_int_eq(frame_take(&a.peer->out, &m), 0);
+	ck_assert_int_eq(m->answer->failure->kind, MPERF__FAILURE_KIND__FAILURE_LIMIT);
+	mperf__message__free_unpacked(m, NULL);
+	while (n_peers > 0)
+		peer_free(more[--n_peers]);
+	forget(&a);
+}
+END_TEST
+
+START_TEST(who_waits_longer_than_a_second_is_told_for_what)
+{
+	struct asked a;
+	ask(&a);
+	a.conf.queries_max = 0;
+	start(&a, ANSWER(stay), NULL);
+	ck_assert_uint_eq(peer_deadline_ns(a.peer), 1000000000u);
+	ck_assert_int_eq(peer_run_due_jobs(a.peer, NULL, 1000000000u), 0);
+	ck_assert_uint_eq(peer_deadline_ns(a.peer), UINT64_MAX);
+	Mperf__Message *m = answered(&a);
+	ck_assert_str_eq(m->answer->progress->what, "waiting for other queries");
+	mperf__message__free_unpacked(m, NULL);
+	forget(&a);
+}
+END_TEST
+
+static int say_done(struct request *q, void *userdata)
+{
+	*(pid_t *)userdata = getpid();
+	return request_done(q, 3);
+}
+
+START_TEST(a_private_daemon_answers_in_place)
+{
+	struct asked a;
+	pid_t pid = 0;
+	ask(&a);
+	a.options.queue = NULL;
+	start(&a, ANSWER(say_done), &pid);
+	ck_assert_int_eq(pid, getpid());
+	ck_assert_int_eq(done_status(&a), 3);
+	forget(&a);
+}
+END_TEST
+
+/* --- without a peer -------------------------------------------------------------------------------- */
+
+static int exit_with(void *userdata)
+{
+	return *(int *)userdata;
+}
+
+static int wait_for_ever(void *userdata)
+{
+	(void)userdata;
+	while (pause() < 0)
+		;
+	return 0;
+}
+
+static int be_killed(void *userdata)
+{
+	(void)userdata;
+	return raise(SIGKILL);
+}
+
+static struct offload_end end_of(offload_plain_function *run, void *userdata)
+{
+	struct offload *o;
+	struct offload_end end;
+	ck_assert_int_eq(offload_run(run, userdata, &o), 0);
+	struct pollfd p = {.fd = offload_fd(o), .events = POLLIN};
+	ck_assert_int_eq(poll(&p, 1, PATIENCE_MS), 1);
+	ck_assert_int_eq(offload_poll(o, &end), 0);
+	offload_free(o);
+	return end;
+}
+
+START_TEST(a_process_ends_with_its_status)
+{
+	int status = 37;
+	struct offload_end end = end_of(exit_with, &status);
+	ck_assert_int_eq(end.status, 37);
+	ck_assert_int_eq(end.signal, 0);
+}
+END_TEST
+
+START_TEST(a_process_that_is_killed_ends_with_the_signal)
+{
+	struct offload_end end = end_of(be_killed, NULL);
+	ck_assert_int_eq(end.status, -1);
+	ck_assert_int_eq(end.signal, SIGKILL);
+}
+END_TEST
+
+START_TEST(a_process_that_is_freed_is_gone)
+{
+	struct offload *o;
+	struct offload_end end;
+	ck_assert_int_eq(offload_run(wait_for_ever, NULL, &o), 0);
+	ck_assert_int_eq(offload_poll(o, &end), OFFLOAD_RUNNING);
+	pid_t pid = offload_pid(o);
+	offload_free(o);
+	ck_assert_int_eq(kill(pid, 0), -1);
+	ck_assert_int_eq(errno, ESRCH);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("offload");
+	TCase *t = tcase_create("offload");
+	tcase_set_timeout(t, 120);
+	tcase_add_test(t, a_child_has_no_descriptor_but_the_standard_ones_and_its_pipe);
+	tcase_add_test(t, a_child_has_no_capability);
+	tcase_add_test(t, a_child_that_tries_events_keeps_what_we_have);
+	tcase_add_test(t, a_child_has_signals_as_a_fresh_process_has_them);
+	tcase_add_test(t, a_child_over_its_time_is_told_as_such);
+	tcase_add_test(t, a_child_locks_a_file_for_itself_that_its_parent_has_open);
+	tcase_add_test(t, an_answer_larger_than_any_buffer_comes_through_whole);
+	tcase_add_test(t, an_answer_that_nobody_reads_takes_a_bounded_amount_of_memory);
+	tcase_add_test(t, a_note_reaches_the_daemon_and_not_the_peer);
+	tcase_add_test(t, a_child_that_is_killed_is_a_failure_that_names_the_signal);
+	tcase_add_test(t, a_child_that_ends_without_an_answer_is_a_failure);
+	tcase_add_test(t, an_error_of_a_child_is_a_failure);
+	tcase_add_test(t, a_child_that_says_what_is_no_answer_is_a_failure);
+	tcase_add_test(t, no_more_children_run_at_once_than_are_allowed);
+	tcase_add_test(t, a_cancelled_child_counts_until_it_is_gone_and_then_the_next_one_starts);
+	tcase_add_test(t, a_user_with_fewer_children_comes_first);
+	tcase_add_test(t, too_many_that_wait_are_turned_away_with_the_reason);
+	tcase_add_test(t, who_waits_longer_than_a_second_is_told_for_what);
+	tcase_add_test(t, a_private_daemon_answers_in_place);
+	tcase_add_test(t, a_process_ends_with_its_status);
+	tcase_add_test(t, a_process_that_is_killed_ends_with_the_signal);
+	tcase_add_test(t, a_process_that_is_freed_is_gone);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
