@@ -71,7 +71,7 @@ static struct quote quoted(const char *text)
 {
 	struct quote q = {""};
 	size_t n = 0;
-	for (size_t i = 0; text[i] && i < 40; i++) {
+	for (size_t i = 0; i < 40 && text[i]; i++) {
 		unsigned char c = (unsigned char)text[i];
 		n += (size_t)snprintf(
 			q.text + n, sizeof q.text - n, c >= 0x20 && c < 0x7f ? "%c" : "\\x%02x", c);

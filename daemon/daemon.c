@@ -37,6 +37,7 @@ struct daemon {
 	struct service *service;
 	struct server *server;
 	struct pollfd *fds;      /* DAEMON_FDS_MAX */
+	size_t n_service_fds;    /* of them, before the server's */
 	bool over, reload;
 	int trouble;             /* what ended the loop, if it was not told to end */
 };
@@ -258,6 +259,8 @@ static int reload(struct daemon *d)
 	int r = read_conf(d, &next);
 	if (r == 0) {
 		conf_need_restart(&d->conf, &next, restart, sizeof restart);
+		next.callers = d->conf.callers;
+		memcpy(next.socket_path, d->conf.socket_path, sizeof next.socket_path);
 		d->conf = next;
 		snprintf(line, sizeof line, "configuration read anew%s%s",
 			*restart ? "; only a restart changes " : "", restart);
@@ -275,8 +278,9 @@ static int reload(struct daemon *d)
 
 static size_t service_mode_fds(struct daemon *d, struct pollfd *fds, size_t n)
 {
-	size_t filled = service_fds(d->service, fds, n < JOB_FDS_MAX ? n : JOB_FDS_MAX);
-	return filled + server_fds(d->server, fds + filled, n - filled);
+	d->n_service_fds = service_fds(d->service, fds, n < JOB_FDS_MAX ? n : JOB_FDS_MAX);
+	return d->n_service_fds +
+	       server_fds(d->server, fds + d->n_service_fds, n - d->n_service_fds);
 }
 
 static uint64_t service_mode_deadline_ns(struct daemon *d)
@@ -292,9 +296,8 @@ static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, siz
 	int r = d->reload ? reload(d) : 0;
 	if (r == 0)
 		r = service_dispatch(d->service, now_ns());
-	/* the server knows its own among the descriptors */
 	if (r == 0)
-		r = server_dispatch(d->server, fds, n, now_ns());
+		r = server_dispatch(d->server, fds + d->n_service_fds, n - d->n_service_fds, now_ns());
 	if (trouble != *d->service->trouble || store_trouble != *d->service->store_trouble ||
 		(d->service->walk && hz != d->service->walk->sampler->hz))
 		tell_status(d);

@@ -46,7 +46,7 @@ FUZZ_MAKE = $(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g" \
 JOBS = $(shell nproc)
 
 PACKAGES_CHECK = check clang libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
-	linux-perf procps zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
+	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
 	mmdebstrap tmux
 packages-check:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_DEB) $(PACKAGES_CHECK)

@@ -1,108 +1,181 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* A stack is a path in a tree of call sites. Looking one up walks from the outermost caller to the
- * leaf, one hash look-up per frame: the key is (parent id, frame id), so stacks that share their
- * outer callers share their nodes, and a stack is then one number.
+ * leaf: the key of a node is (parent, frame), so stacks that share their outer callers share their
+ * nodes, and a stack is then one number.
  *
  *      main ─▶ parse ─▶ malloc        node 1: (0, main)  2: (1, parse)  3: (2, malloc)
  *                 └───▶ strcmp        node 4: (2, strcmp)
  *
- * The walk is the hot path of a busy recording, so it brings its own hash of the two numbers. A
- * frame is one object for life, and its address stands for its id where keys are compared.
+ * The walk is the hot path of a busy recording, and what it costs are lines of memory that are in no
+ * cache, since the daemon runs a few times a second and others in between. So the table is open and
+ * its slots hold the keys: one line for each frame. And the last paths are kept whole: most stacks
+ * begin as a former one did, and that part is compared in one sweep. A frame is one object for life,
+ * and its address stands for it in keys.
  */
-
-#define HASH_NONFATAL_OOM 1
-#define uthash_nonfatal_oom(element) ((element)->hh.tbl = NULL)
 
 #include "daemon/aggregate/window.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define NODES_FIRST 1024u /* room at the first need; doubled from there */
+#define SLOTS_FIRST 1024u /* a power of two, like all sizes; doubled when three quarters are taken */
+#define CHUNK_NODES 512u  /* nodes in one allocation */
 
 /* The last part of the room is kept for leaves without callers, which is what is left of stacks
  * that do not fit any more. */
 #define NODES_WITH_CALLERS_MAX (STACK_NODES_MAX - STACK_NODES_MAX / 8)
 
-/* uthash compares the key as one stretch of bytes: parent, and the frame's address behind it. */
-#define KEY_BYTES                                                                                  \
-	(offsetof(struct stack_node, frame) + sizeof(struct frame *) -                             \
-		offsetof(struct stack_node, parent))
-_Static_assert(KEY_BYTES == sizeof(uint32_t) + sizeof(struct frame *),
-	"parent and frame lie side by side, without padding between them");
+/* Paths that are kept, by their two outermost frames: the kernel's entry, a program and the next,
+ * for a few programs that take turns. 12 KB, which stay in the cache during a drain. */
+#define PATHS 16u
+#define PATH_FRAMES 64u
 
-/* Multiply and fold: neighbouring ids must not land in neighbouring buckets only.
+struct stack_slot {
+	uint32_t id; /* of the node; 0: free */
+	uint32_t parent;
+	const struct frame *frame;
+};
+
+/* Outermost first: node[i] is that of the first i + 1 frames. */
+struct stack_path {
+	const struct frame *frame[PATH_FRAMES];
+	uint32_t node[PATH_FRAMES];
+	uint32_t n;
+};
+
+struct stack_chunk {
+	struct stack_chunk *next;
+	uint32_t n_used;
+	struct stack_node node[CHUNK_NODES];
+};
+
+/* Multiply and fold: neighbouring ids must not land in neighbouring slots only.
  * Source of the constant: 2^64 divided by the golden ratio, odd. */
-static unsigned int hash_key(uint32_t parent, uint32_t frame)
+static size_t hash_key(uint32_t parent, const struct frame *frame)
 {
-	uint64_t x = ((uint64_t)parent << 32 | frame) * 0x9e3779b97f4a7c15u;
+	uint64_t x = ((uint64_t)parent << 32 ^ (uintptr_t)frame) * 0x9e3779b97f4a7c15u;
 	x ^= x >> 32;
-	return (unsigned int)(x * 0x9e3779b97f4a7c15u >> 32);
+	return (size_t)(x * 0x9e3779b97f4a7c15u >> 32);
 }
 
-static struct stack_node *find_node(
-	const struct stack_tree *t, unsigned int hash, uint32_t parent, struct frame *frame)
+/* The slot of the key, or the free one where it belongs. */
+static struct stack_slot *find_slot(
+	const struct stack_tree *t, uint32_t parent, const struct frame *frame)
 {
-	struct stack_node key = {.parent = parent, .frame = frame}, *node = NULL;
-	HASH_FIND_BYHASHVALUE(hh, t->nodes, &key.parent, KEY_BYTES, hash, node);
-	return node;
+	size_t mask = t->n_slots - 1, at = hash_key(parent, frame) & mask;
+	while (t->slot[at].id && (t->slot[at].parent != parent || t->slot[at].frame != frame))
+		at = (at + 1) & mask;
+	return &t->slot[at];
 }
 
-static int reserve(struct stack_tree *t)
+static int reserve_slots(struct stack_tree *t)
 {
-	if (t->n_nodes < t->size)
+	if (t->n_slots && t->n_nodes < t->n_slots / 4 * 3)
 		return 0;
 
-	uint32_t size = t->size ? t->size * 2 : NODES_FIRST;
-	struct stack_node **node = reallocarray(t->node, size, sizeof(*node));
-	if (!node)
+	struct stack_tree grown = *t;
+	grown.n_slots = t->n_slots ? t->n_slots * 2 : SLOTS_FIRST;
+	grown.slot = calloc(grown.n_slots, sizeof(*grown.slot));
+	if (!grown.slot)
 		return -ENOMEM;
-	t->node = node;
-	t->size = size;
+	for (size_t i = 0; i < t->n_slots; i++)
+		if (t->slot[i].id)
+			*find_slot(&grown, t->slot[i].parent, t->slot[i].frame) = t->slot[i];
+	free(t->slot);
+	*t = grown;
 	return 0;
 }
 
-static int add_node(struct stack_tree *t, unsigned int hash, uint32_t parent, struct frame *frame,
-	struct stack_node **ret_node)
+static int reserve_nodes(struct stack_tree *t)
 {
-	int r = reserve(t);
+	if (t->n_nodes == t->size) {
+		uint32_t size = t->size ? t->size * 2 : SLOTS_FIRST;
+		struct stack_node **node = reallocarray(t->node, size, sizeof(*node));
+		if (!node)
+			return -ENOMEM;
+		t->node = node;
+		t->size = size;
+	}
+	if (t->chunk && t->chunk->n_used < CHUNK_NODES)
+		return 0;
+	struct stack_chunk *chunk = calloc(1, sizeof(*chunk));
+	if (!chunk)
+		return -ENOMEM;
+	chunk->next = t->chunk;
+	t->chunk = chunk;
+	return 0;
+}
+
+static int add_node(
+	struct stack_tree *t, uint32_t parent, struct frame *frame, uint32_t *ret_node)
+{
+	int r = reserve_slots(t);
+	if (!r)
+		r = reserve_nodes(t);
 	if (r)
 		return r;
 
-	struct stack_node *node = calloc(1, sizeof(*node));
-	if (!node)
-		return -ENOMEM;
-	node->id = t->n_nodes + 1;
-	node->parent = parent;
-	node->frame = frame;
-	HASH_ADD_KEYPTR_BYHASHVALUE(hh, t->nodes, &node->parent, KEY_BYTES, hash, node);
-	if (!node->hh.tbl) {
-		free(node);
-		return -ENOMEM;
-	}
+	struct stack_node *node = &t->chunk->node[t->chunk->n_used++];
+	*node = (struct stack_node){.id = t->n_nodes + 1, .parent = parent, .frame = frame};
+	*find_slot(t, parent, frame) = (struct stack_slot){node->id, parent, frame};
 	t->node[t->n_nodes++] = node;
-	*ret_node = node;
+	*ret_node = node->id;
 	return 0;
+}
+
+static int get_node(struct stack_tree *t, uint32_t parent, struct frame *frame, uint32_t limit,
+	uint32_t *ret_node)
+{
+	uint32_t id = t->n_slots ? find_slot(t, parent, frame)->id : 0;
+	if (!id && t->n_nodes >= limit)
+		return STACK_TREE_FULL;
+	if (!id)
+		return add_node(t, parent, frame, ret_node);
+	*ret_node = id;
+	return 0;
+}
+
+/* The path that may begin like this stack; NULL: without memory all is looked up. */
+static struct stack_path *find_path(struct stack_tree *t, struct frame *const *frame, uint32_t n)
+{
+	if (!t->path)
+		t->path = calloc(PATHS, sizeof(*t->path));
+	if (!t->path || n < 2)
+		return NULL;
+	uint32_t low = (uint32_t)((uintptr_t)frame[n - 1] >> 4);
+	return &t->path[hash_key(low, frame[n - 2]) % PATHS];
+}
+
+/* How many frames of the stack, outermost first, are on the path. */
+static uint32_t common(const struct stack_path *p, struct frame *const *frame, uint32_t n_frames)
+{
+	uint32_t n = p->n < n_frames ? p->n : n_frames, i = 0;
+	while (i < n && p->frame[i] == frame[n_frames - 1 - i])
+		i++;
+	return i;
 }
 
 int stack_get(
 	struct stack_tree *t, struct frame *const *frame, uint32_t n_frames, uint32_t *ret_node)
 {
 	uint32_t limit = n_frames > 1 ? NODES_WITH_CALLERS_MAX : STACK_NODES_MAX;
-	uint32_t parent = 0;
+	struct stack_path *path = find_path(t, frame, n_frames);
+	uint32_t i = path ? common(path, frame, n_frames) : 0;
+	uint32_t parent = i ? path->node[i - 1] : 0;
 
-	for (uint32_t i = n_frames; i-- > 0;) {
-		unsigned int hash = hash_key(parent, frame[i]->id);
-		struct stack_node *node = find_node(t, hash, parent, frame[i]);
-		if (!node) {
-			if (t->n_nodes >= limit)
-				return STACK_TREE_FULL;
-			int r = add_node(t, hash, parent, frame[i], &node);
-			if (r)
-				return r;
+	if (path && i < n_frames)
+		path->n = i; /* what lay beyond hung from another frame */
+	for (; i < n_frames; i++) {
+		struct frame *next = frame[n_frames - 1 - i];
+		int r = get_node(t, parent, next, limit, &parent);
+		if (r)
+			return r;
+		if (path && i < PATH_FRAMES) {
+			path->frame[i] = next;
+			path->node[i] = parent;
+			path->n = i + 1;
 		}
-		parent = node->id;
 	}
 	*ret_node = parent;
 	return 0;
@@ -110,9 +183,12 @@ int stack_get(
 
 void stack_tree_clear(struct stack_tree *t)
 {
-	HASH_CLEAR(hh, t->nodes);
-	for (uint32_t i = 0; i < t->n_nodes; i++)
-		free(t->node[i]);
+	for (struct stack_chunk *chunk = t->chunk, *next; chunk; chunk = next) {
+		next = chunk->next;
+		free(chunk);
+	}
 	free(t->node);
+	free(t->slot);
+	free(t->path);
 	*t = (struct stack_tree){};
 }

@@ -9,7 +9,7 @@
 
 #include "daemon/attribute/attribute.h"
 
-#define STACK_NODES_MAX 4000000 /* 112 bytes each with their place in the tables: 448 MB. The last
+#define STACK_NODES_MAX 4000000 /* up to 75 bytes each with their place in the tables: 300 MB. The last
                                    eighth is for leaves alone, which is what samples keep beyond it,
                                    LOSS_MEMORY */
 #define WINDOW_ROWS_MAX 2000000 /* of one window; beyond it the window must be flushed early */
@@ -18,14 +18,20 @@ struct stack_node {
 	uint32_t id;             /* from 1 */
 	uint32_t parent;         /* 0: outermost */
 	struct frame *frame;
-	UT_hash_handle hh;       /* over (parent, frame id) */
 };
 
+struct stack_chunk;
+struct stack_slot;
+struct stack_path;
 struct stack_tree {
-	struct stack_node *nodes;    /* uthash */
 	struct stack_node **node;    /* by id - 1 */
 	uint32_t n_nodes, size;
 	uint64_t n_refused;          /* stacks that found no room whole and kept their leaf alone: LOSS_STACK_TRUNCATED */
+	/* the rest is stack.c's */
+	struct stack_chunk *chunk;   /* of nodes, the newest first */
+	struct stack_slot *slot;     /* n_slots, open addressing by (parent, frame) */
+	size_t n_slots;
+	struct stack_path *path;     /* stacks looked up lately */
 };
 
 /* The node of a whole stack (leaf first); 0 for an empty one. -ENOMEM, STACK_TREE_FULL. */

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,8 +63,10 @@ static int attribute_allocate(struct attribute *a)
 	a->rung_of = calloc(n_events, sizeof(*a->rung_of));
 	a->reread = calloc(REREAD_MAX, sizeof(*a->reread));
 	a->exec = calloc(EXECS_MAX, sizeof(*a->exec));
+	a->known = calloc(PLACES_KNOWN, sizeof(*a->known));
 	a->exec_due_ns = UINT64_MAX;
-	return a->ended && a->exited && a->leader_of && a->rung_of && a->reread && a->exec
+	return a->ended && a->exited && a->leader_of && a->rung_of && a->reread && a->exec &&
+			       a->known
 		       ? 0
 		       : -ENOMEM;
 }
@@ -264,7 +267,14 @@ void attribute_drained(struct attribute *a)
 		exec_lost(a, process, a->reread[i].hart);
 	}
 	a->n_reread = 0;
+	memset(a->looked, 0, sizeof(a->looked));
 	exec_expire(a, clock_ns(CLOCK_MONOTONIC));
+}
+
+void attribute_forget_places(struct attribute *a)
+{
+	memset(a->known, 0, PLACES_KNOWN * sizeof(*a->known));
+	memset(a->looked, 0, sizeof(a->looked));
 }
 
 struct attribute *attribute_free(struct attribute *a)
@@ -281,6 +291,7 @@ struct attribute *attribute_free(struct attribute *a)
 	free(a->leader_of);
 	free(a->rung_of);
 	free(a->reread);
+	free(a->known);
 	exec_clear(a);
 	free(a);
 	return NULL;

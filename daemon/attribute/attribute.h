@@ -84,6 +84,9 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r);
 /* At the end of a drain: read argv of processes that exec'd since the last one, and the like. */
 void attribute_drained(struct attribute *a);
 
+/* Frames, files or mappings were freed: what was kept of them is looked up anew. */
+void attribute_forget_places(struct attribute *a);
+
 /* Hand what waits for the unwinder to the sink with its leaf alone (at the end of a recording). */
 void attribute_give_up(struct attribute *a);
 size_t attribute_waiting(const struct attribute *a);

@@ -84,6 +84,17 @@ static int map_file(
 	return space_map(a->o.tasks, process, m->start, m->bytes, m->file_offset, file);
 }
 
+/* One look in a drain tells as much as many: all that it would find was written before the drain. */
+static bool is_rewritten(struct attribute *a, struct file *file)
+{
+	const struct file **looked = &a->looked[file->id % FILES_LOOKED];
+
+	if (!a->o.namer || *looked == file)
+		return false;
+	*looked = file;
+	return namer_is_rewritten(a->o.namer, file);
+}
+
 int sideband_map(struct attribute *a, struct task *task, const struct record_mmap *m,
 	uint64_t time_ns, int hart)
 {
@@ -102,7 +113,7 @@ int sideband_map(struct attribute *a, struct task *task, const struct record_mma
 			key.path = path;
 		r = file_get(a->o.files, &key, &file);
 		/* it was written to in place: the inode is the same, the program another */
-		if (!r && a->o.namer && namer_is_rewritten(a->o.namer, file))
+		if (!r && is_rewritten(a, file))
 			r = file_get(a->o.files, &key, &file);
 	}
 

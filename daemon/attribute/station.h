@@ -52,6 +52,19 @@ struct exec {
 	int hart;              /* of that record */
 };
 
+/* Frames found lately, by where they were looked for: 24 bytes each, 192 KB, which is what a core
+ * has for itself. Most return addresses of a drain are in there. */
+#define PLACES_KNOWN 8192u
+
+struct known_place {
+	uint64_t generation; /* of the space; 0: the kernel */
+	uint64_t addr;       /* 0: none */
+	struct frame *frame;
+};
+
+/* Files that were looked at in this drain, by id modulo this; a collision costs a call of the kernel. */
+#define FILES_LOOKED 64u
+
 struct reread {
 	struct task *process;
 	int hart;
@@ -81,6 +94,8 @@ struct attribute {
 	struct task **exited; /* per hart: who ended there last */
 	int *leader_of;       /* per session event: the sampling event of its group, as last seen */
 	enum rung *rung_of;   /* likewise */
+	struct known_place *known; /* PLACES_KNOWN */
+	const struct file *looked[FILES_LOOKED]; /* whether they were rewritten */
 	struct reread *reread; /* REREAD_MAX */
 	size_t n_reread;
 	struct exec *exec; /* EXECS_MAX, in no order */

@@ -380,6 +380,7 @@ int attribute_sweep(
 		follow_tasks(a, &s);
 		follow_spaces(a, &s);
 		follow_frames(a, &s);
+		attribute_forget_places(a); /* so that what is in use shows its age anew */
 		r = free_unmarked(a, &s);
 	}
 	free(s.task);

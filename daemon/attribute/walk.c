@@ -6,6 +6,10 @@
  * each mode is where that mode really was; all others are return addresses, which may already lie
  * in the next line or even the next function, so that one byte is taken off to stay inside the
  * call. A frame that is new is sent to be named here, since now its process is likely to live.
+ *
+ * Callers repeat from sample to sample. So the frame of an address is remembered with the generation
+ * of the space that it was found in, which no other space ever has; only one that is new, or that
+ * nobody asked a name for, goes the long way through mappings and tables.
  */
 
 #include <linux/perf_event.h>
@@ -69,18 +73,24 @@ static int walk_full(struct walk *w)
 	return 0;
 }
 
+/* Room for one more frame? Else the stack is cut here. */
+static bool walk_has_room(struct walk *w)
+{
+	if (w->truncated)
+		return false;
+	if (w->n_frames < STACK_FRAMES_MAX)
+		return true;
+	w->truncated = true;
+	lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+	return false;
+}
+
 int walk_push(struct walk *w, struct file *file, uint64_t offset)
 {
 	struct frame *frame;
 
-	if (w->truncated)
+	if (!walk_has_room(w))
 		return 0;
-	if (w->n_frames >= STACK_FRAMES_MAX) {
-		w->truncated = true;
-		lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
-		return 0;
-	}
-
 	int r = file ? 0 : unknown_file(w->a, &file);
 	if (!r)
 		r = frame_get(w->a->o.files, file, offset, &frame);
@@ -89,6 +99,26 @@ int walk_push(struct walk *w, struct file *file, uint64_t offset)
 
 	w->frame[w->n_frames++] = frame;
 	return frame_ask(w, frame);
+}
+
+/* Where the frame of that address is remembered, if it is. */
+static struct known_place *known_place(const struct attribute *a, uint64_t generation, uint64_t addr)
+{
+	/* Source of the constant: 2^64 divided by the golden ratio, odd. */
+	uint64_t x = (addr ^ generation << 40) * 0x9e3779b97f4a7c15u;
+
+	return &a->known[(x >> 32) % PLACES_KNOWN];
+}
+
+/* Remember the frame that was pushed last. What a new one needs done at each look goes on. */
+static void remember(struct walk *w, struct known_place *place, uint64_t generation, uint64_t addr)
+{
+	struct frame *frame = w->frame[w->n_frames - 1];
+	enum file_kind kind = frame->file->kind;
+
+	if (frame->state == FRAME_NEW || kind == FILE_PERF_MAP || kind == FILE_JITDUMP)
+		return;
+	*place = (struct known_place){generation, addr, frame};
 }
 
 /* Until a file was asked for, whoever runs in it now is the best to open it through. */
@@ -109,9 +139,9 @@ static void file_refresh(struct file *file, const struct task *task, const struc
 	file->map_end = map->end;
 }
 
-int walk_user(struct walk *w, uint64_t addr)
+static int find_user(struct walk *w, const struct space *space, uint64_t addr)
 {
-	const struct map *map = space_find(task_space(w->task), addr);
+	const struct map *map = space_find(space, addr);
 
 	if (!map)
 		return walk_push(w, NULL, addr);
@@ -127,7 +157,33 @@ int walk_user(struct walk *w, uint64_t addr)
 	}
 }
 
-static int walk_kernel(struct walk *w, uint64_t addr)
+/* Push the frame that is remembered. False: it is not. */
+static bool walk_known(struct walk *w, const struct known_place *p, uint64_t generation, uint64_t addr)
+{
+	if (p->addr != addr || p->generation != generation)
+		return false;
+	if (walk_has_room(w))
+		w->frame[w->n_frames++] = p->frame;
+	return true;
+}
+
+int walk_user(struct walk *w, uint64_t addr)
+{
+	const struct space *space = task_space(w->task);
+	if (!space || !space->generation)
+		return find_user(w, space, addr);
+
+	struct known_place *known = known_place(w->a, space->generation, addr);
+	if (walk_known(w, known, space->generation, addr))
+		return 0;
+	uint32_t n_frames = w->n_frames;
+	int r = find_user(w, space, addr);
+	if (!r && w->n_frames > n_frames)
+		remember(w, known, space->generation, addr);
+	return r;
+}
+
+static int find_kernel(struct walk *w, uint64_t addr)
 {
 	struct attribute *a = w->a;
 	struct file *file;
@@ -142,6 +198,21 @@ static int walk_kernel(struct walk *w, uint64_t addr)
 	if (a->o.hide_kernel && last && last->file == file)
 		return 0;
 	return walk_push(w, file, offset);
+}
+
+static int walk_kernel(struct walk *w, uint64_t addr)
+{
+	if (w->a->o.hide_kernel)
+		return find_kernel(w, addr);
+
+	struct known_place *known = known_place(w->a, 0, addr);
+	if (walk_known(w, known, 0, addr))
+		return 0;
+	uint32_t n_frames = w->n_frames;
+	int r = find_kernel(w, addr);
+	if (!r && w->n_frames > n_frames)
+		remember(w, known, 0, addr);
+	return r;
 }
 
 /* One address in the mode that the last marker named. Hypervisor, guests and what later kernels may

@@ -20,7 +20,7 @@
 #include "proto/memory.h"
 
 #define SECOND_NS 1000000000u
-#define RETRY_NS (30ull * SECOND_NS)
+#define RETRY_NS (10ull * SECOND_NS)
 /* Names of the last windows of a run that is told to end. */
 #define STOP_NAMES_NS SECOND_NS
 /* Segments that wait for names at once; they come one an hour and wait for seconds. */
@@ -31,6 +31,9 @@
 /* Room that is made before it is needed: what a second can bring. */
 #define HEADROOM_BUDGET_PART 64
 #define HEADROOM_BYTES_MIN (1u << 20)
+/* Call sites of one segment, 112 bytes each in our memory; an hour of a build machine has some
+ * 100,000. */
+#define STACK_NODES_CROWDED 300000u
 /* Beyond what NTP slews in an hour (500 ppm), the clock was set. */
 #define CLOCK_STEP_NS (5ll * SECOND_NS)
 
@@ -158,7 +161,7 @@ static bool make_room(struct keeper *k)
 	return false;
 }
 
-static int begin_segment(struct keeper *k)
+static int begin_segment(struct keeper *k, uint64_t start_ns)
 {
 	int64_t realtime_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	char boot_id[64] = "";
@@ -172,6 +175,7 @@ static int begin_segment(struct keeper *k)
 		.walk = k->o.walk,
 		.shared = true,
 		.targets = {.all = true},
+		.start_ns = start_ns,
 		.window_ns = k->o.conf->flush_ns,
 		.path = path,
 		.live = true,
@@ -232,7 +236,7 @@ static int open_store(struct keeper *k)
 	settle(k);
 	if (!make_room(k))
 		return 0;
-	r = begin_segment(k);
+	r = begin_segment(k, 0);
 	if (r == -ENOMEM)
 		return r;
 	if (r != 0) {
@@ -285,7 +289,8 @@ static int rotate(struct keeper *k, uint64_t now_ns)
 	int r = end_segment(k, now_ns);
 	if (r < 0)
 		return r;
-	r = make_room(k) ? begin_segment(k) : 0;
+	/* nothing was drained meanwhile, so no sample falls between the two */
+	r = make_room(k) ? begin_segment(k, now_ns) : 0;
 	if (r == -ENOMEM)
 		return r;
 	if (r != 0)
@@ -305,6 +310,7 @@ static bool rotation_is_due(struct keeper *k)
 		return true;
 	}
 	return realtime_ns / (int64_t)tier_period_ns(TIER_WINDOW) != k->period ||
+	       state.n_stack_nodes > STACK_NODES_CROWDED ||
 	       (state.bytes > 0 &&
 		       (uint64_t)state.bytes > k->o.conf->budget_bytes / SEGMENT_BUDGET_PART);
 }

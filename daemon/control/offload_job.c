@@ -286,16 +286,21 @@ static enum kind kind_of(const uint8_t *p, size_t n, uint32_t id)
 										      : KIND_PIECE;
 }
 
-/* Bytes of the frame that `in` begins with, with its header; 0: it is not whole yet, or too long. */
-static size_t whole_frame(const struct frame_buffer *in)
+/* Bytes of the frame that `in` begins with, header included, as far as is known; 0: nothing is. */
+static size_t begun_frame(const struct frame_buffer *in)
 {
 	uint32_t length;
 	if (frame_buffer_filled(in) < FRAME_HEADER_BYTES)
 		return 0;
 	memcpy(&length, in->bytes + in->start, sizeof length);
-	length = le32toh(length);
-	size_t whole = FRAME_HEADER_BYTES + (size_t)length;
-	return length <= FRAME_BYTES_MAX && frame_buffer_filled(in) >= whole ? whole : 0;
+	return FRAME_HEADER_BYTES + (size_t)le32toh(length);
+}
+
+/* The same; 0 also where it is not whole yet. */
+static size_t whole_frame(const struct frame_buffer *in)
+{
+	size_t n = begun_frame(in);
+	return frame_buffer_filled(in) >= n ? n : 0;
 }
 
 static uint64_t job_deadline_ns(struct job *job, const struct request *q)
@@ -344,7 +349,7 @@ static int pass_frames(struct offload_job *j, struct request *q)
 		if (r < 0 || kind == KIND_END)
 			return r < 0 ? r : JOB_DONE;
 	}
-	if (frame_buffer_filled(&j->in) > FRAME_BYTES_MAX + FRAME_HEADER_BYTES && !whole_frame(&j->in))
+	if (begun_frame(&j->in) > FRAME_HEADER_BYTES + FRAME_BYTES_MAX)
 		return fail(q, "", "the process that answered said what is no answer");
 	return 0;
 }

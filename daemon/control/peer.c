@@ -408,10 +408,12 @@ int peer_run_due_jobs(struct peer *p, const struct pollfd *fds, uint64_t now_ns)
 		bool news = any_news(fds, q->n_fds);
 		if (fds)
 			fds += q->n_fds;
-		const struct job_kind *kind = q->job->kind;
+		const struct job_kind *kind = q->job ? q->job->kind : NULL;
+		if (!kind || !kind->dispatch)
+			continue;
 		bool due = news ||
 			(kind->deadline_ns && kind->deadline_ns(q->job, q) <= now_ns);
-		int r = due && kind->dispatch ? run_job(p, i, now_ns) : 0;
+		int r = due ? run_job(p, i, now_ns) : 0;
 		if (r < 0)
 			return r;
 	}

@@ -15,6 +15,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "daemon/store/segment_reserve.h"
 #include "proto/memory.h"
 
 struct recording {
@@ -139,7 +140,8 @@ static int add(struct recording *g, const struct attribution *a)
 static void take(void *userdata, const struct attribution *a)
 {
 	struct recording *g = userdata;
-	if (!targets_want(&g->targets, a->task))
+	/* copied stacks of a walk of one's own are still to come after the end */
+	if ((g->shared && g->finish_ns) || !targets_want(&g->targets, a->task))
 		return;
 	g->n_samples += a->count;
 	struct attribution seen = *a;
@@ -165,6 +167,23 @@ static int cut(void *userdata, uint64_t cut_ns)
 	if (g->trouble == 0)
 		g->tap.cut_ns = g->window.start_ns + g->window_ns;
 	return g->trouble < 0 ? g->trouble : 0;
+}
+
+/* What the segment knows by id keeps its id; what is in hand, and the call-site tree, are kept. */
+static void mark(void *userdata, struct sweep *s)
+{
+	struct recording *g = userdata;
+	for (const struct window_row *row = g->window.rows; row; row = row->hh.next)
+		sweep_keep_task(s, row->who);
+	for (uint32_t i = 0; i < g->stacks.n_nodes; i++)
+		sweep_keep_frame(s, g->stacks.node[i]->frame);
+	sweep_keep_frame(s, g->hidden);
+	if (!g->segment || g->trouble)
+		return;
+	/* tasks that ended are told of before they go */
+	struct segment_flush view = segment_view(g);
+	(void)segment_update(g->segment, &view);
+	segment_reserve(g->segment, s);
 }
 
 static int watch_targets(struct recording *g, struct event_error *ret_error)
@@ -193,7 +212,7 @@ static int create_segment(struct recording *g, const struct recording_options *o
 	boot_id[strcspn(boot_id, "\n")] = '\0';
 	uname(&name);
 
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = o->start_ns ? o->start_ns : clock_ns(CLOCK_MONOTONIC);
 	g->window.start_ns = now;
 	sum_losses(g);
 	struct segment_meta meta = {
@@ -261,13 +280,13 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->names_ns = o->names_ns ? o->names_ns
 		: o->shared	  ? RECORDING_SHARED_NAMES_NS
 				  : RECORDING_NAMES_NS;
-	g->tap = (struct tap){.userdata = g, .take = take, .cut = cut};
+	g->tap = (struct tap){.userdata = g, .take = take, .cut = cut, .mark = mark};
 
 	int r = prepare(g, o);
 	if (r == 0)
 		r = watch_targets(g, ret_error);
 	/* what was sampled before is not ours */
-	if (r == 0 && g->shared)
+	if (r == 0 && g->shared && !o->start_ns)
 		r = walk_catch_up(g->walk, clock_ns(CLOCK_MONOTONIC));
 	if (r == 0 && (r = create_segment(g, o)) > 0) {
 		snprintf(ret_error->text, sizeof ret_error->text, "no space left for %s", o->path);
@@ -351,8 +370,6 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 	int r = g->shared ? walk_catch_up(g->walk, now_ns) : walk_stop(g->walk, now_ns);
 	g->finish_ns = now_ns + g->names_ns;
 	g->end_ns = now_ns > g->window.start_ns ? now_ns : g->window.start_ns;
-	if (g->shared) /* copied stacks of a walk of one's own are still to come */
-		walk_remove(g->walk, &g->tap);
 	g->tap.cut_ns = UINT64_MAX;
 	if (r == 0 && g->shared && g->trouble == 0)
 		(void)flush_or_lose(g, g->end_ns); /* the next dispatch says so */
@@ -398,6 +415,7 @@ void recording_state(const struct recording *g, struct recording_state *ret_stat
 		.lost_samples = lost,
 		.path = g->path,
 		.bytes = g->segment ? segment_bytes(g->segment) : 0,
+		.n_stack_nodes = g->stacks.n_nodes,
 		.end_ns = g->end_ns,
 	};
 }
@@ -406,16 +424,6 @@ void recording_forget(struct recording *g)
 {
 	if (g->segment)
 		g->segment = segment_forget(g->segment);
-}
-
-struct window *recording_window(struct recording *g)
-{
-	return &g->window;
-}
-
-struct stack_tree *recording_stacks(struct recording *g)
-{
-	return &g->stacks;
 }
 
 struct recording *recording_free(struct recording *g)

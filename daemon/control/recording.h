@@ -25,6 +25,8 @@ struct recording_options {
 	bool shared;                     /* others listen to the walk too: it goes on */
 	struct targets targets;          /* copied */
 	bool hide_kernel;                /* of a shared walk that sees it */
+	uint64_t start_ns;               /* CLOCK_MONOTONIC, up to which the walk has been caught up with;
+	                                    0: now */
 	uint64_t window_ns;              /* 0: RECORDING_WINDOW_NS */
 	uint64_t names_ns;               /* 0: as above */
 	const char *command;             /* for meta */
@@ -73,16 +75,13 @@ struct recording_state {
 	uint64_t lost_samples;
 	const char *path;
 	int64_t bytes;               /* of the segment by now */
+	uint32_t n_stack_nodes;
 	uint64_t end_ns;             /* 0: runs */
 };
 void recording_state(const struct recording *g, struct recording_state *ret_state);
 
 /* In a forked child, before it opens any segment: let go of ours. */
 void recording_forget(struct recording *g);
-
-/* Marks for a sweep of the walk's tables: all that the window and the stacks refer to. */
-struct window *recording_window(struct recording *g);
-struct stack_tree *recording_stacks(struct recording *g);
 
 /* A segment that is not sealed goes with it, unless it is live: that is left as it is. */
 struct recording *recording_free(struct recording *g);

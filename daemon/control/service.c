@@ -18,10 +18,14 @@
 #include "proto/memory.h"
 
 #define SECOND_NS 1000000000u
-#define RETRY_NS (30ull * SECOND_NS)
+#define RETRY_NS (10ull * SECOND_NS)
 /* Losses are remembered this often, so that "the last minute" is 60 to 70 seconds. */
 #define PAST_NS (10ull * SECOND_NS)
 #define PASTS 7
+/* Between two sweeps, each of which costs some 20 ns for each task and frame; or after so many tasks
+ * more, of which each takes half a KiB. */
+#define SWEEP_NS (60ull * SECOND_NS)
+#define SWEEP_TASKS 8192u
 #define WANTS_MAX 4096 /* clients times their requests is less */
 
 /* What had been counted at one moment. */
@@ -40,7 +44,8 @@ struct service_inner {
 	struct keeper *keeper;
 	struct want *want;
 	size_t n_wants, size_wants;
-	uint64_t next_try_ns, next_past_ns;
+	uint64_t next_try_ns, next_past_ns, next_sweep_ns;
+	uint32_t tasks_swept; /* n_tasks after the last sweep */
 	struct past past[PASTS]; /* oldest first; at_ns 0: not filled yet */
 	uint64_t (*lost)[N_LOSSES];
 	int n_harts;
@@ -300,6 +305,23 @@ uint64_t service_deadline_ns(const struct service *s)
 	return keeper < own ? keeper : own;
 }
 
+static uint32_t count_tasks(const struct task_table *t)
+{
+	return t->n_tasks - t->n_free;
+}
+
+static int sweep(struct service *s, uint64_t now_ns)
+{
+	struct service_inner *in = s->inner;
+	uint32_t n_tasks = count_tasks(&s->walk->tasks);
+	if (now_ns < in->next_sweep_ns && n_tasks < in->tasks_swept + SWEEP_TASKS)
+		return 0;
+	int r = walk_sweep(s->walk);
+	in->next_sweep_ns = now_ns + SWEEP_NS;
+	in->tasks_swept = count_tasks(&s->walk->tasks);
+	return r;
+}
+
 int service_dispatch(struct service *s, uint64_t now_ns)
 {
 	struct service_inner *in = s->inner;
@@ -313,6 +335,8 @@ int service_dispatch(struct service *s, uint64_t now_ns)
 	notice_rate(s);
 	if (in->keeper)
 		r = keeper_dispatch(in->keeper, now_ns);
+	if (r == 0)
+		r = sweep(s, now_ns);
 	if (now_ns >= in->next_past_ns) {
 		in->next_past_ns = now_ns + PAST_NS;
 		remember(s, now_ns);

@@ -74,15 +74,16 @@ static struct answer_value moment(struct moment *m, int64_t realtime_ns)
 
 static const char *state_of(const struct store_file *f)
 {
-	return f->corrupt ? "damaged, set aside"
-		: f->newer ? "of a newer mperf, not read"
-		: f->sealed ? "sealed"
-		: f->left ? "unfinished, will be sealed"
-		: f->tier == TIER_WINDOW ? "being written" : "grows";
+	return f->corrupt               ? "damaged, set aside"
+	       : f->newer               ? "of a newer mperf, not read"
+	       : f->sealed              ? "sealed"
+	       : f->left                ? "unfinished, will be sealed"
+	       : f->tier == TIER_WINDOW ? "being written"
+					: "grows";
 }
 
-static int begin_table(struct store_answer *s, const char *name, const struct answer_column *column,
-	size_t n)
+static int begin_table(
+	struct store_answer *s, const char *name, const struct answer_column *column, size_t n)
 {
 	int r = row_stream_table(&s->stream, name);
 	return r == 0 ? s->answer.columns(s->answer.userdata, column, n) : r;
@@ -179,9 +180,11 @@ static int judge(struct request *q)
 			o->conf->group);
 	else if (!o->service->store)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"The journal of mperfd tells more; samples are stored as soon as it is mended.",
+			"The journal of mperfd tells more; samples are stored as soon as it is "
+			"mended.",
 			"nothing is stored now: %s",
-			*o->service->store_trouble ? o->service->store_trouble : "the store is not open");
+			*o->service->store_trouble ? o->service->store_trouble
+						   : "the store is not open");
 	else
 		return 0;
 	return r < 0 ? r : 1;
@@ -197,17 +200,19 @@ int control_store(struct request *q, const Mperf__Request *m)
 	const struct conf *c = q->peer->options->conf;
 	struct store_answer s = {
 		.store = q->peer->options->service->store,
-		.limits = {
-			.budget_bytes = c->budget_bytes,
-			.min_free_bytes = c->min_free_bytes,
-			.keep_ns = {[TIER_WINDOW] = c->keep_windows_ns,
-				[TIER_MINUTE] = c->keep_minutes_ns,
-				[TIER_HOUR] = c->keep_hours_ns},
-		},
+		.limits =
+			{
+				.budget_bytes = c->budget_bytes,
+				.min_free_bytes = c->min_free_bytes,
+				.keep_ns = {[TIER_WINDOW] = c->keep_windows_ns,
+					[TIER_MINUTE] = c->keep_minutes_ns,
+					[TIER_HOUR] = c->keep_hours_ns},
+			},
 	};
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
-	store_forecast(s.store, &s.limits, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, &s.forecast);
+	store_forecast(
+		s.store, &s.limits, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, &s.forecast);
 	s.answer = row_stream_answer(&s.stream, q);
 	r = send_tables(&s);
 	int ended = row_stream_end(&s.stream);

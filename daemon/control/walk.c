@@ -412,6 +412,20 @@ void walk_give_up(struct walk *w)
 	attribute_give_up(w->inner->attribute);
 }
 
+static void mark_all(void *userdata, struct sweep *s)
+{
+	struct walk *w = userdata;
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		if (tap->mark)
+			tap->mark(tap->userdata, s);
+}
+
+int walk_sweep(struct walk *w)
+{
+	int r = attribute_sweep(w->inner->attribute, mark_all, w);
+	return r == -ENOMEM ? 0 : r; /* nothing was freed: the next time, then */
+}
+
 int walk_set_rate(struct walk *w, uint32_t hz)
 {
 	if (hz == w->sampler->options.hz)

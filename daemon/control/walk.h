@@ -15,7 +15,7 @@
 
 #include <poll.h>
 
-#include "daemon/attribute/attribute.h"
+#include "daemon/attribute/sweep.h"
 #include "daemon/pmu/sampler.h"
 
 /* Four drains a second keep a ring of one second of samples three quarters empty, and cost one
@@ -37,6 +37,8 @@ struct tap {
 	/* All of before cut_ns was taken. The tap moves its cut_ns on (else it is not cut again).
 	 * 0 or -errno, fatal for the daemon: what is the tap's own trouble it keeps to itself. */
 	int (*cut)(void *userdata, uint64_t cut_ns);
+	/* Before a sweep: mark the tasks and frames that it holds (sweep.h). NULL: it holds none. */
+	void (*mark)(void *userdata, struct sweep *s);
 	uint64_t cut_ns;                 /* CLOCK_MONOTONIC; UINT64_MAX: never */
 	struct tap *next;                /* the walk's */
 };
@@ -81,6 +83,9 @@ int walk_stop(struct walk *w, uint64_t now_ns);
 /* Hand to the taps what waits for the unwinder, with its leaf alone: after walk_stop, when nobody will
  * wait any longer. */
 void walk_give_up(struct walk *w);
+
+/* Free tasks, files and frames that nobody refers to any more (sweep.h). 0 or -errno. */
+int walk_sweep(struct walk *w);
 
 /* Change the rate of what samples by the ladder. Weights change with it. 0 or -errno. */
 int walk_set_rate(struct walk *w, uint32_t hz);

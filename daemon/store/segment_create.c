@@ -101,7 +101,8 @@ static int open_file(struct segment *g, const char *path)
 	g->fd = open(g->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (g->fd < 0)
 		return errno == ENOSPC || errno == EDQUOT ? SEGMENT_NO_SPACE
-			: errno == EROFS		  ? SEGMENT_READ_ONLY : -errno;
+		       : errno == EROFS                   ? SEGMENT_READ_ONLY
+							  : -errno;
 	/* whatever the umask says; SQLite makes the log and its index like the file */
 	if (fchmod(g->fd, mode) < 0)
 		return -errno;
@@ -248,7 +249,8 @@ static int fill(struct segment *g, const struct segment_meta *meta, const struct
 	char pragmas[256];
 	snprintf(pragmas, sizeof(pragmas),
 		"PRAGMA page_size=%d; PRAGMA locking_mode=%s; PRAGMA temp_store=MEMORY;"
-		"PRAGMA journal_mode=MEMORY; BEGIN; PRAGMA application_id=%d; PRAGMA user_version=%d",
+		"PRAGMA journal_mode=MEMORY; BEGIN; PRAGMA application_id=%d; PRAGMA "
+		"user_version=%d",
 		SEGMENT_PAGE_BYTES, g->live ? "NORMAL" : "EXCLUSIVE", SEGMENT_APPLICATION_ID,
 		SEGMENT_VERSION);
 	sqlite3_busy_timeout(g->db, WRITER_WAIT_MS);

@@ -156,10 +156,9 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 	bool process = is_process(task);
 	const struct task *parent = parent_of(f, task);
 	return ROW(g, s, CELL_I(task->id), CELL_I(task->pid), CELL_I(task->tid),
-		CELL_I(process ? task->id : task->process->id),
-		CELL_I_OR_NULL(parent, parent->id), CELL_I(task->start_ns),
-		CELL_I_OR_NULL(task->end_ns, task->end_ns), CELL_T(task->comm),
-		CELL_T(process ? task->exe : NULL),
+		CELL_I(process ? task->id : task->process->id), CELL_I_OR_NULL(parent, parent->id),
+		CELL_I(task->start_ns), CELL_I_OR_NULL(task->end_ns, task->end_ns),
+		CELL_T(task->comm), CELL_T(process ? task->exe : NULL),
 		CELL_B(process ? task->argv : NULL, task->n_argv),
 		CELL_I_OR_NULL(task->cgroup, task->cgroup),
 		CELL_I_OR_NULL(task->uid != (uid_t)-1, task->uid), CELL_I(task->kernel_thread));
@@ -247,8 +246,8 @@ int segment_write_names(struct segment *g, const struct segment_flush *f)
 {
 	for (size_t i = 0; i < g->unnamed.n; i++) {
 		uint32_t id = g->unnamed.id[i];
-		const struct frame *frame = f->files && id <= f->files->n_frames
-			? f->files->frame[id - 1] : NULL;
+		const struct frame *frame =
+			f->files && id <= f->files->n_frames ? f->files->frame[id - 1] : NULL;
 		if (!frame || !frame_final(frame) || mark_get(&g->frames, id) == MARK_FINAL)
 			continue;
 		int r = ROW(g, UPDATE_FRAME, CELL_I(id), CELL_I(frame->state));

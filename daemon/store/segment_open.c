@@ -8,8 +8,8 @@
  * be ours, statement by statement. Damage inside pages shows when they are read: SQLite checks each
  * as it goes, and queries report it with the file's name.
  *
- * A file of our own store is judged alike, but may have a log, which SQLite then reads with the locks
- * that the writer knows of.
+ * A file of our own store is judged alike, but may have a log, which SQLite then reads with the
+ * locks that the writer knows of.
  */
 
 #include <errno.h>
@@ -35,7 +35,8 @@ static const char schema[] =
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* A reader waits this long for a writer that is just sealing, or for another that replays its log. */
+/* A reader waits this long for a writer that is just sealing, or for another that replays its log.
+ */
 #define READER_WAIT_MS 2000
 
 int segment_say(struct segment_error *e, int outcome, const char *remedy, const char *format, ...)
@@ -68,8 +69,8 @@ int segment_say_errno(struct segment_error *e, const char *path, int error)
 	case ENOMEM:
 		return -ENOMEM;
 	default:
-		return segment_say(e, SEGMENT_REFUSED, "See that its disc is well", "%s cannot be read: %s",
-			path, strerror(error));
+		return segment_say(e, SEGMENT_REFUSED, "See that its disc is well",
+			"%s cannot be read: %s", path, strerror(error));
 	}
 }
 
@@ -81,7 +82,8 @@ static int say_not_ours(struct segment_error *e, const char *path, const char *w
 
 static int say_unsealed(struct segment_error *e, const char *path)
 {
-	return segment_say(e, SEGMENT_UNSEALED, "Wait until its recording has ended, or record again",
+	return segment_say(e, SEGMENT_UNSEALED,
+		"Wait until its recording has ended, or record again",
 		"%s is unfinished: it is still being written, or its writer died", path);
 }
 
@@ -122,8 +124,8 @@ static int judge_header(const char *path, const uint8_t h[100], bool strict,
 	return 0;
 }
 
-int segment_judge_file(const char *path, bool strict, struct segment_header *ret_header,
-	struct segment_error *e)
+int segment_judge_file(
+	const char *path, bool strict, struct segment_header *ret_header, struct segment_error *e)
 {
 	/* a FIFO must not keep us waiting */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -307,7 +309,8 @@ int segment_say_sqlite(struct segment_error *e, const char *path, sqlite3 *db, i
 		return -ENOMEM;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
-		return segment_say(e, SEGMENT_HELD, "Try again", "%s is held by another process", path);
+		return segment_say(
+			e, SEGMENT_HELD, "Try again", "%s is held by another process", path);
 	case SQLITE_FULL:
 		return segment_say(e, SEGMENT_NO_SPACE, "Make room on its disc",
 			"%s: no space is left on its disc", path);

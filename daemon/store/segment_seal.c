@@ -3,9 +3,10 @@
 /* The end of a segment: sealed by who wrote it, or by who finds it later
  *
  * Sealing moves the log into the file and turns the journal back to an ordinary one: a file whose
- * header names a log is by that alone unfinished. Whatever moment a writer dies at, the next one gets
- * there too: SQLite replays what was committed, and the rest is the same few steps. Only a file that
- * never had a log is passed over: the log begins when the tables are made, so nothing was stored.
+ * header names a log is by that alone unfinished. Whatever moment a writer dies at, the next one
+ * gets there too: SQLite replays what was committed, and the rest is the same few steps. Only a
+ * file that never had a log is passed over: the log begins when the tables are made, so nothing was
+ * stored.
  */
 
 #include <errno.h>
@@ -19,8 +20,8 @@
 #include "daemon/store/segment_write.h"
 #include "proto/memory.h"
 
-/* Pages of larger files are not all checked before they are sealed: it would take a second and more.
- * What is broken in them shows when it is read. */
+/* Pages of larger files are not all checked before they are sealed: it would take a second and
+ * more. What is broken in them shows when it is read. */
 #define CHECKED_BYTES_MAX (256u << 20)
 /* Changes of a file that was made and never had a log: its first transaction. */
 #define CHANGES_UNBORN 1
@@ -113,8 +114,9 @@ static int check_pages(const char *path, sqlite3 *db, struct segment_error *e)
 		return segment_say_sqlite(e, path, db, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc);
 	const char *says = (const char *)sqlite3_column_text(s, 0);
 	if (!says || strcmp(says, "ok") != 0)
-		return segment_say(e, SEGMENT_CORRUPT, "It is set aside, and nothing else depends on it",
-			"%s is damaged: %s", path, says ? says : "it does not say where");
+		return segment_say(e, SEGMENT_CORRUPT,
+			"It is set aside, and nothing else depends on it", "%s is damaged: %s",
+			path, says ? says : "it does not say where");
 	return 0;
 }
 
@@ -123,7 +125,8 @@ static int write_end(sqlite3 *db)
 {
 	static const char sql[] =
 		"BEGIN IMMEDIATE;"
-		"INSERT INTO meta SELECT 'recovered', 1 FROM meta WHERE key = 'sealed' AND value = 0 "
+		"INSERT INTO meta SELECT 'recovered', 1 FROM meta WHERE key = 'sealed' AND value = "
+		"0 "
 		"ON CONFLICT DO NOTHING;"
 		"INSERT INTO meta SELECT 'end_ns', ifnull((SELECT max(end_ns) FROM window), value) "
 		"FROM meta WHERE key = 'monotonic_ns' ON CONFLICT DO NOTHING;"
@@ -144,7 +147,8 @@ static int judge_content(const char *path, sqlite3 *db, struct segment_error *e)
 		return r;
 	int rc = number(db, "SELECT 1 FROM window LIMIT 1", &any);
 	if (rc == SQLITE_OK)
-		rc = number(db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+		rc = number(db,
+			"SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 			&n_bytes);
 	if (rc != SQLITE_OK)
 		return segment_say_sqlite(e, path, db, rc);

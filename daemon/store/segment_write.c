@@ -165,8 +165,9 @@ static int judge_log(struct segment *g)
 		return 0;
 	int n = 0, n_moved = 0;
 	int rc = sqlite3_wal_checkpoint_v2(g->db, NULL, SQLITE_CHECKPOINT_RESTART, &n, &n_moved);
-	return rc == SQLITE_OK && n == n_moved ? 0 : rc == SQLITE_OK ? SEGMENT_HELD
-								     : segment_outcome(g, rc);
+	return rc == SQLITE_OK && n == n_moved ? 0
+	       : rc == SQLITE_OK               ? SEGMENT_HELD
+					       : segment_outcome(g, rc);
 }
 
 int segment_begin(struct segment *g)

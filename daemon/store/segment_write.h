@@ -10,8 +10,9 @@
 
 #include "daemon/store/segment.h"
 
-/* What is known about each id of one dictionary: by id, in pages that are made when they are needed.
- * A daemon counts ids up for weeks, and a segment sees the few old ones that live on and the latest.
+/* What is known about each id of one dictionary: by id, in pages that are made when they are
+ * needed. A daemon counts ids up for weeks, and a segment sees the few old ones that live on and
+ * the latest.
  */
 #define MARKS_PAGE_BITS 12
 struct marks {
@@ -87,10 +88,10 @@ enum segment_statement {
 
 struct segment {
 	sqlite3 *db;
-	int fd;     /* the file we made; closed last: closing it drops SQLite's locks */
+	int fd; /* the file we made; closed last: closing it drops SQLite's locks */
 	bool live;
 	int wal_pages; /* in the log after the last commit */
-	char *path; /* with its folder resolved */
+	char *path;    /* with its folder resolved */
 	sqlite3_stmt *statement[N_SEGMENT_STATEMENTS];
 
 	int n_events;

@@ -184,7 +184,8 @@ static int say_busy(const struct store *s, struct store_error *e)
 	/* 0 or -1: somebody behind a wall, who wrote his number as he knows it */
 	if (pid <= 0 && pread(s->lock_fd, text, sizeof(text) - 1, 0) > 0)
 		pid = atoi(text);
-	return say(e, STORE_BUSY, "Stop that one, or give this one a store of its own in mperf.conf.",
+	return say(e, STORE_BUSY,
+		"Stop that one, or give this one a store of its own in mperf.conf.",
 		"the store %s is in use by another mperfd (pid %d)", s->path, pid);
 }
 
@@ -197,7 +198,7 @@ static int lock(struct store *s, struct store_error *e)
 		return say_errno(e, s->path, errno);
 	if (fcntl(s->lock_fd, F_SETLK, &lock) < 0)
 		return errno == EACCES || errno == EAGAIN ? say_busy(s, e)
-							   : say_errno(e, s->path, errno);
+							  : say_errno(e, s->path, errno);
 	int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
 	/* for people alone; a full disc does not keep us from looking at what is kept */
 	if (ftruncate(s->lock_fd, 0) < 0 || pwrite(s->lock_fd, text, (size_t)n, 0) != n)
@@ -258,8 +259,8 @@ int store_new_path(struct store *s, int64_t realtime_ns, const char *boot_id, ch
 	return -EEXIST;
 }
 
-int store_tier_path(struct store *s, enum tier tier, int64_t realtime_ns, const char *boot_id,
-	char **ret_path)
+int store_tier_path(
+	struct store *s, enum tier tier, int64_t realtime_ns, const char *boot_id, char **ret_path)
 {
 	char name[STORE_NAME_BYTES];
 	store_name(name, tier, tier_start_ns(tier, realtime_ns), boot_id, 1);
@@ -388,6 +389,8 @@ int store_set_aside(struct store *s, const char *name)
 	store_sum(s);
 	if (entered < 0)
 		return entered;
-	return r == -EROFS ? STORE_READ_ONLY : r == -ENOSPC ? STORE_NO_SPACE
-		: r == -EACCES || r == -EPERM ? STORE_REFUSED : r;
+	return r == -EROFS                   ? STORE_READ_ONLY
+	       : r == -ENOSPC                ? STORE_NO_SPACE
+	       : r == -EACCES || r == -EPERM ? STORE_REFUSED
+					     : r;
 }

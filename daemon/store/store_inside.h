@@ -28,7 +28,8 @@ int store_scan(struct store *s);
 /* Seal what a writer left that is no more; the file is looked at anew. 0, STORE_*, -errno. */
 int store_recover(struct store *s, struct store_file *f, struct store_error *e);
 
-/* Entries. store_enter takes a copy and keeps the order; the index is good until the next change. */
+/* Entries. store_enter takes a copy and keeps the order; the index is good until the next change.
+ */
 int store_enter(struct store *s, const struct store_file *f, size_t *ret_at);
 void store_drop(struct store *s, size_t at);
 /* n_files if there is none. */

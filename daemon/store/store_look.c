@@ -350,7 +350,8 @@ static int scan_folder(struct store *s, const char *folder, bool corrupt)
 		return r == -ENOENT ? 0 : r;
 	}
 	int r = 0;
-	for (struct dirent *entry; r == 0 && s->n_files < STORE_FILES_MAX && (entry = readdir(d));) {
+	for (struct dirent *entry;
+		r == 0 && s->n_files < STORE_FILES_MAX && (entry = readdir(d));) {
 		struct store_file f = {0};
 		char name[STORE_NAME_BYTES + 300];
 		snprintf(name, sizeof(name), "%s/%s", folder, entry->d_name);

@@ -27,7 +27,8 @@ static int64_t end_of(const struct store_file *f)
 	return f->end_ns ? f->end_ns : f->start_ns + (int64_t)tier_period_ns(f->tier);
 }
 
-/* Nobody adds to it any more. Coarse files are named after their period, not after what is in them. */
+/* Nobody adds to it any more. Coarse files are named after their period, not after what is in them.
+ */
 static bool may_go(const struct store_file *f, int64_t now_ns, const char *spare)
 {
 	if (spare && strcmp(f->name, spare) == 0)
@@ -43,8 +44,8 @@ static int64_t expiry(const struct store_file *f, const struct store_limits *l)
 	return keep > (uint64_t)(INT64_MAX - end) ? INT64_MAX : end + (int64_t)keep;
 }
 
-static size_t first_expired(const struct store *s, const struct store_limits *l, int64_t now_ns,
-	const char *spare)
+static size_t first_expired(
+	const struct store *s, const struct store_limits *l, int64_t now_ns, const char *spare)
 {
 	for (size_t i = 0; i < s->n_files; i++)
 		if (may_go(&s->file[i], now_ns, spare) && expiry(&s->file[i], l) <= now_ns)
@@ -107,7 +108,8 @@ int store_retain(struct store *s, const struct store_limits *limits, int64_t now
 	return n;
 }
 
-/* --- what will be ------------------------------------------------------------------------------ */
+/* --- what will be ------------------------------------------------------------------------------
+ */
 
 /* Bytes a day of one tier, 0 where it is too early to tell. */
 static uint64_t rate_of(const struct store *s, enum tier tier, int64_t now_ns)
@@ -117,7 +119,8 @@ static uint64_t rate_of(const struct store *s, enum tier tier, int64_t now_ns)
 	for (size_t i = 0; i < s->n_files; i++) {
 		const struct store_file *f = &s->file[i];
 		int64_t end = f->end_ns ? f->end_ns : now_ns;
-		if (f->tier != tier || f->corrupt || end < now_ns - RATE_PAST_NS || end <= f->start_ns)
+		if (f->tier != tier || f->corrupt || end < now_ns - RATE_PAST_NS ||
+			end <= f->start_ns)
 			continue;
 		bytes += f->bytes;
 		covered += end - f->start_ns;
@@ -128,8 +131,8 @@ static uint64_t rate_of(const struct store *s, enum tier tier, int64_t now_ns)
 	return rate < 1e18 ? (uint64_t)rate : 0;
 }
 
-/* The budget is filled from the coarsest tier down: what they do not need in the long run is left for
- * the finer ones. */
+/* The budget is filled from the coarsest tier down: what they do not need in the long run is left
+ * for the finer ones. */
 static void forecast_spans(const struct store_limits *l, struct store_forecast *f)
 {
 	double left = (double)l->budget_bytes;

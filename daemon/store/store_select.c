@@ -2,8 +2,8 @@
 
 /* Selection: which stretch of which file answers a question
  *
- * A sample is in one window file, and, once that is rolled up, in a row of each coarser tier too. So
- * time is dealt out, to the coarsest tier first, and each moment is given away once:
+ * A sample is in one window file, and, once that is rolled up, in a row of each coarser tier too.
+ * So time is dealt out, to the coarsest tier first, and each moment is given away once:
  *
  *      asked     since ├──────────────────────────────────────────────┤ until
  *      hours              ├───────────┼───────────┼───────────┤
@@ -13,7 +13,8 @@
  * Rows of a coarse tier hold what began within one step of the clock, so a cut between tiers is
  * moved to a step's border, where rows end on either side. A window file that is not among the
  * sources of a tier takes its time away from that tier: nothing else knows of it. Where finer files
- * are gone, the row on the edge of the question is taken whole: a little too much, and nothing lost.
+ * are gone, the row on the edge of the question is taken whole: a little too much, and nothing
+ * lost.
  *
  * Files of one tier may overlap, after the clock was set back; they hold different samples, and all
  * are read.
@@ -91,8 +92,8 @@ static bool is_of(const struct store_file *f, enum tier tier)
 	return f->tier == tier && !f->corrupt && !f->newer;
 }
 
-/* Until where its rows reach; exclusive of their starts. Of one that its writer left it is not known,
- * but it does not go on. */
+/* Until where its rows reach; exclusive of their starts. Of one that its writer left it is not
+ * known, but it does not go on. */
 static int64_t reach(const struct store_file *f)
 {
 	if (f->left && !f->end_ns)
@@ -100,7 +101,8 @@ static int64_t reach(const struct store_file *f)
 	return f->end_ns ? f->end_ns : INT64_MAX;
 }
 
-/* What part of f's time within [from, to) its tier may answer for: without what it does not know. */
+/* What part of f's time within [from, to) its tier may answer for: without what it does not know.
+ */
 static int deal_file(struct selection *s, const struct store_file *f, int64_t from, int64_t to)
 {
 	int64_t step = (int64_t)tier_step_ns(f->tier);
@@ -227,8 +229,8 @@ int store_select(const struct store *s, int64_t since_ns, int64_t until_ns, enum
 	struct store_part **ret_part, size_t *ret_n_parts)
 {
 	struct selection selection = {.store = s};
-	int r = spans_add(&selection.open, since_ns > 0 ? since_ns : 0,
-		until_ns > 0 ? until_ns : INT64_MAX);
+	int r = spans_add(
+		&selection.open, since_ns > 0 ? since_ns : 0, until_ns > 0 ? until_ns : INT64_MAX);
 	for (int tier = (int)coarsest; tier >= TIER_WINDOW && r == 0; tier--)
 		r = deal_tier(&selection, (enum tier)tier);
 	for (int tier = TIER_MINUTE; tier <= (int)coarsest && r == 0; tier++)

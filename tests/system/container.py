@@ -128,7 +128,7 @@ class Container:
         return self.run(command, **options).stdout.strip()
 
     def journal(self):
-        return self.run("journalctl --no-pager -q -u mperfd.service | tail -40",
+        return self.run("journalctl --no-pager -q -u mperfd.service | tail -15",
                         check=False).stdout
 
     def until(self, command, seconds=30, **options):

@@ -76,7 +76,7 @@ def installed(build):
     c = Container(build, dependencies(deb), bind=shared)
     atexit.register(c.stop)
     c.run(f"apt-get -q install -y /mnt/{deb.name}", timeout=120)
-    c.run("systemctl is-active mperfd.service mperfd.socket")
+    c.run("systemctl is-active mperfd.service && systemctl is-active mperfd.socket")
     for name in "alice", "bob":
         c.run(f"useradd --create-home --shell /bin/sh {name} && chmod 700 /home/{name} && "
               f"install -m 755 /mnt/known /home/{name}/{name}s")
@@ -110,7 +110,7 @@ def test_debian_packages_are_built_and_lintian_is_content(build):
     assert "lintian" in said and not re.search(r"^[EW]: ", said, re.M), said[-2000:]
     listed = subprocess.run(["dpkg-deb", "-c", package(build)], check=True, text=True,
                             capture_output=True).stdout
-    files = set(re.findall(r" \.(/\S+[^/])$", listed, re.M))
+    files = set(re.findall(r" \.(/\S+[^/\s])$", listed, re.M))
     wanted = {"/usr/bin/mperfctl", "/usr/sbin/mperfd", "/usr/libexec/mperf/mperf-namer", CONF,
               f"/lib/{UNIT}", "/lib/systemd/system/mperfd.socket",
               "/usr/lib/sysusers.d/mperf.conf", "/usr/lib/tmpfiles.d/mperf.conf",
@@ -157,10 +157,10 @@ def test_everybody_may_ask_and_sees_what_is_theirs(build):
     c = installed(build)
     for name in "alice", "bob":
         c.run(f"~/{name}s spin 1500", user=name)
-    both = lambda rows: {"alices", "bobs"} <= {row["process"] for row in rows}
+    both = lambda rows: {"alices", "bobs"} <= {row["comm"] for row in rows}
     assert both(kept(c, "--by process -n 0", both))
     assert both(hotspots(c, "--by process -n 0", user="alice"))
-    bobs = {row["process"] for row in hotspots(c, "--by process -n 0", user="bob")}
+    bobs = {row["comm"] for row in hotspots(c, "--by process -n 0", user="bob")}
     assert "bobs" in bobs and "alices" not in bobs, bobs
     for user in None, "alice", "bob":
         c.run("mperfctl status", user=user)
@@ -215,7 +215,7 @@ def test_a_service_that_dies_or_hangs_is_started_anew(build):
             f"[ $p != 0 ] && [ $p != {hung} ] && systemctl is-active mperfd.service", seconds=60)
     c.run("rm -r /run/systemd/system/mperfd.service.d && systemctl daemon-reload && "
           "systemctl restart mperfd.service && mperfctl status")
-    assert "Watchdog timeout" in c.journal() or "watchdog" in c.journal(), c.journal()
+    c.run("journalctl --quiet --no-pager --unit mperfd.service | grep 'Watchdog timeout'")
 
 
 def test_who_asks_a_stopped_service_starts_it(build):
@@ -232,7 +232,7 @@ def test_a_purge_leaves_nothing_behind(build):
     c.run("ls /var/lib/mperf/window")
     c.run("apt-get -q purge -y mperf", timeout=120)
     left = c.says("find / -xdev -path /proc -prune -o -path /mnt -prune -o "
-                  "\\( -name 'mperf*' -o -name '*-mperf.conf' \\) -print | grep -v ^/home")
+                  "\\( -name 'mperf*' -o -name '*-mperf.conf' \\) -print | grep -v ^/home || :")
     assert left == "", left
     assert c.run("dpkg-query -s mperf", check=False).returncode != 0
     assert c.says("ls -d /etc/mperf /var/lib/mperf /var/cache/mperf /run/mperf 2>&1 | "

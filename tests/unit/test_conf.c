@@ -446,12 +446,12 @@ START_TEST(what_needs_a_restart_is_named)
 	conf_need_restart(&now, &next, text, sizeof text);
 	ck_assert_str_eq(text, "");
 	next = parsed(
-		"[sampling]\nrate = 5\n[store]\npath = /a\n[control]\nsocket = /b\ngroup = c\n");
+		"[sampling]\nrate = 5\ncallers = no\n[store]\npath = /a\n[control]\nsocket = /b\n");
 	conf_need_restart(&now, &next, text, sizeof text);
-	ck_assert_str_eq(text, "path, socket, group");
+	ck_assert_str_eq(text, "callers, socket");
 	char small[8];
 	conf_need_restart(&now, &next, small, sizeof small);
-	ck_assert_str_eq(small, "path, s");
+	ck_assert_str_eq(small, "callers");
 }
 END_TEST
 

@@ -4,6 +4,7 @@
  */
 
 #include <check.h>
+#include <linux/auxvec.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,81 @@ START_TEST(arguments_of_one_who_is_gone_come_with_his_record)
 	attribute_drained(b->attribute);
 	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
 	ck_assert_uint_eq(b->attribute->n_execs, 0);
+}
+END_TEST
+
+/* The kernel's copy of a stack with one argument, as the exec's record brings it. */
+static void copied(int pid, uint64_t time_ns, uint64_t uid, uint64_t secure, size_t n_cut)
+{
+	uint64_t sp = 0x7fff0000, text = sp + 12 * 8;
+	uint64_t words[14] = {1, text, 0, 0, AT_UID, uid, AT_SECURE, secure, AT_NULL};
+	struct record r = {
+		.kind = RECORD_SAMPLE,
+		.pid = (uint32_t)pid,
+		.tid = (uint32_t)pid,
+		.time_ns = time_ns,
+		.sample = {.regs_abi = PERF_SAMPLE_REGS_ABI_64,
+			.regs = &sp,
+			.stack = (const uint8_t *)words,
+			.n_stack = sizeof(words) - n_cut},
+	};
+	memcpy(words + 12, "cc1 -O3", 8);
+	attribute_exec_stack(b->attribute, &r);
+}
+
+START_TEST(arguments_on_the_copied_stack_need_no_living_process)
+{
+	copied(10, t0, 1000, 0, 0);
+	ck_assert_uint_eq(attribute_exec_due_ns(b->attribute), NEVER); /* nothing to read */
+	bench_comm(b, t0 - MS / 5, 10, "cc1", true);
+	ck_assert_str_eq(argv_of(10), "cc1 -O3");
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
+	ck_assert_uint_eq(b->attribute->n_execs, 0);
+}
+END_TEST
+
+START_TEST(a_copied_stack_without_the_arguments_has_them_read)
+{
+	write_argv(10, "cc1 -O2");
+	copied(10, t0, 1000, 0, 16);
+	ck_assert_uint_eq(attribute_exec_due_ns(b->attribute), 0);
+	look(t0 + MS / 10);
+	bench_comm(b, t0 - MS / 5, 10, "cc1", true);
+	ck_assert_str_eq(argv_of(10), "cc1 -O2");
+}
+END_TEST
+
+START_TEST(a_program_with_its_files_rights_is_roots)
+{
+	bench_process(b, &(struct bench_process){.pid = 10, .parent = 1, .comm = "x"});
+	bench_comm(b, t0 - MS, 10, "sh", true);
+	ck_assert_uint_eq(task_find(&b->tasks, 10)->uid, 1000);
+	copied(10, t0, 1000, 1, 0);
+	bench_comm(b, t0 - MS / 5, 10, "passwd", true);
+	ck_assert_uint_eq(task_find(&b->tasks, 10)->uid, 0);
+}
+END_TEST
+
+START_TEST(another_uid_is_asked_of_proc_which_knows_the_namespace)
+{
+	bench_process(b, &(struct bench_process){.pid = 10, .parent = 1, .comm = "x"});
+	copied(10, t0, 0, 0, 0); /* root, says the container */
+	bench_comm(b, t0 - MS / 5, 10, "cc1", true);
+	ck_assert_uint_eq(task_find(&b->tasks, 10)->uid, 1000);
+}
+END_TEST
+
+START_TEST(copies_whose_record_never_comes_are_forgotten)
+{
+	for (int pid = 1; pid <= 5; pid++)
+		copied(pid, t0, 1000, 0, 0);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->attribute->n_execs, 5);
+	for (int pid = 1; pid <= 3; pid++)
+		copied(pid, t0 - 4000 * MS, 1000, 0, 0);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->attribute->n_execs, 5);
 }
 END_TEST
 
@@ -286,6 +362,11 @@ int main(void)
 
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, arguments_of_one_who_is_gone_come_with_his_record);
+	tcase_add_test(tests, arguments_on_the_copied_stack_need_no_living_process);
+	tcase_add_test(tests, a_copied_stack_without_the_arguments_has_them_read);
+	tcase_add_test(tests, a_program_with_its_files_rights_is_roots);
+	tcase_add_test(tests, another_uid_is_asked_of_proc_which_knows_the_namespace);
+	tcase_add_test(tests, copies_whose_record_never_comes_are_forgotten);
 	tcase_add_test(tests, one_whom_nobody_heard_of_in_time_is_counted);
 	tcase_add_test(tests, one_whom_nobody_heard_of_is_still_found_alive);
 	tcase_add_test(tests, an_empty_look_is_repeated_after_one_three_and_ten_milliseconds);

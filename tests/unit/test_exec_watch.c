@@ -150,6 +150,30 @@ START_TEST(too_many_wakes_make_it_rest_until_the_next_drain)
 }
 END_TEST
 
+/* A ring with room for stacks must not fill while the watch rests. */
+START_TEST(a_watch_that_rests_looks_after_rings_with_stacks)
+{
+	recording_unmount(&rings[1]);
+	ck_assert_int_eq(recording_mount(NULL, 0, 131072, 4000, &rings[1]), 0);
+	watch.wakes_max = 2;
+	for (uint64_t i = 0; i < 3; i++) {
+		fired(1, 10);
+		ck_assert_uint_eq(exec_watch_deadline_ns(&watch), 0);
+		exec_watch_dispatch(&watch, SECOND + i);
+	}
+	ck_assert_int_eq(exec_watch_fd(&watch), -1);
+	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), SECOND + 2 + EXEC_REST_NS);
+	fired(1, 11);
+	exec_watch_dispatch(&watch, SECOND + 3);
+	ck_assert_uint_eq(b->attribute->n_execs, 3);
+	exec_watch_dispatch(&watch, SECOND + 2 + EXEC_REST_NS);
+	ck_assert_uint_eq(b->attribute->n_execs, 4);
+	/* nobody came meanwhile: no more looks until the next drain */
+	exec_watch_dispatch(&watch, SECOND + 2 + 2 * EXEC_REST_NS);
+	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), UINT64_MAX);
+}
+END_TEST
+
 START_TEST(a_descriptor_that_cannot_be_waited_for_is_an_error)
 {
 	rings[0].fd = -1;
@@ -169,6 +193,7 @@ int main(void)
 	tcase_add_test(tests, what_is_no_exec_is_passed_over);
 	tcase_add_test(tests, what_was_taken_makes_room);
 	tcase_add_test(tests, too_many_wakes_make_it_rest_until_the_next_drain);
+	tcase_add_test(tests, a_watch_that_rests_looks_after_rings_with_stacks);
 	tcase_add_test(tests, a_descriptor_that_cannot_be_waited_for_is_an_error);
 	suite_add_tcase(suite, tests);
 

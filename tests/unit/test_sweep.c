@@ -46,13 +46,14 @@ static void mark(void *userdata, struct sweep *s)
 
 static void sweep(void)
 {
+	attribute_drained(b->attribute);
 	ck_assert_int_eq(attribute_sweep(b->attribute, mark, NULL), 0);
 }
 
 /* Enough sweeps, far enough apart as the table sees it, that nothing counts as seen lately. */
 static void sweep_when_idle(void)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		sweep();
 		b->files.aged_ns = 1;
 	}
@@ -175,8 +176,6 @@ END_TEST
 
 START_TEST(a_reserved_id_is_not_given_again)
 {
-	if (b->attribute->tick_ns == 0)
-		return;
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (now.tv_sec < 130) {
@@ -294,6 +293,7 @@ START_TEST(tasks_can_be_swept_alone)
 	brief(10, SECOND);
 	brief(11, SECOND + 10);
 	b->files.age = 5;
+	attribute_drained(b->attribute);
 	ck_assert_int_eq(attribute_sweep(b->attribute, mark_tasks_alone, NULL), 0);
 	ck_assert_ptr_eq(b->files.frame[0], frame);
 	ck_assert_uint_eq(n_tasks(), 1);
