@@ -110,6 +110,13 @@ static int lost(struct ask *k)
 	return ASK_FAILED;
 }
 
+/* A failure of no request is why the daemon hangs up. */
+static bool is_for_us(const struct ask *k, const Mperf__Answer *a)
+{
+	return a->id == k->id ||
+		(a->id == 0 && a->body_case == MPERF__ANSWER__BODY_FAILURE);
+}
+
 /* All whole frames that are there. 0 go on, 1 with *ret_result. */
 static int take_frames(struct ask *k, int *ret_result)
 {
@@ -129,7 +136,7 @@ static int take_frames(struct ask *k, int *ret_result)
 		}
 
 		int end = 0;
-		if (m->body_case == MPERF__MESSAGE__BODY_ANSWER && m->answer->id == k->id)
+		if (m->body_case == MPERF__MESSAGE__BODY_ANSWER && is_for_us(k, m->answer))
 			end = take_answer(k, m->answer, ret_result);
 		mperf__message__free_unpacked(m, NULL);
 		if (end)
@@ -167,6 +174,9 @@ static int take_watches(struct ask *k, const struct pollfd *polled)
 
 static int loop(struct ask *k)
 {
+	int result;
+	if (take_frames(k, &result)) /* that came with the hello */
+		return result;
 	for (;;) {
 		struct pollfd polled[ASK_WATCHES_MAX + 1];
 		for (int i = 0; i < ASK_WATCHES_MAX; i++)
@@ -179,7 +189,7 @@ static int loop(struct ask *k)
 			return -errno;
 		}
 
-		int result, r;
+		int r;
 		if (polled[ASK_WATCHES_MAX].revents && take_socket(k, &result))
 			return result;
 		r = take_watches(k, polled);
@@ -210,8 +220,8 @@ int ask_run(struct ask *k, Mperf__Request *request)
 
 	int r = send_request(k, request);
 	if (r == -EPIPE || r == -ECONNRESET)
-		r = lost(k);
-	else if (r == 0)
+		r = 0; /* the daemon has hung up; what it said last is still to be read */
+	if (r == 0)
 		r = loop(k);
 	say_progress_end(&k->progress);
 	return r;

@@ -230,6 +230,8 @@ int link_greet(struct link *l)
 {
 	Mperf__Message *m = NULL;
 	int r = send_hello(l);
+	if (r == -ECONNRESET || r == -EPIPE)
+		r = 0; /* it has hung up; what it said before is still to be read */
 	if (r == 0)
 		r = first_message(l, &m);
 	if (r == -ECONNRESET || r == -EPIPE) {

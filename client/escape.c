@@ -227,3 +227,8 @@ size_t escape_cut_front(const char *text, size_t columns)
 	}
 	return at;
 }
+
+bool escape_is_path(const char *text)
+{
+	return *text == '/' && !strchr(text, ' ');
+}

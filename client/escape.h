@@ -37,6 +37,10 @@ void escape_folded(FILE *f, const char *text);
  * The caller frees; NULL if memory ran out. */
 char *escape_utf8_dup(const char *text);
 
+/* Is it a path alone, whose end tells more than its front? A command line that begins with one is
+ * not. */
+bool escape_is_path(const char *text);
+
 /* Columns that escaped text takes on a terminal. */
 size_t escape_width(const char *text);
 

@@ -23,7 +23,7 @@ const struct option_row option_rows[] = {
 	{L,       "all", 'a', NULL, false, "show also the events that do not count here, and why"},
 	{R|S,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
 	{H|F,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i or --since: show only these"},
-	{T,       "pid", OPTION_PID, "N[,N]", false, "show only these processes"},
+	{T,       "pid", OPTION_PID, "N[,N]", false, "only these processes and what they start"},
 	{R|H|F|S|T, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", false, "what to measure, in perf's grammar; may be repeated (default: the best that works here)"},
 	{H|F,     NULL, 'e', "EVENT", false, "what to sample by, in perf's grammar, when not reading a file"},

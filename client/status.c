@@ -8,11 +8,12 @@
 int client_status(const struct options *o)
 {
 	static const struct tables_heading headings[] = {
-		{"account", "Samples"},
-		{"process", "Processes of the daemon"},
-		{"loss", "Lost"},
-		{"store", "Store"},
-		{NULL, NULL},
+		{"account", "Samples", false},
+		{"rate", "Rate", true},
+		{"process", "Processes of the daemon", false},
+		{"loss", "Lost", false},
+		{"store", "Store", true},
+		{NULL, NULL, false},
 	};
 	Mperf__StatusRequest status = MPERF__STATUS_REQUEST__INIT;
 	Mperf__Request request = MPERF__REQUEST__INIT;

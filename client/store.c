@@ -8,10 +8,10 @@
 int client_store(const struct options *o)
 {
 	static const struct tables_heading headings[] = {
-		{"file", "Files"},
-		{"tier", "Tiers"},
-		{"next", "Goes next"},
-		{NULL, NULL},
+		{"file", "Files", false},
+		{"tier", "Tiers", false},
+		{"next", "Goes next", true},
+		{NULL, NULL, false},
 	};
 	Mperf__StoreRequest store = MPERF__STORE_REQUEST__INIT;
 	Mperf__Request request = MPERF__REQUEST__INIT;

@@ -185,7 +185,7 @@ static size_t print_name(FILE *f, const char *text, size_t width)
 		fputs(text, f);
 		return full;
 	}
-	if (*text == '/') {
+	if (escape_is_path(text)) {
 		const char *tail = text + escape_cut_front(text, width - 1);
 		fprintf(f, "…%s", tail);
 		return 1 + escape_width(tail);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * status and store answer several tables at once. A table of one row is told line by line, since
- * ten figures side by side are read by nobody. Only a service has something to tell here: a daemon
+ * status and store answer several tables at once; what a daemon of a later version adds is shown
+ * under its own name. Only a service has something to tell here: a daemon
  * of our own would have been started to say that it is new.
  */
 #include "client/tables.h"
@@ -18,23 +18,11 @@
 #include "client/table.h"
 #include "proto/memory.h"
 
-#define UPRIGHT_COLUMNS_MIN 3 /* of a single row; fewer are well read side by side */
-
-static void write_heading(const struct reply *table, const struct tables_heading *heading,
-	const struct table_options *look, FILE *f)
+static void write_heading(const char *says, const struct table_options *look, FILE *f)
 {
-	const char *name = table->columns->table;
-	while (heading->table && strcmp(heading->table, name) != 0)
-		heading++;
-	if (look->raw) {
-		fprintf(f, "# ");
-		escape_terminal(f, name);
-	} else {
-		fputs(look->colour ? "\033[1m" : "", f);
-		escape_terminal(f, heading->table ? heading->says : name);
-		fputs(look->colour ? "\033[0m" : "", f);
-	}
-	fputc('\n', f);
+	fputs(look->raw ? "# " : look->colour ? "\033[1m" : "", f);
+	escape_terminal(f, says);
+	fputs(look->colour && !look->raw ? "\033[0m\n" : "\n", f);
 }
 
 /* "  Taken   1,204": a line per column of the one row. */
@@ -59,14 +47,18 @@ static int write_upright(const struct reply *table, FILE *f)
 static int write_table(const struct reply *table, const struct tables_heading *heading,
 	const struct table_options *look, FILE *f)
 {
-	write_heading(table, heading, look, f);
-	if (table->n_rows == 0 && !look->raw) {
+	const char *name = table->columns->table;
+	while (heading->table && strcmp(heading->table, name) != 0)
+		heading++;
+	write_heading(heading->table && !look->raw ? heading->says : name, look, f);
+	if (look->raw)
+		return table_print(table, look, f);
+	if (table->n_rows == 0) {
 		fputs("  none\n", f);
 		return 0;
 	}
-	if (table->n_rows == 1 && table->columns->n_column >= UPRIGHT_COLUMNS_MIN && !look->raw)
-		return write_upright(table, f);
-	return table_print(table, look, f);
+	return heading->upright && table->n_rows == 1 ? write_upright(table, f)
+						      : table_print(table, look, f);
 }
 
 static int show(const struct options *o, const struct replies *replies,

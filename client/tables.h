@@ -10,6 +10,7 @@
 struct tables_heading {
 	const char *table; /* as the daemon calls it */
 	const char *says;  /* for people */
+	bool upright; /* a single row is told line by line: figures that hardly belong together */
 };
 
 /* Ask the service, and show what it answers as the options say: text under the headings, which end

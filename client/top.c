@@ -148,6 +148,23 @@ static int on_keys(void *userdata)
 
 /* --- the requests --------------------------------------------------------------------------- */
 
+/* Whom: --pid names targets, with all that they start. A service, which measures everything, takes
+ * a process that was opened as a filter instead; a daemon of our own measures its targets alone. */
+static void fill_target(
+	const struct top *t, Mperf__Target *target, Mperf__Filter *filter, int32_t *opened_pid)
+{
+	const struct options *o = t->options;
+	bool service = t->link.daemon_pid == 0;
+
+	if (*opened_pid) {
+		filter->n_pid = 1;
+		filter->pid = opened_pid;
+	}
+	target->all = o->n_pids == 0 || (*opened_pid && service);
+	target->n_pid = target->all ? 0 : o->n_pids;
+	target->pid = (int32_t *)o->pid;
+}
+
 static int ask_once(struct top *t)
 {
 	const struct options *o = t->options;
@@ -158,11 +175,7 @@ static int ask_once(struct top *t)
 	int32_t pid = v->pid;
 	char *cgroup = v->cgroup;
 
-	target.all = o->n_pids == 0;
-	target.n_pid = o->n_pids;
-	target.pid = (int32_t *)o->pid;
-	filter.n_pid = pid ? 1 : o->n_pids;
-	filter.pid = pid ? &pid : (int32_t *)o->pid;
+	fill_target(t, &target, &filter, &pid);
 	filter.n_comm = o->n_comms;
 	filter.comm = (char **)o->comm;
 	filter.n_cgroup = cgroup ? 1 : o->n_cgroups;

@@ -13,16 +13,26 @@ struct columns {
 	int hart, load, user, kernel, rung, hz, ipc;
 };
 
+/* A share that is none is not known. */
+static bool read_share(const struct reply *r, size_t row, int column, double *ret_share)
+{
+	double share;
+	if (!reply_number(r, row, column, &share) || !(share >= 0 && share <= 100))
+		return false;
+	*ret_share = share;
+	return true;
+}
+
 static struct top_hart read_hart(const struct reply *r, const struct columns *c, size_t row)
 {
 	struct top_hart h = {0};
 	double number;
 
-	if (reply_number(r, row, c->hart, &number))
+	if (reply_number(r, row, c->hart, &number) && number >= 0 && number <= INT32_MAX)
 		h.first = h.last = (int)number;
-	h.has_load = reply_number(r, row, c->load, &h.load);
-	h.has_user = reply_number(r, row, c->user, &h.user);
-	h.has_kernel = reply_number(r, row, c->kernel, &h.kernel);
+	h.has_load = read_share(r, row, c->load, &h.load);
+	h.has_user = read_share(r, row, c->user, &h.user);
+	h.has_kernel = read_share(r, row, c->kernel, &h.kernel);
 	h.has_hz = reply_number(r, row, c->hz, &h.hz);
 	h.has_ipc = reply_number(r, row, c->ipc, &h.ipc);
 	const char *rung = reply_text(r, row, c->rung);

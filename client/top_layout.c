@@ -6,6 +6,7 @@
  */
 #include "client/top_layout.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static size_t figure_width(Mperf__Unit unit)
 {
 	switch (unit) {
 	case MPERF__UNIT__UNIT_SHARE:
-		return strlen("99.99 %");
+		return strlen("100.00 %");
 	case MPERF__UNIT__UNIT_RATIO:
 		return strlen("0.86");
 	default:
@@ -150,6 +151,8 @@ static char *count_text(double value)
 	char text[UNIT_TEXT_BYTES];
 	size_t step = 0;
 
+	if (!isfinite(value) || value < 0)
+		return strdup("-");
 	if (value < 99999.5) {
 		unit_count_text((int64_t)value, text);
 		return strdup(text);
@@ -190,7 +193,7 @@ char *top_cut(const char *text, size_t width, const char *mark)
 		return strdup(text);
 	if (width == 0)
 		return strdup("");
-	int n = *text == '/'
+	int n = escape_is_path(text)
 			? asprintf(&cut, "%s%s", mark, path_tail(text, width - 1))
 			: asprintf(&cut, "%.*s%s", (int)escape_cut(text, width - 1), text, mark);
 	return n < 0 ? NULL : cut;

@@ -200,7 +200,7 @@ int top_model_arrange(struct top_model *m)
 	for (size_t i = 0; i < n; i++)
 		if (matches(rows, i, m->filter))
 			m->order[m->n_order++] = (uint32_t)i;
-	if (rows) {
+	if (m->n_order > 1) {
 		const struct top_view *v = top_model_view(m);
 		struct sorting s = {rows, reply_column(rows, v->sort), v->reverse};
 		qsort_r(m->order, m->n_order, sizeof *m->order, compare, &s);
@@ -290,7 +290,8 @@ static bool open_functions(struct top_model *m, struct top_view *next, size_t ro
 	double pid;
 
 	view_open(next, "function", "self");
-	if (reply_number(rows, row, reply_column(rows, "pid"), &pid) && pid > 0) {
+	if (reply_number(rows, row, reply_column(rows, "pid"), &pid) && pid >= 1 &&
+		pid <= INT32_MAX) {
 		next->pid = (int32_t)pid;
 		return true;
 	}

@@ -53,7 +53,7 @@ static void write_rates(FILE *f, const Mperf__Provenance *p)
 		fprintf(f, "  %s Hz", text);
 	}
 	if (p->seconds > 0) {
-		unit_count_text((int64_t)((double)p->samples / p->seconds + 0.5), text);
+		unit_text(MPERF__UNIT__UNIT_COUNT, (double)p->samples / p->seconds, text);
 		fprintf(f, "  %s samples/s", text);
 	}
 	unit_count_text((int64_t)samples_lost(p), text);

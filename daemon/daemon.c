@@ -246,8 +246,8 @@ static int watch_signals(struct daemon *d)
 	if (r >= 0)
 		r = sd_event_add_signal(d->event, NULL, SIGHUP, on_reload, d);
 	if (r >= 0)
-		r = sd_event_set_watchdog(d->event, true);
-	return r;
+		r = sd_event_set_watchdog(d->event, true); /* 1 if there is one */
+	return r < 0 ? r : 0;
 }
 
 static int reload(struct daemon *d)

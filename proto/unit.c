@@ -51,6 +51,8 @@ static void scale_text(double value, const struct step *step, char *ret_text)
 	snprintf(ret_text, UNIT_TEXT_BYTES, "%.*f %s", decimals, value, step->suffix);
 }
 
+#define HOURS_READABLE 72 /* more are counted in days by everybody */
+
 static void ns_text(double ns, char *ret_text)
 {
 	static const struct step steps[] = {
@@ -70,6 +72,10 @@ static void ns_text(double ns, char *ret_text)
 	if (whole < 7200)
 		snprintf(ret_text, UNIT_TEXT_BYTES, "%s%llu min %02llu s", sign,
 			(unsigned long long)(whole / 60), (unsigned long long)(whole % 60));
+	else if (whole >= HOURS_READABLE * 3600)
+		snprintf(ret_text, UNIT_TEXT_BYTES, "%s%llu d %02llu h", sign,
+			(unsigned long long)(whole / 86400),
+			(unsigned long long)(whole / 3600 % 24));
 	else
 		snprintf(ret_text, UNIT_TEXT_BYTES, "%s%llu h %02llu min", sign,
 			(unsigned long long)(whole / 3600), (unsigned long long)(whole / 60 % 60));

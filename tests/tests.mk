@@ -15,7 +15,7 @@ FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 ALL_LIBS = $(BUILD)/libdaemon.a $(BUILD)/libnamer.a $(BUILD)/libclient.a $(BUILD)/libproto.a
 ALL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON) $(PKGS_NAMER) $(PKGS_CLIENT)) $(DEMANGLE) -lm
 
-.PHONY: check check-unit check-system check-fuzz check-lint check-programs unit-tests fuzzers packages-check
+.PHONY: check check-unit check-system check-fuzz check-lint check-programs unit-tests fuzzers packages-check bench-programs
 .PRECIOUS: $(BUILD)/%.o
 
 unit-tests: $(UNIT_BIN)
@@ -27,6 +27,13 @@ fuzzers: $(FUZZ_BIN)
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(UNIT_SUPPORT) $(ALL_LIBS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
+
+# Tools of the benchmarks; how they are used is in tests/bench/README.md.
+bench-programs: $(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query $(BUILD)/tests/bench/growth
+$(BUILD)/tests/bench/growth: $(BUILD)/tests/bench/growth.o $(UNIT_SUPPORT) $(ALL_LIBS)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
+$(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query: %: %.o $(ALL_LIBS)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 
 # A namer whose parser spins or crashes on files that ask for it, to show what happens then.
 TEST_NAMER_OBJ = $(patsubst $(BUILD)/%.o,$(BUILD)/test-namer/%.o,$(NAMER_OBJ) $(BUILD)/daemon/namer/main.o)
@@ -65,3 +72,17 @@ check-fuzz:
 	tests/run $(BUILD) --part fuzz $(RUN)
 check-lint:
 	tests/run $(BUILD) --part lint $(RUN)
+
+# --- what it costs: minutes (BENCH=quick) to an hour, on a machine that does nothing else ---------
+
+PACKAGES_BENCH = python3 linux-perf sysprof dbus bpfcc-tools sqlite3 gcc g++ util-linux
+.PHONY: bench soak
+bench:
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK) $(PACKAGES_BENCH)
+	$(MAKE) all bench-programs
+	tests/bench/run $(BUILD) $(if $(filter quick,$(BENCH)),--quick) $(RUN)
+# SECONDS=600 for ten minutes.
+soak:
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK) $(PACKAGES_BENCH)
+	$(MAKE) all bench-programs
+	tests/bench/soak $(BUILD) --seconds $(if $(SECONDS),$(SECONDS),3600)

@@ -7,11 +7,11 @@
  *      main ─▶ parse ─▶ malloc        node 1: (0, main)  2: (1, parse)  3: (2, malloc)
  *                 └───▶ strcmp        node 4: (2, strcmp)
  *
- * The walk is the hot path of a busy recording, and what it costs are lines of memory that are in no
- * cache, since the daemon runs a few times a second and others in between. So the table is open and
- * its slots hold the keys: one line for each frame. And the last paths are kept whole: most stacks
- * begin as a former one did, and that part is compared in one sweep. A frame is one object for life,
- * and its address stands for it in keys.
+ * The walk is the hot path of a busy recording, and what it costs are lines of memory that are in
+ * no cache, since the daemon runs a few times a second and others in between. So the table is open
+ * and its slots hold the keys: one line for each frame. And the last paths are kept whole: most
+ * stacks begin as a former one did, and that part is compared in one sweep. A frame is one object
+ * for life, and its address stands for it in keys.
  */
 
 #include "daemon/aggregate/window.h"
@@ -19,8 +19,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SLOTS_FIRST 1024u /* a power of two, like all sizes; doubled when three quarters are taken */
-#define CHUNK_NODES 512u  /* nodes in one allocation */
+#define SLOTS_FIRST                                                                                \
+	1024u            /* a power of two, like all sizes; doubled when three quarters are taken */
+#define CHUNK_NODES 512u /* nodes in one allocation */
 
 /* The last part of the room is kept for leaves without callers, which is what is left of stacks
  * that do not fit any more. */
@@ -107,8 +108,7 @@ static int reserve_nodes(struct stack_tree *t)
 	return 0;
 }
 
-static int add_node(
-	struct stack_tree *t, uint32_t parent, struct frame *frame, uint32_t *ret_node)
+static int add_node(struct stack_tree *t, uint32_t parent, struct frame *frame, uint32_t *ret_node)
 {
 	int r = reserve_slots(t);
 	if (!r)

@@ -2,42 +2,109 @@
 
 /* A window is a table of counters. What came in as a thousand samples of one task at one place
  * leaves as one row, so what is stored grows with the variety of what ran, not with the rate of
- * sampling. Rows are found by one fixed key of sixteen bytes; the values of a group hang from the
- * row in a short list that is searched, since a group has few members.
+ * sampling. Rows are found by one fixed key of sixteen bytes, in an open table whose slots hold a
+ * part of the key's hash, so that a look touches two lines of memory; the values of a group hang
+ * from the row in a short list that is searched, since a group has few members.
  *
  * The owner of a window sets its bounds; nothing here looks at the clock.
  */
-
-#define HASH_NONFATAL_OOM 1
-#define uthash_nonfatal_oom(element) ((element)->hh.tbl = NULL)
 
 #include "daemon/aggregate/window.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-_Static_assert(sizeof(struct window_key) == 16, "the key is hashed as bytes: no padding in it");
+#define SLOTS_FIRST 256u /* a power of two, like all sizes; doubled when three quarters are taken  \
+			  */
+#define CHUNK_ROWS 64u   /* in one allocation */
 
-static struct window_row *row_free(struct window_row *row)
+struct window_slot {
+	struct window_row *row; /* NULL: free */
+	uint64_t hash;
+};
+
+struct window_chunk {
+	struct window_chunk *next;
+	uint32_t n_used;
+	struct window_row row[CHUNK_ROWS];
+};
+
+_Static_assert(sizeof(struct window_key) == 16, "the key is hashed as two words: no padding in it");
+
+/* Multiply and fold. Source of the constant: 2^64 divided by the golden ratio, odd. */
+static uint64_t hash_key(const struct window_key *key)
 {
-	if (row)
-		free(row->read);
-	free(row);
-	return NULL;
+	uint64_t word[2];
+	memcpy(word, key, sizeof(word));
+	uint64_t x = (word[0] ^ word[1] << 19) * 0x9e3779b97f4a7c15u;
+	x = (x ^ x >> 32 ^ word[1]) * 0x9e3779b97f4a7c15u;
+	return x ^ x >> 29;
 }
 
-static int add_row(struct window *w, const struct window_key *key, struct window_row **ret_row)
+static bool key_equal(const struct window_key *a, const struct window_key *b)
 {
-	struct window_row *row = calloc(1, sizeof(*row));
-	if (!row)
-		return -ENOMEM;
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
 
-	row->key = *key;
-	HASH_ADD(hh, w->rows, key, sizeof(row->key), row);
-	if (!row->hh.tbl) {
-		row_free(row);
+/* The slot of the key, or the free one where it belongs. */
+static struct window_slot *find_slot(
+	const struct window *w, uint64_t hash, const struct window_key *key)
+{
+	size_t mask = w->n_slots - 1, at = hash & mask;
+	while (w->slot[at].row &&
+		(w->slot[at].hash != hash || !key_equal(&w->slot[at].row->key, key)))
+		at = (at + 1) & mask;
+	return &w->slot[at];
+}
+
+static int reserve_slots(struct window *w)
+{
+	if (w->n_slots && w->n_rows < w->n_slots / 4 * 3)
+		return 0;
+
+	struct window grown = *w;
+	grown.n_slots = w->n_slots ? w->n_slots * 2 : SLOTS_FIRST;
+	grown.slot = calloc(grown.n_slots, sizeof(*grown.slot));
+	if (!grown.slot)
 		return -ENOMEM;
-	}
+	for (size_t i = 0; i < w->n_slots; i++)
+		if (w->slot[i].row)
+			*find_slot(&grown, w->slot[i].hash, &w->slot[i].row->key) = w->slot[i];
+	free(w->slot);
+	*w = grown;
+	return 0;
+}
+
+static int reserve_row(struct window *w)
+{
+	if (w->chunk && w->chunk->n_used < CHUNK_ROWS)
+		return 0;
+	struct window_chunk *chunk = calloc(1, sizeof(*chunk));
+	if (!chunk)
+		return -ENOMEM;
+	chunk->next = w->chunk;
+	w->chunk = chunk;
+	return 0;
+}
+
+static int add_row(
+	struct window *w, uint64_t hash, const struct window_key *key, struct window_row **ret_row)
+{
+	int r = reserve_slots(w);
+	if (!r)
+		r = reserve_row(w);
+	if (r)
+		return r;
+
+	struct window_row *row = &w->chunk->row[w->chunk->n_used++];
+	row->key = *key;
+	*find_slot(w, hash, key) = (struct window_slot){row, hash};
+	if (w->last)
+		w->last->hh.next = row;
+	else
+		w->rows = row;
+	w->last = row;
 	w->n_rows++;
 	*ret_row = row;
 	return 0;
@@ -116,12 +183,12 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 	if (r)
 		return r;
 
-	struct window_row *row;
-	HASH_FIND(hh, w->rows, &key, sizeof(key), row);
+	uint64_t hash = hash_key(&key);
+	struct window_row *row = w->n_slots ? find_slot(w, hash, &key)->row : NULL;
 	if (!row) {
 		if (w->n_rows >= WINDOW_ROWS_MAX)
 			return WINDOW_FULL;
-		r = add_row(w, &key, &row);
+		r = add_row(w, hash, &key, &row);
 		if (r)
 			return r;
 		row->who = a->task;
@@ -137,11 +204,12 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 
 void window_clear(struct window *w)
 {
-	struct window_row *row, *next;
-
-	HASH_ITER (hh, w->rows, row, next) {
-		HASH_DEL(w->rows, row);
-		row_free(row);
+	for (struct window_chunk *chunk = w->chunk, *next; chunk; chunk = next) {
+		next = chunk->next;
+		for (uint32_t i = 0; i < chunk->n_used; i++)
+			free(chunk->row[i].read);
+		free(chunk);
 	}
+	free(w->slot);
 	*w = (struct window){};
 }

@@ -57,14 +57,24 @@ struct window_row {
 	struct window_read *read;    /* n_reads */
 	uint32_t n_reads;
 	struct task *who;
-	UT_hash_handle hh;
+	struct {
+		struct window_row *next; /* in the order in which they were first seen; NULL: the last */
+	} hh;
 };
+
+struct window_slot;
+struct window_chunk;
 
 struct window {
 	uint64_t start_ns, end_ns;   /* CLOCK_MONOTONIC; end is exclusive */
-	struct window_row *rows;     /* uthash by key */
+	struct window_row *rows;     /* the first; go on with hh.next */
 	uint32_t n_rows;
 	uint64_t n_samples;
+	/* the rest is window.c's */
+	struct window_row *last;
+	struct window_slot *slot;    /* n_slots, open addressing by key */
+	size_t n_slots;
+	struct window_chunk *chunk;  /* of rows, the newest first */
 };
 
 /* Count one attribution. start_ns and end_ns are the owner's to set. 0, WINDOW_FULL (flush and call again), -ENOMEM. */

@@ -56,7 +56,8 @@ static void exec_give_up(struct exec *e)
 /* Who reads what belongs to a program that its caller may not look into? Whoever may see all. And a
  * uid that is not the forker's may be one of another user namespace: only /proc translates it. One
  * who is gone by then stays with the forker, who had the right to become another. */
-static void give_owner(const struct attribute *a, const struct exec_text *text, struct task *process)
+static void give_owner(
+	const struct attribute *a, const struct exec_text *text, struct task *process)
 {
 	if (!text->from_stack && text->uid != (uid_t)-1)
 		process->uid = text->uid;
@@ -92,8 +93,8 @@ static bool exec_wanted(const struct attribute *a, pid_t pid)
 {
 	const struct task *task = pid > 0 ? task_find(a->o.tasks, pid) : NULL;
 
-	return pid > 0 && (a->o.all || !task || task->process->wanted ||
-				  task->process->awaits_exec);
+	return pid > 0 &&
+	       (a->o.all || !task || task->process->wanted || task->process->awaits_exec);
 }
 
 void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)

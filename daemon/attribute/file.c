@@ -371,8 +371,7 @@ int file_table_sweep(struct file_table *t, const uint8_t *frame_mark, const uint
 	free(t->free_file);
 	t->free_frame = free_frame;
 	t->free_file = free_file;
-	t->n_free_frames =
-		list_free((void **)t->frame, frame_mark, &t->n_frames, t->free_frame);
+	t->n_free_frames = list_free((void **)t->frame, frame_mark, &t->n_frames, t->free_frame);
 	t->n_free_files = list_free((void **)t->file, file_mark, &t->n_files, t->free_file);
 	shrink(&t->frame, &t->size_frame, t->n_frames, sizeof(*t->frame));
 	shrink(&t->file, &t->size_file, t->n_files, sizeof(*t->file));

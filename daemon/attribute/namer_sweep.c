@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What the namer lets go of in a sweep. Whatever is queued or asked holds its file and frames. A slot
- * at rest only remembers: it goes with its file, the parser is told to forget that first, and so a
- * later file of the same id is another one to the parser too.
+ * What the namer lets go of in a sweep. Whatever is queued or asked holds its file and frames. A
+ * slot at rest only remembers: it goes with its file, the parser is told to forget that first, and
+ * so a later file of the same id is another one to the parser too.
  */
 #include "daemon/attribute/sweep.h"
 #include "daemon/attribute/worker.h"

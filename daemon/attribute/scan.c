@@ -152,19 +152,36 @@ int scan_map_parse(char *line, struct scan_map *ret_map)
 	return 0;
 }
 
-int scan_uid_parse(const char *text, uid_t *ret_uid)
+/* No id: they have 32 bits. */
+#define SCAN_IDS_DIFFER UINT64_MAX
+
+/* The id that stands four times in a line of /proc/PID/status: real, effective, saved, of file
+ * systems; or SCAN_IDS_DIFFER. False where there is no such line. */
+static bool scan_ids(const char *text, const char *label, uint64_t *ret_id)
 {
+	uint64_t id[4];
 	/* The name stands in the first line, where the kernel escapes its line feeds. */
-	const char *p = strstr(text, "\nUid:\t");
-	uint64_t uid;
+	const char *p = strstr(text, label);
 
 	if (!p)
-		return SCAN_MALFORMED;
-	p += strlen("\nUid:\t");
-	if (!scan_field(&p, 10, '\t', &uid) || uid > UINT32_MAX)
+		return false;
+	p += strlen(label);
+	for (int i = 0; i < 4; i++)
+		if (!scan_field(&p, 10, i < 3 ? '\t' : '\n', &id[i]) || id[i] > UINT32_MAX)
+			return false;
+	bool one = id[0] == id[1] && id[0] == id[2] && id[0] == id[3];
+	*ret_id = one ? id[0] : SCAN_IDS_DIFFER;
+	return true;
+}
+
+int scan_uid_parse(const char *text, uid_t *ret_uid)
+{
+	uint64_t uid, gid;
+
+	if (!scan_ids(text, "\nUid:\t", &uid) || !scan_ids(text, "\nGid:\t", &gid))
 		return SCAN_MALFORMED;
 
-	*ret_uid = (uid_t)uid;
+	*ret_uid = uid == SCAN_IDS_DIFFER || gid == SCAN_IDS_DIFFER ? 0 : (uid_t)uid;
 	return 0;
 }
 

@@ -44,7 +44,9 @@ struct scan_map {
  */
 int scan_map_parse(char *line, struct scan_map *ret_map);
 
-/* The real user of /proc/PID/status. 0, SCAN_MALFORMED. */
+/* Whose process it is by /proc/PID/status: the user's, or root's where not all of its user and group
+ * ids are the same, as of setuid and setgid programs, which the kernel lets nobody else look into
+ * either. 0, SCAN_MALFORMED. */
 int scan_uid_parse(const char *text, uid_t *ret_uid);
 
 /* Which hierarchy a cgroup path was found in, best first. */

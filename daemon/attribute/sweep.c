@@ -2,10 +2,10 @@
 
 /* Mark and sweep over the station's tables
  *
- * Roots are what lives, what the station has put by for later, what the namer works on, and what the
- * others mark. From a task its process and some of its ancestors follow, from a frame its file, from
- * a process that lives the files that it maps. All marks are set before the first thing is freed, so
- * that a lack of memory leaves everything as it was.
+ * Roots are what lives, what the station has put by for later, what the namer works on, and what
+ * the others mark. From a task its process and some of its ancestors follow, from a frame its file,
+ * from a process that lives the files that it maps. All marks are set before the first thing is
+ * freed, so that a lack of memory leaves everything as it was.
  *
  * Naming is dear, so code that was seen lately stays though nobody refers to it at the moment: the
  * stacks of a segment are dropped each hour, and the next second brings the same ones again.

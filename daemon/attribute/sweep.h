@@ -21,14 +21,15 @@
 /* A file or frame that was not seen for this long goes, at the earliest; then it must be named
  * again when it comes back. */
 #define SWEEP_IDLE_NS 600000000000u
-/* With more frames than this, also those that were seen lately go, but for those that are marked. */
+/* With more frames than this, also those that were seen lately go, but for those that are marked.
+ */
 #define SWEEP_FRAMES_CROWDED (FRAMES_MAX / 2)
 /* Arguments of all tasks that are kept, together; above it those longer than SWEEP_ARGV_SHORT are
  * cut to that. 10,000 processes with 200 bytes each have 2 MB. */
 #define SWEEP_ARGV_BYTES_MAX (64u << 20)
 #define SWEEP_ARGV_SHORT 512u
-/* A task that ended this lately, and is reserved, stays: the segments that know it are to be told of
- * its end with their next flush. */
+/* A task that ended this lately, and is reserved, stays: the segments that know it are to be told
+ * of its end with their next flush. */
 #define SWEEP_TOLD_NS 120000000000u
 /* Folders of cgroups that are looked for, in one sweep, to see whether the group is gone. */
 #define SWEEP_CGROUPS_MAX 4096
@@ -55,5 +56,5 @@ void sweep_reserve_file(struct sweep *s, uint32_t id);
  * between drains. Every task and frame that somebody will use again must be marked: those of
  * windows' rows, of stack trees' nodes, of attributions that were put by. Parents that go become
  * unknown (task.parent NULL). Cost: linear in the tables. 0; -ENOMEM: nothing was freed. */
-int attribute_sweep(struct attribute *a, void (*mark)(void *userdata, struct sweep *s),
-	void *userdata);
+int attribute_sweep(
+	struct attribute *a, void (*mark)(void *userdata, struct sweep *s), void *userdata);

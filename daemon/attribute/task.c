@@ -3,10 +3,10 @@
 /* Tasks: who ran
  *
  * Two indexes over the same structs. The array holds every task by id that was seen since a sweep
- * found nobody who refers to it: windows and answers point into it. The hash holds those that live, by tid, which is all
- * that a record of the kernel gives us; since a tid is used again, a new task of a tid pushes the
- * former one out. Threads refer to their leader, and the leader counts its threads, so that the
- * mappings go when the last of them has gone, not when the leader has.
+ * found nobody who refers to it: windows and answers point into it. The hash holds those that live,
+ * by tid, which is all that a record of the kernel gives us; since a tid is used again, a new task
+ * of a tid pushes the former one out. Threads refer to their leader, and the leader counts its
+ * threads, so that the mappings go when the last of them has gone, not when the leader has.
  */
 
 #define HASH_NONFATAL_OOM 1
@@ -228,11 +228,12 @@ static void cgroup_free(struct task_table *t, struct cgroup *cgroup)
 void cgroup_table_sweep(struct task_table *t,
 	bool (*keep)(void *userdata, const struct cgroup *cgroup), void *userdata)
 {
-	struct cgroup *cgroup, *next;
-
-	HASH_ITER (hh, t->cgroups, cgroup, next)
-		if (!keep(userdata, cgroup))
-			cgroup_free(t, cgroup);
+	for (struct cgroup *at = t->cgroups, *next = NULL; at; at = next) {
+		next = (struct cgroup *)at->hh.next;
+		/* what uthash's macros set is not seen: cppcheck-suppress uninitvar */
+		if (!keep(userdata, at))
+			cgroup_free(t, at);
+	}
 }
 
 void task_table_clear(struct task_table *t)
@@ -245,7 +246,8 @@ void task_table_clear(struct task_table *t)
 	free(t->task);
 	free(t->free_id);
 
-	HASH_ITER (hh, t->cgroups, cgroup, next)
+	HASH_ITER (hh, t->cgroups, cgroup, next) {
 		cgroup_free(t, cgroup);
+	}
 	*t = (struct task_table){0};
 }

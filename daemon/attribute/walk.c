@@ -7,9 +7,9 @@
  * in the next line or even the next function, so that one byte is taken off to stay inside the
  * call. A frame that is new is sent to be named here, since now its process is likely to live.
  *
- * Callers repeat from sample to sample. So the frame of an address is remembered with the generation
- * of the space that it was found in, which no other space ever has; only one that is new, or that
- * nobody asked a name for, goes the long way through mappings and tables.
+ * Callers repeat from sample to sample. So the frame of an address is remembered with the
+ * generation of the space that it was found in, which no other space ever has; only one that is
+ * new, or that nobody asked a name for, goes the long way through mappings and tables.
  */
 
 #include <linux/perf_event.h>
@@ -102,7 +102,8 @@ int walk_push(struct walk *w, struct file *file, uint64_t offset)
 }
 
 /* Where the frame of that address is remembered, if it is. */
-static struct known_place *known_place(const struct attribute *a, uint64_t generation, uint64_t addr)
+static struct known_place *known_place(
+	const struct attribute *a, uint64_t generation, uint64_t addr)
 {
 	/* Source of the constant: 2^64 divided by the golden ratio, odd. */
 	uint64_t x = (addr ^ generation << 40) * 0x9e3779b97f4a7c15u;
@@ -158,7 +159,8 @@ static int find_user(struct walk *w, const struct space *space, uint64_t addr)
 }
 
 /* Push the frame that is remembered. False: it is not. */
-static bool walk_known(struct walk *w, const struct known_place *p, uint64_t generation, uint64_t addr)
+static bool walk_known(
+	struct walk *w, const struct known_place *p, uint64_t generation, uint64_t addr)
 {
 	if (p->addr != addr || p->generation != generation)
 		return false;

@@ -386,12 +386,12 @@ int keeper_new(const struct keeper_options *o, struct keeper **ret_keeper)
 	k->n_harts = o->walk->sampler->machine.n_harts;
 	k->lost = calloc((size_t)k->n_harts, sizeof *k->lost);
 	k->tap = (struct tap){.userdata = k, .take = take, .cut_ns = UINT64_MAX};
+	walk_add(o->walk, &k->tap);
 	int r = k->lost ? open_store(k) : -ENOMEM;
 	if (r < 0) {
 		keeper_free(k);
 		return r;
 	}
-	walk_add(o->walk, &k->tap);
 	*ret_keeper = k;
 	return 0;
 }

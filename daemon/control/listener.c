@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A daemon that was killed leaves its socket file behind, and bind() refuses a path that exists. Who
- * is right is asked by connecting: a socket that nobody listens at refuses, and may go. It is removed
- * only as a socket, since connecting to any other file is refused as well.
+ * A daemon that was killed leaves its socket file behind, and bind() refuses a path that exists.
+ * Who is right is asked by connecting: a socket that nobody listens at refuses, and may go. It is
+ * removed only as a socket, since connecting to any other file is refused as well.
  */
 #include "daemon/control/listener.h"
 
@@ -19,7 +19,8 @@
 
 #define BIND_TRIES_MAX 3 /* another one may come and go between our looking and our binding */
 
-static int refuse(struct server_error *error, const char *remedy, const char *what, const char *path)
+static int refuse(
+	struct server_error *error, const char *remedy, const char *what, const char *path)
 {
 	snprintf(error->text, sizeof error->text, "%s '%s'%s%s", what, path, errno ? ": " : "",
 		errno ? strerror(errno) : "");
@@ -52,7 +53,8 @@ static int clear_way(const struct sockaddr_un *address, struct server_error *err
 	if (fd < 0)
 		return -errno;
 	/* EAGAIN is a queue that is full: somebody listens. Source: man 2 connect. */
-	if (connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 || errno == EAGAIN) {
+	if (connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 ||
+		errno == EAGAIN) {
 		snprintf(error->text, sizeof error->text, "another mperfd answers at '%s'",
 			address->sun_path);
 		snprintf(error->remedy, sizeof error->remedy, "%s",
@@ -95,7 +97,8 @@ int listener_bind(struct listener *ret_listener, const char *path, struct server
 	/* Everybody may connect: what he is told depends on who he is. */
 	if (bound < 0 || chmod(path, 0666) < 0 || stat(path, &st) < 0 || listen(fd, SOMAXCONN) < 0)
 		return refuse(ret_error,
-			"Make its folder, writable for mperfd, or set socket in [control] of mperf.conf.",
+			"Make its folder, writable for mperfd, or set socket in [control] of "
+			"mperf.conf.",
 			"cannot listen at", path);
 	*ret_listener = (struct listener){
 		.fd = TAKE_FD(fd),
@@ -115,7 +118,9 @@ int listener_adopt(struct listener *ret_listener, int fd, struct server_error *r
 		getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || !listens ||
 		domain != AF_UNIX || type != SOCK_STREAM) {
 		snprintf(ret_error->text, sizeof ret_error->text,
-			"descriptor %d, which was handed over, is no Unix stream socket that listens", fd);
+			"descriptor %d, which was handed over, is no Unix stream socket that "
+			"listens",
+			fd);
 		snprintf(ret_error->remedy, sizeof ret_error->remedy, "%s",
 			"Look at ListenStream= in mperfd.socket.");
 		return SERVER_REFUSED;

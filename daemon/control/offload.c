@@ -4,12 +4,12 @@
  * program, so nothing has to be sent to it. What it must not share is taken from it before anything
  * of the request is looked at: descriptors, signals, capabilities.
  *
- * SQLite wants care. It remembers in the process which files are open there, by device and inode, and
- * takes no lock twice. A child inherits that memory but neither the locks nor the descriptors, so a
- * file that the daemon writes would be read without any lock. Here the child's SQLite is told another
- * device number for each file than the parent's was: it recognises none, and opens and locks them as
- * any other process would. Source: https://www.sqlite.org/howtocorrupt.html, carrying a connection
- * across a fork; sqlite3_vfs.xSetSystemCall in https://www.sqlite.org/c3ref/vfs.html.
+ * SQLite wants care. It remembers in the process which files are open there, by device and inode,
+ * and takes no lock twice. A child inherits that memory but neither the locks nor the descriptors,
+ * so a file that the daemon writes would be read without any lock. Here the child's SQLite is told
+ * another device number for each file than the parent's was: it recognises none, and opens and
+ * locks them as any other process would. Source: https://www.sqlite.org/howtocorrupt.html, carrying
+ * a connection across a fork; sqlite3_vfs.xSetSystemCall in https://www.sqlite.org/c3ref/vfs.html.
  */
 #include "daemon/control/offload.h"
 
@@ -31,11 +31,12 @@
 #include "daemon/control/offload_child.h"
 #include "proto/memory.h"
 
-#define PIPE_FD 3                 /* in the child: the first after the standard ones */
-#define OFFLOAD_OOM_SCORE "500"   /* when memory is short children go long before the daemon, and
-                                     before much of what others run */
-#define OFFLOAD_PLAIN_NICE 10     /* roll-ups have all the time there is */
-#define OTHER_DEVICE 0x6d500000u  /* flipped in device numbers: any bits do */
+#define PIPE_FD 3 /* in the child: the first after the standard ones */
+#define OFFLOAD_OOM_SCORE                                                                          \
+	"500"                    /* when memory is short children go long before the daemon, and   \
+				    before much of what others run */
+#define OFFLOAD_PLAIN_NICE 10    /* roll-ups have all the time there is */
+#define OTHER_DEVICE 0x6d500000u /* flipped in device numbers: any bits do */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define OFFLOAD_SANITIZED 1
@@ -52,7 +53,8 @@ struct offload {
 	struct offload_end end;
 };
 
-/* --- the child ---------------------------------------------------------------------------------- */
+/* --- the child ----------------------------------------------------------------------------------
+ */
 
 static int other_fstat(int fd, struct stat *st)
 {
@@ -117,7 +119,7 @@ static int set_limits(void)
 	int r = limit(RLIMIT_CPU, OFFLOAD_SECONDS_MAX);
 	if (r == 0)
 		r = limit(RLIMIT_CORE, 0); /* it would hold everybody's samples */
-#ifndef OFFLOAD_SANITIZED /* whose shadow is terabytes */
+#ifndef OFFLOAD_SANITIZED                  /* whose shadow is terabytes */
 	if (r == 0)
 		r = limit(RLIMIT_DATA, OFFLOAD_BYTES_MAX);
 #endif
@@ -194,7 +196,8 @@ int child_fork(const struct child_options *o, int fd, struct offload **ret_offlo
 	return 0;
 }
 
-/* --- the parent --------------------------------------------------------------------------------- */
+/* --- the parent ---------------------------------------------------------------------------------
+ */
 
 struct plain {
 	offload_plain_function *run;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A job whose child answers. Frames are passed on as they are: they bear the request's id already, so
- * all that is looked at is whether the answer has ended. As much as the peer has room for is taken
- * from the pipe, and a full pipe makes the child wait: a client that does not read holds one process
- * that sleeps. A child belongs to the queue until it is reaped, also when its job is long gone, so
- * that no sequence of questions and cancellations makes more of them than are allowed.
+ * A job whose child answers. Frames are passed on as they are: they bear the request's id already,
+ * so all that is looked at is whether the answer has ended. As much as the peer has room for is
+ * taken from the pipe, and a full pipe makes the child wait: a client that does not read holds one
+ * process that sleeps. A child belongs to the queue until it is reaped, also when its job is long
+ * gone, so that no sequence of questions and cancellations makes more of them than are allowed.
  */
 #include <endian.h>
 #include <errno.h>
@@ -18,10 +18,10 @@
 #include "daemon/control/peer.h"
 #include "proto/memory.h"
 
-#define PASS_BYTES (64u << 10)        /* one read: what a pipe holds. Source: man 7 pipe */
-#define PASS_READS_MAX 4              /* before others have their turn */
-#define WAITING_TOLD_NS 1000000000u   /* who waits longer is told for what */
-#define REAP_NS 10000000u             /* a killed process is gone in less, mostly */
+#define PASS_BYTES (64u << 10)      /* one read: what a pipe holds. Source: man 7 pipe */
+#define PASS_READS_MAX 4            /* before others have their turn */
+#define WAITING_TOLD_NS 1000000000u /* who waits longer is told for what */
+#define REAP_NS 10000000u           /* a killed process is gone in less, mostly */
 
 struct offload_child {
 	struct offload *process;
@@ -42,10 +42,11 @@ struct offload_job {
 	int fd;                      /* what the child says; -1 once it has closed it */
 	struct frame_buffer in;
 	uint64_t since_ns;
-	bool told;                   /* what it waits for */
+	bool told; /* what it waits for */
 };
 
-/* --- the child ---------------------------------------------------------------------------------- */
+/* --- the child ----------------------------------------------------------------------------------
+ */
 
 /* Write all, waiting for room. */
 static int write_out(struct peer *p)
@@ -87,7 +88,8 @@ int offload_note(struct request *q, const char *text)
 	return request_progress(&nobody, note, 0, 0);
 }
 
-/* --- whose turn it is ---------------------------------------------------------------------------- */
+/* --- whose turn it is ----------------------------------------------------------------------------
+ */
 
 static uint32_t n_children_of(const struct offload_queue *u, uid_t uid)
 {
@@ -221,7 +223,8 @@ void offload_queue_clear(struct offload_queue *u)
 	u->n_children = 0;
 }
 
-/* --- the job ------------------------------------------------------------------------------------- */
+/* --- the job -------------------------------------------------------------------------------------
+ */
 
 static void job_free(struct job *job)
 {
@@ -283,7 +286,7 @@ static enum kind kind_of(const uint8_t *p, size_t n, uint32_t id)
 	if (said != id)
 		return KIND_STRANGE;
 	return body == MPERF__ANSWER__BODY_DONE || body == MPERF__ANSWER__BODY_FAILURE ? KIND_END
-										      : KIND_PIECE;
+										       : KIND_PIECE;
 }
 
 /* Bytes of the frame that `in` begins with, header included, as far as is known; 0: nothing is. */
@@ -322,8 +325,8 @@ static int fail(struct request *q, const char *remedy, const char *what)
 
 static void take_note(struct offload_job *j, const uint8_t *frame, size_t n)
 {
-	Mperf__Message *m = mperf__message__unpack(NULL, n - FRAME_HEADER_BYTES,
-		frame + FRAME_HEADER_BYTES);
+	Mperf__Message *m =
+		mperf__message__unpack(NULL, n - FRAME_HEADER_BYTES, frame + FRAME_HEADER_BYTES);
 	if (m && m->body_case == MPERF__MESSAGE__BODY_ANSWER &&
 		m->answer->body_case == MPERF__ANSWER__BODY_PROGRESS && j->answer->note)
 		j->answer->note(j->request, j->userdata, m->answer->progress->what);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * All sockets are in an epoll of our own, which the daemon sees as one descriptor: a thousand clients
- * that say nothing cost nothing. A client is looked at in a round if its socket has news, or if it is
- * busy: it has asked something, owes a frame, or is being hung up on. The kernel hands out ready
- * sockets in turn, and each has a bounded amount done for it, so nobody is forgotten over somebody
- * who is loud.
+ * All sockets are in an epoll of our own, which the daemon sees as one descriptor: a thousand
+ * clients that say nothing cost nothing. A client is looked at in a round if its socket has news,
+ * or if it is busy: it has asked something, owes a frame, or is being hung up on. The kernel hands
+ * out ready sockets in turn, and each has a bounded amount done for it, so nobody is forgotten over
+ * somebody who is loud.
  */
 #include "daemon/control/server.h"
 
@@ -26,8 +26,9 @@
 /* Without descriptors or memory left: how long those who want to connect wait for the next try. */
 #define SERVER_ACCEPT_PAUSE_NS 1000000000u
 
-_Static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLERR == EPOLLERR &&
-		POLLHUP == EPOLLHUP, "poll and epoll bits differ");
+_Static_assert(
+	POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLERR == EPOLLERR && POLLHUP == EPOLLHUP,
+	"poll and epoll bits differ");
 
 /* A connected client's place. */
 struct seat {
@@ -45,12 +46,13 @@ struct server {
 	struct seat *seats, *busy;
 	struct offload_queue queue;
 	struct server_status status;
-	uint64_t now_ns;        /* of the last round */
-	uint64_t accept_ns;     /* when to accept again; 0: now */
-	uint32_t n_gone;        /* seats to be freed at the end of the round */
+	uint64_t now_ns;    /* of the last round */
+	uint64_t accept_ns; /* when to accept again; 0: now */
+	uint32_t n_gone;    /* seats to be freed at the end of the round */
 };
 
-/* --- seats -------------------------------------------------------------------------------------- */
+/* --- seats --------------------------------------------------------------------------------------
+ */
 
 static void seat_free(struct server *s, struct seat *seat)
 {
@@ -59,7 +61,8 @@ static void seat_free(struct server *s, struct seat *seat)
 	DL_DELETE(s->seats, seat);
 	s->status.n_peers--;
 	s->status.n_hung_up += seat->peer->misbehaved;
-	/* Closing alone would not do while a child that was just forked has a copy of the descriptor. */
+	/* Closing alone would not do while a child that was just forked has a copy of the
+	 * descriptor. */
 	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, seat->peer->fd, NULL);
 	peer_free(seat->peer);
 	free(seat);
@@ -104,19 +107,20 @@ static void free_gone(struct server *s)
 	if (s->n_gone == 0)
 		return;
 	DL_FOREACH_SAFE(s->seats, seat, next)
-		if (seat->gone)
-			seat_free(s, seat);
+	if (seat->gone)
+		seat_free(s, seat);
 	s->n_gone = 0;
 }
 
-/* --- accepting ---------------------------------------------------------------------------------- */
+/* --- accepting ----------------------------------------------------------------------------------
+ */
 
 static uint32_t n_seats_of(const struct server *s, uid_t uid)
 {
 	const struct seat *seat;
 	uint32_t n = 0;
 	DL_FOREACH(s->seats, seat)
-		n += seat->peer->uid == uid;
+	n += seat->peer->uid == uid;
 	return n;
 }
 
@@ -125,11 +129,15 @@ static bool is_over_limit(const struct server *s, uid_t uid, char *ret_why, size
 {
 	const struct conf *c = s->options.conf;
 	if (s->status.n_peers >= c->clients_max)
-		snprintf(ret_why, n, "%u clients are connected, and mperfd takes no more "
-			"(clients-max in mperf.conf)", s->status.n_peers);
+		snprintf(ret_why, n,
+			"%u clients are connected, and mperfd takes no more "
+			"(clients-max in mperf.conf)",
+			s->status.n_peers);
 	else if (n_seats_of(s, uid) >= c->clients_per_user_max)
-		snprintf(ret_why, n, "%u clients of yours are connected, and mperfd takes no more of one "
-			"user (clients-per-user-max in mperf.conf)", c->clients_per_user_max);
+		snprintf(ret_why, n,
+			"%u clients of yours are connected, and mperfd takes no more of one "
+			"user (clients-per-user-max in mperf.conf)",
+			c->clients_per_user_max);
 	else
 		return false;
 	return true;
@@ -195,7 +203,7 @@ static void accept_some(struct server *s)
 		if (fd >= 0) {
 			welcome(s, fd);
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
-			errno == ENOBUFS) {
+			   errno == ENOBUFS) {
 			/* The socket stays ready: not to spin, look away for a while. */
 			s->accept_ns = s->now_ns + SERVER_ACCEPT_PAUSE_NS;
 			listen_for(s, 0);
@@ -206,7 +214,8 @@ static void accept_some(struct server *s)
 	}
 }
 
-/* --- rounds ------------------------------------------------------------------------------------- */
+/* --- rounds -------------------------------------------------------------------------------------
+ */
 
 size_t server_fds(struct server *s, struct pollfd *fds, size_t n)
 {
@@ -218,7 +227,7 @@ size_t server_fds(struct server *s, struct pollfd *fds, size_t n)
 		return 0;
 	fds[filled++] = (struct pollfd){.fd = s->epoll_fd, .events = POLLIN};
 	DL_FOREACH2(s->busy, seat, busy_next)
-		filled += peer_job_fds(seat->peer, fds + filled, n - filled);
+	filled += peer_job_fds(seat->peer, fds + filled, n - filled);
 	return filled;
 }
 
@@ -234,7 +243,7 @@ uint64_t server_deadline_ns(const struct server *s)
 	if (s->accept_ns)
 		deadline = earlier(deadline, s->accept_ns);
 	DL_FOREACH2(s->busy, seat, busy_next)
-		deadline = earlier(deadline, peer_deadline_ns(seat->peer));
+	deadline = earlier(deadline, peer_deadline_ns(seat->peer));
 	return deadline;
 }
 
@@ -243,7 +252,8 @@ static void dispatch_busy(struct server *s, const struct pollfd *fds, size_t n)
 {
 	struct seat *seat, *next;
 	size_t at = 1; /* behind the epoll */
-	DL_FOREACH_SAFE2(s->busy, seat, next, busy_next) {
+	DL_FOREACH_SAFE2(s->busy, seat, next, busy_next)
+	{
 		struct peer *p = seat->peer;
 		size_t mine = peer_n_job_fds(p);
 		p->now_ns = s->now_ns;
@@ -289,7 +299,7 @@ int server_dispatch(struct server *s, const struct pollfd *fds, size_t n, uint64
 	int r = dispatch_sockets(s);
 	struct seat *seat, *next;
 	DL_FOREACH_SAFE2(s->busy, seat, next, busy_next)
-		seat_settle(s, seat);
+	seat_settle(s, seat);
 	free_gone(s);
 	if (r == 0)
 		r = offload_queue_tend(&s->queue, s->options.conf->queries_max);
@@ -297,7 +307,8 @@ int server_dispatch(struct server *s, const struct pollfd *fds, size_t n, uint64
 	return r;
 }
 
-/* --- the server --------------------------------------------------------------------------------- */
+/* --- the server ---------------------------------------------------------------------------------
+ */
 
 /* A group that is not there has no members. */
 static void look_up_group(struct server *s)
@@ -313,7 +324,7 @@ void server_reload(struct server *s)
 	struct seat *seat;
 	look_up_group(s);
 	DL_FOREACH(s->seats, seat)
-		peer_look_up_rights(seat->peer);
+	peer_look_up_rights(seat->peer);
 }
 
 int server_new(const struct control_options *o, int listen_fd, struct server **ret_server,

@@ -117,18 +117,18 @@ static int walk_begin(struct service *s)
 	};
 	struct event_error error = {""};
 	int r = walk_new(&o, &s->walk, &error);
-	if (r == 0 && (r = walk_start(s->walk, NULL, 0)) == 0) {
+	if (r == 0) {
 		*s->trouble = '\0';
 		s->inner->rate_before = s->walk->sampler->hz;
 		return s->inner->lost ? 0
 				      : pasts_make(s->inner, s->walk->sampler->machine.n_harts);
 	}
-	s->walk = walk_free(s->walk);
 	if (r == -ENOMEM)
 		return r;
 	char before[sizeof s->trouble];
 	memcpy(before, s->trouble, sizeof before);
 	snprintf(s->trouble, sizeof s->trouble, "%s", r > 0 ? error.text : strerror(-r));
+	snprintf(s->store_trouble, sizeof s->store_trouble, "nothing can be sampled");
 	if (strcmp(before, s->trouble) != 0)
 		say(s, LOG_ERR, "nothing can be sampled: %s; trying again every %llu s",
 			s->trouble, (unsigned long long)(RETRY_NS / SECOND_NS));
@@ -249,13 +249,9 @@ static int try_again(struct service *s, uint64_t now_ns)
 {
 	struct service_inner *in = s->inner;
 	in->next_try_ns = now_ns + RETRY_NS;
-	if (!s->walk) {
-		int r = walk_begin(s);
-		if (r < 0)
-			return r;
-	}
-	if (!s->walk || in->keeper)
-		return 0;
+	int r = s->walk ? 0 : walk_begin(s);
+	if (r < 0 || !s->walk || in->keeper)
+		return r;
 	struct keeper_options o = {
 		.conf = s->o.conf,
 		.walk = s->walk,
@@ -263,7 +259,9 @@ static int try_again(struct service *s, uint64_t now_ns)
 		.say = s->o.say,
 		.userdata = s->o.userdata,
 	};
-	return keeper_new(&o, &in->keeper);
+	r = keeper_new(&o, &in->keeper);
+	/* last, so that no sample finds nobody listening */
+	return r == 0 ? walk_start(s->walk, NULL, 0) : r;
 }
 
 int service_new(const struct service_options *o, struct service **ret_service)

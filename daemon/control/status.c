@@ -1,11 +1,290 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * status: not built yet.
+ * status: what the service takes, keeps and loses, and what it costs. There is nobody's name in it,
+ * so everybody may ask. Samples add up: taken = stored + in hand + lost, as far as a cause counts
+ * samples.
  */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/conf.h"
+#include "daemon/control/peer.h"
 #include "daemon/control/request.h"
+#include "daemon/control/service.h"
+#include "daemon/control/usage.h"
+
+#define DAY_NS (86400ll * 1000000000ll)
+
+static const struct answer_column account_columns[] = {
+	{"period", "", MPERF__UNIT__UNIT_NONE},
+	{"duration_ns", "Of", MPERF__UNIT__UNIT_NS},
+	{"taken", "Taken", MPERF__UNIT__UNIT_COUNT},
+	{"stored", "Stored", MPERF__UNIT__UNIT_COUNT},
+	{"in_hand", "In hand", MPERF__UNIT__UNIT_COUNT},
+	{"lost", "Lost", MPERF__UNIT__UNIT_COUNT},
+};
+static const struct answer_column rate_columns[] = {
+	{"hz", "Rate", MPERF__UNIT__UNIT_HZ},
+	{"wanted_hz", "Wanted", MPERF__UNIT__UNIT_HZ},
+	{"lowered", "Last lowered", MPERF__UNIT__UNIT_NONE},
+	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
+};
+static const struct answer_column process_columns[] = {
+	{"pid", "PID", MPERF__UNIT__UNIT_NONE},
+	{"what", "Process", MPERF__UNIT__UNIT_NONE},
+	{"cpu_ns", "CPU time", MPERF__UNIT__UNIT_NS},
+	{"cpu_minute", "Of one CPU, last minute", MPERF__UNIT__UNIT_SHARE},
+	{"rss", "Memory", MPERF__UNIT__UNIT_BYTES},
+	{"peak", "At most", MPERF__UNIT__UNIT_BYTES},
+};
+static const struct answer_column loss_columns[] = {
+	{"hart", "Hart", MPERF__UNIT__UNIT_NONE},
+	{"cause", "Cause", MPERF__UNIT__UNIT_NONE},
+	{"count", "Since start", MPERF__UNIT__UNIT_COUNT},
+	{"minute", "Last minute", MPERF__UNIT__UNIT_COUNT},
+	{"samples", "Samples", MPERF__UNIT__UNIT_NONE},
+};
+static const struct answer_column store_columns[] = {
+	{"path", "Path", MPERF__UNIT__UNIT_NONE},
+	{"bytes", "Used", MPERF__UNIT__UNIT_BYTES},
+	{"budget", "Budget", MPERF__UNIT__UNIT_BYTES},
+	{"free", "Free on disc", MPERF__UNIT__UNIT_BYTES},
+	{"minute_bytes", "Written a minute", MPERF__UNIT__UNIT_BYTES},
+	{"flush_ns", "Written each", MPERF__UNIT__UNIT_NS},
+	{"oldest", "Since", MPERF__UNIT__UNIT_NONE},
+	{"corrupt", "Set aside", MPERF__UNIT__UNIT_COUNT},
+	{"recovered", "Recovered", MPERF__UNIT__UNIT_COUNT},
+	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define TEXT(t) ((struct answer_value){.kind = ANSWER_TEXT, .text = (t)})
+#define NUMBER(n) ((struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)(n)})
+#define SHARE(s) ((struct answer_value){.kind = ANSWER_REAL, .real = (s)})
+#define ABSENT ((struct answer_value){.kind = ANSWER_ABSENT})
+
+struct status {
+	const struct service *service;
+	struct service_account account;
+	uint64_t now_ns;
+	struct row_stream stream;
+	struct answer answer;
+};
+
+static int table(struct status *s, const char *name, const struct answer_column *c, size_t n)
+{
+	int r = row_stream_table(&s->stream, name);
+	return r == 0 ? s->answer.columns(s->answer.userdata, c, n) : r;
+}
+
+static int row(struct status *s, const struct answer_value *v, size_t n)
+{
+	return s->answer.row(s->answer.userdata, v, n);
+}
+
+/* Local time, "2026-11-21T15:00:00+0100"; nothing for 0. */
+static struct answer_value moment(char text[40], int64_t realtime_ns)
+{
+	time_t t = (time_t)(realtime_ns / 1000000000);
+	struct tm tm;
+	if (realtime_ns <= 0 || !localtime_r(&t, &tm) ||
+		strftime(text, 40, "%Y-%m-%dT%H:%M:%S%z", &tm) == 0)
+		return ABSENT;
+	return TEXT(text);
+}
+
+static uint64_t lost_samples(uint64_t (*lost)[N_LOSSES], int n_harts)
+{
+	uint64_t n = 0;
+	for (int hart = 0; lost && hart < n_harts; hart++)
+		for (int cause = 0; cause < N_LOSSES; cause++)
+			n += loss_kinds[cause].samples ? lost[hart][cause] : 0;
+	return n;
+}
+
+static int tell_account(struct status *s)
+{
+	const struct service_account *a = &s->account;
+	uint64_t lost = lost_samples(a->lost, a->n_harts);
+	uint64_t before = lost_samples(a->lost_before, a->n_harts);
+	struct answer_value ever[] = {
+		TEXT("since start"),
+		NUMBER(s->now_ns - s->service->started_ns),
+		NUMBER(a->taken),
+		NUMBER(a->stored),
+		NUMBER(a->in_hand),
+		NUMBER(lost),
+	};
+	struct answer_value minute[] = {
+		TEXT("last minute"),
+		NUMBER(a->minute_ns),
+		NUMBER(a->taken - a->taken_before),
+		NUMBER(a->stored - a->stored_before),
+		ABSENT,
+		NUMBER(lost - before),
+	};
+	int r = table(s, "account", account_columns, LENGTH(account_columns));
+	if (r == 0)
+		r = row(s, ever, LENGTH(ever));
+	return r == 0 && a->minute_ns ? row(s, minute, LENGTH(minute)) : r;
+}
+
+static int tell_rate(struct status *s)
+{
+	const struct service_account *a = &s->account;
+	char text[40];
+	struct answer_value v[] = {
+		a->rate ? NUMBER(a->rate) : ABSENT,
+		NUMBER(a->rate_wanted),
+		moment(text, (int64_t)a->rate_lowered_ns),
+		*s->service->trouble ? TEXT(s->service->trouble) : ABSENT,
+	};
+	int r = table(s, "rate", rate_columns, LENGTH(rate_columns));
+	return r == 0 ? row(s, v, LENGTH(v)) : r;
+}
+
+static struct answer_value known(uint64_t n)
+{
+	return n ? NUMBER(n) : ABSENT;
+}
+
+static int tell_process(struct status *s, const struct usage_process *p)
+{
+	struct answer_value v[] = {
+		p->pid ? NUMBER(p->pid) : ABSENT,
+		TEXT(p->what),
+		NUMBER(p->cpu_ns),
+		p->minute_share >= 0 ? SHARE(p->minute_share) : ABSENT,
+		known(p->rss_bytes),
+		known(p->peak_bytes),
+	};
+	return row(s, v, LENGTH(v));
+}
+
+/* The service's history of its own costs, where it keeps one. */
+static const struct usage *usage_of(const struct service *service)
+{
+	(void)service;
+	return NULL;
+}
+
+static int tell_processes(struct status *s)
+{
+	struct usage_process process[USAGE_PROCESSES_MAX];
+	struct usage_process sum = {.what = "all"};
+	const struct namer *namer = s->service->walk ? s->service->walk->namer : NULL;
+	size_t n = usage_read(usage_of(s->service), namer, s->now_ns, process);
+	int r = table(s, "process", process_columns, LENGTH(process_columns));
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = tell_process(s, &process[i]);
+		sum.cpu_ns += process[i].cpu_ns;
+		if (process[i].minute_share < 0)
+			sum.minute_share = -1;
+		else if (sum.minute_share >= 0)
+			sum.minute_share += process[i].minute_share;
+		sum.rss_bytes += process[i].rss_bytes;
+		sum.peak_bytes += process[i].peak_bytes;
+	}
+	return r == 0 ? tell_process(s, &sum) : r;
+}
+
+static int tell_losses(struct status *s)
+{
+	const struct service_account *a = &s->account;
+	int r = table(s, "loss", loss_columns, LENGTH(loss_columns));
+	for (int hart = 0; a->lost && hart < a->n_harts && r == 0; hart++)
+		for (int cause = 0; cause < N_LOSSES && r == 0; cause++) {
+			uint64_t n = a->lost[hart][cause];
+			uint64_t before = a->lost_before ? a->lost_before[hart][cause] : 0;
+			struct answer_value v[] = {
+				NUMBER(hart),
+				TEXT(loss_kinds[cause].name),
+				NUMBER(n),
+				NUMBER(n - before),
+				TEXT(loss_kinds[cause].samples ? "yes" : "no"),
+			};
+			if (n > 0)
+				r = row(s, v, LENGTH(v));
+		}
+	return r;
+}
+
+/* Bytes a minute of what was sampled: of the window files that began in the last day. */
+static struct answer_value written_a_minute(const struct store *store, int64_t now_ns)
+{
+	double bytes = 0, minutes = 0;
+	for (size_t i = 0; i < store->n_files; i++) {
+		const struct store_file *f = &store->file[i];
+		int64_t end_ns = f->end_ns ? f->end_ns : now_ns;
+		if (f->corrupt || f->tier != TIER_WINDOW || f->start_ns < now_ns - DAY_NS ||
+			end_ns <= f->start_ns)
+			continue;
+		bytes += (double)f->bytes;
+		minutes += (double)(end_ns - f->start_ns) / 60e9;
+	}
+	return minutes > 0 ? NUMBER(bytes / minutes) : ABSENT;
+}
+
+static int64_t oldest(const struct store *store)
+{
+	int64_t start_ns = 0;
+	for (size_t i = 0; i < store->n_files; i++)
+		if (!store->file[i].corrupt &&
+			(start_ns == 0 || store->file[i].start_ns < start_ns))
+			start_ns = store->file[i].start_ns;
+	return start_ns;
+}
+
+static int tell_store(struct status *s)
+{
+	const struct conf *c = s->service->o.conf;
+	const struct store *store = s->service->store;
+	const char *trouble = s->service->store_trouble;
+	struct timespec t;
+	char text[40];
+	clock_gettime(CLOCK_REALTIME, &t);
+	struct answer_value v[] = {
+		TEXT(c->store_path),
+		store ? NUMBER(store->bytes) : ABSENT,
+		NUMBER(c->budget_bytes),
+		store ? NUMBER(store->free_bytes) : ABSENT,
+		store ? written_a_minute(store, (int64_t)t.tv_sec * 1000000000 + t.tv_nsec)
+		      : ABSENT,
+		NUMBER(c->flush_ns),
+		store ? moment(text, oldest(store)) : ABSENT,
+		store ? NUMBER(store->n_corrupt) : ABSENT,
+		store ? NUMBER(store->n_recovered) : ABSENT,
+		*trouble ? TEXT(trouble) : ABSENT,
+	};
+	int r = table(s, "store", store_columns, LENGTH(store_columns));
+	return r == 0 ? row(s, v, LENGTH(v)) : r;
+}
 
 int control_status(struct request *q, const Mperf__Request *m)
 {
 	(void)m;
-	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "", "not built yet");
+	struct service *service = q->peer->options->service;
+	if (!service)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Start it: systemctl start mperfd.",
+			"no mperfd service answers, so there is no status");
+
+	struct status s = {.service = service, .now_ns = kernel_real.now_ns(NULL)};
+	s.answer = row_stream_answer(&s.stream, q);
+	service_account(service, &s.account);
+	int r = tell_account(&s);
+	if (r == 0)
+		r = tell_rate(&s);
+	if (r == 0)
+		r = tell_processes(&s);
+	if (r == 0)
+		r = tell_losses(&s);
+	if (r == 0)
+		r = tell_store(&s);
+	int ended = row_stream_end(&s.stream);
+	r = r == 0 ? ended : r;
+	if (r == 0)
+		r = request_done(q, 0);
+	return r < 0 ? r : 0;
 }

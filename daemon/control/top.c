@@ -1,11 +1,567 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * top: not built yet.
+ * top: frames of what runs. A frame is what its feed gathered in the interval just over; it is made
+ * when the client has read the one before, and left out otherwise, so that who reads slowly sees
+ * fewer frames and never old ones. The rate is raised while anybody looks.
  */
-#include "daemon/control/request.h"
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/pidfd.h>
 
-int control_top(struct request *q, const Mperf__Request *m)
+#include "daemon/conf.h"
+#include "daemon/control/peer.h"
+#include "daemon/control/request.h"
+#include "daemon/control/service.h"
+#include "daemon/control/targets.h"
+#include "daemon/control/top_feed.h"
+#include "daemon/query/live.h"
+#include "proto/memory.h"
+
+#define TOP_INTERVAL_MS 1000
+#define TOP_INTERVAL_MS_MIN                                                                        \
+	100 /* what somebody can read, and below it frames cost more than sampling */
+#define TOP_INTERVAL_MS_MAX 3600000
+#define TOP_HZ 999    /* of a private daemon; of a service conf.h: top_rate */
+#define TOP_LIMIT 200 /* rows of a frame unless asked otherwise */
+#define TOP_LIMIT_MAX 10000
+/* The first frame may wait for names this long, if it would be unreadable without. */
+#define TOP_NAMES_NS 200000000u
+#define TOP_NAMES_LOOK_NS 20000000u
+#define TOP_UNNAMED_MAX 0.3
+/* Who has not read the last frame is looked at again, and does not have others pay for a higher
+ * rate for long. */
+#define TOP_READ_LOOK_NS 100000000u
+#define TOP_UNREAD_NS 30000000000u
+/* Processes that --pid and its descendants may mean in one frame. */
+#define TOP_PIDS_MAX 4096
+
+struct top_job {
+	struct job job;
+	struct service *service; /* NULL: a walk of our own */
+	struct walk *walk;
+	struct top_feed *feed, *feeds; /* feeds: the list of our own */
+	Mperf__TopRequest *request;    /* copied */
+	enum query_by by;
+	struct targets targets;
+	int pidfd[TARGETS_MAX]; /* of the targets that live, with a walk of our own */
+	size_t n_pidfds;
+	bool endless;      /* there is one that cannot be watched, a thread */
+	uint64_t told;     /* number of the last slice that was told, or left out */
+	uint64_t names_ns; /* until when the first frame waits; 0: it does not */
+	uint64_t look_ns;  /* when a frame that is there was last tried to be told */
+	uint64_t read_ns;  /* when the peer had last read all */
+	bool wants_rate;   /* the service samples faster for us */
+};
+
+static void top_free(struct job *job)
 {
-	(void)m;
-	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "", "not built yet");
+	struct top_job *j = (struct top_job *)job;
+	for (size_t i = 0; i < j->n_pidfds; i++)
+		close(j->pidfd[i]);
+	top_feed_put(j->feed);
+	if (j->service)
+		(void)service_want_rate(
+			j->service, j, 0); /* a lower rate can wait for the next change */
+	else
+		walk_free(j->walk);
+	if (j->request)
+		mperf__top_request__free_unpacked(j->request, NULL);
+	free(j);
+}
+
+static size_t top_fds(struct job *job, struct pollfd *fds, size_t n)
+{
+	struct top_job *j = (struct top_job *)job;
+	return j->service ? 0 : walk_fds(j->walk, fds, n);
+}
+
+static uint64_t top_deadline_ns(struct job *job, const struct request *q)
+{
+	struct top_job *j = (struct top_job *)job;
+	uint64_t own = top_feed_deadline_ns(j->feed);
+	(void)q;
+	if (j->told < j->feed->n_cuts)
+		own = j->look_ns + (j->names_ns ? TOP_NAMES_LOOK_NS : TOP_READ_LOOK_NS);
+	uint64_t walk = j->service ? UINT64_MAX : walk_deadline_ns(j->walk);
+	return walk < own ? walk : own;
+}
+
+/* --- the frame -------------------------------------------------------------------------------- */
+
+static const struct answer_column hart_columns[] = {
+	{"hart", "Hart", MPERF__UNIT__UNIT_NONE},
+	{"load", "Load", MPERF__UNIT__UNIT_SHARE},
+	{"user", "User", MPERF__UNIT__UNIT_SHARE},
+	{"kernel", "Kernel", MPERF__UNIT__UNIT_SHARE},
+	{"rung", "Sampled by", MPERF__UNIT__UNIT_NONE},
+	{"hz", "Rate", MPERF__UNIT__UNIT_HZ},
+	{"ipc", "IPC", MPERF__UNIT__UNIT_RATIO},
+	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
+};
+#define N_HART_COLUMNS (sizeof hart_columns / sizeof hart_columns[0])
+
+struct hart_sum {
+	uint64_t samples;
+	double cycles, instructions;
+};
+
+static void add_reads(
+	const struct event_list *events, const struct window_row *row, struct hart_sum *sum)
+{
+	for (uint32_t i = 0; i < row->n_reads; i++) {
+		const struct window_read *read = &row->read[i];
+		if (read->event < 0 || read->event >= events->n_events || read->running_ns == 0)
+			continue;
+		const struct event *e = &events->event[read->event];
+		double value =
+			(double)read->value * (double)read->enabled_ns / (double)read->running_ns;
+		/* the upper half of config names the PMU on machines with unlike cores */
+		if (e->type == PERF_TYPE_HARDWARE &&
+			(uint32_t)e->config == PERF_COUNT_HW_CPU_CYCLES)
+			sum->cycles += value;
+		if (e->type == PERF_TYPE_HARDWARE &&
+			(uint32_t)e->config == PERF_COUNT_HW_INSTRUCTIONS)
+			sum->instructions += value;
+	}
+}
+
+static struct answer_value share(const struct hart_time *t, uint64_t part)
+{
+	if (!t->known)
+		return (struct answer_value){.kind = ANSWER_ABSENT};
+	return (struct answer_value){.kind = ANSWER_REAL, .real = (double)part / (double)t->total};
+}
+
+static struct answer_value integer(uint64_t n)
+{
+	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)n};
+}
+
+static int tell_hart(
+	const struct top_job *j, int hart, const struct hart_sum *sum, const struct answer *answer)
+{
+	const struct sampler *s = j->walk->sampler;
+	const struct hart_time *t = &j->feed->last.time[hart];
+	enum rung rung = s->plan ? s->plan[hart].rung : RUNG_NONE;
+	char text[128];
+	snprintf(text, sizeof text, "%s: %s", rung_letter(rung), rung_says(rung));
+	struct answer_value v[N_HART_COLUMNS] = {
+		integer((uint64_t)hart),
+		share(t, t->user + t->kernel),
+		share(t, t->user),
+		share(t, t->kernel),
+	};
+	if (rung != RUNG_NONE) {
+		v[4] = (struct answer_value){.kind = ANSWER_TEXT, .text = text};
+		v[5] = integer(s->hz);
+	}
+	if (sum->cycles > 0 && sum->instructions > 0)
+		v[6] = (struct answer_value){
+			.kind = ANSWER_REAL, .real = sum->instructions / sum->cycles};
+	v[7] = integer(sum->samples);
+	return answer->row(answer->userdata, v, N_HART_COLUMNS);
+}
+
+static int tell_harts(const struct top_job *j, const struct answer *answer)
+{
+	const struct sampler *s = j->walk->sampler;
+	int n = j->feed->n_harts;
+	_cleanup_(freep) struct hart_sum *sum = calloc((size_t)n + 1, sizeof *sum);
+	if (!sum)
+		return -ENOMEM;
+	const struct window_row *row = j->feed->last.window.rows;
+	for (; row; row = row->hh.next) {
+		if (row->key.hart < 0 || row->key.hart >= n)
+			continue;
+		sum[row->key.hart].samples += row->count;
+		add_reads(&s->events, row, &sum[row->key.hart]);
+	}
+	int r = answer->columns(answer->userdata, hart_columns, N_HART_COLUMNS);
+	for (int hart = 0; hart < n && r == 0; hart++)
+		if (hart_set_has(&s->machine.online, hart))
+			r = tell_hart(j, hart, &sum[hart], answer);
+	return r;
+}
+
+/* Where processes were named, the pids of those and of all that they started, as far as they ran.
+ */
+static size_t find_pids(const struct top_job *j, int32_t *pid)
+{
+	const struct window_row *row = j->feed->last.window.rows;
+	size_t n = 0;
+	for (; row && n < TOP_PIDS_MAX; row = row->hh.next) {
+		size_t i = 0;
+		if (!row->who || !targets_want(&j->targets, row->who))
+			continue;
+		while (i < n && pid[i] != row->who->pid)
+			i++;
+		if (i == n)
+			pid[n++] = row->who->pid;
+	}
+	return n;
+}
+
+static struct query_filter filter_of(const struct top_job *j, const struct peer *peer)
+{
+	const Mperf__Filter *m = j->request->filter;
+	struct query_filter f = {
+		.only_uid = !peer->sees_all, .uid = peer->uid, .hide_kernel = !peer->sees_all};
+	if (!m)
+		return f;
+	f.pid = m->pid, f.n_pids = m->n_pid;
+	f.comm = (const char *const *)m->comm, f.n_comms = m->n_comm;
+	f.cgroup = (const char *const *)m->cgroup, f.n_cgroups = m->n_cgroup;
+	f.cpu = m->cpu, f.n_cpus = m->n_cpu;
+	f.event = m->event && *m->event ? m->event : NULL;
+	return f;
+}
+
+static int tell_rows(struct top_job *j, const struct query_filter *filter,
+	const struct answer *answer, struct query_error *error)
+{
+	const struct top_feed *f = j->feed;
+	const Mperf__TopRequest *m = j->request;
+	struct live live = {
+		.window = &f->last.window,
+		.stacks = &f->last.stacks,
+		.tasks = &j->walk->tasks,
+		.sampler = j->walk->sampler,
+		.lost = f->last.lost,
+		.realtime_ns = f->last.window.start_ns + j->walk->realtime_offset_ns,
+	};
+	uint32_t limit = m->limit ? m->limit : TOP_LIMIT;
+	if (*m->callers_of)
+		return query_live_callers(&live, m->callers_of,
+			*m->callers_module ? m->callers_module : NULL, limit, filter, answer,
+			error);
+	return query_live_hotspots(&live, j->by, limit, filter, answer, error);
+}
+
+/* 0; QUERY_FAILED with *error; ANSWER_FULL or -errno. */
+static int tell_tables(
+	struct top_job *j, struct request *q, struct row_stream *stream, struct query_error *error)
+{
+	struct answer answer = row_stream_answer(stream, q);
+	struct query_filter filter = filter_of(j, q->peer);
+	_cleanup_(freep) int32_t *pid = NULL;
+	if (j->service && j->targets.n_pids > 0) {
+		pid = calloc(TOP_PIDS_MAX, sizeof *pid);
+		if (!pid)
+			return -ENOMEM;
+		filter.pid = pid;
+		filter.n_pids = find_pids(j, pid);
+		if (filter.n_pids == 0)
+			pid[filter.n_pids++] = -1; /* nobody's */
+	}
+	int r = row_stream_table(stream, "harts");
+	if (r == 0)
+		r = tell_harts(j, &answer);
+	if (r == 0)
+		r = row_stream_table(stream, query_by_name(j->by));
+	return r == 0 ? tell_rows(j, &filter, &answer, error) : r;
+}
+
+/* 0, JOB_DONE after the peer was told why there will be none, -errno. */
+static int tell_frame(struct top_job *j, struct request *q)
+{
+	struct query_error error = {"", "", 0};
+	struct row_stream stream;
+	int r = tell_tables(j, q, &stream, &error);
+	int ended = row_stream_end(&stream);
+	if (r == QUERY_FAILED && *error.text) {
+		r = request_fail(q, error.kind, error.remedy, "%s", error.text);
+		return r < 0 ? r : JOB_DONE;
+	}
+	return r < 0 ? r : ended < 0 ? ended : 0;
+}
+
+/* Has the peer read all that it was sent? Source: net/unix/af_unix.c of Linux 6.12, unix_ioctl:
+ * SIOCOUTQ of a stream socket is what the other end has not taken yet. */
+static bool has_read(const struct request *q)
+{
+	int unread = 0;
+	return frame_buffer_filled(&q->peer->out) == 0 &&
+	       (ioctl(q->peer->fd, SIOCOUTQ, &unread) < 0 || unread == 0);
+}
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+/* A frame of addresses is of no use to anybody: the first one waits a little for their names. */
+static bool waits_for_names(struct top_job *j, uint64_t now_ns)
+{
+	if (j->told > 0 || (j->names_ns && now_ns >= j->names_ns) ||
+		top_feed_unnamed(j->feed) <= TOP_UNNAMED_MAX)
+		return false;
+	if (j->names_ns == 0)
+		j->names_ns = now_ns + TOP_NAMES_NS;
+	return true;
+}
+
+/* Wish for the rate while frames are read, and no longer than a while if they are not. */
+static int wish(struct top_job *j, const struct request *q, uint64_t now_ns, bool read)
+{
+	if (read)
+		j->read_ns = now_ns;
+	bool wants = now_ns - j->read_ns < TOP_UNREAD_NS;
+	if (!j->service || wants == j->wants_rate)
+		return 0;
+	uint32_t hz = j->request->hz ? j->request->hz : q->peer->options->conf->top_rate;
+	j->wants_rate = wants;
+	return service_want_rate(j->service, j, wants ? hz : 0);
+}
+
+static int watch_targets(struct top_job *j)
+{
+	for (size_t i = 0; i < j->targets.n_pids; i++) {
+		int fd = pidfd_open(j->targets.pid[i], 0);
+		if (fd >= 0)
+			j->pidfd[j->n_pidfds++] = fd;
+		else if (errno == EMFILE || errno == ENFILE)
+			return -errno;
+		else if (errno != ESRCH)
+			j->endless = true;
+	}
+	return 0;
+}
+
+/* With a walk of our own, which is bound to them: have all that were named exited? */
+static bool targets_gone(struct top_job *j)
+{
+	if (j->service || j->targets.n_pids == 0 || j->endless)
+		return false;
+	for (size_t i = 0; i < j->n_pidfds;) {
+		struct pollfd p = {.fd = j->pidfd[i], .events = POLLIN};
+		if (poll(&p, 1, 0) <= 0) {
+			i++;
+			continue;
+		}
+		close(j->pidfd[i]);
+		j->pidfd[i] = j->pidfd[--j->n_pidfds];
+	}
+	return j->n_pidfds == 0;
+}
+
+static int top_finish(struct job *job, struct request *q)
+{
+	(void)job;
+	int r = request_done(q, 0);
+	return r < 0 ? r : JOB_DONE;
+}
+
+static int top_dispatch(struct job *job, struct request *q, uint64_t now_ns)
+{
+	struct top_job *j = (struct top_job *)job;
+	int r = j->service ? 0 : walk_dispatch(j->walk, now_ns);
+	if (r == 0)
+		r = top_feed_catch_up(j->feed, now_ns);
+	if (r < 0 || j->told == j->feed->n_cuts)
+		return r;
+	bool read = has_read(q);
+	r = wish(j, q, now_ns, read);
+	j->look_ns = now_ns;
+	if (r < 0 || waits_for_names(j, now_ns) || !read)
+		return r;
+	j->told = j->feed->n_cuts;
+	j->names_ns = 0;
+	r = tell_frame(j, q);
+	return r == 0 && targets_gone(j) ? top_finish(job, q) : r;
+}
+
+static const struct job_kind top_kind = {
+	.fds = top_fds,
+	.deadline_ns = top_deadline_ns,
+	.dispatch = top_dispatch,
+	.finish = top_finish,
+	.free = top_free,
+};
+
+/* --- beginning -------------------------------------------------------------------------------- */
+
+/* Refuse what makes no sense. 0; positive after the peer was told; -errno. */
+static int check(struct top_job *j, struct request *q)
+{
+	const Mperf__TopRequest *m = j->request;
+	int by = query_by_parse(*m->by ? m->by : "function"), r = 0;
+	size_t n_pids = m->target ? m->target->n_pid : 0;
+	if (by < 0 || by == QUERY_BY_LINE)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Use function, module, process, thread, cgroup or hart.",
+			"there is no way to group by '%s'", m->by);
+	else if (m->hz > SAMPLER_HZ_MAX)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for less with -F.",
+			"%u samples a second are more than the %u that mperfd takes", m->hz,
+			SAMPLER_HZ_MAX);
+	else if (m->interval_ms != 0 &&
+		 (m->interval_ms < TOP_INTERVAL_MS_MIN || m->interval_ms > TOP_INTERVAL_MS_MAX))
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Give another with -d.",
+			"an interval of %u ms is not between %u and %u", m->interval_ms,
+			TOP_INTERVAL_MS_MIN, TOP_INTERVAL_MS_MAX);
+	else if (m->limit > TOP_LIMIT_MAX)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for fewer with -n.",
+			"%u rows are more than the %u of one frame", m->limit, TOP_LIMIT_MAX);
+	else if (n_pids > TARGETS_MAX)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
+			"%zu processes are more than the %d that top takes", n_pids, TARGETS_MAX);
+	else {
+		j->by = *m->callers_of ? QUERY_BY_FUNCTION : (enum query_by)by;
+		return 0;
+	}
+	return r < 0 ? r : 1;
+}
+
+static void set_targets(struct top_job *j)
+{
+	const Mperf__Target *m = j->request->target;
+	j->targets.all = !m || m->all || m->n_pid == 0;
+	j->targets.since_ns = kernel_real.now_ns(NULL);
+	for (size_t i = 0; !j->targets.all && i < m->n_pid; i++)
+		j->targets.pid[j->targets.n_pids++] = m->pid[i];
+}
+
+/* A tap on the service's walk. 0; positive after the peer was told why not; -errno. */
+static int join_service(struct top_job *j, struct request *q)
+{
+	struct service *s = q->peer->options->service;
+	const Mperf__Filter *filter = j->request->filter;
+	int r;
+	if (!s->walk) {
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			"mperfctl doctor says what this machine can do.",
+			"mperfd cannot sample at present: %s", s->trouble);
+		return r < 0 ? r : 1;
+	}
+	r = request_check_pids(q, j->targets.pid, j->targets.n_pids, true);
+	if (r == 0 && filter && !q->peer->sees_all)
+		r = request_check_pids(q, filter->pid, filter->n_pid, true);
+	if (r != 0)
+		return r;
+	j->walk = s->walk;
+	j->service = s;
+	return wish(j, q, kernel_real.now_ns(NULL), true);
+}
+
+static int fail_start(struct request *q, int outcome, const char *why)
+{
+	if (outcome == WALK_GONE)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Look for its pid with ps.", "%s", *why ? why : "there is no such process");
+	if (outcome == WALK_REFUSED)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			"mperfctl doctor says what this machine can do.", "%s", why);
+	if (outcome == WALK_FULL || outcome == -EMFILE || outcome == -ENFILE)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"Raise it with ulimit -n, or LimitNOFILE= in a unit.",
+			"the limit of open descriptors (RLIMIT_NOFILE, fs.file-max) is too low for "
+			"top");
+	if (outcome == -ENOENT)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
+			"Install mperf whole, or run mperfctl from the folder it was built in.",
+			"mperf-namer was not found beside mperfd");
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
+		"top could not be started: %s", strerror(-outcome));
+}
+
+/* Who may not see the whole system looks at processes of his own, task by task. 0; positive after
+ * the peer was told why not; -errno. */
+static int choose_scope(struct top_job *j, struct request *q, struct sampler_options *o)
+{
+	struct machine machine;
+	int r = request_read_machine(q, &machine);
+	if (r != 0)
+		return r;
+	o->per_task = !machine.may_see_all;
+	o->user_only = !machine.may_see_kernel;
+	if (!j->targets.all)
+		return request_check_pids(
+			q, j->targets.pid, j->targets.n_pids, machine.may_see_all);
+	if (machine.may_see_all)
+		return 0;
+	struct refusal refusal = refusal_explain(NULL, EACCES, true, &machine);
+	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED, refusal.remedy,
+		"the whole system cannot be looked at: %s", refusal.says);
+	return r < 0 ? r : 1;
+}
+
+/* A walk of our own. 0; positive after the peer was told why not; -errno. */
+static int walk_alone(struct top_job *j, struct request *q)
+{
+	struct walk_options o = {
+		.sampler =
+			{
+				.hz = j->request->hz ? j->request->hz : TOP_HZ,
+				.stacks = SAMPLER_STACKS_FP,
+				.pids = j->targets.pid,
+				.n_pids = j->targets.n_pids,
+			},
+		.all = j->targets.all,
+		.namer = q->peer->options->namer,
+	};
+	struct event_error error = {""};
+	int r = choose_scope(j, q, &o.sampler);
+	if (r != 0)
+		return r;
+	r = watch_targets(j);
+	if (r == 0)
+		r = walk_new(&o, &j->walk, &error);
+	if (r == 0)
+		r = walk_start(j->walk, j->targets.pid, j->targets.n_pids);
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	r = fail_start(q, r, error.text);
+	return r < 0 ? r : 1;
+}
+
+static int copy_request(struct top_job *j, const Mperf__TopRequest *m)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(mperf__top_request__get_packed_size(m) + 1);
+	if (!bytes)
+		return -ENOMEM;
+	size_t n = mperf__top_request__pack(m, bytes);
+	j->request = mperf__top_request__unpack(NULL, n, bytes);
+	return j->request ? 0 : -ENOMEM;
+}
+
+static int begin(struct top_job *j, struct request *q)
+{
+	int r = check(j, q);
+	if (r != 0)
+		return r;
+	set_targets(j);
+	r = q->peer->options->service ? join_service(j, q) : walk_alone(j, q);
+	if (r != 0)
+		return r;
+	uint32_t interval_ms = j->request->interval_ms ? j->request->interval_ms : TOP_INTERVAL_MS;
+	r = top_feed_get(&j->feeds, j->walk, (uint64_t)interval_ms * 1000000u, &j->feed);
+	if (r < 0)
+		return r;
+	/* who joins a feed has its last slice at once */
+	j->told = j->feed->n_cuts > 0 ? j->feed->n_cuts - 1 : 0;
+
+	char note[256] = "";
+	if (j->walk->sampler->rate_lowered)
+		snprintf(note, sizeof note,
+			"the kernel allows %u samples a second (kernel.perf_event_max_sample_rate)",
+			j->walk->sampler->hz);
+	r = request_ready(q, note);
+	return r < 0 ? r : 0;
+}
+
+int control_top(struct request *q, const Mperf__Request *request)
+{
+	struct top_job *j = calloc(1, sizeof *j);
+	if (!j)
+		return -ENOMEM;
+	j->job.kind = &top_kind;
+	int r = copy_request(j, request->top);
+	if (r == 0)
+		r = begin(j, q);
+	if (r != 0) {
+		top_free(&j->job);
+		return r < 0 ? r : 0;
+	}
+	q->job = &j->job;
+	return 0;
 }

@@ -33,6 +33,8 @@ struct reading {
 	struct image *image;
 	struct symbols symbols;
 	uint64_t stext; /* 0: not seen */
+	uint64_t hole;  /* address of the symbol before this one, if it had no name; else UINT64_MAX
+			 */
 };
 
 /* Cuts `text` in place. False if it is no line of kallsyms. */
@@ -81,7 +83,13 @@ static int reading_add(struct reading *r, const struct line *line)
 	if (!line->addr)
 		return 0;
 
-	if (mine && code) {
+	/* Half of the list is data behind data, which ends no function. */
+	bool named = mine && code;
+	if (!named && r->hole <= line->addr)
+		return 0;
+	r->hole = named ? UINT64_MAX : line->addr;
+
+	if (named) {
 		symbol.name = names_copy(&r->image->names, line->name, SIZE_MAX);
 		if (!symbol.name)
 			return IMAGE_OVERSIZE;
@@ -144,7 +152,7 @@ int image_open_kallsyms(int fd, const char *module, uint64_t base, struct image 
 		return -ENOMEM;
 	lines->fd = fd;
 
-	struct reading reading = {.module = module, .image = image};
+	struct reading reading = {.module = module, .image = image, .hole = UINT64_MAX};
 	int r = reading_read(&reading, lines);
 	if (r == 0)
 		r = symbols_resolve(&reading.symbols, &image->symbols);

@@ -32,13 +32,15 @@ struct names_entry {
 	UT_hash_handle hh;
 };
 
-static void *names_allocate(struct names *n, size_t size)
+static void *names_allocate(struct names *n, size_t size, size_t alignment)
 {
-	size = (size + 15) & ~(size_t)15;
-	if (size > NAMES_BYTES_MAX - n->n_bytes)
+	if (size + alignment > NAMES_BYTES_MAX - n->n_bytes)
 		return NULL;
+	if (n->chunk)
+		n->chunk->used = (n->chunk->used + alignment - 1) & ~(alignment - 1);
 
-	if (!n->chunk || n->chunk->size - n->chunk->used < size) {
+	if (!n->chunk || n->chunk->used > n->chunk->size ||
+		n->chunk->size - n->chunk->used < size) {
 		size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
 		struct names_chunk *chunk = malloc(sizeof(*chunk) + room);
 		if (!chunk)
@@ -76,7 +78,7 @@ const char *names_copy(struct names *n, const char *text, size_t length)
 	name[taken] = '\0';
 	taken = name_cut(name, taken);
 
-	char *copy = names_allocate(n, taken + 1);
+	char *copy = names_allocate(n, taken + 1, 1);
 	return copy ? memcpy(copy, name, taken + 1) : NULL;
 }
 
@@ -128,7 +130,7 @@ const char *names_demangle(struct names *n, const char *raw)
 	if (readable == raw)
 		return raw; /* cheap to find out again, and mostly asked once */
 
-	entry = names_allocate(n, sizeof(*entry));
+	entry = names_allocate(n, sizeof(*entry), _Alignof(struct names_entry));
 	if (entry) {
 		*entry = (struct names_entry){.raw = raw, .readable = readable};
 		HASH_ADD(hh, n->cache, raw, sizeof(entry->raw), entry);

@@ -171,6 +171,9 @@ static int enter(rlim_t n_files, rlim_t file_bytes)
 	return r;
 }
 
+/* What the allocator takes from the kernel piece by piece, and gives back so. */
+#define MAPPED_BYTES (256 << 10)
+
 static int compare_bytes(const void *a, const void *b)
 {
 	return *(const unsigned char *)a - *(const unsigned char *)b;
@@ -185,8 +188,12 @@ static int prepare_libc(void)
 	if (!bytes)
 		return -ENOMEM;
 	qsort(bytes, 65536, 1, compare_bytes);
-	/* A sanitizer's allocator knows no arenas and says no. */
-	return mallopt(M_ARENA_MAX, 1) == 1 || SANDBOX_LOOSE ? 0 : -EINVAL;
+	/* Tables that a file needed go back when it is done with: left to itself, the allocator
+	 * keeps whatever is as large as something that was freed before. A sanitizer's allocator
+	 * knows none of this and says no. */
+	bool done = mallopt(M_ARENA_MAX, 1) == 1 && mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES) == 1 &&
+		    mallopt(M_TRIM_THRESHOLD, MAPPED_BYTES) == 1;
+	return done || SANDBOX_LOOSE ? 0 : -EINVAL;
 }
 
 int sandbox_enter_opener(void)

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/memory.h"
 
@@ -39,6 +40,36 @@ int spans_add(struct spans *s, struct span span)
 
 	span.order = (uint32_t)s->n;
 	return span_append(s, &span);
+}
+
+/* Most tables are sorted but for a few neighbours, and a sort that does not see this costs more
+ * time and memory than all the rest. */
+#define MOVES_PER_ITEM 4
+
+static bool sort_in_place(char *items, size_t n, size_t item_bytes, compare_items *compare)
+{
+	char item[SORT_ITEM_BYTES_MAX];
+	size_t moves_left = n * MOVES_PER_ITEM;
+
+	for (size_t i = 1; i < n; i++) {
+		size_t at = i;
+		while (at > 0 && compare(items + (at - 1) * item_bytes, items + i * item_bytes) > 0)
+			if (at--, moves_left-- == 0)
+				return false;
+		if (at == i)
+			continue;
+		memcpy(item, items + i * item_bytes, item_bytes);
+		memmove(items + (at + 1) * item_bytes, items + at * item_bytes,
+			(i - at) * item_bytes);
+		memcpy(items + at * item_bytes, item, item_bytes);
+	}
+	return true;
+}
+
+void sort_items(void *items, size_t n, size_t item_bytes, compare_items *compare)
+{
+	if (n > 1 && !sort_in_place(items, n, item_bytes, compare))
+		qsort(items, n, item_bytes, compare);
 }
 
 static int span_compare(const void *a, const void *b)
@@ -143,14 +174,28 @@ static bool spans_overlap(const struct spans *s)
 	return false;
 }
 
+/* What grew by doubling is kept for as long as its file is. */
+static void spans_fit(struct spans *s)
+{
+	struct span *fit =
+		s->n && s->n < s->size ? reallocarray(s->span, s->n, sizeof(*fit)) : NULL;
+	if (!fit)
+		return;
+	s->span = fit;
+	s->size = s->n;
+}
+
 int spans_seal(struct spans *s)
 {
 	if (s->n < 2)
 		return 0;
 
-	qsort(s->span, s->n, sizeof(*s->span), span_compare);
-	if (!spans_overlap(s))
+	_Static_assert(sizeof(*s->span) <= SORT_ITEM_BYTES_MAX, "fits");
+	sort_items(s->span, s->n, sizeof(*s->span), span_compare);
+	if (!spans_overlap(s)) {
+		spans_fit(s);
 		return 0;
+	}
 
 	_cleanup_(freep) uint32_t *index = calloc(s->n, sizeof(*index));
 	if (!index)
@@ -166,6 +211,7 @@ int spans_seal(struct spans *s)
 
 	spans_clear(s);
 	*s = cut;
+	spans_fit(s);
 	return 0;
 }
 

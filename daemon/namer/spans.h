@@ -41,3 +41,8 @@ const struct span *spans_find(const struct spans *s, uint64_t addr);
 
 /* Free the memory; empty and usable afterwards. */
 void spans_clear(struct spans *s);
+
+/* As qsort, but linear, and without memory, where little is out of place. */
+#define SORT_ITEM_BYTES_MAX 64
+typedef int compare_items(const void *a, const void *b);
+void sort_items(void *items, size_t n, size_t item_bytes, compare_items *compare);

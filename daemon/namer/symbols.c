@@ -66,8 +66,8 @@ static int symbol_compare(const void *a, const void *b)
 
 int symbols_resolve(struct symbols *s, struct spans *to)
 {
-	if (s->n)
-		qsort(s->symbol, s->n, sizeof(*s->symbol), symbol_compare);
+	_Static_assert(sizeof(*s->symbol) <= SORT_ITEM_BYTES_MAX, "fits");
+	sort_items(s->symbol, s->n, sizeof(*s->symbol), symbol_compare);
 
 	uint64_t covered = 0; /* the furthest end of a sized symbol so far */
 	for (size_t i = 0, next; i < s->n; i = next) {

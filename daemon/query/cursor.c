@@ -53,6 +53,16 @@ int cursor_open(struct cursor *c, struct loaded *l, const char *sql)
 	return rc == SQLITE_OK ? 0 : fail_sqlite(l, rc & 0xff);
 }
 
+int cursor_bind(struct cursor *c, int64_t first, int64_t second)
+{
+	sqlite3_reset(c->statement);
+	c->begun = false;
+	int rc = sqlite3_bind_int64(c->statement, 1, first);
+	if (rc == SQLITE_OK && sqlite3_bind_parameter_count(c->statement) > 1)
+		rc = sqlite3_bind_int64(c->statement, 2, second);
+	return rc == SQLITE_OK ? 0 : fail_sqlite(c->loaded, rc & 0xff);
+}
+
 int cursor_next(struct cursor *c)
 {
 	int rc = sqlite3_step(c->statement);

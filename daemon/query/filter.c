@@ -56,10 +56,23 @@ static bool hart_wanted(const struct query_filter *q, uint32_t hart)
 	return q->n_cpus == 0;
 }
 
-/* Does any of the window lie in the time asked for? Made-up times must not overflow. */
-static bool window_wanted(const struct query_filter *q, const struct loaded_window *w)
+/* A thread may have another user than its process, whose name and arguments it would show. */
+static bool owner_wanted(const struct loaded *l, const struct query_filter *q, uint32_t task)
 {
-	int64_t end_ns, span_ns;
+	uint64_t asked = (uint64_t)q->uid + 1;
+	const struct loaded_task *t = &l->task[task];
+	return !q->only_uid || (t->owner == asked && l->task[t->process].owner == asked);
+}
+
+bool filter_window(
+	const struct loaded *l, const struct query_filter *q, const struct loaded_window *w)
+{
+	if ((l->since_ns && w->realtime_ns < l->since_ns) ||
+		(l->until_ns && w->realtime_ns >= l->until_ns))
+		return false;
+	if (!q || (!q->since_ns && !q->until_ns))
+		return true;
+	int64_t end_ns, span_ns; /* made-up times must not overflow */
 	if (__builtin_sub_overflow(w->end_ns, w->start_ns, &span_ns) ||
 		__builtin_add_overflow(w->realtime_ns, span_ns, &end_ns))
 		return false;
@@ -113,18 +126,18 @@ int filter_make(struct row_filter *f, struct loaded *l, const struct query_filte
 	if (!f->task)
 		return -ENOMEM;
 
-	f->task[0] = q->n_pids == 0 && q->n_comms == 0 && q->n_cgroups == 0;
+	f->task[0] = q->n_pids == 0 && q->n_comms == 0 && q->n_cgroups == 0 && !q->only_uid;
 	for (uint32_t i = 1; i <= l->n_tasks; i++)
 		f->task[i] = l->task[i].known
-				     ? pid_wanted(q, &l->task[i]) && comm_wanted(l, q, i) &&
-					       cgroup_wanted(l, q, i)
+				     ? owner_wanted(l, q, i) && pid_wanted(q, &l->task[i]) &&
+					       comm_wanted(l, q, i) && cgroup_wanted(l, q, i)
 				     : f->task[0];
 	for (uint32_t i = 0; i <= HARTS_MAX; i++)
 		f->hart[i] = hart_wanted(q, i);
-	f->windows = q->since_ns != 0 || q->until_ns != 0;
+	f->windows = q->since_ns != 0 || q->until_ns != 0 || l->since_ns != 0 || l->until_ns != 0;
 	for (uint32_t i = 0; i <= l->n_windows; i++)
-		l->window[i].wanted =
-			!f->windows || (l->window[i].known && window_wanted(q, &l->window[i]));
+		l->window[i].wanted = !f->windows || (l->window[i].known &&
+							     filter_window(l, q, &l->window[i]));
 
 	bool found = false;
 	for (uint32_t i = 1; f->asked && i < QUERY_EVENTS_MAX; i++)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/provenance.h"
+#include "daemon/query/sources.h"
 
 enum flame_kind {
 	KIND_USER,
@@ -43,6 +43,11 @@ struct flame {
 	uint32_t size_nodes;
 	struct provenance provenance;
 	bool counts; /* values are counts of an event, not ns */
+	struct {
+		double *value; /* by node, as they were before the source under way */
+		uint32_t n, size;
+		struct provenance provenance;
+	} kept;
 
 	/* of the segment under way */
 	struct loaded loaded;
@@ -122,11 +127,19 @@ static enum flame_kind kind_of(const struct loaded *l, const struct loaded_frame
 	}
 }
 
+static bool is_hidden_kernel(const struct flame *f, uint32_t node)
+{
+	const uint64_t *name = f->names.key[f->node[node].name].part;
+	return node != 0 && name[0] == f->loaded.kernel_name && name[1] == f->loaded.kernel_name;
+}
+
 /* One frame: its symbol, then what is inlined into it, each a step down. */
 static int fold_frame(struct flame *f, uint32_t *node, const struct loaded_frame *frame)
 {
 	const struct loaded *l = &f->loaded;
 	uint32_t module = loaded_module(l, frame), unknown = l->unknown_name;
+	if (l->file[frame->file].hidden && is_hidden_kernel(f, *node))
+		return 0; /* nor is how deep it goes told */
 	if (frame->n_places == 0) {
 		struct key name = {{unknown, module, kind_of(l, frame, false)}};
 		return step_down(f, node, &name, 0, 0);
@@ -214,11 +227,19 @@ static int fold_stacks(struct flame *f)
 	return r;
 }
 
-static int add_segment(struct flame *f, sqlite3 *db, struct query_error *ret_error)
+static int add_segment(void *query, sqlite3 *db, const struct query_source *source,
+	struct query_error *ret_error)
 {
+	struct flame *f = query;
 	struct row_filter filter = {0};
 	struct scan_notes notes = {0};
-	int r = load_segment(&f->loaded, db, &f->texts, true, ret_error);
+	const struct load_wish wish = {
+		.places = true,
+		.filter = f->filter,
+		.since_ns = source->since_ns,
+		.until_ns = source->until_ns,
+	};
+	int r = load_segment(&f->loaded, db, &f->texts, &wish, ret_error);
 	if (r == 0)
 		r = filter_make(&filter, &f->loaded, f->filter);
 	if (r == 0)
@@ -236,6 +257,29 @@ static int add_segment(struct flame *f, sqlite3 *db, struct query_error *ret_err
 	f->folded = NULL;
 	f->size_folded = 0;
 	return r;
+}
+
+/* --- values that may have to be taken back ------------------------------------------------------- */
+
+static int keep(void *query)
+{
+	struct flame *f = query;
+	f->kept.n = f->nodes.n_keys;
+	int r = array_grow(
+		&f->kept.value, &f->kept.size, f->kept.n, sizeof(*f->kept.value));
+	for (uint32_t i = 0; i < f->kept.n && r == 0; i++)
+		f->kept.value[i] = f->node[i].value;
+	f->kept.provenance = f->provenance;
+	return r;
+}
+
+/* Nodes stay, without a value, and are not told. */
+static void take_back(void *query)
+{
+	struct flame *f = query;
+	for (uint32_t i = 0; i < f->nodes.n_keys && i < f->size_nodes; i++)
+		f->node[i].value = i < f->kept.n ? f->kept.value[i] : 0;
+	f->provenance = f->kept.provenance;
 }
 
 /* --- telling ---------------------------------------------------------------------------------- */
@@ -329,8 +373,10 @@ static int tell_node(const struct flame *f, uint32_t i, uint32_t number, uint32_
 	return answer->row(answer->userdata, v, sizeof(v) / sizeof(*v));
 }
 
-/* Nodes in the order in which they are told: siblings stand together, sorted by name. */
+/* Nodes in the order in which they are told: siblings stand together, sorted by name. What has no
+ * value in it is not told. */
 struct order {
+	uint32_t n;         /* nodes, the root included */
 	uint32_t *node;     /* by position; the root stands at 0 */
 	uint32_t *position; /* by node */
 	uint32_t *first;    /* by node: position of its first child, 0 none */
@@ -340,16 +386,23 @@ struct order {
 static int order_make(struct order *o, struct flame *f)
 {
 	uint32_t n = f->nodes.n_keys;
+	_cleanup_(freep) double *within = calloc(n, sizeof(*within));
 	o->node = calloc(n, sizeof(*o->node));
 	o->position = calloc(n, sizeof(*o->position));
 	o->first = calloc(n, sizeof(*o->first));
 	o->number = calloc(n, sizeof(*o->number));
-	if (!o->node || !o->position || !o->first || !o->number)
+	if (!o->node || !o->position || !o->first || !o->number || !within)
 		return -ENOMEM;
+	for (uint32_t i = n - 1; i > 0; i--) { /* children come behind their parents */
+		within[i] += f->node[i].value;
+		within[f->node[i].parent] += within[i];
+	}
+	o->n = 1;
 	for (uint32_t i = 1; i < n; i++)
-		o->node[i] = i;
-	qsort_r(o->node + 1, n - 1, sizeof(*o->node), compare_nodes, f);
-	for (uint32_t i = n - 1; i > 0; i--) {
+		if (within[i] > 0)
+			o->node[o->n++] = i;
+	qsort_r(o->node + 1, o->n - 1, sizeof(*o->node), compare_nodes, f);
+	for (uint32_t i = o->n - 1; i > 0; i--) {
 		o->position[o->node[i]] = i;
 		o->first[f->node[o->node[i]].parent] = i;
 	}
@@ -369,7 +422,7 @@ static uint32_t next_beside(const struct flame *f, const struct order *o, uint32
 {
 	while (at != 0) {
 		uint32_t parent = f->node[o->node[at]].parent;
-		if (at + 1 < f->nodes.n_keys && f->node[o->node[at + 1]].parent == parent)
+		if (at + 1 < o->n && f->node[o->node[at + 1]].parent == parent)
 			return at + 1;
 		at = o->position[parent];
 	}
@@ -414,20 +467,21 @@ static int make_root(struct flame *f)
 	return r != 0 ? r : array_grow(&f->node, &f->size_nodes, 1, sizeof(*f->node));
 }
 
-int query_flamegraph(sqlite3 *const *db, size_t n_dbs, const struct query_filter *filter,
-	const struct answer *answer, struct query_error *ret_error)
+/* Of files that are open, or else of sources. */
+static int ask(const struct query_filter *filter, sqlite3 *const *db, struct query_source *source,
+	size_t n, const struct answer *answer, struct query_error *ret_error)
 {
 	struct flame *f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
 	f->filter = filter;
+	provenance_expect(&f->provenance,
+		&(struct query_question){.by = QUERY_BY_FUNCTION, .inlined = true, .filter = filter});
+	const struct source_reader reader = {f, add_segment, keep, take_back, &f->provenance};
 	int r = make_root(f);
-	if (r == 0 && n_dbs > QUERY_SEGMENTS_MAX)
-		r = query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			"narrow it with --since and --until", "%zu recordings are more than %d",
-			n_dbs, QUERY_SEGMENTS_MAX);
-	for (size_t i = 0; i < n_dbs && r == 0; i++)
-		r = add_segment(f, db[i], ret_error);
+	if (r == 0)
+		r = db ? sources_read_open(&reader, db, n, ret_error)
+		       : sources_read(&reader, source, n, ret_error);
 	if (r == 0)
 		r = tell(f, answer);
 
@@ -436,6 +490,20 @@ int query_flamegraph(sqlite3 *const *db, size_t n_dbs, const struct query_filter
 	text_table_clear(&f->texts);
 	free(f->site);
 	free(f->node);
+	free(f->kept.value);
 	free(f);
 	return r;
+}
+
+int query_flamegraph(sqlite3 *const *db, size_t n_dbs, const struct query_filter *filter,
+	const struct answer *answer, struct query_error *ret_error)
+{
+	return ask(filter, db, NULL, n_dbs, answer, ret_error);
+}
+
+int query_store_flamegraph(struct query_source *source, size_t n_sources,
+	const struct query_filter *filter, const struct answer *answer,
+	struct query_error *ret_error)
+{
+	return ask(filter, NULL, source, n_sources, answer, ret_error);
 }

@@ -11,8 +11,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/query/hotspots.h"
+#include "daemon/query/sources.h"
 
 int hotspots_take_row(void *userdata, const struct scan_row *row)
 {
@@ -165,12 +167,19 @@ void hotspots_forget_source(struct hotspots *h)
 	h->stack_value = NULL;
 }
 
-static int add_segment(struct hotspots *h, sqlite3 *db, struct query_error *ret_error)
+static int add_segment(void *query, sqlite3 *db, const struct query_source *source,
+	struct query_error *ret_error)
 {
+	struct hotspots *h = query;
 	struct row_filter filter = {0};
 	struct scan_notes notes = {0};
-	bool places = h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_LINE;
-	int r = load_segment(&h->loaded, db, &h->texts, places, ret_error);
+	const struct load_wish wish = {
+		.places = h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_LINE,
+		.filter = h->filter,
+		.since_ns = source->since_ns,
+		.until_ns = source->until_ns,
+	};
+	int r = load_segment(&h->loaded, db, &h->texts, &wish, ret_error);
 	if (r == 0)
 		r = hotspots_prepare(h);
 	if (r == 0)
@@ -186,37 +195,98 @@ static int add_segment(struct hotspots *h, sqlite3 *db, struct query_error *ret_
 	return r;
 }
 
+/* --- sums that may have to be taken back --------------------------------------------------------- */
+
+struct hotspots_kept {
+	struct hotspot *hotspot;
+	uint32_t n, size;
+	double sum;
+	bool cycles, instructions;
+	struct provenance provenance;
+};
+
+static int keep(void *query)
+{
+	struct hotspots *h = query;
+	if (!h->kept)
+		h->kept = calloc(1, sizeof(*h->kept));
+	struct hotspots_kept *k = h->kept;
+	if (!k)
+		return -ENOMEM;
+	k->n = h->keys.n_keys;
+	int r = array_grow(&k->hotspot, &k->size, k->n, sizeof(*k->hotspot));
+	if (r < 0)
+		return r;
+	if (k->n > 0)
+		memcpy(k->hotspot, h->hotspot, k->n * sizeof(*k->hotspot));
+	k->sum = h->sum;
+	k->cycles = h->cycles;
+	k->instructions = h->instructions;
+	k->provenance = h->provenance;
+	return 0;
+}
+
+static void take_back(void *query)
+{
+	struct hotspots *h = query;
+	const struct hotspots_kept *k = h->kept;
+	if (k->n > 0)
+		memcpy(h->hotspot, k->hotspot, k->n * sizeof(*k->hotspot));
+	if (h->size > k->n)
+		memset(h->hotspot + k->n, 0, (h->size - k->n) * sizeof(*h->hotspot));
+	h->sum = k->sum;
+	h->cycles = k->cycles;
+	h->instructions = k->instructions;
+	h->provenance = k->provenance;
+}
+
+/* --- queries -------------------------------------------------------------------------------------- */
+
 void hotspots_clear(struct hotspots *h)
 {
 	key_table_clear(&h->keys);
 	text_table_clear(&h->texts);
 	free(h->hotspot);
+	if (h->kept)
+		free(h->kept->hotspot);
+	free(h->kept);
+}
+
+/* Of files that are open, or else of sources. */
+static int ask(const struct query_question *question, sqlite3 *const *db,
+	struct query_source *source, size_t n, const struct answer *answer,
+	struct query_error *ret_error)
+{
+	struct hotspots *h = calloc(1, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	h->by = question->by;
+	h->inlined = question->inlined;
+	h->filter = question->filter;
+	provenance_expect(&h->provenance, question);
+	const struct source_reader reader = {h, add_segment, keep, take_back, &h->provenance};
+	int r = db ? sources_read_open(&reader, db, n, ret_error)
+		   : sources_read(&reader, source, n, ret_error);
+	if (r == 0)
+		r = hotspots_tell(h, question->limit, answer);
+	if (r == 0)
+		r = provenance_tell(&h->provenance, &h->texts, answer);
+	hotspots_clear(h);
+	free(h);
+	return r;
 }
 
 int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
 	const struct query_filter *filter, const struct answer *answer,
 	struct query_error *ret_error)
 {
-	struct hotspots *h = calloc(1, sizeof(*h));
-	if (!h)
-		return -ENOMEM;
-	h->by = by;
-	h->inlined = inlined;
-	h->filter = filter;
+	const struct query_question question = {by, limit, inlined, filter};
+	return ask(&question, db, NULL, n_dbs, answer, ret_error);
+}
 
-	int r = 0;
-	if (n_dbs > QUERY_SEGMENTS_MAX)
-		r = query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			"narrow it with --since and --until", "%zu recordings are more than %d",
-			n_dbs, QUERY_SEGMENTS_MAX);
-	for (size_t i = 0; i < n_dbs && r == 0; i++)
-		r = add_segment(h, db[i], ret_error);
-	if (r == 0)
-		r = hotspots_tell(h, limit, answer);
-	if (r == 0)
-		r = provenance_tell(&h->provenance, &h->texts, answer);
-
-	hotspots_clear(h);
-	free(h);
-	return r;
+int query_store_hotspots(struct query_source *source, size_t n_sources,
+	const struct query_question *question, const struct answer *answer,
+	struct query_error *ret_error)
+{
+	return ask(question, NULL, source, n_sources, answer, ret_error);
 }

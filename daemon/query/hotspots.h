@@ -9,6 +9,9 @@
 
 #include "daemon/query/provenance.h"
 
+/* First part of the keys of programs, which have no pid: the hour tier's processes. */
+#define HOTSPOT_PROGRAM UINT64_MAX
+
 /* What one key came to. */
 struct hotspot {
 	double self, total; /* of what is shared out */
@@ -33,6 +36,7 @@ struct hotspots {
 	double sum;                /* of all rows: what shares are of */
 	bool cycles, instructions; /* counted anywhere */
 	struct provenance provenance;
+	struct hotspots_kept *kept; /* as it was before the source under way */
 
 	/* of the segment under way */
 	struct loaded loaded;

@@ -5,7 +5,7 @@
  *      function   function, module
  *      module     module
  *      line       function, source, line, module
- *      process    boot, pid, start of the process
+ *      process    boot, pid, start of the process; of the hour tier: comm, path
  *      thread     boot, pid, tid, start of the thread
  *      cgroup     path
  *      hart       hart, rung
@@ -66,6 +66,10 @@ int hotspots_key_frames(struct hotspots *h)
 	/* frame 0 stands for samples without a stack */
 	for (uint32_t i = 0; i <= l->n_frames; i++) {
 		const struct loaded_frame *f = &l->frame[i];
+		if (i > 0 && f->file == 0 && f->n_places == 0) {
+			h->frame_hot[i] = h->frame_hot[0]; /* not there, or not needed */
+			continue;
+		}
 		const struct loaded_place *symbol =
 			f->n_places ? &l->place[f->place + f->n_places - 1] : NULL;
 		int r = h->place_hot && f->n_places ? key_places(h, f)
@@ -79,6 +83,10 @@ int hotspots_key_frames(struct hotspots *h)
 static void key_of_process(const struct loaded *l, uint32_t id, struct key *key)
 {
 	const struct loaded_task *t = &l->task[id], *process = &l->task[t->process];
+	if (l->tier == TIER_HOUR && process->known) {
+		*key = (struct key){{HOTSPOT_PROGRAM, process->comm, process->argv}};
+		return;
+	}
 	*key = (struct key){{l->boot, (uint32_t)process->pid, (uint64_t)process->start_ns}};
 	if (!process->known)
 		*key = (struct key){{l->boot, (uint32_t)t->pid, UINT64_MAX}};
@@ -91,7 +99,7 @@ static int key_task(struct hotspots *h, uint32_t id, uint32_t *ret_hot)
 	struct key key = {{0}};
 	if (h->by == QUERY_BY_CGROUP)
 		key.part[0] = t->cgroup;
-	else if (h->by == QUERY_BY_THREAD)
+	else if (h->by == QUERY_BY_THREAD && l->tier != TIER_HOUR)
 		key = (struct key){
 			{l->boot, (uint32_t)t->pid, (uint32_t)t->tid, (uint64_t)t->start_ns}};
 	else

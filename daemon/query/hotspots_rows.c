@@ -103,6 +103,12 @@ static struct answer_value ratio(double part, double whole)
 			 : absent();
 }
 
+/* Of a process or thread; programs have none. */
+static struct answer_value pid(const uint64_t *part, size_t i)
+{
+	return part[0] == HOTSPOT_PROGRAM ? absent() : integer((int32_t)part[i]);
+}
+
 /* A task that the segment does not know has pid 0, which is the idle task's and never sampled as
  * such by a clock; it stays without a name. */
 static size_t key_values(const struct hotspots *h, uint32_t hot, struct answer_value *v)
@@ -125,13 +131,13 @@ static size_t key_values(const struct hotspots *h, uint32_t hot, struct answer_v
 		break;
 	case QUERY_BY_PROCESS:
 		v[n++] = text(h, spot->name[0]);
-		v[n++] = integer((int32_t)part[1]);
+		v[n++] = pid(part, 1);
 		v[n++] = text(h, spot->name[1]);
 		break;
 	case QUERY_BY_THREAD:
 		v[n++] = text(h, spot->name[0]);
-		v[n++] = integer((int32_t)part[1]);
-		v[n++] = integer((int32_t)part[2]);
+		v[n++] = pid(part, 1);
+		v[n++] = pid(part, 2);
 		break;
 	case QUERY_BY_HART:
 		v[n++] = part[0] == UINT64_MAX ? absent() : count(part[0]);

@@ -184,7 +184,8 @@ static int take_call(void *userdata, const struct scan_row *row)
 	return 0;
 }
 
-/* The key of who is called by nobody, and the texts that are looked for. 0, QUERY_FAILED, -errno. */
+/* The key of who is called by nobody, and the texts that are looked for. 0, QUERY_FAILED, -errno.
+ */
 static int prepare_callers(struct asking *q)
 {
 	struct hotspots *h = &q->h;

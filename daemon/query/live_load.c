@@ -2,9 +2,10 @@
 
 /* A window into the arrays of a query
  *
- * The walk's own ids run over all that the daemon has ever seen, and a query's arrays are as long as
- * the highest id. So what the window's rows refer to is numbered anew: a stack from its outermost
- * caller on that has no number yet, which leaves callers below whom they call, as in a segment.
+ * The walk's own ids run over all that the daemon has ever seen, and a query's arrays are as long
+ * as the highest id. So what the window's rows refer to is numbered anew: a stack from its
+ * outermost caller on that has no number yet, which leaves callers below whom they call, as in a
+ * segment.
  *
  * What the asker may not see is left out here, before anything is counted.
  */
@@ -129,6 +130,7 @@ static int load_one_task(struct live_load *t, const struct task *task, uint32_t 
 		.tid = task->tid,
 		.process = *ret_id,
 		.start_ns = (int64_t)task->start_ns,
+		.owner = task->uid != (uid_t)-1 ? (uint64_t)task->uid + 1 : 0,
 	};
 	const struct cgroup *cgroup =
 		task->cgroup ? cgroup_find(t->live->tasks, task->cgroup) : NULL;
@@ -381,12 +383,13 @@ int live_scan(const struct live_load *t, const struct row_filter *f, struct scan
 		const struct window_row *from = t->row[i].row;
 		bool known = from->key.hart >= 0 && from->key.hart < HARTS_MAX;
 		bool event = from->key.event >= 0 && from->key.event < EVENTS_MAX;
+		bool rung = from->key.rung >= 0 && from->key.rung <= RUNG_ASKED;
 		struct scan_row row = {
 			.stack = t->row[i].stack,
 			.task = t->row[i].task,
 			.hart = known ? (uint32_t)from->key.hart : HART_UNKNOWN,
 			.event = event ? (uint8_t)t->event[from->key.event] : 0,
-			.rung = (uint8_t)from->key.rung,
+			.rung = rung ? (uint8_t)from->key.rung : RUNG_NONE,
 			.count = from->count,
 			.weight_ns = from->weight_ns,
 			.cycles = -1,

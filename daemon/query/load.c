@@ -5,16 +5,24 @@
  * An id is an index: the writer numbers densely from 1, so a table becomes an array of its highest
  * id, and a sample finds its task, its stack and its names without a search. Memory that a sparse
  * table leaves untouched is never touched by us either (calloc).
+ *
+ * Of a large file that is asked about a short time, load_part.c marks what the samples of that time
+ * refer to; then what is marked is looked up entry by entry, or, where that is much of a table,
+ * picked out while the table is read.
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/load.h"
+#include "daemon/query/load_part.h"
 
-/* Allocate an array for a table's ids. */
-static int table_array(
+#define TASK_SELECT                                                                                \
+	"SELECT t.id, pid, tid, process, start_ns, comm, argv, path, uid, exe "                    \
+	"FROM task t LEFT JOIN cgroup c ON c.id = t.cgroup"
+
+int load_array(
 	struct loaded *l, const char *sql, void *array, uint32_t *ret_n, size_t element_bytes)
 {
 	struct cursor c;
@@ -35,9 +43,7 @@ static int table_array(
 	return 0;
 }
 
-/* Run `take` on each row of a statement. */
-static int each(struct loaded *l, const char *sql, bool pairs,
-	int (*take)(struct loaded *l, struct cursor *c))
+int load_each(struct loaded *l, const char *sql, bool pairs, load_take *take)
 {
 	struct cursor c;
 	int r = cursor_open(&c, l, sql);
@@ -51,20 +57,103 @@ static int each(struct loaded *l, const char *sql, bool pairs,
 	return r == CURSOR_END ? 0 : r;
 }
 
+/* Run `take` on the rows of those that are marked. */
+static int each_marked(
+	struct loaded *l, const struct mark_table *m, const char *sql, bool pairs, load_take *take)
+{
+	struct cursor c;
+	int r = cursor_open(&c, l, sql);
+	c.pairs = pairs;
+	for (uint32_t id = 1; id <= m->n && r == 0; id++) {
+		if (!m->mark[id])
+			continue;
+		r = cursor_bind(&c, id, 0);
+		while (r == 0 && (r = cursor_next(&c)) == 0)
+			r = take(l, &c);
+		r = r == CURSOR_END ? 0 : r;
+	}
+	cursor_close(&c);
+	return r;
+}
+
+/* Rows of a table: all, or those marked, whichever way is shorter. `select` ends where its WHERE
+ * would be; key is the column of the id, rest what follows it in order. */
+struct load_table {
+	const char *select, *key, *rest;
+	bool pairs;
+	load_take *take;
+};
+static int load_table(struct loaded *l, const struct load_table *t, const struct mark_table *m)
+{
+	char sql[512];
+	if (m && m->n_marked < m->n / LOAD_POINT_COST) {
+		snprintf(sql, sizeof(sql), "%s WHERE %s = ?1 ORDER BY %s%s", t->select, t->key,
+			t->key, t->rest);
+		return each_marked(l, m, sql, t->pairs, t->take);
+	}
+	snprintf(sql, sizeof(sql), "%s ORDER BY %s%s", t->select, t->key, t->rest);
+	return load_each(l, sql, t->pairs, t->take);
+}
+
+static int set_leader(struct loaded *l, const char *key, int64_t event)
+{
+	unsigned hart, rung;
+	if (sscanf(key, "leader:%u:%u", &hart, &rung) != 2 || hart >= HARTS_MAX || rung > RUNG_ASKED)
+		return 0;
+	if (!l->leaders) {
+		l->leaders = malloc(sizeof(*l->leaders));
+		if (!l->leaders)
+			return -ENOMEM;
+		memset(l->leaders, 0xff, sizeof(*l->leaders)); /* LEADER_AS_HART */
+	}
+	l->leaders->at[hart][rung] =
+		event > 0 && event < QUERY_EVENTS_MAX ? (uint16_t)event : 0;
+	return 0;
+}
+
+/* Keys come in order, but are no numbers. */
+static int take_meta(struct loaded *l, struct cursor *c)
+{
+	const char *key = (const char *)sqlite3_column_text(c->statement, 2);
+	const char *text = (const char *)sqlite3_column_text(c->statement, 1);
+	if (!key || !text)
+		return 0;
+	if (strcmp(key, "boot_id") == 0)
+		return query_fail_full(l, text_get(l->texts, text, &l->boot));
+	if (strcmp(key, "hz") == 0)
+		l->hz = cursor_id(c, 1, SAMPLER_HZ_MAX);
+	else if (strcmp(key, "hz_mixed") == 0)
+		l->hz_mixed = cursor_integer(c, 1) != 0;
+	else if (strcmp(key, "tier") == 0)
+		l->tier = strcmp(text, "hour") == 0     ? TIER_HOUR
+			  : strcmp(text, "minute") == 0 ? TIER_MINUTE
+							: TIER_WINDOW;
+	else
+		return set_leader(l, key, cursor_integer(c, 1));
+	return 0;
+}
+
 static int load_meta(struct loaded *l)
 {
 	struct cursor c;
-	int r = cursor_open(&c, l, "SELECT 1, value FROM meta WHERE key = 'boot_id'");
-	if (r == 0 && (r = cursor_next(&c)) == 0)
-		r = cursor_text(&c, 1, &l->boot);
-	cursor_close(&c);
-	if (r != 0 && r != CURSOR_END)
-		return r;
-	r = cursor_open(&c, l, "SELECT 1, value FROM meta WHERE key = 'hz'");
-	if (r == 0 && (r = cursor_next(&c)) == 0)
-		l->hz = cursor_id(&c, 1, SAMPLER_HZ_MAX);
+	int r = cursor_open(&c, l,
+		"SELECT 1, value, key FROM meta WHERE key IN ('boot_id', 'hz', 'hz_mixed', 'tier') "
+		"OR key BETWEEN 'leader:' AND 'leader;' LIMIT ?1");
+	c.ties = true;
+	/* the four, and a leader for each hart and rung */
+	if (r == 0)
+		r = cursor_bind(&c, 4 + HARTS_MAX * (RUNG_ASKED + 1), 0);
+	while (r == 0 && (r = cursor_next(&c)) == 0)
+		r = take_meta(l, &c);
 	cursor_close(&c);
 	return r == CURSOR_END ? 0 : r;
+}
+
+uint32_t loaded_leader(const struct loaded *l, uint32_t hart, uint8_t rung)
+{
+	if (l->leaders && l->leaders->at[hart][rung] != LEADER_AS_HART)
+		return l->leaders->at[hart][rung];
+	return l->hart[hart].leader;
 }
 
 void loaded_event_classify(struct loaded_event *e)
@@ -130,7 +219,7 @@ static int take_argv(struct cursor *c, int column, uint32_t *ret_text)
 static int take_task(struct loaded *l, struct cursor *c)
 {
 	uint32_t id = cursor_id(c, 0, l->n_tasks);
-	if (id == 0)
+	if (id == 0 || !is_marked(l, MARK_TASK, id))
 		return 0;
 	struct loaded_task *t = &l->task[id];
 	uint32_t process = cursor_id(c, 3, l->n_tasks);
@@ -139,9 +228,11 @@ static int take_task(struct loaded *l, struct cursor *c)
 	t->tid = (int32_t)cursor_integer(c, 2);
 	t->process = process ? process : id;
 	t->start_ns = cursor_integer(c, 4);
+	if (sqlite3_column_type(c->statement, 8) != SQLITE_NULL)
+		t->owner = (uint64_t)(uint32_t)cursor_integer(c, 8) + 1;
 	int r = cursor_text(c, 5, &t->comm);
 	if (r == 0)
-		r = take_argv(c, 6, &t->argv);
+		r = l->tier == TIER_HOUR ? cursor_text(c, 9, &t->argv) : take_argv(c, 6, &t->argv);
 	if (r == 0)
 		r = cursor_text(c, 7, &t->cgroup);
 	return r;
@@ -150,10 +241,15 @@ static int take_task(struct loaded *l, struct cursor *c)
 static int take_file(struct loaded *l, struct cursor *c)
 {
 	uint32_t id = cursor_id(c, 0, l->n_files);
-	if (id == 0)
+	if (id == 0 || !is_marked(l, MARK_FILE, id))
 		return 0;
 	struct loaded_file *f = &l->file[id];
 	f->kind = (uint8_t)cursor_id(c, 1, FILE_UNKNOWN);
+	if (l->hide_kernel && (f->kind == FILE_KERNEL || f->kind == FILE_MODULE)) {
+		f->hidden = true;
+		f->module = l->kernel_name;
+		return 0;
+	}
 	const char *path = (const char *)sqlite3_column_text(c->statement, 2);
 	if (f->kind == FILE_KERNEL)
 		path = "[kernel]";
@@ -165,17 +261,22 @@ static int take_file(struct loaded *l, struct cursor *c)
 static int take_frame(struct loaded *l, struct cursor *c)
 {
 	uint32_t id = cursor_id(c, 0, l->n_frames);
-	if (id == 0)
+	if (id == 0 || !is_marked(l, MARK_FRAME, id))
 		return 0;
 	l->frame[id].file = cursor_id(c, 1, l->n_files);
 	l->frame[id].state = (uint8_t)cursor_id(c, 2, FRAME_UNNAMED);
+	mark(l, MARK_FILE, l->frame[id].file);
 	return 0;
 }
 
+/* Functions and sources stand here as ids until their texts are known. */
 static int take_place(struct loaded *l, struct cursor *c)
 {
 	uint32_t frame = cursor_id(c, 0, l->n_frames);
-	if (frame == 0)
+	if (frame == 0 || !is_marked(l, MARK_FRAME, frame))
+		return 0;
+	struct loaded_frame *f = &l->frame[frame];
+	if (l->file[f->file].hidden)
 		return 0;
 	if (l->n_places >= QUERY_IDS_MAX)
 		return query_fail_damaged(l, "it has too many places");
@@ -183,11 +284,12 @@ static int take_place(struct loaded *l, struct cursor *c)
 	if (r < 0)
 		return r;
 	struct loaded_place *p = &l->place[l->n_places];
-	struct loaded_frame *f = &l->frame[frame];
 	p->line = cursor_id(c, 4, INT32_MAX);
 	p->inlined = cursor_integer(c, 5) != 0;
-	p->function = l->function[cursor_id(c, 2, l->n_functions)];
-	p->source = l->source[cursor_id(c, 3, l->n_sources)];
+	p->function = cursor_id(c, 2, l->n_functions);
+	p->source = cursor_id(c, 3, l->n_sources);
+	mark(l, MARK_FUNCTION, p->function);
+	mark(l, MARK_SOURCE, p->source);
 	if (f->n_places++ == 0)
 		f->place = l->n_places;
 	l->n_places++;
@@ -197,13 +299,17 @@ static int take_place(struct loaded *l, struct cursor *c)
 static int take_function(struct loaded *l, struct cursor *c)
 {
 	uint32_t id = cursor_id(c, 0, l->n_functions);
-	return id == 0 ? 0 : cursor_text(c, 1, &l->function[id]);
+	if (id == 0 || !is_marked(l, MARK_FUNCTION, id))
+		return 0;
+	return cursor_text(c, 1, &l->function[id]);
 }
 
 static int take_source(struct loaded *l, struct cursor *c)
 {
 	uint32_t id = cursor_id(c, 0, l->n_sources);
-	return id == 0 ? 0 : cursor_text(c, 1, &l->source[id]);
+	if (id == 0 || !is_marked(l, MARK_SOURCE, id))
+		return 0;
+	return cursor_text(c, 1, &l->source[id]);
 }
 
 static int take_stack(struct loaded *l, struct cursor *c)
@@ -233,82 +339,211 @@ static int take_window(struct loaded *l, struct cursor *c)
 	return 0;
 }
 
+/* What is in the kernel and to be hidden is one function. */
+static int add_kernel_places(struct loaded *l)
+{
+	uint32_t place = l->n_places;
+	int r = array_grow(&l->place, &l->size_places, place + 1, sizeof(*l->place));
+	if (r < 0)
+		return r;
+	l->place[l->n_places++] = (struct loaded_place){.function = l->kernel_name};
+	for (uint32_t i = 1; i <= l->n_frames; i++)
+		if (l->file[l->frame[i].file].hidden) {
+			l->frame[i].place = place;
+			l->frame[i].n_places = 1;
+			l->frame[i].state = FRAME_NAMED;
+		}
+	return 0;
+}
+
 static int load_places(struct loaded *l)
 {
-	int r = table_array(l, "SELECT max(id) FROM function", &l->function, &l->n_functions,
+	int r = load_array(l, "SELECT max(id) FROM function", &l->function, &l->n_functions,
 		sizeof(*l->function));
 	if (r == 0)
-		r = table_array(l, "SELECT max(id) FROM source", &l->source, &l->n_sources,
+		r = load_array(l, "SELECT max(id) FROM source", &l->source, &l->n_sources,
 			sizeof(*l->source));
 	if (r == 0)
-		r = each(l, "SELECT id, name FROM function ORDER BY id", false, take_function);
+		r = marks_make(l, MARK_FUNCTION, l->n_functions);
 	if (r == 0)
-		r = each(l, "SELECT id, path FROM source ORDER BY id", false, take_source);
+		r = marks_make(l, MARK_SOURCE, l->n_sources);
 	if (r == 0)
-		r = each(l,
-			"SELECT frame, depth, function, source, line, inlined FROM place "
-			"ORDER BY frame, depth",
-			true, take_place);
+		r = load_table(l,
+			&(struct load_table){
+				"SELECT frame, depth, function, source, line, inlined FROM place",
+				"frame", ", depth", true, take_place},
+			marks_of(l, MARK_FRAME));
+	if (r == 0)
+		r = load_table(l,
+			&(struct load_table){
+				"SELECT id, name FROM function", "id", "", false, take_function},
+			marks_of(l, MARK_FUNCTION));
+	if (r == 0)
+		r = load_table(l,
+			&(struct load_table){
+				"SELECT id, path FROM source", "id", "", false, take_source},
+			marks_of(l, MARK_SOURCE));
+	for (uint32_t i = 0; i < l->n_places && r == 0; i++) {
+		l->place[i].function = l->function[l->place[i].function];
+		l->place[i].source = l->source[l->place[i].source];
+	}
+	return r;
+}
+
+/* Callers have lower ids, so one pass down marks all that stands above what is marked. */
+static int load_marked_stacks(struct loaded *l, const struct mark_table *m)
+{
+	struct cursor c;
+	int r = cursor_open(&c, l, "SELECT id, parent, frame FROM stack WHERE id = ?1");
+	for (uint32_t id = l->n_stacks; id > 0 && r == 0; id--) {
+		if (!m->mark[id])
+			continue;
+		r = cursor_bind(&c, id, 0);
+		if (r == 0)
+			r = cursor_next(&c);
+		if (r == 0)
+			r = take_stack(l, &c);
+		if (r == 0)
+			mark(l, MARK_STACK, l->stack[id].parent);
+		r = r == CURSOR_END ? 0 : r;
+	}
+	cursor_close(&c);
+	return r;
+}
+
+static int load_call_sites(struct loaded *l)
+{
+	const struct mark_table *m = marks_of(l, MARK_STACK);
+	int r = load_array(
+		l, "SELECT max(id) FROM frame", &l->frame, &l->n_frames, sizeof(*l->frame));
+	if (r == 0)
+		r = marks_make(l, MARK_FRAME, l->n_frames);
+	if (r != 0)
+		return r;
+	/* a stack has some callers that no other has */
+	if (m && m->n_marked < m->n / LOAD_POINT_COST / 4)
+		r = load_marked_stacks(l, m);
+	else
+		r = load_each(
+			l, "SELECT id, parent, frame FROM stack ORDER BY id", false, take_stack);
+	for (uint32_t id = l->n_stacks; id > 0 && m && r == 0; id--)
+		if (m->mark[id]) {
+			mark(l, MARK_STACK, l->stack[id].parent);
+			mark(l, MARK_FRAME, l->stack[id].frame);
+		}
 	return r;
 }
 
 static int load_stacks(struct loaded *l)
 {
-	int r = table_array(l, "SELECT max(id) FROM file", &l->file, &l->n_files, sizeof(*l->file));
+	int r = load_call_sites(l);
 	if (r == 0)
-		r = table_array(
-			l, "SELECT max(id) FROM frame", &l->frame, &l->n_frames, sizeof(*l->frame));
+		r = load_array(
+			l, "SELECT max(id) FROM file", &l->file, &l->n_files, sizeof(*l->file));
 	if (r == 0)
-		r = table_array(
-			l, "SELECT max(id) FROM stack", &l->stack, &l->n_stacks, sizeof(*l->stack));
+		r = marks_make(l, MARK_FILE, l->n_files);
 	if (r == 0)
-		r = each(l, "SELECT id, kind, path FROM file ORDER BY id", false, take_file);
+		r = load_table(l,
+			&(struct load_table){"SELECT id, file, state FROM frame", "id", "", false,
+				take_frame},
+			marks_of(l, MARK_FRAME));
 	if (r == 0)
-		r = each(l, "SELECT id, file, state FROM frame ORDER BY id", false, take_frame);
-	if (r == 0)
-		r = each(l, "SELECT id, parent, frame FROM stack ORDER BY id", false, take_stack);
+		r = load_table(l,
+			&(struct load_table){
+				"SELECT id, kind, path FROM file", "id", "", false, take_file},
+			marks_of(l, MARK_FILE));
+	return r;
+}
+
+/* Threads are marked; what they say of their process is known only now. */
+static int load_processes(struct loaded *l)
+{
+	const struct mark_table *m = marks_of(l, MARK_TASK);
+	struct cursor c;
+	if (!m)
+		return 0;
+	int r = cursor_open(&c, l, TASK_SELECT " WHERE t.id = ?1");
+	for (uint32_t id = 1; id <= l->n_tasks && r == 0; id++) {
+		uint32_t process = l->task[id].process;
+		if (!l->task[id].known || l->task[process].known)
+			continue;
+		mark(l, MARK_TASK, process);
+		r = cursor_bind(&c, process, 0);
+		if (r == 0 && (r = cursor_next(&c)) == 0)
+			r = take_task(l, &c);
+		r = r == CURSOR_END ? 0 : r;
+	}
+	cursor_close(&c);
 	return r;
 }
 
 static int load_tasks(struct loaded *l)
 {
-	int r = table_array(l, "SELECT max(id) FROM task", &l->task, &l->n_tasks, sizeof(*l->task));
+	int r = load_array(l, "SELECT max(id) FROM task", &l->task, &l->n_tasks, sizeof(*l->task));
 	if (r == 0)
-		r = each(l,
-			"SELECT t.id, pid, tid, process, start_ns, comm, argv, path FROM task t "
-			"LEFT JOIN cgroup c ON c.id = t.cgroup ORDER BY t.id",
-			false, take_task);
-	return r;
+		r = load_array(
+			l, "SELECT max(id) FROM stack", &l->stack, &l->n_stacks, sizeof(*l->stack));
+	if (r == 0)
+		r = marks_make(l, MARK_TASK, l->n_tasks);
+	if (r == 0)
+		r = marks_make(l, MARK_STACK, l->n_stacks);
+	if (r == 0)
+		r = load_part_mark(l);
+	if (r == 0)
+		r = load_table(l, &(struct load_table){TASK_SELECT, "t.id", "", false, take_task},
+			marks_of(l, MARK_TASK));
+	return r == 0 ? load_processes(l) : r;
 }
 
-int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts, bool places,
-	struct query_error *ret_error)
+static int load_windows(struct loaded *l, const struct load_wish *wish)
 {
-	*l = (struct loaded){.db = db, .texts = texts, .error = ret_error};
+	int r = load_array(
+		l, "SELECT max(id) FROM window", &l->window, &l->n_windows, sizeof(*l->window));
+	if (r == 0)
+		r = load_each(l, "SELECT id, start_ns, end_ns, realtime_ns FROM window ORDER BY id",
+			false, take_window);
+	return r == 0 ? load_part_find(l, wish->filter) : r;
+}
+
+static int load_names(struct loaded *l)
+{
+	int r = query_fail_full(l, text_get(l->texts, "[unknown]", &l->unknown_name));
+	return r == 0 ? query_fail_full(l, text_get(l->texts, "[kernel]", &l->kernel_name)) : r;
+}
+
+int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
+	const struct load_wish *wish, struct query_error *ret_error)
+{
+	*l = (struct loaded){
+		.db = db,
+		.texts = texts,
+		.error = ret_error,
+		.since_ns = wish->since_ns,
+		.until_ns = wish->until_ns,
+		.hide_kernel = wish->filter && wish->filter->hide_kernel,
+	};
 	const char *path = sqlite3_db_filename(db, "main");
 	l->path = path && *path ? path : "the recording";
 
-	int r = query_fail_full(l, text_get(texts, "[unknown]", &l->unknown_name));
+	int r = load_names(l);
 	if (r == 0)
 		r = load_meta(l);
 	if (r == 0)
-		r = each(l, "SELECT id, type, config, modifiers, name FROM event ORDER BY id",
+		r = load_each(l, "SELECT id, type, config, modifiers, name FROM event ORDER BY id",
 			false, take_event);
 	if (r == 0)
-		r = each(l, "SELECT id, rung, leader, user_only FROM hart ORDER BY id", false,
+		r = load_each(l, "SELECT id, rung, leader, user_only FROM hart ORDER BY id", false,
 			take_hart);
+	if (r == 0)
+		r = load_windows(l, wish);
 	if (r == 0)
 		r = load_tasks(l);
 	if (r == 0)
-		r = table_array(l, "SELECT max(id) FROM window", &l->window, &l->n_windows,
-			sizeof(*l->window));
-	if (r == 0)
-		r = each(l, "SELECT id, start_ns, end_ns, realtime_ns FROM window ORDER BY id",
-			false, take_window);
-	if (r == 0)
 		r = load_stacks(l);
-	if (r == 0 && places)
+	if (r == 0 && wish->places)
 		r = load_places(l);
+	if (r == 0 && wish->places && l->hide_kernel)
+		r = add_kernel_places(l);
 	return r;
 }
 
@@ -322,6 +557,8 @@ void loaded_clear(struct loaded *l)
 	free(l->source);
 	free(l->stack);
 	free(l->window);
+	free(l->leaders);
+	marks_clear(l);
 	*l = (struct loaded){0};
 }
 

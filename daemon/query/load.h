@@ -7,8 +7,8 @@
  * the order of their table, and a stack's caller must come before it; what breaks that is damaged.
  */
 
-#include "daemon/store/key.h"
 #include "daemon/query/query.h"
+#include "daemon/store/key.h"
 
 /* Ids of one dictionary; the store's own limits are 8 million stacks and below. */
 #define QUERY_IDS_MAX (1u << 24)
@@ -31,17 +31,26 @@ struct loaded_hart {
 	uint32_t leader; /* event; 0 none */
 };
 
+/* Of a roll-up of sources that shared out a hart's time by different events: which, per rung; 0 any.
+ */
+#define LEADER_AS_HART UINT16_MAX
+struct loaded_leaders {
+	uint16_t at[HARTS_MAX + 1][RUNG_ASKED + 1];
+};
+
 struct loaded_task {
 	int32_t pid, tid;
 	uint32_t process; /* task; itself where the segment does not say */
 	int64_t start_ns;
-	uint32_t comm, argv; /* texts */
+	uint64_t owner;      /* uid + 1; 0 not known */
+	uint32_t comm, argv; /* texts; of a program, argv is its path */
 	uint32_t cgroup;     /* text: path */
 	bool known;
 };
 
 struct loaded_file {
 	uint8_t kind;
+	bool hidden;     /* in the kernel, and the kernel is hidden */
 	uint32_t module; /* text: what to call it */
 };
 
@@ -57,7 +66,7 @@ struct loaded_frame {
 };
 
 struct loaded_window {
-	bool known, wanted; /* wanted is the filter's */
+	bool known, wanted; /* by the filter, and in the part that is asked */
 	int64_t start_ns, end_ns, realtime_ns;
 };
 
@@ -70,8 +79,14 @@ struct loaded {
 
 	uint32_t boot; /* text */
 	uint32_t hz;
+	bool hz_mixed;
+	enum tier tier;
+	int64_t since_ns, until_ns; /* of its windows' starts; 0: open */
+	int64_t first, last;        /* samples to read, by id; all: the whole range of int64 */
+	bool hide_kernel;
 	struct loaded_event event[QUERY_EVENTS_MAX];
 	struct loaded_hart hart[HARTS_MAX + 1];
+	struct loaded_leaders *leaders; /* NULL: as hart says */
 	struct loaded_task *task;
 	struct loaded_file *file;
 	struct loaded_frame *frame;
@@ -84,17 +99,27 @@ struct loaded {
 	uint32_t size_places, n_functions, n_sources;
 	uint32_t *function, *source; /* texts, by id */
 	uint32_t unknown_name;       /* text "[unknown]" */
+	uint32_t kernel_name;        /* text "[kernel]" */
+	struct load_marks *marks;    /* what of it is needed; NULL: all */
 };
 
-/* Load what a query needs; names of functions and lines only with `places`. loaded_clear in any
- * case. 0, QUERY_FAILED, -errno. */
-int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts, bool places,
-	struct query_error *ret_error);
+/* Load what a query needs: names of functions and lines only with `places`, and of a file of which a
+ * part is asked (or whose windows the filter's time leaves out) only what that part refers to.
+ * loaded_clear in any case. 0, QUERY_FAILED, -errno. */
+struct load_wish {
+	bool places;
+	const struct query_filter *filter;
+	int64_t since_ns, until_ns; /* of its windows' starts; 0: open */
+};
+int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
+	const struct load_wish *wish, struct query_error *ret_error);
 void loaded_clear(struct loaded *l);
 
 /* Set what follows from type and config: clock, cycles, instructions. */
 void loaded_event_classify(struct loaded_event *e);
 
+/* The event that shares out a hart's time at a rung; 0: any. */
+uint32_t loaded_leader(const struct loaded *l, uint32_t hart, uint8_t rung);
 /* The frame at the top of a stack; frame 0 where there is none. Borrowed. */
 const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack);
 /* Module of a frame, as text. */
@@ -111,6 +136,8 @@ struct cursor {
 };
 enum { CURSOR_END = -10000 }; /* no errno, no outcome */
 int cursor_open(struct cursor *c, struct loaded *l, const char *sql);
+/* Ask the statement again, with these as ?1 and ?2. 0, QUERY_FAILED, -ENOMEM. */
+int cursor_bind(struct cursor *c, int64_t first, int64_t second);
 /* 0, CURSOR_END, QUERY_FAILED (also where ids do not rise), -errno. */
 int cursor_next(struct cursor *c);
 void cursor_close(struct cursor *c);

@@ -9,11 +9,45 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/query/provenance.h"
 
 /* Rows of `loss` that are read: windows of a week at one a second, with some causes each. */
 #define LOSS_ROWS_MAX (1u << 24)
+
+void provenance_expect(struct provenance *p, const struct query_question *question)
+{
+	const struct query_filter *f = question->filter;
+	const char **hours = &p->coarse_says[TIER_HOUR], **minutes = &p->coarse_says[TIER_MINUTE];
+	p->of_code = question->by == QUERY_BY_FUNCTION || question->by == QUERY_BY_MODULE ||
+		     question->by == QUERY_BY_LINE;
+	if (question->by == QUERY_BY_PROCESS)
+		*hours = "processes are summed by program";
+	else if (question->by == QUERY_BY_LINE)
+		*hours = "lines are not known";
+	else if (question->by == QUERY_BY_HART || f->n_cpus > 0)
+		*hours = "harts of one kind are summed under the first of them";
+	else if (question->inlined)
+		*hours = "inlined functions count as what they were inlined into";
+	if (question->by == QUERY_BY_THREAD) {
+		*hours = "threads are summed by program";
+		*minutes = "threads are summed by process";
+	} else if (f->n_comms > 0)
+		*minutes = "threads bear the name of their process";
+	if (f->n_pids > 0)
+		*hours = "pids are not known, and nothing is counted";
+}
+
+enum tier query_coarsest(const struct query_question *question)
+{
+	struct provenance p = {0};
+	provenance_expect(&p, question);
+	if (question->by == QUERY_BY_THREAD)
+		return TIER_WINDOW;
+	/* that a thread's own name is gone is no reason to read a week of windows */
+	return p.coarse_says[TIER_HOUR] ? TIER_MINUTE : TIER_HOUR;
+}
 
 void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row)
 {
@@ -21,6 +55,10 @@ void provenance_row(struct provenance *p, const struct loaded *l, const struct s
 	if (loaded_leaf(l, row->stack)->state == FRAME_NAMED)
 		p->named += row->count;
 	p->rung[row->rung][row->hart] |= row->count > 0;
+	if (l->tier == TIER_HOUR) {
+		p->coarse_samples += row->count;
+		p->cut += row->cut;
+	}
 }
 
 static void add_text(uint32_t *text, uint32_t *n, uint32_t id)
@@ -88,9 +126,15 @@ void provenance_source(struct provenance *p, const struct loaded *l, const struc
 {
 	for (uint32_t i = 1; i <= l->n_windows; i++) {
 		const struct loaded_window *w = &l->window[i];
-		if (w->known && w->wanted && w->end_ns > w->start_ns)
-			p->seconds += ((double)w->end_ns - (double)w->start_ns) / 1e9;
+		if (!w->known || !w->wanted || w->end_ns <= w->start_ns)
+			continue;
+		int64_t step_ns = (int64_t)tier_step_ns(l->tier), until_ns;
+		if (!__builtin_add_overflow(w->realtime_ns, step_ns, &until_ns) &&
+			until_ns > p->coarse_until_ns[l->tier])
+			p->coarse_until_ns[l->tier] = until_ns;
+		p->seconds += ((double)w->end_ns - (double)w->start_ns) / 1e9;
 	}
+	p->many_hz |= l->hz_mixed;
 	p->many_hz |= p->hz != 0 && l->hz != 0 && p->hz != l->hz;
 	p->many_boots |= p->boot != 0 && l->boot != 0 && p->boot != l->boot;
 	p->hz = l->hz > p->hz ? l->hz : p->hz;
@@ -186,8 +230,58 @@ static struct answer_loss answer_loss(const char *cause, uint64_t count)
 	return loss;
 }
 
+/* "2026-11-21 12:00", of the clock that people here go by. */
+static void line_add_time(struct line *l, int64_t realtime_ns)
+{
+	time_t t = (time_t)(realtime_ns / 1000000000);
+	struct tm tm;
+	char text[32];
+	if (localtime_r(&t, &tm) && strftime(text, sizeof(text), "%Y-%m-%d %H:%M", &tm) > 0)
+		line_add(l, "%s", text);
+}
+
+/* What coarser tiers do not know of what was asked. */
+static struct line *tell_tiers(const struct provenance *p, struct line *l)
+{
+	for (int tier = TIER_HOUR; tier > TIER_WINDOW; tier--) {
+		if (!p->coarse_until_ns[tier] || !p->coarse_says[tier])
+			continue;
+		line_add(l, "before ");
+		line_add_time(l, p->coarse_until_ns[tier]);
+		line_add(l++, " %s", p->coarse_says[tier]);
+	}
+	/* one in a hundred is not worth a line */
+	if (p->of_code && p->cut * 100 > p->coarse_samples) {
+		line_add(l, "before ");
+		line_add_time(l, p->coarse_until_ns[TIER_HOUR]);
+		line_add(l++, " the callers of %.0f %% of the samples were not kept",
+			(double)p->cut / (double)p->coarse_samples * 100);
+	}
+	return l;
+}
+
+static struct line *tell_sources(const struct provenance *p, struct line *l)
+{
+	const uint32_t *n = p->n_sources;
+	if (n[QUERY_BROKEN] == 1)
+		line_add(l++, "%s is damaged and left out", p->broken);
+	else if (n[QUERY_BROKEN] > 1)
+		line_add(l++, "%s and %u more files are damaged and left out", p->broken,
+			n[QUERY_BROKEN] - 1);
+	if (n[QUERY_GONE] > 0)
+		line_add(l++, "%u file%s removed by retention meanwhile", n[QUERY_GONE],
+			n[QUERY_GONE] > 1 ? "s were" : " was");
+	if (n[QUERY_HELD] > 0)
+		line_add(l++, "%u file%s could not be read now", n[QUERY_HELD],
+			n[QUERY_HELD] > 1 ? "s" : "");
+	if (n[QUERY_WITHOUT] > 0)
+		line_add(l++, "%u of %u files did not count that event", n[QUERY_WITHOUT],
+			n[QUERY_WITHOUT] + n[QUERY_READ]);
+	return l;
+}
+
 static int tell_notes(
-	const struct provenance *p, const struct text_table *texts, struct line note[8])
+	const struct provenance *p, const struct text_table *texts, struct line note[QUERY_NOTES_MAX])
 {
 	struct line *l = note;
 	int n_without = 0;
@@ -211,13 +305,14 @@ static int tell_notes(
 		line_add(l++, "recordings of different rates; samples are weighted by time");
 	if (p->many_boots)
 		line_add(l++, "recordings of different boots or machines");
-	return (int)(l - note);
+	l = tell_tiers(p, l);
+	return (int)(tell_sources(p, l) - note);
 }
 
 int provenance_tell(
 	const struct provenance *p, const struct text_table *texts, const struct answer *answer)
 {
-	struct line event = {0}, rung = {0}, note[8] = {0};
+	struct line event = {0}, rung = {0}, note[QUERY_NOTES_MAX] = {0};
 	tell_texts(texts, p->event, p->n_events, &event);
 	tell_rungs(p, &rung);
 	struct answer_provenance a = {

@@ -25,7 +25,20 @@ struct provenance {
 	bool without[HARTS_MAX]; /* known harts on which nothing sampled */
 	bool mixed_modes;
 	double enabled_ns, running_ns;
+	/* of coarser tiers: where their windows end (CLOCK_REALTIME), and what they do not know of
+	 * what is asked; NULL: they know it */
+	int64_t coarse_until_ns[N_TIERS];
+	const char *coarse_says[N_TIERS];
+	uint64_t coarse_samples, cut; /* of the hour tier; those without their callers */
+	bool of_code;                 /* callers matter */
+	/* of the sources, by outcome; and the first that was broken */
+	uint32_t n_sources[QUERY_WITHOUT + 1];
+	char broken[64];
 };
+
+/* What the answer will be about. */
+void provenance_expect(struct provenance *p, const struct query_question *question);
+
 
 /* Count a row. */
 void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row);

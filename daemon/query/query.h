@@ -14,9 +14,11 @@
 #include <stdint.h>
 
 #include "daemon/store/segment.h"
+#include "daemon/store/store.h"
 #include "proto/mperf.pb-c.h"
 
-#define QUERY_SEGMENTS_MAX 64    /* files that one query merges; attached one after the other */
+#define QUERY_SEGMENTS_MAX 64    /* files that one query merges when they come opened */
+#define QUERY_NOTES_MAX 12       /* of one answer's provenance */
 
 struct answer_column {
 	const char *name, *title;
@@ -46,7 +48,7 @@ struct answer_provenance {
 	struct answer_loss loss[N_LOSSES];
 	uint32_t n_losses;
 	double named_share, seconds;
-	const char *note[8];
+	const char *note[QUERY_NOTES_MAX];
 	uint32_t n_notes;
 };
 
@@ -87,14 +89,49 @@ struct query_error {
 	Mperf__FailureKind kind;
 };
 
+/* What is asked of the rows. */
+struct query_question {
+	enum query_by by;
+	uint32_t limit;               /* rows; 0: all */
+	bool inlined;                 /* charge inlined functions themselves */
+	const struct query_filter *filter;
+};
+
+/* The coarsest tier whose files still know what is asked for: processes and their pids, lines, harts
+ * and what was inlined end with the minutes, threads with the windows. A flame graph is
+ * QUERY_BY_FUNCTION. What only coarser files are left for is answered from these, with a note. */
+enum tier query_coarsest(const struct query_question *question);
+
+/* Files of a store, which a query opens one after the other, so that their number is not bounded. */
+struct query_source {
+	const char *path;
+	int64_t since_ns, until_ns;   /* which of its windows, by CLOCK_REALTIME of their start; 0: open */
+	bool live;                    /* not sealed: see segment_open_live */
+	/* set by the query. What was not read is no part of the answer, which says so. */
+	enum query_outcome {
+		QUERY_READ,
+		QUERY_BROKEN,         /* damaged, or not ours: set it aside */
+		QUERY_GONE,           /* retention was faster */
+		QUERY_HELD,           /* may not be read, or another process holds it */
+		QUERY_WITHOUT,        /* did not count the event that was asked for */
+	} outcome;
+};
+
 /* Rows by falling self share. Columns: name…, self, total, samples, self_ns, and cycles,
  * instructions, ipc where counted. total counts a stack once, however often the name recurs in it.
- * 0, QUERY_FAILED with *ret_error, an answer callback's value, -errno. */
+ * 0, QUERY_FAILED with *ret_error, an answer callback's value, -errno. query_store_* fail if none of
+ * the sources could be read. */
 enum { QUERY_FAILED = 1 };
 int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
 	const struct query_filter *filter, const struct answer *answer, struct query_error *ret_error);
+int query_store_hotspots(struct query_source *source, size_t n_sources,
+	const struct query_question *question, const struct answer *answer,
+	struct query_error *ret_error);
 
 /* The call tree, parents before children: node, parent (0: root), function, module, kind
- * (user, kernel, jit, inlined, unknown), source, line, value (self). */
+ * (user, kernel, jit, inlined, unknown), source, line, value (self). Same values. */
 int query_flamegraph(sqlite3 *const *db, size_t n_dbs, const struct query_filter *filter,
 	const struct answer *answer, struct query_error *ret_error);
+int query_store_flamegraph(struct query_source *source, size_t n_sources,
+	const struct query_filter *filter, const struct answer *answer,
+	struct query_error *ret_error);

@@ -14,6 +14,7 @@ struct scan_row {
 	uint32_t hart;        /* HART_UNKNOWN: none */
 	uint8_t event, rung;
 	uint64_t count, weight_ns;
+	uint64_t cut; /* samples of these that were rolled up without their callers */
 	double value; /* what is shared out */
 	/* scaled by enabled / running; negative: not counted in this row */
 	double cycles, instructions;

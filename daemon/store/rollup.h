@@ -29,21 +29,23 @@
 #include "daemon/store/store.h"
 
 /* Rows that one hour may have in the hour tier, all harts together: what a query of weeks reads. So
- * its time does not grow with the machine: 24 hours have at most 196,608 rows, 7 days 1,376,256; a
- * row costs a query 0.15 to 0.25 µs (tests/bench/README.md), which makes 50 ms and 0.35 s, beside the
- * names, which a week has once (ROLLUP_HOUR_STACKS).
+ * its time does not grow with the machine: 24 hours have at most 98,304 rows, 7 days 688,128. A row
+ * with readings of cycles and instructions costs a query about 0.6 µs (0.2 SQLite's for the sample,
+ * 0.2 for its readings, 0.2 to sum it), which makes 60 ms and 0.4 s; beside that the names and call
+ * sites are read, which a week has once (ROLLUP_HOUR_STACKS). Measured: tests/bench/README.md.
  *
- * What is above it is merged, lightest rows first, until it fits; each step only if the one before it
- * does not do:
+ * What is above it is merged, lightest rows first, until it fits; each step only as far as the one
+ * before it does not do, and none touches the heavier half of the rows that it is given:
  *   1. stacks are cut to their leaf, and count as truncated: totals lose what was cut, self stays
  *   2. programs become the program "[other]" of their user
- *   3. functions become the function "[other]", of no user
+ *   3. functions become the function "[other]" of the program "[other]" of nobody; only where an hour
+ *      ran more different functions than it may have rows
  * An hour that several sources have a part in has at most an eighth more for each further one. */
-#define ROLLUP_HOUR_ROWS 8192
+#define ROLLUP_HOUR_ROWS 4096
 
 /* Call sites that a file of the hour tier may have, beyond which new stacks are cut to their leaf: a
- * query that reads the whole file reads them all, 0.1 to 0.2 µs each. Loads that we saw have 10,000
- * distinct function-level call sites in an hour, and few new ones in the next. */
+ * query that reads the whole file reads them all, at 0.1 µs or so. Function-level call sites of one
+ * hour are mostly those of the one before. */
 #define ROLLUP_HOUR_STACKS (1u << 20)
 
 /* Ids of each dictionary of the minute tier, half of what a query reads. Beyond it new stacks are cut

@@ -4,7 +4,8 @@
 /* The roll-up's own
  *
  * rollup.c walks the source's windows, rollup_file.c opens the files, rollup_rows.c
- * reads and writes their rows, rollup_names.c and rollup_stacks.c match dictionaries, rollup_sum.c adds rows up.
+ * reads and writes their rows, rollup_names.c and rollup_stacks.c match dictionaries, rollup_sum.c
+ * adds rows up and rollup_fold.c makes them fewer.
  *
  * Content has an index (key_table, text_table), an index has a row in the target once a row needs
  * it. What the target holds already is entered first, with its rows; ids of the source are
@@ -90,10 +91,13 @@ struct sum_reading {
 	int64_t value, enabled_ns, running_ns;
 	bool whole; /* all were sums of periods */
 };
-struct sums {
+struct sum_rows {
 	struct key_table keys; /* SUM_KEY */
 	struct sum *sum;
-	uint32_t size_sum;
+	uint32_t size;
+};
+struct sums {
+	struct sum_rows rows;
 	struct sum_reading *reading;
 	uint32_t n_readings, size_readings;
 	struct key_table losses; /* hart, cause (text) */
@@ -248,3 +252,20 @@ struct sums_window {
 };
 int sums_write(struct rollup *r, const struct sums_window *w);
 void sums_clear(struct sums *s);
+void sum_rows_clear(struct sum_rows *rows);
+/* Add to the row of that key. `cut`: all its samples are without their callers now. */
+int sums_merge(struct rollup *r, struct sum_rows *rows, const struct key *key,
+	const struct sum *from, bool cut);
+
+/* --- rollup_fold.c ------------------------------------------------------------------------------ */
+
+/* Make the rows at most n_max. 0, ROLLUP_*, -errno. */
+int sums_fold(struct rollup *r, uint32_t n_max);
+static inline uint32_t sum_task(const struct key *key)
+{
+	return (uint32_t)(key->part[0] >> 32);
+}
+static inline uint32_t sum_stack(const struct key *key)
+{
+	return (uint32_t)key->part[0];
+}

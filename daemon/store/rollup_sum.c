@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Adding rows up, and keeping an hour small
- *
- * Rows of the source that mean the same in the target have the same key, and add up. An hour that
- * has too many rows is folded: rows are sorted by weight, and as many of the lightest as it takes get
- * a coarser key, under which many of them meet. What is heavy keeps its callers, its program and its
- * name; what is merged stays in the sums.
+/* Adding rows up: rows of the source that mean the same in the target have the same key, and their
+ * counts, times and readings add up. What cannot be added, since it is negative or too large, was
+ * never written by us.
  */
 
 #include <errno.h>
@@ -13,16 +10,6 @@
 #include <string.h>
 
 #include "daemon/store/rollup_part.h"
-
-static uint32_t key_task(const struct key *key)
-{
-	return (uint32_t)(key->part[0] >> 32);
-}
-
-static uint32_t key_stack(const struct key *key)
-{
-	return (uint32_t)key->part[0];
-}
 
 /* Add what is not negative, as all that is summed here. */
 static int add(struct rollup *r, int64_t *sum, int64_t value)
@@ -32,12 +19,13 @@ static int add(struct rollup *r, int64_t *sum, int64_t value)
 	return 0;
 }
 
-static int get_sum(struct rollup *r, struct sums *s, const struct key *key, struct sum **ret_sum)
+static int get_sum(
+	struct rollup *r, struct sum_rows *s, const struct key *key, struct sum **ret_sum)
 {
 	uint32_t i;
 	int outcome = rollup_table_outcome(r, key_get(&s->keys, key, &i));
 	if (outcome == 0)
-		outcome = array_grow(&s->sum, &s->size_sum, i + 1, sizeof(*s->sum));
+		outcome = array_grow(&s->sum, &s->size, i + 1, sizeof(*s->sum));
 	if (outcome == 0)
 		*ret_sum = &s->sum[i];
 	return outcome;
@@ -126,7 +114,7 @@ int sums_take_sample(struct rollup *r)
 		return outcome;
 	struct key key = SUM_KEY(task, stack, row, rung, hart);
 	struct sum *sum;
-	outcome = get_sum(r, &r->sums, &key, &sum);
+	outcome = get_sum(r, &r->sums.rows, &key, &sum);
 	if (outcome == 0)
 		outcome = add(r, &sum->count, count);
 	if (outcome == 0)
@@ -150,66 +138,17 @@ int sums_take_loss(struct rollup *r)
 	return outcome == 0 ? add(r, &s->loss[i], rollup_integer(r, READ_LOSS, 3)) : outcome;
 }
 
-/* --- folding ------------------------------------------------------------------------------------ */
+/* --- rows --------------------------------------------------------------------------------------- */
 
-enum fold { FOLD_CALLERS, FOLD_PROGRAMS, FOLD_FUNCTIONS, N_FOLDS };
-
-static int fold_key(struct rollup *r, enum fold fold, const struct key *key, struct key *ret_key)
+int sums_merge(struct rollup *r, struct sum_rows *rows, const struct key *key,
+	const struct sum *from, bool cut)
 {
-	uint32_t task = key_task(key), stack = key_stack(key);
-	int outcome = 0;
-	if (fold == FOLD_CALLERS)
-		outcome = rollup_leaf(r, stack, &stack);
-	else if (fold == FOLD_PROGRAMS)
-		outcome = rollup_other_program(r, task, &task);
-	else
-		outcome = rollup_other_stack(r, stack, &stack);
-	if (outcome == 0 && fold == FOLD_FUNCTIONS)
-		outcome = rollup_other_program(r, 0, &task);
-	*ret_key = *key;
-	ret_key->part[0] = (uint64_t)task << 32 | stack;
-	return outcome;
-}
-
-/* By falling weight; what weighs the same in the order in which it came, so that the same source
- * gives the same file. */
-static int compare(const void *a, const void *b, void *userdata)
-{
-	const struct sums *s = userdata;
-	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-	const struct sum *x = &s->sum[i], *y = &s->sum[j];
-	if (x->weight_ns != y->weight_ns)
-		return x->weight_ns < y->weight_ns ? 1 : -1;
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return (i > j) - (i < j);
-}
-
-/* How many of the heaviest rows stay as they are, so that with what the others come to there are at
- * most n_max. coarse gets the others' keys, by position in order. */
-static int divide(struct rollup *r, enum fold fold, const uint32_t *order, uint32_t n_max,
-	struct key *coarse, uint32_t *ret_n_kept)
-{
-	struct key_table met = {0};
-	uint32_t n = r->sums.keys.n_keys, index;
-	int outcome = 0;
-	while (n > 0 && n + met.n_keys > n_max && outcome == 0) {
-		n--;
-		outcome = fold_key(r, fold, &r->sums.keys.key[order[n]], &coarse[n]);
-		if (outcome == 0)
-			outcome = rollup_table_outcome(r, key_get(&met, &coarse[n], &index));
-	}
-	key_table_clear(&met);
-	*ret_n_kept = n;
-	return outcome;
-}
-
-static int merge(struct rollup *r, struct sum *into, const struct sum *from, bool cut)
-{
-	int outcome = add(r, &into->count, from->count);
+	struct sum *into;
+	int outcome = get_sum(r, rows, key, &into);
+	if (outcome == 0)
+		outcome = add(r, &into->count, from->count);
 	if (outcome == 0)
 		outcome = add(r, &into->weight_ns, from->weight_ns);
-	/* of a stack that was cut, all samples are truncated */
 	if (outcome == 0)
 		outcome = add(r, &into->truncated, cut ? from->count : from->truncated);
 	for (uint32_t i = from->reading; i != 0 && outcome == 0; i = r->sums.reading[i - 1].next) {
@@ -219,48 +158,11 @@ static int merge(struct rollup *r, struct sum *into, const struct sum *from, boo
 	return outcome;
 }
 
-static int fold_rows(struct rollup *r, enum fold fold, uint32_t n_max, uint32_t *order,
-	struct key *coarse)
+void sum_rows_clear(struct sum_rows *rows)
 {
-	struct sums *s = &r->sums;
-	uint32_t n_rows = s->keys.n_keys, n_kept;
-	for (uint32_t i = 0; i < n_rows; i++)
-		order[i] = i;
-	qsort_r(order, n_rows, sizeof(*order), compare, s);
-	int outcome = divide(r, fold, order, n_max, coarse, &n_kept);
-
-	struct sums before = {.keys = s->keys, .sum = s->sum};
-	s->keys = (struct key_table){0};
-	s->sum = NULL;
-	s->size_sum = 0;
-	for (uint32_t i = 0; i < n_rows && outcome == 0; i++) {
-		const struct key *was = &before.keys.key[order[i]];
-		const struct key *key = i < n_kept ? was : &coarse[i];
-		struct sum *sum;
-		outcome = get_sum(r, s, key, &sum);
-		if (outcome == 0)
-			outcome = merge(r, sum, &before.sum[order[i]],
-				key_stack(key) != key_stack(was));
-	}
-	key_table_clear(&before.keys);
-	free(before.sum);
-	return outcome;
-}
-
-static int fold_to(struct rollup *r, uint32_t n_max)
-{
-	int outcome = 0;
-	for (enum fold fold = 0; fold < N_FOLDS && outcome == 0; fold++) {
-		uint32_t n = r->sums.keys.n_keys;
-		if (n <= n_max)
-			return 0;
-		uint32_t *order = calloc(n, sizeof(*order));
-		struct key *coarse = calloc(n, sizeof(*coarse));
-		outcome = order && coarse ? fold_rows(r, fold, n_max, order, coarse) : -ENOMEM;
-		free(order);
-		free(coarse);
-	}
-	return outcome;
+	key_table_clear(&rows->keys);
+	free(rows->sum);
+	*rows = (struct sum_rows){0};
 }
 
 /* How many rows this hour may still have: what other sources gave it stands at the end. */
@@ -304,9 +206,9 @@ static int write_sample(struct rollup *r, const struct key *key, const struct su
 {
 	uint32_t task, stack;
 	bool cut = false;
-	int outcome = rollup_task_row(r, key_task(key), &task);
+	int outcome = rollup_task_row(r, sum_task(key), &task);
 	if (outcome == 0)
-		outcome = rollup_stack_row(r, key_stack(key), &cut, &stack);
+		outcome = rollup_stack_row(r, sum_stack(key), &cut, &stack);
 	if (outcome == 0)
 		outcome = PUT(r, WRITE_SAMPLE, CELL_I(++r->n_samples), CELL_I(r->n_windows),
 			CELL_I(key->part[2]), CELL_I(task), CELL_I(stack),
@@ -335,12 +237,13 @@ int sums_write(struct rollup *r, const struct sums_window *w)
 	if (r->tier == TIER_HOUR)
 		outcome = rows_left(r, w->realtime_ns, &n_max);
 	if (outcome == 0 && r->tier == TIER_HOUR)
-		outcome = fold_to(r, n_max);
+		outcome = sums_fold(r, n_max);
 	if (outcome == 0)
 		outcome = PUT(r, WRITE_WINDOW, CELL_I(++r->n_windows), CELL_I(w->start_ns),
 			CELL_I(w->end_ns), CELL_I(w->realtime_ns));
-	for (uint32_t i = 0; i < r->sums.keys.n_keys && outcome == 0; i++)
-		outcome = write_sample(r, &r->sums.keys.key[i], &r->sums.sum[i]);
+	const struct sum_rows *rows = &r->sums.rows;
+	for (uint32_t i = 0; i < rows->keys.n_keys && outcome == 0; i++)
+		outcome = write_sample(r, &rows->keys.key[i], &rows->sum[i]);
 	if (outcome == 0)
 		outcome = write_losses(r);
 	sums_clear(&r->sums);
@@ -349,9 +252,8 @@ int sums_write(struct rollup *r, const struct sums_window *w)
 
 void sums_clear(struct sums *s)
 {
-	key_table_clear(&s->keys);
+	sum_rows_clear(&s->rows);
 	key_table_clear(&s->losses);
-	free(s->sum);
 	free(s->reading);
 	free(s->loss);
 	*s = (struct sums){0};

@@ -51,8 +51,11 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 	[INSERT_READING] = "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?, ?)",
 	[INSERT_LOSS] = ("INSERT INTO loss VALUES (?, ?, ?, ?) "
 			 "ON CONFLICT DO UPDATE SET count = count + excluded.count"),
-	[UPDATE_TASK] =
-		"INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	/* who started it is forgotten when he has been gone for long, and was known then */
+	[UPDATE_TASK] = "UPDATE task SET pid = ?2, tid = ?3, process = ?4, "
+			"parent = ifnull(?5, parent), start_ns = ?6, end_ns = ?7, comm = ?8, "
+			"exe = ?9, argv = ?10, cgroup = ?11, uid = ?12, kernel_thread = ?13 "
+			"WHERE id = ?1",
 	[UPDATE_FILE] =
 		"UPDATE file SET state = ?2, has_symbols = ?3, has_debug = ?4 WHERE id = ?1",
 	[UPDATE_FRAME] = "UPDATE frame SET state = ?2 WHERE id = ?1",

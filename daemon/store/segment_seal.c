@@ -174,7 +174,7 @@ static int finish(const char *path, sqlite3 *db, struct segment_error *e)
 /* A file that never had a log was sealed, or is not worth a word. */
 static int judge_leftover(const char *path, struct segment_error *e)
 {
-	struct segment_header header = {0};
+	struct segment_header header = {.n_bytes = 1}; /* only a file is looked at */
 	int r = segment_judge_file(path, false, &header, e);
 	if ((r == SEGMENT_NOT_OURS && header.n_bytes == 0) ||
 		(r == SEGMENT_CORRUPT && !header.log && header.n_changes <= CHANGES_UNBORN))

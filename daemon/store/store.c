@@ -286,6 +286,7 @@ int store_note(struct store *s, const char *path)
 	if (known) {
 		f.rolled = s->file[at].rolled;
 		store_drop(s, at);
+		store_sum(s);
 	}
 	int r = store_look(s, &f, &e);
 	if (r != 0 && r != STORE_CORRUPT)
@@ -358,11 +359,12 @@ static int move_aside(struct store *s, struct store_file *f)
 	char from_log[STORE_NAME_BYTES + 8], to_log[STORE_NAME_BYTES + 24];
 	snprintf(from_log, sizeof(from_log), "%s-wal", f->name);
 	snprintf(to_log, sizeof(to_log), "%s-wal", to);
-	if (renameat(s->fd, from_log, s->fd, to_log) < 0 && errno != ENOENT)
-		unlinkat(s->fd, from_log, 0);
+	struct stat st;
+	if (fstatat(s->fd, from_log, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0)
+		(void)renameat(s->fd, from_log, s->fd, to_log);
 	store_unlink(s, f->name); /* what else lay beside it */
 	memcpy(f->name, to, strlen(to) + 1);
-	return store_look_size(s, f) < 0 ? -errno : 0;
+	return store_look_size(s, f) < 0 ? -EIO : 0;
 }
 
 int store_set_aside(struct store *s, const char *name)

@@ -310,7 +310,7 @@ static int take_up(struct store *s, struct store_file *f)
 	struct store_error e = {"", ""};
 	size_t at;
 	int r = store_look(s, f, &e);
-	if (r == 0 && f->tier == TIER_WINDOW && !f->sealed) {
+	if (f->tier == TIER_WINDOW && (r == STORE_CORRUPT || (r == 0 && !f->sealed))) {
 		r = store_recover(s, f, &e);
 		s->n_recovered += r == 0;
 		if (r == STORE_NO_SPACE || r == STORE_READ_ONLY || r == STORE_BUSY) {

@@ -37,6 +37,7 @@ static bool may_go(const struct store_file *f, int64_t now_ns, const char *spare
 	return f->corrupt || f->sealed || f->left || (f->tier != TIER_WINDOW && over <= now_ns);
 }
 
+/* INT64_MAX: never. */
 static int64_t expiry(const struct store_file *f, const struct store_limits *l)
 {
 	uint64_t keep = l->keep_ns[f->corrupt ? TIER_WINDOW : f->tier];
@@ -47,9 +48,11 @@ static int64_t expiry(const struct store_file *f, const struct store_limits *l)
 static size_t first_expired(
 	const struct store *s, const struct store_limits *l, int64_t now_ns, const char *spare)
 {
-	for (size_t i = 0; i < s->n_files; i++)
-		if (may_go(&s->file[i], now_ns, spare) && expiry(&s->file[i], l) <= now_ns)
+	for (size_t i = 0; i < s->n_files; i++) {
+		int64_t when = expiry(&s->file[i], l);
+		if (when <= now_ns && when != INT64_MAX && may_go(&s->file[i], now_ns, spare))
 			return i;
+	}
 	return s->n_files;
 }
 

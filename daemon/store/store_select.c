@@ -51,7 +51,7 @@ static int64_t down(int64_t t, int64_t step)
 
 static int64_t up(int64_t t, int64_t step)
 {
-	return step && t % step ? down(t, step) + step : t;
+	return step && t % step && t < INT64_MAX - step ? down(t, step) + step : t;
 }
 
 static int spans_add(struct spans *s, int64_t from, int64_t to)
@@ -197,11 +197,16 @@ static int deal_tier(struct selection *s, enum tier tier)
 	return r == 0 ? close_spans(s, first) : r;
 }
 
-static bool is_dealt(const struct selection *s, int64_t from, int64_t to)
+/* Was any of what that tier has for [from, to) given away? Window files that it does not know of do
+ * not matter. */
+static bool is_dealt(const struct selection *s, enum tier tier, int64_t from, int64_t to)
 {
-	for (size_t i = 0; i < s->n_parts; i++)
-		if (s->part[i].since_ns < to && s->part[i].until_ns > from)
+	for (size_t i = 0; i < s->n_parts; i++) {
+		const struct store_file *f = s->part[i].file;
+		bool other = f->tier == TIER_WINDOW && !(f->rolled & 1u << tier);
+		if (!other && s->part[i].since_ns < to && s->part[i].until_ns > from)
 			return true;
+	}
 	return false;
 }
 
@@ -212,14 +217,15 @@ static int deal_edges(struct selection *s, enum tier tier)
 	size_t first = s->n_parts;
 	int r = 0;
 	for (size_t o = 0; o < s->open.n && r == 0; o++) {
-		int64_t from = down(s->open.span[o].from, step), to = s->open.span[o].to;
-		if (is_dealt(s, from, to))
-			continue;
+		struct span open = s->open.span[o];
 		for (size_t i = 0; i < s->store->n_files && r == 0; i++) {
 			const struct store_file *f = &s->store->file[i];
-			if (is_of(f, tier) && f->start_ns < to && reach(f) > s->open.span[o].from)
-				r = part_add(s, f, from > f->start_ns ? from : f->start_ns,
-					to < reach(f) ? to : reach(f));
+			int64_t from =
+				open.from > f->start_ns ? down(open.from, step) : f->start_ns;
+			int64_t to = open.to < reach(f) ? open.to : reach(f);
+			if (is_of(f, tier) && from < to && reach(f) > open.from &&
+				!is_dealt(s, tier, down(from, step), up(to, step)))
+				r = part_add(s, f, from > f->start_ns ? from : f->start_ns, to);
 		}
 	}
 	return r == 0 ? close_spans(s, first) : r;

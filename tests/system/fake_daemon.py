@@ -97,8 +97,13 @@ class FakeDaemon:
         self.listener.bind(str(self.path))
         os.chmod(self.path, 0o666)
         self.listener.listen(8)
-        self.connections = []
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.connections, self.threads = [], []
+        self.start(self.accept)
+
+    def start(self, function, *arguments):
+        thread = threading.Thread(target=function, args=arguments, daemon=True)
+        self.threads.append(thread)
+        thread.start()
 
     def accept(self):
         while True:
@@ -107,7 +112,7 @@ class FakeDaemon:
             except OSError:
                 return
             self.connections.append(connection)
-            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+            self.start(self.serve, connection)
 
     def serve(self, connection):
         buffer = b""
@@ -134,7 +139,7 @@ class FakeDaemon:
             return
         self.requests.append(request)
         self.cancelled.clear()
-        threading.Thread(target=self.run, args=(connection, request), daemon=True).start()
+        self.start(self.run, connection, request)
 
     def run(self, connection, request):
         try:
@@ -147,7 +152,10 @@ class FakeDaemon:
 
     def hang_up(self):
         for connection in self.connections:
-            connection.shutdown(socket.SHUT_RDWR)
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # the other end was faster
 
     @property
     def environment(self):
@@ -157,6 +165,14 @@ class FakeDaemon:
         return self
 
     def __exit__(self, *_):
+        # Nothing is closed under a thread that may still use it: the number would be another
+        # socket's soon, and the thread that one's.
+        self.cancelled.set()
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.threads[0].join()
+        self.hang_up()
+        for thread in list(self.threads):
+            thread.join(30)
         self.listener.close()
         for connection in self.connections:
             connection.close()

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import time
 
-from machine import Folder, compile_program, workload
+from machine import Folder, workload
 from service import Service, children_of, wait_until
 
 
@@ -31,9 +31,13 @@ def busy(seconds):
     return subprocess.Popen(["timeout", str(seconds), "sh", "-c", "while :; do :; done"])
 
 
+def rate(service):
+    return service.ask("status")["rate"][0]["hz"]
+
+
 def account(service):
-    """The rows of `status`' account by their name."""
-    return {row["what"]: row for row in service.ask("status")["account"]}
+    """What status says of all samples since the start."""
+    return next(row for row in service.ask("status")["account"] if row["period"] == "since start")
 
 
 def test_it_stores_and_answers_from_its_store(build):
@@ -68,12 +72,12 @@ def test_a_reload_takes_what_is_right_and_keeps_what_is_wrong_out(build):
     with Folder() as folder, Service(build, folder, rate="99") as service:
         service.write_config(rate="199")
         service.process.send_signal(signal.SIGHUP)
-        wait_until("the new rate", lambda: account(service)["rate"]["start"] == 199)
+        wait_until("the new rate", lambda: rate(service) == 199)
         service.write_config(rate="many")
         service.process.send_signal(signal.SIGHUP)
         wait_until("the complaint", lambda: "stays as it was" in service.said())
         assert f"{service.config}:" in service.said() and "many" in service.said()
-        assert account(service)["rate"]["start"] == 199
+        assert rate(service) == 199
 
 
 def test_a_wrong_configuration_is_an_error_with_file_and_line(build):
@@ -114,8 +118,6 @@ def test_a_socket_that_was_left_behind_is_replaced(build):
 
 
 def test_killed_at_any_moment_it_loses_what_is_in_hand_and_counts_it(build):
-    fork_storm = compile_program(build, "forks.c") if False else None
-    assert fork_storm is None
     chance = random.Random(1)
     with Folder() as folder:
         service = Service(build, folder, flush="1s", rate="999")
@@ -156,10 +158,10 @@ def test_the_rate_is_raised_for_a_recording_and_goes_back(build):
             [build / "mperfctl", "record", "-F", "1999", "-o", folder / "r.mprf", "--", program,
              "--memdb", "--size", "100"], env=dict(os.environ, MPERF_SOCKET=str(service.socket)),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        wait_until("the rate goes up", lambda: account(service)["rate"]["start"] == 1999)
+        wait_until("the rate goes up", lambda: rate(service) == 1999)
         said = recording.communicate()[1].decode()
         assert recording.returncode == 0, said
-        wait_until("the rate goes back", lambda: account(service)["rate"]["start"] == 99)
+        wait_until("the rate goes back", lambda: rate(service) == 99)
         comms = number(folder / "r.mprf", "SELECT group_concat(DISTINCT comm) FROM sample s "
                        "JOIN task t ON t.id = s.task")
         assert comms == "speedtest1", comms

@@ -14,7 +14,8 @@ import time
 import top_frames
 from fake_daemon import (BYTES, COUNT, FLAMEGRAPH, HOTSPOTS, NONE, NS, READY, STATUS, STORE,
                          FakeDaemon, columns, done, failure, provenance, rows)
-from machine import BAD_WORDS, Folder, mperfctl, need_program, refused
+from machine import (BAD_WORDS, Folder, compile_program, mperfctl, need_program, need_root,
+                     refused)
 from wire import fields
 
 
@@ -66,7 +67,8 @@ def test_filters_are_told_to_the_daemon(build):
         request = daemon.requests[0]
     asked = fields(request.first(4))
     assert [v for k, v in asked if k == 2] == [b"cc1"] and (3, b"/a/") in asked, asked
-    assert [v for k, v in fields(request.first(8)) if k == 1] == [], request.body  # not all
+    target = request.first(8)
+    assert target in (b"\x12\x02\x0c\x0d", b"\x10\x0c\x10\x0d"), target  # not all; packed or not
     assert "; process 12, 13; named cc1; in /a/; on hart 0,1\n" in found.stdout, found.stdout
 
 
@@ -148,6 +150,26 @@ def test_bad_usage_of_top_is_explained(build):
                 *(re.escape(word) for word in words))
 
 
+def test_a_daemon_of_our_own_shows_what_runs(build):
+    need_root()
+    program = compile_program(build, "known.c")
+    process = subprocess.Popen([program, "spin", "60000"], stdout=subprocess.DEVNULL)
+    try:
+        found = mperfctl(build, "top", "--json", "--frames", "3", "-d", "500ms", "--pid", process.pid,
+                         env={"MPERF_SOCKET": ""}, timeout=60).stdout
+        opened = mperfctl(build, "top", "--by", "process", "--frames", "2", "-d", "300ms", "-b",
+                          env={"MPERF_SOCKET": ""}, timeout=60).stdout
+    finally:
+        process.kill()
+        process.wait()
+    frame = json.loads(found.splitlines()[-1])
+    assert len(frame["harts"]) == os.cpu_count(), frame["harts"]
+    assert frame["rows"] and {r["process"] for r in frame["rows"]} <= {"known", None}, frame["rows"]
+    assert any("spin" in (r["function"] or "") for r in frame["rows"]), frame["rows"]
+    assert 0.9 < sum(r["self"] for r in frame["rows"]) < 1.01, frame["rows"]
+    assert re.search(rf"known +{process.pid} +\S*known spin 60000", opened), opened
+
+
 # --- the screen ----------------------------------------------------------------------------------
 
 class Terminal:
@@ -213,13 +235,13 @@ class Terminal:
 
 def test_the_screen_shows_harts_and_functions_and_q_gives_it_back(build):
     with FakeDaemon(top_frames.stream()) as daemon, Terminal(build, daemon, "-d 200ms") as t:
-        screen = t.shows("sqlite3VdbeExec")
+        screen = t.shows("sqlite3VdbeExec", "evil|owned", "(?m)^. help  / filter")
         lines = screen.splitlines()
         assert re.search(r"99 Hz  198 samples/s  lost 0  98\.7 % named", lines[0]), screen
         assert re.match(r"hart 0 \[█+▒+ +\] +\d+\.\d\d %  user .* kernel .* d 99 Hz", lines[1]), screen
         assert lines[3].startswith("functions by Self; every 200 ms"), screen
         assert re.match(r" +Self +Total +Samples +IPC +Function +Module +Process", lines[4]), screen
-        assert r"\x1b[2J" in screen and "größe, 関数" in screen, screen
+        assert r"\x1b[2J" in screen and "größe, 関" in screen, screen
         assert "? help" in lines[23], screen
         t.keys("q")
         assert t.ended() == 0
@@ -322,8 +344,8 @@ def test_the_screen_follows_the_terminals_size(build):
 def test_a_plain_terminal_shows_ascii_without_colours(build):
     with FakeDaemon(top_frames.stream()) as daemon, \
             Terminal(build, daemon, term="vt100", LC_ALL="C") as t:
-        screen = t.shows("sqlite3VdbeExec", r"hart 0 \[\|+#+ +\]")
-        assert screen.isascii() and "std::vector<gr??e, ??>" in screen, screen
+        screen = t.shows("sqlite3VdbeExec", r"hart 0 \[\|+#+ +\]", r"std::vector<gr\?\?e, \?")
+        assert screen.isascii(), screen
         assert not re.search(r"\x1b\[[\d;]*3[0-7]", t.screen("-e")), t.screen("-e")
         t.keys("q")
         assert t.ended() == 0
@@ -376,6 +398,8 @@ ACCOUNT = (columns("account", ("taken", "Taken", COUNT), ("stored", "Stored", CO
 PROCESS = (columns("process", ("process", "Process", NONE), ("cpu", "CPU", NS),
                    ("memory", "Memory", BYTES)), rows(("mperfd", 15 * 10**8, 9 << 20),
                                                       ("mperf-\x1bnamer", None, 4 << 20)))
+DISC = (columns("store", ("path", "Path", NONE), ("used", "Used", BYTES), ("since", "Since", NONE)),
+        rows(("/var/lib/m\x07perf", 3 << 20, None)))
 LOSS = (columns("loss", ("hart", "Hart", NONE), ("cause", "Cause", NONE),
                 ("count", "Since the start", COUNT)),)
 
@@ -385,14 +409,15 @@ def ask(build, daemon, *arguments, **options):
 
 
 def test_status_prints_each_table_under_its_heading(build):
-    with FakeDaemon(tables(STATUS, *ACCOUNT, *PROCESS, *LOSS)) as daemon:
+    with FakeDaemon(tables(STATUS, *ACCOUNT, *PROCESS, *LOSS, *DISC)) as daemon:
         text = ask(build, daemon, "status").stdout
         raw = ask(build, daemon, "status", "--raw").stdout
         found = json.loads(ask(build, daemon, "status", "--json").stdout)
-    assert re.search(r"^Samples\n  Taken +123,456\n  Stored +123,400\n  Lost +6\n", text), text
+    assert re.match(r"Samples\n +Taken +Stored +Lost +In hand\n123,456 +123,400 +6 +50\n", text), text
     assert re.search(r"\n\nProcesses of the daemon\n +CPU +Memory +Process\n", text), text
     assert re.search(r"1\.50 s +9\.00 MiB +mperfd\n +- +4\.00 MiB +mperf-\\x1bnamer\n", text), text
-    assert text.endswith("\n\nLost\n  none\n"), text
+    assert "\n\nLost\n  none\n\n" in text, text
+    assert text.endswith("Store\n  Path   /var/lib/m\\x07perf\n  Used   3.00 MiB\n  Since  -\n"), text
     assert "# account\ntaken\tstored\tlost\tin_hand\n123456\t123400\t6\t50\n\n# process\n" in raw, raw
     assert found["account"] == [{"taken": 123456, "stored": 123400, "lost": 6, "in_hand": 50}], found
     assert found["process"][1] == {"process": "mperf-\x1bnamer", "cpu": None, "memory": 4 << 20}

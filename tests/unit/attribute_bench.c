@@ -159,7 +159,7 @@ void bench_process(struct bench *b, const struct bench_process *p)
 	snprintf(path, sizeof(path), "proc/%d/stat", p->pid);
 	write_stat(b, path, p, p->pid);
 	snprintf(path, sizeof(path), "proc/%d/status", p->pid);
-	bench_text(b, path, "Name:\tx\nUid:\t1000\t0\t0\t0\n");
+	bench_text(b, path, "Name:\tx\nUid:\t1000\t1000\t1000\t1000\nGid:\t50\t50\t50\t50\n");
 	snprintf(path, sizeof(path), "proc/%d/maps", p->pid);
 	bench_text(b, path, p->maps ? p->maps : "");
 	snprintf(path, sizeof(path), "proc/%d/cgroup", p->pid);

@@ -30,7 +30,8 @@ static void teardown(void)
 	bench_free(b);
 }
 
-/* The leaf of a sample at ADDR. As if its name had been asked for, which is when it is remembered. */
+/* The leaf of a sample at ADDR. As if its name had been asked for, which is when it is remembered.
+ */
 static const struct frame *sample(int pid)
 {
 	struct record r = bench_sample(b, BENCH_ALONE, 2 * SECOND, pid, ADDR);
@@ -121,8 +122,8 @@ START_TEST(places_that_push_each_other_out_stay_right)
 	bench_map(b, 10, 0x100000, 0x4000000, "/bin/large");
 	for (int round = 0; round < 3; round++)
 		for (uint64_t i = 0; i < PLACES_KNOWN * 2; i += 61) {
-			struct record r = bench_sample(
-				b, BENCH_ALONE, 2 * SECOND, 10, 0x100000 + i * 64);
+			struct record r =
+				bench_sample(b, BENCH_ALONE, 2 * SECOND, 10, 0x100000 + i * 64);
 
 			b->n_sunk = 0;
 			bench_take(b, &r, 0);

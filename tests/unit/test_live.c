@@ -64,8 +64,7 @@ static void ask_callers(const char *function, const char *module)
 
 static void share_is(const char *row, const char *column, double share)
 {
-	ck_assert_double_eq_tol(
-		stored_real(&live, stored_row(&live, row), column), share, 1e-9);
+	ck_assert_double_eq_tol(stored_real(&live, stored_row(&live, row), column), share, 1e-9);
 }
 
 /* Every row and column of the stored answer is in the live one, in the same order. */
@@ -75,8 +74,7 @@ static void answers_agree(void)
 	for (size_t row = 0; row < stored.n_rows; row++)
 		for (size_t c = 0; c < stored.n_columns; c++) {
 			int at = stored_column(&live, stored.column[c]);
-			ck_assert_int_eq(
-				live.cell[row][at].kind, stored.cell[row][c].kind);
+			ck_assert_int_eq(live.cell[row][at].kind, stored.cell[row][c].kind);
 			ck_assert_str_eq(live.cell[row][at].text, stored.cell[row][c].text);
 			ck_assert_double_eq_tol(
 				live.cell[row][at].real, stored.cell[row][c].real, 1e-9);
@@ -102,7 +100,9 @@ static void made_session(void)
 	struct task *other = stored_task(&s, 200, 200, "other");
 	ck_assert_int_eq(cgroup_set(&s.tasks, 7, "/user.slice/a"), 0);
 	prog->cgroup = thread->cgroup = 7;
-	prog->argv = strdup("prog\0-x");
+	prog->argv = malloc(8);
+	ck_assert_ptr_nonnull(prog->argv);
+	memcpy(prog->argv, "prog\0-x", 8);
 	prog->n_argv = 8;
 	prog->uid = thread->uid = 1000;
 	other->uid = 0;
@@ -115,19 +115,31 @@ static void made_session(void)
 	stored_name(fault, "do_fault", NULL);
 	stored_name(module, "nft_do", NULL);
 	dark->state = FRAME_UNNAMED;
-	stored_add(&s, &(struct stored_sample){.task = prog, .count = 6, .weight_ns = 60,
-			       .read = {{1, 4000, 100, 50}, {2, 2000, 100, 50}}, .n_reads = 2,
+	stored_add(&s, &(struct stored_sample){.task = prog,
+			       .count = 6,
+			       .weight_ns = 60,
+			       .read = {{1, 4000, 100, 50}, {2, 2000, 100, 50}},
+			       .n_reads = 2,
 			       .frame = {hot, main_}});
-	stored_add(&s, &(struct stored_sample){.task = thread, .hart = 1, .count = 3,
-			       .weight_ns = 30, .frame = {again, hot, main_}});
-	stored_add(&s, &(struct stored_sample){.task = prog, .count = 1, .weight_ns = 10,
+	stored_add(&s, &(struct stored_sample){.task = thread,
+			       .hart = 1,
+			       .count = 3,
+			       .weight_ns = 30,
+			       .frame = {again, hot, main_}});
+	stored_add(&s, &(struct stored_sample){.task = prog,
+			       .count = 1,
+			       .weight_ns = 10,
 			       .frame = {fault, module, hot, main_}});
-	stored_add(&s, &(struct stored_sample){.task = other, .hart = 1, .count = 2,
-			       .weight_ns = 20, .frame = {dark, main_}});
-	stored_add(&s, &(struct stored_sample){.task = other, .hart = 1, .count = 1,
-			       .weight_ns = 10, .frame = {fault}});
-	stored_add(&s, &(struct stored_sample){.task = NULL, .hart = 2, .count = 1,
-			       .weight_ns = 10});
+	stored_add(&s, &(struct stored_sample){.task = other,
+			       .hart = 1,
+			       .count = 2,
+			       .weight_ns = 20,
+			       .frame = {dark, main_}});
+	stored_add(&s,
+		&(struct stored_sample){
+			.task = other, .hart = 1, .count = 1, .weight_ns = 10, .frame = {fault}});
+	stored_add(
+		&s, &(struct stored_sample){.task = NULL, .hart = 2, .count = 1, .weight_ns = 10});
 	s.lost[1][LOSS_RING_SAMPLES] = 5;
 	s.lost[0][LOSS_MEMORY] = 2;
 }
@@ -192,8 +204,10 @@ START_TEST(a_function_bears_the_process_that_spends_most_in_it)
 	stored_begin_clock(&s);
 	struct task *a = stored_task(&s, 1, 1, "small"), *b = stored_task(&s, 2, 2, "large");
 	struct frame *f = stored_function(&s, "/lib/c.so", "memcpy");
-	stored_add(&s, &(struct stored_sample){.task = a, .count = 2, .weight_ns = 20, .frame = {f}});
-	stored_add(&s, &(struct stored_sample){.task = b, .count = 3, .weight_ns = 30, .frame = {f}});
+	stored_add(
+		&s, &(struct stored_sample){.task = a, .count = 2, .weight_ns = 20, .frame = {f}});
+	stored_add(
+		&s, &(struct stored_sample){.task = b, .count = 3, .weight_ns = 30, .frame = {f}});
 	ask(QUERY_BY_FUNCTION, NULL);
 	ck_assert_uint_eq(live.n_rows, 1);
 	ck_assert_str_eq(stored_text(&live, 0, "process"), "large");
@@ -286,8 +300,8 @@ START_TEST(recursion_counts_for_the_outermost_caller)
 	struct task *t = stored_task(&s, 1, 1, "p");
 	struct frame *m = stored_function(&s, "/bin/p", "main");
 	struct frame *f = stored_function(&s, "/bin/p", "fib");
-	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = 10, .count = 1,
-			       .frame = {f, f, f, m}});
+	stored_add(&s, &(struct stored_sample){
+			       .task = t, .weight_ns = 10, .count = 1, .frame = {f, f, f, m}});
 	ask_callers("fib", NULL);
 	ck_assert_uint_eq(live.n_rows, 1);
 	ck_assert_str_eq(stored_text(&live, 0, "function"), "main");
@@ -392,8 +406,12 @@ START_TEST(a_thousand_rows_are_answered_at_once)
 		struct frame *stack[20];
 		for (unsigned k = 0; k < 20; k++)
 			stack[k] = f[k > 10 ? 399 - k : (i * (20 - k) + k * 17) % 380];
-		struct attribution a = {.task = t, .count = 1, .weight_ns = 1000000,
-			.hart = (int)(i / 380), .frame = stack, .n_frames = 20};
+		struct attribution a = {.task = t,
+			.count = 1,
+			.weight_ns = 1000000,
+			.hart = (int)(i / 380),
+			.frame = stack,
+			.n_frames = 20};
 		ck_assert_int_eq(window_add(&s.window, &s.stacks, &a), 0);
 	}
 	struct live l = view();
@@ -404,8 +422,8 @@ START_TEST(a_thousand_rows_are_answered_at_once)
 	for (int i = 0; i < 5; i++) {
 		n_rows = 0;
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
-		ck_assert_int_eq(query_live_hotspots(&l, QUERY_BY_FUNCTION, 0, &none, &answer,
-					 &live.error),
+		ck_assert_int_eq(
+			query_live_hotspots(&l, QUERY_BY_FUNCTION, 0, &none, &answer, &live.error),
 			0);
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
 		double ms = (double)(to.tv_sec - from.tv_sec) * 1e3 +

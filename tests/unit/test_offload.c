@@ -13,84 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "daemon/conf.h"
-#include "daemon/control/offload.h"
-#include "daemon/control/peer.h"
-
-#define PATIENCE_MS 30000 /* for a loaded machine; a child answers within milliseconds */
-
-/* A peer with one request, and the queue its answers' processes wait in. */
-struct asked {
-	struct conf conf;
-	struct offload_queue queue;
-	struct control_options options;
-	struct peer *peer;
-	struct request *request;
-	int client_fd;
-	struct frame_buffer in;
-	char noted[256];
-};
-
-static void ask(struct asked *a)
-{
-	int pair[2];
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	*a = (struct asked){.client_fd = pair[1]};
-	conf_defaults(&a->conf);
-	a->options = (struct control_options){.conf = &a->conf, .queue = &a->queue};
-	ck_assert_int_eq(peer_new(&a->options, pair[0], &a->peer), 0);
-	a->peer->greeted = true;
-	frame_buffer_clear(&a->peer->out); /* its hello */
-	a->request = a->peer->request[0] = calloc(1, sizeof *a->request);
-	*a->request = (struct request){.peer = a->peer, .id = 7};
-}
-
-static void forget(struct asked *a)
-{
-	peer_free(a->peer);
-	offload_queue_clear(&a->queue);
-	frame_buffer_clear(&a->in);
-	close(a->client_fd);
-}
-
-/* One round of the daemon's: wait a little for what the job waits for, and let it run. */
-static void turn(struct asked *a, int wait_ms)
-{
-	struct pollfd fds[4];
-	ck_assert_int_eq(offload_queue_tend(&a->queue, a->conf.queries_max), 0);
-	size_t n = peer_job_fds(a->peer, fds, 4);
-	poll(fds, n, wait_ms);
-	ck_assert_int_eq(peer_run_due_jobs(a->peer, fds, 1), 0);
-	ck_assert_int_ge(peer_dispatch(a->peer, 0), 0);
-}
-
-/* The next answer that the peer was sent. */
-static Mperf__Message *answered(struct asked *a)
-{
-	Mperf__Message *m = NULL;
-	for (int waited_ms = 0; waited_ms < PATIENCE_MS; waited_ms += 5) {
-		int r = frame_take(&a->in, &m);
-		if (r == 0)
-			return m;
-		ck_assert_int_eq(r, FRAME_NONE);
-		turn(a, 5);
-		(void)frame_buffer_read(&a->in, a->client_fd);
-	}
-	ck_abort_msg("no answer came");
-	return NULL;
-}
-
-static int done_status(struct asked *a)
-{
-	Mperf__Message *m = answered(a);
-	ck_assert_int_eq(m->answer->id, 7);
-	if (m->answer->body_case == MPERF__ANSWER__BODY_FAILURE)
-		ck_abort_msg("%s", m->answer->failure->what);
-	ck_assert_int_eq(m->answer->body_case, MPERF__ANSWER__BODY_DONE);
-	int status = m->answer->done->status;
-	mperf__message__free_unpacked(m, NULL);
-	return status;
-}
+#include "tests/unit/asked.h"
 
 static void assert_fails(struct asked *a, const char *what)
 {
@@ -106,12 +29,8 @@ static void assert_fails(struct asked *a, const char *what)
 /* Lasts as long as the test that it is written in. */
 #define ANSWER(f) (&(struct offload_answer){.run = (f)})
 
-static void start(struct asked *a, const struct offload_answer *answer, void *userdata)
-{
-	ck_assert_int_eq(offload_start(a->request, answer, userdata), 0);
-}
-
-/* --- what a child is ------------------------------------------------------------------------------ */
+/* --- what a child is
+ * ------------------------------------------------------------------------------ */
 
 static int tell_descriptors(struct request *q, void *userdata)
 {
@@ -163,7 +82,8 @@ END_TEST
 
 START_TEST(a_child_that_tries_events_keeps_what_we_have)
 {
-	static const struct offload_answer capable = {.run = tell_capable, .keeps_capabilities = true};
+	static const struct offload_answer capable = {
+		.run = tell_capable, .keeps_capabilities = true};
 	struct asked a;
 	ask(&a);
 	start(&a, &capable, NULL);
@@ -177,8 +97,8 @@ static int tell_signals(struct request *q, void *userdata)
 	sigset_t set;
 	(void)userdata;
 	sigprocmask(SIG_SETMASK, NULL, &set);
-	return request_done(q, signal(SIGINT, SIG_DFL) == SIG_DFL &&
-			!sigismember(&set, SIGTERM) ? 0 : 1);
+	return request_done(
+		q, signal(SIGINT, SIG_DFL) == SIG_DFL && !sigismember(&set, SIGTERM) ? 0 : 1);
 }
 
 START_TEST(a_child_has_signals_as_a_fresh_process_has_them)
@@ -243,8 +163,11 @@ START_TEST(a_child_locks_a_file_for_itself_that_its_parent_has_open)
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/file", folder);
 	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_exec(db, "PRAGMA journal_mode=WAL; CREATE TABLE t(a);"
-					  "INSERT INTO t VALUES(1)", NULL, NULL, NULL), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db,
+				 "PRAGMA journal_mode=WAL; CREATE TABLE t(a);"
+				 "INSERT INTO t VALUES(1)",
+				 NULL, NULL, NULL),
+		SQLITE_OK);
 	ask(&a);
 	start(&a, ANSWER(read_and_stay), path);
 	Mperf__Message *m = answered(&a);
@@ -266,7 +189,8 @@ START_TEST(a_child_locks_a_file_for_itself_that_its_parent_has_open)
 }
 END_TEST
 
-/* --- what it says --------------------------------------------------------------------------------- */
+/* --- what it says
+ * --------------------------------------------------------------------------------- */
 
 #define CHUNK 100000
 #define CHUNKS 60 /* 6 MB: far more than a pipe and a peer's buffer hold */
@@ -423,159 +347,8 @@ START_TEST(a_child_that_says_what_is_no_answer_is_a_failure)
 }
 END_TEST
 
-/* --- whose turn it is ----------------------------------------------------------------------------- */
-
-static int stay(struct request *q, void *userdata)
-{
-	(void)userdata;
-	int r = request_progress(q, "here", 0, 0);
-	while (r == 0)
-		pause();
-	return r;
-}
-
-/* One more request of the peer's, waiting. */
-static struct request *one_more(struct asked *a, size_t slot)
-{
-	static const struct offload_answer staying = {.run = stay};
-	struct request *q = a->peer->request[slot] = calloc(1, sizeof *q);
-	*q = (struct request){.peer = a->peer, .id = 100 + (uint32_t)slot};
-	ck_assert_int_eq(offload_start(q, &staying, NULL), 0);
-	return q;
-}
-
-START_TEST(no_more_children_run_at_once_than_are_allowed)
-{
-	struct asked a;
-	ask(&a);
-	a.conf.queries_max = 2;
-	start(&a, ANSWER(stay), NULL);
-	for (size_t i = 1; i < 6; i++)
-		one_more(&a, i);
-	turn(&a, 0);
-	ck_assert_uint_eq(a.queue.n_children, 2);
-	ck_assert_uint_eq(a.queue.n_waiting, 4);
-	forget(&a);
-	ck_assert_uint_eq(a.queue.n_children, 0);
-}
-END_TEST
-
-START_TEST(a_cancelled_child_counts_until_it_is_gone_and_then_the_next_one_starts)
-{
-	struct asked a;
-	ask(&a);
-	a.conf.queries_max = 1;
-	start(&a, ANSWER(stay), NULL);
-	one_more(&a, 1);
-	turn(&a, 0);
-	struct request *q = a.peer->request[0];
-	q->job->kind->free(q->job);
-	free(q);
-	a.peer->request[0] = NULL;
-	ck_assert_uint_eq(a.queue.n_children, 1);
-	ck_assert_uint_eq(offload_queue_deadline_ns(&a.queue, 1000) < UINT64_MAX, true);
-	Mperf__Message *m = answered(&a);
-	ck_assert_int_eq(m->answer->id, 101);
-	mperf__message__free_unpacked(m, NULL);
-	ck_assert_uint_eq(a.queue.n_children, 1);
-	forget(&a);
-}
-END_TEST
-
-START_TEST(a_user_with_fewer_children_comes_first)
-{
-	struct asked a, b;
-	ask(&a);
-	a.conf.queries_max = 1;
-	start(&a, ANSWER(stay), NULL);
-	one_more(&a, 1);
-	turn(&a, 0); /* a's first runs, its second waits */
-
-	ask(&b);
-	b.peer->options = &a.options;
-	b.peer->uid = a.peer->uid + 1;
-	start(&b, ANSWER(stay), NULL);
-	a.conf.queries_max = 2;
-	ck_assert_int_eq(offload_queue_tend(&a.queue, 2), 0);
-	ck_assert_uint_eq(a.queue.n_waiting, 1);
-	struct pollfd fds[4];
-	ck_assert_uint_eq(peer_job_fds(b.peer, fds, 4), 1); /* it has a child, so it is b's */
-	peer_free(b.peer);
-	b.peer = NULL;
-	forget(&b);
-	forget(&a);
-}
-END_TEST
-
-START_TEST(too_many_that_wait_are_turned_away_with_the_reason)
-{
-	struct asked a;
-	static const struct offload_answer staying = {.run = stay};
-	struct peer *more[OFFLOAD_WAITING_USER_MAX / PEER_REQUESTS_MAX];
-	int pair[2];
-	ask(&a);
-	size_t n_peers = 0;
-	for (; n_peers < sizeof more / sizeof more[0]; n_peers++) {
-		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-		close(pair[1]);
-		ck_assert_int_eq(peer_new(&a.options, pair[0], &more[n_peers]), 0);
-		for (size_t i = 0; i < PEER_REQUESTS_MAX; i++) {
-			struct request *q = calloc(1, sizeof *q);
-			*q = (struct request){.peer = more[n_peers], .id = (uint32_t)i + 1};
-			more[n_peers]->request[i] = q;
-			ck_assert_int_eq(offload_start(q, &staying, NULL), 0);
-			ck_assert_ptr_nonnull(q->job);
-		}
-	}
-	start(&a, ANSWER(stay), NULL);
-	ck_assert_ptr_null(a.request->job);
-	a.conf.queries_max = 0; /* nobody starts */
-	Mperf__Message *m = NULL;
-	ck_assert_int_eq(frame_take(&a.peer->out, &m), 0);
-	ck_assert_int_eq(m->answer->failure->kind, MPERF__FAILURE_KIND__FAILURE_LIMIT);
-	mperf__message__free_unpacked(m, NULL);
-	while (n_peers > 0)
-		peer_free(more[--n_peers]);
-	forget(&a);
-}
-END_TEST
-
-START_TEST(who_waits_longer_than_a_second_is_told_for_what)
-{
-	struct asked a;
-	ask(&a);
-	a.conf.queries_max = 0;
-	start(&a, ANSWER(stay), NULL);
-	ck_assert_uint_eq(peer_deadline_ns(a.peer), 1000000000u);
-	ck_assert_int_eq(peer_run_due_jobs(a.peer, NULL, 1000000000u), 0);
-	ck_assert_uint_eq(peer_deadline_ns(a.peer), UINT64_MAX);
-	Mperf__Message *m = answered(&a);
-	ck_assert_str_eq(m->answer->progress->what, "waiting for other queries");
-	mperf__message__free_unpacked(m, NULL);
-	forget(&a);
-}
-END_TEST
-
-static int say_done(struct request *q, void *userdata)
-{
-	*(pid_t *)userdata = getpid();
-	return request_done(q, 3);
-}
-
-START_TEST(a_private_daemon_answers_in_place)
-{
-	struct asked a;
-	pid_t pid = 0;
-	ask(&a);
-	a.options.queue = NULL;
-	start(&a, ANSWER(say_done), &pid);
-	ck_assert_int_eq(pid, getpid());
-	ck_assert_int_eq(done_status(&a), 3);
-	forget(&a);
-}
-END_TEST
-
-/* --- without a peer -------------------------------------------------------------------------------- */
+/* --- without a peer
+ * -------------------------------------------------------------------------------- */
 
 static int exit_with(void *userdata)
 {
@@ -656,12 +429,6 @@ int main(void)
 	tcase_add_test(t, a_child_that_ends_without_an_answer_is_a_failure);
 	tcase_add_test(t, an_error_of_a_child_is_a_failure);
 	tcase_add_test(t, a_child_that_says_what_is_no_answer_is_a_failure);
-	tcase_add_test(t, no_more_children_run_at_once_than_are_allowed);
-	tcase_add_test(t, a_cancelled_child_counts_until_it_is_gone_and_then_the_next_one_starts);
-	tcase_add_test(t, a_user_with_fewer_children_comes_first);
-	tcase_add_test(t, too_many_that_wait_are_turned_away_with_the_reason);
-	tcase_add_test(t, who_waits_longer_than_a_second_is_told_for_what);
-	tcase_add_test(t, a_private_daemon_answers_in_place);
 	tcase_add_test(t, a_process_ends_with_its_status);
 	tcase_add_test(t, a_process_that_is_killed_ends_with_the_signal);
 	tcase_add_test(t, a_process_that_is_freed_is_gone);

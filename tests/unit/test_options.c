@@ -16,6 +16,7 @@
 #define STAT MPERF__REQUEST__BODY_STAT
 #define LIST MPERF__REQUEST__BODY_LIST
 #define DOCTOR MPERF__REQUEST__BODY_DOCTOR
+#define TOP MPERF__REQUEST__BODY_TOP
 
 /* Words are parted by single spaces; parsed strings point into this. */
 static char line_bytes[8192];
@@ -257,6 +258,47 @@ START_TEST(what_cannot_go_together_is_refused)
 }
 END_TEST
 
+START_TEST(top_takes_an_interval_frames_and_filters)
+{
+	struct options o = parsed(TOP, "-b -d 500ms --frames 3 -n 7 -F 999 --for 1m --by thread");
+	ck_assert(o.batch);
+	ck_assert_uint_eq(o.interval_ms, 500);
+	ck_assert_uint_eq(o.frames, 3);
+	ck_assert_uint_eq(o.limit, 7);
+	ck_assert_uint_eq(o.hz, 999);
+	ck_assert_str_eq(o.by, "thread");
+	o = parsed(TOP, "--pid 3 --comm a --cgroup /x/ --cpu 0-1"); /* no two targets */
+	ck_assert_uint_eq(o.n_pids, 1);
+	ck_assert_uint_eq(o.n_cpus, 2);
+	ck_assert_uint_eq(o.limit, 0); /* as the form calls for */
+	ck_assert_uint_eq(o.interval_ms, 0);
+}
+END_TEST
+
+START_TEST(what_top_cannot_do_is_refused)
+{
+	refused(TOP, "-d 99ms", "100ms to 60s");
+	refused(TOP, "-d 60001ms", "100ms to 60s");
+	refused(TOP, "-d soon", "'soon'");
+	refused(TOP, "--frames 0", "--frames takes");
+	refused(TOP, "--frames -1", "--frames takes");
+	refused(TOP, "--by hart", "or cgroup, not 'hart'");
+	refused(TOP, "--json --raw", "two forms");
+	refused(TOP, "-i f", "no option '-i'");
+	refused(TOP, "-- make", "one argument too many");
+}
+END_TEST
+
+START_TEST(a_process_in_what_is_kept_is_no_target)
+{
+	struct options o = parsed(HOTSPOTS, "--since -1h --pid 3");
+	ck_assert_uint_eq(o.n_pids, 1);
+	parsed(FLAMEGRAPH, "--until -1h --pid 3");
+	refused(HOTSPOTS, "--since -1h --pid 3 -F 99", "nothing to measure");
+	refused(HOTSPOTS, "--pid 3 -a", "every process");
+}
+END_TEST
+
 START_TEST(every_command_has_help_with_examples){
 #define COMMAND(id, name, summary)                                                                 \
 	{                                                                                          \
@@ -307,6 +349,9 @@ int main(void)
 	tcase_add_test(c, values_that_lack_or_are_too_many_are_named);
 	tcase_add_test(c, hostile_arguments_are_said_escaped);
 	tcase_add_test(c, what_cannot_go_together_is_refused);
+	tcase_add_test(c, top_takes_an_interval_frames_and_filters);
+	tcase_add_test(c, what_top_cannot_do_is_refused);
+	tcase_add_test(c, a_process_in_what_is_kept_is_no_target);
 	tcase_add_test(c, every_command_has_help_with_examples);
 	tcase_add_test(c, the_nearest_name_is_near);
 

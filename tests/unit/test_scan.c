@@ -191,19 +191,42 @@ START_TEST(every_cut_of_a_line_of_maps_is_survived)
 }
 END_TEST
 
-START_TEST(the_real_user_is_read)
+START_TEST(a_process_is_its_users)
 {
 	uid_t uid;
 
-	ck_assert_int_eq(scan_uid_parse("Name:\tx\nState:\tS\nUid:\t1000\t0\t0\t0\n", &uid), 0);
+	ck_assert_int_eq(scan_uid_parse("Name:\tx\nState:\tS\nUid:\t1000\t1000\t1000\t1000\n"
+					"Gid:\t50\t50\t50\t50\nFDSize:\t64\n",
+				 &uid),
+		0);
 	ck_assert_uint_eq(uid, 1000);
+}
+END_TEST
+
+START_TEST(a_process_with_any_other_id_is_roots)
+{
+	static const char *const texts[] = {
+		"Name:\tx\nUid:\t1000\t0\t0\t0\nGid:\t50\t50\t50\t50\n",
+		"Name:\tx\nUid:\t1000\t1000\t7\t1000\nGid:\t50\t50\t50\t50\n",
+		"Name:\tx\nUid:\t1000\t1000\t1000\t7\nGid:\t50\t50\t50\t50\n",
+		"Name:\tx\nUid:\t1000\t1000\t1000\t1000\nGid:\t50\t8\t50\t50\n",
+		"Name:\tx\nUid:\t1000\t1000\t1000\t1000\nGid:\t50\t50\t8\t50\n",
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		uid_t uid = 42;
+		ck_assert_int_eq(scan_uid_parse(texts[i], &uid), 0);
+		ck_assert_uint_eq(uid, 0);
+	}
 }
 END_TEST
 
 START_TEST(broken_status_is_refused)
 {
 	static const char *const texts[] = {"", "Uid:\t1\t", "\nUid:\t", "\nUid:\tx\t", "\nUid:\t1",
-		"\nUid:\t-1\t", "\nUid:\t99999999999\t", "Name:\tUid:\t7\t\n"};
+		"\nUid:\t-1\t", "\nUid:\t99999999999\t", "Name:\tUid:\t7\t\n",
+		"\nUid:\t1\t1\t1\t1\n", "\nUid:\t1\t1\t1\nGid:\t1\t1\t1\t1\n",
+		"\nUid:\t1\t1\t1\t1\nGid:\t1\t1\t1"};
 	uid_t uid = 42;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
@@ -290,7 +313,8 @@ int main(void)
 	tcase_add_test(tests, a_line_feed_in_a_path_is_unescaped);
 	tcase_add_test(tests, broken_lines_of_maps_are_refused);
 	tcase_add_test(tests, every_cut_of_a_line_of_maps_is_survived);
-	tcase_add_test(tests, the_real_user_is_read);
+	tcase_add_test(tests, a_process_is_its_users);
+	tcase_add_test(tests, a_process_with_any_other_id_is_roots);
 	tcase_add_test(tests, broken_status_is_refused);
 	tcase_add_test(tests, the_best_hierarchy_names_the_cgroup);
 	tcase_add_test(tests, a_version_2_that_is_not_used_gives_way);

@@ -305,7 +305,8 @@ START_TEST(header_that_makes_no_sense_is_corrupt)
 	begin_sealed();
 	write_at(s.path, 16, "\x00\x03", 2);
 	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
-	write_at(s.path, 16, "\x10\x00", 2);
+	uint8_t page_bytes[2] = {SEGMENT_PAGE_BYTES >> 8, SEGMENT_PAGE_BYTES & 0xff};
+	write_at(s.path, 16, page_bytes, 2);
 	ck_assert_int_eq(open_path(s.path, &error), 0);
 	write_at(s.path, 28, "\xff\xff\xff\xff", 4);
 	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);

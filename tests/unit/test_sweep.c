@@ -85,7 +85,8 @@ static struct task *live(int pid)
 /* A sample of that process goes into the window. */
 static struct task *sampled(struct frame *frame, struct task *task)
 {
-	struct attribution a = {.task = task, .count = 1, .frame = &frame, .n_frames = frame != NULL};
+	struct attribution a = {
+		.task = task, .count = 1, .frame = &frame, .n_frames = frame != NULL};
 	ck_assert_int_eq(window_add(&window, &stacks, &a), 0);
 	return task;
 }

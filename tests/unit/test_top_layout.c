@@ -5,6 +5,7 @@
 #include <check.h>
 #include <jansson.h>
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "client/escape.h"
@@ -142,6 +143,7 @@ START_TEST(a_path_loses_its_front_and_a_name_its_end)
 	cut_is("/usr/lib/libc.so.6", 12, "~/libc.so.6");
 	cut_is("/usr/lib/libc.so.6", 8, "~bc.so.6");
 	cut_is("push_back", 5, "push~");
+	cut_is("/bin/cc -c /tmp/a.c", 12, "/bin/cc -c ~"); /* a command line */
 	cut_is("関数関数", 6, "関数~");
 	cut_is("関数関数", 8, "関数関数");
 	cut_is("abc", 1, "~");
@@ -158,7 +160,7 @@ START_TEST(counts_are_told_in_few_letters)
 		const char *text;
 	} cases[] = {{0, "0"}, {99999, "99,999"}, {100000, "100 k"}, {999499, "999 k"},
 		{999500, "1.00 M"}, {12345678, "12.3 M"}, {1600000000, "1.60 G"},
-		{INT64_MAX, "9.22 E"}};
+		{INT64_MAX, "9.22 E"}, {-1, "-"}, {INT64_MIN, "-"}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct reply r = {0};
 		Mperf__Value v = answers_integer(cases[i].n);
@@ -243,6 +245,22 @@ START_TEST(harts_with_nothing_known_are_told_without_figures)
 	ck_assert_uint_eq(top_harts(&r, line, 1), 1);
 	ck_assert(!line[0].has_load && !line[0].has_hz && !line[0].has_ipc);
 	ck_assert_str_eq(line[0].rung, "");
+	reply_clear(&r);
+}
+END_TEST
+
+START_TEST(shares_that_are_none_are_not_known)
+{
+	struct reply r = {0};
+	struct top_hart line[4];
+	frames_columns(add, &r, "harts", frames_harts, FRAMES_N_HARTS);
+	frames_hart(add, &r, 0, 1e300, "d");
+	frames_hart(add, &r, -5, -0.1, "d");
+	frames_hart(add, &r, 2, NAN, "d");
+	ck_assert_uint_eq(top_harts(&r, line, 4), 3);
+	for (int i = 0; i < 3; i++)
+		ck_assert(!line[i].has_load && !line[i].has_user && line[i].load == 0);
+	ck_assert_int_eq(line[1].first, 0);
 	reply_clear(&r);
 }
 END_TEST
@@ -371,6 +389,7 @@ int main(void)
 	tcase_add_test(c, harts_without_room_share_the_last_line);
 	tcase_add_test(c, harts_of_different_rungs_are_mixed);
 	tcase_add_test(c, harts_with_nothing_known_are_told_without_figures);
+	tcase_add_test(c, shares_that_are_none_are_not_known);
 	tcase_add_test(c, a_rung_that_is_too_long_is_cut);
 	tcase_add_test(c, text_says_what_a_screen_says);
 	tcase_add_test(c, raw_is_both_tables_in_tabs);

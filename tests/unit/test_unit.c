@@ -52,6 +52,8 @@ START_TEST(durations_keep_three_digits)
 	ck_assert_str_eq(shown(MPERF__UNIT__UNIT_NS, 12.13e9), "12.1 s");
 	ck_assert_str_eq(shown(MPERF__UNIT__UNIT_NS, 200e9), "3 min 20 s");
 	ck_assert_str_eq(shown(MPERF__UNIT__UNIT_NS, 18180e9), "5 h 03 min");
+	ck_assert_str_eq(shown(MPERF__UNIT__UNIT_NS, 71 * 3600e9), "71 h 00 min");
+	ck_assert_str_eq(shown(MPERF__UNIT__UNIT_NS, 400 * 86400e9 + 7200e9), "400 d 02 h");
 }
 END_TEST
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* One descriptor at a time, however many hours are asked about
+ *
+ * Files come and go while a query runs: retention unlinks the oldest, a roll-up replaces one that was
+ * sealed, a segment is sealed that was live when the query was planned. Whatever cannot be read is
+ * left out, counted by its reason and told with the answer; only where nothing could be read is that
+ * the answer.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/query/sources.h"
+
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+
+int sources_read_open(const struct source_reader *reader, sqlite3 *const *db, size_t n,
+	struct query_error *ret_error)
+{
+	if (n > QUERY_SEGMENTS_MAX)
+		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"narrow it with --since and --until", "%zu recordings are more than %d", n,
+			QUERY_SEGMENTS_MAX);
+	int r = 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = reader->add(reader->query, db[i], &(struct query_source){0}, ret_error);
+	return r;
+}
+
+static enum query_outcome outcome_of(int r)
+{
+	switch (r) {
+	case SEGMENT_ABSENT:
+		return QUERY_GONE;
+	case SEGMENT_NOT_OURS:
+	case SEGMENT_NEWER:
+	case SEGMENT_CORRUPT:
+		return QUERY_BROKEN;
+	default:
+		return QUERY_HELD;
+	}
+}
+
+/* Open a file; one that was sealed since, or was thought to be sealed, is opened as what it is now. */
+static int open_source(const struct query_source *s, sqlite3 **ret_db, struct query_error *error)
+{
+	struct segment_error e = {"", ""};
+	int r = s->live ? segment_open_live(s->path, ret_db, &e) : segment_open(s->path, ret_db, &e);
+	if (r == SEGMENT_UNSEALED && !s->live)
+		r = segment_open_live(s->path, ret_db, &e);
+	if (r > 0)
+		query_fail(error,
+			r == SEGMENT_ABSENT ? MPERF__FAILURE_KIND__FAILURE_MISSING
+					    : MPERF__FAILURE_KIND__FAILURE_BROKEN,
+			e.remedy, "%s", e.text);
+	return r;
+}
+
+/* 0 with the source's outcome; what ends the query. */
+static int read_source(const struct source_reader *reader, struct query_source *s,
+	struct query_error *error)
+{
+	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
+	int r = open_source(s, &db, error);
+	if (r > 0)
+		s->outcome = outcome_of(r);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = reader->keep(reader->query);
+	if (r == 0)
+		r = reader->add(reader->query, db, s, error);
+	if (r != QUERY_FAILED)
+		return r;
+	if (error->kind == MPERF__FAILURE_KIND__FAILURE_BROKEN)
+		s->outcome = QUERY_BROKEN;
+	else if (error->kind == MPERF__FAILURE_KIND__FAILURE_MISSING)
+		s->outcome = QUERY_WITHOUT;
+	else
+		return r;
+	reader->take_back(reader->query);
+	return 0;
+}
+
+/* "minute/20261121T000000Z.mprf" of the whole path. */
+static const char *name_of(const char *path)
+{
+	const char *name = path + strlen(path);
+	for (int slashes = 0; name > path; name--)
+		if (name[-1] == '/' && ++slashes == 2)
+			break;
+	return name;
+}
+
+int sources_read(const struct source_reader *reader, struct query_source *source, size_t n,
+	struct query_error *ret_error)
+{
+	struct query_error error = {
+		"there are no recordings of that time", "", MPERF__FAILURE_KIND__FAILURE_MISSING};
+	size_t n_read = 0;
+	for (size_t i = 0; i < n; i++) {
+		source[i].outcome = QUERY_READ;
+		int r = read_source(reader, &source[i], &error);
+		if (r != 0) {
+			*ret_error = error;
+			return r;
+		}
+		n_read += source[i].outcome == QUERY_READ;
+		/* the query took back what it had noted before: note it anew */
+		struct provenance *p = reader->provenance;
+		p->n_sources[source[i].outcome]++;
+		if (source[i].outcome == QUERY_BROKEN && !*p->broken)
+			snprintf(p->broken, sizeof(p->broken), "%s", name_of(source[i].path));
+	}
+	if (n_read > 0)
+		return 0;
+	*ret_error = error;
+	return QUERY_FAILED;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Whose turn it is: how many children there are, who gets one next, and what those hear who wait.
+ */
+#include <check.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/asked.h"
+
+/* Lasts as long as the test that it is written in. */
+#define ANSWER(f) (&(struct offload_answer){.run = (f)})
+
+static int stay(struct request *q, void *userdata)
+{
+	(void)userdata;
+	int r = request_progress(q, "here", 0, 0);
+	while (r == 0)
+		pause();
+	return r;
+}
+
+/* One more request of the peer's, waiting. */
+static struct request *one_more(struct asked *a, size_t slot)
+{
+	static const struct offload_answer staying = {.run = stay};
+	struct request *q = a->peer->request[slot] = calloc(1, sizeof *q);
+	*q = (struct request){.peer = a->peer, .id = 100 + (uint32_t)slot};
+	ck_assert_int_eq(offload_start(q, &staying, NULL), 0);
+	return q;
+}
+
+START_TEST(no_more_children_run_at_once_than_are_allowed)
+{
+	struct asked a;
+	ask(&a);
+	a.conf.queries_max = 2;
+	start(&a, ANSWER(stay), NULL);
+	for (size_t i = 1; i < 6; i++)
+		one_more(&a, i);
+	turn(&a, 0);
+	ck_assert_uint_eq(a.queue.n_children, 2);
+	ck_assert_uint_eq(a.queue.n_waiting, 4);
+	forget(&a);
+	ck_assert_uint_eq(a.queue.n_children, 0);
+}
+END_TEST
+
+START_TEST(a_cancelled_child_counts_until_it_is_gone_and_then_the_next_one_starts)
+{
+	struct asked a;
+	ask(&a);
+	a.conf.queries_max = 1;
+	start(&a, ANSWER(stay), NULL);
+	one_more(&a, 1);
+	turn(&a, 0);
+	struct request *q = a.peer->request[0];
+	q->job->kind->free(q->job);
+	free(q);
+	a.peer->request[0] = NULL;
+	ck_assert_uint_eq(a.queue.n_children, 1);
+	ck_assert_uint_eq(offload_queue_deadline_ns(&a.queue, 1000) < UINT64_MAX, true);
+	uint32_t id = 0;
+	while (id != 101) { /* the first may have said something before */
+		Mperf__Message *m = answered(&a);
+		id = m->answer->id;
+		mperf__message__free_unpacked(m, NULL);
+	}
+	ck_assert_uint_eq(a.queue.n_children, 1);
+	forget(&a);
+}
+END_TEST
+
+START_TEST(a_user_with_fewer_children_comes_first)
+{
+	struct asked a, b;
+	ask(&a);
+	a.conf.queries_max = 1;
+	start(&a, ANSWER(stay), NULL);
+	one_more(&a, 1);
+	turn(&a, 0); /* a's first runs, its second waits */
+
+	ask(&b);
+	b.peer->options = &a.options;
+	b.peer->uid = a.peer->uid + 1;
+	start(&b, ANSWER(stay), NULL);
+	a.conf.queries_max = 2;
+	ck_assert_int_eq(offload_queue_tend(&a.queue, 2), 0);
+	ck_assert_uint_eq(a.queue.n_waiting, 1);
+	struct pollfd fds[4];
+	ck_assert_uint_eq(peer_job_fds(b.peer, fds, 4), 1); /* it has a child, so it is b's */
+	peer_free(b.peer);
+	b.peer = NULL;
+	forget(&b);
+	forget(&a);
+}
+END_TEST
+
+START_TEST(too_many_that_wait_are_turned_away_with_the_reason)
+{
+	struct asked a;
+	static const struct offload_answer staying = {.run = stay};
+	struct peer *more[OFFLOAD_WAITING_USER_MAX / PEER_REQUESTS_MAX];
+	int pair[2];
+	ask(&a);
+	size_t n_peers = 0;
+	for (; n_peers < sizeof more / sizeof more[0]; n_peers++) {
+		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		close(pair[1]);
+		ck_assert_int_eq(peer_new(&a.options, pair[0], &more[n_peers]), 0);
+		for (size_t i = 0; i < PEER_REQUESTS_MAX; i++) {
+			struct request *q = calloc(1, sizeof *q);
+			*q = (struct request){.peer = more[n_peers], .id = (uint32_t)i + 1};
+			more[n_peers]->request[i] = q;
+			ck_assert_int_eq(offload_start(q, &staying, NULL), 0);
+			ck_assert_ptr_nonnull(q->job);
+		}
+	}
+	start(&a, ANSWER(stay), NULL);
+	ck_assert_ptr_null(a.request->job);
+	a.conf.queries_max = 0; /* nobody starts */
+	Mperf__Message *m = NULL;
+	ck_assert_int_eq(frame_take(&a.peer->out, &m), 0);
+	ck_assert_int_eq(m->answer->failure->kind, MPERF__FAILURE_KIND__FAILURE_LIMIT);
+	mperf__message__free_unpacked(m, NULL);
+	while (n_peers > 0)
+		peer_free(more[--n_peers]);
+	forget(&a);
+}
+END_TEST
+
+START_TEST(who_waits_longer_than_a_second_is_told_for_what)
+{
+	struct asked a;
+	ask(&a);
+	a.conf.queries_max = 0;
+	start(&a, ANSWER(stay), NULL);
+	ck_assert_uint_eq(peer_deadline_ns(a.peer), 1000000000u);
+	ck_assert_int_eq(peer_run_due_jobs(a.peer, NULL, 1000000000u), 0);
+	ck_assert_uint_eq(peer_deadline_ns(a.peer), UINT64_MAX);
+	Mperf__Message *m = answered(&a);
+	ck_assert_str_eq(m->answer->progress->what, "waiting for other queries");
+	mperf__message__free_unpacked(m, NULL);
+	forget(&a);
+}
+END_TEST
+
+static int say_done(struct request *q, void *userdata)
+{
+	*(pid_t *)userdata = getpid();
+	return request_done(q, 3);
+}
+
+START_TEST(a_private_daemon_answers_in_place)
+{
+	struct asked a;
+	pid_t pid = 0;
+	ask(&a);
+	a.options.queue = NULL;
+	start(&a, ANSWER(say_done), &pid);
+	ck_assert_int_eq(pid, getpid());
+	ck_assert_int_eq(done_status(&a), 3);
+	forget(&a);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("offload_queue");
+	TCase *t = tcase_create("offload_queue");
+	tcase_set_timeout(t, 120);
+	tcase_add_test(t, no_more_children_run_at_once_than_are_allowed);
+	tcase_add_test(t, a_cancelled_child_counts_until_it_is_gone_and_then_the_next_one_starts);
+	tcase_add_test(t, a_user_with_fewer_children_comes_first);
+	tcase_add_test(t, too_many_that_wait_are_turned_away_with_the_reason);
+	tcase_add_test(t, who_waits_longer_than_a_second_is_told_for_what);
+	tcase_add_test(t, a_private_daemon_answers_in_place);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
