@@ -113,8 +113,7 @@ static int lost(struct ask *k)
 /* A failure of no request is why the daemon hangs up. */
 static bool is_for_us(const struct ask *k, const Mperf__Answer *a)
 {
-	return a->id == k->id ||
-		(a->id == 0 && a->body_case == MPERF__ANSWER__BODY_FAILURE);
+	return a->id == k->id || (a->id == 0 && a->body_case == MPERF__ANSWER__BODY_FAILURE);
 }
 
 /* All whole frames that are there. 0 go on, 1 with *ret_result. */

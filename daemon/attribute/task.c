@@ -229,25 +229,26 @@ void cgroup_table_sweep(struct task_table *t,
 	bool (*keep)(void *userdata, const struct cgroup *cgroup), void *userdata)
 {
 	for (struct cgroup *at = t->cgroups, *next = NULL; at; at = next) {
-		next = (struct cgroup *)at->hh.next;
-		/* what uthash's macros set is not seen: cppcheck-suppress uninitvar */
+		next = at->hh.next;
 		if (!keep(userdata, at))
 			cgroup_free(t, at);
 	}
 }
 
+static bool keep_none(void *userdata, const struct cgroup *cgroup)
+{
+	(void)userdata;
+	(void)cgroup;
+	return false;
+}
+
 void task_table_clear(struct task_table *t)
 {
-	struct cgroup *cgroup, *next;
-
 	HASH_CLEAR(hh, t->live);
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		task_free(t->task[i]);
 	free(t->task);
 	free(t->free_id);
-
-	HASH_ITER (hh, t->cgroups, cgroup, next) {
-		cgroup_free(t, cgroup);
-	}
+	cgroup_table_sweep(t, keep_none, NULL);
 	*t = (struct task_table){0};
 }

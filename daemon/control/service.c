@@ -20,7 +20,7 @@
 #define SECOND_NS 1000000000u
 #define RETRY_NS (10ull * SECOND_NS)
 /* Losses are remembered this often, so that "the last minute" is 60 to 70 seconds. */
-#define PAST_NS (10ull * SECOND_NS)
+#define PAST_NS USAGE_TICK_NS
 #define PASTS 7
 /* Between two sweeps, each of which costs some 20 ns for each task and frame; or after so many tasks
  * more, of which each takes half a KiB. */
@@ -231,6 +231,7 @@ static void remember(struct service *s, uint64_t now_ns)
 {
 	struct service_inner *in = s->inner;
 	struct service_account a;
+	usage_tick(&s->usage, s->walk->namer, now_ns);
 	service_account(s, &a);
 	if (!a.lost)
 		return;

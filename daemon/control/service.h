@@ -10,8 +10,11 @@
  */
 
 #include "daemon/conf.h"
+#include "daemon/control/usage.h"
 #include "daemon/control/walk.h"
 #include "daemon/store/store.h"
+
+struct top_feed;
 
 struct service_options {
 	const struct conf *conf;         /* borrowed; service_reload says when it has changed */
@@ -28,6 +31,8 @@ struct service {
 	struct store *store;             /* NULL: nothing is kept, `store_trouble` says why */
 	char store_trouble[512];
 	uint64_t started_ns;             /* CLOCK_MONOTONIC */
+	struct usage usage;              /* what we cost, now and a minute ago */
+	struct top_feed *top_feeds;      /* of all clients at top: who ask alike share one */
 	struct service_inner *inner;
 };
 

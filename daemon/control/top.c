@@ -534,7 +534,8 @@ static int begin(struct top_job *j, struct request *q)
 	if (r != 0)
 		return r;
 	uint32_t interval_ms = j->request->interval_ms ? j->request->interval_ms : TOP_INTERVAL_MS;
-	r = top_feed_get(&j->feeds, j->walk, (uint64_t)interval_ms * 1000000u, &j->feed);
+	r = top_feed_get(j->service ? &j->service->top_feeds : &j->feeds, j->walk,
+		(uint64_t)interval_ms * 1000000u, &j->feed);
 	if (r < 0)
 		return r;
 	/* who joins a feed has its last slice at once */

@@ -8,17 +8,23 @@
 #include "daemon/namer/parser.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/namer/parser_private.h"
 #include "proto/memory.h"
+
+/* Longer than what is idle must lie so, that it is seen to. */
+#define RUN_IDLE_MS 6000
 
 struct parsed_file *parser_file(struct parser *p, uint32_t id)
 {
 	for (uint32_t i = 0; i < p->n_files; i++)
 		if (p->file[i].id == id) {
 			p->file[i].used = ++p->clock;
+			p->file[i].used_ns = p->now_ns;
 			return &p->file[i];
 		}
 	return NULL;
@@ -81,8 +87,8 @@ static int add_file(struct parser *p, uint32_t id, int fd, struct parsed_file **
 	parser_forget_file(p, id); /* a new descriptor for an old id: the daemon opened it anew */
 	if (p->n_files == PARSER_FILES_MAX)
 		return -ENFILE;
-	p->file[p->n_files] =
-		(struct parsed_file){.id = id, .fd = {fd, -1, -1}, .used = ++p->clock};
+	p->file[p->n_files] = (struct parsed_file){
+		.id = id, .fd = {fd, -1, -1}, .used = ++p->clock, .used_ns = p->now_ns};
 	*ret_file = &p->file[p->n_files++];
 	return 0;
 }
@@ -180,6 +186,24 @@ static int send_to_socket(void *userdata, const void *bytes, size_t n)
 	return message_send(*(int *)userdata, &iov, 1, -1);
 }
 
+static uint64_t clock_ns(void)
+{
+	struct timespec t = {0};
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Wait for a request; a parser that is asked nothing gives back what it holds, and then sleeps. */
+static void wait_for_request(struct parser *p, int socket)
+{
+	struct pollfd fd = {.fd = socket, .events = POLLIN};
+	int idle_ms = RUN_IDLE_MS;
+
+	while (poll(&fd, 1, idle_ms) == 0)
+		if (!parser_rest(p, clock_ns()))
+			idle_ms = -1;
+}
+
 int parser_run(int socket)
 {
 	_cleanup_(freep) uint8_t *buffer = malloc(MESSAGE_BYTES_MAX);
@@ -188,10 +212,14 @@ int parser_run(int socket)
 
 	while (r == 0) {
 		int fd = -1;
+		wait_for_request(p, socket);
 		ssize_t n = message_receive(socket, buffer, MESSAGE_BYTES_MAX, 0, &fd);
 		if (n <= 0)
 			return (int)n;
+		p->now_ns = clock_ns();
 		r = parser_take(p, buffer, (size_t)n, fd);
+		if (r == 0)
+			parser_rest(p, p->now_ns);
 	}
 	return r;
 }

@@ -63,11 +63,30 @@ static uint32_t load(struct parser *p, struct parsed_file *f)
 		r = open_image(f, &image);
 	if (r == 0) {
 		f->image = image;
+		f->loaded = true;
 		return image_has_symbols(image) || image_has_debug(image) || grows(f)
 			       ? STATE_READY
 			       : STATE_NO_SYMBOLS;
 	}
 	return r == -ENOMEM || r == IMAGE_OVERSIZE ? STATE_OVERSIZE : STATE_MALFORMED;
+}
+
+static int add_part(struct parsed_file *f, uint32_t part)
+{
+	return part == PART_DEBUG ? image_add_debug(f->image, f->fd[part])
+				  : image_add_alt(f->image, f->fd[part]);
+}
+
+bool parser_load_again(struct parser *p, struct parsed_file *f)
+{
+	if (!f->loaded)
+		return false;
+	load(p, f);
+	/* as when they came: one that does not fit any more adds nothing */
+	for (uint32_t part = PART_MAIN + 1; f->image && part < N_PARTS; part++)
+		if (f->fd[part] >= 0 && add_part(f, part) == -ENOMEM && parser_make_room(p, f))
+			add_part(f, part);
+	return f->image;
 }
 
 /* Is it the file that was mapped? One without a build id is not another for that. */
@@ -149,11 +168,8 @@ int parser_add_part(struct parser *p, const struct message_file *m, struct parse
 	if (!f || !f->image || f->fd[m->part] < 0)
 		return answer_loaded(p, &m->head, NULL, STATE_FORGOTTEN);
 
-	int fd = f->fd[m->part];
-	int r = m->part == PART_DEBUG ? image_add_debug(f->image, fd) : image_add_alt(f->image, fd);
-	if (r == -ENOMEM && parser_make_room(p, f))
-		r = m->part == PART_DEBUG ? image_add_debug(f->image, fd)
-					  : image_add_alt(f->image, fd);
+	if (add_part(f, m->part) == -ENOMEM && parser_make_room(p, f))
+		add_part(f, m->part);
 	/* A separate file that does not fit or does not parse adds nothing; the image stays. */
 	bool any = image_has_symbols(f->image) || image_has_debug(f->image);
 	return answer_loaded(p, &m->head, f, any ? STATE_READY : STATE_NO_SYMBOLS);
@@ -248,7 +264,7 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 	struct parsed_file *f = parser_file(p, m.file);
 	if (f && f->image)
 		reload_if_grown(p, f, offsets, m.n);
-	if (!f || !f->image)
+	if (!f || (!f->image && !parser_load_again(p, f)))
 		return send_named(
 			p, &m, (struct message_named){.state = STATE_FORGOTTEN, .last = 1}, at);
 

@@ -20,6 +20,8 @@ struct parsed_file {
 	struct image *image; /* NULL: not loaded */
 	off_t bytes;         /* of a file that grows, when it was loaded */
 	uint64_t used;       /* clock of the last use */
+	uint64_t used_ns;    /* and its time */
+	bool loaded;         /* once: what is no more there is made again when it is asked for */
 };
 
 struct parsed_space {
@@ -46,6 +48,8 @@ struct parser {
 	uint32_t n_spaces;
 	struct parsed_maps arriving;
 	uint64_t clock;
+	uint64_t now_ns;    /* of the request in hand, CLOCK_MONOTONIC */
+	uint64_t rested_ns; /* when parser_rest last looked */
 	uint8_t out[MESSAGE_BYTES_MAX];
 	struct image_naming naming;
 	struct unwound unwound;
@@ -56,6 +60,12 @@ struct parsed_file *parser_file(struct parser *p, uint32_t id);
 void parser_forget_file(struct parser *p, uint32_t id);
 /* Free every image and space but the one of `kept`. False if there was nothing to free. */
 bool parser_make_room(struct parser *p, const struct parsed_file *kept);
+
+/* Free images that are not worth their memory; to be called often, looks once a second. True if any
+ * was freed. */
+bool parser_rest(struct parser *p, uint64_t now_ns);
+/* Make an image that was freed again. False: it cannot be made, or never was. */
+bool parser_load_again(struct parser *p, struct parsed_file *f);
 
 int parser_answer(struct parser *p, const struct message *question, void *answer, uint32_t type,
 	size_t bytes);

@@ -144,9 +144,9 @@ static const struct refusal no_rights[] = {
 	{"sysctl",
 		"kernel.perf_event_paranoid = 3 forbids everything (Debian's level; CAP_PERFMON "
 		"alone is not enough there)",
-		"sysctl kernel.perf_event_paranoid=2 (1 with the kernel, 0 for the whole system), "
-		"or "
-		"give CAP_SYS_ADMIN"},
+		"sysctl kernel.perf_event_paranoid=2, which the mperf package sets for its service "
+		"(sysctl.d/30-mperf.conf); without the service 1 to see the kernel, 0 for the whole "
+		"system; or give CAP_SYS_ADMIN"},
 	{"sysctl", "kernel.perf_event_paranoid forbids everything, or cannot be read here",
 		"sysctl kernel.perf_event_paranoid=2 (1 with the kernel, 0 for the whole system), "
 		"or "

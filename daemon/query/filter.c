@@ -136,8 +136,8 @@ int filter_make(struct row_filter *f, struct loaded *l, const struct query_filte
 		f->hart[i] = hart_wanted(q, i);
 	f->windows = q->since_ns != 0 || q->until_ns != 0 || l->since_ns != 0 || l->until_ns != 0;
 	for (uint32_t i = 0; i <= l->n_windows; i++)
-		l->window[i].wanted = !f->windows || (l->window[i].known &&
-							     filter_window(l, q, &l->window[i]));
+		l->window[i].wanted =
+			!f->windows || (l->window[i].known && filter_window(l, q, &l->window[i]));
 
 	bool found = false;
 	for (uint32_t i = 1; f->asked && i < QUERY_EVENTS_MAX; i++)

@@ -21,8 +21,8 @@ struct row_filter {
 int filter_make(struct row_filter *f, struct loaded *l, const struct query_filter *q);
 void filter_clear(struct row_filter *f);
 
-/* Does any of the window lie in the time asked for, and does it start in the part of the file that is
- * asked? */
+/* Does any of the window lie in the time asked for, and does it start in the part of the file that
+ * is asked? */
 bool filter_window(
 	const struct loaded *l, const struct query_filter *q, const struct loaded_window *w);
 

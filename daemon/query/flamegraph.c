@@ -227,8 +227,8 @@ static int fold_stacks(struct flame *f)
 	return r;
 }
 
-static int add_segment(void *query, sqlite3 *db, const struct query_source *source,
-	struct query_error *ret_error)
+static int add_segment(
+	void *query, sqlite3 *db, const struct query_source *source, struct query_error *ret_error)
 {
 	struct flame *f = query;
 	struct row_filter filter = {0};
@@ -259,14 +259,14 @@ static int add_segment(void *query, sqlite3 *db, const struct query_source *sour
 	return r;
 }
 
-/* --- values that may have to be taken back ------------------------------------------------------- */
+/* --- values that may have to be taken back -------------------------------------------------------
+ */
 
 static int keep(void *query)
 {
 	struct flame *f = query;
 	f->kept.n = f->nodes.n_keys;
-	int r = array_grow(
-		&f->kept.value, &f->kept.size, f->kept.n, sizeof(*f->kept.value));
+	int r = array_grow(&f->kept.value, &f->kept.size, f->kept.n, sizeof(*f->kept.value));
 	for (uint32_t i = 0; i < f->kept.n && r == 0; i++)
 		f->kept.value[i] = f->node[i].value;
 	f->kept.provenance = f->provenance;
@@ -476,7 +476,8 @@ static int ask(const struct query_filter *filter, sqlite3 *const *db, struct que
 		return -ENOMEM;
 	f->filter = filter;
 	provenance_expect(&f->provenance,
-		&(struct query_question){.by = QUERY_BY_FUNCTION, .inlined = true, .filter = filter});
+		&(struct query_question){
+			.by = QUERY_BY_FUNCTION, .inlined = true, .filter = filter});
 	const struct source_reader reader = {f, add_segment, keep, take_back, &f->provenance};
 	int r = make_root(f);
 	if (r == 0)

@@ -167,8 +167,8 @@ void hotspots_forget_source(struct hotspots *h)
 	h->stack_value = NULL;
 }
 
-static int add_segment(void *query, sqlite3 *db, const struct query_source *source,
-	struct query_error *ret_error)
+static int add_segment(
+	void *query, sqlite3 *db, const struct query_source *source, struct query_error *ret_error)
 {
 	struct hotspots *h = query;
 	struct row_filter filter = {0};
@@ -195,7 +195,8 @@ static int add_segment(void *query, sqlite3 *db, const struct query_source *sour
 	return r;
 }
 
-/* --- sums that may have to be taken back --------------------------------------------------------- */
+/* --- sums that may have to be taken back ---------------------------------------------------------
+ */
 
 struct hotspots_kept {
 	struct hotspot *hotspot;
@@ -240,7 +241,8 @@ static void take_back(void *query)
 	h->provenance = k->provenance;
 }
 
-/* --- queries -------------------------------------------------------------------------------------- */
+/* --- queries
+ * -------------------------------------------------------------------------------------- */
 
 void hotspots_clear(struct hotspots *h)
 {

@@ -98,7 +98,8 @@ static int load_table(struct loaded *l, const struct load_table *t, const struct
 static int set_leader(struct loaded *l, const char *key, int64_t event)
 {
 	unsigned hart, rung;
-	if (sscanf(key, "leader:%u:%u", &hart, &rung) != 2 || hart >= HARTS_MAX || rung > RUNG_ASKED)
+	if (sscanf(key, "leader:%u:%u", &hart, &rung) != 2 || hart >= HARTS_MAX ||
+		rung > RUNG_ASKED)
 		return 0;
 	if (!l->leaders) {
 		l->leaders = malloc(sizeof(*l->leaders));
@@ -106,8 +107,7 @@ static int set_leader(struct loaded *l, const char *key, int64_t event)
 			return -ENOMEM;
 		memset(l->leaders, 0xff, sizeof(*l->leaders)); /* LEADER_AS_HART */
 	}
-	l->leaders->at[hart][rung] =
-		event > 0 && event < QUERY_EVENTS_MAX ? (uint16_t)event : 0;
+	l->leaders->at[hart][rung] = event > 0 && event < QUERY_EVENTS_MAX ? (uint16_t)event : 0;
 	return 0;
 }
 
@@ -444,8 +444,8 @@ static int load_stacks(struct loaded *l)
 		r = marks_make(l, MARK_FILE, l->n_files);
 	if (r == 0)
 		r = load_table(l,
-			&(struct load_table){"SELECT id, file, state FROM frame", "id", "", false,
-				take_frame},
+			&(struct load_table){
+				"SELECT id, file, state FROM frame", "id", "", false, take_frame},
 			marks_of(l, MARK_FRAME));
 	if (r == 0)
 		r = load_table(l,

@@ -31,7 +31,8 @@ struct loaded_hart {
 	uint32_t leader; /* event; 0 none */
 };
 
-/* Of a roll-up of sources that shared out a hart's time by different events: which, per rung; 0 any.
+/* Of a roll-up of sources that shared out a hart's time by different events: which, per rung; 0
+ * any.
  */
 #define LEADER_AS_HART UINT16_MAX
 struct loaded_leaders {
@@ -103,8 +104,8 @@ struct loaded {
 	struct load_marks *marks;    /* what of it is needed; NULL: all */
 };
 
-/* Load what a query needs: names of functions and lines only with `places`, and of a file of which a
- * part is asked (or whose windows the filter's time leaves out) only what that part refers to.
+/* Load what a query needs: names of functions and lines only with `places`, and of a file of which
+ * a part is asked (or whose windows the filter's time leaves out) only what that part refers to.
  * loaded_clear in any case. 0, QUERY_FAILED, -errno. */
 struct load_wish {
 	bool places;

@@ -30,8 +30,8 @@ void marks_clear(struct loaded *l)
 	l->marks = NULL;
 }
 
-/* The lowest id from first on whose window is at least `window`; INT64_MAX if there is none. Between
- * low and high. */
+/* The lowest id from first on whose window is at least `window`; INT64_MAX if there is none.
+ * Between low and high. */
 static int halve(struct loaded *l, int64_t window, int64_t *ret_id)
 {
 	struct cursor c;
@@ -47,8 +47,7 @@ static int halve(struct loaded *l, int64_t window, int64_t *ret_id)
 	if (high == INT64_MAX)
 		high--; /* made up: there cannot be so many */
 	high++;
-	r = cursor_open(
-		&c, l, "SELECT id, window FROM sample WHERE id >= ?1 ORDER BY id LIMIT 1");
+	r = cursor_open(&c, l, "SELECT id, window FROM sample WHERE id >= ?1 ORDER BY id LIMIT 1");
 	while (r == 0 && low < high) {
 		int64_t middle = low + (high - low) / 2;
 		r = cursor_bind(&c, middle, 0);
@@ -109,8 +108,8 @@ int load_part_mark(struct loaded *l)
 	if (!l->marks)
 		return 0;
 	struct cursor c;
-	int r = cursor_open(&c, l,
-		"SELECT id, task, stack FROM sample WHERE id BETWEEN ?1 AND ?2 ORDER BY id");
+	int r = cursor_open(
+		&c, l, "SELECT id, task, stack FROM sample WHERE id BETWEEN ?1 AND ?2 ORDER BY id");
 	if (r == 0)
 		r = cursor_bind(&c, l->first, l->last);
 	while (r == 0 && (r = cursor_next(&c)) == 0)

@@ -113,7 +113,8 @@ static void add_plan(struct provenance *p, const struct loaded *l, const struct 
 {
 	for (uint32_t i = 0; i < HARTS_MAX; i++) {
 		const struct loaded_hart *hart = &l->hart[i];
-		if (!hart->known || !f->hart[i] || hart->rung == RUNG_NONE || hart->rung > RUNG_ASKED)
+		if (!hart->known || !f->hart[i] || hart->rung == RUNG_NONE ||
+			hart->rung > RUNG_ASKED)
 			continue;
 		p->rung[hart->rung][i] = true;
 		if (hart->leader)
@@ -280,8 +281,8 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 	return l;
 }
 
-static int tell_notes(
-	const struct provenance *p, const struct text_table *texts, struct line note[QUERY_NOTES_MAX])
+static int tell_notes(const struct provenance *p, const struct text_table *texts,
+	struct line note[QUERY_NOTES_MAX])
 {
 	struct line *l = note;
 	int n_without = 0;

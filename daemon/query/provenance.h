@@ -39,7 +39,6 @@ struct provenance {
 /* What the answer will be about. */
 void provenance_expect(struct provenance *p, const struct query_question *question);
 
-
 /* Count a row. */
 void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row);
 

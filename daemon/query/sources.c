@@ -2,10 +2,10 @@
 
 /* One descriptor at a time, however many hours are asked about
  *
- * Files come and go while a query runs: retention unlinks the oldest, a roll-up replaces one that was
- * sealed, a segment is sealed that was live when the query was planned. Whatever cannot be read is
- * left out, counted by its reason and told with the answer; only where nothing could be read is that
- * the answer.
+ * Files come and go while a query runs: retention unlinks the oldest, a roll-up replaces one that
+ * was sealed, a segment is sealed that was live when the query was planned. Whatever cannot be read
+ * is left out, counted by its reason and told with the answer; only where nothing could be read is
+ * that the answer.
  */
 
 #include <errno.h>
@@ -43,11 +43,13 @@ static enum query_outcome outcome_of(int r)
 	}
 }
 
-/* Open a file; one that was sealed since, or was thought to be sealed, is opened as what it is now. */
+/* Open a file; one that was sealed since, or was thought to be sealed, is opened as what it is now.
+ */
 static int open_source(const struct query_source *s, sqlite3 **ret_db, struct query_error *error)
 {
 	struct segment_error e = {"", ""};
-	int r = s->live ? segment_open_live(s->path, ret_db, &e) : segment_open(s->path, ret_db, &e);
+	int r = s->live ? segment_open_live(s->path, ret_db, &e)
+			: segment_open(s->path, ret_db, &e);
 	if (r == SEGMENT_UNSEALED && !s->live)
 		r = segment_open_live(s->path, ret_db, &e);
 	if (r > 0)
@@ -59,8 +61,8 @@ static int open_source(const struct query_source *s, sqlite3 **ret_db, struct qu
 }
 
 /* 0 with the source's outcome; what ends the query. */
-static int read_source(const struct source_reader *reader, struct query_source *s,
-	struct query_error *error)
+static int read_source(
+	const struct source_reader *reader, struct query_source *s, struct query_error *error)
 {
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
 	int r = open_source(s, &db, error);

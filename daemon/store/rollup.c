@@ -33,8 +33,8 @@ static void rollup_clear(struct rollup *r)
 }
 DEFINE_CLEANUP(struct rollup *, rollup_clear)
 
-static struct rollup *rollup_new(const char *source_path, const char *target_path, enum tier tier,
-	struct store_error *error)
+static struct rollup *rollup_new(
+	const char *source_path, const char *target_path, enum tier tier, struct store_error *error)
 {
 	struct rollup *r = calloc(1, sizeof(*r));
 	if (!r)
@@ -47,7 +47,8 @@ static struct rollup *rollup_new(const char *source_path, const char *target_pat
 	return r;
 }
 
-/* --- the walk ----------------------------------------------------------------------------------- */
+/* --- the walk -----------------------------------------------------------------------------------
+ */
 
 static int64_t floor_to(int64_t ns, int64_t step_ns)
 {
@@ -134,12 +135,15 @@ static int take_windows(struct rollup *r)
 		outcome = at.window;
 	if (outcome == 0 && (at.sample == 0 || at.loss == 0))
 		outcome = rollup_fail_source(r, "a row belongs to no window");
+	if (outcome == 0 && r->reading)
+		outcome = rollup_fail_source(r, "a reading belongs to no sample");
 	if (outcome == 0 && w.end_ns != 0)
 		outcome = sums_write(r, &w);
 	return outcome;
 }
 
-/* --- meta --------------------------------------------------------------------------------------- */
+/* --- meta ---------------------------------------------------------------------------------------
+ */
 
 static int source_meta(struct rollup *r, const char *key)
 {
@@ -189,7 +193,8 @@ static char *source_key(const char *source_path)
 	return key;
 }
 
-/* --- the transaction ---------------------------------------------------------------------------- */
+/* --- the transaction ----------------------------------------------------------------------------
+ */
 
 static int fill(struct rollup *r, const char *key)
 {
@@ -216,8 +221,8 @@ static int fill(struct rollup *r, const char *key)
 	return outcome == 0 ? rollup_exec(r, "COMMIT") : outcome;
 }
 
-/* Is there a target, and is it sealed? A sealed one is closed again: its readers do not expect it to
- * change. */
+/* Is there a target, and is it sealed? A sealed one is closed again: its readers do not expect it
+ * to change. */
 enum target_state { TARGET_OPEN, TARGET_SEALED, TARGET_NONE };
 static int open_existing(struct rollup *r, enum target_state *ret_state)
 {
@@ -296,7 +301,8 @@ int rollup_add(const char *source_path, const char *target_path, enum tier tier,
 	return outcome == 0 ? add_to_new(r, key, state == TARGET_SEALED) : outcome;
 }
 
-/* --- sealing ------------------------------------------------------------------------------------ */
+/* --- sealing ------------------------------------------------------------------------------------
+ */
 
 int rollup_seal(const char *target_path, struct store_error *ret_error)
 {

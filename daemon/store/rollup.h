@@ -11,17 +11,17 @@
  * of samples, time, counts and losses are those of the source.
  *
  *      minute   threads become their process; harts, events, rungs and stacks stay as they are
- *      hour     processes of the same (comm, exe, cgroup, uid) become one task with pid 0; frames of
- *               one function become one frame (its first seen, without lines and inlining); harts of
- *               one kind (rung, leader, modes) become the first of them; and where an hour has more
- *               than ROLLUP_HOUR_ROWS rows the lightest of them are merged further, see there
+ *      hour     processes of the same (comm, exe, cgroup, uid) become one task with pid 0; frames
+ * of one function become one frame (its first seen, without lines and inlining); harts of one kind
+ * (rung, leader, modes) become the first of them; and where an hour has more than ROLLUP_HOUR_ROWS
+ * rows the lightest of them are merged further, see there
  *
  * A window of the target is a run of the source's windows that start in the same minute or hour of
- * CLOCK_REALTIME. A moment may have several such windows, from several sources or since the clock was
- * set; they add up.
+ * CLOCK_REALTIME. A moment may have several such windows, from several sources or since the clock
+ * was set; they add up.
  *
- * A file has one boot: monotonic times of two cannot be told apart. Who started a process is kept in
- * the minute tier. Labels and loop counts, which nobody writes yet, are not rolled up.
+ * A file has one boot: monotonic times of two cannot be told apart. Who started a process is kept
+ * in the minute tier. Labels and loop counts, which nobody writes yet, are not rolled up.
  *
  * Reads and writes are SQLite's and may take seconds: this is run in a process of its own.
  */
@@ -38,27 +38,27 @@
  * before it does not do, and none touches the heavier half of the rows that it is given:
  *   1. stacks are cut to their leaf, and count as truncated: totals lose what was cut, self stays
  *   2. programs become the program "[other]" of their user
- *   3. functions become the function "[other]" of the program "[other]" of nobody; only where an hour
- *      ran more different functions than it may have rows
- * An hour that several sources have a part in has at most an eighth more for each further one. */
+ *   3. functions become the function "[other]" of the program "[other]" of nobody; only where an
+ * hour ran more different functions than it may have rows An hour that several sources have a part
+ * in has at most an eighth more for each further one. */
 #define ROLLUP_HOUR_ROWS 4096
 
-/* Call sites that a file of the hour tier may have, beyond which new stacks are cut to their leaf: a
- * query that reads the whole file reads them all, at 0.1 µs or so. Function-level call sites of one
- * hour are mostly those of the one before. */
+/* Call sites that a file of the hour tier may have, beyond which new stacks are cut to their leaf:
+ * a query that reads the whole file reads them all, at 0.1 µs or so. Function-level call sites of
+ * one hour are mostly those of the one before. */
 #define ROLLUP_HOUR_STACKS (1u << 20)
 
-/* Ids of each dictionary of the minute tier, half of what a query reads. Beyond it new stacks are cut
- * to their leaf, and tasks are unknown (task 0). */
+/* Ids of each dictionary of the minute tier, half of what a query reads. Beyond it new stacks are
+ * cut to their leaf, and tasks are unknown (task 0). */
 #define ROLLUP_MINUTE_IDS (1u << 23)
 
 /* Add the sealed segment at source_path to the file at target_path, which is made if it is not
  * there. All in one transaction, which also notes the source, so that adding it again does
- * nothing (ROLLUP_DONE_BEFORE). Killed at any moment, the target is as it was, or complete: a new one
- * (and a new version of a sealed one) is made as target_path + ROLLUP_NEW_SUFFIX and renamed; one
- * that grows has SQLite's journal beside it, and the next who opens it for writing takes it back.
- * Readers of a target that is not sealed open it without immutable=1, so that they and we wait for
- * each other (ROLLUP_WAIT_MS).
+ * nothing (ROLLUP_DONE_BEFORE). Killed at any moment, the target is as it was, or complete: a new
+ * one (and a new version of a sealed one) is made as target_path + ROLLUP_NEW_SUFFIX and renamed;
+ * one that grows has SQLite's journal beside it, and the next who opens it for writing takes it
+ * back. Readers of a target that is not sealed open it without immutable=1, so that they and we
+ * wait for each other (ROLLUP_WAIT_MS).
  *
  * 0; ROLLUP_DONE_BEFORE; ROLLUP_SOURCE_BROKEN (damaged, unfinished, not ours); ROLLUP_TARGET_BROKEN
  * (set it aside and begin another); ROLLUP_OTHER_BOOT (it needs a target of its own:

@@ -84,7 +84,8 @@ static void restrain(sqlite3 *db)
 	sqlite3_busy_timeout(db, ROLLUP_WAIT_MS);
 }
 
-/* --- a new target ------------------------------------------------------------------------------- */
+/* --- a new target -------------------------------------------------------------------------------
+ */
 
 static int copy_meta(struct rollup *r, const char *key)
 {
@@ -133,7 +134,8 @@ static int create(struct rollup *r)
 	return outcome == 0 ? write_meta(r) : outcome;
 }
 
-/* --- one that is there -------------------------------------------------------------------------- */
+/* --- one that is there --------------------------------------------------------------------------
+ */
 
 int rollup_meta(struct rollup *r, const char *key, int64_t otherwise, int64_t *ret_value)
 {
@@ -175,8 +177,8 @@ static int is(struct rollup *r, const char *sql, int64_t number, const char *tex
 	if (outcome != 0)
 		return outcome;
 	const char *found = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
-	bool same = found && (text ? strcmp(found, text) == 0
-				   : sqlite3_column_int64(st, 0) == number);
+	bool same =
+		found && (text ? strcmp(found, text) == 0 : sqlite3_column_int64(st, 0) == number);
 	if (same)
 		return 0;
 	return rollup_fail_target(r, "it is no file of its tier");
@@ -226,7 +228,8 @@ int rollup_open_target(struct rollup *r, const char *path, bool new)
 	return outcome == 0 ? look(r) : outcome;
 }
 
-/* --- versions ------------------------------------------------------------------------------------ */
+/* --- versions ------------------------------------------------------------------------------------
+ */
 
 static int copy_bytes(int from, int to)
 {
@@ -266,8 +269,7 @@ int rollup_rename(struct rollup *r, const char *from, const char *to)
 	char *slash = strrchr(folder, '/');
 	if (slash)
 		slash[slash == folder] = '\0';
-	_cleanup_(closep) int fd =
-		open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(closep) int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* some file systems cannot sync a folder, and then there is nothing to be had */
 	if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP))
 		return file_errno(r, errno);

@@ -2,13 +2,14 @@
 
 /* Keeping an hour small
  *
- *      heavy ├── as they are ──┼── without callers ──┼── without program ──┼── without function ──┤ light
+ *      heavy ├── as they are ──┼── without callers ──┼── without program ──┼── without function ──┤
+ * light
  *
  * Rows are sorted by weight, and as many of the lightest as it takes get a coarser key, under which
- * many of them meet. Where one step would take more than half of the room away from what is heavy, it
- * does not go that far, and what it has made coarser is folded further by the next. So what is heavy
- * keeps its callers, its program and its name, however long the tail; and whatever is merged stays in
- * the sums.
+ * many of them meet. Where one step would take more than half of the room away from what is heavy,
+ * it does not go that far, and what it has made coarser is folded further by the next. So what is
+ * heavy keeps its callers, its program and its name, however long the tail; and whatever is merged
+ * stays in the sums.
  */
 
 #include <errno.h>
@@ -100,8 +101,8 @@ static int take_step(struct rollup *r, struct step *s, struct sum_rows *rows, ui
 	return outcome;
 }
 
-static int fold_all(struct rollup *r, struct sum_rows *rows, uint32_t n_max,
-	struct sum_rows *result)
+static int fold_all(
+	struct rollup *r, struct sum_rows *rows, uint32_t n_max, struct sum_rows *result)
 {
 	int outcome = 0;
 	for (enum fold fold = 0; fold < N_FOLDS && outcome == 0; fold++) {

@@ -20,7 +20,8 @@
  * parent. */
 #define ANCESTORS_MAX 64
 
-/* --- tables ------------------------------------------------------------------------------------- */
+/* --- tables -------------------------------------------------------------------------------------
+ */
 
 int rows_set(struct rows *rows, uint32_t index, uint32_t row)
 {
@@ -46,8 +47,8 @@ int entries_get(struct rollup *r, struct entries *e, const struct key *key, uint
 	uint32_t n = e->keys.n_keys;
 	int outcome = rollup_table_outcome(r, key_get(&e->keys, key, ret_index));
 	if (outcome == 0)
-		outcome = array_grow(
-			&e->origin, &e->size_origin, e->keys.n_keys, sizeof(*e->origin));
+		outcome =
+			array_grow(&e->origin, &e->size_origin, e->keys.n_keys, sizeof(*e->origin));
 	if (outcome == 0 && *ret_index == n)
 		e->origin[n] = origin;
 	return outcome;
@@ -102,7 +103,8 @@ int rollup_each(struct rollup *r, const char *sql,
 	return outcome;
 }
 
-/* --- names: functions, sources, paths of control groups --------------------------------------------- */
+/* --- names: functions, sources, paths of control groups
+ * --------------------------------------------- */
 
 static int load_name(struct rollup *r, sqlite3_stmt *st, void *userdata)
 {
@@ -121,8 +123,8 @@ static int load_name(struct rollup *r, sqlite3_stmt *st, void *userdata)
 }
 
 /* The text that an id of the source stands for; 0 where it has none. */
-static int name_of(struct rollup *r, enum rollup_read s, struct translation *t, int64_t id,
-	uint32_t *ret_text)
+static int name_of(
+	struct rollup *r, enum rollup_read s, struct translation *t, int64_t id, uint32_t *ret_text)
 {
 	*ret_text = 0;
 	if (id <= 0 || id > ROLLUP_IDS_MAX)
@@ -143,8 +145,8 @@ static int name_of(struct rollup *r, enum rollup_read s, struct translation *t, 
 	return 0;
 }
 
-static int name_row(struct rollup *r, enum rollup_write s, struct rows *rows, uint32_t text,
-	uint32_t *ret_row)
+static int name_row(
+	struct rollup *r, enum rollup_write s, struct rows *rows, uint32_t text, uint32_t *ret_row)
 {
 	*ret_row = text ? rows_get(rows, text) : 0;
 	if (text == 0 || *ret_row != 0 || rows->n_rows >= ROLLUP_IDS_MAX)
@@ -166,18 +168,17 @@ int rollup_name_row(struct rollup *r, bool function, uint32_t text, uint32_t *re
 			: name_row(r, WRITE_SOURCE, &r->sources, text, ret_row);
 }
 
-/* --- events ------------------------------------------------------------------------------------- */
+/* --- events -------------------------------------------------------------------------------------
+ */
 
 /* Columns 1 to 6: pmu, type, config, config1, config2, modifiers. */
 static int event_text(struct rollup *r, sqlite3_stmt *st, uint32_t *ret_text)
 {
 	const char *pmu = (const char *)sqlite3_column_text(st, 1);
 	char text[512];
-	snprintf(text, sizeof(text),
-		"%lld/%lld/%lld/%lld/%lld/%s",
-		sqlite3_column_int64(st, 2), sqlite3_column_int64(st, 3),
-		sqlite3_column_int64(st, 4), sqlite3_column_int64(st, 5),
-		sqlite3_column_int64(st, 6), pmu ? pmu : "");
+	snprintf(text, sizeof(text), "%lld/%lld/%lld/%lld/%lld/%s", sqlite3_column_int64(st, 2),
+		sqlite3_column_int64(st, 3), sqlite3_column_int64(st, 4),
+		sqlite3_column_int64(st, 5), sqlite3_column_int64(st, 6), pmu ? pmu : "");
 	return rollup_table_outcome(r, text_get(&r->texts, text, ret_text));
 }
 
@@ -226,7 +227,8 @@ int rollup_take_events(struct rollup *r)
 	return outcome == ROLLUP_NO_ROW ? 0 : outcome;
 }
 
-/* --- harts -------------------------------------------------------------------------------------- */
+/* --- harts --------------------------------------------------------------------------------------
+ */
 
 static int load_hart(struct rollup *r, sqlite3_stmt *st, void *userdata)
 {
@@ -245,8 +247,8 @@ static int load_hart(struct rollup *r, sqlite3_stmt *st, void *userdata)
 
 /* What shares out a hart's time has changed: say which event did at which rung. Where one rung had
  * both, 0 says that any does. */
-static int write_leaders(struct rollup *r, int64_t id, const struct rollup_hart *was,
-	const struct rollup_hart *is)
+static int write_leaders(
+	struct rollup *r, int64_t id, const struct rollup_hart *was, const struct rollup_hart *is)
 {
 	char key[64];
 	bool both = was->rung == is->rung;
@@ -305,10 +307,11 @@ int rollup_take_harts(struct rollup *r)
 	return outcome == ROLLUP_NO_ROW ? 0 : outcome;
 }
 
-/* --- tasks -------------------------------------------------------------------------------------- */
+/* --- tasks --------------------------------------------------------------------------------------
+ */
 
-/* Columns of both files, from the given one on: pid, start_ns, comm, exe, uid, kernel_thread; cgroup
- * is the path as text. A program's key holds all that its row says. */
+/* Columns of both files, from the given one on: pid, start_ns, comm, exe, uid, kernel_thread;
+ * cgroup is the path as text. A program's key holds all that its row says. */
 static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[6], uint32_t cgroup,
 	struct key *ret_key)
 {
@@ -504,13 +507,13 @@ int rollup_other_program(struct rollup *r, uint32_t task, uint32_t *ret_index)
 	uint64_t uid = task ? r->tasks.keys.key[task - 1].part[3] & ((1ull << 40) - 1) : 0;
 	int outcome = rollup_table_outcome(r, text_get(&r->texts, "[other]", &comm));
 	if (outcome == 0)
-		outcome = entries_get(
-			r, &r->tasks, &(struct key){{comm, 0, 0, uid}}, 0, ret_index);
+		outcome = entries_get(r, &r->tasks, &(struct key){{comm, 0, 0, uid}}, 0, ret_index);
 	++*ret_index;
 	return outcome;
 }
 
-/* --- the target's ------------------------------------------------------------------------------- */
+/* --- the target's -------------------------------------------------------------------------------
+ */
 
 static int load_count(struct rollup *r, sqlite3_stmt *st, void *userdata)
 {

@@ -123,17 +123,17 @@ struct rollup {
 	sqlite3_stmt *read[N_ROLLUP_READS], *write[N_ROLLUP_WRITES];
 	uint32_t stacks_max; /* of the tier */
 
-	struct text_table texts; /* of all kinds, the source's and the target's */
-	uint32_t boot;           /* text: the target's */
+	struct text_table texts;                 /* of all kinds, the source's and the target's */
+	uint32_t boot;                           /* text: the target's */
 	struct rows functions, sources, cgroups; /* by text */
 	struct entries files, frames, stacks, tasks;
 	uint32_t n_events, event_text[ROLLUP_EVENTS_MAX + 1]; /* by row */
 	int64_t n_windows, n_samples;
 
 	struct translation task, file, frame, stack, function, source_name, cgroup;
-	uint32_t event[ROLLUP_EVENTS_MAX + 1];        /* source's id → row */
-	struct rollup_hart hart[HARTS_MAX];           /* the target's */
-	int16_t hart_as[HARTS_MAX];                   /* what a hart of the source counts as */
+	uint32_t event[ROLLUP_EVENTS_MAX + 1]; /* source's id → row */
+	struct rollup_hart hart[HARTS_MAX];    /* the target's */
+	int16_t hart_as[HARTS_MAX];            /* what a hart of the source counts as */
 	struct sums sums;
 	bool reading; /* READ_READING stands on a row */
 	struct {
@@ -143,11 +143,12 @@ struct rollup {
 	uint32_t size_path;
 };
 
-/* --- rollup_rows.c, rollup_file.c: outcomes, statements, the target's life ------------------------ */
+/* --- rollup_rows.c, rollup_file.c: outcomes, statements, the target's life
+ * ------------------------ */
 
 /* Say what is wrong with a file; returns the outcome. */
-int rollup_fail(struct rollup *r, int outcome, const char *path, const char *remedy,
-	const char *what);
+int rollup_fail(
+	struct rollup *r, int outcome, const char *path, const char *remedy, const char *what);
 int rollup_fail_source(struct rollup *r, const char *what);
 int rollup_fail_target(struct rollup *r, const char *what);
 /* What a result of SQLite means: 0 for OK, ROW and DONE. */
@@ -156,8 +157,8 @@ int rollup_target_outcome(struct rollup *r, int rc);
 /* What came of a key or text table: KEY_TABLE_FULL as a broken source, which cannot be added. */
 int rollup_table_outcome(struct rollup *r, int outcome);
 
-/* Step a statement of the source that was given `id` (bound to ?1): 0 on a row, ROLLUP_NO_ROW, …. The
- * row stays until the statement is asked again. */
+/* Step a statement of the source that was given `id` (bound to ?1): 0 on a row, ROLLUP_NO_ROW, ….
+ * The row stays until the statement is asked again. */
 enum { ROLLUP_NO_ROW = 64 };
 int rollup_get(struct rollup *r, enum rollup_read s, int64_t id);
 int rollup_next(struct rollup *r, enum rollup_read s);
@@ -192,7 +193,8 @@ int rollup_rename(struct rollup *r, const char *from, const char *to);
 /* Close the target; what was not committed is taken back. 0, ROLLUP_*, -errno. */
 int rollup_close_target(struct rollup *r);
 
-/* --- rollup_names.c, rollup_stacks.c: dictionaries ------------------------------------------------ */
+/* --- rollup_names.c, rollup_stacks.c: dictionaries
+ * ------------------------------------------------ */
 
 /* Enter what the target holds. 0, ROLLUP_TARGET_BROKEN, -errno. */
 int rollup_load_names(struct rollup *r);
@@ -207,7 +209,8 @@ void entries_clear(struct entries *e);
 int rollup_take_events(struct rollup *r);
 int rollup_take_harts(struct rollup *r);
 
-/* The index + 1 of a source's task (0 for 0 and for one that is not there) or stack. 0, ROLLUP_*. */
+/* The index + 1 of a source's task (0 for 0 and for one that is not there) or stack. 0, ROLLUP_*.
+ */
 int rollup_task(struct rollup *r, int64_t id, uint32_t *ret_index);
 int rollup_stack(struct rollup *r, int64_t id, uint32_t *ret_index);
 /* The stack that has this one's leaf alone. */
@@ -240,7 +243,8 @@ static inline uint32_t rows_get(const struct rows *rows, uint32_t index)
 /* 0 with the place of an id's translation; ROLLUP_SOURCE_BROKEN where it cannot be. */
 int translation_get(struct rollup *r, struct translation *t, int64_t id, uint32_t **ret_index);
 
-/* --- rollup_sum.c ------------------------------------------------------------------------------- */
+/* --- rollup_sum.c -------------------------------------------------------------------------------
+ */
 
 /* Add the row that READ_SAMPLE stands on, with its readings. */
 int sums_take_sample(struct rollup *r);
@@ -257,7 +261,8 @@ void sum_rows_clear(struct sum_rows *rows);
 int sums_merge(struct rollup *r, struct sum_rows *rows, const struct key *key,
 	const struct sum *from, bool cut);
 
-/* --- rollup_fold.c ------------------------------------------------------------------------------ */
+/* --- rollup_fold.c ------------------------------------------------------------------------------
+ */
 
 /* Make the rows at most n_max. 0, ROLLUP_*, -errno. */
 int sums_fold(struct rollup *r, uint32_t n_max);

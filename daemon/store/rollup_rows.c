@@ -4,8 +4,8 @@
  *
  * The source is asked for one entry of a dictionary when a sample first needs it, so that nothing
  * is held of it but translations; samples, readings and losses are walked in the order of their
- * keys. Whatever SQLite says is turned into one of the roll-up's outcomes here: damage is the file's,
- * want of room the disc's, the rest is fatal.
+ * keys. Whatever SQLite says is turned into one of the roll-up's outcomes here: damage is the
+ * file's, want of room the disc's, the rest is fatal.
  */
 
 #include <errno.h>
@@ -21,8 +21,9 @@ static const char *const read_text[N_ROLLUP_READS] = {
 	[READ_HART] = "SELECT id, rung, reason, leader, user_only FROM hart WHERE id > ?1 "
 		      "ORDER BY id",
 	[READ_CGROUP] = "SELECT path FROM cgroup WHERE id = ?1",
-	[READ_TASK] = "SELECT pid, tid, process, parent, start_ns, end_ns, comm, exe, argv, cgroup, "
-		      "uid, kernel_thread FROM task WHERE id = ?1",
+	[READ_TASK] =
+		"SELECT pid, tid, process, parent, start_ns, end_ns, comm, exe, argv, cgroup, "
+		"uid, kernel_thread FROM task WHERE id = ?1",
 	[READ_FILE] = "SELECT kind, path, build_id, major, minor, inode, deleted, state, "
 		      "has_symbols, has_debug FROM file WHERE id = ?1",
 	[READ_FRAME] = "SELECT file, offset, state FROM frame WHERE id = ?1",
@@ -63,10 +64,11 @@ static const char *const write_text[N_ROLLUP_WRITES] = {
 	[WRITE_LOSS] = "INSERT INTO loss VALUES (?, ?, ?, ?)",
 };
 
-/* --- outcomes ----------------------------------------------------------------------------------- */
+/* --- outcomes -----------------------------------------------------------------------------------
+ */
 
-int rollup_fail(struct rollup *r, int outcome, const char *path, const char *remedy,
-	const char *what)
+int rollup_fail(
+	struct rollup *r, int outcome, const char *path, const char *remedy, const char *what)
 {
 	snprintf(r->error->text, sizeof(r->error->text), "%s %s", path, what);
 	snprintf(r->error->remedy, sizeof(r->error->remedy), "%s", remedy);
@@ -78,7 +80,8 @@ int rollup_fail_source(struct rollup *r, const char *what)
 	char text[256];
 	snprintf(text, sizeof(text), "is damaged: %s", what);
 	return rollup_fail(r, ROLLUP_SOURCE_BROKEN, r->source_path,
-		"It stays out of the coarser tiers; what it holds can be read as far as it goes", text);
+		"It stays out of the coarser tiers; what it holds can be read as far as it goes",
+		text);
 }
 
 int rollup_fail_target(struct rollup *r, const char *what)
@@ -125,7 +128,7 @@ static int target_errno(struct rollup *r, int e, const char *what)
 
 int rollup_target_outcome(struct rollup *r, int rc)
 {
-	int e = r->target ? sqlite3_system_errno(r->target) : 0;
+	int e = r->target ? sqlite3_system_errno(r->target) : 0, of_file = 0;
 	switch (rc & 0xff) {
 	case SQLITE_OK:
 	case SQLITE_ROW:
@@ -150,8 +153,11 @@ int rollup_target_outcome(struct rollup *r, int rc)
 	case SQLITE_LOCKED:
 		return target_errno(r, EBUSY, "is being read all the time");
 	default:
-		return is_full(e) ? fail_full(r)
-				  : target_errno(r, e > 0 ? e : EIO, "cannot be written");
+		/* what was rolled back since may have changed the one, but not the other */
+		sqlite3_file_control(r->target, "main", SQLITE_FCNTL_LAST_ERRNO, &of_file);
+		return is_full(e) || is_full(of_file)
+			       ? fail_full(r)
+			       : target_errno(r, e > 0 ? e : EIO, "cannot be written");
 	}
 }
 
@@ -162,7 +168,8 @@ int rollup_table_outcome(struct rollup *r, int outcome)
 		       : outcome;
 }
 
-/* --- statements --------------------------------------------------------------------------------- */
+/* --- statements ---------------------------------------------------------------------------------
+ */
 
 static int prepare(sqlite3 *db, const char *const *text, size_t n, sqlite3_stmt **st)
 {

@@ -23,7 +23,8 @@
 #define PLACES_MAX 256
 #define PLACE_TEXT_BYTES 48
 
-/* --- files -------------------------------------------------------------------------------------- */
+/* --- files --------------------------------------------------------------------------------------
+ */
 
 /* Columns from the first on: kind, path, build_id, major, minor, inode, deleted. */
 static int file_key(struct rollup *r, sqlite3_stmt *st, int first, struct key *ret_key)
@@ -115,7 +116,8 @@ int rollup_file_row(struct rollup *r, uint32_t index, uint32_t *ret_row)
 		CELL_I(sqlite3_column_int64(st, 8)), CELL_I(sqlite3_column_int64(st, 9)));
 }
 
-/* --- frames ------------------------------------------------------------------------------------- */
+/* --- frames -------------------------------------------------------------------------------------
+ */
 
 /* The names of a frame as they are gathered. */
 struct places {
@@ -157,12 +159,11 @@ static int take_places(struct rollup *r, int64_t frame, struct places *p)
 		uint32_t function, source = 0;
 		outcome = rollup_name(r, true, rollup_integer(r, READ_PLACE, 1), &function);
 		if (outcome == 0 && r->tier == TIER_MINUTE)
-			outcome = rollup_name(
-				r, false, rollup_integer(r, READ_PLACE, 2), &source);
+			outcome = rollup_name(r, false, rollup_integer(r, READ_PLACE, 2), &source);
 		if (outcome == 0)
-			outcome = places_add(r, p, function, source,
-				rollup_integer(r, READ_PLACE, 3),
-				rollup_integer(r, READ_PLACE, 4) != 0);
+			outcome =
+				places_add(r, p, function, source, rollup_integer(r, READ_PLACE, 3),
+					rollup_integer(r, READ_PLACE, 4) != 0);
 		if (outcome == 0)
 			outcome = rollup_next(r, READ_PLACE);
 	}
@@ -243,8 +244,7 @@ static int other_frame(struct rollup *r, uint64_t state, uint32_t *ret_index)
 	uint32_t text, file, index;
 	int outcome = rollup_table_outcome(r, text_get(&r->texts, "[other]", &text));
 	if (outcome == 0)
-		outcome = entries_get(
-			r, &r->files, &(struct key){{FILE_UNKNOWN, text}}, 0, &file);
+		outcome = entries_get(r, &r->files, &(struct key){{FILE_UNKNOWN, text}}, 0, &file);
 	struct key key = {{file + 1, state == FRAME_NAMED ? text : 0, state}};
 	if (outcome == 0)
 		outcome = entries_get(r, &r->frames, &key, 0, &index);
@@ -276,7 +276,8 @@ static int frame_row(struct rollup *r, uint32_t index, uint32_t *ret_row)
 	return outcome == ROLLUP_NO_ROW ? rollup_fail_source(r, "a frame is gone") : outcome;
 }
 
-/* --- stacks ------------------------------------------------------------------------------------- */
+/* --- stacks -------------------------------------------------------------------------------------
+ */
 
 static int get_stack(struct rollup *r, uint32_t parent, uint32_t frame, uint32_t *ret_index)
 {
@@ -384,11 +385,12 @@ int rollup_stack_row(struct rollup *r, uint32_t index, bool *ret_cut, uint32_t *
 	return outcome;
 }
 
-/* --- the target's ------------------------------------------------------------------------------- */
+/* --- the target's -------------------------------------------------------------------------------
+ */
 
 /* What rows of the target mean, while it is read. */
 struct loading {
-	uint32_t *function, *source; /* row → text */
+	uint32_t *function, *source;    /* row → text */
 	uint32_t *file, *frame, *stack; /* row → index + 1 */
 	uint32_t n_functions, n_sources, n_files, n_frames, n_stacks;
 	struct places places;
@@ -500,8 +502,7 @@ static int load_all(struct rollup *r, struct loading *l)
 	l->stack = calloc((size_t)l->n_stacks + 1, sizeof(*l->stack));
 	if (!l->stack)
 		return -ENOMEM;
-	return rollup_each(
-		r, "SELECT id, parent, frame FROM stack ORDER BY id", load_stack, l);
+	return rollup_each(r, "SELECT id, parent, frame FROM stack ORDER BY id", load_stack, l);
 }
 
 int rollup_load_stacks(struct rollup *r)

@@ -138,7 +138,8 @@ int sums_take_loss(struct rollup *r)
 	return outcome == 0 ? add(r, &s->loss[i], rollup_integer(r, READ_LOSS, 3)) : outcome;
 }
 
-/* --- rows --------------------------------------------------------------------------------------- */
+/* --- rows ---------------------------------------------------------------------------------------
+ */
 
 int sums_merge(struct rollup *r, struct sum_rows *rows, const struct key *key,
 	const struct sum *from, bool cut)
@@ -186,7 +187,8 @@ static int rows_left(struct rollup *r, int64_t realtime_ns, uint32_t *ret_n)
 	return outcome;
 }
 
-/* --- writing ------------------------------------------------------------------------------------ */
+/* --- writing ------------------------------------------------------------------------------------
+ */
 
 static int write_readings(struct rollup *r, const struct sum *sum)
 {
@@ -195,7 +197,8 @@ static int write_readings(struct rollup *r, const struct sum *sum)
 		const struct sum_reading *reading = &r->sums.reading[i - 1];
 		bool partly = !reading->whole && reading->running_ns != reading->enabled_ns;
 		outcome = PUT(r, WRITE_READING, CELL_I(r->n_samples), CELL_I(reading->event),
-			CELL_I(reading->value), CELL_I_OR_NULL(!reading->whole, reading->enabled_ns),
+			CELL_I(reading->value),
+			CELL_I_OR_NULL(!reading->whole, reading->enabled_ns),
 			CELL_I_OR_NULL(partly, reading->running_ns));
 		i = reading->next;
 	}
@@ -223,8 +226,7 @@ static int write_losses(struct rollup *r)
 	const struct sums *s = &r->sums;
 	int outcome = 0;
 	for (uint32_t i = 0; i < s->losses.n_keys && outcome == 0; i++)
-		outcome = PUT(r, WRITE_LOSS, CELL_I(r->n_windows),
-			CELL_I(s->losses.key[i].part[0]),
+		outcome = PUT(r, WRITE_LOSS, CELL_I(r->n_windows), CELL_I(s->losses.key[i].part[0]),
 			CELL_T(text_of(&r->texts, (uint32_t)s->losses.key[i].part[1])),
 			CELL_I(s->loss[i]));
 	return outcome;

@@ -161,11 +161,12 @@ void store_sum(struct store *s)
 
 static int make_folders(struct store *s, struct store_error *e)
 {
-	if (mkdir(s->path, 0750) < 0 && errno != EEXIST && errno != EROFS)
-		return say_errno(e, s->path, errno);
+	int made = mkdir(s->path, 0750) < 0 ? errno : 0;
+	if (made != 0 && made != EEXIST && made != EROFS)
+		return say_errno(e, s->path, made);
 	s->fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->fd < 0)
-		return say_errno(e, s->path, errno);
+		return say_errno(e, s->path, made == EROFS ? made : errno);
 	static const char *const folder[] = {"window", "minute", "hour", "corrupt"};
 	for (size_t i = 0; i < sizeof(folder) / sizeof(*folder); i++)
 		if (mkdirat(s->fd, folder[i], 0750) < 0 && errno != EEXIST) {

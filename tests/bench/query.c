@@ -4,8 +4,8 @@
  *
  *      query FILE… [--by WHAT] [--hours N] [--limit N] [--repeat N] [--flame]
  *
- * Each run is a process of its own, as in the daemon: its CPU time, since others may use the machine,
- * and its peak resident memory. --hours takes the last N hours of what the files hold.
+ * Each run is a process of its own, as in the daemon: its CPU time, since others may use the
+ * machine, and its peak resident memory. --hours takes the last N hours of what the files hold.
  */
 
 #include <errno.h>
@@ -117,8 +117,8 @@ static int64_t last_ns(const struct asking *a)
 		struct segment_error e;
 		if (segment_open_live(a->source[i].path, &db, &e) != 0)
 			continue;
-		sqlite3_prepare_v2(db, "SELECT max(realtime_ns + end_ns - start_ns) FROM window", -1,
-			&st, NULL);
+		sqlite3_prepare_v2(db, "SELECT max(realtime_ns + end_ns - start_ns) FROM window",
+			-1, &st, NULL);
 		if (sqlite3_step(st) == SQLITE_ROW && sqlite3_column_int64(st, 0) > last)
 			last = sqlite3_column_int64(st, 0);
 		sqlite3_finalize(st);
@@ -183,7 +183,8 @@ int main(int argc, char **argv)
 		wall_s = run[i].wall_s < wall_s ? run[i].wall_s : wall_s;
 	qsort(run, a.n_runs, sizeof(*run), compare);
 	const struct run *median = &run[a.n_runs / 2];
-	printf("%s by %s, %.1f h: CPU %.1f ms (min %.1f, max %.1f), wall at best %.1f ms, peak %.1f "
+	printf("%s by %s, %.1f h: CPU %.1f ms (min %.1f, max %.1f), wall at best %.1f ms, peak "
+	       "%.1f "
 	       "MB; %llu rows of %llu samples\n",
 		a.flame ? "flamegraph" : "hotspots", query_by_name(a.question.by),
 		median->seconds / 3600, median->cpu_s * 1e3, run[0].cpu_s * 1e3,

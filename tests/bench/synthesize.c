@@ -2,22 +2,24 @@
 
 /* Makes a store as weeks of sampling leave it behind, in minutes
  *
- *      synthesize FOLDER [--hours N] [--harts N] [--hz N] [--scale N] [--flush S] [--keep N] [--seed N]
+ *      synthesize FOLDER [--hours N] [--harts N] [--hz N] [--scale N] [--flush S] [--keep N]
+ * [--minutes 0]
+ *                  [--seed N]
  *
- * Each hour is written as the daemon writes it, a window segment with its own dictionaries, and then
- * rolled up by the real roll-up into FOLDER/minute and FOLDER/hour; its window segment is removed
- * unless it is one of the last N of --keep. What runs is made up, with the variety of a machine that
- * compiles and serves:
+ * Each hour is written as the daemon writes it, a window segment with its own dictionaries, and
+ * then rolled up by the real roll-up into FOLDER/minute and FOLDER/hour; its window segment is
+ * removed unless it is one of the last N of --keep. What runs is made up, with the variety of a
+ * machine that compiles and serves:
  *
- *      40 programs, each a call tree of 3,000 call sites, 10 to 40 deep, over 150 functions; samples
- *      are spread over its sites as rank^-1.2, so that a few are hot and many were hit once;
- *      16 addresses of a leaf's function are sampled, spread alike
- *      300 processes start in an hour, beside 60 that live on; how often each runs is spread alike
- *      15 % of the samples are in the kernel, below a call site of the program
- *      each hour 2 % of the sites are new, as after an update or in generated code
- *      half of the rows have cycles and instructions, as on a machine with counters
+ *      40 programs, each a call tree of 3,000 call sites, 10 to 40 deep, over 150 functions;
+ * samples are spread over its sites as rank^-1.2, so that a few are hot and many were hit once; 16
+ * addresses of a leaf's function are sampled, spread alike 300 processes start in an hour, beside
+ * 60 that live on; how often each runs is spread alike 15 % of the samples are in the kernel, below
+ * a call site of the program each hour 2 % of the sites are new, as after an update or in generated
+ * code half of the rows have cycles and instructions, as on a machine with counters
  *
- * With --scale N each row drawn stands for N samples: 64 harts' samples without drawing them all.
+ * With --minutes 0 the minute tier is left out, and with --scale N each row drawn stands for N
+ * samples: 64 harts' samples without drawing them all.
  */
 
 #include <errno.h>
@@ -48,7 +50,7 @@
 
 struct options {
 	const char *folder;
-	uint32_t hours, harts, hz, scale, flush, keep;
+	uint32_t hours, harts, hz, scale, flush, keep, minutes;
 	uint64_t seed;
 };
 
@@ -115,7 +117,8 @@ static uint32_t draw_rank(struct making *m, uint32_t n)
 	return low;
 }
 
-/* --- what runs ---------------------------------------------------------------------------------- */
+/* --- what runs ----------------------------------------------------------------------------------
+ */
 
 static void make_tree(struct making *m, struct tree *t, uint32_t n, uint32_t n_functions)
 {
@@ -127,7 +130,7 @@ static void make_tree(struct making *m, struct tree *t, uint32_t n, uint32_t n_f
 		if (i == 0)
 			continue;
 		/* one trunk of ten, then mostly under a site made lately, so that depths vary */
-		uint32_t parent = i < 10 ? i - 1
+		uint32_t parent = i < 10       ? i - 1
 				  : draw(m, 3) ? i - 1 - draw(m, i < 64 ? i : 64)
 					       : draw(m, i);
 		while (t->depth[parent] >= 39)
@@ -196,7 +199,8 @@ static void change_programs(struct making *m)
 				(uint16_t)draw(m, FUNCTIONS);
 }
 
-/* --- samples ------------------------------------------------------------------------------------ */
+/* --- samples ------------------------------------------------------------------------------------
+ */
 
 static struct frame *site_frame(struct making *m, struct tree *t, uint32_t site, uint32_t address)
 {
@@ -207,7 +211,8 @@ static struct frame *site_frame(struct making *m, struct tree *t, uint32_t site,
 		return frame;
 	char name[128];
 	snprintf(name, sizeof(name),
-		t->kernel ? "kernel_function_%u" : "suite::module%2$u::function_%1$u(int, char const*)",
+		t->kernel ? "kernel_function_%u"
+			  : "suite::module%2$u::function_%1$u(int, char const*)",
 		t->function[site], t->function[site] % 17);
 	frame->place = calloc(1, sizeof(*frame->place));
 	char *text = strdup(name);
@@ -222,8 +227,8 @@ static struct frame *site_frame(struct making *m, struct tree *t, uint32_t site,
 }
 
 /* Leaf first, from a site up; returns how many. */
-static uint32_t climb(struct making *m, struct tree *t, uint32_t site, uint32_t address,
-	struct frame **frame)
+static uint32_t climb(
+	struct making *m, struct tree *t, uint32_t site, uint32_t address, struct frame **frame)
 {
 	uint32_t n = 0;
 	for (;; site = t->parent[site], address = 0) {
@@ -238,7 +243,8 @@ static void add_sample(struct making *m)
 	struct frame *frame[96];
 	uint32_t slot = draw(m, 4) ? draw_rank(m, LASTING) : LASTING + draw(m, STARTED), n = 0;
 	struct tree *t = &m->program[m->program_of[slot]];
-	uint32_t site = t->order[draw_rank(m, t->n)], address = 8 * 16 + 8 * draw_rank(m, ADDRESSES);
+	uint32_t site = t->order[draw_rank(m, t->n)],
+		 address = 8 * 16 + 8 * draw_rank(m, ADDRESSES);
 	if (draw(m, 100) < 15) {
 		uint32_t k = m->kernel.order[draw_rank(m, m->kernel.n)];
 		n = climb(m, &m->kernel, k, address, frame);
@@ -267,7 +273,8 @@ static void add_sample(struct making *m)
 	must("window", window_add(&m->window, &m->stacks, &a));
 }
 
-/* --- segments ----------------------------------------------------------------------------------- */
+/* --- segments -----------------------------------------------------------------------------------
+ */
 
 static void make_sampler(struct making *m)
 {
@@ -380,7 +387,9 @@ static void make_hour(struct making *m)
 	double began = seconds();
 	write_segment(m, path[TIER_WINDOW]);
 	double wrote = seconds() - began;
-	double minute = roll_up(path[TIER_WINDOW], path[TIER_MINUTE], TIER_MINUTE);
+	double minute = 0;
+	if (m->o.minutes)
+		minute = roll_up(path[TIER_WINDOW], path[TIER_MINUTE], TIER_MINUTE);
 	double hour = roll_up(path[TIER_WINDOW], path[TIER_HOUR], TIER_HOUR);
 	printf("hour %3u: window %6.1f MB in %4.1f s; minute %7.1f MB (+%.2f s); hour %6.2f MB "
 	       "(+%.2f s)\n",
@@ -392,12 +401,13 @@ static void make_hour(struct making *m)
 		unlink(path[TIER_WINDOW]);
 }
 
-/* --- arguments ---------------------------------------------------------------------------------- */
+/* --- arguments ----------------------------------------------------------------------------------
+ */
 
 static void usage(void)
 {
 	fprintf(stderr, "usage: synthesize FOLDER [--hours N] [--harts N] [--hz N] [--scale N] "
-			"[--flush SECONDS] [--keep N] [--seed N]\n");
+			"[--flush SECONDS] [--keep N] [--minutes 0] [--seed N]\n");
 	exit(2);
 }
 
@@ -407,7 +417,8 @@ static void parse(struct options *o, int argc, char **argv)
 		const char *name;
 		uint32_t *value;
 	} number[] = {{"--hours", &o->hours}, {"--harts", &o->harts}, {"--hz", &o->hz},
-		{"--scale", &o->scale}, {"--flush", &o->flush}, {"--keep", &o->keep}};
+		{"--scale", &o->scale}, {"--flush", &o->flush}, {"--keep", &o->keep},
+		{"--minutes", &o->minutes}};
 	if (argc < 2 || argv[1][0] == '-')
 		usage();
 	o->folder = argv[1];
@@ -434,8 +445,14 @@ int main(int argc, char **argv)
 	struct making *m = calloc(1, sizeof(*m));
 	if (!m)
 		die("memory", -ENOMEM);
-	m->o = (struct options){
-		.hours = 24, .harts = 2, .hz = 99, .scale = 1, .flush = 60, .keep = 1, .seed = 1};
+	m->o = (struct options){.hours = 24,
+		.harts = 2,
+		.hz = 99,
+		.scale = 1,
+		.flush = 60,
+		.keep = 1,
+		.minutes = 1,
+		.seed = 1};
 	parse(&m->o, argc, argv);
 	m->random = m->o.seed * 0x9e3779b97f4a7c15ull;
 	m->last_pid = 1000;

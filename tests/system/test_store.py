@@ -152,7 +152,8 @@ def test_a_disc_that_is_full_or_read_only_stops_storing_alone(build):
         for disc in full, fixed:
             home = folder / f"of-{disc.path.name}"
             home.mkdir()
-            services.append(Service(build, home, flush="1s", path=disc.path / "store"))
+            services.append(Service(build, home, flush="1s", path=disc.path / "store",
+                                    budget="16M"))
         with services[0] as a, services[1] as b:
             wait_until("samples are stored", lambda: stored(a) > 0)
             full.fill()

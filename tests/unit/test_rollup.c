@@ -113,8 +113,9 @@ static void made_minutes(void)
 				       .read = {{1, 10, 1000, 1000}}});
 		stored_add(&s, &(struct stored_sample){
 				       .task = two, .hart = 1, .frame = {also_hot, main_}});
-		stored_add(&s, &(struct stored_sample){
-				       .task = two, .hart = 2, .truncated = i % 2, .frame = {kernel}});
+		stored_add(
+			&s, &(struct stored_sample){
+				    .task = two, .hart = 2, .truncated = i % 2, .frame = {kernel}});
 		s.lost[1][LOSS_RING] += i;
 		s.lost[2][LOSS_THROTTLE] += 1;
 		ck_assert_int_eq(stored_flush(&s, i * 5 * SECOND, (i + 1) * 5 * SECOND), 0);
@@ -129,17 +130,18 @@ START_TEST(minutes_keep_every_sum)
 	roll(TIER_MINUTE);
 	nothing_is_lost();
 	ck_assert_int_eq(stored_number(rolled, "SELECT count(*) FROM window"), 3);
-	ck_assert_int_eq(
-		stored_number(rolled, "SELECT count(*) FROM window WHERE realtime_ns % 60000000000"),
+	ck_assert_int_eq(stored_number(rolled,
+				 "SELECT count(*) FROM window WHERE realtime_ns % 60000000000"),
 		0);
-	same("SELECT group_concat(x) FROM (SELECT w.realtime_ns / 60000000000 || ' ' || hart || ' ' "
+	same("SELECT group_concat(x) FROM (SELECT w.realtime_ns / 60000000000 || ' ' || hart || ' "
+	     "' "
 	     "|| sum(count) || ' ' || sum(weight_ns) x FROM sample s JOIN window w ON w.id = "
 	     "s.window GROUP BY w.realtime_ns / 60000000000, hart ORDER BY 1)");
 	same("SELECT sum(truncated) FROM sample");
 	/* hot of the process and its thread; hot of two; the kernel: in each minute */
 	ck_assert_int_eq(stored_number(rolled, "SELECT count(*) FROM sample"), 9);
-	ck_assert_str_eq(stored_string(rolled, "SELECT value FROM meta WHERE key = 'tier'"),
-		"minute");
+	ck_assert_str_eq(
+		stored_string(rolled, "SELECT value FROM meta WHERE key = 'tier'"), "minute");
 	ck_assert_int_eq(stored_number(rolled, "SELECT value FROM meta WHERE key = 'sealed'"), 0);
 }
 END_TEST
@@ -158,8 +160,7 @@ START_TEST(minutes_keep_processes_and_stacks)
 		stored_string(rolled, "SELECT comm FROM task WHERE id = (SELECT parent FROM task "
 				      "WHERE comm = 'two')"),
 		"one");
-	ck_assert_str_eq(
-		stored_string(rolled, "SELECT hex(argv) FROM task WHERE comm = 'two'"),
+	ck_assert_str_eq(stored_string(rolled, "SELECT hex(argv) FROM task WHERE comm = 'two'"),
 		"74776F002D7800");
 	same("SELECT count(*) FROM frame");
 	same("SELECT count(*) FROM stack");
@@ -195,8 +196,8 @@ START_TEST(adding_twice_does_nothing)
 	ck_assert_int_eq(rollup_seal(target, &error), 0);
 	ck_assert_int_eq(rollup_add(s.path, target, TIER_MINUTE, &error), ROLLUP_DONE_BEFORE);
 	nothing_is_lost();
-	ck_assert_int_eq(stored_number(rolled, "SELECT value FROM meta WHERE key = 'source:segment'"),
-		1);
+	ck_assert_int_eq(
+		stored_number(rolled, "SELECT value FROM meta WHERE key = 'source:segment'"), 1);
 }
 END_TEST
 
@@ -316,8 +317,8 @@ START_TEST(hart_that_changes_its_leader_says_so)
 	on_the_hour();
 	stored_event(&s, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cycles");
 	for (int i = 0; i < STORED_HARTS; i++)
-		s.sampler.plan[i] = (struct plan){
-			.rung = RUNG_CYCLES, .leader = s.sampler.events.event[0]};
+		s.sampler.plan[i] =
+			(struct plan){.rung = RUNG_CYCLES, .leader = s.sampler.events.event[0]};
 	stored_begin(&s);
 	stored_add(&s, &(struct stored_sample){.task = stored_task(&s, 100, 100, "one")});
 	stored_seal(&s);
@@ -327,10 +328,11 @@ START_TEST(hart_that_changes_its_leader_says_so)
 	ck_assert_int_eq(rollup_add(path, first, TIER_MINUTE, &error), 0);
 	sqlite3_close(rolled);
 	rolled = open_plain(first);
-	ck_assert_str_eq(stored_string(rolled,
-				 "SELECT group_concat(key || '=' || name) FROM (SELECT key, name "
-				 "FROM meta JOIN event ON event.id = value WHERE key LIKE 'leader:0:%' "
-				 "ORDER BY name)"),
+	ck_assert_str_eq(
+		stored_string(rolled,
+			"SELECT group_concat(key || '=' || name) FROM (SELECT key, name "
+			"FROM meta JOIN event ON event.id = value WHERE key LIKE 'leader:0:%' "
+			"ORDER BY name)"),
 		"leader:0:3=cpu-clock,leader:0:1=cycles");
 	stored_end(&before);
 }

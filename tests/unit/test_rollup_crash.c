@@ -77,7 +77,8 @@ static int64_t times_in_target(void)
 	return n;
 }
 
-/* --- killed -------------------------------------------------------------------------------------- */
+/* --- killed --------------------------------------------------------------------------------------
+ */
 
 /* A file system that kills its user in the middle of the nth write, sync or removal. */
 static const sqlite3_io_methods *real_methods;
@@ -165,7 +166,8 @@ static void kill_everywhere(const char *source, int64_t before, enum tier tier)
 	int n = 0;
 	while (add_killed(source, n, tier)) {
 		int64_t now = times_in_target();
-		ck_assert_msg(now == before || now == before + 1, "killed at step %d: %d", n, (int)now);
+		ck_assert_msg(
+			now == before || now == before + 1, "killed at step %d: %d", n, (int)now);
 		if (now != before)
 			break; /* the commit was through */
 		n += 1 + n / 8;
@@ -201,7 +203,8 @@ START_TEST(killed_while_replacing_a_sealed_one_it_is_as_before_or_whole)
 }
 END_TEST
 
-/* --- no room ------------------------------------------------------------------------------------- */
+/* --- no room -------------------------------------------------------------------------------------
+ */
 
 START_TEST(full_disc_is_an_outcome_and_changes_nothing)
 {
@@ -227,7 +230,8 @@ START_TEST(full_disc_is_an_outcome_and_changes_nothing)
 }
 END_TEST
 
-/* --- not what they should be ----------------------------------------------------------------------- */
+/* --- not what they should be
+ * ----------------------------------------------------------------------- */
 
 /* Change the sealed segment with SQL. */
 static void damage(const char *sql)

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Hours that have more rows than they may: what is heavy stays, and nothing is lost. */
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/store/rollup.h"
+#include "tests/unit/stored.h"
+
+#define SECOND 1000000000ull
+
+static struct stored s;
+static struct store_error error;
+static char target[192];
+static sqlite3 *rolled;
+
+static void end(void)
+{
+	sqlite3_close(rolled);
+	rolled = NULL;
+	stored_end(&s);
+}
+
+static void begin(void)
+{
+	stored_begin_group(&s);
+	s.realtime_ns = 277777ull * 3600 * SECOND;
+}
+
+static void roll(void)
+{
+	stored_seal(&s);
+	snprintf(target, sizeof(target), "%s/hour", s.folder);
+	int r = rollup_add(s.path, target, TIER_HOUR, &error);
+	ck_assert_msg(r == 0, "%d: %s", r, error.text);
+	ck_assert_int_eq(sqlite3_open(target, &rolled), SQLITE_OK);
+	static const char *const sums[] = {"SELECT sum(count) FROM sample",
+		"SELECT sum(weight_ns) FROM sample",
+		"SELECT group_concat(v) FROM (SELECT sum(value) v FROM reading GROUP BY event)",
+		"SELECT sum(enabled_ns) FROM reading"};
+	for (size_t i = 0; i < 4; i++) {
+		char before[512];
+		snprintf(before, sizeof(before), "%s", stored_string(s.db, sums[i]));
+		ck_assert_str_eq(stored_string(rolled, sums[i]), before);
+	}
+	ck_assert_int_le(stored_number(rolled, "SELECT count(*) FROM sample"), ROLLUP_HOUR_ROWS);
+}
+
+/* A frame whose function has a number; its name must outlive the session. */
+static struct frame *numbered(char kind, int i)
+{
+	char name[32], path[32];
+	snprintf(name, sizeof(name), "%c%d", kind, i);
+	snprintf(path, sizeof(path), "/bin/%c", kind);
+	struct frame *frame = stored_frame(&s, FILE_ELF, path, 0x1000 + 16ull * (uint64_t)i);
+	frame->place = calloc(1, sizeof(*frame->place));
+	frame->place[0].function = strdup(name);
+	frame->n_places = 1;
+	frame->state = FRAME_NAMED;
+	return frame;
+}
+
+static void add(struct task *t, uint64_t weight_ns, struct frame *leaf, struct frame *caller)
+{
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .weight_ns = weight_ns,
+			       .frame = {leaf, caller},
+			       .n_reads = 1,
+			       .read = {{1, weight_ns * 3, 1000, 1000}}});
+}
+
+static double self_of(sqlite3 *db, const char *function)
+{
+	static struct stored_answer a;
+	struct query_filter all = {0};
+	struct answer answer = stored_answer(&a);
+	memset(&a, 0, sizeof(a));
+	ck_assert_int_eq(query_hotspots(&db, 1, QUERY_BY_FUNCTION, STORED_ROWS_MAX - 1, false, &all,
+				 &answer, &a.error),
+		0);
+	return stored_real(&a, stored_row(&a, function), "self");
+}
+
+START_TEST(light_stacks_lose_their_callers_and_self_stays)
+{
+	begin();
+	struct task *t = stored_task(&s, 100, 100, "one");
+	struct frame *leaf[50], *caller[200];
+	for (int i = 0; i < 50; i++)
+		leaf[i] = numbered('l', i);
+	for (int i = 0; i < 200; i++)
+		caller[i] = numbered('c', i);
+	for (int i = 0; i < 10000; i++)
+		add(t, 1000 + (i < 100 ? 1000000 : 0) + (uint64_t)i, leaf[i % 50],
+			caller[i / 50 % 200]);
+	roll();
+	ck_assert_int_eq(stored_number(rolled, "SELECT count(*) FROM sample"), ROLLUP_HOUR_ROWS);
+	ck_assert_int_eq(
+		stored_number(rolled, "SELECT count(*) FROM function WHERE name LIKE '[%'"), 0);
+	/* what was cut is counted as cut, and the heavy hundred was not */
+	int64_t n_cut = stored_number(rolled, "SELECT sum(truncated) FROM sample");
+	ck_assert_int_gt(n_cut, 5000);
+	ck_assert_int_eq(
+		stored_number(rolled,
+			"SELECT sum(count) FROM sample JOIN stack ON stack.id = sample.stack "
+			"WHERE stack.parent = 0"),
+		n_cut);
+	ck_assert_int_eq(
+		stored_number(rolled, "SELECT count(*) FROM sample JOIN stack ON stack.id = "
+				      "sample.stack WHERE parent <> 0 AND weight_ns > 1000000"),
+		100);
+	for (int i = 0; i < 50; i += 7) {
+		char name[16];
+		snprintf(name, sizeof(name), "l%d", i);
+		ck_assert_double_eq_tol(self_of(rolled, name), self_of(s.db, name), 1e-12);
+	}
+}
+END_TEST
+
+START_TEST(light_programs_become_their_users_others)
+{
+	begin();
+	struct frame *leaf[16];
+	for (int i = 0; i < 16; i++)
+		leaf[i] = numbered('l', i);
+	for (int i = 0; i < 500; i++) {
+		char comm[16];
+		snprintf(comm, sizeof(comm), "program%d", i);
+		struct task *t = stored_task(&s, 100 + i, 100 + i, comm);
+		t->uid = 1000 + (uid_t)i % 2;
+		for (int k = 0; k < 16; k++)
+			add(t, 1000 + (i < 10 ? 1000000 : 0) + (uint64_t)k, leaf[k], NULL);
+	}
+	roll();
+	ck_assert_int_eq(
+		stored_number(rolled, "SELECT count(*) FROM task WHERE comm = '[other]'"), 2);
+	ck_assert_int_eq(
+		stored_number(rolled,
+			"SELECT count(DISTINCT t.comm) FROM sample s JOIN task t ON t.id = "
+			"s.task WHERE weight_ns > 1000000 AND comm <> '[other]'"),
+		10);
+	ck_assert_int_eq(stored_number(rolled, "SELECT sum(truncated) FROM sample"), 0);
+	for (uid_t uid = 1000; uid < 1002; uid++) {
+		char sql[128];
+		snprintf(sql, sizeof(sql),
+			"SELECT sum(weight_ns) FROM sample s JOIN task t ON t.id = s.task "
+			"WHERE uid = %u",
+			uid);
+		ck_assert_int_eq(stored_number(rolled, sql), stored_number(s.db, sql));
+	}
+}
+END_TEST
+
+START_TEST(more_functions_than_rows_keep_the_heavy_ones)
+{
+	begin();
+	struct task *t = stored_task(&s, 100, 100, "one");
+	for (int i = 0; i < 9000; i++)
+		add(t, 1000 + (i < 1000 ? 1000000 : 0), numbered('f', i), NULL);
+	struct frame *nameless = stored_frame(&s, FILE_ELF, "/bin/stripped", 16);
+	nameless->state = FRAME_UNNAMED;
+	add(t, 1, nameless, NULL);
+	roll();
+	ck_assert_int_eq(
+		stored_number(rolled, "SELECT count(*) FROM sample WHERE weight_ns = 1001000"),
+		1000);
+	ck_assert_int_eq(
+		stored_number(rolled, "SELECT count(*) FROM function WHERE name = '[other]'"), 1);
+	/* who was not named is still counted so */
+	ck_assert_int_eq(
+		stored_number(rolled, "SELECT sum(count) FROM sample JOIN stack ON stack.id = "
+				      "sample.stack JOIN frame ON frame.id = stack.frame "
+				      "WHERE frame.state = 4"),
+		1);
+	/* nobody's, so that no user sees what is another's */
+	ck_assert_int_eq(
+		stored_number(rolled,
+			"SELECT count(*) FROM sample s JOIN stack k ON k.id = s.stack JOIN "
+			"place p ON p.frame = k.frame JOIN function f ON f.id = p.function "
+			"JOIN task t ON t.id = s.task WHERE f.name = '[other]' AND uid NOTNULL"),
+		0);
+}
+END_TEST
+
+START_TEST(several_sources_of_one_hour_share_its_rows)
+{
+	begin();
+	struct task *t = stored_task(&s, 100, 100, "one");
+	for (int i = 0; i < 5000; i++)
+		add(t, 1000, numbered('f', i), NULL);
+	roll();
+	for (int i = 0; i < 3; i++) {
+		char path[192];
+		snprintf(path, sizeof(path), "%s/again%d", s.folder, i);
+		ck_assert_int_eq(link(s.path, path), 0);
+		ck_assert_int_eq(rollup_add(path, target, TIER_HOUR, &error), 0);
+	}
+	ck_assert_int_eq(stored_number(rolled, "SELECT sum(count) FROM sample"), 4 * 5000);
+	ck_assert_int_le(stored_number(rolled, "SELECT count(*) FROM sample"),
+		ROLLUP_HOUR_ROWS + 3 * ROLLUP_HOUR_ROWS / 8);
+}
+END_TEST
+
+static Suite *fold_suite(void)
+{
+	Suite *suite = suite_create("rollup_fold");
+	TCase *c = tcase_create("rollup_fold");
+	tcase_add_checked_fixture(c, NULL, end);
+	tcase_set_timeout(c, 120);
+	tcase_add_test(c, light_stacks_lose_their_callers_and_self_stays);
+	tcase_add_test(c, light_programs_become_their_users_others);
+	tcase_add_test(c, more_functions_than_rows_keep_the_heavy_ones);
+	tcase_add_test(c, several_sources_of_one_hour_share_its_rows);
+	suite_add_tcase(suite, c);
+	return suite;
+}
+
+int main(void)
+{
+	SRunner *runner = srunner_create(fold_suite());
+	srunner_run_all(runner, CK_ENV);
+	int n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
