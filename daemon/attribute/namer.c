@@ -111,6 +111,23 @@ int namer_name(struct namer *n, struct frame *frame)
 	return 0;
 }
 
+int namer_name_as(struct namer *n, struct frame *frame, const char *function)
+{
+	if (frame->state != FRAME_NEW)
+		return 0;
+	const char *name = strings_intern(&n->strings, function, strlen(function));
+	if (!name)
+		return NAMER_FULL;
+	struct place *place = calloc(1, sizeof(*place));
+	if (!place)
+		return -ENOMEM;
+	place->function = name;
+	frame->place = place;
+	frame->n_places = 1;
+	frame->state = FRAME_NAMED;
+	return 0;
+}
+
 int namer_ask_again(struct namer *n)
 {
 	n->ending = true;

@@ -33,6 +33,8 @@
 
 struct namer;
 
+enum { NAMER_FULL = 1 };
+
 /* A copied stack to unwind. */
 struct unwind_job {
 	const struct space *space;   /* mappings at the time of the sample; copied into the request */
@@ -80,12 +82,15 @@ bool namer_is_rewritten(struct namer *n, struct file *file);
  * that no line describes yet stays FRAME_ASKED, and is not waited for, until namer_ask_again. */
 int namer_name(struct namer *n, struct frame *frame);
 
+/* Name a frame that is FRAME_NEW without asking anybody, such as one that stands for many. Copied.
+ * 0, NAMER_FULL (it stays as it was), -ENOMEM. */
+int namer_name_as(struct namer *n, struct frame *frame, const char *function);
+
 /* All has run that will: open what describes generated code anew, and ask it once more for the
  * frames that had no name. From now on every answer is the last. 0 or -ENOMEM. */
 int namer_ask_again(struct namer *n);
 
 /* Queue a copied stack. 0, NAMER_FULL, -ENOMEM. */
-enum { NAMER_FULL = 1 };
 int namer_unwind(struct namer *n, const struct unwind_job *job);
 
 /* What to poll (at most NAMER_FDS_MAX) and by when to call namer_dispatch at the latest

@@ -31,8 +31,8 @@ struct query_filter query_filter_of(const struct request *q, const Mperf__Filter
 	return f;
 }
 
-int query_answer_end(struct request *q, struct row_stream *stream, int r,
-	const struct query_error *error)
+int query_answer_end(
+	struct request *q, struct row_stream *stream, int r, const struct query_error *error)
 {
 	int ended = row_stream_end(stream);
 	if (r == 0)
@@ -73,7 +73,8 @@ int control_hotspots(struct request *q, const Mperf__Request *request)
 	struct query_filter filter = query_filter_of(q, m->filter);
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
-	r = query_hotspots(&db, 1, (enum query_by)by, m->limit, m->inlined, &filter, &answer, &error);
+	r = query_hotspots(
+		&db, 1, (enum query_by)by, m->limit, m->inlined, &filter, &answer, &error);
 	sqlite3_close(db);
 	return query_answer_end(q, &stream, r, &error);
 }

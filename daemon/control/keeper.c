@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Storing is a state that is entered, left and said: "stored at …", "not stored: why". Whatever the
+ * Storing is a state that is entered, left and said: "stored in …", "not stored: why". Whatever the
  * reason (no space, read-only, another daemon, a budget that is too small), the way out is the
  * same: what is in hand is counted lost, the segment is left to be recovered, and RETRY_NS later
- * the store is opened anew.
+ * it is tried again. The store itself stays open where only room is missing, so that what is kept
+ * can be asked for meanwhile.
+ *
+ * No loss is without a segment that tells of it: each goes on where the last one that was written
+ * ended, so a stretch without a store is in the first window after it.
  */
 #include "daemon/control/keeper.h"
 
@@ -51,8 +55,10 @@ struct keeper {
 	uint64_t next_look_ns, next_try_ns, flushed_ns;
 	uint64_t n_stored;                   /* of recordings that are gone */
 	uint64_t (*lost)[N_LOSSES];          /* per hart */
+	uint64_t (*told)[N_LOSSES];          /* per hart: of all losses, what segments tell of */
 	int n_harts;
-	bool said_full;
+	char settled[CONF_TEXT_BYTES];       /* path of the store whose last run was looked into */
+	bool said_trouble, rotate;           /* rotate: as soon as there is a place */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -104,7 +110,8 @@ static void drop(struct keeper *k, struct recording *g)
 	recording_free(g);
 }
 
-static void close_store(struct keeper *k)
+/* Nothing is written from now on. */
+static void drop_all(struct keeper *k)
 {
 	if (k->recording)
 		drop(k, k->recording);
@@ -114,7 +121,14 @@ static void close_store(struct keeper *k)
 			drop(k, k->ending[i]);
 		k->ending[i] = NULL;
 	}
+	if (k->path && k->store)
+		(void)store_note(k->store, k->path); /* it is recovered when there is room */
 	free(TAKE_PTR(k->path));
+}
+
+static void close_store(struct keeper *k)
+{
+	drop_all(k);
 	k->roller = roller_free(k->roller);
 	k->account = account_free(k->account);
 	k->o.service->store = NULL;
@@ -124,17 +138,44 @@ static void close_store(struct keeper *k)
 /* Nothing is stored from now on. Says why, once for each reason. */
 static void stop_storing(struct keeper *k, const char *why, const char *remedy)
 {
-	char *trouble = k->o.service->store_trouble;
-	bool same = strncmp(trouble, why, strlen(why)) == 0;
-	snprintf(trouble, sizeof k->o.service->store_trouble, "%s", why);
-	if (!same || !k->said_full)
+	char *trouble = k->o.service->store_trouble, before[sizeof k->o.service->store_trouble];
+	memcpy(before, trouble, sizeof before);
+	snprintf(trouble, sizeof before, "%s", why);
+	if (!k->said_trouble || strcmp(before, trouble) != 0)
 		say(k, LOG_ERR,
 			"samples are not stored: %s; sampling and top go on, storing is tried again "
 			"every %llu s%s%s",
 			why, (unsigned long long)(RETRY_NS / SECOND_NS), *remedy ? ". " : "", remedy);
-	k->said_full = true;
-	close_store(k);
+	k->said_trouble = true;
+	drop_all(k);
 	k->next_try_ns = clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
+}
+
+static void stop_for_space(struct keeper *k)
+{
+	char why[512];
+	snprintf(why, sizeof why, "the file system of %s has no space left but for min-free",
+		k->o.conf->store_path);
+	stop_storing(k, why, "Free some space, or lower min-free in mperf.conf.");
+}
+
+/* What a segment answered; SEGMENT_* or -errno. */
+static void stop_for(struct keeper *k, int outcome)
+{
+	const char *path = k->o.conf->store_path;
+	char why[512];
+	if (outcome == SEGMENT_NO_SPACE) {
+		stop_for_space(k);
+		return;
+	}
+	if (outcome == SEGMENT_CORRUPT)
+		snprintf(why, sizeof why, "the file that was written in %s is damaged", path);
+	else if (outcome == SEGMENT_HELD)
+		snprintf(why, sizeof why, "a reader has kept a file of %s for too long", path);
+	else
+		snprintf(why, sizeof why, "%s takes no more: %s", path,
+			outcome < 0 ? strerror(-outcome) : "it is read-only by now");
+	stop_storing(k, why, "See that the daemon's user may write there.");
 }
 
 /* Make room. False: there is none to be made, and that has been said. */
@@ -150,17 +191,18 @@ static bool make_room(struct keeper *k)
 			k->path, &fits);
 	if (fits)
 		return true;
-	char why[256];
-	bool budget = k->store->bytes + headroom > limits.budget_bytes;
-	snprintf(why, sizeof why,
-		budget ? "the budget of %s is used up and nothing is left to remove"
-		       : "the file system of %s has less free space than min-free",
+	if (k->store->bytes + headroom <= limits.budget_bytes) {
+		stop_for_space(k);
+		return false;
+	}
+	char why[512];
+	snprintf(why, sizeof why, "the budget of %s is used up and nothing is left to remove",
 		k->store->path);
-	stop_storing(k, why,
-		budget ? "Raise budget in mperf.conf." : "Free some space, or lower min-free in mperf.conf.");
+	stop_storing(k, why, "Raise budget in mperf.conf.");
 	return false;
 }
 
+/* 0, RECORDING_*, -errno. */
 static int begin_segment(struct keeper *k, uint64_t start_ns)
 {
 	int64_t realtime_ns = (int64_t)clock_ns(CLOCK_REALTIME);
@@ -180,6 +222,7 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 		.path = path,
 		.live = true,
 		.lost = k->lost,
+		.told = k->told,
 	};
 	struct event_error error = {""};
 	r = recording_new(&o, &k->recording, &error);
@@ -189,17 +232,35 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 	k->period = realtime_ns / (int64_t)tier_period_ns(TIER_WINDOW);
 	k->offset_ns = (int64_t)k->o.walk->realtime_offset_ns;
 	k->flushed_ns = clock_ns(CLOCK_MONOTONIC);
+	k->rotate = false;
 	if (k->account)
 		account_begin(k->account, k->path);
 	return store_note(k->store, k->path);
 }
 
+/* Make room, and begin. 0, also when nothing can be stored, which was said; -ENOMEM. */
+static int begin_storing(struct keeper *k, uint64_t start_ns)
+{
+	if (!make_room(k))
+		return 0;
+	int r = begin_segment(k, start_ns);
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	stop_for(k, r == RECORDING_FULL ? SEGMENT_NO_SPACE : r < 0 ? r : SEGMENT_READ_ONLY);
+	/* its folder may be another by now */
+	if (r != RECORDING_FULL)
+		close_store(k);
+	return 0;
+}
+
+/* Once in our life: what we could not store ourselves, the next segment tells. */
 static void settle(struct keeper *k)
 {
 	uint64_t lost = 0;
 	int r = account_open(k->store, k->n_harts, &k->account);
-	if (r == 0)
+	if (r == 0 && strcmp(k->settled, k->store->path) != 0)
 		r = account_settle(k->account, k->store, &lost);
+	snprintf(k->settled, sizeof k->settled, "%s", k->store->path);
 	if (r < 0)
 		say(k, LOG_WARNING, "what the last run had in hand cannot be told: %s", strerror(-r));
 	else if (r > 0)
@@ -212,49 +273,47 @@ static void forget(void *userdata)
 	keeper_forget(userdata);
 }
 
-/* Open the store and begin to record into it. 0, also when it cannot be had, or -ENOMEM. */
+/* 0; 1: it cannot be had, which was said; -ENOMEM. */
 static int open_store(struct keeper *k)
 {
-	const struct conf *c = k->o.conf;
-	k->next_try_ns = clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
-	if (!c->store) {
-		snprintf(k->o.service->store_trouble, sizeof k->o.service->store_trouble,
-			"mperf.conf says keep = no");
-		return 0;
-	}
 	struct store_error error = {"", ""};
-	int r = store_open(c->store_path, &k->store, &error);
+	int r = store_open(k->o.conf->store_path, &k->store, &error);
+	if (r == -ENOMEM)
+		return r;
 	if (r != 0) {
-		if (r == -ENOMEM)
-			return r;
 		stop_storing(k, r > 0 ? error.text : strerror(-r), error.remedy);
-		return 0;
+		return 1;
 	}
 	if (k->store->n_corrupt > 0)
 		say(k, LOG_WARNING, "%llu damaged files of the store were set aside in %s/corrupt",
 			(unsigned long long)k->store->n_corrupt, k->store->path);
 	settle(k);
-	if (!make_room(k))
-		return 0;
-	r = begin_segment(k, 0);
-	if (r == -ENOMEM)
-		return r;
-	if (r != 0) {
-		char why[512];
-		snprintf(why, sizeof why, "no segment can be made in %s: %s", c->store_path,
-			r < 0 ? strerror(-r) : "no space left, or read-only");
-		stop_storing(k, why, "");
-		return 0;
-	}
-	if (k->said_full)
-		say(k, LOG_NOTICE, "samples are stored again in %s", k->store->path);
-	k->said_full = false;
-	*k->o.service->store_trouble = '\0';
 	k->o.service->store = k->store;
 	r = roller_new(k->store, &k->roller);
 	if (r == 0)
 		roller_on_fork(k->roller, forget, k);
 	return r;
+}
+
+/* Have a store and record into it. 0, also when that cannot be, or -ENOMEM. */
+static int try_to_store(struct keeper *k)
+{
+	k->next_try_ns = clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
+	if (!k->o.conf->store) {
+		snprintf(k->o.service->store_trouble, sizeof k->o.service->store_trouble,
+			"mperf.conf says keep = no");
+		return 0;
+	}
+	int r = k->store ? 0 : open_store(k);
+	if (r == 0)
+		r = begin_storing(k, 0);
+	if (r < 0 || !k->recording)
+		return r < 0 ? r : 0;
+	if (k->said_trouble)
+		say(k, LOG_NOTICE, "samples are stored again in %s", k->store->path);
+	k->said_trouble = false;
+	*k->o.service->store_trouble = '\0';
+	return 0;
 }
 
 /* --- one segment after another ---------------------------------------------------------------- */
@@ -281,25 +340,20 @@ static int end_segment(struct keeper *k, uint64_t now_ns)
 	return 0;
 }
 
-/* End the segment and begin another at the same moment. */
+/* End the segment and begin another at the same moment: nothing is drained between the two. */
 static int rotate(struct keeper *k, uint64_t now_ns)
 {
+	k->rotate = true;
 	if (!may_end(k))
 		return 0; /* later: the oldest of them is about to be sealed */
 	int r = end_segment(k, now_ns);
-	if (r < 0)
-		return r;
-	/* nothing was drained meanwhile, so no sample falls between the two */
-	r = make_room(k) ? begin_segment(k, now_ns) : 0;
-	if (r == -ENOMEM)
-		return r;
-	if (r != 0)
-		stop_storing(k, r < 0 ? strerror(-r) : "no segment can be made", "");
-	return 0;
+	return r < 0 ? r : begin_storing(k, now_ns);
 }
 
 static bool rotation_is_due(struct keeper *k)
 {
+	if (k->rotate)
+		return true;
 	struct recording_state state;
 	recording_state(k->recording, &state);
 	int64_t realtime_ns = (int64_t)clock_ns(CLOCK_REALTIME);
@@ -343,17 +397,15 @@ static int tend_ending(struct keeper *k, uint64_t now_ns)
 static int tend_recording(struct keeper *k, uint64_t now_ns)
 {
 	if (!k->recording)
-		return now_ns >= k->next_try_ns ? open_store(k) : 0;
+		return now_ns >= k->next_try_ns ? try_to_store(k) : 0;
 	int r = recording_dispatch(k->recording, now_ns);
-	if (r < 0)
-		return r;
-	if (r == RECORDING_LOST_STORE) {
-		char why[512];
-		snprintf(why, sizeof why, "%s takes no more: no space left, or read-only",
-			k->store->path);
-		stop_storing(k, why, "Free some space; `mperfctl store` shows what is kept.");
-	}
-	return 0;
+	if (r != RECORDING_LOST_STORE)
+		return r < 0 ? r : 0;
+	struct recording_state state;
+	recording_state(k->recording, &state);
+	stop_for(k, state.outcome);
+	/* another file has no reader yet */
+	return state.outcome == SEGMENT_HELD ? try_to_store(k) : 0;
 }
 
 /* Once a second. */
@@ -367,6 +419,8 @@ static int look(struct keeper *k, uint64_t now_ns)
 
 int keeper_dispatch(struct keeper *k, uint64_t now_ns)
 {
+	if (k->account)
+		account_write(k->account);
 	int r = tend_recording(k, now_ns);
 	if (r == 0 && k->store)
 		r = tend_ending(k, now_ns);
@@ -385,9 +439,10 @@ int keeper_new(const struct keeper_options *o, struct keeper **ret_keeper)
 	k->o = *o;
 	k->n_harts = o->walk->sampler->machine.n_harts;
 	k->lost = calloc((size_t)k->n_harts, sizeof *k->lost);
+	k->told = calloc((size_t)k->n_harts, sizeof *k->told);
 	k->tap = (struct tap){.userdata = k, .take = take, .cut_ns = UINT64_MAX};
 	walk_add(o->walk, &k->tap);
-	int r = k->lost ? open_store(k) : -ENOMEM;
+	int r = k->lost && k->told ? try_to_store(k) : -ENOMEM;
 	if (r < 0) {
 		keeper_free(k);
 		return r;
@@ -412,14 +467,12 @@ uint64_t keeper_deadline_ns(const struct keeper *k)
 int keeper_reload(struct keeper *k)
 {
 	const struct conf *c = k->o.conf;
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	if (k->store && (!c->store || strcmp(k->store->path, c->store_path) != 0)) {
 		keeper_stop(k);
 		close_store(k);
-	} else if (k->recording) {
-		return rotate(k, now_ns); /* the flush interval may have changed */
 	}
-	return open_store(k);
+	/* the flush interval may have changed */
+	return k->recording ? rotate(k, clock_ns(CLOCK_MONOTONIC)) : try_to_store(k);
 }
 
 static bool any_ending(const struct keeper *k)
@@ -430,23 +483,34 @@ static bool any_ending(const struct keeper *k)
 	return false;
 }
 
+/* A second for the names of what has ended; then it is sealed as it is. */
+static void seal_ending(struct keeper *k)
+{
+	uint64_t now_ns, until_ns = clock_ns(CLOCK_MONOTONIC) + STOP_NAMES_NS;
+	int r = 0;
+	while (r == 0 && any_ending(k) && (now_ns = clock_ns(CLOCK_MONOTONIC)) < until_ns) {
+		struct pollfd fds[NAMER_FDS_MAX];
+		(void)poll(fds, (nfds_t)namer_fds(k->o.walk->namer, fds), 50);
+		r = namer_dispatch(k->o.walk->namer, now_ns);
+		if (r == 0)
+			r = tend_ending(k, now_ns);
+	}
+	(void)tend_ending(k, UINT64_MAX);
+}
+
 void keeper_stop(struct keeper *k)
 {
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), until_ns = now_ns + STOP_NAMES_NS;
 	if (!k->recording)
 		return;
 	if (!may_end(k))
 		(void)tend_ending(k, UINT64_MAX);
-	int r = end_segment(k, now_ns);
-	while (r >= 0 && any_ending(k) && clock_ns(CLOCK_MONOTONIC) < until_ns) {
-		struct pollfd fds[NAMER_FDS_MAX];
-		(void)poll(fds, (nfds_t)namer_fds(k->o.walk->namer, fds), 50);
-		r = namer_dispatch(k->o.walk->namer, clock_ns(CLOCK_MONOTONIC));
-		if (r == 0)
-			r = tend_ending(k, clock_ns(CLOCK_MONOTONIC));
-	}
-	(void)tend_ending(k, UINT64_MAX);
-	if (k->account)
+	struct recording *last = k->recording;
+	int r = end_segment(k, clock_ns(CLOCK_MONOTONIC));
+	struct recording_state state;
+	recording_state(last, &state);
+	seal_ending(k);
+	/* else the next run says what is missing */
+	if (k->account && r == 0 && state.outcome == 0)
 		account_end(k->account);
 }
 
@@ -505,6 +569,7 @@ struct keeper *keeper_free(struct keeper *k)
 	walk_remove(k->o.walk, &k->tap);
 	close_store(k);
 	free(k->lost);
+	free(k->told);
 	free(k);
 	return NULL;
 }

@@ -388,7 +388,8 @@ static struct targets targets_of(
 		.uid = q->peer->uid,
 		.n_pids = o->n_pids,
 	};
-	memcpy(t.pid, o->pids, o->n_pids * sizeof *t.pid);
+	if (o->n_pids > 0)
+		memcpy(t.pid, o->pids, o->n_pids * sizeof *t.pid);
 	return t;
 }
 

@@ -31,16 +31,18 @@ struct recording {
 	uint64_t window_ns, names_ns;
 	uint64_t finish_ns;              /* 0: running; else when we stop to wait for names */
 	uint64_t end_ns;
-	uint64_t n_samples, n_stored;
+	uint64_t n_samples, n_stored, n_flushed;
 	int pidfd[TARGETS_MAX];
 	size_t n_pidfds;
 	uint64_t (*own)[N_LOSSES];       /* per hart: what we lost; the caller's, or `mine` */
 	uint64_t (*mine)[N_LOSSES];
 	uint64_t (*lost)[N_LOSSES];      /* per hart: the walk's and our own, made for each flush */
+	uint64_t (*told)[N_LOSSES];      /* the caller's: what segments have been told of it; or NULL */
 	int n_harts;
 	uint64_t n_stacks_refused;       /* of the tree, as far as counted among the losses */
-	int trouble;                     /* first of the tap, which cannot return one: -errno, or
+	int trouble;                     /* first of the tap, which cannot return one: -ENOMEM, or
 	                                    RECORDING_LOST_STORE */
+	int outcome;                     /* of the store then: SEGMENT_* or -errno */
 	bool sealed;
 };
 
@@ -51,8 +53,13 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Where the walk goes on, what it loses after the end is the next one's. */
 static void sum_losses(struct recording *g)
 {
+	if (g->shared && g->finish_ns)
+		return;
+	g->own[0][LOSS_STACK_TRUNCATED] += g->stacks.n_refused - g->n_stacks_refused;
+	g->n_stacks_refused = g->stacks.n_refused;
 	for (int hart = 0; hart < g->n_harts; hart++)
 		for (int cause = 0; cause < N_LOSSES; cause++)
 			g->lost[hart][cause] =
@@ -84,32 +91,56 @@ static void lose_window(struct recording *g)
 	window_clear(&g->window);
 }
 
+/* The segment knows of all losses up to the last view. */
+static void note_told(struct recording *g)
+{
+	if (g->told)
+		memcpy(g->told, g->lost, (size_t)g->n_harts * sizeof *g->told);
+}
+
 /* Store the window and begin the next one at end_ns. 0, SEGMENT_NO_SPACE and the like, -errno. */
 static int flush(struct recording *g, uint64_t end_ns)
 {
 	g->window.end_ns = end_ns;
-	g->own[0][LOSS_STACK_TRUNCATED] += g->stacks.n_refused - g->n_stacks_refused;
-	g->n_stacks_refused = g->stacks.n_refused;
 	uint64_t n_samples = g->window.n_samples;
 	struct segment_flush view = segment_view(g);
 	int r = segment_flush(g->segment, &view);
 	if (r != 0)
 		return r;
+	note_told(g);
 	g->n_stored += n_samples;
+	g->n_flushed++;
 	window_clear(&g->window);
 	g->window.start_ns = end_ns;
 	return 0;
 }
 
-/* As flush; what the store says no to ends the recording, and is no error of the daemon. */
+/* Names and the like, without a window. As flush. */
+static int update(struct recording *g)
+{
+	struct segment_flush view = segment_view(g);
+	view.all_tasks = g->shared;
+	int r = segment_update(g->segment, &view);
+	if (r == 0 && g->n_flushed > 0)
+		note_told(g);
+	return r;
+}
+
+/* What a disc says no to, in whatever way, ends the recording, and is no error of the daemon. */
+static int store_failed(struct recording *g, int r)
+{
+	g->outcome = r;
+	g->trouble = r == -ENOMEM ? r : RECORDING_LOST_STORE;
+	return g->trouble;
+}
+
 static int flush_or_lose(struct recording *g, uint64_t end_ns)
 {
 	int r = flush(g, end_ns);
 	if (r == 0)
 		return 0;
 	lose_window(g);
-	g->trouble = r > 0 ? RECORDING_LOST_STORE : r;
-	return g->trouble;
+	return store_failed(g, r);
 }
 
 /* The kernel's frames of a stack become one, which says nothing of where in the kernel. The two
@@ -161,12 +192,12 @@ static int cut(void *userdata, uint64_t cut_ns)
 {
 	struct recording *g = userdata;
 	if (g->trouble)
-		return g->trouble < 0 ? g->trouble : 0;
+		return 0; /* its owner hears of it at the next dispatch */
 	if (cut_ns > g->window.start_ns) /* else it was flushed early */
 		(void)flush_or_lose(g, cut_ns);
 	if (g->trouble == 0)
 		g->tap.cut_ns = g->window.start_ns + g->window_ns;
-	return g->trouble < 0 ? g->trouble : 0;
+	return 0;
 }
 
 /* What the segment knows by id keeps its id; what is in hand, and the call-site tree, are kept. */
@@ -180,9 +211,7 @@ static void mark(void *userdata, struct sweep *s)
 	sweep_keep_frame(s, g->hidden);
 	if (!g->segment || g->trouble)
 		return;
-	/* tasks that ended are told of before they go */
-	struct segment_flush view = segment_view(g);
-	(void)segment_update(g->segment, &view);
+	(void)update(g); /* tasks that ended are told of before they go */
 	segment_reserve(g->segment, s);
 }
 
@@ -226,24 +255,10 @@ static int create_segment(struct recording *g, const struct recording_options *o
 		.command = o->command,
 		.all = g->targets.all,
 		.live = o->live,
-		.lost = g->shared ? g->lost : NULL,
+		.lost = g->told ? g->told : g->shared ? g->lost : NULL,
 		.n_harts = g->n_harts,
 	};
 	return segment_create(o->path, &meta, g->walk->sampler, &g->segment);
-}
-
-/* Nothing else is ever at the kernel's very first byte. */
-static int name_hidden(struct frame *frame)
-{
-	if (frame->state == FRAME_NAMED)
-		return 0;
-	frame->place = calloc(1, sizeof *frame->place);
-	if (!frame->place)
-		return -ENOMEM;
-	frame->place->function = "[kernel]";
-	frame->n_places = 1;
-	frame->state = FRAME_NAMED;
-	return 0;
 }
 
 static int prepare(struct recording *g, const struct recording_options *o)
@@ -259,9 +274,11 @@ static int prepare(struct recording *g, const struct recording_options *o)
 	struct file *file;
 	struct file_key key = {.kind = FILE_KERNEL, .path = "[kernel]"};
 	int r = file_get(&g->walk->files, &key, &file);
-	if (r == 0)
+	if (r == 0) /* nothing else is ever at the kernel's very first byte */
 		r = frame_get(&g->walk->files, file, 0, &g->hidden);
-	return r == 0 ? name_hidden(g->hidden) : r > 0 ? -ENOMEM : r;
+	if (r == 0)
+		r = namer_name_as(g->walk->namer, g->hidden, "[kernel]");
+	return r > 0 ? -ENOMEM : r;
 }
 
 int recording_new(const struct recording_options *o, struct recording **ret_recording,
@@ -275,6 +292,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->live = o->live;
 	g->hide_kernel = o->hide_kernel;
 	g->targets = o->targets;
+	g->told = o->told;
 	g->n_harts = o->walk->sampler->machine.n_harts;
 	g->window_ns = o->window_ns ? o->window_ns : RECORDING_WINDOW_NS;
 	g->names_ns = o->names_ns ? o->names_ns
@@ -289,8 +307,10 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	if (r == 0 && g->shared && !o->start_ns)
 		r = walk_catch_up(g->walk, clock_ns(CLOCK_MONOTONIC));
 	if (r == 0 && (r = create_segment(g, o)) > 0) {
-		snprintf(ret_error->text, sizeof ret_error->text, "no space left for %s", o->path);
-		r = RECORDING_FULL;
+		snprintf(ret_error->text, sizeof ret_error->text,
+			r == SEGMENT_NO_SPACE ? "no space left for %s" : "%s cannot be written",
+			o->path);
+		r = r == SEGMENT_NO_SPACE ? RECORDING_FULL : RECORDING_UNWRITABLE;
 	}
 	if (r != 0) {
 		recording_free(g);
@@ -328,15 +348,13 @@ static int seal(struct recording *g)
 	int r = flush_or_lose(g, g->end_ns);
 	if (r != 0)
 		return r;
-	struct segment_flush view = segment_view(g);
-	view.all_tasks = g->shared;
-	r = segment_update(g->segment, &view);
+	r = update(g);
 	if (r == 0) {
 		r = segment_seal(g->segment, g->end_ns);
 		g->segment = NULL;
 	}
 	if (r != 0)
-		return g->trouble = r > 0 ? RECORDING_LOST_STORE : r;
+		return store_failed(g, r);
 	g->sealed = true;
 	return RECORDING_SEALED;
 }
@@ -348,8 +366,7 @@ static bool all_named(struct recording *g)
 	if (!g->shared)
 		return false;
 	/* others' names are waited for, too: are ours all there? */
-	struct segment_flush view = segment_view(g);
-	return segment_update(g->segment, &view) == 0 && segment_unnamed(g->segment) == 0;
+	return update(g) == 0 && segment_unnamed(g->segment) == 0;
 }
 
 int recording_dispatch(struct recording *g, uint64_t now_ns)
@@ -368,6 +385,7 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 	if (g->finish_ns)
 		return 0;
 	int r = g->shared ? walk_catch_up(g->walk, now_ns) : walk_stop(g->walk, now_ns);
+	sum_losses(g);
 	g->finish_ns = now_ns + g->names_ns;
 	g->end_ns = now_ns > g->window.start_ns ? now_ns : g->window.start_ns;
 	g->tap.cut_ns = UINT64_MAX;
@@ -383,7 +401,7 @@ int recording_flush(struct recording *g, uint64_t now_ns)
 		(void)flush_or_lose(g, now_ns);
 		g->tap.cut_ns = g->window.start_ns + g->window_ns;
 	}
-	return r < 0 ? r : g->trouble < 0 ? g->trouble : 0;
+	return r;
 }
 
 bool recording_targets_gone(struct recording *g)
@@ -417,6 +435,7 @@ void recording_state(const struct recording *g, struct recording_state *ret_stat
 		.bytes = g->segment ? segment_bytes(g->segment) : 0,
 		.n_stack_nodes = g->stacks.n_nodes,
 		.end_ns = g->end_ns,
+		.outcome = g->outcome,
 	};
 }
 
@@ -436,6 +455,8 @@ struct recording *recording_free(struct recording *g)
 			close(g->pidfd[i]);
 	if (g->segment)
 		segment_abandon(g->segment, !g->live);
+	if (g->own)
+		lose_window(g);
 	window_clear(&g->window);
 	stack_tree_clear(&g->stacks);
 	free(g->mine);

@@ -34,6 +34,9 @@ struct recording_options {
 	bool live;                       /* others read it while it is written */
 	uint64_t (*lost)[N_LOSSES];      /* per hart, of the caller's: what the recording itself loses is
 	                                    added; NULL: its own */
+	uint64_t (*told)[N_LOSSES];      /* per hart, of the caller's: losses that segments before this
+	                                    one have told of, kept up to date; what came since is in the
+	                                    first window. NULL: what came before is not ours */
 };
 
 struct recording;
@@ -41,6 +44,7 @@ struct recording;
 enum {
 	RECORDING_GONE = 1,  /* a target that was named does not live: *ret_error names it */
 	RECORDING_FULL,      /* disc: *ret_error */
+	RECORDING_UNWRITABLE,/* read-only, say: *ret_error */
 };
 
 /* Begin: what the walk brings from now on is kept. 0, RECORDING_*, -errno. */
@@ -54,7 +58,7 @@ uint64_t recording_deadline_ns(const struct recording *g);
 
 /* After the walk's dispatch: seal if that is due. 0; RECORDING_SEALED once the segment is complete
  * (after recording_finish); RECORDING_LOST_STORE when nothing more can be stored (then the recording
- * can only be freed); -errno. */
+ * can only be freed); -ENOMEM. */
 enum { RECORDING_SEALED = 8, RECORDING_LOST_STORE };
 int recording_dispatch(struct recording *g, uint64_t now_ns);
 
@@ -77,11 +81,14 @@ struct recording_state {
 	int64_t bytes;               /* of the segment by now */
 	uint32_t n_stack_nodes;
 	uint64_t end_ns;             /* 0: runs */
+	int outcome;                 /* after RECORDING_LOST_STORE: what the segment said, SEGMENT_* or
+	                                -errno */
 };
 void recording_state(const struct recording *g, struct recording_state *ret_state);
 
 /* In a forked child, before it opens any segment: let go of ours. */
 void recording_forget(struct recording *g);
 
-/* A segment that is not sealed goes with it, unless it is live: that is left as it is. */
+/* What is in hand is counted lost. A segment that is not sealed goes with it, unless it is live: that
+ * is left as it is. */
 struct recording *recording_free(struct recording *g);

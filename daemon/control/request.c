@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * What several commands read from their requests: events, processes, the segment that is asked
- * about; and whether who asks may have them. A private daemon leaves the latter to the kernel, since
- * it runs as its client. The service may do more than most who ask it, so it decides by who they are.
+ * about; and whether who asks may have them. A private daemon leaves the latter to the kernel,
+ * since it runs as its client. The service may do more than most who ask it, so it decides by who
+ * they are.
  */
 #include "daemon/control/request.h"
 
@@ -22,8 +23,8 @@ static bool is_probe(const struct event *e)
 }
 
 /* May the service open this event for the peer? Probes are placed anywhere in the kernel, and named
- * by an address in the memory of who opens them. Tracepoints and breakpoints tell of the kernel and,
- * where they fire, of other users. 0; positive after the peer was told; -errno. */
+ * by an address in the memory of who opens them. Tracepoints and breakpoints tell of the kernel
+ * and, where they fire, of other users. 0; positive after the peer was told; -errno. */
 static int check_event(struct request *q, const struct event *e)
 {
 	const struct peer *p = q->peer;
@@ -54,7 +55,8 @@ int request_parse_events(struct request *q, char *const *text, size_t n, struct 
 		if (r > 0)
 			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 				    "mperfctl list shows the events of this machine.", "%s",
-				    error.text) ?: 1;
+				    error.text)
+				    ?: 1;
 		for (int e = before; e < list->n_events && r == 0; e++)
 			r = check_event(q, &list->event[e]);
 		if (r != 0)
@@ -81,7 +83,8 @@ int request_refuse_group(struct request *q, const char *what)
 	char remedy[128 + 2 * CONF_TEXT_BYTES];
 	if (conf && *conf->group)
 		snprintf(remedy, sizeof remedy,
-			"Join the group %s to see everybody's (usermod -aG %s USER, then log in anew).",
+			"Join the group %s to see everybody's (usermod -aG %s USER, then log in "
+			"anew).",
 			conf->group, conf->group);
 	else
 		snprintf(remedy, sizeof remedy, "Ask as root, or as the user whom mperfd runs as.");
@@ -108,7 +111,8 @@ static int refuse_pid(struct request *q, int32_t pid, uid_t owner)
 	char what[96];
 	if (owner == q->peer->uid)
 		snprintf(what, sizeof what,
-			"process %d runs a program with rights of its own (setuid or the like)", pid);
+			"process %d runs a program with rights of its own (setuid or the like)",
+			pid);
 	else if (owner == 0)
 		snprintf(what, sizeof what, "process %d belongs to root", pid);
 	else
@@ -145,8 +149,8 @@ static int check_pid(struct request *q, int32_t pid, bool all)
 		lives = read_uids(pid, uid);
 	if (!lives)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			       "Look for its pid with ps.", "there is no process with pid %d",
-			       pid) ?: 1;
+			       "Look for its pid with ps.", "there is no process with pid %d", pid)
+			       ?: 1;
 	if (service && !q->peer->sees_all && !wholly_own(q, st.st_uid, uid))
 		return refuse_pid(q, pid, uid[0]) ?: 1;
 	if (!service && !all && st.st_uid != geteuid())
@@ -166,9 +170,9 @@ int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all
 
 static Mperf__FailureKind kind_of(int outcome)
 {
-	return outcome == SEGMENT_ABSENT ? MPERF__FAILURE_KIND__FAILURE_MISSING
-		: outcome == SEGMENT_REFUSED ? MPERF__FAILURE_KIND__FAILURE_REFUSED
-					     : MPERF__FAILURE_KIND__FAILURE_BROKEN;
+	return outcome == SEGMENT_ABSENT    ? MPERF__FAILURE_KIND__FAILURE_MISSING
+	       : outcome == SEGMENT_REFUSED ? MPERF__FAILURE_KIND__FAILURE_REFUSED
+					    : MPERF__FAILURE_KIND__FAILURE_BROKEN;
 }
 
 int request_open_segment(struct request *q, const char *path, sqlite3 **ret_db)

@@ -20,6 +20,13 @@
 /* Until then a segment of a period that is over may still be waiting for names. */
 #define SEAL_AFTER_NS (600 * SECOND_NS)
 #define SEAL_LOOK_NS (60 * SECOND_NS)
+/* Between two looks for segments that are in no roll-up, and nobody told of: recovered late, or of a
+ * roll-up that was set aside, or that failed. Doubled with each look
+ * after a failure, so that one
+ * that can never be added costs little. */
+#define LOOK_NS (60 * SECOND_NS)
+#define LOOK_NS_MAX (3600 * SECOND_NS)
+#define ROLLED_WHOLLY (1u << TIER_MINUTE | 1u << TIER_HOUR)
 
 enum { ENDED_WELL, ENDED_SOURCE, ENDED_TARGET, ENDED_TROUBLE = ENDED_TARGET + N_TIERS };
 
@@ -34,7 +41,8 @@ struct roller {
 	size_t n_waiting, size;
 	struct task_of_roller task;  /* of the child */
 	struct offload *child;
-	uint64_t next_seal_ns;
+	uint64_t next_seal_ns, next_look_ns, look_ns;
+	bool failed;                 /* since the last look */
 	void (*forget)(void *userdata);
 	void *forget_userdata;
 	struct roller_status status;
@@ -55,19 +63,7 @@ static void task_clear(struct task_of_roller *t)
 	*t = (struct task_of_roller){0};
 }
 
-/* "STORE/minute/20261121T000000Z.mprf", of the period that holds that moment. */
-static char *target_path(const struct store *s, enum tier tier, int64_t realtime_ns)
-{
-	int64_t period_ns = (int64_t)tier_period_ns(tier);
-	time_t start = (time_t)(realtime_ns / period_ns * period_ns / (int64_t)SECOND_NS);
-	struct tm t;
-	char text[32], *path;
-	gmtime_r(&start, &t);
-	strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &t);
-	return asprintf(&path, "%s/%s/%s.mprf", s->path, tier_name(tier), text) < 0 ? NULL : path;
-}
-
-static const struct store_file *find(const struct store *s, const char *path)
+static struct store_file *find(const struct store *s, const char *path)
 {
 	size_t n = strlen(s->path);
 	if (strncmp(path, s->path, n) != 0 || path[n] != '/')
@@ -117,10 +113,8 @@ void roller_on_fork(struct roller *r, void (*forget)(void *userdata), void *user
 
 int roller_add(struct roller *r, const char *path)
 {
-	if (r->n_waiting >= ROLLER_WAITING_MAX) {
-		r->status.n_failed++;
+	if (r->n_waiting >= ROLLER_WAITING_MAX)
 		return 0;
-	}
 	if (r->n_waiting == r->size) {
 		size_t size = r->size ? 2 * r->size : 64;
 		char **grown = reallocarray(r->waiting, size, sizeof *grown);
@@ -133,32 +127,57 @@ int roller_add(struct roller *r, const char *path)
 	return r->waiting[r->n_waiting] ? (r->n_waiting++, 0) : -ENOMEM;
 }
 
+/* Whatever of the store is not rolled up, oldest first. */
+static int add_unrolled(struct roller *r)
+{
+	for (size_t i = 0; i < r->store->n_files; i++) {
+		const struct store_file *f = &r->store->file[i];
+		if (f->tier != TIER_WINDOW || !f->sealed || f->corrupt || f->newer ||
+			(f->rolled & ROLLED_WHOLLY) == ROLLED_WHOLLY)
+			continue;
+		_cleanup_(freep) char *path = NULL;
+		if (asprintf(&path, "%s/%s", r->store->path, f->name) < 0) {
+			path = NULL;
+			return -ENOMEM;
+		}
+		int result = roller_add(r, path);
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
+static int look(struct roller *r, uint64_t now_ns)
+{
+	if (r->n_waiting > 0 || r->task.source || now_ns < r->next_look_ns)
+		return 0;
+	r->look_ns = !r->failed ? LOOK_NS : r->look_ns < LOOK_NS_MAX / 2 ? 2 * r->look_ns : LOOK_NS_MAX;
+	r->next_look_ns = now_ns + r->look_ns;
+	r->failed = false;
+	return add_unrolled(r);
+}
+
 int roller_new(struct store *s, struct roller **ret_roller)
 {
 	struct roller *r = calloc(1, sizeof *r);
 	if (!r)
 		return -ENOMEM;
 	r->store = s;
-	for (size_t i = 0; i < s->n_files; i++) {
-		const struct store_file *f = &s->file[i];
-		char path[4096];
-		if (f->tier != TIER_WINDOW || !f->sealed || f->corrupt)
-			continue;
-		snprintf(path, sizeof path, "%s/%s", s->path, f->name);
-		if (roller_add(r, path) < 0) {
-			roller_free(r);
-			return -ENOMEM;
-		}
+	r->look_ns = LOOK_NS;
+	r->next_look_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_NS;
+	if (add_unrolled(r) < 0) {
+		roller_free(r);
+		return -ENOMEM;
 	}
 	*ret_roller = r;
 	return 0;
 }
 
-static int start(struct roller *r)
+/* What fails is for want of processes, memory or descriptors: false, and it is tried again at the
+ * next dispatch. */
+static bool start(struct roller *r)
 {
-	int result = offload_run(run_child, r, &r->child);
-	/* too many processes, say: tried again at the next dispatch */
-	return result == -ENOMEM || result == -EAGAIN ? 0 : result;
+	return offload_run(run_child, r, &r->child) == 0;
 }
 
 /* The next segment that is still there. */
@@ -174,12 +193,15 @@ static int start_add(struct roller *r)
 		}
 		r->task.source = path;
 		for (int tier = TIER_MINUTE; tier < N_TIERS; tier++) {
-			r->task.target[tier] = target_path(r->store, (enum tier)tier, f->start_ns);
-			if (!r->task.target[tier])
-				return -ENOMEM;
+			int result = store_target_path(
+				r->store, f, (enum tier)tier, &r->task.target[tier]);
+			if (result < 0)
+				return result;
 		}
 	}
-	return r->task.source ? start(r) : 0;
+	if (r->task.source)
+		(void)start(r);
+	return 0;
 }
 
 /* A file whose period is over, if there is one. */
@@ -191,14 +213,17 @@ static int start_seal(struct roller *r, uint64_t now_ns)
 	r->next_seal_ns = now_ns + SEAL_LOOK_NS;
 	for (size_t i = 0; i < r->store->n_files; i++) {
 		const struct store_file *f = &r->store->file[i];
-		int64_t over_ns = f->start_ns + (int64_t)(tier_period_ns(f->tier) + SEAL_AFTER_NS);
+		int64_t over_ns = tier_start_ns(f->tier, f->start_ns) +
+				  (int64_t)(tier_period_ns(f->tier) + SEAL_AFTER_NS);
 		if (f->tier == TIER_WINDOW || f->sealed || f->corrupt || over_ns > realtime_ns)
 			continue;
 		if (asprintf(&r->task.target[f->tier], "%s/%s", r->store->path, f->name) < 0) {
 			r->task.target[f->tier] = NULL;
 			return -ENOMEM;
 		}
-		return start(r);
+		if (!start(r))
+			task_clear(&r->task);
+		return 0;
 	}
 	return 0;
 }
@@ -215,6 +240,7 @@ static void take_end(struct roller *r, const struct offload_end *end)
 	bool well = end->signal == 0 && end->status == ENDED_WELL;
 	r->status.n_done += well;
 	r->status.n_failed += !well;
+	r->failed |= !well;
 	if (!well)
 		snprintf(r->status.last_failure, sizeof r->status.last_failure,
 			"%.200s: exit status %d, signal %d",
@@ -240,7 +266,13 @@ int roller_dispatch(struct roller *r, uint64_t now_ns)
 			return result < 0 ? result : 0;
 		take_end(r, &end);
 	}
-	int result = r->task.source ? start(r) : start_add(r);
+	int result = look(r, now_ns);
+	if (result < 0)
+		return result;
+	if (r->task.source)
+		(void)start(r);
+	else
+		result = start_add(r);
 	return result == 0 && !r->child && !r->task.source ? start_seal(r, now_ns) : result;
 }
 

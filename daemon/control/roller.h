@@ -4,21 +4,21 @@
 /* The roller: roll-ups, one after the other, each in a process of its own
  *
  * A sealed window segment is added to its day's minutes and its week's hours (store/rollup.h); a
- * file whose period is over is sealed. A child that fails costs that one segment its place in the
- * roll-ups; what is broken is set aside.
+ * file whose period is over is sealed. What is broken is set aside. A child that fails for another
+ * reason (a full disc) is tried again a minute later, and then ever more seldom.
  */
 
 #include <poll.h>
 
 #include "daemon/store/store.h"
 
-/* Segments that wait: more than a store keeps as windows in its first weeks. Beyond it the oldest
- * are not rolled up, which is counted. */
+/* Segments that wait: more than a store keeps as windows in its first weeks. What is beyond it is
+ * found in the store once these are done. */
 #define ROLLER_WAITING_MAX 4096
 
 struct roller;
 
-/* Begin with what the store holds and may not have been rolled up. 0 or -ENOMEM. */
+/* Begin with what the store holds and has not been rolled up. 0 or -ENOMEM. */
 int roller_new(struct store *s, struct roller **ret_roller);
 
 /* A segment was sealed. 0 or -ENOMEM. */

@@ -363,8 +363,13 @@ struct server *server_free(struct server *s)
 	if (!s)
 		return NULL;
 	listener_clear(&s->listener);
-	while (s->seats)
+	while (s->seats) {
+		struct peer *p = s->seats->peer;
+		(void)peer_hang_up(p, MPERF__FAILURE_KIND__FAILURE_CANCELLED,
+			"Ask again once it has been started.", "mperfd is being stopped");
+		(void)frame_buffer_write(&p->out, p->fd); /* as far as it reads */
 		seat_free(s, s->seats);
+	}
 	offload_queue_clear(&s->queue);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);

@@ -51,5 +51,5 @@ struct server_status {
 };
 void server_status(const struct server *s, struct server_status *ret_status);
 
-/* Stop listening (the socket file goes too, unless it was handed to us) and hang up on all. */
+/* Stop listening (the socket file goes too, unless it was handed to us), tell all and hang up. */
 struct server *server_free(struct server *s);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Pages of a shared mapping are the kernel's: they are there for the next process however the last
- * one ended, short of the machine itself going down, after which the file may hold anything and is
- * believed only where its segment agrees.
+ * What was written to a file is the kernel's: it is there for the next process however the last one
+ * ended, short of the machine itself going down, after which the file may hold anything and is
+ * believed only where its segment agrees. The file is written and not mapped: where a mapped page
+ * finds no room (a full disc that copies on write, a file that somebody cut), the daemon would get a
+ * signal, where a write merely fails.
  */
 #include "daemon/store/account.h"
 
@@ -11,14 +13,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/pmu/machine.h"
 #include "daemon/pmu/stream.h"
 #include "proto/memory.h"
 
 #define ACCOUNT_TAG 0x31636341666d70u /* "pmfAcc1", as a number: 1 is the layout's version */
+/* 50,000 samples a second for 700 years; a double knows it exactly. */
+#define TAKEN_MAX (UINT64_C(1) << 50)
+
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 struct page {
 	uint64_t tag;
@@ -29,44 +35,65 @@ struct page {
 _Static_assert(offsetof(struct page, segment) == 8 && offsetof(struct page, n_harts) == 104 &&
 		       offsetof(struct page, taken) == 112,
 	"the layout in account.h");
+#define PAGE_BYTES(n_harts) (sizeof(struct page) + (size_t)(n_harts) * sizeof(uint64_t))
 
 struct account {
-	struct page *page;
-	size_t n_bytes;
-	int n_harts;
+	int fd, n_harts;
+	struct page *page, *written; /* of n_harts; what the file holds of it by now */
+	struct page *left;           /* of HARTS_MAX, by another run; zeros where it was shorter */
 };
+
+/* Room for all of it now: a page that finds none later would leave the file as it was. */
+static int open_file(const struct store *s, size_t n, int *ret_fd)
+{
+	_cleanup_(closep) int fd = openat(
+		s->fd, "account", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	int r = (size_t)st.st_size < n ? posix_fallocate(fd, 0, (off_t)n) : 0;
+	if (r != 0)
+		return -r;
+	*ret_fd = fd;
+	fd = -1; /* the caller's by now */
+	return 0;
+}
 
 int account_open(const struct store *s, int n_harts, struct account **ret_account)
 {
-	_cleanup_(closep) int fd = openat(s->fd, "account", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-	struct stat st;
-	size_t n = sizeof(struct page) + (size_t)n_harts * sizeof(uint64_t);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	/* allocated, not sparse: a page that finds no room would be a signal later */
-	if ((size_t)st.st_size < n) {
-		int r = ftruncate(fd, 0) < 0 ? errno : posix_fallocate(fd, 0, (off_t)n);
-		if (r != 0)
-			return -r;
-	}
-	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		return -errno;
 	struct account *a = calloc(1, sizeof(*a));
-	if (!a) {
-		munmap(p, n);
+	if (!a)
 		return -ENOMEM;
+	size_t n = PAGE_BYTES(n_harts), n_left = PAGE_BYTES(HARTS_MAX);
+	a->fd = -1;
+	a->n_harts = n_harts;
+	a->page = calloc(1, n);
+	a->written = calloc(1, n);
+	a->left = calloc(1, n_left);
+	int r = a->page && a->written && a->left ? open_file(s, n, &a->fd) : -ENOMEM;
+	if (r == 0 && pread(a->fd, a->left, n_left, 0) < 0)
+		r = -errno;
+	if (r < 0) {
+		account_free(a);
+		return r;
 	}
-	*a = (struct account){.page = p, .n_bytes = n, .n_harts = n_harts};
+	memcpy(a->page, a->left, n);
+	memcpy(a->written, a->left, n);
 	*ret_account = a;
 	return 0;
 }
 
-static bool is_whole(const struct account *a)
+static bool is_whole(const struct page *p)
 {
-	const struct page *p = a->page;
-	return p->tag == ACCOUNT_TAG && p->n_harts == (uint64_t)a->n_harts && *p->segment &&
-	       memchr(p->segment, '\0', sizeof(p->segment)) && !strchr(p->segment, '/');
+	if (p->tag != ACCOUNT_TAG || p->n_harts == 0 || p->n_harts > HARTS_MAX || !*p->segment ||
+		!memchr(p->segment, '\0', sizeof(p->segment)) || strchr(p->segment, '/'))
+		return false;
+	for (uint64_t hart = 0; hart < p->n_harts; hart++)
+		if (p->taken[hart] > TAKEN_MAX)
+			return false;
+	return true;
 }
 
 /* Samples of a hart that the segment answers for: stored, or counted lost after they were taken. */
@@ -88,15 +115,17 @@ static int lost_of_hart(sqlite3 *db, int hart, uint64_t taken, uint64_t *ret_los
 		rc = sqlite3_step(q);
 	if (rc == SQLITE_ROW) {
 		double there = sqlite3_column_double(q, 0);
+		if (!(there >= 0))
+			there = 0;
 		*ret_lost = (double)taken > there ? taken - (uint64_t)there : 0;
 	}
 	sqlite3_finalize(q);
 	return rc == SQLITE_ROW ? 0 : -EIO;
 }
 
+/* Behind the last window; a segment without any has no place for it, which is -ENOENT. */
 static int enter(sqlite3 *db, int hart, uint64_t lost)
 {
-	/* behind the last window; a segment without any has no place for it */
 	char *sql = sqlite3_mprintf(
 		"INSERT INTO loss SELECT max(id), %d, %Q, %lld FROM window HAVING max(id) > 0 "
 		"ON CONFLICT DO UPDATE SET count = count + excluded.count",
@@ -105,18 +134,18 @@ static int enter(sqlite3 *db, int hart, uint64_t lost)
 		return -ENOMEM;
 	int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
 	sqlite3_free(sql);
-	return rc == SQLITE_OK ? 0 : -EIO;
+	return rc != SQLITE_OK ? -EIO : sqlite3_changes(db) > 0 ? 0 : -ENOENT;
 }
 
-static int settle(const struct account *a, sqlite3 *db, uint64_t *ret_lost)
+static int settle(const struct page *p, sqlite3 *db, uint64_t *ret_lost)
 {
 	if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
 		return -EIO;
 	uint64_t sum = 0;
 	int r = 0;
-	for (int hart = 0; hart < a->n_harts && r == 0; hart++) {
+	for (int hart = 0; hart < (int)p->n_harts && r == 0; hart++) {
 		uint64_t lost = 0;
-		r = lost_of_hart(db, hart, a->page->taken[hart], &lost);
+		r = lost_of_hart(db, hart, p->taken[hart], &lost);
 		if (r == 0 && lost > 0)
 			r = enter(db, hart, lost);
 		sum += lost;
@@ -128,49 +157,66 @@ static int settle(const struct account *a, sqlite3 *db, uint64_t *ret_lost)
 	return r;
 }
 
-static uint64_t sum_taken(const struct account *a)
+static uint64_t sum_taken(const struct page *p)
 {
 	uint64_t n = 0;
-	for (int hart = 0; hart < a->n_harts; hart++)
-		n += a->page->taken[hart];
+	for (uint64_t hart = 0; hart < p->n_harts; hart++)
+		n += p->taken[hart];
 	return n;
+}
+
+/* 0; -ENOENT: it is not there, or has no place; -errno. */
+static int settle_segment(const struct page *p, const struct store *s, uint64_t *ret_lost)
+{
+	_cleanup_(freep) char *path = NULL;
+	struct stat st;
+	if (asprintf(&path, "%s/window/%s", s->path, p->segment) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	/* SQLITE_OPEN_NOFOLLOW would want no link in the folder's path either */
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return -ENOENT;
+	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
+	int rc = sqlite3_open_v2(
+		path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+	return rc == SQLITE_OK ? settle(p, db, ret_lost) : rc == SQLITE_NOMEM ? -ENOMEM : -EIO;
 }
 
 int account_settle(struct account *a, const struct store *s, uint64_t *ret_lost)
 {
-	if (!is_whole(a))
+	const struct page *left = a->left;
+	uint64_t lost = 0;
+	if (!is_whole(left))
 		return 0;
-	_cleanup_(freep) char *path = NULL;
-	if (asprintf(&path, "%s/window/%s", s->path, a->page->segment) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	if (access(path, F_OK) < 0) {
-		*ret_lost = sum_taken(a);
-		return ACCOUNT_ORPHAN;
-	}
-	sqlite3 *db = NULL;
-	int rc = sqlite3_open_v2(path, &db,
-		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL);
-	int r = rc == SQLITE_OK ? settle(a, db, ret_lost) : -EIO;
-	sqlite3_close(db);
-	return r < 0 ? r : *ret_lost > 0 ? ACCOUNT_SETTLED : 0;
+	int r = settle_segment(left, s, &lost);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (r == -ENOENT)
+		lost = sum_taken(left);
+	account_end(a);
+	if (lost == 0)
+		return 0;
+	*ret_lost = lost;
+	return r == -ENOENT ? ACCOUNT_ORPHAN : ACCOUNT_SETTLED;
 }
 
 void account_begin(struct account *a, const char *path)
 {
 	struct page *p = a->page;
 	const char *slash = strrchr(path, '/');
-	account_end(a);
+	memset(p, 0, PAGE_BYTES(a->n_harts));
 	p->tag = ACCOUNT_TAG;
 	p->n_harts = (uint64_t)a->n_harts;
-	memset(p->taken, 0, (size_t)a->n_harts * sizeof(*p->taken));
 	snprintf(p->segment, sizeof(p->segment), "%s", slash ? slash + 1 : path);
+	account_write(a);
 }
 
 void account_end(struct account *a)
 {
 	memset(a->page->segment, 0, sizeof(a->page->segment));
+	memset(a->left->segment, 0, sizeof(a->left->segment));
+	account_write(a);
 }
 
 uint64_t *account_taken(struct account *a)
@@ -178,11 +224,24 @@ uint64_t *account_taken(struct account *a)
 	return a->page->taken;
 }
 
+void account_write(struct account *a)
+{
+	size_t n = PAGE_BYTES(a->n_harts);
+	if (memcmp(a->page, a->written, n) == 0)
+		return;
+	/* what was half written is written again; less than a page is written whole or not at all */
+	if (pwrite(a->fd, a->page, n, 0) == (ssize_t)n)
+		memcpy(a->written, a->page, n);
+}
+
 struct account *account_free(struct account *a)
 {
 	if (!a)
 		return NULL;
-	munmap(a->page, a->n_bytes);
+	closep(&a->fd);
+	free(a->page);
+	free(a->written);
+	free(a->left);
 	free(a);
 	return NULL;
 }

@@ -241,7 +241,7 @@ static int write_places(struct rollup *r, uint32_t row, int64_t frame)
 /* The frame of that function and state which stands for several. */
 static int other_frame(struct rollup *r, uint64_t state, uint32_t *ret_index)
 {
-	uint32_t text, file, index;
+	uint32_t text, file = 0, index = 0;
 	int outcome = rollup_table_outcome(r, text_get(&r->texts, "[other]", &text));
 	if (outcome == 0)
 		outcome = entries_get(r, &r->files, &(struct key){{FILE_UNKNOWN, text}}, 0, &file);

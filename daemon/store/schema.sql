@@ -23,6 +23,13 @@
 --   software              who wrote it, 'mperfd 0.1.0'
 --   sealed                1 once it is complete; a file with 0 is unfinished
 --   recovered             1: its writer died, and another sealed it; its end is that of the last window
+-- and of the coarser tiers, which sum up what finer files hold:
+--   source:NAME           1: the file of that name is in it
+--   hz_mixed              1: its sources had different rates, hz is the highest
+--   leader:HART:RUNG      event that shared out that hart's time at that rung, where sources differ; 0: any
+-- In the minute tier tasks are processes. In the hour tier they are programs, with pid 0; frames are
+-- functions, and harts the first of their kind. There the program '[other]' and the function '[other]'
+-- stand for what was too little to be kept apart.
 CREATE TABLE meta (
 	key TEXT PRIMARY KEY NOT NULL,      -- see above
 	value                               -- text or integer, as the key wants

@@ -343,6 +343,7 @@ struct segment *segment_abandon(struct segment *g, bool remove)
 	marks_clear(&g->stacks);
 	free(g->unnamed.id);
 	free(g->sighted.id);
+	free(g->chain.id);
 	free(g->living);
 	free(g->lost);
 	free(g->change);

@@ -116,23 +116,32 @@ static int write_frame(struct segment *g, const struct frame *frame)
 	return r != 0 ? r : mark_set(g, &g->frames, frame->id, final ? MARK_FINAL : MARK_STORED);
 }
 
+static int write_node(struct segment *g, const struct stack_node *node)
+{
+	int r = write_frame(g, node->frame);
+	if (r == 0)
+		r = ROW(g, INSERT_STACK, CELL_I(node->id), CELL_I(node->parent),
+			CELL_I(node->frame->id));
+	return r == 0 ? mark_set(g, &g->stacks, node->id, MARK_STORED) : r;
+}
+
 int segment_write_stack(struct segment *g, const struct stack_tree *t, uint32_t id)
 {
 	/* ids fall towards the outermost caller, so this ends; a caller that is stored has all of
 	 * its own callers stored */
-	while (id != 0 && mark_get(&g->stacks, id) == MARK_NONE) {
+	g->chain.n = 0;
+	for (; id != 0 && mark_get(&g->stacks, id) == MARK_NONE; id = t->node[id - 1]->parent) {
 		if (id > t->n_nodes || !t->node[id - 1])
 			return -EINVAL;
-		const struct stack_node *node = t->node[id - 1];
-		int r = write_frame(g, node->frame);
-		if (r == 0)
-			r = ROW(g, INSERT_STACK, CELL_I(id), CELL_I(node->parent),
-				CELL_I(node->frame->id));
-		if (r == 0)
-			r = mark_set(g, &g->stacks, id, MARK_STORED);
+		int r = ids_add(&g->chain, id);
+		if (r < 0)
+			return r;
+	}
+	/* outermost first: rows that come in the order of their ids fill their pages */
+	for (size_t i = g->chain.n; i > 0; i--) {
+		int r = write_node(g, t->node[g->chain.id[i - 1] - 1]);
 		if (r != 0)
 			return r;
-		id = node->parent;
 	}
 	return 0;
 }

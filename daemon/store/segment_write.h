@@ -107,6 +107,7 @@ struct segment {
 	struct names functions, sources;
 	struct ids unnamed; /* stored frames whose name is still to come */
 	struct ids sighted; /* stored files */
+	struct ids chain;   /* nodes of the stack in hand that are to be stored, leaf first */
 	struct living *living;
 	size_t n_living, size_living;
 	uint64_t (*lost)[N_LOSSES]; /* as of the last committed flush */

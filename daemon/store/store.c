@@ -272,6 +272,13 @@ int store_tier_path(
 	return 0;
 }
 
+int store_target_path(
+	struct store *s, const struct store_file *source, enum tier tier, char **ret_path)
+{
+	const char *boot = strchr(source->name, '-');
+	return store_tier_path(s, tier, source->start_ns, boot ? boot + 1 : NULL, ret_path);
+}
+
 int store_note(struct store *s, const char *path)
 {
 	struct store_file f = {0};

@@ -96,6 +96,9 @@ int store_new_path(struct store *s, int64_t realtime_ns, const char *boot_id, ch
  * 0, -errno. */
 int store_tier_path(
 	struct store *s, enum tier tier, int64_t realtime_ns, const char *boot_id, char **ret_path);
+/* The same for a roll-up of this window file, whose name says its boot. */
+int store_target_path(
+	struct store *s, const struct store_file *source, enum tier tier, char **ret_path);
 
 /* Enter a file that was just created, or look at it anew (its end once it is sealed, what a coarser
  * file took in). One that is gone is dropped. An unsealed window file that is noted again has been

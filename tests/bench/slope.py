@@ -5,7 +5,8 @@ import statistics
 WARM_UP = 0.25     # of the time: tables grow to the size of the load, and names come
 BLOCKS = 12        # looks that follow one another are alike; the means of blocks hardly are
 T_975 = 2.23       # Student's t with BLOCKS - 2 degrees of freedom. Source: any table of it
-BEARABLE = 0.25    # a run that grew by less than this share of its size is flat
+NOTHING_KB = 1024  # a page of one table more or less, in all
+BEARABLE = 0.25     # a run that grew by less than this share of its size is flat
 
 
 def block_means(points):
@@ -33,10 +34,10 @@ def judge(looks, seconds):
     for column, name in ((1, "mperfd"), (2, "namer")):
         points = block_means([(look[0], look[column]) for look in warm])
         slope, half = line(points)
-        size = statistics.mean(v for _, v in points)
+        size = abs(statistics.mean(v for _, v in points))
         span = points[-1][0] - points[0][0]
         grew = (slope - half) * span
-        bad = grew > BEARABLE * size and grew > 1024
+        bad = grew > BEARABLE * size and grew > NOTHING_KB
         status |= bad
         print(f"{name}: {size / 1024:.1f} MB, {slope * 60:+.1f} ± {half * 60:.1f} KB a minute"
               f"{', which is too much' if bad else ''}")

@@ -343,6 +343,7 @@ static void write_segment(struct making *m, const char *path)
 		window_clear(&m->window);
 	}
 	must(path, segment_seal(g, start_ns + HOUR));
+	stack_tree_clear(&m->stacks); /* a daemon forgets what it does not see any more */
 }
 
 static double seconds(void)

@@ -164,9 +164,17 @@ class Record(Tool):
     def collect(self):
         self.n_bytes = (self.folder / "perf.data").stat().st_size
         found = re.search(r"\((\d+) samples\)", self.said())
-        self.n_samples = int(found.group(1)) if found else None
+        self.n_samples = int(found.group(1)) if found else self.count()
         lost = re.search(r"LOST \w+ events|lost (\d+)", self.said())
         self.n_lost = int(lost.group(1) or 1) if lost else 0
+
+
+    def count(self):
+        """What it does not say of a compressed file."""
+        done = subprocess.run(["perf", "report", "--stats", "-i", self.folder / "perf.data"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        found = re.search(r"SAMPLE events:\s+(\d+)", done.stdout)
+        return int(found.group(1)) if found else None
 
 
 class RecordZ(Record):

@@ -210,3 +210,32 @@ def test_a_query_that_is_killed_fails_alone(build):
                 return case == FAILURE and "signal 9" in failure(content)[1]
             wait_until("one is killed before it has answered", ask_and_kill)
         check()
+
+
+def test_clients_are_told_when_the_service_stops(build):
+    with Folder() as folder, Service(build, folder) as service:
+        idle, looking = Client(service.socket), Client(service.socket)
+        looking.request(1, TOP, field(1, 100))
+        assert looking.answer(COLUMNS, FAILURE)[0] == COLUMNS
+        assert service.stop() == 0
+        for client in idle, looking:
+            (kind, what), = until_hung_up(client)
+            assert kind == CANCELLED and "stopped" in what, what
+
+
+def test_a_file_that_a_query_finds_broken_is_named_and_set_aside(build):
+    with Folder() as folder, Service(build, folder, flush="1s") as service:
+        wait_until("something is stored", lambda: account(service)["stored"] > 0)
+        assert service.stop() == 0
+        sealed, = (service.store / "window").glob("*.mprf")
+        service.start()
+        wait_until("it is rolled up, so that nobody but a query reads it again",
+                   lambda: list((service.store / "hour").glob("*.mprf")))
+        whole = sealed.read_bytes()
+        sealed.write_bytes(whole[:4096] + b"\x7f" * (len(whole) - 4096))  # the header stays
+        found = service.ask("hotspots", "--since", "-1h", "--by", "line")
+        assert any(sealed.name in note for note in found["provenance"]["notes"]), found
+        wait_until("it is set aside", lambda: list((service.store / "corrupt").glob("*")))
+        assert not sealed.exists()
+        again = service.ask("hotspots", "--since", "-1h", "--by", "line")
+        assert not any(sealed.name in note for note in again["provenance"]["notes"]), again

@@ -34,9 +34,9 @@ static void begin(void)
 	stored_begin_group(&s);
 	struct frame *main_ = stored_function(&s, "/bin/one", "main");
 	for (uint64_t i = 0; i < 48; i++) {
-		char name[32];
-		snprintf(name, sizeof(name), "function%d", (int)i);
-		struct frame *f = stored_function(&s, "/bin/one", strdup(name));
+		static char name[48][32];
+		snprintf(name[i], sizeof(name[i]), "function%d", (int)i);
+		struct frame *f = stored_function(&s, "/bin/one", name[i]);
 		struct task *t = stored_task(&s, 100 + (int)i, 100 + (int)i, "one");
 		stored_add(&s, &(struct stored_sample){.task = t,
 				       .frame = {f, main_},

@@ -53,12 +53,15 @@ static void roll(void)
 /* A frame whose function has a number; its name must outlive the session. */
 static struct frame *numbered(char kind, int i)
 {
-	char name[32], path[32];
-	snprintf(name, sizeof(name), "%c%d", kind, i);
+	static char name[16384][16];
+	static int n;
+	char path[32];
+	ck_assert_int_lt(n, 16384);
+	snprintf(name[n], sizeof(name[n]), "%c%d", kind, i);
 	snprintf(path, sizeof(path), "/bin/%c", kind);
 	struct frame *frame = stored_frame(&s, FILE_ELF, path, 0x1000 + 16ull * (uint64_t)i);
 	frame->place = calloc(1, sizeof(*frame->place));
-	frame->place[0].function = strdup(name);
+	frame->place[0].function = name[n++];
 	frame->n_places = 1;
 	frame->state = FRAME_NAMED;
 	return frame;
@@ -128,7 +131,7 @@ START_TEST(light_programs_become_their_users_others)
 	for (int i = 0; i < 16; i++)
 		leaf[i] = numbered('l', i);
 	for (int i = 0; i < 500; i++) {
-		char comm[16];
+		char comm[32];
 		snprintf(comm, sizeof(comm), "program%d", i);
 		struct task *t = stored_task(&s, 100 + i, 100 + i, comm);
 		t->uid = 1000 + (uid_t)i % 2;

@@ -411,6 +411,11 @@ START_TEST(tier_path_is_that_of_its_period_and_boot)
 	ck_assert_str_eq(day, inside("minute/20261121T000000Z-1f3a9c2b.mprf"));
 	ck_assert_int_eq(store_tier_path(s, TIER_HOUR, TWO_O_CLOCK, BOOT, &week), 0);
 	ck_assert_str_eq(week, inside("hour/20261116T000000Z-1f3a9c2b.mprf"));
+	_cleanup_(freep) char *of_source = NULL;
+	struct store_file source = {
+		.name = "window/20261121T140000Z-1f3a9c2b-2.mprf", .start_ns = TWO_O_CLOCK};
+	ck_assert_int_eq(store_target_path(s, &source, TIER_MINUTE, &of_source), 0);
+	ck_assert_str_eq(of_source, day);
 }
 END_TEST
 

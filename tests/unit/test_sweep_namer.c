@@ -98,6 +98,36 @@ START_TEST(names_go_with_the_last_frame_that_bears_them)
 }
 END_TEST
 
+START_TEST(a_name_that_was_given_is_kept_and_freed_like_those_that_were_found)
+{
+	struct file *file = namer_rig_file(&rig, FILE_KERNEL, "[kernel]");
+	struct frame *frame;
+	ck_assert_int_eq(frame_get(&rig.files, file, 0, &frame), 0);
+	ck_assert_int_eq(namer_name_as(rig.namer, frame, "[kernel]"), 0);
+	ck_assert_int_eq(frame->state, FRAME_NAMED);
+	ck_assert_int_eq(namer_name_as(rig.namer, frame, "another"), 0);
+	kept = frame;
+	sweep_when_idle();
+	ck_assert_str_eq(namer_rig_symbol(kept), "[kernel]");
+	kept = NULL;
+	sweep_when_idle();
+	ck_assert_uint_eq(rig.namer->strings.bytes, 0);
+}
+END_TEST
+
+START_TEST(a_name_that_finds_no_room_is_not_given)
+{
+	struct file *file = namer_rig_file(&rig, FILE_KERNEL, "[kernel]");
+	struct frame *frame;
+	ck_assert_int_eq(frame_get(&rig.files, file, 0, &frame), 0);
+	rig.namer->strings.bytes = NAMER_STRINGS_BYTES_MAX;
+	ck_assert_int_eq(namer_name_as(rig.namer, frame, "[kernel]"), NAMER_FULL);
+	ck_assert_int_eq(frame->state, FRAME_NEW);
+	ck_assert_ptr_null(frame->place);
+	rig.namer->strings.bytes = 0;
+}
+END_TEST
+
 START_TEST(what_is_queued_or_asked_stays)
 {
 	struct namer_rig_spot s = namer_rig_find((void *)(uintptr_t)fclose);
@@ -163,6 +193,8 @@ int main(int argc, char **argv)
 	tcase_add_test(tc, a_file_that_went_is_named_again_when_it_comes_back);
 	tcase_add_test(tc, an_id_that_comes_again_is_another_file_to_the_parser);
 	tcase_add_test(tc, names_go_with_the_last_frame_that_bears_them);
+	tcase_add_test(tc, a_name_that_was_given_is_kept_and_freed_like_those_that_were_found);
+	tcase_add_test(tc, a_name_that_finds_no_room_is_not_given);
 	tcase_add_test(tc, what_is_queued_or_asked_stays);
 	tcase_add_test(tc, frames_that_wait_for_a_line_of_generated_code_are_given_up);
 	tcase_add_test(tc, a_file_that_could_not_be_opened_goes_too);
