@@ -307,6 +307,12 @@ int link_open_service(struct link *l)
 	return link_begin(l, r);
 }
 
+int link_open_private(struct link *l)
+{
+	*l = (struct link){.fd = -1};
+	return link_begin(l, start_daemon(l));
+}
+
 void link_say_no_service(const char *what)
 {
 	char text[256];

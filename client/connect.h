@@ -35,6 +35,10 @@ int link_open(struct link *l);
  * answers, or MPERF_SOCKET is set and empty, and the caller has another way or says it. */
 int link_open_service(struct link *l);
 
+/* A daemon of our own, whatever service there is: files are opened with the rights of who names
+ * them. 0, or LINK_FAILED. */
+int link_open_private(struct link *l);
+
 /* After LINK_ABSENT: say that no service answers, so `what` ("there is nothing to tell"). */
 void link_say_no_service(const char *what);
 

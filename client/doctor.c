@@ -182,7 +182,7 @@ int client_doctor(const struct options *o)
 
 	if (o->input && !(path = recording_path(o->input)))
 		return EXIT_FAILED;
-	if (link_open(&l) != 0)
+	if ((path ? link_open_private(&l) : link_open(&l)) != 0)
 		return EXIT_FAILED;
 
 	Mperf__DoctorRequest doctor = MPERF__DOCTOR_REQUEST__INIT;

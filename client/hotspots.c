@@ -64,7 +64,7 @@ int client_hotspots(const struct options *o)
 			print_say_failed(NULL, r, "send stdout elsewhere");
 			exit_status = EXIT_FAILED;
 		} else if (reply.n_rows == 0) {
-			say_note("no samples fit; record longer, raise -F, or ask for less with "
+			say_note(s.kept ? "XX" : "no samples fit; record longer, raise -F, or ask for less with "
 				 "the filters");
 		}
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * hotspots and flamegraph ask of a file, or of what the service keeps. Where something is to be
- * measured, it is recorded into a temporary place first, over the same link, so that there is one
- * way to answer a query. What was not named by the user is said on stderr: two people who look at
- * different things should know it.
+ * measured, it is recorded into a temporary place first, so that there is one way to answer a query.
+ * A file is read by a daemon of our own, with our rights: the service opens none for its clients.
+ * What was not named by the user is said on stderr: two people who look at different things should
+ * know it.
  */
 #include <errno.h>
 #include <signal.h>
@@ -68,7 +69,7 @@ static int record_temporary(struct source *s, const struct options *o)
 static int open_file(struct source *s, const char *path)
 {
 	s->path = absolute(path);
-	return s->path && link_open(&s->link) == 0 ? 0 : EXIT_FAILED;
+	return s->path && link_open_private(&s->link) == 0 ? 0 : EXIT_FAILED;
 }
 
 /* What the service keeps; `absent` says what it means if there is no service. */
@@ -92,7 +93,10 @@ static int open_measured(struct source *s, const struct options *o)
 		return EXIT_FAILED;
 	if (record_temporary(s, o) != 0)
 		return s->exit_status ? s->exit_status : EXIT_FAILED;
-	return 0;
+	if (s->link.daemon_pid > 0)
+		return 0;
+	link_close(&s->link);
+	return link_open_private(&s->link) == 0 ? 0 : EXIT_FAILED;
 }
 
 /* Nothing was named: the file that record writes, else the service. */

@@ -256,6 +256,8 @@ static void sideband_exec(struct attribute *a, struct task *process, uint64_t ti
 	/* The name is set a little before the new arguments are in place. */
 	if (exec_take(a, process, time_ns, hart) || census_argv(a, process) <= 0)
 		return;
+	/* it may be a setuid program, of which its caller is told nothing */
+	process->uid = (uid_t)-1;
 	if (a->n_reread < REREAD_MAX)
 		a->reread[a->n_reread++] = (struct reread){process, hart};
 	else

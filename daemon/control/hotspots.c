@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "daemon/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/control/store_query.h"
@@ -14,10 +15,12 @@
 struct query_filter query_filter_of(const struct request *q, const Mperf__Filter *m)
 {
 	const struct peer *p = q->peer;
+	const struct conf *conf = p->options->conf;
 	struct query_filter f = {
 		.only_uid = !p->sees_all,
 		.uid = p->uid,
 		.hide_kernel = !p->sees_all,
+		.group = conf && *conf->group ? conf->group : NULL,
 	};
 	if (!m)
 		return f;

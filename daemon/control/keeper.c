@@ -101,34 +101,32 @@ static struct store_limits limits_of(const struct conf *c)
 	};
 }
 
-/* What a recording held is stored or counted, and it is gone. */
+/* What a recording held is stored or counted, and it is gone. A file that it could not seal is
+ * recovered when there is room. */
 static void drop(struct keeper *k, struct recording *g)
 {
 	struct recording_state state;
 	recording_state(g, &state);
 	k->n_stored += state.n_stored;
+	_cleanup_(freep) char *path = strdup(state.path);
 	recording_free(g);
+	if (path)
+		(void)store_note(k->store, path);
 }
 
-/* Nothing is written from now on. */
-static void drop_all(struct keeper *k)
+static void drop_recording(struct keeper *k)
 {
 	if (k->recording)
-		drop(k, k->recording);
-	k->recording = NULL;
-	for (size_t i = 0; i < ENDING_MAX; i++) {
-		if (k->ending[i])
-			drop(k, k->ending[i]);
-		k->ending[i] = NULL;
-	}
-	if (k->path && k->store)
-		(void)store_note(k->store, k->path); /* it is recovered when there is room */
+		drop(k, TAKE_PTR(k->recording));
 	free(TAKE_PTR(k->path));
 }
 
 static void close_store(struct keeper *k)
 {
-	drop_all(k);
+	drop_recording(k);
+	for (size_t i = 0; i < ENDING_MAX; i++)
+		if (k->ending[i])
+			drop(k, TAKE_PTR(k->ending[i]));
 	k->roller = roller_free(k->roller);
 	k->account = account_free(k->account);
 	k->o.service->store = NULL;
@@ -147,7 +145,7 @@ static void stop_storing(struct keeper *k, const char *why, const char *remedy)
 			"every %llu s%s%s",
 			why, (unsigned long long)(RETRY_NS / SECOND_NS), *remedy ? ". " : "", remedy);
 	k->said_trouble = true;
-	drop_all(k);
+	drop_recording(k);
 	k->next_try_ns = clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
 }
 
@@ -380,14 +378,12 @@ static int tend_ending(struct keeper *k, uint64_t now_ns)
 			continue;
 		if (r < 0)
 			return r;
-		struct recording_state state;
-		recording_state(k->ending[i], &state);
-		/* one that could not be sealed is recovered when the store is next opened */
-		(void)store_note(k->store, state.path);
-		if (r == RECORDING_SEALED)
+		if (r == RECORDING_SEALED) {
+			struct recording_state state;
+			recording_state(k->ending[i], &state);
 			r = roller_add(k->roller, state.path);
-		drop(k, k->ending[i]);
-		k->ending[i] = NULL;
+		}
+		drop(k, TAKE_PTR(k->ending[i]));
 		if (r < 0)
 			return r;
 	}
@@ -500,17 +496,16 @@ static void seal_ending(struct keeper *k)
 
 void keeper_stop(struct keeper *k)
 {
-	if (!k->recording)
-		return;
 	if (!may_end(k))
 		(void)tend_ending(k, UINT64_MAX);
 	struct recording *last = k->recording;
-	int r = end_segment(k, clock_ns(CLOCK_MONOTONIC));
-	struct recording_state state;
-	recording_state(last, &state);
+	struct recording_state state = {.outcome = 0};
+	int r = last ? end_segment(k, clock_ns(CLOCK_MONOTONIC)) : 0;
+	if (last)
+		recording_state(last, &state);
 	seal_ending(k);
 	/* else the next run says what is missing */
-	if (k->account && r == 0 && state.outcome == 0)
+	if (last && k->account && r == 0 && state.outcome == 0)
 		account_end(k->account);
 }
 

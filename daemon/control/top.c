@@ -15,6 +15,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/control/service.h"
+#include "daemon/control/store_query.h"
 #include "daemon/control/targets.h"
 #include "daemon/control/top_feed.h"
 #include "daemon/query/live.h"
@@ -204,18 +205,11 @@ static size_t find_pids(const struct top_job *j, int32_t *pid)
 	return n;
 }
 
-static struct query_filter filter_of(const struct top_job *j, const struct peer *peer)
+/* What is live has no other time than now. */
+static struct query_filter filter_of(const struct top_job *j, const struct request *q)
 {
-	const Mperf__Filter *m = j->request->filter;
-	struct query_filter f = {
-		.only_uid = !peer->sees_all, .uid = peer->uid, .hide_kernel = !peer->sees_all};
-	if (!m)
-		return f;
-	f.pid = m->pid, f.n_pids = m->n_pid;
-	f.comm = (const char *const *)m->comm, f.n_comms = m->n_comm;
-	f.cgroup = (const char *const *)m->cgroup, f.n_cgroups = m->n_cgroup;
-	f.cpu = m->cpu, f.n_cpus = m->n_cpu;
-	f.event = m->event && *m->event ? m->event : NULL;
+	struct query_filter f = query_filter_of(q, j->request->filter);
+	f.since_ns = f.until_ns = 0;
 	return f;
 }
 
@@ -245,7 +239,7 @@ static int tell_tables(
 	struct top_job *j, struct request *q, struct row_stream *stream, struct query_error *error)
 {
 	struct answer answer = row_stream_answer(stream, q);
-	struct query_filter filter = filter_of(j, q->peer);
+	struct query_filter filter = filter_of(j, q);
 	_cleanup_(freep) int32_t *pid = NULL;
 	if (j->service && j->targets.n_pids > 0) {
 		pid = calloc(TOP_PIDS_MAX, sizeof *pid);

@@ -22,6 +22,8 @@ void provenance_expect(struct provenance *p, const struct query_question *questi
 	const char **hours = &p->coarse_says[TIER_HOUR], **minutes = &p->coarse_says[TIER_MINUTE];
 	p->of_code = question->by == QUERY_BY_FUNCTION || question->by == QUERY_BY_MODULE ||
 		     question->by == QUERY_BY_LINE;
+	p->only_own = f->only_uid;
+	p->group = f->group;
 	if (question->by == QUERY_BY_PROCESS)
 		*hours = "processes are summed by program";
 	else if (question->by == QUERY_BY_LINE)
@@ -286,6 +288,10 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 {
 	struct line *l = note;
 	int n_without = 0;
+	if (p->only_own && p->group)
+		line_add(l++, "only your own processes (the group %s sees all)", p->group);
+	else if (p->only_own)
+		line_add(l++, "only your own processes (root sees all)");
 	for (int i = 0; i < HARTS_MAX; i++)
 		n_without += p->without[i];
 	if (n_without > 0) {

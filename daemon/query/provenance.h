@@ -31,6 +31,8 @@ struct provenance {
 	const char *coarse_says[N_TIERS];
 	uint64_t coarse_samples, cut; /* of the hour tier; those without their callers */
 	bool of_code;                 /* callers matter */
+	bool only_own;                /* of one user alone */
+	const char *group;            /* which he would join to see all; NULL: there is none */
 	/* of the sources, by outcome; and the first that was broken */
 	uint32_t n_sources[QUERY_WITHOUT + 1];
 	char broken[64];

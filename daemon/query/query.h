@@ -18,7 +18,7 @@
 #include "proto/mperf.pb-c.h"
 
 #define QUERY_SEGMENTS_MAX 64    /* files that one query merges when they come opened */
-#define QUERY_NOTES_MAX 12       /* of one answer's provenance */
+#define QUERY_NOTES_MAX 16       /* of one answer's provenance */
 
 struct answer_column {
 	const char *name, *title;
@@ -81,6 +81,7 @@ struct query_filter {
 	bool only_uid;                /* tasks of this user alone, and nothing of setuid programs */
 	uint32_t uid;
 	bool hide_kernel;             /* what is in the kernel is one function "[kernel]" */
+	const char *group;            /* with only_uid: whose members see all, for the provenance; NULL: nobody's */
 };
 
 struct query_error {

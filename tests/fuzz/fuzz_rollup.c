@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A file that claims to be a segment is rolled up, and is grown as if it were a tier's file. Whatever
- * it is, it is added or refused.
+/* A file that claims to be a segment is rolled up, and is grown as if it were a tier's file.
+ * Whatever it is, it is added or refused.
  */
 
 #include <fcntl.h>

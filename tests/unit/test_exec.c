@@ -132,11 +132,17 @@ START_TEST(a_copied_stack_without_the_arguments_has_them_read)
 }
 END_TEST
 
-START_TEST(a_program_with_its_files_rights_is_roots)
+START_TEST(a_program_that_is_gone_before_anybody_looked_is_nobodys)
 {
 	bench_process(b, &(struct bench_process){.pid = 10, .parent = 1, .comm = "x"});
 	bench_comm(b, t0 - MS, 10, "sh", true);
-	ck_assert_uint_eq(task_find(&b->tasks, 10)->uid, 1000);
+	ck_assert_uint_eq(task_find(&b->tasks, 10)->uid, (uid_t)-1);
+}
+END_TEST
+
+START_TEST(a_program_with_its_files_rights_is_roots)
+{
+	bench_process(b, &(struct bench_process){.pid = 10, .parent = 1, .comm = "x"});
 	copied(10, t0, 1000, 1, 0);
 	bench_comm(b, t0 - MS / 5, 10, "passwd", true);
 	ck_assert_uint_eq(task_find(&b->tasks, 10)->uid, 0);
@@ -364,6 +370,7 @@ int main(void)
 	tcase_add_test(tests, arguments_of_one_who_is_gone_come_with_his_record);
 	tcase_add_test(tests, arguments_on_the_copied_stack_need_no_living_process);
 	tcase_add_test(tests, a_copied_stack_without_the_arguments_has_them_read);
+	tcase_add_test(tests, a_program_that_is_gone_before_anybody_looked_is_nobodys);
 	tcase_add_test(tests, a_program_with_its_files_rights_is_roots);
 	tcase_add_test(tests, another_uid_is_asked_of_proc_which_knows_the_namespace);
 	tcase_add_test(tests, copies_whose_record_never_comes_are_forgotten);
