@@ -59,13 +59,13 @@ static const struct command *find(const char *name)
 
 static int unknown(const char *name)
 {
-	const char *names[N_COMMANDS + 2] = {
-		[N_COMMANDS] = "help", [N_COMMANDS + 1] = "completion"};
+	const char *names[N_COMMANDS + 4] = {
+		[N_COMMANDS] = "help", "completion", "--help", "--version"};
 	char what[256], remedy[128];
 
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		names[i] = commands[i].name;
-	const char *near = nearest_name(name, names, N_COMMANDS + 2);
+	const char *near = nearest_name(name, names, N_COMMANDS + 4);
 	snprintf(what, sizeof what, "'%.100s' is no %s", name, *name == '-' ? "option" : "command");
 	if (near)
 		snprintf(remedy, sizeof remedy, "Did you mean `mperfctl %s`?", near);
@@ -86,7 +86,7 @@ static int printed(void)
 
 static int help_for(const char *name)
 {
-	if (!name) {
+	if (!name || strcmp(name, "help") == 0) {
 		help(stdout);
 		return printed();
 	}

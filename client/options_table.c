@@ -47,7 +47,7 @@ const struct option_row option_rows[] = {
 	{H|F|T,   "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
 	{H|F|T,   "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below a path that ends in /; may be repeated"},
 	{H|F|T,   "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
-	{H|F,     "since", OPTION_SINCE, "TIME", false, "only from then on: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i: of what the service keeps"},
+	{H|F,     "since", OPTION_SINCE, "TIME", false, "only from then on: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, in what the service keeps"},
 	{H|F,     "until", OPTION_UNTIL, "TIME", false, "only up to then; the same"},
 	{H,       "limit", 'n', "N", false, "at most so many rows (default: 30; 0: all)"},
 	{T,       "limit", 'n', "N", false, "rows of a frame (default: 30 as text, 200 to scroll in on a screen)"},
@@ -92,7 +92,8 @@ const struct command_text *command_text(int command)
 		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
 		.says = "Draw the call tree as one self-contained page. Without -i and without "
 			"anything to measure, ./mperf.mprf is read; with --since or --until, or "
-			"where there is no such file, what the service keeps.",
+			"where there is no such file, what the service keeps (the last hour unless "
+			"--since).",
 		.examples = "Examples:\n"
 			    "  mperfctl flamegraph -o flame.html -- ./program\n"
 			    "  mperfctl record -e cpu-clock,page-faults -o run.mprf -- ./program\n"

@@ -45,8 +45,9 @@ static bool write_causes(FILE *f, const Mperf__Provenance *p, bool samples, cons
 		if (p->loss[i]->count == 0 || p->loss[i]->samples != samples)
 			continue;
 		unit_count_text((int64_t)p->loss[i]->count, count);
-		fprintf(f, "%s%s ", any ? ", " : before, count);
+		fputs(any ? ", " : before, f);
 		escape_terminal(f, p->loss[i]->cause);
+		fprintf(f, " (%s)", count);
 		any = true;
 	}
 	return any;

@@ -8,12 +8,12 @@
 int client_status(const struct options *o)
 {
 	static const struct tables_heading headings[] = {
-		{"account", "Samples", false},
-		{"rate", "Rate", true},
-		{"process", "Processes of the daemon", false},
-		{"loss", "Lost", false},
-		{"store", "Store", true},
-		{NULL, NULL, false},
+		{.table = "account", .says = "Samples"},
+		{.table = "rate", .says = "Rate", .upright = true},
+		{.table = "process", .says = "Processes of the daemon"},
+		{.table = "loss", .says = "Lost"},
+		{.table = "store", .says = "Store", .upright = true},
+		{.table = NULL},
 	};
 	Mperf__StatusRequest status = MPERF__STATUS_REQUEST__INIT;
 	Mperf__Request request = MPERF__REQUEST__INIT;

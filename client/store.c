@@ -7,11 +7,13 @@
 
 int client_store(const struct options *o)
 {
+	/* the name tells the tier, and a file lasts until the next begins */
+	static const char *const spare[] = {"tier", "until", NULL};
 	static const struct tables_heading headings[] = {
-		{"file", "Files", false},
-		{"tier", "Tiers", false},
-		{"next", "Goes next", true},
-		{NULL, NULL, false},
+		{.table = "file", .says = "Files", .spare = spare},
+		{.table = "tier", .says = "Tiers"},
+		{.table = "next", .says = "Next", .upright = true},
+		{.table = NULL},
 	};
 	Mperf__StoreRequest store = MPERF__STORE_REQUEST__INIT;
 	Mperf__Request request = MPERF__REQUEST__INIT;

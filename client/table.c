@@ -17,6 +17,7 @@
 
 #define NAME_COLUMNS_MIN 12 /* a name cut shorter than this tells nothing */
 #define GAP 2
+#define ISO_SECONDS_BYTES 19  /* of ISO 8601, up to its seconds */
 
 #define COLOUR_HEADER "\033[1m"
 #define COLOUR_HOT "\033[1;31m"
@@ -61,10 +62,24 @@ void table_look(FILE *f, bool no_colour, struct table_options *o)
 		o->width = size.ws_col;
 }
 
+/* "2026-11-21T15:00:00+01:00" becomes "2026-11-21 15:00:00": it is the reader's own clock. */
+static char *time_dup(const char *iso)
+{
+	char *text = escape_terminal_dup(iso);
+
+	if (text && strlen(text) > ISO_SECONDS_BYTES && text[10] == 'T') {
+		text[10] = ' ';
+		text[ISO_SECONDS_BYTES] = '\0';
+	}
+	return text;
+}
+
 char *table_cell(const Mperf__Value *v, Mperf__Unit unit, bool raw)
 {
 	char text[UNIT_TEXT_BYTES] = "-";
 
+	if (v->is_case == MPERF__VALUE__IS_TEXT && unit == MPERF__UNIT__UNIT_TIME && !raw)
+		return time_dup(v->text);
 	if (v->is_case == MPERF__VALUE__IS_TEXT)
 		return escape_terminal_dup(v->text);
 	if (v->is_case == MPERF__VALUE__IS_INTEGER) {
@@ -106,7 +121,7 @@ static bool measured(const struct layout *l, size_t index)
 
 static bool is_name(const Mperf__Column *c)
 {
-	return c->unit == MPERF__UNIT__UNIT_NONE;
+	return c->unit == MPERF__UNIT__UNIT_NONE || c->unit == MPERF__UNIT__UNIT_TIME;
 }
 
 /* Numbers first, then names, each in the order they came. */

@@ -53,12 +53,14 @@ static int write_table(const struct reply *table, const struct tables_heading *h
 	write_heading(heading->table && !look->raw ? heading->says : name, look, f);
 	if (look->raw)
 		return table_print(table, look, f);
+	struct table_options here = *look;
+	here.hide = look->width > 0 && look->width < TABLES_WIDE ? heading->spare : NULL;
 	if (table->n_rows == 0) {
 		fputs("  none\n", f);
 		return 0;
 	}
 	return heading->upright && table->n_rows == 1 ? write_upright(table, f)
-						      : table_print(table, look, f);
+						      : table_print(table, &here, f);
 }
 
 static int show(const struct options *o, const struct replies *replies,

@@ -387,7 +387,9 @@ int conf_read(const char *path, struct conf *ret_conf, struct conf_error *ret_er
 
 	if (fd < 0 && errno == ENOENT) {
 		snprintf(ret_error->text, sizeof ret_error->text,
-			"%.200s is not there; without it all keys have their defaults", path);
+			"%.200s is not there; name another file with --config, or leave that out for "
+			"the defaults",
+			path);
 		return CONF_ABSENT;
 	}
 	if (fd < 0 || fstat(fd, &st) < 0)

@@ -10,6 +10,7 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -39,6 +40,7 @@ struct daemon {
 	struct pollfd *fds;      /* DAEMON_FDS_MAX */
 	size_t n_service_fds;    /* of them, before the server's */
 	bool over, reload;
+	char told[1200];         /* STATUS= as systemd knows it */
 	int trouble;             /* what ended the loop, if it was not told to end */
 };
 
@@ -187,17 +189,23 @@ static void say_with_remedy(const char *text, const char *remedy)
 	say(NULL, LOG_ERR, line);
 }
 
-/* What `systemctl status` shows. */
-static void tell_status(const struct daemon *d)
+/* What `systemctl status` shows, if it has changed. */
+static void tell_status(struct daemon *d)
 {
 	const struct service *s = d->service;
-	char sampling[600];
+	char sampling[600], text[sizeof d->told];
 	if (s->walk)
 		snprintf(sampling, sizeof sampling, "sampling at %u Hz", s->walk->sampler->hz);
 	else
 		snprintf(sampling, sizeof sampling, "not sampling (%s)", s->trouble);
-	sd_notifyf(0, "STATUS=%s, %s%s", sampling, s->store ? "storing in " : "storing nothing: ",
-		s->store ? d->conf.store_path : s->store_trouble);
+	bool stores = s->store && !*s->store_trouble;
+	snprintf(text, sizeof text, "%s, %s%s", sampling,
+		stores ? "storing in " : "storing nothing: ",
+		stores ? d->conf.store_path : s->store_trouble);
+	if (strcmp(text, d->told) == 0)
+		return;
+	memcpy(d->told, text, sizeof d->told);
+	sd_notifyf(0, "STATUS=%s", text);
 }
 
 static int read_conf(const struct daemon *d, struct conf *ret_conf)
@@ -250,6 +258,20 @@ static int watch_signals(struct daemon *d)
 	return r < 0 ? r : 0;
 }
 
+/* A group that is not there has no members, and who waits for them would wonder. */
+static void tell_group(const struct daemon *d)
+{
+	const char *group = d->conf.group;
+	char line[256 + 2 * CONF_TEXT_BYTES];
+	if (!*group || getgrnam(group))
+		return;
+	snprintf(line, sizeof line,
+		"there is no group '%s', so only root sees the samples of others; make it with "
+		"`groupadd --system %s` and reload mperfd, or set group in mperf.conf",
+		group, group);
+	say(NULL, LOG_WARNING, line);
+}
+
 static int reload(struct daemon *d)
 {
 	struct conf next;
@@ -268,6 +290,7 @@ static int reload(struct daemon *d)
 		r = service_reload(d->service);
 		if (r == 0)
 			server_reload(d->server);
+		tell_group(d);
 	} else if (r > 0) {
 		say(NULL, LOG_ERR, "the configuration stays as it was");
 		r = 0;
@@ -291,16 +314,12 @@ static uint64_t service_mode_deadline_ns(struct daemon *d)
 
 static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, size_t n)
 {
-	char trouble = *d->service->trouble, store_trouble = *d->service->store_trouble;
-	uint32_t hz = d->service->walk ? d->service->walk->sampler->hz : 0;
 	int r = d->reload ? reload(d) : 0;
 	if (r == 0)
 		r = service_dispatch(d->service, now_ns());
 	if (r == 0)
 		r = server_dispatch(d->server, fds + d->n_service_fds, n - d->n_service_fds, now_ns());
-	if (trouble != *d->service->trouble || store_trouble != *d->service->store_trouble ||
-		(d->service->walk && hz != d->service->walk->sampler->hz))
-		tell_status(d);
+	tell_status(d);
 	return r;
 }
 
@@ -351,12 +370,14 @@ int daemon_run_service(const struct daemon_options *o)
 	if (r == 0) {
 		sd_notify(0, "READY=1");
 		tell_status(d);
+		tell_group(d);
 		say(NULL, LOG_INFO, "ready");
 		r = loop(d, &mode);
 		sd_notify(0, "STOPPING=1");
 		d->server = server_free(d->server);
-		service_stop(d->service);
 	}
+	if (d->service)
+		service_stop(d->service);
 	daemon_free(d);
 	return r;
 }

@@ -149,6 +149,8 @@ const char *unit_name(Mperf__Unit unit)
 		return "ratio";
 	case MPERF__UNIT__UNIT_HZ:
 		return "hz";
+	case MPERF__UNIT__UNIT_TIME:
+		return "time";
 	default:
 		return NULL;
 	}

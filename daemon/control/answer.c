@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
@@ -54,6 +55,21 @@ bool request_has_room(const struct request *q)
 {
 	size_t filled = frame_buffer_filled(&q->peer->out);
 	return filled < 4 * FRAME_CHUNK_BYTES && filled < peer_out_bytes_max(q->peer) / 2;
+}
+
+/* strftime gives +0100, which ISO 8601 does not have beside colons. */
+struct answer_value answer_moment(struct answer_moment *m, int64_t realtime_ns)
+{
+	time_t seconds = (time_t)(realtime_ns / 1000000000);
+	struct tm tm;
+	size_t n = 0;
+	if (realtime_ns > 0 && realtime_ns != INT64_MAX && localtime_r(&seconds, &tm))
+		n = strftime(m->text, sizeof m->text - 1, "%Y-%m-%dT%H:%M:%S%z", &tm);
+	if (n < 3)
+		return (struct answer_value){.kind = ANSWER_ABSENT};
+	memmove(m->text + n - 1, m->text + n - 2, 3);
+	m->text[n - 2] = ':';
+	return (struct answer_value){.kind = ANSWER_TEXT, .text = m->text};
 }
 
 static int send_answer(struct request *q, Mperf__Answer *a)

@@ -70,10 +70,12 @@ static void tell(struct examination *x, struct finding f, const char *format, ..
 static void examine_peer(struct examination *x)
 {
 	const struct peer *p = x->request->peer;
-	char remedy[32 + CONF_TEXT_BYTES];
+	char remedy[96 + 2 * CONF_TEXT_BYTES];
+	const char *group = p->options->private ? "" : p->options->conf->group;
 	if (p->options->private)
 		return;
-	snprintf(remedy, sizeof remedy, "join the group %s", p->options->conf->group);
+	snprintf(remedy, sizeof remedy, "join the group %s (usermod -aG %s USER, then log in anew)",
+		group, group);
 	tell(x, (struct finding){-1, "service", p->sees_all ? "ok" : "info",
 			p->sees_all ? NULL : remedy},
 		p->sees_all ? "the service shows you everybody's samples"

@@ -35,6 +35,9 @@
 /* Room that is made before it is needed: what a second can bring. */
 #define HEADROOM_BUDGET_PART 64
 #define HEADROOM_BYTES_MIN (1u << 20)
+/* To begin a segment there must be so many times that, so that a store at its limit does not stop
+ * and begin again all the time. */
+#define HEADROOMS_TO_BEGIN 4
 /* Call sites of one segment, 112 bytes each in our memory; an hour of a build machine has some
  * 100,000. */
 #define STACK_NODES_CROWDED 300000u
@@ -152,7 +155,7 @@ static void stop_storing(struct keeper *k, const char *why, const char *remedy)
 static void stop_for_space(struct keeper *k)
 {
 	char why[512];
-	snprintf(why, sizeof why, "the file system of %s has no space left but for min-free",
+	snprintf(why, sizeof why, "the file system of %s has no space left above min-free",
 		k->o.conf->store_path);
 	stop_storing(k, why, "Free some space, or lower min-free in mperf.conf.");
 }
@@ -177,12 +180,13 @@ static void stop_for(struct keeper *k, int outcome)
 }
 
 /* Make room. False: there is none to be made, and that has been said. */
-static bool make_room(struct keeper *k)
+static bool make_room(struct keeper *k, uint64_t n_headrooms)
 {
 	struct store_limits limits = limits_of(k->o.conf);
 	uint64_t headroom = limits.budget_bytes / HEADROOM_BUDGET_PART;
 	if (headroom < HEADROOM_BYTES_MIN)
 		headroom = HEADROOM_BYTES_MIN;
+	headroom *= n_headrooms;
 	bool fits = true;
 	if (store_measure(k->store) == 0)
 		(void)store_retain(k->store, &limits, (int64_t)clock_ns(CLOCK_REALTIME), headroom,
@@ -239,7 +243,7 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 /* Make room, and begin. 0, also when nothing can be stored, which was said; -ENOMEM. */
 static int begin_storing(struct keeper *k, uint64_t start_ns)
 {
-	if (!make_room(k))
+	if (!make_room(k, HEADROOMS_TO_BEGIN))
 		return 0;
 	int r = begin_segment(k, start_ns);
 	if (r == 0 || r == -ENOMEM)
@@ -408,7 +412,7 @@ static int tend_recording(struct keeper *k, uint64_t now_ns)
 static int look(struct keeper *k, uint64_t now_ns)
 {
 	k->next_look_ns = now_ns + SECOND_NS;
-	if (!k->recording || !make_room(k))
+	if (!k->recording || !make_room(k, 1))
 		return 0;
 	return rotation_is_due(k) ? rotate(k, now_ns) : 0;
 }
@@ -504,9 +508,12 @@ void keeper_stop(struct keeper *k)
 	if (last)
 		recording_state(last, &state);
 	seal_ending(k);
-	/* else the next run says what is missing */
-	if (last && k->account && r == 0 && state.outcome == 0)
+	if (!last || !k->account)
+		return;
+	if (r == 0 && state.outcome == 0)
 		account_end(k->account);
+	else
+		account_write(k->account); /* the next run says what is missing */
 }
 
 int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tier coarsest,

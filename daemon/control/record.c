@@ -23,6 +23,9 @@
 /* A recording through the service ends at this part of the store's budget, since it lies beside it
  * until it has been sent. */
 #define RECORD_BUDGET_PART 2
+/* Each window is a transaction, and all rings are drained before it; until then it is memory. */
+#define WINDOW_MS_MIN 100u
+#define WINDOW_MS_MAX 60000u
 
 struct record_job {
 	struct job job;
@@ -175,9 +178,17 @@ static int stream(struct record_job *j, struct request *q)
 
 static int fail_store(struct record_job *j, struct request *q)
 {
-	int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-		"Free some space, or set TMPDIR to a disc that has some.",
-		"no space left to store samples in %s", j->folder);
+	struct recording_state state;
+	recording_state(j->recording, &state);
+	int r = state.outcome == SEGMENT_NO_SPACE
+			? request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+				  "Free some space, or set TMPDIR to a disc that has some.",
+				  "no space left to store samples in %s", j->folder)
+			: request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+				  "Set TMPDIR to a folder on another disc.",
+				  "the samples cannot be stored in %s: %s", j->folder,
+				  state.outcome < 0 ? strerror(-state.outcome)
+						    : "it takes no writes any more");
 	return r < 0 ? r : JOB_DONE;
 }
 
@@ -276,6 +287,10 @@ static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for less with -F.",
 			"%u samples a second are more than the %u that mperfd takes", hz,
 			SAMPLER_HZ_MAX);
+	else if (m->window_ms && (m->window_ms < WINDOW_MS_MIN || m->window_ms > WINDOW_MS_MAX))
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
+			"a window of %u ms is not between %u and %u ms", m->window_ms,
+			WINDOW_MS_MIN, WINDOW_MS_MAX);
 	else if (stack_bytes > SAMPLER_STACK_BYTES_MAX || stack_bytes % 8)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
 			"a stack copy of %u bytes is not a multiple of 8 up to %u", stack_bytes,
@@ -448,7 +463,10 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 		r = walk_start(j->walk, o->sampler.pids, o->sampler.n_pids);
 	if (r == 0)
 		return note_ready(q, recording.walk->sampler);
-	r = fail_start(q, r == RECORDING_GONE ? WALK_GONE : r == RECORDING_FULL ? WALK_FULL : r,
+	r = fail_start(q,
+		r == RECORDING_GONE					  ? WALK_GONE
+		: r == RECORDING_FULL || r == RECORDING_UNWRITABLE ? WALK_FULL
+								  : r,
 		error.text);
 	return r < 0 ? r : 1;
 }

@@ -54,7 +54,7 @@ int request_parse_events(struct request *q, char *const *text, size_t n, struct 
 		int r = event_parse(&kernel_real, text[i], list, &error);
 		if (r > 0)
 			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-				    "mperfctl list shows the events of this machine.", "%s",
+				    "`mperfctl list` shows the events of this machine.", "%s",
 				    error.text)
 				    ?: 1;
 		for (int e = before; e < list->n_events && r == 0; e++)
@@ -81,10 +81,15 @@ int request_refuse_group(struct request *q, const char *what)
 {
 	const struct conf *conf = q->peer->options->conf;
 	char remedy[128 + 2 * CONF_TEXT_BYTES];
-	if (conf && *conf->group)
+	if (conf && *conf->group && q->peer->options->group_known)
 		snprintf(remedy, sizeof remedy,
-			"Join the group %s to see everybody's (usermod -aG %s USER, then log in "
-			"anew).",
+			"Join the group %s, which sees everybody's processes (usermod -aG %s USER, "
+			"then log in anew).",
+			conf->group, conf->group);
+	else if (conf && *conf->group)
+		snprintf(remedy, sizeof remedy,
+			"Ask as root, or have root make the group %s (groupadd --system %s, then "
+			"systemctl reload mperfd) and join it.",
 			conf->group, conf->group);
 	else
 		snprintf(remedy, sizeof remedy, "Ask as root, or as the user whom mperfd runs as.");

@@ -95,6 +95,12 @@ struct answer row_stream_answer(struct row_stream *s, struct request *q);
 int row_stream_table(struct row_stream *s, const char *name);
 int row_stream_end(struct row_stream *s);
 
+/* A moment of CLOCK_REALTIME for a column of UNIT_TIME; absent if it is not known (0, INT64_MAX). */
+struct answer_moment {
+	char text[40];
+};
+struct answer_value answer_moment(struct answer_moment *m, int64_t realtime_ns);
+
 /* True while the peer's outgoing buffer has room for another chunk. */
 bool request_has_room(const struct request *q);
 

@@ -76,11 +76,15 @@ static struct store_file *find(const struct store *s, const char *path)
 
 /* --- in the child ----------------------------------------------------------------------------- */
 
-static int ended(int r, enum tier tier, const struct store_error *error)
+static int ended(int r, enum tier tier, const char *target, const struct store_error *error)
 {
 	if (r == 0 || r == ROLLUP_DONE_BEFORE)
 		return ENDED_WELL;
-	fprintf(stderr, "mperfd: a roll-up failed: %s\n", r < 0 ? strerror(-r) : error->text);
+	if (*error->text)
+		fprintf(stderr, "mperfd: a roll-up failed: %s\n", error->text);
+	else
+		fprintf(stderr, "mperfd: the roll-up %s failed: %s\n", target,
+			r < 0 ? strerror(-r) : "no reason is known");
 	return r == ROLLUP_SOURCE_BROKEN ? ENDED_SOURCE
 		: r == ROLLUP_TARGET_BROKEN ? ENDED_TARGET + (int)tier : ENDED_TROUBLE;
 }
@@ -98,7 +102,7 @@ static int run_child(void *userdata)
 			continue;
 		int outcome = r->task.source ? rollup_add(r->task.source, target, (enum tier)tier, &error)
 					     : rollup_seal(target, &error);
-		status = ended(outcome, (enum tier)tier, &error);
+		status = ended(outcome, (enum tier)tier, target, &error);
 	}
 	return status;
 }

@@ -51,7 +51,6 @@ struct service_inner {
 	int n_harts;
 	uint64_t rate_lowered_ns;
 	uint32_t rate_before;
-	bool said_lowered;
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -113,6 +112,7 @@ static int walk_begin(struct service *s)
 			.stacks = c->callers ? SAMPLER_STACKS_FP : SAMPLER_STACKS_NONE,
 		},
 		.all = true,
+		.always = true,
 		.namer = s->o.namer,
 	};
 	struct event_error error = {""};
@@ -127,7 +127,10 @@ static int walk_begin(struct service *s)
 		return r;
 	char before[sizeof s->trouble];
 	memcpy(before, s->trouble, sizeof before);
-	snprintf(s->trouble, sizeof s->trouble, "%s", r > 0 ? error.text : strerror(-r));
+	snprintf(s->trouble, sizeof s->trouble, "%s",
+		r > 0		 ? error.text
+		: r == -ENOENT ? "mperf-namer was not found beside mperfd"
+			       : strerror(-r));
 	snprintf(s->store_trouble, sizeof s->store_trouble, "nothing can be sampled");
 	if (strcmp(before, s->trouble) != 0)
 		say(s, LOG_ERR, "nothing can be sampled: %s; trying again every %llu s",

@@ -28,8 +28,8 @@ struct service {
 	struct service_options o;
 	struct walk *walk;               /* NULL where nothing can be sampled: `trouble` says why */
 	char trouble[512];
-	struct store *store;             /* NULL: nothing is kept, `store_trouble` says why */
-	char store_trouble[512];
+	struct store *store;             /* NULL: none is open */
+	char store_trouble[512];         /* why nothing is stored now; "": all is stored */
 	uint64_t started_ns;             /* CLOCK_MONOTONIC */
 	struct usage usage;              /* what we cost, now and a minute ago */
 	struct top_feed *top_feeds;      /* of all clients at top: who ask alike share one */

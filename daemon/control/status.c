@@ -17,8 +17,8 @@
 #define DAY_NS (86400ll * 1000000000ll)
 
 static const struct answer_column account_columns[] = {
-	{"period", "", MPERF__UNIT__UNIT_NONE},
-	{"duration_ns", "Of", MPERF__UNIT__UNIT_NS},
+	{"period", "Period", MPERF__UNIT__UNIT_NONE},
+	{"duration_ns", "Over", MPERF__UNIT__UNIT_NS},
 	{"taken", "Taken", MPERF__UNIT__UNIT_COUNT},
 	{"stored", "Stored", MPERF__UNIT__UNIT_COUNT},
 	{"in_hand", "In hand", MPERF__UNIT__UNIT_COUNT},
@@ -27,7 +27,7 @@ static const struct answer_column account_columns[] = {
 static const struct answer_column rate_columns[] = {
 	{"hz", "Rate", MPERF__UNIT__UNIT_HZ},
 	{"wanted_hz", "Wanted", MPERF__UNIT__UNIT_HZ},
-	{"lowered", "Last lowered", MPERF__UNIT__UNIT_NONE},
+	{"lowered", "Last lowered", MPERF__UNIT__UNIT_TIME},
 	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
 };
 static const struct answer_column process_columns[] = {
@@ -43,7 +43,7 @@ static const struct answer_column loss_columns[] = {
 	{"cause", "Cause", MPERF__UNIT__UNIT_NONE},
 	{"count", "Since start", MPERF__UNIT__UNIT_COUNT},
 	{"minute", "Last minute", MPERF__UNIT__UNIT_COUNT},
-	{"samples", "Samples", MPERF__UNIT__UNIT_NONE},
+	{"samples", "Sample missing", MPERF__UNIT__UNIT_NONE},
 };
 static const struct answer_column store_columns[] = {
 	{"path", "Path", MPERF__UNIT__UNIT_NONE},
@@ -52,7 +52,7 @@ static const struct answer_column store_columns[] = {
 	{"free", "Free on disc", MPERF__UNIT__UNIT_BYTES},
 	{"minute_bytes", "Written a minute", MPERF__UNIT__UNIT_BYTES},
 	{"flush_ns", "Written each", MPERF__UNIT__UNIT_NS},
-	{"oldest", "Since", MPERF__UNIT__UNIT_NONE},
+	{"oldest", "Since", MPERF__UNIT__UNIT_TIME},
 	{"corrupt", "Set aside", MPERF__UNIT__UNIT_COUNT},
 	{"recovered", "Recovered", MPERF__UNIT__UNIT_COUNT},
 	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
@@ -81,17 +81,6 @@ static int table(struct status *s, const char *name, const struct answer_column 
 static int row(struct status *s, const struct answer_value *v, size_t n)
 {
 	return s->answer.row(s->answer.userdata, v, n);
-}
-
-/* Local time, "2026-11-21T15:00:00+0100"; nothing for 0. */
-static struct answer_value moment(char text[40], int64_t realtime_ns)
-{
-	time_t t = (time_t)(realtime_ns / 1000000000);
-	struct tm tm;
-	if (realtime_ns <= 0 || !localtime_r(&t, &tm) ||
-		strftime(text, 40, "%Y-%m-%dT%H:%M:%S%z", &tm) == 0)
-		return ABSENT;
-	return TEXT(text);
 }
 
 static uint64_t lost_samples(uint64_t (*lost)[N_LOSSES], int n_harts)
@@ -133,11 +122,11 @@ static int tell_account(struct status *s)
 static int tell_rate(struct status *s)
 {
 	const struct service_account *a = &s->account;
-	char text[40];
+	struct answer_moment moment;
 	struct answer_value v[] = {
 		a->rate ? NUMBER(a->rate) : ABSENT,
 		NUMBER(a->rate_wanted),
-		moment(text, (int64_t)a->rate_lowered_ns),
+		answer_moment(&moment, (int64_t)a->rate_lowered_ns),
 		*s->service->trouble ? TEXT(s->service->trouble) : ABSENT,
 	};
 	int r = table(s, "rate", rate_columns, LENGTH(rate_columns));
@@ -241,7 +230,7 @@ static int tell_store(struct status *s)
 	const struct store *store = s->service->store;
 	const char *trouble = s->service->store_trouble;
 	struct timespec t;
-	char text[40];
+	struct answer_moment moment;
 	clock_gettime(CLOCK_REALTIME, &t);
 	struct answer_value v[] = {
 		TEXT(c->store_path),
@@ -251,7 +240,7 @@ static int tell_store(struct status *s)
 		store ? written_a_minute(store, (int64_t)t.tv_sec * 1000000000 + t.tv_nsec)
 		      : ABSENT,
 		NUMBER(c->flush_ns),
-		store ? moment(text, oldest(store)) : ABSENT,
+		store ? answer_moment(&moment, oldest(store)) : ABSENT,
 		store ? NUMBER(store->n_corrupt) : ABSENT,
 		store ? NUMBER(store->n_recovered) : ABSENT,
 		*trouble ? TEXT(trouble) : ABSENT,
@@ -266,8 +255,8 @@ int control_status(struct request *q, const Mperf__Request *m)
 	struct service *service = q->peer->options->service;
 	if (!service)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Start it: systemctl start mperfd.",
-			"no mperfd service answers, so there is no status");
+			"Run `systemctl start mperfd`, and ask again.",
+			"this mperfd has no status: it serves one client alone");
 
 	struct status s = {.service = service, .now_ns = kernel_real.now_ns(NULL)};
 	s.answer = row_stream_answer(&s.stream, q);

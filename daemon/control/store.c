@@ -13,30 +13,30 @@
 #include "daemon/control/service.h"
 
 static const struct answer_column file_columns[] = {
-	{"tier", "tier", MPERF__UNIT__UNIT_NONE},
-	{"file", "file", MPERF__UNIT__UNIT_NONE},
-	{"since", "since", MPERF__UNIT__UNIT_NONE},
-	{"until", "until", MPERF__UNIT__UNIT_NONE},
-	{"bytes", "size", MPERF__UNIT__UNIT_BYTES},
-	{"state", "state", MPERF__UNIT__UNIT_NONE},
+	{"tier", "Tier", MPERF__UNIT__UNIT_NONE},
+	{"file", "File", MPERF__UNIT__UNIT_NONE},
+	{"since", "Since", MPERF__UNIT__UNIT_TIME},
+	{"until", "Until", MPERF__UNIT__UNIT_TIME},
+	{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
+	{"state", "State", MPERF__UNIT__UNIT_NONE},
 };
 
 static const struct answer_column tier_columns[] = {
-	{"tier", "tier", MPERF__UNIT__UNIT_NONE},
-	{"since", "since", MPERF__UNIT__UNIT_NONE},
-	{"files", "files", MPERF__UNIT__UNIT_COUNT},
-	{"bytes", "size", MPERF__UNIT__UNIT_BYTES},
-	{"bytes_a_day", "size a day", MPERF__UNIT__UNIT_BYTES},
-	{"keeps_ns", "will reach back", MPERF__UNIT__UNIT_NS},
+	{"tier", "Tier", MPERF__UNIT__UNIT_NONE},
+	{"since", "Since", MPERF__UNIT__UNIT_TIME},
+	{"files", "Files", MPERF__UNIT__UNIT_COUNT},
+	{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_a_day", "Size a day", MPERF__UNIT__UNIT_BYTES},
+	{"keeps_ns", "Will reach back", MPERF__UNIT__UNIT_NS},
 };
 
 static const struct answer_column next_columns[] = {
-	{"file", "goes next", MPERF__UNIT__UNIT_NONE},
-	{"reason", "because of", MPERF__UNIT__UNIT_NONE},
-	{"when", "when", MPERF__UNIT__UNIT_NONE},
-	{"budget", "budget", MPERF__UNIT__UNIT_BYTES},
-	{"used", "used", MPERF__UNIT__UNIT_BYTES},
-	{"free", "free", MPERF__UNIT__UNIT_BYTES},
+	{"file", "Goes next", MPERF__UNIT__UNIT_NONE},
+	{"reason", "Because of", MPERF__UNIT__UNIT_NONE},
+	{"when", "When", MPERF__UNIT__UNIT_TIME},
+	{"budget", "Budget", MPERF__UNIT__UNIT_BYTES},
+	{"used", "Used", MPERF__UNIT__UNIT_BYTES},
+	{"free", "Free on disc", MPERF__UNIT__UNIT_BYTES},
 };
 
 struct store_answer {
@@ -51,26 +51,6 @@ struct store_answer {
 #define TEXT(t) ((struct answer_value){.kind = ANSWER_TEXT, .text = (t)})
 #define NUMBER(n) ((struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)(n)})
 #define ABSENT ((struct answer_value){.kind = ANSWER_ABSENT})
-
-/* Local time, "2026-11-21T15:00:00+01:00", or nothing for a moment that is not known. */
-struct moment {
-	char text[40];
-};
-
-static struct answer_value moment(struct moment *m, int64_t realtime_ns)
-{
-	time_t seconds = (time_t)(realtime_ns / 1000000000);
-	struct tm tm;
-	if (realtime_ns <= 0 || realtime_ns == INT64_MAX || !localtime_r(&seconds, &tm))
-		return ABSENT;
-	size_t n = strftime(m->text, sizeof m->text - 1, "%Y-%m-%dT%H:%M:%S%z", &tm);
-	/* +0100 as ISO 8601 has it beside colons */
-	if (n > 2) {
-		memmove(m->text + n - 1, m->text + n - 2, 3);
-		m->text[n - 2] = ':';
-	}
-	return TEXT(m->text);
-}
 
 static const char *state_of(const struct store_file *f)
 {
@@ -99,12 +79,12 @@ static int send_files(struct store_answer *s)
 	int r = begin_table(s, "file", file_columns, LENGTH(file_columns));
 	for (size_t i = 0; i < s->store->n_files && r == 0; i++) {
 		const struct store_file *f = &s->store->file[i];
-		struct moment since, until;
+		struct answer_moment since, until;
 		struct answer_value v[] = {
 			f->corrupt ? ABSENT : TEXT(tier_name(f->tier)),
 			TEXT(f->name),
-			f->corrupt ? ABSENT : moment(&since, f->start_ns),
-			f->corrupt ? ABSENT : moment(&until, f->end_ns),
+			f->corrupt ? ABSENT : answer_moment(&since, f->start_ns),
+			f->corrupt ? ABSENT : answer_moment(&until, f->end_ns),
 			NUMBER(f->bytes),
 			TEXT(state_of(f)),
 		};
@@ -126,10 +106,10 @@ static int send_tier(struct store_answer *s, enum tier tier)
 		n++;
 	}
 	uint64_t a_day = s->forecast.bytes_a_day[tier];
-	struct moment since;
+	struct answer_moment since;
 	struct answer_value v[] = {
 		TEXT(tier_name(tier)),
-		moment(&since, since_ns),
+		answer_moment(&since, since_ns),
 		NUMBER(n),
 		NUMBER(bytes),
 		a_day ? NUMBER(a_day) : ABSENT,
@@ -141,11 +121,11 @@ static int send_tier(struct store_answer *s, enum tier tier)
 static int send_next(struct store_answer *s)
 {
 	const struct store_forecast *f = &s->forecast;
-	struct moment when;
+	struct answer_moment when;
 	struct answer_value v[] = {
 		f->next ? TEXT(f->next->name) : ABSENT,
 		f->next ? TEXT(f->reason) : ABSENT,
-		f->next ? moment(&when, f->next_ns) : ABSENT,
+		f->next ? answer_moment(&when, f->next_ns) : ABSENT,
 		NUMBER(s->limits.budget_bytes),
 		NUMBER(s->store->bytes),
 		NUMBER(s->store->free_bytes),
@@ -174,10 +154,7 @@ static int judge(struct request *q)
 			"Run `systemctl start mperfd`, and ask again.",
 			"this mperfd keeps no store: it serves one client alone");
 	else if (!q->peer->sees_all)
-		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
-			"Ask root to add you to that group, and log in again.",
-			"the files of the store are shown to members of the group '%s' alone",
-			o->conf->group);
+		r = request_refuse_group(q, "the files of the store are not shown to everybody");
 	else if (!o->service->store)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"The journal of mperfd tells more; samples are stored as soon as it is "

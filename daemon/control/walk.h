@@ -27,6 +27,7 @@ struct walk_options {
 	bool all;
 	bool after_exec;                 /* the pids count from their next exec on */
 	bool hide_kernel;
+	bool always;                     /* it runs for weeks: be woken for fewer execs */
 	const char *namer;               /* path of mperf-namer or NULL */
 };
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "daemon/query/hotspots.h"
+#include "daemon/query/load_part.h"
 #include "daemon/query/sources.h"
 
 int hotspots_take_row(void *userdata, const struct scan_row *row)
@@ -68,6 +69,8 @@ static int children_make(struct children *c, const struct loaded *l)
 		return -ENOMEM;
 	for (uint32_t id = l->n_stacks; id > 0; id--) {
 		uint32_t parent = l->stack[id].parent;
+		if (!is_marked(l, MARK_STACK, id))
+			continue; /* of other times than are asked about */
 		c->next[id] = c->first[parent];
 		c->first[parent] = id;
 	}
@@ -134,7 +137,8 @@ int hotspots_add_totals(struct hotspots *h)
 	int r = children_make(&c, &h->loaded);
 	if (r == 0) {
 		for (uint32_t id = h->loaded.n_stacks; id > 0; id--)
-			h->stack_value[h->loaded.stack[id].parent] += h->stack_value[id];
+			if (is_marked(&h->loaded, MARK_STACK, id))
+				h->stack_value[h->loaded.stack[id].parent] += h->stack_value[id];
 		walk(h, &c);
 	}
 	free(c.first);

@@ -421,7 +421,7 @@ static int load_call_sites(struct loaded *l)
 	if (r != 0)
 		return r;
 	/* a stack has some callers that no other has */
-	if (m && m->n_marked < m->n / LOAD_POINT_COST / 4)
+	if (m && m->n_marked < m->n / LOAD_POINT_COST / 2)
 		r = load_marked_stacks(l, m);
 	else
 		r = load_each(

@@ -10,11 +10,13 @@
  * source's are matched by content, so that a week has each name once. Whatever is merged, the sums
  * of samples, time, counts and losses are those of the source.
  *
- *      minute   threads become their process; harts, events, rungs and stacks stay as they are
- *      hour     processes of the same (comm, exe, cgroup, uid) become one task with pid 0; frames
- * of one function become one frame (its first seen, without lines and inlining); harts of one kind
- * (rung, leader, modes) become the first of them; and where an hour has more than ROLLUP_HOUR_ROWS
- * rows the lightest of them are merged further, see there
+ * In the minute tier threads become their process; harts, events, rungs and stacks stay as they
+ * are.
+ *
+ * In the hour tier processes of the same (comm, exe, cgroup, uid) become one task with pid 0;
+ * frames of one function become one frame (its first seen, without lines and inlining); harts of
+ * one kind (rung, leader, modes) become the first of them; and where an hour has more than
+ * ROLLUP_HOUR_ROWS rows the lightest of them are merged further, see there.
  *
  * A window of the target is a run of the source's windows that start in the same minute or hour of
  * CLOCK_REALTIME. A moment may have several such windows, from several sources or since the clock
@@ -29,19 +31,21 @@
 #include "daemon/store/store.h"
 
 /* Rows that one hour may have in the hour tier, all harts together: what a query of weeks reads. So
- * its time does not grow with the machine: 24 hours have at most 98,304 rows, 7 days 688,128. A row
+ * its time does not grow with the machine: 24 hours have at most 73,728 rows, 7 days 516,096. A row
  * with readings of cycles and instructions costs a query about 0.6 µs (0.2 SQLite's for the sample,
- * 0.2 for its readings, 0.2 to sum it), which makes 60 ms and 0.4 s; beside that the names and call
- * sites are read, which a week has once (ROLLUP_HOUR_STACKS). Measured: tests/bench/README.md.
+ * 0.2 for its readings, 0.2 to sum it), which makes 45 ms and 0.3 s; beside that come the names and
+ * call sites that it needs, of which a week has 1 << 20 at most (ROLLUP_HOUR_STACKS), at 0.1 µs.
+ * Measured: tests/bench/README.md.
  *
  * What is above it is merged, lightest rows first, until it fits; each step only as far as the one
  * before it does not do, and none touches the heavier half of the rows that it is given:
  *   1. stacks are cut to their leaf, and count as truncated: totals lose what was cut, self stays
  *   2. programs become the program "[other]" of their user
- *   3. functions become the function "[other]" of the program "[other]" of nobody; only where an
- * hour ran more different functions than it may have rows An hour that several sources have a part
- * in has at most an eighth more for each further one. */
-#define ROLLUP_HOUR_ROWS 4096
+ *   3. functions become the function "[other]" of the program "[other]" of nobody; that is only
+ *      where an hour ran more different functions than it may have rows
+ *
+ * An hour that several sources have a part in has at most an eighth more for each further one. */
+#define ROLLUP_HOUR_ROWS 3072
 
 /* Call sites that a file of the hour tier may have, beyond which new stacks are cut to their leaf:
  * a query that reads the whole file reads them all, at 0.1 µs or so. Function-level call sites of

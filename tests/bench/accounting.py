@@ -84,7 +84,7 @@ class Account:
                 cpu, peak = cpu_s(pid), status_kb(pid, "VmHWM")
                 if cpu is not None:
                     self.cpu[pid] = max(cpu, self.cpu.get(pid, 0))
-                if peak is not None:
+                if peak:
                     self.peak_kb[pid] = max(peak, self.peak_kb.get(pid, 0))
             return sum(self.cpu.values())
 

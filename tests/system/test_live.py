@@ -39,10 +39,6 @@ def share_of(frame_, key, name):
     return sum(row["self"] or 0 for row in frame_["rows"] if row[key] == name)
 
 
-def known_spinner(build):
-    return [compile_program(build, "known.c"), "a", "60"]
-
-
 # --- a daemon of its own -------------------------------------------------------------------------
 
 def test_top_shows_what_runs_and_whose_it_is(build):

@@ -279,7 +279,7 @@ def overrun(build, last_seconds):
     assert lost > 1000, provenance
     fired = 9999 * os.cpu_count() * provenance["seconds"]
     assert provenance["samples"] + lost > 0.85 * fired, (fired, provenance)
-    assert re.search(r"lost: .*[\d,]+ (ring overrun|samples lost by the kernel)", text), text
+    assert re.search(r"lost: .*(ring overrun|samples lost by the kernel) \([\d,]+\)", text), text
 
 
 def test_samples_that_found_the_ring_full_are_counted_and_shown(build):

@@ -163,8 +163,9 @@ def test_a_disc_that_is_full_or_read_only_stops_storing_alone(build):
                 assert len(said) == 1 and word in said[0], said
                 # sampling and top go on
                 assert service.ctl("top", "--frames", "1").stdout
-                done = service.ctl("store", check=False)
-                refused(done, 1, "nothing is stored now", word)
+            # what is kept can be looked at while nothing comes to it
+            assert a.ctl("store").stdout and a.ask("status")["store"][0]["trouble"]
+            refused(b.ctl("store", check=False), 1, "nothing is stored now", "read-only")
             (full.path / "ballast").unlink()
             fixed.remount("rw")
             for service in a, b:

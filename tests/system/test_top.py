@@ -474,15 +474,6 @@ def test_since_asks_the_service_even_where_a_file_lies(build):
     assert abs(until - since - 3600) < 1, (since, until)
 
 
-def test_a_file_that_lies_there_is_read_and_named(build):
-    with kept(HOTSPOTS, *top_frames.table("function")) as daemon, Folder() as folder:
-        (folder / "mperf.mprf").write_text("the daemon reads it, not we")
-        found = ask(build, daemon, "hotspots", cwd=folder)
-        assert daemon.requests[0].text(1) == str(folder / "mperf.mprf"), daemon.requests[0].body
-    assert re.search(r"reading \./mperf\.mprf", found.stderr), found.stderr
-    assert since_of(daemon.requests[0]) == (0, 0)
-
-
 def test_flamegraph_draws_what_the_service_keeps(build):
     tree = (columns("", ("node", "", 0), ("parent", "", 0), ("function", "", 0), ("module", "", 0),
                     ("kind", "", 0), ("value", "", NS)),

@@ -417,8 +417,8 @@ START_TEST(files_that_cannot_be_read_are_told_with_why)
 	ck_assert_int_eq(conf_read("/dev/null", &c, &error), 0);
 	ck_assert_uint_eq(c.rate, 99);
 	ck_assert_int_eq(conf_read("/nonexistent/mperf.conf", &c, &error), CONF_ABSENT);
-	ck_assert_str_eq(error.text, "/nonexistent/mperf.conf is not there; without it all keys "
-				     "have their defaults");
+	ck_assert_str_eq(error.text, "/nonexistent/mperf.conf is not there; name another file with "
+				     "--config, or leave that out for the defaults");
 	ck_assert_int_eq(conf_read("/proc", &c, &error), CONF_UNREADABLE);
 	ck_assert_str_eq(error.text, "/proc cannot be read: it is no regular file; name a text "
 				     "file with --config");

@@ -264,7 +264,7 @@ START_TEST(provenance_tells_losses_rungs_and_notes)
 	p.rung = (char *)"a: cycles; d: cpu-clock alone";
 	char *line = reply_provenance_line(&p);
 	ck_assert_ptr_nonnull(strstr(line, "rung a (cycles), rung d (cpu-clock alone), 99 Hz"));
-	ck_assert_ptr_nonnull(strstr(line, "lost: 1,200 ring \\x1boverrun; besides: 3 late record; 98.7"));
+	ck_assert_ptr_nonnull(strstr(line, "lost: ring \\x1boverrun (1,200); besides: late record (3); 98.7"));
 	ck_assert_ptr_nonnull(strstr(line, "; IPC mixes modes"));
 	free(line);
 }
