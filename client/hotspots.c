@@ -64,10 +64,11 @@ int client_hotspots(const struct options *o)
 			print_say_failed(NULL, r, "send stdout elsewhere");
 			exit_status = EXIT_FAILED;
 		} else if (reply.n_rows == 0) {
-			say_note(s.kept ? "no samples fit; ask for another time with --since and "
-					  "--until, or for less with the filters"
-					: "no samples fit; record longer, raise -F, or ask for less "
-					  "with the filters");
+			say_note(
+				s.kept ? "no samples fit; ask for another time with --since and "
+					 "--until, or for less with the filters"
+				       : "no samples fit; record longer, raise -F, or ask for less "
+					 "with the filters");
 		}
 	}
 	reply_clear(&reply);

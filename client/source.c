@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * hotspots and flamegraph ask of a file, or of what the service keeps. Where something is to be
- * measured, it is recorded into a temporary place first, so that there is one way to answer a query.
- * A file is read by a daemon of our own, with our rights: the service opens none for its clients.
- * What was not named by the user is said on stderr: two people who look at different things should
- * know it.
+ * measured, it is recorded into a temporary place first, so that there is one way to answer a
+ * query. A file is read by a daemon of our own, with our rights: the service opens none for its
+ * clients. What was not named by the user is said on stderr: two people who look at different
+ * things should know it.
  */
 #include <errno.h>
 #include <signal.h>

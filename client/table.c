@@ -17,7 +17,7 @@
 
 #define NAME_COLUMNS_MIN 12 /* a name cut shorter than this tells nothing */
 #define GAP 2
-#define ISO_SECONDS_BYTES 19  /* of ISO 8601, up to its seconds */
+#define ISO_SECONDS_BYTES 19 /* of ISO 8601, up to its seconds */
 
 #define COLOUR_HEADER "\033[1m"
 #define COLOUR_HOT "\033[1;31m"

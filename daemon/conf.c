@@ -387,7 +387,8 @@ int conf_read(const char *path, struct conf *ret_conf, struct conf_error *ret_er
 
 	if (fd < 0 && errno == ENOENT) {
 		snprintf(ret_error->text, sizeof ret_error->text,
-			"%.200s is not there; name another file with --config, or leave that out for "
+			"%.200s is not there; name another file with --config, or leave that out "
+			"for "
 			"the defaults",
 			path);
 		return CONF_ABSENT;

@@ -19,10 +19,8 @@
 #define EXEC_WAKES_MAX 1500
 /* Where records bring stacks, being late costs little: 0.4 % of one hart. */
 #define EXEC_WAKES_COPIED 100
-/* For a watch that never ends: 0.1 %. */
-#define EXEC_WAKES_ALWAYS 25
-/* Nor more than 1 % where the ring brings no arguments: 100 processes a second have theirs. */
-#define EXEC_WAKES_ALWAYS_DUMMY 300
+/* For a watch that never ends and brings none: 1 %, 100 processes a second. */
+#define EXEC_WAKES_ALWAYS 300
 
 /* A watch that rests looks again after this, if its rings bring stacks, so that they do not fill. */
 #define EXEC_REST_NS 60000000u

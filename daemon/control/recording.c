@@ -53,6 +53,14 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* What a walk counts of tasks that a recording of some of them does not have; of its own it counts
+ * itself, or cannot tell. */
+static bool is_of_others(const struct recording *g, enum loss cause)
+{
+	bool some = g->shared && (!g->targets.all || g->targets.only_uid);
+	return some && (cause == LOSS_STACK_TRUNCATED || cause == LOSS_ARGV || cause == LOSS_TASK);
+}
+
 /* Where the walk goes on, what it loses after the end is the next one's. */
 static void sum_losses(struct recording *g)
 {
@@ -63,7 +71,10 @@ static void sum_losses(struct recording *g)
 	for (int hart = 0; hart < g->n_harts; hart++)
 		for (int cause = 0; cause < N_LOSSES; cause++)
 			g->lost[hart][cause] =
-				g->walk->sampler->lost[hart][cause] + g->own[hart][cause];
+				(is_of_others(g, (enum loss)cause)
+						? 0
+						: g->walk->sampler->lost[hart][cause]) +
+				g->own[hart][cause];
 }
 
 static struct segment_flush segment_view(struct recording *g)
@@ -175,6 +186,8 @@ static void take(void *userdata, const struct attribution *a)
 	if ((g->shared && g->finish_ns) || !targets_want(&g->targets, a->task))
 		return;
 	g->n_samples += a->count;
+	if (a->truncated && is_of_others(g, LOSS_STACK_TRUNCATED))
+		g->own[a->hart][LOSS_STACK_TRUNCATED] += a->count;
 	struct attribution seen = *a;
 	struct frame *frame[STACK_FRAMES_MAX];
 	if (g->hidden) {
@@ -420,17 +433,11 @@ bool recording_targets_gone(struct recording *g)
 
 void recording_state(const struct recording *g, struct recording_state *ret_state)
 {
-	uint64_t lost = 0;
-	for (int hart = 0; hart < g->n_harts; hart++)
-		for (int cause = 0; cause < N_LOSSES; cause++)
-			if (loss_kinds[cause].samples)
-				lost += g->walk->sampler->lost[hart][cause] + g->own[hart][cause];
 	*ret_state = (struct recording_state){
 		.n_samples = g->n_samples,
 		.n_stored = g->n_stored,
 		.n_in_hand = g->window.n_samples,
 		.waiting = namer_waiting(g->walk->namer),
-		.lost_samples = lost,
 		.path = g->path,
 		.bytes = g->segment ? segment_bytes(g->segment) : 0,
 		.n_stack_nodes = g->stacks.n_nodes,

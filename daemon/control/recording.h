@@ -76,7 +76,6 @@ struct recording_state {
 	uint64_t n_samples;          /* taken in: stored, in hand, or lost with the store */
 	uint64_t n_stored, n_in_hand;
 	size_t waiting;              /* names and stacks that are still to come */
-	uint64_t lost_samples;
 	const char *path;
 	int64_t bytes;               /* of the segment by now */
 	uint32_t n_stack_nodes;

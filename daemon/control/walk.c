@@ -101,10 +101,9 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 	r = attribute_new(&attribute, &in->attribute);
 	in->execs.sampler = w->sampler;
 	in->execs.attribute = in->attribute;
-	if (o->always)
-		in->execs.wakes_max = w->sampler->exec.type == PERF_TYPE_TRACEPOINT
-					      ? EXEC_WAKES_ALWAYS
-					      : EXEC_WAKES_ALWAYS_DUMMY;
+	/* where records bring the arguments it costs little in any case */
+	if (o->always && w->sampler->exec.type != PERF_TYPE_TRACEPOINT)
+		in->execs.wakes_max = EXEC_WAKES_ALWAYS;
 	return r;
 }
 

@@ -43,8 +43,7 @@ static int begin(struct asking *q, const struct live *l, enum query_by by,
 	q->load.by = by;
 	q->load.callers = hotspots_of_code(&q->h);
 	q->load.loaded = &q->h.loaded;
-	provenance_expect(&q->h.provenance,
-		&(struct query_question){.by = by, .filter = filter});
+	provenance_expect(&q->h.provenance, &(struct query_question){.by = by, .filter = filter});
 	int r = live_load(&q->load, &q->h.texts, ret_error);
 	if (r == 0)
 		r = hotspots_prepare(&q->h);

@@ -9,7 +9,7 @@ from pathlib import Path
 from machine import Folder
 from wire import field, fields, frame, hello
 
-NONE, COUNT, NS, BYTES, SHARE, RATIO, HZ = range(7)  # Unit
+NONE, COUNT, NS, BYTES, SHARE, RATIO, HZ, TIME = range(8)  # Unit
 TOP, STATUS, STORE, HOTSPOTS, FLAMEGRAPH, CANCEL = 10, 11, 12, 3, 4, 9  # Request.body
 
 

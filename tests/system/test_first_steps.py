@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What somebody meets who has just started the service: the commands of the README work with it as
 they do without, and what he does not see he is told of."""
+import fcntl
 import json
+import os
 import re
+import struct
+import subprocess
+import termios
 from contextlib import contextmanager
 
-from fake_daemon import FakeDaemon
+from fake_daemon import BYTES, NONE, TIME, FakeDaemon, columns, done, rows
 from machine import (Folder, as_nobody, compile_program, everybodys, mperfctl, need_root,
                      refused)
 from service import Service, wait_until
@@ -98,6 +103,39 @@ def test_a_file_needs_no_service(build):
         assert re.search(r"reading \./mperf\.mprf\.\n.*mperf\.mprf is no mperf recording",
                          done.stderr), done.stderr
         assert daemon.requests == [], daemon.requests
+
+
+def on_terminal(environment, width, *command):
+    """What a command prints on a terminal of that width."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    ended = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=theirs,
+                          timeout=60, env=dict(os.environ, NO_COLOR="1", LC_ALL="C.UTF-8",
+                                               TERM="xterm", COLUMNS="", **environment))
+    os.close(theirs)
+    assert ended.returncode == 0, ended
+    text = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    return text.replace("\r\n", "\n")
+
+
+def test_store_fits_a_narrow_terminal_and_tells_all_on_a_wide_one(build):
+    name, since, until = ("window/20261121T155928Z-9b4f0e2f.mprf", "2026-11-21T15:59:28+00:00",
+                          "2026-11-21T16:59:28+00:00")
+    sent = (columns("file", ("tier", "Tier", NONE), ("file", "File", NONE), ("since", "Since", TIME),
+                    ("until", "Until", TIME), ("bytes", "Size", BYTES), ("state", "State", NONE)),
+            rows(("window", name, since, until, 4 << 20, "sealed")))
+
+    def answer(daemon, connection, request):
+        daemon.send(connection, request.number, *sent, done())
+    with FakeDaemon(answer) as daemon:
+        def shown(width):
+            return on_terminal({"MPERF_SOCKET": str(daemon.path)}, width, build / "mperfctl",
+                               "store")
+        narrow, wide = shown(80), shown(140)
+    assert all(len(line) <= 80 for line in narrow.splitlines()), narrow
+    assert "…" not in narrow and name in narrow and "2026-11-21 15:59:28  sealed" in narrow, narrow
+    assert "2026-11-21 16:59:28" in wide and "Tier" in wide, wide
 
 
 def test_slips_of_the_first_minute_are_answered(build):

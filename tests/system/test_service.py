@@ -4,12 +4,14 @@ import os
 import random
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import time
 from pathlib import Path
 
-from machine import Folder, compile_program, workload
+from machine import (Folder, Skip, as_nobody, compile_program, everybodys, mperfctl, refused,
+                     workload)
 from service import Service, children_of, wait_until
 
 
@@ -32,8 +34,10 @@ def meta(path, key):
     return number(path, f"SELECT value FROM meta WHERE key = '{key}'")
 
 
-def busy(seconds):
-    return subprocess.Popen(["timeout", str(seconds), "sh", "-c", "while :; do :; done"])
+def looping(command):
+    """A load that ends with us, also if we are killed."""
+    return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "sh", "-c",
+                             f"while :; do {command}; done"])
 
 
 def rate(service):
@@ -47,7 +51,7 @@ def account(service):
 
 def test_it_stores_and_answers_from_its_store(build):
     with Folder() as folder, Service(build, folder, flush="1s") as service:
-        load = busy(30)
+        load = looping(":")
         try:
             found = wait_until("samples are in the store",
                                lambda: service.ask("hotspots", "--by", "process")["rows"])
@@ -126,8 +130,7 @@ def test_killed_at_any_moment_it_loses_what_is_in_hand_and_counts_it(build):
     chance = random.Random(1)
     with Folder() as folder:
         service = Service(build, folder, flush="1s", rate="999")
-        load = [busy(600), subprocess.Popen(
-            ["timeout", "600", "sh", "-c", "while :; do /bin/true; done"])]
+        load = [looping(":"), looping("/bin/true")]
         try:
             for _ in range(KILLS):
                 service.start()
@@ -204,3 +207,255 @@ def test_samples_taken_are_stored_or_lost_by_cause(build):
         path, = segments(service)
         stored = number(path, "SELECT sum(count) FROM sample")
         assert stored + now["lost"] >= taken, (stored, now, taken)
+
+
+# --- what others are told ---------------------------------------------------------------------------
+
+class Notified:
+    """What a service says to the service manager."""
+
+    def __init__(self, folder):
+        self.path = folder / "notify"
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(self.path))
+        os.chmod(self.path, 0o666)
+        self.socket.setblocking(False)
+        self.lines = []
+
+    def said(self):
+        try:
+            while True:
+                self.lines += self.socket.recv(65536).decode().split("\n")
+        except BlockingIOError:
+            return self.lines
+
+    def status(self):
+        return [line for line in self.said() if line.startswith("STATUS=")][-1:]
+
+    def environment(self, **more):
+        return dict(os.environ, NOTIFY_SOCKET=str(self.path), **more)
+
+
+def test_the_service_manager_is_told_what_it_does(build):
+    with Folder() as folder:
+        manager = Notified(folder)
+        service = Service(build, folder, rate="99").start(env=manager.environment())
+        try:
+            wait_until("it is ready", lambda: "READY=1" in manager.said())
+            wait_until("its status", lambda: manager.status() ==
+                       [f"STATUS=sampling at 99 Hz, storing in {service.store}"])
+            service.write_config(path=folder / "other", rate="199")
+            service.process.send_signal(signal.SIGHUP)
+            wait_until("another rate and path", lambda: manager.status() ==
+                       [f"STATUS=sampling at 199 Hz, storing in {folder / 'other'}"])
+            # two reasons that begin alike are two
+            for path in folder / "absent" / "one", folder / "absent" / "two":
+                service.write_config(path=path)
+                service.process.send_signal(signal.SIGHUP)
+                wait_until("why nothing is stored", lambda: str(path) in manager.status()[0])
+            service.write_config(keep="no")
+            service.process.send_signal(signal.SIGHUP)
+            wait_until("keep = no", lambda: manager.status()[0].endswith(
+                "storing nothing: mperf.conf says keep = no"))
+            assert manager.said().count("RELOADING=1") == 4
+            assert service.stop() == 0
+            assert "STOPPING=1" in manager.said()
+        finally:
+            service.__exit__(None, None, None)
+
+
+def test_a_service_that_may_not_sample_serves_and_says_why(build):
+    if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) < 1:
+        raise Skip("kernel.perf_event_paranoid lets everybody sample the whole system")
+    with Folder() as folder:
+        environment = everybodys(build, folder)
+        os.chmod(folder, 0o777)
+        service = Service(folder, folder)
+        service.start(user=65534, group=65534, extra_groups=[],
+                      env=dict(os.environ, **environment))
+        try:
+            environment["MPERF_SOCKET"] = str(service.socket)
+            status = service.ask("status")
+            assert "perf_event_paranoid" in status["rate"][0]["trouble"], status["rate"]
+            assert status["account"][0]["taken"] == 0
+            refused(service.ctl("top", "--frames", "1", check=False), 1, "cannot sample",
+                    "perf_event_paranoid")
+            refused(service.ctl("store", check=False), 1, "nothing can be sampled")
+            refused(as_nobody(folder, environment, "record", "-a", "--for", "1s"), 1,
+                    "perf_event_paranoid|group")
+            assert "perf_event_paranoid" in service.ctl("doctor").stdout
+            service.process.send_signal(signal.SIGHUP)
+            wait_until("it reloads", lambda: "configuration read anew" in service.said())
+            assert service.said().count("nothing can be sampled") == 1, service.said()
+            assert service.stop() == 0, service.said()
+        finally:
+            service.__exit__(None, None, None)
+
+
+def test_without_a_store_it_samples_and_says_so(build):
+    with Folder() as folder:
+        for keys, why in ({"keep": "no"}, "keep = no"), ({"path": folder / "file" / "store"}, "file"):
+            (folder / "file").write_text("no folder")
+            with Service(build, folder, **keys) as service:
+                assert service.ctl("top", "--frames", "1").stdout
+                refused(service.ctl("store", check=False), 1, why)
+                trouble = service.ask("status")["store"][0]["trouble"]
+                assert why in trouble, trouble
+                service.ctl("record", "-o", folder / "r", "-F", "999", "--", "true")
+                now = wait_until("samples are taken", lambda: (
+                    lambda found: found if found["taken"] else None)(account(service)))
+                assert now["taken"] == now["lost"] and now["stored"] == 0, now
+                assert service.stop() == 0
+
+
+def descriptors(service):
+    return len(list(Path(f"/proc/{service.process.pid}/fd").iterdir()))
+
+
+def test_many_reloads_under_load_lose_nothing(build):
+    with Folder() as folder, Service(build, folder, rate="999", flush="1s") as service:
+        load = looping(":")
+        try:
+            wait_until("samples", lambda: account(service)["taken"] > 100)
+            before = descriptors(service)
+            for i in range(40):
+                service.write_config(flush=f"{1 + i % 3}s", rate=str(499 + 100 * (i % 5)))
+                service.process.send_signal(signal.SIGHUP)
+                time.sleep(0.02)
+            wait_until("the last rate", lambda: rate(service) == 899)
+            now = account(service)
+            assert now["taken"] == now["stored"] + now["in_hand"] + now["lost"], now
+            assert now["lost"] == 0, now
+            # what waits for its names is sealed, and nothing of it stays open
+            wait_until("its files are closed", lambda: descriptors(service) <= before + 8)
+        finally:
+            load.kill()
+            load.wait()
+        assert service.stop() == 0
+        taken = sum(number(path, "SELECT total(count) FROM sample") for path in segments(service))
+        assert taken >= now["taken"], (taken, now)
+        assert all(meta(path, "sealed") == 1 for path in segments(service))
+
+
+# --- record, as a session of the service ----------------------------------------------------------------
+
+VARIANTS = [], ["-g", "none"], ["-g", "dwarf"], ["-e", "cpu-clock"], ["-e", "cpu-clock,page-faults"], \
+    ["-e", "{cpu-clock,task-clock}"]
+
+
+def test_record_through_the_service_is_record(build):
+    program = compile_program(build, "known.c")
+    with Folder() as folder:
+        (folder / "tmp").mkdir()
+        with Service(build, folder) as service:
+            ways = (lambda *a, **o: service.ctl(*a, **o), lambda *a, **o: mperfctl(build, *a, **o))
+            for way in ways:
+                def record(*arguments, check=True, way=way):
+                    return way("record", "-F", "999", "-f", "-o", folder / "r", *arguments,
+                               check=check, env={"TMPDIR": str(folder / "tmp")})
+                for variant in VARIANTS:
+                    said = record(*variant, "--", program, "spin", "300").stderr
+                    of_it = number(folder / "r", "SELECT total(s.count) FROM sample s JOIN task t ON "
+                                   "t.id = s.task JOIN event e ON e.id = s.event "
+                                   "WHERE t.comm = 'known' AND e.name LIKE '%cpu-clock%'")
+                    assert 250 <= of_it <= 330, (variant, of_it, said)
+                assert record("--", "sh", "-c", "exit 7", check=False).returncode == 7
+                assert record("--", "sh", "-c", "kill -9 $$", check=False).returncode == 137
+                assert record("--", folder / "absent", check=False).returncode == 127
+                refused(record("--pid", "999999999", check=False), 1, "999999999")
+            assert not list((folder / "tmp").iterdir())
+            assert rate(service) == 99
+
+
+def test_a_recording_of_one_program_does_not_tell_what_others_lost(build):
+    program = compile_program(build, "known.c")
+    with Folder() as folder, Service(build, folder) as service:
+        storm = looping("/bin/true")
+        try:
+            service.ctl("record", "-F", "999", "-o", folder / "r", "--", program, "spin", "500")
+        finally:
+            storm.kill()
+            storm.wait()
+        assert number(folder / "r", "SELECT total(count) FROM loss WHERE cause = "
+                      "'arguments not read'") == 0
+
+
+def interrupted(build, service, folder, how):
+    """A client that records the whole system, ended in the middle of it."""
+    (folder / "tmp").mkdir(exist_ok=True)
+    client = subprocess.Popen(
+        [build / "mperfctl", "record", "-a", "-F", "999", "-f", "-o", folder / "r"],
+        env=dict(os.environ, MPERF_SOCKET=str(service.socket)), stderr=subprocess.PIPE)
+    wait_until("it records", lambda: rate(service) == 999)
+    assert list((folder / "tmp").iterdir())
+    client.send_signal(how)
+    client.communicate(timeout=60)
+    wait_until("the rate goes back", lambda: rate(service) == 99)
+    wait_until("nothing is left", lambda: not list((folder / "tmp").iterdir()))
+    return client.returncode
+
+
+def test_a_client_that_goes_away_leaves_nothing_behind(build):
+    with Folder() as folder:
+        (folder / "tmp").mkdir()
+        service = Service(build, folder)
+        service.start(env=dict(os.environ, TMPDIR=str(folder / "tmp")))
+        try:
+            before = descriptors(service)
+            assert interrupted(build, service, folder, signal.SIGKILL) == -signal.SIGKILL
+            assert interrupted(build, service, folder, signal.SIGINT) == 130
+            assert number(folder / "r", "SELECT count(*) FROM window") > 0
+            wait_until("its descriptors are closed", lambda: descriptors(service) <= before)
+        finally:
+            service.__exit__(None, None, None)
+
+
+def test_ten_recordings_at_once_are_each_of_their_own(build):
+    program = compile_program(build, "known.c")
+    with Folder() as folder, Service(build, folder) as service:
+        clients = [subprocess.Popen(
+            [build / "mperfctl", "record", "-F", str(499 + 50 * i), "-o", folder / f"r{i}", "--",
+             program, "spin", "300"], env=dict(os.environ, MPERF_SOCKET=str(service.socket)),
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for i in range(10)]
+        for i, client in enumerate(clients):
+            said = client.communicate(timeout=120)[1]
+            assert client.returncode == 0, said
+            # whatever the rate was, each sample weighs what it stands for
+            busy_ns = number(folder / f"r{i}", "SELECT total(s.weight_ns) FROM sample s JOIN task t "
+                             "ON t.id = s.task WHERE t.comm = 'known'")
+            assert 0.25e9 <= busy_ns <= 0.35e9, (i, busy_ns, said)
+            assert number(folder / f"r{i}",
+                          "SELECT count(DISTINCT pid) FROM task WHERE comm = 'known'") == 1
+        wait_until("the rate goes back", lambda: rate(service) == 99)
+
+
+def functions(path):
+    """Samples and shares of the functions of speedtest1, by name."""
+    db = sqlite3.connect(f"file:{path}?immutable=1&mode=ro", uri=True)
+    found = dict(db.execute(
+        "SELECT f.name, sum(s.count) FROM sample s JOIN task t ON t.id = s.task "
+        "JOIN stack k ON k.id = s.stack JOIN place p ON p.frame = k.frame AND p.rank = 0 "
+        "JOIN function f ON f.id = p.function WHERE t.comm = 'speedtest1' GROUP BY f.name"))
+    db.close()
+    n = sum(found.values())
+    return n, {name: count / n for name, count in found.items()}
+
+
+def test_the_service_and_a_private_daemon_agree(build):
+    program = workload(build, "speedtest1")
+    command = "record", "-F", "999", "-o"
+    run = "--", program, "--memdb", "--size", "30"
+    with Folder() as folder, Service(build, folder) as service:
+        service.ctl(*command, folder / "service", *run)
+        assert service.stop() == 0
+        mperfctl(build, *command, folder / "private", *run)
+        n_a, a = functions(folder / "service")
+        n_b, b = functions(folder / "private")
+        assert n_a > 500 and n_b > 500, (n_a, n_b)
+        print(f"{n_a} and {n_b} samples, most in {max(a, key=a.get)}: {max(a.values()):.3f}, "
+              f"{b.get(max(a, key=a.get), 0):.3f}")
+        for name in sorted(a, key=a.get, reverse=True)[:12]:
+            p = (a[name] * n_a + b.get(name, 0) * n_b) / (n_a + n_b)
+            # five standard errors, and a hundredth that runs differ by
+            bound = 5 * (p * (1 - p) * (1 / n_a + 1 / n_b)) ** 0.5 + 0.01
+            assert abs(a[name] - b.get(name, 0)) < bound, (name, a[name], b.get(name), bound)

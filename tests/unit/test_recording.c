@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/attribute/worker.h"
 #include "tests/unit/stored.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -182,6 +183,86 @@ START_TEST(a_window_that_is_cut_and_finds_no_space_is_counted_by_hart)
 }
 END_TEST
 
+START_TEST(what_the_store_says_no_to_does_not_end_the_daemon)
+{
+	struct namer idle = {.n_waiting_frames = 0};
+	walk.namer = &idle;
+	/* whatever it is: no file, no rights, a disc that breaks */
+	static const int outcomes[] = {SEGMENT_NO_SPACE, SEGMENT_READ_ONLY, SEGMENT_HELD,
+		SEGMENT_CORRUPT, -EIO, -EACCES, -ENOENT};
+	for (size_t i = 0; i < sizeof(outcomes) / sizeof(*outcomes); i++) {
+		struct recording_state state;
+		store_failed(g, outcomes[i]);
+		ck_assert_int_eq(cut(g, 12 * SECOND), 0);
+		ck_assert_int_eq(recording_dispatch(g, 12 * SECOND), RECORDING_LOST_STORE);
+		recording_state(g, &state);
+		ck_assert_int_eq(state.outcome, outcomes[i]);
+		g->trouble = 0;
+	}
+	store_failed(g, -ENOMEM);
+	ck_assert_int_eq(cut(g, 12 * SECOND), 0); /* the walk goes on to its end */
+	ck_assert_int_eq(recording_dispatch(g, 12 * SECOND), -ENOMEM);
+}
+END_TEST
+
+START_TEST(what_is_in_hand_when_it_is_freed_is_counted_lost)
+{
+	uint64_t lost[STORED_HARTS][N_LOSSES] = {{0}};
+	struct recording *freed = calloc(1, sizeof(*freed));
+	ck_assert_ptr_nonnull(freed);
+	*freed = (struct recording){.walk = &walk, .n_harts = STORED_HARTS, .own = lost};
+	struct attribution a = attribution(stored_task(&s, 10, 10, "prog"), 10 * SECOND + 5);
+	a.count = 3;
+	ck_assert_int_eq(window_add(&freed->window, &freed->stacks, &a), 0);
+	lose_window(freed);
+	ck_assert_uint_eq(lost[1][LOSS_STORE], 3);
+	lose_window(freed);
+	ck_assert_uint_eq(lost[1][LOSS_STORE], 3);
+	stack_tree_clear(&freed->stacks);
+	free(freed);
+}
+END_TEST
+
+START_TEST(a_recording_of_some_does_not_tell_what_others_lost)
+{
+	g->shared = true;
+	g->targets = (struct targets){.pid = {10}, .n_pids = 1, .since_ns = UINT64_MAX};
+	s.lost[1][LOSS_ARGV] = 1000;
+	s.lost[1][LOSS_STACK_TRUNCATED] = 200;
+	s.lost[1][LOSS_RING] = 7; /* whose they were nobody knows */
+	struct attribution a = attribution(stored_task(&s, 10, 10, "prog"), 10 * SECOND + 5);
+	a.truncated = true;
+	take_it(&a);
+	a = attribution(stored_task(&s, 11, 11, "other"), 10 * SECOND + 6);
+	a.truncated = true;
+	take_it(&a);
+	sum_losses(g);
+	ck_assert_uint_eq(g->lost[1][LOSS_ARGV], 0);
+	ck_assert_uint_eq(g->lost[1][LOSS_STACK_TRUNCATED], 1);
+	ck_assert_uint_eq(g->lost[1][LOSS_RING], 7);
+	g->targets = (struct targets){.all = true};
+	sum_losses(g);
+	ck_assert_uint_eq(g->lost[1][LOSS_ARGV], 1000);
+}
+END_TEST
+
+START_TEST(what_the_walk_loses_after_the_end_is_not_told)
+{
+	uint64_t told[STORED_HARTS][N_LOSSES] = {{0}};
+	g->shared = true;
+	g->told = told;
+	s.lost[1][LOSS_RING] = 7;
+	ck_assert_int_eq(cut(g, 12 * SECOND), 0);
+	ck_assert_uint_eq(told[1][LOSS_RING], 7);
+	s.lost[1][LOSS_RING] = 9;
+	sum_losses(g);
+	g->finish_ns = 13 * SECOND;
+	s.lost[1][LOSS_RING] = 50;
+	ck_assert_int_eq(flush_or_lose(g, 13 * SECOND), 0);
+	ck_assert_uint_eq(told[1][LOSS_RING], 9);
+}
+END_TEST
+
 START_TEST(frames_of_the_kernel_become_one_without_an_address)
 {
 	struct frame *user = stored_function(&s, "/bin/prog", "work");
@@ -272,6 +353,10 @@ int main(void)
 	tcase_add_test(windows, a_window_is_stored_when_it_is_cut);
 	tcase_add_test(windows, a_window_that_was_stored_early_is_not_cut_again);
 	tcase_add_test(windows, a_window_that_is_cut_and_finds_no_space_is_counted_by_hart);
+	tcase_add_test(windows, what_the_store_says_no_to_does_not_end_the_daemon);
+	tcase_add_test(windows, what_is_in_hand_when_it_is_freed_is_counted_lost);
+	tcase_add_test(windows, a_recording_of_some_does_not_tell_what_others_lost);
+	tcase_add_test(windows, what_the_walk_loses_after_the_end_is_not_told);
 	tcase_add_test(windows, frames_of_the_kernel_become_one_without_an_address);
 	tcase_add_test(targets, a_thread_that_leads_no_process_is_no_target);
 	tcase_add_test(targets, pids_of_nobody_are_no_targets);

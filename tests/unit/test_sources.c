@@ -320,6 +320,7 @@ START_TEST(who_may_not_see_all_sees_his_own)
 			nowhere("nft");
 			nowhere("do_syscall");
 			ck_assert_uint_eq(a.loss[0].count, 10); /* losses are everybody's */
+			ck_assert(has_note("only your own processes (root sees all)"));
 		}
 		struct answer answer = stored_answer(&a);
 		memset(&a, 0, sizeof(a));
@@ -328,9 +329,11 @@ START_TEST(who_may_not_see_all_sees_his_own)
 		nowhere("nft");
 	}
 	filter.uid = 4711;
+	filter.group = "those";
 	struct query_source part = {.path = s.path};
 	ck_assert_int_eq(ask(&part, 1, QUERY_BY_PROCESS), 0);
 	ck_assert_uint_eq(a.n_rows, 0);
+	ck_assert(has_note("only your own processes (the group those sees all)"));
 	filter = (struct query_filter){0};
 }
 END_TEST

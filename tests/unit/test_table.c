@@ -99,6 +99,30 @@ START_TEST(raw_values_are_unrounded_and_tab_separated)
 }
 END_TEST
 
+START_TEST(times_are_shown_without_their_offset_and_kept_in_raw)
+{
+	static const struct {
+		const char *text, *shown;
+	} cases[] = {
+		{"2026-11-21T15:00:00+01:00", "2026-11-21 15:00:00"},
+		{"2026-11-21T15:00:00", "2026-11-21T15:00:00"}, /* by no clock that we know */
+		{"2026-11-21 15:00:00+01:00", "2026-11-21 15:00:00+01:00"},
+		{"2026-11-2\x1bT15:00:00+01:00", "2026-11-2\\x1bT15:00:00+01:00"},
+		{"yesterday", "yesterday"},
+		{"", ""},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		Mperf__Value v = answers_text(cases[i].text);
+		char *shown = table_cell(&v, MPERF__UNIT__UNIT_TIME, false);
+		char *raw = table_cell(&v, MPERF__UNIT__UNIT_TIME, true);
+		ck_assert_str_eq(shown, cases[i].shown);
+		ck_assert_uint_eq(strchr(raw, 'T') != NULL, strchr(cases[i].text, 'T') != NULL);
+		free(shown);
+		free(raw);
+	}
+}
+END_TEST
+
 START_TEST(no_line_is_wider_than_the_terminal)
 {
 	for (size_t width = 60; width < 90; width++) {
@@ -264,7 +288,8 @@ START_TEST(provenance_tells_losses_rungs_and_notes)
 	p.rung = (char *)"a: cycles; d: cpu-clock alone";
 	char *line = reply_provenance_line(&p);
 	ck_assert_ptr_nonnull(strstr(line, "rung a (cycles), rung d (cpu-clock alone), 99 Hz"));
-	ck_assert_ptr_nonnull(strstr(line, "lost: ring \\x1boverrun (1,200); besides: late record (3); 98.7"));
+	ck_assert_ptr_nonnull(
+		strstr(line, "lost: ring \\x1boverrun (1,200); besides: late record (3); 98.7"));
 	ck_assert_ptr_nonnull(strstr(line, "; IPC mixes modes"));
 	free(line);
 }
@@ -357,6 +382,7 @@ int main(void)
 	tcase_add_test(c, a_column_without_measurements_is_left_out);
 	tcase_add_test(c, hidden_columns_are_not_shown);
 	tcase_add_test(c, raw_values_are_unrounded_and_tab_separated);
+	tcase_add_test(c, times_are_shown_without_their_offset_and_kept_in_raw);
 	tcase_add_test(c, no_line_is_wider_than_the_terminal);
 	tcase_add_test(c, a_cut_path_keeps_its_end);
 	tcase_add_test(c, a_terminal_too_narrow_for_anything_still_gets_lines);
