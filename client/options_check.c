@@ -32,6 +32,11 @@ static int check_target(struct parse *p)
 		return options_wrong(p,
 			"-i reads a recording, so there is nothing to measure: "
 			"leave out -i, or the command, -a, --for, -F, -e, -g and -U");
+	if (kept && measures)
+		return options_wrong(p,
+			"--since and --until look back into what the service keeps, so there is "
+			"nothing to measure: leave them out, or the command, -a, --for, -F, -e, -g "
+			"and -U");
 	if (!o->input && measures && targets == 0)
 		return options_wrong(p, "there is nothing to measure: give -- CMD, --pid N or -a");
 	return 0;

@@ -49,19 +49,19 @@ struct keeper {
 	struct store *store;
 	struct account *account;
 	struct roller *roller;
-	struct recording *recording;         /* NULL: nothing is stored now */
-	char *path;                          /* of its segment */
+	struct recording *recording; /* NULL: nothing is stored now */
+	char *path;                  /* of its segment */
 	struct recording *ending[ENDING_MAX];
-	struct tap tap;                      /* counts what is taken */
-	int64_t period;                      /* of the segment: realtime by tier_period_ns */
-	int64_t offset_ns;                   /* realtime - monotonic when it began */
+	struct tap tap;    /* counts what is taken */
+	int64_t period;    /* of the segment: realtime by tier_period_ns */
+	int64_t offset_ns; /* realtime - monotonic when it began */
 	uint64_t next_look_ns, next_try_ns, flushed_ns;
-	uint64_t n_stored;                   /* of recordings that are gone */
-	uint64_t (*lost)[N_LOSSES];          /* per hart */
-	uint64_t (*told)[N_LOSSES];          /* per hart: of all losses, what segments tell of */
+	uint64_t n_stored;          /* of recordings that are gone */
+	uint64_t (*lost)[N_LOSSES]; /* per hart */
+	uint64_t (*told)[N_LOSSES]; /* per hart: of all losses, what segments tell of */
 	int n_harts;
-	char settled[CONF_TEXT_BYTES];       /* path of the store whose last run was looked into */
-	bool said_trouble, rotate;           /* rotate: as soon as there is a place */
+	char settled[CONF_TEXT_BYTES]; /* path of the store whose last run was looked into */
+	bool said_trouble, rotate;     /* rotate: as soon as there is a place */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -144,9 +144,11 @@ static void stop_storing(struct keeper *k, const char *why, const char *remedy)
 	snprintf(trouble, sizeof before, "%s", why);
 	if (!k->said_trouble || strcmp(before, trouble) != 0)
 		say(k, LOG_ERR,
-			"samples are not stored: %s; sampling and top go on, storing is tried again "
+			"samples are not stored: %s; sampling and top go on, storing is tried "
+			"again "
 			"every %llu s%s%s",
-			why, (unsigned long long)(RETRY_NS / SECOND_NS), *remedy ? ". " : "", remedy);
+			why, (unsigned long long)(RETRY_NS / SECOND_NS), *remedy ? ". " : "",
+			remedy);
 	k->said_trouble = true;
 	drop_recording(k);
 	k->next_try_ns = clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
@@ -264,7 +266,8 @@ static void settle(struct keeper *k)
 		r = account_settle(k->account, k->store, &lost);
 	snprintf(k->settled, sizeof k->settled, "%s", k->store->path);
 	if (r < 0)
-		say(k, LOG_WARNING, "what the last run had in hand cannot be told: %s", strerror(-r));
+		say(k, LOG_WARNING, "what the last run had in hand cannot be told: %s",
+			strerror(-r));
 	else if (r > 0)
 		say(k, LOG_WARNING, "the last run was killed with %llu samples in hand",
 			(unsigned long long)lost);

@@ -2,8 +2,8 @@
  *
  * The tap's two callbacks fill a window and store it. A store that fails ends the recording, but
  * not the walk: what was in hand is counted among the losses, by hart, and its owner decides what
- * comes next. The ids of frames and tasks are the walk's; the call-site tree is the recording's own,
- * so that it goes when the recording does.
+ * comes next. The ids of frames and tasks are the walk's; the call-site tree is the recording's
+ * own, so that it goes when the recording does.
  */
 #include "daemon/control/recording.h"
 
@@ -23,26 +23,26 @@ struct recording {
 	struct tap tap;
 	struct targets targets;
 	bool shared, hide_kernel, live;
-	struct frame *hidden;            /* what stands for all of the kernel; NULL: not hidden */
+	struct frame *hidden; /* what stands for all of the kernel; NULL: not hidden */
 	struct stack_tree stacks;
 	struct window window;
 	struct segment *segment;
 	char *path;
 	uint64_t window_ns, names_ns;
-	uint64_t finish_ns;              /* 0: running; else when we stop to wait for names */
+	uint64_t finish_ns; /* 0: running; else when we stop to wait for names */
 	uint64_t end_ns;
 	uint64_t n_samples, n_stored, n_flushed;
 	int pidfd[TARGETS_MAX];
 	size_t n_pidfds;
-	uint64_t (*own)[N_LOSSES];       /* per hart: what we lost; the caller's, or `mine` */
+	uint64_t (*own)[N_LOSSES]; /* per hart: what we lost; the caller's, or `mine` */
 	uint64_t (*mine)[N_LOSSES];
-	uint64_t (*lost)[N_LOSSES];      /* per hart: the walk's and our own, made for each flush */
-	uint64_t (*told)[N_LOSSES];      /* the caller's: what segments have been told of it; or NULL */
+	uint64_t (*lost)[N_LOSSES]; /* per hart: the walk's and our own, made for each flush */
+	uint64_t (*told)[N_LOSSES]; /* the caller's: what segments have been told of it; or NULL */
 	int n_harts;
-	uint64_t n_stacks_refused;       /* of the tree, as far as counted among the losses */
-	int trouble;                     /* first of the tap, which cannot return one: -ENOMEM, or
-	                                    RECORDING_LOST_STORE */
-	int outcome;                     /* of the store then: SEGMENT_* or -errno */
+	uint64_t n_stacks_refused; /* of the tree, as far as counted among the losses */
+	int trouble;               /* first of the tap, which cannot return one: -ENOMEM, or
+				      RECORDING_LOST_STORE */
+	int outcome;               /* of the store then: SEGMENT_* or -errno */
 	bool sealed;
 };
 
@@ -205,7 +205,7 @@ static int cut(void *userdata, uint64_t cut_ns)
 {
 	struct recording *g = userdata;
 	if (g->trouble)
-		return 0; /* its owner hears of it at the next dispatch */
+		return 0;                /* its owner hears of it at the next dispatch */
 	if (cut_ns > g->window.start_ns) /* else it was flushed early */
 		(void)flush_or_lose(g, cut_ns);
 	if (g->trouble == 0)
@@ -268,7 +268,9 @@ static int create_segment(struct recording *g, const struct recording_options *o
 		.command = o->command,
 		.all = g->targets.all,
 		.live = o->live,
-		.lost = g->told ? g->told : g->shared ? g->lost : NULL,
+		.lost = g->told     ? g->told
+			: g->shared ? g->lost
+				    : NULL,
 		.n_harts = g->n_harts,
 	};
 	return segment_create(o->path, &meta, g->walk->sampler, &g->segment);
@@ -309,7 +311,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->n_harts = o->walk->sampler->machine.n_harts;
 	g->window_ns = o->window_ns ? o->window_ns : RECORDING_WINDOW_NS;
 	g->names_ns = o->names_ns ? o->names_ns
-		: o->shared	  ? RECORDING_SHARED_NAMES_NS
+		      : o->shared ? RECORDING_SHARED_NAMES_NS
 				  : RECORDING_NAMES_NS;
 	g->tap = (struct tap){.userdata = g, .take = take, .cut = cut, .mark = mark};
 

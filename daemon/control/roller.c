@@ -20,9 +20,8 @@
 /* Until then a segment of a period that is over may still be waiting for names. */
 #define SEAL_AFTER_NS (600 * SECOND_NS)
 #define SEAL_LOOK_NS (60 * SECOND_NS)
-/* Between two looks for segments that are in no roll-up, and nobody told of: recovered late, or of a
- * roll-up that was set aside, or that failed. Doubled with each look
- * after a failure, so that one
+/* Between two looks for segments that are in no roll-up, and nobody told of: recovered late, or of
+ * a roll-up that was set aside, or that failed. Doubled with each look after a failure, so that one
  * that can never be added costs little. */
 #define LOOK_NS (60 * SECOND_NS)
 #define LOOK_NS_MAX (3600 * SECOND_NS)
@@ -31,18 +30,18 @@
 enum { ENDED_WELL, ENDED_SOURCE, ENDED_TARGET, ENDED_TROUBLE = ENDED_TARGET + N_TIERS };
 
 struct task_of_roller {
-	char *source;                /* path of a sealed window segment; NULL: seal the target */
-	char *target[N_TIERS];       /* path; NULL: not asked for */
+	char *source;          /* path of a sealed window segment; NULL: seal the target */
+	char *target[N_TIERS]; /* path; NULL: not asked for */
 };
 
 struct roller {
 	struct store *store;
-	char **waiting;              /* paths, first come first */
+	char **waiting; /* paths, first come first */
 	size_t n_waiting, size;
-	struct task_of_roller task;  /* of the child */
+	struct task_of_roller task; /* of the child */
 	struct offload *child;
 	uint64_t next_seal_ns, next_look_ns, look_ns;
-	bool failed;                 /* since the last look */
+	bool failed; /* since the last look */
 	void (*forget)(void *userdata);
 	void *forget_userdata;
 	struct roller_status status;
@@ -85,8 +84,9 @@ static int ended(int r, enum tier tier, const char *target, const struct store_e
 	else
 		fprintf(stderr, "mperfd: the roll-up %s failed: %s\n", target,
 			r < 0 ? strerror(-r) : "no reason is known");
-	return r == ROLLUP_SOURCE_BROKEN ? ENDED_SOURCE
-		: r == ROLLUP_TARGET_BROKEN ? ENDED_TARGET + (int)tier : ENDED_TROUBLE;
+	return r == ROLLUP_SOURCE_BROKEN   ? ENDED_SOURCE
+	       : r == ROLLUP_TARGET_BROKEN ? ENDED_TARGET + (int)tier
+					   : ENDED_TROUBLE;
 }
 
 static int run_child(void *userdata)
@@ -100,8 +100,9 @@ static int run_child(void *userdata)
 		const char *target = r->task.target[tier];
 		if (!target)
 			continue;
-		int outcome = r->task.source ? rollup_add(r->task.source, target, (enum tier)tier, &error)
-					     : rollup_seal(target, &error);
+		int outcome = r->task.source
+				      ? rollup_add(r->task.source, target, (enum tier)tier, &error)
+				      : rollup_seal(target, &error);
 		status = ended(outcome, (enum tier)tier, target, &error);
 	}
 	return status;
@@ -155,7 +156,9 @@ static int look(struct roller *r, uint64_t now_ns)
 {
 	if (r->n_waiting > 0 || r->task.source || now_ns < r->next_look_ns)
 		return 0;
-	r->look_ns = !r->failed ? LOOK_NS : r->look_ns < LOOK_NS_MAX / 2 ? 2 * r->look_ns : LOOK_NS_MAX;
+	r->look_ns = !r->failed                     ? LOOK_NS
+		     : r->look_ns < LOOK_NS_MAX / 2 ? 2 * r->look_ns
+						    : LOOK_NS_MAX;
 	r->next_look_ns = now_ns + r->look_ns;
 	r->failed = false;
 	return add_unrolled(r);

@@ -3,8 +3,8 @@
  * What was written to a file is the kernel's: it is there for the next process however the last one
  * ended, short of the machine itself going down, after which the file may hold anything and is
  * believed only where its segment agrees. The file is written and not mapped: where a mapped page
- * finds no room (a full disc that copies on write, a file that somebody cut), the daemon would get a
- * signal, where a write merely fails.
+ * finds no room (a full disc that copies on write, a file that somebody cut), the daemon would get
+ * a signal, where a write merely fails.
  */
 #include "daemon/store/account.h"
 
@@ -109,8 +109,7 @@ static int lost_of_hart(sqlite3 *db, int hart, uint64_t taken, uint64_t *ret_los
 	if (rc == SQLITE_OK)
 		rc = sqlite3_bind_int(q, 1, hart);
 	for (int i = 0; i < 3 && rc == SQLITE_OK; i++)
-		rc = sqlite3_bind_text(
-			q, 2 + i, loss_kinds[causes[i]].name, -1, SQLITE_STATIC);
+		rc = sqlite3_bind_text(q, 2 + i, loss_kinds[causes[i]].name, -1, SQLITE_STATIC);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(q);
 	if (rc == SQLITE_ROW) {
@@ -178,8 +177,7 @@ static int settle_segment(const struct page *p, const struct store *s, uint64_t 
 	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return -ENOENT;
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
-	int rc = sqlite3_open_v2(
-		path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+	int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 	return rc == SQLITE_OK ? settle(p, db, ret_lost) : rc == SQLITE_NOMEM ? -ENOMEM : -EIO;
 }
 
@@ -229,7 +227,8 @@ void account_write(struct account *a)
 	size_t n = PAGE_BYTES(a->n_harts);
 	if (memcmp(a->page, a->written, n) == 0)
 		return;
-	/* what was half written is written again; less than a page is written whole or not at all */
+	/* what was half written is written again; less than a page is written whole or not at all
+	 */
 	if (pwrite(a->fd, a->page, n, 0) == (ssize_t)n)
 		memcpy(a->written, a->page, n);
 }

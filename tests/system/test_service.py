@@ -309,7 +309,14 @@ def test_without_a_store_it_samples_and_says_so(build):
 
 
 def descriptors(service):
-    return len(list(Path(f"/proc/{service.process.pid}/fd").iterdir()))
+    """Those of the store, and of clients' recordings; the files that are being named come and go."""
+    found = 0
+    for link in Path(f"/proc/{service.process.pid}/fd").iterdir():
+        try:
+            found += str(service.folder) in os.readlink(link)
+        except FileNotFoundError:
+            pass
+    return found
 
 
 def test_many_reloads_under_load_lose_nothing(build):
@@ -327,7 +334,7 @@ def test_many_reloads_under_load_lose_nothing(build):
             assert now["taken"] == now["stored"] + now["in_hand"] + now["lost"], now
             assert now["lost"] == 0, now
             # what waits for its names is sealed, and nothing of it stays open
-            wait_until("its files are closed", lambda: descriptors(service) <= before + 8)
+            wait_until("its files are closed", lambda: descriptors(service) <= before)
         finally:
             load.kill()
             load.wait()
@@ -403,7 +410,7 @@ def test_a_client_that_goes_away_leaves_nothing_behind(build):
         try:
             before = descriptors(service)
             assert interrupted(build, service, folder, signal.SIGKILL) == -signal.SIGKILL
-            assert interrupted(build, service, folder, signal.SIGINT) == 130
+            assert interrupted(build, service, folder, signal.SIGINT) == 0
             assert number(folder / "r", "SELECT count(*) FROM window") > 0
             wait_until("its descriptors are closed", lambda: descriptors(service) <= before)
         finally:
@@ -434,7 +441,7 @@ def functions(path):
     db = sqlite3.connect(f"file:{path}?immutable=1&mode=ro", uri=True)
     found = dict(db.execute(
         "SELECT f.name, sum(s.count) FROM sample s JOIN task t ON t.id = s.task "
-        "JOIN stack k ON k.id = s.stack JOIN place p ON p.frame = k.frame AND p.rank = 0 "
+        "JOIN stack k ON k.id = s.stack JOIN place p ON p.frame = k.frame AND p.depth = 0 "
         "JOIN function f ON f.id = p.function WHERE t.comm = 'speedtest1' GROUP BY f.name"))
     db.close()
     n = sum(found.values())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/store/account.c: what a run that was killed leaves behind, as it wrote it and as it
- * never would have.
+/* Tests of daemon/store/account.c: what a run that was killed leaves behind, as it wrote it and as
+ * it never would have.
  */
 
 #include <check.h>
@@ -200,7 +200,8 @@ START_TEST(a_machine_that_has_other_harts_by_now_settles_those_it_had)
 }
 END_TEST
 
-/* --- an account that we did not write ----------------------------------------------------------- */
+/* --- an account that we did not write -----------------------------------------------------------
+ */
 
 struct page {
 	uint64_t tag;
@@ -271,7 +272,8 @@ END_TEST
 
 START_TEST(a_segment_outside_the_folder_is_not_touched)
 {
-	static const char *const names[] = {"../" NAME, "/etc/passwd", "window/" NAME, "", ".", ".."};
+	static const char *const names[] = {
+		"../" NAME, "/etc/passwd", "window/" NAME, "", ".", ".."};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		struct page p = good();
 		memset(p.segment, 0, sizeof(p.segment));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/control/keeper.c: samples are stored or counted, whatever the store does. The walk is
- * made by hand and has no ring; samples are handed to its taps. Both files are included: the keeper
- * for its times and its segment, the walk for what is inside it.
+/* Tests of daemon/control/keeper.c: samples are stored or counted, whatever the store does. The
+ * walk is made by hand and has no ring; samples are handed to its taps. Both files are included:
+ * the keeper for its times and its segment, the walk for what is inside it.
  */
 
 #define clock_ns walk_clock_ns
@@ -59,9 +59,15 @@ static void make_walk(void)
 	walk = (struct walk){.sampler = &s.sampler, .inner = &inner, .namer = rig.namer};
 	walk.realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	inner.execs = (struct exec_watch){.sampler = &s.sampler, .fd = -1, .rests = true};
-	struct attribute_options o = {.files = &walk.files, .tasks = &walk.tasks,
-		.streams = &s.sampler.streams, .lost = s.lost, .n_harts = STORED_HARTS,
-		.n_events = 1, .proc = "/nowhere", .sink = take_attribution, .userdata = &walk};
+	struct attribute_options o = {.files = &walk.files,
+		.tasks = &walk.tasks,
+		.streams = &s.sampler.streams,
+		.lost = s.lost,
+		.n_harts = STORED_HARTS,
+		.n_events = 1,
+		.proc = "/nowhere",
+		.sink = take_attribution,
+		.userdata = &walk};
 	ck_assert_int_eq(attribute_new(&o, &inner.attribute), 0);
 	inner.execs.attribute = inner.attribute;
 	inner.merge.streams = &s.sampler.streams;
@@ -107,8 +113,7 @@ static void teardown(void)
 
 static void begin(void)
 {
-	struct keeper_options o = {
-		.conf = &conf, .walk = &walk, .service = &service, .say = hear};
+	struct keeper_options o = {.conf = &conf, .walk = &walk, .service = &service, .say = hear};
 	n_taken = walk.n_taken = 0;
 	ck_assert_int_eq(keeper_new(&o, &keeper), 0);
 }
@@ -130,8 +135,8 @@ static void adds_up(void)
 		for (int cause = 0; cause < N_LOSSES; cause++)
 			lost += loss_kinds[cause].samples ? keeper->lost[hart][cause] : 0;
 	ck_assert_uint_eq(n_taken, walk.n_taken);
-	ck_assert_msg(n_taken == stored + in_hand + lost, "%lu taken, %lu stored, %lu in hand, %lu lost",
-		n_taken, stored, in_hand, lost);
+	ck_assert_msg(n_taken == stored + in_hand + lost,
+		"%lu taken, %lu stored, %lu in hand, %lu lost", n_taken, stored, in_hand, lost);
 }
 
 /* As the daemon's loop after a drain. */
@@ -284,8 +289,12 @@ START_TEST(segments_that_wait_for_names_are_bounded)
 	ck_assert_int_eq(frame_get(&rig.files, file, 16, &frame), 0);
 	ck_assert_int_ge(namer_open(rig.namer, file), 0);
 	for (int i = 0; i < 3 * ENDING_MAX; i++) {
-		struct attribution a = {.task = task, .hart = 1, .count = 1, .frame = &frame,
-			.n_frames = 1, .time_ns = now_ns};
+		struct attribution a = {.task = task,
+			.hart = 1,
+			.count = 1,
+			.frame = &frame,
+			.n_frames = 1,
+			.time_ns = now_ns};
 		n_taken++;
 		take_attribution(&walk, &a);
 		walk.realtime_offset_ns += 100 * (uint64_t)SECOND_NS;
@@ -301,7 +310,8 @@ START_TEST(segments_that_wait_for_names_are_bounded)
 }
 END_TEST
 
-/* --- without a store ---------------------------------------------------------------------------- */
+/* --- without a store ----------------------------------------------------------------------------
+ */
 
 static bool mount_small(const char *options)
 {
@@ -338,8 +348,7 @@ static void sample_new_tasks(void)
 		ck_assert_int_eq(task_add(&walk.tasks, pid, pid, 1000, &another), 0);
 		another->process = another;
 		task_set_comm(another, "another");
-		struct attribution a = {
-			.task = another, .time_ns = now_ns, .hart = 2, .count = 1};
+		struct attribution a = {.task = another, .time_ns = now_ns, .hart = 2, .count = 1};
 		n_taken++;
 		take_attribution(&walk, &a);
 	}
@@ -474,7 +483,8 @@ START_TEST(a_store_whose_folder_went_is_made_anew)
 	snprintf(command, sizeof command, "rm -rf '%s'", folder);
 	ck_assert_int_eq(system(command), 0);
 	sample_new_tasks();
-	/* whether what is unlinked still takes a flush is SQLite's; the next segment cannot be made */
+	/* whether what is unlinked still takes a flush is SQLite's; the next segment cannot be made
+	 */
 	(void)recording_flush(keeper->recording, clock_ns(CLOCK_MONOTONIC));
 	dispatch();
 	keeper->period--;
@@ -499,7 +509,9 @@ START_TEST(another_daemon_has_the_store)
 		keeper_forget(keeper);
 		n_said = 0;
 		int r = keeper_new(&o, &second);
-		_exit(r == 0 && !second->recording && times_said("in use by another mperfd") == 1 ? 0 : 1);
+		_exit(r == 0 && !second->recording && times_said("in use by another mperfd") == 1
+				? 0
+				: 1);
 	}
 	int status;
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -509,7 +521,8 @@ START_TEST(another_daemon_has_the_store)
 }
 END_TEST
 
-/* --- reloads ------------------------------------------------------------------------------------ */
+/* --- reloads ------------------------------------------------------------------------------------
+ */
 
 START_TEST(another_path_is_another_store)
 {
@@ -569,7 +582,8 @@ START_TEST(many_reloads_lose_nothing)
 }
 END_TEST
 
-/* --- losses of the walk, and ends ----------------------------------------------------------------- */
+/* --- losses of the walk, and ends
+ * ----------------------------------------------------------------- */
 
 START_TEST(a_loss_is_told_by_one_segment)
 {

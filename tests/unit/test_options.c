@@ -295,6 +295,8 @@ START_TEST(a_process_in_what_is_kept_is_no_target)
 	ck_assert_uint_eq(o.n_pids, 1);
 	parsed(FLAMEGRAPH, "--until -1h --pid 3");
 	refused(HOTSPOTS, "--since -1h --pid 3 -F 99", "nothing to measure");
+	refused(HOTSPOTS, "--since -1h -a", "--since and --until look back");
+	refused(FLAMEGRAPH, "--until -1h -- x", "--since and --until look back");
 	refused(HOTSPOTS, "--pid 3 -a", "every process");
 }
 END_TEST

@@ -86,7 +86,7 @@ END_TEST
 START_TEST(tables_and_columns_are_bounded)
 {
 	static struct answers_column many[REPLY_COLUMNS_MAX + 1];
-	char name[8];
+	char name[16];
 	for (size_t i = 0; i < sizeof many / sizeof *many; i++)
 		many[i] = column[0];
 	ck_assert_int_eq(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/control/roller.c, with real children. The file is included, since how long it waits
- * between two looks is its own; its time is the test's.
+/* Tests of daemon/control/roller.c, with real children. The file is included, since how long it
+ * waits between two looks is its own; its time is the test's.
  */
 
 #include "daemon/control/roller.c"
