@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/control/keeper.c: whatever the store does, samples are stored or counted. */
+
+#include "tests/unit/keeper_rig.inc"
+
+static bool mount_small(const char *options)
+{
+	conf.budget_bytes = 16 << 20; /* so that the headroom is small, too */
+	ck_assert_int_eq(mkdir(folder, 0700), 0);
+	return mount("tmpfs", folder, "tmpfs", 0, options) == 0;
+}
+
+static void ballast(bool there)
+{
+	char path[256];
+	static char block[1 << 16];
+	snprintf(path, sizeof path, "%s/ballast", folder);
+	if (!there) {
+		ck_assert_int_eq(unlink(path), 0);
+		return;
+	}
+	FILE *f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	setbuf(f, NULL);
+	while (fwrite(block, 1, sizeof block, f) == sizeof block)
+		;
+	while (fwrite(block, 1, 1, f) == 1)
+		;
+	fclose(f);
+}
+
+/* Enough for a flush to need pages that are not there. */
+static void sample_new_tasks(void)
+{
+	for (int i = 0; i < 2000; i++) {
+		struct task *another;
+		pid_t pid = (pid_t)(1000 + walk.n_taken);
+		ck_assert_int_eq(task_add(&walk.tasks, pid, pid, 1000, &another), 0);
+		another->process = another;
+		task_set_comm(another, "another");
+		struct attribution a = {.task = another, .time_ns = now_ns, .hart = 2, .count = 1};
+		n_taken++;
+		take_attribution(&walk, &a);
+	}
+}
+
+START_TEST(a_full_disc_stops_storing_and_all_is_counted)
+{
+	if (!mount_small("size=8m")) {
+		printf("skipped: may not mount a tmpfs\n");
+		return;
+	}
+	begin();
+	sample(5);
+	store_what_is_in_hand();
+	ballast(true);
+	sample_new_tasks();
+	ck_assert_int_eq(recording_flush(keeper->recording, clock_ns(CLOCK_MONOTONIC)), 0);
+	dispatch();
+	ck_assert_ptr_null(keeper->recording);
+	ck_assert_uint_eq(keeper->lost[2][LOSS_STORE], 2000);
+	ck_assert_uint_eq(times_said("samples are not stored"), 1);
+	ck_assert_ptr_nonnull(strstr(service.store_trouble, "space"));
+	/* what is kept can be asked for, and what comes is counted */
+	struct store_part *part;
+	size_t n_parts;
+	ck_assert_int_eq(keeper_select(keeper, 1, 0, TIER_HOUR, &part, &n_parts), 0);
+	ck_assert_uint_eq(n_parts, 1);
+	free(part);
+	for (int i = 0; i < 3; i++) {
+		sample(7);
+		look_now();
+		ck_assert_ptr_null(keeper->recording);
+	}
+	ck_assert_uint_eq(times_said("samples are not stored"), 1);
+	ck_assert_uint_eq(keeper->lost[1][LOSS_STORE], 21);
+
+	ballast(false);
+	look_now();
+	ck_assert_ptr_nonnull(keeper->recording);
+	ck_assert_uint_eq(times_said("stored again"), 1);
+	ck_assert_str_eq(service.store_trouble, "");
+	sample(11);
+	struct sums sums = end();
+	/* the first segment was all that could make room, and went */
+	ck_assert_int_eq(sums.n_samples, 11);
+	/* the files, too, tell of each sample once */
+	ck_assert_int_eq(sums.n_lost_store, 2021);
+	ck_assert_int_eq(sums.n_killed, 0);
+	ck_assert_uint_eq(times_said("killed"), 0);
+}
+END_TEST
+
+START_TEST(a_disc_that_becomes_full_in_its_last_flush_is_counted)
+{
+	if (!mount_small("size=8m")) {
+		printf("skipped: may not mount a tmpfs\n");
+		return;
+	}
+	begin();
+	sample(5);
+	store_what_is_in_hand();
+	ballast(true);
+	sample_new_tasks();
+	keeper_stop(keeper);
+	adds_up();
+	ck_assert_uint_eq(keeper->lost[2][LOSS_STORE], 2000);
+	keeper = keeper_free(keeper);
+	ballast(false);
+	/* the next run enters it where it belongs */
+	begin();
+	sample(1);
+	struct sums sums = end();
+	ck_assert_int_eq(sums.n_samples, 6);
+	ck_assert_int_eq(sums.n_killed + sums.n_lost_store, 2000);
+}
+END_TEST
+
+START_TEST(a_budget_that_is_used_up_counts_what_was_in_hand)
+{
+	begin();
+	sample(5);
+	conf.budget_bytes = 1 << 20; /* the least headroom is as much */
+	look_now();
+	ck_assert_ptr_null(keeper->recording);
+	ck_assert_uint_eq(keeper->lost[1][LOSS_STORE], 5);
+	ck_assert_uint_eq(times_said("budget"), 1);
+	sample(6);
+	look_now();
+	ck_assert_uint_eq(keeper->lost[1][LOSS_STORE], 11);
+	ck_assert_uint_eq(n_said, 1);
+	/* just enough to go on would be too little to begin: it would be said every ten seconds */
+	conf.budget_bytes = 2 << 20;
+	look_now();
+	ck_assert_ptr_null(keeper->recording);
+	ck_assert_uint_eq(n_said, 1);
+	conf.budget_bytes = 1 << 30;
+	look_now();
+	ck_assert_ptr_nonnull(keeper->recording);
+	sample(1);
+	struct sums sums = end();
+	ck_assert_int_eq(sums.n_samples, 1);
+	ck_assert_int_eq(sums.n_lost_store, 11);
+}
+END_TEST
+
+START_TEST(a_store_that_cannot_be_made_is_tried_again)
+{
+	snprintf(conf.store_path, sizeof conf.store_path, "%s/deeper/store", folder);
+	begin();
+	ck_assert_ptr_null(keeper->store);
+	ck_assert_uint_eq(times_said("cannot be made"), 1);
+	sample(5);
+	look_now();
+	look_now();
+	ck_assert_uint_eq(n_said, 1);
+	ck_assert_int_eq(mkdir(folder, 0700), 0);
+	char deeper[160];
+	snprintf(deeper, sizeof deeper, "%s/deeper", folder);
+	ck_assert_int_eq(mkdir(deeper, 0700), 0);
+	look_now();
+	ck_assert_ptr_nonnull(keeper->recording);
+	ck_assert_uint_eq(times_said("stored again"), 1);
+	ck_assert_uint_eq(keeper->lost[1][LOSS_STORE], 5);
+}
+END_TEST
+
+START_TEST(a_store_whose_folder_went_is_made_anew)
+{
+	begin();
+	sample(5);
+	char command[256];
+	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	ck_assert_int_eq(system(command), 0);
+	sample_new_tasks();
+	/* whether what is unlinked still takes a flush is SQLite's; the next segment cannot be made
+	 */
+	(void)recording_flush(keeper->recording, clock_ns(CLOCK_MONOTONIC));
+	dispatch();
+	keeper->period--;
+	look_now();
+	look_now();
+	look_now();
+	ck_assert_ptr_nonnull(keeper->recording);
+	sample(3);
+	struct sums sums = end();
+	ck_assert_int_ge(sums.n_samples, 3);
+}
+END_TEST
+
+START_TEST(another_daemon_has_the_store)
+{
+	begin();
+	pid_t child = fork();
+	if (child == 0) {
+		struct keeper *second;
+		struct keeper_options o = {
+			.conf = &conf, .walk = &walk, .service = &service, .say = hear};
+		keeper_forget(keeper);
+		n_said = 0;
+		int r = keeper_new(&o, &second);
+		_exit(r == 0 && !second->recording && times_said("in use by another mperfd") == 1
+				? 0
+				: 1);
+	}
+	int status;
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	sample(1);
+	ck_assert_int_eq(end().n_samples, 1);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	namer_rig_main(argc, argv);
+	Suite *suite = suite_create("keeper_disc");
+	TCase *tests = tcase_create("keeper_disc");
+	tcase_add_checked_fixture(tests, setup, teardown);
+	tcase_set_timeout(tests, 120);
+	tcase_add_test(tests, a_full_disc_stops_storing_and_all_is_counted);
+	tcase_add_test(tests, a_disc_that_becomes_full_in_its_last_flush_is_counted);
+	tcase_add_test(tests, a_budget_that_is_used_up_counts_what_was_in_hand);
+	tcase_add_test(tests, a_store_that_cannot_be_made_is_tried_again);
+	tcase_add_test(tests, a_store_whose_folder_went_is_made_anew);
+	tcase_add_test(tests, another_daemon_has_the_store);
+	suite_add_tcase(suite, tests);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
