@@ -75,6 +75,17 @@ static const char *pressure(const struct store *s, const struct store_limits *l,
 	return s->n_files >= STORE_FILES_MAX ? by_number : NULL;
 }
 
+/* Would all that may go bring the free space that is wanted? If not, others have taken it, and the
+ * history would be gone for nothing. */
+static bool can_free(const struct store *s, uint64_t wanted, int64_t now_ns, const char *spare)
+{
+	uint64_t bytes = s->free_bytes;
+	for (size_t i = 0; i < s->n_files && bytes < wanted; i++)
+		if (may_go(&s->file[i], now_ns, spare))
+			bytes += s->file[i].bytes;
+	return bytes >= wanted;
+}
+
 static bool unlink_at(struct store *s, size_t at, const char *reason)
 {
 	struct store_file *f = &s->file[at];
@@ -103,7 +114,10 @@ int store_retain(struct store *s, const struct store_limits *limits, int64_t now
 			break;
 	while ((reason = pressure(s, limits, headroom_bytes))) {
 		size_t at = first_of_all(s, now_realtime_ns, spare);
-		if (at == s->n_files || !unlink_at(s, at, reason))
+		uint64_t wanted = limits->min_free_bytes + headroom_bytes;
+		if (at == s->n_files ||
+			(reason == by_free && !can_free(s, wanted, now_realtime_ns, spare)) ||
+			!unlink_at(s, at, reason))
 			break;
 		n++;
 	}

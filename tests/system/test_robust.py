@@ -483,7 +483,7 @@ def test_a_full_disc_for_the_output_leaves_no_partial_file(build):
         refused(done, 1, "space", SPACE)
         assert os.listdir(disc) == [], os.listdir(disc)
         mperfctl(build, "record", "-F", "999", "-o", folder / "r", "--", known(build), "spin", "200")
-        (disc / "filler").write_bytes(b"x" * 12 * 1024)
+        (disc / "filler").write_bytes(b"x" * 16 * 1024)
         for form in "x.html", "x.svg":
             done = mperfctl(build, "flamegraph", "-i", folder / "r", "-o", disc / form, check=False)
             refused(done, 1, "space", SPACE)

@@ -162,6 +162,18 @@ START_TEST(free_space_is_kept_for_others)
 }
 END_TEST
 
+START_TEST(history_is_not_given_up_for_space_that_others_took)
+{
+	add(TIER_WINDOW, 0, 100);
+	add(TIER_WINDOW, 1, 100);
+	s.free_bytes = 50;
+	limits.min_free_bytes = 1000;
+	ck_assert_int_eq(retain(MONDAY + DAY), 0);
+	ck_assert(!fits);
+	ck_assert_str_eq(kept(), "window+0 window+1");
+}
+END_TEST
+
 START_TEST(file_that_is_written_or_spared_stays)
 {
 	struct store_file *f = add(TIER_WINDOW, 0, 500);
@@ -324,6 +336,7 @@ static Suite *retain_suite(void)
 	tcase_add_test(c, damaged_files_go_before_good_ones);
 	tcase_add_test(c, headroom_is_made_before_it_is_needed);
 	tcase_add_test(c, free_space_is_kept_for_others);
+	tcase_add_test(c, history_is_not_given_up_for_space_that_others_took);
 	tcase_add_test(c, file_that_is_written_or_spared_stays);
 	tcase_add_test(c, leftover_of_a_writer_that_is_gone_may_go);
 	tcase_add_test(c, coarse_file_may_go_once_its_period_is_over);
