@@ -145,7 +145,7 @@ static int attribute_stack(
 	w.task = task;
 	w.hart = to->hart;
 	w.n_frames = 0;
-	w.truncated = false;
+	w.truncated = w.has_user = w.ended = false;
 	w.kernel_only = s->regs_abi && s->n_stack && task_space(task);
 	w.user_ip = 0;
 

@@ -190,6 +190,8 @@ struct walk {
 	struct frame *frame[STACK_FRAMES_MAX];
 	uint32_t n_frames;
 	bool truncated;
+	bool has_user; /* the innermost user frame has been there */
+	bool ended;    /* a caller was found in no code: the rest is left out */
 	bool kernel_only; /* leave out user frames, but keep the innermost's address */
 	uint64_t user_ip; /* 0: none seen */
 };

@@ -146,6 +146,7 @@ static void waiting_walk(struct attribute *a, const struct waiting *wait, struct
 	w->user_ip = 0;
 	w->truncated = wait->truncated;
 	w->kernel_only = false;
+	w->has_user = w->ended = false;
 	w->n_frames = wait->n_frames;
 	memcpy(w->frame, wait->frame, wait->n_frames * sizeof(*wait->frame));
 }

@@ -140,12 +140,24 @@ static void file_refresh(struct file *file, const struct task *task, const struc
 	file->map_end = map->end;
 }
 
+/* A caller that lies in no code: the frame pointer was none, as in programs built without. Beyond it
+ * everything is chance, and each would be a frame of its own that nobody ever sees again. */
+static int walk_lost(struct walk *w)
+{
+	w->ended = true;
+	if (!w->truncated)
+		lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+	w->truncated = true;
+	return 0;
+}
+
 static int find_user(struct walk *w, const struct space *space, uint64_t addr)
 {
 	const struct map *map = space_find(space, addr);
 
 	if (!map)
-		return walk_push(w, NULL, addr);
+		return space && space->n_maps && w->has_user ? walk_lost(w)
+							     : walk_push(w, NULL, addr);
 
 	file_refresh(map->file, w->task, map);
 	switch (map->file->kind) {
@@ -182,6 +194,14 @@ int walk_user(struct walk *w, uint64_t addr)
 	int r = find_user(w, space, addr);
 	if (!r && w->n_frames > n_frames)
 		remember(w, known, space->generation, addr);
+	return r;
+}
+
+/* The frames of one stack, from the innermost on. */
+static int walk_caller(struct walk *w, uint64_t addr)
+{
+	int r = walk_user(w, addr);
+	w->has_user = true;
 	return r;
 }
 
@@ -227,7 +247,7 @@ static int walk_entry(struct walk *w, uint64_t context, uint64_t addr)
 	case PERF_CONTEXT_USER:
 		if (!w->user_ip)
 			w->user_ip = addr;
-		return w->kernel_only ? 0 : walk_user(w, addr);
+		return w->kernel_only || w->ended ? 0 : walk_caller(w, addr);
 	default:
 		return 0;
 	}

@@ -150,6 +150,18 @@ START_TEST(guests_and_unknown_modes_are_passed_over)
 }
 END_TEST
 
+START_TEST(a_caller_in_no_code_ends_the_stack)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x10020, 0x10030, 0xdead, 0x10040};
+
+	sample_chain(chain, 5, false);
+	const struct attribution *a = bench_got(b, 0);
+	ck_assert_uint_eq(a->n_frames, 2);
+	ck_assert(a->truncated);
+	ck_assert_uint_eq(b->lost[0][LOSS_STACK_TRUNCATED], 1);
+}
+END_TEST
+
 START_TEST(a_chain_of_markers_alone_falls_back_to_the_ip)
 {
 	const uint64_t chain[] = {PERF_CONTEXT_KERNEL, PERF_CONTEXT_USER};
@@ -474,6 +486,7 @@ static void add_tests(TCase *frames, TCase *who, TCase *rest)
 	tcase_add_test(frames, hidden_kernel_frames_are_one);
 	tcase_add_test(frames, an_address_in_no_mapping_is_unknown);
 	tcase_add_test(frames, guests_and_unknown_modes_are_passed_over);
+	tcase_add_test(frames, a_caller_in_no_code_ends_the_stack);
 	tcase_add_test(frames, a_chain_of_markers_alone_falls_back_to_the_ip);
 	tcase_add_test(frames, zeros_in_a_chain_are_no_frames);
 	tcase_add_test(frames, a_chain_without_a_marker_is_of_the_mode_of_the_sample);
