@@ -273,11 +273,6 @@ static void settle(struct keeper *k)
 			(unsigned long long)lost);
 }
 
-static void forget(void *userdata)
-{
-	keeper_forget(userdata);
-}
-
 /* 0; 1: it cannot be had, which was said; -ENOMEM. */
 static int open_store(struct keeper *k)
 {
@@ -294,10 +289,7 @@ static int open_store(struct keeper *k)
 			(unsigned long long)k->store->n_corrupt, k->store->path);
 	settle(k);
 	k->o.service->store = k->store;
-	r = roller_new(k->store, &k->roller);
-	if (r == 0)
-		roller_on_fork(k->roller, forget, k);
-	return r;
+	return roller_new(k->store, &k->roller);
 }
 
 /* Have a store and record into it. 0, also when that cannot be, or -ENOMEM. */
@@ -536,15 +528,6 @@ int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tie
 			return r;
 	}
 	return store_select(k->store, since_ns, until_ns, coarsest, ret_part, ret_n_parts);
-}
-
-void keeper_forget(struct keeper *k)
-{
-	if (k->recording)
-		recording_forget(k->recording);
-	for (size_t i = 0; i < ENDING_MAX; i++)
-		if (k->ending[i])
-			recording_forget(k->ending[i]);
 }
 
 void keeper_account(const struct keeper *k, uint64_t *ret_stored, uint64_t *ret_in_hand)

@@ -39,9 +39,6 @@ void keeper_stop(struct keeper *k);
 /* As service_select. */
 int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tier coarsest,
 	struct store_part **ret_part, size_t *ret_n_parts);
-/* As service_forget. */
-void keeper_forget(struct keeper *k);
-
 /* Samples that were stored since the start, and that are in hand. */
 void keeper_account(const struct keeper *k, uint64_t *ret_stored, uint64_t *ret_in_hand);
 /* What it lost, per hart. Borrowed. */

@@ -130,7 +130,6 @@ static int flush(struct recording *g, uint64_t end_ns)
 static int update(struct recording *g)
 {
 	struct segment_flush view = segment_view(g);
-	view.all_tasks = g->shared;
 	int r = segment_update(g->segment, &view);
 	if (r == 0 && g->n_flushed > 0)
 		note_told(g);
@@ -446,12 +445,6 @@ void recording_state(const struct recording *g, struct recording_state *ret_stat
 		.end_ns = g->end_ns,
 		.outcome = g->outcome,
 	};
-}
-
-void recording_forget(struct recording *g)
-{
-	if (g->segment)
-		g->segment = segment_forget(g->segment);
 }
 
 struct recording *recording_free(struct recording *g)

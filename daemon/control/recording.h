@@ -85,9 +85,6 @@ struct recording_state {
 };
 void recording_state(const struct recording *g, struct recording_state *ret_state);
 
-/* In a forked child, before it opens any segment: let go of ours. */
-void recording_forget(struct recording *g);
-
 /* What is in hand is counted lost. A segment that is not sealed goes with it, unless it is live: that
  * is left as it is. */
 struct recording *recording_free(struct recording *g);

@@ -42,8 +42,6 @@ struct roller {
 	struct offload *child;
 	uint64_t next_seal_ns, next_look_ns, look_ns;
 	bool failed; /* since the last look */
-	void (*forget)(void *userdata);
-	void *forget_userdata;
 	struct roller_status status;
 };
 
@@ -93,8 +91,6 @@ static int run_child(void *userdata)
 {
 	struct roller *r = userdata;
 	int status = ENDED_WELL;
-	if (r->forget)
-		r->forget(r->forget_userdata);
 	for (int tier = TIER_MINUTE; tier < N_TIERS && status == ENDED_WELL; tier++) {
 		struct store_error error = {"", ""};
 		const char *target = r->task.target[tier];
@@ -109,12 +105,6 @@ static int run_child(void *userdata)
 }
 
 /* --- in the daemon ---------------------------------------------------------------------------- */
-
-void roller_on_fork(struct roller *r, void (*forget)(void *userdata), void *userdata)
-{
-	r->forget = forget;
-	r->forget_userdata = userdata;
-}
 
 int roller_add(struct roller *r, const char *path)
 {

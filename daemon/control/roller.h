@@ -28,9 +28,6 @@ size_t roller_fds(const struct roller *r, struct pollfd *fds, size_t n);
 /* See how the child does, start the next. 0 or -errno. */
 int roller_dispatch(struct roller *r, uint64_t now_ns);
 
-/* Called in each child first: let go of what the daemon is writing. */
-void roller_on_fork(struct roller *r, void (*forget)(void *userdata), void *userdata);
-
 struct roller_status {
 	size_t n_waiting;
 	uint64_t n_done, n_failed;

@@ -371,12 +371,6 @@ int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum t
 	return 0;
 }
 
-void service_forget(struct service *s)
-{
-	if (s->inner->keeper)
-		keeper_forget(s->inner->keeper);
-}
-
 struct service *service_free(struct service *s)
 {
 	if (!s)

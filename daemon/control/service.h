@@ -54,9 +54,6 @@ int service_want_rate(struct service *s, const void *who, uint32_t hz);
 int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum tier coarsest,
 	struct store_part **ret_part, size_t *ret_n_parts);
 
-/* In a forked child, before it opens any file of the store: let go of what the daemon is writing. */
-void service_forget(struct service *s);
-
 /* For status. Samples: taken = stored + in_hand + sum of lost that count samples. */
 struct service_account {
 	uint64_t taken, stored, in_hand;

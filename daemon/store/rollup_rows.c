@@ -210,27 +210,12 @@ int rollup_text(struct rollup *r, sqlite3_stmt *st, int column, uint32_t *ret_te
 	return rollup_table_outcome(r, text_get(&r->texts, text, ret_text));
 }
 
-static int bind(sqlite3_stmt *s, int i, const struct cell *cell)
-{
-	switch (cell->kind) {
-	case CELL_INTEGER:
-		return sqlite3_bind_int64(s, i, cell->integer);
-	case CELL_TEXT:
-		return sqlite3_bind_text(s, i, cell->bytes, -1, SQLITE_STATIC);
-	case CELL_BLOB:
-		return sqlite3_bind_blob(s, i, cell->bytes, (int)cell->integer, SQLITE_STATIC);
-	case CELL_NULL:
-		break;
-	}
-	return sqlite3_bind_null(s, i);
-}
-
 int rollup_put(struct rollup *r, enum rollup_write s, const struct cell *cell, size_t n)
 {
 	sqlite3_stmt *st = r->write[s];
 	int rc = SQLITE_OK;
 	for (size_t i = 0; i < n && rc == SQLITE_OK; i++)
-		rc = bind(st, (int)i + 1, &cell[i]);
+		rc = cell_bind(st, (int)i + 1, &cell[i]);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(st);
 	int outcome = rollup_target_outcome(r, rc);

@@ -82,7 +82,6 @@ struct segment_flush {
 	uint64_t (*lost)[N_LOSSES];
 	int n_harts;
 	uint64_t realtime_ns; /* of the window's start */
-	bool all_tasks;       /* not needed: each segment remembers what it was told of its tasks */
 	bool only_uid;        /* who started a task, and belongs to another user, is left out */
 	uid_t uid;
 };

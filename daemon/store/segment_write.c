@@ -78,7 +78,7 @@ int segment_grow(void *array, size_t *size, size_t need, size_t element_bytes)
 	return 0;
 }
 
-static int bind(sqlite3_stmt *s, int i, const struct cell *cell)
+int cell_bind(sqlite3_stmt *s, int i, const struct cell *cell)
 {
 	switch (cell->kind) {
 	case CELL_INTEGER:
@@ -98,7 +98,7 @@ int segment_row(struct segment *g, enum segment_statement s, const struct cell *
 	sqlite3_stmt *statement = g->statement[s];
 	int rc = SQLITE_OK;
 	for (size_t i = 0; i < n && rc == SQLITE_OK; i++)
-		rc = bind(statement, (int)i + 1, &cell[i]);
+		rc = cell_bind(statement, (int)i + 1, &cell[i]);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(statement);
 	int r = segment_outcome(g, rc);

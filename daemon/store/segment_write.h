@@ -128,6 +128,10 @@ struct cell {
 	const void *bytes;
 };
 
+/* Bind it as parameter i (from 1); text and blobs are borrowed until the statement is bound anew or
+ * reset. SQLite's result. */
+int cell_bind(sqlite3_stmt *s, int i, const struct cell *cell);
+
 #define CELL_I(v) ((struct cell){.kind = CELL_INTEGER, .integer = (int64_t)(v)})
 #define CELL_I_OR_NULL(known, v) ((known) ? CELL_I(v) : (struct cell){.kind = CELL_NULL})
 #define CELL_T(v) ((struct cell){.kind = CELL_TEXT, .bytes = (v)}) /* NULL stays NULL */
