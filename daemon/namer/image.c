@@ -374,6 +374,13 @@ static void name_elf(struct image *i, uint64_t offset, struct image_naming *nami
 		naming->n_places = 0; /* a line without a function is of no use */
 }
 
+static void name_kernel(struct image *i, uint64_t offset, struct image_naming *naming)
+{
+	const char *name = kernel_symbols_find(&i->kernel, offset, KERNEL_LAST_BYTES_MAX);
+	if (name)
+		naming->place[naming->n_places++].function = names_demangle(&i->names, name);
+}
+
 static void name_text(struct image *i, uint64_t offset, struct image_naming *naming)
 {
 	const struct span *symbol = spans_find(&i->symbols, offset);
@@ -391,6 +398,8 @@ void image_name(struct image *i, uint64_t offset, struct image_naming *ret_namin
 	*ret_naming = (struct image_naming){0};
 	if (i->elf)
 		name_elf(i, offset, ret_naming);
+	else if (i->kernel.n > 0)
+		name_kernel(i, offset, ret_naming);
 	else
 		name_text(i, offset, ret_naming);
 
@@ -404,7 +413,7 @@ void image_name(struct image *i, uint64_t offset, struct image_naming *ret_namin
 
 bool image_has_symbols(const struct image *i)
 {
-	return i->symbols.n > 0;
+	return i->symbols.n > 0 || i->kernel.n > 0;
 }
 
 bool image_has_debug(const struct image *i)
@@ -432,6 +441,7 @@ struct image *image_free(struct image *i)
 		return NULL;
 
 	spans_clear(&i->symbols);
+	kernel_symbols_clear(&i->kernel);
 	names_clear(&i->names);
 	elf_image_free(i->elf);
 	jit_lines_free(i->jit);

@@ -5,6 +5,7 @@
  */
 
 #include "daemon/namer/image.h"
+#include "daemon/namer/kernel_symbols.h"
 #include "daemon/namer/names.h"
 #include "daemon/namer/spans.h"
 #include "proto/memory.h"
@@ -13,11 +14,16 @@
  * NAMER_FILE_BYTES_MAX; larger is IMAGE_OVERSIZE. */
 #define IMAGE_FILE_BYTES_MAX (4ull << 30)
 
+/* The last function of the kernel, or of a module, has no successor but, far away, something else.
+ * The kernel's largest functions have some ten kilobytes. */
+#define KERNEL_LAST_BYTES_MAX (64u << 10)
+
 struct elf_image;
 struct jit_lines;
 
 struct image {
-	struct spans symbols; /* by offset, of ELF by virtual address */
+	struct spans symbols;         /* by offset, of ELF by virtual address */
+	struct kernel_symbols kernel; /* in place of these, of the kernel itself */
 	struct names names;
 	struct elf_image *elf; /* NULL: not ELF */
 	struct jit_lines *jit; /* NULL: not jitdump */

@@ -17,10 +17,6 @@
 #include "daemon/namer/symbols.h"
 #include "daemon/namer/text_lines.h"
 
-/* The last function of a module has no successor but, far away, another module. The kernel's
- * largest functions have some ten kilobytes. */
-#define LAST_BYTES_MAX (64u << 10)
-
 struct line {
 	uint64_t addr;
 	char type;
@@ -72,6 +68,22 @@ static bool module_is(const char *wanted, const char *module)
 	return !*wanted;
 }
 
+static enum symbol_rank rank_of(char type)
+{
+	return type == 'T' ? SYMBOL_GLOBAL : type == 't' ? SYMBOL_LOCAL : SYMBOL_WEAK;
+}
+
+static int kernel_add(struct kernel_symbols *k, const struct line *line, bool named)
+{
+	/* Before the text there may be per-CPU data, whose addresses begin at 0. */
+	if (!named && (k->n == 0 || !k->symbol[k->n - 1].name))
+		return 0;
+	int r = kernel_symbols_add(
+		k, line->addr, named ? line->name : NULL, (int)rank_of(line->type));
+	/* Not in order are modules, which end nothing of the kernel's. */
+	return r == KERNEL_SYMBOLS_FULL ? IMAGE_OVERSIZE : r == KERNEL_SYMBOLS_UNSORTED ? 0 : r;
+}
+
 static int reading_add(struct reading *r, const struct line *line)
 {
 	bool mine = module_is(r->module, line->module);
@@ -83,8 +95,10 @@ static int reading_add(struct reading *r, const struct line *line)
 	if (!line->addr)
 		return 0;
 
-	/* Half of the list is data behind data, which ends no function. */
 	bool named = mine && code;
+	if (!r->module)
+		return kernel_add(&r->image->kernel, line, named);
+	/* Half of the list is data behind data, which ends no function. */
 	if (!named && r->hole <= line->addr)
 		return 0;
 	r->hole = named ? UINT64_MAX : line->addr;
@@ -93,9 +107,7 @@ static int reading_add(struct reading *r, const struct line *line)
 		symbol.name = names_copy(&r->image->names, line->name, SIZE_MAX);
 		if (!symbol.name)
 			return IMAGE_OVERSIZE;
-		symbol.rank = line->type == 'T'   ? SYMBOL_GLOBAL
-			      : line->type == 't' ? SYMBOL_LOCAL
-						  : SYMBOL_WEAK;
+		symbol.rank = rank_of(line->type);
 	}
 	int n = symbols_add(&r->symbols, &symbol);
 	return n == SYMBOLS_FULL ? IMAGE_OVERSIZE : n;
@@ -137,8 +149,8 @@ static void spans_rebase(struct spans *s, uint64_t base)
 		bool last = i + 1 == s->n || !s->span[i + 1].name;
 		span.start -= base;
 		span.end -= base;
-		if (last && span.end - span.start > LAST_BYTES_MAX)
-			span.end = span.start + LAST_BYTES_MAX;
+		if (last && span.end - span.start > KERNEL_LAST_BYTES_MAX)
+			span.end = span.start + KERNEL_LAST_BYTES_MAX;
 		s->span[kept++] = span;
 	}
 	s->n = kept;
@@ -154,13 +166,15 @@ int image_open_kallsyms(int fd, const char *module, uint64_t base, struct image 
 
 	struct reading reading = {.module = module, .image = image, .hole = UINT64_MAX};
 	int r = reading_read(&reading, lines);
+	if (r == 0 && !module)
+		kernel_symbols_seal(&image->kernel, reading.stext ? reading.stext : base);
 	if (r == 0)
 		r = symbols_resolve(&reading.symbols, &image->symbols);
 	symbols_clear(&reading.symbols);
 	if (r)
 		return r;
 
-	spans_rebase(&image->symbols, !module && reading.stext ? reading.stext : base);
+	spans_rebase(&image->symbols, base);
 	*ret_image = TAKE_PTR(image);
 	return 0;
 }

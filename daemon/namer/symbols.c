@@ -48,8 +48,7 @@ static int name_compare(const char *a, const char *b)
 	return -strcmp(a, b);
 }
 
-/* By start; at the same start the one that shall win comes last. */
-static int symbol_compare(const void *a, const void *b)
+int symbol_compare(const void *a, const void *b)
 {
 	const struct symbol *x = a, *y = b;
 

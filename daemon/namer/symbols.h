@@ -30,6 +30,9 @@ struct symbol {
 	bool sized;
 };
 
+/* Two struct symbol, as qsort wants it: by start; at the same start the one that shall win last. */
+int symbol_compare(const void *a, const void *b);
+
 struct symbols {
 	struct symbol *symbol;
 	size_t n, size;

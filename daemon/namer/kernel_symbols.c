@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The kernel lists its own symbols sorted, so that they can be taken as they come: no list that is
+ * sorted and cut afterwards, three times the size of what is kept. Its text lies within 4 GB on
+ * every architecture, since calls must reach.
+ */
+
+#include "daemon/namer/kernel_symbols.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/namer/image.h"
+#include "daemon/namer/names.h"
+#include "daemon/namer/symbols.h"
+
+static int grow(void *items, size_t *size, size_t wanted, size_t item_bytes)
+{
+	void **at = items;
+	size_t more = *size ? *size : 4096;
+	while (more < wanted)
+		more *= 2;
+	if (more == *size)
+		return 0;
+	void *grown = reallocarray(*at, more, item_bytes);
+	if (!grown)
+		return -ENOMEM;
+	*at = grown;
+	*size = more;
+	return 0;
+}
+
+static int text_add(struct kernel_symbols *k, const char *name, uint32_t *ret_at)
+{
+	size_t n = strnlen(name, IMAGE_NAME_BYTES_MAX + 1);
+	if (k->n_text > UINT32_MAX - (n + 2))
+		return KERNEL_SYMBOLS_FULL;
+	int r = grow(&k->text, &k->text_size, k->n_text + n + 2, 1);
+	if (r < 0)
+		return r;
+	if (k->n_text == 0)
+		k->text[k->n_text++] = '\0';
+	char *at = k->text + k->n_text;
+	memcpy(at, name, n);
+	at[n] = '\0';
+	*ret_at = (uint32_t)k->n_text;
+	k->n_text += name_cut(at, n) + 1;
+	return 0;
+}
+
+/* An alias of the last symbol. */
+static int add_alias(struct kernel_symbols *k, const char *name, int rank)
+{
+	struct kernel_symbol *last = &k->symbol[k->n - 1];
+	if (!name)
+		return 0;
+	if (last->name) {
+		const struct symbol was = {.name = k->text + last->name, .rank = k->last_rank};
+		const struct symbol is = {.name = name, .rank = rank};
+		if (symbol_compare(&was, &is) >= 0)
+			return 0;
+		k->n_text = last->name; /* nothing was added behind it */
+	}
+	k->last_rank = rank;
+	return text_add(k, name, &last->name);
+}
+
+int kernel_symbols_add(struct kernel_symbols *k, uint64_t addr, const char *name, int rank)
+{
+	if (k->n == 0)
+		k->first = addr;
+	uint64_t last = k->n ? k->first + k->symbol[k->n - 1].start : addr;
+	if (addr < last || addr - k->first > UINT32_MAX)
+		return KERNEL_SYMBOLS_UNSORTED;
+	if (k->n && addr == last)
+		return add_alias(k, name, rank);
+
+	if (k->n >= IMAGE_SYMBOLS_MAX)
+		return KERNEL_SYMBOLS_FULL;
+	int r = grow(&k->symbol, &k->size, k->n + 1, sizeof(*k->symbol));
+	uint32_t at = 0;
+	if (r == 0 && name)
+		r = text_add(k, name, &at);
+	if (r)
+		return r;
+	k->symbol[k->n++] =
+		(struct kernel_symbol){.start = (uint32_t)(addr - k->first), .name = at};
+	k->last_rank = rank;
+	return 0;
+}
+
+void kernel_symbols_seal(struct kernel_symbols *k, uint64_t base)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < k->n; i++) {
+		struct kernel_symbol s = k->symbol[i];
+		if (k->first + s.start < base)
+			continue;
+		s.start = (uint32_t)(k->first + s.start - base);
+		k->symbol[kept++] = s;
+	}
+	k->n = kept;
+	k->first = base;
+
+	/* a failure to shrink is none */
+	void *symbol = reallocarray(k->symbol, kept ? kept : 1, sizeof(*k->symbol));
+	k->symbol = symbol ? symbol : k->symbol;
+	void *text = realloc(k->text, k->n_text ? k->n_text : 1);
+	k->text = text ? text : k->text;
+}
+
+const char *kernel_symbols_find(
+	const struct kernel_symbols *k, uint64_t offset, uint64_t last_bytes_max)
+{
+	size_t low = 0, high = k->n; /* the first that begins after offset */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (k->symbol[middle].start <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || !k->symbol[low - 1].name)
+		return NULL;
+	bool last = low == k->n || !k->symbol[low].name;
+	if (last && offset - k->symbol[low - 1].start >= last_bytes_max)
+		return NULL;
+	return k->text + k->symbol[low - 1].name;
+}
+
+void kernel_symbols_clear(struct kernel_symbols *k)
+{
+	free(k->symbol);
+	free(k->text);
+	*k = (struct kernel_symbols){0};
+}
