@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the system tests share: the programs under test, the workloads, and this machine."""
+import atexit
 import json
 import os
 import re
@@ -17,6 +18,21 @@ BAD_WORDS = ("Traceback", "Sanitizer", "runtime error", "terminate called", "cor
 
 class Skip(Exception):
     """The machine lacks what the test needs; the text says what."""
+
+
+_ends = []
+
+
+def at_end_of_module(function):
+    """What a module's tests share shall not run beside another's: function() is called when they
+    have run."""
+    _ends.append(function)
+
+
+@atexit.register
+def end_module():
+    while _ends:
+        _ends.pop()()
 
 
 def need_root():

@@ -3,7 +3,6 @@
 
 All tests share one container, in the order in which they stand; each also works alone.
 """
-import atexit
 import functools
 import json
 import re
@@ -11,7 +10,8 @@ import shutil
 import subprocess
 
 from container import Container
-from machine import ROOT, Skip, compile_program, need_program, need_root, plain_build
+from machine import (ROOT, Skip, at_end_of_module, compile_program, need_program, need_root,
+                     plain_build)
 from test_unit import EXPOSURE_MAX, settings
 
 CONF = "/etc/mperf/mperf.conf"
@@ -42,6 +42,7 @@ def once(function):
         if error:
             raise error
         return value
+    result.forget = attempt.cache_clear
     return result
 
 
@@ -79,7 +80,8 @@ def installed(build):
     for file in deb, library, program, compile_program(build, "known.c"):
         shutil.copy(file, shared)
     c = Container(build, dependencies(deb), bind=shared)
-    atexit.register(c.stop)
+    at_end_of_module(c.stop)
+    at_end_of_module(installed.forget)
     c.run(f"apt-get -q install -y /mnt/{deb.name}", timeout=120)
     c.run("systemctl is-active mperfd.service && systemctl is-active mperfd.socket")
     for name in "alice", "bob":

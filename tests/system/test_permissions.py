@@ -3,7 +3,6 @@
 
 Two users run programs: Ada, and Bob, who has something to hide. Eve is a member of the group of the
 configuration. They are users to the kernel, which is who tells the daemon; they need no account."""
-import atexit
 import functools
 import grp
 import json
@@ -14,7 +13,8 @@ import signal
 import sqlite3
 import subprocess
 
-from machine import BAD_WORDS, Folder, Skip, compile_program, everybodys, need_program, need_root, refused
+from machine import (BAD_WORDS, Folder, Skip, at_end_of_module, compile_program, everybodys,
+                     need_program, need_root, refused)
 from service import Service, wait_until
 
 ADA, BOB, EVE = 60201, 60202, 60203
@@ -45,7 +45,8 @@ class Scene:
         self.service = Service(build, self.folder, group=self.group.gr_name, flush="1s",
                                rate="499")
         self.running = {}
-        atexit.register(self.end)
+        at_end_of_module(self.end)
+        at_end_of_module(scene.cache_clear)
         self.service.start()
         for name, uid in PROGRAMS.items():
             self.run(compile_program(build, "known.c"), name, uid)
