@@ -19,6 +19,7 @@
 
 #include <elfutils/libdwelf.h>
 
+#include "daemon/namer/debug_sections.h"
 #include "daemon/namer/dwarf_lines.h"
 #include "daemon/namer/elf_symbols.h"
 #include "daemon/namer/image_inside.h"
@@ -202,14 +203,15 @@ static int elf_read_symbols(struct image *image)
 	return 0;
 }
 
-static int elf_read_lines(struct elf_image *e, Elf *elf)
+static int elf_read_lines(struct elf_image *e, const struct elf_file *f)
 {
 	GElf_Ehdr header;
 
 	/* In relocatable files addresses are not final. */
-	if (!gelf_getehdr(elf, &header) || header.e_type == ET_REL)
+	if (!gelf_getehdr(f->elf, &header) || header.e_type == ET_REL)
 		return 0;
-	int r = dwarf_lines_new(elf, &e->lines);
+	debug_sections_unpack(f->elf, f->bytes, f->n);
+	int r = dwarf_lines_new(f->elf, &e->lines);
 	return r == DWARF_LINES_NONE ? 0 : r;
 }
 
@@ -233,7 +235,7 @@ int image_open_elf(int fd, struct image **ret_image)
 	if (r == 0)
 		r = elf_read_symbols(image);
 	if (r == 0)
-		r = elf_read_lines(image->elf, image->elf->self.elf);
+		r = elf_read_lines(image->elf, &image->elf->self);
 	if (r)
 		return r;
 
@@ -245,7 +247,7 @@ int image_open_elf(int fd, struct image **ret_image)
 static int elf_use_debug(struct image *i, struct elf_file debug)
 {
 	bool had_lines = i->elf->lines;
-	int r = had_lines ? 0 : elf_read_lines(i->elf, debug.elf);
+	int r = had_lines ? 0 : elf_read_lines(i->elf, &debug);
 
 	i->elf->debug = debug;
 	if (r == 0 && !i->elf->self.symtab)
@@ -296,7 +298,9 @@ int image_add_alt(struct image *i, int fd)
 	size_t n_id = elf_build_id(alt.elf, &id);
 	if (n_wanted_id && n_id && (n_wanted_id != n_id || memcmp(wanted_id, id, n_id) != 0))
 		r = IMAGE_MISMATCH;
-	else if (dwarf_lines_set_alt(i->elf->lines, alt.elf))
+	else
+		debug_sections_unpack(alt.elf, alt.bytes, alt.n);
+	if (r == 0 && dwarf_lines_set_alt(i->elf->lines, alt.elf))
 		r = IMAGE_MALFORMED;
 	if (r) {
 		elf_file_close(&alt);

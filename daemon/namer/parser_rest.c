@@ -12,11 +12,11 @@
 #include "daemon/namer/parser_private.h"
 
 /* Idle images up to these stay: those of a machine that compiles, without debug information. */
-#define KEPT_BYTES ((size_t)12 << 20)
+#define KEPT_BYTES ((size_t)24 << 20)
 #define KEPT_IMAGES 24u
 #define IDLE_NS UINT64_C(5000000000)
 /* Above this one image is made room for by the others at once. */
-#define CROWDED_BYTES ((size_t)48 << 20)
+#define CROWDED_BYTES ((size_t)32 << 20)
 #define LOOK_NS UINT64_C(1000000000)
 
 static size_t heap_bytes(void)
