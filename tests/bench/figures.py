@@ -12,7 +12,7 @@ import time
 import tools
 from accounting import Account, written_bytes
 
-PARTS = ("compare", "disk", "first", "flush", "report", "growth")
+PARTS = ("compare", "disk", "first", "flush", "report", "rollups", "growth")
 
 
 def machine():
@@ -152,6 +152,40 @@ def report(o, loads, folder):
     return rows
 
 
+# --- weeks, summed up from roll-ups ------------------------------------------------------------------
+
+# Hours, harts, and how many harts' samples one row drawn stands for; the limit in ms.
+STORES = ((24, 2, 1, 100), (168, 2, 1, 1000), (168, 64, 16, 2000))
+
+
+def made_store(o, folder, hours, harts, scale):
+    """The hour tier of so many hours; made once, since it takes minutes. Its files."""
+    store = folder / f"rollups-{hours}-{harts}"
+    if not (store / "whole").exists():
+        store.mkdir(parents=True, exist_ok=True)
+        subprocess.run([o.build / "tests/bench/synthesize", store, "--hours", str(hours), "--harts",
+                        str(harts), "--hz", "99", "--scale", str(scale), "--minutes", "0",
+                        "--keep", "1"], check=True, stdout=subprocess.DEVNULL)
+        (store / "whole").touch()
+    return sorted((store / "hour").glob("*.mprf"))
+
+
+def rollups(o, _, folder):
+    """CPU time of hotspots over roll-ups, each run a process of its own; the load is none."""
+    rows = []
+    for hours, harts, scale, limit_ms in STORES[:1] if o.quick else STORES:
+        files = made_store(o, folder, hours, harts, scale)
+        said = subprocess.run([o.build / "tests/bench/query", *files, "--hours", str(hours),
+                               "--repeat", "5" if o.quick else "20"], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+        found = re.search(r"CPU ([\d.]+) ms \(min ([\d.]+), max ([\d.]+)\).* of (\d+) samples", said)
+        rows.append({"hours": hours, "harts": harts, "limit_ms": limit_ms,
+                     "ms": [float(found.group(n)) for n in (1, 2, 3)],
+                     "n_samples": int(found.group(4)),
+                     "n_bytes": sum(f.stat().st_size for f in files)})
+    return rows
+
+
 # --- the table ---------------------------------------------------------------------------------------
 
 def spread(values, digits=3, unit=""):
@@ -274,6 +308,13 @@ def report_lines(rows):
             f"{spread([r['mperf_mb'] / r['perf_mb'] for r in rows])} |"]
 
 
+def rollup_lines(rows):
+    return ["| hotspots from roll-ups | samples | store, MB | CPU ms | limit |", "|---" * 5 + "|"] + [
+        f"| {r['hours'] // 24} days × {r['harts']} harts at 99 Hz | {r['n_samples']:,} | "
+        f"{r['n_bytes'] / 1e6:.0f} | {r['ms'][0]:.0f} ({r['ms'][1]:.0f}–{r['ms'][2]:.0f}) | "
+        f"{r['limit_ms']} |" for r in rows]
+
+
 def growth_lines(rows):
     lines = ["| as work grows | size | cost of one | size | cost of one | size | cost of one | "
              "last ÷ first |", "|---" * 8 + "|"]
@@ -295,7 +336,7 @@ def table(result):
                   peak_lines(result["runs"])]
     parts += [["Left out: " + reason] for reason in result.get("absent", [])]
     for key, lines in (("disk", disk_lines), ("first", first_lines), ("flush", flush_lines),
-                       ("report", report_lines), ("growth", growth_lines)):
+                       ("report", report_lines), ("rollups", rollup_lines), ("growth", growth_lines)):
         if result.get(key):
             parts.append(lines(result[key]))
     return "\n\n".join("\n".join(p) for p in parts) + "\n"

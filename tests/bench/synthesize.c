@@ -2,21 +2,21 @@
 
 /* Makes a store as weeks of sampling leave it behind, in minutes
  *
- *      synthesize FOLDER [--hours N] [--harts N] [--hz N] [--scale N] [--flush S] [--keep N]
- * [--minutes 0]
- *                  [--seed N]
+ *      synthesize FOLDER [--hours N] [--harts N] [--hz N] [--scale N] [--flush S]
+ *                 [--keep N] [--minutes 0] [--seed N]
  *
  * Each hour is written as the daemon writes it, a window segment with its own dictionaries, and
  * then rolled up by the real roll-up into FOLDER/minute and FOLDER/hour; its window segment is
  * removed unless it is one of the last N of --keep. What runs is made up, with the variety of a
  * machine that compiles and serves:
  *
- *      40 programs, each a call tree of 3,000 call sites, 10 to 40 deep, over 150 functions;
- * samples are spread over its sites as rank^-1.2, so that a few are hot and many were hit once; 16
- * addresses of a leaf's function are sampled, spread alike 300 processes start in an hour, beside
- * 60 that live on; how often each runs is spread alike 15 % of the samples are in the kernel, below
- * a call site of the program each hour 2 % of the sites are new, as after an update or in generated
- * code half of the rows have cycles and instructions, as on a machine with counters
+ * - 40 programs, each a call tree of 3,000 call sites, 10 to 40 deep, over 150 functions;
+ * - samples are spread over its sites as rank^-1.2: a few are hot and many were hit once;
+ * - 16 addresses of a leaf's function are sampled, spread alike;
+ * - 300 processes start in an hour, beside 60 that live on; how often each runs is spread alike;
+ * - 15 % of the samples are in the kernel, below a call site of the program;
+ * - each hour 2 % of the sites are new, as after an update or in generated code;
+ * - half of the rows have cycles and instructions, as on a machine with counters.
  *
  * With --minutes 0 the minute tier is left out, and with --scale N each row drawn stands for N
  * samples: 64 harts' samples without drawing them all.
