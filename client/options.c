@@ -13,6 +13,7 @@
 
 #include "client/options_parse.h"
 #include "client/say.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 #include "proto/nearest.h"
 #include "proto/unit.h"
@@ -125,9 +126,7 @@ static int take_cpus(struct parse *p, const char *part)
 
 static int take_time(struct parse *p, const char *name, const char *arg, int64_t *ret_ns)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	int r = unit_parse_time(arg, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, ret_ns);
+	int r = unit_parse_time(arg, (int64_t)clock_ns(CLOCK_REALTIME), ret_ns);
 	if (r != 0)
 		return options_wrong(p,
 			"%s takes a time like 10:30, yesterday, \"2026-11-21 10:00\" or -5m, "

@@ -8,10 +8,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/escape.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 #define NS_PER_S 1000000000ull
@@ -20,9 +20,7 @@
 
 uint64_t say_now_ns(void)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static void sentence(FILE *f, const char *text)

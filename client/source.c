@@ -16,6 +16,7 @@
 #include "client/capture.h"
 #include "client/print.h"
 #include "client/signals.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 /* How far back one looks into what the service keeps, unless --since: what somebody who comes to
@@ -174,13 +175,6 @@ int source_ask(struct source *s, Mperf__Request *request,
 	return q.ask.status;
 }
 
-static int64_t realtime_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 void source_filter(const struct source *s, const struct options *o, Mperf__Filter *ret_filter)
 {
 	*ret_filter = (Mperf__Filter)MPERF__FILTER__INIT;
@@ -197,7 +191,8 @@ void source_filter(const struct source *s, const struct options *o, Mperf__Filte
 	ret_filter->since_ns = o->since_ns;
 	ret_filter->until_ns = o->until_ns;
 	if (s->kept && o->since_ns == 0)
-		ret_filter->since_ns = (o->until_ns ? o->until_ns : realtime_ns()) - KEPT_NS;
+		ret_filter->since_ns =
+			(o->until_ns ? o->until_ns : (int64_t)clock_ns(CLOCK_REALTIME)) - KEPT_NS;
 	if (o->of_event)
 		ret_filter->event = o->of_event;
 }

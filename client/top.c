@@ -19,6 +19,7 @@
 #include "client/signals.h"
 #include "client/top_screen.h"
 #include "client/top_text.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 #define NS_PER_S 1000000000ull
@@ -37,13 +38,6 @@ struct top {
 	bool again;      /* another request is to follow */
 	int print_error; /* -errno of writing a frame */
 };
-
-static uint64_t realtime_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 /* From a watch: end ask_run at once. Whoever hangs up needs no answer. */
 static int leave(struct top *t)
@@ -82,7 +76,7 @@ static int take_answer(void *userdata, const Mperf__Answer *a)
 		snprintf(t->model.message, sizeof t->model.message, "%s", a->ready->note);
 		return 0;
 	}
-	int r = top_model_take(&t->model, a, realtime_ns());
+	int r = top_model_take(&t->model, a, clock_ns(CLOCK_REALTIME));
 	if (r == TOP_FRAME)
 		return on_frame(t);
 	if (r > 0) {

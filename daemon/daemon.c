@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Stations say what they wait for as plain pollfds and one deadline, asked for anew in each round of
- * the loop: a worker that was restarted, or a ring that was opened anew, may bear the number of a
- * descriptor that is closed, so nothing is kept from one round to the next. What is the daemon's own
- * (signals, the watchdog) is sd-event's, which is one more descriptor in the same poll: a round is
- * one system call, however many wait. So no station knows the event loop, and tests drive them with
- * poll() alone.
+ * Stations say what they wait for as plain pollfds and one deadline, asked for anew in each round
+ * of the loop: a worker that was restarted, or a ring that was opened anew, may bear the number of
+ * a descriptor that is closed, so nothing is kept from one round to the next. What is the daemon's
+ * own (signals, the watchdog) is sd-event's, which is one more descriptor in the same poll: a round
+ * is one system call, however many wait. So no station knows the event loop, and tests drive them
+ * with poll() alone.
  */
 #include "daemon/daemon.h"
 
@@ -24,6 +24,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/server.h"
 #include "daemon/control/service.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 /* sd-event, the service's rings and workers, the server's. */
@@ -32,24 +33,17 @@
 struct daemon {
 	sd_event *event;
 	struct control_options control;
-	struct peer *peer;       /* private mode */
+	struct peer *peer; /* private mode */
 	struct conf conf;
 	const char *config;
 	struct service *service;
 	struct server *server;
-	struct pollfd *fds;      /* DAEMON_FDS_MAX */
-	size_t n_service_fds;    /* of them, before the server's */
+	struct pollfd *fds;   /* DAEMON_FDS_MAX */
+	size_t n_service_fds; /* of them, before the server's */
 	bool over, reload;
-	char told[1200];         /* STATUS= as systemd knows it */
-	int trouble;             /* what ended the loop, if it was not told to end */
+	char told[1200]; /* STATUS= as systemd knows it */
+	int trouble;     /* what ended the loop, if it was not told to end */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* --- the loop --------------------------------------------------------------------------------- */
 
@@ -67,7 +61,7 @@ static int wait_for(struct pollfd *fds, size_t n, uint64_t deadline_ns)
 	if (deadline_ns == UINT64_MAX) {
 		patience = NULL;
 	} else {
-		uint64_t now = now_ns();
+		uint64_t now = clock_ns(CLOCK_MONOTONIC);
 		uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
 		timeout.tv_sec = (time_t)(left / 1000000000u);
 		timeout.tv_nsec = (long)(left % 1000000000u);
@@ -148,7 +142,7 @@ static int private_dispatch(struct daemon *d, const struct pollfd *fds, size_t n
 {
 	int r = n > 0 && fds[0].revents ? peer_dispatch(d->peer, fds[0].revents) : 0;
 	if (r == 0)
-		r = peer_run_jobs(d->peer, now_ns());
+		r = peer_run_jobs(d->peer, clock_ns(CLOCK_MONOTONIC));
 	if (r == 0)
 		r = peer_dispatch(d->peer, 0); /* send what the jobs answered */
 	d->over = r == PEER_GONE;
@@ -277,7 +271,8 @@ static int reload(struct daemon *d)
 	struct conf next;
 	char restart[256] = "", line[512];
 	d->reload = false;
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(now_ns() / 1000));
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
+		(unsigned long long)(clock_ns(CLOCK_MONOTONIC) / 1000));
 	int r = read_conf(d, &next);
 	if (r == 0) {
 		conf_need_restart(&d->conf, &next, restart, sizeof restart);
@@ -316,9 +311,10 @@ static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, siz
 {
 	int r = d->reload ? reload(d) : 0;
 	if (r == 0)
-		r = service_dispatch(d->service, now_ns());
+		r = service_dispatch(d->service, clock_ns(CLOCK_MONOTONIC));
 	if (r == 0)
-		r = server_dispatch(d->server, fds + d->n_service_fds, n - d->n_service_fds, now_ns());
+		r = server_dispatch(d->server, fds + d->n_service_fds, n - d->n_service_fds,
+			clock_ns(CLOCK_MONOTONIC));
 	tell_status(d);
 	return r;
 }
@@ -330,7 +326,8 @@ static int inherited_socket(void)
 	if (n < 0)
 		return n;
 	if (n > 1) {
-		say(NULL, LOG_ERR, "more than one socket was handed to mperfd; mperfd.socket has one");
+		say(NULL, LOG_ERR,
+			"more than one socket was handed to mperfd; mperfd.socket has one");
 		return -EINVAL;
 	}
 	return n == 1 ? SD_LISTEN_FDS_START : -1;

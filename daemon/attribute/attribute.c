@@ -13,22 +13,14 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/attribute/scan.h"
 #include "daemon/attribute/station.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 DEFINE_CLEANUP(struct attribute *, attribute_free)
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t = {0};
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* CLOCK_BOOTTIME less CLOCK_MONOTONIC: how long the machine was suspended. */
 static uint64_t suspended_ns(void)

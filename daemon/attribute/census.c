@@ -15,11 +15,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/attribute/scan.h"
 #include "daemon/attribute/station.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 #define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain can only be a circle */
@@ -203,17 +203,9 @@ static int exe_read(int folder_fd, struct task *process)
 	return process->exe ? 0 : -ENOMEM;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t = {0};
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static int maps_read(struct attribute *a, int folder_fd, struct task *process)
 {
-	uint64_t time_ns = now_ns();
+	uint64_t time_ns = clock_ns(CLOCK_MONOTONIC);
 	char line[SCAN_LINE_BYTES_MAX];
 	int fd = openat(folder_fd, "maps", O_RDONLY | O_CLOEXEC);
 	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");

@@ -19,10 +19,10 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "daemon/attribute/exec_stack.h"
 #include "daemon/attribute/station.h"
+#include "proto/clock.h"
 
 #define NEVER UINT64_MAX
 
@@ -37,14 +37,6 @@
  * is in memory, and some where it has to be read. */
 static const uint64_t exec_again_ns[] = {1000000, 3000000, 10000000};
 #define EXEC_LOOKS (sizeof(exec_again_ns) / sizeof(exec_again_ns[0]))
-
-static uint64_t clock_ns(void)
-{
-	struct timespec t = {0};
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void exec_give_up(struct exec *e)
 {
@@ -178,7 +170,7 @@ static void exec_look(const struct attribute *a, struct exec *e, uint64_t now_ns
 	/* whoever is gone has none; without memory it stays unread */
 	int r = census_exec(a, e->pid, &e->text);
 
-	e->read_ns = clock_ns();
+	e->read_ns = clock_ns(CLOCK_MONOTONIC);
 	while (r == CENSUS_EMPTY && e->due_ns == NEVER && e->n_looks < EXEC_LOOKS) {
 		uint64_t again_ns = e->time_ns + exec_again_ns[e->n_looks++];
 

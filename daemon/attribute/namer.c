@@ -13,19 +13,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 DEFINE_CLEANUP(struct namer *, namer_free)
-
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 int namer_new(const struct namer_options *o, struct namer **ret_namer)
 {
@@ -42,9 +34,9 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer)
 	TAILQ_INIT(&n->jobs);
 	int r = worker_find_binary(o->binary, &n->binary);
 	if (r == 0)
-		r = worker_start(&n->opener, n->binary, clock_ns());
+		r = worker_start(&n->opener, n->binary, clock_ns(CLOCK_MONOTONIC));
 	if (r == 0)
-		r = worker_start(&n->parser, n->binary, clock_ns());
+		r = worker_start(&n->parser, n->binary, clock_ns(CLOCK_MONOTONIC));
 	if (r < 0)
 		return r;
 	*ret_namer = TAKE_PTR(n);

@@ -20,18 +20,10 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/attribute/station.h"
-
-static uint64_t clock_ns(void)
-{
-	struct timespec t = {0};
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+#include "proto/clock.h"
 
 static void raise_mark(uint8_t *mark, uint32_t n, uint32_t id, uint8_t to)
 {
@@ -362,7 +354,7 @@ int attribute_sweep(
 	struct attribute *a, void (*mark)(void *userdata, struct sweep *s), void *userdata)
 {
 	uint32_t before = n_entries(a);
-	uint64_t now_ns = clock_ns();
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	struct sweep s = {
 		.n_tasks = a->o.tasks->n_tasks,
 		.n_frames = a->o.files->n_frames,

@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
-#include <time.h>
 
 #include "daemon/control/roller.h"
 #include "daemon/store/account.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 #define SECOND_NS 1000000000u
@@ -63,13 +63,6 @@ struct keeper {
 	char settled[CONF_TEXT_BYTES]; /* path of the store whose last run was looked into */
 	bool said_trouble, rotate;     /* rotate: as soon as there is a place */
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
-}
 
 static void __attribute__((format(printf, 3, 4)))
 say(const struct keeper *k, int level, const char *format, ...)

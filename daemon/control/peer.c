@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "daemon/conf.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 /* Groups of one process. Source: man 2 getgroups, NGROUPS_MAX. */
@@ -303,9 +303,7 @@ static void time_half_frame(struct peer *p, bool took_one)
 /* Time that we ran, which does not pass while others keep us from running. */
 static uint64_t own_time_ns(void)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static int take_frame(struct peer *p)

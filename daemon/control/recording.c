@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/utsname.h>
-#include <time.h>
 
 #include "daemon/store/segment_reserve.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 struct recording {
@@ -45,13 +45,6 @@ struct recording {
 	int outcome;               /* of the store then: SEGMENT_* or -errno */
 	bool sealed;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* What a walk counts of tasks that a recording of some of them does not have; of its own it counts
  * itself, or cannot tell. */

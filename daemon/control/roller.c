@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/control/offload.h"
 #include "daemon/store/rollup.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 #define SECOND_NS 1000000000ull
@@ -44,13 +44,6 @@ struct roller {
 	bool failed; /* since the last look */
 	struct roller_status status;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void task_clear(struct task_of_roller *t)
 {

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
-#include <time.h>
 
 #include "daemon/control/keeper.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 #define SECOND_NS 1000000000u
@@ -22,8 +22,8 @@
 /* Losses are remembered this often, so that "the last minute" is 60 to 70 seconds. */
 #define PAST_NS USAGE_TICK_NS
 #define PASTS 7
-/* Between two sweeps, each of which costs some 20 ns for each task and frame; or after so many tasks
- * more, of which each takes half a KiB. */
+/* Between two sweeps, each of which costs some 20 ns for each task and frame; or after so many
+ * tasks more, of which each takes half a KiB. */
 #define SWEEP_NS (60ull * SECOND_NS)
 #define SWEEP_TASKS 8192u
 #define WANTS_MAX 4096 /* clients times their requests is less */
@@ -45,20 +45,13 @@ struct service_inner {
 	struct want *want;
 	size_t n_wants, size_wants;
 	uint64_t next_try_ns, next_past_ns, next_sweep_ns;
-	uint32_t tasks_swept; /* n_tasks after the last sweep */
+	uint32_t tasks_swept;    /* n_tasks after the last sweep */
 	struct past past[PASTS]; /* oldest first; at_ns 0: not filled yet */
 	uint64_t (*lost)[N_LOSSES];
 	int n_harts;
 	uint64_t rate_lowered_ns;
 	uint32_t rate_before;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
-}
 
 static void __attribute__((format(printf, 3, 4)))
 say(const struct service *s, int level, const char *format, ...)
@@ -94,8 +87,8 @@ static int pasts_make(struct service_inner *in, int n_harts)
 	return in->lost ? 0 : -ENOMEM;
 }
 
-/* Between two drains a ring fills by this many samples of the highest rate; twice that, as a rule of
- * its size has it. */
+/* Between two drains a ring fills by this many samples of the highest rate; twice that, as a rule
+ * of its size has it. */
 static uint32_t ring_rate(const struct conf *c)
 {
 	uint32_t hz = c->rate_max / (uint32_t)(SECOND_NS / WALK_DRAIN_NS);
@@ -106,11 +99,12 @@ static int walk_begin(struct service *s)
 {
 	const struct conf *c = s->o.conf;
 	struct walk_options o = {
-		.sampler = {
-			.hz = wanted_rate(s),
-			.ring_hz = ring_rate(c),
-			.stacks = c->callers ? SAMPLER_STACKS_FP : SAMPLER_STACKS_NONE,
-		},
+		.sampler =
+			{
+				.hz = wanted_rate(s),
+				.ring_hz = ring_rate(c),
+				.stacks = c->callers ? SAMPLER_STACKS_FP : SAMPLER_STACKS_NONE,
+			},
 		.all = true,
 		.always = true,
 		.namer = s->o.namer,
@@ -120,21 +114,20 @@ static int walk_begin(struct service *s)
 	if (r == 0) {
 		*s->trouble = '\0';
 		s->inner->rate_before = s->walk->sampler->hz;
-		return s->inner->lost ? 0
-				      : pasts_make(s->inner, s->walk->sampler->machine.n_harts);
+		return s->inner->lost ? 0 : pasts_make(s->inner, s->walk->sampler->machine.n_harts);
 	}
 	if (r == -ENOMEM)
 		return r;
 	char before[sizeof s->trouble];
 	memcpy(before, s->trouble, sizeof before);
 	snprintf(s->trouble, sizeof s->trouble, "%s",
-		r > 0		 ? error.text
+		r > 0          ? error.text
 		: r == -ENOENT ? "mperf-namer was not found beside mperfd"
 			       : strerror(-r));
 	snprintf(s->store_trouble, sizeof s->store_trouble, "nothing can be sampled");
 	if (strcmp(before, s->trouble) != 0)
-		say(s, LOG_ERR, "nothing can be sampled: %s; trying again every %llu s",
-			s->trouble, (unsigned long long)(RETRY_NS / SECOND_NS));
+		say(s, LOG_ERR, "nothing can be sampled: %s; trying again every %llu s", s->trouble,
+			(unsigned long long)(RETRY_NS / SECOND_NS));
 	return 0;
 }
 
@@ -194,11 +187,12 @@ static uint64_t add_samples(uint64_t (*lost)[N_LOSSES], int n_harts)
 static void sum_losses(const struct service *s)
 {
 	const struct service_inner *in = s->inner;
-	uint64_t (*kept)[N_LOSSES] = in->keeper ? keeper_lost(in->keeper) : NULL;
+	uint64_t(*kept)[N_LOSSES] = in->keeper ? keeper_lost(in->keeper) : NULL;
 	for (int hart = 0; hart < in->n_harts; hart++)
 		for (int cause = 0; cause < N_LOSSES; cause++)
-			in->lost[hart][cause] = (s->walk ? s->walk->sampler->lost[hart][cause] : 0) +
-						(kept ? kept[hart][cause] : 0);
+			in->lost[hart][cause] =
+				(s->walk ? s->walk->sampler->lost[hart][cause] : 0) +
+				(kept ? kept[hart][cause] : 0);
 }
 
 void service_account(const struct service *s, struct service_account *ret_account)
@@ -209,9 +203,9 @@ void service_account(const struct service *s, struct service_account *ret_accoun
 		return;
 	sum_losses(s);
 	struct service_account a = {
-		/* what was lost before it could be taken out of the rings was taken by the kernel */
-		.taken = s->walk->n_taken +
-			 add_samples(s->walk->sampler->lost, in->n_harts),
+		/* what was lost before it could be taken out of the rings was taken by the kernel
+		 */
+		.taken = s->walk->n_taken + add_samples(s->walk->sampler->lost, in->n_harts),
 		.lost = in->lost,
 		.n_harts = in->n_harts,
 		.rate = s->walk->sampler->hz,
@@ -364,8 +358,8 @@ int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum t
 	struct store_part **ret_part, size_t *ret_n_parts)
 {
 	if (s->inner->keeper)
-		return keeper_select(s->inner->keeper, since_ns, until_ns, coarsest, ret_part,
-			ret_n_parts);
+		return keeper_select(
+			s->inner->keeper, since_ns, until_ns, coarsest, ret_part, ret_n_parts);
 	*ret_part = NULL;
 	*ret_n_parts = 0;
 	return 0;

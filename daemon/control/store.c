@@ -6,11 +6,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/control/service.h"
+#include "proto/clock.h"
 
 static const struct answer_column file_columns[] = {
 	{"tier", "Tier", MPERF__UNIT__UNIT_NONE},
@@ -186,10 +186,7 @@ int control_store(struct request *q, const Mperf__Request *m)
 					[TIER_HOUR] = c->keep_hours_ns},
 			},
 	};
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	store_forecast(
-		s.store, &s.limits, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, &s.forecast);
+	store_forecast(s.store, &s.limits, (int64_t)clock_ns(CLOCK_REALTIME), &s.forecast);
 	s.answer = row_stream_answer(&s.stream, q);
 	r = send_tables(&s);
 	int ended = row_stream_end(&s.stream);

@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/control/offload.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/service.h"
 #include "daemon/query/query.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 struct store_query {
@@ -122,13 +122,6 @@ static const struct offload_answer store_query_answer = {
 	.note = set_aside,
 };
 
-static int64_t realtime_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* 0 or -errno. */
 static int take_parts(struct store_query *s, const struct service *service,
 	const struct store_part *part, size_t n)
@@ -155,7 +148,9 @@ static int select_parts(struct store_query *s, struct request *q)
 	struct service *service = q->peer->options->service;
 	struct query_filter filter = query_filter_of(q, filter_in(s->request));
 	struct query_question question = question_of(s->request, &filter);
-	int64_t since_ns = filter.since_ns ? filter.since_ns : realtime_ns() - STORE_QUERY_SPAN_NS;
+	int64_t since_ns = filter.since_ns
+				   ? filter.since_ns
+				   : (int64_t)clock_ns(CLOCK_REALTIME) - STORE_QUERY_SPAN_NS;
 	_cleanup_(freep) struct store_part *part = NULL;
 	size_t n = 0;
 	int r = service_select(

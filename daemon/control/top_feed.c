@@ -11,17 +11,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/aggregate/keep.h"
 #include "daemon/decode/merge.h"
-
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+#include "proto/clock.h"
 
 static void take(void *userdata, const struct attribution *a)
 {
@@ -75,7 +68,7 @@ static int cut(void *userdata, uint64_t cut_ns)
 	f->n_cuts++;
 	slice_begin(f, cut_ns);
 	/* after a stall one long slice, not many that nobody would see */
-	uint64_t next_ns = cut_ns + f->interval_ns, now_ns = clock_ns();
+	uint64_t next_ns = cut_ns + f->interval_ns, now_ns = clock_ns(CLOCK_MONOTONIC);
 	f->tap.cut_ns = next_ns > now_ns ? next_ns : now_ns;
 	return 0;
 }
@@ -131,7 +124,7 @@ static int feed_new(struct walk *walk, uint64_t interval_ns, struct top_feed **r
 	}
 	memcpy(f->lost, walk->sampler->lost, (size_t)f->n_harts * sizeof *f->lost);
 	(void)hart_time_read(f->time, f->n_harts);
-	uint64_t now_ns = clock_ns();
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	uint64_t first_ns = interval_ns / 4 < TOP_FIRST_NS ? interval_ns / 4 : TOP_FIRST_NS;
 	f->tap = (struct tap){
 		.userdata = f, .take = take, .cut = cut, .mark = mark, .cut_ns = now_ns + first_ns};

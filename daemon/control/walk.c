@@ -5,8 +5,8 @@
  * sampling stops first, then the rings are emptied.
  *
  * Windows are cut in the time of the records, not of the drains: a drain up to a tap's cut comes
- * first, so its window holds what happened in it and nothing else. Only copied stacks, whose callers
- * come back later, may reach a tap after its cut.
+ * first, so its window holds what happened in it and nothing else. Only copied stacks, whose
+ * callers come back later, may reach a tap after its cut.
  */
 #include "daemon/control/walk.h"
 
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 
 #include "daemon/control/exec_watch.h"
 #include "daemon/decode/merge.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 /* Records between two looks at the execs: a drain of many samples takes longer than some processes
@@ -29,21 +29,14 @@
 
 struct walk_inner {
 	struct exec_watch execs;
-	int rings_fd;              /* epoll over all rings, but in a session per task */
+	int rings_fd; /* epoll over all rings, but in a session per task */
 	struct merge merge;
 	struct attribute *attribute;
 	struct tap *taps;
 	uint64_t next_drain_ns, next_tick_ns;
-	bool hung[HARTS_MAX];      /* rings whose task is gone: poll would return at once for ever */
+	bool hung[HARTS_MAX]; /* rings whose task is gone: poll would return at once for ever */
 	bool stopped;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* attribute's sink: every attribution passes here. */
 static void take_attribution(void *userdata, const struct attribution *a)
@@ -130,8 +123,10 @@ static int open_waits(struct walk *w)
 
 static int outcome_of_sampler(int r)
 {
-	return r == SAMPLER_REFUSED ? WALK_REFUSED : r == SAMPLER_GONE ? WALK_GONE
-		: r == SAMPLER_FULL ? WALK_FULL : r;
+	return r == SAMPLER_REFUSED ? WALK_REFUSED
+	       : r == SAMPLER_GONE  ? WALK_GONE
+	       : r == SAMPLER_FULL  ? WALK_FULL
+				    : r;
 }
 
 int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error)
@@ -152,8 +147,8 @@ int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_
 		r = attach_stations(w, o);
 	if (r == 0)
 		r = open_waits(w);
-	/* Once before and once after the events are enabled: what is born before and dies during the
-	 * second scan would have no name otherwise. */
+	/* Once before and once after the events are enabled: what is born before and dies during
+	 * the second scan would have no name otherwise. */
 	if (r == 0)
 		r = attribute_scan(in->attribute, o->sampler.pids, o->sampler.n_pids);
 	if (r != 0) {
@@ -225,8 +220,7 @@ size_t walk_fds(const struct walk *w, struct pollfd *fds, size_t n)
 	if (!each && filled < n)
 		fds[filled++] = (struct pollfd){.fd = in->rings_fd, .events = POLLIN};
 	if (exec_watch_fd(&in->execs) >= 0 && filled < n)
-		fds[filled++] =
-			(struct pollfd){.fd = exec_watch_fd(&in->execs), .events = POLLIN};
+		fds[filled++] = (struct pollfd){.fd = exec_watch_fd(&in->execs), .events = POLLIN};
 	return filled;
 }
 
@@ -359,8 +353,8 @@ static int run(struct walk *w, uint64_t now_ns)
 }
 
 /* Is it worth a drain? An exec alone is not. A ring wakes us at each half of it, wherever its tail
- * stands, so one that is a quarter full may be full before it wakes again. A ring that hung up wakes
- * us until run() has noticed. */
+ * stands, so one that is a quarter full may be full before it wakes again. A ring that hung up
+ * wakes us until run() has noticed. */
 static bool drain_is_due(struct walk *w, uint64_t now_ns)
 {
 	if (now_ns >= w->inner->next_drain_ns || w->sampler->options.per_task)

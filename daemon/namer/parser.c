@@ -11,9 +11,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/namer/parser_private.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 /* Longer than what is idle must lie so, that it is seen to. */
@@ -186,13 +186,6 @@ static int send_to_socket(void *userdata, const void *bytes, size_t n)
 	return message_send(*(int *)userdata, &iov, 1, -1);
 }
 
-static uint64_t clock_ns(void)
-{
-	struct timespec t = {0};
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Wait for a request; a parser that is asked nothing gives back what it holds, and then sleeps. */
 static void wait_for_request(struct parser *p, int socket)
 {
@@ -200,7 +193,7 @@ static void wait_for_request(struct parser *p, int socket)
 	int idle_ms = RUN_IDLE_MS;
 
 	while (poll(&fd, 1, idle_ms) == 0)
-		if (!parser_rest(p, clock_ns()))
+		if (!parser_rest(p, clock_ns(CLOCK_MONOTONIC)))
 			idle_ms = -1;
 }
 
@@ -216,7 +209,7 @@ int parser_run(int socket)
 		ssize_t n = message_receive(socket, buffer, MESSAGE_BYTES_MAX, 0, &fd);
 		if (n <= 0)
 			return (int)n;
-		p->now_ns = clock_ns();
+		p->now_ns = clock_ns(CLOCK_MONOTONIC);
 		r = parser_take(p, buffer, (size_t)n, fd);
 		if (r == 0)
 			parser_rest(p, p->now_ns);

@@ -15,9 +15,9 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 #define SPIN_BYTES (512u << 10) /* beyond a first-level cache; a power of two */
@@ -75,9 +75,7 @@ static void real_event_close(void *u, int fd)
 static uint64_t real_now_ns(void *u)
 {
 	(void)u;
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Be busy in user space until the time has come. Without memory it is busy in registers. */

@@ -17,10 +17,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/store/store_inside.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 #define SECOND_NS 1000000000ull
@@ -312,9 +312,7 @@ int store_note(struct store *s, const char *path)
 /* One of those whose writer has gone without sealing, now and then. */
 static int recover_left(struct store *s)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	uint64_t now_ns = (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	size_t at = 0;
 	while (at < s->n_files && !s->file[at].left)
 		at++;
