@@ -20,10 +20,10 @@
 #define SWEEP_ANCESTORS_MAX 64
 /* A file or frame that was not seen for this long goes, at the earliest; then it must be named
  * again when it comes back. */
-#define SWEEP_IDLE_NS 600000000000u
+#define SWEEP_IDLE_NS 120000000000u
 /* With more frames than this, also those that were seen lately go, but for those that are marked.
  */
-#define SWEEP_FRAMES_CROWDED (FRAMES_MAX / 2)
+#define SWEEP_FRAMES_CROWDED (FRAMES_MAX / 16)
 /* Arguments of all tasks that are kept, together; above it those longer than SWEEP_ARGV_SHORT are
  * cut to that. 10,000 processes with 200 bytes each have 2 MB. */
 #define SWEEP_ARGV_BYTES_MAX (64u << 20)

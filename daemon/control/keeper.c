@@ -38,9 +38,9 @@
 /* To begin a segment there must be so many times that, so that a store at its limit does not stop
  * and begin again all the time. */
 #define HEADROOMS_TO_BEGIN 4
-/* Call sites of one segment, 112 bytes each in our memory; an hour of a build machine has some
- * 100,000. */
-#define STACK_NODES_CROWDED 300000u
+/* Call sites of one segment. Each has 112 bytes in our memory and keeps a frame of as many: 27 MB.
+ * An hour of a build machine has some 100,000; generated code at a high rate, more in minutes. */
+#define STACK_NODES_CROWDED 120000u
 /* Beyond what NTP slews in an hour (500 ppm), the clock was set. */
 #define CLOCK_STEP_NS (5ll * SECOND_NS)
 

@@ -169,14 +169,18 @@ def record_misbehaving(build, folder, program):
     mperfctl(build, "record", "-F", "999", "-o", folder / "r", "--", "sh", "-c", script,
              env={"MPERF_NAMER": str(namer)})
     doctor = rows(build, "doctor", "-i", folder / "r")["rows"]
-    return functions(build, folder / "r"), [d["finding"] for d in doctor if d["topic"] == "file"]
+    found = functions(build, folder / "r")
+    # of itself: how much of the machine it got is others' affair
+    generated = [row for row in found if re.search(r"/perf-\d+\.map$", row["module"] or "")]
+    named = share(generated, "jitted_by_map")
+    assert named > 0.9 * sum(row["self"] for row in generated) > 0, found[:5]
+    return [d["finding"] for d in doctor if d["topic"] == "file"]
 
 
 def misbehaving(build, section, word):
     with Folder() as folder:
         bad = marked(compile_program(build, "inlined.c"), folder / "bad", section)
-        found, said = record_misbehaving(build, folder, bad)
-    assert share(found, "jitted_by_map") > 0.3, found[:5]
+        said = record_misbehaving(build, folder, bad)
     assert any("bad" in s and word in s for s in said), said
 
 
@@ -205,12 +209,11 @@ def test_a_file_system_that_hangs_on_open_costs_only_its_own_names(build):
                 if (mount / "program").exists():
                     break
                 time.sleep(0.05)
-            found, said = record_misbehaving(build, folder, mount / "program")
+            said = record_misbehaving(build, folder, mount / "program")
         finally:
             server.kill()
             server.wait()
             subprocess.run(["umount", "-l", mount], check=False)
-    assert share(found, "jitted_by_map") > 0.3, found[:5]
     assert any("program" in s and "open" in s for s in said), said
 
 
