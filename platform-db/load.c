@@ -283,20 +283,6 @@ const struct platform *platform_db_find(const struct platform_db *db, const char
 
 /* --- finding a hart's platform -------------------------------------------------------------- */
 
-/* Which of two patterns that both match is the better one. */
-static bool is_better(
-	const struct pattern *p, const struct pattern *than, const struct platform_identity *id)
-{
-	if (!than || p->n_keys != than->n_keys)
-		return !than || p->n_keys > than->n_keys;
-	if (p->layer != than->layer)
-		return p->layer > than->layer;
-	/* A device tree begins with the most special name. Source: Devicetree Specification 0.4,
-	 * section 2.3.1. */
-	return p->compatible && than->compatible &&
-	       strstr(id->compatible, p->compatible) < strstr(id->compatible, than->compatible);
-}
-
 static const struct entry *own_match(
 	const struct platform_db *db, const struct platform_identity *id, bool *ret_generic)
 {
@@ -305,7 +291,8 @@ static const struct entry *own_match(
 	for (size_t i = 0; i < db->entries.n; i++) {
 		const struct pattern *p = e[i].draft->cpus.items;
 		for (size_t j = 0; j < e[i].draft->cpus.n; j++)
-			if (pattern_matches(&p[j], id) && is_better(&p[j], best, id)) {
+			if (pattern_matches(&p[j], id) &&
+				(!best || pattern_is_better(&p[j], best, id))) {
 				best = &p[j];
 				found = &e[i];
 			}

@@ -276,16 +276,17 @@ static bool midr_from(uint64_t from, uint64_t midr)
 
 /* --- matching ------------------------------------------------------------------------------- */
 
-static bool compatible_has(const char *list, const char *wanted)
+/* Which word of the list that is, from 0; -1: none. */
+static int compatible_position(const char *list, const char *wanted)
 {
 	size_t n = strlen(wanted);
-	while (*list) {
+	for (int i = 0; *list; i++) {
 		size_t word = strcspn(list, " ");
 		if (word == n && strncmp(list, wanted, n) == 0)
-			return true;
+			return i;
 		list += word + (list[word] == ' ');
 	}
-	return false;
+	return -1;
 }
 
 static bool own_matches(const struct pattern *p, const struct platform_identity *id)
@@ -297,7 +298,7 @@ static bool own_matches(const struct pattern *p, const struct platform_identity 
 	       (p->family == ANY || p->family == id->family) &&
 	       (p->model == ANY || p->model == id->model) &&
 	       (p->stepping == ANY || p->stepping == id->stepping) &&
-	       (!p->compatible || compatible_has(id->compatible, p->compatible));
+	       (!p->compatible || compatible_position(id->compatible, p->compatible) >= 0);
 }
 
 /* Does it ask for a register? Those say nothing where they could not be read. */
@@ -322,6 +323,20 @@ bool pattern_matches(const struct pattern *p, const struct platform_identity *id
 		break;
 	}
 	return own_matches(p, id);
+}
+
+bool pattern_is_better(
+	const struct pattern *p, const struct pattern *than, const struct platform_identity *id)
+{
+	if (p->n_keys != than->n_keys)
+		return p->n_keys > than->n_keys;
+	if (p->layer != than->layer)
+		return p->layer > than->layer;
+	/* A device tree begins with the most special name. Source: Devicetree Specification 0.4,
+	 * section 2.3.1. */
+	return p->compatible && than->compatible &&
+	       compatible_position(id->compatible, p->compatible) <
+		       compatible_position(id->compatible, than->compatible);
 }
 
 static bool numbers_meet(uint32_t a, uint32_t b)

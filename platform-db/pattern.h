@@ -47,6 +47,10 @@ int pattern_foreign(
 
 bool pattern_matches(const struct pattern *p, const struct platform_identity *id);
 
+/* Which of two patterns that match this hart is the more special, or of a later folder. */
+bool pattern_is_better(
+	const struct pattern *p, const struct pattern *than, const struct platform_identity *id);
+
 /* Could a hart match both, with neither being the more special? Foreign ones never do: of those
  * the first in the map wins. */
 bool pattern_conflicts(const struct pattern *a, const struct pattern *b);
