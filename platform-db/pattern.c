@@ -146,7 +146,8 @@ static int take_digits(const struct reader *r, const struct node *row, const cha
 int pattern_take(const struct reader *r, const struct node *row, struct pattern *ret_pattern)
 {
 	struct row v = {.family = ANY, .model = ANY, .stepping = ANY};
-	int error = reader_fields(r, row, row_fields, N(row_fields), "a row of cpus", &v);
+	const struct grammar grammar = GRAMMAR("a row of cpus", row_fields);
+	int error = reader_fields(r, row, &grammar, &v);
 	if (error)
 		return error;
 
