@@ -9,6 +9,7 @@ DESTDIR ?=
 BINDIR      = $(PREFIX)/bin
 SBINDIR     = $(PREFIX)/sbin
 LIBEXECDIR  = $(PREFIX)/libexec/mperf
+DATADIR     = $(PREFIX)/share/mperf
 MANDIR      = $(PREFIX)/share/man
 UNITDIR     = $(PREFIX)/lib/systemd/system
 SYSUSERSDIR = $(PREFIX)/lib/sysusers.d
@@ -22,7 +23,8 @@ VERSION = 0.1.0
 CFLAGS  ?= -O2 -g
 WERROR  ?=
 SANITIZE ?=
-PKGS_DAEMON = libsystemd libprotobuf-c sqlite3
+PKGS_DAEMON = libsystemd libprotobuf-c sqlite3 jansson
+PKGS_PLATFORM = jansson
 PKGS_CLIENT = libprotobuf-c jansson ncursesw
 PKGS_NAMER  = libelf libdw libseccomp liblzma
 PKG_CONFIG ?= pkg-config
@@ -31,14 +33,14 @@ ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wpointer-arith -Wstr
 	-Wmissing-prototypes -Wvla -Wno-missing-field-initializers -fno-omit-frame-pointer \
 	-fno-strict-aliasing -fstack-protector-strong -I. -I$(BUILD)/gen \
 	-DMPERF_VERSION='"$(VERSION)"' -DMPERF_LIBEXECDIR='"$(LIBEXECDIR)"' \
-	-DMPERF_SBINDIR='"$(SBINDIR)"' \
+	-DMPERF_SBINDIR='"$(SBINDIR)"' -DMPERF_DATADIR='"$(DATADIR)"' \
 	$(WERROR) $(SANITIZE) $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(SANITIZE) $(LDFLAGS) -Wl,--as-needed
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all demo check clean install uninstall deb packages compile_commands
-all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl
+all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl $(BUILD)/platform-check $(BUILD)/platforms
 
 # --- what is made from what ------------------------------------------------------------------
 
@@ -46,12 +48,14 @@ src = $(wildcard $(1)/*.c)
 obj = $(patsubst %.c,$(BUILD)/%.o,$(call src,$(1)))
 
 PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o
+PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))
 DAEMON_OBJ = $(foreach d,pmu decode attribute aggregate store query control,$(call obj,daemon/$(d))) \
 	$(filter-out %/main.o,$(call obj,daemon))
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))
 CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client))
 
 $(BUILD)/libproto.a: $(PROTO_OBJ)
+$(BUILD)/libplatform.a: $(PLATFORM_OBJ)
 $(BUILD)/libdaemon.a: $(DAEMON_OBJ)
 $(BUILD)/libnamer.a: $(NAMER_OBJ)
 $(BUILD)/libclient.a: $(CLIENT_OBJ)
@@ -60,7 +64,7 @@ $(BUILD)/lib%.a:
 	@rm -f $@
 	$(AR) qcs $@ $(filter %.o,$^)
 
-LIBS_DAEMON = $(BUILD)/libdaemon.a $(BUILD)/libproto.a
+LIBS_DAEMON = $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libproto.a
 LIBS_NAMER  = $(BUILD)/libnamer.a
 LIBS_CLIENT = $(BUILD)/libclient.a $(BUILD)/libproto.a
 DEMANGLE    = -liberty
@@ -71,6 +75,11 @@ $(BUILD)/mperf-namer: $(BUILD)/daemon/namer/main.o $(LIBS_NAMER)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
 $(BUILD)/mperfctl: $(BUILD)/client/main.o $(LIBS_CLIENT)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_CLIENT)) -lm
+$(BUILD)/platform-check: $(BUILD)/platform-db/main.o $(BUILD)/libplatform.a
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_PLATFORM))
+# The data stands beside the programs, as an installed mperfd finds it from its own place.
+$(BUILD)/platforms: | $(BUILD)/mperfd
+	ln -sfn $(abspath platform-db/platforms) $@
 
 $(BUILD)/%.o: %.c | $(BUILD)/gen/all
 	@mkdir -p $(@D)
@@ -92,7 +101,7 @@ $(BUILD)/gen/%.inc: %
 	@mkdir -p $(@D)
 	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $< > $@
 
--include $(shell find $(BUILD)/proto $(BUILD)/daemon $(BUILD)/client $(BUILD)/tests/unit $(BUILD)/tests/fuzz $(BUILD)/tests/bench $(BUILD)/test-namer -type f -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/proto $(BUILD)/platform-db $(BUILD)/daemon $(BUILD)/client $(BUILD)/tests/unit $(BUILD)/tests/fuzz $(BUILD)/tests/bench $(BUILD)/test-namer -type f -name '*.d' 2>/dev/null)
 
 # --- packages: Debian names, read by apt; already installed ones cost one dpkg-query -------------
 
@@ -110,10 +119,12 @@ demo: packages
 
 # What goes where: SOURCE:TARGET:MODE. mperf.conf is apart, since it may have been edited.
 MAN_PAGES = $(wildcard man/*.[158])
+PLATFORM_FILES = $(wildcard platform-db/platforms/*.json platform-db/platforms/*/*.json)
 INSTALLED = \
 	$(BUILD)/mperfctl:$(BINDIR)/mperfctl:755 \
 	$(BUILD)/mperfd:$(SBINDIR)/mperfd:755 \
 	$(BUILD)/mperf-namer:$(LIBEXECDIR)/mperf-namer:755 \
+	$(BUILD)/platform-check:$(LIBEXECDIR)/platform-check:755 \
 	$(BUILD)/mperfd.service:$(UNITDIR)/mperfd.service:644 \
 	systemd/mperfd.socket:$(UNITDIR)/mperfd.socket:644 \
 	systemd/mperf.sysusers:$(SYSUSERSDIR)/mperf.conf:644 \
@@ -121,6 +132,8 @@ INSTALLED = \
 	systemd/mperf.sysctl:$(SYSCTLDIR)/30-mperf.conf:644 \
 	$(BUILD)/mperfctl.bash:$(BASHDIR)/mperfctl:644 \
 	$(BUILD)/mperfctl.zsh:$(ZSHDIR)/_mperfctl:644 \
+	platform-db/README.md:$(DATADIR)/platforms/README.md:644 \
+	$(foreach p,$(PLATFORM_FILES),$(p):$(patsubst platform-db/%,$(DATADIR)/%,$(p)):644) \
 	$(foreach p,$(MAN_PAGES),$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)
 part = $(word $(2),$(subst :, ,$(1)))
 
@@ -147,6 +160,7 @@ install: all $(BUILD)/mperfd.service $(COMPLETIONS)
 uninstall:
 	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(call part,$(f),2))
 	! cmp -s systemd/mperf.conf $(DESTDIR)$(CONFDIR)/mperf.conf || rm $(DESTDIR)$(CONFDIR)/mperf.conf
+	find $(DESTDIR)$(DATADIR) -depth -type d -empty -delete 2>/dev/null || true
 	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR) 2>/dev/null || true
 
 # Debian packages. Packaging lives in systemd/debian; a copy of the tree is built with it on top.

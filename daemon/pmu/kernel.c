@@ -165,6 +165,25 @@ static int real_list(
 	return -E2BIG;
 }
 
+/* Source: Documentation/arch/riscv/hwprobe.rst of Linux 6.12; the number, which Debian 12's headers
+ * do not have yet, arch/riscv/include/uapi/asm/unistd.h. */
+static int real_hwprobe(void *u, int hart, struct kernel_hwprobe *pairs, size_t n)
+{
+	(void)u;
+#ifdef __riscv
+	const long number = 258;
+	cpu_set_t set;
+	if (hart < 0 || hart >= CPU_SETSIZE)
+		return -EINVAL;
+	CPU_ZERO(&set);
+	CPU_SET(hart, &set);
+	return syscall(number, pairs, n, sizeof(set), &set, 0) < 0 ? -errno : 0;
+#else
+	(void)hart, (void)pairs, (void)n;
+	return -ENOSYS;
+#endif
+}
+
 const struct kernel kernel_real = {
 	.event_open = real_event_open,
 	.event_ioctl = real_event_ioctl,
@@ -176,4 +195,5 @@ const struct kernel kernel_real = {
 	.spin = real_spin,
 	.read_text = real_read_text,
 	.list = real_list,
+	.hwprobe = real_hwprobe,
 };

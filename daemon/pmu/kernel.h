@@ -13,6 +13,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Source: struct riscv_hwprobe in arch/riscv/include/uapi/asm/hwprobe.h of Linux 6.12. */
+struct kernel_hwprobe {
+	int64_t key;
+	uint64_t value;
+};
+_Static_assert(sizeof(struct kernel_hwprobe) == 16, "as the kernel has it");
+
 struct kernel {
 	/* perf_event_open(2); returns a descriptor or -errno. Source: man perf_event_open. */
 	int (*event_open)(void *u, struct perf_event_attr *attr, pid_t pid, int hart, int group_fd,
@@ -36,6 +43,10 @@ struct kernel {
 	/* The names in a folder below /sys, one call of `each` per name. 0 or -errno. */
 	int (*list)(void *u, const char *path, void (*each)(void *userdata, const char *name),
 		void *userdata);
+	/* riscv_hwprobe(2) for that hart alone: pairs of a key, and its value as ret; what the kernel
+	 * does not know has key -1 afterwards. NULL in tests that need none. 0, or -errno: -ENOSYS
+	 * elsewhere than on RISC-V and before Linux 6.4. */
+	int (*hwprobe)(void *u, int hart, struct kernel_hwprobe *pairs, size_t n);
 	void *userdata;
 };
 

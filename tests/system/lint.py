@@ -7,15 +7,16 @@ import subprocess
 from machine import ROOT, need_program
 
 # Each folder, and what its files may include besides their own. Stations include only stations
-# before them; everybody may include proto/. daemon.c and main.c, which wire, are the exception.
+# before them; everybody may include proto/, the daemon platform-db/. daemon.c and main.c, which wire, are the exception.
 STATIONS = ["pmu", "decode", "attribute", "aggregate", "store", "query", "control"]
 MAY_INCLUDE = {
     "proto": {"proto"},
+    "platform-db": {"platform-db", "proto"},
     "client": {"client", "proto"},
     "daemon/namer": {"daemon/namer", "proto"},
 }
 for position, station in enumerate(STATIONS):
-    MAY_INCLUDE[f"daemon/{station}"] = {"proto", *(f"daemon/{s}" for s in STATIONS[:position + 1])}
+    MAY_INCLUDE[f"daemon/{station}"] = {"proto", "platform-db", *(f"daemon/{s}" for s in STATIONS[:position + 1])}
 # The wire between mperfd and its workers belongs to the workers.
 MAY_INCLUDE["daemon/attribute"].add("daemon/namer")
 # What the administrator has set; control alone acts on it.
@@ -82,7 +83,7 @@ def test_cppcheck_is_clean(build):
          "--enable=warning,portability", "--suppressions-list=tests/cppcheck-suppressions",
          "-D_GNU_SOURCE", "-DMPERF_VERSION=\"0\"", "-DMPERF_LIBEXECDIR=\"/\"",
          "-DMPERF_SBINDIR=\"/\"", "-I.", f"-I{build}/gen",
-         "proto", "daemon", "client"],
+         "proto", "platform-db", "daemon", "client"],
         cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

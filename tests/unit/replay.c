@@ -352,6 +352,28 @@ static int replay_list(
 	return n_found ? 0 : -ENOENT;
 }
 
+static int replay_hwprobe(void *u, int hart, struct kernel_hwprobe *pairs, size_t n)
+{
+	const struct replay *r = u;
+	const struct replay_hwprobe *h = NULL;
+	if (r->n_hwprobes == 0)
+		return -ENOSYS;
+	if (!hart_is_online(r, hart))
+		return -EINVAL;
+	for (int i = 0; i < r->n_hwprobes && !h; i++)
+		if (hart_set_has(&r->hwprobe[i].harts, hart))
+			h = &r->hwprobe[i];
+	for (size_t i = 0; i < n; i++) {
+		if (!h || pairs[i].key < 0 || pairs[i].key > 2)
+			pairs[i].key = -1;
+		else
+			pairs[i].value = pairs[i].key == 0   ? h->mvendorid
+					 : pairs[i].key == 1 ? h->marchid
+							     : h->mimpid;
+	}
+	return 0;
+}
+
 static const struct kernel replay_calls = {
 	.event_open = replay_open,
 	.event_ioctl = replay_ioctl,
@@ -363,6 +385,7 @@ static const struct kernel replay_calls = {
 	.spin = replay_spin,
 	.read_text = replay_read_text,
 	.list = replay_list,
+	.hwprobe = replay_hwprobe,
 };
 
 const struct kernel *replay_kernel(struct replay *r)

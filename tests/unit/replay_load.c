@@ -221,6 +221,48 @@ static int take_rules(const struct loading *l, json_t *array)
 	return 0;
 }
 
+static int take_hwprobe(const struct loading *l, json_t *object)
+{
+	struct replay_hwprobe h = {0};
+	const char *key;
+	json_t *value;
+	if (!json_is_object(object))
+		return fail(l, "a row of hwprobe is no object");
+	if (l->replay->n_hwprobes == REPLAY_HWPROBES_MAX)
+		return fail(l, "more than %d kinds of hart", REPLAY_HWPROBES_MAX);
+	json_object_foreach(object, key, value)
+	{
+		uint64_t *number = strcmp(key, "mvendorid") == 0 ? &h.mvendorid
+				   : strcmp(key, "marchid") == 0 ? &h.marchid
+				   : strcmp(key, "mimpid") == 0	 ? &h.mimpid
+								 : NULL;
+		const char *harts = json_string_value(value);
+		if (number && take_number(l, key, value, number) != 0)
+			return -EINVAL;
+		if (!number && strcmp(key, "harts") != 0)
+			return fail(l, "unknown key in a row of hwprobe: %s", key);
+		if (!number && (!harts || hart_set_parse(harts, &h.harts) != 0))
+			return fail(l, "harts is no list of harts");
+	}
+	l->replay->hwprobe[l->replay->n_hwprobes++] = h;
+	return 0;
+}
+
+static int take_hwprobes(const struct loading *l, json_t *array)
+{
+	size_t i;
+	json_t *row;
+	if (!json_is_array(array))
+		return fail(l, "hwprobe is no array");
+	json_array_foreach(array, i, row)
+	{
+		int r = take_hwprobe(l, row);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 static int take_files(const struct loading *l, json_t *object)
 {
 	const char *path;
@@ -259,6 +301,8 @@ static int take_key(const struct loading *l, const char *key, json_t *v)
 		return take_text(l, key, v, &r->verified);
 	if (strcmp(key, "files") == 0)
 		return take_files(l, v);
+	if (strcmp(key, "hwprobe") == 0)
+		return take_hwprobes(l, v);
 	if (strcmp(key, "rules") == 0)
 		return take_rules(l, v);
 	if (strcmp(key, "descriptors") == 0 || strcmp(key, "locked_kb") == 0) {

@@ -11,6 +11,7 @@
 
 #define REPLAY_RULES_MAX 64 /* a machine is a page of JSON */
 #define REPLAY_FILES_MAX 128
+#define REPLAY_HWPROBES_MAX 4 /* kinds of hart */
 #define REPLAY_FD_FIRST                                                                            \
 	100000 /* beyond any real descriptor, so that a stray close(2) hits none                   \
 		*/
@@ -48,6 +49,12 @@ struct replay_event {
 	uint64_t n_lost_own; /* its own records that found a ring full, ever */
 };
 
+/* What riscv_hwprobe answers on these harts; the values of keys 0, 1 and 2. */
+struct replay_hwprobe {
+	struct hart_set harts;
+	uint64_t mvendorid, marchid, mimpid;
+};
+
 struct replay {
 	struct kernel kernel;
 	char *source, *verified;
@@ -57,6 +64,8 @@ struct replay {
 	int n_files;
 	struct replay_rule rule[REPLAY_RULES_MAX];
 	int n_rules;
+	struct replay_hwprobe hwprobe[REPLAY_HWPROBES_MAX];
+	int n_hwprobes; /* 0: the machine has no such call */
 	unsigned descriptors;  /* how many events may be open at once */
 	uint64_t locked_bytes; /* how much may be mapped at once, control pages included */
 	struct replay_event *event;

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Reading and laying over one another. What a later file says of an event replaces the event; what
+ * it says of a kind of quirk replaces all quirks of that kind, so that an override that lists two
+ * caches does not inherit a third.
+ */
+#include "platform-db/draft.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define CPUS_MAX 64 /* patterns of one platform */
+
+struct draft *draft_new(void)
+{
+	struct draft *d = calloc(1, sizeof(*d));
+	if (d)
+		*d = (struct draft){
+			.cpus = LIST_OF(struct pattern),
+			.events = LIST_OF(struct draft_event),
+			.quirks = LIST_OF(struct quirk),
+		};
+	return d;
+}
+
+struct draft *draft_free(struct draft *d)
+{
+	if (!d)
+		return NULL;
+	list_clear(&d->cpus);
+	list_clear(&d->events);
+	list_clear(&d->quirks);
+	free(d);
+	return NULL;
+}
+
+/* --- files of our own ----------------------------------------------------------------------- */
+
+struct row {
+	const char *name, *title, *source, *verified;
+	int arch;
+	struct names lists;
+	const struct node *cpus, *events, *quirks;
+};
+
+static const char *const arch_names[] = {"riscv", "arm64", "x86", NULL};
+#define AT(member) offsetof(struct row, member)
+static const struct field row_fields[] = {
+	{"platform", FIELD_NAME, AT(name), true},
+	{"title", FIELD_TEXT, AT(title)},
+	{"arch", FIELD_CHOICE, AT(arch), false, 0, arch_names},
+	{"source", FIELD_TEXT, AT(source), true},
+	{"verified", FIELD_TEXT, AT(verified), true},
+	{"cpus", FIELD_NODE, AT(cpus)},
+	{"lists", FIELD_NAMES, AT(lists)},
+	{"events", FIELD_NODE, AT(events)},
+	{"quirks", FIELD_NODE, AT(quirks)},
+};
+
+static int take_cpus(const struct reader *r, const struct node *array, struct draft *d)
+{
+	if (array->type != NODE_ARRAY || array->n_children > CPUS_MAX)
+		return reader_wrong(r, array->line, "'cpus' is no list of at most %d", CPUS_MAX);
+	for (size_t i = 0; i < array->n_children; i++) {
+		struct pattern p;
+		int error = pattern_take(r, &array->child[i], &p);
+		if (error)
+			return error;
+		if (p.arch != d->arch)
+			return reader_wrong(r, array->child[i].line,
+				"the row is of another 'arch' than the platform");
+		struct pattern *to = list_add(&d->cpus);
+		if (!to)
+			return -ENOMEM;
+		*to = p;
+	}
+	return 0;
+}
+
+static int take_file(const struct reader *r, void *events)
+{
+	return events_read(r, events);
+}
+
+static int take_lists(const struct reader *r, const struct node *root, const char *folder,
+	const struct names *lists, struct draft *d)
+{
+	for (size_t i = 0; i < lists->n; i++) {
+		int line = node_get(root, "lists")->line;
+		_cleanup_(freep) char *path = NULL;
+		if (!folder)
+			return reader_wrong(r, line, "no folder of events can be named here");
+		if (asprintf(&path, "%s/%s", folder, lists->name[i]) < 0)
+			return -ENOMEM;
+		size_t before = d->events.n;
+		int error = folder_each(r, path, take_file, &d->events);
+		if (error == -ENOMEM || error > 0)
+			return error;
+		if (error)
+			return reader_wrong(r, line, "the folder %s cannot be read: %s", path,
+				strerror(-error));
+		if (d->events.n == before)
+			return reader_wrong(r, line, "the folder %s has no events", path);
+	}
+	return 0;
+}
+
+int draft_read(const struct reader *r, const struct node *root, const char *folder,
+	struct draft **ret_draft)
+{
+	_cleanup_(draft_freep) struct draft *d = draft_new();
+	struct row v = {.arch = -1};
+	if (!d)
+		return -ENOMEM;
+	const struct grammar grammar = GRAMMAR("a platform", row_fields);
+	int error = reader_fields(r, root, &grammar, &v);
+	if (error)
+		return error;
+	d->name = v.name;
+	d->title = v.title;
+	d->arch = (enum platform_arch)(v.arch + 1);
+	d->origin = (struct platform_origin){v.source, v.verified, r->file, root->line};
+
+	const struct platform_origin nowhere = {0};
+	if (v.cpus && v.arch < 0)
+		return reader_wrong(r, v.cpus->line, "a platform with 'cpus' says its 'arch'");
+	error = v.cpus ? take_cpus(r, v.cpus, d) : 0;
+	if (!error)
+		error = take_lists(r, root, folder, &v.lists, d);
+	if (!error && v.events)
+		error = events_take(r, v.events, NULL, &nowhere, &d->events);
+	if (!error && v.quirks)
+		error = quirks_take(r, v.quirks, &d->quirks);
+	if (error)
+		return error;
+	*ret_draft = TAKE_PTR(d);
+	return 0;
+}
+
+/* --- one over the other --------------------------------------------------------------------- */
+
+static bool has_name(const struct platform_event *e, const char *name)
+{
+	bool found = strcasecmp(e->name, name) == 0;
+	for (size_t i = 0; i < e->n_aliases && !found; i++)
+		found = strcasecmp(e->aliases[i], name) == 0;
+	return found;
+}
+
+/* Do they share a name? */
+static bool replaces(const struct draft *over, const struct platform_event *e)
+{
+	const struct draft_event *with = over->events.items;
+	for (size_t i = 0; i < over->events.n; i++) {
+		if (has_name(e, with[i].event.name))
+			return true;
+		for (size_t j = 0; j < with[i].event.n_aliases; j++)
+			if (has_name(e, with[i].event.aliases[j]))
+				return true;
+	}
+	return false;
+}
+
+static bool claims_generic(const struct draft *over, const char *name)
+{
+	const struct draft_event *with = over->events.items;
+	for (size_t i = 0; i < over->events.n; i++)
+		for (size_t j = 0; j < with[i].generics.n; j++)
+			if (strcmp(with[i].generics.name[j], name) == 0)
+				return true;
+	return false;
+}
+
+/* An event stands no longer for all of its generic events if another stands for one of them. */
+static bool loses_generic(const struct draft *over, const struct draft_event *e)
+{
+	for (size_t i = 0; i < e->generics.n; i++)
+		if (claims_generic(over, e->generics.name[i]))
+			return true;
+	return false;
+}
+
+static bool states_kind(const struct draft *over, int kind)
+{
+	const struct quirk *q = over->quirks.items;
+	for (size_t i = 0; i < over->quirks.n; i++)
+		if (q[i].kind == kind)
+			return true;
+	return false;
+}
+
+static int keep_events(const struct draft *base, const struct draft *over, struct draft *to)
+{
+	const struct draft_event *e = base->events.items;
+	for (size_t i = 0; i < base->events.n; i++) {
+		if (replaces(over, &e[i].event))
+			continue;
+		if (list_append(&to->events, &e[i], 1) < 0)
+			return -ENOMEM;
+		struct draft_event *kept = (struct draft_event *)to->events.items;
+		if (loses_generic(over, &e[i]))
+			kept[to->events.n - 1].generics = (struct names){0};
+	}
+	return list_append(&to->events, over->events.items, over->events.n);
+}
+
+static int keep_quirks(const struct draft *base, const struct draft *over, struct draft *to)
+{
+	const struct quirk *q = base->quirks.items;
+	for (size_t i = 0; i < base->quirks.n; i++)
+		if (!states_kind(over, q[i].kind) && list_append(&to->quirks, &q[i], 1) < 0)
+			return -ENOMEM;
+	return list_append(&to->quirks, over->quirks.items, over->quirks.n);
+}
+
+int draft_merge(const struct draft *base, const struct draft *over, struct draft **ret_draft)
+{
+	_cleanup_(draft_freep) struct draft *d = draft_new();
+	if (!d)
+		return -ENOMEM;
+	d->name = base->name;
+	d->title = over->title ? over->title : base->title;
+	d->arch = over->arch ? over->arch : base->arch;
+	d->origin = over->origin;
+	d->layer = over->layer;
+	if (list_append(&d->cpus, base->cpus.items, base->cpus.n) < 0 ||
+		list_append(&d->cpus, over->cpus.items, over->cpus.n) < 0 ||
+		keep_events(base, over, d) < 0 || keep_quirks(base, over, d) < 0)
+		return -ENOMEM;
+	*ret_draft = TAKE_PTR(d);
+	return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A draft: what files say of one platform, before it is a platform
+ *
+ * Files of later folders lie on top of earlier ones, so what each file states is kept apart as a
+ * draft; drafts are laid over one another, and the result is built into a struct platform, which
+ * is when names are resolved and the whole is checked. A file whose result does not build is left
+ * out, and the draft below it stays.
+ */
+
+#include "platform-db/pattern.h"
+#include "platform-db/reader.h"
+
+#define GENERICS_MAX 4 /* generic events that one raw event stands for */
+
+struct draft_event {
+	struct platform_event event;
+	struct names generics;
+};
+
+enum quirk_kind {
+	QUIRK_LEADER,
+	QUIRK_OVERFLOW,
+	QUIRK_MODE_FILTER,
+	QUIRK_COUNTERS,
+	QUIRK_VECTOR,
+	QUIRK_CACHE,
+	QUIRK_PEAK,
+	QUIRK_ISSUE,
+	QUIRK_NOTE,
+	N_QUIRKS,
+};
+
+/* One row of "quirks"; which members count is up to its kind. */
+struct quirk {
+	int kind;
+	struct platform_origin origin;
+	const char *says;
+	const char *leader[3]; /* by mode: user, kernel, machine */
+	int overflow, filter;
+	struct code_range events;
+	bool has_events;
+	uint64_t mask, n_counter_offset;
+	bool has_offset;
+	uint32_t bits, level, kib, line_bytes, shared_by, width, slots;
+	int cache_kind;
+	const char *precision, *unit;
+	double ops_per_cycle;
+};
+
+struct draft {
+	const char *name;
+	const char *title;
+	enum platform_arch arch;
+	struct platform_origin origin;
+	unsigned layer;
+	struct list cpus;   /* struct pattern */
+	struct list events; /* struct draft_event */
+	struct list quirks; /* struct quirk */
+};
+
+/* A file of our own grammar, as JSON. `folder` is where the folders of events are that it names;
+ * NULL: it may name none. 0, READ_WRONG, -ENOMEM. */
+int draft_read(const struct reader *r, const struct node *root, const char *folder,
+	struct draft **ret_draft);
+
+struct draft *draft_new(void);
+struct draft *draft_free(struct draft *d);
+DEFINE_CLEANUP(struct draft *, draft_free)
+
+/* A draft that is `over` on `base`: events of the same name and quirks of the same kind are
+ * replaced, all else is added. 0 or -ENOMEM. */
+int draft_merge(const struct draft *base, const struct draft *over, struct draft **ret_draft);
+
+/* The platform that a draft describes. r names the file to complain of. 0, READ_WRONG, -ENOMEM. */
+int draft_build(
+	const struct reader *r, const struct draft *d, const struct platform **ret_platform);
+
+/* Events of one file of our own, {"topic": …, "events": […]}. */
+int events_read(const struct reader *r, struct list *events);
+/* Rows of "events" that carry their topic themselves. */
+int events_take(const struct reader *r, const struct node *array, const char *topic,
+	const struct platform_origin *origin, struct list *events);
+
+int quirks_take(const struct reader *r, const struct node *array, struct list *quirks);
+
+/* A platform that is being built, and its tables as they grow. */
+struct build {
+	const struct reader *reader;
+	struct platform *platform;
+	struct platform_event *event; /* the platform's */
+	struct list ranges, unfiltered, caches, peaks, notes, generics;
+};
+int quirk_apply(struct build *b, const struct quirk *q);
+
+/* The *.json files of a folder in the order of their names, each with its path as r->file. Stops at
+ * what is not 0 and returns it; -errno where the folder cannot be read. */
+int folder_each(const struct reader *r, const char *folder,
+	int (*each)(const struct reader *r, void *userdata), void *userdata);
+
+/* Generic events of the kernel by their perf name. */
+bool generic_find(const char *name, uint32_t *ret_type, uint64_t *ret_config);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A list of events says once where it is from; an event that is from elsewhere says so itself.
+ */
+#include "platform-db/draft.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <strings.h>
+
+#define N(table) (sizeof(table) / sizeof(table[0]))
+
+/* --- the kernel's generic events ------------------------------------------------------------ */
+
+/* Source: include/uapi/linux/perf_event.h of Linux 6.12; names, man perf-list. */
+static const struct {
+	const char *name;
+	uint64_t config;
+} hardware[] = {
+	{"cycles", PERF_COUNT_HW_CPU_CYCLES},
+	{"instructions", PERF_COUNT_HW_INSTRUCTIONS},
+	{"cache-references", PERF_COUNT_HW_CACHE_REFERENCES},
+	{"cache-misses", PERF_COUNT_HW_CACHE_MISSES},
+	{"branches", PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
+	{"branch-misses", PERF_COUNT_HW_BRANCH_MISSES},
+	{"bus-cycles", PERF_COUNT_HW_BUS_CYCLES},
+	{"stalled-cycles-frontend", PERF_COUNT_HW_STALLED_CYCLES_FRONTEND},
+	{"stalled-cycles-backend", PERF_COUNT_HW_STALLED_CYCLES_BACKEND},
+	{"ref-cycles", PERF_COUNT_HW_REF_CPU_CYCLES},
+};
+
+static const struct {
+	const char *name;
+	unsigned id;
+} caches[] = {
+	{"L1-dcache", PERF_COUNT_HW_CACHE_L1D},
+	{"L1-icache", PERF_COUNT_HW_CACHE_L1I},
+	{"LLC", PERF_COUNT_HW_CACHE_LL},
+	{"dTLB", PERF_COUNT_HW_CACHE_DTLB},
+	{"iTLB", PERF_COUNT_HW_CACHE_ITLB},
+	{"branch", PERF_COUNT_HW_CACHE_BPU},
+	{"node", PERF_COUNT_HW_CACHE_NODE},
+};
+
+static const struct {
+	const char *name;
+	unsigned operation, result;
+} operations[] = {
+	{"-loads", PERF_COUNT_HW_CACHE_OP_READ, PERF_COUNT_HW_CACHE_RESULT_ACCESS},
+	{"-load-misses", PERF_COUNT_HW_CACHE_OP_READ, PERF_COUNT_HW_CACHE_RESULT_MISS},
+	{"-stores", PERF_COUNT_HW_CACHE_OP_WRITE, PERF_COUNT_HW_CACHE_RESULT_ACCESS},
+	{"-store-misses", PERF_COUNT_HW_CACHE_OP_WRITE, PERF_COUNT_HW_CACHE_RESULT_MISS},
+	{"-prefetches", PERF_COUNT_HW_CACHE_OP_PREFETCH, PERF_COUNT_HW_CACHE_RESULT_ACCESS},
+	{"-prefetch-misses", PERF_COUNT_HW_CACHE_OP_PREFETCH, PERF_COUNT_HW_CACHE_RESULT_MISS},
+};
+
+static bool cache_find(const char *name, uint64_t *ret_config)
+{
+	for (size_t i = 0; i < N(caches); i++) {
+		size_t n = strlen(caches[i].name);
+		if (strncmp(name, caches[i].name, n) != 0)
+			continue;
+		for (size_t j = 0; j < N(operations); j++)
+			if (strcmp(name + n, operations[j].name) == 0) {
+				/* Source: man perf_event_open, PERF_TYPE_HW_CACHE. */
+				*ret_config = caches[i].id | operations[j].operation << 8 |
+					      operations[j].result << 16;
+				return true;
+			}
+	}
+	return false;
+}
+
+bool generic_find(const char *name, uint32_t *ret_type, uint64_t *ret_config)
+{
+	for (size_t i = 0; i < N(hardware); i++)
+		if (strcmp(name, hardware[i].name) == 0) {
+			*ret_type = PERF_TYPE_HARDWARE;
+			*ret_config = hardware[i].config;
+			return true;
+		}
+	uint64_t config;
+	if (!cache_find(name, &config))
+		return false;
+	*ret_type = PERF_TYPE_HW_CACHE;
+	*ret_config = config;
+	return true;
+}
+
+/* --- lists of events ------------------------------------------------------------------------ */
+
+struct row {
+	const char *name, *topic, *says, *source, *verified;
+	uint64_t code, counters;
+	struct names aliases, generics;
+};
+
+#define AT(member) offsetof(struct row, member)
+static const struct field row_fields[] = {
+	{"name", FIELD_NAME, AT(name), true},
+	{"code", FIELD_CODE, AT(code), true},
+	{"topic", FIELD_NAME, AT(topic)},
+	{"says", FIELD_TEXT, AT(says)},
+	{"aliases", FIELD_NAMES, AT(aliases)},
+	{"generic", FIELD_NAMES, AT(generics)},
+	{"counters", FIELD_CODE, AT(counters)},
+	{"source", FIELD_TEXT, AT(source)},
+	{"verified", FIELD_TEXT, AT(verified)},
+};
+#undef AT
+
+static int check_generics(const struct reader *r, const struct node *row, const struct names *names)
+{
+	uint32_t type;
+	uint64_t config;
+	const struct node *at = names->n ? node_get(row, "generic") : NULL;
+	if (names->n > GENERICS_MAX)
+		return reader_wrong(r, at->line, "one event stands for more than %d generic ones",
+			GENERICS_MAX);
+	for (size_t i = 0; i < names->n; i++)
+		if (!generic_find(names->name[i], &type, &config))
+			return reader_wrong(r, at->line,
+				"'%s' is no generic event; they are written as perf list does, "
+				"such as branch-misses or L1-dcache-load-misses",
+				names->name[i]);
+	return 0;
+}
+
+static int event_take(const struct reader *r, const struct node *node, const char *topic,
+	const struct platform_origin *origin, struct list *events)
+{
+	struct row v = {.topic = topic, .source = origin->source, .verified = origin->verified};
+	const struct grammar grammar = GRAMMAR("an event", row_fields);
+	int error = reader_fields(r, node, &grammar, &v);
+	if (!error)
+		error = check_generics(r, node, &v.generics);
+	if (error)
+		return error;
+	if (!v.topic)
+		return reader_wrong(r, node->line, "the event %s lacks its 'topic'", v.name);
+	if (!v.source || !v.verified)
+		return reader_wrong(r, node->line, "the event %s lacks '%s', and so does its list",
+			v.name, v.source ? "verified" : "source");
+	if (events->n == PLATFORM_EVENTS_MAX)
+		return reader_wrong(r, node->line, "more than %d events", PLATFORM_EVENTS_MAX);
+
+	struct draft_event *e = list_add(events);
+	if (!e)
+		return -ENOMEM;
+	e->generics = v.generics;
+	e->event = (struct platform_event){
+		.name = v.name,
+		.topic = v.topic,
+		.says = v.says ? v.says : "",
+		.aliases = v.aliases.name,
+		.n_aliases = v.aliases.n,
+		.code = v.code,
+		.counters = v.counters,
+		.origin = {v.source, v.verified, r->file, node->line},
+	};
+	return 0;
+}
+
+int events_take(const struct reader *r, const struct node *array, const char *topic,
+	const struct platform_origin *origin, struct list *events)
+{
+	if (array->type != NODE_ARRAY)
+		return reader_wrong(r, array->line, "'events' is no list");
+	for (size_t i = 0; i < array->n_children; i++) {
+		int error = event_take(r, &array->child[i], topic, origin, events);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+struct head {
+	const char *topic, *source, *verified, *note;
+	const struct node *events;
+};
+
+#define AT(member) offsetof(struct head, member)
+static const struct field head_fields[] = {
+	{"topic", FIELD_NAME, AT(topic), true},
+	{"source", FIELD_TEXT, AT(source), true},
+	{"verified", FIELD_TEXT, AT(verified), true},
+	{"note", FIELD_TEXT, AT(note)},
+	{"events", FIELD_NODE, AT(events), true},
+};
+#undef AT
+
+int events_read(const struct reader *r, struct list *events)
+{
+	const struct node *root;
+	const struct grammar grammar = GRAMMAR("a list of events", head_fields);
+	struct head head = {0};
+	int error = reader_document(r, true, &root);
+	if (!error)
+		error = reader_fields(r, root, &grammar, &head);
+	if (error)
+		return error;
+	const struct platform_origin origin = {head.source, head.verified, r->file, root->line};
+	return events_take(r, head.events, head.topic, &origin, events);
+}

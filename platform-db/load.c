@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Folders in layers. A file is taken whole or not at all: it is read into a draft, laid over what
+ * earlier folders said of its platform, checked against the other files of its own folder and
+ * built; only then does the result take the old one's place. So whatever is wrong with a file, the
+ * database is what it would be without it.
+ *
+ * Drafts in other people's form have no quirks and describe cores by expressions that cannot be
+ * compared, so they stay apart, and are laid over a platform when a hart shows that both fit.
+ */
+#include "platform-db/platform.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "platform-db/draft.h"
+#include "platform-db/foreign.h"
+
+#define PLATFORMS_MAX 1024 /* cores; we carry some thirty */
+#define MATCHES_MAX 64     /* identities that are remembered; a machine has up to three */
+#define VENDOR_DEPTH_MAX 3 /* folders in folders that a mapfile.csv is looked for in */
+#define MAPFILE "mapfile.csv"
+
+struct entry {
+	struct draft *draft; /* owned */
+	const struct platform *platform;
+};
+
+struct match {
+	struct platform_identity id;
+	const struct platform *platform;
+};
+
+struct platform_db {
+	struct pool *pool;
+	struct complaints complaints;
+	struct list entries; /* struct entry */
+	struct list foreign; /* struct draft *, owned; later folders behind */
+	struct list matches; /* struct match */
+	char more[64];       /* the last error, where there were too many */
+	unsigned layer;
+};
+
+static const struct platform platform_empty = {
+	.name = "unknown",
+	.title = "unknown core",
+	.generic = true,
+	.origin = {"nothing is known", "no", "", 0},
+	.vector_says = "",
+};
+
+static struct entry *entry_find(const struct platform_db *db, const char *name)
+{
+	struct entry *e = db->entries.items;
+	for (size_t i = 0; i < db->entries.n; i++)
+		if (strcmp(e[i].draft->name, name) == 0)
+			return &e[i];
+	return NULL;
+}
+
+/* --- files of our own ----------------------------------------------------------------------- */
+
+static int check_pattern(const struct reader *r, const struct pattern *p, const struct draft *other)
+{
+	const struct pattern *with = other->cpus.items;
+	for (size_t i = 0; i < other->cpus.n; i++)
+		if (&with[i] != p && with[i].layer == p->layer && pattern_conflicts(p, &with[i]))
+			return reader_wrong(r, p->origin.line,
+				"a hart can match this and %s:%d as well; say more keys in one of "
+				"them",
+				with[i].origin.file, with[i].origin.line);
+	return 0;
+}
+
+/* No hart may match two platforms of one folder with nothing to decide between them. */
+static int check_patterns(
+	const struct platform_db *db, const struct reader *r, const struct draft *d)
+{
+	const struct pattern *p = d->cpus.items;
+	const struct entry *e = db->entries.items;
+	int error = 0;
+	for (size_t i = 0; i < d->cpus.n && !error; i++) {
+		error = check_pattern(r, &p[i], d);
+		for (size_t j = 0; j < db->entries.n && !error; j++)
+			error = check_pattern(r, &p[i], e[j].draft);
+	}
+	return error;
+}
+
+static int place(struct platform_db *db, struct entry *old, struct draft **d,
+	const struct platform *platform)
+{
+	if (!old)
+		old = list_add(&db->entries);
+	if (!old)
+		return -ENOMEM;
+	draft_free(old->draft);
+	old->draft = TAKE_PTR(*d);
+	old->platform = platform;
+	return 0;
+}
+
+static int take_platform(struct platform_db *db, const struct reader *r, const char *folder)
+{
+	_cleanup_(draft_freep) struct draft *d = NULL;
+	const struct node *root;
+	int error = reader_document(r, true, &root);
+	if (!error)
+		error = draft_read(r, root, folder, &d);
+	if (error)
+		return error;
+	d->layer = db->layer;
+	struct pattern *p = d->cpus.items;
+	for (size_t i = 0; i < d->cpus.n; i++)
+		p[i].layer = db->layer;
+
+	struct entry *old = entry_find(db, d->name);
+	if (old && old->draft->layer == db->layer)
+		return reader_wrong(r, d->origin.line, "a second file about %s; the first is %s",
+			d->name, old->draft->origin.file);
+	if (!old && db->entries.n == PLATFORMS_MAX)
+		return reader_wrong(r, 0, "more than %d platforms", PLATFORMS_MAX);
+	error = check_patterns(db, r, d);
+	if (error)
+		return error;
+
+	if (old) {
+		struct draft *merged;
+		error = draft_merge(old->draft, d, &merged);
+		if (error)
+			return error;
+		draft_free(d);
+		d = merged;
+	}
+	const struct platform *platform;
+	error = draft_build(r, d, &platform);
+	return error ? error : place(db, old, &d, platform);
+}
+
+struct folder {
+	struct platform_db *db;
+	const char *path;
+};
+
+static int take_file(const struct reader *r, void *userdata)
+{
+	const struct folder *f = userdata;
+	int error = take_platform(f->db, r, f->path);
+	return error < 0 ? error : 0;
+}
+
+/* --- folders -------------------------------------------------------------------------------- */
+
+static int is_folder(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' &&
+	       (entry->d_type == DT_DIR || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN);
+}
+
+static int take_vendors(
+	struct platform_db *db, const struct reader *r, const char *path, int depth);
+
+/* A folder with a map is somebody else's data; others may hold such folders. */
+static int take_vendor(struct platform_db *db, const struct reader *r, const char *path, int depth)
+{
+	_cleanup_(freep) char *map = NULL;
+	if (asprintf(&map, "%s/" MAPFILE, path) < 0)
+		return -ENOMEM;
+	if (access(map, F_OK) < 0)
+		return depth < VENDOR_DEPTH_MAX ? take_vendors(db, r, path, depth + 1) : 0;
+	struct reader inner = *r;
+	inner.file = pool_text(r->pool, map);
+	return inner.file ? foreign_read(&inner, path, &db->foreign) : -ENOMEM;
+}
+
+static int take_vendors(struct platform_db *db, const struct reader *r, const char *path, int depth)
+{
+	struct dirent **folders;
+	int n = scandir(path, &folders, is_folder, alphasort), error = 0;
+	if (n < 0)
+		return errno == ENOMEM ? -ENOMEM : 0; /* no folder, or one that we may not read */
+	for (int i = 0; i < n; i++) {
+		_cleanup_(freep) char *inner = NULL;
+		if (!error && asprintf(&inner, "%s/%s", path, folders[i]->d_name) < 0)
+			error = -ENOMEM;
+		if (!error)
+			error = take_vendor(db, r, inner, depth);
+		free(folders[i]);
+	}
+	free(folders);
+	return error;
+}
+
+static int take_folder(struct platform_db *db, const char *path)
+{
+	struct reader r = {.pool = db->pool, .complaints = &db->complaints};
+	struct folder f = {db, path};
+	_cleanup_(freep) char *map = NULL;
+	r.file = pool_text(db->pool, path);
+	if (!r.file || asprintf(&map, "%s/" MAPFILE, path) < 0)
+		return -ENOMEM;
+	if (access(map, F_OK) == 0)
+		return take_vendor(db, &r, path, 0);
+
+	int error = folder_each(&r, path, take_file, &f);
+	if (error == -ENOMEM)
+		return error;
+	if (error < 0 && (db->layer == 0 || error != -ENOENT)) {
+		error = reader_wrong(&r, 0, "the folder cannot be read: %s", strerror(-error));
+		return error < 0 ? error : 0;
+	}
+	return take_vendors(db, &r, path, 0);
+}
+
+/* --- the database --------------------------------------------------------------------------- */
+
+struct platform_db *platform_db_free(struct platform_db *db)
+{
+	if (!db)
+		return NULL;
+	struct entry *e = db->entries.items;
+	for (size_t i = 0; i < db->entries.n; i++)
+		draft_free(e[i].draft);
+	struct draft **d = db->foreign.items;
+	for (size_t i = 0; i < db->foreign.n; i++)
+		draft_free(d[i]);
+	list_clear(&db->entries);
+	list_clear(&db->foreign);
+	list_clear(&db->matches);
+	pool_free(db->pool);
+	free(db);
+	return NULL;
+}
+
+int platform_db_load(const char *const *folders, size_t n, struct platform_db **ret_db)
+{
+	_cleanup_(platform_db_freep) struct platform_db *db = calloc(1, sizeof(*db));
+	if (!db)
+		return -ENOMEM;
+	*db = (struct platform_db){
+		.pool = pool_new(),
+		.entries = LIST_OF(struct entry),
+		.foreign = LIST_OF(struct draft *),
+		.matches = LIST_OF(struct match),
+	};
+	if (!db->pool)
+		return -ENOMEM;
+	db->complaints.pool = db->pool;
+	for (size_t i = 0; i < n; i++) {
+		db->layer = (unsigned)i;
+		int error = take_folder(db, folders[i]);
+		if (error)
+			return error;
+	}
+	if (db->complaints.n_more > 0)
+		snprintf(db->more, sizeof(db->more), "and %zu errors more", db->complaints.n_more);
+	*ret_db = TAKE_PTR(db);
+	return 0;
+}
+
+const char *platform_db_error(const struct platform_db *db, size_t i)
+{
+	if (i == db->complaints.n && db->complaints.n_more > 0)
+		return db->more;
+	return i < db->complaints.n ? db->complaints.text[i] : NULL;
+}
+
+const struct platform *platform_db_at(const struct platform_db *db, size_t i)
+{
+	const struct entry *e = db->entries.items;
+	return i < db->entries.n ? e[i].platform : NULL;
+}
+
+const struct platform *platform_db_find(const struct platform_db *db, const char *name)
+{
+	const struct entry *e = entry_find(db, name);
+	return e ? e->platform : NULL;
+}
+
+/* --- finding a hart's platform -------------------------------------------------------------- */
+
+static const struct entry *own_match(
+	const struct platform_db *db, const struct platform_identity *id, bool *ret_generic)
+{
+	const struct pattern *best = NULL;
+	const struct entry *found = NULL, *e = db->entries.items;
+	for (size_t i = 0; i < db->entries.n; i++) {
+		const struct pattern *p = e[i].draft->cpus.items;
+		for (size_t j = 0; j < e[i].draft->cpus.n; j++)
+			if (pattern_matches(&p[j], id) &&
+				(!best || pattern_is_better(&p[j], best, id))) {
+				best = &p[j];
+				found = &e[i];
+			}
+	}
+	*ret_generic = !best || best->n_keys == 0;
+	return found;
+}
+
+/* The last folder counts, and in it the first row. */
+static const struct draft *foreign_match(
+	const struct platform_db *db, const struct platform_identity *id)
+{
+	struct draft *const *d = db->foreign.items;
+	const struct draft *found = NULL;
+	for (size_t i = 0; i < db->foreign.n; i++) {
+		const struct pattern *p = d[i]->cpus.items;
+		bool newer = !found || p->origin.file != found->origin.file;
+		if (newer && pattern_matches(p, id))
+			found = d[i];
+	}
+	return found;
+}
+
+static const struct platform *build_match(
+	struct platform_db *db, const struct entry *own, const struct draft *over, bool generic)
+{
+	_cleanup_(draft_freep) struct draft *d = NULL;
+	struct reader r = {.pool = db->pool,
+		.complaints = &db->complaints,
+		.file = over ? over->origin.file : ""};
+	const struct platform *built;
+	if (draft_merge(own->draft, over, &d) < 0)
+		return own->platform;
+	/* The vendor's name for a core says less than ours, but more than "generic". */
+	if (generic)
+		d->name = over->name;
+	else
+		d->title = own->draft->title;
+	return draft_build(&r, d, &built) == 0 ? built : own->platform;
+}
+
+/* The same, and marked as what stands in for a core that nobody described. */
+static const struct platform *mark_generic(struct platform_db *db, const struct platform *p)
+{
+	struct platform *marked = pool_copy(db->pool, p, sizeof(*p));
+	if (!marked)
+		return &platform_empty;
+	marked->generic = true;
+	return marked;
+}
+
+static const struct platform *match(struct platform_db *db, const struct platform_identity *id)
+{
+	bool generic;
+	const struct entry *own = own_match(db, id, &generic);
+	const struct draft *over = foreign_match(db, id);
+	if (!own)
+		return &platform_empty;
+	if (over)
+		return build_match(db, own, over, generic);
+	return generic ? mark_generic(db, own->platform) : own->platform;
+}
+
+static bool is_same(const struct platform_identity *a, const struct platform_identity *b)
+{
+	return a->arch == b->arch && a->read == b->read && a->mvendorid == b->mvendorid &&
+	       a->marchid == b->marchid && a->mimpid == b->mimpid && a->midr == b->midr &&
+	       a->family == b->family && a->model == b->model && a->stepping == b->stepping &&
+	       strcmp(a->vendor, b->vendor) == 0 && strcmp(a->compatible, b->compatible) == 0;
+}
+
+const struct platform *platform_match(struct platform_db *db, const struct platform_identity *id)
+{
+	struct match *m = db->matches.items;
+	for (size_t i = 0; i < db->matches.n; i++)
+		if (is_same(&m[i].id, id))
+			return m[i].platform;
+	const struct platform *p = match(db, id);
+	if (db->matches.n < MATCHES_MAX && (m = list_add(&db->matches)))
+		*m = (struct match){*id, p};
+	return p;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * platform-check: the product's own parser over folders of platforms. It says what is wrong, and
+ * with --list or --show what was understood, so that whoever adds a core sees it before mperfd
+ * does.
+ */
+#include <argp.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform-db/platform.h"
+
+#define FOLDERS_MAX 8
+#define EXIT_USAGE 2
+
+const char *argp_program_version = "platform-check " MPERF_VERSION;
+
+static const struct argp_option options[] = {
+	{"list", 'l', NULL, 0, "list the platforms", 0},
+	{"show", 's', "PLATFORM", 0, "print what is known of one platform", 0},
+	{0},
+};
+
+struct arguments {
+	const char *folder[FOLDERS_MAX];
+	size_t n_folders;
+	bool list;
+	const char *show;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+	switch (key) {
+	case 'l':
+		a->list = true;
+		return 0;
+	case 's':
+		a->show = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->n_folders == FOLDERS_MAX)
+			argp_error(state, "more than %d folders", FOLDERS_MAX);
+		a->folder[a->n_folders++] = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void print_origin(const struct platform_origin *o)
+{
+	printf("    %s:%d; source: %s; verified: %s\n", o->file, o->line, o->source, o->verified);
+}
+
+static void print_leader(const char *mode, const struct platform_event *e)
+{
+	if (e)
+		printf("  leader for %s: %s (0x%llx)\n", mode, e->name,
+			(unsigned long long)e->code);
+}
+
+static void print_quirks(const struct platform *p)
+{
+	static const char *const overflow[] = {
+		"not known", "all counters", "the programmable counters alone", "none"};
+	printf("  overflow interrupts: %s\n", overflow[p->overflow]);
+	print_leader("user", p->leader_user);
+	print_leader("kernel", p->leader_kernel);
+	print_leader("machine", p->leader_machine);
+	if (p->counters)
+		printf("  programmable counters: 0x%llx\n", (unsigned long long)p->counters);
+	if (p->vector_bits)
+		printf("  vector registers: %u bits %s\n", p->vector_bits, p->vector_says);
+	if (p->issue_width || p->slots)
+		printf("  issue width %u, slots %u (0: not known)\n", p->issue_width, p->slots);
+	for (size_t i = 0; i < p->n_caches; i++) {
+		const struct platform_cache *c = &p->cache[i];
+		printf("  cache L%d%c: %llu KiB, line %u, shared by %u (0: not known)\n", c->level,
+			c->kind, (unsigned long long)c->bytes >> 10, c->line_bytes, c->shared_by);
+	}
+	for (size_t i = 0; i < p->n_peaks; i++)
+		printf("  peak %s %s: %g operations a cycle\n", p->peak[i].unit,
+			p->peak[i].precision, p->peak[i].ops_per_cycle);
+	for (size_t i = 0; i < p->n_notes; i++) {
+		printf("  note: %s\n", p->note[i].says);
+		print_origin(&p->note[i].origin);
+	}
+}
+
+static void print_events(const struct platform *p)
+{
+	for (size_t i = 0; i < p->n_events; i++) {
+		const struct platform_event *e = &p->event[i];
+		printf("  %-10s 0x%-10llx %s", e->topic, (unsigned long long)e->code, e->name);
+		for (size_t j = 0; j < e->n_aliases; j++)
+			printf(", %s", e->aliases[j]);
+		if (e->counters)
+			printf(" [counters 0x%llx]", (unsigned long long)e->counters);
+		printf("%s%s%s\n", e->ignores_exclude_kernel ? " [counts all modes]" : "",
+			*e->says ? ": " : "", e->says);
+	}
+}
+
+static int show(const struct platform_db *db, const char *name)
+{
+	const struct platform *p = platform_db_find(db, name);
+	if (!p) {
+		fprintf(stderr, "platform-check: there is no platform '%s'; --list names them\n",
+			name);
+		return EXIT_FAILURE;
+	}
+	printf("%s: %s\n", p->name, p->title);
+	print_origin(&p->origin);
+	print_quirks(p);
+	print_events(p);
+	return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "[FOLDER…]",
+		.doc = "Read platforms as mperfd does, and say what is wrong with them. Later "
+		       "folders "
+		       "lie on top of earlier ones; without any it is mperf's own data and "
+		       "" PLATFORM_FOLDER_OVERRIDES ".\v"
+		       "Examples:\n"
+		       "  platform-check\n"
+		       "  platform-check --show spacemit-x60\n"
+		       "  platform-check platform-db/platforms ./mine\n\n"
+		       "Exit status: 0 when all files are right, 1 when one is not, 2 on wrong "
+		       "usage.",
+	};
+	struct arguments a = {0};
+	char own[PATH_MAX];
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (a.n_folders == 0 && platform_folder_find(own, sizeof(own)) == 0) {
+		a.folder[a.n_folders++] = own;
+		a.folder[a.n_folders++] = PLATFORM_FOLDER_OVERRIDES;
+	}
+
+	_cleanup_(platform_db_freep) struct platform_db *db = NULL;
+	if (platform_db_load(a.folder, a.n_folders, &db) < 0) {
+		fprintf(stderr, "platform-check: out of memory\n");
+		return EXIT_FAILURE;
+	}
+	const char *error;
+	size_t n_errors = 0;
+	for (; (error = platform_db_error(db, n_errors)); n_errors++)
+		fprintf(stderr, "%s\n", error);
+	const struct platform *p;
+	for (size_t i = 0; a.list && (p = platform_db_at(db, i)); i++)
+		printf("%-20s %4zu events  %s\n", p->name, p->n_events, p->title);
+	int status = a.show ? show(db, a.show) : EXIT_SUCCESS;
+	return n_errors > 0 ? EXIT_FAILURE : status;
+}
