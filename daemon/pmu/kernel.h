@@ -13,6 +13,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct switch_bpf;
+struct switch_group;
+
 struct kernel {
 	/* perf_event_open(2); returns a descriptor or -errno. Source: man perf_event_open. */
 	int (*event_open)(void *u, struct perf_event_attr *attr, pid_t pid, int hart, int group_fd,
@@ -36,6 +39,11 @@ struct kernel {
 	/* The names in a folder below /sys, one call of `each` per name. 0 or -errno. */
 	int (*list)(void *u, const char *path, void (*each)(void *userdata, const char *name),
 		void *userdata);
+	/* The program that reads groups at each switch, as in switch_bpf.h. All NULL: there is none. */
+	int (*switch_new)(void *u, int n_harts, struct switch_bpf **ret_bpf, int *ret_error);
+	int (*switch_watch)(void *u, struct switch_bpf *b, const struct switch_group *g);
+	void (*switch_forget)(void *u, struct switch_bpf *b, int hart);
+	void (*switch_free)(void *u, struct switch_bpf *b);
 	void *userdata;
 };
 
