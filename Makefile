@@ -23,18 +23,26 @@ VERSION = 0.1.0
 CFLAGS  ?= -O2 -g
 WERROR  ?=
 SANITIZE ?=
-PKGS_DAEMON = libsystemd libprotobuf-c sqlite3 jansson
+PKGS_DAEMON = libsystemd libprotobuf-c sqlite3 jansson $(if $(WITH_BPF),libbpf)
 PKGS_PLATFORM = jansson
 PKGS_CLIENT = libprotobuf-c jansson ncursesw
 PKGS_NAMER  = libelf libdw libseccomp liblzma
 PKG_CONFIG ?= pkg-config
+
+# Counts are cut at switches by BPF too where these are at hand (BPF=auto), without question (yes), or
+# never (no). A program of its own compiles it: whatever CC is, the target is bpf.
+BPF     ?= auto
+CLANG   ?= clang
+BPFTOOL ?= $(or $(shell command -v bpftool),$(wildcard /usr/sbin/bpftool))
+HAS_BPF := $(and $(shell command -v $(CLANG)),$(BPFTOOL),$(shell $(PKG_CONFIG) --exists libbpf && echo yes))
+WITH_BPF := $(if $(filter no,$(BPF)),,$(if $(filter yes,$(BPF)),yes,$(HAS_BPF)))
 
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wno-missing-field-initializers -fno-omit-frame-pointer \
 	-fno-strict-aliasing -fstack-protector-strong -I. -I$(BUILD)/gen \
 	-DMPERF_VERSION='"$(VERSION)"' -DMPERF_LIBEXECDIR='"$(LIBEXECDIR)"' \
 	-DMPERF_SBINDIR='"$(SBINDIR)"' -DMPERF_DATADIR='"$(DATADIR)"' \
-	$(WERROR) $(SANITIZE) $(CPPFLAGS) $(CFLAGS)
+	$(if $(WITH_BPF),-DMPERF_BPF) $(WERROR) $(SANITIZE) $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(SANITIZE) $(LDFLAGS) -Wl,--as-needed
 
 .DELETE_ON_ERROR:
@@ -45,7 +53,7 @@ all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl $(BUILD)/platform-ch
 # --- what is made from what ------------------------------------------------------------------
 
 src = $(wildcard $(1)/*.c)
-obj = $(patsubst %.c,$(BUILD)/%.o,$(call src,$(1)))
+obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c),$(call src,$(1))))
 
 PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o
 PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))
@@ -90,7 +98,8 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
 # --- what is generated: messages, and texts that become string literals -----------------------
 
 TEXTS = $(wildcard daemon/store/*.sql client/*.html client/*.css client/*.js client/*.bash)
-GENERATED = $(BUILD)/gen/proto/mperf.pb-c.c $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS))
+SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/pmu/,switch.skel.h switch_plain.skel.h))
+GENERATED = $(BUILD)/gen/proto/mperf.pb-c.c $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS)) $(SKELETONS)
 $(BUILD)/gen/all: $(GENERATED)
 	@touch $@
 $(BUILD)/gen/proto/mperf.pb-c.c: proto/mperf.proto
@@ -101,12 +110,31 @@ $(BUILD)/gen/%.inc: %
 	@mkdir -p $(@D)
 	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $< > $@
 
+# BPF programs, as C that carries them. Where clang finds the C library's headers is not said for the
+# target bpf, so it is asked where they are for this machine.
+BPF_CFLAGS = -target bpf -std=gnu17 -O2 -g -Wall -Wextra -Werror -I. \
+	$(shell $(CLANG) -v -E - </dev/null 2>&1 | sed -n '/<...> search starts here:/,/^End/s/^ /-idirafter /p')
+$(BUILD)/gen/%.bpf.o: %.bpf.c daemon/pmu/switch_layout.h
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
+$(BUILD)/gen/%_plain.bpf.o: %.bpf.c daemon/pmu/switch_layout.h
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF_CFLAGS) -DSWITCH_PLAIN -c -o $@ $<
+# Linked once more by itself, it loses what only debuggers read.
+$(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
+	$(BPFTOOL) gen object $(<:.bpf.o=.o) $<
+	$(BPFTOOL) gen skeleton $(<:.bpf.o=.o) name $(if $(filter %_plain,$*),switch_bpf_plain,switch_bpf_typed) > $@
+# With BPF or without it: what was built the other way is built anew.
+$(BUILD)/daemon/pmu/kernel.o: $(SKELETONS)
+.SECONDARY: $(SKELETONS:.skel.h=.bpf.o)
+
 -include $(shell find $(BUILD)/proto $(BUILD)/platform-db $(BUILD)/daemon $(BUILD)/client $(BUILD)/tests/unit $(BUILD)/tests/fuzz $(BUILD)/tests/bench $(BUILD)/test-namer -type f -name '*.d' 2>/dev/null)
 
 # --- packages: Debian names, read by apt; already installed ones cost one dpkg-query -------------
 
 PACKAGES_BUILD = gcc make pkg-config libc6-dev libsystemd-dev libprotobuf-c-dev protobuf-c-compiler \
-	libsqlite3-dev libelf-dev libdw-dev libiberty-dev libseccomp-dev liblzma-dev libjansson-dev libncurses-dev uthash-dev
+	libsqlite3-dev libelf-dev libdw-dev libiberty-dev libseccomp-dev liblzma-dev libjansson-dev \
+	libncurses-dev uthash-dev $(if $(filter no,$(BPF)),,clang bpftool libbpf-dev)
 PACKAGES_DEMO = dpkg-dev tclsh xz-utils
 packages:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO)

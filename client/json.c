@@ -116,6 +116,8 @@ static int add_provenance(json_t *root, const Mperf__Provenance *p)
 	if (e == 0)
 		e = set(object, "rung", json_text(p->rung));
 	if (e == 0)
+		e = set(object, "switches", *p->switches ? json_text(p->switches) : json_null());
+	if (e == 0)
 		e = set(object, "hz", json_integer(p->hz));
 	if (e == 0)
 		e = set(object, "samples", json_integer((json_int_t)p->samples));

@@ -66,6 +66,10 @@ static void write_line(FILE *f, const Mperf__Provenance *p)
 
 	escape_terminal(f, *p->event ? p->event : "no event");
 	write_rungs(f, p->rung);
+	if (*p->switches) {
+		fputs(", switches: ", f);
+		escape_terminal(f, p->switches);
+	}
 	if (p->hz > 0) {
 		unit_count_text(p->hz, text);
 		fprintf(f, ", %s Hz", text);

@@ -105,6 +105,7 @@ static int daemon_new(const struct daemon_options *o, struct daemon **ret_daemon
 		return -ENOMEM;
 	d->config = o->config;
 	d->control.namer = o->namer;
+	d->control.switches = o->switches;
 	d->fds = calloc(DAEMON_FDS_MAX, sizeof *d->fds);
 	int r = d->fds ? sd_event_new(&d->event) : -ENOMEM;
 	if (r < 0) {
@@ -335,7 +336,12 @@ static int inherited_socket(void)
 
 static int serve(struct daemon *d)
 {
-	struct service_options o = {.conf = &d->conf, .namer = d->control.namer, .say = say};
+	struct service_options o = {
+		.conf = &d->conf,
+		.namer = d->control.namer,
+		.switches = d->control.switches,
+		.say = say,
+	};
 	int r = service_new(&o, &d->service);
 	if (r < 0)
 		return r;

@@ -8,10 +8,13 @@
 
 #include <stdbool.h>
 
+#include "daemon/pmu/sampler.h"
+
 struct daemon_options {
 	int control_fd;          /* --private: the connected end of the client's socketpair; -1: a service */
 	const char *namer;       /* path of mperf-namer; NULL: found beside us */
 	const char *config;      /* path of mperf.conf; NULL: CONF_PATH, which may be absent */
+	enum sampler_switches switches;
 };
 
 /* Serve one private client until it hangs up. 0 or -errno. */

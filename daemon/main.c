@@ -14,6 +14,7 @@
 
 #include "daemon/conf.h"
 #include "daemon/daemon.h"
+#include "daemon/pmu/sampler.h"
 
 #define EXIT_USAGE 2
 
@@ -107,6 +108,17 @@ static int run_private(const struct daemon_options *o)
 	return daemon_run_private(o);
 }
 
+/* What cuts counts at switches, for tests and comparisons. False: no such thing. */
+static bool read_switches(enum sampler_switches *ret_switches)
+{
+	const char *text = getenv("MPERF_SWITCHES");
+	if (!text || sampler_switches_parse(text, ret_switches) == 0)
+		return true;
+	fprintf(stderr,
+		"mperfd: MPERF_SWITCHES=%s is none of best, sibling, bpf and none; unset it\n", text);
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -125,6 +137,8 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	if (a.check || a.print)
 		return show_config(&a);
+	if (!read_switches(&a.daemon.switches))
+		return EXIT_USAGE;
 
 	signal(SIGPIPE, SIG_IGN);
 	raise_file_limit();

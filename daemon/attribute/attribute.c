@@ -193,6 +193,7 @@ static int attribute_fired(struct attribute *a, const struct record *r, int hart
 	case STREAM_SAMPLER:
 		return attribute_sample(a, r, hart);
 	case STREAM_SWITCH:
+	case STREAM_SWITCH_BPF:
 		return attribute_switch(a, r, hart);
 	case STREAM_SIDEBAND:
 	case STREAM_SIBLING:

@@ -37,6 +37,10 @@ int charge_delta(struct attribute *a, const struct record *r, int hart, struct d
 	ret_delta->n_reads = 0;
 	if (!s->n_read)
 		return 0;
+	if (s->n_missed) {
+		delta_forget_hart(&a->deltas, hart);
+		lose(a, hart, LOSS_SWITCH, s->n_missed);
+	}
 
 	struct delta_key key = {
 		.leader = r->stream->leader,

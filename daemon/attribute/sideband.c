@@ -17,9 +17,6 @@
 #include "daemon/attribute/station.h"
 #include "proto/memory.h"
 
-#define TID_GONE UINT32_MAX /* Source: kernel/events/core.c, perf_event_pid_type: -1 once reaped   \
-			     */
-
 /* The kernel's threads map no code; the generated code of one process belongs to that process. */
 static struct file_key mapping_key(const struct task *process, const struct record_mmap *m)
 {
@@ -186,7 +183,7 @@ static int sideband_stranger(
 
 int sideband_task(struct attribute *a, const struct record *r, int hart, struct task **ret_task)
 {
-	if (r->tid == TID_GONE) {
+	if (r->tid == RECORD_TID_GONE) {
 		*ret_task = a->exited[hart];
 		return 0;
 	}

@@ -279,6 +279,7 @@ static int stream_provenance(void *u, const struct answer_provenance *p)
 	Mperf__Provenance message = MPERF__PROVENANCE__INIT;
 	message.event = (char *)(p->event ? p->event : "");
 	message.rung = (char *)(p->rung ? p->rung : "");
+	message.switches = (char *)(p->switches ? p->switches : "");
 	message.hz = p->hz;
 	message.samples = p->samples;
 	message.loss = losses;

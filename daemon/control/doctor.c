@@ -5,13 +5,11 @@
  * service a process of its own does it.
  */
 #include <errno.h>
-#include <linux/bpf.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "daemon/attribute/namer.h"
@@ -19,6 +17,7 @@
 #include "daemon/control/offload.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
+#include "daemon/control/switch_compare.h"
 #include "daemon/pmu/ladder.h"
 #include "daemon/pmu/sampler.h"
 #include "proto/memory.h"
@@ -135,26 +134,64 @@ static void examine_limits(struct examination *x)
 		     : "ring memory is limited by kernel.perf_event_mlock_kb; rings shrink to fit");
 }
 
-/* A BPF map is the least that a program would need. Source: man bpf, BPF_MAP_CREATE. */
+static void tell_absent_bpf(struct examination *x, const struct switch_comparison *c)
+{
+	const char *why = c->error == ENOTSUP ? "mperf was built without it" : strerror(c->error);
+	const char *remedy =
+		c->error == ENOTSUP ? "build it where clang, bpftool and libbpf-dev are installed"
+		: c->error == EPERM || c->error == EACCES ? "run as root, or grant CAP_BPF and CAP_PERFMON"
+		: "a kernel with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS";
+	if (c->cut & CUT_SIBLING)
+		tell(x, (struct finding){-1, "bpf", "info", remedy},
+			"BPF is not available (%s), which costs nothing here: counts are cut at switches "
+			"by the context-switches sibling", why);
+	else
+		tell(x, (struct finding){-1, "bpf", "warn", remedy},
+			"BPF is not available (%s), and the context-switches sibling does not open: a task "
+			"may be charged with what another counted before it", why);
+}
+
+static void tell_comparison(struct examination *x, const struct switch_comparison *c)
+{
+	const struct switch_verdict *v = &c->verdict;
+	if (v->n_apart > 0)
+		tell(x, (struct finding){-1, "bpf", "warn", "report it, with your kernel's version"},
+			"the two ways to cut counts at switches disagree: %s of thread %u is %llu by the "
+			"context-switches sibling and %llu by BPF", c->worst_event, v->worst.tid,
+			(unsigned long long)v->worst.by_sibling, (unsigned long long)v->worst.by_bpf);
+	else if (v->n_sums == 0)
+		tell(x, (struct finding){-1, "bpf", "warn", "ask again"},
+			"BPF programs can be loaded; whether they cut counts at switches as the "
+			"context-switches sibling does is not known, since nothing was there to compare");
+	else
+		tell(x, (struct finding){-1, "bpf", "ok", NULL},
+			"counts are cut at switches by the context-switches sibling, and BPF says the same: "
+			"%llu switches, %u sums by thread, at most %.2f %% apart",
+			(unsigned long long)v->n_switches, v->n_sums, v->worst_share * 100);
+}
+
+/* What cuts counts where one task gives way to another, and whether both ways agree. */
 static void examine_bpf(struct examination *x)
 {
-	union bpf_attr attr = {.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8,
-		.max_entries = 1};
-	int fd = (int)syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof attr);
-	int error = fd < 0 ? errno : 0;
-	if (fd >= 0)
-		close(fd);
-	bool btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
-	if (error == 0 && btf)
-		tell(x, (struct finding){-1, "bpf", "ok", NULL},
-			"BPF programs can be loaded, and the kernel describes its types (BTF)");
+	struct switch_comparison c = {0};
+	if (!x->machine.may_see_all) {
+		tell(x, (struct finding){-1, "bpf", "info", "run as root, or grant CAP_BPF and CAP_PERFMON"},
+			"BPF is for who sees the whole system, and not needed for your own processes: "
+			"their counters stand still while others run");
+		return;
+	}
+	int r = switch_compare(&kernel_real, &c);
+	if (r != 0)
+		tell(x, (struct finding){-1, "bpf", "warn", NULL},
+			"what cuts counts at switches could not be tried: %s",
+			r < 0 ? strerror(-r) : c.why.text);
+	else if (!(c.cut & CUT_BPF))
+		tell_absent_bpf(x, &c);
+	else if (c.cut & CUT_SIBLING)
+		tell_comparison(x, &c);
 	else
-		tell(x, (struct finding){-1, "bpf", "info",
-				error == EPERM ? "run as root, or grant CAP_BPF and CAP_PERFMON"
-				: error ? "a kernel with CONFIG_BPF_SYSCALL"
-					: "a kernel with CONFIG_DEBUG_INFO_BTF"},
-			"BPF is not available (%s); nothing that mperf does today needs it",
-			error ? strerror(error) : "no BTF");
+		tell(x, (struct finding){-1, "bpf", "ok", NULL},
+			"counts are cut at switches by BPF, since the context-switches sibling does not open");
 }
 
 static void examine_files(struct examination *x)

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "daemon/control/request.h"
+#include "daemon/pmu/sampler.h"
 #include "proto/frame.h"
 
 #define PEER_REQUESTS_MAX 16            /* at once; mperfctl needs two */
@@ -32,6 +33,7 @@ struct offload_queue;
 /* What the commands need to know of their daemon; borrowed by every peer. */
 struct control_options {
 	const char *namer;                  /* path of mperf-namer; NULL: beside mperfd */
+	enum sampler_switches switches;     /* what cuts counts at switches */
 	bool private;                       /* one client, whose rights are ours */
 	struct service *service;            /* NULL when private */
 	const struct conf *conf;            /* NULL when private */

@@ -308,6 +308,7 @@ static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m
 			.stacks = (enum sampler_stacks)m->stack,
 			.stack_bytes = stack_bytes,
 			.user_only = m->user_only,
+			.switches = q->peer->options->switches,
 			.pids = m->target->pid,
 			.n_pids = n_pids,
 		};

@@ -14,7 +14,10 @@
  * the last fields of a sample: perf_output_sample() in kernel/events/core.c of Linux 6.12.
  */
 
+#include <linux/types.h>
+
 #include "daemon/decode/record.h"
+#include "daemon/pmu/switch_layout.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -249,9 +252,50 @@ static void take_registers(struct cursor *c, const struct stream *stream, struct
 	s->regs = (const uint64_t *)(const void *)take_array(c, n, sizeof(uint64_t));
 }
 
-/* What lies between the period and the end: the fields of variable length. */
-static void take_sample_data(struct cursor *c, const struct stream *stream, struct record_sample *s)
+/* A raw part is padded to whole words, its own length included. */
+#define RAW_PADDING_BYTES_MAX 7
+
+/* What the BPF program read at a switch: struct switch_values, cut behind its last member. */
+static void take_switch_values(const uint8_t *bytes, size_t n, struct cursor *c, struct record *r)
 {
+	struct cursor raw = {.at = bytes, .end = bytes + n};
+	struct record_sample *s = &r->sample;
+	uint32_t pid = take_u32(&raw), tid = take_u32(&raw);
+
+	s->n_missed = take_u64(&raw);
+	uint64_t n_members = take_u64(&raw);
+	take_times(&raw, PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING, s);
+	if (n_members > RECORD_READ_VALUES_MAX)
+		return fail(c, RECORD_HOSTILE);
+	s->n_read = (uint32_t)n_members;
+	for (uint32_t i = 0; i < s->n_read; i++) {
+		s->read[i].value = take_u64(&raw);
+		s->read[i].id = take_u64(&raw);
+	}
+	if (raw.outcome || left(&raw) > RAW_PADDING_BYTES_MAX)
+		return fail(c, raw.outcome ? raw.outcome : RECORD_HOSTILE);
+	/* perf knows no number of a thread that was buried already. */
+	if (r->tid == RECORD_TID_GONE && tid) {
+		r->pid = pid;
+		r->tid = tid;
+	}
+}
+_Static_assert(SWITCH_VALUES_BYTES(0) == 4 + 4 + 4 * 8, "what is taken before the members");
+
+static void take_raw(struct cursor *c, struct record *r)
+{
+	uint32_t n = take_u32(c);
+	const uint8_t *bytes = take_array(c, n, 1);
+
+	if (bytes && r->stream->role == STREAM_SWITCH_BPF)
+		take_switch_values(bytes, n, c, r);
+}
+
+/* What lies between the period and the end: the fields of variable length. */
+static void take_sample_data(struct cursor *c, struct record *r)
+{
+	const struct stream *stream = r->stream;
+	struct record_sample *s = &r->sample;
 	uint64_t type = stream->sample_type;
 
 	if (type & PERF_SAMPLE_READ)
@@ -262,7 +306,7 @@ static void take_sample_data(struct cursor *c, const struct stream *stream, stru
 			c, s->n_callchain, sizeof(uint64_t));
 	}
 	if (type & PERF_SAMPLE_RAW)
-		take_array(c, take_u32(c), 1);
+		take_raw(c, r);
 	if (type & PERF_SAMPLE_BRANCH_STACK)
 		take_array(c, take_u64(c), BRANCH_ENTRY_BYTES);
 	if (type & PERF_SAMPLE_REGS_USER)
@@ -307,7 +351,7 @@ static void take_sample(struct cursor *c, struct record *r)
 	take_cpu(c, r);
 	if (type & PERF_SAMPLE_PERIOD)
 		s->period = take_u64(c);
-	take_sample_data(c, r->stream, s);
+	take_sample_data(c, r);
 	if (left(c)) /* a layout that is not ours: nothing read from it can be trusted */
 		fail(c, RECORD_HOSTILE);
 }

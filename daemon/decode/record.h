@@ -17,6 +17,9 @@
 
 #define RECORD_READ_VALUES_MAX EVENT_GROUP_MAX /* members of a group whose values one sample brings */
 #define RECORD_BUILD_ID_BYTES 20
+/* The tid of a task that was buried before it ran for the last time. Source: perf_event_pid_type in
+ * kernel/events/core.c of Linux 6.12, which gives -1. */
+#define RECORD_TID_GONE UINT32_MAX
 
 enum record_kind {
 	RECORD_SAMPLE,
@@ -47,6 +50,7 @@ struct record_sample {
 	struct record_read_value read[RECORD_READ_VALUES_MAX];
 	uint32_t n_read;
 	uint64_t enabled_ns, running_ns;
+	uint64_t n_missed;           /* of STREAM_SWITCH_BPF: switches before it that brought no values */
 	uint64_t regs_abi;           /* PERF_SAMPLE_REGS_ABI_*; 0: no user registers */
 	const uint64_t *regs;        /* popcount(regs_user) values; use record_reg */
 	const uint8_t *stack;        /* copied user stack from the stack pointer up */

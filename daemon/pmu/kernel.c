@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/pmu/switch_bpf.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -184,6 +185,32 @@ static int real_hwprobe(void *u, int hart, struct kernel_hwprobe *pairs, size_t 
 #endif
 }
 
+#ifdef MPERF_BPF
+static int real_switch_new(void *u, int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
+{
+	(void)u;
+	return switch_bpf_new(n_harts, ret_bpf, ret_error);
+}
+
+static int real_switch_watch(void *u, struct switch_bpf *b, const struct switch_group *g)
+{
+	(void)u;
+	return switch_bpf_watch(b, g);
+}
+
+static void real_switch_forget(void *u, struct switch_bpf *b, int hart)
+{
+	(void)u;
+	switch_bpf_forget(b, hart);
+}
+
+static void real_switch_free(void *u, struct switch_bpf *b)
+{
+	(void)u;
+	switch_bpf_free(b);
+}
+#endif
+
 const struct kernel kernel_real = {
 	.event_open = real_event_open,
 	.event_ioctl = real_event_ioctl,
@@ -196,4 +223,10 @@ const struct kernel kernel_real = {
 	.read_text = real_read_text,
 	.list = real_list,
 	.hwprobe = real_hwprobe,
+#ifdef MPERF_BPF
+	.switch_new = real_switch_new,
+	.switch_watch = real_switch_watch,
+	.switch_forget = real_switch_forget,
+	.switch_free = real_switch_free,
+#endif
 };

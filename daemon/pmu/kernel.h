@@ -20,6 +20,9 @@ struct kernel_hwprobe {
 };
 _Static_assert(sizeof(struct kernel_hwprobe) == 16, "as the kernel has it");
 
+struct switch_bpf;
+struct switch_group;
+
 struct kernel {
 	/* perf_event_open(2); returns a descriptor or -errno. Source: man perf_event_open. */
 	int (*event_open)(void *u, struct perf_event_attr *attr, pid_t pid, int hart, int group_fd,
@@ -28,7 +31,8 @@ struct kernel {
 	int (*event_ioctl)(void *u, int fd, unsigned long request, uintptr_t arg);
 	/* read(2) on an event; bytes read or -errno. */
 	ssize_t (*event_read)(void *u, int fd, void *buffer, size_t n);
-	/* Map a ring of one control page and data_bytes (a power of two). NULL with *ret_error set. */
+	/* Map a ring of one control page and data_bytes (a power of two). NULL with *ret_error set.
+	 */
 	void *(*ring_map)(void *u, int fd, size_t data_bytes, int *ret_error);
 	void (*ring_unmap)(void *u, void *map, size_t data_bytes);
 	void (*event_close)(void *u, int fd);
@@ -43,10 +47,16 @@ struct kernel {
 	/* The names in a folder below /sys, one call of `each` per name. 0 or -errno. */
 	int (*list)(void *u, const char *path, void (*each)(void *userdata, const char *name),
 		void *userdata);
-	/* riscv_hwprobe(2) for that hart alone: pairs of a key, and its value as ret; what the kernel
-	 * does not know has key -1 afterwards. NULL in tests that need none. 0, or -errno: -ENOSYS
-	 * elsewhere than on RISC-V and before Linux 6.4. */
+	/* riscv_hwprobe(2) for that hart alone: pairs of a key, and its value as ret; what the
+	 * kernel does not know has key -1 afterwards. NULL in tests that need none. 0, or -errno:
+	 * -ENOSYS elsewhere than on RISC-V and before Linux 6.4. */
 	int (*hwprobe)(void *u, int hart, struct kernel_hwprobe *pairs, size_t n);
+	/* The program that reads groups at each switch, as in switch_bpf.h. All NULL: there is
+	 * none. */
+	int (*switch_new)(void *u, int n_harts, struct switch_bpf **ret_bpf, int *ret_error);
+	int (*switch_watch)(void *u, struct switch_bpf *b, const struct switch_group *g);
+	void (*switch_forget)(void *u, struct switch_bpf *b, int hart);
+	void (*switch_free)(void *u, struct switch_bpf *b);
 	void *userdata;
 };
 

@@ -35,6 +35,7 @@ struct climb {
 	pid_t pid; /* -1: everybody; 0: this thread, which is what the unprivileged may watch */
 	uint32_t hz;
 	bool user_only;
+	bool no_switches;
 };
 
 enum { TRIAL_MEMBERS_MAX = 1 + PLAN_SIBLINGS_MAX + 1 };
@@ -350,7 +351,7 @@ static int try_rung(const struct climb *c, struct plan *p, struct rung_try *t)
 	/* The siblings see what the leader sees, or their ratios would compare two things. */
 	for (int i = 0; i < p->n_siblings; i++)
 		event_exclude_kernel(&p->sibling[i], c->user_only || p->leader.exclude_kernel);
-	p->switches = p->n_siblings > 0;
+	p->switches = p->n_siblings > 0 && !c->no_switches;
 	r = add_siblings(c, p, t);
 	if (r < 0)
 		return r;
@@ -412,6 +413,7 @@ int ladder_probe(const struct kernel *k, const struct machine *m, int hart,
 		.pid = m->may_see_all ? -1 : 0,
 		.hz = o->hz > TRY_HZ ? o->hz : TRY_HZ,
 		.user_only = o->user_only || !m->may_see_kernel,
+		.no_switches = o->no_switches,
 	};
 	if (m->max_sample_rate > 0 && c.hz > m->max_sample_rate)
 		c.hz = m->max_sample_rate;

@@ -29,6 +29,7 @@ struct plan {
 	int n_siblings;
 	bool user_only;     /* the kernel refuses to let us see it */
 	bool switches;      /* the context-switch sibling opened too */
+	uint8_t cut;        /* CUT_* of the groups that were opened by this plan; 0: none counts */
 	struct rung_try tries[4];
 	int n_tries;
 	char reason[160];
@@ -38,6 +39,7 @@ struct ladder_options {
 	const char *own_leader;  /* event that this core samples by, from platform-db ("r22"), or NULL */
 	uint32_t hz;             /* rate to probe at */
 	bool user_only;
+	bool no_switches;        /* try without the context-switch sibling */
 };
 
 /* Find the rung for one hart; takes at most about 60 ms of that hart per rung tried.

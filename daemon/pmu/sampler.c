@@ -17,6 +17,7 @@
 
 #include "daemon/pmu/sampler_attr.h"
 #include "daemon/pmu/sampler_open.h"
+#include "daemon/pmu/switch_bpf.h"
 #include "proto/memory.h"
 
 DEFINE_CLEANUP(struct sampler *, sampler_free)
@@ -247,12 +248,22 @@ int sampler_stop(struct sampler *s)
 	return hart_enable(s, -1, false);
 }
 
+unsigned sampler_cut(const struct sampler *s)
+{
+	unsigned cut = 0;
+	for (int hart = 0; s->plan && hart < s->machine.n_harts; hart++)
+		cut |= s->plan[hart].cut;
+	return cut;
+}
+
 struct sampler *sampler_free(struct sampler *s)
 {
 	if (!s)
 		return NULL;
 	for (int hart = 0; s->plan && hart < s->machine.n_harts; hart++)
 		hart_close(s, hart);
+	if (s->switch_bpf)
+		s->kernel->switch_free(s->kernel->userdata, s->switch_bpf);
 	stream_table_clear(&s->streams);
 	free(s->plan);
 	free(s->ring);

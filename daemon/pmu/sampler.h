@@ -13,12 +13,17 @@
  *                                   [cycles]─┤ PERF_SAMPLE_READ, all into ring 0
  *                                   [instr. ]┤
  *                                   [switch ]┘
+ *                                   [output ]── what BPF reads at switches, into ring 0 too
  *               [exec ]──exec ring 0, which wakes at once
  *
  * The exec event is the tracepoint sched:sched_process_exec, or where that may not be had a dummy
  * that tells COMM (and tells FORK and EXIT too, unasked). It is an extra: every exec comes through
  * ring 0 too, a little later. So a hart on which it does not open has none, and a session per task,
  * which would need one for each thread, has none at all.
+ *
+ * Counts are cut at switches by the context-switches sibling, or where it does not open by a BPF
+ * program (switch_bpf.h), which is loaded when the first group needs it. Where neither is to be had
+ * the group counts on and its plan says CUT_NONE.
  */
 
 #include "daemon/pmu/event.h"
@@ -40,6 +45,17 @@ enum sampler_stacks {
 	SAMPLER_STACKS_DWARF,
 };
 
+/* What cuts counts at switches. */
+enum sampler_switches {
+	SAMPLER_SWITCHES_BEST,    /* the sibling, else BPF */
+	SAMPLER_SWITCHES_SIBLING, /* or nothing */
+	SAMPLER_SWITCHES_BPF,     /* or nothing */
+	SAMPLER_SWITCHES_NONE,
+	SAMPLER_SWITCHES_BOTH,    /* side by side, to be compared (attribute/switch_check.h), not added up */
+};
+/* The first four by name: "best", "sibling", "bpf", "none". 0, -EINVAL. */
+int sampler_switches_parse(const char *name, enum sampler_switches *ret_switches);
+
 struct sampler_options {
 	uint32_t hz; /* 1 … SAMPLER_HZ_MAX */
 	uint32_t ring_hz; /* rate that rings have room for, which sampler_set_rate may go up to; 0: hz */
@@ -51,6 +67,7 @@ struct sampler_options {
 	size_t n_pids;
 	const struct event_list *events; /* the user's own -e, or NULL: climb the ladder */
 	const char *own_leader;          /* see struct ladder_options */
+	enum sampler_switches switches;
 };
 
 /* What is kept of a hart from one look to the next. */
@@ -80,6 +97,8 @@ struct sampler {
 	struct hart_watch *watch; /* n_harts */
 	struct hart_set seen; /* online when last looked at */
 	struct event exec;    /* the tracepoint of execs, or a dummy */
+	struct switch_bpf *switch_bpf; /* loaded when first needed */
+	int switch_error;     /* why BPF was not to be had, last: an errno; ENOTSUP: it is not built in */
 	bool started;
 	bool no_inherited_reads; /* before Linux 6.13: no groups in a per-task session */
 };
@@ -111,5 +130,8 @@ int sampler_set_rate(struct sampler *s, uint32_t hz);
 /* Once a second: harts that came or went, the kernel's rate limit. Rings may be added or closed,
  * so drain everything before. 0, or -errno. */
 int sampler_tick(struct sampler *s);
+
+/* CUT_* of all harts: what cuts the counts of this session. */
+unsigned sampler_cut(const struct sampler *s);
 
 struct sampler *sampler_free(struct sampler *s);

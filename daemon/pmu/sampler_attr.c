@@ -291,6 +291,18 @@ void attr_switch(const struct sampler *s, struct perf_event_attr *ret_attr)
 	ret_attr->read_format = GROUP_READ_FORMAT;
 }
 
+void attr_switch_bpf(const struct sampler *s, struct perf_event_attr *ret_attr)
+{
+	struct event e = event_make(
+		"bpf-output", "software", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT);
+	attr_begin(s, &e, ret_attr);
+	ret_attr->disabled = 1;
+	ret_attr->sample_period = 1;
+	ret_attr->sample_type |= PERF_SAMPLE_RAW;
+	if (s->sideband & SIDEBAND_LOST)
+		ret_attr->read_format = PERF_FORMAT_LOST;
+}
+
 size_t ring_bytes_for(const struct sampler *s, int hart)
 {
 	uint64_t each = s->options.stacks == SAMPLER_STACKS_DWARF
@@ -299,7 +311,7 @@ size_t ring_bytes_for(const struct sampler *s, int hart)
 	uint64_t n_sampling = s->options.events ? (uint64_t)s->options.events->n_events : 1;
 	uint32_t hz = s->options.ring_hz > s->hz ? s->options.ring_hz : s->hz;
 	uint64_t wanted = each * hz * n_sampling + SIDEBAND_BYTES;
-	if (s->plan[hart].switches)
+	if (s->plan[hart].switches || s->plan[hart].n_siblings > 0)
 		wanted += SWITCHES_BYTES;
 
 	uint64_t most = RING_BYTES_MAX;

@@ -54,6 +54,8 @@ void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,
 	struct perf_event_attr *ret_attr);
 void attr_sibling(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr);
 void attr_switch(const struct sampler *s, struct perf_event_attr *ret_attr);
+/* What the BPF program puts its records through. */
+void attr_switch_bpf(const struct sampler *s, struct perf_event_attr *ret_attr);
 
 /* Bytes of that hart's ring for its plan, at the rate in force; a power of two. */
 size_t ring_bytes_for(const struct sampler *s, int hart);

@@ -122,6 +122,31 @@ static int switch_open(struct sampler *s, pid_t pid, const struct stream *leader
 	return stream_open(s, &attr, pid, leader->fd, &stream);
 }
 
+/* Cut the group's counts at switches. A session per task needs that for the last counts of a task
+ * only: its counters stand still while others run. 0 or -errno of what is exhausted. */
+static int cut_open(struct sampler *s, const struct group *g, pid_t pid, const struct stream *leader)
+{
+	const enum sampler_switches wish = s->options.switches;
+	unsigned cut = 0;
+	int r = g->switches ? switch_open(s, pid, leader) : -ENOENT;
+	if (opening_exhausted(r))
+		return r;
+	if (r == 0)
+		cut |= CUT_SIBLING;
+	if (s->options.per_task)
+		return 0;
+	if (wish == SAMPLER_SWITCHES_BPF || wish == SAMPLER_SWITCHES_BOTH ||
+		(wish == SAMPLER_SWITCHES_BEST && !cut)) {
+		r = switch_bpf_open(s, leader);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			cut |= CUT_BPF;
+	}
+	s->plan[leader->hart].cut |= cut ? cut : CUT_NONE;
+	return 0;
+}
+
 /* Open a group for one target. Siblings that do not open are missing, not fatal; *ret_missing is
  * how many. 0 or -errno of the leader, or of what is exhausted. */
 static int group_open(struct sampler *s, struct group *g, int hart, pid_t pid, int *ret_missing)
@@ -140,9 +165,9 @@ static int group_open(struct sampler *s, struct group *g, int hart, pid_t pid, i
 			return r;
 		opened += r == 0;
 	}
-	if (opened > 0 && g->switches) {
-		r = switch_open(s, pid, &leader);
-		if (opening_exhausted(r))
+	if (opened > 0) {
+		r = cut_open(s, &open, pid, &leader);
+		if (r < 0)
 			return r;
 	}
 	*ret_missing = wanted - opened;
@@ -176,7 +201,7 @@ static bool asked_group(struct sampler *s, int first, struct group *ret_group)
 	for (int i = first + 1; e[first].group >= 0 && i < s->events.n_events; i++)
 		if (e[i].group == e[first].group && g.n_members < EVENT_GROUP_MAX)
 			g.member[g.n_members++] = &e[i];
-	g.switches = g.n_members > 1 && s->machine.may_see_kernel;
+	g.switches = g.n_members > 1 && s->machine.may_see_kernel && sampler_wants_sibling(s);
 	*ret_group = g;
 	return true;
 }

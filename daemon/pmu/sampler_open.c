@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/pmu/sampler_attr.h"
+#include "daemon/pmu/switch_bpf.h"
 #include "proto/memory.h"
 
 void opening_explain(struct event_error *e, const char *format, ...)
@@ -251,6 +252,7 @@ static int hart_plan(struct opening *o, int hart)
 		.own_leader = s->options.own_leader,
 		.hz = s->hz,
 		.user_only = s->options.user_only,
+		.no_switches = !sampler_wants_sibling(s),
 	};
 	int r = ladder_probe(s->kernel, &s->machine, hart, &options, p);
 	if (r < 0)
@@ -296,6 +298,7 @@ static int hart_open_planned(struct opening *o, int hart)
 static void plan_fail(const struct opening *o, int hart, int outcome)
 {
 	struct plan *p = &o->sampler->plan[hart];
+	p->cut = 0;
 	if (p->rung == RUNG_NONE && p->reason[0])
 		return; /* the ladder has said why */
 	p->rung = RUNG_NONE;
@@ -344,6 +347,8 @@ static void ring_close(const struct kernel *k, struct ring *ring, size_t *n, int
 void hart_close(struct sampler *s, int hart)
 {
 	const struct kernel *k = s->kernel;
+	if (s->switch_bpf)
+		k->switch_forget(k->userdata, s->switch_bpf, hart);
 	ring_close(k, s->ring, &s->n_rings, hart);
 	ring_close(k, s->exec_ring, &s->n_exec_rings, hart);
 	/* In one sweep: a per-task session has thousands. Order by id stays. */
@@ -360,13 +365,15 @@ void hart_close(struct sampler *s, int hart)
 int hart_enable(struct sampler *s, int hart, bool enable)
 {
 	const struct kernel *k = s->kernel;
-	/* Side band first, so that no sample comes before the mapping it lies in; last to go. */
-	const enum stream_role order[3] = {
+	/* Side band first, so that no sample comes before the mapping it lies in; last to go. What tells
+	 * of switches is there before there is anything to tell, so that no count begins unseen. */
+	const enum stream_role order[4] = {
 		enable ? STREAM_SIDEBAND : STREAM_SAMPLER,
-		STREAM_EXEC,
+		enable ? STREAM_EXEC : STREAM_SWITCH_BPF,
+		enable ? STREAM_SWITCH_BPF : STREAM_EXEC,
 		enable ? STREAM_SAMPLER : STREAM_SIDEBAND,
 	};
-	for (int pass = 0; pass < 3; pass++) {
+	for (int pass = 0; pass < 4; pass++) {
 		for (size_t i = 0; i < s->streams.n_streams; i++) {
 			const struct stream *t = &s->streams.stream[i];
 			if (t->role != order[pass] || (hart >= 0 && t->hart != hart))

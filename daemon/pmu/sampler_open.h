@@ -45,6 +45,17 @@ int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid
 int plan_open(struct opening *o, int hart, pid_t pid, bool first);
 int asked_open(struct opening *o, int hart, pid_t pid, bool first);
 
+/* May the context-switches sibling be used? */
+static inline bool sampler_wants_sibling(const struct sampler *s)
+{
+	return s->options.switches != SAMPLER_SWITCHES_BPF &&
+	       s->options.switches != SAMPLER_SWITCHES_NONE;
+}
+
+/* Let BPF read the group of that leader at each switch, if it is to be had. 0; HART_REFUSED: it is
+ * not; -errno of what is exhausted. */
+int switch_bpf_open(struct sampler *s, const struct stream *leader);
+
 /* Find out which side-band features this kernel has, on that hart. 0, HART_*, -errno. */
 int sideband_learn(struct opening *o, int hart);
 

@@ -54,7 +54,15 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_SIBLING] = {"counter that did not open", false},
 	[LOSS_ARGV] = {"arguments not read", false},
 	[LOSS_KILLED] = {"daemon killed", true},
+	[LOSS_SWITCH] = {"switch without counts", false},
 };
+
+const char *cut_name(unsigned cut)
+{
+	static const char *const names[CUTS] = {"", "sibling", "bpf", "sibling, bpf", "none",
+		"sibling, none", "bpf, none", "sibling, bpf, none"};
+	return names[cut % CUTS];
+}
 
 /* Index of the first stream whose id is not below id. */
 static size_t lower_bound(const struct stream_table *t, uint64_t id)

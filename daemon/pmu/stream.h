@@ -21,7 +21,19 @@ enum stream_role {
 	STREAM_SIBLING,  /* counts in a group; appears only inside read values */
 	STREAM_SWITCH,   /* context-switches sibling, period 1: delivers the group at each switch */
 	STREAM_EXEC,     /* fires at each exec, or tells COMM, into a ring of its own that wakes at once */
+	STREAM_SWITCH_BPF, /* the same as STREAM_SWITCH, read by the BPF program of switch_bpf.h */
 };
+
+/* How the counts of a group are cut where one task gives way to another, as bits: what was taken on
+ * a hart, or on all harts of a session. */
+enum {
+	CUT_SIBLING = 1, /* STREAM_SWITCH */
+	CUT_BPF = 2,     /* STREAM_SWITCH_BPF */
+	CUT_NONE = 4,    /* a group that is not cut: counts may be charged to who ran next */
+	CUTS = 8,        /* combinations */
+};
+/* "sibling", "bpf", "none", several joined by ", ", "" where there is nothing to cut. Static. */
+const char *cut_name(unsigned cut);
 
 /* The ladder (DESIGN.md decision 2). Stored: do not renumber. */
 enum rung {
@@ -87,6 +99,7 @@ enum loss {
 	LOSS_SIBLING,        /* siblings that failed to open, so that their counts are missing */
 	LOSS_ARGV,           /* execs whose process was gone before its arguments could be read */
 	LOSS_KILLED,         /* were in hand when the daemon was killed; found at its next start */
+	LOSS_SWITCH,         /* switches whose counts could not be read: what ran until then gets none */
 	N_LOSSES,
 };
 struct loss_kind {

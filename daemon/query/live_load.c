@@ -318,6 +318,7 @@ int live_load(struct live_load *t, struct text_table *texts, struct query_error 
 	struct loaded *l = t->loaded;
 	*l = (struct loaded){.texts = texts, .error = ret_error, .path = "mperfd"};
 	l->hz = t->live->sampler->hz;
+	l->cut = sampler_cut(t->live->sampler);
 	int r = allocate(t);
 	if (r < 0)
 		return r;

@@ -124,6 +124,8 @@ static int take_meta(struct loaded *l, struct cursor *c)
 		l->hz = cursor_id(c, 1, SAMPLER_HZ_MAX);
 	else if (strcmp(key, "hz_mixed") == 0)
 		l->hz_mixed = cursor_integer(c, 1) != 0;
+	else if (strcmp(key, "switches") == 0)
+		l->cut = cursor_id(c, 1, CUTS - 1);
 	else if (strcmp(key, "tier") == 0)
 		l->tier = strcmp(text, "hour") == 0     ? TIER_HOUR
 			  : strcmp(text, "minute") == 0 ? TIER_MINUTE
@@ -137,12 +139,12 @@ static int load_meta(struct loaded *l)
 {
 	struct cursor c;
 	int r = cursor_open(&c, l,
-		"SELECT 1, value, key FROM meta WHERE key IN ('boot_id', 'hz', 'hz_mixed', 'tier') "
-		"OR key BETWEEN 'leader:' AND 'leader;' LIMIT ?1");
+		"SELECT 1, value, key FROM meta WHERE key IN ('boot_id', 'hz', 'hz_mixed', "
+		"'switches', 'tier') OR key BETWEEN 'leader:' AND 'leader;' LIMIT ?1");
 	c.ties = true;
-	/* the four, and a leader for each hart and rung */
+	/* the five, and a leader for each hart and rung */
 	if (r == 0)
-		r = cursor_bind(&c, 4 + HARTS_MAX * (RUNG_ASKED + 1), 0);
+		r = cursor_bind(&c, 5 + HARTS_MAX * (RUNG_ASKED + 1), 0);
 	while (r == 0 && (r = cursor_next(&c)) == 0)
 		r = take_meta(l, &c);
 	cursor_close(&c);

@@ -81,6 +81,7 @@ struct loaded {
 	uint32_t boot; /* text */
 	uint32_t hz;
 	bool hz_mixed;
+	unsigned cut; /* CUT_* */
 	enum tier tier;
 	int64_t since_ns, until_ns; /* of its windows' starts; 0: open */
 	int64_t first, last;        /* samples to read, by id; all: the whole range of int64 */

@@ -137,6 +137,7 @@ void provenance_source(struct provenance *p, const struct loaded *l, const struc
 			p->coarse_until_ns[l->tier] = until_ns;
 		p->seconds += ((double)w->end_ns - (double)w->start_ns) / 1e9;
 	}
+	p->switches |= l->cut;
 	p->many_hz |= l->hz_mixed;
 	p->many_hz |= p->hz != 0 && l->hz != 0 && p->hz != l->hz;
 	p->many_boots |= p->boot != 0 && l->boot != 0 && p->boot != l->boot;
@@ -325,6 +326,7 @@ int provenance_tell(
 	struct answer_provenance a = {
 		.event = event.text,
 		.rung = rung.text,
+		.switches = cut_name(p->switches),
 		.hz = p->hz,
 		.samples = p->samples,
 		.n_losses = p->n_losses,

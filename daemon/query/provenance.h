@@ -13,6 +13,7 @@ struct provenance {
 	double seconds;
 	uint32_t hz;
 	bool many_hz, many_boots;
+	unsigned switches; /* CUT_* of all sources */
 	uint32_t boot;
 	bool rung[RUNG_ASKED + 1][HARTS_MAX + 1];
 	uint32_t event[EVENTS_MAX], other[EVENTS_MAX]; /* texts */

@@ -43,6 +43,7 @@ struct answer_loss {
 struct answer_provenance {
 	const char *event;
 	const char *rung;
+	const char *switches;    /* what cut the counts, as cut_name says it */
 	uint32_t hz;
 	uint64_t samples;
 	struct answer_loss loss[N_LOSSES];

@@ -168,6 +168,20 @@ static int take_rate(struct rollup *r)
 	return outcome == 0 ? PUT(r, WRITE_META, CELL_T("hz_mixed"), CELL_I(1)) : outcome;
 }
 
+/* A file says of all its sources together how their counts were cut. */
+static int take_cut(struct rollup *r)
+{
+	int64_t theirs, ours;
+	int outcome = source_meta(r, "switches");
+	if (outcome != 0)
+		return outcome == ROLLUP_NO_ROW ? 0 : outcome;
+	theirs = rollup_integer(r, READ_META, 0);
+	outcome = rollup_meta(r, "switches", 0, &ours);
+	if (outcome != 0 || (theirs | ours) == ours)
+		return outcome;
+	return PUT(r, WRITE_META, CELL_T("switches"), CELL_I(theirs | ours));
+}
+
 static int compare_boot(struct rollup *r)
 {
 	int outcome = source_meta(r, "boot_id");
@@ -210,6 +224,8 @@ static int fill(struct rollup *r, const char *key)
 		outcome = rollup_load_stacks(r);
 	if (outcome == 0)
 		outcome = take_rate(r);
+	if (outcome == 0)
+		outcome = take_cut(r);
 	if (outcome == 0)
 		outcome = rollup_take_events(r);
 	if (outcome == 0)

@@ -106,7 +106,7 @@ static int copy_meta(struct rollup *r, const char *key)
 static int write_meta(struct rollup *r)
 {
 	static const char *const copied[] = {
-		"boot_id", "monotonic_ns", "realtime_ns", "host", "release", "arch", "hz", "all"};
+		"boot_id", "monotonic_ns", "realtime_ns", "host", "release", "arch", "hz", "all", "switches"};
 	int outcome = 0;
 	for (size_t i = 0; i < sizeof(copied) / sizeof(*copied) && outcome == 0; i++)
 		outcome = copy_meta(r, copied[i]);

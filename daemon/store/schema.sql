@@ -17,6 +17,8 @@
 --   end_ns                CLOCK_MONOTONIC at which it was sealed
 --   host, release, arch   uname -n, -r, -m
 --   hz                    samples a second that each hart was asked for
+--   switches              what cut the counts of groups where one task gave way to another, as a sum: 1 the
+--                         context-switches sibling, 2 BPF, 4 nothing on some hart; missing: nothing was to be cut
 --   command               what was recorded, for people; may be missing
 --   all                   1: the whole system was watched; 0: only targets and what they started
 --   tier                  'window', 'minute' or 'hour': what one row of "window" stands for

@@ -117,7 +117,7 @@ static int open_file(struct segment *g, const char *path)
 	return same_file(g);
 }
 
-static int write_meta(struct segment *g, const struct segment_meta *m)
+static int write_meta(struct segment *g, const struct segment_meta *m, unsigned cut)
 {
 	const struct {
 		const char *key;
@@ -140,6 +140,8 @@ static int write_meta(struct segment *g, const struct segment_meta *m)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) && r == 0; i++)
 		if (rows[i].value.kind != CELL_TEXT || rows[i].value.bytes)
 			r = ROW(g, INSERT_META, CELL_T(rows[i].key), rows[i].value);
+	if (r == 0 && cut)
+		r = ROW(g, INSERT_META, CELL_T("switches"), CELL_I(cut));
 	return r;
 }
 
@@ -263,7 +265,7 @@ static int fill(struct segment *g, const struct segment_meta *meta, const struct
 	if (r == 0)
 		r = prepare(g);
 	if (r == 0)
-		r = write_meta(g, meta);
+		r = write_meta(g, meta, sampler_cut(s));
 	if (r == 0)
 		r = write_events(g, &s->events);
 	if (r == 0)

@@ -26,6 +26,7 @@ static struct stream streams[] = {
 		.read_format = GROUP | PERF_FORMAT_TOTAL_TIME_RUNNING},
 	{.id = 4, .sample_type = FULL, .read_format = GROUP | PERF_FORMAT_LOST, .regs_user = 7},
 	{.id = 5, .sample_type = FULL, .read_format = PERF_FORMAT_ID, .regs_user = UINT64_MAX},
+	{.id = 6, .role = STREAM_SWITCH_BPF, .sample_type = STREAM_SAMPLE_ID | PERF_SAMPLE_RAW},
 };
 #define N_STREAMS (sizeof(streams) / sizeof(streams[0]))
 

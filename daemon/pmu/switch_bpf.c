@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The program is in the daemon as a skeleton, twice: one that knows the kernel's types, for kernels
+ * that describe them, and one that needs none (see switch.bpf.c). Both have the same maps, so all
+ * that is done with them is done with three descriptors.
+ *
+ * An event in a map outlives the descriptor that it was put there by. So what is watched on a hart
+ * is taken out of the maps before its events are closed, or they would count on until the session
+ * ends.
+ */
+
+#include "daemon/pmu/switch_bpf.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/pmu/switch.skel.h"
+#include "daemon/pmu/switch_plain.skel.h"
+#include "proto/memory.h"
+
+/* Inode of the kernel's first pid namespace. Source: PROC_PID_INIT_INO in include/linux/proc_ns.h
+ * of Linux 6.12. */
+#define PID_NAMESPACE_INIT 0xEFFFFFFCu
+
+struct switch_bpf {
+	struct switch_bpf_typed *typed; /* one of the two */
+	struct switch_bpf_plain *plain;
+	int slots_fd, counters_fd, outputs_fd;
+	int n_harts;
+	uint8_t *n_groups; /* by hart */
+};
+
+DEFINE_CLEANUP(struct switch_bpf *, switch_bpf_free)
+
+/* What libbpf would print; its errors come back as numbers, and the caller finds words. */
+static int say_nothing(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+/* Are the numbers that the kernel itself gives to tasks those that we see? */
+static bool in_first_namespace(void)
+{
+	struct stat s;
+	return stat("/proc/self/ns/pid", &s) == 0 && s.st_ino == PID_NAMESPACE_INIT;
+}
+
+static int size_maps(
+	int n_harts, struct bpf_map *slots, struct bpf_map *counters, struct bpf_map *outputs)
+{
+	uint32_t n_slots = (uint32_t)n_harts * SWITCH_GROUPS_MAX;
+	int r = bpf_map__set_max_entries(slots, n_slots);
+	if (r == 0)
+		r = bpf_map__set_max_entries(counters, n_slots * SWITCH_MEMBERS_MAX);
+	return r ? r : bpf_map__set_max_entries(outputs, n_slots);
+}
+
+static int load_typed(struct switch_bpf *b)
+{
+	struct switch_bpf_typed *p = switch_bpf_typed__open();
+	if (!p)
+		return -errno;
+	p->rodata->tells_who = in_first_namespace();
+	int r = size_maps(b->n_harts, p->maps.slots, p->maps.counters, p->maps.outputs);
+	if (r == 0)
+		r = switch_bpf_typed__load(p);
+	if (r == 0)
+		r = switch_bpf_typed__attach(p);
+	if (r < 0) {
+		switch_bpf_typed__destroy(p);
+		return r;
+	}
+	b->slots_fd = bpf_map__fd(p->maps.slots);
+	b->counters_fd = bpf_map__fd(p->maps.counters);
+	b->outputs_fd = bpf_map__fd(p->maps.outputs);
+	b->typed = p;
+	return 0;
+}
+
+static int load_plain(struct switch_bpf *b)
+{
+	struct switch_bpf_plain *p = switch_bpf_plain__open();
+	if (!p)
+		return -errno;
+	int r = size_maps(b->n_harts, p->maps.slots, p->maps.counters, p->maps.outputs);
+	if (r == 0)
+		r = switch_bpf_plain__load(p);
+	if (r == 0)
+		r = switch_bpf_plain__attach(p);
+	if (r < 0) {
+		switch_bpf_plain__destroy(p);
+		return r;
+	}
+	b->slots_fd = bpf_map__fd(p->maps.slots);
+	b->counters_fd = bpf_map__fd(p->maps.counters);
+	b->outputs_fd = bpf_map__fd(p->maps.outputs);
+	b->plain = p;
+	return 0;
+}
+
+static bool exhausted(int r)
+{
+	return r == -ENOMEM || r == -EMFILE || r == -ENFILE;
+}
+
+int switch_bpf_new(int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
+{
+	_cleanup_(switch_bpf_freep) struct switch_bpf *b = calloc(1, sizeof *b);
+	if (!b || n_harts <= 0)
+		return b ? -EINVAL : -ENOMEM;
+	b->n_harts = n_harts;
+	b->n_groups = calloc((size_t)n_harts, sizeof *b->n_groups);
+	if (!b->n_groups)
+		return -ENOMEM;
+	libbpf_set_print(say_nothing);
+	int r = load_typed(b);
+	if (r < 0 && !exhausted(r))
+		r = load_plain(b);
+	if (exhausted(r))
+		return r;
+	if (r < 0) {
+		*ret_error = -r;
+		return SWITCH_BPF_REFUSED;
+	}
+	*ret_bpf = TAKE_PTR(b);
+	return 0;
+}
+
+/* Take a slot's events out of the maps; those that are not there are nothing to complain of. */
+static void slot_clear(struct switch_bpf *b, uint32_t slot)
+{
+	const struct switch_slot none = {0};
+	(void)bpf_map_update_elem(b->slots_fd, &slot, &none, BPF_ANY);
+	(void)bpf_map_delete_elem(b->outputs_fd, &slot);
+	for (uint32_t i = 0; i < SWITCH_MEMBERS_MAX; i++) {
+		uint32_t counter = slot * SWITCH_MEMBERS_MAX + i;
+		(void)bpf_map_delete_elem(b->counters_fd, &counter);
+	}
+}
+
+/* What says that there is something to read is written last. */
+static int slot_fill(struct switch_bpf *b, uint32_t slot, const struct switch_group *g)
+{
+	struct switch_slot s = {.n_members = (uint32_t)g->n_members};
+	int r = bpf_map_update_elem(b->outputs_fd, &slot, &g->output_fd, BPF_ANY);
+	for (int i = 0; r == 0 && i < g->n_members; i++) {
+		uint32_t counter = slot * SWITCH_MEMBERS_MAX + (uint32_t)i;
+		s.id[i] = g->id[i];
+		r = bpf_map_update_elem(b->counters_fd, &counter, &g->fd[i], BPF_ANY);
+	}
+	return r ? r : bpf_map_update_elem(b->slots_fd, &slot, &s, BPF_ANY);
+}
+
+int switch_bpf_watch(struct switch_bpf *b, const struct switch_group *g)
+{
+	if (g->hart < 0 || g->hart >= b->n_harts || g->n_members < 1)
+		return -EINVAL;
+	uint8_t n = b->n_groups[g->hart];
+	if (n == SWITCH_GROUPS_MAX || g->n_members > SWITCH_MEMBERS_MAX)
+		return SWITCH_BPF_FULL;
+	uint32_t slot = (uint32_t)g->hart * SWITCH_GROUPS_MAX + n;
+	int r = slot_fill(b, slot, g);
+	if (r < 0) {
+		slot_clear(b, slot);
+		return r;
+	}
+	b->n_groups[g->hart]++;
+	return 0;
+}
+
+void switch_bpf_forget(struct switch_bpf *b, int hart)
+{
+	if (hart < 0 || hart >= b->n_harts)
+		return;
+	/* The last one first: the program stops at the first that is empty. */
+	while (b->n_groups[hart] > 0)
+		slot_clear(b, (uint32_t)hart * SWITCH_GROUPS_MAX + --b->n_groups[hart]);
+}
+
+struct switch_bpf *switch_bpf_free(struct switch_bpf *b)
+{
+	if (!b)
+		return NULL;
+	switch_bpf_typed__destroy(b->typed);
+	switch_bpf_plain__destroy(b->plain);
+	free(b->n_groups);
+	free(b);
+	return NULL;
+}

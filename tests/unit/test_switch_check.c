@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/attribute/switch_check.c */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/attribute/switch_check.h"
+
+enum { CLOCK = 10, FAULTS, INSTRUCTIONS, SWITCH, OUTPUT, OTHER_LEADER, OTHER_SWITCH, OTHER_OUTPUT };
+
+static struct stream_table streams;
+static struct event_list events;
+static struct switch_check *check;
+
+static void setup(void)
+{
+	const struct stream rows[] = {
+		{.id = CLOCK, .leader = CLOCK, .role = STREAM_SAMPLER, .event = 0},
+		{.id = FAULTS, .leader = CLOCK, .role = STREAM_SIBLING, .event = 1},
+		{.id = INSTRUCTIONS, .leader = CLOCK, .role = STREAM_SIBLING, .event = 2},
+		{.id = SWITCH, .leader = CLOCK, .role = STREAM_SWITCH, .event = -1},
+		{.id = OUTPUT, .leader = CLOCK, .role = STREAM_SWITCH_BPF, .event = -1},
+		{.id = OTHER_LEADER, .leader = OTHER_LEADER, .role = STREAM_SAMPLER, .hart = 1},
+		{.id = OTHER_SWITCH, .leader = OTHER_LEADER, .role = STREAM_SWITCH, .hart = 1},
+		{.id = OTHER_OUTPUT, .leader = OTHER_LEADER, .role = STREAM_SWITCH_BPF, .hart = 1},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		ck_assert_int_eq(stream_table_add(&streams, &rows[i]), 0);
+	events = (struct event_list){.n_events = 3};
+	events.event[0] =
+		(struct event){.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK};
+	events.event[1] =
+		(struct event){.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS};
+	events.event[2] =
+		(struct event){.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_INSTRUCTIONS};
+	ck_assert_int_eq(switch_check_new(&streams, &events, &check), 0);
+}
+
+static void teardown(void)
+{
+	ck_assert_ptr_null(switch_check_free(check));
+	stream_table_clear(&streams);
+}
+
+static void tell(uint64_t id, uint32_t tid, uint64_t faults, uint64_t instructions)
+{
+	struct record r = {
+		.kind = RECORD_SAMPLE,
+		.stream = stream_table_find(&streams, id),
+		.tid = tid,
+		.sample = {.n_read = 3,
+			.read = {{CLOCK, 7 * faults}, {FAULTS, faults},
+				{INSTRUCTIONS, instructions}, {SWITCH, 1}}},
+	};
+	r.sample.n_read += id == SWITCH; /* its own value is in the group's read too */
+	ck_assert_int_eq(switch_check_record(check, &r, 0), 0);
+}
+
+static void tell_both(uint32_t tid, uint64_t faults, uint64_t instructions)
+{
+	tell(OUTPUT, tid, faults, instructions);
+	tell(SWITCH, tid, faults, instructions);
+}
+
+static struct switch_verdict verdict(void)
+{
+	struct switch_verdict v;
+	switch_check_judge(check, &v);
+	return v;
+}
+
+START_TEST(two_ways_that_say_the_same_agree)
+{
+	tell_both(1, 100, 1000);
+	tell_both(2, 300, 1500);
+	tell_both(1, 350, 9000);
+	tell_both(2, 400, 9100);
+	struct switch_verdict v = verdict();
+	ck_assert_uint_eq(v.n_switches, 3);
+	ck_assert_uint_eq(v.n_unpaired, 0);
+	ck_assert_uint_eq(v.n_sums, 4); /* two tasks, two events; the clock is not judged */
+	ck_assert_uint_eq(v.n_apart, 0);
+	ck_assert_double_eq(v.worst_share, 0);
+}
+END_TEST
+
+START_TEST(nothing_seen_is_no_agreement)
+{
+	ck_assert_uint_eq(verdict().n_sums, 0);
+	tell_both(1, 100, 1000);
+	ck_assert_uint_eq(verdict().n_sums, 0);
+	ck_assert_uint_eq(verdict().n_switches, 0);
+}
+END_TEST
+
+START_TEST(counts_of_another_task_are_found)
+{
+	tell_both(1, 0, 0);
+	for (uint64_t i = 1; i <= 100; i++) {
+		tell(OUTPUT, 2, 1000 * i, 0);
+		tell(SWITCH, 2, 1000 * i - 20, 0);
+		tell_both(1, 1000 * i, 0);
+	}
+	struct switch_verdict v = verdict();
+	ck_assert_uint_eq(v.n_apart, 2); /* what the one lacks the other has too much */
+	ck_assert_int_eq(v.worst.event, 1);
+	ck_assert_uint_eq(v.worst.tid, 1);
+	ck_assert_uint_eq(v.worst.by_sibling, 2000);
+	ck_assert_uint_eq(v.worst.by_bpf, 0);
+	ck_assert_double_eq(v.worst_share, 1);
+}
+END_TEST
+
+START_TEST(hardware_counters_run_on_between_the_readings)
+{
+	tell_both(1, 0, 0);
+	for (uint64_t i = 1; i <= 10; i++) {
+		tell(OUTPUT, 2, 0, 1000000 * i);
+		tell(SWITCH, 2, 0, 1000000 * i + 15000);
+	}
+	ck_assert_uint_eq(verdict().n_apart, 0);
+	tell(OUTPUT, 3, 0, 11000000);
+	tell(SWITCH, 3, 0, 11900000);
+	struct switch_verdict v = verdict();
+	ck_assert_uint_eq(v.n_apart, 1);
+	ck_assert_uint_eq(v.worst.tid, 3);
+}
+END_TEST
+
+START_TEST(two_events_of_the_kernel_may_fall_between)
+{
+	tell_both(1, 0, 0);
+	tell(OUTPUT, 2, 10, 0);
+	tell(SWITCH, 2, 12, 0);
+	ck_assert_uint_eq(verdict().n_apart, 0);
+	tell(OUTPUT, 3, 20, 0);
+	tell(SWITCH, 3, 25, 0);
+	ck_assert_uint_eq(verdict().n_apart, 1);
+}
+END_TEST
+
+START_TEST(one_that_stays_silent_is_counted_and_breaks_the_chain)
+{
+	tell_both(1, 0, 0);
+	tell(_i ? SWITCH : OUTPUT, 2, 500, 0);
+	tell_both(1, 900, 0);
+	ck_assert_uint_eq(verdict().n_unpaired, 1);
+	ck_assert_uint_eq(verdict().n_switches, 0); /* who had what of the 900 is not known */
+	tell_both(2, 950, 0);
+	ck_assert_uint_eq(verdict().n_switches, 1);
+	ck_assert_uint_eq(verdict().n_apart, 0);
+}
+END_TEST
+
+START_TEST(words_about_different_tasks_are_no_pair)
+{
+	tell_both(1, 0, 0);
+	tell(OUTPUT, 2, 500, 0);
+	tell(SWITCH, 3, 500, 0);
+	ck_assert_uint_eq(verdict().n_unpaired, 2);
+	ck_assert_uint_eq(verdict().n_switches, 0);
+}
+END_TEST
+
+START_TEST(a_buried_thread_pairs_with_who_the_program_names)
+{
+	tell_both(1, 0, 0);
+	tell(OUTPUT, 2, 500, 0);
+	tell(SWITCH, RECORD_TID_GONE, 500, 0);
+	struct switch_verdict v = verdict();
+	ck_assert_uint_eq(v.n_unpaired, 0);
+	ck_assert_uint_eq(v.worst.tid, 2);
+}
+END_TEST
+
+START_TEST(losses_break_the_chain_of_their_hart_alone)
+{
+	struct record lost = {.kind = RECORD_LOST, .lost = {.n = 3}};
+	tell_both(1, 0, 0);
+	ck_assert_int_eq(switch_check_record(check, &lost, 1), 0);
+	tell_both(2, 10, 0);
+	ck_assert_uint_eq(verdict().n_switches, 1);
+	ck_assert_int_eq(switch_check_record(check, &lost, 0), 0);
+	tell_both(1, 500, 0);
+	ck_assert_uint_eq(verdict().n_switches, 1);
+	tell_both(2, 510, 0);
+	ck_assert_uint_eq(verdict().n_switches, 2);
+	ck_assert_uint_eq(verdict().n_unpaired, 0);
+}
+END_TEST
+
+START_TEST(missed_switches_break_the_chain)
+{
+	tell_both(1, 0, 0);
+	struct record r = {.kind = RECORD_SAMPLE,
+		.stream = stream_table_find(&streams, OUTPUT),
+		.tid = 2,
+		.sample = {.n_read = 1, .n_missed = 4, .read = {{FAULTS, 700}}}};
+	ck_assert_int_eq(switch_check_record(check, &r, 0), 0);
+	tell(SWITCH, 2, 700, 0);
+	ck_assert_uint_eq(verdict().n_switches, 0);
+}
+END_TEST
+
+START_TEST(records_of_no_switch_are_stepped_over)
+{
+	struct record r = {.kind = RECORD_SAMPLE};
+	ck_assert_int_eq(switch_check_record(check, &r, 0), 0); /* of no stream */
+	r.kind = RECORD_MMAP;
+	ck_assert_int_eq(switch_check_record(check, &r, 0), 0);
+	tell(CLOCK, 1, 5, 5);
+	tell(OTHER_OUTPUT, 1, 5, 5);
+	tell(OTHER_SWITCH, 1, 5, 5);
+	ck_assert_uint_eq(verdict().n_switches, 0);
+	ck_assert_uint_eq(verdict().n_unpaired, 0);
+}
+END_TEST
+
+START_TEST(members_that_one_of_them_lacks_are_not_compared)
+{
+	tell_both(1, 0, 0);
+	struct record r = {.kind = RECORD_SAMPLE,
+		.stream = stream_table_find(&streams, OUTPUT),
+		.tid = 2,
+		.sample = {.n_read = 2, .read = {{FAULTS, 700}, {99, 1}}}};
+	ck_assert_int_eq(switch_check_record(check, &r, 0), 0);
+	tell(SWITCH, 2, 700, 5);
+	ck_assert_uint_eq(verdict().n_sums, 1);
+}
+END_TEST
+
+START_TEST(more_tasks_than_there_is_room_for_are_counted)
+{
+	for (uint32_t tid = 1; tid <= SWITCH_CHECK_SUMS_MAX; tid++)
+		tell_both(tid, tid, tid);
+	struct switch_verdict v = verdict();
+	ck_assert_uint_gt(v.n_left_out, 0);
+	ck_assert_uint_lt(v.n_sums, SWITCH_CHECK_SUMS_MAX);
+	ck_assert_uint_eq(v.n_switches, SWITCH_CHECK_SUMS_MAX - 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("switch_check");
+	TCase *c = tcase_create("check");
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, two_ways_that_say_the_same_agree);
+	tcase_add_test(c, nothing_seen_is_no_agreement);
+	tcase_add_test(c, counts_of_another_task_are_found);
+	tcase_add_test(c, hardware_counters_run_on_between_the_readings);
+	tcase_add_test(c, two_events_of_the_kernel_may_fall_between);
+	tcase_add_loop_test(c, one_that_stays_silent_is_counted_and_breaks_the_chain, 0, 2);
+	tcase_add_test(c, words_about_different_tasks_are_no_pair);
+	tcase_add_test(c, a_buried_thread_pairs_with_who_the_program_names);
+	tcase_add_test(c, losses_break_the_chain_of_their_hart_alone);
+	tcase_add_test(c, missed_switches_break_the_chain);
+	tcase_add_test(c, records_of_no_switch_are_stepped_over);
+	tcase_add_test(c, members_that_one_of_them_lacks_are_not_compared);
+	tcase_add_test(c, more_tasks_than_there_is_room_for_are_counted);
+	suite_add_tcase(s, c);
+	SRunner *runner = srunner_create(s);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
