@@ -83,7 +83,8 @@ def test_cppcheck_is_clean(build):
          "--enable=warning,portability", "--suppressions-list=tests/cppcheck-suppressions",
          "-D_GNU_SOURCE", "-DMPERF_VERSION=\"0\"", "-DMPERF_LIBEXECDIR=\"/\"",
          "-DMPERF_SBINDIR=\"/\"", "-I.", f"-I{build}/gen",
-         "proto", "platform-db", "daemon", "client"],
+         # of BPF's own dialect of C; clang compiles it with -Werror
+         "-idaemon/pmu/switch.bpf.c", "proto", "platform-db", "daemon", "client"],
         cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
