@@ -4,7 +4,8 @@ import subprocess
 
 from machine import ROOT, Folder, Skip, compile_program
 
-PROGRAMS = ["usr/bin/mperfctl", "usr/libexec/mperf/mperf-namer", "usr/sbin/mperfd"]
+PROGRAMS = ["usr/bin/mperfctl", "usr/libexec/mperf/mperf-namer", "usr/libexec/mperf/platform-check",
+            "usr/sbin/mperfd"]
 SERVICE = ["etc/mperf/mperf.conf", "usr/lib/systemd/system/mperfd.service",
            "usr/lib/systemd/system/mperfd.socket", "usr/lib/sysctl.d/30-mperf.conf",
            "usr/lib/sysusers.d/mperf.conf", "usr/lib/tmpfiles.d/mperf.conf",
@@ -29,7 +30,10 @@ def test_an_installed_tree_works_and_uninstalls_without_a_trace(build):
     with Folder() as folder:
         make(build, "install", f"DESTDIR={folder}", "PREFIX=/usr")
         pages = [f"usr/share/man/man{p.suffix[1]}/{p.name}" for p in ROOT.glob("man/*.[158]")]
-        assert installed(folder) == sorted(PROGRAMS + SERVICE + pages), installed(folder)
+        platforms = [f"usr/share/mperf/platforms/{p.relative_to(ROOT / 'platform-db/platforms')}"
+                     for p in (ROOT / "platform-db/platforms").rglob("*.json")]
+        wanted = {*PROGRAMS, *SERVICE, *pages, *platforms, "usr/share/mperf/platforms/README.md"}
+        assert set(installed(folder)) == wanted, set(installed(folder)) ^ wanted
         done = subprocess.run([folder / "usr/bin/mperfctl", "hotspots", "-F", "999", "--",
                                program, "map", "300"], text=True, capture_output=True, cwd=folder)
         assert done.returncode == 0 and "jitted_by_map" in done.stdout, done.stdout + done.stderr
