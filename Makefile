@@ -27,13 +27,38 @@ PKGS_CLIENT = libprotobuf-c jansson ncursesw
 PKGS_NAMER  = libelf libdw libseccomp liblzma
 PKG_CONFIG ?= pkg-config
 
+# --- for another architecture: make CROSS=riscv64 or CROSS=arm64 --------------------------------
+#
+# Everything goes to $(BUILD)/$(CROSS), linked with Debian 13's libraries of that architecture, which
+# are fetched by name into $(BUILD)/boards. CROSS_CC=gcc takes Debian's cross gcc instead of clang,
+# into $(BUILD)/$(CROSS)-gcc. lld of Debian 12 cannot relax RISC-V code, hence one by its version.
+ifdef CROSS
+CROSS_CC ?= clang
+CROSS_TRIPLE := $(patsubst arm64,aarch64,$(CROSS))-linux-gnu
+PACKAGES_CROSS = make pkg-config python3 mmdebstrap protobuf-c-compiler clang lld-19 \
+	$(if $(filter gcc,$(CROSS_CC)),gcc-$(CROSS_TRIPLE))
+SYSROOTS := $(BUILD)/boards
+SYSROOT  := $(SYSROOTS)/$(CROSS)
+SYSROOT_LIB = $(SYSROOT)/usr/lib/$(CROSS_TRIPLE)
+override BUILD := $(BUILD)/$(CROSS)$(filter-out -clang,-$(CROSS_CC))
+PKG_CONFIG = PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) PKG_CONFIG_LIBDIR=$(SYSROOT_LIB)/pkgconfig pkg-config
+# Debian's cross gcc looks into folders of its own first, where an older C library may be.
+CROSS_gcc = $(CROSS_TRIPLE)-gcc --sysroot=$(SYSROOT) -B$(SYSROOT_LIB) -isystem $(SYSROOT)/usr/include \
+	-isystem $(SYSROOT)/usr/include/$(CROSS_TRIPLE)
+CROSS_clang = clang --target=$(CROSS_TRIPLE) --sysroot=$(SYSROOT)
+CC = $(CROSS_$(CROSS_CC))
+CROSS_LDFLAGS_gcc = -L$(SYSROOT_LIB) -Wl,-rpath-link,$(SYSROOT_LIB)
+CROSS_LDFLAGS_clang = -fuse-ld=lld-19
+CROSS_LDFLAGS = $(CROSS_LDFLAGS_$(CROSS_CC))
+endif
+
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wno-missing-field-initializers -fno-omit-frame-pointer \
 	-fno-strict-aliasing -fstack-protector-strong -I. -I$(BUILD)/gen \
 	-DMPERF_VERSION='"$(VERSION)"' -DMPERF_LIBEXECDIR='"$(LIBEXECDIR)"' \
 	-DMPERF_SBINDIR='"$(SBINDIR)"' \
 	$(WERROR) $(SANITIZE) $(CPPFLAGS) $(CFLAGS)
-ALL_LDFLAGS = $(SANITIZE) $(LDFLAGS) -Wl,--as-needed
+ALL_LDFLAGS = $(SANITIZE) $(CROSS_LDFLAGS) $(LDFLAGS) -Wl,--as-needed
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -82,8 +107,13 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
 
 TEXTS = $(wildcard daemon/store/*.sql client/*.html client/*.css client/*.js client/*.bash)
 GENERATED = $(BUILD)/gen/proto/mperf.pb-c.c $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS))
-$(BUILD)/gen/all: $(GENERATED)
+$(BUILD)/gen/all: $(GENERATED) $(if $(CROSS),$(SYSROOT).packages)
 	@touch $@
+ifdef CROSS
+$(SYSROOT).packages: tests/boards/debian.py
+	@tests/packages $(PACKAGES_CROSS)
+	tests/boards/debian.py $(CROSS) $(SYSROOTS)
+endif
 $(BUILD)/gen/proto/mperf.pb-c.c: proto/mperf.proto
 	@mkdir -p $(@D)
 	protoc-c --c_out=$(BUILD)/gen $<
