@@ -159,9 +159,16 @@ $(BUILD)/mperfd.service: systemd/mperfd.service.in FORCE
 	@sed 's|@SBINDIR@|$(SBINDIR)|g' $< > $@
 FORCE:
 
-# The tables that they are made from are in mperfctl.
+# The tables that they are made from are in mperfctl, which must run here.
+ifdef CROSS
+RUNNABLE_BUILD = $(patsubst %/boards,%,$(SYSROOTS))
+$(RUNNABLE_BUILD)/mperfctl: FORCE
+	$(MAKE) CROSS= BUILD=$(RUNNABLE_BUILD) $@
+else
+RUNNABLE_BUILD = $(BUILD)
+endif
 COMPLETIONS = $(BUILD)/mperfctl.bash $(BUILD)/mperfctl.zsh
-$(COMPLETIONS): $(BUILD)/mperfctl.%: $(BUILD)/mperfctl
+$(COMPLETIONS): $(BUILD)/mperfctl.%: $(RUNNABLE_BUILD)/mperfctl
 	$< completion $* > $@
 
 define NEWLINE

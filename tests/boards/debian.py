@@ -22,8 +22,9 @@ from machine import Skip  # noqa: E402
 
 FETCH_SECONDS = 400  # half a minute on a good line; what takes longer than this is no mirror
 
-BOARD = ["base-files", "base-passwd", "bash", "busybox-static", "coreutils", "kmod", "libc-bin",
-         "login", "mount", "passwd", "procps", "systemd", "systemd-sysv", "util-linux"]
+BOARD = ["base-files", "base-passwd", "bash", "busybox-static", "coreutils", "dash", "findutils",
+         "grep", "kmod", "libbpf1", "libc-bin", "libcap2-bin", "mount", "passwd", "procps", "sed",
+         "systemd", "systemd-sysv", "util-linux"]
 LIBRARIES = ["libc6-dev", "libdw-dev", "libelf-dev", "libgcc-14-dev", "libiberty-dev",
              "libjansson-dev", "liblzma-dev", "libncurses-dev", "libprotobuf-c-dev",
              "libseccomp-dev", "libsqlite3-dev", "libsystemd-dev", "uthash-dev"]

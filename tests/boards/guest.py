@@ -7,13 +7,12 @@ status; a boot that does not reach its end is an error with the end of what was 
 bounded by QEMU's own end, a time limit, and a kill.
 """
 import re
-import shutil
 import stat
 import subprocess
 from pathlib import Path
 
 import debian
-from machine import ROOT, Skip, need_program
+from machine import ROOT, need_program
 
 HERE = Path(__file__).resolve().parent
 TRIPLE = {"riscv64": "riscv64-linux-gnu", "arm64": "aarch64-linux-gnu"}
@@ -134,7 +133,7 @@ def compile_program(build, arch, source):
     return target
 
 
-def initramfs(build, arch, sources=(), extra=()):
+def initramfs(build, arch, sources):
     """The folder's contents as {path: bytes}: busybox, our programs, tests' programs, libraries."""
     root = sysroot(build, arch)
     ours = cross_build(build, arch)
@@ -144,8 +143,6 @@ def initramfs(build, arch, sources=(), extra=()):
     for source in sources:
         path = compile_program(build, arch, source)
         programs[f"usr/local/bin/{path.name}*"] = path
-    for path in extra:
-        programs[f"{path}*"] = root / path
     files = {name: path.read_bytes() for name, path in programs.items()}
     libraries = closure(root, arch, programs.values())
     files |= {f"lib/{name}*": path.read_bytes() for name, path in libraries.items()}
@@ -176,21 +173,27 @@ def kernel(root):
 class Guest:
     """A board: its kind of hart, how many, memory, clock. `run` boots it once with a script.
 
-    icount is QEMU's shift: a hart then takes 2**icount ns of guest time per instruction, whatever
-    the host does. sources are C programs that go into /usr/local/bin, extra files of the tree.
+    icount is QEMU's shift: a hart takes 2**icount ns of guest time per instruction, whatever the
+    host does; with None it follows the host's clock. sources are C programs that go into
+    /usr/local/bin.
     """
 
-    def __init__(self, build, arch="riscv64", cpu="rv64", harts=2, memory="1G", icount=None,
-                 machine="virt", dtb=None, append="", sources=("board.c",), extra=()):
+    append = ""
+
+    def __init__(self, build, arch="riscv64", cpu="rv64", harts=2, memory="1G", icount=1,
+                 machine="virt", sources=("board.c",)):
         need_program("readelf")
-        if not shutil.which("timeout"):
-            raise Skip("needs the program timeout")
+        need_program("timeout")
         self.build, self.arch = build, arch
-        self.files = initramfs(build, arch, sources, extra)
         self.machine = ["-M", machine, "-cpu", cpu, "-smp", str(harts), "-m", memory]
         if icount is not None:
             self.machine += ["-icount", f"shift={icount},sleep=off"]
-        self.dtb, self.append = dtb, append
+        self.drives, self.dtb = [], None
+        self.files = self.make_files(sources)
+
+    def make_files(self, sources):
+        """What the initramfs holds, but for the script: {path: bytes}."""
+        return initramfs(self.build, self.arch, sources)
 
     def device_tree(self, name):
         """Dump the board's own device tree; its path."""
@@ -200,16 +203,18 @@ class Guest:
         subprocess.run(["timeout", "-k", "5", "30", *command], check=True, capture_output=True)
         return path
 
-    def run(self, script, files=None, seconds=BOOT_SECONDS):
+    def scripts(self, script):
+        """The files that make the board run the script and then power off."""
+        return {"init*": INIT.encode(), "guest.sh": SECTIONS.encode(), "script": script.encode()}
+
+    def run(self, script, seconds=BOOT_SECONDS):
         """Boot, run the shell script, power off; {name: Section} of what it reported."""
-        extra = {"init*": INIT.encode(), "guest.sh": SECTIONS.encode(),
-                 "script": b". /guest.sh\n" + script.encode(), **(files or {})}
         archive = self.build / "boards" / f"{self.arch}.cpio"
-        archive.write_bytes(cpio(self.files | extra))
+        archive.write_bytes(cpio(self.files | self.scripts(". /guest.sh\n" + script)))
         command = [*qemu(self.build, self.arch), *self.machine, "-nographic", "-nodefaults",
                    "-serial", "stdio", "-no-reboot", "-kernel",
-                   kernel(sysroot(self.build, self.arch)), "-initrd", archive, "-append",
-                   f"console={CONSOLE[self.arch]} loglevel=1 panic=-1 {self.append}"]
+                   kernel(sysroot(self.build, self.arch)), "-initrd", archive, *self.drives,
+                   "-append", f"console={CONSOLE[self.arch]} loglevel=1 panic=-1 {self.append}"]
         if self.dtb:
             command += ["-dtb", self.dtb]
         done = subprocess.run(["timeout", "-k", "5", str(seconds), *command],
@@ -222,7 +227,7 @@ def sections(said, status):
     """Take the serial line apart. The script itself is the section that encloses all others."""
     found, opened = {}, []
     for line in said.splitlines(keepends=True):
-        mark = re.match(r"@@(begin|errors|end) (\S+)(?: (\d+))?$", line.rstrip("\n"))
+        mark = re.search(r"@@(begin|errors|end) (\S+)(?: (\d+))?$", line.rstrip("\n"))
         if not mark:
             if opened:
                 opened[-1][opened[-1][3]] += line
