@@ -94,7 +94,8 @@ def disc(build, arch):
 
 def furnish(folder):
     """What maintainer scripts would have made."""
-    for name in "dev", "proc", "sys", "run", "tmp", "root", "home/alice", "home/bob", "var/log":
+    for name in ("dev", "proc", "sys", "run", "tmp", "root", "mnt", "home/alice", "home/bob",
+                 "var/log"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "tmp").chmod(0o1777)
     for name, more in ("passwd", PASSWD), ("group", GROUP):
@@ -133,28 +134,50 @@ def modules(root, *wanted):
     return {f"{name}.ko": code for name, code in found.items()}
 
 
+def disc_files(build, arch):
+    """QEMU's options for the disc, and the kernel modules that mount it with their list."""
+    need_root()
+    for program in "mke2fs", "tar":
+        need_program(program)
+    kernel = modules(sysroot(build, arch), "crc32c_generic", "virtio_blk", "ext4")
+    drives = ["-drive", f"file={disc(build, arch)},format=raw,if=none,id=disc,snapshot=on",
+              "-device", "virtio-blk-pci,drive=disc"]
+    return drives, kernel | {"modules": "\n".join(kernel).encode()}
+
+
+class WithDisc(Guest):
+    """A Guest whose script begins with Debian's disc at /disc and the store on it; no systemd."""
+
+    def make_files(self, sources):
+        self.drives, kernel = disc_files(self.build, self.arch)
+        return super().make_files(sources) | kernel
+
+    def scripts(self, script):
+        return super().scripts("""
+for module in $(cat /modules); do insmod /$module || exit 1; done
+mkdir -p /disc /var/lib/mperf /etc/mperf
+mount -t ext4 /dev/vda /disc || exit 1
+for name in proc sys dev tmp; do mount --bind /$name /disc/$name; done
+mkdir /disc/var/lib/mperf && mount --bind /disc/var/lib/mperf /var/lib/mperf || exit 1
+""" + script)
+
+
 class System(Guest):
     """A Guest whose script runs below systemd; of everything else it is one."""
 
     append = "systemd.unit=board.target systemd.show_status=no"
 
     def make_files(self, sources):
-        need_root()
-        for program in "mke2fs", "tar":
-            need_program(program)
         root = sysroot(self.build, self.arch)
-        self.drives = ["-drive", f"file={disc(self.build, self.arch)},format=raw,if=none,id=disc,"
-                       "snapshot=on", "-device", "virtio-blk-pci,drive=disc"]
-        kernel = modules(root, "crc32c_generic", "virtio_blk", "ext4")
+        self.drives, kernel = disc_files(self.build, self.arch)
         place = installed(self.build, self.arch)
         files = {f"over/{p.relative_to(place)}{'*' if p.stat().st_mode & 0o100 else ''}":
                  p.read_bytes() for p in place.rglob("*") if p.is_file()}
         for source in sources:
             path = compile_program(self.build, self.arch, source)
             files[f"over/usr/local/bin/{path.name}*"] = path.read_bytes()
-        return files | kernel | {
-            "bin/busybox*": (root / "usr/bin/busybox").read_bytes(),
-            "modules": "\n".join(kernel).encode(), "proc": None, "sys": None, "dev": None}
+        return files | kernel | {"bin/busybox*": (root / "usr/bin/busybox").read_bytes(),
+                                 "proc": None, "sys": None, "dev": None}
 
     def scripts(self, script):
         base = super().scripts(script)
