@@ -100,7 +100,7 @@ $(BUILD)/mperfctl: $(BUILD)/client/main.o $(LIBS_CLIENT)
 $(BUILD)/%.o: %.c | $(BUILD)/gen/all
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/gen/%.o: $(BUILD)/gen/%.c
+$(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/all
 	$(CC) -std=c17 -I. -I$(BUILD)/gen -O2 -g $(SANITIZE) -c -o $@ $<
 
 # --- what is generated: messages, and texts that become string literals -----------------------
@@ -191,15 +191,15 @@ PACKAGES_DEB = debhelper dpkg-dev lintian
 # There is no public address to write to.
 LINTIAN_NOT_YET = bogus-mail-host bogus-mail-host-in-debian-changelog
 DEB_DIR = $(BUILD)/deb/mperf-$(VERSION)
-deb:
-	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB)
+deb: $(if $(CROSS),$(SYSROOT).packages)
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB) $(if $(CROSS),gcc-$(CROSS_TRIPLE))
 	rm -rf $(BUILD)/deb
 	mkdir -p $(DEB_DIR)
 	tar -cf - --exclude=__pycache__ $(wildcard Makefile LICENSE LICENSES README.md client daemon \
 		proto runtime llvm-pass platform-db systemd tests man) | tar -xf - -C $(DEB_DIR)
 	cp -r systemd/debian $(DEB_DIR)/debian
 	cd $(DEB_DIR) && MAKEFLAGS= MAKELEVEL= DEB_BUILD_OPTIONS="parallel=$(JOBS) $(DEB_BUILD_OPTIONS)" \
-		dpkg-buildpackage -us -uc -b
+		MPERF_SYSROOTS=$(abspath $(SYSROOTS)) dpkg-buildpackage -us -uc -b $(if $(CROSS),-a$(CROSS) -d)
 	lintian --fail-on error,warning $(foreach t,$(LINTIAN_NOT_YET),--suppress-tags $(t)) \
 		$(BUILD)/deb/*.changes
 	@ls $(BUILD)/deb/*.deb

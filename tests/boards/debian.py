@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trees of Debian packages: fetched by name from this machine's own mirror, unpacked, not installed.
+"""Trees of Debian packages, fetched by name from this machine's mirror; unpacked, not installed.
 
     tests/boards/debian.py TREE FOLDER      makes FOLDER/TREE, unless it is there
 
@@ -10,9 +10,11 @@ is read from the machine's apt sources and stands nowhere else.
 """
 import fcntl
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -51,6 +53,35 @@ def mirror():
     raise Skip("finds no Debian mirror among this machine's apt sources")
 
 
+def write_index(root):
+    """Tell dpkg-shlibdeps which package has which library of a tree, in TREE.dpkg beside it: what
+    dpkg would know had it installed them. Runs while the archives are still there."""
+    target = root.with_suffix("")
+    index = target.with_suffix(".dpkg")
+    shutil.rmtree(index, ignore_errors=True)
+    info = index / "info"
+    info.mkdir(parents=True)
+    (info / "format").write_text("1\n")
+    with open(index / "status", "w") as status, tempfile.TemporaryDirectory() as control:
+        for archive in sorted((root / "var/cache/apt/archives").glob("lib*.deb")):
+            shutil.rmtree(control)
+            subprocess.run(["dpkg-deb", "-e", archive, control], check=True)
+            fields = (Path(control) / "control").read_text()
+            name = re.search(r"^Package: (.+)$", fields, re.M)[1]
+            if re.search(r"^Multi-Arch: same$", fields, re.M):
+                name += ":" + re.search(r"^Architecture: (.+)$", fields, re.M)[1]
+            kept = [p for p in Path(control).iterdir() if p.name in ("symbols", "shlibs")]
+            if not kept:
+                continue
+            for path in kept:
+                shutil.copy(path, info / f"{name}.{path.name}")
+            listed = subprocess.run(["dpkg-deb", "-c", archive], check=True, text=True,
+                                    capture_output=True).stdout
+            paths = re.findall(r" \./(\S+?)/?(?: -> .*)?$", listed, re.M)
+            (info / f"{name}.list").write_text("".join(f"{target}/{p}\n" for p in paths))
+            status.write(fields.replace("\n", "\nStatus: install ok installed\n", 1) + "\n")
+
+
 def fetch(name, target):
     architecture, packages, suites = TREES[name]
     if not shutil.which("mmdebstrap"):
@@ -58,6 +89,8 @@ def fetch(name, target):
     uri = mirror()
     command = ["mmdebstrap", "--quiet", "--variant=extract", f"--architectures={architecture}",
                *apt_options(), f"--include={','.join(packages)}", suites[0], target,
+               *([f"--extract-hook={shlex.quote(__file__)} index \"$1\""]
+                 if name != "qemu" else []),
                *(f"deb {uri} {suite} main" for suite in suites)]
     try:
         done = subprocess.run(command, text=True, capture_output=True, timeout=FETCH_SECONDS)
@@ -75,7 +108,8 @@ def tree(name, folder):
     wanted = "\n".join(TREES[name][1])
     with open(folder / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not target.is_dir() or not stamp.exists() or stamp.read_text() != wanted:
+        whole = target.is_dir() and (name == "qemu" or target.with_suffix(".dpkg").is_dir())
+        if not whole or not stamp.exists() or stamp.read_text() != wanted:
             for old in target, part:
                 shutil.rmtree(old, ignore_errors=True)
             fetch(name, part)
@@ -85,6 +119,8 @@ def tree(name, folder):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 3 and sys.argv[1] == "index":
+        sys.exit(write_index(Path(sys.argv[2])))
     if len(sys.argv) != 3 or sys.argv[1] not in TREES:
         sys.exit(__doc__)
     try:

@@ -6,13 +6,15 @@ name. What the script prints comes back over the serial line, in named sections 
 status; a boot that does not reach its end is an error with the end of what was said. Each boot is
 bounded by QEMU's own end, a time limit, and a kill.
 """
+import platform
 import re
 import stat
 import subprocess
+import tempfile
 from pathlib import Path
 
 import debian
-from machine import ROOT, need_program
+from machine import ROOT, Skip, need_program
 
 HERE = Path(__file__).resolve().parent
 TRIPLE = {"riscv64": "riscv64-linux-gnu", "arm64": "aarch64-linux-gnu"}
@@ -156,6 +158,8 @@ def initramfs(build, arch, sources):
 
 def qemu(build, arch):
     """The command that starts QEMU from its tree, with the tree's own libraries."""
+    if platform.machine() != "x86_64":
+        raise Skip("needs an x86-64 machine: QEMU is fetched for that")
     root = debian.tree("qemu", build / "boards")
     lib = f"{root}/usr/lib/x86_64-linux-gnu:{root}/lib/x86_64-linux-gnu"
     return [root / "lib64/ld-linux-x86-64.so.2", "--library-path", lib,
@@ -209,17 +213,18 @@ class Guest:
 
     def run(self, script, seconds=BOOT_SECONDS):
         """Boot, run the shell script, power off; {name: Section} of what it reported."""
-        archive = self.build / "boards" / f"{self.arch}.cpio"
-        archive.write_bytes(cpio(self.files | self.scripts(". /guest.sh\n" + script)))
         command = [*qemu(self.build, self.arch), *self.machine, "-nographic", "-nodefaults",
                    "-serial", "stdio", "-no-reboot", "-kernel",
-                   kernel(sysroot(self.build, self.arch)), "-initrd", archive, *self.drives,
-                   "-append", f"console={CONSOLE[self.arch]} loglevel=1 panic=-1 {self.append}"]
+                   kernel(sysroot(self.build, self.arch)), *self.drives, "-append",
+                   f"console={CONSOLE[self.arch]} loglevel=1 panic=-1 {self.append}"]
         if self.dtb:
             command += ["-dtb", self.dtb]
-        done = subprocess.run(["timeout", "-k", "5", str(seconds), *command],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT)
+        with tempfile.NamedTemporaryFile(dir=self.build / "boards", suffix=".cpio") as archive:
+            archive.write(cpio(self.files | self.scripts(". /guest.sh\n" + script)))
+            archive.flush()
+            done = subprocess.run(["timeout", "-k", "5", str(seconds), *command, "-initrd",
+                                   archive.name], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return sections(done.stdout.decode(errors="replace").replace("\r", ""), done.returncode)
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A board that boots Debian with systemd from a disc, on which mperf was installed.
+"""A board that boots Debian with systemd from a disc, which has mperf's package.
 
 The disc is made once of the tree and never written: what a boot changes is gone with it. Before
-systemd starts, the initramfs puts onto it what `make install` gave and the test's own files.
+systemd starts, the initramfs puts onto it the package's files and the test's own. Maintainer scripts
+do not run: user, folders and sysctl come from the package's own files at boot.
 """
+import functools
 import lzma
 import re
 import shutil
@@ -11,11 +13,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from guest import Guest, compile_program, cross_build, sysroot
+from guest import TRIPLE, Guest, compile_program, sysroot
 from machine import ROOT, need_program, need_root
 
 DISC_BYTES = "1200M"   # three times what is on it; the file is sparse
 SYSTEM_SECONDS = 180
+DEB_SECONDS = 400
 # What no board needs that runs no compiler and reads no manual.
 LEFT_OUT = ["./boot", "./usr/include", "./usr/share/doc", "./usr/share/man", "./usr/share/locale",
             "./usr/share/info", "./usr/lib/modules", "./usr/lib/gcc", "./var/cache", "*.a",
@@ -60,15 +63,29 @@ TimeoutStartSec=infinity
 """
 
 
+@functools.cache
+def package(build, arch):
+    """make deb for that architecture; the package. It is built with gcc, the guests' with clang."""
+    need_program(f"{TRIPLE[arch]}-gcc")
+    sysroot(build, arch)
+    done = subprocess.run(["make", f"BUILD={build}", f"CROSS={arch}", "deb"], cwd=ROOT, text=True,
+                          capture_output=True, timeout=DEB_SECONDS)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return next((build / arch / "deb").glob(f"mperf_*_{arch}.deb"))
+
+
 def installed(build, arch):
-    """make install for that architecture into a folder; the folder."""
+    """A folder with what the package holds, in a Debian where /lib is a link to /usr/lib."""
     target = build / "boards" / f"{arch}.installed"
-    cross_build(build, arch)
     shutil.rmtree(target, ignore_errors=True)
-    done = subprocess.run(["make", f"BUILD={build}", f"CROSS={arch}", f"DESTDIR={target}",
-                           "WERROR=-Werror", "install"], cwd=ROOT, text=True, capture_output=True,
-                          timeout=300)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    (target / "usr/lib").mkdir(parents=True)
+    (target / "lib").symlink_to("usr/lib")
+    files = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package(build, arch)],
+                             stdout=subprocess.PIPE)
+    subprocess.run(["tar", "-C", target, "-x", "--keep-directory-symlink"], stdin=files.stdout,
+                   check=True)
+    assert files.wait() == 0
+    (target / "lib").unlink()
     return target
 
 
@@ -80,8 +97,8 @@ def disc(build, arch):
             and image.stat().st_mtime >= root.stat().st_mtime:
         return image
     with tempfile.TemporaryDirectory(dir=build / "boards") as folder:
-        out = subprocess.Popen(["tar", "-C", root, *(f"--exclude={p}" for p in LEFT_OUT), "-c", "."],
-                               stdout=subprocess.PIPE)
+        left_out = [f"--exclude={pattern}" for pattern in LEFT_OUT]
+        out = subprocess.Popen(["tar", "-C", root, *left_out, "-c", "."], stdout=subprocess.PIPE)
         subprocess.run(["tar", "-C", folder, "-x"], stdin=out.stdout, check=True)
         assert out.wait() == 0
         furnish(Path(folder))

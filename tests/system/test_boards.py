@@ -15,7 +15,7 @@ from machine import ROOT, Skip, need_program
 
 sys.path.insert(0, str(ROOT / "tests" / "boards"))
 from guest import Guest, cross_build  # noqa: E402
-from system import System, WithDisc  # noqa: E402
+from system import System, WithDisc, package  # noqa: E402
 
 U74 = "mvendorid=0x489,marchid=0x8000000000000007,mimpid=0x4210427"
 X60 = "mvendorid=0x710,marchid=0x8000000058000001,mimpid=0x1000000049772200,v=true,vlen=256"
@@ -74,15 +74,16 @@ def refused_rung(section, words):
 
 
 @on_a_board
-def test_both_compilers_build_for_another_architecture(build):
-    for compiler in "clang", "gcc":
-        if compiler == "gcc":
-            need_program("riscv64-linux-gnu-gcc")
-        programs = cross_build(build, "riscv64", compiler)
-        for name in "mperfd", "mperf-namer", "mperfctl":
-            said = subprocess.run(["readelf", "-h", programs / name], text=True, check=True,
-                                  capture_output=True).stdout
-            assert "RISC-V" in said, said
+def test_programs_and_package_are_built_for_another_architecture(build):
+    """Programs with clang, the package with gcc."""
+    programs = cross_build(build, "riscv64")
+    for name in "mperfd", "mperf-namer", "mperfctl":
+        said = subprocess.run(["readelf", "-h", programs / name], text=True, check=True,
+                              capture_output=True).stdout
+        assert "RISC-V" in said, said
+    fields = subprocess.run(["dpkg-deb", "-f", package(build, "riscv64")], text=True, check=True,
+                            capture_output=True).stdout
+    assert "Architecture: riscv64" in fields and "libsqlite3-0" in fields, fields
 
 
 @on_a_board
@@ -122,7 +123,8 @@ def test_instructions_are_exact_on_one_hart(build):
         section two mperfctl stat --json -e instructions:u -- board loop 2000000
         section hotspots mperfctl hotspots -F 999 --json -- board two 10000000""")
     once, twice = count_of(said["one"]), count_of(said["two"])
-    assert abs(twice - once - 4_000_000) <= 64, (once, twice)
+    # What start-up takes differs by some hundreds, as addresses are random.
+    assert abs(twice - once - 4_000_000) <= 2000, (once, twice)
     found = functions(sampled(said["hotspots"], "a"), "slow")
     # The kernel's own instructions at each tick and sample are among them: some percent.
     for name, truth in ("fast", 40e6), ("slow", 400e6):
@@ -217,8 +219,8 @@ AS_ALICE = "setpriv --reuid=1000 --regid=1000 --init-groups"
 
 @on_a_board
 def test_the_service_runs_below_systemd(build):
-    """By the very unit that is rated; the kernel begins with perf_event_paranoid = 3, as Debian's do,
-    and mperf's sysctl.d file makes it 2."""
+    """By the very unit that is rated; the kernel begins with perf_event_paranoid = 3, as Debian's
+    do, and mperf's sysctl.d file makes it 2."""
     said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run(f"""
         section paranoid cat /proc/sys/kernel/perf_event_paranoid
         section start systemctl start mperfd
@@ -324,11 +326,11 @@ def used(section):
 
 @on_a_board
 def test_a_board_of_256_mb_bears_the_service(build):
-    """At rest, sampling two harts at 99 Hz, a minute after its start."""
+    """At rest, sampling two harts at 99 Hz, two minutes after its start."""
     said = WithDisc(build, cpu=f"rv64,sscofpmf=false,{U74}", memory="256M").run(USED + """
         mperfd --foreground >/tmp/log 2>&1 &
         until mperfctl status >/dev/null 2>&1; do sleep 0.02; done
-        sleep 60
+        sleep 120
         section before used mperfd mperf-namer
         sleep 60
         section after used mperfd mperf-namer
@@ -363,21 +365,17 @@ def test_what_it_costs_is_known_to_the_instruction(build):
         section after used mperfd mperf-namer
         kill $(pidof mperfd)
         while pidof mperfd >/dev/null; do sleep 0.1; done
-        chroot /disc perf record -q -a -g -F 99 -e cpu-clock -o /tmp/perf.data sleep 20 &
-        sleep 8
-        section perf-before used perf
-        section perf board time {loop}
-        section perf-after used perf""")
-    alone, daemon, perf = (int(said[name].text) for name in ("alone", "daemon", "perf"))
+        cp /usr/local/bin/board /tmp/board
+        section perf chroot /disc perf record -q -a -g -F 99 -e cpu-clock -o /tmp/perf.data -- \\
+            sh -c 'sleep 5; /tmp/board time {loop}'""")
+    alone, daemon = (int(said[name].text) for name in ("alone", "daemon"))
+    perf = int(said["perf"].text.split()[0])
     begin, end = map(float, said["first"].text.split())
     before, after = used(said["before"]), used(said["after"])
     own = (after[0] - before[0]) / (after[3] - before[3])
-    theirs = used(said["perf-after"])[0] - used(said["perf-before"])[0]
-    theirs /= used(said["perf-after"])[3] - used(said["perf-before"])[3]
-    print(f"    one busy hart at 99 Hz: the program takes {100 * (daemon / alone - 1):.3f} % longer "
-          f"with mperfd, {100 * (perf / alone - 1):.3f} % with perf record; own processor time "
-          f"{100 * own:.3f} %, perf's {100 * theirs:.3f} %; first answer {end - begin:.2f} s after "
-          "the start")
+    print(f"    one busy hart at 99 Hz: the program takes {100 * (daemon / alone - 1):.3f} % "
+          f"longer with mperfd, {100 * (perf / alone - 1):.3f} % with perf record; own processor "
+          f"time {100 * own:.3f} %; first answer {end - begin:.2f} s after the start")
     assert 4.0e9 <= alone < 4.2e9, alone
     assert alone < daemon < alone * 1.02 and alone < perf, (alone, daemon, perf)
     assert 0 < own < OWN_SHARE_MAX, own
