@@ -29,12 +29,37 @@ PKGS_CLIENT = libprotobuf-c jansson ncursesw
 PKGS_NAMER  = libelf libdw libseccomp liblzma
 PKG_CONFIG ?= pkg-config
 
+# --- for another architecture: make CROSS=riscv64 or CROSS=arm64 --------------------------------
+#
+# Everything goes to $(BUILD)/$(CROSS), linked with Debian 13's libraries of that architecture, which
+# are fetched by name into $(BUILD)/boards. CROSS_CC=gcc takes Debian's cross gcc instead of clang,
+# into $(BUILD)/$(CROSS)-gcc. lld of Debian 12 cannot relax RISC-V code, hence one by its version.
+ifdef CROSS
+CROSS_CC ?= clang
+CROSS_TRIPLE := $(patsubst arm64,aarch64,$(CROSS))-linux-gnu
+PACKAGES_CROSS = make pkg-config python3 mmdebstrap protobuf-c-compiler clang lld-19 \
+	$(if $(filter gcc,$(CROSS_CC)),gcc-$(CROSS_TRIPLE))
+SYSROOTS := $(BUILD)/boards
+SYSROOT  := $(SYSROOTS)/$(CROSS)
+SYSROOT_LIB = $(SYSROOT)/usr/lib/$(CROSS_TRIPLE)
+override BUILD := $(BUILD)/$(CROSS)$(filter-out -clang,-$(CROSS_CC))
+PKG_CONFIG = PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) PKG_CONFIG_LIBDIR=$(SYSROOT_LIB)/pkgconfig pkg-config
+# Debian's cross gcc looks into folders of its own first, where an older C library may be.
+CROSS_gcc = $(CROSS_TRIPLE)-gcc --sysroot=$(SYSROOT) -B$(SYSROOT_LIB) -isystem $(SYSROOT)/usr/include \
+	-isystem $(SYSROOT)/usr/include/$(CROSS_TRIPLE)
+CROSS_clang = clang --target=$(CROSS_TRIPLE) --sysroot=$(SYSROOT)
+CC = $(CROSS_$(CROSS_CC))
+CROSS_LDFLAGS_gcc = -L$(SYSROOT_LIB) -Wl,-rpath-link,$(SYSROOT_LIB)
+CROSS_LDFLAGS_clang = -fuse-ld=lld-19
+CROSS_LDFLAGS = $(CROSS_LDFLAGS_$(CROSS_CC))
+endif
+
 # Counts are cut at switches by BPF too where these are at hand (BPF=auto), without question (yes), or
 # never (no). A program of its own compiles it: whatever CC is, the target is bpf.
 BPF     ?= auto
 CLANG   ?= clang
 BPFTOOL ?= $(or $(shell command -v bpftool),$(wildcard /usr/sbin/bpftool))
-HAS_BPF := $(and $(shell command -v $(CLANG)),$(BPFTOOL),$(shell $(PKG_CONFIG) --exists libbpf && echo yes))
+HAS_BPF := $(and $(shell command -v $(CLANG)),$(BPFTOOL),$(or $(CROSS),$(shell $(PKG_CONFIG) --exists libbpf && echo yes)))
 WITH_BPF := $(if $(filter no,$(BPF)),,$(if $(filter yes,$(BPF)),yes,$(HAS_BPF)))
 
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes \
@@ -43,7 +68,7 @@ ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wpointer-arith -Wstr
 	-DMPERF_VERSION='"$(VERSION)"' -DMPERF_LIBEXECDIR='"$(LIBEXECDIR)"' \
 	-DMPERF_SBINDIR='"$(SBINDIR)"' -DMPERF_DATADIR='"$(DATADIR)"' \
 	$(if $(WITH_BPF),-DMPERF_BPF) $(WERROR) $(SANITIZE) $(CPPFLAGS) $(CFLAGS)
-ALL_LDFLAGS = $(SANITIZE) $(LDFLAGS) -Wl,--as-needed
+ALL_LDFLAGS = $(SANITIZE) $(CROSS_LDFLAGS) $(LDFLAGS) -Wl,--as-needed
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -92,7 +117,7 @@ $(BUILD)/platforms: | $(BUILD)/mperfd
 $(BUILD)/%.o: %.c | $(BUILD)/gen/all
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/gen/%.o: $(BUILD)/gen/%.c
+$(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/all
 	$(CC) -std=c17 -I. -I$(BUILD)/gen -O2 -g $(SANITIZE) -c -o $@ $<
 
 # --- what is generated: messages, and texts that become string literals -----------------------
@@ -100,8 +125,13 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
 TEXTS = $(wildcard daemon/store/*.sql client/*.html client/*.css client/*.js client/*.bash)
 SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/pmu/,switch.skel.h switch_plain.skel.h))
 GENERATED = $(BUILD)/gen/proto/mperf.pb-c.c $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS)) $(SKELETONS)
-$(BUILD)/gen/all: $(GENERATED)
+$(BUILD)/gen/all: $(GENERATED) $(if $(CROSS),$(SYSROOT).packages)
 	@touch $@
+ifdef CROSS
+$(SYSROOT).packages: tests/boards/debian.py
+	@tests/packages $(PACKAGES_CROSS)
+	tests/boards/debian.py $(CROSS) $(SYSROOTS)
+endif
 $(BUILD)/gen/proto/mperf.pb-c.c: proto/mperf.proto
 	@mkdir -p $(@D)
 	protoc-c --c_out=$(BUILD)/gen $<
@@ -170,9 +200,16 @@ $(BUILD)/mperfd.service: systemd/mperfd.service.in FORCE
 	@sed 's|@SBINDIR@|$(SBINDIR)|g' $< > $@
 FORCE:
 
-# The tables that they are made from are in mperfctl.
+# The tables that they are made from are in mperfctl, which must run here.
+ifdef CROSS
+RUNNABLE_BUILD = $(patsubst %/boards,%,$(SYSROOTS))
+$(RUNNABLE_BUILD)/mperfctl: FORCE
+	$(MAKE) CROSS= BUILD=$(RUNNABLE_BUILD) $@
+else
+RUNNABLE_BUILD = $(BUILD)
+endif
 COMPLETIONS = $(BUILD)/mperfctl.bash $(BUILD)/mperfctl.zsh
-$(COMPLETIONS): $(BUILD)/mperfctl.%: $(BUILD)/mperfctl
+$(COMPLETIONS): $(BUILD)/mperfctl.%: $(RUNNABLE_BUILD)/mperfctl
 	$< completion $* > $@
 
 define NEWLINE
@@ -196,15 +233,15 @@ PACKAGES_DEB = debhelper dpkg-dev lintian
 # There is no public address to write to.
 LINTIAN_NOT_YET = bogus-mail-host bogus-mail-host-in-debian-changelog
 DEB_DIR = $(BUILD)/deb/mperf-$(VERSION)
-deb:
-	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB)
+deb: $(if $(CROSS),$(SYSROOT).packages)
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB) $(if $(CROSS),gcc-$(CROSS_TRIPLE))
 	rm -rf $(BUILD)/deb
 	mkdir -p $(DEB_DIR)
 	tar -cf - --exclude=__pycache__ $(wildcard Makefile LICENSE LICENSES README.md client daemon \
 		proto runtime llvm-pass platform-db systemd tests man) | tar -xf - -C $(DEB_DIR)
 	cp -r systemd/debian $(DEB_DIR)/debian
 	cd $(DEB_DIR) && MAKEFLAGS= MAKELEVEL= DEB_BUILD_OPTIONS="parallel=$(JOBS) $(DEB_BUILD_OPTIONS)" \
-		dpkg-buildpackage -us -uc -b
+		MPERF_SYSROOTS=$(abspath $(SYSROOTS)) dpkg-buildpackage -us -uc -b $(if $(CROSS),-a$(CROSS) -d)
 	lintian --fail-on error,warning $(foreach t,$(LINTIAN_NOT_YET),--suppress-tags $(t)) \
 		$(BUILD)/deb/*.changes
 	@ls $(BUILD)/deb/*.deb

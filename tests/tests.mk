@@ -5,6 +5,7 @@
 #   check          everything, as CI runs it
 #   check-unit, check-system, check-fuzz, check-lint
 #                  one part of it; RUN="--match WORD" picks tests by name
+#   check-boards   those system tests that boot RISC-V boards, alone; check-boards-arm the Arm ones
 #
 # The same sources are built three times: plain, with address and undefined-behaviour sanitizers
 # (build/asan), and with clang's libFuzzer (build/fuzz).
@@ -15,7 +16,7 @@ FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 ALL_LIBS = $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libnamer.a $(BUILD)/libclient.a $(BUILD)/libproto.a
 ALL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON) $(PKGS_NAMER) $(PKGS_CLIENT)) $(DEMANGLE) -lm
 
-.PHONY: check check-unit check-system check-fuzz check-lint check-programs unit-tests fuzzers packages-check bench-programs
+.PHONY: check check-unit check-system check-fuzz check-lint check-boards check-boards-arm check-programs unit-tests fuzzers packages-check bench-programs
 .PRECIOUS: $(BUILD)/%.o
 
 unit-tests: $(UNIT_BIN)
@@ -55,6 +56,9 @@ JOBS = $(shell nproc)
 PACKAGES_CHECK = check clang libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
 	mmdebstrap tmux
+# What boards are built and booted with; kernel, libraries and QEMU are fetched into $(BUILD)/boards.
+PACKAGES_BOARDS = binutils clang lld-19 gcc-riscv64-linux-gnu mmdebstrap device-tree-compiler \
+	e2fsprogs python3
 packages-check:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_DEB) $(PACKAGES_CHECK)
 
@@ -70,6 +74,10 @@ check-system: check-programs
 check-fuzz:
 	$(FUZZ_MAKE) fuzzers
 	tests/run $(BUILD) --part fuzz $(RUN)
+check-boards check-boards-arm: check-%:
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_BOARDS)
+	@mkdir -p $(BUILD)
+	MPERF_BOARDS=1 tests/run $(BUILD) --part system --kind plain --match "^system-plain/$(subst -,_,$*)/" $(RUN)
 check-lint:
 	tests/run $(BUILD) --part lint $(RUN)
 

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Trees of Debian packages, fetched by name from this machine's mirror; unpacked, not installed.
+
+    tests/boards/debian.py TREE FOLDER      makes FOLDER/TREE, unless it is there
+
+TREE is riscv64 or arm64 (Debian 13 as a board runs it, with headers to build for it) or qemu. No
+maintainer script runs, so the tree of another architecture needs nothing to execute it. The mirror
+is read from the machine's apt sources and stands nowhere else.
+"""
+import fcntl
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "system"))
+from container import apt_options, apt_sources  # noqa: E402
+from machine import Skip  # noqa: E402
+
+FETCH_SECONDS = 400  # half a minute on a good line; what takes longer than this is no mirror
+
+BOARD = ["base-files", "base-passwd", "bash", "busybox-static", "coreutils", "dash", "findutils",
+         "grep", "kmod", "libbpf1", "libc-bin", "libcap2-bin", "mount", "passwd", "procps", "sed",
+         "systemd", "systemd-sysv", "util-linux"]
+LIBRARIES = ["libc6-dev", "libdw-dev", "libelf-dev", "libgcc-14-dev", "libiberty-dev",
+             "libbpf-dev", "libjansson-dev", "liblzma-dev", "libncurses-dev", "libprotobuf-c-dev",
+             "libseccomp-dev", "libsqlite3-dev", "libsystemd-dev", "uthash-dev"]
+# QEMU 10.0.2 counts and interrupts. 7.2 (bookworm) hangs with -icount, and 10.0.13 (trixie) never
+# interrupts: the packages are those of bookworm-backports whatever Debian this is.
+QEMU = ["opensbi", "qemu-system-arm", "qemu-system-common", "qemu-system-data",
+        "qemu-system-riscv"]
+
+TREES = {
+    "riscv64": ("riscv64", [*BOARD, *LIBRARIES, "linux-image-riscv64", "linux-perf"], ["trixie"]),
+    "arm64": ("arm64", [*BOARD, *LIBRARIES, "linux-image-arm64", "linux-perf"], ["trixie"]),
+    "qemu": ("amd64", [f"{name}/bookworm-backports" for name in QEMU],
+             ["bookworm", "bookworm-backports"]),
+}
+
+
+def mirror():
+    """Where this machine gets its Debian from; security updates live elsewhere."""
+    text = Path(apt_sources()[0]).read_text()
+    found = re.findall(r"^(?:URIs:|deb(?: \[[^]]*\])?) +(\S+)", text, re.M)
+    for uri in found:
+        if "security" not in uri:
+            return uri
+    raise Skip("finds no Debian mirror among this machine's apt sources")
+
+
+def write_index(root):
+    """Tell dpkg-shlibdeps which package has which library of a tree, in TREE.dpkg beside it: what
+    dpkg would know had it installed them. Runs while the archives are still there."""
+    target = root.with_suffix("")
+    index = target.with_suffix(".dpkg")
+    shutil.rmtree(index, ignore_errors=True)
+    info = index / "info"
+    info.mkdir(parents=True)
+    (info / "format").write_text("1\n")
+    with open(index / "status", "w") as status, tempfile.TemporaryDirectory() as control:
+        for archive in sorted((root / "var/cache/apt/archives").glob("lib*.deb")):
+            shutil.rmtree(control)
+            subprocess.run(["dpkg-deb", "-e", archive, control], check=True)
+            fields = (Path(control) / "control").read_text()
+            name = re.search(r"^Package: (.+)$", fields, re.M)[1]
+            if re.search(r"^Multi-Arch: same$", fields, re.M):
+                name += ":" + re.search(r"^Architecture: (.+)$", fields, re.M)[1]
+            kept = [p for p in Path(control).iterdir() if p.name in ("symbols", "shlibs")]
+            if not kept:
+                continue
+            for path in kept:
+                shutil.copy(path, info / f"{name}.{path.name}")
+            listed = subprocess.run(["dpkg-deb", "-c", archive], check=True, text=True,
+                                    capture_output=True).stdout
+            paths = re.findall(r" \./(\S+?)/?(?: -> .*)?$", listed, re.M)
+            (info / f"{name}.list").write_text("".join(f"{target}/{p}\n" for p in paths))
+            status.write(fields.replace("\n", "\nStatus: install ok installed\n", 1) + "\n")
+
+
+def fetch(name, target):
+    architecture, packages, suites = TREES[name]
+    if not shutil.which("mmdebstrap"):
+        raise Skip("needs the program mmdebstrap")
+    uri = mirror()
+    command = ["mmdebstrap", "--quiet", "--variant=extract", f"--architectures={architecture}",
+               *apt_options(), f"--include={','.join(packages)}", suites[0], target,
+               *([f"--extract-hook={shlex.quote(__file__)} index \"$1\""]
+                 if name != "qemu" else []),
+               *(f"deb {uri} {suite} main" for suite in suites)]
+    try:
+        done = subprocess.run(command, text=True, capture_output=True, timeout=FETCH_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Skip(f"{uri} did not give the packages of {name} in {FETCH_SECONDS} s") from None
+    if done.returncode != 0:
+        raise Skip(f"mmdebstrap made no tree of {name}: {done.stderr.strip()[-300:]}")
+
+
+def tree(name, folder):
+    """The folder of a tree, which is made or brought up to date when it is not there."""
+    folder = Path(folder).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    target, stamp, part = folder / name, folder / f"{name}.packages", folder / f"{name}.part"
+    wanted = "\n".join(TREES[name][1])
+    with open(folder / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        whole = target.is_dir() and (name == "qemu" or target.with_suffix(".dpkg").is_dir())
+        if not whole or not stamp.exists() or stamp.read_text() != wanted:
+            for old in target, part:
+                shutil.rmtree(old, ignore_errors=True)
+            fetch(name, part)
+            part.rename(target)
+        stamp.write_text(wanted)  # and newer than this file, for make
+    return target
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3 and sys.argv[1] == "index":
+        sys.exit(write_index(Path(sys.argv[2])))
+    if len(sys.argv) != 3 or sys.argv[1] not in TREES:
+        sys.exit(__doc__)
+    try:
+        tree(sys.argv[1], sys.argv[2])
+    except Skip as reason:
+        sys.exit(f"There is no {sys.argv[1]} to build with: it {reason}. Mend that and run make "
+                 "again.")

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A board made by QEMU: Debian's kernel, our cross-built programs, and a script that runs there.
+
+The first boot needs no disc: an initramfs holds busybox, the programs and the libraries that they
+name. What the script prints comes back over the serial line, in named sections with their exit
+status; a boot that does not reach its end is an error with the end of what was said. Each boot is
+bounded by QEMU's own end, a time limit, and a kill.
+"""
+import platform
+import re
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+
+import debian
+from machine import ROOT, Skip, need_program
+
+HERE = Path(__file__).resolve().parent
+TRIPLE = {"riscv64": "riscv64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+QEMU = {"riscv64": "qemu-system-riscv64", "arm64": "qemu-system-aarch64"}
+CONSOLE = {"riscv64": "ttyS0", "arm64": "ttyAMA0"}
+BUILD_SECONDS = 300
+BOOT_SECONDS = 90    # a boot takes 3 to 8 s of a machine that does nothing else
+
+INIT = """#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/usr/local/sbin:/usr/local/bin:/bin LC_ALL=C.UTF-8 NO_COLOR=1 HOME=/root TERM=dumb
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp; mount -t tmpfs run /run; mount -t tracefs tracing /sys/kernel/tracing
+ip link set lo up 2>/dev/null
+hostname board
+. /guest.sh
+section script sh /script
+poweroff -f
+"""
+# section NAME COMMAND…: run it, and tell the test what it printed and how it ended.
+SECTIONS = """
+section() {
+	name=$1
+	shift
+	echo "@@begin $name"
+	"$@" 2>"/tmp/errors.$name"
+	status=$?
+	echo "@@errors $name"
+	cat "/tmp/errors.$name"
+	echo "@@end $name $status"
+}
+"""
+
+
+class Section:
+    """What one command of the script printed, on both channels, and its exit status."""
+
+    def __init__(self, text, errors, status):
+        self.text, self.errors, self.status = text, errors, status
+
+    def __str__(self):
+        return f"exit {self.status}\n{self.text}\n{self.errors}"
+
+
+def cross_build(build, arch, compiler="clang"):
+    """make CROSS=arch; the folder of the programs. Without the tree to link with: Skip."""
+    need_program("make")
+    sysroot(build, arch)
+    done = subprocess.run(["make", "-j2", f"BUILD={build}", f"CROSS={arch}",
+                           f"CROSS_CC={compiler}", "WERROR=-Werror"], cwd=ROOT, text=True,
+                          capture_output=True, timeout=BUILD_SECONDS)
+    assert done.returncode == 0, f"make CROSS={arch}:\n{done.stdout[-1000:]}{done.stderr[-3000:]}"
+    return build / (arch if compiler == "clang" else f"{arch}-{compiler}")
+
+
+def sysroot(build, arch):
+    return debian.tree(arch, build / "boards")
+
+
+def needed(path):
+    """The names of the libraries that an ELF file links with."""
+    said = subprocess.run(["readelf", "-d", path], text=True, capture_output=True).stdout
+    return re.findall(r"\(NEEDED\) +Shared library: \[(.+)\]", said)
+
+
+def closure(root, arch, programs):
+    """The libraries that the programs need, theirs, and so on, as files of the tree."""
+    found, wanted = {}, [n for p in programs for n in needed(p)]
+    places = [root / "usr/lib" / TRIPLE[arch], root / "usr/lib",
+              root / "usr/lib" / TRIPLE[arch] / "systemd", root / "usr/lib/systemd"]
+    while wanted:
+        name = wanted.pop()
+        if name in found:
+            continue
+        path = next((p / name for p in places if (p / name).exists()), None)
+        assert path, f"the tree of {arch} has no {name}"
+        found[name] = path
+        wanted += needed(path)
+    return found
+
+
+def loader(arch):
+    return {"riscv64": "ld-linux-riscv64-lp64d.so.1", "arm64": "ld-linux-aarch64.so.1"}[arch]
+
+
+def cpio(entries):
+    """An archive as the kernel unpacks it: {path: bytes, or None for a folder}; a path that ends
+    in "*" is a program. Source: Documentation/driver-api/early-userspace/buffer-format.rst."""
+    out = []
+
+    def add(name, mode, data):
+        name = name.encode() + b"\0"
+        fields = (len(out) + 1, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name), 0)
+        out.append(b"070701" + b"".join(b"%08X" % n for n in fields) + name
+                   + b"\0" * (-(110 + len(name)) % 4) + data + b"\0" * (-len(data) % 4))
+
+    folders = {str(parent) for name in entries for parent in Path(name).parents}
+    folders |= {name for name, data in entries.items() if data is None}
+    for name in sorted(folders - {"."}):
+        add(name, stat.S_IFDIR | 0o755, b"")
+    for name, data in entries.items():
+        if data is not None:
+            mode = 0o755 if name.endswith("*") else 0o644
+            add(name.rstrip("*"), stat.S_IFREG | mode, data)
+    add("TRAILER!!!", 0, b"")
+    return b"".join(out)
+
+
+def compile_program(build, arch, source):
+    """Compile tests/boards/SOURCE or tests/system/SOURCE for the guest; its path."""
+    path = next(p for p in (HERE / source, ROOT / "tests/system" / source) if p.exists())
+    target = build / "boards" / "programs" / arch / path.stem
+    if not target.exists() or target.stat().st_mtime < path.stat().st_mtime:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["clang", f"--target={TRIPLE[arch]}", f"--sysroot={sysroot(build, arch)}",
+                        "-fuse-ld=lld-19", "-g", "-O2", "-fno-omit-frame-pointer", "-o", target,
+                        path, "-lpthread"], check=True)
+    return target
+
+
+def initramfs(build, arch, sources):
+    """The folder's contents as {path: bytes}: busybox, our programs, tests' programs, libraries."""
+    root = sysroot(build, arch)
+    ours = cross_build(build, arch)
+    programs = {"usr/local/bin/mperfctl*": ours / "mperfctl",
+                "usr/local/sbin/mperfd*": ours / "mperfd",
+                "usr/local/libexec/mperf/mperf-namer*": ours / "mperf-namer"}
+    for source in sources:
+        path = compile_program(build, arch, source)
+        programs[f"usr/local/bin/{path.name}*"] = path
+    files = {name: path.read_bytes() for name, path in programs.items()}
+    libraries = closure(root, arch, programs.values())
+    files |= {f"lib/{name}*": path.read_bytes() for name, path in libraries.items()}
+    files[f"lib/{loader(arch)}*"] = (root / "usr/lib" / TRIPLE[arch] / loader(arch)).read_bytes()
+    files["bin/busybox*"] = (root / "usr/bin/busybox").read_bytes()
+    files["etc/passwd"] = b"root:x:0:0::/root:/bin/sh\nmperf:x:998:998::/:/bin/sh\n" \
+                          b"user:x:1000:1000::/tmp:/bin/sh\n"
+    files["etc/group"] = b"root:x:0:\nmperf:x:998:\nuser:x:1000:\n"
+    return files | {name: None for name in ("proc", "sys", "dev", "tmp", "run", "root", "var/lib")}
+
+
+def qemu(build, arch):
+    """The command that starts QEMU from its tree, with the tree's own libraries."""
+    if platform.machine() != "x86_64":
+        raise Skip("needs an x86-64 machine: QEMU is fetched for that")
+    root = debian.tree("qemu", build / "boards")
+    lib = f"{root}/usr/lib/x86_64-linux-gnu:{root}/lib/x86_64-linux-gnu"
+    return [root / "lib64/ld-linux-x86-64.so.2", "--library-path", lib,
+            root / "usr/bin" / QEMU[arch], "-L", root / "usr/share/qemu",
+            *(["-bios", root / "usr/lib/riscv64-linux-gnu/opensbi/generic/fw_dynamic.bin"]
+              if arch == "riscv64" else [])]
+
+
+def kernel(root):
+    found = sorted((root / "boot").glob("vmlinu[xz]-*"))
+    assert found, f"no kernel in {root}/boot"
+    return found[-1]
+
+
+class Guest:
+    """A board: its kind of hart, how many, memory, clock. `run` boots it once with a script.
+
+    icount is QEMU's shift: a hart takes 2**icount ns of guest time per instruction, whatever the
+    host does; with None it follows the host's clock. sources are C programs that go into
+    /usr/local/bin.
+    """
+
+    append = ""
+
+    def __init__(self, build, arch="riscv64", cpu="rv64", harts=2, memory="1G", icount=1,
+                 machine="virt", sources=("board.c",)):
+        need_program("readelf")
+        need_program("timeout")
+        self.build, self.arch = build, arch
+        self.machine = ["-M", machine, "-cpu", cpu, "-smp", str(harts), "-m", memory]
+        if icount is not None:
+            self.machine += ["-icount", f"shift={icount},sleep=off"]
+        self.drives, self.dtb = [], None
+        self.files = self.make_files(sources)
+
+    def make_files(self, sources):
+        """What the initramfs holds, but for the script: {path: bytes}."""
+        return initramfs(self.build, self.arch, sources)
+
+    def device_tree(self, name):
+        """Dump the board's own device tree; its path."""
+        path = self.build / "boards" / f"{name}.dtb"
+        command = [*qemu(self.build, self.arch), *self.machine, "-nographic", "-nodefaults"]
+        command[command.index("-M") + 1] += f",dumpdtb={path}"
+        subprocess.run(["timeout", "-k", "5", "30", *command], check=True, capture_output=True)
+        return path
+
+    def scripts(self, script):
+        """The files that make the board run the script and then power off."""
+        return {"init*": INIT.encode(), "guest.sh": SECTIONS.encode(), "script": script.encode()}
+
+    def run(self, script, seconds=BOOT_SECONDS):
+        """Boot, run the shell script, power off; {name: Section} of what it reported."""
+        command = [*qemu(self.build, self.arch), *self.machine, "-nographic", "-nodefaults",
+                   "-serial", "stdio", "-no-reboot", "-kernel",
+                   kernel(sysroot(self.build, self.arch)), *self.drives, "-append",
+                   f"console={CONSOLE[self.arch]} loglevel=1 panic=-1 {self.append}"]
+        if self.dtb:
+            command += ["-dtb", self.dtb]
+        with tempfile.NamedTemporaryFile(dir=self.build / "boards", suffix=".cpio") as archive:
+            archive.write(cpio(self.files | self.scripts(". /guest.sh\n" + script)))
+            archive.flush()
+            done = subprocess.run(["timeout", "-k", "5", str(seconds), *command, "-initrd",
+                                   archive.name], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return sections(done.stdout.decode(errors="replace").replace("\r", ""), done.returncode)
+
+
+def sections(said, status):
+    """Take the serial line apart. The script itself is the section that encloses all others."""
+    found, opened = {}, []
+    for line in said.splitlines(keepends=True):
+        mark = re.search(r"@@(begin|errors|end) (\S+)(?: (\d+))?$", line.rstrip("\n"))
+        if not mark:
+            if opened:
+                opened[-1][opened[-1][3]] += line
+        elif mark[1] == "begin":
+            opened.append([mark[2], "", "", 1])
+        elif opened and opened[-1][0] == mark[2]:
+            if mark[1] == "errors":
+                opened[-1][3] = 2
+            else:
+                name, text, errors, _ = opened.pop()
+                found[name] = Section(text, errors, int(mark[3]))
+    assert "script" in found, f"the board did not reach its end (QEMU: {status}): {said[-3000:]}"
+    return found

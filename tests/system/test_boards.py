@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""RISC-V boards that nobody has at hand: a real kernel, firmware and PMU driver below our programs.
+
+Each test is one configuration of QEMU and what must come out of it. With icount=1 a hart takes 2 ns
+for each instruction whatever the host does, so that cycles come at 1 GHz and IPC is 0.5 everywhere.
+There is one such clock for all harts, so what must be exact runs on one of them.
+"""
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+
+from machine import ROOT, Skip, need_program
+
+sys.path.insert(0, str(ROOT / "tests" / "boards"))
+from guest import Guest, cross_build  # noqa: E402
+from system import System, WithDisc, package  # noqa: E402
+
+U74 = "mvendorid=0x489,marchid=0x8000000000000007,mimpid=0x4210427"
+X60 = "mvendorid=0x710,marchid=0x8000000058000001,mimpid=0x1000000049772200,v=true,vlen=256"
+# These say something of a stack or of throttled time; no sample is missing from the figures.
+NO_SAMPLE_LOST = {"truncated stack", "throttled", "late record"}
+
+# What the daemon may take of a board with 256 MB.
+OWN_SHARE_MAX = 0.01         # of one hart, at 99 Hz
+WRITTEN_BYTES_MAX = 1 << 20  # in a minute at rest: flash wears
+FIRST_ANSWER_S_MAX = 2.0
+RESIDENT_KB_MAX = 32 << 10   # 16 MB is what it should be: the parser keeps the kernel's symbols
+
+
+def on_a_board(test):
+    """The programs of a board are built once, without sanitizers."""
+    @functools.wraps(test)
+    def run(build):
+        if build.name == "asan":
+            raise Skip("shown by the plain run; boards get programs without sanitizers")
+        if not os.environ.get("MPERF_BOARDS"):
+            raise Skip("boards are booted by make check-boards")
+        test(build)
+    return run
+
+
+def answer(section):
+    """The JSON that a command of mperfctl printed; stat leaves standard output to its program."""
+    assert section.status == 0, section
+    return json.loads(section.text.strip() or section.errors)
+
+
+def functions(said, wanted="loop_of_four"):
+    """{function: its row} of a hotspots answer, which has the one that is wanted."""
+    found = {row["function"]: row for row in said["rows"]}
+    assert wanted in found, said
+    return found
+
+
+def sampled(section, rung):
+    """A hotspots answer by that rung, of which no sample was lost."""
+    said = answer(section)
+    assert said["provenance"]["rung"].startswith(rung + ":"), said["provenance"]
+    assert set(said["provenance"]["lost"]) <= NO_SAMPLE_LOST, said["provenance"]
+    return said
+
+
+def count_of(section):
+    """What stat counted of its one event, never scaled."""
+    row = answer(section)["rows"][0]
+    assert row["value"] and row["running_share"] == 1.0, row
+    return row["value"]
+
+
+def refused_rung(section, words):
+    """The doctor says why hardware cycles do not lead."""
+    found = [row["finding"] for row in answer(section)["rows"] if row["topic"] == "sampling"]
+    assert any("rung a not taken" in f and words in f for f in found), found
+
+
+@on_a_board
+def test_programs_and_package_are_built_for_another_architecture(build):
+    """Programs with clang, the package with gcc."""
+    programs = cross_build(build, "riscv64")
+    for name in "mperfd", "mperf-namer", "mperfctl":
+        said = subprocess.run(["readelf", "-h", programs / name], text=True, check=True,
+                              capture_output=True).stdout
+        assert "RISC-V" in said, said
+    fields = subprocess.run(["dpkg-deb", "-f", package(build, "riscv64")], text=True, check=True,
+                            capture_output=True).stdout
+    assert "Architecture: riscv64" in fields and "libsqlite3-0" in fields, fields
+
+
+@on_a_board
+def test_u74_that_cannot_interrupt_has_its_ipc_by_function(build):
+    said = Guest(build, cpu=f"rv64,sscofpmf=false,{U74}", harts=1).run("""
+        section doctor mperfctl doctor --json
+        section hotspots mperfctl hotspots -F 999 --json -- board spin 2000""")
+    refused_rung(said["doctor"], "cannot interrupt on overflow")
+    hotspots = sampled(said["hotspots"], "c")
+    for row in hotspots["rows"]:
+        assert not row["cycles"] or abs(row["ipc"] - 0.5) < 0.01, row
+    loop = functions(hotspots)["loop_of_four"]
+    assert loop["self"] > 0.95 and loop["instructions"] > 0.95e9, loop
+    # 999 a second for the 2 s that the program ran; ticks that fall into one long stretch without
+    # interrupts are one.
+    assert 1960 <= hotspots["provenance"]["samples"] <= 2020, hotspots["provenance"]
+    assert hotspots["provenance"]["hz"] == 999, hotspots["provenance"]
+
+
+@on_a_board
+def test_cycles_lead_where_overflow_interrupts(build):
+    """As on a C910. QEMU's overflow interrupts and icount do not go together on two harts."""
+    said = Guest(build, cpu="rv64,sscofpmf=true", icount=None).run("""
+        section hotspots mperfctl hotspots -F 499 --json -- board spin 2000""")
+    hotspots = sampled(said["hotspots"], "a")
+    assert hotspots["provenance"]["event"] == "cycles", hotspots["provenance"]
+    loop = functions(hotspots)["loop_of_four"]
+    assert loop["samples"] >= 30 and loop["self"] > 0.5, loop
+    assert abs(loop["ipc"] - 1) < 0.05 and loop["instructions"] > 1e6, loop
+
+
+@on_a_board
+def test_instructions_are_exact_on_one_hart(build):
+    """A turn of the loop is four instructions, and fast() makes a tenth of the turns of slow()."""
+    said = Guest(build, cpu="rv64,sscofpmf=true", harts=1).run("""
+        section one mperfctl stat --json -e instructions:u -- board loop 1000000
+        section two mperfctl stat --json -e instructions:u -- board loop 2000000
+        section hotspots mperfctl hotspots -F 999 --json -- board two 10000000""")
+    once, twice = count_of(said["one"]), count_of(said["two"])
+    # What start-up takes differs by some hundreds, as addresses are random.
+    assert abs(twice - once - 4_000_000) <= 2000, (once, twice)
+    found = functions(sampled(said["hotspots"], "a"), "slow")
+    # The kernel's own instructions at each tick and sample are among them: some percent.
+    for name, truth in ("fast", 40e6), ("slow", 400e6):
+        counted = found[name]["instructions"]
+        assert truth * 0.95 < counted < truth * 1.05, (name, truth, found[name])
+
+
+def x60(build, *more):
+    """An X60 by its device tree: the fixed counters of cycles and instructions cannot interrupt."""
+    need_program("fdtput")
+    board = Guest(build, cpu=f"rv64,sscofpmf=true,{X60}", harts=1)
+    board.dtb = board.device_tree("x60")
+    fixed = ["riscv,event-to-mhpmcounters", "1", "1", "1", "2", "2", "4",
+             "10019", "1001b", "7fff8", "10021", "10021", "7fff8"]
+    for cells in fixed, *more:
+        subprocess.run(["fdtput", "-t", "x", board.dtb, "/pmu", *cells], check=True)
+    return board
+
+
+@on_a_board
+def test_sampling_that_opens_and_never_fires_is_noticed(build):
+    said = x60(build).run("""
+        section doctor mperfctl doctor --json
+        section hotspots mperfctl hotspots -F 499 --json -- board spin 1000
+        section asked mperfctl hotspots -e cycles --json -- board spin 500""")
+    refused_rung(said["doctor"], "never interrupts")
+    hotspots = sampled(said["hotspots"], "c")
+    loop = functions(hotspots)["loop_of_four"]
+    assert loop["samples"] >= 300 and loop["cycles"] and loop["instructions"], loop
+    # The board is as it is meant to be: cycles that were asked for open, and bring nothing.
+    assert answer(said["asked"])["provenance"]["samples"] == 0, said["asked"]
+
+
+@on_a_board
+def test_x60_samples_by_a_raw_event_alone(build):
+    """Raw event 1 is the one that interrupts there; it stands for u_mode_cycle."""
+    board = x60(build, ["riscv,raw-event-to-mhpmcounters", "0", "1", "ffffffff", "ffffffff",
+                        "7fff8"])
+    said = board.run("""
+        section identity cat /proc/cpuinfo
+        section doctor mperfctl doctor --json
+        section hotspots mperfctl hotspots -F 499 --json -- board spin 1000
+        section raw mperfctl hotspots -F 499 -e r1 --json -- board spin 1000""")
+    assert "0x8000000058000001" in said["identity"].text, said["identity"]
+    refused_rung(said["doctor"], "never interrupts")
+    sampled(said["hotspots"], "c")
+    raw = sampled(said["raw"], "e")
+    assert raw["provenance"]["samples"] >= 300, raw["provenance"]
+    assert functions(raw)["loop_of_four"]["self"] > 0.95, raw["rows"]
+
+
+@on_a_board
+def test_a_t_head_identity_whose_overflow_is_its_own(build):
+    """QEMU has the C906's identity and not its overflow registers: cycles open and never fire."""
+    said = Guest(build, cpu="thead-c906").run("""
+        section identity cat /proc/cpuinfo
+        section doctor mperfctl doctor --json
+        section hotspots mperfctl hotspots -F 499 --json -- board spin 1000""")
+    assert said["identity"].text.count("0x5b7") == 2, said["identity"]
+    refused_rung(said["doctor"], "never interrupts")
+    loop = functions(sampled(said["hotspots"], "c"))["loop_of_four"]
+    assert loop["samples"] >= 300 and loop["cycles"] and loop["instructions"], loop
+
+
+@on_a_board
+def test_an_unknown_identity_gets_what_its_kernel_offers(build):
+    said = Guest(build, cpu="rv64,sscofpmf=true,mvendorid=0x7ff,marchid=0x8000000000000abc,"
+                            "mimpid=0x1", harts=1).run("""
+        section identity cat /proc/cpuinfo
+        section doctor mperfctl doctor --json
+        section hotspots mperfctl hotspots -F 499 --json -- board spin 1000""")
+    assert "0x8000000000000abc" in said["identity"].text, said["identity"]
+    answer(said["doctor"])
+    loop = functions(sampled(said["hotspots"], "a"))["loop_of_four"]
+    assert loop["samples"] >= 200 and loop["instructions"], loop
+
+
+@on_a_board
+def test_without_bpf_all_but_bpf_works(build):
+    """The system call answers ENOSYS, as on a kernel that was built without it."""
+    said = Guest(build, cpu=f"rv64,sscofpmf=false,{U74}").run("""
+        section doctor board nobpf mperfctl doctor --json
+        section hotspots board nobpf mperfctl hotspots -F 499 --json -- board spin 500""")
+    found = [row for row in answer(said["doctor"])["rows"] if row["topic"] == "bpf"]
+    assert [row["state"] for row in found] == ["info"] and found[0]["remedy"], found
+    loop = functions(sampled(said["hotspots"], "c"))["loop_of_four"]
+    assert abs(loop["ipc"] - 0.5) < 0.01 and loop["samples"] > 200, loop
+
+
+AS_ALICE = "setpriv --reuid=1000 --regid=1000 --init-groups"
+
+
+@on_a_board
+def test_the_service_runs_below_systemd(build):
+    """By the very unit that is rated; the kernel begins with perf_event_paranoid = 3, as Debian's
+    do, and mperf's sysctl.d file makes it 2."""
+    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run(f"""
+        section paranoid cat /proc/sys/kernel/perf_event_paranoid
+        section start systemctl start mperfd
+        section show systemctl show mperfd -p ActiveState,User,WatchdogUSec,NotifyAccess
+        section top mperfctl top --frames 2 -d 1s --json
+        section record mperfctl record -F 499 -o /tmp/root.mprf -- board spin 500
+        section hotspots mperfctl hotspots --json -i /tmp/root.mprf
+        cd /home/alice && install -d -o 1000 -g 1000 own && cd own
+        section alice-record {AS_ALICE} mperfctl record -F 499 -o a.mprf -- board spin 500
+        section alice-hotspots {AS_ALICE} mperfctl hotspots --json -i a.mprf
+        section alice-top {AS_ALICE} mperfctl top --frames 2 -d 1s --json
+        section alice-all {AS_ALICE} mperfctl hotspots -a --for 1s
+        section stop systemctl stop mperfd
+        section stopped systemctl is-active mperfd
+        section restart systemctl start mperfd
+        section status mperfctl status
+        section since mperfctl hotspots --since -10m --json -n 0
+        section failed systemctl --failed --no-legend --plain
+        section journal journalctl --no-pager -o cat -u mperfd""")
+    assert said["paranoid"].text.strip() == "2", said["paranoid"]
+    for name in "start", "top", "record", "alice-record", "alice-top", "stop", "restart":
+        assert said[name].status == 0, (name, said[name], said["journal"])
+    for line in "ActiveState=active", "User=mperf", "WatchdogUSec=1min", "NotifyAccess=main":
+        assert line in said["show"].text, said["show"]
+    for name in "hotspots", "alice-hotspots":
+        loop = functions(sampled(said[name], "c"))["loop_of_four"]
+        assert loop["samples"] >= 20 and loop["instructions"], (name, loop)
+    frames = [json.loads(line) for line in said["alice-top"].text.splitlines()]
+    assert any("only your own" in note for note in frames[-1]["provenance"]["notes"]), frames[-1]
+    assert said["alice-all"].status == 1 and "group mperf" in said["alice-all"].errors, said
+    assert said["stopped"].text.strip() == "inactive", said["stopped"]
+    # Of what was stored before the stop, nothing was found damaged after it.
+    assert re.search(r"Set aside +0\n +Recovered +0\n +Trouble +-\n", said["status"].text), said
+    loop = functions(sampled(said["since"], "c"))["loop_of_four"]
+    assert loop["samples"] >= 20, loop
+    assert said["failed"].text.strip() == "", said["failed"]
+
+
+@on_a_board
+def test_the_service_sees_other_users_and_is_watched_below_systemd(build):
+    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run("""
+        systemctl start mperfd
+        unshare -m sh -c 'mount -t tmpfs private /mnt && cp /usr/local/bin/board /mnt/hidden &&
+            exec setpriv --reuid=1001 --regid=1001 --clear-groups /mnt/hidden spin 4000' &
+        sleep 1
+        section outside ls /mnt
+        section everyone mperfctl hotspots -a -F 499 --for 2s --json -n 0
+        mkdir -p /run/systemd/system/mperfd.service.d
+        printf '[Service]\\nWatchdogSec=5s\\n' >/run/systemd/system/mperfd.service.d/w.conf
+        systemctl daemon-reload
+        systemctl restart mperfd
+        hung=$(systemctl show -P MainPID mperfd)
+        kill -STOP $hung
+        for i in $(seq 60); do
+            sleep 0.5
+            now=$(systemctl show -P MainPID mperfd)
+            [ $now = 0 ] || [ $now = $hung ] || break
+        done
+        section watched mperfctl status
+        section restarts systemctl show -P NRestarts mperfd
+        rm -r /run/systemd/system/mperfd.service.d
+        systemctl daemon-reload
+        sysctl -q kernel.perf_event_paranoid=3
+        section paranoid systemctl restart mperfd
+        section active systemctl is-active mperfd
+        section refused mperfctl top --frames 1
+        section doctor mperfctl doctor
+        section journal journalctl --no-pager -o cat -u mperfd""")
+    assert said["outside"].text.strip() == "", said["outside"]
+    rows = [r for r in sampled(said["everyone"], "c")["rows"] if r["module"] == "/mnt/hidden"]
+    assert any(r["function"] == "loop_of_four" and r["samples"] >= 20 for r in rows), rows
+    assert said["watched"].status == 0 and said["restarts"].text.strip() == "1", said["restarts"]
+    assert "Watchdog timeout" in said["journal"].text, said["journal"]
+    # Without the sysctl it does not give up, and everybody hears what to do.
+    assert said["active"].text.strip() == "active", said["journal"]
+    for name in "refused", "doctor":
+        told = said[name].text + said[name].errors
+        assert said[name].status == 1 and "kernel.perf_event_paranoid=2" in told, said[name]
+
+
+# used NAME: processor time in ns, resident kB and bytes written of the processes called NAME….
+USED = """
+used() {
+    ns=0 kb=0 bytes=0
+    for pid in $(pidof "$@"); do
+        read -r more rest </proc/$pid/schedstat && ns=$((ns + more))
+        more=$(sed -n 's/^Pss:  *\\([0-9]*\\).*/\\1/p' /proc/$pid/smaps_rollup)
+        kb=$((kb + more))
+        more=$(sed -n 's/^write_bytes: //p' /proc/$pid/io)
+        bytes=$((bytes + more))
+    done
+    read -r seconds rest </proc/uptime
+    echo "$ns $kb $bytes $seconds"
+}
+"""
+
+
+def used(section):
+    """(processor time in s, resident kB, bytes written, guest time in s) by `used`."""
+    ns, kb, written, now = section.text.split()
+    return int(ns) / 1e9, int(kb), int(written), float(now)
+
+
+@on_a_board
+def test_a_board_of_256_mb_bears_the_service(build):
+    """At rest, sampling two harts at 99 Hz, two minutes after its start."""
+    said = WithDisc(build, cpu=f"rv64,sscofpmf=false,{U74}", memory="256M").run(USED + """
+        mperfd --foreground >/tmp/log 2>&1 &
+        until mperfctl status >/dev/null 2>&1; do sleep 0.02; done
+        sleep 120
+        section before used mperfd mperf-namer
+        sleep 60
+        section after used mperfd mperf-namer
+        section status mperfctl status
+        section hotspots mperfctl hotspots --since -5m --json""")
+    sampled(said["hotspots"], "c")
+    before, after = used(said["before"]), used(said["after"])
+    seconds = after[3] - before[3]
+    share, written = (after[0] - before[0]) / seconds, (after[2] - before[2]) * 60 / seconds
+    print(f"    256 MB, 2 harts, at rest: {100 * share:.2f} % of a hart, {after[1]} kB resident, "
+          f"{written / 1024:.0f} KiB written a minute")
+    assert 0 < share < OWN_SHARE_MAX, share
+    assert 0 < written < WRITTEN_BYTES_MAX, written
+    assert after[1] < RESIDENT_KB_MAX, said["status"]
+
+
+@on_a_board
+def test_what_it_costs_is_known_to_the_instruction(build):
+    """One hart and one clock of instructions: a loop of two billion of them takes 4 s, and what it
+    takes longer while somebody samples is all that sampling costs, the kernel's part included."""
+    loop = 500_000_000
+    said = WithDisc(build, cpu=f"rv64,sscofpmf=false,{U74}", harts=1).run(USED + f"""
+        section alone board time {loop}
+        read -r begin rest </proc/uptime
+        mperfd --foreground >/tmp/log 2>&1 &
+        until mperfctl status >/dev/null 2>&1; do sleep 0.02; done
+        read -r end rest </proc/uptime
+        section first echo $begin $end
+        sleep 30
+        section before used mperfd mperf-namer
+        section daemon board time {loop}
+        section after used mperfd mperf-namer
+        kill $(pidof mperfd)
+        while pidof mperfd >/dev/null; do sleep 0.1; done
+        cp /usr/local/bin/board /tmp/board
+        section perf chroot /disc perf record -q -a -g -F 99 -e cpu-clock -o /tmp/perf.data -- \\
+            sh -c 'sleep 5; /tmp/board time {loop}'""")
+    alone, daemon = (int(said[name].text) for name in ("alone", "daemon"))
+    perf = int(said["perf"].text.split()[0])
+    begin, end = map(float, said["first"].text.split())
+    before, after = used(said["before"]), used(said["after"])
+    own = (after[0] - before[0]) / (after[3] - before[3])
+    print(f"    one busy hart at 99 Hz: the program takes {100 * (daemon / alone - 1):.3f} % "
+          f"longer with mperfd, {100 * (perf / alone - 1):.3f} % with perf record; own processor "
+          f"time {100 * own:.3f} %; first answer {end - begin:.2f} s after the start")
+    assert 4.0e9 <= alone < 4.2e9, alone
+    assert alone < daemon < alone * 1.02 and alone < perf, (alone, daemon, perf)
+    assert 0 < own < OWN_SHARE_MAX, own
+    assert end - begin < FIRST_ANSWER_S_MAX, (begin, end)
