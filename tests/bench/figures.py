@@ -92,19 +92,24 @@ def first_line(o, loads, folder):
 # --- bytes written -----------------------------------------------------------------------------------
 
 def flush(o, loads, folder):
-    """Bytes that the service sends to the disc in a minute, while something compiles."""
-    rows, seconds = [], 61 if o.quick else 300
-    for interval in ("5s", "30s"):
-        with tools.Mperf(folder, 99, flush=interval) as tool:
-            loads.calibrate("compiling", 2)
-            time.sleep(2)
-            before, begin = written_bytes(tool.process.pid), time.monotonic()
-            while time.monotonic() - begin < seconds:
-                loads.run("compiling")
-            took = time.monotonic() - begin
-            rows.append({"flush": interval,
-                         "bytes_per_minute":
-                             (written_bytes(tool.process.pid) - before) * 60 / took})
+    """Bytes that the service sends to the disc in a minute, at rest and while something compiles; by
+    turns, since what else the machine does changes."""
+    rows, seconds = [], 61 if o.quick else 91
+    loads.calibrate("compiling", 2)
+    for load in ("at rest", "compiling"):
+        for interval in ("5s", "30s") * (1 if o.quick else 2):
+            with tools.Mperf(folder, 99, flush=interval) as tool:
+                time.sleep(2)
+                before, begin = written_bytes(tool.process.pid), time.monotonic()
+                while time.monotonic() - begin < seconds:
+                    if load == "compiling":
+                        loads.run(load)
+                    else:
+                        time.sleep(1)
+                took = time.monotonic() - begin
+                rows.append({"load": load, "flush": interval,
+                             "bytes_per_minute":
+                                 (written_bytes(tool.process.pid) - before) * 60 / took})
     return rows
 
 
@@ -293,8 +298,12 @@ def first_lines(rows):
 
 
 def flush_lines(rows):
-    return ["| flush interval | written per minute, KiB |", "|---|---|"] + [
-        f"| {r['flush']} | {r['bytes_per_minute'] / 1024:.0f} |" for r in rows]
+    lines = ["| written per minute at 99 Hz, KiB | flush = 5s | flush = 30s |", "|---|---|---|"]
+    for load in dict.fromkeys(r["load"] for r in rows):
+        each = [[r["bytes_per_minute"] / 1024 for r in pick(rows, load=load, flush=interval)]
+                for interval in ("5s", "30s")]
+        lines.append(f"| {load} | {spread(each[0], 0)} | {spread(each[1], 0)} |")
+    return lines
 
 
 def report_lines(rows):
