@@ -337,6 +337,9 @@ START_TEST(a_bad_row_of_a_map_loses_itself_alone)
 		{"0x9-0x9-0x9,v1,/etc,core\n", "'/etc' is no folder beside the map"},
 		{"0x9-0x9-0x9,v1,,core\n", "'' is no folder beside the map"},
 		{"0x9-[-0x9,v1,core,core\n", "mapfile.csv:2: '0x9-[-0x9' is no regular expression"},
+		{"0x9-0x9++-0x9,v1,core,core\n", "is longer or odder than a mapfile's"},
+		{"0x9-(0x9)+-0x9,v1,core,core\n", "is longer or odder than a mapfile's"},
+		{"0+x+9+-0+x+9+-0+x+9+,v1,core,core\n", "is longer or odder than a mapfile's"},
 		{"0x9-0x{9}-0x9,v1,core,core\n", "is longer or odder than a mapfile's"},
 		{"(0x9)-\\1-0x9,v1,core,core\n", "is longer or odder than a mapfile's"},
 	};
