@@ -51,6 +51,7 @@ struct sampler_options {
 	size_t n_pids;
 	const struct event_list *events; /* the user's own -e, or NULL: climb the ladder */
 	const char *own_leader;          /* see struct ladder_options */
+	struct cores *cores; /* borrowed for as long as the sampler lives; NULL: nothing is known of cores */
 };
 
 /* What is kept of a hart from one look to the next. */
@@ -58,6 +59,12 @@ struct hart_watch {
 	uint64_t lost_before; /* lost[][LOSS_RING] when its events were opened */
 	uint64_t enabled_ns;  /* how long its side-band event had been enabled, */
 	uint64_t looked_ns;   /* by this time at the latest */
+	/* of what fires there and has hardware counters: for how long it was wanted and ran, in all, */
+	uint64_t wanted_ns, ran_ns;
+	uint64_t before_wanted_ns, before_ran_ns; /* and at the last look */
+	unsigned n_starved;  /* looks in a row at which it had not run at all */
+	enum rung best;      /* that the hart ever had */
+	uint64_t climb_ns;   /* CLOCK_MONOTONIC before which not to climb the ladder anew; 0: any time */
 };
 
 struct sampler {
@@ -74,12 +81,16 @@ struct sampler {
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: what this station lost */
 	uint32_t hz;                /* the rate in force, after the kernel's limit */
 	bool rate_lowered;          /* the kernel's limit cut what was asked */
+	uint32_t hz_lowest;         /* that the kernel's limit ever left of what was asked; 0: it never cut */
+	uint64_t unexcluded;        /* bit i: event i was to leave the kernel out, which its PMU cannot */
+	struct hart_set by_raw[EVENTS_MAX]; /* harts on which event i is counted by the core's own code */
 	bool cgroups;               /* PERF_SAMPLE_CGROUP and CGROUP records are on */
 	/* the rest is sampler*.c's */
 	unsigned sideband;    /* SIDEBAND_* that this kernel knows */
 	struct hart_watch *watch; /* n_harts */
 	struct hart_set seen; /* online when last looked at */
 	struct event exec;    /* the tracepoint of execs, or a dummy */
+	bool events_told; /* others have counted the events: there will be no new ones */
 	bool started;
 	bool no_inherited_reads; /* before Linux 6.13: no groups in a per-task session */
 };
@@ -108,8 +119,12 @@ void sampler_count_losses(struct sampler *s);
  * inherited their event keep their rate. 0 or -errno. */
 int sampler_set_rate(struct sampler *s, uint32_t hz);
 
-/* Once a second: harts that came or went, the kernel's rate limit. Rings may be added or closed,
- * so drain everything before. 0, or -errno. */
+/* Once a second: harts that came or went, the kernel's rate limit, counters that somebody else took.
+ * Rings may be added or closed, so drain everything before. 0, or -errno. */
 int sampler_tick(struct sampler *s);
+
+/* Of the time for which that hart's hardware counters were wanted, the part that they were had, 0 to
+ * 1; less than 1 if they are shared. 1 where there are none. As of the last tick. */
+double sampler_counted_share(const struct sampler *s, int hart);
 
 struct sampler *sampler_free(struct sampler *s);

@@ -45,6 +45,10 @@ int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid
 int plan_open(struct opening *o, int hart, pid_t pid, bool first);
 int asked_open(struct opening *o, int hart, pid_t pid, bool first);
 
+/* Once all harts are open: enter what a hart falls back to when somebody takes its counters, and let
+ * the list of events stay as it is, since others begin to count by it. */
+void plan_reserve(struct sampler *s);
+
 /* Find out which side-band features this kernel has, on that hart. 0, HART_*, -errno. */
 int sideband_learn(struct opening *o, int hart);
 
@@ -59,12 +63,17 @@ int hart_enable(struct sampler *s, int hart, bool enable);
 /* What a read of an event says. 0 or -errno. */
 struct reading {
 	uint64_t enabled_ns; /* 0: not asked for */
+	uint64_t running_ns; /* the same */
 	uint64_t n_lost;     /* records that found the ring full, of the whole group */
 };
 int stream_read(const struct sampler *s, const struct stream *stream, struct reading *ret_reading);
 
 /* sampler_count_losses for one hart. */
 void hart_count_losses(struct sampler *s, int hart);
+
+/* Look how long that hart's counters ran since the last look. True: they did not for so long, or
+ * had not and may now, that the ladder is to be climbed anew. */
+bool hart_share_look(struct sampler *s, int hart);
 
 /* The open ring of that hart, or NULL. */
 struct ring *hart_ring(struct sampler *s, int hart);
