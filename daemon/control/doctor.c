@@ -19,7 +19,8 @@
 #include "daemon/control/offload.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
-#include "daemon/pmu/ladder.h"
+#include "daemon/control/service.h"
+#include "daemon/pmu/diagnose.h"
 #include "daemon/pmu/sampler.h"
 #include "proto/memory.h"
 
@@ -191,33 +192,64 @@ static void examine_namer(struct examination *x)
 	namer_free(n);
 }
 
-/* The rung of one hart, and why not a better one. */
+/* What is wrong with the platform database, by file and line. */
+static void examine_platforms(struct examination *x)
+{
+	const struct cores *cores = x->request->peer->options->cores;
+	const char *error;
+	for (size_t i = 0; (error = cores_error(cores, i)); i++)
+		tell(x, (struct finding){-1, "platforms", "warn",
+				"mend that line (platform-check FILE names all that is wrong); until "
+				"then mperf goes on without that file"},
+			"%s", error);
+}
+
+struct hart_examination {
+	struct examination *x;
+	int hart;
+};
+
+static int tell_diagnosis(void *userdata, const struct diagnosis *d)
+{
+	struct hart_examination *h = userdata;
+	tell(h->x, (struct finding){h->hart, d->topic, d->state, d->remedy}, "%s", d->says);
+	return h->x->result;
+}
+
+/* One hart: of a service that samples, what it has there; else what is found by trying. */
 static void examine_hart(struct examination *x, int hart)
 {
-	struct ladder_options o = {.hz = 999, .user_only = !x->machine.may_see_kernel};
-	struct plan plan;
-	int r = ladder_probe(&kernel_real, &x->machine, hart, &o, &plan);
+	const struct control_options *options = x->request->peer->options;
+	const struct service *service = options->service;
+	const struct sampler *s = service && service->walk ? service->walk->sampler : NULL;
+	struct ladder_options o = {
+		.platform = cores_platform(options->cores, hart),
+		.hz = 999,
+		.user_only = !x->machine.may_see_kernel,
+	};
+	_cleanup_(freep) struct plan *plan = calloc(1, sizeof *plan);
+	int r = plan ? 0 : -ENOMEM;
+	bool in_force = s && hart < s->machine.n_harts && s->plan[hart].n_tries > 0;
+	if (r == 0 && in_force)
+		*plan = s->plan[hart];
+	else if (r == 0)
+		r = ladder_probe(&kernel_real, &x->machine, hart, &o, plan);
 	if (r < 0) {
-		tell(x, (struct finding){hart, "sampling", "fail", NULL}, "probing failed: %s",
-			strerror(-r));
+		tell(x, (struct finding){hart, "sampling", "fail", "ask again, and see dmesg"},
+			"probing failed: %s", strerror(-r));
 		return;
 	}
-	if (plan.rung == RUNG_NONE) {
-		struct refusal refusal = refusal_explain(&plan.leader, EACCES, true, &x->machine);
-		tell(x, (struct finding){hart, "sampling", "fail", refusal.remedy},
-			"nothing samples on this hart: %s",
-			*plan.reason ? plan.reason : refusal.says);
-	} else {
-		x->n_sampling++;
-		tell(x, (struct finding){hart, "sampling", "ok", NULL}, "rung %s (%s), leader %s%s%s",
-			rung_letter(plan.rung), rung_says(plan.rung), plan.leader.name,
-			plan.user_only ? ", user space alone" : "",
-			plan.n_siblings ? ", with counters" : "");
-	}
-	for (int i = 0; i < plan.n_tries; i++)
-		if (plan.tries[i].rung != plan.rung)
-			tell(x, (struct finding){hart, "sampling", "info", NULL}, "rung %s not taken: %s",
-				rung_letter(plan.tries[i].rung), plan.tries[i].says);
+	x->n_sampling += plan->rung != RUNG_NONE;
+	struct hart_examination h = {x, hart};
+	const struct diagnose_question q = {
+		.kernel = &kernel_real,
+		.machine = &x->machine,
+		.cores = options->cores,
+		.hart = hart,
+		.plan = plan,
+		.counted_share = in_force ? sampler_counted_share(s, hart) : 1,
+	};
+	(void)diagnose_hart(&q, tell_diagnosis, &h);
 }
 
 /* Readable files most of whose samples found no symbol: they were stripped. */
@@ -300,6 +332,7 @@ static int examine(struct request *q, void *path)
 		examine_bpf(&x);
 		examine_files(&x);
 		examine_namer(&x);
+		examine_platforms(&x);
 		for (int hart = 0; hart < x.machine.n_harts; hart++)
 			if (hart_set_has(&x.machine.online, hart))
 				examine_hart(&x, hart);

@@ -310,6 +310,7 @@ static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m
 			.user_only = m->user_only,
 			.pids = m->target->pid,
 			.n_pids = n_pids,
+			.cores = q->peer->options->cores,
 		};
 		return 0;
 	}

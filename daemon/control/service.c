@@ -110,6 +110,7 @@ static int walk_begin(struct service *s)
 			.hz = wanted_rate(s),
 			.ring_hz = ring_rate(c),
 			.stacks = c->callers ? SAMPLER_STACKS_FP : SAMPLER_STACKS_NONE,
+			.cores = s->o.cores,
 		},
 		.all = true,
 		.always = true,

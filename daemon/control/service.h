@@ -19,6 +19,7 @@ struct top_feed;
 struct service_options {
 	const struct conf *conf;         /* borrowed; service_reload says when it has changed */
 	const char *namer;
+	struct cores *cores;             /* borrowed; NULL: nothing is known of this machine's cores */
 	/* Say something to the log; at most one line per change of state. */
 	void (*say)(void *userdata, int syslog_level, const char *text);
 	void *userdata;

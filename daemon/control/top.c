@@ -489,6 +489,7 @@ static int walk_alone(struct top_job *j, struct request *q)
 				.stacks = SAMPLER_STACKS_FP,
 				.pids = j->targets.pid,
 				.n_pids = j->targets.n_pids,
+				.cores = q->peer->options->cores,
 			},
 		.all = j->targets.all,
 		.namer = q->peer->options->namer,
