@@ -81,7 +81,7 @@ struct sampler {
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: what this station lost */
 	uint32_t hz;                /* the rate in force, after the kernel's limit */
 	bool rate_lowered;          /* the kernel's limit cut what was asked */
-	uint32_t hz_lowest;         /* that the kernel's limit ever left of what was asked; 0: it never cut */
+	uint32_t hz_lowest;         /* since it cuts: the least that the kernel's limit left; 0: it does not */
 	uint64_t unexcluded;        /* bit i: event i was to leave the kernel out, which its PMU cannot */
 	struct hart_set by_raw[EVENTS_MAX]; /* harts on which event i is counted by the core's own code */
 	bool cgroups;               /* PERF_SAMPLE_CGROUP and CGROUP records are on */

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/pmu/event_place.h"
 #include "daemon/pmu/sampler_attr.h"
 #include "daemon/pmu/sampler_open.h"
 
@@ -30,8 +29,7 @@ static int event_index(const struct sampler *s, const struct event *e)
 	return (int)(e - s->events.event);
 }
 
-/* Find e in the session's list, or add it. NULL if the list is full or told to others. */
-static struct event *event_enter(struct sampler *s, const struct event *e)
+struct event *event_enter(struct sampler *s, const struct event *e)
 {
 	struct event_list *l = &s->events;
 	for (int i = 0; i < l->n_events; i++)
@@ -233,41 +231,6 @@ static void plan_forget_siblings(struct plan *p)
 		"%s fires; Linux before 6.13 gives inherited events no group reads, so counts per "
 		"task are missing (driver)",
 		p->leader.name);
-}
-
-/* The core's own leaders: those that are there, and the caller's. */
-static void reserve_leaders(struct sampler *s)
-{
-	struct event_list own = {0};
-	struct event_error error;
-	if (s->options.own_leader &&
-		event_parse(s->kernel, s->options.own_leader, &own, &error) == 0 &&
-		own.n_events == 1)
-		(void)event_enter(s, &own.event[0]);
-	for (int h = cores_kind(s->options.cores, 0); h >= 0;
-		h = cores_kind(s->options.cores, h + 1)) {
-		const struct platform *p = cores_platform(s->options.cores, h);
-		if (!p->leader_user)
-			continue;
-		event_of_platform(p->leader_user, &own.event[0]);
-		event_exclude_kernel(&own.event[0], s->options.user_only);
-		(void)event_enter(s, &own.event[0]);
-	}
-}
-
-void plan_reserve(struct sampler *s)
-{
-	bool steps_down = false, may_come = hart_set_count(&s->seen) < s->machine.n_harts;
-	for (int hart = 0; !s->options.events && hart < s->machine.n_harts; hart++)
-		steps_down |=
-			s->plan[hart].rung == RUNG_CYCLES || s->plan[hart].rung == RUNG_LEADER;
-	struct event clock = event_cpu_clock();
-	event_exclude_kernel(&clock, s->options.user_only || !s->machine.may_see_kernel);
-	if (steps_down)
-		(void)event_enter(s, &clock);
-	if (steps_down && may_come)
-		reserve_leaders(s);
-	s->events_told = true;
 }
 
 int plan_open(struct opening *o, int hart, pid_t pid, bool first)

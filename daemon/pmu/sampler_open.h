@@ -45,8 +45,11 @@ int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid
 int plan_open(struct opening *o, int hart, pid_t pid, bool first);
 int asked_open(struct opening *o, int hart, pid_t pid, bool first);
 
-/* Once all harts are open: enter what a hart falls back to when somebody takes its counters, and let
- * the list of events stay as it is, since others begin to count by it. */
+/* Find e in the session's list, or add it. NULL if the list is full, or told to others. */
+struct event *event_enter(struct sampler *s, const struct event *e);
+
+/* Once all harts are open: enter what harts may come to sample by later, and let the list of events
+ * stay as it is, since others begin to count by it. */
 void plan_reserve(struct sampler *s);
 
 /* Find out which side-band features this kernel has, on that hart. 0, HART_*, -errno. */

@@ -46,7 +46,9 @@ int rate_follow(struct sampler *s)
 	if (most > 0 && hz > most)
 		hz = most;
 	s->rate_lowered = hz < s->options.hz;
-	if (s->rate_lowered && (s->hz_lowest == 0 || hz < s->hz_lowest))
+	if (!s->rate_lowered)
+		s->hz_lowest = 0;
+	else if (s->hz_lowest == 0 || hz < s->hz_lowest)
 		s->hz_lowest = hz;
 	if (hz == s->hz)
 		return 0;
