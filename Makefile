@@ -132,6 +132,7 @@ INSTALLED = \
 	systemd/mperf.sysctl:$(SYSCTLDIR)/30-mperf.conf:644 \
 	$(BUILD)/mperfctl.bash:$(BASHDIR)/mperfctl:644 \
 	$(BUILD)/mperfctl.zsh:$(ZSHDIR)/_mperfctl:644 \
+	platform-db/README.md:$(DATADIR)/platforms/README.md:644 \
 	$(foreach p,$(PLATFORM_FILES),$(p):$(patsubst platform-db/%,$(DATADIR)/%,$(p)):644) \
 	$(foreach p,$(MAN_PAGES),$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)
 part = $(word $(2),$(subst :, ,$(1)))

@@ -146,28 +146,23 @@ static int take_value(struct walk *w, json_t *v, int depth, struct node *node)
 				 : take_array(w, v, depth + 1, node);
 }
 
-static int check_line_ends(const char *text, size_t n, struct document_error *ret_error)
+int document_blank(const char *text, size_t n)
 {
 	int line = 1;
 	for (size_t i = 0; i < n; i++) {
 		if ((text[i] == ' ' || text[i] == '\t' || text[i] == '\r') &&
 			(i + 1 == n || text[i + 1] == '\n'))
-			return wrong(ret_error, line, "a blank at the end of the line");
+			return line;
 		line += text[i] == '\n';
 	}
 	return 0;
 }
 
-int document_parse(struct pool *pool, const char *text, size_t n, bool strict,
-	struct node **ret_root, struct document_error *ret_error)
+int document_parse(struct pool *pool, const char *text, size_t n, struct node **ret_root,
+	struct document_error *ret_error)
 {
 	if (n > DOCUMENT_BYTES_MAX)
 		return wrong(ret_error, 0, "larger than 4 MB");
-	if (strict) {
-		int r = check_line_ends(text, n, ret_error);
-		if (r != 0)
-			return r;
-	}
 
 	json_error_t error;
 	_cleanup_(json_decref_cleanup) json_t *root =

@@ -46,10 +46,13 @@ struct document_error {
 
 enum { DOCUMENT_WRONG = 1 };
 
-/* Read n bytes as JSON into nodes that live in the pool. `strict` also refuses blanks at the end
- * of a line, which are never meant. 0; DOCUMENT_WRONG with *ret_error; -ENOMEM. */
-int document_parse(struct pool *pool, const char *text, size_t n, bool strict,
-	struct node **ret_root, struct document_error *ret_error);
+/* Read n bytes as JSON into nodes that live in the pool. 0; DOCUMENT_WRONG with *ret_error;
+ * -ENOMEM. */
+int document_parse(struct pool *pool, const char *text, size_t n, struct node **ret_root,
+	struct document_error *ret_error);
+
+/* The first line that ends with a blank, which is never meant; 0: none does. */
+int document_blank(const char *text, size_t n);
 
 /* The member with that key, or NULL. */
 const struct node *node_get(const struct node *object, const char *key);

@@ -13,7 +13,6 @@
 #include <strings.h>
 
 #define CPUS_MAX 64 /* patterns of one platform */
-#define N(table) (sizeof(table) / sizeof(table[0]))
 
 struct draft *draft_new(void)
 {
@@ -116,7 +115,8 @@ int draft_read(const struct reader *r, const struct node *root, const char *fold
 	struct row v = {.arch = -1};
 	if (!d)
 		return -ENOMEM;
-	int error = reader_fields(r, root, row_fields, N(row_fields), "a platform", &v);
+	const struct grammar grammar = GRAMMAR("a platform", row_fields);
+	int error = reader_fields(r, root, &grammar, &v);
 	if (error)
 		return error;
 	d->name = v.name;

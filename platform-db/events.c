@@ -131,7 +131,8 @@ static int event_take(const struct reader *r, const struct node *node, const cha
 	const struct platform_origin *origin, struct list *events)
 {
 	struct row v = {.topic = topic, .source = origin->source, .verified = origin->verified};
-	int error = reader_fields(r, node, row_fields, N(row_fields), "an event", &v);
+	const struct grammar grammar = GRAMMAR("an event", row_fields);
+	int error = reader_fields(r, node, &grammar, &v);
 	if (!error)
 		error = check_generics(r, node, &v.generics);
 	if (error)
@@ -192,11 +193,11 @@ static const struct field head_fields[] = {
 int events_read(const struct reader *r, struct list *events)
 {
 	const struct node *root;
+	const struct grammar grammar = GRAMMAR("a list of events", head_fields);
 	struct head head = {0};
 	int error = reader_document(r, true, &root);
 	if (!error)
-		error = reader_fields(
-			r, root, head_fields, N(head_fields), "a list of events", &head);
+		error = reader_fields(r, root, &grammar, &head);
 	if (error)
 		return error;
 	const struct platform_origin origin = {head.source, head.verified, r->file, root->line};

@@ -25,35 +25,41 @@ static int is_json(const struct dirent *entry)
 	return entry->d_name[0] != '.' && n > 5 && strcmp(entry->d_name + n - 5, ".json") == 0;
 }
 
-static int each_file(const struct reader *r, const char *folder, struct dirent **files, int n_files,
-	int (*each)(const struct reader *r, void *userdata), void *userdata)
+struct visit {
+	const struct reader *reader;
+	const char *folder;
+	int (*each)(const struct reader *r, void *userdata);
+	void *userdata;
+};
+
+static int visit_file(const struct visit *v, const char *name)
 {
-	int error = n_files > FOLDER_FILES_MAX ? reader_wrong(r, 0, "%s has more than %d files",
-							 folder, FOLDER_FILES_MAX)
-					       : 0;
-	for (int i = 0; i < n_files && !error; i++) {
-		_cleanup_(freep) char *path = NULL;
-		if (asprintf(&path, "%s/%s", folder, files[i]->d_name) < 0)
-			return -ENOMEM;
-		_cleanup_(pool_freep) struct pool *scratch = pool_new();
-		struct reader inner = *r;
-		inner.scratch = scratch;
-		inner.file = pool_text(r->pool, path);
-		error = scratch && inner.file ? each(&inner, userdata) : -ENOMEM;
-	}
-	return error;
+	_cleanup_(freep) char *path = NULL;
+	_cleanup_(pool_freep) struct pool *scratch = pool_new();
+	struct reader r = *v->reader;
+	if (!scratch || asprintf(&path, "%s/%s", v->folder, name) < 0)
+		return -ENOMEM;
+	r.scratch = scratch;
+	r.file = pool_text(r.pool, path);
+	return r.file ? v->each(&r, v->userdata) : -ENOMEM;
 }
 
 int folder_each(const struct reader *r, const char *folder,
 	int (*each)(const struct reader *r, void *userdata), void *userdata)
 {
+	const struct visit v = {r, folder, each, userdata};
 	struct dirent **files;
 	int n_files = scandir(folder, &files, is_json, alphasort);
 	if (n_files < 0)
 		return -errno;
-	int error = each_file(r, folder, files, n_files, each, userdata);
-	for (int i = 0; i < n_files; i++)
+	int error = 0;
+	if (n_files > FOLDER_FILES_MAX)
+		error = reader_wrong(r, 0, "%s has more than %d files", folder, FOLDER_FILES_MAX);
+	for (int i = 0; i < n_files; i++) {
+		if (!error)
+			error = visit_file(&v, files[i]->d_name);
 		free(files[i]);
+	}
 	free(files);
 	return error;
 }

@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REGEX_BYTES_MAX 255 /* Linux' longest has 60; of what root writes, but still */
+#define REGEX_BYTES_MAX 255 /* Linux' longest has 60 */
+#define REGEX_REPEATS_MAX 8 /* one for each register, and then some */
 #define ANY UINT32_MAX
 #define N(table) (sizeof(table) / sizeof(table[0]))
 
@@ -146,7 +147,8 @@ static int take_digits(const struct reader *r, const struct node *row, const cha
 int pattern_take(const struct reader *r, const struct node *row, struct pattern *ret_pattern)
 {
 	struct row v = {.family = ANY, .model = ANY, .stepping = ANY};
-	int error = reader_fields(r, row, row_fields, N(row_fields), "a row of cpus", &v);
+	const struct grammar grammar = GRAMMAR("a row of cpus", row_fields);
+	int error = reader_fields(r, row, &grammar, &v);
 	if (error)
 		return error;
 
@@ -188,11 +190,27 @@ int pattern_take(const struct reader *r, const struct node *row, struct pattern 
 
 /* --- mapfile.csv ---------------------------------------------------------------------------- */
 
+/* What makes the C library's matcher slow or large: repetition counts, back references, and
+ * repetition of a group or of a repetition, each of which doubles the expression. */
+static bool is_costly(const char *text)
+{
+	size_t n_repeats = 0, n = strlen(text);
+	if (n > REGEX_BYTES_MAX || strpbrk(text, "{\\"))
+		return true;
+	for (size_t i = 0; i < n; i++) {
+		if (!strchr("+*?", text[i]))
+			continue;
+		n_repeats++;
+		if (i > 0 && strchr("+*?)", text[i - 1]))
+			return true;
+	}
+	return n_repeats > REGEX_REPEATS_MAX;
+}
+
 static int foreign_regex(
 	const struct reader *r, int line, const char *text, struct pattern *ret_pattern)
 {
-	/* Repetition counts and back references make the C library's matcher slow or large. */
-	if (strlen(text) > REGEX_BYTES_MAX || strpbrk(text, "{\\"))
+	if (is_costly(text))
 		return reader_wrong(
 			r, line, "the pattern '%.64s' is longer or odder than a mapfile's", text);
 	regex_t compiled;

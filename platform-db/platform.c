@@ -9,6 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
+#ifndef MPERF_DATADIR
+#define MPERF_DATADIR "/usr/local/share/mperf"
+#endif
+
 const char *platform_identity_says(const struct platform_identity *id, char *buffer, size_t size)
 {
 	if (id->arch == PLATFORM_ARCH_RISCV && id->read)
@@ -53,7 +57,7 @@ const char *platform_unknown_says(const struct platform_identity *id, char *buff
 	row_says(id, row, sizeof(row));
 	snprintf(buffer, size,
 		"no platform describes %s; add one as a file in " PLATFORM_FOLDER_OVERRIDES
-		" whose cpus have {%s}, see platform-db/README.md",
+		" whose cpus have {%s}; " MPERF_DATADIR "/platforms/README.md says how",
 		platform_identity_says(id, who, sizeof(who)), row);
 	return buffer;
 }

@@ -312,7 +312,8 @@ static int quirk_take(const struct reader *r, const struct node *row, struct lis
 			"a quirk has a 'quirk' that is one of: leader, overflow, mode-filter, "
 			"counters, vector, cache, peak, issue, note");
 	snprintf(what, sizeof(what), "a quirk of kind %s", kind_names[kind]);
-	int error = reader_fields(r, row, kinds[kind].fields, kinds[kind].n_fields, what, &v);
+	const struct grammar grammar = {what, kinds[kind].fields, kinds[kind].n_fields};
+	int error = reader_fields(r, row, &grammar, &v);
 	if (error)
 		return error;
 	v.has_events = node_get(row, "events") != NULL;

@@ -195,42 +195,40 @@ static int take_field(
 	return -EINVAL;
 }
 
-static const struct field *field_find(const struct field *fields, size_t n, const char *key)
+static const struct field *field_find(const struct grammar *g, const char *key)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(fields[i].key, key) == 0)
-			return &fields[i];
+	for (size_t i = 0; i < g->n_fields; i++)
+		if (strcmp(g->fields[i].key, key) == 0)
+			return &g->fields[i];
 	return NULL;
 }
 
-static int unknown_key(const struct reader *r, const struct node *v, const struct field *fields,
-	size_t n_fields, const char *what)
+static int unknown_key(const struct reader *r, const struct node *v, const struct grammar *g)
 {
 	char known[SENTENCE_BYTES_MAX / 2] = "";
-	for (size_t i = 0; i < n_fields; i++) {
+	for (size_t i = 0; i < g->n_fields; i++) {
 		size_t n = strlen(known);
-		snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "", fields[i].key);
+		snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "", g->fields[i].key);
 	}
-	return reader_wrong(r, v->line, "unknown key '%s'; %s has: %s", v->key, what, known);
+	return reader_wrong(r, v->line, "unknown key '%s'; %s has: %s", v->key, g->what, known);
 }
 
-int reader_fields(const struct reader *r, const struct node *object, const struct field *fields,
-	size_t n_fields, const char *what, void *into)
+int reader_fields(
+	const struct reader *r, const struct node *object, const struct grammar *g, void *into)
 {
 	if (object->type != NODE_OBJECT)
-		return reader_wrong(r, object->line, "%s is an object in braces", what);
+		return reader_wrong(r, object->line, "%s is an object in braces", g->what);
 	for (size_t i = 0; i < object->n_children; i++) {
 		const struct node *v = &object->child[i];
-		const struct field *f = field_find(fields, n_fields, v->key);
-		int error =
-			f ? take_field(r, v, f, into) : unknown_key(r, v, fields, n_fields, what);
+		const struct field *f = field_find(g, v->key);
+		int error = f ? take_field(r, v, f, into) : unknown_key(r, v, g);
 		if (error)
 			return error;
 	}
-	for (size_t i = 0; i < n_fields; i++)
-		if (fields[i].required && !node_get(object, fields[i].key))
+	for (size_t i = 0; i < g->n_fields; i++)
+		if (g->fields[i].required && !node_get(object, g->fields[i].key))
 			return reader_wrong(
-				r, object->line, "%s lacks its '%s'", what, fields[i].key);
+				r, object->line, "%s lacks its '%s'", g->what, g->fields[i].key);
 	return 0;
 }
 
@@ -272,7 +270,10 @@ int reader_parse(const struct reader *r, const char *text, size_t n, bool strict
 {
 	struct document_error e;
 	struct node *root;
-	int error = document_parse(r->scratch, text, n, strict, &root, &e);
+	int line = strict ? document_blank(text, n) : 0;
+	if (line)
+		return reader_wrong(r, line, "a blank at the end of the line");
+	int error = document_parse(r->scratch, text, n, &root, &e);
 	if (error > 0)
 		return reader_wrong(r, e.line, "%s", e.text);
 	if (error == 0)

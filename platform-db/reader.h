@@ -68,10 +68,19 @@ struct field {
 	const char *const *choices; /* FIELD_CHOICE: ended by NULL */
 };
 
-/* Read the object into *into, by the table. `what` names the object in errors ("an event").
- * 0, READ_WRONG, -ENOMEM. */
-int reader_fields(const struct reader *r, const struct node *object, const struct field *fields,
-	size_t n_fields, const char *what, void *into);
+struct grammar {
+	const char *what; /* names such an object in errors: "an event" */
+	const struct field *fields;
+	size_t n_fields;
+};
+#define GRAMMAR(what, fields)                                                                      \
+	{                                                                                          \
+		what, fields, sizeof(fields) / sizeof((fields)[0])                                 \
+	}
+
+/* Read the object into *into, by the table. 0, READ_WRONG, -ENOMEM. */
+int reader_fields(
+	const struct reader *r, const struct node *object, const struct grammar *g, void *into);
 
 /* A whole number, decimal or 0x…, without sign or blanks. */
 bool code_parse(const char *text, uint64_t *ret_code);

@@ -85,10 +85,52 @@ END_TEST
 
 START_TEST(riscv_cores_are_found)
 {
+	ck_assert_str_eq(found(riscv(0x710, 0x8000000058000002, 0x33d8a600, "")), "spacemit-x100");
+	ck_assert_str_eq(
+		found(riscv(0x710, 0x8000000041000002, 0x10000000d5686200, "")), "spacemit-a100");
+	ck_assert_str_eq(found(riscv(0x489, 0x8000000000000008, 1, "")), "sifive-p550");
+	ck_assert_str_eq(found(riscv(0x489, 0x8000000000000107, 1, "")), "sifive-bullet");
+	ck_assert_str_eq(
+		found(riscv(0x489, 0x8000000000000e07, 0x8210427, "")), "sifive-bullet-07");
+	ck_assert_str_eq(
+		found(riscv(0x489, 0x8000000000000e07, 0xd210427, "")), "sifive-bullet-0d");
+	ck_assert_str_eq(found(riscv(0x602, 3, 0, "")), "cva6");
+	ck_assert_str_eq(found(riscv(0x86f, 25, 0, "")), "xiangshan-kunminghu");
+	ck_assert_str_eq(found(riscv(0, 25, 0, "")), "xiangshan-kunminghu");
 	ck_assert_str_eq(found(riscv(0x31e, 0x8000000000008a45, 1, "")), "andes-ax45mp");
 	ck_assert_str_eq(found(riscv(0x67e, 0x80000000db000080, 1, "")), "starfive-dubhe");
 	ck_assert_str_eq(found(riscv(0x67e, 0x80000000db000090, 1, "")), "starfive-dubhe");
 	ck_assert_str_eq(found(riscv(0x67e, 0x80000000db0000a0, 1, "")), "riscv-generic (generic)");
+}
+END_TEST
+
+START_TEST(arm_cores_are_found_by_part_and_revision)
+{
+	ck_assert_str_eq(found(arm(0x413fd0c1)), "arm-neoverse-n1");
+	ck_assert_str_eq(found(arm(0x411fd401)), "arm-neoverse-v1");
+	ck_assert_str_eq(found(arm(0x410fd490)), "arm-neoverse-n2-early");
+	ck_assert_str_eq(found(arm(0x410fd492)), "arm-neoverse-n2-early");
+	ck_assert_str_eq(found(arm(0x410fd493)), "arm-neoverse-n2");
+	ck_assert_str_eq(found(arm(0x411fd490)), "arm-neoverse-n2");
+	ck_assert_str_eq(found(arm(0x410fd4f1)), "arm-neoverse-v2");
+	ck_assert_str_eq(found(arm(0x410fd8e0)), "arm-neoverse-n3");
+	ck_assert_str_eq(found(arm(0x410fd840)), "arm-neoverse-v3");
+	ck_assert_str_eq(found(arm(0x410fd034)), "arm-cortex-a53");
+	ck_assert_str_eq(found(arm(0x412fd050)), "arm-cortex-a55");
+	ck_assert_str_eq(found(arm(0x410fd083)), "arm-cortex-a72");
+	ck_assert_str_eq(found(arm(0x414fd0b1)), "arm-cortex-a76");
+	ck_assert_str_eq(found(arm(0x411fd411)), "arm-cortex-a78");
+	ck_assert_str_eq(found(arm(0x511fd411)), "arm64-generic (generic)");
+	ck_assert_str_eq(found(arm(0)), "arm64-generic (generic)");
+}
+END_TEST
+
+START_TEST(x86_cores_are_found_by_vendor)
+{
+	ck_assert_str_eq(found(x86("GenuineIntel", 6, 85)), "x86-intel");
+	ck_assert_str_eq(found(x86("AuthenticAMD", 25, 1)), "x86-amd");
+	ck_assert_str_eq(found(x86("HygonGenuine", 24, 1)), "x86-generic (generic)");
+	ck_assert_str_eq(found(x86("GenuineIntelX", 6, 85)), "x86-generic (generic)");
 }
 END_TEST
 
@@ -144,6 +186,38 @@ START_TEST(the_line_for_an_unknown_core_makes_it_known)
 }
 END_TEST
 
+/* The indented lines of the README from a brace to its end. */
+static void readme_file(char *text, size_t size)
+{
+	char line[1024];
+	size_t n = 0;
+	FILE *f = fopen("platform-db/README.md", "re");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (strncmp(line, "       ", 7) != 0 || (n == 0 && line[7] != '{'))
+			continue;
+		n += (size_t)snprintf(text + n, size - n, "%s", line + 7);
+		ck_assert_uint_lt(n, size);
+	}
+	fclose(f);
+}
+
+START_TEST(the_readme_adds_a_core)
+{
+	char text[4096] = "";
+	struct made_folder f = made_folder_new();
+	readme_file(text, sizeof(text));
+	made_file(&f, "sifive-p650.json", text);
+	_cleanup_(platform_db_freep) struct platform_db *db = made_load(PLATFORM_DATA, f.path);
+	must_be_clean(db);
+	struct platform_identity id = riscv(0x489, 0x8000000000000108, 0x9210427, "");
+	const struct platform *p = platform_match(db, &id);
+	ck_assert_str_eq(p->name, "sifive-p650");
+	ck_assert_uint_eq(platform_leader(p, PLATFORM_MODE_USER)->code, 0x165);
+	made_folder_remove(&f);
+}
+END_TEST
+
 START_TEST(the_same_identity_finds_the_same_platform)
 {
 	_cleanup_(platform_db_freep) struct platform_db *db = made_load_data();
@@ -195,9 +269,12 @@ int main(void)
 	tcase_add_test(c, cores_of_one_identity_are_told_apart_by_their_chip);
 	tcase_add_test(c, of_two_chips_in_one_device_tree_the_first_counts);
 	tcase_add_test(c, riscv_cores_are_found);
+	tcase_add_test(c, arm_cores_are_found_by_part_and_revision);
+	tcase_add_test(c, x86_cores_are_found_by_vendor);
 	tcase_add_test(c, nobody_knows_a_core_whose_registers_are_not_told);
 	tcase_add_test(c, an_unknown_core_gets_a_line_that_says_how_to_add_it);
 	tcase_add_test(c, the_line_for_an_unknown_core_makes_it_known);
+	tcase_add_test(c, the_readme_adds_a_core);
 	tcase_add_test(c, the_same_identity_finds_the_same_platform);
 	tcase_add_test(c, identities_read_as_people_write_them);
 	tcase_add_test(c, no_data_at_all_is_an_empty_platform_and_an_error);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Any bytes as a platform of our own, as somebody else's events, and as the identity in a map; the
+ * first byte chooses, as each of them begins anyway. What is refused is complained of in one plain
+ * line; what is taken can be laid over itself, built, found and matched.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform-db/draft.h"
+#include "platform-db/foreign.h"
+
+static void must_complain_well(const struct complaints *c, int outcome)
+{
+	if (outcome < 0 || (outcome == READ_WRONG) != (c->n > 0))
+		abort();
+	for (size_t i = 0; i < c->n; i++) {
+		if (strncmp(c->text[i], "fuzz:", 5) != 0)
+			abort();
+		for (const char *at = c->text[i]; *at; at++)
+			if ((unsigned char)*at < 0x20 || *at == 0x7f)
+				abort();
+	}
+}
+
+static void must_answer(const struct platform *p)
+{
+	for (size_t i = 0; i < p->n_events; i++) {
+		const struct platform_event *e = &p->event[i];
+		if (platform_event_find(p, e->name) != e)
+			abort();
+		platform_counters(p, e->code);
+		platform_unfiltered(p, e->code);
+	}
+	for (unsigned modes = 0; modes <= PLATFORM_MODES_ALL; modes++)
+		platform_leader(p, modes);
+	for (size_t i = 0; i < p->n_generics; i++)
+		if (platform_event_generic(p, p->generics[i].type, p->generics[i].config) !=
+			p->generics[i].event)
+			abort();
+}
+
+static void match_all(const struct pattern *p)
+{
+	const struct platform_identity ids[] = {
+		{PLATFORM_ARCH_RISCV, true, 0x710, 0x8000000058000001, 0x1000000049772200},
+		{PLATFORM_ARCH_ARM64, true, .midr = 0x413fd0c1, .compatible = "a,board b,chip"},
+		{PLATFORM_ARCH_X86, true, .vendor = "GenuineIntel", .family = 6, .model = 0x55},
+		{PLATFORM_ARCH_RISCV, false},
+		{PLATFORM_ARCH_UNKNOWN, false},
+	};
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		if (pattern_matches(p, &ids[i]) && pattern_is_better(p, p, &ids[i]))
+			abort();
+}
+
+static void try_own(const struct reader *r, const char *text, size_t n)
+{
+	_cleanup_(draft_freep) struct draft *d = NULL, *merged = NULL;
+	const struct node *root;
+	const struct platform *platform;
+	int outcome = reader_parse(r, text, n, true, &root);
+	if (outcome == 0)
+		outcome = draft_read(r, root, NULL, &d);
+	must_complain_well(r->complaints, outcome);
+	if (outcome != 0)
+		return;
+	const struct pattern *p = d->cpus.items;
+	for (size_t i = 0; i < d->cpus.n; i++) {
+		match_all(&p[i]);
+		if (pattern_conflicts(&p[i], &p[0]) != pattern_conflicts(&p[0], &p[i]))
+			abort();
+	}
+
+	outcome = draft_build(r, d, &platform);
+	must_complain_well(r->complaints, outcome);
+	if (outcome != 0)
+		return;
+	must_answer(platform);
+	size_t n_events = platform->n_events;
+	/* Whatever builds, builds again on top of itself, to the same. */
+	if (draft_merge(d, d, &merged) != 0 || draft_build(r, merged, &platform) != 0 ||
+		platform->n_events != n_events)
+		abort();
+	must_answer(platform);
+}
+
+static void try_foreign(const struct reader *r, const char *text, size_t n)
+{
+	struct list standard = LIST_OF(struct draft_event), events = LIST_OF(struct draft_event);
+	const struct node *root;
+	int outcome = reader_parse(r, text, n, false, &root);
+	if (outcome == 0)
+		outcome = foreign_events(r, root, &standard, &standard);
+	must_complain_well(r->complaints, outcome);
+	if (outcome == 0 && foreign_events(r, root, &standard, &events) != 0)
+		abort();
+	if (events.n != standard.n && outcome == 0)
+		abort();
+	list_clear(&standard);
+	list_clear(&events);
+}
+
+static void try_map(const struct reader *r, const char *text, size_t n)
+{
+	struct pattern p;
+	char *line = calloc(1, n + 1);
+	if (!line)
+		return;
+	memcpy(line, text, n);
+	line[strcspn(line, "\n")] = '\0';
+	int outcome = pattern_foreign(r, 1, line, &p);
+	must_complain_well(r->complaints, outcome);
+	if (outcome == 0)
+		match_all(&p);
+	free(line);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(pool_freep) struct pool *pool = pool_new();
+	_cleanup_(freep) struct complaints *complaints = calloc(1, sizeof(*complaints));
+	if (!pool || !complaints || size == 0)
+		return 0;
+	complaints->pool = pool;
+	const struct reader r = {pool, pool, complaints, "fuzz"};
+	const char *text = (const char *)data;
+	if (*text == '[')
+		try_foreign(&r, text, size);
+	else if (*text == '0' || *text == 'G')
+		try_map(&r, text, size);
+	else
+		try_own(&r, text, size);
+	return 0;
+}
