@@ -17,7 +17,16 @@
 #include "proto/memory.h"
 
 /* The columns of the answer, as daemon/control/list.c sends them. */
-enum { COLUMN_TOPIC, COLUMN_EVENT, COLUMN_COUNTS, COLUMN_SAYS, COLUMN_REASON, N_COLUMNS };
+enum {
+	COLUMN_TOPIC,
+	COLUMN_EVENT,
+	COLUMN_CODE,
+	COLUMN_HARTS,
+	COLUMN_COUNTS,
+	COLUMN_SAYS,
+	COLUMN_REASON,
+	N_COLUMNS
+};
 
 static const char *text_at(const Mperf__Row *row, int column)
 {
@@ -48,10 +57,37 @@ static void print_left_out(const struct reply *reply, FILE *f)
 	fputc('\n', f);
 }
 
+/* Is there anything to show in that column? */
+static bool is_used(const struct reply *reply, int column)
+{
+	for (size_t i = 0; i < reply->n_rows; i++)
+		if (*text_at(reply->row[i], column))
+			return true;
+	return false;
+}
+
+/* Columns not to be shown: those that nothing is in, and with `counting` what is the same in all
+ * rows. */
+#define HIDE_MAX 5
+static void choose_hidden(
+	const struct reply *reply, bool counting, const char *hide[static HIDE_MAX])
+{
+	size_t n = 0;
+	if (!is_used(reply, COLUMN_CODE))
+		hide[n++] = "code";
+	if (!is_used(reply, COLUMN_HARTS))
+		hide[n++] = "harts";
+	if (counting) {
+		hide[n++] = "counts";
+		hide[n++] = "reason";
+	}
+	hide[n] = NULL;
+}
+
 /* What really counts; the rest is only numbered. */
 static int print_counting(const struct reply *reply, struct table_options *look, FILE *f)
 {
-	static const char *const hide[] = {"counts", "reason", NULL};
+	const char *hide[HIDE_MAX];
 	_cleanup_(freep) Mperf__Row **row = calloc(reply->n_rows + 1, sizeof *row);
 	if (!row)
 		return -ENOMEM;
@@ -62,6 +98,7 @@ static int print_counting(const struct reply *reply, struct table_options *look,
 		if (counts(reply->row[i]))
 			row[counting.n_rows++] = reply->row[i];
 
+	choose_hidden(&counting, true, hide);
 	look->hide = hide;
 	int r = counting.n_rows > 0 ? table_print(&counting, look, f) : 0;
 	if (r == 0)
@@ -74,6 +111,9 @@ static int show(const struct options *o, const struct reply *reply, FILE *f)
 	struct table_options look = {.raw = o->raw, .group = "topic"};
 	if (o->json)
 		return reply_write_json(reply, f);
+	const char *hide[HIDE_MAX];
+	choose_hidden(reply, false, hide);
+	look.hide = o->raw ? NULL : hide;
 	table_look(stdout, o->no_color, &look);
 	return o->all || o->raw ? table_print(reply, &look, f) : print_counting(reply, &look, f);
 }

@@ -12,6 +12,7 @@
 
 #include "client/command.h"
 #include "client/counts.h"
+#include "client/escape.h"
 #include "client/print.h"
 #include "client/reply.h"
 #include "client/run.h"
@@ -97,15 +98,32 @@ static int count_once(struct counting *s, struct link *l, int signal_fd)
 	return r == 0 ? 0 : RUN_FAILED;
 }
 
+/* What the counts mean less than they seem to. */
+static void show_notes(const struct counting *s)
+{
+	const Mperf__Provenance *p = s->reply.provenance;
+	FILE *f = s->print.file;
+	for (size_t i = 0; p && i < p->n_note; i++) {
+		fputs(s->options->interval_ms > 0 ? "# " : " Note: ", f);
+		escape_terminal(f, p->note[i]);
+		fputc('\n', f);
+	}
+	if (p && p->n_note > 0 && s->options->interval_ms == 0)
+		fputc('\n', f);
+}
+
 static int show(struct counting *s)
 {
 	const struct options *o = s->options;
 	if (o->json)
 		return reply_write_json(&s->reply, s->print.file);
-	if (o->interval_ms > 0)
-		return 0; /* shown as they came */
+	if (o->interval_ms > 0) {
+		show_notes(s); /* the counts were shown as they came */
+		return 0;
+	}
 	_cleanup_(freep) char *what = options_what(o);
 	counts_print(&s->counts, what ? what : "?", s->print.file);
+	show_notes(s);
 	return 0;
 }
 

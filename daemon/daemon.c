@@ -24,6 +24,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/server.h"
 #include "daemon/control/service.h"
+#include "daemon/pmu/cores.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -108,7 +109,10 @@ static int daemon_new(const struct daemon_options *o, struct daemon **ret_daemon
 	d->control.switches = o->switches;
 	d->fds = calloc(DAEMON_FDS_MAX, sizeof *d->fds);
 	int r = d->fds ? sd_event_new(&d->event) : -ENOMEM;
+	if (r >= 0)
+		r = cores_new(NULL, NULL, &d->control.cores);
 	if (r < 0) {
+		sd_event_unref(d->event);
 		free(d->fds);
 		free(d);
 		return r;
@@ -122,6 +126,7 @@ static void daemon_free(struct daemon *d)
 	peer_free(d->peer);
 	server_free(d->server);
 	service_free(d->service);
+	cores_free(d->control.cores);
 	sd_event_unref(d->event);
 	free(d->fds);
 	free(d);
@@ -334,17 +339,30 @@ static int inherited_socket(void)
 	return n == 1 ? SD_LISTEN_FDS_START : -1;
 }
 
+/* What is wrong with the platform database: it costs what is in those files, and nothing else. */
+static void tell_platforms(const struct daemon *d)
+{
+	const char *error;
+	for (size_t i = 0; (error = cores_error(d->control.cores, i)); i++) {
+		char line[1024];
+		snprintf(line, sizeof line, "platform database: %s; this file is left out", error);
+		say(NULL, LOG_WARNING, line);
+	}
+}
+
 static int serve(struct daemon *d)
 {
 	struct service_options o = {
 		.conf = &d->conf,
 		.namer = d->control.namer,
 		.switches = d->control.switches,
+		.cores = d->control.cores,
 		.say = say,
 	};
 	int r = service_new(&o, &d->service);
 	if (r < 0)
 		return r;
+	tell_platforms(d);
 	d->control.service = d->service;
 	d->control.conf = &d->conf;
 	int fd = inherited_socket();

@@ -17,8 +17,9 @@
 #include "daemon/control/offload.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
+#include "daemon/control/service.h"
 #include "daemon/control/switch_compare.h"
-#include "daemon/pmu/ladder.h"
+#include "daemon/pmu/diagnose.h"
 #include "daemon/pmu/sampler.h"
 #include "proto/memory.h"
 
@@ -34,12 +35,12 @@ struct examination {
 	struct request *request;
 	struct machine machine;
 	struct answer answer;
-	int result;              /* first trouble while sending */
-	int n_sampling;          /* harts on some rung */
+	int result;     /* first trouble while sending */
+	int n_sampling; /* harts on some rung */
 };
 
 struct finding {
-	int hart;                /* -1: the machine */
+	int hart; /* -1: the machine */
 	const char *topic, *state, *remedy;
 };
 
@@ -75,8 +76,9 @@ static void examine_peer(struct examination *x)
 		return;
 	snprintf(remedy, sizeof remedy, "join the group %s (usermod -aG %s USER, then log in anew)",
 		group, group);
-	tell(x, (struct finding){-1, "service", p->sees_all ? "ok" : "info",
-			p->sees_all ? NULL : remedy},
+	tell(x,
+		(struct finding){
+			-1, "service", p->sees_all ? "ok" : "info", p->sees_all ? NULL : remedy},
 		p->sees_all ? "the service shows you everybody's samples"
 			    : "the service shows you the samples of your own processes");
 }
@@ -86,10 +88,15 @@ static void examine_rights(struct examination *x)
 	const struct machine *m = &x->machine;
 	struct refusal refusal = refusal_explain(NULL, EACCES, true, m);
 	bool all = m->may_see_all && m->may_see_kernel;
-	tell(x, (struct finding){-1, "rights", all ? "ok" : m->may_see_kernel ? "info" : "warn",
+	tell(x,
+		(struct finding){-1, "rights",
+			all                 ? "ok"
+			: m->may_see_kernel ? "info"
+					    : "warn",
 			all ? NULL : refusal.remedy},
 		"%s%s; kernel.perf_event_paranoid is %d",
-		m->may_see_all ? "the whole system can be sampled" : "only your own processes can be sampled",
+		m->may_see_all ? "the whole system can be sampled"
+			       : "only your own processes can be sampled",
 		m->may_see_kernel ? ", the kernel included" : ", in user space alone", m->paranoid);
 
 	char text[32] = "";
@@ -103,17 +110,20 @@ static void examine_rights(struct examination *x)
 	hidden |= address == 0;
 	if (f)
 		fclose(f);
-	tell(x, (struct finding){-1, "kernel names", hidden ? "warn" : "ok",
+	tell(x,
+		(struct finding){-1, "kernel names", hidden ? "warn" : "ok",
 			hidden ? "sysctl kernel.kptr_restrict=0, or run as root" : NULL},
-		"%s", hidden ? "the kernel hides its symbols' addresses (sysctl kernel.kptr_restrict)"
-			     : "kernel functions can be named from /proc/kallsyms");
+		"%s",
+		hidden ? "the kernel hides its symbols' addresses (sysctl kernel.kptr_restrict)"
+		       : "kernel functions can be named from /proc/kallsyms");
 }
 
 static void examine_limits(struct examination *x)
 {
 	const struct machine *m = &x->machine;
 	bool low = m->max_sample_rate < 1000;
-	tell(x, (struct finding){-1, "rate", low ? "warn" : "ok",
+	tell(x,
+		(struct finding){-1, "rate", low ? "warn" : "ok",
 			low ? "sysctl kernel.perf_event_max_sample_rate=100000" : NULL},
 		"the kernel allows %u samples a second and hart%s", m->max_sample_rate,
 		low ? "; it lowers this itself when interrupts take too long" : "");
@@ -122,7 +132,8 @@ static void examine_limits(struct examination *x)
 	getrlimit(RLIMIT_NOFILE, &files);
 	rlim_t wanted = (rlim_t)hart_set_count(&m->online) * 6 + 512;
 	bool few = files.rlim_max < wanted;
-	tell(x, (struct finding){-1, "descriptors", few ? "warn" : "ok",
+	tell(x,
+		(struct finding){-1, "descriptors", few ? "warn" : "ok",
 			few ? "ulimit -n 4096, or LimitNOFILE= in the unit" : NULL},
 		"%llu descriptors may be open; %d harts want about %llu",
 		(unsigned long long)files.rlim_max, hart_set_count(&m->online),
@@ -137,35 +148,46 @@ static void examine_limits(struct examination *x)
 static void tell_absent_bpf(struct examination *x, const struct switch_comparison *c)
 {
 	const char *why = c->error == ENOTSUP ? "mperf was built without it" : strerror(c->error);
-	const char *remedy =
-		c->error == ENOTSUP ? "build it where clang, bpftool and libbpf-dev are installed"
-		: c->error == EPERM || c->error == EACCES ? "run as root, or grant CAP_BPF and CAP_PERFMON"
-		: "a kernel with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS";
+	const char *remedy = c->error == ENOTSUP
+				     ? "build it where clang, bpftool and libbpf-dev are installed"
+			     : c->error == EPERM || c->error == EACCES
+				     ? "run as root, or grant CAP_BPF and CAP_PERFMON"
+				     : "a kernel with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS";
 	if (c->cut & CUT_SIBLING)
 		tell(x, (struct finding){-1, "bpf", "info", remedy},
-			"BPF is not available (%s), which costs nothing here: counts are cut at switches "
-			"by the context-switches sibling", why);
+			"BPF is not available (%s), which costs nothing here: counts are cut at "
+			"switches "
+			"by the context-switches sibling",
+			why);
 	else
 		tell(x, (struct finding){-1, "bpf", "warn", remedy},
-			"BPF is not available (%s), and the context-switches sibling does not open: a task "
-			"may be charged with what another counted before it", why);
+			"BPF is not available (%s), and the context-switches sibling does not "
+			"open: a task "
+			"may be charged with what another counted before it",
+			why);
 }
 
 static void tell_comparison(struct examination *x, const struct switch_comparison *c)
 {
 	const struct switch_verdict *v = &c->verdict;
 	if (v->n_apart > 0)
-		tell(x, (struct finding){-1, "bpf", "warn", "report it, with your kernel's version"},
-			"the two ways to cut counts at switches disagree: %s of thread %u is %llu by the "
-			"context-switches sibling and %llu by BPF", c->worst_event, v->worst.tid,
-			(unsigned long long)v->worst.by_sibling, (unsigned long long)v->worst.by_bpf);
+		tell(x,
+			(struct finding){
+				-1, "bpf", "warn", "report it, with your kernel's version"},
+			"the two ways to cut counts at switches disagree: %s of thread %u is %llu "
+			"by the "
+			"context-switches sibling and %llu by BPF",
+			c->worst_event, v->worst.tid, (unsigned long long)v->worst.by_sibling,
+			(unsigned long long)v->worst.by_bpf);
 	else if (v->n_sums == 0)
 		tell(x, (struct finding){-1, "bpf", "warn", "ask again"},
 			"BPF programs can be loaded; whether they cut counts at switches as the "
-			"context-switches sibling does is not known, since nothing was there to compare");
+			"context-switches sibling does is not known, since nothing was there to "
+			"compare");
 	else
 		tell(x, (struct finding){-1, "bpf", "ok", NULL},
-			"counts are cut at switches by the context-switches sibling, and BPF says the same: "
+			"counts are cut at switches by the context-switches sibling, and BPF says "
+			"the same: "
 			"%llu switches, %u sums by thread, at most %.2f %% apart",
 			(unsigned long long)v->n_switches, v->n_sums, v->worst_share * 100);
 }
@@ -175,8 +197,11 @@ static void examine_bpf(struct examination *x)
 {
 	struct switch_comparison c = {0};
 	if (!x->machine.may_see_all) {
-		tell(x, (struct finding){-1, "bpf", "info", "run as root, or grant CAP_BPF and CAP_PERFMON"},
-			"BPF is for who sees the whole system, and not needed for your own processes: "
+		tell(x,
+			(struct finding){
+				-1, "bpf", "info", "run as root, or grant CAP_BPF and CAP_PERFMON"},
+			"BPF is for who sees the whole system, and not needed for your own "
+			"processes: "
 			"their counters stand still while others run");
 		return;
 	}
@@ -191,22 +216,28 @@ static void examine_bpf(struct examination *x)
 		tell_comparison(x, &c);
 	else
 		tell(x, (struct finding){-1, "bpf", "ok", NULL},
-			"counts are cut at switches by BPF, since the context-switches sibling does not open");
+			"counts are cut at switches by BPF, since the context-switches sibling "
+			"does not open");
 }
 
 static void examine_files(struct examination *x)
 {
 	bool tracefs = access("/sys/kernel/tracing/events", R_OK) == 0 ||
-		access("/sys/kernel/debug/tracing/events", R_OK) == 0;
-	tell(x, (struct finding){-1, "tracepoints", tracefs ? "ok" : "info",
+		       access("/sys/kernel/debug/tracing/events", R_OK) == 0;
+	tell(x,
+		(struct finding){-1, "tracepoints", tracefs ? "ok" : "info",
 			tracefs ? NULL : "mount -t tracefs tracefs /sys/kernel/tracing (as root)"},
-		"%s", tracefs ? "tracepoints can be named" : "tracefs is not mounted or not readable");
+		"%s",
+		tracefs ? "tracepoints can be named" : "tracefs is not mounted or not readable");
 
 	bool debug = access("/usr/lib/debug/.build-id", R_OK) == 0;
-	tell(x, (struct finding){-1, "debug information", debug ? "ok" : "info",
+	tell(x,
+		(struct finding){-1, "debug information", debug ? "ok" : "info",
 			debug ? NULL : "install the -dbgsym packages of what you look at"},
-		"%s", debug ? "separate debug files are installed below /usr/lib/debug"
-			    : "no separate debug files: stripped programs have only their dynamic symbols");
+		"%s",
+		debug ? "separate debug files are installed below /usr/lib/debug"
+		      : "no separate debug files: stripped programs have only their dynamic "
+			"symbols");
 }
 
 static void examine_namer(struct examination *x)
@@ -219,8 +250,11 @@ static void examine_namer(struct examination *x)
 	if (r == 0)
 		namer_status(n, &status);
 	if (r < 0)
-		tell(x, (struct finding){-1, "namer", "fail", "install mperf whole, or run it from the folder it was built in"},
-			"mperf-namer cannot be started: %s; nothing would have a name", strerror(-r));
+		tell(x,
+			(struct finding){-1, "namer", "fail",
+				"install mperf whole, or run it from the folder it was built in"},
+			"mperf-namer cannot be started: %s; nothing would have a name",
+			strerror(-r));
 	else
 		tell(x, (struct finding){-1, "namer", "ok", NULL},
 			"the opener and the sandboxed parser start (pids %d and %d)",
@@ -228,33 +262,66 @@ static void examine_namer(struct examination *x)
 	namer_free(n);
 }
 
-/* The rung of one hart, and why not a better one. */
+/* What is wrong with the platform database, by file and line. */
+static void examine_platforms(struct examination *x)
+{
+	const struct cores *cores = x->request->peer->options->cores;
+	const char *error;
+	for (size_t i = 0; (error = cores_error(cores, i)); i++)
+		tell(x,
+			(struct finding){-1, "platforms", "warn",
+				"mend that line (platform-check FILE names all that is wrong); "
+				"until "
+				"then mperf goes on without that file"},
+			"%s", error);
+}
+
+struct hart_examination {
+	struct examination *x;
+	int hart;
+};
+
+static int tell_diagnosis(void *userdata, const struct diagnosis *d)
+{
+	struct hart_examination *h = userdata;
+	tell(h->x, (struct finding){h->hart, d->topic, d->state, d->remedy}, "%s", d->says);
+	return h->x->result;
+}
+
+/* One hart: of a service that samples, what it has there; else what is found by trying. */
 static void examine_hart(struct examination *x, int hart)
 {
-	struct ladder_options o = {.hz = 999, .user_only = !x->machine.may_see_kernel};
-	struct plan plan;
-	int r = ladder_probe(&kernel_real, &x->machine, hart, &o, &plan);
+	const struct control_options *options = x->request->peer->options;
+	const struct service *service = options->service;
+	const struct sampler *s = service && service->walk ? service->walk->sampler : NULL;
+	struct ladder_options o = {
+		.platform = cores_platform(options->cores, hart),
+		.hz = 999,
+		.user_only = !x->machine.may_see_kernel,
+	};
+	_cleanup_(freep) struct plan *plan = calloc(1, sizeof *plan);
+	int r = plan ? 0 : -ENOMEM;
+	bool in_force = s && hart < s->machine.n_harts && s->plan[hart].n_tries > 0;
+	if (r == 0 && in_force)
+		*plan = s->plan[hart];
+	else if (r == 0)
+		r = ladder_probe(&kernel_real, &x->machine, hart, &o, plan);
 	if (r < 0) {
-		tell(x, (struct finding){hart, "sampling", "fail", NULL}, "probing failed: %s",
-			strerror(-r));
+		tell(x, (struct finding){hart, "sampling", "fail", "ask again, and see dmesg"},
+			"probing failed: %s", strerror(-r));
 		return;
 	}
-	if (plan.rung == RUNG_NONE) {
-		struct refusal refusal = refusal_explain(&plan.leader, EACCES, true, &x->machine);
-		tell(x, (struct finding){hart, "sampling", "fail", refusal.remedy},
-			"nothing samples on this hart: %s",
-			*plan.reason ? plan.reason : refusal.says);
-	} else {
-		x->n_sampling++;
-		tell(x, (struct finding){hart, "sampling", "ok", NULL}, "rung %s (%s), leader %s%s%s",
-			rung_letter(plan.rung), rung_says(plan.rung), plan.leader.name,
-			plan.user_only ? ", user space alone" : "",
-			plan.n_siblings ? ", with counters" : "");
-	}
-	for (int i = 0; i < plan.n_tries; i++)
-		if (plan.tries[i].rung != plan.rung)
-			tell(x, (struct finding){hart, "sampling", "info", NULL}, "rung %s not taken: %s",
-				rung_letter(plan.tries[i].rung), plan.tries[i].says);
+	x->n_sampling += plan->rung != RUNG_NONE;
+	struct hart_examination h = {x, hart};
+	const struct diagnose_question q = {
+		.kernel = &kernel_real,
+		.machine = &x->machine,
+		.cores = options->cores,
+		.hart = hart,
+		.plan = plan,
+		.counted_share = in_force ? sampler_counted_share(s, hart) : 1,
+	};
+	(void)diagnose_hart(&q, tell_diagnosis, &h);
 }
 
 /* Readable files most of whose samples found no symbol: they were stripped. */
@@ -274,7 +341,8 @@ static void examine_stripped(struct examination *x, sqlite3 *db)
 		sqlite3_bind_int(s, 3, FILE_ELF);
 		while (sqlite3_step(s) == SQLITE_ROW && x->result == 0) {
 			const char *name = (const char *)sqlite3_column_text(s, 0);
-			tell(x, (struct finding){-1, "file", "info",
+			tell(x,
+				(struct finding){-1, "file", "info",
 					"install its -dbgsym package, or build it without strip"},
 				"%s: %.0f %% of its samples have no name, since it has few symbols",
 				name ? name : "", 100 * (1 - sqlite3_column_double(s, 2)));
@@ -291,18 +359,22 @@ static int examine_segment(struct examination *x, const char *path)
 	if (r != 0)
 		return r;
 	sqlite3_stmt *s = NULL;
-	if (sqlite3_prepare_v2(db, "SELECT path, state FROM file WHERE state >= ? ORDER BY path", -1,
-		    &s, NULL) == SQLITE_OK) {
+	if (sqlite3_prepare_v2(db, "SELECT path, state FROM file WHERE state >= ? ORDER BY path",
+		    -1, &s, NULL) == SQLITE_OK) {
 		sqlite3_bind_int(s, 1, FILE_VANISHED);
 		while (sqlite3_step(s) == SQLITE_ROW && x->result == 0) {
 			const char *name = (const char *)sqlite3_column_text(s, 0);
 			int state = sqlite3_column_int(s, 1);
 			bool bad = state >= FILE_MALFORMED;
-			const char *remedy = state == FILE_NO_SYMBOLS
-				? "install its -dbgsym package, or build it without strip"
-				: state == FILE_REFUSED ? "record as root, or as the user who owns it" : NULL;
-			tell(x, (struct finding){-1, "file", bad ? "warn" : "info", remedy}, "%s: %s",
-				name ? name : "", file_state_says((enum file_state)state));
+			const char *remedy =
+				state == FILE_NO_SYMBOLS
+					? "install its -dbgsym package, or build it without strip"
+				: state == FILE_REFUSED
+					? "record as root, or as the user who owns it"
+					: NULL;
+			tell(x, (struct finding){-1, "file", bad ? "warn" : "info", remedy},
+				"%s: %s", name ? name : "",
+				file_state_says((enum file_state)state));
 		}
 	}
 	sqlite3_finalize(s);
@@ -329,14 +401,16 @@ static int examine(struct request *q, void *path)
 		}
 	}
 	if (r == 0) {
-		tell(&x, (struct finding){-1, "machine", "info", NULL}, "%s, Linux %s, %d harts online",
-			x.machine.arch, x.machine.release, hart_set_count(&x.machine.online));
+		tell(&x, (struct finding){-1, "machine", "info", NULL},
+			"%s, Linux %s, %d harts online", x.machine.arch, x.machine.release,
+			hart_set_count(&x.machine.online));
 		examine_peer(&x);
 		examine_rights(&x);
 		examine_limits(&x);
 		examine_bpf(&x);
 		examine_files(&x);
 		examine_namer(&x);
+		examine_platforms(&x);
 		for (int hart = 0; hart < x.machine.n_harts; hart++)
 			if (hart_set_has(&x.machine.online, hart))
 				examine_hart(&x, hart);

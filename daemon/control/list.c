@@ -12,11 +12,14 @@
 #include "daemon/control/offload.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
+#include "daemon/pmu/event_place.h"
 #include "daemon/pmu/ladder.h"
 
 static const struct answer_column columns[] = {
 	{"topic", "topic", MPERF__UNIT__UNIT_NONE},
 	{"event", "event", MPERF__UNIT__UNIT_NONE},
+	{"code", "code", MPERF__UNIT__UNIT_NONE},
+	{"harts", "harts", MPERF__UNIT__UNIT_NONE},
 	{"counts", "counts", MPERF__UNIT__UNIT_NONE},
 	{"says", "what it counts", MPERF__UNIT__UNIT_NONE},
 	{"reason", "why it does not count", MPERF__UNIT__UNIT_NONE},
@@ -24,6 +27,7 @@ static const struct answer_column columns[] = {
 
 struct listing {
 	struct machine machine;
+	const struct cores *cores;
 	const struct answer *answer;
 	const char *topic;       /* the only one wanted, or "" */
 	const char *pmu;         /* whose aliases are being listed */
@@ -31,17 +35,25 @@ struct listing {
 	size_t n_sent;
 };
 
-static int send_event(struct listing *l, const char *topic, const struct event *e, const char *says)
+/* What is sent of an event besides whether it counts. */
+struct entry {
+	const char *topic, *says;
+	const char *code, *harts; /* of the core's own; "" of others, and where all harts have it */
+};
+
+static int send_event(struct listing *l, const struct event *e, const struct entry *entry)
 {
-	int r = event_probe(&kernel_real, &l->machine, e);
+	int r = event_probe_for(&kernel_real, &l->machine, l->cores, e);
 	l->n_sent++;
 	const char *reason = r == 0 ? "" : r == PROBE_ZERO ? "opens, and stayed at zero while tried"
 		: refusal_explain(e, -r, false, &l->machine).says;
 	struct answer_value v[] = {
-		{.kind = ANSWER_TEXT, .text = topic},
+		{.kind = ANSWER_TEXT, .text = entry->topic},
 		{.kind = ANSWER_TEXT, .text = e->name},
+		{.kind = ANSWER_TEXT, .text = entry->code},
+		{.kind = ANSWER_TEXT, .text = entry->harts},
 		{.kind = ANSWER_TEXT, .text = r == 0 ? "yes" : r == PROBE_ZERO ? "zero" : "no"},
-		{.kind = ANSWER_TEXT, .text = says},
+		{.kind = ANSWER_TEXT, .text = entry->says},
 		{.kind = ANSWER_TEXT, .text = reason},
 	};
 	return l->answer->row(l->answer->userdata, v, sizeof v / sizeof v[0]);
@@ -56,7 +68,7 @@ static int list_generic(struct listing *l)
 		struct event e = {.type = n->type, .config = n->config, .group = -1};
 		snprintf(e.name, sizeof e.name, "%s", n->name);
 		snprintf(e.pmu, sizeof e.pmu, "%s", n->topic);
-		int r = send_event(l, n->topic, &e, n->says);
+		int r = send_event(l, &e, &(struct entry){n->topic, n->says, "", ""});
 		if (r != 0)
 			return r;
 	}
@@ -75,7 +87,8 @@ static void list_alias(void *userdata, const char *name)
 	struct event_list parsed = {.n_events = 0};
 	struct event_error error;
 	if (event_parse(&kernel_real, text, &parsed, &error) == 0)
-		l->result = send_event(l, l->pmu, &parsed.event[0], "named by the kernel's PMU driver");
+		l->result = send_event(l, &parsed.event[0],
+			&(struct entry){l->pmu, "named by the kernel's PMU driver", "", ""});
 }
 
 static void list_pmu(void *userdata, const char *name)
@@ -89,18 +102,113 @@ static void list_pmu(void *userdata, const char *name)
 	kernel_real.list(NULL, path, list_alias, l); /* a PMU without events/ has no aliases */
 }
 
+/* --- the core's own events ---------------------------------------------------------------- */
+
+/* Topics of other events, whose rows are told apart from the core's own of the same topic. */
+static bool is_taken(const char *topic)
+{
+	for (size_t i = 0; i < n_event_names; i++)
+		if (strcmp(event_names[i].topic, topic) == 0)
+			return true;
+	return false;
+}
+
+/* Does a kind of core before that of this hart have an event of that name, or of that topic? */
+static bool kind_before_has(
+	const struct listing *l, int hart, const char *name, const char *topic)
+{
+	for (int h = cores_kind(l->cores, 0); h >= 0 && h < hart; h = cores_kind(l->cores, h + 1)) {
+		const struct platform *p = cores_platform(l->cores, h);
+		if (name && platform_event_find(p, name))
+			return true;
+		for (size_t i = 0; topic && i < p->n_events; i++)
+			if (strcmp(p->event[i].topic, topic) == 0)
+				return true;
+	}
+	return false;
+}
+
+/* Where cores differ: the harts whose core has an event of that name. */
+static const char *harts_with(const struct listing *l, const char *name, char *buffer, size_t size)
+{
+	struct hart_set harts = {0};
+	buffer[0] = '\0';
+	if (!cores_differ(l->cores))
+		return buffer;
+	for (int i = 0; i < l->machine.n_harts; i++)
+		if (hart_set_has(&l->machine.online, i) &&
+			platform_event_find(cores_platform(l->cores, i), name))
+			hart_set_add(&harts, i);
+	return hart_set_says(&harts, buffer, size);
+}
+
+static int send_own(struct listing *l, const struct platform_event *own)
+{
+	char topic[96], code[24], harts[128];
+	struct event e;
+	event_of_platform(own, &e);
+	e.by_platform = true;
+	snprintf(topic, sizeof topic, is_taken(own->topic) ? "%.64s of the core" : "%.64s",
+		own->topic);
+	snprintf(code, sizeof code, "r%llx", (unsigned long long)own->code);
+	const struct entry entry = {
+		.topic = topic,
+		.says = *own->says ? own->says : "its name is all that is known",
+		.code = code,
+		.harts = harts_with(l, own->name, harts, sizeof harts),
+	};
+	return send_event(l, &e, &entry);
+}
+
+/* The events of one topic, of all kinds of core, each name once. */
+static int list_own_topic(struct listing *l, const char *topic)
+{
+	int r = 0;
+	for (int h = cores_kind(l->cores, 0); h >= 0 && r == 0; h = cores_kind(l->cores, h + 1)) {
+		const struct platform *p = cores_platform(l->cores, h);
+		for (size_t i = 0; i < p->n_events && r == 0; i++)
+			if (strcmp(p->event[i].topic, topic) == 0 &&
+				!kind_before_has(l, h, p->event[i].name, NULL))
+				r = send_own(l, &p->event[i]);
+	}
+	return r;
+}
+
+/* A platform's events lie topic by topic. */
+static int list_own(struct listing *l)
+{
+	int r = 0;
+	for (int h = cores_kind(l->cores, 0); h >= 0 && r == 0; h = cores_kind(l->cores, h + 1)) {
+		const struct platform *p = cores_platform(l->cores, h);
+		for (size_t i = 0; i < p->n_events && r == 0; i++) {
+			const char *topic = p->event[i].topic;
+			bool again = i > 0 && strcmp(p->event[i - 1].topic, topic) == 0;
+			bool wanted = !*l->topic || strcmp(l->topic, topic) == 0;
+			if (!again && wanted && !kind_before_has(l, h, NULL, topic))
+				r = list_own_topic(l, topic);
+		}
+	}
+	return r;
+}
+
 /* 0 or -errno. */
 static int list_topic(struct request *q, void *topic)
 {
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
-	struct listing l = {.answer = &answer, .topic = topic};
+	struct listing l = {
+		.answer = &answer,
+		.topic = topic,
+		.cores = q->peer->options->cores,
+	};
 	int r = request_read_machine(q, &l.machine);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	r = answer.columns(answer.userdata, columns, sizeof columns / sizeof columns[0]);
 	if (r == 0)
 		r = list_generic(&l);
+	if (r == 0)
+		r = list_own(&l);
 	if (r == 0) {
 		kernel_real.list(NULL, "/sys/bus/event_source/devices", list_pmu, &l);
 		r = l.result;
@@ -111,8 +219,9 @@ static int list_topic(struct request *q, void *topic)
 	if (r == 0)
 		r = l.n_sent ? request_done(q, 0)
 			: request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-				"Use hardware, cache, software, or a name below "
-				"/sys/bus/event_source/devices.",
+				"Use hardware, cache, software, a name below "
+				"/sys/bus/event_source/devices, or a topic that `mperfctl list -a` "
+				"shows.",
 				"there is no topic '%s' with events", l.topic);
 	return r < 0 ? r : 0;
 }

@@ -28,6 +28,7 @@
 
 struct service;
 struct conf;
+struct cores;
 struct offload_queue;
 
 /* What the commands need to know of their daemon; borrowed by every peer. */
@@ -37,6 +38,7 @@ struct control_options {
 	bool private;                       /* one client, whose rights are ours */
 	struct service *service;            /* NULL when private */
 	const struct conf *conf;            /* NULL when private */
+	struct cores *cores;                /* of this machine; NULL: nothing is known of them */
 	/* filled in by the server, in a copy of its own: */
 	struct offload_queue *queue;        /* NULL when private */
 	bool group_known;                   /* conf's group exists, and is: */

@@ -311,6 +311,7 @@ static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m
 			.switches = q->peer->options->switches,
 			.pids = m->target->pid,
 			.n_pids = n_pids,
+			.cores = q->peer->options->cores,
 		};
 		return 0;
 	}

@@ -81,6 +81,7 @@ static struct segment_flush segment_view(struct recording *g)
 		.lost = g->lost,
 		.n_harts = g->n_harts,
 		.realtime_ns = g->window.start_ns + g->walk->realtime_offset_ns,
+		.hz_lowest = g->walk->sampler->hz_lowest,
 		.only_uid = g->targets.only_uid,
 		.uid = g->targets.uid,
 	};

@@ -16,6 +16,7 @@
 
 #include "daemon/conf.h"
 #include "daemon/control/peer.h"
+#include "daemon/pmu/cores.h"
 
 static bool is_probe(const struct event *e)
 {
@@ -49,9 +50,14 @@ static int check_event(struct request *q, const struct event *e)
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list)
 {
 	struct event_error error = {""};
+	struct machine machine; /* whose cores have names for their events */
+	int outcome = n > 0 ? request_read_machine(q, &machine) : 0;
+	if (outcome != 0)
+		return outcome;
 	for (size_t i = 0; i < n; i++) {
 		int before = list->n_events;
-		int r = event_parse(&kernel_real, text[i], list, &error);
+		int r = event_parse_for(
+			&kernel_real, q->peer->options->cores, text[i], list, &error);
 		if (r > 0)
 			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 				    "`mperfctl list` shows the events of this machine.", "%s",
@@ -68,6 +74,8 @@ int request_parse_events(struct request *q, char *const *text, size_t n, struct 
 int request_read_machine(struct request *q, struct machine *ret_machine)
 {
 	int r = machine_read(&kernel_real, ret_machine);
+	if (r == 0)
+		r = cores_read(q->peer->options->cores, &kernel_real, ret_machine);
 	if (r == -EIO)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Mount it: mount -t sysfs sysfs /sys.",

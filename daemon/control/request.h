@@ -62,7 +62,7 @@ int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy,
  * with them; -errno. */
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list);
 
-/* What the kernel says of this machine. 0; positive after the peer was told what cannot be read;
+/* What the kernel says of this machine, and for control_options.cores which cores it has. 0; positive after the peer was told what cannot be read;
  * -errno. */
 int request_read_machine(struct request *q, struct machine *ret_machine);
 

@@ -3,10 +3,10 @@
 
 /* The service: what mperfd does when nobody asks
  *
- * One walk over the whole system at the always-on rate, recorded into the store: windows are flushed
- * every few seconds, a segment is sealed each hour and rolled up by a process of its own, retention
- * keeps the budget. Clients' recordings and tops are further taps on the same walk; while they last
- * its rate is the highest that any of them wants.
+ * One walk over the whole system at the always-on rate, recorded into the store: windows are
+ * flushed every few seconds, a segment is sealed each hour and rolled up by a process of its own,
+ * retention keeps the budget. Clients' recordings and tops are further taps on the same walk; while
+ * they last its rate is the highest that any of them wants.
  */
 
 #include "daemon/conf.h"
@@ -17,9 +17,10 @@
 struct top_feed;
 
 struct service_options {
-	const struct conf *conf;         /* borrowed; service_reload says when it has changed */
+	const struct conf *conf; /* borrowed; service_reload says when it has changed */
 	const char *namer;
 	enum sampler_switches switches;
+	struct cores *cores; /* borrowed; NULL: nothing is known of this machine's cores */
 	/* Say something to the log; at most one line per change of state. */
 	void (*say)(void *userdata, int syslog_level, const char *text);
 	void *userdata;
@@ -27,13 +28,13 @@ struct service_options {
 
 struct service {
 	struct service_options o;
-	struct walk *walk;               /* NULL where nothing can be sampled: `trouble` says why */
+	struct walk *walk; /* NULL where nothing can be sampled: `trouble` says why */
 	char trouble[512];
-	struct store *store;             /* NULL: none is open */
-	char store_trouble[512];         /* why nothing is stored now; "": all is stored */
-	uint64_t started_ns;             /* CLOCK_MONOTONIC */
-	struct usage usage;              /* what we cost, now and a minute ago */
-	struct top_feed *top_feeds;      /* of all clients at top: who ask alike share one */
+	struct store *store;        /* NULL: none is open */
+	char store_trouble[512];    /* why nothing is stored now; "": all is stored */
+	uint64_t started_ns;        /* CLOCK_MONOTONIC */
+	struct usage usage;         /* what we cost, now and a minute ago */
+	struct top_feed *top_feeds; /* of all clients at top: who ask alike share one */
 	struct service_inner *inner;
 };
 
@@ -46,24 +47,24 @@ void service_stop(struct service *s);
 int service_reload(struct service *s);
 struct service *service_free(struct service *s);
 
-/* Want at least this rate from now on; 0: no more. `who` is any address of the caller's own. The rate
- * in force is the highest wanted, within conf.rate_max. 0 or -errno. */
+/* Want at least this rate from now on; 0: no more. `who` is any address of the caller's own. The
+ * rate in force is the highest wanted, within conf.rate_max. 0 or -errno. */
 int service_want_rate(struct service *s, const void *who, uint32_t hz);
 
-/* The files that answer a question, for a child that will read them: absolute paths. The live segment
- * is among them. See store_select. */
+/* The files that answer a question, for a child that will read them: absolute paths. The live
+ * segment is among them. See store_select. */
 int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum tier coarsest,
 	struct store_part **ret_part, size_t *ret_n_parts);
 
 /* For status. Samples: taken = stored + in_hand + sum of lost that count samples. */
 struct service_account {
 	uint64_t taken, stored, in_hand;
-	uint64_t (*lost)[N_LOSSES];      /* per hart, since the start; borrowed */
+	uint64_t (*lost)[N_LOSSES];        /* per hart, since the start; borrowed */
 	uint64_t (*lost_before)[N_LOSSES]; /* as of a minute ago; borrowed */
 	int n_harts;
 	uint64_t taken_before, stored_before;
-	uint64_t minute_ns;              /* how long ago `before` was */
-	uint64_t rate_lowered_ns;        /* CLOCK_REALTIME of the last time; 0: never */
+	uint64_t minute_ns;       /* how long ago `before` was */
+	uint64_t rate_lowered_ns; /* CLOCK_REALTIME of the last time; 0: never */
 	uint32_t rate, rate_wanted;
 };
 void service_account(const struct service *s, struct service_account *ret_account);

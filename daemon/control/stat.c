@@ -4,11 +4,13 @@
  * (elapsed, user, sys) are the client's, who waited for it.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
+#include "daemon/pmu/annotate.h"
 #include "daemon/pmu/counter.h"
 #include "proto/memory.h"
 
@@ -109,6 +111,55 @@ static int send_values(struct stat_job *j, struct request *q)
 	return r != 0 ? r : ended;
 }
 
+/* The least part of the time for which an event had its counter. */
+static double least_share(const struct counter *c)
+{
+	double least = 1;
+	for (int e = 0; e < c->events.n_events; e++) {
+		const struct counter_value *v = &c->value[e];
+		if (v->error || v->enabled_ns == 0)
+			continue;
+		double share = (double)v->running_ns / (double)v->enabled_ns;
+		least = share < least ? share : least;
+	}
+	return least;
+}
+
+/* What the counts mean less than they seem to. */
+static int send_notes(struct stat_job *j, struct request *q)
+{
+	const struct counter *c = j->counter;
+	struct answer_provenance p = {.event = ""};
+	char shared[128];
+	_cleanup_(freep) struct annotation *note = calloc(ANNOTATIONS_MAX, sizeof *note);
+	if (!note)
+		return -ENOMEM;
+	const struct annotate_question about = {
+		.cores = c->cores,
+		.harts = j->machine.online,
+		.events = &c->events,
+		.user_only = c->user_only,
+		.unexcluded = c->unexcluded,
+		.by_raw = c->by_raw,
+	};
+	size_t n = annotate(&about, note);
+	for (size_t i = 0; i < n && p.n_notes < QUERY_NOTES_MAX - 1; i++)
+		if (note[i].event < 0 || c->value[note[i].event].error == 0)
+			p.note[p.n_notes++] = note[i].says;
+	double share = least_share(c);
+	snprintf(shared, sizeof shared,
+		"counters are shared with someone else, or fewer than were asked for: they were had "
+		"%.0f %% of the time",
+		100 * share);
+	if (share < 0.995)
+		p.note[p.n_notes++] = shared;
+	struct row_stream stream;
+	struct answer answer = row_stream_answer(&stream, q);
+	int r = answer.provenance(answer.userdata, &p);
+	int ended = row_stream_end(&stream);
+	return r != 0 ? r : ended;
+}
+
 static int stat_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct stat_job *j = (struct stat_job *)job;
@@ -124,6 +175,8 @@ static int stat_finish(struct job *job, struct request *q)
 {
 	struct stat_job *j = (struct stat_job *)job;
 	int r = send_values(j, q);
+	if (r == 0)
+		r = send_notes(j, q);
 	if (r < 0)
 		return r;
 	r = request_done(q, 0);
@@ -172,6 +225,7 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 		.pids = m->target && !m->target->all ? m->target->pid : NULL,
 		.n_pids = m->target && !m->target->all ? m->target->n_pid : 0,
 		.user_only = m->user_only || !j->machine.may_see_kernel || !q->peer->sees_all,
+		.cores = q->peer->options->cores,
 	};
 	struct event_error error = {""};
 	r = counter_new(&kernel_real, &j->machine, &o, &j->counter, &error);

@@ -28,6 +28,7 @@ static const struct answer_column rate_columns[] = {
 	{"hz", "Rate", MPERF__UNIT__UNIT_HZ},
 	{"wanted_hz", "Wanted", MPERF__UNIT__UNIT_HZ},
 	{"lowered", "Last lowered", MPERF__UNIT__UNIT_TIME},
+	{"counted_share", "Counters had", MPERF__UNIT__UNIT_SHARE},
 	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
 };
 static const struct answer_column process_columns[] = {
@@ -119,6 +120,20 @@ static int tell_account(struct status *s)
 	return r == 0 && a->minute_ns ? row(s, minute, LENGTH(minute)) : r;
 }
 
+/* On the hart that had them least; absent where no hart has counters. */
+static struct answer_value counted_share(const struct service *service)
+{
+	const struct sampler *p = service->walk ? service->walk->sampler : NULL;
+	double least = 1;
+	bool any = false;
+	for (int hart = 0; p && hart < p->machine.n_harts; hart++) {
+		any |= p->watch[hart].wanted_ns > 0;
+		double share = sampler_counted_share(p, hart);
+		least = share < least ? share : least;
+	}
+	return any ? SHARE(least) : ABSENT;
+}
+
 static int tell_rate(struct status *s)
 {
 	const struct service_account *a = &s->account;
@@ -127,6 +142,7 @@ static int tell_rate(struct status *s)
 		a->rate ? NUMBER(a->rate) : ABSENT,
 		NUMBER(a->rate_wanted),
 		answer_moment(&moment, (int64_t)a->rate_lowered_ns),
+		counted_share(s->service),
 		*s->service->trouble ? TEXT(s->service->trouble) : ABSENT,
 	};
 	int r = table(s, "rate", rate_columns, LENGTH(rate_columns));

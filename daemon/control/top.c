@@ -490,6 +490,7 @@ static int walk_alone(struct top_job *j, struct request *q)
 				.switches = q->peer->options->switches,
 				.pids = j->targets.pid,
 				.n_pids = j->targets.n_pids,
+				.cores = q->peer->options->cores,
 			},
 		.all = j->targets.all,
 		.namer = q->peer->options->namer,

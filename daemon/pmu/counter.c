@@ -17,6 +17,9 @@
  * a worse ratio, but a true count. Each descriptor is read on its own,
  * so that it makes no difference to a value who else opened.
  *
+ * Where cores differ, a thread is a column for each hart, since an event that knows no hart is one
+ * kind of core's.
+ *
  * Threads that start between our scan of /proc and the open of their parent are not counted; a
  * command that waits to be started has none.
  */
@@ -27,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/pmu/event_place.h"
 #include "proto/memory.h"
 
 #define TASKS_MAX 4096 /* a descriptor per event and thread: beyond it, count the whole system */
@@ -49,6 +53,8 @@ struct targets {
 	struct target *target;
 	size_t n_targets, size;
 	int error;
+	int n_harts; /* above 0: a thread is a target on each of these harts */
+	struct hart_set harts;
 };
 
 static void targets_clear(struct targets *t)
@@ -71,6 +77,15 @@ static int target_add(struct targets *t, struct target target)
 	return 0;
 }
 
+static int thread_add_each(struct targets *t, pid_t tid)
+{
+	int r = t->n_harts ? 0 : target_add(t, (struct target){.pid = tid, .hart = -1});
+	for (int i = 0; i < t->n_harts && r == 0; i++)
+		if (hart_set_has(&t->harts, i))
+			r = target_add(t, (struct target){.pid = tid, .hart = i});
+	return r;
+}
+
 /* One name in /proc/PID/task. */
 static void thread_add(void *userdata, const char *name)
 {
@@ -86,7 +101,7 @@ static void thread_add(void *userdata, const char *name)
 	if (t->n_targets >= TASKS_MAX)
 		t->error = -E2BIG;
 	else
-		t->error = target_add(t, (struct target){.pid = (pid_t)tid, .hart = -1});
+		t->error = thread_add_each(t, (pid_t)tid);
 }
 
 static int add_threads(const struct kernel *k, const struct counter_options *o, struct targets *t)
@@ -146,33 +161,59 @@ static int leader_of(struct counter *c, int event, size_t target)
 	return -1;
 }
 
+/* PMUs that cannot tell modes apart refuse to leave one out. */
+static bool may_take_kernel_in(const struct counter *c, const struct perf_event_attr *attr)
+{
+	return attr->exclude_kernel && !attr->exclude_user && c->may_see_kernel &&
+	       attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT;
+}
+
 static int open_one(struct counter *c, int event, const struct target *target, int leader)
 {
+	const struct event *e = &c->events.event[event];
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 		.inherit = target->pid >= 0,
 	};
-	event_to_attr(&c->events.event[event], &attr);
+	/* A thread goes from hart to hart where all are alike. */
+	int hart = target->hart < 0 ? cores_kind(c->cores, 0) : target->hart;
+	struct event_place place = {
+		.kernel = c->kernel,
+		.platform = cores_platform(c->cores, hart),
+		.pid = target->pid,
+		.hart = target->hart,
+	};
+	event_to_attr(e, &attr);
 	attr.precise_ip = 0; /* is about samples, and some drivers refuse it to counters */
 	if (c->user_only)
 		attr.exclude_kernel = attr.exclude_hv = 1;
 
-	for (;;) {
+	/* As asked; out of its group; with the kernel taken in; both. */
+	int fd = -EINVAL;
+	for (unsigned way = 0; way < 4 && fd == -EINVAL; way++) {
+		bool alone = way & 1, all_modes = way & 2;
+		struct perf_event_attr opened = attr;
+		if ((alone && leader < 0) || (all_modes && !may_take_kernel_in(c, &attr)))
+			continue;
+		place.group_fd = alone ? -1 : leader;
 		/* Members follow their leader; only what stands alone has a switch of its own. */
-		attr.disabled = leader < 0;
-		int fd = c->kernel->event_open(c->kernel->userdata, &attr, target->pid,
-			target->hart, leader, PERF_FLAG_FD_CLOEXEC);
-		if (fd != -EINVAL || leader < 0)
-			return fd;
-		leader = -1;
+		opened.disabled = place.group_fd < 0;
+		if (all_modes)
+			opened.exclude_kernel = opened.exclude_hv = 0;
+		fd = event_open_at(&place, e, &opened);
+		if (fd >= 0 && event_by_raw(e, &opened) && hart >= 0)
+			hart_set_add(&c->by_raw[event], hart);
+		if (fd >= 0 && all_modes)
+			c->unexcluded |= UINT64_C(1) << event;
 	}
+	return fd;
 }
 
 /* True if a target that fails so has nothing to count, rather than something that we miss. */
 static bool may_lack(const struct target *target, int error)
 {
-	if (target->pid >= 0)
+	if (target->pid >= 0 && (target->hart < 0 || error == -ESRCH))
 		return error == -ESRCH;
 	return error == -ENODEV || error == -ENOENT || error == -EOPNOTSUPP || error == -EINVAL;
 }
@@ -245,6 +286,19 @@ static int refuse(const struct counter *c, const struct machine *m, struct event
 	return COUNTER_REFUSED;
 }
 
+/* Where cores differ, one event of a thread counts on one kind of them alone: what stands for a
+ * generic event or a name elsewhere is another. So the thread is counted hart by hart. */
+static bool counts_by_hart(const struct counter_options *o, const struct event_list *events)
+{
+	bool some = false;
+	for (int i = 0; i < events->n_events; i++) {
+		const struct event *e = &events->event[i];
+		some |= e->by_platform || e->type == PERF_TYPE_HARDWARE ||
+			e->type == PERF_TYPE_HW_CACHE;
+	}
+	return some && o->pids && cores_differ(o->cores);
+}
+
 static int find_targets(const struct kernel *k, const struct machine *m,
 	const struct counter_options *o, struct targets *t, struct event_error *ret_error)
 {
@@ -280,15 +334,21 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 	struct counter **ret_counter, struct event_error *ret_error)
 {
 	_cleanup_(targets_clear) struct targets t = {0};
-	int r = find_targets(k, m, o, &t, ret_error);
-	if (r)
-		return r;
 	_cleanup_(counter_freep) struct counter *c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	c->kernel = k;
+	c->cores = o->cores;
+	c->may_see_kernel = m->may_see_kernel;
 	c->user_only = o->user_only || !m->may_see_kernel;
-	r = set_events(c, o, ret_error);
+	int r = set_events(c, o, ret_error);
+	if (r)
+		return r;
+	if (counts_by_hart(o, &c->events)) {
+		t.n_harts = m->n_harts;
+		t.harts = m->online;
+	}
+	r = find_targets(k, m, o, &t, ret_error);
 	if (r)
 		return r;
 

@@ -7,6 +7,7 @@
  * time running where the kernel multiplexed.
  */
 
+#include "daemon/pmu/cores.h"
 #include "daemon/pmu/event.h"
 #include "daemon/pmu/machine.h"
 
@@ -15,6 +16,7 @@ struct counter_options {
 	const pid_t *pids;               /* NULL: system-wide */
 	size_t n_pids;
 	bool user_only;
+	const struct cores *cores; /* borrowed for as long as the counter lives; NULL: nothing is known of cores */
 };
 
 struct counter_value {
@@ -31,6 +33,10 @@ struct counter {
 	size_t n_targets;
 	struct counter_value *value; /* n_events, as of the last counter_read */
 	bool user_only;
+	const struct cores *cores;
+	bool may_see_kernel;
+	uint64_t unexcluded;  /* bit i: event i was to leave the kernel out, which its PMU cannot */
+	struct hart_set by_raw[EVENTS_MAX]; /* harts on which event i is counted by the core's own code */
 };
 
 /* Open, disabled. Events that do not open keep their errno in value[].error; only if none opens

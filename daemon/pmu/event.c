@@ -9,8 +9,9 @@
  *               | subsystem ":" tracepoint [ ":" letters ]
  *
  * One pass over the text, by a cursor. A colon is ambiguous: behind a name that we know it begins
- * modifiers, behind any other it makes a tracepoint. All is done on a copy of the list, so that a
- * bad argument changes nothing.
+ * modifiers, behind any other it makes a tracepoint. A name is first looked for among the generic
+ * ones, then as a raw code, in sysfs, and last in the platform database. All is done on a copy of
+ * the list, so that a bad argument changes nothing.
  *
  * Modifiers add up: with any of u, k, h the modes that are not named are excluded, and those of a
  * group are added to those of its members ({a:u,b}:k counts a in both modes).
@@ -167,6 +168,7 @@ static int unknown_event(const struct event_scan *s, struct event_word name)
 		if (event_names[i].alias)
 			near_offer(&near, event_names[i].alias);
 	}
+	event_platform_offer(s, &near);
 	return event_fail(s, EVENT_UNKNOWN, name.start, "unknown event '%.*s'%s", (int)name.n,
 		name.start, near_says(&near, guess, sizeof(guess)));
 }
@@ -212,7 +214,8 @@ static int event_resolve(const struct event_scan *s, struct event_word w, struct
 	struct event_word name = split(w, ':', &rest);
 	if (name.n == 0)
 		return event_fail(s, EVENT_MALFORMED, w.start, "a name is missing before ':'");
-	if (event_generic_find(name, e) || raw_find(name, e))
+	if (event_generic_find(name, e) || raw_find(name, e) || event_alias_find(s, name, e) ||
+		event_platform_find(s, name, e))
 		return rest.start ? modifiers_apply(s, rest, e) : 0;
 	if (!rest.start || all_modifiers(rest))
 		return unknown_event(s, name);
@@ -344,11 +347,11 @@ static int group_take(const struct event_scan *s, const char **at, struct event_
 	return 0;
 }
 
-int event_parse(const struct kernel *k, const char *text, struct event_list *list,
-	struct event_error *ret_error)
+int event_parse_for(const struct kernel *k, const struct cores *c, const char *text,
+	struct event_list *list, struct event_error *ret_error)
 {
 	struct event_list parsed = *list;
-	struct event_scan s = {.kernel = k, .text = text, .error = ret_error};
+	struct event_scan s = {.kernel = k, .cores = c, .text = text, .error = ret_error};
 	const char *at = text;
 	for (;;) {
 		int r = *at == '{' ? group_take(&s, &at, &parsed)
@@ -365,6 +368,12 @@ int event_parse(const struct kernel *k, const char *text, struct event_list *lis
 	}
 	*list = parsed;
 	return 0;
+}
+
+int event_parse(const struct kernel *k, const char *text, struct event_list *list,
+	struct event_error *ret_error)
+{
+	return event_parse_for(k, NULL, text, list, ret_error);
 }
 
 void event_to_attr(const struct event *e, struct perf_event_attr *attr)

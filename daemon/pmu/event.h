@@ -17,6 +17,8 @@
 
 #include "daemon/pmu/kernel.h"
 
+struct cores;
+
 #define EVENTS_MAX 64          /* per request; more than any PMU counts, few enough to answer */
 #define EVENT_NAME_BYTES_MAX 128
 #define EVENT_PMU_BYTES_MAX 64 /* names as long as marvell_cn10k_ddr_pmu_87e1c0000000 exist */
@@ -30,6 +32,8 @@ struct event {
 	bool exclude_user, exclude_kernel, exclude_hv;
 	bool exclude_host, exclude_guest; /* modifiers G and H */
 	uint8_t precise;
+	bool by_platform;                /* its name is the platform database's: type and config are those of the
+	                                    first hart that has it, event_place.h knows another's */
 	int group;                       /* events with the same number ≥ 0 are one group, in order; -1: alone */
 };
 
@@ -54,6 +58,10 @@ struct event_error {
  * 0, or EVENT_*, with *ret_error filled and *list untouched. */
 int event_parse(const struct kernel *k, const char *text, struct event_list *list,
 	struct event_error *ret_error);
+/* The same, and names that the platforms of this machine's cores have for their events; also a bare
+ * alias of sysfs that a single PMU has. c may be NULL. */
+int event_parse_for(const struct kernel *k, const struct cores *c, const char *text,
+	struct event_list *list, struct event_error *ret_error);
 
 /* Set type, config and exclusion of *attr (size, sample and read formats are the caller's). */
 void event_to_attr(const struct event *e, struct perf_event_attr *attr);

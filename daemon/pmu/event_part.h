@@ -22,6 +22,7 @@ struct event_word {
 
 struct event_scan {
 	const struct kernel *kernel;
+	const struct cores *cores; /* or NULL */
 	const char *text;   /* the whole argument */
 	const char *pinned; /* where in text an alias' own terms stand; NULL: in text */
 	struct event_error *error;
@@ -42,6 +43,17 @@ bool event_word_number(struct event_word w, uint64_t *ret_number);
 
 /* Set pmu, type and config of *e from a generic name, alias or cache event; false if it is none. */
 bool event_generic_find(struct event_word name, struct event *e);
+
+/* The same from a name that one of this machine's platforms has. */
+bool event_platform_find(const struct event_scan *s, struct event_word name, struct event *e);
+
+/* Compare all names that event_platform_find would know with the wanted one. */
+struct near;
+void event_platform_offer(const struct event_scan *s, struct near *near);
+
+/* Set pmu, type and configs of *e from a bare alias of sysfs that exactly one PMU has; false if it
+ * is none. */
+bool event_alias_find(const struct event_scan *s, struct event_word name, struct event *e);
 
 /* Set pmu, type and configs of *e from what stands before and between the slashes. 0, EVENT_*. */
 int event_pmu_parse(const struct event_scan *s, struct event_word pmu, struct event_word terms,

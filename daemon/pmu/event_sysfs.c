@@ -258,6 +258,44 @@ static int word_set(
 	return field_set(s, w, 1, e);
 }
 
+/* Which PMUs have an alias of that name. */
+struct alias_search {
+	const struct event_scan *scan;
+	struct event_word alias;
+	char pmu[EVENT_PMU_BYTES_MAX];
+	int n_pmus;
+};
+
+static void alias_look(void *userdata, const char *pmu)
+{
+	struct alias_search *search = userdata;
+	char folder[PATH_BYTES_MAX], text[TEXT_BYTES_MAX];
+	if (strlen(pmu) >= sizeof(search->pmu))
+		return;
+	snprintf(folder, sizeof(folder), DEVICES "/%s/events", pmu);
+	if (read_entry(search->scan, folder, search->alias, text, sizeof(text)) < 0)
+		return;
+	if (search->n_pmus++ == 0)
+		snprintf(search->pmu, sizeof(search->pmu), "%s", pmu);
+}
+
+bool event_alias_find(const struct event_scan *s, struct event_word name, struct event *e)
+{
+	struct alias_search search = {.scan = s, .alias = name};
+	if (!name_is_safe(name) || is_side_file(name))
+		return false;
+	s->kernel->list(s->kernel->userdata, DEVICES, alias_look, &search);
+	if (search.n_pmus != 1)
+		return false; /* of several, the platform knows which hart has which */
+	struct event found = *e;
+	struct event_word pmu = {search.pmu, strlen(search.pmu)};
+	if (event_pmu_parse(s, pmu, name, &found) != 0)
+		return false;
+	s->error->text[0] = '\0';
+	*e = found;
+	return true;
+}
+
 static int unknown_pmu(const struct event_scan *s, struct event_word pmu)
 {
 	struct near near;

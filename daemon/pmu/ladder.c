@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/pmu/event_place.h"
 #include "daemon/pmu/sampler_attr.h"
 #include "proto/memory.h"
 
@@ -24,18 +25,27 @@
  * lowest rate that a kernel's limit leaves (100 Hz). */
 #define SLICE_NS 2000000u
 #define LEADER_SLICES 30
-#define GROUP_SLICES 15 /* its leader is known to fire by then */
+#define DOUBTED_SLICES 4 /* where the core is said not to interrupt: eight periods at TRY_HZ */
+#define GROUP_SLICES 15  /* its leader is known to fire by then */
 #define TRY_HZ 1000u
 #define TRY_RING_BYTES ((size_t)getpagesize() * 2)
 
 struct climb {
 	const struct kernel *kernel;
 	const struct machine *machine;
+	const struct platform *platform;
 	int hart;
 	pid_t pid; /* -1: everybody; 0: this thread, which is what the unprivileged may watch */
 	uint32_t hz;
 	bool user_only;
 	bool no_switches;
+	int leader_slices; /* of the rung under way */
+};
+
+/* One step of the ladder. */
+struct step {
+	enum rung rung;
+	const struct platform_event *leader; /* RUNG_LEADER: NULL for the options' */
 };
 
 enum { TRIAL_MEMBERS_MAX = 1 + PLAN_SIBLINGS_MAX + 1 };
@@ -47,6 +57,8 @@ struct trial {
 	uint64_t id[TRIAL_MEMBERS_MAX];
 	uint64_t value[TRIAL_MEMBERS_MAX]; /* highest seen in a sample */
 	int n;
+	uint32_t leader_type; /* as it was opened */
+	uint64_t leader_config;
 	struct ring ring;
 	uint64_t n_samples;
 };
@@ -54,6 +66,7 @@ struct trial {
 enum {
 	TRIAL_REFUSED = 1, /* an open failed; *ret_member and *ret_error say which and how */
 	TRIAL_SILENT,      /* opened and did not fire */
+	TRIAL_BUSY,        /* opened and was never scheduled: somebody else has the counters */
 	TRIAL_DEAD,        /* fired, but *ret_member brought nothing */
 	TRIAL_NO_RING,     /* *ret_error: no room for even a small ring */
 	TRIAL_NO_HART,     /* *ret_error: we may not run there, so nothing could be seen to fire */
@@ -83,15 +96,32 @@ static int open_as(struct trial *t, const struct event *e, bool grouped)
 	struct perf_event_attr attr = {
 		.size = sizeof attr,
 		.sample_type = PERF_SAMPLE_IDENTIFIER | (grouped ? PERF_SAMPLE_READ : 0),
-		.read_format = grouped ? GROUP_READ_FORMAT : 0,
+		.read_format =
+			grouped ? GROUP_READ_FORMAT
+				: PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 		.disabled = leads,
 	};
 	event_to_attr(e, &attr);
 	if (leads)
 		attr_set_rate(&attr, e, c->hz);
-	int group_fd = leads ? -1 : t->fd[0];
-	return c->kernel->event_open(
-		c->kernel->userdata, &attr, c->pid, c->hart, group_fd, PERF_FLAG_FD_CLOEXEC);
+	const struct event_place place = {
+		.kernel = c->kernel,
+		.platform = c->platform,
+		.pid = c->pid,
+		.hart = c->hart,
+		.group_fd = leads ? -1 : t->fd[0],
+	};
+	int fd = event_open_at(&place, e, &attr);
+	if (fd >= 0 && leads) {
+		t->leader_type = attr.type;
+		t->leader_config = attr.config;
+	} else if (fd >= 0 && event_by_raw(e, &attr) && attr.type == t->leader_type &&
+		   attr.config == t->leader_config) {
+		/* The leader once more: some PMUs give both one counter, and then one reads 0. */
+		c->kernel->event_close(c->kernel->userdata, fd);
+		return -ENOENT;
+	}
+	return fd;
 }
 
 /* Open with the exclusion that is wanted, and the other way round where the kernel refuses just
@@ -171,6 +201,16 @@ static int trial_dead_member(const struct trial *t, int n_siblings)
 	return 0;
 }
 
+/* Was the leader that gave no sample ever given a counter? Source: man perf_event_open, "Reading
+ * results": enabled and running stand second and third in either form. */
+static bool trial_ran(const struct trial *t)
+{
+	const struct kernel *k = t->climb->kernel;
+	uint64_t word[3 + 2 * TRIAL_MEMBERS_MAX] = {0};
+	ssize_t n = k->event_read(k->userdata, t->fd[0], word, sizeof word);
+	return n < (ssize_t)(3 * sizeof *word) || word[1] == 0 || word[2] > 0;
+}
+
 /* Let the opened group run until it proves itself or its time is over. */
 static int trial_run(struct trial *t, int n_siblings, int *ret_member, int *ret_error)
 {
@@ -188,7 +228,7 @@ static int trial_run(struct trial *t, int n_siblings, int *ret_member, int *ret_
 
 	int r = k->event_ioctl(k->userdata, t->fd[0], PERF_EVENT_IOC_ENABLE, 0);
 	int dead = n_siblings;
-	int n_slices = n_siblings ? GROUP_SLICES : LEADER_SLICES;
+	int n_slices = n_siblings ? GROUP_SLICES : t->climb->leader_slices;
 	for (int slice = 0; r == 0 && slice < n_slices && (t->n_samples == 0 || dead); slice++) {
 		r = k->spin(k->userdata, t->climb->hart, SLICE_NS);
 		if (r == 0)
@@ -200,7 +240,9 @@ static int trial_run(struct trial *t, int n_siblings, int *ret_member, int *ret_
 		return our_trouble(r) ? r : TRIAL_NO_HART;
 	}
 	*ret_member = dead;
-	return t->n_samples == 0 ? TRIAL_SILENT : dead ? TRIAL_DEAD : 0;
+	if (t->n_samples == 0)
+		return trial_ran(t) ? TRIAL_SILENT : TRIAL_BUSY;
+	return dead ? TRIAL_DEAD : 0;
 }
 
 /* Try p's leader with its first n_siblings; *ret_switches says whether the switch event came too.
@@ -248,12 +290,25 @@ __attribute__((format(printf, 2, 3))) static void say(struct rung_try *t, const 
 	va_end(list);
 }
 
+/* Does the platform say that this event cannot sample? NULL if not, else why not. */
+static const char *doubt(const struct climb *c, const struct event *e)
+{
+	bool hardware = e->type == PERF_TYPE_HARDWARE;
+	if (c->platform->overflow == PLATFORM_OVERFLOW_NONE && e->type != PERF_TYPE_SOFTWARE)
+		return "this core's counters have no overflow interrupt";
+	if (c->platform->overflow == PLATFORM_OVERFLOW_PROGRAMMABLE && hardware)
+		return "this core's fixed counters of cycles and instructions have no overflow "
+		       "interrupt, its programmable ones do";
+	return NULL;
+}
+
 static void say_refused(
 	const struct climb *c, const struct event *e, bool leads, struct rung_try *t)
 {
 	struct refusal why = refusal_explain(e, t->error, leads, c->machine);
+	const char *known = leads && t->error == EOPNOTSUPP ? doubt(c, e) : NULL;
 	t->says[0] = '\0';
-	say(t, "%s: %s (%s)", e->name, why.says, why.layer);
+	say(t, "%s: %s (%s)", e->name, known ? known : why.says, known ? "core" : why.layer);
 }
 
 /* Why the leader alone did not do. */
@@ -268,9 +323,13 @@ static void say_failed(
 	else if (outcome == TRIAL_NO_HART)
 		say(t, "%s: mperfd may not run on hart %d to see it fire (cpuset): %s", e->name,
 			c->hart, strerror(t->error));
+	else if (outcome == TRIAL_BUSY)
+		say(t, "%s opens and never gets a counter: another profiler or watchdog has it",
+			e->name);
 	else
-		say(t, "%s opens and never interrupts: not one sample in %d ms (driver)", e->name,
-			(int)(LEADER_SLICES * (SLICE_NS / 1000000u)));
+		say(t, "%s opens and never interrupts: not one sample in %d ms (%s%s)", e->name,
+			c->leader_slices * (int)(SLICE_NS / 1000000u),
+			doubt(c, e) ? "core: " : "driver", doubt(c, e) ? doubt(c, e) : "");
 }
 
 static void drop_sibling(struct plan *p, int i)
@@ -289,7 +348,7 @@ static int add_siblings(const struct climb *c, struct plan *p, struct rung_try *
 		int r = trial_make(c, p, p->n_siblings, &member, &error);
 		if (r <= 0)
 			return r;
-		if (r == TRIAL_SILENT && p->switches) {
+		if ((r == TRIAL_SILENT || r == TRIAL_BUSY) && p->switches) {
 			p->switches = false;
 			continue;
 		}
@@ -343,7 +402,8 @@ static int try_rung(const struct climb *c, struct plan *p, struct rung_try *t)
 		return r;
 	if (r > 0) {
 		t->error = error;
-		t->silent = r == TRIAL_SILENT;
+		t->silent = r == TRIAL_SILENT || r == TRIAL_BUSY;
+		t->busy = r == TRIAL_BUSY;
 		say_failed(c, &p->leader, r, t);
 		return RUNG_REFUSED;
 	}
@@ -383,17 +443,18 @@ static bool own_leader(
 }
 
 /* One rung's leader and wanted siblings. False, with a sentence, if its leader has no meaning. */
-static bool rung_fill(
-	const struct climb *c, const struct ladder_options *o, struct plan *p, struct rung_try *t)
+static bool rung_fill(const struct climb *c, const struct ladder_options *o,
+	const struct step *step, struct plan *p, struct rung_try *t)
 {
-	if (t->rung == RUNG_LEADER) {
+	if (t->rung == RUNG_LEADER && step->leader) {
+		event_of_platform(step->leader, &p->leader);
+	} else if (t->rung == RUNG_LEADER) {
 		if (!own_leader(c, o->own_leader, &p->leader, t))
 			return false;
 	} else {
 		p->leader = t->rung == RUNG_CYCLES ? event_cycles() : event_cpu_clock();
 	}
-	/* Never the leader once more as its own sibling: some PMUs give both the same counter, and
-	 * then one of them reads 0. */
+	/* Never the leader once more as its own sibling: see open_as. */
 	p->n_siblings = 0;
 	if (t->rung == RUNG_LEADER || t->rung == RUNG_CLOCK_LEADER)
 		p->sibling[p->n_siblings++] = event_cycles();
@@ -402,13 +463,51 @@ static bool rung_fill(
 	return true;
 }
 
+/* The leaders to try, least privileged mode first, since most time is spent there: the core's own
+ * events often count one mode alone. */
+static int add_leaders(const struct climb *c, const struct ladder_options *o, struct step *steps)
+{
+	static const unsigned modes[PLAN_LEADERS_MAX] = {
+		PLATFORM_MODES_ALL,
+		PLATFORM_MODE_KERNEL | PLATFORM_MODE_MACHINE,
+		PLATFORM_MODE_MACHINE,
+	};
+	int n = 0;
+	if (o->own_leader) {
+		steps[n++] = (struct step){.rung = RUNG_LEADER};
+		return n;
+	}
+	for (int i = 0; i < (c->user_only ? 1 : PLAN_LEADERS_MAX); i++) {
+		const struct platform_event *leader =
+			platform_leader(c->platform, c->user_only ? PLATFORM_MODE_USER : modes[i]);
+		bool known = !leader;
+		for (int j = 0; j < n && !known; j++)
+			known = steps[j].leader == leader;
+		if (!known)
+			steps[n++] = (struct step){RUNG_LEADER, leader};
+	}
+	return n;
+}
+
+static int try_step(const struct climb *climb, const struct ladder_options *o,
+	const struct step *step, struct plan *p)
+{
+	struct climb c = *climb;
+	struct rung_try *t = &p->tries[p->n_tries++];
+	t->rung = step->rung;
+	if (!rung_fill(&c, o, step, p, t))
+		return RUNG_REFUSED;
+	c.leader_slices = doubt(&c, &p->leader) ? DOUBTED_SLICES : LEADER_SLICES;
+	return try_rung(&c, p, t);
+}
+
 int ladder_probe(const struct kernel *k, const struct machine *m, int hart,
 	const struct ladder_options *o, struct plan *ret_plan)
 {
-	static const enum rung order[] = {RUNG_CYCLES, RUNG_LEADER, RUNG_CLOCK_LEADER, RUNG_CLOCK};
 	struct climb c = {
 		.kernel = k,
 		.machine = m,
+		.platform = o->platform ? o->platform : cores_platform(NULL, hart),
 		.hart = hart,
 		.pid = m->may_see_all ? -1 : 0,
 		.hz = o->hz > TRY_HZ ? o->hz : TRY_HZ,
@@ -418,18 +517,19 @@ int ladder_probe(const struct kernel *k, const struct machine *m, int hart,
 	if (m->max_sample_rate > 0 && c.hz > m->max_sample_rate)
 		c.hz = m->max_sample_rate;
 
+	struct step steps[PLAN_TRIES_MAX] = {{.rung = RUNG_CYCLES}};
+	int n_steps = 1 + add_leaders(&c, o, steps + 1);
+	steps[n_steps++] = (struct step){.rung = RUNG_CLOCK_LEADER};
+	steps[n_steps++] = (struct step){.rung = RUNG_CLOCK};
+
 	struct plan p = {.rung = RUNG_NONE};
-	for (size_t i = 0; i < sizeof order / sizeof order[0] && p.rung == RUNG_NONE; i++) {
-		if (order[i] == RUNG_LEADER && !o->own_leader)
-			continue;
-		struct rung_try *t = &p.tries[p.n_tries++];
-		t->rung = order[i];
-		int r = rung_fill(&c, o, &p, t) ? try_rung(&c, &p, t) : RUNG_REFUSED;
+	for (int i = 0; i < n_steps && p.rung == RUNG_NONE; i++) {
+		int r = try_step(&c, o, &steps[i], &p);
 		if (r < 0)
 			return r;
 		if (r == 0)
-			p.rung = order[i];
-		memcpy(p.reason, t->says, sizeof p.reason);
+			p.rung = steps[i].rung;
+		memcpy(p.reason, p.tries[p.n_tries - 1].says, sizeof p.reason);
 	}
 	if (p.rung == RUNG_NONE) {
 		p.leader = (struct event){.group = -1};

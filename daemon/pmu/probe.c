@@ -11,6 +11,8 @@
 
 #include <errno.h>
 
+#include "daemon/pmu/event_place.h"
+
 #define PROBE_NS 2000000u /* millions of cycles, and ~60 events are still probed in a moment */
 
 struct count {
@@ -56,30 +58,84 @@ static bool counts(const struct event *e, const struct count *c)
 	return by_kernel || c->value > 0;
 }
 
-int event_probe(const struct kernel *k, const struct machine *m, const struct event *e)
-{
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.disabled = 1,
-		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-	};
-	event_to_attr(e, &attr);
-	attr.precise_ip = 0; /* is about samples, and some drivers refuse it to counters */
-	if (!m->may_see_kernel)
-		attr.exclude_kernel = attr.exclude_hv = 1;
-	if (attr.exclude_kernel && event_is_kernel_only(e))
-		return PROBE_ZERO;
+/* One open of the event, and one hart after the other until one counts. */
+struct probing {
+	const struct kernel *kernel;
+	const struct event *event;
+	struct perf_event_attr attr;
+};
 
-	int fd = k->event_open(k->userdata, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+static int probe_on(const struct probing *p, const struct event_place *place, int first, int last)
+{
+	struct perf_event_attr attr = p->attr;
+	int fd = event_open_at(place, p->event, &attr);
 	if (fd < 0)
 		return fd;
-	int first = online_hart(m, false), last = online_hart(m, true);
 	struct count c;
-	int r = count_on(k, fd, first, &c);
-	if (r == 0 && !counts(e, &c) && last != first)
-		r = count_on(k, fd, last, &c);
-	k->event_close(k->userdata, fd);
+	int r = count_on(p->kernel, fd, first, &c);
+	if (r == 0 && !counts(p->event, &c) && last != first)
+		r = count_on(p->kernel, fd, last, &c);
+	p->kernel->event_close(p->kernel->userdata, fd);
 	if (r < 0)
 		return r;
-	return counts(e, &c) ? 0 : PROBE_ZERO;
+	return counts(p->event, &c) ? 0 : PROBE_ZERO;
+}
+
+/* Of cores that differ, each kind is asked where it is, since there the code is another. What
+ * counts on one of them counts. */
+static int probe_kinds(const struct probing *p, const struct cores *c)
+{
+	int best = -ENOENT;
+	for (int hart = cores_kind(c, 0); hart >= 0; hart = cores_kind(c, hart + 1)) {
+		const struct event_place place = {
+			.kernel = p->kernel,
+			.platform = cores_platform(c, hart),
+			.hart = hart,
+			.group_fd = -1,
+		};
+		int r = probe_on(p, &place, hart, hart);
+		if (r == 0)
+			return 0;
+		if (r == PROBE_ZERO || best == -ENOENT)
+			best = r;
+	}
+	return best;
+}
+
+int event_probe_for(const struct kernel *k, const struct machine *m, const struct cores *c,
+	const struct event *e)
+{
+	struct probing p = {
+		.kernel = k,
+		.event = e,
+		.attr =
+			{
+				.size = sizeof(p.attr),
+				.disabled = 1,
+				.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+					       PERF_FORMAT_TOTAL_TIME_RUNNING,
+			},
+	};
+	event_to_attr(e, &p.attr);
+	p.attr.precise_ip = 0; /* is about samples, and some drivers refuse it to counters */
+	if (!m->may_see_kernel)
+		p.attr.exclude_kernel = p.attr.exclude_hv = 1;
+	if (p.attr.exclude_kernel && event_is_kernel_only(e))
+		return PROBE_ZERO;
+	if (cores_differ(c))
+		return probe_kinds(&p, c);
+
+	int first = online_hart(m, false), last = online_hart(m, true);
+	const struct event_place place = {
+		.kernel = k,
+		.platform = cores_platform(c, first),
+		.hart = -1,
+		.group_fd = -1,
+	};
+	return probe_on(&p, &place, first, last);
+}
+
+int event_probe(const struct kernel *k, const struct machine *m, const struct event *e)
+{
+	return event_probe_for(k, m, NULL, e);
 }

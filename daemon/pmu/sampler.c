@@ -126,12 +126,14 @@ static int sampler_make(
 	int r = options_copy(s, o);
 	if (r == 0)
 		r = machine_read(k, &s->machine);
+	if (r == 0)
+		r = cores_read(o->cores, k, &s->machine);
 	if (r < 0)
 		return r;
 	s->exec = exec_event(k);
 	s->hz = o->hz;
 	if (s->machine.max_sample_rate > 0 && s->hz > s->machine.max_sample_rate) {
-		s->hz = s->machine.max_sample_rate;
+		s->hz = s->hz_lowest = s->machine.max_sample_rate;
 		s->rate_lowered = true;
 	}
 	size_t n = (size_t)s->machine.n_harts;
@@ -222,6 +224,7 @@ int sampler_new(const struct kernel *k, const struct sampler_options *o,
 		return full(r, ret_error);
 	if (r < 0)
 		return r;
+	plan_reserve(s);
 	const struct event_error *refused = asked_refusal(opening);
 	if (r == HART_REFUSED || refused) {
 		*ret_error = refused ? *refused : opening->error;

@@ -51,14 +51,16 @@ enum sampler_switches {
 	SAMPLER_SWITCHES_SIBLING, /* or nothing */
 	SAMPLER_SWITCHES_BPF,     /* or nothing */
 	SAMPLER_SWITCHES_NONE,
-	SAMPLER_SWITCHES_BOTH,    /* side by side, to be compared (attribute/switch_check.h), not added up */
+	SAMPLER_SWITCHES_BOTH, /* side by side, to be compared (attribute/switch_check.h), not added
+				  up */
 };
 /* The first four by name: "best", "sibling", "bpf", "none". 0, -EINVAL. */
 int sampler_switches_parse(const char *name, enum sampler_switches *ret_switches);
 
 struct sampler_options {
-	uint32_t hz; /* 1 … SAMPLER_HZ_MAX */
-	uint32_t ring_hz; /* rate that rings have room for, which sampler_set_rate may go up to; 0: hz */
+	uint32_t hz;      /* 1 … SAMPLER_HZ_MAX */
+	uint32_t ring_hz; /* rate that rings have room for, which sampler_set_rate may go up to; 0:
+			     hz */
 	enum sampler_stacks stacks;
 	uint32_t stack_bytes; /* per sample with SAMPLER_STACKS_DWARF */
 	bool user_only;
@@ -68,6 +70,8 @@ struct sampler_options {
 	const struct event_list *events; /* the user's own -e, or NULL: climb the ladder */
 	const char *own_leader;          /* see struct ladder_options */
 	enum sampler_switches switches;
+	struct cores *cores; /* borrowed for as long as the sampler lives; NULL: nothing is known of
+				cores */
 };
 
 /* What is kept of a hart from one look to the next. */
@@ -75,6 +79,14 @@ struct hart_watch {
 	uint64_t lost_before; /* lost[][LOSS_RING] when its events were opened */
 	uint64_t enabled_ns;  /* how long its side-band event had been enabled, */
 	uint64_t looked_ns;   /* by this time at the latest */
+	/* of what fires there and has hardware counters: for how long it was wanted and ran, in
+	 * all, */
+	uint64_t wanted_ns, ran_ns;
+	uint64_t before_wanted_ns, before_ran_ns; /* and at the last look */
+	unsigned n_starved; /* looks in a row at which it had not run at all */
+	enum rung best;     /* that the hart ever had */
+	uint64_t climb_ns; /* CLOCK_MONOTONIC before which not to climb the ladder anew; 0: any time
+			    */
 };
 
 struct sampler {
@@ -85,20 +97,27 @@ struct sampler {
 	struct event_list events;       /* what streams' `event` indexes: leaders and siblings */
 	struct ring *ring;              /* n_rings ≤ n_harts */
 	size_t n_rings;
-	struct ring *exec_ring;         /* n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
+	struct ring *exec_ring; /* n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
 	size_t n_exec_rings;
 	struct stream_table streams;
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: what this station lost */
 	uint32_t hz;                /* the rate in force, after the kernel's limit */
 	bool rate_lowered;          /* the kernel's limit cut what was asked */
+	uint32_t hz_lowest; /* since it cuts: the least that the kernel's limit left; 0: it does not
+			     */
+	uint64_t unexcluded; /* bit i: event i was to leave the kernel out, which its PMU cannot */
+	struct hart_set
+		by_raw[EVENTS_MAX]; /* harts on which event i is counted by the core's own code */
 	bool cgroups;               /* PERF_SAMPLE_CGROUP and CGROUP records are on */
 	/* the rest is sampler*.c's */
-	unsigned sideband;    /* SIDEBAND_* that this kernel knows */
-	struct hart_watch *watch; /* n_harts */
-	struct hart_set seen; /* online when last looked at */
-	struct event exec;    /* the tracepoint of execs, or a dummy */
+	unsigned sideband;             /* SIDEBAND_* that this kernel knows */
+	struct hart_watch *watch;      /* n_harts */
+	struct hart_set seen;          /* online when last looked at */
+	struct event exec;             /* the tracepoint of execs, or a dummy */
 	struct switch_bpf *switch_bpf; /* loaded when first needed */
-	int switch_error;     /* why BPF was not to be had, last: an errno; ENOTSUP: it is not built in */
+	int switch_error; /* why BPF was not to be had, last: an errno; ENOTSUP: it is not built in
+			   */
+	bool events_told; /* others have counted the events: there will be no new ones */
 	bool started;
 	bool no_inherited_reads; /* before Linux 6.13: no groups in a per-task session */
 };
@@ -118,8 +137,8 @@ int sampler_new(const struct kernel *k, const struct sampler_options *o,
 int sampler_start(struct sampler *s);
 int sampler_stop(struct sampler *s);
 
-/* Add to lost[][LOSS_RING] what found a ring full at the very end, so that no record came after it to
- * tell. Call it when all that the rings hold was drained and its LOST records counted there too;
+/* Add to lost[][LOSS_RING] what found a ring full at the very end, so that no record came after it
+ * to tell. Call it when all that the rings hold was drained and its LOST records counted there too;
  * again is harmless. Before Linux 6.0 the kernel does not say, and nothing is added. */
 void sampler_count_losses(struct sampler *s);
 
@@ -127,11 +146,14 @@ void sampler_count_losses(struct sampler *s);
  * inherited their event keep their rate. 0 or -errno. */
 int sampler_set_rate(struct sampler *s, uint32_t hz);
 
-/* Once a second: harts that came or went, the kernel's rate limit. Rings may be added or closed,
- * so drain everything before. 0, or -errno. */
+/* Once a second: harts that came or went, the kernel's rate limit, counters that somebody else
+ * took. Rings may be added or closed, so drain everything before. 0, or -errno. */
 int sampler_tick(struct sampler *s);
 
 /* CUT_* of all harts: what cuts the counts of this session. */
 unsigned sampler_cut(const struct sampler *s);
+/* Of the time for which that hart's hardware counters were wanted, the part that they were had, 0
+ * to 1; less than 1 if they are shared. 1 where there are none. As of the last tick. */
+double sampler_counted_share(const struct sampler *s, int hart);
 
 struct sampler *sampler_free(struct sampler *s);

@@ -57,10 +57,10 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 /* Room for 7,000 switches between two drains, at 152 bytes with four siblings. */
 #define SWITCHES_BYTES (1u << 20)
 #define RING_BYTES_MIN (64u << 10)
-/* Of a new program's stack: pointers and auxiliary vector (1 KiB with 60 variables), up to 8 KiB left
- * free at random, and 4 KiB of arguments, which is what is kept of them. Where that does not reach,
- * or leads over a page that was never touched (one time in four), /proc is asked.
- * Source: arch_align_stack in arch/x86/kernel/process.c of Linux 6.12. */
+/* Of a new program's stack: pointers and auxiliary vector (1 KiB with 60 variables), up to 8 KiB
+ * left free at random, and 4 KiB of arguments, which is what is kept of them. Where that does not
+ * reach, or leads over a page that was never touched (one time in four), /proc is asked. Source:
+ * arch_align_stack in arch/x86/kernel/process.c of Linux 6.12. */
 #define EXEC_STACK_BYTES 13312u
 /* 39 such copies, for 60 ms without a look (EXEC_REST_NS) at 650 execs a second and hart. */
 #define EXEC_RING_BYTES (512u << 10)
@@ -265,6 +265,10 @@ void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,
 		ret_attr->sample_type |= PERF_SAMPLE_READ;
 		ret_attr->read_format = GROUP_READ_FORMAT;
 	}
+	/* By these it is seen whether somebody else has the counter (sampler_share.c). */
+	if (e->type != PERF_TYPE_SOFTWARE)
+		ret_attr->read_format |=
+			PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (s->sideband & SIDEBAND_LOST)
 		ret_attr->read_format |= PERF_FORMAT_LOST;
 	/* Idle is not a share (DESIGN.md decision 12); hardware stands still there anyhow. */

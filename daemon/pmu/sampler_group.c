@@ -29,14 +29,13 @@ static int event_index(const struct sampler *s, const struct event *e)
 	return (int)(e - s->events.event);
 }
 
-/* Find e in the session's list, or add it. NULL if the list is full. */
-static struct event *event_enter(struct sampler *s, const struct event *e)
+struct event *event_enter(struct sampler *s, const struct event *e)
 {
 	struct event_list *l = &s->events;
 	for (int i = 0; i < l->n_events; i++)
 		if (event_equal(&l->event[i], e))
 			return &l->event[i];
-	if (l->n_events == EVENTS_MAX)
+	if (l->n_events == EVENTS_MAX || s->events_told)
 		return NULL;
 	l->event[l->n_events] = *e;
 	l->event[l->n_events].group = -1;
@@ -62,8 +61,24 @@ static int leader_open_once(struct sampler *s, const struct group *g, int hart, 
 	return r;
 }
 
-/* Open what fires, giving way where the kernel says how: the kernel's part is left out, the rate
- * lowered, the group given up. Each can happen once, so this ends. */
+/* PMUs that cannot tell modes apart refuse to leave one out (EINVAL). Then the kernel is counted
+ * too if it may be, and the answers say so. */
+static bool may_take_kernel_in(const struct sampler *s, const struct event *e)
+{
+	return e->exclude_kernel && !e->exclude_user && s->machine.may_see_kernel &&
+	       e->type != PERF_TYPE_SOFTWARE && e->type != PERF_TYPE_TRACEPOINT;
+}
+
+static void took_kernel_in(struct sampler *s, struct event *e, bool taken)
+{
+	if (taken)
+		s->unexcluded |= UINT64_C(1) << event_index(s, e);
+	else
+		event_exclude_kernel(e, true);
+}
+
+/* Open what fires, giving way where the kernel says how: the kernel's part is left out or taken in,
+ * the rate lowered, the group given up. Each can happen once, so this ends. */
 static int leader_open(
 	struct sampler *s, struct group *g, int hart, pid_t pid, struct stream *ret_leader)
 {
@@ -80,6 +95,11 @@ static int leader_open(
 	}
 	if (r == -EINVAL && rate_follow(s) > 0)
 		r = leader_open_once(s, g, hart, pid, grouped, ret_leader);
+	if (r == -EINVAL && may_take_kernel_in(s, g->member[0])) {
+		event_exclude_kernel(g->member[0], false);
+		r = leader_open_once(s, g, hart, pid, grouped, ret_leader);
+		took_kernel_in(s, g->member[0], r == 0);
+	}
 	if (r == -EINVAL && grouped && s->options.per_task && !s->no_inherited_reads) {
 		r = leader_open_once(s, g, hart, pid, false, ret_leader);
 		if (r == 0) {
@@ -91,7 +111,8 @@ static int leader_open(
 	return r;
 }
 
-static int sibling_open(struct sampler *s, struct event *e, pid_t pid, const struct stream *leader)
+static int sibling_open_once(
+	struct sampler *s, const struct event *e, pid_t pid, const struct stream *leader)
 {
 	struct perf_event_attr attr;
 	struct stream stream = {
@@ -101,10 +122,22 @@ static int sibling_open(struct sampler *s, struct event *e, pid_t pid, const str
 		.hart = leader->hart,
 		.event = event_index(s, e),
 	};
-	if (s->events.event[leader->event].exclude_kernel && !e->exclude_user)
-		event_exclude_kernel(e, true);
 	attr_sibling(s, e, &attr);
 	return stream_open(s, &attr, pid, leader->fd, &stream);
+}
+
+static int sibling_open(struct sampler *s, struct event *e, pid_t pid, const struct stream *leader)
+{
+	bool unexcluded = s->unexcluded >> event_index(s, e) & 1;
+	if (s->events.event[leader->event].exclude_kernel && !e->exclude_user && !unexcluded)
+		event_exclude_kernel(e, true);
+	int r = sibling_open_once(s, e, pid, leader);
+	if (r == -EINVAL && may_take_kernel_in(s, e)) {
+		event_exclude_kernel(e, false);
+		r = sibling_open_once(s, e, pid, leader);
+		took_kernel_in(s, e, r == 0);
+	}
+	return r;
 }
 
 static int switch_open(struct sampler *s, pid_t pid, const struct stream *leader)
@@ -180,13 +213,13 @@ static bool plan_group(struct sampler *s, const struct plan *p, struct group *re
 {
 	struct group g = {.rung = p->rung, .switches = p->switches};
 	g.member[g.n_members++] = event_enter(s, &p->leader);
-	for (int i = 0; i < p->n_siblings; i++)
-		g.member[g.n_members++] = event_enter(s, &p->sibling[i]);
-	for (int i = 0; i < g.n_members; i++)
-		if (!g.member[i])
-			return false;
+	for (int i = 0; i < p->n_siblings; i++) {
+		struct event *e = event_enter(s, &p->sibling[i]);
+		if (e)
+			g.member[g.n_members++] = e; /* else it is missing, and counted as such */
+	}
 	*ret_group = g;
-	return true;
+	return g.member[0] != NULL;
 }
 
 /* The group that begins with the session's event at `first`; false if that one is no beginning. */
@@ -232,8 +265,14 @@ int plan_open(struct opening *o, int hart, pid_t pid, bool first)
 	struct group g;
 	int missing = 0;
 	int wanted = siblings_wanted(p->rung);
-	if (!plan_group(s, p, &g))
-		return -ENOSPC;
+	if (!plan_group(s, p, &g)) {
+		opening_explain(&o->error,
+			"hart %d samples by %s, which no hart did when this session began; begin "
+			"it "
+			"anew",
+			hart, p->leader.name);
+		return HART_REFUSED;
+	}
 	bool reads = !s->no_inherited_reads;
 	if (!reads && p->n_siblings > 0) {
 		plan_forget_siblings(p);

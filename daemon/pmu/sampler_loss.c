@@ -30,7 +30,8 @@ int stream_read(const struct sampler *s, const struct stream *stream, struct rea
 	struct reading r = {0};
 	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
 		r.enabled_ns = word[at++];
-	at += !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
+	if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+		r.running_ns = word[at++];
 
 	/* Then follow the members, or of a single event what is left of it; lost is the last. */
 	size_t width =

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "daemon/pmu/event_place.h"
 #include "daemon/pmu/sampler_attr.h"
 #include "daemon/pmu/switch_bpf.h"
 #include "proto/memory.h"
@@ -58,11 +59,20 @@ int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid
 	struct stream *stream)
 {
 	const struct kernel *k = s->kernel;
+	const struct event *e = stream->event >= 0 ? &s->events.event[stream->event] : NULL;
 	struct perf_event_attr copy = *attr;
-	int fd = k->event_open(
-		k->userdata, &copy, pid, stream->hart, group_fd, PERF_FLAG_FD_CLOEXEC);
+	const struct event_place place = {
+		.kernel = k,
+		.platform = cores_platform(s->options.cores, stream->hart),
+		.pid = pid,
+		.hart = stream->hart,
+		.group_fd = group_fd,
+	};
+	int fd = event_open_at(&place, e, &copy);
 	if (fd < 0)
 		return fd;
+	if (e && event_by_raw(e, &copy))
+		hart_set_add(&s->by_raw[stream->event], stream->hart);
 	stream->fd = fd;
 	stream->sample_type = attr->sample_type;
 	stream->read_format = attr->read_format;
@@ -249,6 +259,7 @@ static int hart_plan(struct opening *o, int hart)
 		return 0;
 	}
 	const struct ladder_options options = {
+		.platform = cores_platform(s->options.cores, hart),
 		.own_leader = s->options.own_leader,
 		.hz = s->hz,
 		.user_only = s->options.user_only,
@@ -308,11 +319,24 @@ static void plan_fail(const struct opening *o, int hart, int outcome)
 					: strerror(-outcome));
 }
 
+/* All of it is about the events that are open, but for how long counters were had in all, and what
+ * the hart once had. */
+static void watch_begin(struct hart_watch *w, uint64_t lost_before)
+{
+	*w = (struct hart_watch){
+		.lost_before = lost_before,
+		.wanted_ns = w->wanted_ns,
+		.ran_ns = w->ran_ns,
+		.best = w->best,
+		.climb_ns = w->climb_ns,
+	};
+}
+
 int hart_open(struct opening *o, int hart)
 {
 	struct sampler *s = o->sampler;
 	const uint64_t missing = s->lost[hart][LOSS_SIBLING];
-	s->watch[hart] = (struct hart_watch){.lost_before = s->lost[hart][LOSS_RING]};
+	watch_begin(&s->watch[hart], s->lost[hart][LOSS_RING]);
 	for (bool again = true;; again = false) {
 		int r = hart_plan(o, hart);
 		if (r == 0)

@@ -56,6 +56,13 @@ static inline bool sampler_wants_sibling(const struct sampler *s)
  * not; -errno of what is exhausted. */
 int switch_bpf_open(struct sampler *s, const struct stream *leader);
 
+/* Find e in the session's list, or add it. NULL if the list is full, or told to others. */
+struct event *event_enter(struct sampler *s, const struct event *e);
+
+/* Once all harts are open: enter what harts may come to sample by later, and let the list of events
+ * stay as it is, since others begin to count by it. */
+void plan_reserve(struct sampler *s);
+
 /* Find out which side-band features this kernel has, on that hart. 0, HART_*, -errno. */
 int sideband_learn(struct opening *o, int hart);
 
@@ -70,12 +77,17 @@ int hart_enable(struct sampler *s, int hart, bool enable);
 /* What a read of an event says. 0 or -errno. */
 struct reading {
 	uint64_t enabled_ns; /* 0: not asked for */
+	uint64_t running_ns; /* the same */
 	uint64_t n_lost;     /* records that found the ring full, of the whole group */
 };
 int stream_read(const struct sampler *s, const struct stream *stream, struct reading *ret_reading);
 
 /* sampler_count_losses for one hart. */
 void hart_count_losses(struct sampler *s, int hart);
+
+/* Look how long that hart's counters ran since the last look. True: they did not for so long, or
+ * had not and may now, that the ladder is to be climbed anew. */
+bool hart_share_look(struct sampler *s, int hart);
 
 /* The open ring of that hart, or NULL. */
 struct ring *hart_ring(struct sampler *s, int hart);

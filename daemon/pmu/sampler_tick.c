@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What changes under a running session: harts go and come, and the kernel lowers its rate limit
- * when interrupts took too long. Both are looked up once a second; an event of an offline hart is
- * dead for good, so it is closed, and opened anew when the hart returns. A hart that was away
- * between two looks is told by its side-band event: the time for which it was enabled stands still.
+/* What changes under a running session: harts go and come, the kernel lowers its rate limit when
+ * interrupts took too long, and others take counters away (sampler_share.c). All are looked up once
+ * a second; an event of an offline hart is dead for good, so it is closed, and opened anew when the
+ * hart returns. A hart that was away between two looks is told by its side-band event: the time for
+ * which it was enabled stands still.
  */
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "daemon/pmu/sampler_attr.h"
 #include "daemon/pmu/sampler_open.h"
@@ -44,6 +46,10 @@ int rate_follow(struct sampler *s)
 	if (most > 0 && hz > most)
 		hz = most;
 	s->rate_lowered = hz < s->options.hz;
+	if (!s->rate_lowered)
+		s->hz_lowest = 0;
+	else if (s->hz_lowest == 0 || hz < s->hz_lowest)
+		s->hz_lowest = hz;
 	if (hz == s->hz)
 		return 0;
 	s->hz = hz;
@@ -107,12 +113,17 @@ static void hart_went(struct sampler *s, int hart)
 static int hart_came(struct sampler *s, int hart)
 {
 	_cleanup_(freep) pid_t *tasks = NULL;
-	struct opening o = {.sampler = s};
-	int r = targets_read(s, &tasks, &o.n_tasks);
+	_cleanup_(freep) struct opening *o = calloc(1, sizeof *o);
+	if (!o)
+		return -ENOMEM;
+	o->sampler = s;
+	int r = targets_read(s, &tasks, &o->n_tasks);
+	if (r == 0)
+		r = cores_read(s->options.cores, s->kernel, &s->machine);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	o.tasks = tasks;
-	r = hart_open(&o, hart);
+	o->tasks = tasks;
+	r = hart_open(o, hart);
 	/* Gone again meanwhile: it may be back before we look, and shall be new then. */
 	if (r == HART_GONE && !s->options.per_task)
 		hart_set_remove(&s->seen, hart);
@@ -120,6 +131,14 @@ static int hart_came(struct sampler *s, int hart)
 		r = hart_enable(s, hart, true);
 	/* Out of descriptors or refused: the other harts go on, and doctor shows the plan. */
 	return r == -ENOMEM ? r : 0;
+}
+
+/* Close it and plan it anew, since somebody else has, or had, its counters. */
+static int hart_again(struct sampler *s, int hart)
+{
+	hart_count_losses(s, hart);
+	hart_close(s, hart);
+	return hart_came(s, hart);
 }
 
 int sampler_tick(struct sampler *s)
@@ -140,5 +159,8 @@ int sampler_tick(struct sampler *s)
 		if (is && (r = hart_came(s, hart)) < 0)
 			return r;
 	}
+	for (int hart = 0; hart < s->machine.n_harts; hart++)
+		if (hart_share_look(s, hart) && (r = hart_again(s, hart)) < 0)
+			return r;
 	return 0;
 }

@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/pmu/annotate.h"
 #include "daemon/query/live_load.h"
+#include "proto/memory.h"
 
 static int text(struct live_load *t, const char *name, uint32_t *ret_id)
 {
@@ -90,6 +92,26 @@ static void load_harts(struct live_load *t)
 			if (event_same(&p->leader, &s->events.event[i]))
 				h->leader = t->event[i];
 	}
+}
+
+/* As a segment that began now would have them. */
+static int load_notes(struct live_load *t)
+{
+	struct loaded *l = t->loaded;
+	_cleanup_(freep) struct annotation *all = calloc(ANNOTATIONS_MAX, sizeof(*all));
+	int r = all ? 0 : -ENOMEM;
+	size_t n = all ? annotate_sampler(t->live->sampler, all) : 0;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = array_grow(&l->note, &l->size_notes, l->n_notes + 1, sizeof(*l->note));
+		if (r < 0)
+			return r;
+		struct loaded_note *to = &l->note[l->n_notes++];
+		to->harts = all[i].harts;
+		to->event = all[i].event >= 0 ? t->event[all[i].event] : 0;
+		r = text(t, all[i].says, &to->says);
+	}
+	l->hz_lowest = t->live->sampler->rate_lowered ? l->hz : 0;
+	return r;
 }
 
 /* --- tasks ------------------------------------------------------------------------------------ */
@@ -335,7 +357,8 @@ int live_load(struct live_load *t, struct text_table *texts, struct query_error 
 	if (r != 0)
 		return r;
 	load_harts(t);
-	return load_rows(t);
+	r = load_notes(t);
+	return r == 0 ? load_rows(t) : r;
 }
 
 void live_load_clear(struct live_load *t)

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "daemon/query/load_part.h"
+#include "daemon/store/note.h"
 
 #define TASK_SELECT                                                                                \
 	"SELECT t.id, pid, tid, process, start_ns, comm, argv, path, uid, exe "                    \
@@ -111,6 +112,20 @@ static int set_leader(struct loaded *l, const char *key, int64_t event)
 	return 0;
 }
 
+static int add_note(struct loaded *l, const char *key)
+{
+	struct note note;
+	if (l->n_notes >= NOTES_MAX || !note_parse(key, &note) || note.event >= QUERY_EVENTS_MAX)
+		return 0;
+	int r = array_grow(&l->note, &l->size_notes, l->n_notes + 1, sizeof(*l->note));
+	if (r < 0)
+		return r;
+	struct loaded_note *to = &l->note[l->n_notes++];
+	to->harts = note.harts;
+	to->event = (uint32_t)note.event;
+	return query_fail_full(l, text_get(l->texts, note.says, &to->says));
+}
+
 /* Keys come in order, but are no numbers. */
 static int take_meta(struct loaded *l, struct cursor *c)
 {
@@ -122,6 +137,10 @@ static int take_meta(struct loaded *l, struct cursor *c)
 		return query_fail_full(l, text_get(l->texts, text, &l->boot));
 	if (strcmp(key, "hz") == 0)
 		l->hz = cursor_id(c, 1, SAMPLER_HZ_MAX);
+	else if (strcmp(key, "hz_lowest") == 0)
+		l->hz_lowest = cursor_id(c, 1, SAMPLER_HZ_MAX);
+	else if (strncmp(key, "note:", 5) == 0)
+		return add_note(l, key);
 	else if (strcmp(key, "hz_mixed") == 0)
 		l->hz_mixed = cursor_integer(c, 1) != 0;
 	else if (strcmp(key, "switches") == 0)
@@ -139,12 +158,13 @@ static int load_meta(struct loaded *l)
 {
 	struct cursor c;
 	int r = cursor_open(&c, l,
-		"SELECT 1, value, key FROM meta WHERE key IN ('boot_id', 'hz', 'hz_mixed', "
-		"'switches', 'tier') OR key BETWEEN 'leader:' AND 'leader;' LIMIT ?1");
+		"SELECT 1, value, key FROM meta WHERE key IN ('boot_id', 'hz', 'hz_lowest', "
+		"'hz_mixed', 'switches', 'tier') OR key BETWEEN 'leader:' AND 'leader;' "
+		"OR key BETWEEN 'note:' AND 'note;' LIMIT ?1");
 	c.ties = true;
-	/* the five, and a leader for each hart and rung */
+	/* the six, a leader for each hart and rung, and notes */
 	if (r == 0)
-		r = cursor_bind(&c, 5 + HARTS_MAX * (RUNG_ASKED + 1), 0);
+		r = cursor_bind(&c, 6 + HARTS_MAX * (RUNG_ASKED + 1) + NOTES_MAX, 0);
 	while (r == 0 && (r = cursor_next(&c)) == 0)
 		r = take_meta(l, &c);
 	cursor_close(&c);
@@ -560,6 +580,7 @@ void loaded_clear(struct loaded *l)
 	free(l->stack);
 	free(l->window);
 	free(l->leaders);
+	free(l->note);
 	marks_clear(l);
 	*l = (struct loaded){0};
 }

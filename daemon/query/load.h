@@ -39,6 +39,12 @@ struct loaded_leaders {
 	uint16_t at[HARTS_MAX + 1][RUNG_ASKED + 1];
 };
 
+struct loaded_note {
+	struct hart_set harts;
+	uint32_t event; /* 0: of no event alone */
+	uint32_t says;  /* text */
+};
+
 struct loaded_task {
 	int32_t pid, tid;
 	uint32_t process; /* task; itself where the segment does not say */
@@ -80,6 +86,7 @@ struct loaded {
 
 	uint32_t boot; /* text */
 	uint32_t hz;
+	uint32_t hz_lowest; /* 0: the kernel never cut the rate */
 	bool hz_mixed;
 	unsigned cut; /* CUT_* */
 	enum tier tier;
@@ -89,6 +96,8 @@ struct loaded {
 	struct loaded_event event[QUERY_EVENTS_MAX];
 	struct loaded_hart hart[HARTS_MAX + 1];
 	struct loaded_leaders *leaders; /* NULL: as hart says */
+	struct loaded_note *note;
+	uint32_t n_notes, size_notes;
 	struct loaded_task *task;
 	struct loaded_file *file;
 	struct loaded_frame *frame;

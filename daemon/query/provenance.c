@@ -124,6 +124,38 @@ static void add_plan(struct provenance *p, const struct loaded *l, const struct 
 	}
 }
 
+/* Is it about what is in the answer? */
+static bool note_concerns(const struct provenance *p, const struct loaded_note *note,
+	const struct row_filter *f, const struct scan_notes *notes)
+{
+	if (note->event && !notes->events[note->event] && !notes->counted[note->event])
+		return false;
+	for (uint32_t i = 0; i < HARTS_MAX; i++) {
+		bool sampled = false;
+		for (int rung = 0; rung <= RUNG_ASKED; rung++)
+			sampled |= p->rung[rung][i];
+		if (sampled && f->hart[i] && hart_set_has(&note->harts, (int)i))
+			return true;
+	}
+	return false;
+}
+
+static void add_notes(struct provenance *p, const struct loaded *l, const struct row_filter *f,
+	const struct scan_notes *notes)
+{
+	for (uint32_t i = 0; i < l->n_notes; i++) {
+		uint32_t known = 0;
+		while (known < p->n_notes && p->note[known] != l->note[i].says)
+			known++;
+		if (known == p->n_notes && known < PROVENANCE_NOTES_MAX &&
+			note_concerns(p, &l->note[i], f, notes))
+			p->note[p->n_notes++] = l->note[i].says;
+	}
+	if (l->hz_lowest && l->hz_lowest <= l->hz &&
+		(p->hz_lowest == 0 || l->hz_lowest < p->hz_lowest))
+		p->hz_lowest = l->hz_lowest;
+}
+
 void provenance_source(struct provenance *p, const struct loaded *l, const struct row_filter *f,
 	const struct scan_notes *notes)
 {
@@ -156,6 +188,7 @@ void provenance_source(struct provenance *p, const struct loaded *l, const struc
 	p->mixed_modes |= notes->mixed_modes;
 	p->enabled_ns += notes->enabled_ns;
 	p->running_ns += notes->running_ns;
+	add_notes(p, l, f, notes);
 }
 
 int provenance_segment(struct provenance *p, struct loaded *l, const struct row_filter *f,
@@ -301,10 +334,18 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 	}
 	if (p->mixed_modes)
 		line_add(l++, "IPC mixes user and kernel modes");
+	for (uint32_t i = 0; i < p->n_notes; i++)
+		line_add(l++, "%s", text_of(texts, p->note[i]));
 	if (p->running_ns < p->enabled_ns * 0.999)
 		line_add(l++,
-			"cycles and instructions are scaled: they were counted %.0f %% of the time",
+			"cycles and instructions are scaled: counters are shared with someone "
+			"else, and counted %.0f %% of the time",
 			p->running_ns / p->enabled_ns * 100);
+	if (p->hz_lowest)
+		line_add(l++,
+			"the kernel allowed no more than %u samples a second "
+			"(kernel.perf_event_max_sample_rate)",
+			p->hz_lowest);
 	if (p->n_others > 0) {
 		line_add(l, "also sampled, and shared out with --event: ");
 		tell_texts(texts, p->other, p->n_others, l++);

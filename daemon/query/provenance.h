@@ -8,6 +8,8 @@
 
 #include "daemon/query/scan.h"
 
+#define PROVENANCE_NOTES_MAX 16 /* errata of all kinds of core of one machine, in one answer */
+
 struct provenance {
 	uint64_t samples, named;
 	double seconds;
@@ -25,6 +27,8 @@ struct provenance {
 	uint32_t n_losses;
 	bool without[HARTS_MAX]; /* known harts on which nothing sampled */
 	bool mixed_modes;
+	uint32_t note[PROVENANCE_NOTES_MAX], n_notes; /* texts: what the sources say of themselves */
+	uint32_t hz_lowest; /* 0: the kernel never cut the rate */
 	double enabled_ns, running_ns;
 	/* of coarser tiers: where their windows end (CLOCK_REALTIME), and what they do not know of
 	 * what is asked; NULL: they know it */

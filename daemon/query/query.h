@@ -18,7 +18,7 @@
 #include "proto/mperf.pb-c.h"
 
 #define QUERY_SEGMENTS_MAX 64    /* files that one query merges when they come opened */
-#define QUERY_NOTES_MAX 16       /* of one answer's provenance */
+#define QUERY_NOTES_MAX 32       /* of one answer's provenance */
 
 struct answer_column {
 	const char *name, *title;

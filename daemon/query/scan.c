@@ -24,8 +24,7 @@ struct scan {
 
 static bool mixes_modes(const struct loaded *l, const struct scan_row *row)
 {
-	const struct loaded_hart *h = &l->hart[row->hart];
-	return h->user_only || row->rung == RUNG_LEADER;
+	return l->hart[row->hart].user_only;
 }
 
 bool scan_read(const struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
@@ -46,6 +45,7 @@ bool scan_read(const struct loaded *l, const struct row_filter *f, struct scan_n
 		notes->events[reading->event] = true;
 	}
 	if ((e->cycles && row->cycles < 0) || (e->instructions && row->instructions < 0)) {
+		notes->counted[reading->event] = true;
 		notes->enabled_ns += enabled;
 		notes->running_ns += running;
 		/* neither user nor kernel is excluded (schema.sql, event.modifiers) */

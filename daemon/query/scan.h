@@ -24,6 +24,7 @@ struct scan_row {
 struct scan_notes {
 	bool events[QUERY_EVENTS_MAX]; /* that were shared out */
 	bool others[QUERY_EVENTS_MAX]; /* that sampled too, and were not */
+	bool counted[QUERY_EVENTS_MAX]; /* whose counts are in the answer */
 	bool mixed_modes; /* cycles or instructions count modes that the leader does not */
 	double enabled_ns, running_ns; /* of cycles and instructions */
 };

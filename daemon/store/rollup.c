@@ -231,6 +231,8 @@ static int fill(struct rollup *r, const char *key)
 	if (outcome == 0)
 		outcome = rollup_take_harts(r);
 	if (outcome == 0)
+		outcome = rollup_take_notes(r);
+	if (outcome == 0)
 		outcome = take_windows(r);
 	if (outcome == 0)
 		outcome = PUT(r, WRITE_META, CELL_T(key), CELL_I(1));

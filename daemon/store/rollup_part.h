@@ -25,6 +25,7 @@ enum rollup_read {
 	READ_META,
 	READ_EVENT,
 	READ_HART,
+	READ_NOTE,
 	READ_CGROUP,
 	READ_TASK,
 	READ_FILE,
@@ -208,6 +209,8 @@ void entries_clear(struct entries *e);
 /* Translate events and harts of the source, all at once. */
 int rollup_take_events(struct rollup *r);
 int rollup_take_harts(struct rollup *r);
+/* What its meta says of them: notes, leaders of other rungs, the lowest rate. After both. */
+int rollup_take_notes(struct rollup *r);
 
 /* The index + 1 of a source's task (0 for 0 and for one that is not there) or stack. 0, ROLLUP_*.
  */

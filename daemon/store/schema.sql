@@ -25,10 +25,12 @@
 --   software              who wrote it, 'mperfd 0.1.0'
 --   sealed                1 once it is complete; a file with 0 is unfinished
 --   recovered             1: its writer died, and another sealed it; its end is that of the last window
+--   hz_lowest             where the kernel let less be sampled than hz: the least it let
+--   leader:HART:RUNG      event that shared out that hart's time at that rung, where it is not the hart's; 0: any
+--   note:HARTS:EVENT:TEXT 1: what figures of these harts ('0-3,8'), and of that event if it is not 0, mean less than they seem to
 -- and of the coarser tiers, which sum up what finer files hold:
 --   source:NAME           1: the file of that name is in it
 --   hz_mixed              1: its sources had different rates, hz is the highest
---   leader:HART:RUNG      event that shared out that hart's time at that rung, where sources differ; 0: any
 -- In the minute tier tasks are processes. In the hour tier they are programs, with pid 0; frames are
 -- functions, and harts the first of their kind. There the program '[other]' and the function '[other]'
 -- stand for what was too little to be kept apart.

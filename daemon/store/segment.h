@@ -82,6 +82,7 @@ struct segment_flush {
 	uint64_t (*lost)[N_LOSSES];
 	int n_harts;
 	uint64_t realtime_ns; /* of the window's start */
+	uint32_t hz_lowest;   /* see struct sampler; 0: the kernel never cut the rate */
 	bool only_uid;        /* who started a task, and belongs to another user, is left out */
 	uid_t uid;
 };

@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/pmu/annotate.h"
+#include "daemon/store/note.h"
 #include "daemon/store/segment_write.h"
 #include "proto/memory.h"
 
@@ -205,9 +207,28 @@ static int write_harts(struct segment *g, const struct sampler *s)
 			return r;
 		g->hart_known[hart] = true;
 		g->hart_planned[hart] = leader >= 0;
+		g->hart_rung[hart] = (uint8_t)p->rung;
 		g->hart_leader[hart] = leader;
 	}
 	return 0;
+}
+
+/* Sentences that any later answer from this file owes its readers. */
+static int write_notes(struct segment *g, const struct sampler *s)
+{
+	_cleanup_(freep) struct annotation *all = calloc(ANNOTATIONS_MAX, sizeof(*all));
+	int r = all ? 0 : -ENOMEM;
+	size_t n = all ? annotate_sampler(s, all) : 0;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		char key[NOTE_KEY_BYTES_MAX];
+		const struct note note = {
+			.harts = all[i].harts,
+			.event = all[i].event >= 0 ? g->event[all[i].event] : 0,
+			.says = all[i].says,
+		};
+		r = ROW(g, INSERT_META, CELL_T(note_key(&note, key)), CELL_I(1));
+	}
+	return r;
 }
 
 static int prepare(struct segment *g)
@@ -270,6 +291,8 @@ static int fill(struct segment *g, const struct segment_meta *meta, const struct
 		r = write_events(g, &s->events);
 	if (r == 0)
 		r = write_harts(g, s);
+	if (r == 0)
+		r = write_notes(g, s);
 	if (r == 0)
 		r = segment_exec(g, "COMMIT");
 	if (r == 0)

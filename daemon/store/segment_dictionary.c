@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/store/segment_write.h"
@@ -231,6 +232,20 @@ int segment_write_task(struct segment *g, const struct segment_flush *f, struct 
 	return 0;
 }
 
+/* The hart was planned anew meanwhile, and another event shares out its time at that rung. */
+static int write_other_leader(struct segment *g, int hart, const struct window_row *row)
+{
+	char key[64];
+	unsigned bit = 1u << row->key.rung;
+	if (row->key.rung < 0 || row->key.rung > RUNG_ASKED || (g->hart_rungs[hart] & bit))
+		return 0;
+	snprintf(key, sizeof(key), "leader:%d:%d", hart, (int)row->key.rung);
+	int r = ROW(g, INSERT_META, CELL_T(key), CELL_I(g->event[row->key.event]));
+	if (r == 0)
+		g->hart_rungs[hart] |= (uint8_t)bit;
+	return r;
+}
+
 int segment_write_hart(struct segment *g, int hart, const struct window_row *row)
 {
 	if (hart < 0 || hart >= HARTS_MAX)
@@ -242,6 +257,8 @@ int segment_write_hart(struct segment *g, int hart, const struct window_row *row
 			return r;
 		/* not taken back with the transaction: the statement is INSERT OR IGNORE */
 	}
+	if (row->count > 0 && g->hart_planned[hart] && row->key.rung != g->hart_rung[hart])
+		return write_other_leader(g, hart, row);
 	int leader = g->hart_leader[hart];
 	if (row->count == 0 || g->hart_planned[hart] || (leader >= 0 && leader <= row->key.event))
 		return 0;

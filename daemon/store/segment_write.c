@@ -179,6 +179,8 @@ int segment_begin(struct segment *g)
 	g->n_windows_before = g->n_windows;
 	g->n_samples_before = g->n_samples;
 	memcpy(g->hart_leader_before, g->hart_leader, sizeof(g->hart_leader));
+	memcpy(g->hart_rungs_before, g->hart_rungs, sizeof(g->hart_rungs));
+	g->hz_lowest_before = g->hz_lowest;
 	int r = judge_log(g);
 	return r != 0 ? r : segment_row(g, BEGIN_TRANSACTION, NULL, 0);
 }
@@ -211,6 +213,8 @@ static void take_back(struct segment *g)
 	g->n_windows = g->n_windows_before;
 	g->n_samples = g->n_samples_before;
 	memcpy(g->hart_leader, g->hart_leader_before, sizeof(g->hart_leader));
+	memcpy(g->hart_rungs, g->hart_rungs_before, sizeof(g->hart_rungs));
+	g->hz_lowest = g->hz_lowest_before;
 }
 
 /* Drop what is final by now, and what was added in a transaction that came to nothing. */
@@ -325,12 +329,23 @@ static void remember_losses(struct segment *g, const struct segment_flush *f)
 		memcpy(g->lost, f->lost, (size_t)f->n_harts * sizeof(*g->lost));
 }
 
+/* The kernel let less be sampled than was asked for. */
+static int write_rate(struct segment *g, const struct segment_flush *f)
+{
+	if (f->hz_lowest == 0 || f->hz_lowest == g->hz_lowest)
+		return 0;
+	g->hz_lowest = f->hz_lowest;
+	return ROW(g, INSERT_META, CELL_T("hz_lowest"), CELL_I(f->hz_lowest));
+}
+
 static int write_window(struct segment *g, const struct segment_flush *f)
 {
 	const struct window *w = f->window;
 	g->n_windows++;
 	int r = ROW(g, INSERT_WINDOW, CELL_I(g->n_windows), CELL_I(w->start_ns), CELL_I(w->end_ns),
 		CELL_I(f->realtime_ns));
+	if (r == 0)
+		r = write_rate(g, f);
 	for (const struct window_row *row = w->rows; row && r == 0; row = row->hh.next)
 		r = write_row(g, f, row);
 	if (r == 0)

@@ -100,7 +100,10 @@ struct segment {
 
 	bool hart_known[HARTS_MAX];
 	int32_t hart_leader[HARTS_MAX]; /* session event, -1 none seen yet */
-	bool hart_planned[HARTS_MAX];   /* the plan named the leader */
+	bool hart_planned[HARTS_MAX];   /* the plan named the leader, */
+	uint8_t hart_rung[HARTS_MAX];   /* at this rung; */
+	uint8_t hart_rungs[HARTS_MAX];  /* bit n: the leader at rung n is told too */
+	uint32_t hz_lowest;             /* as told */
 
 	int64_t n_windows, n_samples; /* last ids */
 	struct marks tasks, files, frames, stacks;
@@ -119,6 +122,8 @@ struct segment {
 	size_t n_told, size_told;
 	int64_t n_windows_before, n_samples_before;
 	int32_t hart_leader_before[HARTS_MAX];
+	uint8_t hart_rungs_before[HARTS_MAX];
+	uint32_t hz_lowest_before;
 };
 
 /* One value to bind. */

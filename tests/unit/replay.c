@@ -17,7 +17,6 @@
 
 #include "tests/unit/replay_part.h"
 
-#define STEP_NS 50000u
 #define EVENTS_EVER_MAX 200000u /* a test that opens more is a loop gone wild */
 #define ONLINE "/sys/devices/system/cpu/online"
 #define MAX_SAMPLE_RATE "/proc/sys/kernel/perf_event_max_sample_rate"
@@ -397,26 +396,21 @@ const struct kernel *replay_kernel(struct replay *r)
 
 /* --- time -------------------------------------------------------------------------------- */
 
-static bool group_starves(const struct replay *r, int leader_fd)
-{
-	for (unsigned i = 0; i < r->n_events; i++)
-		if (r->event[i].open && r->event[i].leader_fd == leader_fd &&
-			r->event[i].rule.starves)
-			return true;
-	return false;
-}
-
-/* May it count, when its hart and task run? */
+/* Is it wanted to count, when its hart and task run? */
 static bool is_on(const struct replay *r, const struct replay_event *e)
 {
 	const struct replay_event *leader = replay_event(r, e->leader_fd);
-	return e->open && e->enabled && !e->dead && leader->open && leader->enabled &&
-	       !group_starves(r, e->leader_fd);
+	return e->open && e->enabled && !e->dead && leader->open && leader->enabled;
+}
+
+static bool wanted(const struct replay *r, const struct replay_event *e, int hart, pid_t pid)
+{
+	return (e->hart == hart || e->hart < 0) && (e->pid == -1 || e->pid == pid) && is_on(r, e);
 }
 
 static bool runs(const struct replay *r, const struct replay_event *e, int hart, pid_t pid)
 {
-	return (e->hart == hart || e->hart < 0) && (e->pid == -1 || e->pid == pid) && is_on(r, e);
+	return wanted(r, e, hart, pid) && replay_has_counters(r, e);
 }
 
 /* Fire what is due. In frequency mode the measure is time, else what was counted. */
@@ -436,16 +430,16 @@ static void fire(struct replay *r, struct replay_event *e, pid_t pid)
 void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns)
 {
 	while (ns > 0) {
-		uint64_t step = ns < STEP_NS ? ns : STEP_NS;
+		uint64_t step = ns < REPLAY_STEP_NS ? ns : REPLAY_STEP_NS;
 		ns -= step;
 		r->now_ns += step;
 		for (unsigned i = 0; i < r->n_events; i++) {
 			struct replay_event *e = &r->event[i];
 			/* Time passes on the other harts too. */
 			bool here = runs(r, e, hart, pid);
-			if (here || (e->pid == -1 && is_on(r, e))) {
+			if (wanted(r, e, hart, pid) || (e->pid == -1 && is_on(r, e))) {
 				e->enabled_ns += step;
-				e->running_ns += step;
+				e->running_ns += replay_has_counters(r, e) ? step : 0;
 			}
 			if (!here)
 				continue;
@@ -509,6 +503,11 @@ void replay_fail_ioctl(struct replay *r, unsigned nth, int error)
 {
 	r->fail_ioctl = nth;
 	r->fail_ioctl_error = error;
+}
+
+void replay_take_counters(struct replay *r, unsigned percent)
+{
+	r->taken_percent = percent;
 }
 
 int replay_queue(struct replay *r, int hart, const void *bytes, size_t n)

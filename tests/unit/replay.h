@@ -38,6 +38,8 @@ void replay_fail_map(struct replay *r, unsigned nth, int error);
 void replay_fail_ioctl(struct replay *r, unsigned nth, int error);
 /* ns pass on that hart, on which pid runs. */
 void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns);
+/* From now on somebody else has all hardware counters for so much of the time. */
+void replay_take_counters(struct replay *r, unsigned percent);
 /* Put bytes into the ring that is mapped on that hart, as they are. 0, -ENOSPC, -ENOENT. */
 int replay_queue(struct replay *r, int hart, const void *bytes, size_t n);
 

@@ -3,7 +3,7 @@
 
 /* The parts of the replayed kernel, for one another
  *
- * replay.c is the kernel, replay_load.c reads the machine, replay_sample.c writes records.
+ * replay.c is the kernel, replay_load.c reads the machine, replay_sample.c writes records and says who has counters.
  */
 
 #include "daemon/pmu/machine.h"
@@ -74,10 +74,16 @@ struct replay {
 	unsigned fail_open, fail_map, fail_ioctl;
 	int fail_open_error, fail_map_error, fail_ioctl_error;
 	uint64_t now_ns;
+	unsigned taken_percent; /* of the time somebody else has all counters */
 };
 
 struct replay_event *replay_event(const struct replay *r, int fd);
 const char *replay_text(const struct replay *r, const char *path);
+
+/* Time passes in steps of this. */
+#define REPLAY_STEP_NS 50000u
+/* Does e's group have all counters that it needs, in this step of time? */
+bool replay_has_counters(const struct replay *r, const struct replay_event *e);
 
 /* Write the sample that e fires now, for pid, into the ring it goes to. */
 void replay_sample(struct replay *r, struct replay_event *e, pid_t pid);

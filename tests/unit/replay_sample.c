@@ -13,6 +13,33 @@
 #define RECORD_BYTES 65536u
 #define CHAIN_FRAMES 3u
 
+static bool group_starves(const struct replay *r, int leader_fd)
+{
+	for (unsigned i = 0; i < r->n_events; i++)
+		if (r->event[i].open && r->event[i].leader_fd == leader_fd &&
+			r->event[i].rule.starves)
+			return true;
+	return false;
+}
+
+static bool needs_counter(const struct replay *r, int leader_fd)
+{
+	for (unsigned i = 0; i < r->n_events; i++)
+		if (r->event[i].open && r->event[i].leader_fd == leader_fd &&
+			r->event[i].attr.type != PERF_TYPE_SOFTWARE &&
+			r->event[i].attr.type != PERF_TYPE_TRACEPOINT)
+			return true;
+	return false;
+}
+
+bool replay_has_counters(const struct replay *r, const struct replay_event *e)
+{
+	if (group_starves(r, e->leader_fd))
+		return false;
+	bool taken = r->now_ns / REPLAY_STEP_NS % 100 >= 100 - r->taken_percent;
+	return !taken || !needs_counter(r, e->leader_fd);
+}
+
 struct record_buffer {
 	uint8_t bytes[RECORD_BYTES];
 	size_t n;

@@ -464,7 +464,11 @@ START_TEST(ipc_that_mixes_modes_says_so)
 	stored_event(&s, PERF_TYPE_RAW, 0x22, "r22");
 	stored_event(&s, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cycles");
 	stored_event(&s, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, "instructions");
-	s.sampler.plan[0] = (struct plan){.rung = RUNG_LEADER, .leader = s.sampler.events.event[0]};
+	s.sampler.plan[0] = (struct plan){
+		.rung = RUNG_LEADER,
+		.leader = s.sampler.events.event[0],
+		.user_only = true,
+	};
 	stored_begin(&s);
 	struct task *t = stored_task(&s, 100, 100, "prog");
 	stored_add(

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* All who listen to a session count by the index of its events, from its beginning on. But harts
+ * are planned anew while it runs: they come, lose their counters to somebody else, or get them
+ * back. So what they may then sample by is entered at the beginning, without being opened. Where
+ * nothing can change there is nothing to enter.
+ */
+
+#include "daemon/pmu/event_place.h"
+#include "daemon/pmu/sampler_attr.h"
+#include "daemon/pmu/sampler_open.h"
+
+static void reserve(struct sampler *s, struct event e)
+{
+	event_exclude_kernel(&e, s->options.user_only || !s->machine.may_see_kernel);
+	(void)event_enter(s, &e); /* full: the hart that would need it says so */
+}
+
+/* The leaders of the cores that are there, and the caller's. */
+static void reserve_leaders(struct sampler *s)
+{
+	struct event_list own = {0};
+	struct event_error error;
+	if (s->options.own_leader &&
+		event_parse(s->kernel, s->options.own_leader, &own, &error) == 0 &&
+		own.n_events == 1)
+		reserve(s, own.event[0]);
+	for (int h = cores_kind(s->options.cores, 0); h >= 0;
+		h = cores_kind(s->options.cores, h + 1)) {
+		const struct platform *p = cores_platform(s->options.cores, h);
+		if (!p->leader_user)
+			continue;
+		event_of_platform(p->leader_user, &own.event[0]);
+		reserve(s, own.event[0]);
+	}
+}
+
+static bool was_busy(const struct plan *p)
+{
+	bool busy = false;
+	for (int i = 0; i < p->n_tries; i++)
+		busy |= p->tries[i].busy;
+	return busy;
+}
+
+void plan_reserve(struct sampler *s)
+{
+	bool counts = false, busy = false;
+	bool may_come = hart_set_count(&s->seen) < s->machine.n_harts;
+	for (int hart = 0; !s->options.events && hart < s->machine.n_harts; hart++) {
+		const struct plan *p = &s->plan[hart];
+		counts |= p->rung == RUNG_CYCLES || p->rung == RUNG_LEADER;
+		busy |= was_busy(p);
+	}
+	if (counts || busy)
+		reserve(s, event_cpu_clock());
+	if (busy) {
+		reserve(s, event_cycles());
+		reserve(s, event_instructions());
+	}
+	if (busy || (counts && may_come))
+		reserve_leaders(s);
+	s->events_told = true;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Counters that somebody else has too: seen, said, and given way to where they are gone for good.
+ */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/core_case.h"
+#include "tests/unit/sampler_case.h"
+
+#define SECOND_NS 1000000000u
+
+/* So many seconds on a busy hart 0, with a tick at the end of each. */
+static void seconds(struct replay *r, struct sampler *s, int n)
+{
+	for (int i = 0; i < n; i++) {
+		replay_run(r, 0, 5, SECOND_NS);
+		case_drain(s);
+		ck_assert_int_eq(sampler_tick(s), 0);
+	}
+}
+
+static struct sampler *begin(struct replay *r, const char *own_leader)
+{
+	const struct sampler_options o = {.hz = 99, .own_leader = own_leader};
+	struct sampler *s = case_sampler(r, &o);
+	ck_assert_int_eq(sampler_start(s), 0);
+	return s;
+}
+
+START_TEST(counters_of_ones_own_are_had_all_the_time)
+{
+	struct replay *r = case_load("c910");
+	struct sampler *s = begin(r, NULL);
+	ck_assert_double_eq(sampler_counted_share(s, 0), 1);
+	seconds(r, s, 3);
+	ck_assert_double_eq(sampler_counted_share(s, 0), 1);
+	ck_assert_int_eq(s->plan[0].rung, RUNG_CYCLES);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(a_second_user_of_the_counters_is_seen)
+{
+	struct replay *r = case_load("c910");
+	struct sampler *s = begin(r, NULL);
+	replay_take_counters(r, 40);
+	seconds(r, s, 5);
+	ck_assert_double_gt(sampler_counted_share(s, 0), 0.55);
+	ck_assert_double_lt(sampler_counted_share(s, 0), 0.65);
+	ck_assert_int_eq(s->plan[0].rung, RUNG_CYCLES);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(what_has_no_counters_shares_none)
+{
+	struct replay *r = case_load("x86-vm");
+	struct sampler *s = begin(r, NULL);
+	replay_take_counters(r, 100);
+	seconds(r, s, 5);
+	ck_assert_double_eq(sampler_counted_share(s, 0), 1);
+	ck_assert_int_eq(s->plan[0].rung, RUNG_CLOCK);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(a_hart_that_is_blind_steps_down_and_samples_again)
+{
+	static const char *const machines[] = {"c910", "u74", "x60"};
+	struct replay *r = case_load(machines[_i]);
+	struct sampler *s = begin(r, "r22");
+	const enum rung before = s->plan[0].rung;
+	const int n_events = s->events.n_events;
+	replay_take_counters(r, 100);
+	seconds(r, s, 2);
+	ck_assert_int_eq(s->plan[0].rung, before); /* a probe of somebody's takes as long */
+	seconds(r, s, 3);
+	ck_assert_msg(
+		s->plan[0].rung == RUNG_CLOCK, "rung %d: %s", s->plan[0].rung, s->plan[0].reason);
+	ck_assert_int_eq(s->events.n_events, n_events); /* others count by the list */
+	replay_run(r, 0, 5, SECOND_NS);
+	ck_assert_uint_ge(case_drain(s).n_samples, 90);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(a_hart_climbs_again_when_its_counters_are_free)
+{
+	struct replay *r = case_load("c910");
+	struct sampler *s = begin(r, NULL);
+	replay_take_counters(r, 100);
+	seconds(r, s, 5);
+	ck_assert_int_eq(s->plan[0].rung, RUNG_CLOCK);
+	replay_take_counters(r, 0);
+	seconds(r, s, 70);
+	ck_assert_int_eq(s->plan[0].rung, RUNG_CYCLES);
+	const unsigned n_opens = replay_n_opens(r);
+	seconds(r, s, 130);
+	ck_assert_uint_eq(replay_n_opens(r), n_opens); /* at the top there is nothing to try */
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(a_hart_is_not_tried_all_the_time)
+{
+	struct replay *r = case_load("c910");
+	struct sampler *s = begin(r, NULL);
+	replay_take_counters(r, 100);
+	seconds(r, s, 5);
+	const unsigned n_opens = replay_n_opens(r);
+	seconds(r, s, 50);
+	ck_assert_uint_eq(replay_n_opens(r), n_opens);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(a_counter_in_use_at_the_start_is_tried_for_later)
+{
+	struct replay *r = case_load("c910");
+	replay_take_counters(r, 100);
+	struct sampler *s = begin(r, NULL);
+	ck_assert_int_eq(s->plan[0].rung, RUNG_CLOCK);
+	replay_take_counters(r, 0);
+	seconds(r, s, 70);
+	ck_assert_int_eq(s->plan[0].rung, RUNG_CYCLES);
+	ck_assert_int_eq(s->plan[0].n_siblings, 1);
+	replay_run(r, 0, 5, SECOND_NS);
+	ck_assert_uint_ge(case_drain(s).n_samples, 90);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(what_was_asked_for_by_name_gives_way_to_nothing)
+{
+	struct replay *r = case_load("c910");
+	struct event_list l = case_events(r, "cycles");
+	const struct sampler_options o = {.hz = 99, .events = &l};
+	struct sampler *s = case_sampler(r, &o);
+	ck_assert_int_eq(sampler_start(s), 0);
+	replay_take_counters(r, 100);
+	seconds(r, s, 10);
+	ck_assert_int_eq(s->plan[0].rung, RUNG_ASKED);
+	ck_assert_double_lt(sampler_counted_share(s, 0), 0.01);
+	case_end(r, s);
+}
+END_TEST
+
+START_TEST(a_rate_that_the_kernel_cut_is_remembered_while_it_holds)
+{
+	struct replay *r = case_load("c910");
+	const struct sampler_options o = {.hz = 999};
+	struct sampler *s = case_sampler(r, &o);
+	ck_assert_int_eq(sampler_start(s), 0);
+	ck_assert_uint_eq(s->hz_lowest, 0);
+	replay_set_text(r, "/proc/sys/kernel/perf_event_max_sample_rate", "500\n");
+	seconds(r, s, 1);
+	ck_assert(s->rate_lowered);
+	ck_assert_uint_eq(s->hz_lowest, 500);
+	replay_set_text(r, "/proc/sys/kernel/perf_event_max_sample_rate", "250\n");
+	seconds(r, s, 1);
+	replay_set_text(r, "/proc/sys/kernel/perf_event_max_sample_rate", "300\n");
+	seconds(r, s, 1);
+	ck_assert_uint_eq(s->hz, 300);
+	ck_assert_uint_eq(s->hz_lowest, 250);
+	replay_set_text(r, "/proc/sys/kernel/perf_event_max_sample_rate", "100000\n");
+	seconds(r, s, 1);
+	ck_assert_uint_eq(s->hz, 999);
+	ck_assert_uint_eq(s->hz_lowest, 0);
+	case_end(r, s);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("sampler_share");
+	TCase *c = tcase_create("sampler_share");
+	tcase_set_timeout(c, 60);
+	tcase_add_test(c, counters_of_ones_own_are_had_all_the_time);
+	tcase_add_test(c, a_second_user_of_the_counters_is_seen);
+	tcase_add_test(c, what_has_no_counters_shares_none);
+	tcase_add_loop_test(c, a_hart_that_is_blind_steps_down_and_samples_again, 0, 3);
+	tcase_add_test(c, a_hart_climbs_again_when_its_counters_are_free);
+	tcase_add_test(c, a_hart_is_not_tried_all_the_time);
+	tcase_add_test(c, a_counter_in_use_at_the_start_is_tried_for_later);
+	tcase_add_test(c, what_was_asked_for_by_name_gives_way_to_nothing);
+	tcase_add_test(c, a_rate_that_the_kernel_cut_is_remembered_while_it_holds);
+	suite_add_tcase(s, c);
+	SRunner *runner = srunner_create(s);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
