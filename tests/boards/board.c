@@ -8,6 +8,7 @@
  *      board time N     prints how many ns N turns took
  *      board nobpf CMD  runs CMD on a kernel that does not know bpf(2)
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -175,7 +175,7 @@ def test_x60_samples_by_a_raw_event_alone(build):
     refused_rung(said["doctor"], "never interrupts")
     sampled(said["hotspots"], "c")
     raw = sampled(said["raw"], "e")
-    assert raw["provenance"]["samples"] >= 300, raw["provenance"]
+    assert raw["provenance"]["samples"] >= 200, raw["provenance"]
     assert functions(raw)["loop_of_four"]["self"] > 0.95, raw["rows"]
 
 
@@ -217,6 +217,23 @@ def test_without_bpf_all_but_bpf_works(build):
     assert abs(loop["ipc"] - 0.5) < 0.01 and loop["samples"] > 200, loop
 
 
+# Wait until the workers have read the kernel's symbols, which takes seconds of a slow hart. It begins
+# with the first samples that are written, 5 s after the start.
+SETTLE = """
+settle() {
+    sleep 6
+    last=0
+    for i in $(seq 60); do
+        now=0
+        for pid in $(busybox pidof mperf-namer); do
+            read -r ns rest </proc/$pid/schedstat && now=$((now + ns))
+        done
+        [ $((now - last)) -gt 100000000 ] || break
+        last=$now
+        sleep 1
+    done
+}
+"""
 AS_ALICE = "setpriv --reuid=1000 --regid=1000 --init-groups"
 
 
@@ -224,9 +241,10 @@ AS_ALICE = "setpriv --reuid=1000 --regid=1000 --init-groups"
 def test_the_service_runs_below_systemd(build):
     """By the very unit that is rated; the kernel begins with perf_event_paranoid = 3, as Debian's
     do, and mperf's sysctl.d file makes it 2."""
-    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run(f"""
+    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run(SETTLE + f"""
         section paranoid cat /proc/sys/kernel/perf_event_paranoid
         section start systemctl start mperfd
+        settle
         section show systemctl show mperfd -p ActiveState,User,WatchdogUSec,NotifyAccess
         section top mperfctl top --frames 2 -d 1s --json
         section record mperfctl record -F 499 -o /tmp/root.mprf -- board spin 500
@@ -264,8 +282,9 @@ def test_the_service_runs_below_systemd(build):
 
 @on_a_board
 def test_the_service_sees_other_users_and_is_watched_below_systemd(build):
-    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run("""
+    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run(SETTLE + """
         systemctl start mperfd
+        settle
         unshare -m sh -c 'mount -t tmpfs private /mnt && cp /usr/local/bin/board /mnt/hidden &&
             exec setpriv --reuid=1001 --regid=1001 --clear-groups /mnt/hidden spin 4000' &
         sleep 1
