@@ -75,7 +75,7 @@ class Container:
         self.nspawn = subprocess.Popen(
             ["systemd-nspawn", "--quiet", "--register=no", *kept, f"--machine={self.name}",
              f"--directory={root}", "--volatile=overlay", "--boot", "--console=pipe",
-             "--capability=all", "--system-call-filter=perf_event_open",
+             "--capability=all", "--system-call-filter=perf_event_open bpf",
              *([f"--bind-ro={bind}:/mnt"] if bind else []), "systemd.unit=multi-user.target"],
             stdin=subprocess.DEVNULL, stdout=self.console, stderr=self.console,
             env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"),
