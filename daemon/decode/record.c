@@ -265,7 +265,7 @@ static void take_switch_values(const uint8_t *bytes, size_t n, struct cursor *c,
 	s->n_missed = take_u64(&raw);
 	uint64_t n_members = take_u64(&raw);
 	take_times(&raw, PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING, s);
-	if (n_members > RECORD_READ_VALUES_MAX)
+	if (n_members > SWITCH_MEMBERS_MAX)
 		return fail(c, RECORD_HOSTILE);
 	s->n_read = (uint32_t)n_members;
 	for (uint32_t i = 0; i < s->n_read; i++) {

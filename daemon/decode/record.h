@@ -15,7 +15,8 @@
 
 #include "daemon/pmu/stream.h"
 
-#define RECORD_READ_VALUES_MAX EVENT_GROUP_MAX /* members of a group whose values one sample brings */
+/* Members of a group whose values one sample brings, the context-switches sibling among them. */
+#define RECORD_READ_VALUES_MAX (EVENT_GROUP_MAX + 1)
 #define RECORD_BUILD_ID_BYTES 20
 /* The tid of a task that was buried before it ran for the last time. Source: perf_event_pid_type in
  * kernel/events/core.c of Linux 6.12, which gives -1. */

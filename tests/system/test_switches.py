@@ -121,6 +121,26 @@ def test_doctor_lets_both_run_and_finds_that_they_agree(build):
     assert found["state"] == "ok" and "BPF says the same" in found["finding"], found
 
 
+def test_a_kernel_that_does_not_describe_its_types_is_read_all_the_same(build):
+    need_root()
+    need_program("unshare")
+    found = bpf_finding(build)
+    if found["state"] != "ok":
+        raise Skip("BPF is not to be had: " + found["finding"])
+    program = compile_program(build, "known.c")
+    with Folder() as folder:
+        path = folder / "plain.mprf"
+        hidden = ("mount --bind /dev/null /sys/kernel/btf/vmlinux && exec \"$@\"")
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", hidden, "sh", build / "mperfctl", "record", "-a", "-e",
+             "{cpu-clock,page-faults}", "-o", path, "--", program, "pages", "2000", "200"], text=True,
+            capture_output=True, timeout=120, env=dict(os.environ, MPERF_SWITCHES="bpf"))
+        if "mount:" in done.stderr:
+            raise Skip("the kernel describes no types, or they cannot be hidden: " + done.stderr)
+        assert done.returncode == 0, done.stderr
+        assert rows(build, "hotspots", "-i", path)["provenance"]["switches"] == "bpf"
+
+
 def test_without_the_right_to_bpf_all_goes_on_and_doctor_says_so(build):
     need_root()
     need_program("setpriv")

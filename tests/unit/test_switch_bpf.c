@@ -245,6 +245,32 @@ START_TEST(a_hart_has_room_for_some_groups)
 }
 END_TEST
 
+/* As many as -e takes, and the sibling beside them. */
+START_TEST(the_largest_group_decodes_whatever_cuts_it)
+{
+	static const enum sampler_switches ways[] = {
+		SAMPLER_SWITCHES_SIBLING, SAMPLER_SWITCHES_BPF};
+	struct sampler *s = NULL;
+	struct event_error error = {""};
+	if (!may_load("the_largest_group_decodes_whatever_cuts_it"))
+		return;
+	struct event_list events = case_events(NULL,
+		"{cpu-clock,page-faults,cpu-migrations,minor-faults,major-faults,alignment-faults,"
+		"emulation-faults,task-clock,context-switches,cpu-clock:k,page-faults:u,page-"
+		"faults:k,"
+		"minor-faults:u,minor-faults:k,major-faults:u,major-faults:k}");
+	ck_assert_int_eq(events.n_events, EVENT_GROUP_MAX);
+	struct sampler_options o = {.hz = 500, .events = &events, .switches = ways[_i]};
+	ck_assert_msg(sampler_new(&kernel_real, &o, &s, &error) == 0, "%s", error.text);
+	ck_assert_int_eq(sampler_start(s), 0);
+	touch_and_nap();
+	ck_assert_int_eq(sampler_stop(s), 0);
+	struct case_tally t = case_drain(s); /* all of which must decode */
+	ck_assert_uint_ge(t.n_reads, EVENT_GROUP_MAX * NAPS);
+	sampler_free(s);
+}
+END_TEST
+
 START_TEST(a_machine_without_harts_is_refused)
 {
 	struct switch_bpf *b = NULL;
@@ -268,6 +294,7 @@ int main(void)
 	tcase_add_test(c, two_sessions_do_not_disturb_one_another);
 	tcase_add_test(c, what_is_no_event_is_refused);
 	tcase_add_test(c, a_hart_has_room_for_some_groups);
+	tcase_add_loop_test(c, the_largest_group_decodes_whatever_cuts_it, 0, 2);
 	tcase_add_test(c, a_machine_without_harts_is_refused);
 	suite_add_tcase(s, c);
 	SRunner *runner = srunner_create(s);
