@@ -109,7 +109,8 @@ static const char *mode_of_leader(const struct platform *p, const struct plan *p
 {
 	const struct platform_event *own =
 		plan->rung == RUNG_LEADER ? event_described(&plan->leader, p, false) : NULL;
-	if (!own || !p->leader_user || !p->leader_kernel || p->leader_user == p->leader_kernel)
+	if (!own || !p->leader_user || !p->leader_kernel || p->leader_user == p->leader_kernel ||
+		own == platform_all_modes(p))
 		return NULL;
 	return own == p->leader_user      ? "user mode"
 	       : own == p->leader_kernel  ? "kernel mode"
