@@ -193,7 +193,8 @@ size_t annotate(const struct annotate_question *q, struct annotation ret[static 
 	if (cores_kind(q->cores, 0) < 0) {
 		a.platform = cores_platform(NULL, 0);
 		a.harts = q->harts;
-		annotate_harts(&a);
+		if (hart_set_count(&a.harts) > 0)
+			annotate_harts(&a);
 	}
 	for (int h = cores_kind(q->cores, 0); h >= 0; h = cores_kind(q->cores, h + 1)) {
 		a.platform = cores_platform(q->cores, h);
