@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * list: the events by topic, each tried on this machine: opened, run, read. An event that opens
- * and stays at zero is said to do so; nothing is promised that was not seen. That takes its time, so
- * of a service a process of its own does it.
+ * and stays at zero is said to do so; nothing is promised that was not seen. That takes its time,
+ * so of a service a process of its own does it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,8 +29,8 @@ struct listing {
 	struct machine machine;
 	const struct cores *cores;
 	const struct answer *answer;
-	const char *topic;       /* the only one wanted, or "" */
-	const char *pmu;         /* whose aliases are being listed */
+	const char *topic; /* the only one wanted, or "" */
+	const char *pmu;   /* whose aliases are being listed */
 	int result;
 	size_t n_sent;
 };
@@ -45,14 +45,18 @@ static int send_event(struct listing *l, const struct event *e, const struct ent
 {
 	int r = event_probe_for(&kernel_real, &l->machine, l->cores, e);
 	l->n_sent++;
-	const char *reason = r == 0 ? "" : r == PROBE_ZERO ? "opens, and stayed at zero while tried"
-		: refusal_explain(e, -r, false, &l->machine).says;
+	const char *reason = r == 0            ? ""
+			     : r == PROBE_ZERO ? "opens, and stayed at zero while tried"
+					       : refusal_explain(e, -r, false, &l->machine).says;
 	struct answer_value v[] = {
 		{.kind = ANSWER_TEXT, .text = entry->topic},
 		{.kind = ANSWER_TEXT, .text = e->name},
 		{.kind = ANSWER_TEXT, .text = entry->code},
 		{.kind = ANSWER_TEXT, .text = entry->harts},
-		{.kind = ANSWER_TEXT, .text = r == 0 ? "yes" : r == PROBE_ZERO ? "zero" : "no"},
+		{.kind = ANSWER_TEXT,
+			.text = r == 0            ? "yes"
+				: r == PROBE_ZERO ? "zero"
+						  : "no"},
 		{.kind = ANSWER_TEXT, .text = entry->says},
 		{.kind = ANSWER_TEXT, .text = reason},
 	};
@@ -114,8 +118,7 @@ static bool is_taken(const char *topic)
 }
 
 /* Does a kind of core before that of this hart have an event of that name, or of that topic? */
-static bool kind_before_has(
-	const struct listing *l, int hart, const char *name, const char *topic)
+static bool kind_before_has(const struct listing *l, int hart, const char *name, const char *topic)
 {
 	for (int h = cores_kind(l->cores, 0); h >= 0 && h < hart; h = cores_kind(l->cores, h + 1)) {
 		const struct platform *p = cores_platform(l->cores, h);
@@ -142,14 +145,20 @@ static const char *harts_with(const struct listing *l, const char *name, char *b
 	return hart_set_says(&harts, buffer, size);
 }
 
+/* What its topic is called here: "core-cache" beside the "cache" that the kernel knows. */
+static const char *own_topic(const struct platform_event *own, char *buffer, size_t size)
+{
+	snprintf(buffer, size, is_taken(own->topic) ? "core-%.64s" : "%.64s", own->topic);
+	return buffer;
+}
+
 static int send_own(struct listing *l, const struct platform_event *own)
 {
 	char topic[96], code[24], harts[128];
 	struct event e;
 	event_of_platform(own, &e);
 	e.by_platform = true;
-	snprintf(topic, sizeof topic, is_taken(own->topic) ? "%.64s of the core" : "%.64s",
-		own->topic);
+	own_topic(own, topic, sizeof topic);
 	snprintf(code, sizeof code, "r%llx", (unsigned long long)own->code);
 	const struct entry entry = {
 		.topic = topic,
@@ -183,7 +192,10 @@ static int list_own(struct listing *l)
 		for (size_t i = 0; i < p->n_events && r == 0; i++) {
 			const char *topic = p->event[i].topic;
 			bool again = i > 0 && strcmp(p->event[i - 1].topic, topic) == 0;
-			bool wanted = !*l->topic || strcmp(l->topic, topic) == 0;
+			char called[96];
+			own_topic(&p->event[i], called, sizeof called);
+			bool wanted = !*l->topic || strcmp(l->topic, topic) == 0 ||
+				      strcmp(l->topic, called) == 0;
 			if (!again && wanted && !kind_before_has(l, h, NULL, topic))
 				r = list_own_topic(l, topic);
 		}
@@ -218,11 +230,12 @@ static int list_topic(struct request *q, void *topic)
 		r = ended;
 	if (r == 0)
 		r = l.n_sent ? request_done(q, 0)
-			: request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-				"Use hardware, cache, software, a name below "
-				"/sys/bus/event_source/devices, or a topic that `mperfctl list -a` "
-				"shows.",
-				"there is no topic '%s' with events", l.topic);
+			     : request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+				       "Use hardware, cache, software, a name below "
+				       "/sys/bus/event_source/devices, or a topic that `mperfctl "
+				       "list -a` "
+				       "shows.",
+				       "there is no topic '%s' with events", l.topic);
 	return r < 0 ? r : 0;
 }
 

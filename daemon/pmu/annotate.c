@@ -109,7 +109,8 @@ static const char *mode_of_leader(const struct platform *p, const struct plan *p
 {
 	const struct platform_event *own =
 		plan->rung == RUNG_LEADER ? event_described(&plan->leader, p, false) : NULL;
-	if (!own || !p->leader_user || !p->leader_kernel || p->leader_user == p->leader_kernel)
+	if (!own || !p->leader_user || !p->leader_kernel || p->leader_user == p->leader_kernel ||
+		own == platform_all_modes(p))
 		return NULL;
 	return own == p->leader_user      ? "user mode"
 	       : own == p->leader_kernel  ? "kernel mode"
@@ -192,7 +193,8 @@ size_t annotate(const struct annotate_question *q, struct annotation ret[static 
 	if (cores_kind(q->cores, 0) < 0) {
 		a.platform = cores_platform(NULL, 0);
 		a.harts = q->harts;
-		annotate_harts(&a);
+		if (hart_set_count(&a.harts) > 0)
+			annotate_harts(&a);
 	}
 	for (int h = cores_kind(q->cores, 0); h >= 0; h = cores_kind(q->cores, h + 1)) {
 		a.platform = cores_platform(q->cores, h);

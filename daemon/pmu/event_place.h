@@ -29,6 +29,9 @@ int event_open_at(
 /* Was e, in opening it, given the core's own code in place of the kernel's generic one? */
 bool event_by_raw(const struct event *e, const struct perf_event_attr *attr);
 
+/* The platform's own event for cycles in every mode, or NULL. */
+const struct platform_event *platform_all_modes(const struct platform *p);
+
 /* Make *ret_event of the platform's event. */
 void event_of_platform(const struct platform_event *from, struct event *ret_event);
 

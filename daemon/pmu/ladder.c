@@ -463,30 +463,33 @@ static bool rung_fill(const struct climb *c, const struct ladder_options *o,
 	return true;
 }
 
-/* The leaders to try, least privileged mode first, since most time is spent there: the core's own
- * events often count one mode alone. */
+/* Add the core's own event as a leader to try, once. */
+static int add_leader(struct step *steps, int n, const struct platform_event *leader)
+{
+	for (int i = 0; i < n; i++)
+		if (steps[i].leader == leader)
+			return n;
+	if (leader)
+		steps[n++] = (struct step){RUNG_LEADER, leader};
+	return n;
+}
+
+/* The leaders to try. Where the kernel is profiled too, first what counts cycles in every mode;
+ * else the least privileged mode comes first, since most time is spent there. */
 static int add_leaders(const struct climb *c, const struct ladder_options *o, struct step *steps)
 {
-	static const unsigned modes[PLAN_LEADERS_MAX] = {
-		PLATFORM_MODES_ALL,
-		PLATFORM_MODE_KERNEL | PLATFORM_MODE_MACHINE,
-		PLATFORM_MODE_MACHINE,
-	};
-	int n = 0;
+	const struct platform *p = c->platform;
+	const struct platform_event *all = platform_all_modes(p);
 	if (o->own_leader) {
-		steps[n++] = (struct step){.rung = RUNG_LEADER};
-		return n;
+		steps[0] = (struct step){.rung = RUNG_LEADER};
+		return 1;
 	}
-	for (int i = 0; i < (c->user_only ? 1 : PLAN_LEADERS_MAX); i++) {
-		const struct platform_event *leader =
-			platform_leader(c->platform, c->user_only ? PLATFORM_MODE_USER : modes[i]);
-		bool known = !leader;
-		for (int j = 0; j < n && !known; j++)
-			known = steps[j].leader == leader;
-		if (!known)
-			steps[n++] = (struct step){RUNG_LEADER, leader};
-	}
-	return n;
+	if (c->user_only)
+		return add_leader(steps, 0, platform_leader(p, PLATFORM_MODE_USER));
+	int n = add_leader(steps, 0, all == p->leader_kernel ? all : NULL);
+	n = add_leader(steps, n, platform_leader(p, PLATFORM_MODES_ALL));
+	n = add_leader(steps, n, p->leader_kernel);
+	return add_leader(steps, n, p->leader_machine);
 }
 
 static int try_step(const struct climb *climb, const struct ladder_options *o,

@@ -18,9 +18,10 @@
 #include "daemon/pmu/stream.h"
 
 #define PLAN_SIBLINGS_MAX 4
-#define PLAN_LEADERS_MAX 3                    /* of the core's own: one for each mode */
-#define PLAN_TRIES_MAX (3 + PLAN_LEADERS_MAX) /* each rung once, and that of own leaders for each  \
-					       */
+/* Of the core's own: one for each mode, and one for all. */
+#define PLAN_LEADERS_MAX 4
+/* Each rung once, and that of own leaders for each. */
+#define PLAN_TRIES_MAX (3 + PLAN_LEADERS_MAX)
 
 struct rung_try {
 	enum rung rung;

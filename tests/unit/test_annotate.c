@@ -115,7 +115,9 @@ START_TEST(refused_exclusion_is_said_of_cores_that_nobody_knows_too)
 {
 	struct event_list l = {.n_events = 1};
 	snprintf(l.event[0].name, sizeof l.event[0].name, "cycles");
-	const struct annotate_question q = {.events = &l, .unexcluded = 1};
+	struct annotate_question q = {.events = &l, .unexcluded = 1};
+	ck_assert_uint_eq(annotate(&q, note), 0); /* on no hart */
+	hart_set_add(&q.harts, 0);
 	n = annotate(&q, note);
 	must_say("cycles counts the kernel too");
 }

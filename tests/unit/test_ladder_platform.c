@@ -181,6 +181,39 @@ START_TEST(harts_of_two_kinds_are_led_by_their_own_codes)
 }
 END_TEST
 
+/* The X100 has an event for cycles in every mode beside that of the user's. */
+#define X100                                                                                       \
+	"\"mvendorid\":\"0x710\",\"marchid\":\"0x8000000058000002\","                              \
+	"\"mimpid\":\"0x33d8a600\""
+#define X100_RULES                                                                                 \
+	"{\"type\":\"hardware\",\"sampling\":true,\"errno\":\"EOPNOTSUPP\"},"                      \
+	"{\"type\":\"hardware\",\"per_us\":1000},"                                                 \
+	"{\"type\":\"raw\",\"config\":\"0x22\",\"per_us\":900,\"fires\":true},"                    \
+	"{\"type\":\"raw\",\"config\":\"0x1e\",\"per_us\":1000,\"fires\":true},"
+
+START_TEST(what_counts_every_mode_leads_where_the_kernel_is_profiled_too)
+{
+	struct core_case c = one_hart(X100, X100_RULES);
+	struct plan p = core_case_plan(&c, 0, false);
+	expect(&p, RUNG_LEADER, "CYCLES.HART", 2);
+	p = core_case_plan(&c, 0, true);
+	expect(&p, RUNG_LEADER, "u_mode_cycle:u", 2);
+	core_case_end(&c);
+}
+END_TEST
+
+START_TEST(k3s_harts_have_a_plan_each_of_their_own_kind)
+{
+	struct core_case c = core_case_of("k3-mixed");
+	ck_assert_str_eq(cores_platform(c.cores, 0)->name, "spacemit-x100");
+	ck_assert_str_eq(cores_platform(c.cores, 15)->name, "spacemit-a100");
+	struct plan big = core_case_plan(&c, 0, false), other = core_case_plan(&c, 15, false);
+	expect(&big, RUNG_CYCLES, "cycles", 1);
+	expect(&other, RUNG_LEADER, "u_mode_cycle", 2);
+	core_case_end(&c);
+}
+END_TEST
+
 START_TEST(a_counter_that_somebody_else_has_is_busy_and_not_silent)
 {
 	struct core_case c = core_case_of("c910");
@@ -268,6 +301,8 @@ int main(void)
 	tcase_add_test(c, c910_samples_by_cycles);
 	tcase_add_test(c, a_core_that_nobody_described_is_tried_like_any);
 	tcase_add_test(c, harts_of_two_kinds_are_led_by_their_own_codes);
+	tcase_add_test(c, what_counts_every_mode_leads_where_the_kernel_is_profiled_too);
+	tcase_add_test(c, k3s_harts_have_a_plan_each_of_their_own_kind);
 	tcase_add_test(c, a_counter_that_somebody_else_has_is_busy_and_not_silent);
 	tcase_add_test(c, a_counter_that_is_shared_still_samples);
 	tcase_add_test(c, the_leader_is_never_its_own_sibling);

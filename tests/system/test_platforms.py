@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the programs make of the platform database on this machine: cores, overrides, errors."""
+import json
+import os
+import platform
+import re
+import subprocess
+
+from machine import BAD_WORDS, Folder, Skip, mperfctl, need_program, need_root, refused, rows
+from service import PATIENCE_S, Service, wait_until
+
+# An /etc of its own, with the files of the folder $0 in platforms.d.
+ETC = ('mount -t tmpfs none /mnt && cp -a /etc/. /mnt && mkdir -p /mnt/mperf/platforms.d && '
+       'cp "$0"/*.json /mnt/mperf/platforms.d && mount --move /mnt /etc && exec "$@"')
+
+
+def with_platforms(folder, *command):
+    """The command, with the folder's files as /etc/mperf/platforms.d."""
+    need_root()
+    need_program("unshare")
+    return ["unshare", "-m", "sh", "-c", ETC, str(folder), *map(str, command)]
+
+
+def try_platforms(folder):
+    done = subprocess.run(with_platforms(folder, "true"), capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Skip(f"no /etc of one's own here: {done.stderr.strip()}")
+
+
+def ask(build, folder, *arguments):
+    environment = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
+    environment.pop("MPERF_SOCKET", None)
+    done = subprocess.run(with_platforms(folder, build / "mperfctl", *arguments), env=environment,
+                          capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    assert not any(word in done.stdout + done.stderr for word in BAD_WORDS), done.stderr
+    return done
+
+
+def online():
+    return os.sysconf("SC_NPROCESSORS_ONLN")
+
+
+def found_of(answer, topic):
+    return [row for row in answer["rows"] if row["topic"] == topic]
+
+
+def this_core():
+    """The row of "cpus" that fits this machine's harts, by /proc/cpuinfo."""
+    said = {}
+    for line in open("/proc/cpuinfo", encoding="utf-8", errors="replace"):
+        key, _, value = line.partition(":")
+        said.setdefault(key.strip(), value.strip())
+    if platform.machine() == "x86_64":
+        return {"arch": "x86", "vendor": said["vendor_id"], "family": int(said["cpu family"]),
+                "model": int(said["model"])}
+    if platform.machine() == "aarch64":
+        midr = (int(said["CPU implementer"], 16) << 24 | int(said["CPU variant"], 16) << 20 |
+                0xf << 16 | int(said["CPU part"], 16) << 4 | int(said["CPU revision"]))
+        return {"arch": "arm64", "midr": hex(midr)}
+    if platform.machine() == "riscv64" and "mvendorid" in said:
+        return {"arch": "riscv", "mvendorid": said["mvendorid"], "marchid": said["marchid"],
+                "mimpid": said["mimpid"]}
+    raise Skip("/proc/cpuinfo does not say which core this is")
+
+
+def tried_core():
+    """A description of this machine's core, as its owner may write one."""
+    origin = {"source": "a test", "verified": "no"}
+    return {
+        "platform": "tried-core", "title": "Tried Core", **origin,
+        "arch": this_core()["arch"],
+        "cpus": [{**this_core(), **origin}],
+        "events": [
+            {"code": "0x1f7", "name": "tried_event", "says": "what the test tries",
+             "topic": "tried-topic", **origin},
+            {"code": "0x1f8", "name": "tried_loads", "generic": ["L1-dcache-loads"],
+             "says": "loads", "topic": "cache", **origin}],
+        "quirks": [
+            {"quirk": "note", "says": "this core was tried on a Tuesday", **origin},
+            {"quirk": "overflow", "counters": "none", **origin}],
+    }
+
+
+def write(folder, name, content):
+    (folder / name).write_text(content if isinstance(content, str)
+                               else json.dumps(content, indent=1) + "\n")
+
+
+def test_doctor_names_the_core_of_every_hart(build):
+    answer = rows(build, "doctor")
+    cores = found_of(answer, "core")
+    assert {row["hart"] for row in cores} == {
+        row["hart"] for row in found_of(answer, "sampling")}, cores
+    assert len({row["hart"] for row in cores}) == online(), cores
+    # Its identity, or that the kernel does not tell it.
+    assert all(re.search(r"(x86 \w+-\d+-|arm64 0x|riscv 0x|not told)", row["finding"])
+               for row in cores if row["state"] == "ok" or row["remedy"]), cores
+    assert not found_of(answer, "platforms"), found_of(answer, "platforms")
+
+
+def test_an_owner_describes_a_core_of_his_own(build):
+    with Folder() as folder:
+        write(folder, "tried.json", tried_core())
+        try_platforms(folder)
+        answer = json.loads(ask(build, folder, "doctor", "--json").stdout)
+        cores = found_of(answer, "core")
+        assert cores and all("Tried Core" in row["finding"] for row in cores), cores
+        assert any("Tuesday" in row["finding"] and "not verified" in row["finding"]
+                   for row in found_of(answer, "errata")), found_of(answer, "errata")
+
+        listed = json.loads(ask(build, folder, "list", "--json").stdout)
+        tried = [row for row in listed["rows"] if row["event"] == "tried_event"]
+        assert len(tried) == 1 and tried[0]["topic"] == "tried-topic", tried
+        assert tried[0]["code"] == "r1f7" and tried[0]["counts"] in ("yes", "zero", "no"), tried
+        assert tried[0]["counts"] == "yes" or tried[0]["reason"], tried
+        # Beside the kernel's topic of that name it is told apart.
+        assert [row["topic"] for row in listed["rows"]
+                if row["event"] == "tried_loads"] == ["core-cache"], listed
+        some = ask(build, folder, "list", "-a", "tried-topic").stdout
+        assert "tried_event" in some and "r1f7" in some and "cpu-clock" not in some, some
+        for topic in "cache", "core-cache":
+            assert "tried_loads" in ask(build, folder, "list", "-a", topic).stdout, topic
+
+
+def test_an_owners_events_are_taken_by_name(build):
+    with Folder() as folder:
+        write(folder, "tried.json", tried_core())
+        try_platforms(folder)
+        done = ask(build, folder, "stat", "-e", "cpu-clock,tried_event", "--json", "--", "true")
+        assert done.returncode == 0, done.stderr
+        counted = {row["event"]: row for row in json.loads(done.stderr)["rows"]}
+        assert counted["cpu-clock"]["value"] > 0, counted
+        # By the very rule by which the raw code is counted, or is not.
+        raw = ask(build, folder, "stat", "-e", "cpu-clock,r1f7", "--json", "--", "true")
+        plain = {row["event"]: row for row in json.loads(raw.stderr)["rows"]}
+        assert counted["tried_event"]["reason"] == plain["r1f7"]["reason"], (counted, plain)
+        refused(ask(build, folder, "stat", "-e", "tried_evnet", "--", "true"), 2,
+                "'tried_event'")
+        refused(mperfctl(build, "stat", "-e", "tried_event", "--", "true", check=False), 2,
+                "unknown event")
+
+
+def test_a_wrong_file_is_named_by_its_line_and_costs_nothing_else(build):
+    with Folder() as folder:
+        write(folder, "tried.json", tried_core())
+        write(folder, "wrong.json", '{\n "platform": "wrong",\n "nonsense": 1\n}\n')
+        try_platforms(folder)
+        answer = json.loads(ask(build, folder, "doctor", "--json").stdout)
+        wrong = found_of(answer, "platforms")
+        assert len(wrong) == 1 and wrong[0]["state"] == "warn" and wrong[0]["remedy"], wrong
+        assert re.search(r"platforms\.d/wrong\.json:\d+: ", wrong[0]["finding"]), wrong
+        assert all("Tried Core" in row["finding"] for row in found_of(answer, "core")), answer
+
+
+class OwnEtc(Service):
+    """A service with the folder's platforms."""
+
+    def __init__(self, build, folder, platforms):
+        super().__init__(build, folder)
+        self.platforms = platforms
+
+    def start(self, ready=True, **popen):
+        self.write_config()
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                with_platforms(self.platforms, self.build / "mperfd", "--foreground",
+                               f"--config={self.config}"),
+                stderr=log, stdout=log, stdin=subprocess.DEVNULL, **popen)
+        wait_until("the service is ready", lambda: self.is_ready(0), PATIENCE_S)
+        return self
+
+
+def test_the_service_says_what_is_wrong_and_what_its_harts_are(build):
+    with Folder() as folder, Folder() as platforms:
+        write(platforms, "tried.json", tried_core())
+        write(platforms, "wrong.json", '{ "platform": }\n')
+        try_platforms(platforms)
+        with OwnEtc(build, folder, platforms) as service:
+            assert re.search(r"platforms\.d/wrong\.json:1", service.said()), service.said()
+            answer = service.ask("doctor")
+            assert all("Tried Core" in row["finding"] for row in found_of(answer, "core")), answer
+            assert found_of(answer, "platforms"), answer
+            rungs = {row["hart"] for row in found_of(answer, "sampling") if row["state"] == "ok"}
+            assert len(rungs) == online(), answer
