@@ -29,6 +29,8 @@ struct pairing {
 	uint64_t leader;
 	int hart;
 	bool begun, waits;
+	bool paired;                 /* both have spoken */
+	uint64_t n_alone;            /* records without their fellow since they last did */
 	struct reading bpf, sibling; /* of the last pair */
 	struct reading waiting;
 	UT_hash_handle hh;
@@ -168,6 +170,10 @@ static int take_pair(struct switch_check *c, struct pairing *p, const struct rec
 	for (uint32_t i = 0; p->begun && r == 0 && i < p->waiting.n_read; i++)
 		r = charge_member(c, p, &sibling, &p->waiting.read[i]);
 	c->n_switches += p->begun;
+	if (p->paired)
+		c->n_unpaired += p->n_alone;
+	p->paired = true;
+	p->n_alone = 0;
 	p->bpf = p->waiting;
 	p->sibling = sibling;
 	p->begun = true;
@@ -180,10 +186,16 @@ static void break_chain(struct pairing *p)
 	p->begun = p->waits = false;
 }
 
-static void take_bpf(struct switch_check *c, struct pairing *p, const struct record *record)
+/* What was lost may be the fellow of what was not. */
+static void lose_some(struct pairing *p)
 {
-	if (p->waits)
-		c->n_unpaired++;
+	break_chain(p);
+	p->n_alone = 0;
+}
+
+static void take_bpf(struct pairing *p, const struct record *record)
+{
+	p->n_alone += p->waits;
 	if (p->waits || record->sample.n_missed)
 		break_chain(p);
 	p->waiting = reading_of(record);
@@ -200,7 +212,7 @@ static int take_sibling(struct switch_check *c, struct pairing *p, const struct 
 {
 	if (p->waits && same_task(p, record))
 		return take_pair(c, p, record);
-	c->n_unpaired += 1 + p->waits;
+	p->n_alone += 1u + p->waits;
 	break_chain(p);
 	return 0;
 }
@@ -212,7 +224,7 @@ int switch_check_record(struct switch_check *c, const struct record *r, int hart
 	if (r->kind == RECORD_LOST)
 		for (p = c->pairings; p; p = p->hh.next)
 			if (p->hart == hart)
-				break_chain(p);
+				lose_some(p);
 	if (r->kind != RECORD_SAMPLE || !r->stream ||
 		(r->stream->role != STREAM_SWITCH && r->stream->role != STREAM_SWITCH_BPF))
 		return 0;
@@ -226,7 +238,7 @@ int switch_check_record(struct switch_check *c, const struct record *r, int hart
 	}
 	if (r->stream->role == STREAM_SWITCH)
 		return take_sibling(c, p, r);
-	take_bpf(c, p, r);
+	take_bpf(p, r);
 	return 0;
 }
 

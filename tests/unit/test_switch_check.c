@@ -154,11 +154,37 @@ START_TEST(one_that_stays_silent_is_counted_and_breaks_the_chain)
 }
 END_TEST
 
+START_TEST(the_one_that_begins_first_or_ends_last_is_not_alone)
+{
+	for (uint64_t i = 1; i <= 5; i++)
+		tell(_i ? SWITCH : OUTPUT, 2, i, 0);
+	tell_both(1, 10, 0);
+	tell_both(2, 20, 0);
+	for (uint64_t i = 1; i <= 5; i++)
+		tell(_i ? SWITCH : OUTPUT, 1, 20 + i, 0);
+	ck_assert_uint_eq(verdict().n_unpaired, 0);
+	ck_assert_uint_eq(verdict().n_switches, 1);
+}
+END_TEST
+
+START_TEST(what_was_lost_leaves_nobody_alone)
+{
+	struct record lost = {.kind = RECORD_LOST, .lost = {.n = 3}};
+	tell_both(1, 0, 0);
+	tell(OUTPUT, 2, 10, 0);
+	tell(OUTPUT, 3, 10, 0);
+	ck_assert_int_eq(switch_check_record(check, &lost, 0), 0);
+	tell_both(1, 500, 0);
+	ck_assert_uint_eq(verdict().n_unpaired, 0);
+}
+END_TEST
+
 START_TEST(words_about_different_tasks_are_no_pair)
 {
 	tell_both(1, 0, 0);
 	tell(OUTPUT, 2, 500, 0);
 	tell(SWITCH, 3, 500, 0);
+	tell_both(1, 900, 0);
 	ck_assert_uint_eq(verdict().n_unpaired, 2);
 	ck_assert_uint_eq(verdict().n_switches, 0);
 }
@@ -253,6 +279,8 @@ int main(void)
 	tcase_add_test(c, hardware_counters_run_on_between_the_readings);
 	tcase_add_test(c, two_events_of_the_kernel_may_fall_between);
 	tcase_add_loop_test(c, one_that_stays_silent_is_counted_and_breaks_the_chain, 0, 2);
+	tcase_add_loop_test(c, the_one_that_begins_first_or_ends_last_is_not_alone, 0, 2);
+	tcase_add_test(c, what_was_lost_leaves_nobody_alone);
 	tcase_add_test(c, words_about_different_tasks_are_no_pair);
 	tcase_add_test(c, a_buried_thread_pairs_with_who_the_program_names);
 	tcase_add_test(c, losses_break_the_chain_of_their_hart_alone);
