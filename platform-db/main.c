@@ -156,8 +156,12 @@ int main(int argc, char **argv)
 	for (; (error = platform_db_error(db, n_errors)); n_errors++)
 		fprintf(stderr, "%s\n", error);
 	const struct platform *p;
-	for (size_t i = 0; a.list && (p = platform_db_at(db, i)); i++)
-		printf("%-20s %4zu events  %s\n", p->name, p->n_events, p->title);
+	size_t n = 0;
+	for (; (p = platform_db_at(db, n)); n++)
+		if (a.list)
+			printf("%-20s %4zu events  %s\n", p->name, p->n_events, p->title);
+	if (n_errors == 0 && !a.list && !a.show)
+		printf("%zu platforms; nothing is wrong with them\n", n);
 	int status = a.show ? show(db, a.show) : EXIT_SUCCESS;
 	return n_errors > 0 ? EXIT_FAILURE : status;
 }

@@ -270,9 +270,9 @@ static void examine_platforms(struct examination *x)
 	for (size_t i = 0; (error = cores_error(cores, i)); i++)
 		tell(x,
 			(struct finding){-1, "platforms", "warn",
-				"mend that line (platform-check FILE names all that is wrong); "
-				"until "
-				"then mperf goes on without that file"},
+				"mend that line and restart mperfd; platform-check, beside "
+				"mperf-namer, names all that is wrong. Until then mperf goes on "
+				"without that file"},
 			"%s", error);
 }
 
