@@ -25,7 +25,7 @@
 --   recovered             1: its writer died, and another sealed it; its end is that of the last window
 --   hz_lowest             where the kernel let less be sampled than hz: the least it let
 --   leader:HART:RUNG      event that shared out that hart's time at that rung, where it is not the hart's; 0: any
---   note:HARTS:EVENT:TEXT 1: what figures of these harts ('0-3,8'), and of that event if it is not 0, mean less than they seem to
+--   note:HARTS:EVENT:TEXT   1: what figures of these harts ('0-3,8'), and of that event if it is not 0, mean less than they seem to
 -- and of the coarser tiers, which sum up what finer files hold:
 --   source:NAME           1: the file of that name is in it
 --   hz_mixed              1: its sources had different rates, hz is the highest
