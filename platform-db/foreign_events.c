@@ -64,7 +64,7 @@ static bool inverted_mask(const char *text, uint64_t *ret_counters)
 /* The first sentence or so, on one line. */
 static const char *one_line(const struct reader *r, const char *text)
 {
-	char line[TEXT_BYTES_MAX / 4];
+	char line[TEXT_BYTES_MAX / 4] = "";
 	size_t n = 0;
 	while (*text == ' ')
 		text++;
