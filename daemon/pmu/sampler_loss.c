@@ -73,6 +73,13 @@ void hart_count_losses(struct sampler *s, int hart)
 	count_untold(s, &n_lost, hart, hart + 1);
 }
 
+void hart_forget_losses(struct sampler *s, int hart)
+{
+	uint64_t n_lost = 0, told = s->lost[hart][LOSS_RING];
+	add_lost(s, hart, hart + 1, &n_lost);
+	s->watch[hart].lost_before = told > n_lost ? told - n_lost : 0;
+}
+
 void sampler_count_losses(struct sampler *s)
 {
 	uint64_t n_lost[HARTS_MAX] = {0};

@@ -354,6 +354,44 @@ int hart_open(struct opening *o, int hart)
 	}
 }
 
+/* Close the streams of a hart, or those alone that sample. In one sweep: a per-task session has
+ * thousands. Order by id stays. */
+static void streams_close(struct sampler *s, int hart, bool side_band_too)
+{
+	const struct kernel *k = s->kernel;
+	size_t n_kept = 0;
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		const struct stream *t = &s->streams.stream[i];
+		bool side_band = t->role == STREAM_SIDEBAND || t->role == STREAM_EXEC;
+		if (t->hart == hart && (side_band_too || !side_band))
+			k->event_close(k->userdata, t->fd);
+		else
+			s->streams.stream[n_kept++] = *t;
+	}
+	s->streams.n_streams = n_kept;
+}
+
+int hart_replan(struct opening *o, int hart)
+{
+	struct sampler *s = o->sampler;
+	struct hart_watch *w = &s->watch[hart];
+	hart_count_losses(s, hart);
+	streams_close(s, hart, false);
+	hart_forget_losses(s, hart);
+	w->before_wanted_ns = w->before_ran_ns = 0;
+	w->n_starved = 0;
+	int r = hart_plan(o, hart);
+	if (r == 0)
+		r = plan_open(o, hart, o->tasks[0], false);
+	if (r < 0 && !opening_exhausted(r))
+		r = opening_refuse(o, &s->plan[hart].leader, -r, &o->error);
+	if (r == 0)
+		return 0;
+	streams_close(s, hart, false);
+	plan_fail(o, hart, r);
+	return r;
+}
+
 /* Unmap that hart's ring and take it out of the n rings. */
 static void ring_close(const struct kernel *k, struct ring *ring, size_t *n, int hart)
 {
@@ -375,15 +413,7 @@ void hart_close(struct sampler *s, int hart)
 		k->switch_forget(k->userdata, s->switch_bpf, hart);
 	ring_close(k, s->ring, &s->n_rings, hart);
 	ring_close(k, s->exec_ring, &s->n_exec_rings, hart);
-	/* In one sweep: a per-task session has thousands. Order by id stays. */
-	size_t n_kept = 0;
-	for (size_t i = 0; i < s->streams.n_streams; i++) {
-		if (s->streams.stream[i].hart == hart)
-			k->event_close(k->userdata, s->streams.stream[i].fd);
-		else
-			s->streams.stream[n_kept++] = s->streams.stream[i];
-	}
-	s->streams.n_streams = n_kept;
+	streams_close(s, hart, true);
 }
 
 int hart_enable(struct sampler *s, int hart, bool enable)

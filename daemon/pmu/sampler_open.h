@@ -70,6 +70,9 @@ int sideband_learn(struct opening *o, int hart);
  * nothing of that hart stays open. Raises the soft descriptor limit once if it is in the way. */
 int hart_open(struct opening *o, int hart);
 void hart_close(struct sampler *s, int hart);
+/* Close what samples on that hart, plan it, and open that, disabled. Its side band and ring stay as
+ * they are, so that nothing of what happens is missed. System-wide sessions only. As hart_open. */
+int hart_replan(struct opening *o, int hart);
 
 /* Enable or disable all that was opened on that hart; -1: on every hart. 0 or -errno. */
 int hart_enable(struct sampler *s, int hart, bool enable);
@@ -84,6 +87,8 @@ int stream_read(const struct sampler *s, const struct stream *stream, struct rea
 
 /* sampler_count_losses for one hart. */
 void hart_count_losses(struct sampler *s, int hart);
+/* Some of its events were closed: what they lost is told by now. */
+void hart_forget_losses(struct sampler *s, int hart);
 
 /* Look how long that hart's counters ran since the last look. True: they did not for so long, or
  * had not and may now, that the ladder is to be climbed anew. */

@@ -74,9 +74,9 @@ bool hart_share_look(struct sampler *s, int hart)
 	const struct reading reading = read_all(s, hart);
 	look(w, &reading);
 	/* what was asked for by name has nothing to give way to */
-	if (s->options.events || rung == RUNG_NONE)
+	if (s->options.events)
 		return false;
-	if (w->best == RUNG_NONE || rung < w->best)
+	if (rung != RUNG_NONE && (w->best == RUNG_NONE || rung < w->best))
 		w->best = rung;
 	uint64_t now_ns = s->kernel->now_ns(s->kernel->userdata);
 	bool starved = w->n_starved >= STARVED_LOOKS_MAX;

@@ -133,12 +133,21 @@ static int hart_came(struct sampler *s, int hart)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Close it and plan it anew, since somebody else has, or had, its counters. */
+/* Plan it anew, since somebody else has, or had, its counters. */
 static int hart_again(struct sampler *s, int hart)
 {
-	hart_count_losses(s, hart);
-	hart_close(s, hart);
-	return hart_came(s, hart);
+	const pid_t everybody = -1;
+	_cleanup_(freep) struct opening *o = calloc(1, sizeof *o);
+	if (!o)
+		return -ENOMEM;
+	o->sampler = s;
+	o->tasks = &everybody;
+	o->n_tasks = 1;
+	int r = hart_replan(o, hart);
+	if (r == 0)
+		r = hart_enable(s, hart, true);
+	/* Refused: its side band goes on, and doctor shows the plan. */
+	return r == -ENOMEM ? r : 0;
 }
 
 int sampler_tick(struct sampler *s)

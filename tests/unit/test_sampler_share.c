@@ -74,6 +74,7 @@ START_TEST(a_hart_that_is_blind_steps_down_and_samples_again)
 	struct sampler *s = begin(r, "r22");
 	const enum rung before = s->plan[0].rung;
 	const int n_events = s->events.n_events;
+	const uint64_t side_band = case_stream(s, 0, STREAM_SIDEBAND)->id;
 	replay_take_counters(r, 100);
 	seconds(r, s, 2);
 	ck_assert_int_eq(s->plan[0].rung, before); /* a probe of somebody's takes as long */
@@ -81,6 +82,9 @@ START_TEST(a_hart_that_is_blind_steps_down_and_samples_again)
 	ck_assert_msg(
 		s->plan[0].rung == RUNG_CLOCK, "rung %d: %s", s->plan[0].rung, s->plan[0].reason);
 	ck_assert_int_eq(s->events.n_events, n_events); /* others count by the list */
+	ck_assert_uint_eq(case_stream(s, 0, STREAM_SIDEBAND)->id, side_band);
+	ck_assert_uint_eq(s->n_rings, (size_t)s->machine.n_harts);
+	ck_assert_uint_eq(s->lost[0][LOSS_RING], 0);
 	replay_run(r, 0, 5, SECOND_NS);
 	ck_assert_uint_ge(case_drain(s).n_samples, 90);
 	case_end(r, s);
