@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* What the pass adds to a program, what the runtime finds there, and what it sends the daemon
+ *
+ * For each compilation unit (module) the pass makes an array of 64-bit counters in the section
+ * mperf_counters, a table of what each of them means, and a struct mperf_module in mperf_modules.
+ * The linker puts those of one executable or shared library (object) side by side, so an object has
+ * one block of counters, and its struct mperf_object knows where all of it is.
+ *
+ *      mperf_counters of an object:  [module 0][module 1]…        never counted in themselves
+ *      a thread's block, per region: [module 0][module 1]…        at the distance of __mperf_bias
+ *
+ * A thread counts in a block of its own: code adds __mperf_bias (thread-local, one per object) to a
+ * counter's address. It is 0 until the thread's first counted function asks __mperf_thread_enter
+ * for a block. Entering a region sets it to a block of that region, so whatever is called there,
+ * directly or by pointer, counts for the region, without clones.
+ *
+ * A counter is worth nothing by itself: the table says by which signed factors it adds to which
+ * metrics of which scopes. With a spanning tree a block's count is a sum and difference of
+ * counters, which holds whenever no function is half-way through; a reader who looks in between is
+ * off by one path through each function that is running, and a difference may be negative by so
+ * much.
+ */
+
+#include <stdint.h>
+
+#define MPERF_ABI_VERSION 1
+#define MPERF_FEED_MAGIC 0x4652504du /* "MPRF" */
+#define MPERF_FEED_SOCKET "/run/mperf/feed.sock"
+
+/* A packet never has more, so that it fits any socket's buffer. Source: Linux 6.12,
+ * net/core/sock.c, SK_WMEM_MAX: 212,992 bytes with what the kernel adds. */
+#define MPERF_PACKET_BYTES_MAX (32u << 10)
+#define MPERF_PERIOD_MS_MIN 10u
+#define MPERF_PERIOD_MS 1000u
+#define MPERF_PERIOD_MS_MAX 60000u
+#define MPERF_GRANTS_MAX 4u
+#define MPERF_BUILD_ID_BYTES_MAX 64u
+
+enum mperf_metric {
+#define MPERF_METRIC(id, symbol, name, unit, says) MPERF_METRIC_##symbol = (id),
+#include "abi.inc"
+};
+
+/* How a factor is to be read; added to a metric's id shifted by MPERF_VARIANT_BITS. */
+enum mperf_variant {
+	MPERF_SCALABLE = 1, /* times vscale, which a program learns when it runs */
+	MPERF_MODELLED = 2, /* what a library call is taken to do, and not what was seen */
+};
+#define MPERF_VARIANT_BITS 2
+
+enum mperf_scope_kind {
+	MPERF_SCOPE_LOOP =
+		1, /* as in the store's loop_site.kind; a region has no scope in a table */
+	MPERF_SCOPE_FUNCTION = 2,
+	MPERF_SCOPE_BLOCK = 4,
+};
+
+/* The table of a module. Numbers are LEB128, unsigned but for factors, which are signed.
+ *
+ *      table   = 1 (its version)
+ *                n_strings { n_bytes bytes }             string 0 is the empty one
+ *                n_scopes  { kind parent function source line line_last column nest inlined_at
+ * flags } n_counters { kind n_terms { scope metric factor } }
+ *
+ * parent is the number of a scope that stands before this one, plus 1; 0: none. A loop's parent is
+ * the loop around it or its function; a block's is its innermost loop or function. function,
+ * source, nest and inlined_at are numbers of strings: the linkage name, the path as the compiler
+ * was given it, the ordinals of the loop from the outermost inwards ("1.2"; by order of
+ * appearance), the chain "path:line path:line", innermost first. line 0: not known. metric is id <<
+ * 2 | variant.
+ *
+ * A loop's terms are its own, without those of the loops inside; a function's are without its
+ * loops. A reader adds up where he shows totals. flags: enum mperf_scope_flag.
+ */
+#define MPERF_TABLE_VERSION 1
+
+enum mperf_scope_flag {
+	MPERF_SCOPE_VECTORISED =
+		1, /* a copy made by the vectoriser; same function, line, nest as its rest */
+	MPERF_SCOPE_REMAINDER = 2,
+	MPERF_SCOPE_ASSEMBLY = 4, /* holds inline assembly, which is not counted */
+	MPERF_SCOPE_NO_LINES = 8, /* nothing told the pass of source lines */
+};
+
+enum mperf_counter_kind {
+	MPERF_COUNTER_SUM = 0,
+	MPERF_COUNTER_STATE = 1, /* the runtime's own word; not sent, without terms */
+};
+
+/* Words of an outermost loop whose time is taken, among the counters. The last two have terms. */
+enum {
+	MPERF_NEST_COUNTDOWN, /* state: entries to go until one is timed; counts down, timed below 1
+			       */
+	MPERF_NEST_OPEN_NS,   /* state: since when the timed entry runs; 0: none does, or it might
+			       * end without saying so (a call inside that may throw or jump) */
+	MPERF_NEST_TIMED_ENTRIES,
+	MPERF_NEST_TIME_NS,
+	MPERF_NEST_WORDS,
+};
+
+/* --- what the pass makes ------------------------------------------------------------------- */
+
+enum mperf_module_flag {
+	MPERF_MODULE_TREE = 1,
+	MPERF_MODULE_BLOCK = 2,
+	MPERF_MODULE_SETS = 4,
+	MPERF_MODULE_CLONE = 8,
+};
+
+struct mperf_module {
+	uint32_t abi; /* MPERF_ABI_VERSION */
+	uint32_t flags;
+	uint64_t *counters; /* in mperf_counters; its place says which of a block's are the module's
+			     */
+	uint64_t n_counters;
+	const uint8_t *table;
+	uint64_t table_bytes;
+};
+
+/* One per executable or shared library; hidden, merged by the linker. */
+struct mperf_object {
+	uint32_t abi;
+	uint32_t id;                        /* the runtime's */
+	const struct mperf_module *modules; /* __start_mperf_modules */
+	const struct mperf_module *modules_end;
+	uint64_t *counters; /* __start_mperf_counters */
+	uint64_t *counters_end;
+	int64_t *(*bias)(void); /* where the calling thread's __mperf_bias is */
+	const void *elf;        /* __ehdr_start, for the build id */
+	void *runtime;          /* the runtime's */
+};
+
+/* --- what compiled code calls -------------------------------------------------------------- */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* From a constructor of priority 1, and from the destructor of a library that is closed. More than
+ * once is once. */
+void __mperf_object_register(struct mperf_object *o);
+void __mperf_object_unregister(struct mperf_object *o);
+
+/* Give the calling thread a block for that object, where its __mperf_bias is 0. The bias, never 0:
+ * where there is no memory, that of a block which nobody reads. Async-signal-safe. */
+int64_t __mperf_thread_enter(struct mperf_object *o);
+
+/* Time an entry into an outermost loop: words are its MPERF_NEST_WORDS in the thread's block.
+ * `published` says that an end is certain, so that a reader may look at what is not over yet. The
+ * pass calls begin where the countdown came to nothing, and end where begin's value is not 0. */
+uint64_t __mperf_nest_begin(uint64_t *words, uint32_t published);
+void __mperf_nest_end(uint64_t *words, uint64_t begin_ns);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* --- the feed ------------------------------------------------------------------------------ */
+
+enum mperf_message {
+	MPERF_HELLO = 1,
+	MPERF_OBJECT,
+	MPERF_TABLE,
+	MPERF_REGION,
+	MPERF_THREAD,
+	MPERF_DELTAS,
+	MPERF_SPENT,
+	MPERF_GONE,
+	MPERF_ROUND,
+	MPERF_ASK = 64,
+	MPERF_GRANT,
+	MPERF_SELECT,
+};
+
+enum mperf_gone { MPERF_GONE_THREAD = 1, MPERF_GONE_OBJECT = 2 };
+
+struct mperf_delta {
+	uint32_t counter; /* of the object's block */
+	uint32_t reserved;
+	uint64_t delta; /* modulo 2^64; the factors' sums are signed */
+};
+
+/* Made of abi.inc, which says what their members mean. */
+struct mperf_feed_head {
+#define MPERF_HEAD_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_hello {
+	struct mperf_feed_head head;
+#define MPERF_HELLO_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_object {
+	struct mperf_feed_head head;
+#define MPERF_OBJECT_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_table {
+	struct mperf_feed_head head;
+#define MPERF_TABLE_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_region {
+	struct mperf_feed_head head;
+#define MPERF_REGION_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_thread {
+	struct mperf_feed_head head;
+#define MPERF_THREAD_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_deltas {
+	struct mperf_feed_head head;
+#define MPERF_DELTAS_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_spent {
+	struct mperf_feed_head head;
+#define MPERF_SPENT_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_gone {
+	struct mperf_feed_head head;
+#define MPERF_GONE_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_round {
+	struct mperf_feed_head head;
+#define MPERF_ROUND_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_ask {
+	struct mperf_feed_head head;
+#define MPERF_ASK_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_grant {
+	struct mperf_feed_head head;
+#define MPERF_GRANT_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_select {
+	struct mperf_feed_head head;
+#define MPERF_SELECT_FIELD(type, name) type name;
+#include "abi.inc"
+};
+
+#ifdef __cplusplus
+#define MPERF_SIZE(type, n) static_assert(sizeof(struct type) == (n), "the wire's layout")
+#else
+#define MPERF_SIZE(type, n) _Static_assert(sizeof(struct type) == (n), "the wire's layout")
+#endif
+MPERF_SIZE(mperf_feed_head, 8);
+MPERF_SIZE(mperf_feed_hello, 32);
+MPERF_SIZE(mperf_feed_object, 24);
+MPERF_SIZE(mperf_feed_table, 32);
+MPERF_SIZE(mperf_feed_region, 32);
+MPERF_SIZE(mperf_feed_thread, 24);
+MPERF_SIZE(mperf_feed_deltas, 40);
+MPERF_SIZE(mperf_feed_spent, 96);
+MPERF_SIZE(mperf_feed_gone, 16);
+MPERF_SIZE(mperf_feed_round, 24);
+MPERF_SIZE(mperf_feed_ask, 16);
+MPERF_SIZE(mperf_feed_grant, 16);
+MPERF_SIZE(mperf_feed_select, 16);
+MPERF_SIZE(mperf_delta, 16);
+#undef MPERF_SIZE
