@@ -39,11 +39,19 @@ struct mperf_region {
 };
 #define MPERF_REGION_TEXT_MAX 256u
 
+#ifndef MPERF_REGION_RUNTIME_ /* which defines them */
+#define MPERF_REGION_LINKAGE_ __attribute__((weak, visibility("default")))
+#define MPERF_REGION_LINKED_(function) ((function) != 0)
+#else
+#define MPERF_REGION_LINKAGE_ __attribute__((visibility("default")))
+#define MPERF_REGION_LINKED_(function) 1
+#endif
+
 /* Enter a region, and leave the innermost of that name with all that are still inside of it; an end
  * that no begin belongs to does nothing. Each sets the thread's __mperf_bias of every object, so
  * the function that calls loads its own anew. Async-signal-safe, errno stays. */
-void __mperf_region_begin(const struct mperf_region *region) __attribute__((weak));
-void __mperf_region_end(const char *name) __attribute__((weak));
+void __mperf_region_begin(const struct mperf_region *region) MPERF_REGION_LINKAGE_;
+void __mperf_region_end(const char *name) MPERF_REGION_LINKAGE_;
 
 #ifdef __cplusplus
 }
@@ -53,13 +61,13 @@ void __mperf_region_end(const char *name) __attribute__((weak));
 	do {                                                                                       \
 		static const struct mperf_region mperf_region_here_ = {                            \
 			"" region_name, __FILE__, __LINE__, 0};                                    \
-		if (__mperf_region_begin)                                                          \
+		if (MPERF_REGION_LINKED_(__mperf_region_begin))                                    \
 			__mperf_region_begin(&mperf_region_here_);                                 \
 	} while (0)
 
 #define MPERF_REGION_END(region_name)                                                              \
 	do {                                                                                       \
-		if (__mperf_region_end)                                                            \
+		if (MPERF_REGION_LINKED_(__mperf_region_end))                                      \
 			__mperf_region_end("" region_name);                                        \
 	} while (0)
 
@@ -68,14 +76,14 @@ void __mperf_region_end(const char *name) __attribute__((weak));
 
 static MPERF_REGION_INLINE_ const char *mperf_region_enter_(const struct mperf_region *region)
 {
-	if (__mperf_region_begin)
+	if (MPERF_REGION_LINKED_(__mperf_region_begin))
 		__mperf_region_begin(region);
 	return region->name;
 }
 
 static MPERF_REGION_INLINE_ void mperf_region_leave_(const char **name)
 {
-	if (__mperf_region_end)
+	if (MPERF_REGION_LINKED_(__mperf_region_end))
 		__mperf_region_end(*name);
 }
 
@@ -100,12 +108,12 @@ class region
 		const char *source = __builtin_FILE(), uint32_t line = __builtin_LINE())
 	    : here_{name, source, line, 0}
 	{
-		if (__mperf_region_begin)
+		if (MPERF_REGION_LINKED_(__mperf_region_begin))
 			__mperf_region_begin(&here_);
 	}
 	MPERF_REGION_INLINE_ ~region()
 	{
-		if (__mperf_region_end)
+		if (MPERF_REGION_LINKED_(__mperf_region_end))
 			__mperf_region_end(here_.name);
 	}
 	region(const region &) = delete;
