@@ -23,13 +23,18 @@ int mperf_message_put(struct state *s, uint16_t type, size_t bytes)
 
 int mperf_message_hello(struct state *s)
 {
+	if (s->greeted == s->sink.serial)
+		return 0;
 	struct mperf_feed_hello m = {.magic = MPERF_FEED_MAGIC,
 		.abi = MPERF_ABI_VERSION,
 		.begin_ns = s->begin_ns,
 		.vscale = s->vscale,
 		.period_ms = s->period_ms};
 	memcpy(s->packet, &m, sizeof(m));
-	return mperf_message_put(s, MPERF_HELLO, sizeof(m));
+	int r = mperf_message_put(s, MPERF_HELLO, sizeof(m));
+	if (r == 0)
+		s->greeted = s->sink.serial;
+	return r;
 }
 
 static int object(struct state *s, const struct image *image)

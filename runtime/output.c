@@ -6,10 +6,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/sink.h"
@@ -58,11 +60,25 @@ int mperf_output_open(struct sink *k)
 	return mperf_sink_take(k, fd);
 }
 
+/* A file that reaches the limit of its size brings its writer a signal, which is blocked now and
+ * would end the program later. Source: setrlimit(2). */
+static void drop_signal(int number)
+{
+	int error = errno;
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	sigtimedwait(&set, NULL, &(struct timespec){0});
+	errno = error;
+}
+
 int mperf_output_put(struct sink *k, const void *message, size_t bytes)
 {
 	ssize_t n = write(k->fd, message, bytes);
 	if (n == (ssize_t)bytes)
 		return 0;
+	if (n < 0 && errno == EFBIG)
+		drop_signal(SIGXFSZ);
 	if (n < 0 && errno != ENOSPC && errno != EDQUOT && errno != EINTR)
 		return MPERF_SINK_NONE;
 

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/alone.h"
 #include "runtime/ask.h"
 #include "runtime/grant.h"
 #include "runtime/process.h"
@@ -25,14 +26,17 @@
 
 #define MS_NS UINT64_C(1000000)
 #define FULL_PAUSE_MS                                                                              \
-	1u            /* so that a kernel without memory for packets is not asked all the time     \
-		       */
-#define STOP_WAIT_S 1 /* for the sender to stop; its rounds are much shorter */
+	1u                /* so that a kernel without memory for packets is not asked all the time \
+			   */
+#define MAIN_ENDED_MS 50u /* how often others are looked for once main has ended */
+#define FORKED_DELAY_MS 20u /* most children are another program by then, or gone */
+#define STOP_WAIT_S 1       /* for the sender to stop; its rounds are much shorter */
 
 static void rest(struct state *s, uint64_t ms)
 {
 	struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * MS_NS)};
-	syscall(SYS_futex, &s->stop, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+	if (ms > 0)
+		syscall(SYS_futex, &s->stop, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
 }
 
 /* How long until the next round, after one that ended so. */
@@ -65,6 +69,7 @@ static void *sender(void *data)
 {
 	struct state *s = data;
 	uint64_t due_ns = 0;
+	rest(s, s->sender_delay_ms);
 	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
 		sigset_t mask;
 		mperf_lock(s, &mask);
@@ -76,10 +81,15 @@ static void *sender(void *data)
 		} else if (due_ns > now_ns + pause_ms(s, 0) * MS_NS) {
 			due_ns = now_ns + pause_ms(s, 0) * MS_NS; /* asked to send more often */
 		}
+		enum mperf_main main_thread = mperf_main_look(s->pid);
+		if (main_thread != MPERF_MAIN_RUNS && due_ns > now_ns + MAIN_ENDED_MS * MS_NS)
+			due_ns = now_ns + MAIN_ENDED_MS * MS_NS;
 		bool socket = s->sink.fd >= 0 && !s->sink.is_file;
 		int fd = socket ? s->sink.fd : -1;
 		bool full = s->unfinished;
 		mperf_unlock(s, &mask);
+		if (main_thread == MPERF_MAIN_LAST)
+			break;
 		if (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
 			wait_for(s, fd, full, due_ns);
 	}
@@ -156,6 +166,7 @@ static void fork_child(void)
 		t->busy = 0;
 	}
 	mperf_grant_sweep(s);
+	s->sender_delay_ms = FORKED_DELAY_MS;
 	sender_begin(s);
 	errno = error;
 	fork_parent();
@@ -204,5 +215,8 @@ void mperf_process_begin(struct state *s)
 {
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	at_quick_exit(quick_exit_round);
+	/* The file is ours before a child may want it too. */
+	if (s->sink.output[0])
+		mperf_sink_open(&s->sink, s->begin_ns);
 	sender_begin(s);
 }

@@ -256,15 +256,17 @@ static int send_all(struct state *s, bool last)
 {
 	if (s->sink.fd < 0) {
 		int r = mperf_sink_open(&s->sink, mperf_now_ns());
-		r = r != 0 ? r : mperf_message_hello(s);
 		if (r != 0)
 			return r;
 	}
+	int r = mperf_message_hello(s);
+	if (r != 0)
+		return r;
 	struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE);
 	for (; t; t = t->next) {
 		if (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) != MPERF_THREAD_LIVES)
 			continue;
-		int r = thread_send(s, t);
+		r = thread_send(s, t);
 		if (r != 0)
 			return r;
 	}
@@ -291,8 +293,9 @@ void mperf_round_through(struct state *s, bool last)
 	uint64_t begin_ns = mperf_now_ns();
 	while (mperf_round(s, last) == MPERF_SINK_FULL) {
 		struct pollfd p = {.fd = s->sink.fd, .events = POLLOUT};
-		if (s->sink.is_file || poll(&p, 1, MPERF_WAIT_MS) <= 0)
+		if (s->sink.is_file || s->sink.stalled)
 			break;
+		s->sink.stalled = poll(&p, 1, MPERF_WAIT_MS) <= 0;
 		if (mperf_now_ns() - begin_ns > MPERF_WAIT_TOTAL_MS * UINT64_C(1000000))
 			break;
 	}

@@ -16,7 +16,8 @@
 struct state;
 
 /* What a program that ends, or closes a library, waits for a daemon that is behind: since its last
- * progress, and in all. */
+ * progress, and in all. One that was waited for in vain is not waited for again before it has taken
+ * something. */
 #define MPERF_WAIT_MS 100u
 #define MPERF_WAIT_TOTAL_MS 1000u
 

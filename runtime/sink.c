@@ -82,8 +82,10 @@ int mperf_sink_open(struct sink *k, uint64_t now_ns)
 	int r = k->is_file ? mperf_output_open(k) : mperf_feed_open(k);
 	if (r < 0 && k->is_file)
 		k->hopeless = true;
-	if (r == 0)
+	if (r == 0) {
 		k->serial++;
+		k->stalled = false;
+	}
 	__atomic_store_n(&k->listens, r == 0, __ATOMIC_RELAXED);
 	return r == 0 ? 0 : MPERF_SINK_NONE;
 }
@@ -94,6 +96,8 @@ int mperf_sink_put(struct sink *k, const void *message, size_t bytes)
 	if (mperf_sink_ours(k))
 		r = k->is_file ? mperf_output_put(k, message, bytes)
 			       : mperf_feed_put(k, message, bytes);
+	if (r == 0)
+		k->stalled = false;
 	if (r == MPERF_SINK_NONE) {
 		mperf_sink_close(k);
 		if (k->is_file)

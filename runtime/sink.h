@@ -35,6 +35,7 @@ struct sink {
 	bool is_file;
 	uint32_t serial; /* of the connection, from 1 */
 	bool tried;
+	bool stalled;  /* waited for in vain since it last took a message */
 	bool hopeless; /* a file that is another's, or cannot be: never again */
 	uint64_t tried_ns;
 	uint32_t listens;                     /* atomic; 0: it is known that nobody does */

@@ -44,6 +44,7 @@ struct state {
 
 	/* sending, under the lock */
 	struct sink sink;
+	uint32_t greeted;      /* connection that has had its HELLO */
 	struct grant *retired; /* grants to be closed when no thread reads them */
 	uint32_t n_grants;     /* serials given */
 	uint32_t round;        /* the one that is due or under way, from 1 */
@@ -53,6 +54,7 @@ struct state {
 
 	pthread_t sender;
 	bool has_sender;
+	uint32_t sender_delay_ms; /* before its first round */
 	uint32_t stop; /* atomic, and what the sender sleeps on where there is no socket */
 	sigset_t fork_mask;
 };

@@ -4,8 +4,8 @@
 /* Counted: one module laid out by hand, as the compiler's part lays it out
  *
  * COUNTED(n) makes a module of n counters, of which the first four are a nest's words, with a table
- * that is made when the object registers: one function, each counter one of its entries. COUNT(i, n)
- * adds to a counter of the calling thread.
+ * that is made when the object registers: one function, each counter one of its entries. COUNT(i,
+ * n) adds to a counter of the calling thread.
  */
 
 #include <stdint.h>
@@ -48,7 +48,7 @@ static inline uint64_t counted_table(uint8_t *table, uint64_t n)
 		*to++ = i == 0 ? MPERF_SCOPE_FUNCTION : i == 2 ? 1 : 0;
 	to = counted_number(to, n);
 	for (uint64_t i = 0; i < n; i++) {
-		int metric = i == MPERF_NEST_TIME_NS	     ? MPERF_METRIC_TIME_NS
+		int metric = i == MPERF_NEST_TIME_NS         ? MPERF_METRIC_TIME_NS
 			     : i == MPERF_NEST_TIMED_ENTRIES ? MPERF_METRIC_TIMED_ENTRIES
 							     : MPERF_METRIC_ENTRIES;
 		int is_state = i < MPERF_NEST_TIMED_ENTRIES;
@@ -109,8 +109,8 @@ static inline uint64_t counted_table(uint8_t *table, uint64_t n)
 #define COUNT(i, n)                                                                                \
 	do {                                                                                       \
 		uint64_t *word_ = counted_word(i);                                                 \
-		__atomic_store_n(word_, __atomic_load_n(word_, __ATOMIC_RELAXED) + (n),            \
-			__ATOMIC_RELAXED);                                                         \
+		__atomic_store_n(                                                                  \
+			word_, __atomic_load_n(word_, __ATOMIC_RELAXED) + (n), __ATOMIC_RELAXED);  \
 	} while (0)
 
 /* An entry into the nest, as compiled code makes it. */
