@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Reading is pread: should the program have closed the descriptor and got its number for a pipe or
- * a socket, that takes nothing out of it. Through syscall(2), since the C library's is a place
- * where a thread may be cancelled.
+ * Should the program have closed a descriptor and got its number for a pipe or a socket, reading
+ * would take something out of it; perf_event refuses pread, which would not. So each descriptor is
+ * asked for its event's id first. Through syscall(2), since the C library's read is a place where a
+ * thread may be cancelled. Source: perf_event_open(2), PERF_EVENT_IOC_ID.
  */
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/grant.h"
 #include "runtime/state.h"
+
+static bool event_id(int fd, uint64_t *ret_id)
+{
+	return ioctl(fd, PERF_EVENT_IOC_ID, ret_id) == 0;
+}
 
 static void close_all(const int *fds, uint32_t n)
 {
@@ -40,8 +48,10 @@ void mperf_grant_give(struct state *s, struct thread *t, const int *fds, uint32_
 	g->thread = t;
 	g->serial = ++s->n_grants;
 	g->n = n;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		g->fds[i] = fds[i];
+		event_id(fds[i], &g->ids[i]); /* what is no event is never read */
+	}
 	__atomic_store_n(&t->grant, g, __ATOMIC_RELEASE);
 }
 
@@ -60,6 +70,13 @@ void mperf_grant_sweep(struct state *s)
 	}
 }
 
+static bool read_one(const struct grant *g, uint32_t i, uint64_t *ret_value)
+{
+	uint64_t id;
+	return event_id(g->fds[i], &id) && id == g->ids[i] &&
+	       syscall(SYS_read, g->fds[i], ret_value, sizeof(*ret_value)) == sizeof(*ret_value);
+}
+
 uint32_t mperf_grant_read(struct thread *t, uint64_t values[MPERF_GRANTS_MAX])
 {
 	if (!__atomic_load_n(&t->grant, __ATOMIC_RELAXED))
@@ -71,8 +88,7 @@ uint32_t mperf_grant_read(struct thread *t, uint64_t values[MPERF_GRANTS_MAX])
 	if (g) {
 		serial = g->serial;
 		for (uint32_t i = 0; i < g->n; i++)
-			if (syscall(SYS_pread64, g->fds[i], &values[i], sizeof(values[i]), 0) !=
-				sizeof(values[i]))
+			if (!read_one(g, i, &values[i]))
 				serial = 0;
 	}
 	mperf_thread_idle(t, before);

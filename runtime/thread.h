@@ -91,6 +91,7 @@ struct grant {
 	uint32_t serial; /* from 1 */
 	uint32_t n;
 	int fds[MPERF_GRANTS_MAX];
+	uint64_t ids[MPERF_GRANTS_MAX]; /* of their events */
 };
 
 struct thread {

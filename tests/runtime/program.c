@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -248,6 +249,23 @@ static void nested(void)
 	count_a(5);
 }
 
+/* Touch n new pages in a region, and none outside of it. */
+static void faults(unsigned n)
+{
+	size_t bytes = (size_t)n * 4096;
+	volatile char *pages = mmap(
+		NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise((void *)pages, bytes, MADV_NOHUGEPAGE);
+	MPERF_REGION_BEGIN("faults"); /* what is new to it, is new now */
+	MPERF_REGION_END("faults");
+	say_and_wait();
+	MPERF_REGION_BEGIN("faults");
+	for (size_t i = 0; i < bytes; i += 4096)
+		pages[i] = 1;
+	MPERF_REGION_END("faults");
+	say_and_wait();
+}
+
 static void recursion(unsigned depth)
 {
 	MPERF_REGION("again");
@@ -441,6 +459,8 @@ int main(int argc, char **argv)
 		nested();
 	else if (!strcmp(what, "region-threads"))
 		region_threads();
+	else if (!strcmp(what, "faults"))
+		faults(n);
 	else if (!strcmp(what, "recursion"))
 		recursion(n);
 	else if (!strcmp(what, "jumped"))

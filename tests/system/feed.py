@@ -277,7 +277,11 @@ class Connection:
         self.socket.send(make("ASK", **fields))
 
     def grant(self, thread, fds):
-        socket.send_fds(self.socket, [make("GRANT", thread=thread, n=len(fds))], fds)
+        message = make("GRANT", thread=thread, n=len(fds))
+        if fds:
+            socket.send_fds(self.socket, [message], fds)
+        else:
+            self.socket.send(message)
 
     def close(self):
         self.socket.close()
