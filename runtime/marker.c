@@ -14,8 +14,8 @@
 #include <time.h>
 
 #include "runtime/grant.h"
+#include "runtime/process.h"
 #include "runtime/region.h"
-#include "runtime/state.h"
 
 /* As exact as somebody listens: the coarse clock is off by a tick of the kernel, and cheap. */
 static uint64_t region_now_ns(const struct state *s)
@@ -169,6 +169,7 @@ void __mperf_region_begin(const struct mperf_region *site)
 	struct state *s = &mperf_state;
 	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
 		return;
+	mperf_process_look(s);
 	int error = errno;
 	struct thread *t = mperf_thread_self();
 	if (!t)

@@ -11,7 +11,7 @@
  * may be out of reach or differ between harts.
  */
 #include "runtime/nest.h"
-#include "runtime/state.h"
+#include "runtime/process.h"
 
 struct window {
 	unsigned log2;
@@ -69,6 +69,7 @@ unsigned mperf_nest_window(unsigned log2, uint64_t ns, uint64_t cost_ns)
 __attribute__((visibility("default"))) uint64_t __mperf_nest_begin(
 	uint64_t *words, uint32_t published)
 {
+	mperf_process_look(&mperf_state);
 	/* An open word here is one whose end never came: a signal handler jumped out. */
 	struct window now = unpack(__atomic_load_n(&words[MPERF_NEST_OPEN_NS], __ATOMIC_RELAXED));
 	struct window next = draw(words, now.after, now.log2);

@@ -4,9 +4,12 @@
  * C library's own kind of thread: setuid(2) and its like reach it.
  *
  * A fork's child has its parent's memory and none of its threads: it lets go of the connection,
- * zeros what it is not to tell twice, and begins a sender of its own. At the end the last round
- * goes from the thread that ends the program, whatever became of the sender. The sender is stopped
- * then, since at dlclose its code goes.
+ * zeros what it is not to tell twice, and gets a sender of its own when it enters its first loop or
+ * region. Most children are another program before that, and a thread would cost them as much as
+ * the fork.
+ *
+ * At the end the last round goes from the thread that ends the program, whatever became of the
+ * sender, which is stopped then, since at dlclose its code goes.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -29,14 +32,12 @@
 	1u                /* so that a kernel without memory for packets is not asked all the time \
 			   */
 #define MAIN_ENDED_MS 50u /* how often others are looked for once main has ended */
-#define FORKED_DELAY_MS 20u /* most children are another program by then, or gone */
-#define STOP_WAIT_S 1       /* for the sender to stop; its rounds are much shorter */
+#define STOP_WAIT_S 1     /* for the sender to stop; its rounds are much shorter */
 
 static void rest(struct state *s, uint64_t ms)
 {
 	struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * MS_NS)};
-	if (ms > 0)
-		syscall(SYS_futex, &s->stop, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+	syscall(SYS_futex, &s->stop, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
 }
 
 /* How long until the next round, after one that ended so. */
@@ -69,7 +70,6 @@ static void *sender(void *data)
 {
 	struct state *s = data;
 	uint64_t due_ns = 0;
-	rest(s, s->sender_delay_ms);
 	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
 		sigset_t mask;
 		mperf_lock(s, &mask);
@@ -166,10 +166,28 @@ static void fork_child(void)
 		t->busy = 0;
 	}
 	mperf_grant_sweep(s);
-	s->sender_delay_ms = FORKED_DELAY_MS;
-	sender_begin(s);
+	__atomic_store_n(&s->sender_due, mperf_sink_wanted(&s->sink), __ATOMIC_RELEASE);
 	errno = error;
 	fork_parent();
+}
+
+/* A thread is not to be made in a signal handler, which may have come into the allocator; there,
+ * more is blocked than when the child began. */
+void mperf_process_resume(struct state *s)
+{
+	int error = errno;
+	sigset_t now;
+	pthread_sigmask(SIG_SETMASK, NULL, &now);
+	bool as_forked = true;
+	for (int i = 1; i < NSIG; i++)
+		as_forked = as_forked && sigismember(&now, i) == sigismember(&s->fork_mask, i);
+	if (as_forked && __atomic_exchange_n(&s->sender_due, 0, __ATOMIC_ACQ_REL)) {
+		sigset_t mask;
+		mperf_lock(s, &mask);
+		sender_begin(s);
+		mperf_unlock(s, &mask);
+	}
+	errno = error;
 }
 
 /* --- the end --------------------------------------------------------------------------------- */

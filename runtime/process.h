@@ -3,7 +3,7 @@
 
 /* Process: the thread that sends, and what becomes of all at fork and at the end */
 
-struct state;
+#include "runtime/state.h"
 
 /* After so many threads have come and gone in one period, the next round comes sooner: what they
  * counted in waits for it. */
@@ -14,3 +14,13 @@ struct state;
 
 /* Start the sender and have the C library call us; once, under the lock. */
 void mperf_process_begin(struct state *s);
+
+/* In a fork's child: start its sender, unless this may be a signal handler. */
+void mperf_process_resume(struct state *s);
+
+/* What each loop and region that begins asks. */
+static inline void mperf_process_look(struct state *s)
+{
+	if (__builtin_expect(__atomic_load_n(&s->sender_due, __ATOMIC_RELAXED) != 0, 0))
+		mperf_process_resume(s);
+}

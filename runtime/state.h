@@ -54,8 +54,9 @@ struct state {
 
 	pthread_t sender;
 	bool has_sender;
-	uint32_t sender_delay_ms; /* before its first round */
-	uint32_t stop; /* atomic, and what the sender sleeps on where there is no socket */
+	uint32_t
+		sender_due; /* atomic; a fork's child that has none yet, and may come to want one */
+	uint32_t stop;      /* atomic, and what the sender sleeps on where there is no socket */
 	sigset_t fork_mask;
 };
 

@@ -111,6 +111,14 @@ static void cancelled(void)
 	pthread_join(t, NULL);
 }
 
+/* Say that all is counted, and wait until the other side has seen what it wants to see. */
+static void say_and_wait(void)
+{
+	char byte;
+	if (write(1, "ready\n", 6) != 6 || read(0, &byte, 1) != 1)
+		_exit(3);
+}
+
 /* --- processes ------------------------------------------------------------------------------- */
 
 static void forks(void)
@@ -139,6 +147,19 @@ static void forks_in_region(void)
 	MPERF_REGION_END("around");
 }
 
+/* A child that goes on for long: it is heard of while it runs. */
+static void fork_stays(void)
+{
+	count_a(10);
+	pid_t child = fork();
+	if (child == 0) {
+		NEST(1, count_a(3));
+		say_and_wait();
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+}
+
 static void fork_storm(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -162,14 +183,6 @@ static void executes(const char *self)
 	}
 	waitpid(child, NULL, 0);
 	count_a(5);
-}
-
-/* Say that all is counted, and wait until the other side has seen what it wants to see. */
-static void say_and_wait(void)
-{
-	char byte;
-	if (write(1, "ready\n", 6) != 6 || read(0, &byte, 1) != 1)
-		_exit(3);
 }
 
 /* --- signals --------------------------------------------------------------------------------- */
@@ -253,8 +266,8 @@ static void nested(void)
 static void faults(unsigned n)
 {
 	size_t bytes = (size_t)n * 4096;
-	volatile char *pages = mmap(
-		NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char *pages =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	madvise((void *)pages, bytes, MADV_NOHUGEPAGE);
 	MPERF_REGION_BEGIN("faults"); /* what is new to it, is new now */
 	MPERF_REGION_END("faults");
@@ -447,6 +460,8 @@ int main(int argc, char **argv)
 		forks();
 	else if (!strcmp(what, "forks-in-region"))
 		forks_in_region();
+	else if (!strcmp(what, "fork-stays"))
+		fork_stays();
 	else if (!strcmp(what, "fork-storm"))
 		fork_storm(n);
 	else if (!strcmp(what, "executes"))

@@ -235,6 +235,18 @@ def test_a_forks_child_is_a_connection_of_its_own(build):
     assert sums == [3, 11], sums
 
 
+def test_a_forks_child_is_heard_of_while_it_runs(build):
+    with Folder() as folder, Daemon(folder / "feed") as daemon, \
+            Told(folder, program(build), "fork-stays") as told:
+        one, other = daemon.accept(), daemon.accept()
+        told.ready()
+        for connection in one, other:
+            connection.read_until(lambda p: p.sum(A))
+        assert sorted(c.program.sum(A) for c in (one, other)) == [3, 10]
+        told.go_on()
+        told.ends()
+
+
 def test_a_region_that_is_open_at_a_fork_ends_in_both(build):
     told = outputs(program(build), "forks-in-region")
     assert sorted(t.sum(A, region="around") for t in told) == [3, 10]
