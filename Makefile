@@ -189,7 +189,7 @@ demo: packages
 # --- people -----------------------------------------------------------------------------------
 
 # What goes where: SOURCE:TARGET:MODE. mperf.conf is apart, since it may have been edited.
-MAN_PAGES = $(wildcard man/*.[158])
+MAN_PAGES = $(wildcard man/*.[1578])
 PLATFORM_FILES = $(wildcard platform-db/platforms/*.json platform-db/platforms/*/*.json)
 INSTALLED = \
 	$(BUILD)/mperfctl:$(BINDIR)/mperfctl:755 \

@@ -196,13 +196,13 @@ static void on_signal(int signal)
 	MPERF_REGION_END("handler");
 }
 
-static volatile sig_atomic_t pestered;
+static int pestered; /* atomic */
 
 static void *pester(void *data)
 {
 	for (unsigned i = 0; i < 2000; i++)
 		pthread_kill(*(pthread_t *)data, SIGUSR1);
-	pestered = 1;
+	__atomic_store_n(&pestered, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -212,7 +212,7 @@ static void signals(void)
 	signal(SIGUSR1, on_signal);
 	pthread_create(&t, NULL, pester, &self);
 	unsigned rounds = 0;
-	while (!pestered) {
+	while (!__atomic_load_n(&pestered, __ATOMIC_ACQUIRE)) {
 		MPERF_REGION_BEGIN("loop");
 		count_a(1);
 		rounds++;
@@ -378,12 +378,12 @@ static int floods(const char *path, unsigned n)
 	return 0;
 }
 
-static volatile int closing;
+static int closing; /* atomic */
 
 static void *switches(void *data)
 {
 	(void)data;
-	while (!closing) {
+	while (!__atomic_load_n(&closing, __ATOMIC_ACQUIRE)) {
 		MPERF_REGION("switching");
 		count_a(1);
 	}
@@ -397,7 +397,7 @@ static int libraries_and_threads(const char *path, unsigned n)
 	for (int i = 0; i < 2; i++)
 		pthread_create(&t[i], NULL, switches, NULL);
 	int r = library(path, n);
-	closing = 1;
+	__atomic_store_n(&closing, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < 2; i++)
 		pthread_join(t[i], NULL);
 	return r;

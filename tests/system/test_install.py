@@ -29,7 +29,7 @@ def test_an_installed_tree_works_and_uninstalls_without_a_trace(build):
     program = compile_program(build, "jit.c")
     with Folder() as folder:
         make(build, "install", f"DESTDIR={folder}", "PREFIX=/usr")
-        pages = [f"usr/share/man/man{p.suffix[1]}/{p.name}" for p in ROOT.glob("man/*.[158]")]
+        pages = [f"usr/share/man/man{p.suffix[1]}/{p.name}" for p in ROOT.glob("man/*.[1578]")]
         platforms = [f"usr/share/mperf/platforms/{p.relative_to(ROOT / 'platform-db/platforms')}"
                      for p in (ROOT / "platform-db/platforms").rglob("*.json")]
         wanted = {*PROGRAMS, *SERVICE, *pages, *platforms, "usr/share/mperf/platforms/README.md"}

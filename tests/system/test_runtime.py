@@ -425,6 +425,31 @@ def test_a_library_may_bring_the_runtime_into_a_program_that_has_none(build):
     assert library_sums(output(plain, own, 20), 1)[0][LIBRARY_COUNTERS - 1] == 1
 
 
+# --- races ----------------------------------------------------------------------------------------
+
+def test_threads_do_not_race(build):
+    """Built and run with the thread sanitizer. What it cannot know is that a thread which the kernel
+    no longer knows writes no more: its record and areas are cleared without a lock."""
+    if build.name in SANITIZE:
+        raise Skip("shown by the plain run; it is a build of its own")
+    flags = "-fsanitize=thread -Wno-tsan -g -O1"
+    folder = build / "tsan"
+    subprocess.run(["make", "-s", f"BUILD={folder}", "CC=gcc", "CFLAGS=-g -O1 -Wno-tsan", "WERROR=",
+                    "SANITIZE=-fsanitize=thread", folder / "libmperf-runtime.a"], cwd=ROOT, check=True,
+                   stdout=subprocess.DEVNULL)
+    made = linked(folder, "program", "program.c", flags=flags.split(), compiler="gcc")
+    opened = linked(folder, "library.so", "library.c", flags=["-shared", "-fPIC", *flags.split()],
+                    compiler="gcc", with_runtime=False)
+    with Folder() as scratch:
+        (scratch / "known").write_text("race:mperf_thread_forget\nrace:mperf_area_clear\n")
+        options = f"suppressions={scratch / 'known'} report_thread_leaks=0"
+        for arguments in (["threads", 50], ["churn", 200], ["workers", 4], ["region-threads"],
+                          ["signals"], ["library", opened, 5], ["libraries-and-threads", opened, 20],
+                          ["forks"]):
+            ran(made, *arguments, MPERF_OUTPUT=scratch / "out", MPERF_PERIOD=10,
+                TSAN_OPTIONS=options)
+
+
 # --- nests ----------------------------------------------------------------------------------------
 
 def test_short_nests_are_timed_by_sample(build):
