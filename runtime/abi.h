@@ -99,6 +99,8 @@ enum {
 	/* State, the runtime's alone: since when the timed entry runs, or what it keeps between. */
 	MPERF_NEST_OPEN_NS,
 	MPERF_NEST_TIMED_ENTRIES,
+	/* Of all entries: the runtime has weighted each timed one by those that it stands for, so
+	 * nobody multiplies it by entries over timed entries once more. */
 	MPERF_NEST_TIME_NS,
 	MPERF_NEST_WORDS,
 };
