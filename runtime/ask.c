@@ -113,8 +113,8 @@ static void give(struct state *s, struct thread *t, struct received *r)
 bool mperf_ask_read(struct state *s)
 {
 	bool now = false;
-	struct received r;
 	for (unsigned i = 0; i < MPERF_ASKS_MAX; i++) {
+		struct received r = {.n = 0};
 		if (s->sink.is_file || !mperf_sink_ours(&s->sink))
 			break;
 		receive(s->sink.fd, &r);

@@ -232,7 +232,7 @@ __attribute__((constructor(101))) static void begin(void)
 void mperf_process_begin(struct state *s)
 {
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
-	at_quick_exit(quick_exit_round);
+	(void)at_quick_exit(quick_exit_round);
 	/* The file is ours before a child may want it too. */
 	if (s->sink.output[0])
 		mperf_sink_open(&s->sink, s->begin_ns);

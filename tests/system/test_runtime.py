@@ -642,6 +642,19 @@ def test_descriptors_are_closed_at_exec(build):
         assert ours and all(f & os.O_CLOEXEC for f in ours.values()), ours
 
 
+# --- other ways to link ---------------------------------------------------------------------------
+
+def test_a_static_program_counts(build):
+    if build.name in SANITIZE:
+        raise Skip("shown by the plain run; sanitizers do not link statically")
+    flags = ["-static", "-Wl,--no-warnings"]  # dlopen is not called
+    static = linked(build, "static", "program.c", flags=flags)
+    told = output(static, "threads", 10)
+    assert (told.sum(A), told.sum(B)) == (10000, 45)
+    assert [m.build_id_bytes for m in told.objects.values()] == [20]
+    assert sorted(t.sum(A) for t in outputs(static, "forks")) == [3, 11]
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 def test_a_file_that_cannot_be_written_changes_nothing(build):
