@@ -25,7 +25,7 @@
 
 #include <stdint.h>
 
-#include "runtime/mperf.h" /* regions: what a source says, and what the pass makes of comment markers */
+#include "runtime/mperf.h" /* regions, which the pass makes of comments too */
 
 #define MPERF_ABI_VERSION 1
 #define MPERF_FEED_MAGIC 0x4652504du /* "MPRF" */

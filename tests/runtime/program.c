@@ -101,8 +101,9 @@ static void *thread_is_cancelled(void *data)
 	return NULL;
 }
 
-static void cancelled(void)
+static void cancelled(unsigned n)
 {
+	(void)n;
 	pthread_t t;
 	pthread_barrier_init(&counted_all, NULL, 2);
 	pthread_create(&t, NULL, thread_is_cancelled, (void *)1);
@@ -121,8 +122,9 @@ static void say_and_wait(void)
 
 /* --- processes ------------------------------------------------------------------------------- */
 
-static void forks(void)
+static void forks(unsigned n)
 {
+	(void)n;
 	count_a(10);
 	pid_t child = fork();
 	if (child == 0) {
@@ -133,8 +135,9 @@ static void forks(void)
 	count_a(1);
 }
 
-static void forks_in_region(void)
+static void forks_in_region(unsigned n)
 {
+	(void)n;
 	MPERF_REGION_BEGIN("around");
 	count_a(10);
 	pid_t child = fork();
@@ -148,8 +151,9 @@ static void forks_in_region(void)
 }
 
 /* A child that goes on for long: it is heard of while it runs. */
-static void fork_stays(void)
+static void fork_stays(unsigned n)
 {
+	(void)n;
 	count_a(10);
 	pid_t child = fork();
 	if (child == 0) {
@@ -206,8 +210,9 @@ static void *pester(void *data)
 	return NULL;
 }
 
-static void signals(void)
+static void signals(unsigned n)
 {
+	(void)n;
 	pthread_t self = pthread_self(), t;
 	signal(SIGUSR1, on_signal);
 	pthread_create(&t, NULL, pester, &self);
@@ -232,8 +237,9 @@ static void *first_in_handler(void *data)
 	return NULL;
 }
 
-static void signal_first(void)
+static void signal_first(unsigned n)
 {
+	(void)n;
 	pthread_t t;
 	signal(SIGUSR1, on_signal);
 	pthread_create(&t, NULL, first_in_handler, NULL);
@@ -302,8 +308,9 @@ __attribute__((noinline)) static void marks_after(void)
 	COUNT(A, 5);
 }
 
-static void jumped(void)
+static void jumped(unsigned n)
 {
+	(void)n;
 	MPERF_REGION_BEGIN("outer");
 	COUNT(A, 1);
 	if (setjmp(back) == 0)
@@ -331,8 +338,9 @@ static void *region_thread(void *data)
 	return NULL;
 }
 
-static void region_threads(void)
+static void region_threads(unsigned n)
 {
+	(void)n;
 	pthread_t t[8];
 	for (int i = 0; i < 8; i++)
 		pthread_create(&t[i], NULL, region_thread, NULL);
@@ -411,8 +419,9 @@ static void nests(unsigned n)
 		NEST(1, COUNT(A, 1));
 }
 
-static void nest_open(void)
+static void nest_open(unsigned n)
 {
+	(void)n;
 	NEST(1, say_and_wait());
 }
 
@@ -443,77 +452,101 @@ static int takes_descriptors(void)
 	return lseek(own, 0, SEEK_END) == 0 ? 0 : 4;
 }
 
+/* --- ends ------------------------------------------------------------------------------------ */
+
+static void regions(unsigned n)
+{
+	(void)n;
+	nested();
+}
+
+static void ends(unsigned n)
+{
+	(void)n;
+	wants_ends = 1;
+}
+
+static void waits(unsigned n)
+{
+	count_a(n);
+	say_and_wait();
+	count_a(5);
+	say_and_wait();
+}
+
+static void exits_at_once(unsigned n)
+{
+	count_a(n);
+	say_and_wait();
+	count_a(5);
+	_exit(0);
+}
+
+static void exits_quickly(unsigned n)
+{
+	count_a(n);
+	quick_exit(0);
+}
+
+static void main_exits(unsigned n)
+{
+	pthread_t t;
+	count_a(n);
+	pthread_create(&t, NULL, thread_counts, (void *)1);
+	pthread_exit(NULL);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(unsigned n);
+} ways[] = {
+	{"threads", threads},
+	{"churn", churn},
+	{"workers", workers},
+	{"cancelled", cancelled},
+	{"forks", forks},
+	{"forks-in-region", forks_in_region},
+	{"fork-stays", fork_stays},
+	{"fork-storm", fork_storm},
+	{"signals", signals},
+	{"signal-first", signal_first},
+	{"regions", regions},
+	{"region-threads", region_threads},
+	{"faults", faults},
+	{"recursion", recursion},
+	{"jumped", jumped},
+	{"nests", nests},
+	{"nest-open", nest_open},
+	{"ends", ends},
+	{"waits", waits},
+	{"_exit", exits_at_once},
+	{"quick_exit", exits_quickly},
+	{"main-exits", main_exits},
+};
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 	unsigned n = argc > 2 ? (unsigned)atoi(argv[argc - 1]) : 1;
 
-	if (!strcmp(what, "threads"))
-		threads(n);
-	else if (!strcmp(what, "churn"))
-		churn(n);
-	else if (!strcmp(what, "workers"))
-		workers(n);
-	else if (!strcmp(what, "cancelled"))
-		cancelled();
-	else if (!strcmp(what, "forks"))
-		forks();
-	else if (!strcmp(what, "forks-in-region"))
-		forks_in_region();
-	else if (!strcmp(what, "fork-stays"))
-		fork_stays();
-	else if (!strcmp(what, "fork-storm"))
-		fork_storm(n);
-	else if (!strcmp(what, "executes"))
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (!strcmp(what, ways[i].name)) {
+			ways[i].run(n);
+			return 0;
+		}
+	if (!strcmp(what, "executes"))
 		executes(argv[0]);
-	else if (!strcmp(what, "signals"))
-		signals();
-	else if (!strcmp(what, "signal-first"))
-		signal_first();
-	else if (!strcmp(what, "regions"))
-		nested();
-	else if (!strcmp(what, "region-threads"))
-		region_threads();
-	else if (!strcmp(what, "faults"))
-		faults(n);
-	else if (!strcmp(what, "recursion"))
-		recursion(n);
-	else if (!strcmp(what, "jumped"))
-		jumped();
 	else if (!strcmp(what, "library"))
 		return library(argv[2], n);
 	else if (!strcmp(what, "floods"))
 		return floods(argv[2], n);
 	else if (!strcmp(what, "libraries-and-threads"))
 		return libraries_and_threads(argv[2], n);
-	else if (!strcmp(what, "nests"))
-		nests(n);
-	else if (!strcmp(what, "nest-open"))
-		nest_open();
 	else if (!strcmp(what, "takes-descriptors"))
 		return takes_descriptors();
 	else if (!strcmp(what, "errno"))
 		return keeps_errno();
-	else if (!strcmp(what, "ends"))
-		wants_ends = 1;
-	else if (!strcmp(what, "waits")) {
-		count_a(n);
-		say_and_wait();
-		count_a(5);
-		say_and_wait();
-	} else if (!strcmp(what, "_exit")) {
-		count_a(n);
-		say_and_wait();
-		count_a(5);
-		_exit(0);
-	} else if (!strcmp(what, "quick_exit")) {
-		count_a(n);
-		quick_exit(0);
-	} else if (!strcmp(what, "main-exits")) {
-		count_a(n);
-		pthread_t t;
-		pthread_create(&t, NULL, thread_counts, (void *)1);
-		pthread_exit(NULL);
-	}
+	else
+		return 2;
 	return 0;
 }
