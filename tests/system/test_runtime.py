@@ -300,6 +300,14 @@ def test_libraries_are_closed_while_others_switch_regions(build):
     assert told.sum(A, region="switching") == told.in_region("switching")["entries"]
 
 
+def test_of_two_runtimes_in_a_process_one_serves(build):
+    own = linked(build, "own.so", "library.c", flags=["-shared", "-fPIC"])
+    told = output(program(build), "library", own, 20)
+    for sums in library_sums(told, 20):
+        assert set(sums[c] for c in range(4, LIBRARY_COUNTERS)) == {2}, sums
+    assert told.in_region("closing")["entries"] == told.sum(A, region="closed") == 20
+
+
 def test_a_library_may_bring_the_runtime_into_a_program_that_has_none(build):
     if build.name in SANITIZE:
         raise Skip("shown by the plain run; a sanitizer's runtime must be in the program")
