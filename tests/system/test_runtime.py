@@ -270,8 +270,9 @@ def test_granted_counters_are_read_in_regions(build):
         told.ready()
         connection.read_until(lambda p: p.in_region("faults")["entries"] == 2)
         spent = connection.program.in_region("faults")
-        assert spent["granted"] in range(1000, 1010) and spent["granted_2"] == 0, spent
-        assert spent["granted_1"] in range(1000, 1010), spent
+        pages = range(1000, 1200)  # a sanitizer's shadow is an eighth more
+        assert spent["granted"] in pages and spent["granted_1"] in pages, spent
+        assert spent["granted_2"] == 0, spent
         # Others take their place; those before are closed.
         descriptors = len(os.listdir(f"/proc/{told.process.pid}/fd"))
         connection.grant(thread.thread, [])
