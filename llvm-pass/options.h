@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// How a module is to be counted: -mllvm -mperf-NAME=VALUE, or the environment's MPERF_PASS_NAME
+
+namespace mperf
+{
+
+enum class Mode {
+	TREE,  // counters where a spanning tree leaves arcs out
+	BLOCK, // one for each block: what the others are checked against
+	SETS,  // one for each set of blocks that run equally often
+};
+
+struct Options {
+	Mode mode = Mode::TREE;
+	bool hoist = true;   // loops are counted from without where their trip counts are known
+	bool promote = true; // counters stay in registers within loops, where that pays
+	bool nests = true;   // outermost loops are timed
+	bool blocks = false; // the table tells of blocks, and not of loops and functions alone
+	bool trust = true;   // local functions whose callers count need not ask for their block
+};
+
+} // namespace mperf

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// Brings a function into the shape that counting takes for granted
+
+#include "llvm/ADT/SmallVector.h"
+
+namespace llvm
+{
+class BasicBlock;
+class DominatorTree;
+class Function;
+class Instruction;
+class LoopInfo;
+} // namespace llvm
+
+namespace mperf
+{
+
+// Is it to be counted? Not what has no room for it (naked), is no code here (available elsewhere),
+// must not be touched (no_profile), or runs before there are threads (resolvers of ifuncs).
+bool is_counted(const llvm::Function &function);
+
+// Is control certain to come back to each of these from the one function that calls it?
+bool is_trusted(const llvm::Function &function);
+
+// Breaks in a function's flow
+struct Breaks {
+	llvm::SmallVector<llvm::Instruction *, 4> marks; // calls that begin or end a region
+	llvm::SmallVector<const llvm::BasicBlock *, 4> cut_after;     // blocks that end with a mark
+	llvm::SmallVector<const llvm::BasicBlock *, 4> entered_again; // blocks after a setjmp
+};
+
+// Splits blocks after calls that end one count, or return twice.
+Breaks split_at_breaks(llvm::Function &function);
+
+// Gives loops a preheader and exits of their own, where they can have them.
+void shape_loops(llvm::DominatorTree &dominators, llvm::LoopInfo &loops);
+
+} // namespace mperf

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// Counters that stay in a register while a loop runs
+
+#include "hoist.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace llvm
+{
+class AllocaInst;
+class DominatorTree;
+class Loop;
+} // namespace llvm
+
+namespace mperf
+{
+
+class Promoter
+{
+      public:
+	Promoter(llvm::Function &function, Hoister &hoister) : function(function), hoister(hoister)
+	{
+	}
+
+	// The outermost loop around which a counter of that block may stay in a register; null:
+	// none.
+	llvm::Loop *room_for(llvm::Loop *innermost);
+
+	// Adds an amount to the counter's register in a loop that room_for() gave.
+	void add(llvm::IRBuilder<> &builder, llvm::Loop &loop, uint32_t counter,
+		llvm::Value *amount);
+
+	// Adds registers to counters where their loops are left. `address` gives a counter's.
+	void finish(llvm::function_ref<llvm::Value *(llvm::IRBuilder<> &, uint32_t)> address);
+
+	// (loop, counter) of all registers
+	llvm::MapVector<std::pair<llvm::Loop *, uint32_t>, llvm::AllocaInst *> registers;
+
+      private:
+	llvm::Function &function;
+	Hoister &hoister;
+};
+
+} // namespace mperf
