@@ -58,7 +58,7 @@ void count_blocks(const Shape &shape, Table &table,
 			continue;
 		const uint32_t counter = table.add_counter();
 		counts.sums[&block][counter] = 1;
-		counts.updates.push_back({counter, &block, &block, {}});
+		counts.updates.push_back({counter, &block, &block, true, {}});
 	}
 }
 
@@ -90,7 +90,7 @@ class Tree
 				continue;
 			counters[chord] = table.add_counter();
 			const Arc &arc = *chords[chord];
-			Update update = {counters[chord], arc.from, arc.to, {}};
+			Update update = {counters[chord], arc.from, arc.to, arc.within, {}};
 			if (const Hoist *hoist = hoist_of(arc))
 				update.hoist = *hoist;
 			counts.updates.push_back(update);
@@ -174,8 +174,8 @@ bool count_tree(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 			shape.probabilities.getEdgeProbability(from, to))
 			.getFrequency();
 	};
-	const FlowCosts costs = {
-		block_cost, edge_cost, cheap, shape.breaks.cut_after, shape.breaks.entered_again};
+	const FlowCosts costs = {block_cost, edge_cost, cheap, shape.breaks.cut_after,
+		shape.breaks.entered_again, shape.breaks.may_leave};
 	Flow flow(shape.function, costs);
 	return flow.span() && Tree(shape, hoists, flow).solve(table, counts);
 }
@@ -202,7 +202,7 @@ void count_sets(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 		}
 		const uint32_t counter = table.add_counter();
 		counts.sums[block][counter] = 1;
-		Update update = {counter, block, block, {}};
+		Update update = {counter, block, block, true, {}};
 		const auto hoist = hoists.find(block);
 		if (hoist != hoists.end())
 			update.hoist = hoist->second;
@@ -230,8 +230,9 @@ Counts make_counts(const Shape &shape, Hoister &hoister, const Options &options,
 	function_ref<bool(const BasicBlock *)> is_needed)
 {
 	Counts counts;
-	const bool has_breaks =
-		!shape.breaks.cut_after.empty() || !shape.breaks.entered_again.empty();
+	const bool has_breaks = !shape.breaks.cut_after.empty() ||
+				!shape.breaks.entered_again.empty() ||
+				!shape.breaks.may_leave.empty();
 	if (options.mode == Mode::TREE &&
 		count_tree(shape, plan_hoists(shape, hoister, options), table, counts))
 		return counts;

@@ -22,11 +22,12 @@ namespace mperf
 
 class Table;
 
-// One place where a counter is updated: by 1 in a block (from == to) or on an edge, or by a loop's
-// trip count without it.
+// One place where a counter is updated: by 1 within a block, or on an edge, or by a loop's trip
+// count without it.
 struct Update {
 	uint32_t counter;
 	llvm::BasicBlock *from, *to;
+	bool within;
 	std::optional<Hoist> hoist;
 
 	// To whose scope it is charged.

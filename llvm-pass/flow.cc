@@ -141,7 +141,7 @@ void Flow::add_block(BasicBlock &block, const FlowCosts &costs)
 	if (is_contained(costs.entered_again, &block))
 		add_arc({nullptr, &block, false, false, frequency});
 	const bool is_cut = is_contained(costs.cut_after, &block);
-	if (is_cut || succ_empty(&block))
+	if (is_cut || succ_empty(&block) || is_contained(costs.may_leave, &block))
 		add_arc({&block, nullptr, false, false, frequency});
 
 	SmallPtrSet<BasicBlock *, 8> seen;
@@ -154,6 +154,8 @@ void Flow::add_block(BasicBlock &block, const FlowCosts &costs)
 		}
 		Arc arc = {&block, next, false, true, costs.edge(&block, next)};
 		judge_edge(arc);
+		if (is_contained(costs.entered_again, next))
+			arc.countable = false; // its place runs again too
 		add_arc(arc);
 	}
 }

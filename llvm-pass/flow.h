@@ -46,6 +46,8 @@ struct FlowCosts {
 	// begins (regions), or control comes a second time (setjmp).
 	llvm::ArrayRef<const llvm::BasicBlock *> cut_after;
 	llvm::ArrayRef<const llvm::BasicBlock *> entered_again;
+	// Blocks from whose end control may leave the function, unseen.
+	llvm::ArrayRef<const llvm::BasicBlock *> may_leave;
 };
 
 class Flow

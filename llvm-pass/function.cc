@@ -31,6 +31,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 
 using namespace llvm;
@@ -65,7 +66,7 @@ class Counting
 	void add_terms(const Counts &counts);
 	void add_updates(const Counts &counts, Scopes &scopes);
 	void emit_quantities(Scopes &scopes, const Counts &counts);
-	void emit_counters(const Counts &counts, Hoister &hoister, DominatorTree &dominators);
+	void emit_counters(const Counts &counts, Hoister &hoister);
 	void emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop);
 	void emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators);
 	void emit_base(const Breaks &breaks);
@@ -185,20 +186,32 @@ Instruction *first_place(BasicBlock &block)
 	return &*block.getFirstInsertionPt();
 }
 
-BasicBlock *split_edge(BasicBlock *from, BasicBlock *to, DominatorTree &dominators, LoopInfo &loops)
+// A block between two, in the innermost loop that has both. Dominators are worked out anew when all
+// edges are split, and other edges stay as they are.
+BasicBlock *split_edge(BasicBlock *from, BasicBlock *to, LoopInfo &loops)
 {
+	BasicBlock *between = nullptr;
 	if (to->isLandingPad()) {
 		SmallVector<BasicBlock *, 2> pads;
-		DomTreeUpdater updater(dominators, DomTreeUpdater::UpdateStrategy::Eager);
-		SplitLandingPadPredecessors(to, {from}, ".count", ".rest", pads, &updater, &loops);
-		return pads.front();
+		SplitLandingPadPredecessors(to, {from}, ".count", ".rest", pads);
+		between = pads.front();
+		if (Loop *loop = loops.getLoopFor(to); loop && pads.size() > 1)
+			loop->addBasicBlockToLoop(pads[1], loops);
+	} else {
+		CriticalEdgeSplittingOptions how;
+		how.setMergeIdenticalEdges();
+		between = SplitKnownCriticalEdge(
+			from->getTerminator(), GetSuccessorNumber(from, to), how);
 	}
-	CriticalEdgeSplittingOptions how(&dominators, &loops);
-	how.setMergeIdenticalEdges();
-	return SplitKnownCriticalEdge(from->getTerminator(), GetSuccessorNumber(from, to), how);
+	Loop *loop = loops.getLoopFor(to);
+	while (loop && !loop->contains(from))
+		loop = loop->getParentLoop();
+	if (loop)
+		loop->addBasicBlockToLoop(between, loops);
+	return between;
 }
 
-void Counting::emit_counters(const Counts &counts, Hoister &hoister, DominatorTree &dominators)
+void Counting::emit_counters(const Counts &counts, Hoister &hoister)
 {
 	Type *word = Type::getInt64Ty(function.getContext());
 	for (const Update &update : counts.updates) {
@@ -212,15 +225,15 @@ void Counting::emit_counters(const Counts &counts, Hoister &hoister, DominatorTr
 			continue;
 		Instruction *before = nullptr;
 		BasicBlock *block = update.to;
-		if (update.from == update.to)
-			before = first_place(*update.to);
+		if (update.within)
+			before = first_place(*block);
 		else if (update.from->getUniqueSuccessor() &&
 			 !isa<InvokeInst>(update.from->getTerminator())) {
 			block = update.from;
 			before = block->getTerminator();
 		} else {
 			if (!update.to->getUniquePredecessor())
-				block = split_edge(update.from, update.to, dominators, *loops);
+				block = split_edge(update.from, update.to, *loops);
 			before = first_place(*block);
 		}
 		Loop *room = is_promoted(*block, false)
@@ -264,7 +277,7 @@ void Counting::emit_base(const Breaks &breaks)
 
 void Counting::run()
 {
-	const Breaks breaks = split_at_breaks(function);
+	const Breaks breaks = split_at_breaks(function, options.escapes);
 	DominatorTree dominators(function);
 	LoopInfo all_loops(dominators);
 	loops = &all_loops;
@@ -292,12 +305,16 @@ void Counting::run()
 	add_updates(counts, scopes);
 
 	Base its_base(emitter, function, first_counter);
-	Promoter its_promoter(function, hoister);
+	Promoter its_promoter(function, hoister, all_loops);
 	base = &its_base;
 	promoter = &its_promoter;
 	emit_quantities(scopes, counts);
-	emit_counters(counts, hoister, dominators);
+	emit_counters(counts, hoister);
 	expander.clear();
+	dominators.recalculate(function);
+	// Edges that were split left loops with exits that others share.
+	for (Loop *loop : all_loops.getLoopsInPreorder())
+		formDedicatedExitBlocks(loop, &dominators, &all_loops, nullptr, false);
 	promoter->finish([&](IRBuilder<> &builder, uint32_t counter) {
 		return base->address(builder, counter);
 	});

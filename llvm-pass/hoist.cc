@@ -128,7 +128,8 @@ bool Hoister::can_expand(const SCEV *amount, const BasicBlock &place, Loop &loop
 std::optional<Hoist> Hoister::plan(Loop &loop)
 {
 	BasicBlock *place = loop.getLoopPreheader();
-	if (!place || !passes_control(loop))
+	const bool is_nest = !loop.getParentLoop() && !loop.isInnermost();
+	if (is_nest || !place || !passes_control(loop))
 		return {};
 	const SCEV *back = evolution.getBackedgeTakenCount(&loop);
 	if (isa<SCEVCouldNotCompute>(back) || evolution.getTypeSizeInBits(back->getType()) > 64)

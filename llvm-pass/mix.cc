@@ -248,6 +248,9 @@ void MixReader::read(Instruction &instruction)
 		extent);
 }
 
+// By name, since LLVM 16 has none.
+constexpr char VECTOR_LENGTH[] = "llvm.experimental.get.vector.length.";
+
 // The value by which a vectorised loop knows how many lanes of a round are meant, or null.
 static Value *tail_of(Instruction &instruction, uint64_t &ret_lanes)
 {
@@ -258,7 +261,7 @@ static Value *tail_of(Instruction &instruction, uint64_t &ret_lanes)
 	if (call && call->getIntrinsicID() == Intrinsic::get_active_lane_mask)
 		ret_lanes = extent_of(call->getType()).issued;
 	else if (call == &instruction &&
-		 call->getIntrinsicID() == Intrinsic::experimental_get_vector_length)
+		 call->getCalledFunction()->getName().starts_with(VECTOR_LENGTH))
 		ret_lanes = cast<ConstantInt>(call->getArgOperand(1))->getZExtValue();
 	else
 		return nullptr;

@@ -14,11 +14,13 @@ enum class Mode {
 
 struct Options {
 	Mode mode = Mode::TREE;
-	bool hoist = true;   // loops are counted from without where their trip counts are known
-	bool promote = true; // counters stay in registers within loops, where that pays
-	bool nests = true;   // outermost loops are timed
-	bool blocks = false; // the table tells of blocks, and not of loops and functions alone
-	bool trust = true;   // local functions whose callers count need not ask for their block
+	bool hoist = true;    // loops are counted from without where their trip counts are known
+	bool promote = true;  // counters stay in registers within loops, where that pays
+	bool nests = true;    // outermost loops are timed
+	bool blocks = false;  // the table tells of blocks, and not of loops and functions alone
+	bool escapes = false; // exact also where a call throws or jumps through a function: a
+			      // counter after each that may
+	bool trust = true; // local functions whose callers count need not ask for their block
 };
 
 } // namespace mperf

@@ -32,6 +32,8 @@ cl::opt<mperf::Mode> mode("mperf-mode", cl::desc("Which counters mperf adds"),
 cl::opt<bool> hoist("mperf-hoist", cl::desc("Count loops by their trip counts"), cl::init(true));
 cl::opt<bool> promote("mperf-promote", cl::desc("Keep counters in registers"), cl::init(true));
 cl::opt<bool> nests("mperf-nests", cl::desc("Time outermost loops"), cl::init(true));
+cl::opt<bool> escapes(
+	"mperf-escapes", cl::desc("Count exactly where calls throw or jump"), cl::init(false));
 cl::opt<bool> blocks("mperf-blocks", cl::desc("Tell of blocks too"), cl::init(false));
 
 uint32_t mode_flag()
@@ -58,7 +60,7 @@ class CountPass : public PassInfoMixin<CountPass>
 
 		auto &functions =
 			analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
-		const mperf::Options options = {mode, hoist, promote, nests, blocks, true};
+		const mperf::Options options = {mode, hoist, promote, nests, blocks, escapes, true};
 		std::vector<Function *> counted;
 		for (Function &function : module) {
 			if (mperf::is_counted(function))

@@ -6,6 +6,7 @@
 #include "prepare.h"
 
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/GlobalIFunc.h"
 #include "llvm/IR/Instructions.h"
@@ -48,6 +49,16 @@ bool returns_twice(const Instruction &instruction)
 	return call && call->hasFnAttr(Attribute::ReturnsTwice);
 }
 
+// Calls after which control may be elsewhere than behind them. One that is all its block's end
+// leaves nothing to count.
+bool may_leave(const Instruction &instruction)
+{
+	const auto *call = dyn_cast<CallInst>(&instruction);
+	return call && !call->isMustTailCall() && !call->doesNotReturn() &&
+	       !isa<UnreachableInst>(call->getNextNode()) &&
+	       !isGuaranteedToTransferExecutionToSuccessor(call);
+}
+
 } // namespace
 
 bool is_counted(const Function &function)
@@ -72,23 +83,28 @@ bool is_trusted(const Function &function)
 	return true;
 }
 
-Breaks split_at_breaks(Function &function)
+Breaks split_at_breaks(Function &function, bool all_escapes)
 {
 	SmallVector<Instruction *, 8> at;
+	const bool escapes = all_escapes || function.callsFunctionThatReturnsTwice();
 	for (BasicBlock &block : function) {
 		for (Instruction &instruction : block) {
-			if (is_mark(instruction) || returns_twice(instruction))
+			if (is_mark(instruction) || returns_twice(instruction) ||
+				(escapes && may_leave(instruction)))
 				at.push_back(&instruction);
 		}
 	}
 	Breaks breaks;
 	for (Instruction *instruction : at) {
-		BasicBlock *rest = SplitBlock(instruction->getParent(), instruction->getNextNode());
+		BasicBlock *block = instruction->getParent();
+		BasicBlock *rest = SplitBlock(block, instruction->getNextNode());
 		if (is_mark(*instruction)) {
 			breaks.marks.push_back(instruction);
-			breaks.cut_after.push_back(instruction->getParent());
-		} else {
+			breaks.cut_after.push_back(block);
+		} else if (returns_twice(*instruction)) {
 			breaks.entered_again.push_back(rest);
+		} else {
+			breaks.may_leave.push_back(block);
 		}
 	}
 	return breaks;

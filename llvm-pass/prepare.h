@@ -29,10 +29,13 @@ struct Breaks {
 	llvm::SmallVector<llvm::Instruction *, 4> marks; // calls that begin or end a region
 	llvm::SmallVector<const llvm::BasicBlock *, 4> cut_after;     // blocks that end with a mark
 	llvm::SmallVector<const llvm::BasicBlock *, 4> entered_again; // blocks after a setjmp
+	llvm::SmallVector<const llvm::BasicBlock *, 4>
+		may_leave; // that end with what may not return
 };
 
-// Splits blocks after calls that end one count, or return twice.
-Breaks split_at_breaks(llvm::Function &function);
+// Splits blocks after calls that end one count, or return twice; and after those that may throw or
+// jump out, where the function calls setjmp itself, or all_escapes.
+Breaks split_at_breaks(llvm::Function &function, bool all_escapes);
 
 // Gives loops a preheader and exits of their own, where they can have them.
 void shape_loops(llvm::DominatorTree &dominators, llvm::LoopInfo &loops);

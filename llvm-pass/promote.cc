@@ -17,13 +17,21 @@ using namespace llvm;
 namespace mperf
 {
 
+Promoter::Promoter(Function &function, Hoister &hoister, const LoopInfo &loops)
+    : function(function), hoister(hoister)
+{
+	for (const Loop *loop : loops.getLoopsInPreorder()) {
+		if (loop->getLoopPreheader() && loop->hasDedicatedExits())
+			shaped.insert(loop);
+	}
+}
+
 Loop *Promoter::room_for(Loop *innermost)
 {
 	Loop *room = nullptr;
 	for (Loop *loop = innermost; loop; loop = loop->getParentLoop()) {
 		const bool is_nest = !loop->getParentLoop() && !loop->isInnermost();
-		if (is_nest || !loop->getLoopPreheader() || !loop->hasDedicatedExits() ||
-			!hoister.passes_control(*loop))
+		if (is_nest || !shaped.count(loop) || !hoister.passes_control(*loop))
 			break;
 		room = loop;
 	}

@@ -5,6 +5,7 @@
 
 #include "hoist.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/IR/IRBuilder.h"
@@ -14,6 +15,7 @@ namespace llvm
 class AllocaInst;
 class DominatorTree;
 class Loop;
+class LoopInfo;
 } // namespace llvm
 
 namespace mperf
@@ -22,9 +24,8 @@ namespace mperf
 class Promoter
 {
       public:
-	Promoter(llvm::Function &function, Hoister &hoister) : function(function), hoister(hoister)
-	{
-	}
+	// Made before edges are split, while loops have exits of their own.
+	Promoter(llvm::Function &function, Hoister &hoister, const llvm::LoopInfo &loops);
 
 	// The outermost loop around which a counter of that block may stay in a register; null:
 	// none.
@@ -43,6 +44,7 @@ class Promoter
       private:
 	llvm::Function &function;
 	Hoister &hoister;
+	llvm::DenseSet<const llvm::Loop *> shaped; // have a preheader and exits of their own
 };
 
 } // namespace mperf
