@@ -167,7 +167,7 @@ PACKAGES_BUILD = gcc make pkg-config libc6-dev libsystemd-dev libprotobuf-c-dev 
 	libncurses-dev uthash-dev $(if $(filter no,$(BPF)),,clang bpftool libbpf-dev)
 PACKAGES_DEMO = dpkg-dev tclsh xz-utils
 packages:
-	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO)
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_PASS) $(PACKAGES_DEMO)
 
 demo: packages
 	$(MAKE) all
@@ -249,4 +249,5 @@ deb: $(if $(CROSS),$(SYSROOT).packages)
 clean:
 	rm -rf $(BUILD)
 
+include llvm-pass/pass.mk
 include tests/tests.mk

@@ -186,17 +186,23 @@ Instruction *first_place(BasicBlock &block)
 	return &*block.getFirstInsertionPt();
 }
 
+// Where the edges to a landing pad lead of which one was split: it takes two new pads for that.
+using Rests = DenseMap<const BasicBlock *, BasicBlock *>;
+
 // A block between two, in the innermost loop that has both. Dominators are worked out anew when all
 // edges are split, and other edges stay as they are.
-BasicBlock *split_edge(BasicBlock *from, BasicBlock *to, LoopInfo &loops)
+BasicBlock *split_edge(BasicBlock *from, BasicBlock *to, LoopInfo &loops, Rests &rests)
 {
 	BasicBlock *between = nullptr;
 	if (to->isLandingPad()) {
 		SmallVector<BasicBlock *, 2> pads;
 		SplitLandingPadPredecessors(to, {from}, ".count", ".rest", pads);
 		between = pads.front();
-		if (Loop *loop = loops.getLoopFor(to); loop && pads.size() > 1)
-			loop->addBasicBlockToLoop(pads[1], loops);
+		if (pads.size() > 1) {
+			rests[to] = pads[1];
+			if (Loop *loop = loops.getLoopFor(to))
+				loop->addBasicBlockToLoop(pads[1], loops);
+		}
 	} else {
 		CriticalEdgeSplittingOptions how;
 		how.setMergeIdenticalEdges();
@@ -214,6 +220,7 @@ BasicBlock *split_edge(BasicBlock *from, BasicBlock *to, LoopInfo &loops)
 void Counting::emit_counters(const Counts &counts, Hoister &hoister)
 {
 	Type *word = Type::getInt64Ty(function.getContext());
+	Rests rests;
 	for (const Update &update : counts.updates) {
 		if (update.hoist) {
 			emit_update(update.hoist->place->getTerminator(), update.counter,
@@ -232,8 +239,10 @@ void Counting::emit_counters(const Counts &counts, Hoister &hoister)
 			block = update.from;
 			before = block->getTerminator();
 		} else {
-			if (!update.to->getUniquePredecessor())
-				block = split_edge(update.from, update.to, *loops);
+			while (!is_contained(successors(update.from), block))
+				block = rests.lookup(block);
+			if (!block->getUniquePredecessor())
+				block = split_edge(update.from, block, *loops, rests);
 			before = first_place(*block);
 		}
 		Loop *room = is_promoted(*block, false)
