@@ -68,7 +68,7 @@ void Base::use_before(Instruction &instruction)
 	builder.CreateLoad(slot->getAllocatedType(), slot);
 }
 
-void Base::compute_at(Instruction *before, bool trusted, uint32_t middle)
+void Base::compute_at(Instruction *before, bool trusted, Constant *place)
 {
 	IRBuilder<> builder(before);
 	Value *bias = builder.CreateLoad(builder.getInt64Ty(),
@@ -93,11 +93,7 @@ void Base::compute_at(Instruction *before, bool trusted, uint32_t middle)
 		either->addIncoming(given, end->getParent());
 		bias = either;
 	}
-	Constant *array = emitter.counters_address();
-	Constant *origin = ConstantExpr::getPtrToInt(
-		ConstantExpr::getGetElementPtr(builder.getInt64Ty(), array,
-			ArrayRef<Constant *>{builder.getInt64(middle)}),
-		builder.getInt64Ty());
+	Constant *origin = ConstantExpr::getPtrToInt(place, builder.getInt64Ty());
 	builder.CreateStore(
 		builder.CreateIntToPtr(builder.CreateAdd(bias, origin), builder.getPtrTy()), slot);
 }
@@ -138,6 +134,7 @@ void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters
 		place->setOperand(1, ConstantInt::get(Type::getInt64Ty(function.getContext()),
 					     ((int64_t)counter - first - middle) * COUNTER_BYTES));
 
+	Constant *middle_place = nullptr;
 	Instruction *before = find_place();
 	if (before && !anew.empty())
 		before = &*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca();
@@ -150,10 +147,12 @@ void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters
 				local->moveBefore(slot);
 		}
 	}
+	if (before || !anew.empty())
+		middle_place = emitter.counter_address(first + middle);
 	if (before)
-		compute_at(before, trusted, first + middle);
+		compute_at(before, trusted, middle_place);
 	for (Instruction *mark : anew)
-		compute_at(mark->getNextNode(), true, first + middle);
+		compute_at(mark->getNextNode(), true, middle_place);
 	for (User *user : make_early_inc_range(slot->users())) {
 		if (user->use_empty() && isa<LoadInst>(user))
 			cast<Instruction>(user)->eraseFromParent();

@@ -73,9 +73,12 @@ Emitter::Emitter(Module &module) : module(module)
 		nullptr, "__mperf_counters_of_module");
 }
 
-Constant *Emitter::counters_address()
+Constant *Emitter::counter_address(uint32_t counter)
 {
-	return counters;
+	Constant *distance[] = {ConstantInt::get(word(module), counter)};
+	Constant *place = ConstantExpr::getGetElementPtr(word(module), counters, distance);
+	return GlobalAlias::create(word(module), 0, GlobalValue::PrivateLinkage,
+		"mperf.counter." + Twine(counter), place, &module);
 }
 
 GlobalVariable *Emitter::bias()
@@ -89,10 +92,9 @@ GlobalVariable *Emitter::bias()
 	return bias;
 }
 
-Function *Emitter::make_function(StringRef name, Type *result)
+Function *Emitter::make_function(StringRef name, FunctionType *type)
 {
-	auto *function = Function::Create(
-		FunctionType::get(result, false), GlobalValue::ExternalLinkage, name, module);
+	auto *function = Function::Create(type, GlobalValue::ExternalLinkage, name, module);
 	make_common(*function);
 	function->setDoesNotThrow();
 	function->addFnAttr(Attribute::NoInline);
@@ -107,7 +109,8 @@ GlobalVariable *Emitter::object()
 	if (GlobalVariable *there = module.getGlobalVariable("__mperf_object"))
 		return there;
 	GlobalVariable *thread_bias = bias();
-	Function *where = make_function("__mperf_bias_address", pointer(module));
+	Function *where =
+		make_function("__mperf_bias_address", FunctionType::get(pointer(module), false));
 	IRBuilder<> builder(&where->front());
 	builder.CreateRet(builder.CreateThreadLocalAddress(thread_bias));
 
@@ -134,32 +137,50 @@ bool Emitter::preserves_most() const
 	return triple.getArch() == Triple::x86_64 || triple.getArch() == Triple::aarch64;
 }
 
-// A function of the module's own stands before the runtime's, so that counted code need not save
-// its registers for a call that each thread makes once.
+// A function of the module's own stands before each of the runtime's, so that counted code need not
+// save its registers for calls that are rare.
+FunctionCallee Emitter::rare_call(
+	StringRef name, StringRef outside, Type *result, ArrayRef<Type *> parameters)
+{
+	if (Function *there = module.getFunction(name))
+		return there;
+	Function *function = make_function(name, FunctionType::get(result, parameters, false));
+	if (preserves_most())
+		function->setCallingConv(CallingConv::PreserveMost);
+	SmallVector<Value *, 2> arguments;
+	for (Argument &argument : function->args())
+		arguments.push_back(&argument);
+	SmallVector<Type *, 2> types(parameters.begin(), parameters.end());
+	if (arguments.empty()) { // the object is the module's to know
+		arguments.push_back(object());
+		types.push_back(pointer(module));
+	}
+	IRBuilder<> builder(&function->front());
+	Value *given = builder.CreateCall(
+		module.getOrInsertFunction(outside, FunctionType::get(result, types, false)),
+		arguments);
+	if (result->isVoidTy())
+		builder.CreateRetVoid();
+	else
+		builder.CreateRet(given);
+	return function;
+}
+
 FunctionCallee Emitter::enter()
 {
-	if (Function *there = module.getFunction("__mperf_enter"))
-		return there;
-	FunctionCallee outside =
-		module.getOrInsertFunction("__mperf_thread_enter", word(module), pointer(module));
-	Function *enter = make_function("__mperf_enter", word(module));
-	if (preserves_most())
-		enter->setCallingConv(CallingConv::PreserveMost);
-	IRBuilder<> builder(&enter->front());
-	builder.CreateRet(builder.CreateCall(outside, {object()}));
-	return enter;
+	return rare_call("__mperf_enter", "__mperf_thread_enter", word(module), {});
 }
 
 FunctionCallee Emitter::nest_begin()
 {
-	return module.getOrInsertFunction(
-		"__mperf_nest_begin", word(module), pointer(module), half_word(module));
+	return rare_call("__mperf_begin", "__mperf_nest_begin", word(module),
+		{pointer(module), half_word(module)});
 }
 
 FunctionCallee Emitter::nest_end()
 {
-	return module.getOrInsertFunction("__mperf_nest_end", Type::getVoidTy(module.getContext()),
-		pointer(module), word(module));
+	return rare_call("__mperf_end", "__mperf_nest_end", Type::getVoidTy(module.getContext()),
+		{pointer(module), word(module)});
 }
 
 void Emitter::add_registration()
@@ -168,7 +189,8 @@ void Emitter::add_registration()
 		{"__mperf_register", "__mperf_object_register"},
 		{"__mperf_unregister", "__mperf_object_unregister"}};
 	for (const auto &[name, callee] : both) {
-		Function *function = make_function(name, Type::getVoidTy(module.getContext()));
+		Function *function = make_function(
+			name, FunctionType::get(Type::getVoidTy(module.getContext()), false));
 		IRBuilder<> builder(&function->front());
 		builder.CreateCall(module.getOrInsertFunction(callee,
 					   Type::getVoidTy(module.getContext()), pointer(module)),

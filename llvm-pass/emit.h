@@ -25,11 +25,13 @@ class Emitter
       public:
 	explicit Emitter(llvm::Module &module);
 
-	// The address that counters of the module have without a bias.
-	llvm::Constant *counters_address();
+	// The address that a counter of the module has without a bias. It has a name of its own:
+	// code that must not know its own place reaches no other by an offset in one step.
+	llvm::Constant *counter_address(uint32_t counter);
 	llvm::GlobalVariable *bias();
 	llvm::GlobalVariable *object();
-	llvm::FunctionCallee enter(); // of preserve_most, where the target has that
+	// What is called rarely, of preserve_most where the target has that.
+	llvm::FunctionCallee enter();
 	llvm::FunctionCallee nest_begin();
 	llvm::FunctionCallee nest_end();
 
@@ -41,7 +43,9 @@ class Emitter
 
       private:
 	void add_registration();
-	llvm::Function *make_function(llvm::StringRef name, llvm::Type *result);
+	llvm::Function *make_function(llvm::StringRef name, llvm::FunctionType *type);
+	llvm::FunctionCallee rare_call(llvm::StringRef name, llvm::StringRef outside,
+		llvm::Type *result, llvm::ArrayRef<llvm::Type *> parameters);
 	bool preserves_most() const;
 
 	llvm::GlobalVariable *counters; // placeholder until finish()
@@ -65,7 +69,7 @@ class Base
 	void place(llvm::ArrayRef<llvm::Instruction *> anew, bool trusted, uint32_t n_counters);
 
       private:
-	void compute_at(llvm::Instruction *before, bool trusted, uint32_t middle);
+	void compute_at(llvm::Instruction *before, bool trusted, llvm::Constant *place);
 	llvm::Instruction *find_place();
 
 	Emitter &emitter;

@@ -66,7 +66,7 @@ class Counting
 	void add_terms(const Counts &counts);
 	void add_updates(const Counts &counts, Scopes &scopes);
 	void emit_quantities(Scopes &scopes, const Counts &counts);
-	void emit_counters(const Counts &counts, Hoister &hoister);
+	void emit_counters(const Counts &counts, Hoister &hoister, const Breaks &breaks);
 	void emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop);
 	void emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators);
 	void emit_base(const Breaks &breaks);
@@ -148,7 +148,7 @@ bool Counting::is_promoted(const BasicBlock &block, bool is_mask) const
 	if (is_mask || !Triple(function.getParent()->getTargetTriple()).isX86())
 		return true;
 	const Loop *loop = loops->getLoopFor(&block);
-	return loop && loop->isInnermost() && loop->getNumBlocks() <= 2;
+	return loop && loop->isInnermost() && loop->getNumBlocks() == 1;
 }
 
 void Counting::emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop)
@@ -217,7 +217,7 @@ BasicBlock *split_edge(BasicBlock *from, BasicBlock *to, LoopInfo &loops, Rests 
 	return between;
 }
 
-void Counting::emit_counters(const Counts &counts, Hoister &hoister)
+void Counting::emit_counters(const Counts &counts, Hoister &hoister, const Breaks &breaks)
 {
 	Type *word = Type::getInt64Ty(function.getContext());
 	Rests rests;
@@ -236,8 +236,11 @@ void Counting::emit_counters(const Counts &counts, Hoister &hoister)
 			before = first_place(*block);
 		else if (update.from->getUniqueSuccessor() &&
 			 !isa<InvokeInst>(update.from->getTerminator())) {
+			// At its begin: what follows a call keeps the base alive, and no call of
+			// a tail. Only if the call may leave does it make a difference.
 			block = update.from;
-			before = block->getTerminator();
+			before = is_contained(breaks.may_leave, block) ? block->getTerminator()
+								       : first_place(*block);
 		} else {
 			while (!is_contained(successors(update.from), block))
 				block = rests.lookup(block);
@@ -318,7 +321,7 @@ void Counting::run()
 	base = &its_base;
 	promoter = &its_promoter;
 	emit_quantities(scopes, counts);
-	emit_counters(counts, hoister);
+	emit_counters(counts, hoister, breaks);
 	expander.clear();
 	dominators.recalculate(function);
 	// Edges that were split left loops with exits that others share.

@@ -25,9 +25,10 @@ namespace
 
 constexpr uint32_t RARE = 1, USUAL = 1 << 10;
 
-// The runtime's calls stand on the loop's line, or none: the verifier wants one.
-void give_line(CallInst *call, const Loop &loop)
+// The runtime's calls are of no line, and the verifier wants to see that said.
+void finish_call(CallInst *call, FunctionCallee callee, const Loop &loop)
 {
+	call->setCallingConv(cast<Function>(callee.getCallee())->getCallingConv());
 	DISubprogram *subprogram = loop.getHeader()->getParent()->getSubprogram();
 	if (subprogram)
 		call->setDebugLoc(DebugLoc(DILocation::get(call->getContext(), 0, 0, subprogram)));
@@ -53,16 +54,17 @@ bool time_nest(Loop &loop, Emitter &emitter, function_ref<Value *(IRBuilder<> &)
 	IRBuilder<> builder(before->getTerminator());
 	Value *place = words(builder);
 	Value *left = builder.CreateLoad(builder.getInt64Ty(), place);
-	left = builder.CreateSub(left, builder.getInt64(1));
+	// Without overflow, subtraction in memory and branch are two instructions of x86.
+	left = builder.CreateNSWSub(left, builder.getInt64(1));
 	builder.CreateStore(left, place);
 	Value *is_timed = builder.CreateICmpSLT(left, builder.getInt64(1));
 	Instruction *header_jump = before->getTerminator();
 	Instruction *end =
 		SplitBlockAndInsertIfThen(is_timed, header_jump, false, weights, &updater, &loops);
 	builder.SetInsertPoint(end);
-	CallInst *begun =
-		builder.CreateCall(emitter.nest_begin(), {place, builder.getInt32(certain)});
-	give_line(begun, loop);
+	FunctionCallee begin = emitter.nest_begin();
+	CallInst *begun = builder.CreateCall(begin, {place, builder.getInt32(certain)});
+	finish_call(begun, begin, loop);
 	auto *since = PHINode::Create(builder.getInt64Ty(), 2, "mperf.since");
 	since->insertBefore(&header_jump->getParent()->front());
 	since->addIncoming(builder.getInt64(0), before);
@@ -74,7 +76,8 @@ bool time_nest(Loop &loop, Emitter &emitter, function_ref<Value *(IRBuilder<> &)
 		Value *was_timed = builder.CreateIsNotNull(since);
 		end = SplitBlockAndInsertIfThen(was_timed, first, false, weights, &updater, &loops);
 		builder.SetInsertPoint(end);
-		give_line(builder.CreateCall(emitter.nest_end(), {place, since}), loop);
+		FunctionCallee finish = emitter.nest_end();
+		finish_call(builder.CreateCall(finish, {place, since}), finish, loop);
 	}
 	return true;
 }
