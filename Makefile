@@ -73,7 +73,8 @@ ALL_LDFLAGS = $(SANITIZE) $(CROSS_LDFLAGS) $(LDFLAGS) -Wl,--as-needed
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all demo check clean install uninstall deb packages compile_commands
-all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl $(BUILD)/platform-check $(BUILD)/platforms
+all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl $(BUILD)/platform-check $(BUILD)/platforms \
+	$(BUILD)/libmperf-runtime.a
 
 # --- what is made from what ------------------------------------------------------------------
 
@@ -86,6 +87,18 @@ DAEMON_OBJ = $(foreach d,pmu decode attribute aggregate store query control,$(ca
 	$(filter-out %/main.o,$(call obj,daemon))
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))
 CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client))
+
+# What goes into other people's programs: one object, so that one reference brings all of it; without
+# what would ask their C library for more, and with its own names hidden.
+RUNTIME_CFLAGS = $(filter-out -fstack-protector-strong,$(ALL_CFLAGS)) -fPIC -fvisibility=hidden \
+	-ftls-model=initial-exec -fsemantic-interposition -fno-stack-protector -fno-exceptions
+RUNTIME_OBJ = $(call obj,runtime)
+$(RUNTIME_OBJ): $(BUILD)/runtime/%.o: runtime/%.c
+	@mkdir -p $(@D)
+	$(CC) $(RUNTIME_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/runtime/all-of-it.o: $(RUNTIME_OBJ)
+	$(CC) $(CROSS_LDFLAGS) -r -nostdlib -o $@ $^
+$(BUILD)/libmperf-runtime.a: $(BUILD)/runtime/all-of-it.o
 
 $(BUILD)/libproto.a: $(PROTO_OBJ)
 $(BUILD)/libplatform.a: $(PLATFORM_OBJ)
@@ -158,7 +171,7 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 $(BUILD)/daemon/pmu/kernel.o: $(SKELETONS)
 .SECONDARY: $(SKELETONS:.skel.h=.bpf.o)
 
--include $(shell find $(BUILD)/proto $(BUILD)/platform-db $(BUILD)/daemon $(BUILD)/client $(BUILD)/tests/unit $(BUILD)/tests/fuzz $(BUILD)/tests/bench $(BUILD)/test-namer -type f -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/proto $(BUILD)/runtime $(BUILD)/platform-db $(BUILD)/daemon $(BUILD)/client $(BUILD)/tests/unit $(BUILD)/tests/fuzz $(BUILD)/tests/bench $(BUILD)/test-namer -type f -name '*.d' 2>/dev/null)
 
 # --- packages: Debian names, read by apt; already installed ones cost one dpkg-query -------------
 

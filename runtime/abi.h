@@ -25,6 +25,8 @@
 
 #include <stdint.h>
 
+#include "mperf.h" /* regions: what a source says, and what the pass makes of comment markers */
+
 #define MPERF_ABI_VERSION 1
 #define MPERF_FEED_MAGIC 0x4652504du /* "MPRF" */
 #define MPERF_FEED_SOCKET "/run/mperf/feed.sock"
@@ -91,10 +93,11 @@ enum mperf_counter_kind {
 
 /* Words of an outermost loop whose time is taken, among the counters. The last two have terms. */
 enum {
-	MPERF_NEST_COUNTDOWN, /* state: entries to go until one is timed; counts down, timed below 1
-			       */
-	MPERF_NEST_OPEN_NS,   /* state: since when the timed entry runs; 0: none does, or it might
-			       * end without saying so (a call inside that may throw or jump) */
+	/* State: entries to go until one is timed. Each entry subtracts 1; where that leaves less
+	 * than 1 (signed; so the first time) it is timed, and __mperf_nest_begin sets it anew. */
+	MPERF_NEST_COUNTDOWN,
+	/* State, the runtime's alone: since when the timed entry runs, or what it keeps between. */
+	MPERF_NEST_OPEN_NS,
 	MPERF_NEST_TIMED_ENTRIES,
 	MPERF_NEST_TIME_NS,
 	MPERF_NEST_WORDS,
@@ -144,7 +147,10 @@ void __mperf_object_register(struct mperf_object *o);
 void __mperf_object_unregister(struct mperf_object *o);
 
 /* Give the calling thread a block for that object, where its __mperf_bias is 0. The bias, never 0:
- * where there is no memory, that of a block which nobody reads. Async-signal-safe. */
+ * where there is no memory, that of a block which nobody reads. Only for an object that is not
+ * registered yet, or no longer, it is 0: what is counted meanwhile goes into the object's own
+ * words. Async-signal-safe, errno stays, and like all of these of the plain C calling convention.
+ */
 int64_t __mperf_thread_enter(struct mperf_object *o);
 
 /* Time an entry into an outermost loop: words are its MPERF_NEST_WORDS in the thread's block.

@@ -13,7 +13,8 @@
 UNIT_BIN = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 UNIT_SUPPORT = $(filter-out $(BUILD)/tests/unit/test_%,$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*.c)))
 FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-ALL_LIBS = $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libnamer.a $(BUILD)/libclient.a $(BUILD)/libproto.a
+# The runtime starts nothing in a test that refers to none of it.
+ALL_LIBS = $(BUILD)/libmperf-runtime.a $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libnamer.a $(BUILD)/libclient.a $(BUILD)/libproto.a
 ALL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON) $(PKGS_NAMER) $(PKGS_CLIENT)) $(DEMANGLE) -lm
 
 .PHONY: check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-programs unit-tests fuzzers packages-check bench-programs

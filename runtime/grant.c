@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Should the program have closed a descriptor and got its number for a pipe or a socket, reading
+ * would take something out of it; perf_event refuses pread, which would not. So each descriptor is
+ * asked for its event's id first. Through syscall(2), since the C library's read is a place where a
+ * thread may be cancelled. Source: perf_event_open(2), PERF_EVENT_IOC_ID.
+ */
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/grant.h"
+#include "runtime/state.h"
+
+static bool event_id(int fd, uint64_t *ret_id)
+{
+	return ioctl(fd, PERF_EVENT_IOC_ID, ret_id) == 0;
+}
+
+static void close_all(const int *fds, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+void mperf_grant_retire(struct state *s, struct thread *t)
+{
+	struct grant *g = __atomic_exchange_n(&t->grant, NULL, __ATOMIC_SEQ_CST);
+	if (!g)
+		return;
+	g->next = s->retired;
+	s->retired = g;
+}
+
+void mperf_grant_give(struct state *s, struct thread *t, const int *fds, uint32_t n)
+{
+	mperf_grant_retire(s, t);
+	if (n == 0)
+		return;
+	struct grant *g =
+		mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (g == MAP_FAILED) {
+		close_all(fds, n);
+		return;
+	}
+	g->thread = t;
+	g->serial = ++s->n_grants;
+	g->n = n;
+	for (uint32_t i = 0; i < n; i++) {
+		g->fds[i] = fds[i];
+		event_id(fds[i], &g->ids[i]); /* what is no event is never read */
+	}
+	__atomic_store_n(&t->grant, g, __ATOMIC_RELEASE);
+}
+
+void mperf_grant_sweep(struct state *s)
+{
+	struct grant **at = &s->retired;
+	while (*at) {
+		struct grant *g = *at;
+		if (__atomic_load_n(&g->thread->busy, __ATOMIC_SEQ_CST)) {
+			at = &g->next;
+			continue;
+		}
+		*at = g->next;
+		close_all(g->fds, g->n);
+		munmap(g, sizeof(*g));
+	}
+}
+
+static bool read_one(const struct grant *g, uint32_t i, uint64_t *ret_value)
+{
+	uint64_t id;
+	return event_id(g->fds[i], &id) && id == g->ids[i] &&
+	       syscall(SYS_read, g->fds[i], ret_value, sizeof(*ret_value)) == sizeof(*ret_value);
+}
+
+uint32_t mperf_grant_read(struct thread *t, uint64_t values[MPERF_GRANTS_MAX])
+{
+	if (!__atomic_load_n(&t->grant, __ATOMIC_RELAXED))
+		return 0;
+
+	uint32_t serial = 0;
+	uint32_t before = mperf_thread_busy(t);
+	const struct grant *g = __atomic_load_n(&t->grant, __ATOMIC_SEQ_CST);
+	if (g) {
+		serial = g->serial;
+		for (uint32_t i = 0; i < g->n; i++)
+			if (!read_one(g, i, &values[i]))
+				serial = 0;
+	}
+	mperf_thread_idle(t, before);
+	return serial;
+}

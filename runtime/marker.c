@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Markers keep a small stack per thread. Its frames know at which height of the machine's stack
+ * they were made: a frame below the height of a marker that begins belongs to a function that has
+ * been left, by longjmp or by an exception, and ends there. The same marker once more at the same
+ * height is a loop that went round without an end.
+ *
+ * A signal handler may bring markers of its own between any two steps. It leaves the stack as it
+ * was and the biases as the stack says, so here the stack changes first and the biases after it.
+ */
+#define MPERF_REGION_RUNTIME_
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/grant.h"
+#include "runtime/process.h"
+#include "runtime/region.h"
+
+/* As exact as somebody listens: the coarse clock is off by a tick of the kernel, and cheap. */
+static uint64_t region_now_ns(const struct state *s)
+{
+	struct timespec now;
+	clock_gettime(__atomic_load_n(&s->sink.listens, __ATOMIC_RELAXED) ? CLOCK_MONOTONIC
+									  : CLOCK_MONOTONIC_COARSE,
+		&now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Members of spent are the thread's alone to write, the round's to read. */
+static void add(uint64_t *to, uint64_t more)
+{
+	__atomic_store_n(to, *to + more, __ATOMIC_RELAXED);
+}
+
+static bool same_marker(const struct stay *stay, const struct mperf_region *site)
+{
+	return stay->site.name == site->name && stay->site.line == site->line &&
+	       stay->site.source == site->source;
+}
+
+/* The stay at a marker inside the present one, found among all of the thread's or made. */
+static struct stay *stay_get(struct state *s, struct thread *t, const struct mperf_region *site)
+{
+	sigset_t all, mask;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);
+
+	struct stay *parent = t->stay;
+	struct stay *stay = t->stays;
+	while (stay && !(stay->parent == parent && same_marker(stay, site)))
+		stay = stay->next;
+	struct region *region = stay ? stay->region : mperf_region_get(s, parent->region, site);
+	if (!stay && region)
+		stay = mperf_thread_memory(t, sizeof(*stay));
+	if (stay && !stay->region) {
+		stay->parent = parent;
+		stay->region = region;
+		stay->site = *site;
+		stay->from_ns = mperf_now_ns();
+		stay->next = t->stays;
+		__atomic_store_n(&t->stays, stay, __ATOMIC_RELEASE);
+	}
+	if (stay)
+		parent->entered_last = stay;
+
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	return stay;
+}
+
+/* Where a marker leads: mostly where the last one inside the present stay led. */
+static struct stay *stay_find(
+	struct state *s, struct thread *t, const struct mperf_region *site, bool *ret_again)
+{
+	struct stay *last = t->stay->entered_last;
+	if (last && same_marker(last, site))
+		return last;
+	for (struct stay *around = t->stay; around->parent; around = around->parent)
+		if (same_marker(around, site)) {
+			*ret_again = true;
+			return around;
+		}
+	return stay_get(s, t, site);
+}
+
+/* End the frames from the top down to that number; all end now. */
+static void frames_end(struct thread *t, uint32_t down_to, uint64_t now_ns)
+{
+	uint64_t granted[MPERF_GRANTS_MAX] = {0};
+	uint32_t grant = mperf_grant_read(t, granted);
+	while (t->depth > down_to) {
+		struct frame f = t->frames[t->depth - 1];
+		t->depth--;
+		if (f.again)
+			continue;
+
+		struct spent *spent = &f.stay->spent;
+		/* Closed before it is added: who reads in between sees less, never more. */
+		__atomic_store_n(&f.stay->open_ns, 0, __ATOMIC_RELEASE);
+		add(&spent->time_ns, now_ns > f.begin_ns ? now_ns - f.begin_ns : 0);
+		for (unsigned i = 0; grant && grant == f.grant && i < MPERF_GRANTS_MAX; i++)
+			add(&spent->granted[i], granted[i] - f.granted[i]);
+	}
+	t->too_deep = 0;
+	mperf_thread_switch(t, t->depth ? t->frames[t->depth - 1].stay : t->root);
+}
+
+/* End what was left without an end before a marker at that height. */
+static void end_left(
+	struct state *s, struct thread *t, const struct mperf_region *site, uintptr_t address)
+{
+	uint32_t keep = t->depth;
+	while (keep > 0 && t->frames[keep - 1].address < address)
+		keep--;
+	if (keep > 0 && t->frames[keep - 1].address == address &&
+		same_marker(t->frames[keep - 1].stay, site))
+		keep--;
+	if (keep < t->depth)
+		frames_end(t, keep, region_now_ns(s));
+}
+
+static void begin(
+	struct state *s, struct thread *t, const struct mperf_region *site, uintptr_t address)
+{
+	if (t->depth)
+		end_left(s, t, site, address);
+	if (t->depth == MPERF_REGION_DEPTH_MAX) {
+		t->too_deep++;
+		return;
+	}
+	bool again = false;
+	struct stay *stay = stay_find(s, t, site, &again);
+	if (!stay)
+		return;
+
+	/* The height before and after it is taken: a handler's markers may use the same frame. */
+	struct frame *f = &t->frames[t->depth];
+	f->address = address;
+	f->stay = stay;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	t->depth++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	f->address = address;
+	f->stay = stay;
+	f->again = again;
+	if (!mperf_thread_switch(t, stay)) {
+		t->depth--;
+		return;
+	}
+	add(&stay->spent.entries, 1);
+	f->grant = mperf_grant_read(t, f->granted);
+	f->begin_ns = region_now_ns(s);
+	if (!again)
+		__atomic_store_n(&stay->open_ns, f->begin_ns, __ATOMIC_RELEASE);
+}
+
+static struct thread *thread_first(void)
+{
+	sigset_t all, mask;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);
+	struct thread *t = mperf_thread_make();
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	return t;
+}
+
+void __mperf_region_begin(const struct mperf_region *site)
+{
+	struct state *s = &mperf_state;
+	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
+		return;
+	mperf_process_look(s);
+	int error = errno;
+	struct thread *t = mperf_thread_self();
+	if (!t)
+		t = thread_first();
+	if (t)
+		begin(s, t, site, (uintptr_t)__builtin_frame_address(0));
+	errno = error;
+}
+
+static bool named(const struct stay *stay, const char *name)
+{
+	return stay->site.name == name ||
+	       strncmp(stay->region->text, name, MPERF_REGION_TEXT_MAX - 1) == 0;
+}
+
+void __mperf_region_end(const char *name)
+{
+	struct thread *t = mperf_thread_self();
+	if (!t || t->depth == 0)
+		return;
+	if (t->too_deep) {
+		t->too_deep--;
+		return;
+	}
+	uint64_t now_ns = region_now_ns(&mperf_state);
+	int error = errno;
+	for (uint32_t i = t->depth; i > 0; i--)
+		if (named(t->frames[i - 1].stay, name)) {
+			frames_end(t, i - 1, now_ns);
+			break;
+		}
+	errno = error;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * One thread sends, with all signals blocked, so that none of the program's lands there. It is the
+ * C library's own kind of thread: setuid(2) and its like reach it.
+ *
+ * A fork's child has its parent's memory and none of its threads: it lets go of the connection,
+ * zeros what it is not to tell twice, and gets a sender of its own when it enters its first loop or
+ * region. Most children are another program before that, and a thread would cost them as much as
+ * the fork.
+ *
+ * At the end the last round goes from the thread that ends the program, whatever became of the
+ * sender, which is stopped then, since at dlclose its code goes.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/alone.h"
+#include "runtime/ask.h"
+#include "runtime/grant.h"
+#include "runtime/process.h"
+#include "runtime/round.h"
+#include "runtime/state.h"
+
+#define MS_NS UINT64_C(1000000)
+#define FULL_PAUSE_MS                                                                              \
+	1u                /* so that a kernel without memory for packets is not asked all the time \
+			   */
+#define MAIN_ENDED_MS 50u /* how often others are looked for once main has ended */
+#define STOP_WAIT_S 1     /* for the sender to stop; its rounds are much shorter */
+
+static void rest(struct state *s, uint64_t ms)
+{
+	struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * MS_NS)};
+	syscall(SYS_futex, &s->stop, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+}
+
+/* How long until the next round, after one that ended so. */
+static uint64_t pause_ms(const struct state *s, int outcome)
+{
+	uint64_t ms = outcome == MPERF_SINK_NONE ? MPERF_RETRY_MS : s->period_ms;
+	if (s->n_forgotten > MPERF_FORGOTTEN_MAX)
+		ms = ms * MPERF_FORGOTTEN_MAX / s->n_forgotten;
+	return ms > MPERF_PERIOD_MS_MIN ? ms : MPERF_PERIOD_MS_MIN;
+}
+
+/* Wait until it is time, the daemon says something, or, after a round that did not fit, hears
+ * again. */
+static void wait_for(struct state *s, int fd, bool full, uint64_t until_ns)
+{
+	uint64_t now_ns = mperf_now_ns();
+	uint64_t ms = until_ns > now_ns ? (until_ns - now_ns) / MS_NS + 1 : 0;
+	if (fd < 0) {
+		rest(s, ms);
+		return;
+	}
+	if (full)
+		rest(s, FULL_PAUSE_MS);
+	struct pollfd p = {.fd = fd, .events = (short)(POLLIN | (full ? POLLOUT : 0))};
+	if (ms > 0 && poll(&p, 1, (int)ms) < 0)
+		rest(s, ms);
+}
+
+static void *sender(void *data)
+{
+	struct state *s = data;
+	uint64_t due_ns = 0;
+	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
+		sigset_t mask;
+		mperf_lock(s, &mask);
+		bool now = mperf_ask_read(s);
+		uint64_t now_ns = mperf_now_ns();
+		if (now || s->unfinished || now_ns >= due_ns || s->sink.fd < 0) {
+			int r = mperf_round(s, false);
+			due_ns = now_ns + pause_ms(s, r) * MS_NS;
+		} else if (due_ns > now_ns + pause_ms(s, 0) * MS_NS) {
+			due_ns = now_ns + pause_ms(s, 0) * MS_NS; /* asked to send more often */
+		}
+		enum mperf_main main_thread = mperf_main_look(s->pid);
+		if (main_thread != MPERF_MAIN_RUNS && due_ns > now_ns + MAIN_ENDED_MS * MS_NS)
+			due_ns = now_ns + MAIN_ENDED_MS * MS_NS;
+		bool socket = s->sink.fd >= 0 && !s->sink.is_file;
+		int fd = socket ? s->sink.fd : -1;
+		bool full = s->unfinished;
+		mperf_unlock(s, &mask);
+		if (main_thread == MPERF_MAIN_LAST)
+			break;
+		if (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
+			wait_for(s, fd, full, due_ns);
+	}
+	return NULL;
+}
+
+/* Signals are blocked here, and so they are in a thread that is made here. */
+static void sender_begin(struct state *s)
+{
+	if (!mperf_sink_wanted(&s->sink))
+		return;
+	s->stop = 0;
+	pthread_attr_t attributes;
+	if (pthread_attr_init(&attributes) != 0)
+		return;
+	if (pthread_attr_setstacksize(&attributes, MPERF_SENDER_STACK_BYTES) == 0)
+		s->has_sender = pthread_create(&s->sender, &attributes, sender, s) == 0;
+	pthread_attr_destroy(&attributes);
+	if (!s->has_sender)
+		s->has_sender = pthread_create(&s->sender, NULL, sender, s) == 0;
+	if (s->has_sender)
+		pthread_setname_np(s->sender, "mperf");
+}
+
+static void sender_stop(struct state *s)
+{
+	if (!s->has_sender)
+		return;
+	s->has_sender = false;
+	__atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &s->stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	/* Who polls sees an end; what is still to be sent can be. */
+	if (!s->sink.is_file && mperf_sink_ours(&s->sink))
+		shutdown(s->sink.fd, SHUT_RD);
+
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += STOP_WAIT_S;
+	pthread_timedjoin_np(s->sender, NULL, &until);
+}
+
+/* --- fork ------------------------------------------------------------------------------------ */
+
+static void fork_prepare(void)
+{
+	sigset_t mask;
+	mperf_lock(&mperf_state, &mask);
+	mperf_state.fork_mask = mask;
+}
+
+static void fork_parent(void)
+{
+	sigset_t mask = mperf_state.fork_mask;
+	mperf_unlock(&mperf_state, &mask);
+}
+
+static void fork_child(void)
+{
+	struct state *s = &mperf_state;
+	int error = errno;
+	s->pid = getpid();
+	s->begin_ns = mperf_now_ns();
+	s->has_sender = false;
+	s->unfinished = false;
+	mperf_sink_close(&s->sink);
+	s->sink.tried = s->sink.hopeless = false;
+	s->sink.listens = mperf_sink_wanted(&s->sink);
+
+	for (struct thread *t = s->threads; t; t = t->next) {
+		if (t == mperf_thread_self())
+			mperf_thread_forked(t, s->begin_ns);
+		else if (t->state != MPERF_THREAD_FREE)
+			mperf_thread_forget(t);
+		t->busy = 0;
+	}
+	mperf_grant_sweep(s);
+	__atomic_store_n(&s->sender_due, mperf_sink_wanted(&s->sink), __ATOMIC_RELEASE);
+	errno = error;
+	fork_parent();
+}
+
+/* A thread is not to be made in a signal handler, which may have come into the allocator; there,
+ * more is blocked than when the child began. */
+void mperf_process_resume(struct state *s)
+{
+	int error = errno;
+	sigset_t now;
+	pthread_sigmask(SIG_SETMASK, NULL, &now);
+	bool as_forked = true;
+	for (int i = 1; i < NSIG; i++)
+		as_forked = as_forked && sigismember(&now, i) == sigismember(&s->fork_mask, i);
+	if (as_forked && __atomic_exchange_n(&s->sender_due, 0, __ATOMIC_ACQ_REL)) {
+		sigset_t mask;
+		mperf_lock(s, &mask);
+		sender_begin(s);
+		mperf_unlock(s, &mask);
+	}
+	errno = error;
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+/* The last round, from whichever thread ends the program. False: it is not ours to end, since it
+ * was forked without the C library's knowledge, or never began. */
+static bool last_round(void)
+{
+	struct state *s = &mperf_state;
+	if (!s->started || s->pid != getpid())
+		return false;
+	int error = errno;
+	int cancel;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	__atomic_store_n(&s->exiting, 1, __ATOMIC_RELEASE);
+	sigset_t mask;
+	mperf_lock(s, &mask);
+	mperf_round_through(s, true);
+	mperf_unlock(s, &mask);
+	pthread_setcancelstate(cancel, NULL);
+	errno = error;
+	return true;
+}
+
+static void quick_exit_round(void)
+{
+	last_round();
+}
+
+/* Late among destructors; those later still that count send again (object.c). */
+__attribute__((destructor(101))) static void end(void)
+{
+	if (last_round())
+		sender_stop(&mperf_state);
+}
+
+__attribute__((constructor(101))) static void begin(void)
+{
+	__mperf_start();
+}
+
+void mperf_process_begin(struct state *s)
+{
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	at_quick_exit(quick_exit_round);
+	/* The file is ours before a child may want it too. */
+	if (s->sink.output[0])
+		mperf_sink_open(&s->sink, s->begin_ns);
+	sender_begin(s);
+}

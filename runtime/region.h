@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Region: a path of markers, the same for all threads that took it */
+
+#include <stdint.h>
+
+#include "runtime/mperf.h"
+
+struct state;
+
+/* Distinct paths; those beyond are not entered. Each costs a page, and a block in each thread that
+ * is there. */
+#define MPERF_REGIONS_MAX 1024u
+
+struct region {
+	struct region *next; /* never changes */
+	struct region *parent;
+	uint32_t id; /* from 1 */
+	uint32_t line;
+	uint32_t serial;       /* the round's: of the connection to which it was announced */
+	uint32_t name_bytes;   /* with the NUL */
+	uint32_t source_bytes; /* with the NUL */
+	char text[2 * MPERF_REGION_TEXT_MAX]; /* name, source */
+};
+
+/* The region at a marker inside another one (NULL: in none), made where there is none yet. NULL: no
+ * memory, or too many. Linear in regions. Any thread, signals blocked. */
+struct region *mperf_region_get(
+	struct state *s, struct region *parent, const struct mperf_region *site);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Counters are only ever added to by their thread, so the round keeps a second number beside each,
+ * what was sent of it, and sends the difference. That number moves only when the message is gone.
+ *
+ * Time that is still running (an outermost loop or a region that is open) counts up to now, so that
+ * a reader in between sees time and counts together. When it ends, its own figure takes over;
+ * should that be a little less than what was said, nothing is said until it is more.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/grant.h"
+#include "runtime/image.h"
+#include "runtime/message.h"
+#include "runtime/nest.h"
+#include "runtime/region.h"
+#include "runtime/round.h"
+#include "runtime/state.h"
+#include "runtime/table.h"
+
+#define DELTAS_MAX                                                                                 \
+	((MPERF_PACKET_BYTES_MAX - sizeof(struct mperf_feed_deltas)) / sizeof(struct mperf_delta))
+#define CURSOR_DONE UINT32_MAX
+
+/* One thread in one round. */
+struct turn {
+	struct thread *thread;
+	uint64_t now_ns;
+	bool gone;
+};
+
+static uint64_t load(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* Time up to now: of what has ended, at time_ns, and of what is open since *open_ns, which is
+ * looked at before and after, for it may end meanwhile. A thread that is gone never ended it. */
+static uint64_t time_until(const struct turn *turn, const uint64_t *time_ns, const uint64_t *open)
+{
+	uint64_t since = mperf_nest_open(__atomic_load_n(open, __ATOMIC_ACQUIRE));
+	uint64_t total = __atomic_load_n(time_ns, __ATOMIC_ACQUIRE);
+	if (since == 0 || turn->gone || turn->now_ns <= since ||
+		mperf_nest_open(__atomic_load_n(open, __ATOMIC_ACQUIRE)) != since)
+		return total;
+	return total + (turn->now_ns - since);
+}
+
+/* What is to be sent of counter i; 0: nothing. */
+static uint64_t delta_of(const struct turn *turn, const struct block *b, const uint8_t *uses,
+	const uint64_t *sent, uint32_t i)
+{
+	const uint64_t *c = &b->area->counters[i];
+	if (uses[i] == MPERF_USE_SUM)
+		return load(c) - sent[i];
+	if (uses[i] == MPERF_USE_NONE)
+		return 0;
+	const uint64_t *open = c - (MPERF_NEST_TIME_NS - MPERF_NEST_OPEN_NS);
+	uint64_t delta = time_until(turn, c, open) - sent[i];
+	return (int64_t)delta > 0 ? delta : 0;
+}
+
+/* Put as many deltas as fit in a packet, from counter *at on, which moves behind them. */
+static uint32_t deltas_fill(struct state *s, const struct turn *turn, const struct block *b,
+	const struct image *image, uint32_t *at)
+{
+	const uint8_t *uses = image->uses;
+	const uint64_t *sent = mperf_area_sent(b->area, image->n_counters);
+	struct mperf_delta *out =
+		(struct mperf_delta *)(s->packet + sizeof(struct mperf_feed_deltas));
+	uint32_t n = 0;
+	uint32_t i = *at;
+	for (; i < image->n_counters && n < DELTAS_MAX; i++) {
+		uint64_t delta = delta_of(turn, b, uses, sent, i);
+		if (delta)
+			out[n++] = (struct mperf_delta){.counter = i, .delta = delta};
+	}
+	*at = i;
+	return n;
+}
+
+static int deltas_put(struct state *s, const struct turn *turn, const struct stay *stay,
+	const struct block *b, uint32_t n)
+{
+	const struct image *image = b->image;
+	struct mperf_feed_deltas m = {.thread = turn->thread->id,
+		.object = image->id,
+		.region = stay->region ? stay->region->id : 0,
+		.n = n,
+		.from_ns = b->from_ns,
+		.until_ns = b->until_ns};
+	memcpy((char *)s->packet + sizeof(m.head), (char *)&m + sizeof(m.head),
+		sizeof(m) - sizeof(m.head));
+	int r = mperf_message_put(s, MPERF_DELTAS, sizeof(m) + n * sizeof(struct mperf_delta));
+	if (r != 0)
+		return r;
+
+	uint64_t *sent = mperf_area_sent(b->area, image->n_counters);
+	const struct mperf_delta *out = (const struct mperf_delta *)(s->packet + sizeof(m));
+	for (uint32_t i = 0; i < n; i++)
+		sent[out[i].counter] += out[i].delta;
+	return 0;
+}
+
+static int announce(struct state *s, const struct turn *turn, const struct stay *stay)
+{
+	int r = mperf_message_thread(s, turn->thread);
+	return r != 0 ? r : mperf_message_region(s, stay->region);
+}
+
+static int block_send(
+	struct state *s, const struct turn *turn, const struct stay *stay, struct block *b)
+{
+	struct image *image = __atomic_load_n(&b->image, __ATOMIC_ACQUIRE);
+	if (!image || !mperf_image_uses(image))
+		return 0;
+	if (b->round != s->round) {
+		b->round = s->round;
+		b->cursor = 0;
+		b->until_ns = turn->now_ns > b->from_ns ? turn->now_ns : b->from_ns;
+	}
+	while (b->cursor != CURSOR_DONE) {
+		/* Before the packet is filled: an announcement is made in the same memory. */
+		uint32_t at = b->cursor;
+		uint32_t n = deltas_fill(s, turn, b, image, &at);
+		if (n > 0 && (turn->thread->serial != s->sink.serial ||
+				     (stay->region && stay->region->serial != s->sink.serial) ||
+				     image->serial != s->sink.serial ||
+				     image->n_tables != image->n_modules)) {
+			int r = announce(s, turn, stay);
+			r = r != 0 ? r : mperf_message_object(s, image);
+			if (r != 0)
+				return r;
+			continue;
+		}
+		int r = n > 0 ? deltas_put(s, turn, stay, b, n) : 0;
+		if (r != 0)
+			return r;
+		b->cursor = at < image->n_counters ? at : CURSOR_DONE;
+	}
+	b->from_ns = b->until_ns;
+	return 0;
+}
+
+static struct spent spent_until(const struct turn *turn, const struct stay *stay)
+{
+	struct spent spent = {.entries = load(&stay->spent.entries),
+		.time_ns = time_until(turn, &stay->spent.time_ns, &stay->open_ns)};
+	for (unsigned i = 0; i < MPERF_GRANTS_MAX; i++)
+		spent.granted[i] = load(&stay->spent.granted[i]);
+	if (spent.time_ns < stay->sent.time_ns)
+		spent.time_ns = stay->sent.time_ns;
+	return spent;
+}
+
+static int stay_send(struct state *s, const struct turn *turn, struct stay *stay)
+{
+	if (!stay->region || stay->round == s->round)
+		return 0;
+	struct spent spent = spent_until(turn, stay);
+	const struct spent *sent = &stay->sent;
+	if (memcmp(&spent, sent, sizeof(spent)) == 0)
+		return 0;
+	int r = announce(s, turn, stay);
+	if (r != 0)
+		return r;
+
+	struct mperf_feed_spent m = {.thread = turn->thread->id,
+		.region = stay->region->id,
+		.from_ns = stay->from_ns,
+		.until_ns = turn->now_ns > stay->from_ns ? turn->now_ns : stay->from_ns,
+		.entries = spent.entries - sent->entries,
+		.counted_entries = spent.entries - sent->entries,
+		.time_ns = spent.time_ns - sent->time_ns,
+		.counted_ns = spent.time_ns - sent->time_ns,
+		.granted = spent.granted[0] - sent->granted[0],
+		.granted_1 = spent.granted[1] - sent->granted[1],
+		.granted_2 = spent.granted[2] - sent->granted[2],
+		.granted_3 = spent.granted[3] - sent->granted[3]};
+	memcpy(s->packet, &m, sizeof(m));
+	r = mperf_message_put(s, MPERF_SPENT, sizeof(m));
+	if (r != 0)
+		return r;
+	stay->sent = spent;
+	stay->from_ns = m.until_ns;
+	stay->round = s->round;
+	return 0;
+}
+
+/* A thread's id is free for another as soon as it is gone, so only "no such" is sure; the other
+ * case comes out when that one ends. Source: tgkill(2). */
+static bool thread_gone(const struct state *s, const struct thread *t)
+{
+	return syscall(SYS_tgkill, s->pid, t->tid, 0) < 0 && errno == ESRCH;
+}
+
+int mperf_round_gone(struct state *s, uint32_t kind, uint32_t id)
+{
+	if (s->sink.fd < 0)
+		return MPERF_SINK_NONE;
+	struct mperf_feed_gone m = {.kind = kind, .id = id};
+	memcpy(s->packet, &m, sizeof(m));
+	return mperf_message_put(s, MPERF_GONE, sizeof(m));
+}
+
+static int thread_send(struct state *s, struct thread *t)
+{
+	/* The question before the figures: they are its last if it is gone. */
+	struct turn turn = {.thread = t, .gone = thread_gone(s, t)};
+	turn.now_ns = mperf_now_ns();
+	struct stay *stay = __atomic_load_n(&t->stays, __ATOMIC_ACQUIRE);
+	for (; stay; stay = stay->next) {
+		int r = stay_send(s, &turn, stay);
+		struct block *b = __atomic_load_n(&stay->blocks, __ATOMIC_ACQUIRE);
+		for (; b && r == 0; b = b->next)
+			r = block_send(s, &turn, stay, b);
+		if (r != 0)
+			return r;
+	}
+	if (!turn.gone)
+		return 0;
+	int r = t->serial == s->sink.serial ? mperf_round_gone(s, MPERF_GONE_THREAD, t->id) : 0;
+	if (r == 0) {
+		mperf_thread_forget(t);
+		s->n_forgotten++;
+	}
+	return r;
+}
+
+static int round_end(struct state *s, bool last)
+{
+	struct mperf_feed_round m = {.until_ns = mperf_now_ns(),
+		.last = last,
+		.threads_lost = __atomic_load_n(&s->threads_lost, __ATOMIC_RELAXED)};
+	memcpy(s->packet, &m, sizeof(m));
+	return mperf_message_put(s, MPERF_ROUND, sizeof(m));
+}
+
+/* Where nobody listens, threads that are gone leave nothing behind. */
+static void forget_gone(struct state *s)
+{
+	struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE);
+	for (; t; t = t->next)
+		if (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) == MPERF_THREAD_LIVES &&
+			thread_gone(s, t)) {
+			mperf_thread_forget(t);
+			s->n_forgotten++;
+		}
+}
+
+static int send_all(struct state *s, bool last)
+{
+	if (s->sink.fd < 0) {
+		int r = mperf_sink_open(&s->sink, mperf_now_ns());
+		if (r != 0)
+			return r;
+	}
+	int r = mperf_message_hello(s);
+	if (r != 0)
+		return r;
+	struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE);
+	for (; t; t = t->next) {
+		if (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) != MPERF_THREAD_LIVES)
+			continue;
+		r = thread_send(s, t);
+		if (r != 0)
+			return r;
+	}
+	return round_end(s, last);
+}
+
+int mperf_round(struct state *s, bool last)
+{
+	if (!s->unfinished) {
+		s->round++;
+		s->n_forgotten = 0;
+	}
+	int r = send_all(s, last);
+	s->unfinished = r == MPERF_SINK_FULL;
+	if (r == MPERF_SINK_NONE)
+		forget_gone(s);
+	mperf_grant_sweep(s);
+	return r;
+}
+
+void mperf_round_through(struct state *s, bool last)
+{
+	s->unfinished = false;
+	uint64_t begin_ns = mperf_now_ns();
+	while (mperf_round(s, last) == MPERF_SINK_FULL) {
+		struct pollfd p = {.fd = s->sink.fd, .events = POLLOUT};
+		if (s->sink.is_file || s->sink.stalled)
+			break;
+		s->sink.stalled = poll(&p, 1, MPERF_WAIT_MS) <= 0;
+		if (mperf_now_ns() - begin_ns > MPERF_WAIT_TOTAL_MS * UINT64_C(1000000))
+			break;
+	}
+	s->unfinished = false;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* State: the one of a process
+ *
+ * Compiled code calls the runtime without an argument to find it by, so there is one global. Its
+ * lock is held by whoever sends, registers or forks, always with all signals blocked; threads that
+ * count take no lock.
+ */
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+#include "runtime/area.h"
+#include "runtime/sink.h"
+#include "runtime/thread.h"
+
+struct image;
+struct region;
+
+struct state {
+	pthread_mutex_t lock;
+	bool started;
+	uint32_t exiting; /* atomic; the program's end has begun */
+	pid_t pid;
+	uint64_t begin_ns;
+	uint32_t period_ms;
+	uint32_t clock_ns; /* between two looks at the clock */
+	uint32_t vscale;
+
+	/* counting */
+	struct thread *threads; /* atomic head */
+	struct image *images;   /* atomic head */
+	struct region *regions; /* atomic head */
+	struct area_pool areas;
+	uint32_t n_threads;    /* ids given; atomic */
+	uint32_t n_regions;    /* atomic */
+	uint32_t n_images;     /* ids given */
+	uint32_t threads_lost; /* atomic */
+
+	/* sending, under the lock */
+	struct sink sink;
+	uint32_t greeted;      /* connection that has had its HELLO */
+	struct grant *retired; /* grants to be closed when no thread reads them */
+	uint32_t n_grants;     /* serials given */
+	uint32_t round;        /* the one that is due or under way, from 1 */
+	bool unfinished;       /* it is under way */
+	uint32_t n_forgotten;  /* threads, in the last round */
+	_Alignas(8) unsigned char packet[MPERF_PACKET_BYTES_MAX];
+
+	pthread_t sender;
+	bool has_sender;
+	uint32_t
+		sender_due; /* atomic; a fork's child that has none yet, and may come to want one */
+	uint32_t stop;      /* atomic, and what the sender sleeps on where there is no socket */
+	sigset_t fork_mask;
+};
+
+extern struct state mperf_state;
+
+/* Make it ready, once; and the thread that sends, if anybody may listen. */
+void __mperf_start(void) __attribute__((visibility("default")));
+
+/* Block all signals but those of the C library, and take the lock; and back. */
+void mperf_lock(struct state *s, sigset_t *ret_mask);
+void mperf_unlock(struct state *s, const sigset_t *mask);
+
+/* CLOCK_MONOTONIC. */
+uint64_t mperf_now_ns(void);

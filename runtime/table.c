@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The daemon is the one who reads tables; here they are skipped through up to the counters' kinds.
+ * The table is our own compiler's, in read-only memory, and yet each step looks at its end: a
+ * module of a broken build must not break its program. The first walk finds out whether all of it
+ * is sound, the second writes.
+ */
+#include <errno.h>
+#include <stdbool.h>
+
+#include "runtime/abi.h"
+#include "runtime/table.h"
+
+#define SCOPE_NUMBERS                                                                              \
+	10 /* kind parent function source line line_last column nest inlined_at flags */
+
+struct cursor {
+	const uint8_t *at;
+	const uint8_t *end;
+	bool broken;
+};
+
+/* A LEB128 number; of a signed one, its low bits. Source: DWARF 5, section 7.6. */
+static uint64_t number(struct cursor *c)
+{
+	uint64_t value = 0;
+	for (unsigned shift = 0; shift < 70; shift += 7) {
+		if (c->at == c->end)
+			break;
+		uint8_t byte = *c->at++;
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return value;
+	}
+	c->broken = true;
+	return 0;
+}
+
+static void skip_strings(struct cursor *c)
+{
+	for (uint64_t n = number(c); n > 0 && !c->broken; n--) {
+		uint64_t bytes = number(c);
+		if (bytes > (uint64_t)(c->end - c->at))
+			c->broken = true;
+		else
+			c->at += bytes;
+	}
+}
+
+static void skip_scopes(struct cursor *c)
+{
+	for (uint64_t n = number(c); n > 0 && !c->broken; n--)
+		for (unsigned i = 0; i < SCOPE_NUMBERS; i++)
+			number(c);
+}
+
+/* One counter: its use by kind and first term. */
+static uint8_t counter(struct cursor *c)
+{
+	uint64_t kind = number(c);
+	uint64_t metric = 0;
+	for (uint64_t n = number(c); n > 0 && !c->broken; n--) {
+		number(c);
+		metric = number(c) >> MPERF_VARIANT_BITS;
+		number(c);
+	}
+	if (kind != MPERF_COUNTER_SUM)
+		return MPERF_USE_NONE;
+	return metric == MPERF_METRIC_TIME_NS ? MPERF_USE_TIME : MPERF_USE_SUM;
+}
+
+/* Whether a nest's other words stand before its time. */
+static bool nest_before(const uint8_t *uses, size_t i)
+{
+	return i >= MPERF_NEST_TIME_NS && uses[i - 1] == MPERF_USE_SUM &&
+	       uses[i - 2] == MPERF_USE_NONE && uses[i - 3] == MPERF_USE_NONE;
+}
+
+static int walk(struct cursor c, uint8_t *uses, size_t n)
+{
+	if (number(&c) != MPERF_TABLE_VERSION)
+		return -EBADMSG;
+	skip_strings(&c);
+	skip_scopes(&c);
+	if (number(&c) != n)
+		return -EBADMSG;
+	for (size_t i = 0; i < n && !c.broken; i++) {
+		uint8_t use = counter(&c);
+		if (!uses)
+			continue;
+		uses[i] = use;
+		if (use == MPERF_USE_TIME && !nest_before(uses, i))
+			uses[i] = MPERF_USE_SUM;
+	}
+	return c.broken ? -EBADMSG : 0;
+}
+
+int mperf_table_uses(const uint8_t *table, size_t bytes, uint8_t *uses, size_t n)
+{
+	struct cursor c = {.at = table, .end = table + bytes};
+	int r = walk(c, NULL, n);
+	return r < 0 ? r : walk(c, uses, n);
+}

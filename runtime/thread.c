@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A thread is noticed when it first counts, and known to be gone when the kernel knows it no
+ * longer, so that nothing hangs on destructors, which OpenMP's workers never see. Its record is one
+ * mapping with room for its lists behind it. Records form a list that only grows; a free one is
+ * taken by setting its state, as areas are.
+ *
+ * Switching regions is a walk over the few objects that the thread has entered, each bias being one
+ * store. While it walks, the thread is busy: who closes an object marks its blocks first, and then
+ * waits until the thread is not, so that a bias that went with its library is never written.
+ */
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/grant.h"
+#include "runtime/image.h"
+#include "runtime/state.h"
+#include "runtime/thread.h"
+
+static __thread struct thread *self __attribute__((tls_model("initial-exec")));
+
+struct thread *mperf_thread_self(void)
+{
+	return self;
+}
+
+void *mperf_thread_memory(struct thread *t, size_t bytes)
+{
+	bytes = (bytes + 15) & ~(size_t)15;
+	if (bytes > MPERF_THREAD_BYTES - sizeof(*t) - t->used)
+		return NULL;
+	void *p = t->bytes + t->used;
+	t->used += bytes;
+	return p;
+}
+
+/* A record that nobody has, all zeros but for its place in the list. */
+static struct thread *record_take(struct state *s)
+{
+	struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE);
+	for (; t; t = t->next) {
+		uint32_t nobody = MPERF_THREAD_FREE;
+		if (__atomic_compare_exchange_n(&t->state, &nobody, MPERF_THREAD_MADE, 0,
+			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return t;
+	}
+
+	t = mmap(NULL, MPERF_THREAD_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (t == MAP_FAILED)
+		return NULL;
+	t->state = MPERF_THREAD_MADE;
+	t->next = __atomic_load_n(&s->threads, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(
+		&s->threads, &t->next, t, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	return t;
+}
+
+struct thread *mperf_thread_make(void)
+{
+	if (self)
+		return self;
+	struct state *s = &mperf_state;
+	struct thread *t = record_take(s);
+	if (!t)
+		return NULL;
+
+	t->id = __atomic_fetch_add(&s->n_threads, 1, __ATOMIC_RELAXED);
+	t->tid = (uint32_t)syscall(SYS_gettid);
+	t->begin_ns = mperf_now_ns();
+	t->random = t->begin_ns | 1;
+	t->root = t->stays = t->stay = mperf_thread_memory(t, sizeof(struct stay));
+	__atomic_store_n(&t->state, MPERF_THREAD_LIVES, __ATOMIC_RELEASE);
+	self = t;
+	return t;
+}
+
+static struct block *block_dead(struct stay *stay)
+{
+	struct block *b = stay->blocks;
+	while (b && __atomic_load_n(&b->image, __ATOMIC_ACQUIRE))
+		b = b->next;
+	return b;
+}
+
+static struct block *block_make(
+	struct thread *t, struct stay *stay, struct image *image, int64_t *bias)
+{
+	struct area_pool *areas = &mperf_state.areas;
+	struct area *a = mperf_area_take(areas, image->n_counters);
+	if (!a)
+		return NULL;
+	struct block *dead = block_dead(stay);
+	struct block *b = dead ? dead : mperf_thread_memory(t, sizeof(*b));
+	if (!b) {
+		mperf_area_give(areas, a);
+		return NULL;
+	}
+
+	b->bias = bias;
+	b->distance = (int64_t)((uintptr_t)a->counters - (uintptr_t)image->counters);
+	b->area = a;
+	b->from_ns = mperf_now_ns();
+	b->round = b->cursor = 0;
+	__atomic_store_n(&b->image, image, __ATOMIC_RELEASE);
+	if (!dead) {
+		b->next = stay->blocks;
+		__atomic_store_n(&stay->blocks, b, __ATOMIC_RELEASE);
+	}
+	return b;
+}
+
+static struct block *block_find(struct stay *stay, const struct image *image)
+{
+	struct block *b = stay->blocks;
+	while (b && __atomic_load_n(&b->image, __ATOMIC_RELAXED) != image)
+		b = b->next;
+	return b;
+}
+
+static bool entered_add(struct thread *t, struct image *image, int64_t *bias)
+{
+	struct entered *dead = t->entered;
+	while (dead && __atomic_load_n(&dead->image, __ATOMIC_ACQUIRE))
+		dead = dead->next;
+	struct entered *e = dead ? dead : mperf_thread_memory(t, sizeof(*e));
+	if (!e)
+		return false;
+
+	e->bias = bias;
+	__atomic_store_n(&e->image, image, __ATOMIC_RELEASE);
+	if (!dead) {
+		e->next = t->entered;
+		__atomic_store_n(&t->entered, e, __ATOMIC_RELEASE);
+	}
+	t->n_entered++;
+	return true;
+}
+
+struct block *mperf_thread_enter(struct thread *t, struct image *image)
+{
+	struct stay *stay = t->stay;
+	int64_t *bias = image->object->bias();
+	struct block *b = block_make(t, stay, image, bias);
+	if (!b)
+		return NULL;
+	bool filled = stay->n_filled == t->n_entered;
+	if (entered_add(t, image, bias) && filled)
+		stay->n_filled = t->n_entered;
+	return b;
+}
+
+/* Make the blocks that a stay still misses. */
+static bool stay_fill(struct thread *t, struct stay *stay)
+{
+	sigset_t all, mask;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);
+
+	bool ok = true;
+	for (struct entered *e = t->entered; e && ok; e = e->next) {
+		struct image *image = __atomic_load_n(&e->image, __ATOMIC_ACQUIRE);
+		if (image && !block_find(stay, image))
+			ok = block_make(t, stay, image, e->bias) != NULL;
+	}
+	if (ok)
+		stay->n_filled = t->n_entered;
+
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	return ok;
+}
+
+bool mperf_thread_switch(struct thread *t, struct stay *to)
+{
+	uint32_t before = mperf_thread_busy(t);
+	bool ok = to->n_filled == t->n_entered || stay_fill(t, to);
+	if (ok) {
+		/* The place first: a signal handler that enters and leaves a region in the midst of
+		 * this leaves all biases as they will be. */
+		t->stay = to;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		for (struct block *b = to->blocks; b; b = b->next)
+			if (__atomic_load_n(&b->image, __ATOMIC_SEQ_CST))
+				*b->bias = b->distance;
+	}
+	mperf_thread_idle(t, before);
+	return ok;
+}
+
+void mperf_thread_forget(struct thread *t)
+{
+	struct state *s = &mperf_state;
+	for (struct stay *stay = t->stays; stay; stay = stay->next)
+		for (struct block *b = stay->blocks; b; b = b->next)
+			if (b->image)
+				mperf_area_give(&s->areas, b->area);
+
+	mperf_grant_retire(s, t);
+
+	/* All but its place in the list, and the state, which says last that it is free. */
+	size_t used = t->used;
+	for (size_t i = 0; i < used; i++)
+		t->bytes[i] = 0;
+	for (size_t i = 0; i < MPERF_REGION_DEPTH_MAX; i++)
+		t->frames[i] = (struct frame){0};
+	t->busy = t->n_entered = t->depth = t->too_deep = t->serial = 0;
+	t->root = t->stay = t->stays = NULL;
+	t->entered = NULL;
+	t->used = 0;
+	__atomic_store_n(&t->state, MPERF_THREAD_FREE, __ATOMIC_RELEASE);
+}
+
+void mperf_thread_forked(struct thread *t, uint64_t now_ns)
+{
+	t->tid = (uint32_t)syscall(SYS_gettid);
+	t->begin_ns = now_ns;
+	t->serial = 0;
+	t->random ^= (uint64_t)t->tid << 32;
+	mperf_grant_retire(&mperf_state, t);
+	for (struct stay *stay = t->stays; stay; stay = stay->next) {
+		stay->spent = stay->sent = (struct spent){0};
+		stay->from_ns = now_ns;
+		stay->round = 0;
+		if (stay->open_ns)
+			stay->open_ns = now_ns;
+		for (struct block *b = stay->blocks; b; b = b->next) {
+			if (b->image)
+				mperf_area_clear(b->area);
+			b->from_ns = now_ns;
+			b->round = b->cursor = 0;
+		}
+	}
+	for (uint32_t i = 0; i < t->depth; i++)
+		t->frames[i].begin_ns = now_ns;
+}
