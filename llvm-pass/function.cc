@@ -28,6 +28,7 @@
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -42,16 +43,18 @@ namespace mperf
 namespace
 {
 
+using Functions = DenseSet<const Function *>;
+
 // What one run of a block adds: factors by (scope, metric key)
 using Terms = std::map<std::pair<uint32_t, uint32_t>, int64_t>;
 
 class Counting
 {
       public:
-	Counting(Function &function, FunctionAnalysisManager &analyses, Emitter &emitter,
-		Table &table, const Options &options)
-	    : function(function), emitter(emitter), table(table), options(options),
-	      target(analyses.getResult<TargetIRAnalysis>(function)),
+	Counting(Function &function, const Functions &trusted, FunctionAnalysisManager &analyses,
+		Emitter &emitter, Table &table, const Options &options)
+	    : function(function), trusted(trusted), emitter(emitter), table(table),
+	      options(options), target(analyses.getResult<TargetIRAnalysis>(function)),
 	      library(analyses.getResult<TargetLibraryAnalysis>(function)),
 	      assumptions(analyses.getResult<AssumptionAnalysis>(function))
 	{
@@ -73,6 +76,7 @@ class Counting
 	bool is_promoted(const BasicBlock &block, bool is_mask) const;
 
 	Function &function;
+	const Functions &trusted;
 	Emitter &emitter;
 	Table &table;
 	const Options &options;
@@ -186,6 +190,18 @@ Instruction *first_place(BasicBlock &block)
 	return &*block.getFirstInsertionPt();
 }
 
+// The end of a block, or its first call: an update behind a call keeps the base alive through it,
+// and makes it no call of a tail.
+Instruction *before_calls(BasicBlock &block)
+{
+	for (Instruction &instruction :
+		make_range(first_place(block)->getIterator(), block.end())) {
+		if (isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction))
+			return &instruction;
+	}
+	return block.getTerminator();
+}
+
 // Where the edges to a landing pad lead of which one was split: it takes two new pads for that.
 using Rests = DenseMap<const BasicBlock *, BasicBlock *>;
 
@@ -236,11 +252,9 @@ void Counting::emit_counters(const Counts &counts, Hoister &hoister, const Break
 			before = first_place(*block);
 		else if (update.from->getUniqueSuccessor() &&
 			 !isa<InvokeInst>(update.from->getTerminator())) {
-			// At its begin: what follows a call keeps the base alive, and no call of
-			// a tail. Only if the call may leave does it make a difference.
 			block = update.from;
 			before = is_contained(breaks.may_leave, block) ? block->getTerminator()
-								       : first_place(*block);
+								       : before_calls(*block);
 		} else {
 			while (!is_contained(successors(update.from), block))
 				block = rests.lookup(block);
@@ -279,16 +293,16 @@ void Counting::emit_base(const Breaks &breaks)
 		for (Instruction &instruction : block) {
 			const auto *call = dyn_cast<CallBase>(&instruction);
 			const Function *callee = call ? call->getCalledFunction() : nullptr;
-			if (options.trust && callee && is_counted(*callee) && is_trusted(*callee))
+			if (callee && trusted.count(callee))
 				base->use_before(instruction);
 		}
 	}
-	base->place(breaks.marks, options.trust && is_trusted(function),
-		table.n_counters() - first_counter);
+	base->place(breaks.marks, trusted.count(&function), table.n_counters() - first_counter);
 }
 
 void Counting::run()
 {
+	replace_markers(function);
 	const Breaks breaks = split_at_breaks(function, options.escapes);
 	DominatorTree dominators(function);
 	LoopInfo all_loops(dominators);
@@ -337,10 +351,10 @@ void Counting::run()
 
 } // namespace
 
-void count_function(Function &function, FunctionAnalysisManager &analyses, Emitter &emitter,
-	Table &table, const Options &options)
+void count_function(Function &function, const Functions &trusted, FunctionAnalysisManager &analyses,
+	Emitter &emitter, Table &table, const Options &options)
 {
-	Counting(function, analyses, emitter, table, options).run();
+	Counting(function, trusted, analyses, emitter, table, options).run();
 }
 
 } // namespace mperf

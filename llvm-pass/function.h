@@ -5,6 +5,7 @@
 
 #include "options.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/IR/PassManager.h"
 
 namespace mperf
@@ -13,8 +14,10 @@ namespace mperf
 class Emitter;
 class Table;
 
-// Adds counters to a function that is_counted(), and rows for it to the table.
-void count_function(llvm::Function &function, llvm::FunctionAnalysisManager &analyses,
-	Emitter &emitter, Table &table, const Options &options);
+// Adds counters to a function that is_counted(), and rows for it to the table. trusted:
+// find_trusted().
+void count_function(llvm::Function &function, const llvm::DenseSet<const llvm::Function *> &trusted,
+	llvm::FunctionAnalysisManager &analyses, Emitter &emitter, Table &table,
+	const Options &options);
 
 } // namespace mperf

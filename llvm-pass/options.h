@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// How a module is to be counted: -mllvm -mperf-NAME=VALUE, or the environment's MPERF_PASS_NAME
+// How a module is to be counted: -mllvm -mperf-NAME=VALUE, or NAME=VALUE in the environment's
+// MPERF_PASS, which linkers see too
 
 namespace mperf
 {
@@ -20,7 +21,10 @@ struct Options {
 	bool blocks = false;  // the table tells of blocks, and not of loops and functions alone
 	bool escapes = false; // exact also where a call throws or jumps through a function: a
 			      // counter after each that may
-	bool trust = true; // local functions whose callers count need not ask for their block
 };
+
+// The options that the command line gives, where the environment does not say otherwise. Words of
+// the environment that are no options are left to who reads them first (mperf-cc's off).
+Options options_from_environment(Options options, const char *words);
 
 } // namespace mperf

@@ -36,7 +36,7 @@ cl::opt<bool> escapes(
 	"mperf-escapes", cl::desc("Count exactly where calls throw or jump"), cl::init(false));
 cl::opt<bool> blocks("mperf-blocks", cl::desc("Tell of blocks too"), cl::init(false));
 
-uint32_t mode_flag()
+uint32_t mode_flag(mperf::Mode mode)
 {
 	switch (mode) {
 	case mperf::Mode::TREE:
@@ -60,19 +60,22 @@ class CountPass : public PassInfoMixin<CountPass>
 
 		auto &functions =
 			analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
-		const mperf::Options options = {mode, hoist, promote, nests, blocks, escapes, true};
+		const mperf::Options options = mperf::options_from_environment(
+			{mode, hoist, promote, nests, blocks, escapes}, getenv("MPERF_PASS"));
 		std::vector<Function *> counted;
 		for (Function &function : module) {
 			if (mperf::is_counted(function))
 				counted.push_back(&function);
 		}
+		const auto trusted = mperf::find_trusted(counted);
 		mperf::Emitter emitter(module);
 		mperf::Table table;
 		for (Function *function : counted) {
-			mperf::count_function(*function, functions, emitter, table, options);
+			mperf::count_function(
+				*function, trusted, functions, emitter, table, options);
 			functions.invalidate(*function, PreservedAnalyses::none());
 		}
-		emitter.finish(table, mode_flag());
+		emitter.finish(table, mode_flag(options.mode));
 		return PreservedAnalyses::none();
 	}
 

@@ -7,6 +7,7 @@
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/GlobalIFunc.h"
 #include "llvm/IR/Instructions.h"
@@ -14,6 +15,12 @@
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
+
+#if LLVM_VERSION_MAJOR < 17
+#include "llvm/Analysis/EHPersonalities.h"
+#else
+#include "llvm/IR/EHPersonalities.h"
+#endif
 
 using namespace llvm;
 
@@ -34,6 +41,13 @@ bool is_resolver(const Function &function)
 			return true;
 	}
 	return false;
+}
+
+// Exceptions of Windows and WebAssembly, where each block belongs to a pad.
+bool has_funclets(const Function &function)
+{
+	return function.hasPersonalityFn() &&
+	       isScopedEHPersonality(classifyEHPersonality(function.getPersonalityFn()));
 }
 
 bool is_mark(const Instruction &instruction)
@@ -67,20 +81,24 @@ bool is_counted(const Function &function)
 	       !function.hasFnAttribute(Attribute::Naked) &&
 	       !function.hasFnAttribute(Attribute::NoProfile) &&
 	       !function.getName().starts_with("__mperf_") && !is_resolver(function) &&
-	       function.size() <= BLOCKS_MAX;
+	       !has_funclets(function) && function.size() <= BLOCKS_MAX;
 }
 
-bool is_trusted(const Function &function)
+DenseSet<const Function *> find_trusted(ArrayRef<Function *> counted)
 {
-	if (!function.hasLocalLinkage() || function.use_empty())
-		return false;
-	for (const Use &use : function.uses()) {
-		const auto *call = dyn_cast<CallBase>(use.getUser());
-		if (!call || !call->isCallee(&use) || !is_counted(*call->getFunction()) ||
-			call->getFunction() == &function)
-			return false;
+	const DenseSet<const Function *> known(counted.begin(), counted.end());
+	DenseSet<const Function *> trusted;
+	for (const Function *function : counted) {
+		const auto is_call = [&](const Use &use) {
+			const auto *call = dyn_cast<CallBase>(use.getUser());
+			return call && call->isCallee(&use) && known.count(call->getFunction()) &&
+			       call->getFunction() != function;
+		};
+		if (function->hasLocalLinkage() && !function->use_empty() &&
+			all_of(function->uses(), is_call))
+			trusted.insert(function);
 	}
-	return true;
+	return trusted;
 }
 
 Breaks split_at_breaks(Function &function, bool all_escapes)

@@ -3,6 +3,8 @@
 
 // Brings a function into the shape that counting takes for granted
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace llvm
@@ -21,8 +23,12 @@ namespace mperf
 // must not be touched (no_profile), or runs before there are threads (resolvers of ifuncs).
 bool is_counted(const llvm::Function &function);
 
-// Is control certain to come back to each of these from the one function that calls it?
-bool is_trusted(const llvm::Function &function);
+// Those of the counted functions whose every caller is counted, and has its block when it calls:
+// they are local, and nobody knows their address.
+llvm::DenseSet<const llvm::Function *> find_trusted(llvm::ArrayRef<llvm::Function *> counted);
+
+// Makes calls of comments that mark regions.
+void replace_markers(llvm::Function &function);
 
 // Breaks in a function's flow
 struct Breaks {

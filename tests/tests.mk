@@ -57,7 +57,7 @@ JOBS = $(shell nproc)
 PACKAGES_CHECK = check clang libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
 	mmdebstrap tmux $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
-PACKAGES_PASS_CHECK = llvm-16-tools llvm-19-tools lld-19
+PACKAGES_PASS_CHECK = llvm-16-tools llvm-19-tools lld-16 lld-19 libomp-19-dev
 # What boards are built and booted with; kernel, libraries and QEMU are fetched into $(BUILD)/boards.
 PACKAGES_BOARDS = binutils clang lld-19 gcc-riscv64-linux-gnu mmdebstrap device-tree-compiler \
 	e2fsprogs python3

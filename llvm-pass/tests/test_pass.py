@@ -4,12 +4,15 @@ known, all modes against each other."""
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 from kernels import (KERNELS, ROOT, comparable, compile_kernel, count, failures, of_function, plugin,
                      run, versions)
 from machine import Skip
 
-SOURCES = sorted(p for p in KERNELS.iterdir() if p.suffix in (".c", ".cc"))
+# openmp.c wants its library, and lto_*.c are one program.
+SOURCES = sorted(p for p in KERNELS.iterdir() if p.suffix in (".c", ".cc")
+                 and not p.name.startswith(("openmp", "lto_")))
 FLAGS = [("-O0",), ("-O2",), ("-O3", "-mavx2", "-mfma"), ("-O3", "-mavx512f", "-mavx512bw", "-mavx512vl")]
 
 
@@ -144,3 +147,63 @@ def test_mperf_cc_counts_what_it_compiles_and_nothing_where_it_is_off(build):
         sections = run(["objdump", "-h", work / "wrapped.o"]).stdout
         assert ("mperf_modules" in sections) == counted
         assert "debug_info" not in sections
+
+
+def wrapped_totals(build, name, sources, flags, **environment):
+    """What a program says of itself that mperf-cc built: totals by (function, metric)."""
+    import feed
+    from read_counts import METRICS
+    work = build / "tests" / "work" / "pass"
+    work.mkdir(parents=True, exist_ok=True)
+    program, output = work / name, work / f"{name}.mperf"
+    objects = [work / f"{name}-{source.stem}.o" for source in sources]
+    for source, target in zip(sources, objects):
+        done = mperf_cc(build, *flags, "-c", source, "-o", target, **environment)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+    done = mperf_cc(build, *flags, *objects, "-o", program, "-lm", **environment)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    run([program], env={"MPERF_OUTPUT": str(output)})
+    messages = feed.read_file(output)
+    told = feed.Program(messages)
+    first = {(m.object, m.module): m.counter_first for m in messages if m.type == "TABLE"}
+    totals = {}
+    for key in told.pieces:
+        table = told.table(key)
+        for i, (_, terms) in enumerate(table.counters):
+            value = told.sum(first[key] + i, object=key[0])
+            for scope, metric, factor in terms:
+                function = table.strings[table.scopes[scope]["function"]].decode()
+                at = (function, METRICS[metric >> 2])
+                totals[at] = totals.get(at, 0) + value * factor
+    return totals
+
+
+def test_the_runtime_is_told_the_same(build):
+    for version in plugins(build):
+        totals = wrapped_totals(build, f"real-{version}", [KERNELS / "loops.c"], ["-O2"],
+                                MPERF_CLANG=f"clang-{version}")
+        assert totals["triad", "fp64_ops"] == 200000, totals
+        assert totals["triangular", "fp32_ops"] == 166650, totals
+
+
+def test_threads_of_openmp_are_counted_for_the_function_they_work_for(build):
+    plugins(build)
+    if not list(Path("/usr/lib/llvm-19/lib").glob("libomp.so*")) or 19 not in plugins(build):
+        raise Skip("libomp of LLVM 19 is not installed")
+    totals = wrapped_totals(build, "openmp", [KERNELS / "openmp.c"], ["-O2", "-fopenmp"],
+                            MPERF_CLANG="clang-19")
+    for function in ("dealt", "as_it_comes"):
+        assert totals[function, "fp64_ops"] == 200000, {k: v for k, v in totals.items() if v}
+
+
+def test_nothing_is_counted_twice_with_lto(build):
+    pair = [KERNELS / "lto_main.c", KERNELS / "lto_other.c"]
+    for version in plugins(build):
+        if not shutil.which(f"ld.lld-{version}"):
+            raise Skip(f"there is no ld.lld-{version}")
+        for how in ("-flto=thin", "-flto=full", "-fno-lto"):
+            totals = wrapped_totals(build, f"lto-{version}{how}", pair, ["-O2", how],
+                                    MPERF_CLANG=f"clang-{version}")
+            sums = {name: sum(v for (_, metric), v in totals.items() if metric == name)
+                    for name in ("fp64_ops", "external_calls")}
+            assert sums["fp64_ops"] == 30000, (version, how, totals)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The tiled product of "Dissecting RISC-V Performance" (section 5.2), as printed.
- * fp32_ops: 2 n^3 = 4194304 for n = 128
+ * 2 n^3 for n = 128
+ *
+ * expect: matmul fp32_ops 4194304
  */
 
 #include <stdio.h>
