@@ -7,6 +7,7 @@
 
 #include "emit.h"
 
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Module.h"
 #include "llvm/TargetParser/Triple.h"
@@ -131,10 +132,12 @@ GlobalVariable *Emitter::object()
 	return object;
 }
 
+// LLVM 16 has a callee of x86 restore the register that the result is in.
 bool Emitter::preserves_most() const
 {
 	const Triple triple(module.getTargetTriple());
-	return triple.getArch() == Triple::x86_64 || triple.getArch() == Triple::aarch64;
+	return LLVM_VERSION_MAJOR >= 17 &&
+	       (triple.getArch() == Triple::x86_64 || triple.getArch() == Triple::aarch64);
 }
 
 // A function of the module's own stands before each of the runtime's, so that counted code need not
@@ -142,9 +145,11 @@ bool Emitter::preserves_most() const
 FunctionCallee Emitter::rare_call(
 	StringRef name, StringRef outside, Type *result, ArrayRef<Type *> parameters)
 {
-	if (Function *there = module.getFunction(name))
+	// The linker is to keep one of each convention, should compilers be mixed.
+	const std::string full_name = (name + (preserves_most() ? "_most" : "")).str();
+	if (Function *there = module.getFunction(full_name))
 		return there;
-	Function *function = make_function(name, FunctionType::get(result, parameters, false));
+	Function *function = make_function(full_name, FunctionType::get(result, parameters, false));
 	if (preserves_most())
 		function->setCallingConv(CallingConv::PreserveMost);
 	SmallVector<Value *, 2> arguments;

@@ -15,7 +15,7 @@ target triple = "x86_64-pc-linux-gnu"
 ; CHECK-LABEL: define double @add(
 ; CHECK: %[[BIAS:.*]] = load i64, ptr
 ; CHECK: icmp eq i64 %[[BIAS]], 0
-; CHECK: call preserve_mostcc i64 @__mperf_enter()
+; CHECK: call {{.*}}i64 @__mperf_enter{{(_most)?}}()
 ; CHECK: phi i64
 ; CHECK: add i64 %{{.*}}, 1
 ; CHECK: fadd double
@@ -26,5 +26,5 @@ define double @add(double %a, double %b) {
   ret double %sum
 }
 
-; CHECK-LABEL: define linkonce_odr hidden preserve_mostcc i64 @__mperf_enter()
+; CHECK-LABEL: define linkonce_odr hidden {{.*}}i64 @__mperf_enter{{(_most)?}}()
 ; CHECK: call i64 @__mperf_thread_enter(ptr @__mperf_object)

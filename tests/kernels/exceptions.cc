@@ -68,7 +68,7 @@ KERNEL double destroyed(double *a, int n)
 	return sum;
 }
 
-template <typename T> T total(const std::vector<T> &values)
+template <typename T> __attribute__((noinline)) T total(const std::vector<T> &values)
 {
 	T sum = 0;
 	for (T value : values)

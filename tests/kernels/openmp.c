@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Threads that never end, with work dealt out beforehand and as it comes. What the directives outline
- * belongs to the function that they stand in.
+ * Threads that never end, with work dealt out beforehand and as it comes. What the directives
+ * outline belongs to the function that they stand in.
  *
  * expect: dealt fp64_ops 200000
  * expect: as_it_comes fp64_ops 200000
