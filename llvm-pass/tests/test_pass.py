@@ -206,3 +206,27 @@ def test_nothing_is_counted_twice_with_lto(build):
             sums = {name: sum(v for (_, metric), v in totals.items() if metric == name)
                     for name in ("fp64_ops", "external_calls")}
             assert sums["fp64_ops"] == 30000, (version, how, totals)
+
+
+RISCV = ("--target=riscv64-linux-gnu", "-march=rv64gcv", "-O3")
+
+
+def test_scalable_vectors_are_exact_at_every_length(build):
+    """RVV under qemu: one program, three lengths of a vector."""
+    found = [p for p in (build / "boards" / "riscv64", build.parent / "boards" / "riscv64")
+             if (p / "usr" / "include" / "stdio.h").exists()]
+    if not found or not shutil.which("qemu-riscv64") or 19 not in plugins(build):
+        raise Skip("no libraries of riscv64 (make CROSS=riscv64 fetches them), no qemu-riscv64, "
+                   "or no LLVM 19")
+    flags = (*RISCV, f"--sysroot={found[0]}", "-static", "-fuse-ld=lld-19")
+    for name in ("vectors.c", "loops.c"):
+        programs = {mode: compile_kernel(build, 19, KERNELS / name, flags, mode)
+                    for mode in ("block", "tree")}
+        for bits in (128, 256, 512):
+            runner = ("qemu-riscv64", "-cpu", f"rv64,v=true,vlen={bits},vext_spec=v1.0")
+            expected = count(programs["block"], runner, bits // 64)[0]
+            got = count(programs["tree"], runner, bits // 64)[0]
+            assert comparable(got) == comparable(expected), (name, bits)
+            assert not failures(got, KERNELS / name), (bits, failures(got, KERNELS / name))
+            if name == "vectors.c":
+                assert of_function(got, "dot", "bytes_loaded") == 2 * 8 * 10007
