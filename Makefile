@@ -180,7 +180,7 @@ PACKAGES_BUILD = gcc make pkg-config libc6-dev libsystemd-dev libprotobuf-c-dev 
 	libncurses-dev uthash-dev $(if $(filter no,$(BPF)),,clang bpftool libbpf-dev)
 PACKAGES_DEMO = dpkg-dev tclsh xz-utils
 packages:
-	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO)
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_PASS) $(PACKAGES_DEMO)
 
 demo: packages
 	$(MAKE) all
@@ -239,7 +239,8 @@ uninstall:
 	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(call part,$(f),2))
 	! cmp -s systemd/mperf.conf $(DESTDIR)$(CONFDIR)/mperf.conf || rm $(DESTDIR)$(CONFDIR)/mperf.conf
 	find $(DESTDIR)$(DATADIR) -depth -type d -empty -delete 2>/dev/null || true
-	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR) 2>/dev/null || true
+	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR) $(DESTDIR)$(PREFIX)/lib/mperf/llvm-* \
+		$(DESTDIR)$(PREFIX)/lib/mperf 2>/dev/null || true
 
 # Debian packages. Packaging lives in systemd/debian; a copy of the tree is built with it on top.
 PACKAGES_DEB = debhelper dpkg-dev lintian
@@ -262,4 +263,5 @@ deb: $(if $(CROSS),$(SYSROOT).packages)
 clean:
 	rm -rf $(BUILD)
 
+include llvm-pass/pass.mk
 include tests/tests.mk

@@ -3,7 +3,7 @@
 # How the tests are built and run; what they are is in CONTRIBUTING.md.
 #
 #   check          everything, as CI runs it
-#   check-unit, check-system, check-fuzz, check-lint
+#   check-unit, check-system, check-pass, check-fuzz, check-lint
 #                  one part of it; RUN="--match WORD" picks tests by name
 #   check-boards   those system tests that boot RISC-V boards, alone; check-boards-arm the Arm ones
 #
@@ -17,7 +17,7 @@ FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 ALL_LIBS = $(BUILD)/libmperf-runtime.a $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libnamer.a $(BUILD)/libclient.a $(BUILD)/libproto.a
 ALL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON) $(PKGS_NAMER) $(PKGS_CLIENT)) $(DEMANGLE) -lm
 
-.PHONY: check check-unit check-system check-fuzz check-lint check-boards check-boards-arm check-programs unit-tests fuzzers packages-check bench-programs
+.PHONY: check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-programs unit-tests fuzzers packages-check bench-programs
 .PRECIOUS: $(BUILD)/%.o
 
 unit-tests: $(UNIT_BIN)
@@ -56,7 +56,8 @@ JOBS = $(shell nproc)
 
 PACKAGES_CHECK = check clang libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
-	mmdebstrap tmux
+	mmdebstrap tmux $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
+PACKAGES_PASS_CHECK = llvm-16-tools llvm-19-tools lld-16 lld-19 libomp-19-dev
 # What boards are built and booted with; kernel, libraries and QEMU are fetched into $(BUILD)/boards.
 PACKAGES_BOARDS = binutils clang lld-19 gcc-riscv64-linux-gnu mmdebstrap device-tree-compiler \
 	e2fsprogs python3
@@ -72,6 +73,9 @@ check-unit: check-programs
 	tests/run $(BUILD) --part unit $(RUN)
 check-system: check-programs
 	tests/run $(BUILD) --part system $(RUN)
+check-pass: pass
+	@tests/packages $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
+	tests/run $(BUILD) --part pass $(RUN)
 check-fuzz:
 	$(FUZZ_MAKE) fuzzers
 	tests/run $(BUILD) --part fuzz $(RUN)

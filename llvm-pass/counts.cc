@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The modes. `tree` counts what a spanning tree leaves out; `block` counts each block, and is what
+// the others are held against; `sets` counts one block of each set that runs equally often (Examem,
+// section III.D: there, those that come after each other in every run; here, exactly those, so that
+// it is right and not nearly so).
+//
+// In tree and sets, a loop's header may be counted from without. Where the trip count is a number,
+// it needs no counter at all: its count is so many times its preheader's.
+
+#include "counts.h"
+#include "table.h"
+
+#include "llvm/Analysis/BlockFrequencyInfo.h"
+#include "llvm/Analysis/BranchProbabilityInfo.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/PostDominators.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/Function.h"
+
+using namespace llvm;
+
+namespace mperf
+{
+
+namespace
+{
+
+// An addition of what must be computed costs as much as so many of 1.
+constexpr uint64_t HOIST_COST = 3;
+// How long a count may get by putting other counts in the place of counters.
+constexpr size_t SUM_MAX = 4096;
+
+using Hoists = DenseMap<const BasicBlock *, Hoist>; // by header
+
+Hoists plan_hoists(const Shape &shape, Hoister &hoister, const Options &options)
+{
+	Hoists hoists;
+	if (!options.hoist)
+		return hoists;
+	for (Loop *loop : shape.loops.getLoopsInPreorder()) {
+		if (auto hoist = hoister.plan(*loop))
+			hoists.try_emplace(loop->getHeader(), *hoist);
+	}
+	return hoists;
+}
+
+uint64_t frequency(const Shape &shape, const BasicBlock *block)
+{
+	return shape.frequencies.getBlockFreq(block).getFrequency();
+}
+
+void count_blocks(const Shape &shape, Table &table,
+	function_ref<bool(const BasicBlock *)> is_needed, Counts &counts)
+{
+	for (BasicBlock &block : shape.function) {
+		if (!is_needed(&block) || block.getFirstInsertionPt() == block.end())
+			continue;
+		const uint32_t counter = table.add_counter();
+		counts.sums[&block][counter] = 1;
+		counts.updates.push_back({counter, &block, &block, true, {}});
+	}
+}
+
+// Gives counters to what the tree leaves out. Symbols stand for them until it is known which of
+// them are only multiples of others.
+class Tree
+{
+      public:
+	Tree(const Shape &shape, const Hoists &hoists, Flow &flow)
+	    : shape(shape), hoists(hoists), flow(flow)
+	{
+	}
+
+	bool solve(Table &table, Counts &counts)
+	{
+		for (Arc &arc : flow.arcs) {
+			if (arc.in_tree)
+				continue;
+			arc.sum[chords.size()] = 1;
+			chords.push_back(&arc);
+		}
+		if (!flow.solve())
+			return false;
+		for (uint32_t chord = 0; chord < chords.size(); chord++)
+			make_multiple(chord);
+		counters.assign(chords.size(), 0);
+		for (uint32_t chord = 0; chord < chords.size(); chord++) {
+			if (multiples.count(chord))
+				continue;
+			counters[chord] = table.add_counter();
+			const Arc &arc = *chords[chord];
+			Update update = {counters[chord], arc.from, arc.to, arc.within, {}};
+			if (const Hoist *hoist = hoist_of(arc))
+				update.hoist = *hoist;
+			counts.updates.push_back(update);
+		}
+		for (BasicBlock &block : shape.function)
+			counts.sums[&block] = final_sum(flow.of_block(&block));
+		return true;
+	}
+
+      private:
+	const Hoist *hoist_of(const Arc &arc) const
+	{
+		const auto hoist = arc.within ? hoists.find(arc.from) : hoists.end();
+		return hoist == hoists.end() ? nullptr : &hoist->second;
+	}
+
+	// Puts counts in the place of symbols that are multiples of them.
+	Sum expand(const Sum &sum) const
+	{
+		Sum result;
+		for (const auto &[chord, factor] : sum) {
+			const auto multiple = multiples.find(chord);
+			if (multiple == multiples.end())
+				add_sum(result, {{chord, factor}});
+			else
+				add_sum(result, multiple->second, factor);
+		}
+		return result;
+	}
+
+	// A header that runs a known number of times: as often as its preheader, times that. Not
+	// where the preheader's count was going to be worked out from the header's.
+	void make_multiple(uint32_t chord)
+	{
+		const Hoist *hoist = hoist_of(*chords[chord]);
+		if (!hoist || !hoist->constant)
+			return;
+		const Sum count = expand(flow.of_block(hoist->loop->getLoopPreheader()));
+		if (count.count(chord) || count.size() > SUM_MAX)
+			return;
+		Sum multiple;
+		add_sum(multiple, count, *hoist->constant);
+		for (auto &[other, sum] : multiples) {
+			const auto use = sum.find(chord);
+			if (use == sum.end())
+				continue;
+			const int64_t factor = use->second;
+			sum.erase(use);
+			add_sum(sum, multiple, factor);
+		}
+		multiples[chord] = multiple;
+	}
+
+	Sum final_sum(const Sum &sum) const
+	{
+		Sum result;
+		for (const auto &[chord, factor] : expand(sum))
+			result[counters[chord]] = factor;
+		return result;
+	}
+
+	const Shape &shape;
+	const Hoists &hoists;
+	Flow &flow;
+	std::vector<Arc *> chords;
+	std::map<uint32_t, Sum> multiples; // by chord; of symbols that have counters
+	std::vector<uint32_t> counters;
+};
+
+bool count_tree(const Shape &shape, const Hoists &hoists, Table &table, Counts &counts)
+{
+	DenseMap<const BasicBlock *, uint64_t> cheap;
+	for (const auto &[header, hoist] : hoists) {
+		const uint64_t each = hoist.constant ? 1 : HOIST_COST;
+		const uint64_t own = frequency(shape, header);
+		cheap[header] = std::min(own, frequency(shape, hoist.place) * each);
+	}
+	const auto block_cost = [&](const BasicBlock *block) { return frequency(shape, block); };
+	const auto edge_cost = [&](const BasicBlock *from, const BasicBlock *to) {
+		return (shape.frequencies.getBlockFreq(from) *
+			shape.probabilities.getEdgeProbability(from, to))
+			.getFrequency();
+	};
+	const FlowCosts costs = {block_cost, edge_cost, cheap, shape.breaks.cut_after,
+		shape.breaks.entered_again, shape.breaks.may_leave};
+	Flow flow(shape.function, costs);
+	return flow.span() && Tree(shape, hoists, flow).solve(table, counts);
+}
+
+// Blocks of one set: the first comes before the others in every run, they after it, and all in the
+// same loop.
+void count_sets(const Shape &shape, const Hoists &hoists, Table &table, Counts &counts)
+{
+	PostDominatorTree after(shape.function);
+	std::vector<BasicBlock *> leaders;
+	for (BasicBlock *block : depth_first(&shape.function)) {
+		BasicBlock *leader = nullptr;
+		// A set's first is on the way up the tree of those that come before.
+		for (const auto *node = shape.dominators.getNode(block)->getIDom(); node && !leader;
+			node = node->getIDom()) {
+			BasicBlock *other = node->getBlock();
+			if (shape.loops.getLoopFor(other) == shape.loops.getLoopFor(block) &&
+				after.dominates(block, other) && counts.sums.count(other))
+				leader = other;
+		}
+		if (leader) {
+			counts.sums[block] = counts.sums[leader];
+			continue;
+		}
+		const uint32_t counter = table.add_counter();
+		counts.sums[block][counter] = 1;
+		Update update = {counter, block, block, true, {}};
+		const auto hoist = hoists.find(block);
+		if (hoist != hoists.end())
+			update.hoist = hoist->second;
+		counts.updates.push_back(update);
+	}
+}
+
+} // namespace
+
+const Sum &Counts::of(const BasicBlock *block) const
+{
+	static const Sum none;
+	const auto place = sums.find(block);
+	return place == sums.end() ? none : place->second;
+}
+
+Sum Counts::of(const Update &update) const
+{
+	if (update.hoist)
+		return of(update.hoist->place);
+	return {{update.counter, 1}};
+}
+
+Counts make_counts(const Shape &shape, Hoister &hoister, const Options &options, Table &table,
+	function_ref<bool(const BasicBlock *)> is_needed)
+{
+	Counts counts;
+	const bool has_breaks = !shape.breaks.cut_after.empty() ||
+				!shape.breaks.entered_again.empty() ||
+				!shape.breaks.may_leave.empty();
+	if (options.mode == Mode::TREE &&
+		count_tree(shape, plan_hoists(shape, hoister, options), table, counts))
+		return counts;
+	if (options.mode == Mode::SETS && !has_breaks)
+		count_sets(shape, plan_hoists(shape, hoister, options), table, counts);
+	else
+		count_blocks(shape, table, is_needed, counts);
+	return counts;
+}
+
+} // namespace mperf

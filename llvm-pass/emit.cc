@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Everything that modules of one executable or library share (the bias, the object, the functions
+// that register it) is in each of them, and the linker keeps one: they are linkonce_odr and hidden,
+// each in a group of its own. Counters and the row of mperf_modules are the module's; the linker
+// puts them side by side and says where they begin and end.
+
+#include "emit.h"
+
+#include "llvm/Config/llvm-config.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Module.h"
+#include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
+
+using namespace llvm;
+
+namespace mperf
+{
+
+namespace
+{
+
+constexpr char COUNTERS_SECTION[] = "mperf_counters";
+constexpr char MODULES_SECTION[] = "mperf_modules";
+// The first constructor, since the program's own may count.
+constexpr int PRIORITY = 1;
+
+Type *word(Module &module)
+{
+	return Type::getInt64Ty(module.getContext());
+}
+
+Type *half_word(Module &module)
+{
+	return Type::getInt32Ty(module.getContext());
+}
+
+PointerType *pointer(Module &module)
+{
+	return PointerType::get(module.getContext(), 0);
+}
+
+Constant *number(Module &module, uint32_t value)
+{
+	return ConstantInt::get(half_word(module), value);
+}
+
+// One that all modules have, and the linker keeps once.
+void make_common(GlobalObject &object)
+{
+	Module &module = *object.getParent();
+	object.setLinkage(GlobalValue::LinkOnceODRLinkage);
+	object.setVisibility(GlobalValue::HiddenVisibility);
+	if (Triple(module.getTargetTriple()).supportsCOMDAT())
+		object.setComdat(module.getOrInsertComdat(object.getName()));
+}
+
+Constant *linker_symbol(Module &module, StringRef name)
+{
+	if (GlobalVariable *there = module.getGlobalVariable(name, true))
+		return there;
+	auto *symbol = new GlobalVariable(module, Type::getInt8Ty(module.getContext()), false,
+		GlobalValue::ExternalLinkage, nullptr, name);
+	symbol->setVisibility(GlobalValue::HiddenVisibility);
+	return symbol;
+}
+
+} // namespace
+
+Emitter::Emitter(Module &module) : module(module)
+{
+	counters = new GlobalVariable(module, word(module), false, GlobalValue::ExternalLinkage,
+		nullptr, "__mperf_counters_of_module");
+}
+
+Constant *Emitter::counter_address(uint32_t counter)
+{
+	Constant *distance[] = {ConstantInt::get(word(module), counter)};
+	Constant *place = ConstantExpr::getGetElementPtr(word(module), counters, distance);
+	return GlobalAlias::create(word(module), 0, GlobalValue::PrivateLinkage,
+		"mperf.counter." + Twine(counter), place, &module);
+}
+
+GlobalVariable *Emitter::bias()
+{
+	if (GlobalVariable *there = module.getGlobalVariable("__mperf_bias"))
+		return there;
+	auto *bias = new GlobalVariable(module, word(module), false, GlobalValue::ExternalLinkage,
+		Constant::getNullValue(word(module)), "__mperf_bias", nullptr,
+		GlobalValue::InitialExecTLSModel);
+	make_common(*bias);
+	return bias;
+}
+
+Function *Emitter::make_function(StringRef name, FunctionType *type)
+{
+	auto *function = Function::Create(type, GlobalValue::ExternalLinkage, name, module);
+	make_common(*function);
+	function->setDoesNotThrow();
+	function->addFnAttr(Attribute::NoInline);
+	function->addFnAttr(Attribute::Cold);
+	BasicBlock::Create(module.getContext(), "", function);
+	return function;
+}
+
+// struct mperf_object
+GlobalVariable *Emitter::object()
+{
+	if (GlobalVariable *there = module.getGlobalVariable("__mperf_object"))
+		return there;
+	GlobalVariable *thread_bias = bias();
+	Function *where =
+		make_function("__mperf_bias_address", FunctionType::get(pointer(module), false));
+	IRBuilder<> builder(&where->front());
+	builder.CreateRet(builder.CreateThreadLocalAddress(thread_bias));
+
+	PointerType *address = pointer(module);
+	Constant *null = ConstantPointerNull::get(address);
+	const auto edge = [&](const char *side, const char *section) {
+		return linker_symbol(module, (Twine("__") + side + "_" + section).str());
+	};
+	Constant *members[] = {number(module, MPERF_ABI_VERSION), number(module, 0),
+		edge("start", MODULES_SECTION), edge("stop", MODULES_SECTION),
+		edge("start", COUNTERS_SECTION), edge("stop", COUNTERS_SECTION), where,
+		linker_symbol(module, "__ehdr_start"), null};
+	Constant *value = ConstantStruct::getAnon(members);
+	auto *object = new GlobalVariable(module, value->getType(), false,
+		GlobalValue::ExternalLinkage, value, "__mperf_object");
+	object->setAlignment(Align(8));
+	make_common(*object);
+	return object;
+}
+
+// LLVM 16 has a callee of x86 restore the register that the result is in.
+bool Emitter::preserves_most() const
+{
+	const Triple triple(module.getTargetTriple());
+	return LLVM_VERSION_MAJOR >= 17 &&
+	       (triple.getArch() == Triple::x86_64 || triple.getArch() == Triple::aarch64);
+}
+
+// A function of the module's own stands before each of the runtime's, so that counted code need not
+// save its registers for calls that are rare.
+FunctionCallee Emitter::rare_call(
+	StringRef name, StringRef outside, Type *result, ArrayRef<Type *> parameters)
+{
+	// The linker is to keep one of each convention, should compilers be mixed.
+	const std::string full_name = (name + (preserves_most() ? "_most" : "")).str();
+	if (Function *there = module.getFunction(full_name))
+		return there;
+	Function *function = make_function(full_name, FunctionType::get(result, parameters, false));
+	if (preserves_most())
+		function->setCallingConv(CallingConv::PreserveMost);
+	SmallVector<Value *, 2> arguments;
+	for (Argument &argument : function->args())
+		arguments.push_back(&argument);
+	SmallVector<Type *, 2> types(parameters.begin(), parameters.end());
+	if (arguments.empty()) { // the object is the module's to know
+		arguments.push_back(object());
+		types.push_back(pointer(module));
+	}
+	IRBuilder<> builder(&function->front());
+	Value *given = builder.CreateCall(
+		module.getOrInsertFunction(outside, FunctionType::get(result, types, false)),
+		arguments);
+	if (result->isVoidTy())
+		builder.CreateRetVoid();
+	else
+		builder.CreateRet(given);
+	return function;
+}
+
+FunctionCallee Emitter::enter()
+{
+	return rare_call("__mperf_enter", "__mperf_thread_enter", word(module), {});
+}
+
+FunctionCallee Emitter::nest_begin()
+{
+	return rare_call("__mperf_begin", "__mperf_nest_begin", word(module),
+		{pointer(module), half_word(module)});
+}
+
+FunctionCallee Emitter::nest_end()
+{
+	return rare_call("__mperf_end", "__mperf_nest_end", Type::getVoidTy(module.getContext()),
+		{pointer(module), word(module)});
+}
+
+void Emitter::add_registration()
+{
+	const std::pair<const char *, const char *> both[] = {
+		{"__mperf_register", "__mperf_object_register"},
+		{"__mperf_unregister", "__mperf_object_unregister"}};
+	for (const auto &[name, callee] : both) {
+		Function *function = make_function(
+			name, FunctionType::get(Type::getVoidTy(module.getContext()), false));
+		IRBuilder<> builder(&function->front());
+		builder.CreateCall(module.getOrInsertFunction(callee,
+					   Type::getVoidTy(module.getContext()), pointer(module)),
+			{object()});
+		builder.CreateRetVoid();
+		Constant *group = function->hasComdat() ? function : nullptr;
+		if (StringRef(name) == "__mperf_register")
+			appendToGlobalCtors(module, function, PRIORITY, group);
+		else
+			appendToGlobalDtors(module, function, PRIORITY, group);
+	}
+}
+
+void Emitter::finish(const Table &table, uint32_t flags)
+{
+	const uint32_t n = table.n_counters();
+	Type *array = ArrayType::get(word(module), n);
+	auto *words = new GlobalVariable(module, array, false, GlobalValue::PrivateLinkage,
+		Constant::getNullValue(array), "mperf.counters");
+	words->setSection(COUNTERS_SECTION);
+	words->setAlignment(Align(8));
+	counters->replaceAllUsesWith(words);
+	counters->eraseFromParent();
+	if (n == 0) {
+		words->eraseFromParent();
+		return;
+	}
+
+	const std::string encoded = table.encode();
+	Constant *bytes = ConstantDataArray::getString(module.getContext(), encoded, false);
+	auto *text = new GlobalVariable(
+		module, bytes->getType(), true, GlobalValue::PrivateLinkage, bytes, "mperf.table");
+	text->setAlignment(Align(1));
+
+	const auto wide = [&](uint64_t value) { return ConstantInt::get(word(module), value); };
+	Constant *members[] = {number(module, MPERF_ABI_VERSION), number(module, flags), words,
+		wide(n), text, wide(encoded.size())};
+	Constant *value = ConstantStruct::getAnon(members);
+	auto *row = new GlobalVariable(module, value->getType(), false, GlobalValue::PrivateLinkage,
+		value, "mperf.module");
+	row->setSection(MODULES_SECTION);
+	row->setAlignment(Align(8));
+	appendToUsed(module, {row});
+	add_registration();
+}
+
+} // namespace mperf

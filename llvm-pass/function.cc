@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One function, from its text to its counters:
+//
+//      shape it  →  what each block means  →  which counts are needed  →  terms  →  code
+//
+// Meaning (terms) and counts are apart. Terms say what one run of a block adds to which scope; a
+// mode says how a block's count follows from counters. The table's rows are their product, so that
+// all modes give the same totals.
+
+#include "function.h"
+#include "counts.h"
+#include "emit.h"
+#include "hoist.h"
+#include "mix.h"
+#include "nest.h"
+#include "prepare.h"
+#include "promote.h"
+#include "scopes.h"
+
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/BlockFrequencyInfo.h"
+#include "llvm/Analysis/BranchProbabilityInfo.h"
+#include "llvm/Analysis/CFG.h"
+#include "llvm/Analysis/DomTreeUpdater.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
+#include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
+
+using namespace llvm;
+
+namespace mperf
+{
+
+namespace
+{
+
+using Functions = DenseSet<const Function *>;
+
+// What one run of a block adds: factors by (scope, metric key)
+using Terms = std::map<std::pair<uint32_t, uint32_t>, int64_t>;
+
+class Counting
+{
+      public:
+	Counting(Function &function, const Functions &trusted, FunctionAnalysisManager &analyses,
+		Emitter &emitter, Table &table, const Options &options)
+	    : function(function), trusted(trusted), emitter(emitter), table(table),
+	      options(options), target(analyses.getResult<TargetIRAnalysis>(function)),
+	      library(analyses.getResult<TargetLibraryAnalysis>(function)),
+	      assumptions(analyses.getResult<AssumptionAnalysis>(function))
+	{
+	}
+
+	void run();
+
+      private:
+	void read_blocks(Scopes &scopes);
+	void read_structure(Scopes &scopes, LoopInfo &loops);
+	void charge(uint32_t scope, const Sum &sum, uint32_t key, int64_t factor);
+	void add_terms(const Counts &counts);
+	void add_updates(const Counts &counts, Scopes &scopes);
+	void emit_quantities(Scopes &scopes, const Counts &counts);
+	void emit_counters(const Counts &counts, Hoister &hoister, const Breaks &breaks);
+	void emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop);
+	void emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators);
+	void emit_base(const Breaks &breaks);
+	bool is_promoted(const BasicBlock &block, bool is_mask) const;
+
+	Function &function;
+	const Functions &trusted;
+	Emitter &emitter;
+	Table &table;
+	const Options &options;
+	const TargetTransformInfo &target;
+	const TargetLibraryInfo &library;
+	AssumptionCache &assumptions;
+	LoopInfo *loops = nullptr;
+	Base *base = nullptr;
+	Promoter *promoter = nullptr;
+	uint32_t first_counter = 0;
+	DenseMap<const BasicBlock *, BlockMix> mixes;
+	DenseMap<const BasicBlock *, Terms> terms;
+};
+
+void Counting::read_blocks(Scopes &scopes)
+{
+	MixReader reader(function.getParent()->getDataLayout(), target, library);
+	for (BasicBlock &block : function) {
+		BlockMix &mix = mixes[&block];
+		mix = reader.read(block);
+		const uint32_t scope = scopes.of(&block);
+		for (const auto &[key, factor] : mix.mix.terms)
+			terms[&block][{scope, key}] += factor;
+		if (mix.assembly)
+			table.scope(scope).flags |= MPERF_SCOPE_ASSEMBLY;
+	}
+}
+
+// Entries and rounds, which are of loops and functions, whatever block shows them.
+void Counting::read_structure(Scopes &scopes, LoopInfo &loops)
+{
+	const uint32_t entries = metric_key(MPERF_METRIC_ENTRIES);
+	terms[&function.getEntryBlock()][{scopes.of_function(), entries}] += 1;
+	for (const Loop *loop : loops.getLoopsInPreorder()) {
+		const uint32_t scope = scopes.of(loop);
+		terms[loop->getHeader()][{scope, metric_key(MPERF_METRIC_ITERATIONS)}] += 1;
+		if (const BasicBlock *before = loop->getLoopPreheader())
+			terms[before][{scope, entries}] += 1;
+	}
+}
+
+void Counting::charge(uint32_t scope, const Sum &sum, uint32_t key, int64_t factor)
+{
+	for (const auto &[counter, times] : sum)
+		table.add_term(counter, scope, key, times * factor);
+}
+
+void Counting::add_terms(const Counts &counts)
+{
+	for (BasicBlock &block : function) {
+		const Sum &sum = counts.of(&block);
+		for (const auto &[place, factor] : terms[&block])
+			charge(place.first, sum, place.second, factor);
+	}
+}
+
+void Counting::add_updates(const Counts &counts, Scopes &scopes)
+{
+	const uint32_t updates = metric_key(MPERF_METRIC_UPDATES);
+	for (const Update &update : counts.updates)
+		charge(scopes.of(update.block()), counts.of(update), updates, 1);
+	for (BasicBlock &block : function)
+		charge(scopes.of(&block), counts.of(&block), updates,
+			mixes[&block].quantities.size());
+}
+
+// Does it pay to keep a counter of that block in a register while its loop runs? On x86 an addition
+// to memory is one instruction, and costs more than a register only where it is the loop's chain.
+bool Counting::is_promoted(const BasicBlock &block, bool is_mask) const
+{
+	if (!options.promote || options.mode == Mode::BLOCK)
+		return false;
+	if (is_mask || !Triple(function.getParent()->getTargetTriple()).isX86())
+		return true;
+	const Loop *loop = loops->getLoopFor(&block);
+	return loop && loop->isInnermost() && loop->getNumBlocks() == 1;
+}
+
+void Counting::emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop)
+{
+	IRBuilder<> builder(before);
+	if (loop)
+		return promoter->add(builder, *loop, counter, amount);
+	Value *place = base->address(builder, counter);
+	Value *old = builder.CreateLoad(builder.getInt64Ty(), place);
+	builder.CreateStore(builder.CreateAdd(old, amount), place);
+}
+
+void Counting::emit_quantities(Scopes &scopes, const Counts &)
+{
+	for (BasicBlock &block : function) {
+		for (Quantity &quantity : mixes[&block].quantities) {
+			const uint32_t counter = table.add_counter();
+			for (const auto &[key, factor] : quantity.mix.terms)
+				table.add_term(counter, scopes.of(&block), key, factor);
+			IRBuilder<> builder(quantity.at);
+			Value *amount = compute_quantity(builder, quantity);
+			Loop *room = is_promoted(block, true)
+					     ? promoter->room_for(loops->getLoopFor(&block))
+					     : nullptr;
+			emit_update(quantity.at, counter, amount, room);
+		}
+	}
+}
+
+// Where in a block counters may be: after what must come first, and after its locals.
+Instruction *first_place(BasicBlock &block)
+{
+	if (block.isEntryBlock())
+		return &*block.getFirstNonPHIOrDbgOrAlloca();
+	return &*block.getFirstInsertionPt();
+}
+
+// The end of a block, or its first call: an update behind a call keeps the base alive through it,
+// and makes it no call of a tail.
+Instruction *before_calls(BasicBlock &block)
+{
+	for (Instruction &instruction :
+		make_range(first_place(block)->getIterator(), block.end())) {
+		if (isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction))
+			return &instruction;
+	}
+	return block.getTerminator();
+}
+
+// Where the edges to a landing pad lead of which one was split: it takes two new pads for that.
+using Rests = DenseMap<const BasicBlock *, BasicBlock *>;
+
+// A block between two, in the innermost loop that has both. Dominators are worked out anew when all
+// edges are split, and other edges stay as they are.
+BasicBlock *split_edge(BasicBlock *from, BasicBlock *to, LoopInfo &loops, Rests &rests)
+{
+	BasicBlock *between = nullptr;
+	if (to->isLandingPad()) {
+		SmallVector<BasicBlock *, 2> pads;
+		SplitLandingPadPredecessors(to, {from}, ".count", ".rest", pads);
+		between = pads.front();
+		if (pads.size() > 1) {
+			rests[to] = pads[1];
+			if (Loop *loop = loops.getLoopFor(to))
+				loop->addBasicBlockToLoop(pads[1], loops);
+		}
+	} else {
+		CriticalEdgeSplittingOptions how;
+		how.setMergeIdenticalEdges();
+		between = SplitKnownCriticalEdge(
+			from->getTerminator(), GetSuccessorNumber(from, to), how);
+	}
+	Loop *loop = loops.getLoopFor(to);
+	while (loop && !loop->contains(from))
+		loop = loop->getParentLoop();
+	if (loop)
+		loop->addBasicBlockToLoop(between, loops);
+	return between;
+}
+
+void Counting::emit_counters(const Counts &counts, Hoister &hoister, const Breaks &breaks)
+{
+	Type *word = Type::getInt64Ty(function.getContext());
+	Rests rests;
+	for (const Update &update : counts.updates) {
+		if (update.hoist) {
+			emit_update(update.hoist->place->getTerminator(), update.counter,
+				hoister.expand(*update.hoist), nullptr);
+		}
+	}
+	for (const Update &update : counts.updates) {
+		if (update.hoist)
+			continue;
+		Instruction *before = nullptr;
+		BasicBlock *block = update.to;
+		if (update.within)
+			before = first_place(*block);
+		else if (update.from->getUniqueSuccessor() &&
+			 !isa<InvokeInst>(update.from->getTerminator())) {
+			block = update.from;
+			before = is_contained(breaks.may_leave, block) ? block->getTerminator()
+								       : before_calls(*block);
+		} else {
+			while (!is_contained(successors(update.from), block))
+				block = rests.lookup(block);
+			if (!block->getUniquePredecessor())
+				block = split_edge(update.from, block, *loops, rests);
+			before = first_place(*block);
+		}
+		Loop *room = is_promoted(*block, false)
+				     ? promoter->room_for(loops->getLoopFor(block))
+				     : nullptr;
+		emit_update(before, update.counter, ConstantInt::get(word, 1), room);
+	}
+}
+
+void Counting::emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators)
+{
+	for (Loop *loop : *loops) {
+		const uint32_t scope = scopes.of(loop);
+		const bool certain = hoister.passes_control(*loop);
+		const uint32_t n = table.n_counters();
+		const auto words = [&](IRBuilder<> &builder) { return base->address(builder, n); };
+		if (!time_nest(*loop, emitter, words, certain, dominators, *loops))
+			continue;
+		for (uint32_t word = 0; word < MPERF_NEST_WORDS; word++)
+			table.add_counter(word < MPERF_NEST_TIMED_ENTRIES ? MPERF_COUNTER_STATE
+									  : MPERF_COUNTER_SUM);
+		table.add_term(n + MPERF_NEST_TIMED_ENTRIES, scope,
+			metric_key(MPERF_METRIC_TIMED_ENTRIES), 1);
+		table.add_term(n + MPERF_NEST_TIME_NS, scope, metric_key(MPERF_METRIC_TIME_NS), 1);
+	}
+}
+
+void Counting::emit_base(const Breaks &breaks)
+{
+	for (BasicBlock &block : function) {
+		for (Instruction &instruction : block) {
+			const auto *call = dyn_cast<CallBase>(&instruction);
+			const Function *callee = call ? call->getCalledFunction() : nullptr;
+			if (callee && trusted.count(callee))
+				base->use_before(instruction);
+		}
+	}
+	base->place(breaks.marks, trusted.count(&function), table.n_counters() - first_counter);
+}
+
+void Counting::run()
+{
+	replace_markers(function);
+	const Breaks breaks = split_at_breaks(function, options.escapes);
+	DominatorTree dominators(function);
+	LoopInfo all_loops(dominators);
+	loops = &all_loops;
+	shape_loops(dominators, all_loops);
+
+	Scopes scopes(function, all_loops, table);
+	if (options.blocks)
+		scopes.add_blocks(function, table);
+	read_blocks(scopes);
+	read_structure(scopes, all_loops);
+
+	// Declared before what is made of it: the expander looks at it to its end.
+	ScalarEvolution evolution(function, const_cast<TargetLibraryInfo &>(library), assumptions,
+		dominators, all_loops);
+	SCEVExpander expander(evolution, function.getParent()->getDataLayout(), "mperf");
+	Hoister hoister(evolution, dominators, target, expander);
+	BranchProbabilityInfo probabilities(function, all_loops, &library);
+	BlockFrequencyInfo frequencies(function, probabilities, all_loops);
+
+	first_counter = table.n_counters();
+	const Shape shape = {function, all_loops, dominators, frequencies, probabilities, breaks};
+	const auto is_needed = [&](const BasicBlock *block) { return !terms[block].empty(); };
+	const Counts counts = make_counts(shape, hoister, options, table, is_needed);
+	add_terms(counts);
+	add_updates(counts, scopes);
+
+	Base its_base(emitter, function, first_counter);
+	Promoter its_promoter(function, hoister, all_loops);
+	base = &its_base;
+	promoter = &its_promoter;
+	emit_quantities(scopes, counts);
+	emit_counters(counts, hoister, breaks);
+	expander.clear();
+	dominators.recalculate(function);
+	// Edges that were split left loops with exits that others share.
+	for (Loop *loop : all_loops.getLoopsInPreorder())
+		formDedicatedExitBlocks(loop, &dominators, &all_loops, nullptr, false);
+	promoter->finish([&](IRBuilder<> &builder, uint32_t counter) {
+		return base->address(builder, counter);
+	});
+	if (options.nests)
+		emit_nests(scopes, hoister, dominators);
+	emit_base(breaks);
+}
+
+} // namespace
+
+void count_function(Function &function, const Functions &trusted, FunctionAnalysisManager &analyses,
+	Emitter &emitter, Table &table, const Options &options)
+{
+	Counting(function, trusted, analyses, emitter, table, options).run();
+}
+
+} // namespace mperf

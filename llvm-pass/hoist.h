@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// Counting a loop's rounds from without: once, by its trip count, before it begins
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace llvm
+{
+class BasicBlock;
+class DominatorTree;
+class Loop;
+class LoopInfo;
+class SCEV;
+class SCEVExpander;
+class ScalarEvolution;
+class TargetTransformInfo;
+class Value;
+} // namespace llvm
+
+namespace mperf
+{
+
+struct Hoist {
+	llvm::Loop *loop;
+	llvm::BasicBlock *place; // at whose end the amount is added
+	const llvm::SCEV
+		*amount; // how often the loop's header runs for one run of `place`; 64 bits
+	std::optional<uint64_t> constant; // the same, where it is a number and place the preheader
+};
+
+class Hoister
+{
+      public:
+	Hoister(llvm::ScalarEvolution &evolution, const llvm::DominatorTree &dominators,
+		const llvm::TargetTransformInfo &target, llvm::SCEVExpander &expander)
+	    : evolution(evolution), dominators(dominators), target(target), expander(expander)
+	{
+	}
+
+	// How the rounds of a loop can be counted without counting each, or nothing.
+	std::optional<Hoist> plan(llvm::Loop &loop);
+
+	// Is control certain to go on from each instruction of the loop, and not out of the
+	// function?
+	bool passes_control(const llvm::Loop &loop);
+
+	// Makes the code that computes the amount, at the end of its place.
+	llvm::Value *expand(const Hoist &hoist);
+
+      private:
+	const llvm::SCEV *runs_of(const llvm::BasicBlock *place, const llvm::Loop &loop);
+	const llvm::SCEV *sum_over(
+		const llvm::SCEV *amount, const llvm::Loop &loop, const llvm::SCEV *runs);
+	bool can_expand(const llvm::SCEV *amount, const llvm::BasicBlock &place, llvm::Loop &loop);
+
+	llvm::ScalarEvolution &evolution;
+	const llvm::DominatorTree &dominators;
+	const llvm::TargetTransformInfo &target;
+	llvm::SCEVExpander &expander;
+	llvm::DenseMap<const llvm::Loop *, bool> passing;
+};
+
+} // namespace mperf

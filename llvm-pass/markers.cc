@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Regions that a source marks by comments in its assembly, as Examem does (section III.A), which
+// any compiler takes and no header is needed for:
+//
+//      __asm__ volatile("# mperf begin solve");   …   __asm__ volatile("# mperf end solve");
+//
+// They become the calls that runtime/mperf.h makes. Calls of markers that the compiler would let
+// throw are made such that do not: they never do.
+
+#include "prepare.h"
+
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Local.h"
+
+using namespace llvm;
+
+namespace mperf
+{
+
+namespace
+{
+
+// struct mperf_region: name, source, line, reserved
+Constant *make_region(IRBuilder<> &builder, Constant *name, const DILocation *location)
+{
+	Constant *source = builder.CreateGlobalStringPtr(
+		location ? location->getFilename() : "", "mperf.region.source");
+	Constant *members[] = {name, source, builder.getInt32(location ? location->getLine() : 0),
+		builder.getInt32(0)};
+	Constant *value = ConstantStruct::getAnon(members);
+	Module &module = *builder.GetInsertBlock()->getModule();
+	return new GlobalVariable(
+		module, value->getType(), true, GlobalValue::PrivateLinkage, value, "mperf.region");
+}
+
+// The words after the sign of a comment, of whatever assembler; empty: it is no marker.
+bool is_marker(StringRef text, bool &ret_begins, StringRef &ret_name)
+{
+	text = text.ltrim("#;/@! \t").trim();
+	if (!text.consume_front("mperf "))
+		return false;
+	const bool begins = text.consume_front("begin ");
+	if (!begins && !text.consume_front("end "))
+		return false;
+	ret_begins = begins;
+	ret_name = text.trim();
+	return !ret_name.empty() && !ret_name.contains('\n');
+}
+
+void replace_marker(CallInst &comment, bool begins, StringRef name)
+{
+	IRBuilder<> builder(&comment);
+	Module &module = *comment.getModule();
+	Constant *text = builder.CreateGlobalStringPtr(name, "mperf.region.name");
+	Constant *argument =
+		begins ? make_region(builder, text, comment.getDebugLoc().get()) : text;
+	FunctionCallee marker =
+		module.getOrInsertFunction(begins ? "__mperf_region_begin" : "__mperf_region_end",
+			builder.getVoidTy(), argument->getType());
+	builder.CreateCall(marker, {argument})->setDoesNotThrow();
+	comment.eraseFromParent();
+}
+
+} // namespace
+
+void replace_markers(Function &function)
+{
+	for (BasicBlock &block : function) {
+		for (Instruction &instruction : make_early_inc_range(block)) {
+			auto *call = dyn_cast<CallInst>(&instruction);
+			const auto *assembly =
+				call ? dyn_cast<InlineAsm>(call->getCalledOperand()) : nullptr;
+			bool begins = false;
+			StringRef name;
+			if (assembly && is_marker(assembly->getAsmString(), begins, name))
+				replace_marker(*call, begins, name.str());
+		}
+		auto *end = dyn_cast<InvokeInst>(block.getTerminator());
+		const Function *callee = end ? end->getCalledFunction() : nullptr;
+		if (callee && callee->getName().starts_with("__mperf_region_"))
+			changeToCall(end);
+	}
+}
+
+} // namespace mperf

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An entry into an outermost loop counts down, and now and then, when nothing is left, asks the
+// runtime to begin taking the time; the runtime sets the countdown by how long such entries take.
+// What is not timed pays for a subtraction in memory, a branch, and one more where the loop ends.
+// The word's own place is kept from begin to end, since a region may change in between.
+
+#include "nest.h"
+#include "emit.h"
+
+#include "llvm/Analysis/DomTreeUpdater.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+
+using namespace llvm;
+
+namespace mperf
+{
+
+namespace
+{
+
+constexpr uint32_t RARE = 1, USUAL = 1 << 10;
+
+// The runtime's calls are of no line, and the verifier wants to see that said.
+void finish_call(CallInst *call, FunctionCallee callee, const Loop &loop)
+{
+	call->setCallingConv(cast<Function>(callee.getCallee())->getCallingConv());
+	DISubprogram *subprogram = loop.getHeader()->getParent()->getSubprogram();
+	if (subprogram)
+		call->setDebugLoc(DebugLoc(DILocation::get(call->getContext(), 0, 0, subprogram)));
+}
+
+} // namespace
+
+bool time_nest(Loop &loop, Emitter &emitter, function_ref<Value *(IRBuilder<> &)> words,
+	bool certain, DominatorTree &dominators, LoopInfo &loops)
+{
+	BasicBlock *before = loop.getLoopPreheader();
+	if (!before || !loop.hasDedicatedExits())
+		return false;
+	SmallVector<BasicBlock *, 8> exits;
+	loop.getUniqueExitBlocks(exits);
+	for (BasicBlock *exit : exits) {
+		if (exit->getFirstInsertionPt() == exit->end())
+			return false;
+	}
+	MDNode *weights = MDBuilder(before->getContext()).createBranchWeights(RARE, USUAL);
+	DomTreeUpdater updater(dominators, DomTreeUpdater::UpdateStrategy::Eager);
+
+	IRBuilder<> builder(before->getTerminator());
+	Value *place = words(builder);
+	Value *left = builder.CreateLoad(builder.getInt64Ty(), place);
+	// Without overflow, subtraction in memory and branch are two instructions of x86.
+	left = builder.CreateNSWSub(left, builder.getInt64(1));
+	builder.CreateStore(left, place);
+	Value *is_timed = builder.CreateICmpSLT(left, builder.getInt64(1));
+	Instruction *header_jump = before->getTerminator();
+	Instruction *end =
+		SplitBlockAndInsertIfThen(is_timed, header_jump, false, weights, &updater, &loops);
+	builder.SetInsertPoint(end);
+	FunctionCallee begin = emitter.nest_begin();
+	CallInst *begun = builder.CreateCall(begin, {place, builder.getInt32(certain)});
+	finish_call(begun, begin, loop);
+	auto *since = PHINode::Create(builder.getInt64Ty(), 2, "mperf.since");
+	since->insertBefore(&header_jump->getParent()->front());
+	since->addIncoming(builder.getInt64(0), before);
+	since->addIncoming(begun, end->getParent());
+
+	for (BasicBlock *exit : exits) {
+		Instruction *first = &*exit->getFirstInsertionPt();
+		builder.SetInsertPoint(first);
+		Value *was_timed = builder.CreateIsNotNull(since);
+		end = SplitBlockAndInsertIfThen(was_timed, first, false, weights, &updater, &loops);
+		builder.SetInsertPoint(end);
+		FunctionCallee finish = emitter.nest_end();
+		finish_call(builder.CreateCall(finish, {place, since}), finish, loop);
+	}
+	return true;
+}
+
+} // namespace mperf

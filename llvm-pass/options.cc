@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Options in the environment: MPERF_PASS="mode=block nests=0". A linker that loads the pass parses
+// its command line before the pass is there, and builds forward an environment more easily than
+// flags.
+
+#include "options.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+using namespace llvm;
+
+namespace mperf
+{
+
+namespace
+{
+
+Mode mode_of(StringRef name, Mode otherwise)
+{
+	if (name == "tree")
+		return Mode::TREE;
+	if (name == "block")
+		return Mode::BLOCK;
+	return name == "sets" ? Mode::SETS : otherwise;
+}
+
+} // namespace
+
+Options options_from_environment(Options options, const char *words)
+{
+	const std::pair<StringRef, bool *> switches[] = {{"hoist", &options.hoist},
+		{"promote", &options.promote}, {"nests", &options.nests},
+		{"blocks", &options.blocks}, {"escapes", &options.escapes}};
+	SmallVector<StringRef, 8> list;
+	StringRef(words ? words : "").split(list, ' ', -1, false);
+	for (StringRef word : list) {
+		const auto [name, value] = word.split('=');
+		if (name == "mode")
+			options.mode = mode_of(value, options.mode);
+		for (const auto &[known, to] : switches) {
+			if (name == known)
+				*to = value == "1";
+		}
+	}
+	return options;
+}
+
+} // namespace mperf

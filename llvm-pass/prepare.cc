@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Late passes fold the empty blocks away that loop passes want; they are made again, and cost
+// nothing: a block that only jumps is gone in the machine code.
+
+#include "prepare.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/GlobalIFunc.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
+
+#if LLVM_VERSION_MAJOR < 17
+#include "llvm/Analysis/EHPersonalities.h"
+#else
+#include "llvm/IR/EHPersonalities.h"
+#endif
+
+using namespace llvm;
+
+namespace mperf
+{
+
+namespace
+{
+
+// Blocks, beyond which a function is not counted: machine-made, and dear to analyse. The largest of
+// SQLite has 3,000.
+constexpr size_t BLOCKS_MAX = 50000;
+
+bool is_resolver(const Function &function)
+{
+	for (const GlobalIFunc &indirect : function.getParent()->ifuncs()) {
+		if (indirect.getResolverFunction() == &function)
+			return true;
+	}
+	return false;
+}
+
+// Exceptions of Windows and WebAssembly, where each block belongs to a pad.
+bool has_funclets(const Function &function)
+{
+	return function.hasPersonalityFn() &&
+	       isScopedEHPersonality(classifyEHPersonality(function.getPersonalityFn()));
+}
+
+bool is_mark(const Instruction &instruction)
+{
+	const auto *call = dyn_cast<CallInst>(&instruction);
+	const Function *callee = call ? call->getCalledFunction() : nullptr;
+	return callee && callee->getName().starts_with("__mperf_region_");
+}
+
+bool returns_twice(const Instruction &instruction)
+{
+	const auto *call = dyn_cast<CallInst>(&instruction);
+	return call && call->hasFnAttr(Attribute::ReturnsTwice);
+}
+
+// Calls after which control may be elsewhere than behind them. One that is all its block's end
+// leaves nothing to count.
+bool may_leave(const Instruction &instruction)
+{
+	const auto *call = dyn_cast<CallInst>(&instruction);
+	return call && !call->isMustTailCall() && !call->doesNotReturn() &&
+	       !isa<UnreachableInst>(call->getNextNode()) &&
+	       !isGuaranteedToTransferExecutionToSuccessor(call);
+}
+
+} // namespace
+
+bool is_counted(const Function &function)
+{
+	return !function.isDeclaration() && !function.hasAvailableExternallyLinkage() &&
+	       !function.hasFnAttribute(Attribute::Naked) &&
+	       !function.hasFnAttribute(Attribute::NoProfile) &&
+	       !function.getName().starts_with("__mperf_") && !is_resolver(function) &&
+	       !has_funclets(function) && function.size() <= BLOCKS_MAX;
+}
+
+DenseSet<const Function *> find_trusted(ArrayRef<Function *> counted)
+{
+	const DenseSet<const Function *> known(counted.begin(), counted.end());
+	DenseSet<const Function *> trusted;
+	for (const Function *function : counted) {
+		const auto is_call = [&](const Use &use) {
+			const auto *call = dyn_cast<CallBase>(use.getUser());
+			return call && call->isCallee(&use) && known.count(call->getFunction()) &&
+			       call->getFunction() != function;
+		};
+		if (function->hasLocalLinkage() && !function->use_empty() &&
+			all_of(function->uses(), is_call))
+			trusted.insert(function);
+	}
+	return trusted;
+}
+
+Breaks split_at_breaks(Function &function, bool all_escapes)
+{
+	SmallVector<Instruction *, 8> at;
+	const bool escapes = all_escapes || function.callsFunctionThatReturnsTwice();
+	for (BasicBlock &block : function) {
+		for (Instruction &instruction : block) {
+			if (is_mark(instruction) || returns_twice(instruction) ||
+				(escapes && may_leave(instruction)))
+				at.push_back(&instruction);
+		}
+	}
+	Breaks breaks;
+	for (Instruction *instruction : at) {
+		BasicBlock *block = instruction->getParent();
+		BasicBlock *rest = SplitBlock(block, instruction->getNextNode());
+		if (is_mark(*instruction)) {
+			breaks.marks.push_back(instruction);
+			breaks.cut_after.push_back(block);
+		} else if (returns_twice(*instruction)) {
+			breaks.entered_again.push_back(rest);
+		} else {
+			breaks.may_leave.push_back(block);
+		}
+	}
+	return breaks;
+}
+
+void shape_loops(DominatorTree &dominators, LoopInfo &loops)
+{
+	for (Loop *loop : loops.getLoopsInPreorder()) {
+		if (!loop->getLoopPreheader())
+			InsertPreheaderForLoop(loop, &dominators, &loops, nullptr, false);
+		formDedicatedExitBlocks(loop, &dominators, &loops, nullptr, false);
+	}
+}
+
+} // namespace mperf

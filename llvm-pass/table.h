@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// The table of a module: which counters it has, and what each of them says of which scope
+//
+// Its bytes are described in runtime/abi.h (MPERF_TABLE_VERSION).
+
+#include "runtime/abi.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mperf
+{
+
+struct Scope {
+	uint32_t kind = 0;   // enum mperf_scope_kind
+	uint32_t parent = 0; // number of the scope around it, plus 1; 0: none
+	std::string function, source;
+	uint32_t line = 0, line_last = 0, column = 0;
+	std::string nest, inlined_at;
+	uint32_t flags = 0; // enum mperf_scope_flag
+};
+
+// A metric and how to read its factor, as the table has it.
+constexpr uint32_t metric_key(uint32_t metric, uint32_t variant = 0)
+{
+	return metric << MPERF_VARIANT_BITS | variant;
+}
+
+class Table
+{
+      public:
+	// Adds a scope; its number, which parents of later ones name (plus 1).
+	uint32_t add_scope(const Scope &scope);
+	Scope &scope(uint32_t number);
+
+	// Adds a counter of no meaning; its place among the module's counters.
+	uint32_t add_counter(uint32_t kind = MPERF_COUNTER_SUM);
+
+	// One more in `counter` adds `factor` to a metric of a scope. Terms of one key are summed.
+	void add_term(uint32_t counter, uint32_t scope, uint32_t key, int64_t factor);
+
+	uint32_t n_counters() const;
+	uint64_t n_terms() const;
+	std::string encode() const;
+
+      private:
+	struct Counter {
+		uint32_t kind;
+		std::map<std::pair<uint32_t, uint32_t>, int64_t> terms; // by (scope, key)
+	};
+
+	std::vector<Scope> scopes;
+	std::vector<Counter> counters;
+};
+
+} // namespace mperf

@@ -1,0 +1,49 @@
+; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+; An outermost loop counts down before it begins, and says that it ends; the inner one does not. What
+; may leave it by other ways is not published.
+; RUN: opt -passes=mperf -S < %s | FileCheck %s
+target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+
+declare void @may_leave()
+
+; CHECK-LABEL: define void @nest(
+; CHECK: sub nsw i64 %{{.*}}, 1
+; CHECK: icmp slt i64 %{{.*}}, 1
+; CHECK: call {{.*}}i64 @__mperf_begin{{(_most)?}}(ptr %{{.*}}, i32 1)
+; CHECK-NOT: call i64 @__mperf_nest_begin
+; CHECK: call {{.*}}void @__mperf_end{{(_most)?}}(ptr %{{.*}}, i64 %mperf.since)
+; CHECK: ret void
+define void @nest(i64 %n) {
+entry:
+  br label %outer
+outer:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %outer.end ]
+  br label %inner
+inner:
+  %j = phi i64 [ 0, %outer ], [ %j.next, %inner ]
+  %j.next = add nuw i64 %j, 1
+  %j.done = icmp eq i64 %j.next, %n
+  br i1 %j.done, label %outer.end, label %inner
+outer.end:
+  %i.next = add nuw i64 %i, 1
+  %i.done = icmp eq i64 %i.next, %n
+  br i1 %i.done, label %end, label %outer
+end:
+  ret void
+}
+
+; CHECK-LABEL: define void @left(
+; CHECK: call {{.*}}i64 @__mperf_begin{{(_most)?}}(ptr %{{.*}}, i32 0)
+define void @left(i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  call void @may_leave()
+  %next = add nuw i64 %i, 1
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %end, label %loop
+end:
+  ret void
+}
