@@ -82,7 +82,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c
 
 PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o
 PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))
-DAEMON_OBJ = $(foreach d,pmu decode attribute aggregate store query control,$(call obj,daemon/$(d))) \
+DAEMON_OBJ = $(foreach d,pmu decode attribute loops aggregate store query control,$(call obj,daemon/$(d))) \
 	$(filter-out %/main.o,$(call obj,daemon))
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))
 CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client))
