@@ -9,6 +9,7 @@
 #include "daemon/loops/feed.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -309,6 +310,18 @@ int feed_dispatch(struct feed *f, uint64_t now_ns)
 	if (r == 0)
 		r = look_at_clock(f);
 	users_tidy(f);
+	return r;
+}
+
+int feed_settle(struct feed *f, uint64_t now_ns)
+{
+	int r = 0;
+	for (unsigned i = 0; i < FEED_SETTLE_TURNS && r == 0; i++) {
+		struct pollfd p = {.fd = f->epoll_fd, .events = POLLIN};
+		if (poll(&p, 1, 0) <= 0)
+			break;
+		r = feed_dispatch(f, now_ns);
+	}
 	return r;
 }
 

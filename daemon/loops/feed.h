@@ -58,6 +58,10 @@ uint64_t feed_deadline_ns(const struct feed *f);
 /* A bounded amount; the rest is had by calling again. 0 or -errno, never because of a program. */
 int feed_dispatch(struct feed *f, uint64_t now_ns);
 
+/* Read what waits in the sockets by now, as far as FEED_SETTLE_TURNS go. 0 or -errno. */
+#define FEED_SETTLE_TURNS 256
+int feed_settle(struct feed *f, uint64_t now_ns);
+
 void feed_set_limits(struct feed *f, const struct feed_limits *limits);
 
 /* Want programs to tell at least this often from now on; 0: no more. `who` is any address of the

@@ -124,14 +124,14 @@ static bool enter_module(struct program_object *o, struct program_module *module
 /* --- scopes become sites ------------------------------------------------------------------------
  */
 
-/* Blocks of one line are kept apart by their column, which stands with the place in the nest. */
-static void block_nest(const char *nest, uint32_t column, char *ret_text, size_t n)
+/* Blocks of one line are kept apart by which of their scope's they are. */
+static void block_nest(const char *around, uint32_t ordinal, char *ret_text, size_t n)
 {
-	snprintf(ret_text, n, "%s:%u", nest, column);
+	snprintf(ret_text, n, "%s#%u", around, ordinal);
 }
 
 static int site_of(struct program *p, const struct program_object *o, struct program_module *module,
-	uint32_t i, struct loop_site **ret_site)
+	uint32_t i, uint32_t *n_blocks)
 {
 	const struct loop_table *t = &module->table;
 	const struct loop_scope *s = &t->scope[i];
@@ -146,20 +146,21 @@ static int site_of(struct program *p, const struct program_object *o, struct pro
 		.inlined_at = t->text + s->inlined_at,
 	};
 	memcpy(key.build_id, o->build_id, sizeof key.build_id);
+	struct loop_site *parent = s->parent ? module->site[s->parent - 1] : NULL;
 	if (s->kind == MPERF_SCOPE_BLOCK) {
-		block_nest(key.nest, s->column, nest, sizeof nest);
+		block_nest(
+			parent ? parent->key.nest : "", ++n_blocks[s->parent], nest, sizeof nest);
 		key.nest = nest;
 	}
 	const struct loop_site_more more = {
 		.line_last = s->line_last, .column = s->column, .flags = s->flags};
-	struct loop_site *parent = s->parent ? module->site[s->parent - 1] : NULL;
 	/* shared with others or not: names that are long and many are to be paid for */
 	size_t memory = loop_site_memory(&key);
 	int r = program_charge(p, memory);
 	if (r != 0)
 		return r;
 	module->site_memory += memory;
-	return loop_site_get(p->o.sites, &key, parent, &more, ret_site);
+	return loop_site_get(p->o.sites, &key, parent, &more, &module->site[i]);
 }
 
 static int take_scopes(
@@ -177,8 +178,11 @@ static int take_scopes(
 		module->n_scopes = 0;
 		return -ENOMEM;
 	}
+	_cleanup_(freep) uint32_t *n_blocks = calloc((size_t)n + 1, sizeof *n_blocks);
+	if (!n_blocks)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < n && r == 0; i++)
-		r = site_of(p, o, module, i, &module->site[i]);
+		r = site_of(p, o, module, i, n_blocks);
 	return r;
 }
 
