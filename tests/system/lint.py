@@ -19,6 +19,8 @@ for position, station in enumerate(STATIONS):
     MAY_INCLUDE[f"daemon/{station}"] = {"proto", "platform-db", *(f"daemon/{s}" for s in STATIONS[:position + 1])}
 # The wire between mperfd and its workers belongs to the workers.
 MAY_INCLUDE["daemon/attribute"].add("daemon/namer")
+# Names that programs gave themselves are read as the namer reads those of files.
+MAY_INCLUDE["daemon/query"].add("daemon/namer/demangle.h")
 # What instrumented programs send is said once, for all sides.
 MAY_INCLUDE["daemon/loops"].add("runtime")
 # What the administrator has set; control alone acts on it.
