@@ -10,7 +10,7 @@ static int check_target(struct parse *p)
 {
 	const struct options *o = p->o;
 	bool kept = o->input || o->since_ns || o->until_ns;
-	bool pid_is_target = o->n_pids > 0 && !kept;
+	bool pid_is_target = o->n_pids > 0 && !kept && !o->loops;
 	int targets = (o->all && !o->command_line) + pid_is_target + (o->command_line != NULL);
 
 	if (o->all && o->n_pids > 0 && !kept)
@@ -38,7 +38,12 @@ static int check_target(struct parse *p)
 			"nothing to measure: leave them out, or the command, -a, --for, -F, -e, -g "
 			"and -U");
 	if (!o->input && measures && targets == 0)
-		return options_wrong(p, "there is nothing to measure: give -- CMD, --pid N or -a");
+		return options_wrong(p,
+			o->loops ? "there is nothing to run: give -- CMD"
+				 : "there is nothing to measure: give -- CMD, --pid N or -a");
+	if (o->loops && o->command_line && o->n_pids > 0)
+		return options_wrong(
+			p, "--pid and a command are two things to look at; give one of them");
 	return 0;
 }
 
@@ -47,6 +52,8 @@ int options_check(struct parse *p)
 	const struct options *o = p->o;
 	if (o->json && o->raw)
 		return options_wrong(p, "--json and --raw are two forms; give one of them");
+	if (o->csv && (o->json || o->raw))
+		return options_wrong(p, "--csv, --json and --raw are forms; give one of them");
 	if (p->command == MPERF__REQUEST__BODY_TOP)
 		return 0; /* all of it narrows what is shown */
 	int r = check_target(p);

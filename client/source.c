@@ -44,8 +44,29 @@ static bool of_time(const struct options *o)
 /* A process is something to measure, unless it is looked for in what is there already. */
 static bool measures(const struct options *o)
 {
-	bool process = o->n_pids > 0 && !of_time(o);
+	bool process = o->n_pids > 0 && !of_time(o) && !o->loops;
 	return !o->input && (o->all || process || o->command_line);
+}
+
+/* A folder of our own for the socket of a daemon of our own, which CMD finds in its environment. The
+ * service has a socket that programs know. */
+static int make_feed(struct source *s, char **ret_path)
+{
+	const char *parent = outfile_temporary_folder();
+	if (asprintf(&s->feed_folder, "%s/mperf-feed-XXXXXX", parent) < 0) {
+		s->feed_folder = NULL;
+		return RUN_FAILED;
+	}
+	if (!mkdtemp(s->feed_folder)) {
+		print_say_failed(parent, -errno, "set TMPDIR to a folder that you may write to");
+		free(TAKE_PTR(s->feed_folder));
+		return RUN_FAILED;
+	}
+	if (asprintf(ret_path, "%s/feed", s->feed_folder) < 0) {
+		*ret_path = NULL;
+		return RUN_FAILED;
+	}
+	return setenv("MPERF_FEED", *ret_path, 1) == 0 ? 0 : RUN_FAILED;
 }
 
 static int record_temporary(struct source *s, const struct options *o)
@@ -61,7 +82,11 @@ static int record_temporary(struct source *s, const struct options *o)
 	if (!s->path)
 		return RUN_FAILED;
 
-	r = capture_run(&c, &s->link, o, s->signal_fd, &s->temporary);
+	_cleanup_(freep) char *feed = NULL;
+	r = o->loops && s->link.daemon_pid > 0 ? make_feed(s, &feed) : 0;
+	if (r != 0)
+		return r;
+	r = capture_run(&c, &s->link, o, s->signal_fd, &s->temporary, feed);
 	s->exit_status = c.run.exit_status;
 	capture_clear(&c);
 	return r;
@@ -120,8 +145,13 @@ static int open_default(struct source *s)
 int source_open(struct source *s, const struct options *o, int *ret_exit)
 {
 	*s = (struct source){.link.fd = -1, .temporary.fd = -1, .signal_fd = -1};
+	bool running = o->loops && o->n_pids > 0;
 	int exit_status = o->input      ? open_file(s, o->input)
 			  : measures(o) ? open_measured(s, o)
+			  : running ? open_kept(s,
+					      "no mperfd service answers, and a running "
+					      "program tells what it counted to no one else",
+					      EXIT_FAILED)
 			  : of_time(o)  ? open_kept(s,
 						  "no mperfd service answers, so nothing is kept "
 						   "to look back into",
@@ -202,6 +232,9 @@ void source_clear(struct source *s)
 	link_close(&s->link);
 	outfile_clear(&s->temporary);
 	free(TAKE_PTR(s->path));
+	if (s->feed_folder)
+		rmdir(s->feed_folder); /* the daemon removes its socket, or is there still */
+	free(TAKE_PTR(s->feed_folder));
 	if (s->signal_fd >= 0)
 		signals_unblock(TAKE_FD(s->signal_fd));
 }

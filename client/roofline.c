@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * mperfctl roofline and blocks: what programs that count themselves counted.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "client/capture.h"
+#include "client/command.h"
+#include "client/csv.h"
+#include "client/escape.h"
+#include "client/print.h"
+#include "client/reply.h"
+#include "client/table.h"
+
+/* What people look at first; the rest is in --json, --csv and --raw. */
+static const char *const roofline_spare[] = {"nest", "inlined_at", "copies", "build_id", "around",
+	"time_self_ns", "ops", "ops_self", "bytes_loaded", "bytes_stored", "bytes_self",
+	"bytes_stack", "bytes_modelled", "loads", "stores", "fp16_ops", "fp32_ops", "fp64_ops",
+	"fp_wide_ops", "int_ops", "branches", "instructions", "updates", "samples", NULL};
+static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
+
+struct showing {
+	const struct options *o;
+	const struct reply *reply;
+	const char *const *spare;
+};
+
+static int show(const struct showing *s, FILE *f)
+{
+	const struct options *o = s->o;
+	struct table_options look = {.raw = o->raw, .hide = s->spare};
+	if (o->json)
+		return reply_write_json(s->reply, f);
+	if (o->csv)
+		return csv_write(s->reply, f);
+	table_look(stdout, o->no_color, &look);
+	int r = table_print(s->reply, &look, f);
+	const Mperf__Provenance *p = s->reply->provenance;
+	for (size_t i = 0; r == 0 && p && i < p->n_note && !o->raw; i++) {
+		fputs(i == 0 ? "\n" : "", f);
+		escape_terminal(f, p->note[i]);
+		fputc('\n', f);
+	}
+	return r;
+}
+
+static int print_reply(const struct showing *s)
+{
+	struct print p;
+	int r = print_open(&p, STDOUT_FILENO);
+	if (r == 0)
+		r = print_close(&p, show(s, p.file));
+	if (r < 0) {
+		print_say_failed(NULL, r, "send stdout elsewhere");
+		return EXIT_FAILED;
+	}
+	if (s->reply->n_rows == 0)
+		say_note("no program that counts itself told anything; build it with mperf-cc, and "
+			 "ask for another time with --since and --until");
+	return 0;
+}
+
+/* Ask of what the options name, and show what comes. */
+static int run(const struct options *o, Mperf__Request *request, char **path,
+	Mperf__Filter **filter, const char *const *spare)
+{
+	struct source source;
+	struct reply reply = {0};
+	Mperf__Filter narrowed;
+	int exit_status;
+	if (source_open(&source, o, &exit_status) == 0) {
+		source_filter(&source, o, &narrowed);
+		*path = source.path;
+		*filter = &narrowed;
+		exit_status = source_ask(&source, request, reply_take, &reply);
+	}
+	source_clear(&source);
+	if (exit_status == 0)
+		exit_status = print_reply(&(struct showing){o, &reply, spare});
+	reply_clear(&reply);
+	return exit_status;
+}
+
+int client_roofline(const struct options *o)
+{
+	Mperf__RooflineRequest roofline = MPERF__ROOFLINE_REQUEST__INIT;
+	roofline.by = (char *)(o->by ? o->by : "loop");
+	roofline.ops = (char *)(o->ops ? o->ops : "fp");
+	roofline.limit = o->limit;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_ROOFLINE;
+	request.roofline = &roofline;
+	return run(o, &request, &roofline.path, &roofline.filter, roofline_spare);
+}
+
+int client_blocks(const struct options *o)
+{
+	Mperf__BlocksRequest blocks = MPERF__BLOCKS_REQUEST__INIT;
+	blocks.every_ms = o->interval_ms;
+	blocks.limit = o->limit;
+	blocks.series = !o->csv && !o->json && !o->raw;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_BLOCKS;
+	request.blocks = &blocks;
+	return run(o, &request, &blocks.path, &blocks.filter, blocks_spare);
+}
