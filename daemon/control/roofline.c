@@ -73,13 +73,17 @@ static uint64_t round_deadline_ns(struct job *job, const struct request *q)
 {
 	const struct round_job *j = (const struct round_job *)job;
 	const struct feed *feed = feed_of(q);
-	return !feed || feed_rounds(feed) >= j->n_rounds ? 0 : j->until_ns;
+	if (!feed)
+		return 0;
+	uint64_t fresh_ns = service_fresh_ns(q->peer->options->service);
+	uint64_t round_ns = feed_rounds(feed) >= j->n_rounds ? 0 : j->until_ns;
+	return round_ns > fresh_ns ? round_ns : fresh_ns;
 }
 
 static int round_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct round_job *j = (struct round_job *)job;
-	if (now_ns < j->until_ns && round_deadline_ns(job, q) != 0)
+	if (now_ns < round_deadline_ns(job, q))
 		return 0;
 	q->job = NULL;
 	int r = store_query_start(q, j->request);

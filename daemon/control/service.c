@@ -415,6 +415,11 @@ int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum t
 	return 0;
 }
 
+uint64_t service_fresh_ns(const struct service *s)
+{
+	return s->inner->keeper ? keeper_fresh_ns(s->inner->keeper) : 0;
+}
+
 struct service *service_free(struct service *s)
 {
 	if (!s)

@@ -59,6 +59,9 @@ int service_want_rate(struct service *s, const void *who, uint32_t hz);
 int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum tier coarsest,
 	struct store_part **ret_part, size_t *ret_n_parts);
 
+/* When an answer of the store has all that was taken until then; CLOCK_MONOTONIC. */
+uint64_t service_fresh_ns(const struct service *s);
+
 /* For status. Samples: taken = stored + in_hand + sum of lost that count samples. */
 struct service_account {
 	uint64_t taken, stored, in_hand;

@@ -114,11 +114,22 @@ struct roof_figures roof_figures_of(
 /* --- sums
  * ----------------------------------------------------------------------------------------- */
 
-static void add_fact(struct roof_sums *to, const struct fact *fact)
+/* Metrics that are a loop's or region's own, whatever is inside. */
+static bool is_own(unsigned metric)
 {
-	for (unsigned metric = 1; metric < N_LOOP_METRICS; metric++)
+	return metric == LOOP_ENTRIES || metric == LOOP_ITERATIONS ||
+	       metric == LOOP_TIMED_ENTRIES || metric == LOOP_TIME_NS ||
+	       metric >= LOOP_METRICS_OF_PROGRAMS;
+}
+
+static void add_fact(struct roof_sums *to, const struct fact *fact, bool own)
+{
+	for (unsigned metric = 1; metric < N_LOOP_METRICS; metric++) {
+		if (is_own(metric) && !own)
+			continue;
 		to->value[metric] += (double)fact->value[LOOP_VALUE(metric, false)] +
 				     (double)fact->value[LOOP_VALUE(metric, true)];
+	}
 	to->modelled_bytes += (double)fact->value[LOOP_VALUE(LOOP_BYTES_LOADED, true)] +
 			      (double)fact->value[LOOP_VALUE(LOOP_BYTES_STORED, true)];
 	to->sampled_ns += fact->sampled_ns;
@@ -180,17 +191,11 @@ static void sum_self(struct roofline *r)
 		uint32_t group = group_of(r, &f->keys.key[i], no_region);
 		if (group == 0)
 			continue;
-		/* what a region spent is beside, not in, what runs in it, and no count of it */
-		add_fact(&r->self[group - 1], &f->fact[i]);
+		/* how often a loop was entered says nothing of the region that it is in */
+		bool own = r->q.by != ROOFLINE_REGION ||
+			   is_region(f, (uint32_t)f->keys.key[i].part[0]);
+		add_fact(&r->self[group - 1], &f->fact[i], own);
 	}
-}
-
-/* Metrics that are a loop's or region's own, whatever is inside. */
-static bool is_own(unsigned metric)
-{
-	return metric == LOOP_ENTRIES || metric == LOOP_ITERATIONS ||
-	       metric == LOOP_TIMED_ENTRIES || metric == LOOP_TIME_NS ||
-	       metric >= LOOP_METRICS_OF_PROGRAMS;
 }
 
 /* Parents have lower numbers than what is in them. */
