@@ -202,11 +202,14 @@ static int take_call_graph(struct parse *p, const char *arg, struct argp_state *
 	return 0;
 }
 
-/* One of the words. */
-static int take_word(struct parse *p, const char *option, const char *const *words, size_t n,
-	char *arg, char **ret_word)
+/* One of the words, which end with NULL. */
+static int take_word(struct parse *p, const char *option, const char *const *words, char *arg,
+	char **ret_word)
 {
 	char list[128] = "";
+	size_t n = 0;
+	while (words[n])
+		n++;
 	for (size_t i = 0, at = 0; i < n; i++) {
 		if (strcmp(arg, words[i]) == 0) {
 			*ret_word = arg;
@@ -227,9 +230,9 @@ static int take_by(struct parse *p, char *arg)
 {
 	static const char *const names[] = {
 		"function", "module", "process", "thread", "cgroup", "line", "hart"};
-	static const char *const of_loops[] = {"loop", "function", "region", "thread"};
+	static const char *const of_loops[] = {"loop", "function", "region", "thread", NULL};
 	if (p->command == MPERF__REQUEST__BODY_ROOFLINE)
-		return take_word(p, "--by", of_loops, 4, arg, &p->o->by);
+		return take_word(p, "--by", of_loops, arg, &p->o->by);
 	/* top has a line per hart in any case, and lines of code are named too late for it */
 	bool top = p->command == MPERF__REQUEST__BODY_TOP;
 	const size_t n = sizeof names / sizeof *names - (top ? 2 : 0);
@@ -298,9 +301,10 @@ static int take_query(struct parse *p, int key, char *arg)
 		o->inlined = true;
 		return 0;
 	case OPTION_OPS:
-		return take_word(p, "--ops", (const char *const[]){"fp", "int", "sp", "dp"}, 4, arg,
-			&o->ops);
+		return take_word(p, "--ops", (const char *const[]){"fp", "int", "sp", "dp", NULL},
+			arg, &o->ops);
 	case OPTION_EVERY:
+		p->every_given = true;
 		return take_number(p, "--every", arg, (struct range){EVERY_MS_MIN, EVERY_MS_MAX},
 			&o->interval_ms);
 	default:
@@ -326,6 +330,9 @@ static int take_show(struct parse *p, int key, char *arg)
 		return 0;
 	case OPTION_JSON:
 		o->json = true;
+		return 0;
+	case OPTION_LIVE:
+		o->live = true;
 		return 0;
 	case OPTION_CSV:
 		o->csv = true;
@@ -459,7 +466,8 @@ int options_parse(
 	if (!o)
 		return -ENOMEM;
 	o->stack = MPERF__STACK_KIND__STACK_FP;
-	bool top = command == MPERF__REQUEST__BODY_TOP, blocks = command == MPERF__REQUEST__BODY_BLOCKS;
+	bool top = command == MPERF__REQUEST__BODY_TOP;
+	bool blocks = command == MPERF__REQUEST__BODY_BLOCKS;
 	o->limit = top || blocks ? 0 : ROWS_DEFAULT;
 	o->loops = blocks || command == MPERF__REQUEST__BODY_ROOFLINE;
 

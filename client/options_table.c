@@ -43,7 +43,9 @@ const struct option_row option_rows[] = {
 	{S,       "repeat", 'r', "N", false, "run CMD N times; print the mean and the spread"},
 	{S,       "interval", 'I', "MS", false, "print what was counted every so many milliseconds"},
 	{T,       "interval", 'd', "TIME", false, "a frame each so often, 100ms to 60s (default: 1s)"},
-	{T,       "frames", OPTION_FRAMES, "N", false, "end after so many frames"},
+	{O,       "live", OPTION_LIVE, NULL, false, "show again and again what running programs reached since the last time"},
+	{O,       "interval", 'd', "TIME", false, "with --live: each so often, 1s to 60s (default: 1s)"},
+	{T|O,     "frames", OPTION_FRAMES, "N", false, "end after so many frames"},
 	{T,       "batch", 'b', NULL, false, "print frames as text, also on a terminal"},
 	{H|F|D,   "input", 'i', "FILE", false, "read this recording"},
 	{O|B,     "input", 'i', "FILE", false, "read this recording, or what a program wrote where MPERF_OUTPUT said"},
@@ -120,6 +122,7 @@ const struct command_text *command_text(int command)
 		.examples = "Examples:\n"
 			    "  mperfctl roofline -- ./program\n"
 			    "  mperfctl roofline --pid 1234 --by function\n"
+			    "  mperfctl roofline --pid 1234 --live -d 2s\n"
 			    "  mperfctl roofline --since -10m --ops dp --json\n"
 			    "  MPERF_OUTPUT=run.out ./program; mperfctl roofline -i run.out\n",
 	};

@@ -3,6 +3,7 @@
  * mperfctl roofline and blocks: what programs that count themselves counted.
  */
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/capture.h"
@@ -12,6 +13,7 @@
 #include "client/print.h"
 #include "client/reply.h"
 #include "client/table.h"
+#include "proto/clock.h"
 
 /* What people look at first; the rest is in --json, --csv and --raw. */
 static const char *const roofline_spare[] = {"nest", "inlined_at", "copies", "build_id", "around",
@@ -55,7 +57,7 @@ static int print_reply(const struct showing *s)
 		print_say_failed(NULL, r, "send stdout elsewhere");
 		return EXIT_FAILED;
 	}
-	if (s->reply->n_rows == 0)
+	if (s->reply->n_rows == 0 && !s->o->live)
 		say_note("no program that counts itself told anything; build it with mperf-cc, and "
 			 "ask for another time with --since and --until");
 	return 0;
@@ -82,6 +84,62 @@ static int run(const struct options *o, Mperf__Request *request, char **path,
 	return exit_status;
 }
 
+/* --- again and again ----------------------------------------------------------------------------
+ */
+
+#define NS_PER_MS 1000000ll
+#define LIVE_MS 1000 /* the service writes what it has once a second at most */
+
+/* A new screen, where there is one. */
+static void begin_frame(const struct options *o, unsigned n)
+{
+	bool screen = !o->json && !o->csv && !o->raw && isatty(STDOUT_FILENO);
+	if (screen)
+		fputs("\033[H\033[2J", stdout); /* Source: man 4 console_codes, CUP and ED */
+	else if (n > 0 && !o->json && !o->csv && !o->raw)
+		fputc('\n', stdout);
+	fflush(stdout);
+}
+
+static void wait_until(int64_t realtime_ns)
+{
+	int64_t left_ns = realtime_ns - (int64_t)clock_ns(CLOCK_REALTIME);
+	struct timespec t = {.tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000};
+	if (left_ns > 0)
+		nanosleep(&t, NULL);
+}
+
+/* The service writes what it has when it is asked, so what was written since the last answer came
+ * is what was counted since. */
+static int run_live(const struct options *o, Mperf__Request *request)
+{
+	struct source source;
+	Mperf__Filter filter;
+	int exit_status;
+	if (source_open(&source, o, &exit_status) != 0) {
+		source_clear(&source);
+		return exit_status;
+	}
+	source_filter(&source, o, &filter);
+	request->roofline->path = source.path;
+	request->roofline->filter = &filter;
+	int64_t step_ns = (o->interval_ms ? o->interval_ms : LIVE_MS) * NS_PER_MS;
+	int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
+		struct reply reply = {0};
+		wait_until(since_ns + step_ns);
+		filter.since_ns = since_ns;
+		exit_status = source_ask(&source, request, reply_take, &reply);
+		since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+		begin_frame(o, n);
+		if (exit_status == 0)
+			exit_status = print_reply(&(struct showing){o, &reply, roofline_spare});
+		reply_clear(&reply);
+	}
+	source_clear(&source);
+	return exit_status;
+}
+
 int client_roofline(const struct options *o)
 {
 	Mperf__RooflineRequest roofline = MPERF__ROOFLINE_REQUEST__INIT;
@@ -91,6 +149,8 @@ int client_roofline(const struct options *o)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_ROOFLINE;
 	request.roofline = &roofline;
+	if (o->live)
+		return run_live(o, &request);
 	return run(o, &request, &roofline.path, &roofline.filter, roofline_spare);
 }
 

@@ -98,14 +98,21 @@ static int open_file(struct source *s, const char *path)
 	return s->path && link_open_private(&s->link) == 0 ? 0 : EXIT_FAILED;
 }
 
-/* What the service keeps; `absent` says what it means if there is no service. */
-static int open_kept(struct source *s, const char *absent, int absent_exit)
+#define GIVE                                                                                       \
+	"Give -i FILE, start the service with `systemctl start mperfd`, "                          \
+	"or give something to measure: -- CMD, --pid N or -a"
+#define GIVE_LOOPS                                                                                 \
+	"Start the service with `systemctl start mperfd`, and the program after it; or run it by "  \
+	"-- CMD"
+
+/* What the service keeps; `absent` says what it means if there is no service, and `remedy` what to do
+ * about it. */
+static int open_kept(
+	struct source *s, const char *absent, const char *remedy, int absent_exit)
 {
 	int r = link_open_service(&s->link);
 	if (r == LINK_ABSENT) {
-		say_failure(absent,
-			"Give -i FILE, start the service with `systemctl start mperfd`, "
-			"or give something to measure: -- CMD, --pid N or -a");
+		say_failure(absent, remedy);
 		return absent_exit;
 	}
 	s->kept = true;
@@ -135,7 +142,7 @@ static int open_default(struct source *s)
 	int r = open_kept(s,
 		"there is nothing to read: no -i FILE, no " SOURCE_DEFAULT
 		" here, and no mperfd service that answers",
-		EXIT_USAGE);
+		GIVE, EXIT_USAGE);
 	if (r == 0)
 		say_note("reading what the service keeps of the last hour; --since and --until "
 			 "choose another time");
@@ -145,17 +152,17 @@ static int open_default(struct source *s)
 int source_open(struct source *s, const struct options *o, int *ret_exit)
 {
 	*s = (struct source){.link.fd = -1, .temporary.fd = -1, .signal_fd = -1};
-	bool running = o->loops && o->n_pids > 0;
+	bool running = o->loops && (o->n_pids > 0 || o->live);
 	int exit_status = o->input      ? open_file(s, o->input)
 			  : measures(o) ? open_measured(s, o)
 			  : running ? open_kept(s,
 					      "no mperfd service answers, and a running "
 					      "program tells what it counted to no one else",
-					      EXIT_FAILED)
+					      GIVE_LOOPS, EXIT_FAILED)
 			  : of_time(o)  ? open_kept(s,
 						  "no mperfd service answers, so nothing is kept "
 						   "to look back into",
-						  EXIT_FAILED)
+						  GIVE, EXIT_FAILED)
 					: open_default(s);
 	if (exit_status == 0)
 		return 0;

@@ -178,7 +178,7 @@ static int read_whole(
 /* One of the two kinds of file. */
 struct input {
 	uint8_t *output; /* what MPERF_OUTPUT named; NULL: a segment */
-	size_t n;
+	struct loop_output file;
 	sqlite3 *db;
 };
 
@@ -193,8 +193,12 @@ static int open_input(struct request *q, const char *path, struct input *in)
 	_cleanup_(closep) int fd = -1;
 	if (q->peer->options->private && *path)
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && is_output(fd))
-		return read_whole(q, fd, path, &in->output, &in->n);
+	if (fd >= 0 && is_output(fd)) {
+		size_t n = 0;
+		int r = read_whole(q, fd, path, &in->output, &n);
+		in->file = (struct loop_output){in->output, n, path};
+		return r;
+	}
 	return request_open_segment(q, path, &in->db);
 }
 
@@ -231,7 +235,7 @@ int control_roofline(struct request *q, const Mperf__Request *request)
 	struct roofline_question question = roofline_question_of(m, &filter);
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
-	r = in.output ? query_roofline_output(in.output, in.n, m->path, &question, &answer, &error)
+	r = in.output ? query_roofline_output(&in.file, &question, &answer, &error)
 		      : query_roofline(in.db, &question, &answer, &error);
 	return query_answer_end(q, &stream, r, &error);
 }
@@ -250,7 +254,7 @@ int control_blocks(struct request *q, const Mperf__Request *request)
 	struct blocks_question question = blocks_question_of(m, &filter);
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
-	r = in.output ? query_blocks_output(in.output, in.n, m->path, &question, &answer, &error)
+	r = in.output ? query_blocks_output(&in.file, &question, &answer, &error)
 		      : query_blocks(in.db, &question, &answer, &error);
 	return query_answer_end(q, &stream, r, &error);
 }

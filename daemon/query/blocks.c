@@ -311,13 +311,12 @@ int query_store_blocks(struct query_source *source, size_t n_sources,
 	return ask(NULL, source, n_sources, question, answer, ret_error);
 }
 
-int query_blocks_output(const uint8_t *bytes, size_t n, const char *path,
-	const struct blocks_question *question, const struct answer *answer,
-	struct query_error *ret_error)
+int query_blocks_output(const struct loop_output *file, const struct blocks_question *question,
+	const struct answer *answer, struct query_error *ret_error)
 {
 	_cleanup_(blocks_freep) struct blocks *b = blocks_new(question);
 	if (!b)
 		return -ENOMEM;
-	int r = loop_facts_add_file(&b->facts, bytes, n, path, ret_error);
+	int r = loop_facts_add_file(&b->facts, file, ret_error);
 	return r == 0 ? tell(b, answer) : r;
 }

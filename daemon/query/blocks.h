@@ -22,6 +22,5 @@ int query_blocks(sqlite3 *db, const struct blocks_question *question, const stru
 int query_store_blocks(struct query_source *source, size_t n_sources,
 	const struct blocks_question *question, const struct answer *answer,
 	struct query_error *ret_error);
-int query_blocks_output(const uint8_t *bytes, size_t n, const char *path,
-	const struct blocks_question *question, const struct answer *answer,
-	struct query_error *ret_error);
+int query_blocks_output(const struct loop_output *file, const struct blocks_question *question,
+	const struct answer *answer, struct query_error *ret_error);

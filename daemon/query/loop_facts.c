@@ -7,6 +7,7 @@
 #include "daemon/query/loop_facts.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,21 +90,31 @@ int loop_facts_site(struct loop_facts *f, const struct fact_site_key *key, uint3
 	return 0;
 }
 
-int loop_facts_who(struct loop_facts *f, int32_t pid, int32_t tid, uint64_t start_ns,
-	const char *comm, uint32_t *ret_who)
+int loop_facts_who(struct loop_facts *f, const struct fact_who_key *key, uint32_t *ret_who)
 {
 	uint32_t i;
-	const struct key key = {
-		{(uint64_t)(uint32_t)pid << 32 | (uint32_t)tid, start_ns, f->loaded.boot}};
-	int r = full(key_get(&f->who_keys, &key, &i));
+	const struct key content = {{(uint64_t)(uint32_t)key->pid << 32 | (uint32_t)key->tid,
+		key->start_ns, f->loaded.boot}};
+	int r = full(key_get(&f->who_keys, &content, &i));
 	if (r == 0)
 		r = array_grow(&f->who, &f->size_whos, i + 1, sizeof(*f->who));
 	if (r != 0)
 		return r;
-	f->who[i].pid = pid;
-	f->who[i].tid = tid;
+	f->who[i].pid = key->pid;
+	f->who[i].tid = key->tid;
 	*ret_who = i + 1;
-	return text(f, comm, &f->who[i].comm);
+	return text(f, key->comm, &f->who[i].comm);
+}
+
+int loop_facts_task(struct loop_facts *f, uint32_t task, uint32_t *ret_who)
+{
+	const struct loaded_task *t = &f->loaded.task[task];
+	const char *comm = text_of(&f->texts, t->comm);
+	char copy[TASK_COMM_BYTES + 1]; /* the table that it stands in may move */
+	snprintf(copy, sizeof(copy), "%s", comm ? comm : "[unknown]");
+	const struct fact_who_key key = {
+		.pid = t->pid, .tid = t->tid, .start_ns = (uint64_t)t->start_ns, .comm = copy};
+	return loop_facts_who(f, &key, ret_who);
 }
 
 int loop_facts_get(struct loop_facts *f, const struct key *key, struct fact **ret_fact)

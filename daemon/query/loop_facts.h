@@ -82,8 +82,14 @@ struct fact_site_key {
 };
 int loop_facts_site(struct loop_facts *f, const struct fact_site_key *key, uint32_t *ret_site);
 /* Whoever counted, by pid, tid and what tells two of one number apart. */
-int loop_facts_who(struct loop_facts *f, int32_t pid, int32_t tid, uint64_t start_ns,
-	const char *comm, uint32_t *ret_who);
+struct fact_who_key {
+	int32_t pid, tid;
+	uint64_t start_ns;
+	const char *comm;
+};
+int loop_facts_who(struct loop_facts *f, const struct fact_who_key *key, uint32_t *ret_who);
+/* The same of a task of the segment under way. */
+int loop_facts_task(struct loop_facts *f, uint32_t task, uint32_t *ret_who);
 /* The fact of that key; sums in it are to be added by loop_facts_add. */
 int loop_facts_get(struct loop_facts *f, const struct key *key, struct fact **ret_fact);
 static inline void loop_facts_add(struct fact *fact, unsigned value, uint64_t amount)
@@ -98,9 +104,15 @@ int loop_facts_add_segment(
 /* loop_samples.c: the samples of the segment under way. */
 int loop_facts_add_samples(
 	struct loop_facts *f, const struct row_filter *filter, struct scan_notes *notes);
-/* loop_file.c: all messages of a file that MPERF_OUTPUT named; n bytes. 0, QUERY_FAILED, -errno. */
-int loop_facts_add_file(struct loop_facts *f, const uint8_t *bytes, size_t n, const char *path,
-	struct query_error *ret_error);
+/* A file that MPERF_OUTPUT named, read whole. */
+struct loop_output {
+	const uint8_t *bytes;
+	size_t n;
+	const char *path;
+};
+/* loop_file.c: all its messages. 0, QUERY_FAILED, -errno. */
+int loop_facts_add_file(
+	struct loop_facts *f, const struct loop_output *file, struct query_error *ret_error);
 
 int loop_facts_keep(void *facts);
 void loop_facts_take_back(void *facts);

@@ -59,7 +59,10 @@ static int take(void *userdata, const struct loop_counts *c)
 	if (r == 0 && c->region && f->by_region)
 		r = site_of(f, c->region, &region);
 	if (r == 0 && f->by_thread)
-		r = loop_facts_who(f, 0, (int32_t)c->thread->tid, c->thread->begin_ns, "", &who);
+		r = loop_facts_who(f,
+			&(struct fact_who_key){
+				.tid = (int32_t)c->thread->tid, .start_ns = c->thread->begin_ns},
+			&who);
 	const struct key key = FACT_KEY(site, region, who, 0);
 	if (r == 0)
 		r = loop_facts_get(f, &key, &fact);
@@ -76,9 +79,11 @@ static int fail(struct query_error *error, const char *path, const char *what)
 }
 
 /* One after the other; a file that ends within a message was cut, and holds what came before. */
-static int take_all(struct loop_facts *f, struct program *p, const uint8_t *bytes, size_t n,
-	const char *path, struct query_error *error)
+static int take_all(struct loop_facts *f, struct program *p, const struct loop_output *file,
+	struct query_error *error)
 {
+	const uint8_t *bytes = file->bytes;
+	size_t n = file->n;
 	struct mperf_feed_head head;
 	uint32_t text;
 	size_t at = 0;
@@ -86,14 +91,14 @@ static int take_all(struct loop_facts *f, struct program *p, const uint8_t *byte
 	while (r == 0 && n - at >= sizeof head) {
 		memcpy(&head, bytes + at, sizeof head);
 		if (head.bytes < sizeof head || head.bytes > MPERF_PACKET_BYTES_MAX)
-			return fail(error, path, feed_causes[FEED_LENGTH].name);
+			return fail(error, file->path, feed_causes[FEED_LENGTH].name);
 		if (head.bytes > n - at)
 			break;
 		r = program_take(p, bytes + at, head.bytes);
 		at += head.bytes;
 	}
 	if (r > 0)
-		return fail(error, path, feed_causes[r].name);
+		return fail(error, file->path, feed_causes[r].name);
 	if (r == 0 && !p->last &&
 		text_get(&f->texts,
 			"The program had not ended when this was "
@@ -105,8 +110,8 @@ static int take_all(struct loop_facts *f, struct program *p, const uint8_t *byte
 	return r;
 }
 
-int loop_facts_add_file(struct loop_facts *f, const uint8_t *bytes, size_t n, const char *path,
-	struct query_error *ret_error)
+int loop_facts_add_file(
+	struct loop_facts *f, const struct loop_output *file, struct query_error *ret_error)
 {
 	struct loop_sites sites = {0};
 	uint64_t causes[N_FEED_CAUSES] = {0};
@@ -123,7 +128,7 @@ int loop_facts_add_file(struct loop_facts *f, const uint8_t *bytes, size_t n, co
 		_cleanup_(program_freep) struct program *p = NULL;
 		r = program_new(&o, &p);
 		if (r == 0)
-			r = take_all(f, p, bytes, n, path, ret_error);
+			r = take_all(f, p, file, ret_error);
 	}
 	loop_sites_clear(&sites);
 	return r;

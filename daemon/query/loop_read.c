@@ -142,14 +142,7 @@ static uint64_t epoch_of(const struct loop_facts *f, int64_t window)
 static int who_of(struct loop_facts *f, uint32_t task, uint32_t *ret_who)
 {
 	*ret_who = 0;
-	if (!f->by_thread)
-		return 0;
-	const struct loaded *l = &f->loaded;
-	const struct loaded_task *t = &l->task[task];
-	const char *comm = text_of(&f->texts, t->comm);
-	char copy[64]; /* the table that it stands in may move */
-	snprintf(copy, sizeof(copy), "%s", comm ? comm : "[unknown]");
-	return loop_facts_who(f, t->pid, t->tid, (uint64_t)t->start_ns, copy, ret_who);
+	return f->by_thread ? loop_facts_task(f, task, ret_who) : 0;
 }
 
 static int add_count(struct loop_facts *f, const struct count_row *row, unsigned value)

@@ -124,14 +124,7 @@ static int take_sample(void *userdata, const struct scan_row *row)
 	uint32_t site = f->frame_site[frame];
 	if (site == 0 && !f->by_thread)
 		return 0;
-	int r = 0;
-	if (f->by_thread) {
-		char comm[64];
-		const char *name = text_of(&f->texts, l->task[row->task].comm);
-		snprintf(comm, sizeof(comm), "%s", name ? name : "[unknown]");
-		r = loop_facts_who(f, l->task[row->task].pid, l->task[row->task].tid,
-			(uint64_t)l->task[row->task].start_ns, comm, &who);
-	}
+	int r = f->by_thread ? loop_facts_task(f, row->task, &who) : 0;
 	struct fact *fact;
 	const struct key key = FACT_KEY(site, FACT_ANY_REGION, who, 0);
 	if (r == 0)

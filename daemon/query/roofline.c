@@ -3,17 +3,19 @@
  * From sums to figures.
  *
  * A loop's own counts are without the loops inside; what is shown of it is with them, since time is
- * taken where a nest begins and ends. Time is, in this order: measured by the program at the
- * outermost loop of a nest, scaled where not every entry was timed; or the CPU time of the
- * process's samples in the loop's lines. A figure that has neither is absent.
+ * taken where a nest begins and ends. Time is what the program measured at the outermost loop of a
+ * nest, where the entries that it timed stand for those that it did not; or else the CPU time of
+ * the process's samples in the loop's lines. A figure that has neither is absent.
  *
- * Counting slows what it counts. By seeds of Examem's equations, with A accesses, I instructions
- * and U updates of counters, each of which loads and stores:
+ * Counting slows what it counts. With A accesses, I instructions and U updates of counters, each of
+ * which loads and stores, Examem takes
  *
- *      OMAF = A / I      NMAF = (2 U + A) / (2 U + I)      MF = NMAF / OMAF      CF = (I + U MF) /
- * I
+ *      OMAF = A / I
+ *      NMAF = (2 U + A) / (2 U + I)
+ *      MF = NMAF / OMAF
+ *      CF = (I + U MF) / I
  *
- * and the bandwidth without counting is about CF times the one that was reached.
+ * and the bandwidth without counting to be CF times the one that was reached.
  * Source: Examem, section III.G, equations 1 to 5.
  */
 #include "daemon/query/roofline.h"
@@ -238,10 +240,8 @@ static double time_of(const struct roofline *r, uint32_t group, enum roof_clock 
 	*ret_clock = ROOF_MEASURED;
 	if (r->q.by == ROOFLINE_REGION && own[LOOP_ENTRIES] > 0)
 		return own[LOOP_TIME_NS];
-	if (r->q.by == ROOFLINE_LOOP && own[LOOP_TIMED_ENTRIES] > 0 && own[LOOP_TIME_NS] > 0) {
-		double scale = own[LOOP_ENTRIES] / own[LOOP_TIMED_ENTRIES];
-		return own[LOOP_TIME_NS] * (scale > 1 ? scale : 1);
-	}
+	if (r->q.by == ROOFLINE_LOOP && own[LOOP_TIME_NS] > 0)
+		return own[LOOP_TIME_NS];
 	*ret_clock = ROOF_SPAN;
 	if (r->q.by == ROOFLINE_THREAD && own[LOOP_SPAN_NS] > 0)
 		return own[LOOP_SPAN_NS];
@@ -387,13 +387,12 @@ int query_store_roofline(struct query_source *source, size_t n_sources,
 	return ask(NULL, source, n_sources, question, answer, ret_error);
 }
 
-int query_roofline_output(const uint8_t *bytes, size_t n, const char *path,
-	const struct roofline_question *question, const struct answer *answer,
-	struct query_error *ret_error)
+int query_roofline_output(const struct loop_output *file, const struct roofline_question *question,
+	const struct answer *answer, struct query_error *ret_error)
 {
 	_cleanup_(roofline_freep) struct roofline *r = roofline_new(question);
 	if (!r)
 		return -ENOMEM;
-	int outcome = loop_facts_add_file(&r->facts, bytes, n, path, ret_error);
+	int outcome = loop_facts_add_file(&r->facts, file, ret_error);
 	return outcome == 0 ? work_out(r, answer) : outcome;
 }

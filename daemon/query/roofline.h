@@ -40,9 +40,8 @@ int query_store_roofline(struct query_source *source, size_t n_sources,
 	const struct roofline_question *question, const struct answer *answer,
 	struct query_error *ret_error);
 /* Of a file that MPERF_OUTPUT named, read whole. */
-int query_roofline_output(const uint8_t *bytes, size_t n, const char *path,
-	const struct roofline_question *question, const struct answer *answer,
-	struct query_error *ret_error);
+int query_roofline_output(const struct loop_output *file, const struct roofline_question *question,
+	const struct answer *answer, struct query_error *ret_error);
 
 /* --- for its parts and tests --------------------------------------------------------------------
  */

@@ -4,13 +4,14 @@ import csv
 import io
 import json
 import os
+import struct
 import subprocess
 import sys
 import threading
 import time
 
 import feed_program as feed
-from machine import NOBODY, ROOT, Folder, mperfctl, refused, rows
+from machine import NOBODY, ROOT, Folder, mperfctl, need_program, refused, rows
 from service import Service, wait_until
 
 PROGRAM = [sys.executable, ROOT / "tests" / "system" / "feed_program.py"]
@@ -169,6 +170,7 @@ def test_a_recording_keeps_loops(build):
 
 def test_sums_of_minutes_and_hours_tell_the_same(build):
     """The service rolls up what it kept when it is started again an hour later; here by hand."""
+    need_program("sqlite3")
     with Folder() as folder, Service(build, folder, flush="1s") as service:
         with feed.Connection(service.feed) as c:
             feed.announce(c, feed.triad())
@@ -197,3 +199,38 @@ def test_what_makes_no_sense_is_refused(build):
     refused(mperfctl(build, "roofline", "--pid", "1", check=False, env=ALONE), 1, "service")
     refused(mperfctl(build, "roofline", "--pid", "1", "--", "true", check=False), 2, "--pid")
     refused(mperfctl(build, "roofline", "-i", "/nowhere", check=False), 1, "/nowhere")
+
+
+def test_live_tells_what_came_since_the_last_time(build):
+    """A program that tells ten passes each time it is asked: frames add up to what it told."""
+    with Folder() as folder, Service(build, folder, flush="5s", period="1min") as service:
+        with feed.Connection(service.feed) as c:
+            feed.announce(c, feed.triad())
+            c.send(feed.round_())
+            stop, told = threading.Event(), []
+
+            def answer():
+                c.socket.settimeout(0.2)
+                while not stop.is_set():
+                    try:
+                        now = struct.unpack("<HHIII", c.socket.recv(64))[4]
+                    except TimeoutError:
+                        continue
+                    if now:
+                        feed.count_triad(c, 1, 10, 1_000_000)
+                        c.send(feed.round_())
+                        told.append(10)
+            teller = threading.Thread(target=answer)
+            teller.start()
+            said = service.ctl("roofline", "--live", "--frames", "3", "--pid", os.getpid(),
+                               "--json").stdout
+            stop.set()
+            teller.join()
+        frames, decoder = [], json.JSONDecoder()
+        while said.strip():
+            frame, end = decoder.raw_decode(said.lstrip())
+            frames.append(frame)
+            said = said.lstrip()[end:]
+        assert len(frames) == 3 and len(told) == 3, (len(frames), told)
+        passes = [sum(r["iterations"] for r in f["rows"] if r["nest"] == "1") for f in frames]
+        assert passes == [10, 10, 10], passes
