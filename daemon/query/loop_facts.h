@@ -37,7 +37,8 @@ struct fact_who {
 
 struct fact {
 	uint64_t value[N_LOOP_VALUES];
-	double sampled_ns; /* CPU time of samples in this site's own lines */
+	double sampled_ns;           /* CPU time of samples in this site's own lines */
+	double cycles, instructions; /* that came with these samples */
 	uint64_t samples;
 };
 

@@ -135,6 +135,8 @@ static void add_fact(struct roof_sums *to, const struct fact *fact, bool own)
 	to->modelled_bytes += (double)fact->value[LOOP_VALUE(LOOP_BYTES_LOADED, true)] +
 			      (double)fact->value[LOOP_VALUE(LOOP_BYTES_STORED, true)];
 	to->sampled_ns += fact->sampled_ns;
+	to->cycles += fact->cycles;
+	to->instructions += fact->instructions;
 	to->samples += fact->samples;
 }
 
@@ -144,6 +146,8 @@ static void add_sums(struct roof_sums *to, const struct roof_sums *from)
 		to->value[metric] += from->value[metric];
 	to->modelled_bytes += from->modelled_bytes;
 	to->sampled_ns += from->sampled_ns;
+	to->cycles += from->cycles;
+	to->instructions += from->instructions;
 	to->samples += from->samples;
 }
 

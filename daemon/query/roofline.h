@@ -51,6 +51,7 @@ struct roof_sums {
 	double value[N_LOOP_METRICS];
 	double modelled_bytes;
 	double sampled_ns;
+	double cycles, instructions; /* of the hardware, where samples brought them */
 	uint64_t samples;
 };
 

@@ -81,6 +81,7 @@ static const struct answer_column figure_columns[] = {
 	{"share", "Share", MPERF__UNIT__UNIT_SHARE},
 	{"clock", "Time is", 0},
 	{"time_self_ns", "Own time", MPERF__UNIT__UNIT_NS},
+	{"ipc", "IPC", MPERF__UNIT__UNIT_RATIO},
 	{"gops", NULL, MPERF__UNIT__UNIT_RATIO},
 	{"gbytes", "GB/s", MPERF__UNIT__UNIT_RATIO},
 	{"gbytes_corrected", "Corrected", MPERF__UNIT__UNIT_RATIO},
@@ -228,6 +229,7 @@ static int tell_row(
 	put_real(&row, f->time_ns >= 0 && r->whole_ns > 0 ? f->time_ns / r->whole_ns : -1);
 	put_text(&row, clocks[f->clock]);
 	put_time(&row, from->self_ns);
+	put_real(&row, t->cycles > 0 ? t->instructions / t->cycles : -1);
 	put_real(&row, f->ops_per_ns);
 	put_real(&row, f->bytes_per_ns);
 	put_real(&row, f->bytes_per_ns_corrected);

@@ -20,7 +20,7 @@ struct seen {
 	size_t n_columns, n_rows;
 	struct {
 		char function[64], nest[16], clock[16];
-		double entries, time_ns, self_ns, bytes, share;
+		double entries, time_ns, self_ns, bytes, share, ipc;
 	} row[32];
 };
 
@@ -64,6 +64,8 @@ static int take_row(void *userdata, const struct answer_value *v, size_t n)
 			row->self_ns = number(&v[i]);
 		else if (strcmp(name, "bytes_loaded") == 0)
 			row->bytes = number(&v[i]);
+		else if (strcmp(name, "ipc") == 0)
+			row->ipc = number(&v[i]);
 		else if (strcmp(name, "share") == 0)
 			row->share = number(&v[i]);
 	}
@@ -134,9 +136,9 @@ static void sample(struct task *task, uint64_t weight_ns, const char *inner, con
 
 /* walk() has loops 1 (lines 10 to 20) and in it 1.1 (12 to 15); step() has one (31 to 33), which
  * was also inlined into walk() at line 13. */
-static struct task *begin(void)
+static struct task *begin_in(void (*how)(struct stored *))
 {
-	stored_begin_clock(&s);
+	how(&s);
 	struct task *task = stored_task(&s, 100, 100, "prog");
 	struct loop_site *walk = site(LOOP_SITE_FUNCTION, "walk", "", 9, 21, "", NULL);
 	struct loop_site *outer = site(LOOP_SITE_LOOP, "walk", "1", 10, 20, "", walk);
@@ -155,6 +157,11 @@ static struct task *begin(void)
 	/* a window is flushed for its samples: one of somebody else */
 	sample(stored_task(&s, 300, 300, "else"), 1, "main", NULL);
 	return task;
+}
+
+static struct task *begin(void)
+{
+	return begin_in(stored_begin_clock);
 }
 
 static void end(void)
@@ -233,6 +240,20 @@ START_TEST(without_lines_time_is_the_functions)
 	struct seen seen = told(ROOFLINE_FUNCTION);
 	ck_assert(self_of(&seen, "walk", "") == 10);
 	ck_assert(self_of(&seen, "step", "") == 0);
+}
+END_TEST
+
+START_TEST(counts_of_the_hardware_come_with_the_samples)
+{
+	struct task *task = begin_in(stored_begin_group);
+	struct frame *frame = stored_frame(&s, FILE_ELF, "/bin/prog", 48);
+	stored_name(frame, "walk@src/a.c:14", NULL);
+	stored_add(&s, &(struct stored_sample){.task = task,
+			       .frame = {frame},
+			       .n_reads = 2,
+			       .read = {{1, 100, 10, 10}, {2, 250, 10, 10}}});
+	struct seen seen = told(ROOFLINE_LOOP);
+	ck_assert(seen.row[0].ipc == 2.5);
 }
 END_TEST
 
@@ -341,6 +362,7 @@ int main(void)
 	tcase_add_test(c, an_inlined_loop_is_told_from_the_function_itself);
 	tcase_add_test(c, what_is_inlined_without_a_loop_belongs_to_the_loop_around_it);
 	tcase_add_test(c, without_lines_time_is_the_functions);
+	tcase_add_test(c, counts_of_the_hardware_come_with_the_samples);
 	tcase_add_test(c, lines_of_another_file_are_no_hit);
 	tcase_add_test(c, samples_of_who_counts_nothing_are_left_out);
 	tcase_add_test(c, a_negative_count_is_damage);
