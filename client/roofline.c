@@ -109,32 +109,46 @@ static void wait_until(int64_t realtime_ns)
 		nanosleep(&t, NULL);
 }
 
-/* The service writes what it has when it is asked, so what was written since the last answer came
- * is what was counted since. */
+/* Ask once; *since_ns is then from when on the next answer tells. The service writes what it has
+ * when it is asked, and begins another window, which starts after we asked. */
+static int ask_live(
+	struct source *s, Mperf__Request *request, int64_t *since_ns, struct reply *reply)
+{
+	request->roofline->filter->since_ns = *since_ns;
+	*since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	return source_ask(s, request, reply_take, reply);
+}
+
+static int show_frames(struct source *s, const struct options *o, Mperf__Request *request)
+{
+	int64_t step_ns = (o->interval_ms ? o->interval_ms : LIVE_MS) * NS_PER_MS;
+	int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	struct reply before = {0};
+	int exit_status = ask_live(s, request, &since_ns, &before);
+	reply_clear(&before);
+	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
+		struct reply reply = {0};
+		wait_until(since_ns + step_ns);
+		exit_status = ask_live(s, request, &since_ns, &reply);
+		if (exit_status == 0) {
+			begin_frame(o, n);
+			exit_status = print_reply(&(struct showing){o, &reply, roofline_spare});
+		}
+		reply_clear(&reply);
+	}
+	return exit_status;
+}
+
 static int run_live(const struct options *o, Mperf__Request *request)
 {
 	struct source source;
 	Mperf__Filter filter;
 	int exit_status;
-	if (source_open(&source, o, &exit_status) != 0) {
-		source_clear(&source);
-		return exit_status;
-	}
-	source_filter(&source, o, &filter);
-	request->roofline->path = source.path;
-	request->roofline->filter = &filter;
-	int64_t step_ns = (o->interval_ms ? o->interval_ms : LIVE_MS) * NS_PER_MS;
-	int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
-		struct reply reply = {0};
-		wait_until(since_ns + step_ns);
-		filter.since_ns = since_ns;
-		exit_status = source_ask(&source, request, reply_take, &reply);
-		since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-		begin_frame(o, n);
-		if (exit_status == 0)
-			exit_status = print_reply(&(struct showing){o, &reply, roofline_spare});
-		reply_clear(&reply);
+	if (source_open(&source, o, &exit_status) == 0) {
+		source_filter(&source, o, &filter);
+		request->roofline->path = source.path;
+		request->roofline->filter = &filter;
+		exit_status = show_frames(&source, o, request);
 	}
 	source_clear(&source);
 	return exit_status;

@@ -311,16 +311,15 @@ static int make_rows(struct roofline *r)
 	return 0;
 }
 
-/* What shares are of: the CPU time of all that counts, or, without samples, the time for which its
- * threads' counts gathered. */
-static double whole_of(const struct loop_facts *f)
+/* The time for which the counts of all threads gathered. */
+static double span_of(const struct loop_facts *f)
 {
 	double span_ns = 0;
 	uint32_t no_region = outside(f);
 	for (uint32_t i = 0; i < f->keys.n_keys; i++)
 		if (no_region && f->keys.key[i].part[0] == no_region)
 			span_ns += (double)f->fact[i].value[LOOP_VALUE(LOOP_SPAN_NS, false)];
-	return f->sampled_ns > 0 ? f->sampled_ns : span_ns;
+	return span_ns;
 }
 
 static int work_out(struct roofline *r, const struct answer *answer)
@@ -333,7 +332,8 @@ static int work_out(struct roofline *r, const struct answer *answer)
 		return -ENOMEM;
 	sum_self(r);
 	sum_total(r);
-	r->whole_ns = whole_of(f);
+	r->whole_ns[ROOF_SAMPLED] = f->sampled_ns;
+	r->whole_ns[ROOF_MEASURED] = r->whole_ns[ROOF_SPAN] = span_of(f);
 	int outcome = make_rows(r);
 	return outcome == 0 ? roofline_tell(r, answer) : outcome;
 }

@@ -55,7 +55,7 @@ struct roof_sums {
 	uint64_t samples;
 };
 
-enum roof_clock { ROOF_NO_CLOCK, ROOF_MEASURED, ROOF_SAMPLED, ROOF_SPAN };
+enum roof_clock { ROOF_NO_CLOCK, ROOF_MEASURED, ROOF_SAMPLED, ROOF_SPAN, N_ROOF_CLOCKS };
 
 /* What sums come to. Negative: not known. */
 struct roof_figures {
@@ -84,7 +84,8 @@ struct roofline {
 	uint32_t n_groups;
 	struct roof_row *row;
 	uint32_t n_rows;
-	double whole_ns; /* what shares are of */
+	/* what shares are of: CPU time of what was sampled, else the time that counts are of */
+	double whole_ns[N_ROOF_CLOCKS];
 	bool any_sampled, any_measured;
 };
 

@@ -226,7 +226,7 @@ static int tell_row(
 	put_count(&row, t->value[LOOP_ENTRIES]);
 	put_count(&row, t->value[LOOP_ITERATIONS]);
 	put_time(&row, f->time_ns);
-	put_real(&row, f->time_ns >= 0 && r->whole_ns > 0 ? f->time_ns / r->whole_ns : -1);
+	put_real(&row, r->whole_ns[f->clock] > 0 ? f->time_ns / r->whole_ns[f->clock] : -1);
 	put_text(&row, clocks[f->clock]);
 	put_time(&row, from->self_ns);
 	put_real(&row, t->cycles > 0 ? t->instructions / t->cycles : -1);
