@@ -59,8 +59,9 @@ static void user_tidy(struct feed *f, struct feed_user *user)
 static void users_tidy(struct feed *f)
 {
 	struct feed_user *user, *next;
-	HASH_ITER (hh, f->users, user, next)
+	HASH_ITER (hh, f->users, user, next) {
 		user_tidy(f, user);
+	}
 }
 
 /* --- programs ------------------------------------------------------------------------------------
@@ -363,8 +364,9 @@ void feed_set_limits(struct feed *f, const struct feed_limits *limits)
 	struct feed_user *user, *next;
 	f->o.limits = *limits;
 	f->budget.max = limits->bytes_max;
-	HASH_ITER (hh, f->users, user, next)
+	HASH_ITER (hh, f->users, user, next) {
 		user->budget.max = user_bytes_max(f);
+	}
 	if (period_ms(f) != before_ms)
 		ask_all(f);
 }

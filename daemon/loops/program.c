@@ -231,10 +231,12 @@ struct program *program_free(struct program *p)
 	struct program_thread *t, *next_thread;
 	struct program_region *region, *next_region;
 	program_parts_clear(p);
-	HASH_ITER (hh, p->objects, o, next_object)
+	HASH_ITER (hh, p->objects, o, next_object) {
 		program_object_free(p, o);
-	HASH_ITER (hh, p->threads, t, next_thread)
+	}
+	HASH_ITER (hh, p->threads, t, next_thread) {
 		thread_free(p, t);
+	}
 	HASH_ITER (hh, p->regions, region, next_region) {
 		HASH_DEL(p->regions, region);
 		loop_site_unref(p->o.sites, region->site);

@@ -279,8 +279,9 @@ int program_end_object(struct program *p, struct program_object *o)
 void program_parts_clear(struct program *p)
 {
 	struct program_part *part, *next;
-	HASH_ITER (hh, p->parts, part, next)
+	HASH_ITER (hh, p->parts, part, next) {
 		part_free(p, part);
+	}
 }
 
 int program_take_spent(struct program *p, const struct feed_message *m)
