@@ -71,19 +71,28 @@ static pid_t outer_tid(pid_t pid, pid_t inner_tid)
 	return 0;
 }
 
-static struct task *find_live(const struct task_table *t, pid_t pid, pid_t tid)
+/* Is it the process itself, or one of its threads? A pid may be another's by now, while a child
+ * that was forked off keeps the connection. */
+static bool is_of(const struct connection *c, const struct task *task, pid_t tid)
 {
-	struct task *task = tid > 0 ? task_find(t, tid) : NULL;
-	return task && task->process->pid == pid ? task : NULL;
+	return task->tid == tid && task->pid == c->pid &&
+	       (!c->process || task->process == c->process);
+}
+
+static struct task *find_live(const struct connection *c, pid_t tid)
+{
+	struct task *task = tid > 0 ? task_find(c->feed->o.tasks, tid) : NULL;
+	return task && is_of(c, task, tid) ? task : NULL;
 }
 
 /* The one that died last. Linear in the table. */
-static struct task *find_dead(const struct task_table *t, pid_t pid, pid_t tid)
+static struct task *find_dead(const struct connection *c, pid_t tid)
 {
+	const struct task_table *t = c->feed->o.tasks;
 	struct task *found = NULL;
 	for (uint32_t i = 0; i < t->n_tasks; i++) {
 		struct task *task = t->task[i];
-		if (task && task->tid == tid && task->pid == pid && task->end_ns &&
+		if (task && task->end_ns && is_of(c, task, tid) &&
 			(!found || task->end_ns > found->end_ns))
 			found = task;
 	}
@@ -105,14 +114,13 @@ static bool may_look(struct feed *f)
 /* *ret_sure: it was looked for in vain, and need not be again. */
 static struct task *look(struct connection *c, pid_t tid, bool *ret_sure)
 {
-	struct feed *f = c->feed;
-	struct task *task = find_live(f->o.tasks, c->pid, tid);
+	struct task *task = find_live(c, tid);
 	*ret_sure = false;
-	if (task || !may_look(f))
+	if (task || !may_look(c->feed))
 		return task;
 	*ret_sure = true;
-	task = find_live(f->o.tasks, c->pid, tid);
-	return task ? task : find_dead(f->o.tasks, c->pid, tid);
+	task = find_live(c, tid);
+	return task ? task : find_dead(c, tid);
 }
 
 bool feed_seek_process(struct connection *c)
@@ -128,10 +136,10 @@ struct task *feed_task_of(struct connection *c, struct program_thread *t)
 	bool sure = true;
 	if (t->who)
 		return t->who;
-	pid_t tid = (pid_t)t->tid;
-	if (c->other_pids)
-		tid = outer_tid(c->pid, tid);
-	struct task *task = c->pid > 0 && tid > 0 ? look(c, tid, &sure) : NULL;
+	if (t->our_tid == 0)
+		t->our_tid = c->other_pids ? outer_tid(c->pid, (pid_t)t->tid) : (pid_t)t->tid;
+	/* of a process that nobody knows, no thread is known either */
+	struct task *task = c->process && t->our_tid > 0 ? look(c, t->our_tid, &sure) : NULL;
 	if (task) {
 		t->who = task;
 		return task;

@@ -44,7 +44,8 @@ struct program_thread {
 	uint64_t begin_ns;
 	uint64_t until_ns; /* CLOCK_MONOTONIC, to which its counts went out */
 	bool counted;      /* in this round */
-	void *who;         /* the owner's: whom it takes the thread for */
+	void *who;         /* the owner's: whom it takes the thread for, */
+	int32_t our_tid;   /* and its tid in the owner's namespace; 0: not known */
 	UT_hash_handle hh;
 };
 

@@ -189,6 +189,25 @@ START_TEST(a_thread_that_died_is_found_among_the_dead)
 }
 END_TEST
 
+START_TEST(a_pid_that_is_anothers_by_now_is_not_believed)
+{
+	struct rig g;
+	struct task *other, *thread;
+	rig_make(&g, 4, 4);
+	int fd = dial(&g);
+	announce(fd, 1 << 29);
+	go_on(&g, S); /* whose the connection is, is settled now */
+	ck_assert_int_eq(task_add(&g.tasks, getpid(), getpid(), 60, &other), 0);
+	ck_assert_int_eq(task_add(&g.tasks, getpid(), 1 << 29, 70, &thread), 0);
+	ck_assert_ptr_eq(thread->process, other);
+	count(fd, 100);
+	go_on(&g, 2 * S);
+	ck_assert_ptr_eq(g.of, g.self);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
 START_TEST(looking_for_threads_is_not_done_all_the_time)
 {
 	struct rig g;
@@ -309,6 +328,7 @@ int main(void)
 	tcase_add_test(c, counts_are_of_the_thread_that_says_so);
 	tcase_add_test(c, a_thread_of_another_process_is_not_believed);
 	tcase_add_test(c, a_thread_that_died_is_found_among_the_dead);
+	tcase_add_test(c, a_pid_that_is_anothers_by_now_is_not_believed);
 	tcase_add_test(c, looking_for_threads_is_not_done_all_the_time);
 	tcase_add_test(c, one_too_many_is_hung_up_on);
 	tcase_add_test(c, one_too_many_of_all_is_hung_up_on);
