@@ -83,8 +83,8 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c
 
 PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o
 PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))
-DAEMON_OBJ = $(foreach d,pmu decode attribute aggregate store query control,$(call obj,daemon/$(d))) \
-	$(filter-out %/main.o,$(call obj,daemon))
+DAEMON_OBJ = $(foreach d,pmu decode attribute loops aggregate store query control,$(call obj,daemon/$(d))) \
+	$(filter-out %/main.o,$(call obj,daemon)) $(addprefix $(BUILD)/daemon/namer/,demangle.o names.o)
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))
 CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client))
 
@@ -116,7 +116,7 @@ LIBS_CLIENT = $(BUILD)/libclient.a $(BUILD)/libproto.a
 DEMANGLE    = -liberty
 
 $(BUILD)/mperfd: $(BUILD)/daemon/main.o $(LIBS_DAEMON)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON)) -lm
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON)) $(DEMANGLE) -lm
 $(BUILD)/mperf-namer: $(BUILD)/daemon/namer/main.o $(LIBS_NAMER)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
 $(BUILD)/mperfctl: $(BUILD)/client/main.o $(LIBS_CLIENT)

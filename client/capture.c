@@ -14,6 +14,9 @@
 #include "client/reply.h"
 #include "proto/memory.h"
 
+/* As the daemon has it. */
+#define WINDOW_MS_MAX 60000u
+
 static int take_bytes(struct capture *c, const Mperf__Bytes *bytes)
 {
 	if (bytes->offset != c->out->bytes) {
@@ -49,7 +52,7 @@ static int take_answer(void *userdata, const Mperf__Answer *a)
 }
 
 int capture_run(struct capture *c, struct link *l, const struct options *o, int signal_fd,
-	struct outfile *out)
+	struct outfile *out, const char *feed)
 {
 	Mperf__RecordRequest record = MPERF__RECORD_REQUEST__INIT;
 	record.hz = o->hz;
@@ -58,6 +61,13 @@ int capture_run(struct capture *c, struct link *l, const struct options *o, int 
 	record.stack = o->stack;
 	record.stack_bytes = o->stack_bytes;
 	record.user_only = o->user_only;
+	if (o->loops) { /* callers are of no use, and a window each so often is */
+		record.stack = MPERF__STACK_KIND__STACK_NONE;
+		record.window_ms = o->interval_ms < WINDOW_MS_MAX ? o->interval_ms : WINDOW_MS_MAX;
+		record.feed_period_ms = record.window_ms;
+	}
+	if (feed)
+		record.feed = (char *)feed;
 	_cleanup_(freep) char *what = options_what(o);
 	if (what)
 		record.command = what;

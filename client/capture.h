@@ -14,10 +14,11 @@ struct capture {
 	uint64_t samples, total_bytes;
 };
 
-/* Record what the options say into out, which is open and stays so. 0; RUN_FAILED with
+/* Record what the options say into out, which is open and stays so. feed: of a daemon of our own,
+ * where it is to make a socket for CMD to tell what it counts; NULL: nowhere. 0; RUN_FAILED with
  * run.exit_status, and what was wrong has been said. */
 int capture_run(struct capture *c, struct link *l, const struct options *o, int signal_fd,
-	struct outfile *out);
+	struct outfile *out, const char *feed);
 void capture_clear(struct capture *c);
 
 /* Where a query reads from: -i, ./mperf.mprf, what the service keeps, or a recording made for it
@@ -27,6 +28,7 @@ struct source {
 	struct outfile temporary; /* fd -1 and no name unless recorded */
 	char *path;               /* absolute; empty: what the service keeps */
 	bool kept;                /* that is it */
+	char *feed_folder;        /* of the socket that CMD tells what it counts; or NULL */
 	int signal_fd;            /* -1 unless recorded */
 	int exit_status;          /* of CMD */
 };

@@ -28,7 +28,9 @@ static const struct command {
 
 /* What runs a program: at its first argument, or behind -- alone (see take_argument). */
 #define RUNS_ANYWHERE (COMMAND_BIT(RECORD) | COMMAND_BIT(STAT))
-#define RUNS_BEHIND_DASHES (COMMAND_BIT(HOTSPOTS) | COMMAND_BIT(FLAMEGRAPH))
+#define RUNS_BEHIND_DASHES                                                                         \
+	(COMMAND_BIT(HOTSPOTS) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(ROOFLINE) |                 \
+		COMMAND_BIT(BLOCKS))
 
 /* The values of an option, parted by blanks; NULL where they are not known beforehand. A test holds
  * them to what help says of the option. */
@@ -40,6 +42,8 @@ static const char *value_words(const struct option_row *row, uint32_t command)
 		const char *words;
 	} known[] = {
 		{OPTION_BY, COMMAND_BIT(TOP), "function module process thread cgroup"},
+		{OPTION_BY, COMMAND_BIT(ROOFLINE), "loop function region thread"},
+		{OPTION_OPS, UINT32_MAX, "fp int sp dp"},
 		{OPTION_BY, UINT32_MAX, "function module process thread cgroup line hart"},
 		{'g', UINT32_MAX, "fp dwarf none"},
 	};

@@ -21,6 +21,8 @@
 #define HZ_MAX 1000000           /* one sample per microsecond; the kernel's own limit is lower */
 #define REPEATS_MAX 100000       /* the spread settles long before */
 #define INTERVAL_MS_MAX 86400000 /* a day */
+#define EVERY_MS_MIN 100         /* windows of the daemon are no shorter */
+#define EVERY_MS_MAX 3600000     /* an hour, as long as is looked back unless asked for */
 #define TOP_NS_MIN 100000000ull  /* a reader sees no more; windows of the daemon are no shorter */
 #define TOP_NS_MAX 60000000000ull
 #define ROWS_DEFAULT 30
@@ -200,10 +202,37 @@ static int take_call_graph(struct parse *p, const char *arg, struct argp_state *
 	return 0;
 }
 
+/* One of the words, which end with NULL. */
+static int take_word(struct parse *p, const char *option, const char *const *words, char *arg,
+	char **ret_word)
+{
+	char list[128] = "";
+	size_t n = 0;
+	while (words[n])
+		n++;
+	for (size_t i = 0, at = 0; i < n; i++) {
+		if (strcmp(arg, words[i]) == 0) {
+			*ret_word = arg;
+			return 0;
+		}
+		at += (size_t)snprintf(list + at, sizeof list - at, "%s%s",
+			i == 0       ? ""
+			: i + 1 == n ? " or "
+				     : ", ",
+			words[i]);
+	}
+	const char *near = nearest_name(arg, words, n);
+	return options_wrong(p, "%s takes %s, not '%.100s'%s%s%s", option, list, arg,
+		near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+}
+
 static int take_by(struct parse *p, char *arg)
 {
 	static const char *const names[] = {
 		"function", "module", "process", "thread", "cgroup", "line", "hart"};
+	static const char *const of_loops[] = {"loop", "function", "region", "thread", NULL};
+	if (p->command == MPERF__REQUEST__BODY_ROOFLINE)
+		return take_word(p, "--by", of_loops, arg, &p->o->by);
 	/* top has a line per hart in any case, and lines of code are named too late for it */
 	bool top = p->command == MPERF__REQUEST__BODY_TOP;
 	const size_t n = sizeof names / sizeof *names - (top ? 2 : 0);
@@ -226,7 +255,7 @@ static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 {
 	bool runs = p->command == MPERF__REQUEST__BODY_RECORD ||
 		    p->command == MPERF__REQUEST__BODY_STAT;
-	bool reads = p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
+	bool reads = p->o->loops || p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
 		     p->command == MPERF__REQUEST__BODY_FLAMEGRAPH;
 
 	if (p->command == MPERF__REQUEST__BODY_LIST && !p->o->topic) {
@@ -271,6 +300,13 @@ static int take_query(struct parse *p, int key, char *arg)
 	case OPTION_INLINED:
 		o->inlined = true;
 		return 0;
+	case OPTION_OPS:
+		return take_word(p, "--ops", (const char *const[]){"fp", "int", "sp", "dp", NULL},
+			arg, &o->ops);
+	case OPTION_EVERY:
+		p->every_given = true;
+		return take_number(p, "--every", arg, (struct range){EVERY_MS_MIN, EVERY_MS_MAX},
+			&o->interval_ms);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -294,6 +330,12 @@ static int take_show(struct parse *p, int key, char *arg)
 		return 0;
 	case OPTION_JSON:
 		o->json = true;
+		return 0;
+	case OPTION_LIVE:
+		o->live = true;
+		return 0;
+	case OPTION_CSV:
+		o->csv = true;
 		return 0;
 	case OPTION_RAW:
 		o->raw = true;
@@ -424,7 +466,10 @@ int options_parse(
 	if (!o)
 		return -ENOMEM;
 	o->stack = MPERF__STACK_KIND__STACK_FP;
-	o->limit = command == MPERF__REQUEST__BODY_TOP ? 0 : ROWS_DEFAULT;
+	bool top = command == MPERF__REQUEST__BODY_TOP;
+	bool blocks = command == MPERF__REQUEST__BODY_BLOCKS;
+	o->limit = top || blocks ? 0 : ROWS_DEFAULT;
+	o->loops = blocks || command == MPERF__REQUEST__BODY_ROOFLINE;
 
 	struct parse p = {.command = command, .o = o};
 	const struct argp argp = {.options = list, .parser = take};

@@ -39,7 +39,9 @@ struct options {
 
 	/* what to ask */
 	char *input, *output;
-	char *by, *of_event, *title, *topic;
+	char *by, *ops, *of_event, *title, *topic;
+	bool live;  /* roofline: again and again */
+	bool loops; /* it is about programs that count themselves: --pid only narrows */
 	char *comm[OPTIONS_LIST_MAX], *cgroup[OPTIONS_LIST_MAX];
 	size_t n_comms, n_cgroups;
 	uint32_t cpu[OPTIONS_CPUS_MAX];
@@ -49,9 +51,9 @@ struct options {
 	bool inlined;
 
 	/* how to show it */
-	bool json, raw, no_color, folded, force;
+	bool json, csv, raw, no_color, folded, force;
 	uint32_t repeat;      /* stat -r; 0: once */
-	uint32_t interval_ms; /* stat -I; 0: at the end. top -d; 0: a second */
+	uint32_t interval_ms; /* stat -I; 0: at the end. top and roofline -d; 0: a second. blocks --every; 0: once */
 	bool batch;           /* top: text, also on a terminal */
 	uint32_t frames;      /* top: end after so many; 0: go on */
 };

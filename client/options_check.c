@@ -6,11 +6,13 @@
  */
 #include "client/options_parse.h"
 
+#define LIVE_MS_MIN 1000 /* the service writes what it has once a second at most */
+
 static int check_target(struct parse *p)
 {
 	const struct options *o = p->o;
 	bool kept = o->input || o->since_ns || o->until_ns;
-	bool pid_is_target = o->n_pids > 0 && !kept;
+	bool pid_is_target = o->n_pids > 0 && !kept && !o->loops;
 	int targets = (o->all && !o->command_line) + pid_is_target + (o->command_line != NULL);
 
 	if (o->all && o->n_pids > 0 && !kept)
@@ -38,7 +40,12 @@ static int check_target(struct parse *p)
 			"nothing to measure: leave them out, or the command, -a, --for, -F, -e, -g "
 			"and -U");
 	if (!o->input && measures && targets == 0)
-		return options_wrong(p, "there is nothing to measure: give -- CMD, --pid N or -a");
+		return options_wrong(p,
+			o->loops ? "there is nothing to run: give -- CMD"
+				 : "there is nothing to measure: give -- CMD, --pid N or -a");
+	if (o->loops && o->command_line && o->n_pids > 0)
+		return options_wrong(
+			p, "--pid and a command are two things to look at; give one of them");
 	return 0;
 }
 
@@ -47,6 +54,16 @@ int options_check(struct parse *p)
 	const struct options *o = p->o;
 	if (o->json && o->raw)
 		return options_wrong(p, "--json and --raw are two forms; give one of them");
+	if (o->live && (o->input || o->command_line || o->since_ns || o->until_ns))
+		return options_wrong(p,
+			"--live is of programs that run: leave it out, or -i, the command, --since "
+			"and --until");
+	if (o->live && o->interval_ms && o->interval_ms < LIVE_MS_MIN)
+		return options_wrong(p, "-d of --live takes a time from 1s to 60s");
+	if (!o->live && o->loops && (o->frames || (o->interval_ms && !p->every_given)))
+		return options_wrong(p, "-d and --frames are of --live: give it too");
+	if (o->csv && (o->json || o->raw))
+		return options_wrong(p, "--csv, --json and --raw are forms; give one of them");
 	if (p->command == MPERF__REQUEST__BODY_TOP)
 		return 0; /* all of it narrows what is shown */
 	int r = check_target(p);
@@ -58,7 +75,7 @@ int options_check(struct parse *p)
 			"cannot go together");
 	if (o->repeat > 1 && !o->command_line && !o->for_ns)
 		return options_wrong(p, "-r repeats a command or a time: give -- CMD or --for");
-	if (o->json && o->interval_ms > 0)
+	if (o->json && o->interval_ms > 0 && !o->loops)
 		return options_wrong(p,
 			"--json is one answer at the end and -I prints on the way, so they "
 			"cannot go together");

@@ -15,7 +15,7 @@
 struct parse {
 	Mperf__Request__BodyCase command;
 	struct options *o;
-	bool said, helped, call_graph_given;
+	bool said, helped, call_graph_given, every_given;
 	int stopped; /* argp's state.next when it gave up */
 };
 

@@ -16,6 +16,8 @@
 #define T COMMAND_BIT(TOP)
 #define U COMMAND_BIT(STATUS)
 #define K COMMAND_BIT(STORE)
+#define O COMMAND_BIT(ROOFLINE)
+#define B COMMAND_BIT(BLOCKS)
 
 const struct option_row option_rows[] = {
 	/* clang-format off */
@@ -23,10 +25,13 @@ const struct option_row option_rows[] = {
 	{L,       "all", 'a', NULL, false, "show also the events that do not count here, and why"},
 	{R|S,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
 	{H|F,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i or --since: show only these"},
+	{O|B,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
 	{T,       "pid", OPTION_PID, "N[,N]", false, "only these processes and what they start"},
 	{R|H|F|S|T, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", false, "what to measure, in perf's grammar; may be repeated (default: the best that works here)"},
 	{H|F,     NULL, 'e', "EVENT", false, "what to sample by, in perf's grammar, when not reading a file"},
+	{O|B,     "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
+	{O,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
 	{R|H|F,   "freq", 'F', "HZ", false, "samples per second and hart (default: 99)"},
 	{T,       "freq", 'F', "HZ", false, "samples per second and hart while this runs (default: the daemon's rate for top)"},
 	{R|H|F,   "call-graph", 'g', "KIND", true, "how callers are found: fp (default), dwarf[,BYTES], none"},
@@ -38,27 +43,35 @@ const struct option_row option_rows[] = {
 	{S,       "repeat", 'r', "N", false, "run CMD N times; print the mean and the spread"},
 	{S,       "interval", 'I', "MS", false, "print what was counted every so many milliseconds"},
 	{T,       "interval", 'd', "TIME", false, "a frame each so often, 100ms to 60s (default: 1s)"},
-	{T,       "frames", OPTION_FRAMES, "N", false, "end after so many frames"},
+	{O,       "live", OPTION_LIVE, NULL, false, "show again and again what running programs reached since the last time"},
+	{O,       "interval", 'd', "TIME", false, "with --live: each so often, 1s to 60s (default: 1s)"},
+	{T|O,     "frames", OPTION_FRAMES, "N", false, "end after so many frames"},
 	{T,       "batch", 'b', NULL, false, "print frames as text, also on a terminal"},
 	{H|F|D,   "input", 'i', "FILE", false, "read this recording"},
+	{O|B,     "input", 'i', "FILE", false, "read this recording, or what a program wrote where MPERF_OUTPUT said"},
 	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, line, hart"},
+	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
+	{O,       "ops", OPTION_OPS, "KIND", false, "which operations: fp (default), int, sp, dp"},
+	{B,       "every", OPTION_EVERY, "MS", false, "split time into stretches of so many milliseconds, 100 to 3600000"},
 	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup"},
 	{H|F,     "event", OPTION_OF_EVENT, "EVENT", false, "what to share out: any event that was measured (default: the sampling event)"},
-	{H|F|T,   "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
+	{H|F|T|O|B, "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
 	{H|F|T,   "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below a path that ends in /; may be repeated"},
 	{H|F|T,   "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
-	{H|F,     "since", OPTION_SINCE, "TIME", false, "only from then on: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, in what the service keeps"},
-	{H|F,     "until", OPTION_UNTIL, "TIME", false, "only up to then; the same"},
-	{H,       "limit", 'n', "N", false, "at most so many rows (default: 30; 0: all)"},
+	{H|F|O|B, "since", OPTION_SINCE, "TIME", false, "only from then on: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, in what the service keeps"},
+	{H|F|O|B, "until", OPTION_UNTIL, "TIME", false, "only up to then; the same"},
+	{H|O,     "limit", 'n', "N", false, "at most so many rows (default: 30; 0: all)"},
+	{B,       "limit", 'n', "N", false, "at most so many rows (default: all)"},
 	{T,       "limit", 'n', "N", false, "rows of a frame (default: 30 as text, 200 to scroll in on a screen)"},
 	{H,       "inlined", OPTION_INLINED, NULL, false, "charge inlined functions themselves"},
 	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
 	{F,       "title", OPTION_TITLE, "TEXT", false, "the page's title"},
-	{H|S|L|D|U|K, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{H|S|L|D|U|K|O|B, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{O|B,     "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
 	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
-	{H|L|T|U|K, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
-	{H|L|D|T|U|K, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (nor with NO_COLOR set)"},
-	{R|H|F|S|L|D|T|U|K, "help", 'h', NULL, false, "show this help"},
+	{H|L|T|U|K|O|B, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
+	{H|L|D|T|U|K|O|B, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (nor with NO_COLOR set)"},
+	{R|H|F|S|L|D|T|U|K|O|B, "help", 'h', NULL, false, "show this help"},
 	/* clang-format on */
 };
 const size_t n_option_rows = sizeof option_rows / sizeof *option_rows;
@@ -99,6 +112,28 @@ const struct command_text *command_text(int command)
 			    "  mperfctl record -e cpu-clock,page-faults -o run.mprf -- ./program\n"
 			    "  mperfctl flamegraph -i run.mprf --event page-faults -o faults.svg\n"
 			    "  mperfctl flamegraph -i run.mprf --folded > stacks.txt\n",
+	};
+	static const struct command_text roofline = {
+		.arguments = "[-i FILE | --pid N[,N] | -- CMD...]",
+		.says = "Show each hot loop of programs that were built with mperf-cc: what it "
+			"computed and moved a second. Without -i and CMD, what the service keeps "
+			"is read (the last hour unless --since), and running programs are asked "
+			"first.",
+		.examples = "Examples:\n"
+			    "  mperfctl roofline -- ./program\n"
+			    "  mperfctl roofline --pid 1234 --by function\n"
+			    "  mperfctl roofline --pid 1234 --live -d 2s\n"
+			    "  mperfctl roofline --since -10m --ops dp --json\n"
+			    "  MPERF_OUTPUT=run.out ./program; mperfctl roofline -i run.out\n",
+	};
+	static const struct command_text blocks = {
+		.arguments = "[-i FILE | --pid N[,N] | -- CMD...]",
+		.says = "Tell what programs that were built with mperf-cc counted, by time, region, "
+			"thread and block (or loop, where blocks are not counted); as text, the "
+			"bandwidth of each thread over time.",
+		.examples = "Examples:\n"
+			    "  mperfctl blocks --every 500 -- ./program\n"
+			    "  mperfctl blocks --csv --every 1000 --pid 1234 > blocks.csv\n",
 	};
 	static const struct command_text stat = {
 		.arguments = WHOM,

@@ -25,6 +25,10 @@ enum option_key {
 	OPTION_FOLDED,
 	OPTION_TITLE,
 	OPTION_FRAMES,
+	OPTION_OPS,
+	OPTION_LIVE,
+	OPTION_CSV,
+	OPTION_EVERY,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

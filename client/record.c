@@ -50,7 +50,7 @@ static int record_into(
 
 	if (link_open(&l) != 0)
 		return EXIT_FAILED;
-	int r = capture_run(&c, &l, o, signal_fd, out);
+	int r = capture_run(&c, &l, o, signal_fd, out, NULL);
 	int exit_status = c.run.exit_status;
 	if (r == 0) {
 		r = outfile_commit(out);

@@ -44,8 +44,29 @@ static bool of_time(const struct options *o)
 /* A process is something to measure, unless it is looked for in what is there already. */
 static bool measures(const struct options *o)
 {
-	bool process = o->n_pids > 0 && !of_time(o);
+	bool process = o->n_pids > 0 && !of_time(o) && !o->loops;
 	return !o->input && (o->all || process || o->command_line);
+}
+
+/* A folder of our own for the socket of a daemon of our own, which CMD finds in its environment. The
+ * service has a socket that programs know. */
+static int make_feed(struct source *s, char **ret_path)
+{
+	const char *parent = outfile_temporary_folder();
+	if (asprintf(&s->feed_folder, "%s/mperf-feed-XXXXXX", parent) < 0) {
+		s->feed_folder = NULL;
+		return RUN_FAILED;
+	}
+	if (!mkdtemp(s->feed_folder)) {
+		print_say_failed(parent, -errno, "set TMPDIR to a folder that you may write to");
+		free(TAKE_PTR(s->feed_folder));
+		return RUN_FAILED;
+	}
+	if (asprintf(ret_path, "%s/feed", s->feed_folder) < 0) {
+		*ret_path = NULL;
+		return RUN_FAILED;
+	}
+	return setenv("MPERF_FEED", *ret_path, 1) == 0 ? 0 : RUN_FAILED;
 }
 
 static int record_temporary(struct source *s, const struct options *o)
@@ -61,7 +82,11 @@ static int record_temporary(struct source *s, const struct options *o)
 	if (!s->path)
 		return RUN_FAILED;
 
-	r = capture_run(&c, &s->link, o, s->signal_fd, &s->temporary);
+	_cleanup_(freep) char *feed = NULL;
+	r = o->loops && s->link.daemon_pid > 0 ? make_feed(s, &feed) : 0;
+	if (r != 0)
+		return r;
+	r = capture_run(&c, &s->link, o, s->signal_fd, &s->temporary, feed);
 	s->exit_status = c.run.exit_status;
 	capture_clear(&c);
 	return r;
@@ -73,14 +98,21 @@ static int open_file(struct source *s, const char *path)
 	return s->path && link_open_private(&s->link) == 0 ? 0 : EXIT_FAILED;
 }
 
-/* What the service keeps; `absent` says what it means if there is no service. */
-static int open_kept(struct source *s, const char *absent, int absent_exit)
+#define GIVE                                                                                       \
+	"Give -i FILE, start the service with `systemctl start mperfd`, "                          \
+	"or give something to measure: -- CMD, --pid N or -a"
+#define GIVE_LOOPS                                                                                 \
+	"Start the service with `systemctl start mperfd`, and the program after it; or run it by "  \
+	"-- CMD"
+
+/* What the service keeps; `absent` says what it means if there is no service, and `remedy` what to do
+ * about it. */
+static int open_kept(
+	struct source *s, const char *absent, const char *remedy, int absent_exit)
 {
 	int r = link_open_service(&s->link);
 	if (r == LINK_ABSENT) {
-		say_failure(absent,
-			"Give -i FILE, start the service with `systemctl start mperfd`, "
-			"or give something to measure: -- CMD, --pid N or -a");
+		say_failure(absent, remedy);
 		return absent_exit;
 	}
 	s->kept = true;
@@ -110,7 +142,7 @@ static int open_default(struct source *s)
 	int r = open_kept(s,
 		"there is nothing to read: no -i FILE, no " SOURCE_DEFAULT
 		" here, and no mperfd service that answers",
-		EXIT_USAGE);
+		GIVE, EXIT_USAGE);
 	if (r == 0)
 		say_note("reading what the service keeps of the last hour; --since and --until "
 			 "choose another time");
@@ -120,12 +152,17 @@ static int open_default(struct source *s)
 int source_open(struct source *s, const struct options *o, int *ret_exit)
 {
 	*s = (struct source){.link.fd = -1, .temporary.fd = -1, .signal_fd = -1};
+	bool running = o->loops && (o->n_pids > 0 || o->live);
 	int exit_status = o->input      ? open_file(s, o->input)
 			  : measures(o) ? open_measured(s, o)
+			  : running ? open_kept(s,
+					      "no mperfd service answers, and a running "
+					      "program tells what it counted to no one else",
+					      GIVE_LOOPS, EXIT_FAILED)
 			  : of_time(o)  ? open_kept(s,
 						  "no mperfd service answers, so nothing is kept "
 						   "to look back into",
-						  EXIT_FAILED)
+						  GIVE, EXIT_FAILED)
 					: open_default(s);
 	if (exit_status == 0)
 		return 0;
@@ -202,6 +239,9 @@ void source_clear(struct source *s)
 	link_close(&s->link);
 	outfile_clear(&s->temporary);
 	free(TAKE_PTR(s->path));
+	if (s->feed_folder)
+		rmdir(s->feed_folder); /* the daemon removes its socket, or is there still */
+	free(TAKE_PTR(s->feed_folder));
 	if (s->signal_fd >= 0)
 		signals_unblock(TAKE_FD(s->signal_fd));
 }

@@ -12,6 +12,8 @@ int client_status(const struct options *o)
 		{.table = "rate", .says = "Rate", .upright = true},
 		{.table = "process", .says = "Processes of the daemon"},
 		{.table = "loss", .says = "Lost"},
+		{.table = "feed", .says = "Programs that count themselves", .upright = true},
+		{.table = "feed_fault", .says = "What such programs said wrong"},
 		{.table = "store", .says = "Store", .upright = true},
 		{.table = NULL},
 	};

@@ -38,6 +38,13 @@ struct conf {
 	uint32_t requests_per_second_max;/* of one connection; beyond it the next request waits */
 	uint32_t queries_max;            /* processes that answer queries at once */
 	uint64_t client_bytes_max;       /* unread answers of one connection */
+	/* [feed] */
+	char feed_path[CONF_TEXT_BYTES];
+	uint64_t feed_period_ns;         /* at which programs tell what they counted */
+	uint32_t feed_programs_max;      /* connections at once */
+	uint32_t feed_programs_per_user_max;
+	uint64_t feed_program_bytes_max; /* of tables and sums of one */
+	uint64_t feed_bytes_max;         /* of all */
 };
 
 struct conf_error {

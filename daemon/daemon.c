@@ -21,6 +21,7 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
+#include "daemon/control/listener.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/server.h"
 #include "daemon/control/service.h"
@@ -284,6 +285,7 @@ static int reload(struct daemon *d)
 		conf_need_restart(&d->conf, &next, restart, sizeof restart);
 		next.callers = d->conf.callers;
 		memcpy(next.socket_path, d->conf.socket_path, sizeof next.socket_path);
+		memcpy(next.feed_path, d->conf.feed_path, sizeof next.feed_path);
 		d->conf = next;
 		snprintf(line, sizeof line, "configuration read anew%s%s",
 			*restart ? "; only a restart changes " : "", restart);
@@ -325,18 +327,24 @@ static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, siz
 	return r;
 }
 
-/* The socket that systemd listens on for us, -1 if there is none; -errno. */
-static int inherited_socket(void)
+/* The sockets that systemd listens on for us, by what they are for; -1 where there is none. What is
+ * of neither type is left to the server, which says what is wrong with it. 0 or -errno. */
+static int inherited_sockets(int ret_fd[static 2])
 {
 	int n = sd_listen_fds(1);
-	if (n < 0)
-		return n;
-	if (n > 1) {
-		say(NULL, LOG_ERR,
-			"more than one socket was handed to mperfd; mperfd.socket has one");
-		return -EINVAL;
+	ret_fd[LISTENER_CONTROL] = ret_fd[LISTENER_FEED] = -1;
+	for (int i = 0; i < n; i++) {
+		enum listener_use use = LISTENER_CONTROL;
+		(void)listener_use_of(SD_LISTEN_FDS_START + i, &use);
+		if (ret_fd[use] >= 0) {
+			say(NULL, LOG_ERR,
+				"more sockets were handed to mperfd than mperfd.socket has, one "
+				"for clients and one for programs");
+			return -EINVAL;
+		}
+		ret_fd[use] = SD_LISTEN_FDS_START + i;
 	}
-	return n == 1 ? SD_LISTEN_FDS_START : -1;
+	return n < 0 ? n : 0;
 }
 
 /* What is wrong with the platform database: it costs what is in those files, and nothing else. */
@@ -352,24 +360,27 @@ static void tell_platforms(const struct daemon *d)
 
 static int serve(struct daemon *d)
 {
+	int fd[2];
+	int r = inherited_sockets(fd);
+	if (r < 0)
+		return r;
 	struct service_options o = {
+		.listen = true,
+		.feed_fd = fd[LISTENER_FEED],
 		.conf = &d->conf,
 		.namer = d->control.namer,
 		.switches = d->control.switches,
 		.cores = d->control.cores,
 		.say = say,
 	};
-	int r = service_new(&o, &d->service);
+	r = service_new(&o, &d->service);
 	if (r < 0)
 		return r;
 	tell_platforms(d);
 	d->control.service = d->service;
 	d->control.conf = &d->conf;
-	int fd = inherited_socket();
-	if (fd < -1)
-		return fd;
 	struct server_error error = {"", ""};
-	r = server_new(&d->control, fd, &d->server, &error);
+	r = server_new(&d->control, fd[LISTENER_CONTROL], &d->server, &error);
 	if (r > 0)
 		say_with_remedy(error.text, error.remedy);
 	return r > 0 ? DAEMON_REFUSED : r;

@@ -211,5 +211,6 @@ void window_clear(struct window *w)
 		free(chunk);
 	}
 	free(w->slot);
+	loop_window_clear(&w->loops);
 	*w = (struct window){};
 }

@@ -7,6 +7,7 @@
  * outermost caller hangs from node 0. A window is emptied into the store and used again.
  */
 
+#include "daemon/aggregate/loop_window.h"
 #include "daemon/attribute/attribute.h"
 
 #define STACK_NODES_MAX 4000000 /* up to 75 bytes each with their place in the tables: 300 MB. The last
@@ -70,6 +71,7 @@ struct window {
 	struct window_row *rows;     /* the first; go on with hh.next */
 	uint32_t n_rows;
 	uint64_t n_samples;
+	struct loop_window loops;    /* what instrumented programs counted; its owner adds */
 	/* the rest is window.c's */
 	struct window_row *last;
 	struct window_slot *slot;    /* n_slots, open addressing by key */

@@ -523,6 +523,11 @@ int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tie
 	return store_select(k->store, since_ns, until_ns, coarsest, ret_part, ret_n_parts);
 }
 
+uint64_t keeper_fresh_ns(const struct keeper *k)
+{
+	return k->recording ? k->flushed_ns + SECOND_NS : 0;
+}
+
 void keeper_account(const struct keeper *k, uint64_t *ret_stored, uint64_t *ret_in_hand)
 {
 	*ret_stored = k->n_stored;

@@ -39,6 +39,8 @@ void keeper_stop(struct keeper *k);
 /* As service_select. */
 int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tier coarsest,
 	struct store_part **ret_part, size_t *ret_n_parts);
+/* When a selection next writes what is in hand, so that it is in the answer: CLOCK_MONOTONIC. */
+uint64_t keeper_fresh_ns(const struct keeper *k);
 /* Samples that were stored since the start, and that are in hand. */
 void keeper_account(const struct keeper *k, uint64_t *ret_stored, uint64_t *ret_in_hand);
 /* What it lost, per hart. Borrowed. */

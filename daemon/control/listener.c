@@ -19,12 +19,22 @@
 
 #define BIND_TRIES_MAX 3 /* another one may come and go between our looking and our binding */
 
-static int refuse(
-	struct server_error *error, const char *remedy, const char *what, const char *path)
+static const struct {
+	int type;
+	const char *key, *directive;
+} uses[] = {
+	[LISTENER_CONTROL] = {SOCK_STREAM, "socket in [control]", "ListenStream="},
+	[LISTENER_FEED] = {SOCK_SEQPACKET, "feed in [feed]", "ListenSequentialPacket="},
+};
+
+/* What is wrong with a path, and to do something about it (a format for the key's name). */
+static int refuse(struct server_error *error, enum listener_use use, const char *remedy,
+	const char *what, const char *path)
 {
 	snprintf(error->text, sizeof error->text, "%s '%s'%s%s", what, path, errno ? ": " : "",
 		errno ? strerror(errno) : "");
-	snprintf(error->remedy, sizeof error->remedy, "%s", remedy);
+	snprintf(error->remedy, sizeof error->remedy, "%s or set %s of mperf.conf.", remedy,
+		uses[use].key);
 	return SERVER_REFUSED;
 }
 
@@ -39,17 +49,19 @@ static void make_folder(const char *path)
 }
 
 /* What stands in the way of binding there. 0: nothing any more; SERVER_*; -errno. */
-static int clear_way(const struct sockaddr_un *address, struct server_error *error)
+static int clear_way(
+	enum listener_use use, const struct sockaddr_un *address, struct server_error *error)
 {
 	struct stat st;
 	if (lstat(address->sun_path, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(st.st_mode)) {
 		errno = 0;
-		return refuse(error, "Move it away, or set socket in [control] of mperf.conf.",
+		return refuse(error, use, "Move it away,",
 			"what stands where the socket should be is no socket:", address->sun_path);
 	}
-	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_cleanup_(closep) int fd =
+		socket(AF_UNIX, uses[use].type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	/* EAGAIN is a queue that is full: somebody listens. Source: man 2 connect. */
@@ -57,36 +69,38 @@ static int clear_way(const struct sockaddr_un *address, struct server_error *err
 		errno == EAGAIN) {
 		snprintf(error->text, sizeof error->text, "another mperfd answers at '%s'",
 			address->sun_path);
-		snprintf(error->remedy, sizeof error->remedy, "%s",
-			"Stop it, or set another socket in [control] of mperf.conf.");
+		snprintf(error->remedy, sizeof error->remedy,
+			"Stop it, or set another %s of mperf.conf.", uses[use].key);
 		return SERVER_BUSY;
 	}
 	if (errno != ECONNREFUSED)
-		return refuse(error, "Look who owns it, or remove it.", "cannot ask who listens at",
-			address->sun_path);
+		return refuse(error, use, "Look who owns it, remove it,",
+			"cannot ask who listens at", address->sun_path);
 	if (unlink(address->sun_path) < 0 && errno != ENOENT)
-		return refuse(error, "Remove it.", "cannot remove the socket left behind at",
+		return refuse(error, use, "Remove it,", "cannot remove the socket left behind at",
 			address->sun_path);
 	return 0;
 }
 
-int listener_bind(struct listener *ret_listener, const char *path, struct server_error *ret_error)
+int listener_bind(struct listener *ret_listener, enum listener_use use, const char *path,
+	struct server_error *ret_error)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	if (strlen(path) >= sizeof address.sun_path) {
 		errno = ENAMETOOLONG;
-		return refuse(ret_error, "Set a shorter socket in [control] of mperf.conf.",
-			"no socket can be made at", path);
+		return refuse(
+			ret_error, use, "Choose a shorter path,", "no socket can be made at", path);
 	}
 	strcpy(address.sun_path, path);
-	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_cleanup_(closep) int fd =
+		socket(AF_UNIX, uses[use].type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 
 	make_folder(path);
 	int bound = -1;
 	for (int i = 0; i < BIND_TRIES_MAX && bound < 0; i++) {
-		int r = clear_way(&address, ret_error);
+		int r = clear_way(use, &address, ret_error);
 		if (r != 0)
 			return r;
 		bound = bind(fd, (struct sockaddr *)&address, sizeof address);
@@ -96,9 +110,7 @@ int listener_bind(struct listener *ret_listener, const char *path, struct server
 	struct stat st;
 	/* Everybody may connect: what he is told depends on who he is. */
 	if (bound < 0 || chmod(path, 0666) < 0 || stat(path, &st) < 0 || listen(fd, SOMAXCONN) < 0)
-		return refuse(ret_error,
-			"Make its folder, writable for mperfd, or set socket in [control] of "
-			"mperf.conf.",
+		return refuse(ret_error, use, "Make its folder, writable for mperfd,",
 			"cannot listen at", path);
 	*ret_listener = (struct listener){
 		.fd = TAKE_FD(fd),
@@ -109,20 +121,36 @@ int listener_bind(struct listener *ret_listener, const char *path, struct server
 	return 0;
 }
 
-int listener_adopt(struct listener *ret_listener, int fd, struct server_error *ret_error)
+/* Is it a Unix socket of that type, which listens? */
+static bool listens(int fd, int wanted)
 {
-	int listens = 0, domain = 0, type = 0;
-	socklen_t n = sizeof listens;
-	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0 ||
-		getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 ||
-		getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || !listens ||
-		domain != AF_UNIX || type != SOCK_STREAM) {
+	int listening = 0, domain = 0, type = 0;
+	socklen_t n = sizeof listening;
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &n) == 0 &&
+	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && listening &&
+	       domain == AF_UNIX && type == wanted;
+}
+
+bool listener_use_of(int fd, enum listener_use *ret_use)
+{
+	for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
+		if (listens(fd, uses[i].type)) {
+			*ret_use = (enum listener_use)i;
+			return true;
+		}
+	return false;
+}
+
+int listener_adopt(struct listener *ret_listener, enum listener_use use, int fd,
+	struct server_error *ret_error)
+{
+	if (!listens(fd, uses[use].type)) {
 		snprintf(ret_error->text, sizeof ret_error->text,
-			"descriptor %d, which was handed over, is no Unix stream socket that "
-			"listens",
-			fd);
-		snprintf(ret_error->remedy, sizeof ret_error->remedy, "%s",
-			"Look at ListenStream= in mperfd.socket.");
+			"descriptor %d, which was handed over, is no Unix %s socket that listens",
+			fd, use == LISTENER_FEED ? "packet" : "stream");
+		snprintf(ret_error->remedy, sizeof ret_error->remedy,
+			"Look at %s in mperfd.socket.", uses[use].directive);
 		return SERVER_REFUSED;
 	}
 	int flags = fcntl(fd, F_GETFL);

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/control/listener.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/recording.h"
 #include "daemon/control/request.h"
@@ -24,6 +25,9 @@
  * until it has been sent. */
 #define RECORD_BUDGET_PART 2
 /* Each window is a transaction, and all rings are drained before it; until then it is memory. */
+/* A private daemon's: its client's programs take what they take. */
+#define FEED_PROGRAMS_MAX 4096u
+#define FEED_BYTES_MAX (1ull << 30)
 #define WINDOW_MS_MIN 100u
 #define WINDOW_MS_MAX 60000u
 
@@ -32,6 +36,8 @@ struct record_job {
 	struct walk *walk;        /* of its own; NULL: the service's, which is shared */
 	struct recording *recording;
 	struct service *service;  /* whose rate was raised; NULL: none's */
+	struct listener listener; /* of a private daemon, for programs; fd -1: none */
+	struct feed *feed;        /* whose programs tell more often for us; NULL: none's */
 	uint64_t bytes_max;       /* of the segment, after which it is finished */
 	char *folder, *path;
 	int fd;                   /* the sealed segment while it is streamed; -1 before */
@@ -45,6 +51,9 @@ struct record_job {
 static void end_recording(struct record_job *j)
 {
 	j->recording = recording_free(j->recording);
+	if (j->feed)
+		(void)feed_want_period(j->feed, j, 0);
+	j->feed = NULL;
 	j->walk = walk_free(j->walk);
 	if (j->service)
 		(void)service_want_rate(j->service, j, 0); /* a lower rate can wait for the next change */
@@ -55,6 +64,7 @@ static void record_free(struct job *job)
 {
 	struct record_job *j = (struct record_job *)job;
 	end_recording(j);
+	listener_clear(&j->listener);
 	if (j->fd >= 0)
 		close(j->fd);
 	if (j->path)
@@ -441,6 +451,36 @@ static int raise_rate(struct record_job *j, struct request *q, uint32_t hz)
 	return service_want_rate(o->service, j, hz);
 }
 
+/* Programs that count themselves are listened to: at a socket of the client's own choice, since a
+ * private daemon has his rights and he alone; or the service's, whose programs tell more often for a
+ * while. 0; positive after the peer was told why not; -errno. */
+static int listen_to_programs(struct record_job *j, struct request *q, const Mperf__RecordRequest *m,
+	struct walk *walk)
+{
+	const struct feed_limits limits = {
+		.programs_max = FEED_PROGRAMS_MAX,
+		.programs_per_user_max = FEED_PROGRAMS_MAX,
+		.program_bytes_max = FEED_BYTES_MAX / 4,
+		.bytes_max = FEED_BYTES_MAX,
+		.period_ms = m->feed_period_ms ? m->feed_period_ms : MPERF_PERIOD_MS,
+	};
+	if (q->peer->options->private && *m->feed) {
+		struct server_error error = {"", ""};
+		int r = listener_bind(&j->listener, LISTENER_FEED, m->feed, &error);
+		if (r == 0)
+			return walk_listen(walk, j->listener.fd, &limits);
+		if (r > 0)
+			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+				"Set TMPDIR to a folder that you may write to.", "%s", error.text)
+				    ?: 1;
+		return r;
+	}
+	if (!walk->feed || m->feed_period_ms == 0)
+		return 0;
+	j->feed = walk->feed;
+	return feed_want_period(walk->feed, j, m->feed_period_ms);
+}
+
 static int begin(struct record_job *j, struct request *q, const Mperf__RecordRequest *m,
 	struct walk_options *o)
 {
@@ -448,6 +488,8 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 	int r = shared ? 0 : open_walk(j, q, o);
 	if (r == 0)
 		r = raise_rate(j, q, o->sampler.hz);
+	if (r == 0)
+		r = listen_to_programs(j, q, m, shared ? shared : j->walk);
 	if (r != 0)
 		return r;
 	struct recording_options recording = {
@@ -482,7 +524,7 @@ int control_record(struct request *q, const Mperf__Request *request)
 		free(j);
 		return -ENOMEM;
 	}
-	*j = (struct record_job){.job.kind = &record_kind, .fd = -1};
+	*j = (struct record_job){.job.kind = &record_kind, .fd = -1, .listener.fd = -1};
 
 	struct walk_options o = {
 		.all = m->target && m->target->all,

@@ -212,6 +212,7 @@ static void mark(void *userdata, struct sweep *s)
 	struct recording *g = userdata;
 	for (const struct window_row *row = g->window.rows; row; row = row->hh.next)
 		sweep_keep_task(s, row->who);
+	loop_window_keep(&g->window.loops, s);
 	for (uint32_t i = 0; i < g->stacks.n_nodes; i++)
 		sweep_keep_frame(s, g->stacks.node[i]->frame);
 	sweep_keep_frame(s, g->hidden);
@@ -219,6 +220,29 @@ static void mark(void *userdata, struct sweep *s)
 		return;
 	(void)update(g); /* tasks that ended are told of before they go */
 	segment_reserve(g->segment, s);
+}
+
+static int add_loops(struct recording *g, struct task *task, const struct loop_counts *c)
+{
+	int r = loop_window_add(&g->window.loops, &g->walk->sites, task, c);
+	if (r != LOOP_WINDOW_FULL)
+		return r;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	r = flush_or_lose(g, now_ns > g->window.start_ns ? now_ns : g->window.start_ns);
+	return r == 0 ? loop_window_add(&g->window.loops, &g->walk->sites, task, c) : r;
+}
+
+static int take_loops(void *userdata, struct task *task, const struct loop_counts *c)
+{
+	struct recording *g = userdata;
+	if ((g->shared && g->finish_ns) || g->trouble)
+		return 0;
+	bool wanted = task ? targets_want(&g->targets, task)
+			   : g->targets.all && !g->targets.only_uid;
+	int r = wanted ? add_loops(g, task, c) : 0;
+	if (r != 0)
+		g->trouble = r; /* its owner hears of it at the next dispatch */
+	return 0;
 }
 
 static int watch_targets(struct recording *g, struct event_error *ret_error)
@@ -306,7 +330,10 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->names_ns = o->names_ns ? o->names_ns
 		      : o->shared ? RECORDING_SHARED_NAMES_NS
 				  : RECORDING_NAMES_NS;
-	g->tap = (struct tap){.userdata = g, .take = take, .cut = cut, .mark = mark};
+	g->tap = (struct tap){.userdata = g, .take = take,
+		.cut = cut,
+		.take_loops = take_loops,
+		.mark = mark};
 
 	int r = prepare(g, o);
 	if (r == 0)

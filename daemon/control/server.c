@@ -339,8 +339,8 @@ int server_new(const struct control_options *o, int listen_fd, struct server **r
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	int r = s->epoll_fd < 0 ? -errno : 0;
 	if (r == 0)
-		r = listen_fd >= 0 ? listener_adopt(&s->listener, listen_fd, ret_error)
-				   : listener_bind(&s->listener, o->conf->socket_path, ret_error);
+		r = listen_fd >= 0 ? listener_adopt(&s->listener, LISTENER_CONTROL, listen_fd, ret_error)
+				   : listener_bind(&s->listener, LISTENER_CONTROL, o->conf->socket_path, ret_error);
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
 	if (r == 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listener.fd, &event) < 0)
 		r = -errno;

@@ -14,6 +14,7 @@
 #include <syslog.h>
 
 #include "daemon/control/keeper.h"
+#include "daemon/control/listener.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -42,6 +43,7 @@ struct want {
 
 struct service_inner {
 	struct keeper *keeper;
+	struct listener listener; /* for programs; fd -1: none */
 	struct want *want;
 	size_t n_wants, size_wants;
 	uint64_t next_try_ns, next_past_ns, next_sweep_ns;
@@ -62,6 +64,44 @@ say(const struct service *s, int level, const char *format, ...)
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	s->o.say(s->o.userdata, level, text);
+}
+
+/* --- programs that count themselves ----------------------------------------------------------- */
+
+static struct feed_limits feed_limits_of(const struct conf *c)
+{
+	return (struct feed_limits){
+		.programs_max = c->feed_programs_max,
+		.programs_per_user_max = c->feed_programs_per_user_max,
+		.program_bytes_max = c->feed_program_bytes_max,
+		.bytes_max = c->feed_bytes_max,
+		.period_ms = (uint32_t)(c->feed_period_ns / 1000000),
+	};
+}
+
+/* Programs that find no socket count for nobody; all else goes on. */
+static int open_listener(struct service *s)
+{
+	struct listener *l = &s->inner->listener;
+	struct server_error error = {"", ""};
+	l->fd = -1;
+	if (!s->o.listen)
+		return 0;
+	int r = s->o.feed_fd >= 0 ? listener_adopt(l, LISTENER_FEED, s->o.feed_fd, &error)
+				  : listener_bind(l, LISTENER_FEED, s->o.conf->feed_path, &error);
+	if (r == -ENOMEM || r == 0)
+		return r;
+	snprintf(s->feed_trouble, sizeof s->feed_trouble, "%s", r > 0 ? error.text : strerror(-r));
+	say(s, LOG_WARNING, "programs that count themselves cannot reach mperfd: %s%s%s",
+		s->feed_trouble, *error.remedy ? ". " : "", error.remedy);
+	return 0;
+}
+
+static int listen_to_programs(struct service *s)
+{
+	struct feed_limits limits = feed_limits_of(s->o.conf);
+	int fd = s->inner->listener.fd;
+	return fd >= 0 ? walk_listen(s->walk, fd, &limits) : 0;
 }
 
 /* --- sampling --------------------------------------------------------------------------------- */
@@ -116,6 +156,9 @@ static int walk_begin(struct service *s)
 	if (r == 0) {
 		*s->trouble = '\0';
 		s->inner->rate_before = s->walk->sampler->hz;
+		r = listen_to_programs(s);
+		if (r < 0)
+			return r;
 		return s->inner->lost ? 0 : pasts_make(s->inner, s->walk->sampler->machine.n_harts);
 	}
 	if (r == -ENOMEM)
@@ -276,7 +319,9 @@ int service_new(const struct service_options *o, struct service **ret_service)
 	s->o = *o;
 	s->inner = in;
 	s->started_ns = clock_ns(CLOCK_MONOTONIC);
-	int r = try_again(s, s->started_ns);
+	int r = open_listener(s);
+	if (r == 0)
+		r = try_again(s, s->started_ns);
 	if (r < 0) {
 		service_free(s);
 		return r;
@@ -351,6 +396,9 @@ void service_stop(struct service *s)
 int service_reload(struct service *s)
 {
 	int r = s->walk ? walk_set_rate(s->walk, wanted_rate(s)) : 0;
+	struct feed_limits limits = feed_limits_of(s->o.conf);
+	if (s->walk && s->walk->feed)
+		feed_set_limits(s->walk->feed, &limits);
 	if (r == 0 && s->inner->keeper)
 		r = keeper_reload(s->inner->keeper);
 	return r;
@@ -367,6 +415,11 @@ int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum t
 	return 0;
 }
 
+uint64_t service_fresh_ns(const struct service *s)
+{
+	return s->inner->keeper ? keeper_fresh_ns(s->inner->keeper) : 0;
+}
+
 struct service *service_free(struct service *s)
 {
 	if (!s)
@@ -374,6 +427,7 @@ struct service *service_free(struct service *s)
 	struct service_inner *in = s->inner;
 	keeper_free(in->keeper);
 	walk_free(s->walk);
+	listener_clear(&in->listener);
 	for (int i = 0; i < PASTS; i++)
 		free(in->past[i].lost);
 	free(in->lost);

@@ -21,6 +21,8 @@ struct service_options {
 	const char *namer;
 	enum sampler_switches switches;
 	struct cores *cores; /* borrowed; NULL: nothing is known of this machine's cores */
+	bool listen;         /* to programs that count themselves: */
+	int feed_fd;         /* at this socket, taken over; -1: at conf->feed_path */
 	/* Say something to the log; at most one line per change of state. */
 	void (*say)(void *userdata, int syslog_level, const char *text);
 	void *userdata;
@@ -34,6 +36,7 @@ struct service {
 	char store_trouble[512];    /* why nothing is stored now; "": all is stored */
 	uint64_t started_ns;        /* CLOCK_MONOTONIC */
 	struct usage usage;         /* what we cost, now and a minute ago */
+	char feed_trouble[512];     /* why no program can reach us; "": they can */
 	struct top_feed *top_feeds; /* of all clients at top: who ask alike share one */
 	struct service_inner *inner;
 };
@@ -55,6 +58,9 @@ int service_want_rate(struct service *s, const void *who, uint32_t hz);
  * segment is among them. See store_select. */
 int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum tier coarsest,
 	struct store_part **ret_part, size_t *ret_n_parts);
+
+/* When an answer of the store has all that was taken until then; CLOCK_MONOTONIC. */
+uint64_t service_fresh_ns(const struct service *s);
 
 /* For status. Samples: taken = stored + in_hand + sum of lost that count samples. */
 struct service_account {

@@ -46,6 +46,21 @@ static const struct answer_column loss_columns[] = {
 	{"minute", "Last minute", MPERF__UNIT__UNIT_COUNT},
 	{"samples", "Sample missing", MPERF__UNIT__UNIT_NONE},
 };
+static const struct answer_column feed_columns[] = {
+	{"path", "Socket", MPERF__UNIT__UNIT_NONE},
+	{"programs", "Programs", MPERF__UNIT__UNIT_COUNT},
+	{"accepted", "Since start", MPERF__UNIT__UNIT_COUNT},
+	{"hung_up", "Hung up on", MPERF__UNIT__UNIT_COUNT},
+	{"rounds", "Rounds", MPERF__UNIT__UNIT_COUNT},
+	{"loops", "Loops known", MPERF__UNIT__UNIT_COUNT},
+	{"bytes", "Memory", MPERF__UNIT__UNIT_BYTES},
+	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
+};
+static const struct answer_column fault_columns[] = {
+	{"cause", "Cause", MPERF__UNIT__UNIT_NONE},
+	{"count", "Since start", MPERF__UNIT__UNIT_COUNT},
+	{"effect", "What came of it", MPERF__UNIT__UNIT_NONE},
+};
 static const struct answer_column store_columns[] = {
 	{"path", "Path", MPERF__UNIT__UNIT_NONE},
 	{"bytes", "Used", MPERF__UNIT__UNIT_BYTES},
@@ -265,6 +280,47 @@ static int tell_store(struct status *s)
 	return r == 0 ? row(s, v, LENGTH(v)) : r;
 }
 
+/* Programs that count themselves. Of an inherited socket the path is the unit's. */
+static int tell_feed(struct status *s)
+{
+	const struct service *service = s->service;
+	const struct feed *feed = service->walk ? service->walk->feed : NULL;
+	struct feed_status f = {.causes = NULL};
+	if (feed)
+		feed_status(feed, &f);
+	const char *trouble = *service->feed_trouble ? service->feed_trouble : service->trouble;
+	struct answer_value v[] = {
+		TEXT(service->o.conf->feed_path),
+		feed ? NUMBER(f.n_programs) : ABSENT,
+		NUMBER(f.n_accepted),
+		NUMBER(f.n_hung_up),
+		NUMBER(f.n_rounds),
+		NUMBER(f.n_sites),
+		NUMBER(f.bytes),
+		*trouble ? TEXT(trouble) : ABSENT,
+	};
+	int r = table(s, "feed", feed_columns, LENGTH(feed_columns));
+	if (r == 0)
+		r = row(s, v, LENGTH(v));
+	if (r == 0)
+		r = table(s, "feed_fault", fault_columns, LENGTH(fault_columns));
+	static const char *const effects[] = {
+		[FEED_HANG_UP] = "hung up on",
+		[FEED_PASS_OVER] = "passed over",
+		[FEED_NOTE] = "noted",
+	};
+	for (int cause = FEED_TAKEN + 1; f.causes && cause < N_FEED_CAUSES && r == 0; cause++) {
+		struct answer_value fault[] = {
+			TEXT(feed_causes[cause].name),
+			NUMBER(f.causes[cause]),
+			TEXT(effects[feed_causes[cause].severity]),
+		};
+		if (f.causes[cause] > 0)
+			r = row(s, fault, LENGTH(fault));
+	}
+	return r;
+}
+
 int control_status(struct request *q, const Mperf__Request *m)
 {
 	(void)m;
@@ -284,6 +340,8 @@ int control_status(struct request *q, const Mperf__Request *m)
 		r = tell_processes(&s);
 	if (r == 0)
 		r = tell_losses(&s);
+	if (r == 0)
+		r = tell_feed(&s);
 	if (r == 0)
 		r = tell_store(&s);
 	int ended = row_stream_end(&s.stream);

@@ -14,6 +14,7 @@
 
 #include "daemon/control/offload.h"
 #include "daemon/control/peer.h"
+#include "daemon/control/roofline.h"
 #include "daemon/control/service.h"
 #include "daemon/query/query.h"
 #include "proto/clock.h"
@@ -54,11 +55,19 @@ static Mperf__Request *request_copy(const Mperf__Request *m)
 	return mperf__request__unpack(NULL, n, packed);
 }
 
-/* Whichever of the two it is, its filter; NULL: none. */
+/* Whichever it is, its filter; NULL: none. */
 static const Mperf__Filter *filter_in(const Mperf__Request *m)
 {
-	return m->body_case == MPERF__REQUEST__BODY_HOTSPOTS ? m->hotspots->filter
-							     : m->flamegraph->filter;
+	switch ((int)m->body_case) {
+	case MPERF__REQUEST__BODY_HOTSPOTS:
+		return m->hotspots->filter;
+	case MPERF__REQUEST__BODY_ROOFLINE:
+		return m->roofline->filter;
+	case MPERF__REQUEST__BODY_BLOCKS:
+		return m->blocks->filter;
+	default:
+		return m->flamegraph->filter;
+	}
 }
 
 static struct query_question question_of(const Mperf__Request *m, const struct query_filter *filter)
@@ -73,6 +82,17 @@ static struct query_question question_of(const Mperf__Request *m, const struct q
 	return question;
 }
 
+static enum tier coarsest_of(const Mperf__Request *m, const struct query_filter *filter)
+{
+	struct query_question question = question_of(m, filter);
+	if (m->body_case == MPERF__REQUEST__BODY_BLOCKS)
+		return TIER_WINDOW;
+	if (m->body_case != MPERF__REQUEST__BODY_ROOFLINE)
+		return query_coarsest(&question);
+	struct roofline_question roofline = roofline_question_of(m->roofline, filter);
+	return roofline_coarsest(&roofline);
+}
+
 /* --- in the child -------------------------------------------------------------------------------
  */
 
@@ -85,18 +105,35 @@ static int note_broken(struct request *q, const struct store_query *s)
 	return r;
 }
 
+static int ask(struct store_query *s, const struct query_filter *filter, const struct answer *to,
+	struct query_error *error)
+{
+	const Mperf__Request *m = s->request;
+	struct query_question question = question_of(m, filter);
+	switch ((int)m->body_case) {
+	case MPERF__REQUEST__BODY_HOTSPOTS:
+		return query_store_hotspots(s->source, s->n_sources, &question, to, error);
+	case MPERF__REQUEST__BODY_ROOFLINE: {
+		struct roofline_question roofline = roofline_question_of(m->roofline, filter);
+		return query_store_roofline(s->source, s->n_sources, &roofline, to, error);
+	}
+	case MPERF__REQUEST__BODY_BLOCKS: {
+		struct blocks_question blocks = blocks_question_of(m->blocks, filter);
+		return query_store_blocks(s->source, s->n_sources, &blocks, to, error);
+	}
+	default:
+		return query_store_flamegraph(s->source, s->n_sources, filter, to, error);
+	}
+}
+
 static int answer(struct request *q, void *userdata)
 {
 	struct store_query *s = userdata;
-	const Mperf__Request *m = s->request;
-	struct query_filter filter = query_filter_of(q, filter_in(m));
-	struct query_question question = question_of(m, &filter);
+	struct query_filter filter = query_filter_of(q, filter_in(s->request));
 	struct query_error error = {"", "", 0};
 	struct row_stream stream;
 	struct answer to = row_stream_answer(&stream, q);
-	int r = m->body_case == MPERF__REQUEST__BODY_HOTSPOTS
-			? query_store_hotspots(s->source, s->n_sources, &question, &to, &error)
-			: query_store_flamegraph(s->source, s->n_sources, &filter, &to, &error);
+	int r = ask(s, &filter, &to, &error);
 	int noted = note_broken(q, s);
 	return query_answer_end(q, &stream, r == 0 ? noted : r, &error);
 }
@@ -147,14 +184,13 @@ static int select_parts(struct store_query *s, struct request *q)
 {
 	struct service *service = q->peer->options->service;
 	struct query_filter filter = query_filter_of(q, filter_in(s->request));
-	struct query_question question = question_of(s->request, &filter);
 	int64_t since_ns = filter.since_ns
 				   ? filter.since_ns
 				   : (int64_t)clock_ns(CLOCK_REALTIME) - STORE_QUERY_SPAN_NS;
 	_cleanup_(freep) struct store_part *part = NULL;
 	size_t n = 0;
 	int r = service_select(
-		service, since_ns, filter.until_ns, query_coarsest(&question), &part, &n);
+		service, since_ns, filter.until_ns, coarsest_of(s->request, &filter), &part, &n);
 	return r < 0 ? r : take_parts(s, service, part, n);
 }
 

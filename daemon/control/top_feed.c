@@ -97,7 +97,7 @@ static void slice_clear(struct top_slice *s)
 	free(s->time);
 }
 
-static struct top_feed *feed_free(struct top_feed *f)
+static struct top_feed *top_feed_free(struct top_feed *f)
 {
 	slice_clear(&f->now);
 	slice_clear(&f->last);
@@ -107,7 +107,7 @@ static struct top_feed *feed_free(struct top_feed *f)
 	return NULL;
 }
 
-static int feed_new(struct walk *walk, uint64_t interval_ns, struct top_feed **ret_feed)
+static int top_feed_new(struct walk *walk, uint64_t interval_ns, struct top_feed **ret_feed)
 {
 	struct top_feed *f = calloc(1, sizeof *f);
 	if (!f)
@@ -119,7 +119,7 @@ static int feed_new(struct walk *walk, uint64_t interval_ns, struct top_feed **r
 	f->time = calloc((size_t)f->n_harts, sizeof *f->time);
 	if (!f->lost || !f->time || slice_new(&f->now, f->n_harts) < 0 ||
 		slice_new(&f->last, f->n_harts) < 0) {
-		feed_free(f);
+		top_feed_free(f);
 		return -ENOMEM;
 	}
 	memcpy(f->lost, walk->sampler->lost, (size_t)f->n_harts * sizeof *f->lost);
@@ -140,7 +140,7 @@ int top_feed_get(
 	while (f && (f->walk != walk || f->interval_ns != interval_ns))
 		f = f->next;
 	if (!f) {
-		int r = feed_new(walk, interval_ns, &f);
+		int r = top_feed_new(walk, interval_ns, &f);
 		if (r < 0)
 			return r;
 		f->list = list;
@@ -162,7 +162,7 @@ struct top_feed *top_feed_put(struct top_feed *f)
 	while (*at != f)
 		at = &(*at)->next;
 	*at = f->next;
-	return feed_free(f);
+	return top_feed_free(f);
 }
 
 uint64_t top_feed_deadline_ns(const struct top_feed *f)

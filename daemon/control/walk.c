@@ -170,6 +170,16 @@ int walk_start(struct walk *w, const pid_t *pids, size_t n_pids)
 	return r;
 }
 
+static int take_loops(void *userdata, struct task *task, const struct loop_counts *c)
+{
+	struct walk *w = userdata;
+	int r = 0;
+	for (struct tap *tap = w->inner->taps; tap && r == 0; tap = tap->next)
+		if (tap->take_loops)
+			r = tap->take_loops(tap->userdata, task, c);
+	return r;
+}
+
 struct walk *walk_free(struct walk *w)
 {
 	if (!w)
@@ -183,6 +193,8 @@ struct walk *walk_free(struct walk *w)
 	sampler_free(w->sampler);
 	task_table_clear(&w->tasks);
 	file_table_clear(&w->files);
+	feed_free(w->feed);
+	loop_sites_clear(&w->sites);
 	free(in);
 	free(w);
 	return NULL;
@@ -213,6 +225,8 @@ size_t walk_fds(const struct walk *w, struct pollfd *fds, size_t n)
 		filled += (size_t)namer_fds(w->namer, fds);
 	if (in->stopped)
 		return filled;
+	if (w->feed && filled < n)
+		fds[filled++] = (struct pollfd){.fd = feed_fd(w->feed), .events = POLLIN};
 	bool each = s->options.per_task; /* its rings hang up one by one */
 	for (size_t i = 0; each && i < s->n_rings && filled < n; i++)
 		if (s->ring[i].map && !in->hung[s->ring[i].hart])
@@ -231,7 +245,9 @@ uint64_t walk_deadline_ns(const struct walk *w)
 	if (in->stopped)
 		return deadline;
 	uint64_t execs = exec_watch_deadline_ns(&in->execs);
+	uint64_t feed = w->feed ? feed_deadline_ns(w->feed) : UINT64_MAX;
 	deadline = execs < deadline ? execs : deadline;
+	deadline = feed < deadline ? feed : deadline;
 	return in->next_drain_ns < deadline ? in->next_drain_ns : deadline;
 }
 
@@ -374,13 +390,14 @@ int walk_dispatch(struct walk *w, uint64_t now_ns)
 	if (r < 0 || w->inner->stopped)
 		return r;
 	exec_watch_dispatch(&w->inner->execs, now_ns);
+	r = w->feed ? feed_dispatch(w->feed, now_ns) : 0;
+	if (r < 0)
+		return r;
 	return drain_is_due(w, now_ns) ? run(w, now_ns) : 0;
 }
 
-int walk_catch_up(struct walk *w, uint64_t now_ns)
+static int catch_up(struct walk *w, uint64_t now_ns)
 {
-	if (w->inner->stopped)
-		return 0;
 	bool all = false;
 	int r = 0;
 	while (r == 0 && !all)
@@ -388,11 +405,42 @@ int walk_catch_up(struct walk *w, uint64_t now_ns)
 	return r == 0 ? drain(w, now_ns) : r;
 }
 
+/* For the feed, which looks for a task. */
+static int catch_up_for_feed(void *userdata)
+{
+	struct walk *w = userdata;
+	return catch_up(w, clock_ns(CLOCK_MONOTONIC));
+}
+
+int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits)
+{
+	const struct feed_options o = {
+		.listen_fd = listen_fd,
+		.limits = *limits,
+		.tasks = &w->tasks,
+		.sites = &w->sites,
+		.take = take_loops,
+		.catch_up = catch_up_for_feed,
+		.userdata = w,
+	};
+	return feed_new(&o, &w->feed);
+}
+
+int walk_catch_up(struct walk *w, uint64_t now_ns)
+{
+	if (w->inner->stopped)
+		return 0;
+	int r = w->feed ? feed_settle(w->feed, now_ns) : 0;
+	return r == 0 ? catch_up(w, now_ns) : r;
+}
+
 int walk_stop(struct walk *w, uint64_t now_ns)
 {
 	if (w->inner->stopped)
 		return 0;
-	int r = sampler_stop(w->sampler);
+	int r = w->feed ? feed_settle(w->feed, now_ns) : 0;
+	if (r == 0)
+		r = sampler_stop(w->sampler);
 	if (r < 0)
 		return r;
 	bool all; /* a longer stall makes the last window a long one */
@@ -415,6 +463,8 @@ static void mark_all(void *userdata, struct sweep *s)
 	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
 		if (tap->mark)
 			tap->mark(tap->userdata, s);
+	if (w->feed)
+		feed_mark(w->feed, s);
 }
 
 int walk_sweep(struct walk *w)

@@ -6,7 +6,8 @@
  *      sampler ─▶ merge ─▶ attribute ─┬─▶ tap (the service's recording)
  *                             │  ▲    ├─▶ tap (a client's recording)
  *                             ▼  │    └─▶ tap (a client's top)
- *                            namer
+ *                            namer   ▲
+ *      instrumented programs ─▶ feed ┘
  *
  * What was sampled is worked out once, however many listen. Each tap cuts its own windows in the
  * time of the records: the walk drains up to a tap's cut, tells it, and goes on. Taps may be added
@@ -16,6 +17,7 @@
 #include <poll.h>
 
 #include "daemon/attribute/sweep.h"
+#include "daemon/loops/feed.h"
 #include "daemon/pmu/sampler.h"
 
 /* Four drains a second keep a ring of one second of samples three quarters empty, and cost one
@@ -38,6 +40,9 @@ struct tap {
 	/* All of before cut_ns was taken. The tap moves its cut_ns on (else it is not cut again).
 	 * 0 or -errno, fatal for the daemon: what is the tap's own trouble it keeps to itself. */
 	int (*cut)(void *userdata, uint64_t cut_ns);
+	/* What an instrumented program counted, and whose it is (NULL: not known). Borrowed for the
+	 * call. 0 or -errno, fatal. NULL: it is not wanted. */
+	int (*take_loops)(void *userdata, struct task *task, const struct loop_counts *c);
 	/* Before a sweep: mark the tasks and frames that it holds (sweep.h). NULL: it holds none. */
 	void (*mark)(void *userdata, struct sweep *s);
 	uint64_t cut_ns;                 /* CLOCK_MONOTONIC; UINT64_MAX: never */
@@ -49,6 +54,8 @@ struct walk {
 	struct task_table tasks;
 	struct file_table files;
 	struct namer *namer;
+	struct loop_sites sites;
+	struct feed *feed;               /* NULL: nobody listens to programs */
 	uint64_t n_taken;                /* samples that came out of the rings, whoever listened */
 	uint64_t realtime_offset_ns;     /* CLOCK_REALTIME - CLOCK_MONOTONIC, looked at each second */
 	/* the rest is walk.c's */
@@ -66,6 +73,9 @@ int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_
 /* Enable all events, and scan again. 0 or -errno. */
 int walk_start(struct walk *w, const pid_t *pids, size_t n_pids);
 struct walk *walk_free(struct walk *w);
+
+/* Listen to instrumented programs at that socket, which is borrowed. 0 or -errno. */
+int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits);
 
 void walk_add(struct walk *w, struct tap *tap);
 void walk_remove(struct walk *w, struct tap *tap);

@@ -499,7 +499,7 @@ static int load_processes(struct loaded *l)
 	return r;
 }
 
-static int load_tasks(struct loaded *l)
+static int load_tasks(struct loaded *l, bool loops)
 {
 	int r = load_array(l, "SELECT max(id) FROM task", &l->task, &l->n_tasks, sizeof(*l->task));
 	if (r == 0)
@@ -510,7 +510,7 @@ static int load_tasks(struct loaded *l)
 	if (r == 0)
 		r = marks_make(l, MARK_STACK, l->n_stacks);
 	if (r == 0)
-		r = load_part_mark(l);
+		r = load_part_mark(l, loops);
 	if (r == 0)
 		r = load_table(l, &(struct load_table){TASK_SELECT, "t.id", "", false, take_task},
 			marks_of(l, MARK_TASK));
@@ -559,7 +559,7 @@ int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 	if (r == 0)
 		r = load_windows(l, wish);
 	if (r == 0)
-		r = load_tasks(l);
+		r = load_tasks(l, wish->loops);
 	if (r == 0)
 		r = load_stacks(l);
 	if (r == 0 && wish->places)

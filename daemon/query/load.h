@@ -119,6 +119,7 @@ struct loaded {
  * loaded_clear in any case. 0, QUERY_FAILED, -errno. */
 struct load_wish {
 	bool places;
+	bool loops; /* tasks that loops counted for are needed too */
 	const struct query_filter *filter;
 	int64_t since_ns, until_ns; /* of its windows' starts; 0: open */
 };

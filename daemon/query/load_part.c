@@ -103,7 +103,17 @@ static int take_sample(struct loaded *l, struct cursor *c)
 	return 0;
 }
 
-int load_part_mark(struct loaded *l)
+static int mark_loop_tasks(struct loaded *l)
+{
+	struct cursor c;
+	int r = cursor_open(&c, l, "SELECT DISTINCT task FROM loop_count ORDER BY task");
+	while (r == 0 && (r = cursor_next(&c)) == 0)
+		mark(l, MARK_TASK, cursor_id(&c, 0, l->n_tasks));
+	cursor_close(&c);
+	return r == CURSOR_END ? 0 : r;
+}
+
+int load_part_mark(struct loaded *l, bool loops)
 {
 	if (!l->marks)
 		return 0;
@@ -115,5 +125,6 @@ int load_part_mark(struct loaded *l)
 	while (r == 0 && (r = cursor_next(&c)) == 0)
 		r = take_sample(l, &c);
 	cursor_close(&c);
-	return r == CURSOR_END ? 0 : r;
+	r = r == CURSOR_END ? 0 : r;
+	return r == 0 && loops ? mark_loop_tasks(l) : r;
 }

@@ -57,8 +57,8 @@ void marks_clear(struct loaded *l);
 /* Find the range of samples whose windows are wanted; marks are wanted if that is not all. 0,
  * QUERY_FAILED, -errno. */
 int load_part_find(struct loaded *l, const struct query_filter *filter);
-/* Mark the tasks and stacks of these samples. */
-int load_part_mark(struct loaded *l);
+/* Mark the tasks and stacks of these samples; with `loops` also the tasks that loops counted for. */
+int load_part_mark(struct loaded *l, bool loops);
 
 /* Rows of one statement. */
 typedef int load_take(struct loaded *l, struct cursor *c);

@@ -28,6 +28,7 @@ static void rollup_clear(struct rollup *r)
 	rollup_forget_names(r);
 	rollup_forget_stacks(r);
 	sums_clear(&r->sums);
+	rollup_loops_clear(r);
 	text_table_clear(&r->texts);
 	free(r);
 }
@@ -77,7 +78,7 @@ static int take_rows(struct rollup *r, enum rollup_read s, int column, int64_t w
 
 /* What the source's cursors stand on: 0 a row, ROLLUP_NO_ROW, or what went wrong. */
 struct cursors {
-	int window, sample, loss;
+	int window, sample, loss, loop;
 };
 
 static int take_window(struct rollup *r, struct cursors *at, struct sums_window *w)
@@ -104,6 +105,8 @@ static int take_window(struct rollup *r, struct cursors *at, struct sums_window 
 	if (outcome == 0)
 		outcome = take_rows(r, READ_LOSS, 0, id, &at->loss, sums_take_loss);
 	if (outcome == 0)
+		outcome = take_rows(r, READ_LOOP_COUNT, 0, id, &at->loop, rollup_take_loop);
+	if (outcome == 0)
 		at->window = rollup_next(r, READ_WINDOW);
 	return outcome;
 }
@@ -120,6 +123,7 @@ static int take_windows(struct rollup *r)
 		.window = rollup_get(r, READ_WINDOW, 0),
 		.sample = rollup_get(r, READ_SAMPLE, 0),
 		.loss = rollup_get(r, READ_LOSS, INT64_MIN),
+		.loop = rollup_get(r, READ_LOOP_COUNT, INT64_MIN),
 	};
 	int outcome = rollup_get(r, READ_READING, 0);
 	r->reading = outcome == 0;
@@ -127,13 +131,15 @@ static int take_windows(struct rollup *r)
 		return outcome;
 	if (is_failure(at.sample) || is_failure(at.loss))
 		return is_failure(at.sample) ? at.sample : at.loss;
+	if (is_failure(at.loop))
+		return at.loop;
 
 	outcome = 0;
 	while (at.window == 0 && outcome == 0)
 		outcome = take_window(r, &at, &w);
 	if (outcome == 0 && is_failure(at.window))
 		outcome = at.window;
-	if (outcome == 0 && (at.sample == 0 || at.loss == 0))
+	if (outcome == 0 && (at.sample == 0 || at.loss == 0 || at.loop == 0))
 		outcome = rollup_fail_source(r, "a row belongs to no window");
 	if (outcome == 0 && r->reading)
 		outcome = rollup_fail_source(r, "a reading belongs to no sample");
@@ -222,6 +228,8 @@ static int fill(struct rollup *r, const char *key)
 		outcome = rollup_load_names(r);
 	if (outcome == 0)
 		outcome = rollup_load_stacks(r);
+	if (outcome == 0)
+		outcome = rollup_load_loops(r);
 	if (outcome == 0)
 		outcome = take_rate(r);
 	if (outcome == 0)

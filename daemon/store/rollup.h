@@ -23,7 +23,7 @@
  * was set; they add up.
  *
  * A file has one boot: monotonic times of two cannot be told apart. Who started a process is kept
- * in the minute tier. Labels and loop counts, which nobody writes yet, are not rolled up.
+ * in the minute tier. Labels, which nobody writes yet, are not rolled up.
  *
  * Reads and writes are SQLite's and may take seconds: this is run in a process of its own.
  */
@@ -46,6 +46,10 @@
  *
  * An hour that several sources have a part in has at most an eighth more for each further one. */
 #define ROLLUP_HOUR_ROWS 3072
+
+/* Rows of (program, loop, region) that one hour may have in the hour tier, of each source; the rest
+ * become the function "[other]" of their program. Each has up to thirty counts. */
+#define ROLLUP_HOUR_LOOPS 4096
 
 /* Call sites that a file of the hour tier may have, beyond which new stacks are cut to their leaf:
  * a query that reads the whole file reads them all, at 0.1 µs or so. Function-level call sites of

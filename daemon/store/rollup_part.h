@@ -38,6 +38,9 @@ enum rollup_read {
 	READ_SAMPLE,
 	READ_READING,
 	READ_LOSS,
+	READ_LOOP_SITE,
+	READ_LOOP_METRIC,
+	READ_LOOP_COUNT,
 	N_ROLLUP_READS,
 };
 
@@ -57,6 +60,9 @@ enum rollup_write {
 	WRITE_SAMPLE,
 	WRITE_READING,
 	WRITE_LOSS,
+	WRITE_LOOP_SITE,
+	WRITE_LOOP_METRIC,
+	WRITE_LOOP_COUNT,
 	N_ROLLUP_WRITES,
 };
 
@@ -136,6 +142,7 @@ struct rollup {
 	struct rollup_hart hart[HARTS_MAX];    /* the target's */
 	int16_t hart_as[HARTS_MAX];            /* what a hart of the source counts as */
 	struct sums sums;
+	struct rollup_loops *loops;
 	bool reading; /* READ_READING stands on a row */
 	struct {
 		uint32_t id;
@@ -245,6 +252,16 @@ static inline uint32_t rows_get(const struct rows *rows, uint32_t index)
 }
 /* 0 with the place of an id's translation; ROLLUP_SOURCE_BROKEN where it cannot be. */
 int translation_get(struct rollup *r, struct translation *t, int64_t id, uint32_t **ret_index);
+
+/* --- rollup_loops.c ------------------------------------------------------------------------------ */
+
+/* Enter what the target holds of loops. 0, ROLLUP_TARGET_BROKEN, -errno. */
+int rollup_load_loops(struct rollup *r);
+/* Add the row that READ_LOOP_COUNT stands on. */
+int rollup_take_loop(struct rollup *r);
+/* Write the sums of the window under way, and forget them. */
+int rollup_write_loops(struct rollup *r);
+void rollup_loops_clear(struct rollup *r);
 
 /* --- rollup_sum.c -------------------------------------------------------------------------------
  */

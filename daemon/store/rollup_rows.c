@@ -42,6 +42,11 @@ static const char *const read_text[N_ROLLUP_READS] = {
 			 "WHERE sample > ?1 ORDER BY sample, event",
 	[READ_LOSS] = "SELECT window, hart, cause, count FROM loss WHERE window > ?1 "
 		      "ORDER BY window, hart, cause",
+	[READ_LOOP_SITE] = "SELECT kind, build_id, subprogram, source, line, nest, inlined_at, "
+			   "parent, line_last, column, flags FROM loop_site WHERE id = ?1",
+	[READ_LOOP_METRIC] = "SELECT name, unit FROM loop_metric WHERE id = ?1",
+	[READ_LOOP_COUNT] = "SELECT window, task, loop, region, metric, value FROM loop_count "
+			    "WHERE window > ?1 ORDER BY window, task, loop, region, metric",
 };
 
 static const char *const write_text[N_ROLLUP_WRITES] = {
@@ -64,6 +69,9 @@ static const char *const write_text[N_ROLLUP_WRITES] = {
 	[WRITE_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[WRITE_READING] = "INSERT INTO reading VALUES (?, ?, ?, ?, ?)",
 	[WRITE_LOSS] = "INSERT INTO loss VALUES (?, ?, ?, ?)",
+	[WRITE_LOOP_SITE] = "INSERT INTO loop_site VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[WRITE_LOOP_METRIC] = "INSERT INTO loop_metric VALUES (?, ?, ?)",
+	[WRITE_LOOP_COUNT] = "INSERT INTO loop_count VALUES (?, ?, ?, ?, ?, ?)",
 };
 
 /* --- outcomes -----------------------------------------------------------------------------------

@@ -248,6 +248,8 @@ int sums_write(struct rollup *r, const struct sums_window *w)
 		outcome = write_sample(r, &rows->keys.key[i], &rows->sum[i]);
 	if (outcome == 0)
 		outcome = write_losses(r);
+	if (outcome == 0)
+		outcome = rollup_write_loops(r);
 	sums_clear(&r->sums);
 	return outcome;
 }

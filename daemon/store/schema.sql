@@ -185,34 +185,42 @@ CREATE TABLE loss (
 	PRIMARY KEY (window, hart, cause)
 ) WITHOUT ROWID;
 
--- Loops, functions and regions that count themselves (programs built with the mperf pass).
+-- Loops, functions, regions and blocks that count themselves (programs built with the mperf pass).
+-- Copies that the compiler made of a loop are one site. What a site is in comes before it.
 CREATE TABLE loop_site (
 	id INTEGER PRIMARY KEY,
-	kind INTEGER NOT NULL,              -- 1 loop nest, 2 function, 3 region
+	kind INTEGER NOT NULL,              -- 1 loop, 2 function, 3 region, 4 block
 	build_id BLOB,                      -- of the file it was compiled into
-	subprogram TEXT NOT NULL,           -- function that holds it; name of a region
-	source TEXT,                        -- path
+	subprogram TEXT NOT NULL,           -- linkage name of the function that it was written in; name of a region, '' what is in none
+	source TEXT,                        -- path, as the compiler was given it
 	line INTEGER,                       -- where it starts
-	nest TEXT NOT NULL,                 -- path of ordinals from the outermost loop, '1.2'; '' for functions and regions
-	inlined_at TEXT                     -- 'path:line' chain, innermost first, where it was inlined
+	nest TEXT NOT NULL,                 -- path of ordinals from the outermost loop, '1.2'; of a block with its own, '1.2#3'; '' for functions and regions
+	inlined_at TEXT,                    -- 'path:line' chain, innermost first, where it was inlined
+	parent INTEGER,                     -- loop or function that it is in; of a region the region around it
+	line_last INTEGER,                  -- where it ends
+	column INTEGER,                     -- where in its line it starts
+	flags INTEGER NOT NULL              -- a sum: 1 there is a vectorised copy, 2 a remainder, 4 inline assembly in it is not counted, 8 lines are not known
 );
 
--- Names of what they count: 'calls', 'iterations', 'time_ns', 'bytes_loaded', 'bytes_stored',
--- 'bytes_loaded_scalable', 'bytes_stored_scalable', 'loads', 'stores', 'int_ops', 'fp16_ops',
--- 'fp32_ops', 'fp64_ops', 'branches', 'external_calls', 'lanes_active', 'lanes_issued', and a
--- modelled variant of each, ended by '_modelled'. Scalable ones are in units of vscale.
+-- Names of what they count: 'entries', 'iterations', 'bytes_loaded', 'bytes_stored', 'loads',
+-- 'stores', 'stack_bytes_loaded', 'stack_bytes_stored', 'int_ops', 'fp16_ops', 'fp32_ops',
+-- 'fp64_ops', 'fp_wide_ops', 'branches', 'calls', 'external_calls', 'instructions', 'updates',
+-- 'lanes_issued', 'lanes_active', 'timed_entries', 'time_ns'; of each but the last two a variant
+-- that ends in '_modelled', which is to be added: what library calls are taken to do. Of regions
+-- also 'counted_entries', 'counted_ns' and 'span_ns', for how long their counts gathered.
 CREATE TABLE loop_metric (
 	id INTEGER PRIMARY KEY,
 	name TEXT NOT NULL UNIQUE,
 	unit TEXT NOT NULL                  -- 'count', 'bytes', 'ns'
 );
 
--- What they counted in a window.
+-- What they counted in a window: a loop without the loops inside, a function without its loops.
 CREATE TABLE loop_count (
 	window INTEGER NOT NULL,
-	task INTEGER NOT NULL,
+	task INTEGER NOT NULL,              -- 0: not known
 	loop INTEGER NOT NULL,              -- loop_site
+	region INTEGER NOT NULL,            -- loop_site of the innermost region that it was counted in; 0: in none
 	metric INTEGER NOT NULL,            -- loop_metric
 	value INTEGER NOT NULL,
-	PRIMARY KEY (window, task, loop, metric)
+	PRIMARY KEY (window, task, loop, region, metric)
 ) WITHOUT ROWID;

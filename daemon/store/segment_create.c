@@ -53,6 +53,9 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 	[INSERT_READING] = "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?, ?)",
 	[INSERT_LOSS] = ("INSERT INTO loss VALUES (?, ?, ?, ?) "
 			 "ON CONFLICT DO UPDATE SET count = count + excluded.count"),
+	[INSERT_LOOP_SITE] = "INSERT INTO loop_site VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[INSERT_LOOP_METRIC] = "INSERT INTO loop_metric VALUES (?, ?, ?)",
+	[INSERT_LOOP_COUNT] = "INSERT INTO loop_count VALUES (?, ?, ?, ?, ?, ?)",
 	/* who started it is forgotten when he has been gone for long, and was known then */
 	[UPDATE_TASK] = "UPDATE task SET pid = ?2, tid = ?3, process = ?4, "
 			"parent = ifnull(?5, parent), start_ns = ?6, end_ns = ?7, comm = ?8, "
@@ -366,6 +369,8 @@ struct segment *segment_abandon(struct segment *g, bool remove)
 	marks_clear(&g->files);
 	marks_clear(&g->frames);
 	marks_clear(&g->stacks);
+	marks_clear(&g->sites);
+	marks_clear(&g->metrics);
 	free(g->unnamed.id);
 	free(g->sighted.id);
 	free(g->chain.id);

@@ -349,6 +349,8 @@ static int write_window(struct segment *g, const struct segment_flush *f)
 	for (const struct window_row *row = w->rows; row && r == 0; row = row->hh.next)
 		r = write_row(g, f, row);
 	if (r == 0)
+		r = segment_write_loops(g, f);
+	if (r == 0)
 		r = segment_write_names(g, f);
 	if (r == 0)
 		r = segment_write_changed(g, f);

@@ -79,6 +79,9 @@ enum segment_statement {
 	INSERT_SAMPLE,
 	INSERT_READING,
 	INSERT_LOSS,
+	INSERT_LOOP_SITE,
+	INSERT_LOOP_METRIC,
+	INSERT_LOOP_COUNT,
 	UPDATE_TASK,
 	UPDATE_FILE,
 	UPDATE_FRAME,
@@ -106,7 +109,7 @@ struct segment {
 	uint32_t hz_lowest;             /* as told */
 
 	int64_t n_windows, n_samples; /* last ids */
-	struct marks tasks, files, frames, stacks;
+	struct marks tasks, files, frames, stacks, sites, metrics;
 	struct names functions, sources;
 	struct ids unnamed; /* stored frames whose name is still to come */
 	struct ids sighted; /* stored files */
@@ -172,6 +175,9 @@ int segment_write_hart(struct segment *g, int hart, const struct window_row *row
  * frames, living tasks and files in this segment, however many the session has seen. */
 int segment_write_names(struct segment *g, const struct segment_flush *f);
 int segment_write_changed(struct segment *g, const struct segment_flush *f);
+
+/* What loops counted in the window (segment_loops.c). */
+int segment_write_loops(struct segment *g, const struct segment_flush *f);
 
 /* Add an id, for the time after this transaction too if it is committed. -ENOMEM. */
 int ids_add(struct ids *ids, uint32_t id);

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/query/query.h"
+#include "daemon/query/blocks.h"
+#include "daemon/query/roofline.h"
 
 static char path[] = "/dev/shm/fuzz_segment.XXXXXX";
 
@@ -61,6 +62,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		query_hotspots(&db, 1, (enum query_by)by, 3, by % 2, &all, &answer, &error);
 	query_flamegraph(&db, 1, &all, &answer, &error);
 	query_flamegraph(&db, 1, &some, &answer, &error);
+	for (int by = 0; by < N_ROOFLINE_BY; by++) {
+		const struct roofline_question question = {
+			.by = (enum roofline_by)by, .limit = 3, .filter = &all};
+		query_roofline(db, &question, &answer, &error);
+	}
+	const struct blocks_question blocks = {.every_ns = 1, .filter = &all};
+	query_blocks(db, &blocks, &answer, &error);
 	sqlite3_close(db);
 	return 0;
 }

@@ -8,7 +8,7 @@ from machine import ROOT, need_program
 
 # Each folder, and what its files may include besides their own. Stations include only stations
 # before them; everybody may include proto/, the daemon platform-db/. daemon.c and main.c, which wire, are the exception.
-STATIONS = ["pmu", "decode", "attribute", "aggregate", "store", "query", "control"]
+STATIONS = ["pmu", "decode", "attribute", "loops", "aggregate", "store", "query", "control"]
 MAY_INCLUDE = {
     "proto": {"proto"},
     "platform-db": {"platform-db", "proto"},
@@ -20,6 +20,10 @@ for position, station in enumerate(STATIONS):
     MAY_INCLUDE[f"daemon/{station}"] = {"proto", "platform-db", *(f"daemon/{s}" for s in STATIONS[:position + 1])}
 # The wire between mperfd and its workers belongs to the workers.
 MAY_INCLUDE["daemon/attribute"].add("daemon/namer")
+# Names that programs gave themselves are read as the namer reads those of files.
+MAY_INCLUDE["daemon/query"].add("daemon/namer/demangle.h")
+# What instrumented programs send is said once, for all sides.
+MAY_INCLUDE["daemon/loops"].add("runtime")
 # What the administrator has set; control alone acts on it.
 MAY_INCLUDE["daemon/control"].add("daemon/conf.h")
 

@@ -31,16 +31,21 @@ class Service:
                "callers": "sampling", "socket": "control", "group": "control",
                "clients-max": "control", "clients-per-user-max": "control",
                "requests-per-second-max": "control", "queries-max": "control",
-               "client-bytes-max": "control"}
+               "client-bytes-max": "control",
+               "feed": "feed", "period": "feed", "programs-max": "feed",
+               "programs-per-user-max": "feed", "program-bytes-max": "feed",
+               "feed-bytes-max": "feed"}
 
     def __init__(self, build, folder, **keys):
         need_root()
         self.build, self.folder = Path(build), Path(folder)
         self.socket = self.folder / "socket"
+        self.feed = self.folder / "feed"
         self.store = self.folder / "store"
         self.config = self.folder / "mperf.conf"
         self.log = self.folder / "log"
-        self.keys = {"path": self.store, "socket": self.socket, "min_free": "0", **keys}
+        self.keys = {"path": self.store, "socket": self.socket,
+                     "feed": self.feed, "min_free": "0", **keys}
         self.process = None
 
     def write_config(self, **keys):

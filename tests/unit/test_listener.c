@@ -34,14 +34,14 @@ static void site_clear(struct site *p)
 
 static void listen_there(struct site *p, struct listener *l)
 {
-	if (listener_bind(l, p->path, &p->error) != 0)
+	if (listener_bind(l, LISTENER_CONTROL, p->path, &p->error) != 0)
 		ck_abort_msg("%s", p->error.text);
 }
 
 static void assert_refused(struct site *p, const char *path, int outcome, const char *what)
 {
 	struct listener l = {.fd = -7};
-	ck_assert_int_eq(listener_bind(&l, path, &p->error), outcome);
+	ck_assert_int_eq(listener_bind(&l, LISTENER_CONTROL, path, &p->error), outcome);
 	ck_assert_int_eq(l.fd, -7);
 	if (!strstr(p->error.text, what))
 		ck_abort_msg("'%s' has no '%s'", p->error.text, what);
@@ -191,7 +191,7 @@ START_TEST(a_socket_that_is_handed_over_serves_and_stays)
 	struct listener theirs, ours;
 	site_make(&p);
 	listen_there(&p, &theirs);
-	ck_assert_int_eq(listener_adopt(&ours, theirs.fd, &p.error), 0);
+	ck_assert_int_eq(listener_adopt(&ours, LISTENER_CONTROL, theirs.fd, &p.error), 0);
 	ck_assert_int_eq(dial(p.path), 0);
 	ck_assert(fcntl(ours.fd, F_GETFL) & O_NONBLOCK);
 	listener_clear(&ours);
@@ -207,7 +207,7 @@ START_TEST(what_is_handed_over_and_does_not_listen_is_refused)
 		open("/dev/null", O_RDONLY), -1};
 	for (int i = 0; i < 4; i++) {
 		struct listener l = {.fd = -7};
-		ck_assert_int_eq(listener_adopt(&l, fds[i], &error), SERVER_REFUSED);
+		ck_assert_int_eq(listener_adopt(&l, LISTENER_CONTROL, fds[i], &error), SERVER_REFUSED);
 		ck_assert_ptr_nonnull(strstr(error.text, "no Unix stream socket"));
 		ck_assert_int_eq(l.fd, -7);
 		if (fds[i] >= 0)

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * mperfctl roofline and blocks: what programs that count themselves counted.
+ */
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/capture.h"
+#include "client/command.h"
+#include "client/csv.h"
+#include "client/escape.h"
+#include "client/print.h"
+#include "client/reply.h"
+#include "client/table.h"
+#include "proto/clock.h"
+
+/* What people look at first; the rest is in --json, --csv and --raw. */
+static const char *const roofline_spare[] = {"nest", "inlined_at", "copies", "build_id", "around",
+	"time_self_ns", "ops", "ops_self", "bytes_loaded", "bytes_stored", "bytes_self",
+	"bytes_stack", "bytes_modelled", "loads", "stores", "fp16_ops", "fp32_ops", "fp64_ops",
+	"fp_wide_ops", "int_ops", "branches", "instructions", "updates", "samples", NULL};
+static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
+
+struct showing {
+	const struct options *o;
+	const struct reply *reply;
+	const char *const *spare;
+};
+
+static int show(const struct showing *s, FILE *f)
+{
+	const struct options *o = s->o;
+	struct table_options look = {.raw = o->raw, .hide = s->spare};
+	if (o->json)
+		return reply_write_json(s->reply, f);
+	if (o->csv)
+		return csv_write(s->reply, f);
+	table_look(stdout, o->no_color, &look);
+	int r = table_print(s->reply, &look, f);
+	const Mperf__Provenance *p = s->reply->provenance;
+	for (size_t i = 0; r == 0 && p && i < p->n_note && !o->raw; i++) {
+		fputs(i == 0 ? "\n" : "", f);
+		escape_terminal(f, p->note[i]);
+		fputc('\n', f);
+	}
+	return r;
+}
+
+static int print_reply(const struct showing *s)
+{
+	struct print p;
+	int r = print_open(&p, STDOUT_FILENO);
+	if (r == 0)
+		r = print_close(&p, show(s, p.file));
+	if (r < 0) {
+		print_say_failed(NULL, r, "send stdout elsewhere");
+		return EXIT_FAILED;
+	}
+	if (s->reply->n_rows == 0 && !s->o->live)
+		say_note("no program that counts itself told anything; build it with mperf-cc, and "
+			 "ask for another time with --since and --until");
+	return 0;
+}
+
+/* Ask of what the options name, and show what comes. */
+static int run(const struct options *o, Mperf__Request *request, char **path,
+	Mperf__Filter **filter, const char *const *spare)
+{
+	struct source source;
+	struct reply reply = {0};
+	Mperf__Filter narrowed;
+	int exit_status;
+	if (source_open(&source, o, &exit_status) == 0) {
+		source_filter(&source, o, &narrowed);
+		*path = source.path;
+		*filter = &narrowed;
+		exit_status = source_ask(&source, request, reply_take, &reply);
+	}
+	source_clear(&source);
+	if (exit_status == 0)
+		exit_status = print_reply(&(struct showing){o, &reply, spare});
+	reply_clear(&reply);
+	return exit_status;
+}
+
+/* --- again and again ----------------------------------------------------------------------------
+ */
+
+#define NS_PER_MS 1000000ll
+#define LIVE_MS 1000 /* the service writes what it has once a second at most */
+
+/* A new screen, where there is one. */
+static void begin_frame(const struct options *o, unsigned n)
+{
+	bool screen = !o->json && !o->csv && !o->raw && isatty(STDOUT_FILENO);
+	if (screen)
+		fputs("\033[H\033[2J", stdout); /* Source: man 4 console_codes, CUP and ED */
+	else if (n > 0 && !o->json && !o->csv && !o->raw)
+		fputc('\n', stdout);
+	fflush(stdout);
+}
+
+static void wait_until(int64_t realtime_ns)
+{
+	int64_t left_ns = realtime_ns - (int64_t)clock_ns(CLOCK_REALTIME);
+	struct timespec t = {.tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000};
+	if (left_ns > 0)
+		nanosleep(&t, NULL);
+}
+
+/* Ask once; *since_ns is then from when on the next answer tells. The service writes what it has
+ * when it is asked, and begins another window, which starts after we asked. */
+static int ask_live(
+	struct source *s, Mperf__Request *request, int64_t *since_ns, struct reply *reply)
+{
+	request->roofline->filter->since_ns = *since_ns;
+	*since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	return source_ask(s, request, reply_take, reply);
+}
+
+static int show_frames(struct source *s, const struct options *o, Mperf__Request *request)
+{
+	int64_t step_ns = (o->interval_ms ? o->interval_ms : LIVE_MS) * NS_PER_MS;
+	int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	struct reply before = {0};
+	int exit_status = ask_live(s, request, &since_ns, &before);
+	reply_clear(&before);
+	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
+		struct reply reply = {0};
+		wait_until(since_ns + step_ns);
+		exit_status = ask_live(s, request, &since_ns, &reply);
+		if (exit_status == 0) {
+			begin_frame(o, n);
+			exit_status = print_reply(&(struct showing){o, &reply, roofline_spare});
+		}
+		reply_clear(&reply);
+	}
+	return exit_status;
+}
+
+static int run_live(const struct options *o, Mperf__Request *request)
+{
+	struct source source;
+	Mperf__Filter filter;
+	int exit_status;
+	if (source_open(&source, o, &exit_status) == 0) {
+		source_filter(&source, o, &filter);
+		request->roofline->path = source.path;
+		request->roofline->filter = &filter;
+		exit_status = show_frames(&source, o, request);
+	}
+	source_clear(&source);
+	return exit_status;
+}
+
+int client_roofline(const struct options *o)
+{
+	Mperf__RooflineRequest roofline = MPERF__ROOFLINE_REQUEST__INIT;
+	roofline.by = (char *)(o->by ? o->by : "loop");
+	roofline.ops = (char *)(o->ops ? o->ops : "fp");
+	roofline.limit = o->limit;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_ROOFLINE;
+	request.roofline = &roofline;
+	if (o->live)
+		return run_live(o, &request);
+	return run(o, &request, &roofline.path, &roofline.filter, roofline_spare);
+}
+
+int client_blocks(const struct options *o)
+{
+	Mperf__BlocksRequest blocks = MPERF__BLOCKS_REQUEST__INIT;
+	blocks.every_ms = o->interval_ms;
+	blocks.limit = o->limit;
+	blocks.series = !o->csv && !o->json && !o->raw;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_BLOCKS;
+	request.blocks = &blocks;
+	return run(o, &request, &blocks.path, &blocks.filter, blocks_spare);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * roofline and blocks. What a running program has counted since its last round is in its own
+ * memory; so before the service's store is asked, programs are asked for a round, and waited for as
+ * long as it takes an answer to seem prompt. Of a file there is nothing more to come.
+ */
+#include "daemon/control/roofline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/control/peer.h"
+#include "daemon/control/service.h"
+#include "daemon/control/store_query.h"
+#include "proto/memory.h"
+
+/* Of what MPERF_OUTPUT named; a program of a thousand threads writes some MB. */
+#define OUTPUT_BYTES_MAX (1ll << 30)
+/* Programs answer within a millisecond, unless they are not running at all. */
+#define ROUND_NS 300000000u
+
+struct roofline_question roofline_question_of(
+	const Mperf__RooflineRequest *m, const struct query_filter *filter)
+{
+	return (struct roofline_question){
+		.by = (enum roofline_by)roofline_by_parse(*m->by ? m->by : "loop"),
+		.ops = (enum roofline_ops)roofline_ops_parse(*m->ops ? m->ops : "fp"),
+		.limit = m->limit,
+		.filter = filter,
+	};
+}
+
+struct blocks_question blocks_question_of(
+	const Mperf__BlocksRequest *m, const struct query_filter *filter)
+{
+	return (struct blocks_question){
+		.every_ns = (uint64_t)m->every_ms * 1000000u,
+		.limit = m->limit,
+		.series = m->series,
+		.filter = filter,
+	};
+}
+
+/* --- waiting for a round
+ * ---------------------------------------------------------------------------- */
+
+struct round_job {
+	struct job job;
+	Mperf__Request *request; /* a copy */
+	uint64_t n_rounds;       /* that there are when all have answered */
+	uint64_t until_ns;
+};
+
+static void round_free(struct job *job)
+{
+	struct round_job *j = (struct round_job *)job;
+	if (j->request)
+		mperf__request__free_unpacked(j->request, NULL);
+	free(j);
+}
+
+static const struct feed *feed_of(const struct request *q)
+{
+	const struct service *service = q->peer->options->service;
+	return service && service->walk ? service->walk->feed : NULL;
+}
+
+/* The service goes round some times a second, and with each round that comes. */
+static uint64_t round_deadline_ns(struct job *job, const struct request *q)
+{
+	const struct round_job *j = (const struct round_job *)job;
+	const struct feed *feed = feed_of(q);
+	if (!feed)
+		return 0;
+	uint64_t fresh_ns = service_fresh_ns(q->peer->options->service);
+	uint64_t round_ns = feed_rounds(feed) >= j->n_rounds ? 0 : j->until_ns;
+	return round_ns > fresh_ns ? round_ns : fresh_ns;
+}
+
+static int round_dispatch(struct job *job, struct request *q, uint64_t now_ns)
+{
+	struct round_job *j = (struct round_job *)job;
+	if (now_ns < round_deadline_ns(job, q))
+		return 0;
+	q->job = NULL;
+	int r = store_query_start(q, j->request);
+	round_free(job);
+	return r < 0 ? r : q->job ? 0 : JOB_DONE;
+}
+
+static const struct job_kind round_kind = {
+	.deadline_ns = round_deadline_ns,
+	.dispatch = round_dispatch,
+	.free = round_free,
+};
+
+static Mperf__Request *copy_of(const Mperf__Request *m)
+{
+	size_t n = mperf__request__get_packed_size(m);
+	_cleanup_(freep) uint8_t *packed = malloc(n + 1);
+	if (!packed)
+		return NULL;
+	mperf__request__pack(m, packed);
+	return mperf__request__unpack(NULL, n, packed);
+}
+
+/* Ask programs, of one process if one is asked about, and the store when they have told. */
+static int ask_store(struct request *q, const Mperf__Request *m, const Mperf__Filter *filter)
+{
+	struct feed *feed = (struct feed *)feed_of(q);
+	bool ended = filter && filter->until_ns;
+	uint32_t n = 0;
+	uint64_t before = feed ? feed_rounds(feed) : 0;
+	if (feed && !ended)
+		n = feed_ask(feed, filter && filter->n_pid == 1 ? filter->pid[0] : 0);
+	if (n == 0)
+		return store_query_start(q, m);
+	struct round_job *j = calloc(1, sizeof *j);
+	if (!j)
+		return -ENOMEM;
+	*j = (struct round_job){
+		.job.kind = &round_kind,
+		.request = copy_of(m),
+		.n_rounds = before + n,
+		.until_ns = kernel_real.now_ns(NULL) + ROUND_NS,
+	};
+	if (!j->request) {
+		free(j);
+		return -ENOMEM;
+	}
+	q->job = &j->job;
+	return 0;
+}
+
+/* --- files
+ * --------------------------------------------------------------------------------------------- */
+
+/* Does it begin as what MPERF_OUTPUT named? */
+static bool is_output(int fd)
+{
+	struct mperf_feed_hello hello;
+	return pread(fd, &hello, sizeof hello, 0) == sizeof hello &&
+	       hello.head.type == MPERF_HELLO && hello.magic == MPERF_FEED_MAGIC;
+}
+
+/* The whole of it. 0; positive after the peer was told; -errno. */
+static int read_whole(
+	struct request *q, int fd, const char *path, uint8_t **ret_bytes, size_t *ret_n)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size > OUTPUT_BYTES_MAX)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			       "Run the program for a shorter time.",
+			       "%s has more than the %lld bytes that mperf reads", path,
+			       OUTPUT_BYTES_MAX)
+			       ?: 1;
+	_cleanup_(freep) uint8_t *bytes = malloc((size_t)st.st_size + 1);
+	if (!bytes)
+		return -ENOMEM;
+	size_t n = 0;
+	ssize_t got = 1;
+	while (n < (size_t)st.st_size && got > 0) {
+		got = pread(fd, bytes + n, (size_t)st.st_size - n, (off_t)n);
+		n += got > 0 ? (size_t)got : 0;
+	}
+	if (got < 0)
+		return -errno;
+	*ret_bytes = TAKE_PTR(bytes);
+	*ret_n = n;
+	return 0;
+}
+
+/* One of the two kinds of file. */
+struct input {
+	uint8_t *output; /* what MPERF_OUTPUT named; NULL: a segment */
+	struct loop_output file;
+	sqlite3 *db;
+};
+
+static void input_clear(struct input *in)
+{
+	free(in->output);
+	sqlite3_close(in->db);
+}
+
+static int open_input(struct request *q, const char *path, struct input *in)
+{
+	_cleanup_(closep) int fd = -1;
+	if (q->peer->options->private && *path)
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && is_output(fd)) {
+		size_t n = 0;
+		int r = read_whole(q, fd, path, &in->output, &n);
+		in->file = (struct loop_output){in->output, n, path};
+		return r;
+	}
+	return request_open_segment(q, path, &in->db);
+}
+
+/* --- commands
+ * -------------------------------------------------------------------------------------------- */
+
+static int refuse_word(struct request *q, const char *what, const char *word, const char *remedy)
+{
+	return request_fail(
+		q, MPERF__FAILURE_KIND__FAILURE_USAGE, remedy, "there is no %s '%s'", what, word);
+}
+
+static bool asks_store(const struct request *q, const char *path)
+{
+	return !q->peer->options->private && !*path;
+}
+
+int control_roofline(struct request *q, const Mperf__Request *request)
+{
+	const Mperf__RooflineRequest *m = request->roofline;
+	if (*m->by && roofline_by_parse(m->by) < 0)
+		return refuse_word(
+			q, "way to group by", m->by, "Use loop, function, region or thread.");
+	if (*m->ops && roofline_ops_parse(m->ops) < 0)
+		return refuse_word(q, "kind of operations", m->ops, "Use fp, int, sp or dp.");
+	if (asks_store(q, m->path))
+		return ask_store(q, request, m->filter);
+	_cleanup_(input_clear) struct input in = {.output = NULL};
+	int r = open_input(q, m->path, &in);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	struct query_error error = {"", "", 0};
+	struct query_filter filter = query_filter_of(q, m->filter);
+	struct roofline_question question = roofline_question_of(m, &filter);
+	struct row_stream stream;
+	struct answer answer = row_stream_answer(&stream, q);
+	r = in.output ? query_roofline_output(&in.file, &question, &answer, &error)
+		      : query_roofline(in.db, &question, &answer, &error);
+	return query_answer_end(q, &stream, r, &error);
+}
+
+int control_blocks(struct request *q, const Mperf__Request *request)
+{
+	const Mperf__BlocksRequest *m = request->blocks;
+	if (asks_store(q, m->path))
+		return ask_store(q, request, m->filter);
+	_cleanup_(input_clear) struct input in = {.output = NULL};
+	int r = open_input(q, m->path, &in);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	struct query_error error = {"", "", 0};
+	struct query_filter filter = query_filter_of(q, m->filter);
+	struct blocks_question question = blocks_question_of(m, &filter);
+	struct row_stream stream;
+	struct answer answer = row_stream_answer(&stream, q);
+	r = in.output ? query_blocks_output(&in.file, &question, &answer, &error)
+		      : query_blocks(in.db, &question, &answer, &error);
+	return query_answer_end(q, &stream, r, &error);
+}

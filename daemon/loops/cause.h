@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Causes: why something that came over the feed was not taken
+ *
+ * Functions of this station return one of them as their positive outcome.
+ */
+
+#include <stdint.h>
+
+enum feed_cause {
+	FEED_TAKEN,
+#define CAUSE(id, severity, name) FEED_##id,
+#include "daemon/loops/cause.inc"
+	N_FEED_CAUSES,
+};
+
+enum feed_severity { FEED_HANG_UP, FEED_PASS_OVER, FEED_NOTE };
+
+struct feed_cause_kind {
+	const char *name;
+	enum feed_severity severity;
+};
+extern const struct feed_cause_kind feed_causes[N_FEED_CAUSES];

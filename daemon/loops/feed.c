@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * One descriptor for the loop stands for the socket and all programs. A program is read while there
+ * is something to read and it is its turn; one whose user has used up his share of the loop is left
+ * out of what is waited for until his time comes, and what he sends waits in his socket, whose size
+ * is the kernel's. A descriptor that a program sends along is never received: no room is given for
+ * it, and the kernel drops it.
+ */
+#include "daemon/loops/feed.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/loops/feed_part.h"
+#include "proto/clock.h"
+#include "proto/memory.h"
+
+#define ACCEPTS_TURN 16u
+#define LISTEN_RETRY_NS 1000000000u /* without descriptors or memory: the next try */
+
+/* --- users --------------------------------------------------------------------------------------
+ */
+
+static uint64_t user_bytes_max(const struct feed *f)
+{
+	return f->o.limits.bytes_max / 2;
+}
+
+static int user_get(struct feed *f, uid_t uid, struct feed_user **ret_user)
+{
+	struct feed_user *user;
+	HASH_FIND(hh, f->users, &uid, sizeof uid, user);
+	if (!user) {
+		user = calloc(1, sizeof *user);
+		if (!user)
+			return -ENOMEM;
+		user->uid = uid;
+		user->budget = (struct budget){.max = user_bytes_max(f), .above = &f->budget};
+		HASH_ADD(hh, f->users, uid, sizeof user->uid, user);
+	}
+	*ret_user = user;
+	return 0;
+}
+
+/* He stays while his share is used up, so that nobody begins anew by hanging up. */
+static void user_tidy(struct feed *f, struct feed_user *user)
+{
+	if (user->n_programs > 0 || user->spent_until_ns > f->now_ns)
+		return;
+	HASH_DEL(f->users, user);
+	free(user);
+}
+
+static void users_tidy(struct feed *f)
+{
+	struct feed_user *user, *next;
+	HASH_ITER (hh, f->users, user, next) {
+		user_tidy(f, user);
+	}
+}
+
+/* --- programs ------------------------------------------------------------------------------------
+ */
+
+static int watch(struct feed *f, int operation, int fd, void *what, bool on)
+{
+	struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.ptr = what};
+	return epoll_ctl(f->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
+}
+
+static int take_counts(void *userdata, const struct loop_counts *counts)
+{
+	struct connection *c = userdata;
+	struct feed *f = c->feed;
+	return f->o.take(f->o.userdata, feed_task_of(c, counts->thread), counts);
+}
+
+static uint32_t period_ms(const struct feed *f)
+{
+	uint32_t least = f->o.limits.period_ms;
+	for (size_t i = 0; i < f->n_wants; i++)
+		if (f->want[i].period_ms < least)
+			least = f->want[i].period_ms;
+	return least < MPERF_PERIOD_MS_MIN ? MPERF_PERIOD_MS_MIN : least;
+}
+
+/* A program that does not read it goes on as it does. */
+static void ask(const struct connection *c, bool now)
+{
+	const struct mperf_feed_ask message = {
+		.head = {.type = MPERF_ASK, .bytes = sizeof message},
+		.period_ms = period_ms(c->feed),
+		.now = now,
+	};
+	(void)send(c->fd, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void hang_up(struct connection *c)
+{
+	struct feed *f = c->feed;
+	struct connection **at = &f->connections;
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	f->n_connections--;
+	close(c->fd);
+	program_free(c->program);
+	c->user->n_programs--;
+	user_tidy(f, c->user);
+	free(c);
+}
+
+static int refuse(struct feed *f, int fd, enum feed_cause cause)
+{
+	f->causes[cause]++;
+	f->n_hung_up++;
+	close(fd);
+	return 0;
+}
+
+/* Takes over fd. 0, also where it is refused; -ENOMEM. */
+static int connection_new(struct feed *f, int fd, const struct ucred *peer)
+{
+	struct feed_user *user;
+	if (f->n_connections >= f->o.limits.programs_max)
+		return refuse(f, fd, FEED_PROGRAMS);
+	int r = user_get(f, peer->uid, &user);
+	if (r == 0 && user->n_programs >= f->o.limits.programs_per_user_max)
+		return refuse(f, fd, FEED_PROGRAMS_OF_USER);
+	struct connection *c = r == 0 ? calloc(1, sizeof *c) : NULL;
+	if (!c) {
+		close(fd);
+		return -ENOMEM;
+	}
+	*c = (struct connection){
+		.feed = f,
+		.fd = fd,
+		.pid = peer->pid,
+		.user = user,
+		.other_pids = feed_has_other_pids(peer->pid),
+		.came_ns = f->now_ns,
+		.next = f->connections,
+	};
+	user->n_programs++;
+	f->connections = c;
+	f->n_connections++;
+	f->n_accepted++;
+	const struct program_options o = {
+		.sites = f->o.sites,
+		.causes = f->causes,
+		.budget = &user->budget,
+		.memory_max = f->o.limits.program_bytes_max,
+		.take = take_counts,
+		.userdata = c,
+	};
+	r = program_new(&o, &c->program);
+	if (r == 0)
+		r = watch(f, EPOLL_CTL_ADD, fd, c, true);
+	if (r < 0)
+		hang_up(c);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* No descriptors or no memory: what waits in the queue waits for a second. */
+static int rest(struct feed *f)
+{
+	f->listen_at_ns = f->now_ns + LISTEN_RETRY_NS;
+	return watch(f, EPOLL_CTL_MOD, f->o.listen_fd, NULL, false);
+}
+
+static int accept_some(struct feed *f)
+{
+	for (unsigned i = 0; i < ACCEPTS_TURN; i++) {
+		int fd = accept4(f->o.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0 &&
+			(errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+			return rest(f);
+		if (fd < 0)
+			return 0; /* none waits, or it is gone again */
+		struct ucred peer;
+		socklen_t n = sizeof peer;
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0) {
+			close(fd);
+			continue;
+		}
+		int r = connection_new(f, fd, &peer);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* --- reading -------------------------------------------------------------------------------------
+ */
+
+/* One packet. 0; 1: nothing more for now; FEED_* that is to be hung up on, as a negative of it is
+ * an errno; CLOSED. */
+enum { READ_NOTHING = N_FEED_CAUSES, READ_CLOSED };
+static int read_packet(struct connection *c)
+{
+	struct feed *f = c->feed;
+	struct iovec piece = {.iov_base = f->packet, .iov_len = sizeof f->packet};
+	struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+	ssize_t n = recvmsg(c->fd, &message, MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? READ_NOTHING : READ_CLOSED;
+	if (n == 0)
+		return READ_CLOSED;
+	if (message.msg_flags & MSG_TRUNC) {
+		f->causes[FEED_LENGTH]++;
+		return FEED_LENGTH;
+	}
+	bool greeted = c->program->greeted;
+	uint64_t n_rounds = c->program->n_rounds;
+	int r = program_take(c->program, f->packet, (size_t)n);
+	if (r == 0 && !greeted && c->program->period_ms != period_ms(f))
+		ask(c, false);
+	f->n_rounds += c->program->n_rounds - n_rounds;
+	return r;
+}
+
+static int pause_until(struct connection *c, uint64_t resume_ns)
+{
+	c->paused = true;
+	c->resume_ns = resume_ns;
+	return watch(c->feed, EPOLL_CTL_MOD, c->fd, c, false);
+}
+
+/* Whose work is more than his share of the time waits. */
+static int charge_time(struct connection *c, uint64_t spent_ns)
+{
+	struct feed *f = c->feed;
+	struct feed_user *user = c->user;
+	if (user->spent_until_ns < f->now_ns)
+		user->spent_until_ns = f->now_ns;
+	user->spent_until_ns += spent_ns * FEED_LOOP_SHARE;
+	if (user->spent_until_ns <= f->now_ns + FEED_AHEAD_NS)
+		return 0;
+	return pause_until(c, user->spent_until_ns - FEED_AHEAD_NS / 2);
+}
+
+static int read_turn(struct connection *c)
+{
+	if (!feed_seek_process(c))
+		return pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int r = 0;
+	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0; i++)
+		r = read_packet(c);
+	if (r == 0 || r == READ_NOTHING)
+		return charge_time(c, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+	if (r < 0)
+		return r;
+	c->feed->n_hung_up += r != READ_CLOSED;
+	hang_up(c);
+	return 0;
+}
+
+/* --- time ----------------------------------------------------------------------------------------
+ */
+
+uint64_t feed_deadline_ns(const struct feed *f)
+{
+	uint64_t deadline = f->listen_at_ns ? f->listen_at_ns : UINT64_MAX;
+	for (const struct connection *c = f->connections; c; c = c->next) {
+		uint64_t own = c->paused              ? c->resume_ns
+			       : !c->program->greeted ? c->came_ns + FEED_HELLO_NS
+						      : UINT64_MAX;
+		deadline = own < deadline ? own : deadline;
+	}
+	return deadline;
+}
+
+static int look_at_clock(struct feed *f)
+{
+	int r = 0;
+	if (f->listen_at_ns && f->now_ns >= f->listen_at_ns) {
+		f->listen_at_ns = 0;
+		r = watch(f, EPOLL_CTL_MOD, f->o.listen_fd, NULL, true);
+	}
+	for (struct connection *c = f->connections, *next; c && r == 0; c = next) {
+		next = c->next;
+		if (c->paused && f->now_ns >= c->resume_ns) {
+			c->paused = false;
+			r = watch(f, EPOLL_CTL_MOD, c->fd, c, true);
+		} else if (!c->paused && !c->program->greeted &&
+			   f->now_ns >= c->came_ns + FEED_HELLO_NS) {
+			f->causes[FEED_SILENT]++;
+			f->n_hung_up++;
+			hang_up(c);
+		}
+	}
+	return r;
+}
+
+int feed_dispatch(struct feed *f, uint64_t now_ns)
+{
+	struct epoll_event event[FEED_EVENTS_TURN];
+	f->now_ns = now_ns;
+	int n = epoll_wait(f->epoll_fd, event, FEED_EVENTS_TURN, 0);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	int r = 0;
+	for (int i = 0; i < n && r == 0; i++)
+		r = event[i].data.ptr ? read_turn(event[i].data.ptr) : accept_some(f);
+	if (r == 0)
+		r = look_at_clock(f);
+	users_tidy(f);
+	return r;
+}
+
+int feed_settle(struct feed *f, uint64_t now_ns)
+{
+	int r = 0;
+	for (unsigned i = 0; i < FEED_SETTLE_TURNS && r == 0; i++) {
+		struct pollfd p = {.fd = f->epoll_fd, .events = POLLIN};
+		if (poll(&p, 1, 0) <= 0)
+			break;
+		r = feed_dispatch(f, now_ns);
+	}
+	return r;
+}
+
+/* --- the owner's ---------------------------------------------------------------------------------
+ */
+
+int feed_new(const struct feed_options *o, struct feed **ret_feed)
+{
+	struct feed *f = calloc(1, sizeof *f);
+	if (!f)
+		return -ENOMEM;
+	f->o = *o;
+	f->budget.max = o->limits.bytes_max;
+	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	int r = f->epoll_fd < 0 ? -errno : watch(f, EPOLL_CTL_ADD, o->listen_fd, NULL, true);
+	if (r < 0) {
+		feed_free(f);
+		return r;
+	}
+	*ret_feed = f;
+	return 0;
+}
+
+int feed_fd(const struct feed *f)
+{
+	return f->epoll_fd;
+}
+
+static void ask_all(const struct feed *f)
+{
+	for (const struct connection *c = f->connections; c; c = c->next)
+		if (c->program->greeted)
+			ask(c, false);
+}
+
+void feed_set_limits(struct feed *f, const struct feed_limits *limits)
+{
+	uint32_t before_ms = period_ms(f);
+	struct feed_user *user, *next;
+	f->o.limits = *limits;
+	f->budget.max = limits->bytes_max;
+	HASH_ITER (hh, f->users, user, next) {
+		user->budget.max = user_bytes_max(f);
+	}
+	if (period_ms(f) != before_ms)
+		ask_all(f);
+}
+
+int feed_want_period(struct feed *f, const void *who, uint32_t wanted_ms)
+{
+	uint32_t before_ms = period_ms(f);
+	size_t i = 0;
+	while (i < f->n_wants && f->want[i].who != who)
+		i++;
+	if (wanted_ms == 0 && i < f->n_wants)
+		f->want[i] = f->want[--f->n_wants];
+	if (wanted_ms > 0 && i == f->n_wants) {
+		if (i >= FEED_WANTS_MAX)
+			return 0; /* he gets the period that there is */
+		if (i == f->size_wants) {
+			size_t size = i ? 2 * i : 8;
+			struct feed_want *grown = reallocarray(f->want, size, sizeof *grown);
+			if (!grown)
+				return -ENOMEM;
+			f->want = grown;
+			f->size_wants = size;
+		}
+		f->n_wants++;
+	}
+	if (wanted_ms > 0)
+		f->want[i] = (struct feed_want){who, wanted_ms};
+	if (period_ms(f) != before_ms)
+		ask_all(f);
+	return 0;
+}
+
+uint32_t feed_ask(struct feed *f, pid_t pid)
+{
+	uint32_t n = 0;
+	for (const struct connection *c = f->connections; c; c = c->next) {
+		if (!c->program->greeted || c->paused || (pid && c->pid != pid))
+			continue;
+		ask(c, true);
+		n++;
+	}
+	return n;
+}
+
+uint64_t feed_rounds(const struct feed *f)
+{
+	return f->n_rounds;
+}
+
+void feed_mark(struct feed *f, struct sweep *s)
+{
+	for (const struct connection *c = f->connections; c; c = c->next) {
+		sweep_keep_task(s, c->process);
+		for (struct program_thread *t = c->program->threads; t; t = t->hh.next)
+			sweep_keep_task(s, t->who);
+	}
+}
+
+void feed_status(const struct feed *f, struct feed_status *ret_status)
+{
+	*ret_status = (struct feed_status){
+		.n_programs = f->n_connections,
+		.n_accepted = f->n_accepted,
+		.n_hung_up = f->n_hung_up,
+		.n_rounds = f->n_rounds,
+		.bytes = f->budget.used,
+		.n_sites = f->o.sites->n_sites,
+		.causes = f->causes,
+	};
+}
+
+struct feed *feed_free(struct feed *f)
+{
+	if (!f)
+		return NULL;
+	while (f->connections)
+		hang_up(f->connections);
+	struct feed_user *user, *next;
+	HASH_ITER (hh, f->users, user, next) {
+		HASH_DEL(f->users, user);
+		free(user);
+	}
+	closep(&f->epoll_fd);
+	free(f->want);
+	free(f);
+	return NULL;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The feed: programs that count themselves, as they connect, tell and go
+ *
+ *      program ── SEQPACKET ──▶ feed ── counts of (task, loop, region) ──▶ take
+ *         ▲                      │
+ *         └──────── ASK ─────────┘
+ *
+ * Who a program is comes from its socket (SO_PEERCRED), never from what it says, and its threads
+ * are only taken for threads of that process. What reading costs is charged to the user, who is not
+ * read any more for ten times as long: his programs go on counting, and tell it later.
+ */
+
+#include <sys/types.h>
+
+#include "daemon/attribute/sweep.h"
+#include "daemon/loops/program.h"
+
+/* Of all programs of one user, of the time of the loop. */
+#define FEED_LOOP_SHARE 10u
+/* What a user may be ahead of that: a program's tables when it starts, and a round. */
+#define FEED_AHEAD_NS 500000000u
+/* Packets of one program before others have their turn. */
+#define FEED_PACKETS_TURN 32u
+#define FEED_EVENTS_TURN 64
+#define FEED_HELLO_NS 10000000000u /* until its hello must have come; programs say it at once */
+/* Looking for a thread that is not known yet empties all rings, or reads a folder. */
+#define FEED_LOOK_NS 100000000u
+#define FEED_WANTS_MAX 4096
+
+struct feed_limits {
+	uint32_t programs_max, programs_per_user_max;
+	uint64_t program_bytes_max; /* of one program: tables, and what is being added up */
+	uint64_t bytes_max;         /* of all; one user may have half of it */
+	uint32_t period_ms;         /* at which programs are to tell */
+};
+
+struct feed_options {
+	int listen_fd; /* of a socket that listens; borrowed */
+	struct feed_limits limits;
+	struct task_table *tasks; /* borrowed */
+	struct loop_sites *sites; /* borrowed; outlives who holds sites */
+	/* Something was counted. task: whose it is; NULL: not known. 0 or -errno. */
+	int (*take)(void *userdata, struct task *task, const struct loop_counts *c);
+	/* Let all that happened until now be known to `tasks`. 0 or -errno. NULL: it is. */
+	int (*catch_up)(void *userdata);
+	void *userdata;
+};
+
+struct feed;
+
+int feed_new(const struct feed_options *o, struct feed **ret_feed);
+
+/* Readable when there is something to do, but for what the deadline is for. */
+int feed_fd(const struct feed *f);
+uint64_t feed_deadline_ns(const struct feed *f);
+/* A bounded amount; the rest is had by calling again. 0 or -errno, never because of a program. */
+int feed_dispatch(struct feed *f, uint64_t now_ns);
+
+/* Read what waits in the sockets by now, as far as FEED_SETTLE_TURNS go. 0 or -errno. */
+#define FEED_SETTLE_TURNS 256
+int feed_settle(struct feed *f, uint64_t now_ns);
+
+void feed_set_limits(struct feed *f, const struct feed_limits *limits);
+
+/* Want programs to tell at least this often from now on; 0: no more. `who` is any address of the
+ * caller's own. 0 or -ENOMEM. */
+int feed_want_period(struct feed *f, const void *who, uint32_t period_ms);
+
+/* Ask for a round at once: a program by its pid, or all (0). Returns how many were asked. */
+uint32_t feed_ask(struct feed *f, pid_t pid);
+/* Rounds that came since it began. */
+uint64_t feed_rounds(const struct feed *f);
+
+/* Before a sweep: the tasks that it holds. */
+void feed_mark(struct feed *f, struct sweep *s);
+
+struct feed_status {
+	uint32_t n_programs;            /* now */
+	uint64_t n_accepted, n_hung_up; /* so far */
+	uint64_t n_rounds;
+	uint64_t bytes; /* in use */
+	uint32_t n_sites;
+	const uint64_t *causes; /* N_FEED_CAUSES; borrowed */
+};
+void feed_status(const struct feed *f, struct feed_status *ret_status);
+
+struct feed *feed_free(struct feed *f);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The feed's insides: users, connections, and whose a thread is
+ */
+
+#include "daemon/loops/feed.h"
+
+struct feed_user {
+	uid_t uid;
+	uint32_t n_programs;
+	struct budget budget;
+	uint64_t spent_until_ns; /* CLOCK_MONOTONIC, to which his share of the loop is used up */
+	UT_hash_handle hh;
+};
+
+struct connection {
+	struct feed *feed;
+	int fd;
+	pid_t pid; /* as we see it; 0: we do not */
+	struct feed_user *user;
+	struct program *program;
+	struct task *process; /* NULL: not found (yet) */
+	bool other_pids;      /* its pid namespace is another one than ours */
+	bool sought;          /* its process was looked for, found or not */
+	bool paused;          /* not read before resume_ns */
+	uint64_t resume_ns;
+	uint64_t came_ns;
+	struct connection *next;
+};
+
+struct feed_want {
+	const void *who;
+	uint32_t period_ms;
+};
+
+struct feed {
+	struct feed_options o;
+	int epoll_fd;
+	struct connection *connections;
+	uint32_t n_connections;
+	struct feed_user *users;
+	struct budget budget; /* of all */
+	uint64_t causes[N_FEED_CAUSES];
+	uint64_t n_accepted, n_hung_up, n_rounds;
+	uint64_t now_ns;       /* of the dispatch under way */
+	uint64_t looked_ns;    /* when a thread was last looked for */
+	uint64_t listen_at_ns; /* no connection is accepted before; 0: they are */
+	struct feed_want *want;
+	size_t n_wants, size_wants;
+	uint8_t packet[MPERF_PACKET_BYTES_MAX];
+};
+
+/* See whose the connection is. False: it was not looked for yet, and shall be tried again
+ * FEED_LOOK_NS after feed->looked_ns. */
+bool feed_seek_process(struct connection *c);
+/* Whose the thread is; NULL: not known. The thread remembers it. */
+struct task *feed_task_of(struct connection *c, struct program_thread *t);
+/* See whether the pids of a process are ours. */
+bool feed_has_other_pids(pid_t pid);

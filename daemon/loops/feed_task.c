@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Whose a thread is. A program names its threads by tid; what it says is believed only if a thread
+ * of that number belongs, or belonged, to the process at the other end of the socket. What cannot
+ * be found counts for the process as a whole, so a liar is charged with it himself.
+ *
+ * Records of a thread's birth come some moments after the birth, and a short-lived one is dead when
+ * the program tells of it: then the rings are emptied, and the table is searched for the dead. Both
+ * are done FEED_LOOK_NS apart at most, whatever programs say.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/loops/feed_part.h"
+#include "proto/memory.h"
+
+DEFINE_CLEANUP(DIR *, closedir)
+
+/* The last number of the line NSpid, which is the pid in the innermost namespace, and how many
+ * there are. Source: man 5 proc, /proc/pid/status. */
+static bool read_inner_pid(const char *path, pid_t *ret_pid, unsigned *ret_n)
+{
+	char line[256];
+	bool found = false;
+	FILE *f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof line, f)) {
+		if (strncmp(line, "NSpid:", 6) != 0)
+			continue;
+		*ret_n = 0;
+		for (char *at = line + 6, *end;; at = end) {
+			long pid = strtol(at, &end, 10);
+			if (end == at)
+				break;
+			*ret_pid = (pid_t)pid;
+			found = ++*ret_n > 0;
+		}
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+bool feed_has_other_pids(pid_t pid)
+{
+	char path[48];
+	pid_t inner;
+	unsigned n;
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	return read_inner_pid(path, &inner, &n) && n > 1;
+}
+
+/* Our number of a thread that has another one in its namespace; 0: none has. */
+static pid_t outer_tid(pid_t pid, pid_t inner_tid)
+{
+	char path[sizeof "/proc//task//status" + 2 * 12 + NAME_MAX];
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	_cleanup_(closedirp) DIR *folder = opendir(path);
+	const struct dirent *entry;
+	for (unsigned i = 0; folder && i < PROGRAM_THREADS_MAX && (entry = readdir(folder)); i++) {
+		pid_t inner;
+		unsigned n;
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid, entry->d_name);
+		if (read_inner_pid(path, &inner, &n) && inner == inner_tid)
+			return (pid_t)atoi(entry->d_name);
+	}
+	return 0;
+}
+
+/* Is it the process itself, or one of its threads? A pid may be another's by now, while a child
+ * that was forked off keeps the connection. */
+static bool is_of(const struct connection *c, const struct task *task, pid_t tid)
+{
+	return task->tid == tid && task->pid == c->pid &&
+	       (!c->process || task->process == c->process);
+}
+
+static struct task *find_live(const struct connection *c, pid_t tid)
+{
+	struct task *task = tid > 0 ? task_find(c->feed->o.tasks, tid) : NULL;
+	return task && is_of(c, task, tid) ? task : NULL;
+}
+
+/* The one that died last. Linear in the table. */
+static struct task *find_dead(const struct connection *c, pid_t tid)
+{
+	const struct task_table *t = c->feed->o.tasks;
+	struct task *found = NULL;
+	for (uint32_t i = 0; i < t->n_tasks; i++) {
+		struct task *task = t->task[i];
+		if (task && task->end_ns && is_of(c, task, tid) &&
+			(!found || task->end_ns > found->end_ns))
+			found = task;
+	}
+	return found;
+}
+
+/* True if it may be looked for again. */
+static bool may_look(struct feed *f)
+{
+	if (f->looked_ns && f->now_ns - f->looked_ns < FEED_LOOK_NS)
+		return false;
+	f->looked_ns = f->now_ns;
+	if (f->o.catch_up)
+		(void)f->o.catch_up(
+			f->o.userdata); /* the walk's own dispatch tells of its trouble */
+	return true;
+}
+
+/* *ret_sure: it was looked for in vain, and need not be again. */
+static struct task *look(struct connection *c, pid_t tid, bool *ret_sure)
+{
+	struct task *task = find_live(c, tid);
+	*ret_sure = false;
+	if (task || !may_look(c->feed))
+		return task;
+	*ret_sure = true;
+	task = find_live(c, tid);
+	return task ? task : find_dead(c, tid);
+}
+
+bool feed_seek_process(struct connection *c)
+{
+	if (!c->sought && c->pid > 0)
+		c->process = look(c, c->pid, &c->sought);
+	c->sought |= c->process || c->pid <= 0;
+	return c->sought;
+}
+
+struct task *feed_task_of(struct connection *c, struct program_thread *t)
+{
+	bool sure = true;
+	if (t->who)
+		return t->who;
+	if (t->our_tid == 0)
+		t->our_tid = c->other_pids ? outer_tid(c->pid, (pid_t)t->tid) : (pid_t)t->tid;
+	/* of a process that nobody knows, no thread is known either */
+	struct task *task = c->process && t->our_tid > 0 ? look(c, t->our_tid, &sure) : NULL;
+	if (task) {
+		t->who = task;
+		return task;
+	}
+	task = c->process;
+	if (sure && task) {
+		c->feed->causes[FEED_STRANGER]++;
+		t->who = task;
+	}
+	return task;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Messages: what a program sends, checked for its form
+ *
+ * A message is one packet (or one piece of a file that MPERF_OUTPUT named): a fixed struct of
+ * runtime/abi.inc, and what its own lengths say follows. Whether it makes sense is the program's
+ * story (program.h); here it is only seen to that nothing reaches beyond its end.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/abi.h"
+
+struct feed_message {
+	uint16_t type; /* enum mperf_message, those of programs */
+	union {
+		struct mperf_feed_hello hello;
+		struct mperf_feed_object object;
+		struct mperf_feed_table table;
+		struct mperf_feed_region region;
+		struct mperf_feed_thread thread;
+		struct mperf_feed_deltas deltas;
+		struct mperf_feed_spent spent;
+		struct mperf_feed_gone gone;
+		struct mperf_feed_round round;
+	};
+	/* What follows the struct; borrowed from the packet, unaligned. OBJECT: the build id.
+	 * TABLE: the piece. REGION: the name with its NUL, then the source with its. DELTAS: n
+	 * struct mperf_delta. */
+	const uint8_t *rest;
+	size_t n_rest;
+};
+
+/* 0; FEED_LENGTH, FEED_MESSAGE (a type that we do not know), see cause.h. */
+int feed_message_parse(const uint8_t *bytes, size_t n, struct feed_message *ret_message);
+
+/* The i-th of a message of DELTAS. */
+struct mperf_delta feed_message_delta(const struct feed_message *m, uint32_t i);

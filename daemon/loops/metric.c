@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * One table, made of the list that pass and runtime share, so that a metric which is added there
+ * has its name in the store without a word here.
+ */
+#include "daemon/loops/metric.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name, *unit;
+} kinds[N_LOOP_METRICS] = {
+#define MPERF_METRIC(id, symbol, name, unit, says) [id] = {name, unit},
+#include "runtime/abi.inc"
+	[LOOP_COUNTED_ENTRIES] = {"counted_entries", "count"},
+	[LOOP_COUNTED_NS] = {"counted_ns", "ns"},
+	[LOOP_SPAN_NS] = {"span_ns", "ns"},
+};
+
+#define MODELLED "_modelled"
+
+const char *loop_value_name(unsigned value, char name[LOOP_METRIC_NAME_BYTES])
+{
+	if (value >= N_LOOP_VALUES || !kinds[value / 2].name)
+		return NULL;
+	snprintf(name, LOOP_METRIC_NAME_BYTES, "%s%s", kinds[value / 2].name,
+		value % 2 ? MODELLED : "");
+	return name;
+}
+
+const char *loop_value_unit(unsigned value)
+{
+	return value < N_LOOP_VALUES ? kinds[value / 2].unit : NULL;
+}
+
+unsigned loop_value_find(const char *name)
+{
+	char ours[LOOP_METRIC_NAME_BYTES];
+	for (unsigned value = 0; value < N_LOOP_VALUES; value++)
+		if (loop_value_name(value, ours) && strcmp(ours, name) == 0)
+			return value;
+	return 0;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The story that a program's messages tell, in the order in which they must come. A message that
+ * does not fit it is passed over and counted; only who does not speak the feed at all is not
+ * listened to any more.
+ */
+#include "daemon/loops/program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/loops/program_part.h"
+#include "proto/memory.h"
+
+int program_charge(struct program *p, size_t n)
+{
+	for (struct budget *b = &p->budget; b; b = b->above)
+		if (n > b->max || b->used > b->max - n)
+			return b == &p->budget ? FEED_MEMORY : FEED_MEMORY_ALL;
+	for (struct budget *b = &p->budget; b; b = b->above)
+		b->used += n;
+	return 0;
+}
+
+void program_discharge(struct program *p, size_t n)
+{
+	for (struct budget *b = &p->budget; b; b = b->above)
+		b->used -= n;
+}
+
+int program_new(const struct program_options *o, struct program **ret_program)
+{
+	struct program *p = calloc(1, sizeof *p);
+	if (!p)
+		return -ENOMEM;
+	p->o = *o;
+	p->budget = (struct budget){.max = o->memory_max, .above = o->budget};
+	*ret_program = p;
+	return 0;
+}
+
+static int take_hello(struct program *p, const struct feed_message *m)
+{
+	const struct mperf_feed_hello *h = &m->hello;
+	if (p->greeted)
+		return FEED_TWICE;
+	if (h->magic != MPERF_FEED_MAGIC)
+		return FEED_NO_HELLO;
+	if (h->abi != MPERF_ABI_VERSION)
+		return FEED_OTHER_ABI;
+	p->greeted = true;
+	p->begin_ns = h->begin_ns;
+	p->vscale = h->vscale;
+	p->period_ms = h->period_ms;
+	return 0;
+}
+
+static int take_thread(struct program *p, const struct feed_message *m)
+{
+	const struct mperf_feed_thread *said = &m->thread;
+	struct program_thread *t;
+	HASH_FIND(hh, p->threads, &said->thread, sizeof said->thread, t);
+	if (t)
+		return FEED_TWICE;
+	if (HASH_COUNT(p->threads) >= PROGRAM_THREADS_MAX)
+		return FEED_THREADS;
+	int r = program_charge(p, sizeof *t);
+	if (r != 0)
+		return r;
+	t = calloc(1, sizeof *t);
+	if (!t)
+		return -ENOMEM;
+	t->id = said->thread;
+	t->tid = said->tid;
+	t->begin_ns = t->until_ns = said->begin_ns;
+	HASH_ADD(hh, p->threads, id, sizeof t->id, t);
+	return 0;
+}
+
+static int region_new(struct program *p, const struct feed_message *m,
+	const struct program_region *parent, struct program_region **ret_region)
+{
+	const struct mperf_feed_region *said = &m->region;
+	struct loop_site_key key = {
+		.kind = LOOP_SITE_REGION,
+		.line = said->line,
+		.subprogram = (const char *)m->rest,
+		.source = (const char *)m->rest + said->name_bytes,
+		.nest = "",
+		.inlined_at = "",
+	};
+	const struct loop_site_more more = {0};
+	struct loop_site *site;
+	if (m->n_rest > 2 * LOOP_TEXT_BYTES_MAX)
+		return FEED_REGIONS;
+	int r = program_charge(p, sizeof **ret_region + loop_site_memory(&key));
+	if (r == 0)
+		r = loop_site_get(p->o.sites, &key, parent ? parent->site : NULL, &more, &site);
+	if (r != 0)
+		return r;
+	struct program_region *region = calloc(1, sizeof *region);
+	if (!region) {
+		loop_site_unref(p->o.sites, site);
+		return -ENOMEM;
+	}
+	*region = (struct program_region){
+		.id = said->region,
+		.depth = parent ? parent->depth + 1 : 0,
+		.site = site,
+	};
+	*ret_region = region;
+	return 0;
+}
+
+static int take_region(struct program *p, const struct feed_message *m)
+{
+	const struct mperf_feed_region *said = &m->region;
+	struct program_region *region, *parent = NULL;
+	HASH_FIND(hh, p->regions, &said->region, sizeof said->region, region);
+	if (region)
+		return FEED_TWICE;
+	if (said->parent)
+		HASH_FIND(hh, p->regions, &said->parent, sizeof said->parent, parent);
+	if (said->region == 0 || (said->parent && !parent))
+		return FEED_UNANNOUNCED;
+	if (HASH_COUNT(p->regions) >= PROGRAM_REGIONS_MAX ||
+		(parent && parent->depth + 1 >= PROGRAM_REGION_DEPTH_MAX))
+		return FEED_REGIONS;
+	int r = region_new(p, m, parent, &region);
+	if (r != 0)
+		return r;
+	HASH_ADD(hh, p->regions, id, sizeof region->id, region);
+	return 0;
+}
+
+static void thread_free(struct program *p, struct program_thread *t)
+{
+	if (p->o.thread_gone)
+		p->o.thread_gone(p->o.userdata, t);
+	HASH_DEL(p->threads, t);
+	program_discharge(p, sizeof *t);
+	free(t);
+}
+
+static int take_gone(struct program *p, const struct feed_message *m)
+{
+	uint32_t id = m->gone.id;
+	int r = FEED_UNANNOUNCED;
+	if (m->gone.kind == MPERF_GONE_THREAD) {
+		struct program_thread *t;
+		HASH_FIND(hh, p->threads, &id, sizeof id, t);
+		if (t && (r = program_end_thread(p, t)) == 0)
+			thread_free(p, t);
+	} else if (m->gone.kind == MPERF_GONE_OBJECT) {
+		struct program_object *o;
+		HASH_FIND(hh, p->objects, &id, sizeof id, o);
+		if (o && (r = program_end_object(p, o)) == 0)
+			program_object_free(p, o);
+	}
+	return r;
+}
+
+static int take_round(struct program *p, const struct feed_message *m)
+{
+	const struct mperf_feed_round *said = &m->round;
+	if (said->until_ns < p->until_ns)
+		return FEED_TIME;
+	p->until_ns = said->until_ns;
+	p->n_rounds++;
+	p->last = said->last != 0;
+	if (said->threads_lost > p->threads_lost) {
+		p->o.causes[FEED_THREAD_LOST] += said->threads_lost - p->threads_lost;
+		p->threads_lost = said->threads_lost;
+	}
+	return program_hand_out(p);
+}
+
+static int take(struct program *p, const struct feed_message *m)
+{
+	if (!p->greeted && m->type != MPERF_HELLO)
+		return FEED_NO_HELLO;
+	switch (m->type) {
+	case MPERF_HELLO:
+		return take_hello(p, m);
+	case MPERF_OBJECT:
+		return program_take_object(p, m);
+	case MPERF_TABLE:
+		return program_take_table(p, m);
+	case MPERF_REGION:
+		return take_region(p, m);
+	case MPERF_THREAD:
+		return take_thread(p, m);
+	case MPERF_DELTAS:
+		return program_take_deltas(p, m);
+	case MPERF_SPENT:
+		return program_take_spent(p, m);
+	case MPERF_GONE:
+		return take_gone(p, m);
+	case MPERF_ROUND:
+		return take_round(p, m);
+	default:
+		return FEED_MESSAGE;
+	}
+}
+
+int program_take(struct program *p, const uint8_t *bytes, size_t n)
+{
+	struct feed_message m;
+	int r = feed_message_parse(bytes, n, &m);
+	if (r == FEED_MESSAGE && !p->greeted)
+		r = FEED_NO_HELLO;
+	if (r == 0)
+		r = take(p, &m);
+	if (r <= 0)
+		return r;
+	p->o.causes[r]++;
+	if (feed_causes[r].severity == FEED_HANG_UP)
+		return r;
+	if (++p->n_faults < PROGRAM_FAULTS_MAX)
+		return 0;
+	p->o.causes[FEED_FAULTS]++;
+	return FEED_FAULTS;
+}
+
+struct program *program_free(struct program *p)
+{
+	if (!p)
+		return NULL;
+	struct program_object *o, *next_object;
+	struct program_thread *t, *next_thread;
+	struct program_region *region, *next_region;
+	program_parts_clear(p);
+	HASH_ITER (hh, p->objects, o, next_object) {
+		program_object_free(p, o);
+	}
+	HASH_ITER (hh, p->threads, t, next_thread) {
+		thread_free(p, t);
+	}
+	HASH_ITER (hh, p->regions, region, next_region) {
+		HASH_DEL(p->regions, region);
+		loop_site_unref(p->o.sites, region->site);
+		free(region);
+	}
+	loop_site_unref(p->o.sites, p->outside);
+	for (struct budget *b = p->budget.above; b; b = b->above)
+		b->used -= p->budget.used;
+	free(p);
+	return NULL;
+}

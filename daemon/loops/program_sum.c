@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A part is what one thread counts of one module in one region. Its rows, one for each scope that
+ * was ever counted, stay from round to round with what is below zero; those that a round touched
+ * are on a list, so a round costs what changed and not what there is.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/loops/program_part.h"
+#include "proto/memory.h"
+
+/* --- parts --------------------------------------------------------------------------------------
+ */
+
+static int part_new(struct program *p, const struct part_key *key, struct program_module *module,
+	struct program_part **ret_part)
+{
+	size_t memory = sizeof **ret_part + module->n_scopes * sizeof(struct part_row *);
+	if (program_charge(p, memory) != 0)
+		return FEED_ROWS; /* what is counted already goes on */
+	struct program_part *part = calloc(1, sizeof *part);
+	if (part)
+		part->row = calloc((size_t)module->n_scopes + 1, sizeof(*part->row));
+	if (!part || !part->row) {
+		free(part);
+		program_discharge(p, memory);
+		return -ENOMEM;
+	}
+	part->key = *key;
+	part->module = module;
+	part->memory = memory;
+	HASH_FIND(hh, p->threads, &key->thread, sizeof key->thread, part->thread);
+	if (key->region)
+		HASH_FIND(hh, p->regions, &key->region, sizeof key->region, part->region);
+	HASH_ADD(hh, p->parts, key, sizeof part->key, part);
+	*ret_part = part;
+	return 0;
+}
+
+static void part_free(struct program *p, struct program_part *part)
+{
+	for (struct part_row *row = part->rows, *next; row; row = next) {
+		next = row->next;
+		free(row);
+	}
+	HASH_DEL(p->parts, part);
+	program_discharge(p, part->memory);
+	free(part->row);
+	free(part);
+}
+
+static int part_get(struct program *p, const struct mperf_feed_deltas *said,
+	const struct program_object *o, struct program_module *module,
+	struct program_part **ret_part)
+{
+	const struct part_key key = {.thread = said->thread,
+		.region = said->region,
+		.object = said->object,
+		.module = (uint32_t)(module - o->module)};
+	struct program_part *part;
+	HASH_FIND(hh, p->parts, &key, sizeof key, part);
+	int r = part ? 0 : part_new(p, &key, module, &part);
+	if (r != 0)
+		return r;
+	if (said->until_ns > part->until_ns)
+		part->until_ns = said->until_ns;
+	*ret_part = part;
+	return 0;
+}
+
+static int row_get(
+	struct program *p, struct program_part *part, uint32_t scope, struct part_row **ret_row)
+{
+	struct part_row *row = part->row[scope];
+	if (!row) {
+		if (program_charge(p, sizeof *row) != 0)
+			return FEED_ROWS;
+		row = calloc(1, sizeof *row);
+		if (!row) {
+			program_discharge(p, sizeof *row);
+			return -ENOMEM;
+		}
+		part->memory += sizeof *row;
+		row->scope = scope;
+		row->next = part->rows;
+		part->rows = part->row[scope] = row;
+	}
+	if (!row->touched) {
+		row->touched = true;
+		row->next_touched = part->touched;
+		part->touched = row;
+	}
+	*ret_row = row;
+	return 0;
+}
+
+/* --- deltas -------------------------------------------------------------------------------------
+ */
+
+/* factor × delta (× vscale), all modulo 2^64. */
+static int add_terms(struct program *p, struct program_part *part, uint32_t counter, uint64_t delta)
+{
+	const struct loop_table *t = &part->module->table;
+	struct part_row *row = NULL;
+	for (uint32_t i = t->first[counter]; i < t->first[counter + 1]; i++) {
+		const struct loop_term *term = &t->term[i];
+		int r = row && row->scope == term->scope ? 0 : row_get(p, part, term->scope, &row);
+		if (r != 0)
+			return r;
+		uint64_t amount = (uint64_t)term->factor * delta;
+		if (term->scalable)
+			amount *= p->vscale;
+		row->value[term->value] = (int64_t)((uint64_t)row->value[term->value] + amount);
+	}
+	return 0;
+}
+
+static bool is_in(const struct program_module *module, uint32_t counter)
+{
+	return module && counter >= module->counter_first &&
+	       counter - module->counter_first < module->n_counters;
+}
+
+/* All deltas of a message are of one thread, object and region; by rising counter, so of one module
+ * after the other. */
+static int add_deltas(
+	struct program *p, const struct feed_message *m, const struct program_object *o)
+{
+	struct program_module *module = NULL;
+	struct program_part *part = NULL;
+	uint64_t above = 0; /* the least counter that may come next */
+	int r = 0;
+	for (uint32_t i = 0; i < m->deltas.n && r == 0; i++) {
+		struct mperf_delta delta = feed_message_delta(m, i);
+		if (delta.counter < above || delta.counter >= o->n_counters)
+			return FEED_COUNTER;
+		above = (uint64_t)delta.counter + 1;
+		if (!is_in(module, delta.counter)) {
+			module = program_module_find(o, delta.counter);
+			if (!module)
+				return FEED_UNANNOUNCED;
+			r = part_get(p, &m->deltas, o, module, &part);
+		}
+		if (r == 0)
+			r = add_terms(p, part, delta.counter - module->counter_first, delta.delta);
+	}
+	return r;
+}
+
+int program_take_deltas(struct program *p, const struct feed_message *m)
+{
+	const struct mperf_feed_deltas *said = &m->deltas;
+	struct program_thread *thread;
+	struct program_object *o;
+	struct program_region *region = NULL;
+	HASH_FIND(hh, p->threads, &said->thread, sizeof said->thread, thread);
+	HASH_FIND(hh, p->objects, &said->object, sizeof said->object, o);
+	if (said->region)
+		HASH_FIND(hh, p->regions, &said->region, sizeof said->region, region);
+	if (!thread || !o || (said->region && !region))
+		return FEED_UNANNOUNCED;
+	if (said->from_ns > said->until_ns)
+		return FEED_TIME;
+	return add_deltas(p, m, o);
+}
+
+/* --- out ----------------------------------------------------------------------------------------
+ */
+
+static int hand_out_row(struct program *p, struct program_part *part, struct part_row *row)
+{
+	uint64_t value[N_LOOP_VALUES] = {0};
+	bool any = false;
+	for (unsigned i = 0; i < 2 * LOOP_METRICS_OF_PROGRAMS; i++) {
+		if (row->value[i] <= 0)
+			continue;
+		value[i] = (uint64_t)row->value[i];
+		row->value[i] = 0;
+		any = true;
+	}
+	if (!any)
+		return 0;
+	part->thread->counted = true;
+	const struct loop_counts counts = {
+		.thread = part->thread,
+		.site = part->module->site[row->scope],
+		.region = part->region ? part->region->site : NULL,
+		.value = value,
+		.until_ns = part->until_ns,
+	};
+	return p->o.take(p->o.userdata, &counts);
+}
+
+static int hand_out_part(struct program *p, struct program_part *part)
+{
+	int r = 0;
+	for (struct part_row *row = part->touched, *next; row; row = next) {
+		next = row->next_touched;
+		row->touched = false;
+		row->next_touched = NULL;
+		if (r == 0)
+			r = hand_out_row(p, part, row);
+	}
+	part->touched = NULL;
+	return r;
+}
+
+/* What stands for no region, made when it is first needed. */
+static int outside(struct program *p)
+{
+	const struct loop_site_key key = {.kind = LOOP_SITE_REGION,
+		.subprogram = "",
+		.source = "",
+		.nest = "",
+		.inlined_at = ""};
+	const struct loop_site_more more = {0};
+	return p->outside ? 0 : loop_site_get(p->o.sites, &key, NULL, &more, &p->outside);
+}
+
+/* For how long the thread's counts gathered. */
+static int hand_out_span(struct program *p, struct program_thread *t, uint64_t until_ns)
+{
+	uint64_t from_ns = t->until_ns > p->begin_ns ? t->until_ns : p->begin_ns;
+	bool counted = t->counted;
+	t->counted = false;
+	if (until_ns <= from_ns)
+		return 0;
+	t->until_ns = until_ns;
+	int r = counted ? outside(p) : 0;
+	if (r != 0 || !counted)
+		return r;
+	uint64_t value[N_LOOP_VALUES] = {0};
+	value[LOOP_VALUE(LOOP_SPAN_NS, false)] = until_ns - from_ns;
+	const struct loop_counts counts = {
+		.thread = t, .site = p->outside, .value = value, .until_ns = until_ns};
+	return p->o.take(p->o.userdata, &counts);
+}
+
+int program_hand_out(struct program *p)
+{
+	int r = 0;
+	for (struct program_part *part = p->parts; part && r == 0; part = part->hh.next)
+		r = hand_out_part(p, part);
+	for (struct program_thread *t = p->threads; t && r == 0; t = t->hh.next)
+		r = hand_out_span(p, t, p->until_ns);
+	return r;
+}
+
+int program_end_thread(struct program *p, struct program_thread *t)
+{
+	struct program_part *part, *next;
+	uint64_t until_ns = 0;
+	int r = 0;
+	HASH_ITER (hh, p->parts, part, next) {
+		if (part->thread != t)
+			continue;
+		until_ns = part->until_ns > until_ns ? part->until_ns : until_ns;
+		r = r == 0 ? hand_out_part(p, part) : r;
+		part_free(p, part);
+	}
+	return r == 0 ? hand_out_span(p, t, until_ns) : r;
+}
+
+int program_end_object(struct program *p, struct program_object *o)
+{
+	struct program_part *part, *next;
+	int r = 0;
+	HASH_ITER (hh, p->parts, part, next) {
+		if (part->key.object != o->id)
+			continue;
+		r = r == 0 ? hand_out_part(p, part) : r;
+		part_free(p, part);
+	}
+	return r;
+}
+
+void program_parts_clear(struct program *p)
+{
+	struct program_part *part, *next;
+	HASH_ITER (hh, p->parts, part, next) {
+		part_free(p, part);
+	}
+}
+
+int program_take_spent(struct program *p, const struct feed_message *m)
+{
+	const struct mperf_feed_spent *said = &m->spent;
+	struct program_thread *thread;
+	struct program_region *region;
+	HASH_FIND(hh, p->threads, &said->thread, sizeof said->thread, thread);
+	HASH_FIND(hh, p->regions, &said->region, sizeof said->region, region);
+	if (!thread || !region)
+		return FEED_UNANNOUNCED;
+	if (said->from_ns > said->until_ns)
+		return FEED_TIME;
+	uint64_t value[N_LOOP_VALUES] = {0};
+	value[LOOP_VALUE(LOOP_ENTRIES, false)] = said->entries;
+	value[LOOP_VALUE(LOOP_TIME_NS, false)] = said->time_ns;
+	value[LOOP_VALUE(LOOP_COUNTED_ENTRIES, false)] = said->counted_entries;
+	value[LOOP_VALUE(LOOP_COUNTED_NS, false)] = said->counted_ns;
+	value[LOOP_VALUE(LOOP_SPAN_NS, false)] = said->until_ns - said->from_ns;
+	const struct loop_counts counts = {
+		.thread = thread,
+		.site = region->site,
+		.region = region->site,
+		.value = value,
+		.until_ns = said->until_ns,
+	};
+	return p->o.take(p->o.userdata, &counts);
+}

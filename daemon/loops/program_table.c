@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A table comes in pieces, is parsed when it is whole, and becomes sites and terms; its names live
+ * on in the sites alone. Modules of one object share its counters without overlapping, so the
+ * module of a counter is found by halving.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/loops/program_part.h"
+#include "proto/memory.h"
+
+int program_take_object(struct program *p, const struct feed_message *m)
+{
+	const struct mperf_feed_object *said = &m->object;
+	struct program_object *o;
+	HASH_FIND(hh, p->objects, &said->object, sizeof said->object, o);
+	if (o)
+		return FEED_TWICE;
+	if (HASH_COUNT(p->objects) >= PROGRAM_OBJECTS_MAX)
+		return FEED_OBJECTS;
+	if (said->n_modules > PROGRAM_MODULES_MAX)
+		return FEED_MODULES;
+	if (said->n_counters > PROGRAM_COUNTERS_MAX)
+		return FEED_COUNTERS;
+	int r = program_charge(
+		p, sizeof *o + said->n_modules * (sizeof *o->module + sizeof *o->sorted));
+	if (r != 0)
+		return r;
+	o = calloc(1, sizeof *o);
+	if (!o)
+		return -ENOMEM;
+	*o = (struct program_object){
+		.id = said->object,
+		.n_counters = said->n_counters,
+		.n_modules = said->n_modules,
+		.n_build_id = (uint8_t)m->n_rest,
+		.module = calloc((size_t)said->n_modules + 1, sizeof *o->module),
+		.sorted = calloc((size_t)said->n_modules + 1, sizeof *o->sorted),
+	};
+	memcpy(o->build_id, m->rest, m->n_rest);
+	if (!o->module || !o->sorted) {
+		free(o->module);
+		free(o->sorted);
+		free(o);
+		return -ENOMEM;
+	}
+	HASH_ADD(hh, p->objects, id, sizeof o->id, o);
+	return 0;
+}
+
+static size_t module_memory(const struct program_module *module)
+{
+	return (module->bytes ? module->table_bytes : 0) + loop_table_memory(&module->table) +
+	       module->n_scopes * sizeof *module->site + module->site_memory;
+}
+
+static void module_clear(struct program *p, struct program_module *module)
+{
+	program_discharge(p, module_memory(module));
+	free(module->bytes);
+	loop_table_clear(&module->table);
+	for (uint32_t i = 0; i < module->n_scopes; i++)
+		loop_site_unref(p->o.sites, module->site[i]);
+	free(module->site);
+	*module = (struct program_module){0};
+}
+
+void program_object_free(struct program *p, struct program_object *o)
+{
+	for (uint32_t i = 0; i < o->n_modules; i++)
+		module_clear(p, &o->module[i]);
+	program_discharge(p, sizeof *o + o->n_modules * (sizeof *o->module + sizeof *o->sorted));
+	HASH_DEL(p->objects, o);
+	free(o->module);
+	free(o->sorted);
+	free(o);
+}
+
+/* Where in `sorted` the first module stands that begins behind this counter. */
+static uint32_t module_place(const struct program_object *o, uint32_t counter)
+{
+	uint32_t low = 0, high = o->n_sorted;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (o->module[o->sorted[middle]].counter_first <= counter)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct program_module *program_module_find(const struct program_object *o, uint32_t counter)
+{
+	uint32_t place = module_place(o, counter);
+	if (place == 0)
+		return NULL;
+	struct program_module *module = &o->module[o->sorted[place - 1]];
+	return counter - module->counter_first < module->n_counters ? module : NULL;
+}
+
+/* Take its place among the object's counters. False: another one is there. */
+static bool enter_module(struct program_object *o, struct program_module *module)
+{
+	uint32_t first = module->counter_first, n = module->n_counters;
+	if (n == 0)
+		return true; /* nothing will be sent of it */
+	uint32_t place = module_place(o, first + n - 1);
+	if (place > 0) {
+		const struct program_module *before = &o->module[o->sorted[place - 1]];
+		if (before->counter_first + before->n_counters > first)
+			return false;
+	}
+	memmove(o->sorted + place + 1, o->sorted + place,
+		(o->n_sorted - place) * sizeof *o->sorted);
+	o->sorted[place] = (uint32_t)(module - o->module);
+	o->n_sorted++;
+	return true;
+}
+
+/* --- scopes become sites ------------------------------------------------------------------------
+ */
+
+/* Blocks of one line are kept apart by which of their scope's they are. */
+static void block_nest(const char *around, uint32_t ordinal, char *ret_text, size_t n)
+{
+	snprintf(ret_text, n, "%s#%u", around, ordinal);
+}
+
+static int site_of(struct program *p, const struct program_object *o, struct program_module *module,
+	uint32_t i, uint32_t *n_blocks)
+{
+	const struct loop_table *t = &module->table;
+	const struct loop_scope *s = &t->scope[i];
+	char nest[LOOP_TEXT_BYTES_MAX + 16];
+	struct loop_site_key key = {
+		.kind = s->kind,
+		.n_build_id = o->n_build_id,
+		.line = s->line,
+		.subprogram = t->text + s->function,
+		.source = t->text + s->source,
+		.nest = t->text + s->nest,
+		.inlined_at = t->text + s->inlined_at,
+	};
+	memcpy(key.build_id, o->build_id, sizeof key.build_id);
+	struct loop_site *parent = s->parent ? module->site[s->parent - 1] : NULL;
+	if (s->kind == MPERF_SCOPE_BLOCK) {
+		block_nest(
+			parent ? parent->key.nest : "", ++n_blocks[s->parent], nest, sizeof nest);
+		key.nest = nest;
+	}
+	const struct loop_site_more more = {
+		.line_last = s->line_last, .column = s->column, .flags = s->flags};
+	/* shared with others or not: names that are long and many are to be paid for */
+	size_t memory = loop_site_memory(&key);
+	int r = program_charge(p, memory);
+	if (r != 0)
+		return r;
+	module->site_memory += memory;
+	return loop_site_get(p->o.sites, &key, parent, &more, &module->site[i]);
+}
+
+static int take_scopes(
+	struct program *p, const struct program_object *o, struct program_module *module)
+{
+	uint32_t n = module->table.n_scopes;
+	int r = program_charge(p, loop_table_memory(&module->table) + n * sizeof *module->site);
+	if (r != 0) {
+		loop_table_clear(&module->table); /* not charged, so not to be discharged */
+		return r;
+	}
+	module->n_scopes = n;
+	module->site = calloc((size_t)n + 1, sizeof *module->site);
+	if (!module->site) {
+		module->n_scopes = 0;
+		return -ENOMEM;
+	}
+	_cleanup_(freep) uint32_t *n_blocks = calloc((size_t)n + 1, sizeof *n_blocks);
+	if (!n_blocks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n && r == 0; i++)
+		r = site_of(p, o, module, i, n_blocks);
+	return r;
+}
+
+/* What the sites have is not needed again. */
+static void drop_names(struct program *p, struct loop_table *t)
+{
+	size_t before = loop_table_memory(t);
+	free(TAKE_PTR(t->scope));
+	free(TAKE_PTR(t->text));
+	t->n_scopes = 0;
+	t->n_text = 0;
+	program_discharge(p, before - loop_table_memory(t));
+}
+
+/* The table is whole. */
+static int finish_table(struct program *p, struct program_object *o, struct program_module *module)
+{
+	int r = loop_table_parse(module->bytes, module->table_bytes, &module->table);
+	free(TAKE_PTR(module->bytes));
+	program_discharge(p, module->table_bytes);
+	if (r != 0)
+		return r;
+	bool fits = module->table.n_counters == module->n_counters;
+	r = take_scopes(p, o, module);
+	if (r != 0)
+		return r;
+	if (module->table.scalable && p->vscale == 0)
+		p->o.causes[FEED_NO_VSCALE]++;
+	p->o.causes[FEED_METRIC] += module->table.n_unknown;
+	drop_names(p, &module->table);
+	if (!fits || !enter_module(o, module))
+		return FEED_TABLE_MALFORMED;
+	module->complete = true;
+	return 0;
+}
+
+static int begin_table(struct program *p, const struct program_object *o,
+	const struct mperf_feed_table *said, struct program_module *module)
+{
+	if (said->table_bytes > LOOP_TABLE_BYTES_MAX)
+		return FEED_TABLE_LIMIT;
+	if (said->counter_first > o->n_counters ||
+		said->n_counters > o->n_counters - said->counter_first)
+		return FEED_COUNTER;
+	int r = program_charge(p, said->table_bytes);
+	if (r != 0)
+		return r;
+	module->bytes = malloc(said->table_bytes + 1u);
+	module->table_bytes = said->table_bytes;
+	module->counter_first = said->counter_first;
+	module->n_counters = said->n_counters;
+	if (module->bytes)
+		return 0;
+	program_discharge(p, said->table_bytes);
+	return -ENOMEM;
+}
+
+int program_take_table(struct program *p, const struct feed_message *m)
+{
+	const struct mperf_feed_table *said = &m->table;
+	struct program_object *o;
+	HASH_FIND(hh, p->objects, &said->object, sizeof said->object, o);
+	if (!o || said->module >= o->n_modules)
+		return FEED_UNANNOUNCED;
+	struct program_module *module = &o->module[said->module];
+	if (module->complete)
+		return FEED_TWICE;
+	if (module->refused)
+		return 0; /* the rest of what was counted as refused */
+	int r = module->bytes ? 0 : begin_table(p, o, said, module);
+	if (r == 0 &&
+		(said->offset != module->n_bytes || said->table_bytes != module->table_bytes ||
+			m->n_rest > module->table_bytes - module->n_bytes))
+		r = FEED_TABLE_MALFORMED;
+	if (r == 0) {
+		memcpy(module->bytes + module->n_bytes, m->rest, m->n_rest);
+		module->n_bytes += (uint32_t)m->n_rest;
+	}
+	if (r == 0 && module->n_bytes == module->table_bytes)
+		r = finish_table(p, o, module);
+	if (r > 0 && !module->complete) {
+		module_clear(p, module);
+		module->refused = true;
+	}
+	return r;
+}

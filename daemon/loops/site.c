@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A table of chains, found by the hash of all that a site is. A loop's or function's parent is no
+ * part of what it is, since its place in the nest says the same; a region is under its parent
+ * another one. Ids only rise: a segment that is being written knows sites by id after they are
+ * gone.
+ */
+#include "daemon/loops/site.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/loops/cause.h"
+#include "proto/memory.h"
+
+#define SLOTS_FIRST 256u
+
+/* Source: http://www.isthe.com/chongo/tech/comp/fnv (FNV-1a, 64 bits). */
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+	for (const uint8_t *at = bytes; n > 0; n--)
+		hash = (hash ^ *at++) * 0x100000001b3u;
+	return hash;
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	return hash_bytes(hash, text, strlen(text) + 1);
+}
+
+static const struct loop_site *identity_parent(
+	const struct loop_site_key *key, const struct loop_site *parent)
+{
+	return key->kind == LOOP_SITE_REGION ? parent : NULL;
+}
+
+static uint64_t hash_key(const struct loop_site_key *key, const struct loop_site *parent)
+{
+	const struct loop_site *around = identity_parent(key, parent);
+	uint64_t hash = hash_bytes(0xcbf29ce484222325u, &key->kind, sizeof key->kind);
+	hash = hash_bytes(hash, key->build_id, key->n_build_id);
+	hash = hash_bytes(hash, &key->line, sizeof key->line);
+	hash = hash_text(hash, key->subprogram);
+	hash = hash_text(hash, key->source);
+	hash = hash_text(hash, key->nest);
+	hash = hash_text(hash, key->inlined_at);
+	return hash_bytes(hash, &around, sizeof around);
+}
+
+static bool is_same(const struct loop_site *site, const struct loop_site_key *key,
+	const struct loop_site *parent)
+{
+	const struct loop_site_key *ours = &site->key;
+	return ours->kind == key->kind && ours->line == key->line &&
+	       ours->n_build_id == key->n_build_id &&
+	       memcmp(ours->build_id, key->build_id, key->n_build_id) == 0 &&
+	       strcmp(ours->subprogram, key->subprogram) == 0 &&
+	       strcmp(ours->source, key->source) == 0 && strcmp(ours->nest, key->nest) == 0 &&
+	       strcmp(ours->inlined_at, key->inlined_at) == 0 &&
+	       identity_parent(ours, site->parent) == identity_parent(key, parent);
+}
+
+static struct loop_site *find(const struct loop_sites *t, uint64_t hash,
+	const struct loop_site_key *key, const struct loop_site *parent)
+{
+	struct loop_site *site = t->n_slots ? t->slot[hash & (t->n_slots - 1)] : NULL;
+	while (site && (site->hash != hash || !is_same(site, key, parent)))
+		site = site->next;
+	return site;
+}
+
+static int reserve(struct loop_sites *t)
+{
+	if (t->n_sites < t->n_slots)
+		return 0;
+	uint32_t n = t->n_slots ? 2 * t->n_slots : SLOTS_FIRST;
+	struct loop_site **slot = calloc(n, sizeof *slot);
+	if (!slot)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->n_slots; i++)
+		for (struct loop_site *site = t->slot[i], *next; site; site = next) {
+			next = site->next;
+			site->next = slot[site->hash & (n - 1)];
+			slot[site->hash & (n - 1)] = site;
+		}
+	free(t->slot);
+	t->slot = slot;
+	t->n_slots = n;
+	return 0;
+}
+
+/* Copy a text to *at, which moves on. */
+static const char *put_text(char **at, const char *text)
+{
+	char *copy = *at;
+	size_t n = strlen(text) + 1;
+	memcpy(copy, text, n);
+	*at += n;
+	return copy;
+}
+
+size_t loop_site_memory(const struct loop_site_key *key)
+{
+	return sizeof(struct loop_site) + strlen(key->subprogram) + strlen(key->source) +
+	       strlen(key->nest) + strlen(key->inlined_at) + 4;
+}
+
+static int site_new(struct loop_sites *t, const struct loop_site_key *key, uint64_t hash,
+	struct loop_site *parent, struct loop_site **ret_site)
+{
+	if (t->n_sites >= LOOP_SITES_MAX || t->last_id == UINT32_MAX)
+		return FEED_SITES;
+	int r = reserve(t);
+	if (r < 0)
+		return r;
+	struct loop_site *site = calloc(1, loop_site_memory(key));
+	if (!site)
+		return -ENOMEM;
+	char *at = (char *)(site + 1);
+	site->key = *key;
+	site->key.subprogram = put_text(&at, key->subprogram);
+	site->key.source = put_text(&at, key->source);
+	site->key.nest = put_text(&at, key->nest);
+	site->key.inlined_at = put_text(&at, key->inlined_at);
+	site->id = ++t->last_id;
+	site->parent = loop_site_ref(parent);
+	site->hash = hash;
+	struct loop_site **slot = &t->slot[hash & (t->n_slots - 1)];
+	site->next = *slot;
+	*slot = site;
+	t->n_sites++;
+	*ret_site = site;
+	return 0;
+}
+
+int loop_site_get(struct loop_sites *t, const struct loop_site_key *key, struct loop_site *parent,
+	const struct loop_site_more *more, struct loop_site **ret_site)
+{
+	uint64_t hash = hash_key(key, parent);
+	struct loop_site *site = find(t, hash, key, parent);
+	if (!site) {
+		int r = site_new(t, key, hash, parent, &site);
+		if (r != 0)
+			return r;
+	}
+	if (more->line_last > site->line_last)
+		site->line_last = more->line_last;
+	if (more->column && (!site->column || more->column < site->column))
+		site->column = more->column;
+	site->flags |= more->flags;
+	*ret_site = loop_site_ref(site);
+	return 0;
+}
+
+struct loop_site *loop_site_ref(struct loop_site *site)
+{
+	if (site)
+		site->n_users++;
+	return site;
+}
+
+void loop_site_unref(struct loop_sites *t, struct loop_site *site)
+{
+	while (site && --site->n_users == 0) {
+		struct loop_site **at = &t->slot[site->hash & (t->n_slots - 1)];
+		while (*at != site)
+			at = &(*at)->next;
+		*at = site->next;
+		t->n_sites--;
+		struct loop_site *parent = site->parent;
+		free(site);
+		site = parent;
+	}
+}
+
+void loop_sites_clear(struct loop_sites *t)
+{
+	for (uint32_t i = 0; i < t->n_slots; i++)
+		for (struct loop_site *site = t->slot[i], *next; site; site = next) {
+			next = site->next;
+			free(site);
+		}
+	free(t->slot);
+	*t = (struct loop_sites){0};
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Sites: loops, functions, blocks and regions, each once
+ *
+ * A site is what it is called, so that runs compare: build id, function, source and line, its place
+ * in the nest, where it was inlined; of a region, the regions around it. Copies that the compiler
+ * made of a loop (a vectorised one, its remainder, one per alignment) say the same of themselves
+ * and are one site. Sites are shared by all programs, and counted references keep them.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/abi.h"
+
+/* Of all programs and windows in hand: 200 bytes each, and their names. */
+#define LOOP_SITES_MAX (1u << 20)
+
+/* As the store's loop_site.kind. */
+enum loop_site_kind {
+	LOOP_SITE_LOOP = MPERF_SCOPE_LOOP,
+	LOOP_SITE_FUNCTION = MPERF_SCOPE_FUNCTION,
+	LOOP_SITE_REGION = 3,
+	LOOP_SITE_BLOCK = MPERF_SCOPE_BLOCK,
+};
+
+struct loop_site_key {
+	uint8_t kind;
+	uint8_t build_id[MPERF_BUILD_ID_BYTES_MAX];
+	uint8_t n_build_id; /* 0: not known */
+	uint32_t line;      /* 0: not known */
+	/* "" where there is none */
+	const char *subprogram, *source, *nest, *inlined_at;
+};
+
+struct loop_site {
+	uint32_t id; /* from 1, never used again */
+	uint32_t n_users;
+	struct loop_site_key key; /* its texts are the site's own */
+	struct loop_site
+		*parent; /* the loop or function around it, the region around it; or NULL */
+	uint32_t line_last, column;
+	uint8_t flags; /* enum mperf_scope_flag, of all copies */
+	/* site.c's */
+	uint64_t hash;
+	struct loop_site *next;
+};
+
+struct loop_sites {
+	struct loop_site **slot; /* chains; n_slots is a power of two */
+	uint32_t n_slots, n_sites;
+	uint32_t last_id;
+};
+
+/* The site of that key under that parent, made if it is new, with one more user. What is known of
+ * it besides is added: the last of the last lines, all flags. 0, FEED_SITES (cause.h), -ENOMEM. */
+struct loop_site_more {
+	uint32_t line_last, column;
+	uint8_t flags;
+};
+int loop_site_get(struct loop_sites *t, const struct loop_site_key *key, struct loop_site *parent,
+	const struct loop_site_more *more, struct loop_site **ret_site);
+
+struct loop_site *loop_site_ref(struct loop_site *site);
+/* One user less; the last frees it and lets go of its parent. NULL is nothing. */
+void loop_site_unref(struct loop_sites *t, struct loop_site *site);
+
+/* What a site of these texts takes. */
+size_t loop_site_memory(const struct loop_site_key *key);
+
+/* All users are gone. */
+void loop_sites_clear(struct loop_sites *t);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A table is read once, from its first byte to its last, and nothing in it is believed: a number
+ * must end within ten bytes and fit its place, a string must be there, a scope may only name what
+ * stands before it, and nothing may follow the end. How many of a thing are announced is checked
+ * against the bytes that are left before room is made for them, so a short table cannot ask for
+ * much memory.
+ */
+#include "daemon/loops/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/loops/cause.h"
+#include "proto/memory.h"
+
+struct reader {
+	const uint8_t *at, *end;
+	struct loop_table *table;
+	uint32_t *string; /* offsets in text, by number */
+	uint32_t n_strings;
+	uint32_t size_terms;
+};
+
+/* --- numbers -----------------------------------------------------------------------------------
+ */
+
+/* Source: DWARF 5, section 7.6. */
+static bool take_unsigned(struct reader *r, uint64_t max, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+	for (unsigned shift = 0; r->at < r->end && shift < 64; shift += 7) {
+		uint8_t byte = *r->at++;
+		uint64_t bits = byte & 127u;
+		if (bits << shift >> shift != bits)
+			return false;
+		value |= bits << shift;
+		if (byte < 128) {
+			*ret_value = value;
+			return value <= max;
+		}
+	}
+	return false;
+}
+
+static bool take_signed(struct reader *r, int64_t *ret_value)
+{
+	uint64_t value = 0;
+	for (unsigned shift = 0; r->at < r->end && shift < 64; shift += 7) {
+		uint8_t byte = *r->at++;
+		value |= (uint64_t)(byte & 127u) << shift;
+		if (byte >= 128)
+			continue;
+		if (shift + 7 < 64 && byte & 64)
+			value |= ~0ull << (shift + 7);
+		*ret_value = (int64_t)value;
+		return true;
+	}
+	return false;
+}
+
+static bool take_u32(struct reader *r, uint32_t max, uint32_t *ret_value)
+{
+	uint64_t value;
+	if (!take_unsigned(r, max, &value))
+		return false;
+	*ret_value = (uint32_t)value;
+	return true;
+}
+
+/* How many of something follow, each of at least so many bytes. 0, FEED_*. */
+static int take_count(struct reader *r, uint32_t max, size_t bytes_each, uint32_t *ret_n)
+{
+	uint64_t n;
+	if (!take_unsigned(r, UINT64_MAX, &n) || n > (uint64_t)(r->end - r->at) / bytes_each)
+		return FEED_TABLE_MALFORMED;
+	if (n > max)
+		return FEED_TABLE_LIMIT;
+	*ret_n = (uint32_t)n;
+	return 0;
+}
+
+/* --- strings -----------------------------------------------------------------------------------
+ */
+
+static bool take_string(struct reader *r, uint32_t i)
+{
+	struct loop_table *t = r->table;
+	uint64_t n;
+	if (!take_unsigned(r, (uint64_t)(r->end - r->at), &n) || n > (uint64_t)(r->end - r->at) ||
+		memchr(r->at, '\0', n) || (i == 0 && n > 0))
+		return false;
+	size_t kept = n < LOOP_TEXT_BYTES_MAX ? n : LOOP_TEXT_BYTES_MAX;
+	r->string[i] = (uint32_t)t->n_text;
+	memcpy(t->text + t->n_text, r->at, kept);
+	t->text[t->n_text + kept] = '\0';
+	t->n_text += kept + 1;
+	r->at += n;
+	return true;
+}
+
+/* Of each string its length takes a byte at least, which is room for its NUL. */
+static int take_strings(struct reader *r)
+{
+	int outcome = take_count(r, LOOP_TABLE_STRINGS_MAX, 1, &r->n_strings);
+	if (outcome != 0)
+		return outcome;
+	if (r->n_strings == 0)
+		return FEED_TABLE_MALFORMED;
+	r->string = calloc(r->n_strings, sizeof *r->string);
+	r->table->text = malloc((size_t)(r->end - r->at) + 1);
+	if (!r->string || !r->table->text)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < r->n_strings; i++)
+		if (!take_string(r, i))
+			return FEED_TABLE_MALFORMED;
+	char *fitting = realloc(r->table->text, r->table->n_text);
+	if (fitting)
+		r->table->text = fitting;
+	return 0;
+}
+
+static bool take_text(struct reader *r, uint32_t *ret_offset)
+{
+	uint32_t i;
+	if (!take_u32(r, r->n_strings - 1, &i))
+		return false;
+	*ret_offset = r->string[i];
+	return true;
+}
+
+/* --- scopes ------------------------------------------------------------------------------------
+ */
+
+#define SCOPE_BYTES_MIN 10 /* as many numbers */
+
+static bool is_kind(uint32_t kind)
+{
+	return kind == MPERF_SCOPE_LOOP || kind == MPERF_SCOPE_FUNCTION ||
+	       kind == MPERF_SCOPE_BLOCK;
+}
+
+/* A block holds no other scope, and nothing is nested without end. */
+static bool place_scope(const struct loop_table *t, struct loop_scope *s)
+{
+	if (s->parent == 0)
+		return true;
+	const struct loop_scope *parent = &t->scope[s->parent - 1];
+	s->depth = (uint8_t)(parent->depth + 1);
+	return parent->kind != MPERF_SCOPE_BLOCK && s->depth < LOOP_DEPTH_MAX;
+}
+
+static bool take_scope(struct reader *r, uint32_t i)
+{
+	struct loop_scope *s = &r->table->scope[i];
+	uint32_t kind, flags;
+	bool good = take_u32(r, UINT8_MAX, &kind) && is_kind(kind) && take_u32(r, i, &s->parent) &&
+		    take_text(r, &s->function) && take_text(r, &s->source) &&
+		    take_u32(r, UINT32_MAX, &s->line) && take_u32(r, UINT32_MAX, &s->line_last) &&
+		    take_u32(r, UINT32_MAX, &s->column) && take_text(r, &s->nest) &&
+		    take_text(r, &s->inlined_at) && take_u32(r, UINT8_MAX, &flags);
+	if (!good)
+		return false;
+	s->kind = (uint8_t)kind;
+	s->flags = (uint8_t)flags;
+	if (s->line_last < s->line)
+		s->line_last = s->line;
+	return place_scope(r->table, s);
+}
+
+static int take_scopes(struct reader *r)
+{
+	struct loop_table *t = r->table;
+	int outcome = take_count(r, LOOP_TABLE_SCOPES_MAX, SCOPE_BYTES_MIN, &t->n_scopes);
+	if (outcome != 0)
+		return outcome;
+	t->scope = calloc((size_t)t->n_scopes + 1, sizeof *t->scope);
+	if (!t->scope)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->n_scopes; i++)
+		if (!take_scope(r, i))
+			return FEED_TABLE_MALFORMED;
+	return 0;
+}
+
+/* --- counters ----------------------------------------------------------------------------------
+ */
+
+#define COUNTER_BYTES_MIN 2
+#define TERM_BYTES_MIN 3
+
+static int reserve_terms(struct reader *r, uint32_t n)
+{
+	struct loop_table *t = r->table;
+	if (n > LOOP_TABLE_TERMS_MAX - t->n_terms)
+		return FEED_TABLE_LIMIT;
+	if (t->n_terms + n <= r->size_terms)
+		return 0;
+	uint32_t size = r->size_terms ? 2 * r->size_terms : 256;
+	while (size < t->n_terms + n)
+		size *= 2;
+	struct loop_term *grown = reallocarray(t->term, size, sizeof *grown);
+	if (!grown)
+		return -ENOMEM;
+	t->term = grown;
+	r->size_terms = size;
+	return 0;
+}
+
+static bool take_term(struct reader *r)
+{
+	struct loop_table *t = r->table;
+	uint32_t scope;
+	uint64_t metric;
+	int64_t factor;
+	if (!take_u32(r, UINT32_MAX, &scope) || scope >= t->n_scopes ||
+		!take_unsigned(r, UINT64_MAX, &metric) || !take_signed(r, &factor))
+		return false;
+	uint64_t id = metric >> MPERF_VARIANT_BITS;
+	if (id == 0 || id >= LOOP_METRICS_OF_PROGRAMS) {
+		t->n_unknown++;
+		return true;
+	}
+	bool scalable = metric & MPERF_SCALABLE;
+	t->scalable |= scalable;
+	t->term[t->n_terms++] = (struct loop_term){
+		.factor = factor,
+		.scope = scope,
+		.value = (uint16_t)LOOP_VALUE(id, metric & MPERF_MODELLED),
+		.scalable = scalable,
+	};
+	return true;
+}
+
+static int take_counter(struct reader *r)
+{
+	uint32_t kind, n;
+	if (!take_u32(r, MPERF_COUNTER_STATE, &kind))
+		return FEED_TABLE_MALFORMED;
+	int outcome = take_count(r, LOOP_COUNTER_TERMS_MAX, TERM_BYTES_MIN, &n);
+	if (outcome != 0)
+		return outcome;
+	if (kind == MPERF_COUNTER_STATE && n > 0)
+		return FEED_TABLE_MALFORMED;
+	outcome = reserve_terms(r, n);
+	for (uint32_t i = 0; i < n && outcome == 0; i++)
+		if (!take_term(r))
+			outcome = FEED_TABLE_MALFORMED;
+	return outcome;
+}
+
+static int take_counters(struct reader *r)
+{
+	struct loop_table *t = r->table;
+	int outcome = take_count(r, LOOP_TABLE_COUNTERS_MAX, COUNTER_BYTES_MIN, &t->n_counters);
+	if (outcome != 0)
+		return outcome;
+	t->first = calloc((size_t)t->n_counters + 1, sizeof *t->first);
+	if (!t->first)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->n_counters && outcome == 0; i++) {
+		t->first[i] = t->n_terms;
+		outcome = take_counter(r);
+	}
+	t->first[t->n_counters] = t->n_terms;
+	return outcome;
+}
+
+/* -----------------------------------------------------------------------------------------------
+ */
+
+static int take_table(struct reader *r)
+{
+	uint32_t version;
+	if (!take_u32(r, UINT32_MAX, &version) || version != MPERF_TABLE_VERSION)
+		return FEED_TABLE_MALFORMED;
+	int outcome = take_strings(r);
+	if (outcome == 0)
+		outcome = take_scopes(r);
+	if (outcome == 0)
+		outcome = take_counters(r);
+	if (outcome == 0 && r->at != r->end)
+		outcome = FEED_TABLE_MALFORMED;
+	return outcome;
+}
+
+int loop_table_parse(const uint8_t *bytes, size_t n, struct loop_table *ret_table)
+{
+	struct loop_table table = {0};
+	struct reader r = {.at = bytes, .end = bytes + n, .table = &table};
+	if (n > LOOP_TABLE_BYTES_MAX)
+		return FEED_TABLE_LIMIT;
+	int outcome = take_table(&r);
+	free(r.string);
+	if (outcome != 0) {
+		loop_table_clear(&table);
+		return outcome;
+	}
+	*ret_table = table;
+	return 0;
+}
+
+void loop_table_clear(struct loop_table *t)
+{
+	free(t->scope);
+	free(t->first);
+	free(t->term);
+	free(t->text);
+	*t = (struct loop_table){0};
+}
+
+size_t loop_table_memory(const struct loop_table *t)
+{
+	return t->n_scopes * sizeof *t->scope + t->n_counters * sizeof *t->first +
+	       t->n_terms * sizeof *t->term + t->n_text;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Tables: what the counters of one compilation unit mean
+ *
+ * The pass writes them (runtime/abi.h has the format), anybody may send them. Bytes in, arrays out:
+ * whatever comes out has been checked, so who evaluates counters looks at no index again.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/loops/metric.h"
+
+/* One compilation unit of 100,000 lines has some 20,000 of each and a megabyte of table. */
+#define LOOP_TABLE_BYTES_MAX (16u << 20)
+#define LOOP_TABLE_STRINGS_MAX (1u << 18)
+#define LOOP_TABLE_SCOPES_MAX (1u << 18)
+#define LOOP_TABLE_COUNTERS_MAX (1u << 20)
+#define LOOP_TABLE_TERMS_MAX (1u << 22)
+/* Work that one delta can make; a chord of the largest function that was seen had 1,900. */
+#define LOOP_COUNTER_TERMS_MAX (1u << 16)
+/* Scopes inside each other. */
+#define LOOP_DEPTH_MAX 128u
+/* Names longer than this are cut: C++ has longer ones, and nobody reads them. */
+#define LOOP_TEXT_BYTES_MAX 4096u
+
+struct loop_scope {
+	uint8_t kind;                                /* enum mperf_scope_kind */
+	uint8_t flags;                               /* enum mperf_scope_flag */
+	uint8_t depth;                               /* 0: has no parent */
+	uint32_t parent;                             /* index + 1, which is below its own; 0 none */
+	uint32_t function, source, nest, inlined_at; /* offsets in text */
+	uint32_t line, line_last, column;            /* 0: not known */
+};
+
+struct loop_term {
+	int64_t factor;
+	uint32_t scope;
+	uint16_t value; /* LOOP_VALUE */
+	bool scalable;  /* times vscale */
+};
+
+struct loop_table {
+	struct loop_scope *scope;
+	uint32_t n_scopes;
+	uint32_t n_counters;
+	uint32_t *first; /* by counter: its first term; [n_counters] is the end of all */
+	struct loop_term *term;
+	uint32_t n_terms;
+	uint32_t n_unknown; /* terms of metrics that we do not know, left out */
+	bool scalable;      /* there is a scalable term */
+	char *text;         /* strings, each ended by NUL */
+	size_t n_text;
+};
+
+/* Parse n bytes. 0; FEED_TABLE_MALFORMED, FEED_TABLE_LIMIT (cause.h); -ENOMEM. */
+int loop_table_parse(const uint8_t *bytes, size_t n, struct loop_table *ret_table);
+void loop_table_clear(struct loop_table *t);
+
+/* What it holds in memory. */
+size_t loop_table_memory(const struct loop_table *t);

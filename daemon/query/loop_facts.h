@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Facts: what loops counted in all that a question is about, summed by content
+ *
+ *      segments ─▶ sites, counts ─┐
+ *               └▶ samples ───────┼─▶ facts per (site, region, thread, epoch) ─▶ rows
+ *      MPERF_OUTPUT ─▶ messages ──┘
+ *
+ * roofline.c and blocks.c make rows of them.
+ */
+
+#include "daemon/loops/program.h"
+#include "daemon/query/provenance.h"
+#include "daemon/query/sources.h"
+
+/* Of one answer, 600 bytes each. */
+#define LOOP_FACTS_MAX (1u << 20)
+
+/* A loop, function, block or region. Numbers are indices + 1, 0 for none. */
+struct fact_site {
+	uint8_t kind; /* enum loop_site_kind */
+	uint8_t flags, depth;
+	uint32_t parent;
+	uint32_t subprogram, source, nest, inlined_at, build_id; /* texts; build_id in hex */
+	uint32_t readable;                                       /* text: demangled */
+	uint32_t line, line_last;
+	uint32_t next_alike; /* another site of the same function: index + 1 */
+	bool here;           /* in the segment under way */
+};
+
+/* Who counted, where threads are told apart. */
+struct fact_who {
+	int32_t pid, tid;
+	uint32_t comm; /* text */
+};
+
+struct fact {
+	uint64_t value[N_LOOP_VALUES];
+	double sampled_ns;           /* CPU time of samples in this site's own lines */
+	double cycles, instructions; /* that came with these samples */
+	uint64_t samples;
+};
+
+struct loop_facts {
+	/* what is asked */
+	const struct query_filter *filter;
+	bool by_thread, by_region, samples; /* samples: join them */
+	uint64_t epoch_ns;                  /* 0: all time is one */
+
+	struct text_table texts;
+	struct key_table site_keys, who_keys, keys;
+	struct fact_site *site;
+	struct fact_who *who;
+	struct fact *fact; /* by index of keys: FACT_KEY */
+	uint32_t size_sites, size_whos, size_facts;
+	uint32_t *alike; /* by text of a readable name: the first site of it, index + 1 */
+	uint32_t size_alike;
+	double sampled_ns; /* of all processes that counted something */
+	uint32_t threads;  /* that did; without by_thread 0 */
+	bool from_file;    /* no segment, so no samples */
+	struct provenance provenance;
+	struct loop_facts_kept *kept;
+
+	/* of the segment under way */
+	struct loaded loaded;
+	struct key_table site_ids; /* {id} to index */
+	uint32_t *site_of_id;      /* by that: index of site + 1 */
+	uint32_t size_ids;
+	bool *counts;         /* by task: its process counted something */
+	uint32_t *frame_site; /* by frame: index + 1; UINT32_MAX not looked for yet */
+};
+
+#define FACT_KEY(site, region, who, epoch) ((struct key){{(site), (region), (who), (epoch)}})
+/* As region: of samples, which tell of none. */
+#define FACT_ANY_REGION UINT32_MAX
+
+/* The site's index + 1. 0, QUERY_FAILED, -errno. key's parent is the site's. */
+struct fact_site_key {
+	uint8_t kind, flags;
+	const char *subprogram, *source, *nest, *inlined_at, *build_id;
+	uint32_t line, line_last, parent;
+};
+int loop_facts_site(struct loop_facts *f, const struct fact_site_key *key, uint32_t *ret_site);
+/* Whoever counted, by pid, tid and what tells two of one number apart. */
+struct fact_who_key {
+	int32_t pid, tid;
+	uint64_t start_ns;
+	const char *comm;
+};
+int loop_facts_who(struct loop_facts *f, const struct fact_who_key *key, uint32_t *ret_who);
+/* The same of a task of the segment under way. */
+int loop_facts_task(struct loop_facts *f, uint32_t task, uint32_t *ret_who);
+/* The fact of that key; sums in it are to be added by loop_facts_add. */
+int loop_facts_get(struct loop_facts *f, const struct key *key, struct fact **ret_fact);
+static inline void loop_facts_add(struct fact *fact, unsigned value, uint64_t amount)
+{
+	if (__builtin_add_overflow(fact->value[value], amount, &fact->value[value]))
+		fact->value[value] = UINT64_MAX; /* made up */
+}
+
+/* Add a segment, as struct source_reader wants it. */
+int loop_facts_add_segment(
+	void *facts, sqlite3 *db, const struct query_source *source, struct query_error *ret_error);
+/* loop_samples.c: the samples of the segment under way. */
+int loop_facts_add_samples(
+	struct loop_facts *f, const struct row_filter *filter, struct scan_notes *notes);
+/* A file that MPERF_OUTPUT named, read whole. */
+struct loop_output {
+	const uint8_t *bytes;
+	size_t n;
+	const char *path;
+};
+/* loop_file.c: all its messages. 0, QUERY_FAILED, -errno. */
+int loop_facts_add_file(
+	struct loop_facts *f, const struct loop_output *file, struct query_error *ret_error);
+
+int loop_facts_keep(void *facts);
+void loop_facts_take_back(void *facts);
+void loop_facts_clear(struct loop_facts *f);

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * From sums to figures.
+ *
+ * A loop's own counts are without the loops inside; what is shown of it is with them, since time is
+ * taken where a nest begins and ends. Time is what the program measured at the outermost loop of a
+ * nest, where the entries that it timed stand for those that it did not; or else the CPU time of
+ * the process's samples in the loop's lines. A figure that has neither is absent.
+ *
+ * Counting slows what it counts. With A accesses, I instructions and U updates of counters, each of
+ * which loads and stores, Examem takes
+ *
+ *      OMAF = A / I
+ *      NMAF = (2 U + A) / (2 U + I)
+ *      MF = NMAF / OMAF
+ *      CF = (I + U MF) / I
+ *
+ * and the bandwidth without counting to be CF times the one that was reached.
+ * Source: Examem, section III.G, equations 1 to 5.
+ */
+#include "daemon/query/roofline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/memory.h"
+
+/* Two looks at the clock for each timed entry. Source: measured, clock_gettime through the vDSO of
+ * an x86-64 virtual machine, Linux 6.18: 29 ns. */
+#define TIMED_ENTRY_NS 58.0
+
+static int find(const char *const *names, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+int roofline_by_parse(const char *name)
+{
+	static const char *const names[N_ROOFLINE_BY] = {"loop", "function", "region", "thread"};
+	return find(names, N_ROOFLINE_BY, name);
+}
+
+int roofline_ops_parse(const char *name)
+{
+	static const char *const names[N_ROOFLINE_OPS] = {"fp", "int", "sp", "dp"};
+	return find(names, N_ROOFLINE_OPS, name);
+}
+
+enum tier roofline_coarsest(const struct roofline_question *question)
+{
+	const struct query_filter *f = question->filter;
+	if (question->by == ROOFLINE_THREAD)
+		return TIER_WINDOW;
+	return f && f->n_pids > 0 ? TIER_MINUTE : TIER_HOUR;
+}
+
+/* --- figures
+ * -------------------------------------------------------------------------------------- */
+
+double roof_correction(double accesses, double instructions, double updates)
+{
+	if (instructions <= 0 || updates <= 0 || accesses <= 0)
+		return 1 + (instructions > 0 && updates > 0 ? updates / instructions : 0);
+	double before = accesses / instructions;
+	double after = (2 * updates + accesses) / (2 * updates + instructions);
+	return (instructions + updates * (after / before)) / instructions;
+}
+
+static double ops_of(const struct roof_sums *s, enum roofline_ops ops)
+{
+	switch (ops) {
+	case ROOFLINE_INT:
+		return s->value[LOOP_INT_OPS];
+	case ROOFLINE_SP:
+		return s->value[LOOP_FP32_OPS];
+	case ROOFLINE_DP:
+		return s->value[LOOP_FP64_OPS];
+	default:
+		return s->value[LOOP_FP16_OPS] + s->value[LOOP_FP32_OPS] + s->value[LOOP_FP64_OPS] +
+		       s->value[LOOP_FP_WIDE_OPS];
+	}
+}
+
+static double ratio(double part, double whole)
+{
+	return whole > 0 ? part / whole : -1;
+}
+
+struct roof_figures roof_figures_of(
+	const struct roof_sums *s, double time_ns, enum roof_clock clock, enum roofline_ops ops)
+{
+	const double *v = s->value;
+	double updates = v[LOOP_UPDATES], instructions = v[LOOP_INSTRUCTIONS];
+	struct roof_figures f = {
+		.clock = clock,
+		.time_ns = clock == ROOF_NO_CLOCK ? -1 : time_ns,
+		.ops = ops_of(s, ops),
+		.bytes = v[LOOP_BYTES_LOADED] + v[LOOP_BYTES_STORED],
+		.lanes = ratio(v[LOOP_LANES_ACTIVE], v[LOOP_LANES_ISSUED]),
+		.cost = ratio(updates, instructions),
+	};
+	if (f.cost >= 0 && clock == ROOF_MEASURED && time_ns > 0)
+		f.cost += TIMED_ENTRY_NS * v[LOOP_TIMED_ENTRIES] / time_ns;
+	f.ops_per_byte = ratio(f.ops, f.bytes);
+	f.ops_per_ns = ratio(f.ops, f.time_ns);
+	f.bytes_per_ns = ratio(f.bytes, f.time_ns);
+	double correction = roof_correction(v[LOOP_LOADS] + v[LOOP_STORES], instructions, updates);
+	f.bytes_per_ns_corrected = f.bytes_per_ns < 0 ? -1 : f.bytes_per_ns * correction;
+	return f;
+}
+
+/* --- sums
+ * ----------------------------------------------------------------------------------------- */
+
+/* Metrics that are a loop's or region's own, whatever is inside. */
+static bool is_own(unsigned metric)
+{
+	return metric == LOOP_ENTRIES || metric == LOOP_ITERATIONS ||
+	       metric == LOOP_TIMED_ENTRIES || metric == LOOP_TIME_NS ||
+	       metric >= LOOP_METRICS_OF_PROGRAMS;
+}
+
+static void add_fact(struct roof_sums *to, const struct fact *fact, bool own)
+{
+	for (unsigned metric = 1; metric < N_LOOP_METRICS; metric++) {
+		if (is_own(metric) && !own)
+			continue;
+		to->value[metric] += (double)fact->value[LOOP_VALUE(metric, false)] +
+				     (double)fact->value[LOOP_VALUE(metric, true)];
+	}
+	to->modelled_bytes += (double)fact->value[LOOP_VALUE(LOOP_BYTES_LOADED, true)] +
+			      (double)fact->value[LOOP_VALUE(LOOP_BYTES_STORED, true)];
+	to->sampled_ns += fact->sampled_ns;
+	to->cycles += fact->cycles;
+	to->instructions += fact->instructions;
+	to->samples += fact->samples;
+}
+
+static void add_sums(struct roof_sums *to, const struct roof_sums *from)
+{
+	for (unsigned metric = 1; metric < N_LOOP_METRICS; metric++)
+		to->value[metric] += from->value[metric];
+	to->modelled_bytes += from->modelled_bytes;
+	to->sampled_ns += from->sampled_ns;
+	to->cycles += from->cycles;
+	to->instructions += from->instructions;
+	to->samples += from->samples;
+}
+
+/* The site whose own counts these are: a block's are those of the loop or function around it. */
+static uint32_t owner(const struct loop_facts *f, uint32_t site)
+{
+	while (site != 0 && f->site[site - 1].kind == LOOP_SITE_BLOCK)
+		site = f->site[site - 1].parent;
+	return site;
+}
+
+static bool is_region(const struct loop_facts *f, uint32_t site)
+{
+	return site != 0 && f->site[site - 1].kind == LOOP_SITE_REGION;
+}
+
+/* What stands for no region; 0 if nothing does. */
+static uint32_t outside(const struct loop_facts *f)
+{
+	for (uint32_t i = 0; i < f->site_keys.n_keys; i++) {
+		const char *name = text_of(&f->texts, f->site[i].subprogram);
+		if (f->site[i].kind == LOOP_SITE_REGION && name && !*name)
+			return i + 1;
+	}
+	return 0;
+}
+
+/* The group that a fact's counts belong to; 0 none. */
+static uint32_t group_of(const struct roofline *r, const struct key *key, uint32_t no_region)
+{
+	const struct loop_facts *f = &r->facts;
+	uint32_t site = (uint32_t)key->part[0], region = (uint32_t)key->part[1];
+	if (r->q.by == ROOFLINE_THREAD)
+		return (uint32_t)key->part[2];
+	if (r->q.by != ROOFLINE_REGION)
+		return is_region(f, site) ? 0 : owner(f, site);
+	if (region == FACT_ANY_REGION)
+		return 0;
+	return is_region(f, site) ? site : region ? region : no_region;
+}
+
+static void sum_self(struct roofline *r)
+{
+	const struct loop_facts *f = &r->facts;
+	uint32_t no_region = outside(f);
+	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
+		uint32_t group = group_of(r, &f->keys.key[i], no_region);
+		if (group == 0)
+			continue;
+		/* how often a loop was entered says nothing of the region that it is in */
+		bool own = r->q.by != ROOFLINE_REGION ||
+			   is_region(f, (uint32_t)f->keys.key[i].part[0]);
+		add_fact(&r->self[group - 1], &f->fact[i], own);
+	}
+}
+
+/* Parents have lower numbers than what is in them. */
+static void sum_total(struct roofline *r)
+{
+	const struct loop_facts *f = &r->facts;
+	for (uint32_t i = 0; i < r->n_groups; i++)
+		r->total[i] = r->self[i];
+	if (r->q.by == ROOFLINE_THREAD)
+		return;
+	for (uint32_t i = r->n_groups; i > 0; i--) {
+		uint32_t parent = f->site[i - 1].parent;
+		if (parent != 0 && parent < i)
+			add_sums(&r->total[parent - 1], &r->total[i - 1]);
+	}
+	for (uint32_t i = 0; i < r->n_groups; i++)
+		for (unsigned metric = 1; metric < N_LOOP_METRICS; metric++)
+			if (is_own(metric))
+				r->total[i].value[metric] = r->self[i].value[metric];
+}
+
+/* Where 1 in N entries of a region was counted, the others are taken to be alike. */
+static void scale_region(struct roof_sums *s)
+{
+	double all = s->value[LOOP_ENTRIES], counted = s->value[LOOP_COUNTED_ENTRIES];
+	if (counted <= 0 || counted >= all)
+		return;
+	for (unsigned metric = 1; metric < N_LOOP_METRICS; metric++)
+		if (!is_own(metric))
+			s->value[metric] *= all / counted;
+}
+
+/* --- rows
+ * ----------------------------------------------------------------------------------------- */
+
+static double time_of(const struct roofline *r, uint32_t group, enum roof_clock *ret_clock)
+{
+	const double *own = r->self[group].value;
+	const struct roof_sums *total = &r->total[group];
+	*ret_clock = ROOF_MEASURED;
+	if (r->q.by == ROOFLINE_REGION && own[LOOP_ENTRIES] > 0)
+		return own[LOOP_TIME_NS];
+	if (r->q.by == ROOFLINE_LOOP && own[LOOP_TIME_NS] > 0)
+		return own[LOOP_TIME_NS];
+	*ret_clock = ROOF_SPAN;
+	if (r->q.by == ROOFLINE_THREAD && own[LOOP_SPAN_NS] > 0)
+		return own[LOOP_SPAN_NS];
+	*ret_clock = ROOF_SAMPLED;
+	if (r->q.by != ROOFLINE_REGION && total->samples > 0)
+		return total->sampled_ns;
+	*ret_clock = ROOF_NO_CLOCK;
+	return -1;
+}
+
+static bool is_wanted(const struct roofline *r, uint32_t group)
+{
+	static const uint8_t kinds[] = {
+		[ROOFLINE_LOOP] = LOOP_SITE_LOOP,
+		[ROOFLINE_FUNCTION] = LOOP_SITE_FUNCTION,
+		[ROOFLINE_REGION] = LOOP_SITE_REGION,
+	};
+	const double *v = r->total[group].value;
+	if (r->q.by != ROOFLINE_THREAD && r->facts.site[group].kind != kinds[r->q.by])
+		return false;
+	return v[LOOP_INSTRUCTIONS] > 0 || v[LOOP_ENTRIES] > 0 || v[LOOP_ITERATIONS] > 0 ||
+	       v[LOOP_TIME_NS] > 0;
+}
+
+static int compare(const void *a, const void *b, void *userdata)
+{
+	const struct roof_row *x = a, *y = b;
+	const struct roofline *r = userdata;
+	if (x->f.time_ns != y->f.time_ns)
+		return x->f.time_ns < y->f.time_ns ? 1 : -1;
+	double i = r->total[x->group].value[LOOP_INSTRUCTIONS];
+	double j = r->total[y->group].value[LOOP_INSTRUCTIONS];
+	if (i != j)
+		return i < j ? 1 : -1;
+	return (x->group > y->group) - (x->group < y->group);
+}
+
+static int make_rows(struct roofline *r)
+{
+	r->row = calloc((size_t)r->n_groups + 1, sizeof *r->row);
+	if (!r->row)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		enum roof_clock clock;
+		if (!is_wanted(r, i))
+			continue;
+		if (r->q.by == ROOFLINE_REGION)
+			scale_region(&r->total[i]);
+		double time_ns = time_of(r, i, &clock);
+		r->any_sampled |= clock == ROOF_SAMPLED;
+		r->any_measured |= clock == ROOF_MEASURED;
+		r->row[r->n_rows++] = (struct roof_row){
+			.group = i,
+			.f = roof_figures_of(&r->total[i], time_ns, clock, r->q.ops),
+			.self_ns = r->facts.sampled_ns > 0 && r->q.by != ROOFLINE_REGION
+					   ? r->self[i].sampled_ns
+					   : -1,
+		};
+	}
+	qsort_r(r->row, r->n_rows, sizeof *r->row, compare, r);
+	if (r->q.limit > 0 && r->n_rows > r->q.limit)
+		r->n_rows = r->q.limit;
+	return 0;
+}
+
+/* The time for which the counts of all threads gathered. */
+static double span_of(const struct loop_facts *f)
+{
+	double span_ns = 0;
+	uint32_t no_region = outside(f);
+	for (uint32_t i = 0; i < f->keys.n_keys; i++)
+		if (no_region && f->keys.key[i].part[0] == no_region)
+			span_ns += (double)f->fact[i].value[LOOP_VALUE(LOOP_SPAN_NS, false)];
+	return span_ns;
+}
+
+static int work_out(struct roofline *r, const struct answer *answer)
+{
+	const struct loop_facts *f = &r->facts;
+	r->n_groups = r->q.by == ROOFLINE_THREAD ? f->who_keys.n_keys : f->site_keys.n_keys;
+	r->self = calloc((size_t)r->n_groups + 1, sizeof *r->self);
+	r->total = calloc((size_t)r->n_groups + 1, sizeof *r->total);
+	if (!r->self || !r->total)
+		return -ENOMEM;
+	sum_self(r);
+	sum_total(r);
+	r->whole_ns[ROOF_SAMPLED] = f->sampled_ns;
+	r->whole_ns[ROOF_MEASURED] = r->whole_ns[ROOF_SPAN] = span_of(f);
+	int outcome = make_rows(r);
+	return outcome == 0 ? roofline_tell(r, answer) : outcome;
+}
+
+static void roofline_free(struct roofline *r)
+{
+	loop_facts_clear(&r->facts);
+	free(r->self);
+	free(r->total);
+	free(r->row);
+	free(r);
+}
+DEFINE_CLEANUP(struct roofline *, roofline_free)
+
+static struct roofline *roofline_new(const struct roofline_question *question)
+{
+	static const struct query_filter everything = {0};
+	struct roofline *r = calloc(1, sizeof *r);
+	if (!r)
+		return NULL;
+	r->q = *question;
+	r->facts.filter = question->filter ? question->filter : &everything;
+	r->facts.by_thread = question->by == ROOFLINE_THREAD;
+	r->facts.by_region = question->by == ROOFLINE_REGION;
+	r->facts.samples = true;
+	const struct query_question plain = {.by = QUERY_BY_FUNCTION, .filter = r->facts.filter};
+	provenance_expect(&r->facts.provenance, &plain);
+	return r;
+}
+
+static int ask(sqlite3 *const *db, struct query_source *source, size_t n,
+	const struct roofline_question *question, const struct answer *answer,
+	struct query_error *ret_error)
+{
+	_cleanup_(roofline_freep) struct roofline *r = roofline_new(question);
+	if (!r)
+		return -ENOMEM;
+	const struct source_reader reader = {&r->facts, loop_facts_add_segment, loop_facts_keep,
+		loop_facts_take_back, &r->facts.provenance};
+	int outcome = db ? sources_read_open(&reader, db, n, ret_error)
+			 : sources_read(&reader, source, n, ret_error);
+	return outcome == 0 ? work_out(r, answer) : outcome;
+}
+
+int query_roofline(sqlite3 *db, const struct roofline_question *question,
+	const struct answer *answer, struct query_error *ret_error)
+{
+	return ask(&db, NULL, 1, question, answer, ret_error);
+}
+
+int query_store_roofline(struct query_source *source, size_t n_sources,
+	const struct roofline_question *question, const struct answer *answer,
+	struct query_error *ret_error)
+{
+	return ask(NULL, source, n_sources, question, answer, ret_error);
+}
+
+int query_roofline_output(const struct loop_output *file, const struct roofline_question *question,
+	const struct answer *answer, struct query_error *ret_error)
+{
+	_cleanup_(roofline_freep) struct roofline *r = roofline_new(question);
+	if (!r)
+		return -ENOMEM;
+	int outcome = loop_facts_add_file(&r->facts, file, ret_error);
+	return outcome == 0 ? work_out(r, answer) : outcome;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Roofline: what loops reached, as rows that a roofline model draws
+ *
+ * How sums become figures is in roofline.c. A rate is over the time of threads: what one thread
+ * reached on average. Bandwidth is what the program asked its loads and stores for, not what came
+ * from memory.
+ */
+
+#include "daemon/query/loop_facts.h"
+
+enum roofline_by {
+	ROOFLINE_LOOP,
+	ROOFLINE_FUNCTION,
+	ROOFLINE_REGION,
+	ROOFLINE_THREAD,
+	N_ROOFLINE_BY
+};
+enum roofline_ops { ROOFLINE_FP, ROOFLINE_INT, ROOFLINE_SP, ROOFLINE_DP, N_ROOFLINE_OPS };
+
+/* -1 if there is no such name. */
+int roofline_by_parse(const char *name);
+int roofline_ops_parse(const char *name);
+
+struct roofline_question {
+	enum roofline_by by;
+	enum roofline_ops ops;
+	uint32_t limit; /* rows; 0: all */
+	const struct query_filter *filter;
+};
+
+/* The coarsest tier that knows what is asked. */
+enum tier roofline_coarsest(const struct roofline_question *question);
+
+/* Rows by falling time. 0, QUERY_FAILED with *ret_error, a callback's value, -errno. */
+int query_roofline(sqlite3 *db, const struct roofline_question *question,
+	const struct answer *answer, struct query_error *ret_error);
+int query_store_roofline(struct query_source *source, size_t n_sources,
+	const struct roofline_question *question, const struct answer *answer,
+	struct query_error *ret_error);
+/* Of a file that MPERF_OUTPUT named, read whole. */
+int query_roofline_output(const struct loop_output *file, const struct roofline_question *question,
+	const struct answer *answer, struct query_error *ret_error);
+
+/* --- for its parts and tests --------------------------------------------------------------------
+ */
+
+/* Sums of one loop, function, region or thread; plain and modelled together. */
+struct roof_sums {
+	double value[N_LOOP_METRICS];
+	double modelled_bytes;
+	double sampled_ns;
+	double cycles, instructions; /* of the hardware, where samples brought them */
+	uint64_t samples;
+};
+
+enum roof_clock { ROOF_NO_CLOCK, ROOF_MEASURED, ROOF_SAMPLED, ROOF_SPAN, N_ROOF_CLOCKS };
+
+/* What sums come to. Negative: not known. */
+struct roof_figures {
+	enum roof_clock clock;
+	double time_ns, ops, bytes;
+	double ops_per_ns, bytes_per_ns, bytes_per_ns_corrected;
+	double ops_per_byte, lanes, cost;
+};
+struct roof_figures roof_figures_of(
+	const struct roof_sums *s, double time_ns, enum roof_clock clock, enum roofline_ops ops);
+
+/* Equations 1 to 5 of Examem: by how much counting made it slower, as far as counted instructions
+ * tell; 1 where nothing is known. */
+double roof_correction(double accesses, double instructions, double updates);
+
+struct roof_row {
+	uint32_t group; /* index of the site or thread */
+	struct roof_figures f;
+	double self_ns; /* of samples in its own lines; negative: not known */
+};
+
+struct roofline {
+	struct roofline_question q;
+	struct loop_facts facts;
+	struct roof_sums *self, *total; /* by group */
+	uint32_t n_groups;
+	struct roof_row *row;
+	uint32_t n_rows;
+	/* what shares are of: CPU time of what was sampled, else the time that counts are of */
+	double whole_ns[N_ROOF_CLOCKS];
+	bool any_sampled, any_measured;
+};
+
+/* roofline_rows.c: tell what was worked out. */
+int roofline_tell(struct roofline *r, const struct answer *answer);

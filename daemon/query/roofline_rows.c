@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Rows of a roofline, and behind them what they mean less than they seem to.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/query/roofline.h"
+#include "proto/memory.h"
+
+#define COLUMNS_MAX 48
+#define TEXTS_MAX 4
+#define TEXT_BYTES 512
+
+struct row {
+	struct answer_value value[COLUMNS_MAX];
+	size_t n;
+	char text[TEXTS_MAX][TEXT_BYTES];
+	size_t n_texts;
+};
+
+static void put(struct row *row, struct answer_value v)
+{
+	if (row->n < COLUMNS_MAX)
+		row->value[row->n++] = v;
+}
+
+static void put_text(struct row *row, const char *text)
+{
+	put(row, text && *text ? (struct answer_value){.kind = ANSWER_TEXT, .text = text}
+			       : (struct answer_value){.kind = ANSWER_ABSENT});
+}
+
+/* Counts are whole numbers; a made-up one is cut off. */
+static void put_count(struct row *row, double n)
+{
+	put(row, (struct answer_value){.kind = ANSWER_INTEGER, .integer = integer_of(n)});
+}
+
+static void put_time(struct row *row, double ns)
+{
+	if (ns < 0)
+		put(row, (struct answer_value){.kind = ANSWER_ABSENT});
+	else
+		put_count(row, ns);
+}
+
+static void put_real(struct row *row, double n)
+{
+	put(row, n < 0 ? (struct answer_value){.kind = ANSWER_ABSENT}
+		       : (struct answer_value){.kind = ANSWER_REAL, .real = n});
+}
+
+static char *new_text(struct row *row)
+{
+	return row->text[row->n_texts < TEXTS_MAX ? row->n_texts++ : TEXTS_MAX - 1];
+}
+
+/* --- columns
+ * --------------------------------------------------------------------------------------- */
+
+#define SITE_COLUMNS                                                                               \
+	{"function", "Function", 0}, {"source", "Source", 0}, {"nest", "Nest", 0},                 \
+		{"inlined_at", "Inlined at", 0}, {"copies", "Copies", 0},                          \
+	{                                                                                          \
+		"build_id", "Build id", 0                                                          \
+	}
+static const struct answer_column key_columns[N_ROOFLINE_BY][8] = {
+	[ROOFLINE_LOOP] = {SITE_COLUMNS},
+	[ROOFLINE_FUNCTION] = {SITE_COLUMNS},
+	[ROOFLINE_REGION] = {{"region", "Region", 0}, {"source", "Source", 0},
+		{"around", "Around it", 0}},
+	[ROOFLINE_THREAD] = {{"comm", "Thread", 0}, {"pid", "PID", 0}, {"tid", "TID", 0}},
+};
+
+static const struct answer_column figure_columns[] = {
+	{"entries", "Calls", MPERF__UNIT__UNIT_COUNT},
+	{"iterations", "Iterations", MPERF__UNIT__UNIT_COUNT},
+	{"time_ns", "Time", MPERF__UNIT__UNIT_NS},
+	{"share", "Share", MPERF__UNIT__UNIT_SHARE},
+	{"clock", "Time is", 0},
+	{"time_self_ns", "Own time", MPERF__UNIT__UNIT_NS},
+	{"ipc", "IPC", MPERF__UNIT__UNIT_RATIO},
+	{"gops", NULL, MPERF__UNIT__UNIT_RATIO},
+	{"gbytes", "GB/s", MPERF__UNIT__UNIT_RATIO},
+	{"gbytes_corrected", "Corrected", MPERF__UNIT__UNIT_RATIO},
+	{"ops_per_byte", NULL, MPERF__UNIT__UNIT_RATIO},
+	{"lanes", "Lanes active", MPERF__UNIT__UNIT_SHARE},
+	{"cost", "Counting", MPERF__UNIT__UNIT_SHARE},
+	{"ops", "Operations", MPERF__UNIT__UNIT_COUNT},
+	{"ops_self", "Own operations", MPERF__UNIT__UNIT_COUNT},
+	{"bytes_loaded", "Loaded", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_stored", "Stored", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_self", "Own bytes", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_stack", "Of locals", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_modelled", "Modelled", MPERF__UNIT__UNIT_BYTES},
+	{"loads", "Loads", MPERF__UNIT__UNIT_COUNT},
+	{"stores", "Stores", MPERF__UNIT__UNIT_COUNT},
+	{"fp16_ops", "Half", MPERF__UNIT__UNIT_COUNT},
+	{"fp32_ops", "Single", MPERF__UNIT__UNIT_COUNT},
+	{"fp64_ops", "Double", MPERF__UNIT__UNIT_COUNT},
+	{"fp_wide_ops", "Wide", MPERF__UNIT__UNIT_COUNT},
+	{"int_ops", "Integer", MPERF__UNIT__UNIT_COUNT},
+	{"branches", "Branches", MPERF__UNIT__UNIT_COUNT},
+	{"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT},
+	{"updates", "Updates", MPERF__UNIT__UNIT_COUNT},
+	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
+	{"unseen", "Not seen", 0},
+};
+#define N_FIGURES (sizeof figure_columns / sizeof *figure_columns)
+
+static int tell_columns(const struct roofline *r, const struct answer *answer)
+{
+	static const char *const rate[] = {"GFLOP/s", "GIOP/s", "SP GFLOP/s", "DP GFLOP/s"};
+	static const char *const per_byte[] = {"FLOP/B", "IOP/B", "FLOP/B", "FLOP/B"};
+	struct answer_column c[COLUMNS_MAX];
+	size_t n = 0;
+	for (const struct answer_column *key = key_columns[r->q.by]; key->name; key++)
+		c[n++] = *key;
+	for (size_t i = 0; i < N_FIGURES; i++) {
+		c[n] = figure_columns[i];
+		if (!c[n].title)
+			c[n].title = strcmp(c[n].name, "gops") == 0 ? rate[r->q.ops]
+								    : per_byte[r->q.ops];
+		n++;
+	}
+	return answer->columns(answer->userdata, c, n);
+}
+
+/* --- whose
+ * ----------------------------------------------------------------------------------------- */
+
+static const char *place_text(
+	struct row *row, const struct loop_facts *f, const struct fact_site *s)
+{
+	const char *source = text_of(&f->texts, s->source);
+	char *text = new_text(row);
+	if (!source || !*source)
+		return "";
+	if (s->line == 0)
+		return source;
+	snprintf(text, TEXT_BYTES, "%.480s:%u", source, s->line);
+	return text;
+}
+
+static const char *copies_text(const struct fact_site *s)
+{
+	static const char *const says[] = {"", "vectorised", "remainder", "vectorised, remainder"};
+	return says[s->flags & (MPERF_SCOPE_VECTORISED | MPERF_SCOPE_REMAINDER)];
+}
+
+static void put_site(struct row *row, const struct loop_facts *f, const struct fact_site *s)
+{
+	put_text(row, text_of(&f->texts, s->readable));
+	put_text(row, place_text(row, f, s));
+	put_text(row, text_of(&f->texts, s->nest));
+	put_text(row, text_of(&f->texts, s->inlined_at));
+	put_text(row, copies_text(s));
+	put_text(row, text_of(&f->texts, s->build_id));
+}
+
+static void put_region(struct row *row, const struct loop_facts *f, const struct fact_site *s)
+{
+	const char *name = text_of(&f->texts, s->subprogram);
+	put_text(row, name && *name ? name : "[no region]");
+	put_text(row, place_text(row, f, s));
+	put_text(row, s->parent ? text_of(&f->texts, f->site[s->parent - 1].subprogram) : NULL);
+}
+
+static void put_key(struct row *row, const struct roofline *r, uint32_t group)
+{
+	const struct loop_facts *f = &r->facts;
+	if (r->q.by == ROOFLINE_REGION) {
+		put_region(row, f, &f->site[group]);
+	} else if (r->q.by != ROOFLINE_THREAD) {
+		put_site(row, f, &f->site[group]);
+	} else {
+		put_text(row, text_of(&f->texts, f->who[group].comm));
+		put_count(row, f->who[group].pid);
+		put_count(row, f->who[group].tid);
+	}
+}
+
+/* --- figures
+ * --------------------------------------------------------------------------------------- */
+
+static const char *unseen_text(
+	struct row *row, const struct roofline *r, uint32_t group, const struct roof_sums *s)
+{
+	char *text = new_text(row);
+	bool assembly =
+		r->q.by != ROOFLINE_THREAD && r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
+	*text = '\0';
+	if (s->value[LOOP_EXTERNAL_CALLS] > 0)
+		snprintf(text, TEXT_BYTES, "%lld external calls%s",
+			(long long)integer_of(s->value[LOOP_EXTERNAL_CALLS]),
+			assembly ? ", inline assembly" : "");
+	else if (assembly)
+		snprintf(text, TEXT_BYTES, "inline assembly");
+	return text;
+}
+
+static void put_counts(struct row *row, const struct roof_sums *t, const struct roof_sums *own)
+{
+	static const uint8_t metrics[] = {LOOP_LOADS, LOOP_STORES, LOOP_FP16_OPS, LOOP_FP32_OPS,
+		LOOP_FP64_OPS, LOOP_FP_WIDE_OPS, LOOP_INT_OPS, LOOP_BRANCHES, LOOP_INSTRUCTIONS,
+		LOOP_UPDATES};
+	put_count(row, t->value[LOOP_BYTES_LOADED]);
+	put_count(row, t->value[LOOP_BYTES_STORED]);
+	put_count(row, own->value[LOOP_BYTES_LOADED] + own->value[LOOP_BYTES_STORED]);
+	put_count(row, t->value[LOOP_STACK_BYTES_LOADED] + t->value[LOOP_STACK_BYTES_STORED]);
+	put_count(row, t->modelled_bytes);
+	for (size_t i = 0; i < sizeof metrics; i++)
+		put_count(row, t->value[metrics[i]]);
+}
+
+static int tell_row(
+	const struct roofline *r, const struct roof_row *from, const struct answer *answer)
+{
+	static const char *const clocks[] = {"", "measured", "sampled", "wall"};
+	struct row row = {.n = 0};
+	const struct roof_figures *f = &from->f;
+	const struct roof_sums *t = &r->total[from->group], *own = &r->self[from->group];
+	put_key(&row, r, from->group);
+	put_count(&row, t->value[LOOP_ENTRIES]);
+	put_count(&row, t->value[LOOP_ITERATIONS]);
+	put_time(&row, f->time_ns);
+	put_real(&row, r->whole_ns[f->clock] > 0 ? f->time_ns / r->whole_ns[f->clock] : -1);
+	put_text(&row, clocks[f->clock]);
+	put_time(&row, from->self_ns);
+	put_real(&row, t->cycles > 0 ? t->instructions / t->cycles : -1);
+	put_real(&row, f->ops_per_ns);
+	put_real(&row, f->bytes_per_ns);
+	put_real(&row, f->bytes_per_ns_corrected);
+	put_real(&row, f->ops_per_byte);
+	put_real(&row, f->lanes);
+	put_real(&row, f->cost);
+	put_count(&row, f->ops);
+	put_count(&row, roof_figures_of(own, 0, ROOF_NO_CLOCK, r->q.ops).ops);
+	put_counts(&row, t, own);
+	put_count(&row, (double)t->samples);
+	put_text(&row, unseen_text(&row, r, from->group, t));
+	return answer->row(answer->userdata, row.value, row.n);
+}
+
+/* --- what to know of them
+ * ---------------------------------------------------------------------------- */
+
+static void note(struct roofline *r, const char *says)
+{
+	struct provenance *p = &r->facts.provenance;
+	uint32_t text;
+	if (p->n_notes < PROVENANCE_NOTES_MAX && text_get(&r->facts.texts, says, &text) == 0)
+		p->note[p->n_notes++] = text;
+}
+
+static void add_notes(struct roofline *r)
+{
+	bool calls = false, assembly = false, modelled = false;
+	for (uint32_t i = 0; i < r->n_rows; i++) {
+		uint32_t group = r->row[i].group;
+		calls |= r->total[group].value[LOOP_EXTERNAL_CALLS] > 0;
+		modelled |= r->total[group].modelled_bytes > 0;
+		assembly |= r->q.by != ROOFLINE_THREAD &&
+			    r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
+	}
+	if (r->n_rows == 0)
+		return;
+	note(r, "Time adds up over threads, so a rate is what one thread reached.");
+	if (r->any_sampled)
+		note(r, "Time that is 'sampled' is CPU time of samples in those lines; where it is "
+			"'measured', the program timed whole nests, calls in them included.");
+	note(r, "Bandwidth is what loads and stores asked for, from whatever cache; 'corrected' is "
+		"an estimate of it without the cost of counting (Examem, equations 1 to 5), and "
+		"'counting' the estimate of that cost.");
+	if (calls)
+		note(r, "Code behind external calls is not counted, but its time is.");
+	if (assembly)
+		note(r, "Inline assembly is not counted, but its time is.");
+	if (modelled)
+		note(r, "Bytes of library calls such as memcpy are modelled as what the call is "
+			"for.");
+}
+
+int roofline_tell(struct roofline *r, const struct answer *answer)
+{
+	int outcome = tell_columns(r, answer);
+	for (uint32_t i = 0; i < r->n_rows && outcome == 0; i++)
+		outcome = tell_row(r, &r->row[i], answer);
+	if (outcome != 0)
+		return outcome;
+	add_notes(r);
+	return provenance_tell(&r->facts.provenance, &r->facts.texts, answer);
+}

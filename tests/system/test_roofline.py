@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""mperfctl roofline and blocks, of a program whose answers are known: its tables are made by hand."""
+import csv
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import feed_program as feed
+from machine import NOBODY, ROOT, Folder, mperfctl, need_program, refused, rows
+from service import Service, wait_until
+
+PROGRAM = [sys.executable, ROOT / "tests" / "system" / "feed_program.py"]
+ALONE = {"MPERF_SOCKET": ""}  # no service
+
+
+def row_of(answer, **wanted):
+    found = [r for r in answer["rows"] if all(r[k] == v for k, v in wanted.items())]
+    assert len(found) == 1, (wanted, answer["rows"])
+    return found[0]
+
+
+def near(value, wanted):
+    assert abs(value - wanted) <= 1e-9 * abs(wanted), (value, wanted)
+
+
+def check_triad(answer, calls, passes, time_ns):
+    """The figures that so much of feed_program.triad() comes to."""
+    outer, inner = row_of(answer, nest="1"), row_of(answer, nest="1.1")
+    assert outer["function"] == "triad" and outer["source"] == "kernels/triad.c:12"
+    assert outer["entries"] == calls and outer["iterations"] == passes
+    assert outer["clock"] == "measured" and outer["time_ns"] == time_ns
+    assert outer["fp64_ops"] == outer["ops"] == passes * 2000 and outer["ops_self"] == 0
+    assert outer["bytes_loaded"] == passes * 16000 and outer["bytes_stored"] == passes * 8000
+    near(outer["gops"], passes * 2000 / time_ns)
+    near(outer["gbytes"], passes * 24000 / time_ns)
+    near(outer["ops_per_byte"], 1 / 12)
+    near(outer["lanes"], 0.75)
+    instructions, updates, accesses = passes * 6003, passes, passes * 3000
+    before = accesses / instructions
+    after = (2 * updates + accesses) / (2 * updates + instructions)
+    factor = (instructions + updates * after / before) / instructions
+    near(outer["gbytes_corrected"], outer["gbytes"] * factor)
+    assert inner["entries"] == passes and inner["iterations"] == passes * 1000
+    assert inner["ops_self"] == inner["ops"] and inner["copies"] == "vectorised"
+
+
+def test_a_command_without_a_service_tells_its_loops(build):
+    said = mperfctl(build, "roofline", "--json", "--", *PROGRAM, 3, 30, 7_500_000, env=ALONE).stdout
+    check_triad(json.loads(said.partition("\n")[2]), 3, 30, 7_500_000)
+
+
+def test_a_running_program_is_asked_before_it_is_told_of(build):
+    with Folder() as folder, Service(build, folder, flush="5s") as service:
+        with feed.Connection(service.feed) as c:
+            feed.announce(c, feed.triad())
+            c.send(feed.round_())
+            wait_until("it is known", lambda: service.ask("status")["feed"][0]["programs"] == 1)
+
+            def answer_when_asked():
+                while not c.asked(60)[1]:
+                    pass
+                feed.count_triad(c, 2, 20, 5_000_000)
+                c.send(feed.round_())
+            teller = threading.Thread(target=answer_when_asked)
+            teller.start()
+            answer = service.ask("roofline", "--pid", os.getpid())
+            teller.join()
+            check_triad(answer, 2, 20, 5_000_000)
+
+
+def test_others_loops_are_not_shown(build):
+    with Folder() as folder, Service(build, folder, flush="1s") as service:
+        with feed.Connection(service.feed) as c:
+            feed.announce(c, feed.triad())
+            feed.count_triad(c, 1, 10, 1_000_000)
+            c.send(feed.round_())
+            wait_until("it is stored", lambda: service.ask("roofline", "--since", "-1h")["rows"])
+            seen = subprocess.run([*NOBODY, build / "mperfctl", "roofline", "--since", "-1h", "--json"],
+                                  env=dict(os.environ, MPERF_SOCKET=str(service.socket)),
+                                  capture_output=True, text=True, timeout=60)
+        assert seen.returncode == 0, seen
+        assert not json.loads(seen.stdout)["rows"], seen.stdout
+
+
+def test_regions_have_what_ran_in_them(build):
+    with Folder() as folder, Service(build, folder, flush="1s") as service:
+        with feed.Connection(service.feed) as c:
+            feed.announce(c, feed.triad())
+            c.send(feed.region(1, "solve", "main.c", 7), feed.region(2, "inner", "main.c", 9, 1))
+            feed.count_triad(c, 1, 10, 1_000_000, region_=1)
+            feed.count_triad(c, 1, 5, 500_000, region_=2)
+            feed.count_triad(c, 1, 2, 100_000)
+            c.send(feed.spent(1, 4_000_000), feed.spent(2, 1_000_000, entries=4, counted=2),
+                   feed.round_())
+            wait_until("it is stored", lambda: service.ask("roofline", "--since", "-1h")["rows"])
+            answer = service.ask("roofline", "--by", "region", "--pid", os.getpid())
+        solve, inner = row_of(answer, region="solve"), row_of(answer, region="inner")
+        none = row_of(answer, region="[no region]")
+        assert solve["source"] == "main.c:7" and inner["around"] == "solve"
+        # one in two entries of the inner one was counted, which its own row makes up for
+        assert inner["time_ns"] == 1_000_000 and inner["fp64_ops"] == 2 * 5 * 2000
+        assert solve["time_ns"] == 4_000_000 and solve["fp64_ops"] == 15 * 2000
+        assert none["fp64_ops"] == 2 * 2000
+        near(solve["gops"], 15 * 2000 / 4_000_000)
+
+
+def test_threads_are_told_apart(build):
+    with Folder() as folder, Service(build, folder, flush="1s") as service:
+        with feed.Connection(service.feed) as c:
+            begin_ns = feed.now_ns()
+            feed.announce(c, feed.triad(), begin_ns=begin_ns)
+            alive, told = threading.Event(), threading.Event()
+
+            def second():
+                c.send(feed.thread(1, begin_ns=begin_ns))
+                alive.set()
+                told.wait(60)
+            other = threading.Thread(target=second)
+            other.start()
+            alive.wait(60)
+            feed.count_triad(c, 1, 10, 1_000_000)
+            feed.count_triad(c, 1, 40, 1_000_000, thread_=1)
+            c.send(feed.round_(until_ns=begin_ns + 10**9))
+            wait_until("it is stored", lambda: service.ask("roofline", "--since", "-1h")["rows"])
+            told.set()
+            other.join()
+            answer = service.ask("roofline", "--by", "thread", "--pid", os.getpid())
+        counted = sorted((r["fp64_ops"], r["tid"]) for r in answer["rows"])
+        assert [n for n, _ in counted] == [10 * 2000, 40 * 2000], counted
+        assert counted[0][1] != counted[1][1] and counted[1][1] == other.native_id, counted
+
+
+def messages_of_triad(calls, passes, time_ns):
+    table = feed.triad()
+    return b"".join([feed.hello(), feed.object_(n_counters=len(table.counters)),
+                     *feed.tables(table), feed.thread(),
+                     feed.deltas({0: calls, 1: passes, 2: calls, 3: time_ns}),
+                     feed.round_(last=1)])
+
+
+def test_a_file_that_a_program_wrote_tells_the_same(build):
+    with Folder() as folder:
+        path = folder / "run.out"
+        path.write_bytes(messages_of_triad(3, 30, 7_500_000))
+        check_triad(rows(build, "roofline", "-i", path), 3, 30, 7_500_000)
+        # cut anywhere, it tells what came before or says what it is
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-30])
+        answer = rows(build, "roofline", "-i", path)
+        assert not answer["rows"] and any("had not ended" in n for n in answer["provenance"]["notes"])
+        path.write_bytes(whole[:33] + b"\xff" * 40)
+        refused(mperfctl(build, "roofline", "-i", path, check=False), 1, "damaged", "wrong length")
+
+
+def test_a_recording_keeps_loops(build):
+    """blocks --every cuts time into stretches that add up to all of it."""
+    done = mperfctl(build, "blocks", "--csv", "--every", "100", "--", *PROGRAM, 3, 30, 7_500_000,
+                    env=ALONE).stdout.partition("\n")[2]
+    found = list(csv.DictReader(io.StringIO(done)))
+    inner = [r for r in found if r["nest"] == "1.1"]
+    assert sum(int(r["fp64_ops"]) for r in inner) == 30 * 2000, found
+    assert all(float(r["time"]) > 1.6e9 for r in found), found
+    assert all(r["kind"] in ("loop", "function", "region") for r in found)
+
+
+def test_sums_of_minutes_and_hours_tell_the_same(build):
+    """The service rolls up what it kept when it is started again an hour later; here by hand."""
+    need_program("sqlite3")
+    with Folder() as folder, Service(build, folder, flush="1s") as service:
+        with feed.Connection(service.feed) as c:
+            feed.announce(c, feed.triad())
+            feed.count_triad(c, 3, 30, 7_500_000)
+            c.send(feed.round_())
+            wait_until("it is stored", lambda: service.ask("roofline", "--since", "-1h")["rows"])
+        service.stop()
+        service.start()
+        wait_until("it is rolled up", lambda: list((service.store / "hour").glob("*.mprf")))
+        for tier in "minute", "hour":
+            path, = (service.store / tier).glob("*.mprf")
+            copy = folder / f"{tier}.mprf"
+            subprocess.run(["sqlite3", path, f".backup {copy}",], check=True)
+            subprocess.run(["sqlite3", copy, "UPDATE meta SET value = 1 WHERE key = 'sealed'"],
+                           check=True)
+            check_triad(rows(build, "roofline", "-i", copy), 3, 30, 7_500_000)
+            span = rows(build, "roofline", "--by", "region", "-i", copy)
+            assert row_of(span, region="[no region]")["fp64_ops"] == 30 * 2000
+
+
+def test_what_makes_no_sense_is_refused(build):
+    refused(mperfctl(build, "roofline", "--by", "lopo", check=False), 2, "loop", "lopo")
+    refused(mperfctl(build, "roofline", "--ops", "quad", check=False), 2, "fp, int, sp or dp")
+    refused(mperfctl(build, "roofline", "--csv", "--json", check=False), 2, "--csv")
+    refused(mperfctl(build, "blocks", "--every", "5", check=False), 2, "100")
+    refused(mperfctl(build, "roofline", "--pid", "1", check=False, env=ALONE), 1, "service")
+    refused(mperfctl(build, "roofline", "--pid", "1", "--", "true", check=False), 2, "--pid")
+    refused(mperfctl(build, "roofline", "-i", "/nowhere", check=False), 1, "/nowhere")
+
+
+def test_live_tells_what_came_since_the_last_time(build):
+    """A program that tells ten passes each time it is asked: frames add up to what it told."""
+    with Folder() as folder, Service(build, folder, flush="5s", period="1min") as service:
+        with feed.Connection(service.feed) as c:
+            feed.announce(c, feed.triad())
+            c.send(feed.round_())
+            stop, told = threading.Event(), []
+
+            def answer():
+                c.socket.settimeout(0.2)
+                while not stop.is_set():
+                    try:
+                        now = struct.unpack("<HHIII", c.socket.recv(64))[4]
+                    except TimeoutError:
+                        continue
+                    if now:
+                        feed.count_triad(c, 1, 10, 1_000_000)
+                        c.send(feed.round_())
+                        told.append(10)
+            teller = threading.Thread(target=answer)
+            teller.start()
+            said = service.ctl("roofline", "--live", "--frames", "3", "--pid", os.getpid(),
+                               "--json").stdout
+            stop.set()
+            teller.join()
+        frames, decoder = [], json.JSONDecoder()
+        while said.strip():
+            frame, end = decoder.raw_decode(said.lstrip())
+            frames.append(frame)
+            said = said.lstrip()[end:]
+        assert len(frames) == 3 and len(told) == 4, (len(frames), told)
+        passes = [sum(r["iterations"] for r in f["rows"] if r["nest"] == "1") for f in frames]
+        assert passes == [10, 10, 10], passes

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The feed's socket: whose a program's counts are, and who is hung up on. The test is the program.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/control/listener.h"
+#include "daemon/loops/feed.h"
+#include "tests/unit/told.h"
+
+#define S 1000000000ull
+
+struct rig {
+	char folder[32], path[64];
+	struct listener listener;
+	struct task_table tasks;
+	struct loop_sites sites;
+	struct task *self;
+	struct feed *feed;
+	struct task *of; /* whose the last counts were */
+	unsigned n_taken, n_looks;
+};
+
+static int take(void *userdata, struct task *task, const struct loop_counts *c)
+{
+	struct rig *g = userdata;
+	ck_assert_ptr_nonnull(c->site);
+	g->of = task;
+	g->n_taken++;
+	return 0;
+}
+
+static int catch_up(void *userdata)
+{
+	struct rig *g = userdata;
+	g->n_looks++;
+	return 0;
+}
+
+static void rig_make(struct rig *g, uint32_t programs_max, uint32_t per_user_max)
+{
+	struct server_error error;
+	*g = (struct rig){.folder = "/tmp/mperf-feed-XXXXXX"};
+	ck_assert_ptr_nonnull(mkdtemp(g->folder));
+	snprintf(g->path, sizeof g->path, "%s/feed", g->folder);
+	ck_assert_int_eq(listener_bind(&g->listener, LISTENER_FEED, g->path, &error), 0);
+	ck_assert_int_eq(task_add(&g->tasks, getpid(), getpid(), 1, &g->self), 0);
+	const struct feed_options o = {
+		.listen_fd = g->listener.fd,
+		.limits = {.programs_max = programs_max,
+			.programs_per_user_max = per_user_max,
+			.program_bytes_max = 1 << 20,
+			.bytes_max = 1 << 22,
+			.period_ms = 1000},
+		.tasks = &g->tasks,
+		.sites = &g->sites,
+		.take = take,
+		.catch_up = catch_up,
+		.userdata = g,
+	};
+	ck_assert_int_eq(feed_new(&o, &g->feed), 0);
+}
+
+static void rig_clear(struct rig *g)
+{
+	feed_free(g->feed);
+	ck_assert_uint_eq(g->sites.n_sites, 0);
+	loop_sites_clear(&g->sites);
+	task_table_clear(&g->tasks);
+	listener_clear(&g->listener);
+	ck_assert_int_eq(rmdir(g->folder), 0);
+}
+
+static int dial(struct rig *g)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	strcpy(address.sun_path, g->path);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+	return fd;
+}
+
+static void say(int fd, const struct told *t)
+{
+	ck_assert_int_eq(send(fd, t->bytes, t->n, MSG_NOSIGNAL), (ssize_t)t->n);
+}
+
+static void announce(int fd, uint32_t tid)
+{
+	struct told t, table;
+	told_hello(&t, 1, 0);
+	say(fd, &t);
+	told_object(&t, 0, TOLD_COUNTERS, 1);
+	say(fd, &t);
+	told_table(&table);
+	told_table_message(&t, 0, 0, 0, TOLD_COUNTERS, &table);
+	say(fd, &t);
+	told_thread(&t, 3, tid);
+	say(fd, &t);
+}
+
+static void count(int fd, uint64_t until_ns)
+{
+	struct told t;
+	told_deltas(&t, 3, 0, 1, 10, until_ns);
+	say(fd, &t);
+	told_round(&t, until_ns);
+	say(fd, &t);
+}
+
+static void go_on(struct rig *g, uint64_t now_ns)
+{
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(feed_dispatch(g->feed, now_ns), 0);
+}
+
+static uint64_t cause(struct rig *g, enum feed_cause cause)
+{
+	struct feed_status status;
+	feed_status(g->feed, &status);
+	return status.causes[cause];
+}
+
+/* Nothing, a message, or the end. */
+static ssize_t heard(int fd)
+{
+	uint8_t bytes[256];
+	ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+	return n < 0 && errno != EAGAIN ? 0 : n;
+}
+
+START_TEST(counts_are_of_the_thread_that_says_so)
+{
+	struct rig g;
+	rig_make(&g, 4, 4);
+	struct task *thread;
+	ck_assert_int_eq(task_add(&g.tasks, getpid(), 1 << 29, 2, &thread), 0);
+	int fd = dial(&g);
+	announce(fd, 1 << 29);
+	count(fd, 100);
+	go_on(&g, S);
+	ck_assert_uint_gt(g.n_taken, 0);
+	ck_assert_ptr_eq(g.of, thread);
+	ck_assert_uint_eq(feed_rounds(g.feed), 1);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(a_thread_of_another_process_is_not_believed)
+{
+	struct rig g;
+	struct task *other;
+	rig_make(&g, 4, 4);
+	ck_assert_int_eq(task_add(&g.tasks, 1 << 29, 1 << 29, 2, &other), 0);
+	int fd = dial(&g);
+	announce(fd, 1 << 29);
+	count(fd, 100);
+	go_on(&g, S);
+	ck_assert_ptr_eq(g.of, g.self);
+	ck_assert_uint_eq(cause(&g, FEED_STRANGER), 1);
+	ck_assert_uint_eq(g.n_looks, 1);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(a_thread_that_died_is_found_among_the_dead)
+{
+	struct rig g;
+	struct task *thread;
+	rig_make(&g, 4, 4);
+	ck_assert_int_eq(task_add(&g.tasks, getpid(), 1 << 29, 2, &thread), 0);
+	task_end(&g.tasks, thread, 50);
+	int fd = dial(&g);
+	announce(fd, 1 << 29);
+	count(fd, 100);
+	go_on(&g, S);
+	ck_assert_ptr_eq(g.of, thread);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(a_pid_that_is_anothers_by_now_is_not_believed)
+{
+	struct rig g;
+	struct task *other, *thread;
+	rig_make(&g, 4, 4);
+	int fd = dial(&g);
+	announce(fd, 1 << 29);
+	go_on(&g, S); /* whose the connection is, is settled now */
+	ck_assert_int_eq(task_add(&g.tasks, getpid(), getpid(), 60, &other), 0);
+	ck_assert_int_eq(task_add(&g.tasks, getpid(), 1 << 29, 70, &thread), 0);
+	ck_assert_ptr_eq(thread->process, other);
+	count(fd, 100);
+	go_on(&g, 2 * S);
+	ck_assert_ptr_eq(g.of, g.self);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(looking_for_threads_is_not_done_all_the_time)
+{
+	struct rig g;
+	struct told t;
+	rig_make(&g, 4, 4);
+	int fd = dial(&g);
+	announce(fd, 1 << 29);
+	for (uint32_t i = 10; i < 20; i++) {
+		told_thread(&t, i, (1u << 29) + i);
+		say(fd, &t);
+		told_deltas(&t, i, 0, 1, 10, 100);
+		say(fd, &t);
+	}
+	told_round(&t, 100);
+	say(fd, &t);
+	go_on(&g, S);
+	ck_assert_uint_eq(g.n_looks, 1);
+	ck_assert_ptr_eq(g.of, g.self);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(one_too_many_is_hung_up_on)
+{
+	struct rig g;
+	rig_make(&g, 4, 1);
+	int first = dial(&g), second = dial(&g);
+	go_on(&g, S);
+	ck_assert_int_eq(heard(first), -1);
+	ck_assert_int_eq(heard(second), 0);
+	ck_assert_uint_eq(cause(&g, FEED_PROGRAMS_OF_USER), 1);
+	close(first);
+	go_on(&g, S);
+	close(second);
+	second = dial(&g);
+	go_on(&g, S);
+	ck_assert_int_eq(heard(second), -1);
+	close(second);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(one_too_many_of_all_is_hung_up_on)
+{
+	struct rig g;
+	rig_make(&g, 1, 4);
+	int first = dial(&g), second = dial(&g);
+	go_on(&g, S);
+	ck_assert_int_eq(heard(first), -1);
+	ck_assert_int_eq(heard(second), 0);
+	ck_assert_uint_eq(cause(&g, FEED_PROGRAMS), 1);
+	close(first);
+	close(second);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(who_says_nothing_is_hung_up_on_in_time)
+{
+	struct rig g;
+	rig_make(&g, 4, 4);
+	int fd = dial(&g);
+	go_on(&g, S);
+	ck_assert_uint_eq(feed_deadline_ns(g.feed), S + FEED_HELLO_NS);
+	go_on(&g, S + FEED_HELLO_NS - 1);
+	ck_assert_int_eq(heard(fd), -1);
+	go_on(&g, S + FEED_HELLO_NS);
+	ck_assert_int_eq(heard(fd), 0);
+	ck_assert_uint_eq(cause(&g, FEED_SILENT), 1);
+	ck_assert_uint_eq(feed_deadline_ns(g.feed), UINT64_MAX);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(a_packet_longer_than_any_is_hung_up_on)
+{
+	struct rig g;
+	rig_make(&g, 4, 4);
+	int fd = dial(&g);
+	_Alignas(8) static uint8_t bytes[MPERF_PACKET_BYTES_MAX + 1];
+	ck_assert_int_eq(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL), (ssize_t)sizeof bytes);
+	go_on(&g, S);
+	ck_assert_int_eq(heard(fd), 0);
+	ck_assert_uint_eq(cause(&g, FEED_LENGTH), 1);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(programs_are_asked_for_rounds_and_told_the_period)
+{
+	struct rig g;
+	struct told t;
+	rig_make(&g, 4, 4);
+	int fd = dial(&g);
+	ck_assert_uint_eq(feed_ask(g.feed, 0), 0);
+	told_hello(&t, 1, 0);
+	say(fd, &t);
+	go_on(&g, S);
+	ck_assert_int_eq(heard(fd), -1); /* it has the right period */
+	ck_assert_uint_eq(feed_ask(g.feed, getpid()), 1);
+	ck_assert_uint_eq(feed_ask(g.feed, getpid() + 1), 0);
+	ck_assert_int_eq(heard(fd), (ssize_t)sizeof(struct mperf_feed_ask));
+	ck_assert_int_eq(feed_want_period(g.feed, &g, 50), 0);
+	ck_assert_int_eq(heard(fd), (ssize_t)sizeof(struct mperf_feed_ask));
+	ck_assert_int_eq(feed_want_period(g.feed, &t, 500), 0);
+	ck_assert_int_eq(heard(fd), -1); /* the shortest is in force */
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *c = tcase_create("feed");
+	tcase_add_test(c, counts_are_of_the_thread_that_says_so);
+	tcase_add_test(c, a_thread_of_another_process_is_not_believed);
+	tcase_add_test(c, a_thread_that_died_is_found_among_the_dead);
+	tcase_add_test(c, a_pid_that_is_anothers_by_now_is_not_believed);
+	tcase_add_test(c, looking_for_threads_is_not_done_all_the_time);
+	tcase_add_test(c, one_too_many_is_hung_up_on);
+	tcase_add_test(c, one_too_many_of_all_is_hung_up_on);
+	tcase_add_test(c, who_says_nothing_is_hung_up_on_in_time);
+	tcase_add_test(c, a_packet_longer_than_any_is_hung_up_on);
+	tcase_add_test(c, programs_are_asked_for_rounds_and_told_the_period);
+	Suite *s = suite_create("feed");
+	suite_add_tcase(s, c);
+	SRunner *runner = srunner_create(s);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

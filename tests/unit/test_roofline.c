@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Figures of a roofline from sums that are known.
+ */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/query/roofline.h"
+
+static void near(double value, double wanted)
+{
+	ck_assert_msg(
+		fabs(value - wanted) <= 1e-12 * fabs(wanted), "%.17g is not %.17g", value, wanted);
+}
+
+START_TEST(correction_is_that_of_the_equations)
+{
+	/* A = 40, I = 100, U = 10: OMAF 0.4, NMAF 60/120, MF 1.25, CF 1.125 */
+	near(roof_correction(40, 100, 10), 1.125);
+}
+END_TEST
+
+START_TEST(without_updates_nothing_is_corrected)
+{
+	near(roof_correction(40, 100, 0), 1);
+	near(roof_correction(0, 0, 0), 1);
+	near(roof_correction(0, 0, 5), 1);
+}
+END_TEST
+
+START_TEST(without_accesses_updates_alone_cost)
+{
+	near(roof_correction(0, 100, 10), 1.1);
+}
+END_TEST
+
+START_TEST(rates_are_over_the_time)
+{
+	struct roof_sums s = {.value = {[LOOP_FP64_OPS] = 600,
+				      [LOOP_FP32_OPS] = 200,
+				      [LOOP_INT_OPS] = 50,
+				      [LOOP_BYTES_LOADED] = 300,
+				      [LOOP_BYTES_STORED] = 100,
+				      [LOOP_LANES_ISSUED] = 8,
+				      [LOOP_LANES_ACTIVE] = 6}};
+	struct roof_figures f = roof_figures_of(&s, 200, ROOF_MEASURED, ROOFLINE_FP);
+	near(f.ops_per_ns, 4);
+	near(f.bytes_per_ns, 2);
+	near(f.ops_per_byte, 2);
+	near(f.lanes, 0.75);
+	near(roof_figures_of(&s, 200, ROOF_MEASURED, ROOFLINE_SP).ops_per_ns, 1);
+	near(roof_figures_of(&s, 200, ROOF_MEASURED, ROOFLINE_DP).ops_per_ns, 3);
+	near(roof_figures_of(&s, 200, ROOF_MEASURED, ROOFLINE_INT).ops_per_byte, 0.125);
+}
+END_TEST
+
+START_TEST(what_was_not_measured_is_absent)
+{
+	struct roof_sums s = {.value = {[LOOP_FP64_OPS] = 600}};
+	struct roof_figures f = roof_figures_of(&s, 200, ROOF_NO_CLOCK, ROOFLINE_FP);
+	ck_assert(f.time_ns < 0 && f.ops_per_ns < 0 && f.bytes_per_ns < 0 && f.ops_per_byte < 0);
+	ck_assert(f.bytes_per_ns_corrected < 0 && f.lanes < 0 && f.cost < 0);
+	near(f.ops, 600);
+}
+END_TEST
+
+START_TEST(words_that_are_none_are_refused)
+{
+	ck_assert_int_eq(roofline_by_parse("region"), ROOFLINE_REGION);
+	ck_assert_int_eq(roofline_by_parse("regio"), -1);
+	ck_assert_int_eq(roofline_by_parse(""), -1);
+	ck_assert_int_eq(roofline_ops_parse("dp"), ROOFLINE_DP);
+	ck_assert_int_eq(roofline_ops_parse("DP"), -1);
+}
+END_TEST
+
+START_TEST(every_value_is_found_by_its_name)
+{
+	char name[LOOP_METRIC_NAME_BYTES];
+	ck_assert_ptr_null(loop_value_name(0, name));
+	ck_assert_ptr_null(loop_value_name(N_LOOP_VALUES, name));
+	ck_assert_uint_eq(loop_value_find("modelled"), 0);
+	ck_assert_uint_eq(loop_value_find(""), 0);
+	for (unsigned i = 2; i < N_LOOP_VALUES; i++) {
+		ck_assert_ptr_nonnull(loop_value_name(i, name));
+		ck_assert_uint_eq(loop_value_find(name), i);
+		ck_assert_ptr_nonnull(loop_value_unit(i));
+	}
+}
+END_TEST
+
+int main(void)
+{
+	TCase *c = tcase_create("roofline");
+	tcase_add_test(c, correction_is_that_of_the_equations);
+	tcase_add_test(c, without_updates_nothing_is_corrected);
+	tcase_add_test(c, without_accesses_updates_alone_cost);
+	tcase_add_test(c, rates_are_over_the_time);
+	tcase_add_test(c, what_was_not_measured_is_absent);
+	tcase_add_test(c, words_that_are_none_are_refused);
+	tcase_add_test(c, every_value_is_found_by_its_name);
+	Suite *s = suite_create("roofline");
+	suite_add_tcase(s, c);
+	SRunner *runner = srunner_create(s);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
