@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <elfutils/libdwelf.h>
 
@@ -93,6 +94,25 @@ static int elf_file_map(struct elf_file *f, int fd)
 	}
 	f->mapped = true;
 	return elf_file_begin(f);
+}
+
+/* Pages that the kernel reads again when they are touched. Not the table of sections, which tells
+ * in our copy alone what was unpacked. */
+static void elf_file_rest(struct elf_file *f)
+{
+	GElf_Ehdr header;
+	size_t n_sections = 0, page = (size_t)sysconf(_SC_PAGESIZE);
+	if (!f->mapped || !gelf_getehdr(f->elf, &header) || elf_getshdrnum(f->elf, &n_sections) < 0)
+		return;
+
+	uint64_t table = header.e_shoff < f->n ? header.e_shoff : f->n;
+	uint64_t bytes = (uint64_t)n_sections * header.e_shentsize;
+	uint64_t end = bytes < f->n - table ? table + bytes : f->n;
+	uint64_t before = table / page * page, behind = (end + page - 1) / page * page;
+	if (before > 0)
+		madvise(f->bytes, before, MADV_DONTNEED);
+	if (behind < f->n)
+		madvise((uint8_t *)f->bytes + behind, f->n - behind, MADV_DONTNEED);
 }
 
 static size_t elf_build_id(Elf *elf, const uint8_t **ret_id)
@@ -437,6 +457,15 @@ static void elf_image_free(struct elf_image *e)
 	elf_file_close(&e->alt);
 	free(e->segment);
 	free(e);
+}
+
+void image_rest(struct image *i)
+{
+	if (!i->elf)
+		return;
+	elf_file_rest(&i->elf->self);
+	elf_file_rest(&i->elf->debug);
+	elf_file_rest(&i->elf->alt);
 }
 
 struct image *image_free(struct image *i)

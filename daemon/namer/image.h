@@ -74,3 +74,6 @@ void image_name(struct image *i, uint64_t offset, struct image_naming *ret_namin
 bool image_has_symbols(const struct image *i);
 bool image_has_debug(const struct image *i);
 struct image *image_free(struct image *i);
+/* It will not be asked for some time: let the pages of its files go, which the kernel reads again
+ * where they are touched. Nothing that was named changes. */
+void image_rest(struct image *i);

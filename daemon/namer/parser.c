@@ -25,6 +25,7 @@ struct parsed_file *parser_file(struct parser *p, uint32_t id)
 		if (p->file[i].id == id) {
 			p->file[i].used = ++p->clock;
 			p->file[i].used_ns = p->now_ns;
+			p->file[i].rests = false;
 			return &p->file[i];
 		}
 	return NULL;

@@ -22,6 +22,7 @@ struct parsed_file {
 	uint64_t used;       /* clock of the last use */
 	uint64_t used_ns;    /* and its time */
 	bool loaded;         /* once: what is no more there is made again when it is asked for */
+	bool rests;          /* image_rest was called since its last use */
 };
 
 struct parsed_space {
@@ -61,8 +62,8 @@ void parser_forget_file(struct parser *p, uint32_t id);
 /* Free every image and space but the one of `kept`. False if there was nothing to free. */
 bool parser_make_room(struct parser *p, const struct parsed_file *kept);
 
-/* Free images that are not worth their memory; to be called often, looks once a second. True if any
- * was freed. */
+/* Free images that are not worth their memory, and what idle ones need not hold; to be called often,
+ * looks once a second. True if any was freed, or laid to rest. */
 bool parser_rest(struct parser *p, uint64_t now_ns);
 /* Make an image that was freed again. False: it cannot be made, or never was. */
 bool parser_load_again(struct parser *p, struct parsed_file *f);
