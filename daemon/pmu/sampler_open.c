@@ -220,7 +220,7 @@ static int exec_try(struct sampler *s, int hart, const struct event *e)
 	int r = stream_open(s, &attr, -1, -1, &stream);
 	if (r < 0)
 		return r;
-	size_t n = exec_ring_bytes(e); /* a page holds 60 COMMs, and is read at each */
+	size_t n = exec_ring_bytes(s, e); /* a page holds 60 COMMs, and is read at each */
 	void *map = k->ring_map(k->userdata, stream.fd, n, &r);
 	if (!map) {
 		stream_table_remove(&s->streams, stream.id);
