@@ -263,6 +263,19 @@ int image_open_elf(int fd, struct image **ret_image)
 	return 0;
 }
 
+int image_open_kallsyms(
+	struct kallsyms *k, const char *module, uint64_t base, struct image **ret_image)
+{
+	struct image *image = image_new();
+	if (!image)
+		return -ENOMEM;
+	image->kallsyms = kallsyms_ref(k);
+	image->kernel = kallsyms_find(k, module);
+	image->kernel_base = !module && kallsyms_stext(k) ? kallsyms_stext(k) : base;
+	*ret_image = image;
+	return 0;
+}
+
 /* Takes the file. On failure the image is as before, so that the caller can make room and retry. */
 static int elf_use_debug(struct image *i, struct elf_file debug)
 {
@@ -400,7 +413,8 @@ static void name_elf(struct image *i, uint64_t offset, struct image_naming *nami
 
 static void name_kernel(struct image *i, uint64_t offset, struct image_naming *naming)
 {
-	const char *name = kernel_symbols_find(&i->kernel, offset, KERNEL_LAST_BYTES_MAX);
+	const char *name =
+		kernel_symbols_find(i->kernel, i->kernel_base, offset, KERNEL_LAST_BYTES_MAX);
 	if (name)
 		naming->place[naming->n_places++].function = names_demangle(&i->names, name);
 }
@@ -422,7 +436,7 @@ void image_name(struct image *i, uint64_t offset, struct image_naming *ret_namin
 	*ret_naming = (struct image_naming){0};
 	if (i->elf)
 		name_elf(i, offset, ret_naming);
-	else if (i->kernel.n > 0)
+	else if (i->kernel)
 		name_kernel(i, offset, ret_naming);
 	else
 		name_text(i, offset, ret_naming);
@@ -437,12 +451,21 @@ void image_name(struct image *i, uint64_t offset, struct image_naming *ret_namin
 
 bool image_has_symbols(const struct image *i)
 {
-	return i->symbols.n > 0 || i->kernel.n > 0;
+	return i->symbols.n > 0 || i->kernel;
 }
 
 bool image_has_debug(const struct image *i)
 {
 	return i->elf ? i->elf->lines != NULL : i->jit != NULL;
+}
+
+void image_rest(struct image *i)
+{
+	if (!i->elf)
+		return;
+	elf_file_rest(&i->elf->self);
+	elf_file_rest(&i->elf->debug);
+	elf_file_rest(&i->elf->alt);
 }
 
 static void elf_image_free(struct elf_image *e)
@@ -459,22 +482,13 @@ static void elf_image_free(struct elf_image *e)
 	free(e);
 }
 
-void image_rest(struct image *i)
-{
-	if (!i->elf)
-		return;
-	elf_file_rest(&i->elf->self);
-	elf_file_rest(&i->elf->debug);
-	elf_file_rest(&i->elf->alt);
-}
-
 struct image *image_free(struct image *i)
 {
 	if (!i)
 		return NULL;
 
 	spans_clear(&i->symbols);
-	kernel_symbols_clear(&i->kernel);
+	kallsyms_unref(i->kallsyms);
 	names_clear(&i->names);
 	elf_image_free(i->elf);
 	jit_lines_free(i->jit);

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "daemon/namer/image.h"
+#include "daemon/namer/kallsyms.h"
 #include "daemon/namer/message.h"
 #include "daemon/namer/parser.h"
 #include "daemon/namer/unwind.h"
@@ -21,8 +22,8 @@ struct parsed_file {
 	off_t bytes;         /* of a file that grows, when it was loaded */
 	uint64_t used;       /* clock of the last use */
 	uint64_t used_ns;    /* and its time */
-	bool loaded;         /* once: what is no more there is made again when it is asked for */
 	bool rests;          /* image_rest was called since its last use */
+	bool loaded;         /* once: what is no more there is made again when it is asked for */
 };
 
 struct parsed_space {
@@ -48,6 +49,8 @@ struct parser {
 	struct parsed_space space[PARSER_SPACES_MAX];
 	uint32_t n_spaces;
 	struct parsed_maps arriving;
+	struct kallsyms *kallsyms; /* NULL: not read */
+	uint64_t kallsyms_ns;      /* when it was read */
 	uint64_t clock;
 	uint64_t now_ns;    /* of the request in hand, CLOCK_MONOTONIC */
 	uint64_t rested_ns; /* when parser_rest last looked */
