@@ -21,6 +21,7 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
+#include "daemon/attribute/stack_start.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/server.h"
 #include "daemon/control/service.h"
@@ -34,6 +35,7 @@
 struct daemon {
 	sd_event *event;
 	struct control_options control;
+	struct stack_starts starts;
 	struct peer *peer; /* private mode */
 	struct conf conf;
 	const char *config;
@@ -107,6 +109,8 @@ static int daemon_new(const struct daemon_options *o, struct daemon **ret_daemon
 	d->config = o->config;
 	d->control.namer = o->namer;
 	d->control.switches = o->switches;
+	stack_starts_learn(o->main_caller, "/proc/self/maps", &d->starts);
+	d->control.starts = &d->starts;
 	d->fds = calloc(DAEMON_FDS_MAX, sizeof *d->fds);
 	int r = d->fds ? sd_event_new(&d->event) : -ENOMEM;
 	if (r >= 0)
@@ -357,6 +361,7 @@ static int serve(struct daemon *d)
 		.namer = d->control.namer,
 		.switches = d->control.switches,
 		.cores = d->control.cores,
+		.starts = &d->starts,
 		.say = say,
 	};
 	int r = service_new(&o, &d->service);

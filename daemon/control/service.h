@@ -21,6 +21,7 @@ struct service_options {
 	const char *namer;
 	enum sampler_switches switches;
 	struct cores *cores; /* borrowed; NULL: nothing is known of this machine's cores */
+	const struct stack_starts *starts; /* borrowed; NULL: not known where stacks begin */
 	/* Say something to the log; at most one line per change of state. */
 	void (*say)(void *userdata, int syslog_level, const char *text);
 	void *userdata;
