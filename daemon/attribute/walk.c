@@ -150,8 +150,8 @@ static bool walk_has_start(const struct walk *w)
 	return false;
 }
 
-/* A caller that lies in no code: the frame pointer was none, as in programs built without. Beyond it
- * everything is chance, and each would be a frame of its own that nobody ever sees again. */
+/* A caller that lies in no code: the frame pointer was none, as in programs built without. Beyond
+ * it everything is chance, and each would be a frame of its own that nobody ever sees again. */
 static int walk_lost(struct walk *w)
 {
 	w->ended = true;
