@@ -44,7 +44,7 @@ struct daemon {
 	struct pollfd *fds;   /* DAEMON_FDS_MAX */
 	size_t n_service_fds; /* of them, before the server's */
 	bool over, reload;
-	char told[1200]; /* STATUS= as systemd knows it */
+	char told[1280]; /* STATUS= as systemd knows it */
 	int trouble;     /* what ended the loop, if it was not told to end */
 };
 
@@ -197,7 +197,7 @@ static void say_with_remedy(const char *text, const char *remedy)
 static void tell_status(struct daemon *d)
 {
 	const struct service *s = d->service;
-	char sampling[600], text[sizeof d->told];
+	char sampling[sizeof s->trouble + 32], text[sizeof d->told];
 	if (s->walk)
 		snprintf(sampling, sizeof sampling, "sampling at %u Hz", s->walk->sampler->hz);
 	else

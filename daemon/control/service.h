@@ -30,7 +30,7 @@ struct service_options {
 struct service {
 	struct service_options o;
 	struct walk *walk; /* NULL where nothing can be sampled: `trouble` says why */
-	char trouble[512];
+	char trouble[EVENT_ERROR_BYTES];
 	struct store *store;        /* NULL: none is open */
 	char store_trouble[512];    /* why nothing is stored now; "": all is stored */
 	uint64_t started_ns;        /* CLOCK_MONOTONIC */
