@@ -21,6 +21,7 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
+#include "daemon/attribute/stack_start.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/server.h"
 #include "daemon/control/service.h"
@@ -34,6 +35,7 @@
 struct daemon {
 	sd_event *event;
 	struct control_options control;
+	struct stack_starts starts;
 	struct peer *peer; /* private mode */
 	struct conf conf;
 	const char *config;
@@ -42,7 +44,7 @@ struct daemon {
 	struct pollfd *fds;   /* DAEMON_FDS_MAX */
 	size_t n_service_fds; /* of them, before the server's */
 	bool over, reload;
-	char told[1200]; /* STATUS= as systemd knows it */
+	char told[1280]; /* STATUS= as systemd knows it */
 	int trouble;     /* what ended the loop, if it was not told to end */
 };
 
@@ -107,6 +109,8 @@ static int daemon_new(const struct daemon_options *o, struct daemon **ret_daemon
 	d->config = o->config;
 	d->control.namer = o->namer;
 	d->control.switches = o->switches;
+	stack_starts_learn(o->main_caller, "/proc/self/maps", &d->starts);
+	d->control.starts = &d->starts;
 	d->fds = calloc(DAEMON_FDS_MAX, sizeof *d->fds);
 	int r = d->fds ? sd_event_new(&d->event) : -ENOMEM;
 	if (r >= 0)
@@ -193,7 +197,7 @@ static void say_with_remedy(const char *text, const char *remedy)
 static void tell_status(struct daemon *d)
 {
 	const struct service *s = d->service;
-	char sampling[600], text[sizeof d->told];
+	char sampling[sizeof s->trouble + 32], text[sizeof d->told];
 	if (s->walk)
 		snprintf(sampling, sizeof sampling, "sampling at %u Hz", s->walk->sampler->hz);
 	else
@@ -357,6 +361,7 @@ static int serve(struct daemon *d)
 		.namer = d->control.namer,
 		.switches = d->control.switches,
 		.cores = d->control.cores,
+		.starts = &d->starts,
 		.say = say,
 	};
 	int r = service_new(&o, &d->service);

@@ -110,6 +110,7 @@ static int walk_begin(struct service *s)
 		.all = true,
 		.always = true,
 		.namer = s->o.namer,
+		.starts = s->o.starts,
 	};
 	struct event_error error = {""};
 	int r = walk_new(&o, &s->walk, &error);

@@ -21,6 +21,7 @@ struct service_options {
 	const char *namer;
 	enum sampler_switches switches;
 	struct cores *cores; /* borrowed; NULL: nothing is known of this machine's cores */
+	const struct stack_starts *starts; /* borrowed; NULL: not known where stacks begin */
 	/* Say something to the log; at most one line per change of state. */
 	void (*say)(void *userdata, int syslog_level, const char *text);
 	void *userdata;
@@ -29,7 +30,7 @@ struct service_options {
 struct service {
 	struct service_options o;
 	struct walk *walk; /* NULL where nothing can be sampled: `trouble` says why */
-	char trouble[512];
+	char trouble[EVENT_ERROR_BYTES];
 	struct store *store;        /* NULL: none is open */
 	char store_trouble[512];    /* why nothing is stored now; "": all is stored */
 	uint64_t started_ns;        /* CLOCK_MONOTONIC */

@@ -532,7 +532,7 @@ int ladder_probe(const struct kernel *k, const struct machine *m, int hart,
 			return r;
 		if (r == 0)
 			p.rung = steps[i].rung;
-		memcpy(p.reason, p.tries[p.n_tries - 1].says, sizeof p.reason);
+		snprintf(p.reason, sizeof p.reason, "%s", p.tries[p.n_tries - 1].says);
 	}
 	if (p.rung == RUNG_NONE) {
 		p.leader = (struct event){.group = -1};

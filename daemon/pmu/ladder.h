@@ -42,7 +42,7 @@ struct plan {
 	uint8_t cut;    /* CUT_* of the groups that were opened by this plan; 0: none counts */
 	struct rung_try tries[PLAN_TRIES_MAX];
 	int n_tries;
-	char reason[192];
+	char reason[EVENT_ERROR_BYTES];
 };
 
 struct ladder_options {

@@ -116,6 +116,11 @@ void stream_table_remove(struct stream_table *t, uint64_t id)
 	memmove(t->stream + at, t->stream + at + 1, (t->n_streams - at) * sizeof(*t->stream));
 }
 
+void stream_table_set_timed(struct stream_table *t, uint64_t id)
+{
+	t->stream[lower_bound(t, id)].timed = true;
+}
+
 const struct stream *stream_table_find(const struct stream_table *t, uint64_t id)
 {
 	size_t at = lower_bound(t, id);
