@@ -247,6 +247,11 @@ static void exec_open(struct sampler *s, int hart)
 
 /* --- the hart ---------------------------------------------------------------------------- */
 
+static bool may_lead(void *sampler, const struct event *leader)
+{
+	return event_enter(sampler, leader) != NULL;
+}
+
 static int hart_plan(struct opening *o, int hart)
 {
 	struct sampler *s = o->sampler;
@@ -264,6 +269,8 @@ static int hart_plan(struct opening *o, int hart)
 		.hz = s->hz,
 		.user_only = s->options.user_only,
 		.no_switches = !sampler_wants_sibling(s),
+		.may_lead = may_lead,
+		.userdata = s,
 	};
 	int r = ladder_probe(s->kernel, &s->machine, hart, &options, p);
 	if (r < 0)
@@ -419,8 +426,9 @@ void hart_close(struct sampler *s, int hart)
 int hart_enable(struct sampler *s, int hart, bool enable)
 {
 	const struct kernel *k = s->kernel;
-	/* Side band first, so that no sample comes before the mapping it lies in; last to go. What tells
-	 * of switches is there before there is anything to tell, so that no count begins unseen. */
+	/* Side band first, so that no sample comes before the mapping it lies in; last to go. What
+	 * tells of switches is there before there is anything to tell, so that no count begins
+	 * unseen. */
 	const enum stream_role order[4] = {
 		enable ? STREAM_SIDEBAND : STREAM_SAMPLER,
 		enable ? STREAM_EXEC : STREAM_SWITCH_BPF,
