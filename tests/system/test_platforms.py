@@ -4,7 +4,9 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
+from pathlib import Path
 
 from machine import BAD_WORDS, Folder, Skip, mperfctl, need_program, need_root, refused, rows
 from service import PATIENCE_S, Service, wait_until
@@ -168,6 +170,57 @@ class OwnEtc(Service):
                 stderr=log, stdout=log, stdin=subprocess.DEVNULL, **popen)
         wait_until("the service is ready", lambda: self.is_ready(0), PATIENCE_S)
         return self
+
+
+    def described(self):
+        """The folder of platforms as the service sees it."""
+        return Path(f"/proc/{self.process.pid}/root/etc/mperf/platforms.d")
+
+    def reload(self, said):
+        before = self.said().count(said)
+        self.process.send_signal(signal.SIGHUP)
+        wait_until(f"the log says '{said}'", lambda: self.said().count(said) > before)
+
+    def cores(self):
+        return [row["finding"] for row in found_of(self.ask("doctor"), "core")]
+
+
+def test_a_reload_takes_platforms_and_says_what_waits_for_a_restart(build):
+    with Folder() as folder, Folder() as platforms:
+        write(platforms, "other.json", {"platform": "tried-other", "title": "Another Core",
+                                        "arch": "riscv", "source": "a test", "verified": "no"})
+        try_platforms(platforms)
+        with OwnEtc(build, folder, platforms) as service:
+            assert not any("Tried Core" in core for core in service.cores())
+            write(service.described(), "tried.json", tried_core())
+            service.reload("platforms read anew")
+            assert all("Tried Core" in core for core in service.cores()), service.cores()
+            listed = service.ask("list")["rows"]
+            assert any(row["event"] == "tried_event" for row in listed), listed
+            # It says that nothing interrupts, which the plans in force could not know.
+            assert re.search(r"harts 0.* go on sampling by what the platforms said at the start; "
+                             "only a restart", service.said()), service.said()
+            waits = [row for row in found_of(service.ask("doctor"), "sampling")
+                     if row["state"] == "warn"]
+            assert len(waits) == online() and all("restart" in row["remedy"] for row in waits)
+
+
+def test_a_reload_with_a_broken_platform_keeps_what_was(build):
+    with Folder() as folder, Folder() as platforms:
+        write(platforms, "tried.json", tried_core())
+        try_platforms(platforms)
+        with OwnEtc(build, folder, platforms) as service:
+            write(service.described(), "tried.json", '{\n "platform": "tried-core",\n "x": 1\n}\n')
+            service.reload("the platforms stay as they were")
+            assert re.search(r"platforms\.d/tried\.json:3: unknown key 'x'", service.said())
+            assert "platforms read anew" not in service.said(), service.said()
+            assert all("Tried Core" in core for core in service.cores()), service.cores()
+            wrong = found_of(service.ask("doctor"), "platforms")
+            assert len(wrong) == 1 and "tried.json:3" in wrong[0]["finding"], wrong
+            assert "reload mperfd" in wrong[0]["remedy"] and "it had" in wrong[0]["remedy"], wrong
+            write(service.described(), "tried.json", tried_core())
+            service.reload("platforms read anew")
+            assert not found_of(service.ask("doctor"), "platforms")
 
 
 def test_the_service_says_what_is_wrong_and_what_its_harts_are(build):
