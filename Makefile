@@ -73,7 +73,7 @@ ALL_LDFLAGS = $(SANITIZE) $(CROSS_LDFLAGS) $(LDFLAGS) -Wl,--as-needed
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all demo check clean install uninstall deb packages compile_commands
-all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl $(BUILD)/platform-check $(BUILD)/platforms
+all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl $(BUILD)/mperf-platform-check $(BUILD)/platforms
 
 # --- what is made from what ------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ $(BUILD)/mperf-namer: $(BUILD)/daemon/namer/main.o $(LIBS_NAMER)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
 $(BUILD)/mperfctl: $(BUILD)/client/main.o $(LIBS_CLIENT)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_CLIENT)) -lm
-$(BUILD)/platform-check: $(BUILD)/platform-db/main.o $(BUILD)/libplatform.a
+$(BUILD)/mperf-platform-check: $(BUILD)/platform-db/main.o $(BUILD)/libplatform.a
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_PLATFORM))
 # The data stands beside the programs, as an installed mperfd finds it from its own place.
 $(BUILD)/platforms: | $(BUILD)/mperfd
@@ -182,7 +182,7 @@ INSTALLED = \
 	$(BUILD)/mperfctl:$(BINDIR)/mperfctl:755 \
 	$(BUILD)/mperfd:$(SBINDIR)/mperfd:755 \
 	$(BUILD)/mperf-namer:$(LIBEXECDIR)/mperf-namer:755 \
-	$(BUILD)/platform-check:$(LIBEXECDIR)/platform-check:755 \
+	$(BUILD)/mperf-platform-check:$(BINDIR)/mperf-platform-check:755 \
 	$(BUILD)/mperfd.service:$(UNITDIR)/mperfd.service:644 \
 	systemd/mperfd.socket:$(UNITDIR)/mperfd.socket:644 \
 	systemd/mperf.sysusers:$(SYSUSERSDIR)/mperf.conf:644 \
@@ -190,6 +190,8 @@ INSTALLED = \
 	systemd/mperf.sysctl:$(SYSCTLDIR)/30-mperf.conf:644 \
 	$(BUILD)/mperfctl.bash:$(BASHDIR)/mperfctl:644 \
 	$(BUILD)/mperfctl.zsh:$(ZSHDIR)/_mperfctl:644 \
+	platform-db/completion.bash:$(BASHDIR)/mperf-platform-check:644 \
+	platform-db/completion.zsh:$(ZSHDIR)/_mperf-platform-check:644 \
 	platform-db/README.md:$(DATADIR)/platforms/README.md:644 \
 	$(foreach p,$(PLATFORM_FILES),$(p):$(patsubst platform-db/%,$(DATADIR)/%,$(p)):644) \
 	$(foreach p,$(MAN_PAGES),$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)

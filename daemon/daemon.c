@@ -276,6 +276,40 @@ static void tell_group(const struct daemon *d)
 	say(NULL, LOG_WARNING, line);
 }
 
+/* What is wrong with the platform database: it costs what is in those files, and nothing else. */
+static void tell_platforms(const struct daemon *d)
+{
+	const char *const then = cores_are_older(d->control.cores)
+					 ? "the platforms stay as they were"
+					 : "this file is left out";
+	const char *error;
+	for (size_t i = 0; (error = cores_error(d->control.cores, i)); i++) {
+		char line[1024];
+		snprintf(line, sizeof line, "platform database: %s; %s", error, then);
+		say(NULL, LOG_WARNING, line);
+	}
+}
+
+static int reload_platforms(struct daemon *d)
+{
+	char harts[128], line[512];
+	int r = cores_reload(d->control.cores);
+	if (r < 0)
+		return r;
+	tell_platforms(d);
+	const struct hart_set outdated = cores_outdated(d->control.cores);
+	if (r == 0)
+		say(NULL, LOG_NOTICE, "platforms read anew");
+	if (r == 0 && hart_set_count(&outdated) > 0) {
+		snprintf(line, sizeof line,
+			"harts %s go on sampling by what the platforms said at the start; only a "
+			"restart changes that",
+			hart_set_says(&outdated, harts, sizeof harts));
+		say(NULL, LOG_NOTICE, line);
+	}
+	return 0;
+}
+
 static int reload(struct daemon *d)
 {
 	struct conf next;
@@ -295,6 +329,8 @@ static int reload(struct daemon *d)
 		r = service_reload(d->service);
 		if (r == 0)
 			server_reload(d->server);
+		if (r == 0)
+			r = reload_platforms(d);
 		tell_group(d);
 	} else if (r > 0) {
 		say(NULL, LOG_ERR, "the configuration stays as it was");
@@ -341,17 +377,6 @@ static int inherited_socket(void)
 		return -EINVAL;
 	}
 	return n == 1 ? SD_LISTEN_FDS_START : -1;
-}
-
-/* What is wrong with the platform database: it costs what is in those files, and nothing else. */
-static void tell_platforms(const struct daemon *d)
-{
-	const char *error;
-	for (size_t i = 0; (error = cores_error(d->control.cores, i)); i++) {
-		char line[1024];
-		snprintf(line, sizeof line, "platform database: %s; this file is left out", error);
-		say(NULL, LOG_WARNING, line);
-	}
 }
 
 static int serve(struct daemon *d)

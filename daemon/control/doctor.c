@@ -265,15 +265,31 @@ static void examine_namer(struct examination *x)
 /* What is wrong with the platform database, by file and line. */
 static void examine_platforms(struct examination *x)
 {
-	const struct cores *cores = x->request->peer->options->cores;
+	const struct peer *p = x->request->peer;
+	const struct cores *cores = p->options->cores;
+	const char *remedy =
+		p->options->private
+			? "mend that line; `mperf-platform-check` names all that is wrong. Until "
+			  "then mperf goes on without that file"
+		: cores_are_older(cores)
+			? "mend that line and `systemctl reload mperfd`; `mperf-platform-check` "
+			  "names all that is wrong. Until then mperfd goes on with the platforms "
+			  "that it had"
+			: "mend that line and `systemctl reload mperfd`; `mperf-platform-check` "
+			  "names all that is wrong. Until then mperf goes on without that file";
 	const char *error;
 	for (size_t i = 0; (error = cores_error(cores, i)); i++)
-		tell(x,
-			(struct finding){-1, "platforms", "warn",
-				"mend that line and restart mperfd; platform-check, beside "
-				"mperf-namer, names all that is wrong. Until then mperf goes on "
-				"without that file"},
-			"%s", error);
+		tell(x, (struct finding){-1, "platforms", "warn", remedy}, "%s", error);
+}
+
+/* Its plan stands on what was said of its core when the service began. */
+static void examine_outdated(struct examination *x, int hart)
+{
+	const struct hart_set outdated = cores_outdated(x->request->peer->options->cores);
+	if (hart_set_has(&outdated, hart))
+		tell(x, (struct finding){hart, "sampling", "warn", "systemctl restart mperfd"},
+			"what the platforms say of how this core samples has changed since mperfd "
+			"began, and a running one does not change its plan for it");
 }
 
 struct hart_examination {
@@ -322,6 +338,8 @@ static void examine_hart(struct examination *x, int hart)
 		.counted_share = in_force ? sampler_counted_share(s, hart) : 1,
 	};
 	(void)diagnose_hart(&q, tell_diagnosis, &h);
+	if (in_force)
+		examine_outdated(x, hart);
 }
 
 /* Readable files most of whose samples found no symbol: they were stripped. */

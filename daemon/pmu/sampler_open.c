@@ -255,6 +255,11 @@ static void exec_open(struct sampler *s, int hart)
 
 /* --- the hart ---------------------------------------------------------------------------- */
 
+static bool may_lead(void *sampler, const struct event *leader)
+{
+	return event_enter(sampler, leader) != NULL;
+}
+
 static int hart_plan(struct opening *o, int hart)
 {
 	struct sampler *s = o->sampler;
@@ -272,6 +277,8 @@ static int hart_plan(struct opening *o, int hart)
 		.hz = s->hz,
 		.user_only = s->options.user_only,
 		.no_switches = !sampler_wants_sibling(s),
+		.may_lead = may_lead,
+		.userdata = s,
 	};
 	int r = ladder_probe(s->kernel, &s->machine, hart, &options, p);
 	if (r < 0)
