@@ -51,6 +51,7 @@ struct service_inner {
 	int n_harts;
 	uint64_t rate_lowered_ns;
 	uint32_t rate_before;
+	bool rate_was_lowered;
 };
 
 static void __attribute__((format(printf, 3, 4)))
@@ -139,6 +140,9 @@ static void notice_rate(struct service *s)
 {
 	struct service_inner *in = s->inner;
 	const struct sampler *p = s->walk->sampler;
+	if (!p->rate_lowered && in->rate_was_lowered)
+		say(s, LOG_NOTICE, "sampling at %u Hz again", p->hz);
+	in->rate_was_lowered = p->rate_lowered;
 	if (p->rate_lowered && p->hz != in->rate_before) {
 		in->rate_lowered_ns = clock_ns(CLOCK_REALTIME);
 		say(s, LOG_WARNING,
