@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * mperf-platform-check: the product's own parser over folders of platforms. It says what is wrong, and
- * with --list or --show what was understood, so that whoever adds a core sees it before mperfd
+ * mperf-platform-check: the product's own parser over folders of platforms. It says what is wrong,
+ * and with --list or --show what was understood, so that whoever adds a core sees it before mperfd
  * does.
  */
 #include <argp.h>
@@ -109,7 +109,8 @@ static int show(const struct platform_db *db, const char *name)
 {
 	const struct platform *p = platform_db_find(db, name);
 	if (!p) {
-		fprintf(stderr, "mperf-platform-check: there is no platform '%s'; --list names them\n",
+		fprintf(stderr,
+			"mperf-platform-check: there is no platform '%s'; --list names them\n",
 			name);
 		return EXIT_FAILURE;
 	}
