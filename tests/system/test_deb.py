@@ -268,7 +268,8 @@ def test_a_service_that_dies_or_hangs_is_started_anew(build):
 
 def test_who_asks_a_stopped_service_starts_it(build):
     c = installed(build)
-    c.run("systemctl stop mperfd.service")
+    # The tests above start it more often than systemd allows in ten seconds; that is not shown here.
+    c.run("systemctl stop mperfd.service && systemctl reset-failed")
     assert c.run("systemctl is-active mperfd.service", check=False).returncode != 0
     assert c.says("systemctl show --property Result --value mperfd.service") == "success"
     c.run("mperfctl status", user="bob")
