@@ -142,7 +142,9 @@ int cores_read(struct cores *c, const struct kernel *k, const struct machine *m)
 			  memcmp(&c->online, &m->online, sizeof c->online) == 0))
 		return 0;
 	_cleanup_(freep) struct platform_identity *now = calloc((size_t)m->n_harts, sizeof *now);
-	int r = !now ? -ENOMEM : c->db ? 0 : load(c, &c->db);
+	if (!now)
+		return -ENOMEM;
+	int r = c->db ? 0 : load(c, &c->db);
 	if (r == 0)
 		r = room(c, m->n_harts);
 	if (r == 0)
