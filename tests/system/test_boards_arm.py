@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Arm boards, as test_boards.py has RISC-V ones: identity, counting, and sampling by QEMU's PMU."""
-from test_boards import EXACT, answer, counts_exactly, on_a_board
+from test_boards import EXACT, answer, are_built_for, counts_exactly, on_a_board
 from guest import Guest
 
 
@@ -12,6 +12,11 @@ def is_profiled(build, cpu, midr):
     assert int(said["identity"].text, 16) == midr, said["identity"]
     answer(said["doctor"])
     counts_exactly(said)
+
+
+@on_a_board
+def test_programs_and_package_are_built_for_arm(build):
+    are_built_for(build, "arm64")
 
 
 @on_a_board
