@@ -6,7 +6,7 @@ They need a Debian of their own, so that only make check-boards-arm boots them.
 import functools
 import os
 
-from test_boards import EXACT, answer, counts_exactly, on_a_board
+from test_boards import EXACT, answer, are_built_for, counts_exactly, on_a_board
 from guest import Guest
 from machine import Skip
 
@@ -28,6 +28,11 @@ def is_profiled(build, cpu, midr):
     assert int(said["identity"].text, 16) == midr, said["identity"]
     answer(said["doctor"])
     counts_exactly(said)
+
+
+@on_an_arm_board
+def test_programs_and_package_are_built_for_arm(build):
+    are_built_for(build, "arm64")
 
 
 @on_an_arm_board
