@@ -32,6 +32,8 @@
 /* sd-event, the service's rings and workers, the server's. */
 #define DAEMON_FDS_MAX (1 + JOB_FDS_MAX + SERVER_FDS_MAX)
 
+#define TELL_NS 1000000000u
+
 struct daemon {
 	sd_event *event;
 	struct control_options control;
@@ -45,7 +47,8 @@ struct daemon {
 	size_t n_service_fds; /* of them, before the server's */
 	bool over, reload;
 	char told[1280]; /* STATUS= as systemd knows it */
-	int trouble;     /* what ended the loop, if it was not told to end */
+	uint64_t next_tell_ns;
+	int trouble; /* what ended the loop, if it was not told to end */
 };
 
 /* --- the loop --------------------------------------------------------------------------------- */
@@ -193,10 +196,13 @@ static void say_with_remedy(const char *text, const char *remedy)
 	say(NULL, LOG_ERR, line);
 }
 
-/* What `systemctl status` shows, if it has changed. */
-static void tell_status(struct daemon *d)
+/* What `systemctl status` shows, if it has changed; looked at once a second. */
+static void tell_status(struct daemon *d, uint64_t now_ns)
 {
 	const struct service *s = d->service;
+	if (now_ns < d->next_tell_ns)
+		return;
+	d->next_tell_ns = now_ns + TELL_NS;
 	char sampling[sizeof s->trouble + 32], text[sizeof d->told];
 	if (s->walk)
 		snprintf(sampling, sizeof sampling, "sampling at %u Hz", s->walk->sampler->hz);
@@ -356,12 +362,13 @@ static uint64_t service_mode_deadline_ns(struct daemon *d)
 static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, size_t n)
 {
 	int r = d->reload ? reload(d) : 0;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r == 0)
-		r = service_dispatch(d->service, clock_ns(CLOCK_MONOTONIC));
+		r = service_dispatch(d->service, now_ns);
 	if (r == 0)
 		r = server_dispatch(d->server, fds + d->n_service_fds, n - d->n_service_fds,
 			clock_ns(CLOCK_MONOTONIC));
-	tell_status(d);
+	tell_status(d, now_ns);
 	return r;
 }
 
@@ -420,7 +427,7 @@ int daemon_run_service(const struct daemon_options *o)
 		r = serve(d);
 	if (r == 0) {
 		sd_notify(0, "READY=1");
-		tell_status(d);
+		tell_status(d, clock_ns(CLOCK_MONOTONIC));
 		tell_group(d);
 		say(NULL, LOG_INFO, "ready");
 		r = loop(d, &mode);

@@ -301,11 +301,11 @@ size_t service_fds(const struct service *s, struct pollfd *fds, size_t n)
 
 uint64_t service_deadline_ns(const struct service *s)
 {
-	uint64_t own = s->walk ? s->inner->next_past_ns : s->inner->next_try_ns;
+	/* What is due once a second or more seldom is done at the next drain: no round for that. */
+	if (s->walk && s->inner->keeper)
+		return walk_deadline_ns(s->walk);
 	uint64_t walk = s->walk ? walk_deadline_ns(s->walk) : UINT64_MAX;
-	uint64_t keeper = s->inner->keeper ? keeper_deadline_ns(s->inner->keeper) : UINT64_MAX;
-	own = walk < own ? walk : own;
-	return keeper < own ? keeper : own;
+	return walk < s->inner->next_try_ns ? walk : s->inner->next_try_ns;
 }
 
 static uint32_t count_tasks(const struct task_table *t)

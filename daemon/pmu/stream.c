@@ -65,9 +65,21 @@ const char *cut_name(unsigned cut)
 }
 
 /* Index of the first stream whose id is not below id. */
+/* The kernel counts ids up, and we open one event after the other, so ids stand close to each
+ * other: each stream is at most as many places behind the first, and before the last, as its id is
+ * away from theirs. What is left to search is as much as there are gaps. */
 static size_t lower_bound(const struct stream_table *t, uint64_t id)
 {
 	size_t low = 0, high = t->n_streams;
+	if (high == 0 || id <= t->stream[0].id)
+		return 0;
+	uint64_t last = t->stream[high - 1].id;
+	if (id > last)
+		return high;
+	if (last - id < high - 1)
+		low = high - 1 - (size_t)(last - id);
+	if (id - t->stream[0].id < high)
+		high = (size_t)(id - t->stream[0].id);
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (t->stream[middle].id < id)

@@ -30,7 +30,9 @@ NO_SAMPLE_LOST = {"truncated stack", "throttled", "late record"}
 OWN_SHARE_MAX = 0.01         # of one hart, at 99 Hz
 WRITTEN_BYTES_MAX = 1 << 20  # in a minute at rest: flash wears
 FIRST_ANSWER_S_MAX = 2.0
-RESIDENT_KB_MAX = 32 << 10   # 16 MB is what it should be: the parser keeps the kernel's symbols
+RESIDENT_KB_MAX = 16 << 10   # all its processes and rings
+COST_MAX = 1.008             # of a program on the only hart; measured 1.0045
+COMPARED_SECONDS = 180       # of the host, for seven minutes of a board
 
 
 def on_a_board(test):
@@ -329,13 +331,17 @@ def test_the_service_sees_other_users_and_is_watched_below_systemd(build):
     assert "dummy" not in told, told
 
 
-# used NAME: processor time in ns, resident kB and bytes written of the processes called NAME….
+# used NAME…: processor time in ns, kB of memory and bytes written of the processes called NAME. Memory
+# is Pss, in which a page that several processes map counts in parts that make one; but of rings all
+# that is mapped, since the kernel keeps them whole, whether their pages were touched or not.
 USED = """
 used() {
     ns=0 kb=0 bytes=0
     for pid in $(pidof "$@"); do
         read -r more rest </proc/$pid/schedstat && ns=$((ns + more))
-        more=$(sed -n 's/^Pss:  *\\([0-9]*\\).*/\\1/p' /proc/$pid/smaps_rollup)
+        more=$(awk '/^[0-9a-f]+-[0-9a-f]+ / { ring = /perf_event/ }
+                    /^Size:/ && ring || /^Pss:/ && !ring { n += $2 }
+                    END { print n }' /proc/$pid/smaps)
         kb=$((kb + more))
         more=$(sed -n 's/^write_bytes: //p' /proc/$pid/io)
         bytes=$((bytes + more))
@@ -347,32 +353,52 @@ used() {
 
 
 def used(section):
-    """(processor time in s, resident kB, bytes written, guest time in s) by `used`."""
+    """(processor time in s, kB of memory, bytes written, guest time in s) by `used`."""
     ns, kb, written, now = section.text.split()
     return int(ns) / 1e9, int(kb), int(written), float(now)
 
 
+def at_rest(said, name):
+    """(share of a hart, kB, bytes written a minute, processor time until then in s) between the
+    sections before-NAME and after-NAME, which is also printed."""
+    before, after = used(said[f"before-{name}"]), used(said[f"after-{name}"])
+    seconds = after[3] - before[3]
+    share, written = (after[0] - before[0]) / seconds, (after[2] - before[2]) * 60 / seconds
+    print(f"    256 MB, 2 harts, at rest: {name} takes {100 * share:.3f} % of a hart, "
+          f"{after[1]} kB, writes {written / 1024:.0f} KiB a minute; {before[0]:.2f} s until then")
+    return share, after[1], written, before[0]
+
+
 @on_a_board
 def test_a_board_of_256_mb_bears_the_service(build):
-    """At rest, sampling two harts at 99 Hz, two minutes after its start."""
+    """At rest, sampling two harts at 99 Hz, two minutes after its start; then perf record, likewise."""
     said = WithDisc(build, cpu=f"rv64,sscofpmf=false,{U74}", memory="256M").run(USED + """
         mperfd --foreground >/tmp/log 2>&1 &
         until mperfctl status >/dev/null 2>&1; do sleep 0.02; done
         sleep 120
-        section before used mperfd mperf-namer
+        section before-mperfd used mperfd
+        section before-namer used mperf-namer
         sleep 60
-        section after used mperfd mperf-namer
+        section after-mperfd used mperfd
+        section after-namer used mperf-namer
         section status mperfctl status
-        section hotspots mperfctl hotspots --since -5m --json""")
+        section hotspots mperfctl hotspots --since -5m --json
+        kill $(pidof mperfd)
+        while pidof mperfd >/dev/null; do sleep 0.1; done
+        chroot /disc perf record -q -a -g -F 99 -e cpu-clock -o /var/perf.data -- sleep 190 &
+        sleep 120
+        section before-perf used perf
+        sleep 60
+        section after-perf used perf
+        wait""", seconds=COMPARED_SECONDS)
     sampled(said["hotspots"], "c")
-    before, after = used(said["before"]), used(said["after"])
-    seconds = after[3] - before[3]
-    share, written = (after[0] - before[0]) / seconds, (after[2] - before[2]) * 60 / seconds
-    print(f"    256 MB, 2 harts, at rest: {100 * share:.2f} % of a hart, {after[1]} kB resident, "
-          f"{written / 1024:.0f} KiB written a minute")
-    assert 0 < share < OWN_SHARE_MAX, share
+    daemon, namer, perf = (at_rest(said, name) for name in ("mperfd", "namer", "perf"))
+    share, kb, written = (daemon[i] + namer[i] for i in range(3))
+    print(f"    together: {100 * share:.3f} % of a hart, {kb} kB, {written / 1024:.0f} KiB a minute")
+    assert perf[1] > 0 and perf[3] > 0, perf
+    assert 0 < share < OWN_SHARE_MAX, (share, said["status"])
     assert 0 < written < WRITTEN_BYTES_MAX, written
-    assert after[1] < RESIDENT_KB_MAX, said["status"]
+    assert 0 < kb < RESIDENT_KB_MAX, (kb, said["status"])
 
 
 @on_a_board
@@ -389,22 +415,26 @@ def test_what_it_costs_is_known_to_the_instruction(build):
         section first echo $begin $end
         sleep 30
         section before used mperfd mperf-namer
+        sleep 6  # what looked has been seen, and is written
         section daemon board time {loop}
         section after used mperfd mperf-namer
         kill $(pidof mperfd)
         while pidof mperfd >/dev/null; do sleep 0.1; done
         cp /usr/local/bin/board /tmp/board
         section perf chroot /disc perf record -q -a -g -F 99 -e cpu-clock -o /tmp/perf.data -- \\
-            sh -c 'sleep 5; /tmp/board time {loop}'""")
+            sh -c 'sleep 30; cat /proc/$PPID/schedstat; /tmp/board time {loop}
+                   cat /proc/$PPID/schedstat'""")
     alone, daemon = (int(said[name].text) for name in ("alone", "daemon"))
-    perf = int(said["perf"].text.split()[0])
+    perf_before, _, _, perf, perf_after = map(int, said["perf"].text.split()[:5])
     begin, end = map(float, said["first"].text.split())
     before, after = used(said["before"]), used(said["after"])
     own = (after[0] - before[0]) / (after[3] - before[3])
     print(f"    one busy hart at 99 Hz: the program takes {100 * (daemon / alone - 1):.3f} % "
           f"longer with mperfd, {100 * (perf / alone - 1):.3f} % with perf record; own processor "
-          f"time {100 * own:.3f} %; first answer {end - begin:.2f} s after the start")
+          f"time {100 * own:.3f} % and {100 * (perf_after - perf_before) / perf:.3f} %, to start "
+          f"{before[0]:.2f} s and {perf_before / 1e9:.2f} s; first answer {end - begin:.2f} s after "
+          "the start")
     assert 4.0e9 <= alone < 4.2e9, alone
-    assert alone < daemon < alone * 1.02 and alone < perf, (alone, daemon, perf)
+    assert alone < daemon < alone * COST_MAX and alone < perf, (alone, daemon, perf)
     assert 0 < own < OWN_SHARE_MAX, own
     assert end - begin < FIRST_ANSWER_S_MAX, (begin, end)
