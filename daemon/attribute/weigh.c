@@ -11,6 +11,7 @@
  *
  * Where there are no such readings the rate must do. Then only what the kernel says of throttling
  * is added: while it kept the event silent somebody ran there, or it would not have fired so often.
+ * Whether it was who is asked for is not known, so where not everybody is nothing is added.
  */
 
 #include "daemon/attribute/station.h"
@@ -72,6 +73,6 @@ void weigh_unthrottle(struct attribute *a, const struct record *r, int hart)
 	uint64_t since_ns = stand->throttled_ns;
 	uint64_t silent_ns = r->time_ns > since_ns ? r->time_ns - since_ns : 0;
 	stand->throttled_ns = 0;
-	if (!leader->timed)
+	if (!leader->timed && a->o.all)
 		stand->silent_ns += silent_ns < SILENT_NS_MAX ? silent_ns : SILENT_NS_MAX;
 }

@@ -217,6 +217,19 @@ START_TEST(what_was_throttled_away_is_added_to_the_next)
 }
 END_TEST
 
+START_TEST(a_throttling_may_have_been_of_who_is_not_wanted)
+{
+	attribute_free(b->attribute);
+	b->options.all = false;
+	bench_start(b);
+	task_find(&b->tasks, 10)->wanted = true;
+	throttle(BENCH_ALONE, RECORD_THROTTLE, 2 * SECOND);
+	throttle(BENCH_ALONE, RECORD_UNTHROTTLE, 2 * SECOND + 4 * MS);
+	alone(2 * SECOND + 20 * MS);
+	expect(0, BY_RATE);
+}
+END_TEST
+
 START_TEST(an_idle_stretch_behind_a_throttling_is_not_added)
 {
 	throttle(BENCH_ALONE, RECORD_THROTTLE, 2 * SECOND);
@@ -357,6 +370,7 @@ int main(void)
 	tcase_add_checked_fixture(rates, setup, teardown);
 	tcase_add_test(rates, a_group_that_is_not_cut_goes_by_the_rate);
 	tcase_add_test(rates, what_was_throttled_away_is_added_to_the_next);
+	tcase_add_test(rates, a_throttling_may_have_been_of_who_is_not_wanted);
 	tcase_add_test(rates, an_idle_stretch_behind_a_throttling_is_not_added);
 	tcase_add_test(rates, throttling_that_makes_no_sense_adds_nothing);
 	tcase_add_test(rates, measured_time_is_not_added_to_again);
