@@ -6,7 +6,8 @@
  *      walk ─▶ tap ─▶ window ─▶ segment
  *
  * A window is flushed when its time is over. Once told to finish, a recording waits for names as long
- * as some come, and seals; what is not named then, its answers say. It either has a walk of its own, which it then stops, or shares one.
+ * as some come, and seals; what is not named then, its answers say. It either has a walk of its own,
+ * which it then stops, or shares one.
  */
 
 #include "daemon/aggregate/window.h"

@@ -86,7 +86,7 @@ def are_built_for(build, arch):
     """Programs with clang and with gcc, the package with gcc, for what a Debian 13 there has."""
     for compiler in "clang", "gcc":
         programs = cross_build(build, arch, compiler)
-        for name in "mperfd", "mperf-namer", "mperfctl", "platform-check":
+        for name in "mperfd", "mperf-namer", "mperfctl", "mperf-platform-check":
             assert elf(programs / name)[0] == ELF_MACHINE[arch], (compiler, name)
     is_right(package(build, arch).parent, arch, build / "boards" / f"{arch}.dpkg")
 
