@@ -144,6 +144,11 @@ def test_an_unprivileged_user_records_programs_of_his_own(build):
         assert done.returncode == 0 and re.search(r"msec\s+task-clock", done.stderr), done
         done = as_nobody(folder, environment, "doctor")
         assert "perf_event_paranoid" in done.stdout, done
+        for restricts, remedy in (0, "kernel.perf_event_paranoid=1"), (1, "kernel.kptr_restrict=0"):
+            with sysctl("kernel.kptr_restrict", restricts):
+                done = as_nobody(folder, environment, "doctor")
+            hidden = done.stdout.split("kernel names: ")[1].split("\n")[1]
+            assert remedy in hidden, done
         for how in (["record", "-o", "r2"], ["stat"], ["hotspots"]):
             done = as_nobody(folder, environment, *how, "-a", "--for", "300ms")
             refused(done, 1, r"kernel\.perf_event_paranoid|CAP_PERFMON", r"\. \S")
