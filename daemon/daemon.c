@@ -21,6 +21,7 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
+#include "daemon/attribute/stack_start.h"
 #include "daemon/control/listener.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/server.h"
@@ -32,9 +33,12 @@
 /* sd-event, the service's rings and workers, the server's. */
 #define DAEMON_FDS_MAX (1 + JOB_FDS_MAX + SERVER_FDS_MAX)
 
+#define TELL_NS 1000000000u
+
 struct daemon {
 	sd_event *event;
 	struct control_options control;
+	struct stack_starts starts;
 	struct peer *peer; /* private mode */
 	struct conf conf;
 	const char *config;
@@ -43,8 +47,9 @@ struct daemon {
 	struct pollfd *fds;   /* DAEMON_FDS_MAX */
 	size_t n_service_fds; /* of them, before the server's */
 	bool over, reload;
-	char told[1200]; /* STATUS= as systemd knows it */
-	int trouble;     /* what ended the loop, if it was not told to end */
+	char told[1280]; /* STATUS= as systemd knows it */
+	uint64_t next_tell_ns;
+	int trouble; /* what ended the loop, if it was not told to end */
 };
 
 /* --- the loop --------------------------------------------------------------------------------- */
@@ -108,6 +113,8 @@ static int daemon_new(const struct daemon_options *o, struct daemon **ret_daemon
 	d->config = o->config;
 	d->control.namer = o->namer;
 	d->control.switches = o->switches;
+	stack_starts_learn(o->main_caller, "/proc/self/maps", &d->starts);
+	d->control.starts = &d->starts;
 	d->fds = calloc(DAEMON_FDS_MAX, sizeof *d->fds);
 	int r = d->fds ? sd_event_new(&d->event) : -ENOMEM;
 	if (r >= 0)
@@ -190,11 +197,14 @@ static void say_with_remedy(const char *text, const char *remedy)
 	say(NULL, LOG_ERR, line);
 }
 
-/* What `systemctl status` shows, if it has changed. */
-static void tell_status(struct daemon *d)
+/* What `systemctl status` shows, if it has changed; looked at once a second. */
+static void tell_status(struct daemon *d, uint64_t now_ns)
 {
 	const struct service *s = d->service;
-	char sampling[600], text[sizeof d->told];
+	if (now_ns < d->next_tell_ns)
+		return;
+	d->next_tell_ns = now_ns + TELL_NS;
+	char sampling[sizeof s->trouble + 32], text[sizeof d->told];
 	if (s->walk)
 		snprintf(sampling, sizeof sampling, "sampling at %u Hz", s->walk->sampler->hz);
 	else
@@ -273,6 +283,40 @@ static void tell_group(const struct daemon *d)
 	say(NULL, LOG_WARNING, line);
 }
 
+/* What is wrong with the platform database: it costs what is in those files, and nothing else. */
+static void tell_platforms(const struct daemon *d)
+{
+	const char *const then = cores_are_older(d->control.cores)
+					 ? "the platforms stay as they were"
+					 : "this file is left out";
+	const char *error;
+	for (size_t i = 0; (error = cores_error(d->control.cores, i)); i++) {
+		char line[1024];
+		snprintf(line, sizeof line, "platform database: %s; %s", error, then);
+		say(NULL, LOG_WARNING, line);
+	}
+}
+
+static int reload_platforms(struct daemon *d)
+{
+	char harts[128], line[512];
+	int r = cores_reload(d->control.cores);
+	if (r < 0)
+		return r;
+	tell_platforms(d);
+	const struct hart_set outdated = cores_outdated(d->control.cores);
+	if (r == 0)
+		say(NULL, LOG_NOTICE, "platforms read anew");
+	if (r == 0 && hart_set_count(&outdated) > 0) {
+		snprintf(line, sizeof line,
+			"harts %s go on sampling by what the platforms said at the start; only a "
+			"restart changes that",
+			hart_set_says(&outdated, harts, sizeof harts));
+		say(NULL, LOG_NOTICE, line);
+	}
+	return 0;
+}
+
 static int reload(struct daemon *d)
 {
 	struct conf next;
@@ -293,6 +337,8 @@ static int reload(struct daemon *d)
 		r = service_reload(d->service);
 		if (r == 0)
 			server_reload(d->server);
+		if (r == 0)
+			r = reload_platforms(d);
 		tell_group(d);
 	} else if (r > 0) {
 		say(NULL, LOG_ERR, "the configuration stays as it was");
@@ -318,12 +364,13 @@ static uint64_t service_mode_deadline_ns(struct daemon *d)
 static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, size_t n)
 {
 	int r = d->reload ? reload(d) : 0;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r == 0)
-		r = service_dispatch(d->service, clock_ns(CLOCK_MONOTONIC));
+		r = service_dispatch(d->service, now_ns);
 	if (r == 0)
 		r = server_dispatch(d->server, fds + d->n_service_fds, n - d->n_service_fds,
 			clock_ns(CLOCK_MONOTONIC));
-	tell_status(d);
+	tell_status(d, now_ns);
 	return r;
 }
 
@@ -347,17 +394,6 @@ static int inherited_sockets(int ret_fd[static 2])
 	return n < 0 ? n : 0;
 }
 
-/* What is wrong with the platform database: it costs what is in those files, and nothing else. */
-static void tell_platforms(const struct daemon *d)
-{
-	const char *error;
-	for (size_t i = 0; (error = cores_error(d->control.cores, i)); i++) {
-		char line[1024];
-		snprintf(line, sizeof line, "platform database: %s; this file is left out", error);
-		say(NULL, LOG_WARNING, line);
-	}
-}
-
 static int serve(struct daemon *d)
 {
 	int fd[2];
@@ -371,6 +407,7 @@ static int serve(struct daemon *d)
 		.namer = d->control.namer,
 		.switches = d->control.switches,
 		.cores = d->control.cores,
+		.starts = &d->starts,
 		.say = say,
 	};
 	r = service_new(&o, &d->service);
@@ -401,7 +438,7 @@ int daemon_run_service(const struct daemon_options *o)
 		r = serve(d);
 	if (r == 0) {
 		sd_notify(0, "READY=1");
-		tell_status(d);
+		tell_status(d, clock_ns(CLOCK_MONOTONIC));
 		tell_group(d);
 		say(NULL, LOG_INFO, "ready");
 		r = loop(d, &mode);

@@ -15,6 +15,7 @@ struct daemon_options {
 	const char *namer;       /* path of mperf-namer; NULL: found beside us */
 	const char *config;      /* path of mperf.conf; NULL: CONF_PATH, which may be absent */
 	enum sampler_switches switches;
+	const void *main_caller; /* where main returns to: where the stacks of others begin, too; or NULL */
 };
 
 /* Serve one private client until it hangs up. 0 or -errno. */

@@ -132,7 +132,9 @@ int main(int argc, char **argv)
 		       "Exit status: 0 when it was told to end (or, private, the client hung up), 1 on "
 		       "failure, 2 on wrong usage or configuration.",
 	};
-	struct arguments a = {.daemon = {.control_fd = -1, .namer = getenv("MPERF_NAMER")}};
+	struct arguments a = {.daemon = {.control_fd = -1,
+				      .namer = getenv("MPERF_NAMER"),
+				      .main_caller = __builtin_return_address(0)}};
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	if (a.check || a.print)

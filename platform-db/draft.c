@@ -46,12 +46,11 @@ struct row {
 	const struct node *cpus, *events, *quirks;
 };
 
-static const char *const arch_names[] = {"riscv", "arm64", "x86", NULL};
 #define AT(member) offsetof(struct row, member)
 static const struct field row_fields[] = {
 	{"platform", FIELD_NAME, AT(name), true},
 	{"title", FIELD_TEXT, AT(title)},
-	{"arch", FIELD_CHOICE, AT(arch), false, 0, arch_names},
+	{"arch", FIELD_CHOICE, AT(arch), false, 0, platform_arch_names},
 	{"source", FIELD_TEXT, AT(source), true},
 	{"verified", FIELD_TEXT, AT(verified), true},
 	{"cpus", FIELD_NODE, AT(cpus)},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * platform-check: the product's own parser over folders of platforms. It says what is wrong, and
- * with --list or --show what was understood, so that whoever adds a core sees it before mperfd
+ * mperf-platform-check: the product's own parser over folders of platforms. It says what is wrong,
+ * and with --list or --show what was understood, so that whoever adds a core sees it before mperfd
  * does.
  */
 #include <argp.h>
@@ -16,7 +16,7 @@
 #define FOLDERS_MAX 8
 #define EXIT_USAGE 2
 
-const char *argp_program_version = "platform-check " MPERF_VERSION;
+const char *argp_program_version = "mperf-platform-check " MPERF_VERSION;
 
 static const struct argp_option options[] = {
 	{"list", 'l', NULL, 0, "list the platforms", 0},
@@ -109,7 +109,8 @@ static int show(const struct platform_db *db, const char *name)
 {
 	const struct platform *p = platform_db_find(db, name);
 	if (!p) {
-		fprintf(stderr, "platform-check: there is no platform '%s'; --list names them\n",
+		fprintf(stderr,
+			"mperf-platform-check: there is no platform '%s'; --list names them\n",
 			name);
 		return EXIT_FAILURE;
 	}
@@ -131,9 +132,9 @@ int main(int argc, char **argv)
 		       "lie on top of earlier ones; without any it is mperf's own data and "
 		       "" PLATFORM_FOLDER_OVERRIDES ".\v"
 		       "Examples:\n"
-		       "  platform-check\n"
-		       "  platform-check --show spacemit-x60\n"
-		       "  platform-check platform-db/platforms ./mine\n\n"
+		       "  mperf-platform-check\n"
+		       "  mperf-platform-check --show spacemit-x60\n"
+		       "  mperf-platform-check platform-db/platforms ./mine\n\n"
 		       "Exit status: 0 when all files are right, 1 when one is not, 2 on wrong "
 		       "usage.",
 	};
@@ -148,7 +149,7 @@ int main(int argc, char **argv)
 
 	_cleanup_(platform_db_freep) struct platform_db *db = NULL;
 	if (platform_db_load(a.folder, a.n_folders, &db) < 0) {
-		fprintf(stderr, "platform-check: out of memory\n");
+		fprintf(stderr, "mperf-platform-check: out of memory\n");
 		return EXIT_FAILURE;
 	}
 	const char *error;

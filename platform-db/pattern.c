@@ -11,30 +11,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/digit.h"
+
 #define REGEX_BYTES_MAX 255 /* Linux' longest has 60 */
 #define REGEX_REPEATS_MAX 8 /* one for each register, and then some */
 #define ANY UINT32_MAX
 #define N(table) (sizeof(table) / sizeof(table[0]))
-
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
 
 /* "[1-9a-e]" at *at, which stands behind the bracket. 0: malformed. */
 static uint16_t set_parse(const char **at)
 {
 	unsigned set = 0;
 	while (**at && **at != ']') {
-		int low = digit(*(*at)++), high = low;
+		int low = digit_value(*(*at)++), high = low;
 		if (**at == '-') {
-			high = digit((*at)[1]);
+			high = digit_value((*at)[1]);
 			*at += (*at)[1] ? 2 : 1;
 		}
 		if (low < 0 || high < low)
@@ -58,10 +49,10 @@ bool digits_parse(const char *text, struct digits *ret_digits)
 		if (n == PATTERN_DIGITS)
 			return false;
 		char c = *at++;
-		read[n] = c == '?'        ? 0xffff
-			  : c == '['      ? set_parse(&at)
-			  : digit(c) >= 0 ? (uint16_t)(1u << digit(c))
-					  : 0;
+		read[n] = c == '?'              ? 0xffff
+			  : c == '['            ? set_parse(&at)
+			  : digit_value(c) >= 0 ? (uint16_t)(1u << digit_value(c))
+						: 0;
 		if (!read[n])
 			return false;
 	}
@@ -93,8 +84,6 @@ static bool digits_meet(const struct digits *a, const struct digits *b)
 
 /* --- our own -------------------------------------------------------------------------------- */
 
-static const char *const arch_names[] = {"riscv", "arm64", "x86", NULL};
-
 struct row {
 	int arch;
 	const char *mvendorid, *marchid, *mimpid, *midr, *vendor, *compatible;
@@ -104,7 +93,7 @@ struct row {
 
 #define AT(member) offsetof(struct row, member)
 static const struct field row_fields[] = {
-	{"arch", FIELD_CHOICE, AT(arch), true, 0, arch_names},
+	{"arch", FIELD_CHOICE, AT(arch), true, 0, platform_arch_names},
 	{"mvendorid", FIELD_TEXT, AT(mvendorid)},
 	{"marchid", FIELD_TEXT, AT(marchid)},
 	{"mimpid", FIELD_TEXT, AT(mimpid)},
@@ -165,7 +154,7 @@ int pattern_take(const struct reader *r, const struct node *row, struct pattern 
 		const struct node *key = node_get(row, key_archs[i].key);
 		if (key && key_archs[i].arch != p.arch)
 			return reader_wrong(r, key->line, "'%s' is nothing that %s cores have",
-				key->key, arch_names[v.arch]);
+				key->key, platform_arch_names[v.arch]);
 		p.n_keys += key != NULL;
 	}
 	p.n_keys += v.compatible != NULL;

@@ -9,9 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#ifndef MPERF_DATADIR
-#define MPERF_DATADIR "/usr/local/share/mperf"
-#endif
+const char *const platform_arch_names[] = {"riscv", "arm64", "x86", NULL};
 
 const char *platform_identity_says(const struct platform_identity *id, char *buffer, size_t size)
 {
@@ -45,19 +43,35 @@ static void row_says(const struct platform_identity *id, char *buffer, size_t si
 			id->vendor, id->family, id->model);
 }
 
+/* The device tree may tell what no register does. */
+static void unread_says(const struct platform_identity *id, char *buffer, size_t size)
+{
+	int first = (int)strcspn(id->compatible, " ");
+	if (first > 0 && id->arch != PLATFORM_ARCH_UNKNOWN)
+		snprintf(buffer, size,
+			"this kernel does not tell which core this is; describe it by its board, "
+			"as a file in " PLATFORM_FOLDER_OVERRIDES
+			" whose cpus have {\"arch\": \"%s\", \"compatible\": \"%.*s\"}; "
+			"mperf-platforms(5) says how",
+			platform_arch_names[id->arch - 1], first, id->compatible);
+	else
+		snprintf(buffer, size,
+			"this kernel does not tell which core this is; generic events are all "
+			"there is");
+}
+
 const char *platform_unknown_says(const struct platform_identity *id, char *buffer, size_t size)
 {
 	char row[160], who[96];
 	if (!id->read) {
-		snprintf(buffer, size,
-			"this kernel does not tell which core this is; generic events are all "
-			"there is");
+		unread_says(id, buffer, size);
 		return buffer;
 	}
 	row_says(id, row, sizeof(row));
 	snprintf(buffer, size,
 		"no platform describes %s; add one as a file in " PLATFORM_FOLDER_OVERRIDES
-		" whose cpus have {%s}; " MPERF_DATADIR "/platforms/README.md says how",
+		" whose cpus have {%s}; "
+		"mperf-platforms(5) says how",
 		platform_identity_says(id, who, sizeof(who)), row);
 	return buffer;
 }

@@ -34,6 +34,8 @@ enum platform_arch {
 	PLATFORM_ARCH_ARM64,
 	PLATFORM_ARCH_X86,
 };
+/* As files name them, from PLATFORM_ARCH_RISCV on; NULL is the last. */
+extern const char *const platform_arch_names[];
 
 struct platform_identity {
 	enum platform_arch arch;

@@ -5,7 +5,9 @@
 #   check          everything, as CI runs it
 #   check-unit, check-system, check-pass, check-fuzz, check-lint
 #                  one part of it; RUN="--match WORD" picks tests by name
-#   check-boards   those system tests that boot RISC-V boards, alone; check-boards-arm the Arm ones
+#   check-boards   those system tests that boot RISC-V boards, alone (MPERF_BOARDS=0 leaves them out
+#                  of check); check-boards-arm the Arm ones, which are not in check
+#   check-debian13 set-up, build, unit tests and package on Debian 13, which is fetched
 #
 # The same sources are built three times: plain, with address and undefined-behaviour sanitizers
 # (build/asan), and with clang's libFuzzer (build/fuzz).
@@ -17,7 +19,7 @@ FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 ALL_LIBS = $(BUILD)/libmperf-runtime.a $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libnamer.a $(BUILD)/libclient.a $(BUILD)/libproto.a
 ALL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON) $(PKGS_NAMER) $(PKGS_CLIENT)) $(DEMANGLE) -lm
 
-.PHONY: check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-programs unit-tests fuzzers packages-check bench-programs
+.PHONY: check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-debian13 check-programs unit-tests fuzzers packages-check bench-programs
 .PRECIOUS: $(BUILD)/%.o
 
 unit-tests: $(UNIT_BIN)
@@ -54,15 +56,16 @@ FUZZ_MAKE = $(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g" \
 
 JOBS = $(shell nproc)
 
-PACKAGES_CHECK = check clang libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
+PACKAGES_CHECK = check git clang libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
 	mmdebstrap tmux $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
 PACKAGES_PASS_CHECK = llvm-16-tools llvm-19-tools lld-16 lld-19 libomp-19-dev
 # What boards are built and booted with; kernel, libraries and QEMU are fetched into $(BUILD)/boards.
-PACKAGES_BOARDS = binutils clang lld-19 gcc-riscv64-linux-gnu mmdebstrap device-tree-compiler \
-	e2fsprogs python3
+# QEMU is fetched for x86-64, so that elsewhere these tests are skipped.
+PACKAGES_BOARDS = $(if $(filter x86_64,$(shell uname -m)),binutils clang lld-19 \
+	gcc-riscv64-linux-gnu mmdebstrap device-tree-compiler e2fsprogs python3)
 packages-check:
-	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_DEB) $(PACKAGES_CHECK)
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_DEB) $(PACKAGES_CHECK) $(PACKAGES_BOARDS)
 
 check: packages-check
 	$(MAKE) -j$(JOBS) WERROR=-Werror check-programs
@@ -79,10 +82,18 @@ check-pass: pass
 check-fuzz:
 	$(FUZZ_MAKE) fuzzers
 	tests/run $(BUILD) --part fuzz $(RUN)
-check-boards check-boards-arm: check-%:
-	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_BOARDS)
+check-boards: BOARDS = (_counts)?
+check-boards-arm: BOARDS = _arm
+check-boards-arm: PACKAGES_BOARDS += gcc-aarch64-linux-gnu
+check-boards-arm: export MPERF_BOARDS = arm
+check-boards check-boards-arm:
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB) $(PACKAGES_BOARDS)
 	@mkdir -p $(BUILD)
-	MPERF_BOARDS=1 tests/run $(BUILD) --part system --kind plain --match "^system-plain/$(subst -,_,$*)/" $(RUN)
+	tests/run $(BUILD) --part system --kind plain --match "^system-plain/boards$(BOARDS)/" $(RUN)
+check-debian13:
+	@tests/packages python3 mmdebstrap util-linux
+	@mkdir -p $(BUILD)
+	MPERF_DEBIAN13=1 tests/run $(BUILD) --part system --kind plain --match "^system-plain/debian13/" $(RUN)
 check-lint:
 	tests/run $(BUILD) --part lint $(RUN)
 

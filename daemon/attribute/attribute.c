@@ -53,12 +53,13 @@ static int attribute_allocate(struct attribute *a)
 	a->exited = calloc(n_harts, sizeof(*a->exited));
 	a->leader_of = calloc(n_events, sizeof(*a->leader_of));
 	a->rung_of = calloc(n_events, sizeof(*a->rung_of));
+	a->stand = calloc(n_harts * n_events, sizeof(*a->stand));
 	a->reread = calloc(REREAD_MAX, sizeof(*a->reread));
 	a->exec = calloc(EXECS_MAX, sizeof(*a->exec));
 	a->known = calloc(PLACES_KNOWN, sizeof(*a->known));
 	a->exec_due_ns = UINT64_MAX;
-	return a->ended && a->exited && a->leader_of && a->rung_of && a->reread && a->exec &&
-			       a->known
+	return a->ended && a->exited && a->leader_of && a->rung_of && a->stand && a->reread &&
+			       a->exec && a->known
 		       ? 0
 		       : -ENOMEM;
 }
@@ -106,6 +107,7 @@ static int attribute_switch(struct attribute *a, const struct record *r, int har
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 
+	weigh_stretch(a, r, hart, &delta);
 	result = charge_pending(a, task, &delta);
 	if (!result && task->end_ns)
 		charge_flush(a, task, r->time_ns, hart);
@@ -163,6 +165,7 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 
 	if (!task->comm[0])
 		lose(a, hart, LOSS_TASK, 1);
+	weigh_stretch(a, r, hart, &delta);
 	result = charge_pending(a, task, &delta);
 	if (result < 0)
 		return result;
@@ -175,7 +178,7 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 		.event = r->stream->event,
 		.rung = r->stream->rung,
 		.count = 1,
-		.weight_ns = r->stream->weight_ns,
+		.weight_ns = weigh_take(a, r, hart, &delta),
 		.period = r->sample.period,
 	};
 	charge_take(a, task, &r->sample, &to);
@@ -239,9 +242,12 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 		lose(a, hart, LOSS_RING_SAMPLES, r->lost.n);
 		return 0;
 	case RECORD_THROTTLE:
+		weigh_throttle(a, r, hart);
 		lose(a, hart, LOSS_THROTTLE, 1);
 		return 0;
 	case RECORD_UNTHROTTLE:
+		weigh_unthrottle(a, r, hart);
+		return 0;
 	case RECORD_KSYMBOL: /* the namer reads kallsyms, where they stand */
 	case RECORD_OTHER:
 		return 0;
@@ -283,6 +289,7 @@ struct attribute *attribute_free(struct attribute *a)
 	free(a->exited);
 	free(a->leader_of);
 	free(a->rung_of);
+	free(a->stand);
 	free(a->reread);
 	free(a->known);
 	exec_clear(a);

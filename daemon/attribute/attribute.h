@@ -10,6 +10,7 @@
 
 #include "daemon/attribute/file.h"
 #include "daemon/attribute/namer.h"
+#include "daemon/attribute/stack_start.h"
 #include "daemon/attribute/task.h"
 #include "daemon/decode/record.h"
 
@@ -45,6 +46,7 @@ struct attribute_options {
 	uint64_t (*lost)[N_LOSSES];  /* borrowed, per hart */
 	int n_harts;
 	int n_events;                /* of the session */
+	const struct stack_starts *starts; /* borrowed; NULL: not known where stacks begin */
 	const char *proc;            /* borrowed; "/proc", a folder of files in tests; sys is its neighbour */
 	bool all;                    /* everything is wanted; else only tasks marked so and their children */
 	bool after_exec;             /* the pids of attribute_scan are wanted from their next exec on */

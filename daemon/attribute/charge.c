@@ -22,12 +22,18 @@ static int event_of(const struct attribute *a, uint64_t id)
 }
 
 /* Counts that wait in a task are of a sampling event's group; remember whose. */
-static void charge_learn(struct attribute *a, const struct stream *stream, int event)
+static void charge_learn(
+	struct attribute *a, const struct stream *stream, const struct record_sample *s)
 {
 	int leader = event_of(a, stream->leader);
 
-	a->leader_of[event] = leader >= 0 ? leader : event;
-	a->rung_of[event] = stream->rung;
+	for (uint32_t i = 0; i < s->n_read; i++) {
+		int event = event_of(a, s->read[i].id);
+		if (event < 0)
+			continue;
+		a->leader_of[event] = leader >= 0 ? leader : event;
+		a->rung_of[event] = stream->rung;
+	}
 }
 
 int charge_delta(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta)
@@ -53,11 +59,7 @@ int charge_delta(struct attribute *a, const struct record *r, int hart, struct d
 	if (result == DELTA_TABLE_FULL)
 		lose(a, hart, LOSS_MEMORY, 1);
 
-	for (uint32_t i = 0; i < s->n_read; i++) {
-		int event = event_of(a, s->read[i].id);
-		if (event >= 0)
-			charge_learn(a, r->stream, event);
-	}
+	charge_learn(a, r->stream, s);
 	return 0;
 }
 

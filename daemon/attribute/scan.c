@@ -16,30 +16,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/digit.h"
 #include "proto/memory.h"
 
 /* Source: include/linux/sched.h, PF_KTHREAD. */
 #define SCAN_FLAG_KERNEL_THREAD 0x00200000u
-
-static unsigned int digit_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return (unsigned int)(c - '0');
-	if (c >= 'a' && c <= 'f')
-		return (unsigned int)(c - 'a') + 10;
-	if (c >= 'A' && c <= 'F')
-		return (unsigned int)(c - 'A') + 10;
-	return 99;
-}
 
 bool scan_number(const char **p, unsigned int base, uint64_t *ret)
 {
 	const char *c = *p;
 	uint64_t value = 0;
 
-	for (unsigned int digit; (digit = digit_value(*c)) < base; c++)
+	for (int digit; (digit = digit_value(*c)) >= 0 && (unsigned int)digit < base; c++)
 		if (__builtin_mul_overflow(value, base, &value) ||
-			__builtin_add_overflow(value, digit, &value))
+			__builtin_add_overflow(value, (uint64_t)digit, &value))
 			return false;
 	if (c == *p)
 		return false;

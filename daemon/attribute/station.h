@@ -5,6 +5,7 @@
  *
  *      attribute.c ── record ──┬─▶ sideband.c   who lives, what is mapped
  *                              ├─▶ charge.c     what was counted, for whom
+ *                              ├─▶ weigh.c      how much time it stands for
  *                              └─▶ walk.c       where: frames of a stack ─▶ sink
  *                                   waiting.c   … or later, when the copied stack is unwound
  *      census.c   what /proc says of one process, or all
@@ -81,6 +82,13 @@ struct reread {
 /* Source: Documentation/admin-guide/sysctl/kernel.rst, perf_event_max_stack. */
 #define STACK_DEPTH_DEFAULT 127
 
+/* What the next sample of one event on one hart stands for. */
+struct stand {
+	uint64_t ran_ns;       /* that readings say somebody ran since the last one */
+	uint64_t throttled_ns; /* when the kernel began to keep it silent; 0: it does not */
+	uint64_t silent_ns;    /* for how long it did since the last one */
+};
+
 struct waiting;
 
 struct attribute {
@@ -94,6 +102,7 @@ struct attribute {
 	struct task **exited; /* per hart: who ended there last */
 	int *leader_of;       /* per session event: the sampling event of its group, as last seen */
 	enum rung *rung_of;   /* likewise */
+	struct stand *stand;  /* by hart and session event */
 	struct known_place *known; /* PLACES_KNOWN */
 	const struct file *looked[FILES_LOOKED]; /* whether they were rewritten */
 	struct reread *reread; /* REREAD_MAX */
@@ -180,6 +189,17 @@ void charge_take(struct attribute *a, struct task *task, const struct record_sam
 	struct attribution *ret_attribution);
 /* Sink all that the task has pending, as attributions without a sample. */
 void charge_flush(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
+
+/* --- weigh.c ---------------------------------------------------------------------------------- */
+
+/* A reading of a group ends a stretch in which somebody ran who is wanted. */
+void weigh_stretch(struct attribute *a, const struct record *r, int hart, const struct delta *d);
+/* The time in ns that a sample stands for; the next one begins anew. d is its own delta, which
+ * weigh_stretch has had. */
+uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const struct delta *d);
+/* The kernel keeps the record's event silent from now on, or no more. */
+void weigh_throttle(struct attribute *a, const struct record *r, int hart);
+void weigh_unthrottle(struct attribute *a, const struct record *r, int hart);
 
 /* --- walk.c ----------------------------------------------------------------------------------- */
 

@@ -140,14 +140,25 @@ static void file_refresh(struct file *file, const struct task *task, const struc
 	file->map_end = map->end;
 }
 
-/* A caller that lies in no code: the frame pointer was none, as in programs built without. Beyond it
- * everything is chance, and each would be a frame of its own that nobody ever sees again. */
+/* Has the walk come to where the stack begins? What calls main or a thread's routine lies in a
+ * library that is mostly built without frame pointers, like what may come after it. */
+static bool walk_has_start(const struct walk *w)
+{
+	for (uint32_t i = w->n_frames; i > 0; i--)
+		if (stack_starts_have(w->a->o.starts, w->frame[i - 1]))
+			return true;
+	return false;
+}
+
+/* A caller that lies in no code: the frame pointer was none, as in programs built without. Beyond
+ * it everything is chance, and each would be a frame of its own that nobody ever sees again. */
 static int walk_lost(struct walk *w)
 {
 	w->ended = true;
-	if (!w->truncated)
-		lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+	if (w->truncated || walk_has_start(w))
+		return 0;
 	w->truncated = true;
+	lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
 	return 0;
 }
 

@@ -98,24 +98,46 @@ static void examine_rights(struct examination *x)
 		m->may_see_all ? "the whole system can be sampled"
 			       : "only your own processes can be sampled",
 		m->may_see_kernel ? ", the kernel included" : ", in user space alone", m->paranoid);
+}
 
-	char text[32] = "";
-	kernel_real.read_text(NULL, "/proc/sys/kernel/kptr_restrict", text, sizeof text);
-	FILE *f = fopen("/proc/kallsyms", "re");
+/* True if the list is there and names no address. */
+static bool are_addresses_hidden(FILE *kallsyms)
+{
 	unsigned long long address = 0;
-	bool hidden = !f || fscanf(f, "%llx", &address) != 1;
 	char line[256];
-	for (int i = 0; f && !address && i < 10000 && fgets(line, sizeof line, f); i++)
+	for (int i = 0; !address && i < 10000 && fgets(line, sizeof line, kallsyms); i++)
 		sscanf(line, "%llx", &address);
-	hidden |= address == 0;
-	if (f)
-		fclose(f);
-	tell(x,
-		(struct finding){-1, "kernel names", hidden ? "warn" : "ok",
-			hidden ? "sysctl kernel.kptr_restrict=0, or run as root" : NULL},
-		"%s",
-		hidden ? "the kernel hides its symbols' addresses (sysctl kernel.kptr_restrict)"
-		       : "kernel functions can be named from /proc/kallsyms");
+	return address == 0;
+}
+
+/* Without CAP_SYSLOG addresses are seen where kptr_restrict is 0 and profiling of the kernel is
+ * allowed. Source: kallsyms_show_value in kernel/ksyms_common.c of Linux 6.12. */
+static void examine_kernel_names(struct examination *x)
+{
+	struct finding f = {-1, "kernel names", "warn", NULL};
+	char restricts[32] = "0";
+	FILE *kallsyms = fopen("/proc/kallsyms", "re");
+	kernel_real.read_text(NULL, "/proc/sys/kernel/kptr_restrict", restricts, sizeof restricts);
+	if (!kallsyms) {
+		f.remedy = "see that /proc/kallsyms is there for mperfd (CONFIG_KALLSYMS)";
+		tell(x, f, "kernel functions have no names: /proc/kallsyms: %s", strerror(errno));
+	} else if (!are_addresses_hidden(kallsyms)) {
+		f.state = "ok";
+		tell(x, f, "kernel functions can be named from /proc/kallsyms");
+	} else if (strtol(restricts, NULL, 10) > 0) {
+		f.remedy = "sysctl kernel.kptr_restrict=0, or run as root";
+		tell(x, f, "the kernel hides its symbols' addresses (sysctl kernel.kptr_restrict)");
+	} else if (x->machine.paranoid > 1) {
+		f.remedy = "sysctl kernel.perf_event_paranoid=1, or run as root";
+		tell(x, f,
+			"the kernel hides its symbols' addresses from who may not profile it "
+			"(sysctl kernel.perf_event_paranoid)");
+	} else {
+		f.remedy = "uncover /proc/kallsyms, which a container may have covered";
+		tell(x, f, "/proc/kallsyms names no address");
+	}
+	if (kallsyms)
+		fclose(kallsyms);
 }
 
 static void examine_limits(struct examination *x)
@@ -265,15 +287,31 @@ static void examine_namer(struct examination *x)
 /* What is wrong with the platform database, by file and line. */
 static void examine_platforms(struct examination *x)
 {
-	const struct cores *cores = x->request->peer->options->cores;
+	const struct peer *p = x->request->peer;
+	const struct cores *cores = p->options->cores;
+	const char *remedy =
+		p->options->private
+			? "mend that line; `mperf-platform-check` names all that is wrong. Until "
+			  "then mperf goes on without that file"
+		: cores_are_older(cores)
+			? "mend that line and `systemctl reload mperfd`; `mperf-platform-check` "
+			  "names all that is wrong. Until then mperfd goes on with the platforms "
+			  "that it had"
+			: "mend that line and `systemctl reload mperfd`; `mperf-platform-check` "
+			  "names all that is wrong. Until then mperf goes on without that file";
 	const char *error;
 	for (size_t i = 0; (error = cores_error(cores, i)); i++)
-		tell(x,
-			(struct finding){-1, "platforms", "warn",
-				"mend that line and restart mperfd; platform-check, beside "
-				"mperf-namer, names all that is wrong. Until then mperf goes on "
-				"without that file"},
-			"%s", error);
+		tell(x, (struct finding){-1, "platforms", "warn", remedy}, "%s", error);
+}
+
+/* Its plan stands on what was said of its core when the service began. */
+static void examine_outdated(struct examination *x, int hart)
+{
+	const struct hart_set outdated = cores_outdated(x->request->peer->options->cores);
+	if (hart_set_has(&outdated, hart))
+		tell(x, (struct finding){hart, "sampling", "warn", "systemctl restart mperfd"},
+			"what the platforms say of how this core samples has changed since mperfd "
+			"began, and a running one does not change its plan for it");
 }
 
 struct hart_examination {
@@ -322,6 +360,8 @@ static void examine_hart(struct examination *x, int hart)
 		.counted_share = in_force ? sampler_counted_share(s, hart) : 1,
 	};
 	(void)diagnose_hart(&q, tell_diagnosis, &h);
+	if (in_force)
+		examine_outdated(x, hart);
 }
 
 /* Readable files most of whose samples found no symbol: they were stripped. */
@@ -406,6 +446,7 @@ static int examine(struct request *q, void *path)
 			hart_set_count(&x.machine.online));
 		examine_peer(&x);
 		examine_rights(&x);
+		examine_kernel_names(&x);
 		examine_limits(&x);
 		examine_bpf(&x);
 		examine_files(&x);

@@ -30,6 +30,7 @@ struct service;
 struct conf;
 struct cores;
 struct offload_queue;
+struct stack_starts;
 
 /* What the commands need to know of their daemon; borrowed by every peer. */
 struct control_options {
@@ -39,6 +40,7 @@ struct control_options {
 	struct service *service;            /* NULL when private */
 	const struct conf *conf;            /* NULL when private */
 	struct cores *cores;                /* of this machine; NULL: nothing is known of them */
+	const struct stack_starts *starts;  /* where stacks begin; NULL: not known */
 	/* filled in by the server, in a copy of its own: */
 	struct offload_queue *queue;        /* NULL when private */
 	bool group_known;                   /* conf's group exists, and is: */

@@ -531,6 +531,7 @@ int control_record(struct request *q, const Mperf__Request *request)
 		.after_exec = m->target && m->target->after_exec,
 		.hide_kernel = !q->peer->sees_all,
 		.namer = q->peer->options->namer,
+		.starts = q->peer->options->starts,
 	};
 	int r = sampler_options_fill(q, m, &o.sampler);
 	if (r == 0)

@@ -28,8 +28,12 @@ struct recording {
 	struct window window;
 	struct segment *segment;
 	char *path;
-	uint64_t window_ns, names_ns;
+	uint64_t window_ns, names_ns, stall_ns;
 	uint64_t finish_ns; /* 0: running; else when we stop to wait for names */
+	/* once it is told to finish: names that had come and were missing at the last look, and
+	 * when we stop to wait if it stays so */
+	uint64_t n_named, stalled_ns;
+	size_t n_unnamed;
 	uint64_t end_ns;
 	uint64_t n_samples, n_stored, n_flushed;
 	int pidfd[TARGETS_MAX];
@@ -327,9 +331,8 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->told = o->told;
 	g->n_harts = o->walk->sampler->machine.n_harts;
 	g->window_ns = o->window_ns ? o->window_ns : RECORDING_WINDOW_NS;
-	g->names_ns = o->names_ns ? o->names_ns
-		      : o->shared ? RECORDING_SHARED_NAMES_NS
-				  : RECORDING_NAMES_NS;
+	g->names_ns = o->names_ns ? o->names_ns : RECORDING_NAMES_NS;
+	g->stall_ns = o->stall_ns ? o->stall_ns : RECORDING_STALL_NS;
 	g->tap = (struct tap){.userdata = g, .take = take,
 		.cut = cut,
 		.take_loops = take_loops,
@@ -369,7 +372,11 @@ size_t recording_fds(const struct recording *g, struct pollfd *fds, size_t n)
 
 uint64_t recording_deadline_ns(const struct recording *g)
 {
-	return g->trouble || g->sealed ? 0 : g->finish_ns ? g->finish_ns : UINT64_MAX;
+	if (g->trouble || g->sealed)
+		return 0;
+	if (!g->finish_ns)
+		return UINT64_MAX;
+	return g->stalled_ns < g->finish_ns ? g->stalled_ns : g->finish_ns;
 }
 
 /* Seal what there is: the names that came, the last window, the end. */
@@ -404,6 +411,28 @@ static bool all_named(struct recording *g)
 	return update(g) == 0 && segment_unnamed(g->segment) == 0;
 }
 
+/* Has anything been named since the last look? Others' frames stand in one queue with ours. */
+static bool names_come(struct recording *g)
+{
+	struct namer_status status;
+	namer_status(g->walk->namer, &status);
+	uint64_t n_named = status.n_named + status.n_unwound;
+	size_t n_unnamed = g->shared ? segment_unnamed(g->segment) : namer_waiting(g->walk->namer);
+	bool come = n_named != g->n_named || n_unnamed < g->n_unnamed;
+	g->n_named = n_named;
+	g->n_unnamed = n_unnamed;
+	return come;
+}
+
+static bool waits_for_names(struct recording *g, uint64_t now_ns)
+{
+	if (now_ns >= g->finish_ns || all_named(g))
+		return false;
+	if (names_come(g))
+		g->stalled_ns = now_ns + g->stall_ns;
+	return now_ns < g->stalled_ns;
+}
+
 int recording_dispatch(struct recording *g, uint64_t now_ns)
 {
 	if (g->sealed)
@@ -412,7 +441,7 @@ int recording_dispatch(struct recording *g, uint64_t now_ns)
 		return g->trouble;
 	if (g->finish_ns == 0)
 		return 0;
-	return now_ns >= g->finish_ns || all_named(g) ? seal(g) : 0;
+	return waits_for_names(g, now_ns) ? 0 : seal(g);
 }
 
 int recording_finish(struct recording *g, uint64_t now_ns)
@@ -422,6 +451,7 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 	int r = g->shared ? walk_catch_up(g->walk, now_ns) : walk_stop(g->walk, now_ns);
 	sum_losses(g);
 	g->finish_ns = now_ns + g->names_ns;
+	g->stalled_ns = now_ns + g->stall_ns;
 	g->end_ns = now_ns > g->window.start_ns ? now_ns : g->window.start_ns;
 	g->tap.cut_ns = UINT64_MAX;
 	if (r == 0 && g->shared && g->trouble == 0)

@@ -5,8 +5,9 @@
  *
  *      walk ─▶ tap ─▶ window ─▶ segment
  *
- * A window is flushed when its time is over. Once told to finish, a recording waits a bounded time
- * for names before it seals. It either has a walk of its own, which it then stops, or shares one.
+ * A window is flushed when its time is over. Once told to finish, a recording waits for names as long
+ * as some come, and seals; what is not named then, its answers say. It either has a walk of its own,
+ * which it then stops, or shares one.
  */
 
 #include "daemon/aggregate/window.h"
@@ -15,10 +16,12 @@
 #include "daemon/store/segment.h"
 
 #define RECORDING_WINDOW_NS 1000000000u
-/* Names that have not come this long after the end will not be waited for; where others go on being
- * named, they are a matter of seconds. */
-#define RECORDING_NAMES_NS 60000000000u
-#define RECORDING_SHARED_NAMES_NS 10000000000u
+/* Names that have not come this long after the end will not be waited for, though others still come:
+ * whoever waits has the rest of his day before him. A slow hart reads the kernel's symbols in half a
+ * minute, and debug information of a big program in as much. */
+#define RECORDING_NAMES_NS 120000000000u
+/* Nor are any after so long without a single one. The namer gives up on a file before that. */
+#define RECORDING_STALL_NS (NAMER_OPEN_TIMEOUT_NS + NAMER_PARSE_TIMEOUT_NS + 3000000000u)
 
 struct recording_options {
 	struct walk *walk;               /* borrowed; outlives the recording */
@@ -28,7 +31,7 @@ struct recording_options {
 	uint64_t start_ns;               /* CLOCK_MONOTONIC, up to which the walk has been caught up with;
 	                                    0: now */
 	uint64_t window_ns;              /* 0: RECORDING_WINDOW_NS */
-	uint64_t names_ns;               /* 0: as above */
+	uint64_t names_ns, stall_ns;     /* 0: as above */
 	const char *command;             /* for meta */
 	const char *path;                /* of the segment to make */
 	bool live;                       /* others read it while it is written */

@@ -53,6 +53,7 @@ struct service_inner {
 	int n_harts;
 	uint64_t rate_lowered_ns;
 	uint32_t rate_before;
+	bool rate_was_lowered;
 };
 
 static void __attribute__((format(printf, 3, 4)))
@@ -150,6 +151,7 @@ static int walk_begin(struct service *s)
 		.all = true,
 		.always = true,
 		.namer = s->o.namer,
+		.starts = s->o.starts,
 	};
 	struct event_error error = {""};
 	int r = walk_new(&o, &s->walk, &error);
@@ -181,6 +183,9 @@ static void notice_rate(struct service *s)
 {
 	struct service_inner *in = s->inner;
 	const struct sampler *p = s->walk->sampler;
+	if (!p->rate_lowered && in->rate_was_lowered)
+		say(s, LOG_NOTICE, "sampling at %u Hz again", p->hz);
+	in->rate_was_lowered = p->rate_lowered;
 	if (p->rate_lowered && p->hz != in->rate_before) {
 		in->rate_lowered_ns = clock_ns(CLOCK_REALTIME);
 		say(s, LOG_WARNING,
@@ -341,11 +346,11 @@ size_t service_fds(const struct service *s, struct pollfd *fds, size_t n)
 
 uint64_t service_deadline_ns(const struct service *s)
 {
-	uint64_t own = s->walk ? s->inner->next_past_ns : s->inner->next_try_ns;
+	/* What is due once a second or more seldom is done at the next drain: no round for that. */
+	if (s->walk && s->inner->keeper)
+		return walk_deadline_ns(s->walk);
 	uint64_t walk = s->walk ? walk_deadline_ns(s->walk) : UINT64_MAX;
-	uint64_t keeper = s->inner->keeper ? keeper_deadline_ns(s->inner->keeper) : UINT64_MAX;
-	own = walk < own ? walk : own;
-	return keeper < own ? keeper : own;
+	return walk < s->inner->next_try_ns ? walk : s->inner->next_try_ns;
 }
 
 static uint32_t count_tasks(const struct task_table *t)

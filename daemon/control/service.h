@@ -23,6 +23,7 @@ struct service_options {
 	struct cores *cores; /* borrowed; NULL: nothing is known of this machine's cores */
 	bool listen;         /* to programs that count themselves: */
 	int feed_fd;         /* at this socket, taken over; -1: at conf->feed_path */
+	const struct stack_starts *starts; /* borrowed; NULL: not known where stacks begin */
 	/* Say something to the log; at most one line per change of state. */
 	void (*say)(void *userdata, int syslog_level, const char *text);
 	void *userdata;
@@ -31,7 +32,7 @@ struct service_options {
 struct service {
 	struct service_options o;
 	struct walk *walk; /* NULL where nothing can be sampled: `trouble` says why */
-	char trouble[512];
+	char trouble[EVENT_ERROR_BYTES];
 	struct store *store;        /* NULL: none is open */
 	char store_trouble[512];    /* why nothing is stored now; "": all is stored */
 	uint64_t started_ns;        /* CLOCK_MONOTONIC */

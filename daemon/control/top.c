@@ -494,6 +494,7 @@ static int walk_alone(struct top_job *j, struct request *q)
 			},
 		.all = j->targets.all,
 		.namer = q->peer->options->namer,
+		.starts = q->peer->options->starts,
 	};
 	struct event_error error = {""};
 	int r = choose_scope(j, q, &o.sampler);

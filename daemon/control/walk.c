@@ -83,6 +83,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		.lost = w->sampler->lost,
 		.n_harts = w->sampler->machine.n_harts,
 		.n_events = w->sampler->events.n_events,
+		.starts = o->starts,
 		.proc = "/proc",
 		.all = o->all,
 		.after_exec = o->after_exec,

@@ -31,6 +31,7 @@ struct walk_options {
 	bool hide_kernel;
 	bool always;                     /* it runs for weeks: be woken for fewer execs */
 	const char *namer;               /* path of mperf-namer or NULL */
+	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */
 };
 
 struct tap {

@@ -145,8 +145,7 @@ int merge_next(struct merge *m, struct record *ret_record, int *ret_hart)
 		if (m->n_heads == 0 || m->head_ns[i] == NEVER)
 			return MERGE_END;
 
-		struct record record;
-		r = decode_head(m, i, &record);
+		r = decode_head(m, i, ret_record);
 		if (r < 0)
 			return r;
 		if (r > 0) {
@@ -154,12 +153,11 @@ int merge_next(struct merge *m, struct record *ret_record, int *ret_hart)
 			continue;
 		}
 
-		if (record.time_ns < m->last_ns)
+		if (ret_record->time_ns < m->last_ns)
 			count_loss(m, i, LOSS_LATE);
 		else
-			m->last_ns = record.time_ns;
+			m->last_ns = ret_record->time_ns;
 		*ret_hart = m->ring[i].hart;
-		*ret_record = record;
 		return 0;
 	}
 }

@@ -376,9 +376,9 @@ static void take_mmap_file(struct cursor *c, struct record *r)
 {
 	struct record_mmap *m = &r->mmap;
 
-	/* The bit alone proves nothing: up to Linux 6.18 at least, the kernel leaves it set for every
-	 * listener once one of them has asked for build ids (perf_event_mmap_output ors it into a
-	 * header that all share). */
+	/* The bit alone proves nothing: up to Linux 6.18 at least, the kernel leaves it set for
+	 * every listener once one of them has asked for build ids (perf_event_mmap_output ors it
+	 * into a header that all share). */
 	if (!(r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) || !(r->stream && r->stream->build_ids)) {
 		m->major = take_u32(c);
 		m->minor = take_u32(c);
@@ -491,6 +491,18 @@ static const struct layout layouts[PERF_RECORD_MAX] = {
 	[PERF_RECORD_AUX_OUTPUT_HW_ID] = {RECORD_OTHER, NULL},
 };
 
+/* A group's values take most of a record and most of them are not there, which would cost more to
+ * clear and copy than all that is read. */
+#define RECORD_HEAD_BYTES offsetof(struct record, sample.read)
+
+static void record_copy(struct record *to, const struct record *from)
+{
+	memcpy(to, from, RECORD_HEAD_BYTES);
+	if (from->kind == RECORD_SAMPLE)
+		memcpy(to->sample.read, from->sample.read,
+			from->sample.n_read * sizeof(*from->sample.read));
+}
+
 int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *streams,
 	struct record *ret_record)
 {
@@ -501,7 +513,11 @@ int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *str
 		return r;
 
 	const struct layout *layout = &layouts[h.type];
-	struct record record = {.kind = layout->kind, .misc = h.misc, .stream = stream};
+	struct record record;
+	memset(&record, 0, RECORD_HEAD_BYTES);
+	record.kind = layout->kind;
+	record.misc = h.misc;
+	record.stream = stream;
 	struct cursor c = {.at = bytes + sizeof(h), .end = bytes + n};
 
 	if (h.type != PERF_RECORD_SAMPLE) {
@@ -515,7 +531,7 @@ int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *str
 	if (c.outcome)
 		return c.outcome;
 
-	*ret_record = record;
+	record_copy(ret_record, &record);
 	return 0;
 }
 

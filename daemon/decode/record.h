@@ -48,7 +48,6 @@ struct record_sample {
 	uint64_t cgroup;             /* 0: not in the record */
 	const uint64_t *callchain;   /* with PERF_CONTEXT_* markers, leaf first; may be unaligned: use record_chain_at */
 	uint64_t n_callchain;
-	struct record_read_value read[RECORD_READ_VALUES_MAX];
 	uint32_t n_read;
 	uint64_t enabled_ns, running_ns;
 	uint64_t n_missed;           /* of STREAM_SWITCH_BPF: switches before it that brought no values */
@@ -57,6 +56,7 @@ struct record_sample {
 	const uint8_t *stack;        /* copied user stack from the stack pointer up */
 	uint64_t n_stack;            /* bytes really copied (dyn_size) */
 	bool kernel;                 /* taken in kernel mode */
+	struct record_read_value read[RECORD_READ_VALUES_MAX]; /* last: what is behind n_read of them is not set */
 };
 
 struct record_mmap {
@@ -87,6 +87,9 @@ struct record {
 		struct { uint64_t n; } lost;                      /* LOST and LOST_SAMPLES */
 	};
 };
+
+_Static_assert(sizeof(struct record_mmap) <= offsetof(struct record_sample, read),
+	"what every kind has is set");
 
 enum {
 	RECORD_SKIPPED = 1,  /* a type that we do not know: step over its size */

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <elfutils/libdwelf.h>
 
@@ -93,6 +94,25 @@ static int elf_file_map(struct elf_file *f, int fd)
 	}
 	f->mapped = true;
 	return elf_file_begin(f);
+}
+
+/* Pages that the kernel reads again when they are touched. Not the table of sections, which tells
+ * in our copy alone what was unpacked. */
+static void elf_file_rest(struct elf_file *f)
+{
+	GElf_Ehdr header;
+	size_t n_sections = 0, page = (size_t)sysconf(_SC_PAGESIZE);
+	if (!f->mapped || !gelf_getehdr(f->elf, &header) || elf_getshdrnum(f->elf, &n_sections) < 0)
+		return;
+
+	uint64_t table = header.e_shoff < f->n ? header.e_shoff : f->n;
+	uint64_t bytes = (uint64_t)n_sections * header.e_shentsize;
+	uint64_t end = bytes < f->n - table ? table + bytes : f->n;
+	uint64_t before = table / page * page, behind = (end + page - 1) / page * page;
+	if (before > 0)
+		madvise(f->bytes, before, MADV_DONTNEED);
+	if (behind < f->n)
+		madvise((uint8_t *)f->bytes + behind, f->n - behind, MADV_DONTNEED);
 }
 
 static size_t elf_build_id(Elf *elf, const uint8_t **ret_id)
@@ -243,6 +263,19 @@ int image_open_elf(int fd, struct image **ret_image)
 	return 0;
 }
 
+int image_open_kallsyms(
+	struct kallsyms *k, const char *module, uint64_t base, struct image **ret_image)
+{
+	struct image *image = image_new();
+	if (!image)
+		return -ENOMEM;
+	image->kallsyms = kallsyms_ref(k);
+	image->kernel = kallsyms_find(k, module);
+	image->kernel_base = !module && kallsyms_stext(k) ? kallsyms_stext(k) : base;
+	*ret_image = image;
+	return 0;
+}
+
 /* Takes the file. On failure the image is as before, so that the caller can make room and retry. */
 static int elf_use_debug(struct image *i, struct elf_file debug)
 {
@@ -380,7 +413,8 @@ static void name_elf(struct image *i, uint64_t offset, struct image_naming *nami
 
 static void name_kernel(struct image *i, uint64_t offset, struct image_naming *naming)
 {
-	const char *name = kernel_symbols_find(&i->kernel, offset, KERNEL_LAST_BYTES_MAX);
+	const char *name =
+		kernel_symbols_find(i->kernel, i->kernel_base, offset, KERNEL_LAST_BYTES_MAX);
 	if (name)
 		naming->place[naming->n_places++].function = names_demangle(&i->names, name);
 }
@@ -402,7 +436,7 @@ void image_name(struct image *i, uint64_t offset, struct image_naming *ret_namin
 	*ret_naming = (struct image_naming){0};
 	if (i->elf)
 		name_elf(i, offset, ret_naming);
-	else if (i->kernel.n > 0)
+	else if (i->kernel)
 		name_kernel(i, offset, ret_naming);
 	else
 		name_text(i, offset, ret_naming);
@@ -417,12 +451,21 @@ void image_name(struct image *i, uint64_t offset, struct image_naming *ret_namin
 
 bool image_has_symbols(const struct image *i)
 {
-	return i->symbols.n > 0 || i->kernel.n > 0;
+	return i->symbols.n > 0 || i->kernel;
 }
 
 bool image_has_debug(const struct image *i)
 {
 	return i->elf ? i->elf->lines != NULL : i->jit != NULL;
+}
+
+void image_rest(struct image *i)
+{
+	if (!i->elf)
+		return;
+	elf_file_rest(&i->elf->self);
+	elf_file_rest(&i->elf->debug);
+	elf_file_rest(&i->elf->alt);
 }
 
 static void elf_image_free(struct elf_image *e)
@@ -445,7 +488,7 @@ struct image *image_free(struct image *i)
 		return NULL;
 
 	spans_clear(&i->symbols);
-	kernel_symbols_clear(&i->kernel);
+	kallsyms_unref(i->kallsyms);
 	names_clear(&i->names);
 	elf_image_free(i->elf);
 	jit_lines_free(i->jit);

@@ -56,9 +56,11 @@ void image_wants(const struct image *i, struct image_wants *ret_wants);
 int image_add_debug(struct image *i, int fd);
 int image_add_alt(struct image *i, int fd);
 
-/* /proc/kallsyms: the text of the kernel (module NULL; offsets from _stext) or of a module
- * (offsets from base). */
-int image_open_kallsyms(int fd, const char *module, uint64_t base, struct image **ret_image);
+/* The text of the kernel (module NULL; offsets from _stext, from base where that is not listed) or of
+ * a module (offsets from base). Keeps the list as long as it needs it. 0 or -ENOMEM */
+struct kallsyms;
+int image_open_kallsyms(
+	struct kallsyms *k, const char *module, uint64_t base, struct image **ret_image);
 
 /* perf-PID.map: lines "START SIZE name", hexadecimal. Source: Linux tools/perf/Documentation/jit-interface.txt.
  * Later lines win where ranges overlap. Offsets are addresses. */
@@ -73,4 +75,7 @@ void image_name(struct image *i, uint64_t offset, struct image_naming *ret_namin
 
 bool image_has_symbols(const struct image *i);
 bool image_has_debug(const struct image *i);
+/* It will not be asked for some time: let the pages of its files go, which the kernel reads again
+ * where they are touched. Nothing that was named changes. */
+void image_rest(struct image *i);
 struct image *image_free(struct image *i);

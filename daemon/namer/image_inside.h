@@ -5,7 +5,7 @@
  */
 
 #include "daemon/namer/image.h"
-#include "daemon/namer/kernel_symbols.h"
+#include "daemon/namer/kallsyms.h"
 #include "daemon/namer/names.h"
 #include "daemon/namer/spans.h"
 #include "proto/memory.h"
@@ -22,9 +22,11 @@ struct elf_image;
 struct jit_lines;
 
 struct image {
-	struct spans symbols;         /* by offset, of ELF by virtual address */
-	struct kernel_symbols kernel; /* in place of these, of the kernel itself */
+	struct spans symbols; /* by offset, of ELF by virtual address */
 	struct names names;
+	struct kallsyms *kallsyms; /* NULL: neither the kernel nor a module */
+	const struct kernel_symbols *kernel; /* in it, in place of symbols; NULL: has none */
+	uint64_t kernel_base;
 	struct elf_image *elf; /* NULL: not ELF */
 	struct jit_lines *jit; /* NULL: not jitdump */
 };

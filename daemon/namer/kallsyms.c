@@ -2,20 +2,43 @@
 
 /* The kernel lists its symbols without sizes, so each reaches to the next one of any kind: data
  * symbols have no name here, but they end the function before them. The list holds the kernel
- * first, sorted, then each module, unsorted in between. With kernel.kptr_restrict all addresses
- * are 0, which gives an image without symbols.
+ * first, sorted, then each module as one block, unsorted in it. With kernel.kptr_restrict all
+ * addresses are 0, which gives a list without symbols.
  *
- * Source: Linux kernel/kallsyms.c (s_show), v6.18: "%px %c %s\t[%s]\n".
+ * Every line is made by the kernel as we read it, which takes more than what is done with it here.
+ * So the list is read once for all who are in it. On a RISC-V board three quarters of its 360,000
+ * lines are labels in six modules, which the relaxing linker needs and nobody else.
+ *
+ * Source: Linux kernel/kallsyms.c (s_show: "%px %c %s\t[%s]\n"; update_iter for the order), v6.18.
  */
+
+#include "daemon/namer/kallsyms.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/namer/image_inside.h"
 #include "daemon/namer/symbols.h"
 #include "daemon/namer/text_lines.h"
+
+/* Source: MODULE_NAME_LEN, include/linux/moduleparam.h */
+#define MODULE_NAME_BYTES 64
+
+struct module {
+	char name[MODULE_NAME_BYTES];
+	struct kernel_symbols symbols;
+};
+
+struct kallsyms {
+	uint32_t n_users;
+	uint64_t stext; /* 0: not seen */
+	struct kernel_symbols kernel;
+	struct module *module;
+	size_t n_modules, size_modules;
+};
 
 struct line {
 	uint64_t addr;
@@ -25,13 +48,13 @@ struct line {
 };
 
 struct reading {
-	const char *module;
-	struct image *image;
-	struct symbols symbols;
-	uint64_t stext; /* 0: not seen */
-	uint64_t hole;  /* address of the symbol before this one, if it had no name; else UINT64_MAX
-			 */
+	struct kallsyms *list;
+	char module[MODULE_NAME_BYTES]; /* whose block is being read; "": the kernel's */
+	struct symbols block;           /* of it, as it comes */
+	struct names names;             /* and their names */
 };
+
+DEFINE_CLEANUP(struct kallsyms *, kallsyms_unref)
 
 /* Cuts `text` in place. False if it is no line of kallsyms. */
 static bool line_parse(char *text, struct line *ret_line)
@@ -52,20 +75,18 @@ static bool line_parse(char *text, struct line *ret_line)
 			return false;
 		*end = '\0';
 		ret_line->module = tab + 2;
+		return strlen(ret_line->module) < MODULE_NAME_BYTES;
 	}
 	return true;
 }
 
-/* File names of modules may have '-' where the kernel writes '_'. */
-static bool module_is(const char *wanted, const char *module)
+/* Labels that an assembler or linker left: no names, and they end nothing. Source: RISC-V ELF psABI
+ * and ELF for the Arm 64-bit Architecture, "Mapping symbols"; GNU as, local labels begin with ".L".
+ */
+static bool is_label(const char *name)
 {
-	if (!wanted || !module)
-		return !wanted && !module;
-
-	for (; *module; wanted++, module++)
-		if (*wanted != *module && (*wanted != '-' || *module != '_'))
-			return false;
-	return !*wanted;
+	return (name[0] == '.' && name[1] == 'L') ||
+	       (name[0] == '$' && name[1] && strchr("adtx", name[1]));
 }
 
 static enum symbol_rank rank_of(char type)
@@ -73,44 +94,98 @@ static enum symbol_rank rank_of(char type)
 	return type == 'T' ? SYMBOL_GLOBAL : type == 't' ? SYMBOL_LOCAL : SYMBOL_WEAK;
 }
 
-static int kernel_add(struct kernel_symbols *k, const struct line *line, bool named)
+/* Append a symbol; name NULL: what is no code. */
+static int append(struct kernel_symbols *k, uint64_t addr, const char *name, int rank)
 {
-	/* Before the text there may be per-CPU data, whose addresses begin at 0. */
-	if (!named && (k->n == 0 || !k->symbol[k->n - 1].name))
+	/* Before the text there may be per-CPU data, whose addresses begin at 0; and what ends
+	 * nothing is left out. */
+	if (!name && (k->n == 0 || !k->symbol[k->n - 1].name))
 		return 0;
-	int r = kernel_symbols_add(
-		k, line->addr, named ? line->name : NULL, (int)rank_of(line->type));
-	/* Not in order are modules, which end nothing of the kernel's. */
+	int r = kernel_symbols_add(k, addr, name, rank);
 	return r == KERNEL_SYMBOLS_FULL ? IMAGE_OVERSIZE : r == KERNEL_SYMBOLS_UNSORTED ? 0 : r;
 }
 
-static int reading_add(struct reading *r, const struct line *line)
+/* --- modules ---------------------------------------------------------------------------------- */
+
+static int module_new(struct kallsyms *list, const char *name, struct module **ret_module)
 {
-	bool mine = module_is(r->module, line->module);
-	bool code = strchr("tTwW", line->type) != NULL;
+	if (list->n_modules == list->size_modules) {
+		size_t size = list->size_modules ? 2 * list->size_modules : 16;
+		struct module *grown = reallocarray(list->module, size, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		list->module = grown;
+		list->size_modules = size;
+	}
+	struct module *m = &list->module[list->n_modules++];
+	*m = (struct module){0};
+	strcpy(m->name, name);
+	*ret_module = m;
+	return 0;
+}
+
+static int block_add(struct reading *r, const struct line *line, bool code)
+{
 	struct symbol symbol = {.start = line->addr, .end = UINT64_MAX};
-
-	if (mine && !line->module && strcmp(line->name, "_stext") == 0)
-		r->stext = line->addr;
-	if (!line->addr)
+	if (r->list->n_modules == KALLSYMS_MODULES_MAX)
 		return 0;
-
-	bool named = mine && code;
-	if (!r->module)
-		return kernel_add(&r->image->kernel, line, named);
-	/* Half of the list is data behind data, which ends no function. */
-	if (!named && r->hole <= line->addr)
-		return 0;
-	r->hole = named ? UINT64_MAX : line->addr;
-
-	if (named) {
-		symbol.name = names_copy(&r->image->names, line->name, SIZE_MAX);
+	if (code) {
+		symbol.name = names_copy(&r->names, line->name, SIZE_MAX);
 		if (!symbol.name)
 			return IMAGE_OVERSIZE;
 		symbol.rank = rank_of(line->type);
 	}
-	int n = symbols_add(&r->symbols, &symbol);
+	int n = symbols_add(&r->block, &symbol);
 	return n == SYMBOLS_FULL ? IMAGE_OVERSIZE : n;
+}
+
+/* All of a module's symbols were read: sort and keep them. */
+static int block_end(struct reading *r)
+{
+	struct module *m = NULL;
+	int n = r->block.n > 0 ? module_new(r->list, r->module, &m) : 0;
+
+	if (m && n == 0)
+		sort_items(r->block.symbol, r->block.n, sizeof(*r->block.symbol), symbol_compare);
+	for (size_t i = 0; n == 0 && i < r->block.n; i++) {
+		const struct symbol *s = &r->block.symbol[i];
+		n = append(&m->symbols, s->start, s->name, (int)s->rank);
+	}
+	if (m)
+		kernel_symbols_seal(&m->symbols);
+	symbols_clear(&r->block);
+	names_clear(&r->names);
+	return n;
+}
+
+/* Another module's line is there. */
+static int block_begin(struct reading *r, const char *module)
+{
+	int n = block_end(r);
+
+	strcpy(r->module, module); /* line_parse saw that it fits */
+	return n;
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static int reading_add(struct reading *r, const struct line *line)
+{
+	int n = 0;
+	if (line->module && strcmp(line->module, r->module) != 0)
+		n = block_begin(r, line->module);
+	if (n || is_label(line->name))
+		return n;
+	if (!line->module && strcmp(line->name, "_stext") == 0)
+		r->list->stext = line->addr;
+	if (!line->addr)
+		return 0;
+
+	bool code = strchr("tTwW", line->type) != NULL;
+	if (line->module)
+		return block_add(r, line, code);
+	return append(
+		&r->list->kernel, line->addr, code ? line->name : NULL, (int)rank_of(line->type));
 }
 
 static int reading_read(struct reading *r, struct text_lines *lines)
@@ -134,47 +209,68 @@ static int reading_read(struct reading *r, struct text_lines *lines)
 		return IMAGE_OVERSIZE;
 	if (n != TEXT_LINES_END)
 		return n;
-	return n_bad == n_lines && (n_lines || lines->offset) ? IMAGE_MALFORMED : 0;
+	return n_bad == n_lines && (n_lines || lines->offset) ? IMAGE_MALFORMED : block_end(r);
 }
 
-/* Drop the holes and what is below the base; make addresses offsets. */
-static void spans_rebase(struct spans *s, uint64_t base)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->n; i++) {
-		struct span span = s->span[i];
-		if (!span.name || span.start < base)
-			continue;
-		bool last = i + 1 == s->n || !s->span[i + 1].name;
-		span.start -= base;
-		span.end -= base;
-		if (last && span.end - span.start > KERNEL_LAST_BYTES_MAX)
-			span.end = span.start + KERNEL_LAST_BYTES_MAX;
-		s->span[kept++] = span;
-	}
-	s->n = kept;
-}
-
-int image_open_kallsyms(int fd, const char *module, uint64_t base, struct image **ret_image)
+int kallsyms_read(int fd, struct kallsyms **ret_kallsyms)
 {
 	_cleanup_(freep) struct text_lines *lines = calloc(1, sizeof(*lines));
-	_cleanup_(image_freep) struct image *image = image_new();
-	if (!lines || !image)
+	_cleanup_(kallsyms_unrefp) struct kallsyms *list = calloc(1, sizeof(*list));
+	if (!lines || !list)
 		return -ENOMEM;
 	lines->fd = fd;
+	list->n_users = 1;
 
-	struct reading reading = {.module = module, .image = image, .hole = UINT64_MAX};
+	struct reading reading = {.list = list};
 	int r = reading_read(&reading, lines);
-	if (r == 0 && !module)
-		kernel_symbols_seal(&image->kernel, reading.stext ? reading.stext : base);
-	if (r == 0)
-		r = symbols_resolve(&reading.symbols, &image->symbols);
-	symbols_clear(&reading.symbols);
+	symbols_clear(&reading.block);
+	names_clear(&reading.names);
 	if (r)
 		return r;
-
-	spans_rebase(&image->symbols, base);
-	*ret_image = TAKE_PTR(image);
+	kernel_symbols_seal(&list->kernel);
+	*ret_kallsyms = TAKE_PTR(list);
 	return 0;
+}
+
+/* --- what was read ---------------------------------------------------------------------------- */
+
+/* File names of modules may have '-' where the kernel writes '_'. */
+static bool module_is(const char *wanted, const char *module)
+{
+	for (; *module; wanted++, module++)
+		if (*wanted != *module && (*wanted != '-' || *module != '_'))
+			return false;
+	return !*wanted;
+}
+
+const struct kernel_symbols *kallsyms_find(const struct kallsyms *k, const char *module)
+{
+	const struct kernel_symbols *found = module ? NULL : &k->kernel;
+	for (size_t i = 0; module && !found && i < k->n_modules; i++)
+		if (module_is(module, k->module[i].name))
+			found = &k->module[i].symbols;
+	return found && found->n > 0 ? found : NULL;
+}
+
+uint64_t kallsyms_stext(const struct kallsyms *k)
+{
+	return k->stext;
+}
+
+struct kallsyms *kallsyms_ref(struct kallsyms *k)
+{
+	k->n_users++;
+	return k;
+}
+
+struct kallsyms *kallsyms_unref(struct kallsyms *k)
+{
+	if (!k || --k->n_users > 0)
+		return NULL;
+	kernel_symbols_clear(&k->kernel);
+	for (size_t i = 0; i < k->n_modules; i++)
+		kernel_symbols_clear(&k->module[i].symbols);
+	free(k->module);
+	free(k);
+	return NULL;
 }

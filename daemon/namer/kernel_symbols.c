@@ -2,7 +2,7 @@
 
 /* The kernel lists its own symbols sorted, so that they can be taken as they come: no list that is
  * sorted and cut afterwards, three times the size of what is kept. Its text lies within 4 GB on
- * every architecture, since calls must reach.
+ * every architecture, since calls must reach, and so does a module's.
  */
 
 #include "daemon/namer/kernel_symbols.h"
@@ -91,41 +91,36 @@ int kernel_symbols_add(struct kernel_symbols *k, uint64_t addr, const char *name
 	return 0;
 }
 
-void kernel_symbols_seal(struct kernel_symbols *k, uint64_t base)
+void kernel_symbols_seal(struct kernel_symbols *k)
 {
-	size_t kept = 0;
-	for (size_t i = 0; i < k->n; i++) {
-		struct kernel_symbol s = k->symbol[i];
-		if (k->first + s.start < base)
-			continue;
-		s.start = (uint32_t)(k->first + s.start - base);
-		k->symbol[kept++] = s;
-	}
-	k->n = kept;
-	k->first = base;
-
 	/* a failure to shrink is none */
-	void *symbol = reallocarray(k->symbol, kept ? kept : 1, sizeof(*k->symbol));
+	void *symbol = reallocarray(k->symbol, k->n ? k->n : 1, sizeof(*k->symbol));
 	k->symbol = symbol ? symbol : k->symbol;
+	k->size = symbol ? k->n : k->size;
 	void *text = realloc(k->text, k->n_text ? k->n_text : 1);
 	k->text = text ? text : k->text;
+	k->text_size = text ? k->n_text : k->text_size;
 }
 
 const char *kernel_symbols_find(
-	const struct kernel_symbols *k, uint64_t offset, uint64_t last_bytes_max)
+	const struct kernel_symbols *k, uint64_t base, uint64_t offset, uint64_t last_bytes_max)
 {
-	size_t low = 0, high = k->n; /* the first that begins after offset */
+	uint64_t addr;
+	if (__builtin_add_overflow(base, offset, &addr) || addr < k->first)
+		return NULL;
+	uint64_t at = addr - k->first;
+	size_t low = 0, high = k->n; /* the first that begins behind addr */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (k->symbol[middle].start <= offset)
+		if (k->symbol[middle].start <= at)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == 0 || !k->symbol[low - 1].name)
+	if (low == 0 || !k->symbol[low - 1].name || k->first + k->symbol[low - 1].start < base)
 		return NULL;
 	bool last = low == k->n || !k->symbol[low].name;
-	if (last && offset - k->symbol[low - 1].start >= last_bytes_max)
+	if (last && at - k->symbol[low - 1].start >= last_bytes_max)
 		return NULL;
 	return k->text + k->symbol[low - 1].name;
 }

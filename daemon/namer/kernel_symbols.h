@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Kernel symbols: the text of the kernel itself, in little memory
+/* Kernel symbols: the text of the kernel itself, or of a module, in little memory
  *
  * A kernel has a hundred thousand functions, and they are wanted as long as the daemon lives. Each
  * costs 8 bytes and its name.
@@ -33,12 +33,12 @@ enum {
  * stays. 0, KERNEL_SYMBOLS_*, -ENOMEM */
 int kernel_symbols_add(struct kernel_symbols *k, uint64_t addr, const char *name, int rank);
 
-/* All are in: drop what is below the base, count from it, and give back spare memory. */
-void kernel_symbols_seal(struct kernel_symbols *k, uint64_t base);
+/* All are in: give back spare memory. */
+void kernel_symbols_seal(struct kernel_symbols *k);
 
-/* The name over an offset from the base; NULL: none. What no function follows, reaches no further
- * than last_bytes_max. O(log n). */
-const char *kernel_symbols_find(
-	const struct kernel_symbols *k, uint64_t offset, uint64_t last_bytes_max);
+/* The name over base + offset, of a function that does not begin below base; NULL: none. What no
+ * function follows, reaches no further than last_bytes_max. O(log n). */
+const char *kernel_symbols_find(const struct kernel_symbols *k, uint64_t base, uint64_t offset,
+	uint64_t last_bytes_max);
 
 void kernel_symbols_clear(struct kernel_symbols *k);

@@ -25,6 +25,7 @@ struct parsed_file *parser_file(struct parser *p, uint32_t id)
 		if (p->file[i].id == id) {
 			p->file[i].used = ++p->clock;
 			p->file[i].used_ns = p->now_ns;
+			p->file[i].rests = false;
 			return &p->file[i];
 		}
 	return NULL;
@@ -50,9 +51,10 @@ void parser_forget_file(struct parser *p, uint32_t id)
 
 bool parser_make_room(struct parser *p, const struct parsed_file *kept)
 {
-	bool any = p->n_spaces > 0;
+	bool any = p->n_spaces > 0 || p->kallsyms;
 
 	parser_forget_spaces_of(p, 0);
+	p->kallsyms = kallsyms_unref(p->kallsyms);
 	for (uint32_t i = 0; i < p->n_files; i++) {
 		struct parsed_file *f = &p->file[i];
 		if (f == kept || !f->image)
@@ -173,6 +175,7 @@ struct parser *parser_free(struct parser *p)
 	free(p->arriving.map);
 	for (uint32_t i = 0; i < p->n_files; i++)
 		file_clear(&p->file[i]);
+	kallsyms_unref(p->kallsyms);
 	free(p);
 	return NULL;
 }

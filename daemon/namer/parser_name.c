@@ -16,6 +16,9 @@
 #include "daemon/namer/parser_private.h"
 #include "proto/memory.h"
 
+/* To read the list takes a slow hart a second. */
+#define KALLSYMS_AGAIN_NS UINT64_C(60000000000)
+
 static bool grows(const struct parsed_file *f)
 {
 	return f->kind == KIND_PERF_MAP || f->kind == KIND_JITDUMP;
@@ -28,7 +31,29 @@ static off_t size_of(int fd)
 	return fstat(fd, &s) < 0 ? -1 : s.st_size;
 }
 
-static int open_image(const struct parsed_file *f, struct image **ret_image)
+/* The list is read anew for a module that came since, which is not there. */
+static bool list_serves(const struct parser *p, const char *module)
+{
+	return p->kallsyms && (!module || kallsyms_find(p->kallsyms, module) ||
+				      p->now_ns - p->kallsyms_ns < KALLSYMS_AGAIN_NS);
+}
+
+static int open_kallsyms(
+	struct parser *p, const struct parsed_file *f, const char *module, struct image **ret_image)
+{
+	if (!list_serves(p, module)) {
+		struct kallsyms *list;
+		p->kallsyms = kallsyms_unref(p->kallsyms);
+		int r = kallsyms_read(f->fd[PART_MAIN], &list);
+		if (r)
+			return r;
+		p->kallsyms = list;
+		p->kallsyms_ns = p->now_ns;
+	}
+	return image_open_kallsyms(p->kallsyms, module, module ? f->base : 0, ret_image);
+}
+
+static int open_image(struct parser *p, const struct parsed_file *f, struct image **ret_image)
 {
 	int fd = f->fd[PART_MAIN];
 
@@ -41,9 +66,9 @@ static int open_image(const struct parsed_file *f, struct image **ret_image)
 		return r;
 	}
 	case KIND_KERNEL:
-		return image_open_kallsyms(fd, NULL, 0, ret_image);
+		return open_kallsyms(p, f, NULL, ret_image);
 	case KIND_MODULE:
-		return image_open_kallsyms(fd, f->module, f->base, ret_image);
+		return open_kallsyms(p, f, f->module, ret_image);
 	case KIND_PERF_MAP:
 		return image_open_perf_map(fd, ret_image);
 	case KIND_JITDUMP:
@@ -58,9 +83,9 @@ static uint32_t load(struct parser *p, struct parsed_file *f)
 
 	f->image = image_free(f->image);
 	f->bytes = size_of(f->fd[PART_MAIN]);
-	int r = open_image(f, &image);
+	int r = open_image(p, f, &image);
 	if ((r == -ENOMEM || r == IMAGE_OVERSIZE) && parser_make_room(p, f))
-		r = open_image(f, &image);
+		r = open_image(p, f, &image);
 	if (r == 0) {
 		f->image = image;
 		f->loaded = true;

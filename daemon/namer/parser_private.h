@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "daemon/namer/image.h"
+#include "daemon/namer/kallsyms.h"
 #include "daemon/namer/message.h"
 #include "daemon/namer/parser.h"
 #include "daemon/namer/unwind.h"
@@ -21,6 +22,7 @@ struct parsed_file {
 	off_t bytes;         /* of a file that grows, when it was loaded */
 	uint64_t used;       /* clock of the last use */
 	uint64_t used_ns;    /* and its time */
+	bool rests;          /* image_rest was called since its last use */
 	bool loaded;         /* once: what is no more there is made again when it is asked for */
 };
 
@@ -47,6 +49,8 @@ struct parser {
 	struct parsed_space space[PARSER_SPACES_MAX];
 	uint32_t n_spaces;
 	struct parsed_maps arriving;
+	struct kallsyms *kallsyms; /* NULL: not read */
+	uint64_t kallsyms_ns;      /* when it was read */
 	uint64_t clock;
 	uint64_t now_ns;    /* of the request in hand, CLOCK_MONOTONIC */
 	uint64_t rested_ns; /* when parser_rest last looked */
@@ -61,8 +65,8 @@ void parser_forget_file(struct parser *p, uint32_t id);
 /* Free every image and space but the one of `kept`. False if there was nothing to free. */
 bool parser_make_room(struct parser *p, const struct parsed_file *kept);
 
-/* Free images that are not worth their memory; to be called often, looks once a second. True if any
- * was freed. */
+/* Free images that are not worth their memory, and what idle ones need not hold; to be called often,
+ * looks once a second. True if any was freed, or laid to rest. */
 bool parser_rest(struct parser *p, uint64_t now_ns);
 /* Make an image that was freed again. False: it cannot be made, or never was. */
 bool parser_load_again(struct parser *p, struct parsed_file *f);

@@ -42,14 +42,29 @@ static struct parsed_file *oldest_image(struct parser *p, uint32_t *ret_n_images
 	return oldest;
 }
 
-bool parser_rest(struct parser *p, uint64_t now_ns)
+/* Images that are idle give back what costs little to have again. */
+static bool lay_to_rest(struct parser *p, uint64_t now_ns)
 {
 	bool any = false;
+
+	for (uint32_t i = 0; i < p->n_files; i++) {
+		struct parsed_file *f = &p->file[i];
+		if (!f->image || f->rests || now_ns - f->used_ns < IDLE_NS)
+			continue;
+		image_rest(f->image);
+		f->rests = any = true;
+	}
+	return any;
+}
+
+bool parser_rest(struct parser *p, uint64_t now_ns)
+{
 	uint32_t n;
 
 	if (now_ns - p->rested_ns < LOOK_NS)
 		return false;
 	p->rested_ns = now_ns;
+	bool any = lay_to_rest(p, now_ns);
 	for (struct parsed_file *f; (f = oldest_image(p, &n)); any = true) {
 		size_t bytes = heap_bytes();
 		bool idle =

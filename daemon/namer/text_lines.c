@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/digit.h"
+
 /* Make room, and read what fits. */
 static int lines_fill(struct text_lines *t)
 {
@@ -60,17 +62,6 @@ int text_lines_next(struct text_lines *t, char **ret_line)
 	}
 }
 
-static int hexadecimal_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 const char *text_hexadecimal(const char *text, uint64_t *ret_value)
 {
 	uint64_t value = 0;
@@ -78,7 +69,7 @@ const char *text_hexadecimal(const char *text, uint64_t *ret_value)
 	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
 		text += 2;
 	const char *digits = text;
-	for (int digit; (digit = hexadecimal_digit(*text)) >= 0; text++) {
+	for (int digit; (digit = digit_value(*text)) >= 0; text++) {
 		if (value >> 60)
 			return NULL;
 		value = value << 4 | (uint64_t)digit;

@@ -11,6 +11,7 @@
 
 #include "daemon/pmu/event_place.h"
 #include "daemon/pmu/sampler.h"
+#include "daemon/pmu/sampler_attr.h"
 
 struct annotating {
 	const struct annotate_question *q;
@@ -141,6 +142,19 @@ static void annotate_leader(struct annotating *a)
 	}
 }
 
+/* Are the kind's harts all led by the same? One may have lost its counters to somebody else. */
+static bool have_one_plan(const struct annotating *a)
+{
+	bool same = a->plan != NULL;
+	for (int i = 0; i < HARTS_MAX && same; i++) {
+		const struct plan *p = &a->q->plan[i];
+		if (hart_set_has(&a->harts, i) && p->rung != RUNG_NONE)
+			same = p->rung == a->plan->rung &&
+			       event_equal(&p->leader, &a->plan->leader);
+	}
+	return same;
+}
+
 /* Where cores differ, which is which. */
 static void annotate_kind(struct annotating *a)
 {
@@ -148,7 +162,7 @@ static void annotate_kind(struct annotating *a)
 	if (!cores_differ(a->q->cores))
 		return;
 	hart_set_says(&a->harts, harts, sizeof harts);
-	if (a->plan)
+	if (have_one_plan(a))
 		add(a, -1, "harts %s: %s, rung %s, led by %s", harts, a->platform->title,
 			rung_letter(a->plan->rung), a->plan->leader.name);
 	else

@@ -5,6 +5,10 @@
  *
  * A hart that is offline tells nothing, and what was known of it is kept: it may be asked about
  * while it is away, and is asked anew when it comes.
+ *
+ * What is read anew takes the old one's place whole or not at all. A file that was wrong all the
+ * time is no reason against it, as it is left out of both; one that has become wrong is, since
+ * mperfd would lose what it said until then.
  */
 #include "daemon/pmu/cores.h"
 
@@ -14,14 +18,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/pmu/event_place.h"
 #include "daemon/pmu/identity.h"
+
+/* Events that may lead: of each mode, and of all. */
+#define BASIS_LEADERS 4
+
+/* What a plan of sampling stands on. */
+struct basis {
+	enum platform_overflow overflow;
+	bool leads[BASIS_LEADERS];
+	uint64_t leader[BASIS_LEADERS];
+};
 
 struct cores {
 	char builtin[PATH_MAX], overrides[PATH_MAX];
-	struct platform_db *db; /* NULL: not read yet */
-	int n_harts;            /* of the arrays */
+	struct platform_db *db;    /* NULL: not read yet */
+	struct platform_db *wrong; /* was to take its place; kept for its errors. NULL: none */
+	int n_harts;               /* of the arrays */
 	struct platform_identity *identity;
 	const struct platform **platform;
+	struct basis *basis;    /* when the hart's identity was read */
 	struct hart_set online; /* when last read */
 };
 
@@ -60,8 +77,10 @@ struct cores *cores_free(struct cores *c)
 	if (!c)
 		return NULL;
 	platform_db_free(c->db);
+	platform_db_free(c->wrong);
 	free(c->identity);
 	free(c->platform);
+	free(c->basis);
 	free(c);
 	return NULL;
 }
@@ -78,19 +97,43 @@ static int room(struct cores *c, int n_harts)
 		reallocarray(c->platform, (size_t)n_harts, sizeof *platform);
 	if (platform)
 		c->platform = platform;
-	if (!identity || !platform)
+	struct basis *basis = reallocarray(c->basis, (size_t)n_harts, sizeof *basis);
+	if (basis)
+		c->basis = basis;
+	if (!identity || !platform || !basis)
 		return -ENOMEM;
 	for (; c->n_harts < n_harts; c->n_harts++) {
 		c->identity[c->n_harts] = nobody;
 		c->platform[c->n_harts] = &nothing;
+		c->basis[c->n_harts] = (struct basis){0};
 	}
 	return 0;
 }
 
-static int load(struct cores *c)
+static struct basis basis_of(const struct platform *p)
+{
+	const struct platform_event *const leader[BASIS_LEADERS] = {
+		p->leader_user, p->leader_kernel, p->leader_machine, platform_all_modes(p)};
+	struct basis b = {.overflow = p->overflow};
+	for (int i = 0; i < BASIS_LEADERS; i++) {
+		b.leads[i] = leader[i] != NULL;
+		b.leader[i] = leader[i] ? leader[i]->code : 0;
+	}
+	return b;
+}
+
+static bool same_basis(const struct basis *a, const struct basis *b)
+{
+	bool same = a->overflow == b->overflow;
+	for (int i = 0; i < BASIS_LEADERS; i++)
+		same &= a->leads[i] == b->leads[i] && a->leader[i] == b->leader[i];
+	return same;
+}
+
+static int load(const struct cores *c, struct platform_db **ret_db)
 {
 	const char *const folders[] = {c->builtin, c->overrides};
-	return c->db ? 0 : platform_db_load(folders, c->overrides[0] ? 2 : 1, &c->db);
+	return platform_db_load(folders, c->overrides[0] ? 2 : 1, ret_db);
 }
 
 int cores_read(struct cores *c, const struct kernel *k, const struct machine *m)
@@ -99,7 +142,9 @@ int cores_read(struct cores *c, const struct kernel *k, const struct machine *m)
 			  memcmp(&c->online, &m->online, sizeof c->online) == 0))
 		return 0;
 	_cleanup_(freep) struct platform_identity *now = calloc((size_t)m->n_harts, sizeof *now);
-	int r = now ? load(c) : -ENOMEM;
+	if (!now)
+		return -ENOMEM;
+	int r = c->db ? 0 : load(c, &c->db);
 	if (r == 0)
 		r = room(c, m->n_harts);
 	if (r == 0)
@@ -109,10 +154,64 @@ int cores_read(struct cores *c, const struct kernel *k, const struct machine *m)
 			continue;
 		c->identity[hart] = now[hart];
 		c->platform[hart] = platform_match(c->db, &now[hart]);
+		if (!hart_set_has(&c->online, hart)) /* those that stayed keep their plans */
+			c->basis[hart] = basis_of(c->platform[hart]);
 	}
 	if (r == 0)
 		c->online = m->online;
 	return r;
+}
+
+static bool has_error(const struct platform_db *db, const char *error)
+{
+	const char *had;
+	for (size_t i = 0; (had = platform_db_error(db, i)); i++)
+		if (strcmp(had, error) == 0)
+			return true;
+	return false;
+}
+
+/* Is anything wrong with it that is not with the other? */
+static bool is_worse(const struct platform_db *db, const struct platform_db *than)
+{
+	const char *error;
+	for (size_t i = 0; (error = platform_db_error(db, i)); i++)
+		if (!has_error(than, error))
+			return true;
+	return false;
+}
+
+int cores_reload(struct cores *c)
+{
+	_cleanup_(platform_db_freep) struct platform_db *db = NULL;
+	if (!c || !c->db)
+		return 0;
+	int r = load(c, &db);
+	if (r < 0)
+		return r;
+	platform_db_free(c->wrong);
+	c->wrong = NULL;
+	if (is_worse(db, c->db)) {
+		c->wrong = TAKE_PTR(db);
+		return CORES_WRONG;
+	}
+	for (int hart = 0; hart < c->n_harts; hart++)
+		if (c->platform[hart] != &nothing)
+			c->platform[hart] = platform_match(db, &c->identity[hart]);
+	platform_db_free(c->db);
+	c->db = TAKE_PTR(db);
+	return 0;
+}
+
+struct hart_set cores_outdated(const struct cores *c)
+{
+	struct hart_set harts = {0};
+	for (int i = 0; c && i < c->n_harts; i++) {
+		const struct basis now = basis_of(c->platform[i]);
+		if (hart_set_has(&c->online, i) && !same_basis(&now, &c->basis[i]))
+			hart_set_add(&harts, i);
+	}
+	return harts;
 }
 
 const struct platform *cores_platform(const struct cores *c, int hart)
@@ -158,7 +257,14 @@ struct hart_set cores_of(const struct cores *c, const struct platform *p)
 
 const char *cores_error(const struct cores *c, size_t i)
 {
-	return c && c->db ? platform_db_error(c->db, i) : NULL;
+	if (!c || !c->db)
+		return NULL;
+	return platform_db_error(c->wrong ? c->wrong : c->db, i);
+}
+
+bool cores_are_older(const struct cores *c)
+{
+	return c && c->wrong;
 }
 
 const char *hart_set_says(const struct hart_set *s, char *buffer, size_t size)

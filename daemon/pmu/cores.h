@@ -3,9 +3,9 @@
 
 /* Cores: which core each hart is, and what the platform database knows of it
  *
- * One for the whole daemon. The database is read when somebody first asks, once; identities are
- * read again when harts come. All that is asked of it is answered for every hart: of one that
- * nobody described, or before anything was read, the platform is a generic one.
+ * One for the whole daemon. The database is read when somebody first asks, and again when told to;
+ * identities are read again when harts come. All that is asked of it is answered for every hart: of
+ * one that nobody described, or before anything was read, the platform is a generic one.
  */
 
 #include "daemon/pmu/kernel.h"
@@ -25,8 +25,20 @@ DEFINE_CLEANUP(struct cores *, cores_free)
  * NULL. 0 or -ENOMEM. */
 int cores_read(struct cores *c, const struct kernel *k, const struct machine *m);
 
-/* Never NULL, also for a c that is, and for harts that do not exist. Borrowed. What the platform
- * points to lives as long as c; the identity until the next cores_read. */
+/* Read the database anew, where it was read before, and match all harts with it. Plans that were
+ * made stay as they are: what a platform says otherwise now, they learn when they are made again.
+ * 0; CORES_WRONG: a file is wrong that was not, or is so in another way, and all stays as it was
+ * (cores_error tells what is wrong); -ENOMEM. */
+enum { CORES_WRONG = 1 };
+int cores_reload(struct cores *c);
+
+/* The online harts for which the database says otherwise, of what a plan of sampling stands on,
+ * than when they were first read: a daemon that samples since then must be started anew to follow.
+ */
+struct hart_set cores_outdated(const struct cores *c);
+
+/* Never NULL, also for a c that is, and for harts that do not exist. Borrowed. The platform and
+ * what it points to live until cores_reload; the identity until the next cores_read. */
 const struct platform *cores_platform(const struct cores *c, int hart);
 const struct platform_identity *cores_identity(const struct cores *c, int hart);
 
@@ -39,8 +51,11 @@ bool cores_differ(const struct cores *c);
 /* The online harts of that platform. */
 struct hart_set cores_of(const struct cores *c, const struct platform *p);
 
-/* What was wrong with the database's files, "FILE:LINE: a sentence"; NULL from the last on. */
+/* What was wrong with the database's files when last read, also in vain, "FILE:LINE: a sentence";
+ * NULL from the last on. */
 const char *cores_error(const struct cores *c, size_t i);
+/* Were they read in vain, so that what is in force is older than they are? */
+bool cores_are_older(const struct cores *c);
 
 /* "0-3, 8" in *buffer. Returns buffer. */
 const char *hart_set_says(const struct hart_set *s, char *buffer, size_t size);

@@ -58,9 +58,10 @@ static void say_core(struct diagnosing *d)
 			id->read ? who : "identity not told");
 	else
 		say(d, "core", "ok", NULL, "%s, %s", p->title, who);
-	if (p->vector_says && *p->vector_says)
-		say(d, "core", "info", NULL, "vectors: %s%s", p->vector_says,
-			p->vector_bits ? "" : ", width not known");
+	if (p->vector_bits)
+		say(d, "core", "info", NULL, "vectors of %u bits%s%s", p->vector_bits,
+			p->vector_says && *p->vector_says ? ": " : "",
+			p->vector_says ? p->vector_says : "");
 }
 
 /* --- sampling ------------------------------------------------------------------------------ */

@@ -49,9 +49,12 @@ enum {
 	EVENT_TOO_MANY,
 };
 
-/* A sentence about what was wrong with an event specification. */
+/* The longest refusal of refusal_explain with its remedy, the names of an event and of a layer. */
+#define EVENT_ERROR_BYTES 640
+
+/* A sentence about what was wrong with an event, or why it may not be had. */
 struct event_error {
-	char text[256];
+	char text[EVENT_ERROR_BYTES];
 };
 
 /* Parse one -e argument ("cycles:u,{instructions,branches}:k") and append to *list.

@@ -464,32 +464,52 @@ static bool rung_fill(const struct climb *c, const struct ladder_options *o,
 }
 
 /* Add the core's own event as a leader to try, once. */
-static int add_leader(struct step *steps, int n, const struct platform_event *leader)
+static int add_leader(
+	const struct platform_event **leaders, int n, const struct platform_event *leader)
 {
 	for (int i = 0; i < n; i++)
-		if (steps[i].leader == leader)
+		if (leaders[i] == leader)
 			return n;
 	if (leader)
-		steps[n++] = (struct step){RUNG_LEADER, leader};
+		leaders[n++] = leader;
 	return n;
 }
 
-/* The leaders to try. Where the kernel is profiled too, first what counts cycles in every mode;
- * else the least privileged mode comes first, since most time is spent there. */
+int ladder_leaders(const struct platform *p, bool user_only,
+	const struct platform_event *ret_leader[static PLAN_LEADERS_MAX])
+{
+	const struct platform_event *all = platform_all_modes(p);
+	if (user_only)
+		return add_leader(ret_leader, 0, platform_leader(p, PLATFORM_MODE_USER));
+	int n = add_leader(ret_leader, 0, all == p->leader_kernel ? all : NULL);
+	n = add_leader(ret_leader, n, platform_leader(p, PLATFORM_MODES_ALL));
+	n = add_leader(ret_leader, n, p->leader_kernel);
+	return add_leader(ret_leader, n, p->leader_machine);
+}
+
+/* The steps of rung b. */
 static int add_leaders(const struct climb *c, const struct ladder_options *o, struct step *steps)
 {
-	const struct platform *p = c->platform;
-	const struct platform_event *all = platform_all_modes(p);
+	const struct platform_event *leader[PLAN_LEADERS_MAX];
 	if (o->own_leader) {
 		steps[0] = (struct step){.rung = RUNG_LEADER};
 		return 1;
 	}
-	if (c->user_only)
-		return add_leader(steps, 0, platform_leader(p, PLATFORM_MODE_USER));
-	int n = add_leader(steps, 0, all == p->leader_kernel ? all : NULL);
-	n = add_leader(steps, n, platform_leader(p, PLATFORM_MODES_ALL));
-	n = add_leader(steps, n, p->leader_kernel);
-	return add_leader(steps, n, p->leader_machine);
+	int n = ladder_leaders(c->platform, c->user_only, leader);
+	for (int i = 0; i < n; i++)
+		steps[i] = (struct step){RUNG_LEADER, leader[i]};
+	return n;
+}
+
+/* Who listens to a session knows its events from the beginning; a new one can be no part of it. */
+static bool may_lead(const struct ladder_options *o, struct plan *p, struct rung_try *t)
+{
+	if (!o->may_lead || o->may_lead(o->userdata, &p->leader))
+		return true;
+	t->says[0] = '\0';
+	say(t, "%s fires, and was no event of this session when it began; begin it anew",
+		p->leader.name);
+	return false;
 }
 
 static int try_step(const struct climb *climb, const struct ladder_options *o,
@@ -501,7 +521,8 @@ static int try_step(const struct climb *climb, const struct ladder_options *o,
 	if (!rung_fill(&c, o, step, p, t))
 		return RUNG_REFUSED;
 	c.leader_slices = doubt(&c, &p->leader) ? DOUBTED_SLICES : LEADER_SLICES;
-	return try_rung(&c, p, t);
+	int r = try_rung(&c, p, t);
+	return r == 0 && !may_lead(o, p, t) ? RUNG_REFUSED : r;
 }
 
 int ladder_probe(const struct kernel *k, const struct machine *m, int hart,
@@ -532,7 +553,7 @@ int ladder_probe(const struct kernel *k, const struct machine *m, int hart,
 			return r;
 		if (r == 0)
 			p.rung = steps[i].rung;
-		memcpy(p.reason, p.tries[p.n_tries - 1].says, sizeof p.reason);
+		snprintf(p.reason, sizeof p.reason, "%s", p.tries[p.n_tries - 1].says);
 	}
 	if (p.rung == RUNG_NONE) {
 		p.leader = (struct event){.group = -1};

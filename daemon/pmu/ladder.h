@@ -42,7 +42,7 @@ struct plan {
 	uint8_t cut;    /* CUT_* of the groups that were opened by this plan; 0: none counts */
 	struct rung_try tries[PLAN_TRIES_MAX];
 	int n_tries;
-	char reason[192];
+	char reason[EVENT_ERROR_BYTES];
 };
 
 struct ladder_options {
@@ -51,7 +51,17 @@ struct ladder_options {
 	uint32_t hz;            /* rate to probe at */
 	bool user_only;
 	bool no_switches; /* try without the context-switch sibling */
+	/* May the hart be led by this event, which fires? NULL: by any. What may not is a rung that
+	 * is not taken. */
+	bool (*may_lead)(void *userdata, const struct event *leader);
+	void *userdata;
 };
+
+/* The core's own events that may lead, in the order in which they are tried. Where the kernel is
+ * profiled too, what counts cycles in every mode comes first; else the least privileged mode does,
+ * since most time is spent there. Returns how many. */
+int ladder_leaders(const struct platform *p, bool user_only,
+	const struct platform_event *ret_leader[static PLAN_LEADERS_MAX]);
 
 /* Find the rung for one hart; takes at most about 60 ms of that hart per rung tried.
  * 0 (also with RUNG_NONE); -errno only for our own trouble. */

@@ -14,8 +14,9 @@
 #include <string.h>
 
 #define CPU_FOLDER "/sys/devices/system/cpu/"
-#define LIST_BYTES_MAX 8192 /* HARTS_MAX ids that all stand apart, "1022," */
-#define PARANOID_UNKNOWN 4  /* beyond every level that a kernel knows: assume no rights */
+#define LIST_BYTES_MAX 8192    /* HARTS_MAX ids that all stand apart, "1022," */
+#define MEMINFO_BYTES_MAX 8192 /* some 60 lines of 28 bytes */
+#define PARANOID_UNKNOWN 4     /* beyond every level that a kernel knows: assume no rights */
 
 #if defined(__x86_64__)
 #define ARCH_BUILT "x86_64"
@@ -133,6 +134,20 @@ static uint32_t sysctl_read_unsigned(const struct kernel *k, const char *name)
 	return value < 0 || value > UINT32_MAX ? 0 : (uint32_t)value;
 }
 
+/* The first line is "MemTotal:  8000000 kB". Source: man proc_meminfo. */
+static uint32_t memory_read(const struct kernel *k)
+{
+	static const char key[] = "MemTotal:";
+	char text[MEMINFO_BYTES_MAX], *end;
+	if (k->read_text(k->userdata, "/proc/meminfo", text, sizeof(text)) < 0 ||
+		strncmp(text, key, sizeof(key) - 1) != 0)
+		return 0;
+	errno = 0;
+	long kb = strtol(text + sizeof(key) - 1, &end, 10);
+	bool good = errno == 0 && strncmp(end, " kB\n", 4) == 0 && kb > 0 && kb <= UINT32_MAX;
+	return good ? (uint32_t)kb : 0;
+}
+
 /* One short line, or fallback. */
 static void line_read(
 	const struct kernel *k, const char *path, const char *fallback, char line[static 65])
@@ -196,6 +211,7 @@ int machine_read(const struct kernel *k, struct machine *ret_machine)
 						   : (int)paranoid;
 	m.max_sample_rate = sysctl_read_unsigned(k, "perf_event_max_sample_rate");
 	m.mlock_kb = sysctl_read_unsigned(k, "perf_event_mlock_kb");
+	m.memory_kb = memory_read(k);
 	m.max_stack = sysctl_read_unsigned(k, "perf_event_max_stack");
 	line_read(k, "/proc/sys/kernel/osrelease", "unknown", m.release);
 	/* Linux has /proc/sys/kernel/arch since 6.1; before, we are what we were built for. */

@@ -21,6 +21,7 @@ struct machine {
 	int paranoid;               /* kernel.perf_event_paranoid; 4 where unreadable */
 	uint32_t max_sample_rate;   /* kernel.perf_event_max_sample_rate, Hz; 0 where unreadable */
 	uint32_t mlock_kb;          /* kernel.perf_event_mlock_kb */
+	uint32_t memory_kb;         /* MemTotal; 0: unknown */
 	uint32_t max_stack;         /* kernel.perf_event_max_stack, frames */
 	bool may_see_all;           /* system-wide events can be opened; found by opening one */
 	bool may_see_kernel;        /* events that count the kernel can be opened */

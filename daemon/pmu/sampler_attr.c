@@ -56,7 +56,6 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define SIDEBAND_BYTES (256u << 10)
 /* Room for 7,000 switches between two drains, at 152 bytes with four siblings. */
 #define SWITCHES_BYTES (1u << 20)
-#define RING_BYTES_MIN (64u << 10)
 /* Of a new program's stack: pointers and auxiliary vector (1 KiB with 60 variables), up to 8 KiB
  * left free at random, and 4 KiB of arguments, which is what is kept of them. Where that does not
  * reach, or leads over a page that was never touched (one time in four), /proc is asked. Source:
@@ -66,6 +65,10 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define EXEC_RING_BYTES (512u << 10)
 #define RING_BYTES_MIN (64u << 10)
 #define RING_BYTES_MAX (16u << 20) /* per hart: locked memory, which nobody else can have */
+/* All rings of samples together are no more of the machine's memory than one part in so many; so
+ * are those of execs. A board of 256 MB with two harts has 512 KiB for each, which its watermark
+ * still has read in time; eight harts need 8 GB for what they would like. */
+#define RINGS_PART 128u
 
 static struct event event_make(const char *name, const char *pmu, uint32_t type, uint64_t config)
 {
@@ -216,9 +219,19 @@ static void attr_exec_stack(struct perf_event_attr *a)
 #endif
 }
 
-size_t exec_ring_bytes(const struct event *e)
+/* Half of wanted, as often as it takes to be a hart's part of the machine's memory. */
+static uint64_t ring_part(const struct sampler *s, uint64_t wanted)
 {
-	return exec_copies_stack(e) ? EXEC_RING_BYTES : (size_t)getpagesize();
+	uint64_t n_harts = (uint64_t)hart_set_count(&s->machine.online);
+	uint64_t all = (uint64_t)s->machine.memory_kb << 10;
+	while (all > 0 && wanted > RING_BYTES_MIN && wanted * n_harts > all / RINGS_PART)
+		wanted /= 2;
+	return wanted;
+}
+
+size_t exec_ring_bytes(const struct sampler *s, const struct event *e)
+{
+	return exec_copies_stack(e) ? ring_part(s, EXEC_RING_BYTES) : (size_t)getpagesize();
 }
 
 /* Without its own ring it would not wake: the watermark is that of the event which a ring was
@@ -297,8 +310,8 @@ void attr_switch(const struct sampler *s, struct perf_event_attr *ret_attr)
 
 void attr_switch_bpf(const struct sampler *s, struct perf_event_attr *ret_attr)
 {
-	struct event e = event_make(
-		"bpf-output", "software", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT);
+	struct event e =
+		event_make("bpf-output", "software", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT);
 	attr_begin(s, &e, ret_attr);
 	ret_attr->disabled = 1;
 	ret_attr->sample_period = 1;
@@ -318,7 +331,7 @@ size_t ring_bytes_for(const struct sampler *s, int hart)
 	if (s->plan[hart].switches || s->plan[hart].n_siblings > 0)
 		wanted += SWITCHES_BYTES;
 
-	uint64_t most = RING_BYTES_MAX;
+	uint64_t most = ring_part(s, RING_BYTES_MAX);
 	/* Whoever may not see all pays from a budget of mlock_kb per hart, control page included.
 	 */
 	if (!s->machine.may_see_all) {

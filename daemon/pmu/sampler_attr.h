@@ -48,7 +48,7 @@ void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes
 /* The tracepoint of execs, with a copy of the new program's stack, or a dummy that tells COMM; its own
  * ring wakes at each record. */
 void attr_exec(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr);
-size_t exec_ring_bytes(const struct event *e);
+size_t exec_ring_bytes(const struct sampler *s, const struct event *e);
 /* An event that fires; grouped: its samples bring the group's values. */
 void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,
 	struct perf_event_attr *ret_attr);

@@ -155,9 +155,12 @@ static int switch_open(struct sampler *s, pid_t pid, const struct stream *leader
 	return stream_open(s, &attr, pid, leader->fd, &stream);
 }
 
-/* Cut the group's counts at switches. A session per task needs that for the last counts of a task
- * only: its counters stand still while others run. 0 or -errno of what is exhausted. */
-static int cut_open(struct sampler *s, const struct group *g, pid_t pid, const struct stream *leader)
+/* Cut the group's counts at switches, and then know how long somebody ran. Of a clock that leaves
+ * the kernel out that is no measure: its ticks stand for user mode alone. A session per task needs
+ * that for the last counts of a task only: its counters stand still while others run. 0 or -errno
+ * of what is exhausted. */
+static int cut_open(
+	struct sampler *s, const struct group *g, pid_t pid, const struct stream *leader)
 {
 	const enum sampler_switches wish = s->options.switches;
 	unsigned cut = 0;
@@ -177,6 +180,8 @@ static int cut_open(struct sampler *s, const struct group *g, pid_t pid, const s
 			cut |= CUT_BPF;
 	}
 	s->plan[leader->hart].cut |= cut ? cut : CUT_NONE;
+	if (cut && !(event_is_clock(g->member[0]) && g->member[0]->exclude_kernel))
+		stream_table_set_timed(&s->streams, leader->id);
 	return 0;
 }
 

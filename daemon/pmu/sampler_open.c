@@ -39,6 +39,15 @@ int opening_refuse(
 	return HART_REFUSED;
 }
 
+/* Not even the side band may be had. Nobody asked for it by a name, so none is told. */
+static int refuse_all(struct opening *o, int error)
+{
+	struct event dummy = event_dummy();
+	struct refusal why = refusal_explain(&dummy, error, true, &o->sampler->machine);
+	opening_explain(&o->error, "%s; %s", why.says, why.remedy);
+	return HART_REFUSED;
+}
+
 struct ring *hart_ring(struct sampler *s, int hart)
 {
 	for (size_t i = 0; i < s->n_rings; i++)
@@ -109,7 +118,6 @@ static int sideband_try(struct opening *o, int hart)
 {
 	struct sampler *s = o->sampler;
 	const struct kernel *k = s->kernel;
-	struct event dummy = event_dummy();
 	bool kernel_symbols = !s->options.user_only && s->machine.may_see_kernel;
 	int fd = -EINVAL;
 	for (size_t i = 0; i < sizeof sideband_order && (fd == -EINVAL || fd == -E2BIG); i++) {
@@ -133,7 +141,7 @@ static int sideband_try(struct opening *o, int hart)
 	if (opening_exhausted(fd))
 		return fd;
 	if (fd < 0)
-		return opening_refuse(o, &dummy, -fd, &o->error);
+		return refuse_all(o, -fd);
 	k->event_close(k->userdata, fd);
 	s->cgroups = s->sideband & SIDEBAND_CGROUP;
 	return 0;
@@ -220,7 +228,7 @@ static int exec_try(struct sampler *s, int hart, const struct event *e)
 	int r = stream_open(s, &attr, -1, -1, &stream);
 	if (r < 0)
 		return r;
-	size_t n = exec_ring_bytes(e); /* a page holds 60 COMMs, and is read at each */
+	size_t n = exec_ring_bytes(s, e); /* a page holds 60 COMMs, and is read at each */
 	void *map = k->ring_map(k->userdata, stream.fd, n, &r);
 	if (!map) {
 		stream_table_remove(&s->streams, stream.id);
@@ -247,6 +255,11 @@ static void exec_open(struct sampler *s, int hart)
 
 /* --- the hart ---------------------------------------------------------------------------- */
 
+static bool may_lead(void *sampler, const struct event *leader)
+{
+	return event_enter(sampler, leader) != NULL;
+}
+
 static int hart_plan(struct opening *o, int hart)
 {
 	struct sampler *s = o->sampler;
@@ -264,6 +277,8 @@ static int hart_plan(struct opening *o, int hart)
 		.hz = s->hz,
 		.user_only = s->options.user_only,
 		.no_switches = !sampler_wants_sibling(s),
+		.may_lead = may_lead,
+		.userdata = s,
 	};
 	int r = ladder_probe(s->kernel, &s->machine, hart, &options, p);
 	if (r < 0)
@@ -283,8 +298,7 @@ static int hart_open_planned(struct opening *o, int hart)
 	size_t n_opened = 0;
 	for (size_t i = 0; i < o->n_tasks; i++) {
 		int r = sideband_open(o, hart, o->tasks[i]);
-		struct event dummy = event_dummy();
-		const struct event *blamed = &dummy;
+		const struct event *blamed = NULL; /* the side band */
 		if (r == 0) {
 			blamed = s->options.events ? &s->events.event[0] : &s->plan[hart].leader;
 			r = s->options.events ? asked_open(o, hart, o->tasks[i], n_opened == 0)
@@ -294,12 +308,13 @@ static int hart_open_planned(struct opening *o, int hart)
 			continue; /* this thread ended; its streams are closed with the hart */
 		/* Offline, of what the ladder has just seen to open too; but a PMU that was asked
 		 * for refuses. */
-		if (r == -ENODEV && (blamed == &dummy || !s->options.events))
+		if (r == -ENODEV && (!blamed || !s->options.events))
 			return HART_GONE;
 		if (opening_exhausted(r) || r > 0)
 			return r;
 		if (r < 0)
-			return opening_refuse(o, blamed, -r, &o->error);
+			return blamed ? opening_refuse(o, blamed, -r, &o->error)
+				      : refuse_all(o, -r);
 		n_opened++;
 	}
 	return n_opened ? 0 : HART_GONE;
@@ -419,8 +434,9 @@ void hart_close(struct sampler *s, int hart)
 int hart_enable(struct sampler *s, int hart, bool enable)
 {
 	const struct kernel *k = s->kernel;
-	/* Side band first, so that no sample comes before the mapping it lies in; last to go. What tells
-	 * of switches is there before there is anything to tell, so that no count begins unseen. */
+	/* Side band first, so that no sample comes before the mapping it lies in; last to go. What
+	 * tells of switches is there before there is anything to tell, so that no count begins
+	 * unseen. */
 	const enum stream_role order[4] = {
 		enable ? STREAM_SIDEBAND : STREAM_SAMPLER,
 		enable ? STREAM_EXEC : STREAM_SWITCH_BPF,

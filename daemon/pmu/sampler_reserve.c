@@ -27,11 +27,13 @@ static void reserve_leaders(struct sampler *s)
 		reserve(s, own.event[0]);
 	for (int h = cores_kind(s->options.cores, 0); h >= 0;
 		h = cores_kind(s->options.cores, h + 1)) {
-		const struct platform *p = cores_platform(s->options.cores, h);
-		if (!p->leader_user)
-			continue;
-		event_of_platform(p->leader_user, &own.event[0]);
-		reserve(s, own.event[0]);
+		const struct platform_event *leader[PLAN_LEADERS_MAX];
+		int n = ladder_leaders(cores_platform(s->options.cores, h),
+			s->options.user_only || !s->machine.may_see_kernel, leader);
+		for (int i = 0; i < n; i++) {
+			event_of_platform(leader[i], &own.event[0]);
+			reserve(s, own.event[0]);
+		}
 	}
 }
 

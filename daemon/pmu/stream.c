@@ -65,9 +65,21 @@ const char *cut_name(unsigned cut)
 }
 
 /* Index of the first stream whose id is not below id. */
+/* The kernel counts ids up, and we open one event after the other, so ids stand close to each
+ * other: each stream is at most as many places behind the first, and before the last, as its id is
+ * away from theirs. What is left to search is as much as there are gaps. */
 static size_t lower_bound(const struct stream_table *t, uint64_t id)
 {
 	size_t low = 0, high = t->n_streams;
+	if (high == 0 || id <= t->stream[0].id)
+		return 0;
+	uint64_t last = t->stream[high - 1].id;
+	if (id > last)
+		return high;
+	if (last - id < high - 1)
+		low = high - 1 - (size_t)(last - id);
+	if (id - t->stream[0].id < high)
+		high = (size_t)(id - t->stream[0].id);
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (t->stream[middle].id < id)
@@ -114,6 +126,11 @@ void stream_table_remove(struct stream_table *t, uint64_t id)
 		return;
 	t->n_streams--;
 	memmove(t->stream + at, t->stream + at + 1, (t->n_streams - at) * sizeof(*t->stream));
+}
+
+void stream_table_set_timed(struct stream_table *t, uint64_t id)
+{
+	t->stream[lower_bound(t, id)].timed = true;
 }
 
 const struct stream *stream_table_find(const struct stream_table *t, uint64_t id)

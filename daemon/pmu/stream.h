@@ -57,7 +57,9 @@ struct stream {
 	int event;           /* index into the session's event list; -1 for sideband and switch */
 	uint64_t sample_type, read_format, regs_user;
 	uint64_t period;     /* fixed period (ns for cpu-clock), 0 in frequency mode */
-	uint64_t weight_ns;  /* time that one sample stands for: 1e9 / rate */
+	uint64_t weight_ns;  /* time that one sample stands for by the rate: 1e9 / rate */
+	bool timed;          /* a leader whose readings at switches and samples say how long somebody
+	                        ran, which is what its samples really stand for */
 	bool build_ids;      /* its MMAP2 records may bring build ids (attr.build_id) */
 	int fd;              /* -1 in a recording */
 };
@@ -76,6 +78,8 @@ struct stream_table {
 /* Add a copy, keeping the order. -ENOMEM, -EEXIST. */
 int stream_table_add(struct stream_table *t, const struct stream *s);
 void stream_table_remove(struct stream_table *t, uint64_t id);
+/* The stream of that id, which is there, is `timed` from now on. */
+void stream_table_set_timed(struct stream_table *t, uint64_t id);
 /* NULL if the id is not known. O(log n). Borrowed until the table changes. */
 const struct stream *stream_table_find(const struct stream_table *t, uint64_t id);
 void stream_table_clear(struct stream_table *t);

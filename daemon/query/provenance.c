@@ -54,8 +54,11 @@ enum tier query_coarsest(const struct query_question *question)
 void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row)
 {
 	p->samples += row->count;
-	if (loaded_leaf(l, row->stack)->state == FRAME_NAMED)
+	const struct loaded_frame *leaf = loaded_leaf(l, row->stack);
+	if (leaf->state == FRAME_NAMED)
 		p->named += row->count;
+	else if (leaf != &l->frame[0] && leaf->state <= FRAME_ASKED)
+		p->unread += row->count;
 	p->rung[row->rung][row->hart] |= row->count > 0;
 	if (l->tier == TIER_HOUR) {
 		p->coarse_samples += row->count;
@@ -354,6 +357,13 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 		line_add(l++, "recordings of different rates; samples are weighted by time");
 	if (p->many_boots)
 		line_add(l++, "recordings of different boots or machines");
+	/* one in a hundred is not worth a line */
+	if (p->unread * 100 > p->samples)
+		line_add(l++,
+			"%llu samples (%.0f %%) have no name since the namer had not come to them "
+			"yet; it will have another time",
+			(unsigned long long)p->unread,
+			(double)p->unread / (double)p->samples * 100);
 	l = tell_tiers(p, l);
 	return (int)(tell_sources(p, l) - note);
 }

@@ -11,7 +11,7 @@
 #define PROVENANCE_NOTES_MAX 16 /* errata of all kinds of core of one machine, in one answer */
 
 struct provenance {
-	uint64_t samples, named;
+	uint64_t samples, named, unread; /* unread: the namer has not come to them */
 	double seconds;
 	uint32_t hz;
 	bool many_hz, many_boots;

@@ -162,7 +162,7 @@ CREATE TABLE sample (
 	event INTEGER NOT NULL,             -- the event that sampled
 	rung INTEGER NOT NULL,              -- as in hart, at that time
 	count INTEGER NOT NULL,             -- samples; 0 for counts that a context switch delivered
-	weight_ns INTEGER NOT NULL,         -- time that these samples stand for
+	weight_ns INTEGER NOT NULL,         -- time that these samples stand for (daemon/attribute/weigh.c)
 	truncated INTEGER NOT NULL          -- samples of these whose stack ends early
 );
 

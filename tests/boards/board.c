@@ -4,6 +4,8 @@
  *
  *      board loop N     N turns of a loop of four instructions, in loop_of_four()
  *      board two N      the same in fast() and, of ten times as many turns, in slow()
+ *      board calls N    the turns in loop_of_four(), and N / 100 system calls in call_kernel()
+ *      board vector 0   prints how many bits a vector register has
  *      board spin MS    keeps a hart busy for MS ms of its own time
  *      board time N     prints how many ns N turns took
  *      board nobpf CMD  runs CMD on a kernel that does not know bpf(2)
@@ -49,6 +51,23 @@ __attribute__((noinline)) void slow(unsigned long n)
 	turns(10 * n);
 }
 
+__attribute__((noinline)) void call_kernel(unsigned long n)
+{
+	while (n--)
+		syscall(SYS_getppid);
+}
+
+static int print_vector_bits(void)
+{
+#if defined(__riscv)
+	unsigned long bytes; /* vlenb; where there are no vectors, an illegal instruction */
+	__asm__ volatile("csrr %0, 0xc22" : "=r"(bytes));
+	return printf("%lu\n", 8 * bytes) < 0;
+#else
+	return 2;
+#endif
+}
+
 static long used_ms(void)
 {
 	struct timespec t;
@@ -92,6 +111,11 @@ int main(int argc, char **argv)
 	} else if (strcmp(argv[1], "two") == 0) {
 		fast(n);
 		slow(n);
+	} else if (strcmp(argv[1], "calls") == 0) {
+		loop_of_four(n);
+		call_kernel(n / 100);
+	} else if (strcmp(argv[1], "vector") == 0) {
+		return print_vector_bits();
 	} else if (strcmp(argv[1], "time") == 0) {
 		print_time(n);
 	} else if (strcmp(argv[1], "spin") == 0) {

@@ -4,8 +4,9 @@
 
     tests/boards/debian.py TREE FOLDER      makes FOLDER/TREE, unless it is there
 
-TREE is riscv64 or arm64 (Debian 13 as a board runs it, with headers to build for it) or qemu. No
-maintainer script runs, so the tree of another architecture needs nothing to execute it. The mirror
+TREE is riscv64 or arm64 (Debian 13 as a board runs it, with headers to build for it), qemu, or
+qemu-trixie, Debian 13's own. No maintainer script runs, so the tree of another architecture needs
+nothing to execute it. The mirror
 is read from the machine's apt sources and stands nowhere else.
 """
 import fcntl
@@ -24,14 +25,16 @@ from machine import Skip  # noqa: E402
 
 FETCH_SECONDS = 400  # half a minute on a good line; what takes longer than this is no mirror
 
-BOARD = ["base-files", "base-passwd", "bash", "busybox-static", "coreutils", "dash", "findutils",
-         "grep", "kmod", "libbpf1", "libc-bin", "libcap2-bin", "mount", "passwd", "procps", "sed",
-         "systemd", "systemd-sysv", "util-linux"]
+BOARD = ["base-files", "base-passwd", "bash", "busybox-static", "coreutils", "dash", "diffutils",
+         "dpkg", "findutils", "grep", "init-system-helpers", "kmod", "libbpf1", "libc-bin", "libcap2-bin",
+         "mount", "passwd", "perl-base", "procps", "sed", "systemd", "systemd-sysv", "tar",
+         "util-linux"]
 LIBRARIES = ["libc6-dev", "libdw-dev", "libelf-dev", "libgcc-14-dev", "libiberty-dev",
              "libbpf-dev", "libjansson-dev", "liblzma-dev", "libncurses-dev", "libprotobuf-c-dev",
              "libseccomp-dev", "libsqlite3-dev", "libsystemd-dev", "uthash-dev"]
 # QEMU 10.0.2 counts and interrupts. 7.2 (bookworm) hangs with -icount, and 10.0.13 (trixie) never
-# interrupts: the packages are those of bookworm-backports whatever Debian this is.
+# interrupts: the packages are those of bookworm-backports whatever Debian this is, but for the test
+# of just that.
 QEMU = ["opensbi", "qemu-system-arm", "qemu-system-common", "qemu-system-data",
         "qemu-system-riscv"]
 
@@ -40,6 +43,7 @@ TREES = {
     "arm64": ("arm64", [*BOARD, *LIBRARIES, "linux-image-arm64", "linux-perf"], ["trixie"]),
     "qemu": ("amd64", [f"{name}/bookworm-backports" for name in QEMU],
              ["bookworm", "bookworm-backports"]),
+    "qemu-trixie": ("amd64", [n for n in QEMU if n != "qemu-system-arm"], ["trixie"]),
 }
 
 
@@ -54,32 +58,40 @@ def mirror():
 
 
 def write_index(root):
-    """Tell dpkg-shlibdeps which package has which library of a tree, in TREE.dpkg beside it: what
-    dpkg would know had it installed them. Runs while the archives are still there."""
+    """What dpkg would know had it installed a tree, in TREE.dpkg beside it: which package has which
+    library, for dpkg-shlibdeps, and in `board` the status of all, for the dpkg of a board. Runs
+    while the archives are still there."""
     target = root.with_suffix("")
     index = target.with_suffix(".dpkg")
     shutil.rmtree(index, ignore_errors=True)
     info = index / "info"
     info.mkdir(parents=True)
     (info / "format").write_text("1\n")
-    with open(index / "status", "w") as status, tempfile.TemporaryDirectory() as control:
-        for archive in sorted((root / "var/cache/apt/archives").glob("lib*.deb")):
+    with open(index / "status", "w") as status, open(index / "board", "w") as board, \
+            tempfile.TemporaryDirectory() as control:
+        for archive in sorted((root / "var/cache/apt/archives").glob("*.deb")):
             shutil.rmtree(control)
             subprocess.run(["dpkg-deb", "-e", archive, control], check=True)
             fields = (Path(control) / "control").read_text()
-            name = re.search(r"^Package: (.+)$", fields, re.M)[1]
-            if re.search(r"^Multi-Arch: same$", fields, re.M):
-                name += ":" + re.search(r"^Architecture: (.+)$", fields, re.M)[1]
+            fields = fields.replace("\n", "\nStatus: install ok installed\n", 1) + "\n"
+            board.write(fields)
             kept = [p for p in Path(control).iterdir() if p.name in ("symbols", "shlibs")]
-            if not kept:
-                continue
-            for path in kept:
-                shutil.copy(path, info / f"{name}.{path.name}")
-            listed = subprocess.run(["dpkg-deb", "-c", archive], check=True, text=True,
-                                    capture_output=True).stdout
-            paths = re.findall(r" \./(\S+?)/?(?: -> .*)?$", listed, re.M)
-            (info / f"{name}.list").write_text("".join(f"{target}/{p}\n" for p in paths))
-            status.write(fields.replace("\n", "\nStatus: install ok installed\n", 1) + "\n")
+            if kept and archive.name.startswith("lib"):
+                status.write(fields)
+                write_libraries(info, target, archive, fields, kept)
+
+
+def write_libraries(info, target, archive, fields, kept):
+    """The package's files, and what its control files say of its libraries."""
+    name = re.search(r"^Package: (.+)$", fields, re.M)[1]
+    if re.search(r"^Multi-Arch: same$", fields, re.M):
+        name += ":" + re.search(r"^Architecture: (.+)$", fields, re.M)[1]
+    for path in kept:
+        shutil.copy(path, info / f"{name}.{path.name}")
+    listed = subprocess.run(["dpkg-deb", "-c", archive], check=True, text=True,
+                            capture_output=True).stdout
+    paths = re.findall(r" \./(\S+?)/?(?: -> .*)?$", listed, re.M)
+    (info / f"{name}.list").write_text("".join(f"{target}/{p}\n" for p in paths))
 
 
 def fetch(name, target):
@@ -90,7 +102,7 @@ def fetch(name, target):
     command = ["mmdebstrap", "--quiet", "--variant=extract", f"--architectures={architecture}",
                *apt_options(), f"--include={','.join(packages)}", suites[0], target,
                *([f"--extract-hook={shlex.quote(__file__)} index \"$1\""]
-                 if name != "qemu" else []),
+                 if has_index(name) else []),
                *(f"deb {uri} {suite} main" for suite in suites)]
     try:
         done = subprocess.run(command, text=True, capture_output=True, timeout=FETCH_SECONDS)
@@ -98,6 +110,11 @@ def fetch(name, target):
         raise Skip(f"{uri} did not give the packages of {name} in {FETCH_SECONDS} s") from None
     if done.returncode != 0:
         raise Skip(f"mmdebstrap made no tree of {name}: {done.stderr.strip()[-300:]}")
+
+
+def has_index(name):
+    """Trees of libraries have one, those of programs for this machine do not need it."""
+    return not name.startswith("qemu")
 
 
 def tree(name, folder):
@@ -108,7 +125,8 @@ def tree(name, folder):
     wanted = "\n".join(TREES[name][1])
     with open(folder / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        whole = target.is_dir() and (name == "qemu" or target.with_suffix(".dpkg").is_dir())
+        whole = target.is_dir() and (
+            not has_index(name) or (target.with_suffix(".dpkg") / "board").exists())
         if not whole or not stamp.exists() or stamp.read_text() != wanted:
             for old in target, part:
                 shutil.rmtree(old, ignore_errors=True)

@@ -6,11 +6,13 @@ name. What the script prints comes back over the serial line, in named sections 
 status; a boot that does not reach its end is an error with the end of what was said. Each boot is
 bounded by QEMU's own end, a time limit, and a kill.
 """
+import functools
 import platform
 import re
 import stat
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import debian
@@ -49,6 +51,14 @@ section() {
 """
 
 
+def need_what_makes_boards():
+    """Skip where that is missing; all of it but the first is what make check installs."""
+    if platform.machine() != "x86_64":
+        raise Skip("needs an x86-64 machine: QEMU is fetched for that")
+    for program in "mmdebstrap", "make", "clang", "ld.lld-19", "readelf", "timeout":
+        need_program(program)
+
+
 class Section:
     """What one command of the script printed, on both channels, and its exit status."""
 
@@ -59,9 +69,23 @@ class Section:
         return f"exit {self.status}\n{self.text}\n{self.errors}"
 
 
+MAKING = threading.RLock()
+
+
+def once(make):
+    """Tests run side by side: what they share is made by one of them while the others wait."""
+    made = functools.cache(make)
+
+    @functools.wraps(make)
+    def run(*arguments):
+        with MAKING:
+            return made(*arguments)
+    return run
+
+
+@once
 def cross_build(build, arch, compiler="clang"):
     """make CROSS=arch; the folder of the programs. Without the tree to link with: Skip."""
-    need_program("make")
     sysroot(build, arch)
     done = subprocess.run(["make", "-j2", f"BUILD={build}", f"CROSS={arch}",
                            f"CROSS_CC={compiler}", "WERROR=-Werror"], cwd=ROOT, text=True,
@@ -123,6 +147,7 @@ def cpio(entries):
     return b"".join(out)
 
 
+@once
 def compile_program(build, arch, source):
     """Compile tests/boards/SOURCE or tests/system/SOURCE for the guest; its path."""
     path = next(p for p in (HERE / source, ROOT / "tests/system" / source) if p.exists())
@@ -136,7 +161,8 @@ def compile_program(build, arch, source):
 
 
 def initramfs(build, arch, sources):
-    """The folder's contents as {path: bytes}: busybox, our programs, tests' programs, libraries."""
+    """The folder's contents as {path: bytes}: busybox, our programs with what they know of
+    cores, tests' programs, libraries."""
     root = sysroot(build, arch)
     ours = cross_build(build, arch)
     programs = {"usr/local/bin/mperfctl*": ours / "mperfctl",
@@ -146,6 +172,9 @@ def initramfs(build, arch, sources):
         path = compile_program(build, arch, source)
         programs[f"usr/local/bin/{path.name}*"] = path
     files = {name: path.read_bytes() for name, path in programs.items()}
+    data = ROOT / "platform-db" / "platforms"
+    files |= {f"usr/local/share/mperf/platforms/{path.relative_to(data)}": path.read_bytes()
+              for path in data.rglob("*.json")}
     libraries = closure(root, arch, programs.values())
     files |= {f"lib/{name}*": path.read_bytes() for name, path in libraries.items()}
     files[f"lib/{loader(arch)}*"] = (root / "usr/lib" / TRIPLE[arch] / loader(arch)).read_bytes()
@@ -156,13 +185,12 @@ def initramfs(build, arch, sources):
     return files | {name: None for name in ("proc", "sys", "dev", "tmp", "run", "root", "var/lib")}
 
 
-def qemu(build, arch):
-    """The command that starts QEMU from its tree, with the tree's own libraries."""
-    if platform.machine() != "x86_64":
-        raise Skip("needs an x86-64 machine: QEMU is fetched for that")
-    root = debian.tree("qemu", build / "boards")
+def qemu(build, arch, tree):
+    """The command that starts QEMU from that tree, with the tree's own libraries."""
+    root = debian.tree(tree, build / "boards")
     lib = f"{root}/usr/lib/x86_64-linux-gnu:{root}/lib/x86_64-linux-gnu"
-    return [root / "lib64/ld-linux-x86-64.so.2", "--library-path", lib,
+    loaders = [root / lib64 / "ld-linux-x86-64.so.2" for lib64 in ("lib64", "usr/lib64")]
+    return [next(path for path in loaders if path.exists()), "--library-path", lib,
             root / "usr/bin" / QEMU[arch], "-L", root / "usr/share/qemu",
             *(["-bios", root / "usr/lib/riscv64-linux-gnu/opensbi/generic/fw_dynamic.bin"]
               if arch == "riscv64" else [])]
@@ -179,15 +207,15 @@ class Guest:
 
     icount is QEMU's shift: a hart takes 2**icount ns of guest time per instruction, whatever the
     host does; with None it follows the host's clock. sources are C programs that go into
-    /usr/local/bin.
+    /usr/local/bin. files, {path: bytes}, is
+    what the initramfs holds; a test may add to it.
     """
 
     append = ""
+    qemu_tree = "qemu"
 
     def __init__(self, build, arch="riscv64", cpu="rv64", harts=2, memory="1G", icount=1,
                  machine="virt", sources=("board.c",)):
-        need_program("readelf")
-        need_program("timeout")
         self.build, self.arch = build, arch
         self.machine = ["-M", machine, "-cpu", cpu, "-smp", str(harts), "-m", memory]
         if icount is not None:
@@ -199,13 +227,14 @@ class Guest:
         """What the initramfs holds, but for the script: {path: bytes}."""
         return initramfs(self.build, self.arch, sources)
 
-    def device_tree(self, name):
-        """Dump the board's own device tree; its path."""
-        path = self.build / "boards" / f"{name}.dtb"
-        command = [*qemu(self.build, self.arch), *self.machine, "-nographic", "-nodefaults"]
-        command[command.index("-M") + 1] += f",dumpdtb={path}"
+    def own_device_tree(self):
+        """Dump the board's device tree and boot by that file from now on; its path. Change it."""
+        self.dtb = tempfile.NamedTemporaryFile(dir=self.build / "boards", suffix=".dtb")
+        command = [*qemu(self.build, self.arch, self.qemu_tree), *self.machine, "-nographic",
+                   "-nodefaults"]
+        command[command.index("-M") + 1] += f",dumpdtb={self.dtb.name}"
         subprocess.run(["timeout", "-k", "5", "30", *command], check=True, capture_output=True)
-        return path
+        return self.dtb.name
 
     def scripts(self, script):
         """The files that make the board run the script and then power off."""
@@ -213,12 +242,12 @@ class Guest:
 
     def run(self, script, seconds=BOOT_SECONDS):
         """Boot, run the shell script, power off; {name: Section} of what it reported."""
-        command = [*qemu(self.build, self.arch), *self.machine, "-nographic", "-nodefaults",
-                   "-serial", "stdio", "-no-reboot", "-kernel",
+        command = [*qemu(self.build, self.arch, self.qemu_tree), *self.machine, "-nographic",
+                   "-nodefaults", "-serial", "stdio", "-no-reboot", "-kernel",
                    kernel(sysroot(self.build, self.arch)), *self.drives, "-append",
                    f"console={CONSOLE[self.arch]} loglevel=1 panic=-1 {self.append}"]
         if self.dtb:
-            command += ["-dtb", self.dtb]
+            command += ["-dtb", self.dtb.name]
         with tempfile.NamedTemporaryFile(dir=self.build / "boards", suffix=".cpio") as archive:
             archive.write(cpio(self.files | self.scripts(". /guest.sh\n" + script)))
             archive.flush()

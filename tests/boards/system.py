@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A board that boots Debian with systemd from a disc, which has mperf's package.
 
-The disc is made once of the tree and never written: what a boot changes is gone with it. Before
-systemd starts, the initramfs puts onto it the package's files and the test's own. Maintainer scripts
-do not run: user, folders and sysctl come from the package's own files at boot.
+The disc is made once of the tree and never written: what a boot changes is gone with it. Debian's
+own packages are unpacked there and called installed, without their maintainer scripts, of which
+furnish() does what matters. Ours is installed by dpkg when systemd runs, before the test's script:
+its maintainer scripts make user and folders, set the sysctl, enable and start the service.
 """
-import functools
 import lzma
 import re
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
-from guest import TRIPLE, Guest, compile_program, sysroot
+from guest import TRIPLE, Guest, compile_program, once, sysroot
 from machine import ROOT, need_program, need_root
 
 DISC_BYTES = "1200M"   # three times what is on it; the file is sparse
@@ -61,9 +60,12 @@ Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin HOME=/root
 Environment=LC_ALL=C.UTF-8 NO_COLOR=1 TERM=dumb
 TimeoutStartSec=infinity
 """
+INSTALL = """
+section install dpkg --install /board/mperf.deb
+"""
 
 
-@functools.cache
+@once
 def package(build, arch):
     """make deb for that architecture; the package. It is built with gcc, the guests' with clang."""
     need_program(f"{TRIPLE[arch]}-gcc")
@@ -74,27 +76,13 @@ def package(build, arch):
     return next((build / arch / "deb").glob(f"mperf_*_{arch}.deb"))
 
 
-def installed(build, arch):
-    """A folder with what the package holds, in a Debian where /lib is a link to /usr/lib."""
-    target = build / "boards" / f"{arch}.installed"
-    shutil.rmtree(target, ignore_errors=True)
-    (target / "usr/lib").mkdir(parents=True)
-    (target / "lib").symlink_to("usr/lib")
-    files = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package(build, arch)],
-                             stdout=subprocess.PIPE)
-    subprocess.run(["tar", "-C", target, "-x", "--keep-directory-symlink"], stdin=files.stdout,
-                   check=True)
-    assert files.wait() == 0
-    (target / "lib").unlink()
-    return target
-
-
+@once
 def disc(build, arch):
     """The file system of a board, made once of the tree; its path."""
     root = sysroot(build, arch)
     image = build / "boards" / f"{arch}.ext4"
-    if image.exists() and image.stat().st_mtime >= Path(__file__).stat().st_mtime \
-            and image.stat().st_mtime >= root.stat().st_mtime:
+    sources = Path(__file__), root.with_suffix(".dpkg") / "board"
+    if image.exists() and all(image.stat().st_mtime >= p.stat().st_mtime for p in sources):
         return image
     with tempfile.TemporaryDirectory(dir=build / "boards") as folder:
         left_out = [f"--exclude={pattern}" for pattern in LEFT_OUT]
@@ -102,9 +90,11 @@ def disc(build, arch):
         subprocess.run(["tar", "-C", folder, "-x"], stdin=out.stdout, check=True)
         assert out.wait() == 0
         furnish(Path(folder))
+        write_status(Path(folder), root)
         part = image.with_suffix(".part")
         part.unlink(missing_ok=True)
-        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", folder, part, DISC_BYTES], check=True)
+        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", folder, part, DISC_BYTES], check=True,
+                       stdout=subprocess.DEVNULL)
         part.rename(image)
     return image
 
@@ -128,6 +118,20 @@ def furnish(folder):
         (units / unit).symlink_to("/dev/null")
     (units / "board.target").write_text(TARGET)
     (units / "board.service").write_text(SERVICE)
+
+
+def write_status(folder, root):
+    """What dpkg knows: that all packages of the tree are there, of whose files it keeps no list."""
+    status = (root.with_suffix(".dpkg") / "board").read_text()
+    info = folder / "var/lib/dpkg/info"
+    (folder / "var/lib/dpkg/status").write_text(status)
+    for fields in status.split("\n\n"):
+        name = re.search(r"^Package: (.+)$", fields, re.M)
+        if not name:
+            continue
+        same = re.search(r"^Multi-Arch: same$", fields, re.M)
+        arch = ":" + re.search(r"^Architecture: (.+)$", fields, re.M)[1] if same else ""
+        (info / f"{name[1]}{arch}.list").write_text("/.\n")
 
 
 def modules(root, *wanted):
@@ -156,14 +160,16 @@ def disc_files(build, arch):
     need_root()
     for program in "mke2fs", "tar":
         need_program(program)
-    kernel = modules(sysroot(build, arch), "crc32c_generic", "virtio_blk", "ext4")
+    kernel = modules(sysroot(build, arch), "crc32c_generic", "virtio_blk", "ext4", "brd")
     drives = ["-drive", f"file={disc(build, arch)},format=raw,if=none,id=disc,snapshot=on",
               "-device", "virtio-blk-pci,drive=disc"]
     return drives, kernel | {"modules": "\n".join(kernel).encode()}
 
 
 class WithDisc(Guest):
-    """A Guest whose script begins with Debian's disc at /disc and the store on it; no systemd."""
+    """A Guest whose script begins with Debian's disc at /disc, and the store on a disc that is made of
+    its own memory; no systemd. To a guest whose clock stops for nobody (icount) the host's discs are
+    slow by seconds, and by more when the host is busy: figures are to know nothing of that."""
 
     def make_files(self, sources):
         self.drives, kernel = disc_files(self.build, self.arch)
@@ -171,11 +177,11 @@ class WithDisc(Guest):
 
     def scripts(self, script):
         return super().scripts("""
-for module in $(cat /modules); do insmod /$module || exit 1; done
+for module in $(cat /modules); do insmod /$module rd_nr=1 rd_size=1048576 || exit 1; done
 mkdir -p /disc /var/lib/mperf /etc/mperf
 mount -t ext4 /dev/vda /disc || exit 1
 for name in proc sys dev tmp; do mount --bind /$name /disc/$name; done
-mkdir /disc/var/lib/mperf && mount --bind /disc/var/lib/mperf /var/lib/mperf || exit 1
+mke2fs -i 1048576 -m 0 /dev/ram0 >/dev/null && mount -t ext4 /dev/ram0 /var/lib/mperf || exit 1
 """ + script)
 
 
@@ -187,9 +193,7 @@ class System(Guest):
     def make_files(self, sources):
         root = sysroot(self.build, self.arch)
         self.drives, kernel = disc_files(self.build, self.arch)
-        place = installed(self.build, self.arch)
-        files = {f"over/{p.relative_to(place)}{'*' if p.stat().st_mode & 0o100 else ''}":
-                 p.read_bytes() for p in place.rglob("*") if p.is_file()}
+        files = {"over/board/mperf.deb": package(self.build, self.arch).read_bytes()}
         for source in sources:
             path = compile_program(self.build, self.arch, source)
             files[f"over/usr/local/bin/{path.name}*"] = path.read_bytes()
@@ -202,4 +206,6 @@ class System(Guest):
                 "over/board/script": base["script"].replace(b". /guest.sh", b". /board/guest.sh")}
 
     def run(self, script, seconds=SYSTEM_SECONDS):
-        return super().run(script, seconds)
+        said = super().run(INSTALL + script, seconds)
+        assert said["install"].status == 0, said["install"]
+        return said

@@ -102,6 +102,8 @@ class Container:
             if pids and Path(f"/proc/{pids[0]}/root/run/systemd/private").exists():
                 self.leader = int(pids[0])
                 self.run("systemctl is-system-running --wait", check=False)
+                # Debian 13's nspawn lays an empty file over the kernel's symbols.
+                self.run("umount --quiet /proc/kallsyms", check=False)
                 return
             time.sleep(0.05)
         self.console.seek(0)

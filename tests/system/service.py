@@ -49,13 +49,16 @@ class Service:
         self.process = None
 
     def write_config(self, **keys):
+        """As editors do: another file takes the place of the old one, which is never seen half."""
         self.keys.update(keys)
         sections = {}
         for key, value in self.keys.items():
             key = key.replace("_", "-")
             sections.setdefault(self.SECTION.get(key, "store"), []).append(f"{key} = {value}")
-        self.config.write_text("".join(f"[{name}]\n" + "\n".join(lines) + "\n"
-                                       for name, lines in sections.items()))
+        part = self.config.with_suffix(".part")
+        part.write_text("".join(f"[{name}]\n" + "\n".join(lines) + "\n"
+                                for name, lines in sections.items()))
+        part.rename(self.config)
 
     def start(self, ready=True, **popen):
         self.write_config()

@@ -13,10 +13,13 @@ import subprocess
 import sys
 
 from machine import ROOT, Skip, need_program
+from package import ELF_MACHINE, elf, is_right
 
 sys.path.insert(0, str(ROOT / "tests" / "boards"))
-from guest import Guest, cross_build  # noqa: E402
+from guest import Guest, cross_build, need_what_makes_boards  # noqa: E402
 from system import System, WithDisc, package  # noqa: E402
+
+AT_A_TIME = 2  # each is a machine of its own, and most have a clock of their own
 
 U74 = "mvendorid=0x489,marchid=0x8000000000000007,mimpid=0x4210427"
 X60 = "mvendorid=0x710,marchid=0x8000000058000001,mimpid=0x1000000049772200,v=true,vlen=256"
@@ -27,7 +30,9 @@ NO_SAMPLE_LOST = {"truncated stack", "throttled", "late record"}
 OWN_SHARE_MAX = 0.01         # of one hart, at 99 Hz
 WRITTEN_BYTES_MAX = 1 << 20  # in a minute at rest: flash wears
 FIRST_ANSWER_S_MAX = 2.0
-RESIDENT_KB_MAX = 32 << 10   # 16 MB is what it should be: the parser keeps the kernel's symbols
+RESIDENT_KB_MAX = 16 << 10   # all its processes and rings
+COST_MAX = 1.008             # of a program on the only hart; measured 1.0045
+COMPARED_SECONDS = 180       # of the host, for seven minutes of a board
 
 
 def on_a_board(test):
@@ -36,8 +41,9 @@ def on_a_board(test):
     def run(build):
         if build.name == "asan":
             raise Skip("shown by the plain run; boards get programs without sanitizers")
-        if not os.environ.get("MPERF_BOARDS"):
-            raise Skip("boards are booted by make check-boards")
+        if os.environ.get("MPERF_BOARDS") == "0":
+            raise Skip("left out, as MPERF_BOARDS=0 asks for")
+        need_what_makes_boards()
         test(build)
     return run
 
@@ -76,17 +82,18 @@ def refused_rung(section, words):
     assert any("rung a not taken" in f and words in f for f in found), found
 
 
+def are_built_for(build, arch):
+    """Programs with clang and with gcc, the package with gcc, for what a Debian 13 there has."""
+    for compiler in "clang", "gcc":
+        programs = cross_build(build, arch, compiler)
+        for name in "mperfd", "mperf-namer", "mperfctl", "mperf-platform-check":
+            assert elf(programs / name)[0] == ELF_MACHINE[arch], (compiler, name)
+    is_right(package(build, arch).parent, arch, build / "boards" / f"{arch}.dpkg")
+
+
 @on_a_board
 def test_programs_and_package_are_built_for_another_architecture(build):
-    """Programs with clang, the package with gcc."""
-    programs = cross_build(build, "riscv64")
-    for name in "mperfd", "mperf-namer", "mperfctl":
-        said = subprocess.run(["readelf", "-h", programs / name], text=True, check=True,
-                              capture_output=True).stdout
-        assert "RISC-V" in said, said
-    fields = subprocess.run(["dpkg-deb", "-f", package(build, "riscv64")], text=True, check=True,
-                            capture_output=True).stdout
-    assert "Architecture: riscv64" in fields and "libsqlite3-0" in fields, fields
+    are_built_for(build, "riscv64")
 
 
 @on_a_board
@@ -94,7 +101,7 @@ def test_u74_that_cannot_interrupt_has_its_ipc_by_function(build):
     said = Guest(build, cpu=f"rv64,sscofpmf=false,{U74}", harts=1).run("""
         section doctor mperfctl doctor --json
         section hotspots mperfctl hotspots -F 999 --json -- board spin 2000""")
-    refused_rung(said["doctor"], "cannot interrupt on overflow")
+    refused_rung(said["doctor"], "counters have no overflow interrupt")
     hotspots = sampled(said["hotspots"], "c")
     for row in hotspots["rows"]:
         assert not row["cycles"] or abs(row["ipc"] - 0.5) < 0.01, row
@@ -146,11 +153,11 @@ def x60(build, *more):
     """An X60 by its device tree: the fixed counters of cycles and instructions cannot interrupt."""
     need_program("fdtput")
     board = Guest(build, cpu=f"rv64,sscofpmf=true,{X60}", harts=1)
-    board.dtb = board.device_tree("x60")
+    tree = board.own_device_tree()
     fixed = ["riscv,event-to-mhpmcounters", "1", "1", "1", "2", "2", "4",
              "10019", "1001b", "7fff8", "10021", "10021", "7fff8"]
     for cells in fixed, *more:
-        subprocess.run(["fdtput", "-t", "x", board.dtb, "/pmu", *cells], check=True)
+        subprocess.run(["fdtput", "-t", "x", tree, "/pmu", *cells], check=True)
     return board
 
 
@@ -224,23 +231,6 @@ def test_without_bpf_all_but_bpf_works(build):
     assert abs(loop["ipc"] - 0.5) < 0.01 and loop["samples"] > 200, loop
 
 
-# Wait until the workers have read the kernel's symbols, which takes seconds of a slow hart. It begins
-# with the first samples that are written, 5 s after the start.
-SETTLE = """
-settle() {
-    sleep 6
-    last=0
-    for i in $(seq 60); do
-        now=0
-        for pid in $(busybox pidof mperf-namer); do
-            read -r ns rest </proc/$pid/schedstat && now=$((now + ns))
-        done
-        [ $((now - last)) -gt 100000000 ] || break
-        last=$now
-        sleep 1
-    done
-}
-"""
 AS_ALICE = "setpriv --reuid=1000 --regid=1000 --init-groups"
 
 
@@ -248,17 +238,16 @@ AS_ALICE = "setpriv --reuid=1000 --regid=1000 --init-groups"
 def test_the_service_runs_below_systemd(build):
     """By the very unit that is rated; the kernel begins with perf_event_paranoid = 3, as Debian's
     do, and mperf's sysctl.d file makes it 2."""
-    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run(SETTLE + f"""
+    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run(f"""
         section paranoid cat /proc/sys/kernel/perf_event_paranoid
         section start systemctl start mperfd
-        settle
         section show systemctl show mperfd -p ActiveState,User,WatchdogUSec,NotifyAccess
         section top mperfctl top --frames 2 -d 1s --json
         section record mperfctl record -F 499 -o /tmp/root.mprf -- board spin 500
-        section hotspots mperfctl hotspots --json -i /tmp/root.mprf
+        section hotspots mperfctl hotspots --json -n 0 -i /tmp/root.mprf
         cd /home/alice && install -d -o 1000 -g 1000 own && cd own
         section alice-record {AS_ALICE} mperfctl record -F 499 -o a.mprf -- board spin 500
-        section alice-hotspots {AS_ALICE} mperfctl hotspots --json -i a.mprf
+        section alice-hotspots {AS_ALICE} mperfctl hotspots --json -n 0 -i a.mprf
         section alice-top {AS_ALICE} mperfctl top --frames 2 -d 1s --json
         section alice-all {AS_ALICE} mperfctl hotspots -a --for 1s
         section stop systemctl stop mperfd
@@ -273,9 +262,19 @@ def test_the_service_runs_below_systemd(build):
         assert said[name].status == 0, (name, said[name], said["journal"])
     for line in "ActiveState=active", "User=mperf", "WatchdogUSec=1min", "NotifyAccess=main":
         assert line in said["show"].text, said["show"]
+    # The first recording begins at once, when nothing is named yet, and waits for the names.
     for name in "hotspots", "alice-hotspots":
-        loop = functions(sampled(said[name], "c"))["loop_of_four"]
+        recorded = sampled(said[name], "c")
+        loop = functions(recorded)["loop_of_four"]
         assert loop["samples"] >= 20 and loop["instructions"], (name, loop)
+        provenance = recorded["provenance"]
+        assert provenance["named_share"] > 0.9, (name, provenance)
+        # What runs before main lies in code without frame pointers, and is little.
+        truncated = provenance["lost"].get("truncated stack", 0)
+        assert truncated < 0.2 * provenance["samples"], (name, provenance)
+        # However many samples the host lets through: 500 ms in the program, and its start.
+        seconds = sum(row["self_ns"] for row in recorded["rows"]) / 1e9
+        assert 0.45 < seconds < 1, (name, seconds)
     frames = [json.loads(line) for line in said["alice-top"].text.splitlines()]
     assert any("only your own" in note for note in frames[-1]["provenance"]["notes"]), frames[-1]
     assert said["alice-all"].status == 1 and "group mperf" in said["alice-all"].errors, said
@@ -289,9 +288,8 @@ def test_the_service_runs_below_systemd(build):
 
 @on_a_board
 def test_the_service_sees_other_users_and_is_watched_below_systemd(build):
-    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run(SETTLE + """
+    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run("""
         systemctl start mperfd
-        settle
         unshare -m sh -c 'mount -t tmpfs private /mnt && cp /usr/local/bin/board /mnt/hidden &&
             exec setpriv --reuid=1001 --regid=1001 --clear-groups /mnt/hidden spin 4000' &
         sleep 1
@@ -328,15 +326,22 @@ def test_the_service_sees_other_users_and_is_watched_below_systemd(build):
     for name in "refused", "doctor":
         told = said[name].text + said[name].errors
         assert said[name].status == 1 and "kernel.perf_event_paranoid=2" in told, said[name]
+    told = said["refused"].errors
+    assert "perf_event_paranoid = 3" in told and "or give CAP_SYS_ADMIN" in told, told
+    assert "dummy" not in told, told
 
 
-# used NAME: processor time in ns, resident kB and bytes written of the processes called NAME….
+# used NAME…: processor time in ns, kB of memory and bytes written of the processes called NAME. Memory
+# is Pss, in which a page that several processes map counts in parts that make one; but of rings all
+# that is mapped, since the kernel keeps them whole, whether their pages were touched or not.
 USED = """
 used() {
     ns=0 kb=0 bytes=0
     for pid in $(pidof "$@"); do
         read -r more rest </proc/$pid/schedstat && ns=$((ns + more))
-        more=$(sed -n 's/^Pss:  *\\([0-9]*\\).*/\\1/p' /proc/$pid/smaps_rollup)
+        more=$(awk '/^[0-9a-f]+-[0-9a-f]+ / { ring = /perf_event/ }
+                    /^Size:/ && ring || /^Pss:/ && !ring { n += $2 }
+                    END { print n }' /proc/$pid/smaps)
         kb=$((kb + more))
         more=$(sed -n 's/^write_bytes: //p' /proc/$pid/io)
         bytes=$((bytes + more))
@@ -348,32 +353,52 @@ used() {
 
 
 def used(section):
-    """(processor time in s, resident kB, bytes written, guest time in s) by `used`."""
+    """(processor time in s, kB of memory, bytes written, guest time in s) by `used`."""
     ns, kb, written, now = section.text.split()
     return int(ns) / 1e9, int(kb), int(written), float(now)
 
 
+def at_rest(said, name):
+    """(share of a hart, kB, bytes written a minute, processor time until then in s) between the
+    sections before-NAME and after-NAME, which is also printed."""
+    before, after = used(said[f"before-{name}"]), used(said[f"after-{name}"])
+    seconds = after[3] - before[3]
+    share, written = (after[0] - before[0]) / seconds, (after[2] - before[2]) * 60 / seconds
+    print(f"    256 MB, 2 harts, at rest: {name} takes {100 * share:.3f} % of a hart, "
+          f"{after[1]} kB, writes {written / 1024:.0f} KiB a minute; {before[0]:.2f} s until then")
+    return share, after[1], written, before[0]
+
+
 @on_a_board
 def test_a_board_of_256_mb_bears_the_service(build):
-    """At rest, sampling two harts at 99 Hz, two minutes after its start."""
+    """At rest, sampling two harts at 99 Hz, two minutes after its start; then perf record, likewise."""
     said = WithDisc(build, cpu=f"rv64,sscofpmf=false,{U74}", memory="256M").run(USED + """
         mperfd --foreground >/tmp/log 2>&1 &
         until mperfctl status >/dev/null 2>&1; do sleep 0.02; done
         sleep 120
-        section before used mperfd mperf-namer
+        section before-mperfd used mperfd
+        section before-namer used mperf-namer
         sleep 60
-        section after used mperfd mperf-namer
+        section after-mperfd used mperfd
+        section after-namer used mperf-namer
         section status mperfctl status
-        section hotspots mperfctl hotspots --since -5m --json""")
+        section hotspots mperfctl hotspots --since -5m --json
+        kill $(pidof mperfd)
+        while pidof mperfd >/dev/null; do sleep 0.1; done
+        chroot /disc perf record -q -a -g -F 99 -e cpu-clock -o /var/perf.data -- sleep 190 &
+        sleep 120
+        section before-perf used perf
+        sleep 60
+        section after-perf used perf
+        wait""", seconds=COMPARED_SECONDS)
     sampled(said["hotspots"], "c")
-    before, after = used(said["before"]), used(said["after"])
-    seconds = after[3] - before[3]
-    share, written = (after[0] - before[0]) / seconds, (after[2] - before[2]) * 60 / seconds
-    print(f"    256 MB, 2 harts, at rest: {100 * share:.2f} % of a hart, {after[1]} kB resident, "
-          f"{written / 1024:.0f} KiB written a minute")
-    assert 0 < share < OWN_SHARE_MAX, share
+    daemon, namer, perf = (at_rest(said, name) for name in ("mperfd", "namer", "perf"))
+    share, kb, written = (daemon[i] + namer[i] for i in range(3))
+    print(f"    together: {100 * share:.3f} % of a hart, {kb} kB, {written / 1024:.0f} KiB a minute")
+    assert perf[1] > 0 and perf[3] > 0, perf
+    assert 0 < share < OWN_SHARE_MAX, (share, said["status"])
     assert 0 < written < WRITTEN_BYTES_MAX, written
-    assert after[1] < RESIDENT_KB_MAX, said["status"]
+    assert 0 < kb < RESIDENT_KB_MAX, (kb, said["status"])
 
 
 @on_a_board
@@ -390,22 +415,26 @@ def test_what_it_costs_is_known_to_the_instruction(build):
         section first echo $begin $end
         sleep 30
         section before used mperfd mperf-namer
+        sleep 6  # what looked has been seen, and is written
         section daemon board time {loop}
         section after used mperfd mperf-namer
         kill $(pidof mperfd)
         while pidof mperfd >/dev/null; do sleep 0.1; done
         cp /usr/local/bin/board /tmp/board
         section perf chroot /disc perf record -q -a -g -F 99 -e cpu-clock -o /tmp/perf.data -- \\
-            sh -c 'sleep 5; /tmp/board time {loop}'""")
+            sh -c 'sleep 30; cat /proc/$PPID/schedstat; /tmp/board time {loop}
+                   cat /proc/$PPID/schedstat'""")
     alone, daemon = (int(said[name].text) for name in ("alone", "daemon"))
-    perf = int(said["perf"].text.split()[0])
+    perf_before, _, _, perf, perf_after = map(int, said["perf"].text.split()[:5])
     begin, end = map(float, said["first"].text.split())
     before, after = used(said["before"]), used(said["after"])
     own = (after[0] - before[0]) / (after[3] - before[3])
     print(f"    one busy hart at 99 Hz: the program takes {100 * (daemon / alone - 1):.3f} % "
           f"longer with mperfd, {100 * (perf / alone - 1):.3f} % with perf record; own processor "
-          f"time {100 * own:.3f} %; first answer {end - begin:.2f} s after the start")
+          f"time {100 * own:.3f} % and {100 * (perf_after - perf_before) / perf:.3f} %, to start "
+          f"{before[0]:.2f} s and {perf_before / 1e9:.2f} s; first answer {end - begin:.2f} s after "
+          "the start")
     assert 4.0e9 <= alone < 4.2e9, alone
-    assert alone < daemon < alone * 1.02 and alone < perf, (alone, daemon, perf)
+    assert alone < daemon < alone * COST_MAX and alone < perf, (alone, daemon, perf)
     assert 0 < own < OWN_SHARE_MAX, own
     assert end - begin < FIRST_ANSWER_S_MAX, (begin, end)

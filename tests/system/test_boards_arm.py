@@ -1,7 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arm boards, as test_boards.py has RISC-V ones: identity, counting, and sampling by QEMU's PMU."""
-from test_boards import EXACT, answer, counts_exactly, on_a_board
+"""Arm boards, as test_boards.py has RISC-V ones: identity, counting, and sampling by QEMU's PMU.
+
+They need a Debian of their own, so that only make check-boards-arm boots them.
+"""
+import functools
+import os
+
+from test_boards import EXACT, answer, are_built_for, counts_exactly, on_a_board
 from guest import Guest
+from machine import Skip
+
+
+def on_an_arm_board(test):
+    @functools.wraps(test)
+    def run(build):
+        if os.environ.get("MPERF_BOARDS") != "arm":
+            raise Skip("booted by make check-boards-arm")
+        on_a_board(test)(build)
+    return run
 
 
 def is_profiled(build, cpu, midr):
@@ -14,11 +30,16 @@ def is_profiled(build, cpu, midr):
     counts_exactly(said)
 
 
-@on_a_board
+@on_an_arm_board
+def test_programs_and_package_are_built_for_arm(build):
+    are_built_for(build, "arm64")
+
+
+@on_an_arm_board
 def test_neoverse_n1_counts_and_samples(build):
     is_profiled(build, "neoverse-n1", 0x414FD0C1)  # r4p1
 
 
-@on_a_board
+@on_an_arm_board
 def test_cortex_a72_counts_and_samples(build):
     is_profiled(build, "cortex-a72", 0x410FD083)  # r0p3

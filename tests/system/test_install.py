@@ -4,13 +4,15 @@ import subprocess
 
 from machine import ROOT, Folder, Skip, compile_program
 
-PROGRAMS = ["usr/bin/mperfctl", "usr/libexec/mperf/mperf-namer", "usr/libexec/mperf/platform-check",
-            "usr/sbin/mperfd"]
+PROGRAMS = ["usr/bin/mperfctl", "usr/bin/mperf-platform-check",
+            "usr/libexec/mperf/mperf-namer", "usr/sbin/mperfd"]
 SERVICE = ["etc/mperf/mperf.conf", "usr/lib/systemd/system/mperfd.service",
            "usr/lib/systemd/system/mperfd.socket", "usr/lib/sysctl.d/30-mperf.conf",
            "usr/lib/sysusers.d/mperf.conf", "usr/lib/tmpfiles.d/mperf.conf",
            "usr/share/bash-completion/completions/mperfctl",
-           "usr/share/zsh/site-functions/_mperfctl"]
+           "usr/share/bash-completion/completions/mperf-platform-check",
+           "usr/share/zsh/site-functions/_mperfctl",
+           "usr/share/zsh/site-functions/_mperf-platform-check"]
 
 
 def make(build, *arguments):
@@ -45,5 +47,8 @@ def test_an_installed_tree_works_and_uninstalls_without_a_trace(build):
         done = subprocess.run([folder / "usr/bin/mperfctl", "hotspots", "-F", "999", "--",
                                program, "map", "300"], text=True, capture_output=True, cwd=folder)
         assert done.returncode == 0 and "jitted_by_map" in done.stdout, done.stdout + done.stderr
+        done = subprocess.run([folder / "usr/bin/mperf-platform-check", "--show", "spacemit-x60"],
+                              text=True, capture_output=True, cwd=folder)
+        assert done.returncode == 0 and "SpacemiT X60" in done.stdout, done.stdout + done.stderr
         make(build, "uninstall", f"DESTDIR={folder}", "PREFIX=/usr")
         assert installed(folder) == [], installed(folder)

@@ -4,9 +4,11 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
+from pathlib import Path
 
-from machine import BAD_WORDS, Folder, Skip, mperfctl, need_program, need_root, refused, rows
+from machine import BAD_WORDS, ROOT, Folder, Skip, mperfctl, need_program, need_root, refused, rows
 from service import PATIENCE_S, Service, wait_until
 
 # An /etc of its own, with the files of the folder $0 in platforms.d.
@@ -170,6 +172,57 @@ class OwnEtc(Service):
         return self
 
 
+    def described(self):
+        """The folder of platforms as the service sees it."""
+        return Path(f"/proc/{self.process.pid}/root/etc/mperf/platforms.d")
+
+    def reload(self, said):
+        before = self.said().count(said)
+        self.process.send_signal(signal.SIGHUP)
+        wait_until(f"the log says '{said}'", lambda: self.said().count(said) > before)
+
+    def cores(self):
+        return [row["finding"] for row in found_of(self.ask("doctor"), "core")]
+
+
+def test_a_reload_takes_platforms_and_says_what_waits_for_a_restart(build):
+    with Folder() as folder, Folder() as platforms:
+        write(platforms, "other.json", {"platform": "tried-other", "title": "Another Core",
+                                        "arch": "riscv", "source": "a test", "verified": "no"})
+        try_platforms(platforms)
+        with OwnEtc(build, folder, platforms) as service:
+            assert not any("Tried Core" in core for core in service.cores())
+            write(service.described(), "tried.json", tried_core())
+            service.reload("platforms read anew")
+            assert all("Tried Core" in core for core in service.cores()), service.cores()
+            listed = service.ask("list")["rows"]
+            assert any(row["event"] == "tried_event" for row in listed), listed
+            # It says that nothing interrupts, which the plans in force could not know.
+            assert re.search(r"harts 0.* go on sampling by what the platforms said at the start; "
+                             "only a restart", service.said()), service.said()
+            waits = [row for row in found_of(service.ask("doctor"), "sampling")
+                     if row["state"] == "warn"]
+            assert len(waits) == online() and all("restart" in row["remedy"] for row in waits)
+
+
+def test_a_reload_with_a_broken_platform_keeps_what_was(build):
+    with Folder() as folder, Folder() as platforms:
+        write(platforms, "tried.json", tried_core())
+        try_platforms(platforms)
+        with OwnEtc(build, folder, platforms) as service:
+            write(service.described(), "tried.json", '{\n "platform": "tried-core",\n "x": 1\n}\n')
+            service.reload("the platforms stay as they were")
+            assert re.search(r"platforms\.d/tried\.json:3: unknown key 'x'", service.said())
+            assert "platforms read anew" not in service.said(), service.said()
+            assert all("Tried Core" in core for core in service.cores()), service.cores()
+            wrong = found_of(service.ask("doctor"), "platforms")
+            assert len(wrong) == 1 and "tried.json:3" in wrong[0]["finding"], wrong
+            assert "reload mperfd" in wrong[0]["remedy"] and "it had" in wrong[0]["remedy"], wrong
+            write(service.described(), "tried.json", tried_core())
+            service.reload("platforms read anew")
+            assert not found_of(service.ask("doctor"), "platforms")
+
+
 def test_the_service_says_what_is_wrong_and_what_its_harts_are(build):
     with Folder() as folder, Folder() as platforms:
         write(platforms, "tried.json", tried_core())
@@ -182,3 +235,94 @@ def test_the_service_says_what_is_wrong_and_what_its_harts_are(build):
             assert found_of(answer, "platforms"), answer
             rungs = {row["hart"] for row in found_of(answer, "sampling") if row["state"] == "ok"}
             assert len(rungs) == online(), answer
+
+
+# --- mperf-platform-check --------------------------------------------------------------------------
+
+def check(build, *arguments):
+    done = subprocess.run([build / "mperf-platform-check", *map(str, arguments)], text=True,
+                          capture_output=True, timeout=60)
+    assert not any(word in done.stdout + done.stderr for word in BAD_WORDS), done.stderr
+    return done
+
+
+def test_the_owner_of_a_board_checks_his_file_before_mperfd_reads_it(build):
+    shipped = ROOT / "platform-db" / "platforms"
+    assert check(build, shipped).stdout.endswith("nothing is wrong with them\n")
+    with Folder() as folder:
+        write(folder, "tried.json", tried_core())
+        shown = check(build, "--show", "tried-core", shipped, folder)
+        assert shown.returncode == 0 and "tried_event: what the test tries" in shown.stdout, shown
+        write(folder, "wrong.json", '{\n "platform": "wrong",\n "nonsense": 1\n}\n')
+        wrong = check(build, shipped, folder)
+        assert wrong.returncode == 1 and not wrong.stdout, wrong
+        assert re.fullmatch(r".*wrong\.json:3: unknown key 'nonsense'; .*\n", wrong.stderr), wrong
+        none = check(build, "--show", "tried-cor", shipped)
+        assert none.returncode == 1 and "--list" in none.stderr, none
+        assert check(build, "--nonsense").returncode == 2
+
+
+def keys_of(build, folder, content):
+    """Which keys the parser takes where that file has one that it does not know."""
+    write(folder, "probe.json", json.dumps(content))
+    said = check(build, folder).stderr
+    found = re.search(r"unknown key 'x'; (.*?) has: (.*)\n", said)
+    assert found, said
+    return found[1], set(found[2].split(", "))
+
+
+def test_the_page_has_every_key_that_the_parser_takes(build):
+    page = (ROOT / "man" / "mperf-platforms.5").read_text()
+    parts = dict(re.findall(r"^\.SS (\S+)\n(.*?)(?=^\.S[SH] )", page, re.M | re.S))
+    row = {"source": "a test", "verified": "no"}
+    base = {"platform": "probe", "title": "t", "arch": "riscv", **row}
+    asked = {"platform": {**base, "x": 1}, "cpus": {**base, "cpus": [{"x": 1}]},
+             "events": {**base, "events": [{"x": 1}]}}
+    with Folder() as folder:
+        write(folder, "probe.json", {**base, "quirks": [{"quirk": "x", **row}]})
+        kinds = re.search("is one of: (.*)\n", check(build, folder).stderr)[1].split(", ")
+        for name, content in asked.items():
+            _, keys = keys_of(build, folder, content)
+            missing = {key for key in keys if not re.search(rf"\b{key}\b", parts[name])}
+            assert len(keys) > 5 and not missing, (name, missing)
+        described = dict(re.findall(r"^\.TP\n\.B (\S+)\n(.*?)(?=^\.TP|\Z)", parts["quirks"],
+                                    re.M | re.S))
+        assert {name.replace("\\-", "-") for name in described} == set(kinds), kinds
+        for kind in kinds:
+            _, keys = keys_of(build, folder, {**base, "quirks": [{"quirk": kind, "x": 1}]})
+            text = described[kind.replace("-", "\\-")]
+            missing = {key for key in keys - {"quirk", "source", "verified", "says"}
+                       if not re.search(rf"\b{key}\b", text)}
+            assert not missing, (kind, missing)
+
+
+def test_the_example_of_the_page_is_right(build):
+    page = (ROOT / "man" / "mperf-platforms.5").read_text()
+    example = re.search(r"^\.nf\n(\{.*?)^\.fi", page, re.M | re.S)[1].replace("\\-", "-")
+    with Folder() as folder:
+        write(folder, "example.json", example)
+        shown = check(build, "--show", "sifive-p650", folder)
+        assert shown.returncode == 0, shown.stderr
+        assert "leader for user: CORE_CLOCK_CYCLES (0x165)" in shown.stdout, shown.stdout
+
+
+def completed(build, *words):
+    script = ('source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+              '_mperf_platform_check "$1" 2>/dev/null; printf "%s\\n" "${COMPREPLY[@]}"')
+    done = subprocess.run(["bash", "-c", script, ROOT / "platform-db" / "completion.bash",
+                           build / "mperf-platform-check", *words], text=True, capture_output=True,
+                          timeout=60)
+    return done.stdout.split()
+
+
+def test_options_and_platforms_are_completed(build):
+    assert completed(build, "--sh") == ["--show"]
+    assert completed(build, "--show", "spacemit-x6") == ["spacemit-x60"]
+    assert completed(build, "--show", "=", "thead-c92") == ["thead-c920"]
+    assert len(completed(build, "--show", "=")) > 30
+    assert completed(build, str(ROOT / "platform-db" / "platforms" / "spacemit-x6")) == [
+        str(ROOT / "platform-db" / "platforms" / "spacemit-x60")]
+    need_program("zsh")
+    done = subprocess.run(["zsh", "-n", ROOT / "platform-db" / "completion.zsh"], text=True,
+                          capture_output=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr

@@ -16,7 +16,7 @@ from machine import ROOT, Folder, Skip, compile_program, mperfctl, need_program,
 # What mperf may charge a program with too much or too little: 1 % of the count; besides, for what it
 # does before it has its name and after its last account, and for the switches, as mperfd(8) says.
 SHARE = 0.01
-BESIDES = {"page-faults": lambda told: 50, "instructions": lambda told: 500000 + 20000 * told["switches"]}
+BESIDES = {"page-faults": lambda told: 50, "instructions": lambda told: 500000 + 5000 * told["switches"]}
 ROUNDS, STEPS = 300, 600000
 # Pages in each round: the counts of the two are far apart.
 PROGRAMS = {"many": (200, STEPS), "few": (10, 3 * STEPS)}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A program that gives way often, and knows what it cost: in each round it touches new pages, runs
- * a loop and yields. At the end it prints its page faults, and where the machine counts them its
- * instructions, as the kernel counted them for this process alone.
+ * a loop and yields. At the end it prints its page faults, its time on a hart, and where the
+ * machine counts them its instructions, as the kernel counted them for this process alone.
  *
  *      turns HART PAGES STEPS ROUNDS     PAGES touched and STEPS of the loop in each round, on one
  * hart
@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile unsigned long sink;
@@ -67,11 +68,13 @@ int main(int argc, char **argv)
 	}
 
 	long long instructions;
+	struct timespec ran;
 	struct rusage u;
 	getrusage(RUSAGE_SELF, &u);
 	if (fd >= 0 && read(fd, &instructions, sizeof instructions) == sizeof instructions)
 		printf("instructions %lld\n", instructions);
-	printf("page-faults %ld\nswitches %ld\n", u.ru_minflt + u.ru_majflt,
-		u.ru_nvcsw + u.ru_nivcsw);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ran);
+	printf("page-faults %ld\nswitches %ld\nran_ns %lld\n", u.ru_minflt + u.ru_majflt,
+		u.ru_nvcsw + u.ru_nivcsw, ran.tv_sec * 1000000000ll + ran.tv_nsec);
 	return 0;
 }

@@ -189,6 +189,22 @@ START_TEST(cores_that_differ_are_told_apart)
 }
 END_TEST
 
+START_TEST(harts_of_one_kind_that_are_led_by_two_are_told_without_a_rung)
+{
+	struct core_case c = core_case_of("k3-mixed");
+	struct sampler *s = sampled(&c, NULL, false);
+	must_say("harts 0-7: SpacemiT X100, rung a, led by cycles");
+	must_say("harts 8-15: SpacemiT A100, rung b, led by u_mode_cycle");
+	s->plan[3].rung = RUNG_CLOCK;
+	n = annotate_sampler(s, note);
+	ck_assert_ptr_null(find("rung a"));
+	must_say("harts 0-7: SpacemiT X100");
+	must_say("harts 8-15: SpacemiT A100, rung b, led by u_mode_cycle");
+	sampler_free(s);
+	core_case_end(&c);
+}
+END_TEST
+
 START_TEST(what_stands_in_for_a_generic_event_is_named)
 {
 	struct made_folder folder;
@@ -240,6 +256,7 @@ int main(void)
 	tcase_add_test(c, without_the_kernel_the_leader_misses_nothing_and_ipc_still_mixes);
 	tcase_add_test(c, a_session_by_cycles_has_nothing_to_say);
 	tcase_add_test(c, cores_that_differ_are_told_apart);
+	tcase_add_test(c, harts_of_one_kind_that_are_led_by_two_are_told_without_a_rung);
 	tcase_add_test(c, what_stands_in_for_a_generic_event_is_named);
 	tcase_add_test(c, more_than_there_is_room_for_is_left_out);
 	tcase_add_test(c, harts_that_measured_nothing_are_not_annotated);

@@ -4,6 +4,7 @@
  */
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,161 @@ START_TEST(what_is_wrong_with_a_file_is_told_by_file_and_line)
 }
 END_TEST
 
+/* A core that leads by the event of that code, as the owner of a board describes it. */
+static void describe(const struct made_folder *f, const char *code, const char *more)
+{
+	char json[1024];
+	snprintf(json, sizeof json,
+		"{\n\"platform\":\"sifive-u74\",\n\"source\":\"made\",\"verified\":\"no\",\n"
+		"\"quirks\":[{\"quirk\":\"leader\",\"user\":\"r%s\",\n\"source\":\"made\","
+		"\"verified\":\"no\"}]%s\n}\n",
+		code, more);
+	made_file(f, "own.json", json);
+}
+
+struct reloading {
+	struct made_folder folder;
+	struct core_case of;
+	struct cores *cores;
+};
+
+static struct reloading reloading_new(void)
+{
+	struct reloading l = {.folder = made_folder_new(), .of = core_case_of("u74")};
+	ck_assert_int_eq(cores_new(PLATFORM_DATA, l.folder.path, &l.cores), 0);
+	return l;
+}
+
+static void reloading_end(struct reloading *l)
+{
+	cores_free(l->cores);
+	core_case_end(&l->of);
+	made_folder_remove(&l->folder);
+}
+
+static void read_first(struct reloading *l)
+{
+	ck_assert_int_eq(cores_read(l->cores, l->of.kernel, &l->of.machine), 0);
+}
+
+static const char *outdated(const struct reloading *l)
+{
+	static char text[64];
+	const struct hart_set harts = cores_outdated(l->cores);
+	return hart_set_says(&harts, text, sizeof text);
+}
+
+START_TEST(a_description_that_comes_later_is_taken_at_a_reload)
+{
+	struct reloading l = reloading_new();
+	read_first(&l);
+	ck_assert_ptr_null(cores_platform(l.cores, 0)->leader_user);
+	describe(&l.folder, "22", "");
+	ck_assert_ptr_null(cores_platform(l.cores, 0)->leader_user); /* not by itself */
+	ck_assert_int_eq(cores_reload(l.cores), 0);
+	ck_assert_uint_eq(cores_platform(l.cores, 3)->leader_user->code, 0x22);
+	ck_assert_str_eq(outdated(&l), "0-3");
+	reloading_end(&l);
+}
+END_TEST
+
+START_TEST(a_reload_that_changes_nothing_outdates_no_hart)
+{
+	struct reloading l = reloading_new();
+	describe(&l.folder, "22", "");
+	read_first(&l);
+	ck_assert_int_eq(cores_reload(l.cores), 0);
+	ck_assert_uint_eq(cores_platform(l.cores, 0)->leader_user->code, 0x22);
+	ck_assert_str_eq(outdated(&l), "");
+	describe(&l.folder, "23", "");
+	ck_assert_int_eq(cores_reload(l.cores), 0);
+	ck_assert_str_eq(outdated(&l), "0-3");
+	describe(&l.folder, "22", "");
+	ck_assert_int_eq(cores_reload(l.cores), 0);
+	ck_assert_str_eq(outdated(&l), "");
+	reloading_end(&l);
+}
+END_TEST
+
+START_TEST(what_says_nothing_of_sampling_outdates_no_hart)
+{
+	struct reloading l = reloading_new();
+	describe(&l.folder, "22", "");
+	read_first(&l);
+	describe(&l.folder, "22", ",\"title\":\"Mine\"");
+	ck_assert_int_eq(cores_reload(l.cores), 0);
+	ck_assert_str_eq(cores_platform(l.cores, 0)->title, "Mine");
+	ck_assert_str_eq(outdated(&l), "");
+	reloading_end(&l);
+}
+END_TEST
+
+START_TEST(a_file_that_became_wrong_changes_nothing_and_is_named_by_its_line)
+{
+	struct reloading l = reloading_new();
+	describe(&l.folder, "22", "");
+	read_first(&l);
+	describe(&l.folder, "23", ",\n\"nonsense\":1");
+	ck_assert_int_eq(cores_reload(l.cores), CORES_WRONG);
+	ck_assert(cores_are_older(l.cores));
+	ck_assert_uint_eq(cores_platform(l.cores, 0)->leader_user->code, 0x22);
+	ck_assert_msg(strstr(cores_error(l.cores, 0), "own.json:6: unknown key 'nonsense'"), "%s",
+		cores_error(l.cores, 0));
+	ck_assert_ptr_null(cores_error(l.cores, 1));
+
+	describe(&l.folder, "23", "");
+	ck_assert_int_eq(cores_reload(l.cores), 0);
+	ck_assert(!cores_are_older(l.cores));
+	ck_assert_ptr_null(cores_error(l.cores, 0));
+	ck_assert_uint_eq(cores_platform(l.cores, 0)->leader_user->code, 0x23);
+	reloading_end(&l);
+}
+END_TEST
+
+START_TEST(a_file_that_was_wrong_all_the_time_keeps_no_other_out)
+{
+	struct reloading l = reloading_new();
+	made_file(&l.folder, "broken.json", "{\n");
+	read_first(&l);
+	ck_assert_ptr_nonnull(cores_error(l.cores, 0));
+	describe(&l.folder, "22", "");
+	ck_assert_int_eq(cores_reload(l.cores), 0);
+	ck_assert_uint_eq(cores_platform(l.cores, 0)->leader_user->code, 0x22);
+	ck_assert_ptr_nonnull(cores_error(l.cores, 0));
+	ck_assert_ptr_null(cores_error(l.cores, 1));
+	reloading_end(&l);
+}
+END_TEST
+
+START_TEST(before_the_first_reading_a_reload_reads_nothing)
+{
+	struct reloading l = reloading_new();
+	describe(&l.folder, "22", ",\"nonsense\":1");
+	ck_assert_int_eq(cores_reload(l.cores), 0);
+	ck_assert_ptr_null(cores_error(l.cores, 0));
+	ck_assert_int_eq(cores_reload(NULL), 0);
+	ck_assert_str_eq(outdated(&l), "");
+	reloading_end(&l);
+}
+END_TEST
+
+START_TEST(a_hart_that_comes_after_a_reload_is_planned_by_what_holds_then)
+{
+	struct reloading l = reloading_new();
+	replay_set_text(l.of.replay, ONLINE, "0-2\n");
+	ck_assert_int_eq(machine_refresh(l.of.kernel, &l.of.machine), 0);
+	read_first(&l);
+	describe(&l.folder, "22", "");
+	ck_assert_int_eq(cores_reload(l.cores), 0);
+	replay_set_text(l.of.replay, ONLINE, "0-3\n");
+	ck_assert_int_eq(machine_refresh(l.of.kernel, &l.of.machine), 0);
+	read_first(&l);
+	ck_assert_uint_eq(cores_platform(l.cores, 3)->leader_user->code, 0x22);
+	ck_assert_str_eq(outdated(&l), "0-2");
+	reloading_end(&l);
+}
+END_TEST
+
 START_TEST(no_data_at_all_is_told_and_leaves_generic_cores)
 {
 	struct core_case c = core_case_of("u74");
@@ -169,6 +325,13 @@ int main(void)
 	tcase_add_test(c, a_hart_that_comes_is_asked_then);
 	tcase_add_test(c, a_hart_that_went_is_still_known);
 	tcase_add_test(c, what_is_wrong_with_a_file_is_told_by_file_and_line);
+	tcase_add_test(c, a_description_that_comes_later_is_taken_at_a_reload);
+	tcase_add_test(c, a_reload_that_changes_nothing_outdates_no_hart);
+	tcase_add_test(c, what_says_nothing_of_sampling_outdates_no_hart);
+	tcase_add_test(c, a_file_that_became_wrong_changes_nothing_and_is_named_by_its_line);
+	tcase_add_test(c, a_file_that_was_wrong_all_the_time_keeps_no_other_out);
+	tcase_add_test(c, before_the_first_reading_a_reload_reads_nothing);
+	tcase_add_test(c, a_hart_that_comes_after_a_reload_is_planned_by_what_holds_then);
 	tcase_add_test(c, no_data_at_all_is_told_and_leaves_generic_cores);
 	tcase_add_test(c, a_list_of_harts_is_cut_to_its_buffer);
 	tcase_add_test(c, a_path_that_is_too_long_is_refused);

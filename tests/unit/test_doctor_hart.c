@@ -74,6 +74,15 @@ static void must_mend(int i, const char *remedy)
 		found[i].remedy, remedy);
 }
 
+START_TEST(vectors_are_told_with_their_width)
+{
+	struct core_case c = core_case_of("x60");
+	diagnose(&c, 0, 1);
+	must_find("core", "vectors of 256 bits: RVV 1.0");
+	core_case_end(&c);
+}
+END_TEST
+
 START_TEST(an_x60_is_told_whole)
 {
 	struct core_case c = core_case_of("x60");
@@ -238,6 +247,7 @@ int main(void)
 	Suite *s = suite_create("doctor_hart");
 	TCase *c = tcase_create("doctor_hart");
 	tcase_set_timeout(c, 60);
+	tcase_add_test(c, vectors_are_told_with_their_width);
 	tcase_add_test(c, an_x60_is_told_whole);
 	tcase_add_test(c, a_u74_is_told_that_nothing_gives_it_an_interrupt);
 	tcase_add_test(c, a_c910_has_nothing_to_mend);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/namer/image.h"
+#include "daemon/namer/kallsyms.h"
 
 static const char list[] = "0000000000000000 A fixed_percpu_data\n"
 			   "ffffffff81000000 T _stext\n"
@@ -44,10 +45,15 @@ static int open_list(
 	const char *text, size_t n, const char *module, uint64_t base, struct image **ret_image)
 {
 	int fd = file_of(text, n);
-	int r = image_open_kallsyms(fd, module, base, ret_image);
+	struct kallsyms *k;
+	int r = kallsyms_read(fd, &k);
 
 	close(fd);
-	return r;
+	if (r)
+		return r;
+	ck_assert_int_eq(image_open_kallsyms(k, module, base, ret_image), 0);
+	kallsyms_unref(k); /* the image keeps it */
+	return 0;
 }
 
 static const char *name_at(struct image *i, uint64_t offset)
@@ -158,6 +164,93 @@ START_TEST(unknown_module_has_no_symbols)
 		ck_assert_str_eq(name_at(i, 0), "(none)");
 		image_free(i);
 	}
+}
+END_TEST
+
+START_TEST(labels_are_no_names_and_end_nothing)
+{
+	static const char text[] = "ffffffff80000000 T _stext\n"
+				   "ffffffff80000010 t .L0 \n"
+				   "ffffffff80000020 t $xrv64i2p1\n"
+				   "ffffffff80000030 t $d\n"
+				   "ffffffff80000040 T $dollar\n"
+				   "ffffffffc0000000 t first\t[mod]\n"
+				   "ffffffffc0000010 t .L0 \t[mod]\n"
+				   "ffffffffc0000018 t .LVL1\t[mod]\n"
+				   "ffffffffc0000020 t .text_of_a_compiler\t[mod]\n";
+	struct image *i;
+
+	ck_assert_int_eq(open_list(text, sizeof(text) - 1, NULL, 0, &i), 0);
+	ck_assert_str_eq(name_at(i, 0x3f), "_stext");
+	image_free(i);
+	ck_assert_int_eq(open_list(text, sizeof(text) - 1, "mod", 0xffffffffc0000000, &i), 0);
+	ck_assert_str_eq(name_at(i, 0x1f), "first");
+	ck_assert_str_eq(name_at(i, 0x20), ".text_of_a_compiler");
+	image_free(i);
+}
+END_TEST
+
+START_TEST(one_reading_serves_kernel_and_modules)
+{
+	int fd = file_of(list, sizeof(list) - 1);
+	struct kallsyms *k;
+	struct image *kernel, *a, *b;
+
+	ck_assert_int_eq(kallsyms_read(fd, &k), 0);
+	close(fd);
+	ck_assert_int_eq(image_open_kallsyms(k, NULL, 0, &kernel), 0);
+	ck_assert_int_eq(image_open_kallsyms(k, "mod_a", 0xffffffffc0000000, &a), 0);
+	ck_assert_int_eq(image_open_kallsyms(k, "mod_b", 0xffffffffc0002000, &b), 0);
+	ck_assert_ptr_null(kallsyms_find(k, "mod_c"));
+	kallsyms_unref(k);
+	image_free(a);
+	ck_assert_str_eq(name_at(kernel, 0x100), "do_one");
+	image_free(kernel);
+	ck_assert_str_eq(name_at(b, 0x80), "helper");
+	image_free(b);
+}
+END_TEST
+
+START_TEST(more_modules_than_there_can_be_are_left_out)
+{
+	size_t size = 48 * (KALLSYMS_MODULES_MAX + 2), n = 0;
+	char *text = malloc(size);
+	struct kallsyms *k;
+
+	ck_assert_ptr_nonnull(text);
+	for (unsigned m = 0; m <= KALLSYMS_MODULES_MAX; m++)
+		n += (size_t)snprintf(text + n, size - n, "%016llx t f\t[m%u]\n",
+			0xffffffffc0000000ull + m * 4096, m);
+	int fd = file_of(text, n);
+	ck_assert_int_eq(kallsyms_read(fd, &k), 0);
+	close(fd);
+	ck_assert_ptr_nonnull(kallsyms_find(k, "m0"));
+	char last[16];
+	snprintf(last, sizeof(last), "m%u", KALLSYMS_MODULES_MAX - 1);
+	ck_assert_ptr_nonnull(kallsyms_find(k, last));
+	snprintf(last, sizeof(last), "m%u", KALLSYMS_MODULES_MAX);
+	ck_assert_ptr_null(kallsyms_find(k, last));
+	kallsyms_unref(k);
+	free(text);
+}
+END_TEST
+
+START_TEST(a_module_whose_name_is_too_long_takes_nobody_elses)
+{
+	char text[512];
+	struct kallsyms *k;
+	int n = snprintf(text, sizeof(text),
+		"ffffffffc0000000 t f\t[mod]\n"
+		"ffffffffc0001000 t g\t[%0100d]\nffffffffc0002000 t h\t[next]\n",
+		7);
+
+	int fd = file_of(text, (size_t)n);
+	ck_assert_int_eq(kallsyms_read(fd, &k), 0);
+	close(fd);
+	const struct kernel_symbols *mod = kallsyms_find(k, "mod");
+	ck_assert_uint_eq(mod->n, 1);
+	ck_assert_ptr_nonnull(kallsyms_find(k, "next"));
+	kallsyms_unref(k);
 }
 END_TEST
 
@@ -272,10 +365,10 @@ END_TEST
 
 START_TEST(a_closed_descriptor_is_an_error)
 {
-	struct image *i = NULL;
+	struct kallsyms *k = NULL;
 
-	ck_assert_int_eq(image_open_kallsyms(-1, NULL, 0, &i), -EBADF);
-	ck_assert_ptr_null(i);
+	ck_assert_int_eq(kallsyms_read(-1, &k), -EBADF);
+	ck_assert_ptr_null(k);
 }
 END_TEST
 
@@ -305,7 +398,10 @@ START_TEST(this_kernel_names_its_functions)
 
 	int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	struct image *i;
-	ck_assert_int_eq(image_open_kallsyms(fd, NULL, 0, &i), 0);
+	struct kallsyms *kernel;
+	ck_assert_int_eq(kallsyms_read(fd, &kernel), 0);
+	ck_assert_int_eq(image_open_kallsyms(kernel, NULL, 0, &i), 0);
+	kallsyms_unref(kernel);
 	ck_assert_str_eq(name_at(i, wanted - stext), "vfs_read");
 	ck_assert_str_eq(name_at(i, wanted - stext + 1), "vfs_read");
 	image_free(i);
@@ -326,6 +422,10 @@ int main(void)
 	tcase_add_test(tcase, module_offsets_count_from_its_base);
 	tcase_add_test(tcase, module_file_names_may_have_dashes);
 	tcase_add_test(tcase, unknown_module_has_no_symbols);
+	tcase_add_test(tcase, labels_are_no_names_and_end_nothing);
+	tcase_add_test(tcase, one_reading_serves_kernel_and_modules);
+	tcase_add_test(tcase, more_modules_than_there_can_be_are_left_out);
+	tcase_add_test(tcase, a_module_whose_name_is_too_long_takes_nobody_elses);
 	tcase_add_test(tcase, hidden_addresses_give_no_symbols);
 	tcase_add_test(tcase, without_stext_the_given_base_counts);
 	tcase_add_loop_test(tcase, garbage_is_malformed, 0, sizeof(garbage) / sizeof(*garbage));

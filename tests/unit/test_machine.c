@@ -109,6 +109,7 @@ static const struct tree_file board[] = {
 	{SYSCTL "perf_event_max_stack", "127\n", 0},
 	{SYSCTL "osrelease", "6.12.0-riscv64\n", 0},
 	{SYSCTL "arch", "riscv64\n", 0},
+	{"/proc/meminfo", "MemTotal:         231544 kB\nMemFree:          150128 kB\n", 0},
 };
 
 START_TEST(a_machine_is_read_from_its_files)
@@ -122,6 +123,7 @@ START_TEST(a_machine_is_read_from_its_files)
 	ck_assert_int_eq(m.paranoid, 2);
 	ck_assert_uint_eq(m.max_sample_rate, 100000);
 	ck_assert_uint_eq(m.mlock_kb, 516);
+	ck_assert_uint_eq(m.memory_kb, 231544);
 	ck_assert_uint_eq(m.max_stack, 127);
 	ck_assert_str_eq(m.release, "6.12.0-riscv64");
 	ck_assert_str_eq(m.arch, "riscv64");
@@ -168,6 +170,22 @@ START_TEST(missing_files_leave_what_is_cautious)
 	ck_assert_uint_eq(m.max_sample_rate, 0);
 	ck_assert_str_eq(m.release, "unknown");
 	ck_assert_uint_gt(strlen(m.arch), 0);
+}
+END_TEST
+
+START_TEST(memory_that_cannot_be_read_is_unknown)
+{
+	static const char *const texts[] = {"", "MemTotal:", "MemTotal: kB\n", "MemTotal: 12\n",
+		"MemTotal: 12 MB\n", "MemTotal: -12 kB\n", "MemTotal: 0 kB\n",
+		"MemTotal: 4294967296 kB\n", "MemTotal: 99999999999999999999 kB\n",
+		"MemFree: 12 kB\nMemTotal: 12 kB\n"};
+	const struct tree_file files[] = {
+		{CPU "online", "0\n", 0}, {"/proc/meminfo", texts[_i], 0}};
+	struct fake f = {.tree = TREE(files), .offline = -1};
+	struct kernel k = fake_kernel(&f);
+	struct machine m;
+	ck_assert_int_eq(machine_read(&k, &m), 0);
+	ck_assert_uint_eq(m.memory_kb, 0);
 }
 END_TEST
 
@@ -300,6 +318,7 @@ int main(void)
 	tcase_add_test(c, rights_are_found_by_opening);
 	tcase_add_test(c, a_hart_that_just_left_takes_no_rights_away);
 	tcase_add_test(c, missing_files_leave_what_is_cautious);
+	tcase_add_loop_test(c, memory_that_cannot_be_read_is_unknown, 0, 10);
 	tcase_add_test(c, odd_files_leave_what_is_cautious);
 	tcase_add_test(c, a_machine_without_harts_is_an_error);
 	tcase_add_test(c, a_refresh_sees_harts_and_rate_alone);

@@ -199,6 +199,62 @@ START_TEST(notes_beyond_their_number_are_left_out)
 }
 END_TEST
 
+/* --- names that had not come -------------------------------------------------------------------
+ */
+
+/* 100 samples, of which so many have a frame that is in that state. */
+static void seal_with(uint64_t n_unread, enum frame_state state)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *named = stored_function(&s, "/bin/prog", "work");
+	struct frame *unread = stored_frame(&s, FILE_KERNEL, "[kernel]", 0x1000);
+	unread->state = state;
+	stored_add(
+		&s, &(struct stored_sample){.task = t, .count = 100 - n_unread, .frame = {named}});
+	stored_add(&s, &(struct stored_sample){.task = t, .count = n_unread, .frame = {unread}});
+	stored_seal(&s);
+}
+
+START_TEST(names_that_had_not_come_are_told)
+{
+	seal_with(81, FRAME_ASKED);
+	ck_assert(said(s.db, NULL, "81 samples (81 %) have no name since the namer had not come"));
+	ck_assert_double_eq_tol(a.named_share, 0.19, 1e-9);
+}
+END_TEST
+
+START_TEST(names_that_do_not_exist_are_not_waited_for_in_words)
+{
+	seal_with(81, FRAME_UNNAMED);
+	ck_assert(!said(s.db, NULL, "had not come"));
+}
+END_TEST
+
+START_TEST(an_address_beyond_all_symbols_was_read)
+{
+	seal_with(81, FRAME_OUT_OF_SYMBOL);
+	ck_assert(!said(s.db, NULL, "had not come"));
+}
+END_TEST
+
+START_TEST(one_name_in_a_hundred_is_not_worth_a_note)
+{
+	seal_with(1, FRAME_ASKED);
+	ck_assert(!said(s.db, NULL, "had not come"));
+}
+END_TEST
+
+START_TEST(samples_without_a_stack_wait_for_no_name)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	stored_add(&s, &(struct stored_sample){.task = t, .count = 100});
+	stored_seal(&s);
+	ck_assert(!said(s.db, NULL, "had not come"));
+}
+END_TEST
+
 /* --- roll-ups ----------------------------------------------------------------------------------
  */
 
@@ -258,6 +314,11 @@ int main(void)
 	Suite *suite = suite_create("note");
 	TCase *c = tcase_create("note");
 	tcase_add_checked_fixture(c, NULL, end);
+	tcase_add_test(c, names_that_had_not_come_are_told);
+	tcase_add_test(c, names_that_do_not_exist_are_not_waited_for_in_words);
+	tcase_add_test(c, an_address_beyond_all_symbols_was_read);
+	tcase_add_test(c, one_name_in_a_hundred_is_not_worth_a_note);
+	tcase_add_test(c, samples_without_a_stack_wait_for_no_name);
 	tcase_add_test(c, a_note_is_read_as_it_was_written);
 	tcase_add_test(c, a_long_note_is_cut_off);
 	tcase_add_test(c, what_is_no_note_is_none);

@@ -162,6 +162,93 @@ START_TEST(one_that_never_was_loaded_is_forgotten_too)
 }
 END_TEST
 
+/* Pages of the executable that are in memory for us, by /proc/self/smaps: of every mapping of it.
+ */
+static size_t resident_kb(void)
+{
+	char exe[256], line[512];
+	size_t sum = 0, kb;
+	bool mine = false;
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	ck_assert_int_gt(n, 0);
+	exe[n] = '\0';
+	FILE *f = fopen("/proc/self/smaps", "re");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (strchr(line, '-') && strchr(line, '/'))
+			mine = strstr(line, exe) != NULL;
+		else if (mine && sscanf(line, "Rss: %zu kB", &kb) == 1)
+			sum += kb;
+	}
+	fclose(f);
+	return sum;
+}
+
+static const char *name_of_main(struct image *image, uint64_t offset)
+{
+	struct image_naming naming;
+	image_name(image, offset, &naming);
+	ck_assert_int_eq(naming.outcome, IMAGE_NAMED);
+	return naming.place[naming.n_places - 1].function;
+}
+
+static int a_function(void)
+{
+	return 4711;
+}
+
+/* Where a function of ours lies in the file: of the mapping that holds it. */
+static uint64_t file_offset_of(uintptr_t addr)
+{
+	char line[512];
+	unsigned long start, end, offset;
+	FILE *f = fopen("/proc/self/maps", "re");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 && addr >= start &&
+			addr < end) {
+			fclose(f);
+			return addr - start + offset;
+		}
+	ck_abort_msg("no mapping holds the function");
+}
+
+START_TEST(an_image_at_rest_lets_its_file_go_and_still_names)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct image *image;
+	uint64_t offset = file_offset_of((uintptr_t)a_function);
+
+	ck_assert_int_eq(a_function(), 4711);
+	size_t before = resident_kb();
+	ck_assert_int_eq(image_open_elf(fd, &image), 0);
+	ck_assert_str_eq(name_of_main(image, offset), "a_function");
+	size_t opened = resident_kb();
+	ck_assert_uint_gt(opened, before);
+	image_rest(image);
+	ck_assert_uint_lt(resident_kb() - before, (opened - before) / 2);
+	ck_assert_str_eq(name_of_main(image, offset), "a_function");
+	ck_assert_uint_gt(resident_kb(), before);
+	image_free(image);
+	close(fd);
+}
+END_TEST
+
+START_TEST(idle_images_are_laid_to_rest_once)
+{
+	ck_assert(parser_rest(p, 106 * SECOND));
+	for (uint32_t i = 0; i < p->n_files; i++)
+		ck_assert(!p->file[i].image || p->file[i].rests);
+	ck_assert(!parser_rest(p, 108 * SECOND));
+	p->now_ns = 108 * SECOND;
+	expect_name(MANY);
+	ck_assert(!parser_file(p, MANY)->rests); /* in use again */
+	ck_assert(!parser_rest(p, 110 * SECOND));
+	ck_assert(parser_rest(p, 114 * SECOND));
+	ck_assert(!parser_rest(p, 116 * SECOND));
+}
+END_TEST
+
 START_TEST(looks_are_a_second_apart)
 {
 	ck_assert(!parser_rest(p, 104 * SECOND + SECOND / 2));
@@ -182,6 +269,8 @@ int main(void)
 	tcase_add_test(tests, one_that_grew_while_it_was_gone_has_its_new_names);
 	tcase_add_test(tests, one_that_cannot_be_made_again_is_forgotten);
 	tcase_add_test(tests, one_that_never_was_loaded_is_forgotten_too);
+	tcase_add_test(tests, an_image_at_rest_lets_its_file_go_and_still_names);
+	tcase_add_test(tests, idle_images_are_laid_to_rest_once);
 	tcase_add_test(tests, looks_are_a_second_apart);
 	suite_add_tcase(suite, tests);
 

@@ -89,11 +89,50 @@ START_TEST(every_statement_says_where_it_is_from_and_whether_it_was_seen)
 			must_have_origin(&p->note[j].origin);
 		for (size_t j = 0; j < p->n_caches; j++)
 			must_have_origin(&p->cache[j].origin);
+		for (size_t j = 0; j < p->n_peaks; j++)
+			must_have_origin(&p->peak[j].origin);
 		for (size_t j = 0; j < p->n_unfiltered; j++)
 			must_have_origin(&p->unfiltered[j].origin);
 		for (size_t j = 0; j < p->n_counter_rules; j++)
 			must_have_origin(&p->counter_rule[j].origin);
 	}
+}
+END_TEST
+
+static double peak(const struct platform *p, const char *unit, const char *precision)
+{
+	for (size_t i = 0; i < p->n_peaks; i++)
+		if (strcmp(p->peak[i].unit, unit) == 0 &&
+			strcmp(p->peak[i].precision, precision) == 0)
+			return p->peak[i].ops_per_cycle;
+	return 0;
+}
+
+START_TEST(peaks_double_where_the_precision_halves)
+{
+	static const char *const vectors[] = {"spacemit-x60", "arm-neoverse-n1", "arm-neoverse-n2",
+		"arm-neoverse-n2-early", "arm-neoverse-v1", "arm-cortex-a76"};
+	for (size_t i = 0; i < N(vectors); i++) {
+		const struct platform *p = get(vectors[i]);
+		const double fp64 = peak(p, "vector", "fp64");
+		ck_assert_double_ge(fp64, 8);
+		ck_assert_double_eq(peak(p, "vector", "fp32"), 2 * fp64);
+		ck_assert_double_eq(peak(p, "vector", "fp16"), 4 * fp64);
+	}
+	ck_assert_double_eq(peak(get("spacemit-x60"), "vector", "int8"), 64);
+	ck_assert_double_eq(peak(get("arm-neoverse-v1"), "vector", "fp64"), 16);
+	ck_assert_double_eq(peak(get("sifive-p550"), "scalar", "fp64"), 4);
+	ck_assert_uint_eq(get("sifive-p550")->issue_width, 3);
+}
+END_TEST
+
+START_TEST(vectors_and_caches_of_x60_are_those_of_its_chip)
+{
+	const struct platform *p = get("spacemit-x60");
+	ck_assert_uint_eq(p->vector_bits, 256);
+	ck_assert_uint_eq(p->n_caches, 3);
+	ck_assert(p->cache[2].level == 2 && p->cache[2].bytes == 512u << 10);
+	ck_assert_uint_eq(p->cache[2].shared_by, 4);
 }
 END_TEST
 
@@ -307,6 +346,8 @@ int main(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, every_core_that_we_promise_is_there);
 	tcase_add_test(c, every_statement_says_where_it_is_from_and_whether_it_was_seen);
+	tcase_add_test(c, peaks_double_where_the_precision_halves);
+	tcase_add_test(c, vectors_and_caches_of_x60_are_those_of_its_chip);
 	tcase_add_test(c, events_are_found_by_any_of_their_names);
 	tcase_add_test(c, events_come_by_topic);
 	tcase_add_test(c, x60_has_its_whole_list);

@@ -164,6 +164,27 @@ START_TEST(an_unknown_core_gets_a_line_that_says_how_to_add_it)
 }
 END_TEST
 
+START_TEST(a_core_whose_registers_are_not_told_is_described_by_its_board)
+{
+	char says[512];
+	struct platform_identity id = riscv(0, 0, 0, "maker,board maker,chip");
+	id.read = false;
+	platform_unknown_says(&id, says, sizeof(says));
+	ck_assert_msg(
+		strstr(says, "{\"arch\": \"riscv\", \"compatible\": \"maker,board\"}"), "%s", says);
+	struct made_folder f = made_folder_new();
+	made_file(&f, "mine.json",
+		"{\"platform\": \"mine\", \"title\": \"Mine\", \"arch\": \"riscv\", \"source\": "
+		"\"x\", \"verified\": \"no\", \"cpus\": [{\"arch\": \"riscv\", \"compatible\": "
+		"\"maker,board\", \"source\": \"x\", \"verified\": \"no\"}]}\n");
+	struct platform_db *own = made_load(PLATFORM_DATA, f.path);
+	must_be_clean(own);
+	ck_assert_str_eq(platform_match(own, &id)->name, "mine");
+	platform_db_free(own);
+	made_folder_remove(&f);
+}
+END_TEST
+
 START_TEST(the_line_for_an_unknown_core_makes_it_known)
 {
 	char says[512], text[1024];
@@ -273,6 +294,7 @@ int main(void)
 	tcase_add_test(c, x86_cores_are_found_by_vendor);
 	tcase_add_test(c, nobody_knows_a_core_whose_registers_are_not_told);
 	tcase_add_test(c, an_unknown_core_gets_a_line_that_says_how_to_add_it);
+	tcase_add_test(c, a_core_whose_registers_are_not_told_is_described_by_its_board);
 	tcase_add_test(c, the_line_for_an_unknown_core_makes_it_known);
 	tcase_add_test(c, the_readme_adds_a_core);
 	tcase_add_test(c, the_same_identity_finds_the_same_platform);

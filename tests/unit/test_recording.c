@@ -282,6 +282,109 @@ START_TEST(frames_of_the_kernel_become_one_without_an_address)
 }
 END_TEST
 
+/* --- names ------------------------------------------------------------------------------------ */
+
+static struct namer busy;
+
+/* A recording that was told to finish at 20 s, and has two frames that are still to be named. */
+static void end_with_names_to_come(struct frame *asked[2])
+{
+	struct task *task = stored_task(&s, 10, 10, "prog");
+
+	for (uint64_t i = 0; i < 2; i++) {
+		struct attribution a = attribution(task, 10 * SECOND + 5);
+		asked[i] = stored_frame(&s, FILE_ELF, "/bin/prog", 0x1000 * (i + 1));
+		asked[i]->state = FRAME_ASKED;
+		a.frame = &asked[i];
+		a.n_frames = 1;
+		take_it(&a);
+	}
+	ck_assert_int_eq(cut(g, 11 * SECOND), 0);
+	busy = (struct namer){.n_waiting_frames = 5}; /* three are others' */
+	walk.namer = &busy;
+	g->shared = true;
+	g->stall_ns = 25 * SECOND;
+	g->finish_ns = (20 + 120) * SECOND;
+	g->stalled_ns = (20 + 25) * SECOND;
+	ck_assert(waits_for_names(g, 20 * SECOND));
+}
+
+START_TEST(names_that_come_are_waited_for)
+{
+	struct frame *asked[2];
+
+	end_with_names_to_come(asked);
+	/* the kernel's symbols take the parser 24 s, in which it names nothing */
+	ck_assert(waits_for_names(g, 44 * SECOND));
+	asked[0]->state = FRAME_UNNAMED; /* that is an answer too */
+	ck_assert(waits_for_names(g, 44 * SECOND + 1));
+	ck_assert_uint_eq(recording_deadline_ns(g), 69 * SECOND + 1);
+	busy.n_named++; /* another's, before ours in the queue */
+	ck_assert(waits_for_names(g, 68 * SECOND));
+	ck_assert(waits_for_names(g, 92 * SECOND));
+	asked[1]->state = FRAME_NAMED;
+	ck_assert(!waits_for_names(g, 92 * SECOND + 1));
+}
+END_TEST
+
+START_TEST(names_that_come_no_more_are_not_waited_for)
+{
+	struct frame *asked[2];
+
+	end_with_names_to_come(asked);
+	ck_assert(waits_for_names(g, 45 * SECOND - 1));
+	ck_assert(!waits_for_names(g, 45 * SECOND));
+}
+END_TEST
+
+START_TEST(more_frames_to_be_named_are_no_names)
+{
+	struct frame *asked[2];
+
+	end_with_names_to_come(asked);
+	busy.n_waiting_frames += 1000; /* the walk is shared, and goes on */
+	ck_assert(waits_for_names(g, 30 * SECOND));
+	busy.n_waiting_frames -= 100;
+	ck_assert(!waits_for_names(g, 46 * SECOND));
+}
+END_TEST
+
+START_TEST(names_are_not_waited_for_beyond_the_limit)
+{
+	struct frame *asked[2];
+
+	end_with_names_to_come(asked);
+	for (uint64_t at = 21; at < 140; at++) {
+		busy.n_named++;
+		ck_assert(waits_for_names(g, at * SECOND));
+	}
+	busy.n_named++;
+	ck_assert_uint_eq(recording_deadline_ns(g), 140 * SECOND);
+	ck_assert(!waits_for_names(g, 140 * SECOND));
+}
+END_TEST
+
+START_TEST(names_of_others_alone_are_not_waited_for)
+{
+	struct frame *asked[2];
+
+	end_with_names_to_come(asked);
+	asked[0]->state = asked[1]->state = FRAME_NAMED;
+	ck_assert(!waits_for_names(g, 21 * SECOND));
+}
+END_TEST
+
+START_TEST(an_idle_namer_is_not_waited_for)
+{
+	struct frame *asked[2];
+
+	end_with_names_to_come(asked);
+	busy.n_waiting_frames = 0;
+	TAILQ_INIT(&busy.to_open);
+	ck_assert(!waits_for_names(g, 21 * SECOND));
+}
+END_TEST
+
 /* --- targets ---------------------------------------------------------------------------------- */
 
 static struct recording watched;
@@ -358,6 +461,12 @@ int main(void)
 	tcase_add_test(windows, a_recording_of_some_does_not_tell_what_others_lost);
 	tcase_add_test(windows, what_the_walk_loses_after_the_end_is_not_told);
 	tcase_add_test(windows, frames_of_the_kernel_become_one_without_an_address);
+	tcase_add_test(windows, names_that_come_are_waited_for);
+	tcase_add_test(windows, names_that_come_no_more_are_not_waited_for);
+	tcase_add_test(windows, more_frames_to_be_named_are_no_names);
+	tcase_add_test(windows, names_are_not_waited_for_beyond_the_limit);
+	tcase_add_test(windows, names_of_others_alone_are_not_waited_for);
+	tcase_add_test(windows, an_idle_namer_is_not_waited_for);
 	tcase_add_test(targets, a_thread_that_leads_no_process_is_no_target);
 	tcase_add_test(targets, pids_of_nobody_are_no_targets);
 	tcase_add_test(targets, a_target_that_lives_is_watched);

@@ -117,6 +117,25 @@ START_TEST(every_error_has_words_and_a_remedy)
 }
 END_TEST
 
+START_TEST(every_refusal_fits_whole_into_an_error)
+{
+	static const char *const events[] = {"cycles", "L1-dcache-loads", "r22", "cpu-clock",
+		"sched:sched_switch", "cpu/event=1/p"};
+	static const char *const archs[] = {"riscv64", "x86_64"};
+
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+		for (int error = 1; error < 140; error++)
+			for (int more = 0; more < 16; more++) {
+				struct refusal r = explain(events[i], error, more & 1,
+					(more >> 1 & 3) + (error == EACCES), archs[more >> 3]);
+				size_t n = EVENT_NAME_BYTES_MAX + strlen(": ") + strlen(r.says) +
+					   strlen(" (") + strlen(r.layer) + strlen("); ") +
+					   strlen(r.remedy);
+				ck_assert_uint_lt(n, EVENT_ERROR_BYTES);
+			}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("refusal");
@@ -127,6 +146,7 @@ int main(void)
 	tcase_add_test(c, levels_beyond_those_known_are_answered);
 	tcase_add_test(c, reserved_bits_of_a_riscv_raw_code_are_told);
 	tcase_add_test(c, every_error_has_words_and_a_remedy);
+	tcase_add_test(c, every_refusal_fits_whole_into_an_error);
 	suite_add_tcase(suite, c);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -38,6 +38,33 @@ START_TEST(each_hart_tells_of_execs_at_once)
 }
 END_TEST
 
+START_TEST(rings_take_a_small_part_of_a_small_memory)
+{
+	static const struct {
+		const char *meminfo;
+		size_t ring, exec_ring;
+	} machines[] = {
+		{NULL, 4 << 20, 512 << 10}, /* unknown */
+		{"MemTotal: 16000000 kB\n", 4 << 20, 512 << 10},
+		{"MemTotal: 463088 kB\n", 512 << 10, 512 << 10},
+		{"MemTotal: 120000 kB\n", 128 << 10, 128 << 10},
+		{"MemTotal: 1 kB\n", 64 << 10, 64 << 10},
+	};
+	struct replay *r = case_load("pc");
+	replay_set_text(r, "/sys/kernel/tracing/events/sched/sched_process_exec/id", "316\n");
+	replay_set_text(r, "/proc/meminfo", machines[_i].meminfo);
+	const struct sampler_options busy = {
+		.hz = 99, .ring_hz = 2500, .stacks = SAMPLER_STACKS_FP};
+	struct sampler *s = case_sampler(r, &busy);
+	ck_assert_uint_eq(s->machine.n_harts, 4);
+	for (int hart = 0; hart < 4; hart++) {
+		ck_assert_uint_eq(s->ring[hart].data_bytes, machines[_i].ring);
+		ck_assert_uint_eq(s->exec_ring[hart].data_bytes, machines[_i].exec_ring);
+	}
+	case_end(r, s);
+}
+END_TEST
+
 START_TEST(a_tracepoint_that_does_not_open_leaves_the_dummy)
 {
 	struct replay *r = case_load("x86-vm");
@@ -68,6 +95,7 @@ int main(void)
 	Suite *s = suite_create("sampler_exec");
 	TCase *c = tcase_create("replayed");
 	tcase_add_loop_test(c, each_hart_tells_of_execs_at_once, 0, 2);
+	tcase_add_loop_test(c, rings_take_a_small_part_of_a_small_memory, 0, 5);
 	tcase_add_test(c, a_tracepoint_that_does_not_open_leaves_the_dummy);
 	tcase_add_test(c, a_hart_without_news_of_execs_samples_all_the_same);
 	suite_add_tcase(s, c);

@@ -137,6 +137,67 @@ START_TEST(a_counter_in_use_at_the_start_is_tried_for_later)
 }
 END_TEST
 
+/* An X100 leads by its event for cycles of every mode; that of the user's mode is not the only one
+ * that a hart may come to later. */
+START_TEST(a_leader_that_was_in_use_at_the_start_leads_later)
+{
+	struct core_case c = core_case_made(
+		"{\"source\":\"made\",\"verified\":\"no\",\"files\":{"
+		"\"/sys/devices/system/cpu/online\":\"0\\n\","
+		"\"/proc/sys/kernel/perf_event_paranoid\":\"-1\\n\","
+		"\"/proc/sys/kernel/arch\":\"riscv64\\n\"},\"hwprobe\":[{\"harts\":\"0\","
+		"\"mvendorid\":\"0x710\",\"marchid\":\"0x8000000058000002\","
+		"\"mimpid\":\"0x33d8a600\"}],\"rules\":["
+		"{\"type\":\"hardware\",\"sampling\":true,\"errno\":\"EOPNOTSUPP\"},"
+		"{\"type\":\"hardware\",\"per_us\":1000},"
+		"{\"type\":\"raw\",\"config\":\"0x1e\",\"per_us\":1000,\"fires\":true},"
+		"{\"type\":\"software\",\"config\":0,\"per_us\":1000,\"fires\":true},"
+		"{\"type\":\"software\",\"config\":3,\"per_us\":0.001,\"fires\":true},"
+		"{\"type\":\"software\",\"config\":9,\"per_us\":0}]}",
+		NULL);
+	const struct sampler_options o = {.hz = 99, .cores = c.cores};
+	replay_take_counters(c.replay, 100);
+	struct sampler *s = case_sampler(c.replay, &o);
+	ck_assert_int_eq(sampler_start(s), 0);
+	ck_assert_int_eq(s->plan[0].rung, RUNG_CLOCK);
+	replay_take_counters(c.replay, 0);
+	seconds(c.replay, s, 70);
+	ck_assert_msg(
+		s->plan[0].rung == RUNG_LEADER, "rung %d: %s", s->plan[0].rung, s->plan[0].reason);
+	ck_assert_str_eq(s->plan[0].leader.name, "CYCLES.HART");
+	replay_run(c.replay, 0, 5, SECOND_NS);
+	ck_assert_uint_ge(case_drain(s).n_samples, 90);
+	sampler_free(s);
+	core_case_end(&c);
+}
+END_TEST
+
+/* Its own leader has another code, which is no event of the session. */
+START_TEST(a_hart_of_a_kind_that_was_not_there_at_the_start_is_led_by_the_clock)
+{
+	struct made_folder folder;
+	struct core_case c = core_case_two_kinds(&folder);
+	struct cores *late = NULL;
+	ck_assert_int_eq(cores_new(folder.path, "", &late), 0);
+	replay_set_text(c.replay, "/sys/devices/system/cpu/online", "0\n");
+	const struct sampler_options o = {.hz = 99, .cores = late};
+	struct sampler *s = case_sampler(c.replay, &o);
+	ck_assert_int_eq(sampler_start(s), 0);
+	ck_assert_int_eq(s->plan[0].rung, RUNG_LEADER);
+	replay_set_text(c.replay, "/sys/devices/system/cpu/online", "0-1\n");
+	seconds(c.replay, s, 1);
+	ck_assert_str_eq(cores_platform(late, 1)->name, "little");
+	ck_assert_msg(s->plan[1].rung == RUNG_CLOCK_LEADER, "rung %d: %s", s->plan[1].rung,
+		s->plan[1].reason);
+	ck_assert_msg(
+		strstr(s->plan[1].tries[1].says, "begin it anew"), "%s", s->plan[1].tries[1].says);
+	sampler_free(s);
+	cores_free(late);
+	core_case_end(&c);
+	made_folder_remove(&folder);
+}
+END_TEST
+
 START_TEST(what_was_asked_for_by_name_gives_way_to_nothing)
 {
 	struct replay *r = case_load("c910");
@@ -189,6 +250,8 @@ int main(void)
 	tcase_add_test(c, a_hart_climbs_again_when_its_counters_are_free);
 	tcase_add_test(c, a_hart_is_not_tried_all_the_time);
 	tcase_add_test(c, a_counter_in_use_at_the_start_is_tried_for_later);
+	tcase_add_test(c, a_leader_that_was_in_use_at_the_start_leads_later);
+	tcase_add_test(c, a_hart_of_a_kind_that_was_not_there_at_the_start_is_led_by_the_clock);
 	tcase_add_test(c, what_was_asked_for_by_name_gives_way_to_nothing);
 	tcase_add_test(c, a_rate_that_the_kernel_cut_is_remembered_while_it_holds);
 	suite_add_tcase(s, c);

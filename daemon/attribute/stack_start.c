@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Where stacks begin
+ *
+ * The kernel walks user stacks by frame pointers, which C libraries are mostly built without. So
+ * beyond the program's own frames it takes for a frame pointer what the C library keeps in that
+ * register. On x86-64 that is mostly no address at all and the walk ends; on RISC-V, with glibc
+ * 2.41, it is argv, so that argc comes out as the caller of the function that calls main. The same
+ * happens in the middle of a stack where a function of such a library calls back (qsort), and there
+ * all callers are missing. Only knowing which function it was tells one from the other.
+ *
+ * Symbols do not say it: these functions are local, and distributions strip them. But mperfd is a
+ * program as well, and knows from where its own main and a thread of its own were called.
+ */
+
+#include "daemon/attribute/stack_start.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/attribute/file.h"
+#include "daemon/attribute/scan.h"
+#include "proto/memory.h"
+
+static void fclosep(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+bool stack_start_find(const char *maps, uint64_t return_addr, struct stack_start *ret_start)
+{
+	_cleanup_(fclosep) FILE *f = fopen(maps, "re");
+	char line[SCAN_LINE_BYTES_MAX];
+	uint64_t call = return_addr - 1;
+
+	for (int i = 0; f && i < SCAN_MAPS_MAX && fgets(line, sizeof(line), f); i++) {
+		struct scan_map m;
+
+		if (scan_map_parse(line, &m) || !m.executable || call < m.start || call >= m.end)
+			continue;
+		if (!m.inode)
+			return false;
+		*ret_start = (struct stack_start){
+			.major = m.major,
+			.minor = m.minor,
+			.inode = m.inode,
+			.offset = call - m.start + m.file_offset,
+		};
+		return true;
+	}
+	return false;
+}
+
+static void *tell_caller(void *ret_caller)
+{
+	*(const void **)ret_caller = __builtin_return_address(0);
+	return NULL;
+}
+
+/* NULL where no thread can be had. */
+static const void *thread_caller(void)
+{
+	const void *caller = NULL;
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, tell_caller, &caller) != 0)
+		return NULL;
+	pthread_join(thread, NULL);
+	return caller;
+}
+
+void stack_starts_learn(const void *main_caller, const char *maps, struct stack_starts *ret_starts)
+{
+	const void *const caller[STACK_STARTS_MAX] = {main_caller, thread_caller()};
+	struct stack_starts s = {.n_starts = 0};
+
+	for (size_t i = 0; i < STACK_STARTS_MAX; i++)
+		if (caller[i] && stack_start_find(maps, (uintptr_t)caller[i], &s.start[s.n_starts]))
+			s.n_starts++;
+	*ret_starts = s;
+}
+
+bool stack_starts_have(const struct stack_starts *s, const struct frame *frame)
+{
+	for (size_t i = 0; s && i < s->n_starts; i++) {
+		const struct stack_start *start = &s->start[i];
+		const struct file *file = frame->file;
+
+		if (frame->offset == start->offset && file->kind == FILE_ELF &&
+			file->inode == start->inode && file->major == start->major &&
+			file->minor == start->minor)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Stack starts: the calls in the C library that every stack begins with
+ *
+ * One calls main, one the routine of a new thread. A stack that leads there is whole, whatever the
+ * walk finds beyond.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct file;
+struct frame;
+
+#define STACK_STARTS_MAX 2 /* of main, of threads */
+
+struct stack_start {
+	uint32_t major, minor; /* of the file, as mappings name it */
+	uint64_t inode;
+	uint64_t offset; /* in the file, of the call's last byte */
+};
+
+struct stack_starts {
+	struct stack_start start[STACK_STARTS_MAX];
+	size_t n_starts;
+};
+
+/* Learn this process' own, which are those of all programs that have the same C library.
+ * main_caller is where main returns to, or NULL; maps is "/proc/self/maps". Starts a thread that
+ * ends at once. What cannot be learnt is left out. */
+void stack_starts_learn(const void *main_caller, const char *maps, struct stack_starts *ret_starts);
+
+/* Find the call that returns to that address in the mappings. False: it lies in no file. */
+bool stack_start_find(const char *maps, uint64_t return_addr, struct stack_start *ret_start);
+
+/* Is this caller's frame such a call? s may be NULL: none is known. */
+bool stack_starts_have(const struct stack_starts *s, const struct frame *frame);

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The recording that many tests read, and what they ask of it."""
+import functools
+import os
+import shutil
+import sqlite3
+
+from machine import Folder, compile_program, mperfctl, refused, rows
+
+
+def known(build):
+    return compile_program(build, "known.c")
+
+
+class Recording:
+    """One recording that many tests read: two processes of known shares, on known harts."""
+
+    def __init__(self, build):
+        self.folder = Folder()
+        self.path = self.folder.path / "known.mprf"
+        harts = sorted(os.sched_getaffinity(0))
+        self.harts = harts[0], harts[-1]
+        program = known(build)
+        other = self.folder.path / "other"
+        shutil.copy(program, other)
+        script = (f"{program} spin 1300 {self.harts[0]} & {other} spin 400 {self.harts[1]} & wait; "
+                  f"{program} pages 3000 100")
+        self.done = mperfctl(build, "record", "-F", "999", "-e", "cpu-clock", "-e", "page-faults",
+                             "-o", self.path, "--", "sh", "-c", script)
+        with sqlite3.connect(f"file:{self.path}?immutable=1", uri=True) as db:
+            meta = dict(db.execute("SELECT key, value FROM meta"))
+        self.begin_s = meta["realtime_ns"] / 1e9
+        self.seconds = (meta["end_ns"] - meta["monotonic_ns"]) / 1e9
+
+
+@functools.lru_cache(maxsize=None)
+def recording(build):
+    return Recording(build)
+
+
+def answer(build, *arguments):
+    return rows(build, "hotspots", "-i", recording(build).path, "--limit", "0", *arguments)
+
+
+def samples(found, **wanted):
+    return sum(r["samples"] for r in found["rows"]
+               if all(r[key] == value for key, value in wanted.items()))
+
+
+def fails(build, status, words, *arguments, **options):
+    done = mperfctl(build, *arguments, check=False, **options)
+    refused(done, status, *words)
+    return done

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A client at work with its daemon and workers, and the machine around it."""
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from machine import Folder, Skip, rows
+from recorded import known
+
+
+def by(build, path, grouping, *more):
+    return rows(build, "hotspots", "-i", path, "--by", grouping, "--limit", "0", *more)["rows"]
+
+
+def share(found, **wanted):
+    return sum(r["self"] for r in found if all(r[k] == v for k, v in wanted.items()))
+
+
+# --- processes of a recording --------------------------------------------------------------------
+
+def children(pid):
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError):
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def command_line(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return [""]
+
+
+def alive(pid):
+    try:
+        return not re.search(r"^State:\s+[ZX]", Path(f"/proc/{pid}/status").read_text(), re.M)
+    except OSError:
+        return False
+
+
+def wait_until(condition, seconds, what):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+class Running:
+    """A client at work, with its daemon and the daemon's workers."""
+
+    def __init__(self, build, folder, *arguments):
+        self.folder = folder
+        environment = dict(os.environ, TMPDIR=str(folder / "tmp"), NO_COLOR="1", LC_ALL="C.UTF-8")
+        environment.pop("MPERF_SOCKET", None)
+        (folder / "tmp").mkdir()
+        self.client = subprocess.Popen([build / "mperfctl", *map(str, arguments)], env=environment,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       errors="replace", cwd=folder)
+        self.daemon = None
+        try:
+            wait_until(self.find, 20, "a private mperfd with its workers")
+        except AssertionError:
+            self.client.kill()
+            raise
+
+    def find(self):
+        for pid in children(self.client.pid):
+            if command_line(pid)[0].endswith("mperfd"):
+                self.daemon = pid
+        self.workers = {command_line(pid)[1]: pid for pid in children(self.daemon or 0)
+                        if len(command_line(pid)) > 2}
+        self.commands = [pid for pid in children(self.client.pid) if pid != self.daemon]
+        return {"open", "parse"} <= set(self.workers) and \
+            list((self.folder / "tmp").glob("mperf-*/segment.mprf"))
+
+    def end(self):
+        """CompletedProcess of the client."""
+        out, said = self.client.communicate(timeout=30)
+        return subprocess.CompletedProcess(self.client.args, self.client.returncode, out, said)
+
+    def stop(self):
+        """Whatever happened: nothing is left running."""
+        for pid in [*self.commands, self.daemon]:
+            with contextlib.suppress(ProcessLookupError, TypeError):
+                os.kill(pid, signal.SIGKILL)
+        self.client.kill()
+        self.client.communicate()
+
+
+@contextlib.contextmanager
+def running(build, *arguments):
+    with Folder() as folder:
+        r = Running(build, folder, *arguments)
+        try:
+            yield r
+        finally:
+            r.stop()
+
+
+@contextlib.contextmanager
+def sysctl(name, value):
+    """A kernel setting for a while; what it was comes back whatever happens."""
+    path = Path("/proc/sys") / name.replace(".", "/")
+    before = path.read_text()
+    try:
+        path.write_text(f"{value}\n")
+    except OSError as error:
+        raise Skip(f"{name} cannot be set here: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
+@contextlib.contextmanager
+def spinners(build, n, what="spin"):
+    busy = [subprocess.Popen([known(build), what, "100000"], stdout=subprocess.DEVNULL)
+            for _ in range(n)]
+    try:
+        yield [p.pid for p in busy]
+    finally:
+        for p in busy:
+            p.kill()
+            p.wait()

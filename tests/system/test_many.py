@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Many processes, many events in a group, a large recording."""
+from machine import Folder, mperfctl, need_root, rows
+from recorded import known
+from running import share
+
+
+# --- many processes, groups ----------------------------------------------------------------------
+
+def test_a_storm_of_short_processes_is_named(build):
+    need_root()
+    with Folder() as folder:
+        mperfctl(build, "record", "-a", "-F", "1999", "-o", folder / "r", "--", known(build),
+                 "processes", "2000")
+        answer = rows(build, "hotspots", "-i", folder / "r", "--by", "process", "--limit", "0")
+    nameless = sum(r["self"] for r in answer["rows"] if not r["comm"])
+    assert nameless <= 0.01, f"{nameless:.4f} of {answer['provenance']} have no name"
+    pids = {r["pid"] for r in answer["rows"] if r["comm"] == "known"}
+    assert len(pids) > 100, len(pids)  # most live for less than one period
+    assert answer["provenance"]["lost"].get("unknown task", 0) <= \
+        0.01 * answer["provenance"]["samples"], answer["provenance"]
+
+
+def test_a_group_of_events_is_counted_where_its_leader_sampled(build):
+    with Folder() as folder:
+        mperfctl(build, "record", "-F", "1999", "-e", "{cpu-clock,page-faults}", "-o", folder / "r",
+                 "--", known(build), "pages", "100000", "400")
+        faults = rows(build, "hotspots", "-i", folder / "r", "--event", "page-faults", "--limit", "0")
+        clock = rows(build, "hotspots", "-i", folder / "r", "--limit", "0")
+        folded = mperfctl(build, "flamegraph", "-i", folder / "r", "--folded", "--event",
+                          "page-faults").stdout
+    total = {r["function"]: r["total"] for r in faults["rows"]}
+    assert total.get("touch_pages", 0) > 0.8 and total.get("spin", 0) < 0.05, faults["rows"][:6]
+    assert share(clock["rows"], function="spin") > 0.3, clock["rows"][:6]
+    counted = sum(int(line.rpartition(" ")[2]) for line in folded.splitlines())
+    assert 0.9 * 100000 < counted < 1.05 * 100000, (counted, folded[:500])
+
+
+def test_page_faults_sampled_alone_are_charged_to_who_touched_the_pages(build):
+    with Folder() as folder:
+        mperfctl(build, "record", "-e", "page-faults", "-o", folder / "r", "--", known(build),
+                 "pages", "20000")
+        found = rows(build, "hotspots", "-i", folder / "r", "--event", "page-faults")
+    assert share(found["rows"], function="touch_pages") > 0.9, found["rows"][:4]
+
+
+def test_a_large_recording_arrives_however_fast_the_client_reads(build):
+    """Streaming must not wait for a socket that has long been empty again."""
+    need_root()
+    script = f"{known(build)} processes 4000"
+    for _ in range(3):
+        with Folder() as folder:
+            mperfctl(build, "record", "-a", "-F", "9999", "-o", folder / "r", "--", "sh", "-c",
+                     script, timeout=20)
+            size = (folder / "r").stat().st_size
+            mperfctl(build, "hotspots", "-i", folder / "r")
+    assert size > 600 << 10, size  # more than mperfd keeps for a client at once
