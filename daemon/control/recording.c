@@ -241,8 +241,8 @@ static int take_loops(void *userdata, struct task *task, const struct loop_count
 	struct recording *g = userdata;
 	if ((g->shared && g->finish_ns) || g->trouble)
 		return 0;
-	bool wanted = task ? targets_want(&g->targets, task)
-			   : g->targets.all && !g->targets.only_uid;
+	bool wanted =
+		task ? targets_want(&g->targets, task) : g->targets.all && !g->targets.only_uid;
 	int r = wanted ? add_loops(g, task, c) : 0;
 	if (r != 0)
 		g->trouble = r; /* its owner hears of it at the next dispatch */
@@ -333,10 +333,8 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->window_ns = o->window_ns ? o->window_ns : RECORDING_WINDOW_NS;
 	g->names_ns = o->names_ns ? o->names_ns : RECORDING_NAMES_NS;
 	g->stall_ns = o->stall_ns ? o->stall_ns : RECORDING_STALL_NS;
-	g->tap = (struct tap){.userdata = g, .take = take,
-		.cut = cut,
-		.take_loops = take_loops,
-		.mark = mark};
+	g->tap = (struct tap){
+		.userdata = g, .take = take, .cut = cut, .take_loops = take_loops, .mark = mark};
 
 	int r = prepare(g, o);
 	if (r == 0)
