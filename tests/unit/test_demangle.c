@@ -102,6 +102,23 @@ START_TEST(nesting_without_end_is_refused)
 }
 END_TEST
 
+START_TEST(lifetimes_without_number_are_refused)
+{
+	char readable[DEMANGLED_BYTES];
+
+	ck_assert_int_eq(demangle("_RINvC3foo3barFG0_RL0_hRL1_hEuE", readable), 0);
+	ck_assert_str_eq(readable, "foo::bar::<for<'a, 'b> fn(&'b u8, &'a u8)>");
+	/* two lifetimes, and 62^10: what is left out of the text (an impl's path) is counted too */
+	ck_assert_int_eq(demangle("_RNvMINvC3foo3barFG0_RL0_hEuEh3baz", readable), 0);
+	ck_assert_int_eq(
+		demangle("_RNvMINvC3foo3barFGZZZZZZZZZZ_RL0_hEuEh3baz", readable), DEMANGLE_PLAIN);
+	ck_assert_int_eq(
+		demangle("_RNvMINvC3foo3barDGZZZZZZZZZZ_EL_Eh3baz", readable), DEMANGLE_PLAIN);
+	/* an identifier may look like one, where no function type is */
+	ck_assert_int_eq(demangle("_RNvC3foo10AGZZZZZZZ_", readable), 0);
+}
+END_TEST
+
 START_TEST(each_prefix_of_a_name_is_survived)
 {
 	char mangled[256], readable[DEMANGLED_BYTES];
@@ -190,6 +207,7 @@ int main(void)
 		tcase, what_is_no_mangled_name_stays_untouched, 0, sizeof(plain) / sizeof(*plain));
 	tcase_add_test(tcase, exponential_expansion_is_cut_at_once);
 	tcase_add_test(tcase, nesting_without_end_is_refused);
+	tcase_add_test(tcase, lifetimes_without_number_are_refused);
 	tcase_add_loop_test(tcase, each_prefix_of_a_name_is_survived, 0, n_known);
 	tcase_add_test(tcase, long_names_are_cut_between_characters);
 	tcase_add_test(tcase, names_at_the_limit_are_whole);
