@@ -232,12 +232,6 @@ int reader_fields(
 	return 0;
 }
 
-static void fclosep(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-
 int reader_load(const struct reader *r, char **ret_text, size_t *ret_n)
 {
 	/* No fifo and no device keeps us waiting. */

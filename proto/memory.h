@@ -7,6 +7,7 @@
  * the value over to somebody else. DEFINE_CLEANUP makes the function for x_free(struct x *).
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -36,6 +37,12 @@
 static inline void freep(void *p)
 {
 	free(*(void **)p);
+}
+
+static inline void fclosep(FILE **f)
+{
+	if (*f)
+		fclose(*f);
 }
 
 static inline void closep(int *fd)

@@ -31,12 +31,6 @@ static void closedirp(DIR **d)
 		closedir(*d);
 }
 
-static void fclosep(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-
 static int process_folder(const struct attribute *a, pid_t pid)
 {
 	char path[PATH_MAX];

@@ -22,12 +22,6 @@
 /* Source: include/uapi/linux/elf.h, NT_GNU_BUILD_ID. */
 #define NOTE_GNU_BUILD_ID 3
 
-static void fclosep(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-
 static size_t note_padded(uint32_t n)
 {
 	return ((size_t)n + 3) & ~(size_t)3;

@@ -19,12 +19,6 @@
 
 #define VDSO_BYTES_MAX 65536u /* two pages on x86-64; pages may be 64 KiB on arm64 */
 
-static void fclosep(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-
 _Static_assert((int)KIND_ELF == (int)FILE_ELF && (int)KIND_KERNEL == (int)FILE_KERNEL &&
 		       (int)KIND_MODULE == (int)FILE_MODULE && (int)KIND_VDSO == (int)FILE_VDSO &&
 		       (int)KIND_PERF_MAP == (int)FILE_PERF_MAP &&

@@ -24,12 +24,6 @@
 #include "daemon/attribute/scan.h"
 #include "proto/memory.h"
 
-static void fclosep(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-
 bool stack_start_find(const char *maps, uint64_t return_addr, struct stack_start *ret_start)
 {
 	_cleanup_(fclosep) FILE *f = fopen(maps, "re");

@@ -100,12 +100,17 @@ static void examine_rights(struct examination *x)
 		m->may_see_kernel ? ", the kernel included" : ", in user space alone", m->paranoid);
 }
 
-/* True if the list is there and names no address. */
+/* x86 kernels whose per-CPU symbols begin at 0 list those first; what is shown at all is shown well
+ * before that line. */
+#define KALLSYMS_LINES_LOOKED_AT 10000
+
+/* True if the list names no address. */
 static bool are_addresses_hidden(FILE *kallsyms)
 {
 	unsigned long long address = 0;
 	char line[256];
-	for (int i = 0; !address && i < 10000 && fgets(line, sizeof line, kallsyms); i++)
+	for (int i = 0;
+		!address && i < KALLSYMS_LINES_LOOKED_AT && fgets(line, sizeof line, kallsyms); i++)
 		sscanf(line, "%llx", &address);
 	return address == 0;
 }
@@ -116,7 +121,7 @@ static void examine_kernel_names(struct examination *x)
 {
 	struct finding f = {-1, "kernel names", "warn", NULL};
 	char restricts[32] = "0";
-	FILE *kallsyms = fopen("/proc/kallsyms", "re");
+	_cleanup_(fclosep) FILE *kallsyms = fopen("/proc/kallsyms", "re");
 	kernel_real.read_text(NULL, "/proc/sys/kernel/kptr_restrict", restricts, sizeof restricts);
 	if (!kallsyms) {
 		f.remedy = "see that /proc/kallsyms is there for mperfd (CONFIG_KALLSYMS)";
@@ -136,8 +141,6 @@ static void examine_kernel_names(struct examination *x)
 		f.remedy = "uncover /proc/kallsyms, which a container may have covered";
 		tell(x, f, "/proc/kallsyms names no address");
 	}
-	if (kallsyms)
-		fclose(kallsyms);
 }
 
 static void examine_limits(struct examination *x)

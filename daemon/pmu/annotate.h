@@ -33,4 +33,5 @@ struct annotate_question {
 size_t annotate(const struct annotate_question *q, struct annotation ret[static ANNOTATIONS_MAX]);
 
 struct sampler;
+/* The same for what a sampler has opened, by its plans. */
 size_t annotate_sampler(const struct sampler *s, struct annotation ret[static ANNOTATIONS_MAX]);

@@ -25,12 +25,6 @@ struct disc_stream {
 };
 _Static_assert(sizeof(struct disc_stream) == 72, "as documented in recording.h");
 
-static void fclosep(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-
 static int get(FILE *f, void *ret, size_t n)
 {
 	return fread(ret, 1, n, f) == n ? 0 : -EBADMSG;
