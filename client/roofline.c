@@ -3,6 +3,8 @@
  * mperfctl roofline and blocks: what programs that count themselves counted.
  */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include "client/escape.h"
 #include "client/print.h"
 #include "client/reply.h"
+#include "client/series.h"
 #include "client/table.h"
 #include "proto/clock.h"
 
@@ -26,7 +29,24 @@ struct showing {
 	const struct options *o;
 	const struct reply *reply;
 	const char *const *spare;
+	uint32_t stretch_ms; /* of a series over time; 0: it is none */
 };
+
+/* Rows per thread and stretch of time are drawn for people, whose screens have no room for them. */
+static bool is_series(const struct showing *s)
+{
+	return s->stretch_ms > 0 && !s->o->raw && reply_column(s->reply, "time") >= 0;
+}
+
+static int print_series(const struct showing *s, size_t width, FILE *f)
+{
+	const struct series_look look = {
+		.width = width,
+		.utf8 = table_wants_utf8(),
+		.stretch_s = s->stretch_ms / 1e3,
+	};
+	return series_print(s->reply, &look, f);
+}
 
 static int show(const struct showing *s, FILE *f)
 {
@@ -37,7 +57,7 @@ static int show(const struct showing *s, FILE *f)
 	if (o->csv)
 		return csv_write(s->reply, f);
 	table_look(stdout, o->no_color, &look);
-	int r = table_print(s->reply, &look, f);
+	int r = is_series(s) ? print_series(s, look.width, f) : table_print(s->reply, &look, f);
 	const Mperf__Provenance *p = s->reply->provenance;
 	for (size_t i = 0; r == 0 && p && i < p->n_note && !o->raw; i++) {
 		fputs(i == 0 ? "\n" : "", f);
@@ -79,7 +99,8 @@ static int run(const struct options *o, Mperf__Request *request, char **path,
 	}
 	source_clear(&source);
 	if (exit_status == 0)
-		exit_status = print_reply(&(struct showing){o, &reply, spare});
+		exit_status = print_reply(&(struct showing){o, &reply, spare,
+			request->body_case == MPERF__REQUEST__BODY_BLOCKS ? o->interval_ms : 0});
 	reply_clear(&reply);
 	return exit_status;
 }
@@ -132,7 +153,7 @@ static int show_frames(struct source *s, const struct options *o, Mperf__Request
 		exit_status = ask_live(s, request, &since_ns, &reply);
 		if (exit_status == 0) {
 			begin_frame(o, n);
-			exit_status = print_reply(&(struct showing){o, &reply, roofline_spare});
+			exit_status = print_reply(&(struct showing){o, &reply, roofline_spare, 0});
 		}
 		reply_clear(&reply);
 	}

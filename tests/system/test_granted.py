@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Counters that the service gives to threads of programs, for their regions. Software events are
+counted on any machine; what hardware counts is told, or why it is not."""
+import os
+
+from counted import SANITIZE, Told, program
+from machine import Folder, Skip
+from service import Service, wait_until
+
+
+def events_of(pid):
+    """How many perf events a process holds."""
+    found = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found += "perf_event" in os.readlink(f"/proc/{pid}/fd/{fd}")
+        except FileNotFoundError:
+            pass
+    return found
+
+
+def granted(service):
+    return {row["event"]: row for row in service.ask("status")["feed_event"]}
+
+
+def region(service, pid, name):
+    answer = service.ask("roofline", "--by", "region", "--pid", pid)
+    row, = [r for r in answer["rows"] if r["region"] == name]
+    return row, answer
+
+
+def test_events_of_regions_are_told_with_them(build):
+    with Folder() as folder, Service(build, folder, flush="1s", period="100ms",
+                                     region_events="page-faults,task-clock") as service, \
+            Told(folder, program(build), "faults", 1000) as told:
+        told.ready()
+        pid = told.process.pid
+        wait_until("it has its counters", lambda: events_of(pid) == 2)
+        told.go_on()
+        told.ready()
+        wait_until("all is told", lambda: region(service, pid, "faults")[0]["entries"] == 2)
+        row, answer = region(service, pid, "faults")
+        assert row["page-faults"] in range(1000, 1200), row  # a sanitizer's shadow is an eighth more
+        assert 0 < row["granted_ns"] <= row["time_ns"], row
+        # the clock is read within what the counters see
+        assert row["granted_ns"] < row["task-clock"] + 10**6 or build.name in SANITIZE, row
+        assert any("user code" in note for note in answer["provenance"]["notes"]), answer
+        assert granted(service)["page-faults"]["granted"] == 1
+        told.go_on()
+        told.ends()
+
+
+def test_without_events_nothing_is_opened(build):
+    with Folder() as folder, Service(build, folder, flush="1s", period="100ms",
+                                     region_events="none") as service, \
+            Told(folder, program(build), "faults", 10) as told:
+        told.ready()
+        pid = told.process.pid
+        wait_until("its region is told", lambda: [
+            r for r in service.ask("roofline", "--by", "region", "--pid", pid)["rows"]
+            if r["region"] == "faults"])
+        assert events_of(pid) == 0 and granted(service) == {}
+        row, answer = region(service, pid, "faults")
+        assert "granted_ns" not in row and not any("counted for" in n for n in
+                                                   answer["provenance"]["notes"])
+        told.go_on()
+        told.ready()
+        told.go_on()
+        told.ends()
+
+
+def test_what_hardware_does_not_count_is_told(build):
+    with Folder() as folder, Service(build, folder, flush="1s", period="100ms") as service, \
+            Told(folder, program(build), "faults", 10) as told:
+        told.ready()
+        wait_until("counters were asked for", lambda: any(
+            r["granted"] or r["refused"] for r in granted(service).values()))
+        found = granted(service)
+        assert list(found) == ["L1-dcache-load-misses", "LLC-load-misses", "instructions"], found
+        for row in found.values():
+            assert row["granted"] or len(row["trouble"]) > 20, row
+        if not any(row["refused"] for row in found.values()):
+            raise Skip("this machine counts all of them")
+        name, row = next((n, r) for n, r in found.items() if r["refused"])
+        wait_until("it is in the journal", lambda: f"{name} is not counted" in service.said())
+        assert row["trouble"].split(";")[0] in service.said()
+        told.go_on()
+        told.ready()
+        told.go_on()
+        told.ends()
+
+
+def test_events_that_cannot_be_are_told_at_the_start(build):
+    with Folder() as folder, Service(build, folder, region_events="instrutcions") as service:
+        assert "instrutcions" in service.said() and granted(service) == {}
+        assert service.ask("status")["feed"][0]["programs"] == 0  # programs are listened to
