@@ -114,6 +114,7 @@ int loop_window_add(struct loop_window *w, struct loop_sites *sites, struct task
 		if (r != 0)
 			return r;
 	}
+	row->was_granted |= c->was_granted;
 	for (unsigned i = 0; i < N_LOOP_VALUES; i++) {
 		uint64_t sum;
 		if (__builtin_add_overflow(row->value[i], c->value[i], &sum) || sum > INT64_MAX)

@@ -18,6 +18,7 @@ struct loop_row {
 	struct loop_site *site;        /* one of its users is the row */
 	struct loop_site *region;      /* the same; NULL: in none */
 	uint64_t value[N_LOOP_VALUES]; /* at most INT64_MAX */
+	uint8_t was_granted;           /* as in struct loop_counts */
 	struct loop_row *next;         /* in the order in which they came */
 	struct loop_row *chain;
 };

@@ -65,6 +65,7 @@ struct loop_counts {
 	const uint64_t *value;    /* N_LOOP_VALUES */
 	uint64_t until_ns;
 	const struct loop_granted *granted; /* names of its last values; NULL: it has none */
+	uint8_t was_granted; /* bit i: of these, the i-th was counted, and is 0 if it is 0 */
 };
 
 struct program_options {

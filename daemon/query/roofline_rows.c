@@ -147,7 +147,10 @@ static bool has_rate(const struct roofline *r, unsigned i)
 	return instructions >= 0 && instructions != (int)i;
 }
 
+#define EVENT_COLUMN "event_" /* before their names, of which one may be that of a count of ours   \
+			       */
 struct granted_names {
+	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 	char rate[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 	char title[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 };
@@ -161,10 +164,12 @@ static size_t granted_columns(
 	c[n++] = (struct answer_column){"granted_ns", "Counted for", MPERF__UNIT__UNIT_NS};
 	for (unsigned i = 0; i < r->facts.n_granted; i++) {
 		const char *name = granted_name(r, i);
-		c[n++] = (struct answer_column){name, name, MPERF__UNIT__UNIT_COUNT};
+		snprintf(names->name[i], sizeof names->name[i], EVENT_COLUMN "%.63s", name);
+		c[n++] = (struct answer_column){names->name[i], name, MPERF__UNIT__UNIT_COUNT};
 		if (!has_rate(r, i))
 			continue;
-		snprintf(names->rate[i], sizeof names->rate[i], "%.63s_per_1000", name);
+		snprintf(
+			names->rate[i], sizeof names->rate[i], EVENT_COLUMN "%.47s_per_1000", name);
 		snprintf(names->title[i], sizeof names->title[i], "/ 1000 instr.");
 		c[n++] = (struct answer_column){
 			names->rate[i], names->title[i], MPERF__UNIT__UNIT_RATIO};

@@ -48,6 +48,16 @@ static int write_metric(struct segment *g, unsigned value, const struct loop_gra
 	return r == 0 ? mark_set(g, &g->metrics, value, MARK_STORED) : r;
 }
 
+/* Nothing counted has no row, but for what was looked for and did not happen. */
+static bool is_told(const struct loop_row *row, unsigned value)
+{
+	unsigned metric = value / 2;
+	if (row->value[value] != 0)
+		return true;
+	return value % 2 == 0 && metric >= LOOP_GRANTED &&
+	       row->was_granted & 1u << (metric - LOOP_GRANTED);
+}
+
 static int write_row(struct segment *g, const struct segment_flush *f, const struct loop_row *row)
 {
 	int r = row->who ? segment_write_task(g, f, row->who) : 0;
@@ -56,7 +66,7 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 	if (r == 0)
 		r = write_sites(g, row->region);
 	for (unsigned value = 0; value < N_LOOP_VALUES && r == 0; value++) {
-		if (row->value[value] == 0)
+		if (!is_told(row, value))
 			continue;
 		r = write_metric(g, value, f->window->loops.granted);
 		if (r == 0)

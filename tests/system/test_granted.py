@@ -31,19 +31,20 @@ def region(service, pid, name):
 
 def test_events_of_regions_are_told_with_them(build):
     with Folder() as folder, Service(build, folder, flush="1s", period="100ms",
-                                     region_events="page-faults,task-clock") as service, \
+                                     region_events="page-faults,task-clock,alignment-faults") as service, \
             Told(folder, program(build), "faults", 1000) as told:
         told.ready()
         pid = told.process.pid
-        wait_until("it has its counters", lambda: events_of(pid) == 2)
+        wait_until("it has its counters", lambda: events_of(pid) == 3)
         told.go_on()
         told.ready()
         wait_until("all is told", lambda: region(service, pid, "faults")[0]["entries"] == 2)
         row, answer = region(service, pid, "faults")
-        assert row["page-faults"] in range(1000, 1200), row  # a sanitizer's shadow is an eighth more
+        assert row["event_page-faults"] in range(1000, 1200), row  # a sanitizer's shadow is an eighth more
+        assert row["event_alignment-faults"] == 0, row  # looked for, and none happened
         assert 0 < row["granted_ns"] <= row["time_ns"], row
         # the clock is read within what the counters see
-        assert row["granted_ns"] < row["task-clock"] + 10**6 or build.name in SANITIZE, row
+        assert row["granted_ns"] < row["event_task-clock"] + 10**6 or build.name in SANITIZE, row
         assert any("user code" in note for note in answer["provenance"]["notes"]), answer
         assert granted(service)["page-faults"]["granted"] == 1
         told.go_on()
