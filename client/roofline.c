@@ -189,6 +189,49 @@ int client_roofline(const struct options *o)
 	return run(o, &request, &roofline.path, &roofline.filter, roofline_spare);
 }
 
+/* --- drawn again and again ----------------------------------------------------------------------
+ */
+
+#define LIVE_STRETCHES 60 /* of one screen */
+
+static int draw_frames(struct source *s, const struct options *o, Mperf__Request *request)
+{
+	int64_t every_ns = request->blocks->every_ms * NS_PER_MS, next_ns = 0;
+	int exit_status = 0;
+	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
+		struct reply reply = {0};
+		wait_until(next_ns);
+		int64_t now_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+		next_ns = now_ns + LIVE_MS * NS_PER_MS;
+		request->blocks->filter->since_ns = now_ns - LIVE_STRETCHES * every_ns;
+		exit_status = source_ask(s, request, reply_take, &reply);
+		if (exit_status == 0) {
+			begin_frame(o, n);
+			exit_status = print_reply(&(struct showing){
+				o, &reply, blocks_spare, request->blocks->every_ms});
+		}
+		reply_clear(&reply);
+	}
+	return exit_status;
+}
+
+static int draw_live(const struct options *o, Mperf__Request *request)
+{
+	struct source source;
+	Mperf__Filter filter;
+	int exit_status;
+	if (request->blocks->every_ms == 0)
+		request->blocks->every_ms = LIVE_MS;
+	if (source_open(&source, o, &exit_status) == 0) {
+		source_filter(&source, o, &filter);
+		request->blocks->path = source.path;
+		request->blocks->filter = &filter;
+		exit_status = draw_frames(&source, o, request);
+	}
+	source_clear(&source);
+	return exit_status;
+}
+
 int client_blocks(const struct options *o)
 {
 	Mperf__BlocksRequest blocks = MPERF__BLOCKS_REQUEST__INIT;
@@ -198,5 +241,7 @@ int client_blocks(const struct options *o)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_BLOCKS;
 	request.blocks = &blocks;
+	if (o->live)
+		return draw_live(o, &request);
 	return run(o, &request, &blocks.path, &blocks.filter, blocks_spare);
 }

@@ -102,6 +102,8 @@ static double ratio(double part, double whole)
 static double error_of(const struct roof_sums *s, const struct roof_time *time, double clock_ns)
 {
 	double timed = s->value[LOOP_TIMED_ENTRIES];
+	if (timed <= 0)
+		timed = s->value[LOOP_ENTRIES]; /* regions are timed each time */
 	if (time->clock == ROOF_SAMPLED)
 		return s->samples > 0 ? 1 / sqrt((double)s->samples) : -1;
 	if (time->clock != ROOF_MEASURED || timed <= 0 || time->ns <= 0)
@@ -185,6 +187,11 @@ static bool is_region(const struct loop_facts *f, uint32_t site)
 	return site != 0 && f->site[site - 1].kind == LOOP_SITE_REGION;
 }
 
+static bool is_block(const struct loop_facts *f, uint32_t site)
+{
+	return site != 0 && f->site[site - 1].kind == LOOP_SITE_BLOCK;
+}
+
 /* What stands for no region; 0 if nothing does. */
 static uint32_t outside(const struct loop_facts *f)
 {
@@ -218,9 +225,12 @@ static void sum_self(struct roofline *r)
 		uint32_t group = group_of(r, &f->keys.key[i], no_region);
 		if (group == 0)
 			continue;
-		/* how often a loop was entered says nothing of the region that it is in */
-		bool own = r->q.by != ROOFLINE_REGION ||
-			   is_region(f, (uint32_t)f->keys.key[i].part[0]);
+		uint32_t site = (uint32_t)f->keys.key[i].part[0];
+		/* how often a loop was entered says nothing of the region that it is in, and a
+		 * block's entries nothing of its loop; a region's time is its thread's once more */
+		bool own = r->q.by == ROOFLINE_REGION ? is_region(f, site)
+			   : is_region(f, site)       ? site == no_region
+						      : !is_block(f, site);
 		add_fact(&r->self[group - 1], &f->fact[i], own);
 	}
 }

@@ -147,8 +147,9 @@ static bool has_rate(const struct roofline *r, unsigned i)
 	return instructions >= 0 && instructions != (int)i;
 }
 
-#define EVENT_COLUMN "event_" /* before their names, of which one may be that of a count of ours   \
-			       */
+#define EVENT_COLUMN                                                                               \
+	"event_" /* before their names, of which one may be that of a count of ours                \
+		  */
 struct granted_names {
 	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 	char rate[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
@@ -328,7 +329,10 @@ static int tell_row(
 	const struct roof_sums *t = &r->total[from->group], *own = &r->self[from->group];
 	put_key(&row, r, from->group);
 	put_count(&row, t->value[LOOP_ENTRIES]);
-	put_count(&row, t->value[LOOP_ITERATIONS]);
+	if (r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_THREAD)
+		put_count(&row, t->value[LOOP_ITERATIONS]);
+	else
+		put(&row, (struct answer_value){.kind = ANSWER_ABSENT});
 	put_time(&row, f->time_ns);
 	put_real(&row, r->whole_ns[f->clock] > 0 ? f->time_ns / r->whole_ns[f->clock] : -1);
 	put_text(&row, clocks[f->clock]);

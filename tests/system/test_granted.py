@@ -23,10 +23,11 @@ def granted(service):
     return {row["event"]: row for row in service.ask("status")["feed_event"]}
 
 
-def region(service, pid, name):
+def regions(service, pid, name):
+    """The rows of a region, which are as many as it has markers, by line, and the whole answer."""
     answer = service.ask("roofline", "--by", "region", "--pid", pid)
-    row, = [r for r in answer["rows"] if r["region"] == name]
-    return row, answer
+    found = [r for r in answer["rows"] if r["region"] == name]
+    return sorted(found, key=lambda r: int(r["source"].rpartition(":")[2])), answer
 
 
 def test_events_of_regions_are_told_with_them(build):
@@ -38,8 +39,10 @@ def test_events_of_regions_are_told_with_them(build):
         wait_until("it has its counters", lambda: events_of(pid) == 3)
         told.go_on()
         told.ready()
-        wait_until("all is told", lambda: region(service, pid, "faults")[0]["entries"] == 2)
-        row, answer = region(service, pid, "faults")
+        wait_until("all is told", lambda: len(regions(service, pid, "faults")[0]) == 2)
+        (before, row), answer = regions(service, pid, "faults")
+        assert before["entries"] == row["entries"] == 1 and not before["granted_ns"], before
+        assert before["event_page-faults"] is None, before  # not looked for is not zero
         assert row["event_page-faults"] in range(1000, 1200), row  # a sanitizer's shadow is an eighth more
         assert row["event_alignment-faults"] == 0, row  # looked for, and none happened
         assert 0 < row["granted_ns"] <= row["time_ns"], row
@@ -57,11 +60,9 @@ def test_without_events_nothing_is_opened(build):
             Told(folder, program(build), "faults", 10) as told:
         told.ready()
         pid = told.process.pid
-        wait_until("its region is told", lambda: [
-            r for r in service.ask("roofline", "--by", "region", "--pid", pid)["rows"]
-            if r["region"] == "faults"])
+        wait_until("its region is told", lambda: regions(service, pid, "faults")[0])
         assert events_of(pid) == 0 and granted(service) == {}
-        row, answer = region(service, pid, "faults")
+        (row,), answer = regions(service, pid, "faults")
         assert "granted_ns" not in row and not any("counted for" in n for n in
                                                    answer["provenance"]["notes"])
         told.go_on()

@@ -90,6 +90,9 @@ START_TEST(errors_are_those_of_chance_and_of_the_clock)
 		.value = {[LOOP_ENTRIES] = 2, [LOOP_TIMED_ENTRIES] = 2}, .samples = 16};
 	near(figures(&s, ROOF_SAMPLED, ROOFLINE_FP).error, 0.25);
 	near(figures(&s, ROOF_MEASURED, ROOFLINE_FP).error, 30.0 / 100);
+	s.value[LOOP_TIMED_ENTRIES] = 0; /* as of a region */
+	near(figures(&s, ROOF_MEASURED, ROOFLINE_FP).error, 30.0 / 100);
+	s.value[LOOP_TIMED_ENTRIES] = 2;
 	s.value[LOOP_ENTRIES] = 50; /* of which 2 stand for all */
 	near(figures(&s, ROOF_MEASURED, ROOFLINE_FP).error, hypot(30.0 / 4, 1 / sqrt(2)));
 	ck_assert(figures(&s, ROOF_SHARED, ROOFLINE_FP).error < 0);
