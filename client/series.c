@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "client/escape.h"
-#include "proto/memory.h"
 
 #define NAME_COLUMNS 16 /* of a thread's name: comm has at most 15 bytes */
 #define HEAD_COLUMNS (NAME_COLUMNS + 9 + 9 + 9 + 9 + 2)
@@ -202,19 +201,23 @@ static void put_lines(struct series *s, const struct series_look *look, FILE *f)
 			balance.worst);
 }
 
+static void draw(struct series *s, const struct series_look *look, FILE *f)
+{
+	size_t width = look->width ? look->width : SERIES_WIDTH;
+	double n = (s->end - s->begin) / look->stretch_s + 1.5;
+	s->n_stretches = n < 1 ? 1 : (size_t)fmin(n, 1e9);
+	size_t room = width > HEAD_COLUMNS + BARS_MIN ? width - HEAD_COLUMNS : BARS_MIN;
+	room = room > BARS_MAX ? BARS_MAX : room;
+	s->n_cells = s->n_stretches < room ? s->n_stretches : room;
+	put_lines(s, look, f);
+}
+
 int series_print(const struct reply *r, const struct series_look *look, FILE *f)
 {
 	struct series s = {.reply = r};
-	size_t width = look->width ? look->width : SERIES_WIDTH;
 	int outcome = read_points(&s);
-	_cleanup_(freep) struct point *points = s.point;
-	if (outcome < 0 || s.n_points == 0)
-		return outcome;
-	double n = (s.end - s.begin) / look->stretch_s + 1.5;
-	s.n_stretches = n < 1 ? 1 : (size_t)fmin(n, 1e9);
-	size_t room = width > HEAD_COLUMNS + BARS_MIN ? width - HEAD_COLUMNS : BARS_MIN;
-	room = room > BARS_MAX ? BARS_MAX : room;
-	s.n_cells = s.n_stretches < room ? s.n_stretches : room;
-	put_lines(&s, look, f);
-	return ferror(f) ? -EIO : 0;
+	if (outcome == 0 && s.n_points > 0)
+		draw(&s, look, f);
+	free(s.point);
+	return outcome == 0 && ferror(f) ? -EIO : outcome;
 }

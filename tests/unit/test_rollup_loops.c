@@ -117,7 +117,7 @@ START_TEST(every_sum_is_kept_with_what_it_is_of)
 		     "WHERE r.subprogram = 'solve'");
 		same("SELECT p.subprogram || p.kind FROM loop_site s JOIN loop_site p ON p.id = "
 		     "s.parent WHERE s.kind = 1");
-		same("SELECT DISTINCT t.pid FROM loop_count c JOIN task t ON t.id = c.task");
+		same("SELECT DISTINCT t.comm FROM loop_count c JOIN task t ON t.id = c.task");
 		ck_assert_int_eq(
 			stored_number(rolled, "SELECT count(DISTINCT window) FROM loop_count"),
 			tier == TIER_MINUTE ? 3 : 1);
