@@ -66,19 +66,21 @@ void feed_grant(struct connection *c, struct program_thread *t, const struct tas
 	struct grant_set set;
 	if (!g || g->n_events == 0 || t->asked_grants >= FEED_GRANT_TRIES)
 		return;
+	if (!t->who)
+		return; /* it is looked for again when it tells again */
 	t->asked_grants++;
 	if (!may_have(c, t, task)) {
-		t->asked_grants = task ? FEED_GRANT_TRIES : t->asked_grants;
+		t->asked_grants = FEED_GRANT_TRIES;
 		return;
 	}
 	grants_open(g, t->our_tid, &set);
-	if (set.n > 0 && is_his(c, t->our_tid) && send_set(c, t->id, &set) == 0) {
+	bool sent = set.n > 0 && is_his(c, t->our_tid) && send_set(c, t->id, &set) == 0;
+	if (sent) {
 		memcpy(t->granted, set.event, sizeof t->granted);
 		c->n_grants++;
 		c->user->n_grants++;
-		t->asked_grants = FEED_GRANT_TRIES;
 	}
-	if (set.n == 0)
+	if (sent || set.n == 0)
 		t->asked_grants = FEED_GRANT_TRIES;
 	grants_close(g, &set);
 }

@@ -11,7 +11,7 @@
  */
 #define FEED_GRANTS_MAX 1024u
 #define FEED_GRANTS_PER_USER_MAX 4096u
-/* A program whose socket is full, or whose thread is not known yet, is tried again. */
+/* A program whose socket is full is tried again. */
 #define FEED_GRANT_TRIES 3u
 
 struct feed_user {

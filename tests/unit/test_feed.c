@@ -4,6 +4,8 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -483,6 +485,50 @@ START_TEST(nothing_is_opened_for_threads_of_others)
 }
 END_TEST
 
+static int hold[2];
+
+/* A thread that is there until it may go, and tells its number. */
+static void *be_there(void *ret_tid)
+{
+	char byte;
+	__atomic_store_n((pid_t *)ret_tid, gettid(), __ATOMIC_RELEASE);
+	return read(hold[0], &byte, 1) < 0 ? ret_tid : NULL;
+}
+
+START_TEST(a_thread_that_is_not_known_yet_is_given_counters_later)
+{
+	struct rig g;
+	uint32_t thread = 0;
+	pid_t tid = 0;
+	pthread_t other;
+	struct task *task;
+	ck_assert_int_eq(pipe(hold), 0);
+	ck_assert_int_eq(pthread_create(&other, NULL, be_there, &tid), 0);
+	while (!__atomic_load_n(&tid, __ATOMIC_ACQUIRE))
+		sched_yield();
+	rig_make(&g, 4, 4);
+	rig_grant(&g, "page-faults");
+	int fd = dial_region(&g);
+	spend(fd, 3, 1 << 29); /* looked for in vain, and then nobody is for a while */
+	spend(fd, 4, (uint32_t)tid);
+	go_on(&g, S);
+	ck_assert_int_eq(heard_grant(fd, &thread), -1);
+	ck_assert_int_eq(task_add(&g.tasks, getpid(), tid, 2, &task), 0);
+	static const uint64_t granted[4] = {0};
+	struct told t;
+	told_spent(&t, 4, 1, granted);
+	say(fd, &t);
+	go_on(&g, 2 * S);
+	ck_assert_int_eq(heard_grant(fd, &thread), 1);
+	ck_assert_uint_eq(thread, 4);
+	ck_assert_int_eq(close(hold[1]), 0);
+	ck_assert_int_eq(pthread_join(other, NULL), 0);
+	close(hold[0]);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
 START_TEST(threads_without_number_are_not_all_given_counters)
 {
 	struct rig g;
@@ -538,6 +584,7 @@ int main(void)
 	tcase_add_test(c, one_program_leaves_time_for_others_of_its_user);
 	tcase_add_test(c, a_thread_that_was_in_a_region_is_given_counters_once);
 	tcase_add_test(c, nothing_is_opened_for_threads_of_others);
+	tcase_add_test(c, a_thread_that_is_not_known_yet_is_given_counters_later);
 	tcase_add_test(c, threads_without_number_are_not_all_given_counters);
 	tcase_add_test(c, without_events_nothing_is_given);
 	Suite *s = suite_create("feed");
