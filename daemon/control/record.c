@@ -33,14 +33,14 @@
 
 struct record_job {
 	struct job job;
-	struct walk *walk; /* of its own; NULL: the service's, which is shared */
+	struct walk *walk;        /* of its own; NULL: the service's, which is shared */
 	struct recording *recording;
 	struct service *service;  /* whose rate was raised; NULL: none's */
 	struct listener listener; /* of a private daemon, for programs; fd -1: none */
 	struct feed *feed;        /* whose programs tell more often for us; NULL: none's */
 	uint64_t bytes_max;       /* of the segment, after which it is finished */
 	char *folder, *path;
-	int fd; /* the sealed segment while it is streamed; -1 before */
+	int fd;                   /* the sealed segment while it is streamed; -1 before */
 	uint64_t offset, total;
 	uint64_t next_progress_ns;
 	uint64_t looked_ns;
@@ -56,8 +56,7 @@ static void end_recording(struct record_job *j)
 	j->feed = NULL;
 	j->walk = walk_free(j->walk);
 	if (j->service)
-		(void)service_want_rate(
-			j->service, j, 0); /* a lower rate can wait for the next change */
+		(void)service_want_rate(j->service, j, 0); /* a lower rate can wait for the next change */
 	j->service = NULL;
 }
 
@@ -112,7 +111,7 @@ static int report_progress(struct record_job *j, struct request *q, uint64_t now
 	struct recording_state state;
 	recording_state(j->recording, &state);
 	return j->finishing ? request_progress(q, "names to come", state.waiting, 0)
-			    : request_progress(q, "samples", state.n_samples, 0);
+		: request_progress(q, "samples", state.n_samples, 0);
 }
 
 /* The segment is complete: stop holding events and tables, and begin to stream. */
@@ -287,8 +286,8 @@ static size_t drop_twins(int32_t *pid, size_t n)
 	return kept;
 }
 
-static int sampler_options_fill(
-	struct request *q, const Mperf__RecordRequest *m, struct sampler_options *ret_options)
+static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m,
+	struct sampler_options *ret_options)
 {
 	uint32_t hz = m->hz ? m->hz : SAMPLER_HZ_DEFAULT;
 	uint32_t stack_bytes = m->stack_bytes ? m->stack_bytes : SAMPLER_STACK_BYTES_DEFAULT;
@@ -331,7 +330,8 @@ static int sampler_options_fill(
 
 /* Who may not see the whole system records per task; with -a that is a refusal, as it is for a
  * service's client who may not see others. */
-static int choose_scope(struct request *q, const Mperf__RecordRequest *m, struct sampler_options *o)
+static int choose_scope(struct request *q, const Mperf__RecordRequest *m,
+	struct sampler_options *o)
 {
 	struct machine machine;
 	int r = request_read_machine(q, &machine);
@@ -342,8 +342,7 @@ static int choose_scope(struct request *q, const Mperf__RecordRequest *m, struct
 	if (!m->target->all)
 		return 0;
 	if (!q->peer->sees_all)
-		return (r = request_refuse_group(q, "the whole system cannot be recorded")) < 0 ? r
-												: 1;
+		return (r = request_refuse_group(q, "the whole system cannot be recorded")) < 0 ? r : 1;
 	if (machine.may_see_all)
 		return 0;
 	struct refusal refusal = refusal_explain(NULL, EACCES, true, &machine);
@@ -357,7 +356,8 @@ static int fail_start(struct request *q, int outcome, const char *why)
 	switch (outcome) {
 	case WALK_GONE:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Look for its pid with ps.", "%s", *why ? why : "there is no such process");
+			"Look for its pid with ps.", "%s",
+			*why ? why : "there is no such process");
 	case WALK_FULL:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Raise the limit (ulimit -n), or free space in TMPDIR.", "%s", why);
@@ -368,8 +368,7 @@ static int fail_start(struct request *q, int outcome, const char *why)
 	case -ENFILE:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Raise it with ulimit -n, or LimitNOFILE= in a unit.",
-			"the limit of open descriptors (RLIMIT_NOFILE, fs.file-max) is too low to "
-			"record");
+			"the limit of open descriptors (RLIMIT_NOFILE, fs.file-max) is too low to record");
 	case -ENOENT:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
 			"Install mperf whole, or run mperfctl from the folder it was built in.",
@@ -405,8 +404,9 @@ static struct walk *shared_walk(const struct request *q, const Mperf__RecordRequ
 
 /* Whose samples the recording keeps of those that the walk brings. A walk of its own brings the
  * right processes already. */
-static struct targets targets_of(const struct request *q, const Mperf__RecordRequest *m,
-	const struct sampler_options *o, bool shared)
+static struct targets targets_of(
+	const struct request *q, const Mperf__RecordRequest *m, const struct sampler_options *o,
+	bool shared)
 {
 	struct targets t = {
 		.all = !shared || m->target->all,
@@ -462,10 +462,10 @@ static int listen_at(struct record_job *j, struct walk *walk, const struct feed_
 }
 
 /* Programs that count themselves are listened to: at a socket of the client's own choice, since a
- * private daemon has his rights and he alone; or the service's, whose programs tell more often for
- * a while. 0; positive after the peer was told why not; -errno. */
-static int listen_to_programs(
-	struct record_job *j, struct request *q, const Mperf__RecordRequest *m, struct walk *walk)
+ * private daemon has his rights and he alone; or the service's, whose programs tell more often for a
+ * while. 0; positive after the peer was told why not; -errno. */
+static int listen_to_programs(struct record_job *j, struct request *q, const Mperf__RecordRequest *m,
+	struct walk *walk)
 {
 	const struct feed_limits limits = {
 		.programs_max = FEED_PROGRAMS_MAX,
@@ -481,8 +481,7 @@ static int listen_to_programs(
 			return listen_at(j, walk, &limits);
 		if (r > 0)
 			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
-				    "Set TMPDIR to a folder that you may write to.", "%s",
-				    error.text)
+				"Set TMPDIR to a folder that you may write to.", "%s", error.text)
 				    ?: 1;
 		return r;
 	}
@@ -519,9 +518,9 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 	if (r == 0)
 		return note_ready(q, recording.walk->sampler);
 	r = fail_start(q,
-		r == RECORDING_GONE                                ? WALK_GONE
+		r == RECORDING_GONE					  ? WALK_GONE
 		: r == RECORDING_FULL || r == RECORDING_UNWRITABLE ? WALK_FULL
-								   : r,
+								  : r,
 		error.text);
 	return r < 0 ? r : 1;
 }
