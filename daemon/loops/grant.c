@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Each event is opened alone and not in a group: a machine that lacks one of them still counts the
- * others, and more events than counters share these, which the times that are read along tell.
+ * The events of a thread are a group, so that they run in the same stretches of time, and a ratio
+ * of two is one of the same code. What the kernel will not have in the group (PMUs that do not mix,
+ * more events than counters) is opened beside it; the times that are read along tell when it ran.
  */
 #include "daemon/loops/grant.h"
 
@@ -51,7 +52,7 @@ int grants_make(const struct kernel *k, const struct machine *m, const struct co
 	return 0;
 }
 
-static int open_event(const struct grants *g, const struct event *e, pid_t tid)
+static int open_event(const struct grants *g, const struct event *e, pid_t tid, int leader)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof attr,
@@ -61,7 +62,11 @@ static int open_event(const struct grants *g, const struct event *e, pid_t tid)
 	attr.precise_ip = 0; /* of samples */
 	if (e->type != PERF_TYPE_SOFTWARE)
 		attr.exclude_kernel = attr.exclude_hv = 1;
-	return g->kernel->event_open(g->kernel->userdata, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	void *u = g->kernel->userdata;
+	int fd = g->kernel->event_open(u, &attr, tid, -1, leader, PERF_FLAG_FD_CLOEXEC);
+	return fd == -EINVAL && leader >= 0
+		       ? g->kernel->event_open(u, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC)
+		       : fd;
 }
 
 static void refuse(const struct grants *g, struct grant_event *e, int error)
@@ -77,7 +82,8 @@ void grants_open(struct grants *g, pid_t tid, struct grant_set *ret_set)
 	struct grant_set set = {.n = 0};
 	for (unsigned i = 0; i < g->n_events; i++) {
 		struct grant_event *e = &g->event[i];
-		int fd = e->absent ? -ENOENT : open_event(g, &e->event, tid);
+		int fd =
+			e->absent ? -ENOENT : open_event(g, &e->event, tid, set.n ? set.fd[0] : -1);
 		if (fd == -ESRCH)
 			continue; /* it has ended */
 		if (fd < 0) {

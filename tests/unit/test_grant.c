@@ -17,6 +17,7 @@
 struct fake {
 	struct tree tree;
 	struct perf_event_attr attr[16];
+	int group[16];
 	unsigned n_opens, n_open;
 	int refusal[16]; /* of each open; 0: it is well */
 };
@@ -29,9 +30,9 @@ static int fake_open(
 	ck_assert_uint_lt(n, 16);
 	ck_assert_int_eq(pid, THREAD);
 	ck_assert_int_eq(hart, -1);
-	ck_assert_int_eq(group, -1);
 	ck_assert_uint_eq(flags, PERF_FLAG_FD_CLOEXEC);
 	f->attr[n] = *attr;
+	f->group[n] = group;
 	if (f->refusal[n])
 		return f->refusal[n];
 	f->n_open++;
@@ -100,6 +101,7 @@ START_TEST(each_event_is_a_word_of_its_name)
 		ck_assert(fake.attr[i].exclude_kernel && fake.attr[i].exclude_hv);
 		ck_assert(!fake.attr[i].disabled && !fake.attr[i].inherit);
 		ck_assert_uint_eq(fake.attr[i].sample_period, 0);
+		ck_assert_int_eq(fake.group[i], i ? 100 : -1); /* the first leads */
 	}
 	grants_close(&g, &set);
 }
@@ -130,6 +132,21 @@ START_TEST(what_is_refused_is_told_and_the_others_are_given)
 	grants_close(&g, &set);
 	grants_open(&g, THREAD, &set); /* rights may be had later */
 	ck_assert_uint_eq(set.n, 2);
+	grants_close(&g, &set);
+}
+END_TEST
+
+START_TEST(what_the_group_does_not_take_is_beside_it)
+{
+	struct grants g = made("LLC-load-misses,instructions,page-faults");
+	struct grant_set set;
+	fake.refusal[1] = -EINVAL;
+	grants_open(&g, THREAD, &set);
+	ck_assert_uint_eq(set.n, 3);
+	ck_assert_int_eq(fake.group[1], 100);
+	ck_assert_int_eq(fake.group[2], -1);
+	ck_assert_int_eq(fake.group[3], 100);
+	ck_assert_str_eq(g.event[1].trouble, "");
 	grants_close(&g, &set);
 }
 END_TEST
@@ -190,6 +207,7 @@ int main(void)
 	tcase_add_test(c, each_event_is_a_word_of_its_name);
 	tcase_add_test(c, software_events_count_what_the_kernel_does_for_the_thread);
 	tcase_add_test(c, what_is_refused_is_told_and_the_others_are_given);
+	tcase_add_test(c, what_the_group_does_not_take_is_beside_it);
 	tcase_add_test(c, what_the_machine_lacks_is_not_asked_for_again);
 	tcase_add_test(c, a_thread_that_has_ended_is_no_trouble);
 	tcase_add_test(c, none_is_nothing);
