@@ -10,7 +10,7 @@ PASS_VERSIONS = 16 19
 PASS_FOUND   := $(if $(or $(filter no,$(PASS)),$(CROSS),$(SANITIZE)),,$(if $(filter yes,$(PASS)),$(PASS_VERSIONS),$(foreach v,$(PASS_VERSIONS),$(if $(shell command -v llvm-config-$(v)),$(v)))))
 PASS_PLUGINS  = $(foreach v,$(PASS_FOUND),$(BUILD)/llvm-$(v)/mperf-pass.so)
 PASS_SRC      = $(wildcard llvm-pass/*.cc)
-PACKAGES_PASS = g++ clang-16 clang-19 llvm-16-dev llvm-19-dev
+PACKAGES_PASS = g++ clang-19 llvm-19-dev clang-16? llvm-16-dev?
 # LLVM is built without exceptions and type information, so what it loads is, too.
 PASS_CXXFLAGS = -std=c++17 -fPIC -fno-rtti -fno-exceptions -Wall -Wextra $(WERROR) -I. $(CXXFLAGS)
 CXXFLAGS     ?= -O2

@@ -94,6 +94,13 @@ def text_bytes(path):
     return int(run("size", path).splitlines()[1].split()[0])
 
 
+def text_ratios(build, linked):
+    """Counted over plain, of what the linker made, {flavour: file}; the second without the runtime."""
+    runtime = text_bytes(build / "libmperf-runtime.a")
+    plain, counted = text_bytes(linked[PLAIN]), text_bytes(linked[COUNTED])
+    return {"text": counted / plain, "text without the runtime": (counted - runtime) / plain}
+
+
 def run_ratio(commands, **options):
     """Counted over plain, median of processor seconds, of runs in turns; {flavour: command}."""
     seconds = {PLAIN: [], COUNTED: []}
