@@ -39,10 +39,10 @@ def test_fuzzcheck_finds_the_same_and_no_error(build):
     folders, _ = built(build)
     cases = {}
     for flavour, folder in folders.items():
-        data = [folder / "test" / f"fuzzdata{i}.db" for i in (1, 2, 4)]
-        said = run(folder / "fuzzcheck", "--quiet", *data, cwd=folder)
-        cases[flavour], = re.findall(r"fuzzcheck: 0 errors out of (\d+) tests", said)
-    assert cases[PLAIN] == cases[COUNTED] and int(cases[PLAIN]) > 1000, cases
+        data = [folder / "test" / f"fuzzdata{i}.db" for i in (1, 2)]
+        said = run(folder / "fuzzcheck", *data, cwd=folder)
+        cases[flavour], = map(int, re.findall(r"fuzzcheck: 0 errors out of (\d+) tests", said))
+    assert cases[PLAIN] == cases[COUNTED] > 10000, cases
     tell("sqlite3", **{f"cases of fuzzcheck, 0 errors, {k}": v for k, v in cases.items()})
 
 
