@@ -5,7 +5,7 @@ import functools
 import re
 
 from whole import (COUNTED, PLAIN, compilers, copies, functions, processor_seconds, rows_of_run, run,
-                   run_ratio, source, tell, text_ratios)
+                   run_ratio, source, tell, size_ratios)
 
 
 @functools.cache
@@ -61,7 +61,7 @@ def test_both_builds_compress_the_same_and_what_it_costs(build):
     libraries = {k: next((f / "src" / "liblzma" / ".libs").glob("liblzma.so.5.*")) for k, f in
                  folders.items()}
     tell("xz-utils", compile=seconds[COUNTED] / seconds[PLAIN],
-         **text_ratios(build, libraries),
+         **size_ratios(build, libraries),
          run=run_ratio({k: ("sh", "-c", 'exec "$1" -k -c "$2" >/dev/null', "sh", xz(f), text)
                         for k, f in folders.items()}))
 

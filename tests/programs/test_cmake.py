@@ -4,7 +4,7 @@ import functools
 import re
 
 from whole import (COUNTED, PLAIN, compilers, copies, functions, processor_seconds, rows_of_run, run,
-                   run_ratio, tell, text_ratios)
+                   run_ratio, tell, size_ratios)
 
 
 @functools.cache
@@ -55,7 +55,7 @@ def test_both_builds_compute_the_same_and_what_it_costs(build):
     assert written[PLAIN] == written[COUNTED] and written[PLAIN][0]
     libraries = {k: next((f / "out").rglob("libjsoncpp.so")) for k, f in folders.items()}
     tell("libjsoncpp", compile=seconds[COUNTED] / seconds[PLAIN],
-         **text_ratios(build, libraries),
+         **size_ratios(build, libraries),
          run=run_ratio({k: (runner(f), f / "document.json") for k, f in folders.items()}))
 
 

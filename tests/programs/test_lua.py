@@ -8,7 +8,7 @@ import subprocess
 
 from machine import ROOT, Skip
 from whole import (COUNTED, PLAIN, compilers, copies, functions, processor_seconds, rows_of_run, run,
-                   run_ratio, tell, text_ratios)
+                   run_ratio, tell, size_ratios)
 
 # Of tag v5.4.4, which is what Debian 12 has; later releases of 5.4 pass it too.
 SUITE_TAG, SUITE_COMMIT = "v5.4.4", "5d708c3f9cae12820e415d4f89c9eacbe2ab964b"
@@ -78,7 +78,7 @@ def test_both_builds_compute_the_same_and_what_it_costs(build):
     assert said[PLAIN] == said[COUNTED] and said[PLAIN].count("\n") == 2, said
     library = {k: f / "src" / ".libs" / "liblua5.4.so.0.0.0" for k, f in folders.items()}
     tell("lua5.4", compile=seconds[COUNTED] / seconds[PLAIN],
-         **text_ratios(build, library),
+         **size_ratios(build, library),
          run=run_ratio({k: (program(f), WORK, 30) for k, f in folders.items()}))
 
 

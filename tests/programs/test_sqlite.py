@@ -8,10 +8,10 @@ from pathlib import Path
 
 from machine import Skip
 from whole import (COUNTED, PLAIN, compilers, copies, functions, processor_seconds, rows_of_run, run,
-                   run_ratio, tell, text_bytes)
+                   run_ratio, tell, size_ratios)
 
 # What a query, an index, a transaction and a join are; each takes a second or two.
-TCL_TESTS = ("select1 select2 insert update delete index join where trans expr func aggnested date "
+TCL_TESTS = ("select1 select2 insert update index join where trans expr func aggnested date "
              "in like limit orderby1 subquery trigger1 view window1 with1").split()
 SIZE = ("--memdb", "--size", 15)
 
@@ -71,7 +71,7 @@ def test_both_builds_compute_the_same_and_what_it_costs(build):
     assert hashes[PLAIN] == hashes[COUNTED] and len(hashes[PLAIN]) == 1, hashes
     objects = {k: next(f.glob(".libs/sqlite3.o")) for k, f in folders.items()}
     tell("sqlite3", compile=seconds[COUNTED] / seconds[PLAIN],
-         text=text_bytes(objects[COUNTED]) / text_bytes(objects[PLAIN]),
+         **size_ratios(build, objects, runtime=False),
          run=run_ratio({k: (binary(f, "speedtest1"), *SIZE) for k, f in folders.items()}))
 
 

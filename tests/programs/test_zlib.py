@@ -3,7 +3,7 @@
 import functools
 
 from whole import (COUNTED, PLAIN, compilers, copies, functions, processor_seconds, rows_of_run, run,
-                   run_ratio, source, tell, text_ratios)
+                   run_ratio, source, tell, size_ratios)
 
 
 @functools.cache
@@ -47,7 +47,7 @@ def test_both_builds_compress_the_same_and_what_it_costs(build):
     assert len(set(packed.values())) == 1, {k: len(v) for k, v in packed.items()}
     archives = {k: next(f.glob("libz.so.1.*")) for k, f in folders.items()}
     tell("zlib", compile=seconds[COUNTED] / seconds[PLAIN],
-         **text_ratios(build, archives),
+         **size_ratios(build, archives),
          run=run_ratio({k: ("sh", "-c", 'exec "$1/minigzip" -c <"$2" >/dev/null', "sh", f, text)
                         for k, f in folders.items()}))
 

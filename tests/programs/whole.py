@@ -3,6 +3,7 @@
 and by mperf-cc of the same version. What each build cost, what its tests say, what it counted."""
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -90,15 +91,19 @@ def fresh(build, package, flavour, original=None):
     return folder
 
 
-def text_bytes(path):
-    return int(run("size", path).splitlines()[1].split()[0])
+def code_and_text(path):
+    """Bytes of machine code in a file or archive; and with it what else is read-only, as size has it."""
+    sections = run("objdump", "-h", path)
+    code = sum(int(size, 16) for size in re.findall(
+        r"^ +\d+ \S+ +([0-9a-f]{8}) .*\n.*\bCODE\b", sections, re.M))
+    return code, sum(int(line.split()[0]) for line in run("size", path).splitlines()[1:])
 
 
-def text_ratios(build, linked):
-    """Counted over plain, of what the linker made, {flavour: file}; the second without the runtime."""
-    runtime = text_bytes(build / "libmperf-runtime.a")
-    plain, counted = text_bytes(linked[PLAIN]), text_bytes(linked[COUNTED])
-    return {"text": counted / plain, "text without the runtime": (counted - runtime) / plain}
+def size_ratios(build, files, runtime=True):
+    """Counted over plain, {flavour: file}, without the runtime where it was linked."""
+    own = code_and_text(build / "libmperf-runtime.a") if runtime else (0, 0)
+    plain, counted = code_and_text(files[PLAIN]), code_and_text(files[COUNTED])
+    return {"code": (counted[0] - own[0]) / plain[0], "code and tables": (counted[1] - own[1]) / plain[1]}
 
 
 def run_ratio(commands, **options):
