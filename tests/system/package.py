@@ -36,7 +36,7 @@ def field(deb, name):
 
 
 def files(deb):
-    return set(re.findall(r" \.(/\S+[^/\s])$", said("dpkg-deb", "-c", deb), re.M))
+    return set(re.findall(r" \.(/\S+[^/\s])(?: -> \S+)?$", said("dpkg-deb", "-c", deb), re.M))
 
 
 def dependencies(deb):
