@@ -23,8 +23,8 @@ AT_A_TIME = 2  # each is a machine of its own, and most have a clock of their ow
 
 U74 = "mvendorid=0x489,marchid=0x8000000000000007,mimpid=0x4210427"
 X60 = "mvendorid=0x710,marchid=0x8000000058000001,mimpid=0x1000000049772200,v=true,vlen=256"
-# These say something of a stack or of throttled time; no sample is missing from the figures.
-NO_SAMPLE_LOST = {"truncated stack", "throttled", "late record"}
+# These say something of a stack, a switch or of throttled time; no sample is missing from the figures.
+NO_SAMPLE_LOST = {"truncated stack", "throttled", "late record", "switch without counts"}
 
 # What the daemon may take of a board with 256 MB.
 OWN_SHARE_MAX = 0.01         # of one hart, at 99 Hz
