@@ -13,6 +13,7 @@ from read_counts import OWN, add_term, read_table, read_totals, signed
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "tests" / "kernels"
 RUN_SECONDS = 120
+QUIET = "-Wno-unused-command-line-argument"  # what only the linker reads is no complaint
 # A count, a range of counts that compilers may make of it, or what it is at least.
 EXPECT = re.compile(r"^ \* expect: (\S+) ([a-z0-9_]+)(\.least)? (\d+)(?:\.\.(\d+))?$", re.M)
 
@@ -34,8 +35,7 @@ def run(command, **options):
 
 def compile_kernel(build, version, source, flags, mode=None, options=()):
     """An executable, plain where mode is None."""
-    # What only the linker reads is no complaint.
-    flags = (*flags, "-Wno-unused-command-line-argument")
+    flags = (*flags, QUIET)
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{source.stem}-{version}-{' '.join(flags)}-{mode}{' '.join(options)}")
     work = build / "tests" / "work" / "pass"
     work.mkdir(parents=True, exist_ok=True)
@@ -81,10 +81,14 @@ def wrap(build, name, sources, flags, **environment):
 
 def told_totals(program, arguments=(), **environment):
     """What a program that mperf-cc built tells its file, in the form of count(); all threads."""
-    import feed
     output = program.with_suffix(".mperf")
     run([program, *arguments], env={"MPERF_OUTPUT": str(output), **environment})
-    told = feed.Program(feed.read_file(output))
+    return totals_of_file(output)
+
+
+def totals_of_file(path):
+    import feed
+    told = feed.Program(feed.read_file(path))
     assert told.last and not told.threads_lost, (told.last, told.threads_lost)
     return sums_of(told, lambda counter, number: told.sum(counter, object=number))
 

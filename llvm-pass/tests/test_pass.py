@@ -6,13 +6,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from kernels import (KERNELS, ROOT, comparable, compile_kernel, count, failures, mperf_cc, of_function,
-                     plugin, run, sums_of, told_totals, versions, wrap)
+from kernels import (KERNELS, QUIET, ROOT, comparable, compile_kernel, count, failures, mperf_cc, of_function,
+                     plugin, run, sums_of, told_totals, totals_of_file, versions, wrap)
 from machine import Skip
 
-# These want OpenMP's library or half precision, and lto_*.c are one program.
+# These want OpenMP's library, half precision, or more than one process or file.
+APART = ("openmp", "shiloach", "half", "forks", "library", "opener", "lto_")
 SOURCES = sorted(p for p in KERNELS.iterdir() if p.suffix in (".c", ".cc")
-                 and not p.name.startswith(("openmp", "shiloach", "half", "lto_")))
+                 and not p.name.startswith(APART))
 FLAGS = [("-O0",), ("-O2",), ("-O3", "-mavx2", "-mfma"), ("-O3", "-mavx512f", "-mavx512bw", "-mavx512vl")]
 
 
@@ -148,6 +149,32 @@ def test_the_runtime_is_told_the_same(build):
         program = wrap(build, f"real-{version}", [KERNELS / "loops.c"], ["-O2"],
                        MPERF_CLANG=f"clang-{version}")
         assert not failures(told_totals(program), KERNELS / "loops.c")
+
+
+def test_a_library_that_is_opened_and_closed_is_counted_each_time(build):
+    for version in plugins(build):
+        environment = {"MPERF_CLANG": f"clang-{version}"}
+        library = wrap(build, f"library-{version}.so", [KERNELS / "library.c"],
+                       ["-O2", "-fPIC", "-shared", QUIET], **environment)
+        program = wrap(build, f"opener-{version}", [KERNELS / "opener.c"], ["-O2"], **environment)
+        wrong = failures(told_totals(program, [library]), KERNELS / "library.c")
+        assert not wrong, wrong
+
+
+def test_both_sides_of_a_fork_are_counted_once(build):
+    """Each process tells a file of its own; together they have each operation once."""
+    for version in plugins(build):
+        program = wrap(build, f"forks-{version}", [KERNELS / "forks.c"], ["-O2"],
+                       MPERF_CLANG=f"clang-{version}")
+        for old in program.parent.glob(f"{program.name}.mperf.*"):
+            old.unlink()
+        run([program], env={"MPERF_OUTPUT": f"{program}.mperf.%p"})
+        totals = [totals_of_file(path) for path in program.parent.glob(f"{program.name}.mperf.*")]
+        assert len(totals) == 2, totals
+        both = {k: sum(t.get(k, 0) for t in totals) for t in totals for k in t}
+        assert not failures(both, KERNELS / "forks.c"), failures(both, KERNELS / "forks.c")
+        of_child = [of_function(t, "in_child", "fp64_ops") for t in totals]
+        assert sorted(of_child) == [0, 5000], of_child
 
 
 def with_openmp(build, name, flags=("-O2",)):

@@ -14,6 +14,7 @@
  * expect: accumulate outside_bytes_loaded 12000
  * expect: accumulate outside_bytes_stored 4000
  * expect: sort entries.least 1000
+ * expect: short_loop fp32_ops 32000
  */
 
 #include <setjmp.h>
@@ -26,7 +27,7 @@
 #define SLOTS 1000
 #define COPIED 10000
 
-static float values[SLOTS];
+static float values[SLOTS], few[32];
 static int unsorted[NUMBERS], numbers[NUMBERS];
 static _Atomic int slots[SLOTS];
 static char source[COPIED], target[COPIED];
@@ -142,6 +143,13 @@ KERNEL void accumulate(_Atomic int *total, const int *from, int n)
 	}
 }
 
+/* Called for a few elements at a time: what an entry costs is not spread over much. */
+KERNEL void short_loop(float *to, const float *from, float by, int n)
+{
+	for (int i = 0; i < n; i++)
+		to[i] += by * from[i];
+}
+
 KERNEL void sort(int *a, int n)
 {
 	if (n < 2)
@@ -204,6 +212,14 @@ static double run_accumulate(void)
 	return total;
 }
 
+static double run_short_loop(void)
+{
+	memset(few, 0, sizeof(few) / 2);
+	for (int i = 0; i < 1000; i++)
+		short_loop(few, few + 16, 2, 16);
+	return few[15];
+}
+
 static double run_sort(void)
 {
 	memcpy(numbers, unsorted, sizeof(numbers));
@@ -222,9 +238,12 @@ int main(int argc, char **argv)
 		{"claim", run_claim},
 		{"accumulate", run_accumulate},
 		{"sort", run_sort},
+		{"short_loop", run_short_loop},
 	};
 	for (int i = 0; i < NUMBERS; i++)
 		unsorted[i] = i * 7919 % 5003;
+	for (int i = 0; i < 32; i++)
+		few[i] = (float)i;
 	for (int i = 0; i < COPIED; i++)
 		source[i] = (char)i;
 	return RUN_KERNELS(kernels, argc, argv);

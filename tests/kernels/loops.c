@@ -7,9 +7,9 @@
  * adds 4 times for each of 98 * 98 points. The grid of 64 * 64 nodes has 16,128 edges, at which two
  * words are looked at, and four at each node.
  *
- * expect: triad fp64_ops 20014
- * expect: triad outside_bytes_loaded 160112
- * expect: triad outside_bytes_stored 80056
+ * expect: triad fp64_ops 80018
+ * expect: triad outside_bytes_loaded 640144
+ * expect: triad outside_bytes_stored 320072
  * expect: spmv fp64_ops 15930
  * expect: spmv outside_bytes_loaded 161300..163300
  * expect: spmv outside_bytes_stored 4000
@@ -30,7 +30,7 @@
 
 #include "kernels.h"
 
-#define N 10007
+#define N 40009
 #define ROWS 500
 #define ROW_VALUES_MAX 24
 #define POINTS 100

@@ -4,27 +4,27 @@
  * vectors also adds up its lanes in the end, which are not more than some hundred.
  *
  * expect: product fp32_ops 524288
- * expect: sum32 fp32_ops 10007..10800
- * expect: sum32 outside_bytes_loaded 40028
- * expect: sum64 fp64_ops 10007..10800
- * expect: sum64 outside_bytes_loaded 80056
- * expect: dot fp64_ops 20014..20800
- * expect: dot outside_bytes_loaded 160112
- * expect: gather fp32_ops 10007
- * expect: gather outside_bytes_loaded 80056
- * expect: gather outside_bytes_stored 40028
- * expect: scatter outside_bytes_loaded 80056
- * expect: scatter outside_bytes_stored 40028
- * expect: bytes int_ops.least 10007
- * expect: bytes outside_bytes_loaded 10007
- * expect: bytes outside_bytes_stored 10007
+ * expect: sum32 fp32_ops 40009..40809
+ * expect: sum32 outside_bytes_loaded 160036
+ * expect: sum64 fp64_ops 40009..40809
+ * expect: sum64 outside_bytes_loaded 320072
+ * expect: dot fp64_ops 80018..80818
+ * expect: dot outside_bytes_loaded 640144
+ * expect: gather fp32_ops 40009
+ * expect: gather outside_bytes_loaded 320072
+ * expect: gather outside_bytes_stored 160036
+ * expect: scatter outside_bytes_loaded 320072
+ * expect: scatter outside_bytes_stored 160036
+ * expect: bytes int_ops.least 40009
+ * expect: bytes outside_bytes_loaded 40009
+ * expect: bytes outside_bytes_stored 40009
  */
 
 #include <stdint.h>
 
 #include "kernels.h"
 
-#define N 10007
+#define N 40009
 #define SIDE 64
 
 static float f[N], g[N], h[N];

@@ -3,6 +3,7 @@
 elsewhere, as the difference of two repeat counts, so that start and end are out of it."""
 import re
 import statistics
+import sys
 
 from subjects import kernels, run
 
@@ -53,7 +54,7 @@ def measure(shop, target, count, environment, wanted=None):
         row = {"target": target.name, "class": kind, **ratio(count, *programs[source], name, environment)}
         row["ratio"] = row["counted"] / row["plain"]
         rows.append(row)
-        print(f"{target.name}: {name} {row['ratio']:.4f}", flush=True)
+        print(f"{target.name}: {name} {row['ratio']:.4f}", file=sys.stderr, flush=True)
     return rows
 
 

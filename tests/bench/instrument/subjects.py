@@ -24,7 +24,7 @@ CLASSES = {
                 "masks.c": ["filter"],
                 "flow.c": ["interpret_switch", "interpret_labels", "claim", "accumulate", "sort"]},
     "masked": {"masks.c": ["masked_store", "masked", "clip", "sum_of_some"]},
-    "calls": {"flow.c": ["fibonacci", "jump_out", "copy"]},
+    "calls": {"flow.c": ["fibonacci", "jump_out", "copy", "short_loop"]},
 }
 
 
@@ -92,6 +92,12 @@ class Workshop:
         run(["cc", "-O2", "-shared", "-fPIC", f"-DPLUGIN_VERSION={version}", "-o", plugin,
              Path(__file__).with_name("qemu.c")])
         return plugin
+
+    def tool(self, source):
+        """A program of this folder's."""
+        program = self.folder / source.removesuffix(".c")
+        run(["cc", "-O2", "-o", program, Path(__file__).with_name(source)])
+        return program
 
     def program(self, target, sources, counted, more=()):
         name = re.sub(r"[^A-Za-z0-9]+", "-", f"{sources[0].stem} {target.name} {' '.join(more)}"
