@@ -107,11 +107,17 @@ check-lint:
 # --- what it costs: minutes (BENCH=quick) to an hour, on a machine that does nothing else ---------
 
 PACKAGES_BENCH = python3 linux-perf sysprof dbus bpfcc-tools sqlite3 gcc g++ util-linux
-.PHONY: bench soak
+.PHONY: bench bench-instrument soak
 bench:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK) $(PACKAGES_BENCH)
 	$(MAKE) all bench-programs
 	tests/bench/run $(BUILD) $(if $(filter quick,$(BENCH)),--quick) $(RUN)
+# What counting costs programs that count themselves, and how right it is.
+PACKAGES_BENCH_INSTRUMENT = python3 valgrind qemu-user gcc-riscv64-linux-gnu gcc
+bench-instrument:
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK) $(PACKAGES_BENCH_INSTRUMENT)
+	$(MAKE) all
+	tests/bench/instrument/run $(BUILD) $(RUN)
 # SECONDS=600 for ten minutes.
 soak:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK) $(PACKAGES_BENCH)
