@@ -241,7 +241,7 @@ uninstall:
 	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(call part,$(f),2))
 	! cmp -s systemd/mperf.conf $(DESTDIR)$(CONFDIR)/mperf.conf || rm $(DESTDIR)$(CONFDIR)/mperf.conf
 	find $(DESTDIR)$(DATADIR) -depth -type d -empty -delete 2>/dev/null || true
-	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR) $(DESTDIR)$(PREFIX)/lib/mperf/llvm-* \
+	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR) $(DESTDIR)$(PREFIX)/lib/mperf/* \
 		$(DESTDIR)$(PREFIX)/lib/mperf 2>/dev/null || true
 
 # Debian packages. Packaging lives in systemd/debian; a copy of the tree is built with it on top.

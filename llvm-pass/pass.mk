@@ -36,6 +36,10 @@ $(BUILD)/mperf.pc: llvm-pass/mperf.pc.in FORCE
 	@sed -e 's|@PREFIX@|$(PREFIX)|g; s|@VERSION@|$(VERSION)|g' \
 		$(foreach v,$(filter-out $(PASS_FOUND),$(PASS_VERSIONS)),-e '/^plugin$(v)=/d') $< > $@
 
+$(BUILD)/mperf-c++.1: llvm-pass/pass.mk
+	@mkdir -p $(@D)
+	@echo .so man1/mperf-cc.1 > $@
+
 # Runtimes of other targets, which mperf-cc --target= links: RUNTIME_TARGETS="riscv64 arm64 ppc64el",
 # by Debian's names. Their C libraries are Debian's too (libc6-dev-riscv64-cross). Without -g: the linker
 # of Debian 12 knows not all that clang 19 has there for RISC-V. Source: binutils 2.41, R_RISCV_SET_ULEB128.
@@ -48,14 +52,14 @@ $(RUNTIME_ARCHIVES): $(BUILD)/%/libmperf-runtime.a: FORCE
 		CFLAGS=-O2 CC="$(RUNTIME_CLANG) --target=$(call target_of,$*)" $@
 
 .PHONY: pass
-pass: $(PASS_PLUGINS) $(RUNTIME_ARCHIVES) $(if $(PASS_FOUND),$(BUILD)/mperf-cc $(BUILD)/mperf-c++ $(BUILD)/mperf.pc \
+pass: $(PASS_PLUGINS) $(RUNTIME_ARCHIVES) $(if $(PASS_FOUND),$(BUILD)/mperf-cc $(BUILD)/mperf-c++ $(BUILD)/mperf-c++.1 $(BUILD)/mperf.pc \
 	$(addprefix $(BUILD)/include/,$(notdir $(wildcard runtime/mperf.h))))
 all: pass
 
 # What of it is installed, and where: SOURCE:TARGET:MODE. A package of its own takes install-pass, and
 # the rest by PASS=no install.
 PKGCONFIGDIR  ?= $(PREFIX)/lib/pkgconfig
-MAN_PAGES_PASS = man/mperf-cc.1 man/mperf-c++.1 man/mperf-runtime.7
+MAN_PAGES_PASS = man/mperf-cc.1 man/mperf-runtime.7
 INSTALLED_PASS = \
 	$(foreach v,$(PASS_FOUND),$(BUILD)/llvm-$(v)/mperf-pass.so:$(PREFIX)/lib/mperf/llvm-$(v)/mperf-pass.so:644) \
 	$(BUILD)/libmperf-runtime.a:$(PREFIX)/lib/mperf/libmperf-runtime.a:644 \
@@ -64,6 +68,7 @@ INSTALLED_PASS = \
 	$(BUILD)/mperf-cc:$(BINDIR)/mperf-cc:755 \
 	$(BUILD)/mperf-c++:$(BINDIR)/mperf-c++:755 \
 	$(BUILD)/mperf.pc:$(PKGCONFIGDIR)/mperf.pc:644 \
+	$(BUILD)/mperf-c++.1:$(MANDIR)/man1/mperf-c++.1:644 \
 	$(foreach p,$(MAN_PAGES_PASS),$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)
 INSTALLED += $(if $(PASS_FOUND),$(INSTALLED_PASS))
 

@@ -21,7 +21,7 @@ FILES = [*PROGRAMS, CONF, "/usr/lib/systemd/system/mperfd.service",
 COMPILER = ["/usr/bin/mperf-cc", "/usr/bin/mperf-c++", "/usr/include/mperf.h",
             "/usr/lib/mperf/libmperf-runtime.a", "/usr/share/man/man1/mperf-cc.1.gz",
             "/usr/share/man/man1/mperf-c++.1.gz", "/usr/share/man/man7/mperf-runtime.7.gz"]
-COMPILER_PAGES = ("mperf-cc.", "mperf-c++.", "mperf-runtime.")
+COMPILER_PAGES = ("mperf-cc.", "mperf-runtime.")
 # Debian 13 has a t64 behind the names of two. libbpf's is loaded where BPF is.
 LIBRARIES = {"libbpf1", "libc6", "libdw1", "libelf1", "libjansson4", "liblzma5", "libncursesw6",
              "libprotobuf-c1", "libseccomp2", "libsqlite3-0", "libsystemd0", "libtinfo6"}

@@ -13,7 +13,7 @@ SERVICE = ["etc/mperf/mperf.conf", "usr/lib/systemd/system/mperfd.service",
            "usr/share/bash-completion/completions/mperf-platform-check",
            "usr/share/zsh/site-functions/_mperfctl",
            "usr/share/zsh/site-functions/_mperf-platform-check"]
-COUNTING_PAGES = ("mperf-cc.", "mperf-c++.", "mperf-runtime.")
+COUNTING_PAGES = ("mperf-cc.", "mperf-runtime.")
 
 
 def make(build, *arguments):
@@ -30,7 +30,8 @@ def counting(build):
     """What compiles programs that count themselves, where an LLVM for it was found."""
     plugins = {f"usr/lib/mperf/{p.parent.name}/{p.name}" for p in build.glob("llvm-*/mperf-pass.so")}
     return plugins and {*plugins, "usr/bin/mperf-cc", "usr/bin/mperf-c++", "usr/include/mperf.h",
-                        "usr/lib/mperf/libmperf-runtime.a", "usr/lib/pkgconfig/mperf.pc"}
+                        "usr/lib/mperf/libmperf-runtime.a", "usr/lib/pkgconfig/mperf.pc",
+                        "usr/share/man/man1/mperf-c++.1"}
 
 
 def test_an_installed_tree_works_and_uninstalls_without_a_trace(build):
