@@ -105,6 +105,7 @@ enum loss {
 	LOSS_KILLED,         /* were in hand when the daemon was killed; found at its next start */
 	LOSS_SWITCH,         /* switches whose counts could not be read: what ran until then gets none;
 	                        or that no record told of: who is read next gets them */
+	LOSS_LOOPS,          /* counts of loops that programs told of, which could not be written */
 	N_LOSSES,
 };
 struct loss_kind {
