@@ -229,11 +229,13 @@ static int read_packet(struct connection *c)
 	return r;
 }
 
+/* It is taken out: of one that is only not asked for, epoll tells that it hung up, again and again.
+ */
 static int pause_until(struct connection *c, uint64_t resume_ns)
 {
 	c->paused = true;
 	c->resume_ns = resume_ns;
-	return watch(c->feed, EPOLL_CTL_MOD, c->fd, c, false);
+	return watch(c->feed, EPOLL_CTL_DEL, c->fd, c, false);
 }
 
 /* Move to when so much of a share of the time is used up. */
@@ -298,7 +300,7 @@ static int look_at_clock(struct feed *f)
 		next = c->next;
 		if (c->paused && f->now_ns >= c->resume_ns) {
 			c->paused = false;
-			r = watch(f, EPOLL_CTL_MOD, c->fd, c, true);
+			r = watch(f, EPOLL_CTL_ADD, c->fd, c, true);
 		} else if (!c->paused && !c->program->greeted &&
 			   f->now_ns >= c->came_ns + FEED_HELLO_NS) {
 			f->causes[FEED_SILENT]++;
