@@ -155,8 +155,9 @@ def compile_program(build, arch, source):
     target = build / "boards" / "programs" / arch / path.stem
     if not target.exists() or target.stat().st_mtime < path.stat().st_mtime:
         target.parent.mkdir(parents=True, exist_ok=True)
-        runtime = [cross_build(build, arch) / "libmperf-runtime.a"] * (
-            "runtime/mperf.h" in path.read_text())
+        runtime = ["-Wl,-u,__mperf_region_begin", cross_build(build, arch) / "libmperf-runtime.a"]
+        if "runtime/mperf.h" not in path.read_text():
+            runtime = []
         subprocess.run(["clang", f"--target={TRIPLE[arch]}", f"--sysroot={sysroot(build, arch)}",
                         "-fuse-ld=lld-19", "-g", "-O2", "-fno-omit-frame-pointer", "-I", ROOT,
                         "-o", target, path, *runtime, "-lpthread"], check=True)
