@@ -198,6 +198,24 @@ static int accept_some(struct feed *f)
 /* --- reading -------------------------------------------------------------------------------------
  */
 
+static int pause_until(struct connection *c, uint64_t resume_ns)
+{
+	if (!c->paused || c->resume_ns < resume_ns)
+		c->resume_ns = resume_ns;
+	c->paused = true;
+	return watch(c->feed, EPOLL_CTL_MOD, c->fd, c, false);
+}
+
+/* What a thread counted is read when it is known who that is. */
+static int wait_for_thread(struct connection *c)
+{
+	struct mperf_feed_thread m;
+	memcpy(&m, c->feed->packet, sizeof m);
+	if (m.head.type != MPERF_THREAD || feed_seek_thread(c, (pid_t)m.tid))
+		return 0;
+	return pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
+}
+
 /* One packet. 0; 1: nothing more for now; FEED_* that is to be hung up on, as a negative of it is
  * an errno; CLOSED. */
 enum { READ_NOTHING = N_FEED_CAUSES, READ_CLOSED };
@@ -221,14 +239,7 @@ static int read_packet(struct connection *c)
 	if (r == 0 && !greeted && c->program->period_ms != period_ms(f))
 		ask(c, false);
 	f->n_rounds += c->program->n_rounds - n_rounds;
-	return r;
-}
-
-static int pause_until(struct connection *c, uint64_t resume_ns)
-{
-	c->paused = true;
-	c->resume_ns = resume_ns;
-	return watch(c->feed, EPOLL_CTL_MOD, c->fd, c, false);
+	return r ? r : wait_for_thread(c);
 }
 
 /* Whose work is more than his share of the time waits. */
@@ -250,7 +261,7 @@ static int read_turn(struct connection *c)
 		return pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int r = 0;
-	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0; i++)
+	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0 && !c->paused; i++)
 		r = read_packet(c);
 	if (r == 0 || r == READ_NOTHING)
 		return charge_time(c, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
