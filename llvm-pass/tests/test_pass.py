@@ -100,6 +100,12 @@ def test_blocks_add_up_to_loops_and_functions(build):
         for metric in ("fp32_ops", "fp64_ops", "bytes_loaded", "bytes_stored", "instructions"):
             total = sum(v for k, v in whole.items() if k[-1] == metric)
             assert total == sum(v for k, v in parts.items() if k[-1] == metric) and total > 0
+        # how often each ran: in each round of a loop at least one
+        ran = [v for k, v in parts.items() if k[0] == "block" and k[1] == "triad" and
+               k[-1] == "entries"]
+        rounds = sum(v for k, v in parts.items() if k[0] == "loop" and k[1] == "triad" and
+                     k[-1] == "iterations")
+        assert 0 < max(ran) <= rounds <= sum(ran), (ran, rounds)
         assert of_function(whole, "triad", "entries") == of_function(parts, "triad", "entries") == 1
 
 

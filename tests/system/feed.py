@@ -192,7 +192,7 @@ class Program:
         key = m.thread, m.region
         sums = self.spent.setdefault(key, collections.Counter())
         for name in ("entries counted_entries time_ns counted_ns granted granted_1 granted_2 "
-                     "granted_3").split():
+                     "granted_3 granted_ns").split():
             sums[name] += getattr(m, name)
 
     def take_gone(self, m):
