@@ -120,6 +120,19 @@ def rate_lines(result):
             "3.2 %, Examem 87 % accurate, Advisor 45 % off.", ""]
 
 
+PROGRAMS = {"instructions": None, "time": 1.05, "compile time": 1.15, "code": 1.60, "code and tables": None}
+
+
+def program_lines(result):
+    lines = ["| program | counted over plain | ratio | mark |", "|---|---|---|---|"]
+    for row in result["rows"]:
+        for what, limit in PROGRAMS.items():
+            mark = "none" if limit is None else \
+                f"at most {percent(limit)}: {verdict(row[what] <= limit)}"
+            lines.append(f"| {row['program']} | {what} | {row[what]:.3f} | {mark} |")
+    return [*lines, "", f"Others: {MINIPERF}, {EXAMEM}, of run time.", ""]
+
+
 LINES = {
     "instructions": lambda result: instruction_lines(result["rows"], HERE),
     "riscv": lambda result: instruction_lines(result["rows"], RISCV),
@@ -128,6 +141,7 @@ LINES = {
     "bytes-riscv": bytes_lines,
     "times": time_lines,
     "rates": rate_lines,
+    "programs": program_lines,
 }
 
 

@@ -63,6 +63,11 @@ def rates(o, shop):
     return {"rows": clocks.rates(shop, x86(), o.rounds)}
 
 
+def whole(o, shop):
+    import programs  # which wants the sources of Debian's packages
+    return {"rows": programs.measure(shop, o.rounds)}
+
+
 PARTS = {
     "instructions": instructions_here,
     "riscv": instructions_riscv,
@@ -71,4 +76,5 @@ PARTS = {
     "bytes-riscv": bytes_riscv,
     "times": times,
     "rates": rates,
+    "programs": whole,
 }
