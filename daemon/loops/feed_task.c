@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "daemon/loops/feed_part.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 DEFINE_CLEANUP(DIR *, closedir)
@@ -105,9 +106,11 @@ static bool may_look(struct feed *f)
 	if (f->looked_ns && f->now_ns - f->looked_ns < FEED_LOOK_NS)
 		return false;
 	f->looked_ns = f->now_ns;
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (f->o.catch_up)
 		(void)f->o.catch_up(
 			f->o.userdata); /* the walk's own dispatch tells of its trouble */
+	f->looking_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 	return true;
 }
 
