@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/copies.h"
 #include "runtime/grant.h"
 #include "runtime/process.h"
 #include "runtime/region.h"
@@ -182,6 +183,10 @@ static struct thread *thread_first(void)
 
 void __mperf_region_begin(const struct mperf_region *site)
 {
+	if (__builtin_expect(mperf_elsewhere != NULL, 0)) {
+		mperf_elsewhere->region_begin(site);
+		return;
+	}
 	struct state *s = &mperf_state;
 	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
 		return;
@@ -203,6 +208,10 @@ static bool named(const struct stay *stay, const char *name)
 
 void __mperf_region_end(const char *name)
 {
+	if (__builtin_expect(mperf_elsewhere != NULL, 0)) {
+		mperf_elsewhere->region_end(name);
+		return;
+	}
 	struct thread *t = mperf_thread_self();
 	if (!t || t->depth == 0)
 		return;

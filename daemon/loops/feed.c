@@ -203,6 +203,28 @@ static int accept_some(struct feed *f)
 /* --- reading -------------------------------------------------------------------------------------
  */
 
+/* It is taken out: of one that is only not asked for, epoll tells that it hung up, again and again.
+ */
+static int pause_until(struct connection *c, uint64_t resume_ns)
+{
+	if (!c->paused || c->resume_ns < resume_ns)
+		c->resume_ns = resume_ns;
+	if (c->paused)
+		return 0;
+	c->paused = true;
+	return watch(c->feed, EPOLL_CTL_DEL, c->fd, c, false);
+}
+
+/* What a thread counted is read when it is known who that is. */
+static int wait_for_thread(struct connection *c)
+{
+	struct mperf_feed_thread m;
+	memcpy(&m, c->feed->packet, sizeof m);
+	if (m.head.type != MPERF_THREAD || feed_seek_thread(c, (pid_t)m.tid))
+		return 0;
+	return pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
+}
+
 /* One packet. 0; 1: nothing more for now; FEED_* that is to be hung up on, as a negative of it is
  * an errno; CLOSED. */
 enum { READ_NOTHING = N_FEED_CAUSES, READ_CLOSED };
@@ -226,14 +248,7 @@ static int read_packet(struct connection *c)
 	if (r == 0 && !greeted && c->program->period_ms != period_ms(f))
 		ask(c, false);
 	f->n_rounds += c->program->n_rounds - n_rounds;
-	return r;
-}
-
-static int pause_until(struct connection *c, uint64_t resume_ns)
-{
-	c->paused = true;
-	c->resume_ns = resume_ns;
-	return watch(c->feed, EPOLL_CTL_MOD, c->fd, c, false);
+	return r ? r : wait_for_thread(c);
 }
 
 /* Move to when so much of a share of the time is used up. */
@@ -261,7 +276,7 @@ static int read_turn(struct connection *c)
 		return pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns;
 	int r = 0;
-	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0; i++)
+	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0 && !c->paused; i++)
 		r = read_packet(c);
 	if (r == 0 || r == READ_NOTHING)
 		return charge_time(
@@ -299,7 +314,7 @@ static int look_at_clock(struct feed *f)
 		next = c->next;
 		if (c->paused && f->now_ns >= c->resume_ns) {
 			c->paused = false;
-			r = watch(f, EPOLL_CTL_MOD, c->fd, c, true);
+			r = watch(f, EPOLL_CTL_ADD, c->fd, c, true);
 		} else if (!c->paused && !c->program->greeted &&
 			   f->now_ns >= c->came_ns + FEED_HELLO_NS) {
 			f->causes[FEED_SILENT]++;

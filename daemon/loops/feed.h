@@ -31,6 +31,9 @@
 #define FEED_HELLO_NS 10000000000u /* until its hello must have come; programs say it at once */
 /* Looking for a thread that is not known yet empties all rings, or reads a folder. */
 #define FEED_LOOK_NS 100000000u
+/* A program waits for such a look, so that new threads are told apart, once in so long: one that
+ * begins threads all the time is not held up. */
+#define FEED_WAIT_NS 1000000000u
 #define FEED_WANTS_MAX 4096
 
 struct feed_limits {

@@ -152,6 +152,11 @@ def test_a_file_that_a_program_wrote_tells_the_same(build):
         path = folder / "run.out"
         path.write_bytes(messages_of_triad(3, 30, 7_500_000))
         check_triad(rows(build, "roofline", "-i", path), 3, 30, 7_500_000)
+        # it is of one program, and knows neither its pid nor the date
+        for which in ("--pid", "1"), ("--comm", "triad"), ("--since", "-1m"), ("--until", "-1m"):
+            for command in "roofline", "blocks":
+                refused(mperfctl(build, command, "-i", path, *which, check=False), 2, "one program",
+                        which[0])
         # cut anywhere, it tells what came before or says what it is
         whole = path.read_bytes()
         path.write_bytes(whole[:-30])
