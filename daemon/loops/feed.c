@@ -274,12 +274,13 @@ static int read_turn(struct connection *c)
 {
 	if (!feed_seek_process(c))
 		return pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns;
 	int r = 0;
 	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0 && !c->paused; i++)
 		r = read_packet(c);
 	if (r == 0 || r == READ_NOTHING)
-		return charge_time(c, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+		return charge_time(
+			c, clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns - began_ns);
 	if (r < 0)
 		return r;
 	c->feed->n_hung_up += r != READ_CLOSED;
@@ -337,6 +338,18 @@ int feed_dispatch(struct feed *f, uint64_t now_ns)
 	if (r == 0)
 		r = look_at_clock(f);
 	users_tidy(f);
+	return r;
+}
+
+int feed_resume(struct feed *f)
+{
+	int r = 0;
+	for (struct connection *c = f->connections; c && r == 0; c = c->next) {
+		if (!c->paused)
+			continue;
+		c->paused = false;
+		r = watch(f, EPOLL_CTL_MOD, c->fd, c, true);
+	}
 	return r;
 }
 

@@ -66,6 +66,9 @@ uint64_t feed_deadline_ns(const struct feed *f);
 /* A bounded amount; the rest is had by calling again. 0 or -errno, never because of a program. */
 int feed_dispatch(struct feed *f, uint64_t now_ns);
 
+/* At the end: read also those who have used up their share, for there is no later. 0 or -errno. */
+int feed_resume(struct feed *f);
+
 /* Read what waits in the sockets by now, as far as FEED_SETTLE_TURNS go. 0 or -errno. */
 #define FEED_SETTLE_TURNS 256
 int feed_settle(struct feed *f, uint64_t now_ns);

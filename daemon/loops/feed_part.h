@@ -57,6 +57,7 @@ struct feed {
 	uint64_t n_accepted, n_hung_up, n_rounds;
 	uint64_t now_ns;       /* of the dispatch under way */
 	uint64_t looked_ns;    /* when a thread was last looked for */
+	uint64_t looking_ns;   /* what looking took, in all: nobody's share */
 	uint64_t listen_at_ns; /* no connection is accepted before; 0: they are */
 	struct feed_want *want;
 	size_t n_wants, size_wants;

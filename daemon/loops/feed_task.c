@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "daemon/loops/feed_part.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 DEFINE_CLEANUP(DIR *, closedir)
@@ -110,9 +111,11 @@ static bool may_look(struct feed *f)
 	if (looked_just_now(f))
 		return false;
 	f->looked_ns = f->now_ns;
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (f->o.catch_up)
 		(void)f->o.catch_up(
 			f->o.userdata); /* the walk's own dispatch tells of its trouble */
+	f->looking_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 	return true;
 }
 
