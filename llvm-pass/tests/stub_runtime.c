@@ -85,6 +85,29 @@ int64_t __mperf_thread_enter(struct mperf_object *o)
 	return *o->bias();
 }
 
+/* MPERF_STUB_ONE_IN=N */
+void __mperf_choices_register(struct mperf_choice *first, struct mperf_choice *end)
+{
+	const char *text = getenv("MPERF_STUB_ONE_IN");
+	for (struct mperf_choice *c = first; text && c < end; c++)
+		c->one_in = (uint32_t)strtoul(text, NULL, 10);
+}
+
+void __mperf_choices_unregister(struct mperf_choice *first, struct mperf_choice *end)
+{
+	(void)first;
+	(void)end;
+}
+
+/* Every Nth counts, beginning with the Nth. */
+uint32_t __mperf_turn_draw(uint64_t *words, uint32_t one_in)
+{
+	const uint32_t counts = words[MPERF_TURN_WINDOW] != 0;
+	words[MPERF_TURN_WINDOW] = 1;
+	words[MPERF_TURN_COUNTDOWN] = counts ? one_in : one_in - 1;
+	return counts;
+}
+
 uint64_t __mperf_nest_begin(uint64_t *words, uint32_t published)
 {
 	struct timespec now;
