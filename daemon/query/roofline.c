@@ -121,7 +121,7 @@ static bool is_own(unsigned metric)
 {
 	return metric == LOOP_ENTRIES || metric == LOOP_ITERATIONS ||
 	       metric == LOOP_TIMED_ENTRIES || metric == LOOP_TIME_NS ||
-	       metric >= LOOP_METRICS_OF_PROGRAMS;
+	       metric == LOOP_COUNTED_ENTRIES || metric >= LOOP_METRICS_OF_PROGRAMS;
 }
 
 static void add_fact(struct roof_sums *to, const struct fact *fact, bool own)
@@ -283,6 +283,23 @@ static int compare(const void *a, const void *b, void *userdata)
 	return (x->group > y->group) - (x->group < y->group);
 }
 
+struct roof_share roof_share_of(const struct roofline *r, uint32_t group)
+{
+	const bool is_site = r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_FUNCTION;
+	uint32_t by = is_site ? loop_facts_counted_by(&r->facts, group + 1) : 0;
+	if (by == 0)
+		return (struct roof_share){.entries = -1, .counted = -1};
+	const double *v = r->self[by - 1].value;
+	return (struct roof_share){.entries = v[LOOP_ENTRIES], .counted = v[LOOP_COUNTED_ENTRIES]};
+}
+
+/* Of a loop that ran, and of which no entry counted, nothing is known but its time. */
+static void forget_counts(struct roof_figures *f)
+{
+	f->ops = f->bytes = f->ops_per_ns = f->bytes_per_ns = f->bytes_per_ns_corrected =
+		f->ops_per_byte = f->lanes = f->cost = -1;
+}
+
 static int make_rows(struct roofline *r)
 {
 	r->row = calloc((size_t)r->n_groups + 1, sizeof *r->row);
@@ -297,9 +314,14 @@ static int make_rows(struct roofline *r)
 		double time_ns = time_of(r, i, &clock);
 		r->any_sampled |= clock == ROOF_SAMPLED;
 		r->any_measured |= clock == ROOF_MEASURED;
+		struct roof_figures figures =
+			roof_figures_of(&r->total[i], time_ns, clock, r->q.ops);
+		struct roof_share share = roof_share_of(r, i);
+		if (share.entries > 0 && share.counted == 0)
+			forget_counts(&figures);
 		r->row[r->n_rows++] = (struct roof_row){
 			.group = i,
-			.f = roof_figures_of(&r->total[i], time_ns, clock, r->q.ops),
+			.f = figures,
 			.self_ns = r->facts.sampled_ns > 0 && r->q.by != ROOFLINE_REGION
 					   ? r->self[i].sampled_ns
 					   : -1,
@@ -330,6 +352,7 @@ static int work_out(struct roofline *r, const struct answer *answer)
 	r->total = calloc((size_t)r->n_groups + 1, sizeof *r->total);
 	if (!r->self || !r->total)
 		return -ENOMEM;
+	loop_facts_scale(&r->facts);
 	sum_self(r);
 	sum_total(r);
 	r->whole_ns[ROOF_SAMPLED] = f->sampled_ns;

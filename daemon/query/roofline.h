@@ -89,5 +89,11 @@ struct roofline {
 	bool any_sampled, any_measured;
 };
 
+/* Of how many entries a loop's or function's counts are; negative: of all. */
+struct roof_share {
+	double entries, counted;
+};
+struct roof_share roof_share_of(const struct roofline *r, uint32_t group);
+
 /* roofline_rows.c: tell what was worked out. */
 int roofline_tell(struct roofline *r, const struct answer *answer);
