@@ -12,21 +12,18 @@
 #include "client/escape.h"
 #include "client/print.h"
 #include "client/reply.h"
+#include "client/roofline.h"
 #include "client/table.h"
+#include "client/two_phase.h"
 #include "proto/clock.h"
 
 /* What people look at first; the rest is in --json, --csv and --raw. */
 static const char *const roofline_spare[] = {"nest", "inlined_at", "copies", "build_id", "around",
 	"time_self_ns", "ops", "ops_self", "bytes_loaded", "bytes_stored", "bytes_self",
 	"bytes_stack", "bytes_modelled", "loads", "stores", "fp16_ops", "fp32_ops", "fp64_ops",
-	"fp_wide_ops", "int_ops", "branches", "instructions", "updates", "samples", NULL};
+	"fp_wide_ops", "int_ops", "branches", "instructions", "updates", "samples",
+	"counted_entries", "sampling_error", NULL};
 static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
-
-struct showing {
-	const struct options *o;
-	const struct reply *reply;
-	const char *const *spare;
-};
 
 static int show(const struct showing *s, FILE *f)
 {
@@ -47,7 +44,7 @@ static int show(const struct showing *s, FILE *f)
 	return r;
 }
 
-static int print_reply(const struct showing *s)
+int roofline_print(const struct showing *s)
 {
 	struct print p;
 	int r = print_open(&p, STDOUT_FILENO);
@@ -79,7 +76,7 @@ static int run(const struct options *o, Mperf__Request *request, char **path,
 	}
 	source_clear(&source);
 	if (exit_status == 0)
-		exit_status = print_reply(&(struct showing){o, &reply, spare});
+		exit_status = roofline_print(&(struct showing){o, &reply, spare});
 	reply_clear(&reply);
 	return exit_status;
 }
@@ -126,13 +123,14 @@ static int show_frames(struct source *s, const struct options *o, Mperf__Request
 	struct reply before = {0};
 	int exit_status = ask_live(s, request, &since_ns, &before);
 	reply_clear(&before);
+	request->roofline->select = NULL; /* once is enough */
 	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
 		struct reply reply = {0};
 		wait_until(since_ns + step_ns);
 		exit_status = ask_live(s, request, &since_ns, &reply);
 		if (exit_status == 0) {
 			begin_frame(o, n);
-			exit_status = print_reply(&(struct showing){o, &reply, roofline_spare});
+			exit_status = roofline_print(&(struct showing){o, &reply, roofline_spare});
 		}
 		reply_clear(&reply);
 	}
@@ -163,6 +161,17 @@ int client_roofline(const struct options *o)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_ROOFLINE;
 	request.roofline = &roofline;
+	Mperf__Selection select = MPERF__SELECTION__INIT;
+	if (o->two_phase)
+		return two_phase(o, &request, roofline_spare);
+	if (o->chooses && o->command_line && choose_by_environment(o) != 0)
+		return EXIT_FAILED;
+	if (o->chooses && !o->command_line) {
+		select.n_glob = o->n_globs;
+		select.glob = (char **)o->glob;
+		select.one_in = o->one_in;
+		roofline.select = &select;
+	}
 	if (o->live)
 		return run_live(o, &request);
 	return run(o, &request, &roofline.path, &roofline.filter, roofline_spare);
