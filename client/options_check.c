@@ -58,10 +58,10 @@ static int check_choice(struct parse *p)
 	bool past = o->input || o->since_ns || o->until_ns;
 	if (o->two_phase && (!o->command_line || past))
 		return options_wrong(p, "--two-phase runs a command twice: give -- CMD");
-	if (o->two_phase && o->by && strcmp(o->by, "thread") == 0)
+	if (o->two_phase && o->by && strcmp(o->by, "loop") != 0 && strcmp(o->by, "function") != 0)
 		return options_wrong(p,
-			"--two-phase compares two runs, whose threads are not the same: use --by "
-			"loop, function or region");
+			"--two-phase compares the entries of loops or functions: use --by loop or "
+			"function");
 	if (o->two_phase && o->chooses && o->n_globs == 0)
 		return options_wrong(
 			p, "--two-phase counts each entry in its second run: leave out --sample");

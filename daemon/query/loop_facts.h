@@ -123,6 +123,8 @@ void loop_facts_scale(struct loop_facts *f);
 /* The scope by whose entries a site's counts are multiplied, itself or one around: index + 1; 0:
  * all its entries count. */
 uint32_t loop_facts_counted_by(const struct loop_facts *f, uint32_t site);
+/* Is that fact of a function or outermost loop of which one entry or none counted, and not all? */
+bool loop_facts_is_scarce(const struct loop_facts *f, uint32_t fact);
 /* The relative error of what so many entries of all stand for, by chance; 0: all counted. */
 double loop_share_error(double entries, double counted);
 

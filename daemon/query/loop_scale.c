@@ -73,6 +73,16 @@ static const struct fact *fact_around(const struct loop_facts *f, uint32_t i, bo
 	return index == KEY_NONE ? NULL : &f->fact[index];
 }
 
+bool loop_facts_is_scarce(const struct loop_facts *f, uint32_t fact)
+{
+	bool itself;
+	const struct fact *around = fact_around(f, fact, &itself);
+	if (!around || !itself)
+		return false;
+	uint64_t counted = around->value[LOOP_VALUE(LOOP_COUNTED_ENTRIES, false)];
+	return counted <= 1 && counted < around->value[LOOP_VALUE(LOOP_ENTRIES, false)];
+}
+
 void loop_facts_scale(struct loop_facts *f)
 {
 	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
@@ -85,7 +95,7 @@ void loop_facts_scale(struct loop_facts *f)
 		if (counted >= entries)
 			continue;
 		f->sampled |= itself;
-		f->n_scarce += itself && counted <= 1;
+		f->n_scarce += loop_facts_is_scarce(f, i);
 		if (counted > 0)
 			scale(&f->fact[i], itself, entries, counted);
 	}

@@ -149,6 +149,7 @@ static void add_sums(struct roof_sums *to, const struct roof_sums *from)
 	to->cycles += from->cycles;
 	to->instructions += from->instructions;
 	to->samples += from->samples;
+	to->n_scarce += from->n_scarce;
 }
 
 /* The site whose own counts these are: a block's are those of the loop or function around it. */
@@ -201,6 +202,9 @@ static void sum_self(struct roofline *r)
 		bool own = r->q.by != ROOFLINE_REGION ||
 			   is_region(f, (uint32_t)f->keys.key[i].part[0]);
 		add_fact(&r->self[group - 1], &f->fact[i], own);
+		bool is_function = f->keys.key[i].part[0] != 0 &&
+				   f->site[f->keys.key[i].part[0] - 1].kind == LOOP_SITE_FUNCTION;
+		r->self[group - 1].n_scarce += is_function && loop_facts_is_scarce(f, i);
 	}
 }
 

@@ -53,6 +53,7 @@ struct roof_sums {
 	double sampled_ns;
 	double cycles, instructions; /* of the hardware, where samples brought them */
 	uint64_t samples;
+	uint32_t n_scarce; /* of regions and threads: functions that counted once or never in it */
 };
 
 enum roof_clock { ROOF_NO_CLOCK, ROOF_MEASURED, ROOF_SAMPLED, ROOF_SPAN, N_ROOF_CLOCKS };

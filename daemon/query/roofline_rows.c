@@ -207,8 +207,12 @@ static const char *unseen_text(
 	bool assembly =
 		r->q.by != ROOFLINE_THREAD && r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
 	struct roof_share share = roof_share_of(r, group);
+	bool is_site = r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_FUNCTION;
 	size_t n = 0;
 	*text = '\0';
+	if (!is_site && s->n_scarce > 0)
+		n += (size_t)snprintf(
+			text, TEXT_BYTES, "functions counted once or never: %u", s->n_scarce);
 	if (is_scarce(share))
 		n += (size_t)snprintf(text, TEXT_BYTES, "%s of %lld entries counted",
 			share.counted > 0 ? "1" : "none", (long long)integer_of(share.entries));

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mperf.h"
+
 #define N 1000
 #define EACH __asm__ volatile("" : : : "memory")
 
@@ -55,7 +57,9 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < 500; i++)
 		sum += summed(values, N);
+	MPERF_REGION_BEGIN("few");
 	for (int i = 0; i < (differs ? 12 : 10); i++)
 		sum += multiplied(values, N);
+	MPERF_REGION_END("few");
 	return sum < 0;
 }

@@ -31,12 +31,12 @@ def loop_of(answer, function):
     return found[0]
 
 
-def told_by_file(build, path, folder, **variables):
+def told_by_file(build, path, folder, *options, **variables):
     output = folder / "told"
     output.unlink(missing_ok=True)
     clean = {k: v for k, v in os.environ.items() if not k.startswith("MPERF_")}
     subprocess.run([path, "runs"], check=True, env=dict(clean, MPERF_OUTPUT=str(output), **variables))
-    return json.loads(mperfctl(build, "roofline", "--json", "-i", output, env=ALONE).stdout)
+    return json.loads(mperfctl(build, "roofline", "--json", *options, "-i", output, env=ALONE).stdout)
 
 
 def test_all_entries_count_unless_something_is_chosen(build):
@@ -73,6 +73,17 @@ def test_what_was_entered_fewer_times_than_one_in_n_is_marked(build):
     assert "of 10 entries counted" in row["unseen"], row
     assert row["time_ns"] is not None
     assert any("fewer times than 1 in N" in note for note in answer["provenance"]["notes"])
+
+
+def test_a_region_whose_functions_ran_fewer_times_than_one_in_n_is_marked(build):
+    path = program(build)
+    with Folder() as folder:
+        marked = told_by_file(build, path, folder, "--by", "region", MPERF_SAMPLE="1000000")
+        whole = told_by_file(build, path, folder, "--by", "region")
+    row, = [r for r in marked["rows"] if r["region"] == "few"]
+    assert row["entries"] == 1 and "functions counted once or never: 1" in row["unseen"], row
+    row, = [r for r in whole["rows"] if r["region"] == "few"]
+    assert "functions" not in (row["unseen"] or "") and row["fp64_ops"] == 20 * OPS + 10, row  # and the sums
 
 
 def test_functions_are_chosen_by_name_when_the_program_starts(build):
@@ -125,6 +136,7 @@ def test_a_program_in_one_body_is_told_how_to_be_built(build):
 def test_what_makes_no_sense_with_choices_is_refused(build):
     for arguments in (("--two-phase",), ("--two-phase", "--pid", "1"), ("--two-phase", "-i", "x"),
                       ("--two-phase", "--by", "thread", "--", "true"),
+                      ("--two-phase", "--by", "region", "--", "true"),
                       ("--two-phase", "--sample", "5", "--", "true"),
                       ("--loops", "x"), ("--loops", "x", "-i", "x"), ("--loops", ",", "--", "true"),
                       ("--sample", "5", "--pid", "1,2"), ("--sample", "-1", "--", "true"),
