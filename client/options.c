@@ -22,7 +22,7 @@
 #define REPEATS_MAX 100000       /* the spread settles long before */
 #define INTERVAL_MS_MAX 86400000 /* a day */
 #define EVERY_MS_MIN 100         /* windows of the daemon are no shorter */
-#define ONE_IN_MAX 1000000       /* as programs take it (runtime/select.h) */
+#define ONE_IN_MAX 10000       /* as programs take it (runtime/select.h) */
 #define EVERY_MS_MAX 3600000     /* an hour, as long as is looked back unless asked for */
 #define TOP_NS_MIN 100000000ull  /* a reader sees no more; windows of the daemon are no shorter */
 #define TOP_NS_MAX 60000000000ull

@@ -159,20 +159,17 @@ void Clone::add_choice(BasicBlock &place, BasicBlock &counting, uint32_t scope,
 	one_in->setAtomic(AtomicOrdering::Monotonic);
 	builder.CreateCondBr(builder.CreateIsNull(one_in), &plain, chosen);
 	builder.SetInsertPoint(chosen);
-	builder.CreateCondBr(builder.CreateICmpEQ(one_in, builder.getInt32(1)), &counting, some);
+	builder.CreateCondBr(builder.CreateICmpSLT(one_in, builder.getInt32(0)), &counting, some);
 
-	// A countdown lies between 1 and twice the distance; what does not is at its end, or of
-	// another choice.
+	// Without overflow, subtraction in memory and branch are two instructions of x86.
 	builder.SetInsertPoint(some);
 	Value *words = base.address(builder, turn);
 	Value *left = builder.CreateLoad(builder.getInt64Ty(), words);
-	left = builder.CreateSub(left, builder.getInt64(1));
+	left = builder.CreateNSWSub(left, builder.getInt64(1));
 	builder.CreateStore(left, words);
-	Value *most = builder.CreateShl(builder.CreateZExt(one_in, builder.getInt64Ty()), 1);
-	Value *waits = builder.CreateICmpULT(
-		builder.CreateSub(left, builder.getInt64(1)), most, "mperf.waits");
 	MDBuilder weights(context);
-	builder.CreateCondBr(waits, &plain, draw, weights.createBranchWeights(1 << 10, 1));
+	builder.CreateCondBr(builder.CreateICmpSLT(left, builder.getInt64(1)), draw, &plain,
+		weights.createBranchWeights(1, 1 << 10));
 
 	builder.SetInsertPoint(draw);
 	FunctionCallee callee = emitter.draw();

@@ -207,7 +207,7 @@ Constant *Emitter::add_choice(ArrayRef<std::string> names)
 	auto *text = new GlobalVariable(
 		module, bytes->getType(), true, GlobalValue::PrivateLinkage, bytes, "mperf.names");
 	text->setAlignment(Align(1));
-	Constant *members[] = {number(module, 1), number(module, 0), text};
+	Constant *members[] = {number(module, -1), number(module, 0), text}; // each entry
 	Constant *value = ConstantStruct::getAnon(members);
 	auto *choice = new GlobalVariable(module, value->getType(), false,
 		GlobalValue::PrivateLinkage, value, "mperf.choice");

@@ -112,8 +112,9 @@ enum {
 
 /* Words of a function in two bodies, among the counters: the runtime's alone, all of state. */
 enum {
-	/* Entries to go until one is counted, where 1 in N is: each subtracts 1. Where it then is
-	 * not within 1 and 2 N, __mperf_turn_draw says whether this entry counts. */
+	/* Entries to go until one is counted, where 1 in N is: each subtracts 1. Where that leaves
+	 * less than 1 (signed; so the first time) __mperf_turn_draw says whether this one counts.
+	 */
 	MPERF_TURN_COUNTDOWN,
 	MPERF_TURN_WINDOW, /* what the runtime keeps in between */
 	MPERF_TURN_WORDS,
@@ -154,8 +155,8 @@ struct mperf_object {
 /* One per function in two bodies, in the section mperf_choices. one_in is read at each entry, and
  * written by the runtime at any time. */
 struct mperf_choice {
-	uint32_t one_in; /* of so many entries one counts; 1: each, and as the pass makes it; 0:
-			    none */
+	int32_t one_in; /* below 0: each entry counts, and as the pass makes it; 0: none; N, from 2
+			 * on: 1 in N */
 	uint32_t reserved;
 	const char *names; /* of the function, and those of its inlined loops; each ended by NUL,
 			    * the last by two */
@@ -191,7 +192,7 @@ void __mperf_choices_unregister(struct mperf_choice *first, struct mperf_choice 
 
 /* Whether this entry counts, where a countdown came to its end: words are the function's
  * MPERF_TURN_WORDS in the thread's block. Async-signal-safe. */
-uint32_t __mperf_turn_draw(uint64_t *words, uint32_t one_in);
+uint32_t __mperf_turn_draw(uint64_t *words, int32_t one_in);
 
 #ifdef __cplusplus
 }

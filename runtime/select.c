@@ -3,7 +3,7 @@
  * A choice is one word that compiled code reads at each entry, so to select is to write words. Who
  * counts 1 in N draws lots: entries are divided into windows of N, and of each window one entry
  * counts, at a place that chance chooses, so that no rhythm of the program meets one of ours. The
- * windows are each thread's own. A window that was begun for another N is given up.
+ * windows are each thread's own. A window that was begun for another N is lived through first.
  *
  * A function that is entered fewer times than N may not count at all, or once and stand for the
  * rest: who reads it knows entries and counted entries, and says so.
@@ -104,7 +104,9 @@ bool mperf_select_has(const struct selection *s, const char *names)
 static void apply(const struct selection *s, const struct choices *c)
 {
 	for (struct mperf_choice *choice = c->first; choice != c->end; choice++) {
-		uint32_t one_in = s->one_in && mperf_select_has(s, choice->names) ? s->one_in : 0;
+		int32_t one_in = s->one_in == 1 ? -1 : (int32_t)s->one_in;
+		if (!mperf_select_has(s, choice->names))
+			one_in = 0;
 		__atomic_store_n(&choice->one_in, one_in, __ATOMIC_RELAXED);
 	}
 }
@@ -188,20 +190,20 @@ static void window_draw(uint64_t *words, uint64_t before, uint32_t one_in)
 	words[MPERF_TURN_WINDOW] = window_pack(one_in, one_in - 1 - phase);
 }
 
-__attribute__((visibility("default"))) uint32_t __mperf_turn_draw(uint64_t *words, uint32_t one_in)
+__attribute__((visibility("default"))) uint32_t __mperf_turn_draw(uint64_t *words, int32_t one_in)
 {
 	if (one_in < 2)
-		return one_in;
+		return one_in != 0;
+	uint32_t n = (uint32_t)one_in;
 	uint64_t window = words[MPERF_TURN_WINDOW];
-	bool is_due = window >> 32 == one_in && (int64_t)words[MPERF_TURN_COUNTDOWN] <= 0;
-	if (is_due) {
-		window_draw(words, (uint32_t)window, one_in);
+	if (window >> 32 == n) {
+		window_draw(words, (uint32_t)window, n);
 		return 1;
 	}
 	/* A window that begins with this entry, which is 0 entries on. */
-	window_draw(words, 0, one_in);
+	window_draw(words, 0, n);
 	if (--words[MPERF_TURN_COUNTDOWN] > 0)
 		return 0;
-	window_draw(words, one_in - 1, one_in);
+	window_draw(words, n - 1, n);
 	return 1;
 }

@@ -18,8 +18,9 @@
 struct state;
 struct mperf_choice;
 
-/* Of 1 in N. A function that is entered a million times a second is still counted every second. */
-#define MPERF_ONE_IN_MAX 1000000u
+/* Of 1 in N. With 10,000 counting is one part in hundreds of what it was where it is dearest, and who
+ * chooses another N waits for twice as many entries at most. */
+#define MPERF_ONE_IN_MAX 10000u
 /* All globs together; they fit a message (ask.c). */
 #define MPERF_GLOBS_BYTES_MAX 2048u
 /* Letters of a name that are compared; templates of C++ have longer ones, whose rest is not seen.

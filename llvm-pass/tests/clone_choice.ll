@@ -7,7 +7,7 @@ target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 
 ; CHECK-DAG: @mperf.names{{.*}} = private constant [10 x i8] c"two_ways\00\00"
-; CHECK-DAG: @[[CHOICE:mperf.choice[0-9.]*]] = private global { i32, i32, ptr } { i32 1, i32 0, ptr @mperf.names{{[0-9.]*}} }, section "mperf_choices", align 8
+; CHECK-DAG: @[[CHOICE:mperf.choice[0-9.]*]] = private global { i32, i32, ptr } { i32 -1, i32 0, ptr @mperf.names{{[0-9.]*}} }, section "mperf_choices", align 8
 ; CHECK-DAG: @llvm.global_ctors = {{.*}}ptr @__mperf_register_choices
 ; CHECK-DAG: @llvm.global_dtors = {{.*}}ptr @__mperf_unregister_choices
 
@@ -25,7 +25,7 @@ target triple = "x86_64-pc-linux-gnu"
 ; CHECK-NOT: store i64
 ; CHECK: br i1 %{{.*}}, label %{{.*}}, label %loop.plain
 ; CHECK: [[CHOSEN]]:
-; CHECK: icmp eq i32 %{{.*}}, 1
+; CHECK: icmp slt i32 %{{.*}}, 0
 ; CHECK: mperf.draw:
 ; CHECK: call {{.*}}i32 @__mperf_draw
 ; CHECK-NOT: alloca

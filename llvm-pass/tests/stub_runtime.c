@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define OBJECTS_MAX 16
@@ -90,7 +91,7 @@ void __mperf_choices_register(struct mperf_choice *first, struct mperf_choice *e
 {
 	const char *text = getenv("MPERF_STUB_ONE_IN");
 	for (struct mperf_choice *c = first; text && c < end; c++)
-		c->one_in = (uint32_t)strtoul(text, NULL, 10);
+		c->one_in = strcmp(text, "1") == 0 ? -1 : (int32_t)strtol(text, NULL, 10);
 }
 
 void __mperf_choices_unregister(struct mperf_choice *first, struct mperf_choice *end)
@@ -100,11 +101,11 @@ void __mperf_choices_unregister(struct mperf_choice *first, struct mperf_choice 
 }
 
 /* Every Nth counts, beginning with the Nth. */
-uint32_t __mperf_turn_draw(uint64_t *words, uint32_t one_in)
+uint32_t __mperf_turn_draw(uint64_t *words, int32_t one_in)
 {
 	const uint32_t counts = words[MPERF_TURN_WINDOW] != 0;
 	words[MPERF_TURN_WINDOW] = 1;
-	words[MPERF_TURN_COUNTDOWN] = counts ? one_in : one_in - 1;
+	words[MPERF_TURN_COUNTDOWN] = (uint64_t)(counts ? one_in : one_in - 1);
 	return counts;
 }
 
