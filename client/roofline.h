@@ -10,6 +10,7 @@ struct showing {
 	const struct options *o;
 	const struct reply *reply;
 	const char *const *spare; /* columns that a table leaves out, ended by NULL */
+	uint32_t stretch_ms;      /* of a series over time; 0: it is none */
 };
 
 /* Print it in the form that the options name, a table with the notes below. Returns mperfctl's exit

@@ -403,7 +403,7 @@ static int show(const struct options *o, const struct reply *plain, const struct
 		say_failure("both runs cannot be combined", "Install mperfctl and mperfd of one "
 							    "version");
 	else
-		exit_status = roofline_print(&(struct showing){o, &both, spare});
+		exit_status = roofline_print(&(struct showing){o, &both, spare, 0});
 	reply_clear(&both);
 	return exit_status == 0 && n_different > 0 ? EXIT_DIFFERENT : exit_status;
 }

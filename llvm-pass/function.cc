@@ -111,7 +111,8 @@ void Counting::read_blocks(Scopes &scopes)
 	}
 }
 
-// Entries and rounds, which are of loops and functions, whatever block shows them.
+// Entries and rounds, which are of loops and functions, whatever block shows them; and how often
+// each block ran, where blocks are told of.
 void Counting::read_structure(Scopes &scopes, LoopInfo &loops)
 {
 	const uint32_t entries = metric_key(MPERF_METRIC_ENTRIES);
@@ -132,6 +133,9 @@ void Counting::read_structure(Scopes &scopes, LoopInfo &loops)
 			table.scope(scope).flags |= MPERF_SCOPE_CLONED;
 		}
 	}
+	for (const BasicBlock &block : function)
+		if (table.scope(scopes.of(&block)).kind == MPERF_SCOPE_BLOCK)
+			terms[&block][{scopes.of(&block), entries}] += 1;
 }
 
 // Outermost loops that are entered once in each entry into the function: in both bodies that is

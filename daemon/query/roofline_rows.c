@@ -9,7 +9,7 @@
 #include "daemon/query/roofline.h"
 #include "proto/memory.h"
 
-#define COLUMNS_MAX 48
+#define COLUMNS_MAX 64
 #define TEXTS_MAX 4
 #define TEXT_BYTES 512
 
@@ -95,6 +95,7 @@ static const struct answer_column figure_columns[] = {
 	{"ops_per_byte", NULL, MPERF__UNIT__UNIT_RATIO},
 	{"lanes", "Lanes active", MPERF__UNIT__UNIT_SHARE},
 	{"cost", "Counting", MPERF__UNIT__UNIT_SHARE},
+	{"error", "Error", MPERF__UNIT__UNIT_SHARE},
 	{"ops", "Operations", MPERF__UNIT__UNIT_COUNT},
 	{"ops_self", "Own operations", MPERF__UNIT__UNIT_COUNT},
 	{"bytes_loaded", "Loaded", MPERF__UNIT__UNIT_BYTES},
@@ -114,10 +115,99 @@ static const struct answer_column figure_columns[] = {
 	{"updates", "Updates", MPERF__UNIT__UNIT_COUNT},
 	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
 	{"counted_entries", "Counted calls", MPERF__UNIT__UNIT_COUNT},
-	{"sampling_error", "Error", MPERF__UNIT__UNIT_SHARE},
+	{"sampling_error", "By chance", MPERF__UNIT__UNIT_SHARE},
 	{"unseen", "Not seen", 0},
 };
 #define N_FIGURES (sizeof figure_columns / sizeof *figure_columns)
+
+/* --- what was granted
+ * --------------------------------------------------------------------------------------- */
+
+/* A column for each event of regions, and what follows of it. */
+#define PER_INSTRUCTIONS 1000.0
+#define DRAM_EVENT "LLC-load-misses"
+/* What one miss of the last cache is taken to bring from memory: a line. Source: Examem, III.H. */
+#define LINE_BYTES 64.0
+
+static const char *granted_name(const struct roofline *r, unsigned i)
+{
+	return text_of(&r->facts.texts, r->facts.granted[i]);
+}
+
+/* Is it that event, whatever modifiers stand behind it? */
+static bool is_event(const char *name, const char *wanted)
+{
+	size_t n = strlen(wanted);
+	return strncmp(name, wanted, n) == 0 && (name[n] == '\0' || name[n] == ':');
+}
+
+/* Its place, or -1. */
+static int granted_find(const struct roofline *r, const char *wanted)
+{
+	for (unsigned i = 0; i < r->facts.n_granted; i++)
+		if (is_event(granted_name(r, i), wanted))
+			return (int)i;
+	return -1;
+}
+
+static bool has_rate(const struct roofline *r, unsigned i)
+{
+	int instructions = granted_find(r, "instructions");
+	return instructions >= 0 && instructions != (int)i;
+}
+
+#define EVENT_COLUMN                                                                               \
+	"event_" /* before their names, of which one may be that of a count of ours                \
+		  */
+struct granted_names {
+	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
+	char rate[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
+	char title[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
+};
+
+static size_t granted_columns(
+	const struct roofline *r, struct granted_names *names, struct answer_column *c)
+{
+	size_t n = 0;
+	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
+		return 0;
+	c[n++] = (struct answer_column){"granted_ns", "Counted for", MPERF__UNIT__UNIT_NS};
+	for (unsigned i = 0; i < r->facts.n_granted; i++) {
+		const char *name = granted_name(r, i);
+		snprintf(names->name[i], sizeof names->name[i], EVENT_COLUMN "%.63s", name);
+		c[n++] = (struct answer_column){names->name[i], name, MPERF__UNIT__UNIT_COUNT};
+		if (!has_rate(r, i))
+			continue;
+		snprintf(
+			names->rate[i], sizeof names->rate[i], EVENT_COLUMN "%.47s_per_1000", name);
+		snprintf(names->title[i], sizeof names->title[i], "/ 1000 instr.");
+		c[n++] = (struct answer_column){
+			names->rate[i], names->title[i], MPERF__UNIT__UNIT_RATIO};
+	}
+	if (granted_find(r, DRAM_EVENT) >= 0)
+		c[n++] =
+			(struct answer_column){"dram_gbytes", "DRAM GB/s", MPERF__UNIT__UNIT_RATIO};
+	return n;
+}
+
+static void put_granted(struct row *row, const struct roofline *r, const struct roof_sums *s)
+{
+	const double *value = s->value + LOOP_GRANTED;
+	double ns = s->value[LOOP_GRANTED_NS];
+	int instructions = granted_find(r, "instructions"), dram = granted_find(r, DRAM_EVENT);
+	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
+		return;
+	put_known(row, ns > 0 ? ns : -1);
+	for (unsigned i = 0; i < r->facts.n_granted; i++) {
+		put_known(row, ns > 0 ? value[i] : -1);
+		if (has_rate(r, i))
+			put_real(row, value[instructions] > 0
+					      ? PER_INSTRUCTIONS * value[i] / value[instructions]
+					      : -1);
+	}
+	if (dram >= 0)
+		put_real(row, ns > 0 ? LINE_BYTES * value[dram] / ns : -1);
+}
 
 static int tell_columns(const struct roofline *r, const struct answer *answer)
 {
@@ -134,6 +224,8 @@ static int tell_columns(const struct roofline *r, const struct answer *answer)
 								    : per_byte[r->q.ops];
 		n++;
 	}
+	struct granted_names names;
+	n += granted_columns(r, &names, c + n);
 	return answer->columns(answer->userdata, c, n);
 }
 
@@ -251,10 +343,23 @@ static void put_counts(struct row *row, const struct roof_sums *t, const struct 
 		put_counted(row, t->value[metrics[i]]);
 }
 
+/* Of samples' counts; of a region, of what it was granted. */
+static double ipc_of(const struct roofline *r, const struct roof_sums *s)
+{
+	int cycles = granted_find(r, "cycles"), instructions = granted_find(r, "instructions");
+	const double *value = s->value + LOOP_GRANTED;
+	if (r->q.by == ROOFLINE_REGION)
+		return cycles >= 0 && instructions >= 0 && value[cycles] > 0
+			       ? value[instructions] / value[cycles]
+			       : -1;
+	return s->cycles > 0 ? s->instructions / s->cycles : -1;
+}
+
 static int tell_row(
 	const struct roofline *r, const struct roof_row *from, const struct answer *answer)
 {
-	static const char *const clocks[] = {"", "measured", "sampled", "wall"};
+	static const char *const clocks[N_ROOF_CLOCKS] = {
+		"", "measured", "sampled", "wall", "shared"};
 	struct row row = {.n = 0};
 	const struct roof_figures *f = &from->f;
 	const struct roof_sums *t = &r->total[from->group], *own = &r->self[from->group];
@@ -262,24 +367,29 @@ static int tell_row(
 	row.is_uncounted = share.counted == 0 && share.entries > 0;
 	put_key(&row, r, from->group);
 	put_count(&row, t->value[LOOP_ENTRIES]);
-	put_counted(&row, t->value[LOOP_ITERATIONS]);
+	if (r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_THREAD)
+		put_counted(&row, t->value[LOOP_ITERATIONS]);
+	else
+		put(&row, (struct answer_value){.kind = ANSWER_ABSENT});
 	put_known(&row, f->time_ns);
 	put_real(&row, r->whole_ns[f->clock] > 0 ? f->time_ns / r->whole_ns[f->clock] : -1);
 	put_text(&row, clocks[f->clock]);
 	put_known(&row, from->self_ns);
-	put_real(&row, t->cycles > 0 ? t->instructions / t->cycles : -1);
+	put_real(&row, ipc_of(r, t));
 	put_real(&row, f->ops_per_ns);
 	put_real(&row, f->bytes_per_ns);
 	put_real(&row, f->bytes_per_ns_corrected);
 	put_real(&row, f->ops_per_byte);
 	put_real(&row, f->lanes);
 	put_real(&row, f->cost);
+	put_real(&row, f->error);
 	put_known(&row, f->ops);
-	put_counted(&row, roof_figures_of(own, 0, ROOF_NO_CLOCK, r->q.ops).ops);
+	put_counted(&row, roof_ops(own, r->q.ops));
 	put_counts(&row, t, own);
 	put_count(&row, (double)t->samples);
 	put_share(&row, r, from->group);
 	put_text(&row, unseen_text(&row, r, from->group, t));
+	put_granted(&row, r, t);
 	return answer->row(answer->userdata, row.value, row.n);
 }
 
@@ -292,6 +402,16 @@ static void note(struct roofline *r, const char *says)
 	uint32_t text;
 	if (p->n_notes < PROVENANCE_NOTES_MAX && text_get(&r->facts.texts, says, &text) == 0)
 		p->note[p->n_notes++] = text;
+}
+
+static void note_costs(struct roofline *r)
+{
+	char text[256];
+	snprintf(text, sizeof text,
+		"'Counting' is estimated: %.2f ns for each update and %.0f ns for each look at the "
+		"clock, as measured here and now. 'Error' is the standard error of the time.",
+		r->costs.update_ns, r->costs.clock_ns);
+	note(r, text);
 }
 
 static void add_notes(struct roofline *r)
@@ -310,12 +430,22 @@ static void add_notes(struct roofline *r)
 	if (r->any_sampled)
 		note(r, "Time that is 'sampled' is CPU time of samples in those lines; where it is "
 			"'measured', the program timed whole nests, calls in them included.");
-	note(r, "Bandwidth is what loads and stores asked for, from whatever cache; 'corrected' is "
-		"an estimate of it without the cost of counting (Examem, equations 1 to 5), and "
-		"'counting' the estimate of that cost.");
+	if (r->any_shared)
+		note(r, "Time that is 'shared' is the measured time of the nest around, divided by "
+			"counted instructions.");
+	note(r, "Bandwidth is what loads and stores asked for, from whatever cache. 'Corrected' is "
+		"an estimate of it without counting (Examem, equations 1 to 5), from accesses, "
+		"instructions and updates, which are counted.");
+	note_costs(r);
+	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
+		note(r, "Events of regions are of user code in entries that began after the "
+			"counters were given ('counted for'); DRAM takes each miss for a line of "
+			"64 bytes.");
+	if (r->facts.granted_left_out)
+		note(r, "Other events were counted at other times; four of them are shown.");
 	if (r->facts.sampled)
 		note(r, "Not all entries counted: counts are multiplied by entries over counted "
-			"entries, and 'error' is what chance may make of that where entries differ "
+			"entries, and 'by chance' is how far that may be off where entries differ "
 			"by as much as their mean.");
 	if (r->facts.n_scarce > 0)
 		note(r, "Some functions or loops were entered fewer times than 1 in N: what is "
