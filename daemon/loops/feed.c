@@ -450,6 +450,36 @@ uint32_t feed_ask(struct feed *f, pid_t pid)
 	return n;
 }
 
+/* A message that does not go out is of a program that does not read: it is not counted. */
+static bool select_in(const struct connection *c, const struct feed_selection *selection)
+{
+	struct {
+		struct mperf_feed_select head;
+		char globs[FEED_GLOBS_BYTES_MAX];
+	} message = {
+		.head = {.head = {.type = MPERF_SELECT,
+				 .bytes = (uint32_t)(sizeof message.head + selection->globs_bytes)},
+			.one_in = selection->one_in,
+			.globs_bytes = selection->globs_bytes},
+	};
+	memcpy(message.globs, selection->globs, selection->globs_bytes);
+	return send(c->fd, &message, message.head.head.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+int feed_select(struct feed *f, pid_t pid, uid_t by, const struct feed_selection *selection)
+{
+	int r = FEED_NO_PROGRAM;
+	for (const struct connection *c = f->connections; c; c = c->next) {
+		if (!c->program->greeted || c->pid != pid)
+			continue;
+		if (by != 0 && by != c->user->uid)
+			return FEED_NOT_YOURS;
+		if (select_in(c, selection))
+			r = 0;
+	}
+	return r;
+}
+
 uint64_t feed_rounds(const struct feed *f)
 {
 	return f->n_rounds;

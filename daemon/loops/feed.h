@@ -81,6 +81,18 @@ int feed_want_period(struct feed *f, const void *who, uint32_t period_ms);
 
 /* Ask for a round at once: a program by its pid, or all (0). Returns how many were asked. */
 uint32_t feed_ask(struct feed *f, pid_t pid);
+
+/* What functions in two bodies are to count from now on (MPERF_SELECT). */
+#define FEED_GLOBS_BYTES_MAX 2048u /* as programs take at most */
+struct feed_selection {
+	uint32_t one_in;      /* of so many entries one; 1: each; 0: none */
+	const char *globs;    /* each ended by NUL */
+	uint32_t globs_bytes; /* at most FEED_GLOBS_BYTES_MAX; 0: all functions */
+};
+/* Tell it a program, for a user who owns it, or root. 0, or why not. */
+enum { FEED_NO_PROGRAM = 1, FEED_NOT_YOURS };
+int feed_select(struct feed *f, pid_t pid, uid_t by, const struct feed_selection *selection);
+
 /* Rounds that came since it began. */
 uint64_t feed_rounds(const struct feed *f);
 

@@ -53,7 +53,9 @@ def check_modes(build, source, version, flags, options=()):
     program = compile_kernel(build, version, source, flags, "block", options=options)
     expected, printed = count(program)
     assert not failures(expected, source), failures(expected, source)
-    for mode in ("tree", "sets"):
+    # clone is tree in one of two bodies: all flags with one version, one with the others
+    modes = ("tree", "sets") + (("clone",) if version == versions(build)[-1] or flags == ("-O2",) else ())
+    for mode in modes:
         got, also = count(compile_kernel(build, version, source, flags, mode, options=options))
         assert also == printed, f"{source.stem} {flags} {mode} changes what the program does"
         if not differs_by_escapes(source, options):
