@@ -9,7 +9,10 @@
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/CodeGen.h"
 #include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
@@ -142,50 +145,105 @@ bool Emitter::preserves_most() const
 
 // A function of the module's own stands before each of the runtime's, so that counted code need not
 // save its registers for calls that are rare.
-FunctionCallee Emitter::rare_call(
-	StringRef name, StringRef outside, Type *result, ArrayRef<Type *> parameters)
+Function *Emitter::rare_function(StringRef name, StringRef outside, FunctionType *type)
 {
 	// The linker is to keep one of each convention, should compilers be mixed.
 	const std::string full_name = (name + (preserves_most() ? "_most" : "")).str();
 	if (Function *there = module.getFunction(full_name))
 		return there;
-	Function *function = make_function(full_name, FunctionType::get(result, parameters, false));
-	if (preserves_most())
+	Function *function = make_function(full_name, type);
+	if (preserves_most()) {
 		function->setCallingConv(CallingConv::PreserveMost);
+		function->addFnAttr("stackrealign"); // see call_rarely()
+	}
 	SmallVector<Value *, 2> arguments;
 	for (Argument &argument : function->args())
 		arguments.push_back(&argument);
-	SmallVector<Type *, 2> types(parameters.begin(), parameters.end());
+	SmallVector<Type *, 2> types(type->params());
 	if (arguments.empty()) { // the object is the module's to know
 		arguments.push_back(object());
 		types.push_back(pointer(module));
 	}
 	IRBuilder<> builder(&function->front());
-	Value *given = builder.CreateCall(
-		module.getOrInsertFunction(outside, FunctionType::get(result, types, false)),
-		arguments);
-	if (result->isVoidTy())
+	FunctionType *of_runtime = FunctionType::get(type->getReturnType(), types, false);
+	Value *given =
+		builder.CreateCall(module.getOrInsertFunction(outside, of_runtime), arguments);
+	if (type->getReturnType()->isVoidTy())
 		builder.CreateRetVoid();
 	else
 		builder.CreateRet(given);
 	return function;
 }
 
-FunctionCallee Emitter::enter()
+// On x86 a call is written as assembly that the compiler takes for no call: a function that makes
+// no others then needs no frame for this one, and keeps the stack as it found it, whether that is
+// aligned or not (which the callee sees to), below what the red zone holds.
+static InlineAsm *assembly_call(FunctionType *type)
 {
-	return rare_call("__mperf_enter", "__mperf_thread_enter", word(module), {});
+	std::string constraints = type->getReturnType()->isVoidTy() ? "" : "={ax},";
+	const char *const in[] = {"{di},", "{si},"};
+	const unsigned n = type->getNumParams() - 1; // the callee is the last
+	for (unsigned i = 0; i < n; i++)
+		constraints += in[i];
+	constraints += "i,~{r11},~{dirflag},~{fpsr},~{flags},~{memory}";
+	for (unsigned i = 0; i < 32; i++)
+		constraints += ",~{xmm" + std::to_string(i) + "}";
+	for (unsigned i = 1; i < 8; i++)
+		constraints += ",~{k" + std::to_string(i) + "}";
+	const unsigned callee = n + !type->getReturnType()->isVoidTy();
+	const std::string text = "leaq -128(%rsp), %rsp\n\tcallq ${" + std::to_string(callee) +
+				 ":P}\n\tleaq 128(%rsp), %rsp";
+	return InlineAsm::get(type, text, constraints, true);
 }
 
-FunctionCallee Emitter::nest_begin()
+CallInst *Emitter::call_rarely(
+	IRBuilder<> &builder, const Function &in, Function *callee, ArrayRef<Value *> arguments)
 {
-	return rare_call("__mperf_begin", "__mperf_nest_begin", word(module),
-		{pointer(module), half_word(module)});
+	CallInst *call;
+	const bool is_near = module.getCodeModel().value_or(CodeModel::Small) != CodeModel::Large;
+	if (preserves_most() && is_near &&
+		Triple(module.getTargetTriple()).getArch() == Triple::x86_64) {
+		SmallVector<Value *, 3> all(arguments);
+		all.push_back(callee);
+		SmallVector<Type *, 3> types;
+		for (const Value *argument : all)
+			types.push_back(argument->getType());
+		FunctionType *type = FunctionType::get(callee->getReturnType(), types, false);
+		call = builder.CreateCall(type, assembly_call(type), all);
+		call->setDoesNotThrow();
+	} else {
+		call = builder.CreateCall(callee, arguments);
+		call->setCallingConv(callee->getCallingConv());
+	}
+	// Of no line, which the verifier wants to see said.
+	if (in.getSubprogram())
+		call->setDebugLoc(
+			DebugLoc(DILocation::get(in.getContext(), 0, 0, in.getSubprogram())));
+	return call;
 }
 
-FunctionCallee Emitter::nest_end()
+Value *Emitter::call_enter(IRBuilder<> &builder, const Function &in)
 {
-	return rare_call("__mperf_end", "__mperf_nest_end", Type::getVoidTy(module.getContext()),
-		{pointer(module), word(module)});
+	FunctionType *type = FunctionType::get(word(module), false);
+	return call_rarely(
+		builder, in, rare_function("__mperf_enter", "__mperf_thread_enter", type), {});
+}
+
+Value *Emitter::call_nest_begin(
+	IRBuilder<> &builder, const Function &in, Value *words, bool published)
+{
+	FunctionType *type =
+		FunctionType::get(word(module), {pointer(module), half_word(module)}, false);
+	return call_rarely(builder, in, rare_function("__mperf_begin", "__mperf_nest_begin", type),
+		{words, number(module, published)});
+}
+
+void Emitter::call_nest_end(IRBuilder<> &builder, const Function &in, Value *words, Value *since)
+{
+	FunctionType *type = FunctionType::get(
+		Type::getVoidTy(module.getContext()), {pointer(module), word(module)}, false);
+	call_rarely(builder, in, rare_function("__mperf_end", "__mperf_nest_end", type),
+		{words, since});
 }
 
 void Emitter::add_registration()
