@@ -11,6 +11,7 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/CodeGen.h"
 #include "llvm/TargetParser/Triple.h"
@@ -178,7 +179,7 @@ Function *Emitter::rare_function(StringRef name, StringRef outside, FunctionType
 // On x86 a call is written as assembly that the compiler takes for no call: a function that makes
 // no others then needs no frame for this one, and keeps the stack as it found it, whether that is
 // aligned or not (which the callee sees to), below what the red zone holds.
-static InlineAsm *assembly_call(FunctionType *type)
+static InlineAsm *assembly_call(FunctionType *type, bool has_wide_vectors)
 {
 	std::string constraints = type->getReturnType()->isVoidTy() ? "" : "={ax},";
 	const char *const in[] = {"{di},", "{si},"};
@@ -186,9 +187,9 @@ static InlineAsm *assembly_call(FunctionType *type)
 	for (unsigned i = 0; i < n; i++)
 		constraints += in[i];
 	constraints += "i,~{r11},~{dirflag},~{fpsr},~{flags},~{memory}";
-	for (unsigned i = 0; i < 32; i++)
+	for (unsigned i = 0; i < (has_wide_vectors ? 32 : 16); i++)
 		constraints += ",~{xmm" + std::to_string(i) + "}";
-	for (unsigned i = 1; i < 8; i++)
+	for (unsigned i = 1; has_wide_vectors && i < 8; i++)
 		constraints += ",~{k" + std::to_string(i) + "}";
 	const unsigned callee = n + !type->getReturnType()->isVoidTy();
 	const std::string text = "leaq -128(%rsp), %rsp\n\tcallq ${" + std::to_string(callee) +
@@ -196,12 +197,34 @@ static InlineAsm *assembly_call(FunctionType *type)
 	return InlineAsm::get(type, text, constraints, true);
 }
 
+// Registers of AVX-512; a processor by name may have them.
+static bool may_have_wide_vectors(const Function &function)
+{
+	const StringRef cpu = function.getFnAttribute("target-cpu").getValueAsString();
+	const StringRef features = function.getFnAttribute("target-features").getValueAsString();
+	return !(cpu.empty() || cpu == "x86-64") || features.contains("+avx512");
+}
+
+static bool makes_calls(const Function &function)
+{
+	for (const BasicBlock &block : function) {
+		for (const Instruction &instruction : block) {
+			const auto *call = dyn_cast<CallBase>(&instruction);
+			if (call && !call->isInlineAsm() &&
+				(!isa<IntrinsicInst>(call) || isa<MemIntrinsic>(call)))
+				return true;
+		}
+	}
+	return false;
+}
+
 CallInst *Emitter::call_rarely(
 	IRBuilder<> &builder, const Function &in, Function *callee, ArrayRef<Value *> arguments)
 {
 	CallInst *call;
 	const bool is_near = module.getCodeModel().value_or(CodeModel::Small) != CodeModel::Large;
-	if (preserves_most() && is_near &&
+	// Its long list of registers takes the compiler longer than a call.
+	if (preserves_most() && is_near && !makes_calls(in) &&
 		Triple(module.getTargetTriple()).getArch() == Triple::x86_64) {
 		SmallVector<Value *, 3> all(arguments);
 		all.push_back(callee);
@@ -209,7 +232,8 @@ CallInst *Emitter::call_rarely(
 		for (const Value *argument : all)
 			types.push_back(argument->getType());
 		FunctionType *type = FunctionType::get(callee->getReturnType(), types, false);
-		call = builder.CreateCall(type, assembly_call(type), all);
+		call = builder.CreateCall(
+			type, assembly_call(type, may_have_wide_vectors(in)), all);
 		call->setDoesNotThrow();
 	} else {
 		call = builder.CreateCall(callee, arguments);

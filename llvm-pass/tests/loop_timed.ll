@@ -10,7 +10,7 @@ declare void @may_leave()
 ; CHECK-LABEL: define void @nest(
 ; CHECK: add nsw i64 %{{.*}}, -1
 ; CHECK: icmp slt i64 %{{.*}}, 1
-; CHECK: call i64 {{.*}}i32 1{{\)|, ptr @__mperf_begin}}
+; CHECK: call {{.*}}i32 1{{\)|, ptr @__mperf_begin}}
 ; CHECK-NOT: call i64 @__mperf_nest_begin
 ; CHECK: call {{.*}}i64 %mperf.since
 ; CHECK: ret void
@@ -34,7 +34,7 @@ end:
 }
 
 ; CHECK-LABEL: define void @left(
-; CHECK: call i64 {{.*}}i32 0{{\)|, ptr @__mperf_begin}}
+; CHECK: call {{.*}}i32 0{{\)|, ptr @__mperf_begin}}
 define void @left(i64 %n) {
 entry:
   br label %loop
