@@ -189,7 +189,7 @@ demo: packages
 # --- people -----------------------------------------------------------------------------------
 
 # What goes where: SOURCE:TARGET:MODE. mperf.conf is apart, since it may have been edited.
-MAN_PAGES = $(wildcard man/*.[1578])
+MAN_PAGES = $(filter-out $(MAN_PAGES_PASS),$(wildcard man/*.[1578]))
 PLATFORM_FILES = $(wildcard platform-db/platforms/*.json platform-db/platforms/*/*.json)
 INSTALLED = \
 	$(BUILD)/mperfctl:$(BINDIR)/mperfctl:755 \
@@ -241,22 +241,27 @@ uninstall:
 	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(call part,$(f),2))
 	! cmp -s systemd/mperf.conf $(DESTDIR)$(CONFDIR)/mperf.conf || rm $(DESTDIR)$(CONFDIR)/mperf.conf
 	find $(DESTDIR)$(DATADIR) -depth -type d -empty -delete 2>/dev/null || true
-	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR) $(DESTDIR)$(PREFIX)/lib/mperf/llvm-* \
+	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR) $(DESTDIR)$(PREFIX)/lib/mperf/* \
 		$(DESTDIR)$(PREFIX)/lib/mperf 2>/dev/null || true
 
 # Debian packages. Packaging lives in systemd/debian; a copy of the tree is built with it on top.
 PACKAGES_DEB = build-essential debhelper dpkg-dev lintian
+# The compiler that counts is a package of its own. It is left out with PASS=no, and of packages for
+# another architecture: that compiler would be one of there, whose LLVM is not among its libraries.
+DEB_PASS = $(if $(or $(CROSS),$(filter no,$(PASS))),,yes)
 # There is no public address to write to.
 LINTIAN_NOT_YET = bogus-mail-host bogus-mail-host-in-debian-changelog
 DEB_DIR = $(BUILD)/deb/mperf-$(VERSION)
 deb: $(if $(CROSS),$(SYSROOT).packages)
-	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB) $(if $(CROSS),gcc-$(CROSS_TRIPLE))
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB) $(if $(CROSS),gcc-$(CROSS_TRIPLE)) \
+		$(if $(DEB_PASS),g++ clang-19 llvm-19-dev)
 	rm -rf $(BUILD)/deb
 	mkdir -p $(DEB_DIR)
 	tar -cf - --exclude=__pycache__ $(wildcard Makefile LICENSE LICENSES README.md client daemon \
 		proto runtime llvm-pass platform-db systemd tests man) | tar -xf - -C $(DEB_DIR)
 	cp -r systemd/debian $(DEB_DIR)/debian
 	cd $(DEB_DIR) && MAKEFLAGS= MAKELEVEL= DEB_BUILD_OPTIONS="parallel=$(JOBS) $(if $(CROSS),nocheck )$(DEB_BUILD_OPTIONS)" \
+		DEB_BUILD_PROFILES="$(if $(DEB_PASS),,pkg.mperf.nopass) $(DEB_BUILD_PROFILES)" \
 		MPERF_SYSROOTS=$(abspath $(SYSROOTS)) dpkg-buildpackage -us -uc -b $(if $(CROSS),-a$(CROSS) -d)
 	lintian --fail-on error,warning $(foreach t,$(LINTIAN_NOT_YET),--suppress-tags $(t)) \
 		$(BUILD)/deb/*.changes

@@ -40,9 +40,9 @@ static int check_target(struct parse *p)
 			"nothing to measure: leave them out, or the command, -a, --for, -F, -e, -g "
 			"and -U");
 	if (!o->input && measures && targets == 0)
-		return options_wrong(p,
-			o->loops ? "there is nothing to run: give -- CMD"
-				 : "there is nothing to measure: give -- CMD, --pid N or -a");
+		return options_wrong(
+			p, o->loops ? "there is nothing to run: give -- CMD"
+				    : "there is nothing to measure: give -- CMD, --pid N or -a");
 	if (o->loops && o->command_line && o->n_pids > 0)
 		return options_wrong(
 			p, "--pid and a command are two things to look at; give one of them");
@@ -59,7 +59,14 @@ int options_check(struct parse *p)
 			"--live is of programs that run: leave it out, or -i, the command, --since "
 			"and --until");
 	if (o->live && o->interval_ms && o->interval_ms < LIVE_MS_MIN)
-		return options_wrong(p, "-d of --live takes a time from 1s to 60s");
+		return options_wrong(
+			p, p->every_given
+				   ? "--every of --live takes 1000 and more: the service writes "
+				     "what it has once a second at most"
+				   : "-d of --live takes a time from 1s to 60s");
+	if (o->live && p->command == MPERF__REQUEST__BODY_BLOCKS && (o->csv || o->json || o->raw))
+		return options_wrong(
+			p, "--live of blocks draws: leave it out, or --csv, --json and --raw");
 	if (!o->live && o->loops && (o->frames || (o->interval_ms && !p->every_given)))
 		return options_wrong(p, "-d and --frames are of --live: give it too");
 	if (o->csv && (o->json || o->raw))

@@ -3,6 +3,8 @@
  * mperfctl roofline and blocks: what programs that count themselves counted.
  */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include "client/escape.h"
 #include "client/print.h"
 #include "client/reply.h"
+#include "client/series.h"
 #include "client/table.h"
 #include "proto/clock.h"
 
@@ -26,7 +29,24 @@ struct showing {
 	const struct options *o;
 	const struct reply *reply;
 	const char *const *spare;
+	uint32_t stretch_ms; /* of a series over time; 0: it is none */
 };
+
+/* Rows per thread and stretch of time are drawn for people, whose screens have no room for them. */
+static bool is_series(const struct showing *s)
+{
+	return s->stretch_ms > 0 && !s->o->raw && reply_column(s->reply, "time") >= 0;
+}
+
+static int print_series(const struct showing *s, size_t width, FILE *f)
+{
+	const struct series_look look = {
+		.width = width,
+		.utf8 = table_wants_utf8(),
+		.stretch_s = s->stretch_ms / 1e3,
+	};
+	return series_print(s->reply, &look, f);
+}
 
 static int show(const struct showing *s, FILE *f)
 {
@@ -37,7 +57,7 @@ static int show(const struct showing *s, FILE *f)
 	if (o->csv)
 		return csv_write(s->reply, f);
 	table_look(stdout, o->no_color, &look);
-	int r = table_print(s->reply, &look, f);
+	int r = is_series(s) ? print_series(s, look.width, f) : table_print(s->reply, &look, f);
 	const Mperf__Provenance *p = s->reply->provenance;
 	for (size_t i = 0; r == 0 && p && i < p->n_note && !o->raw; i++) {
 		fputs(i == 0 ? "\n" : "", f);
@@ -79,7 +99,8 @@ static int run(const struct options *o, Mperf__Request *request, char **path,
 	}
 	source_clear(&source);
 	if (exit_status == 0)
-		exit_status = print_reply(&(struct showing){o, &reply, spare});
+		exit_status = print_reply(&(struct showing){o, &reply, spare,
+			request->body_case == MPERF__REQUEST__BODY_BLOCKS ? o->interval_ms : 0});
 	reply_clear(&reply);
 	return exit_status;
 }
@@ -132,7 +153,7 @@ static int show_frames(struct source *s, const struct options *o, Mperf__Request
 		exit_status = ask_live(s, request, &since_ns, &reply);
 		if (exit_status == 0) {
 			begin_frame(o, n);
-			exit_status = print_reply(&(struct showing){o, &reply, roofline_spare});
+			exit_status = print_reply(&(struct showing){o, &reply, roofline_spare, 0});
 		}
 		reply_clear(&reply);
 	}
@@ -168,6 +189,49 @@ int client_roofline(const struct options *o)
 	return run(o, &request, &roofline.path, &roofline.filter, roofline_spare);
 }
 
+/* --- drawn again and again ----------------------------------------------------------------------
+ */
+
+#define LIVE_STRETCHES 60 /* of one screen */
+
+static int draw_frames(struct source *s, const struct options *o, Mperf__Request *request)
+{
+	int64_t every_ns = request->blocks->every_ms * NS_PER_MS, next_ns = 0;
+	int exit_status = 0;
+	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
+		struct reply reply = {0};
+		wait_until(next_ns);
+		int64_t now_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+		next_ns = now_ns + LIVE_MS * NS_PER_MS;
+		request->blocks->filter->since_ns = now_ns - LIVE_STRETCHES * every_ns;
+		exit_status = source_ask(s, request, reply_take, &reply);
+		if (exit_status == 0) {
+			begin_frame(o, n);
+			exit_status = print_reply(&(struct showing){
+				o, &reply, blocks_spare, request->blocks->every_ms});
+		}
+		reply_clear(&reply);
+	}
+	return exit_status;
+}
+
+static int draw_live(const struct options *o, Mperf__Request *request)
+{
+	struct source source;
+	Mperf__Filter filter;
+	int exit_status;
+	if (request->blocks->every_ms == 0)
+		request->blocks->every_ms = LIVE_MS;
+	if (source_open(&source, o, &exit_status) == 0) {
+		source_filter(&source, o, &filter);
+		request->blocks->path = source.path;
+		request->blocks->filter = &filter;
+		exit_status = draw_frames(&source, o, request);
+	}
+	source_clear(&source);
+	return exit_status;
+}
+
 int client_blocks(const struct options *o)
 {
 	Mperf__BlocksRequest blocks = MPERF__BLOCKS_REQUEST__INIT;
@@ -177,5 +241,7 @@ int client_blocks(const struct options *o)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_BLOCKS;
 	request.blocks = &blocks;
+	if (o->live)
+		return draw_live(o, &request);
 	return run(o, &request, &blocks.path, &blocks.filter, blocks_spare);
 }

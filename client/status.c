@@ -14,6 +14,7 @@ int client_status(const struct options *o)
 		{.table = "loss", .says = "Lost"},
 		{.table = "feed", .says = "Programs that count themselves", .upright = true},
 		{.table = "feed_fault", .says = "What such programs said wrong"},
+		{.table = "feed_event", .says = "What is counted in regions of such programs"},
 		{.table = "store", .says = "Store", .upright = true},
 		{.table = NULL},
 	};

@@ -42,6 +42,17 @@ struct layout {
 	char **cell; /* n_rows × n_columns, owned */
 };
 
+bool table_wants_utf8(void)
+{
+	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *value = getenv(names[i]);
+		if (value && *value)
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
 void table_look(FILE *f, bool no_colour, struct table_options *o)
 {
 	struct winsize size;

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include <curses.h>
 #include <term.h>
 
+#include "client/table.h"
 #include "client/top_draw.h"
 
 #define ESCAPE_MS 50         /* an arrow's bytes come closer together, also over slow lines */
@@ -36,18 +36,6 @@ struct top_screen {
 };
 
 /* --- taking and giving back ----------------------------------------------------------------- */
-
-/* What the user's environment says; our own LC_CTYPE is always UTF-8, for the widths of letters. */
-static bool wants_utf8(void)
-{
-	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		const char *value = getenv(names[i]);
-		if (value && *value)
-			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-	}
-	return false;
-}
 
 static int watch_signals(struct top_screen *s)
 {
@@ -106,7 +94,7 @@ int top_screen_open(const struct options *o, struct top_screen **ret_screen)
 		return -ENOMEM;
 	s->drawing.options = o;
 	s->signal_fd = -1;
-	s->drawing.utf8 = wants_utf8();
+	s->drawing.utf8 = table_wants_utf8();
 	if (!s->drawing.utf8)
 		setlocale(LC_CTYPE, "C");
 

@@ -128,9 +128,13 @@ static int wrong_text(struct parse *p, const struct conf_row *row, const char *t
 	if (why == CONF_VALUE_OUT_OF_RANGE)
 		return wrong(p, "%s is %zu bytes long, but must be at most %zu", row->key,
 			strlen(text), conf_length_max(row));
-	return wrong(p, "%s is '%s', but must be %s", row->key, quoted(text).text,
-		row->kind == KIND_PATH ? "a path from the root on, such as /var/lib/mperf"
-				       : "the name of a group: letters, digits, '_', '-' and '.'");
+	static const char *const forms[] = {
+		[KIND_PATH] = "a path from the root on, such as /var/lib/mperf",
+		[KIND_GROUP] = "the name of a group: letters, digits, '_', '-' and '.'",
+		[KIND_EVENTS] = "a list of events without spaces, such as cycles,instructions",
+	};
+	return wrong(
+		p, "%s is '%s', but must be %s", row->key, quoted(text).text, forms[row->kind]);
 }
 
 static int wrong_value(struct parse *p, const struct conf_row *row, const char *text, int why)
@@ -428,9 +432,10 @@ static void print_range(const struct conf_row *row, FILE *f)
 		fprintf(f, "# From %s to %s%s%s.", row->min, row->max, *row->unit ? " " : "",
 			row->unit);
 	else
-		fputs(row->kind == KIND_SWITCH   ? "# yes or no."
-			: row->kind == KIND_PATH ? "# A path."
-						 : "# A name.",
+		fputs(row->kind == KIND_SWITCH     ? "# yes or no."
+			: row->kind == KIND_PATH   ? "# A path."
+			: row->kind == KIND_EVENTS ? "# A list of events, parted by commas."
+						   : "# A name.",
 			f);
 	fputs(row->restart ? " A change waits for the next start.\n" : "\n", f);
 }

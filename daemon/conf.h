@@ -45,6 +45,7 @@ struct conf {
 	uint32_t feed_programs_per_user_max;
 	uint64_t feed_program_bytes_max; /* of tables and sums of one */
 	uint64_t feed_bytes_max;         /* of all */
+	char region_events[CONF_TEXT_BYTES]; /* counted in regions, as -e has it, or "none" */
 };
 
 struct conf_error {

@@ -114,9 +114,24 @@ size_t conf_length_max(const struct conf_row *row)
 	return (size_t)max;
 }
 
+static bool is_visible(const char *text)
+{
+	for (; *text; text++)
+		if (*text <= ' ' || *text > '~')
+			return false;
+	return true;
+}
+
+static bool is_of_kind(enum conf_kind kind, const char *text)
+{
+	return kind == KIND_PATH    ? *text == '/'
+	       : kind == KIND_GROUP ? is_group_name(text)
+				    : is_visible(text);
+}
+
 static int value_of_text(const struct conf_row *row, const char *text, struct conf *c)
 {
-	if (row->kind == KIND_PATH ? *text != '/' : !is_group_name(text))
+	if (!is_of_kind(row->kind, text))
 		return CONF_VALUE_MALFORMED;
 	size_t n = strlen(text);
 	if (n > conf_length_max(row) || n >= CONF_TEXT_BYTES)
@@ -151,7 +166,7 @@ static int value_of_number(const struct conf_row *row, const char *text, struct 
 
 bool conf_is_text(const struct conf_row *row)
 {
-	return row->kind == KIND_PATH || row->kind == KIND_GROUP;
+	return row->kind == KIND_PATH || row->kind == KIND_GROUP || row->kind == KIND_EVENTS;
 }
 
 /* 0, VALUE_*; *c is untouched then. */

@@ -19,6 +19,7 @@ enum conf_kind {
 	KIND_DURATION, /* uint64_t, ns: 5s; see unit_parse_duration */
 	KIND_BYTES,    /* uint64_t: 512M, 512MiB; K M G T are powers of 1024 */
 	KIND_PATH,     /* char[CONF_TEXT_BYTES]: begins with a slash */
+	KIND_EVENTS,   /* char[CONF_TEXT_BYTES]: visible ASCII; what it means is event_parse's affair */
 	KIND_GROUP,    /* char[CONF_TEXT_BYTES]: letters, digits, '_', '-' (not first), '.' */
 };
 

@@ -330,6 +330,7 @@ static int reload(struct daemon *d)
 		next.callers = d->conf.callers;
 		memcpy(next.socket_path, d->conf.socket_path, sizeof next.socket_path);
 		memcpy(next.feed_path, d->conf.feed_path, sizeof next.feed_path);
+		memcpy(next.region_events, d->conf.region_events, sizeof next.region_events);
 		d->conf = next;
 		snprintf(line, sizeof line, "configuration read anew%s%s",
 			*restart ? "; only a restart changes " : "", restart);

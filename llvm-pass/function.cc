@@ -108,7 +108,8 @@ void Counting::read_blocks(Scopes &scopes)
 	}
 }
 
-// Entries and rounds, which are of loops and functions, whatever block shows them.
+// Entries and rounds, which are of loops and functions, whatever block shows them; and how often
+// each block ran, where blocks are told of.
 void Counting::read_structure(Scopes &scopes, LoopInfo &loops)
 {
 	const uint32_t entries = metric_key(MPERF_METRIC_ENTRIES);
@@ -119,6 +120,9 @@ void Counting::read_structure(Scopes &scopes, LoopInfo &loops)
 		if (const BasicBlock *before = loop->getLoopPreheader())
 			terms[before][{scope, entries}] += 1;
 	}
+	for (const BasicBlock &block : function)
+		if (table.scope(scopes.of(&block)).kind == MPERF_SCOPE_BLOCK)
+			terms[&block][{scopes.of(&block), entries}] += 1;
 }
 
 void Counting::charge(uint32_t scope, const Sum &sum, uint32_t key, int64_t factor)

@@ -2,14 +2,15 @@
 #
 # The pass: one plugin for each LLVM that is installed with its headers, from one source. It runs in
 # compilers of this machine, whatever they compile for, and so is neither cross-built nor built with
-# sanitizers. PASS=no leaves it out, PASS=yes insists on both.
+# sanitizers. PASS=no leaves it out, PASS=yes insists on
+# both; PASS_VERSIONS=19 is content with that one.
 
 PASS          ?= auto
 PASS_VERSIONS = 16 19
 PASS_FOUND   := $(if $(or $(filter no,$(PASS)),$(CROSS),$(SANITIZE)),,$(if $(filter yes,$(PASS)),$(PASS_VERSIONS),$(foreach v,$(PASS_VERSIONS),$(if $(shell command -v llvm-config-$(v)),$(v)))))
 PASS_PLUGINS  = $(foreach v,$(PASS_FOUND),$(BUILD)/llvm-$(v)/mperf-pass.so)
 PASS_SRC      = $(wildcard llvm-pass/*.cc)
-PACKAGES_PASS = g++ clang-16 clang-19 llvm-16-dev llvm-19-dev
+PACKAGES_PASS = g++ clang-19 llvm-19-dev clang-16? llvm-16-dev?
 # LLVM is built without exceptions and type information, so what it loads is, too.
 PASS_CXXFLAGS = -std=c++17 -fPIC -fno-rtti -fno-exceptions -Wall -Wextra $(WERROR) -I. $(CXXFLAGS)
 CXXFLAGS     ?= -O2
@@ -21,7 +22,7 @@ $$(BUILD)/llvm-$(1)/%.o: llvm-pass/%.cc
 		-D__STDC_CONSTANT_MACROS -D__STDC_FORMAT_MACROS -D__STDC_LIMIT_MACROS -MMD -MP -c -o $$@ $$<
 # What it needs of LLVM is in the compiler that loads it.
 $$(BUILD)/llvm-$(1)/mperf-pass.so: $$(patsubst llvm-pass/%.cc,$$(BUILD)/llvm-$(1)/%.o,$$(PASS_SRC))
-	$$(CXX) -shared -o $$@ $$^
+	$$(CXX) -shared $$(LDFLAGS) -o $$@ $$^
 endef
 $(foreach v,$(PASS_FOUND),$(eval $(call PASS_RULES,$(v))))
 
@@ -32,21 +33,49 @@ $(BUILD)/include/mperf.h: runtime/mperf.h
 	install -D -m 644 $< $@
 $(BUILD)/mperf.pc: llvm-pass/mperf.pc.in FORCE
 	@mkdir -p $(@D)
-	@sed 's|@PREFIX@|$(PREFIX)|g; s|@VERSION@|$(VERSION)|g' $< > $@
+	@sed -e 's|@PREFIX@|$(PREFIX)|g; s|@VERSION@|$(VERSION)|g' \
+		$(foreach v,$(filter-out $(PASS_FOUND),$(PASS_VERSIONS)),-e '/^plugin$(v)=/d') $< > $@
+
+$(BUILD)/mperf-c++.1: llvm-pass/pass.mk
+	@mkdir -p $(@D)
+	@echo .so man1/mperf-cc.1 > $@
+
+# Runtimes of other targets, which mperf-cc --target= links: RUNTIME_TARGETS="riscv64 arm64 ppc64el",
+# by Debian's names. Their C libraries are Debian's too (libc6-dev-riscv64-cross). Without -g: the linker
+# of Debian 12 knows not all that clang 19 has there for RISC-V. Source: binutils 2.41, R_RISCV_SET_ULEB128.
+RUNTIME_TARGETS  ?=
+RUNTIME_CLANG     = clang-$(lastword $(PASS_FOUND))
+RUNTIME_ARCHIVES  = $(foreach a,$(RUNTIME_TARGETS),$(BUILD)/$(a)/libmperf-runtime.a)
+target_of         = $(patsubst ppc64el,powerpc64le,$(patsubst arm64,aarch64,$(patsubst amd64,x86_64,$(1))))-linux-gnu
+$(RUNTIME_ARCHIVES): $(BUILD)/%/libmperf-runtime.a: FORCE
+	+@$(MAKE) --no-print-directory BUILD=$(BUILD)/$* CROSS= BPF=no PASS=no RUNTIME_TARGETS= \
+		CFLAGS=-O2 CC="$(RUNTIME_CLANG) --target=$(call target_of,$*)" $@
 
 .PHONY: pass
-pass: $(PASS_PLUGINS) $(if $(PASS_FOUND),$(BUILD)/mperf-cc $(BUILD)/mperf-c++ $(BUILD)/mperf.pc \
+pass: $(PASS_PLUGINS) $(RUNTIME_ARCHIVES) $(if $(PASS_FOUND),$(BUILD)/mperf-cc $(BUILD)/mperf-c++ $(BUILD)/mperf-c++.1 $(BUILD)/mperf.pc \
 	$(addprefix $(BUILD)/include/,$(notdir $(wildcard runtime/mperf.h))))
 all: pass
 
-ifneq ($(PASS_FOUND),)
-INSTALLED += \
+# What of it is installed, and where: SOURCE:TARGET:MODE. A package of its own takes install-pass, and
+# the rest by PASS=no install.
+PKGCONFIGDIR  ?= $(PREFIX)/lib/pkgconfig
+MAN_PAGES_PASS = man/mperf-cc.1 man/mperf-runtime.7
+INSTALLED_PASS = \
 	$(foreach v,$(PASS_FOUND),$(BUILD)/llvm-$(v)/mperf-pass.so:$(PREFIX)/lib/mperf/llvm-$(v)/mperf-pass.so:644) \
-	$(if $(wildcard runtime/mperf.h),$(BUILD)/libmperf-runtime.a:$(PREFIX)/lib/mperf/libmperf-runtime.a:644 \
-		runtime/mperf.h:$(PREFIX)/include/mperf.h:644) \
+	$(BUILD)/libmperf-runtime.a:$(PREFIX)/lib/mperf/libmperf-runtime.a:644 \
+	$(foreach a,$(RUNTIME_TARGETS),$(BUILD)/$(a)/libmperf-runtime.a:$(PREFIX)/lib/mperf/$(a)/libmperf-runtime.a:644) \
+	runtime/mperf.h:$(PREFIX)/include/mperf.h:644 \
 	$(BUILD)/mperf-cc:$(BINDIR)/mperf-cc:755 \
 	$(BUILD)/mperf-c++:$(BINDIR)/mperf-c++:755 \
-	$(BUILD)/mperf.pc:$(PREFIX)/lib/pkgconfig/mperf.pc:644
-endif
+	$(BUILD)/mperf.pc:$(PKGCONFIGDIR)/mperf.pc:644 \
+	$(BUILD)/mperf-c++.1:$(MANDIR)/man1/mperf-c++.1:644 \
+	$(foreach p,$(MAN_PAGES_PASS),$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)
+INSTALLED += $(if $(PASS_FOUND),$(INSTALLED_PASS))
+
+.PHONY: install-pass
+install-pass: pass $(BUILD)/libmperf-runtime.a
+	$(if $(PASS_FOUND),,$(error no plugin is built: install llvm-19-dev or llvm-16-dev))
+	$(foreach f,$(INSTALLED_PASS),install -D -m $(call part,$(f),3) $(call part,$(f),1) \
+		$(DESTDIR)$(call part,$(f),2)$(NEWLINE)	)
 
 -include $(wildcard $(BUILD)/llvm-*/*.d)

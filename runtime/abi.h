@@ -268,7 +268,7 @@ MPERF_SIZE(mperf_feed_table, 32);
 MPERF_SIZE(mperf_feed_region, 32);
 MPERF_SIZE(mperf_feed_thread, 24);
 MPERF_SIZE(mperf_feed_deltas, 40);
-MPERF_SIZE(mperf_feed_spent, 96);
+MPERF_SIZE(mperf_feed_spent, 104);
 MPERF_SIZE(mperf_feed_gone, 16);
 MPERF_SIZE(mperf_feed_round, 24);
 MPERF_SIZE(mperf_feed_ask, 16);

@@ -70,14 +70,21 @@ void mperf_grant_sweep(struct state *s)
 	}
 }
 
-static bool read_one(const struct grant *g, uint32_t i, uint64_t *ret_value)
+/* One word, or three with the times. Source: perf_event_open(2), "Reading results". */
+static bool read_one(const struct grant *g, uint32_t i, struct grant_reading *ret_reading)
 {
 	uint64_t id;
-	return event_id(g->fds[i], &id) && id == g->ids[i] &&
-	       syscall(SYS_read, g->fds[i], ret_value, sizeof(*ret_value)) == sizeof(*ret_value);
+	struct grant_reading r = {0};
+	if (!event_id(g->fds[i], &id) || id != g->ids[i])
+		return false;
+	long n = syscall(SYS_read, g->fds[i], &r, sizeof(r));
+	if (n != sizeof(r.value) && n != sizeof(r))
+		return false;
+	*ret_reading = r;
+	return true;
 }
 
-uint32_t mperf_grant_read(struct thread *t, uint64_t values[MPERF_GRANTS_MAX])
+uint32_t mperf_grant_read(struct thread *t, struct grant_reading readings[MPERF_GRANTS_MAX])
 {
 	if (!__atomic_load_n(&t->grant, __ATOMIC_RELAXED))
 		return 0;
@@ -88,9 +95,34 @@ uint32_t mperf_grant_read(struct thread *t, uint64_t values[MPERF_GRANTS_MAX])
 	if (g) {
 		serial = g->serial;
 		for (uint32_t i = 0; i < g->n; i++)
-			if (!read_one(g, i, &values[i]))
+			if (!read_one(g, i, &readings[i]))
 				serial = 0;
+		for (uint32_t i = g->n; i < MPERF_GRANTS_MAX; i++)
+			readings[i] = (struct grant_reading){0};
 	}
 	mperf_thread_idle(t, before);
 	return serial;
+}
+
+static bool count_between(
+	const struct grant_reading *from, const struct grant_reading *to, uint64_t *ret_count)
+{
+	uint64_t count = to->value - from->value;
+	uint64_t enabled_ns = to->enabled_ns - from->enabled_ns;
+	uint64_t running_ns = to->running_ns - from->running_ns;
+	if (running_ns == 0 && enabled_ns > 0)
+		return false;
+	if (running_ns < enabled_ns)
+		count = (uint64_t)((double)count * (double)enabled_ns / (double)running_ns);
+	*ret_count = count;
+	return true;
+}
+
+bool mperf_grant_counts(const struct grant_reading from[MPERF_GRANTS_MAX],
+	const struct grant_reading to[MPERF_GRANTS_MAX], uint64_t counts[MPERF_GRANTS_MAX])
+{
+	bool all = true;
+	for (unsigned i = 0; i < MPERF_GRANTS_MAX; i++)
+		all = count_between(&from[i], &to[i], &counts[i]) && all;
+	return all;
 }

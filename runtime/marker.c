@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/copies.h"
 #include "runtime/grant.h"
 #include "runtime/process.h"
 #include "runtime/region.h"
@@ -83,23 +84,39 @@ static struct stay *stay_find(
 	return stay_get(s, t, site);
 }
 
+/* Counters and clock when frames end. */
+struct end {
+	uint64_t now_ns;
+	uint32_t grant;
+	struct grant_reading granted[MPERF_GRANTS_MAX];
+};
+
+static void frame_end(const struct frame *f, const struct end *end)
+{
+	struct spent *spent = &f->stay->spent;
+	uint64_t ns = end->now_ns > f->begin_ns ? end->now_ns - f->begin_ns : 0;
+	uint64_t counts[MPERF_GRANTS_MAX];
+	/* Closed before it is added: who reads in between sees less, never more. */
+	__atomic_store_n(&f->stay->open_ns, 0, __ATOMIC_RELEASE);
+	add(&spent->time_ns, ns);
+	if (!end->grant || end->grant != f->grant ||
+		!mperf_grant_counts(f->granted, end->granted, counts))
+		return;
+	for (unsigned i = 0; i < MPERF_GRANTS_MAX; i++)
+		add(&spent->granted[i], counts[i]);
+	add(&spent->granted_ns, ns);
+}
+
 /* End the frames from the top down to that number; all end now. */
 static void frames_end(struct thread *t, uint32_t down_to, uint64_t now_ns)
 {
-	uint64_t granted[MPERF_GRANTS_MAX] = {0};
-	uint32_t grant = mperf_grant_read(t, granted);
+	struct end end = {.now_ns = now_ns};
+	end.grant = mperf_grant_read(t, end.granted);
 	while (t->depth > down_to) {
 		struct frame f = t->frames[t->depth - 1];
 		t->depth--;
-		if (f.again)
-			continue;
-
-		struct spent *spent = &f.stay->spent;
-		/* Closed before it is added: who reads in between sees less, never more. */
-		__atomic_store_n(&f.stay->open_ns, 0, __ATOMIC_RELEASE);
-		add(&spent->time_ns, now_ns > f.begin_ns ? now_ns - f.begin_ns : 0);
-		for (unsigned i = 0; grant && grant == f.grant && i < MPERF_GRANTS_MAX; i++)
-			add(&spent->granted[i], granted[i] - f.granted[i]);
+		if (!f.again)
+			frame_end(&f, &end);
 	}
 	t->too_deep = 0;
 	mperf_thread_switch(t, t->depth ? t->frames[t->depth - 1].stay : t->root);
@@ -166,6 +183,10 @@ static struct thread *thread_first(void)
 
 void __mperf_region_begin(const struct mperf_region *site)
 {
+	if (__builtin_expect(mperf_elsewhere != NULL, 0)) {
+		mperf_elsewhere->region_begin(site);
+		return;
+	}
 	struct state *s = &mperf_state;
 	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
 		return;
@@ -187,6 +208,10 @@ static bool named(const struct stay *stay, const char *name)
 
 void __mperf_region_end(const char *name)
 {
+	if (__builtin_expect(mperf_elsewhere != NULL, 0)) {
+		mperf_elsewhere->region_end(name);
+		return;
+	}
 	struct thread *t = mperf_thread_self();
 	if (!t || t->depth == 0)
 		return;

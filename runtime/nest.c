@@ -11,6 +11,7 @@
  * may be out of reach or differ between harts.
  */
 #include "runtime/nest.h"
+#include "runtime/copies.h"
 #include "runtime/process.h"
 
 struct window {
@@ -69,6 +70,8 @@ unsigned mperf_nest_window(unsigned log2, uint64_t ns, uint64_t cost_ns)
 __attribute__((visibility("default"))) uint64_t __mperf_nest_begin(
 	uint64_t *words, uint32_t published)
 {
+	if (__builtin_expect(mperf_elsewhere != NULL, 0))
+		return mperf_elsewhere->nest_begin(words, published);
 	mperf_process_look(&mperf_state);
 	/* An open word here is one whose end never came: a signal handler jumped out. */
 	struct window now = unpack(__atomic_load_n(&words[MPERF_NEST_OPEN_NS], __ATOMIC_RELAXED));
@@ -91,6 +94,10 @@ static struct window resize(uint64_t *words, struct window next, unsigned log2)
 
 __attribute__((visibility("default"))) void __mperf_nest_end(uint64_t *words, uint64_t begin_ns)
 {
+	if (__builtin_expect(mperf_elsewhere != NULL, 0)) {
+		mperf_elsewhere->nest_end(words, begin_ns);
+		return;
+	}
 	const struct state *s = &mperf_state;
 	uint64_t now_ns = mperf_now_ns();
 	if (begin_ns < s->begin_ns)

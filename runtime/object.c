@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "runtime/copies.h"
 #include "runtime/grant.h"
 #include "runtime/image.h"
 #include "runtime/round.h"
@@ -97,6 +98,10 @@ __attribute__((visibility("default"))) void __mperf_object_register(struct mperf
 	struct state *s = &mperf_state;
 	int error = errno;
 	__mperf_start();
+	if (mperf_elsewhere) {
+		mperf_elsewhere->object_register(o);
+		return;
+	}
 	sigset_t mask;
 	mperf_lock(s, &mask);
 	if (o->abi == MPERF_ABI_VERSION && !o->runtime && o->counters < o->counters_end)
@@ -156,6 +161,10 @@ static void image_close(struct state *s, struct image *image, struct mperf_objec
 
 __attribute__((visibility("default"))) void __mperf_object_unregister(struct mperf_object *o)
 {
+	if (mperf_elsewhere) {
+		mperf_elsewhere->object_unregister(o);
+		return;
+	}
 	struct state *s = &mperf_state;
 	int error = errno;
 	int cancel;
@@ -181,6 +190,8 @@ __attribute__((visibility("default"))) void __mperf_object_unregister(struct mpe
 __attribute__((visibility("default"), noinline)) int64_t __mperf_thread_enter(
 	struct mperf_object *o)
 {
+	if (mperf_elsewhere)
+		return mperf_elsewhere->thread_enter(o);
 	struct state *s = &mperf_state;
 	struct image *image = __atomic_load_n(&o->runtime, __ATOMIC_ACQUIRE);
 	if (!image)

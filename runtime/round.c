@@ -152,6 +152,7 @@ static struct spent spent_until(const struct turn *turn, const struct stay *stay
 		.time_ns = time_until(turn, &stay->spent.time_ns, &stay->open_ns)};
 	for (unsigned i = 0; i < MPERF_GRANTS_MAX; i++)
 		spent.granted[i] = load(&stay->spent.granted[i]);
+	spent.granted_ns = load(&stay->spent.granted_ns);
 	if (spent.time_ns < stay->sent.time_ns)
 		spent.time_ns = stay->sent.time_ns;
 	return spent;
@@ -180,7 +181,8 @@ static int stay_send(struct state *s, const struct turn *turn, struct stay *stay
 		.granted = spent.granted[0] - sent->granted[0],
 		.granted_1 = spent.granted[1] - sent->granted[1],
 		.granted_2 = spent.granted[2] - sent->granted[2],
-		.granted_3 = spent.granted[3] - sent->granted[3]};
+		.granted_3 = spent.granted[3] - sent->granted[3],
+		.granted_ns = spent.granted_ns - sent->granted_ns};
 	memcpy(s->packet, &m, sizeof(m));
 	r = mperf_message_put(s, MPERF_SPENT, sizeof(m));
 	if (r != 0)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The runtime begins with the first object that registers, or with its own constructor where
- * regions are all there is. Each library that was linked with the archive holds a copy, of which
- * one serves:
- * __mperf_start is found by name, so every copy's constructor starts the same one.
+ * regions are all there is. Each library that was linked with the archive holds a copy, whose
+ * constructor starts the one that serves (copies.c).
  */
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/copies.h"
 #include "runtime/process.h"
 #include "runtime/state.h"
 #include "runtime/vscale.h"
@@ -66,6 +66,11 @@ static uint32_t period_ms(void)
 
 void __mperf_start(void)
 {
+	mperf_copies_look();
+	if (mperf_elsewhere) {
+		mperf_elsewhere->start();
+		return;
+	}
 	struct state *s = &mperf_state;
 	sigset_t mask;
 	mperf_lock(s, &mask);

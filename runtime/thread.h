@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "runtime/abi.h"
+#include "runtime/grant.h"
 
 struct area;
 struct image;
@@ -48,6 +49,7 @@ struct spent {
 	uint64_t entries;
 	uint64_t time_ns;
 	uint64_t granted[MPERF_GRANTS_MAX];
+	uint64_t granted_ns;
 };
 
 struct stay {
@@ -77,7 +79,7 @@ struct frame {
 	struct stay *stay;
 	uintptr_t address; /* of the stack; below it is what the region calls */
 	uint64_t begin_ns;
-	uint64_t granted[MPERF_GRANTS_MAX];
+	struct grant_reading granted[MPERF_GRANTS_MAX];
 	uint32_t grant; /* serial of what was read; 0: nothing */
 	bool again;     /* inside itself: that time is counted already */
 };

@@ -7,6 +7,7 @@
 #                  one part of it; RUN="--match WORD" picks tests by name
 #   check-boards   those system tests that boot RISC-V boards, alone (MPERF_BOARDS=0 leaves them out
 #                  of check); check-boards-arm the Arm ones, which are not in check
+#   check-programs whole programs from Debian's source packages, built by mperf-cc, and other machines
 #   check-debian13 set-up, build, unit tests and package on Debian 13, which is fetched
 #
 # The same sources are built three times: plain, with address and undefined-behaviour sanitizers
@@ -19,7 +20,7 @@ FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 ALL_LIBS = $(BUILD)/libmperf-runtime.a $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libnamer.a $(BUILD)/libclient.a $(BUILD)/libproto.a
 ALL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON) $(PKGS_NAMER) $(PKGS_CLIENT)) $(DEMANGLE) -lm
 
-.PHONY: check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-debian13 check-programs unit-tests fuzzers packages-check bench-programs
+.PHONY: check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-debian13 check-programs check-build unit-tests fuzzers packages-check bench-programs
 .PRECIOUS: $(BUILD)/%.o
 
 unit-tests: $(UNIT_BIN)
@@ -47,7 +48,7 @@ $(BUILD)/test-namer/daemon/namer/%.o: daemon/namer/%.c | $(BUILD)/gen/all
 $(BUILD)/test-namer/mperf-namer: $(TEST_NAMER_OBJ)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
 
-check-programs: all unit-tests $(BUILD)/test-namer/mperf-namer
+check-build: all unit-tests $(BUILD)/test-namer/mperf-namer
 
 SANITIZERS = -fsanitize=address,undefined -fno-sanitize-recover=undefined
 ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan SANITIZE="$(SANITIZERS)" CFLAGS="-O1 -g"
@@ -59,7 +60,10 @@ JOBS = $(shell nproc)
 PACKAGES_CHECK = check git clang libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
 	mmdebstrap tmux $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
-PACKAGES_PASS_CHECK = llvm-16-tools llvm-19-tools lld-16 lld-19 libomp-19-dev
+PACKAGES_PASS_CHECK = llvm-19-tools lld-19 libomp-19-dev llvm-16-tools? lld-16?
+PACKAGES_PROGRAMS = ccache autoconf automake libtool cmake git python3 qemu-user binutils \
+	$(foreach a,riscv64 arm64 ppc64el,libc6-dev-$(a)-cross) gcc-riscv64-linux-gnu gcc-aarch64-linux-gnu \
+	gcc-powerpc64le-linux-gnu
 # What boards are built and booted with; kernel, libraries and QEMU are fetched into $(BUILD)/boards.
 # QEMU is fetched for x86-64, so that elsewhere these tests are skipped.
 PACKAGES_BOARDS = $(if $(filter x86_64,$(shell uname -m)),binutils clang lld-19 \
@@ -68,13 +72,13 @@ packages-check:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_DEB) $(PACKAGES_CHECK) $(PACKAGES_BOARDS)
 
 check: packages-check
-	$(MAKE) -j$(JOBS) WERROR=-Werror check-programs
-	$(ASAN_MAKE) -j$(JOBS) WERROR=-Werror check-programs
+	$(MAKE) -j$(JOBS) WERROR=-Werror check-build
+	$(ASAN_MAKE) -j$(JOBS) WERROR=-Werror check-build
 	$(FUZZ_MAKE) -j$(JOBS) WERROR=-Werror fuzzers
 	tests/run $(BUILD) $(RUN)
-check-unit: check-programs
+check-unit: check-build
 	tests/run $(BUILD) --part unit $(RUN)
-check-system: check-programs
+check-system: check-build
 	tests/run $(BUILD) --part system $(RUN)
 check-pass: pass
 	@tests/packages $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
@@ -90,6 +94,9 @@ check-boards check-boards-arm:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB) $(PACKAGES_BOARDS)
 	@mkdir -p $(BUILD)
 	tests/run $(BUILD) --part system --kind plain --match "^system-plain/boards$(BOARDS)/" $(RUN)
+check-programs: all
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK) $(PACKAGES_PROGRAMS)
+	tests/run $(BUILD) --part programs $(RUN)
 check-debian13:
 	@tests/packages python3 mmdebstrap util-linux
 	@mkdir -p $(BUILD)
@@ -100,11 +107,17 @@ check-lint:
 # --- what it costs: minutes (BENCH=quick) to an hour, on a machine that does nothing else ---------
 
 PACKAGES_BENCH = python3 linux-perf sysprof dbus bpfcc-tools sqlite3 gcc g++ util-linux
-.PHONY: bench soak
+.PHONY: bench bench-instrument soak
 bench:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK) $(PACKAGES_BENCH)
 	$(MAKE) all bench-programs
 	tests/bench/run $(BUILD) $(if $(filter quick,$(BENCH)),--quick) $(RUN)
+# What counting costs programs that count themselves, and how right it is.
+PACKAGES_BENCH_INSTRUMENT = python3 valgrind qemu-user gcc-riscv64-linux-gnu gcc
+bench-instrument:
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK) $(PACKAGES_BENCH_INSTRUMENT)
+	$(MAKE) all
+	tests/bench/instrument/run $(BUILD) $(RUN)
 # SECONDS=600 for ten minutes.
 soak:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK) $(PACKAGES_BENCH)

@@ -53,12 +53,36 @@ static struct loop_row *find(
 	return row;
 }
 
+/* Whose rows a task's are; those of nobody known are root's. */
+static int user_get(struct loop_window *w, const struct task *who, struct loop_user **ret_user)
+{
+	uid_t uid = who ? who->uid : 0;
+	struct loop_user *user = w->users;
+	while (user && user->uid != uid)
+		user = user->next;
+	if (!user) {
+		user = calloc(1, sizeof *user);
+		if (!user)
+			return -ENOMEM;
+		user->uid = uid;
+		user->next = w->users;
+		w->users = user;
+	}
+	*ret_user = user;
+	return 0;
+}
+
 static int row_new(struct loop_window *w, struct task *who, const struct loop_counts *c,
 	struct loop_row **ret_row)
 {
+	struct loop_user *user;
 	if (w->n_rows >= LOOP_WINDOW_ROWS_MAX)
 		return LOOP_WINDOW_FULL;
-	int r = reserve(w);
+	int r = user_get(w, who, &user);
+	if (r == 0 && user->n_rows >= LOOP_WINDOW_ROWS_PER_USER_MAX)
+		return LOOP_WINDOW_USER_FULL;
+	if (r == 0)
+		r = reserve(w);
 	struct loop_row *row = r == 0 ? calloc(1, sizeof *row) : NULL;
 	if (!row)
 		return -ENOMEM;
@@ -74,6 +98,7 @@ static int row_new(struct loop_window *w, struct task *who, const struct loop_co
 		w->rows = row;
 	w->last = row;
 	w->n_rows++;
+	user->n_rows++;
 	*ret_row = row;
 	return 0;
 }
@@ -83,11 +108,13 @@ int loop_window_add(struct loop_window *w, struct loop_sites *sites, struct task
 {
 	struct loop_row *row = find(w, who, c);
 	w->sites = sites;
+	w->granted = c->granted ? c->granted : w->granted;
 	if (!row) {
 		int r = row_new(w, who, c, &row);
 		if (r != 0)
 			return r;
 	}
+	row->was_granted |= c->was_granted;
 	for (unsigned i = 0; i < N_LOOP_VALUES; i++) {
 		uint64_t sum;
 		if (__builtin_add_overflow(row->value[i], c->value[i], &sum) || sum > INT64_MAX)
@@ -110,6 +137,10 @@ void loop_window_clear(struct loop_window *w)
 		loop_site_unref(w->sites, row->site);
 		loop_site_unref(w->sites, row->region);
 		free(row);
+	}
+	for (struct loop_user *user = w->users, *next; user; user = next) {
+		next = user->next;
+		free(user);
 	}
 	free(w->slot);
 	*w = (struct loop_window){0};

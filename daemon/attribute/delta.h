@@ -30,6 +30,8 @@ struct delta {
 	struct record_read_value read[RECORD_READ_VALUES_MAX]; /* by member id: what was counted */
 	uint32_t n_reads;
 	uint64_t enabled_ns, running_ns;
+	uint64_t n_untold; /* switches meanwhile that no record told of, by charge_delta; others ran
+			      too then, or the hart idled */
 };
 
 struct delta_key {

@@ -85,6 +85,7 @@ struct reread {
 /* What the next sample of one event on one hart stands for. */
 struct stand {
 	uint64_t ran_ns;       /* that readings say somebody ran since the last one */
+	bool unsure;           /* there were switches that no reading told of */
 	uint64_t throttled_ns; /* when the kernel began to keep it silent; 0: it does not */
 	uint64_t silent_ns;    /* for how long it did since the last one */
 };

@@ -5,8 +5,12 @@
  * answers to the question what was counted meanwhile. A record without its fellow, or a loss,
  * breaks the chain: what lies before the next pair is then nobody's, for both alike.
  *
- *      bpf, sibling          bpf, sibling          bpf, sibling
- *      ──┴─────┴── task A ────┴─────┴── task B ─────┴─────┴──
+ * When the kernel throttles the leader, it stops the whole group with it, the sibling included,
+ * until the next tick. BPF speaks on, since it reads what stands still. So whoever is alone while
+ * that lasts contradicts nobody. Source: perf_event_throttle_group in kernel/events/core.c of
+ * Linux 6.18; before 6.16 the leader alone is stopped. Nor does it let the sibling tell of every
+ * idle task, whose end BPF then tells of alone: on all harts but the first, seen on Linux 6.18. The
+ * next pair closes a stretch with that idle part in it, by either way.
  */
 
 #define HASH_NONFATAL_OOM 1
@@ -31,6 +35,8 @@ struct pairing {
 	bool begun, waits;
 	bool paired;                 /* both have spoken */
 	uint64_t n_alone;            /* records without their fellow since they last did */
+	bool stopped;                /* the kernel throttles the group */
+	bool was_stopped;            /* and has at some time since the last pair */
 	struct reading bpf, sibling; /* of the last pair */
 	struct reading waiting;
 	UT_hash_handle hh;
@@ -170,8 +176,9 @@ static int take_pair(struct switch_check *c, struct pairing *p, const struct rec
 	for (uint32_t i = 0; p->begun && r == 0 && i < p->waiting.n_read; i++)
 		r = charge_member(c, p, &sibling, &p->waiting.read[i]);
 	c->n_switches += p->begun;
-	if (p->paired)
+	if (p->paired && !p->was_stopped)
 		c->n_unpaired += p->n_alone;
+	p->was_stopped = p->stopped;
 	p->paired = true;
 	p->n_alone = 0;
 	p->bpf = p->waiting;
@@ -186,17 +193,20 @@ static void break_chain(struct pairing *p)
 	p->begun = p->waits = false;
 }
 
-/* What was lost may be the fellow of what was not. */
+/* What was lost may be the fellow of what was not, or the word that the group counts again. */
 static void lose_some(struct pairing *p)
 {
 	break_chain(p);
+	p->stopped = false;
 	p->n_alone = 0;
 }
 
 static void take_bpf(struct pairing *p, const struct record *record)
 {
-	p->n_alone += p->waits;
-	if (p->waits || record->sample.n_missed)
+	bool alone = p->waits && p->waiting.tid != 0;
+
+	p->n_alone += alone;
+	if (alone || record->sample.n_missed)
 		break_chain(p);
 	p->waiting = reading_of(record);
 	p->waits = true;
@@ -217,6 +227,20 @@ static int take_sibling(struct switch_check *c, struct pairing *p, const struct 
 	return 0;
 }
 
+/* Of a group that has not spoken yet nothing is known, nor would it be counted. */
+static void take_throttle(struct switch_check *c, const struct record *r)
+{
+	struct pairing *p;
+
+	if (!r->stream)
+		return;
+	HASH_FIND(hh, c->pairings, &r->stream->leader, sizeof(r->stream->leader), p);
+	if (!p)
+		return;
+	p->stopped = r->kind == RECORD_THROTTLE;
+	p->was_stopped = true;
+}
+
 int switch_check_record(struct switch_check *c, const struct record *r, int hart)
 {
 	struct pairing *p;
@@ -225,6 +249,8 @@ int switch_check_record(struct switch_check *c, const struct record *r, int hart
 		for (p = c->pairings; p; p = p->hh.next)
 			if (p->hart == hart)
 				lose_some(p);
+	if (r->kind == RECORD_THROTTLE || r->kind == RECORD_UNTHROTTLE)
+		take_throttle(c, r);
 	if (r->kind != RECORD_SAMPLE || !r->stream ||
 		(r->stream->role != STREAM_SWITCH && r->stream->role != STREAM_SWITCH_BPF))
 		return 0;

@@ -37,7 +37,8 @@ struct switch_sum {
 struct switch_verdict {
 	uint64_t n_switches; /* told by both, and compared */
 	uint64_t n_unpaired; /* told by one alone, of those between two that both have told: the
-				ways begin and end one after the other */
+				ways begin and end one after the other; without those next to which
+				the kernel throttled the group, and so silenced the sibling */
 	uint64_t n_left_out; /* beyond SWITCH_CHECK_SUMS_MAX */
 	unsigned n_sums;     /* compared */
 	unsigned n_apart;    /* further apart than the above */

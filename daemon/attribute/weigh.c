@@ -9,9 +9,11 @@
  * time in which somebody ran on that hart since the sample before, whoever it was, since each had
  * the chance to be the one. Summed up that is the time that the hart was busy, to the last sample.
  *
- * Where there are no such readings the rate must do. Then only what the kernel says of throttling
- * is added: while it kept the event silent somebody ran there, or it would not have fired so often.
- * Whether it was who is asked for is not known, so where not everybody is nothing is added.
+ * Where there are no such readings, or one of them is missing, the rate must do: with the idle
+ * task's, all the time would be missing in which nobody ran. Then only what the kernel says of
+ * throttling is added: while it kept the event silent somebody ran there, or it would not have
+ * fired so often. Whether it was who is asked for is not known, so where not everybody is nothing
+ * is added.
  */
 
 #include "daemon/attribute/station.h"
@@ -37,8 +39,10 @@ void weigh_stretch(struct attribute *a, const struct record *r, int hart, const 
 {
 	struct stand *stand = stand_of(a, leader_of(a, r), hart);
 
-	if (stand && d->n_reads)
-		stand->ran_ns += d->enabled_ns;
+	if (!stand || !d->n_reads)
+		return;
+	stand->ran_ns += d->enabled_ns;
+	stand->unsure = stand->unsure || d->n_untold > 0;
 }
 
 uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const struct delta *d)
@@ -49,9 +53,10 @@ uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const
 	if (!stand)
 		return r->stream->weight_ns;
 	/* the first of all, or the first after a loss, has nothing before it to be measured from */
-	uint64_t weight_ns = leader->timed && d->n_reads ? stand->ran_ns
-							 : r->stream->weight_ns + stand->silent_ns;
+	bool measured = leader->timed && d->n_reads && !stand->unsure;
+	uint64_t weight_ns = measured ? stand->ran_ns : r->stream->weight_ns + stand->silent_ns;
 	stand->ran_ns = stand->silent_ns = 0;
+	stand->unsure = false;
 	return weight_ns;
 }
 

@@ -84,6 +84,15 @@ static void take(void *userdata, const struct attribution *a)
 		account_taken(k->account)[a->hart] += a->count;
 }
 
+static int lose_loops(void *userdata, struct task *task, const struct loop_counts *c)
+{
+	struct keeper *k = userdata;
+	(void)task, (void)c;
+	if (!k->recording)
+		k->lost[0][LOSS_LOOPS]++; /* of no hart */
+	return 0;
+}
+
 /* --- the store comes and goes ----------------------------------------------------------------- */
 
 static struct store_limits limits_of(const struct conf *c)
@@ -428,7 +437,8 @@ int keeper_new(const struct keeper_options *o, struct keeper **ret_keeper)
 	k->n_harts = o->walk->sampler->machine.n_harts;
 	k->lost = calloc((size_t)k->n_harts, sizeof *k->lost);
 	k->told = calloc((size_t)k->n_harts, sizeof *k->told);
-	k->tap = (struct tap){.userdata = k, .take = take, .cut_ns = UINT64_MAX};
+	k->tap = (struct tap){
+		.userdata = k, .take = take, .take_loops = lose_loops, .cut_ns = UINT64_MAX};
 	walk_add(o->walk, &k->tap);
 	int r = k->lost && k->told ? try_to_store(k) : -ENOMEM;
 	if (r < 0) {

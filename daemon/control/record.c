@@ -451,6 +451,16 @@ static int raise_rate(struct record_job *j, struct request *q, uint32_t hz)
 	return service_want_rate(o->service, j, hz);
 }
 
+/* What cannot be counted in regions is absent from what is told of them. */
+static int listen_at(struct record_job *j, struct walk *walk, const struct feed_limits *limits)
+{
+	struct conf conf;
+	struct event_error error;
+	conf_defaults(&conf);
+	int r = walk_listen(walk, j->listener.fd, limits, conf.region_events, &error);
+	return r < 0 ? r : 0;
+}
+
 /* Programs that count themselves are listened to: at a socket of the client's own choice, since a
  * private daemon has his rights and he alone; or the service's, whose programs tell more often for a
  * while. 0; positive after the peer was told why not; -errno. */
@@ -468,7 +478,7 @@ static int listen_to_programs(struct record_job *j, struct request *q, const Mpe
 		struct server_error error = {"", ""};
 		int r = listener_bind(&j->listener, LISTENER_FEED, m->feed, &error);
 		if (r == 0)
-			return walk_listen(walk, j->listener.fd, &limits);
+			return listen_at(j, walk, &limits);
 		if (r > 0)
 			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 				"Set TMPDIR to a folder that you may write to.", "%s", error.text)

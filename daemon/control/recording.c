@@ -97,6 +97,7 @@ static void lose_window(struct recording *g)
 	for (const struct window_row *row = g->window.rows; row; row = row->hh.next)
 		if (row->key.hart >= 0 && row->key.hart < g->n_harts)
 			g->own[row->key.hart][LOSS_STORE] += row->count;
+	g->own[0][LOSS_LOOPS] += g->window.loops.n_rows; /* of no hart */
 	window_clear(&g->window);
 }
 
@@ -239,12 +240,15 @@ static int add_loops(struct recording *g, struct task *task, const struct loop_c
 static int take_loops(void *userdata, struct task *task, const struct loop_counts *c)
 {
 	struct recording *g = userdata;
-	if ((g->shared && g->finish_ns) || g->trouble)
-		return 0;
 	bool wanted =
 		task ? targets_want(&g->targets, task) : g->targets.all && !g->targets.only_uid;
-	int r = wanted ? add_loops(g, task, c) : 0;
-	if (r != 0)
+	if ((g->shared && g->finish_ns) || !wanted)
+		return 0;
+	int r = g->trouble ? g->trouble : add_loops(g, task, c);
+	if (r == 0)
+		return 0;
+	g->own[0][LOSS_LOOPS]++;
+	if (r != LOOP_WINDOW_USER_FULL)
 		g->trouble = r; /* its owner hears of it at the next dispatch */
 	return 0;
 }

@@ -188,13 +188,29 @@ static void input_clear(struct input *in)
 	sqlite3_close(in->db);
 }
 
-static int open_input(struct request *q, const char *path, struct input *in)
+/* Such a file is of one program from its beginning to its end, and says no pid, name or date. */
+static bool narrows(const Mperf__Filter *f)
+{
+	return f &&
+	       (f->n_pid || f->n_comm || f->n_cgroup || f->n_cpu || f->since_ns || f->until_ns);
+}
+
+static int open_input(
+	struct request *q, const char *path, const Mperf__Filter *filter, struct input *in)
 {
 	_cleanup_(closep) int fd = -1;
 	if (q->peer->options->private && *path)
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0 && is_output(fd)) {
 		size_t n = 0;
+		if (narrows(filter))
+			return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+				       "Leave out --pid, --comm, --since and --until.",
+				       "%s was written by one program from its beginning to its "
+				       "end, "
+				       "and nothing of it can be picked by process or time",
+				       path)
+				       ?: 1;
 		int r = read_whole(q, fd, path, &in->output, &n);
 		in->file = (struct loop_output){in->output, n, path};
 		return r;
@@ -227,7 +243,7 @@ int control_roofline(struct request *q, const Mperf__Request *request)
 	if (asks_store(q, m->path))
 		return ask_store(q, request, m->filter);
 	_cleanup_(input_clear) struct input in = {.output = NULL};
-	int r = open_input(q, m->path, &in);
+	int r = open_input(q, m->path, m->filter, &in);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	struct query_error error = {"", "", 0};
@@ -246,7 +262,7 @@ int control_blocks(struct request *q, const Mperf__Request *request)
 	if (asks_store(q, m->path))
 		return ask_store(q, request, m->filter);
 	_cleanup_(input_clear) struct input in = {.output = NULL};
-	int r = open_input(q, m->path, &in);
+	int r = open_input(q, m->path, m->filter, &in);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	struct query_error error = {"", "", 0};

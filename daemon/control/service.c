@@ -54,6 +54,7 @@ struct service_inner {
 	uint64_t rate_lowered_ns;
 	uint32_t rate_before;
 	bool rate_was_lowered;
+	bool told_refusal[MPERF_GRANTS_MAX];
 };
 
 static void __attribute__((format(printf, 3, 4)))
@@ -102,7 +103,27 @@ static int listen_to_programs(struct service *s)
 {
 	struct feed_limits limits = feed_limits_of(s->o.conf);
 	int fd = s->inner->listener.fd;
-	return fd >= 0 ? walk_listen(s->walk, fd, &limits) : 0;
+	struct event_error error;
+	const char *events = s->o.conf->region_events;
+	int r = fd >= 0 ? walk_listen(s->walk, fd, &limits, events, &error) : 0;
+	if (r == WALK_NO_GRANTS)
+		say(s, LOG_WARNING, "region-events is '%s', of which nothing is counted: %s",
+			events, error.text);
+	memset(s->inner->told_refusal, 0, sizeof s->inner->told_refusal);
+	return r < 0 ? r : 0;
+}
+
+/* Each event that a thread was refused is told once. */
+static void tell_refusals(struct service *s)
+{
+	for (unsigned i = 0; s->walk && i < s->walk->grants.n_events; i++) {
+		const struct grant_event *e = &s->walk->grants.event[i];
+		if (!*e->trouble || s->inner->told_refusal[i])
+			continue;
+		s->inner->told_refusal[i] = true;
+		say(s, LOG_NOTICE, "%s is not counted in regions of programs: %s", e->event.name,
+			e->trouble);
+	}
 }
 
 /* --- sampling --------------------------------------------------------------------------------- */
@@ -388,6 +409,7 @@ int service_dispatch(struct service *s, uint64_t now_ns)
 	if (now_ns >= in->next_past_ns) {
 		in->next_past_ns = now_ns + PAST_NS;
 		remember(s, now_ns);
+		tell_refusals(s);
 	}
 	return r;
 }

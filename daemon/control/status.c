@@ -61,6 +61,12 @@ static const struct answer_column fault_columns[] = {
 	{"count", "Since start", MPERF__UNIT__UNIT_COUNT},
 	{"effect", "What came of it", MPERF__UNIT__UNIT_NONE},
 };
+static const struct answer_column granted_columns[] = {
+	{"event", "In regions", MPERF__UNIT__UNIT_NONE},
+	{"granted", "Threads", MPERF__UNIT__UNIT_COUNT},
+	{"refused", "Refused", MPERF__UNIT__UNIT_COUNT},
+	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
+};
 static const struct answer_column store_columns[] = {
 	{"path", "Path", MPERF__UNIT__UNIT_NONE},
 	{"bytes", "Used", MPERF__UNIT__UNIT_BYTES},
@@ -321,6 +327,24 @@ static int tell_feed(struct status *s)
 	return r;
 }
 
+/* What threads of these programs are given to count in regions. */
+static int tell_grants(struct status *s)
+{
+	const struct walk *w = s->service->walk;
+	int r = table(s, "feed_event", granted_columns, LENGTH(granted_columns));
+	for (unsigned i = 0; w && w->feed && i < w->grants.n_events && r == 0; i++) {
+		const struct grant_event *e = &w->grants.event[i];
+		struct answer_value v[] = {
+			TEXT(e->event.name),
+			NUMBER(e->n_granted),
+			NUMBER(e->n_refused),
+			*e->trouble ? TEXT(e->trouble) : ABSENT,
+		};
+		r = row(s, v, LENGTH(v));
+	}
+	return r;
+}
+
 int control_status(struct request *q, const Mperf__Request *m)
 {
 	(void)m;
@@ -342,6 +366,8 @@ int control_status(struct request *q, const Mperf__Request *m)
 		r = tell_losses(&s);
 	if (r == 0)
 		r = tell_feed(&s);
+	if (r == 0)
+		r = tell_grants(&s);
 	if (r == 0)
 		r = tell_store(&s);
 	int ended = row_stream_end(&s.stream);

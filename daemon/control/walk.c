@@ -413,9 +413,14 @@ static int catch_up_for_feed(void *userdata)
 	return catch_up(w, clock_ns(CLOCK_MONOTONIC));
 }
 
-int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits)
+int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
+	const char *region_events, struct event_error *ret_error)
 {
+	const struct sampler *s = w->sampler;
+	int wrong = grants_make(
+		&kernel_real, &s->machine, s->options.cores, region_events, &w->grants, ret_error);
 	const struct feed_options o = {
+		.grants = &w->grants,
 		.listen_fd = listen_fd,
 		.limits = *limits,
 		.tasks = &w->tasks,
@@ -424,7 +429,8 @@ int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits)
 		.catch_up = catch_up_for_feed,
 		.userdata = w,
 	};
-	return feed_new(&o, &w->feed);
+	int r = feed_new(&o, &w->feed);
+	return r != 0 ? r : wrong ? WALK_NO_GRANTS : 0;
 }
 
 int walk_catch_up(struct walk *w, uint64_t now_ns)

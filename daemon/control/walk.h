@@ -57,6 +57,7 @@ struct walk {
 	struct namer *namer;
 	struct loop_sites sites;
 	struct feed *feed;               /* NULL: nobody listens to programs */
+	struct grants grants;            /* what threads of programs are given to count in regions */
 	uint64_t n_taken;                /* samples that came out of the rings, whoever listened */
 	uint64_t realtime_offset_ns;     /* CLOCK_REALTIME - CLOCK_MONOTONIC, looked at each second */
 	/* the rest is walk.c's */
@@ -75,8 +76,12 @@ int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_
 int walk_start(struct walk *w, const pid_t *pids, size_t n_pids);
 struct walk *walk_free(struct walk *w);
 
-/* Listen to instrumented programs at that socket, which is borrowed. 0 or -errno. */
-int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits);
+/* Listen to instrumented programs at that socket, which is borrowed, and give their threads those
+ * events to count in regions (grant.h). 0; WALK_NO_GRANTS, it listens, but the events are wrong, as
+ * *ret_error says; -errno. */
+enum { WALK_NO_GRANTS = 1 };
+int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
+	const char *region_events, struct event_error *ret_error);
 
 void walk_add(struct walk *w, struct tap *tap);
 void walk_remove(struct walk *w, struct tap *tap);

@@ -95,7 +95,8 @@ enum {
 	RECORD_SKIPPED = 1,  /* a type that we do not know: step over its size */
 	RECORD_TRUNCATED,    /* shorter than what it announces */
 	RECORD_HOSTILE,      /* counts or lengths that contradict each other */
-	RECORD_STRANGER,     /* its id is in no stream: only a closed event's record can do that */
+	RECORD_STRANGER,     /* its id is in no stream: only a closed event's record can do that, and
+				a switch's, whose group it names besides: that is found by it */
 };
 
 /* Decode one whole record of n bytes. 0 or RECORD_*; *ret_record is set only on 0. */

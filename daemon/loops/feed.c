@@ -77,7 +77,10 @@ static int take_counts(void *userdata, const struct loop_counts *counts)
 {
 	struct connection *c = userdata;
 	struct feed *f = c->feed;
-	return f->o.take(f->o.userdata, feed_task_of(c, counts->thread), counts);
+	struct task *task = feed_task_of(c, counts->thread);
+	if (counts->site == counts->region)
+		feed_grant(c, counts->thread, task);
+	return f->o.take(f->o.userdata, task, counts);
 }
 
 static uint32_t period_ms(const struct feed *f)
@@ -111,6 +114,7 @@ static void hang_up(struct connection *c)
 	close(c->fd);
 	program_free(c->program);
 	c->user->n_programs--;
+	c->user->n_grants -= c->n_grants;
 	user_tidy(f, c->user);
 	free(c);
 }
@@ -155,6 +159,7 @@ static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 		.causes = f->causes,
 		.budget = &user->budget,
 		.memory_max = f->o.limits.program_bytes_max,
+		.granted = f->o.grants ? &f->o.grants->names : NULL,
 		.take = take_counts,
 		.userdata = c,
 	};
@@ -224,24 +229,32 @@ static int read_packet(struct connection *c)
 	return r;
 }
 
+/* It is taken out: of one that is only not asked for, epoll tells that it hung up, again and again.
+ */
 static int pause_until(struct connection *c, uint64_t resume_ns)
 {
 	c->paused = true;
 	c->resume_ns = resume_ns;
-	return watch(c->feed, EPOLL_CTL_MOD, c->fd, c, false);
+	return watch(c->feed, EPOLL_CTL_DEL, c->fd, c, false);
 }
 
-/* Whose work is more than his share of the time waits. */
+/* Move to when so much of a share of the time is used up. */
+static void spend(uint64_t *until_ns, uint64_t now_ns, uint64_t ns)
+{
+	*until_ns = (*until_ns < now_ns ? now_ns : *until_ns) + ns;
+}
+
+/* Who makes more work than his share of the time waits, with all that he runs; a program alone. */
 static int charge_time(struct connection *c, uint64_t spent_ns)
 {
 	struct feed *f = c->feed;
-	struct feed_user *user = c->user;
-	if (user->spent_until_ns < f->now_ns)
-		user->spent_until_ns = f->now_ns;
-	user->spent_until_ns += spent_ns * FEED_LOOP_SHARE;
-	if (user->spent_until_ns <= f->now_ns + FEED_AHEAD_NS)
+	spend(&c->user->spent_until_ns, f->now_ns, spent_ns * FEED_LOOP_SHARE);
+	spend(&c->spent_until_ns, f->now_ns, spent_ns * FEED_CONNECTION_SHARE);
+	uint64_t until_ns = c->user->spent_until_ns > c->spent_until_ns ? c->user->spent_until_ns
+									: c->spent_until_ns;
+	if (until_ns <= f->now_ns + FEED_AHEAD_NS)
 		return 0;
-	return pause_until(c, user->spent_until_ns - FEED_AHEAD_NS / 2);
+	return pause_until(c, until_ns - FEED_AHEAD_NS / 2);
 }
 
 static int read_turn(struct connection *c)
@@ -287,7 +300,7 @@ static int look_at_clock(struct feed *f)
 		next = c->next;
 		if (c->paused && f->now_ns >= c->resume_ns) {
 			c->paused = false;
-			r = watch(f, EPOLL_CTL_MOD, c->fd, c, true);
+			r = watch(f, EPOLL_CTL_ADD, c->fd, c, true);
 		} else if (!c->paused && !c->program->greeted &&
 			   f->now_ns >= c->came_ns + FEED_HELLO_NS) {
 			f->causes[FEED_SILENT]++;

@@ -9,16 +9,20 @@
  *
  * Who a program is comes from its socket (SO_PEERCRED), never from what it says, and its threads
  * are only taken for threads of that process. What reading costs is charged to the user, who is not
- * read any more for ten times as long: his programs go on counting, and tell it later.
+ * read any more for ten times as long: his programs go on counting, and tell it later. One program
+ * has half of its user's share, so that it leaves time for his others.
  */
 
 #include <sys/types.h>
 
 #include "daemon/attribute/sweep.h"
+#include "daemon/loops/grant.h"
 #include "daemon/loops/program.h"
 
 /* Of all programs of one user, of the time of the loop. */
 #define FEED_LOOP_SHARE 10u
+/* Of one of them. */
+#define FEED_CONNECTION_SHARE (2 * FEED_LOOP_SHARE)
 /* What a user may be ahead of that: a program's tables when it starts, and a round. */
 #define FEED_AHEAD_NS 500000000u
 /* Packets of one program before others have their turn. */
@@ -41,6 +45,7 @@ struct feed_options {
 	struct feed_limits limits;
 	struct task_table *tasks; /* borrowed */
 	struct loop_sites *sites; /* borrowed; outlives who holds sites */
+	struct grants *grants;    /* borrowed; NULL: nothing is granted */
 	/* Something was counted. task: whose it is; NULL: not known. 0 or -errno. */
 	int (*take)(void *userdata, struct task *task, const struct loop_counts *c);
 	/* Let all that happened until now be known to `tasks`. 0 or -errno. NULL: it is. */

@@ -6,9 +6,18 @@
 
 #include "daemon/loops/feed.h"
 
+/* Threads of one program, and of all programs of one user, that are given counters, over as long as
+ * the programs are connected: each holds four events at most, of a kilobyte and more in the kernel.
+ */
+#define FEED_GRANTS_MAX 1024u
+#define FEED_GRANTS_PER_USER_MAX 4096u
+/* A program whose socket is full is tried again. */
+#define FEED_GRANT_TRIES 3u
+
 struct feed_user {
 	uid_t uid;
 	uint32_t n_programs;
+	uint32_t n_grants; /* of all his programs */
 	struct budget budget;
 	uint64_t spent_until_ns; /* CLOCK_MONOTONIC, to which his share of the loop is used up */
 	UT_hash_handle hh;
@@ -24,7 +33,9 @@ struct connection {
 	bool other_pids;      /* its pid namespace is another one than ours */
 	bool sought;          /* its process was looked for, found or not */
 	bool paused;          /* not read before resume_ns */
+	uint32_t n_grants;    /* threads that were given counters */
 	uint64_t resume_ns;
+	uint64_t spent_until_ns; /* as its user's, of its own share */
 	uint64_t came_ns;
 	struct connection *next;
 };
@@ -58,3 +69,7 @@ bool feed_seek_process(struct connection *c);
 struct task *feed_task_of(struct connection *c, struct program_thread *t);
 /* See whether the pids of a process are ours. */
 bool feed_has_other_pids(pid_t pid);
+
+/* feed_grant.c: give a thread that was in a region counters, if it has none and may have them.
+ * task: whom it was found to be. */
+void feed_grant(struct connection *c, struct program_thread *t, const struct task *task);

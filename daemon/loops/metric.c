@@ -16,12 +16,29 @@ static const struct {
 	[LOOP_COUNTED_ENTRIES] = {"counted_entries", "count"},
 	[LOOP_COUNTED_NS] = {"counted_ns", "ns"},
 	[LOOP_SPAN_NS] = {"span_ns", "ns"},
+	[LOOP_GRANTED_NS] = {"granted_ns", "ns"},
 };
 
 #define MODELLED "_modelled"
 
-const char *loop_value_name(unsigned value, char name[LOOP_METRIC_NAME_BYTES])
+/* The place of a value among what was granted; -1: it is none of that. */
+static int granted_place(unsigned value)
 {
+	unsigned metric = value / 2;
+	return value % 2 == 0 && metric >= LOOP_GRANTED && metric < N_LOOP_METRICS
+		       ? (int)(metric - LOOP_GRANTED)
+		       : -1;
+}
+
+const char *loop_value_name(
+	unsigned value, const struct loop_granted *granted, char name[LOOP_METRIC_NAME_BYTES])
+{
+	int place = granted_place(value);
+	if (place >= 0 && granted && *granted->name[place]) {
+		snprintf(name, LOOP_METRIC_NAME_BYTES, LOOP_GRANTED_PREFIX "%s",
+			granted->name[place]);
+		return name;
+	}
 	if (value >= N_LOOP_VALUES || !kinds[value / 2].name)
 		return NULL;
 	snprintf(name, LOOP_METRIC_NAME_BYTES, "%s%s", kinds[value / 2].name,
@@ -29,8 +46,11 @@ const char *loop_value_name(unsigned value, char name[LOOP_METRIC_NAME_BYTES])
 	return name;
 }
 
-const char *loop_value_unit(unsigned value)
+const char *loop_value_unit(unsigned value, const struct loop_granted *granted)
 {
+	int place = granted_place(value);
+	if (place >= 0 && granted && *granted->name[place])
+		return granted->is_time[place] ? "ns" : "count";
 	return value < N_LOOP_VALUES ? kinds[value / 2].unit : NULL;
 }
 
@@ -38,7 +58,7 @@ unsigned loop_value_find(const char *name)
 {
 	char ours[LOOP_METRIC_NAME_BYTES];
 	for (unsigned value = 0; value < N_LOOP_VALUES; value++)
-		if (loop_value_name(value, ours) && strcmp(ours, name) == 0)
+		if (loop_value_name(value, NULL, ours) && strcmp(ours, name) == 0)
 			return value;
 	return 0;
 }

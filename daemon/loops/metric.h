@@ -23,7 +23,11 @@ enum loop_metric {
 	LOOP_COUNTED_NS,
 	/* of a region, or of what runs in none: how long its counts gathered */
 	LOOP_SPAN_NS,
-	N_LOOP_METRICS,
+	/* of a region: for how long, and how often, what the daemon granted to be counted there
+	 * (grant.h) was; MPERF_GRANTS_MAX of them, whose names a struct loop_granted has */
+	LOOP_GRANTED_NS,
+	LOOP_GRANTED,
+	N_LOOP_METRICS = LOOP_GRANTED + MPERF_GRANTS_MAX,
 };
 #define LOOP_METRICS_OF_PROGRAMS LOOP_COUNTED_ENTRIES /* ids below it come from tables */
 
@@ -31,11 +35,20 @@ enum loop_metric {
 #define LOOP_VALUE(metric, modelled) (2 * (unsigned)(metric) + ((modelled) ? 1 : 0))
 #define N_LOOP_VALUES (2 * N_LOOP_METRICS)
 
-#define LOOP_METRIC_NAME_BYTES 40
+/* Events that are counted in regions, as people call them ("LLC-load-misses"); "": none. */
+#define LOOP_GRANTED_BYTES 64
+struct loop_granted {
+	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES];
+	bool is_time[MPERF_GRANTS_MAX]; /* ns, and not a count */
+};
+#define LOOP_GRANTED_PREFIX "granted:" /* of their names in the store */
+
+#define LOOP_METRIC_NAME_BYTES 80
 
 /* The name of a value as the store has it, and its unit ("count", "bytes", "ns"); NULL for what is
- * none. The name is written to `name` and returned. */
-const char *loop_value_name(unsigned value, char name[LOOP_METRIC_NAME_BYTES]);
-const char *loop_value_unit(unsigned value);
-/* The value of that name; 0 for a name that we do not know. */
+ * none. The name is written to `name` and returned. granted: NULL where nothing is. */
+const char *loop_value_name(
+	unsigned value, const struct loop_granted *granted, char name[LOOP_METRIC_NAME_BYTES]);
+const char *loop_value_unit(unsigned value, const struct loop_granted *granted);
+/* The value of that name; 0 for a name that we do not know, such as those of what was granted. */
 unsigned loop_value_find(const char *name);

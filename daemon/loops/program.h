@@ -42,10 +42,12 @@ struct budget {
 struct program_thread {
 	uint32_t id, tid; /* tid as its pid namespace has it */
 	uint64_t begin_ns;
-	uint64_t until_ns; /* CLOCK_MONOTONIC, to which its counts went out */
-	bool counted;      /* in this round */
-	void *who;         /* the owner's: whom it takes the thread for, */
-	int32_t our_tid;   /* and its tid in the owner's namespace; 0: not known */
+	uint64_t until_ns;    /* CLOCK_MONOTONIC, to which its counts went out */
+	bool counted;         /* in this round */
+	uint8_t asked_grants; /* the owner's: how often he tried to give it counters, */
+	uint8_t granted[MPERF_GRANTS_MAX]; /* and what its words count: place + 1; 0 nothing */
+	void *who;                         /* the owner's: whom it takes the thread for, */
+	int32_t our_tid;                   /* and its tid in the owner's namespace; 0: not known */
 	UT_hash_handle hh;
 };
 
@@ -62,6 +64,8 @@ struct loop_counts {
 	struct loop_site *region; /* NULL: in none */
 	const uint64_t *value;    /* N_LOOP_VALUES */
 	uint64_t until_ns;
+	const struct loop_granted *granted; /* names of its last values; NULL: it has none */
+	uint8_t was_granted; /* bit i: of these, the i-th was counted, and is 0 if it is 0 */
 };
 
 struct program_options {
@@ -69,6 +73,7 @@ struct program_options {
 	uint64_t *causes;         /* N_FEED_CAUSES: counted up */
 	struct budget *budget;    /* what it may hold is part of it; NULL: unbounded */
 	uint64_t memory_max;
+	const struct loop_granted *granted; /* what may be granted; NULL: nothing */
 	/* A region or block was counted: 0 or -errno, fatal. */
 	int (*take)(void *userdata, const struct loop_counts *c);
 	/* A thread is gone, and with it `who`. May be NULL. */

@@ -284,6 +284,25 @@ void program_parts_clear(struct program *p)
 	}
 }
 
+/* Words of what a thread was granted go where their events stand; others are made up. Returns which
+ * events these are. */
+static uint8_t put_granted(
+	const struct program_thread *t, const struct mperf_feed_spent *said, uint64_t *value)
+{
+	const uint64_t word[MPERF_GRANTS_MAX] = {
+		said->granted, said->granted_1, said->granted_2, said->granted_3};
+	uint8_t which = 0;
+	for (unsigned i = 0; i < MPERF_GRANTS_MAX && said->granted_ns > 0; i++) {
+		if (!t->granted[i])
+			continue;
+		value[LOOP_VALUE(LOOP_GRANTED + t->granted[i] - 1, false)] = word[i];
+		which |= (uint8_t)(1u << (t->granted[i] - 1));
+	}
+	if (which)
+		value[LOOP_VALUE(LOOP_GRANTED_NS, false)] = said->granted_ns;
+	return which;
+}
+
 int program_take_spent(struct program *p, const struct feed_message *m)
 {
 	const struct mperf_feed_spent *said = &m->spent;
@@ -301,12 +320,15 @@ int program_take_spent(struct program *p, const struct feed_message *m)
 	value[LOOP_VALUE(LOOP_COUNTED_ENTRIES, false)] = said->counted_entries;
 	value[LOOP_VALUE(LOOP_COUNTED_NS, false)] = said->counted_ns;
 	value[LOOP_VALUE(LOOP_SPAN_NS, false)] = said->until_ns - said->from_ns;
+	uint8_t granted = put_granted(thread, said, value);
 	const struct loop_counts counts = {
 		.thread = thread,
 		.site = region->site,
 		.region = region->site,
 		.value = value,
 		.until_ns = said->until_ns,
+		.granted = p->o.granted,
+		.was_granted = granted,
 	};
 	return p->o.take(p->o.userdata, &counts);
 }

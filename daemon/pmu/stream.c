@@ -55,6 +55,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_ARGV] = {"arguments not read", false},
 	[LOSS_KILLED] = {"daemon killed", true},
 	[LOSS_SWITCH] = {"switch without counts", false},
+	[LOSS_LOOPS] = {"counts of loops not stored", false},
 };
 
 const char *cut_name(unsigned cut)

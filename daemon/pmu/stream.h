@@ -103,7 +103,9 @@ enum loss {
 	LOSS_SIBLING,        /* siblings that failed to open, so that their counts are missing */
 	LOSS_ARGV,           /* execs whose process was gone before its arguments could be read */
 	LOSS_KILLED,         /* were in hand when the daemon was killed; found at its next start */
-	LOSS_SWITCH,         /* switches whose counts could not be read: what ran until then gets none */
+	LOSS_SWITCH,         /* switches whose counts could not be read: what ran until then gets none;
+	                        or that no record told of: who is read next gets them */
+	LOSS_LOOPS,          /* counts of loops that programs told of, which could not be written */
 	N_LOSSES,
 };
 struct loss_kind {

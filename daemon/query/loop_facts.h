@@ -57,8 +57,12 @@ struct loop_facts {
 	uint32_t *alike; /* by text of a readable name: the first site of it, index + 1 */
 	uint32_t size_alike;
 	double sampled_ns; /* of all processes that counted something */
-	uint32_t threads;  /* that did; without by_thread 0 */
-	bool from_file;    /* no segment, so no samples */
+	/* events that were counted in regions: texts; values LOOP_GRANTED and on are theirs */
+	uint32_t granted[MPERF_GRANTS_MAX];
+	unsigned n_granted;
+	bool granted_left_out; /* there were more */
+	uint32_t threads;      /* that did; without by_thread 0 */
+	bool from_file;        /* no segment, so no samples */
 	struct provenance provenance;
 	struct loop_facts_kept *kept;
 

@@ -97,6 +97,8 @@ static int read_sites(struct loop_facts *f)
 	struct cursor c;
 	for (uint32_t i = 0; i < f->site_keys.n_keys; i++)
 		f->site[i].here = false;
+	if (segment_version(f->loaded.db) < SEGMENT_VERSION_LOOPS)
+		return 0; /* nothing was ever written of them */
 	int r = cursor_open(&c, &f->loaded,
 		"SELECT id, kind, build_id, subprogram, source, line, nest, inlined_at, parent, "
 		"line_last, flags FROM loop_site ORDER BY id");
@@ -109,6 +111,30 @@ static int read_sites(struct loop_facts *f)
 /* --- counts --------------------------------------------------------------------------------------
  */
 
+/* The value of an event that was granted, whose name the store has; 0: it is none, or there are too
+ * many. */
+static int value_of_granted(struct loop_facts *f, const char *name, uint16_t *ret_value)
+{
+	size_t n = strlen(LOOP_GRANTED_PREFIX);
+	uint32_t text;
+	unsigned i = 0;
+	if (strncmp(name, LOOP_GRANTED_PREFIX, n) != 0 || !name[n])
+		return 0;
+	int r = text_get(&f->texts, name + n, &text);
+	if (r != 0)
+		return r == KEY_TABLE_FULL ? -EOVERFLOW : r;
+	while (i < f->n_granted && f->granted[i] != text)
+		i++;
+	if (i == MPERF_GRANTS_MAX) {
+		f->granted_left_out = true;
+		return 0;
+	}
+	f->granted[i] = text;
+	f->n_granted = i == f->n_granted ? i + 1 : f->n_granted;
+	*ret_value = (uint16_t)LOOP_VALUE(LOOP_GRANTED + i, false);
+	return 0;
+}
+
 /* Which of our values each metric's id stands for; 0 one that we do not know. */
 static int read_metrics(struct loop_facts *f, uint16_t value[static METRIC_IDS_MAX])
 {
@@ -116,8 +142,11 @@ static int read_metrics(struct loop_facts *f, uint16_t value[static METRIC_IDS_M
 	int r = cursor_open(&c, &f->loaded, "SELECT id, name FROM loop_metric ORDER BY id");
 	while (r == 0 && (r = cursor_next(&c)) == 0) {
 		uint32_t id = cursor_id(&c, 0, METRIC_IDS_MAX - 1);
-		if (id)
-			value[id] = (uint16_t)loop_value_find(column_text(&c, 1));
+		if (!id)
+			continue;
+		value[id] = (uint16_t)loop_value_find(column_text(&c, 1));
+		if (value[id] == 0)
+			r = value_of_granted(f, column_text(&c, 1), &value[id]);
 	}
 	cursor_close(&c);
 	return r == CURSOR_END ? 0 : r;
@@ -192,6 +221,8 @@ static int read_counts(struct loop_facts *f, const struct row_filter *filter)
 	uint16_t value[METRIC_IDS_MAX] = {0};
 	struct count_row before = {{INT64_MIN}, 0}, row;
 	struct cursor c;
+	if (segment_version(f->loaded.db) < SEGMENT_VERSION_LOOPS)
+		return 0;
 	int r = read_metrics(f, value);
 	if (r == 0)
 		r = cursor_open(&c, &f->loaded,

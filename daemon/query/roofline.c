@@ -4,8 +4,9 @@
  *
  * A loop's own counts are without the loops inside; what is shown of it is with them, since time is
  * taken where a nest begins and ends. Time is what the program measured at the outermost loop of a
- * nest, where the entries that it timed stand for those that it did not; or else the CPU time of
- * the process's samples in the loop's lines. A figure that has neither is absent.
+ * nest, where the entries that it timed stand for those that it did not. A loop inside has the CPU
+ * time of the process's samples in its lines; where these are few, its share of the instructions
+ * that the nest counted. A figure that has neither is absent.
  *
  * Counting slows what it counts. With A accesses, I instructions and U updates of counters, each of
  * which loads and stores, Examem takes
@@ -15,20 +16,26 @@
  *      MF = NMAF / OMAF
  *      CF = (I + U MF) / I
  *
- * and the bandwidth without counting to be CF times the one that was reached.
+ * and the bandwidth without counting to be CF times the one that was reached. A, I and U are
+ * counted, bytes too, and the time is measured as said above; that counting slows a loop by its
+ * share of instructions is Examem's estimate. I is of LLVM IR, as the pass sees it.
  * Source: Examem, section III.G, equations 1 to 5.
+ *
+ * The cost of counting is another estimate: as many updates and looks at the clock as were counted,
+ * each for as long as it takes on the machine that answers.
  */
 #include "daemon/query/roofline.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/memory.h"
 
-/* Two looks at the clock for each timed entry. Source: measured, clock_gettime through the vDSO of
- * an x86-64 virtual machine, Linux 6.18: 29 ns. */
-#define TIMED_ENTRY_NS 58.0
+/* A time of fewer samples is told by its share of a nest that was measured, if it is in one: its
+ * standard error would be above a third. */
+#define SAMPLES_MIN 10
 
 static int find(const char *const *names, int n, const char *name)
 {
@@ -70,7 +77,7 @@ double roof_correction(double accesses, double instructions, double updates)
 	return (instructions + updates * (after / before)) / instructions;
 }
 
-static double ops_of(const struct roof_sums *s, enum roofline_ops ops)
+double roof_ops(const struct roof_sums *s, enum roofline_ops ops)
 {
 	switch (ops) {
 	case ROOFLINE_INT:
@@ -90,21 +97,37 @@ static double ratio(double part, double whole)
 	return whole > 0 ? part / whole : -1;
 }
 
-struct roof_figures roof_figures_of(
-	const struct roof_sums *s, double time_ns, enum roof_clock clock, enum roofline_ops ops)
+/* Of the time. Samples come by chance. Of nests each look at the clock may be off by what it costs;
+ * where some entries stand for others, they are taken to differ as much as they are long. */
+static double error_of(const struct roof_sums *s, const struct roof_time *time, double clock_ns)
+{
+	double timed = s->value[LOOP_TIMED_ENTRIES];
+	if (timed <= 0)
+		timed = s->value[LOOP_ENTRIES]; /* regions are timed each time */
+	if (time->clock == ROOF_SAMPLED)
+		return s->samples > 0 ? 1 / sqrt((double)s->samples) : -1;
+	if (time->clock != ROOF_MEASURED || timed <= 0 || time->ns <= 0)
+		return -1;
+	double looks = clock_ns / (time->ns / fmax(s->value[LOOP_ENTRIES], timed));
+	double chosen = timed < s->value[LOOP_ENTRIES] ? 1 / sqrt(timed) : 0;
+	return hypot(looks, chosen);
+}
+
+struct roof_figures roof_figures_of(const struct roof_sums *s, const struct roof_time *time,
+	enum roofline_ops ops, const struct roof_costs *costs)
 {
 	const double *v = s->value;
 	double updates = v[LOOP_UPDATES], instructions = v[LOOP_INSTRUCTIONS];
 	struct roof_figures f = {
-		.clock = clock,
-		.time_ns = clock == ROOF_NO_CLOCK ? -1 : time_ns,
-		.ops = ops_of(s, ops),
+		.clock = time->clock,
+		.time_ns = time->clock == ROOF_NO_CLOCK ? -1 : time->ns,
+		.ops = roof_ops(s, ops),
 		.bytes = v[LOOP_BYTES_LOADED] + v[LOOP_BYTES_STORED],
 		.lanes = ratio(v[LOOP_LANES_ACTIVE], v[LOOP_LANES_ISSUED]),
-		.cost = ratio(updates, instructions),
+		.error = error_of(s, time, costs->clock_ns),
 	};
-	if (f.cost >= 0 && clock == ROOF_MEASURED && time_ns > 0)
-		f.cost += TIMED_ENTRY_NS * v[LOOP_TIMED_ENTRIES] / time_ns;
+	f.cost = ratio(updates * costs->update_ns + 2 * costs->clock_ns * v[LOOP_TIMED_ENTRIES],
+		f.time_ns);
 	f.ops_per_byte = ratio(f.ops, f.bytes);
 	f.ops_per_ns = ratio(f.ops, f.time_ns);
 	f.bytes_per_ns = ratio(f.bytes, f.time_ns);
@@ -164,6 +187,11 @@ static bool is_region(const struct loop_facts *f, uint32_t site)
 	return site != 0 && f->site[site - 1].kind == LOOP_SITE_REGION;
 }
 
+static bool is_block(const struct loop_facts *f, uint32_t site)
+{
+	return site != 0 && f->site[site - 1].kind == LOOP_SITE_BLOCK;
+}
+
 /* What stands for no region; 0 if nothing does. */
 static uint32_t outside(const struct loop_facts *f)
 {
@@ -197,9 +225,12 @@ static void sum_self(struct roofline *r)
 		uint32_t group = group_of(r, &f->keys.key[i], no_region);
 		if (group == 0)
 			continue;
-		/* how often a loop was entered says nothing of the region that it is in */
-		bool own = r->q.by != ROOFLINE_REGION ||
-			   is_region(f, (uint32_t)f->keys.key[i].part[0]);
+		uint32_t site = (uint32_t)f->keys.key[i].part[0];
+		/* how often a loop was entered says nothing of the region that it is in, and a
+		 * block's entries nothing of its loop; a region's time is its thread's once more */
+		bool own = r->q.by == ROOFLINE_REGION ? is_region(f, site)
+			   : is_region(f, site)       ? site == no_region
+						      : !is_block(f, site);
 		add_fact(&r->self[group - 1], &f->fact[i], own);
 	}
 }
@@ -237,23 +268,58 @@ static void scale_region(struct roof_sums *s)
 /* --- rows
  * ----------------------------------------------------------------------------------------- */
 
-static double time_of(const struct roofline *r, uint32_t group, enum roof_clock *ret_clock)
+/* The loop around it whose time was measured, or itself; -1: there is none. */
+static int64_t measured_nest(const struct roofline *r, uint32_t group)
+{
+	const struct loop_facts *f = &r->facts;
+	for (unsigned depth = 0; depth < LOOP_DEPTH_MAX; depth++) {
+		uint32_t parent = f->site[group].parent;
+		if (r->self[group].value[LOOP_TIME_NS] > 0)
+			return group;
+		if (parent == 0 || f->site[parent - 1].kind != LOOP_SITE_LOOP)
+			return -1;
+		group = parent - 1;
+	}
+	return -1;
+}
+
+static struct roof_time time_of_loop(const struct roofline *r, uint32_t group)
+{
+	const struct roof_sums *total = &r->total[group];
+	int64_t nest = measured_nest(r, group);
+	if (nest == group)
+		return (struct roof_time){ROOF_MEASURED, r->self[group].value[LOOP_TIME_NS]};
+	if (nest >= 0 && total->samples < SAMPLES_MIN) {
+		double share = ratio(
+			total->value[LOOP_INSTRUCTIONS], r->total[nest].value[LOOP_INSTRUCTIONS]);
+		if (share >= 0)
+			return (struct roof_time){
+				ROOF_SHARED, share * r->self[nest].value[LOOP_TIME_NS]};
+	}
+	return total->samples > 0 ? (struct roof_time){ROOF_SAMPLED, total->sampled_ns}
+				  : (struct roof_time){ROOF_NO_CLOCK, -1};
+}
+
+static struct roof_time time_of(const struct roofline *r, uint32_t group)
 {
 	const double *own = r->self[group].value;
 	const struct roof_sums *total = &r->total[group];
-	*ret_clock = ROOF_MEASURED;
-	if (r->q.by == ROOFLINE_REGION && own[LOOP_ENTRIES] > 0)
-		return own[LOOP_TIME_NS];
-	if (r->q.by == ROOFLINE_LOOP && own[LOOP_TIME_NS] > 0)
-		return own[LOOP_TIME_NS];
-	*ret_clock = ROOF_SPAN;
-	if (r->q.by == ROOFLINE_THREAD && own[LOOP_SPAN_NS] > 0)
-		return own[LOOP_SPAN_NS];
-	*ret_clock = ROOF_SAMPLED;
-	if (r->q.by != ROOFLINE_REGION && total->samples > 0)
-		return total->sampled_ns;
-	*ret_clock = ROOF_NO_CLOCK;
-	return -1;
+	switch (r->q.by) {
+	case ROOFLINE_LOOP:
+		return time_of_loop(r, group);
+	case ROOFLINE_REGION:
+		if (own[LOOP_ENTRIES] > 0)
+			return (struct roof_time){ROOF_MEASURED, own[LOOP_TIME_NS]};
+		return (struct roof_time){ROOF_NO_CLOCK, -1};
+	case ROOFLINE_THREAD:
+		if (own[LOOP_SPAN_NS] > 0)
+			return (struct roof_time){ROOF_SPAN, own[LOOP_SPAN_NS]};
+		break;
+	default:
+		break;
+	}
+	return total->samples > 0 ? (struct roof_time){ROOF_SAMPLED, total->sampled_ns}
+				  : (struct roof_time){ROOF_NO_CLOCK, -1};
 }
 
 static bool is_wanted(const struct roofline *r, uint32_t group)
@@ -289,17 +355,17 @@ static int make_rows(struct roofline *r)
 	if (!r->row)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < r->n_groups; i++) {
-		enum roof_clock clock;
 		if (!is_wanted(r, i))
 			continue;
 		if (r->q.by == ROOFLINE_REGION)
 			scale_region(&r->total[i]);
-		double time_ns = time_of(r, i, &clock);
-		r->any_sampled |= clock == ROOF_SAMPLED;
-		r->any_measured |= clock == ROOF_MEASURED;
+		struct roof_time time = time_of(r, i);
+		r->any_sampled |= time.clock == ROOF_SAMPLED;
+		r->any_measured |= time.clock == ROOF_MEASURED;
+		r->any_shared |= time.clock == ROOF_SHARED;
 		r->row[r->n_rows++] = (struct roof_row){
 			.group = i,
-			.f = roof_figures_of(&r->total[i], time_ns, clock, r->q.ops),
+			.f = roof_figures_of(&r->total[i], &time, r->q.ops, &r->costs),
 			.self_ns = r->facts.sampled_ns > 0 && r->q.by != ROOFLINE_REGION
 					   ? r->self[i].sampled_ns
 					   : -1,
@@ -333,7 +399,8 @@ static int work_out(struct roofline *r, const struct answer *answer)
 	sum_self(r);
 	sum_total(r);
 	r->whole_ns[ROOF_SAMPLED] = f->sampled_ns;
-	r->whole_ns[ROOF_MEASURED] = r->whole_ns[ROOF_SPAN] = span_of(f);
+	r->whole_ns[ROOF_MEASURED] = r->whole_ns[ROOF_SPAN] = r->whole_ns[ROOF_SHARED] = span_of(f);
+	r->costs = roof_costs_measure();
 	int outcome = make_rows(r);
 	return outcome == 0 ? roofline_tell(r, answer) : outcome;
 }

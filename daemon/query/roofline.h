@@ -55,17 +55,40 @@ struct roof_sums {
 	uint64_t samples;
 };
 
-enum roof_clock { ROOF_NO_CLOCK, ROOF_MEASURED, ROOF_SAMPLED, ROOF_SPAN, N_ROOF_CLOCKS };
+enum roof_clock {
+	ROOF_NO_CLOCK,
+	ROOF_MEASURED,
+	ROOF_SAMPLED,
+	ROOF_SPAN,
+	ROOF_SHARED, /* of the measured time of the nest around, by counted instructions */
+	N_ROOF_CLOCKS
+};
+
+/* What counting takes, ns. */
+struct roof_costs {
+	double update_ns; /* of a counter, without waiting for the one before */
+	double clock_ns;  /* a look at the clock */
+};
+/* Measured on this machine, now; it takes less than a millisecond. */
+struct roof_costs roof_costs_measure(void);
 
 /* What sums come to. Negative: not known. */
 struct roof_figures {
 	enum roof_clock clock;
 	double time_ns, ops, bytes;
 	double ops_per_ns, bytes_per_ns, bytes_per_ns_corrected;
-	double ops_per_byte, lanes, cost;
+	double ops_per_byte, lanes;
+	double cost;  /* share of the time, estimated */
+	double error; /* of the time, and so of all rates: a standard error, as a share */
 };
-struct roof_figures roof_figures_of(
-	const struct roof_sums *s, double time_ns, enum roof_clock clock, enum roofline_ops ops);
+struct roof_time {
+	enum roof_clock clock;
+	double ns;
+};
+struct roof_figures roof_figures_of(const struct roof_sums *s, const struct roof_time *time,
+	enum roofline_ops ops, const struct roof_costs *costs);
+
+double roof_ops(const struct roof_sums *s, enum roofline_ops ops);
 
 /* Equations 1 to 5 of Examem: by how much counting made it slower, as far as counted instructions
  * tell; 1 where nothing is known. */
@@ -86,7 +109,8 @@ struct roofline {
 	uint32_t n_rows;
 	/* what shares are of: CPU time of what was sampled, else the time that counts are of */
 	double whole_ns[N_ROOF_CLOCKS];
-	bool any_sampled, any_measured;
+	bool any_sampled, any_measured, any_shared;
+	struct roof_costs costs;
 };
 
 /* roofline_rows.c: tell what was worked out. */

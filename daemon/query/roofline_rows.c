@@ -9,7 +9,7 @@
 #include "daemon/query/roofline.h"
 #include "proto/memory.h"
 
-#define COLUMNS_MAX 48
+#define COLUMNS_MAX 64
 #define TEXTS_MAX 4
 #define TEXT_BYTES 512
 
@@ -88,6 +88,7 @@ static const struct answer_column figure_columns[] = {
 	{"ops_per_byte", NULL, MPERF__UNIT__UNIT_RATIO},
 	{"lanes", "Lanes active", MPERF__UNIT__UNIT_SHARE},
 	{"cost", "Counting", MPERF__UNIT__UNIT_SHARE},
+	{"error", "Error", MPERF__UNIT__UNIT_SHARE},
 	{"ops", "Operations", MPERF__UNIT__UNIT_COUNT},
 	{"ops_self", "Own operations", MPERF__UNIT__UNIT_COUNT},
 	{"bytes_loaded", "Loaded", MPERF__UNIT__UNIT_BYTES},
@@ -110,6 +111,95 @@ static const struct answer_column figure_columns[] = {
 };
 #define N_FIGURES (sizeof figure_columns / sizeof *figure_columns)
 
+/* --- what was granted
+ * --------------------------------------------------------------------------------------- */
+
+/* A column for each event of regions, and what follows of it. */
+#define PER_INSTRUCTIONS 1000.0
+#define DRAM_EVENT "LLC-load-misses"
+/* What one miss of the last cache is taken to bring from memory: a line. Source: Examem, III.H. */
+#define LINE_BYTES 64.0
+
+static const char *granted_name(const struct roofline *r, unsigned i)
+{
+	return text_of(&r->facts.texts, r->facts.granted[i]);
+}
+
+/* Is it that event, whatever modifiers stand behind it? */
+static bool is_event(const char *name, const char *wanted)
+{
+	size_t n = strlen(wanted);
+	return strncmp(name, wanted, n) == 0 && (name[n] == '\0' || name[n] == ':');
+}
+
+/* Its place, or -1. */
+static int granted_find(const struct roofline *r, const char *wanted)
+{
+	for (unsigned i = 0; i < r->facts.n_granted; i++)
+		if (is_event(granted_name(r, i), wanted))
+			return (int)i;
+	return -1;
+}
+
+static bool has_rate(const struct roofline *r, unsigned i)
+{
+	int instructions = granted_find(r, "instructions");
+	return instructions >= 0 && instructions != (int)i;
+}
+
+#define EVENT_COLUMN                                                                               \
+	"event_" /* before their names, of which one may be that of a count of ours                \
+		  */
+struct granted_names {
+	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
+	char rate[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
+	char title[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
+};
+
+static size_t granted_columns(
+	const struct roofline *r, struct granted_names *names, struct answer_column *c)
+{
+	size_t n = 0;
+	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
+		return 0;
+	c[n++] = (struct answer_column){"granted_ns", "Counted for", MPERF__UNIT__UNIT_NS};
+	for (unsigned i = 0; i < r->facts.n_granted; i++) {
+		const char *name = granted_name(r, i);
+		snprintf(names->name[i], sizeof names->name[i], EVENT_COLUMN "%.63s", name);
+		c[n++] = (struct answer_column){names->name[i], name, MPERF__UNIT__UNIT_COUNT};
+		if (!has_rate(r, i))
+			continue;
+		snprintf(
+			names->rate[i], sizeof names->rate[i], EVENT_COLUMN "%.47s_per_1000", name);
+		snprintf(names->title[i], sizeof names->title[i], "/ 1000 instr.");
+		c[n++] = (struct answer_column){
+			names->rate[i], names->title[i], MPERF__UNIT__UNIT_RATIO};
+	}
+	if (granted_find(r, DRAM_EVENT) >= 0)
+		c[n++] =
+			(struct answer_column){"dram_gbytes", "DRAM GB/s", MPERF__UNIT__UNIT_RATIO};
+	return n;
+}
+
+static void put_granted(struct row *row, const struct roofline *r, const struct roof_sums *s)
+{
+	const double *value = s->value + LOOP_GRANTED;
+	double ns = s->value[LOOP_GRANTED_NS];
+	int instructions = granted_find(r, "instructions"), dram = granted_find(r, DRAM_EVENT);
+	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
+		return;
+	put_time(row, ns > 0 ? ns : -1);
+	for (unsigned i = 0; i < r->facts.n_granted; i++) {
+		put_time(row, ns > 0 ? value[i] : -1);
+		if (has_rate(r, i))
+			put_real(row, value[instructions] > 0
+					      ? PER_INSTRUCTIONS * value[i] / value[instructions]
+					      : -1);
+	}
+	if (dram >= 0)
+		put_real(row, ns > 0 ? LINE_BYTES * value[dram] / ns : -1);
+}
+
 static int tell_columns(const struct roofline *r, const struct answer *answer)
 {
 	static const char *const rate[] = {"GFLOP/s", "GIOP/s", "SP GFLOP/s", "DP GFLOP/s"};
@@ -125,6 +215,8 @@ static int tell_columns(const struct roofline *r, const struct answer *answer)
 								    : per_byte[r->q.ops];
 		n++;
 	}
+	struct granted_names names;
+	n += granted_columns(r, &names, c + n);
 	return answer->columns(answer->userdata, c, n);
 }
 
@@ -215,32 +307,50 @@ static void put_counts(struct row *row, const struct roof_sums *t, const struct 
 		put_count(row, t->value[metrics[i]]);
 }
 
+/* Of samples' counts; of a region, of what it was granted. */
+static double ipc_of(const struct roofline *r, const struct roof_sums *s)
+{
+	int cycles = granted_find(r, "cycles"), instructions = granted_find(r, "instructions");
+	const double *value = s->value + LOOP_GRANTED;
+	if (r->q.by == ROOFLINE_REGION)
+		return cycles >= 0 && instructions >= 0 && value[cycles] > 0
+			       ? value[instructions] / value[cycles]
+			       : -1;
+	return s->cycles > 0 ? s->instructions / s->cycles : -1;
+}
+
 static int tell_row(
 	const struct roofline *r, const struct roof_row *from, const struct answer *answer)
 {
-	static const char *const clocks[] = {"", "measured", "sampled", "wall"};
+	static const char *const clocks[N_ROOF_CLOCKS] = {
+		"", "measured", "sampled", "wall", "shared"};
 	struct row row = {.n = 0};
 	const struct roof_figures *f = &from->f;
 	const struct roof_sums *t = &r->total[from->group], *own = &r->self[from->group];
 	put_key(&row, r, from->group);
 	put_count(&row, t->value[LOOP_ENTRIES]);
-	put_count(&row, t->value[LOOP_ITERATIONS]);
+	if (r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_THREAD)
+		put_count(&row, t->value[LOOP_ITERATIONS]);
+	else
+		put(&row, (struct answer_value){.kind = ANSWER_ABSENT});
 	put_time(&row, f->time_ns);
 	put_real(&row, r->whole_ns[f->clock] > 0 ? f->time_ns / r->whole_ns[f->clock] : -1);
 	put_text(&row, clocks[f->clock]);
 	put_time(&row, from->self_ns);
-	put_real(&row, t->cycles > 0 ? t->instructions / t->cycles : -1);
+	put_real(&row, ipc_of(r, t));
 	put_real(&row, f->ops_per_ns);
 	put_real(&row, f->bytes_per_ns);
 	put_real(&row, f->bytes_per_ns_corrected);
 	put_real(&row, f->ops_per_byte);
 	put_real(&row, f->lanes);
 	put_real(&row, f->cost);
+	put_real(&row, f->error);
 	put_count(&row, f->ops);
-	put_count(&row, roof_figures_of(own, 0, ROOF_NO_CLOCK, r->q.ops).ops);
+	put_count(&row, roof_ops(own, r->q.ops));
 	put_counts(&row, t, own);
 	put_count(&row, (double)t->samples);
 	put_text(&row, unseen_text(&row, r, from->group, t));
+	put_granted(&row, r, t);
 	return answer->row(answer->userdata, row.value, row.n);
 }
 
@@ -253,6 +363,16 @@ static void note(struct roofline *r, const char *says)
 	uint32_t text;
 	if (p->n_notes < PROVENANCE_NOTES_MAX && text_get(&r->facts.texts, says, &text) == 0)
 		p->note[p->n_notes++] = text;
+}
+
+static void note_costs(struct roofline *r)
+{
+	char text[256];
+	snprintf(text, sizeof text,
+		"'Counting' is estimated: %.2f ns for each update and %.0f ns for each look at the "
+		"clock, as measured here and now. 'Error' is the standard error of the time.",
+		r->costs.update_ns, r->costs.clock_ns);
+	note(r, text);
 }
 
 static void add_notes(struct roofline *r)
@@ -271,9 +391,19 @@ static void add_notes(struct roofline *r)
 	if (r->any_sampled)
 		note(r, "Time that is 'sampled' is CPU time of samples in those lines; where it is "
 			"'measured', the program timed whole nests, calls in them included.");
-	note(r, "Bandwidth is what loads and stores asked for, from whatever cache; 'corrected' is "
-		"an estimate of it without the cost of counting (Examem, equations 1 to 5), and "
-		"'counting' the estimate of that cost.");
+	if (r->any_shared)
+		note(r, "Time that is 'shared' is the measured time of the nest around, divided by "
+			"counted instructions.");
+	note(r, "Bandwidth is what loads and stores asked for, from whatever cache. 'Corrected' is "
+		"an estimate of it without counting (Examem, equations 1 to 5), from accesses, "
+		"instructions and updates, which are counted.");
+	note_costs(r);
+	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
+		note(r, "Events of regions are of user code in entries that began after the "
+			"counters were given ('counted for'); DRAM takes each miss for a line of "
+			"64 bytes.");
+	if (r->facts.granted_left_out)
+		note(r, "Other events were counted at other times; four of them are shown.");
 	if (calls)
 		note(r, "Code behind external calls is not counted, but its time is.");
 	if (assembly)

@@ -28,6 +28,7 @@ static const char schema[] =
 #include "daemon/store/schema.sql.inc"
 	;
 
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 int rollup_open_source(struct rollup *r)
@@ -105,8 +106,8 @@ static int copy_meta(struct rollup *r, const char *key)
 
 static int write_meta(struct rollup *r)
 {
-	static const char *const copied[] = {
-		"boot_id", "monotonic_ns", "realtime_ns", "host", "release", "arch", "hz", "all", "switches"};
+	static const char *const copied[] = {"boot_id", "monotonic_ns", "realtime_ns", "host",
+		"release", "arch", "hz", "all", "switches"};
 	int outcome = 0;
 	for (size_t i = 0; i < sizeof(copied) / sizeof(*copied) && outcome == 0; i++)
 		outcome = copy_meta(r, copied[i]);
@@ -184,9 +185,44 @@ static int is(struct rollup *r, const char *sql, int64_t number, const char *tex
 	return rollup_fail_target(r, "it is no file of its tier");
 }
 
+/* Drop the tables of loops and make them as the schema has them. */
+static int remake_loops(struct rollup *r)
+{
+	_cleanup_(sqlite3_closep) sqlite3 *ours = NULL;
+	_cleanup_(sqlite3_finalizep) sqlite3_stmt *st = NULL;
+	static const char remake[] = "SELECT 'DROP TABLE ' || name || ';' || sql FROM "
+				     "sqlite_schema WHERE type = 'table' AND name >= 'loop_' AND "
+				     "name < 'loop`'";
+	if (sqlite3_open(":memory:", &ours) != SQLITE_OK ||
+		sqlite3_exec(ours, schema, NULL, NULL, NULL) != SQLITE_OK ||
+		sqlite3_prepare_v2(ours, remake, -1, &st, NULL) != SQLITE_OK)
+		return -ENOMEM;
+	int outcome = 0;
+	while (outcome == 0 && sqlite3_step(st) == SQLITE_ROW)
+		outcome = rollup_exec(r, (const char *)sqlite3_column_text(st, 0));
+	return outcome;
+}
+
+/* A file of version 1 becomes one of ours: its tables of loops are empty, and are made anew. */
+static int upgrade(struct rollup *r)
+{
+	char version[64];
+	if (segment_version(r->target) != 1)
+		return 0;
+	int outcome =
+		is(r, "SELECT (SELECT count(*) FROM loop_site) + (SELECT count(*) FROM loop_count)",
+			0, NULL);
+	if (outcome == 0)
+		outcome = remake_loops(r);
+	snprintf(version, sizeof(version), "PRAGMA user_version=%d", SEGMENT_VERSION);
+	return outcome == 0 ? rollup_exec(r, version) : outcome;
+}
+
 static int look(struct rollup *r)
 {
 	int outcome = is(r, "PRAGMA application_id", SEGMENT_APPLICATION_ID, NULL);
+	if (outcome == 0)
+		outcome = upgrade(r);
 	if (outcome == 0)
 		outcome = is(r, "PRAGMA user_version", SEGMENT_VERSION, NULL);
 	if (outcome == 0 && r->tier != TIER_WINDOW)

@@ -413,6 +413,22 @@ static int put_metric(struct rollup *r, uint32_t m)
 		CELL_T(text_of(&r->texts, l->unit_text[m])));
 }
 
+/* Of an event that was counted in regions, that none happened is told, too: where any were counted,
+ * all were that the hour has a name of. */
+static bool is_looked_for(const struct rollup *r, uint32_t i, uint32_t metric)
+{
+	const struct rollup_loops *l = r->loops;
+	const char *name = text_of(&r->texts, l->metric_text[metric]);
+	if (!name || strncmp(name, LOOP_GRANTED_PREFIX, strlen(LOOP_GRANTED_PREFIX)) != 0)
+		return false;
+	for (uint32_t m = 0; m < l->n_metrics; m++) {
+		const char *other = text_of(&r->texts, l->metric_text[m]);
+		if (other && strcmp(other, "granted_ns") == 0)
+			return l->sum[i][m] > 0;
+	}
+	return false;
+}
+
 static int put_sums(struct rollup *r, uint32_t i)
 {
 	struct rollup_loops *l = r->loops;
@@ -424,7 +440,7 @@ static int put_sums(struct rollup *r, uint32_t i)
 	if (outcome == 0)
 		outcome = site_row(r, (uint32_t)key.part[2], &region);
 	for (uint32_t m = 0; m < l->n_metrics && outcome == 0; m++) {
-		if (l->sum[i][m] == 0)
+		if (l->sum[i][m] == 0 && !is_looked_for(r, i, m))
 			continue;
 		outcome = put_metric(r, m);
 		if (outcome == 0)

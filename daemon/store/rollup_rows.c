@@ -49,6 +49,14 @@ static const char *const read_text[N_ROLLUP_READS] = {
 			    "WHERE window > ?1 ORDER BY window, task, loop, region, metric",
 };
 
+/* Of a source whose tables of loops are those of version 1. */
+static const char *const read_text_1[N_ROLLUP_READS] = {
+	[READ_LOOP_SITE] = "SELECT kind, build_id, subprogram, source, line, nest, inlined_at, "
+			   "NULL, NULL, NULL, 0 FROM loop_site WHERE id = ?1",
+	[READ_LOOP_COUNT] = "SELECT window, task, loop, 0, metric, value FROM loop_count "
+			    "WHERE window > ?1 ORDER BY window, task, loop, metric",
+};
+
 static const char *const write_text[N_ROLLUP_WRITES] = {
 	[WRITE_META] = "INSERT OR REPLACE INTO meta VALUES (?, ?)",
 	[WRITE_EVENT] = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -191,7 +199,11 @@ static int prepare(sqlite3 *db, const char *const *text, size_t n, sqlite3_stmt 
 
 int rollup_prepare_source(struct rollup *r)
 {
-	return rollup_source_outcome(r, prepare(r->source, read_text, N_ROLLUP_READS, r->read));
+	const char *text[N_ROLLUP_READS];
+	bool old = segment_version(r->source) < SEGMENT_VERSION_LOOPS;
+	for (size_t i = 0; i < N_ROLLUP_READS; i++)
+		text[i] = old && read_text_1[i] ? read_text_1[i] : read_text[i];
+	return rollup_source_outcome(r, prepare(r->source, text, N_ROLLUP_READS, r->read));
 }
 
 int rollup_prepare_target(struct rollup *r)

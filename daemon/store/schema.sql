@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 --
--- mperf segment, schema version 1 (user_version 1, application_id 0x6d507266 "mPrf").
+-- mperf segment, schema version 2 (user_version 2, application_id 0x6d507266 "mPrf").
 --
 -- A segment is one SQLite file that holds a stretch of profile and every name it needs. This text is
 -- a public interface: read a sealed segment with any SQLite, open it with ?immutable=1.
@@ -207,7 +207,8 @@ CREATE TABLE loop_site (
 -- 'fp64_ops', 'fp_wide_ops', 'branches', 'calls', 'external_calls', 'instructions', 'updates',
 -- 'lanes_issued', 'lanes_active', 'timed_entries', 'time_ns'; of each but the last two a variant
 -- that ends in '_modelled', which is to be added: what library calls are taken to do. Of regions
--- also 'counted_entries', 'counted_ns' and 'span_ns', for how long their counts gathered.
+-- also 'counted_entries', 'counted_ns' and 'span_ns', for how long their counts gathered; and of
+-- events that the service gave their threads to count, 'granted:NAME', in entries of 'granted_ns'.
 CREATE TABLE loop_metric (
 	id INTEGER PRIMARY KEY,
 	name TEXT NOT NULL UNIQUE,

@@ -14,7 +14,9 @@
 #include "daemon/pmu/sampler.h"
 
 #define SEGMENT_APPLICATION_ID 0x6d507266 /* "mPrf" */
-#define SEGMENT_VERSION 1
+#define SEGMENT_VERSION 2
+/* Before it, tables of loops had fewer columns (schema_1.sql), and no rows. */
+#define SEGMENT_VERSION_LOOPS 2
 
 enum {
 	SEGMENT_NOT_OURS = 1, /* no SQLite file, or of another application */
@@ -127,3 +129,6 @@ int segment_open_live(const char *path, sqlite3 **ret_db, struct segment_error *
 
 /* Open a sealed segment for reading. 0 or SEGMENT_* with *ret_error, or -errno. */
 int segment_open(const char *path, sqlite3 **ret_db, struct segment_error *ret_error);
+
+/* The version of the format of one that is open; 0: it cannot be told. */
+uint32_t segment_version(sqlite3 *db);

@@ -37,14 +37,25 @@ static int write_sites(struct segment *g, const struct loop_site *site)
 	return r;
 }
 
-static int write_metric(struct segment *g, unsigned value)
+static int write_metric(struct segment *g, unsigned value, const struct loop_granted *granted)
 {
 	char name[LOOP_METRIC_NAME_BYTES];
 	if (mark_get(&g->metrics, value) != MARK_NONE)
 		return 0;
-	int r = ROW(g, INSERT_LOOP_METRIC, CELL_I(value), CELL_T(loop_value_name(value, name)),
-		CELL_T(loop_value_unit(value)));
+	int r = ROW(g, INSERT_LOOP_METRIC, CELL_I(value),
+		CELL_T(loop_value_name(value, granted, name)),
+		CELL_T(loop_value_unit(value, granted)));
 	return r == 0 ? mark_set(g, &g->metrics, value, MARK_STORED) : r;
+}
+
+/* Nothing counted has no row, but for what was looked for and did not happen. */
+static bool is_told(const struct loop_row *row, unsigned value)
+{
+	unsigned metric = value / 2;
+	if (row->value[value] != 0)
+		return true;
+	return value % 2 == 0 && metric >= LOOP_GRANTED &&
+	       row->was_granted & 1u << (metric - LOOP_GRANTED);
 }
 
 static int write_row(struct segment *g, const struct segment_flush *f, const struct loop_row *row)
@@ -55,9 +66,9 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 	if (r == 0)
 		r = write_sites(g, row->region);
 	for (unsigned value = 0; value < N_LOOP_VALUES && r == 0; value++) {
-		if (row->value[value] == 0)
+		if (!is_told(row, value))
 			continue;
-		r = write_metric(g, value);
+		r = write_metric(g, value, f->window->loops.granted);
 		if (r == 0)
 			r = ROW(g, INSERT_LOOP_COUNT, CELL_I(g->n_windows),
 				CELL_I(row->who ? row->who->id : 0), CELL_I(row->site->id),

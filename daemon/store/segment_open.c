@@ -31,6 +31,10 @@
 static const char schema[] =
 #include "daemon/store/schema.sql.inc"
 	;
+/* What is other about version 1. */
+static const char schema_1[] =
+#include "daemon/store/schema_1.sql.inc"
+	;
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
@@ -271,12 +275,24 @@ static int compare_schema(sqlite3 *db, sqlite3 *ours)
 	}
 }
 
+uint32_t segment_version(sqlite3 *db)
+{
+	_cleanup_(sqlite3_finalizep) sqlite3_stmt *s = NULL;
+	if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &s, NULL) != SQLITE_OK ||
+		sqlite3_step(s) != SQLITE_ROW)
+		return 0;
+	return (uint32_t)sqlite3_column_int64(s, 0);
+}
+
 int segment_judge_schema(const char *path, sqlite3 *db, struct segment_error *e)
 {
 	_cleanup_(sqlite3_closep) sqlite3 *ours = NULL;
 	if (sqlite3_open_v2(":memory:", &ours, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL) !=
 			SQLITE_OK ||
 		sqlite3_exec(ours, schema, NULL, NULL, NULL) != SQLITE_OK)
+		return -ENOMEM;
+	if (segment_version(db) < SEGMENT_VERSION_LOOPS &&
+		sqlite3_exec(ours, schema_1, NULL, NULL, NULL) != SQLITE_OK)
 		return -ENOMEM;
 	int r = compare_schema(db, ours);
 	if (r < 0)

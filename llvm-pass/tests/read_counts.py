@@ -70,9 +70,17 @@ def read_totals(data, vscale=1):
         assert len(counters) == n_counters
         for value, (_, terms) in zip(values, counters):
             for scope, key, factor in terms:
-                name = METRICS[key >> 2] + (".modelled" if key & 2 else "")
-                total = scopes[scope] + (name,)
-                totals[total] = totals.get(total, 0) + value * factor * (vscale if key & 1 else 1)
+                add_term(totals, scopes[scope], key, factor * value, vscale)
+    return signed(totals)
+
+
+def add_term(totals, scope, key, value, vscale):
+    name = METRICS[key >> 2] + (".modelled" if key & 2 else "")
+    totals[scope + (name,)] = totals.get(scope + (name,), 0) + value * (vscale if key & 1 else 1)
+
+
+def signed(totals):
+    """Counters and factors go modulo 2^64."""
     return {k: (v + (1 << 63)) % (1 << 64) - (1 << 63) for k, v in totals.items()}
 
 

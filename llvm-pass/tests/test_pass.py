@@ -6,13 +6,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from kernels import (KERNELS, ROOT, comparable, compile_kernel, count, failures, of_function, plugin,
-                     run, versions)
+from kernels import (KERNELS, QUIET, ROOT, comparable, compile_kernel, count, failures, mperf_cc, of_function,
+                     plugin, run, sums_of, told_totals, totals_of_file, versions, wrap)
 from machine import Skip
 
-# openmp.c wants its library, and lto_*.c are one program.
+# These want OpenMP's library, half precision, or more than one process or file.
+APART = ("openmp", "shiloach", "half", "forks", "library", "opener", "lto_")
 SOURCES = sorted(p for p in KERNELS.iterdir() if p.suffix in (".c", ".cc")
-                 and not p.name.startswith(("openmp", "lto_")))
+                 and not p.name.startswith(APART))
 FLAGS = [("-O0",), ("-O2",), ("-O3", "-mavx2", "-mfma"), ("-O3", "-mavx512f", "-mavx512bw", "-mavx512vl")]
 
 
@@ -105,6 +106,12 @@ def test_blocks_add_up_to_loops_and_functions(build):
         for metric in ("fp32_ops", "fp64_ops", "bytes_loaded", "bytes_stored", "instructions"):
             total = sum(v for k, v in whole.items() if k[-1] == metric)
             assert total == sum(v for k, v in parts.items() if k[-1] == metric) and total > 0
+        # how often each ran: in each round of a loop at least one
+        ran = [v for k, v in parts.items() if k[0] == "block" and k[1] == "triad" and
+               k[-1] == "entries"]
+        rounds = sum(v for k, v in parts.items() if k[0] == "loop" and k[1] == "triad" and
+                     k[-1] == "iterations")
+        assert 0 < max(ran) <= rounds <= sum(ran), (ran, rounds)
         assert of_function(whole, "triad", "entries") == of_function(parts, "triad", "entries") == 1
 
 
@@ -114,11 +121,6 @@ def test_a_loop_is_known_without_debug_information(build):
         loops = {k[1:4] for k in totals if k[0] == "loop" and k[1] == "triangular"}
         assert {nest for _, _, nest in loops} >= {"1", "1.1", "1.1.1"}, loops
         assert all(re.search(r"loops\.c:\d+$", source) for _, source, _ in loops), loops
-
-
-def mperf_cc(build, *arguments, **environment):
-    return subprocess.run([build / "mperf-cc", *map(str, arguments)], capture_output=True, text=True,
-                          env={"PATH": "/usr/bin:/bin", **environment})
 
 
 def test_mperf_cc_names_the_versions_that_it_has_plugins_for(build):
@@ -154,51 +156,69 @@ def test_mperf_cc_counts_what_it_compiles_and_nothing_where_it_is_off(build):
         assert "debug_info" not in sections
 
 
-def wrapped_totals(build, name, sources, flags, **environment):
-    """What a program says of itself that mperf-cc built: totals by (function, metric)."""
-    import feed
-    from read_counts import METRICS
-    work = build / "tests" / "work" / "pass"
-    work.mkdir(parents=True, exist_ok=True)
-    program, output = work / name, work / f"{name}.mperf"
-    objects = [work / f"{name}-{source.stem}.o" for source in sources]
-    for source, target in zip(sources, objects):
-        done = mperf_cc(build, *flags, "-c", source, "-o", target, **environment)
-        assert done.returncode == 0 and not done.stderr, done.stderr
-    done = mperf_cc(build, *flags, *objects, "-o", program, "-lm", **environment)
-    assert done.returncode == 0 and not done.stderr, done.stderr
-    run([program], env={"MPERF_OUTPUT": str(output)})
-    messages = feed.read_file(output)
-    told = feed.Program(messages)
-    first = {(m.object, m.module): m.counter_first for m in messages if m.type == "TABLE"}
-    totals = {}
-    for key in told.pieces:
-        table = told.table(key)
-        for i, (_, terms) in enumerate(table.counters):
-            value = told.sum(first[key] + i, object=key[0])
-            for scope, metric, factor in terms:
-                function = table.strings[table.scopes[scope]["function"]].decode()
-                at = (function, METRICS[metric >> 2])
-                totals[at] = totals.get(at, 0) + value * factor
-    return totals
-
-
 def test_the_runtime_is_told_the_same(build):
     for version in plugins(build):
-        totals = wrapped_totals(build, f"real-{version}", [KERNELS / "loops.c"], ["-O2"],
-                                MPERF_CLANG=f"clang-{version}")
-        assert totals["triad", "fp64_ops"] == 200000, totals
-        assert totals["triangular", "fp32_ops"] == 166650, totals
+        program = wrap(build, f"real-{version}", [KERNELS / "loops.c"], ["-O2"],
+                       MPERF_CLANG=f"clang-{version}")
+        assert not failures(told_totals(program), KERNELS / "loops.c")
+
+
+def test_a_library_that_is_opened_and_closed_is_counted_each_time(build):
+    for version in plugins(build):
+        environment = {"MPERF_CLANG": f"clang-{version}"}
+        library = wrap(build, f"library-{version}.so", [KERNELS / "library.c"],
+                       ["-O2", "-fPIC", "-shared", QUIET], **environment)
+        program = wrap(build, f"opener-{version}", [KERNELS / "opener.c"], ["-O2"], **environment)
+        wrong = failures(told_totals(program, [library]), KERNELS / "library.c")
+        assert not wrong, wrong
+
+
+def test_both_sides_of_a_fork_are_counted_once(build):
+    """Each process tells a file of its own; together they have each operation once."""
+    for version in plugins(build):
+        program = wrap(build, f"forks-{version}", [KERNELS / "forks.c"], ["-O2"],
+                       MPERF_CLANG=f"clang-{version}")
+        for old in program.parent.glob(f"{program.name}.mperf.*"):
+            old.unlink()
+        run([program], env={"MPERF_OUTPUT": f"{program}.mperf.%p"})
+        totals = [totals_of_file(path) for path in program.parent.glob(f"{program.name}.mperf.*")]
+        assert len(totals) == 2, totals
+        both = {k: sum(t.get(k, 0) for t in totals) for t in totals for k in t}
+        assert not failures(both, KERNELS / "forks.c"), failures(both, KERNELS / "forks.c")
+        of_child = [of_function(t, "in_child", "fp64_ops") for t in totals]
+        assert sorted(of_child) == [0, 5000], of_child
+
+
+def with_openmp(build, name, flags=("-O2",)):
+    if not list(Path("/usr/lib/llvm-19/lib").glob("libomp.so*")) or 19 not in plugins(build):
+        raise Skip("libomp of LLVM 19 is not installed")
+    return wrap(build, f"{name}-threads", [KERNELS / f"{name}.c"], [*flags, "-fopenmp"],
+                MPERF_CLANG="clang-19")
 
 
 def test_threads_of_openmp_are_counted_for_the_function_they_work_for(build):
-    plugins(build)
-    if not list(Path("/usr/lib/llvm-19/lib").glob("libomp.so*")) or 19 not in plugins(build):
-        raise Skip("libomp of LLVM 19 is not installed")
-    totals = wrapped_totals(build, "openmp", [KERNELS / "openmp.c"], ["-O2", "-fopenmp"],
-                            MPERF_CLANG="clang-19")
-    for function in ("dealt", "as_it_comes"):
-        assert totals[function, "fp64_ops"] == 200000, {k: v for k, v in totals.items() if v}
+    for name in ("openmp", "shiloach_vishkin"):
+        program = with_openmp(build, name)
+        for n_threads in (1, 2, 4):
+            wrong = failures(told_totals(program, [n_threads]), KERNELS / f"{name}.c")
+            assert not wrong, (n_threads, wrong)
+
+
+def test_unequal_threads_of_openmp_are_told_apart(build):
+    """Shortcutting with four threads, three times: the bytes of each are those that its nodes' depths
+    come to, and the 4 by which a thread knows its number."""
+    program = with_openmp(build, "shiloach_vishkin")
+    output = program.with_suffix(".mperf")
+    said = run([program, 4, 65536, 3], env={"MPERF_OUTPUT": str(output)}).stdout
+    wanted = sorted((int(a) + 3 * 4, int(b)) for a, b in re.findall(r": (\d+) bytes loaded, (\d+) stored", said))
+    import feed
+    told = feed.Program(feed.read_file(output))
+    found = []
+    for thread in told.threads:
+        totals = sums_of(told, lambda counter, number: told.sum(counter, thread, number))
+        found.append(tuple(of_function(totals, "shortcut", f"outside_bytes_{what}")
+                           for what in ("loaded", "stored")))
+    assert sorted(found) == wanted and len(set(wanted)) == 4, (found, wanted)
 
 
 def test_nothing_is_counted_twice_with_lto(build):
@@ -207,25 +227,33 @@ def test_nothing_is_counted_twice_with_lto(build):
         if not shutil.which(f"ld.lld-{version}"):
             raise Skip(f"there is no ld.lld-{version}")
         for how in ("-flto=thin", "-flto=full", "-fno-lto"):
-            totals = wrapped_totals(build, f"lto-{version}{how}", pair, ["-O2", how],
-                                    MPERF_CLANG=f"clang-{version}")
-            sums = {name: sum(v for (_, metric), v in totals.items() if metric == name)
-                    for name in ("fp64_ops", "external_calls")}
-            assert sums["fp64_ops"] == 30000, (version, how, totals)
+            program = wrap(build, f"lto-{version}{how}", pair, ["-O2", how],
+                           MPERF_CLANG=f"clang-{version}")
+            totals = told_totals(program)
+            assert sum(v for k, v in totals.items() if k[-1] == "fp64_ops") == 30000, (
+                version, how, totals)
 
 
-RISCV = ("--target=riscv64-linux-gnu", "-march=rv64gcv", "-O3")
+RISCV = ("--target=riscv64-linux-gnu", "-O3", "-static", "-fuse-ld=lld-19")
+
+
+def need_riscv(build):
+    """Flags for a static program of riscv64: with Debian's cross C library, or the boards'."""
+    if not shutil.which("qemu-riscv64") or 19 not in plugins(build):
+        raise Skip("no qemu-riscv64 or no LLVM 19")
+    if Path("/usr/riscv64-linux-gnu/lib/libc.a").exists():
+        return RISCV
+    found = [p for p in (build / "boards" / "riscv64", build.parent / "boards" / "riscv64")
+             if (p / "usr" / "include" / "stdio.h").exists()]
+    if not found:
+        raise Skip("no libraries of riscv64; gcc-riscv64-linux-gnu or make CROSS=riscv64 bring them")
+    return (*RISCV, f"--sysroot={found[0]}")
 
 
 def test_scalable_vectors_are_exact_at_every_length(build):
     """RVV under qemu: one program, three lengths of a vector."""
-    found = [p for p in (build / "boards" / "riscv64", build.parent / "boards" / "riscv64")
-             if (p / "usr" / "include" / "stdio.h").exists()]
-    if not found or not shutil.which("qemu-riscv64") or 19 not in plugins(build):
-        raise Skip("no libraries of riscv64 (make CROSS=riscv64 fetches them), no qemu-riscv64, "
-                   "or no LLVM 19")
-    flags = (*RISCV, f"--sysroot={found[0]}", "-static", "-fuse-ld=lld-19")
-    for name in ("vectors.c", "loops.c"):
+    flags = (*need_riscv(build), "-march=rv64gcv")
+    for name in ("vectors.c", "loops.c", "masks.c"):
         programs = {mode: compile_kernel(build, 19, KERNELS / name, flags, mode)
                     for mode in ("block", "tree")}
         for bits in (128, 256, 512):
@@ -234,5 +262,15 @@ def test_scalable_vectors_are_exact_at_every_length(build):
             got = count(programs["tree"], runner, bits // 64)[0]
             assert comparable(got) == comparable(expected), (name, bits)
             assert not failures(got, KERNELS / name), (bits, failures(got, KERNELS / name))
-            if name == "vectors.c":
-                assert of_function(got, "dot", "bytes_loaded") == 2 * 8 * 10007
+
+
+def test_half_precision_is_counted_as_such(build):
+    """RISC-V with Zfh under qemu; an x86 with AVX512-FP16 natively."""
+    riscv = (*need_riscv(build), "-march=rv64gc_zfh")
+    native = ("-O3", "-mavx512fp16")
+    for flags, runner in ((riscv, ("qemu-riscv64", "-cpu", "rv64,Zfh=true")),
+                          *([(native, ())] if runnable(("-mavx512_fp16",)) else [])):
+        totals = [count(compile_kernel(build, 19, KERNELS / "half.c", flags, mode), runner)[0]
+                  for mode in ("block", "tree")]
+        assert comparable(totals[0]) == comparable(totals[1]), flags
+        assert not failures(totals[1], KERNELS / "half.c"), failures(totals[1], KERNELS / "half.c")

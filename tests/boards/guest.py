@@ -149,14 +149,18 @@ def cpio(entries):
 
 @once
 def compile_program(build, arch, source):
-    """Compile tests/boards/SOURCE or tests/system/SOURCE for the guest; its path."""
+    """Compile tests/boards/SOURCE or tests/system/SOURCE for the guest; its path. One that marks
+    regions has the runtime."""
     path = next(p for p in (HERE / source, ROOT / "tests/system" / source) if p.exists())
     target = build / "boards" / "programs" / arch / path.stem
     if not target.exists() or target.stat().st_mtime < path.stat().st_mtime:
         target.parent.mkdir(parents=True, exist_ok=True)
+        runtime = ["-Wl,-u,__mperf_region_begin", cross_build(build, arch) / "libmperf-runtime.a"]
+        if "runtime/mperf.h" not in path.read_text():
+            runtime = []
         subprocess.run(["clang", f"--target={TRIPLE[arch]}", f"--sysroot={sysroot(build, arch)}",
-                        "-fuse-ld=lld-19", "-g", "-O2", "-fno-omit-frame-pointer", "-o", target,
-                        path, "-lpthread"], check=True)
+                        "-fuse-ld=lld-19", "-g", "-O2", "-fno-omit-frame-pointer", "-I", ROOT,
+                        "-o", target, path, *runtime, "-lpthread"], check=True)
     return target
 
 

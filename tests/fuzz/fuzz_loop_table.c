@@ -34,7 +34,7 @@ static void must_be_term(const struct loop_table *t, const struct loop_term *ter
 {
 	char name[LOOP_METRIC_NAME_BYTES];
 	if (term->scope >= t->n_scopes || term->value >= N_LOOP_VALUES ||
-		!loop_value_name(term->value, name) || loop_value_find(name) != term->value)
+		!loop_value_name(term->value, NULL, name) || loop_value_find(name) != term->value)
 		abort();
 }
 

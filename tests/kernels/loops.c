@@ -2,50 +2,76 @@
  *
  * Loops of known counts, of the kinds that compilers treat differently.
  *
- * expect: triad fp64_ops 200000
- * expect: spmv fp64_ops 2982
+ * The triad has 2 n operations. A row i of the matrix has 8 + i % 17 values, 7,965 in all 500, of
+ * two operations each. The triangle sums up n (n + 1) (n + 2) / 6 times for n = 99, the stencil
+ * adds 4 times for each of 98 * 98 points. The grid of 64 * 64 nodes has 16,128 edges, at which two
+ * words are looked at, and four at each node.
+ *
+ * expect: triad fp64_ops 80018
+ * expect: triad outside_bytes_loaded 640144
+ * expect: triad outside_bytes_stored 320072
+ * expect: spmv fp64_ops 15930
+ * expect: spmv outside_bytes_loaded 161300..163300
+ * expect: spmv outside_bytes_stored 4000
  * expect: triangular fp32_ops 166650
  * expect: stencil fp32_ops 38416
- * expect: masked_store fp32_ops.least 5000
- * expect: chase loads.least 5000
- * expect: histogram stores.least 10000
+ * expect: stencil outside_bytes_stored 38416
+ * expect: chase outside_bytes_loaded 40000
+ * expect: histogram outside_bytes_loaded 50000
+ * expect: histogram outside_bytes_stored 40000
  * expect: half_open fp32_ops 4950
  * expect: multiple_exits fp32_ops 778
  * expect: constant_trips fp32_ops 51200
+ * expect: bfs outside_bytes_stored 32768
+ * expect: bfs outside_bytes_loaded 194560
  */
 
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define KERNEL __attribute__((noinline))
+#include "kernels.h"
 
-KERNEL void triad(double *a, const double *b, const double *c, double s, long n)
+#define N 40009
+#define ROWS 500
+#define ROW_VALUES_MAX 24
+#define POINTS 100
+#define BINS 256
+#define SIDE 64 /* of the grid that is searched */
+
+static double a[N], b[N], c[N];
+static float f[2 * POINTS * POINTS], ones[2000];
+static long next[N];
+static int rows[ROWS + 1], columns[ROWS * ROW_VALUES_MAX];
+static double values[ROWS * ROW_VALUES_MAX];
+static uint8_t data[N];
+static uint32_t bins[BINS];
+static int first_edges[SIDE * SIDE + 1], edges[4 * SIDE * SIDE];
+static int distances[SIDE * SIDE], queue[SIDE * SIDE];
+
+KERNEL void triad(double *to, const double *from, const double *scaled, double s, long n)
 {
 	for (long i = 0; i < n; i++)
-		a[i] = b[i] + s * c[i];
+		to[i] = from[i] + s * scaled[i];
 }
 
-KERNEL void spmv(double *y, const int *rows, const int *columns, const double *values,
-	const double *x, int n)
+KERNEL void spmv(
+	double *y, const int *first, const int *column, const double *value, const double *x, int n)
 {
 	for (int i = 0; i < n; i++) {
 		double sum = 0;
-		for (int k = rows[i]; k < rows[i + 1]; k++)
-			sum += values[k] * x[columns[k]];
+		const int end = first[i + 1];
+		for (int k = first[i]; k < end; k++)
+			sum += value[k] * x[column[k]];
 		y[i] = sum;
 	}
 }
 
-/* sum over i < n of sum over j <= i of (j + 1) times 1, for n = 99: 1/6 n (n+1) (n+2) */
-KERNEL float triangular(const float *a, int n)
+KERNEL float triangular(const float *from, int n)
 {
 	float sum = 0;
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j <= i; j++)
 			for (int k = 0; k <= j; k++)
-				sum += a[k];
+				sum += from[k];
 	return sum;
 }
 
@@ -58,99 +84,189 @@ KERNEL void stencil(float *restrict to, const float *restrict from, int n)
 					from[y * n + x];
 }
 
-KERNEL void masked_store(float *restrict to, const float *restrict from, int n)
-{
-	for (int i = 0; i < n; i++)
-		if (from[i] > 0)
-			to[i] = from[i] * 3;
-}
-
-KERNEL long chase(const long *next, long n)
+KERNEL long chase(const long *from, long n)
 {
 	long at = 0;
 	while (n-- > 0)
-		at = next[at];
+		at = from[at];
 	return at;
 }
 
-KERNEL void histogram(uint32_t *bins, const uint8_t *data, int n)
+KERNEL void histogram(uint32_t *counts, const uint8_t *from, int n)
 {
 	for (int i = 0; i < n; i++)
-		bins[data[i]]++;
+		counts[from[i]]++;
 }
 
-KERNEL float half_open(const float *a, int n)
+KERNEL float half_open(const float *from, int n)
 {
 	float sum = 0;
 	int i = 0;
 	do {
-		sum += a[i];
+		sum += from[i];
 		i += 2;
 	} while (i < 2 * n);
 	return sum;
 }
 
-KERNEL float multiple_exits(const float *a, int n)
+KERNEL float multiple_exits(const float *from, int n)
 {
 	float sum = 0;
 	for (int i = 0; i < n; i++) {
-		if (a[i] < 0)
+		if (from[i] < 0)
 			break;
-		sum += a[i];
+		sum += from[i];
 		if (sum > 1e9f)
 			return 0;
 	}
 	return sum;
 }
 
-KERNEL float constant_trips(const float *a, int n)
+KERNEL float constant_trips(const float *from, int n)
 {
 	float sum = 0;
 	for (int i = 0; i < n; i++)
 #pragma clang loop unroll(disable)
 		for (int j = 0; j < 512; j++)
-			sum += a[j];
+			sum += from[j];
 	return sum;
 }
 
-int main(void)
+/* Each node is put into the queue once, with its distance; each edge is looked at once. */
+KERNEL int bfs(int *distance, int *waiting, const int *first, const int *edge)
 {
-	enum { N = 100000 };
-	double *d = calloc(4 * N, sizeof(*d));
-	float *f = calloc(2 * N, sizeof(*f));
-	long *next = calloc(N, sizeof(*next));
-	int *rows = calloc(N, sizeof(*rows));
-	uint8_t *bytes = calloc(N, 1);
-	uint32_t bins[256] = {0};
-	if (!d || !f || !next || !rows || !bytes)
-		return 1;
-	triad(d, d + N, d + 2 * N, 3, N);
-	for (int i = 0; i <= 100; i++)
-		rows[i] = i * (i - 1) * 3 / 10;
-	for (int i = 0; i < 10; i++)
-		rows[1000 + i] = i;
-	memset(rows + 1000, 0, 3000 * sizeof(*rows));
-	/* rows[71] = 1491, of 2 operations each */
-	spmv(d, rows, rows + 1000, d + N, d + 2 * N, 71);
+	int n = 0;
+	waiting[n++] = 0;
+	distance[0] = 0;
+	for (int at = 0; at < n; at++) {
+		const int node = waiting[at];
+		const int end = first[node + 1];
+		const int further = distance[node] + 1;
+		for (int k = first[node]; k < end; k++) {
+			const int other = edge[k];
+			if (distance[other] < 0) {
+				distance[other] = further;
+				waiting[n++] = other;
+			}
+		}
+	}
+	return n;
+}
+
+static double run_triad(void)
+{
+	triad(a, b, c, 3, N);
+	return a[N - 1];
+}
+
+static double run_spmv(void)
+{
+	spmv(a, rows, columns, values, b, ROWS);
+	return a[ROWS - 1];
+}
+
+static double run_triangular(void)
+{
+	return triangular(f, 99);
+}
+
+static double run_stencil(void)
+{
+	stencil(f + POINTS * POINTS, f, POINTS);
+	return f[POINTS * POINTS + POINTS + 1];
+}
+
+static double run_chase(void)
+{
+	return chase(next, 5000);
+}
+
+static double run_histogram(void)
+{
+	histogram(bins, data, 10000);
+	return bins[3];
+}
+
+static double run_half_open(void)
+{
+	return half_open(f, 4950);
+}
+
+static double run_multiple_exits(void)
+{
+	return multiple_exits(ones, 2000);
+}
+
+static double run_constant_trips(void)
+{
+	return constant_trips(f, 100);
+}
+
+static double run_bfs(void)
+{
+	memset(distances, -1, sizeof(distances));
+	return bfs(distances, queue, first_edges, edges) + distances[SIDE * SIDE - 1];
+}
+
+static void make_matrix(void)
+{
+	for (int i = 0; i < ROWS; i++) {
+		rows[i + 1] = rows[i] + 8 + i % 17;
+		for (int k = rows[i]; k < rows[i + 1]; k++) {
+			columns[k] = k * 7919 % N;
+			values[k] = k % 13;
+		}
+	}
+}
+
+static void make_grid(void)
+{
+	int n = 0;
+	for (int i = 0; i < SIDE * SIDE; i++) {
+		first_edges[i] = n;
+		if (i % SIDE > 0)
+			edges[n++] = i - 1;
+		if (i % SIDE < SIDE - 1)
+			edges[n++] = i + 1;
+		if (i >= SIDE)
+			edges[n++] = i - SIDE;
+		if (i < SIDE * (SIDE - 1))
+			edges[n++] = i + SIDE;
+	}
+	first_edges[SIDE * SIDE] = n;
+}
+
+static void make_arrays(void)
+{
+	for (int i = 0; i < N; i++) {
+		b[i] = i % 19;
+		c[i] = i % 17;
+		next[i] = (i * 7L + 1) % N;
+		data[i] = (uint8_t)(i * 31);
+	}
+	for (int i = 0; i < POINTS * POINTS; i++)
+		f[i] = (float)(i % 11);
 	for (int i = 0; i < 778; i++)
-		f[i] = 1;
-	f[778] = -1;
-	for (int i = 0; i < 10000; i++)
-		f[20000 + i] = i % 2 ? 1 : -1;
-	for (long i = 0; i < N; i++)
-		next[i] = (i * 7 + 1) % N;
-	for (int i = 0; i < N; i++)
-		bytes[i] = i * 31;
-	stencil(f + N, f, 100);
-	masked_store(f + N, f + 20000, 10000);
-	histogram(bins, bytes, 10000);
-	printf("%g %ld %g %g %g %u\n", (double)triangular(f, 99), chase(next, 5000),
-		(double)half_open(f, 4950), (double)multiple_exits(f, 2000),
-		(double)constant_trips(f, 100), bins[3]);
-	free(d);
-	free(f);
-	free(next);
-	free(rows);
-	free(bytes);
-	return 0;
+		ones[i] = 1;
+	ones[778] = -1;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct kernel kernels[] = {
+		{"triad", run_triad},
+		{"spmv", run_spmv},
+		{"triangular", run_triangular},
+		{"stencil", run_stencil},
+		{"chase", run_chase},
+		{"histogram", run_histogram},
+		{"half_open", run_half_open},
+		{"multiple_exits", run_multiple_exits},
+		{"constant_trips", run_constant_trips},
+		{"bfs", run_bfs},
+	};
+	make_arrays();
+	make_matrix();
+	make_grid();
+	return RUN_KERNELS(kernels, argc, argv);
 }

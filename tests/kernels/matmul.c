@@ -6,12 +6,14 @@
  * expect: matmul fp32_ops 4194304
  */
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "kernels.h"
 
 #define TILE_SIZE 32
+#define N 128
 
-__attribute__((noinline)) void matmul(float *C, const float *A, const float *B, int n)
+static float m[3][N * N];
+
+KERNEL void matmul(float *C, const float *A, const float *B, int n)
 {
 	for (int ii = 0; ii < n; ii += TILE_SIZE)
 		for (int jj = 0; jj < n; jj += TILE_SIZE)
@@ -25,16 +27,17 @@ __attribute__((noinline)) void matmul(float *C, const float *A, const float *B, 
 					}
 }
 
+static double run_matmul(void)
+{
+	memset(m[0], 0, sizeof(m[0]));
+	matmul(m[0], m[1], m[2], N);
+	return m[0][N + 1];
+}
+
 int main(int argc, char **argv)
 {
-	const int n = argc > 1 ? atoi(argv[1]) : 128;
-	float *m = calloc(3 * (size_t)n * n, sizeof(*m));
-	if (!m)
-		return 1;
-	for (int i = 0; i < 2 * n * n; i++)
-		m[n * n + i] = (float)(i % 7);
-	matmul(m, m + n * n, m + 2 * n * n, n);
-	printf("%g\n", (double)m[n + 1]);
-	free(m);
-	return 0;
+	static const struct kernel kernels[] = {{"matmul", run_matmul}};
+	for (int i = 0; i < 2 * N * N; i++)
+		m[1 + i / (N * N)][i % (N * N)] = (float)(i % 7);
+	return RUN_KERNELS(kernels, argc, argv);
 }

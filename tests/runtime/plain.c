@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Programs without a runtime of their own: one that has markers only, and does the same where the
- * runtime is linked and where it is not; and one that opens a library which brings its own.
+ * runtime is linked and where it is not; and one that opens libraries which bring their own.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -26,8 +26,27 @@ static int library(const char *path, int n)
 	return 0;
 }
 
+/* Two that do not see one another; the first, which serves both, is closed before the second ends.
+ */
+static int both(char **paths)
+{
+	void *first = dlopen(paths[0], RTLD_NOW | RTLD_LOCAL);
+	void *second = dlopen(paths[1], RTLD_NOW | RTLD_LOCAL);
+	void (*one)(void) = first ? (void (*)(void))dlsym(first, "library_count") : NULL;
+	void (*other)(void) = second ? (void (*)(void))dlsym(second, "library_count") : NULL;
+	if (!one || !other)
+		return 1;
+	one();
+	other();
+	dlclose(first);
+	other();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 4)
+		return both(argv + 2);
 	if (argc == 3)
 		return library(argv[1], atoi(argv[2]));
 	for (int i = 0; i < 10; i++) {

@@ -128,7 +128,8 @@ class Program:
     def __init__(self, messages=()):
         self.hello = None
         self.objects, self.threads, self.regions = {}, {}, {}
-        self.pieces = collections.defaultdict(bytes)
+        self.pieces = collections.defaultdict(bytes)  # tables, by (object, module)
+        self.firsts = {}                              # their counters' places in the object
         self.counts = collections.Counter()  # by (thread, object, region, counter)
         self.spent = {}                      # by (thread, region): entries, time_ns, granted…
         self.until = {}
@@ -155,6 +156,7 @@ class Program:
         assert m.module < self.objects[m.object].n_modules and m.offset == len(piece), m
         assert m.counter_first + m.n_counters <= self.objects[m.object].n_counters, m
         self.pieces[m.object, m.module] = piece + m.rest
+        self.firsts[m.object, m.module] = m.counter_first
         assert len(piece + m.rest) <= m.table_bytes, m
 
     def take_region(self, m):
@@ -190,7 +192,7 @@ class Program:
         key = m.thread, m.region
         sums = self.spent.setdefault(key, collections.Counter())
         for name in ("entries counted_entries time_ns counted_ns granted granted_1 granted_2 "
-                     "granted_3").split():
+                     "granted_3 granted_ns").split():
             sums[name] += getattr(m, name)
 
     def take_gone(self, m):

@@ -128,11 +128,12 @@ def deltas(counts, thread_=0, number=0, region_=0, from_ns=None, until_ns=None):
                                        until_ns if from_ns is None else from_ns, until_ns), rest)
 
 
-def spent(region_, time_ns, thread_=0, entries=1, counted=None, from_ns=0, until_ns=None):
+def spent(region_, time_ns, thread_=0, entries=1, counted=None, from_ns=0, until_ns=None,
+          granted=(0, 0, 0, 0), granted_ns=0):
     counted = entries if counted is None else counted
-    return message(SPENT, struct.pack("<IIQQQQQQQQQQ", thread_, region_, from_ns,
+    return message(SPENT, struct.pack("<IIQQQQQQQQQQQ", thread_, region_, from_ns,
                                       now_ns() if until_ns is None else until_ns, entries, counted,
-                                      time_ns, time_ns * counted // entries, 0, 0, 0, 0))
+                                      time_ns, time_ns * counted // entries, *granted, granted_ns))
 
 
 def gone(kind, number):

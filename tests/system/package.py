@@ -17,6 +17,11 @@ FILES = [*PROGRAMS, CONF, "/usr/lib/systemd/system/mperfd.service",
          "/usr/lib/tmpfiles.d/mperf.conf", "/usr/lib/sysctl.d/30-mperf.conf",
          "/usr/share/doc/mperf/copyright", "/usr/share/bash-completion/completions/mperfctl",
          "/usr/share/zsh/vendor-completions/_mperfctl", "/usr/share/mperf/platforms/README.md"]
+# What compiles programs that count themselves is a package of its own, where its plugins are built.
+COMPILER = ["/usr/bin/mperf-cc", "/usr/bin/mperf-c++", "/usr/include/mperf.h",
+            "/usr/lib/mperf/libmperf-runtime.a", "/usr/share/man/man1/mperf-cc.1.gz",
+            "/usr/share/man/man1/mperf-c++.1.gz", "/usr/share/man/man7/mperf-runtime.7.gz"]
+COMPILER_PAGES = ("mperf-cc.", "mperf-runtime.")
 # Debian 13 has a t64 behind the names of two. libbpf's is loaded where BPF is.
 LIBRARIES = {"libbpf1", "libc6", "libdw1", "libelf1", "libjansson4", "liblzma5", "libncursesw6",
              "libprotobuf-c1", "libseccomp2", "libsqlite3-0", "libsystemd0", "libtinfo6"}
@@ -31,7 +36,7 @@ def field(deb, name):
 
 
 def files(deb):
-    return set(re.findall(r" \.(/\S+[^/\s])$", said("dpkg-deb", "-c", deb), re.M))
+    return set(re.findall(r" \.(/\S+[^/\s])(?: -> \S+)?$", said("dpkg-deb", "-c", deb), re.M))
 
 
 def dependencies(deb):
@@ -87,11 +92,34 @@ def wants_libraries(wanted, index):
 
 
 def holds_all(deb):
-    found, pages = files(deb), (ROOT / "man").glob("*.[1578]")
+    found = files(deb)
+    pages = [p for p in (ROOT / "man").glob("*.[1578]") if not p.name.startswith(COMPILER_PAGES)]
     wanted = {*FILES, *(f"/usr/share/man/man{p.suffix[1]}/{p.name}.gz" for p in pages)}
     wanted |= {f"/usr/share/mperf/{p.relative_to(ROOT / 'platform-db')}"
                for p in (ROOT / "platform-db" / "platforms").rglob("*.json")}
     assert wanted <= found, wanted - found
+    assert not found & set(COMPILER), found & set(COMPILER)
     assert all(f.startswith(("/usr/", "/etc/")) for f in found), found  # Debian 13 wants no others
     assert said("dpkg-deb", "-I", deb, "conffiles").split() == [CONF]
     assert "mperfd.service" in said("dpkg-deb", "-I", deb, "postinst")
+
+
+def compiler_is_right(folder, arch):
+    """The package of mperf-cc holds a plugin for each clang that it depends on, and the rest."""
+    deb, = folder.glob(f"mperf-cc_*_{arch}.deb")
+    found = files(deb)
+    assert set(COMPILER) <= found, set(COMPILER) - found
+    plugins = sorted(re.findall(r"/usr/lib/mperf/llvm-(\d+)/mperf-pass\.so", "\n".join(found)), reverse=True)
+    assert plugins and plugins[0] == "19", found
+    wanted = " | ".join(f"clang-{v}" for v in plugins)
+    assert field(deb, "Depends").startswith(wanted + ","), field(deb, "Depends")
+    assert any(re.fullmatch(r"/usr/lib/[\w-]+/pkgconfig/mperf\.pc", f) for f in found), found
+    with tempfile.TemporaryDirectory() as unpacked:
+        said("dpkg-deb", "-x", deb, unpacked)
+        for version in plugins:
+            machine, _, sections = elf(f"{unpacked}/usr/lib/mperf/llvm-{version}/mperf-pass.so")
+            assert machine == ELF_MACHINE[arch] and ".symtab" not in sections, (machine, sections)
+        text, = Path(unpacked, "usr/lib").glob("*/pkgconfig/mperf.pc")
+        named = set(re.findall(r"^plugin(\d+)=", text.read_text(), re.M))
+        assert named == set(plugins), text.read_text()
+    return deb

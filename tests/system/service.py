@@ -34,7 +34,7 @@ class Service:
                "client-bytes-max": "control",
                "feed": "feed", "period": "feed", "programs-max": "feed",
                "programs-per-user-max": "feed", "program-bytes-max": "feed",
-               "feed-bytes-max": "feed"}
+               "feed-bytes-max": "feed", "region-events": "feed"}
 
     def __init__(self, build, folder, **keys):
         need_root()

@@ -47,7 +47,7 @@ def totals(said):
 @there
 def test_gcc_builds_without_a_warning_and_unit_tests_pass(run):
     assert re.match(r"gcc \(Debian (\d+)", run("gcc --version", 10))[1] == "14"
-    run("make -j$(nproc) BUILD=/build WERROR=-Werror check-programs", BUILD_SECONDS)
+    run("make -j$(nproc) BUILD=/build WERROR=-Werror check-build", BUILD_SECONDS)
     said = run("tests/run /build --part unit", TESTS_SECONDS)
     assert totals(said) > 1000, said
 
@@ -55,8 +55,17 @@ def test_gcc_builds_without_a_warning_and_unit_tests_pass(run):
 @there
 def test_clang_builds_without_a_warning(run):
     assert "clang version 19" in run("clang --version", 10)
-    run("make -j$(nproc) BUILD=/build/clang CC=clang WERROR=-Werror check-programs",
+    run("make -j$(nproc) BUILD=/build/clang CC=clang WERROR=-Werror check-build",
         BUILD_SECONDS)
+
+
+@there
+def test_the_pass_is_built_for_its_llvm_and_its_tests_pass(run):
+    """It has LLVM 19 and no 16."""
+    run("make -j$(nproc) BUILD=/build WERROR=-Werror all", BUILD_SECONDS)
+    assert run("cd /build && ls -d llvm-*", 10).split() == ["llvm-19"]
+    said = run("tests/run /build --part pass", TESTS_SECONDS)
+    assert totals(said) >= 15, said
 
 
 @there
@@ -71,5 +80,6 @@ def test_its_package_contents_lintian_and_works_below_its_systemd(run):
     run("make -j$(nproc) BUILD=/build all", BUILD_SECONDS)
     said = run("tests/run /build --part system --kind plain --match '^system-plain/deb/'",
                TESTS_SECONDS)
+    run("make BUILD=/build/packages deb && ls /build/packages/deb/mperf-cc_*.deb", BUILD_SECONDS)
     assert "system-plain/deb/test_debian_packages_are_built_and_lintian_is_content (" in said, said
     assert totals(said) >= 1

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -107,6 +108,9 @@ def test_regions_have_what_ran_in_them(build):
         assert solve["time_ns"] == 4_000_000 and solve["fp64_ops"] == 15 * 2000
         assert none["fp64_ops"] == 2 * 2000
         near(solve["gops"], 15 * 2000 / 4_000_000)
+        # of a thread the time of its regions is not another time; they said they began at 0
+        thread, = service.ask("roofline", "--by", "thread", "--pid", os.getpid())["rows"]
+        assert thread["fp64_ops"] == 17 * 2000 and thread["time_ns"] < 60e9, thread
 
 
 def test_threads_are_told_apart(build):
@@ -148,6 +152,11 @@ def test_a_file_that_a_program_wrote_tells_the_same(build):
         path = folder / "run.out"
         path.write_bytes(messages_of_triad(3, 30, 7_500_000))
         check_triad(rows(build, "roofline", "-i", path), 3, 30, 7_500_000)
+        # it is of one program, and knows neither its pid nor the date
+        for which in ("--pid", "1"), ("--comm", "triad"), ("--since", "-1m"), ("--until", "-1m"):
+            for command in "roofline", "blocks":
+                refused(mperfctl(build, command, "-i", path, *which, check=False), 2, "one program",
+                        which[0])
         # cut anywhere, it tells what came before or says what it is
         whole = path.read_bytes()
         path.write_bytes(whole[:-30])
@@ -196,6 +205,9 @@ def test_what_makes_no_sense_is_refused(build):
     refused(mperfctl(build, "roofline", "--ops", "quad", check=False), 2, "fp, int, sp or dp")
     refused(mperfctl(build, "roofline", "--csv", "--json", check=False), 2, "--csv")
     refused(mperfctl(build, "blocks", "--every", "5", check=False), 2, "100")
+    refused(mperfctl(build, "blocks", "--live", "--every", "500", check=False), 2, "1000")
+    refused(mperfctl(build, "blocks", "--live", "--csv", check=False), 2, "--csv")
+    refused(mperfctl(build, "blocks", "--frames", "2", check=False), 2, "--live")
     refused(mperfctl(build, "roofline", "--pid", "1", check=False, env=ALONE), 1, "service")
     refused(mperfctl(build, "roofline", "--pid", "1", "--", "true", check=False), 2, "--pid")
     refused(mperfctl(build, "roofline", "-i", "/nowhere", check=False), 1, "/nowhere")
@@ -234,3 +246,22 @@ def test_live_tells_what_came_since_the_last_time(build):
         assert len(frames) == 3 and len(told) == 4, (len(frames), told)
         passes = [sum(r["iterations"] for r in f["rows"] if r["nest"] == "1") for f in frames]
         assert passes == [10, 10, 10], passes
+
+
+def test_bandwidth_of_threads_is_drawn_again_and_again(build):
+    with Folder() as folder, Service(build, folder, flush="1s") as service:
+        with feed.Connection(service.feed) as c:
+            feed.announce(c, feed.triad())
+            feed.count_triad(c, 1, 1000, 1_000_000)
+            c.send(feed.round_())
+            wait_until("it is stored", lambda: service.ask("roofline", "--since", "-1h")["rows"])
+            said = service.ctl("blocks", "--live", "--frames", "2", "--pid", os.getpid(),
+                               env={"LC_ALL": "C"}).stdout
+        lines = [line for line in said.splitlines() if re.match(r"\S+\s+%d\s" % os.getpid(), line)]
+        assert len(lines) == 2 and lines[0].rstrip().endswith("@"), said
+        assert said.count("A column is") == 2, said
+        # a line for each thread and the sums that it is made of
+        table = rows(build, "blocks", "--every", "1000", "--pid", os.getpid(),
+                     env={"MPERF_SOCKET": str(service.socket)})["rows"]
+        assert sum(r["bytes_loaded"] + r["bytes_stored"] for r in table
+                   if r["nest"] == "1.1") == 1000 * 24000, table

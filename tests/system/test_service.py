@@ -202,7 +202,7 @@ def test_samples_taken_are_stored_or_lost_by_cause(build):
         taken = account(service)["taken"] - before["taken"]
         assert abs(taken - wanted) < 0.1 * wanted, (taken, wanted)
         losses = service.ask("status")["loss"]
-        assert sum(row["since_start"] for row in losses if row["samples"] == "yes") == now["lost"]
+        assert sum(row["count"] for row in losses if row["samples"] == "yes") == now["lost"]
         assert service.stop() == 0
         path, = segments(service)
         stored = number(path, "SELECT sum(count) FROM sample")

@@ -446,7 +446,8 @@ void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns)
 			e->busy_ns += step;
 			e->value += e->rule.per_us * (double)step / 1000;
 		}
-		for (unsigned i = 0; i < r->n_events; i++)
+		/* A switch is told of as it is counted, so before who only reads the group. */
+		for (unsigned i = r->n_events; i-- > 0;)
 			if (runs(r, &r->event[i], hart, pid))
 				fire(r, &r->event[i], pid);
 	}

@@ -4,10 +4,14 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/control/listener.h"
@@ -23,8 +27,10 @@ struct rig {
 	struct loop_sites sites;
 	struct task *self;
 	struct feed *feed;
+	struct grants grants;
 	struct task *of; /* whose the last counts were */
 	unsigned n_taken, n_looks;
+	uint64_t granted[MPERF_GRANTS_MAX], granted_ns; /* of the last counts */
 };
 
 static int take(void *userdata, struct task *task, const struct loop_counts *c)
@@ -33,6 +39,9 @@ static int take(void *userdata, struct task *task, const struct loop_counts *c)
 	ck_assert_ptr_nonnull(c->site);
 	g->of = task;
 	g->n_taken++;
+	for (unsigned i = 0; i < MPERF_GRANTS_MAX; i++)
+		g->granted[i] = c->value[LOOP_VALUE(LOOP_GRANTED + i, false)];
+	g->granted_ns = c->value[LOOP_VALUE(LOOP_GRANTED_NS, false)];
 	return 0;
 }
 
@@ -60,6 +69,7 @@ static void rig_make(struct rig *g, uint32_t programs_max, uint32_t per_user_max
 			.period_ms = 1000},
 		.tasks = &g->tasks,
 		.sites = &g->sites,
+		.grants = &g->grants,
 		.take = take,
 		.catch_up = catch_up,
 		.userdata = g,
@@ -231,6 +241,42 @@ START_TEST(looking_for_threads_is_not_done_all_the_time)
 }
 END_TEST
 
+/* A program that connects, greets and is gone. */
+static void come_and_go(struct rig *g)
+{
+	pid_t pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		struct told t;
+		told_hello(&t, 1, 0);
+		say(dial(g), &t);
+		_exit(0);
+	}
+	int status;
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+START_TEST(who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time)
+{
+	struct rig g;
+	struct feed_status status;
+	rig_make(&g, 4, 4);
+	come_and_go(&g); /* is looked for, */
+	come_and_go(&g); /* and this one has to wait for the next look */
+	go_on(&g, S);
+	feed_status(g.feed, &status);
+	ck_assert_uint_eq(status.n_programs, 1);
+	ck_assert_uint_eq(feed_deadline_ns(g.feed), S + FEED_LOOK_NS);
+	struct pollfd p = {.fd = feed_fd(g.feed), .events = POLLIN};
+	ck_assert_int_eq(poll(&p, 1, 0), 0);
+	go_on(&g, S + FEED_LOOK_NS);
+	feed_status(g.feed, &status);
+	ck_assert_uint_eq(status.n_programs, 0);
+	rig_clear(&g);
+}
+END_TEST
+
 START_TEST(one_too_many_is_hung_up_on)
 {
 	struct rig g;
@@ -322,6 +368,244 @@ START_TEST(programs_are_asked_for_rounds_and_told_the_period)
 }
 END_TEST
 
+START_TEST(one_program_leaves_time_for_others_of_its_user)
+{
+	struct rig g;
+	struct told t;
+	rig_make(&g, 4, 4);
+	int flooder = dial(&g), other = dial(&g);
+	announce(flooder, (uint32_t)getpid());
+	go_on(&g, S);
+	told_deltas(&t, 3, 0, 1, 10, 100);
+	/* until nobody reads it any more: what it may take of a fixed moment is used up */
+	while (send(flooder, t.bytes, t.n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)t.n)
+		ck_assert_int_eq(feed_dispatch(g.feed, S), 0);
+	for (int i = 0; i < 1000; i++)
+		ck_assert_int_eq(feed_dispatch(g.feed, S), 0);
+	ck_assert_int_lt(send(flooder, t.bytes, t.n, MSG_DONTWAIT | MSG_NOSIGNAL), 0);
+	unsigned n_taken = g.n_taken;
+	announce(other, (uint32_t)getpid());
+	count(other, 100);
+	go_on(&g, S);
+	ck_assert_uint_gt(g.n_taken, n_taken);
+	/* and in time it is read again */
+	go_on(&g, 60 * S);
+	ck_assert_int_eq(send(flooder, t.bytes, t.n, MSG_DONTWAIT | MSG_NOSIGNAL), (ssize_t)t.n);
+	close(flooder);
+	close(other);
+	rig_clear(&g);
+}
+END_TEST
+
+/* --- counters for regions ----------------------------------------------------------------------
+ */
+
+static unsigned n_opens;
+
+static int open_pipe(
+	void *u, struct perf_event_attr *attr, pid_t pid, int hart, int group, unsigned long flags)
+{
+	int fd[2];
+	(void)u, (void)attr, (void)hart, (void)group, (void)flags;
+	ck_assert_int_gt(pid, 0);
+	ck_assert_int_eq(pipe(fd), 0);
+	close(fd[1]);
+	n_opens++;
+	return fd[0];
+}
+
+static void close_pipe(void *u, int fd)
+{
+	(void)u;
+	ck_assert_int_eq(close(fd), 0);
+}
+
+static void rig_grant(struct rig *g, const char *events)
+{
+	static const struct kernel kernel = {.event_open = open_pipe, .event_close = close_pipe};
+	static const struct machine machine = {.n_harts = 1};
+	struct event_error error;
+	n_opens = 0;
+	ck_assert_int_eq(grants_make(&kernel, &machine, NULL, events, &g->grants, &error), 0);
+}
+
+/* Announce a thread and say that it was in a region. */
+static void spend(int fd, uint32_t thread, uint32_t tid)
+{
+	static const uint64_t granted[4] = {11, 22, 33, 44};
+	struct told t;
+	told_thread(&t, thread, tid);
+	say(fd, &t);
+	told_spent(&t, thread, 1, granted);
+	say(fd, &t);
+	say(fd, &t);
+}
+
+static int dial_region(struct rig *g)
+{
+	struct told t;
+	int fd = dial(g);
+	told_hello(&t, 1, 0);
+	say(fd, &t);
+	told_region(&t, 1, 0, "solve");
+	say(fd, &t);
+	return fd;
+}
+
+/* The next message if it is a GRANT: how many descriptors came, which are closed; -1 nothing. */
+static int heard_grant(int fd, uint32_t *ret_thread)
+{
+	struct mperf_feed_grant m;
+	char control[CMSG_SPACE(sizeof(int) * 8)];
+	struct iovec piece = {.iov_base = &m, .iov_len = sizeof m};
+	struct msghdr h = {.msg_iov = &piece,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof control};
+	if (recvmsg(fd, &h, MSG_DONTWAIT) != sizeof m)
+		return -1;
+	const struct cmsghdr *c = CMSG_FIRSTHDR(&h);
+	ck_assert_int_eq(m.head.type, MPERF_GRANT);
+	ck_assert(c && c->cmsg_type == SCM_RIGHTS);
+	int n = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int)), got[8];
+	memcpy(got, CMSG_DATA(c), (size_t)n * sizeof(int));
+	for (int i = 0; i < n; i++)
+		close(got[i]);
+	ck_assert_uint_eq(m.n, (unsigned)n);
+	*ret_thread = m.thread;
+	return n;
+}
+
+START_TEST(a_thread_that_was_in_a_region_is_given_counters_once)
+{
+	struct rig g;
+	uint32_t thread = 0;
+	rig_make(&g, 4, 4);
+	rig_grant(&g, "page-faults,task-clock");
+	int fd = dial_region(&g);
+	spend(fd, 3, (uint32_t)getpid());
+	go_on(&g, S);
+	ck_assert_int_eq(heard_grant(fd, &thread), 2);
+	ck_assert_uint_eq(thread, 3);
+	ck_assert_int_eq(heard_grant(fd, &thread), -1);
+	ck_assert_uint_eq(n_opens, 2);
+	/* its words are those of the events, whatever it says beyond them */
+	ck_assert_uint_eq(g.granted[0], 11);
+	ck_assert_uint_eq(g.granted[1], 22);
+	ck_assert_uint_eq(g.granted[2], 0);
+	ck_assert_uint_eq(g.granted_ns, 1);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(nothing_is_opened_for_threads_of_others)
+{
+	struct rig g;
+	struct task *other;
+	uint32_t thread;
+	rig_make(&g, 4, 4);
+	rig_grant(&g, "page-faults");
+	/* one that the table has for our own but the kernel does not, and one of another process */
+	ck_assert_int_eq(task_add(&g.tasks, getpid(), 1 << 29, 2, &other), 0);
+	ck_assert_int_eq(task_add(&g.tasks, 1, 1, 2, &other), 0);
+	int fd = dial_region(&g);
+	spend(fd, 3, 1);
+	spend(fd, 4, 1 << 29);
+	spend(fd, 5, 0);
+	go_on(&g, S);
+	ck_assert_int_eq(heard_grant(fd, &thread), -1);
+	ck_assert_uint_eq(n_opens, 0);
+	ck_assert_uint_eq(g.granted[0], 0);
+	ck_assert_uint_eq(g.granted_ns, 0);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+static int hold[2];
+
+/* A thread that is there until it may go, and tells its number. */
+static void *be_there(void *ret_tid)
+{
+	char byte;
+	__atomic_store_n((pid_t *)ret_tid, gettid(), __ATOMIC_RELEASE);
+	return read(hold[0], &byte, 1) < 0 ? ret_tid : NULL;
+}
+
+START_TEST(a_thread_that_is_not_known_yet_is_given_counters_later)
+{
+	struct rig g;
+	uint32_t thread = 0;
+	pid_t tid = 0;
+	pthread_t other;
+	struct task *task;
+	ck_assert_int_eq(pipe(hold), 0);
+	ck_assert_int_eq(pthread_create(&other, NULL, be_there, &tid), 0);
+	while (!__atomic_load_n(&tid, __ATOMIC_ACQUIRE))
+		sched_yield();
+	rig_make(&g, 4, 4);
+	rig_grant(&g, "page-faults");
+	int fd = dial_region(&g);
+	spend(fd, 3, 1 << 29); /* looked for in vain, and then nobody is for a while */
+	spend(fd, 4, (uint32_t)tid);
+	go_on(&g, S);
+	ck_assert_int_eq(heard_grant(fd, &thread), -1);
+	ck_assert_int_eq(task_add(&g.tasks, getpid(), tid, 2, &task), 0);
+	static const uint64_t granted[4] = {0};
+	struct told t;
+	told_spent(&t, 4, 1, granted);
+	say(fd, &t);
+	go_on(&g, 2 * S);
+	ck_assert_int_eq(heard_grant(fd, &thread), 1);
+	ck_assert_uint_eq(thread, 4);
+	ck_assert_int_eq(close(hold[1]), 0);
+	ck_assert_int_eq(pthread_join(other, NULL), 0);
+	close(hold[0]);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(threads_without_number_are_not_all_given_counters)
+{
+	struct rig g;
+	uint32_t thread;
+	unsigned n = 0;
+	rig_make(&g, 4, 4);
+	rig_grant(&g, "page-faults");
+	int fd = dial_region(&g);
+	for (uint32_t i = 0; i < 1100; i++) {
+		struct told t;
+		spend(fd, i, (uint32_t)getpid());
+		told_gone(&t, MPERF_GONE_THREAD, i);
+		say(fd, &t);
+		go_on(&g, i * 100 * S); /* his share of the time is not what is tested */
+		while (heard_grant(fd, &thread) == 1)
+			n++;
+	}
+	ck_assert_uint_eq(n, 1024);
+	ck_assert_uint_eq(cause(&g, FEED_GRANTS), 1100 - 1024);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
+START_TEST(without_events_nothing_is_given)
+{
+	struct rig g;
+	uint32_t thread;
+	rig_make(&g, 4, 4);
+	rig_grant(&g, "none");
+	int fd = dial_region(&g);
+	spend(fd, 3, (uint32_t)getpid());
+	go_on(&g, S);
+	ck_assert_int_eq(heard_grant(fd, &thread), -1);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *c = tcase_create("feed");
@@ -330,11 +614,18 @@ int main(void)
 	tcase_add_test(c, a_thread_that_died_is_found_among_the_dead);
 	tcase_add_test(c, a_pid_that_is_anothers_by_now_is_not_believed);
 	tcase_add_test(c, looking_for_threads_is_not_done_all_the_time);
+	tcase_add_test(c, who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time);
 	tcase_add_test(c, one_too_many_is_hung_up_on);
 	tcase_add_test(c, one_too_many_of_all_is_hung_up_on);
 	tcase_add_test(c, who_says_nothing_is_hung_up_on_in_time);
 	tcase_add_test(c, a_packet_longer_than_any_is_hung_up_on);
 	tcase_add_test(c, programs_are_asked_for_rounds_and_told_the_period);
+	tcase_add_test(c, one_program_leaves_time_for_others_of_its_user);
+	tcase_add_test(c, a_thread_that_was_in_a_region_is_given_counters_once);
+	tcase_add_test(c, nothing_is_opened_for_threads_of_others);
+	tcase_add_test(c, a_thread_that_is_not_known_yet_is_given_counters_later);
+	tcase_add_test(c, threads_without_number_are_not_all_given_counters);
+	tcase_add_test(c, without_events_nothing_is_given);
 	Suite *s = suite_create("feed");
 	suite_add_tcase(s, c);
 	SRunner *runner = srunner_create(s);

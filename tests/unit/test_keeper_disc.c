@@ -45,10 +45,32 @@ static void sample_new_tasks(void)
 	}
 }
 
+/* What a program told of so many loops. */
+static void count_loops(uint32_t n)
+{
+	uint64_t value[N_LOOP_VALUES] = {0};
+	value[LOOP_VALUE(LOOP_ITERATIONS, false)] = 1;
+	for (uint32_t i = 1; i <= n; i++) {
+		const struct loop_site_key key = {.kind = LOOP_SITE_LOOP,
+			.line = i,
+			.subprogram = "walk",
+			.source = "a.c",
+			.nest = "",
+			.inlined_at = ""};
+		const struct loop_site_more more = {0};
+		struct loop_site *site;
+		ck_assert_int_eq(loop_site_get(&walk.sites, &key, NULL, &more, &site), 0);
+		const struct loop_counts c = {.site = site, .value = value};
+		ck_assert_int_eq(take_loops(&walk, task, &c), 0);
+		loop_site_unref(&walk.sites, site);
+	}
+}
+
 START_TEST(a_full_disc_stops_storing_and_all_is_counted)
 {
 	if (!mount_small("size=8m")) {
-		printf("SKIP a_full_disc_stops_storing_and_all_is_counted: may not mount a tmpfs\n");
+		printf("SKIP a_full_disc_stops_storing_and_all_is_counted: may not mount a "
+		       "tmpfs\n");
 		return;
 	}
 	begin();
@@ -56,10 +78,13 @@ START_TEST(a_full_disc_stops_storing_and_all_is_counted)
 	store_what_is_in_hand();
 	ballast(true);
 	sample_new_tasks();
+	count_loops(4);
+	count_loops(4); /* of the same loops: the same rows */
 	ck_assert_int_eq(recording_flush(keeper->recording, clock_ns(CLOCK_MONOTONIC)), 0);
 	dispatch();
 	ck_assert_ptr_null(keeper->recording);
 	ck_assert_uint_eq(keeper->lost[2][LOSS_STORE], 2000);
+	ck_assert_uint_eq(keeper->lost[0][LOSS_LOOPS], 4);
 	ck_assert_uint_eq(times_said("samples are not stored"), 1);
 	ck_assert_ptr_nonnull(strstr(service.store_trouble, "space"));
 	/* what is kept can be asked for, and what comes is counted */
@@ -70,11 +95,13 @@ START_TEST(a_full_disc_stops_storing_and_all_is_counted)
 	free(part);
 	for (int i = 0; i < 3; i++) {
 		sample(7);
+		count_loops(2);
 		look_now();
 		ck_assert_ptr_null(keeper->recording);
 	}
 	ck_assert_uint_eq(times_said("samples are not stored"), 1);
 	ck_assert_uint_eq(keeper->lost[1][LOSS_STORE], 21);
+	ck_assert_uint_eq(keeper->lost[0][LOSS_LOOPS], 4 + 3 * 2);
 
 	ballast(false);
 	look_now();
@@ -95,7 +122,8 @@ END_TEST
 START_TEST(a_disc_that_becomes_full_in_its_last_flush_is_counted)
 {
 	if (!mount_small("size=8m")) {
-		printf("SKIP a_disc_that_becomes_full_in_its_last_flush_is_counted: may not mount a tmpfs\n");
+		printf("SKIP a_disc_that_becomes_full_in_its_last_flush_is_counted: may not mount "
+		       "a tmpfs\n");
 		return;
 	}
 	begin();

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/area.h"
+#include "runtime/grant.h"
 #include "runtime/image.h"
 #include "runtime/nest.h"
 #include "runtime/region.h"
@@ -366,6 +367,32 @@ START_TEST(somebody_elses_note_is_no_build_id)
 }
 END_TEST
 
+/* --- granted counters ------------------------------------------------------------------------- */
+
+START_TEST(a_counter_that_shared_the_pmu_is_scaled)
+{
+	const struct grant_reading from[MPERF_GRANTS_MAX] = {
+		{10, 100, 100}, {10, 100, 50}, {10, 0, 0}};
+	const struct grant_reading to[MPERF_GRANTS_MAX] = {
+		{40, 300, 300}, {40, 300, 100}, {40, 0, 0}};
+	uint64_t counts[MPERF_GRANTS_MAX];
+	ck_assert(mperf_grant_counts(from, to, counts));
+	ck_assert_uint_eq(counts[0], 30);
+	ck_assert_uint_eq(counts[1], 120); /* it ran a quarter of the time */
+	ck_assert_uint_eq(counts[2], 30);  /* it tells no time */
+	ck_assert_uint_eq(counts[3], 0);   /* there is none */
+}
+END_TEST
+
+START_TEST(of_counters_that_did_not_all_run_nothing_is_known)
+{
+	const struct grant_reading from[MPERF_GRANTS_MAX] = {{10, 100, 100}, {10, 100, 50}};
+	const struct grant_reading to[MPERF_GRANTS_MAX] = {{40, 300, 300}, {10, 300, 50}};
+	uint64_t counts[MPERF_GRANTS_MAX];
+	ck_assert(!mperf_grant_counts(from, to, counts));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("runtime");
@@ -395,10 +422,14 @@ int main(void)
 	tcase_add_test(ids, what_is_no_elf_has_no_build_id);
 	tcase_add_test(ids, notes_that_overrun_are_not_followed);
 	tcase_add_test(ids, somebody_elses_note_is_no_build_id);
+	TCase *grants = tcase_create("grants");
+	tcase_add_test(grants, a_counter_that_shared_the_pmu_is_scaled);
+	tcase_add_test(grants, of_counters_that_did_not_all_run_nothing_is_known);
 	suite_add_tcase(s, areas);
 	suite_add_tcase(s, nests);
 	suite_add_tcase(s, regions);
 	suite_add_tcase(s, ids);
+	suite_add_tcase(s, grants);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
 	int failed = srunner_ntests_failed(r);

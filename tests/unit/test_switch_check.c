@@ -179,6 +179,101 @@ START_TEST(what_was_lost_leaves_nobody_alone)
 }
 END_TEST
 
+static void throttle(enum record_kind kind, uint64_t id)
+{
+	struct record r = {.kind = kind, .stream = stream_table_find(&streams, id)};
+	ck_assert_int_eq(switch_check_record(check, &r, 0), 0);
+}
+
+START_TEST(what_the_kernel_throttled_leaves_nobody_alone)
+{
+	tell_both(1, 0, 0);
+	throttle(RECORD_THROTTLE, CLOCK);
+	tell(OUTPUT, 2, 10, 0);
+	tell(OUTPUT, 3, 10, 0);
+	throttle(RECORD_UNTHROTTLE, CLOCK);
+	tell(OUTPUT, 4, 10, 0);
+	tell_both(1, 500, 0); /* of whom the 500 are is not known */
+	ck_assert_uint_eq(verdict().n_unpaired, 0);
+	ck_assert_uint_eq(verdict().n_switches, 0);
+	tell_both(2, 510, 0);
+	ck_assert_uint_eq(verdict().n_switches, 1);
+	tell(OUTPUT, 2, 600, 0); /* it speaks again, so that silence says something */
+	tell_both(1, 700, 0);
+	ck_assert_uint_eq(verdict().n_unpaired, 1);
+}
+END_TEST
+
+/* Before Linux 6.16 the sibling speaks on while the leader is silent. */
+START_TEST(what_both_say_of_a_throttled_group_is_compared)
+{
+	tell_both(1, 0, 0);
+	throttle(RECORD_THROTTLE, CLOCK);
+	tell(OUTPUT, 2, 1000, 0);
+	tell(SWITCH, 2, 500, 0);
+	tell_both(1, 1000, 0);
+	tell(OUTPUT, 3, 1000, 0);
+	tell_both(2, 1000, 0);
+	ck_assert_uint_eq(verdict().n_switches, 2);
+	ck_assert_uint_eq(verdict().n_apart, 2);
+	ck_assert_uint_eq(verdict().n_unpaired, 0); /* it is throttled still */
+}
+END_TEST
+
+/* Which the sibling may tell of or not. */
+START_TEST(idle_that_bpf_alone_tells_of_is_part_of_what_both_compare)
+{
+	tell_both(1, 0, 0);
+	tell(OUTPUT, 0, 0, 100);
+	tell_both(1, 50, 1000);
+	tell(OUTPUT, 0, 50, 1100);
+	tell_both(0, 50, 1200);
+	tell(OUTPUT, 0, 50, 1300);
+	tell(OUTPUT, 2, 60, 2000);
+	tell(SWITCH, 2, 55, 2000);
+	struct switch_verdict v = verdict();
+	ck_assert_uint_eq(v.n_switches, 3);
+	ck_assert_uint_eq(v.n_unpaired, 0);
+	ck_assert_uint_eq(v.n_apart, 1);
+	ck_assert_uint_eq(v.worst.tid, 2);
+	tell(SWITCH, 0, 60, 2000); /* the sibling alone */
+	tell_both(1, 70, 2100);
+	ck_assert_uint_eq(verdict().n_unpaired, 1);
+}
+END_TEST
+
+START_TEST(a_loss_may_hide_where_throttling_began_or_ended)
+{
+	struct record lost = {.kind = RECORD_LOST, .lost = {.n = 3}};
+	tell_both(1, 0, 0);
+	tell(OUTPUT, 2, 10, 0);
+	throttle(RECORD_UNTHROTTLE, CLOCK); /* so it had been throttled */
+	tell_both(1, 20, 0);
+	ck_assert_uint_eq(verdict().n_unpaired, 0);
+	throttle(RECORD_THROTTLE, CLOCK);
+	ck_assert_int_eq(switch_check_record(check, &lost, 0), 0);
+	tell_both(1, 30, 0);
+	tell(OUTPUT, 2, 40, 0);
+	tell_both(1, 50, 0);
+	ck_assert_uint_eq(verdict().n_unpaired, 1);
+}
+END_TEST
+
+START_TEST(throttling_of_others_excuses_nobody)
+{
+	throttle(RECORD_THROTTLE, CLOCK); /* before the first word of anybody */
+	throttle(RECORD_UNTHROTTLE, CLOCK);
+	tell_both(1, 0, 0);
+	tell(OTHER_OUTPUT, 1, 0, 0);
+	tell(OTHER_SWITCH, 1, 0, 0);
+	throttle(RECORD_THROTTLE, OTHER_LEADER);
+	throttle(RECORD_UNTHROTTLE, 99); /* of no stream */
+	tell(OUTPUT, 2, 10, 0);
+	tell_both(1, 500, 0);
+	ck_assert_uint_eq(verdict().n_unpaired, 1);
+}
+END_TEST
+
 START_TEST(words_about_different_tasks_are_no_pair)
 {
 	tell_both(1, 0, 0);
@@ -281,6 +376,11 @@ int main(void)
 	tcase_add_loop_test(c, one_that_stays_silent_is_counted_and_breaks_the_chain, 0, 2);
 	tcase_add_loop_test(c, the_one_that_begins_first_or_ends_last_is_not_alone, 0, 2);
 	tcase_add_test(c, what_was_lost_leaves_nobody_alone);
+	tcase_add_test(c, what_the_kernel_throttled_leaves_nobody_alone);
+	tcase_add_test(c, what_both_say_of_a_throttled_group_is_compared);
+	tcase_add_test(c, idle_that_bpf_alone_tells_of_is_part_of_what_both_compare);
+	tcase_add_test(c, a_loss_may_hide_where_throttling_began_or_ended);
+	tcase_add_test(c, throttling_of_others_excuses_nobody);
 	tcase_add_test(c, words_about_different_tasks_are_no_pair);
 	tcase_add_test(c, a_buried_thread_pairs_with_who_the_program_names);
 	tcase_add_test(c, losses_break_the_chain_of_their_hart_alone);

@@ -126,6 +126,41 @@ START_TEST(a_throttled_group_brings_few_samples_and_all_of_the_time)
 }
 END_TEST
 
+/* As reading(), where the group's own count of switches is read too. */
+static void counted_reading(uint64_t stream, uint64_t ms, int pid, uint64_t n_switches)
+{
+	struct record r = bench_sample(b, stream, 2 * SECOND + ms * MS, pid, 0x1000);
+
+	counted += 1000;
+	r.sample.n_read = 3;
+	r.sample.read[0] = (struct record_read_value){BENCH_LEADER, counted};
+	r.sample.read[1] = (struct record_read_value){BENCH_SIBLING, counted};
+	r.sample.read[2] = (struct record_read_value){BENCH_SWITCH, n_switches};
+	r.sample.enabled_ns = r.sample.running_ns = r.time_ns;
+	bench_take(b, &r, 0);
+}
+
+START_TEST(time_in_which_others_may_have_run_untold_is_not_measured)
+{
+	counted_reading(BENCH_SWITCH, 0, 10, 1); /* the hart idles, whose end is not told: 2 */
+	counted_reading(BENCH_LEADER, 907, 10, 2);
+	expect(0, BY_RATE);
+	counted_reading(BENCH_LEADER, 912, 10, 2);
+	expect(1, 5 * MS);
+	counted_reading(BENCH_SWITCH, 920, 10, 3);
+	counted_reading(BENCH_SWITCH, 930, 20, 5); /* 4 is missing */
+	counted_reading(BENCH_LEADER, 933, 10, 5);
+	expect(2, BY_RATE);
+	counted_reading(BENCH_SWITCH, 934, 10, 6);
+	counted_reading(BENCH_SWITCH, 936, 20, 7);
+	counted_reading(BENCH_LEADER, 939, 10, 7);
+	expect(3, 6 * MS);
+	ck_assert_uint_eq(b->lost[0][LOSS_SWITCH], 2);
+	/* what was counted is charged all the same, to who is read next */
+	ck_assert_uint_eq(bench_counted(b, 10, 0), 6000);
+}
+END_TEST
+
 START_TEST(harts_are_told_apart)
 {
 	switched(0, 0);
@@ -359,6 +394,7 @@ int main(void)
 	tcase_add_test(groups, idle_is_no_part_of_it);
 	tcase_add_test(groups, who_is_never_sampled_is_stood_for_by_others);
 	tcase_add_test(groups, a_throttled_group_brings_few_samples_and_all_of_the_time);
+	tcase_add_test(groups, time_in_which_others_may_have_run_untold_is_not_measured);
 	tcase_add_test(groups, harts_are_told_apart);
 	tcase_add_test(groups, the_first_sample_stands_for_what_the_rate_says);
 	tcase_add_test(groups, what_a_loss_hides_is_not_made_up);

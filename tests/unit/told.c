@@ -156,6 +156,24 @@ void told_gone(struct told *t, uint32_t kind, uint32_t id)
 	begin(t, MPERF_GONE, &m, sizeof m, 0);
 }
 
+void told_spent(struct told *t, uint32_t thread, uint32_t region, const uint64_t granted[static 4])
+{
+	struct mperf_feed_spent m = {
+		.thread = thread,
+		.region = region,
+		.entries = 1,
+		.counted_entries = 1,
+		.time_ns = 1,
+		.counted_ns = 1,
+		.granted = granted[0],
+		.granted_1 = granted[1],
+		.granted_2 = granted[2],
+		.granted_3 = granted[3],
+		.granted_ns = 1,
+	};
+	begin(t, MPERF_SPENT, &m, sizeof m, 0);
+}
+
 void told_round(struct told *t, uint64_t until_ns)
 {
 	struct mperf_feed_round m = {.until_ns = until_ns};

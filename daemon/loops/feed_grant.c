@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Who gets counters: a thread that was in a region, and is one of the process at the other end of
+ * the socket, which runs as the user who connected. The kernel is asked for that after the
+ * events are open, too, for a tid may be another's by then, and what another thread counts is
+ * nobody else's to read. A descriptor that was sent is the program's: the events end with it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "daemon/loops/feed_part.h"
+
+/* Is it a thread of that process, and the user's? A process that changed whom it runs as belongs to
+ * root. Source: man 5 proc, /proc/pid, "dumpable". */
+static bool is_his(const struct connection *c, pid_t tid)
+{
+	char path[64];
+	struct stat st;
+	snprintf(path, sizeof path, "/proc/%d/task/%d", (int)c->pid, (int)tid);
+	return stat(path, &st) == 0 && st.st_uid == c->user->uid;
+}
+
+/* 0 or -errno. */
+static int send_set(const struct connection *c, uint32_t thread, const struct grant_set *set)
+{
+	struct mperf_feed_grant grant = {
+		.head = {.type = MPERF_GRANT, .bytes = sizeof grant},
+		.thread = thread,
+		.n = set->n,
+	};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof set->fd)];
+	} control = {.bytes = {0}};
+	struct iovec piece = {.iov_base = &grant, .iov_len = sizeof grant};
+	struct msghdr message = {
+		.msg_iov = &piece,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = CMSG_SPACE(set->n * sizeof *set->fd),
+	};
+	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+	rights->cmsg_level = SOL_SOCKET;
+	rights->cmsg_type = SCM_RIGHTS;
+	rights->cmsg_len = CMSG_LEN(set->n * sizeof *set->fd);
+	memcpy(CMSG_DATA(rights), set->fd, set->n * sizeof *set->fd);
+	return sendmsg(c->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static bool may_have(struct connection *c, const struct program_thread *t, const struct task *task)
+{
+	if (!task || task->end_ns || task->tid != t->our_tid || !is_his(c, t->our_tid))
+		return false;
+	if (c->n_grants < FEED_GRANTS_MAX && c->user->n_grants < FEED_GRANTS_PER_USER_MAX)
+		return true;
+	c->feed->causes[FEED_GRANTS]++;
+	return false;
+}
+
+void feed_grant(struct connection *c, struct program_thread *t, const struct task *task)
+{
+	struct grants *g = c->feed->o.grants;
+	struct grant_set set;
+	if (!g || g->n_events == 0 || t->asked_grants >= FEED_GRANT_TRIES)
+		return;
+	if (!t->who)
+		return; /* it is looked for again when it tells again */
+	t->asked_grants++;
+	if (!may_have(c, t, task)) {
+		t->asked_grants = FEED_GRANT_TRIES;
+		return;
+	}
+	grants_open(g, t->our_tid, &set);
+	bool sent = set.n > 0 && is_his(c, t->our_tid) && send_set(c, t->id, &set) == 0;
+	if (sent) {
+		memcpy(t->granted, set.event, sizeof t->granted);
+		c->n_grants++;
+		c->user->n_grants++;
+	}
+	if (sent || set.n == 0)
+		t->asked_grants = FEED_GRANT_TRIES;
+	grants_close(g, &set);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The events of a thread are a group, so that they run in the same stretches of time, and a ratio
+ * of two is one of the same code. What the kernel will not have in the group (PMUs that do not mix,
+ * more events than counters) is opened beside it; the times that are read along tell when it ran.
+ */
+#include "daemon/loops/grant.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/pmu/cores.h"
+
+/* Does it count user code alone, and of one thread? Tracepoints are the kernel's doing. */
+static bool is_fit(const struct event *e)
+{
+	return e->type != PERF_TYPE_TRACEPOINT && e->type != PERF_TYPE_BREAKPOINT &&
+	       !e->exclude_user && strlen(e->name) < LOOP_GRANTED_BYTES;
+}
+
+static int wrong(struct event_error *e, const char *name, const char *why)
+{
+	snprintf(e->text, sizeof e->text, "%.80s cannot be counted in regions: %s", name, why);
+	return GRANTS_WRONG;
+}
+
+int grants_make(const struct kernel *k, const struct machine *m, const struct cores *c,
+	const char *text, struct grants *ret_grants, struct event_error *ret_error)
+{
+	struct grants g = {.kernel = k, .machine = m};
+	struct event_list list = {.n_events = 0};
+	if (strcmp(text, GRANTS_NONE) != 0 && event_parse_for(k, c, text, &list, ret_error) != 0)
+		return GRANTS_WRONG;
+	if (list.n_events > (int)MPERF_GRANTS_MAX)
+		return wrong(
+			ret_error, list.event[MPERF_GRANTS_MAX].name, "four events are the most");
+	for (int i = 0; i < list.n_events; i++) {
+		const struct event *e = &list.event[i];
+		if (!is_fit(e))
+			return wrong(ret_error, e->name,
+				"choose an event of user code with a shorter name");
+		g.event[i].event = *e;
+		snprintf(g.names.name[i], sizeof g.names.name[i], "%.*s",
+			(int)sizeof g.names.name[i] - 1, e->name);
+		g.names.is_time[i] = e->type == PERF_TYPE_SOFTWARE &&
+				     (e->config == PERF_COUNT_SW_TASK_CLOCK ||
+					     e->config == PERF_COUNT_SW_CPU_CLOCK);
+	}
+	g.n_events = (unsigned)list.n_events;
+	*ret_grants = g;
+	return 0;
+}
+
+static int open_event(const struct grants *g, const struct event *e, pid_t tid, int leader)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof attr,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+	};
+	event_to_attr(e, &attr);
+	attr.precise_ip = 0; /* of samples */
+	if (e->type != PERF_TYPE_SOFTWARE)
+		attr.exclude_kernel = attr.exclude_hv = 1;
+	void *u = g->kernel->userdata;
+	int fd = g->kernel->event_open(u, &attr, tid, -1, leader, PERF_FLAG_FD_CLOEXEC);
+	return fd == -EINVAL && leader >= 0
+		       ? g->kernel->event_open(u, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC)
+		       : fd;
+}
+
+static void refuse(const struct grants *g, struct grant_event *e, int error)
+{
+	struct refusal why = refusal_explain(&e->event, error, false, g->machine);
+	e->n_refused++;
+	e->absent = error == ENOENT || error == ENODEV || error == EOPNOTSUPP;
+	snprintf(e->trouble, sizeof e->trouble, "%s; %s", why.says, why.remedy);
+}
+
+void grants_open(struct grants *g, pid_t tid, struct grant_set *ret_set)
+{
+	struct grant_set set = {.n = 0};
+	for (unsigned i = 0; i < g->n_events; i++) {
+		struct grant_event *e = &g->event[i];
+		int fd =
+			e->absent ? -ENOENT : open_event(g, &e->event, tid, set.n ? set.fd[0] : -1);
+		if (fd == -ESRCH)
+			continue; /* it has ended */
+		if (fd < 0) {
+			e->absent ? (void)e->n_refused++ : refuse(g, e, -fd);
+			continue;
+		}
+		e->n_granted++;
+		set.fd[set.n] = fd;
+		set.event[set.n++] = (uint8_t)(i + 1);
+	}
+	*ret_set = set;
+}
+
+void grants_close(const struct grants *g, struct grant_set *set)
+{
+	for (unsigned i = 0; i < set->n; i++)
+		g->kernel->event_close(g->kernel->userdata, set->fd[i]);
+	set->n = 0;
+}

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The marks, and the table of what was measured beside them."""
+import instructions
+
+MINIPERF = "miniperf +30 to +86 %"
+EXAMEM = "Examem +8 % at 1 % sampling"
+
+
+def verdict(met):
+    return "met" if met else "MISSED"
+
+
+def percent(ratio):
+    return f"{100 * (ratio - 1):+.2f} %"
+
+
+def overhead_lines(rows, target, limits):
+    """limits: {class: (of the geometric mean, of the worst)}; None: no mark."""
+    chosen = [r for r in rows if r["target"] == target]
+    lines = [f"### Instructions counted over plain, {target}", "",
+             "| kernel | class | plain | counted | ratio |", "|---|---|---|---|---|"]
+    lines += [f"| {r['kernel']} | {r['class']} | {r['plain']:,.0f} | {r['counted']:,.0f} | "
+              f"{r['ratio']:.4f} |" for r in chosen]
+    lines += ["", "| class | geometric mean | mark | worst | mark | others |", "|---" * 6 + "|"]
+    for kind, (mean, worst, name) in instructions.sums(chosen).items():
+        cells = []
+        for value, limit in zip((mean, worst), limits.get(kind, (None, None))):
+            cells.append("none" if limit is None else
+                         f"at most {percent(limit)}: {verdict(value <= limit)}")
+        lines.append(f"| {kind} | {percent(mean)} | {cells[0]} | {percent(worst)} ({name}) | {cells[1]} | "
+                     f"{MINIPERF}, {EXAMEM} |")
+    return [*lines, ""]
+
+
+HERE = {"loop": (1.01, 1.05), "branchy": (None, 1.10), "masked": (None, 1.25)}
+RISCV = {"all": (1.12, None), "loop": (1.12, None)}
+
+
+def instruction_lines(rows, limits):
+    return [line for target in dict.fromkeys(r["target"] for r in rows)
+            for line in overhead_lines(rows, target, limits)]
+
+
+def flops_lines(result):
+    """A line for each kernel, a column for each target: exact, or what it was instead."""
+    rows = result["rows"]
+    targets = list(dict.fromkeys(r["target"] for r in rows))
+    lines = ["| kernel | analytic | " + " | ".join(targets) + " |", "|---" * (2 + len(targets)) + "|"]
+    for key in dict.fromkeys((r["kernel"], r["metric"], r["least"], r["most"]) for r in rows):
+        name, _, least, most = key
+        cells = []
+        for target in targets:
+            counted, = [r["counted"] for r in rows if r["target"] == target and
+                        (r["kernel"], r["metric"], r["least"], r["most"]) == key]
+            cells.append(f"{counted:,}" + ("" if least <= counted <= most else " WRONG"))
+        known = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        lines.append(f"| {name} | {known} | " + " | ".join(cells) + " |")
+    wrong = [r for r in rows if not r["least"] <= r["counted"] <= r["most"]]
+    return [*lines, "", f"FLOPs of {len(rows)} kernels and targets: {len(rows) - len(wrong)} as known "
+            f"beforehand. Mark: all, at every VLEN: {verdict(not wrong)}.",
+            *(f"Not run: {reason}." for reason in result["not run"]), ""]
+
+
+def share(value):
+    return "–" if value is None else f"{100 * value:.3f} %"
+
+
+def bytes_lines(result):
+    lines = []
+    for target in dict.fromkeys(r["target"] for r in result["rows"]):
+        rows = [r for r in result["rows"] if r["target"] == target]
+        lines += [f"### Bytes counted, of those that a tool saw, {target}", "",
+                  "| kernel | class | outside the stack | all | rounds |", "|---" * 5 + "|"]
+        lines += [f"| {r['kernel']} | {r['class']} | {share(r['outside_ratio'])} | "
+                  f"{share(r['all_ratio'])} | {r['rounds']} |" for r in rows]
+        outside = [r for r in rows if r["outside_ratio"] is not None]
+        loops = [r for r in rows if r["class"] == "loop"]
+        for what, chosen, key, mark in (("outside the stack", outside, "outside_ratio", 0.999),
+                                        ("all, loop kernels", loops, "all_ratio", 0.98)):
+            if chosen:
+                far = max(chosen, key=lambda r: abs(r[key] - 1))
+                met = sum(abs(r[key] - 1) <= 1 - mark + 1e-9 for r in chosen)
+                lines += ["", f"Bytes {what}: {met} of {len(chosen)} kernels within "
+                          f"{100 * (1 - mark):.1f} %, furthest {far['kernel']} at {share(far[key])}. Mark: "
+                          f"{100 * mark:.1f} % ({verdict(met == len(chosen))}); Examem 93 %."]
+        lines.append("")
+    return lines
+
+
+LINES = {
+    "instructions": lambda result: instruction_lines(result["rows"], HERE),
+    "riscv": lambda result: instruction_lines(result["rows"], RISCV),
+    "flops": flops_lines,
+    "bytes": bytes_lines,
+    "bytes-riscv": bytes_lines,
+}
+
+
+def table(results):
+    lines = []
+    for part, result in results.items():
+        lines += [f"## {part}", ""]
+        lines += [f"Left out: {result['left out']}.", ""] if "left out" in result else LINES[part](result)
+    return "\n".join(lines)
