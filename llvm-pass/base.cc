@@ -2,9 +2,8 @@
 //
 // A counted function learns once where its counters are: the bias of its thread, which is 0 before
 // the thread's first counted function, and then for good. That costs a load, a test and an
-// addition, so it stands where all uses can see it, and not above: a function that returns early,
-// on a path that counts nothing, pays nothing. Functions that only counted functions of the module
-// call need no test.
+// addition, so it stands where it is rarest before all uses: a path that counts nothing pays
+// nothing. Functions that are called where the thread's bias is known already need no test.
 //
 // The address is made an integer and back, since a counter's block is no part of the array that the
 // linker knows: to the optimiser, an address derived from the array would stay within it.
@@ -13,10 +12,9 @@
 
 #include "emit.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Analysis/LoopInfo.h"
-#include "llvm/IR/DebugInfoMetadata.h"
-#include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
@@ -33,6 +31,10 @@ namespace
 {
 
 constexpr uint32_t COUNTER_BYTES = 8;
+// Computing the base once more makes the code longer, which is taken to cost as much as doing so in
+// one entry of so many; and beyond so many places, one serves all.
+constexpr uint64_t PLACE_COST = 16;
+constexpr size_t PLACES_MAX = 6;
 constexpr uint32_t COLD_WEIGHT = 1, WARM_WEIGHT = 1 << 20;
 
 // By how many counters the base may stand behind the first: as far as the shortest offset reaches.
@@ -62,103 +64,139 @@ Value *Base::address(IRBuilder<> &builder, uint32_t counter)
 	return place;
 }
 
-void Base::use_before(Instruction &instruction)
-{
-	IRBuilder<> builder(&instruction);
-	builder.CreateLoad(slot->getAllocatedType(), slot);
-}
-
-void Base::compute_at(Instruction *before, bool trusted, Constant *place)
+Instruction *Base::compute_at(Instruction *before, bool trusted)
 {
 	IRBuilder<> builder(before);
 	Value *bias = builder.CreateLoad(builder.getInt64Ty(),
 		builder.CreateThreadLocalAddress(emitter.bias()), "mperf.bias");
+	auto *first = cast<Instruction>(bias);
 	if (!trusted) {
 		Value *none = builder.CreateIsNull(bias);
 		MDNode *weights = MDBuilder(function.getContext())
 					  .createBranchWeights(COLD_WEIGHT, WARM_WEIGHT);
 		BasicBlock *warm = before->getParent();
 		Instruction *end = SplitBlockAndInsertIfThen(none, before, false, weights);
-		FunctionCallee enter = emitter.enter();
 		builder.SetInsertPoint(end);
-		CallInst *given = builder.CreateCall(enter);
-		given->setCallingConv(cast<Function>(enter.getCallee())->getCallingConv());
-		if (function.getSubprogram()) // of no line: it belongs to none
-			given->setDebugLoc(DebugLoc(DILocation::get(
-				function.getContext(), 0, 0, function.getSubprogram())));
+		Value *given = emitter.call_enter(builder, function);
 		builder.SetInsertPoint(before);
 		PHINode *either = PHINode::Create(builder.getInt64Ty(), 2, "mperf.bias");
 		either->insertBefore(&before->getParent()->front());
 		either->addIncoming(bias, warm);
 		either->addIncoming(given, end->getParent());
-		bias = either;
+		bias = first = either;
 	}
-	Constant *origin = ConstantExpr::getPtrToInt(place, builder.getInt64Ty());
-	builder.CreateStore(
-		builder.CreateIntToPtr(builder.CreateAdd(bias, origin), builder.getPtrTy()), slot);
+	Value *base = builder.CreateAdd(bias, ConstantExpr::getPtrToInt(origin, bias->getType()));
+	// Frozen, it stays one register where several blocks use it: it would be taken apart into
+	// bias and place, to be added up in each access.
+	if (n_using > 1)
+		base = builder.CreateFreeze(base);
+	builder.CreateStore(builder.CreateIntToPtr(base, builder.getPtrTy()), slot);
+	return first;
 }
 
-// The block that all uses come after, out of loops, and there before the first of them.
-Instruction *Base::find_place()
+// The first place in a block that uses the base, or its end.
+Instruction *Base::first_use(BasicBlock &block)
 {
-	DominatorTree dominators(function);
-	LoopInfo loops(dominators);
-	BasicBlock *block = nullptr;
-	for (User *user : slot->users()) {
-		BasicBlock *used = cast<Instruction>(user)->getParent();
-		if (dominators.isReachableFromEntry(used))
-			block = block ? dominators.findNearestCommonDominator(block, used) : used;
+	for (Instruction &instruction : block) {
+		const auto *load = dyn_cast<LoadInst>(&instruction);
+		if (load && load->getPointerOperand() == slot)
+			return &instruction;
 	}
-	if (!block)
-		return nullptr;
-	while (loops.getLoopFor(block) || block->getFirstInsertionPt() == block->end() ||
-		block->isEHPad())
-		block = dominators.getNode(block)->getIDom()->getBlock();
-
-	Instruction *before = block->getTerminator();
-	for (Instruction &instruction : *block) {
-		if (is_contained(slot->users(), &instruction)) {
-			before = &instruction;
-			break;
-		}
-	}
-	if (CallInst *last = block->getTerminatingMustTailCall(); last && before->isTerminator())
-		before = last;
-	return before;
+	if (CallInst *last = block.getTerminatingMustTailCall())
+		return last;
+	return block.getTerminator();
 }
 
-void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters)
+// Going up the tree of dominators, the uses below a block are either served by one place in it, or
+// each by its own further down, whichever runs less often.
+std::vector<BasicBlock *> Base::find_places(const Frequencies &frequencies)
+{
+	DenseSet<const BasicBlock *> used;
+	for (User *user : slot->users())
+		used.insert(cast<Instruction>(user)->getParent());
+	n_using = used.size();
+
+	struct Choice {
+		uint64_t cost = 0;
+		std::vector<BasicBlock *> places;
+	};
+	DenseMap<const DomTreeNode *, Choice> choices;
+	const uint64_t each = frequencies.lookup(&function.getEntryBlock()) / PLACE_COST + 1;
+	// Blocks that came later run at most as often as what leads to them.
+	const auto frequency = [&](const DomTreeNode *node) {
+		while (node->getIDom() && !frequencies.count(node->getBlock()))
+			node = node->getIDom();
+		return frequencies.lookup(node->getBlock());
+	};
+	for (const DomTreeNode *node : post_order(dominators.getRootNode())) {
+		BasicBlock *block = node->getBlock();
+		Choice below;
+		for (const DomTreeNode *child : node->children()) {
+			Choice &other = choices[child];
+			below.cost += other.cost;
+			below.places.insert(
+				below.places.end(), other.places.begin(), other.places.end());
+			other.places.clear();
+		}
+		const bool has_room =
+			!block->isEHPad() && block->getFirstInsertionPt() != block->end();
+		const uint64_t here = frequency(node) + each;
+		if (used.count(block) ||
+			(has_room && !below.places.empty() &&
+				(here <= below.cost || below.places.size() > PLACES_MAX)))
+			below = {here, {block}};
+		choices[node] = std::move(below);
+	}
+	return choices[dominators.getRootNode()].places;
+}
+
+// Locals of fixed size must stay in the block that the function begins with.
+void Base::keep_locals_first()
+{
+	for (Instruction &instruction : make_early_inc_range(function.getEntryBlock())) {
+		auto *local = dyn_cast<AllocaInst>(&instruction);
+		if (local && local != slot && isa<ConstantInt>(local->getArraySize()))
+			local->moveBefore(slot);
+	}
+}
+
+void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters,
+	const Frequencies &frequencies)
 {
 	const uint32_t middle = std::min(n_counters / 2, reach(emitter.module));
 	for (const auto &[place, counter] : addresses)
 		place->setOperand(1, ConstantInt::get(Type::getInt64Ty(function.getContext()),
 					     ((int64_t)counter - first - middle) * COUNTER_BYTES));
-
-	Constant *middle_place = nullptr;
-	Instruction *before = find_place();
-	if (before && !anew.empty())
-		before = &*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca();
-	// Locals of fixed size must stay in the block that the function begins with.
+	std::vector<Instruction *> places;
 	BasicBlock &entry = function.getEntryBlock();
-	if (before && before->getParent() == &entry) {
-		for (Instruction &instruction : make_early_inc_range(entry)) {
-			auto *local = dyn_cast<AllocaInst>(&instruction);
-			if (local && local != slot && isa<ConstantInt>(local->getArraySize()))
-				local->moveBefore(slot);
-		}
+	dominators.recalculate(function);
+	if (!anew.empty()) {
+		places.push_back(&*entry.getFirstNonPHIOrDbgOrAlloca());
+	} else {
+		for (BasicBlock *block : find_places(frequencies))
+			places.push_back(first_use(*block));
 	}
-	if (before || !anew.empty())
-		middle_place = emitter.counter_address(first + middle);
-	if (before)
-		compute_at(before, trusted, middle_place);
+	if (!places.empty()) {
+		origin = emitter.counter_address(first + middle);
+		keep_locals_first();
+	}
+	for (Instruction *before : places)
+		known_from.push_back(compute_at(before, trusted));
 	for (Instruction *mark : anew)
-		compute_at(mark->getNextNode(), true, middle_place);
+		compute_at(mark->getNextNode(), true);
 	for (User *user : make_early_inc_range(slot->users())) {
 		if (user->use_empty() && isa<LoadInst>(user))
 			cast<Instruction>(user)->eraseFromParent();
 	}
-	DominatorTree dominators(function);
+	dominators.recalculate(function);
 	PromoteMemToReg({slot}, dominators);
+}
+
+bool Base::is_known_at(const Instruction &instruction) const
+{
+	return any_of(known_from, [&](const Instruction *known) {
+		return dominators.dominates(known, &instruction);
+	});
 }
 
 } // namespace mperf

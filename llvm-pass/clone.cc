@@ -161,23 +161,17 @@ void Clone::add_choice(BasicBlock &place, BasicBlock &counting, uint32_t scope,
 	builder.SetInsertPoint(chosen);
 	builder.CreateCondBr(builder.CreateICmpSLT(one_in, builder.getInt32(0)), &counting, some);
 
-	// Without overflow, subtraction in memory and branch are two instructions of x86.
-	builder.SetInsertPoint(some);
+	builder.SetInsertPoint(some); // as in nest.cc
 	Value *words = base.address(builder, turn);
 	Value *left = builder.CreateLoad(builder.getInt64Ty(), words);
-	left = builder.CreateNSWSub(left, builder.getInt64(1));
+	left = builder.CreateNSWAdd(left, builder.getInt64(-1));
 	builder.CreateStore(left, words);
 	MDBuilder weights(context);
 	builder.CreateCondBr(builder.CreateICmpSLT(left, builder.getInt64(1)), draw, &plain,
 		weights.createBranchWeights(1, 1 << 10));
 
 	builder.SetInsertPoint(draw);
-	FunctionCallee callee = emitter.draw();
-	CallInst *drawn = builder.CreateCall(callee, {words, one_in});
-	drawn->setCallingConv(cast<Function>(callee.getCallee())->getCallingConv());
-	if (function.getSubprogram()) // of no line: it belongs to none
-		drawn->setDebugLoc(
-			DebugLoc(DILocation::get(context, 0, 0, function.getSubprogram())));
+	Value *drawn = emitter.call_draw(builder, function, words, one_in);
 	builder.CreateCondBr(builder.CreateIsNull(drawn), &plain, &counting);
 }
 

@@ -86,7 +86,7 @@ class Tree
 			make_multiple(chord);
 		counters.assign(chords.size(), 0);
 		for (uint32_t chord = 0; chord < chords.size(); chord++) {
-			if (multiples.count(chord))
+			if (multiples.count(chord) || chords[chord]->known)
 				continue;
 			counters[chord] = table.add_counter();
 			const Arc &arc = *chords[chord];
@@ -147,8 +147,12 @@ class Tree
 	Sum final_sum(const Sum &sum) const
 	{
 		Sum result;
-		for (const auto &[chord, factor] : expand(sum))
-			result[counters[chord]] = factor;
+		for (const auto &[chord, factor] : expand(sum)) {
+			if (chords[chord]->known)
+				add_sum(result, *shape.entries, factor);
+			else
+				add_sum(result, {{counters[chord], factor}});
+		}
 		return result;
 	}
 
@@ -175,7 +179,7 @@ bool count_tree(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 			.getFrequency();
 	};
 	const FlowCosts costs = {block_cost, edge_cost, cheap, shape.breaks.cut_after,
-		shape.breaks.entered_again, shape.breaks.may_leave};
+		shape.breaks.entered_again, shape.breaks.may_leave, shape.entries != nullptr};
 	Flow flow(shape.function, costs);
 	return flow.span() && Tree(shape, hoists, flow).solve(table, counts);
 }

@@ -54,6 +54,7 @@ struct Shape {
 	llvm::BlockFrequencyInfo &frequencies;
 	llvm::BranchProbabilityInfo &probabilities;
 	const Breaks &breaks;
+	const Sum *entries; // how often it is entered, by counters of its callers; null: not known
 };
 
 // Chooses counters (added to the table) so that the counts of all blocks that are needed follow.

@@ -9,7 +9,11 @@
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/CodeGen.h"
 #include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
@@ -146,56 +150,136 @@ bool Emitter::preserves_most() const
 
 // A function of the module's own stands before each of the runtime's, so that counted code need not
 // save its registers for calls that are rare.
-FunctionCallee Emitter::rare_call(
-	StringRef name, StringRef outside, Type *result, ArrayRef<Type *> parameters)
+Function *Emitter::rare_function(StringRef name, StringRef outside, FunctionType *type)
 {
 	// The linker is to keep one of each convention, should compilers be mixed.
 	const std::string full_name = (name + (preserves_most() ? "_most" : "")).str();
 	if (Function *there = module.getFunction(full_name))
 		return there;
-	Function *function = make_function(full_name, FunctionType::get(result, parameters, false));
-	if (preserves_most())
+	Function *function = make_function(full_name, type);
+	if (preserves_most()) {
 		function->setCallingConv(CallingConv::PreserveMost);
+		function->addFnAttr("stackrealign"); // see call_rarely()
+	}
 	SmallVector<Value *, 2> arguments;
 	for (Argument &argument : function->args())
 		arguments.push_back(&argument);
-	SmallVector<Type *, 2> types(parameters.begin(), parameters.end());
+	SmallVector<Type *, 2> types(type->params());
 	if (arguments.empty()) { // the object is the module's to know
 		arguments.push_back(object());
 		types.push_back(pointer(module));
 	}
 	IRBuilder<> builder(&function->front());
-	Value *given = builder.CreateCall(
-		module.getOrInsertFunction(outside, FunctionType::get(result, types, false)),
-		arguments);
-	if (result->isVoidTy())
+	FunctionType *of_runtime = FunctionType::get(type->getReturnType(), types, false);
+	Value *given =
+		builder.CreateCall(module.getOrInsertFunction(outside, of_runtime), arguments);
+	if (type->getReturnType()->isVoidTy())
 		builder.CreateRetVoid();
 	else
 		builder.CreateRet(given);
 	return function;
 }
 
-FunctionCallee Emitter::enter()
+// On x86 a call is written as assembly that the compiler takes for no call: a function that makes
+// no others then needs no frame for this one, and keeps the stack as it found it, whether that is
+// aligned or not (which the callee sees to), below what the red zone holds.
+static InlineAsm *assembly_call(FunctionType *type, bool has_wide_vectors)
 {
-	return rare_call("__mperf_enter", "__mperf_thread_enter", word(module), {});
+	std::string constraints = type->getReturnType()->isVoidTy() ? "" : "={ax},";
+	const char *const in[] = {"{di},", "{si},"};
+	const unsigned n = type->getNumParams() - 1; // the callee is the last
+	for (unsigned i = 0; i < n; i++)
+		constraints += in[i];
+	constraints += "i,~{r11},~{dirflag},~{fpsr},~{flags},~{memory}";
+	for (unsigned i = 0; i < (has_wide_vectors ? 32 : 16); i++)
+		constraints += ",~{xmm" + std::to_string(i) + "}";
+	for (unsigned i = 1; has_wide_vectors && i < 8; i++)
+		constraints += ",~{k" + std::to_string(i) + "}";
+	const unsigned callee = n + !type->getReturnType()->isVoidTy();
+	const std::string text = "leaq -128(%rsp), %rsp\n\tcallq ${" + std::to_string(callee) +
+				 ":P}\n\tleaq 128(%rsp), %rsp";
+	return InlineAsm::get(type, text, constraints, true);
 }
 
-FunctionCallee Emitter::nest_begin()
+// Registers of AVX-512; a processor by name may have them.
+static bool may_have_wide_vectors(const Function &function)
 {
-	return rare_call("__mperf_begin", "__mperf_nest_begin", word(module),
-		{pointer(module), half_word(module)});
+	const StringRef cpu = function.getFnAttribute("target-cpu").getValueAsString();
+	const StringRef features = function.getFnAttribute("target-features").getValueAsString();
+	return !(cpu.empty() || cpu == "x86-64") || features.contains("+avx512");
 }
 
-FunctionCallee Emitter::nest_end()
+static bool makes_calls(const Function &function)
 {
-	return rare_call("__mperf_end", "__mperf_nest_end", Type::getVoidTy(module.getContext()),
-		{pointer(module), word(module)});
+	for (const BasicBlock &block : function) {
+		for (const Instruction &instruction : block) {
+			const auto *call = dyn_cast<CallBase>(&instruction);
+			if (call && !call->isInlineAsm() &&
+				(!isa<IntrinsicInst>(call) || isa<MemIntrinsic>(call)))
+				return true;
+		}
+	}
+	return false;
 }
 
-FunctionCallee Emitter::draw()
+CallInst *Emitter::call_rarely(
+	IRBuilder<> &builder, const Function &in, Function *callee, ArrayRef<Value *> arguments)
 {
-	return rare_call("__mperf_draw", "__mperf_turn_draw", half_word(module),
-		{pointer(module), half_word(module)});
+	CallInst *call;
+	const bool is_near = module.getCodeModel().value_or(CodeModel::Small) != CodeModel::Large;
+	// Its long list of registers takes the compiler longer than a call.
+	if (preserves_most() && is_near && !makes_calls(in) &&
+		Triple(module.getTargetTriple()).getArch() == Triple::x86_64) {
+		SmallVector<Value *, 3> all(arguments);
+		all.push_back(callee);
+		SmallVector<Type *, 3> types;
+		for (const Value *argument : all)
+			types.push_back(argument->getType());
+		FunctionType *type = FunctionType::get(callee->getReturnType(), types, false);
+		call = builder.CreateCall(
+			type, assembly_call(type, may_have_wide_vectors(in)), all);
+		call->setDoesNotThrow();
+	} else {
+		call = builder.CreateCall(callee, arguments);
+		call->setCallingConv(callee->getCallingConv());
+	}
+	// Of no line, which the verifier wants to see said.
+	if (in.getSubprogram())
+		call->setDebugLoc(
+			DebugLoc(DILocation::get(in.getContext(), 0, 0, in.getSubprogram())));
+	return call;
+}
+
+Value *Emitter::call_enter(IRBuilder<> &builder, const Function &in)
+{
+	FunctionType *type = FunctionType::get(word(module), false);
+	return call_rarely(
+		builder, in, rare_function("__mperf_enter", "__mperf_thread_enter", type), {});
+}
+
+Value *Emitter::call_nest_begin(
+	IRBuilder<> &builder, const Function &in, Value *words, bool published)
+{
+	FunctionType *type =
+		FunctionType::get(word(module), {pointer(module), half_word(module)}, false);
+	return call_rarely(builder, in, rare_function("__mperf_begin", "__mperf_nest_begin", type),
+		{words, number(module, published)});
+}
+
+void Emitter::call_nest_end(IRBuilder<> &builder, const Function &in, Value *words, Value *since)
+{
+	FunctionType *type = FunctionType::get(
+		Type::getVoidTy(module.getContext()), {pointer(module), word(module)}, false);
+	call_rarely(builder, in, rare_function("__mperf_end", "__mperf_nest_end", type),
+		{words, since});
+}
+
+Value *Emitter::call_draw(IRBuilder<> &builder, const Function &in, Value *words, Value *one_in)
+{
+	FunctionType *type =
+		FunctionType::get(half_word(module), {pointer(module), half_word(module)}, false);
+	return call_rarely(builder, in, rare_function("__mperf_draw", "__mperf_turn_draw", type),
+		{words, one_in});
 }
 
 Constant *Emitter::add_choice(ArrayRef<std::string> names)

@@ -5,13 +5,15 @@
 
 #include "table.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 
 namespace llvm
 {
 class AllocaInst;
+class CallInst;
 class Function;
-class FunctionCallee;
 class GlobalVariable;
 class Module;
 } // namespace llvm
@@ -30,11 +32,14 @@ class Emitter
 	llvm::Constant *counter_address(uint32_t counter);
 	llvm::GlobalVariable *bias();
 	llvm::GlobalVariable *object();
-	// What is called rarely, of preserve_most where the target has that.
-	llvm::FunctionCallee enter();
-	llvm::FunctionCallee nest_begin();
-	llvm::FunctionCallee nest_end();
-	llvm::FunctionCallee draw();
+	// Calls of the runtime, which are rare. `in`: whose line they are not of.
+	llvm::Value *call_enter(llvm::IRBuilder<> &builder, const llvm::Function &in);
+	llvm::Value *call_nest_begin(llvm::IRBuilder<> &builder, const llvm::Function &in,
+		llvm::Value *words, bool published);
+	void call_nest_end(llvm::IRBuilder<> &builder, const llvm::Function &in, llvm::Value *words,
+		llvm::Value *since);
+	llvm::Value *call_draw(llvm::IRBuilder<> &builder, const llvm::Function &in,
+		llvm::Value *words, llvm::Value *one_in);
 	// The word by which entries into a function choose, and the names that the runtime chooses
 	// it by (struct mperf_choice).
 	llvm::Constant *add_choice(llvm::ArrayRef<std::string> names);
@@ -49,13 +54,18 @@ class Emitter
 	// From a constructor and a destructor of which the linker keeps one, with these arguments.
 	void add_registration(llvm::StringRef what, llvm::ArrayRef<llvm::Constant *> arguments);
 	llvm::Function *make_function(llvm::StringRef name, llvm::FunctionType *type);
-	llvm::FunctionCallee rare_call(llvm::StringRef name, llvm::StringRef outside,
-		llvm::Type *result, llvm::ArrayRef<llvm::Type *> parameters);
+	llvm::Function *rare_function(
+		llvm::StringRef name, llvm::StringRef outside, llvm::FunctionType *type);
+	llvm::CallInst *call_rarely(llvm::IRBuilder<> &builder, const llvm::Function &in,
+		llvm::Function *callee, llvm::ArrayRef<llvm::Value *> arguments);
 	bool preserves_most() const;
 
 	llvm::GlobalVariable *counters; // placeholder until finish()
 	bool has_choices = false;
 };
+
+// How often blocks run, in any unit.
+using Frequencies = llvm::DenseMap<const llvm::BasicBlock *, uint64_t>;
 
 // Where one function's counters are: an address that its thread's bias leads to. Made of uses
 // first; place() then finds where it is best computed.
@@ -67,16 +77,19 @@ class Base
 	// The address of a counter, for code at the builder's place.
 	llvm::Value *address(llvm::IRBuilder<> &builder, uint32_t counter);
 
-	// Makes sure that the thread has its block before that instruction.
-	void use_before(llvm::Instruction &instruction);
+	// Computes the base before all that uses it, where that is rarest, and anew after each of
+	// `anew` (regions that begin or end). trusted: the thread is certain to have its block.
+	void place(llvm::ArrayRef<llvm::Instruction *> anew, bool trusted, uint32_t n_counters,
+		const Frequencies &frequencies);
 
-	// Computes the base where all uses can see it, and anew after each of `anew` (regions that
-	// begin or end). trusted: a counted caller is certain, which gave its thread a block.
-	void place(llvm::ArrayRef<llvm::Instruction *> anew, bool trusted, uint32_t n_counters);
+	// After place(): has the thread got its block when it comes to that instruction?
+	bool is_known_at(const llvm::Instruction &instruction) const;
 
       private:
-	void compute_at(llvm::Instruction *before, bool trusted, llvm::Constant *place);
-	llvm::Instruction *find_place();
+	llvm::Instruction *compute_at(llvm::Instruction *before, bool trusted);
+	std::vector<llvm::BasicBlock *> find_places(const Frequencies &frequencies);
+	llvm::Instruction *first_use(llvm::BasicBlock &block);
+	void keep_locals_first();
 
 	Emitter &emitter;
 	llvm::Function &function;
@@ -84,6 +97,10 @@ class Base
 	uint32_t first;
 	// What address() made, whose distance from the base is known at last.
 	std::vector<std::pair<llvm::GetElementPtrInst *, uint32_t>> addresses;
+	llvm::Constant *origin = nullptr; // the base, without a bias
+	size_t n_using = 2;               // blocks that use it, as far as that is known
+	llvm::DominatorTree dominators;   // of what place() left
+	std::vector<llvm::Instruction *> known_from;
 };
 
 } // namespace mperf

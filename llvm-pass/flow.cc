@@ -8,7 +8,9 @@
 //
 // Each block is two nodes with an arc between them, since counting in a block is cheaper than on an
 // edge that must be split for it (a loop of one block is counted in the block, not in a new block
-// on its back edge). Arcs from and to the outside are never counted themselves: the block is.
+// on its back edge). Arcs from and to the outside are never counted themselves: the block is. Where
+// it is known how often the function is entered, that arc is left out of the tree without a
+// counter, and the tree holds one more of the others.
 
 #include "flow.h"
 
@@ -166,6 +168,7 @@ Flow::Flow(Function &function, const FlowCosts &costs)
 		numbers.try_emplace(&block, numbers.size());
 	arcs_at.resize(1 + 2 * numbers.size());
 	add_arc({nullptr, &function.getEntryBlock(), false, false, 0});
+	arcs.front().known = costs.entries_known;
 	for (BasicBlock &block : function)
 		add_block(block, costs);
 }
@@ -181,6 +184,8 @@ bool Flow::span()
 	});
 	Components components(arcs_at.size());
 	for (unsigned i : order) {
+		if (arcs[i].known)
+			continue;
 		arcs[i].in_tree = components.join(tail_node(arcs[i]), head_node(arcs[i]));
 		if (!arcs[i].in_tree && !arcs[i].countable)
 			return false;

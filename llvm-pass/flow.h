@@ -31,7 +31,8 @@ struct Arc {
 	bool countable;              // may be given a counter
 	uint64_t weight;             // how dear that would be
 	bool in_tree = false;
-	Sum sum = {}; // what its count is, when all is solved
+	bool known = false; // its count comes from elsewhere
+	Sum sum = {};       // what its count is, when all is solved
 };
 
 // What a flow graph is made with. Functions borrowed, called by the constructor alone.
@@ -48,6 +49,8 @@ struct FlowCosts {
 	llvm::ArrayRef<const llvm::BasicBlock *> entered_again;
 	// Blocks from whose end control may leave the function, unseen.
 	llvm::ArrayRef<const llvm::BasicBlock *> may_leave;
+	// How often the function is entered is told from outside.
+	bool entries_known = false;
 };
 
 class Flow

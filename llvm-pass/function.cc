@@ -9,6 +9,7 @@
 // all modes give the same totals.
 
 #include "function.h"
+#include "callers.h"
 #include "clone.h"
 #include "counts.h"
 #include "emit.h"
@@ -44,17 +45,15 @@ namespace mperf
 namespace
 {
 
-using Functions = DenseSet<const Function *>;
-
 // What one run of a block adds: factors by (scope, metric key)
 using Terms = std::map<std::pair<uint32_t, uint32_t>, int64_t>;
 
 class Counting
 {
       public:
-	Counting(Function &function, const Functions &trusted, FunctionAnalysisManager &analyses,
+	Counting(Function &function, Callers &callers, FunctionAnalysisManager &analyses,
 		Emitter &emitter, Table &table, const Options &options)
-	    : function(function), trusted(trusted), emitter(emitter), table(table),
+	    : function(function), callers(callers), emitter(emitter), table(table),
 	      options(options), target(analyses.getResult<TargetIRAnalysis>(function)),
 	      library(analyses.getResult<TargetLibraryAnalysis>(function)),
 	      assumptions(analyses.getResult<AssumptionAnalysis>(function))
@@ -69,18 +68,21 @@ class Counting
 	void charge(uint32_t scope, const Sum &sum, uint32_t key, int64_t factor);
 	void add_terms(const Counts &counts);
 	void add_updates(const Counts &counts, Scopes &scopes);
-	void emit_quantities(Scopes &scopes, const Counts &counts);
+	unsigned lane_bits(const Quantity &quantity, Loop *room, Hoister &hoister) const;
+	void emit_quantities(Scopes &scopes, Hoister &hoister);
 	void emit_counters(const Counts &counts, Hoister &hoister, const Breaks &breaks);
+	void emit_hoisted(const Update &update, Hoister &hoister);
 	void emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop);
 	void emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators);
 	void emit_base(const Scopes &scopes, const Breaks &breaks);
 	void share_entries(const Scopes &scopes, const Counts &counts);
+	void tell_callees(const Counts &counts, const Breaks &breaks);
 	void copy_body(const Scopes &scopes, Hoister &hoister);
 	std::vector<std::string> names_of(const Scopes &scopes);
 	bool is_promoted(const BasicBlock &block, bool is_mask) const;
 
 	Function &function;
-	const Functions &trusted;
+	Callers &callers;
 	Emitter &emitter;
 	Table &table;
 	const Options &options;
@@ -95,6 +97,7 @@ class Counting
 	uint32_t first_counter = 0;
 	DenseMap<const BasicBlock *, BlockMix> mixes;
 	DenseMap<const BasicBlock *, Terms> terms;
+	Frequencies frequencies;
 };
 
 void Counting::read_blocks(Scopes &scopes)
@@ -202,19 +205,49 @@ void Counting::emit_update(Instruction *before, uint32_t counter, Value *amount,
 	builder.CreateStore(builder.CreateAdd(old, amount), place);
 }
 
-void Counting::emit_quantities(Scopes &scopes, const Counts &)
+// The width of a mask's lanes if they can be added up as a vector, which on x86 costs one
+// instruction for the three that count a mask's bits; 0: they cannot.
+unsigned Counting::lane_bits(const Quantity &quantity, Loop *room, Hoister &hoister) const
+{
+	const auto *call = dyn_cast<IntrinsicInst>(quantity.at);
+	if (!room || !call || quantity.unit != Unit::LANES || quantity.length ||
+		!isa<FixedVectorType>(quantity.value->getType()) ||
+		!Triple(function.getParent()->getTargetTriple()).isX86())
+		return 0;
+	const Type *data = call->getType();
+	if (data->isVoidTy())
+		data = call->getArgOperand(0)->getType();
+	const unsigned bits =
+		data->getScalarType()->isPointerTy() ? 64 : data->getScalarSizeInBits();
+	if (bits == 64)
+		return bits;
+	const Loop *innermost = loops->getLoopFor(call->getParent());
+	return bits == 32 && hoister.is_short(*innermost, *room) ? bits : 0;
+}
+
+// Quantities of one block that mean the same share a counter (unrolled loops have such).
+void Counting::emit_quantities(Scopes &scopes, Hoister &hoister)
 {
 	for (BasicBlock &block : function) {
+		std::map<std::pair<std::map<uint32_t, int64_t>, unsigned>, uint32_t> counters;
 		for (Quantity &quantity : mixes[&block].quantities) {
-			const uint32_t counter = table.add_counter();
-			for (const auto &[key, factor] : quantity.mix.terms)
-				table.add_term(counter, scopes.of(&block), key, factor);
-			IRBuilder<> builder(quantity.at);
-			Value *amount = compute_quantity(builder, quantity);
 			Loop *room = is_promoted(block, true)
 					     ? promoter->room_for(loops->getLoopFor(&block))
 					     : nullptr;
-			emit_update(quantity.at, counter, amount, room);
+			const unsigned bits = lane_bits(quantity, room, hoister);
+			const auto [place, is_new] = counters.try_emplace(
+				{quantity.mix.terms, bits}, table.n_counters());
+			const uint32_t counter = is_new ? table.add_counter() : place->second;
+			for (const auto &[key, factor] : quantity.mix.terms) {
+				if (is_new)
+					table.add_term(counter, scopes.of(&block), key, factor);
+			}
+			IRBuilder<> builder(quantity.at);
+			if (bits != 0)
+				promoter->add_lanes(builder, *room, counter, quantity.value, bits);
+			else
+				emit_update(quantity.at, counter,
+					compute_quantity(builder, quantity), room);
 		}
 	}
 }
@@ -270,15 +303,24 @@ BasicBlock *split_edge(BasicBlock *from, BasicBlock *to, LoopInfo &loops, Rests 
 	return between;
 }
 
+void Counting::emit_hoisted(const Update &update, Hoister &hoister)
+{
+	const Hoist &hoist = *update.hoist;
+	if (!hoist.walker)
+		return emit_update(hoist.place->getTerminator(), update.counter,
+			hoister.expand(hoist), nullptr);
+	IRBuilder<> builder(&*hoist.loop->getUniqueExitBlock()->getFirstInsertionPt());
+	Value *amount = hoister.expand_behind(hoist, builder);
+	emit_update(&*builder.GetInsertPoint(), update.counter, amount, nullptr);
+}
+
 void Counting::emit_counters(const Counts &counts, Hoister &hoister, const Breaks &breaks)
 {
 	Type *word = Type::getInt64Ty(function.getContext());
 	Rests rests;
 	for (const Update &update : counts.updates) {
-		if (update.hoist) {
-			emit_update(update.hoist->place->getTerminator(), update.counter,
-				hoister.expand(*update.hoist), nullptr);
-		}
+		if (update.hoist)
+			emit_hoisted(update, hoister);
 	}
 	for (const Update &update : counts.updates) {
 		if (update.hoist)
@@ -306,11 +348,23 @@ void Counting::emit_counters(const Counts &counts, Hoister &hoister, const Break
 	}
 }
 
+// The time of a loop in which its function runs anew would be within itself.
+bool calls_itself(const Loop &loop)
+{
+	const Function *function = loop.getHeader()->getParent();
+	return any_of(function->users(), [&](const User *user) {
+		const auto *call = dyn_cast<CallBase>(user);
+		return call && loop.contains(call);
+	});
+}
+
 void Counting::emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators)
 {
 	const NestTimer timer = {emitter, *base, table, dominators, *loops};
-	for (Loop *loop : *loops)
-		timer.add(*loop, scopes.of(loop), hoister.passes_control(*loop));
+	for (Loop *loop : *loops) {
+		if (!calls_itself(*loop))
+			timer.add(*loop, scopes.of(loop), hoister.passes_control(*loop));
+	}
 }
 
 // The names by which a function is chosen: its own, and those of the loops that are in it now.
@@ -334,7 +388,7 @@ void Counting::copy_body(const Scopes &scopes, Hoister &hoister)
 	for (const Loop *loop : *loops) {
 		if (loop->getLoopPreheader())
 			clone->add_nest(*loop, scopes.of(loop), hoister.passes_control(*loop),
-				options.nests);
+				options.nests && !calls_itself(*loop));
 	}
 }
 
@@ -347,15 +401,30 @@ void Counting::emit_base(const Scopes &scopes, const Breaks &breaks)
 		marks.append(copies);
 		clone->join(scopes.of_function(), names_of(scopes), emitter, *base, table);
 	}
+	const bool trusted = callers.is_trusted(function);
+	base->place(marks, trusted, table.n_counters() - first_counter, frequencies);
 	for (BasicBlock &block : function) {
 		for (Instruction &instruction : block) {
 			const auto *call = dyn_cast<CallBase>(&instruction);
 			const Function *callee = call ? call->getCalledFunction() : nullptr;
-			if (callee && trusted.count(callee))
-				base->use_before(instruction);
+			if (callee && callers.knows_all(*callee) &&
+				(trusted || base->is_known_at(instruction)))
+				callers.add_trust(*call);
 		}
 	}
-	base->place(marks, trusted.count(&function), table.n_counters() - first_counter);
+}
+
+// What its callees are entered by, where a block's count says how often it gets to its calls.
+void Counting::tell_callees(const Counts &counts, const Breaks &breaks)
+{
+	if (options.mode != Mode::TREE || (!breaks.split_all && callers.is_left_midway(function)))
+		return;
+	for (const BasicBlock &block : function) {
+		for (const Instruction &instruction : block) {
+			if (const auto *call = dyn_cast<CallBase>(&instruction))
+				callers.add_calls(*call, counts.of(&block));
+		}
+	}
 }
 
 void Counting::run()
@@ -381,21 +450,26 @@ void Counting::run()
 	Hoister hoister(evolution, dominators, target, expander);
 	copy_body(scopes, hoister);
 	BranchProbabilityInfo probabilities(function, all_loops, &library);
-	BlockFrequencyInfo frequencies(function, probabilities, all_loops);
+	BlockFrequencyInfo block_frequencies(function, probabilities, all_loops);
 
 	first_counter = table.n_counters();
-	const Shape shape = {function, all_loops, dominators, frequencies, probabilities, breaks};
+	const Sum *entries = callers.entries_of(function);
+	const Shape shape = {
+		function, all_loops, dominators, block_frequencies, probabilities, breaks, entries};
+	for (BasicBlock &block : function)
+		frequencies[&block] = block_frequencies.getBlockFreq(&block).getFrequency();
 	const auto is_needed = [&](const BasicBlock *block) { return !terms[block].empty(); };
 	const Counts counts = make_counts(shape, hoister, options, table, is_needed);
 	share_entries(scopes, counts);
 	add_terms(counts);
 	add_updates(counts, scopes);
+	tell_callees(counts, breaks);
 
 	Base its_base(emitter, function, first_counter);
 	Promoter its_promoter(function, hoister, all_loops);
 	base = &its_base;
 	promoter = &its_promoter;
-	emit_quantities(scopes, counts);
+	emit_quantities(scopes, hoister);
 	emit_counters(counts, hoister, breaks);
 	expander.clear();
 	dominators.recalculate(function);
@@ -412,10 +486,10 @@ void Counting::run()
 
 } // namespace
 
-void count_function(Function &function, const Functions &trusted, FunctionAnalysisManager &analyses,
+void count_function(Function &function, Callers &callers, FunctionAnalysisManager &analyses,
 	Emitter &emitter, Table &table, const Options &options)
 {
-	Counting(function, trusted, analyses, emitter, table, options).run();
+	Counting(function, callers, analyses, emitter, table, options).run();
 }
 
 } // namespace mperf

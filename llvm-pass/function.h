@@ -5,18 +5,18 @@
 
 #include "options.h"
 
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/IR/PassManager.h"
 
 namespace mperf
 {
 
+class Callers;
 class Emitter;
 class Table;
 
-// Adds counters to a function that is_counted(), and rows for it to the table. trusted:
-// find_trusted().
-void count_function(llvm::Function &function, const llvm::DenseSet<const llvm::Function *> &trusted,
+// Adds counters to a function that is_counted(), and rows for it to the table; to be called in the
+// order of `callers`.
+void count_function(llvm::Function &function, Callers &callers,
 	llvm::FunctionAnalysisManager &analyses, Emitter &emitter, Table &table,
 	const Options &options);
 

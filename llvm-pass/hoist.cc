@@ -7,6 +7,9 @@
 //
 //      sum of (a + b·i) for i = 0 … n-1   =   a·n + b·n(n-1)/2
 //
+// A loop whose trip count nobody knows before may still have walked by even steps when it is left:
+// how far it got tells its rounds then, without a counter within.
+//
 // It ends inside of the outermost loop of a nest: what runs long is to be seen while it runs. And
 // it is right only if the rounds then take place: not if a call inside may throw, jump or never
 // return.
@@ -125,6 +128,74 @@ bool Hoister::can_expand(const SCEV *amount, const BasicBlock &place, Loop &loop
 	       !expander.isHighCostExpansion({amount}, &loop, EXPANSION_BUDGET, &target, end);
 }
 
+// A step that can be divided out: the value does not come around to where it began, unless it goes
+// by one through all of 64 bits.
+static std::optional<int64_t> step_of(const SCEVAddRecExpr &walk, ScalarEvolution &evolution)
+{
+	const auto *step = dyn_cast<SCEVConstant>(walk.getStepRecurrence(evolution));
+	const unsigned bits = evolution.getTypeSizeInBits(walk.getType());
+	if (!walk.isAffine() || !step || bits > 64)
+		return {};
+	const int64_t number = step->getAPInt().getSExtValue();
+	const bool by_one = number == 1 || number == -1;
+	if (!isPowerOf2_64(number < 0 ? -number : number) ||
+		!(walk.hasNoSelfWrap() || (by_one && bits == 64)))
+		return {};
+	return number;
+}
+
+// The loop's values that go by even steps tell its rounds when it is left; one that begins at 0 and
+// goes by 1 is one already.
+std::optional<Hoist> Hoister::plan_behind(Loop &loop)
+{
+	// Left from one place, it has one value to keep.
+	const BasicBlock *exit = loop.getUniqueExitBlock();
+	if (!loop.getExitingBlock() || !loop.getLoopLatch() || !exit || !loop.hasDedicatedExits() ||
+		exit->isEHPad() || exit->getFirstInsertionPt() == exit->end())
+		return {};
+	std::optional<Hoist> best;
+	unsigned best_price = ~0u;
+	for (PHINode &phi : loop.getHeader()->phis()) {
+		if (!evolution.isSCEVable(phi.getType()))
+			continue;
+		const auto *walk = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(&phi));
+		const auto step =
+			walk && walk->getLoop() == &loop ? step_of(*walk, evolution) : std::nullopt;
+		if (!step)
+			continue;
+		const unsigned price = (*step != 1) + (isa<SCEVConstant>(walk->getStart()) ? 0 : 2);
+		if (price < best_price) {
+			best = Hoist{&loop, loop.getLoopPreheader(), nullptr, {}, &phi, *step};
+			best_price = price;
+		}
+	}
+	return best;
+}
+
+Value *Hoister::expand_behind(const Hoist &hoist, IRBuilder<> &builder)
+{
+	PHINode *last = hoist.walker;
+	Value *start = last->getIncomingValueForBlock(hoist.loop->getLoopPreheader());
+	Type *wide = builder.getInt64Ty();
+	Type *narrow = last->getType()->isPointerTy() ? wide : last->getType();
+	const auto number = [&](Value *value) {
+		return value->getType()->isPointerTy() ? builder.CreatePtrToInt(value, narrow)
+						       : value;
+	};
+	// Behind the step, if that is taken before the loop is left: it is the one that lives on.
+	// One of few bits may come around with its last step.
+	auto *next =
+		dyn_cast<Instruction>(last->getIncomingValueForBlock(hoist.loop->getLoopLatch()));
+	const Instruction *end = hoist.loop->getExitingBlock()->getTerminator();
+	const bool has_stepped = next && narrow == wide && dominators.dominates(next, end);
+	Value *from = number(start), *to = number(has_stepped ? next : last);
+	Value *way = hoist.step < 0 ? builder.CreateSub(from, to) : builder.CreateSub(to, from);
+	const uint64_t each = hoist.step < 0 ? -hoist.step : hoist.step;
+	way = builder.CreateLShr(way, ConstantInt::get(narrow, Log2_64(each)));
+	way = builder.CreateZExt(way, wide);
+	return has_stepped ? way : builder.CreateAdd(way, builder.getInt64(1));
+}
+
 std::optional<Hoist> Hoister::plan(Loop &loop)
 {
 	BasicBlock *place = loop.getLoopPreheader();
@@ -132,13 +203,15 @@ std::optional<Hoist> Hoister::plan(Loop &loop)
 	if (is_nest || !place || !passes_control(loop))
 		return {};
 	const SCEV *back = evolution.getBackedgeTakenCount(&loop);
-	if (isa<SCEVCouldNotCompute>(back) || evolution.getTypeSizeInBits(back->getType()) > 64)
+	if (isa<SCEVCouldNotCompute>(back))
+		return plan_behind(loop);
+	if (evolution.getTypeSizeInBits(back->getType()) > 64)
 		return {};
 	Type *narrow = IntegerType::get(back->getType()->getContext(), 64);
 	back = evolution.getNoopOrZeroExtend(back, narrow);
 	const SCEV *amount = evolution.getAddExpr(back, evolution.getOne(narrow));
 	if (!can_expand(amount, *place, loop))
-		return {};
+		return plan_behind(loop);
 	Hoist hoist = {&loop, place, amount, {}};
 	if (const auto *number = dyn_cast<SCEVConstant>(amount))
 		hoist.constant = number->getAPInt().getZExtValue();
@@ -156,6 +229,23 @@ std::optional<Hoist> Hoister::plan(Loop &loop)
 		hoist.amount = sum;
 	}
 	return hoist;
+}
+
+bool Hoister::is_short(const Loop &innermost, const Loop &outermost)
+{
+	constexpr uint64_t SHORT_MAX = INT32_MAX;
+	uint64_t runs = 1;
+	for (const Loop *loop = &innermost;; loop = loop->getParentLoop()) {
+		const auto *most =
+			dyn_cast<SCEVConstant>(evolution.getConstantMaxBackedgeTakenCount(loop));
+		if (!most || most->getAPInt().ugt(SHORT_MAX - 1))
+			return false;
+		runs *= most->getAPInt().getZExtValue() + 1;
+		if (runs > SHORT_MAX)
+			return false;
+		if (loop == &outermost)
+			return true;
+	}
 }
 
 Value *Hoister::expand(const Hoist &hoist)

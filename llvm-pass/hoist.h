@@ -4,6 +4,7 @@
 // Counting a loop's rounds from without: once, by its trip count, before it begins
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/IR/IRBuilder.h"
 
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,7 @@ class BasicBlock;
 class DominatorTree;
 class Loop;
 class LoopInfo;
+class PHINode;
 class SCEV;
 class SCEVExpander;
 class ScalarEvolution;
@@ -30,6 +32,10 @@ struct Hoist {
 	const llvm::SCEV
 		*amount; // how often the loop's header runs for one run of `place`; 64 bits
 	std::optional<uint64_t> constant; // the same, where it is a number and place the preheader
+	// Where the amount is not known before the loop, but behind it: by how far that value went
+	// from its start, in steps. It is added in the block that the loop is left to.
+	llvm::PHINode *walker = nullptr;
+	int64_t step = 0;
 };
 
 class Hoister
@@ -48,10 +54,18 @@ class Hoister
 	// function?
 	bool passes_control(const llvm::Loop &loop);
 
+	// Is a block of `innermost` certain to run fewer than 2^31 times for one run of
+	// `outermost`?
+	bool is_short(const llvm::Loop &innermost, const llvm::Loop &outermost);
+
 	// Makes the code that computes the amount, at the end of its place.
 	llvm::Value *expand(const Hoist &hoist);
 
+	// The same for one with a walker, behind its loop.
+	llvm::Value *expand_behind(const Hoist &hoist, llvm::IRBuilder<> &builder);
+
       private:
+	std::optional<Hoist> plan_behind(llvm::Loop &loop);
 	const llvm::SCEV *runs_of(const llvm::BasicBlock *place, const llvm::Loop &loop);
 	const llvm::SCEV *sum_over(
 		const llvm::SCEV *amount, const llvm::Loop &loop, const llvm::SCEV *runs);

@@ -10,7 +10,6 @@
 
 #include "llvm/Analysis/DomTreeUpdater.h"
 #include "llvm/Analysis/LoopInfo.h"
-#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -24,15 +23,6 @@ namespace
 {
 
 constexpr uint32_t RARE = 1, USUAL = 1 << 10;
-
-// The runtime's calls are of no line, and the verifier wants to see that said.
-void finish_call(CallInst *call, FunctionCallee callee, const Loop &loop)
-{
-	call->setCallingConv(cast<Function>(callee.getCallee())->getCallingConv());
-	DISubprogram *subprogram = loop.getHeader()->getParent()->getSubprogram();
-	if (subprogram)
-		call->setDebugLoc(DebugLoc(DILocation::get(call->getContext(), 0, 0, subprogram)));
-}
 
 // The first of a nest's words.
 uint32_t add_words(Table &table, uint32_t scope)
@@ -67,17 +57,17 @@ bool NestTimer::add(Loop &loop, uint32_t scope, bool certain) const
 	IRBuilder<> builder(before->getTerminator());
 	Value *place = base.address(builder, words);
 	Value *left = builder.CreateLoad(builder.getInt64Ty(), place);
-	// Without overflow, subtraction in memory and branch are two instructions of x86.
-	left = builder.CreateNSWSub(left, builder.getInt64(1));
+	// Without overflow, addition in memory and branch are two instructions of x86; a
+	// subtraction would have lost by then that it does not overflow.
+	left = builder.CreateNSWAdd(left, builder.getInt64(-1));
 	builder.CreateStore(left, place);
 	Value *is_timed = builder.CreateICmpSLT(left, builder.getInt64(1));
 	Instruction *header_jump = before->getTerminator();
 	Instruction *end =
 		SplitBlockAndInsertIfThen(is_timed, header_jump, false, weights, &updater, &loops);
 	builder.SetInsertPoint(end);
-	FunctionCallee begin = emitter.nest_begin();
-	CallInst *begun = builder.CreateCall(begin, {place, builder.getInt32(certain)});
-	finish_call(begun, begin, loop);
+	const Function &function = *before->getParent();
+	Value *begun = emitter.call_nest_begin(builder, function, place, certain);
 	auto *since = PHINode::Create(builder.getInt64Ty(), 2, "mperf.since");
 	since->insertBefore(&header_jump->getParent()->front());
 	since->addIncoming(builder.getInt64(0), before);
@@ -89,8 +79,7 @@ bool NestTimer::add(Loop &loop, uint32_t scope, bool certain) const
 		Value *was_timed = builder.CreateIsNotNull(since);
 		end = SplitBlockAndInsertIfThen(was_timed, first, false, weights, &updater, &loops);
 		builder.SetInsertPoint(end);
-		FunctionCallee finish = emitter.nest_end();
-		finish_call(builder.CreateCall(finish, {place, since}), finish, loop);
+		emitter.call_nest_end(builder, function, place, since);
 	}
 	return true;
 }

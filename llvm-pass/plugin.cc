@@ -6,6 +6,7 @@
 //
 // Nothing here is kept between modules: ThinLTO runs several at once.
 
+#include "callers.h"
 #include "emit.h"
 #include "function.h"
 #include "options.h"
@@ -70,12 +71,12 @@ class CountPass : public PassInfoMixin<CountPass>
 			if (mperf::is_counted(function))
 				counted.push_back(&function);
 		}
-		const auto trusted = mperf::find_trusted(counted);
+		mperf::Callers callers(module, counted);
 		mperf::Emitter emitter(module);
 		mperf::Table table;
-		for (Function *function : counted) {
+		for (Function *function : callers.order()) {
 			mperf::count_function(
-				*function, trusted, functions, emitter, table, options);
+				*function, callers, functions, emitter, table, options);
 			functions.invalidate(*function, PreservedAnalyses::none());
 		}
 		emitter.finish(table, mode_flag(options.mode));

@@ -84,23 +84,6 @@ bool is_counted(const Function &function)
 	       !has_funclets(function) && function.size() <= BLOCKS_MAX;
 }
 
-DenseSet<const Function *> find_trusted(ArrayRef<Function *> counted)
-{
-	const DenseSet<const Function *> known(counted.begin(), counted.end());
-	DenseSet<const Function *> trusted;
-	for (const Function *function : counted) {
-		const auto is_call = [&](const Use &use) {
-			const auto *call = dyn_cast<CallBase>(use.getUser());
-			return call && call->isCallee(&use) && known.count(call->getFunction()) &&
-			       call->getFunction() != function;
-		};
-		if (function->hasLocalLinkage() && !function->use_empty() &&
-			all_of(function->uses(), is_call))
-			trusted.insert(function);
-	}
-	return trusted;
-}
-
 Breaks split_at_breaks(Function &function, bool all_escapes)
 {
 	SmallVector<Instruction *, 8> at;
@@ -113,6 +96,7 @@ Breaks split_at_breaks(Function &function, bool all_escapes)
 		}
 	}
 	Breaks breaks;
+	breaks.split_all = escapes;
 	for (Instruction *instruction : at) {
 		BasicBlock *block = instruction->getParent();
 		BasicBlock *rest = SplitBlock(block, instruction->getNextNode());

@@ -4,7 +4,6 @@
 // Brings a function into the shape that counting takes for granted
 
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace llvm
@@ -23,10 +22,6 @@ namespace mperf
 // must not be touched (no_profile), or runs before there are threads (resolvers of ifuncs).
 bool is_counted(const llvm::Function &function);
 
-// Those of the counted functions whose every caller is counted, and has its block when it calls:
-// they are local, and nobody knows their address.
-llvm::DenseSet<const llvm::Function *> find_trusted(llvm::ArrayRef<llvm::Function *> counted);
-
 // Makes calls of comments that mark regions.
 void replace_markers(llvm::Function &function);
 
@@ -36,7 +31,8 @@ struct Breaks {
 	llvm::SmallVector<const llvm::BasicBlock *, 4> cut_after;     // blocks that end with a mark
 	llvm::SmallVector<const llvm::BasicBlock *, 4> entered_again; // blocks after a setjmp
 	llvm::SmallVector<const llvm::BasicBlock *, 4>
-		may_leave; // that end with what may not return
+		may_leave;      // that end with what may not return
+	bool split_all = false; // at all such calls
 };
 
 // Splits blocks after calls that end one count, or return twice; and after those that may throw or

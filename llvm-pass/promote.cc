@@ -17,6 +17,9 @@ using namespace llvm;
 namespace mperf
 {
 
+// The memory's turn comes at each of them, and makes the code longer.
+static constexpr size_t EXITS_MAX = 3;
+
 Promoter::Promoter(Function &function, Hoister &hoister, const LoopInfo &loops)
     : function(function), hoister(hoister)
 {
@@ -33,22 +36,41 @@ Loop *Promoter::room_for(Loop *innermost)
 		const bool is_nest = !loop->getParentLoop() && !loop->isInnermost();
 		if (is_nest || !shaped.count(loop) || !hoister.passes_control(*loop))
 			break;
+		SmallVector<BasicBlock *, 8> exits;
+		loop->getUniqueExitBlocks(exits);
+		if (exits.size() > EXITS_MAX)
+			break;
 		room = loop;
 	}
 	return room;
 }
 
-void Promoter::add(IRBuilder<> &builder, Loop &loop, uint32_t counter, Value *amount)
+AllocaInst *Promoter::register_of(Loop &loop, uint32_t counter, Type *type)
 {
 	AllocaInst *&sum = registers[{&loop, counter}];
 	if (!sum) {
 		IRBuilder<> entry(&*function.getEntryBlock().begin());
-		sum = entry.CreateAlloca(entry.getInt64Ty(), nullptr, "mperf.sum");
+		sum = entry.CreateAlloca(type, nullptr, "mperf.sum");
 		IRBuilder<> before(loop.getLoopPreheader()->getTerminator());
-		before.CreateStore(before.getInt64(0), sum);
+		before.CreateStore(Constant::getNullValue(type), sum);
 	}
+	return sum;
+}
+
+void Promoter::add(IRBuilder<> &builder, Loop &loop, uint32_t counter, Value *amount)
+{
+	AllocaInst *sum = register_of(loop, counter, builder.getInt64Ty());
 	Value *old = builder.CreateLoad(builder.getInt64Ty(), sum);
 	builder.CreateStore(builder.CreateAdd(old, amount), sum);
+}
+
+void Promoter::add_lanes(
+	IRBuilder<> &builder, Loop &loop, uint32_t counter, Value *mask, unsigned bits)
+{
+	Type *lanes = VectorType::get(builder.getIntNTy(bits), cast<VectorType>(mask->getType()));
+	AllocaInst *sum = register_of(loop, counter, lanes);
+	Value *old = builder.CreateLoad(lanes, sum);
+	builder.CreateStore(builder.CreateSub(old, builder.CreateSExt(mask, lanes)), sum);
 }
 
 void Promoter::finish(function_ref<Value *(IRBuilder<> &, uint32_t)> address)
@@ -61,7 +83,10 @@ void Promoter::finish(function_ref<Value *(IRBuilder<> &, uint32_t)> address)
 			IRBuilder<> builder(&*exit->getFirstInsertionPt());
 			Value *place = address(builder, key.second);
 			Value *old = builder.CreateLoad(builder.getInt64Ty(), place);
-			Value *add = builder.CreateLoad(builder.getInt64Ty(), sum);
+			Value *add = builder.CreateLoad(sum->getAllocatedType(), sum);
+			if (auto *lanes = dyn_cast<VectorType>(add->getType()))
+				add = builder.CreateAddReduce(builder.CreateZExt(
+					add, VectorType::get(builder.getInt64Ty(), lanes)));
 			builder.CreateStore(builder.CreateAdd(old, add), place);
 		}
 		sums.push_back(sum);

@@ -35,6 +35,11 @@ class Promoter
 	void add(llvm::IRBuilder<> &builder, llvm::Loop &loop, uint32_t counter,
 		llvm::Value *amount);
 
+	// Adds the set lanes of a mask to a vector register of the counter's, with one subtraction
+	// for all: lanes of `bits` each, which must hold how often that may be.
+	void add_lanes(llvm::IRBuilder<> &builder, llvm::Loop &loop, uint32_t counter,
+		llvm::Value *mask, unsigned bits);
+
 	// Adds registers to counters where their loops are left. `address` gives a counter's.
 	void finish(llvm::function_ref<llvm::Value *(llvm::IRBuilder<> &, uint32_t)> address);
 
@@ -42,6 +47,8 @@ class Promoter
 	llvm::MapVector<std::pair<llvm::Loop *, uint32_t>, llvm::AllocaInst *> registers;
 
       private:
+	llvm::AllocaInst *register_of(llvm::Loop &loop, uint32_t counter, llvm::Type *type);
+
 	llvm::Function &function;
 	Hoister &hoister;
 	llvm::DenseSet<const llvm::Loop *> shaped; // have a preheader and exits of their own

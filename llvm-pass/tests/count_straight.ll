@@ -15,7 +15,7 @@ target triple = "x86_64-pc-linux-gnu"
 ; CHECK-LABEL: define double @add(
 ; CHECK: %[[BIAS:.*]] = load i64, ptr
 ; CHECK: icmp eq i64 %[[BIAS]], 0
-; CHECK: call {{.*}}i64 @__mperf_enter{{(_most)?}}()
+; CHECK: call {{.*}}@__mperf_enter
 ; CHECK: phi i64
 ; CHECK: add i64 %{{.*}}, 1
 ; CHECK: fadd double

@@ -8,11 +8,11 @@ target triple = "x86_64-pc-linux-gnu"
 declare void @may_leave()
 
 ; CHECK-LABEL: define void @nest(
-; CHECK: sub nsw i64 %{{.*}}, 1
+; CHECK: add nsw i64 %{{.*}}, -1
 ; CHECK: icmp slt i64 %{{.*}}, 1
-; CHECK: call {{.*}}i64 @__mperf_begin{{(_most)?}}(ptr %{{.*}}, i32 1)
+; CHECK: call {{.*}}i32 1{{\)|, ptr @__mperf_begin}}
 ; CHECK-NOT: call i64 @__mperf_nest_begin
-; CHECK: call {{.*}}void @__mperf_end{{(_most)?}}(ptr %{{.*}}, i64 %mperf.since)
+; CHECK: call {{.*}}i64 %mperf.since
 ; CHECK: ret void
 define void @nest(i64 %n) {
 entry:
@@ -34,7 +34,7 @@ end:
 }
 
 ; CHECK-LABEL: define void @left(
-; CHECK: call {{.*}}i64 @__mperf_begin{{(_most)?}}(ptr %{{.*}}, i32 0)
+; CHECK: call {{.*}}i32 0{{\)|, ptr @__mperf_begin}}
 define void @left(i64 %n) {
 entry:
   br label %loop

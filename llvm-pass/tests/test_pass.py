@@ -84,6 +84,12 @@ def test_exceptions_and_jumps_are_exact_where_all_escapes_are_counted(build):
             check_modes(build, KERNELS / name, version, ("-O2",), ("-mperf-escapes",))
 
 
+def test_callees_behind_a_call_that_threw_are_counted_as_often_as_they_ran(build):
+    for version in plugins(build):
+        totals = count(compile_kernel(build, version, KERNELS / "exceptions.cc", ("-O2",), "tree"))[0]
+        assert of_function(totals, "_ZL11left_behindPd", "fp64_ops") == 900, totals
+
+
 def test_what_is_printed_is_what_the_plain_program_prints(build):
     for version in plugins(build):
         for source in SOURCES:

@@ -6,6 +6,7 @@
  * expect: thrown_in_loop fp64_ops 4080
  * expect: thrown_through fp64_ops 816
  * expect: destroyed fp64_ops 408
+ * expect: _ZL11left_behindPd fp64_ops 900
  * expect: _Z5totalIfET_RKSt6vectorIS0_SaIS0_EE fp32_ops 30000
  */
 
@@ -68,6 +69,18 @@ KERNEL double destroyed(double *a, int n)
 	return sum;
 }
 
+static __attribute__((noinline)) void left_behind(double *a)
+{
+	for (int i = 0; i < 100; i++)
+		a[i] *= 3;
+}
+
+KERNEL void past(double *a, int i)
+{
+	may_throw(i);
+	left_behind(a);
+}
+
 template <typename T> __attribute__((noinline)) T total(const std::vector<T> &values)
 {
 	T sum = 0;
@@ -102,6 +115,13 @@ int main()
 		destroyed(a.data(), 900);
 	} catch (const std::exception &) {
 		caught++;
+	}
+	for (int i = 400; i < 410; i++) {
+		try {
+			past(a.data(), i);
+		} catch (const std::exception &) {
+			caught++;
+		}
 	}
 	std::printf("%d %g\n", caught, (double)templated(b));
 	return 0;

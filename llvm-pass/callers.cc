@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A function that its module alone can call is entered as often as its calls take place, and that
+// the callers count already. So it needs no counter for its entries: the table charges what they
+// mean to the counters of its callers. What runs straight through then costs nothing at all, and
+// in others it is the dearest counter that falls away.
+//
+//      caller:  count(b) = c1 - c2          callee:  count(entry) = count(b) + count(d)
+//               b: … call callee …                   count(then)  = c3
+//               d: … call callee …                   count(else)  = c1 - c2 + … - c3
+//
+// That holds while each call is reached as often as its block's count says. A call before it from
+// which control does not come back (an exception, a longjmp) would make the callee's counts wrong,
+// and not by one path only, as the caller's are. So nothing is derived from a function that may be
+// left in its midst. Who recurses counts his entries himself.
+
+#include "callers.h"
+
+#include "llvm/ADT/SCCIterator.h"
+#include "llvm/Analysis/CallGraph.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace mperf
+{
+
+namespace
+{
+
+// By how many counters entries may be told. Each of them repeats the function's terms in the table:
+// for SQLite, 64 make it 12 % larger, and save 0.07 % of the instructions.
+constexpr size_t ENTRY_TERMS_MAX = 8;
+
+// Functions that end the program; others that never return may go on elsewhere.
+bool ends_program(const Function *callee)
+{
+	static constexpr const char *NAMES[] = {"exit", "_exit", "_Exit", "quick_exit", "abort",
+		"__assert_fail", "__stack_chk_fail", "_ZSt9terminatev", "__clang_call_terminate"};
+	if (!callee)
+		return false;
+	return callee->isIntrinsic() || is_contained(NAMES, callee->getName());
+}
+
+} // namespace
+
+// Control does not come back to behind this call, or not always.
+bool Callers::may_leave(const CallBase &call) const
+{
+	const Function *callee = call.getCalledFunction();
+	if (isa<IntrinsicInst>(call) || call.isInlineAsm())
+		return !isGuaranteedToTransferExecutionToSuccessor(&call);
+	if (callee && callee->hasExactDefinition())
+		return leaving.count(callee) != 0;
+	return !call.doesNotThrow();
+}
+
+// A call that ends its block leaves nothing behind it which it could make wrong.
+bool Callers::is_left_midway(const Function &function) const
+{
+	for (const BasicBlock &block : function) {
+		for (const Instruction &instruction : block) {
+			const auto *call = dyn_cast<CallInst>(&instruction);
+			if (call && !call->isMustTailCall() &&
+				!isa<UnreachableInst>(call->getNextNode()) && may_leave(*call))
+				return true;
+		}
+	}
+	return false;
+}
+
+bool Callers::leaves(const Function &function) const
+{
+	for (const BasicBlock &block : function) {
+		if (isa<ResumeInst>(block.getTerminator()))
+			return true;
+		for (const Instruction &instruction : block) {
+			const auto *call = dyn_cast<CallBase>(&instruction);
+			if (!call)
+				continue;
+			if (call->doesNotReturn() ? !ends_program(call->getCalledFunction())
+						  : isa<CallInst>(call) && may_leave(*call))
+				return true;
+		}
+	}
+	return false;
+}
+
+void Callers::find_leaving(ArrayRef<Function *> counted)
+{
+	std::vector<const Function *> changed;
+	for (const Function *function : counted) {
+		if (leaves(*function)) {
+			leaving.insert(function);
+			changed.push_back(function);
+		}
+	}
+	while (!changed.empty()) {
+		const Function *function = changed.back();
+		changed.pop_back();
+		for (const Use &use : function->uses()) {
+			const auto *call = dyn_cast<CallInst>(use.getUser());
+			if (call && call->isCallee(&use) && function->hasExactDefinition() &&
+				leaving.insert(call->getFunction()).second)
+				changed.push_back(call->getFunction());
+		}
+	}
+}
+
+void Callers::find_local(ArrayRef<Function *> counted)
+{
+	const DenseSet<const Function *> known(counted.begin(), counted.end());
+	for (const Function *function : counted) {
+		if (!function->hasLocalLinkage() || function->use_empty())
+			continue;
+		Calls calls;
+		const bool all = all_of(function->uses(), [&](const Use &use) {
+			const auto *call = dyn_cast<CallBase>(use.getUser());
+			if (!call || !call->isCallee(&use) || !known.count(call->getFunction()))
+				return false;
+			calls.of_itself += call->getFunction() == function;
+			return true;
+		});
+		if (all)
+			local[function] = calls;
+	}
+}
+
+Callers::Callers(Module &module, ArrayRef<Function *> counted)
+{
+	find_local(counted);
+	find_leaving(counted);
+	const DenseSet<const Function *> known(counted.begin(), counted.end());
+	DenseSet<const Function *> placed;
+	CallGraph graph(module);
+	for (auto group = scc_begin(&graph); !group.isAtEnd(); ++group) {
+		for (const CallGraphNode *node : *group) {
+			Function *function = node->getFunction();
+			if (function && known.count(function) && placed.insert(function).second)
+				in_order.push_back(function);
+		}
+	}
+	// Called by nobody but each other.
+	for (Function *function : counted) {
+		if (placed.insert(function).second)
+			in_order.push_back(function);
+	}
+	std::reverse(in_order.begin(), in_order.end());
+}
+
+void Callers::add_calls(const CallBase &call, const Sum &times)
+{
+	const auto callee = local.find(call.getCalledFunction());
+	if (callee == local.end() || callee->second.sum.size() > ENTRY_TERMS_MAX)
+		return;
+	callee->second.told++;
+	add_sum(callee->second.sum, times);
+}
+
+void Callers::add_trust(const CallBase &call)
+{
+	const auto callee = local.find(call.getCalledFunction());
+	if (callee != local.end() && call.getFunction() != call.getCalledFunction())
+		callee->second.trusted++;
+}
+
+const Sum *Callers::entries_of(const Function &function) const
+{
+	const auto calls = local.find(&function);
+	const bool is_told = calls != local.end() && function.hasNUses(calls->second.told) &&
+			     calls->second.sum.size() <= ENTRY_TERMS_MAX;
+	return is_told ? &calls->second.sum : nullptr;
+}
+
+bool Callers::is_trusted(const Function &function) const
+{
+	const auto calls = local.find(&function);
+	return calls != local.end() && calls->second.trusted > 0 &&
+	       function.hasNUses(calls->second.trusted + calls->second.of_itself);
+}
+
+} // namespace mperf

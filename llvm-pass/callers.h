@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// What the callers of a function know of it: how often it is entered, and that its thread counts
+
+#include "flow.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <vector>
+
+namespace llvm
+{
+class CallBase;
+class DominatorTree;
+class Function;
+class Module;
+} // namespace llvm
+
+namespace mperf
+{
+
+// Of the counted functions of one module, which are asked for in their order().
+class Callers
+{
+      public:
+	Callers(llvm::Module &module, llvm::ArrayRef<llvm::Function *> counted);
+
+	// Those that call before those that are called, as far as they do not call each other.
+	llvm::ArrayRef<llvm::Function *> order() const
+	{
+		return in_order;
+	}
+
+	// May control leave the function at a call, to somewhere that the function does not know
+	// of? Then its counts do not say how often what comes later was reached. A call of what
+	// the module does not define, and that cannot throw, is taken to come back.
+	bool is_left_midway(const llvm::Function &function) const;
+
+	// Notes how often a call takes place, if the callee wants to know.
+	void add_calls(const llvm::CallBase &call, const Sum &times);
+
+	// Notes that the thread has its block when it makes this call.
+	void add_trust(const llvm::CallBase &call);
+
+	// Is the function called from nowhere but from counted code, by its name?
+	bool knows_all(const llvm::Function &function) const
+	{
+		return local.count(&function) != 0;
+	}
+
+	// How often the function is entered, all calls of it being known; null: its callers cannot
+	// say, or only by too many counters.
+	const Sum *entries_of(const llvm::Function &function) const;
+
+	// Does each thread have its block when it comes in?
+	bool is_trusted(const llvm::Function &function) const;
+
+      private:
+	struct Calls {
+		unsigned told = 0, trusted = 0, of_itself = 0;
+		Sum sum;
+	};
+
+	void find_local(llvm::ArrayRef<llvm::Function *> counted);
+	void find_leaving(llvm::ArrayRef<llvm::Function *> counted);
+	bool may_leave(const llvm::CallBase &call) const;
+	bool leaves(const llvm::Function &function) const;
+
+	std::vector<llvm::Function *> in_order;
+	llvm::DenseMap<const llvm::Function *, Calls> local;
+	llvm::DenseSet<const llvm::Function *> leaving;
+};
+
+} // namespace mperf
