@@ -38,6 +38,12 @@ class Emitter
 		llvm::Value *words, bool published);
 	void call_nest_end(llvm::IRBuilder<> &builder, const llvm::Function &in, llvm::Value *words,
 		llvm::Value *since);
+	// Whose turn it is to count. 32 bits, 0: not this entry's.
+	llvm::Value *call_draw(llvm::IRBuilder<> &builder, const llvm::Function &in,
+		llvm::Value *words, llvm::Value *one_in);
+	// The word by which entries into a function choose, and the names that the runtime chooses
+	// it by (struct mperf_choice).
+	llvm::Constant *add_choice(llvm::ArrayRef<std::string> names);
 
 	// Ends the module's instrumentation: makes the array of all counters, the table, and the
 	// functions that register them. flags: enum mperf_module_flag.
@@ -46,7 +52,8 @@ class Emitter
 	llvm::Module &module;
 
       private:
-	void add_registration();
+	// From a constructor and a destructor of which the linker keeps one, with these arguments.
+	void add_registration(llvm::StringRef what, llvm::ArrayRef<llvm::Constant *> arguments);
 	llvm::Function *make_function(llvm::StringRef name, llvm::FunctionType *type);
 	llvm::Function *rare_function(
 		llvm::StringRef name, llvm::StringRef outside, llvm::FunctionType *type);
@@ -55,6 +62,7 @@ class Emitter
 	bool preserves_most() const;
 
 	llvm::GlobalVariable *counters; // placeholder until finish()
+	bool has_choices = false;
 };
 
 // How often blocks run, in any unit.

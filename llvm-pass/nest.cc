@@ -11,6 +11,7 @@
 #include "llvm/Analysis/DomTreeUpdater.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
@@ -24,13 +25,35 @@ namespace
 
 constexpr uint32_t RARE = 1, USUAL = 1 << 10;
 
+// The time of a loop in which its function runs anew would be within itself.
+bool calls_itself(const Loop &loop)
+{
+	const Function *function = loop.getHeader()->getParent();
+	return any_of(function->users(), [&](const User *user) {
+		const auto *call = dyn_cast<CallBase>(user);
+		return call && loop.contains(call);
+	});
+}
+
+// The first of a nest's words.
+uint32_t add_words(Table &table, uint32_t scope)
+{
+	const uint32_t first = table.n_counters();
+	for (uint32_t word = 0; word < MPERF_NEST_WORDS; word++)
+		table.add_counter(
+			word < MPERF_NEST_TIMED_ENTRIES ? MPERF_COUNTER_STATE : MPERF_COUNTER_SUM);
+	table.add_term(
+		first + MPERF_NEST_TIMED_ENTRIES, scope, metric_key(MPERF_METRIC_TIMED_ENTRIES), 1);
+	table.add_term(first + MPERF_NEST_TIME_NS, scope, metric_key(MPERF_METRIC_TIME_NS), 1);
+	return first;
+}
+
 } // namespace
 
-bool time_nest(Loop &loop, Emitter &emitter, function_ref<Value *(IRBuilder<> &)> words,
-	bool certain, DominatorTree &dominators, LoopInfo &loops)
+bool NestTimer::add(Loop &loop, uint32_t scope, bool certain) const
 {
 	BasicBlock *before = loop.getLoopPreheader();
-	if (!before || !loop.hasDedicatedExits())
+	if (!before || !loop.hasDedicatedExits() || calls_itself(loop))
 		return false;
 	SmallVector<BasicBlock *, 8> exits;
 	loop.getUniqueExitBlocks(exits);
@@ -38,11 +61,12 @@ bool time_nest(Loop &loop, Emitter &emitter, function_ref<Value *(IRBuilder<> &)
 		if (exit->getFirstInsertionPt() == exit->end())
 			return false;
 	}
+	const uint32_t words = add_words(table, scope);
 	MDNode *weights = MDBuilder(before->getContext()).createBranchWeights(RARE, USUAL);
 	DomTreeUpdater updater(dominators, DomTreeUpdater::UpdateStrategy::Eager);
 
 	IRBuilder<> builder(before->getTerminator());
-	Value *place = words(builder);
+	Value *place = base.address(builder, words);
 	Value *left = builder.CreateLoad(builder.getInt64Ty(), place);
 	// Without overflow, addition in memory and branch are two instructions of x86; a
 	// subtraction would have lost by then that it does not overflow.
