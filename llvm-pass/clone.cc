@@ -25,7 +25,6 @@
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Config/llvm-config.h"
-#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
@@ -161,7 +160,8 @@ void Clone::add_choice(BasicBlock &place, BasicBlock &counting, uint32_t scope,
 	builder.SetInsertPoint(chosen);
 	builder.CreateCondBr(builder.CreateICmpSLT(one_in, builder.getInt32(0)), &counting, some);
 
-	builder.SetInsertPoint(some); // as in nest.cc
+	// Without overflow, addition in memory and branch are two instructions of x86.
+	builder.SetInsertPoint(some);
 	Value *words = base.address(builder, turn);
 	Value *left = builder.CreateLoad(builder.getInt64Ty(), words);
 	left = builder.CreateNSWAdd(left, builder.getInt64(-1));

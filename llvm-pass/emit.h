@@ -38,6 +38,7 @@ class Emitter
 		llvm::Value *words, bool published);
 	void call_nest_end(llvm::IRBuilder<> &builder, const llvm::Function &in, llvm::Value *words,
 		llvm::Value *since);
+	// Whose turn it is to count. 32 bits, 0: not this entry's.
 	llvm::Value *call_draw(llvm::IRBuilder<> &builder, const llvm::Function &in,
 		llvm::Value *words, llvm::Value *one_in);
 	// The word by which entries into a function choose, and the names that the runtime chooses

@@ -74,6 +74,7 @@ class Counting
 	void emit_hoisted(const Update &update, Hoister &hoister);
 	void emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop);
 	void emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators);
+	void tell_callees(const Counts &counts, const Breaks &breaks);
 	void emit_base(const Scopes &scopes, const Breaks &breaks);
 	void share_entries(const Scopes &scopes, const Counts &counts);
 	void tell_callees(const Counts &counts, const Breaks &breaks);
@@ -348,16 +349,6 @@ void Counting::emit_counters(const Counts &counts, Hoister &hoister, const Break
 	}
 }
 
-// The time of a loop in which its function runs anew would be within itself.
-bool calls_itself(const Loop &loop)
-{
-	const Function *function = loop.getHeader()->getParent();
-	return any_of(function->users(), [&](const User *user) {
-		const auto *call = dyn_cast<CallBase>(user);
-		return call && loop.contains(call);
-	});
-}
-
 void Counting::emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators)
 {
 	const NestTimer timer = {emitter, *base, table, dominators, *loops};
@@ -388,7 +379,7 @@ void Counting::copy_body(const Scopes &scopes, Hoister &hoister)
 	for (const Loop *loop : *loops) {
 		if (loop->getLoopPreheader())
 			clone->add_nest(*loop, scopes.of(loop), hoister.passes_control(*loop),
-				options.nests && !calls_itself(*loop));
+				options.nests);
 	}
 }
 

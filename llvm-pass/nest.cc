@@ -11,6 +11,7 @@
 #include "llvm/Analysis/DomTreeUpdater.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
@@ -23,6 +24,16 @@ namespace
 {
 
 constexpr uint32_t RARE = 1, USUAL = 1 << 10;
+
+// The time of a loop in which its function runs anew would be within itself.
+bool calls_itself(const Loop &loop)
+{
+	const Function *function = loop.getHeader()->getParent();
+	return any_of(function->users(), [&](const User *user) {
+		const auto *call = dyn_cast<CallBase>(user);
+		return call && loop.contains(call);
+	});
+}
 
 // The first of a nest's words.
 uint32_t add_words(Table &table, uint32_t scope)
@@ -42,7 +53,7 @@ uint32_t add_words(Table &table, uint32_t scope)
 bool NestTimer::add(Loop &loop, uint32_t scope, bool certain) const
 {
 	BasicBlock *before = loop.getLoopPreheader();
-	if (!before || !loop.hasDedicatedExits())
+	if (!before || !loop.hasDedicatedExits() || calls_itself(loop))
 		return false;
 	SmallVector<BasicBlock *, 8> exits;
 	loop.getUniqueExitBlocks(exits);

@@ -27,7 +27,7 @@ target triple = "x86_64-pc-linux-gnu"
 ; CHECK: [[CHOSEN]]:
 ; CHECK: icmp slt i32 %{{.*}}, 0
 ; CHECK: mperf.draw:
-; CHECK: call {{.*}}i32 @__mperf_draw
+; CHECK: call {{.*}}@__mperf_draw
 ; CHECK-NOT: alloca
 define double @two_ways(ptr %p, i64 %n) {
 entry:
