@@ -22,6 +22,7 @@
 #define REPEATS_MAX 100000       /* the spread settles long before */
 #define INTERVAL_MS_MAX 86400000 /* a day */
 #define EVERY_MS_MIN 100         /* windows of the daemon are no shorter */
+#define ONE_IN_MAX 10000       /* as programs take it (runtime/select.h) */
 #define EVERY_MS_MAX 3600000     /* an hour, as long as is looked back unless asked for */
 #define TOP_NS_MIN 100000000ull  /* a reader sees no more; windows of the daemon are no shorter */
 #define TOP_NS_MAX 60000000000ull
@@ -250,6 +251,21 @@ static int take_by(struct parse *p, char *arg)
 		near ? near : "", near ? "?)" : "");
 }
 
+/* --loops GLOB[,GLOB] */
+static int take_globs(struct parse *p, char *arg)
+{
+	p->o->chooses = true;
+	char *rest;
+	for (char *glob = strtok_r(arg, ",", &rest); glob; glob = strtok_r(NULL, ",", &rest)) {
+		int r = push(p, p->o->glob, &p->o->n_globs, glob);
+		if (r != 0)
+			return r;
+	}
+	return p->o->n_globs > 0
+		       ? 0
+		       : options_wrong(p, "--loops takes names of functions, such as 'spmv*,bfs'");
+}
+
 /* What is no option: a topic, or the command to run with all that follows. */
 static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 {
@@ -303,6 +319,14 @@ static int take_query(struct parse *p, int key, char *arg)
 	case OPTION_OPS:
 		return take_word(p, "--ops", (const char *const[]){"fp", "int", "sp", "dp", NULL},
 			arg, &o->ops);
+	case OPTION_TWO_PHASE:
+		o->two_phase = true;
+		return 0;
+	case OPTION_LOOPS:
+		return take_globs(p, arg);
+	case OPTION_SAMPLE:
+		o->chooses = true;
+		return take_number(p, "--sample", arg, (struct range){0, ONE_IN_MAX}, &o->one_in);
 	case OPTION_EVERY:
 		p->every_given = true;
 		return take_number(p, "--every", arg, (struct range){EVERY_MS_MIN, EVERY_MS_MAX},
@@ -469,6 +493,7 @@ int options_parse(
 	bool top = command == MPERF__REQUEST__BODY_TOP;
 	bool blocks = command == MPERF__REQUEST__BODY_BLOCKS;
 	o->limit = top || blocks ? 0 : ROWS_DEFAULT;
+	o->one_in = 1;
 	o->loops = blocks || command == MPERF__REQUEST__BODY_ROOFLINE;
 
 	struct parse p = {.command = command, .o = o};

@@ -41,6 +41,11 @@ struct options {
 	char *input, *output;
 	char *by, *ops, *of_event, *title, *topic;
 	bool live;  /* roofline: again and again */
+	bool two_phase;
+	char *glob[OPTIONS_LIST_MAX]; /* --loops, cut at its commas */
+	size_t n_globs;
+	uint32_t one_in; /* --sample; 1 where it was not given */
+	bool chooses;    /* --loops or --sample was given */
 	bool loops; /* it is about programs that count themselves: --pid only narrows */
 	char *comm[OPTIONS_LIST_MAX], *cgroup[OPTIONS_LIST_MAX];
 	size_t n_comms, n_cgroups;

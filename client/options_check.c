@@ -6,6 +6,8 @@
  */
 #include "client/options_parse.h"
 
+#include <string.h>
+
 #define LIVE_MS_MIN 1000 /* the service writes what it has once a second at most */
 
 static int check_target(struct parse *p)
@@ -49,11 +51,35 @@ static int check_target(struct parse *p)
 	return 0;
 }
 
+/* What chooses loops, or runs a command twice. */
+static int check_choice(struct parse *p)
+{
+	const struct options *o = p->o;
+	bool past = o->input || o->since_ns || o->until_ns;
+	if (o->two_phase && (!o->command_line || past))
+		return options_wrong(p, "--two-phase runs a command twice: give -- CMD");
+	if (o->two_phase && o->by && strcmp(o->by, "loop") != 0 && strcmp(o->by, "function") != 0)
+		return options_wrong(p,
+			"--two-phase compares the entries of loops or functions: use --by loop or "
+			"function");
+	if (o->two_phase && o->chooses && o->n_globs == 0)
+		return options_wrong(
+			p, "--two-phase counts each entry in its second run: leave out --sample");
+	if (o->chooses && !o->command_line && (past || o->n_pids != 1))
+		return options_wrong(p,
+			"--loops and --sample choose what a program will count: give -- CMD, or "
+			"one --pid");
+	return 0;
+}
+
 int options_check(struct parse *p)
 {
 	const struct options *o = p->o;
 	if (o->json && o->raw)
 		return options_wrong(p, "--json and --raw are two forms; give one of them");
+	int chosen = check_choice(p);
+	if (chosen != 0)
+		return chosen;
 	if (o->live && (o->input || o->command_line || o->since_ns || o->until_ns))
 		return options_wrong(p,
 			"--live is of programs that run: leave it out, or -i, the command, --since "

@@ -53,6 +53,9 @@ const struct option_row option_rows[] = {
 	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, line, hart"},
 	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
 	{O,       "ops", OPTION_OPS, "KIND", false, "which operations: fp (default), int, sp, dp"},
+	{O,       "loops", OPTION_LOOPS, "GLOB[,GLOB]", false, "what CMD or the process counts from now on: functions of these names, and loops in them (built in mode clone)"},
+	{O,       "sample", OPTION_SAMPLE, "N", false, "of these, 1 in N entries (1: each; 0: none)"},
+	{O,       "two-phase", OPTION_TWO_PHASE, NULL, false, "run CMD twice, first for time alone, then counting; refuse loops that ran differently"},
 	{B,       "every", OPTION_EVERY, "MS", false, "split time into stretches of so many milliseconds, 100 to 3600000"},
 	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup"},
 	{H|F,     "event", OPTION_OF_EVENT, "EVENT", false, "what to share out: any event that was measured (default: the sampling event)"},
@@ -125,6 +128,8 @@ const struct command_text *command_text(int command)
 			    "  mperfctl roofline --pid 1234 --by function\n"
 			    "  mperfctl roofline --pid 1234 --live -d 2s\n"
 			    "  mperfctl roofline --since -10m --ops dp --json\n"
+			    "  mperfctl roofline --two-phase -- ./program\n"
+			    "  mperfctl roofline --pid 1234 --loops 'spmv*' --sample 100 --live\n"
 			    "  MPERF_OUTPUT=run.out ./program; mperfctl roofline -i run.out\n",
 	};
 	static const struct command_text blocks = {

@@ -29,6 +29,9 @@ enum option_key {
 	OPTION_LIVE,
 	OPTION_CSV,
 	OPTION_EVERY,
+	OPTION_TWO_PHASE,
+	OPTION_LOOPS,
+	OPTION_SAMPLE,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

@@ -14,23 +14,19 @@
 #include "client/escape.h"
 #include "client/print.h"
 #include "client/reply.h"
+#include "client/roofline.h"
 #include "client/series.h"
 #include "client/table.h"
+#include "client/two_phase.h"
 #include "proto/clock.h"
 
 /* What people look at first; the rest is in --json, --csv and --raw. */
 static const char *const roofline_spare[] = {"nest", "inlined_at", "copies", "build_id", "around",
 	"time_self_ns", "ops", "ops_self", "bytes_loaded", "bytes_stored", "bytes_self",
 	"bytes_stack", "bytes_modelled", "loads", "stores", "fp16_ops", "fp32_ops", "fp64_ops",
-	"fp_wide_ops", "int_ops", "branches", "instructions", "updates", "samples", NULL};
+	"fp_wide_ops", "int_ops", "branches", "instructions", "updates", "samples",
+	"counted_entries", "sampling_error", NULL};
 static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
-
-struct showing {
-	const struct options *o;
-	const struct reply *reply;
-	const char *const *spare;
-	uint32_t stretch_ms; /* of a series over time; 0: it is none */
-};
 
 /* Rows per thread and stretch of time are drawn for people, whose screens have no room for them. */
 static bool is_series(const struct showing *s)
@@ -67,7 +63,7 @@ static int show(const struct showing *s, FILE *f)
 	return r;
 }
 
-static int print_reply(const struct showing *s)
+int roofline_print(const struct showing *s)
 {
 	struct print p;
 	int r = print_open(&p, STDOUT_FILENO);
@@ -99,7 +95,7 @@ static int run(const struct options *o, Mperf__Request *request, char **path,
 	}
 	source_clear(&source);
 	if (exit_status == 0)
-		exit_status = print_reply(&(struct showing){o, &reply, spare,
+		exit_status = roofline_print(&(struct showing){o, &reply, spare,
 			request->body_case == MPERF__REQUEST__BODY_BLOCKS ? o->interval_ms : 0});
 	reply_clear(&reply);
 	return exit_status;
@@ -147,13 +143,15 @@ static int show_frames(struct source *s, const struct options *o, Mperf__Request
 	struct reply before = {0};
 	int exit_status = ask_live(s, request, &since_ns, &before);
 	reply_clear(&before);
+	request->roofline->select = NULL; /* once is enough */
 	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
 		struct reply reply = {0};
 		wait_until(since_ns + step_ns);
 		exit_status = ask_live(s, request, &since_ns, &reply);
 		if (exit_status == 0) {
 			begin_frame(o, n);
-			exit_status = print_reply(&(struct showing){o, &reply, roofline_spare, 0});
+			exit_status =
+				roofline_print(&(struct showing){o, &reply, roofline_spare, 0});
 		}
 		reply_clear(&reply);
 	}
@@ -184,6 +182,17 @@ int client_roofline(const struct options *o)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_ROOFLINE;
 	request.roofline = &roofline;
+	Mperf__Selection select = MPERF__SELECTION__INIT;
+	if (o->two_phase)
+		return two_phase(o, &request, roofline_spare);
+	if (o->chooses && o->command_line && choose_by_environment(o) != 0)
+		return EXIT_FAILED;
+	if (o->chooses && !o->command_line) {
+		select.n_glob = o->n_globs;
+		select.glob = (char **)o->glob;
+		select.one_in = o->one_in;
+		roofline.select = &select;
+	}
 	if (o->live)
 		return run_live(o, &request);
 	return run(o, &request, &roofline.path, &roofline.filter, roofline_spare);
@@ -207,7 +216,7 @@ static int draw_frames(struct source *s, const struct options *o, Mperf__Request
 		exit_status = source_ask(s, request, reply_take, &reply);
 		if (exit_status == 0) {
 			begin_frame(o, n);
-			exit_status = print_reply(&(struct showing){
+			exit_status = roofline_print(&(struct showing){
 				o, &reply, blocks_spare, request->blocks->every_ms});
 		}
 		reply_clear(&reply);

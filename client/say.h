@@ -16,6 +16,7 @@ enum {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
+	EXIT_DIFFERENT = 3, /* of roofline --two-phase: what ran differently was not combined */
 	EXIT_NOT_EXECUTABLE = 126, /* as the shell does it; Source: POSIX.1-2017, XCU 2.8.2 */
 	EXIT_NOT_FOUND = 127,
 	EXIT_SIGNAL_BASE = 128, /* plus the signal's number */

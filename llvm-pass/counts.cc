@@ -233,7 +233,7 @@ Counts make_counts(const Shape &shape, Hoister &hoister, const Options &options,
 	const bool has_breaks = !shape.breaks.cut_after.empty() ||
 				!shape.breaks.entered_again.empty() ||
 				!shape.breaks.may_leave.empty();
-	if (options.mode == Mode::TREE &&
+	if ((options.mode == Mode::TREE || options.mode == Mode::CLONE) &&
 		count_tree(shape, plan_hoists(shape, hoister, options), table, counts))
 		return counts;
 	if (options.mode == Mode::SETS && !has_breaks)

@@ -23,6 +23,7 @@ namespace
 
 constexpr char COUNTERS_SECTION[] = "mperf_counters";
 constexpr char MODULES_SECTION[] = "mperf_modules";
+constexpr char CHOICES_SECTION[] = "mperf_choices";
 // The first constructor, since the program's own may count.
 constexpr int PRIORITY = 1;
 
@@ -64,6 +65,12 @@ Constant *linker_symbol(Module &module, StringRef name)
 		GlobalValue::ExternalLinkage, nullptr, name);
 	symbol->setVisibility(GlobalValue::HiddenVisibility);
 	return symbol;
+}
+
+// Where a section begins ("start") or ends ("stop").
+Constant *edge(Module &module, const char *side, const char *section)
+{
+	return linker_symbol(module, (Twine("__") + side + "_" + section).str());
 }
 
 } // namespace
@@ -117,13 +124,10 @@ GlobalVariable *Emitter::object()
 
 	PointerType *address = pointer(module);
 	Constant *null = ConstantPointerNull::get(address);
-	const auto edge = [&](const char *side, const char *section) {
-		return linker_symbol(module, (Twine("__") + side + "_" + section).str());
-	};
 	Constant *members[] = {number(module, MPERF_ABI_VERSION), number(module, 0),
-		edge("start", MODULES_SECTION), edge("stop", MODULES_SECTION),
-		edge("start", COUNTERS_SECTION), edge("stop", COUNTERS_SECTION), where,
-		linker_symbol(module, "__ehdr_start"), null};
+		edge(module, "start", MODULES_SECTION), edge(module, "stop", MODULES_SECTION),
+		edge(module, "start", COUNTERS_SECTION), edge(module, "stop", COUNTERS_SECTION),
+		where, linker_symbol(module, "__ehdr_start"), null};
 	Constant *value = ConstantStruct::getAnon(members);
 	auto *object = new GlobalVariable(module, value->getType(), false,
 		GlobalValue::ExternalLinkage, value, "__mperf_object");
@@ -188,21 +192,48 @@ FunctionCallee Emitter::nest_end()
 		{pointer(module), word(module)});
 }
 
-void Emitter::add_registration()
+FunctionCallee Emitter::draw()
 {
-	const std::pair<const char *, const char *> both[] = {
-		{"__mperf_register", "__mperf_object_register"},
-		{"__mperf_unregister", "__mperf_object_unregister"}};
-	for (const auto &[name, callee] : both) {
-		Function *function = make_function(
-			name, FunctionType::get(Type::getVoidTy(module.getContext()), false));
+	return rare_call("__mperf_draw", "__mperf_turn_draw", half_word(module),
+		{pointer(module), half_word(module)});
+}
+
+Constant *Emitter::add_choice(ArrayRef<std::string> names)
+{
+	std::string list;
+	for (const std::string &name : names)
+		list += name + '\0';
+	Constant *bytes = ConstantDataArray::getString(module.getContext(), list, true);
+	auto *text = new GlobalVariable(
+		module, bytes->getType(), true, GlobalValue::PrivateLinkage, bytes, "mperf.names");
+	text->setAlignment(Align(1));
+	Constant *members[] = {number(module, -1), number(module, 0), text}; // each entry
+	Constant *value = ConstantStruct::getAnon(members);
+	auto *choice = new GlobalVariable(module, value->getType(), false,
+		GlobalValue::PrivateLinkage, value, "mperf.choice");
+	choice->setSection(CHOICES_SECTION);
+	choice->setAlignment(Align(8));
+	has_choices = true;
+	return choice;
+}
+
+void Emitter::add_registration(StringRef what, ArrayRef<Constant *> arguments)
+{
+	Type *none = Type::getVoidTy(module.getContext());
+	SmallVector<Type *, 2> types(arguments.size(), pointer(module));
+	const SmallVector<Value *, 2> values(arguments.begin(), arguments.end());
+	for (const char *does : {"register", "unregister"}) {
+		const bool begins = StringRef(does) == "register";
+		Function *function = make_function(("__mperf_" + Twine(does) + "_" + what).str(),
+			FunctionType::get(none, false));
 		IRBuilder<> builder(&function->front());
-		builder.CreateCall(module.getOrInsertFunction(callee,
-					   Type::getVoidTy(module.getContext()), pointer(module)),
-			{object()});
+		builder.CreateCall(
+			module.getOrInsertFunction(("__mperf_" + what + "_" + does).str(),
+				FunctionType::get(none, types, false)),
+			values);
 		builder.CreateRetVoid();
 		Constant *group = function->hasComdat() ? function : nullptr;
-		if (StringRef(name) == "__mperf_register")
+		if (begins)
 			appendToGlobalCtors(module, function, PRIORITY, group);
 		else
 			appendToGlobalDtors(module, function, PRIORITY, group);
@@ -239,7 +270,10 @@ void Emitter::finish(const Table &table, uint32_t flags)
 	row->setSection(MODULES_SECTION);
 	row->setAlignment(Align(8));
 	appendToUsed(module, {row});
-	add_registration();
+	add_registration("object", {object()});
+	if (has_choices)
+		add_registration("choices", {edge(module, "start", CHOICES_SECTION),
+						    edge(module, "stop", CHOICES_SECTION)});
 }
 
 } // namespace mperf

@@ -34,6 +34,10 @@ class Emitter
 	llvm::FunctionCallee enter();
 	llvm::FunctionCallee nest_begin();
 	llvm::FunctionCallee nest_end();
+	llvm::FunctionCallee draw();
+	// The word by which entries into a function choose, and the names that the runtime chooses
+	// it by (struct mperf_choice).
+	llvm::Constant *add_choice(llvm::ArrayRef<std::string> names);
 
 	// Ends the module's instrumentation: makes the array of all counters, the table, and the
 	// functions that register them. flags: enum mperf_module_flag.
@@ -42,13 +46,15 @@ class Emitter
 	llvm::Module &module;
 
       private:
-	void add_registration();
+	// From a constructor and a destructor of which the linker keeps one, with these arguments.
+	void add_registration(llvm::StringRef what, llvm::ArrayRef<llvm::Constant *> arguments);
 	llvm::Function *make_function(llvm::StringRef name, llvm::FunctionType *type);
 	llvm::FunctionCallee rare_call(llvm::StringRef name, llvm::StringRef outside,
 		llvm::Type *result, llvm::ArrayRef<llvm::Type *> parameters);
 	bool preserves_most() const;
 
 	llvm::GlobalVariable *counters; // placeholder until finish()
+	bool has_choices = false;
 };
 
 // Where one function's counters are: an address that its thread's bias leads to. Made of uses

@@ -9,6 +9,7 @@
 // all modes give the same totals.
 
 #include "function.h"
+#include "clone.h"
 #include "counts.h"
 #include "emit.h"
 #include "hoist.h"
@@ -72,7 +73,10 @@ class Counting
 	void emit_counters(const Counts &counts, Hoister &hoister, const Breaks &breaks);
 	void emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop);
 	void emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators);
-	void emit_base(const Breaks &breaks);
+	void emit_base(const Scopes &scopes, const Breaks &breaks);
+	void share_entries(const Scopes &scopes, const Counts &counts);
+	void copy_body(const Scopes &scopes, Hoister &hoister);
+	std::vector<std::string> names_of(const Scopes &scopes);
 	bool is_promoted(const BasicBlock &block, bool is_mask) const;
 
 	Function &function;
@@ -86,6 +90,8 @@ class Counting
 	LoopInfo *loops = nullptr;
 	Base *base = nullptr;
 	Promoter *promoter = nullptr;
+	bool cloned = false; // it has two bodies, of which this is about one
+	std::optional<Clone> clone;
 	uint32_t first_counter = 0;
 	DenseMap<const BasicBlock *, BlockMix> mixes;
 	DenseMap<const BasicBlock *, Terms> terms;
@@ -110,16 +116,43 @@ void Counting::read_blocks(Scopes &scopes)
 void Counting::read_structure(Scopes &scopes, LoopInfo &loops)
 {
 	const uint32_t entries = metric_key(MPERF_METRIC_ENTRIES);
-	terms[&function.getEntryBlock()][{scopes.of_function(), entries}] += 1;
+	const uint32_t counted = metric_key(MPERF_METRIC_COUNTED_ENTRIES);
+	// The choice between two bodies counts all entries itself.
+	terms[&function.getEntryBlock()][{scopes.of_function(), cloned ? counted : entries}] += 1;
+	if (cloned)
+		table.scope(scopes.of_function()).flags |= MPERF_SCOPE_CLONED;
 	for (const Loop *loop : loops.getLoopsInPreorder()) {
 		const uint32_t scope = scopes.of(loop);
 		terms[loop->getHeader()][{scope, metric_key(MPERF_METRIC_ITERATIONS)}] += 1;
-		if (const BasicBlock *before = loop->getLoopPreheader())
-			terms[before][{scope, entries}] += 1;
+		const BasicBlock *before = loop->getLoopPreheader();
+		if (!before)
+			continue;
+		terms[before][{scope, entries}] += 1;
+		if (cloned && loop->isOutermost()) {
+			terms[before][{scope, counted}] += 1;
+			table.scope(scope).flags |= MPERF_SCOPE_CLONED;
+		}
 	}
 	for (const BasicBlock &block : function)
 		if (table.scope(scopes.of(&block)).kind == MPERF_SCOPE_BLOCK)
 			terms[&block][{scopes.of(&block), entries}] += 1;
+}
+
+// Outermost loops that are entered once in each entry into the function: in both bodies that is
+// counted where the entry is.
+void Counting::share_entries(const Scopes &scopes, const Counts &counts)
+{
+	if (!clone)
+		return;
+	const Sum &entry = counts.of(&function.getEntryBlock());
+	for (const Loop *loop : *loops) {
+		const BasicBlock *before = loop->getLoopPreheader();
+		if (!before || counts.of(before) != entry)
+			continue;
+		const uint32_t scope = scopes.of(loop);
+		terms[before].erase({scope, metric_key(MPERF_METRIC_ENTRIES)});
+		clone->enter_with_function(scope);
+	}
 }
 
 void Counting::charge(uint32_t scope, const Sum &sum, uint32_t key, int64_t factor)
@@ -275,24 +308,45 @@ void Counting::emit_counters(const Counts &counts, Hoister &hoister, const Break
 
 void Counting::emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators)
 {
-	for (Loop *loop : *loops) {
-		const uint32_t scope = scopes.of(loop);
-		const bool certain = hoister.passes_control(*loop);
-		const uint32_t n = table.n_counters();
-		const auto words = [&](IRBuilder<> &builder) { return base->address(builder, n); };
-		if (!time_nest(*loop, emitter, words, certain, dominators, *loops))
-			continue;
-		for (uint32_t word = 0; word < MPERF_NEST_WORDS; word++)
-			table.add_counter(word < MPERF_NEST_TIMED_ENTRIES ? MPERF_COUNTER_STATE
-									  : MPERF_COUNTER_SUM);
-		table.add_term(n + MPERF_NEST_TIMED_ENTRIES, scope,
-			metric_key(MPERF_METRIC_TIMED_ENTRIES), 1);
-		table.add_term(n + MPERF_NEST_TIME_NS, scope, metric_key(MPERF_METRIC_TIME_NS), 1);
+	const NestTimer timer = {emitter, *base, table, dominators, *loops};
+	for (Loop *loop : *loops)
+		timer.add(*loop, scopes.of(loop), hoister.passes_control(*loop));
+}
+
+// The names by which a function is chosen: its own, and those of the loops that are in it now.
+std::vector<std::string> Counting::names_of(const Scopes &scopes)
+{
+	std::vector<std::string> names = {table.scope(scopes.of_function()).function};
+	for (const Loop *loop : loops->getLoopsInPreorder()) {
+		const std::string &name = table.scope(scopes.of(loop)).function;
+		if (!is_contained(names, name))
+			names.push_back(name);
+	}
+	return names;
+}
+
+// Before anything is added to the function.
+void Counting::copy_body(const Scopes &scopes, Hoister &hoister)
+{
+	if (!cloned)
+		return;
+	clone.emplace(function);
+	for (const Loop *loop : *loops) {
+		if (loop->getLoopPreheader())
+			clone->add_nest(*loop, scopes.of(loop), hoister.passes_control(*loop),
+				options.nests);
 	}
 }
 
-void Counting::emit_base(const Breaks &breaks)
+void Counting::emit_base(const Scopes &scopes, const Breaks &breaks)
 {
+	SmallVector<Instruction *, 4> marks = breaks.marks;
+	if (clone) {
+		SmallVector<Instruction *, 4> copies = marks;
+		clone->map(copies);
+		marks.append(copies);
+		clone->join(scopes.of_function(), names_of(scopes), emitter, *base, table);
+	}
 	for (BasicBlock &block : function) {
 		for (Instruction &instruction : block) {
 			const auto *call = dyn_cast<CallBase>(&instruction);
@@ -301,7 +355,7 @@ void Counting::emit_base(const Breaks &breaks)
 				base->use_before(instruction);
 		}
 	}
-	base->place(breaks.marks, trusted.count(&function), table.n_counters() - first_counter);
+	base->place(marks, trusted.count(&function), table.n_counters() - first_counter);
 }
 
 void Counting::run()
@@ -312,6 +366,7 @@ void Counting::run()
 	LoopInfo all_loops(dominators);
 	loops = &all_loops;
 	shape_loops(dominators, all_loops);
+	cloned = options.mode == Mode::CLONE && is_cloned(function, all_loops);
 
 	Scopes scopes(function, all_loops, table);
 	if (options.blocks)
@@ -324,6 +379,7 @@ void Counting::run()
 		dominators, all_loops);
 	SCEVExpander expander(evolution, function.getParent()->getDataLayout(), "mperf");
 	Hoister hoister(evolution, dominators, target, expander);
+	copy_body(scopes, hoister);
 	BranchProbabilityInfo probabilities(function, all_loops, &library);
 	BlockFrequencyInfo frequencies(function, probabilities, all_loops);
 
@@ -331,6 +387,7 @@ void Counting::run()
 	const Shape shape = {function, all_loops, dominators, frequencies, probabilities, breaks};
 	const auto is_needed = [&](const BasicBlock *block) { return !terms[block].empty(); };
 	const Counts counts = make_counts(shape, hoister, options, table, is_needed);
+	share_entries(scopes, counts);
 	add_terms(counts);
 	add_updates(counts, scopes);
 
@@ -350,7 +407,7 @@ void Counting::run()
 	});
 	if (options.nests)
 		emit_nests(scopes, hoister, dominators);
-	emit_base(breaks);
+	emit_base(scopes, breaks);
 }
 
 } // namespace

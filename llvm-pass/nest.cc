@@ -34,10 +34,22 @@ void finish_call(CallInst *call, FunctionCallee callee, const Loop &loop)
 		call->setDebugLoc(DebugLoc(DILocation::get(call->getContext(), 0, 0, subprogram)));
 }
 
+// The first of a nest's words.
+uint32_t add_words(Table &table, uint32_t scope)
+{
+	const uint32_t first = table.n_counters();
+	for (uint32_t word = 0; word < MPERF_NEST_WORDS; word++)
+		table.add_counter(
+			word < MPERF_NEST_TIMED_ENTRIES ? MPERF_COUNTER_STATE : MPERF_COUNTER_SUM);
+	table.add_term(
+		first + MPERF_NEST_TIMED_ENTRIES, scope, metric_key(MPERF_METRIC_TIMED_ENTRIES), 1);
+	table.add_term(first + MPERF_NEST_TIME_NS, scope, metric_key(MPERF_METRIC_TIME_NS), 1);
+	return first;
+}
+
 } // namespace
 
-bool time_nest(Loop &loop, Emitter &emitter, function_ref<Value *(IRBuilder<> &)> words,
-	bool certain, DominatorTree &dominators, LoopInfo &loops)
+bool NestTimer::add(Loop &loop, uint32_t scope, bool certain) const
 {
 	BasicBlock *before = loop.getLoopPreheader();
 	if (!before || !loop.hasDedicatedExits())
@@ -48,11 +60,12 @@ bool time_nest(Loop &loop, Emitter &emitter, function_ref<Value *(IRBuilder<> &)
 		if (exit->getFirstInsertionPt() == exit->end())
 			return false;
 	}
+	const uint32_t words = add_words(table, scope);
 	MDNode *weights = MDBuilder(before->getContext()).createBranchWeights(RARE, USUAL);
 	DomTreeUpdater updater(dominators, DomTreeUpdater::UpdateStrategy::Eager);
 
 	IRBuilder<> builder(before->getTerminator());
-	Value *place = words(builder);
+	Value *place = base.address(builder, words);
 	Value *left = builder.CreateLoad(builder.getInt64Ty(), place);
 	// Without overflow, subtraction in memory and branch are two instructions of x86.
 	left = builder.CreateNSWSub(left, builder.getInt64(1));

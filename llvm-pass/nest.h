@@ -3,8 +3,7 @@
 
 // Takes the time of outermost loops
 
-#include "llvm/ADT/STLFunctionalExtras.h"
-#include "llvm/IR/IRBuilder.h"
+#include <cstdint>
 
 namespace llvm
 {
@@ -18,10 +17,21 @@ namespace mperf
 
 class Emitter;
 
-// Surrounds a loop by the code that times it, with its MPERF_NEST_WORDS at `words`. certain:
-// control is sure to leave by an exit. False: the loop has no preheader or no exits of its own.
-bool time_nest(llvm::Loop &loop, Emitter &emitter,
-	llvm::function_ref<llvm::Value *(llvm::IRBuilder<> &)> words, bool certain,
-	llvm::DominatorTree &dominators, llvm::LoopInfo &loops);
+class Base;
+class Table;
+
+// What all nests of a function have in common; borrowed.
+struct NestTimer {
+	Emitter &emitter;
+	Base &base;
+	Table &table;
+	llvm::DominatorTree &dominators;
+	llvm::LoopInfo &loops;
+
+	// Surrounds a loop by the code that times it for that scope, and adds its MPERF_NEST_WORDS
+	// to the table. certain: control is sure to leave by an exit. False: the loop has no
+	// preheader or no exits of its own.
+	bool add(llvm::Loop &loop, uint32_t scope, bool certain) const;
+};
 
 } // namespace mperf

@@ -23,6 +23,8 @@ Mode mode_of(StringRef name, Mode otherwise)
 		return Mode::TREE;
 	if (name == "block")
 		return Mode::BLOCK;
+	if (name == "clone")
+		return Mode::CLONE;
 	return name == "sets" ? Mode::SETS : otherwise;
 }
 

@@ -11,6 +11,7 @@ enum class Mode {
 	TREE,  // counters where a spanning tree leaves arcs out
 	BLOCK, // one for each block: what the others are checked against
 	SETS,  // one for each set of blocks that run equally often
+	CLONE, // as in a tree, in one of two bodies between which each entry chooses
 };
 
 struct Options {

@@ -27,8 +27,9 @@ cl::opt<mperf::Mode> mode("mperf-mode", cl::desc("Which counters mperf adds"),
 	cl::init(mperf::Mode::TREE),
 	cl::values(clEnumValN(mperf::Mode::TREE, "tree", "what a spanning tree leaves out"),
 		clEnumValN(mperf::Mode::BLOCK, "block", "each block, to check the others"),
-		clEnumValN(
-			mperf::Mode::SETS, "sets", "each set of blocks that run equally often")));
+		clEnumValN(mperf::Mode::SETS, "sets", "each set of blocks that run equally often"),
+		clEnumValN(mperf::Mode::CLONE, "clone",
+			"as tree, in one of two bodies between which each entry chooses")));
 cl::opt<bool> hoist("mperf-hoist", cl::desc("Count loops by their trip counts"), cl::init(true));
 cl::opt<bool> promote("mperf-promote", cl::desc("Keep counters in registers"), cl::init(true));
 cl::opt<bool> nests("mperf-nests", cl::desc("Time outermost loops"), cl::init(true));
@@ -45,6 +46,8 @@ uint32_t mode_flag(mperf::Mode mode)
 		return MPERF_MODULE_BLOCK;
 	case mperf::Mode::SETS:
 		return MPERF_MODULE_SETS;
+	case mperf::Mode::CLONE:
+		return MPERF_MODULE_CLONE;
 	}
 	return 0;
 }

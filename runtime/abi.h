@@ -84,6 +84,11 @@ enum mperf_scope_flag {
 	MPERF_SCOPE_REMAINDER = 2,
 	MPERF_SCOPE_ASSEMBLY = 4, /* holds inline assembly, which is not counted */
 	MPERF_SCOPE_NO_LINES = 8, /* nothing told the pass of source lines */
+	MPERF_SCOPE_CLONED = 16,  /* a function in two bodies, or an outermost loop of one: entries
+				   * are of both, and all else, what is inside included, but
+				   * time, of counted entries alone. A reader multiplies it by
+				   * entries over counted entries of the innermost scope around
+				   * that has this flag. */
 };
 
 enum mperf_counter_kind {
@@ -103,6 +108,16 @@ enum {
 	 * nobody multiplies it by entries over timed entries once more. */
 	MPERF_NEST_TIME_NS,
 	MPERF_NEST_WORDS,
+};
+
+/* Words of a function in two bodies, among the counters: the runtime's alone, all of state. */
+enum {
+	/* Entries to go until one is counted, where 1 in N is: each subtracts 1. Where that leaves
+	 * less than 1 (signed; so the first time) __mperf_turn_draw says whether this one counts.
+	 */
+	MPERF_TURN_COUNTDOWN,
+	MPERF_TURN_WINDOW, /* what the runtime keeps in between */
+	MPERF_TURN_WORDS,
 };
 
 /* --- what the pass makes ------------------------------------------------------------------- */
@@ -137,6 +152,16 @@ struct mperf_object {
 	void *runtime;          /* the runtime's */
 };
 
+/* One per function in two bodies, in the section mperf_choices. one_in is read at each entry, and
+ * written by the runtime at any time. */
+struct mperf_choice {
+	int32_t one_in; /* below 0: each entry counts, and as the pass makes it; 0: none; N, from 2
+			 * on: 1 in N */
+	uint32_t reserved;
+	const char *names; /* of the function, and those of its inlined loops; each ended by NUL,
+			    * the last by two */
+};
+
 /* --- what compiled code calls -------------------------------------------------------------- */
 
 #ifdef __cplusplus
@@ -160,6 +185,14 @@ int64_t __mperf_thread_enter(struct mperf_object *o);
  * pass calls begin where the countdown came to nothing, and end where begin's value is not 0. */
 uint64_t __mperf_nest_begin(uint64_t *words, uint32_t published);
 void __mperf_nest_end(uint64_t *words, uint64_t begin_ns);
+
+/* The same for the choices of an object, from the edges of its section. */
+void __mperf_choices_register(struct mperf_choice *first, struct mperf_choice *end);
+void __mperf_choices_unregister(struct mperf_choice *first, struct mperf_choice *end);
+
+/* Whether this entry counts, where a countdown came to its end: words are the function's
+ * MPERF_TURN_WORDS in the thread's block. Async-signal-safe. */
+uint32_t __mperf_turn_draw(uint64_t *words, int32_t one_in);
 
 #ifdef __cplusplus
 }

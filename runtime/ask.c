@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The socket may be anybody's who set MPERF_FEED, so each length is looked at. What is not
- * understood is left alone, its descriptors closed. SELECT is taken and changes nothing: there are
- * no clones.
+ * understood is left alone, its descriptors closed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,6 +47,9 @@ int mperf_ask_parse(const void *message, size_t bytes, struct ask *ret_ask)
 		memcpy(&m, message, sizeof(m));
 		if (m.globs_bytes != bytes - sizeof(m))
 			return -EBADMSG;
+		ask.one_in = m.one_in;
+		ask.globs_bytes = m.globs_bytes;
+		ask.globs = (const char *)message + sizeof(m);
 	} else {
 		return -EBADMSG;
 	}
@@ -134,6 +136,9 @@ bool mperf_ask_read(struct state *s)
 			now = now || ask.now;
 			if (ask.type == MPERF_GRANT && ask.n == r.n_fds)
 				t = thread_of(s, ask.thread);
+			if (ask.type == MPERF_SELECT && mperf_select_set(&s->selection, ask.one_in,
+								ask.globs, ask.globs_bytes) == 0)
+				mperf_select_apply(s);
 		}
 		if (t)
 			give(s, t, &r);

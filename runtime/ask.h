@@ -20,6 +20,9 @@ struct ask {
 	bool now;                /* ASK */
 	uint32_t thread;         /* GRANT: the program's id of it */
 	uint32_t n;              /* GRANT */
+	uint32_t one_in;         /* SELECT, as are the next; globs are the message's */
+	uint32_t globs_bytes;
+	const char *globs;
 };
 
 /* Read one message. 0; -EBADMSG: it is none that a daemon of this ABI sends. */

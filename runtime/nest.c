@@ -31,26 +31,11 @@ static uint64_t pack(struct window w)
 	return MPERF_NEST_CLOSED | w.after << 4 | w.log2;
 }
 
-/* Marsaglia's xorshift with 64 bits of state. Source: Journal of Statistical Software 8(14), 2003.
- */
-static uint64_t chance(void)
-{
-	struct thread *t = mperf_thread_self();
-	if (!t)
-		return 0;
-	uint64_t x = t->random;
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	t->random = x;
-	return x >> 20;
-}
-
 /* Choose the entry to be timed of the next window, which begins after `before` entries. */
 static struct window draw(uint64_t *words, uint64_t before, unsigned log2)
 {
 	uint64_t last = (UINT64_C(1) << log2) - 1;
-	uint64_t phase = log2 ? chance() & last : 0;
+	uint64_t phase = log2 ? mperf_thread_chance() & last : 0;
 	__atomic_store_n(&words[MPERF_NEST_COUNTDOWN], before + phase + 1, __ATOMIC_RELAXED);
 	return (struct window){.log2 = log2, .after = last - phase};
 }

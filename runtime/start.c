@@ -81,6 +81,7 @@ void __mperf_start(void)
 		s->clock_ns = clock_cost_ns();
 		s->vscale = mperf_vscale();
 		s->period_ms = period_ms();
+		mperf_select_init(&s->selection);
 		mperf_sink_init(&s->sink);
 		__atomic_store_n(&s->started, true, __ATOMIC_RELEASE);
 		mperf_process_begin(s);

@@ -16,6 +16,7 @@
 #include <sys/un.h>
 
 #include "runtime/area.h"
+#include "runtime/select.h"
 #include "runtime/sink.h"
 #include "runtime/thread.h"
 
@@ -37,6 +38,8 @@ struct state {
 	struct image *images;   /* atomic head */
 	struct region *regions; /* atomic head */
 	struct area_pool areas;
+	struct selection selection; /* under the lock, as the next */
+	struct choices *choices;
 	uint32_t n_threads;    /* ids given; atomic */
 	uint32_t n_regions;    /* atomic */
 	uint32_t n_images;     /* ids given */

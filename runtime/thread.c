@@ -25,6 +25,21 @@ struct thread *mperf_thread_self(void)
 	return self;
 }
 
+/* Marsaglia's xorshift with 64 bits of state. Source: Journal of Statistical Software 8(14), 2003.
+ */
+uint64_t mperf_thread_chance(void)
+{
+	struct thread *t = self;
+	if (!t)
+		return 0;
+	uint64_t x = t->random;
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	t->random = x;
+	return x >> 20;
+}
+
 void *mperf_thread_memory(struct thread *t, size_t bytes)
 {
 	bytes = (bytes + 15) & ~(size_t)15;

@@ -126,6 +126,9 @@ struct thread *mperf_thread_self(void);
 /* The same, made where there is none. All signals are blocked. NULL: no memory. */
 struct thread *mperf_thread_make(void);
 
+/* A number by chance, of 44 bits, for the calling thread; 0 where it has no record. */
+uint64_t mperf_thread_chance(void);
+
 /* The record of a thread that is gone, or of a fork's parent, becomes free: its areas are given
  * back. Nobody else looks at it. */
 void mperf_thread_forget(struct thread *t);

@@ -115,7 +115,8 @@ bench:
 # What counting costs programs that count themselves, and how right it is.
 PACKAGES_BENCH_INSTRUMENT = python3 valgrind qemu-user gcc-riscv64-linux-gnu gcc
 bench-instrument:
-	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK) $(PACKAGES_BENCH_INSTRUMENT)
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK) $(PACKAGES_PROGRAMS) \
+		$(PACKAGES_BENCH_INSTRUMENT)
 	$(MAKE) all
 	tests/bench/instrument/run $(BUILD) $(RUN)
 # SECONDS=600 for ten minutes.

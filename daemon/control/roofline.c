@@ -44,6 +44,64 @@ struct blocks_question blocks_question_of(
 	};
 }
 
+static const struct feed *feed_of(const struct request *q)
+{
+	const struct service *service = q->peer->options->service;
+	return service && service->walk ? service->walk->feed : NULL;
+}
+
+/* --- choosing what counts
+ * --------------------------------------------------------------------------- */
+
+/* Globs, each with its NUL, into a buffer of FEED_GLOBS_BYTES_MAX. False: they do not fit. */
+static bool pack_globs(const Mperf__Selection *m, char *globs, uint32_t *ret_bytes)
+{
+	uint32_t at = 0;
+	for (size_t i = 0; i < m->n_glob; i++) {
+		size_t n = strlen(m->glob[i]) + 1;
+		if (n > FEED_GLOBS_BYTES_MAX - at)
+			return false;
+		memcpy(globs + at, m->glob[i], n);
+		at += (uint32_t)n;
+	}
+	*ret_bytes = at;
+	return true;
+}
+
+/* 0; positive after the peer was told what is wrong; -errno. */
+static int choose(struct request *q, const Mperf__RooflineRequest *m)
+{
+	char globs[FEED_GLOBS_BYTES_MAX];
+	struct feed_selection selection = {.one_in = m->select->one_in, .globs = globs};
+	struct feed *feed = (struct feed *)feed_of(q);
+	if (!feed || !m->filter || m->filter->n_pid != 1)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			       "Name one program that runs with --pid.",
+			       "what counts is chosen in one program at a time")
+			       ?: 1;
+	if (!pack_globs(m->select, globs, &selection.globs_bytes))
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Give fewer.",
+			       "the names of --loops have more than %u bytes", FEED_GLOBS_BYTES_MAX)
+			       ?: 1;
+	pid_t pid = m->filter->pid[0];
+	switch (feed_select(feed, pid, q->peer->uid, &selection)) {
+	case 0:
+		return 0;
+	case FEED_NOT_YOURS:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			       "Ask its owner, or be root.",
+			       "process %d is another user's, who alone chooses what it counts",
+			       pid)
+			       ?: 1;
+	default:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			       "Build it with mperf-cc and MPERF_PASS=mode=clone, and start it "
+			       "after mperfd.",
+			       "process %d does not tell this service what it counts", pid)
+			       ?: 1;
+	}
+}
+
 /* --- waiting for a round
  * ---------------------------------------------------------------------------- */
 
@@ -60,12 +118,6 @@ static void round_free(struct job *job)
 	if (j->request)
 		mperf__request__free_unpacked(j->request, NULL);
 	free(j);
-}
-
-static const struct feed *feed_of(const struct request *q)
-{
-	const struct service *service = q->peer->options->service;
-	return service && service->walk ? service->walk->feed : NULL;
 }
 
 /* The service goes round some times a second, and with each round that comes. */
@@ -240,6 +292,11 @@ int control_roofline(struct request *q, const Mperf__Request *request)
 			q, "way to group by", m->by, "Use loop, function, region or thread.");
 	if (*m->ops && roofline_ops_parse(m->ops) < 0)
 		return refuse_word(q, "kind of operations", m->ops, "Use fp, int, sp or dp.");
+	if (m->select) {
+		int r = choose(q, m);
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
 	if (asks_store(q, m->path))
 		return ask_store(q, request, m->filter);
 	_cleanup_(input_clear) struct input in = {.output = NULL};

@@ -445,7 +445,9 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 {
 	if (w->inner->stopped)
 		return 0;
-	int r = w->feed ? feed_settle(w->feed, now_ns) : 0;
+	int r = w->feed ? feed_resume(w->feed) : 0;
+	if (r == 0 && w->feed)
+		r = feed_settle(w->feed, now_ns);
 	if (r == 0)
 		r = sampler_stop(w->sampler);
 	if (r < 0)

@@ -203,6 +203,28 @@ static int accept_some(struct feed *f)
 /* --- reading -------------------------------------------------------------------------------------
  */
 
+/* It is taken out: of one that is only not asked for, epoll tells that it hung up, again and again.
+ */
+static int pause_until(struct connection *c, uint64_t resume_ns)
+{
+	if (!c->paused || c->resume_ns < resume_ns)
+		c->resume_ns = resume_ns;
+	if (c->paused)
+		return 0;
+	c->paused = true;
+	return watch(c->feed, EPOLL_CTL_DEL, c->fd, c, false);
+}
+
+/* What a thread counted is read when it is known who that is. */
+static int wait_for_thread(struct connection *c)
+{
+	struct mperf_feed_thread m;
+	memcpy(&m, c->feed->packet, sizeof m);
+	if (m.head.type != MPERF_THREAD || feed_seek_thread(c, (pid_t)m.tid))
+		return 0;
+	return pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
+}
+
 /* One packet. 0; 1: nothing more for now; FEED_* that is to be hung up on, as a negative of it is
  * an errno; CLOSED. */
 enum { READ_NOTHING = N_FEED_CAUSES, READ_CLOSED };
@@ -226,16 +248,7 @@ static int read_packet(struct connection *c)
 	if (r == 0 && !greeted && c->program->period_ms != period_ms(f))
 		ask(c, false);
 	f->n_rounds += c->program->n_rounds - n_rounds;
-	return r;
-}
-
-/* It is taken out: of one that is only not asked for, epoll tells that it hung up, again and again.
- */
-static int pause_until(struct connection *c, uint64_t resume_ns)
-{
-	c->paused = true;
-	c->resume_ns = resume_ns;
-	return watch(c->feed, EPOLL_CTL_DEL, c->fd, c, false);
+	return r ? r : wait_for_thread(c);
 }
 
 /* Move to when so much of a share of the time is used up. */
@@ -261,12 +274,13 @@ static int read_turn(struct connection *c)
 {
 	if (!feed_seek_process(c))
 		return pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns;
 	int r = 0;
-	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0; i++)
+	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0 && !c->paused; i++)
 		r = read_packet(c);
 	if (r == 0 || r == READ_NOTHING)
-		return charge_time(c, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+		return charge_time(
+			c, clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns - began_ns);
 	if (r < 0)
 		return r;
 	c->feed->n_hung_up += r != READ_CLOSED;
@@ -324,6 +338,18 @@ int feed_dispatch(struct feed *f, uint64_t now_ns)
 	if (r == 0)
 		r = look_at_clock(f);
 	users_tidy(f);
+	return r;
+}
+
+int feed_resume(struct feed *f)
+{
+	int r = 0;
+	for (struct connection *c = f->connections; c && r == 0; c = c->next) {
+		if (!c->paused)
+			continue;
+		c->paused = false;
+		r = watch(f, EPOLL_CTL_MOD, c->fd, c, true);
+	}
 	return r;
 }
 
@@ -422,6 +448,36 @@ uint32_t feed_ask(struct feed *f, pid_t pid)
 		n++;
 	}
 	return n;
+}
+
+/* A message that does not go out is of a program that does not read: it is not counted. */
+static bool select_in(const struct connection *c, const struct feed_selection *selection)
+{
+	struct {
+		struct mperf_feed_select head;
+		char globs[FEED_GLOBS_BYTES_MAX];
+	} message = {
+		.head = {.head = {.type = MPERF_SELECT,
+				 .bytes = (uint32_t)(sizeof message.head + selection->globs_bytes)},
+			.one_in = selection->one_in,
+			.globs_bytes = selection->globs_bytes},
+	};
+	memcpy(message.globs, selection->globs, selection->globs_bytes);
+	return send(c->fd, &message, message.head.head.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+int feed_select(struct feed *f, pid_t pid, uid_t by, const struct feed_selection *selection)
+{
+	int r = FEED_NO_PROGRAM;
+	for (const struct connection *c = f->connections; c; c = c->next) {
+		if (!c->program->greeted || c->pid != pid)
+			continue;
+		if (by != 0 && by != c->user->uid)
+			return FEED_NOT_YOURS;
+		if (select_in(c, selection))
+			r = 0;
+	}
+	return r;
 }
 
 uint64_t feed_rounds(const struct feed *f)

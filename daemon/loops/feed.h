@@ -31,6 +31,9 @@
 #define FEED_HELLO_NS 10000000000u /* until its hello must have come; programs say it at once */
 /* Looking for a thread that is not known yet empties all rings, or reads a folder. */
 #define FEED_LOOK_NS 100000000u
+/* A program waits for such a look, so that new threads are told apart, once in so long: one that
+ * begins threads all the time is not held up. */
+#define FEED_WAIT_NS 1000000000u
 #define FEED_WANTS_MAX 4096
 
 struct feed_limits {
@@ -63,6 +66,9 @@ uint64_t feed_deadline_ns(const struct feed *f);
 /* A bounded amount; the rest is had by calling again. 0 or -errno, never because of a program. */
 int feed_dispatch(struct feed *f, uint64_t now_ns);
 
+/* At the end: read also those who have used up their share, for there is no later. 0 or -errno. */
+int feed_resume(struct feed *f);
+
 /* Read what waits in the sockets by now, as far as FEED_SETTLE_TURNS go. 0 or -errno. */
 #define FEED_SETTLE_TURNS 256
 int feed_settle(struct feed *f, uint64_t now_ns);
@@ -75,6 +81,18 @@ int feed_want_period(struct feed *f, const void *who, uint32_t period_ms);
 
 /* Ask for a round at once: a program by its pid, or all (0). Returns how many were asked. */
 uint32_t feed_ask(struct feed *f, pid_t pid);
+
+/* What functions in two bodies are to count from now on (MPERF_SELECT). */
+#define FEED_GLOBS_BYTES_MAX 2048u /* as programs take at most */
+struct feed_selection {
+	uint32_t one_in;      /* of so many entries one; 1: each; 0: none */
+	const char *globs;    /* each ended by NUL */
+	uint32_t globs_bytes; /* at most FEED_GLOBS_BYTES_MAX; 0: all functions */
+};
+/* Tell it a program, for a user who owns it, or root. 0, or why not. */
+enum { FEED_NO_PROGRAM = 1, FEED_NOT_YOURS };
+int feed_select(struct feed *f, pid_t pid, uid_t by, const struct feed_selection *selection);
+
 /* Rounds that came since it began. */
 uint64_t feed_rounds(const struct feed *f);
 

@@ -36,6 +36,7 @@ struct connection {
 	uint32_t n_grants;    /* threads that were given counters */
 	uint64_t resume_ns;
 	uint64_t spent_until_ns; /* as its user's, of its own share */
+	uint64_t waited_ns;      /* when it last waited for a thread to become known; 0: never */
 	uint64_t came_ns;
 	struct connection *next;
 };
@@ -56,6 +57,7 @@ struct feed {
 	uint64_t n_accepted, n_hung_up, n_rounds;
 	uint64_t now_ns;       /* of the dispatch under way */
 	uint64_t looked_ns;    /* when a thread was last looked for */
+	uint64_t looking_ns;   /* what looking took, in all: nobody's share */
 	uint64_t listen_at_ns; /* no connection is accepted before; 0: they are */
 	struct feed_want *want;
 	size_t n_wants, size_wants;
@@ -65,6 +67,9 @@ struct feed {
 /* See whose the connection is. False: it was not looked for yet, and shall be tried again
  * FEED_LOOK_NS after feed->looked_ns. */
 bool feed_seek_process(struct connection *c);
+/* See whether a thread that was just announced can be told from others when it counts. False: it is
+ * too new, and its messages shall wait until FEED_LOOK_NS after feed->looked_ns. */
+bool feed_seek_thread(struct connection *c, pid_t tid);
 /* Whose the thread is; NULL: not known. The thread remembers it. */
 struct task *feed_task_of(struct connection *c, struct program_thread *t);
 /* See whether the pids of a process are ours. */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "daemon/loops/feed_part.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 DEFINE_CLEANUP(DIR *, closedir)
@@ -99,15 +100,22 @@ static struct task *find_dead(const struct connection *c, pid_t tid)
 	return found;
 }
 
+static bool looked_just_now(const struct feed *f)
+{
+	return f->looked_ns && f->now_ns - f->looked_ns < FEED_LOOK_NS;
+}
+
 /* True if it may be looked for again. */
 static bool may_look(struct feed *f)
 {
-	if (f->looked_ns && f->now_ns - f->looked_ns < FEED_LOOK_NS)
+	if (looked_just_now(f))
 		return false;
 	f->looked_ns = f->now_ns;
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (f->o.catch_up)
 		(void)f->o.catch_up(
 			f->o.userdata); /* the walk's own dispatch tells of its trouble */
+	f->looking_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 	return true;
 }
 
@@ -129,6 +137,16 @@ bool feed_seek_process(struct connection *c)
 		c->process = look(c, c->pid, &c->sought);
 	c->sought |= c->process || c->pid <= 0;
 	return c->sought;
+}
+
+bool feed_seek_thread(struct connection *c, pid_t tid)
+{
+	struct feed *f = c->feed;
+	if (!looked_just_now(f) || (!c->other_pids && find_live(c, tid)) ||
+		(c->waited_ns && f->now_ns - c->waited_ns < FEED_WAIT_NS))
+		return true;
+	c->waited_ns = f->now_ns;
+	return false;
 }
 
 struct task *feed_task_of(struct connection *c, struct program_thread *t)

@@ -13,7 +13,6 @@ static const struct {
 } kinds[N_LOOP_METRICS] = {
 #define MPERF_METRIC(id, symbol, name, unit, says) [id] = {name, unit},
 #include "runtime/abi.inc"
-	[LOOP_COUNTED_ENTRIES] = {"counted_entries", "count"},
 	[LOOP_COUNTED_NS] = {"counted_ns", "ns"},
 	[LOOP_SPAN_NS] = {"span_ns", "ns"},
 	[LOOP_GRANTED_NS] = {"granted_ns", "ns"},

@@ -17,9 +17,7 @@ enum loop_metric {
 	LOOP_NONE,
 #define MPERF_METRIC(id, symbol, name, unit, says) LOOP_##symbol = (id),
 #include "runtime/abi.inc"
-	/* of regions, beside their entries and time_ns: how often and for how long counters were on
-	 */
-	LOOP_COUNTED_ENTRIES,
+	/* of regions, beside their entries and time_ns: for how long counters were on */
 	LOOP_COUNTED_NS,
 	/* of a region, or of what runs in none: how long its counts gathered */
 	LOOP_SPAN_NS,
@@ -29,7 +27,7 @@ enum loop_metric {
 	LOOP_GRANTED,
 	N_LOOP_METRICS = LOOP_GRANTED + MPERF_GRANTS_MAX,
 };
-#define LOOP_METRICS_OF_PROGRAMS LOOP_COUNTED_ENTRIES /* ids below it come from tables */
+#define LOOP_METRICS_OF_PROGRAMS LOOP_COUNTED_NS /* ids below it come from tables */
 
 /* A value's place: each metric as it was seen, and as it was modelled. */
 #define LOOP_VALUE(metric, modelled) (2 * (unsigned)(metric) + ((modelled) ? 1 : 0))

@@ -278,6 +278,7 @@ static struct blocks *blocks_new(const struct blocks_question *question)
 
 static int tell(struct blocks *b, const struct answer *answer)
 {
+	loop_facts_scale(&b->facts);
 	int r = sort(b);
 	if (r == 0)
 		r = b->q.series ? tell_series(b, answer) : tell_blocks(b, answer);

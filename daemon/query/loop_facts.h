@@ -63,6 +63,8 @@ struct loop_facts {
 	bool granted_left_out; /* there were more */
 	uint32_t threads;      /* that did; without by_thread 0 */
 	bool from_file;        /* no segment, so no samples */
+	bool sampled;          /* not all entries of all functions counted (loop_facts_scale) */
+	uint32_t n_scarce;     /* functions and outermost loops of which one or none did */
 	struct provenance provenance;
 	struct loop_facts_kept *kept;
 
@@ -118,6 +120,17 @@ struct loop_output {
 /* loop_file.c: all its messages. 0, QUERY_FAILED, -errno. */
 int loop_facts_add_file(
 	struct loop_facts *f, const struct loop_output *file, struct query_error *ret_error);
+
+/* loop_scale.c: once all is read, let what functions in two bodies counted stand for all their
+ * entries. */
+void loop_facts_scale(struct loop_facts *f);
+/* The scope by whose entries a site's counts are multiplied, itself or one around: index + 1; 0:
+ * all its entries count. */
+uint32_t loop_facts_counted_by(const struct loop_facts *f, uint32_t site);
+/* Is that fact of a function or outermost loop of which one entry or none counted, and not all? */
+bool loop_facts_is_scarce(const struct loop_facts *f, uint32_t fact);
+/* The relative error of what so many entries of all stand for, by chance; 0: all counted. */
+double loop_share_error(double entries, double counted);
 
 int loop_facts_keep(void *facts);
 void loop_facts_take_back(void *facts);

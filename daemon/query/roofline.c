@@ -144,7 +144,7 @@ static bool is_own(unsigned metric)
 {
 	return metric == LOOP_ENTRIES || metric == LOOP_ITERATIONS ||
 	       metric == LOOP_TIMED_ENTRIES || metric == LOOP_TIME_NS ||
-	       metric >= LOOP_METRICS_OF_PROGRAMS;
+	       metric == LOOP_COUNTED_ENTRIES || metric >= LOOP_METRICS_OF_PROGRAMS;
 }
 
 static void add_fact(struct roof_sums *to, const struct fact *fact, bool own)
@@ -172,6 +172,7 @@ static void add_sums(struct roof_sums *to, const struct roof_sums *from)
 	to->cycles += from->cycles;
 	to->instructions += from->instructions;
 	to->samples += from->samples;
+	to->n_scarce += from->n_scarce;
 }
 
 /* The site whose own counts these are: a block's are those of the loop or function around it. */
@@ -232,6 +233,9 @@ static void sum_self(struct roofline *r)
 			   : is_region(f, site)       ? site == no_region
 						      : !is_block(f, site);
 		add_fact(&r->self[group - 1], &f->fact[i], own);
+		bool is_function = f->keys.key[i].part[0] != 0 &&
+				   f->site[f->keys.key[i].part[0] - 1].kind == LOOP_SITE_FUNCTION;
+		r->self[group - 1].n_scarce += is_function && loop_facts_is_scarce(f, i);
 	}
 }
 
@@ -349,6 +353,23 @@ static int compare(const void *a, const void *b, void *userdata)
 	return (x->group > y->group) - (x->group < y->group);
 }
 
+struct roof_share roof_share_of(const struct roofline *r, uint32_t group)
+{
+	const bool is_site = r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_FUNCTION;
+	uint32_t by = is_site ? loop_facts_counted_by(&r->facts, group + 1) : 0;
+	if (by == 0)
+		return (struct roof_share){.entries = -1, .counted = -1};
+	const double *v = r->self[by - 1].value;
+	return (struct roof_share){.entries = v[LOOP_ENTRIES], .counted = v[LOOP_COUNTED_ENTRIES]};
+}
+
+/* Of a loop that ran, and of which no entry counted, nothing is known but its time. */
+static void forget_counts(struct roof_figures *f)
+{
+	f->ops = f->bytes = f->ops_per_ns = f->bytes_per_ns = f->bytes_per_ns_corrected =
+		f->ops_per_byte = f->lanes = f->cost = f->error = -1;
+}
+
 static int make_rows(struct roofline *r)
 {
 	r->row = calloc((size_t)r->n_groups + 1, sizeof *r->row);
@@ -363,9 +384,14 @@ static int make_rows(struct roofline *r)
 		r->any_sampled |= time.clock == ROOF_SAMPLED;
 		r->any_measured |= time.clock == ROOF_MEASURED;
 		r->any_shared |= time.clock == ROOF_SHARED;
+		struct roof_figures figures =
+			roof_figures_of(&r->total[i], &time, r->q.ops, &r->costs);
+		struct roof_share share = roof_share_of(r, i);
+		if (share.entries > 0 && share.counted == 0)
+			forget_counts(&figures);
 		r->row[r->n_rows++] = (struct roof_row){
 			.group = i,
-			.f = roof_figures_of(&r->total[i], &time, r->q.ops, &r->costs),
+			.f = figures,
 			.self_ns = r->facts.sampled_ns > 0 && r->q.by != ROOFLINE_REGION
 					   ? r->self[i].sampled_ns
 					   : -1,
@@ -396,6 +422,7 @@ static int work_out(struct roofline *r, const struct answer *answer)
 	r->total = calloc((size_t)r->n_groups + 1, sizeof *r->total);
 	if (!r->self || !r->total)
 		return -ENOMEM;
+	loop_facts_scale(&r->facts);
 	sum_self(r);
 	sum_total(r);
 	r->whole_ns[ROOF_SAMPLED] = f->sampled_ns;

@@ -53,6 +53,7 @@ struct roof_sums {
 	double sampled_ns;
 	double cycles, instructions; /* of the hardware, where samples brought them */
 	uint64_t samples;
+	uint32_t n_scarce; /* of regions and threads: functions that counted once or never in it */
 };
 
 enum roof_clock {
@@ -112,6 +113,12 @@ struct roofline {
 	bool any_sampled, any_measured, any_shared;
 	struct roof_costs costs;
 };
+
+/* Of how many entries a loop's or function's counts are; negative: of all. */
+struct roof_share {
+	double entries, counted;
+};
+struct roof_share roof_share_of(const struct roofline *r, uint32_t group);
 
 /* roofline_rows.c: tell what was worked out. */
 int roofline_tell(struct roofline *r, const struct answer *answer);

@@ -18,6 +18,7 @@ struct row {
 	size_t n;
 	char text[TEXTS_MAX][TEXT_BYTES];
 	size_t n_texts;
+	bool is_uncounted; /* none of its entries counted */
 };
 
 static void put(struct row *row, struct answer_value v)
@@ -38,12 +39,18 @@ static void put_count(struct row *row, double n)
 	put(row, (struct answer_value){.kind = ANSWER_INTEGER, .integer = integer_of(n)});
 }
 
-static void put_time(struct row *row, double ns)
+static void put_known(struct row *row, double n)
 {
-	if (ns < 0)
+	if (n < 0)
 		put(row, (struct answer_value){.kind = ANSWER_ABSENT});
 	else
-		put_count(row, ns);
+		put_count(row, n);
+}
+
+/* What no entry counted is not 0. */
+static void put_counted(struct row *row, double n)
+{
+	put_known(row, row->is_uncounted ? -1 : n);
 }
 
 static void put_real(struct row *row, double n)
@@ -107,6 +114,8 @@ static const struct answer_column figure_columns[] = {
 	{"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT},
 	{"updates", "Updates", MPERF__UNIT__UNIT_COUNT},
 	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
+	{"counted_entries", "Counted calls", MPERF__UNIT__UNIT_COUNT},
+	{"sampling_error", "By chance", MPERF__UNIT__UNIT_SHARE},
 	{"unseen", "Not seen", 0},
 };
 #define N_FIGURES (sizeof figure_columns / sizeof *figure_columns)
@@ -188,9 +197,9 @@ static void put_granted(struct row *row, const struct roofline *r, const struct 
 	int instructions = granted_find(r, "instructions"), dram = granted_find(r, DRAM_EVENT);
 	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
 		return;
-	put_time(row, ns > 0 ? ns : -1);
+	put_known(row, ns > 0 ? ns : -1);
 	for (unsigned i = 0; i < r->facts.n_granted; i++) {
-		put_time(row, ns > 0 ? value[i] : -1);
+		put_known(row, ns > 0 ? value[i] : -1);
 		if (has_rate(r, i))
 			put_real(row, value[instructions] > 0
 					      ? PER_INSTRUCTIONS * value[i] / value[instructions]
@@ -277,20 +286,47 @@ static void put_key(struct row *row, const struct roofline *r, uint32_t group)
 /* --- figures
  * --------------------------------------------------------------------------------------- */
 
+static bool is_scarce(struct roof_share share)
+{
+	return share.counted >= 0 && share.counted <= 1 && share.counted < share.entries;
+}
+
+/* What could not be seen: calls, assembly, and entries that did not count and should have. */
 static const char *unseen_text(
 	struct row *row, const struct roofline *r, uint32_t group, const struct roof_sums *s)
 {
 	char *text = new_text(row);
 	bool assembly =
 		r->q.by != ROOFLINE_THREAD && r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
+	struct roof_share share = roof_share_of(r, group);
+	bool is_site = r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_FUNCTION;
+	size_t n = 0;
 	*text = '\0';
+	if (!is_site && s->n_scarce > 0)
+		n += (size_t)snprintf(
+			text, TEXT_BYTES, "functions counted once or never: %u", s->n_scarce);
+	if (is_scarce(share))
+		n += (size_t)snprintf(text, TEXT_BYTES, "%s of %lld entries counted",
+			share.counted > 0 ? "1" : "none", (long long)integer_of(share.entries));
 	if (s->value[LOOP_EXTERNAL_CALLS] > 0)
-		snprintf(text, TEXT_BYTES, "%lld external calls%s",
-			(long long)integer_of(s->value[LOOP_EXTERNAL_CALLS]),
-			assembly ? ", inline assembly" : "");
-	else if (assembly)
-		snprintf(text, TEXT_BYTES, "inline assembly");
+		n += (size_t)snprintf(text + n, TEXT_BYTES - n, "%s%lld external calls",
+			n ? ", " : "", (long long)integer_of(s->value[LOOP_EXTERNAL_CALLS]));
+	if (assembly)
+		snprintf(text + n, TEXT_BYTES - n, "%sinline assembly", n ? ", " : "");
 	return text;
+}
+
+/* Where all entries counted, there is no error. */
+static void put_share(struct row *row, const struct roofline *r, uint32_t group)
+{
+	struct roof_share share = roof_share_of(r, group);
+	if (share.entries <= 0) {
+		put(row, (struct answer_value){.kind = ANSWER_ABSENT});
+		put(row, (struct answer_value){.kind = ANSWER_ABSENT});
+		return;
+	}
+	put_count(row, share.counted);
+	put_real(row, share.counted > 0 ? loop_share_error(share.entries, share.counted) : -1);
 }
 
 static void put_counts(struct row *row, const struct roof_sums *t, const struct roof_sums *own)
@@ -298,13 +334,13 @@ static void put_counts(struct row *row, const struct roof_sums *t, const struct 
 	static const uint8_t metrics[] = {LOOP_LOADS, LOOP_STORES, LOOP_FP16_OPS, LOOP_FP32_OPS,
 		LOOP_FP64_OPS, LOOP_FP_WIDE_OPS, LOOP_INT_OPS, LOOP_BRANCHES, LOOP_INSTRUCTIONS,
 		LOOP_UPDATES};
-	put_count(row, t->value[LOOP_BYTES_LOADED]);
-	put_count(row, t->value[LOOP_BYTES_STORED]);
-	put_count(row, own->value[LOOP_BYTES_LOADED] + own->value[LOOP_BYTES_STORED]);
-	put_count(row, t->value[LOOP_STACK_BYTES_LOADED] + t->value[LOOP_STACK_BYTES_STORED]);
-	put_count(row, t->modelled_bytes);
+	put_counted(row, t->value[LOOP_BYTES_LOADED]);
+	put_counted(row, t->value[LOOP_BYTES_STORED]);
+	put_counted(row, own->value[LOOP_BYTES_LOADED] + own->value[LOOP_BYTES_STORED]);
+	put_counted(row, t->value[LOOP_STACK_BYTES_LOADED] + t->value[LOOP_STACK_BYTES_STORED]);
+	put_counted(row, t->modelled_bytes);
 	for (size_t i = 0; i < sizeof metrics; i++)
-		put_count(row, t->value[metrics[i]]);
+		put_counted(row, t->value[metrics[i]]);
 }
 
 /* Of samples' counts; of a region, of what it was granted. */
@@ -327,16 +363,18 @@ static int tell_row(
 	struct row row = {.n = 0};
 	const struct roof_figures *f = &from->f;
 	const struct roof_sums *t = &r->total[from->group], *own = &r->self[from->group];
+	struct roof_share share = roof_share_of(r, from->group);
+	row.is_uncounted = share.counted == 0 && share.entries > 0;
 	put_key(&row, r, from->group);
 	put_count(&row, t->value[LOOP_ENTRIES]);
 	if (r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_THREAD)
-		put_count(&row, t->value[LOOP_ITERATIONS]);
+		put_counted(&row, t->value[LOOP_ITERATIONS]);
 	else
 		put(&row, (struct answer_value){.kind = ANSWER_ABSENT});
-	put_time(&row, f->time_ns);
+	put_known(&row, f->time_ns);
 	put_real(&row, r->whole_ns[f->clock] > 0 ? f->time_ns / r->whole_ns[f->clock] : -1);
 	put_text(&row, clocks[f->clock]);
-	put_time(&row, from->self_ns);
+	put_known(&row, from->self_ns);
 	put_real(&row, ipc_of(r, t));
 	put_real(&row, f->ops_per_ns);
 	put_real(&row, f->bytes_per_ns);
@@ -345,10 +383,11 @@ static int tell_row(
 	put_real(&row, f->lanes);
 	put_real(&row, f->cost);
 	put_real(&row, f->error);
-	put_count(&row, f->ops);
-	put_count(&row, roof_ops(own, r->q.ops));
+	put_known(&row, f->ops);
+	put_counted(&row, roof_ops(own, r->q.ops));
 	put_counts(&row, t, own);
 	put_count(&row, (double)t->samples);
+	put_share(&row, r, from->group);
 	put_text(&row, unseen_text(&row, r, from->group, t));
 	put_granted(&row, r, t);
 	return answer->row(answer->userdata, row.value, row.n);
@@ -404,6 +443,14 @@ static void add_notes(struct roofline *r)
 			"64 bytes.");
 	if (r->facts.granted_left_out)
 		note(r, "Other events were counted at other times; four of them are shown.");
+	if (r->facts.sampled)
+		note(r, "Not all entries counted: counts are multiplied by entries over counted "
+			"entries, and 'by chance' is how far that may be off where entries differ "
+			"by as much as their mean.");
+	if (r->facts.n_scarce > 0)
+		note(r, "Some functions or loops were entered fewer times than 1 in N: what is "
+			"'not seen' of them names how many entries counted. Count more of them "
+			"(MPERF_SAMPLE=1) to know.");
 	if (calls)
 		note(r, "Code behind external calls is not counted, but its time is.");
 	if (assembly)

@@ -65,6 +65,23 @@ static int key_slots_grow(struct key_table *t)
 	return 0;
 }
 
+/* Where the key is, or would be. */
+static uint32_t *key_slot(const struct key_table *t, const struct key *key)
+{
+	uint64_t h = key_hash(key);
+	uint32_t *slot;
+	for (; *(slot = &t->slot[h & (t->n_slots - 1)]); h++)
+		if (memcmp(&t->key[*slot - 1], key, sizeof(*key)) == 0)
+			break;
+	return slot;
+}
+
+uint32_t key_find(const struct key_table *t, const struct key *key)
+{
+	uint32_t slot = t->n_slots ? *key_slot(t, key) : 0;
+	return slot ? slot - 1 : KEY_NONE;
+}
+
 int key_get(struct key_table *t, const struct key *key, uint32_t *ret_index)
 {
 	if (t->n_keys >= t->n_slots / 2) {
@@ -72,13 +89,11 @@ int key_get(struct key_table *t, const struct key *key, uint32_t *ret_index)
 		if (r < 0)
 			return r;
 	}
-	uint64_t h = key_hash(key);
-	uint32_t *slot;
-	for (; *(slot = &t->slot[h & (t->n_slots - 1)]); h++)
-		if (memcmp(&t->key[*slot - 1], key, sizeof(*key)) == 0) {
-			*ret_index = *slot - 1;
-			return 0;
-		}
+	uint32_t *slot = key_slot(t, key);
+	if (*slot) {
+		*ret_index = *slot - 1;
+		return 0;
+	}
 	if (t->n_keys >= KEY_TABLE_MAX)
 		return KEY_TABLE_FULL;
 	int r = array_grow(&t->key, &t->size, t->n_keys + 1, sizeof(*t->key));

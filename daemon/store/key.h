@@ -33,6 +33,9 @@ struct key_table {
 
 /* The key's index; a new key is added. 0, KEY_TABLE_FULL, -ENOMEM. */
 int key_get(struct key_table *t, const struct key *key, uint32_t *ret_index);
+/* The key's index, or KEY_NONE. */
+#define KEY_NONE UINT32_MAX
+uint32_t key_find(const struct key_table *t, const struct key *key);
 void key_table_clear(struct key_table *t);
 
 struct text_table {

@@ -199,7 +199,7 @@ CREATE TABLE loop_site (
 	parent INTEGER,                     -- loop or function that it is in; of a region the region around it
 	line_last INTEGER,                  -- where it ends
 	column INTEGER,                     -- where in its line it starts
-	flags INTEGER NOT NULL              -- a sum: 1 there is a vectorised copy, 2 a remainder, 4 inline assembly in it is not counted, 8 lines are not known
+	flags INTEGER NOT NULL              -- a sum: 1 there is a vectorised copy, 2 a remainder, 4 inline assembly in it is not counted, 8 lines are not known, 16 its counts are of counted_entries of all entries
 );
 
 -- Names of what they count: 'entries', 'iterations', 'bytes_loaded', 'bytes_stored', 'loads',

@@ -8,8 +8,8 @@ target triple = "x86_64-pc-linux-gnu"
 ; CHECK-DAG: @mperf.counters = private global [1 x i64] zeroinitializer, section "mperf_counters", align 8
 ; CHECK-DAG: @mperf.module = private global { i32, i32, ptr, i64, ptr, i64 } { i32 1, i32 1, ptr @mperf.counters, i64 1, ptr @mperf.table, i64 {{[0-9]+}} }, section "mperf_modules", align 8
 ; CHECK-DAG: @llvm.used = appending global {{.*}}@mperf.module
-; CHECK-DAG: @llvm.global_ctors = {{.*}}i32 1, ptr @__mperf_register, ptr @__mperf_register
-; CHECK-DAG: @llvm.global_dtors = {{.*}}i32 1, ptr @__mperf_unregister, ptr @__mperf_unregister
+; CHECK-DAG: @llvm.global_ctors = {{.*}}i32 1, ptr @__mperf_register_object, ptr @__mperf_register_object
+; CHECK-DAG: @llvm.global_dtors = {{.*}}i32 1, ptr @__mperf_unregister_object, ptr @__mperf_unregister_object
 ; CHECK-DAG: @__mperf_object = linkonce_odr hidden global
 
 ; CHECK-LABEL: define double @add(

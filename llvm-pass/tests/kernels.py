@@ -106,7 +106,8 @@ def sums_of(told, value_of):
 
 
 def comparable(totals):
-    return {k: v for k, v in totals.items() if v and k[-1] not in OWN}
+    """Without what counting itself is, and whether a function has two bodies."""
+    return {k[:5] + (k[5] & ~16,) + k[6:]: v for k, v in totals.items() if v and k[-1] not in OWN}
 
 
 def of_function(totals, function, metric):
@@ -115,7 +116,8 @@ def of_function(totals, function, metric):
     if metric.startswith("outside_"):
         name = metric.removeprefix("outside_")
         return of_function(totals, function, name) - of_function(totals, function, "stack_" + name)
-    kinds = ("function",) if metric in ("entries", "iterations") else ("function", "loop", "block")
+    kinds = (("function",) if metric in ("entries", "iterations", "counted_entries")
+             else ("function", "loop", "block"))
     return sum(v for k, v in totals.items()
                if k[0] in kinds and k[1] == function and k[-1] == metric)
 

@@ -15,7 +15,7 @@ METRICS = {int(i): name for i, name in re.findall(r'^MPERF_METRIC\((\d+), \w+, "
                                                   ABI.read_text(encoding="utf-8"), re.M)}
 KINDS = {1: "loop", 2: "function", 4: "block"}
 # Differ from mode to mode and run to run: what counting itself does, and what clocks say.
-OWN = {"updates", "timed_entries", "time_ns"}
+OWN = {"updates", "timed_entries", "time_ns", "counted_entries"}
 
 
 class Numbers:

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define OBJECTS_MAX 16
@@ -83,6 +84,29 @@ int64_t __mperf_thread_enter(struct mperf_object *o)
 	pthread_mutex_unlock(&lock);
 	*o->bias() = (char *)counters - (char *)o->counters;
 	return *o->bias();
+}
+
+/* MPERF_STUB_ONE_IN=N */
+void __mperf_choices_register(struct mperf_choice *first, struct mperf_choice *end)
+{
+	const char *text = getenv("MPERF_STUB_ONE_IN");
+	for (struct mperf_choice *c = first; text && c < end; c++)
+		c->one_in = strcmp(text, "1") == 0 ? -1 : (int32_t)strtol(text, NULL, 10);
+}
+
+void __mperf_choices_unregister(struct mperf_choice *first, struct mperf_choice *end)
+{
+	(void)first;
+	(void)end;
+}
+
+/* Every Nth counts, beginning with the Nth. */
+uint32_t __mperf_turn_draw(uint64_t *words, int32_t one_in)
+{
+	const uint32_t counts = words[MPERF_TURN_WINDOW] != 0;
+	words[MPERF_TURN_WINDOW] = 1;
+	words[MPERF_TURN_COUNTDOWN] = (uint64_t)(counts ? one_in : one_in - 1);
+	return counts;
 }
 
 uint64_t __mperf_nest_begin(uint64_t *words, uint32_t published)

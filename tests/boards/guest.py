@@ -164,6 +164,22 @@ def compile_program(build, arch, source):
     return target
 
 
+@once
+def compile_counted(build, arch, name, *flags):
+    """Compile tests/kernels/NAME for the guest by mperf-cc, so that it counts itself; its path."""
+    if not (build / "llvm-19" / "mperf-pass.so").exists():
+        raise Skip("no plugin was built: LLVM 19 has no headers here")
+    runtime = cross_build(build, arch) / "libmperf-runtime.a"
+    target = build / "boards" / "programs" / arch / f"counted-{Path(name).stem}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([build / "mperf-cc", f"--target={TRIPLE[arch]}",
+                    f"--sysroot={sysroot(build, arch)}", "-fuse-ld=lld-19", "-O3", "-static", *flags,
+                    "-o", target, ROOT / "tests/kernels" / name], check=True,
+                   env={"PATH": "/usr/bin:/bin", "MPERF_CLANG": "clang-19",
+                        "MPERF_RUNTIME": str(runtime)})
+    return target
+
+
 def initramfs(build, arch, sources):
     """The folder's contents as {path: bytes}: busybox, our programs with what they know of
     cores, tests' programs, libraries."""

@@ -20,7 +20,7 @@
  * expect: histogram outside_bytes_loaded 50000
  * expect: histogram outside_bytes_stored 40000
  * expect: half_open fp32_ops 4950
- * expect: multiple_exits fp32_ops 778
+ * expect: multiple_exits fp32_ops 7778
  * expect: constant_trips fp32_ops 51200
  * expect: bfs outside_bytes_stored 32768
  * expect: bfs outside_bytes_loaded 194560
@@ -38,7 +38,7 @@
 #define SIDE 64 /* of the grid that is searched */
 
 static double a[N], b[N], c[N];
-static float f[2 * POINTS * POINTS], ones[2000];
+static float f[2 * POINTS * POINTS], ones[20000];
 static long next[N];
 static int rows[ROWS + 1], columns[ROWS * ROW_VALUES_MAX];
 static double values[ROWS * ROW_VALUES_MAX];
@@ -194,7 +194,7 @@ static double run_half_open(void)
 
 static double run_multiple_exits(void)
 {
-	return multiple_exits(ones, 2000);
+	return multiple_exits(ones, 20000);
 }
 
 static double run_constant_trips(void)
@@ -246,9 +246,9 @@ static void make_arrays(void)
 	}
 	for (int i = 0; i < POINTS * POINTS; i++)
 		f[i] = (float)(i % 11);
-	for (int i = 0; i < 778; i++)
+	for (int i = 0; i < 7778; i++)
 		ones[i] = 1;
-	ones[778] = -1;
+	ones[7778] = -1;
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Threads that never end, with work dealt out beforehand and as it comes. What the directives
- * outline belongs to the function that they stand in. Its argument is how many threads work.
+ * outline belongs to the function that they stand in. Its arguments are how
+ * many threads work, and "wait" where it is to wait for the end of its standard input.
  *
  * expect: dealt fp64_ops 200000
  * expect: as_it_comes fp64_ops 200000
@@ -38,6 +39,9 @@ int main(int argc, char **argv)
 	dealt(a, a + N, N, n_threads);
 	as_it_comes(a, a + N, N, n_threads);
 	printf("%g\n", a[N - 1]);
+	fflush(stdout);
+	while (argc > 2 && getchar() != EOF)
+		;
 	free(a);
 	return 0;
 }

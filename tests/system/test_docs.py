@@ -49,7 +49,7 @@ def tagged(text):
 def conf_rows():
     """section, key, kind, min, max, default, unit, restart of each row of conf.inc."""
     text = re.sub(r"/\*.*?\*/", "", (ROOT / "daemon" / "conf.inc").read_text(), flags=re.S)
-    row = r'CONF\("(\S+)", "(\S+)", \w+, (\w+), "(.*?)", "(.*?)", "(.*?)",\s*"(.*?)",\s*(true|false),'
+    row = r'CONF\("(\S+)", "(\S+)", \w+, (\w+), "(.*?)", "(.*?)",\s*"(.*?)",\s*"(.*?)",\s*(true|false),'
     rows = re.findall(row, text)
     assert len(rows) == text.count("CONF(") > 15, rows
     return rows
@@ -58,7 +58,8 @@ def conf_rows():
 def range_text(kind, least, most, unit):
     if kind in ("COUNT", "DURATION", "BYTES"):
         return f"From {least} to {most}{' ' + unit if unit else ''}."
-    return {"SWITCH": "A switch.", "PATH": "A path.", "GROUP": "The name of a group"}[kind]
+    return {"SWITCH": "A switch.", "PATH": "A path.", "GROUP": "The name of a group",
+            "EVENTS": "Events"}[kind]
 
 
 def test_every_key_is_documented_with_its_default_and_range(build):
@@ -72,7 +73,7 @@ def test_every_key_is_documented_with_its_default_and_range(build):
         assert first.startswith(range_text(kind, least, most, unit)), (key, first)
         waits = "A change waits for the next start." in first
         assert waits == (restart == "true"), (key, first)
-        if kind in ("PATH", "GROUP") and most != "255":
+        if kind in ("PATH", "GROUP", "EVENTS") and most != "255":
             assert f"at most {most} bytes long" in plain(text), key
 
 

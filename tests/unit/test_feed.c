@@ -350,7 +350,10 @@ START_TEST(one_program_leaves_time_for_others_of_its_user)
 	count(other, 100);
 	go_on(&g, S);
 	ck_assert_uint_gt(g.n_taken, n_taken);
-	/* and in time it is read again */
+	/* and in time, or at the end, it is read again */
+	ck_assert_int_eq(feed_resume(g.feed), 0);
+	go_on(&g, S);
+	ck_assert_int_eq(send(flooder, t.bytes, t.n, MSG_DONTWAIT | MSG_NOSIGNAL), (ssize_t)t.n);
 	go_on(&g, 60 * S);
 	ck_assert_int_eq(send(flooder, t.bytes, t.n, MSG_DONTWAIT | MSG_NOSIGNAL), (ssize_t)t.n);
 	close(flooder);
@@ -568,6 +571,31 @@ START_TEST(without_events_nothing_is_given)
 }
 END_TEST
 
+START_TEST(what_counts_is_chosen_by_the_owner_alone)
+{
+	struct rig g;
+	struct told t;
+	rig_make(&g, 4, 4);
+	const struct feed_selection all = {.one_in = 1};
+	const struct feed_selection some = {.one_in = 50, .globs = "bfs\0sp*", .globs_bytes = 8};
+	int fd = dial(&g);
+	ck_assert_int_eq(feed_select(g.feed, getpid(), getuid(), &all), FEED_NO_PROGRAM);
+	told_hello(&t, 1, 0);
+	say(fd, &t);
+	go_on(&g, S);
+	ck_assert_int_eq(heard(fd), -1);
+	ck_assert_int_eq(feed_select(g.feed, getpid() + 1, getuid(), &all), FEED_NO_PROGRAM);
+	ck_assert_int_eq(feed_select(g.feed, getpid(), getuid() + 1, &all), FEED_NOT_YOURS);
+	ck_assert_int_eq(heard(fd), -1);
+	ck_assert_int_eq(feed_select(g.feed, getpid(), getuid(), &all), 0);
+	ck_assert_int_eq(heard(fd), (ssize_t)sizeof(struct mperf_feed_select));
+	ck_assert_int_eq(feed_select(g.feed, getpid(), 0, &some), 0);
+	ck_assert_int_eq(heard(fd), (ssize_t)sizeof(struct mperf_feed_select) + 8);
+	close(fd);
+	rig_clear(&g);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *c = tcase_create("feed");
@@ -581,6 +609,7 @@ int main(void)
 	tcase_add_test(c, who_says_nothing_is_hung_up_on_in_time);
 	tcase_add_test(c, a_packet_longer_than_any_is_hung_up_on);
 	tcase_add_test(c, programs_are_asked_for_rounds_and_told_the_period);
+	tcase_add_test(c, what_counts_is_chosen_by_the_owner_alone);
 	tcase_add_test(c, one_program_leaves_time_for_others_of_its_user);
 	tcase_add_test(c, a_thread_that_was_in_a_region_is_given_counters_once);
 	tcase_add_test(c, nothing_is_opened_for_threads_of_others);

@@ -480,8 +480,10 @@ END_TEST
 START_TEST(newer_leftover_is_left_alone)
 {
 	struct segment_error error;
+	char newer[64];
 	begin_live();
-	sqlite3_exec(s.segment->db, "PRAGMA user_version=2", NULL, NULL, NULL);
+	snprintf(newer, sizeof(newer), "PRAGMA user_version=%d", SEGMENT_VERSION + 1);
+	sqlite3_exec(s.segment->db, newer, NULL, NULL, NULL);
 	add_one();
 	ck_assert_int_eq(stored_flush(&s, 0, 1000), 0);
 	ck_assert_int_eq(segment_seal(s.segment, 5), 0);

@@ -10,8 +10,9 @@ from kernels import expectations, of_function, totals_of_file
 from subjects import RUN_SECONDS, kernels, run
 
 FLOATING = re.compile(r"fp\w+_ops")
-TRACED_ACCESSES = 1_500_000  # between both repeat counts; a trace is text, a line an access
+TRACED_ACCESSES = 400_000  # between both repeat counts; a trace is text, a line an access
 FEW = 1
+ROUNDS_MAX = 200
 
 
 # --- operations --------------------------------------------------------------------------------------
@@ -95,8 +96,7 @@ def bytes_of(shop, target, truth, source, name):
         return of_process(counted_totals(target, counted, [name, rounds]))
     one = difference(told(2), told(1))
     accesses = sum(one.values()) / 4
-    rounds = max(1, int(TRACED_ACCESSES / max(accesses, 1)))
-    rounds = min(rounds, 200)
+    rounds = min(ROUNDS_MAX, max(1, int(TRACED_ACCESSES / max(accesses, 1))))
     said = difference(told(FEW + rounds), told(FEW))
     true = difference(truth(target, plain, [name, FEW + rounds]), truth(target, plain, [name, FEW]))
     row = {"target": target.name, "kernel": name, "rounds": rounds}

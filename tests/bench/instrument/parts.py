@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The parts of the benchmark, by the names that --only takes."""
 import accuracy
+import clocks
 import instructions
 from machine import Skip
 from subjects import riscv, x86
@@ -54,10 +55,26 @@ def bytes_riscv(o, shop):
     return {"rows": rows}
 
 
+def times(o, shop):
+    return {"rows": clocks.times(shop, x86(), o.rounds, o.match)}
+
+
+def rates(o, shop):
+    return {"rows": clocks.rates(shop, x86(), o.rounds)}
+
+
+def whole(o, shop):
+    import programs  # which wants the sources of Debian's packages
+    return {"rows": programs.measure(shop, o.rounds)}
+
+
 PARTS = {
     "instructions": instructions_here,
     "riscv": instructions_riscv,
     "flops": flops,
     "bytes": bytes_here,
     "bytes-riscv": bytes_riscv,
+    "times": times,
+    "rates": rates,
+    "programs": whole,
 }

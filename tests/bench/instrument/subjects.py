@@ -74,7 +74,7 @@ class Workshop:
     """Builds programs once: plain by the same clang, or counted by mperf-cc."""
 
     def __init__(self, build, clang="clang-19"):
-        self.build, self.clang = build, clang
+        self.build, self.clang, self.made = build, clang, set()
         self.folder = build / "bench" / "instrument"
         self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -103,6 +103,9 @@ class Workshop:
         name = re.sub(r"[^A-Za-z0-9]+", "-", f"{sources[0].stem} {target.name} {' '.join(more)}"
                       f" {'counted' if counted else 'plain'}")
         program = self.folder / name
+        if name in self.made:
+            return program
+        self.made.add(name)
         environment = dict(os.environ, MPERF_CLANG=self.clang, MPERF_PASS="" if counted else "off")
         if target.runtime:
             environment["MPERF_RUNTIME"] = str(target.runtime)

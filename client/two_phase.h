@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Two phases: a command runs twice, and loops that ran alike are combined
+ *
+ *      first run, entries and time alone ─┐
+ *                                         ├─▶ same entries? ─▶ time of the first, counts of the second
+ *      second run, which counts ──────────┘
+ */
+
+#include "client/options.h"
+#include "client/reply.h"
+
+/* Run the command of the options twice, ask about both, and show what they come to. spare: columns
+ * that a table leaves out. Returns mperfctl's exit status: EXIT_DIFFERENT where something ran
+ * differently. */
+int two_phase(const struct options *o, Mperf__Request *request, const char *const *spare);
+
+/* Let what is run next find what --loops and --sample chose (MPERF_LOOPS, MPERF_SAMPLE). 0 or
+ * -errno, which was said. */
+int choose_by_environment(const struct options *o);
+
+/* Combine the answers of both runs into another. Borrows; *ret_both is the caller's to clear.
+ * ret_different: rows that were not combined. 0; TWO_PHASE_ONE_BODY: what ran has no functions of
+ * two bodies; -ENOMEM. */
+enum { TWO_PHASE_ONE_BODY = 1 };
+int two_phase_combine(const struct reply *plain, const struct reply *counting, uint32_t limit,
+	struct reply *ret_both, size_t *ret_different);

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where counting is dear, it need not happen always. A function then has two bodies, and each entry
+// chooses one:
+//
+//      entries += 1 ─▶ chosen? ─ no ──────────────────────────▶ the body as it was
+//                        │                                        ▲
+//                        └ yes ─▶ each? ─ no ─▶ its turn? ─ no ───┘
+//                                  │ yes          │ yes
+//                                  └──────────────┴───────────▶ the body that counts
+//
+// Not chosen costs a load of one word and a branch beside the count of entries. The word is the
+// function's, of the whole process, and the runtime writes it (runtime/select.c), so a choice takes
+// effect with the next entry; whose turn it is, each thread counts down for itself.
+//
+// Both bodies stand in one function: no call comes between, its name in profiles stays, and locals
+// have one place. The copy also counts how often each outermost loop is entered, and times it as
+// the other does, so that two runs can be compared. What a function calls chooses for itself: each
+// function is multiplied by its own entries over counted entries, and no state is handed through
+// calls that may throw, jump, or come from code that knows nothing of this.
+
+#include "clone.h"
+#include "emit.h"
+#include "nest.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace llvm;
+
+namespace mperf
+{
+
+namespace
+{
+
+// What may not be there twice, or whose place in the function has a meaning.
+bool is_unique(const Instruction &instruction)
+{
+	if (isa<IndirectBrInst>(instruction) || isa<CallBrInst>(instruction))
+		return true;
+	const auto *call = dyn_cast<CallBase>(&instruction);
+	if (!call)
+		return false;
+	const auto *intrinsic = dyn_cast<IntrinsicInst>(call);
+	return call->cannotDuplicate() || call->isConvergent() ||
+	       (intrinsic && intrinsic->getIntrinsicID() == Intrinsic::localescape);
+}
+
+bool is_local(const Instruction &instruction)
+{
+	const auto *local = dyn_cast<AllocaInst>(&instruction);
+	return local && local->isStaticAlloca();
+}
+
+void add_one(IRBuilder<> &builder, Value *place)
+{
+	Value *old = builder.CreateLoad(builder.getInt64Ty(), place);
+	builder.CreateStore(builder.CreateAdd(old, builder.getInt64(1)), place);
+}
+
+void count_entries(uint32_t scope, BasicBlock &before, Base &base, Table &table)
+{
+	const uint32_t entries = table.add_counter();
+	table.add_term(entries, scope, metric_key(MPERF_METRIC_ENTRIES), 1);
+	table.add_term(entries, scope, metric_key(MPERF_METRIC_UPDATES), 1);
+	IRBuilder<> builder(before.getTerminator());
+	add_one(builder, base.address(builder, entries));
+}
+
+} // namespace
+
+// A function without branches is counted by its entries already.
+bool is_cloned(const Function &function, const LoopInfo &loops)
+{
+	bool has_memory = false;
+	for (const BasicBlock &block : function) {
+		if (block.hasAddressTaken())
+			return false;
+		for (const Instruction &instruction : block) {
+			if (is_unique(instruction))
+				return false;
+			has_memory = has_memory || instruction.mayReadOrWriteMemory();
+		}
+	}
+	return !loops.empty() || (has_memory && function.size() > 1);
+}
+
+Clone::Clone(Function &function) : function(function)
+{
+	room = Function::Create(function.getFunctionType(), GlobalValue::InternalLinkage,
+		function.getAddressSpace(), "mperf.plain", function.getParent());
+#if LLVM_VERSION_MAJOR >= 19
+	room->setIsNewDbgInfoFormat(function.IsNewDbgInfoFormat);
+#endif
+	SmallVector<BasicBlock *, 16> blocks;
+	for (BasicBlock &block : function) {
+		BasicBlock *copy = CloneBasicBlock(&block, copies, ".plain", room);
+		copies[&block] = copy;
+		blocks.push_back(copy);
+	}
+	// Locals have one place for both.
+	for (Instruction &instruction : function.getEntryBlock()) {
+		if (!is_local(instruction))
+			continue;
+		cast<Instruction>(copies[&instruction])->eraseFromParent();
+		copies[&instruction] = &instruction;
+	}
+	remapInstructionsInBlocks(blocks, copies);
+}
+
+void Clone::add_nest(const Loop &loop, uint32_t scope, bool certain, bool timed)
+{
+	nests.push_back({cast<BasicBlock>(copies[loop.getHeader()]), scope, certain, timed});
+}
+
+void Clone::enter_with_function(uint32_t scope)
+{
+	for (Nest &nest : nests)
+		nest.with_function = nest.with_function || nest.scope == scope;
+}
+
+void Clone::map(SmallVectorImpl<Instruction *> &instructions)
+{
+	for (Instruction *&instruction : instructions)
+		instruction = cast<Instruction>(copies[instruction]);
+}
+
+// Each entry counts, whichever body it goes on to.
+void Clone::add_choice(BasicBlock &place, BasicBlock &counting, uint32_t scope,
+	ArrayRef<std::string> names, Emitter &emitter, Base &base, Table &table)
+{
+	const uint32_t entries = table.add_counter();
+	table.add_term(entries, scope, metric_key(MPERF_METRIC_ENTRIES), 1);
+	table.add_term(entries, scope, metric_key(MPERF_METRIC_UPDATES), 1);
+	for (const Nest &nest : nests) {
+		if (nest.with_function)
+			table.add_term(entries, nest.scope, metric_key(MPERF_METRIC_ENTRIES), 1);
+	}
+	const uint32_t turn = table.add_counter(MPERF_COUNTER_STATE);
+	for (uint32_t word = 1; word < MPERF_TURN_WORDS; word++)
+		table.add_counter(MPERF_COUNTER_STATE);
+
+	LLVMContext &context = function.getContext();
+	BasicBlock &plain = *cast<BasicBlock>(copies[&counting]);
+	auto *chosen = BasicBlock::Create(context, "mperf.chosen", &function);
+	auto *some = BasicBlock::Create(context, "mperf.some", &function);
+	auto *draw = BasicBlock::Create(context, "mperf.draw", &function);
+
+	IRBuilder<> builder(&place);
+	add_one(builder, base.address(builder, entries));
+	LoadInst *one_in = builder.CreateLoad(builder.getInt32Ty(), emitter.add_choice(names));
+	one_in->setAtomic(AtomicOrdering::Monotonic);
+	builder.CreateCondBr(builder.CreateIsNull(one_in), &plain, chosen);
+	builder.SetInsertPoint(chosen);
+	builder.CreateCondBr(builder.CreateICmpSLT(one_in, builder.getInt32(0)), &counting, some);
+
+	// Without overflow, subtraction in memory and branch are two instructions of x86.
+	builder.SetInsertPoint(some);
+	Value *words = base.address(builder, turn);
+	Value *left = builder.CreateLoad(builder.getInt64Ty(), words);
+	left = builder.CreateNSWSub(left, builder.getInt64(1));
+	builder.CreateStore(left, words);
+	MDBuilder weights(context);
+	builder.CreateCondBr(builder.CreateICmpSLT(left, builder.getInt64(1)), draw, &plain,
+		weights.createBranchWeights(1, 1 << 10));
+
+	builder.SetInsertPoint(draw);
+	FunctionCallee callee = emitter.draw();
+	CallInst *drawn = builder.CreateCall(callee, {words, one_in});
+	drawn->setCallingConv(cast<Function>(callee.getCallee())->getCallingConv());
+	if (function.getSubprogram()) // of no line: it belongs to none
+		drawn->setDebugLoc(
+			DebugLoc(DILocation::get(context, 0, 0, function.getSubprogram())));
+	builder.CreateCondBr(builder.CreateIsNull(drawn), &plain, &counting);
+}
+
+void Clone::count_nests(Emitter &emitter, Base &base, Table &table)
+{
+	DominatorTree dominators(function);
+	LoopInfo loops(dominators);
+	const NestTimer timer = {emitter, base, table, dominators, loops};
+	for (const Nest &nest : nests) {
+		Loop *loop = loops.getLoopFor(nest.header);
+		BasicBlock *before = loop ? loop->getLoopPreheader() : nullptr;
+		if (!before)
+			continue;
+		if (!nest.with_function)
+			count_entries(nest.scope, *before, base, table);
+		if (nest.timed)
+			timer.add(*loop, nest.scope, nest.certain);
+	}
+}
+
+void Clone::join(
+	uint32_t scope, ArrayRef<std::string> names, Emitter &emitter, Base &base, Table &table)
+{
+	BasicBlock &counting = function.getEntryBlock();
+	function.splice(function.end(), room);
+	room->eraseFromParent();
+	auto *place =
+		BasicBlock::Create(function.getContext(), "mperf.choice", &function, &counting);
+	add_choice(*place, counting, scope, names, emitter, base, table);
+	// Locals of fixed size must stay in the block that the function begins with.
+	Instruction *first = &place->front();
+	for (Instruction &instruction : make_early_inc_range(counting)) {
+		const auto *local = dyn_cast<AllocaInst>(&instruction);
+		if (local && isa<ConstantInt>(local->getArraySize()))
+			instruction.moveBefore(first);
+	}
+	count_nests(emitter, base, table);
+}
+
+} // namespace mperf

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""mperfctl roofline of programs that mperf-cc built, while they run: C++, OpenMP, regions, LTO; their
+answers are known beforehand."""
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from machine import ROOT, Folder, Skip, rows
+from service import Service, wait_until
+
+KERNELS = ROOT / "tests" / "kernels"
+# FLOPs of one round of regions.cc: least and most, by region.
+REGIONS = {"outer": (5000, 5000), "inner": (3000, 3000), "thrown": (407, 408), "shade": (410, 410),
+           "commented": (500, 500), "[no region]": (500, 500)}
+
+
+def compiled(build, name, *flags):
+    """A program of tests/kernels by mperf-cc; the same for all of these tests."""
+    if build.name == "asan":
+        raise Skip("shown by the plain run; the pass and its programs know no sanitizers here")
+    if not (build / "llvm-19" / "mperf-pass.so").exists():
+        raise Skip("no plugin was built: LLVM 19 has no headers here")
+    source = KERNELS / name
+    target = build / "tests" / "programs" / re.sub(r"[^a-z0-9]+", "-", f"counted-{name}{''.join(flags)}")
+    inputs = [source, build / "llvm-19" / "mperf-pass.so", build / "libmperf-runtime.a"]
+    if not target.exists() or target.stat().st_mtime < max(p.stat().st_mtime for p in inputs):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        wrapper = build / ("mperf-c++" if source.suffix == ".cc" else "mperf-cc")
+        subprocess.run([wrapper, "-O2", *flags, "-o", target, source], check=True,
+                       env={"PATH": "/usr/bin:/bin", "MPERF_CLANG": "clang-19"})
+    return target
+
+
+class Counted:
+    """A program that does a round for each line that it is sent, and streams to the service."""
+
+    def __init__(self, program, service):
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env={"MPERF_FEED": str(service.feed)})
+
+    def round(self):
+        self.process.stdin.write("x")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline().startswith("done 1 ")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+
+def check_regions(answer, n_rounds):
+    found = {row["region"]: row for row in answer["rows"]}
+    assert set(found) == set(REGIONS), answer["rows"]
+    for name, (least, most) in REGIONS.items():
+        flops = found[name]["fp32_ops"] + found[name]["fp64_ops"]
+        assert n_rounds * least <= flops <= n_rounds * most, (name, n_rounds, found[name])
+        if name != "[no region]":
+            assert found[name]["entries"] == n_rounds and found[name]["time_ns"] > 0, found[name]
+            assert re.search(r"regions\.cc:\d+$", found[name]["source"]), found[name]
+    assert found["inner"]["around"] == "outer"
+    assert found["outer"]["fp32_ops"] == n_rounds * 2000, found["outer"]
+
+
+def test_regions_of_a_running_program_are_told_on_demand(build):
+    """The period is a minute: what is told of each round was asked for."""
+    program = compiled(build, "regions.cc")
+    with Folder() as folder, Service(build, folder, flush="5s", period="1min") as service:
+        with Counted(program, service) as counted:
+            for n_rounds in 1, 2, 3:
+                counted.round()
+                check_regions(service.ask("roofline", "--by", "region", "--pid",
+                                          counted.process.pid), n_rounds)
+            loops = service.ask("roofline", "--pid", counted.process.pid)["rows"]
+    by_pointer = [r for r in loops if "shade" in r["function"]]
+    assert by_pointer and sum(r["iterations"] for r in by_pointer) == 3 * 200, by_pointer
+    assert all(r["source"] for r in loops), loops
+
+
+def stored(service, pid):
+    said = service.ask("roofline", "--by", "region", "--pid", pid, "--since", "-1h")
+    return said if said["rows"] else None
+
+
+def test_what_a_killed_program_loses_is_one_period(build):
+    program = compiled(build, "regions.cc")
+    with Folder() as folder, Service(build, folder, flush="1s", period="100ms") as service:
+        with Counted(program, service) as counted:
+            for _ in range(5):
+                counted.round()
+            before = service.ask("status")["feed"][0]["rounds"]
+            # the second that begins after this has all of it
+            wait_until("two rounds of messages came",
+                       lambda: service.ask("status")["feed"][0]["rounds"] >= before + 2)
+            pid = counted.process.pid
+            counted.process.kill()
+            counted.process.wait()
+            wait_until("it is gone", lambda: service.ask("status")["feed"][0]["programs"] == 0)
+            said = wait_until("it is stored", lambda: stored(service, pid))
+            check_regions(said, 5)
+
+
+def test_regions_are_the_same_when_the_linker_optimises(build):
+    if not shutil.which("ld.lld-19"):
+        raise Skip("there is no ld.lld-19")
+    for how in ("-flto=thin", "-flto=full"):
+        program = compiled(build, "regions.cc", how)
+        with Folder() as folder:
+            output = folder / "run.mperf"
+            subprocess.run([program], input="xx", text=True, check=True, stdout=subprocess.DEVNULL,
+                           env={"MPERF_OUTPUT": str(output)})
+            check_regions(rows(build, "roofline", "--by", "region", "-i", output), 2)
+
+
+def with_openmp(build, name):
+    if not list(Path("/usr/lib/llvm-19/lib").glob("libomp.so*")):
+        raise Skip("libomp of LLVM 19 is not installed")
+    return compiled(build, name, "-fopenmp")
+
+
+def test_threads_of_openmp_that_never_exit_are_told_while_they_live(build):
+    program = with_openmp(build, "openmp.c")
+    with Folder() as folder, Service(build, folder, flush="5s", period="1min") as service:
+        for n_threads in 1, 2, 4:
+            with subprocess.Popen([program, str(n_threads), "wait"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True,
+                                  env={"MPERF_FEED": str(service.feed)}) as process:
+                assert process.stdout.readline()
+                pid = str(process.pid)
+                by_function = service.ask("roofline", "--by", "function", "--pid", pid)["rows"]
+                by_thread = service.ask("roofline", "--by", "thread", "--pid", pid)["rows"]
+                process.stdin.close()
+            for name in "dealt", "as_it_comes":
+                flops = sum(r["fp64_ops"] for r in by_function if r["function"] == name)
+                assert flops == 200000, (n_threads, name, by_function)
+            dealt = sorted(r["fp64_ops"] for r in by_thread)
+            assert len(dealt) == n_threads and sum(dealt) == 400000, by_thread
+            # Each has its part of what was dealt out beforehand; who got the rest is chance.
+            assert dealt[0] >= 200000 / n_threads, by_thread
+
+
+def test_unequal_threads_show_in_their_bytes(build):
+    """Shortcutting: what each of four threads loads is known, and printed by the program."""
+    program = with_openmp(build, "shiloach_vishkin.c")
+    with Folder() as folder:
+        output = folder / "run.mperf"
+        said = subprocess.run([program], text=True, check=True, stdout=subprocess.PIPE,
+                              env={"MPERF_OUTPUT": str(output)}).stdout
+        found = sorted(r["bytes_stored"] for r in rows(build, "roofline", "--by", "thread", "-i",
+                                                       output)["rows"])
+    stored = sorted(int(n) for n in re.findall(r"(\d+) stored", said))
+    planted = 4 * 65536 // 4  # of each thread, before
+    more = [n - planted - wanted for n, wanted in zip(found, stored)]
+    assert len(found) == 4 and all(0 <= n < 4096 for n in more), (found, stored)
