@@ -4,14 +4,12 @@
  */
 #include <check.h>
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/control/listener.h"
@@ -237,42 +235,6 @@ START_TEST(looking_for_threads_is_not_done_all_the_time)
 	ck_assert_uint_eq(g.n_looks, 1);
 	ck_assert_ptr_eq(g.of, g.self);
 	close(fd);
-	rig_clear(&g);
-}
-END_TEST
-
-/* A program that connects, greets and is gone. */
-static void come_and_go(struct rig *g)
-{
-	pid_t pid = fork();
-	ck_assert_int_ge(pid, 0);
-	if (pid == 0) {
-		struct told t;
-		told_hello(&t, 1, 0);
-		say(dial(g), &t);
-		_exit(0);
-	}
-	int status;
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_int_eq(status, 0);
-}
-
-START_TEST(who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time)
-{
-	struct rig g;
-	struct feed_status status;
-	rig_make(&g, 4, 4);
-	come_and_go(&g); /* is looked for, */
-	come_and_go(&g); /* and this one has to wait for the next look */
-	go_on(&g, S);
-	feed_status(g.feed, &status);
-	ck_assert_uint_eq(status.n_programs, 1);
-	ck_assert_uint_eq(feed_deadline_ns(g.feed), S + FEED_LOOK_NS);
-	struct pollfd p = {.fd = feed_fd(g.feed), .events = POLLIN};
-	ck_assert_int_eq(poll(&p, 1, 0), 0);
-	go_on(&g, S + FEED_LOOK_NS);
-	feed_status(g.feed, &status);
-	ck_assert_uint_eq(status.n_programs, 0);
 	rig_clear(&g);
 }
 END_TEST
@@ -642,7 +604,6 @@ int main(void)
 	tcase_add_test(c, a_thread_that_died_is_found_among_the_dead);
 	tcase_add_test(c, a_pid_that_is_anothers_by_now_is_not_believed);
 	tcase_add_test(c, looking_for_threads_is_not_done_all_the_time);
-	tcase_add_test(c, who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time);
 	tcase_add_test(c, one_too_many_is_hung_up_on);
 	tcase_add_test(c, one_too_many_of_all_is_hung_up_on);
 	tcase_add_test(c, who_says_nothing_is_hung_up_on_in_time);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Programs that have to wait for their turn, of daemon/loops/feed.c: whatever they do meanwhile,
+ * the daemon sleeps until it is their time.
+ */
+#include <check.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/control/listener.h"
+#include "daemon/loops/feed.h"
+#include "tests/unit/told.h"
+
+#define S 1000000000ull
+
+static char folder[32], path[64];
+static struct listener listener;
+static struct task_table tasks; /* empty, so that everybody is looked for */
+static struct loop_sites sites;
+static struct feed *feed;
+
+static int take(void *userdata, struct task *task, const struct loop_counts *c)
+{
+	(void)userdata, (void)task, (void)c;
+	return 0;
+}
+
+static void setup(void)
+{
+	struct server_error error;
+	strcpy(folder, "/tmp/mperf-wait-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/feed", folder);
+	ck_assert_int_eq(listener_bind(&listener, LISTENER_FEED, path, &error), 0);
+	const struct feed_options o = {
+		.listen_fd = listener.fd,
+		.limits = {.programs_max = 4,
+			.programs_per_user_max = 4,
+			.program_bytes_max = 1 << 20,
+			.bytes_max = 1 << 22,
+			.period_ms = 1000},
+		.tasks = &tasks,
+		.sites = &sites,
+		.take = take,
+	};
+	ck_assert_int_eq(feed_new(&o, &feed), 0);
+}
+
+static void teardown(void)
+{
+	feed_free(feed);
+	loop_sites_clear(&sites);
+	task_table_clear(&tasks);
+	listener_clear(&listener);
+	ck_assert_int_eq(rmdir(folder), 0);
+}
+
+/* A program that connects, greets and is gone. */
+static void come_and_go(void)
+{
+	pid_t pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		struct sockaddr_un address = {.sun_family = AF_UNIX};
+		struct told t;
+		strcpy(address.sun_path, path);
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		told_hello(&t, 1, 0);
+		bool said = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+			    send(fd, t.bytes, t.n, MSG_NOSIGNAL) == (ssize_t)t.n;
+		_exit(said ? 0 : 1);
+	}
+	int status;
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+static uint32_t programs_at(uint64_t now_ns)
+{
+	struct feed_status status;
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(feed_dispatch(feed, now_ns), 0);
+	feed_status(feed, &status);
+	return status.n_programs;
+}
+
+START_TEST(who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time)
+{
+	come_and_go(); /* is looked for, */
+	come_and_go(); /* and this one has to wait for the next look */
+	ck_assert_uint_eq(programs_at(S), 1);
+	ck_assert_uint_eq(feed_deadline_ns(feed), S + FEED_LOOK_NS);
+	struct pollfd p = {.fd = feed_fd(feed), .events = POLLIN};
+	ck_assert_int_eq(poll(&p, 1, 0), 0);
+	ck_assert_uint_eq(programs_at(S + FEED_LOOK_NS), 0);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *c = tcase_create("feed_wait");
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time);
+	Suite *s = suite_create("feed_wait");
+	suite_add_tcase(s, c);
+	SRunner *runner = srunner_create(s);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
