@@ -77,7 +77,6 @@ class Counting
 	void tell_callees(const Counts &counts, const Breaks &breaks);
 	void emit_base(const Scopes &scopes, const Breaks &breaks);
 	void share_entries(const Scopes &scopes, const Counts &counts);
-	void tell_callees(const Counts &counts, const Breaks &breaks);
 	void copy_body(const Scopes &scopes, Hoister &hoister);
 	std::vector<std::string> names_of(const Scopes &scopes);
 	bool is_promoted(const BasicBlock &block, bool is_mask) const;
@@ -352,10 +351,8 @@ void Counting::emit_counters(const Counts &counts, Hoister &hoister, const Break
 void Counting::emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators)
 {
 	const NestTimer timer = {emitter, *base, table, dominators, *loops};
-	for (Loop *loop : *loops) {
-		if (!calls_itself(*loop))
-			timer.add(*loop, scopes.of(loop), hoister.passes_control(*loop));
-	}
+	for (Loop *loop : *loops)
+		timer.add(*loop, scopes.of(loop), hoister.passes_control(*loop));
 }
 
 // The names by which a function is chosen: its own, and those of the loops that are in it now.
