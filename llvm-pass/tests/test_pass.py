@@ -108,12 +108,13 @@ def test_blocks_add_up_to_loops_and_functions(build):
         for metric in ("fp32_ops", "fp64_ops", "bytes_loaded", "bytes_stored", "instructions"):
             total = sum(v for k, v in whole.items() if k[-1] == metric)
             assert total == sum(v for k, v in parts.items() if k[-1] == metric) and total > 0
-        # how often each ran: in each round of a loop at least one
+        # how often each ran: those of the loop's line are its body, once in a round, and less than
+        # ten around it, once each
         ran = [v for k, v in parts.items() if k[0] == "block" and k[1] == "triad" and
                k[-1] == "entries"]
         rounds = sum(v for k, v in parts.items() if k[0] == "loop" and k[1] == "triad" and
                      k[-1] == "iterations")
-        assert 0 < max(ran) <= rounds <= sum(ran), (ran, rounds)
+        assert 0 < rounds <= max(ran) < rounds + 10, (ran, rounds)
         assert of_function(whole, "triad", "entries") == of_function(parts, "triad", "entries") == 1
 
 
