@@ -215,6 +215,12 @@ static int pause_until(struct connection *c, uint64_t resume_ns)
 	return watch(c->feed, EPOLL_CTL_DEL, c->fd, c, false);
 }
 
+static int resume(struct connection *c)
+{
+	c->paused = false;
+	return watch(c->feed, EPOLL_CTL_ADD, c->fd, c, true);
+}
+
 /* What a thread counted is read when it is known who that is. */
 static int wait_for_thread(struct connection *c)
 {
@@ -313,8 +319,7 @@ static int look_at_clock(struct feed *f)
 	for (struct connection *c = f->connections, *next; c && r == 0; c = next) {
 		next = c->next;
 		if (c->paused && f->now_ns >= c->resume_ns) {
-			c->paused = false;
-			r = watch(f, EPOLL_CTL_ADD, c->fd, c, true);
+			r = resume(c);
 		} else if (!c->paused && !c->program->greeted &&
 			   f->now_ns >= c->came_ns + FEED_HELLO_NS) {
 			f->causes[FEED_SILENT]++;
@@ -347,8 +352,7 @@ int feed_resume(struct feed *f)
 	for (struct connection *c = f->connections; c && r == 0; c = c->next) {
 		if (!c->paused)
 			continue;
-		c->paused = false;
-		r = watch(f, EPOLL_CTL_MOD, c->fd, c, true);
+		r = resume(c);
 	}
 	return r;
 }

@@ -274,39 +274,6 @@ START_TEST(one_too_many_of_all_is_hung_up_on)
 }
 END_TEST
 
-START_TEST(who_says_nothing_is_hung_up_on_in_time)
-{
-	struct rig g;
-	rig_make(&g, 4, 4);
-	int fd = dial(&g);
-	go_on(&g, S);
-	ck_assert_uint_eq(feed_deadline_ns(g.feed), S + FEED_HELLO_NS);
-	go_on(&g, S + FEED_HELLO_NS - 1);
-	ck_assert_int_eq(heard(fd), -1);
-	go_on(&g, S + FEED_HELLO_NS);
-	ck_assert_int_eq(heard(fd), 0);
-	ck_assert_uint_eq(cause(&g, FEED_SILENT), 1);
-	ck_assert_uint_eq(feed_deadline_ns(g.feed), UINT64_MAX);
-	close(fd);
-	rig_clear(&g);
-}
-END_TEST
-
-START_TEST(a_packet_longer_than_any_is_hung_up_on)
-{
-	struct rig g;
-	rig_make(&g, 4, 4);
-	int fd = dial(&g);
-	_Alignas(8) static uint8_t bytes[MPERF_PACKET_BYTES_MAX + 1];
-	ck_assert_int_eq(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL), (ssize_t)sizeof bytes);
-	go_on(&g, S);
-	ck_assert_int_eq(heard(fd), 0);
-	ck_assert_uint_eq(cause(&g, FEED_LENGTH), 1);
-	close(fd);
-	rig_clear(&g);
-}
-END_TEST
-
 START_TEST(programs_are_asked_for_rounds_and_told_the_period)
 {
 	struct rig g;
@@ -606,8 +573,6 @@ int main(void)
 	tcase_add_test(c, looking_for_threads_is_not_done_all_the_time);
 	tcase_add_test(c, one_too_many_is_hung_up_on);
 	tcase_add_test(c, one_too_many_of_all_is_hung_up_on);
-	tcase_add_test(c, who_says_nothing_is_hung_up_on_in_time);
-	tcase_add_test(c, a_packet_longer_than_any_is_hung_up_on);
 	tcase_add_test(c, programs_are_asked_for_rounds_and_told_the_period);
 	tcase_add_test(c, what_counts_is_chosen_by_the_owner_alone);
 	tcase_add_test(c, one_program_leaves_time_for_others_of_its_user);

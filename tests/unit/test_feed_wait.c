@@ -4,6 +4,7 @@
  * the daemon sleeps until it is their time.
  */
 #include <check.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,19 +61,40 @@ static void teardown(void)
 	ck_assert_int_eq(rmdir(folder), 0);
 }
 
+/* -1 if nobody answers. */
+static int dial(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	strcpy(address.sun_path, path);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	return connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? fd : -1;
+}
+
+/* Nothing (-1), a message, or the end (0). */
+static ssize_t heard(int fd)
+{
+	uint8_t bytes[256];
+	ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+	return n < 0 && errno != EAGAIN ? 0 : n;
+}
+
+static uint64_t cause(enum feed_cause cause)
+{
+	struct feed_status status;
+	feed_status(feed, &status);
+	return status.causes[cause];
+}
+
 /* A program that connects, greets and is gone. */
 static void come_and_go(void)
 {
 	pid_t pid = fork();
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0) {
-		struct sockaddr_un address = {.sun_family = AF_UNIX};
 		struct told t;
-		strcpy(address.sun_path, path);
-		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		int fd = dial();
 		told_hello(&t, 1, 0);
-		bool said = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
-			    send(fd, t.bytes, t.n, MSG_NOSIGNAL) == (ssize_t)t.n;
+		bool said = send(fd, t.bytes, t.n, MSG_NOSIGNAL) == (ssize_t)t.n;
 		_exit(said ? 0 : 1);
 	}
 	int status;
@@ -101,11 +123,40 @@ START_TEST(who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time)
 }
 END_TEST
 
+START_TEST(who_says_nothing_is_hung_up_on_in_time)
+{
+	int fd = dial();
+	ck_assert_uint_eq(programs_at(S), 1);
+	ck_assert_uint_eq(feed_deadline_ns(feed), S + FEED_HELLO_NS);
+	ck_assert_uint_eq(programs_at(S + FEED_HELLO_NS - 1), 1);
+	ck_assert_int_eq(heard(fd), -1);
+	ck_assert_uint_eq(programs_at(S + FEED_HELLO_NS), 0);
+	ck_assert_int_eq(heard(fd), 0);
+	ck_assert_uint_eq(cause(FEED_SILENT), 1);
+	ck_assert_uint_eq(feed_deadline_ns(feed), UINT64_MAX);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_packet_longer_than_any_is_hung_up_on)
+{
+	int fd = dial();
+	_Alignas(8) static uint8_t bytes[MPERF_PACKET_BYTES_MAX + 1];
+	ck_assert_int_eq(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL), (ssize_t)sizeof bytes);
+	ck_assert_uint_eq(programs_at(S), 0);
+	ck_assert_int_eq(heard(fd), 0);
+	ck_assert_uint_eq(cause(FEED_LENGTH), 1);
+	close(fd);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *c = tcase_create("feed_wait");
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time);
+	tcase_add_test(c, who_says_nothing_is_hung_up_on_in_time);
+	tcase_add_test(c, a_packet_longer_than_any_is_hung_up_on);
 	Suite *s = suite_create("feed_wait");
 	suite_add_tcase(s, c);
 	SRunner *runner = srunner_create(s);
