@@ -466,7 +466,8 @@ static bool select_in(const struct connection *c, const struct feed_selection *s
 			.one_in = selection->one_in,
 			.globs_bytes = selection->globs_bytes},
 	};
-	memcpy(message.globs, selection->globs, selection->globs_bytes);
+	if (selection->globs_bytes > 0)
+		memcpy(message.globs, selection->globs, selection->globs_bytes);
 	return send(c->fd, &message, message.head.head.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 

@@ -60,8 +60,8 @@ def patched(build, path, offset, data):
 def test_a_recording_of_a_newer_version_is_refused(build):
     with Folder() as folder:
         # user_version is the big-endian word at 60. Source: SQLite's file format, "the header".
-        newer = patched(build, folder / "newer", 60, (2).to_bytes(4, "big"))
-        bad_file(build, newer, ["newer", "version 2", REMEDY])
+        newer = patched(build, folder / "newer", 60, (99).to_bytes(4, "big"))
+        bad_file(build, newer, ["newer", "version 99", REMEDY])
         alien = patched(build, folder / "alien", 68, b"alie")
         bad_file(build, alien, ["another program|no mperf recording", REMEDY])
 
