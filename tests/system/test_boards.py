@@ -190,14 +190,16 @@ COUNTED = """
     until [ -s /tmp/own ]; do sleep 0.1; done
     section own cat /tmp/own
     section regions mperfctl roofline --by region --json --pid $pid
+    sleep 3  # for names
+    section loops mperfctl roofline --json --pid $pid
     section log cat /tmp/log
     exec 3>&-
 """
 
 
 def counted_itself(said):
-    """Regions of clocked.c, vectorised for RVV: as many operations as it says itself, and
-    rates by its own clock."""
+    """Regions of clocked.c, vectorised for RVV: as many operations as it says itself, its own clock's
+    rates, and loops that were sampled too."""
     own = {name: list(map(float, values)) for name, *values in
            map(str.split, said["own"].text.splitlines())}
     assert set(own) == {"triad", "stencil", "product"}, (said["own"], said["log"])
@@ -206,6 +208,10 @@ def counted_itself(said):
         row = told[name]
         assert row["fp32_ops"] + row["fp64_ops"] == flops, (name, row)
         assert abs(row["gops"] / (flops / seconds / 1e9) - 1) < 0.03, (name, seconds, row)
+    sampled_loops = [row for row in answer(said["loops"])["rows"] if row["ipc"]]
+    assert sampled_loops, answer(said["loops"])["rows"]
+    # A hart takes 2 ns for each instruction, and cycles come at 1 GHz.
+    assert all(abs(row["ipc"] - 0.5) < 0.01 for row in sampled_loops), sampled_loops
 
 
 @on_a_board
