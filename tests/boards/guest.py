@@ -166,14 +166,15 @@ def compile_program(build, arch, source):
 
 @once
 def compile_counted(build, arch, name, *flags):
-    """Compile tests/kernels/NAME for the guest by mperf-cc, so that it counts itself; its path."""
+    """Compile tests/kernels/NAME for the guest by mperf-cc, so that it counts itself, with lines by which
+    samples find its loops; its path."""
     if not (build / "llvm-19" / "mperf-pass.so").exists():
         raise Skip("no plugin was built: LLVM 19 has no headers here")
     runtime = cross_build(build, arch) / "libmperf-runtime.a"
     target = build / "boards" / "programs" / arch / f"counted-{Path(name).stem}"
     target.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run([build / "mperf-cc", f"--target={TRIPLE[arch]}",
-                    f"--sysroot={sysroot(build, arch)}", "-fuse-ld=lld-19", "-O3", "-static", *flags,
+                    f"--sysroot={sysroot(build, arch)}", "-fuse-ld=lld-19", "-g", "-O3", "-static", *flags,
                     "-o", target, ROOT / "tests/kernels" / name], check=True,
                    env={"PATH": "/usr/bin:/bin", "MPERF_CLANG": "clang-19",
                         "MPERF_RUNTIME": str(runtime)})
