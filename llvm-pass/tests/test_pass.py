@@ -71,11 +71,12 @@ def differs_by_escapes(source, options):
 
 
 def test_modes_agree_and_counts_are_those_that_are_known(build):
-    for version in plugins(build):
-        for source in SOURCES:
-            for flags in FLAGS:
-                if runnable(flags):
-                    check_modes(build, source, version, flags)
+    found = plugins(build)
+    for version in found:
+        # of the older LLVM, what one would build by; the source of the pass is the same
+        for flags in FLAGS if version == max(found) else FLAGS[1:3]:
+            for source in SOURCES if runnable(flags) else ():
+                check_modes(build, source, version, flags)
 
 
 def test_exceptions_and_jumps_are_exact_where_all_escapes_are_counted(build):

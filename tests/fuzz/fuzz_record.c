@@ -79,7 +79,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	int timed = record_time(bytes, n, &table, &time_ns);
 	if (record_decode(bytes, n, &table, &r) == 0) {
-		if (timed != 0 || time_ns != r.time_ns || sum(&r) == 0x0123456789abcdef)
+		/* not compared with anything: a fuzzer finds what a sum is compared with */
+		volatile uint64_t seen = sum(&r);
+		(void)seen;
+		if (timed != 0 || time_ns != r.time_ns)
 			abort(); /* what has a record has a time, and the same */
 	}
 	free(bytes);

@@ -38,7 +38,7 @@ def built(build):
 
 
 def program(folder):
-    """libtool's script, which runs the program with the library beside it."""
+    """The interpreter, into which libtool links the objects of the library."""
     return folder / "src" / "lua5.4"
 
 

@@ -17,23 +17,22 @@ def sqlite(build):
     folders, seconds = test_sqlite.built(build)
     objects = {k: next(f.glob(".libs/sqlite3.o")) for k, f in folders.items()}
     commands = {k: [test_sqlite.binary(f, "speedtest1"), "--memdb", "--size"] for k, f in folders.items()}
-    return commands, {}, seconds, size_ratios(build, objects, runtime=False), (FEW, TIMED_SPEEDTEST)
+    return commands, seconds, size_ratios(build, objects, runtime=False), (FEW, TIMED_SPEEDTEST)
 
 
 def lua(build):
     folders, seconds = test_lua.built(build)
     library = {k: f / "src" / ".libs" / "liblua5.4.so.0.0.0" for k, f in folders.items()}
-    commands = {k: [f / "src" / ".libs" / "lua5.4", test_lua.WORK] for k, f in folders.items()}
-    paths = {k: {"LD_LIBRARY_PATH": str(path.parent)} for k, path in library.items()}
-    return commands, paths, seconds, size_ratios(build, library), (1, MANY)
+    commands = {k: [test_lua.program(f), test_lua.WORK] for k, f in folders.items()}
+    return commands, seconds, size_ratios(build, library), (1, MANY)
 
 
 def row_of(shop, name, made, n_rounds):
-    commands, paths, seconds, sizes, (few, many) = made
+    commands, seconds, sizes, (few, many) = made
 
     def of(flavour, measure, size):
         program, *arguments = commands[flavour]
-        return measure(program, [*arguments, size], {**shop.streaming, **paths.get(flavour, {})})
+        return measure(program, [*arguments, size], shop.streaming)
     times = []
     for n in range(n_rounds):
         order = (PLAIN, COUNTED) if n % 2 else (COUNTED, PLAIN)
