@@ -118,7 +118,8 @@ class Mperf(Tool):
         keys = {**self.keys, **keys}
         store = "".join(f"{key.replace('_', '-')} = {value}\n" for key, value in keys.items())
         self.config.write_text(f"[sampling]\nrate = {hz}\n[store]\npath = {self.store}\n"
-                               f"min-free = 0\n{store}[control]\nsocket = {self.socket}\n")
+                               f"min-free = 0\n{store}[control]\nsocket = {self.socket}\n"
+                               f"[feed]\nfeed = {self.folder / 'feed'}\n")
 
     def command(self):
         return [self.build / "mperfd", "--foreground", f"--config={self.config}"]
