@@ -153,7 +153,8 @@ def compile_program(build, arch, source):
     regions has the runtime."""
     path = next(p for p in (HERE / source, ROOT / "tests/system" / source) if p.exists())
     target = build / "boards" / "programs" / arch / path.stem
-    if not target.exists() or target.stat().st_mtime < path.stat().st_mtime:
+    newest = max(p.stat().st_mtime for p in (path, *path.parent.glob("*.h")))
+    if not target.exists() or target.stat().st_mtime < newest:
         target.parent.mkdir(parents=True, exist_ok=True)
         runtime = ["-Wl,-u,__mperf_region_begin", cross_build(build, arch) / "libmperf-runtime.a"]
         if "runtime/mperf.h" not in path.read_text():

@@ -9,18 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/mperf.h"
-
-static inline void turns(unsigned long n)
-{
-#if defined(__riscv)
-	__asm__ volatile("1: addi %0, %0, -1\n\tnop\n\tnop\n\tbnez %0, 1b" : "+r"(n));
-#elif defined(__aarch64__)
-	__asm__ volatile("1: sub %0, %0, #1\n\tnop\n\tnop\n\tcbnz %0, 1b" : "+r"(n));
-#else
-	while (--n)
-		__asm__ volatile("");
-#endif
-}
+#include "turns.h"
 
 int main(int argc, char **argv)
 {

@@ -2,6 +2,8 @@
 """Whole programs, as tests/programs builds them of Debian's sources: what counting costs SQLite's
 speedtest1 and Lua, to run and to compile."""
 import statistics
+import subprocess
+import sys
 
 import test_lua
 import test_sqlite
@@ -23,8 +25,15 @@ def sqlite(build):
 def lua(build):
     folders, seconds = test_lua.built(build)
     library = {k: f / "src" / ".libs" / "liblua5.4.so.0.0.0" for k, f in folders.items()}
-    commands = {k: [test_lua.program(f), test_lua.WORK] for k, f in folders.items()}
+    commands = {k: [without_lines(test_lua.program(f)), test_lua.WORK] for k, f in folders.items()}
     return commands, seconds, size_ratios(build, library), (1, MANY)
+
+
+def without_lines(program):
+    """A copy that valgrind can load: that of Debian 12 cannot read the debug information of clang 19."""
+    copy = program.with_name(program.name + "-stripped")
+    subprocess.run(["strip", "--strip-debug", "-o", copy, program], check=True)
+    return copy
 
 
 def row_of(shop, name, made, n_rounds):
@@ -39,10 +48,13 @@ def row_of(shop, name, made, n_rounds):
         both = {flavour: of(flavour, user_seconds, many) for flavour in order}
         times.append(both[COUNTED] / both[PLAIN])
     took = {flavour: of(flavour, by_cachegrind, few) for flavour in (PLAIN, COUNTED)}
-    return {"program": name, "instructions": took[COUNTED] / took[PLAIN],
-            "time": statistics.median(times), "times": times,
-            "compile time": seconds[COUNTED] / seconds[PLAIN],
-            "code": sizes["code"], "code and tables": sizes["code and tables"]}
+    row = {"program": name, "instructions": took[COUNTED] / took[PLAIN],
+           "time": statistics.median(times), "times": times,
+           "compile time": seconds[COUNTED] / seconds[PLAIN],
+           "code": sizes["code"], "code and tables": sizes["code and tables"]}
+    print(f"{name}: instructions {row['instructions']:.3f}, time {row['time']:.3f}", file=sys.stderr,
+          flush=True)
+    return row
 
 
 def measure(shop, n_rounds):
