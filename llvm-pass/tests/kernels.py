@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Builds the kernels of tests/kernels, with the plugin and the stub runtime or by mperf-cc with the
 real one, runs them, and reads what they counted."""
+import functools
 import os
 import re
 import subprocess
@@ -33,6 +34,15 @@ def run(command, **options):
     return done
 
 
+@functools.cache
+def compile_stub(work, version, flags):
+    """The stub runtime, once for all kernels of one run."""
+    stub = work / (re.sub(r"[^A-Za-z0-9]+", "-", f"stub-{version}-{' '.join(flags)}") + ".o")
+    run([f"clang-{version}", *flags, "-O2", "-I", ROOT, "-c", "-o", stub,
+         ROOT / "llvm-pass" / "tests" / "stub_runtime.c"])
+    return stub
+
+
 def compile_kernel(build, version, source, flags, mode=None, options=()):
     """An executable, plain where mode is None."""
     flags = (*flags, QUIET)
@@ -42,9 +52,7 @@ def compile_kernel(build, version, source, flags, mode=None, options=()):
     program = work / name
     cxx = source.suffix == ".cc"
     compiler = f"clang{'++' if cxx else ''}-{version}"
-    stub = work / f"{name}.stub.o"
-    run([f"clang-{version}", *[f for f in flags if not f.startswith("-O")], "-O2", "-I", ROOT, "-c", "-o", stub,
-         ROOT / "llvm-pass" / "tests" / "stub_runtime.c"])
+    stub = compile_stub(work, version, tuple(f for f in flags if not f.startswith("-O")))
     load = [] if mode is None else [
         f"-fpass-plugin={plugin(build, version)}", "-Xclang", "-load", "-Xclang",
         plugin(build, version), "-mllvm", f"-mperf-mode={mode}", "-Rpass=^$",

@@ -6,6 +6,8 @@ name. What the script prints comes back over the serial line, in named sections 
 status; a boot that does not reach its end is an error with the end of what was said. Each boot is
 bounded by QEMU's own end, a time limit, and a kill.
 """
+import contextlib
+import fcntl
 import functools
 import platform
 import re
@@ -69,17 +71,39 @@ class Section:
         return f"exit {self.status}\n{self.text}\n{self.errors}"
 
 
-MAKING = threading.RLock()
+class Making:
+    """One at a time makes what tests share: of all threads here, and of other runs' processes."""
+
+    def __init__(self):
+        self.lock, self.depth, self.file = threading.RLock(), 0, None
+
+    @contextlib.contextmanager
+    def alone(self, folder):
+        with self.lock:
+            if self.depth == 0:
+                folder.mkdir(parents=True, exist_ok=True)
+                self.file = open(folder / "making.lock", "w")
+                fcntl.flock(self.file, fcntl.LOCK_EX)
+            self.depth += 1
+            try:
+                yield
+            finally:
+                self.depth -= 1
+                if self.depth == 0:
+                    self.file.close()
+
+
+MAKING = Making()
 
 
 def once(make):
-    """Tests run side by side: what they share is made by one of them while the others wait."""
+    """make(build, …) runs once; others wait until it has."""
     made = functools.cache(make)
 
     @functools.wraps(make)
-    def run(*arguments):
-        with MAKING:
-            return made(*arguments)
+    def run(build, *arguments):
+        with MAKING.alone(build / "boards"):
+            return made(build, *arguments)
     return run
 
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 from feed import Program, read_file
-from machine import BAD_WORDS, ROOT, Folder
+from machine import BAD_WORDS, ROOT, Folder, making
 
 SOURCES = ROOT / "tests" / "runtime"
 SANITIZE = {"asan": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]}
@@ -24,8 +24,13 @@ def linked(build, name, *sources, flags=(), compiler="cc", with_runtime=True):
     """A program or library of tests/runtime, built anew where a source or the runtime is newer."""
     target = build / "tests" / "programs" / "runtime" / name
     inputs = [*SOURCES.iterdir(), *(ROOT / "runtime").iterdir(), runtime(build)]
-    if target.exists() and target.stat().st_mtime > max(p.stat().st_mtime for p in inputs):
-        return target
+    with making(build, f"{build.name}-{name}"):
+        if not target.exists() or target.stat().st_mtime <= max(p.stat().st_mtime for p in inputs):
+            link(build, target, sources, flags, compiler, with_runtime)
+    return target
+
+
+def link(build, target, sources, flags, compiler, with_runtime):
     target.parent.mkdir(parents=True, exist_ok=True)
     archive = ["-Wl,-u,__mperf_region_begin", "-Wl,--export-dynamic-symbol=__mperf_*",
                runtime(build)] if with_runtime else []
@@ -33,7 +38,6 @@ def linked(build, name, *sources, flags=(), compiler="cc", with_runtime=True):
                     *SANITIZE.get(build.name, []), "-o", target,
                     *(s if s[0] == "/" or s[-2:] == ".o" else SOURCES / s for s in map(str, sources)),
                     *flags, *archive, "-pthread", "-ldl"], check=True)
-    return target
 
 
 def program(build):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the system tests share: the programs under test, the workloads, and this machine."""
 import atexit
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -51,10 +53,22 @@ def plain_build(build):
     return build.parent if build.name in ("asan", "fuzz") else build
 
 
+@contextlib.contextmanager
+def making(build, name):
+    """Tests run side by side, in processes of their own: what they share is made by one of them while
+    the others wait. Not to be nested."""
+    folder = plain_build(build) / "tests" / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / name, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def workload(build, name):
     """A workload built by tests/workloads/NAME; its path."""
-    done = subprocess.run([ROOT / "tests" / "workloads" / name, plain_build(build)],
-                          check=True, stdout=subprocess.PIPE)
+    with making(build, name):
+        done = subprocess.run([ROOT / "tests" / "workloads" / name, plain_build(build)],
+                              check=True, stdout=subprocess.PIPE)
     return Path(done.stdout.decode().splitlines()[-1])
 
 
@@ -64,11 +78,12 @@ def compile_program(build, source, *flags):
     path = SOURCES / source
     suffix = "".join(f for f in flags if f.startswith("-f") or f == "-shared")
     target = target.with_name(target.name + suffix)
-    if not target.exists() or target.stat().st_mtime < path.stat().st_mtime:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        base = [] if "-O0" in flags else ["-O2"]
-        subprocess.run(["cc", "-g", *base, "-fno-omit-frame-pointer", "-o", target, path, *flags,
-                        "-lpthread"], check=True)
+    with making(build, target.name):
+        if not target.exists() or target.stat().st_mtime < path.stat().st_mtime:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            base = [] if "-O0" in flags else ["-O2"]
+            subprocess.run(["cc", "-g", *base, "-fno-omit-frame-pointer", "-o", target, path,
+                            *flags, "-lpthread"], check=True)
     return target
 
 

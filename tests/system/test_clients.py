@@ -12,6 +12,8 @@ from machine import Folder, refused
 from service import Service, children_of, wait_until
 from wire import (CANCEL, DONE, FAILURE, STATUS, TOP, Client, field, fields, frame, hello)
 
+SECONDS = 22
+
 COLUMNS = 3       # of Answer.body
 USAGE, LIMIT, CANCELLED = 1, 5, 6  # FailureKind
 PROMPT_S = 2.0    # an answer that needs nothing but the loop; a loaded machine has its own delays

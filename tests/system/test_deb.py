@@ -15,6 +15,8 @@ from machine import (ROOT, Skip, at_end_of_module, compile_program, need_program
 from package import CONF, dependencies, is_right
 from test_unit import EXPOSURE_MAX, settings
 
+SECONDS = 80
+
 UNIT = "systemd/system/mperfd.service"
 # Numbers of the kernel. Source: include/uapi/linux/capability.h.
 CAPABILITIES = {"CAP_DAC_READ_SEARCH": 2, "CAP_SYS_PTRACE": 19, "CAP_SYSLOG": 34, "CAP_PERFMON": 38,

@@ -13,6 +13,8 @@ import feed_program as feed
 from machine import NOBODY, ROOT, Folder
 from service import Service, wait_until
 
+SECONDS = 21
+
 
 def stored(service):
     """What the store's sealed and unsealed windows hold of loops: {(function, nest, metric): sum}, by

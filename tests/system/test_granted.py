@@ -7,6 +7,8 @@ from counted import Told, program
 from machine import Folder
 from service import Service, wait_until
 
+SECONDS = 15
+
 
 def events_of(pid):
     """How many perf events a process holds."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from machine import Skip, need_root, rows
 from running import running, spinners
 
+BY_ITSELF = "it switches a hart off"
+
 
 # --- harts that come and go ----------------------------------------------------------------------
 

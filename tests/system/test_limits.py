@@ -13,6 +13,8 @@ from recorded import known
 from running import share, sysctl, wait_until
 from service import Service
 
+BY_ITSELF = "it changes what the kernel lets everybody sample"
+
 
 # --- limits --------------------------------------------------------------------------------------
 

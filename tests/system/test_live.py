@@ -11,6 +11,8 @@ from machine import Folder, NOBODY, Skip, compile_program, everybodys, mperfctl,
 from service import Service, wait_until
 from wire import Client, DONE, FAILURE, READY, TOP, field, fields, frame
 
+SECONDS = 14
+
 COLUMNS, ROWS, PROVENANCE = 3, 4, 7
 SPIN = ["sh", "-c", "while :; do :; done"]
 

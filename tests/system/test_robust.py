@@ -15,6 +15,8 @@ from running import alive, by, children, command_line, running, share, spinners,
 from wire import (BYTES, CANCEL, DONE, FAILURE, FINISH, LIST, READY, RECORD, Private, field, frame,
                   hello)
 
+SECONDS = 22
+
 
 # --- losses --------------------------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ import feed_program as feed
 from machine import NOBODY, ROOT, Folder, mperfctl, need_program, refused, rows
 from service import Service, wait_until
 
+SECONDS = 19
+
 PROGRAM = [sys.executable, ROOT / "tests" / "system" / "feed_program.py"]
 ALONE = {"MPERF_SOCKET": ""}  # no service
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from machine import ROOT, Folder, Skip, rows
 from service import Service, wait_until
 
+SECONDS = 14
+
 KERNELS = ROOT / "tests" / "kernels"
 # FLOPs of one round of regions.cc: least and most, by region.
 REGIONS = {"outer": (5000, 5000), "inner": (3000, 3000), "thrown": (407, 408), "shade": (410, 410),

@@ -8,6 +8,8 @@ from counted import (A, CONSTRUCTED, EARLY, LIBRARY_COUNTERS, SANITIZE, Told, en
 from feed import Daemon, Program, make, read_file
 from machine import Folder, Skip, need_root
 
+SECONDS = 14
+
 
 # --- daemons --------------------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ from machine import (Folder, Skip, as_nobody, compile_program, everybodys, mperf
                      workload)
 from service import Service, children_of, wait_until
 
+SECONDS = 75
+
 
 KILLS = int(os.environ.get("MPERF_TEST_KILLS", "5"))
 

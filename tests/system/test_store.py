@@ -10,6 +10,8 @@ from pathlib import Path
 from machine import Folder, Skip, as_nobody, everybodys, refused
 from service import Service, wait_until
 
+SECONDS = 16
+
 HOUR = 3600
 MEGABYTE = 1 << 20
 

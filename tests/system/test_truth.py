@@ -7,6 +7,8 @@ from pathlib import Path
 
 from machine import Folder, compile_program, mperfctl, need_program, need_root, rows, workload
 
+SECONDS = 40
+
 # How far a share may be off: four standard errors of a binomial share, which one run in 16,000
 # exceeds by chance.
 SIGMAS = 4
