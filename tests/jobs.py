@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs jobs in processes of their own, as many side by side as there are seats.
 
-Most system tests wait: for a period, a reply, a time limit. So there are more seats than the
-machine has harts, and a job takes one, unless it says that it takes more: two where it keeps two
-harts busy, all where it changes the machine for everybody (a sysctl, a hart that goes). What takes long begins early, and what takes all seats comes at the end,
-so that nobody waits for the last job. A job ends with its process: what its tests share (a recording,
-a container) neither disturbs another's nor outlives it.
+Most system tests wait: for a period, a reply, a time limit. So there are more seats than the machine
+has harts, and a job takes one, unless it says that it takes more: two where it keeps two harts busy,
+all where it changes the machine for everybody (a sysctl, a hart that goes). What takes long begins
+early, and what takes all seats comes at the end, so that nobody waits for the last job. A job ends
+with its process: what its tests share (a recording, a container) neither disturbs another's nor
+outlives it.
 """
 import os
 import pickle

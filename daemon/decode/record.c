@@ -16,6 +16,7 @@
 
 #include <linux/types.h>
 
+#include "daemon/decode/owner.h"
 #include "daemon/decode/record.h"
 #include "daemon/pmu/switch_layout.h"
 
@@ -132,34 +133,6 @@ static size_t sample_id_bytes(const struct stream *s)
 	return 8 * (size_t)__builtin_popcountll(s->sample_type & SAMPLE_ID_FIELDS);
 }
 
-/* Where a record of a switch has the id of its group's leader, which is the first that the group's
- * read lists: behind header, IDENTIFIER, IP, TID, TIME, CPU and PERIOD, and the read's nr, enabled,
- * running and first value. Source: man perf_event_open, PERF_RECORD_SAMPLE, and attr_switch. */
-#define SWITCH_SAMPLE_TYPE                                                                         \
-	(STREAM_SAMPLE_ID | PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ)
-#define SWITCH_LEADER_AT (sizeof(struct perf_event_header) + 10 * sizeof(uint64_t))
-
-/* Where two sessions hear of switches on one hart, one of them gets its samples with the other's
- * id: for a software event the kernel fills in one perf_sample_data for all who listen, and what is
- * filled in once it takes for known. The values read are the right ones, and name the group.
- * Source: do_perf_sw_event in kernel/events/core.c of Linux 6.12, and seen on 6.18. NULL: it is no
- * such sample. */
-static const struct stream *find_switch_stream(
-	const uint8_t *bytes, size_t n, const struct stream_table *streams)
-{
-	uint64_t leader;
-
-	if (n < SWITCH_LEADER_AT + sizeof(leader))
-		return NULL;
-	memcpy(&leader, bytes + SWITCH_LEADER_AT, sizeof(leader));
-	const struct stream *s = stream_table_find(streams, leader);
-	/* the sibling was opened after its leader, so its id is above */
-	for (; s && s < streams->stream + streams->n_streams; s++)
-		if (s->role == STREAM_SWITCH && s->leader == leader)
-			return s->sample_type == SWITCH_SAMPLE_TYPE ? s : NULL;
-	return NULL;
-}
-
 /* Check the header and find the stream of a record. */
 static int find_stream(const uint8_t *bytes, size_t n, const struct stream_table *streams,
 	struct perf_event_header *ret_header, const struct stream **ret_stream)
@@ -175,7 +148,7 @@ static int find_stream(const uint8_t *bytes, size_t n, const struct stream_table
 
 	const struct stream *s = stream_table_find(streams, id);
 	if (!s && sample)
-		s = find_switch_stream(bytes, n, streams);
+		s = owner_find(bytes, n, streams);
 	if (!s)
 		return RECORD_STRANGER;
 	if ((s->sample_type & STREAM_SAMPLE_ID) != STREAM_SAMPLE_ID)

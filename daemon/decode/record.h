@@ -96,7 +96,7 @@ enum {
 	RECORD_TRUNCATED,    /* shorter than what it announces */
 	RECORD_HOSTILE,      /* counts or lengths that contradict each other */
 	RECORD_STRANGER,     /* its id is in no stream: only a closed event's record can do that, and
-				a switch's, whose group it names besides: that is found by it */
+				one that is not found by other signs (owner.h) */
 };
 
 /* Decode one whole record of n bytes. 0 or RECORD_*; *ret_record is set only on 0. */

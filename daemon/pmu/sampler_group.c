@@ -54,6 +54,7 @@ static int leader_open_once(struct sampler *s, const struct group *g, int hart, 
 		.event = event_index(s, g->member[0]),
 		.period = event_period(g->member[0], s->hz),
 		.weight_ns = NS_PER_S / s->hz,
+		.software = attr.type == PERF_TYPE_SOFTWARE && !event_is_clock(g->member[0]),
 	};
 	int r = stream_open(s, &attr, pid, -1, &stream);
 	if (r == 0)

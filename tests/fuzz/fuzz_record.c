@@ -15,7 +15,8 @@ static struct stream streams[] = {
 	{.id = 0, .sample_type = STREAM_SAMPLE_ID},
 	{.id = 1,
 		.sample_type = STREAM_SAMPLE_ID | PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD |
-			       PERF_SAMPLE_CGROUP | PERF_SAMPLE_CALLCHAIN},
+			       PERF_SAMPLE_CGROUP | PERF_SAMPLE_CALLCHAIN,
+		.software = true}, /* so that samples of hart 0 with no one's id are its */
 	{.id = 2,
 		.sample_type = STREAM_SAMPLE_ID | PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD |
 			       PERF_SAMPLE_CGROUP | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,

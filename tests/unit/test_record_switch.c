@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A record of a switch that bears another session's id is found by its group, and no other is. */
+/* A record of a switch that bears another session's id is found by its group, one of another
+ * software event by its hart, and no other is. */
 
 #include <check.h>
 #include <string.h>
@@ -111,6 +112,79 @@ START_TEST(sample_with_anothers_id_that_is_no_switch_of_ours_is_a_stranger)
 }
 END_TEST
 
+static void add_software(uint64_t id, int event, int hart, uint64_t more)
+{
+	const struct stream s = {
+		.id = id,
+		.leader = id,
+		.role = STREAM_SAMPLER,
+		.hart = hart,
+		.event = event,
+		.sample_type = STREAM_SAMPLE_ID | PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | more,
+		.software = true,
+		.fd = -1,
+	};
+	ck_assert_int_eq(stream_table_add(&streams, &s), 0);
+}
+
+/* On hart 3, as made_put_cpu says. */
+static void made_fault(uint64_t id)
+{
+	recording_begin(&made, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER);
+	recording_put_u64(&made, id);
+	recording_put_u64(&made, 0x401000);
+	made_put_task_time();
+	made_put_cpu();
+	recording_put_u64(&made, 1);
+	recording_end(&made);
+}
+
+enum { FAULTS = 200, FAULTS_ELSEWHERE, FAULTS_OF_ANOTHER_TASK, OTHER_FAULTS };
+
+START_TEST(page_fault_with_anothers_id_is_found_by_its_hart)
+{
+	add_software(FAULTS_ELSEWHERE, 0, 2, 0);
+	made_fault(123);
+	ck_assert_int_eq(decode(), RECORD_STRANGER);
+	add_software(FAULTS, 0, 3, 0);
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_uint_eq(r.id, FAULTS);
+	ck_assert_ptr_eq(r.stream, stream_table_find(&streams, FAULTS));
+	ck_assert_uint_eq(r.cpu, 3);
+	ck_assert_uint_eq(r.sample.ip, 0x401000);
+	ck_assert_uint_eq(r.sample.period, 1);
+	/* the same event of another task is as good: the record says whose it is */
+	add_software(FAULTS_OF_ANOTHER_TASK, 0, 3, 0);
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_int_eq(r.stream->event, 0);
+	made_fault(FAULTS_ELSEWHERE); /* its own id is believed first */
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_uint_eq(r.id, FAULTS_ELSEWHERE);
+}
+END_TEST
+
+START_TEST(page_fault_with_anothers_id_that_two_events_may_have_fired_is_a_stranger)
+{
+	add_software(FAULTS, 0, 3, 0);
+	add_software(OTHER_FAULTS, 1, 3, 0);
+	made_fault(123);
+	ck_assert_int_eq(decode(), RECORD_STRANGER);
+	made_fault(OTHER_FAULTS);
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_uint_eq(r.id, OTHER_FAULTS);
+	made_fault(123);
+	ck_assert_int_eq((int)record_decode(made.bytes, 32, &streams, &r), RECORD_TRUNCATED);
+}
+END_TEST
+
+START_TEST(page_fault_whose_samples_look_otherwise_is_a_stranger)
+{
+	add_software(FAULTS, 0, 3, PERF_SAMPLE_ADDR);
+	made_fault(123);
+	ck_assert_int_eq(decode(), RECORD_STRANGER);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("record_switch");
@@ -119,6 +193,9 @@ int main(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, switch_with_anothers_id_is_found_by_its_group);
 	tcase_add_test(c, sample_with_anothers_id_that_is_no_switch_of_ours_is_a_stranger);
+	tcase_add_test(c, page_fault_with_anothers_id_is_found_by_its_hart);
+	tcase_add_test(c, page_fault_with_anothers_id_that_two_events_may_have_fired_is_a_stranger);
+	tcase_add_test(c, page_fault_whose_samples_look_otherwise_is_a_stranger);
 	suite_add_tcase(s, c);
 
 	SRunner *runner = srunner_create(s);
