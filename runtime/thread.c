@@ -220,7 +220,7 @@ void mperf_thread_forget(struct thread *t)
 		t->bytes[i] = 0;
 	for (size_t i = 0; i < MPERF_REGION_DEPTH_MAX; i++)
 		t->frames[i] = (struct frame){0};
-	t->busy = t->n_entered = t->depth = t->too_deep = t->serial = 0;
+	t->busy = t->n_entered = t->depth = t->too_deep = t->serial = t->round = 0;
 	t->root = t->stay = t->stays = NULL;
 	t->entered = NULL;
 	t->used = 0;
@@ -231,7 +231,7 @@ void mperf_thread_forked(struct thread *t, uint64_t now_ns)
 {
 	t->tid = (uint32_t)syscall(SYS_gettid);
 	t->begin_ns = now_ns;
-	t->serial = 0;
+	t->serial = t->round = 0;
 	t->random ^= (uint64_t)t->tid << 32;
 	mperf_grant_retire(&mperf_state, t);
 	for (struct stay *stay = t->stays; stay; stay = stay->next) {
