@@ -108,14 +108,14 @@ def once(make):
 
 
 @once
-def cross_build(build, arch, compiler="clang"):
+def cross_build(build, arch):
     """make CROSS=arch; the folder of the programs. Without the tree to link with: Skip."""
     sysroot(build, arch)
     done = subprocess.run(["make", "-j2", f"BUILD={build}", f"CROSS={arch}",
-                           f"CROSS_CC={compiler}", "WERROR=-Werror"], cwd=ROOT, text=True,
+                           "WERROR=-Werror"], cwd=ROOT, text=True,
                           capture_output=True, timeout=BUILD_SECONDS)
     assert done.returncode == 0, f"make CROSS={arch}:\n{done.stdout[-1000:]}{done.stderr[-3000:]}"
-    return build / (arch if compiler == "clang" else f"{arch}-{compiler}")
+    return build / arch
 
 
 def sysroot(build, arch):

@@ -7,6 +7,7 @@ furnish() does what matters. Ours is installed by dpkg when systemd runs, before
 its maintainer scripts make user and folders, set the sysctl, enable and start the service.
 """
 import lzma
+import os
 import re
 import subprocess
 import tempfile
@@ -67,12 +68,15 @@ section install dpkg --install /board/mperf.deb
 
 @once
 def package(build, arch):
-    """make deb for that architecture; the package. It is built with gcc, the guests' with clang."""
+    """make deb for that architecture, without a warning; the package. It is built with gcc, the guests'
+    programs with clang."""
     need_program(f"{TRIPLE[arch]}-gcc")
     sysroot(build, arch)
     done = subprocess.run(["make", f"BUILD={build}", f"CROSS={arch}", "deb"], cwd=ROOT, text=True,
-                          capture_output=True, timeout=DEB_SECONDS)
+                          capture_output=True, timeout=DEB_SECONDS,
+                          env=dict(os.environ, WERROR="-Werror"))
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert " -Werror " in done.stdout and f"{TRIPLE[arch]}-gcc " in done.stdout, done.stdout[:2000]
     return next((build / arch / "deb").glob(f"mperf_*_{arch}.deb"))
 
 
