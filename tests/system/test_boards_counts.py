@@ -12,7 +12,7 @@ from test_boards import (U74, Guest, System, answer, functions, on_a_board, refu
                          x60)
 
 AT_A_TIME = 2  # each is a machine of its own, with a clock of its own
-SECONDS = 40
+BY_ITSELF = "two boards keep two harts busy, and a guest that has the host's clock lags behind beside others"
 
 # On that board raw event 1 is what QEMU can count: its owner says so, as an owner may. All else that
 # mperf knows of an X60 stands.
