@@ -25,7 +25,11 @@ namespace mperf
 class Emitter
 {
       public:
-	explicit Emitter(llvm::Module &module);
+	// use_segment: counters may be reached through %gs where that can be.
+	Emitter(llvm::Module &module, bool use_segment);
+
+	// Is an address without a bias good for loads and stores in the segment %gs?
+	bool has_segment() const;
 
 	// The address that a counter of the module has without a bias. It has a name of its own:
 	// code that must not know its own place reaches no other by an offset in one step.
@@ -61,6 +65,7 @@ class Emitter
 		llvm::Function *callee, llvm::ArrayRef<llvm::Value *> arguments);
 	bool preserves_most() const;
 
+	bool may_use_segment;
 	llvm::GlobalVariable *counters; // placeholder until finish()
 	bool has_choices = false;
 };
@@ -88,6 +93,10 @@ class Base
 
       private:
 	llvm::Instruction *compute_at(llvm::Instruction *before, bool trusted);
+	void place_in_segment(llvm::ArrayRef<llvm::Instruction *> anew, bool trusted,
+		int64_t middle, const Frequencies &frequencies);
+	bool use_segment(int64_t middle);
+	std::vector<llvm::Instruction *> find_uses(bool at_entry, const Frequencies &frequencies);
 	std::vector<llvm::BasicBlock *> find_places(const Frequencies &frequencies);
 	llvm::Instruction *first_use(llvm::BasicBlock &block);
 	void keep_locals_first();

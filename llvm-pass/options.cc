@@ -34,6 +34,7 @@ Options options_from_environment(Options options, const char *words)
 {
 	const std::pair<StringRef, bool *> switches[] = {{"hoist", &options.hoist},
 		{"promote", &options.promote}, {"nests", &options.nests},
+		{"segment", &options.segment},
 		{"blocks", &options.blocks}, {"escapes", &options.escapes}};
 	SmallVector<StringRef, 8> list;
 	StringRef(words ? words : "").split(list, ' ', -1, false);

@@ -127,6 +127,8 @@ enum mperf_module_flag {
 	MPERF_MODULE_BLOCK = 2,
 	MPERF_MODULE_SETS = 4,
 	MPERF_MODULE_CLONE = 8,
+	/* The bias is to be the base of the segment %gs as well (x86-64, one object per process). */
+	MPERF_MODULE_SEGMENT = 16,
 };
 
 struct mperf_module {
