@@ -202,7 +202,8 @@ bool Base::use_segment(int64_t middle)
 		Constant *in_segment = ConstantExpr::getIntToPtr(address, pointer);
 		for (Use &use : make_early_inc_range(place->uses())) {
 			const User *user = use.getUser();
-			if (isa<LoadInst>(user) || (isa<StoreInst>(user) && use.getOperandNo() == 1))
+			if (isa<LoadInst>(user) ||
+				(isa<StoreInst>(user) && use.getOperandNo() == 1))
 				use.set(in_segment);
 		}
 		if (!place->use_empty()) {
@@ -228,8 +229,8 @@ std::vector<Instruction *> Base::find_uses(bool at_entry, const Frequencies &fre
 
 // Sees to it that the thread has its block before all uses, and leaves to the slot what is needed
 // of it.
-void Base::place_in_segment(ArrayRef<Instruction *> anew, bool trusted, int64_t middle,
-	const Frequencies &frequencies)
+void Base::place_in_segment(
+	ArrayRef<Instruction *> anew, bool trusted, int64_t middle, const Frequencies &frequencies)
 {
 	dominators.recalculate(function);
 	const std::vector<Instruction *> places = find_uses(false, frequencies);
@@ -245,7 +246,8 @@ void Base::place_in_segment(ArrayRef<Instruction *> anew, bool trusted, int64_t 
 	dominators.recalculate(function);
 	std::vector<Instruction *> bases = find_uses(false, frequencies);
 	// Where that would be too early, all that were seen to are early enough.
-	if (!trusted && !all_of(bases, [&](const Instruction *base) { return is_known_at(*base); })) {
+	if (!trusted &&
+		!all_of(bases, [&](const Instruction *base) { return is_known_at(*base); })) {
 		bases.clear();
 		for (Instruction *known : known_from)
 			bases.push_back(&*known->getParent()->getFirstInsertionPt());
@@ -263,7 +265,7 @@ void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters
 	for (const auto &[place, counter] : addresses)
 		place->setOperand(1, ConstantInt::get(Type::getInt64Ty(function.getContext()),
 					     ((int64_t)counter - first - middle) * COUNTER_BYTES));
-	if (emitter.has_segment()) {
+	if (emitter.has_segment) {
 		place_in_segment(anew, trusted, middle, frequencies);
 	} else {
 		dominators.recalculate(function);

@@ -6,6 +6,7 @@
 // puts them side by side and says where they begin and end.
 
 #include "emit.h"
+#include "segment.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
@@ -79,23 +80,11 @@ Constant *edge(Module &module, const char *side, const char *section)
 
 } // namespace
 
-Emitter::Emitter(Module &module, bool use_segment) : module(module), may_use_segment(use_segment)
+Emitter::Emitter(Module &module, bool use_segment)
+    : module(module), has_segment(use_segment && segment_is_free(module))
 {
 	counters = new GlobalVariable(module, word(module), false, GlobalValue::ExternalLinkage,
 		nullptr, "__mperf_counters_of_module");
-}
-
-// Of the objects of a process one alone can have it: the executable, for which code says that it is
-// made by -fPIE or -fno-pic. A kernel, or a guard of the stack there, has its own use for it.
-bool Emitter::has_segment() const
-{
-	const Triple triple(module.getTargetTriple());
-	const CodeModel::Model model = module.getCodeModel().value_or(CodeModel::Small);
-	return may_use_segment && triple.getArch() == Triple::x86_64 && triple.isOSLinux() &&
-	       !triple.isX32() && model == CodeModel::Small &&
-	       module.getStackProtectorGuardReg() != "gs" &&
-	       (module.getPIELevel() != PIELevel::Default ||
-		       module.getPICLevel() == PICLevel::NotPIC);
 }
 
 Constant *Emitter::counter_address(uint32_t counter)

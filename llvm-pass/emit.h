@@ -28,9 +28,6 @@ class Emitter
 	// use_segment: counters may be reached through %gs where that can be.
 	Emitter(llvm::Module &module, bool use_segment);
 
-	// Is an address without a bias good for loads and stores in the segment %gs?
-	bool has_segment() const;
-
 	// The address that a counter of the module has without a bias. It has a name of its own:
 	// code that must not know its own place reaches no other by an offset in one step.
 	llvm::Constant *counter_address(uint32_t counter);
@@ -54,6 +51,8 @@ class Emitter
 	void finish(const Table &table, uint32_t flags);
 
 	llvm::Module &module;
+	// An address without a bias is good for loads and stores in the segment %gs.
+	const bool has_segment;
 
       private:
 	// From a constructor and a destructor of which the linker keeps one, with these arguments.
@@ -65,7 +64,6 @@ class Emitter
 		llvm::Function *callee, llvm::ArrayRef<llvm::Value *> arguments);
 	bool preserves_most() const;
 
-	bool may_use_segment;
 	llvm::GlobalVariable *counters; // placeholder until finish()
 	bool has_choices = false;
 };

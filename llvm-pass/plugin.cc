@@ -67,7 +67,8 @@ class CountPass : public PassInfoMixin<CountPass>
 		auto &functions =
 			analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
 		const mperf::Options options = mperf::options_from_environment(
-			{mode, hoist, promote, nests, segment, blocks, escapes}, getenv("MPERF_PASS"));
+			{mode, hoist, promote, nests, segment, blocks, escapes},
+			getenv("MPERF_PASS"));
 		std::vector<Function *> counted;
 		for (Function &function : module) {
 			if (mperf::is_counted(function))
@@ -81,8 +82,8 @@ class CountPass : public PassInfoMixin<CountPass>
 				*function, callers, functions, emitter, table, options);
 			functions.invalidate(*function, PreservedAnalyses::none());
 		}
-		emitter.finish(table, mode_flag(options.mode) |
-						      (emitter.has_segment() ? MPERF_MODULE_SEGMENT : 0));
+		emitter.finish(table,
+			mode_flag(options.mode) | (emitter.has_segment ? MPERF_MODULE_SEGMENT : 0));
 		return PreservedAnalyses::none();
 	}
 

@@ -209,14 +209,10 @@ __attribute__((visibility("default"), noinline)) int64_t __mperf_thread_enter(
 	if (*bias == 0) {
 		struct thread *t = mperf_thread_make();
 		struct block *b = t ? mperf_thread_enter(t, image) : NULL;
-		if (b) {
-			mperf_bias_set(image, bias, b->distance);
-		} else {
+		int64_t lost =
+			(int64_t)((uintptr_t)image->lost->counters - (uintptr_t)image->counters);
+		if (!mperf_bias_set(image, bias, b ? b->distance : lost) || !b)
 			__atomic_add_fetch(&s->threads_lost, 1, __ATOMIC_RELAXED);
-			mperf_bias_set(image, bias,
-				(int64_t)((uintptr_t)image->lost->counters -
-					  (uintptr_t)image->counters));
-		}
 	}
 	int64_t value = *bias;
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
