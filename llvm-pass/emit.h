@@ -78,16 +78,18 @@ class Base
 	// The address of a counter, for code at the builder's place.
 	llvm::Value *address(llvm::IRBuilder<> &builder, uint32_t counter);
 
+	// The thread is to have its block when it comes to that instruction.
+	void require_at(llvm::Instruction &instruction);
+
 	// Computes the base before all that uses it, where that is rarest, and anew after each of
 	// `anew` (regions that begin or end). trusted: the thread is certain to have its block.
 	void place(llvm::ArrayRef<llvm::Instruction *> anew, bool trusted, uint32_t n_counters,
 		const Frequencies &frequencies);
 
-	// After place(): has the thread got its block when it comes to that instruction?
-	bool is_known_at(const llvm::Instruction &instruction) const;
-
       private:
-	llvm::Instruction *compute_at(llvm::Instruction *before, bool trusted);
+	llvm::Value *load_bias(llvm::IRBuilder<> &builder);
+	llvm::Value *find_bias(llvm::IRBuilder<> &builder);
+	void compute_at(llvm::Instruction *before, bool trusted);
 	std::vector<llvm::BasicBlock *> find_places(const Frequencies &frequencies);
 	llvm::Instruction *first_use(llvm::BasicBlock &block);
 	void keep_locals_first();
@@ -101,7 +103,6 @@ class Base
 	llvm::Constant *origin = nullptr; // the base, without a bias
 	size_t n_using = 2;               // blocks that use it, as far as that is known
 	llvm::DominatorTree dominators;   // of what place() left
-	std::vector<llvm::Instruction *> known_from;
 };
 
 } // namespace mperf
