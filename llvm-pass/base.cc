@@ -77,8 +77,8 @@ Value *Base::find_bias(IRBuilder<> &builder)
 {
 	Value *bias = load_bias(builder);
 	Value *none = builder.CreateIsNull(bias);
-	MDNode *weights = MDBuilder(function.getContext())
-				  .createBranchWeights(COLD_WEIGHT, WARM_WEIGHT);
+	MDNode *weights =
+		MDBuilder(function.getContext()).createBranchWeights(COLD_WEIGHT, WARM_WEIGHT);
 	Instruction *before = &*builder.GetInsertPoint();
 	BasicBlock *warm = before->getParent();
 	Instruction *end = SplitBlockAndInsertIfThen(none, before, false, weights);

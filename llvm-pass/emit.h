@@ -58,7 +58,7 @@ class Emitter
 	llvm::Function *rare_function(
 		llvm::StringRef name, llvm::StringRef outside, llvm::FunctionType *type);
 	llvm::CallInst *call_rarely(llvm::IRBuilder<> &builder, const llvm::Function &in,
-		llvm::Function *callee, llvm::ArrayRef<llvm::Value *> arguments);
+		llvm::Function *callee, llvm::ArrayRef<llvm::Value *> arguments, bool is_frameless);
 	bool preserves_most() const;
 
 	llvm::GlobalVariable *counters; // placeholder until finish()
