@@ -3,7 +3,8 @@
 // A counted function learns once where its counters are: the bias of its thread, which is 0 before
 // the thread's first counted function, and then for good. That costs a load, a test and an
 // addition, so it stands where it is rarest before all uses: a path that counts nothing pays
-// nothing. Functions that are called where the thread's bias is known already need no test.
+// nothing. Functions that their module alone calls need no test: those that are called from
+// elsewhere make it before they call them.
 //
 // The address is made an integer and back, since a counter's block is no part of the array that the
 // linker knows: to the optimiser, an address derived from the array would stay within it.
@@ -85,37 +86,50 @@ Value *Base::address(IRBuilder<> &builder, uint32_t counter)
 	return place;
 }
 
-// The base of a thread that is certain to have its block, if `trusted`; else that is seen to first.
-Instruction *Base::compute_at(Instruction *before, bool trusted)
+Value *Base::load_bias(IRBuilder<> &builder)
+{
+	return builder.CreateLoad(builder.getInt64Ty(),
+		builder.CreateThreadLocalAddress(emitter.bias()), "mperf.bias");
+}
+
+// The bias of a thread that may have none yet. x86 compares and adds in memory, so that reading the
+// word twice takes an instruction less than keeping it, and no register.
+Value *Base::find_bias(IRBuilder<> &builder)
+{
+	Value *bias = load_bias(builder);
+	Value *none = builder.CreateIsNull(bias);
+	MDNode *weights =
+		MDBuilder(function.getContext()).createBranchWeights(COLD_WEIGHT, WARM_WEIGHT);
+	Instruction *before = &*builder.GetInsertPoint();
+	BasicBlock *warm = before->getParent();
+	Instruction *end = SplitBlockAndInsertIfThen(none, before, false, weights);
+	builder.SetInsertPoint(end);
+	Value *given = emitter.call_enter(builder, function);
+	builder.SetInsertPoint(before);
+	if (Triple(emitter.module.getTargetTriple()).isX86())
+		return load_bias(builder);
+	PHINode *either = PHINode::Create(builder.getInt64Ty(), 2, "mperf.bias");
+	either->insertBefore(&before->getParent()->front());
+	either->addIncoming(bias, warm);
+	either->addIncoming(given, end->getParent());
+	return either;
+}
+
+void Base::compute_at(Instruction *before, bool trusted)
 {
 	IRBuilder<> builder(before);
-	Value *bias = builder.CreateLoad(builder.getInt64Ty(),
-		builder.CreateThreadLocalAddress(emitter.bias()), "mperf.bias");
-	auto *first = cast<Instruction>(bias);
-	if (!trusted) {
-		Value *none = builder.CreateIsNull(bias);
-		MDNode *weights = MDBuilder(function.getContext())
-					  .createBranchWeights(COLD_WEIGHT, WARM_WEIGHT);
-		BasicBlock *warm = before->getParent();
-		Instruction *end = SplitBlockAndInsertIfThen(none, before, false, weights);
-		builder.SetInsertPoint(end);
-		Value *given = emitter.call_enter(builder, function);
-		builder.SetInsertPoint(before);
-		PHINode *either = PHINode::Create(builder.getInt64Ty(), 2, "mperf.bias");
-		either->insertBefore(&before->getParent()->front());
-		either->addIncoming(bias, warm);
-		either->addIncoming(given, end->getParent());
-		bias = first = either;
-	}
-	if (!origin)
-		return first;
+	Value *bias = trusted ? load_bias(builder) : find_bias(builder);
 	Value *base = builder.CreateAdd(bias, ConstantExpr::getPtrToInt(origin, bias->getType()));
 	// Frozen, it stays one register where several blocks use it: it would be taken apart into
 	// bias and place, to be added up in each access.
 	if (n_using > 1)
 		base = builder.CreateFreeze(base);
 	builder.CreateStore(builder.CreateIntToPtr(base, builder.getPtrTy()), slot);
-	return first;
+}
+
+void Base::require_at(Instruction &instruction)
+{
+	IRBuilder<>(&instruction).CreateLoad(slot->getAllocatedType(), slot);
 }
 
 // The first place in a block that uses the base, or its end.
@@ -188,6 +202,14 @@ void Base::keep_locals_first()
 	}
 }
 
+void Base::drop_unused()
+{
+	for (User *user : make_early_inc_range(slot->users())) {
+		if (user->use_empty() && isa<LoadInst>(user))
+			cast<Instruction>(user)->eraseFromParent();
+	}
+}
+
 // Turns loads and stores into those of the segment, and leaves the slot to what takes addresses.
 bool Base::use_segment(int64_t middle)
 {
@@ -210,10 +232,9 @@ bool Base::use_segment(int64_t middle)
 			has_others = true;
 			continue;
 		}
-		auto *base = cast<Instruction>(place->getPointerOperand());
 		place->eraseFromParent();
-		base->eraseFromParent();
 	}
+	drop_unused();
 	return has_others;
 }
 
@@ -237,20 +258,29 @@ void Base::place_in_segment(
 	if (places.empty())
 		return;
 	keep_locals_first();
-	if (!trusted)
-		for (Instruction *before : places)
-			known_from.push_back(compute_at(before, false));
+	SmallVector<BasicBlock *, 4> seen_to;
+	for (Instruction *before : places) {
+		if (trusted)
+			break;
+		IRBuilder<> builder(before);
+		cast<Instruction>(find_bias(builder))->eraseFromParent();
+		seen_to.push_back(before->getParent());
+	}
 	origin = emitter.counter_address(first + middle);
 	if (!use_segment(middle))
 		return;
 	dominators.recalculate(function);
 	std::vector<Instruction *> bases = find_uses(false, frequencies);
-	// Where that would be too early, all that were seen to are early enough.
-	if (!trusted &&
-		!all_of(bases, [&](const Instruction *base) { return is_known_at(*base); })) {
+	const auto is_late = [&](const Instruction *base) {
+		return trusted || any_of(seen_to, [&](const BasicBlock *block) {
+			return dominators.dominates(block, base->getParent());
+		});
+	};
+	// Where that would be too early, all places that were seen to are early enough.
+	if (!all_of(bases, is_late)) {
 		bases.clear();
-		for (Instruction *known : known_from)
-			bases.push_back(&*known->getParent()->getFirstInsertionPt());
+		for (BasicBlock *block : seen_to)
+			bases.push_back(&*block->getFirstInsertionPt());
 	}
 	for (Instruction *before : bases)
 		compute_at(before, true);
@@ -275,23 +305,13 @@ void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters
 			keep_locals_first();
 		}
 		for (Instruction *before : places)
-			known_from.push_back(compute_at(before, trusted));
+			compute_at(before, trusted);
 		for (Instruction *mark : anew)
 			compute_at(mark->getNextNode(), true);
 	}
-	for (User *user : make_early_inc_range(slot->users())) {
-		if (user->use_empty() && isa<LoadInst>(user))
-			cast<Instruction>(user)->eraseFromParent();
-	}
+	drop_unused();
 	dominators.recalculate(function);
 	PromoteMemToReg({slot}, dominators);
-}
-
-bool Base::is_known_at(const Instruction &instruction) const
-{
-	return any_of(known_from, [&](const Instruction *known) {
-		return dominators.dominates(known, &instruction);
-	});
 }
 
 } // namespace mperf

@@ -74,7 +74,7 @@ class CountPass : public PassInfoMixin<CountPass>
 			if (mperf::is_counted(function))
 				counted.push_back(&function);
 		}
-		mperf::Callers callers(module, counted);
+		mperf::Callers callers(module, counted, options.mode == mperf::Mode::TREE);
 		mperf::Emitter emitter(module, options.segment);
 		mperf::Table table;
 		for (Function *function : callers.order()) {

@@ -27,7 +27,8 @@ usual:
 }
 ; CHECK-LABEL: define internal i64 @before(
 ; CHECK: {{^}}rare:
-; CHECK: call {{.*}}@__mperf_enter
+; CHECK-NOT: __mperf_enter
+; CHECK: @__mperf_bias
 ; CHECK: call void @slow
 define internal i64 @before(i64 %n) {
 entry:
@@ -40,8 +41,9 @@ usual:
   ret i64 %n
 }
 ; CHECK-LABEL: define i64 @asking(
+; CHECK: @__mperf_enter
 ; CHECK: call i64 @before(
-; CHECK: @__mperf_bias
+; CHECK-NOT: @__mperf_bias
 ; CHECK: {{^}}{{one|two}}:
 ; CHECK: call i64 @seldom(
 define i64 @asking(i64 %n) {
