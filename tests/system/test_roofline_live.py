@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """mperfctl roofline of programs that mperf-cc built, while they run: C++, OpenMP, regions, LTO; their
 answers are known beforehand."""
+import json
 import re
 import shutil
 import subprocess
@@ -83,6 +84,28 @@ def test_regions_of_a_running_program_are_told_on_demand(build):
 def stored(service, pid):
     said = service.ask("roofline", "--by", "region", "--pid", pid, "--since", "-1h")
     return said if said["rows"] else None
+
+
+def counts_by_loop(answer):
+    return {(r["function"], r["source"], r["nest"]): (r["entries"], r["iterations"], r["ops"],
+                                                      r["bytes_loaded"]) for r in answer["rows"]}
+
+
+def test_of_a_command_that_is_over_at_once_nothing_is_missing(build):
+    """What it was by its exec, the service must know before it takes its first counts, and the last
+    must be there when the recording ends; each run is looked at anew, some just after another."""
+    program = compiled(build, "matmul.c")
+    with Folder() as folder, Service(build, folder, flush="5s") as service:
+        output = folder / "output"
+        printed = subprocess.run([program], check=True, capture_output=True, text=True,
+                                 env={"MPERF_OUTPUT": str(output)}).stdout
+        whole = counts_by_loop(service.ask("roofline", "-i", output))
+        assert any(entries and ops for entries, _, ops, _ in whole.values()), whole
+        for _ in range(6):
+            said = service.ctl("roofline", "--json", "--", program,
+                               env={"MPERF_FEED": str(service.feed)}).stdout
+            assert said.startswith(printed), said
+            assert counts_by_loop(json.loads(said[len(printed):])) == whole, said
 
 
 def test_what_a_killed_program_loses_is_one_period(build):
