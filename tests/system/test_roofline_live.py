@@ -108,6 +108,23 @@ def test_of_a_command_that_is_over_at_once_nothing_is_missing(build):
             assert counts_by_loop(json.loads(said[len(printed):])) == whole, said
 
 
+def test_a_loop_that_runs_as_long_as_its_program_has_time(build):
+    """Also where it calls what nobody sees into: what main does is in such a loop."""
+    program = compiled(build, "../system/choices.c")
+    with Folder() as folder, Service(build, folder, flush="5s") as service:
+        running = subprocess.Popen([program, "goes-on"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                   env={"MPERF_FEED": str(service.feed)})
+        try:
+            def of_main():
+                found = service.ask("roofline", "--pid", running.pid)["rows"]
+                return next((r for r in found if r["function"] == "main" and r["iterations"]), None)
+            first = wait_until("main's loop is told", of_main)
+            assert first["clock"] == "measured" and first["time_ns"] > 0, first
+            wait_until("its time grows", lambda: of_main()["time_ns"] > first["time_ns"])
+        finally:
+            running.communicate()
+
+
 def test_what_a_killed_program_loses_is_one_period(build):
     program = compiled(build, "regions.cc")
     with Folder() as folder, Service(build, folder, flush="1s", period="100ms") as service:
