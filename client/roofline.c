@@ -2,6 +2,8 @@
  *
  * mperfctl roofline and blocks: what programs that count themselves counted.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,33 @@ static int show(const struct showing *s, FILE *f)
 	return r;
 }
 
+static void say_silent(pid_t pid)
+{
+	if (kill(pid, 0) < 0 && errno == ESRCH)
+		say_note("there is no process %d, and nothing is kept of what it counted", pid);
+	else
+		say_note("process %d told nothing that it counted; build it with mperf-cc, and "
+			 "start it while mperfd runs and MPERF_OUTPUT is not set",
+			pid);
+}
+
+/* Why there may be no row, and what would mend it. */
+static void say_nothing(const struct options *o)
+{
+	if (o->input)
+		say_note("no program that counts itself told anything that is in %s; build what is "
+			 "recorded with mperf-cc",
+			o->input);
+	else if (o->command_line)
+		say_note("the command told nothing that it counted; build it with mperf-cc, and "
+			 "leave MPERF_FEED and MPERF_OUTPUT to mperfctl");
+	else if (o->since_ns || o->until_ns || o->n_pids == 0)
+		say_note("no program that counts itself told anything; build it with mperf-cc, and "
+			 "ask for another time with --since and --until");
+	for (size_t i = 0; i < o->n_pids && !o->input && !o->since_ns && !o->until_ns; i++)
+		say_silent(o->pid[i]);
+}
+
 int roofline_print(const struct showing *s)
 {
 	struct print p;
@@ -73,10 +102,19 @@ int roofline_print(const struct showing *s)
 		print_say_failed(NULL, r, "send stdout elsewhere");
 		return EXIT_FAILED;
 	}
-	if (s->reply->n_rows == 0 && !s->o->live)
-		say_note("no program that counts itself told anything; build it with mperf-cc, and "
-			 "ask for another time with --since and --until");
+	if (s->reply->n_rows == 0)
+		say_nothing(s->o);
 	return 0;
+}
+
+/* --loops and --sample choose between two bodies. */
+static void say_if_no_choice(const struct options *o, const struct reply *r)
+{
+	bool of_bodies = reply_column(r, "counted_entries") >= 0 &&
+			 (!o->by || strcmp(o->by, "loop") == 0 || strcmp(o->by, "function") == 0);
+	if (o->chooses && r->n_rows > 0 && of_bodies && !has_two_bodies(r))
+		say_note("none of these was built in two bodies, so --loops and --sample change "
+			 "nothing; build it with mperf-cc and MPERF_PASS=mode=clone");
 }
 
 /* Ask of what the options name, and show what comes. */
@@ -97,6 +135,7 @@ static int run(const struct options *o, Mperf__Request *request, char **path,
 	if (exit_status == 0)
 		exit_status = roofline_print(&(struct showing){o, &reply, spare,
 			request->body_case == MPERF__REQUEST__BODY_BLOCKS ? o->interval_ms : 0});
+	say_if_no_choice(o, &reply);
 	reply_clear(&reply);
 	return exit_status;
 }
@@ -152,6 +191,8 @@ static int show_frames(struct source *s, const struct options *o, Mperf__Request
 			begin_frame(o, n);
 			exit_status =
 				roofline_print(&(struct showing){o, &reply, roofline_spare, 0});
+			if (n == 0)
+				say_if_no_choice(o, &reply);
 		}
 		reply_clear(&reply);
 	}

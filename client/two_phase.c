@@ -257,9 +257,12 @@ static void compare_entries(const struct combining *c, struct pair *p)
 }
 
 /* Rows of the second run with their like, then what the first has alone. */
-static size_t make_pairs(const struct combining *c, size_t *order, struct pair *pairs)
+static int make_pairs(const struct combining *c, size_t *order, struct pair *pairs, size_t *ret_n)
 {
+	_cleanup_(freep) bool *paired = calloc(c->first->n_rows + 1, sizeof *paired);
 	size_t n = 0;
+	if (!paired)
+		return -ENOMEM;
 	for (size_t i = 0; i < c->first->n_rows; i++)
 		order[i] = i;
 	qsort_r(order, c->first->n_rows, sizeof *order, compare_first, (void *)c);
@@ -268,18 +271,18 @@ static size_t make_pairs(const struct combining *c, size_t *order, struct pair *
 		if (place == NO_ROW && is_inside(c->second, i))
 			continue;
 		pairs[n] = (struct pair){place == NO_ROW ? NO_ROW : order[place], i, 0, ""};
+		if (place != NO_ROW)
+			paired[order[place]] = true;
 		compare_entries(c, &pairs[n++]);
 	}
 	for (size_t i = 0; i < c->first->n_rows; i++) {
-		bool is_new = true;
-		for (size_t j = 0; j < n && is_new; j++)
-			is_new = pairs[j].first != i;
-		if (!is_new || is_inside(c->first, i))
+		if (paired[i] || is_inside(c->first, i))
 			continue;
 		pairs[n] = (struct pair){i, NO_ROW, 0, ""};
 		compare_entries(c, &pairs[n++]);
 	}
-	return n;
+	*ret_n = n;
+	return 0;
 }
 
 static int compare_times(const void *a, const void *b)
@@ -288,7 +291,7 @@ static int compare_times(const void *a, const void *b)
 	return (x->time_ns < y->time_ns) - (x->time_ns > y->time_ns);
 }
 
-static bool has_two_bodies(const struct reply *r)
+bool has_two_bodies(const struct reply *r)
 {
 	for (size_t i = 0; i < r->n_rows; i++)
 		if (number(r, i, "counted_entries") >= 0)
@@ -310,10 +313,13 @@ int two_phase_combine(const struct reply *plain, const struct reply *counting, u
 		calloc(plain->n_rows + counting->n_rows + 1, sizeof *pairs);
 	if (!order || !pairs)
 		return -ENOMEM;
-	size_t n = make_pairs(&c, order, pairs);
+	size_t n;
+	int r = make_pairs(&c, order, pairs, &n);
+	if (r != 0)
+		return r;
 	qsort(pairs, n, sizeof *pairs, compare_times);
 	*ret_different = 0;
-	int r = add_columns(&c);
+	r = add_columns(&c);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		*ret_different += *pairs[i].refused != '\0';
 		if (limit == 0 || i < limit)
@@ -412,8 +418,10 @@ int two_phase(const struct options *o, Mperf__Request *request, const char *cons
 {
 	_cleanup_(freep) struct options *phase = malloc(sizeof *phase);
 	struct reply plain = {0}, counting = {0};
-	if (!phase)
+	if (!phase) {
+		say_failure("no memory is left", "Close something and try again");
 		return EXIT_FAILED;
+	}
 	*phase = *o;
 	request->roofline->limit = 0;
 	phase->one_in = 0;

@@ -114,9 +114,9 @@ Clone::Clone(Function &function) : function(function)
 	remapInstructionsInBlocks(blocks, copies);
 }
 
-void Clone::add_nest(const Loop &loop, uint32_t scope, bool certain, bool timed)
+void Clone::add_nest(const Loop &loop, uint32_t scope, bool timed)
 {
-	nests.push_back({cast<BasicBlock>(copies[loop.getHeader()]), scope, certain, timed});
+	nests.push_back({cast<BasicBlock>(copies[loop.getHeader()]), scope, timed});
 }
 
 void Clone::enter_with_function(uint32_t scope)
@@ -188,7 +188,7 @@ void Clone::count_nests(Emitter &emitter, Base &base, Table &table)
 		if (!nest.with_function)
 			count_entries(nest.scope, *before, base, table);
 		if (nest.timed)
-			timer.add(*loop, nest.scope, nest.certain);
+			timer.add(*loop, nest.scope);
 	}
 }
 

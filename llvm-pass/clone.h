@@ -37,9 +37,9 @@ class Clone
 	// own until join().
 	explicit Clone(llvm::Function &function);
 
-	// An outermost loop that has a preheader: its scope in the table, and whether control is
-	// sure to leave it by an exit. The copy counts how often it is entered, and times it.
-	void add_nest(const llvm::Loop &loop, uint32_t scope, bool certain, bool timed);
+	// An outermost loop that has a preheader, and its scope in the table. The copy counts how
+	// often it is entered, and if `timed` takes its time.
+	void add_nest(const llvm::Loop &loop, uint32_t scope, bool timed);
 
 	// That loop is entered once in each entry into the function, whose count is its own, too.
 	void enter_with_function(uint32_t scope);
@@ -56,7 +56,7 @@ class Clone
 	struct Nest {
 		llvm::BasicBlock *header; // of the copy
 		uint32_t scope;
-		bool certain, timed;
+		bool timed;
 		bool with_function = false;
 	};
 

@@ -73,12 +73,12 @@ class Counting
 	void emit_counters(const Counts &counts, Hoister &hoister, const Breaks &breaks);
 	void emit_hoisted(const Update &update, Hoister &hoister);
 	void emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop);
-	void emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators);
+	void emit_nests(Scopes &scopes, DominatorTree &dominators);
 	void tell_callees(const Counts &counts, const Breaks &breaks);
 	void prepare_calls();
 	void emit_base(const Scopes &scopes, const Breaks &breaks);
 	void share_entries(const Scopes &scopes, const Counts &counts);
-	void copy_body(const Scopes &scopes, Hoister &hoister);
+	void copy_body(const Scopes &scopes);
 	std::vector<std::string> names_of(const Scopes &scopes);
 	bool is_promoted(const BasicBlock &block, bool is_mask) const;
 
@@ -349,11 +349,11 @@ void Counting::emit_counters(const Counts &counts, Hoister &hoister, const Break
 	}
 }
 
-void Counting::emit_nests(Scopes &scopes, Hoister &hoister, DominatorTree &dominators)
+void Counting::emit_nests(Scopes &scopes, DominatorTree &dominators)
 {
 	const NestTimer timer = {emitter, *base, table, dominators, *loops};
 	for (Loop *loop : *loops)
-		timer.add(*loop, scopes.of(loop), hoister.passes_control(*loop));
+		timer.add(*loop, scopes.of(loop));
 }
 
 // The names by which a function is chosen: its own, and those of the loops that are in it now.
@@ -369,15 +369,14 @@ std::vector<std::string> Counting::names_of(const Scopes &scopes)
 }
 
 // Before anything is added to the function.
-void Counting::copy_body(const Scopes &scopes, Hoister &hoister)
+void Counting::copy_body(const Scopes &scopes)
 {
 	if (!cloned)
 		return;
 	clone.emplace(function);
 	for (const Loop *loop : *loops) {
 		if (loop->getLoopPreheader())
-			clone->add_nest(*loop, scopes.of(loop), hoister.passes_control(*loop),
-				options.nests);
+			clone->add_nest(*loop, scopes.of(loop), options.nests);
 	}
 }
 
@@ -443,7 +442,7 @@ void Counting::run()
 		dominators, all_loops);
 	SCEVExpander expander(evolution, function.getParent()->getDataLayout(), "mperf");
 	Hoister hoister(evolution, dominators, target, expander);
-	copy_body(scopes, hoister);
+	copy_body(scopes);
 	BranchProbabilityInfo probabilities(function, all_loops, &library);
 	BlockFrequencyInfo block_frequencies(function, probabilities, all_loops);
 
@@ -475,7 +474,7 @@ void Counting::run()
 		return base->address(builder, counter);
 	});
 	if (options.nests)
-		emit_nests(scopes, hoister, dominators);
+		emit_nests(scopes, dominators);
 	emit_base(scopes, breaks);
 }
 

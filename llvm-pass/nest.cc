@@ -35,6 +35,21 @@ bool calls_itself(const Loop &loop)
 	});
 }
 
+// Is control sure not to be thrown out of it past its exits? What is thrown away would run on for
+// whoever reads the time of what is not over yet. A jump (longjmp) cannot be told beforehand;
+// taking each call of C for one would leave the loops of main, which run as long as the program
+// does, without time until they end.
+bool keeps_exits(const Loop &loop)
+{
+	for (const BasicBlock *block : loop.blocks()) {
+		for (const Instruction &instruction : *block) {
+			if (!isa<InvokeInst>(instruction) && instruction.mayThrow())
+				return false; // an invoke's landing pad is in the loop, or an exit
+		}
+	}
+	return true;
+}
+
 // The first of a nest's words.
 uint32_t add_words(Table &table, uint32_t scope)
 {
@@ -50,7 +65,7 @@ uint32_t add_words(Table &table, uint32_t scope)
 
 } // namespace
 
-bool NestTimer::add(Loop &loop, uint32_t scope, bool certain) const
+bool NestTimer::add(Loop &loop, uint32_t scope) const
 {
 	BasicBlock *before = loop.getLoopPreheader();
 	if (!before || !loop.hasDedicatedExits() || calls_itself(loop))
@@ -61,6 +76,7 @@ bool NestTimer::add(Loop &loop, uint32_t scope, bool certain) const
 		if (exit->getFirstInsertionPt() == exit->end())
 			return false;
 	}
+	const bool published = keeps_exits(loop);
 	const uint32_t words = add_words(table, scope);
 	MDNode *weights = MDBuilder(before->getContext()).createBranchWeights(RARE, USUAL);
 	DomTreeUpdater updater(dominators, DomTreeUpdater::UpdateStrategy::Eager);
@@ -78,8 +94,12 @@ bool NestTimer::add(Loop &loop, uint32_t scope, bool certain) const
 		SplitBlockAndInsertIfThen(is_timed, header_jump, false, weights, &updater, &loops);
 	builder.SetInsertPoint(end);
 	const Function &function = *before->getParent();
+<<<<<<< HEAD
 	Value *begun =
 		emitter.call_nest_begin(builder, function, base.address(builder, words), certain);
+=======
+	Value *begun = emitter.call_nest_begin(builder, function, place, published);
+>>>>>>> i5-reader
 	auto *since = PHINode::Create(builder.getInt64Ty(), 2, "mperf.since");
 	since->insertBefore(&header_jump->getParent()->front());
 	since->addIncoming(builder.getInt64(0), before);

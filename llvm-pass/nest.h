@@ -29,9 +29,8 @@ struct NestTimer {
 	llvm::LoopInfo &loops;
 
 	// Surrounds a loop by the code that times it for that scope, and adds its MPERF_NEST_WORDS
-	// to the table. certain: control is sure to leave by an exit. False: the loop has no
-	// preheader or no exits of its own.
-	bool add(llvm::Loop &loop, uint32_t scope, bool certain) const;
+	// to the table. False: the loop has no preheader or no exits of its own.
+	bool add(llvm::Loop &loop, uint32_t scope) const;
 };
 
 } // namespace mperf

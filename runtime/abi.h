@@ -185,8 +185,9 @@ void __mperf_object_unregister(struct mperf_object *o);
 int64_t __mperf_thread_enter(struct mperf_object *o);
 
 /* Time an entry into an outermost loop: words are its MPERF_NEST_WORDS in the thread's block.
- * `published` says that an end is certain, so that a reader may look at what is not over yet. The
- * pass calls begin where the countdown came to nothing, and end where begin's value is not 0. */
+ * `published` says that nothing is thrown past its end, so that a reader may look at what is not
+ * over yet. The pass calls begin where the countdown came to nothing, and end where begin's value
+ * is not 0. */
 uint64_t __mperf_nest_begin(uint64_t *words, uint32_t published);
 void __mperf_nest_end(uint64_t *words, uint64_t begin_ns);
 

@@ -40,10 +40,10 @@ struct mperf_region {
 #define MPERF_REGION_TEXT_MAX 256u
 
 #ifndef MPERF_REGION_RUNTIME_ /* which defines them */
-#define MPERF_REGION_LINKAGE_ __attribute__((weak, visibility("default")))
+#define MPERF_REGION_LINKAGE_ __attribute__((weak, nothrow, visibility("default")))
 #define MPERF_REGION_LINKED_(function) ((function) != 0)
 #else
-#define MPERF_REGION_LINKAGE_ __attribute__((visibility("default")))
+#define MPERF_REGION_LINKAGE_ __attribute__((nothrow, visibility("default")))
 #define MPERF_REGION_LINKED_(function) 1
 #endif
 

@@ -202,6 +202,19 @@ static int fail_no_store(struct request *q, const struct service *service)
 		"this mperfd keeps no store%s%s", *why ? ": " : "", why);
 }
 
+/* Nothing is there of the time that is asked for, perhaps since nothing is stored now. */
+static int fail_nothing(struct request *q, const struct service *service)
+{
+	if (!*service->store_trouble)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Ask for another time (--since, --until).",
+			"the store has no samples of that time");
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+		"See mperfctl store for what it takes and may take, or ask for another time.",
+		"the store has no samples of that time, and takes none now: %s",
+		service->store_trouble);
+}
+
 int store_query_start(struct request *q, const Mperf__Request *m)
 {
 	struct service *service = q->peer->options->service;
@@ -218,9 +231,7 @@ int store_query_start(struct request *q, const Mperf__Request *m)
 	if (r < 0)
 		return r;
 	if (s->n_sources == 0) {
-		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Ask for another time (--since, --until).",
-			"the store has no samples of that time");
+		r = fail_nothing(q, service);
 		return r < 0 ? r : 0;
 	}
 	return offload_start(q, &store_query_answer, TAKE_PTR(s));

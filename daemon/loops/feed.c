@@ -148,6 +148,7 @@ static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 		.user = user,
 		.other_pids = feed_has_other_pids(peer->pid),
 		.came_ns = f->now_ns,
+		.n_looks = f->n_looks,
 		.next = f->connections,
 	};
 	user->n_programs++;
@@ -207,6 +208,7 @@ static int accept_some(struct feed *f)
  */
 static int pause_until(struct connection *c, uint64_t resume_ns)
 {
+	c->waits = false;
 	if (!c->paused || c->resume_ns < resume_ns)
 		c->resume_ns = resume_ns;
 	if (c->paused)
@@ -217,8 +219,16 @@ static int pause_until(struct connection *c, uint64_t resume_ns)
 
 static int resume(struct connection *c)
 {
-	c->paused = false;
+	c->paused = c->waits = false;
 	return watch(c->feed, EPOLL_CTL_ADD, c->fd, c, true);
+}
+
+/* Until everything is known that happened by now. */
+static int pause_for_look(struct connection *c)
+{
+	int r = pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
+	c->waits = true;
+	return r;
 }
 
 /* What a thread counted is read when it is known who that is. */
@@ -228,7 +238,7 @@ static int wait_for_thread(struct connection *c)
 	memcpy(&m, c->feed->packet, sizeof m);
 	if (m.head.type != MPERF_THREAD || feed_seek_thread(c, (pid_t)m.tid))
 		return 0;
-	return pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
+	return pause_for_look(c);
 }
 
 /* One packet. 0; 1: nothing more for now; FEED_* that is to be hung up on, as a negative of it is
@@ -278,9 +288,9 @@ static int charge_time(struct connection *c, uint64_t spent_ns)
 
 static int read_turn(struct connection *c)
 {
-	if (!feed_seek_process(c))
-		return pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns;
+	if (!feed_seek_process(c))
+		return pause_for_look(c);
 	int r = 0;
 	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0 && !c->paused; i++)
 		r = read_packet(c);
@@ -357,14 +367,36 @@ int feed_resume(struct feed *f)
 	return r;
 }
 
+/* Look for those who wait for it, out of turn. *ret_any: there is one. */
+static int look_for_waiting(struct feed *f, bool *ret_any)
+{
+	bool any = false;
+	int r = 0;
+	for (struct connection *c = f->connections; c && r == 0; c = c->next) {
+		if (!c->waits)
+			continue;
+		if (!any)
+			feed_look(f);
+		any = true;
+		r = resume(c);
+	}
+	*ret_any = any;
+	return r;
+}
+
 int feed_settle(struct feed *f, uint64_t now_ns)
 {
+	unsigned n_looks = 0;
 	int r = 0;
 	for (unsigned i = 0; i < FEED_SETTLE_TURNS && r == 0; i++) {
 		struct pollfd p = {.fd = f->epoll_fd, .events = POLLIN};
-		if (poll(&p, 1, 0) <= 0)
+		bool more = poll(&p, 1, 0) > 0;
+		if (more)
+			r = feed_dispatch(f, now_ns);
+		else if (n_looks++ < FEED_SETTLE_LOOKS)
+			r = look_for_waiting(f, &more);
+		if (!more)
 			break;
-		r = feed_dispatch(f, now_ns);
 	}
 	return r;
 }

@@ -69,8 +69,11 @@ int feed_dispatch(struct feed *f, uint64_t now_ns);
 /* At the end: read also those who have used up their share, for there is no later. 0 or -errno. */
 int feed_resume(struct feed *f);
 
-/* Read what waits in the sockets by now, as far as FEED_SETTLE_TURNS go. 0 or -errno. */
+/* Read what waits in the sockets by now, as far as FEED_SETTLE_TURNS go, also of those who wait for
+ * a look; who has used up his share goes on waiting. 0 or -errno. */
 #define FEED_SETTLE_TURNS 256
+/* One for the programs, one for the threads that they tell of. */
+#define FEED_SETTLE_LOOKS 2u
 int feed_settle(struct feed *f, uint64_t now_ns);
 
 void feed_set_limits(struct feed *f, const struct feed_limits *limits);

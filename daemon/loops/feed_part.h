@@ -33,11 +33,13 @@ struct connection {
 	bool other_pids;      /* its pid namespace is another one than ours */
 	bool sought;          /* its process was looked for, found or not */
 	bool paused;          /* not read before resume_ns */
+	bool waits;           /* paused for the next look alone */
 	uint32_t n_grants;    /* threads that were given counters */
 	uint64_t resume_ns;
 	uint64_t spent_until_ns; /* as its user's, of its own share */
 	uint64_t waited_ns;      /* when it last waited for a thread to become known; 0: never */
 	uint64_t came_ns;
+	uint64_t n_looks; /* that there had been when it came */
 	struct connection *next;
 };
 
@@ -57,6 +59,7 @@ struct feed {
 	uint64_t n_accepted, n_hung_up, n_rounds;
 	uint64_t now_ns;       /* of the dispatch under way */
 	uint64_t looked_ns;    /* when a thread was last looked for */
+	uint64_t n_looks;      /* how often */
 	uint64_t looking_ns;   /* what looking took, in all: nobody's share */
 	uint64_t listen_at_ns; /* no connection is accepted before; 0: they are */
 	struct feed_want *want;
@@ -64,8 +67,10 @@ struct feed {
 	uint8_t packet[MPERF_PACKET_BYTES_MAX];
 };
 
-/* See whose the connection is. False: it was not looked for yet, and shall be tried again
- * FEED_LOOK_NS after feed->looked_ns. */
+/* Let all that happened until now be known, whenever that was done last. */
+void feed_look(struct feed *f);
+/* See whose the connection is, by what is known of the time after it came. False: it was not looked
+ * for yet, and shall be tried again FEED_LOOK_NS after feed->looked_ns. */
 bool feed_seek_process(struct connection *c);
 /* See whether a thread that was just announced can be told from others when it counts. False: it is
  * too new, and its messages shall wait until FEED_LOOK_NS after feed->looked_ns. */

@@ -5,8 +5,10 @@
  * be found counts for the process as a whole, so a liar is charged with it himself.
  *
  * Records of a thread's birth come some moments after the birth, and a short-lived one is dead when
- * the program tells of it: then the rings are emptied, and the table is searched for the dead. Both
- * are done FEED_LOOK_NS apart at most, whatever programs say.
+ * the program tells of it: then the rings are emptied, and the table is searched for the dead. So
+ * they are for each program that connects, whose exec stands in them: who asks for what a command
+ * does from its exec on would not take the command's first counts for its. Rings are emptied for
+ * this FEED_LOOK_NS apart at most, whatever programs say, and searching is at the user's cost.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -100,9 +102,26 @@ static struct task *find_dead(const struct connection *c, pid_t tid)
 	return found;
 }
 
+static struct task *find(const struct connection *c, pid_t tid)
+{
+	struct task *task = find_live(c, tid);
+	return task ? task : find_dead(c, tid);
+}
+
 static bool looked_just_now(const struct feed *f)
 {
 	return f->looked_ns && f->now_ns - f->looked_ns < FEED_LOOK_NS;
+}
+
+void feed_look(struct feed *f)
+{
+	f->looked_ns = f->now_ns;
+	f->n_looks++;
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (f->o.catch_up)
+		(void)f->o.catch_up(
+			f->o.userdata); /* the walk's own dispatch tells of its trouble */
+	f->looking_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 }
 
 /* True if it may be looked for again. */
@@ -110,12 +129,7 @@ static bool may_look(struct feed *f)
 {
 	if (looked_just_now(f))
 		return false;
-	f->looked_ns = f->now_ns;
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	if (f->o.catch_up)
-		(void)f->o.catch_up(
-			f->o.userdata); /* the walk's own dispatch tells of its trouble */
-	f->looking_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+	feed_look(f);
 	return true;
 }
 
@@ -127,15 +141,21 @@ static struct task *look(struct connection *c, pid_t tid, bool *ret_sure)
 	if (task || !may_look(c->feed))
 		return task;
 	*ret_sure = true;
-	task = find_live(c, tid);
-	return task ? task : find_dead(c, tid);
+	return find(c, tid);
 }
 
 bool feed_seek_process(struct connection *c)
 {
-	if (!c->sought && c->pid > 0)
-		c->process = look(c, c->pid, &c->sought);
-	c->sought |= c->process || c->pid <= 0;
+	struct feed *f = c->feed;
+	if (c->sought || c->pid <= 0)
+		return true;
+	if (!f->o.catch_up) /* all is known as it happens */
+		c->process = find_live(c, c->pid);
+	if (!c->process && (f->n_looks > c->n_looks || may_look(f))) {
+		c->process = find(c, c->pid);
+		c->sought = true;
+	}
+	c->sought |= c->process != NULL;
 	return c->sought;
 }
 

@@ -102,12 +102,21 @@ static void put_epoch(struct row *row, uint64_t epoch_ns)
 					: (struct answer_value){.kind = ANSWER_ABSENT};
 }
 
+/* Of a process or thread; absent where nobody told it, as of a file's process. */
+static void put_id(struct row *row, int32_t id)
+{
+	if (id > 0)
+		put_count(row, (uint64_t)id);
+	else
+		row->value[row->n++] = (struct answer_value){.kind = ANSWER_ABSENT};
+}
+
 static void put_who(struct row *row, const struct loop_facts *f, uint32_t who)
 {
 	const struct fact_who nobody = {0}, *w = who ? &f->who[who - 1] : &nobody;
 	put_text(row, text_of(&f->texts, w->comm));
-	put_count(row, w->pid);
-	put_count(row, w->tid);
+	put_id(row, w->pid);
+	put_id(row, w->tid);
 }
 
 /* --- rows

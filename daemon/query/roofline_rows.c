@@ -278,7 +278,8 @@ static void put_key(struct row *row, const struct roofline *r, uint32_t group)
 		put_site(row, f, &f->site[group]);
 	} else {
 		put_text(row, text_of(&f->texts, f->who[group].comm));
-		put_count(row, f->who[group].pid);
+		int32_t pid = f->who[group].pid; /* 0: of a file, which tells none */
+		put_known(row, pid > 0 ? pid : -1);
 		put_count(row, f->who[group].tid);
 	}
 }
@@ -432,7 +433,7 @@ static void add_notes(struct roofline *r)
 			"'measured', the program timed whole nests, calls in them included.");
 	if (r->any_shared)
 		note(r, "Time that is 'shared' is the measured time of the nest around, divided by "
-			"counted instructions.");
+			"counted instructions, as if calls in it took none.");
 	note(r, "Bandwidth is what loads and stores asked for, from whatever cache. 'Corrected' is "
 		"an estimate of it without counting (Examem, equations 1 to 5), from accesses, "
 		"instructions and updates, which are counted.");

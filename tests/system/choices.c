@@ -18,6 +18,10 @@
 
 static double values[N];
 
+/* Of external linkage, so that how often they are entered is not known from this file alone. */
+double summed(const double *v, int n);
+double multiplied(const double *v, int n);
+
 __attribute__((noinline)) double summed(const double *v, int n)
 {
 	double sum = 0;

@@ -154,6 +154,9 @@ def test_a_file_that_a_program_wrote_tells_the_same(build):
         path = folder / "run.out"
         path.write_bytes(messages_of_triad(3, 30, 7_500_000))
         check_triad(rows(build, "roofline", "-i", path), 3, 30, 7_500_000)
+        thread, = rows(build, "roofline", "-i", path, "--by", "thread")["rows"]
+        assert thread["pid"] is None and thread["tid"] > 0, thread
+        refused(mperfctl(build, "hotspots", "-i", path, check=False), 1, "roofline")
         # it is of one program, and knows neither its pid nor the date
         for which in ("--pid", "1"), ("--comm", "triad"), ("--since", "-1m"), ("--until", "-1m"):
             for command in "roofline", "blocks":

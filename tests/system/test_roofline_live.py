@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """mperfctl roofline of programs that mperf-cc built, while they run: C++, OpenMP, regions, LTO; their
 answers are known beforehand."""
+import json
 import platform
 import re
 import shutil
@@ -87,6 +88,45 @@ def test_regions_of_a_running_program_are_told_on_demand(build):
 def stored(service, pid):
     said = service.ask("roofline", "--by", "region", "--pid", pid, "--since", "-1h")
     return said if said["rows"] else None
+
+
+def counts_by_loop(answer):
+    return {(r["function"], r["source"], r["nest"]): (r["entries"], r["iterations"], r["ops"],
+                                                      r["bytes_loaded"]) for r in answer["rows"]}
+
+
+def test_of_a_command_that_is_over_at_once_nothing_is_missing(build):
+    """What it was by its exec, the service must know before it takes its first counts, and the last
+    must be there when the recording ends; each run is looked at anew, some just after another."""
+    program = compiled(build, "matmul.c")
+    with Folder() as folder, Service(build, folder, flush="5s") as service:
+        output = folder / "output"
+        printed = subprocess.run([program], check=True, capture_output=True, text=True,
+                                 env={"MPERF_OUTPUT": str(output)}).stdout
+        whole = counts_by_loop(service.ask("roofline", "-i", output))
+        assert any(entries and ops for entries, _, ops, _ in whole.values()), whole
+        for _ in range(6):
+            said = service.ctl("roofline", "--json", "--", program,
+                               env={"MPERF_FEED": str(service.feed)}).stdout
+            assert said.startswith(printed), said
+            assert counts_by_loop(json.loads(said[len(printed):])) == whole, said
+
+
+def test_a_loop_that_runs_as_long_as_its_program_has_time(build):
+    """Also where it calls what nobody sees into: what main does is in such a loop."""
+    program = compiled(build, "../system/choices.c")
+    with Folder() as folder, Service(build, folder, flush="5s") as service:
+        running = subprocess.Popen([program, "goes-on"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                   env={"MPERF_FEED": str(service.feed)})
+        try:
+            def of_main():
+                found = service.ask("roofline", "--pid", running.pid)["rows"]
+                return next((r for r in found if r["function"] == "main" and r["iterations"]), None)
+            first = wait_until("main's loop is told", of_main)
+            assert first["clock"] == "measured" and first["time_ns"] > 0, first
+            wait_until("its time grows", lambda: of_main()["time_ns"] > first["time_ns"])
+        finally:
+            running.communicate()
 
 
 def test_what_a_killed_program_loses_is_one_period(build):

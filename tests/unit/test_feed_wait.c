@@ -114,6 +114,7 @@ static uint32_t programs_at(uint64_t now_ns)
 START_TEST(who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time)
 {
 	come_and_go(); /* is looked for, */
+	ck_assert_uint_eq(programs_at(S), 0);
 	come_and_go(); /* and this one has to wait for the next look */
 	ck_assert_uint_eq(programs_at(S), 1);
 	ck_assert_uint_eq(feed_deadline_ns(feed), S + FEED_LOOK_NS);

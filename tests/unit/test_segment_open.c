@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "proto/memory.h"
+#include "runtime/abi.h"
 #include "tests/unit/stored.h"
 
 static struct stored s;
@@ -149,6 +150,25 @@ START_TEST(other_files_are_not_ours)
 	ck_assert_int_eq(open_path(path, &error), SEGMENT_NOT_OURS);
 	ck_assert_int_eq(open_path("/proc/self/exe", &error), SEGMENT_NOT_OURS);
 	ck_assert_ptr_nonnull(strstr(error.text, "not an SQLite file"));
+}
+END_TEST
+
+START_TEST(what_a_program_that_counts_itself_wrote_names_what_reads_it)
+{
+	struct segment_error error;
+	char path[200];
+	const struct mperf_feed_hello hello = {
+		.head = {.type = MPERF_HELLO, .bytes = sizeof hello},
+		.magic = MPERF_FEED_MAGIC,
+	};
+	stored_begin_clock(&s);
+	snprintf(path, sizeof(path), "%s/output", s.folder);
+	write_at(path, 0, &hello, sizeof hello);
+	ck_assert_int_eq(open_path(path, &error), SEGMENT_NOT_OURS);
+	ck_assert_ptr_nonnull(strstr(error.remedy, "roofline"));
+	write_at(path, 0, &(uint16_t){MPERF_THREAD}, sizeof(uint16_t)); /* the type comes first */
+	ck_assert_int_eq(open_path(path, &error), SEGMENT_NOT_OURS);
+	ck_assert_ptr_null(strstr(error.remedy, "roofline"));
 }
 END_TEST
 
@@ -325,6 +345,7 @@ static Suite *segment_open_suite(void)
 	tcase_add_test(c, file_that_is_not_there_is_absent);
 	tcase_add_test(c, file_that_may_not_be_read_is_refused);
 	tcase_add_test(c, other_files_are_not_ours);
+	tcase_add_test(c, what_a_program_that_counts_itself_wrote_names_what_reads_it);
 	tcase_add_test(c, database_of_another_program_is_not_ours);
 	tcase_add_test(c, newer_version_is_refused_by_its_number);
 	tcase_add_test(c, segment_being_written_is_unsealed);
