@@ -10,8 +10,9 @@ from kernels import (KERNELS, QUIET, ROOT, comparable, compile_kernel, count, fa
                      plugin, run, sums_of, told_totals, totals_of_file, versions, wrap)
 from machine import Skip
 
-# These want OpenMP's library, half precision, regions, or more than one process or file.
-APART = ("openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "regions")
+# These want OpenMP's library, half precision, regions, one set of flags, or more than one process or
+# file.
+APART = ("lowered", "openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "regions")
 SOURCES = sorted(p for p in KERNELS.iterdir() if p.suffix in (".c", ".cc")
                  and not p.name.startswith(APART))
 FLAGS = [("-O0",), ("-O2",), ("-O3", "-mavx2", "-mfma"), ("-O3", "-mavx512f", "-mavx512bw", "-mavx512vl")]
@@ -77,6 +78,12 @@ def test_modes_agree_and_counts_are_those_that_are_known(build):
         for flags in FLAGS if version == max(found) else FLAGS[1:3]:
             for source in SOURCES if runnable(flags) else ():
                 check_modes(build, source, version, flags)
+
+
+def test_what_a_code_generator_will_load_is_counted(build):
+    """Entries of jump tables, constants, and of words of which a byte is looked at, that byte."""
+    for version in plugins(build):
+        check_modes(build, KERNELS / "lowered.c", version, ("-O2",))
 
 
 def test_exceptions_and_jumps_are_exact_where_all_escapes_are_counted(build):
