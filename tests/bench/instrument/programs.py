@@ -16,7 +16,7 @@ COMPILED_TIMES = 5
 
 
 def sqlite(build):
-    folders, _ = test_sqlite.built(build)
+    folders, _ = test_sqlite.built(build, ("speedtest1",))
     objects = {k: next(f.glob(".libs/sqlite3.o")) for k, f in folders.items()}
     return {"run": {k: [test_sqlite.binary(f, "speedtest1"), "--memdb", "--size"]
                     for k, f in folders.items()},
