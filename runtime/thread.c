@@ -15,6 +15,7 @@
 
 #include "runtime/grant.h"
 #include "runtime/image.h"
+#include "runtime/segment.h"
 #include "runtime/state.h"
 #include "runtime/thread.h"
 
@@ -196,9 +197,11 @@ bool mperf_thread_switch(struct thread *t, struct stay *to)
 		 * this leaves all biases as they will be. */
 		t->stay = to;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		for (struct block *b = to->blocks; b; b = b->next)
-			if (__atomic_load_n(&b->image, __ATOMIC_SEQ_CST))
-				*b->bias = b->distance;
+		for (struct block *b = to->blocks; b; b = b->next) {
+			const struct image *image = __atomic_load_n(&b->image, __ATOMIC_SEQ_CST);
+			if (image)
+				mperf_bias_set(image, b->bias, b->distance);
+		}
 	}
 	mperf_thread_idle(t, before);
 	return ok;
