@@ -23,7 +23,8 @@ def sqlite(build):
     return {"run": {k: [test_sqlite.binary(f, "speedtest1"), "--memdb", "--size"]
                     for k, f in folders.items()},
             "compile": {k: compilation(build, k, [f / "sqlite3.c"]) for k, f in folders.items()},
-            "sizes": size_ratios(build, objects, runtime=False), "counted": SPEEDTEST, "timed": TIMED_SPEEDTEST}
+            "sizes": size_ratios(build, objects, runtime=False), "counted": SPEEDTEST,
+            "timed": TIMED_SPEEDTEST}
 
 
 def lua(build):
@@ -38,7 +39,8 @@ def lua(build):
 def compilation(build, flavour, sources):
     """One command that compiles them, each to nowhere."""
     cc, _ = compilers(build, flavour)
-    return ["sh", "-ec", 'cc=$1; shift; for f; do "$cc" -O2 -w -c -o /dev/null "$f"; done', "sh", cc, *sources]
+    each = 'cc=$1; shift; for f; do "$cc" -O2 -w -c -o /dev/null "$f"; done'
+    return ["sh", "-ec", each, "sh", cc, *sources]
 
 
 def without_lines(program):
