@@ -14,6 +14,7 @@
 #include "counts.h"
 #include "emit.h"
 #include "hoist.h"
+#include "lowered.h"
 #include "mix.h"
 #include "nest.h"
 #include "prepare.h"
@@ -64,6 +65,7 @@ class Counting
 
       private:
 	void read_blocks(Scopes &scopes);
+	void read_lowered(Scopes &scopes, const LoopInfo &loops);
 	void read_structure(Scopes &scopes, LoopInfo &loops);
 	void charge(uint32_t scope, const Sum &sum, uint32_t key, int64_t factor);
 	void add_terms(const Counts &counts);
@@ -113,6 +115,18 @@ void Counting::read_blocks(Scopes &scopes)
 		if (mix.assembly)
 			table.scope(scope).flags |= MPERF_SCOPE_ASSEMBLY;
 	}
+}
+
+// What the code generator is going to load.
+void Counting::read_lowered(Scopes &scopes, const LoopInfo &loops)
+{
+	find_lowered_loads(function, loops, target, [&](const LoweredLoad &load) {
+		const uint32_t scope = scopes.of(load.of);
+		Terms &its = terms[load.when];
+		its[{scope, metric_key(MPERF_METRIC_LOADS, MPERF_MODELLED)}] += load.n;
+		its[{scope, metric_key(MPERF_METRIC_BYTES_LOADED, MPERF_MODELLED)}] +=
+			load.n * (int64_t)load.bytes;
+	});
 }
 
 // Entries and rounds, which are of loops and functions, whatever block shows them; and how often
@@ -435,6 +449,7 @@ void Counting::run()
 	if (options.blocks)
 		scopes.add_blocks(function, table);
 	read_blocks(scopes);
+	read_lowered(scopes, all_loops);
 	read_structure(scopes, all_loops);
 
 	// Declared before what is made of it: the expander looks at it to its end.

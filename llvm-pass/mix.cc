@@ -7,12 +7,15 @@
 // instruction; the target's cost model decides that.
 
 #include "mix.h"
+#include "lowered.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace llvm;
 
@@ -173,11 +176,17 @@ static void read_atomic_update(BlockMix &into, AtomicRMWInst &update, TypeSize b
 			1, extent_of(type));
 }
 
-// One that fails writes nothing, so what it wrote is as often as it said so.
+// One that fails writes nothing, so what it wrote is as often as it said so; but x86 writes what
+// was there. Source: Intel 64 Software Developer's Manual, volume 2A, CMPXCHG: "the destination
+// operand receives a write cycle without regard to the result of the comparison".
 static void read_atomic_exchange(BlockMix &into, AtomicCmpXchgInst &exchange, TypeSize bytes)
 {
-	add_plain_access(into, false, exchange.getCompareOperand()->getType(),
-		exchange.getPointerOperand(), bytes);
+	const Type *type = exchange.getCompareOperand()->getType();
+	add_plain_access(into, false, type, exchange.getPointerOperand(), bytes);
+	if (Triple(exchange.getModule()->getTargetTriple()).isX86()) {
+		add_plain_access(into, true, type, exchange.getPointerOperand(), bytes);
+		return;
+	}
 	Quantity *success =
 		find_quantity(into, Unit::VALUE, &exchange, nullptr, *exchange.getNextNode());
 	success->mix.add(MPERF_METRIC_STORES, 1);
@@ -192,8 +201,9 @@ void MixReader::read_memory(Instruction &instruction)
 		return layout.getTypeStoreSize(const_cast<Type *>(type));
 	};
 	if (auto *load = dyn_cast<LoadInst>(&instruction)) {
+		const auto narrow = narrowed_bytes(*load);
 		add_plain_access(*into, false, load->getType(), load->getPointerOperand(),
-			bytes(load->getType()));
+			narrow ? TypeSize::getFixed(*narrow) : bytes(load->getType()));
 	} else if (auto *store = dyn_cast<StoreInst>(&instruction)) {
 		const Type *type = store->getValueOperand()->getType();
 		add_plain_access(*into, true, type, store->getPointerOperand(), bytes(type));

@@ -94,12 +94,8 @@ bool NestTimer::add(Loop &loop, uint32_t scope) const
 		SplitBlockAndInsertIfThen(is_timed, header_jump, false, weights, &updater, &loops);
 	builder.SetInsertPoint(end);
 	const Function &function = *before->getParent();
-<<<<<<< HEAD
 	Value *begun =
-		emitter.call_nest_begin(builder, function, base.address(builder, words), certain);
-=======
-	Value *begun = emitter.call_nest_begin(builder, function, place, published);
->>>>>>> i5-reader
+		emitter.call_nest_begin(builder, function, base.address(builder, words), published);
 	auto *since = PHINode::Create(builder.getInt64Ty(), 2, "mperf.since");
 	since->insertBefore(&header_jump->getParent()->front());
 	since->addIncoming(builder.getInt64(0), before);

@@ -49,7 +49,7 @@ enum mperf_metric {
 /* How a factor is to be read; added to a metric's id shifted by MPERF_VARIANT_BITS. */
 enum mperf_variant {
 	MPERF_SCALABLE = 1, /* times vscale, which a program learns when it runs */
-	MPERF_MODELLED = 2, /* what a library call is taken to do, and not what was seen */
+	MPERF_MODELLED = 2, /* what a library call or the code generator is taken to do, not seen */
 };
 #define MPERF_VARIANT_BITS 2
 

@@ -457,8 +457,8 @@ static void add_notes(struct roofline *r)
 	if (assembly)
 		note(r, "Inline assembly is not counted, but its time is.");
 	if (modelled)
-		note(r, "Bytes of library calls such as memcpy are modelled as what the call is "
-			"for.");
+		note(r, "Modelled are bytes that no text of the program loads: jump tables, "
+			"constants, strlen.");
 }
 
 int roofline_tell(struct roofline *r, const struct answer *answer)

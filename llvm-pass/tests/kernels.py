@@ -16,7 +16,7 @@ KERNELS = ROOT / "tests" / "kernels"
 RUN_SECONDS = 120
 QUIET = "-Wno-unused-command-line-argument"  # what only the linker reads is no complaint
 # A count, a range of counts that compilers may make of it, or what it is at least.
-EXPECT = re.compile(r"^ \* expect: (\S+) ([a-z0-9_]+)(\.least)? (\d+)(?:\.\.(\d+))?$", re.M)
+EXPECT = re.compile(r"^ \* expect: (\S+) ([a-z0-9_]+(?:\.modelled)?)(\.least)? (\d+)(?:\.\.(\d+))?$", re.M)
 
 
 def plugin(build, version):

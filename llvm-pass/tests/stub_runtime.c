@@ -2,7 +2,10 @@
  *
  * The least that a counted program needs to run: a block for each thread, and at the end a file of
  * all counters (MPERF_STUB_OUTPUT), for read_counts.py. It lets tests of the pass judge the pass
- * alone.
+ * alone, with any target's compiler and without a build for it, and tells what the real one would
+ * not: which entries count is known beforehand (MPERF_STUB_ONE_IN; the real one draws by chance),
+ * and a file comes out of what no wrapper linked. Tests that are called real or go through mperf-cc
+ * have the real one.
  *
  *      file = { n_counters:u64 table_bytes:u64 counters table }*, by module; threads added up
  */

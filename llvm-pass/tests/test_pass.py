@@ -12,8 +12,9 @@ from machine import Skip
 
 SECONDS = 95
 
-# These want OpenMP's library, half precision, regions, or more than one process or file.
-APART = ("openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "regions")
+# These want OpenMP's library, half precision, regions, one set of flags, or more than one process or
+# file.
+APART = ("lowered", "openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "regions")
 SOURCES = sorted(p for p in KERNELS.iterdir() if p.suffix in (".c", ".cc")
                  and not p.name.startswith(APART))
 FLAGS = [("-O0",), ("-O2",), ("-O3", "-mavx2", "-mfma"), ("-O3", "-mavx512f", "-mavx512bw", "-mavx512vl")]
@@ -81,6 +82,12 @@ def test_modes_agree_and_counts_are_those_that_are_known(build):
             options = () if version == max(found) or flags != FLAGS[1] else ("-mperf-segment=false",)
             for source in SOURCES if runnable(flags) else ():
                 check_modes(build, source, version, flags, options)
+
+
+def test_what_a_code_generator_will_load_is_counted(build):
+    """Entries of jump tables, constants, and of words of which a byte is looked at, that byte."""
+    for version in plugins(build):
+        check_modes(build, KERNELS / "lowered.c", version, ("-O2",))
 
 
 def test_exceptions_and_jumps_are_exact_where_all_escapes_are_counted(build):

@@ -17,15 +17,16 @@ SIZE = ("--memdb", "--size", 15)
 
 
 @functools.cache
-def built(build):
-    """The amalgamation compiled as make does it, with what it took; speedtest1 and fuzzcheck."""
+def built(build, programs=("speedtest1", "fuzzcheck")):
+    """The amalgamation compiled as make does it, with what it took; and programs, of which each
+    compiles it once more."""
     folders, seconds = copies(build, "sqlite3"), {}
     for flavour, folder in folders.items():
         cc, _ = compilers(build, flavour)
         run("./configure", f"CC={cc}", "CFLAGS=-O2", "--disable-readline", cwd=folder)
         run("make", "sqlite3.c", "shell.c", cwd=folder)
         seconds[flavour], _ = processor_seconds("make", "sqlite3.lo", cwd=folder)
-        run("make", "-j2", "speedtest1", "fuzzcheck", cwd=folder)
+        run("make", "-j2", *programs, cwd=folder)
     return folders, seconds
 
 

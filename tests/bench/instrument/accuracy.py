@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from kernels import expectations, of_function, totals_of_file
-from subjects import RUN_SECONDS, kernels, run
+from subjects import LOWERED, RUN_SECONDS, kernels, run
 
 FLOATING = re.compile(r"fp\w+_ops")
 TRACED_ACCESSES = 400_000  # between both repeat counts; a trace is text, a line an access
@@ -108,7 +108,7 @@ def bytes_of(shop, target, truth, source, name):
 
 def measure_bytes(shop, target, truth, wanted=None):
     rows = []
-    for kind, source, name in kernels():
+    for kind, source, name in kernels() + kernels(LOWERED):
         if wanted and not any(w in name for w in wanted):
             continue
         row = {"class": kind, **bytes_of(shop, target, truth, source, name)}

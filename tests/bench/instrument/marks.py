@@ -67,6 +67,18 @@ def flops_lines(result):
             *(f"Not run: {reason}." for reason in result["not run"]), ""]
 
 
+# What is known of kernels that miss a mark of bytes.
+CAUSES = {
+    "copy": "the C library's memcpy loads and stores some words of each copy twice",
+    "jump_out": "what setjmp and longjmp keep and bring back, which are external calls",
+    "stencil": "registers that are spilled around its inner loop, once for each row of 98 points",
+}
+
+
+def causes(missed):
+    return "".join(f" {name}: {CAUSES.get(name, 'not known why')}." for name in missed)
+
+
 def share(value):
     return "–" if value is None else f"{100 * value:.3f} %"
 
@@ -85,10 +97,10 @@ def bytes_lines(result):
                                         ("all, loop kernels", loops, "all_ratio", 0.98)):
             if chosen:
                 far = max(chosen, key=lambda r: abs(r[key] - 1))
-                met = sum(abs(r[key] - 1) <= 1 - mark + 1e-9 for r in chosen)
-                lines += ["", f"Bytes {what}: {met} of {len(chosen)} kernels within "
+                missed = [r["kernel"] for r in chosen if abs(r[key] - 1) > 1 - mark + 1e-9]
+                lines += ["", f"Bytes {what}: {len(chosen) - len(missed)} of {len(chosen)} kernels within "
                           f"{100 * (1 - mark):.1f} %, furthest {far['kernel']} at {share(far[key])}. Mark: "
-                          f"{100 * mark:.1f} % ({verdict(met == len(chosen))}); Examem 93 %."]
+                          f"{100 * mark:.1f} % ({verdict(not missed)}); Examem 93 %.{causes(missed)}"]
         lines.append("")
     return lines
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Whole programs, as tests/programs builds them of Debian's sources: what counting costs SQLite's
-speedtest1 and Lua, to run and to compile."""
-import statistics
+speedtest1 and Lua, to run and to compile. Times are user time, the least of runs in turns."""
 import subprocess
 import sys
 
@@ -9,24 +8,39 @@ import test_lua
 import test_sqlite
 from clocks import user_seconds
 from instructions import by_cachegrind
-from whole import COUNTED, PLAIN, size_ratios
+from whole import COUNTED, PLAIN, compilers, size_ratios
 
-FEW, MANY = 3, 20        # sizes of speedtest1 and rounds of work.lua: below cachegrind, and timed
-TIMED_SPEEDTEST = 60
+# Sizes of speedtest1 and rounds of work.lua: below cachegrind, of which the difference is taken, since
+# telling the daemon of all tables takes some 34 million instructions of SQLite, once; and timed.
+SPEEDTEST, TIMED_SPEEDTEST = (1, 3), 60
+WORK, TIMED_WORK = (1, 2), 20
+COMPILED_TIMES = 5
 
 
 def sqlite(build):
-    folders, seconds = test_sqlite.built(build)
+    folders, _ = test_sqlite.built(build, ("speedtest1",))
     objects = {k: next(f.glob(".libs/sqlite3.o")) for k, f in folders.items()}
-    commands = {k: [test_sqlite.binary(f, "speedtest1"), "--memdb", "--size"] for k, f in folders.items()}
-    return commands, seconds, size_ratios(build, objects, runtime=False), (FEW, TIMED_SPEEDTEST)
+    return {"run": {k: [test_sqlite.binary(f, "speedtest1"), "--memdb", "--size"]
+                    for k, f in folders.items()},
+            "compile": {k: compilation(build, k, [f / "sqlite3.c"]) for k, f in folders.items()},
+            "sizes": size_ratios(build, objects, runtime=False), "counted": SPEEDTEST,
+            "timed": TIMED_SPEEDTEST}
 
 
 def lua(build):
-    folders, seconds = test_lua.built(build)
+    folders, _ = test_lua.built(build)
     library = {k: f / "src" / ".libs" / "liblua5.4.so.0.0.0" for k, f in folders.items()}
-    commands = {k: [without_lines(test_lua.program(f)), test_lua.WORK] for k, f in folders.items()}
-    return commands, seconds, size_ratios(build, library), (1, MANY)
+    return {"run": {k: [without_lines(test_lua.program(f)), test_lua.WORK] for k, f in folders.items()},
+            "compile": {k: compilation(build, k, sorted((f / "src").glob("l*.c")))
+                        for k, f in folders.items()},
+            "sizes": size_ratios(build, library), "counted": WORK, "timed": TIMED_WORK}
+
+
+def compilation(build, flavour, sources):
+    """One command that compiles them, each to nowhere."""
+    cc, _ = compilers(build, flavour)
+    each = 'cc=$1; shift; for f; do "$cc" -O2 -w -c -o /dev/null "$f"; done'
+    return ["sh", "-ec", each, "sh", cc, *sources]
 
 
 def without_lines(program):
@@ -36,24 +50,34 @@ def without_lines(program):
     return copy
 
 
-def row_of(shop, name, made, n_rounds):
-    commands, seconds, sizes, (few, many) = made
-
-    def of(flavour, measure, size):
-        program, *arguments = commands[flavour]
-        return measure(program, [*arguments, size], shop.streaming)
-    times = []
+def in_turns(commands, n_rounds, environment):
+    """Counted over plain, of the least user time of each, and of each round."""
+    took = {PLAIN: [], COUNTED: []}
     for n in range(n_rounds):
-        order = (PLAIN, COUNTED) if n % 2 else (COUNTED, PLAIN)
-        both = {flavour: of(flavour, user_seconds, many) for flavour in order}
-        times.append(both[COUNTED] / both[PLAIN])
-    took = {flavour: of(flavour, by_cachegrind, few) for flavour in (PLAIN, COUNTED)}
-    row = {"program": name, "instructions": took[COUNTED] / took[PLAIN],
-           "time": statistics.median(times), "times": times,
-           "compile time": seconds[COUNTED] / seconds[PLAIN],
-           "code": sizes["code"], "code and tables": sizes["code and tables"]}
-    print(f"{name}: instructions {row['instructions']:.3f}, time {row['time']:.3f}", file=sys.stderr,
-          flush=True)
+        for flavour in (PLAIN, COUNTED) if n % 2 else (COUNTED, PLAIN):
+            program, *arguments = commands[flavour]
+            took[flavour].append(user_seconds(program, arguments, environment))
+    return (min(took[COUNTED]) / min(took[PLAIN]),
+            [c / p for c, p in zip(took[COUNTED], took[PLAIN])])
+
+
+def row_of(shop, name, made, n_rounds):
+    def tell(what):
+        print(f"{name}: {what} {row[what]:.3f}", file=sys.stderr, flush=True)
+    row = {"program": name, **made["sizes"]}
+    took = {}
+    for flavour, (program, *arguments) in made["run"].items():
+        few, many = (by_cachegrind(program, [*arguments, size], shop.streaming)
+                     for size in made["counted"])
+        took[flavour] = many - few
+    row["instructions"] = took[COUNTED] / took[PLAIN]
+    tell("instructions")
+    timed = {k: [*command, made["timed"]] for k, command in made["run"].items()}
+    row["time"], row["times"] = in_turns(timed, n_rounds, shop.streaming)
+    tell("time")
+    row["compile time"], row["compile times"] = in_turns(
+        made["compile"], min(n_rounds, COMPILED_TIMES), shop.streaming)
+    tell("compile time")
     return row
 
 

@@ -5,6 +5,10 @@
  * ships no header for them, so what is used of the interface is declared here. Source: the
  * interface's documentation, docs/devel/tcg-plugins.rst of QEMU 7.2, and its symbols.
  *
+ * A store-conditional of RISC-V is told as a load and a store, since QEMU makes it of a
+ * compare-and-exchange; only the store is counted. Source: QEMU 7.2, target/riscv/insn_trans,
+ * trans_rva.c.inc, gen_sc().
+ *
  * The stack is where the first access of all goes, which is that of _start to argc, and STACK_BYTES
  * below. At exit it prints, on standard error:
  *
@@ -17,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #ifndef PLUGIN_VERSION
 #define PLUGIN_VERSION 1 /* of the interface; 9.0 and later want 2 */
@@ -35,6 +41,7 @@ extern void qemu_plugin_register_vcpu_tb_trans_cb(
 extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
 extern struct qemu_plugin_insn *qemu_plugin_tb_get_insn(
 	const struct qemu_plugin_tb *block, size_t index);
+extern char *qemu_plugin_insn_disas(const struct qemu_plugin_insn *insn);
 extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block,
 	void (*callback)(unsigned cpu, void *data), int flags, void *data);
 extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
@@ -60,17 +67,26 @@ static void count_block(unsigned cpu, void *n)
 	instructions += (uintptr_t)n;
 }
 
-static void count_access(unsigned cpu, memory_info info, uint64_t addr, void *data)
+static void count_access(unsigned cpu, memory_info info, uint64_t addr, void *stores_alone)
 {
 	(void)cpu;
-	(void)data;
+	const bool is_store = qemu_plugin_mem_is_store(info);
+	if (stores_alone && !is_store)
+		return;
 	uint64_t none = 0;
 	__atomic_compare_exchange_n(
 		(uint64_t *)&stack, &none, addr, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	const uint64_t top = stack;
 	const bool is_stack = addr < top + STACK_ABOVE && addr >= top - STACK_BYTES;
-	bytes[qemu_plugin_mem_is_store(info) ? STORED : LOADED][is_stack] +=
-		1ull << qemu_plugin_mem_size_shift(info);
+	bytes[is_store ? STORED : LOADED][is_stack] += 1ull << qemu_plugin_mem_size_shift(info);
+}
+
+static bool is_store_conditional(const struct qemu_plugin_insn *insn)
+{
+	char *text = qemu_plugin_insn_disas(insn);
+	const bool is = text && (strstr(text, " sc.w") || strstr(text, " sc.d"));
+	free(text);
+	return is;
 }
 
 static void translate(plugin_id id, struct qemu_plugin_tb *block)
@@ -79,9 +95,11 @@ static void translate(plugin_id id, struct qemu_plugin_tb *block)
 	const size_t n = qemu_plugin_tb_n_insns(block);
 	qemu_plugin_register_vcpu_tb_exec_cb(
 		block, count_block, NO_REGISTERS, (void *)(uintptr_t)n);
-	for (size_t i = 0; i < n; i++)
-		qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(block, i), count_access,
-			NO_REGISTERS, LOADS_AND_STORES, NULL);
+	for (size_t i = 0; i < n; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(block, i);
+		qemu_plugin_register_vcpu_mem_cb(insn, count_access, NO_REGISTERS, LOADS_AND_STORES,
+			is_store_conditional(insn) ? bytes : NULL);
+	}
 }
 
 static void print(plugin_id id, void *data)
