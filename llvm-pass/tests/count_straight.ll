@@ -16,7 +16,7 @@ target triple = "x86_64-pc-linux-gnu"
 ; CHECK: %[[BIAS:.*]] = load i64, ptr
 ; CHECK: icmp eq i64 %[[BIAS]], 0
 ; CHECK: call {{.*}}@__mperf_enter
-; CHECK: phi i64
+; CHECK: load i64, ptr
 ; CHECK: add i64 %{{.*}}, 1
 ; CHECK: fadd double
 ; CHECK-NOT: store
