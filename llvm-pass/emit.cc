@@ -6,6 +6,7 @@
 // puts them side by side and says where they begin and end.
 
 #include "emit.h"
+#include "segment.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
@@ -79,7 +80,8 @@ Constant *edge(Module &module, const char *side, const char *section)
 
 } // namespace
 
-Emitter::Emitter(Module &module) : module(module)
+Emitter::Emitter(Module &module, bool use_segment)
+    : module(module), has_segment(use_segment && segment_is_free(module))
 {
 	counters = new GlobalVariable(module, word(module), false, GlobalValue::ExternalLinkage,
 		nullptr, "__mperf_counters_of_module");

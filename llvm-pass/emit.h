@@ -25,7 +25,8 @@ namespace mperf
 class Emitter
 {
       public:
-	explicit Emitter(llvm::Module &module);
+	// use_segment: counters may be reached through %gs where that can be.
+	Emitter(llvm::Module &module, bool use_segment);
 
 	// The address that a counter of the module has without a bias. It has a name of its own:
 	// code that must not know its own place reaches no other by an offset in one step.
@@ -50,6 +51,8 @@ class Emitter
 	void finish(const Table &table, uint32_t flags);
 
 	llvm::Module &module;
+	// An address without a bias is good for loads and stores in the segment %gs.
+	const bool has_segment;
 
       private:
 	// From a constructor and a destructor of which the linker keeps one, with these arguments.
@@ -90,9 +93,14 @@ class Base
 	llvm::Value *load_bias(llvm::IRBuilder<> &builder);
 	llvm::Value *find_bias(llvm::IRBuilder<> &builder);
 	void compute_at(llvm::Instruction *before, bool trusted);
+	void place_in_segment(llvm::ArrayRef<llvm::Instruction *> anew, bool trusted,
+		int64_t middle, const Frequencies &frequencies);
+	bool use_segment(int64_t middle);
+	std::vector<llvm::Instruction *> find_uses(bool at_entry, const Frequencies &frequencies);
 	std::vector<llvm::BasicBlock *> find_places(const Frequencies &frequencies);
 	llvm::Instruction *first_use(llvm::BasicBlock &block);
 	void keep_locals_first();
+	void drop_unused();
 
 	Emitter &emitter;
 	llvm::Function &function;

@@ -78,7 +78,8 @@ bool NestTimer::add(Loop &loop, uint32_t scope, bool certain) const
 		SplitBlockAndInsertIfThen(is_timed, header_jump, false, weights, &updater, &loops);
 	builder.SetInsertPoint(end);
 	const Function &function = *before->getParent();
-	Value *begun = emitter.call_nest_begin(builder, function, place, certain);
+	Value *begun =
+		emitter.call_nest_begin(builder, function, base.address(builder, words), certain);
 	auto *since = PHINode::Create(builder.getInt64Ty(), 2, "mperf.since");
 	since->insertBefore(&header_jump->getParent()->front());
 	since->addIncoming(builder.getInt64(0), before);
@@ -90,7 +91,7 @@ bool NestTimer::add(Loop &loop, uint32_t scope, bool certain) const
 		Value *was_timed = builder.CreateIsNotNull(since);
 		end = SplitBlockAndInsertIfThen(was_timed, first, false, weights, &updater, &loops);
 		builder.SetInsertPoint(end);
-		emitter.call_nest_end(builder, function, place, since);
+		emitter.call_nest_end(builder, function, base.address(builder, words), since);
 	}
 	return true;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """mperfctl roofline of programs that mperf-cc built, while they run: C++, OpenMP, regions, LTO; their
 answers are known beforehand."""
+import platform
 import re
 import shutil
 import subprocess
@@ -72,6 +73,7 @@ def test_regions_of_a_running_program_are_told_on_demand(build):
         with Counted(program, service) as counted:
             for n_rounds in 1, 2, 3:
                 counted.round()
+                service.hears(counted.process.pid)
                 check_regions(service.ask("roofline", "--by", "region", "--pid",
                                           counted.process.pid), n_rounds)
             loops = service.ask("roofline", "--pid", counted.process.pid)["rows"]
@@ -115,6 +117,23 @@ def test_regions_are_the_same_when_the_linker_optimises(build):
             check_regions(rows(build, "roofline", "--by", "region", "-i", output), 2)
 
 
+def test_a_kernel_that_alone_sets_the_segment_is_asked_to(build):
+    """The emulator says of its x86-64 that programs may not write the base of %gs, and stands for
+    kernels before 5.9."""
+    if platform.machine() != "x86_64" or not shutil.which("qemu-x86_64"):
+        raise Skip("there is no qemu-x86_64, or this is no x86-64")
+    program = compiled(build, "regions.cc")
+    assert "%gs:" in subprocess.run(["objdump", "-d", program], text=True, check=True,
+                                    stdout=subprocess.PIPE).stdout
+    with Folder() as folder:
+        output = folder / "run.mperf"
+        told = subprocess.run(["qemu-x86_64", "-E", "LD_SHOW_AUXV=1", program], input="xx", text=True,
+                              check=True, capture_output=True,
+                              env={"MPERF_OUTPUT": str(output)}).stdout
+        assert "AT_PLATFORM" in told and not re.search(r"AT_HWCAP2: +0x[2367abef]\b", told), told
+        check_regions(rows(build, "roofline", "--by", "region", "-i", output), 2)
+
+
 def with_openmp(build, name):
     if not list(Path("/usr/lib/llvm-19/lib").glob("libomp.so*")):
         raise Skip("libomp of LLVM 19 is not installed")
@@ -130,6 +149,7 @@ def test_threads_of_openmp_that_never_exit_are_told_while_they_live(build):
                                   env={"MPERF_FEED": str(service.feed)}) as process:
                 assert process.stdout.readline()
                 pid = str(process.pid)
+                service.hears(pid)
                 by_function = service.ask("roofline", "--by", "function", "--pid", pid)["rows"]
                 by_thread = service.ask("roofline", "--by", "thread", "--pid", pid)["rows"]
                 process.stdin.close()
