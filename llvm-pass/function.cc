@@ -309,9 +309,13 @@ void Counting::emit_hoisted(const Update &update, Hoister &hoister)
 	if (!hoist.walker)
 		return emit_update(hoist.place->getTerminator(), update.counter,
 			hoister.expand(hoist), nullptr);
-	IRBuilder<> builder(&*hoist.loop->getUniqueExitBlock()->getFirstInsertionPt());
-	Value *amount = hoister.expand_behind(hoist, builder);
-	emit_update(&*builder.GetInsertPoint(), update.counter, amount, nullptr);
+	SmallVector<BasicBlock *, 4> exits;
+	hoist.loop->getUniqueExitBlocks(exits);
+	for (BasicBlock *exit : exits) {
+		IRBuilder<> builder(&*exit->getFirstInsertionPt());
+		Value *amount = hoister.expand_behind(hoist, builder);
+		emit_update(&*builder.GetInsertPoint(), update.counter, amount, nullptr);
+	}
 }
 
 void Counting::emit_counters(const Counts &counts, Hoister &hoister, const Breaks &breaks)
