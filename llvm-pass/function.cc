@@ -67,6 +67,7 @@ class Counting
 	void read_structure(Scopes &scopes, LoopInfo &loops);
 	void charge(uint32_t scope, const Sum &sum, uint32_t key, int64_t factor);
 	void add_terms(const Counts &counts);
+	void add_exchanges(const Counts &counts, Scopes &scopes);
 	void add_updates(const Counts &counts, Scopes &scopes);
 	unsigned lane_bits(const Quantity &quantity, Loop *room, Hoister &hoister) const;
 	void emit_quantities(Scopes &scopes, Hoister &hoister);
@@ -173,6 +174,21 @@ void Counting::add_terms(const Counts &counts)
 	}
 }
 
+// Whether an exchange took place needs no counter where control goes another way then.
+void Counting::add_exchanges(const Counts &counts, Scopes &scopes)
+{
+	for (BasicBlock &block : function) {
+		mixes[&block].quantities.remove_if([&](const Quantity &quantity) {
+			const auto known = counts.exchanges.find(quantity.value);
+			if (quantity.unit != Unit::VALUE || known == counts.exchanges.end())
+				return false;
+			for (const auto &[key, factor] : quantity.mix.terms)
+				charge(scopes.of(&block), known->second, key, factor);
+			return true;
+		});
+	}
+}
+
 void Counting::add_updates(const Counts &counts, Scopes &scopes)
 {
 	const uint32_t updates = metric_key(MPERF_METRIC_UPDATES);
@@ -191,8 +207,12 @@ bool Counting::is_promoted(const BasicBlock &block, bool is_mask) const
 		return false;
 	if (is_mask || !Triple(function.getParent()->getTargetTriple()).isX86())
 		return true;
+	// Next to an atomic operation, which waits for all before it, nothing is a chain.
 	const Loop *loop = loops->getLoopFor(&block);
-	return loop && loop->isInnermost() && loop->getNumBlocks() == 1;
+	return loop && loop->isInnermost() && loop->getNumBlocks() == 1 &&
+	       none_of(block, [](const Instruction &i) {
+		       return isa<AtomicRMWInst>(i) || isa<AtomicCmpXchgInst>(i);
+	       });
 }
 
 void Counting::emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop)
@@ -454,6 +474,7 @@ void Counting::run()
 	const Counts counts = make_counts(shape, hoister, options, table, is_needed);
 	share_entries(scopes, counts);
 	add_terms(counts);
+	add_exchanges(counts, scopes);
 	add_updates(counts, scopes);
 	tell_callees(counts, breaks);
 
