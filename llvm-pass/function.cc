@@ -442,6 +442,7 @@ void Counting::tell_callees(const Counts &counts, const Breaks &breaks)
 void Counting::run()
 {
 	replace_markers(function);
+	part_indirect_jumps(function);
 	const Breaks breaks = split_at_breaks(function, options.escapes);
 	DominatorTree dominators(function);
 	LoopInfo all_loops(dominators);
