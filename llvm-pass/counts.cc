@@ -11,12 +11,14 @@
 #include "counts.h"
 #include "table.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/Analysis/BlockFrequencyInfo.h"
 #include "llvm/Analysis/BranchProbabilityInfo.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/PostDominators.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Function.h"
+#include "llvm/IR/Instructions.h"
 
 using namespace llvm;
 
@@ -30,6 +32,17 @@ namespace
 constexpr uint64_t HOIST_COST = 3;
 // How long a count may get by putting other counts in the place of counters.
 constexpr size_t SUM_MAX = 4096;
+
+// The exchange whose success that branch is about: 0 is the way on if it did; or null.
+const Instruction *exchange_of(const BranchInst &jump)
+{
+	const auto *success = dyn_cast<ExtractValueInst>(jump.getCondition());
+	if (!success || success->getIndices() != ArrayRef<unsigned>{1} ||
+		success->getParent() != jump.getParent())
+		return nullptr;
+	const auto *exchange = dyn_cast<AtomicCmpXchgInst>(success->getAggregateOperand());
+	return exchange && exchange->getParent() == jump.getParent() ? exchange : nullptr;
+}
 
 using Hoists = DenseMap<const BasicBlock *, Hoist>; // by header
 
@@ -95,8 +108,15 @@ class Tree
 				update.hoist = *hoist;
 			counts.updates.push_back(update);
 		}
-		for (BasicBlock &block : shape.function)
+		for (BasicBlock &block : shape.function) {
 			counts.sums[&block] = final_sum(flow.of_block(&block));
+			const auto *jump = dyn_cast<BranchInst>(block.getTerminator());
+			if (!jump || !jump->isConditional() || !exchange_of(*jump))
+				continue;
+			const Sum *sum = flow.of_edge(&block, jump->getSuccessor(0));
+			if (sum && jump->getSuccessor(0) != jump->getSuccessor(1))
+				counts.exchanges[exchange_of(*jump)] = final_sum(*sum);
+		}
 		return true;
 	}
 
@@ -164,6 +184,62 @@ class Tree
 	std::vector<uint32_t> counters;
 };
 
+// A branch over a loop, or over what leads to one, is written for the case that it has nothing to
+// do: it is taken to be taken so much more rarely than its frequency says, which is a guess.
+constexpr uint64_t BYPASS_RARE = 4;
+// And an exchange is tried again when another thread came in between.
+constexpr uint64_t RETRY_RARE = 32;
+
+// Finds edges that are taken more rarely than is thought.
+class Rare
+{
+      public:
+	explicit Rare(const Shape &shape) : shape(shape)
+	{
+		for (const Loop *loop : shape.loops.getLoopsInPreorder())
+			add_way_to(*loop);
+	}
+
+	uint64_t divisor(const BasicBlock *from, const BasicBlock *to) const
+	{
+		const auto *jump = dyn_cast<BranchInst>(from->getTerminator());
+		if (!jump || !jump->isConditional() ||
+			jump->getSuccessor(0) == jump->getSuccessor(1))
+			return 1;
+		const BasicBlock *other = jump->getSuccessor(jump->getSuccessor(0) == to);
+		if (exchange_of(*jump))
+			return to == jump->getSuccessor(1) ? RETRY_RARE : 1;
+		const Loop *loop = shape.loops.getLoopFor(from);
+		const bool is_within =
+			!loop || (loop->contains(to) && loop->contains(other) &&
+					 to != loop->getHeader() && other != loop->getHeader());
+		return is_within && leads(*other) && !leads(*to) ? BYPASS_RARE : 1;
+	}
+
+      private:
+	// To a loop, and from nowhere else.
+	bool leads(const BasicBlock &block) const
+	{
+		return ways.count(&block) && block.getSinglePredecessor();
+	}
+
+	// Marks the blocks that come before a loop in every run, in the loop around it.
+	void add_way_to(const Loop &loop)
+	{
+		const Loop *around = loop.getParentLoop();
+		for (const auto *node = shape.dominators.getNode(loop.getHeader())->getIDom();
+			node && (!around || around->contains(node->getBlock()));
+			node = node->getIDom()) {
+			const BasicBlock *block = node->getBlock();
+			if (shape.loops.getLoopFor(block) == around && !ways.insert(block).second)
+				return; // as for another loop
+		}
+	}
+
+	const Shape &shape;
+	DenseSet<const BasicBlock *> ways;
+};
+
 bool count_tree(const Shape &shape, const Hoists &hoists, Table &table, Counts &counts)
 {
 	DenseMap<const BasicBlock *, uint64_t> cheap;
@@ -173,10 +249,12 @@ bool count_tree(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 		cheap[header] = std::min(own, frequency(shape, hoist.place) * each);
 	}
 	const auto block_cost = [&](const BasicBlock *block) { return frequency(shape, block); };
+	const Rare rare(shape);
 	const auto edge_cost = [&](const BasicBlock *from, const BasicBlock *to) {
-		return (shape.frequencies.getBlockFreq(from) *
-			shape.probabilities.getEdgeProbability(from, to))
-			.getFrequency();
+		const uint64_t often = (shape.frequencies.getBlockFreq(from) *
+					shape.probabilities.getEdgeProbability(from, to))
+					       .getFrequency();
+		return often / rare.divisor(from, to);
 	};
 	const FlowCosts costs = {block_cost, edge_cost, cheap, shape.breaks.cut_after,
 		shape.breaks.entered_again, shape.breaks.may_leave, shape.entries != nullptr};

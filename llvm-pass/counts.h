@@ -40,6 +40,8 @@ struct Update {
 struct Counts {
 	std::vector<Update> updates;
 	llvm::DenseMap<const llvm::BasicBlock *, Sum> sums; // of blocks
+	// How often exchanges took place on whose success their blocks' ends depend; where known.
+	llvm::DenseMap<const llvm::Value *, Sum> exchanges;
 
 	const Sum &of(const llvm::BasicBlock *block) const;
 	// How often an update takes place.

@@ -69,6 +69,7 @@ class Counting
 	void read_structure(Scopes &scopes, LoopInfo &loops);
 	void charge(uint32_t scope, const Sum &sum, uint32_t key, int64_t factor);
 	void add_terms(const Counts &counts);
+	void add_exchanges(const Counts &counts, Scopes &scopes);
 	void add_updates(const Counts &counts, Scopes &scopes);
 	unsigned lane_bits(const Quantity &quantity, Loop *room, Hoister &hoister) const;
 	void emit_quantities(Scopes &scopes, Hoister &hoister);
@@ -188,6 +189,21 @@ void Counting::add_terms(const Counts &counts)
 	}
 }
 
+// Whether an exchange took place needs no counter where control goes another way then.
+void Counting::add_exchanges(const Counts &counts, Scopes &scopes)
+{
+	for (BasicBlock &block : function) {
+		mixes[&block].quantities.remove_if([&](const Quantity &quantity) {
+			const auto known = counts.exchanges.find(quantity.value);
+			if (quantity.unit != Unit::VALUE || known == counts.exchanges.end())
+				return false;
+			for (const auto &[key, factor] : quantity.mix.terms)
+				charge(scopes.of(&block), known->second, key, factor);
+			return true;
+		});
+	}
+}
+
 void Counting::add_updates(const Counts &counts, Scopes &scopes)
 {
 	const uint32_t updates = metric_key(MPERF_METRIC_UPDATES);
@@ -206,8 +222,12 @@ bool Counting::is_promoted(const BasicBlock &block, bool is_mask) const
 		return false;
 	if (is_mask || !Triple(function.getParent()->getTargetTriple()).isX86())
 		return true;
+	// Next to an atomic operation, which waits for all before it, nothing is a chain.
 	const Loop *loop = loops->getLoopFor(&block);
-	return loop && loop->isInnermost() && loop->getNumBlocks() == 1;
+	return loop && loop->isInnermost() && loop->getNumBlocks() == 1 &&
+	       none_of(block, [](const Instruction &i) {
+		       return isa<AtomicRMWInst>(i) || isa<AtomicCmpXchgInst>(i);
+	       });
 }
 
 void Counting::emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop)
@@ -324,9 +344,13 @@ void Counting::emit_hoisted(const Update &update, Hoister &hoister)
 	if (!hoist.walker)
 		return emit_update(hoist.place->getTerminator(), update.counter,
 			hoister.expand(hoist), nullptr);
-	IRBuilder<> builder(&*hoist.loop->getUniqueExitBlock()->getFirstInsertionPt());
-	Value *amount = hoister.expand_behind(hoist, builder);
-	emit_update(&*builder.GetInsertPoint(), update.counter, amount, nullptr);
+	SmallVector<BasicBlock *, 4> exits;
+	hoist.loop->getUniqueExitBlocks(exits);
+	for (BasicBlock *exit : exits) {
+		IRBuilder<> builder(&*exit->getFirstInsertionPt());
+		Value *amount = hoister.expand_behind(hoist, builder);
+		emit_update(&*builder.GetInsertPoint(), update.counter, amount, nullptr);
+	}
 }
 
 void Counting::emit_counters(const Counts &counts, Hoister &hoister, const Breaks &breaks)
@@ -438,6 +462,7 @@ void Counting::tell_callees(const Counts &counts, const Breaks &breaks)
 void Counting::run()
 {
 	replace_markers(function);
+	part_indirect_jumps(function);
 	const Breaks breaks = split_at_breaks(function, options.escapes);
 	DominatorTree dominators(function);
 	LoopInfo all_loops(dominators);
@@ -471,6 +496,7 @@ void Counting::run()
 	const Counts counts = make_counts(shape, hoister, options, table, is_needed);
 	share_entries(scopes, counts);
 	add_terms(counts);
+	add_exchanges(counts, scopes);
 	add_updates(counts, scopes);
 	tell_callees(counts, breaks);
 

@@ -7,6 +7,10 @@
 //
 //      sum of (a + b·i) for i = 0 … n-1   =   a·n + b·n(n-1)/2
 //
+// One that goes by steps of more than 1, as what was unrolled or vectorised does, is said to go
+// round again (way - step) / step times. That is way / step - 1, and the way is what it compares
+// with.
+//
 // A loop whose trip count nobody knows before may still have walked by even steps when it is left:
 // how far it got tells its rounds then, without a counter within.
 //
@@ -20,6 +24,7 @@
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
@@ -34,8 +39,13 @@ namespace
 
 // As dear as an addition in each of few rounds; a division is not.
 constexpr unsigned EXPANSION_BUDGET = 8;
+// A walker's way is worked out at each of them, and makes the code longer.
+constexpr size_t EXITS_MAX = 4;
 // Deeper expressions are left alone: they take long to work out, and are dear to compute.
 constexpr unsigned EXPRESSION_MAX = 24;
+
+// Steps of up to so much get through 64 bits in 2^56 rounds, which take two years.
+constexpr uint64_t STEP_MAX = 256;
 
 // n(n-1)/2, exact, in 64 bits
 const SCEV *triangle(ScalarEvolution &evolution, const SCEV *n)
@@ -148,10 +158,12 @@ static std::optional<int64_t> step_of(const SCEVAddRecExpr &walk, ScalarEvolutio
 // goes by 1 is one already.
 std::optional<Hoist> Hoister::plan_behind(Loop &loop)
 {
-	// Left from one place, it has one value to keep.
-	const BasicBlock *exit = loop.getUniqueExitBlock();
-	if (!loop.getExitingBlock() || !loop.getLoopLatch() || !exit || !loop.hasDedicatedExits() ||
-		exit->isEHPad() || exit->getFirstInsertionPt() == exit->end())
+	SmallVector<BasicBlock *, 4> exits;
+	loop.getUniqueExitBlocks(exits);
+	if (!loop.getLoopLatch() || !loop.hasDedicatedExits() || exits.empty() ||
+		exits.size() > EXITS_MAX || any_of(exits, [](const BasicBlock *exit) {
+			return exit->isEHPad() || exit->getFirstInsertionPt() == exit->end();
+		}))
 		return {};
 	std::optional<Hoist> best;
 	unsigned best_price = ~0u;
@@ -165,35 +177,99 @@ std::optional<Hoist> Hoister::plan_behind(Loop &loop)
 			continue;
 		const unsigned price = (*step != 1) + (isa<SCEVConstant>(walk->getStart()) ? 0 : 2);
 		if (price < best_price) {
-			best = Hoist{&loop, loop.getLoopPreheader(), nullptr, {}, &phi, *step};
+			best = Hoist{&loop, loop.getLoopPreheader(), nullptr, {}};
+			best->walker = &phi;
+			best->step = *step;
 			best_price = price;
 		}
 	}
 	return best;
 }
 
+// Where the walker stands when the loop is left to that block, in steps that `more` completes: by
+// edge, it has taken this round's step or not, and what lives on there is the one that costs
+// nothing.
+Value *Hoister::last_of(const Hoist &hoist, BasicBlock &exit, Value *&more)
+{
+	PHINode *walker = hoist.walker;
+	Type *wide = IntegerType::get(exit.getContext(), 64);
+	auto *next =
+		dyn_cast<Instruction>(walker->getIncomingValueForBlock(hoist.loop->getLoopLatch()));
+	// One of few bits may come around with its last step.
+	const bool is_wide = walker->getType()->isPointerTy() || walker->getType() == wide;
+	const auto has_stepped = [&](const BasicBlock *from) {
+		return next && is_wide && dominators.dominates(next, from->getTerminator());
+	};
+	const unsigned n = pred_size(&exit), n_stepped = count_if(predecessors(&exit), has_stepped);
+	more = ConstantInt::get(wide, n_stepped == 0);
+	if (n_stepped == 0 || n_stepped == n)
+		return n_stepped ? cast<Value>(next) : walker;
+	auto *last = PHINode::Create(walker->getType(), n, "mperf.last");
+	auto *rest = PHINode::Create(wide, n, "mperf.rest");
+	last->insertBefore(&exit.front());
+	rest->insertBefore(&exit.front());
+	for (BasicBlock *from : predecessors(&exit)) {
+		const bool stepped = has_stepped(from);
+		last->addIncoming(stepped ? cast<Value>(next) : walker, from);
+		rest->addIncoming(ConstantInt::get(wide, !stepped), from);
+	}
+	more = rest;
+	return last;
+}
+
 Value *Hoister::expand_behind(const Hoist &hoist, IRBuilder<> &builder)
 {
-	PHINode *last = hoist.walker;
-	Value *start = last->getIncomingValueForBlock(hoist.loop->getLoopPreheader());
+	PHINode *walker = hoist.walker;
 	Type *wide = builder.getInt64Ty();
-	Type *narrow = last->getType()->isPointerTy() ? wide : last->getType();
+	Type *narrow = walker->getType()->isPointerTy() ? wide : walker->getType();
 	const auto number = [&](Value *value) {
 		return value->getType()->isPointerTy() ? builder.CreatePtrToInt(value, narrow)
 						       : value;
 	};
-	// Behind the step, if that is taken before the loop is left: it is the one that lives on.
-	// One of few bits may come around with its last step.
-	auto *next =
-		dyn_cast<Instruction>(last->getIncomingValueForBlock(hoist.loop->getLoopLatch()));
-	const Instruction *end = hoist.loop->getExitingBlock()->getTerminator();
-	const bool has_stepped = next && narrow == wide && dominators.dominates(next, end);
-	Value *from = number(start), *to = number(has_stepped ? next : last);
+	Value *more;
+	Value *last = last_of(hoist, *builder.GetInsertBlock(), more);
+	Value *from = number(walker->getIncomingValueForBlock(hoist.loop->getLoopPreheader()));
+	// Frozen, it is the loop's own value, of which the loop would have to keep another that is
+	// easier to count by. Where it begins at a value, the loop may have one of its own for it.
+	Value *to = number(last);
+	if (isa<Constant>(from))
+		to = builder.CreateFreeze(to);
 	Value *way = hoist.step < 0 ? builder.CreateSub(from, to) : builder.CreateSub(to, from);
 	const uint64_t each = hoist.step < 0 ? -hoist.step : hoist.step;
-	way = builder.CreateLShr(way, ConstantInt::get(narrow, Log2_64(each)));
-	way = builder.CreateZExt(way, wide);
-	return has_stepped ? way : builder.CreateAdd(way, builder.getInt64(1));
+	if (each > 1)
+		way = builder.CreateLShr(way, ConstantInt::get(narrow, Log2_64(each)));
+	return builder.CreateAdd(builder.CreateZExt(way, wide), more);
+}
+
+// Is it certain that the way is at least one step? Were it shorter, the loop would go on until it
+// came around.
+bool Hoister::goes_way(const SCEV *way, const APInt &step, const Loop &loop)
+{
+	if (way->getType()->isIntegerTy(64) && step.ule(STEP_MAX))
+		return true;
+	const SCEV *least = evolution.getConstant(step);
+	return evolution.isKnownPredicate(ICmpInst::ICMP_UGE, way, least) ||
+	       evolution.isLoopEntryGuardedByCond(&loop, ICmpInst::ICMP_UGE, way, least);
+}
+
+// From how often the loop goes round again.
+void Hoister::set_amount(Hoist &hoist, const SCEV *back)
+{
+	Type *wide = IntegerType::get(back->getType()->getContext(), 64);
+	const auto *division = dyn_cast<SCEVUDivExpr>(back);
+	const auto *step = division ? dyn_cast<SCEVConstant>(division->getRHS()) : nullptr;
+	if (step && step->getAPInt().isPowerOf2()) {
+		const SCEV *way = evolution.getAddExpr(division->getLHS(), step);
+		if (goes_way(way, step->getAPInt(), *hoist.loop)) {
+			hoist.amount = evolution.getNoopOrZeroExtend(
+				evolution.getUDivExpr(way, step), wide);
+			hoist.way = evolution.getNoopOrZeroExtend(way, wide);
+			hoist.shift = step->getAPInt().logBase2();
+			return;
+		}
+	}
+	hoist.amount = evolution.getAddExpr(
+		evolution.getNoopOrZeroExtend(back, wide), evolution.getOne(wide));
 }
 
 std::optional<Hoist> Hoister::plan(Loop &loop)
@@ -207,13 +283,11 @@ std::optional<Hoist> Hoister::plan(Loop &loop)
 		return plan_behind(loop);
 	if (evolution.getTypeSizeInBits(back->getType()) > 64)
 		return {};
-	Type *narrow = IntegerType::get(back->getType()->getContext(), 64);
-	back = evolution.getNoopOrZeroExtend(back, narrow);
-	const SCEV *amount = evolution.getAddExpr(back, evolution.getOne(narrow));
-	if (!can_expand(amount, *place, loop))
+	Hoist hoist = {&loop, place, nullptr, {}};
+	set_amount(hoist, back);
+	if (!can_expand(hoist.way ? hoist.way : hoist.amount, *place, loop))
 		return plan_behind(loop);
-	Hoist hoist = {&loop, place, amount, {}};
-	if (const auto *number = dyn_cast<SCEVConstant>(amount))
+	if (const auto *number = dyn_cast<SCEVConstant>(hoist.amount))
 		hoist.constant = number->getAPInt().getZExtValue();
 
 	for (Loop *around = loop.getParentLoop(); around && around->getParentLoop();
@@ -227,6 +301,7 @@ std::optional<Hoist> Hoister::plan(Loop &loop)
 			break;
 		hoist.place = outer;
 		hoist.amount = sum;
+		hoist.way = nullptr;
 	}
 	return hoist;
 }
@@ -250,8 +325,17 @@ bool Hoister::is_short(const Loop &innermost, const Loop &outermost)
 
 Value *Hoister::expand(const Hoist &hoist)
 {
-	return expander.expandCodeFor(
-		hoist.amount, hoist.amount->getType(), hoist.place->getTerminator());
+	Instruction *end = hoist.place->getTerminator();
+	const SCEV *amount = hoist.way ? hoist.way : hoist.amount;
+	Value *value = expander.expandCodeFor(amount, amount->getType(), end);
+	if (!hoist.way || isa<Constant>(value))
+		return hoist.way ? expander.expandCodeFor(hoist.amount, value->getType(), end)
+				 : value;
+	// Not looked into, or the way would be worked out once more; but where it stays the same,
+	// the shift comes before the loops around, too.
+	const SCEV *step = evolution.getConstant(value->getType(), 1ull << hoist.shift);
+	const SCEV *rounds = evolution.getUDivExpr(evolution.getUnknown(value), step);
+	return expander.expandCodeFor(rounds, value->getType(), end);
 }
 
 } // namespace mperf

@@ -32,8 +32,12 @@ struct Hoist {
 	const llvm::SCEV
 		*amount; // how often the loop's header runs for one run of `place`; 64 bits
 	std::optional<uint64_t> constant; // the same, where it is a number and place the preheader
+	// A value of which the amount is the 2^shift-th part, rounded down: how far the loop goes,
+	// which it often has computed already. Null: the amount alone.
+	const llvm::SCEV *way = nullptr;
+	unsigned shift = 0;
 	// Where the amount is not known before the loop, but behind it: by how far that value went
-	// from its start, in steps. It is added in the block that the loop is left to.
+	// from its start, in steps. It is added in each block that the loop is left to.
 	llvm::PHINode *walker = nullptr;
 	int64_t step = 0;
 };
@@ -61,10 +65,13 @@ class Hoister
 	// Makes the code that computes the amount, at the end of its place.
 	llvm::Value *expand(const Hoist &hoist);
 
-	// The same for one with a walker, behind its loop.
+	// The same for one with a walker, in a block that its loop is left to.
 	llvm::Value *expand_behind(const Hoist &hoist, llvm::IRBuilder<> &builder);
 
       private:
+	bool goes_way(const llvm::SCEV *way, const llvm::APInt &step, const llvm::Loop &loop);
+	void set_amount(Hoist &hoist, const llvm::SCEV *back);
+	llvm::Value *last_of(const Hoist &hoist, llvm::BasicBlock &exit, llvm::Value *&more);
 	std::optional<Hoist> plan_behind(llvm::Loop &loop);
 	const llvm::SCEV *runs_of(const llvm::BasicBlock *place, const llvm::Loop &loop);
 	const llvm::SCEV *sum_over(

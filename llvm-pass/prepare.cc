@@ -5,6 +5,7 @@
 
 #include "prepare.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Config/llvm-config.h"
@@ -110,6 +111,43 @@ Breaks split_at_breaks(Function &function, bool all_escapes)
 		}
 	}
 	return breaks;
+}
+
+// Where a jump through a table may lead to a block that others go to, too (labels without code of
+// their own are such), a block for that jump alone comes before it: the edge cannot be counted.
+static void part_indirect(BasicBlock &block, ArrayRef<BasicBlock *> others)
+{
+	BasicBlock *rest = block.splitBasicBlock(block.getFirstNonPHI());
+	Instruction *first = &rest->front();
+	for (PHINode &phi : block.phis()) {
+		auto *both = PHINode::Create(phi.getType(), others.size() + 1, phi.getName());
+		both->insertBefore(first);
+		phi.replaceAllUsesWith(both);
+		both->addIncoming(&phi, &block);
+		for (BasicBlock *other : others) {
+			both->addIncoming(phi.getIncomingValueForBlock(other), other);
+			phi.removeIncomingValue(other, false);
+		}
+	}
+	for (BasicBlock *other : others)
+		other->getTerminator()->replaceSuccessorWith(&block, rest);
+}
+
+void part_indirect_jumps(Function &function)
+{
+	for (BasicBlock &block : make_early_inc_range(function)) {
+		SmallSetVector<BasicBlock *, 8> others;
+		bool is_target = false, is_other = true;
+		for (BasicBlock *from : predecessors(&block)) {
+			const Instruction *end = from->getTerminator();
+			is_target |= isa<IndirectBrInst>(end);
+			// More than one edge from one block would be more than one of its phis.
+			is_other &= isa<IndirectBrInst>(end) ||
+				    (isa<BranchInst>(end) && others.insert(from));
+		}
+		if (is_target && is_other && !others.empty())
+			part_indirect(block, others.getArrayRef());
+	}
 }
 
 void shape_loops(DominatorTree &dominators, LoopInfo &loops)

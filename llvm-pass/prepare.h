@@ -39,6 +39,10 @@ struct Breaks {
 // jump out, where the function calls setjmp itself, or all_escapes.
 Breaks split_at_breaks(llvm::Function &function, bool all_escapes);
 
+// Has jumps whose edges cannot be counted lead to blocks of their own. Changes no loop's meaning,
+// and comes before loops are found.
+void part_indirect_jumps(llvm::Function &function);
+
 // Gives loops a preheader and exits of their own, where they can have them.
 void shape_loops(llvm::DominatorTree &dominators, llvm::LoopInfo &loops);
 
