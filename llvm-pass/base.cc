@@ -3,12 +3,18 @@
 // A counted function learns once where its counters are: the bias of its thread, which is 0 before
 // the thread's first counted function, and then for good. That costs a load, a test and an
 // addition, so it stands where it is rarest before all uses: a path that counts nothing pays
-// nothing. Functions that are called where the thread's bias is known already need no test.
+// nothing. Functions that their module alone calls need no test: those that are called from
+// elsewhere make it before they call them.
 //
 // The address is made an integer and back, since a counter's block is no part of the array that the
 // linker knows: to the optimiser, an address derived from the array would stay within it.
 //
 // Counters of one function are reached by short offsets, of both signs, around the base.
+//
+// In executables of x86-64 no register is needed: the runtime keeps the bias in the base of the
+// segment %gs too, which such programs leave alone, so an addition reaches its counter by itself.
+// The base is computed there only for what takes an address, and the thread's first function found
+// as elsewhere.
 
 #include "emit.h"
 
@@ -18,6 +24,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/ProfDataUtils.h"
 #include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/PromoteMemToReg.h"
@@ -35,6 +42,8 @@ constexpr uint32_t COUNTER_BYTES = 8;
 // one entry of so many; and beyond so many places, one serves all.
 constexpr uint64_t PLACE_COST = 16;
 constexpr size_t PLACES_MAX = 6;
+// Source: LLVM, CodeGenerator, "X86 address spaces supported".
+constexpr unsigned SEGMENT_GS = 256;
 constexpr uint32_t COLD_WEIGHT = 1, WARM_WEIGHT = 1 << 20;
 
 // By how many counters the base may stand behind the first: as far as the shortest offset reaches.
@@ -43,6 +52,19 @@ uint32_t reach(const Module &module)
 {
 	return Triple(module.getTargetTriple()).isX86() ? 128 / COUNTER_BYTES
 							: 2048 / COUNTER_BYTES;
+}
+
+// Of how many runs of the branch before it a block has one, as far as the branch says so.
+uint64_t rarity(const BasicBlock &block)
+{
+	const BasicBlock *before = block.getSinglePredecessor();
+	uint64_t taken = 0, other = 0;
+	const auto *branch = before ? dyn_cast<BranchInst>(before->getTerminator()) : nullptr;
+	if (!branch || !extractBranchWeights(*branch, taken, other))
+		return 1;
+	if (branch->getSuccessor(0) != &block)
+		std::swap(taken, other);
+	return (taken + other) / std::max<uint64_t>(taken, 1);
 }
 
 } // namespace
@@ -64,34 +86,50 @@ Value *Base::address(IRBuilder<> &builder, uint32_t counter)
 	return place;
 }
 
-Instruction *Base::compute_at(Instruction *before, bool trusted)
+Value *Base::load_bias(IRBuilder<> &builder)
+{
+	return builder.CreateLoad(builder.getInt64Ty(),
+		builder.CreateThreadLocalAddress(emitter.bias()), "mperf.bias");
+}
+
+// The bias of a thread that may have none yet. x86 compares and adds in memory, so that reading the
+// word twice takes an instruction less than keeping it, and no register.
+Value *Base::find_bias(IRBuilder<> &builder)
+{
+	Value *bias = load_bias(builder);
+	Value *none = builder.CreateIsNull(bias);
+	MDNode *weights =
+		MDBuilder(function.getContext()).createBranchWeights(COLD_WEIGHT, WARM_WEIGHT);
+	Instruction *before = &*builder.GetInsertPoint();
+	BasicBlock *warm = before->getParent();
+	Instruction *end = SplitBlockAndInsertIfThen(none, before, false, weights);
+	builder.SetInsertPoint(end);
+	Value *given = emitter.call_enter(builder, function);
+	builder.SetInsertPoint(before);
+	if (Triple(emitter.module.getTargetTriple()).isX86())
+		return load_bias(builder);
+	PHINode *either = PHINode::Create(builder.getInt64Ty(), 2, "mperf.bias");
+	either->insertBefore(&before->getParent()->front());
+	either->addIncoming(bias, warm);
+	either->addIncoming(given, end->getParent());
+	return either;
+}
+
+void Base::compute_at(Instruction *before, bool trusted)
 {
 	IRBuilder<> builder(before);
-	Value *bias = builder.CreateLoad(builder.getInt64Ty(),
-		builder.CreateThreadLocalAddress(emitter.bias()), "mperf.bias");
-	auto *first = cast<Instruction>(bias);
-	if (!trusted) {
-		Value *none = builder.CreateIsNull(bias);
-		MDNode *weights = MDBuilder(function.getContext())
-					  .createBranchWeights(COLD_WEIGHT, WARM_WEIGHT);
-		BasicBlock *warm = before->getParent();
-		Instruction *end = SplitBlockAndInsertIfThen(none, before, false, weights);
-		builder.SetInsertPoint(end);
-		Value *given = emitter.call_enter(builder, function);
-		builder.SetInsertPoint(before);
-		PHINode *either = PHINode::Create(builder.getInt64Ty(), 2, "mperf.bias");
-		either->insertBefore(&before->getParent()->front());
-		either->addIncoming(bias, warm);
-		either->addIncoming(given, end->getParent());
-		bias = first = either;
-	}
+	Value *bias = trusted ? load_bias(builder) : find_bias(builder);
 	Value *base = builder.CreateAdd(bias, ConstantExpr::getPtrToInt(origin, bias->getType()));
 	// Frozen, it stays one register where several blocks use it: it would be taken apart into
 	// bias and place, to be added up in each access.
 	if (n_using > 1)
 		base = builder.CreateFreeze(base);
 	builder.CreateStore(builder.CreateIntToPtr(base, builder.getPtrTy()), slot);
-	return first;
+}
+
+void Base::require_at(Instruction &instruction)
+{
+	IRBuilder<>(&instruction).CreateLoad(slot->getAllocatedType(), slot);
 }
 
 // The first place in a block that uses the base, or its end.
@@ -122,11 +160,15 @@ std::vector<BasicBlock *> Base::find_places(const Frequencies &frequencies)
 	};
 	DenseMap<const DomTreeNode *, Choice> choices;
 	const uint64_t each = frequencies.lookup(&function.getEntryBlock()) / PLACE_COST + 1;
-	// Blocks that came later run at most as often as what leads to them.
+	// Blocks that came later run as often as the branch says by which they are reached, or else
+	// at most as often as what leads to them.
 	const auto frequency = [&](const DomTreeNode *node) {
-		while (node->getIDom() && !frequencies.count(node->getBlock()))
+		uint64_t part = 1;
+		while (node->getIDom() && !frequencies.count(node->getBlock())) {
+			part = std::max(part, rarity(*node->getBlock()));
 			node = node->getIDom();
-		return frequencies.lookup(node->getBlock());
+		}
+		return frequencies.lookup(node->getBlock()) / part;
 	};
 	for (const DomTreeNode *node : post_order(dominators.getRootNode())) {
 		BasicBlock *block = node->getBlock();
@@ -160,6 +202,92 @@ void Base::keep_locals_first()
 	}
 }
 
+void Base::drop_unused()
+{
+	for (User *user : make_early_inc_range(slot->users())) {
+		if (user->use_empty() && isa<LoadInst>(user))
+			cast<Instruction>(user)->eraseFromParent();
+	}
+}
+
+// Turns loads and stores into those of the segment, and leaves the slot to what takes addresses.
+bool Base::use_segment(int64_t middle)
+{
+	Type *word = Type::getInt64Ty(function.getContext());
+	Type *pointer = PointerType::get(function.getContext(), SEGMENT_GS);
+	bool has_others = false;
+	for (const auto &[place, counter] : addresses) {
+		Constant *distance = ConstantInt::getSigned(
+			word, ((int64_t)counter - first - middle) * COUNTER_BYTES);
+		Constant *address =
+			ConstantExpr::getAdd(ConstantExpr::getPtrToInt(origin, word), distance);
+		Constant *in_segment = ConstantExpr::getIntToPtr(address, pointer);
+		for (Use &use : make_early_inc_range(place->uses())) {
+			const User *user = use.getUser();
+			if (isa<LoadInst>(user) ||
+				(isa<StoreInst>(user) && use.getOperandNo() == 1))
+				use.set(in_segment);
+		}
+		if (!place->use_empty()) {
+			has_others = true;
+			continue;
+		}
+		place->eraseFromParent();
+	}
+	drop_unused();
+	return has_others;
+}
+
+std::vector<Instruction *> Base::find_uses(bool at_entry, const Frequencies &frequencies)
+{
+	std::vector<Instruction *> places;
+	if (at_entry)
+		return {&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca()};
+	for (BasicBlock *block : find_places(frequencies))
+		places.push_back(first_use(*block));
+	return places;
+}
+
+// Sees to it that the thread has its block before all uses, and leaves to the slot what is needed
+// of it.
+void Base::place_in_segment(
+	ArrayRef<Instruction *> anew, bool trusted, int64_t middle, const Frequencies &frequencies)
+{
+	dominators.recalculate(function);
+	const std::vector<Instruction *> places = find_uses(false, frequencies);
+	if (places.empty())
+		return;
+	keep_locals_first();
+	SmallVector<BasicBlock *, 4> seen_to;
+	for (Instruction *before : places) {
+		if (trusted)
+			break;
+		IRBuilder<> builder(before);
+		cast<Instruction>(find_bias(builder))->eraseFromParent();
+		seen_to.push_back(before->getParent());
+	}
+	origin = emitter.counter_address(first + middle);
+	if (!use_segment(middle))
+		return;
+	dominators.recalculate(function);
+	std::vector<Instruction *> bases = find_uses(false, frequencies);
+	const auto is_late = [&](const Instruction *base) {
+		return trusted || any_of(seen_to, [&](const BasicBlock *block) {
+			return dominators.dominates(block, base->getParent());
+		});
+	};
+	// Where that would be too early, all places that were seen to are early enough.
+	if (!all_of(bases, is_late)) {
+		bases.clear();
+		for (BasicBlock *block : seen_to)
+			bases.push_back(&*block->getFirstInsertionPt());
+	}
+	for (Instruction *before : bases)
+		compute_at(before, true);
+	for (Instruction *mark : anew)
+		compute_at(mark->getNextNode(), true);
+}
+
 void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters,
 	const Frequencies &frequencies)
 {
@@ -167,36 +295,23 @@ void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters
 	for (const auto &[place, counter] : addresses)
 		place->setOperand(1, ConstantInt::get(Type::getInt64Ty(function.getContext()),
 					     ((int64_t)counter - first - middle) * COUNTER_BYTES));
-	std::vector<Instruction *> places;
-	BasicBlock &entry = function.getEntryBlock();
-	dominators.recalculate(function);
-	if (!anew.empty()) {
-		places.push_back(&*entry.getFirstNonPHIOrDbgOrAlloca());
+	if (emitter.has_segment) {
+		place_in_segment(anew, trusted, middle, frequencies);
 	} else {
-		for (BasicBlock *block : find_places(frequencies))
-			places.push_back(first_use(*block));
+		dominators.recalculate(function);
+		const std::vector<Instruction *> places = find_uses(!anew.empty(), frequencies);
+		if (!places.empty()) {
+			origin = emitter.counter_address(first + middle);
+			keep_locals_first();
+		}
+		for (Instruction *before : places)
+			compute_at(before, trusted);
+		for (Instruction *mark : anew)
+			compute_at(mark->getNextNode(), true);
 	}
-	if (!places.empty()) {
-		origin = emitter.counter_address(first + middle);
-		keep_locals_first();
-	}
-	for (Instruction *before : places)
-		known_from.push_back(compute_at(before, trusted));
-	for (Instruction *mark : anew)
-		compute_at(mark->getNextNode(), true);
-	for (User *user : make_early_inc_range(slot->users())) {
-		if (user->use_empty() && isa<LoadInst>(user))
-			cast<Instruction>(user)->eraseFromParent();
-	}
+	drop_unused();
 	dominators.recalculate(function);
 	PromoteMemToReg({slot}, dominators);
-}
-
-bool Base::is_known_at(const Instruction &instruction) const
-{
-	return any_of(known_from, [&](const Instruction *known) {
-		return dominators.dominates(known, &instruction);
-	});
 }
 
 } // namespace mperf

@@ -118,22 +118,38 @@ void Callers::find_local(ArrayRef<Function *> counted)
 	for (const Function *function : counted) {
 		if (!function->hasLocalLinkage() || function->use_empty())
 			continue;
-		Calls calls;
 		const bool all = all_of(function->uses(), [&](const Use &use) {
 			const auto *call = dyn_cast<CallBase>(use.getUser());
-			if (!call || !call->isCallee(&use) || !known.count(call->getFunction()))
-				return false;
-			calls.of_itself += call->getFunction() == function;
-			return true;
+			return call && call->isCallee(&use) && known.count(call->getFunction());
 		});
 		if (all)
-			local[function] = calls;
+			local[function] = Calls();
 	}
 }
 
-Callers::Callers(Module &module, ArrayRef<Function *> counted)
+// Of local functions, those that most likely count something themselves, or call such. What runs
+// straight through does not, where its callers tell how often.
+void Callers::find_trusted(bool telling)
+{
+	std::vector<const Function *> wanting;
+	for (const auto &[function, calls] : local) {
+		if (!telling || function->size() > 1)
+			wanting.push_back(function);
+	}
+	while (!wanting.empty()) {
+		const Function *function = wanting.back();
+		wanting.pop_back();
+		if (!local.count(function) || !trusted.insert(function).second)
+			continue;
+		for (const User *user : function->users())
+			wanting.push_back(cast<CallBase>(user)->getFunction());
+	}
+}
+
+Callers::Callers(Module &module, ArrayRef<Function *> counted, bool telling)
 {
 	find_local(counted);
+	find_trusted(telling);
 	find_leaving(counted);
 	const DenseSet<const Function *> known(counted.begin(), counted.end());
 	DenseSet<const Function *> placed;
@@ -162,26 +178,12 @@ void Callers::add_calls(const CallBase &call, const Sum &times)
 	add_sum(callee->second.sum, times);
 }
 
-void Callers::add_trust(const CallBase &call)
-{
-	const auto callee = local.find(call.getCalledFunction());
-	if (callee != local.end() && call.getFunction() != call.getCalledFunction())
-		callee->second.trusted++;
-}
-
 const Sum *Callers::entries_of(const Function &function) const
 {
 	const auto calls = local.find(&function);
 	const bool is_told = calls != local.end() && function.hasNUses(calls->second.told) &&
 			     calls->second.sum.size() <= ENTRY_TERMS_MAX;
 	return is_told ? &calls->second.sum : nullptr;
-}
-
-bool Callers::is_trusted(const Function &function) const
-{
-	const auto calls = local.find(&function);
-	return calls != local.end() && calls->second.trusted > 0 &&
-	       function.hasNUses(calls->second.trusted + calls->second.of_itself);
 }
 
 } // namespace mperf

@@ -26,7 +26,8 @@ namespace mperf
 class Callers
 {
       public:
-	Callers(llvm::Module &module, llvm::ArrayRef<llvm::Function *> counted);
+	// telling: what calls say of entries will be made use of
+	Callers(llvm::Module &module, llvm::ArrayRef<llvm::Function *> counted, bool telling);
 
 	// Those that call before those that are called, as far as they do not call each other.
 	llvm::ArrayRef<llvm::Function *> order() const
@@ -42,36 +43,32 @@ class Callers
 	// Notes how often a call takes place, if the callee wants to know.
 	void add_calls(const llvm::CallBase &call, const Sum &times);
 
-	// Notes that the thread has its block when it makes this call.
-	void add_trust(const llvm::CallBase &call);
-
-	// Is the function called from nowhere but from counted code, by its name?
-	bool knows_all(const llvm::Function &function) const
-	{
-		return local.count(&function) != 0;
-	}
-
 	// How often the function is entered, all calls of it being known; null: its callers cannot
 	// say, or only by too many counters.
 	const Sum *entries_of(const llvm::Function &function) const;
 
-	// Does each thread have its block when it comes in?
-	bool is_trusted(const llvm::Function &function) const;
+	// Does each thread have its block when it comes in? All that call it see to that: it is
+	// called from nowhere but from counted code, by its name, and has a use for it.
+	bool is_trusted(const llvm::Function &function) const
+	{
+		return trusted.count(&function) != 0;
+	}
 
       private:
 	struct Calls {
-		unsigned told = 0, trusted = 0, of_itself = 0;
+		unsigned told = 0;
 		Sum sum;
 	};
 
 	void find_local(llvm::ArrayRef<llvm::Function *> counted);
 	void find_leaving(llvm::ArrayRef<llvm::Function *> counted);
+	void find_trusted(bool telling);
 	bool may_leave(const llvm::CallBase &call) const;
 	bool leaves(const llvm::Function &function) const;
 
 	std::vector<llvm::Function *> in_order;
 	llvm::DenseMap<const llvm::Function *, Calls> local;
-	llvm::DenseSet<const llvm::Function *> leaving;
+	llvm::DenseSet<const llvm::Function *> leaving, trusted;
 };
 
 } // namespace mperf

@@ -171,7 +171,7 @@ void Clone::add_choice(BasicBlock &place, BasicBlock &counting, uint32_t scope,
 		weights.createBranchWeights(1, 1 << 10));
 
 	builder.SetInsertPoint(draw);
-	Value *drawn = emitter.call_draw(builder, function, words, one_in);
+	Value *drawn = emitter.call_draw(builder, function, base.address(builder, turn), one_in);
 	builder.CreateCondBr(builder.CreateIsNull(drawn), &plain, &counting);
 }
 

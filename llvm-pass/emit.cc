@@ -6,6 +6,7 @@
 // puts them side by side and says where they begin and end.
 
 #include "emit.h"
+#include "segment.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
@@ -79,7 +80,8 @@ Constant *edge(Module &module, const char *side, const char *section)
 
 } // namespace
 
-Emitter::Emitter(Module &module) : module(module)
+Emitter::Emitter(Module &module, bool use_segment)
+    : module(module), has_segment(use_segment && segment_is_free(module))
 {
 	counters = new GlobalVariable(module, word(module), false, GlobalValue::ExternalLinkage,
 		nullptr, "__mperf_counters_of_module");
@@ -180,9 +182,10 @@ Function *Emitter::rare_function(StringRef name, StringRef outside, FunctionType
 	return function;
 }
 
-// On x86 a call is written as assembly that the compiler takes for no call: a function that makes
-// no others then needs no frame for this one, and keeps the stack as it found it, whether that is
-// aligned or not (which the callee sees to), below what the red zone holds.
+// On x86 a call is written as assembly that the compiler takes for no call, where that pays: its
+// long list of registers takes the compiler longer. A function that makes no others on its way then
+// needs no frame for this one, and keeps the stack as it found it, whether that is aligned or not
+// (which the callee sees to), below what the red zone holds.
 static InlineAsm *assembly_call(FunctionType *type, bool has_wide_vectors)
 {
 	std::string constraints = type->getReturnType()->isVoidTy() ? "" : "={ax},";
@@ -209,26 +212,46 @@ static bool may_have_wide_vectors(const Function &function)
 	return !(cpu.empty() || cpu == "x86-64") || features.contains("+avx512");
 }
 
-static bool makes_calls(const Function &function)
+// Calls for which a function needs a frame; not that which is all that is left of it.
+static bool needs_frame(const Instruction &instruction)
 {
-	for (const BasicBlock &block : function) {
-		for (const Instruction &instruction : block) {
-			const auto *call = dyn_cast<CallBase>(&instruction);
-			if (call && !call->isInlineAsm() &&
-				(!isa<IntrinsicInst>(call) || isa<MemIntrinsic>(call)))
-				return true;
-		}
+	const auto *call = dyn_cast<CallBase>(&instruction);
+	if (!call || call->isInlineAsm() || (isa<IntrinsicInst>(call) && !isa<MemIntrinsic>(call)))
+		return false;
+	const auto *plain = dyn_cast<CallInst>(call);
+	return !plain || !plain->isTailCall() || !isa<ReturnInst>(plain->getNextNode());
+}
+
+static bool is_frameless(const Function &function)
+{
+	return none_of(
+		function, [](const BasicBlock &block) { return any_of(block, needs_frame); });
+}
+
+// Can control get through the function without such calls? Then that way saves no registers.
+static bool has_way_without_frame(const Function &function)
+{
+	SmallPtrSet<const BasicBlock *, 16> seen = {&function.getEntryBlock()};
+	SmallVector<const BasicBlock *, 16> open = {&function.getEntryBlock()};
+	while (!open.empty()) {
+		const BasicBlock *block = open.pop_back_val();
+		if (any_of(*block, needs_frame))
+			continue;
+		if (isa<ReturnInst>(block->getTerminator()))
+			return true;
+		for (const BasicBlock *next : successors(block))
+			if (seen.insert(next).second)
+				open.push_back(next);
 	}
 	return false;
 }
 
-CallInst *Emitter::call_rarely(
-	IRBuilder<> &builder, const Function &in, Function *callee, ArrayRef<Value *> arguments)
+CallInst *Emitter::call_rarely(IRBuilder<> &builder, const Function &in, Function *callee,
+	ArrayRef<Value *> arguments, bool is_frameless)
 {
 	CallInst *call;
 	const bool is_near = module.getCodeModel().value_or(CodeModel::Small) != CodeModel::Large;
-	// Its long list of registers takes the compiler longer than a call.
-	if (preserves_most() && is_near && !makes_calls(in) &&
+	if (is_frameless && preserves_most() && is_near &&
 		Triple(module.getTargetTriple()).getArch() == Triple::x86_64) {
 		SmallVector<Value *, 3> all(arguments);
 		all.push_back(callee);
@@ -253,8 +276,9 @@ CallInst *Emitter::call_rarely(
 Value *Emitter::call_enter(IRBuilder<> &builder, const Function &in)
 {
 	FunctionType *type = FunctionType::get(word(module), false);
-	return call_rarely(
-		builder, in, rare_function("__mperf_enter", "__mperf_thread_enter", type), {});
+	return call_rarely(builder, in,
+		rare_function("__mperf_enter", "__mperf_thread_enter", type), {},
+		has_way_without_frame(in));
 }
 
 Value *Emitter::call_nest_begin(
@@ -263,7 +287,7 @@ Value *Emitter::call_nest_begin(
 	FunctionType *type =
 		FunctionType::get(word(module), {pointer(module), half_word(module)}, false);
 	return call_rarely(builder, in, rare_function("__mperf_begin", "__mperf_nest_begin", type),
-		{words, number(module, published)});
+		{words, number(module, published)}, is_frameless(in));
 }
 
 void Emitter::call_nest_end(IRBuilder<> &builder, const Function &in, Value *words, Value *since)
@@ -271,7 +295,7 @@ void Emitter::call_nest_end(IRBuilder<> &builder, const Function &in, Value *wor
 	FunctionType *type = FunctionType::get(
 		Type::getVoidTy(module.getContext()), {pointer(module), word(module)}, false);
 	call_rarely(builder, in, rare_function("__mperf_end", "__mperf_nest_end", type),
-		{words, since});
+		{words, since}, is_frameless(in));
 }
 
 Value *Emitter::call_draw(IRBuilder<> &builder, const Function &in, Value *words, Value *one_in)
@@ -279,7 +303,7 @@ Value *Emitter::call_draw(IRBuilder<> &builder, const Function &in, Value *words
 	FunctionType *type =
 		FunctionType::get(half_word(module), {pointer(module), half_word(module)}, false);
 	return call_rarely(builder, in, rare_function("__mperf_draw", "__mperf_turn_draw", type),
-		{words, one_in});
+		{words, one_in}, is_frameless(in));
 }
 
 Constant *Emitter::add_choice(ArrayRef<std::string> names)

@@ -25,7 +25,8 @@ namespace mperf
 class Emitter
 {
       public:
-	explicit Emitter(llvm::Module &module);
+	// use_segment: counters may be reached through %gs where that can be.
+	Emitter(llvm::Module &module, bool use_segment);
 
 	// The address that a counter of the module has without a bias. It has a name of its own:
 	// code that must not know its own place reaches no other by an offset in one step.
@@ -50,6 +51,8 @@ class Emitter
 	void finish(const Table &table, uint32_t flags);
 
 	llvm::Module &module;
+	// An address without a bias is good for loads and stores in the segment %gs.
+	const bool has_segment;
 
       private:
 	// From a constructor and a destructor of which the linker keeps one, with these arguments.
@@ -58,7 +61,7 @@ class Emitter
 	llvm::Function *rare_function(
 		llvm::StringRef name, llvm::StringRef outside, llvm::FunctionType *type);
 	llvm::CallInst *call_rarely(llvm::IRBuilder<> &builder, const llvm::Function &in,
-		llvm::Function *callee, llvm::ArrayRef<llvm::Value *> arguments);
+		llvm::Function *callee, llvm::ArrayRef<llvm::Value *> arguments, bool is_frameless);
 	bool preserves_most() const;
 
 	llvm::GlobalVariable *counters; // placeholder until finish()
@@ -78,19 +81,26 @@ class Base
 	// The address of a counter, for code at the builder's place.
 	llvm::Value *address(llvm::IRBuilder<> &builder, uint32_t counter);
 
+	// The thread is to have its block when it comes to that instruction.
+	void require_at(llvm::Instruction &instruction);
+
 	// Computes the base before all that uses it, where that is rarest, and anew after each of
 	// `anew` (regions that begin or end). trusted: the thread is certain to have its block.
 	void place(llvm::ArrayRef<llvm::Instruction *> anew, bool trusted, uint32_t n_counters,
 		const Frequencies &frequencies);
 
-	// After place(): has the thread got its block when it comes to that instruction?
-	bool is_known_at(const llvm::Instruction &instruction) const;
-
       private:
-	llvm::Instruction *compute_at(llvm::Instruction *before, bool trusted);
+	llvm::Value *load_bias(llvm::IRBuilder<> &builder);
+	llvm::Value *find_bias(llvm::IRBuilder<> &builder);
+	void compute_at(llvm::Instruction *before, bool trusted);
+	void place_in_segment(llvm::ArrayRef<llvm::Instruction *> anew, bool trusted,
+		int64_t middle, const Frequencies &frequencies);
+	bool use_segment(int64_t middle);
+	std::vector<llvm::Instruction *> find_uses(bool at_entry, const Frequencies &frequencies);
 	std::vector<llvm::BasicBlock *> find_places(const Frequencies &frequencies);
 	llvm::Instruction *first_use(llvm::BasicBlock &block);
 	void keep_locals_first();
+	void drop_unused();
 
 	Emitter &emitter;
 	llvm::Function &function;
@@ -101,7 +111,6 @@ class Base
 	llvm::Constant *origin = nullptr; // the base, without a bias
 	size_t n_using = 2;               // blocks that use it, as far as that is known
 	llvm::DominatorTree dominators;   // of what place() left
-	std::vector<llvm::Instruction *> known_from;
 };
 
 } // namespace mperf

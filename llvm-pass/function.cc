@@ -75,6 +75,7 @@ class Counting
 	void emit_update(Instruction *before, uint32_t counter, Value *amount, Loop *loop);
 	void emit_nests(Scopes &scopes, DominatorTree &dominators);
 	void tell_callees(const Counts &counts, const Breaks &breaks);
+	void prepare_calls();
 	void emit_base(const Scopes &scopes, const Breaks &breaks);
 	void share_entries(const Scopes &scopes, const Counts &counts);
 	void copy_body(const Scopes &scopes);
@@ -379,6 +380,19 @@ void Counting::copy_body(const Scopes &scopes)
 	}
 }
 
+// Its callees, that do not look whether the thread has its block, rely on it.
+void Counting::prepare_calls()
+{
+	for (BasicBlock &block : function) {
+		for (Instruction &instruction : block) {
+			const auto *call = dyn_cast<CallBase>(&instruction);
+			const Function *callee = call ? call->getCalledFunction() : nullptr;
+			if (callee && callers.is_trusted(*callee))
+				base->require_at(instruction);
+		}
+	}
+}
+
 void Counting::emit_base(const Scopes &scopes, const Breaks &breaks)
 {
 	SmallVector<Instruction *, 4> marks = breaks.marks;
@@ -389,16 +403,9 @@ void Counting::emit_base(const Scopes &scopes, const Breaks &breaks)
 		clone->join(scopes.of_function(), names_of(scopes), emitter, *base, table);
 	}
 	const bool trusted = callers.is_trusted(function);
+	if (!trusted)
+		prepare_calls();
 	base->place(marks, trusted, table.n_counters() - first_counter, frequencies);
-	for (BasicBlock &block : function) {
-		for (Instruction &instruction : block) {
-			const auto *call = dyn_cast<CallBase>(&instruction);
-			const Function *callee = call ? call->getCalledFunction() : nullptr;
-			if (callee && callers.knows_all(*callee) &&
-				(trusted || base->is_known_at(instruction)))
-				callers.add_trust(*call);
-		}
-	}
 }
 
 // What its callees are entered by, where a block's count says how often it gets to its calls.

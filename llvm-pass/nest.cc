@@ -94,7 +94,8 @@ bool NestTimer::add(Loop &loop, uint32_t scope) const
 		SplitBlockAndInsertIfThen(is_timed, header_jump, false, weights, &updater, &loops);
 	builder.SetInsertPoint(end);
 	const Function &function = *before->getParent();
-	Value *begun = emitter.call_nest_begin(builder, function, place, published);
+	Value *begun =
+		emitter.call_nest_begin(builder, function, base.address(builder, words), published);
 	auto *since = PHINode::Create(builder.getInt64Ty(), 2, "mperf.since");
 	since->insertBefore(&header_jump->getParent()->front());
 	since->addIncoming(builder.getInt64(0), before);
@@ -106,7 +107,7 @@ bool NestTimer::add(Loop &loop, uint32_t scope) const
 		Value *was_timed = builder.CreateIsNotNull(since);
 		end = SplitBlockAndInsertIfThen(was_timed, first, false, weights, &updater, &loops);
 		builder.SetInsertPoint(end);
-		emitter.call_nest_end(builder, function, place, since);
+		emitter.call_nest_end(builder, function, base.address(builder, words), since);
 	}
 	return true;
 }

@@ -34,7 +34,8 @@ Options options_from_environment(Options options, const char *words)
 {
 	const std::pair<StringRef, bool *> switches[] = {{"hoist", &options.hoist},
 		{"promote", &options.promote}, {"nests", &options.nests},
-		{"blocks", &options.blocks}, {"escapes", &options.escapes}};
+		{"segment", &options.segment}, {"blocks", &options.blocks},
+		{"escapes", &options.escapes}};
 	SmallVector<StringRef, 8> list;
 	StringRef(words ? words : "").split(list, ' ', -1, false);
 	for (StringRef word : list) {

@@ -19,6 +19,7 @@ struct Options {
 	bool hoist = true;    // loops are counted from without where their trip counts are known
 	bool promote = true;  // counters stay in registers within loops, where that pays
 	bool nests = true;    // outermost loops are timed
+	bool segment = true;  // executables of x86-64 reach counters through %gs
 	bool blocks = false;  // the table tells of blocks, and not of loops and functions alone
 	bool escapes = false; // exact also where a call throws or jumps through a function: a
 			      // counter after each that may

@@ -34,6 +34,8 @@ cl::opt<mperf::Mode> mode("mperf-mode", cl::desc("Which counters mperf adds"),
 cl::opt<bool> hoist("mperf-hoist", cl::desc("Count loops by their trip counts"), cl::init(true));
 cl::opt<bool> promote("mperf-promote", cl::desc("Keep counters in registers"), cl::init(true));
 cl::opt<bool> nests("mperf-nests", cl::desc("Time outermost loops"), cl::init(true));
+cl::opt<bool> segment(
+	"mperf-segment", cl::desc("Reach counters of executables through %gs"), cl::init(true));
 cl::opt<bool> escapes(
 	"mperf-escapes", cl::desc("Count exactly where calls throw or jump"), cl::init(false));
 cl::opt<bool> blocks("mperf-blocks", cl::desc("Tell of blocks too"), cl::init(false));
@@ -65,21 +67,23 @@ class CountPass : public PassInfoMixin<CountPass>
 		auto &functions =
 			analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
 		const mperf::Options options = mperf::options_from_environment(
-			{mode, hoist, promote, nests, blocks, escapes}, getenv("MPERF_PASS"));
+			{mode, hoist, promote, nests, segment, blocks, escapes},
+			getenv("MPERF_PASS"));
 		std::vector<Function *> counted;
 		for (Function &function : module) {
 			if (mperf::is_counted(function))
 				counted.push_back(&function);
 		}
-		mperf::Callers callers(module, counted);
-		mperf::Emitter emitter(module);
+		mperf::Callers callers(module, counted, options.mode == mperf::Mode::TREE);
+		mperf::Emitter emitter(module, options.segment);
 		mperf::Table table;
 		for (Function *function : callers.order()) {
 			mperf::count_function(
 				*function, callers, functions, emitter, table, options);
 			functions.invalidate(*function, PreservedAnalyses::none());
 		}
-		emitter.finish(table, mode_flag(options.mode));
+		emitter.finish(table,
+			mode_flag(options.mode) | (emitter.has_segment ? MPERF_MODULE_SEGMENT : 0));
 		return PreservedAnalyses::none();
 	}
 

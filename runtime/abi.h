@@ -12,9 +12,10 @@
  *      a thread's block, per region: [module 0][module 1]…        at the distance of __mperf_bias
  *
  * A thread counts in a block of its own: code adds __mperf_bias (thread-local, one per object) to a
- * counter's address. It is 0 until the thread's first counted function asks __mperf_thread_enter
- * for a block. Entering a region sets it to a block of that region, so whatever is called there,
- * directly or by pointer, counts for the region, without clones.
+ * counter's address, or has it as the base of a segment (MPERF_MODULE_SEGMENT). It is 0 until the
+ * thread's first counted function asks __mperf_thread_enter for a block. Entering a region sets it
+ * to a block of that region, so whatever is called there, directly or by pointer, counts for the
+ * region, without clones.
  *
  * A counter is worth nothing by itself: the table says by which signed factors it adds to which
  * metrics of which scopes. With a spanning tree a block's count is a sum and difference of
@@ -127,6 +128,9 @@ enum mperf_module_flag {
 	MPERF_MODULE_BLOCK = 2,
 	MPERF_MODULE_SETS = 4,
 	MPERF_MODULE_CLONE = 8,
+	/* The bias is to be the base of the segment %gs as well (x86-64, one object per process).
+	 */
+	MPERF_MODULE_SEGMENT = 16,
 };
 
 struct mperf_module {

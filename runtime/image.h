@@ -20,6 +20,7 @@ struct image {
 	uint64_t *counters; /* the object's, which count nothing themselves */
 	uint32_t n_counters;
 	uint32_t n_modules; /* of our ABI */
+	bool has_segment;   /* its code counts through %gs */
 	struct area *lost;  /* what threads without memory count in */
 
 	/* the round's */

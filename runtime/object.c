@@ -13,6 +13,7 @@
 #include "runtime/grant.h"
 #include "runtime/image.h"
 #include "runtime/round.h"
+#include "runtime/segment.h"
 #include "runtime/state.h"
 #include "runtime/table.h"
 
@@ -88,7 +89,10 @@ static void image_open(struct state *s, struct mperf_object *o)
 		.n_counters = (uint32_t)n,
 		.lost = lost};
 	for (const struct mperf_module *m = o->modules; m != o->modules_end; m++)
-		i->n_modules += module_ours(m, o);
+		if (module_ours(m, o)) {
+			i->n_modules++;
+			i->has_segment |= (m->flags & MPERF_MODULE_SEGMENT) != 0;
+		}
 	o->id = i->id;
 	__atomic_store_n(&o->runtime, i, __ATOMIC_RELEASE);
 }
@@ -205,13 +209,10 @@ __attribute__((visibility("default"), noinline)) int64_t __mperf_thread_enter(
 	if (*bias == 0) {
 		struct thread *t = mperf_thread_make();
 		struct block *b = t ? mperf_thread_enter(t, image) : NULL;
-		if (b) {
-			*bias = b->distance;
-		} else {
+		int64_t lost =
+			(int64_t)((uintptr_t)image->lost->counters - (uintptr_t)image->counters);
+		if (!mperf_bias_set(image, bias, b ? b->distance : lost) || !b)
 			__atomic_add_fetch(&s->threads_lost, 1, __ATOMIC_RELAXED);
-			*bias = (int64_t)((uintptr_t)image->lost->counters -
-					  (uintptr_t)image->counters);
-		}
 	}
 	int64_t value = *bias;
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);

@@ -6,6 +6,9 @@
  * Time that is still running (an outermost loop or a region that is open) counts up to now, so that
  * a reader in between sees time and counts together. When it ends, its own figure takes over;
  * should that be a little less than what was said, nothing is said until it is more.
+ *
+ * A round that fills the socket is taken up where it stopped, and what it had sent by then is not
+ * looked at again. A thread that ends in between is therefore gone in the round after.
  */
 #include <errno.h>
 #include <poll.h>
@@ -211,9 +214,12 @@ int mperf_round_gone(struct state *s, uint32_t kind, uint32_t id)
 
 static int thread_send(struct state *s, struct thread *t)
 {
-	/* The question before the figures: they are its last if it is gone. */
-	struct turn turn = {.thread = t, .gone = thread_gone(s, t)};
-	turn.now_ns = mperf_now_ns();
+	/* Once a round, and before any of its figures: they are its last if it is gone. */
+	if (t->round != s->round) {
+		t->round = s->round;
+		t->gone = thread_gone(s, t);
+	}
+	struct turn turn = {.thread = t, .now_ns = mperf_now_ns(), .gone = t->gone};
 	struct stay *stay = __atomic_load_n(&t->stays, __ATOMIC_ACQUIRE);
 	for (; stay; stay = stay->next) {
 		int r = stay_send(s, &turn, stay);

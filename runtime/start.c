@@ -10,6 +10,7 @@
 
 #include "runtime/copies.h"
 #include "runtime/process.h"
+#include "runtime/segment.h"
 #include "runtime/state.h"
 #include "runtime/vscale.h"
 
@@ -80,6 +81,7 @@ void __mperf_start(void)
 		s->begin_ns = mperf_now_ns();
 		s->clock_ns = clock_cost_ns();
 		s->vscale = mperf_vscale();
+		s->may_write_segment = mperf_segment_writable();
 		s->period_ms = period_ms();
 		mperf_select_init(&s->selection);
 		mperf_sink_init(&s->sink);

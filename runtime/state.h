@@ -32,6 +32,7 @@ struct state {
 	uint32_t period_ms;
 	uint32_t clock_ns; /* between two looks at the clock */
 	uint32_t vscale;
+	bool may_write_segment; /* without asking the kernel */
 
 	/* counting */
 	struct thread *threads; /* atomic head */

@@ -15,6 +15,7 @@
 
 #include "runtime/grant.h"
 #include "runtime/image.h"
+#include "runtime/segment.h"
 #include "runtime/state.h"
 #include "runtime/thread.h"
 
@@ -196,9 +197,11 @@ bool mperf_thread_switch(struct thread *t, struct stay *to)
 		 * this leaves all biases as they will be. */
 		t->stay = to;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		for (struct block *b = to->blocks; b; b = b->next)
-			if (__atomic_load_n(&b->image, __ATOMIC_SEQ_CST))
-				*b->bias = b->distance;
+		for (struct block *b = to->blocks; b; b = b->next) {
+			const struct image *image = __atomic_load_n(&b->image, __ATOMIC_SEQ_CST);
+			if (image)
+				mperf_bias_set(image, b->bias, b->distance);
+		}
 	}
 	mperf_thread_idle(t, before);
 	return ok;
@@ -220,7 +223,7 @@ void mperf_thread_forget(struct thread *t)
 		t->bytes[i] = 0;
 	for (size_t i = 0; i < MPERF_REGION_DEPTH_MAX; i++)
 		t->frames[i] = (struct frame){0};
-	t->busy = t->n_entered = t->depth = t->too_deep = t->serial = 0;
+	t->busy = t->n_entered = t->depth = t->too_deep = t->serial = t->round = 0;
 	t->root = t->stay = t->stays = NULL;
 	t->entered = NULL;
 	t->used = 0;
@@ -231,7 +234,7 @@ void mperf_thread_forked(struct thread *t, uint64_t now_ns)
 {
 	t->tid = (uint32_t)syscall(SYS_gettid);
 	t->begin_ns = now_ns;
-	t->serial = 0;
+	t->serial = t->round = 0;
 	t->random ^= (uint64_t)t->tid << 32;
 	mperf_grant_retire(&mperf_state, t);
 	for (struct stay *stay = t->stays; stay; stay = stay->next) {

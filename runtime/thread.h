@@ -113,7 +113,10 @@ struct thread {
 	uint32_t n_entered;
 	uint32_t depth; /* of frames */
 	uint32_t too_deep;
-	uint32_t serial; /* the round's: of the connection to which it was announced */
+	/* the round's */
+	uint32_t serial; /* of the connection to which it was announced */
+	uint32_t round;  /* that gone belongs to */
+	bool gone;       /* when that round came to it */
 	struct frame frames[MPERF_REGION_DEPTH_MAX];
 
 	size_t used; /* of the bytes behind */

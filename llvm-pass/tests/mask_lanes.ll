@@ -2,7 +2,7 @@
 ; In a loop, masks are added up lane by lane, and their lanes once behind it; masks that mean the
 ; same share that register. Lanes of 32 bits serve where the loop is sure to end before they are
 ; full, and bits are counted where it is not.
-; RUN: opt -passes=mperf -mperf-nests=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; The way to the counters is looked for where it is needed, not on a path that counts nothing; and
 ; a function that is called on that path finds its own.
-; RUN: opt -passes=mperf -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-segment=false -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 
@@ -27,7 +27,8 @@ usual:
 }
 ; CHECK-LABEL: define internal i64 @before(
 ; CHECK: {{^}}rare:
-; CHECK: call {{.*}}@__mperf_enter
+; CHECK-NOT: __mperf_enter
+; CHECK: @__mperf_bias
 ; CHECK: call void @slow
 define internal i64 @before(i64 %n) {
 entry:
@@ -40,8 +41,9 @@ usual:
   ret i64 %n
 }
 ; CHECK-LABEL: define i64 @asking(
+; CHECK: @__mperf_enter
 ; CHECK: call i64 @before(
-; CHECK: @__mperf_bias
+; CHECK-NOT: @__mperf_bias
 ; CHECK: {{^}}{{one|two}}:
 ; CHECK: call i64 @seldom(
 define i64 @asking(i64 %n) {

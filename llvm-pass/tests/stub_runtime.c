@@ -13,7 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+
+#ifdef __x86_64__
+#include <asm/prctl.h>
+#endif
 
 #define OBJECTS_MAX 16
 #define BLOCKS_MAX 256
@@ -83,6 +89,11 @@ int64_t __mperf_thread_enter(struct mperf_object *o)
 		blocks[n_blocks++] = (struct block){o, counters};
 	pthread_mutex_unlock(&lock);
 	*o->bias() = (char *)counters - (char *)o->counters;
+#ifdef __x86_64__
+	for (const struct mperf_module *m = o->modules; m < o->modules_end; m++)
+		if (m->flags & MPERF_MODULE_SEGMENT)
+			syscall(SYS_arch_prctl, ARCH_SET_GS, *o->bias());
+#endif
 	return *o->bias();
 }
 

@@ -162,6 +162,22 @@ def test_a_target_without_a_runtime_is_said_to_have_none(cc):
 
 
 @wrapped
+def test_a_program_that_has_its_own_use_for_gs_is_told_how_to_be_built(cc):
+    if os.uname().machine != "x86_64":
+        raise Skip("%gs is a register of x86")
+    (cc.folder / "uses.c").write_text("int first(int __seg_gs *p)\n{\n\treturn *p;\n}\n")
+    (cc.folder / "names.c").write_text('int first(void)\n{\n\tint v;\n\t'
+                                       '__asm__("movl %%gs:0, %0" : "=r"(v));\n\treturn v;\n}\n')
+    for name in "uses.c", "names.c":
+        said = cc("-O2", "-c", name, status=1)
+        assert f"{name} uses itself (in first)" in said and "segment=0 in MPERF_PASS" in said, said
+        assert not cc("-O2", "-c", name, MPERF_PASS="segment=0")
+        assert not cc("-O2", "-c", "-fPIC", name)
+    cc("-O2", "program.c", MPERF_PASS="segment=0")
+    assert cc.counts("a.out") and cc.answers()
+
+
+@wrapped
 def test_no_plugin_for_a_clang_is_said_before_it_runs(cc):
     fake = cc.folder / "clang-of-ours"
     fake.write_text("#!/bin/sh\n[ \"$1\" = -dumpversion ] && echo 14.0.6 && exit\necho ran\n")

@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; A local function that is called where its thread is sure to have a block needs no test for it; one
 ; that is called before, or whose address is known elsewhere, does.
-; RUN: opt -passes=mperf -mperf-mode=block -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-segment=false -mperf-mode=block -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -386,6 +387,42 @@ static int floods(const char *path, unsigned n)
 	return 0;
 }
 
+static int stop; /* atomic */
+
+static void *counts_until_stopped(void *data)
+{
+	uint64_t *n = data;
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		count_a(1);
+		++*n;
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* A thread that counts and ends while what a library counts has filled the socket; how often. */
+static int ends_behind(const char *path)
+{
+	void *l = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	void (*count)(void) = l ? (void (*)(void))dlsym(l, "library_count") : NULL;
+	if (!count)
+		return 1;
+	uint64_t n = 0;
+	pthread_t t;
+	count();
+	pthread_create(&t, NULL, counts_until_stopped, &n);
+	for (unsigned i = 0; i < 50; i++) {
+		count();
+		usleep(20000);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	pthread_join(t, NULL);
+	printf("%" PRIu64 "\n", n);
+	fflush(stdout);
+	say_and_wait();
+	return 0;
+}
+
 static int closing; /* atomic */
 
 static void *switches(void *data)
@@ -540,6 +577,8 @@ int main(int argc, char **argv)
 		return library(argv[2], n);
 	else if (!strcmp(what, "floods"))
 		return floods(argv[2], n);
+	else if (!strcmp(what, "ends-behind"))
+		return ends_behind(argv[2]);
 	else if (!strcmp(what, "libraries-and-threads"))
 		return libraries_and_threads(argv[2], n);
 	else if (!strcmp(what, "takes-descriptors"))

@@ -88,6 +88,12 @@ class Service:
         """The answer of a command as parsed JSON."""
         return json.loads(self.ctl(*arguments, "--json", **options).stdout)
 
+    def hears(self, pid):
+        """Wait until a program tells of itself. It connects when it first counts, and its first round
+        may have begun before all was counted of which the caller knows; whoever asks after this
+        has it all."""
+        wait_until(f"process {pid} tells of itself", lambda: self.ask("roofline", "--pid", pid)["rows"])
+
     def stop(self):
         """End it as systemd does; its exit status."""
         self.process.send_signal(signal.SIGTERM)

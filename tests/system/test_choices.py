@@ -176,7 +176,7 @@ def test_who_does_not_own_a_program_does_not_choose_what_it_counts(build):
                               env=dict(clean, MPERF_FEED=str(service.feed))) as running:
             assert running.stdout.readline() == "ready\n"
             pid = str(running.pid)
-            wait_until("it is known", lambda: service.ask("status")["feed"][0]["programs"] == 1)
+            service.hears(pid)
             said = subprocess.run([*NOBODY, build / "mperfctl", "roofline", "--pid", pid, "--sample", "0"],
                                   capture_output=True, text=True,
                                   env=dict(clean, MPERF_SOCKET=str(service.socket)))

@@ -73,6 +73,7 @@ def test_regions_of_a_running_program_are_told_on_demand(build):
         with Counted(program, service) as counted:
             for n_rounds in 1, 2, 3:
                 counted.round()
+                service.hears(counted.process.pid)
                 check_regions(service.ask("roofline", "--by", "region", "--pid",
                                           counted.process.pid), n_rounds)
             loops = service.ask("roofline", "--pid", counted.process.pid)["rows"]
@@ -170,6 +171,7 @@ def test_threads_of_openmp_that_never_exit_are_told_while_they_live(build):
                                   env={"MPERF_FEED": str(service.feed)}) as process:
                 assert process.stdout.readline()
                 pid = str(process.pid)
+                service.hears(pid)
                 by_function = service.ask("roofline", "--by", "function", "--pid", pid)["rows"]
                 by_thread = service.ask("roofline", "--by", "thread", "--pid", pid)["rows"]
                 process.stdin.close()

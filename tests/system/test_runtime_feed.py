@@ -92,6 +92,19 @@ def test_a_daemon_that_was_behind_hears_all(build):
         told.ends()
 
 
+def test_a_thread_that_ends_while_the_daemon_is_behind_is_heard_whole(build):
+    """Its last counts come after the round that filled the socket had looked at it."""
+    with Folder() as folder, Daemon(folder / "feed") as daemon, \
+            Told(folder, program(build), "ends-behind", library(build), period=10) as told:
+        connection = daemon.accept()
+        connection.read_until(lambda p: p.hello)
+        wanted = int(told.process.stdout.readline())
+        told.ready()
+        connection.read_until(lambda p: ("thread", 1) in p.gone)
+        assert connection.program.sum(A, thread=1) == wanted, (connection.program.sum(A), wanted)
+        told.go_on()
+
+
 def test_a_slow_daemon_hears_all(build):
     with Folder() as folder, Daemon(folder / "feed") as daemon, \
             Told(folder, linked(build, "waits-library", "program.c"), "waits", 1000, period=10) as told:

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Programs on Linux have %gs to themselves and hardly one uses it: the runtime sets its base to the
+// thread's bias, and an addition to a counter needs no register for an address. Of the objects of a
+// process one alone can have that, which is the executable: its code says by -fPIE or -fno-pic
+// that it will be of one. A program that has a use of its own for %gs (Wine, emulators) must be
+// built without, or either would write where the other reads.
+
+#include "segment.h"
+
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/CodeGen.h"
+#include "llvm/TargetParser/Triple.h"
+
+using namespace llvm;
+
+namespace mperf
+{
+
+namespace
+{
+
+// Source: LLVM, CodeGenerator, "X86 address spaces supported".
+constexpr unsigned SEGMENT_GS = 256;
+
+bool is_of_executable(const Module &module)
+{
+	return module.getPIELevel() != PIELevel::Default ||
+	       module.getPICLevel() == PICLevel::NotPIC;
+}
+
+bool names_segment(StringRef assembly)
+{
+	return assembly.contains("%gs") || assembly.contains("gsbase");
+}
+
+bool uses_segment(const Instruction &instruction)
+{
+	if (const auto *call = dyn_cast<CallBase>(&instruction)) {
+		const auto *assembly = dyn_cast<InlineAsm>(call->getCalledOperand());
+		return assembly && names_segment(assembly->getAsmString());
+	}
+	const Value *pointer = getLoadStorePointerOperand(&instruction);
+	return pointer && pointer->getType()->getPointerAddressSpace() == SEGMENT_GS;
+}
+
+const Function *find_user(const Module &module)
+{
+	for (const Function &function : module) {
+		for (const Instruction &instruction : instructions(function)) {
+			if (uses_segment(instruction))
+				return &function;
+		}
+	}
+	return nullptr;
+}
+
+} // namespace
+
+bool segment_is_free(Module &module)
+{
+	const Triple triple(module.getTargetTriple());
+	const CodeModel::Model model = module.getCodeModel().value_or(CodeModel::Small);
+	// A kernel, or a guard of the stack there, has its own use for it.
+	if (triple.getArch() != Triple::x86_64 || triple.isX32() || !triple.isOSLinux() ||
+		model != CodeModel::Small || module.getStackProtectorGuardReg() == "gs" ||
+		!is_of_executable(module))
+		return false;
+	const Function *user = find_user(module);
+	if (!user && !names_segment(module.getModuleInlineAsm()))
+		return true;
+	const std::string text =
+		"mperf counts through the segment %gs, which " + module.getName().str() +
+		" uses itself" + (user ? " (in " + user->getName().str() + ")" : "") +
+		": build all of the program with segment=0 in MPERF_PASS, see mperf-cc(1)";
+	module.getContext().emitError(text);
+	return false;
+}
+
+} // namespace mperf

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The executable's code reaches its counters by one instruction each on x86-64: through %gs, whose
+ * base is the bias. A kernel since 5.9 says by AT_HWCAP2 that programs may write that register
+ * themselves, which takes a few nanoseconds; others do it when asked. A thread begins with its
+ * parent's base, and has its own before it counts.
+ */
+#include "runtime/segment.h"
+#include "runtime/image.h"
+#include "runtime/state.h"
+
+#ifdef __x86_64__
+
+#include <asm/prctl.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define HWCAP2_FSGSBASE 2u /* Source: Linux, Documentation/arch/x86/x86_64/fsgs.rst */
+
+bool mperf_segment_writable(void)
+{
+	return (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
+}
+
+static bool segment_set(int64_t base)
+{
+	if (!mperf_state.may_write_segment)
+		return syscall(SYS_arch_prctl, ARCH_SET_GS, base) == 0;
+	__asm__ volatile("wrgsbase %0" : : "r"(base) : "memory");
+	return true;
+}
+
+#else
+
+bool mperf_segment_writable(void)
+{
+	return false;
+}
+
+static bool segment_set(int64_t base)
+{
+	(void)base;
+	return true;
+}
+
+#endif
+
+bool mperf_bias_set(const struct image *image, int64_t *bias, int64_t distance)
+{
+	*bias = distance;
+	return !image->has_segment || segment_set(distance);
+}
