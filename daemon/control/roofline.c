@@ -15,6 +15,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/service.h"
 #include "daemon/control/store_query.h"
+#include "daemon/loops/message.h"
 #include "proto/memory.h"
 
 /* Of what MPERF_OUTPUT named; a program of a thousand threads writes some MB. */
@@ -193,9 +194,9 @@ static int ask_store(struct request *q, const Mperf__Request *m, const Mperf__Fi
 /* Does it begin as what MPERF_OUTPUT named? */
 static bool is_output(int fd)
 {
-	struct mperf_feed_hello hello;
-	return pread(fd, &hello, sizeof hello, 0) == sizeof hello &&
-	       hello.head.type == MPERF_HELLO && hello.magic == MPERF_FEED_MAGIC;
+	uint8_t bytes[FEED_HELLO_BYTES];
+	ssize_t n = pread(fd, bytes, sizeof bytes, 0);
+	return n > 0 && feed_message_begins_file(bytes, (size_t)n);
 }
 
 /* The whole of it. 0; positive after the peer was told; -errno. */

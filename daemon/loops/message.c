@@ -85,3 +85,12 @@ struct mperf_delta feed_message_delta(const struct feed_message *m, uint32_t i)
 	memcpy(&delta, m->rest + i * sizeof delta, sizeof delta);
 	return delta;
 }
+
+bool feed_message_begins_file(const uint8_t *bytes, size_t n)
+{
+	struct mperf_feed_hello hello;
+	if (n < sizeof hello)
+		return false;
+	memcpy(&hello, bytes, sizeof hello);
+	return hello.head.type == MPERF_HELLO && hello.magic == MPERF_FEED_MAGIC;
+}

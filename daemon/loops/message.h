@@ -8,6 +8,7 @@
  * story (program.h); here it is only seen to that nothing reaches beyond its end.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,11 @@ struct feed_message {
 
 /* 0; FEED_LENGTH, FEED_MESSAGE (a type that we do not know), see cause.h. */
 int feed_message_parse(const uint8_t *bytes, size_t n, struct feed_message *ret_message);
+
+/* Do these bytes, the first of a file, begin as what MPERF_OUTPUT named? FEED_HELLO_BYTES suffice.
+ */
+#define FEED_HELLO_BYTES sizeof(struct mperf_feed_hello)
+bool feed_message_begins_file(const uint8_t *bytes, size_t n);
 
 /* The i-th of a message of DELTAS. */
 struct mperf_delta feed_message_delta(const struct feed_message *m, uint32_t i);

@@ -21,9 +21,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/loops/message.h"
 #include "daemon/store/segment_open.h"
 #include "proto/memory.h"
-#include "runtime/abi.h"
 
 /* Longest text or blob that we read: a row of a task holds one argv of 4 KiB, C++ function names
  * reach some ten KiB, and the schema's longest statement two. */
@@ -83,16 +83,6 @@ static int say_not_ours(struct segment_error *e, const char *path, const char *w
 {
 	return segment_say(e, SEGMENT_NOT_OURS, "Name a file that `mperfctl record -o` wrote",
 		"%s is no mperf recording: %s", path, why);
-}
-
-/* Does it begin as what MPERF_OUTPUT named? */
-static bool is_output(const uint8_t *bytes, size_t n)
-{
-	struct mperf_feed_hello hello;
-	if (n < sizeof hello)
-		return false;
-	memcpy(&hello, bytes, sizeof hello);
-	return hello.head.type == MPERF_HELLO && hello.magic == MPERF_FEED_MAGIC;
 }
 
 static int say_output(struct segment_error *e, const char *path)
@@ -166,7 +156,7 @@ int segment_judge_file(
 	*ret_header = (struct segment_header){.n_bytes = (uint64_t)st.st_size};
 	if (n == 0)
 		return say_not_ours(e, path, "it is empty");
-	if (is_output(bytes, (size_t)n))
+	if (feed_message_begins_file(bytes, (size_t)n))
 		return say_output(e, path);
 	if ((size_t)n < sizeof(bytes))
 		return say_not_ours(e, path, "it is not an SQLite file");

@@ -199,32 +199,6 @@ START_TEST(a_thread_that_died_is_found_among_the_dead)
 }
 END_TEST
 
-START_TEST(nobody_is_read_before_it_is_known_what_he_became)
-{
-	struct rig g;
-	rig_make(&g, 4, 4);
-	int first = dial(&g);
-	announce(first, (uint32_t)getpid());
-	count(first, 100);
-	go_on(&g, S);
-	ck_assert_uint_eq(g.n_looks, 1);
-	unsigned n_taken = g.n_taken;
-	ck_assert_uint_gt(n_taken, 0);
-	int second = dial(&g); /* after that look: what happened before he came may be unread */
-	announce(second, (uint32_t)getpid());
-	count(second, 100);
-	close(second);
-	go_on(&g, S);
-	ck_assert_uint_eq(g.n_looks, 1);
-	ck_assert_uint_eq(g.n_taken, n_taken);
-	ck_assert_int_eq(feed_settle(g.feed, S + 1), 0); /* who settles does not wait for it */
-	ck_assert_uint_eq(g.n_looks, 2);
-	ck_assert_uint_eq(g.n_taken, 2 * n_taken);
-	close(first);
-	rig_clear(&g);
-}
-END_TEST
-
 START_TEST(a_pid_that_is_anothers_by_now_is_not_believed)
 {
 	struct rig g;
@@ -599,7 +573,6 @@ int main(void)
 	tcase_add_test(c, counts_are_of_the_thread_that_says_so);
 	tcase_add_test(c, a_thread_of_another_process_is_not_believed);
 	tcase_add_test(c, a_thread_that_died_is_found_among_the_dead);
-	tcase_add_test(c, nobody_is_read_before_it_is_known_what_he_became);
 	tcase_add_test(c, a_pid_that_is_anothers_by_now_is_not_believed);
 	tcase_add_test(c, looking_for_threads_is_not_done_all_the_time);
 	tcase_add_test(c, one_too_many_is_hung_up_on);

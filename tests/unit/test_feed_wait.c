@@ -24,16 +24,26 @@ static struct listener listener;
 static struct task_table tasks; /* empty, so that everybody is looked for */
 static struct loop_sites sites;
 static struct feed *feed;
+static unsigned n_taken, n_looks;
 
 static int take(void *userdata, struct task *task, const struct loop_counts *c)
 {
 	(void)userdata, (void)task, (void)c;
+	n_taken++;
+	return 0;
+}
+
+static int catch_up(void *userdata)
+{
+	(void)userdata;
+	n_looks++;
 	return 0;
 }
 
 static void setup(void)
 {
 	struct server_error error;
+	n_taken = n_looks = 0;
 	strcpy(folder, "/tmp/mperf-wait-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/feed", folder);
@@ -48,6 +58,7 @@ static void setup(void)
 		.tasks = &tasks,
 		.sites = &sites,
 		.take = take,
+		.catch_up = catch_up,
 	};
 	ck_assert_int_eq(feed_new(&o, &feed), 0);
 }
@@ -124,6 +135,52 @@ START_TEST(who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time)
 }
 END_TEST
 
+static void say(int fd, const struct told *t)
+{
+	ck_assert_int_eq(send(fd, t->bytes, t->n, MSG_NOSIGNAL), (ssize_t)t->n);
+}
+
+/* A program that tells one round of counts. */
+static int tell(void)
+{
+	struct told t, table;
+	int fd = dial();
+	told_hello(&t, 1, 0);
+	say(fd, &t);
+	told_object(&t, 0, TOLD_COUNTERS, 1);
+	say(fd, &t);
+	told_table(&table);
+	told_table_message(&t, 0, 0, 0, TOLD_COUNTERS, &table);
+	say(fd, &t);
+	told_thread(&t, 3, (uint32_t)getpid());
+	say(fd, &t);
+	told_deltas(&t, 3, 0, 1, 10, 100);
+	say(fd, &t);
+	told_round(&t, 100);
+	say(fd, &t);
+	return fd;
+}
+
+START_TEST(nobody_is_read_before_it_is_known_what_he_became)
+{
+	struct task *self;
+	ck_assert_int_eq(task_add(&tasks, getpid(), getpid(), 1, &self), 0);
+	int first = tell();
+	ck_assert_uint_eq(programs_at(S), 1);
+	ck_assert_uint_eq(n_looks, 1);
+	unsigned once = n_taken;
+	ck_assert_uint_gt(once, 0);
+	close(tell()); /* after that look: what happened before he came may be unread */
+	ck_assert_uint_eq(programs_at(S), 2);
+	ck_assert_uint_eq(n_looks, 1);
+	ck_assert_uint_eq(n_taken, once);
+	ck_assert_int_eq(feed_settle(feed, S + 1), 0); /* who settles does not wait for it */
+	ck_assert_uint_eq(n_looks, 2);
+	ck_assert_uint_eq(n_taken, 2 * once);
+	close(first);
+}
+END_TEST
+
 START_TEST(who_says_nothing_is_hung_up_on_in_time)
 {
 	int fd = dial();
@@ -156,6 +213,7 @@ int main(void)
 	TCase *c = tcase_create("feed_wait");
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time);
+	tcase_add_test(c, nobody_is_read_before_it_is_known_what_he_became);
 	tcase_add_test(c, who_says_nothing_is_hung_up_on_in_time);
 	tcase_add_test(c, a_packet_longer_than_any_is_hung_up_on);
 	Suite *s = suite_create("feed_wait");
