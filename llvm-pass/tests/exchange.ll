@@ -12,7 +12,7 @@ target triple = "riscv64-unknown-linux-gnu"
 ; CHECK-NOT: mperf.counter
 ; CHECK: br i1 %did, label %end, label %[[AGAIN:.*]]
 ; CHECK: [[AGAIN]]:
-; CHECK: mperf.counter
+; CHECK-NEXT: add i64 %mperf.sum
 ; CHECK: br label %loop
 ; BLOCK-LABEL: define void @add(
 ; BLOCK: loop:
