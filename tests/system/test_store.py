@@ -126,11 +126,11 @@ class Disc:
         subprocess.run(["mount", "-o", f"remount,{options}", self.path], check=True)
 
     def fill(self):
-        with open(self.path / "ballast", "wb") as ballast:
+        # without a buffer, whose rest would be tried once more when the file is closed
+        with open(self.path / "ballast", "wb", buffering=0) as ballast:
             try:
                 while True:
                     ballast.write(bytes(1 << 16))
-                    ballast.flush()
             except OSError:
                 pass
 
