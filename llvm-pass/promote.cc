@@ -4,6 +4,9 @@
 // store buffer; in a register it is one addition, and the memory's turn comes where the loop is
 // left. Control must be certain to get there (what throws or jumps would lose the register), and it
 // stays within the outermost loop of a nest, so that what runs long is seen.
+//
+// The masks of an unrolled loop are added to vectors in turn: one after the other in one vector,
+// they would be a chain of additions longer than the rest of a round.
 
 #include "promote.h"
 
@@ -19,6 +22,8 @@ namespace mperf
 
 // The memory's turn comes at each of them, and makes the code longer.
 static constexpr size_t EXITS_MAX = 3;
+// Vectors for one counter: as many as loops are mostly unrolled.
+static constexpr unsigned TURNS_MAX = 4;
 
 Promoter::Promoter(Function &function, Hoister &hoister, const LoopInfo &loops)
     : function(function), hoister(hoister)
@@ -45,21 +50,24 @@ Loop *Promoter::room_for(Loop *innermost)
 	return room;
 }
 
-AllocaInst *Promoter::register_of(Loop &loop, uint32_t counter, Type *type)
+AllocaInst *Promoter::register_of(Loop &loop, uint32_t counter, Type *type, unsigned turn)
 {
-	AllocaInst *&sum = registers[{&loop, counter}];
-	if (!sum) {
-		IRBuilder<> entry(&*function.getEntryBlock().begin());
-		sum = entry.CreateAlloca(type, nullptr, "mperf.sum");
-		IRBuilder<> before(loop.getLoopPreheader()->getTerminator());
-		before.CreateStore(Constant::getNullValue(type), sum);
+	auto &sums = registers[{&loop, counter}];
+	for (AllocaInst *sum : sums) {
+		if (sum->getAllocatedType() == type && turn-- == 0)
+			return sum;
 	}
+	IRBuilder<> entry(&*function.getEntryBlock().begin());
+	AllocaInst *sum = entry.CreateAlloca(type, nullptr, "mperf.sum");
+	IRBuilder<> before(loop.getLoopPreheader()->getTerminator());
+	before.CreateStore(Constant::getNullValue(type), sum);
+	sums.push_back(sum);
 	return sum;
 }
 
 void Promoter::add(IRBuilder<> &builder, Loop &loop, uint32_t counter, Value *amount)
 {
-	AllocaInst *sum = register_of(loop, counter, builder.getInt64Ty());
+	AllocaInst *sum = register_of(loop, counter, builder.getInt64Ty(), 0);
 	Value *old = builder.CreateLoad(builder.getInt64Ty(), sum);
 	builder.CreateStore(builder.CreateAdd(old, amount), sum);
 }
@@ -68,33 +76,50 @@ void Promoter::add_lanes(
 	IRBuilder<> &builder, Loop &loop, uint32_t counter, Value *mask, unsigned bits)
 {
 	Type *lanes = VectorType::get(builder.getIntNTy(bits), cast<VectorType>(mask->getType()));
-	AllocaInst *sum = register_of(loop, counter, lanes);
+	const unsigned turn = turns[{builder.GetInsertBlock(), counter}]++ % TURNS_MAX;
+	AllocaInst *sum = register_of(loop, counter, lanes, turn);
 	Value *old = builder.CreateLoad(lanes, sum);
 	builder.CreateStore(builder.CreateSub(old, builder.CreateSExt(mask, lanes)), sum);
 }
 
+// All of a counter's registers, of whatever types.
+static Value *add_up(IRBuilder<> &builder, ArrayRef<AllocaInst *> sums)
+{
+	MapVector<Type *, Value *> of_type;
+	for (AllocaInst *sum : sums) {
+		Type *type = sum->getAllocatedType();
+		Value *&all = of_type[type];
+		Value *one = builder.CreateLoad(type, sum);
+		all = all ? builder.CreateAdd(all, one) : one;
+	}
+	Value *total = nullptr;
+	for (auto [type, one] : of_type) {
+		if (auto *lanes = dyn_cast<VectorType>(type))
+			one = builder.CreateAddReduce(builder.CreateZExt(
+				one, VectorType::get(builder.getInt64Ty(), lanes)));
+		total = total ? builder.CreateAdd(total, one) : one;
+	}
+	return total;
+}
+
 void Promoter::finish(function_ref<Value *(IRBuilder<> &, uint32_t)> address)
 {
-	SmallVector<AllocaInst *, 8> sums;
-	for (const auto &[key, sum] : registers) {
+	SmallVector<AllocaInst *, 8> all;
+	for (const auto &[key, sums] : registers) {
 		SmallVector<BasicBlock *, 8> exits;
 		key.first->getUniqueExitBlocks(exits);
 		for (BasicBlock *exit : exits) {
 			IRBuilder<> builder(&*exit->getFirstInsertionPt());
 			Value *place = address(builder, key.second);
 			Value *old = builder.CreateLoad(builder.getInt64Ty(), place);
-			Value *add = builder.CreateLoad(sum->getAllocatedType(), sum);
-			if (auto *lanes = dyn_cast<VectorType>(add->getType()))
-				add = builder.CreateAddReduce(builder.CreateZExt(
-					add, VectorType::get(builder.getInt64Ty(), lanes)));
-			builder.CreateStore(builder.CreateAdd(old, add), place);
+			builder.CreateStore(builder.CreateAdd(old, add_up(builder, sums)), place);
 		}
-		sums.push_back(sum);
+		all.append(sums.begin(), sums.end());
 	}
-	if (sums.empty())
+	if (all.empty())
 		return;
 	DominatorTree dominators(function);
-	PromoteMemToReg(sums, dominators);
+	PromoteMemToReg(all, dominators);
 }
 
 } // namespace mperf

@@ -5,9 +5,11 @@
 
 #include "hoist.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/IRBuilder.h"
 
 namespace llvm
@@ -43,12 +45,16 @@ class Promoter
 	// Adds registers to counters where their loops are left. `address` gives a counter's.
 	void finish(llvm::function_ref<llvm::Value *(llvm::IRBuilder<> &, uint32_t)> address);
 
-	// (loop, counter) of all registers
-	llvm::MapVector<std::pair<llvm::Loop *, uint32_t>, llvm::AllocaInst *> registers;
-
       private:
-	llvm::AllocaInst *register_of(llvm::Loop &loop, uint32_t counter, llvm::Type *type);
+	// The one of that number among those of that type.
+	llvm::AllocaInst *register_of(
+		llvm::Loop &loop, uint32_t counter, llvm::Type *type, unsigned turn);
 
+	// By loop and counter, in the order in which they came.
+	llvm::MapVector<std::pair<llvm::Loop *, uint32_t>, llvm::SmallVector<llvm::AllocaInst *, 1>>
+		registers;
+	// How many masks of a block were added for a counter.
+	llvm::DenseMap<std::pair<const llvm::BasicBlock *, uint32_t>, unsigned> turns;
 	llvm::Function &function;
 	Hoister &hoister;
 	llvm::DenseSet<const llvm::Loop *> shaped; // have a preheader and exits of their own

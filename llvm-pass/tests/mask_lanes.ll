@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-; In a loop, masks are added up lane by lane, and their lanes once behind it; masks that mean the
-; same share that register. Lanes of 32 bits serve where the loop is sure to end before they are
-; full, and bits are counted where it is not.
+; In a loop, masks are added up lane by lane, in turn in several vectors (in one they would be a chain),
+; and their lanes once behind it; masks that mean the same share a counter. Lanes of 32 bits serve
+; where the loop is sure to end before they are full, and bits are counted where it is not.
 ; RUN: opt -passes=mperf -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -11,12 +11,14 @@ declare void @llvm.masked.store.v8f32.p0(<8 x float>, ptr, i32, <8 x i1>)
 
 ; CHECK-LABEL: define void @wide(
 ; CHECK: loop:
-; CHECK: phi <4 x i64>
+; CHECK-DAG: %[[ONE:.*]] = phi <4 x i64> [ zeroinitializer
+; CHECK-DAG: %[[OTHER:.*]] = phi <4 x i64> [ zeroinitializer
 ; CHECK-NOT: ctpop
-; CHECK: sub <4 x i64>
-; CHECK: sub <4 x i64>
+; CHECK-DAG: sub <4 x i64> %[[ONE]],
+; CHECK-DAG: sub <4 x i64> %[[OTHER]],
 ; CHECK: br i1 %done
 ; CHECK: end:
+; CHECK: add <4 x i64>
 ; CHECK: call i64 @llvm.vector.reduce.add.v4i64(
 ; CHECK-NOT: reduce
 ; CHECK: ret void
