@@ -48,7 +48,11 @@ def rate(service):
 
 def account(service):
     """What status says of all samples since the start."""
-    return next(row for row in service.ask("status")["account"] if row["period"] == "since start")
+    return account_of(service.ask("status"))
+
+
+def account_of(status):
+    return next(row for row in status["account"] if row["period"] == "since start")
 
 
 def test_it_stores_and_answers_from_its_store(build):
@@ -203,9 +207,11 @@ def test_samples_taken_are_stored_or_lost_by_cause(build):
         wanted = 999 * (busy_seconds() - busy_before)
         taken = account(service)["taken"] - before["taken"]
         assert abs(taken - wanted) < 0.1 * wanted, (taken, wanted)
-        losses = service.ask("status")["loss"]
-        assert sum(row["count"] for row in losses if row["samples"] == "yes") == now["lost"]
-        assert service.stop() == 0
+        status = service.ask("status")  # of one moment: under sanitizers some are lost at any
+        now = account_of(status)
+        losses = sum(row["count"] for row in status["loss"] if row["samples"] == "yes")
+        assert losses == now["lost"], (losses, now, status["loss"])
+        assert service.stop() == 0, service.said()
         path, = segments(service)
         stored = number(path, "SELECT sum(count) FROM sample")
         assert stored + now["lost"] >= taken, (stored, now, taken)
