@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from machine import Folder, mperfctl, need_root, rows
+from machine import Folder, Skip, mperfctl, need_root, rows
 from recorded import known
 from running import share
 
@@ -39,7 +39,15 @@ def test_a_group_of_events_is_counted_where_its_leader_sampled(build):
     assert 0.9 * 100000 < counted < 1.05 * 100000, (counted, folded[:500])
 
 
+def without_sanitizers(build):
+    """Each page fault of the machine is a record: those of sanitizers' shadow memory, the daemon's own
+    among them, fill the rings, and the start of what is recorded may be among what is lost."""
+    if build.name == "asan":
+        raise Skip("shown by the plain run; page faults of sanitizers fill the rings")
+
+
 def test_page_faults_sampled_alone_are_charged_to_who_touched_the_pages(build):
+    without_sanitizers(build)
     with Folder() as folder:
         mperfctl(build, "record", "-e", "page-faults", "-o", folder / "r", "--", known(build),
                  "pages", "20000")
@@ -50,6 +58,7 @@ def test_page_faults_sampled_alone_are_charged_to_who_touched_the_pages(build):
 def test_two_recordings_of_page_faults_at_once_lose_none_to_each_other(build):
     """The kernel gives samples of one session the id of the other."""
     need_root()
+    without_sanitizers(build)
     with Folder() as folder:
         recordings = [subprocess.Popen(
             [build / "mperfctl", "record", "-e", "page-faults", "-o", folder / name, "--",
