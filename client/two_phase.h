@@ -4,8 +4,8 @@
 /* Two phases: a command runs twice, and loops that ran alike are combined
  *
  *      first run, entries and time alone ─┐
- *                                         ├─▶ same entries? ─▶ time of the first, counts of the
- * second second run, which counts ──────────┘
+ *                                         ├─▶ same entries? ─▶ its time, the second's counts
+ *      second run, which counts ──────────┘
  */
 
 #include "client/options.h"

@@ -17,6 +17,7 @@
 // as elsewhere.
 
 #include "emit.h"
+#include "segment.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/PostOrderIterator.h"
@@ -42,8 +43,6 @@ constexpr uint32_t COUNTER_BYTES = 8;
 // one entry of so many; and beyond so many places, one serves all.
 constexpr uint64_t PLACE_COST = 16;
 constexpr size_t PLACES_MAX = 6;
-// Source: LLVM, CodeGenerator, "X86 address spaces supported".
-constexpr unsigned SEGMENT_GS = 256;
 constexpr uint32_t COLD_WEIGHT = 1, WARM_WEIGHT = 1 << 20;
 
 // By how many counters the base may stand behind the first: as far as the shortest offset reaches.
@@ -211,16 +210,14 @@ void Base::drop_unused()
 }
 
 // Turns loads and stores into those of the segment, and leaves the slot to what takes addresses.
-bool Base::use_segment(int64_t middle)
+bool Base::use_segment()
 {
 	Type *word = Type::getInt64Ty(function.getContext());
 	Type *pointer = PointerType::get(function.getContext(), SEGMENT_GS);
 	bool has_others = false;
 	for (const auto &[place, counter] : addresses) {
-		Constant *distance = ConstantInt::getSigned(
-			word, ((int64_t)counter - first - middle) * COUNTER_BYTES);
-		Constant *address =
-			ConstantExpr::getAdd(ConstantExpr::getPtrToInt(origin, word), distance);
+		Constant *address = ConstantExpr::getAdd(ConstantExpr::getPtrToInt(origin, word),
+			cast<Constant>(place->getOperand(1)));
 		Constant *in_segment = ConstantExpr::getIntToPtr(address, pointer);
 		for (Use &use : make_early_inc_range(place->uses())) {
 			const User *user = use.getUser();
@@ -238,11 +235,9 @@ bool Base::use_segment(int64_t middle)
 	return has_others;
 }
 
-std::vector<Instruction *> Base::find_uses(bool at_entry, const Frequencies &frequencies)
+std::vector<Instruction *> Base::first_uses(const Frequencies &frequencies)
 {
 	std::vector<Instruction *> places;
-	if (at_entry)
-		return {&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca()};
 	for (BasicBlock *block : find_places(frequencies))
 		places.push_back(first_use(*block));
 	return places;
@@ -254,7 +249,7 @@ void Base::place_in_segment(
 	ArrayRef<Instruction *> anew, bool trusted, int64_t middle, const Frequencies &frequencies)
 {
 	dominators.recalculate(function);
-	const std::vector<Instruction *> places = find_uses(false, frequencies);
+	const std::vector<Instruction *> places = first_uses(frequencies);
 	if (places.empty())
 		return;
 	keep_locals_first();
@@ -267,10 +262,10 @@ void Base::place_in_segment(
 		seen_to.push_back(before->getParent());
 	}
 	origin = emitter.counter_address(first + middle);
-	if (!use_segment(middle))
+	if (!use_segment())
 		return;
 	dominators.recalculate(function);
-	std::vector<Instruction *> bases = find_uses(false, frequencies);
+	std::vector<Instruction *> bases = first_uses(frequencies);
 	const auto is_late = [&](const Instruction *base) {
 		return trusted || any_of(seen_to, [&](const BasicBlock *block) {
 			return dominators.dominates(block, base->getParent());
@@ -299,7 +294,10 @@ void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters
 		place_in_segment(anew, trusted, middle, frequencies);
 	} else {
 		dominators.recalculate(function);
-		const std::vector<Instruction *> places = find_uses(!anew.empty(), frequencies);
+		std::vector<Instruction *> places = {
+			&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca()};
+		if (anew.empty())
+			places = first_uses(frequencies);
 		if (!places.empty()) {
 			origin = emitter.counter_address(first + middle);
 			keep_locals_first();

@@ -95,8 +95,8 @@ class Base
 	void compute_at(llvm::Instruction *before, bool trusted);
 	void place_in_segment(llvm::ArrayRef<llvm::Instruction *> anew, bool trusted,
 		int64_t middle, const Frequencies &frequencies);
-	bool use_segment(int64_t middle);
-	std::vector<llvm::Instruction *> find_uses(bool at_entry, const Frequencies &frequencies);
+	bool use_segment();
+	std::vector<llvm::Instruction *> first_uses(const Frequencies &frequencies);
 	std::vector<llvm::BasicBlock *> find_places(const Frequencies &frequencies);
 	llvm::Instruction *first_use(llvm::BasicBlock &block);
 	void keep_locals_first();

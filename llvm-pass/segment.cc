@@ -24,9 +24,6 @@ namespace mperf
 namespace
 {
 
-// Source: LLVM, CodeGenerator, "X86 address spaces supported".
-constexpr unsigned SEGMENT_GS = 256;
-
 bool is_of_executable(const Module &module)
 {
 	return module.getPIELevel() != PIELevel::Default ||

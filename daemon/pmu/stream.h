@@ -20,8 +20,7 @@ enum stream_role {
 	STREAM_SAMPLER,  /* fires samples; the leader where there is a group */
 	STREAM_SIBLING,  /* counts in a group; appears only inside read values */
 	STREAM_SWITCH,   /* context-switches sibling, period 1: delivers the group at each switch */
-	STREAM_EXEC, /* fires at each exec, or tells COMM, into a ring of its own that wakes at once
-		      */
+	STREAM_EXEC,     /* fires at each exec, or tells COMM, into a ring of its own that wakes at once */
 	STREAM_SWITCH_BPF, /* the same as STREAM_SWITCH, read by the BPF program of switch_bpf.h */
 };
 
@@ -39,9 +38,8 @@ const char *cut_name(unsigned cut);
 /* The ladder (DESIGN.md decision 2). Stored: do not renumber. */
 enum rung {
 	RUNG_NONE = 0,
-	RUNG_CYCLES = 1, /* a: hardware cycles that interrupt on overflow */
-	RUNG_LEADER =
-		2, /* b: the core's own sampling-capable event leads cycles and instructions */
+	RUNG_CYCLES = 1,       /* a: hardware cycles that interrupt on overflow */
+	RUNG_LEADER = 2,       /* b: the core's own sampling-capable event leads cycles and instructions */
 	RUNG_CLOCK_LEADER = 3, /* c: cpu-clock leads hardware counters */
 	RUNG_CLOCK = 4,        /* d: cpu-clock alone */
 	RUNG_ASKED = 5,        /* the user's own -e */
@@ -51,21 +49,21 @@ const char *rung_letter(enum rung rung);
 const char *rung_says(enum rung rung);
 
 struct stream {
-	uint64_t id;     /* PERF_EVENT_IOC_ID; key */
-	uint64_t leader; /* id of the group's leader, its own where alone */
+	uint64_t id;         /* PERF_EVENT_IOC_ID; key */
+	uint64_t leader;     /* id of the group's leader, its own where alone */
 	enum stream_role role;
 	enum rung rung;
 	int hart;
-	int event; /* index into the session's event list; -1 for sideband and switch */
+	int event;           /* index into the session's event list; -1 for sideband and switch */
 	uint64_t sample_type, read_format, regs_user;
-	uint64_t period;    /* fixed period (ns for cpu-clock), 0 in frequency mode */
-	uint64_t weight_ns; /* time that one sample stands for by the rate: 1e9 / rate */
-	bool timed;         /* a leader whose readings at switches and samples say how long somebody
-			       ran, which is what its samples really stand for */
-	bool software;  /* fires as the kernel runs, not by a clock: its samples may bear the id of
-			   another session's (decode/owner.c) */
-	bool build_ids; /* its MMAP2 records may bring build ids (attr.build_id) */
-	int fd;         /* -1 in a recording */
+	uint64_t period;     /* fixed period (ns for cpu-clock), 0 in frequency mode */
+	uint64_t weight_ns;  /* time that one sample stands for by the rate: 1e9 / rate */
+	bool timed;          /* a leader whose readings at switches and samples say how long somebody
+	                        ran, which is what its samples really stand for */
+	bool software;       /* fires as the kernel runs, not by a clock: its samples may bear the id of
+	                        another session's (decode/owner.c) */
+	bool build_ids;      /* its MMAP2 records may bring build ids (attr.build_id) */
+	int fd;              /* -1 in a recording */
 };
 
 /* What every record of ours ends with, samples excepted, since sample_id_all is always set:
@@ -91,30 +89,29 @@ void stream_table_clear(struct stream_table *t);
 /* What the pipeline lost or could not do, by cause, counted where it happens and stored per hart.
  * `samples` says whether one of it is one sample that is missing from the figures. */
 enum loss {
-	LOSS_RING, /* PERF_RECORD_LOST: the ring was full; and at the end PERF_FORMAT_LOST */
-	LOSS_RING_SAMPLES,    /* PERF_RECORD_LOST_SAMPLES */
-	LOSS_THROTTLE,        /* PERF_RECORD_THROTTLE: times, not samples */
-	LOSS_RECORD,          /* a record that does not decode */
-	LOSS_STREAM,          /* a record of an event that we do not know (closed meanwhile) */
-	LOSS_LATE,            /* arrived behind records of a later time: stored, order unsure */
-	LOSS_TASK,            /* sample of a task that we never heard of: stored without a name */
-	LOSS_STACK_TRUNCATED, /* stored, but the stack ends early (copied stack too small,
-				 max_stack) */
-	LOSS_UNWIND,  /* stored with the leaf alone: the unwinder was behind, gone, or refused */
-	LOSS_NAMER,   /* frames that stay unnamed since the namer was killed over their file */
-	LOSS_MEMORY,  /* a cap of ours was reached */
-	LOSS_STORE,   /* could not be written */
-	LOSS_HOTPLUG, /* times a hart went away or came while we ran */
-	LOSS_SIBLING, /* siblings that failed to open, so that their counts are missing */
-	LOSS_ARGV,    /* execs whose process was gone before its arguments could be read */
-	LOSS_KILLED,  /* were in hand when the daemon was killed; found at its next start */
-	LOSS_SWITCH,  /* switches whose counts could not be read: what ran until then gets none;
-			 or that no record told of: who is read next gets them */
-	LOSS_LOOPS,   /* counts of loops that programs told of, which could not be written */
+	LOSS_RING,           /* PERF_RECORD_LOST: the ring was full; and at the end PERF_FORMAT_LOST */
+	LOSS_RING_SAMPLES,   /* PERF_RECORD_LOST_SAMPLES */
+	LOSS_THROTTLE,       /* PERF_RECORD_THROTTLE: times, not samples */
+	LOSS_RECORD,         /* a record that does not decode */
+	LOSS_STREAM,         /* a record of an event that we do not know (closed meanwhile) */
+	LOSS_LATE,           /* arrived behind records of a later time: stored, order unsure */
+	LOSS_TASK,           /* sample of a task that we never heard of: stored without a name */
+	LOSS_STACK_TRUNCATED,/* stored, but the stack ends early (copied stack too small, max_stack) */
+	LOSS_UNWIND,         /* stored with the leaf alone: the unwinder was behind, gone, or refused */
+	LOSS_NAMER,          /* frames that stay unnamed since the namer was killed over their file */
+	LOSS_MEMORY,         /* a cap of ours was reached */
+	LOSS_STORE,          /* could not be written */
+	LOSS_HOTPLUG,        /* times a hart went away or came while we ran */
+	LOSS_SIBLING,        /* siblings that failed to open, so that their counts are missing */
+	LOSS_ARGV,           /* execs whose process was gone before its arguments could be read */
+	LOSS_KILLED,         /* were in hand when the daemon was killed; found at its next start */
+	LOSS_SWITCH,         /* switches whose counts could not be read: what ran until then gets none;
+	                        or that no record told of: who is read next gets them */
+	LOSS_LOOPS,          /* counts of loops that programs told of, which could not be written */
 	N_LOSSES,
 };
 struct loss_kind {
-	const char *name; /* stored and shown: "ring overrun" */
-	bool samples;     /* counts samples that are missing from the figures */
+	const char *name;    /* stored and shown: "ring overrun" */
+	bool samples;        /* counts samples that are missing from the figures */
 };
 extern const struct loss_kind loss_kinds[N_LOSSES];
