@@ -60,12 +60,15 @@ class Service:
                                 for name, lines in sections.items()))
         part.rename(self.config)
 
+    def command(self):
+        return [self.build / "mperfd", "--foreground", f"--config={self.config}"]
+
     def start(self, ready=True, **popen):
         self.write_config()
         before = self.said().count("mperfd: ready")
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [self.build / "mperfd", "--foreground", f"--config={self.config}"],
+                self.command(),
                 stderr=log, stdout=log, stdin=subprocess.DEVNULL, **popen)
         if ready:
             wait_until("the service is ready", lambda: self.is_ready(before))
