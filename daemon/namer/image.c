@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <gelf.h>
+#include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,6 +30,10 @@
 
 /* A core file has thousands of segments; programs have about ten. */
 #define SEGMENTS_MAX 1024
+
+/* A debug file without a build id is known by its checksum alone, which takes reading all of it:
+ * half a second for this many bytes, several on a slow board. A larger one is not used. */
+#define CHECKSUM_BYTES_MAX ((size_t)1 << 30)
 
 /* One ELF file in memory. */
 struct elf_file {
@@ -293,11 +298,24 @@ static int elf_use_debug(struct image *i, struct elf_file debug)
 	return r;
 }
 
-int image_add_debug(struct image *i, int fd)
+/* Two build ids decide. Where either file has none, the checksum does that the link gives.
+ * Source: GDB manual, "Debugging Information in Separate Files": the CRC of zlib and xz. */
+static bool debug_belongs(const struct elf_image *e, const struct elf_file *debug)
+{
+	const uint8_t *own_id, *id;
+	size_t n_own_id = elf_build_id(e->self.elf, &own_id);
+	size_t n_id = elf_build_id(debug->elf, &id);
+	GElf_Word checksum;
+
+	if (n_own_id && n_id)
+		return n_own_id == n_id && memcmp(own_id, id, n_id) == 0;
+	return dwelf_elf_gnu_debuglink(e->self.elf, &checksum) && debug->n <= CHECKSUM_BYTES_MAX &&
+	       lzma_crc32(debug->bytes, debug->n, 0) == checksum;
+}
+
+int image_add_debug(struct image *i, int fd, bool *belongs)
 {
 	struct elf_file debug = {0};
-	const uint8_t *own_id, *id;
-	size_t n_own_id, n_id;
 
 	if (!i->elf || i->elf->debug.elf)
 		return -EINVAL;
@@ -305,13 +323,11 @@ int image_add_debug(struct image *i, int fd)
 	if (r)
 		return r;
 
-	n_own_id = elf_build_id(i->elf->self.elf, &own_id);
-	n_id = elf_build_id(debug.elf, &id);
-	if (n_own_id && n_id && (n_own_id != n_id || memcmp(own_id, id, n_id) != 0)) {
+	*belongs = *belongs || debug_belongs(i->elf, &debug);
+	if (!*belongs) {
 		elf_file_close(&debug);
 		return IMAGE_MISMATCH;
 	}
-
 	return elf_use_debug(i, debug);
 }
 
@@ -329,7 +345,7 @@ int image_add_alt(struct image *i, int fd)
 
 	size_t n_wanted_id = dwarf_lines_alt_link(i->elf->lines, &path, &wanted_id);
 	size_t n_id = elf_build_id(alt.elf, &id);
-	if (n_wanted_id && n_id && (n_wanted_id != n_id || memcmp(wanted_id, id, n_id) != 0))
+	if (!n_wanted_id || n_wanted_id != n_id || memcmp(wanted_id, id, n_id) != 0)
 		r = IMAGE_MISMATCH;
 	else
 		debug_sections_unpack(alt.elf, alt.bytes, alt.n);

@@ -21,7 +21,7 @@ struct image;
 enum {
 	IMAGE_MALFORMED = 1,
 	IMAGE_OVERSIZE,
-	IMAGE_MISMATCH,        /* the separate file has another build id: it is not used */
+	IMAGE_MISMATCH,        /* the separate file has another build id or checksum: it is not used */
 };
 
 struct image_place {
@@ -51,9 +51,11 @@ struct image_wants {
 /* The descriptor stays the caller's and must stay open while the image lives. 0, IMAGE_*, -errno */
 int image_open_elf(int fd, struct image **ret_image);
 void image_wants(const struct image *i, struct image_wants *ret_wants);
-/* A separate debug file (build id must match where both have one), or the alt file of one; once
- * each, -EINVAL after that. What was named before stays valid. 0, IMAGE_*, -errno */
-int image_add_debug(struct image *i, int fd);
+/* A separate debug file: both have the same build id, or the link to it gives its checksum; or the
+ * alt file of one, which has the build id of the link. Once each, -EINVAL after that. What was named
+ * before stays valid. *belongs: that was found out before, and need not be again; set. 0, IMAGE_*,
+ * -errno */
+int image_add_debug(struct image *i, int fd, bool *belongs);
 int image_add_alt(struct image *i, int fd);
 
 /* The text of the kernel (module NULL; offsets from _stext, from base where that is not listed) or of

@@ -23,6 +23,7 @@ struct parsed_file {
 	uint64_t used;       /* clock of the last use */
 	uint64_t used_ns;    /* and its time */
 	bool rests;          /* image_rest was called since its last use */
+	bool debug_belongs;  /* the debug file is its own, as was once found out by reading all of it */
 	bool loaded;         /* once: what is no more there is made again when it is asked for */
 };
 

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			for (uint64_t k = 0; k < 64; k++)
 				image_name(image, size * k / 64, &naming);
 			image_wants(image, &wants);
-			if (image_add_debug(image, fd) == 0)
+			if (image_add_debug(image, fd, &(bool){pass > 0}) == 0)
 				(void)image_add_alt(image, fd);
 		}
 	}

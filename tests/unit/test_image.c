@@ -288,11 +288,11 @@ START_TEST(separate_debug_file_names_a_stripped_binary)
 	ck_assert_str_eq(wants.alt_link, "");
 
 	int fd = open_copy("x.debug");
-	ck_assert_int_eq(image_add_debug(i, fd), 0);
+	ck_assert_int_eq(image_add_debug(i, fd, &(bool){false}), 0);
 	assert_example(i);
 	image_wants(i, &wants);
 	ck_assert(!wants.symbols && !wants.debug);
-	ck_assert_int_eq(image_add_debug(i, fd), -EINVAL);
+	ck_assert_int_eq(image_add_debug(i, fd, &(bool){false}), -EINVAL);
 	assert_example(i);
 	close(fd);
 	image_free(i);
@@ -316,7 +316,7 @@ START_TEST(debug_file_of_another_build_is_refused)
 	struct image *i = image_of_copy("stripped");
 	image_wants(i, &wants);
 	int fd = open_copy("z.debug");
-	int r = image_add_debug(i, fd);
+	int r = image_add_debug(i, fd, &(bool){false});
 	if (wants.n_build_id)
 		ck_assert_int_eq(r, IMAGE_MISMATCH);
 	else
@@ -324,6 +324,39 @@ START_TEST(debug_file_of_another_build_is_refused)
 	ck_assert_int_ne(name_at(i, example_offset()).outcome, IMAGE_NAMED);
 	close(fd);
 	image_free(i);
+}
+END_TEST
+
+/* Neither file has a build id: the link's checksum is all that there is. */
+START_TEST(debug_file_without_build_id_is_known_by_its_checksum)
+{
+	static const char test[] = "debug_file_without_build_id_is_known_by_its_checksum";
+	static const char script[] =
+		"objcopy --remove-section .note.gnu.build-id \"$SELF\" bare && "
+		"objcopy --only-keep-debug bare x.debug && "
+		"objcopy --strip-all --add-gnu-debuglink=x.debug bare linked && "
+		"strip -o stripped bare && cp x.debug other.debug && printf x >> other.debug";
+
+	if (!has_own_debug(test) || !make_copies(test, "objcopy", script))
+		return;
+	struct image *linked = image_of_copy("linked"), *stripped = image_of_copy("stripped");
+	int right = open_copy("x.debug"), wrong = open_copy("other.debug");
+	bool belongs = false;
+
+	ck_assert_int_eq(image_add_debug(stripped, right, &belongs), IMAGE_MISMATCH);
+	ck_assert_int_eq(image_add_debug(linked, wrong, &belongs), IMAGE_MISMATCH);
+	ck_assert(!belongs);
+	ck_assert_int_eq(image_add_debug(linked, right, &belongs), 0);
+	ck_assert(belongs);
+	assert_example(linked);
+	image_free(linked);
+	image_free(stripped);
+	/* made again, it is not read again */
+	linked = image_of_copy("linked");
+	ck_assert_int_eq(image_add_debug(linked, wrong, &belongs), 0);
+	image_free(linked);
+	close(right);
+	close(wrong);
 }
 END_TEST
 
@@ -538,6 +571,7 @@ int main(void)
 	tcase_add_unchecked_fixture(copies, copies_begin, copies_end);
 	tcase_add_test(copies, separate_debug_file_names_a_stripped_binary);
 	tcase_add_test(copies, debug_file_of_another_build_is_refused);
+	tcase_add_test(copies, debug_file_without_build_id_is_known_by_its_checksum);
 	tcase_add_test(copies, compressed_debug_sections_are_read);
 	tcase_add_test(copies, mini_debug_information_names_local_functions);
 	tcase_add_test(copies, supplementary_file_is_handed_over_and_never_searched);

@@ -116,7 +116,7 @@ START_TEST(an_empty_map_has_no_symbols)
 	struct image_wants wants;
 	image_wants(i, &wants);
 	ck_assert(!wants.symbols && !wants.debug && !wants.n_build_id);
-	ck_assert_int_eq(image_add_debug(i, -1), -EINVAL);
+	ck_assert_int_eq(image_add_debug(i, -1, &(bool){false}), -EINVAL);
 	ck_assert_int_eq(image_add_alt(i, -1), -EINVAL);
 	image_free(i);
 }
