@@ -19,9 +19,9 @@
 #include "daemon/attribute/sweep.h"
 #include "proto/memory.h"
 
-/* kind, a tag, then at most device, inode, or pid, start, generation, or a build id; and the path
- */
-#define FILE_KEY_BYTES_MAX (2 + 4 + 8 + 8 + PATH_MAX)
+/* kind, a tag, then at most user, device, inode, or pid, start, generation, or a build id; and the
+ * path */
+#define FILE_KEY_BYTES_MAX (2 + 4 + 4 + 8 + 8 + 8 + PATH_MAX)
 #define FRAME_KEY_BYTES (sizeof(struct file *) + sizeof(uint64_t))
 
 _Static_assert(offsetof(struct frame, offset) == offsetof(struct frame, file) + sizeof(void *),
@@ -74,6 +74,8 @@ static size_t file_key_write(const struct file_key *k, size_t n_path, uint8_t *k
 	size_t n = 0;
 
 	key[n++] = (uint8_t)k->kind;
+	if (k->kind == FILE_ELF)
+		put(key, &n, &k->uid, sizeof(k->uid));
 	if (k->n_build_id && k->kind == FILE_ELF) {
 		key[n++] = 'b';
 		put(key, &n, k->build_id, k->n_build_id);
@@ -132,6 +134,7 @@ static struct file_entry *file_entry_new(
 	e->file.inode = k->inode;
 	e->file.generation = k->generation;
 	e->file.deleted = k->path[n_path] != '\0';
+	e->file.uid = k->uid;
 	e->file.pid = k->pid;
 	e->file.pid_start_ns = k->pid_start_ns;
 	e->n_key = n_key;
@@ -207,6 +210,48 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 	file->age = t->age;
 	t->file[file->id - 1] = file;
 	*ret_file = file;
+	return 0;
+}
+
+int file_of_user(struct file_table *t, struct file *file, uid_t uid, struct file **ret_file)
+{
+	struct file_key key = {
+		.kind = file->kind,
+		.path = file->path,
+		.build_id = file->build_id,
+		.n_build_id = file->n_build_id,
+		.major = file->major,
+		.minor = file->minor,
+		.inode = file->inode,
+		.generation = file->generation,
+		.uid = uid,
+	};
+	uint8_t bytes[FILE_KEY_BYTES_MAX];
+	struct file *known;
+
+	*ret_file = file;
+	if (file->kind != FILE_ELF || file->uid == uid)
+		return 0;
+	size_t n = file_key_write(&key, file_path_bytes(file->path), bytes);
+	HASH_FIND(hh, t->by_key, bytes, n, known);
+	/* also one that was replaced: what is mapped by now is another mapping's affair */
+	if (known && known->generation == file->generation) {
+		known->age = t->age;
+		*ret_file = known;
+		return 0;
+	}
+	int r = file_get(t, &key, &known);
+	if (r != 0)
+		return r;
+	known->deleted = file->deleted;
+	if (!known->map_end) {
+		known->pid = file->pid;
+		known->pid_start_ns = file->pid_start_ns;
+		known->map_start = file->map_start;
+		known->map_end = file->map_end;
+		known->mapped_ns = file->mapped_ns;
+	}
+	*ret_file = known;
 	return 0;
 }
 

@@ -4,8 +4,10 @@
 /* Files that code was mapped from, and the frames in them
  *
  * A frame is (file, offset) and is named once. A file is told from another by build id where there
- * is one, else by (device, inode, path). Code that is in no file has a file of its own kind: the
- * kernel, each module, the vdso, the JIT area of one process.
+ * is one, else by (device, inode, path); and one that processes of several users mapped is a file of
+ * each of them: who may read its names need not be the same, and anybody can make a file with the
+ * build id of another. Code that is in no file has a file of its own kind: the kernel, each module,
+ * the vdso, the JIT area of one process.
  */
 
 #include <stdbool.h>
@@ -67,7 +69,7 @@ struct file {
 	uint64_t map_start, map_end; /* for /proc/PID/map_files */
 	uint64_t mapped_ns;      /* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. What was written
 	                            to it later did not run then */
-	uid_t uid;               /* generated code: whose process; 0: root's, or unknown */
+	uid_t uid;               /* whose process, so to whom the names are shown; -1: unknown */
 	uint32_t age;            /* of the table when it was last asked for */
 
 	bool has_symbols, has_debug; /* as the parser found */
@@ -128,6 +130,7 @@ struct file_key {
 	uint32_t major, minor;
 	uint64_t inode;
 	uint64_t generation;     /* as in struct file; 0: unknown, which fits any */
+	uid_t uid;               /* of the process; part of the key of ELF files */
 	pid_t pid;               /* part of the key only for kinds that belong to one process */
 	uint64_t pid_start_ns;
 };
@@ -135,6 +138,8 @@ struct file_key {
 /* Find or add. 0, FILE_TABLE_FULL, -ENOMEM. */
 enum { FILE_TABLE_FULL = 1 };
 int file_get(struct file_table *t, const struct file_key *key, struct file **ret_file);
+/* The same file as a process of that user has it; itself where it is no ELF file or that user's. */
+int file_of_user(struct file_table *t, struct file *file, uid_t uid, struct file **ret_file);
 int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame);
 
 /* Free all frames, and all files, but those of mark[id - 1] == SWEEP_KEPT (sweep.h); the files of

@@ -63,6 +63,7 @@ struct namer_options {
 	const char *binary;          /* path of mperf-namer; NULL: beside mperfd, then MPERF_LIBEXECDIR */
 	uint64_t open_timeout_ns, parse_timeout_ns; /* 0: the limits above */
 	struct file_table *files;    /* borrowed */
+	bool own;                    /* names are for none but whose rights we have */
 	void (*named)(void *userdata, struct frame *frame); /* state and places are set */
 	void (*unwound)(void *userdata, const struct unwind_result *r);
 	void *userdata;

@@ -34,7 +34,8 @@ _Static_assert(WORKER_FILE_BYTES_MAX == NAMER_FILE_BYTES_MAX, "one limit of file
 _Static_assert(WORKER_ADDRESS_BYTES_MAX == NAMER_PARSER_BYTES_MAX, "one limit of memory");
 _Static_assert(PARSER_FILES_MAX >= 2 * NAMER_FILES_OPEN_MAX, "the parser holds what we hold");
 
-static size_t fill_question(const struct slot *s, struct message_open *m, struct iovec iov[3])
+static size_t fill_question(
+	const struct namer *n, const struct slot *s, struct message_open *m, struct iovec iov[3])
 {
 	const struct file *f = s->file;
 	const char *path = s->part == PART_ALT && s->found ? s->found : f->path ? f->path : "";
@@ -47,6 +48,8 @@ static size_t fill_question(const struct slot *s, struct message_open *m, struct
 		.pid = f->pid,
 		.first = s->part == PART_MAIN ? s->first : 0,
 		.pid_start_ns = f->pid_start_ns,
+		.has_uid = f->uid != (uid_t)-1,
+		.own = n->options.own,
 		.uid = f->uid,
 		.not_after_ns =
 			s->part == PART_MAIN && f->inode && !slot_grows(s) ? f->mapped_ns : 0,
@@ -102,7 +105,7 @@ int opener_feed(struct namer *n, bool *ret_fed)
 	if (n->opener.state != WORKER_IDLE || !s || !has_room(n, s))
 		return 0;
 	*ret_fed = true;
-	size_t n_iov = fill_question(s, &m, iov);
+	size_t n_iov = fill_question(n, s, &m, iov);
 	uint64_t timeout_ns = namer_timeout(n->options.open_timeout_ns, NAMER_OPEN_TIMEOUT_NS);
 	if (worker_ask(&n->opener, MESSAGE_OPEN, iov, n_iov, -1, n->now_ns + timeout_ns) < 0)
 		return 0;

@@ -78,6 +78,7 @@ static int space_own(struct task *process)
 	}
 
 	own->n_users = 1;
+	own->uid = process->uid;
 	space_drop(process);
 	process->space = TAKE_PTR(own);
 	return 0;
@@ -148,6 +149,17 @@ int space_map(struct task_table *t, struct task *task, uint64_t start, uint64_t 
 	r = space_insert(process->space, &m);
 	process->space->generation = ++t->last_generation;
 	return r;
+}
+
+void space_change_user(struct task_table *t, struct task *process)
+{
+	struct space *space = process->space;
+
+	if (!space || space->uid == process->uid)
+		return;
+	space->uid = process->uid;
+	if (space->generation)
+		space->generation = ++t->last_generation;
 }
 
 void space_share(struct task *child, const struct task *parent)

@@ -36,6 +36,7 @@ struct space {
 	uint32_t n_users;
 	struct map *map;          /* sorted, disjoint */
 	uint32_t n_maps, size;
+	uid_t uid;                /* of the process that used it last: whose files those are */
 	uint64_t generation;      /* unique over all spaces; changes with every change */
 };
 
@@ -106,6 +107,8 @@ enum { SPACE_FULL = 1 };
 int space_map(struct task_table *t, struct task *task, uint64_t start, uint64_t bytes,
 	uint64_t file_offset, struct file *file);
 /* The mapping that holds addr, or NULL. O(log n). */
+/* The process is another user's by now: what was computed from its space holds no more. */
+void space_change_user(struct task_table *t, struct task *process);
 const struct map *space_find(const struct space *s, uint64_t addr);
 /* Share the space of parent's process with child's (fork), or drop it (exec, exit). */
 void space_share(struct task *child, const struct task *parent);

@@ -91,7 +91,8 @@ int walk_push(struct walk *w, struct file *file, uint64_t offset)
 
 	if (!walk_has_room(w))
 		return 0;
-	int r = file ? 0 : unknown_file(w->a, &file);
+	int r = file ? file_of_user(w->a->o.files, file, w->task->process->uid, &file)
+		     : unknown_file(w->a, &file);
 	if (!r)
 		r = frame_get(w->a->o.files, file, offset, &frame);
 	if (r)
@@ -131,7 +132,7 @@ static void file_refresh(struct file *file, const struct task *task, const struc
 			file->uid = task->process->uid;
 		return;
 	}
-	if (file->state != FILE_UNSEEN)
+	if (file->state != FILE_UNSEEN || file->uid != task->process->uid)
 		return;
 
 	file->pid = task->process->pid;
@@ -195,6 +196,8 @@ static bool walk_known(
 int walk_user(struct walk *w, uint64_t addr)
 {
 	const struct space *space = task_space(w->task);
+	if (space && space->uid != w->task->process->uid)
+		space_change_user(w->a->o.tasks, w->task->process);
 	if (!space || !space->generation)
 		return find_user(w, space, addr);
 

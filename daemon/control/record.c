@@ -540,6 +540,7 @@ int control_record(struct request *q, const Mperf__Request *request)
 		.all = m->target && m->target->all,
 		.after_exec = m->target && m->target->after_exec,
 		.hide_kernel = !q->peer->sees_all,
+		.own = q->peer->options->private,
 		.namer = q->peer->options->namer,
 		.starts = q->peer->options->starts,
 	};

@@ -493,6 +493,7 @@ static int walk_alone(struct top_job *j, struct request *q)
 				.cores = q->peer->options->cores,
 			},
 		.all = j->targets.all,
+		.own = q->peer->options->private,
 		.namer = q->peer->options->namer,
 		.starts = q->peer->options->starts,
 	};

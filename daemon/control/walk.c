@@ -64,6 +64,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 	struct namer_options namer = {
 		.binary = o->namer,
 		.files = &w->files,
+		.own = o->own,
 		.named = take_named,
 		.unwound = take_unwound,
 		.userdata = w,

@@ -29,6 +29,7 @@ struct walk_options {
 	bool all;
 	bool after_exec;                 /* the pids count from their next exec on */
 	bool hide_kernel;
+	bool own;                        /* for none but whose rights we have: a private daemon's */
 	bool always;                     /* it runs for weeks: be woken for fewer execs */
 	const char *namer;               /* path of mperf-namer or NULL */
 	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */

@@ -132,8 +132,11 @@ struct message_open {
 	uint8_t n_build_id;
 	uint8_t deleted;
 	uint16_t n_path, n_link;
-	uint8_t zero[2];
-	uint32_t uid; /* of the process, should it be gone; 0: root or unknown */
+	uint8_t has_uid; /* the next one is known */
+	/* 1: the answer is for none but the user whose rights the opener has: main files of ELF are
+	 * opened by these rights alone */
+	uint8_t own;
+	uint32_t uid; /* to whom the names are shown: it must be able to read the file */
 };
 _Static_assert(sizeof(struct message_open) == 120, "open");
 

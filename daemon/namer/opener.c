@@ -5,6 +5,14 @@
  * another file. So it is first resolved (O_PATH does not open the device), looked at, and only
  * then opened for reading through /proc/self/fd.
  *
+ * Nor is it ours to read because we can. The service's capabilities open any file of anybody, and a
+ * user decides what a process of that user maps, what a debug link in it names and what is mounted
+ * where in a namespace of that process; its names are shown to that user. So each file is opened
+ * for readers, and only if they could have read it themselves: by each folder on the way (way.h),
+ * and by the file's own mode and access control list. Modes are believed where the kernel goes by
+ * them: on a file system of somebody's own making its maker decides, who had the bytes before.
+ * Below /proc the kernel asks for more than modes say, so nothing there is taken for a file.
+ *
  * A descriptor that leaves here is held by the daemon, which must never block: but close on FUSE
  * (FLUSH) and on NFS (CLOSE) waits for the server. Whatever is not a local file system is
  * therefore copied into memory first, and the copy is handed over. An overlay is as local as the
@@ -16,12 +24,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -119,18 +125,10 @@ static int copy(int fd, int *ret_fd, uint64_t *ret_bytes)
 
 static int resolve(int dir, const char *path, const struct opener_demand *d)
 {
-	uint64_t flags = O_PATH | O_CLOEXEC;
-
-	/* A link in a world-writable folder could name a file of root's. */
-	if (d->owned)
-		flags |= O_NOFOLLOW;
-	if (!d->in_root) {
-		int fd = openat(dir, path, (int)flags);
-		return fd < 0 ? -errno : fd;
-	}
-	struct open_how how = {.flags = flags, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	long fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	return fd < 0 ? -errno : (int)fd;
+	if (!d->linked)
+		return way_open(dir, path, d->readers, d->owned);
+	int fd = openat(dir, path, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* The device is compared only where it is a real one: on btrfs and overlayfs the kernel's records
@@ -145,24 +143,25 @@ static bool is_same(const struct stat *s, const struct opener_demand *d)
 	       (major(s->st_dev) == d->major && minor(s->st_dev) == d->minor);
 }
 
-/* Any user's ELF file may name any path as that of its debug information. Where we are root, that
- * must not hand to the parser what the user himself cannot read. */
-static bool may_read(const struct stat *s, const struct opener_demand *d)
+static bool is_below_proc(int fd)
 {
-	if (geteuid() != 0 || s->st_mode & S_IROTH)
-		return true;
-	return d->has_uid && (d->uid == 0 || d->uid == s->st_uid);
+	struct statfs s;
+
+	return fstatfs(fd, &s) == 0 && s.f_type == PROC_SUPER_MAGIC;
 }
 
-static int check(const struct stat *s, const struct opener_demand *d)
+static int check(int place, const struct stat *s, const struct opener_demand *d)
 {
+	const struct readers *readers = d->readers;
+
 	if (!S_ISREG(s->st_mode))
 		return -EACCES;
 	if (!is_same(s, d))
 		return -ENOENT;
-	if (d->owned && s->st_uid != 0 && s->st_uid != d->uid && s->st_uid != geteuid())
+	if (d->owned && (s->st_uid != d->owner || d->owner == READER_NOBODY ||
+				(readers->unmapped && s->st_uid == readers->unmapped)))
 		return -EACCES;
-	if (d->readable && !may_read(s, d))
+	if (!way_may(place, s, readers, READER_READS) || (readers->n && is_below_proc(place)))
 		return -EACCES;
 	if ((uint64_t)s->st_size > WORKER_FILE_BYTES_MAX)
 		return -EFBIG;
@@ -179,7 +178,7 @@ int opener_open(
 	struct stat s;
 	if (fstat(place, &s) < 0)
 		return -errno;
-	int r = check(&s, d);
+	int r = check(place, &s, d);
 	if (r < 0)
 		return r;
 

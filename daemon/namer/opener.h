@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/namer/message.h"
+#include "daemon/namer/way.h"
 
 /* Files of remote and user-space file systems are copied into memory, since there even close can
  * hang, and the daemon holds the descriptor. Above that: STATE_OVERSIZE. */
@@ -41,19 +42,21 @@ int opener_decode(const void *bytes, size_t n, struct opener_question *ret_quest
 /* Look for it where it may be, in order. Always answers. */
 void opener_find(const struct opener_question *q, struct opener_answer *ret_answer);
 
-/* Open the regular file at path below dir for reading, if it is one, within `limits`; symbolic
- * links stay below root where root is a directory of another process.
- * 0 or -errno (-ENOENT for another file, -ESTALE for other contents). */
+/* Open the regular file at path below the folder dir (AT_FDCWD: our own root) for reading, if it is
+ * one, within limits and by the rights of its readers; nothing leads out of dir.
+ * 0 or -errno (-ENOENT for another file, -ESTALE for other contents, -EACCES for one that somebody
+ * may not read). */
 struct opener_demand {
 	uint64_t inode; /* 0: any */
 	uint32_t major, minor;
-	bool owned;   /* the owner must be root, the process's user, or ours */
-	bool readable; /* its user must be able to read it: it was named by the bytes of a file */
-	bool has_uid;  /* the process lives, so that its user is known */
-	uint32_t uid;  /* of the process; ours where it is gone and was not told */
+	const struct readers *readers; /* who must be able to get there and to read it; borrowed */
+	bool owned; /* it describes generated code: it must be the owner's, and no link */
+	uint32_t owner; /* READER_NOBODY: nobody is known to be */
+	/* path is one of the links of /proc below dir, which is followed; the file alone is judged,
+	 * since no folder was passed to get there: the process has it, or had it when it was mapped */
+	bool linked;
 	/* CLOCK_REALTIME; 0: any. Last written later than the first, or not since the second: -ESTALE */
 	int64_t not_after_ns, not_before_ns;
-	bool in_root; /* dir is the root of a process: no link leads out of it */
 };
 int opener_open(
 	int dir, const char *path, const struct opener_demand *d, struct opener_answer *ret_answer);

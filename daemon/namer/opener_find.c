@@ -5,6 +5,10 @@
  * process that is gone; then the mapping itself, which still leads to a deleted file. Who has the
  * pid now is checked by its start time: a reused pid began later.
  *
+ * The mapping and the program's own link show a file that may hang in no folder any more; then only
+ * its own mode can be asked. That suffices: the process was handed it, and execute-only programs,
+ * which are mapped and not readable, refuse by their mode.
+ *
  * /proc/PID is opened once and everything is looked up below that descriptor. It keeps naming the
  * same process, and fails with ESRCH once that is gone.
  */
@@ -13,10 +17,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +35,7 @@ struct search {
 	const struct opener_question *q;
 	struct opener_answer *a;
 	struct opener_demand demand;
+	struct readers readers;
 	int proc; /* /proc/PID, or -1 */
 	int root; /* its root directory where that is not ours, or -1 */
 	pid_t pid_inside;
@@ -49,9 +56,9 @@ static void refuse(struct search *s, int error)
 	}
 }
 
-static bool try_at(struct search *s, int dir, bool in_root, const char *path)
+static bool try_at(struct search *s, int dir, bool linked, const char *path)
 {
-	s->demand.in_root = in_root;
+	s->demand.linked = linked;
 	int r = opener_open(dir, path, &s->demand, s->a);
 	if (r < 0) {
 		refuse(s, r);
@@ -70,7 +77,8 @@ static bool try_path(struct search *s, const char *path)
 		refuse(s, -ENOENT);
 		return false;
 	}
-	return (s->root >= 0 && try_at(s, s->root, true, path)) || try_at(s, AT_FDCWD, false, path);
+	return (s->root >= 0 && try_at(s, s->root, false, path)) ||
+	       try_at(s, AT_FDCWD, false, path);
 }
 
 static bool read_text(int dir, const char *name, char *text, size_t size)
@@ -117,32 +125,71 @@ static bool began_by(int proc, uint64_t start_ns)
 	return (int64_t)began_ns - suspended_ns <= (int64_t)(start_ns + START_SLACK_NS);
 }
 
-/* The user whose files the process writes, and its pid in the innermost namespace.
- * Source: man proc_pid_status. */
+/* Adds the user whom the kernel takes the process for where files are concerned. Source: man
+ * proc_pid_status. */
 static void read_status(struct search *s)
 {
-	char text[4096];
+	/* 1 KiB, and up to 11 bytes a group */
+	char text[2048 + 11 * READER_GROUPS_MAX];
+	struct reader *r = &s->readers.one[s->readers.n];
 
-	if (!read_text(s->proc, "status", text, sizeof(text)))
+	if (!read_text(s->proc, "status", text, sizeof(text)) ||
+		!reader_of_status(text, r, &s->pid_inside))
 		return;
-	const char *p = strstr(text, "\nUid:");
-	unsigned fs_uid;
-	if (p && sscanf(p, "\nUid: %*u %*u %*u %u", &fs_uid) == 1) {
-		s->demand.uid = fs_uid;
-		s->demand.has_uid = true;
-	}
-	p = strstr(text, "\nNSpid:");
-	if (!p)
+	s->readers.n++;
+	s->demand.owner = r->uid;
+}
+
+/* Do modes stop us? Source: man capabilities. */
+static bool passes_modes(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	return syscall(SYS_capget, &header, data) < 0 ||
+	       data[0].effective & (1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH);
+}
+
+/* The number that stands for all owners who have none in our user namespace; 0 in the first one,
+ * where it is somebody's. Source: man user_namespaces, "Unmapped user and group IDs". */
+static uint32_t unmapped_id(void)
+{
+	char text[64];
+	uint32_t first, outside, n;
+
+	if (read_text(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text)) &&
+		sscanf(text, "%" SCNu32 "%" SCNu32 "%" SCNu32, &first, &outside, &n) == 3 &&
+		n == UINT32_MAX)
+		return 0;
+	if (read_text(AT_FDCWD, "/proc/sys/kernel/overflowuid", text, sizeof(text)) &&
+		sscanf(text, "%" SCNu32, &n) == 1 && n != 0)
+		return n;
+	return 65534; /* Source: DEFAULT_OVERFLOWUID, include/linux/highuid.h */
+}
+
+/* For whom is it opened? For the user whom the names are shown to, and for the one that the process
+ * is by now: it may have become another, and who is asked for may be out of date. Without rights
+ * beyond our user's own the kernel decides, and what it opens is our user's to see. */
+static void find_readers(struct search *s)
+{
+	const struct message_open *o = &s->q->open;
+	struct readers *all = &s->readers;
+
+	s->demand.readers = all;
+	s->demand.owner = o->has_uid ? o->uid : READER_NOBODY;
+	if (s->proc >= 0)
+		read_status(s);
+	if (!passes_modes() || (o->own && o->part == PART_MAIN && o->kind == KIND_ELF)) {
+		if (s->demand.owner == READER_NOBODY)
+			s->demand.owner = geteuid();
+		all->n = 0;
 		return;
-	char *end = (char *)p + sizeof("\nNSpid:") - 1;
-	for (;;) {
-		char *next;
-		long pid = strtol(end, &next, 10);
-		if (next == end || *end == '\n')
-			return;
-		s->pid_inside = (pid_t)pid;
-		end = next;
 	}
+	all->unmapped = unmapped_id();
+	if (o->has_uid && !(all->n && all->one[0].uid == o->uid))
+		all->one[all->n++] = (struct reader){.uid = o->uid};
+	else if (all->n == 0)
+		all->one[all->n++] = (struct reader){.uid = READER_NOBODY};
 }
 
 static int open_root(int proc)
@@ -171,8 +218,6 @@ static void open_process(struct search *s)
 
 	s->proc = s->root = -1;
 	s->pid_inside = o->pid;
-	if (o->uid)
-		s->demand.uid = o->uid;
 	if (o->pid <= 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d", o->pid);
@@ -181,7 +226,6 @@ static void open_process(struct search *s)
 		return;
 	s->proc = TAKE_FD(proc);
 	s->root = open_root(s->proc);
-	read_status(s);
 }
 
 static bool try_mapping(struct search *s)
@@ -192,7 +236,7 @@ static bool try_mapping(struct search *s)
 	if (s->proc < 0 || o->map_end <= o->map_start)
 		return false;
 	snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, o->map_start, o->map_end);
-	return try_at(s, s->proc, false, path);
+	return try_at(s, s->proc, true, path);
 }
 
 /* Only if the file is the program itself: by inode, by build id (the parser looks), or by name. */
@@ -212,12 +256,12 @@ static bool try_program(struct search *s)
 			(target[n_path] && strcmp(target + n_path, " (deleted)") != 0))
 			return false;
 	}
-	return try_at(s, s->proc, false, "exe");
+	return try_at(s, s->proc, true, "exe");
 }
 
 static bool try_in_root(struct search *s)
 {
-	return s->root >= 0 && s->q->path[0] == '/' && try_at(s, s->root, true, s->q->path);
+	return s->root >= 0 && s->q->path[0] == '/' && try_at(s, s->root, false, s->q->path);
 }
 
 static bool try_here(struct search *s)
@@ -242,7 +286,8 @@ static bool find_mapped(struct search *s)
 }
 
 /* Source: Linux tools/perf/Documentation/jit-interface.txt; tools/perf/util/symbol.c takes the pid
- * inside the container and refuses files of other users, as we do. */
+ * inside the container and refuses files of other users, but for root's; anybody may mount one of
+ * root's there, in a namespace of their own, so it must be the user's. */
 static bool find_perf_map(struct search *s)
 {
 	char path[64];
@@ -250,7 +295,7 @@ static bool find_perf_map(struct search *s)
 	s->demand.owned = true;
 	s->demand.inode = 0;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", s->pid_inside);
-	if (s->root >= 0 && try_at(s, s->root, true, path))
+	if (s->root >= 0 && try_at(s, s->root, false, path))
 		return true;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", s->q->open.pid);
 	return try_at(s, AT_FDCWD, false, path);
@@ -312,7 +357,9 @@ static bool find_main(struct search *s)
 	switch (s->q->open.kind) {
 	case KIND_KERNEL:
 	case KIND_MODULE:
-		return try_at(s, AT_FDCWD, false, "/proc/kallsyms");
+		s->readers.n =
+			0; /* nobody's file; who sees the kernel's addresses is asked elsewhere */
+		return try_at(s, AT_FDCWD, true, "/proc/kallsyms");
 	case KIND_PERF_MAP:
 		return find_perf_map(s);
 	case KIND_JITDUMP:
@@ -342,10 +389,11 @@ static int64_t realtime_of(uint64_t monotonic_ns)
 void opener_find(const struct opener_question *q, struct opener_answer *ret_answer)
 {
 	const struct message_open *o = &q->open;
-	struct search s = {.q = q, .a = ret_answer, .demand = {.uid = geteuid()}};
+	struct search s = {.q = q, .a = ret_answer};
 
 	*ret_answer = (struct opener_answer){.fd = -1, .state = STATE_VANISHED};
 	open_process(&s);
+	find_readers(&s);
 	if (o->part == PART_MAIN) {
 		s.demand.inode = o->inode;
 		s.demand.major = o->major;
@@ -354,7 +402,6 @@ void opener_find(const struct opener_question *q, struct opener_answer *ret_answ
 		s.demand.not_before_ns = realtime_of(o->not_before_ns);
 		find_main(&s);
 	} else {
-		s.demand.readable = true;
 		(void)(o->part == PART_DEBUG ? find_debug(&s) : find_alt(&s));
 	}
 	if (s.root >= 0)

@@ -54,8 +54,9 @@ static const char *const allowed_both[] = {"read", "pread64", "fstat", "lseek", 
 
 /* Besides openat (below). statfs tells what may hang; memfd_create, write, ftruncate serve copies.
  */
-static const char *const allowed_opener[] = {"openat2", "newfstatat", "statx", "fstatfs",
-	"readlinkat", "readlink", "memfd_create", "write", "geteuid", "mmap", "mprotect", NULL};
+static const char *const allowed_opener[] = {"newfstatat", "statx", "fstatfs",
+	"readlinkat", "readlink", "getxattr", "capget", "memfd_create", "write", "geteuid", "mmap",
+	"mprotect", NULL};
 
 static const char *const refused_parser[] = {"open", "openat", "openat2", "creat", "readlink",
 	"readlinkat", "access", "faccessat", "faccessat2", NULL};

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A path names a file only to those who may pass all folders on its way. So it is walked as the
+ * kernel walks it, with one open for each step: O_PATH, which needs no right to the file itself and
+ * wakes no device, and O_NOFOLLOW, so that a link is seen as one. What was opened is what is
+ * judged, and the next step begins at its descriptor; whoever renames folders meanwhile changes
+ * nothing about what was judged.
+ *
+ * "..": back to the descriptor that the walk came from, not to where a folder hangs by now. So no
+ * walk leaves the root that it began at.
+ *
+ * The links of /proc lead to a file whatever their text says, past all folders. None is followed.
+ */
+#include "daemon/namer/way.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "proto/memory.h"
+
+struct way {
+	const struct readers *readers;
+	bool no_link;
+	int dir[WAY_DEPTH_MAX]; /* from the root down; the first is the caller's */
+	uint32_t n_dirs;
+	uint32_t n_links;
+	char rest[PATH_MAX]; /* of the path, from `at` on */
+	size_t at;
+};
+
+/* Bytes, 0 where there is none, -1 where there is one that proves nothing. The name leads to what
+ * the descriptor is open on: fgetxattr takes no O_PATH. */
+static ssize_t read_acl(int fd, uint8_t acl[ACL_BYTES_MAX])
+{
+	char self[sizeof("/proc/self/fd/") + 11];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	ssize_t n = getxattr(self, "system.posix_acl_access", acl, ACL_BYTES_MAX);
+	if (n >= 0)
+		return n;
+	return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -1;
+}
+
+bool way_may(int fd, const struct stat *s, const struct readers *readers, unsigned want)
+{
+	uint8_t acl[ACL_BYTES_MAX];
+	ssize_t n_acl = 0;
+
+	for (uint32_t i = 0; i < readers->n && n_acl == 0; i++)
+		if (reader_asks_acl(&readers->one[i], s->st_mode, s->st_uid))
+			n_acl = read_acl(fd, acl);
+	if (n_acl < 0)
+		return false;
+
+	struct rights f = {s->st_mode, s->st_uid, s->st_gid, readers->unmapped, acl, (size_t)n_acl};
+	for (uint32_t i = 0; i < readers->n; i++)
+		if (!reader_may(&readers->one[i], &f, want))
+			return false;
+	return true;
+}
+
+static int push(struct way *w, int fd, const struct stat *s)
+{
+	_cleanup_(closep) int folder = fd;
+
+	if (!way_may(folder, s, w->readers, READER_SEARCHES))
+		return -EACCES;
+	if (w->n_dirs == WAY_DEPTH_MAX)
+		return -ENAMETOOLONG;
+	w->dir[w->n_dirs++] = TAKE_FD(folder);
+	return 0;
+}
+
+static void pop(struct way *w)
+{
+	if (w->n_dirs > 1)
+		close(w->dir[--w->n_dirs]);
+}
+
+/* The link's text takes its place in the path. */
+static int follow(struct way *w, int link, bool last)
+{
+	char target[PATH_MAX], rest[PATH_MAX];
+	struct statfs s;
+
+	if ((last && w->no_link) || ++w->n_links > WAY_LINKS_MAX)
+		return -ELOOP;
+	if (fstatfs(link, &s) < 0)
+		return -errno;
+	if (s.f_type == PROC_SUPER_MAGIC)
+		return -ELOOP;
+	ssize_t n = readlinkat(link, "", target, sizeof(target));
+	if (n < 0)
+		return -errno;
+	size_t n_rest = strlen(w->rest + w->at);
+	if (n == 0 || (size_t)n + n_rest >= sizeof(rest))
+		return n == 0 ? -ENOENT : -ENAMETOOLONG;
+
+	memcpy(rest, target, (size_t)n);
+	memcpy(rest + n, w->rest + w->at, n_rest + 1);
+	memcpy(w->rest, rest, (size_t)n + n_rest + 1);
+	w->at = 0;
+	while (*target == '/' && w->n_dirs > 1)
+		pop(w);
+	return 0;
+}
+
+/* One name in the folder that the walk is in. The file if it is the last, else -1 in ret_fd. */
+static int step(struct way *w, const char *name, bool last, int *ret_fd)
+{
+	int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, here = w->dir[w->n_dirs - 1];
+	struct stat s;
+
+	/* with O_DIRECTORY, so that what is mounted on first use is mounted */
+	_cleanup_(closep) int fd = last ? -1 : openat(here, name, flags | O_DIRECTORY);
+	if (fd < 0 && (last || errno == ENOTDIR))
+		fd = openat(here, name, flags);
+	if (fd < 0 || fstat(fd, &s) < 0)
+		return -errno;
+	if (S_ISLNK(s.st_mode))
+		return follow(w, fd, last);
+	if (!last)
+		return S_ISDIR(s.st_mode) ? push(w, TAKE_FD(fd), &s) : -ENOTDIR;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* Take the next name off what is left. Its bytes; 0: there is none. */
+static size_t next_name(struct way *w, char name[NAME_MAX + 1], bool *ret_last)
+{
+	w->at += strspn(w->rest + w->at, "/");
+	const char *p = w->rest + w->at;
+	size_t n = strcspn(p, "/");
+
+	*ret_last = p[n] == 0;
+	w->at += n;
+	if (n <= NAME_MAX) {
+		memcpy(name, p, n);
+		name[n] = 0;
+	}
+	return n;
+}
+
+static int go(struct way *w, int *ret_fd)
+{
+	char name[NAME_MAX + 1];
+	bool last = false;
+
+	for (;;) {
+		size_t n = next_name(w, name, &last);
+		int r = 0;
+		if (n == 0)
+			return -EISDIR; /* the path ends at a folder */
+		if (n > NAME_MAX)
+			return -ENAMETOOLONG;
+		if (strcmp(name, "..") == 0)
+			pop(w);
+		else if (strcmp(name, ".") != 0)
+			r = step(w, name, last, ret_fd);
+		if (r < 0 || *ret_fd >= 0)
+			return r;
+	}
+}
+
+int way_open(int root, const char *path, const struct readers *readers, bool no_link)
+{
+	struct way w = {.readers = readers, .no_link = no_link, .dir = {root}, .n_dirs = 1};
+	struct stat s;
+	int fd = -1;
+
+	_cleanup_(closep) int ours = -1;
+	if (!*path)
+		return -ENOENT;
+	if (strlen(path) >= sizeof(w.rest))
+		return -ENAMETOOLONG;
+	strcpy(w.rest, path);
+	if (root == AT_FDCWD)
+		w.dir[0] = root = ours = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fstat(root, &s) < 0)
+		return -errno;
+	int r = way_may(root, &s, readers, READER_SEARCHES) ? go(&w, &fd) : -EACCES;
+	while (w.n_dirs > 1)
+		pop(&w);
+	return r < 0 ? r : fd;
+}
