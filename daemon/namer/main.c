@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * mperf-namer ROLE [--fd N] [--try-open|--try-connect]: one of the two workers of mperfd, which
+ * mperf-namer ROLE [--fd N] [--try-WHAT]: one of the two workers of mperfd, which
  * starts it with a socket as descriptor 3. It says hello once its sandbox stands, so that a machine
  * on which the sandbox fails is told from a file on which the parser fails.
  *
- * --try-open and --try-connect attack the sandbox, for the tests that show that it holds: one ends
- * with TRY_REFUSED, the other with SIGSYS.
+ * --try-open and the like attack the sandbox, for the tests that show that it holds: --try-open
+ * ends with TRY_REFUSED, --try-abort by SIGABRT as any program that gives up, all others by SIGSYS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "daemon/namer/message.h"
@@ -60,6 +61,56 @@ static int try_connect(void)
 	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) < 0 ? 1 : 0;
 }
 
+/* Signal 0: it does nothing but be allowed. */
+static int try_signal(void)
+{
+	return syscall(SYS_tgkill, getppid(), getppid(), 0) == 0 ? 0 : 1;
+}
+
+static int try_kill(void)
+{
+	return kill(getppid(), 0) == 0 ? 0 : 1;
+}
+
+/* Whoever owns a descriptor is sent its signals. */
+static int try_owner(void)
+{
+	return fcntl(STDIN_FILENO, F_SETOWN, getppid()) == 0 ? 0 : 1;
+}
+
+static int try_write(void)
+{
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? 1 : 0;
+}
+
+static int try_abort(void)
+{
+	abort();
+}
+
+static const struct {
+	const char *option;
+	int (*attack)(void);
+} attacks[] = {
+	{"--try-open", try_open},
+	{"--try-connect", try_connect},
+	{"--try-signal", try_signal},
+	{"--try-kill", try_kill},
+	{"--try-owner", try_owner},
+	{"--try-write", try_write},
+	{"--try-abort", try_abort},
+};
+
+static int (*find_attack(const char *option))(void)
+{
+	for (size_t i = 0; i < sizeof(attacks) / sizeof(*attacks); i++)
+		if (strcmp(option, attacks[i].option) == 0)
+			return attacks[i].attack;
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	int fd = SOCKET_FD;
@@ -70,11 +121,7 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc; i++) {
 		if (strcmp(argv[i], "--fd") == 0 && i + 1 < argc)
 			fd = atoi(argv[++i]);
-		else if (strcmp(argv[i], "--try-open") == 0)
-			attack = try_open;
-		else if (strcmp(argv[i], "--try-connect") == 0)
-			attack = try_connect;
-		else
+		else if (!(attack = find_attack(argv[i])))
 			return usage();
 	}
 

@@ -7,6 +7,11 @@
  * Opening is refused to the parser (EACCES) rather than deadly: libdw looks by itself for split and
  * shared debug files that a file names, also in the most ordinary program, and goes on without.
  *
+ * A filter sees numbers, so it can tell whom a call is aimed at. The daemon and the other worker
+ * are of the same user and would take any signal from here: only the own process may be signalled,
+ * for abort, by the number that it has in its own pid namespace; and no descriptor may be set to
+ * signal somebody when there is something to read. What opens opens for reading only.
+ *
  * Under a sanitizer the runtime makes calls of its own choice (it reads /proc/self/maps, starts
  * threads, maps terabytes of shadow), so there the address space is not limited and the parser's
  * filter only names what the sandbox is there for: opening is refused, connecting and executing
@@ -45,24 +50,23 @@
 #endif
 
 /* What libc, libelf and libdw use to read, to allocate, to answer and to die. sysinfo is qsort's,
- * which sizes its buffer by it; tgkill is abort's. */
+ * which sizes its buffer by it. Besides tgkill and fcntl (below). */
 static const char *const allowed_both[] = {"read", "pread64", "fstat", "lseek", "munmap", "mremap",
-	"brk", "madvise", "futex", "recvmsg", "sendmsg", "poll", "ppoll", "close", "dup", "fcntl",
+	"brk", "madvise", "futex", "recvmsg", "sendmsg", "poll", "ppoll", "close", "dup",
 	"clock_gettime", "gettimeofday", "getrandom", "rt_sigreturn", "rt_sigprocmask",
-	"rt_sigaction", "exit", "exit_group", "getpid", "gettid", "tgkill", "sysinfo",
-	"restart_syscall", "riscv_flush_icache", NULL};
+	"rt_sigaction", "exit", "exit_group", "getpid", "gettid", "sysinfo", "restart_syscall",
+	"riscv_flush_icache", NULL};
 
 /* Besides openat (below). statfs tells what may hang; memfd_create, write, ftruncate serve copies.
  */
-static const char *const allowed_opener[] = {"newfstatat", "statx", "fstatfs",
-	"readlinkat", "readlink", "getxattr", "capget", "memfd_create", "write", "geteuid", "mmap",
-	"mprotect", NULL};
+static const char *const allowed_opener[] = {"newfstatat", "statx", "fstatfs", "readlinkat",
+	"readlink", "getxattr", "capget", "memfd_create", "write", "geteuid", NULL};
 
 static const char *const refused_parser[] = {"open", "openat", "openat2", "creat", "readlink",
 	"readlinkat", "access", "faccessat", "faccessat2", NULL};
 
 static const char *const deadly_loose[] = {
-	"connect", "socket", "execve", "execveat", "ptrace", "unlinkat", "unlink", NULL};
+	"connect", "socket", "execve", "execveat", "ptrace", "unlinkat", "unlink", "kill", NULL};
 
 static int rule(scmp_filter_ctx filter, uint32_t action, const char *name,
 	const struct scmp_arg_cmp *condition)
@@ -85,26 +89,45 @@ static int rules(scmp_filter_ctx filter, uint32_t action, const char *const *nam
 	return 0;
 }
 
+/* What libc and libelf ask of a descriptor. Not F_SETOWN and F_SETSIG: with O_ASYNC they send any
+ * signal to any process of our user. */
+static const int allowed_fcntl[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL};
+
+static int rules_of_both(scmp_filter_ctx filter)
+{
+	const struct scmp_arg_cmp ourselves = SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid());
+	/* Data only: a worker that is taken over can bring no code of its own. */
+	const struct scmp_arg_cmp no_code = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+	int r = rules(filter, SCMP_ACT_ALLOW, allowed_both);
+
+	for (size_t i = 0; r >= 0 && i < sizeof(allowed_fcntl) / sizeof(*allowed_fcntl); i++) {
+		const struct scmp_arg_cmp command =
+			SCMP_A1_32(SCMP_CMP_EQ, (uint32_t)allowed_fcntl[i]);
+		r = rule(filter, SCMP_ACT_ALLOW, "fcntl", &command);
+	}
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_ALLOW, "tgkill", &ourselves);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_ALLOW, "mmap", &no_code);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_ALLOW, "mprotect", &no_code);
+	return r;
+}
+
 static int parser_rules(scmp_filter_ctx filter)
 {
 	/* glibc's fstat is newfstatat(fd, "", …, AT_EMPTY_PATH) on some versions. The path cannot
 	 * be read by a filter, but the flag alone lets no path be opened. */
 	const struct scmp_arg_cmp empty_path =
 		SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH);
-	/* Data only: a parser that is taken over can bring no code of its own. */
-	const struct scmp_arg_cmp no_code = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
 	/* The last words of an assertion or of the allocator. */
 	const struct scmp_arg_cmp standard_error = SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO);
-	int r = rules(filter, SCMP_ACT_ALLOW, allowed_both);
+	int r = rules_of_both(filter);
 
 	if (r >= 0)
 		r = rules(filter, SCMP_ACT_ERRNO(EACCES), refused_parser);
 	if (r >= 0)
 		r = rule(filter, SCMP_ACT_ALLOW, "newfstatat", &empty_path);
-	if (r >= 0)
-		r = rule(filter, SCMP_ACT_ALLOW, "mmap", &no_code);
-	if (r >= 0)
-		r = rule(filter, SCMP_ACT_ALLOW, "mprotect", &no_code);
 	if (r >= 0)
 		r = rule(filter, SCMP_ACT_ALLOW, "write", &standard_error);
 	if (r >= 0)
@@ -116,7 +139,7 @@ static int opener_rules(scmp_filter_ctx filter)
 {
 	const struct scmp_arg_cmp read_only =
 		SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
-	int r = rules(filter, SCMP_ACT_ALLOW, allowed_both);
+	int r = rules_of_both(filter);
 
 	if (r >= 0)
 		r = rules(filter, SCMP_ACT_ALLOW, allowed_opener);
@@ -143,9 +166,17 @@ static int filter_load(uint32_t fallback, int (*fill)(scmp_filter_ctx))
 
 static int loose_rules(scmp_filter_ctx filter)
 {
+	const struct scmp_arg_cmp others = SCMP_A0(SCMP_CMP_NE, (scmp_datum_t)getpid());
+	const struct scmp_arg_cmp owner = SCMP_A1_32(SCMP_CMP_EQ, F_SETOWN);
 	int r = rules(filter, SCMP_ACT_ERRNO(EACCES), refused_parser);
 
-	return r < 0 ? r : rules(filter, SCMP_ACT_KILL_PROCESS, deadly_loose);
+	if (r >= 0)
+		r = rules(filter, SCMP_ACT_KILL_PROCESS, deadly_loose);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_KILL_PROCESS, "tgkill", &others);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_KILL_PROCESS, "fcntl", &owner);
+	return r;
 }
 
 static int limit(int resource, rlim_t most)

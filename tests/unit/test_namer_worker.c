@@ -434,6 +434,75 @@ START_TEST(parser_that_makes_a_socket_is_killed_by_its_sandbox)
 }
 END_TEST
 
+/* The daemon is of the same user: it would take any signal. */
+START_TEST(parser_cannot_signal_the_daemon)
+{
+	static const char *const ways[] = {"--try-signal", "--try-kill", "--try-owner"};
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		int s = attack("parse", ways[i]);
+		ck_assert_msg(WIFSIGNALED(s) && WTERMSIG(s) == SIGSYS, "%s: %x", ways[i], s);
+	}
+}
+END_TEST
+
+START_TEST(opener_cannot_signal_the_daemon_nor_open_for_writing)
+{
+#ifdef __SANITIZE_ADDRESS__
+	skip("opener_cannot_signal_the_daemon_nor_open_for_writing", "no filter with sanitizers");
+#else
+	static const char *const ways[] = {
+		"--try-signal", "--try-kill", "--try-owner", "--try-write"};
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		int s = attack("open", ways[i]);
+		ck_assert_msg(WIFSIGNALED(s) && WTERMSIG(s) == SIGSYS, "%s: %x", ways[i], s);
+	}
+#endif
+}
+END_TEST
+
+static void assert_aborts(const char *role)
+{
+	int s = attack(role, "--try-abort");
+
+	ck_assert_msg(WIFSIGNALED(s) && WTERMSIG(s) == SIGABRT, "%s: %x", role, s);
+}
+
+START_TEST(worker_that_gives_up_dies_by_its_own_signal)
+{
+	assert_aborts("open");
+	assert_aborts("parse");
+}
+END_TEST
+
+/* By the number that it has there. */
+START_TEST(worker_in_a_pid_namespace_dies_by_its_own_signal)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (unshare(CLONE_NEWPID) < 0)
+			_exit(77);
+		/* the first process of a namespace is spared its own signals */
+		pid_t first = fork();
+		if (first == 0)
+			for (;;)
+				pause();
+		int s = attack("parse", "--try-abort");
+		kill(first, SIGKILL);
+		_exit(WIFSIGNALED(s) ? WTERMSIG(s) : 1);
+	}
+	int s;
+	ck_assert_int_eq(waitpid(pid, &s, 0), pid);
+	if (WIFEXITED(s) && WEXITSTATUS(s) == 77) {
+		skip("worker_in_a_pid_namespace_dies_by_its_own_signal", "may not make one");
+		return;
+	}
+	ck_assert_int_eq(WEXITSTATUS(s), SIGABRT);
+}
+END_TEST
+
 START_TEST(opener_that_makes_a_socket_is_killed_by_its_sandbox)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -483,6 +552,10 @@ static Suite *worker_suite(void)
 	tcase_add_test(fake, parser_cannot_open_a_file);
 	tcase_add_test(fake, parser_that_makes_a_socket_is_killed_by_its_sandbox);
 	tcase_add_test(fake, opener_that_makes_a_socket_is_killed_by_its_sandbox);
+	tcase_add_test(fake, parser_cannot_signal_the_daemon);
+	tcase_add_test(fake, opener_cannot_signal_the_daemon_nor_open_for_writing);
+	tcase_add_test(fake, worker_that_gives_up_dies_by_its_own_signal);
+	tcase_add_test(fake, worker_in_a_pid_namespace_dies_by_its_own_signal);
 	tcase_add_test(fake, wrong_arguments_of_a_worker_are_a_usage_error);
 	tcase_set_timeout(traps, 60);
 	tcase_set_timeout(plain, 60);
