@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A program whose names are a secret of somebody's: secret MS [OTHER] runs for that many milliseconds
+ * of CPU time. With OTHER it first puts a link to that file in its own place, as a program does whose
+ * maker wants others to look there.
+ */
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile unsigned long sink;
+
+static __attribute__((noinline)) void secret_recipe(unsigned long ms)
+{
+	struct timespec now;
+
+	do {
+		for (int i = 0; i < 100000; i++)
+			sink += (unsigned long)i;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	} while ((unsigned long)now.tv_sec * 1000 + (unsigned long)now.tv_nsec / 1000000 < ms);
+}
+
+int main(int argc, char *argv[])
+{
+	if (argc > 2 && (unlink(argv[0]) < 0 || symlink(argv[2], argv[0]) < 0))
+		return 1;
+	secret_recipe(argc > 1 ? strtoul(argv[1], NULL, 10) : 100);
+	return 0;
+}
