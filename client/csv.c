@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * For spreadsheets and data frames. Names come from programs: a line break in one is written within
- * quotes, as the format has it, and other bytes stay what they are.
+ * For spreadsheets and data frames. Names come from programs, and the text may as well be looked at
+ * on a terminal: what is not seen as it is (a line break, an escape sequence, what turns a line
+ * around) is written as there, \x0a.
  */
 #include "client/csv.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
+
+#include "client/escape.h"
 
 static void write_text(const char *text, FILE *f)
 {
-	if (!text[strcspn(text, ",\"\r\n")]) {
-		fputs(text, f);
-		return;
-	}
-	fputc('"', f);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', f);
-		fputc(*text, f);
-	}
-	fputc('"', f);
+	bool quoted = text[strcspn(text, ",\"")];
+
+	if (quoted)
+		fputc('"', f);
+	escape_quoted(f, text);
+	if (quoted)
+		fputc('"', f);
 }
 
 static void write_value(const Mperf__Value *v, FILE *f)

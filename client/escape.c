@@ -50,22 +50,32 @@ bool escape_is_plain(uint32_t point)
 {
 	/* Controls; bidirectional marks, overrides and isolates; line and paragraph separators;
 	 * what is invisible or hides others: soft hyphen, zero-width space and joiners, word
-	 * joiner and invisible operators, byte-order mark, annotations, tags.
-	 * Source: Unicode Technical Report 36, section 2; Unicode Standard Annex 9, section 2. */
+	 * joiner and invisible operators, byte-order mark, annotations, tags, selectors of
+	 * variants, fillers and what else has no shape of its own.
+	 * Source: Unicode Technical Report 36, section 2; Unicode Standard Annex 9, section 2;
+	 * DerivedCoreProperties.txt of Unicode 15, Default_Ignorable_Code_Point. */
 	static const struct {
 		uint32_t first, last;
 	} hidden[] = {
 		{0x00, 0x1f},
 		{0x7f, 0x9f},
 		{0xad, 0xad},
+		{0x34f, 0x34f},
 		{0x61c, 0x61c},
-		{0x180e, 0x180e},
+		{0x115f, 0x1160},
+		{0x17b4, 0x17b5},
+		{0x180b, 0x180f},
 		{0x200b, 0x200f},
 		{0x2028, 0x202e},
 		{0x2060, 0x206f},
+		{0x3164, 0x3164},
 		{0xd800, 0xdfff},
+		{0xfe00, 0xfe0f},
 		{0xfeff, 0xfeff},
+		{0xffa0, 0xffa0},
 		{0xfff0, 0xfffb},
+		{0x1bca0, 0x1bca3},
+		{0x1d173, 0x1d17a},
 		{0xe0000, 0xe0fff},
 	};
 	for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
@@ -129,6 +139,42 @@ static void plain_folded(FILE *f, const char *p, size_t n)
 		fputc(':', f);
 	else
 		fwrite(p, 1, n, f);
+}
+
+static void plain_quoted(FILE *f, const char *p, size_t n)
+{
+	if (*p == '"')
+		fputc('"', f);
+	fwrite(p, 1, n, f);
+}
+
+void escape_quoted(FILE *f, const char *text)
+{
+	escape(f, text, plain_quoted);
+}
+
+/* Source: RFC 8259, section 7: beyond U+FFFF two halves of UTF-16. */
+static void json_escape(FILE *f, uint32_t point)
+{
+	if (point > 0xffff)
+		fprintf(f, "\\u%04x\\u%04x", 0xd7c0 + (point >> 10), 0xdc00 + (point & 0x3ff));
+	else
+		fprintf(f, "\\u%04x", point);
+}
+
+void escape_json(FILE *f, const char *json, size_t n)
+{
+	while (n > 0) {
+		uint32_t point;
+		size_t bytes = escape_decode(json, n, &point);
+
+		if (point < 0x7f || escape_is_plain(point) || point == ESCAPE_INVALID)
+			fwrite(json, 1, bytes, f);
+		else
+			json_escape(f, point);
+		json += bytes;
+		n -= bytes;
+	}
 }
 
 void escape_terminal(FILE *f, const char *text)

@@ -33,6 +33,13 @@ void escape_markup(FILE *f, const char *text);
 /* Write one frame of a folded stack: as for a terminal, and ';' becomes ':'. */
 void escape_folded(FILE *f, const char *text);
 
+/* Write text between the quotes of comma-separated values: as for a terminal, and '"' twice. */
+void escape_quoted(FILE *f, const char *text);
+
+/* Write n bytes of JSON, whole characters of UTF-8: what JSON lets stand and a reader would not see
+ * as it is becomes \uXXXX, which means the same. */
+void escape_json(FILE *f, const char *json, size_t n);
+
 /* A copy in which every byte that is no UTF-8 is U+FFFD, for JSON, whose own escapes do the rest.
  * The caller frees; NULL if memory ran out. */
 char *escape_utf8_dup(const char *text);

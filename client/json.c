@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The JSON form of a reply. Keys are the columns' stable names, numbers are plain and in the unit
- * that the column declares, and what was not measured is null. jansson escapes; it takes only
- * UTF-8, so text is mended first.
+ * that the column declares, and what was not measured is null. jansson escapes what JSON must not
+ * hold; it takes only UTF-8, so text is mended first. It lets stand what turns a line around or
+ * cannot be seen, so what it writes is escaped once more on its way out.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -131,11 +132,18 @@ static int add_provenance(json_t *root, const Mperf__Provenance *p)
 	return e == 0 ? add_notes(object, p) : e;
 }
 
+static int write_part(const char *json, size_t n, void *f)
+{
+	escape_json(f, json, n);
+	return ferror(f) ? -1 : 0;
+}
+
 /* Write the object and a newline, and let go of it. */
 static int dump(json_t *root, size_t layout, FILE *f)
 {
 	int e = 0;
-	if (json_dumpf(root, f, layout | JSON_REAL_PRECISION(15)) < 0 || fputc('\n', f) == EOF)
+	if (json_dump_callback(root, write_part, f, layout | JSON_REAL_PRECISION(15)) < 0 ||
+		fputc('\n', f) == EOF)
 		e = -EIO;
 	json_decref(root);
 	return e;

@@ -13,6 +13,7 @@ from running import by, share
 
 NAME = "\x1b[31mred<b>&\""  # of hostile.c
 SYMBOL = "<script>alert(1)</script>"
+HOSTILE = "\x1b]0;owned\x07<b>\u202eexe.txt\u2066\u2028\u200b"  # an argument
 
 
 # --- hostile names -------------------------------------------------------------------------------
@@ -32,7 +33,8 @@ def shown(build, path, folder):
 
 
 def check_text(form, text):
-    controls = set(re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text))
+    controls = set(re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]",
+                              text))
     assert not controls, (form, controls)
     if form in ("x.html", "x.svg"):
         assert SYMBOL not in text and "<b>&" not in text and "<i>" not in text, form
@@ -49,7 +51,7 @@ def test_names_of_programs_never_reach_a_terminal_or_a_page_unescaped(build):
         subprocess.run(["strip", "-o", stripped, program], check=True)
         path = folder / "r\x1b[34m"
         done = mperfctl(build, "record", "-F", "999", "-o", path, "--", "sh", "-c",
-                        '"$0" 300 "$2"; exec "$1" 300 "$2"', program, stripped, "\x1b]0;owned\x07<b>")
+                        '"$0" 300 "$2"; exec "$1" 300 "$2"', program, stripped, HOSTILE)
         check_text("record's stderr", done.stderr)
         by_name = dict(shown(build, path, folder))
         for form, text in by_name.items():
@@ -68,7 +70,7 @@ def test_names_of_programs_never_reach_a_terminal_or_a_page_unescaped(build):
         assert share(functions, function=SYMBOL, module=str(program)) > 0.2, functions[:3]
         processes = json.loads(by_name["process ['--json']"])["rows"]
         assert share(processes, comm=NAME) > 0.8, processes
-        assert any("\x1b]0;owned\x07<b>" in (r["argv"] or "") for r in processes), processes
+        assert any(HOSTILE in (r["argv"] or "") for r in processes), processes
         found = by(build, path, "process", "--comm", NAME)
         assert found and {r["comm"] for r in found} == {NAME}, found
 

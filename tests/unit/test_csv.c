@@ -64,8 +64,16 @@ START_TEST(what_would_break_a_line_is_quoted)
 {
 	is_written("f<int, int>", answers_integer(1), "\"f<int, int>\",1\r\n");
 	is_written("a\"b", answers_integer(1), "\"a\"\"b\",1\r\n");
-	is_written("a\nb", answers_integer(1), "\"a\nb\",1\r\n");
-	is_written("a\rb", answers_integer(1), "\"a\rb\",1\r\n");
+}
+END_TEST
+
+START_TEST(what_is_not_seen_as_it_is_is_told)
+{
+	is_written("a\nb", answers_integer(1), "a\\x0ab,1\r\n");
+	is_written("a\r\"b", answers_integer(1), "\"a\\x0d\"\"b\",1\r\n");
+	is_written("\033[31m,\xff", answers_integer(1), "\"\\x1b[31m,\\xff\",1\r\n");
+	is_written("a\u202eb\u200b", answers_integer(1), "a\\u{202e}b\\u{200b},1\r\n");
+	is_written("größe 関数", answers_integer(1), "größe 関数,1\r\n");
 }
 END_TEST
 
@@ -83,6 +91,7 @@ int main(void)
 	tcase_add_test(c, plain_values_are_plain);
 	tcase_add_test(c, what_was_not_measured_is_empty);
 	tcase_add_test(c, what_would_break_a_line_is_quoted);
+	tcase_add_test(c, what_is_not_seen_as_it_is_is_told);
 	tcase_add_test(c, an_empty_reply_is_nothing);
 	Suite *s = suite_create("csv");
 	suite_add_tcase(s, c);

@@ -127,6 +127,31 @@ START_TEST(folded_frames_cannot_forge_frames)
 }
 END_TEST
 
+static const char *json(const char *text)
+{
+	static char *written;
+	size_t n;
+
+	free(written);
+	FILE *f = open_memstream(&written, &n);
+	ck_assert_ptr_nonnull(f);
+	escape_json(f, text, strlen(text));
+	ck_assert_int_eq(fclose(f), 0);
+	return written;
+}
+
+START_TEST(json_shows_what_would_not_be_seen)
+{
+	ck_assert_str_eq(
+		json("{\n \"größe 関数\": \"a\\n\"}\n"), "{\n \"größe 関数\": \"a\\n\"}\n");
+	ck_assert_str_eq(json("a\u202eb\u2066\u200f"), "a\\u202eb\\u2066\\u200f");
+	ck_assert_str_eq(json("\u2028\u2029\u200b\ufeff\u00ad\x7f\xc2\x85"),
+		"\\u2028\\u2029\\u200b\\ufeff\\u00ad\\u007f\\u0085");
+	ck_assert_str_eq(json("\U000e0041\U000e0fff"), "\\udb40\\udc41\\udb43\\udfff");
+	ck_assert_str_eq(json("\U0001f600"), "\U0001f600");
+}
+END_TEST
+
 START_TEST(json_text_is_mended_to_utf8)
 {
 	char *mended = escape_utf8_dup("a\xff"
@@ -179,6 +204,7 @@ int main(void)
 	tcase_add_test(c, markup_means_nothing);
 	tcase_add_test(c, markup_has_no_character_that_xml_forbids);
 	tcase_add_test(c, folded_frames_cannot_forge_frames);
+	tcase_add_test(c, json_shows_what_would_not_be_seen);
 	tcase_add_test(c, json_text_is_mended_to_utf8);
 	tcase_add_test(c, widths_count_columns_not_bytes);
 	tcase_add_test(c, cuts_fall_between_characters);
