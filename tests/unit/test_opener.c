@@ -83,6 +83,13 @@ static void skip(const char *test, const char *reason)
 	fflush(stdout);
 }
 
+static bool is_root(const char *test)
+{
+	if (geteuid() != 0)
+		skip(test, "chown needs root, who alone judges for others");
+	return geteuid() == 0;
+}
+
 /* --- one path -------------------------------------------------------------------------------- */
 
 START_TEST(file_of_a_local_file_system_is_handed_over_itself)
@@ -218,10 +225,8 @@ END_TEST
 
 START_TEST(debug_link_to_what_its_user_cannot_read_is_refused)
 {
-	if (geteuid() != 0) {
-		skip("debug_link_to_what_its_user_cannot_read_is_refused", "not root");
+	if (!is_root("debug_link_to_what_its_user_cannot_read_is_refused"))
 		return;
-	}
 	shell("cd '%s' && echo secret > secret && chmod 600 secret && chmod 755 . &&"
 	      " ln -s '%s/secret' x.debug",
 		dir, dir);
@@ -447,11 +452,8 @@ END_TEST
 
 START_TEST(map_of_a_user_whose_process_is_gone_is_found_and_no_other)
 {
-	if (geteuid() != 0) {
-		skip("map_of_a_user_whose_process_is_gone_is_found_and_no_other",
-			"chown needs root");
+	if (!is_root("map_of_a_user_whose_process_is_gone_is_found_and_no_other"))
 		return;
-	}
 	question.open.kind = KIND_PERF_MAP;
 	question.open.pid = 0x7ffffff1;
 	snprintf(question.path, sizeof(question.path), "/tmp/perf-%d.map", question.open.pid);
@@ -467,6 +469,89 @@ START_TEST(map_of_a_user_whose_process_is_gone_is_found_and_no_other)
 	ck_assert_uint_eq(unknown, STATE_REFUSED);
 	ck_assert_uint_eq(other, STATE_REFUSED);
 	ck_assert_uint_eq(own, STATE_READY);
+}
+END_TEST
+
+/* Anybody can mount a file of root's there, in a namespace of their own. */
+START_TEST(map_of_root_is_no_map_of_a_user)
+{
+	if (!is_root("map_of_root_is_no_map_of_a_user"))
+		return;
+	question.open.kind = KIND_PERF_MAP;
+	question.open.pid = 0x7ffffff2;
+	question.open.uid = 12345;
+	snprintf(question.path, sizeof(question.path), "/tmp/perf-%d.map", question.open.pid);
+	shell("echo 'jit' > %s && chmod 644 %s", question.path, question.path);
+	uint32_t roots = find_written(0);
+	shell("chown 12345 %s && chmod 000 %s", question.path, question.path);
+	uint32_t unreadable = find_written(0);
+	shell("chmod 400 %s", question.path);
+	uint32_t own = find_written(0);
+	unlink(question.path);
+	ck_assert_uint_eq(roots, STATE_REFUSED);
+	ck_assert_uint_eq(unreadable, STATE_REFUSED);
+	ck_assert_uint_eq(own, STATE_READY);
+}
+END_TEST
+
+START_TEST(program_is_opened_for_whom_it_is_readable)
+{
+	if (!is_root("program_is_opened_for_whom_it_is_readable"))
+		return;
+	snprintf(question.path, sizeof(question.path), "%s", below("program"));
+	shell("chmod 755 '%s' && echo x > '%s' && chmod 711 '%s'", dir, question.path,
+		question.path);
+	ck_assert_uint_eq(find_written(0), STATE_READY); /* root's */
+	question.open.uid = 12345;
+	ck_assert_uint_eq(find_written(0), STATE_REFUSED);
+	question.open.own = 1;
+	ck_assert_uint_eq(find_written(0), STATE_READY);
+	question.open.own = 0;
+	shell("chmod 755 '%s'", question.path);
+	ck_assert_uint_eq(find_written(0), STATE_READY);
+	shell("chmod 700 '%s'", dir);
+	ck_assert_uint_eq(find_written(0), STATE_REFUSED);
+}
+END_TEST
+
+/* Mapped, and gone: no folder says who may get there, the file's own mode does. */
+START_TEST(deleted_program_is_judged_by_its_own_mode)
+{
+	char path[256];
+	pid_t pid;
+
+	if (!is_root("deleted_program_is_judged_by_its_own_mode"))
+		return;
+	snprintf(path, sizeof(path), "%s", below("sleeper"));
+	shell("cp /bin/sleep '%s' && chmod 711 '%s'", path, path);
+	int go[2];
+	ck_assert_int_eq(pipe2(go, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (chmod(dir, 0711) < 0 || setgid(12345) < 0 || setuid(12345) < 0)
+			_exit(1);
+		execl(path, "sleeper", "600", NULL);
+		_exit(1);
+	}
+	close(go[1]);
+	char byte;
+	ck_assert_int_eq(read(go[0], &byte, 1), 0); /* it has begun */
+	close(go[0]);
+	shell("chmod 700 '%s'", dir);
+	question.open.pid = pid;
+	question.open.uid = 12345;
+	question.open.deleted = 1;
+	strcpy(question.path, path);
+	shell("rm '%s'", path);
+	opener_find(&question, &answer);
+	uint32_t run_only = answer.state;
+	shell("chmod 755 /proc/%d/exe", pid);
+	opener_find(&question, &answer);
+	uint32_t readable = answer.state;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	ck_assert_uint_eq(run_only, STATE_REFUSED);
+	ck_assert_uint_eq(readable, STATE_READY);
 }
 END_TEST
 
@@ -505,6 +590,9 @@ int main(void)
 	tcase_add_test(t, missing_file_is_not_said_to_be_written_to);
 	tcase_add_test(t, map_of_the_program_before_is_not_that_of_the_next);
 	tcase_add_test(t, map_of_a_user_whose_process_is_gone_is_found_and_no_other);
+	tcase_add_test(t, map_of_root_is_no_map_of_a_user);
+	tcase_add_test(t, program_is_opened_for_whom_it_is_readable);
+	tcase_add_test(t, deleted_program_is_judged_by_its_own_mode);
 	tcase_add_test(t, candidates_run_out);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
