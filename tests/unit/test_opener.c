@@ -26,6 +26,7 @@ static char dir[64];
 static struct opener_answer answer;
 static struct opener_question question;
 static const struct readers nobody_asked = {0}; /* our own rights decide */
+static const struct opener_demand by_own_rights = {.readers = &nobody_asked};
 
 static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void shell(const char *format, ...)
@@ -94,10 +95,8 @@ static bool is_root(const char *test)
 
 START_TEST(file_of_a_local_file_system_is_handed_over_itself)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
-
 	shell("echo here > '%s/a'", dir);
-	ck_assert_int_eq(opener_open(AT_FDCWD, below("a"), &any, &answer), 0);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("a"), &by_own_rights, &answer), 0);
 	ck_assert(!answer.copied);
 	ck_assert_uint_eq(answer.bytes, 5);
 	ck_assert_str_eq(found(), "here\n");
@@ -107,11 +106,10 @@ END_TEST
 
 START_TEST(file_of_a_file_system_that_may_hang_is_copied)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
 	struct statfs s;
 
 	/* sysfs is not among the local ones, and stands here for FUSE and NFS. */
-	int r = opener_open(AT_FDCWD, "/sys/kernel/notes", &any, &answer);
+	int r = opener_open(AT_FDCWD, "/sys/kernel/notes", &by_own_rights, &answer);
 	if (r < 0) {
 		skip("file_of_a_file_system_that_may_hang_is_copied", "no /sys/kernel/notes");
 		return;
@@ -127,7 +125,6 @@ END_TEST
 /* Below an overlay may lie whatever hangs, FUSE too: closing it would hang the daemon. */
 START_TEST(file_of_an_overlay_is_copied)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
 	char layers[256];
 
 	shell("mkdir '%s/low' '%s/low2' '%s/over' && echo here > '%s/low/a'", dir, dir, dir, dir);
@@ -138,7 +135,7 @@ START_TEST(file_of_an_overlay_is_copied)
 		skip("file_of_an_overlay_is_copied", "an overlay cannot be mounted here");
 		return;
 	}
-	ck_assert_int_eq(opener_open(AT_FDCWD, below("over/a"), &any, &answer), 0);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("over/a"), &by_own_rights, &answer), 0);
 	ck_assert(answer.copied);
 	ck_assert_str_eq(found(), "here\n");
 	ck_assert_int_eq(umount(below("over")), 0);
@@ -147,44 +144,39 @@ END_TEST
 
 START_TEST(link_does_not_lead_out_of_the_root_of_a_process)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
-
 	shell("cd '%s' && mkdir etc && ln -s /etc/passwd absolute &&"
 	      " ln -s ../../../../../etc/passwd relative && echo mine > mine && ln -s /mine good",
 		dir);
 	int root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	ck_assert_int_eq(opener_open(root, "/absolute", &any, &answer), -ENOENT);
-	ck_assert_int_eq(opener_open(root, "/relative", &any, &answer), -ENOENT);
+	ck_assert_int_eq(opener_open(root, "/absolute", &by_own_rights, &answer), -ENOENT);
+	ck_assert_int_eq(opener_open(root, "/relative", &by_own_rights, &answer), -ENOENT);
 	ck_assert_int_eq(answer.fd, -1);
-	ck_assert_int_eq(opener_open(root, "/good", &any, &answer), 0);
+	ck_assert_int_eq(opener_open(root, "/good", &by_own_rights, &answer), 0);
 	ck_assert_str_eq(found(), "mine\n");
 	close(answer.fd);
 	answer.fd = -1;
-	ck_assert_int_eq(opener_open(AT_FDCWD, below("absolute"), &any, &answer), 0);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("absolute"), &by_own_rights, &answer), 0);
 	close(root);
 }
 END_TEST
 
 START_TEST(magic_link_below_the_root_of_a_process_is_refused)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
 	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	ck_assert_int_eq(opener_open(root, "/proc/self/exe", &any, &answer), -ELOOP);
+	ck_assert_int_eq(opener_open(root, "/proc/self/exe", &by_own_rights, &answer), -ELOOP);
 	close(root);
 }
 END_TEST
 
 START_TEST(what_is_no_regular_file_is_refused)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
-
 	ck_assert_int_eq(mkfifo(below("fifo"), 0600), 0);
-	ck_assert_int_eq(opener_open(AT_FDCWD, below("fifo"), &any, &answer), -EACCES);
-	ck_assert_int_eq(opener_open(AT_FDCWD, "/dev/null", &any, &answer), -EACCES);
-	ck_assert_int_eq(opener_open(AT_FDCWD, dir, &any, &answer), -EACCES);
-	ck_assert_int_eq(opener_open(AT_FDCWD, below("none"), &any, &answer), -ENOENT);
-	ck_assert_int_eq(opener_open(AT_FDCWD, "", &any, &answer), -ENOENT);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("fifo"), &by_own_rights, &answer), -EACCES);
+	ck_assert_int_eq(opener_open(AT_FDCWD, "/dev/null", &by_own_rights, &answer), -EACCES);
+	ck_assert_int_eq(opener_open(AT_FDCWD, dir, &by_own_rights, &answer), -EACCES);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("none"), &by_own_rights, &answer), -ENOENT);
+	ck_assert_int_eq(opener_open(AT_FDCWD, "", &by_own_rights, &answer), -ENOENT);
 }
 END_TEST
 
