@@ -17,6 +17,7 @@
 
 #include "daemon/control/offload_child.h"
 #include "daemon/control/peer.h"
+#include "daemon/control/service.h"
 #include "proto/memory.h"
 
 #define PASS_BYTES_MAX (256u << 10) /* passed on before others have their turn: two chunks */
@@ -461,6 +462,9 @@ static int tell_trouble(struct offload_job *j, struct request *q)
 		int r = request_refuse_limit(q, j->want);
 		return r < 0 ? r : JOB_DONE;
 	}
+	struct service *service = q->peer->options->service;
+	if (service && (j->trouble == -EMFILE || j->trouble == -ENFILE))
+		service_ran_short(service, -j->trouble, q->peer->now_ns);
 	snprintf(what, sizeof what, "no process could be started to answer this: %s",
 		strerror(-j->trouble));
 	return fail(q, "Try again when the machine has more to spare.", what);

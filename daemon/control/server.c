@@ -20,6 +20,7 @@
 
 #include "daemon/control/listener.h"
 #include "daemon/control/offload.h"
+#include "daemon/control/service.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -217,6 +218,8 @@ static void accept_some(struct server *s)
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
 			   errno == ENOBUFS) {
 			/* The socket stays ready: not to spin, look away for a while. */
+			if (s->options.service && (errno == EMFILE || errno == ENFILE))
+				service_ran_short(s->options.service, errno, s->now_ns);
 			s->accept_ns = s->now_ns + SERVER_ACCEPT_PAUSE_NS;
 			listen_for(s, 0);
 			return;
