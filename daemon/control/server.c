@@ -38,7 +38,7 @@ struct seat {
 	struct peer *peer;
 	uint32_t events;  /* that its socket is in the epoll with */
 	uint32_t n_turns; /* of the peer, when it was last put behind the others */
-	bool busy, gone;
+	bool busy, gone, given;
 	struct seat *prev, *next;           /* of all */
 	struct seat *busy_prev, *busy_next; /* of the busy ones */
 };
@@ -59,6 +59,16 @@ struct server {
 /* --- seats --------------------------------------------------------------------------------------
  */
 
+/* Its user does not hold it any more. */
+static void seat_give(struct seat *seat)
+{
+	if (seat->given)
+		return;
+	seat->given = true;
+	user_give(seat->peer->user, USER_CLIENTS, 1);
+	user_give(seat->peer->user, USER_DESCRIPTORS, 1);
+}
+
 static void seat_free(struct server *s, struct seat *seat)
 {
 	if (seat->busy)
@@ -69,8 +79,7 @@ static void seat_free(struct server *s, struct seat *seat)
 	/* Closing alone would not do while a child that was just forked has a copy of the
 	 * descriptor. */
 	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, seat->peer->fd, NULL);
-	user_give(seat->peer->user, USER_CLIENTS, 1);
-	user_give(seat->peer->user, USER_DESCRIPTORS, 1);
+	seat_give(seat);
 	peer_free(seat->peer);
 	free(seat);
 }
@@ -123,9 +132,36 @@ static void free_gone(struct server *s)
 /* --- accepting ----------------------------------------------------------------------------------
  */
 
-/* What a client needs to be connected. False: its user has none left, and *ret_why says of what. */
-static bool place_take(struct user *u, char *ret_why, size_t n)
+/* Where nothing is left for a user who has no connection yet, the user with most loses one: the last that
+ * came. */
+static void make_place(struct server *s, const struct user *newcomer)
 {
+	struct seat *seat, *victim = NULL;
+	if (newcomer->held[USER_CLIENTS] > 0)
+		return;
+	DL_FOREACH(s->seats, seat)
+	{
+		const struct user *u = seat->peer->user;
+		if (!seat->gone && !u->first && u->held[USER_CLIENTS] > 1 &&
+			(!victim || u->held[USER_CLIENTS] >=
+					    victim->peer->user->held[USER_CLIENTS]))
+			victim = seat;
+	}
+	if (!victim)
+		return;
+	(void)peer_hang_up(victim->peer, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+		user_remedy(USER_CLIENTS),
+		"mperfd needs the place for another user, and you have most (clients-max in mperf.conf)");
+	(void)frame_buffer_write(&victim->peer->out, victim->peer->fd);
+	seat_give(victim);
+	seat_leave(s, victim);
+}
+
+/* What a client needs to be connected. False: its user has none left, and *ret_why says of what. */
+static bool place_take(struct server *s, struct user *u, char *ret_why, size_t n)
+{
+	if (user_room(u, USER_CLIENTS) == 0)
+		make_place(s, u);
 	if (!user_take(u, USER_CLIENTS, 1)) {
 		user_explain(u, USER_CLIENTS, ret_why, n);
 		return false;
@@ -182,7 +218,7 @@ static struct user *welcome(struct server *s, int fd)
 	p->now_ns = p->came_ns = s->now_ns;
 	if (user_owes(u)) {
 		turn_away(s, p, "you connect more often than mperfd has time for");
-	} else if (!place_take(u, why, sizeof why)) {
+	} else if (!place_take(s, u, why, sizeof why)) {
 		turn_away(s, p, why);
 	} else if (seat_take(s, p) < 0) {
 		user_give(u, USER_CLIENTS, 1);

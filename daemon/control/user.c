@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One rule for all that is held: nobody may hold more than would be left for the others. A user alone
- * has half of everything, two have a third each, and so on; a newcomer finds something free, however
- * many others came before, and what one does not use others may. (Switches share their buffers so.
- * Source: Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches,
- * IEEE/ACM Transactions on Networking 6.2, 1998.) A sixteenth is kept for root.
+ * One rule for all that is held: nobody may hold more than is left for the others then. A user alone
+ * has half of everything, the next one half of the rest, and what one does not use others may. (Switches
+ * share their buffers so. Source: Choudhury and Hahne, Dynamic queue length thresholds for
+ * shared-memory packet switches, IEEE/ACM Transactions on Networking 6.2, 1998.) A sixteenth is kept
+ * for root. Where many users have left nothing, a newcomer gets the place of a connection of the one who
+ * has most (server.c).
  *
  * What is spent is one moment for each user: when all that was done so far will have been paid at the
  * rate allowed. It may be a second ahead of now. Within what is allowed users have turns, not
@@ -192,8 +193,9 @@ uint64_t user_room(const struct user *u, enum user_hold what)
 		return UINT64_MAX;
 	const struct user_limit *l = &u->users->limit[what];
 	uint64_t left = left_for(u, l);
-	if (!u->first)
-		left = less(left, u->held[what]);
+	/* As much more as leaves no less; of the last one it does not. */
+	if (!u->first && l->all != UINT64_MAX)
+		left = (less(left, u->held[what]) + 1) / 2;
 	return smaller(left, less(l->one, u->held[what]));
 }
 

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What can be used up is used up by one user, or by some, and another one is served all the same."""
+import contextlib
+import os
+import re
+import select
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from attacked import MALLORY, VICTOR, UnitService, as_user
+from machine import Folder
+from service import children_of, wait_until
+from wire import CANCEL, DONE, FAILURE, LIST, READY, RECORD, STATUS, TOP, Client, field, fields, hello
+
+SECONDS = 90
+
+STAT = 5        # of Request.body
+LIMIT = 5       # of FailureKind
+OTHERS = range(60401, 60413)
+# Programs of an attacker, until they are killed.
+SLEEP = "echo here; exec sleep 600"
+THREADS = """
+import threading, time
+for _ in range(300):
+    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+print("here", flush=True)
+time.sleep(600)
+"""
+
+
+@contextlib.contextmanager
+def victim(build, kind=UnitService, **keys):
+    """A service that is attacked, and still runs at the end."""
+    with Folder() as folder, kind(build, folder, **keys) as service:
+        yield service
+        assert service.process.poll() is None, service.said()
+
+
+@contextlib.contextmanager
+def being(uid):
+    """Connections that are made in the body are this user's."""
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+def client_of(service, uid):
+    """Greeted as well as it goes: the daemon may have hung up before."""
+    with being(uid):
+        client = Client(service.socket, greet=False)
+    with contextlib.suppress(BrokenPipeError):
+        client.send(hello(1, 1, b"a test"))
+    return client
+
+
+@contextlib.contextmanager
+def program_of(uid, *command):
+    """A program of that user's, which has said "here"."""
+    with subprocess.Popen(as_user(uid, *command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          text=True) as program:
+        try:
+            assert program.stdout.readline() == "here\n"
+            yield program
+        finally:
+            program.kill()
+
+
+def own(pid):
+    """A Target: one process, and all that it will start."""
+    return field(2, pid)
+
+
+def cpu_s(pid):
+    """CPU time of a process' own, without its children."""
+    part = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(part[11]) + int(part[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_kb(pid):
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()).group(1))
+
+
+def reason(content):
+    """(kind, what) of a Failure."""
+    found = dict(fields(content))
+    return found.get(1, 0), found.get(2, b"").decode()
+
+
+def outcome(client):
+    """How a request begins: "ready", or why it was refused."""
+    case, content = client.answer(READY, DONE, FAILURE)
+    if case != FAILURE:
+        return "ready"
+    kind, what = reason(content)
+    assert kind == LIMIT, (kind, what)
+    return what
+
+
+def answered(service, uid, *command, seconds=60):
+    """That user is answered; how much CPU time the daemon took meanwhile, for whomever."""
+    before = cpu_s(service.process.pid)
+    done = service.user(uid, *command, timeout=seconds)
+    assert done.returncode == 0, done.stderr
+    return cpu_s(service.process.pid) - before
+
+
+def limits(service):
+    """What root is told of what users share."""
+    return {row["limit"]: row for row in service.ask("status").get("limit", [])}
+
+
+def flood(clients, case, body, times):
+    """Ask each so often, as far as the socket takes it, without reading any answer."""
+    request = 0
+    for _ in range(times):
+        for client in clients:
+            request += 1
+            with contextlib.suppress(BlockingIOError):
+                client.socket.setblocking(False)
+                client.request(request, case, body)
+
+
+class FewDescriptors(UnitService):
+    """The unit's service with less than its LimitNOFILE."""
+    FILES = 1024
+
+    def command(self):
+        return [f"--nofile={self.FILES}" if str(word).startswith("--nofile=") else word
+                for word in super().command()]
+
+
+def test_counters_of_many_threads_leave_the_daemon_its_descriptors(build):
+    with victim(build, FewDescriptors, flush="1s") as service, \
+            program_of(MALLORY, "python3", "-c", THREADS) as threads:
+        crowd = [client_of(service, MALLORY) for _ in range(6)]
+        said = []
+        for client in crowd:  # 602 descriptors each
+            client.request(1, STAT, field(1, own(threads.pid)) + field(2, b"cpu-clock:u") +
+                           field(2, b"task-clock:u"))
+            said.append(outcome(client))
+        # the harts are looked at each second
+        time.sleep(2.5)
+        assert service.process.poll() is None, service.said()
+        assert all("descriptors" in what for what in said if what != "ready"), said
+        assert said.count("ready") <= 1, said
+        answered(service, VICTOR, "status")
+        answered(service, VICTOR, "stat", "-e", "cpu-clock:u", "--", "true")
+        answered(service, VICTOR, "list")
+        assert "descriptors ran out" not in service.said(), service.said()
+        assert service.ask("status")["rate"][0].get("trouble") is None
+
+
+def test_answers_that_nobody_reads_keep_no_query_from_others(build):
+    with victim(build, flush="1s") as service:
+        silent = [client_of(service, MALLORY) for _ in range(6)]
+        for client in silent:
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        workers = set(children_of(service.process.pid))
+        flood(silent, STATUS, b"", 300)  # what they are sent fills all buffers
+        flood(silent, LIST, b"", 4)
+
+        def all_places_taken():
+            return len(set(children_of(service.process.pid)) - workers) >= 4
+        with contextlib.suppress(AssertionError):  # that is the attack: where it fails there is nothing
+            wait_until("four places are taken", all_places_taken, seconds=15)
+        answered(service, VICTOR, "list")
+        answered(service, VICTOR, "hotspots", "--since", "-1h")
+        service.ctl("hotspots", "--since", "-1h", timeout=60)
+
+
+def test_a_silent_client_holds_bytes_of_the_cache_and_no_process(build):
+    with victim(build, flush="1s") as service:
+        with client_of(service, MALLORY) as silent:
+            silent.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            workers = set(children_of(service.process.pid))
+            for number in range(1, 17):
+                silent.request(number, LIST, b"")
+            wait_until("all queries have been answered",
+                       lambda: limits(service)["waiting"]["held"] == 0 and
+                       limits(service)["queries"]["held"] == 0 and
+                       not set(children_of(service.process.pid)) - workers)
+        wait_until("all is given back", lambda: limits(service)["cache"]["held"] == 0)
+
+
+def test_recordings_of_one_user_are_bounded_in_sum_and_another_one_records(build):
+    with victim(build, flush="1s") as service, program_of(MALLORY, "sh", "-c", SLEEP) as program:
+        crowd = [client_of(service, MALLORY) for _ in range(31)]
+        said = []
+        for number in (1, 2):
+            for client in crowd:
+                client.request(number, RECORD, field(1, own(program.pid)) +
+                               field(3, b"cpu-clock:u"))
+                said.append(outcome(client))
+        assert len(children_of(service.process.pid)) <= 40, said
+        refused = [what for what in said if what != "ready"]
+        assert refused and all("recordings of their own events" in what for what in refused), said
+        answered(service, VICTOR, "record", "-e", "cpu-clock:u", "-o",
+                 service.homes[VICTOR] / "own.mprf", "--", "true")
+        answered(service, VICTOR, "record", "-o", service.homes[VICTOR] / "shared.mprf", "--", "true")
+
+
+def test_unread_answers_of_all_connections_have_one_limit(build):
+    keys = {"client_bytes_max": "2M", "requests_per_second_max": "10000"}
+    with victim(build, flush="1s", **keys) as service:
+        answered(service, VICTOR, "status")
+        before_kb = memory_kb(service.process.pid)
+        crowd = [client_of(service, MALLORY) for _ in range(30)]
+        end = time.monotonic() + 15
+        while time.monotonic() < end:
+            flood(crowd, STATUS, b"", 50)
+        grown_kb = memory_kb(service.process.pid) - before_kb
+        # 2 MB, some KB more for each connection, and what samples take
+        assert grown_kb < 24 * 1024, f"{grown_kb} KB more"
+        answered(service, VICTOR, "status")
+        assert limits(service)["unread"]["held"] < 8 << 20
+
+
+def test_counters_read_a_thousand_times_a_second_take_a_share_of_the_loop(build):
+    with victim(build, flush="1s") as service, program_of(MALLORY, "sh", "-c", SLEEP) as program:
+        crowd = [client_of(service, MALLORY) for _ in range(20)]
+        for number in range(1, 17):
+            for client in crowd:
+                client.request(number, STAT, field(1, own(program.pid)) +
+                               field(2, b"task-clock:u") + field(3, 1))
+        assert outcome(crowd[0]) == "ready"
+        begin = time.monotonic()
+        before = cpu_s(service.process.pid)
+        while time.monotonic() < begin + 8:  # they do read
+            for ready in select.select([c.socket for c in crowd], [], [], 0.1)[0]:
+                ready.recv(1 << 20)
+        share = (cpu_s(service.process.pid) - before) / (time.monotonic() - begin)
+        assert share < 0.35, f"{share:.2f} of a CPU"
+        assert answered(service, VICTOR, "status") < 1
+
+
+def test_who_asks_on_two_hundred_connections_asks_as_often_as_on_one(build):
+    with victim(build, flush="1s") as service:
+        crowd = [client_of(service, MALLORY) for _ in range(200)]
+        begin = time.monotonic()
+        before = cpu_s(service.process.pid)
+        n_answers, took, end = 0, [], begin + 8
+        while time.monotonic() < end:
+            flood(crowd, STATUS, b"", 4)
+            for ready in select.select([c.socket for c in crowd], [], [], 0.01)[0]:
+                ready.recv(1 << 20)
+            if len(took) < 3:
+                took.append(answered(service, VICTOR, "status"))
+        share = (cpu_s(service.process.pid) - before) / (time.monotonic() - begin)
+        assert share < 0.5, f"{share:.2f} of a CPU"
+        assert max(took) < 1.5, f"VICTOR waited for {took} s of the daemon's work"
+
+
+def test_two_users_do_not_fill_all_places_nor_do_twelve(build):
+    with victim(build, flush="1s") as service:
+        for users in OTHERS[:2], OTHERS[2:]:
+            crowd = [client_of(service, uid) for uid in users for _ in range(256)]
+            answered(service, VICTOR, "status")
+            service.ctl("status")
+            with client_of(service, VICTOR) as victor:
+                victor.request(1, STATUS, b"")
+                assert victor.answer(DONE, FAILURE)[0] == DONE
+            for client in crowd:
+                client.socket.close()
+
+
+def test_tops_of_one_user_are_bounded(build):
+    with victim(build, flush="1s") as service:
+        crowd = [client_of(service, MALLORY) for _ in range(4)]
+        said = []
+        for number in range(1, 11):
+            for client in crowd:
+                client.request(number, TOP, field(1, 10000 + 100 * len(said)))  # each at its own pace
+                said.append(outcome(client))
+        refused = [what for what in said if what != "ready"]
+        assert refused and all("tops" in what for what in refused), said
+        with client_of(service, VICTOR) as victor:
+            victor.request(1, TOP, b"")
+            assert outcome(victor) == "ready"
+            victor.request(2, CANCEL, field(1, 1))
