@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import resource
 import select
 import socket
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from attacked import MALLORY, VICTOR, UnitService, as_user
 from machine import Folder
-from service import children_of, wait_until
+from service import Service, children_of, wait_until
 from wire import CANCEL, DONE, FAILURE, LIST, READY, RECORD, STATUS, TOP, Client, field, fields, hello
 
 SECONDS = 90
@@ -76,10 +77,26 @@ def own(pid):
     return field(2, pid)
 
 
-def cpu_s(pid):
-    """CPU time of a process' own, without its children."""
-    part = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(part[11]) + int(part[12])) / os.sysconf("SC_CLK_TCK")
+class Work:
+    """What a process' own thread did since then: how long it ran, and for what part of the time in which it
+    could have. Time in which it waited for a CPU that others had is no time. Source:
+    Documentation/scheduler/sched-stats.rst of Linux, /proc/<pid>/schedstat."""
+
+    def __init__(self, pid):
+        self.path = Path(f"/proc/{pid}/schedstat")
+        self.begin_ns, (self.ran_ns, self.waited_ns) = time.monotonic_ns(), self._look()
+
+    def _look(self):
+        ran, waited, _ = map(int, self.path.read_text().split())
+        return ran, waited
+
+    def seconds(self):
+        return (self._look()[0] - self.ran_ns) / 1e9
+
+    def share(self):
+        ran, waited = self._look()
+        could = time.monotonic_ns() - self.begin_ns - (waited - self.waited_ns)
+        return (ran - self.ran_ns) / max(could, 1)
 
 
 def memory_kb(pid):
@@ -103,11 +120,9 @@ def outcome(client):
 
 
 def answered(service, uid, *command, seconds=60):
-    """That user is answered; how much CPU time the daemon took meanwhile, for whomever."""
-    before = cpu_s(service.process.pid)
+    """That user is answered."""
     done = service.user(uid, *command, timeout=seconds)
     assert done.returncode == 0, done.stderr
-    return cpu_s(service.process.pid) - before
 
 
 def limits(service):
@@ -135,6 +150,17 @@ class FewDescriptors(UnitService):
                 for word in super().command()]
 
 
+class MuchLocked(UnitService):
+    """The unit's service with its LimitMEMLOCK, too, which rings of more than a recording or two want; as
+    root, where that limit may not be raised (a container)."""
+
+    def command(self):
+        first, *rest = super().command()
+        if resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] == resource.RLIM_INFINITY:
+            return [first, "--memlock=unlimited", *rest]
+        return [self.folder / "mperfd", *Service.command(self)[1:]]
+
+
 def test_counters_of_many_threads_leave_the_daemon_its_descriptors(build):
     with victim(build, FewDescriptors, flush="1s") as service, \
             program_of(MALLORY, "python3", "-c", THREADS) as threads:
@@ -157,18 +183,20 @@ def test_counters_of_many_threads_leave_the_daemon_its_descriptors(build):
 
 
 def test_answers_that_nobody_reads_keep_no_query_from_others(build):
-    with victim(build, flush="1s") as service:
+    with victim(build, flush="1s", requests_per_second_max="10000") as service:
         silent = [client_of(service, MALLORY) for _ in range(6)]
         for client in silent:
             client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         workers = set(children_of(service.process.pid))
-        flood(silent, STATUS, b"", 300)  # what they are sent fills all buffers
+        flood(silent, STATUS, b"", 1000)  # what they are sent fills all buffers
         flood(silent, LIST, b"", 4)
 
-        def all_places_taken():
-            return len(set(children_of(service.process.pid)) - workers) >= 4
-        with contextlib.suppress(AssertionError):  # that is the attack: where it fails there is nothing
-            wait_until("four places are taken", all_places_taken, seconds=15)
+        def all_places_are_kept():
+            kept = set(children_of(service.process.pid)) - workers
+            time.sleep(1)
+            return len(kept & set(children_of(service.process.pid))) >= 4
+        with contextlib.suppress(AssertionError):  # that is the attack: where it fails all is well
+            wait_until("four places are taken", all_places_are_kept, seconds=15)
         answered(service, VICTOR, "list")
         answered(service, VICTOR, "hotspots", "--since", "-1h")
         service.ctl("hotspots", "--since", "-1h", timeout=60)
@@ -189,7 +217,8 @@ def test_a_silent_client_holds_bytes_of_the_cache_and_no_process(build):
 
 
 def test_recordings_of_one_user_are_bounded_in_sum_and_another_one_records(build):
-    with victim(build, flush="1s") as service, program_of(MALLORY, "sh", "-c", SLEEP) as program:
+    with victim(build, MuchLocked, flush="1s") as service, \
+            program_of(MALLORY, "sh", "-c", SLEEP) as program:
         crowd = [client_of(service, MALLORY) for _ in range(31)]
         said = []
         for number in (1, 2):
@@ -229,31 +258,30 @@ def test_counters_read_a_thousand_times_a_second_take_a_share_of_the_loop(build)
                 client.request(number, STAT, field(1, own(program.pid)) +
                                field(2, b"task-clock:u") + field(3, 1))
         assert outcome(crowd[0]) == "ready"
-        begin = time.monotonic()
-        before = cpu_s(service.process.pid)
-        while time.monotonic() < begin + 8:  # they do read
+        work, end = Work(service.process.pid), time.monotonic() + 8
+        while time.monotonic() < end:  # they do read
             for ready in select.select([c.socket for c in crowd], [], [], 0.1)[0]:
                 ready.recv(1 << 20)
-        share = (cpu_s(service.process.pid) - before) / (time.monotonic() - begin)
-        assert share < 0.35, f"{share:.2f} of a CPU"
-        assert answered(service, VICTOR, "status") < 1
+        assert work.share() < 0.4, f"{work.share():.2f} of the time"
+        answered(service, VICTOR, "status")
 
 
 def test_who_asks_on_two_hundred_connections_asks_as_often_as_on_one(build):
     with victim(build, flush="1s") as service:
         crowd = [client_of(service, MALLORY) for _ in range(200)]
-        begin = time.monotonic()
-        before = cpu_s(service.process.pid)
-        n_answers, took, end = 0, [], begin + 8
-        while time.monotonic() < end:
-            flood(crowd, STATUS, b"", 4)
-            for ready in select.select([c.socket for c in crowd], [], [], 0.01)[0]:
+        flood(crowd, STATUS, b"", 150)
+        took = []
+        for _ in range(3):
+            work = Work(service.process.pid)
+            with client_of(service, VICTOR) as other:
+                other.request(1, STATUS, b"")
+                assert other.answer(DONE, FAILURE)[0] == DONE
+            took.append(work.seconds())
+            flood(crowd, STATUS, b"", 50)
+            for ready in select.select([c.socket for c in crowd], [], [], 0)[0]:
                 ready.recv(1 << 20)
-            if len(took) < 3:
-                took.append(answered(service, VICTOR, "status"))
-        share = (cpu_s(service.process.pid) - before) / (time.monotonic() - begin)
-        assert share < 0.5, f"{share:.2f} of a CPU"
-        assert max(took) < 1.5, f"VICTOR waited for {took} s of the daemon's work"
+        print("VICTOR waited for", [f"{s:.3f} s" for s in took], "of the daemon's work")
+        assert max(took) < 0.5, f"VICTOR waited for {took} s of the daemon's work"
 
 
 def test_two_users_do_not_fill_all_places_nor_do_twelve(build):
@@ -271,7 +299,7 @@ def test_two_users_do_not_fill_all_places_nor_do_twelve(build):
 
 def test_tops_of_one_user_are_bounded(build):
     with victim(build, flush="1s") as service:
-        crowd = [client_of(service, MALLORY) for _ in range(4)]
+        crowd = [client_of(service, MALLORY) for _ in range(2)]
         said = []
         for number in range(1, 11):
             for client in crowd:
