@@ -106,6 +106,12 @@ static bool is_idle(const struct user *u)
 	return true;
 }
 
+static void user_free(struct users *t, struct user *u)
+{
+	HASH_DEL(t->by_uid, u);
+	free(u);
+}
+
 void users_turn(struct users *t, uint64_t now_ns)
 {
 	struct user *u, *next;
@@ -114,12 +120,10 @@ void users_turn(struct users *t, uint64_t now_ns)
 	if (now_ns < t->next_tidy_ns)
 		return;
 	t->next_tidy_ns = now_ns + TIDY_NS;
-	HASH_ITER(hh, t->by_uid, u, next)
-	{
-		if (!is_idle(u))
-			continue;
-		HASH_DEL(t->by_uid, u);
-		free(u);
+	for (u = t->by_uid; u; u = next) {
+		next = u->hh.next;
+		if (is_idle(u))
+			user_free(t, u);
 	}
 }
 
@@ -155,10 +159,9 @@ void user_leave(struct user *u)
 void users_clear(struct users *t)
 {
 	struct user *u, *next;
-	HASH_ITER(hh, t->by_uid, u, next)
-	{
-		HASH_DEL(t->by_uid, u);
-		free(u);
+	for (u = t->by_uid; u; u = next) {
+		next = u->hh.next;
+		user_free(t, u);
 	}
 }
 

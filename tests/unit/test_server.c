@@ -86,8 +86,10 @@ static void pass_time(struct rig *g, uint64_t ns)
 	settle(g);
 }
 
+/* Connect; what a test has changed in the configuration holds from then on. */
 static void dial(struct rig *g, int i)
 {
+	server_reload(g->server);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	strcpy(address.sun_path, g->conf.socket_path);
 	g->fd[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -421,7 +423,6 @@ START_TEST(one_client_too_many_is_told_the_limit)
 	struct rig g;
 	rig_begin(&g);
 	g.conf.clients_max = 2;
-	server_reload(g.server);
 	greet(&g, 0);
 	greet(&g, 1);
 	dial(&g, 2);
@@ -442,7 +443,6 @@ START_TEST(one_client_too_many_of_a_user_is_told_the_limit)
 	struct rig g;
 	rig_begin(&g);
 	g.conf.clients_per_user_max = 1;
-	server_reload(g.server);
 	greet(&g, 0);
 	dial(&g, 1);
 	hear_hello(&g, 1);
@@ -457,7 +457,6 @@ START_TEST(who_asks_too_fast_is_slowed_and_not_failed)
 	struct rig g;
 	rig_begin(&g);
 	g.conf.requests_per_second_max = 10;
-	server_reload(g.server);
 	greet(&g, 0);
 	for (uint32_t id = 1; id <= 60; id++)
 		question(&g, 0, id);
@@ -485,7 +484,6 @@ START_TEST(who_asks_too_fast_does_not_slow_others)
 	struct rig g;
 	rig_begin(&g);
 	g.conf.requests_per_second_max = 10;
-	server_reload(g.server);
 	greet(&g, 0);
 	greet(&g, 1);
 	for (uint32_t id = 1; id <= 60; id++)
@@ -502,7 +500,6 @@ START_TEST(one_round_takes_a_bounded_number_of_messages)
 	struct rig g;
 	rig_begin(&g);
 	g.conf.requests_per_second_max = 10000;
-	server_reload(g.server);
 	greet(&g, 0);
 	for (uint32_t id = 1; id <= 200; id++)
 		question(&g, 0, id);
@@ -524,7 +521,6 @@ START_TEST(who_does_not_read_is_not_read_from)
 	rig_begin(&g);
 	g.conf.requests_per_second_max = 1000000000;
 	g.conf.client_bytes_max = 65536;
-	server_reload(g.server);
 	greet(&g, 0);
 	greet(&g, 1);
 	for (int still = 0; still < 3; still++) { /* until neither side moves any more */
@@ -555,7 +551,6 @@ START_TEST(who_does_not_read_why_it_is_hung_up_on_is_closed_after_a_while)
 	struct rig g;
 	rig_begin(&g);
 	g.conf.requests_per_second_max = 1000000000;
-	server_reload(g.server);
 	greet(&g, 0);
 	for (uint32_t id = 1; id <= 20000; id++) {
 		uint8_t bytes[128];
