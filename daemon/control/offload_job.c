@@ -50,10 +50,10 @@ struct offload_job {
 	int trouble;            /* why no child could be made */
 	bool limited;           /* it was for want of: */
 	enum user_hold want;
-	int fd;                 /* the file; -1: none yet */
-	uint64_t file_bytes;    /* of it, that the user is charged for */
-	uint64_t descriptors;   /* likewise */
-	uint64_t offset;        /* what has been passed on */
+	int fd;               /* the file; -1: none yet */
+	uint64_t file_bytes;  /* of it, that the user is charged for */
+	uint64_t descriptors; /* likewise */
+	uint64_t offset;      /* what has been passed on */
 	uint64_t since_ns, look_ns;
 	bool told; /* what it waits for */
 };
@@ -168,8 +168,8 @@ static int make_file(struct offload_job *j)
 	if (!job_take(j, USER_DESCRIPTORS, JOB_DESCRIPTORS))
 		return -EMFILE;
 	j->descriptors = JOB_DESCRIPTORS;
-	int n = snprintf(path, sizeof path, "%s/mperf-answer-XXXXXX",
-		folder && *folder ? folder : "/tmp");
+	int n = snprintf(
+		path, sizeof path, "%s/mperf-answer-XXXXXX", folder && *folder ? folder : "/tmp");
 	if (n < 0 || (size_t)n >= sizeof path)
 		return -ENAMETOOLONG;
 	j->fd = mkostemp(path, O_CLOEXEC | O_APPEND);
@@ -383,8 +383,8 @@ static void take_note(struct offload_job *j, const uint8_t *frame, size_t n)
 		mperf__message__free_unpacked(m, NULL);
 }
 
-/* Is there a whole frame at the offset? Its bytes, header included, with *ret_frame to be freed; 0: not
- * yet; -EBADMSG: it is none; -errno. */
+/* Is there a whole frame at the offset? Its bytes, header included, with *ret_frame to be freed; 0:
+ * not yet; -EBADMSG: it is none; -errno. */
 static ssize_t read_frame(const struct offload_job *j, uint8_t **ret_frame)
 {
 	uint32_t length;
@@ -413,8 +413,7 @@ static int pass_frame(struct offload_job *j, struct request *q)
 	ssize_t n = read_frame(j, &frame);
 	if (n <= 0)
 		return (int)n;
-	enum kind kind =
-		kind_of(frame + FRAME_HEADER_BYTES, (size_t)n - FRAME_HEADER_BYTES, q->id);
+	enum kind kind = kind_of(frame + FRAME_HEADER_BYTES, (size_t)n - FRAME_HEADER_BYTES, q->id);
 	int r = 0;
 	if (kind == KIND_STRANGE)
 		return -EBADMSG;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Descriptors are counted after they were opened, since only then it is known how many there are. Too
- * many for a moment do no harm: the daemon has a quarter of all for itself, and nothing else is opened
- * in between.
+ * Descriptors are counted after they were opened, since only then it is known how many there are.
+ * Too many for a moment do no harm: the daemon has a quarter of all for itself, and nothing else is
+ * opened in between.
  */
 #include "daemon/control/record_hold.h"
 
@@ -10,7 +10,8 @@
 
 /* A segment: its file twice, its log, its index. Source: https://www.sqlite.org/walformat.html */
 #define RECORDING_FDS 4u
-/* A walk beside its events: two epolls, the sockets of two workers, files that are read and closed. */
+/* A walk beside its events: two epolls, the sockets of two workers, files that are read and closed.
+ */
 #define WALK_FDS 8u
 
 int record_hold_begin(struct record_hold *h, struct request *q, bool shared)

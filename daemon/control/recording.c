@@ -214,7 +214,7 @@ static int cut(void *userdata, uint64_t cut_ns)
 {
 	struct recording *g = userdata;
 	if (g->trouble)
-		return 0;                /* its owner hears of it at the next dispatch */
+		return 0; /* its owner hears of it at the next dispatch */
 	uint64_t began_ns = g->spent ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	if (cut_ns > g->window.start_ns) /* else it was flushed early */
 		(void)flush_or_lose(g, cut_ns);

@@ -108,8 +108,7 @@ int request_refuse_limit(struct request *q, enum user_hold what)
 {
 	char why[USER_WHY_BYTES];
 	user_explain(q->peer->user, what, why, sizeof why);
-	return request_fail(
-		q, MPERF__FAILURE_KIND__FAILURE_LIMIT, user_remedy(what), "%s", why);
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, user_remedy(what), "%s", why);
 }
 
 int request_take(struct request *q, enum user_hold what, uint64_t n)

@@ -132,8 +132,8 @@ static void free_gone(struct server *s)
 /* --- accepting ----------------------------------------------------------------------------------
  */
 
-/* Where nothing is left for a user who has no connection yet, the user with most loses one: the last that
- * came. */
+/* Where nothing is left for a user who has no connection yet, the user with most loses one: the
+ * last that came. */
 static void make_place(struct server *s, const struct user *newcomer)
 {
 	struct seat *seat, *victim = NULL;
@@ -143,15 +143,16 @@ static void make_place(struct server *s, const struct user *newcomer)
 	{
 		const struct user *u = seat->peer->user;
 		if (!seat->gone && !u->first && u->held[USER_CLIENTS] > 1 &&
-			(!victim || u->held[USER_CLIENTS] >=
-					    victim->peer->user->held[USER_CLIENTS]))
+			(!victim ||
+				u->held[USER_CLIENTS] >= victim->peer->user->held[USER_CLIENTS]))
 			victim = seat;
 	}
 	if (!victim)
 		return;
 	(void)peer_hang_up(victim->peer, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 		user_remedy(USER_CLIENTS),
-		"mperfd needs the place for another user, and you have most (clients-max in mperf.conf)");
+		"mperfd needs the place for another user, and you have most (clients-max in "
+		"mperf.conf)");
 	(void)frame_buffer_write(&victim->peer->out, victim->peer->fd);
 	seat_give(victim);
 	seat_leave(s, victim);
@@ -394,8 +395,10 @@ int server_new(const struct control_options *o, int listen_fd, struct server **r
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	int r = s->epoll_fd < 0 ? -errno : 0;
 	if (r == 0)
-		r = listen_fd >= 0 ? listener_adopt(&s->listener, LISTENER_CONTROL, listen_fd, ret_error)
-				   : listener_bind(&s->listener, LISTENER_CONTROL, o->conf->socket_path, ret_error);
+		r = listen_fd >= 0
+			    ? listener_adopt(&s->listener, LISTENER_CONTROL, listen_fd, ret_error)
+			    : listener_bind(&s->listener, LISTENER_CONTROL, o->conf->socket_path,
+				      ret_error);
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
 	if (r == 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listener.fd, &event) < 0)
 		r = -errno;

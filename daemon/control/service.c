@@ -27,8 +27,8 @@
  * tasks more, of which each takes half a KiB. */
 #define SWEEP_NS (60ull * SECOND_NS)
 #define SWEEP_TASKS 8192u
-/* Without descriptors: how long it rests before it tries again what failed, and how long status says
- * that there were none. */
+/* Without descriptors: how long it rests before it tries again what failed, and how long status
+ * says that there were none. */
 #define SHORT_REST_NS (SECOND_NS / 10)
 #define SHORT_SAID_NS (60ull * SECOND_NS)
 #define WANTS_MAX 4096 /* clients times their requests is less */
@@ -58,7 +58,8 @@ struct service_inner {
 	uint64_t rate_lowered_ns;
 	uint32_t rate_before;
 	bool rate_was_lowered;
-	uint64_t n_short, short_ns, rest_until_ns; /* descriptors: how often none was there, and when last */
+	uint64_t n_short, short_ns,
+		rest_until_ns; /* descriptors: how often none was there, and when last */
 	bool told_refusal[MPERF_GRANTS_MAX];
 };
 

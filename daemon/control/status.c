@@ -167,7 +167,8 @@ static int tell_rate(struct status *s)
 {
 	const struct service_account *a = &s->account;
 	struct answer_moment moment;
-	const char *trouble = *s->service->trouble ? s->service->trouble : s->service->short_trouble;
+	const char *trouble =
+		*s->service->trouble ? s->service->trouble : s->service->short_trouble;
 	struct answer_value v[] = {
 		a->rate ? NUMBER(a->rate) : ABSENT,
 		NUMBER(a->rate_wanted),

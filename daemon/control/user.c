@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One rule for all that is held: nobody may hold more than is left for the others then. A user alone
- * has half of everything, the next one half of the rest, and what one does not use others may. (Switches
- * share their buffers so. Source: Choudhury and Hahne, Dynamic queue length thresholds for
- * shared-memory packet switches, IEEE/ACM Transactions on Networking 6.2, 1998.) A sixteenth is kept
- * for root. Where many users have left nothing, a newcomer gets the place of a connection of the one who
- * has most (server.c).
+ * One rule for all that is held: nobody may hold more than is left for the others then. A user
+ * alone has half of everything, the next one half of the rest, and what one does not use others
+ * may. (Switches share their buffers so. Source: Choudhury and Hahne, Dynamic queue length
+ * thresholds for shared-memory packet switches, IEEE/ACM Transactions on Networking 6.2, 1998.) A
+ * sixteenth is kept for root. Where many users have left nothing, a newcomer gets the place of a
+ * connection of the one who has most (server.c).
  *
- * What is spent is one moment for each user: when all that was done so far will have been paid at the
- * rate allowed. It may be a second ahead of now. Within what is allowed users have turns, not
+ * What is spent is one moment for each user: when all that was done so far will have been paid at
+ * the rate allowed. It may be a second ahead of now. Within what is allowed users have turns, not
  * connections: a round of the loop works USER_TURN_NS for each.
  */
 #include "daemon/control/user.h"
@@ -28,18 +28,19 @@
 #define RESERVE_PART 16
 /* Answers that all may leave unread, in those of one user. */
 #define UNREAD_USERS 8
-/* The daemon keeps a quarter of its descriptors for itself: events, rings, files, workers, the feed. */
+/* The daemon keeps a quarter of its descriptors for itself: events, rings, files, workers, the
+ * feed. */
 #define DESCRIPTORS_OWN_PART 4
 /* The store's budget is for the store: beside it is half as much. */
 #define CACHE_BUDGET_PART 2
-/* Requests that wait for their turn: 64 in every second that a query may take at most, and the same for
- * three other users. */
+/* Requests that wait for their turn: 64 in every second that a query may take at most, and the same
+ * for three other users. */
 #define WAITING_MAX 256u
 #define WAITING_USER_MAX (WAITING_MAX / 4)
 /* Each looks at every sample, and writes a file: 32 at 10,000 Hz are a third of one CPU. */
 #define RECORDINGS_MAX 32u
-/* Each has two worker processes, rings on all harts and their records to drain. TasksMax=128 of the unit
- * holds these, 64 queries and what is ours. */
+/* Each has two worker processes, rings on all harts and their records to drain. TasksMax=128 of the
+ * unit holds these, 64 queries and what is ours. */
 #define WALKS_MAX 24u
 /* Each may have gathered two intervals of 27 MB (top_feed.h), if nobody else asks for the same. */
 #define TOPS_MAX 32u
@@ -291,8 +292,7 @@ static uint64_t now_of(const struct user *u)
 static uint64_t credit(const struct user *u, enum user_time time)
 {
 	uint64_t until_ns = u->spent_until_ns[time];
-	return until_ns <= now_of(u) ? USER_CREDIT_NS
-				     : less(now_of(u) + USER_CREDIT_NS, until_ns);
+	return until_ns <= now_of(u) ? USER_CREDIT_NS : less(now_of(u) + USER_CREDIT_NS, until_ns);
 }
 
 static void pay(struct user *u, enum user_time time, uint64_t ns)

@@ -13,7 +13,8 @@ void ask(struct asked *a)
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	*a = (struct asked){.client_fd = pair[1]};
 	conf_defaults(&a->conf);
-	a->options = (struct control_options){.conf = &a->conf, .queue = &a->queue, .users = &a->users};
+	a->options =
+		(struct control_options){.conf = &a->conf, .queue = &a->queue, .users = &a->users};
 	users_set_limits(&a->users, &a->conf);
 	ck_assert_int_eq(peer_new(&a->options, pair[0], &a->peer), 0);
 	a->peer->greeted = true;

@@ -224,8 +224,7 @@ static void assert_hung_up(struct rig *g, int i, uint32_t n_left)
 	ck_assert_uint_eq(n_peers(g), n_left);
 }
 
-/* --- clients -------------------------------------------------------------------------------------
- */
+/* --- clients ------------------------------------------------------------------------------ */
 
 START_TEST(who_greets_and_asks_is_answered)
 {
@@ -415,8 +414,7 @@ START_TEST(a_question_before_the_hello_ends_the_connection)
 }
 END_TEST
 
-/* --- quotas --------------------------------------------------------------------------------------
- */
+/* --- quotas ------------------------------------------------------------------------------- */
 
 START_TEST(one_client_too_many_is_told_the_limit)
 {
