@@ -182,6 +182,29 @@ def test_counters_of_many_threads_leave_the_daemon_its_descriptors(build):
         assert service.ask("status")["rate"][0].get("trouble") is None
 
 
+def test_without_any_descriptor_the_daemon_goes_on_and_says_so(build):
+    with victim(build, flush="1s") as service, client_of(service, VICTOR) as before:
+        pid = str(service.process.pid)
+        subprocess.run(["prlimit", f"--pid={pid}", "--nofile=3:"], check=True)
+        wait_until("it says what it lacks", lambda: "descriptors ran out" in service.said() or
+                   service.process.poll() is not None)
+        time.sleep(3)  # a segment's windows, looks at harts, at the store
+        assert service.process.poll() is None, service.said()
+        before.request(1, STATUS, b"")
+        told = b""
+        while True:
+            (number, value), = [part for part in before.message() if part[0] != 1]
+            told += value
+            if number == 3 and any(case in (DONE, FAILURE) for case, _ in fields(value)):
+                break
+        assert b"descriptors ran out" in told
+        subprocess.run(["prlimit", f"--pid={pid}", "--nofile=4096:"], check=True)
+        answered(service, VICTOR, "status")
+        stored = service.ask("status")["account"][0]["stored"]
+        wait_until("samples are stored", lambda:
+                   service.ask("status")["account"][0]["stored"] > stored)
+
+
 def test_answers_that_nobody_reads_keep_no_query_from_others(build):
     with victim(build, flush="1s", requests_per_second_max="10000") as service:
         silent = [client_of(service, MALLORY) for _ in range(6)]

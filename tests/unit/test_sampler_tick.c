@@ -393,8 +393,8 @@ int main(void)
 	tcase_add_test(c, hart_that_goes_is_closed_and_counted);
 	tcase_add_test(c, hart_that_comes_is_probed_opened_and_started);
 	tcase_add_test(c, hart_that_comes_and_refuses_leaves_the_others);
-	tcase_add_test(t, hart_that_found_no_descriptor_is_tried_again);
-	tcase_add_test(t, what_cannot_be_looked_at_for_want_of_descriptors_is_as_it_was);
+	tcase_add_test(c, hart_that_found_no_descriptor_is_tried_again);
+	tcase_add_test(c, what_cannot_be_looked_at_for_want_of_descriptors_is_as_it_was);
 	tcase_add_loop_test(c, hart_that_was_away_between_two_looks_is_opened_anew, 0, 2);
 	tcase_add_loop_test(c, harts_that_stay_are_let_be, 0, 2);
 	tcase_add_test(c, hart_that_is_gone_again_when_it_is_opened_is_tried_at_the_next_look);
