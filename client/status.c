@@ -15,6 +15,7 @@ int client_status(const struct options *o)
 		{.table = "feed", .says = "Programs that count themselves", .upright = true},
 		{.table = "feed_fault", .says = "What such programs said wrong"},
 		{.table = "feed_event", .says = "What is counted in regions of such programs"},
+		{.table = "limit", .says = "What users share"},
 		{.table = "store", .says = "Store", .upright = true},
 		{.table = NULL},
 	};

@@ -35,9 +35,9 @@ struct conf {
 	char group[CONF_TEXT_BYTES];     /* its members see everybody's samples */
 	uint32_t clients_max;            /* connections at once */
 	uint32_t clients_per_user_max;   /* of one user, root and the group's members included */
-	uint32_t requests_per_second_max;/* of one connection; beyond it the next request waits */
+	uint32_t requests_per_second_max;/* of one user; beyond it the next request waits */
 	uint32_t queries_max;            /* processes that answer queries at once */
-	uint64_t client_bytes_max;       /* unread answers of one connection */
+	uint64_t client_bytes_max;       /* unread answers of one user */
 	/* [feed] */
 	char feed_path[CONF_TEXT_BYTES];
 	uint64_t feed_period_ns;         /* at which programs tell what they counted */

@@ -345,6 +345,10 @@ static int reload(struct daemon *d)
 		say(NULL, LOG_ERR, "the configuration stays as it was");
 		r = 0;
 	}
+	if (r == -EMFILE || r == -ENFILE) {
+		service_ran_short(d->service, -r, clock_ns(CLOCK_MONOTONIC));
+		r = 0;
+	}
 	sd_notify(0, "READY=1");
 	return r;
 }

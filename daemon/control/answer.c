@@ -54,7 +54,8 @@ static char *mend(const char *text)
 bool request_has_room(const struct request *q)
 {
 	size_t filled = frame_buffer_filled(&q->peer->out);
-	return filled < 4 * FRAME_CHUNK_BYTES && filled < peer_out_bytes_max(q->peer) / 2;
+	return filled < 4 * FRAME_CHUNK_BYTES && filled < peer_out_bytes_max(q->peer) / 2 &&
+	       peer_has_out_room(q->peer);
 }
 
 /* strftime gives +0100, which ISO 8601 does not have beside colons. */

@@ -31,7 +31,7 @@
 #include "daemon/control/offload_child.h"
 #include "proto/memory.h"
 
-#define PIPE_FD 3 /* in the child: the first after the standard ones */
+#define ANSWER_FD 3 /* in the child: the first after the standard ones */
 #define OFFLOAD_OOM_SCORE                                                                          \
 	"500"                    /* when memory is short children go long before the daemon, and   \
 				    before much of what others run */
@@ -91,16 +91,16 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Leave nothing open but the standard descriptors, with nothing to read, and fd as PIPE_FD (-1:
+/* Leave nothing open but the standard descriptors, with nothing to read, and fd as ANSWER_FD (-1:
  * none). Standard error stays: last words of a sanitizer go there. */
 static int keep_only(int fd)
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
 		return -errno;
-	if (fd >= 0 && fd != PIPE_FD && dup2(fd, PIPE_FD) < 0)
+	if (fd >= 0 && fd != ANSWER_FD && dup2(fd, ANSWER_FD) < 0)
 		return -errno;
-	return close_range(fd >= 0 ? PIPE_FD + 1 : PIPE_FD, ~0u, 0) < 0 ? -errno : 0;
+	return close_range(fd >= 0 ? ANSWER_FD + 1 : ANSWER_FD, ~0u, 0) < 0 ? -errno : 0;
 }
 
 static int limit(int resource, rlim_t most)
@@ -114,9 +114,11 @@ static int limit(int resource, rlim_t most)
 	return setrlimit(resource, &r) < 0 ? -errno : 0;
 }
 
-static int set_limits(void)
+static int set_limits(const struct child_options *o)
 {
 	int r = limit(RLIMIT_CPU, OFFLOAD_SECONDS_MAX);
+	if (r == 0 && o->file_bytes)
+		r = limit(RLIMIT_FSIZE, o->file_bytes);
 	if (r == 0)
 		r = limit(RLIMIT_CORE, 0); /* it would hold everybody's samples */
 #ifndef OFFLOAD_SANITIZED                  /* whose shadow is terabytes */
@@ -156,7 +158,7 @@ static int settle(const struct child_options *o, pid_t parent, int fd)
 	reset_signals();
 	int r = keep_only(fd);
 	if (r == 0)
-		r = set_limits();
+		r = set_limits(o);
 	offer_to_oom_killer(); /* while we may */
 	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = -errno;
@@ -184,7 +186,7 @@ int child_fork(const struct child_options *o, int fd, struct offload **ret_offlo
 	if (child->pid == 0) {
 		if (settle(o, parent, fd) < 0)
 			_exit(CHILD_UNSETTLED);
-		_exit(o->run(o->userdata, PIPE_FD));
+		_exit(o->run(o->userdata, ANSWER_FD));
 	}
 	child->pidfd = pidfd_open(child->pid, 0);
 	if (child->pidfd < 0) {

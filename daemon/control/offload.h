@@ -5,10 +5,11 @@
  *
  * What may take longer than a few milliseconds (a query over a week, a roll-up) is done by a forked
  * child that has nothing but copies: no perf event, no socket, no capability, a limit of memory and
- * of time. What it answers comes through a pipe, frame by frame, and goes on to the peer as he reads.
- * A child that dies is a failure told to the peer, nothing else.
+ * of time. What it answers goes into a file that has no name, so it never waits for the peer, and
+ * its place is free once it has answered. The daemon passes the frames on as the peer reads.
+ * A child that dies is a failure of its request, nothing else.
  *
- *      peer ◀── frames ── job ◀── pipe ── child (reads the store)
+ *      peer ◀── frames ── job ◀── file ◀── child (reads the store)
  *                          └── notes: what only the daemon is to know
  */
 
@@ -18,10 +19,10 @@
 
 #define OFFLOAD_BYTES_MAX (2ull << 30)  /* RLIMIT_DATA of a child: a million rows take 10 MB, a week of 64 harts 200 */
 #define OFFLOAD_SECONDS_MAX 120         /* RLIMIT_CPU */
-/* Requests that wait for their turn: 64 in every second that a query may take at most. A user has a
- * quarter of it, so that nobody's query is turned away because of another's. */
-#define OFFLOAD_WAITING_MAX 256
-#define OFFLOAD_WAITING_USER_MAX (OFFLOAD_WAITING_MAX / 4)
+/* Of one answer: a quarter of what its user has left in the cache folder, within these. A flame graph
+ * of 200,000 nodes is 20 MB, and most answers are some KB. */
+#define OFFLOAD_FILE_BYTES_MIN (1u << 20)
+#define OFFLOAD_FILE_BYTES_MAX (256u << 20)
 #define OFFLOAD_NOTE_BYTES_MAX 1024     /* longer ones are cut */
 
 /* --- a process without a peer ------------------------------------------------------------------- */
@@ -55,7 +56,7 @@ struct offload *offload_free(struct offload *o);
 /* --- a request answered by a process ------------------------------------------------------------- */
 
 /* In the child: answer, to the end (Done or Failure). `q` is like the request, and whatever is sent to
- * it goes into the pipe, waiting for room. 0, or -errno, which the peer is told. */
+ * it goes into the file. 0, or -errno, which the peer is told. */
 typedef int offload_function(struct request *q, void *userdata);
 
 struct offload_answer {
@@ -87,10 +88,10 @@ struct offload_queue {
 	uint32_t n_waiting;
 };
 
-/* Reap, and start who is next, n_max at most at once: of the user with the fewest that run, who came
- * first. 0, -errno. */
+/* Reap, and start who is next, n_max at most at once: of the users who may have one more, the one with
+ * the fewest that run, and of those the one who waits longest since the last. 0, -errno. */
 int offload_queue_tend(struct offload_queue *u, uint32_t n_max);
-/* When to tend it at the latest: soon, while killed children are not gone. */
+/* When to tend it at the latest: soon, while killed children are not gone, or others wait. */
 uint64_t offload_queue_deadline_ns(const struct offload_queue *u, uint64_t now_ns);
 /* Kill and wait for all children. All jobs have been freed. */
 void offload_queue_clear(struct offload_queue *u);

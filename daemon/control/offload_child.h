@@ -8,6 +8,8 @@
 
 /* Exit status of a child that could not be made safe to run: nothing was run. */
 #define CHILD_UNSETTLED 125
+/* Of one whose answer could not be written. */
+#define CHILD_UNWRITTEN 124
 
 struct child_options {
 	int (*run)(void *userdata, int fd); /* its value is the exit status */
@@ -15,6 +17,7 @@ struct child_options {
 	const char *name;                   /* as ps shows it; at most 15 bytes */
 	bool keeps_capabilities;
 	int nice;                           /* added to its priority; 0: none */
+	uint64_t file_bytes;                /* that it may write into one file; 0: no limit */
 };
 
 /* Fork; the child keeps fd alone (-1: none). 0, -errno. */

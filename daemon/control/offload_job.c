@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A job whose child answers. Frames are passed on as they are: they bear the request's id already,
- * so all that is looked at is whether the answer has ended. As much as the peer has room for is
- * taken from the pipe, and a full pipe makes the child wait: a client that does not read holds one
- * process that sleeps. A child belongs to the queue until it is reaped, also when its job is long
- * gone, so that no sequence of questions and cancellations makes more of them than are allowed.
+ * A job whose child answers. Frames are passed on as they are: they have the request's id already,
+ * so all that is looked at is whether the answer has ended. They lie in a file that was unlinked at
+ * once: a client that does not read holds bytes of the cache folder, which its user is charged for,
+ * and no process. A child belongs to the queue until it is reaped, also when its job is long gone,
+ * so that no sequence of questions and cancellations makes more of them than are allowed.
  */
 #include <endian.h>
 #include <errno.h>
@@ -13,20 +13,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/control/offload_child.h"
 #include "daemon/control/peer.h"
+#include "daemon/control/service.h"
 #include "proto/memory.h"
 
-#define PASS_BYTES (64u << 10)      /* one read: what a pipe holds. Source: man 7 pipe */
-#define PASS_READS_MAX 4            /* before others have their turn */
+#define PASS_BYTES_MAX (256u << 10) /* passed on before others have their turn: two chunks */
 #define WAITING_TOLD_NS 1000000000u /* who waits longer is told for what */
 #define REAP_NS 10000000u           /* a killed process is gone in less, mostly */
+/* While a child runs, what it has written by now is looked for so often: notes of progress. */
+#define LOOK_NS 100000000u
+/* A job holds its file and the descriptor of its child. */
+#define JOB_DESCRIPTORS 2
+/* Of what a user has left in the cache folder, one answer may take this part. */
+#define FILE_ROOM_PART 4
 
 struct offload_child {
 	struct offload *process;
-	uid_t uid;
-	bool detached; /* its job is gone */
+	struct user *user;
+	struct offload_job *job; /* NULL: it is gone */
 	struct offload_child *next;
 };
 
@@ -36,19 +43,25 @@ struct offload_job {
 	void *userdata;
 	struct offload_queue *queue;
 	struct request *request;     /* ours; it frees us */
-	struct offload_child *child; /* NULL: it waits */
+	struct offload_child *child; /* NULL: it waits, or the child has ended */
 	struct offload_job *next;    /* that waits */
-	int trouble;                 /* why no child could be made */
-	int fd;                      /* what the child says; -1 once it has closed it */
-	struct frame_buffer in;
-	uint64_t since_ns;
+	bool waits, ended;
+	struct offload_end end; /* of the child, once it has ended */
+	int trouble;            /* why no child could be made */
+	bool limited;           /* it was for want of: */
+	enum user_hold want;
+	int fd;               /* the file; -1: none yet */
+	uint64_t file_bytes;  /* of it, that the user is charged for */
+	uint64_t descriptors; /* likewise */
+	uint64_t offset;      /* what has been passed on */
+	uint64_t since_ns, look_ns;
 	bool told; /* what it waits for */
 };
 
 /* --- the child ----------------------------------------------------------------------------------
  */
 
-/* Write all, waiting for room. */
+/* Write all into the file. */
 static int write_out(struct peer *p)
 {
 	while (frame_buffer_filled(&p->out) > 0) {
@@ -71,11 +84,11 @@ static int answer_in_child(void *userdata, int fd)
 	p.sent = write_out;
 	struct request q = {.peer = &p, .id = j->request->id};
 	int r = j->answer->run(&q, j->userdata);
-	if (r < 0)
+	if (r < 0 && r != -ENOSPC && r != -EDQUOT)
 		r = request_fail(&q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
 			r == -ENOMEM ? "Ask for a shorter time, or for less by a filter." : "",
 			"mperfd cannot answer this: %s", strerror(-r));
-	return r == 0 ? 0 : 1;
+	return r == 0 ? 0 : r == -ENOSPC || r == -EDQUOT ? CHILD_UNWRITTEN : 1;
 }
 
 int offload_note(struct request *q, const char *text)
@@ -91,113 +104,165 @@ int offload_note(struct request *q, const char *text)
 /* --- whose turn it is ----------------------------------------------------------------------------
  */
 
-static uint32_t n_children_of(const struct offload_queue *u, uid_t uid)
-{
-	uint32_t n = 0;
-	for (const struct offload_child *c = u->children; c; c = c->next)
-		n += c->uid == uid;
-	return n;
-}
-
-static uint32_t n_waiting_of(const struct offload_queue *u, uid_t uid)
-{
-	uint32_t n = 0;
-	for (const struct offload_job *j = u->waiting; j; j = j->next)
-		n += j->request->peer->uid == uid;
-	return n;
-}
-
 static void waiting_add(struct offload_queue *u, struct offload_job *j)
 {
 	struct offload_job **end = &u->waiting;
 	while (*end)
 		end = &(*end)->next;
 	*end = j;
+	j->waits = true;
 	u->n_waiting++;
 }
 
-static void waiting_remove(struct offload_queue *u, struct offload_job *j)
+static struct user *user_of(const struct offload_job *j)
 {
-	for (struct offload_job **at = &u->waiting; *at; at = &(*at)->next)
-		if (*at == j) {
-			*at = j->next;
-			j->next = NULL;
-			u->n_waiting--;
-			return;
-		}
+	return j->request->peer->user;
 }
 
+/* It waits no longer. */
+static void waiting_remove(struct offload_queue *u, struct offload_job *j)
+{
+	struct offload_job **at = &u->waiting;
+	if (!j->waits)
+		return;
+	while (*at != j)
+		at = &(*at)->next;
+	*at = j->next;
+	j->next = NULL;
+	j->waits = false;
+	u->n_waiting--;
+	user_give(user_of(j), USER_WAITING, 1);
+}
+
+/* Does a come before b, who came earlier? */
+static bool comes_first(const struct user *a, const struct user *b)
+{
+	if (!a || !b || a->held[USER_QUERIES] == b->held[USER_QUERIES])
+		return a && b && a->served < b->served;
+	return a->held[USER_QUERIES] < b->held[USER_QUERIES];
+}
+
+/* NULL: none of those who wait may have a child more. */
 static struct offload_job *who_is_next(const struct offload_queue *u)
 {
 	struct offload_job *next = NULL;
-	uint32_t fewest = UINT32_MAX;
-	for (struct offload_job *j = u->waiting; j; j = j->next) {
-		uint32_t n = n_children_of(u, j->request->peer->uid);
-		if (n < fewest) {
-			fewest = n;
+	for (struct offload_job *j = u->waiting; j; j = j->next)
+		if (user_room(user_of(j), USER_QUERIES) > 0 &&
+			(!next || comes_first(user_of(j), user_of(next))))
 			next = j;
-		}
-	}
 	return next;
 }
 
-/* 0 or -errno. */
-static int job_fork(struct offload_job *j)
+static bool job_take(struct offload_job *j, enum user_hold what, uint64_t n)
 {
-	int pair[2];
-	struct offload_child *child = calloc(1, sizeof *child);
-	if (!child)
-		return -ENOMEM;
-	if (pipe2(pair, O_CLOEXEC) < 0) {
-		int r = -errno;
-		free(child);
-		return r;
-	}
-	_cleanup_(closep) int ours = pair[0], theirs = pair[1];
+	j->limited = !user_take(user_of(j), what, n);
+	j->want = what;
+	return !j->limited;
+}
+
+/* A file for the answer, which nobody else can open. 0, -errno. */
+static int make_file(struct offload_job *j)
+{
+	const char *folder = getenv("TMPDIR");
+	char path[PATH_MAX];
+	if (!job_take(j, USER_DESCRIPTORS, JOB_DESCRIPTORS))
+		return -EMFILE;
+	j->descriptors = JOB_DESCRIPTORS;
+	int n = snprintf(
+		path, sizeof path, "%s/mperf-answer-XXXXXX", folder && *folder ? folder : "/tmp");
+	if (n < 0 || (size_t)n >= sizeof path)
+		return -ENAMETOOLONG;
+	j->fd = mkostemp(path, O_CLOEXEC | O_APPEND);
+	if (j->fd < 0)
+		return -errno;
+	unlink(path);
+	uint64_t bytes = user_room(user_of(j), USER_CACHE) / FILE_ROOM_PART;
+	bytes = bytes < OFFLOAD_FILE_BYTES_MIN   ? OFFLOAD_FILE_BYTES_MIN
+		: bytes > OFFLOAD_FILE_BYTES_MAX ? OFFLOAD_FILE_BYTES_MAX
+						 : bytes;
+	if (!job_take(j, USER_CACHE, bytes))
+		return -EDQUOT;
+	j->file_bytes = bytes;
+	return 0;
+}
+
+static int child_start(struct offload_job *j, struct offload_child *child)
+{
 	struct child_options o = {
 		.run = answer_in_child,
 		.userdata = j,
 		.name = "mperfd-query",
 		.keeps_capabilities = j->answer->keeps_capabilities,
 	};
-	int r = fcntl(ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-	if (r == 0)
-		r = child_fork(&o, theirs, &child->process);
+	int r = make_file(j);
+	o.file_bytes = j->file_bytes;
+	return r == 0 ? child_fork(&o, j->fd, &child->process) : r;
+}
+
+/* 0 or -errno. */
+static int job_fork(struct offload_job *j)
+{
+	struct offload_child *child = calloc(1, sizeof *child);
+	int r = child ? child_start(j, child) : -ENOMEM;
 	if (r < 0) {
 		free(child);
 		return r;
 	}
-	child->uid = j->request->peer->uid;
+	struct user *user = user_of(j);
+	if (user) {
+		(void)user_take(user, USER_QUERIES, 1); /* there is room: who_is_next */
+		user->served = ++user->users->n_served;
+	}
+	child->user = user;
+	child->job = j;
 	child->next = j->queue->children;
 	j->queue->children = child;
 	j->queue->n_children++;
 	j->child = child;
-	j->fd = TAKE_FD(ours);
 	return 0;
 }
 
-static void reap_detached(struct offload_queue *u)
+/* Its job has what it wrote: that, and not what it might have written, is the user's. */
+static void job_ended(struct offload_job *j, const struct offload_end *end)
+{
+	struct stat st;
+	j->child = NULL;
+	j->ended = true;
+	j->end = *end;
+	if (fstat(j->fd, &st) == 0)
+		user_follow(user_of(j), USER_CACHE, &j->file_bytes, (uint64_t)st.st_size);
+}
+
+static void child_free(struct offload_child *c)
+{
+	user_give(c->user, USER_QUERIES, 1);
+	offload_free(c->process);
+	free(c);
+}
+
+static void reap(struct offload_queue *u)
 {
 	struct offload_child **at = &u->children;
 	struct offload_end end;
 	while (*at) {
 		struct offload_child *c = *at;
-		if (!c->detached || offload_poll(c->process, &end) == OFFLOAD_RUNNING) {
+		if (offload_poll(c->process, &end) == OFFLOAD_RUNNING) {
 			at = &c->next;
 			continue;
 		}
+		if (c->job)
+			job_ended(c->job, &end);
 		*at = c->next;
 		u->n_children--;
-		offload_free(c->process);
-		free(c);
+		child_free(c);
 	}
 }
 
 int offload_queue_tend(struct offload_queue *u, uint32_t n_max)
 {
-	reap_detached(u);
-	while (u->n_children < n_max && u->waiting) {
-		struct offload_job *j = who_is_next(u);
+	struct offload_job *j;
+	reap(u);
+	while (u->n_children < n_max && (j = who_is_next(u))) {
 		waiting_remove(u, j);
 		j->trouble = job_fork(j); /* its dispatch tells the peer */
 	}
@@ -207,9 +272,10 @@ int offload_queue_tend(struct offload_queue *u, uint32_t n_max)
 uint64_t offload_queue_deadline_ns(const struct offload_queue *u, uint64_t now_ns)
 {
 	for (const struct offload_child *c = u->children; c; c = c->next)
-		if (c->detached)
+		if (!c->job)
 			return now_ns + REAP_NS;
-	return UINT64_MAX;
+	/* who may not run at present, for all is spent, does not look at its child either */
+	return u->children && u->waiting ? now_ns + LOOK_NS : UINT64_MAX;
 }
 
 void offload_queue_clear(struct offload_queue *u)
@@ -217,8 +283,7 @@ void offload_queue_clear(struct offload_queue *u)
 	while (u->children) {
 		struct offload_child *c = u->children;
 		u->children = c->next;
-		offload_free(c->process);
-		free(c);
+		child_free(c);
 	}
 	u->n_children = 0;
 }
@@ -232,11 +297,12 @@ static void job_free(struct job *job)
 	waiting_remove(j->queue, j);
 	if (j->child) {
 		offload_kill(j->child->process);
-		j->child->detached = true;
+		j->child->job = NULL;
 	}
 	if (j->fd >= 0)
 		close(j->fd);
-	frame_buffer_clear(&j->in);
+	user_give(user_of(j), USER_CACHE, j->file_bytes);
+	user_give(user_of(j), USER_DESCRIPTORS, j->descriptors);
 	if (j->answer->release)
 		j->answer->release(j->userdata);
 	free(j);
@@ -245,10 +311,9 @@ static void job_free(struct job *job)
 static size_t job_fds(struct job *job, struct pollfd *fds, size_t n)
 {
 	struct offload_job *j = (struct offload_job *)job;
-	if (n == 0 || !j->child || (j->fd >= 0 && !request_has_room(j->request)))
+	if (n == 0 || !j->child)
 		return 0;
-	int fd = j->fd >= 0 ? j->fd : offload_fd(j->child->process);
-	fds[0] = (struct pollfd){.fd = fd, .events = POLLIN};
+	fds[0] = (struct pollfd){.fd = offload_fd(j->child->process), .events = POLLIN};
 	return 1;
 }
 
@@ -289,32 +354,16 @@ static enum kind kind_of(const uint8_t *p, size_t n, uint32_t id)
 										       : KIND_PIECE;
 }
 
-/* Bytes of the frame that `in` begins with, header included, as far as is known; 0: nothing is. */
-static size_t begun_frame(const struct frame_buffer *in)
-{
-	uint32_t length;
-	if (frame_buffer_filled(in) < FRAME_HEADER_BYTES)
-		return 0;
-	memcpy(&length, in->bytes + in->start, sizeof length);
-	return FRAME_HEADER_BYTES + (size_t)le32toh(length);
-}
-
-/* The same; 0 also where it is not whole yet. */
-static size_t whole_frame(const struct frame_buffer *in)
-{
-	size_t n = begun_frame(in);
-	return frame_buffer_filled(in) >= n ? n : 0;
-}
-
 static uint64_t job_deadline_ns(struct job *job, const struct request *q)
 {
 	struct offload_job *j = (struct offload_job *)job;
 	if (j->trouble)
 		return 0;
-	if (!j->child)
+	if (j->waits)
 		return j->told ? UINT64_MAX : j->since_ns + WAITING_TOLD_NS;
-	/* What did not fit goes on as soon as there is room. */
-	return whole_frame(&j->in) > 0 && request_has_room(q) ? 0 : UINT64_MAX;
+	if (!request_has_room(q))
+		return UINT64_MAX;
+	return j->ended ? 0 : j->look_ns;
 }
 
 static int fail(struct request *q, const char *remedy, const char *what)
@@ -334,72 +383,94 @@ static void take_note(struct offload_job *j, const uint8_t *frame, size_t n)
 		mperf__message__free_unpacked(m, NULL);
 }
 
-/* Pass on what is whole, while there is room. 0; JOB_DONE; -errno. */
-static int pass_frames(struct offload_job *j, struct request *q)
+/* Is there a whole frame at the offset? Its bytes, header included, with *ret_frame to be freed; 0:
+ * not yet; -EBADMSG: it is none; -errno. */
+static ssize_t read_frame(const struct offload_job *j, uint8_t **ret_frame)
 {
-	size_t n;
-	while (request_has_room(q) && (n = whole_frame(&j->in)) > 0) {
-		const uint8_t *frame = j->in.bytes + j->in.start;
-		enum kind kind = kind_of(frame + FRAME_HEADER_BYTES, n - FRAME_HEADER_BYTES, q->id);
-		int r = 0;
-		if (kind == KIND_STRANGE)
-			return fail(q, "", "the process that answered said what is no answer");
-		if (kind == KIND_NOTE)
-			take_note(j, frame, n);
-		else
-			r = frame_buffer_append(&q->peer->out, frame, n);
-		frame_buffer_consume(&j->in, n);
-		if (r < 0 || kind == KIND_END)
-			return r < 0 ? r : JOB_DONE;
-	}
-	if (begun_frame(&j->in) > FRAME_HEADER_BYTES + FRAME_BYTES_MAX)
-		return fail(q, "", "the process that answered said what is no answer");
-	return 0;
+	uint32_t length;
+	ssize_t n = pread(j->fd, &length, sizeof length, (off_t)j->offset);
+	if (n != (ssize_t)sizeof length)
+		return n < 0 ? -errno : 0;
+	length = le32toh(length);
+	if (length > FRAME_BYTES_MAX)
+		return -EBADMSG;
+	size_t bytes = FRAME_HEADER_BYTES + length;
+	_cleanup_(freep) uint8_t *frame = malloc(bytes);
+	if (!frame)
+		return -ENOMEM;
+	n = pread(j->fd, frame, bytes, (off_t)j->offset);
+	if (n != (ssize_t)bytes)
+		return n < 0 ? -errno : 0;
+	*ret_frame = TAKE_PTR(frame);
+	return n;
 }
 
-/* One read. 1: there may be more; 0: nothing now; -errno. */
-static int take_bytes(struct offload_job *j)
+/* Pass on one frame. 1: there may be more; 0: nothing now; JOB_ENDED; -errno. */
+enum { JOB_ENDED = 2 };
+static int pass_frame(struct offload_job *j, struct request *q)
 {
-	uint8_t bytes[PASS_BYTES];
-	ssize_t n = read(j->fd, bytes, sizeof bytes);
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (n == 0)
-		close(TAKE_FD(j->fd));
-	int r = frame_buffer_append(&j->in, bytes, (size_t)n);
-	return r < 0 ? r : n > 0;
+	_cleanup_(freep) uint8_t *frame = NULL;
+	ssize_t n = read_frame(j, &frame);
+	if (n <= 0)
+		return (int)n;
+	enum kind kind = kind_of(frame + FRAME_HEADER_BYTES, (size_t)n - FRAME_HEADER_BYTES, q->id);
+	int r = 0;
+	if (kind == KIND_STRANGE)
+		return -EBADMSG;
+	if (kind == KIND_NOTE)
+		take_note(j, frame, (size_t)n);
+	else
+		r = frame_buffer_append(&q->peer->out, frame, (size_t)n);
+	j->offset += (uint64_t)n;
+	return r < 0 ? r : kind == KIND_END ? JOB_ENDED : 1;
 }
 
-/* The child has said its last, and that was no end. 0 while it is not gone; JOB_DONE; -errno. */
+/* The child has said its last, and that was no end. JOB_DONE; -errno. */
 static int tell_end(struct offload_job *j, struct request *q)
 {
-	struct offload_end end;
+	const struct offload_end end = j->end;
 	char what[160];
-	if (offload_poll(j->child->process, &end) == OFFLOAD_RUNNING)
-		return 0;
 	if (end.signal == SIGXCPU) {
 		snprintf(what, sizeof what, "the answer took more than the %d s that one may take",
 			OFFLOAD_SECONDS_MAX);
 		return fail(q, "Ask for a shorter time (--since), or for less by a filter.", what);
 	}
+	if (end.signal == SIGXFSZ) {
+		snprintf(what, sizeof what,
+			"the answer is larger than the %llu MB that one of yours may have now",
+			(unsigned long long)(j->file_bytes >> 20));
+		return fail(q, "Ask for less by a filter or --limit.", what);
+	}
 	if (end.signal)
 		snprintf(what, sizeof what, "the process that answered was ended by signal %d (%s)",
 			end.signal, strsignal(end.signal));
+	else if (end.status == CHILD_UNWRITTEN)
+		snprintf(what, sizeof what, "there is no space for the answer in mperfd's TMPDIR");
 	else
 		snprintf(what, sizeof what,
 			"the process that answered ended with status %d before it had answered",
 			end.status);
-	return fail(q, "Try again; if it happens anew, ask for a shorter time (--since).", what);
+	return fail(q, "Try again; if it happens again, ask for a shorter time (--since).", what);
+}
+
+/* No child was made. */
+static int tell_trouble(struct offload_job *j, struct request *q)
+{
+	char what[160];
+	if (j->limited) {
+		int r = request_refuse_limit(q, j->want);
+		return r < 0 ? r : JOB_DONE;
+	}
+	struct service *service = q->peer->options->service;
+	if (service && (j->trouble == -EMFILE || j->trouble == -ENFILE))
+		service_ran_short(service, -j->trouble, q->peer->now_ns);
+	snprintf(what, sizeof what, "no process could be started to answer this: %s",
+		strerror(-j->trouble));
+	return fail(q, "Try again when the machine has more to spare.", what);
 }
 
 static int tell_waiting(struct offload_job *j, struct request *q, uint64_t now_ns)
 {
-	if (j->trouble) {
-		char what[160];
-		snprintf(what, sizeof what, "no process could be started to answer this: %s",
-			strerror(-j->trouble));
-		return fail(q, "Try again when the machine has more to spare.", what);
-	}
 	if (!j->told && now_ns >= j->since_ns + WAITING_TOLD_NS) {
 		j->told = true;
 		int r = request_progress(q, "waiting for other queries", 0, 0);
@@ -411,21 +482,23 @@ static int tell_waiting(struct offload_job *j, struct request *q, uint64_t now_n
 static int job_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct offload_job *j = (struct offload_job *)job;
-	if (!j->child)
+	if (j->trouble)
+		return tell_trouble(j, q);
+	if (j->waits)
 		return tell_waiting(j, q, now_ns);
-	for (unsigned i = 0; i < PASS_READS_MAX; i++) {
-		int r = pass_frames(j, q);
-		if (r != 0)
-			return r;
-		if (!request_has_room(q))
-			return 0;
-		if (j->fd < 0)
-			return tell_end(j, q);
-		r = take_bytes(j);
-		if (r <= 0 && j->fd >= 0)
-			return r;
-	}
-	return 0;
+	bool ended = j->ended; /* before the file is looked at: it grows no more */
+	uint64_t until = j->offset + PASS_BYTES_MAX;
+	int r = 1;
+	j->look_ns = now_ns + LOOK_NS;
+	while (r == 1 && j->offset < until && request_has_room(q))
+		r = pass_frame(j, q);
+	if (r == -EBADMSG)
+		return fail(q, "", "the process that answered said what is no answer");
+	if (r == 0 && ended)
+		return tell_end(j, q);
+	if (r == 1 && request_has_room(q))
+		j->look_ns = now_ns;
+	return r < 0 ? r : r == JOB_ENDED ? JOB_DONE : 0;
 }
 
 static const struct job_kind offload_kind = {
@@ -449,16 +522,14 @@ int offload_start(struct request *q, const struct offload_answer *a, void *userd
 		release(a, userdata);
 		return r;
 	}
-	if (u->n_waiting >= OFFLOAD_WAITING_MAX ||
-		n_waiting_of(u, q->peer->uid) >= OFFLOAD_WAITING_USER_MAX) {
+	int r = request_take(q, USER_WAITING, 1);
+	if (r != 0) {
 		release(a, userdata);
-		int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			"Wait until some of them have been answered.",
-			"%u queries wait for their turn already", u->n_waiting);
 		return r < 0 ? r : 0;
 	}
 	struct offload_job *j = calloc(1, sizeof *j);
 	if (!j) {
+		user_give(q->peer->user, USER_WAITING, 1);
 		release(a, userdata);
 		return -ENOMEM;
 	}

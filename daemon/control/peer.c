@@ -22,9 +22,6 @@
 #define PEER_GROUPS_MAX 65536
 /* An empty buffer larger than this is given back: it has held a large answer, or a long request. */
 #define PEER_BUFFER_KEEP_BYTES (2 * FRAME_CHUNK_BYTES)
-#define SECOND_NS 1000000000ull
-/* One connection may keep the loop busy for a tenth of the time. */
-#define PEER_LOOP_SHARE 10
 
 static const struct command {
 	Mperf__Request__BodyCase body;
@@ -103,6 +100,10 @@ int peer_new(const struct control_options *o, int fd, struct peer **ret_peer)
 	p->uid = credentials.uid;
 	p->gid = credentials.gid;
 	p->pid = credentials.pid;
+	if (o->users && !(p->user = users_join(o->users, p->uid))) {
+		peer_free(p);
+		return -ENOMEM;
+	}
 	peer_look_up_rights(p);
 	*ret_peer = p;
 	return 0;
@@ -116,6 +117,8 @@ struct peer *peer_free(struct peer *p)
 		request_free(p->request[i]);
 	frame_buffer_clear(&p->in);
 	frame_buffer_clear(&p->out);
+	user_give(p->user, USER_UNREAD, p->unread);
+	user_leave(p->user);
 	close(p->fd);
 	free(p);
 	return NULL;
@@ -270,25 +273,31 @@ static bool frame_waits(const struct frame_buffer *in)
 	return length > FRAME_BYTES_MAX || frame_buffer_filled(in) - FRAME_HEADER_BYTES >= length;
 }
 
-/* When the next message may be taken. A second's worth may come at once. */
-static uint64_t allowed_ns(const struct peer *p)
+bool peer_has_out_room(const struct peer *p)
 {
-	return p->spent_until_ns > SECOND_NS ? p->spent_until_ns - SECOND_NS : 0;
+	size_t filled = frame_buffer_filled(&p->out);
+	uint64_t grown = filled > p->unread ? filled - p->unread : 0;
+	return filled < PEER_BYTES_MIN ||
+	       (filled < peer_out_bytes_max(p) && grown < user_room(p->user, USER_UNREAD));
 }
 
-static bool has_out_room(const struct peer *p)
+/* Is there room for more of what it sends? */
+static bool has_in_room(const struct peer *p)
 {
-	return frame_buffer_filled(&p->out) < peer_out_bytes_max(p);
+	return frame_buffer_filled(&p->in) < PEER_BYTES_MIN || user_room(p->user, USER_UNREAD) > 0;
+}
+
+/* What lay in the buffers of this peer was charged to its user; now it is what there is. */
+static void count_unread(struct peer *p)
+{
+	user_follow(p->user, USER_UNREAD, &p->unread,
+		frame_buffer_filled(&p->in) + frame_buffer_filled(&p->out));
 }
 
 /* May this peer of a service have one more message taken in this round, its nth? Counts it then. */
 static bool may_take(struct peer *p, unsigned n)
 {
-	if (n >= PEER_MESSAGES_ROUND_MAX || p->now_ns < allowed_ns(p) || !has_out_room(p))
-		return false;
-	uint64_t since_ns = p->spent_until_ns > p->now_ns ? p->spent_until_ns : p->now_ns;
-	p->spent_until_ns = since_ns + SECOND_NS / p->options->conf->requests_per_second_max;
-	return true;
+	return n < PEER_MESSAGES_ROUND_MAX && peer_has_out_room(p) && user_may_ask(p->user, n);
 }
 
 /* Note since when a frame has been incomplete. */
@@ -318,30 +327,30 @@ static int take_frame(struct peer *p)
 			"a frame is no message of the protocol");
 	if (r != 0)
 		return r;
-	uint64_t began_ns = own_time_ns();
 	r = take_message(p, m);
 	mperf__message__free_unpacked(m, NULL);
-	/* Whoever asks for what takes long pays for it: the loop is everybody's. */
-	p->spent_until_ns += (own_time_ns() - began_ns) * PEER_LOOP_SHARE;
+	p->n_turns++;
 	return r;
 }
 
 static int take_frames(struct peer *p)
 {
 	unsigned n = 0;
+	int r = 0;
 	p->backlog = false;
-	while (!p->closing && frame_waits(&p->in)) {
+	while (r >= 0 && !p->closing && frame_waits(&p->in)) {
 		if (p->options->conf && !may_take(p, n)) {
 			p->backlog = true;
 			break;
 		}
-		int r = take_frame(p);
-		if (r < 0)
-			return r;
+		/* Whoever asks for what takes long pays for it: the loop is everybody's. */
+		uint64_t began_ns = own_time_ns();
+		r = take_frame(p);
+		user_spend(p->user, USER_LOOP, own_time_ns() - began_ns);
 		n++;
 	}
 	time_half_frame(p, n > 0);
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 /* Give back what a long request or answer needed. */
@@ -349,6 +358,19 @@ static void trim_buffer(struct frame_buffer *b)
 {
 	if (frame_buffer_filled(b) == 0 && b->size > PEER_BUFFER_KEEP_BYTES)
 		frame_buffer_clear(b);
+}
+
+/* Send what there is. 0 or PEER_GONE. */
+static int send_out(struct peer *p)
+{
+	if (frame_buffer_filled(&p->out) > 0) {
+		uint64_t began_ns = own_time_ns();
+		int64_t left = frame_buffer_write(&p->out, p->fd);
+		user_spend(p->user, USER_LOOP, own_time_ns() - began_ns);
+		if (left < 0)
+			return PEER_GONE;
+	}
+	return p->closing && frame_buffer_filled(&p->out) == 0 ? PEER_GONE : 0;
 }
 
 int peer_dispatch(struct peer *p, short revents)
@@ -367,11 +389,12 @@ int peer_dispatch(struct peer *p, short revents)
 	if (r < 0)
 		return r;
 
-	int64_t left = frame_buffer_write(&p->out, p->fd);
-	if (left < 0 || (left == 0 && p->closing))
-		return PEER_GONE;
+	r = send_out(p);
+	if (r != 0)
+		return r;
 	trim_buffer(&p->in);
 	trim_buffer(&p->out);
+	count_unread(p);
 	return 0;
 }
 
@@ -379,7 +402,11 @@ int peer_dispatch(struct peer *p, short revents)
 static int run_job(struct peer *p, size_t i, uint64_t now_ns)
 {
 	struct request *q = p->request[i];
+	uint64_t began_ns = own_time_ns();
+	enum user_time time = q->time;
 	int r = q->job->kind->dispatch(q->job, q, now_ns);
+	user_spend(p->user, time, own_time_ns() - began_ns);
+	p->n_turns++;
 	if (r < 0)
 		r = request_break(p, q, r) ?: JOB_DONE;
 	if (r == JOB_DONE)
@@ -419,7 +446,7 @@ int peer_run_due_jobs(struct peer *p, const struct pollfd *fds, uint64_t now_ns)
 		if (!kind || !kind->dispatch)
 			continue;
 		bool due = news || (kind->deadline_ns && kind->deadline_ns(q->job, q) <= now_ns);
-		int r = due ? run_job(p, i, now_ns) : 0;
+		int r = due && !user_rests(p->user, q->time) ? run_job(p, i, now_ns) : 0;
 		if (r < 0)
 			return r;
 	}
@@ -429,7 +456,7 @@ int peer_run_due_jobs(struct peer *p, const struct pollfd *fds, uint64_t now_ns)
 short peer_events(const struct peer *p)
 {
 	short events = frame_buffer_filled(&p->out) > 0 ? POLLOUT : 0;
-	if (has_out_room(p) && !p->closing && !p->backlog)
+	if (peer_has_out_room(p) && has_in_room(p) && !p->closing && !p->backlog)
 		events |= POLLIN;
 	return events;
 }
@@ -441,9 +468,9 @@ size_t peer_job_fds(struct peer *p, struct pollfd *fds, size_t n)
 		struct request *q = p->request[i];
 		if (!q)
 			continue;
-		q->n_fds = q->job && q->job->kind->fds
-				   ? q->job->kind->fds(q->job, fds + filled, n - filled)
-				   : 0;
+		/* who may not run is not woken either */
+		bool waits = q->job && q->job->kind->fds && user_ready_ns(p->user, q->time) == 0;
+		q->n_fds = waits ? q->job->kind->fds(q->job, fds + filled, n - filled) : 0;
 		filled += q->n_fds;
 	}
 	return filled;
@@ -482,18 +509,27 @@ static uint64_t times_deadline_ns(const struct peer *p)
 		deadline = p->came_ns + PEER_HELLO_NS;
 	if (p->half_ns)
 		deadline = earlier(deadline, p->half_ns + PEER_FRAME_NS);
-	if (p->backlog && has_out_room(p))
-		deadline = earlier(deadline, allowed_ns(p));
+	if (p->backlog && peer_has_out_room(p))
+		deadline = earlier(deadline, user_ready_ns(p->user, USER_LOOP));
 	return deadline;
+}
+
+/* When a job is to run; not before its user may. */
+static uint64_t job_deadline_ns(const struct peer *p, const struct request *q)
+{
+	uint64_t ready_ns = user_ready_ns(p->user, q->time);
+	if (!q->job || ready_ns > 0)
+		return q->job && q->job->kind->dispatch ? ready_ns : UINT64_MAX;
+	return q->job->kind->deadline_ns ? q->job->kind->deadline_ns(q->job, q) : UINT64_MAX;
 }
 
 uint64_t peer_deadline_ns(const struct peer *p)
 {
 	uint64_t deadline = times_deadline_ns(p);
 	for (size_t i = 0; i < PEER_REQUESTS_MAX; i++) {
-		struct request *q = p->request[i];
-		if (q && q->job && q->job->kind->deadline_ns)
-			deadline = earlier(deadline, q->job->kind->deadline_ns(q->job, q));
+		const struct request *q = p->request[i];
+		if (q)
+			deadline = earlier(deadline, job_deadline_ns(p, q));
 	}
 	return deadline;
 }

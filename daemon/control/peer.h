@@ -14,17 +14,22 @@
 #include <sys/types.h>
 
 #include "daemon/control/request.h"
+#include "daemon/control/user.h"
 #include "daemon/pmu/sampler.h"
 #include "proto/frame.h"
 
 #define PEER_REQUESTS_MAX 16            /* at once; mperfctl needs two */
 #define PEER_OUT_BYTES_MAX (64u << 20)  /* unread answers; a flame graph of 200,000 nodes is 20 MB;
-                                           of a service conf.h: client_bytes_max */
+                                           of a service conf.h: client_bytes_max, of all that are
+                                           its user's */
 /* Of a service, so that no peer keeps others waiting, or holds a place for nothing: */
 #define PEER_MESSAGES_ROUND_MAX 16      /* taken from one peer before the next has his turn */
 #define PEER_HELLO_NS 10000000000u      /* until its Hello must have come; clients say it at once */
 #define PEER_FRAME_NS 30000000000u      /* until a frame that has begun must be whole */
 #define PEER_CLOSING_NS 5000000000u     /* for reading why it is hung up on */
+/* What a peer may leave unread, or send of a frame, whatever else its user has: a client that is
+ * stopped (a pager) does not keep the user's other ones from being answered. */
+#define PEER_BYTES_MIN 32768u
 
 struct service;
 struct conf;
@@ -43,6 +48,7 @@ struct control_options {
 	const struct stack_starts *starts;  /* where stacks begin; NULL: not known */
 	/* filled in by the server, in a copy of its own: */
 	struct offload_queue *queue;        /* NULL when private */
+	struct users *users;                /* NULL when private */
 	bool group_known;                   /* conf's group exists, and is: */
 	gid_t group;
 };
@@ -51,6 +57,7 @@ struct peer {
 	const struct control_options *options;
 	int fd;
 	uid_t uid;
+	struct user *user;                  /* its account; NULL in private mode */
 	gid_t gid;
 	pid_t pid;
 	bool sees_all;                      /* root, the daemon's own user, a member of the group; in
@@ -65,7 +72,8 @@ struct peer {
 	uint64_t came_ns;                   /* when it connected */
 	uint64_t half_ns;                   /* since when a frame has been incomplete; 0: none is */
 	uint64_t closing_ns;                /* since when `closing` */
-	uint64_t spent_until_ns;            /* its requests so far, at the rate allowed, last until then */
+	uint64_t unread;                    /* bytes of both buffers that its user is charged for */
+	uint32_t n_turns;                   /* messages taken and jobs run so far */
 	bool backlog;                       /* `in` has a whole frame that waits for its turn */
 	bool misbehaved;                    /* hung up on for what it sent, or failed to send */
 	int (*sent)(struct peer *p);        /* called after each message that was put into `out`, where
@@ -106,5 +114,7 @@ int peer_check_times(struct peer *p);
 bool peer_is_busy(const struct peer *p);
 /* Bytes of answers that it may leave unread. */
 size_t peer_out_bytes_max(const struct peer *p);
+/* May it be sent more, for it has read enough, and so have its user's other peers? */
+bool peer_has_out_room(const struct peer *p);
 
 struct peer *peer_free(struct peer *p);

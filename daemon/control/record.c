@@ -15,15 +15,13 @@
 
 #include "daemon/control/listener.h"
 #include "daemon/control/peer.h"
+#include "daemon/control/record_hold.h"
 #include "daemon/control/recording.h"
 #include "daemon/control/request.h"
 #include "daemon/control/service.h"
 #include "proto/memory.h"
 
 #define PROGRESS_NS 500000000u
-/* A recording through the service ends at this part of the store's budget, since it lies beside it
- * until it has been sent. */
-#define RECORD_BUDGET_PART 2
 /* Each window is a transaction, and all rings are drained before it; until then it is memory. */
 /* A private daemon's: its client's programs take what they take. */
 #define FEED_PROGRAMS_MAX 4096u
@@ -38,7 +36,7 @@ struct record_job {
 	struct service *service;  /* whose rate was raised; NULL: none's */
 	struct listener listener; /* of a private daemon, for programs; fd -1: none */
 	struct feed *feed;        /* whose programs tell more often for us; NULL: none's */
-	uint64_t bytes_max;       /* of the segment, after which it is finished */
+	struct record_hold hold;  /* what its user is charged for */
 	char *folder, *path;
 	int fd;                   /* the sealed segment while it is streamed; -1 before */
 	uint64_t offset, total;
@@ -64,6 +62,7 @@ static void record_free(struct job *job)
 {
 	struct record_job *j = (struct record_job *)job;
 	end_recording(j);
+	record_hold_end(&j->hold);
 	listener_clear(&j->listener);
 	if (j->fd >= 0)
 		close(j->fd);
@@ -123,6 +122,7 @@ static int begin_stream(struct record_job *j)
 	if (j->fd < 0 || fstat(j->fd, &st) < 0)
 		return -errno;
 	j->total = (uint64_t)st.st_size;
+	(void)record_hold_bytes(&j->hold, j->total);
 	return 0;
 }
 
@@ -206,8 +206,8 @@ static bool is_over(struct record_job *j)
 {
 	struct recording_state state;
 	recording_state(j->recording, &state);
-	return recording_targets_gone(j->recording) ||
-	       (j->bytes_max && state.bytes > 0 && (uint64_t)state.bytes > j->bytes_max);
+	bool room = record_hold_bytes(&j->hold, state.bytes > 0 ? (uint64_t)state.bytes : 0);
+	return recording_targets_gone(j->recording) || !room;
 }
 
 static int record_dispatch(struct job *job, struct request *q, uint64_t now_ns)
@@ -444,7 +444,6 @@ static int raise_rate(struct record_job *j, struct request *q, uint32_t hz)
 			o->conf->rate_max);
 		return r < 0 ? r : 1;
 	}
-	j->bytes_max = o->conf->budget_bytes / RECORD_BUDGET_PART;
 	if (j->walk)
 		return 0; /* its own */
 	j->service = o->service;
@@ -495,7 +494,11 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 	struct walk_options *o)
 {
 	struct walk *shared = shared_walk(q, m);
-	int r = shared ? 0 : open_walk(j, q, o);
+	int r = record_hold_begin(&j->hold, q, shared != NULL);
+	if (r == 0 && !shared)
+		r = open_walk(j, q, o);
+	if (r == 0)
+		r = record_hold_fds(&j->hold, q, o->sampler.n_pids, j->walk);
 	if (r == 0)
 		r = raise_rate(j, q, o->sampler.hz);
 	if (r == 0)
@@ -510,6 +513,8 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 		.window_ns = (uint64_t)m->window_ms * 1000000u,
 		.command = m->command && *m->command ? m->command : NULL,
 		.path = j->path,
+		.spent = shared ? record_hold_spend : NULL,
+		.owner = &j->hold,
 	};
 	struct event_error error = {""};
 	r = recording_new(&recording, &j->recording, &error);

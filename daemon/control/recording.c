@@ -29,6 +29,8 @@ struct recording {
 	struct segment *segment;
 	char *path;
 	uint64_t window_ns, names_ns, stall_ns;
+	uint64_t (*spent)(void *owner, uint64_t ns);
+	void *owner;
 	uint64_t finish_ns; /* 0: running; else when we stop to wait for names */
 	/* once it is told to finish: names that had come and were missing at the last look, and
 	 * when we stop to wait if it stays so */
@@ -199,15 +201,25 @@ static void take(void *userdata, const struct attribution *a)
 	g->trouble = r;
 }
 
+/* Whoever pays for the windows, and has nothing left, has longer ones. */
+static uint64_t next_cut_ns(const struct recording *g, uint64_t began_ns)
+{
+	uint64_t next_ns = g->window.start_ns + g->window_ns, ready_ns = 0;
+	if (g->spent)
+		ready_ns = g->spent(g->owner, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+	return ready_ns > next_ns ? ready_ns : next_ns;
+}
+
 static int cut(void *userdata, uint64_t cut_ns)
 {
 	struct recording *g = userdata;
 	if (g->trouble)
-		return 0;                /* its owner hears of it at the next dispatch */
+		return 0; /* its owner hears of it at the next dispatch */
+	uint64_t began_ns = g->spent ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	if (cut_ns > g->window.start_ns) /* else it was flushed early */
 		(void)flush_or_lose(g, cut_ns);
 	if (g->trouble == 0)
-		g->tap.cut_ns = g->window.start_ns + g->window_ns;
+		g->tap.cut_ns = next_cut_ns(g, began_ns);
 	return 0;
 }
 
@@ -337,6 +349,8 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->window_ns = o->window_ns ? o->window_ns : RECORDING_WINDOW_NS;
 	g->names_ns = o->names_ns ? o->names_ns : RECORDING_NAMES_NS;
 	g->stall_ns = o->stall_ns ? o->stall_ns : RECORDING_STALL_NS;
+	g->spent = o->spent;
+	g->owner = o->owner;
 	g->tap = (struct tap){
 		.userdata = g, .take = take, .cut = cut, .take_loops = take_loops, .mark = mark};
 

@@ -35,6 +35,10 @@ struct recording_options {
 	const char *command;             /* for meta */
 	const char *path;                /* of the segment to make */
 	bool live;                       /* others read it while it is written */
+	/* The loop's thread has spent so much time on a window; returns before when, CLOCK_MONOTONIC, the
+	 * next shall not be stored. NULL: nobody counts it. */
+	uint64_t (*spent)(void *owner, uint64_t ns);
+	void *owner;
 	uint64_t (*lost)[N_LOSSES];      /* per hart, of the caller's: what the recording itself loses is
 	                                    added; NULL: its own */
 	uint64_t (*told)[N_LOSSES];      /* per hart, of the caller's: losses that segments before this

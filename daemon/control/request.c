@@ -104,6 +104,20 @@ int request_refuse_group(struct request *q, const char *what)
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED, remedy, "%s", what);
 }
 
+int request_refuse_limit(struct request *q, enum user_hold what)
+{
+	char why[USER_WHY_BYTES];
+	user_explain(q->peer->user, what, why, sizeof why);
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, user_remedy(what), "%s", why);
+}
+
+int request_take(struct request *q, enum user_hold what, uint64_t n)
+{
+	if (user_take(q->peer->user, what, n))
+		return 0;
+	return request_refuse_limit(q, what) ?: 1;
+}
+
 /* Real, effective, saved and file system user of a process. Source: man 5 proc, status. */
 static bool read_uids(int32_t pid, uid_t ret_uid[static 4])
 {

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/control/user.h"
 #include "daemon/query/query.h"
 #include "proto/frame.h"
 
@@ -45,6 +46,7 @@ struct request {
 	struct peer *peer;
 	uint32_t id;
 	struct job *job;         /* NULL: being answered at once */
+	enum user_time time;     /* what the loop's time for its job is taken from */
 	size_t n_fds;            /* entries that the job filled when it was last asked what it waits for */
 };
 
@@ -69,6 +71,11 @@ int request_read_machine(struct request *q, struct machine *ret_machine);
 /* Refuse what only those may see who see everybody's samples; `what` is a sentence without its end,
  * such as "process 1 belongs to root". The remedy names the group to join. As request_fail. */
 int request_refuse_group(struct request *q, const char *what);
+
+/* Refuse for a limit of what its user holds. As request_fail. */
+int request_refuse_limit(struct request *q, enum user_hold what);
+/* Take n of what its user may hold. 0; positive after the peer was told at which limit that is; -errno. */
+int request_take(struct request *q, enum user_hold what, uint64_t n);
 
 /* See that every pid lives and may be measured: in private mode by who we are, who may see the whole
  * system if `all`; in the service by the peer, who may name only what is wholly his own (no setuid

@@ -4,7 +4,8 @@
  * clients that say nothing cost nothing. A client is looked at in a round if its socket has news,
  * or if it is busy: it has asked something, owes a frame, or is being hung up on. The kernel hands
  * out ready sockets in turn, and each has a bounded amount done for it, so nobody is forgotten over
- * somebody who is loud.
+ * somebody who is loud. However many connections a user has, they share what that user may ask and
+ * take in a round (user.h); among them, those that had a turn go behind those that had none.
  */
 #include "daemon/control/server.h"
 
@@ -19,6 +20,8 @@
 
 #include "daemon/control/listener.h"
 #include "daemon/control/offload.h"
+#include "daemon/control/service.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 /* Connections accepted in one round. */
@@ -33,8 +36,9 @@ _Static_assert(
 /* A connected client's place. */
 struct seat {
 	struct peer *peer;
-	uint32_t events; /* that its socket is in the epoll with */
-	bool busy, gone;
+	uint32_t events;  /* that its socket is in the epoll with */
+	uint32_t n_turns; /* of the peer, when it was last put behind the others */
+	bool busy, gone, given;
 	struct seat *prev, *next;           /* of all */
 	struct seat *busy_prev, *busy_next; /* of the busy ones */
 };
@@ -45,6 +49,7 @@ struct server {
 	int epoll_fd;
 	struct seat *seats, *busy;
 	struct offload_queue queue;
+	struct users users;
 	struct server_status status;
 	uint64_t now_ns;    /* of the last round */
 	uint64_t accept_ns; /* when to accept again; 0: now */
@@ -53,6 +58,16 @@ struct server {
 
 /* --- seats --------------------------------------------------------------------------------------
  */
+
+/* Its user does not hold it any more. */
+static void seat_give(struct seat *seat)
+{
+	if (seat->given)
+		return;
+	seat->given = true;
+	user_give(seat->peer->user, USER_CLIENTS, 1);
+	user_give(seat->peer->user, USER_DESCRIPTORS, 1);
+}
 
 static void seat_free(struct server *s, struct seat *seat)
 {
@@ -64,6 +79,7 @@ static void seat_free(struct server *s, struct seat *seat)
 	/* Closing alone would not do while a child that was just forked has a copy of the
 	 * descriptor. */
 	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, seat->peer->fd, NULL);
+	seat_give(seat);
 	peer_free(seat->peer);
 	free(seat);
 }
@@ -93,11 +109,12 @@ static void seat_settle(struct server *s, struct seat *seat)
 			seat_leave(s, seat);
 		seat->events = event.events;
 	}
-	bool busy = peer_is_busy(seat->peer);
-	if (busy && !seat->busy)
-		DL_APPEND2(s->busy, seat, busy_prev, busy_next);
-	if (!busy && seat->busy)
+	bool busy = peer_is_busy(seat->peer), had_turn = seat->n_turns != seat->peer->n_turns;
+	seat->n_turns = seat->peer->n_turns;
+	if (seat->busy && (!busy || had_turn))
 		DL_DELETE2(s->busy, seat, busy_prev, busy_next);
+	if (busy && (!seat->busy || had_turn))
+		DL_APPEND2(s->busy, seat, busy_prev, busy_next);
 	seat->busy = busy;
 }
 
@@ -115,32 +132,46 @@ static void free_gone(struct server *s)
 /* --- accepting ----------------------------------------------------------------------------------
  */
 
-static uint32_t n_seats_of(const struct server *s, uid_t uid)
+/* Where nothing is left for a user who has no connection yet, the user with most loses one: the
+ * last that came. */
+static void make_place(struct server *s, const struct user *newcomer)
 {
-	const struct seat *seat;
-	uint32_t n = 0;
+	struct seat *seat, *victim = NULL;
+	if (newcomer->held[USER_CLIENTS] > 0)
+		return;
 	DL_FOREACH(s->seats, seat)
-	n += seat->peer->uid == uid;
-	return n;
+	{
+		const struct user *u = seat->peer->user;
+		if (!seat->gone && !u->first && u->held[USER_CLIENTS] > 1 &&
+			(!victim ||
+				u->held[USER_CLIENTS] >= victim->peer->user->held[USER_CLIENTS]))
+			victim = seat;
+	}
+	if (!victim)
+		return;
+	(void)peer_hang_up(victim->peer, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+		user_remedy(USER_CLIENTS),
+		"mperfd needs the place for another user, and you have most (clients-max in "
+		"mperf.conf)");
+	(void)frame_buffer_write(&victim->peer->out, victim->peer->fd);
+	seat_give(victim);
+	seat_leave(s, victim);
 }
 
-/* The limit that one more client of this user would exceed; false: none. */
-static bool is_over_limit(const struct server *s, uid_t uid, char *ret_why, size_t n)
+/* What a client needs to be connected. False: its user has none left, and *ret_why says of what. */
+static bool place_take(struct server *s, struct user *u, char *ret_why, size_t n)
 {
-	const struct conf *c = s->options.conf;
-	if (s->status.n_peers >= c->clients_max)
-		snprintf(ret_why, n,
-			"%u clients are connected, and mperfd takes no more "
-			"(clients-max in mperf.conf)",
-			s->status.n_peers);
-	else if (n_seats_of(s, uid) >= c->clients_per_user_max)
-		snprintf(ret_why, n,
-			"%u clients of yours are connected, and mperfd takes no more of one "
-			"user (clients-per-user-max in mperf.conf)",
-			c->clients_per_user_max);
-	else
+	if (user_room(u, USER_CLIENTS) == 0)
+		make_place(s, u);
+	if (!user_take(u, USER_CLIENTS, 1)) {
+		user_explain(u, USER_CLIENTS, ret_why, n);
 		return false;
-	return true;
+	}
+	if (user_take(u, USER_DESCRIPTORS, 1))
+		return true;
+	user_explain(u, USER_DESCRIPTORS, ret_why, n);
+	user_give(u, USER_CLIENTS, 1);
+	return false;
 }
 
 /* Say why, as far as that can be said at once, and close. */
@@ -177,17 +208,37 @@ static int seat_take(struct server *s, struct peer *p)
 	return 0;
 }
 
-static void welcome(struct server *s, int fd)
+/* Whose it is; NULL: that is not known. */
+static struct user *welcome(struct server *s, int fd)
 {
 	struct peer *p;
-	char why[160];
+	char why[USER_WHY_BYTES];
 	if (peer_new(&s->options, fd, &p) < 0)
-		return;
+		return NULL;
+	struct user *u = p->user;
 	p->now_ns = p->came_ns = s->now_ns;
-	if (is_over_limit(s, p->uid, why, sizeof why))
+	if (user_owes(u)) {
+		turn_away(s, p, "you connect more often than mperfd has time for");
+	} else if (!place_take(s, u, why, sizeof why)) {
 		turn_away(s, p, why);
-	else if (seat_take(s, p) < 0)
+	} else if (seat_take(s, p) < 0) {
+		user_give(u, USER_CLIENTS, 1);
+		user_give(u, USER_DESCRIPTORS, 1);
 		peer_free(p);
+	}
+	return u;
+}
+
+/* Take one who wants to connect, which costs that user time. False: there is none, or no room. */
+static bool accept_one(struct server *s)
+{
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return false;
+	struct user *u = welcome(s, fd);
+	user_spend(u, USER_LOOP, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+	return true;
 }
 
 static void listen_for(struct server *s, uint32_t events)
@@ -199,12 +250,13 @@ static void listen_for(struct server *s, uint32_t events)
 static void accept_some(struct server *s)
 {
 	for (unsigned i = 0; i < SERVER_ACCEPTS_MAX; i++) {
-		int fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd >= 0) {
-			welcome(s, fd);
+		if (accept_one(s)) {
+			continue;
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
 			   errno == ENOBUFS) {
 			/* The socket stays ready: not to spin, look away for a while. */
+			if (s->options.service && (errno == EMFILE || errno == ENFILE))
+				service_ran_short(s->options.service, errno, s->now_ns);
 			s->accept_ns = s->now_ns + SERVER_ACCEPT_PAUSE_NS;
 			listen_for(s, 0);
 			return;
@@ -291,6 +343,7 @@ static int dispatch_sockets(struct server *s)
 int server_dispatch(struct server *s, const struct pollfd *fds, size_t n, uint64_t now_ns)
 {
 	s->now_ns = now_ns;
+	users_turn(&s->users, now_ns);
 	if (s->accept_ns && now_ns >= s->accept_ns) {
 		s->accept_ns = 0;
 		listen_for(s, EPOLLIN);
@@ -323,6 +376,7 @@ void server_reload(struct server *s)
 {
 	struct seat *seat;
 	look_up_group(s);
+	users_set_limits(&s->users, s->options.conf);
 	DL_FOREACH(s->seats, seat)
 	peer_look_up_rights(seat->peer);
 }
@@ -335,12 +389,16 @@ int server_new(const struct control_options *o, int listen_fd, struct server **r
 		return -ENOMEM;
 	s->options = *o;
 	s->options.queue = &s->queue;
+	s->options.users = &s->users;
+	users_set_limits(&s->users, o->conf);
 	s->listener.fd = -1;
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	int r = s->epoll_fd < 0 ? -errno : 0;
 	if (r == 0)
-		r = listen_fd >= 0 ? listener_adopt(&s->listener, LISTENER_CONTROL, listen_fd, ret_error)
-				   : listener_bind(&s->listener, LISTENER_CONTROL, o->conf->socket_path, ret_error);
+		r = listen_fd >= 0
+			    ? listener_adopt(&s->listener, LISTENER_CONTROL, listen_fd, ret_error)
+			    : listener_bind(&s->listener, LISTENER_CONTROL, o->conf->socket_path,
+				      ret_error);
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
 	if (r == 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listener.fd, &event) < 0)
 		r = -errno;
@@ -371,6 +429,7 @@ struct server *server_free(struct server *s)
 		seat_free(s, s->seats);
 	}
 	offload_queue_clear(&s->queue);
+	users_clear(&s->users);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	free(s);

@@ -27,6 +27,10 @@
  * tasks more, of which each takes half a KiB. */
 #define SWEEP_NS (60ull * SECOND_NS)
 #define SWEEP_TASKS 8192u
+/* Without descriptors: how long it rests before it tries again what failed, and how long status
+ * says that there were none. */
+#define SHORT_REST_NS (SECOND_NS / 10)
+#define SHORT_SAID_NS (60ull * SECOND_NS)
 #define WANTS_MAX 4096 /* clients times their requests is less */
 
 /* What had been counted at one moment. */
@@ -54,6 +58,8 @@ struct service_inner {
 	uint64_t rate_lowered_ns;
 	uint32_t rate_before;
 	bool rate_was_lowered;
+	uint64_t n_short, short_ns,
+		rest_until_ns; /* descriptors: how often none was there, and when last */
 	bool told_refusal[MPERF_GRANTS_MAX];
 };
 
@@ -243,6 +249,41 @@ int service_want_rate(struct service *s, const void *who, uint32_t hz)
 	return s->walk ? walk_set_rate(s->walk, wanted_rate(s)) : 0;
 }
 
+/* --- descriptors ------------------------------------------------------------------------------ */
+
+void service_ran_short(struct service *s, int error, uint64_t now_ns)
+{
+	struct service_inner *in = s->inner;
+	bool said = *s->short_trouble != '\0';
+	in->n_short++;
+	in->short_ns = now_ns;
+	snprintf(s->short_trouble, sizeof s->short_trouble,
+		"descriptors ran out (%s), %llu times so far; what needed one is tried again",
+		strerror(error), (unsigned long long)in->n_short);
+	if (!said)
+		say(s, LOG_WARNING, "%s. Raise %s", s->short_trouble,
+			error == ENFILE ? "the sysctl fs.file-max."
+					: "LimitNOFILE= of the unit (ulimit -n).");
+}
+
+static void notice_descriptors(struct service *s, uint64_t now_ns)
+{
+	if (!*s->short_trouble || now_ns < s->inner->short_ns + SHORT_SAID_NS)
+		return;
+	*s->short_trouble = '\0';
+	say(s, LOG_NOTICE, "there are descriptors again");
+}
+
+/* Nothing of the service ends for want of one: it rests for a moment, and goes on. */
+static int outlive_shortage(struct service *s, int r, uint64_t now_ns)
+{
+	if (r != -EMFILE && r != -ENFILE)
+		return r;
+	service_ran_short(s, -r, now_ns);
+	s->inner->rest_until_ns = now_ns + SHORT_REST_NS;
+	return 0;
+}
+
 /* --- counting --------------------------------------------------------------------------------- */
 
 static uint64_t add_samples(uint64_t (*lost)[N_LOSSES], int n_harts)
@@ -359,6 +400,8 @@ int service_new(const struct service_options *o, struct service **ret_service)
 
 size_t service_fds(const struct service *s, struct pollfd *fds, size_t n)
 {
+	if (s->inner->rest_until_ns)
+		return 0;
 	size_t filled = s->walk ? walk_fds(s->walk, fds, n) : 0;
 	if (s->inner->keeper)
 		filled += keeper_fds(s->inner->keeper, fds + filled, n - filled);
@@ -367,6 +410,8 @@ size_t service_fds(const struct service *s, struct pollfd *fds, size_t n)
 
 uint64_t service_deadline_ns(const struct service *s)
 {
+	if (s->inner->rest_until_ns)
+		return s->inner->rest_until_ns;
 	/* What is due once a second or more seldom is done at the next drain: no round for that. */
 	if (s->walk && s->inner->keeper)
 		return walk_deadline_ns(s->walk);
@@ -391,7 +436,16 @@ static int sweep(struct service *s, uint64_t now_ns)
 	return r;
 }
 
-int service_dispatch(struct service *s, uint64_t now_ns)
+/* Once for each tick that wanted one. */
+static void notice_tick(struct service *s, uint64_t now_ns)
+{
+	int *short_of = &s->walk->sampler->short_of;
+	if (*short_of)
+		service_ran_short(s, *short_of, now_ns);
+	*short_of = 0;
+}
+
+static int dispatch(struct service *s, uint64_t now_ns)
 {
 	struct service_inner *in = s->inner;
 	if ((!s->walk || !in->keeper) && now_ns >= in->next_try_ns)
@@ -402,6 +456,7 @@ int service_dispatch(struct service *s, uint64_t now_ns)
 	if (r < 0)
 		return r;
 	notice_rate(s);
+	notice_tick(s, now_ns);
 	if (in->keeper)
 		r = keeper_dispatch(in->keeper, now_ns);
 	if (r == 0)
@@ -412,6 +467,16 @@ int service_dispatch(struct service *s, uint64_t now_ns)
 		tell_refusals(s);
 	}
 	return r;
+}
+
+int service_dispatch(struct service *s, uint64_t now_ns)
+{
+	struct service_inner *in = s->inner;
+	if (now_ns < in->rest_until_ns)
+		return 0;
+	in->rest_until_ns = 0;
+	notice_descriptors(s, now_ns);
+	return outlive_shortage(s, dispatch(s, now_ns), now_ns);
 }
 
 void service_stop(struct service *s)
@@ -428,7 +493,7 @@ int service_reload(struct service *s)
 		feed_set_limits(s->walk->feed, &limits);
 	if (r == 0 && s->inner->keeper)
 		r = keeper_reload(s->inner->keeper);
-	return r;
+	return outlive_shortage(s, r, clock_ns(CLOCK_MONOTONIC));
 }
 
 int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum tier coarsest,

@@ -34,6 +34,7 @@ struct service {
 	struct walk *walk; /* NULL where nothing can be sampled: `trouble` says why */
 	char trouble[EVENT_ERROR_BYTES];
 	struct store *store;        /* NULL: none is open */
+	char short_trouble[256];    /* descriptors ran out in the last minute; "": they did not */
 	char store_trouble[512];    /* why nothing is stored now; "": all is stored */
 	uint64_t started_ns;        /* CLOCK_MONOTONIC */
 	struct usage usage;         /* what we cost, now and a minute ago */
@@ -54,6 +55,10 @@ struct service *service_free(struct service *s);
 /* Want at least this rate from now on; 0: no more. `who` is any address of the caller's own. The
  * rate in force is the highest wanted, within conf.rate_max. 0 or -errno. */
 int service_want_rate(struct service *s, const void *who, uint32_t hz);
+
+/* Something was wanted that needs a descriptor, and there was none: error is EMFILE or ENFILE. It is
+ * counted, said, and tried again by who wanted it. */
+void service_ran_short(struct service *s, int error, uint64_t now_ns);
 
 /* The files that answer a question, for a child that will read them: absolute paths. The live
  * segment is among them. See store_select. */

@@ -20,12 +20,15 @@ struct stat_job {
 	struct counter_value *last;  /* n_events, as of the last interval */
 	struct machine machine;
 	uint64_t interval_ns, next_ns;
+	struct user *user;           /* who holds the descriptors of `counter`: */
+	size_t n_fds;
 };
 
 static void stat_free(struct job *job)
 {
 	struct stat_job *j = (struct stat_job *)job;
 	counter_free(j->counter);
+	user_give(j->user, USER_DESCRIPTORS, j->n_fds);
 	free(j->last);
 	free(j);
 }
@@ -165,8 +168,10 @@ static int stat_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 	struct stat_job *j = (struct stat_job *)job;
 	if (!j->interval_ns || now_ns < j->next_ns)
 		return 0;
-	while (j->next_ns <= now_ns)
-		j->next_ns += j->interval_ns;
+	j->next_ns += (now_ns - j->next_ns) / j->interval_ns * j->interval_ns + j->interval_ns;
+	/* Whoever does not read has longer intervals. */
+	if (!request_has_room(q))
+		return 0;
 	int r = send_values(j, q);
 	return r < 0 ? r : 0;
 }
@@ -190,8 +195,22 @@ static const struct job_kind stat_kind = {
 	.free = stat_free,
 };
 
+/* Charge the counter's descriptors to the peer's user. 0; positive after the peer was told; -errno. */
+static int hold_descriptors(struct stat_job *j, struct request *q)
+{
+	size_t n = counter_n_fds(j->counter);
+	int r = request_take(q, USER_DESCRIPTORS, n);
+	if (r != 0)
+		return r;
+	j->user = q->peer->user;
+	j->n_fds = n;
+	return 0;
+}
+
 static int fail_start(struct request *q, int outcome, const struct event_error *error)
 {
+	if (outcome == COUNTER_FULL && q->peer->user)
+		return request_refuse_limit(q, USER_DESCRIPTORS);
 	if (outcome == COUNTER_GONE)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Look for its pid with ps.", "%s",
@@ -220,12 +239,14 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	if (r != 0)
 		return r;
 
+	const uint64_t room = user_room(q->peer->user, USER_DESCRIPTORS);
 	struct counter_options o = {
 		.events = m->n_event ? events : NULL,
 		.pids = m->target && !m->target->all ? m->target->pid : NULL,
 		.n_pids = m->target && !m->target->all ? m->target->n_pid : 0,
 		.user_only = m->user_only || !j->machine.may_see_kernel || !q->peer->sees_all,
 		.cores = q->peer->options->cores,
+		.fds_max = room ? room : 1, /* of which none is had below */
 	};
 	struct event_error error = {""};
 	r = counter_new(&kernel_real, &j->machine, &o, &j->counter, &error);
@@ -233,6 +254,9 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 		r = fail_start(q, r, &error);
 		return r < 0 ? r : 1;
 	}
+	r = hold_descriptors(j, q);
+	if (r != 0)
+		return r;
 	j->last = calloc((size_t)j->counter->events.n_events, sizeof *j->last);
 	return j->last ? counter_start(j->counter) : -ENOMEM;
 }

@@ -67,6 +67,14 @@ static const struct answer_column granted_columns[] = {
 	{"refused", "Refused", MPERF__UNIT__UNIT_COUNT},
 	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
 };
+static const struct answer_column limit_columns[] = {
+	{"limit", "Shared by users", MPERF__UNIT__UNIT_NONE},
+	{"all", "There is", MPERF__UNIT__UNIT_COUNT},
+	{"held", "Held", MPERF__UNIT__UNIT_COUNT},
+	{"own", "By you", MPERF__UNIT__UNIT_COUNT},
+	{"room", "You may have", MPERF__UNIT__UNIT_COUNT},
+	{"refused", "Refused", MPERF__UNIT__UNIT_COUNT},
+};
 static const struct answer_column store_columns[] = {
 	{"path", "Path", MPERF__UNIT__UNIT_NONE},
 	{"bytes", "Used", MPERF__UNIT__UNIT_BYTES},
@@ -159,12 +167,14 @@ static int tell_rate(struct status *s)
 {
 	const struct service_account *a = &s->account;
 	struct answer_moment moment;
+	const char *trouble =
+		*s->service->trouble ? s->service->trouble : s->service->short_trouble;
 	struct answer_value v[] = {
 		a->rate ? NUMBER(a->rate) : ABSENT,
 		NUMBER(a->rate_wanted),
 		answer_moment(&moment, (int64_t)a->rate_lowered_ns),
 		counted_share(s->service),
-		*s->service->trouble ? TEXT(s->service->trouble) : ABSENT,
+		*trouble ? TEXT(trouble) : ABSENT,
 	};
 	int r = table(s, "rate", rate_columns, LENGTH(rate_columns));
 	return r == 0 ? row(s, v, LENGTH(v)) : r;
@@ -345,6 +355,27 @@ static int tell_grants(struct status *s)
 	return r;
 }
 
+/* What users share. What others hold of it is for those who see all. */
+static int tell_limits(struct status *s, const struct peer *p)
+{
+	const struct user *u = p->user;
+	int r = u ? table(s, "limit", limit_columns, LENGTH(limit_columns)) : 0;
+	for (int i = 0; u && i < N_USER_HOLDS && r == 0; i++) {
+		const struct user_limit *l = &u->users->limit[i];
+		struct answer_value v[] = {
+			TEXT(user_hold_name((enum user_hold)i)),
+			l->all == UINT64_MAX ? ABSENT : NUMBER(l->all),
+			p->sees_all ? NUMBER(l->held) : ABSENT,
+			NUMBER(u->held[i]),
+			l->all == UINT64_MAX ? ABSENT
+					     : NUMBER(u->held[i] + user_room(u, (enum user_hold)i)),
+			p->sees_all ? NUMBER(l->n_refused) : ABSENT,
+		};
+		r = row(s, v, LENGTH(v));
+	}
+	return r;
+}
+
 int control_status(struct request *q, const Mperf__Request *m)
 {
 	(void)m;
@@ -368,6 +399,8 @@ int control_status(struct request *q, const Mperf__Request *m)
 		r = tell_feed(&s);
 	if (r == 0)
 		r = tell_grants(&s);
+	if (r == 0)
+		r = tell_limits(&s, q->peer);
 	if (r == 0)
 		r = tell_store(&s);
 	int ended = row_stream_end(&s.stream);

@@ -42,6 +42,7 @@
 struct top_job {
 	struct job job;
 	struct service *service; /* NULL: a walk of our own */
+	struct user *user;       /* who holds a top for us; NULL: nobody */
 	struct walk *walk;
 	struct top_feed *feed, *feeds; /* feeds: the list of our own */
 	Mperf__TopRequest *request;    /* copied */
@@ -63,6 +64,7 @@ static void top_free(struct job *job)
 	for (size_t i = 0; i < j->n_pidfds; i++)
 		close(j->pidfd[i]);
 	top_feed_put(j->feed);
+	user_give(j->user, USER_TOPS, 1);
 	if (j->service)
 		(void)service_want_rate(
 			j->service, j, 0); /* a lower rate can wait for the next change */
@@ -432,6 +434,10 @@ static int join_service(struct top_job *j, struct request *q)
 		r = request_check_pids(q, filter->pid, filter->n_pid, true);
 	if (r != 0)
 		return r;
+	r = request_take(q, USER_TOPS, 1);
+	if (r != 0)
+		return r;
+	j->user = q->peer->user;
 	j->walk = s->walk;
 	j->service = s;
 	return wish(j, q, kernel_real.now_ns(NULL), true);

@@ -34,6 +34,7 @@ struct walk_inner {
 	struct attribute *attribute;
 	struct tap *taps;
 	uint64_t next_drain_ns, next_tick_ns;
+	bool scan_is_due;     /* a hart came, and what runs on it was not looked for yet */
 	bool hung[HARTS_MAX]; /* rings whose task is gone: poll would return at once for ever */
 	bool stopped;
 };
@@ -328,9 +329,17 @@ static int tick(struct walk *w)
 	int r = sampler_tick(w->sampler);
 	if (r == 0)
 		r = wait_for_rings(w);
-	return r == 0 && count_hotplugs(w->sampler) > n_hotplugs
-		       ? attribute_scan(w->inner->attribute, NULL, 0)
-		       : r;
+	w->inner->scan_is_due |= count_hotplugs(w->sampler) > n_hotplugs;
+	if (r < 0 || !w->inner->scan_is_due)
+		return r;
+	r = attribute_scan(w->inner->attribute, NULL, 0);
+	w->inner->scan_is_due = r < 0;
+	/* for want of descriptors: at the next tick, then */
+	if (r == -EMFILE || r == -ENFILE) {
+		w->sampler->short_of = -r;
+		r = 0;
+	}
+	return r;
 }
 
 /* In a session per task, a ring's descriptor hangs up when the task that it was opened for and all

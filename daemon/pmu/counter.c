@@ -353,6 +353,12 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 		return r;
 
 	size_t n_events = (size_t)c->events.n_events;
+	if (o->fds_max && n_events * t.n_targets > o->fds_max) {
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"%zu events on %zu targets are more descriptors than are left", n_events,
+			t.n_targets);
+		return COUNTER_FULL;
+	}
 	c->value = calloc(n_events, sizeof(*c->value));
 	c->fd = reallocarray(NULL, n_events * t.n_targets, sizeof(*c->fd));
 	if (!c->value || !c->fd)
@@ -370,6 +376,14 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 		return refuse(c, m, ret_error);
 	*ret_counter = TAKE_PTR(c);
 	return 0;
+}
+
+size_t counter_n_fds(const struct counter *c)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < (size_t)c->events.n_events * c->n_targets; i++)
+		n += c->fd[i] >= 0;
+	return n;
 }
 
 int counter_start(struct counter *c)

@@ -16,6 +16,7 @@ struct counter_options {
 	const pid_t *pids;               /* NULL: system-wide */
 	size_t n_pids;
 	bool user_only;
+	uint64_t fds_max;          /* descriptors that it may take; 0: no limit of the caller's */
 	const struct cores *cores; /* borrowed for as long as the counter lives; NULL: nothing is known of cores */
 };
 
@@ -40,10 +41,13 @@ struct counter {
 };
 
 /* Open, disabled. Events that do not open keep their errno in value[].error; only if none opens
- * is it COUNTER_REFUSED, with *ret_error. */
-enum { COUNTER_REFUSED = 1, COUNTER_GONE };
+ * is it COUNTER_REFUSED, with *ret_error. COUNTER_FULL: fds_max does not do for all events and
+ * targets; nothing was opened. */
+enum { COUNTER_REFUSED = 1, COUNTER_GONE, COUNTER_FULL };
 int counter_new(const struct kernel *k, const struct machine *m, const struct counter_options *o,
 	struct counter **ret_counter, struct event_error *ret_error);
+/* Descriptors that it holds. */
+size_t counter_n_fds(const struct counter *c);
 int counter_start(struct counter *c);
 int counter_read(struct counter *c);
 struct counter *counter_free(struct counter *c);

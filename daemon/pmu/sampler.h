@@ -113,11 +113,13 @@ struct sampler {
 	unsigned sideband;             /* SIDEBAND_* that this kernel knows */
 	struct hart_watch *watch;      /* n_harts */
 	struct hart_set seen;          /* online when last looked at */
+	struct hart_set untried;       /* of them, those that want descriptors which were not there */
 	struct event exec;             /* the tracepoint of execs, or a dummy */
 	struct switch_bpf *switch_bpf; /* loaded when first needed */
 	int switch_error; /* why BPF was not to be had, last: an errno; ENOTSUP: it is not built in
 			   */
 	bool events_told; /* others have counted the events: there will be no new ones */
+	int short_of; /* EMFILE or ENFILE: the last tick wanted descriptors that were not there; 0 */
 	bool started;
 	bool no_inherited_reads; /* before Linux 6.13: no groups in a per-task session */
 };
@@ -147,7 +149,8 @@ void sampler_count_losses(struct sampler *s);
 int sampler_set_rate(struct sampler *s, uint32_t hz);
 
 /* Once a second: harts that came or went, the kernel's rate limit, counters that somebody else
- * took. Rings may be added or closed, so drain everything before. 0, or -errno. */
+ * took. Rings may be added or closed, so drain everything before. What fails for want of descriptors
+ * is tried again by the next (short_of). 0, or -errno. */
 int sampler_tick(struct sampler *s);
 
 /* CUT_* of all harts: what cuts the counts of this session. */

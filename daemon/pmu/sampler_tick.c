@@ -36,10 +36,20 @@ static int rate_set(struct sampler *s, struct stream *t)
 		s->kernel->userdata, t->fd, PERF_EVENT_IOC_PERIOD, (uintptr_t)&value);
 }
 
+/* For want of descriptors, which is remembered? */
+static bool is_short(struct sampler *s, int r)
+{
+	bool is = r == -EMFILE || r == -ENFILE;
+	if (is)
+		s->short_of = -r;
+	return is;
+}
+
 int rate_follow(struct sampler *s)
 {
 	int r = machine_refresh(s->kernel, &s->machine);
-	if (r < 0)
+	/* What cannot be looked at is as it was. */
+	if (r < 0 && !is_short(s, r))
 		return r;
 	uint32_t hz = s->options.hz;
 	uint32_t most = s->machine.max_sample_rate;
@@ -120,10 +130,14 @@ static int hart_came(struct sampler *s, int hart)
 	int r = targets_read(s, &tasks, &o->n_tasks);
 	if (r == 0)
 		r = cores_read(s->options.cores, s->kernel, &s->machine);
+	if (is_short(s, r))
+		hart_set_add(&s->untried, hart);
 	if (r != 0)
-		return r < 0 ? r : 0;
+		return r < 0 && !is_short(s, r) ? r : 0;
 	o->tasks = tasks;
 	r = hart_open(o, hart);
+	if (is_short(s, r))
+		hart_set_add(&s->untried, hart);
 	/* Gone again meanwhile: it may be back before we look, and shall be new then. */
 	if (r == HART_GONE && !s->options.per_task)
 		hart_set_remove(&s->seen, hart);
@@ -146,21 +160,28 @@ static int hart_again(struct sampler *s, int hart)
 	int r = hart_replan(o, hart);
 	if (r == 0)
 		r = hart_enable(s, hart, true);
+	(void)is_short(s, r);
 	/* Refused: its side band goes on, and doctor shows the plan. */
 	return r == -ENOMEM ? r : 0;
 }
 
 int sampler_tick(struct sampler *s)
 {
+	s->short_of = 0;
 	int r = rate_follow(s);
 	if (r < 0)
 		return r;
 	/* Copied, since opening may look again. */
 	const struct hart_set before = s->seen, now = s->machine.online, away = harts_away(s);
+	const struct hart_set untried = s->untried;
 	s->seen = now;
+	s->untried = (struct hart_set){0};
 	for (int hart = 0; hart < s->machine.n_harts; hart++) {
 		bool was = hart_set_has(&before, hart), is = hart_set_has(&now, hart);
-		if (was == is && !(is && hart_set_has(&away, hart)))
+		bool again = was && is && hart_set_has(&untried, hart); /* counted when it came */
+		if (again && (r = hart_came(s, hart)) < 0)
+			return r;
+		if (again || (was == is && !(is && hart_set_has(&away, hart))))
 			continue;
 		s->lost[hart][LOSS_HOTPLUG] += (uint64_t)was + is;
 		if (was)

@@ -214,6 +214,15 @@ def test_every_option_of_every_help_is_in_the_manual(build):
     assert not missing, missing
 
 
+def test_all_that_users_share_is_in_the_table(build):
+    text = (ROOT / "daemon" / "control" / "user.inc").read_text()
+    names = re.findall(r'^LIMIT\(\w+, "(\w+)"', text, re.M)
+    assert len(names) == text.count("\nLIMIT(") > 5, names
+    table = section(page("mperfd.8"), "SHARES OF USERS")
+    shown = re.findall(r"^    (\w+) ", table, re.M)
+    assert not [name for name in names if name not in shown], (names, shown)
+
+
 def test_the_pages_name_one_another(build):
     pages = sorted(p.name for p in (ROOT / "man").glob("*.[0-9]"))
     assert {"mperfctl.1", "mperf.conf.5", "mperf-store.5", "mperfd.8"} <= set(pages), pages

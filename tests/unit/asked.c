@@ -5,13 +5,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "proto/clock.h"
+
 void ask(struct asked *a)
 {
 	int pair[2];
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	*a = (struct asked){.client_fd = pair[1]};
 	conf_defaults(&a->conf);
-	a->options = (struct control_options){.conf = &a->conf, .queue = &a->queue};
+	a->options =
+		(struct control_options){.conf = &a->conf, .queue = &a->queue, .users = &a->users};
+	users_set_limits(&a->users, &a->conf);
 	ck_assert_int_eq(peer_new(&a->options, pair[0], &a->peer), 0);
 	a->peer->greeted = true;
 	frame_buffer_clear(&a->peer->out); /* its hello */
@@ -23,6 +27,7 @@ void forget(struct asked *a)
 {
 	peer_free(a->peer);
 	offload_queue_clear(&a->queue);
+	users_clear(&a->users);
 	frame_buffer_clear(&a->in);
 	close(a->client_fd);
 }
@@ -30,6 +35,7 @@ void forget(struct asked *a)
 void turn(struct asked *a, int wait_ms)
 {
 	struct pollfd fds[4];
+	users_turn(&a->users, clock_ns(CLOCK_MONOTONIC));
 	ck_assert_int_eq(offload_queue_tend(&a->queue, a->conf.queries_max), 0);
 	size_t n = peer_job_fds(a->peer, fds, 4);
 	poll(fds, n, wait_ms);

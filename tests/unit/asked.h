@@ -14,6 +14,7 @@
 struct asked {
 	struct conf conf;
 	struct offload_queue queue;
+	struct users users;
 	struct control_options options;
 	struct peer *peer;
 	struct request *request;

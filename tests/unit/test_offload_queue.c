@@ -82,7 +82,8 @@ START_TEST(a_user_with_fewer_children_comes_first)
 
 	ask(&b);
 	b.peer->options = &a.options;
-	b.peer->uid = a.peer->uid + 1;
+	user_leave(b.peer->user);
+	b.peer->user = users_join(&a.users, a.peer->uid + 1);
 	start(&b, ANSWER(stay), NULL);
 	a.conf.queries_max = 2;
 	ck_assert_int_eq(offload_queue_tend(&a.queue, 2), 0);
@@ -100,11 +101,12 @@ START_TEST(too_many_that_wait_are_turned_away_with_the_reason)
 {
 	struct asked a;
 	static const struct offload_answer staying = {.run = stay};
-	struct peer *more[OFFLOAD_WAITING_USER_MAX / PEER_REQUESTS_MAX];
+	struct peer *more[16];
 	int pair[2];
 	ask(&a);
-	size_t n_peers = 0;
-	for (; n_peers < sizeof more / sizeof more[0]; n_peers++) {
+	size_t n_peers = 0, n_wanted = a.users.limit[USER_WAITING].one / PEER_REQUESTS_MAX;
+	ck_assert_uint_le(n_wanted, sizeof more / sizeof more[0]);
+	for (; n_peers < n_wanted; n_peers++) {
 		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 		close(pair[1]);
 		ck_assert_int_eq(peer_new(&a.options, pair[0], &more[n_peers]), 0);

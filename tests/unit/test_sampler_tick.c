@@ -135,6 +135,56 @@ START_TEST(hart_that_comes_and_refuses_leaves_the_others)
 }
 END_TEST
 
+START_TEST(hart_that_found_no_descriptor_is_tried_again)
+{
+	struct replay *r = case_load("u74");
+	replay_set_text(r, "/sys/devices/system/cpu/online", "0-2\n");
+	struct sampler *s = case_sampler(r, &plain);
+	sampler_start(s);
+	replay_set_text(r, "/sys/devices/system/cpu/online", "0-3\n");
+	replay_fail_open(r, 1, EMFILE);
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_int_eq(s->short_of, EMFILE);
+	ck_assert_uint_eq(s->n_rings, 3);
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_int_eq(s->short_of, 0);
+	ck_assert_uint_eq(s->n_rings, 4);
+	ck_assert_uint_eq(s->lost[3][LOSS_HOTPLUG], 1); /* it came once */
+	case_end(r, s);
+}
+END_TEST
+
+static ssize_t no_descriptor(void *u, const char *path, char *buffer, size_t size)
+{
+	(void)u;
+	(void)path;
+	(void)buffer;
+	(void)size;
+	return -EMFILE;
+}
+
+START_TEST(what_cannot_be_looked_at_for_want_of_descriptors_is_as_it_was)
+{
+	struct replay *r = case_load("u74");
+	struct sampler *s = case_sampler(r, &plain);
+	const struct kernel *whole = s->kernel;
+	struct kernel poor = *whole;
+	poor.read_text = no_descriptor;
+	sampler_start(s);
+	size_t n_rings = s->n_rings;
+	s->kernel = &poor;
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_int_eq(s->short_of, EMFILE);
+	ck_assert_uint_eq(s->n_rings, n_rings);
+	ck_assert_int_eq(sampler_set_rate(s, 50), 0);
+	ck_assert_uint_eq(s->hz, 50);
+	s->kernel = whole;
+	ck_assert_int_eq(sampler_tick(s), 0);
+	ck_assert_int_eq(s->short_of, 0);
+	case_end(r, s);
+}
+END_TEST
+
 START_TEST(unreadable_harts_are_an_error_not_a_crash)
 {
 	struct replay *r = case_load("u74");
@@ -343,6 +393,8 @@ int main(void)
 	tcase_add_test(c, hart_that_goes_is_closed_and_counted);
 	tcase_add_test(c, hart_that_comes_is_probed_opened_and_started);
 	tcase_add_test(c, hart_that_comes_and_refuses_leaves_the_others);
+	tcase_add_test(c, hart_that_found_no_descriptor_is_tried_again);
+	tcase_add_test(c, what_cannot_be_looked_at_for_want_of_descriptors_is_as_it_was);
 	tcase_add_loop_test(c, hart_that_was_away_between_two_looks_is_opened_anew, 0, 2);
 	tcase_add_loop_test(c, harts_that_stay_are_let_be, 0, 2);
 	tcase_add_test(c, hart_that_is_gone_again_when_it_is_opened_is_tried_at_the_next_look);

@@ -86,8 +86,10 @@ static void pass_time(struct rig *g, uint64_t ns)
 	settle(g);
 }
 
+/* Connect; what a test has changed in the configuration holds from then on. */
 static void dial(struct rig *g, int i)
 {
+	server_reload(g->server);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	strcpy(address.sun_path, g->conf.socket_path);
 	g->fd[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -222,8 +224,7 @@ static void assert_hung_up(struct rig *g, int i, uint32_t n_left)
 	ck_assert_uint_eq(n_peers(g), n_left);
 }
 
-/* --- clients -------------------------------------------------------------------------------------
- */
+/* --- clients ------------------------------------------------------------------------------ */
 
 START_TEST(who_greets_and_asks_is_answered)
 {
@@ -413,8 +414,7 @@ START_TEST(a_question_before_the_hello_ends_the_connection)
 }
 END_TEST
 
-/* --- quotas --------------------------------------------------------------------------------------
- */
+/* --- quotas ------------------------------------------------------------------------------- */
 
 START_TEST(one_client_too_many_is_told_the_limit)
 {

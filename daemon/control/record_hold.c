@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Descriptors are counted after they were opened, since only then it is known how many there are.
+ * Too many for a moment do no harm: the daemon has a quarter of all for itself, and nothing else is
+ * opened in between.
+ */
+#include "daemon/control/record_hold.h"
+
+#include "daemon/control/peer.h"
+
+/* A segment: its file twice, its log, its index. Source: https://www.sqlite.org/walformat.html */
+#define RECORDING_FDS 4u
+/* A walk beside its events: two epolls, the sockets of two workers, files that are read and closed.
+ */
+#define WALK_FDS 8u
+
+int record_hold_begin(struct record_hold *h, struct request *q, bool shared)
+{
+	const enum user_hold kind = shared ? USER_RECORDINGS : USER_WALKS;
+	int r = request_take(q, kind, 1);
+	if (r != 0)
+		return r;
+	h->user = q->peer->user;
+	h->kind = kind;
+	q->time = shared ? USER_LOOP : USER_WALK;
+	return 0;
+}
+
+int record_hold_fds(
+	struct record_hold *h, struct request *q, size_t n_pids, const struct walk *walk)
+{
+	uint64_t n = RECORDING_FDS + n_pids;
+	if (walk)
+		n += WALK_FDS + walk->sampler->streams.n_streams;
+	int r = request_take(q, USER_DESCRIPTORS, n);
+	if (r == 0)
+		h->n_fds = n;
+	return r;
+}
+
+bool record_hold_bytes(struct record_hold *h, uint64_t bytes)
+{
+	user_follow(h->user, USER_CACHE, &h->bytes, bytes);
+	return user_room(h->user, USER_CACHE) > 0;
+}
+
+uint64_t record_hold_spend(void *hold, uint64_t ns)
+{
+	struct record_hold *h = hold;
+	user_spend(h->user, USER_LOOP, ns);
+	return user_ready_ns(h->user, USER_LOOP);
+}
+
+void record_hold_end(struct record_hold *h)
+{
+	if (!h->user)
+		return;
+	user_give(h->user, USER_CACHE, h->bytes);
+	user_give(h->user, USER_DESCRIPTORS, h->n_fds);
+	user_give(h->user, h->kind, 1);
+	*h = (struct record_hold){0};
+}
