@@ -152,11 +152,17 @@ static bool is_process(const struct task *task)
 	return !task->process || task->process == task;
 }
 
+bool segment_may_tell(const struct segment_flush *f, const struct task *task)
+{
+	const struct task *process = task && task->process ? task->process : task;
+	return !f->only_uid || (process && process->uid == f->uid && process->gid == f->gid);
+}
+
 /* Who started the process, as far as this segment may say it. */
 static struct task *parent_of(const struct segment_flush *f, const struct task *task)
 {
 	struct task *parent = is_process(task) ? task->parent : NULL;
-	return parent && f->only_uid && parent->uid != f->uid ? NULL : parent;
+	return parent && segment_may_tell(f, parent) ? parent : NULL;
 }
 
 static int write_task_row(struct segment *g, const struct segment_flush *f,
@@ -306,7 +312,7 @@ static int write_change(struct segment *g, const struct segment_flush *f, size_t
 	uint32_t hash = task ? task_hash(task) : 0;
 	if (!task || (hash == g->living[at].told && task->end_ns))
 		return mark_set(g, &g->tasks, id, MARK_FINAL);
-	if (hash == g->living[at].told)
+	if (hash == g->living[at].told || !segment_may_tell(f, task))
 		return 0;
 	int r = tell_task(g, f, UPDATE_TASK, task);
 	if (r == 0)
