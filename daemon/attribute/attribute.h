@@ -49,7 +49,8 @@ struct attribute_options {
 	int n_events;                /* of the session */
 	const struct stack_starts *starts; /* borrowed; NULL: not known where stacks begin */
 	const char *proc;            /* borrowed; "/proc", a folder of files in tests; sys is its neighbour */
-	int (*rights)(int folder_fd, struct rights *ret_rights); /* NULL: rights_read; another for files */
+	int (*rights)(int folder_fd,
+		struct rights *ret_rights); /* NULL: rights_read; another for files */
 	bool all;                    /* everything is wanted; else only tasks marked so and their children */
 	bool after_exec;             /* the pids of attribute_scan are wanted from their next exec on */
 	bool per_task;               /* events were opened per task, so that each group counts one task alone */
@@ -86,8 +87,9 @@ uint64_t attribute_exec_due_ns(const struct attribute *a);
 void attribute_unwound(struct attribute *a, const struct unwind_result *r);
 
 /* Read again whose the processes are that were sampled since it was last called, and hide what was
- * sampled of those that are their user's no more: before what was sampled is stored or shown. Each is
- * read once a second at most, and OWNERS_READ_MAX in one call, those that waited longest first: 15 ms.
+ * sampled of those that are their user's no more: before what was sampled is stored or shown. Each
+ * is read once a second at most, and OWNERS_READ_MAX in one call, those that waited longest first:
+ * 15 ms.
  */
 #define OWNERS_READ_MAX 1000
 #define OWNERS_SECOND_MAX 400 /* for each second since the last call: 1 % of a hart */

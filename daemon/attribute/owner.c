@@ -9,10 +9,10 @@
  *      becomes a user's                 what was sampled of it by then ends with it, hidden, and
  *                                       another task of the same pid goes on as that user's
  *
- * A process is another's by an exec, of which a record tells, or by a call of its own, of which none
- * does. Each exec begins a stage whose owner is unknown until it was read. A reading belongs to the
- * stage in which it was made: where the next exec was before it, the earlier stage was never read, and
- * is nobody's. For what no record tells, the processes that were sampled are read again.
+ * A process is another's by an exec, of which a record tells, or by a call of its own, of which
+ * none does. Each exec begins a stage whose owner is unknown until it was read. A reading belongs
+ * to the stage in which it was made: where the next exec was before it, the earlier stage was never
+ * read, and is nobody's. For what no record tells, the processes that were sampled are read again.
  */
 
 #include <stdlib.h>

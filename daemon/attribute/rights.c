@@ -75,8 +75,9 @@ static bool in_namespace_of(int folder_fd, uid_t uid)
 	uid_t owner;
 	struct stat ours;
 
-	return parent_fd >= 0 && !stat("/proc/self/ns/user", &ours) && same_file(parent_fd, &ours) &&
-	       ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 && owner == uid;
+	return parent_fd >= 0 && !stat("/proc/self/ns/user", &ours) &&
+	       same_file(parent_fd, &ours) && ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 &&
+	       owner == uid;
 }
 
 int rights_read(int folder_fd, struct rights *ret_rights)

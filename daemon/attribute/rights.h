@@ -25,14 +25,15 @@ enum { RIGHTS_GONE = 1 };
 
 /* Read whose the process in the folder is: one of /proc/PID, or of a single thread,
  * /proc/PID/task/TID. It is a user's if
- *   - that user owns its file environ, which the kernel gives to root unless the process is dumpable:
- *     its program can be read, its file gave it no rights, and it did not ask for it to be hidden;
+ *   - that user owns its file environ, which the kernel gives to root unless the process is
+ * dumpable: its program can be read, its file gave it no rights, and it did not ask for it to be
+ * hidden;
  *   - its real, effective, saved and file system users are that user, and its four groups are one;
  *   - it has no permitted capability, but of a user namespace that the user made, who has all of
  *     them there.
  * Peers other than root are taken to have no capability themselves: those who have any can join the
- * group that sees all, or run a private mperfd, of which the kernel asks. Some 15 µs. 0; RIGHTS_GONE,
- * *ret_rights is untouched then. */
+ * group that sees all, or run a private mperfd, of which the kernel asks. Some 15 µs. 0;
+ * RIGHTS_GONE, *ret_rights is untouched then. */
 int rights_read(int folder_fd, struct rights *ret_rights);
 
 /* The same of the text of status alone, where environ belongs to environ_uid, and `own_caps` says

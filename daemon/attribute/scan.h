@@ -44,8 +44,9 @@ struct scan_map {
  */
 int scan_map_parse(char *line, struct scan_map *ret_map);
 
-/* The user and group ids of /proc/PID/status, where all four of each are the same; else root's, as of
- * setuid and setgid programs, which the kernel lets nobody else look into either. 0, SCAN_MALFORMED.
+/* The user and group ids of /proc/PID/status, where all four of each are the same; else root's, as
+ * of setuid and setgid programs, which the kernel lets nobody else look into either. 0,
+ * SCAN_MALFORMED.
  */
 int scan_uid_parse(const char *text, uid_t *ret_uid, gid_t *ret_gid);
 

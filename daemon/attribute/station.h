@@ -114,7 +114,8 @@ struct attribute {
 	struct exec *exec; /* EXECS_MAX, in no order */
 	size_t n_execs;
 	uint64_t exec_due_ns; /* of the next look; UINT64_MAX: none */
-	struct task **watched; /* n_watched processes of users that were sampled, the longest ago first */
+	struct task **
+		watched; /* n_watched processes of users that were sampled, the longest ago first */
 	size_t n_watched, size_watched;
 	uint64_t checked_ns; /* when their rights were last read again */
 	uint32_t max_stack;
@@ -179,11 +180,11 @@ int census_cgroups(struct attribute *a);
 
 /* --- owner.c ---------------------------------------------------------------------------------- */
 
-/* It is known, by a reading that was over at read_ns, or by its exec's record (0), whose the process
- * is. What was sampled while it was another's stays apart: *process is then ended, and another task
- * of the same pid takes its place. 0 or -ENOMEM. */
-int owner_set(struct attribute *a, struct task **process, const struct rights *rights,
-	uint64_t read_ns);
+/* It is known, by a reading that was over at read_ns, or by its exec's record (0), whose the
+ * process is. What was sampled while it was another's stays apart: *process is then ended, and
+ * another task of the same pid takes its place. 0 or -ENOMEM. */
+int owner_set(
+	struct attribute *a, struct task **process, const struct rights *rights, uint64_t read_ns);
 /* It execs at time_ns: whose it is now is not known yet, unless owner_set says so. */
 void owner_exec(struct task *process, uint64_t time_ns);
 /* It was sampled for the first time since its rights were last read. */

@@ -541,8 +541,7 @@ int control_record(struct request *q, const Mperf__Request *request)
 	if (r == 0)
 		r = choose_scope(q, m, &o.sampler);
 	if (r == 0 && !o.all)
-		r = request_check_pids(
-			q, o.sampler.pids, o.sampler.n_pids, !o.sampler.per_task);
+		r = request_check_pids(q, o.sampler.pids, o.sampler.n_pids, !o.sampler.per_task);
 	if (r == 0)
 		r = make_folder(j, q);
 	if (r == 0) {

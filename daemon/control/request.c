@@ -123,7 +123,8 @@ static int refuse_pid(struct request *q, int32_t pid)
 		return refuse_gone(q, pid);
 	if (st.st_uid == q->peer->uid)
 		snprintf(what, sizeof what,
-			"process %d runs as you, and with rights of its own (setuid or the like), or "
+			"process %d runs as you, and with rights of its own (setuid or the like), "
+			"or "
 			"hides its memory",
 			pid);
 	else if (st.st_uid == 0)

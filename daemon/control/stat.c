@@ -236,9 +236,10 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 		r = fail_start(q, r, &error);
 		return r < 0 ? r : 1;
 	}
-	/* The kernel asks whether we may, not whether the peer may; and a set-user-ID program may have
-	 * begun since the first check. One that begins later takes its counters away: Source:
-	 * fs/exec.c of Linux 6.12, begin_new_exec, perf_event_exit_task. They count from here on. */
+	/* The kernel asks whether we may, not whether the peer may; and a set-user-ID program may
+	 * have begun since the first check. One that begins later takes its counters away: Source:
+	 * fs/exec.c of Linux 6.12, begin_new_exec, perf_event_exit_task. They count from here on.
+	 */
 	r = request_recheck_pids(q, &held, j->machine.may_see_all);
 	if (r != 0)
 		return r;

@@ -84,8 +84,8 @@ struct feed_reach {
 	uid_t uid;
 };
 
-/* Want the programs in reach to tell at least this often from now on; 0: no more (reach NULL). `who` is any address
- * of the caller's own. 0 or -ENOMEM. */
+/* Want the programs in reach to tell at least this often from now on; 0: no more (reach NULL).
+ * `who` is any address of the caller's own. 0 or -ENOMEM. */
 int feed_want_period(
 	struct feed *f, const void *who, const struct feed_reach *reach, uint32_t period_ms);
 

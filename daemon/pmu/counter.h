@@ -16,7 +16,7 @@ struct counter_options {
 	const pid_t *pids;               /* NULL: system-wide */
 	size_t n_pids;
 	bool user_only;
-	bool never_kernel; /* nor where an event cannot leave it out: that one is refused */
+	bool never_kernel;         /* nor where an event cannot leave it out: that one is refused */
 	const struct cores *cores; /* borrowed for as long as the counter lives; NULL: nothing is known of cores */
 };
 

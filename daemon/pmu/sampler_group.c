@@ -67,8 +67,8 @@ static int leader_open_once(struct sampler *s, const struct group *g, int hart, 
 static bool may_take_kernel_in(const struct sampler *s, const struct event *e)
 {
 	return e->exclude_kernel && !e->exclude_user && s->machine.may_see_kernel &&
-	       !s->options.never_kernel &&
-	       e->type != PERF_TYPE_SOFTWARE && e->type != PERF_TYPE_TRACEPOINT;
+	       !s->options.never_kernel && e->type != PERF_TYPE_SOFTWARE &&
+	       e->type != PERF_TYPE_TRACEPOINT;
 }
 
 static void took_kernel_in(struct sampler *s, struct event *e, bool taken)

@@ -302,46 +302,6 @@ START_TEST(programs_are_asked_for_rounds_and_told_the_period)
 }
 END_TEST
 
-static uint32_t period_told(int fd)
-{
-	struct mperf_feed_ask asked;
-	ck_assert_int_eq(recv(fd, &asked, sizeof asked, MSG_DONTWAIT), (ssize_t)sizeof asked);
-	return asked.period_ms;
-}
-
-START_TEST(a_user_reaches_no_program_of_another)
-{
-	struct rig g;
-	struct told t;
-	rig_make(&g, 4, 4);
-	const struct feed_reach other = {.uid = getuid() + 1}, own = {.uid = getuid()},
-				all = {.all = true};
-	int fd = dial(&g);
-	ck_assert_int_eq(feed_want_period(g.feed, &other, &other, 20), 0); /* before it comes */
-	told_hello(&t, 1, 0);
-	say(fd, &t);
-	go_on(&g, S);
-	ck_assert_int_eq(heard(fd), -1);
-	ck_assert_uint_eq(feed_ask(g.feed, &other, 0), 0);
-	ck_assert_uint_eq(feed_ask(g.feed, &other, getpid()), 0);
-	ck_assert_int_eq(feed_want_period(g.feed, &g, &other, 10), 0); /* while it is there */
-	ck_assert_int_eq(heard(fd), -1);
-
-	ck_assert_int_eq(feed_want_period(g.feed, &own, &own, 60), 0);
-	ck_assert_uint_eq(period_told(fd), 60);
-	ck_assert_int_eq(feed_want_period(g.feed, &all, &all, 30), 0);
-	ck_assert_uint_eq(period_told(fd), 30);
-	ck_assert_int_eq(feed_want_period(g.feed, &all, NULL, 0), 0);
-	ck_assert_uint_eq(period_told(fd), 60);
-	ck_assert_int_eq(feed_want_period(g.feed, &own, NULL, 0), 0);
-	ck_assert_uint_eq(period_told(fd), 1000);
-	ck_assert_uint_eq(feed_ask(g.feed, &all, 0), 1);
-	ck_assert_uint_eq(period_told(fd), 1000);
-	close(fd);
-	rig_clear(&g);
-}
-END_TEST
-
 START_TEST(one_program_leaves_time_for_others_of_its_user)
 {
 	struct rig g;
@@ -619,7 +579,6 @@ int main(void)
 	tcase_add_test(c, one_too_many_is_hung_up_on);
 	tcase_add_test(c, one_too_many_of_all_is_hung_up_on);
 	tcase_add_test(c, programs_are_asked_for_rounds_and_told_the_period);
-	tcase_add_test(c, a_user_reaches_no_program_of_another);
 	tcase_add_test(c, what_counts_is_chosen_by_the_owner_alone);
 	tcase_add_test(c, one_program_leaves_time_for_others_of_its_user);
 	tcase_add_test(c, a_thread_that_was_in_a_region_is_given_counters_once);

@@ -16,7 +16,8 @@
 static struct bench *b;
 static uint64_t t0; /* a while from now: later than what was read by then */
 
-static const struct bench_process prog = {.pid = 10, .parent = 1, .comm = "prog", .start_ns = SECOND};
+static const struct bench_process prog = {
+	.pid = 10, .parent = 1, .comm = "prog", .start_ns = SECOND};
 
 static void setup(void)
 {

@@ -113,7 +113,8 @@ START_TEST(what_is_anothers_when_it_is_written_is_left_out)
 	g->targets.only_uid = true;
 	g->targets.uid = mine->uid = was->uid = 1000;
 	g->targets.gid = mine->gid = was->gid = 50;
-	struct attribution a = attribution(mine, 10 * SECOND + 5), b = attribution(was, 10 * SECOND);
+	struct attribution a = attribution(mine, 10 * SECOND + 5),
+			   b = attribution(was, 10 * SECOND);
 	take_it(&a);
 	take_it(&b);
 	b.task = stored_task(&s, 12, 12, "group");

@@ -76,7 +76,8 @@ END_TEST
 
 START_TEST(of_one_that_ends_nothing_is_said)
 {
-	static const char *const texts[] = {"", "Name:\tx\n", UIDS(USERS), UIDS(USERS) GIDS NO_CAPS};
+	static const char *const texts[] = {
+		"", "Name:\tx\n", UIDS(USERS), UIDS(USERS) GIDS NO_CAPS};
 	struct rights rights = {42, 42};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
