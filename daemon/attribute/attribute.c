@@ -77,6 +77,8 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 	int r = attribute_allocate(a);
 	if (!r)
 		r = kernel_map_read(o->proc, &a->kernel);
+	if (!r)
+		r = owner_read_logins(a);
 	if (r < 0)
 		return r;
 
@@ -298,6 +300,7 @@ struct attribute *attribute_free(struct attribute *a)
 	free(a->known);
 	exec_clear(a);
 	free(a->watched);
+	login_groups_clear(&a->logins);
 	free(a);
 	return NULL;
 }

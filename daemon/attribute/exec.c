@@ -45,23 +45,20 @@ static void exec_give_up(struct exec *e)
 	e->due_ns = NEVER;
 }
 
-/* Who reads what belongs to a program that its caller may not look into? Whoever may see all. The
- * copy says that by its file's rights alone, so one that lives is looked at. A uid that is not the
- * forker's may be one of another user namespace: only /proc translates it. One who is gone by then
- * stays with the forker, who had the right to become another. 0 or -ENOMEM. */
+/* Who reads what belongs to a program that its caller may not look into? Whoever may see all. One
+ * who was gone before anybody looked stays with the forker, who had the right to become another,
+ * unless the copy says that its file gives it rights. 0 or -ENOMEM. */
 static int give_owner(struct attribute *a, const struct exec *e, struct task **process)
 {
 	static const struct rights roots = {0, 0};
 	const struct exec_text *text = &e->text;
-	struct rights rights = {(*process)->past_uid, (*process)->past_gid};
+	struct rights forkers = {(*process)->past_uid, (*process)->past_gid};
 
-	if (!text->from_stack)
-		return text->has_rights ? owner_set(a, process, &text->rights, e->read_ns) : 0;
-	if (text->secure || (rights.uid == 0 && text->own_uid == 0))
+	if (text->from_stack && text->secure)
 		return owner_set(a, process, &roots, 0);
-	if (census_rights(a, (*process)->pid, &rights) == 0)
-		return owner_set(a, process, &rights, clock_ns(CLOCK_MONOTONIC));
-	return owner_set(a, process, &rights, 0);
+	if (text->has_rights)
+		return owner_set(a, process, &text->rights, e->read_ns);
+	return text->from_stack ? owner_set(a, process, &forkers, 0) : 0;
 }
 
 /* 0 or -ENOMEM, without which the owner is not known. */
@@ -150,6 +147,16 @@ static bool stack_text(const struct record_sample *s, struct exec_text *ret_text
 	return true;
 }
 
+/* The copy does not say all: a program that may not be read, and whose uid it is, which is as the
+ * process sees it, in its user namespace. What root runs as root needs no look. */
+static void read_owner(const struct attribute *a, pid_t pid, struct exec_text *text)
+{
+	const struct task *task = task_find(a->o.tasks, pid);
+
+	if (!text->secure && (!task || task->process->uid != 0 || text->own_uid != 0))
+		text->has_rights = census_rights(a, pid, &text->rights) == 0;
+}
+
 void attribute_exec_stack(struct attribute *a, const struct record *r)
 {
 	pid_t pid = r->pid <= INT32_MAX ? (pid_t)r->pid : 0;
@@ -161,9 +168,11 @@ void attribute_exec_stack(struct attribute *a, const struct record *r)
 		attribute_exec(a, pid, r->time_ns);
 		return;
 	}
+	read_owner(a, pid, &text);
 	a->exec[a->n_execs++] = (struct exec){
 		.pid = pid,
 		.time_ns = r->time_ns,
+		.read_ns = text.has_rights ? clock_ns(CLOCK_MONOTONIC) : 0,
 		.due_ns = NEVER,
 		.text = text,
 	};

@@ -15,6 +15,8 @@
  * read, and is nobody's. For what no record tells, the processes that were sampled are read again.
  */
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/attribute/station.h"
@@ -75,10 +77,19 @@ int owner_set(
 	}
 	p->uid = now.uid;
 	p->gid = now.gid;
+	p->other_group = !login_groups_have(&a->logins, &now);
 	p->read_ns = read_ns;
 	p->changed = true;
 	*process = p;
 	return r;
+}
+
+int owner_read_logins(struct attribute *a)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/../etc/passwd", a->o.proc);
+	return login_groups_read(&a->logins, path);
 }
 
 void owner_exec(struct task *p, uint64_t time_ns)
@@ -92,6 +103,7 @@ void owner_exec(struct task *p, uint64_t time_ns)
 	p->sampled = false;
 	p->uid = UNKNOWN;
 	p->gid = 0;
+	p->other_group = false;
 	p->read_ns = 0;
 	p->changed = true;
 }
@@ -150,6 +162,7 @@ void attribute_check_owners(struct attribute *a, uint64_t now_ns)
 	if (left == 0)
 		return;
 	a->checked_ns = now_ns;
+	(void)owner_read_logins(a); /* without memory it is read the next time */
 	for (size_t i = 0; i < a->n_watched; i++) {
 		struct task *p = a->watched[i];
 		bool changes = may_change(p), lately = p->looked_ns + OWNER_AGAIN_NS > now_ns;

@@ -12,8 +12,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
+#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -115,4 +117,75 @@ int rights_of_thread(pid_t pid, pid_t tid, struct rights *ret_rights)
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
 	return rights_at(path, ret_rights);
+}
+
+/* --- groups ----------------------------------------------------------------------------------- */
+
+static int by_uid(const void *a, const void *b)
+{
+	const struct rights *x = a, *y = b;
+
+	return (x->uid > y->uid) - (x->uid < y->uid);
+}
+
+static int logins_of(FILE *f, struct login_groups *to)
+{
+	char text[4096]; /* of one line; a longer one is passed over, and what it has of the next */
+	struct passwd user, *found;
+	size_t size = 0;
+
+	for (int r = 0; to->n_logins < LOGINS_MAX && r != ENOENT;) {
+		r = fgetpwent_r(f, &user, text, sizeof(text), &found);
+		if (r)
+			continue;
+		if (to->n_logins == size) {
+			size = size ? 2 * size : 64;
+			struct rights *grown = reallocarray(to->login, size, sizeof(*grown));
+			if (!grown)
+				return -ENOMEM;
+			to->login = grown;
+		}
+		to->login[to->n_logins++] = (struct rights){user.pw_uid, user.pw_gid};
+	}
+	if (to->n_logins)
+		qsort(to->login, to->n_logins, sizeof(*to->login), by_uid);
+	return 0;
+}
+
+int login_groups_read(struct login_groups *g, const char *path)
+{
+	struct login_groups now = {.n_logins = 0};
+	struct stat st;
+
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) ||
+		(st.st_mtim.tv_sec == g->changed.tv_sec &&
+			st.st_mtim.tv_nsec == g->changed.tv_nsec))
+		return 0;
+	_cleanup_(fclosep) FILE *f = fopen(path, "re");
+	if (!f)
+		return 0;
+	int r = logins_of(f, &now);
+	if (r < 0) {
+		login_groups_clear(&now);
+		return r;
+	}
+	now.changed = st.st_mtim;
+	login_groups_clear(g);
+	*g = now;
+	return 0;
+}
+
+bool login_groups_have(const struct login_groups *g, const struct rights *rights)
+{
+	const struct rights *found =
+		g->n_logins ? bsearch(rights, g->login, g->n_logins, sizeof(*g->login), by_uid)
+			    : NULL;
+
+	return !found || found->gid == rights->gid;
+}
+
+void login_groups_clear(struct login_groups *g)
+{
+	free(g->login);
+	*g = (struct login_groups){.n_logins = 0};
 }

@@ -12,7 +12,9 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* Whose it is; root's, {0, 0}, also where it is nobody's wholly. */
 struct rights {
@@ -43,3 +45,20 @@ int rights_parse(const char *status, uid_t environ_uid, bool own_caps, struct ri
 /* Of a process, by its pid; of a thread of it by both. */
 int rights_of_process(pid_t pid, struct rights *ret_rights);
 int rights_of_thread(pid_t pid, pid_t tid, struct rights *ret_rights);
+
+/* The groups that users log in with, of /etc/passwd alone: other sources may hang. Files of the
+ * store do not know the group of a process, so one that runs with another than its user's is
+ * nobody's there. */
+#define LOGINS_MAX 65536 /* users beyond it are as those that it does not have */
+struct login_groups {
+	struct rights *login; /* n_logins, sorted by uid */
+	size_t n_logins;
+	struct timespec changed; /* when the file was, as of the last reading */
+};
+
+/* Read the file if it changed since. 0, also where it cannot be read (what was read stays);
+ * -ENOMEM. */
+int login_groups_read(struct login_groups *g, const char *path);
+/* Is it the group of that user, as far as the file knows the user? */
+bool login_groups_have(const struct login_groups *g, const struct rights *rights);
+void login_groups_clear(struct login_groups *g);

@@ -275,6 +275,7 @@ static void sideband_take_over(struct attribute *a, struct task *task, const str
 	task->parent = leader->parent;
 	task->uid = leader->uid;
 	task->gid = leader->gid;
+	task->other_group = leader->other_group;
 	task->read_ns = leader->read_ns;
 	if (!task->cgroup)
 		task->cgroup = leader->cgroup;
@@ -334,6 +335,7 @@ static void inherit(struct task *child, const struct task *parent)
 	child->cgroup = parent->cgroup;
 	child->uid = parent->uid;
 	child->gid = parent->gid;
+	child->other_group = parent->other_group;
 	child->kernel_thread = parent->kernel_thread;
 	child->wanted = parent->wanted;
 	child->changed = true;

@@ -118,6 +118,7 @@ struct attribute {
 		watched; /* n_watched processes of users that were sampled, the longest ago first */
 	size_t n_watched, size_watched;
 	uint64_t checked_ns; /* when their rights were last read again */
+	struct login_groups logins;
 	uint32_t max_stack;
 	uint64_t tick_ns, suspended_ns;
 	int cgroup_root_fd; /* of the hierarchy whose ids perf gives; -1: none mounted */
@@ -185,6 +186,8 @@ int census_cgroups(struct attribute *a);
  * another task of the same pid takes its place. 0 or -ENOMEM. */
 int owner_set(
 	struct attribute *a, struct task **process, const struct rights *rights, uint64_t read_ns);
+/* Which groups users log in with, if that changed. 0 or -ENOMEM. */
+int owner_read_logins(struct attribute *a);
 /* It execs at time_ns: whose it is now is not known yet, unless owner_set says so. */
 void owner_exec(struct task *process, uint64_t time_ns);
 /* It was sampled for the first time since its rights were last read. */

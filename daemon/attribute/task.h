@@ -57,6 +57,7 @@ struct task {
 	uid_t uid; /* whose it wholly is (rights.h), 0 also where it is nobody's; (uid_t)-1
 		      unknown */
 	gid_t gid; /* that user's group, with uid */
+	bool other_group; /* which that user does not log in with */
 	/* of a leader, for owner.c: */
 	uid_t past_uid; /* whose it was before its last exec, if it was sampled by then */
 	gid_t past_gid;

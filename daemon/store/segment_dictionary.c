@@ -171,13 +171,14 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 	/* parent, exe and argv of a thread are its process' */
 	bool process = is_process(task);
 	const struct task *parent = parent_of(f, task);
+	bool owned = task->uid != (uid_t)-1 && !(process ? task : task->process)->other_group;
 	return ROW(g, s, CELL_I(task->id), CELL_I(task->pid), CELL_I(task->tid),
 		CELL_I(process ? task->id : task->process->id), CELL_I_OR_NULL(parent, parent->id),
 		CELL_I(task->start_ns), CELL_I_OR_NULL(task->end_ns, task->end_ns),
 		CELL_T(task->comm), CELL_T(process ? task->exe : NULL),
 		CELL_B(process ? task->argv : NULL, task->n_argv),
 		CELL_I_OR_NULL(task->cgroup, task->cgroup),
-		CELL_I_OR_NULL(task->uid != (uid_t)-1, task->uid), CELL_I(task->kernel_thread));
+		CELL_I_OR_NULL(owned, task->uid), CELL_I(task->kernel_thread));
 }
 
 /* Of all that a row of a task is made of. Never 0. */

@@ -206,6 +206,22 @@ START_TEST(those_who_are_too_many_have_their_turn)
 }
 END_TEST
 
+START_TEST(a_group_that_the_user_does_not_log_in_with_is_noticed)
+{
+	bench_text(b, "etc/passwd", "me:x:1000:50::/:/bin/sh\nyou:x:1001:51::/:/bin/sh\n");
+	attribute_check_owners(b->attribute, clock_ns(CLOCK_MONOTONIC));
+	scan(1000);
+	ck_assert(!live(10)->other_group);
+	exec_as(1001, t0);
+	ck_assert_uint_eq(live(10)->uid, 1001);
+	ck_assert(live(10)->other_group);
+	bench_fork(b, t0 + MS, 20, 20, 10);
+	ck_assert(live(20)->other_group);
+	exec_as(1002, t0 + 100 * SECOND);
+	ck_assert(!live(10)->other_group); /* whom the file does not have */
+}
+END_TEST
+
 START_TEST(one_that_ended_is_whose_it_was)
 {
 	scan(1000);
@@ -232,6 +248,7 @@ int main(void)
 	tcase_add_test(tests, what_becomes_anothers_without_a_record_is_found_and_hidden);
 	tcase_add_test(tests, a_process_is_read_once_a_second);
 	tcase_add_test(tests, those_who_are_too_many_have_their_turn);
+	tcase_add_test(tests, a_group_that_the_user_does_not_log_in_with_is_noticed);
 	tcase_add_test(tests, one_that_ended_is_whose_it_was);
 	suite_add_tcase(suite, tests);
 

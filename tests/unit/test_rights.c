@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,6 +152,51 @@ START_TEST(one_that_nobody_waited_for_is_gone)
 }
 END_TEST
 
+static const char *written(const char *text)
+{
+	static char path[] = "/tmp/mperf-passwd-XXXXXX";
+	static long n_written;
+	int fd = n_written ? open(path, O_WRONLY | O_TRUNC) : mkstemp(path);
+	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+	ck_assert_ptr_nonnull(f);
+	fputs(text, f);
+	fclose(f);
+	/* another time, also where the clock has not gone on */
+	struct timespec times[2] = {{.tv_sec = ++n_written}, {.tv_sec = n_written}};
+	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+	return path;
+}
+
+static bool allowed(const struct login_groups *g, uid_t uid, gid_t gid)
+{
+	return login_groups_have(g, &(struct rights){uid, gid});
+}
+
+START_TEST(a_user_logs_in_with_one_group)
+{
+	struct login_groups g = {.n_logins = 0};
+
+	ck_assert(allowed(&g, 1000, 7)); /* nothing is known */
+	ck_assert_int_eq(login_groups_read(&g, "/nowhere/passwd"), 0);
+	ck_assert_int_eq(
+		login_groups_read(&g, written("root:x:0:0::/:/bin/sh\nbroken line\n"
+					      "b:x:1001:60::/:/bin/sh\na:x:1000:50::/:/bin/sh\n")),
+		0);
+	ck_assert_uint_eq(g.n_logins, 3);
+	ck_assert(allowed(&g, 1000, 50) && allowed(&g, 1001, 60));
+	ck_assert(!allowed(&g, 1000, 60) && !allowed(&g, 1001, 50));
+	ck_assert(allowed(&g, 4711, 50)); /* whom the file does not have */
+	const char *path = written("a:x:1000:51::/:/bin/sh\n");
+	ck_assert_int_eq(login_groups_read(&g, path), 0);
+	ck_assert(allowed(&g, 1000, 51) && !allowed(&g, 1000, 50) && allowed(&g, 1001, 1));
+	unlink(path);
+	ck_assert_int_eq(login_groups_read(&g, path), 0);
+	ck_assert(!allowed(&g, 1000, 50));
+	login_groups_clear(&g);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("rights");
@@ -163,6 +209,7 @@ int main(void)
 	tcase_add_test(tests, of_one_that_ends_nothing_is_said);
 	tcase_add_test(tests, a_living_process_is_read);
 	tcase_add_test(tests, one_that_nobody_waited_for_is_gone);
+	tcase_add_test(tests, a_user_logs_in_with_one_group);
 	suite_add_tcase(suite, tests);
 
 	SRunner *runner = srunner_create(suite);
