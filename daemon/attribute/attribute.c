@@ -71,10 +71,14 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 		return -ENOMEM;
 
 	a->o = *o;
+	if (!a->o.rights)
+		a->o.rights = rights_read;
 	a->cgroup_root_fd = -1;
 	int r = attribute_allocate(a);
 	if (!r)
 		r = kernel_map_read(o->proc, &a->kernel);
+	if (!r)
+		r = owner_read_logins(a);
 	if (r < 0)
 		return r;
 
@@ -107,6 +111,7 @@ static int attribute_switch(struct attribute *a, const struct record *r, int har
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 
+	owner_sampled(a, task);
 	weigh_stretch(a, r, hart, &delta);
 	result = charge_pending(a, task, &delta);
 	if (!result && task->end_ns)
@@ -165,6 +170,7 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 
 	if (!task->comm[0])
 		lose(a, hart, LOSS_TASK, 1);
+	owner_sampled(a, task);
 	weigh_stretch(a, r, hart, &delta);
 	result = charge_pending(a, task, &delta);
 	if (result < 0)
@@ -262,7 +268,7 @@ void attribute_drained(struct attribute *a)
 
 		/* no more than one second look: without memory it stays unread */
 		if (!process->argv && !process->end_ns)
-			(void)census_argv(a, process);
+			(void)census_argv(a, &process);
 		exec_lost(a, process, a->reread[i].hart);
 	}
 	a->n_reread = 0;
@@ -293,6 +299,8 @@ struct attribute *attribute_free(struct attribute *a)
 	free(a->reread);
 	free(a->known);
 	exec_clear(a);
+	free(a->watched);
+	login_groups_clear(&a->logins);
 	free(a);
 	return NULL;
 }

@@ -10,6 +10,7 @@
 
 #include "daemon/attribute/file.h"
 #include "daemon/attribute/namer.h"
+#include "daemon/attribute/rights.h"
 #include "daemon/attribute/stack_start.h"
 #include "daemon/attribute/task.h"
 #include "daemon/decode/record.h"
@@ -48,6 +49,8 @@ struct attribute_options {
 	int n_events;                /* of the session */
 	const struct stack_starts *starts; /* borrowed; NULL: not known where stacks begin */
 	const char *proc;            /* borrowed; "/proc", a folder of files in tests; sys is its neighbour */
+	int (*rights)(int folder_fd,
+		struct rights *ret_rights); /* NULL: rights_read; another for files */
 	bool all;                    /* everything is wanted; else only tasks marked so and their children */
 	bool after_exec;             /* the pids of attribute_scan are wanted from their next exec on */
 	bool per_task;               /* events were opened per task, so that each group counts one task alone */
@@ -82,6 +85,16 @@ uint64_t attribute_exec_due_ns(const struct attribute *a);
 
 /* The callbacks that the namer's owner forwards. */
 void attribute_unwound(struct attribute *a, const struct unwind_result *r);
+
+/* Read again whose the processes are that were sampled since it was last called, and hide what was
+ * sampled of those that are their user's no more: before what was sampled is stored or shown. Each
+ * is read once a second at most, and OWNERS_READ_MAX in one call, those that waited longest first:
+ * 15 ms.
+ */
+#define OWNERS_READ_MAX 1000
+#define OWNERS_SECOND_MAX 400 /* for each second since the last call: 1 % of a hart */
+#define OWNER_AGAIN_NS 1000000000u
+void attribute_check_owners(struct attribute *a, uint64_t now_ns);
 
 /* At the end of a drain: read argv of processes that exec'd since the last one, and the like. */
 void attribute_drained(struct attribute *a);

@@ -132,49 +132,45 @@ static int argv_read(int folder_fd, struct task *process)
 	return 0;
 }
 
-/* False, and *ret_uid as it was, where it cannot be read. */
-static bool uid_text(int folder_fd, uid_t *ret_uid)
+/* 0, also where it cannot be read; -ENOMEM. */
+static int owner_read(struct attribute *a, int folder_fd, struct task **process)
 {
-	char text[SCAN_STAT_BYTES_MAX];
+	struct rights rights;
 
-	return scan_text(folder_fd, "status", text, sizeof(text)) > 0 &&
-	       !scan_uid_parse(text, ret_uid);
+	if (a->o.rights(folder_fd, &rights))
+		return 0;
+	return owner_set(a, process, &rights, clock_ns(CLOCK_MONOTONIC));
 }
 
-static void uid_read(int folder_fd, struct task *process)
+int census_rights(const struct attribute *a, pid_t pid, struct rights *ret_rights)
 {
-	if (uid_text(folder_fd, &process->uid))
-		process->changed = true;
+	_cleanup_(closep) int folder_fd = process_folder(a, pid);
+
+	return folder_fd < 0 ? RIGHTS_GONE : a->o.rights(folder_fd, ret_rights);
 }
 
-void census_uid(const struct attribute *a, struct task *process)
+int census_argv(struct attribute *a, struct task **process)
 {
-	_cleanup_(closep) int folder_fd = process_folder(a, process->pid);
-	if (folder_fd >= 0)
-		uid_read(folder_fd, process);
-}
-
-int census_argv(struct attribute *a, struct task *process)
-{
-	_cleanup_(closep) int folder_fd = process_folder(a, process->pid);
+	_cleanup_(closep) int folder_fd = process_folder(a, (*process)->pid);
 	if (folder_fd < 0)
 		return CENSUS_GONE;
 
-	uid_read(folder_fd, process);
-	return argv_read(folder_fd, process);
+	/* an exec sets the owner before the arguments: once these are there, it is the new one */
+	int r = argv_read(folder_fd, *process);
+	return r ? r : owner_read(a, folder_fd, process);
 }
 
 int census_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text)
 {
 	_cleanup_(closep) int folder_fd = process_folder(a, pid);
-	struct exec_text text = {.uid = (uid_t)-1};
+	struct exec_text text = {.argv = NULL};
 	if (folder_fd < 0)
 		return CENSUS_GONE;
 
 	int r = argv_text(folder_fd, &text.argv, &text.n_argv);
 	if (r)
 		return r;
-	uid_text(folder_fd, &text.uid);
+	text.has_rights = a->o.rights(folder_fd, &text.rights) == 0;
 	*ret_text = text;
 	return 0;
 }
@@ -276,10 +272,12 @@ static int cgroup_read(struct attribute *a, int folder_fd, struct task *process)
 	return 0;
 }
 
-static int details_read(struct attribute *a, int folder_fd, struct task *process)
+static int details_read(struct attribute *a, int folder_fd, struct task **at)
 {
-	uid_read(folder_fd, process);
-	int r = process->cgroup ? 0 : cgroup_read(a, folder_fd, process);
+	int r = owner_read(a, folder_fd, at);
+	struct task *process = *at;
+	if (r == 0 && !process->cgroup)
+		r = cgroup_read(a, folder_fd, process);
 	if (r < 0 || process->kernel_thread)
 		return r;
 
@@ -322,6 +320,7 @@ static int threads_read(struct attribute *a, int folder_fd, struct task *process
 		if (r)
 			return r < 0 ? r : 0;
 		thread->uid = process->uid;
+		thread->gid = process->gid;
 		thread->cgroup = process->cgroup;
 		thread->wanted |= process->wanted;
 	}
@@ -360,7 +359,7 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 		process->parent = parent ? parent->process : NULL;
 	}
 	process->wanted |= descends_from_wanted(process);
-	r = details_read(a, folder_fd, process);
+	r = details_read(a, folder_fd, &process);
 	if (r < 0)
 		return r;
 	if (ret_parent)

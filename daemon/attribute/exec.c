@@ -45,28 +45,32 @@ static void exec_give_up(struct exec *e)
 	e->due_ns = NEVER;
 }
 
-/* Who reads what belongs to a program that its caller may not look into? Whoever may see all. And a
- * uid that is not the forker's may be one of another user namespace: only /proc translates it. One
- * who is gone by then stays with the forker, who had the right to become another. */
-static void give_owner(
-	const struct attribute *a, const struct exec_text *text, struct task *process)
+/* Who reads what belongs to a program that its caller may not look into? Whoever may see all. One
+ * who was gone before anybody looked stays with the forker, who had the right to become another,
+ * unless the copy says that its file gives it rights. 0 or -ENOMEM. */
+static int give_owner(struct attribute *a, const struct exec *e, struct task **process)
 {
-	if (!text->from_stack && text->uid != (uid_t)-1)
-		process->uid = text->uid;
-	else if (text->from_stack && text->secure)
-		process->uid = 0;
-	else if (text->from_stack && text->own_uid != process->uid)
-		census_uid(a, process);
+	static const struct rights roots = {0, 0};
+	const struct exec_text *text = &e->text;
+	struct rights forkers = {(*process)->past_uid, (*process)->past_gid};
+
+	if (text->from_stack && text->secure)
+		return owner_set(a, process, &roots, 0);
+	if (text->has_rights)
+		return owner_set(a, process, &text->rights, e->read_ns);
+	return text->from_stack ? owner_set(a, process, &forkers, 0) : 0;
 }
 
-static void exec_give(const struct attribute *a, struct exec *e, struct task *process)
+/* 0 or -ENOMEM, without which the owner is not known. */
+static int exec_give(struct attribute *a, struct exec *e, struct task **process)
 {
-	free(process->argv);
-	process->argv = e->text.argv;
-	process->n_argv = e->text.n_argv;
-	give_owner(a, &e->text, process);
-	process->changed = true;
+	int r = give_owner(a, e, process);
+	free((*process)->argv);
+	(*process)->argv = e->text.argv;
+	(*process)->n_argv = e->text.n_argv;
+	(*process)->changed = true;
 	e->text.argv = NULL;
+	return r;
 }
 
 static void exec_remove(struct attribute *a, struct exec *e)
@@ -112,7 +116,6 @@ void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)
 		.pid = pid,
 		.time_ns = time_ns,
 		.due_ns = superseded ? NEVER : 0,
-		.text.uid = (uid_t)-1,
 	};
 	if (!superseded)
 		a->exec_due_ns = 0;
@@ -132,7 +135,6 @@ static bool stack_text(const struct record_sample *s, struct exec_text *ret_text
 		return false;
 
 	struct exec_text text = {
-		.uid = (uid_t)-1,
 		.from_stack = true,
 		.secure = stack.secure,
 		.own_uid = stack.uid,
@@ -143,6 +145,16 @@ static bool stack_text(const struct record_sample *s, struct exec_text *ret_text
 		return false;
 	*ret_text = text;
 	return true;
+}
+
+/* The copy does not say all: a program that may not be read, and whose uid it is, which is as the
+ * process sees it, in its user namespace. What root runs as root needs no look. */
+static void read_owner(const struct attribute *a, pid_t pid, struct exec_text *text)
+{
+	const struct task *task = task_find(a->o.tasks, pid);
+
+	if (!text->secure && (!task || task->process->uid != 0 || text->own_uid != 0))
+		text->has_rights = census_rights(a, pid, &text->rights) == 0;
 }
 
 void attribute_exec_stack(struct attribute *a, const struct record *r)
@@ -156,9 +168,11 @@ void attribute_exec_stack(struct attribute *a, const struct record *r)
 		attribute_exec(a, pid, r->time_ns);
 		return;
 	}
+	read_owner(a, pid, &text);
 	a->exec[a->n_execs++] = (struct exec){
 		.pid = pid,
 		.time_ns = r->time_ns,
+		.read_ns = text.has_rights ? clock_ns(CLOCK_MONOTONIC) : 0,
 		.due_ns = NEVER,
 		.text = text,
 	};
@@ -185,7 +199,7 @@ static bool exec_settle(struct attribute *a, struct exec *e)
 	if (!e->process || e->due_ns != NEVER)
 		return false;
 	if (e->text.argv && !e->process->argv)
-		exec_give(a, e, e->process);
+		(void)exec_give(a, e, &e->process); /* without memory it is not known */
 	exec_lost(a, e->process, e->hart);
 	return true;
 }
@@ -223,8 +237,9 @@ uint64_t attribute_exec_due_ns(const struct attribute *a)
 	return a->exec_due_ns;
 }
 
-bool exec_take(struct attribute *a, struct task *process, uint64_t time_ns, int hart)
+bool exec_take(struct attribute *a, struct task **at, uint64_t time_ns, int hart)
 {
+	struct task *process = *at;
 	struct exec *nearest = NULL;
 	uint64_t least_ns = EXEC_MATCH_NS + 1;
 
@@ -252,7 +267,7 @@ bool exec_take(struct attribute *a, struct task *process, uint64_t time_ns, int 
 
 	bool known = nearest->text.argv;
 	if (known)
-		exec_give(a, nearest, process);
+		(void)exec_give(a, nearest, at); /* without memory it is not known */
 	exec_remove(a, nearest);
 	return known;
 }

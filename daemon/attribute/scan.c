@@ -164,14 +164,16 @@ static bool scan_ids(const char *text, const char *label, uint64_t *ret_id)
 	return true;
 }
 
-int scan_uid_parse(const char *text, uid_t *ret_uid)
+int scan_uid_parse(const char *text, uid_t *ret_uid, gid_t *ret_gid)
 {
 	uint64_t uid, gid;
 
 	if (!scan_ids(text, "\nUid:\t", &uid) || !scan_ids(text, "\nGid:\t", &gid))
 		return SCAN_MALFORMED;
 
-	*ret_uid = uid == SCAN_IDS_DIFFER || gid == SCAN_IDS_DIFFER ? 0 : (uid_t)uid;
+	bool differ = uid == SCAN_IDS_DIFFER || gid == SCAN_IDS_DIFFER;
+	*ret_uid = differ ? 0 : (uid_t)uid;
+	*ret_gid = differ ? 0 : (gid_t)gid;
 	return 0;
 }
 

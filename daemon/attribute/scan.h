@@ -44,10 +44,11 @@ struct scan_map {
  */
 int scan_map_parse(char *line, struct scan_map *ret_map);
 
-/* Whose process it is by /proc/PID/status: the user's, or root's where not all of its user and group
- * ids are the same, as of setuid and setgid programs, which the kernel lets nobody else look into
- * either. 0, SCAN_MALFORMED. */
-int scan_uid_parse(const char *text, uid_t *ret_uid);
+/* The user and group ids of /proc/PID/status, where all four of each are the same; else root's, as
+ * of setuid and setgid programs, which the kernel lets nobody else look into either. 0,
+ * SCAN_MALFORMED.
+ */
+int scan_uid_parse(const char *text, uid_t *ret_uid, gid_t *ret_gid);
 
 /* Which hierarchy a cgroup path was found in, best first. */
 enum scan_hierarchy { SCAN_UNIFIED, SCAN_PERF_EVENT, SCAN_SYSTEMD, N_SCAN_HIERARCHIES };

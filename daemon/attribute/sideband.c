@@ -177,6 +177,7 @@ static int sideband_stranger(
 		task->wanted = task->process->wanted;
 		task->cgroup = task->process->cgroup;
 		task->uid = task->process->uid;
+		task->gid = task->process->gid;
 	}
 	*ret_task = task;
 	return 0;
@@ -249,13 +250,11 @@ static void sideband_exec(struct attribute *a, struct task *process, uint64_t ti
 	process->exec_ns = time_ns;
 	process->wanted |= process->awaits_exec;
 	process->awaits_exec = false;
-	process->changed = true;
+	owner_exec(process, time_ns);
 
 	/* The name is set a little before the new arguments are in place. */
-	if (exec_take(a, process, time_ns, hart) || census_argv(a, process) <= 0)
+	if (exec_take(a, &process, time_ns, hart) || census_argv(a, &process) <= 0)
 		return;
-	/* it may be a setuid program, of which its caller is told nothing */
-	process->uid = (uid_t)-1;
 	if (a->n_reread < REREAD_MAX)
 		a->reread[a->n_reread++] = (struct reread){process, hart};
 	else
@@ -276,6 +275,9 @@ static void sideband_take_over(struct attribute *a, struct task *task, const str
 	task->awaits_exec |= leader->awaits_exec;
 	task->parent = leader->parent;
 	task->uid = leader->uid;
+	task->gid = leader->gid;
+	task->other_group = leader->other_group;
+	task->read_ns = leader->read_ns;
 	if (!task->cgroup)
 		task->cgroup = leader->cgroup;
 }
@@ -333,9 +335,17 @@ static void inherit(struct task *child, const struct task *parent)
 	task_set_comm(child, parent->comm);
 	child->cgroup = parent->cgroup;
 	child->uid = parent->uid;
+	child->gid = parent->gid;
+	child->other_group = parent->other_group;
 	child->kernel_thread = parent->kernel_thread;
 	child->wanted = parent->wanted;
 	child->changed = true;
+}
+
+int sideband_inherit(struct task *child, const struct task *parent)
+{
+	inherit(child, parent);
+	return inherit_process(child, parent);
 }
 
 static struct task *fork_parent(const struct attribute *a, const struct record *r)

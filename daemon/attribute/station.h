@@ -10,11 +10,13 @@
  *                                   waiting.c   … or later, when the copied stack is unwound
  *      census.c   what /proc says of one process, or all
  *      exec.c     … and of one that execs, at once
+ *      owner.c    whose a process is, and what becomes of its samples when that changes
  */
 
 #include "daemon/attribute/attribute.h"
 #include "daemon/attribute/delta.h"
 #include "daemon/attribute/kernel_map.h"
+#include "daemon/attribute/rights.h"
 
 /* Tasks that ended lately and are still sampled: the kernel says EXIT, and then takes the memory
  * of the process apart. Found by tid modulo this; a collision only costs the samples of that. */
@@ -36,7 +38,8 @@
 struct exec_text {
 	char *argv; /* as in struct task; NULL: not read */
 	uint32_t n_argv;
-	uid_t uid; /* (uid_t)-1 unknown */
+	struct rights rights;
+	bool has_rights; /* they were read */
 	bool from_stack; /* not read there but copied by the kernel; then these count: */
 	bool secure;     /* setuid and the like */
 	uint32_t own_uid; /* as the process sees it, in its user namespace */
@@ -111,6 +114,11 @@ struct attribute {
 	struct exec *exec; /* EXECS_MAX, in no order */
 	size_t n_execs;
 	uint64_t exec_due_ns; /* of the next look; UINT64_MAX: none */
+	struct task **
+		watched; /* n_watched processes of users that were sampled, the longest ago first */
+	size_t n_watched, size_watched;
+	uint64_t checked_ns; /* when their rights were last read again */
+	struct login_groups logins;
 	uint32_t max_stack;
 	uint64_t tick_ns, suspended_ns;
 	int cgroup_root_fd; /* of the hierarchy whose ids perf gives; -1: none mounted */
@@ -146,6 +154,9 @@ bool sideband_same_start(const struct attribute *a, const struct task *task, uin
 /* Deliver what is pending and take the task out of the live ones. */
 void sideband_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
 
+/* Give a new process what a process has that goes on in it, by fork or otherwise. 0 or -ENOMEM. */
+int sideband_inherit(struct task *child, const struct task *parent);
+
 /* --- census.c --------------------------------------------------------------------------------- */
 
 /* What /proc says of one process and its threads: adds them, or fills in what is not known yet.
@@ -153,12 +164,13 @@ void sideband_end(struct attribute *a, struct task *task, uint64_t time_ns, int 
 enum { CENSUS_GONE = 1, CENSUS_EMPTY };
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
 
-/* Read arguments and owner of a process that exec'd. 0; CENSUS_GONE; CENSUS_EMPTY: they are not in
- * place yet, or it has ended and nobody waited for it; -ENOMEM. */
-int census_argv(struct attribute *a, struct task *process);
+/* Read arguments and owner of a process that exec'd; *process may become another task, as in
+ * owner_set. 0; CENSUS_GONE; CENSUS_EMPTY: they are not in place yet, or it has ended and nobody
+ * waited for it; -ENOMEM. */
+int census_argv(struct attribute *a, struct task **process);
 int census_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text);
-/* Read its owner anew; unchanged where it is gone. */
-void census_uid(const struct attribute *a, struct task *process);
+/* Read whose it is. 0, RIGHTS_GONE. */
+int census_rights(const struct attribute *a, pid_t pid, struct rights *ret_rights);
 /* Copy arguments (n bytes, NUL between them), cut at TASK_ARGV_BYTES_MAX. 0 or -ENOMEM. */
 int census_argv_copy(const char *text, size_t n, char **ret_argv, uint32_t *ret_n_argv);
 
@@ -167,11 +179,34 @@ void census_cgroup_root(struct attribute *a);
 /* Name all cgroups. 0 or -errno. */
 int census_cgroups(struct attribute *a);
 
+/* --- owner.c ---------------------------------------------------------------------------------- */
+
+/* It is known, by a reading that was over at read_ns, or by its exec's record (0), whose the
+ * process is. What was sampled while it was another's stays apart: *process is then ended, and
+ * another task of the same pid takes its place. 0 or -ENOMEM. */
+int owner_set(
+	struct attribute *a, struct task **process, const struct rights *rights, uint64_t read_ns);
+/* Which groups users log in with, if that changed. 0 or -ENOMEM. */
+int owner_read_logins(struct attribute *a);
+/* It execs at time_ns: whose it is now is not known yet, unless owner_set says so. */
+void owner_exec(struct task *process, uint64_t time_ns);
+/* It was sampled for the first time since its rights were last read. */
+void owner_watch(struct attribute *a, struct task *process);
+/* To be called for what is sampled, or counted, of a task. */
+static inline void owner_sampled(struct attribute *a, struct task *task)
+{
+	struct task *process = task->process;
+
+	process->sampled = true;
+	if (!process->watched)
+		owner_watch(a, process);
+}
+
 /* --- exec.c ----------------------------------------------------------------------------------- */
 
-/* The record of an exec came: give the process what was read for it at once. True: given, or it
- * will be when a look that is due finds it. False: ask /proc. */
-bool exec_take(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
+/* The record of an exec came: give the process what was read for it at once; *process as in
+ * owner_set. True: given, or it will be when a look that is due finds it. False: ask /proc. */
+bool exec_take(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
 /* Forget execs whose record has not come in time. */
 void exec_expire(struct attribute *a, uint64_t now_ns);
 /* Count a process whose arguments will not come, if they have not. */

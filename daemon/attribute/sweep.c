@@ -98,6 +98,8 @@ static void mark_own_tasks(const struct attribute *a, struct sweep *s)
 		sweep_keep_task(s, a->reread[i].process);
 	for (size_t i = 0; i < a->n_execs; i++)
 		sweep_keep_task(s, a->exec[i].process);
+	for (size_t i = 0; i < a->n_watched; i++)
+		sweep_keep_task(s, a->watched[i]);
 }
 
 static void mark_own_files(const struct attribute *a, struct sweep *s)

@@ -55,7 +55,17 @@ struct task {
 	char *argv;               /* arguments joined by NUL; n_argv bytes; NULL: was gone before we looked */
 	uint32_t n_argv;
 	uint64_t cgroup;          /* id; 0 unknown */
-	uid_t uid;                /* (uid_t)-1 unknown */
+	uid_t uid; /* whose it wholly is (rights.h), 0 also where it is nobody's; (uid_t)-1
+		      unknown */
+	gid_t gid; /* that user's group, with uid */
+	bool other_group; /* which that user does not log in with */
+	/* of a leader, for owner.c: */
+	uid_t past_uid; /* whose it was before its last exec, if it was sampled by then */
+	gid_t past_gid;
+	bool sampled, past; /* since that exec; before it */
+	bool watched;       /* is among those whose rights are to be read again */
+	uint64_t read_ns;   /* since when it is uid's by a reading; 0: by inheritance */
+	uint64_t looked_ns; /* when its rights were last read */
 	bool kernel_thread;
 	bool wanted;              /* belongs to the session's targets */
 	bool awaits_exec;         /* becomes wanted with its next exec */

@@ -19,6 +19,7 @@ struct query_filter query_filter_of(const struct request *q, const Mperf__Filter
 	struct query_filter f = {
 		.only_uid = !p->sees_all,
 		.uid = p->uid,
+		.gid = p->gid,
 		.hide_kernel = !p->sees_all,
 		.group = conf && *conf->group ? conf->group : NULL,
 	};

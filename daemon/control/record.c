@@ -50,7 +50,7 @@ static void end_recording(struct record_job *j)
 {
 	j->recording = recording_free(j->recording);
 	if (j->feed)
-		(void)feed_want_period(j->feed, j, 0);
+		(void)feed_want_period(j->feed, j, NULL, 0);
 	j->feed = NULL;
 	j->walk = walk_free(j->walk);
 	if (j->service)
@@ -272,26 +272,13 @@ static int make_folder(struct record_job *j, struct request *q)
 	return asprintf(&j->path, "%s/segment.mprf", j->folder) < 0 ? -ENOMEM : 0;
 }
 
-/* A process that is named twice would be opened, and sampled, twice. */
-static size_t drop_twins(int32_t *pid, size_t n)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < n && kept <= TARGETS_MAX; i++) {
-		size_t twin = 0;
-		while (twin < kept && pid[twin] != pid[i])
-			twin++;
-		if (twin == kept)
-			pid[kept++] = pid[i];
-	}
-	return kept;
-}
-
 static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m,
 	struct sampler_options *ret_options)
 {
 	uint32_t hz = m->hz ? m->hz : SAMPLER_HZ_DEFAULT;
 	uint32_t stack_bytes = m->stack_bytes ? m->stack_bytes : SAMPLER_STACK_BYTES_DEFAULT;
-	size_t n_pids = m->target ? drop_twins(m->target->pid, m->target->n_pid) : 0;
+	/* a process that is named twice would be opened, and sampled, twice */
+	size_t n_pids = m->target ? request_drop_twins(m->target->pid, m->target->n_pid) : 0;
 	int r = 0;
 	if (hz > SAMPLER_HZ_MAX)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for less with -F.",
@@ -339,6 +326,9 @@ static int choose_scope(struct request *q, const Mperf__RecordRequest *m,
 		return r;
 	o->per_task = !machine.may_see_all;
 	o->user_only |= !machine.may_see_kernel;
+	/* as stat counts them for it; the service's own events show the kernel as one word */
+	o->never_kernel = m->n_event > 0 && !q->peer->sees_all;
+	o->user_only |= o->never_kernel;
 	if (!m->target->all)
 		return 0;
 	if (!q->peer->sees_all)
@@ -413,6 +403,7 @@ static struct targets targets_of(
 		.after_exec = m->target->after_exec,
 		.only_uid = !q->peer->sees_all,
 		.uid = q->peer->uid,
+		.gid = q->peer->gid,
 		.n_pids = o->n_pids,
 	};
 	if (o->n_pids > 0)
@@ -487,7 +478,8 @@ static int listen_to_programs(struct record_job *j, struct request *q, const Mpe
 	if (!walk->feed || m->feed_period_ms == 0)
 		return 0;
 	j->feed = walk->feed;
-	return feed_want_period(walk->feed, j, m->feed_period_ms);
+	const struct feed_reach reach = request_feed_reach(q);
+	return feed_want_period(walk->feed, j, &reach, m->feed_period_ms);
 }
 
 static int begin(struct record_job *j, struct request *q, const Mperf__RecordRequest *m,
@@ -555,7 +547,7 @@ int control_record(struct request *q, const Mperf__Request *request)
 	if (r == 0)
 		r = choose_scope(q, m, &o.sampler);
 	if (r == 0 && !o.all)
-		r = request_check_pids(q, m->target->pid, m->target->n_pid, !o.sampler.per_task);
+		r = request_check_pids(q, o.sampler.pids, o.sampler.n_pids, !o.sampler.per_task);
 	if (r == 0)
 		r = make_folder(j, q);
 	if (r == 0) {

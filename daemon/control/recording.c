@@ -90,6 +90,7 @@ static struct segment_flush segment_view(struct recording *g)
 		.hz_lowest = g->walk->sampler->hz_lowest,
 		.only_uid = g->targets.only_uid,
 		.uid = g->targets.uid,
+		.gid = g->targets.gid,
 	};
 }
 
@@ -114,6 +115,7 @@ static void note_told(struct recording *g)
 static int flush(struct recording *g, uint64_t end_ns)
 {
 	g->window.end_ns = end_ns;
+	walk_check_owners(g->walk);
 	uint64_t n_samples = g->window.n_samples;
 	struct segment_flush view = segment_view(g);
 	int r = segment_flush(g->segment, &view);

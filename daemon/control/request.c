@@ -11,11 +11,14 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/attribute/rights.h"
 #include "daemon/conf.h"
 #include "daemon/control/peer.h"
+#include "daemon/loops/feed.h"
 #include "daemon/pmu/cores.h"
 
 static bool is_probe(const struct event *e)
@@ -118,81 +121,141 @@ int request_take(struct request *q, enum user_hold what, uint64_t n)
 	return request_refuse_limit(q, what) ?: 1;
 }
 
-/* Real, effective, saved and file system user of a process. Source: man 5 proc, status. */
-static bool read_uids(int32_t pid, uid_t ret_uid[static 4])
+static int refuse_gone(struct request *q, int32_t pid)
 {
-	char path[32], line[256];
-	bool found = false;
-	snprintf(path, sizeof path, "/proc/%d/status", pid);
-	FILE *f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof line, f))
-		found = sscanf(line, "Uid: %u %u %u %u", &ret_uid[0], &ret_uid[1], &ret_uid[2],
-				&ret_uid[3]) == 4;
-	if (f)
-		fclose(f);
-	return found;
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, "Look for its pid with ps.",
+		"there is no process with pid %d", pid);
 }
 
-static int refuse_pid(struct request *q, int32_t pid, uid_t owner)
+/* Whose it seems to be: a stranger is named, who runs as the peer has other rights. */
+static int refuse_pid(struct request *q, int32_t pid)
 {
-	char what[96];
-	if (owner == q->peer->uid)
+	char path[32], what[128];
+	struct stat st;
+	snprintf(path, sizeof path, "/proc/%d", pid);
+	if (stat(path, &st) < 0)
+		return refuse_gone(q, pid);
+	if (st.st_uid == q->peer->uid)
 		snprintf(what, sizeof what,
-			"process %d runs a program with rights of its own (setuid or the like)",
+			"process %d runs as you, and with rights of its own (setuid or the like), "
+			"or "
+			"hides its memory",
 			pid);
-	else if (owner == 0)
+	else if (st.st_uid == 0)
 		snprintf(what, sizeof what, "process %d belongs to root", pid);
 	else
 		snprintf(what, sizeof what, "process %d belongs to another user (uid %u)", pid,
-			(unsigned)owner);
+			(unsigned)st.st_uid);
 	if (!q->peer->options->private)
 		return request_refuse_group(q, what);
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 		"Run mperfctl as that user, or as root.", "%s", what);
 }
 
-/* Is each of its users the peer? A setuid program has another one in at least one of the four; the
- * folder of one that has capabilities, or is hidden for another reason, belongs to root.
- * Source: man 5 proc; man 2 prctl, PR_SET_DUMPABLE. */
-static bool wholly_own(const struct request *q, uid_t folder, const uid_t uid[static 4])
+struct feed_reach request_feed_reach(const struct request *q)
 {
-	if (folder != q->peer->uid)
-		return false;
-	for (int i = 0; i < 4; i++)
-		if (uid[i] != q->peer->uid)
-			return false;
-	return true;
+	return (struct feed_reach){.all = q->peer->sees_all, .uid = q->peer->uid};
+}
+
+size_t request_drop_twins(int32_t *pid, size_t n)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < n && kept <= REQUEST_PIDS_MAX; i++) {
+		size_t twin = 0;
+		while (twin < kept && pid[twin] != pid[i])
+			twin++;
+		if (twin == kept)
+			pid[kept++] = pid[i];
+	}
+	return kept;
+}
+
+/* Is it wholly the peer's? */
+static int check_rights(struct request *q, int32_t pid)
+{
+	const struct peer *p = q->peer;
+	struct rights rights;
+	if (p->sees_all)
+		return 0;
+	if (rights_of_process(pid, &rights) != 0)
+		return refuse_gone(q, pid) ?: 1;
+	return rights.uid == p->uid && rights.gid == p->gid ? 0 : refuse_pid(q, pid) ?: 1;
 }
 
 static int check_pid(struct request *q, int32_t pid, bool all)
 {
 	char path[32];
 	struct stat st;
-	uid_t uid[4];
 	snprintf(path, sizeof path, "/proc/%d", pid);
-	bool lives = pid > 0 && stat(path, &st) == 0;
-	bool service = !q->peer->options->private;
-	if (lives && service)
-		lives = read_uids(pid, uid);
-	if (!lives)
-		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			       "Look for its pid with ps.", "there is no process with pid %d", pid)
-			       ?: 1;
-	if (service && !q->peer->sees_all && !wholly_own(q, st.st_uid, uid))
-		return refuse_pid(q, pid, uid[0]) ?: 1;
-	if (!service && !all && st.st_uid != geteuid())
-		return refuse_pid(q, pid, st.st_uid) ?: 1;
-	return 0;
+	if (pid <= 0 || stat(path, &st) < 0)
+		return refuse_gone(q, pid) ?: 1;
+	if (!q->peer->options->private)
+		return check_rights(q, pid);
+	return all || st.st_uid == geteuid() ? 0 : refuse_pid(q, pid) ?: 1;
+}
+
+static int check_number(struct request *q, size_t n)
+{
+	if (n <= REQUEST_PIDS_MAX)
+		return 0;
+	int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+		"Name fewer, or what started them.",
+		"more than %d processes cannot be asked for at once", REQUEST_PIDS_MAX);
+	return r < 0 ? r : 1;
 }
 
 int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all)
 {
-	for (size_t i = 0; i < n; i++) {
-		int r = check_pid(q, pid[i], all);
-		if (r != 0)
-			return r < 0 ? r : 1;
-	}
+	int r = check_number(q, n);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = check_pid(q, pid[i], all);
+	return r < 0 ? r : r > 0;
+}
+
+/* A thread may be named, of which there is no pidfd: it is looked at alone. */
+static int hold_pid(struct request *q, int32_t pid, struct held_pids *held)
+{
+	int fd = pidfd_open(pid, 0);
+	if (fd < 0 && errno == ESRCH)
+		return refuse_gone(q, pid) ?: 1;
+	if (fd < 0 && errno != EINVAL && errno != ENOENT)
+		return -errno;
+	held->held[held->n++] = (struct held_pid){pid, fd};
 	return 0;
+}
+
+int request_hold_pids(
+	struct request *q, const int32_t *pid, size_t n, bool all, struct held_pids *ret_held)
+{
+	int r = check_number(q, n);
+	ret_held->n = 0;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = hold_pid(q, pid[i], ret_held);
+		if (r == 0)
+			r = check_pid(q, pid[i], all);
+	}
+	return r < 0 ? r : r > 0;
+}
+
+/* One that ended counts no more, and its pid may be another's. */
+int request_recheck_pids(struct request *q, const struct held_pids *held, bool all)
+{
+	int r = 0;
+	for (size_t i = 0; i < held->n && r == 0; i++) {
+		struct pollfd p = {.fd = held->held[i].fd, .events = POLLIN};
+		r = check_pid(q, held->held[i].pid, all);
+		if (r == 0 && p.fd >= 0 && poll(&p, 1, 0) > 0)
+			r = refuse_gone(q, held->held[i].pid) ?: 1;
+	}
+	return r < 0 ? r : r > 0;
+}
+
+void held_pids_clear(struct held_pids *held)
+{
+	for (size_t i = 0; i < held->n; i++)
+		if (held->held[i].fd >= 0)
+			close(held->held[i].fd);
+	held->n = 0;
 }
 
 static Mperf__FailureKind kind_of(int outcome)

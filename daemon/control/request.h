@@ -17,6 +17,7 @@
 #include "daemon/query/query.h"
 #include "proto/frame.h"
 
+struct feed_reach;
 struct peer;
 struct request;
 struct job;
@@ -77,10 +78,34 @@ int request_refuse_limit(struct request *q, enum user_hold what);
 /* Take n of what its user may hold. 0; positive after the peer was told at which limit that is; -errno. */
 int request_take(struct request *q, enum user_hold what, uint64_t n);
 
-/* See that every pid lives and may be measured: in private mode by who we are, who may see the whole
- * system if `all`; in the service by the peer, who may name only what is wholly his own (no setuid
- * program) unless he sees all. 0; positive after the peer was told which one does not; -errno. */
+/* Whose programs that count themselves the peer may have told to do something. */
+struct feed_reach request_feed_reach(const struct request *q);
+
+/* Take pids that are named twice out of a request's list, up to one more than REQUEST_PIDS_MAX,
+ * which only says that there are more. Returns how many are left. */
+#define REQUEST_PIDS_MAX                                                                           \
+	64 /* of one request: each is looked at, and held by a descriptor meanwhile */
+size_t request_drop_twins(int32_t *pid, size_t n);
+
+/* See that every pid lives and may be measured: in private mode by who we are, who may see the
+ * whole system if `all`; in the service by the peer, who may name only what is wholly its user's
+ * (attribute/rights.h) unless it sees all. 0; positive after the peer was told which one does not,
+ * or that they are too many; -errno. */
 int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all);
+
+/* The same for what is opened in between: the processes are held, so that their pids stay theirs,
+ * until request_recheck_pids, which says whether they are still the peer's. */
+struct held_pids {
+	size_t n;
+	struct held_pid {
+		int32_t pid;
+		int fd; /* a pidfd */
+	} held[REQUEST_PIDS_MAX];
+};
+int request_hold_pids(
+	struct request *q, const int32_t *pid, size_t n, bool all, struct held_pids *ret_held);
+int request_recheck_pids(struct request *q, const struct held_pids *held, bool all);
+void held_pids_clear(struct held_pids *held);
 
 /* Open the sealed segment at path for a private peer. 0; positive after the peer was told why not;
  * -errno. */

@@ -167,8 +167,9 @@ static int ask_store(struct request *q, const Mperf__Request *m, const Mperf__Fi
 	bool ended = filter && filter->until_ns;
 	uint32_t n = 0;
 	uint64_t before = feed ? feed_rounds(feed) : 0;
+	const struct feed_reach reach = request_feed_reach(q);
 	if (feed && !ended)
-		n = feed_ask(feed, filter && filter->n_pid == 1 ? filter->pid[0] : 0);
+		n = feed_ask(feed, &reach, filter && filter->n_pid == 1 ? filter->pid[0] : 0);
 	if (n == 0)
 		return store_query_start(q, m);
 	struct round_job *j = calloc(1, sizeof *j);

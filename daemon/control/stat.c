@@ -228,23 +228,26 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	_cleanup_(freep) struct event_list *events = calloc(1, sizeof *events);
 	if (!events)
 		return -ENOMEM;
+	_cleanup_(held_pids_clear) struct held_pids held = {.n = 0};
+	bool all = m->target->all;
+	size_t n_pids = all ? 0 : request_drop_twins(m->target->pid, m->target->n_pid);
 	int r = request_parse_events(q, m->event, m->n_event, events);
 	if (r == 0)
 		r = request_read_machine(q, &j->machine);
-	if (r == 0 && m->target->all && !q->peer->sees_all)
+	if (r == 0 && all && !q->peer->sees_all)
 		r = request_refuse_group(q, "the whole system cannot be counted for you") ?: 1;
-	if (r == 0 && !m->target->all)
-		r = request_check_pids(q, m->target->pid, m->target->n_pid,
-			j->machine.may_see_all);
+	if (r == 0)
+		r = request_hold_pids(q, m->target->pid, n_pids, j->machine.may_see_all, &held);
 	if (r != 0)
 		return r;
 
 	const uint64_t room = user_room(q->peer->user, USER_DESCRIPTORS);
 	struct counter_options o = {
 		.events = m->n_event ? events : NULL,
-		.pids = m->target && !m->target->all ? m->target->pid : NULL,
-		.n_pids = m->target && !m->target->all ? m->target->n_pid : 0,
-		.user_only = m->user_only || !j->machine.may_see_kernel || !q->peer->sees_all,
+		.pids = all ? NULL : m->target->pid,
+		.n_pids = n_pids,
+		.user_only = m->user_only || !j->machine.may_see_kernel,
+		.never_kernel = !q->peer->sees_all,
 		.cores = q->peer->options->cores,
 		.fds_max = room ? room : 1, /* of which none is had below */
 	};
@@ -255,6 +258,13 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 		return r < 0 ? r : 1;
 	}
 	r = hold_descriptors(j, q);
+	if (r != 0)
+		return r;
+	/* The kernel asks whether we may, not whether the peer may; and a set-user-ID program may
+	 * have begun since the first check. One that begins later takes its counters away: Source:
+	 * fs/exec.c of Linux 6.12, begin_new_exec, perf_event_exit_task. They count from here on.
+	 */
+	r = request_recheck_pids(q, &held, j->machine.may_see_all);
 	if (r != 0)
 		return r;
 	j->last = calloc((size_t)j->counter->events.n_events, sizeof *j->last);

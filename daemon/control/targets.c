@@ -18,7 +18,8 @@ static bool is_named(const struct targets *t, const struct task *process)
 bool targets_want(const struct targets *t, const struct task *task)
 {
 	const struct task *process = task->process;
-	if (t->only_uid && (process->uid != t->uid || process->kernel_thread))
+	if (t->only_uid &&
+		(process->uid != t->uid || process->gid != t->gid || process->kernel_thread))
 		return false;
 	if (t->all)
 		return true;

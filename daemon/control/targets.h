@@ -19,8 +19,9 @@
 struct targets {
 	bool all;                /* no process was named: everybody's, but for only_uid */
 	bool after_exec;         /* each pid counts from its next exec on */
-	bool only_uid;           /* of this user's alone, and nothing of setuid programs */
+	bool only_uid;           /* of what is wholly this user's alone (attribute/rights.h) */
 	uid_t uid;
+	gid_t gid;
 	uint64_t since_ns;       /* CLOCK_MONOTONIC: when they were set */
 	pid_t pid[TARGETS_MAX];
 	size_t n_pids;

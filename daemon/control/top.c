@@ -168,7 +168,9 @@ static int tell_hart(
 	return answer->row(answer->userdata, v, N_HART_COLUMNS);
 }
 
-static int tell_harts(const struct top_job *j, const struct answer *answer)
+/* The IPC of a hart is of all users' programs, so it is for those who see them. How busy a hart is
+ * stands in /proc/stat. */
+static int tell_harts(const struct top_job *j, bool with_ipc, const struct answer *answer)
 {
 	const struct sampler *s = j->walk->sampler;
 	int n = j->feed->n_harts;
@@ -180,7 +182,8 @@ static int tell_harts(const struct top_job *j, const struct answer *answer)
 		if (row->key.hart < 0 || row->key.hart >= n)
 			continue;
 		sum[row->key.hart].samples += row->count;
-		add_reads(&s->events, row, &sum[row->key.hart]);
+		if (with_ipc)
+			add_reads(&s->events, row, &sum[row->key.hart]);
 	}
 	int r = answer->columns(answer->userdata, hart_columns, N_HART_COLUMNS);
 	for (int hart = 0; hart < n && r == 0; hart++)
@@ -254,7 +257,7 @@ static int tell_tables(
 	}
 	int r = row_stream_table(stream, "harts");
 	if (r == 0)
-		r = tell_harts(j, &answer);
+		r = tell_harts(j, q->peer->sees_all, &answer);
 	if (r == 0)
 		r = row_stream_table(stream, query_by_name(j->by));
 	return r == 0 ? tell_rows(j, &filter, &answer, error) : r;
@@ -381,7 +384,11 @@ static int check(struct top_job *j, struct request *q)
 {
 	const Mperf__TopRequest *m = j->request;
 	int by = query_by_parse(*m->by ? m->by : "function"), r = 0;
-	size_t n_pids = m->target ? m->target->n_pid : 0;
+	size_t n_pids = m->target ? request_drop_twins(m->target->pid, m->target->n_pid) : 0;
+	if (m->target)
+		m->target->n_pid = n_pids;
+	if (m->filter)
+		m->filter->n_pid = request_drop_twins(m->filter->pid, m->filter->n_pid);
 	if (by < 0 || by == QUERY_BY_LINE)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Use function, module, process, thread, cgroup or hart.",

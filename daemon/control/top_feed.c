@@ -62,6 +62,7 @@ static int cut(void *userdata, uint64_t cut_ns)
 {
 	struct top_feed *f = userdata;
 	slice_end(f, cut_ns);
+	walk_check_owners(f->walk);
 	struct top_slice gathered = f->now;
 	f->now = f->last;
 	f->last = gathered;

@@ -486,6 +486,11 @@ static void mark_all(void *userdata, struct sweep *s)
 		feed_mark(w->feed, s);
 }
 
+void walk_check_owners(struct walk *w)
+{
+	attribute_check_owners(w->inner->attribute, clock_ns(CLOCK_MONOTONIC));
+}
+
 int walk_sweep(struct walk *w)
 {
 	int r = attribute_sweep(w->inner->attribute, mark_all, w);

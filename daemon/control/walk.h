@@ -102,6 +102,9 @@ int walk_stop(struct walk *w, uint64_t now_ns);
  * wait any longer. */
 void walk_give_up(struct walk *w);
 
+/* Before a tap stores or shows what it has: hide what is its user's no more (attribute.h). */
+void walk_check_owners(struct walk *w);
+
 /* Free tasks, files and frames that nobody refers to any more (sweep.h). 0 or -errno. */
 int walk_sweep(struct walk *w);
 

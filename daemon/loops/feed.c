@@ -31,6 +31,21 @@ static uint64_t user_bytes_max(const struct feed *f)
 	return f->o.limits.bytes_max / 2;
 }
 
+static bool reaches(const struct feed_reach *reach, uid_t uid)
+{
+	return reach->all || reach->uid == uid;
+}
+
+/* What is wanted of the programs of that user. */
+static uint32_t period_ms(const struct feed *f, uid_t uid)
+{
+	uint32_t least = f->o.limits.period_ms;
+	for (size_t i = 0; i < f->n_wants; i++)
+		if (f->want[i].period_ms < least && reaches(&f->want[i].reach, uid))
+			least = f->want[i].period_ms;
+	return least < MPERF_PERIOD_MS_MIN ? MPERF_PERIOD_MS_MIN : least;
+}
+
 static int user_get(struct feed *f, uid_t uid, struct feed_user **ret_user)
 {
 	struct feed_user *user;
@@ -40,6 +55,7 @@ static int user_get(struct feed *f, uid_t uid, struct feed_user **ret_user)
 		if (!user)
 			return -ENOMEM;
 		user->uid = uid;
+		user->period_ms = period_ms(f, uid);
 		user->budget = (struct budget){.max = user_bytes_max(f), .above = &f->budget};
 		HASH_ADD(hh, f->users, uid, sizeof user->uid, user);
 	}
@@ -83,23 +99,15 @@ static int take_counts(void *userdata, const struct loop_counts *counts)
 	return f->o.take(f->o.userdata, task, counts);
 }
 
-static uint32_t period_ms(const struct feed *f)
-{
-	uint32_t least = f->o.limits.period_ms;
-	for (size_t i = 0; i < f->n_wants; i++)
-		if (f->want[i].period_ms < least)
-			least = f->want[i].period_ms;
-	return least < MPERF_PERIOD_MS_MIN ? MPERF_PERIOD_MS_MIN : least;
-}
-
 /* A program that does not read it goes on as it does. */
-static void ask(const struct connection *c, bool now)
+static void ask(struct connection *c, bool now)
 {
 	const struct mperf_feed_ask message = {
 		.head = {.type = MPERF_ASK, .bytes = sizeof message},
-		.period_ms = period_ms(c->feed),
+		.period_ms = c->user->period_ms,
 		.now = now,
 	};
+	c->told_ms = c->user->period_ms;
 	(void)send(c->fd, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -145,6 +153,7 @@ static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 		.feed = f,
 		.fd = fd,
 		.pid = peer->pid,
+		.gid = peer->gid,
 		.user = user,
 		.other_pids = feed_has_other_pids(peer->pid),
 		.came_ns = f->now_ns,
@@ -261,8 +270,11 @@ static int read_packet(struct connection *c)
 	bool greeted = c->program->greeted;
 	uint64_t n_rounds = c->program->n_rounds;
 	int r = program_take(c->program, f->packet, (size_t)n);
-	if (r == 0 && !greeted && c->program->period_ms != period_ms(f))
-		ask(c, false);
+	if (r == 0 && !greeted) {
+		c->told_ms = c->program->period_ms;
+		if (c->told_ms != c->user->period_ms)
+			ask(c, false);
+	}
 	f->n_rounds += c->program->n_rounds - n_rounds;
 	return r ? r : wait_for_thread(c);
 }
@@ -426,29 +438,32 @@ int feed_fd(const struct feed *f)
 	return f->epoll_fd;
 }
 
-static void ask_all(const struct feed *f)
+/* Wants or the limit changed: tell those of it for whom that makes another period. */
+static void tell_periods(struct feed *f)
 {
-	for (const struct connection *c = f->connections; c; c = c->next)
-		if (c->program->greeted)
+	struct feed_user *user, *next;
+	HASH_ITER (hh, f->users, user, next) {
+		user->period_ms = period_ms(f, user->uid);
+	}
+	for (struct connection *c = f->connections; c; c = c->next)
+		if (c->program->greeted && c->told_ms != c->user->period_ms)
 			ask(c, false);
 }
 
 void feed_set_limits(struct feed *f, const struct feed_limits *limits)
 {
-	uint32_t before_ms = period_ms(f);
 	struct feed_user *user, *next;
 	f->o.limits = *limits;
 	f->budget.max = limits->bytes_max;
 	HASH_ITER (hh, f->users, user, next) {
 		user->budget.max = user_bytes_max(f);
 	}
-	if (period_ms(f) != before_ms)
-		ask_all(f);
+	tell_periods(f);
 }
 
-int feed_want_period(struct feed *f, const void *who, uint32_t wanted_ms)
+int feed_want_period(
+	struct feed *f, const void *who, const struct feed_reach *reach, uint32_t wanted_ms)
 {
-	uint32_t before_ms = period_ms(f);
 	size_t i = 0;
 	while (i < f->n_wants && f->want[i].who != who)
 		i++;
@@ -468,17 +483,17 @@ int feed_want_period(struct feed *f, const void *who, uint32_t wanted_ms)
 		f->n_wants++;
 	}
 	if (wanted_ms > 0)
-		f->want[i] = (struct feed_want){who, wanted_ms};
-	if (period_ms(f) != before_ms)
-		ask_all(f);
+		f->want[i] = (struct feed_want){who, *reach, wanted_ms};
+	tell_periods(f);
 	return 0;
 }
 
-uint32_t feed_ask(struct feed *f, pid_t pid)
+uint32_t feed_ask(struct feed *f, const struct feed_reach *reach, pid_t pid)
 {
 	uint32_t n = 0;
-	for (const struct connection *c = f->connections; c; c = c->next) {
-		if (!c->program->greeted || c->paused || (pid && c->pid != pid))
+	for (struct connection *c = f->connections; c; c = c->next) {
+		if (!c->program->greeted || c->paused || (pid && c->pid != pid) ||
+			!reaches(reach, c->user->uid))
 			continue;
 		ask(c, true);
 		n++;

@@ -78,12 +78,20 @@ int feed_settle(struct feed *f, uint64_t now_ns);
 
 void feed_set_limits(struct feed *f, const struct feed_limits *limits);
 
-/* Want programs to tell at least this often from now on; 0: no more. `who` is any address of the
- * caller's own. 0 or -ENOMEM. */
-int feed_want_period(struct feed *f, const void *who, uint32_t period_ms);
+/* Whose programs a client reaches: one user's, or everybody's. */
+struct feed_reach {
+	bool all;
+	uid_t uid;
+};
 
-/* Ask for a round at once: a program by its pid, or all (0). Returns how many were asked. */
-uint32_t feed_ask(struct feed *f, pid_t pid);
+/* Want the programs in reach to tell at least this often from now on; 0: no more (reach NULL).
+ * `who` is any address of the caller's own. 0 or -ENOMEM. */
+int feed_want_period(
+	struct feed *f, const void *who, const struct feed_reach *reach, uint32_t period_ms);
+
+/* Ask for a round at once: a program in reach by its pid, or all of them (0). Returns how many were
+ * asked. */
+uint32_t feed_ask(struct feed *f, const struct feed_reach *reach, pid_t pid);
 
 /* What functions in two bodies are to count from now on (MPERF_SELECT). */
 #define FEED_GLOBS_BYTES_MAX 2048u /* as programs take at most */

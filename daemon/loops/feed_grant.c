@@ -6,21 +6,18 @@
  * nobody else's to read. A descriptor that was sent is the program's: the events end with it.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
+#include "daemon/attribute/rights.h"
 #include "daemon/loops/feed_part.h"
 
-/* Is it a thread of that process, and the user's? A process that changed whom it runs as belongs to
- * root. Source: man 5 proc, /proc/pid, "dumpable". */
-static bool is_his(const struct connection *c, pid_t tid)
+/* Is it a thread of that process, and wholly the user's who connected? */
+static bool is_theirs(const struct connection *c, pid_t tid)
 {
-	char path[64];
-	struct stat st;
-	snprintf(path, sizeof path, "/proc/%d/task/%d", (int)c->pid, (int)tid);
-	return stat(path, &st) == 0 && st.st_uid == c->user->uid;
+	struct rights rights;
+	return rights_of_thread(c->pid, tid, &rights) == 0 && rights.uid == c->user->uid &&
+	       rights.gid == c->gid;
 }
 
 /* 0 or -errno. */
@@ -52,7 +49,7 @@ static int send_set(const struct connection *c, uint32_t thread, const struct gr
 
 static bool may_have(struct connection *c, const struct program_thread *t, const struct task *task)
 {
-	if (!task || task->end_ns || task->tid != t->our_tid || !is_his(c, t->our_tid))
+	if (!task || task->end_ns || task->tid != t->our_tid || !is_theirs(c, t->our_tid))
 		return false;
 	if (c->n_grants < FEED_GRANTS_MAX && c->user->n_grants < FEED_GRANTS_PER_USER_MAX)
 		return true;
@@ -74,7 +71,7 @@ void feed_grant(struct connection *c, struct program_thread *t, const struct tas
 		return;
 	}
 	grants_open(g, t->our_tid, &set);
-	bool sent = set.n > 0 && is_his(c, t->our_tid) && send_set(c, t->id, &set) == 0;
+	bool sent = set.n > 0 && is_theirs(c, t->our_tid) && send_set(c, t->id, &set) == 0;
 	if (sent) {
 		memcpy(t->granted, set.event, sizeof t->granted);
 		c->n_grants++;

@@ -18,6 +18,7 @@ struct feed_user {
 	uid_t uid;
 	uint32_t n_programs;
 	uint32_t n_grants; /* of all his programs */
+	uint32_t period_ms; /* at which they are to tell */
 	struct budget budget;
 	uint64_t spent_until_ns; /* CLOCK_MONOTONIC, to which his share of the loop is used up */
 	UT_hash_handle hh;
@@ -27,6 +28,7 @@ struct connection {
 	struct feed *feed;
 	int fd;
 	pid_t pid; /* as we see it; 0: we do not */
+	gid_t gid; /* of who connected */
 	struct feed_user *user;
 	struct program *program;
 	struct task *process; /* NULL: not found (yet) */
@@ -35,6 +37,7 @@ struct connection {
 	bool paused;          /* not read before resume_ns */
 	bool waits;           /* paused for the next look alone */
 	uint32_t n_grants;    /* threads that were given counters */
+	uint32_t told_ms;     /* the period that it goes by */
 	uint64_t resume_ns;
 	uint64_t spent_until_ns; /* as its user's, of its own share */
 	uint64_t waited_ns;      /* when it last waited for a thread to become known; 0: never */
@@ -45,6 +48,7 @@ struct connection {
 
 struct feed_want {
 	const void *who;
+	struct feed_reach reach;
 	uint32_t period_ms;
 };
 

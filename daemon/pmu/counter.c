@@ -339,8 +339,8 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 		return -ENOMEM;
 	c->kernel = k;
 	c->cores = o->cores;
-	c->may_see_kernel = m->may_see_kernel;
-	c->user_only = o->user_only || !m->may_see_kernel;
+	c->may_see_kernel = m->may_see_kernel && !o->never_kernel;
+	c->user_only = o->user_only || !c->may_see_kernel;
 	int r = set_events(c, o, ret_error);
 	if (r)
 		return r;

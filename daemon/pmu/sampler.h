@@ -64,6 +64,7 @@ struct sampler_options {
 	enum sampler_stacks stacks;
 	uint32_t stack_bytes; /* per sample with SAMPLER_STACKS_DWARF */
 	bool user_only;
+	bool never_kernel; /* nor where an asked event cannot leave it out: with user_only */
 	bool per_task;     /* open per task in pids (and what they start) */
 	const pid_t *pids; /* processes; each one's threads are opened */
 	size_t n_pids;

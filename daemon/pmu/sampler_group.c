@@ -67,7 +67,8 @@ static int leader_open_once(struct sampler *s, const struct group *g, int hart, 
 static bool may_take_kernel_in(const struct sampler *s, const struct event *e)
 {
 	return e->exclude_kernel && !e->exclude_user && s->machine.may_see_kernel &&
-	       e->type != PERF_TYPE_SOFTWARE && e->type != PERF_TYPE_TRACEPOINT;
+	       !s->options.never_kernel && e->type != PERF_TYPE_SOFTWARE &&
+	       e->type != PERF_TYPE_TRACEPOINT;
 }
 
 static void took_kernel_in(struct sampler *s, struct event *e, bool taken)
@@ -316,6 +317,17 @@ static bool asked_in_vain(const struct opening *o, const struct event *e, struct
 	return true;
 }
 
+/* Of a group that may not see the kernel each member counts: it would bring the kernel's counts. */
+static bool any_in_vain(
+	const struct opening *o, const struct group *g, struct event_error *ret_error)
+{
+	int n = o->sampler->options.never_kernel ? g->n_members : 1;
+	for (int i = 0; i < n; i++)
+		if (asked_in_vain(o, g->member[i], ret_error))
+			return true;
+	return false;
+}
+
 /* Every asked group. One that is refused here may open on another hart: sampler_new judges. */
 int asked_open(struct opening *o, int hart, pid_t pid, bool first)
 {
@@ -326,7 +338,7 @@ int asked_open(struct opening *o, int hart, pid_t pid, bool first)
 		int missing = 0;
 		if (!asked_group(s, i, &g))
 			continue;
-		if (asked_in_vain(o, g.member[0], &o->asked_error[i])) {
+		if (any_in_vain(o, &g, &o->asked_error[i])) {
 			refused = -EACCES;
 			continue;
 		}

@@ -294,7 +294,8 @@ static int load_stack(struct live_load *t, uint32_t leaf, uint32_t *ret_id)
 
 static bool may_see(const struct query_filter *q, const struct task *who)
 {
-	return !q->only_uid || (who && who->process->uid == q->uid && !who->kernel_thread);
+	return !q->only_uid || (who && who->process->uid == q->uid && who->process->gid == q->gid &&
+				       !who->kernel_thread);
 }
 
 static int load_rows(struct live_load *t)

@@ -79,8 +79,9 @@ struct query_filter {
 	int64_t since_ns, until_ns;   /* CLOCK_REALTIME; 0: open */
 	const char *event;            /* NULL: the sampling event's weight */
 	/* who asks: */
-	bool only_uid;                /* tasks of this user alone, and nothing of setuid programs */
+	bool only_uid; /* of what is wholly this user's alone (attribute/rights.h) */
 	uint32_t uid;
+	uint32_t gid;                 /* of what is live; files do not know it */
 	bool hide_kernel;             /* what is in the kernel is one function "[kernel]" */
 	const char *group;            /* with only_uid: whose members see all, for the provenance; NULL: nobody's */
 };

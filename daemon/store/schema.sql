@@ -68,7 +68,9 @@ CREATE TABLE cgroup (
 	path TEXT NOT NULL                  -- below the root of the hierarchy, '/system.slice/…'
 );
 
--- A thread that lived. (pid, start_ns) names a process, (tid, start_ns) a thread; numbers recur.
+-- A thread that lived. (pid, start_ns) names a process, (tid, start_ns) a thread; numbers recur. uid is
+-- whose it wholly was (mperfd(8), PERMISSIONS), 0 also where it was nobody's; NULL also where its group
+-- was not the one of that user. A process that became another's has a task for each of them.
 CREATE TABLE task (
 	id INTEGER PRIMARY KEY,
 	pid INTEGER NOT NULL,               -- process

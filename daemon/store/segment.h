@@ -85,8 +85,9 @@ struct segment_flush {
 	int n_harts;
 	uint64_t realtime_ns; /* of the window's start */
 	uint32_t hz_lowest;   /* see struct sampler; 0: the kernel never cut the rate */
-	bool only_uid;        /* who started a task, and belongs to another user, is left out */
+	bool only_uid;        /* what is not this user's when it is written is left out */
 	uid_t uid;
+	gid_t gid;
 };
 int segment_flush(struct segment *g, const struct segment_flush *f);
 

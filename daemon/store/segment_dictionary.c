@@ -152,11 +152,17 @@ static bool is_process(const struct task *task)
 	return !task->process || task->process == task;
 }
 
+bool segment_may_tell(const struct segment_flush *f, const struct task *task)
+{
+	const struct task *process = task && task->process ? task->process : task;
+	return !f->only_uid || (process && process->uid == f->uid && process->gid == f->gid);
+}
+
 /* Who started the process, as far as this segment may say it. */
 static struct task *parent_of(const struct segment_flush *f, const struct task *task)
 {
 	struct task *parent = is_process(task) ? task->parent : NULL;
-	return parent && f->only_uid && parent->uid != f->uid ? NULL : parent;
+	return parent && segment_may_tell(f, parent) ? parent : NULL;
 }
 
 static int write_task_row(struct segment *g, const struct segment_flush *f,
@@ -165,13 +171,14 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 	/* parent, exe and argv of a thread are its process' */
 	bool process = is_process(task);
 	const struct task *parent = parent_of(f, task);
+	bool owned = task->uid != (uid_t)-1 && !(process ? task : task->process)->other_group;
 	return ROW(g, s, CELL_I(task->id), CELL_I(task->pid), CELL_I(task->tid),
 		CELL_I(process ? task->id : task->process->id), CELL_I_OR_NULL(parent, parent->id),
 		CELL_I(task->start_ns), CELL_I_OR_NULL(task->end_ns, task->end_ns),
 		CELL_T(task->comm), CELL_T(process ? task->exe : NULL),
 		CELL_B(process ? task->argv : NULL, task->n_argv),
 		CELL_I_OR_NULL(task->cgroup, task->cgroup),
-		CELL_I_OR_NULL(task->uid != (uid_t)-1, task->uid), CELL_I(task->kernel_thread));
+		CELL_I_OR_NULL(owned, task->uid), CELL_I(task->kernel_thread));
 }
 
 /* Of all that a row of a task is made of. Never 0. */
@@ -306,7 +313,7 @@ static int write_change(struct segment *g, const struct segment_flush *f, size_t
 	uint32_t hash = task ? task_hash(task) : 0;
 	if (!task || (hash == g->living[at].told && task->end_ns))
 		return mark_set(g, &g->tasks, id, MARK_FINAL);
-	if (hash == g->living[at].told)
+	if (hash == g->living[at].told || !segment_may_tell(f, task))
 		return 0;
 	int r = tell_task(g, f, UPDATE_TASK, task);
 	if (r == 0)

@@ -82,6 +82,7 @@ int segment_write_loops(struct segment *g, const struct segment_flush *f)
 {
 	int r = 0;
 	for (const struct loop_row *row = f->window->loops.rows; row && r == 0; row = row->next)
-		r = write_row(g, f, row);
+		if (segment_may_tell(f, row->who))
+			r = write_row(g, f, row);
 	return r;
 }

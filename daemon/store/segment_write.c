@@ -347,7 +347,8 @@ static int write_window(struct segment *g, const struct segment_flush *f)
 	if (r == 0)
 		r = write_rate(g, f);
 	for (const struct window_row *row = w->rows; row && r == 0; row = row->hh.next)
-		r = write_row(g, f, row);
+		if (segment_may_tell(f, row->who))
+			r = write_row(g, f, row);
 	if (r == 0)
 		r = segment_write_loops(g, f);
 	if (r == 0)

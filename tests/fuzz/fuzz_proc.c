@@ -7,6 +7,7 @@
 
 #include "daemon/attribute/kernel_map.h"
 #include "daemon/attribute/mapping.h"
+#include "daemon/attribute/rights.h"
 #include "daemon/attribute/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -19,7 +20,7 @@ static void parse(uint8_t which, char *text, size_t n)
 	struct scan_stat stat;
 	struct scan_map map;
 	struct kernel_map kernel = {0};
-	uid_t uid;
+	struct rights rights;
 
 	switch (which) {
 	case 's':
@@ -34,7 +35,9 @@ static void parse(uint8_t which, char *text, size_t n)
 		}
 		break;
 	case 'u':
-		scan_uid_parse(text, &uid);
+		if (!rights_parse(text, 1000, false, &rights) && rights.uid != 0 &&
+			rights.uid != 1000)
+			abort();
 		break;
 	case 'c':
 		if (!scan_cgroup_parse(text, &hierarchy, path) && *path != '/')

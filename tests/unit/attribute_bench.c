@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/attribute/scan.h"
+
 static uint64_t clock_of(clockid_t clock)
 {
 	struct timespec t;
@@ -33,6 +35,19 @@ static void bench_sink(void *userdata, const struct attribution *a)
 	if (a->n_frames)
 		memcpy(s->frame, a->frame, a->n_frames * sizeof(*s->frame));
 	s->a.frame = s->frame;
+}
+
+/* As if the owner of environ were the process's user: these files are all of whoever runs the test.
+ */
+static int bench_rights(int folder_fd, struct rights *ret_rights)
+{
+	char text[SCAN_STAT_BYTES_MAX];
+	struct rights claimed;
+
+	if (scan_text(folder_fd, "status", text, sizeof(text)) <= 0 ||
+		scan_uid_parse(text, &claimed.uid, &claimed.gid))
+		return RIGHTS_GONE;
+	return rights_parse(text, claimed.uid, true, ret_rights);
 }
 
 static void bench_streams(struct bench *b, int hart)
@@ -86,6 +101,7 @@ struct bench *bench_new(void)
 		.n_harts = 2,
 		.n_events = 3,
 		.proc = b->proc,
+		.rights = bench_rights,
 		.all = true,
 		.sink = bench_sink,
 		.userdata = b,
@@ -158,13 +174,24 @@ void bench_process(struct bench *b, const struct bench_process *p)
 
 	snprintf(path, sizeof(path), "proc/%d/stat", p->pid);
 	write_stat(b, path, p, p->pid);
-	snprintf(path, sizeof(path), "proc/%d/status", p->pid);
-	bench_text(b, path, "Name:\tx\nUid:\t1000\t1000\t1000\t1000\nGid:\t50\t50\t50\t50\n");
+	bench_owner(b, p->pid, 1000);
 	snprintf(path, sizeof(path), "proc/%d/maps", p->pid);
 	bench_text(b, path, p->maps ? p->maps : "");
 	snprintf(path, sizeof(path), "proc/%d/cgroup", p->pid);
 	bench_text(b, path, "0::/user.slice\n");
 	bench_thread(b, p, p->pid);
+}
+
+void bench_owner(struct bench *b, int pid, unsigned int uid)
+{
+	char path[64], text[256];
+
+	snprintf(path, sizeof(path), "proc/%d/status", pid);
+	snprintf(text, sizeof(text),
+		"Name:\tx\nUid:\t%u\t%u\t%u\t%u\nGid:\t50\t50\t50\t50\nVmSize:\t1 kB\n"
+		"CapPrm:\t0000000000000000\n",
+		uid, uid, uid, uid);
+	bench_text(b, path, text);
 }
 
 void bench_thread(struct bench *b, const struct bench_process *p, int tid)

@@ -56,6 +56,8 @@ struct bench_process {
 };
 void bench_process(struct bench *b, const struct bench_process *p);
 void bench_thread(struct bench *b, const struct bench_process *p, int tid);
+/* Write whose it is; of a process it is user 1000. */
+void bench_owner(struct bench *b, int pid, unsigned int uid);
 
 /* Give the attribute one record. */
 void bench_fork(struct bench *b, uint64_t time_ns, int pid, int tid, int parent);

@@ -149,6 +149,19 @@ START_TEST(a_program_with_its_files_rights_is_roots)
 }
 END_TEST
 
+START_TEST(a_program_that_may_not_be_read_is_nobodys_though_it_is_gone_by_then)
+{
+	bench_process(b, &(struct bench_process){.pid = 10, .parent = 1, .comm = "x"});
+	ck_assert_int_eq(attribute_scan(b->attribute, NULL, 0), 0);
+	ck_assert_uint_eq(task_find(&b->tasks, 10)->uid, 1000);
+	bench_owner(b, 10, 0);
+	copied(10, t0, 1000, 0, 0); /* the copy does not say so */
+	vanish(10);
+	bench_comm(b, t0 - MS / 5, 10, "cc1", true);
+	ck_assert_uint_eq(task_find(&b->tasks, 10)->uid, 0);
+}
+END_TEST
+
 START_TEST(another_uid_is_asked_of_proc_which_knows_the_namespace)
 {
 	bench_process(b, &(struct bench_process){.pid = 10, .parent = 1, .comm = "x"});
@@ -372,6 +385,8 @@ int main(void)
 	tcase_add_test(tests, a_copied_stack_without_the_arguments_has_them_read);
 	tcase_add_test(tests, a_program_that_is_gone_before_anybody_looked_is_nobodys);
 	tcase_add_test(tests, a_program_with_its_files_rights_is_roots);
+	tcase_add_test(tests,
+		a_program_that_may_not_be_read_is_nobodys_though_it_is_gone_by_then);
 	tcase_add_test(tests, another_uid_is_asked_of_proc_which_knows_the_namespace);
 	tcase_add_test(tests, copies_whose_record_never_comes_are_forgotten);
 	tcase_add_test(tests, one_whom_nobody_heard_of_in_time_is_counted);

@@ -284,17 +284,18 @@ START_TEST(programs_are_asked_for_rounds_and_told_the_period)
 	struct told t;
 	rig_make(&g, 4, 4);
 	int fd = dial(&g);
-	ck_assert_uint_eq(feed_ask(g.feed, 0), 0);
+	const struct feed_reach own = {.uid = getuid()}, all = {.all = true};
+	ck_assert_uint_eq(feed_ask(g.feed, &own, 0), 0);
 	told_hello(&t, 1, 0);
 	say(fd, &t);
 	go_on(&g, S);
 	ck_assert_int_eq(heard(fd), -1); /* it has the right period */
-	ck_assert_uint_eq(feed_ask(g.feed, getpid()), 1);
-	ck_assert_uint_eq(feed_ask(g.feed, getpid() + 1), 0);
+	ck_assert_uint_eq(feed_ask(g.feed, &own, getpid()), 1);
+	ck_assert_uint_eq(feed_ask(g.feed, &all, getpid() + 1), 0);
 	ck_assert_int_eq(heard(fd), (ssize_t)sizeof(struct mperf_feed_ask));
-	ck_assert_int_eq(feed_want_period(g.feed, &g, 50), 0);
+	ck_assert_int_eq(feed_want_period(g.feed, &g, &own, 50), 0);
 	ck_assert_int_eq(heard(fd), (ssize_t)sizeof(struct mperf_feed_ask));
-	ck_assert_int_eq(feed_want_period(g.feed, &t, 500), 0);
+	ck_assert_int_eq(feed_want_period(g.feed, &t, &all, 500), 0);
 	ck_assert_int_eq(heard(fd), -1); /* the shortest is in force */
 	close(fd);
 	rig_clear(&g);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Programs that have to wait for their turn, of daemon/loops/feed.c: whatever they do meanwhile,
- * the daemon sleeps until it is their time.
+ * the daemon sleeps until it is their time. And programs that others do not reach.
  */
 #include <check.h>
 #include <errno.h>
@@ -208,6 +208,43 @@ START_TEST(a_packet_longer_than_any_is_hung_up_on)
 }
 END_TEST
 
+static uint32_t period_told(int fd)
+{
+	struct mperf_feed_ask asked;
+	ck_assert_int_eq(recv(fd, &asked, sizeof asked, MSG_DONTWAIT), (ssize_t)sizeof asked);
+	return asked.period_ms;
+}
+
+START_TEST(a_user_reaches_no_program_of_another)
+{
+	struct told t;
+	const struct feed_reach other = {.uid = getuid() + 1}, own = {.uid = getuid()},
+				all = {.all = true};
+	int fd = dial();
+	ck_assert_int_eq(feed_want_period(feed, &other, &other, 20), 0); /* before it comes */
+	told_hello(&t, 1, 0);
+	say(fd, &t);
+	ck_assert_uint_eq(programs_at(S), 1);
+	ck_assert_int_eq(heard(fd), -1);
+	ck_assert_uint_eq(feed_ask(feed, &other, 0), 0);
+	ck_assert_uint_eq(feed_ask(feed, &other, getpid()), 0);
+	ck_assert_int_eq(feed_want_period(feed, &feed, &other, 10), 0); /* while it is there */
+	ck_assert_int_eq(heard(fd), -1);
+
+	ck_assert_int_eq(feed_want_period(feed, &own, &own, 60), 0);
+	ck_assert_uint_eq(period_told(fd), 60);
+	ck_assert_int_eq(feed_want_period(feed, &all, &all, 30), 0);
+	ck_assert_uint_eq(period_told(fd), 30);
+	ck_assert_int_eq(feed_want_period(feed, &all, NULL, 0), 0);
+	ck_assert_uint_eq(period_told(fd), 60);
+	ck_assert_int_eq(feed_want_period(feed, &own, NULL, 0), 0);
+	ck_assert_uint_eq(period_told(fd), 1000);
+	ck_assert_uint_eq(feed_ask(feed, &all, 0), 1);
+	ck_assert_uint_eq(period_told(fd), 1000);
+	close(fd);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *c = tcase_create("feed_wait");
@@ -215,6 +252,7 @@ int main(void)
 	tcase_add_test(c, who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time);
 	tcase_add_test(c, nobody_is_read_before_it_is_known_what_he_became);
 	tcase_add_test(c, who_says_nothing_is_hung_up_on_in_time);
+	tcase_add_test(c, a_user_reaches_no_program_of_another);
 	tcase_add_test(c, a_packet_longer_than_any_is_hung_up_on);
 	Suite *s = suite_create("feed_wait");
 	suite_add_tcase(s, c);

@@ -194,12 +194,14 @@ END_TEST
 START_TEST(a_process_is_its_users)
 {
 	uid_t uid;
+	gid_t gid;
 
 	ck_assert_int_eq(scan_uid_parse("Name:\tx\nState:\tS\nUid:\t1000\t1000\t1000\t1000\n"
 					"Gid:\t50\t50\t50\t50\nFDSize:\t64\n",
-				 &uid),
+				 &uid, &gid),
 		0);
 	ck_assert_uint_eq(uid, 1000);
+	ck_assert_uint_eq(gid, 50);
 }
 END_TEST
 
@@ -215,8 +217,10 @@ START_TEST(a_process_with_any_other_id_is_roots)
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		uid_t uid = 42;
-		ck_assert_int_eq(scan_uid_parse(texts[i], &uid), 0);
+		gid_t gid = 42;
+		ck_assert_int_eq(scan_uid_parse(texts[i], &uid, &gid), 0);
 		ck_assert_uint_eq(uid, 0);
+		ck_assert_uint_eq(gid, 0);
 	}
 }
 END_TEST
@@ -228,9 +232,10 @@ START_TEST(broken_status_is_refused)
 		"\nUid:\t1\t1\t1\t1\n", "\nUid:\t1\t1\t1\nGid:\t1\t1\t1\t1\n",
 		"\nUid:\t1\t1\t1\t1\nGid:\t1\t1\t1"};
 	uid_t uid = 42;
+	gid_t gid = 42;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-		ck_assert_int_eq(scan_uid_parse(texts[i], &uid), SCAN_MALFORMED);
+		ck_assert_int_eq(scan_uid_parse(texts[i], &uid, &gid), SCAN_MALFORMED);
 	ck_assert_uint_eq(uid, 42);
 }
 END_TEST

@@ -6,6 +6,7 @@
 #define walk_add noted_add
 #define walk_remove noted_remove
 #define walk_catch_up noted_catch_up
+#define walk_check_owners noted_check_owners
 
 #include "daemon/control/top_feed.c"
 
@@ -19,7 +20,7 @@
 
 static struct stored s;
 static struct walk walk;
-static int n_taps, n_caught_up;
+static int n_taps, n_caught_up, n_checked;
 static uint64_t caught_up_ns;
 static struct top_feed *feeds;
 
@@ -35,6 +36,12 @@ void noted_remove(struct walk *w, struct tap *tap)
 	ck_assert_ptr_eq(w, &walk);
 	ck_assert_ptr_nonnull(tap->take);
 	n_taps--;
+}
+
+void noted_check_owners(struct walk *w)
+{
+	ck_assert_ptr_eq(w, &walk);
+	n_checked++;
 }
 
 int noted_catch_up(struct walk *w, uint64_t now_ns)
@@ -86,6 +93,8 @@ static void cut_at(struct top_feed *f, uint64_t ns)
 	f->tap.cut_ns = UINT64_MAX;
 	ck_assert_int_eq(f->tap.cut(f->tap.userdata, ns), 0);
 	ck_assert_uint_ne(f->tap.cut_ns, UINT64_MAX);
+	ck_assert_int_eq(n_checked, 1); /* before anybody sees it */
+	n_checked = 0;
 }
 
 START_TEST(the_first_slice_is_short)

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Owners: whose a process is, and what becomes of its samples when that changes
+ *
+ * What is stored and shown of a task is its owner's, so an owner who comes later must not find what
+ * was sampled before, and one who goes must lose it:
+ *
+ *      becomes root's, or nobody's      the task is hidden, with all that was sampled of it
+ *      becomes a user's                 what was sampled of it by then ends with it, hidden, and
+ *                                       another task of the same pid goes on as that user's
+ *
+ * A process is another's by an exec, of which a record tells, or by a call of its own, of which
+ * none does. Each exec begins a stage whose owner is unknown until it was read. A reading belongs
+ * to the stage in which it was made: where the next exec was before it, the earlier stage was never
+ * read, and is nobody's. For what no record tells, the processes that were sampled are read again.
+ */
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/attribute/station.h"
+
+#define UNKNOWN ((uid_t)-1)
+
+static bool is_users(uid_t uid)
+{
+	return uid != 0 && uid != UNKNOWN;
+}
+
+/* Was it sampled while it was not theirs? */
+static bool sampled_as_other(const struct task *p, const struct rights *rights)
+{
+	if (p->sampled && p->uid != UNKNOWN)
+		return true;
+	return p->past && (p->past_uid != rights->uid || p->past_gid != rights->gid);
+}
+
+/* What was sampled ends with the task; the process goes on as another one. Threads would have to go
+ * on, too: a process of several stays as it is. 0 or -ENOMEM. */
+static int go_on_as_another(struct attribute *a, struct task **process)
+{
+	struct task *before = *process, *after;
+
+	sideband_end(a, before, before->exec_ns ? before->exec_ns : before->start_ns, 0);
+	int r = task_add(a->o.tasks, before->pid, before->tid, before->start_ns, &after);
+	if (r) {
+		if (r > 0)
+			lose(a, 0, LOSS_MEMORY, 1);
+		return r < 0 ? r : 0;
+	}
+	after->exec_ns = before->exec_ns;
+	after->parent = before->parent;
+	after->awaits_exec = before->awaits_exec;
+	before->uid = 0;
+	before->gid = 0;
+	*process = after;
+	return sideband_inherit(after, before);
+}
+
+int owner_set(
+	struct attribute *a, struct task **process, const struct rights *rights, uint64_t read_ns)
+{
+	struct task *p = *process;
+	struct rights now = *rights;
+	int r = 0;
+
+	if (read_ns)
+		p->looked_ns = read_ns;
+	if (p->uid == now.uid && p->gid == now.gid)
+		return 0;
+	if (is_users(now.uid) && sampled_as_other(p, &now)) {
+		if (!p->end_ns && p->n_threads == 1 && p->process == p)
+			r = go_on_as_another(a, &p);
+		if (p == *process)
+			now = (struct rights){0, 0};
+	}
+	p->uid = now.uid;
+	p->gid = now.gid;
+	p->other_group = !login_groups_have(&a->logins, &now);
+	p->read_ns = read_ns;
+	p->changed = true;
+	*process = p;
+	return r;
+}
+
+int owner_read_logins(struct attribute *a)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/../etc/passwd", a->o.proc);
+	return login_groups_read(&a->logins, path);
+}
+
+void owner_exec(struct task *p, uint64_t time_ns)
+{
+	bool unread = p->uid == UNKNOWN || (p->read_ns && time_ns <= p->read_ns);
+	bool mixed = p->past && (p->past_uid != p->uid || p->past_gid != p->gid);
+
+	p->past |= p->sampled;
+	p->past_uid = !unread && !mixed ? p->uid : p->past ? 0 : UNKNOWN;
+	p->past_gid = !unread && !mixed ? p->gid : 0;
+	p->sampled = false;
+	p->uid = UNKNOWN;
+	p->gid = 0;
+	p->other_group = false;
+	p->read_ns = 0;
+	p->changed = true;
+}
+
+/* --- read again ------------------------------------------------------------------------------- */
+
+void owner_watch(struct attribute *a, struct task *process)
+{
+	if (a->n_watched == a->size_watched) {
+		size_t size = a->size_watched ? 2 * a->size_watched : 256;
+		struct task **grown = reallocarray(a->watched, size, sizeof(*grown));
+
+		if (!grown)
+			return; /* with its next sample */
+		a->watched = grown;
+		a->size_watched = size;
+	}
+	process->watched = true;
+	a->watched[a->n_watched++] = process;
+}
+
+/* One who is gone is whose it was; what is root's has nobody whom it could be hidden from. */
+static bool may_change(const struct task *p)
+{
+	return is_users(p->uid) && !p->end_ns && !p->kernel_thread;
+}
+
+static void check(struct attribute *a, struct task *p, uint64_t now_ns)
+{
+	struct rights rights;
+
+	p->looked_ns = now_ns;
+	if (census_rights(a, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
+		return;
+	/* between two states, as in the middle of an exec, it is nobody's for a moment */
+	if (census_rights(a, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
+		return;
+	p->uid = 0;
+	p->gid = 0;
+	p->changed = true;
+}
+
+/* How many may be read now. */
+static size_t allowance(const struct attribute *a, uint64_t now_ns)
+{
+	uint64_t passed_ns = now_ns > a->checked_ns ? now_ns - a->checked_ns : 0;
+	uint64_t n = passed_ns / (1000000000u / OWNERS_SECOND_MAX);
+
+	return n < OWNERS_READ_MAX ? (size_t)n : OWNERS_READ_MAX;
+}
+
+void attribute_check_owners(struct attribute *a, uint64_t now_ns)
+{
+	size_t left = allowance(a, now_ns), kept = 0;
+
+	if (left == 0)
+		return;
+	a->checked_ns = now_ns;
+	(void)owner_read_logins(a); /* without memory it is read the next time */
+	for (size_t i = 0; i < a->n_watched; i++) {
+		struct task *p = a->watched[i];
+		bool changes = may_change(p), lately = p->looked_ns + OWNER_AGAIN_NS > now_ns;
+
+		if (changes && (lately || left == 0)) {
+			a->watched[kept++] = p;
+			continue;
+		}
+		p->watched = false;
+		if (!changes)
+			continue;
+		check(a, p, now_ns);
+		left--;
+	}
+	a->n_watched = kept;
+}

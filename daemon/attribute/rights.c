@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Rights: whose a process wholly is
+ *
+ * environ is looked at before status is read: one that ends meanwhile has given its memory back,
+ * after which environ is root's and status has no sizes of memory, so that it is not taken for one
+ * that hides. One that execs or changes its user between the two is, at worst, taken for nobody's.
+ */
+
+#include "daemon/attribute/rights.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/attribute/scan.h"
+#include "proto/memory.h"
+
+static const struct rights roots = {0, 0};
+
+/* Source: fs/proc/array.c of Linux 6.12, render_cap_t. */
+static bool scan_caps(const char *status, uint64_t *ret_caps)
+{
+	static const char label[] = "\nCapPrm:\t";
+	const char *p = strstr(status, label);
+
+	if (!p)
+		return false;
+	p += sizeof(label) - 1;
+	return scan_number(&p, 16, ret_caps);
+}
+
+/* Source: fs/proc/task_mmu.c of Linux 6.12, task_mem: only of what has memory. */
+static bool has_memory(const char *status)
+{
+	return strstr(status, "\nVmSize:\t");
+}
+
+int rights_parse(const char *status, uid_t environ_uid, bool own_caps, struct rights *ret_rights)
+{
+	struct rights rights;
+	uint64_t caps;
+
+	if (scan_uid_parse(status, &rights.uid, &rights.gid))
+		return RIGHTS_GONE;
+	if (rights.uid != 0 && !has_memory(status))
+		return RIGHTS_GONE;
+
+	bool whole = rights.uid != 0 && environ_uid == rights.uid && scan_caps(status, &caps) &&
+		     (caps == 0 || own_caps);
+	*ret_rights = whole ? rights : roots;
+	return 0;
+}
+
+static bool same_file(int fd, const struct stat *st)
+{
+	struct stat other;
+
+	return fd >= 0 && !fstat(fd, &other) && other.st_dev == st->st_dev &&
+	       other.st_ino == st->st_ino;
+}
+
+/* Is its user namespace a child of ours that this user made? Source: man 7 user_namespaces; man 2
+ * ioctl_ns. Of a grandchild it would take more steps, and it is nobody's. */
+static bool in_namespace_of(int folder_fd, uid_t uid)
+{
+	_cleanup_(closep) int fd = openat(folder_fd, "ns/user", O_RDONLY | O_CLOEXEC);
+	_cleanup_(closep) int parent_fd = fd >= 0 ? ioctl(fd, NS_GET_PARENT) : -1;
+	uid_t owner;
+	struct stat ours;
+
+	return parent_fd >= 0 && !stat("/proc/self/ns/user", &ours) &&
+	       same_file(parent_fd, &ours) && ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 &&
+	       owner == uid;
+}
+
+int rights_read(int folder_fd, struct rights *ret_rights)
+{
+	char text[SCAN_STAT_BYTES_MAX];
+	struct stat st;
+	uint64_t caps;
+
+	if (fstatat(folder_fd, "environ", &st, 0) < 0 ||
+		scan_text(folder_fd, "status", text, sizeof(text)) <= 0)
+		return RIGHTS_GONE;
+	bool own_caps = st.st_uid != 0 && scan_caps(text, &caps) && caps != 0 &&
+			in_namespace_of(folder_fd, st.st_uid);
+	return rights_parse(text, st.st_uid, own_caps, ret_rights);
+}
+
+static int rights_at(const char *path, struct rights *ret_rights)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? RIGHTS_GONE : rights_read(fd, ret_rights);
+}
+
+int rights_of_process(pid_t pid, struct rights *ret_rights)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return rights_at(path, ret_rights);
+}
+
+int rights_of_thread(pid_t pid, pid_t tid, struct rights *ret_rights)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
+	return rights_at(path, ret_rights);
+}
+
+/* --- groups ----------------------------------------------------------------------------------- */
+
+static int by_uid(const void *a, const void *b)
+{
+	const struct rights *x = a, *y = b;
+
+	return (x->uid > y->uid) - (x->uid < y->uid);
+}
+
+static int logins_of(FILE *f, struct login_groups *to)
+{
+	char text[4096]; /* of one line; a longer one is passed over, and what it has of the next */
+	struct passwd user, *found;
+	size_t size = 0;
+
+	for (int r = 0; to->n_logins < LOGINS_MAX && r != ENOENT;) {
+		r = fgetpwent_r(f, &user, text, sizeof(text), &found);
+		if (r)
+			continue;
+		if (to->n_logins == size) {
+			size = size ? 2 * size : 64;
+			struct rights *grown = reallocarray(to->login, size, sizeof(*grown));
+			if (!grown)
+				return -ENOMEM;
+			to->login = grown;
+		}
+		to->login[to->n_logins++] = (struct rights){user.pw_uid, user.pw_gid};
+	}
+	if (to->n_logins)
+		qsort(to->login, to->n_logins, sizeof(*to->login), by_uid);
+	return 0;
+}
+
+int login_groups_read(struct login_groups *g, const char *path)
+{
+	struct login_groups now = {.n_logins = 0};
+	struct stat st;
+
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) ||
+		(st.st_mtim.tv_sec == g->changed.tv_sec &&
+			st.st_mtim.tv_nsec == g->changed.tv_nsec))
+		return 0;
+	_cleanup_(fclosep) FILE *f = fopen(path, "re");
+	if (!f)
+		return 0;
+	int r = logins_of(f, &now);
+	if (r < 0) {
+		login_groups_clear(&now);
+		return r;
+	}
+	now.changed = st.st_mtim;
+	login_groups_clear(g);
+	*g = now;
+	return 0;
+}
+
+bool login_groups_have(const struct login_groups *g, const struct rights *rights)
+{
+	const struct rights *found =
+		g->n_logins ? bsearch(rights, g->login, g->n_logins, sizeof(*g->login), by_uid)
+			    : NULL;
+
+	return !found || found->gid == rights->gid;
+}
+
+void login_groups_clear(struct login_groups *g)
+{
+	free(g->login);
+	*g = (struct login_groups){.n_logins = 0};
+}
