@@ -373,7 +373,8 @@ int job_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	if (reply.unwound.outcome == UNWINDING_NO_SPACE && j->retries++ < NO_SPACE_MAX) {
 		s->sent = s->progress = 0;
 		s->asked = false;
-		TAILQ_INSERT_HEAD(&n->jobs, land(n), queued);
+		land(n);
+		TAILQ_INSERT_HEAD(&n->jobs, j, queued);
 		return 0;
 	}
 	for (uint32_t i = 0; i < reply.unwound.n; i++)

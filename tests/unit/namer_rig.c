@@ -57,6 +57,25 @@ static void play_hello(uint32_t role, uint32_t version)
 	message_send(3, &iov, 1, -1);
 }
 
+/* A parser that takes all and has no space by the time its stack comes. */
+static void play_forgetful(const uint8_t *question)
+{
+	struct message_done done = {.error = 0};
+	struct message_unwound unwound = {.outcome = UNWINDING_NO_SPACE};
+	struct message head;
+
+	memcpy(&head, question, sizeof(head));
+	bool stack = head.type == MESSAGE_UNWIND;
+	struct iovec iov = {
+		stack ? (void *)&unwound : &done, stack ? sizeof(unwound) : sizeof(done)};
+	struct message answer = {.magic = MESSAGE_MAGIC,
+		.type = stack ? MESSAGE_UNWOUND : MESSAGE_DONE,
+		.serial = head.serial,
+		.bytes = (uint32_t)iov.iov_len};
+	memcpy(iov.iov_base, &answer, sizeof(answer));
+	message_send(3, &iov, 1, -1);
+}
+
 static void play(uint32_t role, const char *as)
 {
 	static uint8_t buffer[MESSAGE_BYTES_MAX];
@@ -69,6 +88,8 @@ static void play(uint32_t role, const char *as)
 		if (strcmp(as, "garbage") == 0) {
 			struct iovec iov = {(void *)"nobody asked for this text", 26};
 			message_send(3, &iov, 1, -1);
+		} else if (strcmp(as, "forgetful") == 0) {
+			play_forgetful(buffer);
 		} else if (strcmp(as, "dumb") == 0) {
 			struct message m = {.magic = MESSAGE_MAGIC, .type = MESSAGE_NAMED};
 			memcpy(&m.serial, buffer + offsetof(struct message, serial), 4);
@@ -131,6 +152,18 @@ void namer_rig_begin(struct namer_rig *r, const struct namer_options *o)
 	options.unwound = on_unwound;
 	options.userdata = r;
 	ck_assert_int_eq(namer_new(&options, &r->namer), 0);
+}
+
+void namer_rig_begin_fake(
+	struct namer_rig *r, const char *role, const char *as, const struct namer_options *o)
+{
+	struct namer_options options = *o;
+
+	setenv("NAMER_RIG_ROLE", role, 1);
+	setenv("NAMER_RIG_PLAY", as, 1);
+	setenv("MPERF_NAMER", namer_rig_worker(false), 1);
+	options.binary = namer_rig_self();
+	namer_rig_begin(r, &options);
 }
 
 void namer_rig_end(struct namer_rig *r)

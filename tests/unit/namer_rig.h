@@ -17,8 +17,8 @@ struct namer_rig {
 };
 
 /* "parse" or "open": a worker that this very binary plays, as the environment says:
- * NAMER_RIG_ROLE (which role is fake) and NAMER_RIG_PLAY (mute, garbage, dumb, stranger); the other
- * role is the real worker. Called first in main; returns only if this is no worker. */
+ * NAMER_RIG_ROLE (which role is fake) and NAMER_RIG_PLAY (mute, garbage, dumb, stranger, forgetful);
+ * the other role is the real worker. Called first in main; returns only if this is no worker. */
 void namer_rig_main(int argc, char **argv);
 const char *namer_rig_self(void);
 
@@ -26,6 +26,9 @@ const char *namer_rig_self(void);
 const char *namer_rig_worker(bool tests);
 
 void namer_rig_begin(struct namer_rig *r, const struct namer_options *o);
+/* The same with a worker in that role that plays; o->binary is not looked at. */
+void namer_rig_begin_fake(
+	struct namer_rig *r, const char *role, const char *as, const struct namer_options *o);
 void namer_rig_end(struct namer_rig *r);
 
 /* Dispatch until the namer is idle. False after 30 seconds. */

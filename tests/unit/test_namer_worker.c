@@ -228,10 +228,8 @@ END_TEST
 
 static void begin_fake(const char *role, const char *as)
 {
-	setenv("NAMER_RIG_ROLE", role, 1);
-	setenv("NAMER_RIG_PLAY", as, 1);
-	setenv("MPERF_NAMER", namer_rig_worker(false), 1);
-	begin(namer_rig_self());
+	namer_rig_begin_fake(&rig, role, as,
+		&(struct namer_options){.open_timeout_ns = SPIN_NS, .parse_timeout_ns = SPIN_NS});
 }
 
 START_TEST(opener_that_never_answers_is_killed_and_the_file_hung)
