@@ -283,7 +283,7 @@ static void examine_namer(struct examination *x)
 	else
 		tell(x, (struct finding){-1, "namer", "ok", NULL},
 			"the opener and the sandboxed parser start (pids %d and %d)",
-			(int)status.opener_pid, (int)status.parser_pid);
+			(int)status.opener.pid, (int)status.parser.pid);
 	namer_free(n);
 }
 

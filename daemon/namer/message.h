@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define MESSAGE_MAGIC 0x6d706e72u /* "mpnr" */
-#define MESSAGE_VERSION 2u
+#define MESSAGE_VERSION 3u
 /* A copied stack of 64 KiB with its registers, or one offset with 32 inlined places: 66 KB. */
 #define MESSAGE_BYTES_MAX (80u << 10)
 #define MESSAGE_PATH_BYTES_MAX 4096u   /* PATH_MAX; Source: include/uapi/linux/limits.h */
@@ -147,10 +147,16 @@ struct message_opened {
 	uint32_t copied; /* 1: the descriptor is a copy in memory, of a file system that may hang */
 	uint64_t bytes;
 	int64_t written_ns; /* CLOCK_REALTIME, when last; 0: a copy, or its clock is not ours */
+	/* what it is, and whose */
+	uint64_t inode;
+	uint32_t major, minor;
+	int64_t changed_ns; /* when its contents were, by whatever clock */
+	uint32_t owner;
+	uint32_t sole; /* 1: nobody but its owner and root can write to it; 0: or we cannot know */
 	uint32_t n_path;
 	uint32_t zero;
 };
-_Static_assert(sizeof(struct message_opened) == 56, "opened");
+_Static_assert(sizeof(struct message_opened) == 88, "opened");
 
 /* FILE (comes with the descriptor) and FORGET. */
 struct message_file {

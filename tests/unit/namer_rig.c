@@ -143,7 +143,7 @@ void namer_rig_begin(struct namer_rig *r, const struct namer_options *o)
 {
 	struct namer_options options = *o;
 
-	*r = (struct namer_rig){.dir = "/tmp/mperf-test-namer-XXXXXX"};
+	*r = (struct namer_rig){.dir = "/tmp/mperf-test-namer-XXXXXX", .uid = geteuid()};
 	ck_assert_ptr_nonnull(mkdtemp(r->dir));
 	if (!options.binary)
 		options.binary = namer_rig_worker(false);
@@ -242,7 +242,7 @@ struct frame *namer_rig_frame(struct namer_rig *r, struct file *f, uint64_t offs
 	struct frame *frame;
 
 	ck_assert_int_eq(frame_get(&r->files, f, offset, &frame), 0);
-	ck_assert_int_eq(namer_name(r->namer, frame), 0);
+	ck_assert_int_eq(namer_name(r->namer, frame, r->uid), 0);
 	return frame;
 }
 

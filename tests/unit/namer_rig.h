@@ -13,6 +13,7 @@ struct namer_rig {
 	uint32_t n_named;
 	struct unwind_result result[NAMER_RIG_RESULTS_MAX];
 	uint32_t n_results;
+	uid_t uid;    /* in whose name frames are asked for; at first our own */
 	char dir[64]; /* scratch, removed by namer_rig_end */
 };
 

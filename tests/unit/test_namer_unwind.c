@@ -199,7 +199,7 @@ START_TEST(parser_restarted_between_stacks_gets_the_space_again)
 	struct unwind_job job = own_job(&space, map);
 	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
 	ck_assert(namer_rig_run(&rig));
-	kill(status().parser_pid, SIGKILL);
+	kill(status().parser.pid, SIGKILL);
 	usleep(50000);
 	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
 	ck_assert(namer_rig_run(&rig));
@@ -228,7 +228,7 @@ START_TEST(space_that_the_parser_dropped_is_sent_again)
 	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_results, N_OTHERS + 2);
-	ck_assert_uint_eq(status().parser_restarts, 0);
+	ck_assert_uint_eq(status().parser.restarts, 0);
 	const struct unwind_result *first = &rig.result[0], *last = &rig.result[N_OTHERS + 1];
 	ck_assert(last->failed == first->failed);
 	ck_assert_uint_eq(last->n_frames, first->n_frames);
@@ -258,7 +258,7 @@ START_TEST(stack_whose_space_is_always_lost_fails)
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_results, 2);
 	ck_assert(rig.result[0].failed && rig.result[1].failed);
-	ck_assert_uint_eq(status().parser_restarts, 0);
+	ck_assert_uint_eq(status().parser.restarts, 0);
 	teardown();
 }
 END_TEST
@@ -294,7 +294,7 @@ START_TEST(stack_without_files_fails_and_harms_nobody)
 	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_results, 1);
-	ck_assert_uint_eq(status().parser_restarts, 0);
+	ck_assert_uint_eq(status().parser.restarts, 0);
 }
 END_TEST
 
@@ -312,7 +312,7 @@ START_TEST(process_whose_stacks_kill_the_parser_thrice_is_not_unwound_any_more)
 	ck_assert_uint_eq(rig.n_results, 6);
 	for (int i = 0; i < 6; i++)
 		ck_assert(rig.result[i].failed);
-	ck_assert_uint_eq(status().parser_restarts, NAMER_DEATHS_MAX);
+	ck_assert_uint_eq(status().parser.restarts, NAMER_DEATHS_MAX);
 	/* Its files are named all the same. */
 	struct namer_rig_spot s = namer_rig_find((void *)(uintptr_t)namer_unwind_test_caller);
 	struct frame *f = namer_rig_name(&rig, namer_rig_file(&rig, FILE_ELF, s.path), s.offset);
@@ -332,7 +332,7 @@ START_TEST(stack_that_makes_the_parser_spin_fails)
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_results, 1);
 	ck_assert(rig.result[0].failed);
-	ck_assert_uint_eq(status().parser_restarts, 1);
+	ck_assert_uint_eq(status().parser.restarts, 1);
 }
 END_TEST
 
