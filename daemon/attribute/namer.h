@@ -137,8 +137,9 @@ struct namer_worker_status {
 /* Whom nothing is named for at present, and why. */
 struct namer_refused {
 	uid_t uid;
-	const char *what;            /* static: "files that end the parser" */
+	const char *what;            /* static: "files", "stacks", "opening files" */
 	uint32_t deaths;
+	uint64_t since_ns;
 	uint64_t until_ns;
 };
 

@@ -219,7 +219,7 @@ void account_charge(struct account *a, uint32_t allowed, uint64_t now_ns)
 {
 	account_forgive(a, now_ns);
 	a->deaths++;
-	a->since_ns = now_ns;
+	a->since_ns = a->charged_ns = now_ns;
 	if (a->deaths < allowed)
 		return;
 	uint64_t refused_ns = NAMER_REFUSED_NS;
@@ -237,7 +237,7 @@ static void show(const struct namer *n, const struct user *u, const struct accou
 		return;
 	if (status->n_refused < NAMER_REFUSED_SHOWN_MAX)
 		status->refused[status->n_refused] = (struct namer_refused){
-			.uid = u->uid, .what = what, .deaths = a->deaths, .until_ns = a->until_ns};
+			.uid = u->uid, .what = what, .deaths = a->deaths, .since_ns = a->charged_ns, .until_ns = a->until_ns};
 	status->n_refused++;
 }
 
@@ -245,8 +245,8 @@ void users_status(const struct namer *n, struct namer_status *status)
 {
 	for (uint32_t i = 0; i < n->n_users; i++) {
 		const struct user *u = n->user[i];
-		show(n, u, &u->files, "files that end the parser", status);
-		show(n, u, &u->stacks, "stacks that end the parser", status);
-		show(n, u, &u->opens, "files that hang the opener", status);
+		show(n, u, &u->files, "files", status);
+		show(n, u, &u->stacks, "stacks", status);
+		show(n, u, &u->opens, "opening files", status);
 	}
 }

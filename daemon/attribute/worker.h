@@ -140,6 +140,7 @@ void strings_sweep(struct strings *s);
 /* Deaths of workers that somebody has to answer for, and until when nothing of theirs is tried. */
 struct account {
 	uint32_t deaths;   /* not forgiven yet */
+	uint64_t charged_ns; /* when last */
 	uint64_t since_ns; /* forgiving counts from here */
 	uint64_t until_ns; /* refused until then */
 };

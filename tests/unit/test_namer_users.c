@@ -460,8 +460,9 @@ START_TEST(descriptors_that_wait_for_one_user_make_room_for_another)
 	for (uint32_t i = 0; i < NAMER_FILES_OPEN_MAX; i++) {
 		snprintf(name, sizeof(name), "mallorys-%u", i);
 		ck_assert_int_eq(link(original, namer_rig_path(&rig, name)), 0);
-		f[i] = namer_rig_frame(
-			&rig, namer_rig_file(&rig, FILE_ELF, namer_rig_path(&rig, name)), 0x1000);
+		struct file *file = namer_rig_file(&rig, FILE_ELF, namer_rig_path(&rig, name));
+		ck_assert_int_eq(namer_open(n, file, MALLORY), 0);
+		f[i] = namer_rig_frame(&rig, file, 0x1000);
 	}
 	while (n->n_fds < NAMER_FILES_OPEN_MAX)
 		namer_rig_step(&rig, 10);
@@ -527,7 +528,7 @@ START_TEST(stacks_of_many_processes_that_end_the_parser_cost_their_user_all_stac
 	ck_assert_uint_eq(rig.n_results, N_PROCESSES);
 	ck_assert_uint_eq(status().parser.restarts, NAMER_STACKS_USER_MAX);
 	ck_assert(account_is_refused(&user_find(n, MALLORY)->stacks, n->now_ns));
-	ck_assert_str_eq(status().refused[0].what, "stacks that end the parser");
+	ck_assert_str_eq(status().refused[0].what, "stacks");
 	/* not even queued with what it holds */
 	ck_assert_int_eq(unwind(MALLORY, 100, "harmless", 64), 0);
 	ck_assert_uint_eq(user_find(n, MALLORY)->job_bytes, sizeof(struct job));
@@ -592,10 +593,12 @@ END_TEST
 static Suite *users_suite(void)
 {
 	Suite *s = suite_create("namer_users");
-	TCase *tc = tcase_create("namer_users");
+	TCase *tc = tcase_create("namer_users"), *room = tcase_create("room");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(room, setup, teardown);
+	tcase_set_timeout(room, 120);
 	tcase_add_test(tc, user_whose_files_end_the_parser_loses_names_and_nobody_else);
 	tcase_add_test(tc, who_runs_another_users_broken_library_is_not_charged_for_it);
 	tcase_add_test(tc, file_that_others_can_write_to_is_charged_to_who_runs_it);
@@ -612,7 +615,7 @@ static Suite *users_suite(void)
 	tcase_add_test(tc, frame_that_waits_for_one_user_is_named_in_the_turn_of_another);
 	tcase_add_test(tc,
 		file_that_waits_to_be_opened_for_one_user_is_opened_in_the_turn_of_another);
-	tcase_add_test(tc, descriptors_that_wait_for_one_user_make_room_for_another);
+	tcase_add_test(room, descriptors_that_wait_for_one_user_make_room_for_another);
 	tcase_add_test(tc, parser_that_gets_little_of_the_machine_has_some_longer);
 	tcase_add_test(
 		tc, stacks_of_many_processes_that_end_the_parser_cost_their_user_all_stacks);
@@ -620,6 +623,7 @@ static Suite *users_suite(void)
 	tcase_add_test(tc, stacks_of_one_user_leave_room_for_those_of_another);
 	tcase_add_test(tc, stacks_of_users_are_unwound_in_turns);
 	suite_add_tcase(s, tc);
+	suite_add_tcase(s, room);
 	return s;
 }
 
