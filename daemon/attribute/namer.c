@@ -6,10 +6,10 @@
  * was held up itself does not kill a worker for it.
  *
  * However a worker ends, the question that it was at is at fault, exactly one file or one stack;
- * it is marked and charged (namer_blame.c), a new worker is started, and everybody else goes on from
- * the descriptors that the daemon kept. A worker that ends over no question, or cannot be started,
- * is tried again for ever, at growing distances; while it is away for long, nobody waits for names,
- * which come when it is back.
+ * it is marked and charged (namer_blame.c), a new worker is started, and everybody else goes on
+ * from the descriptors that the daemon kept. A worker that ends over no question, or cannot be
+ * started, is tried again for ever, at growing distances; while it is away for long, nobody waits
+ * for names, which come when it is back.
  */
 #include "daemon/attribute/worker.h"
 
@@ -203,7 +203,8 @@ static int restart(struct namer *n, struct worker *w, enum worker_end end)
 	if (r < 0)
 		return r;
 	if (!opens) {
-		n->n_forget = 0; /* the next one has nothing to forget, and has seen nobody's files */
+		n->n_forget =
+			0; /* the next one has nothing to forget, and has seen nobody's files */
 		n->n_seen = 0;
 	}
 	w->restarts++;

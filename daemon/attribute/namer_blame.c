@@ -2,13 +2,13 @@
  *
  * Who answers for a parser that died, or took too long.
  *
- * For a file it is whoever wrote it: its owner, if nobody else can write to it. Charging the user in
- * whose process it was found would let anybody who owns a library take the names away from all who
- * run it. A file that others can write to, too, or whose owner only a remote or a user's own file
- * system asserts, proves no author; there the user answers in whose process it was found, as they do
- * for all else that such code does in their name. Root's own files are charged to nobody: they are
- * everybody's libraries, and there is only so many of them.
- * For a stack it is the process's user.
+ * For a file it is whoever wrote it: its owner, if nobody else can write to it. Charging the user
+ * in whose process it was found would let anybody who owns a library take the names away from all
+ * who run it. A file that others can write to, too, or whose owner only a remote or a user's own
+ * file system asserts, proves no author; there the user answers in whose process it was found, as
+ * they do for all else that such code does in their name. Root's own files are charged to nobody:
+ * they are everybody's libraries, and there is only so many of them. For a stack it is the
+ * process's user.
  *
  * A file that ends the parser at once is one thing; one that corrupts it, so that it dies over the
  * next file, is another. So a death counts only if the parser held nothing by anybody else. If it

@@ -231,7 +231,7 @@ static struct wish *next_wish(struct namer *n)
 	struct wish *w;
 
 	if (s && s->queue == QUEUE_NAME) {
-		TAILQ_FOREACH (w, &s->wishes, of_slot)
+		for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
 			if (w->user == n->asked_user)
 				return w;
 		return TAILQ_FIRST(&s->wishes);

@@ -74,7 +74,7 @@ void slot_dequeue(struct namer *n, struct slot *s)
 		n->n_to_open--;
 	}
 	if (s->queue == QUEUE_NAME)
-		TAILQ_FOREACH (w, &s->wishes, of_slot) {
+		for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot)) {
 			TAILQ_REMOVE(&w->user->to_name, w, of_user);
 			n->n_to_name--;
 		}
@@ -106,7 +106,7 @@ void slot_enqueue_name(struct namer *n, struct slot *s)
 	if (TAILQ_EMPTY(&s->wishes))
 		return;
 	s->queue = QUEUE_NAME;
-	TAILQ_FOREACH (w, &s->wishes, of_slot) {
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot)) {
 		TAILQ_INSERT_TAIL(&w->user->to_name, w, of_user);
 		n->n_to_name++;
 	}
@@ -119,7 +119,7 @@ void slot_enqueue_first(struct namer *n, struct slot *s)
 	slot_enqueue_name(n, s);
 	if (s->queue != QUEUE_NAME)
 		return;
-	TAILQ_FOREACH (w, &s->wishes, of_slot) {
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot)) {
 		TAILQ_REMOVE(&w->user->to_name, w, of_user);
 		TAILQ_INSERT_HEAD(&w->user->to_name, w, of_user);
 	}
@@ -214,7 +214,7 @@ static struct wish *wish_get(struct namer *n, struct slot *s, struct user *u)
 {
 	struct wish *w;
 
-	TAILQ_FOREACH (w, &s->wishes, of_slot)
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
 		if (w->user == u)
 			return w;
 	w = calloc(1, sizeof(*w));
@@ -284,7 +284,7 @@ static bool waits_behind(struct namer *n, const struct slot *s, struct user *u)
 {
 	struct wish *w;
 
-	TAILQ_FOREACH (w, &s->wishes, of_slot)
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
 		if (w->user == u || !user_is_before(n, u, w->user))
 			return false;
 	return s->queue == QUEUE_NAME;
@@ -362,7 +362,7 @@ void slot_finish(struct namer *n, struct slot *s)
 	size_t n_wishes = 0;
 
 	slot_dequeue(n, s);
-	TAILQ_FOREACH (w, &s->wishes, of_slot)
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
 		n_wishes++;
 	while (n_wishes-- > 0) {
 		w = TAILQ_FIRST(&s->wishes);

@@ -25,7 +25,7 @@ void namer_sweep_mark(const struct namer *n, struct sweep *s)
 		if (!is_at_rest(n, slot))
 			keep_file(s, slot->file);
 		const struct wish *w;
-		TAILQ_FOREACH (w, &slot->wishes, of_slot)
+		for (w = TAILQ_FIRST(&slot->wishes); w; w = TAILQ_NEXT(w, of_slot))
 			for (size_t i = 0; i < w->n; i++)
 				sweep_keep_frame(s, w->frame[i]);
 	}

@@ -6,8 +6,9 @@
  * of them stays without it.
  *
  * A parser that dies over a stack says nothing about which file was to blame, so the process is
- * counted against: after NAMER_DEATHS_MAX deaths none of its stacks is unwound for a while. Its user
- * is, too, who may have many processes: whoever wrote the code that runs in them acts in their name.
+ * counted against: after NAMER_DEATHS_MAX deaths none of its stacks is unwound for a while. Its
+ * user is, too, who may have many processes: whoever wrote the code that runs in them acts in their
+ * name.
  */
 #define HASH_NONFATAL_OOM 1 /* an element that found no memory has no table; checked below */
 #include "daemon/attribute/worker.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Whose turn it is. A question is asked in the name of the user whose process brought the frame, the
- * file or the stack, and what it costs is charged to that user. Of those who wait, the one is served
- * who has had the least; who comes after a pause begins where the others are, so that a pause is no
- * credit. So a user with any number of files that take the parser long delays others by one question
- * at a time. Beside that each has a budget of the parser's CPU time, and who has used it up waits
- * until some of it is back.
+ * Whose turn it is. A question is asked in the name of the user whose process brought the frame,
+ * the file or the stack, and what it costs is charged to that user. Of those who wait, the one is
+ * served who has had the least; who comes after a pause begins where the others are, so that a
+ * pause is no credit. So a user with any number of files that take the parser long delays others by
+ * one question at a time. Beside that each has a budget of the parser's CPU time, and who has used
+ * it up waits until some of it is back.
  *
  * Deaths of workers are charged to accounts. Some are free; after that nothing of the user is tried
  * for a while, which doubles with each further death and is forgiven over time.
@@ -105,8 +105,9 @@ static int64_t budget(const struct namer *n, const struct user *u)
 	uint64_t past_ns = n->now_ns > u->budget_at_ns ? n->now_ns - u->budget_at_ns : 0;
 	uint64_t back_ns = past_ns / NAMER_BUDGET_SHARE;
 
-	return back_ns >= (uint64_t)(NAMER_BUDGET_NS - u->budget_ns) ? NAMER_BUDGET_NS
-								      : u->budget_ns + (int64_t)back_ns;
+	return back_ns >= (uint64_t)(NAMER_BUDGET_NS - u->budget_ns)
+		       ? NAMER_BUDGET_NS
+		       : u->budget_ns + (int64_t)back_ns;
 }
 
 static uint32_t n_stuck(const struct namer *n, const struct user *u)
@@ -236,8 +237,11 @@ static void show(const struct namer *n, const struct user *u, const struct accou
 	if (!account_is_refused(a, n->now_ns))
 		return;
 	if (status->n_refused < NAMER_REFUSED_SHOWN_MAX)
-		status->refused[status->n_refused] = (struct namer_refused){
-			.uid = u->uid, .what = what, .deaths = a->deaths, .since_ns = a->charged_ns, .until_ns = a->until_ns};
+		status->refused[status->n_refused] = (struct namer_refused){.uid = u->uid,
+			.what = what,
+			.deaths = a->deaths,
+			.since_ns = a->charged_ns,
+			.until_ns = a->until_ns};
 	status->n_refused++;
 }
 

@@ -23,29 +23,35 @@
 
 #define WORKER_START_TIMEOUT_NS 10000000000u /* to exec and say hello, on a loaded board */
 #define WORKER_GRAVES_MAX 256u /* killed, but not gone yet; then none is started until one is */
-#define WORKER_DELAY_NS 100000000ull     /* before a worker is started again that failed for no file, … */
+#define WORKER_DELAY_NS                                                                            \
+	100000000ull /* before a worker is started again that failed for no file, … */
 #define WORKER_DELAY_MAX_NS 30000000000ull /* … doubled at each failure in a row up to this */
-#define WORKER_FAILURES_MAX 6u   /* in a row, of some seconds: then nobody waits for names meanwhile */
-#define WORKER_STARTS_MAX 16u    /* at once, over files or stacks; … */
-#define WORKER_START_EVERY_NS 500000000ull /* … then at most two a second, of some 10 ms CPU each */
-#define NAMER_WALL_TIMES 4u      /* of the time limit that a parser may take which gets little CPU */
+#define WORKER_FAILURES_MAX                                                                        \
+	6u                    /* in a row, of some seconds: then nobody waits for names meanwhile */
+#define WORKER_STARTS_MAX 16u /* at once, over files or stacks; … */
+#define WORKER_START_EVERY_NS 500000000ull /* … then at most two a second, of some 10 ms CPU each \
+					    */
+#define NAMER_WALL_TIMES 4u /* of the time limit that a parser may take which gets little CPU */
 #define NAMER_DEBUG_HANGS_MAX 3u /* then no separate debug files: their file system is dead */
 #define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* of files loaded at the parser at the same time */
 #define NAMER_COPIES_BYTES_MAX (512ull << 20)  /* of remote files, copied into memory */
 #define NAMER_STRINGS_BYTES_MAX (512ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
-#define NAMER_DEATHS_MAX 3u      /* of the parser over one process's stacks; then none for a while */
+#define NAMER_DEATHS_MAX 3u /* of the parser over one process's stacks; then none for a while */
 #define NAMER_BARRED_MAX 64u     /* processes remembered for that; the oldest is forgotten */
-#define NAMER_USERS_MAX 255u     /* known at a time; what others want goes to those of unknown user */
+#define NAMER_USERS_MAX 255u /* known at a time; what others want goes to those of unknown user */
 #define NAMER_ASKER_NONE UINT8_MAX /* of a frame: in nobody's queue */
 #define NAMER_DEATHS_USER_MAX 4u /* of workers over one user's files; then none is tried for … */
-#define NAMER_STACKS_USER_MAX (2 * NAMER_DEATHS_MAX) /* the same, over stacks of all their processes */
-#define NAMER_REFUSED_NS 10000000000u     /* … so long, doubled at each death after that … */
+#define NAMER_STACKS_USER_MAX                                                                      \
+	(2 * NAMER_DEATHS_MAX)              /* the same, over stacks of all their processes */
+#define NAMER_REFUSED_NS 10000000000u       /* … so long, doubled at each death after that … */
 #define NAMER_REFUSED_MAX_NS 3600000000000u /* … up to an hour */
-#define NAMER_FORGIVEN_NS 600000000000u   /* without another, after which one death is forgotten */
-#define NAMER_FAULTY_MAX 1024u   /* files remembered over which the parser died; then the oldest goes */
-#define NAMER_STUCK_USER_MAX 4u  /* openers stuck in the kernel over one user's files */
-#define NAMER_BUDGET_NS 120000000000ll /* CPU time of the parser that a user may use up at once: a build
-	                                * of many large programs; */
+#define NAMER_FORGIVEN_NS 600000000000u /* without another, after which one death is forgotten */
+#define NAMER_FAULTY_MAX                                                                           \
+	1024u /* files remembered over which the parser died; then the oldest goes */
+#define NAMER_STUCK_USER_MAX 4u /* openers stuck in the kernel over one user's files */
+#define NAMER_BUDGET_NS                                                                            \
+	120000000000ll           /* CPU time of the parser that a user may use up at once: a build \
+				  * of many large programs; */
 #define NAMER_BUDGET_SHARE 5u    /* … and in the long run, 1 / this of one CPU */
 #define NAMER_TURN_NS 20000u     /* a question costs its user no less: the daemon has work, too */
 #define NAMER_SEEN_MAX 4u        /* users whose files one parser was given, remembered by name */
@@ -82,12 +88,12 @@ struct worker {
 	uint64_t deadline_ns;
 	uint32_t generation; /* counts starts: what an earlier one was given is gone */
 	uint32_t restarts;
-	uint32_t failures;   /* in a row: ended over no question, or could not be started */
-	uint64_t start_ns;   /* dead: when to start it again; UINT64_MAX: not */
-	uint64_t ended_ns;   /* when it last ended; 0: never */
+	uint32_t failures; /* in a row: ended over no question, or could not be started */
+	uint64_t start_ns; /* dead: when to start it again; UINT64_MAX: not */
+	uint64_t ended_ns; /* when it last ended; 0: never */
 	uint64_t asked_ns, asked_cpu_ns; /* of the question: CLOCK_MONOTONIC, its own CPU clock */
-	uint64_t starts_ns;  /* of the rate of starts: its theoretical arrival time */
-	int error;           /* why it could not be started; 0 */
+	uint64_t starts_ns;              /* of the rate of starts: its theoretical arrival time */
+	int error;                       /* why it could not be started; 0 */
 };
 
 /* Killed workers that have not been reaped: one that is stuck in the kernel stays here. */
@@ -139,10 +145,10 @@ void strings_sweep(struct strings *s);
 
 /* Deaths of workers that somebody has to answer for, and until when nothing of theirs is tried. */
 struct account {
-	uint32_t deaths;   /* not forgiven yet */
+	uint32_t deaths;     /* not forgiven yet */
 	uint64_t charged_ns; /* when last */
-	uint64_t since_ns; /* forgiving counts from here */
-	uint64_t until_ns; /* refused until then */
+	uint64_t since_ns;   /* forgiving counts from here */
+	uint64_t until_ns;   /* refused until then */
 };
 void account_charge(struct account *a, uint32_t allowed, uint64_t now_ns);
 static inline bool account_is_refused(const struct account *a, uint64_t now_ns)
@@ -169,8 +175,8 @@ struct wish {
 /* Questions are asked in somebody's name: of the user whose process a frame was sampled in. */
 struct user {
 	uid_t uid;
-	uint8_t index;              /* in struct namer */
-	uint32_t n_wishes;          /* queued or not */
+	uint8_t index;     /* in struct namer */
+	uint32_t n_wishes; /* queued or not */
 	struct slot_list to_open;
 	struct wish_list to_name;
 	struct job_list jobs;
@@ -203,11 +209,11 @@ struct slot {
 	TAILQ_ENTRY(slot) queued; /* to be opened */
 	enum { QUEUE_NONE, QUEUE_OPEN, QUEUE_NAME, QUEUE_FLIGHT } queue;
 	struct file *file;
-	struct user *opens;   /* in whose name it is to be opened; NULL: it is not */
-	uid_t asker;          /* in whose name it was opened last */
+	struct user *opens; /* in whose name it is to be opened; NULL: it is not */
+	uid_t asker;        /* in whose name it was opened last */
 	struct origin origin[N_PARTS];
-	bool no_debug;        /* the parser died over it and its debug file */
-	bool rests;           /* its frames are late until its author is no longer refused */
+	bool no_debug; /* the parser died over it and its debug file */
+	bool rests;    /* its frames are late until its author is no longer refused */
 	int fd[N_PARTS];
 	uint64_t bytes[N_PARTS];
 	uint64_t copied_bytes;
@@ -282,22 +288,24 @@ struct namer {
 	bool ending; /* namer_ask_again was called: what has no name now gets none */
 	uint64_t now_ns;
 
-	struct user *user[NAMER_USERS_MAX]; /* the first: of unknown user, and those beyond the limit */
+	struct user
+		*user[NAMER_USERS_MAX]; /* the first: of unknown user, and those beyond the limit */
 	uint32_t n_users;
 	uint64_t open_floor_ns, parse_floor_ns; /* who was served last had that much */
 	struct faulty faulty[NAMER_FAULTY_MAX];
 	uint32_t n_faulty, next_faulty;
-	uint64_t wake_ns;          /* when the first slot that rests is looked at again; or UINT64_MAX */
-	uid_t seen[NAMER_SEEN_MAX]; /* whose files and stacks this parser was given; root's excepted */
-	uint32_t n_seen;           /* beyond the limit: of more than these */
-	struct slot *stays;        /* was loaded just now: it is asked before others push it out */
-	struct slot *trial_slot;   /* the parser died over it, but another's file may have … */
-	struct job *trial_job;     /* … been the cause: it comes first, and alone */
-	uint64_t n_deaths;         /* of workers, over something */
+	uint64_t wake_ns; /* when the first slot that rests is looked at again; or UINT64_MAX */
+	uid_t seen[NAMER_SEEN_MAX]; /* whose files and stacks this parser was given; root's excepted
+				     */
+	uint32_t n_seen;            /* beyond the limit: of more than these */
+	struct slot *stays;         /* was loaded just now: it is asked before others push it out */
+	struct slot *trial_slot;    /* the parser died over it, but another's file may have … */
+	struct job *trial_job;      /* … been the cause: it comes first, and alone */
+	uint64_t n_deaths;          /* of workers, over something */
 
 	struct slot_list slots;
 	size_t n_to_open, n_to_name, n_jobs; /* slots, wishes, stacks in all users' queues */
-	size_t n_entries; /* of frames in wishes; some may wait twice */
+	size_t n_entries;                    /* of frames in wishes; some may wait twice */
 	uint32_t n_fds;
 	uint64_t copied_bytes;
 	uint32_t debug_hangs;
@@ -415,8 +423,8 @@ void slot_finish(struct namer *n, struct slot *s);
 int slot_fail(struct namer *n, struct slot *s, enum file_state state);
 /* The parser is to forget it. */
 int slot_forget(struct namer *n, struct slot *s);
-/* Close the least recently used idle slot that holds a descriptor; else one that waits for users who
- * are all served after this one. False: none can be spared. */
+/* Close the least recently used idle slot that holds a descriptor; else one that waits for users
+ * who are all served after this one. False: none can be spared. */
 bool slot_evict(struct namer *n, struct user *u);
 void frame_finish(struct namer *n, struct frame *f, enum frame_state state);
 struct slot *slot_free(struct namer *n, struct slot *s);

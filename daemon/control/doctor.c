@@ -278,12 +278,14 @@ static void examine_service_namer(struct examination *x)
 	if (s.off)
 		tell(x,
 			(struct finding){-1, "service's namer", "fail",
-				"`mperfctl status` says why; `systemctl restart mperfd` tries at once"},
+				"`mperfctl status` says why; `systemctl restart mperfd` tries at "
+				"once"},
 			"a worker of the service's namer does not come up: nothing is named until "
 			"it does");
 	else
 		tell(x, (struct finding){-1, "service's namer", "ok", NULL},
-			"the service's opener (%s, %u restarts) and parser (%s, %u restarts) run; %u "
+			"the service's opener (%s, %u restarts) and parser (%s, %u restarts) run; "
+			"%u "
 			"files that ended them are set aside; naming rests for %u users",
 			s.opener.state, s.opener.restarts, s.parser.state, s.parser.restarts,
 			s.n_faulty, s.n_refused);
@@ -292,7 +294,8 @@ static void examine_service_namer(struct examination *x)
 		if (u->uid == p->uid && u->until_ns > now_ns)
 			tell(x,
 				(struct finding){-1, "service's namer", "warn",
-					"find the file: `doctor -i` of a recording names those over "
+					"find the file: `doctor -i` of a recording names those "
+					"over "
 					"which a worker ended"},
 				"naming rests for you (%s) for %llu s: workers of the namer ended "
 				"over them %u times",

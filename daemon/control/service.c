@@ -14,8 +14,8 @@
 #include <syslog.h>
 
 #include "daemon/control/keeper.h"
-#include "daemon/control/naming.h"
 #include "daemon/control/listener.h"
+#include "daemon/control/naming.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * status: what the service takes, keeps and loses, and what it costs. There is nobody's name in it,
- * so everybody may ask; only for which users naming rests, each is told of themselves. Samples add up: taken = stored + in hand + lost, as far as a cause counts
- * samples.
+ * so everybody may ask; only for which users naming rests, each is told of themselves. Samples add
+ * up: taken = stored + in hand + lost, as far as a cause counts samples.
  */
 #include <errno.h>
 #include <string.h>

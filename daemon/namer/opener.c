@@ -169,8 +169,8 @@ static int check(const struct stat *s, const struct opener_demand *d)
 	return 0;
 }
 
-/* What the file is, and whose. A remote file system, and one that a user serves, may say anything. An
- * ACL that lets somebody write shows in the bits of the group. Source: man 5 acl. */
+/* What the file is, and whose. A remote file system, and one that a user serves, may say anything.
+ * An ACL that lets somebody write shows in the bits of the group. Source: man 5 acl. */
 static void note_origin(const struct stat *s, bool local, struct opener_answer *a)
 {
 	a->inode = s->st_ino;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -259,6 +260,45 @@ const char *namer_rig_symbol(const struct frame *f)
 	const char *name = f->n_places ? f->place[f->n_places - 1].function : NULL;
 
 	return name ? name : "";
+}
+
+struct file *namer_rig_file_of(
+	struct namer_rig *r, uid_t uid, const char *from, const char *section, const char *name)
+{
+	const char *path = namer_rig_copy(r, from, name);
+
+	if (section)
+		ck_assert_int_eq(
+			namer_rig_shell("objcopy --add-section .mperf.test.%s=/etc/hostname '%s'",
+				section, path),
+			0);
+	ck_assert_int_eq(chmod(path, 0755), 0);
+	ck_assert_int_eq(chown(path, uid, (gid_t)uid), 0);
+	return namer_rig_file(r, FILE_ELF, path);
+}
+
+static __attribute__((noinline)) int namer_rig_honest_function(volatile int *x)
+{
+	*x += 1;
+	return *x * 2;
+}
+
+uint64_t namer_rig_landmark(void)
+{
+	return namer_rig_find((void *)(uintptr_t)namer_rig_honest_function).offset;
+}
+
+struct frame *namer_rig_ask_honest(struct namer_rig *r, uid_t uid, const char *name)
+{
+	struct file *f = namer_rig_file_of(r, uid, namer_rig_self(), NULL, name);
+
+	return namer_rig_frame(r, f, namer_rig_landmark());
+}
+
+void namer_rig_is_honest(const struct frame *f)
+{
+	ck_assert_int_eq(f->state, FRAME_NAMED);
+	ck_assert_str_eq(namer_rig_symbol(f), "namer_rig_honest_function");
 }
 
 struct namer_rig_spot namer_rig_find(const void *addr)

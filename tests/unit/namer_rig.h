@@ -18,8 +18,9 @@ struct namer_rig {
 };
 
 /* "parse" or "open": a worker that this very binary plays, as the environment says:
- * NAMER_RIG_ROLE (which role is fake) and NAMER_RIG_PLAY (mute, garbage, dumb, stranger, forgetful);
- * the other role is the real worker. Called first in main; returns only if this is no worker. */
+ * NAMER_RIG_ROLE (which role is fake) and NAMER_RIG_PLAY (mute, garbage, dumb, stranger,
+ * forgetful); the other role is the real worker. Called first in main; returns only if this is no
+ * worker. */
 void namer_rig_main(int argc, char **argv);
 const char *namer_rig_self(void);
 
@@ -50,6 +51,16 @@ struct frame *namer_rig_frame(struct namer_rig *r, struct file *f, uint64_t offs
 struct frame *namer_rig_name(struct namer_rig *r, struct file *f, uint64_t offset);
 /* The name of the symbol around the frame: its last place; "" if it has none. */
 const char *namer_rig_symbol(const struct frame *f);
+
+/* A copy of `from` with that section (NULL: none), for the test worker, which belongs to this user.
+ * Only root can make another's. */
+struct file *namer_rig_file_of(
+	struct namer_rig *r, uid_t uid, const char *from, const char *section, const char *name);
+/* Ask for a function's name in a copy of this program that belongs to this user, and see it come. */
+struct frame *namer_rig_ask_honest(struct namer_rig *r, uid_t uid, const char *name);
+void namer_rig_is_honest(const struct frame *f);
+/* Its offset in this program. */
+uint64_t namer_rig_landmark(void);
 
 /* Where an address of this process lies: path and file offset. */
 struct namer_rig_spot {

@@ -13,12 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/attribute/worker.h"
-#include "proto/clock.h"
 #include "tests/unit/namer_rig.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -94,11 +92,6 @@ static struct namer_status status(void)
 
 	namer_status(rig.namer, &s);
 	return s;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static void is_named(const struct frame *f)
@@ -204,121 +197,6 @@ START_TEST(opener_killed_at_rest_is_restarted)
 	ck_assert(namer_rig_run(&rig));
 	is_named(f);
 	ck_assert_uint_eq(status().opener.restarts, 1);
-}
-END_TEST
-
-/* As if it had failed for seconds: as often as makes nobody wait. */
-static void fail_for_long(struct worker *w)
-{
-	w->failures = WORKER_FAILURES_MAX - 1;
-	kill(w->pid, SIGKILL);
-	while (!rig.namer->off)
-		namer_rig_step(&rig, 20);
-}
-
-static void until_named(const struct frame *f)
-{
-	for (int i = 0; i < 3000 && f->state == FRAME_ASKED; i++)
-		namer_rig_step(&rig, 10);
-	is_named(f);
-}
-
-START_TEST(while_a_worker_does_not_come_up_nobody_waits_and_then_names_come)
-{
-	struct worker *workers[] = {&rig.namer->parser, &rig.namer->opener};
-
-	for (int i = 0; i < 2; i++) {
-		struct frame *waits = ask_landmark(this_program());
-		fail_for_long(workers[i]);
-		workers[i]->start_ns = UINT64_MAX;
-		ck_assert(status().off);
-		ck_assert(namer_rig_run(&rig));
-		struct frame *f = namer_rig_frame(&rig, this_program(), waits->offset + 1 + i);
-		ck_assert(namer_rig_run(&rig));
-		ck_assert_int_eq(f->state, FRAME_ASKED);
-		ck_assert_uint_eq(namer_waiting(rig.namer), 0);
-		struct unwind_job job = {.pid = 1, .ticket = &rig};
-		ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
-		ck_assert(namer_rig_run(&rig));
-		ck_assert_uint_eq(rig.n_results, 1 + (uint32_t)i);
-		ck_assert(rig.result[i].failed);
-		ck_assert_ptr_eq(rig.result[i].ticket, &rig);
-		workers[i]->start_ns = 0;
-		until_named(f);
-		ck_assert(!status().off);
-	}
-}
-END_TEST
-
-START_TEST(at_the_end_what_an_absent_worker_did_not_name_gets_no_name)
-{
-	fail_for_long(&rig.namer->parser);
-	rig.namer->parser.start_ns = UINT64_MAX;
-	struct frame *f = ask_landmark(this_program());
-	ck_assert(namer_rig_run(&rig));
-	ck_assert_int_eq(f->state, FRAME_ASKED);
-	ck_assert_int_eq(namer_ask_again(rig.namer), 0);
-	ck_assert(namer_rig_run(&rig));
-	ck_assert_int_eq(f->state, FRAME_UNNAMED);
-}
-END_TEST
-
-/* As a machine full of processes does, which a test as root cannot have. */
-START_TEST(worker_that_cannot_be_started_for_want_of_something_is_tried_again)
-{
-	struct rlimit before, none = {0, 0};
-
-	ck_assert(namer_rig_run(&rig));
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
-	none.rlim_max = before.rlim_max;
-	kill(status().parser.pid, SIGKILL);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-	while (rig.namer->parser.failures < 3)
-		ck_assert_int_eq(namer_dispatch(rig.namer, now_ns()), 0);
-	ck_assert_uint_eq(status().parser.restarts, 1); /* a start that failed is none */
-	ck_assert_str_eq(status().parser.state, "failed");
-	ck_assert_int_eq(status().parser.error, EMFILE);
-	ck_assert_uint_gt(namer_deadline_ns(rig.namer), now_ns());
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
-	until_named(ask_landmark(this_program()));
-	ck_assert_uint_eq(status().parser.restarts, 1);
-	ck_assert_int_eq(status().parser.error, 0);
-}
-END_TEST
-
-START_TEST(failed_workers_are_tried_at_growing_distances)
-{
-	struct worker w = {0};
-	uint64_t now = 1000, last = 0;
-
-	for (int i = 0; i < 40; i++) {
-		worker_schedule(&w, false, now);
-		uint64_t delay = w.start_ns - now;
-		ck_assert_uint_ge(delay, last);
-		ck_assert_uint_le(delay, WORKER_DELAY_MAX_NS);
-		last = delay;
-	}
-	ck_assert_uint_eq(last, WORKER_DELAY_MAX_NS);
-	worker_answered(&w);
-	worker_schedule(&w, false, now);
-	ck_assert_uint_eq(w.start_ns - now, WORKER_DELAY_NS);
-}
-END_TEST
-
-START_TEST(workers_that_end_over_questions_are_started_at_a_rate)
-{
-	struct worker w = {0};
-	uint64_t now = 1000000000000u;
-
-	for (uint32_t i = 0; i <= WORKER_STARTS_MAX; i++) {
-		worker_schedule(&w, true, now);
-		ck_assert_uint_eq(w.start_ns, now);
-	}
-	for (uint32_t i = 1; i < 5; i++) {
-		worker_schedule(&w, true, now);
-		ck_assert_uint_eq(w.start_ns, now + i * WORKER_START_EVERY_NS);
-	}
-	ck_assert_uint_eq(w.failures, 0);
 }
 END_TEST
 
@@ -571,11 +449,6 @@ static Suite *worker_suite(void)
 	tcase_add_test(plain, parser_killed_at_rest_is_restarted_and_knows_its_files_again);
 	tcase_add_test(plain, stopped_parser_is_over_time_like_a_spinning_one);
 	tcase_add_test(plain, opener_killed_at_rest_is_restarted);
-	tcase_add_test(plain, while_a_worker_does_not_come_up_nobody_waits_and_then_names_come);
-	tcase_add_test(plain, at_the_end_what_an_absent_worker_did_not_name_gets_no_name);
-	tcase_add_test(plain, worker_that_cannot_be_started_for_want_of_something_is_tried_again);
-	tcase_add_test(fake, failed_workers_are_tried_at_growing_distances);
-	tcase_add_test(fake, workers_that_end_over_questions_are_started_at_a_rate);
 
 	tcase_add_test(fake, opener_that_never_answers_is_killed_and_the_file_hung);
 	tcase_add_test(fake, unknown_bytes_from_the_parser_end_it);
