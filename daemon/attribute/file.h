@@ -102,7 +102,8 @@ struct frame {
 	struct file *file;
 	uint64_t offset;
 	struct place *place;     /* n_places, owned */
-	uint32_t n_places;
+	uint16_t n_places;
+	uint8_t asker;           /* the namer's own: whose turn names it */
 	uint32_t age;            /* of the table when it was last asked for */
 	UT_hash_handle hh;
 };

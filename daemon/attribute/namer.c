@@ -6,8 +6,10 @@
  * was held up itself does not kill a worker for it.
  *
  * However a worker ends, the question that it was at is at fault, exactly one file or one stack;
- * it is marked, a new worker is started, and everybody else goes on from the descriptors that the
- * daemon kept.
+ * it is marked and charged (namer_blame.c), a new worker is started, and everybody else goes on
+ * from the descriptors that the daemon kept. A worker that ends over no question, or cannot be
+ * started, is tried again for ever, at growing distances; while it is away for long, nobody waits
+ * for names, which come when it is back.
  */
 #include "daemon/attribute/worker.h"
 
@@ -19,6 +21,27 @@
 
 DEFINE_CLEANUP(struct namer *, namer_free)
 
+/* Is it for want of something that may be there again soon? Source: man fork, socketpair. */
+static bool may_come_right(int error)
+{
+	return error == -EAGAIN || error == -ENOMEM || error == -EMFILE || error == -ENFILE ||
+	       error == -ENOBUFS;
+}
+
+/* Start a worker, or see when to try that again. -errno: there is no use in it. */
+static int put_up(struct namer *n, struct worker *w)
+{
+	bool room = n->graves.n < WORKER_GRAVES_MAX;
+	int r = room ? worker_start(w, n->binary, n->now_ns) : -EAGAIN;
+
+	if (r == 0)
+		return 0;
+	w->error = -r;
+	worker_schedule(w, false, n->now_ns);
+	n->off |= w->failures >= WORKER_FAILURES_MAX;
+	return may_come_right(r) ? 0 : r;
+}
+
 int namer_new(const struct namer_options *o, struct namer **ret_namer)
 {
 	_cleanup_(namer_freep) struct namer *n = calloc(1, sizeof(*n));
@@ -29,14 +52,15 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer)
 	n->opener = (struct worker){.role = WORKER_OPENER, .fd = -1, .deadline_ns = UINT64_MAX};
 	n->parser = (struct worker){.role = WORKER_PARSER, .fd = -1, .deadline_ns = UINT64_MAX};
 	TAILQ_INIT(&n->slots);
-	TAILQ_INIT(&n->to_open);
-	TAILQ_INIT(&n->to_name);
-	TAILQ_INIT(&n->jobs);
-	int r = worker_find_binary(o->binary, &n->binary);
+	n->wake_ns = UINT64_MAX;
+	n->now_ns = clock_ns(CLOCK_MONOTONIC);
+	int r = users_begin(n);
 	if (r == 0)
-		r = worker_start(&n->opener, n->binary, clock_ns(CLOCK_MONOTONIC));
+		r = worker_find_binary(o->binary, &n->binary);
 	if (r == 0)
-		r = worker_start(&n->parser, n->binary, clock_ns(CLOCK_MONOTONIC));
+		r = put_up(n, &n->opener);
+	if (r == 0)
+		r = put_up(n, &n->parser);
 	if (r < 0)
 		return r;
 	*ret_namer = TAKE_PTR(n);
@@ -47,16 +71,16 @@ struct namer *namer_free(struct namer *n)
 {
 	if (!n)
 		return NULL;
-	worker_kill(&n->opener, &n->graves);
-	worker_kill(&n->parser, &n->graves);
-	if (!TAILQ_EMPTY(&n->jobs) || n->asked_job)
-		jobs_free(n);
+	worker_kill(&n->opener, &n->graves, (uid_t)-1);
+	worker_kill(&n->parser, &n->graves, (uid_t)-1);
+	jobs_free(n);
 	struct slot *s;
 	while ((s = TAILQ_FIRST(&n->slots))) {
 		TAILQ_REMOVE(&n->slots, s, by_use);
 		s->file->namer_slot = NULL;
-		slot_free(s);
+		slot_free(n, s);
 	}
+	users_clear(n);
 	strings_clear(&n->strings);
 	graves_leave(&n->graves);
 	free(n->forget);
@@ -65,14 +89,14 @@ struct namer *namer_free(struct namer *n)
 	return NULL;
 }
 
-int namer_open(struct namer *n, struct file *file)
+int namer_open(struct namer *n, struct file *file, uid_t uid)
 {
 	struct slot *s;
 	int r = n->off ? 0 : slot_get(n, file, &s);
 
 	if (n->off || r < 0)
 		return r;
-	return slot_want(n, s);
+	return slot_want(n, s, user_get(n, uid));
 }
 
 bool namer_is_rewritten(struct namer *n, struct file *file)
@@ -83,7 +107,7 @@ bool namer_is_rewritten(struct namer *n, struct file *file)
 	return s && slot_is_rewritten(s);
 }
 
-int namer_name(struct namer *n, struct frame *frame)
+int namer_name(struct namer *n, struct frame *frame, uid_t uid)
 {
 	struct file *file = frame->file;
 	struct slot *s;
@@ -92,7 +116,7 @@ int namer_name(struct namer *n, struct frame *frame)
 		return 0;
 	int r = slot_get(n, file, &s);
 	if (r == 0)
-		r = slot_push(n, s, frame);
+		r = slot_push(n, s, frame, user_get(n, uid));
 	if (r < 0)
 		return r;
 	n->n_waiting_frames++;
@@ -101,6 +125,21 @@ int namer_name(struct namer *n, struct frame *frame)
 	if (s->queue == QUEUE_NONE)
 		slot_enqueue_name(n, s);
 	return 0;
+}
+
+int namer_hurry(struct namer *n, struct frame *frame, uid_t uid)
+{
+	struct slot *s = frame->file->namer_slot;
+
+	if (frame->state != FRAME_ASKED || !s || s->rests || slot_grows(s) ||
+		frame->asker >= n->n_users || n->user[frame->asker]->uid == uid ||
+		n->n_entries >= n->n_waiting_frames + NAMER_HURRIED_MAX)
+		return 0;
+	struct user *u = user_get(n, uid), *first = n->user[frame->asker];
+	if (u == first || !user_is_before(n, u, first))
+		return 0;
+	int r = slot_push(n, s, frame, u);
+	return r == 0 && s->queue == QUEUE_OPEN ? slot_want(n, s, u) : r;
 }
 
 int namer_name_as(struct namer *n, struct frame *frame, const char *function)
@@ -133,28 +172,56 @@ int namer_ask_again(struct namer *n)
 
 /* --- the workers' lives ---------------------------------------------------------------------- */
 
-static int give_up(struct namer *n)
+/* In whose name is its question? NULL: it has none. */
+static struct user *asker(const struct namer *n, const struct worker *w)
 {
-	n->off = true;
-	worker_kill(&n->opener, &n->graves);
-	worker_kill(&n->parser, &n->graves);
-	int r = opener_ended(n, WORKER_OFF);
-	int error = parser_ended(n, WORKER_OFF);
-	return r < 0 ? r : error;
+	if (w == &n->opener)
+		return n->opening ? n->opening->opens : NULL;
+	return n->asked_slot || n->asked_job ? n->asked_user : NULL;
+}
+
+/* What the worker's question has cost. */
+static void pay(struct namer *n, const struct worker *w, struct user *u)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t wall_ns = now_ns > w->asked_ns ? now_ns - w->asked_ns : 0;
+
+	if (u && w == &n->opener)
+		user_pay_open(n, u, wall_ns);
+	else if (u)
+		user_pay_parse(n, u, wall_ns, worker_used_ns(w, now_ns));
 }
 
 static int restart(struct namer *n, struct worker *w, enum worker_end end)
 {
-	worker_kill(w, &n->graves);
-	int r = w == &n->opener ? opener_ended(n, end) : parser_ended(n, end);
+	bool opens = w == &n->opener;
+	struct user *u = asker(n, w);
+
+	pay(n, w, u);
+	worker_kill(w, &n->graves, u ? u->uid : (uid_t)-1);
+	int r = opens ? opener_ended(n, end) : parser_ended(n, end);
 	if (r < 0)
 		return r;
-	if (w == &n->parser)
-		n->n_forget = 0; /* the next one has nothing to forget */
-	if (w->restarts == NAMER_RESTARTS_MAX)
-		return give_up(n);
+	if (!opens) {
+		n->n_forget =
+			0; /* the next one has nothing to forget, and has seen nobody's files */
+		n->n_seen = 0;
+	}
 	w->restarts++;
-	return worker_start(w, n->binary, n->now_ns) < 0 ? give_up(n) : 0;
+	w->ended_ns = n->now_ns;
+	worker_schedule(w, u != NULL, n->now_ns);
+	n->off |= w->failures >= WORKER_FAILURES_MAX;
+	return 0;
+}
+
+/* Both are there again: what waited for that goes on. */
+static void come_back(struct namer *n)
+{
+	if (!n->off || n->opener.state < WORKER_IDLE || n->parser.state < WORKER_IDLE)
+		return;
+	n->off = false;
+	n->wake_ns = 0;
+	n->opener.failures = n->parser.failures = 0;
 }
 
 /* Take one answer. *ret_heard: there was something, perhaps its end. */
@@ -172,6 +239,7 @@ static int hear(struct namer *n, struct worker *w, bool *ret_heard)
 	ssize_t bytes = worker_hear(w, n->buffer, sizeof(n->buffer), &fd);
 	if (bytes == -EAGAIN) {
 		*ret_heard |= w->state != before;
+		come_back(n);
 		return 0;
 	}
 	*ret_heard = true;
@@ -180,37 +248,66 @@ static int hear(struct namer *n, struct worker *w, bool *ret_heard)
 	if (bytes < 0)
 		return restart(n, w, WORKER_LIED);
 
+	struct user *u = asker(n, w);
 	int r = w == &n->opener ? opener_hear(n, n->buffer, (size_t)bytes, fd)
 				: parser_hear(n, n->buffer, (size_t)bytes);
 	if (r == -EBADMSG)
 		return restart(n, w, WORKER_LIED);
 	if (r == 0 && w->state == WORKER_BUSY) {
-		w->state = WORKER_IDLE;
-		w->deadline_ns = UINT64_MAX;
+		pay(n, w, u);
+		worker_answered(w);
 	}
 	return r < 0 ? r : 0;
 }
 
+/* A parser that got little of a busy machine's CPU time has some longer: else whoever keeps all
+ * harts busy would take the names of others' files away. */
+static bool has_time_left(const struct namer *n, struct worker *w)
+{
+	uint64_t limit_ns = namer_timeout(n->options.parse_timeout_ns, NAMER_PARSE_TIMEOUT_NS);
+	uint64_t end_ns = w->asked_ns + NAMER_WALL_TIMES * limit_ns;
+
+	if (w != &n->parser || w->state != WORKER_BUSY || n->now_ns >= end_ns)
+		return false;
+	uint64_t used_ns = worker_used_ns(w, n->now_ns);
+	if (used_ns >= limit_ns)
+		return false;
+	uint64_t due_ns = n->now_ns + limit_ns - used_ns;
+	w->deadline_ns = due_ns < end_ns ? due_ns : end_ns;
+	return true;
+}
+
 static int expire(struct namer *n, struct worker *w, bool *ret_fed)
 {
-	if (w->state == WORKER_DEAD || n->now_ns < w->deadline_ns)
+	if (w->state == WORKER_DEAD) {
+		*ret_fed |= n->now_ns >= w->start_ns;
+		if (n->now_ns >= w->start_ns)
+			(void)put_up(n, w); /* whatever is wrong may come right */
+		return 0;
+	}
+	if (n->now_ns < w->deadline_ns || has_time_left(n, w))
 		return 0;
 	*ret_fed = true;
 	return restart(n, w, WORKER_OVER_TIME);
 }
 
-/* Without workers everything that waits is answered: unnamed, failed. */
-static void drain(struct namer *n)
+/* While a worker is away nobody waits: frames are named later, stacks not at all. */
+static int drain(struct namer *n)
 {
-	struct slot *s;
+	int r = 0;
 
-	while ((s = TAILQ_FIRST(&n->to_open)) || (s = TAILQ_FIRST(&n->to_name))) {
-		slot_dequeue(n, s);
-		if (s->file->state == FILE_OPENING)
-			s->file->state = FILE_UNSEEN;
-		slot_finish(n, s);
+	for (uint32_t i = 0; i < n->n_users && r == 0; i++) {
+		struct user *u = n->user[i];
+		while (r == 0 && (!TAILQ_EMPTY(&u->to_open) || !TAILQ_EMPTY(&u->to_name))) {
+			struct slot *s = TAILQ_EMPTY(&u->to_open) ? TAILQ_FIRST(&u->to_name)->slot
+								  : TAILQ_FIRST(&u->to_open);
+			if (s->file->state == FILE_OPENING)
+				s->file->state = FILE_UNSEEN;
+			r = slot_rest(n, s);
+		}
 	}
 	jobs_fail(n);
+	return r;
 }
 
 static int turn(struct namer *n, bool *ret_busy)
@@ -223,8 +320,8 @@ static int turn(struct namer *n, bool *ret_busy)
 		r = expire(n, &n->opener, ret_busy);
 	if (r == 0)
 		r = expire(n, &n->parser, ret_busy);
-	if (r == 0 && n->off)
-		drain(n);
+	if (r == 0)
+		r = n->off ? drain(n) : slots_wake(n);
 	if (r == 0)
 		r = opener_feed(n, ret_busy);
 	if (r == 0)
@@ -265,17 +362,27 @@ int namer_fds(const struct namer *n, struct pollfd ret_fds[NAMER_FDS_MAX])
 	return n_fds;
 }
 
+static uint64_t worker_deadline_ns(const struct worker *w)
+{
+	return w->state == WORKER_BROKEN ? 0
+	       : w->state == WORKER_DEAD ? w->start_ns
+					 : w->deadline_ns;
+}
+
 uint64_t namer_deadline_ns(const struct namer *n)
 {
-	if (n->fresh || n->opener.state == WORKER_BROKEN || n->parser.state == WORKER_BROKEN)
-		return 0;
-	return n->opener.deadline_ns < n->parser.deadline_ns ? n->opener.deadline_ns
-							     : n->parser.deadline_ns;
+	uint64_t due[] = {worker_deadline_ns(&n->opener), worker_deadline_ns(&n->parser),
+		n->off ? UINT64_MAX : n->wake_ns, n->off ? UINT64_MAX : users_deadline_ns(n)};
+	uint64_t first = n->fresh ? 0 : UINT64_MAX;
+
+	for (size_t i = 0; i < sizeof(due) / sizeof(*due); i++)
+		first = due[i] < first ? due[i] : first;
+	return first;
 }
 
 bool namer_idle(const struct namer *n)
 {
-	return n->n_waiting_frames == 0 && n->n_waiting_jobs == 0 && TAILQ_EMPTY(&n->to_open) &&
+	return n->n_waiting_frames == 0 && n->n_waiting_jobs == 0 && n->n_to_open == 0 &&
 	       !n->opening && n->opener.state != WORKER_BUSY && n->parser.state != WORKER_BUSY;
 }
 
@@ -284,15 +391,37 @@ size_t namer_waiting(const struct namer *n)
 	return n->n_waiting_frames + n->n_waiting_jobs;
 }
 
+static struct namer_worker_status worker_status(const struct worker *w)
+{
+	static const char *const states[] = {
+		[WORKER_DEAD] = "failed",
+		[WORKER_STARTING] = "starts",
+		[WORKER_IDLE] = "waits",
+		[WORKER_BUSY] = "works",
+		[WORKER_BROKEN] = "failed",
+	};
+
+	return (struct namer_worker_status){
+		.pid = w->pid,
+		.restarts = w->restarts,
+		.state = states[w->state],
+		.ended_ns = w->ended_ns,
+		.start_ns = w->state == WORKER_DEAD ? w->start_ns : 0,
+		.error = w->state == WORKER_DEAD ? w->error : 0,
+	};
+}
+
 void namer_status(const struct namer *n, struct namer_status *ret_status)
 {
 	*ret_status = (struct namer_status){
-		.opener_pid = n->opener.pid,
-		.parser_pid = n->parser.pid,
-		.opener_restarts = n->opener.restarts,
-		.parser_restarts = n->parser.restarts,
+		.opener = worker_status(&n->opener),
+		.parser = worker_status(&n->parser),
 		.off = n->off,
+		.n_deaths = n->n_deaths,
+		.n_faulty = n->n_faulty,
+		.n_waiting = namer_waiting(n),
 		.n_named = n->n_named,
 		.n_unwound = n->n_unwound,
 	};
+	users_status(n, ret_status);
 }

@@ -7,7 +7,9 @@
  * nothing, the parser parses and unwinds and opens nothing. The daemon passes descriptors from one
  * to the other without reading them. All calls queue and return at once; results come from
  * namer_dispatch through the callbacks. A worker that is over its time is killed and started
- * anew; the file it was at is marked (FILE_HUNG, FILE_SPUN, FILE_CRASHED) and not tried again.
+ * again; the file it was at is marked (FILE_HUNG, FILE_SPUN, FILE_CRASHED) and not tried again, and
+ * whoever answers for it is charged: after some deaths nothing of that user is tried for a while,
+ * while everybody else goes on. Users are served in turn, by the time that they have had.
  *
  *      daemon ──open──▶ opener (may open, parses nothing)
  *        ▲  ◀──fd────────┘
@@ -28,8 +30,8 @@
 #define NAMER_FILE_BYTES_MAX (4ull << 30)   /* larger files are FILE_OVERSIZE */
 #define NAMER_PARSER_BYTES_MAX (3ull << 30) /* RLIMIT_AS of the parser: one such file mapped, and its tables */
 #define NAMER_FILES_OPEN_MAX 256            /* descriptors kept; the oldest are closed and opened anew on need */
-#define NAMER_UNWIND_BYTES_MAX (64u << 20)  /* copied stacks waiting; beyond it LOSS_UNWIND */
-#define NAMER_RESTARTS_MAX 64               /* of each worker per run; then naming is off, and doctor says so */
+#define NAMER_UNWIND_BYTES_MAX (64u << 20)  /* copied stacks waiting; one user's as much as is left of it.
+	                                     * Beyond it LOSS_UNWIND */
 
 struct namer;
 
@@ -39,6 +41,7 @@ enum { NAMER_FULL = 1 };
 struct unwind_job {
 	const struct space *space;   /* mappings at the time of the sample; copied into the request */
 	pid_t pid;
+	uid_t uid;                   /* of the process; (uid_t)-1: unknown */
 	uint64_t regs_abi, regs_mask;
 	const uint64_t *regs;        /* popcount(regs_mask), may be unaligned; copied */
 	const uint8_t *stack;        /* copied */
@@ -72,8 +75,9 @@ struct namer_options {
 /* Start both workers. -errno if the binary is not there. */
 int namer_new(const struct namer_options *o, struct namer **ret_namer);
 
-/* Ask for a file early, while the process that mapped it lives. Idempotent. 0 or -ENOMEM. */
-int namer_open(struct namer *n, struct file *file);
+/* Ask for a file early, while the process that mapped it lives, in the name of that process's user;
+ * (uid_t)-1: unknown. Idempotent. 0 or -ENOMEM. */
+int namer_open(struct namer *n, struct file *file, uid_t uid);
 
 /* True, and the file is marked replaced, if other contents were written to it since it was opened:
  * who maps it now runs those. A call of the kernel that waits for nothing. */
@@ -81,7 +85,11 @@ bool namer_is_rewritten(struct namer *n, struct file *file);
 
 /* Name a frame (FRAME_NEW → FRAME_ASKED). Batched per file. 0 or -ENOMEM. A frame of generated code
  * that no line describes yet stays FRAME_ASKED, and is not waited for, until namer_ask_again. */
-int namer_name(struct namer *n, struct frame *frame);
+int namer_name(struct namer *n, struct frame *frame, uid_t uid);
+
+/* A frame that is FRAME_ASKED was seen in this user's process: it need not wait for the turn of
+ * another, who asked first. 0 or -ENOMEM. */
+int namer_hurry(struct namer *n, struct frame *frame, uid_t uid);
 
 /* Name a frame that is FRAME_NEW without asking anybody, such as one that stands for many. Copied.
  * 0, NAMER_FULL (it stays as it was), -ENOMEM. */
@@ -117,11 +125,36 @@ void namer_sweep_mark(const struct namer *n, struct sweep *s);
 int namer_sweep_slots(struct namer *n, const struct sweep *s);
 void namer_sweep_names(struct namer *n);
 
+/* How a worker is. */
+struct namer_worker_status {
+	pid_t pid;                   /* 0: none runs */
+	uint32_t restarts;
+	const char *state;           /* static: "waits", "works", "starts", "failed" */
+	uint64_t ended_ns;           /* when it last ended; 0: never */
+	uint64_t start_ns;           /* failed: when it is tried again */
+	int error;                   /* why it could not be started; 0 */
+};
+
+/* Whom nothing is named for at present, and why. */
+struct namer_refused {
+	uid_t uid;
+	const char *what;            /* static: "files", "stacks", "opening files" */
+	uint32_t deaths;
+	uint64_t since_ns;
+	uint64_t until_ns;
+};
+
+#define NAMER_REFUSED_SHOWN_MAX 64u /* in one status; the sum counts all */
+
 struct namer_status {
-	pid_t opener_pid, parser_pid;
-	uint32_t opener_restarts, parser_restarts;
-	bool off;                    /* gave up; see NAMER_RESTARTS_MAX */
+	struct namer_worker_status opener, parser;
+	bool off;                    /* a worker does not come up: nothing is named until it does */
+	uint64_t n_deaths;           /* of workers, over a file or stack */
+	uint32_t n_faulty;           /* files remembered for that */
+	size_t n_waiting;            /* frames and stacks */
 	uint64_t n_named, n_unwound;
+	uint32_t n_refused;
+	struct namer_refused refused[NAMER_REFUSED_SHOWN_MAX];
 };
 void namer_status(const struct namer *n, struct namer_status *ret_status);
 

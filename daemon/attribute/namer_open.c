@@ -87,14 +87,15 @@ static size_t fill_question(
 static bool has_room(struct namer *n, const struct slot *s)
 {
 	while (n->n_fds >= NAMER_FILES_OPEN_MAX || n->copied_bytes >= NAMER_COPIES_BYTES_MAX)
-		if (!slot_evict(n))
+		if (!slot_evict(n, s->opens))
 			return s->part != PART_MAIN;
 	return true;
 }
 
 int opener_feed(struct namer *n, bool *ret_fed)
 {
-	struct slot *s = TAILQ_FIRST(&n->to_open);
+	struct user *u = user_next_open(n);
+	struct slot *s = u ? TAILQ_FIRST(&u->to_open) : NULL;
 	struct message_open m;
 	struct iovec iov[3];
 
@@ -111,6 +112,8 @@ int opener_feed(struct namer *n, bool *ret_fed)
 		return 0;
 	slot_dequeue(n, s);
 	s->queue = QUEUE_FLIGHT;
+	if (s->part == PART_MAIN)
+		s->asker = u->uid;
 	n->opening = s;
 	return 0;
 }
@@ -181,11 +184,33 @@ static int main_missing(struct namer *n, struct slot *s, enum file_state state)
 	return slot_fail(n, s, s->file->state == FILE_NO_SYMBOLS ? FILE_NO_SYMBOLS : state);
 }
 
+static void note_origin(struct slot *s, const struct message_opened *m)
+{
+	s->origin[s->part] = (struct origin){
+		.device = (uint64_t)m->major << 32 | m->minor,
+		.inode = m->inode,
+		.bytes = m->bytes,
+		.changed_ns = m->changed_ns,
+		.owner = m->owner,
+		.sole = m->sole,
+	};
+}
+
+/* It is not parsed again, under whatever name it comes. */
+static int open_faulty(struct namer *n, struct slot *s, enum file_state state)
+{
+	if (s->part == PART_MAIN)
+		return slot_fail(n, s, state);
+	settle(n, s);
+	return 0;
+}
+
 int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 {
 	_cleanup_(closep) int given = fd;
 	struct slot *s = n->opening;
 	struct message_opened m;
+	enum file_state faulty;
 	const char *path;
 
 	if (!s || reply_opened(bytes, n_bytes, &m, &path) < 0 ||
@@ -201,6 +226,10 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 		return main_missing(n, s, FILE_VANISHED); /* perhaps the new one was found */
 	if (given < 0 && s->part == PART_MAIN)
 		return main_missing(n, s, (enum file_state)m.state);
+	if (given >= 0)
+		note_origin(s, &m);
+	if (given >= 0 && origin_is_faulty(n, &s->origin[s->part], &faulty))
+		return open_faulty(n, s, faulty);
 	if (given >= 0) {
 		if (s->renewing) {
 			n->copied_bytes -= s->copied_bytes;
@@ -237,10 +266,12 @@ int opener_ended(struct namer *n, enum worker_end end)
 	if (!s)
 		return 0;
 	s->queue = QUEUE_NONE;
-	if (end == WORKER_OFF || (end != WORKER_OVER_TIME && s->retries++ == 0)) {
-		slot_enqueue_open(n, s, s->part);
+	if (end != WORKER_OVER_TIME && s->retries++ == 0) {
+		slot_enqueue_open(n, s, s->part, s->opens);
 		return 0;
 	}
+	n->n_deaths++;
+	account_charge(&s->opens->opens, NAMER_DEATHS_USER_MAX, n->now_ns);
 	if (s->part == PART_MAIN)
 		return slot_fail(n, s, end == WORKER_OVER_TIME ? FILE_HUNG : FILE_CRASHED);
 	/* The file itself is fine; it is named without its debug file. */

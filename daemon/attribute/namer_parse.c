@@ -25,12 +25,13 @@ static int ask(struct namer *n, enum message_type type, struct iovec *iov, size_
 	return r;
 }
 
-static void fly(struct namer *n, struct slot *s)
+static void fly(struct namer *n, struct slot *s, struct user *u)
 {
 	slot_dequeue(n, s);
 	slot_touch(n, s);
 	s->queue = QUEUE_FLIGHT;
 	n->asked_slot = s;
+	n->asked_user = u;
 }
 
 int parser_give(struct namer *n, struct slot *s, enum message_part part)
@@ -41,6 +42,7 @@ int parser_give(struct namer *n, struct slot *s, enum message_part part)
 
 	if (r < 0)
 		return r;
+	parser_saw(n, slot_author(s, part));
 	s->joined |= 1u << part;
 	if (part == PART_MAIN) {
 		s->given = n->parser.generation;
@@ -84,7 +86,7 @@ static int ask_forget(struct namer *n)
 	return 0;
 }
 
-static int ask_load(struct namer *n, struct slot *s)
+static int ask_load(struct namer *n, struct slot *s, struct user *u)
 {
 	const struct file *f = s->file;
 	struct message_load m = {.file = f->id, .kind = f->kind, .base = f->map_start};
@@ -108,27 +110,57 @@ static int ask_load(struct namer *n, struct slot *s)
 	if (n->n_forget > 0)
 		return ask_forget(n);
 	if (ask(n, MESSAGE_LOAD, iov, n_iov, -1) == 0)
-		fly(n, s);
+		fly(n, s, u);
 	return 0;
 }
 
-static int ask_names(struct namer *n, struct slot *s)
+/* What was asked and not answered waits again. */
+static int put_back(struct namer *n, struct slot *s, struct user *u)
+{
+	while (n->n_answered < n->n_batch) {
+		struct frame *frame = n->batch[n->n_answered];
+		bool hurried = frame->state != FRAME_ASKED || frame->asker != u->index;
+		int r = hurried ? 0 : slot_push(n, s, frame, u);
+		if (r < 0)
+			return r;
+		n->n_answered++;
+	}
+	n->n_batch = n->n_answered = 0;
+	return 0;
+}
+
+/* Take the newest of the wish into the batch; what another user's turn brings is left out. */
+static void fill_batch(struct namer *n, struct wish *w)
+{
+	n->n_batch = n->n_answered = 0;
+	while (n->n_batch < MESSAGE_OFFSETS_MAX && w->n > 0) {
+		struct frame *frame = w->frame[--w->n];
+		w->slot->n_frames--;
+		n->n_entries--;
+		if (wish_holds(w, frame))
+			n->batch[n->n_batch++] = frame;
+	}
+}
+
+static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 {
 	struct message_name m = {.file = s->file->id};
 	uint64_t offset[MESSAGE_OFFSETS_MAX];
+	struct user *u = w->user;
 
-	while (m.n < MESSAGE_OFFSETS_MAX && m.n < s->n_frames) {
-		n->batch[m.n] = s->frame[s->n_frames - 1 - m.n];
+	fill_batch(n, w);
+	for (; m.n < n->n_batch; m.n++)
 		offset[m.n] = n->batch[m.n]->offset;
-		m.n++;
+	if (w->n == 0)
+		wish_free(n, w);
+	if (m.n == 0) {
+		slot_enqueue_first(n, s);
+		return 0;
 	}
 	struct iovec iov[] = {{&m, sizeof(m)}, {offset, m.n * sizeof(*offset)}};
 	if (ask(n, MESSAGE_NAME, iov, 2, -1) < 0)
-		return 0;
-	s->n_frames -= m.n;
-	n->n_batch = m.n;
-	n->n_answered = 0;
-	fly(n, s);
+		return put_back(n, s, u);
+	fly(n, s, u);
 	return 0;
 }
 
@@ -136,47 +168,76 @@ static bool is_worth(const struct namer *n, const struct slot *s, enum message_p
 {
 	bool wanted = part == PART_DEBUG ? s->wants.want_debug : s->wants.want_alt;
 
-	return wanted && !(s->tried & 1u << part) && n->debug_hangs < NAMER_DEBUG_HANGS_MAX;
+	return wanted && !s->no_debug && !(s->tried & 1u << part) &&
+	       n->debug_hangs < NAMER_DEBUG_HANGS_MAX;
+}
+
+/* Debug files come into the picture after the file itself. True: that was the step. */
+static bool parts_step(struct namer *n, struct slot *s, struct user *u)
+{
+	for (enum message_part part = PART_DEBUG; part <= PART_ALT; part++) {
+		if (s->fd[part] >= 0 && !(s->joined & 1u << part)) {
+			if (parser_give(n, s, part) == 0)
+				fly(n, s, u);
+			return true;
+		}
+		if (s->fd[part] < 0 && is_worth(n, s, part)) {
+			slot_enqueue_open(n, s, part, u);
+			return true;
+		}
+	}
+	return false;
 }
 
 /* The next step of one slot with frames. */
-static int slot_step(struct namer *n, struct slot *s)
+static int slot_step(struct namer *n, struct wish *w)
 {
+	struct slot *s = w->slot;
+	struct user *u = w->user;
+
 	if (s->file->replaced && s->fd[PART_MAIN] < 0)
 		return slot_fail(n, s, FILE_VANISHED);
 	if (s->stale)
 		return slot_renew(n, s);
 	if (slot_is_rewritten(s))
 		return slot_fail(n, s, FILE_VANISHED);
-	if (s->n_frames == 0 || slot_is_dead(s)) {
-		slot_dequeue(n, s);
+	if (slot_is_dead(s)) {
 		slot_finish(n, s);
 		return 0;
 	}
-	if (s->fd[PART_MAIN] < 0) {
-		return slot_want(n, s);
-	}
+	if (s->fd[PART_MAIN] < 0)
+		return slot_want(n, s, u);
+	if (slot_is_refused(n, s))
+		return slot_rest(n, s);
 	if (s->given != n->parser.generation) {
 		if (parser_give(n, s, PART_MAIN) == 0)
-			fly(n, s);
+			fly(n, s, u);
 		return 0;
 	}
 	if (s->loaded != n->parser.generation)
-		return ask_load(n, s);
-	for (enum message_part part = PART_DEBUG; part <= PART_ALT; part++) {
-		if (s->fd[part] >= 0 && !(s->joined & 1u << part)) {
-			if (parser_give(n, s, part) == 0)
-				fly(n, s);
-			return 0;
-		}
-		if (s->fd[part] < 0 && is_worth(n, s, part)) {
-			slot_enqueue_open(n, s, part);
-			return 0;
-		}
-	}
+		return ask_load(n, s, u);
+	if (parts_step(n, s, u))
+		return 0;
 	if (!s->file->has_symbols && !s->file->has_debug && !slot_grows(s))
 		return slot_fail(n, s, FILE_NO_SYMBOLS);
-	return ask_names(n, s);
+	return ask_names(n, s, w);
+}
+
+/* What was loaded just now is asked before others may push it out; and the one that another's file
+ * may have made the last parser die over comes before all else. */
+static struct wish *next_wish(struct namer *n)
+{
+	struct slot *s = n->trial_slot ? n->trial_slot : n->stays;
+	struct wish *w;
+
+	if (s && s->queue == QUEUE_NAME) {
+		for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
+			if (w->user == n->asked_user)
+				return w;
+		return TAILQ_FIRST(&s->wishes);
+	}
+	n->trial_slot = n->stays = NULL;
+	return n->trial_job ? NULL : wish_next(n);
 }
 
 int parser_feed(struct namer *n, bool *ret_fed)
@@ -187,9 +248,9 @@ int parser_feed(struct namer *n, bool *ret_fed)
 		*ret_fed = true;
 		return ask_forget(n);
 	}
-	struct slot *s = TAILQ_FIRST(&n->to_name);
+	struct wish *w = next_wish(n);
 	n->turn = !n->turn;
-	if (n->turn || !s) {
+	if (!w || (n->turn && !n->stays && !n->trial_slot)) {
 		bool fed = false;
 		int r = job_feed(n, &fed);
 		if (r < 0 || fed) {
@@ -197,10 +258,10 @@ int parser_feed(struct namer *n, bool *ret_fed)
 			return r;
 		}
 	}
-	if (!s)
+	if (!w)
 		return 0;
 	*ret_fed = true;
-	return slot_step(n, s);
+	return slot_step(n, w);
 }
 
 /* --- answers --------------------------------------------------------------------------------- */
@@ -209,11 +270,8 @@ static void settle(struct namer *n, struct slot *s)
 {
 	n->asked_slot = NULL;
 	s->queue = QUEUE_NONE;
-	if (s->n_frames == 0)
-		return;
 	/* Go on with it before others, so that what is loaded is used while it is. */
-	s->queue = QUEUE_NAME;
-	TAILQ_INSERT_HEAD(&n->to_name, s, queued);
+	slot_enqueue_first(n, s);
 }
 
 static int file_forgotten(struct namer *n, struct slot *s)
@@ -238,7 +296,7 @@ static int file_other(struct namer *n, struct slot *s)
 	if (r < 0)
 		return r;
 	s->first = next;
-	return slot_want(n, s);
+	return slot_want(n, s, n->asked_user);
 }
 
 static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
@@ -267,6 +325,7 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 			memcpy(s->file->build_id, m.build_id, m.n_build_id);
 		}
 		settle(n, s);
+		n->stays = s;
 		return 0;
 	}
 	n->asked_slot = NULL;
@@ -322,19 +381,6 @@ static int finish_naming(struct namer *n, const struct reply_naming *from, struc
 	return 0;
 }
 
-/* What was asked and not answered waits again. */
-static int put_back(struct namer *n, struct slot *s)
-{
-	while (n->n_answered < n->n_batch) {
-		int r = slot_push(n, s, n->batch[n->n_answered]);
-		if (r < 0)
-			return r;
-		n->n_answered++;
-	}
-	n->n_batch = n->n_answered = 0;
-	return 0;
-}
-
 static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 {
 	struct slot *s = n->asked_slot;
@@ -347,7 +393,7 @@ static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	if (names.named.state == STATE_FORGOTTEN) {
 		if (n->n_answered > 0 || names.at != names.end)
 			return -EBADMSG;
-		int r = put_back(n, s);
+		int r = put_back(n, s, n->asked_user);
 		return r < 0 ? r : file_forgotten(n, s);
 	}
 	for (;;) {
@@ -366,6 +412,7 @@ static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	n->n_batch = 0;
 	s->forgotten = 0;
 	s->retries = 0;
+	n->trial_slot = n->stays = NULL;
 	settle(n, s);
 	return 0;
 }
@@ -410,24 +457,34 @@ int parser_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	}
 }
 
-/* The file that was being parsed is marked; after a kill from outside it is tried once more. */
+/* Back to the queue, before all others. */
+static void try_again(struct namer *n, struct slot *s)
+{
+	settle(n, s);
+	n->trial_slot = s;
+}
+
+/* The file that was being parsed is marked, if no other may be the cause; after a kill from outside
+ * it is tried once more. */
 int parser_ended(struct namer *n, enum worker_end end)
 {
 	struct slot *s = n->asked_slot;
 
 	n->asked_slot = NULL;
+	n->stays = NULL;
 	if (n->asked_job)
 		job_ended(n, end);
 	if (!s)
 		return 0;
 
-	int r = put_back(n, s);
+	int r = put_back(n, s, n->asked_user);
 	if (r < 0)
 		return r;
 	s->queue = QUEUE_NONE;
-	if (end == WORKER_OFF || (end == WORKER_KILLED && s->retries++ == 0)) {
-		settle(n, s);
+	if (!slot_is_proven(n, s) || (end == WORKER_KILLED && s->retries++ == 0)) {
+		try_again(n, s);
 		return 0;
 	}
-	return slot_fail(n, s, end == WORKER_OVER_TIME ? FILE_SPUN : FILE_CRASHED);
+	n->trial_slot = NULL;
+	return slot_blame(n, s, end == WORKER_OVER_TIME ? FILE_SPUN : FILE_CRASHED);
 }

@@ -22,6 +22,7 @@ int slot_get(struct namer *n, struct file *file, struct slot **ret_slot)
 		if (!s)
 			return -ENOMEM;
 		s->file = file;
+		TAILQ_INIT(&s->wishes);
 		for (int part = 0; part < N_PARTS; part++)
 			s->fd[part] = -1;
 		file->namer_slot = s;
@@ -31,13 +32,34 @@ int slot_get(struct namer *n, struct file *file, struct slot **ret_slot)
 	return 0;
 }
 
-struct slot *slot_free(struct slot *s)
+struct wish *wish_free(struct namer *n, struct wish *w)
 {
+	if (w->slot->queue == QUEUE_NAME) {
+		TAILQ_REMOVE(&w->user->to_name, w, of_user);
+		n->n_to_name--;
+	}
+	TAILQ_REMOVE(&w->slot->wishes, w, of_slot);
+	w->slot->n_frames -= w->n;
+	n->n_entries -= w->n;
+	w->user->n_wishes--;
+	free(w->frame);
+	free(w);
+	return NULL;
+}
+
+struct slot *slot_free(struct namer *n, struct slot *s)
+{
+	slot_dequeue(n, s);
+	if (n->trial_slot == s)
+		n->trial_slot = NULL;
+	if (n->stays == s)
+		n->stays = NULL;
+	while (!TAILQ_EMPTY(&s->wishes))
+		wish_free(n, TAILQ_FIRST(&s->wishes));
 	for (int part = 0; part < N_PARTS; part++)
 		if (s->fd[part] >= 0)
 			close(s->fd[part]);
 	free(s->found);
-	free(s->frame);
 	free(s->late);
 	free(s);
 	return NULL;
@@ -45,32 +67,62 @@ struct slot *slot_free(struct slot *s)
 
 void slot_dequeue(struct namer *n, struct slot *s)
 {
-	if (s->queue == QUEUE_OPEN)
-		TAILQ_REMOVE(&n->to_open, s, queued);
-	else if (s->queue == QUEUE_NAME)
-		TAILQ_REMOVE(&n->to_name, s, queued);
+	struct wish *w;
+
+	if (s->queue == QUEUE_OPEN) {
+		TAILQ_REMOVE(&s->opens->to_open, s, queued);
+		n->n_to_open--;
+	}
+	if (s->queue == QUEUE_NAME)
+		for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot)) {
+			TAILQ_REMOVE(&w->user->to_name, w, of_user);
+			n->n_to_name--;
+		}
 	s->queue = QUEUE_NONE;
 }
 
-void slot_enqueue_open(struct namer *n, struct slot *s, enum message_part part)
+void slot_enqueue_open(struct namer *n, struct slot *s, enum message_part part, struct user *u)
 {
 	slot_dequeue(n, s);
+	user_joins(n, u);
 	s->part = part;
+	s->opens = u;
 	s->queue = QUEUE_OPEN;
 	/* A debug file finishes a file that is begun; and a process that lives may not for long. */
 	if (part == PART_MAIN)
-		TAILQ_INSERT_TAIL(&n->to_open, s, queued);
+		TAILQ_INSERT_TAIL(&u->to_open, s, queued);
 	else
-		TAILQ_INSERT_HEAD(&n->to_open, s, queued);
+		TAILQ_INSERT_HEAD(&u->to_open, s, queued);
+	n->n_to_open++;
 	n->fresh = true;
 }
 
 void slot_enqueue_name(struct namer *n, struct slot *s)
 {
+	struct wish *w;
+
 	slot_dequeue(n, s);
-	s->queue = QUEUE_NAME;
-	TAILQ_INSERT_TAIL(&n->to_name, s, queued);
 	n->fresh = true;
+	if (TAILQ_EMPTY(&s->wishes))
+		return;
+	s->queue = QUEUE_NAME;
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot)) {
+		TAILQ_INSERT_TAIL(&w->user->to_name, w, of_user);
+		n->n_to_name++;
+	}
+}
+
+void slot_enqueue_first(struct namer *n, struct slot *s)
+{
+	struct wish *w;
+
+	slot_enqueue_name(n, s);
+	if (s->queue != QUEUE_NAME)
+		return;
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot)) {
+		TAILQ_REMOVE(&w->user->to_name, w, of_user);
+		TAILQ_INSERT_HEAD(&w->user->to_name, w, of_user);
+	}
 }
 
 void slot_touch(struct namer *n, struct slot *s)
@@ -94,6 +146,8 @@ int slot_forget(struct namer *n, struct slot *s)
 {
 	bool given = s->given != 0 && s->given == n->parser.generation;
 
+	if (n->stays == s)
+		n->stays = NULL;
 	if (given && n->n_forget == n->size_forget) {
 		size_t size = n->size_forget ? 2 * n->size_forget : 64;
 		uint32_t *forget = realloc(n->forget, size * sizeof(*forget));
@@ -156,15 +210,44 @@ static int reserve(struct frame ***frames, size_t n, size_t *size)
 	return 0;
 }
 
-int slot_push(struct namer *n, struct slot *s, struct frame *frame)
+static struct wish *wish_get(struct namer *n, struct slot *s, struct user *u)
 {
-	int r = reserve(&s->frame, s->n_frames, &s->size_frames);
-	if (r < 0)
-		return r;
-	frame->state = FRAME_ASKED;
-	s->frame[s->n_frames++] = frame;
-	n->fresh = true;
-	return 0;
+	struct wish *w;
+
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
+		if (w->user == u)
+			return w;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->slot = s;
+	w->user = u;
+	user_joins(n, u);
+	u->n_wishes++;
+	TAILQ_INSERT_TAIL(&s->wishes, w, of_slot);
+	if (s->queue == QUEUE_NAME) {
+		TAILQ_INSERT_TAIL(&u->to_name, w, of_user);
+		n->n_to_name++;
+	}
+	return w;
+}
+
+int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct user *u)
+{
+	struct wish *w = wish_get(n, s, u);
+	int r = w ? reserve(&w->frame, w->n, &w->size) : -ENOMEM;
+
+	if (r == 0) {
+		frame->state = FRAME_ASKED;
+		frame->asker = u->index;
+		w->frame[w->n++] = frame;
+		s->n_frames++;
+		n->n_entries++;
+		n->fresh = true;
+	} else if (w && w->n == 0) {
+		wish_free(n, w);
+	}
+	return r;
 }
 
 /* A stripped file has nothing to name, but call frame information to unwind by. */
@@ -175,8 +258,12 @@ static bool is_openable(const struct slot *s)
 	return !slot_is_dead(s) || s->file->state == FILE_NO_SYMBOLS;
 }
 
-int slot_want(struct namer *n, struct slot *s)
+int slot_want(struct namer *n, struct slot *s, struct user *u)
 {
+	/* Who comes later may be served sooner. */
+	if (s->queue == QUEUE_OPEN && s->opens != u &&
+		(u->open_ns < s->opens->open_ns || !user_may_open(n, s->opens)))
+		slot_enqueue_open(n, s, s->part, u);
 	if (s->fd[PART_MAIN] >= 0 || !is_openable(s) || s->queue == QUEUE_OPEN ||
 		s->queue == QUEUE_FLIGHT)
 		return 0;
@@ -184,7 +271,7 @@ int slot_want(struct namer *n, struct slot *s)
 		return opener_vdso(n, s);
 	if (s->file->state == FILE_UNSEEN || s->file->state == FILE_READY)
 		s->file->state = FILE_OPENING;
-	slot_enqueue_open(n, s, PART_MAIN);
+	slot_enqueue_open(n, s, PART_MAIN, u);
 	return 0;
 }
 
@@ -193,12 +280,29 @@ bool slot_is_awaited(const struct namer *n, const struct slot *s)
 	return s->part == PART_MAIN && (s->queue == QUEUE_OPEN || n->opening == s);
 }
 
-bool slot_evict(struct namer *n)
+static bool waits_behind(struct namer *n, const struct slot *s, struct user *u)
 {
-	for (struct slot *s = TAILQ_FIRST(&n->slots); s; s = TAILQ_NEXT(s, by_use))
-		if (s->fd[PART_MAIN] >= 0 && s->queue == QUEUE_NONE && s->n_frames == 0)
+	struct wish *w;
+
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
+		if (w->user == u || !user_is_before(n, u, w->user))
+			return false;
+	return s->queue == QUEUE_NAME;
+}
+
+bool slot_evict(struct namer *n, struct user *u)
+{
+	struct slot *spare = NULL;
+
+	for (struct slot *s = TAILQ_FIRST(&n->slots); s; s = TAILQ_NEXT(s, by_use)) {
+		if (s->fd[PART_MAIN] < 0)
+			continue;
+		if (s->queue == QUEUE_NONE && s->n_frames == 0)
 			return slot_release(n, s) == 0;
-	return false;
+		if (!spare && s != n->trial_slot && waits_behind(n, s, u))
+			spare = s;
+	}
+	return spare && slot_release(n, spare) == 0;
 }
 
 /* A JIT compiler may write its line later, or all lines at its end. */
@@ -206,7 +310,7 @@ static bool frame_is_late(const struct namer *n, const struct frame *f, enum fra
 {
 	struct slot *s = f->file->namer_slot;
 
-	if (state == FRAME_NAMED || n->ending || n->off || !slot_grows(s) || f->file->replaced ||
+	if (state == FRAME_NAMED || n->ending || !slot_grows(s) || f->file->replaced ||
 		reserve(&s->late, s->n_late, &s->size_late) < 0)
 		return false;
 	s->late[s->n_late++] = (struct frame *)f;
@@ -246,17 +350,69 @@ bool slot_is_rewritten(struct slot *s)
 	return true;
 }
 
-/* The callback may ask for more frames of this very file, so its list is taken first. */
+bool wish_holds(const struct wish *w, const struct frame *frame)
+{
+	return frame->state == FRAME_ASKED && frame->asker == w->user->index;
+}
+
+/* The callback may ask for more frames of this very file, so the wish is taken off first. */
 void slot_finish(struct namer *n, struct slot *s)
 {
-	struct frame **frame = s->frame;
-	size_t n_frames = s->n_frames;
+	struct wish *w;
+	size_t n_wishes = 0;
 
-	s->frame = NULL;
-	s->n_frames = s->size_frames = 0;
-	for (size_t i = 0; i < n_frames; i++)
-		frame_finish(n, frame[i], FRAME_UNNAMED);
-	free(frame);
+	slot_dequeue(n, s);
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
+		n_wishes++;
+	while (n_wishes-- > 0) {
+		w = TAILQ_FIRST(&s->wishes);
+		struct frame **frame = w->frame;
+		size_t n_frames = w->n;
+		uint8_t asker = w->user->index;
+		w->frame = NULL;
+		wish_free(n, w);
+		for (size_t i = 0; i < n_frames; i++)
+			if (frame[i]->state == FRAME_ASKED && frame[i]->asker == asker)
+				frame_finish(n, frame[i], FRAME_UNNAMED);
+		free(frame);
+	}
+}
+
+int slot_postpone(struct namer *n, struct slot *s)
+{
+	struct wish *w;
+
+	slot_dequeue(n, s);
+	while ((w = TAILQ_FIRST(&s->wishes))) {
+		for (size_t i = 0; i < w->n; i++) {
+			if (!wish_holds(w, w->frame[i]))
+				continue;
+			int r = reserve(&s->late, s->n_late, &s->size_late);
+			if (r < 0)
+				return r;
+			s->late[s->n_late++] = w->frame[i];
+			n->n_waiting_frames--;
+			/* once: others of its entries stand for it no more */
+			w->frame[i]->asker = NAMER_ASKER_NONE;
+		}
+		wish_free(n, w);
+	}
+	return 0;
+}
+
+int slot_resume(struct namer *n, struct slot *s)
+{
+	s->rests = false;
+	while (s->n_late > 0) {
+		int r = slot_push(n, s, s->late[s->n_late - 1], user_get(n, s->asker));
+		if (r < 0)
+			return r;
+		s->n_late--;
+		n->n_waiting_frames++;
+	}
+	if (s->queue == QUEUE_NONE)
+		slot_enqueue_name(n, s);
+	return 0;
 }
 
 /* What the next look at it may change. */
@@ -268,25 +424,15 @@ static bool may_come_right(enum file_state state)
 
 int slot_ask_again(struct namer *n, struct slot *s)
 {
-	bool over = n->off || s->file->replaced; /* what is there now tells of another program */
+	bool over = s->file->replaced; /* what is there now tells of another program */
 
-	n->n_waiting_frames += s->n_late;
-	while (s->n_late > 0) {
-		struct frame *frame = s->late[--s->n_late];
-		int r = over ? 0 : slot_push(n, s, frame);
-		if (r < 0) {
-			s->n_late++;
-			n->n_waiting_frames -= s->n_late;
-			return r;
-		}
-		if (over)
-			frame_finish(n, frame, FRAME_UNNAMED);
+	if (!over) {
+		s->stale = slot_grows(s);
+		return slot_resume(n, s);
 	}
-	if (over)
-		return 0;
-	s->stale = true;
-	if (s->queue == QUEUE_NONE)
-		slot_enqueue_name(n, s);
+	n->n_waiting_frames += s->n_late;
+	while (s->n_late > 0)
+		frame_finish(n, s->late[--s->n_late], FRAME_UNNAMED);
 	return 0;
 }
 
@@ -305,7 +451,7 @@ int slot_renew(struct namer *n, struct slot *s)
 	}
 	s->renewing = s->fd[PART_MAIN] >= 0;
 	s->file->state = FILE_OPENING;
-	slot_enqueue_open(n, s, PART_MAIN);
+	slot_enqueue_open(n, s, PART_MAIN, user_get(n, s->asker));
 	return 0;
 }
 

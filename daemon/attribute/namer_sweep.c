@@ -24,8 +24,10 @@ void namer_sweep_mark(const struct namer *n, struct sweep *s)
 		slot = TAILQ_NEXT(slot, by_use)) {
 		if (!is_at_rest(n, slot))
 			keep_file(s, slot->file);
-		for (size_t i = 0; i < slot->n_frames; i++)
-			sweep_keep_frame(s, slot->frame[i]);
+		const struct wish *w;
+		for (w = TAILQ_FIRST(&slot->wishes); w; w = TAILQ_NEXT(w, of_slot))
+			for (size_t i = 0; i < w->n; i++)
+				sweep_keep_frame(s, w->frame[i]);
 	}
 	for (uint32_t i = n->n_answered; i < n->n_batch; i++)
 		sweep_keep_frame(s, n->batch[i]);
@@ -59,7 +61,7 @@ int namer_sweep_slots(struct namer *n, const struct sweep *s)
 			return r;
 		TAILQ_REMOVE(&n->slots, slot, by_use);
 		slot->file->namer_slot = NULL;
-		slot_free(slot);
+		slot_free(n, slot);
 	}
 	return 0;
 }

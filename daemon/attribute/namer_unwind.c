@@ -6,7 +6,9 @@
  * of them stays without it.
  *
  * A parser that dies over a stack says nothing about which file was to blame, so the process is
- * counted against: after NAMER_DEATHS_MAX deaths none of its stacks is unwound any more.
+ * counted against: after NAMER_DEATHS_MAX deaths none of its stacks is unwound for a while. Its
+ * user is, too, who may have many processes: whoever wrote the code that runs in them acts in their
+ * name.
  */
 #define HASH_NONFATAL_OOM 1 /* an element that found no memory has no table; checked below */
 #include "daemon/attribute/worker.h"
@@ -50,38 +52,69 @@ static void job_finish(struct namer *n, struct job *j, struct unwind_result *res
 	else
 		n->n_unwound++;
 	result->ticket = j->ticket;
+	size_t bytes = sizeof(*j) + j->n_regs * sizeof(uint64_t) + j->n_stack;
 	n->n_waiting_jobs--;
-	n->job_bytes -= sizeof(*j) + j->n_regs * sizeof(uint64_t) + j->n_stack;
+	n->job_bytes -= bytes;
+	j->user->job_bytes -= bytes;
+	if (n->trial_job == j)
+		n->trial_job = NULL;
 	snapshot_drop(n, j->snapshot);
 	free(j);
 	if (n->options.unwound)
 		n->options.unwound(n->options.userdata, result);
 }
 
-static bool is_barred(const struct namer *n, pid_t pid)
+static void job_enqueue(struct namer *n, struct job *j, bool first)
 {
-	for (uint32_t i = 0; i < n->n_barred; i++)
-		if (n->barred[i].pid == pid)
-			return n->barred[i].deaths >= NAMER_DEATHS_MAX;
-	return false;
+	user_joins(n, j->user);
+	if (first)
+		TAILQ_INSERT_HEAD(&j->user->jobs, j, queued);
+	else
+		TAILQ_INSERT_TAIL(&j->user->jobs, j, queued);
+	n->n_jobs++;
 }
 
-static void count_death(struct namer *n, pid_t pid)
+static void job_dequeue(struct namer *n, struct job *j)
+{
+	TAILQ_REMOVE(&j->user->jobs, j, queued);
+	n->n_jobs--;
+}
+
+static struct barred *barred_find(struct namer *n, pid_t pid, uid_t uid)
 {
 	for (uint32_t i = 0; i < n->n_barred; i++)
-		if (n->barred[i].pid == pid) {
-			n->barred[i].deaths++;
-			return;
-		}
-	n->barred[n->next_barred] = (struct barred){.pid = pid, .deaths = 1};
-	n->next_barred = (n->next_barred + 1) % NAMER_BARRED_MAX;
-	if (n->n_barred < NAMER_BARRED_MAX)
-		n->n_barred++;
+		if (n->barred[i].pid == pid && n->barred[i].uid == uid)
+			return &n->barred[i];
+	return NULL;
+}
+
+static bool is_barred(struct namer *n, pid_t pid, const struct user *u)
+{
+	const struct barred *b = barred_find(n, pid, u->uid);
+
+	return account_is_refused(&u->stacks, n->now_ns) ||
+	       (b && account_is_refused(&b->account, n->now_ns));
+}
+
+static void count_death(struct namer *n, pid_t pid, struct user *u)
+{
+	struct barred *b = barred_find(n, pid, u->uid);
+
+	n->n_deaths++;
+	account_charge(&u->stacks, NAMER_STACKS_USER_MAX, n->now_ns);
+	if (!b) {
+		b = &n->barred[n->next_barred];
+		*b = (struct barred){.pid = pid, .uid = u->uid};
+		n->next_barred = (n->next_barred + 1) % NAMER_BARRED_MAX;
+		if (n->n_barred < NAMER_BARRED_MAX)
+			n->n_barred++;
+	}
+	account_charge(&b->account, NAMER_DEATHS_MAX, n->now_ns);
 }
 
 /* --- queueing -------------------------------------------------------------------------------- */
 
-static int want_files(struct namer *n, struct snapshot *s)
+static int want_files(struct namer *n, struct snapshot *s, struct user *u)
 {
 	for (uint32_t i = 0; i < s->n_maps; i++) {
 		struct file *f = s->map[i].file;
@@ -90,7 +123,7 @@ static int want_files(struct namer *n, struct snapshot *s)
 			continue;
 		int r = slot_get(n, f, &slot);
 		if (r == 0)
-			r = slot_want(n, slot);
+			r = slot_want(n, slot, u);
 		if (r < 0)
 			return r;
 	}
@@ -98,8 +131,8 @@ static int want_files(struct namer *n, struct snapshot *s)
 	return 0;
 }
 
-static int snapshot_get(
-	struct namer *n, const struct unwind_job *job, struct snapshot **ret_snapshot)
+static int snapshot_get(struct namer *n, const struct unwind_job *job, struct user *u,
+	struct snapshot **ret_snapshot)
 {
 	struct snapshot *s = NULL;
 	uint64_t generation = job->space->generation;
@@ -132,7 +165,7 @@ static int snapshot_get(
 		return -ENOMEM;
 	}
 	*ret_snapshot = s;
-	return want_files(n, s);
+	return want_files(n, s, u);
 }
 
 int namer_unwind(struct namer *n, const struct unwind_job *job)
@@ -140,19 +173,22 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 	uint32_t n_regs = (uint32_t)__builtin_popcountll(job->regs_mask);
 	uint32_t n_stack = job->n_stack < MESSAGE_STACK_BYTES_MAX ? (uint32_t)job->n_stack
 								  : MESSAGE_STACK_BYTES_MAX;
+	struct user *u = user_get(n, job->uid);
 	/* A 32-bit program on a 64-bit kernel has registers that the unwinder does not know. */
 	bool hopeless = n->off || !job->space || job->space->n_maps == 0 ||
-			job->regs_abi != PERF_SAMPLE_REGS_ABI_64 || is_barred(n, job->pid);
+			job->regs_abi != PERF_SAMPLE_REGS_ABI_64 || is_barred(n, job->pid, u);
 
 	if (hopeless)
 		n_regs = n_stack = 0;
 	size_t bytes = sizeof(struct job) + n_regs * sizeof(uint64_t) + n_stack;
-	if (n->job_bytes + bytes > NAMER_UNWIND_BYTES_MAX)
+	/* So there is always room for one who comes. */
+	if (n->job_bytes + u->job_bytes + bytes > NAMER_UNWIND_BYTES_MAX)
 		return NAMER_FULL;
 	struct job *j = calloc(1, bytes);
 	if (!j)
 		return -ENOMEM;
-	int r = hopeless ? 0 : snapshot_get(n, job, &j->snapshot);
+	j->user = u;
+	int r = hopeless ? 0 : snapshot_get(n, job, u, &j->snapshot);
 	if (r < 0) {
 		snapshot_drop(n, j->snapshot);
 		free(j);
@@ -167,13 +203,21 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 	if (n_stack)
 		memcpy(j->bytes + n_regs * sizeof(uint64_t), job->stack, n_stack);
 	n->job_bytes += bytes;
+	u->job_bytes += bytes;
 	n->n_waiting_jobs++;
 	n->fresh = true;
-	TAILQ_INSERT_TAIL(&n->jobs, j, queued);
+	job_enqueue(n, j, false);
 	return 0;
 }
 
 /* --- sending --------------------------------------------------------------------------------- */
+
+static void fly(struct namer *n, struct job *j)
+{
+	job_dequeue(n, j);
+	n->asked_job = j;
+	n->asked_user = j->user;
+}
 
 static int ask(
 	struct namer *n, struct job *j, enum message_type type, struct iovec *iov, size_t n_iov)
@@ -183,8 +227,7 @@ static int ask(
 
 	if (r == 0) {
 		n->asked = type;
-		TAILQ_REMOVE(&n->jobs, j, queued);
-		n->asked_job = j;
+		fly(n, j);
 	}
 	return 0;
 }
@@ -211,10 +254,8 @@ static bool give_next(struct namer *n, struct job *j)
 		slot_touch(n, slot);
 		if (slot->given == n->parser.generation)
 			continue;
-		if (parser_give(n, slot, PART_MAIN) == 0) {
-			TAILQ_REMOVE(&n->jobs, j, queued);
-			n->asked_job = j;
-		}
+		if (parser_give(n, slot, PART_MAIN) == 0)
+			fly(n, j);
 		return true;
 	}
 	return false;
@@ -264,23 +305,25 @@ static int job_step(struct namer *n, struct job *j)
 		.n_stack = j->n_stack};
 	struct iovec iov[] = {
 		{&m, sizeof(m)}, {j->bytes, j->n_regs * sizeof(uint64_t) + j->n_stack}};
+	parser_saw(n, j->user->uid);
 	return ask(n, j, MESSAGE_UNWIND, iov, 2);
 }
 
-int job_feed(struct namer *n, bool *ret_fed)
+/* A step of the first of the user's stacks that need not wait for the opener. */
+static int user_feed(struct namer *n, struct user *u, bool *ret_fed)
 {
-	struct job *j = TAILQ_FIRST(&n->jobs);
+	struct job *j = n->trial_job ? n->trial_job : TAILQ_FIRST(&u->jobs);
 
 	for (uint32_t i = 0; j && i < NAMER_JOBS_LOOKED_AT; i++, j = TAILQ_NEXT(j, queued)) {
 		struct snapshot *s = j->snapshot;
-		if (!s || s->refused || is_barred(n, s->pid)) {
+		if (!s || s->refused || is_barred(n, s->pid, u)) {
 			*ret_fed = true;
-			TAILQ_REMOVE(&n->jobs, j, queued);
+			job_dequeue(n, j);
 			job_finish(n, j, NULL);
 			return 0;
 		}
 		if (!s->asked) {
-			int r = want_files(n, s);
+			int r = want_files(n, s, u);
 			if (r < 0)
 				return r;
 		}
@@ -288,6 +331,22 @@ int job_feed(struct namer *n, bool *ret_fed)
 			continue;
 		*ret_fed = true;
 		return job_step(n, j);
+	}
+	return 0;
+}
+
+int job_feed(struct namer *n, bool *ret_fed)
+{
+	bool passed[NAMER_USERS_MAX] = {false};
+
+	if (n->trial_job)
+		return user_feed(n, n->trial_job->user, ret_fed);
+	for (uint32_t i = 0; i < NAMER_JOBS_USERS_MAX && !*ret_fed; i++) {
+		struct user *u = user_next_job(n, passed);
+		int r = u ? user_feed(n, u, ret_fed) : 0;
+		if (!u || r < 0)
+			return r;
+		passed[u->index] = true;
 	}
 	return 0;
 }
@@ -313,7 +372,7 @@ void job_step_done(struct namer *n, int error)
 		if (s->n_sent == s->n_maps)
 			s->sent = n->parser.generation;
 	}
-	TAILQ_INSERT_HEAD(&n->jobs, j, queued);
+	job_enqueue(n, j, true);
 }
 
 static const struct map *map_at(const struct snapshot *s, uint64_t addr)
@@ -373,7 +432,7 @@ int job_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	if (reply.unwound.outcome == UNWINDING_NO_SPACE && j->retries++ < NO_SPACE_MAX) {
 		s->sent = s->progress = 0;
 		s->asked = false;
-		TAILQ_INSERT_HEAD(&n->jobs, land(n), queued);
+		job_enqueue(n, land(n), true);
 		return 0;
 	}
 	for (uint32_t i = 0; i < reply.unwound.n; i++)
@@ -389,11 +448,12 @@ void job_ended(struct namer *n, enum worker_end end)
 {
 	struct job *j = land(n);
 
-	if (end == WORKER_OFF || (end == WORKER_KILLED && j->retries++ == 0)) {
-		TAILQ_INSERT_HEAD(&n->jobs, j, queued);
+	if (!job_is_proven(n, j) || (end == WORKER_KILLED && j->retries++ == 0)) {
+		job_enqueue(n, j, true);
+		n->trial_job = j;
 		return;
 	}
-	count_death(n, j->snapshot->pid);
+	count_death(n, j->snapshot->pid, j->user);
 	job_finish(n, j, NULL);
 }
 
@@ -401,10 +461,11 @@ void jobs_fail(struct namer *n)
 {
 	struct job *j;
 
-	while ((j = TAILQ_FIRST(&n->jobs))) {
-		TAILQ_REMOVE(&n->jobs, j, queued);
-		job_finish(n, j, NULL);
-	}
+	for (uint32_t i = 0; i < n->n_users; i++)
+		while ((j = TAILQ_FIRST(&n->user[i]->jobs))) {
+			job_dequeue(n, j);
+			job_finish(n, j, NULL);
+		}
 }
 
 void jobs_free(struct namer *n)

@@ -14,8 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 #ifndef MPERF_LIBEXECDIR
@@ -148,10 +150,10 @@ int worker_start(struct worker *w, const char *binary, uint64_t now_ns)
 void graves_visit(struct graves *g)
 {
 	for (size_t i = 0; i < g->n;) {
-		if (waitpid(g->pid[i], NULL, WNOHANG) == 0)
+		if (waitpid(g->worker[i].pid, NULL, WNOHANG) == 0)
 			i++;
 		else
-			g->pid[i] = g->pid[--g->n];
+			g->worker[i] = g->worker[--g->n];
 	}
 }
 
@@ -164,20 +166,70 @@ void graves_leave(struct graves *g)
 	}
 }
 
-void worker_kill(struct worker *w, struct graves *g)
+void worker_kill(struct worker *w, struct graves *g, uid_t uid)
 {
 	if (w->fd >= 0)
 		close(w->fd);
 	if (w->pid > 0) {
 		kill(w->pid, SIGKILL);
-		/* The restarts are fewer than the graves, so there is room. */
-		if (g->n < WORKER_GRAVES_MAX)
-			g->pid[g->n++] = w->pid;
+		/* None is started while there is no room. */
+		if (g->n < WORKER_GRAVES_MAX) {
+			g->worker[g->n].pid = w->pid;
+			g->worker[g->n++].uid = uid;
+		}
 	}
 	w->fd = -1;
 	w->pid = 0;
 	w->state = WORKER_DEAD;
 	w->deadline_ns = UINT64_MAX;
+}
+
+void worker_schedule(struct worker *w, bool over_question, uint64_t now_ns)
+{
+	uint64_t delay_ns = WORKER_DELAY_NS;
+
+	w->start_ns = now_ns;
+	if (over_question) {
+		uint64_t ahead_ns = WORKER_STARTS_MAX * WORKER_START_EVERY_NS;
+		if (w->starts_ns < now_ns)
+			w->starts_ns = now_ns;
+		if (w->starts_ns - now_ns > ahead_ns)
+			w->start_ns = w->starts_ns - ahead_ns;
+		w->starts_ns += WORKER_START_EVERY_NS;
+		return;
+	}
+	for (uint32_t i = 0; i < w->failures && delay_ns < WORKER_DELAY_MAX_NS; i++)
+		delay_ns *= 2;
+	w->start_ns += delay_ns < WORKER_DELAY_MAX_NS ? delay_ns : WORKER_DELAY_MAX_NS;
+	w->failures++;
+}
+
+void worker_answered(struct worker *w)
+{
+	w->state = WORKER_IDLE;
+	w->deadline_ns = UINT64_MAX;
+	w->failures = 0;
+	w->error = 0;
+}
+
+/* Its CPU time; 0 where that cannot be read. */
+static uint64_t cpu_ns(const struct worker *w)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (w->pid <= 0 || clock_getcpuclockid(w->pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t worker_used_ns(const struct worker *w, uint64_t now_ns)
+{
+	uint64_t used_ns = cpu_ns(w);
+
+	if (used_ns < w->asked_cpu_ns || used_ns == 0)
+		return now_ns > w->asked_ns ? now_ns - w->asked_ns : 0;
+	return used_ns - w->asked_cpu_ns;
 }
 
 enum worker_end worker_autopsy(struct worker *w)
@@ -213,6 +265,8 @@ int worker_ask(struct worker *w, enum message_type type, struct iovec *iov, size
 	memcpy(iov[0].iov_base, &head, sizeof(head));
 	int r = message_send(w->fd, iov, n_iov, fd);
 	w->state = r < 0 ? WORKER_BROKEN : WORKER_BUSY;
+	w->asked_ns = clock_ns(CLOCK_MONOTONIC);
+	w->asked_cpu_ns = cpu_ns(w);
 	w->deadline_ns = deadline_ns;
 	return r;
 }

@@ -119,6 +119,7 @@ int waiting_add(struct walk *w, const struct record *r, struct attribution *attr
 	struct unwind_job job = {
 		.space = task_space(w->task),
 		.pid = w->task->pid,
+		.uid = w->task->process->uid,
 		.regs_abi = s->regs_abi,
 		.regs_mask = r->stream->regs_user,
 		.regs = s->regs,

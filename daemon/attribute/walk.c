@@ -37,6 +37,9 @@ static bool frame_nameable(const struct walk *w, const struct frame *frame)
 
 static int frame_ask(struct walk *w, struct frame *frame)
 {
+	uid_t uid = w->task->process->uid;
+	if (frame->state == FRAME_ASKED && w->a->o.namer)
+		return namer_hurry(w->a->o.namer, frame, uid);
 	if (frame->state != FRAME_NEW)
 		return 0;
 	if (!frame_nameable(w, frame)) {
@@ -46,10 +49,10 @@ static int frame_ask(struct walk *w, struct frame *frame)
 	if (!w->a->o.namer)
 		return 0;
 
-	int r = namer_open(w->a->o.namer, frame->file);
+	int r = namer_open(w->a->o.namer, frame->file, uid);
 	if (r < 0)
 		return r;
-	return namer_name(w->a->o.namer, frame);
+	return namer_name(w->a->o.namer, frame, uid);
 }
 
 static int unknown_file(struct attribute *a, struct file **ret_file)

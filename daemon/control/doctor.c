@@ -265,6 +265,46 @@ static void examine_files(struct examination *x)
 			"symbols");
 }
 
+/* Of the one that names what the service samples: to start another tells little of it. */
+static void examine_service_namer(struct examination *x)
+{
+	const struct peer *p = x->request->peer;
+	const struct service *service = p->options->service;
+	struct namer_status s;
+	if (!service || !service->walk)
+		return;
+	namer_status(service->walk->namer, &s);
+	uint64_t now_ns = kernel_real.now_ns(NULL);
+	if (s.off)
+		tell(x,
+			(struct finding){-1, "service's namer", "fail",
+				"`mperfctl status` says why; `systemctl restart mperfd` tries at "
+				"once"},
+			"a worker of the service's namer does not come up: nothing is named until "
+			"it does");
+	else
+		tell(x, (struct finding){-1, "service's namer", "ok", NULL},
+			"the service's opener (%s, %u restarts) and parser (%s, %u restarts) run; "
+			"%u "
+			"files that ended them are set aside; naming rests for %u users",
+			s.opener.state, s.opener.restarts, s.parser.state, s.parser.restarts,
+			s.n_faulty, s.n_refused);
+	for (uint32_t i = 0; i < s.n_refused && i < NAMER_REFUSED_SHOWN_MAX; i++) {
+		const struct namer_refused *u = &s.refused[i];
+		if (u->uid == p->uid && u->until_ns > now_ns)
+			tell(x,
+				(struct finding){-1, "service's namer", "warn",
+					"find the file: `doctor -i` of a recording names those "
+					"over "
+					"which a worker ended"},
+				"naming rests for you (%s) for %llu s: workers of the namer ended "
+				"over them %u times",
+				u->what,
+				(unsigned long long)((u->until_ns - now_ns) / 1000000000u + 1),
+				u->deaths);
+	}
+}
+
 static void examine_namer(struct examination *x)
 {
 	struct file_table files = {0};
@@ -283,7 +323,7 @@ static void examine_namer(struct examination *x)
 	else
 		tell(x, (struct finding){-1, "namer", "ok", NULL},
 			"the opener and the sandboxed parser start (pids %d and %d)",
-			(int)status.opener_pid, (int)status.parser_pid);
+			(int)status.opener.pid, (int)status.parser.pid);
 	namer_free(n);
 }
 
@@ -454,6 +494,7 @@ static int examine(struct request *q, void *path)
 		examine_bpf(&x);
 		examine_files(&x);
 		examine_namer(&x);
+		examine_service_namer(&x);
 		examine_platforms(&x);
 		for (int hart = 0; hart < x.machine.n_harts; hart++)
 			if (hart_set_has(&x.machine.online, hart))

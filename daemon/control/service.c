@@ -15,6 +15,7 @@
 
 #include "daemon/control/keeper.h"
 #include "daemon/control/listener.h"
+#include "daemon/control/naming.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -50,7 +51,8 @@ struct service_inner {
 	struct listener listener; /* for programs; fd -1: none */
 	struct want *want;
 	size_t n_wants, size_wants;
-	uint64_t next_try_ns, next_past_ns, next_sweep_ns;
+	uint64_t next_try_ns, next_past_ns, next_sweep_ns, next_naming_ns;
+	struct naming_said naming_said;
 	uint32_t tasks_swept;    /* n_tasks after the last sweep */
 	struct past past[PASTS]; /* oldest first; at_ns 0: not filled yet */
 	uint64_t (*lost)[N_LOSSES];
@@ -221,6 +223,21 @@ static void notice_rate(struct service *s)
 			p->hz, p->options.hz);
 	}
 	in->rate_before = p->hz;
+}
+
+static void notice_naming(struct service *s, uint64_t now_ns)
+{
+	struct service_inner *in = s->inner;
+	struct namer_status status;
+	char text[512];
+
+	if (now_ns < in->next_naming_ns)
+		return;
+	in->next_naming_ns = now_ns + SECOND_NS;
+	namer_status(s->walk->namer, &status);
+	int level = naming_news(&in->naming_said, &status, now_ns, text, sizeof text);
+	if (level != NAMING_NO_NEWS)
+		say(s, level, "%s", text);
 }
 
 int service_want_rate(struct service *s, const void *who, uint32_t hz)
@@ -457,6 +474,7 @@ static int dispatch(struct service *s, uint64_t now_ns)
 		return r;
 	notice_rate(s);
 	notice_tick(s, now_ns);
+	notice_naming(s, now_ns);
 	if (in->keeper)
 		r = keeper_dispatch(in->keeper, now_ns);
 	if (r == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * status: what the service takes, keeps and loses, and what it costs. There is nobody's name in it,
- * so everybody may ask. Samples add up: taken = stored + in hand + lost, as far as a cause counts
- * samples.
+ * so everybody may ask; only for which users naming rests, each is told of themselves. Samples add
+ * up: taken = stored + in hand + lost, as far as a cause counts samples.
  */
 #include <errno.h>
 #include <string.h>
@@ -88,6 +88,30 @@ static const struct answer_column store_columns[] = {
 	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
 };
 
+static const struct answer_column naming_columns[] = {
+	{"state", "State", MPERF__UNIT__UNIT_NONE},
+	{"waiting", "Waiting", MPERF__UNIT__UNIT_COUNT},
+	{"named", "Named", MPERF__UNIT__UNIT_COUNT},
+	{"deaths", "Workers lost over files", MPERF__UNIT__UNIT_COUNT},
+	{"faulty", "Files set aside", MPERF__UNIT__UNIT_COUNT},
+	{"refused", "Users refused", MPERF__UNIT__UNIT_COUNT},
+};
+static const struct answer_column worker_columns[] = {
+	{"worker", "Worker", MPERF__UNIT__UNIT_NONE},
+	{"pid", "PID", MPERF__UNIT__UNIT_NONE},
+	{"state", "State", MPERF__UNIT__UNIT_NONE},
+	{"restarts", "Restarts", MPERF__UNIT__UNIT_COUNT},
+	{"ended_ns", "Last ended", MPERF__UNIT__UNIT_NS},
+	{"again_ns", "Tried in", MPERF__UNIT__UNIT_NS},
+	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
+};
+static const struct answer_column refused_columns[] = {
+	{"uid", "UID", MPERF__UNIT__UNIT_NONE},
+	{"what", "Not named", MPERF__UNIT__UNIT_NONE},
+	{"deaths", "Workers lost", MPERF__UNIT__UNIT_COUNT},
+	{"rest_ns", "For", MPERF__UNIT__UNIT_NS},
+};
+
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define TEXT(t) ((struct answer_value){.kind = ANSWER_TEXT, .text = (t)})
 #define NUMBER(n) ((struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)(n)})
@@ -96,6 +120,7 @@ static const struct answer_column store_columns[] = {
 
 struct status {
 	const struct service *service;
+	const struct peer *peer;
 	struct service_account account;
 	uint64_t now_ns;
 	struct row_stream stream;
@@ -376,6 +401,66 @@ static int tell_limits(struct status *s, const struct peer *p)
 	return r;
 }
 
+static int tell_worker(struct status *s, const char *name, const struct namer_worker_status *w)
+{
+	struct answer_value v[] = {
+		TEXT(name),
+		w->pid ? NUMBER(w->pid) : ABSENT,
+		TEXT(w->state),
+		NUMBER(w->restarts),
+		w->ended_ns && w->ended_ns < s->now_ns ? NUMBER(s->now_ns - w->ended_ns) : ABSENT,
+		w->start_ns > s->now_ns ? NUMBER(w->start_ns - s->now_ns) : ABSENT,
+		w->error ? TEXT(strerror(w->error)) : ABSENT,
+	};
+	return row(s, v, LENGTH(v));
+}
+
+/* Whom it rests for is their affair, and that of who sees all. */
+static int tell_refused(struct status *s, const struct namer_status *n)
+{
+	const struct peer *p = s->peer;
+	int r = table(s, "naming_refused", refused_columns, LENGTH(refused_columns));
+	for (uint32_t i = 0; i < n->n_refused && i < NAMER_REFUSED_SHOWN_MAX && r == 0; i++) {
+		const struct namer_refused *u = &n->refused[i];
+		struct answer_value v[] = {
+			u->uid == (uid_t)-1 ? ABSENT : NUMBER(u->uid),
+			TEXT(u->what),
+			NUMBER(u->deaths),
+			NUMBER(u->until_ns > s->now_ns ? u->until_ns - s->now_ns : 0),
+		};
+		if (p->sees_all || u->uid == p->uid)
+			r = row(s, v, LENGTH(v));
+	}
+	return r;
+}
+
+/* The service's own namer: of recordings that need a walk of their own, theirs is another. */
+static int tell_naming(struct status *s)
+{
+	struct namer_status n;
+	if (!s->service->walk)
+		return 0;
+	namer_status(s->service->walk->namer, &n);
+	struct answer_value v[] = {
+		TEXT(n.off ? "off: a worker does not come up" : "on"),
+		NUMBER(n.n_waiting),
+		NUMBER(n.n_named),
+		NUMBER(n.n_deaths),
+		NUMBER(n.n_faulty),
+		NUMBER(n.n_refused),
+	};
+	int r = table(s, "naming", naming_columns, LENGTH(naming_columns));
+	if (r == 0)
+		r = row(s, v, LENGTH(v));
+	if (r == 0)
+		r = table(s, "namer", worker_columns, LENGTH(worker_columns));
+	if (r == 0)
+		r = tell_worker(s, "opener", &n.opener);
+	if (r == 0)
+		r = tell_worker(s, "parser", &n.parser);
+	return r == 0 ? tell_refused(s, &n) : r;
+}
+
 int control_status(struct request *q, const Mperf__Request *m)
 {
 	(void)m;
@@ -385,7 +470,7 @@ int control_status(struct request *q, const Mperf__Request *m)
 			"Run `systemctl start mperfd`, and ask again.",
 			"this mperfd has no status: it serves one client alone");
 
-	struct status s = {.service = service, .now_ns = kernel_real.now_ns(NULL)};
+	struct status s = {.service = service, .peer = q->peer, .now_ns = kernel_real.now_ns(NULL)};
 	s.answer = row_stream_answer(&s.stream, q);
 	service_account(service, &s.account);
 	int r = tell_account(&s);
@@ -395,6 +480,8 @@ int control_status(struct request *q, const Mperf__Request *m)
 		r = tell_processes(&s);
 	if (r == 0)
 		r = tell_losses(&s);
+	if (r == 0)
+		r = tell_naming(&s);
 	if (r == 0)
 		r = tell_feed(&s);
 	if (r == 0)

@@ -91,8 +91,8 @@ static size_t find(const struct namer *namer, struct usage_process *process)
 	if (namer) {
 		struct namer_status s;
 		namer_status(namer, &s);
-		add(process, &n, s.opener_pid, "opener");
-		add(process, &n, s.parser_pid, "parser");
+		add(process, &n, s.opener.pid, "opener");
+		add(process, &n, s.parser.pid, "parser");
 	}
 	add_children(process, &n);
 	process[n++] =

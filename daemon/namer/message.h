@@ -150,10 +150,16 @@ struct message_opened {
 	uint32_t copied; /* 1: the descriptor is a copy in memory, of a file system that may hang */
 	uint64_t bytes;
 	int64_t written_ns; /* CLOCK_REALTIME, when last; 0: a copy, or its clock is not ours */
+	/* what it is, and whose */
+	uint64_t inode;
+	uint32_t major, minor;
+	int64_t changed_ns; /* when its contents were, by whatever clock */
+	uint32_t owner;
+	uint32_t sole; /* 1: nobody but its owner and root can write to it; 0: or we cannot know */
 	uint32_t n_path;
 	uint32_t zero;
 };
-_Static_assert(sizeof(struct message_opened) == 56, "opened");
+_Static_assert(sizeof(struct message_opened) == 88, "opened");
 
 /* FILE (comes with the descriptor) and FORGET. */
 struct message_file {

@@ -168,6 +168,18 @@ static int check(int place, const struct stat *s, const struct opener_demand *d)
 	return 0;
 }
 
+/* What the file is, and whose. A remote file system, and one that a user serves, may say anything.
+ * An ACL that lets somebody write shows in the bits of the group. Source: man 5 acl. */
+static void note_origin(const struct stat *s, bool local, struct opener_answer *a)
+{
+	a->inode = s->st_ino;
+	a->major = major(s->st_dev);
+	a->minor = minor(s->st_dev);
+	a->changed_ns = s->st_mtim.tv_sec * 1000000000ll + s->st_mtim.tv_nsec;
+	a->owner = s->st_uid;
+	a->sole = local && !(s->st_mode & (S_IWGRP | S_IWOTH));
+}
+
 int opener_open(
 	int dir, const char *path, const struct opener_demand *d, struct opener_answer *ret_answer)
 {
@@ -209,6 +221,7 @@ int opener_open(
 	ret_answer->bytes = bytes;
 	ret_answer->copied = !local;
 	ret_answer->written_ns = local ? written_ns : 0;
+	note_origin(&s, local, ret_answer);
 	return 0;
 }
 
@@ -249,6 +262,12 @@ static int answer(int socket, uint32_t serial, struct opener_answer *a)
 		.copied = a->copied,
 		.bytes = a->bytes,
 		.written_ns = a->written_ns,
+		.inode = a->inode,
+		.major = a->major,
+		.minor = a->minor,
+		.changed_ns = a->changed_ns,
+		.owner = a->owner,
+		.sole = a->sole,
 		.n_path = (uint32_t)n_path,
 	};
 	struct iovec iov[] = {{&m, sizeof(m)}, {a->path, n_path}};

@@ -98,6 +98,7 @@ static uint32_t load(struct parser *p, struct parsed_file *f)
 
 static int add_part(struct parsed_file *f, uint32_t part)
 {
+	parser_trap_image(f->fd[part]);
 	return part == PART_DEBUG ? image_add_debug(f->image, f->fd[part], &f->debug_belongs)
 				  : image_add_alt(f->image, f->fd[part]);
 }

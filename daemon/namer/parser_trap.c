@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * What a broken parser does, on demand. A build with MPERF_TEST_WORKER spins on an ELF file with
- * a section .mperf.test.spin and crashes on one with .mperf.test.crash, so that tests can show
- * what the daemon makes of it without knowing a real bug of elfutils. Every other build has two
- * empty functions here.
+ * a section .mperf.test.spin, crashes on one with .mperf.test.crash, takes some CPU time for one
+ * with .mperf.test.slow, and after one with .mperf.test.poison crashes on the next file. So tests
+ * can show what the daemon makes of it without knowing a real bug of elfutils. Every other build
+ * has two empty functions here.
  */
 #include "daemon/namer/parser_private.h"
 
@@ -11,6 +12,12 @@
 #include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "proto/clock.h"
+
+#define SLOW_NS 100000000u /* of CPU time, for one slow file */
+
+static bool poisoned;
 
 static bool has_section(Elf *elf, const char *wanted)
 {
@@ -34,8 +41,18 @@ static void spin(void)
 		continue;
 }
 
+static void dawdle(void)
+{
+	uint64_t until_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + SLOW_NS;
+
+	while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < until_ns)
+		continue;
+}
+
 void parser_trap_image(int fd)
 {
+	if (poisoned)
+		abort();
 	elf_version(EV_CURRENT);
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (!elf)
@@ -44,6 +61,9 @@ void parser_trap_image(int fd)
 		spin();
 	if (has_section(elf, ".mperf.test.crash"))
 		abort();
+	if (has_section(elf, ".mperf.test.slow"))
+		dawdle();
+	poisoned = has_section(elf, ".mperf.test.poison");
 	elf_end(elf);
 }
 

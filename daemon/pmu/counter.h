@@ -16,8 +16,8 @@ struct counter_options {
 	const pid_t *pids;               /* NULL: system-wide */
 	size_t n_pids;
 	bool user_only;
-	uint64_t fds_max;          /* descriptors that it may take; 0: no limit of the caller's */
 	bool never_kernel;         /* nor where an event cannot leave it out: that one is refused */
+	uint64_t fds_max;          /* descriptors that it may take; 0: no limit of the caller's */
 	const struct cores *cores; /* borrowed for as long as the counter lives; NULL: nothing is known of cores */
 };
 

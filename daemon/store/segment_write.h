@@ -140,11 +140,16 @@ struct cell {
  * reset. SQLite's result. */
 int cell_bind(sqlite3_stmt *s, int i, const struct cell *cell);
 
+static inline struct cell cell_blob(const void *bytes, int64_t n)
+{
+	return (struct cell){
+		.kind = bytes && n ? CELL_BLOB : CELL_NULL, .integer = n, .bytes = bytes};
+}
+
 #define CELL_I(v) ((struct cell){.kind = CELL_INTEGER, .integer = (int64_t)(v)})
 #define CELL_I_OR_NULL(known, v) ((known) ? CELL_I(v) : (struct cell){.kind = CELL_NULL})
 #define CELL_T(v) ((struct cell){.kind = CELL_TEXT, .bytes = (v)}) /* NULL stays NULL */
-#define CELL_B(p, n)                                                                               \
-	((struct cell){.kind = (p) && (n) ? CELL_BLOB : CELL_NULL, .integer = (n), .bytes = (p)})
+#define CELL_B(p, n) cell_blob((p), (n))
 #define ROW(g, statement, ...)                                                                     \
 	segment_row((g), (statement), (const struct cell[]){__VA_ARGS__},                          \
 		sizeof((const struct cell[]){__VA_ARGS__}) / sizeof(struct cell))

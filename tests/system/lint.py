@@ -4,6 +4,7 @@ import fnmatch
 import re
 import subprocess
 
+import macros
 from machine import ROOT, need_program
 
 # Each folder, and what its files may include besides their own. Stations include only stations
@@ -80,6 +81,57 @@ def test_files_and_lines_keep_their_bounds(build):
     long = [f"{p}: {n} lines" for p in tracked("*.c", "*.h", "*.cc")
             if (n := len(p.read_text().splitlines())) > 600]
     assert not long, long
+
+
+# Macros in use that evaluate an argument more than once. What is added here needs a look at all uses;
+# an inline function is better where one can be written.
+REPEATING_HEADERS = ["sys/queue.h", "sys/param.h", "uthash.h", "utlist.h"]
+REPEATING = set("""
+    COUNTED CPUS DL_APPEND DL_APPEND2 DL_DELETE DL_DELETE2 DL_FOREACH DL_FOREACH2 DL_FOREACH_SAFE
+    DL_FOREACH_SAFE2 HASH_ADD HASH_ADD_INT HASH_ADD_KEYPTR HASH_CLEAR HASH_COUNT HASH_DEL HASH_FIND
+    HASH_FIND_INT HASH_ITER STEP TAILQ_ENTRY TAILQ_HEAD TAILQ_INIT TAILQ_INSERT_HEAD
+    TAILQ_INSERT_TAIL TAILQ_REMOVE TAKE_FD TAKE_PTR TWICE""".split())
+
+
+def repeating_macros():
+    """{name: positions} of all that our sources and the headers of the list define."""
+    texts = {path: path.read_text() for path in tracked("*.c", "*.h", "*.inc", "*.cc")}
+    ours = [d for text in texts.values() for d in macros.definitions(text)]
+    return macros.repeating(macros.system_definitions(REPEATING_HEADERS) + ours), texts
+
+
+def test_nothing_is_done_twice_by_a_macro_that_evaluates_its_argument_twice(build):
+    repeats, texts = repeating_macros()
+    wrong = [f"{path.relative_to(ROOT)}:{line}: {macro} evaluates {what} more than once"
+             for path, text in texts.items() for line, macro, what in macros.wrong_uses(text, repeats)]
+    assert not wrong, wrong
+
+
+def test_each_macro_in_use_that_evaluates_an_argument_twice_is_known(build):
+    repeats, texts = repeating_macros()
+    used = {name for text in texts.values() for name in re.findall(r"\b(\w+)\s*\(", macros.plain(text))
+            if name in repeats}
+    assert used == REPEATING, (used - REPEATING, REPEATING - used)
+
+
+def test_a_call_that_a_macro_would_make_twice_is_found(build):
+    repeats, _ = repeating_macros()
+    assert {name: repeats.get(name) for name in ("MIN", "MAX", "TAILQ_INSERT_HEAD")} == {
+        "MIN": {0, 1}, "MAX": {0, 1}, "TAILQ_INSERT_HEAD": {0, 1}}
+    wrong = {"TAILQ_INSERT_HEAD(&n->jobs, land(n), queued);": "land()",
+             "x = MIN(\n a, *p++);": "++", "HASH_ADD_INT(t->set, tid, s = next);": "=",
+             "TAKE_FD(fds[--n])": "--", "y = MAX(1, MIN(2, f(x)));": "f()"}
+    for text, what in wrong.items():
+        assert what in {found[2] for found in macros.wrong_uses(text, repeats)}, text
+    for text in ("TAILQ_INSERT_HEAD(&n->jobs, j, queued);", "MIN(sizeof(a), b == c)", "MIN(a, (int)b)",
+                 "/* MIN(f(), 1) */", "TAILQ_REMOVE(queue(n), s, queued)", "f(g())",
+                 '"MAX(f(), 2)"', "HASH_FIND(hh, t->set, &key, sizeof(key), found);"):
+        assert not macros.wrong_uses(text, repeats), text
+    mine = macros.repeating(list(macros.definitions(
+        "#define A(x) ((x) + (x))\n#define B(y) A(y)\n#define C(z) (sizeof(z) + (z))\n"
+        "#define D(v) do { use(v); } while (0)\n#define E(v) for (; v;)\n#define F(...) \\\n"
+        " A(__VA_ARGS__)\n#define G(m) (p->m + (m))\n")))
+    assert set(mine) == {"A", "B", "E", "F"} and mine["B"] == {0}, mine
 
 
 def test_cppcheck_is_clean(build):

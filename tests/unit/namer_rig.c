@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,6 +58,25 @@ static void play_hello(uint32_t role, uint32_t version)
 	message_send(3, &iov, 1, -1);
 }
 
+/* A parser that takes all and has no space by the time its stack comes. */
+static void play_forgetful(const uint8_t *question)
+{
+	struct message_done done = {.error = 0};
+	struct message_unwound unwound = {.outcome = UNWINDING_NO_SPACE};
+	struct message head;
+
+	memcpy(&head, question, sizeof(head));
+	bool stack = head.type == MESSAGE_UNWIND;
+	struct iovec iov = {
+		stack ? (void *)&unwound : &done, stack ? sizeof(unwound) : sizeof(done)};
+	struct message answer = {.magic = MESSAGE_MAGIC,
+		.type = stack ? MESSAGE_UNWOUND : MESSAGE_DONE,
+		.serial = head.serial,
+		.bytes = (uint32_t)iov.iov_len};
+	memcpy(iov.iov_base, &answer, sizeof(answer));
+	message_send(3, &iov, 1, -1);
+}
+
 static void play(uint32_t role, const char *as)
 {
 	static uint8_t buffer[MESSAGE_BYTES_MAX];
@@ -69,6 +89,8 @@ static void play(uint32_t role, const char *as)
 		if (strcmp(as, "garbage") == 0) {
 			struct iovec iov = {(void *)"nobody asked for this text", 26};
 			message_send(3, &iov, 1, -1);
+		} else if (strcmp(as, "forgetful") == 0) {
+			play_forgetful(buffer);
 		} else if (strcmp(as, "dumb") == 0) {
 			struct message m = {.magic = MESSAGE_MAGIC, .type = MESSAGE_NAMED};
 			memcpy(&m.serial, buffer + offsetof(struct message, serial), 4);
@@ -122,7 +144,7 @@ void namer_rig_begin(struct namer_rig *r, const struct namer_options *o)
 {
 	struct namer_options options = *o;
 
-	*r = (struct namer_rig){.dir = "/tmp/mperf-test-namer-XXXXXX"};
+	*r = (struct namer_rig){.dir = "/tmp/mperf-test-namer-XXXXXX", .uid = geteuid()};
 	ck_assert_ptr_nonnull(mkdtemp(r->dir));
 	if (!options.binary)
 		options.binary = namer_rig_worker(false);
@@ -131,6 +153,18 @@ void namer_rig_begin(struct namer_rig *r, const struct namer_options *o)
 	options.unwound = on_unwound;
 	options.userdata = r;
 	ck_assert_int_eq(namer_new(&options, &r->namer), 0);
+}
+
+void namer_rig_begin_fake(
+	struct namer_rig *r, const char *role, const char *as, const struct namer_options *o)
+{
+	struct namer_options options = *o;
+
+	setenv("NAMER_RIG_ROLE", role, 1);
+	setenv("NAMER_RIG_PLAY", as, 1);
+	setenv("MPERF_NAMER", namer_rig_worker(false), 1);
+	options.binary = namer_rig_self();
+	namer_rig_begin(r, &options);
 }
 
 void namer_rig_end(struct namer_rig *r)
@@ -209,7 +243,7 @@ struct frame *namer_rig_frame(struct namer_rig *r, struct file *f, uint64_t offs
 	struct frame *frame;
 
 	ck_assert_int_eq(frame_get(&r->files, f, offset, &frame), 0);
-	ck_assert_int_eq(namer_name(r->namer, frame), 0);
+	ck_assert_int_eq(namer_name(r->namer, frame, r->uid), 0);
 	return frame;
 }
 
@@ -226,6 +260,45 @@ const char *namer_rig_symbol(const struct frame *f)
 	const char *name = f->n_places ? f->place[f->n_places - 1].function : NULL;
 
 	return name ? name : "";
+}
+
+struct file *namer_rig_file_of(
+	struct namer_rig *r, uid_t uid, const char *from, const char *section, const char *name)
+{
+	const char *path = namer_rig_copy(r, from, name);
+
+	if (section)
+		ck_assert_int_eq(
+			namer_rig_shell("objcopy --add-section .mperf.test.%s=/etc/hostname '%s'",
+				section, path),
+			0);
+	ck_assert_int_eq(chmod(path, 0755), 0);
+	ck_assert_int_eq(chown(path, uid, (gid_t)uid), 0);
+	return namer_rig_file(r, FILE_ELF, path);
+}
+
+static __attribute__((noinline)) int namer_rig_honest_function(volatile int *x)
+{
+	*x += 1;
+	return *x * 2;
+}
+
+uint64_t namer_rig_landmark(void)
+{
+	return namer_rig_find((void *)(uintptr_t)namer_rig_honest_function).offset;
+}
+
+struct frame *namer_rig_ask_honest(struct namer_rig *r, uid_t uid, const char *name)
+{
+	struct file *f = namer_rig_file_of(r, uid, namer_rig_self(), NULL, name);
+
+	return namer_rig_frame(r, f, namer_rig_landmark());
+}
+
+void namer_rig_is_honest(const struct frame *f)
+{
+	ck_assert_int_eq(f->state, FRAME_NAMED);
+	ck_assert_str_eq(namer_rig_symbol(f), "namer_rig_honest_function");
 }
 
 struct namer_rig_spot namer_rig_find(const void *addr)

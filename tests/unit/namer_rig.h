@@ -13,12 +13,14 @@ struct namer_rig {
 	uint32_t n_named;
 	struct unwind_result result[NAMER_RIG_RESULTS_MAX];
 	uint32_t n_results;
+	uid_t uid;    /* in whose name frames are asked for; at first our own */
 	char dir[64]; /* scratch, removed by namer_rig_end */
 };
 
 /* "parse" or "open": a worker that this very binary plays, as the environment says:
- * NAMER_RIG_ROLE (which role is fake) and NAMER_RIG_PLAY (mute, garbage, dumb, stranger); the other
- * role is the real worker. Called first in main; returns only if this is no worker. */
+ * NAMER_RIG_ROLE (which role is fake) and NAMER_RIG_PLAY (mute, garbage, dumb, stranger,
+ * forgetful); the other role is the real worker. Called first in main; returns only if this is no
+ * worker. */
 void namer_rig_main(int argc, char **argv);
 const char *namer_rig_self(void);
 
@@ -26,6 +28,9 @@ const char *namer_rig_self(void);
 const char *namer_rig_worker(bool tests);
 
 void namer_rig_begin(struct namer_rig *r, const struct namer_options *o);
+/* The same with a worker in that role that plays; o->binary is not looked at. */
+void namer_rig_begin_fake(
+	struct namer_rig *r, const char *role, const char *as, const struct namer_options *o);
 void namer_rig_end(struct namer_rig *r);
 
 /* Dispatch until the namer is idle. False after 30 seconds. */
@@ -46,6 +51,16 @@ struct frame *namer_rig_frame(struct namer_rig *r, struct file *f, uint64_t offs
 struct frame *namer_rig_name(struct namer_rig *r, struct file *f, uint64_t offset);
 /* The name of the symbol around the frame: its last place; "" if it has none. */
 const char *namer_rig_symbol(const struct frame *f);
+
+/* A copy of `from` with that section (NULL: none), for the test worker, which belongs to this user.
+ * Only root can make another's. */
+struct file *namer_rig_file_of(
+	struct namer_rig *r, uid_t uid, const char *from, const char *section, const char *name);
+/* Ask for a function's name in a copy of this program that belongs to this user, and see it come. */
+struct frame *namer_rig_ask_honest(struct namer_rig *r, uid_t uid, const char *name);
+void namer_rig_is_honest(const struct frame *f);
+/* Its offset in this program. */
+uint64_t namer_rig_landmark(void);
 
 /* Where an address of this process lies: path and file offset. */
 struct namer_rig_spot {

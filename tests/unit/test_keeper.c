@@ -85,7 +85,7 @@ START_TEST(segments_that_wait_for_names_are_bounded)
 	struct file_key key = {.kind = FILE_ELF, .path = "/nowhere", .inode = 1, .major = 1};
 	ck_assert_int_eq(file_get(&rig.files, &key, &file), 0);
 	ck_assert_int_eq(frame_get(&rig.files, file, 16, &frame), 0);
-	ck_assert_int_ge(namer_open(rig.namer, file), 0);
+	ck_assert_int_ge(namer_open(rig.namer, file, rig.uid), 0);
 	for (int i = 0; i < 3 * ENDING_MAX; i++) {
 		struct attribution a = {.task = task,
 			.hart = 1,

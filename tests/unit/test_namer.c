@@ -171,10 +171,10 @@ START_TEST(a_frame_asked_twice_is_named_once)
 	struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_self());
 	struct frame *frame = namer_rig_frame(&rig, f, landmark_offset());
 
-	ck_assert_int_eq(namer_name(rig.namer, frame), 0);
+	ck_assert_int_eq(namer_name(rig.namer, frame, rig.uid), 0);
 	ck_assert_uint_eq(namer_waiting(rig.namer), 1);
 	ck_assert(namer_rig_run(&rig));
-	ck_assert_int_eq(namer_name(rig.namer, frame), 0);
+	ck_assert_int_eq(namer_name(rig.namer, frame, rig.uid), 0);
 	ck_assert(namer_idle(rig.namer));
 	ck_assert_uint_eq(rig.n_named, 1);
 }
@@ -193,7 +193,7 @@ START_TEST(more_files_than_descriptors_are_all_named)
 		snprintf(path, sizeof(path), "%s", namer_rig_path(&rig, "original"));
 		ck_assert_int_eq(link(path, namer_rig_path(&rig, name)), 0);
 		struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_path(&rig, name));
-		ck_assert_int_eq(namer_open(rig.namer, f), 0);
+		ck_assert_int_eq(namer_open(rig.namer, f, rig.uid), 0);
 		frame[i] = NULL;
 	}
 	ck_assert(namer_rig_run(&rig));
@@ -365,7 +365,7 @@ START_TEST(perf_map_that_comes_late_is_found)
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	unlink(path);
-	ck_assert_int_eq(namer_open(rig.namer, f), 0);
+	ck_assert_int_eq(namer_open(rig.namer, f, rig.uid), 0);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(f->state, FILE_UNSEEN);
 	ck_assert_int_eq(namer_rig_shell("echo '500000 40 late()' > %s", path), 0);
@@ -516,7 +516,7 @@ START_TEST(anonymous_code_is_unnamed_at_once)
 {
 	struct file *f = namer_rig_file(&rig, FILE_ANON, "//anon");
 
-	ck_assert_int_eq(namer_open(rig.namer, f), 0);
+	ck_assert_int_eq(namer_open(rig.namer, f, rig.uid), 0);
 	ck_assert_int_eq(namer_rig_name(&rig, f, 0x1000)->state, FRAME_UNNAMED);
 	ck_assert_int_eq(f->state, FILE_UNSEEN);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/worker.h"
+#include "daemon/namer/parser_private.h"
 #include "tests/unit/namer_rig.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -198,13 +199,67 @@ START_TEST(parser_restarted_between_stacks_gets_the_space_again)
 	struct unwind_job job = own_job(&space, map);
 	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
 	ck_assert(namer_rig_run(&rig));
-	kill(status().parser_pid, SIGKILL);
+	kill(status().parser.pid, SIGKILL);
 	usleep(50000);
 	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_results, 2);
 	ck_assert(!rig.result[1].failed);
 	ck_assert_uint_eq(rig.result[1].n_frames, rig.result[0].n_frames);
+}
+END_TEST
+
+/* Between two stacks of one process come those of more processes than the parser keeps. */
+START_TEST(space_that_the_parser_dropped_is_sent_again)
+{
+	enum { N_OTHERS = PARSER_SPACES_MAX + 1 };
+	struct map map[SPACE_MAPS_MAX];
+	struct space space, other[N_OTHERS];
+	struct unwind_job job = own_job(&space, map);
+
+	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	for (uint64_t i = 0; i < N_OTHERS; i++) {
+		other[i] = space;
+		other[i].generation = 100 + i;
+		job.space = &other[i];
+		ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	}
+	job.space = &space;
+	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(rig.n_results, N_OTHERS + 2);
+	ck_assert_uint_eq(status().parser.restarts, 0);
+	const struct unwind_result *first = &rig.result[0], *last = &rig.result[N_OTHERS + 1];
+	ck_assert(last->failed == first->failed);
+	ck_assert_uint_eq(last->n_frames, first->n_frames);
+	if (HAS_COPIED_STACK)
+		ck_assert(!last->failed);
+}
+END_TEST
+
+/* A parser that never has a space is asked some times, not for ever; others are served. */
+START_TEST(stack_whose_space_is_always_lost_fails)
+{
+	struct map map = {.start = 0x1000, .end = 0x2000, .file = NULL};
+	struct space space = {.n_users = 1, .map = &map, .n_maps = 1, .generation = 9};
+	uint64_t regs[9] = {0};
+	uint8_t stack[64] = {0};
+	struct unwind_job job = {.space = &space,
+		.pid = 1,
+		.regs_abi = 2,
+		.regs_mask = 0x1ff,
+		.regs = regs,
+		.stack = stack,
+		.n_stack = sizeof(stack)};
+
+	namer_rig_begin_fake(&rig, "parse", "forgetful", &(struct namer_options){0});
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(rig.n_results, 2);
+	ck_assert(rig.result[0].failed && rig.result[1].failed);
+	ck_assert_uint_eq(status().parser.restarts, 0);
+	teardown();
 }
 END_TEST
 
@@ -239,7 +294,7 @@ START_TEST(stack_without_files_fails_and_harms_nobody)
 	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_results, 1);
-	ck_assert_uint_eq(status().parser_restarts, 0);
+	ck_assert_uint_eq(status().parser.restarts, 0);
 }
 END_TEST
 
@@ -257,7 +312,7 @@ START_TEST(process_whose_stacks_kill_the_parser_thrice_is_not_unwound_any_more)
 	ck_assert_uint_eq(rig.n_results, 6);
 	for (int i = 0; i < 6; i++)
 		ck_assert(rig.result[i].failed);
-	ck_assert_uint_eq(status().parser_restarts, NAMER_DEATHS_MAX);
+	ck_assert_uint_eq(status().parser.restarts, NAMER_DEATHS_MAX);
 	/* Its files are named all the same. */
 	struct namer_rig_spot s = namer_rig_find((void *)(uintptr_t)namer_unwind_test_caller);
 	struct frame *f = namer_rig_name(&rig, namer_rig_file(&rig, FILE_ELF, s.path), s.offset);
@@ -277,7 +332,7 @@ START_TEST(stack_that_makes_the_parser_spin_fails)
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_results, 1);
 	ck_assert(rig.result[0].failed);
-	ck_assert_uint_eq(status().parser_restarts, 1);
+	ck_assert_uint_eq(status().parser.restarts, 1);
 }
 END_TEST
 
@@ -325,7 +380,8 @@ END_TEST
 static Suite *unwind_suite(void)
 {
 	Suite *s = suite_create("namer_unwind");
-	TCase *traps = tcase_create("traps"), *plain = tcase_create("plain");
+	TCase *traps = tcase_create("traps"), *plain = tcase_create("plain"),
+	      *fake = tcase_create("fake");
 
 	tcase_add_checked_fixture(traps, setup_traps, teardown);
 	tcase_add_checked_fixture(plain, setup_plain, teardown);
@@ -339,7 +395,11 @@ static Suite *unwind_suite(void)
 	tcase_add_test(plain, what_waits_at_the_end_is_freed);
 	tcase_add_test(traps, process_whose_stacks_kill_the_parser_thrice_is_not_unwound_any_more);
 	tcase_add_test(traps, stack_that_makes_the_parser_spin_fails);
+	tcase_set_timeout(fake, 60);
+	tcase_add_test(plain, space_that_the_parser_dropped_is_sent_again);
+	tcase_add_test(fake, stack_whose_space_is_always_lost_fails);
 	suite_add_tcase(s, plain);
+	suite_add_tcase(s, fake);
 	suite_add_tcase(s, traps);
 	return s;
 }

@@ -111,7 +111,7 @@ START_TEST(file_that_makes_the_parser_spin_is_marked_and_others_are_named)
 	ck_assert_int_eq(bad->state, FILE_SPUN);
 	ck_assert_int_eq(broken->state, FRAME_UNNAMED);
 	is_named(before);
-	ck_assert_uint_eq(status().parser_restarts, 1);
+	ck_assert_uint_eq(status().parser.restarts, 1);
 	struct frame *after = namer_rig_frame(&rig, good, 0x10);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(after->state, FRAME_OUT_OF_SYMBOL);
@@ -128,12 +128,12 @@ START_TEST(file_that_crashes_the_parser_is_marked_and_others_are_named)
 	ck_assert_int_eq(bad->state, FILE_CRASHED);
 	ck_assert_int_eq(broken->state, FRAME_UNNAMED);
 	is_named(after);
-	ck_assert_uint_eq(status().parser_restarts, 1);
+	ck_assert_uint_eq(status().parser.restarts, 1);
 	/* Marked is marked: it costs no second parser. */
 	struct frame *again = namer_rig_frame(&rig, bad, 0x2000);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(again->state, FRAME_UNNAMED);
-	ck_assert_uint_eq(status().parser_restarts, 1);
+	ck_assert_uint_eq(status().parser.restarts, 1);
 }
 END_TEST
 
@@ -144,12 +144,12 @@ START_TEST(parser_killed_at_rest_is_restarted_and_knows_its_files_again)
 
 	ck_assert(namer_rig_run(&rig));
 	is_named(first);
-	kill(status().parser_pid, SIGKILL);
+	kill(status().parser.pid, SIGKILL);
 	usleep(50000);
 	struct frame *second = namer_rig_frame(&rig, good, first->offset + 1);
 	ck_assert(namer_rig_run(&rig));
 	is_named(second);
-	ck_assert_uint_eq(status().parser_restarts, 1);
+	ck_assert_uint_eq(status().parser.restarts, 1);
 }
 END_TEST
 
@@ -160,14 +160,14 @@ START_TEST(parser_killed_from_outside_over_a_file_tries_it_once_more)
 
 	while (rig.namer->asked != MESSAGE_LOAD || rig.namer->parser.state != WORKER_BUSY)
 		namer_rig_step(&rig, 10);
-	kill(status().parser_pid, SIGKILL);
+	kill(status().parser.pid, SIGKILL);
 	usleep(50000);
 	namer_rig_step(&rig, 10);
 	ck_assert_int_eq(broken->state, FRAME_ASKED);
-	ck_assert_uint_eq(status().parser_restarts, 1);
+	ck_assert_uint_eq(status().parser.restarts, 1);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(bad->state, FILE_SPUN);
-	ck_assert_uint_eq(status().parser_restarts, 2);
+	ck_assert_uint_eq(status().parser.restarts, 2);
 }
 END_TEST
 
@@ -178,7 +178,7 @@ START_TEST(stopped_parser_is_over_time_like_a_spinning_one)
 	namer_rig_step(&rig, 100);
 	while (rig.namer->parser.state == WORKER_STARTING)
 		namer_rig_step(&rig, 100);
-	kill(status().parser_pid, SIGSTOP);
+	kill(status().parser.pid, SIGSTOP);
 	struct frame *f = ask_landmark(good);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(f->state, FRAME_UNNAMED);
@@ -191,36 +191,12 @@ START_TEST(opener_killed_at_rest_is_restarted)
 	namer_rig_run(&rig);
 	while (rig.namer->opener.state == WORKER_STARTING)
 		namer_rig_step(&rig, 100);
-	kill(status().opener_pid, SIGKILL);
+	kill(status().opener.pid, SIGKILL);
 	usleep(50000);
 	struct frame *f = ask_landmark(this_program());
 	ck_assert(namer_rig_run(&rig));
 	is_named(f);
-	ck_assert_uint_eq(status().opener_restarts, 1);
-}
-END_TEST
-
-START_TEST(after_too_many_restarts_naming_is_off_and_everything_is_answered)
-{
-	struct file *good = this_program();
-
-	rig.namer->parser.restarts = NAMER_RESTARTS_MAX;
-	kill(status().parser_pid, SIGKILL);
-	usleep(20000);
-	struct frame *f = namer_rig_frame(&rig, good, 0x10);
-	ck_assert(namer_rig_run(&rig));
-	ck_assert_int_eq(f->state, FRAME_UNNAMED);
-	ck_assert(status().off);
-	ck_assert_int_eq(status().parser_pid, 0);
-	f = namer_rig_frame(&rig, good, 0x20);
-	ck_assert(namer_rig_run(&rig));
-	ck_assert_int_eq(f->state, FRAME_UNNAMED);
-	struct unwind_job job = {.pid = 1, .ticket = &rig};
-	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
-	ck_assert(namer_rig_run(&rig));
-	ck_assert_uint_eq(rig.n_results, 1);
-	ck_assert(rig.result[0].failed);
-	ck_assert_ptr_eq(rig.result[0].ticket, &rig);
+	ck_assert_uint_eq(status().opener.restarts, 1);
 }
 END_TEST
 
@@ -228,24 +204,22 @@ END_TEST
 
 static void begin_fake(const char *role, const char *as)
 {
-	setenv("NAMER_RIG_ROLE", role, 1);
-	setenv("NAMER_RIG_PLAY", as, 1);
-	setenv("MPERF_NAMER", namer_rig_worker(false), 1);
-	begin(namer_rig_self());
+	namer_rig_begin_fake(&rig, role, as,
+		&(struct namer_options){.open_timeout_ns = SPIN_NS, .parse_timeout_ns = SPIN_NS});
 }
 
 START_TEST(opener_that_never_answers_is_killed_and_the_file_hung)
 {
 	begin_fake("open", "mute");
 	struct file *f = this_program();
-	pid_t before = status().opener_pid;
+	pid_t before = status().opener.pid;
 	struct frame *frame = ask_landmark(f);
 
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(f->state, FILE_HUNG);
 	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
-	ck_assert_uint_eq(status().opener_restarts, 1);
-	ck_assert_int_ne(status().opener_pid, before);
+	ck_assert_uint_eq(status().opener.restarts, 1);
+	ck_assert_int_ne(status().opener.pid, before);
 	teardown();
 }
 END_TEST
@@ -259,7 +233,7 @@ START_TEST(unknown_bytes_from_the_parser_end_it)
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(f->state, FILE_CRASHED);
 	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
-	ck_assert_uint_eq(status().parser_restarts, 1);
+	ck_assert_uint_eq(status().parser.restarts, 1);
 	teardown();
 }
 END_TEST
@@ -273,7 +247,7 @@ START_TEST(answer_to_another_question_ends_the_parser)
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(f->state, FILE_CRASHED);
 	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
-	ck_assert_uint_eq(status().parser_restarts, 1);
+	ck_assert_uint_eq(status().parser.restarts, 1);
 	teardown();
 }
 END_TEST
@@ -287,7 +261,7 @@ START_TEST(unknown_bytes_from_the_opener_end_it)
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(f->state, FILE_CRASHED);
 	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
-	ck_assert_uint_eq(status().opener_restarts, 2);
+	ck_assert_uint_eq(status().opener.restarts, 2);
 	teardown();
 }
 END_TEST
@@ -300,9 +274,13 @@ START_TEST(worker_of_another_version_turns_naming_off)
 
 	ck_assert(namer_rig_run(&rig));
 	ck_assert(status().off);
+	ck_assert_int_eq(frame->state, FRAME_ASKED);
+	ck_assert_int_eq(namer_ask_again(rig.namer), 0);
+	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
 	/* No file is to blame for that. */
 	ck_assert_int_ne(f->state, FILE_CRASHED);
+	ck_assert_uint_eq(status().n_deaths, 0);
 	teardown();
 }
 END_TEST
@@ -392,7 +370,7 @@ START_TEST(file_system_that_hangs_costs_one_opener_and_no_more)
 	rmdir(dir);
 
 	ck_assert(answered);
-	ck_assert_uint_eq(s.opener_restarts, 1);
+	ck_assert_uint_eq(s.opener.restarts, 1);
 	ck_assert_uint_eq(n_graves, 1);
 	ck_assert_int_eq(bad_state, FILE_HUNG);
 	ck_assert_int_eq(broken_state, FRAME_UNNAMED);
@@ -540,7 +518,6 @@ static Suite *worker_suite(void)
 	tcase_add_test(plain, parser_killed_at_rest_is_restarted_and_knows_its_files_again);
 	tcase_add_test(plain, stopped_parser_is_over_time_like_a_spinning_one);
 	tcase_add_test(plain, opener_killed_at_rest_is_restarted);
-	tcase_add_test(plain, after_too_many_restarts_naming_is_off_and_everything_is_answered);
 
 	tcase_add_test(fake, opener_that_never_answers_is_killed_and_the_file_hung);
 	tcase_add_test(fake, unknown_bytes_from_the_parser_end_it);

@@ -8,6 +8,7 @@
 
 #define namer_open noted_open
 #define namer_name noted_name
+#define namer_hurry noted_hurry
 #define namer_unwind noted_unwind
 
 #include "daemon/attribute/waiting.c"
@@ -22,7 +23,8 @@
 #define STEXT UINT64_C(0xffffffff81000000)
 
 struct namer {
-	int n_opened, n_named, n_unwinds;
+	int n_opened, n_named, n_hurried, n_unwinds;
+	uid_t uid; /* in whose name it was asked last */
 	int unwind_result;
 	struct file *opened;
 	struct unwind_job job;
@@ -32,16 +34,26 @@ struct namer {
 static struct namer namer;
 static struct bench *b;
 
-int noted_open(struct namer *n, struct file *file)
+int noted_open(struct namer *n, struct file *file, uid_t uid)
 {
+	n->uid = uid;
 	n->n_opened++;
 	n->opened = file;
 	file->state = FILE_OPENING;
 	return 0;
 }
 
-int noted_name(struct namer *n, struct frame *frame)
+int noted_hurry(struct namer *n, struct frame *frame, uid_t uid)
 {
+	ck_assert_int_eq(frame->state, FRAME_ASKED);
+	n->n_hurried++;
+	n->uid = uid;
+	return 0;
+}
+
+int noted_name(struct namer *n, struct frame *frame, uid_t uid)
+{
+	n->uid = uid;
 	ck_assert_int_eq(frame->state, FRAME_NEW);
 	n->n_named++;
 	frame->state = FRAME_ASKED;
@@ -142,6 +154,26 @@ START_TEST(a_file_is_opened_through_who_runs_in_it)
 	bench_take(b, &r, 0);
 	ck_assert_int_eq(namer.opened->pid, 20);
 	ck_assert_uint_eq(namer.opened->pid_start_ns, SECOND + 2);
+}
+END_TEST
+
+/* Who asked first may have to wait for long. */
+START_TEST(a_frame_that_waits_is_wanted_by_the_next_user_too)
+{
+	struct record r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 10, 0x10020);
+
+	task_find(&b->tasks, 10)->uid = 7;
+	bench_take(b, &r, 0);
+	ck_assert_uint_eq(namer.uid, 7);
+	bench_fork(b, SECOND + 2, 20, 20, 1);
+	bench_comm(b, SECOND + 3, 20, "prog", true);
+	bench_map(b, 20, 0x20000, 0x1000, "/bin/prog");
+	task_find(&b->tasks, 20)->uid = 8;
+	r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 20, 0x20020);
+	bench_take(b, &r, 0);
+	ck_assert_int_eq(namer.n_named, 1);
+	ck_assert_int_eq(namer.n_hurried, 1);
+	ck_assert_uint_eq(namer.uid, 8);
 }
 END_TEST
 
@@ -415,6 +447,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, a_new_frame_is_named_once);
+	tcase_add_test(tests, a_frame_that_waits_is_wanted_by_the_next_user_too);
 	tcase_add_test(tests, a_file_is_opened_through_who_runs_in_it);
 	tcase_add_test(tests, nothing_is_asked_about_the_unknown_and_the_hidden);
 	tcase_add_test(tests, an_unwanted_sample_asks_for_nothing);

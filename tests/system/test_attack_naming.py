@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Mallory's files and stacks against the namer: what they end is not Victor's naming."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from attacked import DAEMON, MALLORY, VICTOR, Stage, as_user, shared
+from machine import need_program
+from service import wait_until
+
+SECONDS = 60
+
+# Until it has had so much CPU time: a loaded machine gives it little.
+SPIN = """
+#include <time.h>
+#include <stdlib.h>
+__attribute__((noinline)) void FUNCTION(double seconds) {
+	volatile unsigned long x = 1;
+	while ((double)clock() / CLOCKS_PER_SEC < seconds)
+		for (int i = 0; i < 100000; i++) x = x * 3 + 1;
+}
+"""
+MAIN = "int main(int argc, char **argv) { FUNCTION(atof(argv[1])); return argc == 9; }\n"
+LOAD = """
+#include <dlfcn.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+	void *library = dlopen(argv[1], RTLD_NOW);
+	void (*spin)(double) = library ? (void (*)(double))dlsym(library, "spin_in_library") : 0;
+	if (!spin) return 1;
+	spin(atof(argv[2]));
+	return argc == 9;
+}
+"""
+MANY_SYMBOLS = 400_000  # the parser reads them for some tenths of a second
+
+_stage, _trapped = [], []
+
+
+class Trapped(Stage):
+    """A service whose parser ends over files that ask for it."""
+
+    def start(self, ready=True, **popen):
+        shutil.copy(self.build / "test-namer" / "mperf-namer", self.folder / "mperf-namer")
+        return super().start(ready, **popen)
+
+
+def stage(build):
+    return shared(_stage, lambda: Stage(build, flush="1s"))
+
+
+def trapped(build):
+    return shared(_trapped, lambda: Trapped(build, flush="1s"))
+
+
+def compiled(service, uid, name, text, *flags):
+    """A program of this user's, in their home."""
+    source = service.folder / f"{name}.c"
+    source.write_text(text)
+    target = service.homes[uid] / name
+    subprocess.run(["cc", "-g", "-O1", "-fno-omit-frame-pointer", "-o", target, source, *flags],
+                   check=True)
+    os.chown(target, uid, uid)
+    return target
+
+
+def spinner(service, uid, function):
+    return compiled(service, uid, function, SPIN.replace("FUNCTION", function) +
+                    MAIN.replace("FUNCTION", function))
+
+
+def run_as(uid, *command):
+    return subprocess.Popen(as_user(uid, *command), stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL)
+
+
+def functions(service, uid):
+    done = service.user(uid, "hotspots", "--limit", "0", "--json")
+    return {row["function"] for row in json.loads(done.stdout)["rows"]} if done.stdout else set()
+
+
+def victor_is_named(service, function):
+    """A new program of Victor's: its function's name comes."""
+    program = run_as(VICTOR, spinner(service, VICTOR, function), 20)
+    try:
+        wait_until(f"{function} is named", lambda: function in functions(service, VICTOR))
+    finally:
+        program.kill()
+        program.wait()
+
+
+def copies(service, original, n):
+    """That many of Mallory's, each a file of its own."""
+    for i in range(n):
+        copy = original.with_name(f"{original.name}-{i}")
+        shutil.copy(original, copy)
+        os.chown(copy, MALLORY, MALLORY)
+        yield copy
+
+
+def run_all(programs, seconds, at_a_time=10):
+    programs = list(programs)
+    for i in range(0, len(programs), at_a_time):
+        for process in [run_as(MALLORY, p, seconds) for p in programs[i:i + at_a_time]]:
+            process.wait()
+
+
+def evil(service, section):
+    program = spinner(service, MALLORY, f"evil_{section}")
+    empty = service.folder / "empty"
+    empty.write_bytes(b"x")
+    subprocess.run(["objcopy", "--add-section", f".mperf.test.{section}={empty}", program],
+                   check=True)
+    return program
+
+
+def test_files_that_end_the_parser_cost_their_user_naming_and_nobody_else(build):
+    service = trapped(build)
+    # 70: more than any number of restarts that was once for a service's whole life
+    run_all(copies(service, evil(service, "crash"), 70), 0.15)
+    victor_is_named(service, "victors_after_crashes")
+
+    status = service.ask("status")
+    naming = status["naming"][0]
+    assert naming["state"] == "on" and 4 <= naming["deaths"] <= 12, status["naming"]
+    assert [row["uid"] for row in status["naming_refused"]] == [MALLORY], status["naming_refused"]
+    assert {row["worker"] for row in status["namer"]} == {"opener", "parser"}, status["namer"]
+    # each is told of themselves
+    told = {uid: json.loads(service.user(uid, "status", "--json").stdout)["naming_refused"]
+            for uid in (MALLORY, VICTOR)}
+    assert len(told[MALLORY]) == 1 and told[VICTOR] == [], told
+    doctor = {uid: service.user(uid, "doctor").stdout for uid in (MALLORY, VICTOR)}
+    assert "naming rests for you" in doctor[MALLORY], doctor[MALLORY]
+    assert "naming rests for you" not in doctor[VICTOR], doctor[VICTOR]
+    assert "the service's opener" in doctor[VICTOR], doctor[VICTOR]
+    # the log has it, and not much of it
+    lines = [line for line in service.said().splitlines() if "naming rests" in line]
+    assert 1 <= len(lines) <= 12 and f"user {MALLORY}" in lines[0], lines
+    assert "evil_crash" not in service.said()
+
+
+def test_files_that_take_the_parser_long_delay_nobody_by_more_than_one_each(build):
+    service = trapped(build)
+    before = service.ask("status")["naming"][0]["deaths"]
+    slow = [run_as(MALLORY, p, 10) for p in copies(service, evil(service, "slow"), 40)]
+    try:
+        victor_is_named(service, "victors_beside_slow_files")
+    finally:
+        for process in slow:
+            process.kill()
+            process.wait()
+    assert service.ask("status")["naming"][0]["deaths"] == before
+
+
+def test_a_symbol_table_cut_under_the_parser_costs_its_user_alone(build):
+    service = stage(build)
+    symbols = "".join(f"s{i}: nop\n" for i in range(MANY_SYMBOLS))
+    (service.folder / "many.s").write_text(f".text\n{symbols}.section .note.GNU-stack,\"\"\n")
+    library = compiled(service, MALLORY, "library.so",
+                       SPIN.replace("FUNCTION", "spin_in_library"), "-shared", "-fPIC",
+                       service.folder / "many.s")
+    load = compiled(service, MALLORY, "load", LOAD, "-ldl")
+    ended = sum(cut_under_the_parser(service, load, copy) for copy in copies(service, library, 8))
+    naming = service.ask("status")["naming"][0]
+    assert ended > 0 and 0 < naming["deaths"] <= 8, (ended, naming)
+    victor_is_named(service, "victors_after_cut_files")
+
+
+def cut_under_the_parser(service, load, library):
+    """Truncate it while the parser has it mapped. True: it was seen there."""
+    parser = next(int(row["pid"]) for row in service.ask("status")["namer"]
+                  if row["worker"] == "parser")
+    maps = Path(f"/proc/{parser}/maps")
+    name = library.name
+    process = run_as(MALLORY, load, library, 6)
+    try:
+        while process.poll() is None:
+            try:
+                if name in maps.read_text():
+                    os.truncate(library, 8192)
+                    return True
+            except OSError:
+                return False  # that parser is gone
+        return False
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_recording_of_more_processes_than_the_parser_keeps_ends_nobody(build):
+    service = stage(build)
+    before = service.process.pid
+    script = "for i in $(seq 48); do timeout 3 sh -c 'while :; do :; done' & done; wait"
+    output = service.homes[MALLORY] / "recording"
+    done = service.user(MALLORY, "record", "-g", "dwarf", "-o", output, "--", "sh", "-c", script)
+    assert done.returncode == 0 and output.exists(), done.stderr
+    assert service.process.poll() is None and service.process.pid == before, service.said()
+    assert service.ask("status")["account"]
+
+
+def allow_processes(service, n):
+    """Set the daemon's own limit: its user may, where this root may not."""
+    subprocess.run(as_user(DAEMON, "prlimit", f"--pid={service.process.pid}", f"--nproc={n}:"),
+                   check=True)
+
+
+def test_a_worker_that_cannot_be_forked_is_tried_again(build):
+    service = stage(build)
+    need_program("prlimit")
+    limit = Path(f"/proc/{service.process.pid}/limits").read_text()
+    before = re.search(r"^Max processes +(\w+) ", limit, re.M)[1]
+    parser = next(row for row in service.ask("status")["namer"] if row["worker"] == "parser")
+    allow_processes(service, 1)
+    try:
+        os.kill(int(parser["pid"]), signal.SIGKILL)
+        failed = wait_until("it cannot be started", lambda: next(
+            (row for row in service.ask("status")["namer"] if row["trouble"]), None))
+        assert failed["worker"] == "parser" and failed["state"] == "failed", failed
+        assert failed["restarts"] == int(parser["restarts"]) + 1, (parser, failed)
+    finally:
+        allow_processes(service, before)
+    victor_is_named(service, "victors_after_a_failed_fork")
