@@ -8,7 +8,7 @@
 #   check-boards   those system tests that boot RISC-V boards, alone (MPERF_BOARDS=0 leaves them out
 #                  of check); check-boards-arm the Arm ones, which are not in check
 #   check-programs whole programs from Debian's source packages, built by mperf-cc, and other machines
-#   fuzz           hostile files for as long as one has; not in check, but for a moment
+#   fuzz, faults   hostile files and faults for as long as one has; not in check, but for a moment
 #   check-debian13 set-up, build, unit tests and package on Debian 13, which is fetched
 #
 # The same sources are built three times: plain, with address and undefined-behaviour sanitizers
@@ -110,14 +110,18 @@ check-debian13:
 check-lint:
 	tests/run $(BUILD) --part lint $(RUN)
 
-# --- hostile files, for as long as one has: tests/fuzz/README.md ---------------------------------
+# --- hostile files and faults, for as long as one has: tests/fuzz/README.md, tests/faults/README.md --
 
-.PHONY: fuzz
+.PHONY: fuzz faults
 # MINUTES in all; RUN="--match WORD" picks targets.
 fuzz: packages-check
 	$(MAKE) -j$(JOBS) $(BUILD)/mperf-namer $(BUILD)/mperfd $(BUILD)/mperfctl
 	$(FUZZ_MAKE) -j$(JOBS) fuzzers
 	tests/fuzz/run $(BUILD) --minutes $(if $(MINUTES),$(MINUTES),10) $(RUN)
+# TIMES of each; RUN="--match WORD" picks faults.
+faults: packages-check
+	$(MAKE) -j$(JOBS) all unit-tests
+	tests/faults/run $(BUILD) $(if $(TIMES),--times $(TIMES)) $(RUN)
 
 # --- what it costs: minutes (BENCH=quick) to an hour, on a machine that does nothing else ---------
 
