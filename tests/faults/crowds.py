@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attacked import MALLORY, as_user
 from machine import compile_program
-from scene import Result, Scene, account, check_account
+from scene import Result, Scene, account, ask, check_account, functions
 from service import wait_until
 from test_service import number
 
@@ -30,7 +30,7 @@ def fault_processes(build, times):
         seconds = time.monotonic() - begin
         scene.new_function()
         now = check_account(service)
-        resident = max(row["rss"] or 0 for row in service.ask("status")["process"]
+        resident = max(row["rss"] or 0 for row in ask(service, "status")["process"]
                        if row["what"] == "daemon")
         assert service.stop() == 0, service.said()[-2000:]
         path = sorted((service.store / "window").glob("*.mprf"))[-1]
@@ -55,9 +55,7 @@ def fault_mappings(build, times):
                 stdout=subprocess.PIPE, text=True, cwd="/")
             try:
                 got = int(process.stdout.readline())
-                wait_until("it is sampled and named", lambda: any(
-                    row["function"] == "mapped" for row in service.ask(
-                        "hotspots", "--by", "function", "--limit", "0")["rows"]))
+                wait_until("it is sampled and named", lambda: "mapped" in functions(service))
                 scene.new_function()
                 check_account(service)
             finally:

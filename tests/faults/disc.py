@@ -8,7 +8,7 @@ import time
 
 from attacked import DAEMON
 from machine import BAD_WORDS, mperfctl
-from scene import Result, Scene, account, check_account
+from scene import Result, Scene, account, ask, check_account
 from service import wait_until
 from test_store import HOUR, Disc, name_of, tables
 
@@ -38,9 +38,9 @@ def stored_more(service):
 
 def says_why(service, word):
     """It says why nothing is stored; samples are taken, and questions answered, all the while."""
-    trouble = wait_until("it says why", lambda: service.ask("status")["store"][0]["trouble"])
+    trouble = wait_until("it says why", lambda: ask(service, "status")["store"][0]["trouble"])
     assert word in trouble, trouble
-    assert service.ctl("top", "--frames", "1").stdout
+    assert ask(service, "status")["rate"]
     taken = check_account(service)["taken"]
     wait_until("it samples", lambda: account(service)["taken"] > taken)
 

@@ -4,7 +4,7 @@ import os
 import time
 
 from machine import Skip
-from scene import Result, Scene, account, check_account, check_segments
+from scene import Result, Scene, account, ask, check_account, check_segments
 from service import wait_until
 from test_harts import second_hart
 
@@ -54,7 +54,7 @@ def fault_hart(build, times):
         service = scene.service.start()
 
         def of_hart():
-            return sum(row["samples"] for row in service.ask("hotspots", "--by", "hart")["rows"]
+            return sum(row["samples"] for row in ask(service, "hotspots", "--by", "hart")["rows"]
                        if row["hart"] == 1)
 
         for _ in range(times):
