@@ -40,6 +40,12 @@ def fault_processes(build, times):
                   f"sampled, daemon {resident >> 20} MB")
 
 
+def misses_no_samples_for_them(service):
+    """Mappings beyond the service's limit are no samples: those are stored, without names."""
+    found = [row for row in ask(service, "status")["loss"] if row["cause"] == "memory limit"]
+    assert not found, found
+
+
 def fault_mappings(build, times):
     """A process with 100,000 mappings of code, or as many as this kernel grants: it and others are
     sampled and named."""
@@ -58,6 +64,7 @@ def fault_mappings(build, times):
                 wait_until("it is sampled and named", lambda: "mapped" in functions(service))
                 scene.new_function()
                 check_account(service)
+                misses_no_samples_for_them(service)
             finally:
                 process.kill()
                 process.wait()
