@@ -39,6 +39,7 @@
 #define OFFSETS 32                 /* frames asked for in each */
 #define PARSE_SECONDS 5 /* of a worker: a quarter of the service's, for files a tenth as large */
 #define SANITIZER_STATUS 99
+#define CUT_ONE_IN 32     /* inputs are cut while they are read, which ends who has them mapped */
 #define KEPT_OF_A_SORT 20 /* inputs kept of deaths that are provided for */
 
 enum kind { KIND_OF_ELF, KIND_OF_PERF_MAP, KIND_OF_JITDUMP, N_KINDS };
@@ -261,28 +262,35 @@ static void count_frames(struct frame *const *frame, struct outcome *o)
 	}
 }
 
+/* As its owner may at any time. The parser has it by then, or is about to. */
+static void cut_under_it(const char *path, const struct part *p)
+{
+	for (uint64_t steps = any(6); steps; steps--)
+		namer_rig_step(&rig, 2);
+	if (truncate(path, (off_t)any(p->n)) < 0)
+		item_die(path);
+}
+
 static struct outcome name_item(const struct item *item, const char *dir)
 {
 	struct frame *frame[OFFSETS];
 	struct outcome o = {.answered = true};
-	char path[4096];
+	char path[4096], map_path[64];
 
 	asked_seed = seed;
 	item_write(item, dir);
 	snprintf(path, sizeof(path), "%s/main", dir);
-	if (kind == KIND_OF_PERF_MAP) {
-		char link_path[64];
-		snprintf(link_path, sizeof(link_path), "/tmp/perf-%d.map", getpid());
-		if (rename(path, link_path) < 0)
-			item_die(link_path);
-		snprintf(path, sizeof(path), "[jit]");
-	}
-	struct file *f = announce(path);
+	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", getpid());
+	if (kind == KIND_OF_PERF_MAP && rename(path, map_path) < 0)
+		item_die(map_path);
+	struct file *f = announce(kind == KIND_OF_PERF_MAP ? "[jit]" : path);
 	rig.n_results = 0;
 	for (size_t i = 0; i < OFFSETS; i++)
 		frame[i] = namer_rig_frame(&rig, f, pick_offset(&item->part[0]));
 	if (kind == KIND_OF_ELF && any(2))
 		ask_unwind(f, &item->part[0]);
+	if (any(CUT_ONE_IN) == 0)
+		cut_under_it(kind == KIND_OF_PERF_MAP ? map_path : path, &item->part[0]);
 	o.answered = namer_rig_run(&rig);
 	if (o.answered && kind != KIND_OF_ELF)
 		o.answered = namer_ask_again(rig.namer) == 0 && namer_rig_run(&rig);
@@ -296,24 +304,25 @@ static struct outcome name_item(const struct item *item, const char *dir)
 
 /* --- findings -------------------------------------------------------------------------------- */
 
-static void keep(const struct item *item, const char *sort)
+/* status: of who died, or 0 */
+static void keep(const struct item *item, const char *sort, int status)
 {
 	char dir[4096];
 
 	snprintf(dir, sizeof(dir), "%s/%s-%s-%d-%llu", findings_dir, sort, kinds[kind].name,
 		getpid(), (unsigned long long)serial);
 	item_write(item, dir);
-	printf("%s: %s\n", sort, dir);
+	printf("%s: %s: status %#x\n", sort, dir, (unsigned)status);
 	fflush(stdout);
 	/* What a sanitizer said of it, which the workers have from this process. */
 	namer_rig_shell("cp '%s/said' '%s/.said'; echo %llu > '%s/.seed'", findings_dir, dir,
 		(unsigned long long)asked_seed, dir);
 }
 
-static void find(const struct item *item, const char *sort)
+static void find(const struct item *item, const char *sort, int status)
 {
 	sum.findings++;
-	keep(item, sort);
+	keep(item, sort, status);
 }
 
 static void judge_parser(const struct item *item, const struct outcome *o, pid_t pid)
@@ -322,13 +331,13 @@ static void judge_parser(const struct item *item, const struct outcome *o, pid_t
 
 	if (o->state == FILE_SPUN) {
 		if (sum.slow++ < KEPT_OF_A_SORT)
-			keep(item, "slow");
+			keep(item, "slow", status);
 	} else if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == SANITIZER_STATUS) {
-		find(item, "memory");
+		find(item, "memory", status);
 	} else if (status >= 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) {
-		find(item, "sandbox");
+		find(item, "sandbox", status);
 	} else if (sum.died++ < KEPT_OF_A_SORT) {
-		keep(item, "died");
+		keep(item, "died", status);
 	}
 }
 
@@ -340,9 +349,9 @@ static bool judge(
 
 	namer_status(rig.namer, &after);
 	if (!o->answered)
-		find(item, "unanswered");
+		find(item, "unanswered", 0);
 	if (after.opener_pid != before->opener_pid)
-		find(item, "opener");
+		find(item, "opener", status_of(before->opener_pid));
 	if (after.parser_pid != before->parser_pid)
 		judge_parser(item, o, before->parser_pid);
 	return o->answered && after.opener_pid == before->opener_pid &&
@@ -428,10 +437,10 @@ START_TEST(batch)
 			join_corpus(&item, signature(&o));
 	}
 	if (sound && holds_too_many(n))
-		find(&item, "descriptors");
+		find(&item, "descriptors", 0);
 	namer_rig_end(&rig);
 	if (sound && count_descriptors(getpid()) != before_fds)
-		find(&item, "descriptors");
+		find(&item, "descriptors", 0);
 }
 END_TEST
 
