@@ -8,6 +8,7 @@
 #   check-boards   those system tests that boot RISC-V boards, alone (MPERF_BOARDS=0 leaves them out
 #                  of check); check-boards-arm the Arm ones, which are not in check
 #   check-programs whole programs from Debian's source packages, built by mperf-cc, and other machines
+#   fuzz, faults   hostile files and faults for as long as one has; not in check, but for a moment
 #   check-debian13 set-up, build, unit tests and package on Debian 13, which is fetched
 #
 # The same sources are built three times: plain, with address and undefined-behaviour sanitizers
@@ -28,10 +29,14 @@ $(BUILD)/tests/unit/test_%: $(BUILD)/tests/unit/test_%.o $(UNIT_SUPPORT) $(ALL_L
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
 
-fuzzers: $(FUZZ_BIN)
-$(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(UNIT_SUPPORT) $(ALL_LIBS)
+fuzzers: $(FUZZ_BIN) $(BUILD)/tests/fuzz/whole_namer $(BUILD)/mperf-namer
+$(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/mutate.o $(UNIT_SUPPORT) $(ALL_LIBS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
+# It sees how the workers end.
+$(BUILD)/tests/fuzz/whole_namer: $(BUILD)/tests/fuzz/whole_namer.o $(BUILD)/tests/fuzz/item.o $(BUILD)/tests/fuzz/mutate.o $(UNIT_SUPPORT) $(ALL_LIBS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -Wl,--wrap=waitpid -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
 
 # Tools of the benchmarks; how they are used is in tests/bench/README.md.
 bench-programs: $(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query $(BUILD)/tests/bench/growth
@@ -52,7 +57,8 @@ check-build: all unit-tests $(BUILD)/test-namer/mperf-namer
 
 SANITIZERS = -fsanitize=address,undefined -fno-sanitize-recover=undefined
 ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan SANITIZE="$(SANITIZERS)" CFLAGS="-O1 -g"
-FUZZ_MAKE = $(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g" \
+# clang does not say by a macro that it sanitizes; what looks for gcc's finds it so.
+FUZZ_MAKE = $(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g" CPPFLAGS=-D__SANITIZE_ADDRESS__ \
 	SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 
 JOBS = $(shell nproc)
@@ -103,6 +109,19 @@ check-debian13:
 	MPERF_DEBIAN13=1 tests/run $(BUILD) --part system --kind plain --match "^system-plain/debian13/" $(RUN)
 check-lint:
 	tests/run $(BUILD) --part lint $(RUN)
+
+# --- hostile files and faults, for as long as one has: tests/fuzz/README.md, tests/faults/README.md --
+
+.PHONY: fuzz faults
+# MINUTES in all; RUN="--match WORD" picks targets.
+fuzz: packages-check
+	$(MAKE) -j$(JOBS) $(BUILD)/mperf-namer $(BUILD)/mperfd $(BUILD)/mperfctl
+	$(FUZZ_MAKE) -j$(JOBS) fuzzers
+	tests/fuzz/run $(BUILD) --minutes $(if $(MINUTES),$(MINUTES),10) $(RUN)
+# TIMES of each; RUN="--match WORD" picks faults.
+faults: packages-check
+	$(MAKE) -j$(JOBS) all unit-tests
+	tests/faults/run $(BUILD) $(if $(TIMES),--times $(TIMES)) $(RUN)
 
 # --- what it costs: minutes (BENCH=quick) to an hour, on a machine that does nothing else ---------
 

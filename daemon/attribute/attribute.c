@@ -217,7 +217,7 @@ static int attribute_cgroup(struct attribute *a, const struct record *r, int har
 	int result = cgroup_set(a->o.tasks, r->cgroup.id, r->cgroup.path);
 
 	if (result > 0)
-		lose(a, hart, LOSS_MEMORY, 1);
+		lose(a, hart, LOSS_ROOM, 1);
 	return result < 0 ? result : 0;
 }
 

@@ -263,7 +263,7 @@ static int cgroup_read(struct attribute *a, int folder_fd, struct task *process)
 	uint64_t id = cgroup_id(a, hierarchy, path);
 	int r = cgroup_set(a->o.tasks, id, path);
 	if (r > 0)
-		lose(a, 0, LOSS_MEMORY, 1);
+		lose(a, 0, LOSS_ROOM, 1);
 	if (r)
 		return r < 0 ? r : 0;
 
@@ -316,7 +316,7 @@ static int threads_read(struct attribute *a, int folder_fd, struct task *process
 
 		int r = census_task(a, process->pid, &stat, &thread);
 		if (r == TASK_TABLE_FULL)
-			lose(a, 0, LOSS_MEMORY, 1);
+			lose(a, 0, LOSS_ROOM, 1);
 		if (r)
 			return r < 0 ? r : 0;
 		thread->uid = process->uid;
@@ -348,7 +348,7 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 		return CENSUS_GONE;
 	int r = census_task(a, pid, &stat, &process);
 	if (r == TASK_TABLE_FULL) {
-		lose(a, 0, LOSS_MEMORY, 1);
+		lose(a, 0, LOSS_ROOM, 1);
 		return CENSUS_GONE;
 	}
 	if (r < 0)

@@ -71,7 +71,7 @@ int charge_delta(struct attribute *a, const struct record *r, int hart, struct d
 	if (result < 0)
 		return result;
 	if (result == DELTA_TABLE_FULL)
-		lose(a, hart, LOSS_MEMORY, 1);
+		lose(a, hart, LOSS_ROOM, 1);
 	if (!result && ret_delta->n_reads && !a->o.per_task) {
 		ret_delta->n_untold = count_untold(a, r, ret_delta);
 		lose(a, hart, LOSS_SWITCH, ret_delta->n_untold);

@@ -17,8 +17,8 @@
 
 #include <uthash.h>
 
-#define FILES_MAX 65536     /* distinct executables and libraries; a full Debian has fewer. Beyond: LOSS_MEMORY */
-#define FRAMES_MAX 4000000  /* 64 bytes each: 256 MB; beyond it new frames are counted LOSS_MEMORY */
+#define FILES_MAX 65536     /* distinct executables and libraries; a full Debian has fewer. Beyond: LOSS_ROOM */
+#define FRAMES_MAX 4000000  /* 64 bytes each: 256 MB; beyond it new frames are counted LOSS_ROOM */
 
 /* Stored: do not renumber. */
 enum file_kind {

@@ -122,7 +122,7 @@ int sideband_map(struct attribute *a, struct task *task, const struct record_mma
 	else if (!r)
 		r = map_file(a, process, m, file);
 	if (r > 0)
-		lose(a, hart, LOSS_MEMORY, 1);
+		lose(a, hart, LOSS_ROOM, 1);
 	return r < 0 ? r : 0;
 }
 
@@ -167,7 +167,7 @@ static int sideband_stranger(
 	if (result < 0)
 		return result;
 	if (result == TASK_TABLE_FULL) {
-		lose(a, hart, LOSS_MEMORY, 1);
+		lose(a, hart, LOSS_ROOM, 1);
 		*ret_task = NULL;
 		return 0;
 	}
@@ -404,7 +404,7 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 
 	int result = task_add(a->o.tasks, (pid_t)r->pid, (pid_t)r->tid, r->time_ns, &task);
 	if (result == TASK_TABLE_FULL)
-		lose(a, hart, LOSS_MEMORY, 1);
+		lose(a, hart, LOSS_ROOM, 1);
 	if (result)
 		return result < 0 ? result : 0;
 

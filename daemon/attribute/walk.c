@@ -72,7 +72,7 @@ static int unknown_file(struct attribute *a, struct file **ret_file)
 static int walk_full(struct walk *w)
 {
 	w->truncated = true;
-	lose(w->a, w->hart, LOSS_MEMORY, 1);
+	lose(w->a, w->hart, LOSS_ROOM, 1);
 	return 0;
 }
 

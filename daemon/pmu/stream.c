@@ -49,6 +49,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_UNWIND] = {"not unwound", false},
 	[LOSS_NAMER] = {"not named", false},
 	[LOSS_MEMORY] = {"memory limit", true},
+	[LOSS_ROOM] = {"no room in a table", false},
 	[LOSS_STORE] = {"not stored", true},
 	[LOSS_HOTPLUG] = {"hart came or went", false},
 	[LOSS_SIBLING] = {"counter that did not open", false},

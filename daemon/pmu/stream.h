@@ -99,7 +99,9 @@ enum loss {
 	LOSS_STACK_TRUNCATED,/* stored, but the stack ends early (copied stack too small, max_stack) */
 	LOSS_UNWIND,         /* stored with the leaf alone: the unwinder was behind, gone, or refused */
 	LOSS_NAMER,          /* frames that stay unnamed since the namer was killed over their file */
-	LOSS_MEMORY,         /* a cap of ours was reached */
+	LOSS_MEMORY,         /* a sample that found no room under a cap of ours */
+	LOSS_ROOM,           /* a mapping, task, cgroup, frame or count that found none: the sample is stored
+	                        without it */
 	LOSS_STORE,          /* could not be written */
 	LOSS_HOTPLUG,        /* times a hart went away or came while we ran */
 	LOSS_SIBLING,        /* siblings that failed to open, so that their counts are missing */

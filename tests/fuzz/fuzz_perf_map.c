@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include "daemon/namer/image.h"
+#include "tests/fuzz/mutate.h"
+
+MUTATE_ALSO_BY(mutate_lines)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

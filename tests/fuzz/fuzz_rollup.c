@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #include "daemon/store/rollup.h"
+#include "tests/fuzz/mutate.h"
+
+MUTATE_ALSO_BY(mutate_sqlite)
 
 static char source[] = "/dev/shm/fuzz_rollup.XXXXXX";
 static char target[64];

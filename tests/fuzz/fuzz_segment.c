@@ -12,6 +12,9 @@
 
 #include "daemon/query/blocks.h"
 #include "daemon/query/roofline.h"
+#include "tests/fuzz/mutate.h"
+
+MUTATE_ALSO_BY(mutate_sqlite)
 
 static char path[] = "/dev/shm/fuzz_segment.XXXXXX";
 

@@ -240,7 +240,7 @@ START_TEST(without_room_for_frames_the_sample_still_counts)
 	b->files.n_frames = n_frames;
 	ck_assert_uint_eq(bench_got(b, 0)->n_frames, 0);
 	ck_assert_uint_eq(bench_got(b, 0)->count, 1);
-	ck_assert_uint_eq(b->lost[0][LOSS_MEMORY], 1);
+	ck_assert_uint_eq(b->lost[0][LOSS_ROOM], 1);
 }
 END_TEST
 
