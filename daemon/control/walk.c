@@ -38,6 +38,11 @@ struct walk_inner {
 	bool stopped;
 };
 
+static uint64_t monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
 /* attribute's sink: every attribution passes here. */
 static void take_attribution(void *userdata, const struct attribution *a)
 {
@@ -75,6 +80,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 	struct walk_inner *in = w->inner;
 	in->merge.streams = &w->sampler->streams;
 	in->merge.lost = w->sampler->lost;
+	in->merge.now_ns = monotonic_ns;
 	struct attribute_options attribute = {
 		.namer = w->namer,
 		.files = &w->files,
