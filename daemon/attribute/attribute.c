@@ -17,6 +17,7 @@
 
 #include "daemon/attribute/scan.h"
 #include "daemon/attribute/station.h"
+#include "daemon/pmu/sampler.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -215,6 +216,14 @@ static int attribute_cgroup(struct attribute *a, const struct record *r, int har
 	return result < 0 ? result : 0;
 }
 
+/* A ring was full. What the kernel has said of it by then is not counted twice. */
+static void attribute_lost(struct attribute *a, const struct record *r, int hart)
+{
+	uint64_t none = 0, *ahead = a->o.lost_ahead ? &a->o.lost_ahead[hart] : &none;
+
+	lose(a, hart, LOSS_RING, sampler_hear_lost(ahead, r->lost.n));
+}
+
 int attribute_record(struct attribute *a, const struct record *r, int hart)
 {
 	if (hart < 0 || hart >= a->o.n_harts)
@@ -236,7 +245,7 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 	case RECORD_LOST:
 		/* switches may be among them: what was counted since belongs to nobody for sure */
 		delta_forget_hart(&a->deltas, hart);
-		lose(a, hart, LOSS_RING, r->lost.n);
+		attribute_lost(a, r, hart);
 		return 0;
 	case RECORD_LOST_SAMPLES:
 		lose(a, hart, LOSS_RING_SAMPLES, r->lost.n);

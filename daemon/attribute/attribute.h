@@ -44,6 +44,7 @@ struct attribute_options {
 	struct task_table *tasks;    /* borrowed */
 	const struct stream_table *streams; /* borrowed */
 	uint64_t (*lost)[N_LOSSES];  /* borrowed, per hart */
+	uint64_t *lost_ahead;        /* borrowed, per hart: see sampler.h; NULL: nothing is counted ahead */
 	int n_harts;
 	int n_events;                /* of the session */
 	const struct stack_starts *starts; /* borrowed; NULL: not known where stacks begin */

@@ -53,7 +53,7 @@ struct service_inner {
 	int n_harts;
 	uint64_t rate_lowered_ns;
 	uint32_t rate_before;
-	bool rate_was_lowered;
+	bool rate_was_lowered, was_troubled;
 	bool told_refusal[MPERF_GRANTS_MAX];
 };
 
@@ -215,6 +215,17 @@ static void notice_rate(struct service *s)
 			p->hz, p->options.hz);
 	}
 	in->rate_before = p->hz;
+}
+
+/* Harts that are busy and bring no samples, and when they do again. */
+static void notice_trouble(struct service *s)
+{
+	bool troubled = *walk_trouble(s->walk);
+	if (troubled && !s->inner->was_troubled)
+		say(s, LOG_WARNING, "%s", walk_trouble(s->walk));
+	if (!troubled && s->inner->was_troubled)
+		say(s, LOG_NOTICE, "all busy harts bring samples again");
+	s->inner->was_troubled = troubled;
 }
 
 int service_want_rate(struct service *s, const void *who, uint32_t hz)
@@ -402,6 +413,7 @@ int service_dispatch(struct service *s, uint64_t now_ns)
 	if (r < 0)
 		return r;
 	notice_rate(s);
+	notice_trouble(s);
 	if (in->keeper)
 		r = keeper_dispatch(in->keeper, now_ns);
 	if (r == 0)

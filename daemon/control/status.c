@@ -159,12 +159,14 @@ static int tell_rate(struct status *s)
 {
 	const struct service_account *a = &s->account;
 	struct answer_moment moment;
+	const struct service *service = s->service;
+	const char *trouble = service->walk ? walk_trouble(service->walk) : service->trouble;
 	struct answer_value v[] = {
 		a->rate ? NUMBER(a->rate) : ABSENT,
 		NUMBER(a->rate_wanted),
 		answer_moment(&moment, (int64_t)a->rate_lowered_ns),
 		counted_share(s->service),
-		*s->service->trouble ? TEXT(s->service->trouble) : ABSENT,
+		*trouble ? TEXT(trouble) : ABSENT,
 	};
 	int r = table(s, "rate", rate_columns, LENGTH(rate_columns));
 	return r == 0 ? row(s, v, LENGTH(v)) : r;

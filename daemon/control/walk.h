@@ -104,5 +104,8 @@ void walk_give_up(struct walk *w);
 /* Free tasks, files and frames that nobody refers to any more (sweep.h). 0 or -errno. */
 int walk_sweep(struct walk *w);
 
+/* What is wrong with some harts though the walk goes on, as a sentence; "": nothing. */
+const char *walk_trouble(const struct walk *w);
+
 /* Change the rate of what samples by the ladder. Weights change with it. 0 or -errno. */
 int walk_set_rate(struct walk *w, uint32_t hz);
