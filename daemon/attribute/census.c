@@ -179,19 +179,27 @@ int census_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text
 	return 0;
 }
 
-static int exe_read(int folder_fd, struct task *process)
+/* False where it cannot be read. */
+static bool exe_path(int folder_fd, char path[static PATH_MAX])
 {
 	static const char deleted[] = " (deleted)";
-	char path[PATH_MAX];
-	ssize_t n = readlinkat(folder_fd, "exe", path, sizeof(path) - 1);
+	ssize_t n = readlinkat(folder_fd, "exe", path, PATH_MAX - 1);
 
-	if (n <= 0 || process->exe)
-		return 0;
+	if (n <= 0)
+		return false;
 	path[n] = '\0';
 	size_t n_deleted = sizeof(deleted) - 1;
 	if ((size_t)n > n_deleted && !strcmp(path + n - n_deleted, deleted))
 		path[(size_t)n - n_deleted] = '\0';
+	return true;
+}
 
+static int exe_read(int folder_fd, struct task *process)
+{
+	char path[PATH_MAX];
+
+	if (process->exe || !exe_path(folder_fd, path))
+		return 0;
 	process->exe = strdup(path);
 	process->changed = true;
 	return process->exe ? 0 : -ENOMEM;
@@ -368,6 +376,39 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 	return threads_read(a, folder_fd, process);
 }
 
+bool census_is_other(const struct attribute *a, const struct task *process)
+{
+	_cleanup_(closep) int folder_fd = process_folder(a, process->pid);
+	char path[PATH_MAX], *argv = NULL;
+	uint32_t n_argv = 0;
+
+	if (folder_fd < 0)
+		return false;
+	if (process->exe && exe_path(folder_fd, path) && strcmp(path, process->exe) != 0)
+		return true;
+	if (!process->argv || argv_text(folder_fd, &argv, &n_argv) != 0)
+		return false;
+	bool other =
+		n_argv != process->n_argv || memcmp(argv, process->argv, process->n_argv) != 0;
+	free(argv);
+	return other;
+}
+
+int census_program(struct attribute *a, struct task *process)
+{
+	_cleanup_(closep) int folder_fd = process_folder(a, process->pid);
+	struct scan_stat stat;
+
+	if (folder_fd < 0 || !stat_read(folder_fd, "stat", &stat) || stat.pid != process->pid ||
+		!sideband_same_start(a, process,
+			scan_start_ns(stat.start_ticks, a->tick_ns, a->suspended_ns)))
+		return CENSUS_GONE;
+	task_set_comm(process, stat.comm);
+	uid_read(folder_fd, process);
+	int r = exe_read(folder_fd, process);
+	return r < 0 ? r : maps_read(a, folder_fd, process);
+}
+
 /* --- all of them ------------------------------------------------------------------------------ */
 
 struct orphan {
@@ -431,8 +472,8 @@ static void census_wanted(struct attribute *a, const pid_t *pids, size_t n_pids)
 
 	for (size_t i = 0; i < n_pids; i++) {
 		struct task *task = task_find(t, pids[i]);
-		if (task && a->o.after_exec)
-			task->awaits_exec = !task->wanted;
+		if (task && a->o.after_exec && !task->wanted)
+			missed_await(a, pids[i]);
 		else if (task)
 			task->wanted = true;
 	}

@@ -526,6 +526,11 @@ static void mark_all(void *userdata, struct sweep *s)
 		feed_mark(w->feed, s);
 }
 
+void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids)
+{
+	attribute_await_exec(w->inner->attribute, pids, n_pids);
+}
+
 int walk_sweep(struct walk *w)
 {
 	int r = attribute_sweep(w->inner->attribute, mark_all, w);
