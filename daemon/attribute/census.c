@@ -20,6 +20,7 @@
 #include "daemon/attribute/scan.h"
 #include "daemon/attribute/station.h"
 #include "proto/clock.h"
+#include "proto/hash.h"
 #include "proto/memory.h"
 
 #define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain can only be a circle */
@@ -240,15 +241,6 @@ static int maps_read(struct attribute *a, int folder_fd, struct task *process)
 	return 0;
 }
 
-static uint64_t text_hash(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325u; /* Source: RFC 9923, FNV-1a of 64 bits */
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-	return hash;
-}
-
 /* The id of a cgroup path: the inode of its folder, where perf's ids are of that hierarchy; else a
  * number of our own, with the highest bit set, which no inode of the kernel's has. */
 static uint64_t cgroup_id(
@@ -260,7 +252,7 @@ static uint64_t cgroup_id(
 	if (perf_has && a->cgroup_root_fd >= 0 && !strstr(path, "/..") &&
 		!fstatat(a->cgroup_root_fd, path[1] ? path + 1 : ".", &st, 0))
 		return st.st_ino;
-	return text_hash(path) | UINT64_C(1) << 63;
+	return hash_bytes(path, strlen(path)) | UINT64_C(1) << 63;
 }
 
 static int cgroup_read(struct attribute *a, int folder_fd, struct task *process)

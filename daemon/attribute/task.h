@@ -12,9 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <uthash.h>
-
 #include "daemon/attribute/file.h"
+#include "proto/hash_table.h"
 
 #define TASK_COMM_BYTES 16        /* Source: TASK_COMM_LEN, include/linux/sched.h */
 #define TASK_ARGV_BYTES_MAX 4096  /* per process; longer ones are cut and end in "…" */
