@@ -67,6 +67,12 @@ static const struct answer_column granted_columns[] = {
 	{"refused", "Refused", MPERF__UNIT__UNIT_COUNT},
 	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
 };
+static const struct answer_column loop_columns[] = {
+	{"turns", "Turns", MPERF__UNIT__UNIT_COUNT},
+	{"long", "Of more than 50 ms", MPERF__UNIT__UNIT_COUNT},
+	{"longest_ns", "Longest", MPERF__UNIT__UNIT_NS},
+	{"lately_ns", "Lately", MPERF__UNIT__UNIT_NS},
+};
 static const struct answer_column store_columns[] = {
 	{"path", "Path", MPERF__UNIT__UNIT_NONE},
 	{"bytes", "Used", MPERF__UNIT__UNIT_BYTES},
@@ -214,6 +220,20 @@ static int tell_processes(struct status *s)
 		sum.peak_bytes += process[i].peak_bytes;
 	}
 	return r == 0 ? tell_process(s, &sum) : r;
+}
+
+/* What the loop does in one go, for all. */
+static int tell_turns(struct status *s)
+{
+	const struct turns *t = &s->service->turns;
+	struct answer_value v[] = {
+		NUMBER(t->n_turns),
+		NUMBER(t->n_long),
+		NUMBER(t->longest_ns),
+		NUMBER(turns_lately_ns(t)),
+	};
+	int r = table(s, "loop", loop_columns, LENGTH(loop_columns));
+	return r == 0 ? row(s, v, LENGTH(v)) : r;
 }
 
 static int tell_losses(struct status *s)
@@ -364,6 +384,8 @@ int control_status(struct request *q, const Mperf__Request *m)
 		r = tell_rate(&s);
 	if (r == 0)
 		r = tell_processes(&s);
+	if (r == 0)
+		r = tell_turns(&s);
 	if (r == 0)
 		r = tell_losses(&s);
 	if (r == 0)
