@@ -111,7 +111,7 @@ $(BUILD)/lib%.a:
 	$(AR) qcs $@ $(filter %.o,$^)
 
 LIBS_DAEMON = $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libproto.a
-LIBS_NAMER  = $(BUILD)/libnamer.a
+LIBS_NAMER  = $(BUILD)/libnamer.a $(BUILD)/libproto.a
 LIBS_CLIENT = $(BUILD)/libclient.a $(BUILD)/libproto.a
 DEMANGLE    = -liberty
 

@@ -13,9 +13,8 @@
 
 /* uthash ends the process when memory runs out, unless it is told to give up instead. */
 #define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "client/escape.h"
+#include "proto/hash_table.h"
 #include "proto/memory.h"
 
 struct word {

@@ -11,6 +11,7 @@ int client_status(const struct options *o)
 		{.table = "account", .says = "Samples"},
 		{.table = "rate", .says = "Rate", .upright = true},
 		{.table = "process", .says = "Processes of the daemon"},
+		{.table = "loop", .says = "Turns of the daemon's loop", .upright = true},
 		{.table = "loss", .says = "Lost"},
 		{.table = "naming", .says = "Naming", .upright = true},
 		{.table = "namer", .says = "Workers of the namer"},

@@ -8,12 +8,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "client/escape.h"
 #include "client/table.h"
 #include "client/top_harts.h"
+#include "proto/loss.h"
 #include "proto/memory.h"
 #include "proto/unit.h"
 
@@ -45,6 +47,15 @@ static uint64_t samples_lost(const Mperf__Provenance *p)
 	return lost;
 }
 
+/* Of all harts, busy and without samples. */
+static uint64_t seconds_blind(const Mperf__Provenance *p)
+{
+	uint64_t seconds = 0;
+	for (size_t i = 0; i < p->n_loss; i++)
+		seconds += strcmp(p->loss[i]->cause, LOSS_CAUSE_BLIND) == 0 ? p->loss[i]->count : 0;
+	return seconds;
+}
+
 static void write_rates(FILE *f, const Mperf__Provenance *p)
 {
 	char text[UNIT_TEXT_BYTES];
@@ -58,6 +69,10 @@ static void write_rates(FILE *f, const Mperf__Provenance *p)
 	}
 	unit_count_text((int64_t)samples_lost(p), text);
 	fprintf(f, "  lost %s", text);
+	uint64_t blind_s = seconds_blind(p);
+	if (blind_s > 0)
+		fprintf(f, "  %llu busy second%s without samples", (unsigned long long)blind_s,
+			blind_s == 1 ? "" : "s");
 	if (p->samples > 0)
 		fprintf(f, "  %.1f %% named", 100 * p->named_share);
 }

@@ -366,7 +366,7 @@ static uint64_t service_mode_deadline_ns(struct daemon *d)
 	return service < server ? service : server;
 }
 
-static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, size_t n)
+static int service_turn(struct daemon *d, const struct pollfd *fds, size_t n)
 {
 	int r = d->reload ? reload(d) : 0;
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -376,6 +376,15 @@ static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, siz
 		r = server_dispatch(d->server, fds + d->n_service_fds, n - d->n_service_fds,
 			clock_ns(CLOCK_MONOTONIC));
 	tell_status(d, now_ns);
+	return r;
+}
+
+static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, size_t n)
+{
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int r = service_turn(d, fds, n);
+	turns_add(&d->service->turns, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns,
+		clock_ns(CLOCK_MONOTONIC));
 	return r;
 }
 

@@ -32,7 +32,16 @@ enum {
 	FRAME_NONE = 1,    /* no whole frame yet: read more */
 	FRAME_TOO_LARGE,   /* the length exceeds FRAME_BYTES_MAX: hang up */
 	FRAME_MALFORMED,   /* whole, but no Message: hang up */
+	FRAME_TOO_MUCH,    /* of frame_check: it would take too long to unpack: hang up */
 };
+
+/* What a request may cost to unpack, in values: a number is one, a text costs as much as 16 (it is
+ * allocated), a message within a message as much as 256 (said twice it is merged, with a copy of all
+ * that the first one had). The largest request that makes sense has some 2,000; this many unpack in
+ * some milliseconds. */
+#define FRAME_VALUES_MAX 65536u
+#define FRAME_TEXT_VALUES 16u
+#define FRAME_MESSAGE_VALUES 256u
 
 /* A queue of bytes that are still to be parsed (in) or still to be written (out). */
 struct frame_buffer {
@@ -58,6 +67,10 @@ int frame_put(struct frame_buffer *b, const Mperf__Message *m);
 /* Take the first whole frame. The caller owns *ret_message (mperf__message__free_unpacked).
  * Returns 0, FRAME_NONE, FRAME_TOO_LARGE, FRAME_MALFORMED, or -ENOMEM. */
 int frame_take(struct frame_buffer *b, Mperf__Message **ret_message);
+
+/* Look at the first whole frame, as who does not trust its sender does before frame_take: without
+ * memory, in time that is linear in its bytes. 0, also where there is none; FRAME_TOO_MUCH. */
+int frame_check(const struct frame_buffer *b);
 
 /* Read what the socket has, without blocking, up to one FRAME_CHUNK_BYTES, into b.
  * Returns the bytes read; 0 at end of file; -EAGAIN if nothing is there; -errno. */

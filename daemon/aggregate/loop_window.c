@@ -8,19 +8,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SLOTS_FIRST 256u
+#include "proto/hash.h"
 
-static uint64_t mix(uint64_t hash, const void *pointer)
-{
-	/* 2^64 divided by the golden ratio, odd */
-	hash = (hash ^ (uintptr_t)pointer) * 0x9e3779b97f4a7c15u;
-	return hash ^ hash >> 29;
-}
+#define SLOTS_FIRST 256u
 
 static uint32_t slot_of(const struct loop_window *w, const struct task *who,
 	const struct loop_site *site, const struct loop_site *region)
 {
-	return (uint32_t)mix(mix(mix(0, who), site), region) & (w->n_slots - 1);
+	uint64_t of_site = hash_words((uintptr_t)site, (uintptr_t)region);
+	return (uint32_t)hash_words((uintptr_t)who, of_site) & (w->n_slots - 1);
 }
 
 static int reserve(struct loop_window *w)

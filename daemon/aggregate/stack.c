@@ -19,6 +19,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proto/hash.h"
+
 #define SLOTS_FIRST                                                                                \
 	1024u            /* a power of two, like all sizes; doubled when three quarters are taken */
 #define CHUNK_NODES 512u /* nodes in one allocation */
@@ -51,13 +53,9 @@ struct stack_chunk {
 	struct stack_node node[CHUNK_NODES];
 };
 
-/* Multiply and fold: neighbouring ids must not land in neighbouring slots only.
- * Source of the constant: 2^64 divided by the golden ratio, odd. */
 static size_t hash_key(uint32_t parent, const struct frame *frame)
 {
-	uint64_t x = ((uint64_t)parent << 32 ^ (uintptr_t)frame) * 0x9e3779b97f4a7c15u;
-	x ^= x >> 32;
-	return (size_t)(x * 0x9e3779b97f4a7c15u >> 32);
+	return (size_t)hash_words(parent, (uintptr_t)frame);
 }
 
 /* The slot of the key, or the free one where it belongs. */

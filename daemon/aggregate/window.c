@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/hash.h"
+
 #define SLOTS_FIRST 256u /* a power of two, like all sizes; doubled when three quarters are taken  \
 			  */
 #define CHUNK_ROWS 64u   /* in one allocation */
@@ -32,14 +34,11 @@ struct window_chunk {
 
 _Static_assert(sizeof(struct window_key) == 16, "the key is hashed as two words: no padding in it");
 
-/* Multiply and fold. Source of the constant: 2^64 divided by the golden ratio, odd. */
 static uint64_t hash_key(const struct window_key *key)
 {
 	uint64_t word[2];
 	memcpy(word, key, sizeof(word));
-	uint64_t x = (word[0] ^ word[1] << 19) * 0x9e3779b97f4a7c15u;
-	x = (x ^ x >> 32 ^ word[1]) * 0x9e3779b97f4a7c15u;
-	return x ^ x >> 29;
+	return hash_words(word[0], word[1]);
 }
 
 static bool key_equal(const struct window_key *a, const struct window_key *b)

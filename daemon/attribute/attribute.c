@@ -17,6 +17,7 @@
 
 #include "daemon/attribute/scan.h"
 #include "daemon/attribute/station.h"
+#include "daemon/pmu/sampler.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -56,10 +57,11 @@ static int attribute_allocate(struct attribute *a)
 	a->stand = calloc(n_harts * n_events, sizeof(*a->stand));
 	a->reread = calloc(REREAD_MAX, sizeof(*a->reread));
 	a->exec = calloc(EXECS_MAX, sizeof(*a->exec));
+	a->awaited = calloc(AWAITED_MAX, sizeof(*a->awaited));
 	a->known = calloc(PLACES_KNOWN, sizeof(*a->known));
 	a->exec_due_ns = UINT64_MAX;
 	return a->ended && a->exited && a->leader_of && a->rung_of && a->stand && a->reread &&
-			       a->exec && a->known
+			       a->exec && a->awaited && a->known
 		       ? 0
 		       : -ENOMEM;
 }
@@ -165,6 +167,11 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	int result = charge_delta(a, r, hart, &delta);
 	if (!result)
 		result = sideband_task(a, r, hart, &task);
+	if (!result && task && missed_has(task->process, r->time_ns)) {
+		result = missed_exec(a, task->process, hart);
+		if (!result) /* it may go on as another */
+			result = sideband_task(a, r, hart, &task);
+	}
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 
@@ -221,6 +228,17 @@ static int attribute_cgroup(struct attribute *a, const struct record *r, int har
 	return result < 0 ? result : 0;
 }
 
+/* A ring was full. What the kernel has said of it by then is not counted twice. */
+static int attribute_lost(struct attribute *a, const struct record *r, int hart)
+{
+	uint64_t none = 0, *ahead = a->o.lost_ahead ? &a->o.lost_ahead[hart] : &none;
+
+	/* switches may be among them: what was counted since belongs to nobody for sure */
+	delta_forget_hart(&a->deltas, hart);
+	lose(a, hart, LOSS_RING, sampler_hear_lost(ahead, r->lost.n));
+	return missed_look(a, r->time_ns, hart);
+}
+
 int attribute_record(struct attribute *a, const struct record *r, int hart)
 {
 	if (hart < 0 || hart >= a->o.n_harts)
@@ -240,10 +258,7 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 	case RECORD_CGROUP:
 		return attribute_cgroup(a, r, hart);
 	case RECORD_LOST:
-		/* switches may be among them: what was counted since belongs to nobody for sure */
-		delta_forget_hart(&a->deltas, hart);
-		lose(a, hart, LOSS_RING, r->lost.n);
-		return 0;
+		return attribute_lost(a, r, hart);
 	case RECORD_LOST_SAMPLES:
 		lose(a, hart, LOSS_RING_SAMPLES, r->lost.n);
 		return 0;
@@ -263,6 +278,8 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 
 void attribute_drained(struct attribute *a)
 {
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
 	for (size_t i = 0; i < a->n_reread; i++) {
 		struct task *process = a->reread[i].process;
 
@@ -273,7 +290,9 @@ void attribute_drained(struct attribute *a)
 	}
 	a->n_reread = 0;
 	memset(a->looked, 0, sizeof(a->looked));
-	exec_expire(a, clock_ns(CLOCK_MONOTONIC));
+	/* without memory it is looked for again */
+	(void)missed_drained(a, now_ns);
+	exec_expire(a, now_ns);
 }
 
 void attribute_forget_places(struct attribute *a)
@@ -297,6 +316,7 @@ struct attribute *attribute_free(struct attribute *a)
 	free(a->rung_of);
 	free(a->stand);
 	free(a->reread);
+	free(a->awaited);
 	free(a->known);
 	exec_clear(a);
 	free(a->watched);

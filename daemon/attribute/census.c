@@ -20,6 +20,7 @@
 #include "daemon/attribute/scan.h"
 #include "daemon/attribute/station.h"
 #include "proto/clock.h"
+#include "proto/hash.h"
 #include "proto/memory.h"
 
 #define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain can only be a circle */
@@ -175,19 +176,27 @@ int census_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text
 	return 0;
 }
 
-static int exe_read(int folder_fd, struct task *process)
+/* False where it cannot be read. */
+static bool exe_path(int folder_fd, char path[static PATH_MAX])
 {
 	static const char deleted[] = " (deleted)";
-	char path[PATH_MAX];
-	ssize_t n = readlinkat(folder_fd, "exe", path, sizeof(path) - 1);
+	ssize_t n = readlinkat(folder_fd, "exe", path, PATH_MAX - 1);
 
-	if (n <= 0 || process->exe)
-		return 0;
+	if (n <= 0)
+		return false;
 	path[n] = '\0';
 	size_t n_deleted = sizeof(deleted) - 1;
 	if ((size_t)n > n_deleted && !strcmp(path + n - n_deleted, deleted))
 		path[(size_t)n - n_deleted] = '\0';
+	return true;
+}
 
+static int exe_read(int folder_fd, struct task *process)
+{
+	char path[PATH_MAX];
+
+	if (process->exe || !exe_path(folder_fd, path))
+		return 0;
 	process->exe = strdup(path);
 	process->changed = true;
 	return process->exe ? 0 : -ENOMEM;
@@ -228,15 +237,6 @@ static int maps_read(struct attribute *a, int folder_fd, struct task *process)
 	return 0;
 }
 
-static uint64_t text_hash(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325u; /* Source: RFC 9923, FNV-1a of 64 bits */
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-	return hash;
-}
-
 /* The id of a cgroup path: the inode of its folder, where perf's ids are of that hierarchy; else a
  * number of our own, with the highest bit set, which no inode of the kernel's has. */
 static uint64_t cgroup_id(
@@ -248,7 +248,7 @@ static uint64_t cgroup_id(
 	if (perf_has && a->cgroup_root_fd >= 0 && !strstr(path, "/..") &&
 		!fstatat(a->cgroup_root_fd, path[1] ? path + 1 : ".", &st, 0))
 		return st.st_ino;
-	return text_hash(path) | UINT64_C(1) << 63;
+	return hash_bytes(path, strlen(path)) | UINT64_C(1) << 63;
 }
 
 static int cgroup_read(struct attribute *a, int folder_fd, struct task *process)
@@ -367,6 +367,42 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 	return threads_read(a, folder_fd, process);
 }
 
+bool census_is_other(const struct attribute *a, const struct task *process)
+{
+	_cleanup_(closep) int folder_fd = process_folder(a, process->pid);
+	char path[PATH_MAX], *argv = NULL;
+	uint32_t n_argv = 0;
+
+	if (folder_fd < 0)
+		return false;
+	if (process->exe && exe_path(folder_fd, path) && strcmp(path, process->exe) != 0)
+		return true;
+	if (!process->argv || argv_text(folder_fd, &argv, &n_argv) != 0)
+		return false;
+	bool other =
+		n_argv != process->n_argv || memcmp(argv, process->argv, process->n_argv) != 0;
+	free(argv);
+	return other;
+}
+
+int census_program(struct attribute *a, struct task **process)
+{
+	struct task *p = *process;
+	_cleanup_(closep) int folder_fd = process_folder(a, p->pid);
+	struct scan_stat stat;
+
+	if (folder_fd < 0 || !stat_read(folder_fd, "stat", &stat) || stat.pid != p->pid ||
+		!sideband_same_start(a, p,
+			scan_start_ns(stat.start_ticks, a->tick_ns, a->suspended_ns)))
+		return CENSUS_GONE;
+	int r = owner_read(a, folder_fd, process);
+	if (r < 0)
+		return r;
+	task_set_comm(*process, stat.comm);
+	r = exe_read(folder_fd, *process);
+	return r < 0 ? r : maps_read(a, folder_fd, *process);
+}
+
 /* --- all of them ------------------------------------------------------------------------------ */
 
 struct orphan {
@@ -430,8 +466,8 @@ static void census_wanted(struct attribute *a, const pid_t *pids, size_t n_pids)
 
 	for (size_t i = 0; i < n_pids; i++) {
 		struct task *task = task_find(t, pids[i]);
-		if (task && a->o.after_exec)
-			task->awaits_exec = !task->wanted;
+		if (task && a->o.after_exec && !task->wanted)
+			missed_await(a, pids[i]);
 		else if (task)
 			task->wanted = true;
 	}

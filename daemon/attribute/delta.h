@@ -12,9 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <uthash.h>
-
 #include "daemon/decode/record.h"
+#include "proto/hash_table.h"
 
 /* Groups whose last reading is kept: one per hart system-wide; one per task and hart otherwise,
  * where SAMPLER_TASKS_MAX threads and their children share the room. */

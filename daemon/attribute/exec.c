@@ -85,6 +85,15 @@ void exec_lost(struct attribute *a, const struct task *process, int hart)
 		lose(a, hart, LOSS_ARGV, 1);
 }
 
+/* Its record is to come through the merge, or is lost. */
+static void exec_hear(struct attribute *a, pid_t pid, uint64_t time_ns)
+{
+	struct task *task = task_find(a->o.tasks, pid);
+
+	if (task && task->process == task && time_ns > task->heard_ns)
+		task->heard_ns = time_ns;
+}
+
 static bool exec_wanted(const struct attribute *a, pid_t pid)
 {
 	const struct task *task = pid > 0 ? task_find(a->o.tasks, pid) : NULL;
@@ -117,6 +126,7 @@ void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)
 		.time_ns = time_ns,
 		.due_ns = superseded ? NEVER : 0,
 	};
+	exec_hear(a, pid, time_ns);
 	if (!superseded)
 		a->exec_due_ns = 0;
 }
@@ -176,6 +186,7 @@ void attribute_exec_stack(struct attribute *a, const struct record *r)
 		.due_ns = NEVER,
 		.text = text,
 	};
+	exec_hear(a, pid, r->time_ns);
 }
 
 static void exec_look(const struct attribute *a, struct exec *e, uint64_t now_ns)
@@ -259,6 +270,8 @@ bool exec_take(struct attribute *a, struct task **at, uint64_t time_ns, int hart
 	}
 	if (!nearest)
 		return false;
+	if (nearest->time_ns == process->heard_ns)
+		process->heard_ns = 0;
 	if (nearest->due_ns != NEVER) {
 		nearest->process = process;
 		nearest->hart = hart;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <uthash.h>
+#include "proto/hash_table.h"
 
 #define FILES_MAX 65536     /* distinct executables and libraries; a full Debian has fewer. Beyond: LOSS_ROOM */
 #define FRAMES_MAX 4000000  /* 64 bytes each: 256 MB; beyond it new frames are counted LOSS_ROOM */

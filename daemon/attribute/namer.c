@@ -54,7 +54,7 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer)
 	TAILQ_INIT(&n->slots);
 	n->wake_ns = UINT64_MAX;
 	n->now_ns = clock_ns(CLOCK_MONOTONIC);
-	int r = users_begin(n);
+	int r = naming_users_begin(n);
 	if (r == 0)
 		r = worker_find_binary(o->binary, &n->binary);
 	if (r == 0)
@@ -80,7 +80,7 @@ struct namer *namer_free(struct namer *n)
 		s->file->namer_slot = NULL;
 		slot_free(n, s);
 	}
-	users_clear(n);
+	naming_users_clear(n);
 	strings_clear(&n->strings);
 	graves_leave(&n->graves);
 	free(n->forget);
@@ -96,7 +96,7 @@ int namer_open(struct namer *n, struct file *file, uid_t uid)
 
 	if (n->off || r < 0)
 		return r;
-	return slot_want(n, s, user_get(n, uid));
+	return slot_want(n, s, naming_user_get(n, uid));
 }
 
 bool namer_is_rewritten(struct namer *n, struct file *file)
@@ -116,7 +116,7 @@ int namer_name(struct namer *n, struct frame *frame, uid_t uid)
 		return 0;
 	int r = slot_get(n, file, &s);
 	if (r == 0)
-		r = slot_push(n, s, frame, user_get(n, uid));
+		r = slot_push(n, s, frame, naming_user_get(n, uid));
 	if (r < 0)
 		return r;
 	n->n_waiting_frames++;
@@ -135,8 +135,8 @@ int namer_hurry(struct namer *n, struct frame *frame, uid_t uid)
 		frame->asker >= n->n_users || n->user[frame->asker]->uid == uid ||
 		n->n_entries >= n->n_waiting_frames + NAMER_HURRIED_MAX)
 		return 0;
-	struct user *u = user_get(n, uid), *first = n->user[frame->asker];
-	if (u == first || !user_is_before(n, u, first))
+	struct naming_user *u = naming_user_get(n, uid), *first = n->user[frame->asker];
+	if (u == first || !naming_user_is_before(n, u, first))
 		return 0;
 	int r = slot_push(n, s, frame, u);
 	return r == 0 && s->queue == QUEUE_OPEN ? slot_want(n, s, u) : r;
@@ -173,7 +173,7 @@ int namer_ask_again(struct namer *n)
 /* --- the workers' lives ---------------------------------------------------------------------- */
 
 /* In whose name is its question? NULL: it has none. */
-static struct user *asker(const struct namer *n, const struct worker *w)
+static struct naming_user *asker(const struct namer *n, const struct worker *w)
 {
 	if (w == &n->opener)
 		return n->opening ? n->opening->opens : NULL;
@@ -181,21 +181,21 @@ static struct user *asker(const struct namer *n, const struct worker *w)
 }
 
 /* What the worker's question has cost. */
-static void pay(struct namer *n, const struct worker *w, struct user *u)
+static void pay(struct namer *n, const struct worker *w, struct naming_user *u)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	uint64_t wall_ns = now_ns > w->asked_ns ? now_ns - w->asked_ns : 0;
 
 	if (u && w == &n->opener)
-		user_pay_open(n, u, wall_ns);
+		naming_user_pay_open(n, u, wall_ns);
 	else if (u)
-		user_pay_parse(n, u, wall_ns, worker_used_ns(w, now_ns));
+		naming_user_pay_parse(n, u, wall_ns, worker_used_ns(w, now_ns));
 }
 
 static int restart(struct namer *n, struct worker *w, enum worker_end end)
 {
 	bool opens = w == &n->opener;
-	struct user *u = asker(n, w);
+	struct naming_user *u = asker(n, w);
 
 	pay(n, w, u);
 	worker_kill(w, &n->graves, u ? u->uid : (uid_t)-1);
@@ -248,7 +248,7 @@ static int hear(struct namer *n, struct worker *w, bool *ret_heard)
 	if (bytes < 0)
 		return restart(n, w, WORKER_LIED);
 
-	struct user *u = asker(n, w);
+	struct naming_user *u = asker(n, w);
 	int r = w == &n->opener ? opener_hear(n, n->buffer, (size_t)bytes, fd)
 				: parser_hear(n, n->buffer, (size_t)bytes);
 	if (r == -EBADMSG)
@@ -297,7 +297,7 @@ static int drain(struct namer *n)
 	int r = 0;
 
 	for (uint32_t i = 0; i < n->n_users && r == 0; i++) {
-		struct user *u = n->user[i];
+		struct naming_user *u = n->user[i];
 		while (r == 0 && (!TAILQ_EMPTY(&u->to_open) || !TAILQ_EMPTY(&u->to_name))) {
 			struct slot *s = TAILQ_EMPTY(&u->to_open) ? TAILQ_FIRST(&u->to_name)->slot
 								  : TAILQ_FIRST(&u->to_open);
@@ -372,7 +372,7 @@ static uint64_t worker_deadline_ns(const struct worker *w)
 uint64_t namer_deadline_ns(const struct namer *n)
 {
 	uint64_t due[] = {worker_deadline_ns(&n->opener), worker_deadline_ns(&n->parser),
-		n->off ? UINT64_MAX : n->wake_ns, n->off ? UINT64_MAX : users_deadline_ns(n)};
+		n->off ? UINT64_MAX : n->wake_ns, n->off ? UINT64_MAX : naming_users_deadline_ns(n)};
 	uint64_t first = n->fresh ? 0 : UINT64_MAX;
 
 	for (size_t i = 0; i < sizeof(due) / sizeof(*due); i++)
@@ -423,5 +423,5 @@ void namer_status(const struct namer *n, struct namer_status *ret_status)
 		.n_named = n->n_named,
 		.n_unwound = n->n_unwound,
 	};
-	users_status(n, ret_status);
+	naming_users_status(n, ret_status);
 }

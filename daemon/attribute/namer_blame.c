@@ -118,7 +118,7 @@ static void charge(struct namer *n, uid_t uid)
 {
 	n->n_deaths++;
 	if (uid != 0)
-		account_charge(&user_get(n, uid)->files, NAMER_DEATHS_USER_MAX, n->now_ns);
+		account_charge(&naming_user_get(n, uid)->files, NAMER_DEATHS_USER_MAX, n->now_ns);
 }
 
 /* One of the two was the cause, perhaps made for the other: the file is tried by itself. */
@@ -157,7 +157,7 @@ int slot_blame(struct namer *n, struct slot *s, enum file_state state)
 static const struct account *account_of(const struct namer *n, const struct slot *s)
 {
 	uid_t uid = slot_author(s, PART_MAIN);
-	const struct user *u = uid ? user_find(n, uid) : NULL;
+	const struct naming_user *u = uid ? naming_user_find(n, uid) : NULL;
 
 	return u ? &u->files : NULL;
 }

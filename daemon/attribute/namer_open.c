@@ -94,7 +94,7 @@ static bool has_room(struct namer *n, const struct slot *s)
 
 int opener_feed(struct namer *n, bool *ret_fed)
 {
-	struct user *u = user_next_open(n);
+	struct naming_user *u = naming_user_next_open(n);
 	struct slot *s = u ? TAILQ_FIRST(&u->to_open) : NULL;
 	struct message_open m;
 	struct iovec iov[3];

@@ -25,7 +25,7 @@ static int ask(struct namer *n, enum message_type type, struct iovec *iov, size_
 	return r;
 }
 
-static void fly(struct namer *n, struct slot *s, struct user *u)
+static void fly(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	slot_dequeue(n, s);
 	slot_touch(n, s);
@@ -86,7 +86,7 @@ static int ask_forget(struct namer *n)
 	return 0;
 }
 
-static int ask_load(struct namer *n, struct slot *s, struct user *u)
+static int ask_load(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	const struct file *f = s->file;
 	struct message_load m = {.file = f->id, .kind = f->kind, .base = f->map_start};
@@ -115,7 +115,7 @@ static int ask_load(struct namer *n, struct slot *s, struct user *u)
 }
 
 /* What was asked and not answered waits again. */
-static int put_back(struct namer *n, struct slot *s, struct user *u)
+static int put_back(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	while (n->n_answered < n->n_batch) {
 		struct frame *frame = n->batch[n->n_answered];
@@ -146,7 +146,7 @@ static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 {
 	struct message_name m = {.file = s->file->id};
 	uint64_t offset[MESSAGE_OFFSETS_MAX];
-	struct user *u = w->user;
+	struct naming_user *u = w->user;
 
 	fill_batch(n, w);
 	for (; m.n < n->n_batch; m.n++)
@@ -173,7 +173,7 @@ static bool is_worth(const struct namer *n, const struct slot *s, enum message_p
 }
 
 /* Debug files come into the picture after the file itself. True: that was the step. */
-static bool parts_step(struct namer *n, struct slot *s, struct user *u)
+static bool parts_step(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	for (enum message_part part = PART_DEBUG; part <= PART_ALT; part++) {
 		if (s->fd[part] >= 0 && !(s->joined & 1u << part)) {
@@ -193,7 +193,7 @@ static bool parts_step(struct namer *n, struct slot *s, struct user *u)
 static int slot_step(struct namer *n, struct wish *w)
 {
 	struct slot *s = w->slot;
-	struct user *u = w->user;
+	struct naming_user *u = w->user;
 
 	if (s->file->replaced && s->fd[PART_MAIN] < 0)
 		return slot_fail(n, s, FILE_VANISHED);

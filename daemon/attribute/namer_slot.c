@@ -81,10 +81,11 @@ void slot_dequeue(struct namer *n, struct slot *s)
 	s->queue = QUEUE_NONE;
 }
 
-void slot_enqueue_open(struct namer *n, struct slot *s, enum message_part part, struct user *u)
+void slot_enqueue_open(
+	struct namer *n, struct slot *s, enum message_part part, struct naming_user *u)
 {
 	slot_dequeue(n, s);
-	user_joins(n, u);
+	naming_user_joins(n, u);
 	s->part = part;
 	s->opens = u;
 	s->queue = QUEUE_OPEN;
@@ -210,7 +211,7 @@ static int reserve(struct frame ***frames, size_t n, size_t *size)
 	return 0;
 }
 
-static struct wish *wish_get(struct namer *n, struct slot *s, struct user *u)
+static struct wish *wish_get(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	struct wish *w;
 
@@ -222,7 +223,7 @@ static struct wish *wish_get(struct namer *n, struct slot *s, struct user *u)
 		return NULL;
 	w->slot = s;
 	w->user = u;
-	user_joins(n, u);
+	naming_user_joins(n, u);
 	u->n_wishes++;
 	TAILQ_INSERT_TAIL(&s->wishes, w, of_slot);
 	if (s->queue == QUEUE_NAME) {
@@ -232,7 +233,7 @@ static struct wish *wish_get(struct namer *n, struct slot *s, struct user *u)
 	return w;
 }
 
-int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct user *u)
+int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u)
 {
 	struct wish *w = wish_get(n, s, u);
 	int r = w ? reserve(&w->frame, w->n, &w->size) : -ENOMEM;
@@ -258,11 +259,11 @@ static bool is_openable(const struct slot *s)
 	return !slot_is_dead(s) || s->file->state == FILE_NO_SYMBOLS;
 }
 
-int slot_want(struct namer *n, struct slot *s, struct user *u)
+int slot_want(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	/* Who comes later may be served sooner. */
 	if (s->queue == QUEUE_OPEN && s->opens != u &&
-		(u->open_ns < s->opens->open_ns || !user_may_open(n, s->opens)))
+		(u->open_ns < s->opens->open_ns || !naming_user_may_open(n, s->opens)))
 		slot_enqueue_open(n, s, s->part, u);
 	if (s->fd[PART_MAIN] >= 0 || !is_openable(s) || s->queue == QUEUE_OPEN ||
 		s->queue == QUEUE_FLIGHT)
@@ -280,17 +281,17 @@ bool slot_is_awaited(const struct namer *n, const struct slot *s)
 	return s->part == PART_MAIN && (s->queue == QUEUE_OPEN || n->opening == s);
 }
 
-static bool waits_behind(struct namer *n, const struct slot *s, struct user *u)
+static bool waits_behind(struct namer *n, const struct slot *s, struct naming_user *u)
 {
 	struct wish *w;
 
 	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
-		if (w->user == u || !user_is_before(n, u, w->user))
+		if (w->user == u || !naming_user_is_before(n, u, w->user))
 			return false;
 	return s->queue == QUEUE_NAME;
 }
 
-bool slot_evict(struct namer *n, struct user *u)
+bool slot_evict(struct namer *n, struct naming_user *u)
 {
 	struct slot *spare = NULL;
 
@@ -404,7 +405,7 @@ int slot_resume(struct namer *n, struct slot *s)
 {
 	s->rests = false;
 	while (s->n_late > 0) {
-		int r = slot_push(n, s, s->late[s->n_late - 1], user_get(n, s->asker));
+		int r = slot_push(n, s, s->late[s->n_late - 1], naming_user_get(n, s->asker));
 		if (r < 0)
 			return r;
 		s->n_late--;
@@ -451,7 +452,7 @@ int slot_renew(struct namer *n, struct slot *s)
 	}
 	s->renewing = s->fd[PART_MAIN] >= 0;
 	s->file->state = FILE_OPENING;
-	slot_enqueue_open(n, s, PART_MAIN, user_get(n, s->asker));
+	slot_enqueue_open(n, s, PART_MAIN, naming_user_get(n, s->asker));
 	return 0;
 }
 

@@ -66,7 +66,7 @@ static void job_finish(struct namer *n, struct job *j, struct unwind_result *res
 
 static void job_enqueue(struct namer *n, struct job *j, bool first)
 {
-	user_joins(n, j->user);
+	naming_user_joins(n, j->user);
 	if (first)
 		TAILQ_INSERT_HEAD(&j->user->jobs, j, queued);
 	else
@@ -88,7 +88,7 @@ static struct barred *barred_find(struct namer *n, pid_t pid, uid_t uid)
 	return NULL;
 }
 
-static bool is_barred(struct namer *n, pid_t pid, const struct user *u)
+static bool is_barred(struct namer *n, pid_t pid, const struct naming_user *u)
 {
 	const struct barred *b = barred_find(n, pid, u->uid);
 
@@ -96,7 +96,7 @@ static bool is_barred(struct namer *n, pid_t pid, const struct user *u)
 	       (b && account_is_refused(&b->account, n->now_ns));
 }
 
-static void count_death(struct namer *n, pid_t pid, struct user *u)
+static void count_death(struct namer *n, pid_t pid, struct naming_user *u)
 {
 	struct barred *b = barred_find(n, pid, u->uid);
 
@@ -114,7 +114,7 @@ static void count_death(struct namer *n, pid_t pid, struct user *u)
 
 /* --- queueing -------------------------------------------------------------------------------- */
 
-static int want_files(struct namer *n, struct snapshot *s, struct user *u)
+static int want_files(struct namer *n, struct snapshot *s, struct naming_user *u)
 {
 	for (uint32_t i = 0; i < s->n_maps; i++) {
 		struct file *f = s->map[i].file;
@@ -131,7 +131,7 @@ static int want_files(struct namer *n, struct snapshot *s, struct user *u)
 	return 0;
 }
 
-static int snapshot_get(struct namer *n, const struct unwind_job *job, struct user *u,
+static int snapshot_get(struct namer *n, const struct unwind_job *job, struct naming_user *u,
 	struct snapshot **ret_snapshot)
 {
 	struct snapshot *s = NULL;
@@ -173,7 +173,7 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 	uint32_t n_regs = (uint32_t)__builtin_popcountll(job->regs_mask);
 	uint32_t n_stack = job->n_stack < MESSAGE_STACK_BYTES_MAX ? (uint32_t)job->n_stack
 								  : MESSAGE_STACK_BYTES_MAX;
-	struct user *u = user_get(n, job->uid);
+	struct naming_user *u = naming_user_get(n, job->uid);
 	/* A 32-bit program on a 64-bit kernel has registers that the unwinder does not know. */
 	bool hopeless = n->off || !job->space || job->space->n_maps == 0 ||
 			job->regs_abi != PERF_SAMPLE_REGS_ABI_64 || is_barred(n, job->pid, u);
@@ -310,7 +310,7 @@ static int job_step(struct namer *n, struct job *j)
 }
 
 /* A step of the first of the user's stacks that need not wait for the opener. */
-static int user_feed(struct namer *n, struct user *u, bool *ret_fed)
+static int user_feed(struct namer *n, struct naming_user *u, bool *ret_fed)
 {
 	struct job *j = n->trial_job ? n->trial_job : TAILQ_FIRST(&u->jobs);
 
@@ -342,7 +342,7 @@ int job_feed(struct namer *n, bool *ret_fed)
 	if (n->trial_job)
 		return user_feed(n, n->trial_job->user, ret_fed);
 	for (uint32_t i = 0; i < NAMER_JOBS_USERS_MAX && !*ret_fed; i++) {
-		struct user *u = user_next_job(n, passed);
+		struct naming_user *u = naming_user_next_job(n, passed);
 		int r = u ? user_feed(n, u, ret_fed) : 0;
 		if (!u || r < 0)
 			return r;

@@ -235,8 +235,7 @@ static void sideband_end_generated(struct task *process)
 	}
 }
 
-/* What an exec leaves nothing of. */
-static void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, int hart)
+void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, int hart)
 {
 	sideband_end_generated(process);
 	space_drop(process);
@@ -296,7 +295,8 @@ int sideband_comm(struct attribute *a, const struct record *r, int hart)
 		return result;
 
 	task_set_comm(task, r->comm.name);
-	if (!r->comm.exec)
+	/* one that was taken for lost, and came late, has been done */
+	if (!r->comm.exec || r->time_ns <= task->process->missed_ns)
 		return 0;
 	if (!alive)
 		sideband_take_over(a, task, r);

@@ -11,6 +11,7 @@
  *      census.c   what /proc says of one process, or all
  *      exec.c     … and of one that execs, at once
  *      owner.c    whose a process is, and what becomes of its samples when that changes
+ *      missed.c   … and of one whose exec's record was lost
  */
 
 #include "daemon/attribute/attribute.h"
@@ -69,6 +70,14 @@ struct known_place {
 /* Files that were looked at in this drain, by id modulo this; a collision costs a call of the kernel. */
 #define FILES_LOOKED 64u
 
+/* Processes that await their exec: recordings' commands, TARGETS_MAX of each. */
+#define AWAITED_MAX 256
+
+struct awaited {
+	pid_t pid;
+	uint64_t seen_ns; /* when it was another program, and no record had told; 0: it was not */
+};
+
 struct reread {
 	struct task *process;
 	int hart;
@@ -111,6 +120,8 @@ struct attribute {
 	const struct file *looked[FILES_LOOKED]; /* whether they were rewritten */
 	struct reread *reread; /* REREAD_MAX */
 	size_t n_reread;
+	struct awaited *awaited; /* AWAITED_MAX, in no order */
+	size_t n_awaited;
 	struct exec *exec; /* EXECS_MAX, in no order */
 	size_t n_execs;
 	uint64_t exec_due_ns; /* of the next look; UINT64_MAX: none */
@@ -151,6 +162,9 @@ int sideband_task(struct attribute *a, const struct record *r, int hart, struct 
 /* Same task, though one of the two times may come from /proc's ticks? */
 bool sideband_same_start(const struct attribute *a, const struct task *task, uint64_t time_ns);
 
+/* The process became another program: what that leaves nothing of is dropped. */
+void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
+
 /* Deliver what is pending and take the task out of the live ones. */
 void sideband_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
 
@@ -171,6 +185,11 @@ int census_argv(struct attribute *a, struct task **process);
 int census_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text);
 /* Read whose it is. 0, RIGHTS_GONE. */
 int census_rights(const struct attribute *a, pid_t pid, struct rights *ret_rights);
+/* Is it another program than we know? By its file and its arguments; false where it is gone. */
+bool census_is_other(const struct attribute *a, const struct task *process);
+/* Take in name, owner, file and mappings of a process that exec'd unheard; *process may become another
+ * task, as in owner_set. 0, CENSUS_GONE, -ENOMEM. */
+int census_program(struct attribute *a, struct task **process);
 /* Copy arguments (n bytes, NUL between them), cut at TASK_ARGV_BYTES_MAX. 0 or -ENOMEM. */
 int census_argv_copy(const char *text, size_t n, char **ret_argv, uint32_t *ret_n_argv);
 
@@ -212,6 +231,24 @@ void exec_expire(struct attribute *a, uint64_t now_ns);
 /* Count a process whose arguments will not come, if they have not. */
 void exec_lost(struct attribute *a, const struct task *process, int hart);
 void exec_clear(struct attribute *a);
+
+/* --- missed.c --------------------------------------------------------------------------------- */
+
+/* The process awaits its exec, and is not to miss it. Beyond a bound it may. */
+void missed_await(struct attribute *a, pid_t pid);
+/* A record of that time, of another kind than its exec's, is about this process: has an exec that was
+ * heard of before gone without its record? */
+static inline bool missed_has(const struct task *process, uint64_t time_ns)
+{
+	return process->heard_ns > process->exec_ns && time_ns > process->heard_ns;
+}
+/* It has: the process is what it became. 0 or -ENOMEM. */
+int missed_exec(struct attribute *a, struct task *process, int hart);
+/* Records were lost by then: look for execs among them. 0 or -ENOMEM. */
+int missed_look(struct attribute *a, uint64_t time_ns, int hart);
+/* The same after a drain, where nothing else would tell. Whoever became another program by the last
+ * drain, and none of its records said so, has missed it. 0 or -ENOMEM. */
+int missed_drained(struct attribute *a, uint64_t now_ns);
 
 /* --- charge.c --------------------------------------------------------------------------------- */
 

@@ -167,13 +167,13 @@ struct wish {
 	TAILQ_ENTRY(wish) of_user; /* while the slot is to be named */
 	TAILQ_ENTRY(wish) of_slot;
 	struct slot *slot;
-	struct user *user;
+	struct naming_user *user;
 	struct frame **frame;
 	size_t n, size;
 };
 
 /* Questions are asked in somebody's name: of the user whose process a frame was sampled in. */
-struct user {
+struct naming_user {
 	uid_t uid;
 	uint8_t index;     /* in struct namer */
 	uint32_t n_wishes; /* queued or not */
@@ -209,7 +209,7 @@ struct slot {
 	TAILQ_ENTRY(slot) queued; /* to be opened */
 	enum { QUEUE_NONE, QUEUE_OPEN, QUEUE_NAME, QUEUE_FLIGHT } queue;
 	struct file *file;
-	struct user *opens; /* in whose name it is to be opened; NULL: it is not */
+	struct naming_user *opens; /* in whose name it is to be opened; NULL: it is not */
 	uid_t asker;        /* in whose name it was opened last */
 	struct origin origin[N_PARTS];
 	bool no_debug; /* the parser died over it and its debug file */
@@ -262,7 +262,7 @@ struct snapshot {
 struct job {
 	TAILQ_ENTRY(job) queued;
 	struct snapshot *snapshot; /* NULL: fails at once */
-	struct user *user;
+	struct naming_user *user;
 	void *ticket;
 	uint64_t regs_mask;
 	uint32_t n_regs, n_stack;
@@ -288,7 +288,7 @@ struct namer {
 	bool ending; /* namer_ask_again was called: what has no name now gets none */
 	uint64_t now_ns;
 
-	struct user
+	struct naming_user
 		*user[NAMER_USERS_MAX]; /* the first: of unknown user, and those beyond the limit */
 	uint32_t n_users;
 	uint64_t open_floor_ns, parse_floor_ns; /* who was served last had that much */
@@ -313,7 +313,7 @@ struct namer {
 
 	enum message_type asked; /* the parser's question */
 	struct slot *asked_slot;
-	struct user *asked_user; /* in whose name */
+	struct naming_user *asked_user; /* in whose name */
 	struct job *asked_job;
 	uint32_t asked_maps;
 	struct frame *batch[MESSAGE_OFFSETS_MAX];
@@ -339,30 +339,30 @@ static inline uint64_t namer_timeout(uint64_t wanted_ns, uint64_t limit_ns)
 	return wanted_ns ? wanted_ns : limit_ns;
 }
 
-/* namer_user.c */
-/* The user's; of what is known of nobody, user[0]. Never NULL once users_begin was called. */
-int users_begin(struct namer *n);
-void users_clear(struct namer *n);
-struct user *user_get(struct namer *n, uid_t uid);
+/* naming_user.c */
+/* The user's; of what is known of nobody, user[0]. Never NULL once naming_users_begin was called. */
+int naming_users_begin(struct namer *n);
+void naming_users_clear(struct namer *n);
+struct naming_user *naming_user_get(struct namer *n, uid_t uid);
 /* The same; NULL: nothing is known of that user. */
-struct user *user_find(const struct namer *n, uid_t uid);
+struct naming_user *naming_user_find(const struct namer *n, uid_t uid);
 /* Who is next for the opener, of those who want something opened. NULL: nobody, or all wait. */
-struct user *user_next_open(struct namer *n);
+struct naming_user *naming_user_next_open(struct namer *n);
 struct wish *wish_next(struct namer *n);
 /* Who is next with a stack, of those whom the caller has not `passed` over (bits by index). */
-struct user *user_next_job(struct namer *n, const bool *passed);
+struct naming_user *naming_user_next_job(struct namer *n, const bool *passed);
 /* Call before something of theirs is queued: who wanted nothing begins where the others are. */
-void user_joins(struct namer *n, struct user *u);
+void naming_user_joins(struct namer *n, struct naming_user *u);
 /* Is a served before b, or not made to wait as b is? */
-bool user_is_before(struct namer *n, struct user *a, struct user *b);
-void user_pay_open(struct namer *n, struct user *u, uint64_t wall_ns);
-void user_pay_parse(struct namer *n, struct user *u, uint64_t wall_ns, uint64_t cpu_ns);
+bool naming_user_is_before(struct namer *n, struct naming_user *a, struct naming_user *b);
+void naming_user_pay_open(struct namer *n, struct naming_user *u, uint64_t wall_ns);
+void naming_user_pay_parse(struct namer *n, struct naming_user *u, uint64_t wall_ns, uint64_t cpu_ns);
 /* By when somebody who waits for their time may be served; UINT64_MAX. */
-uint64_t users_deadline_ns(const struct namer *n);
+uint64_t naming_users_deadline_ns(const struct namer *n);
 /* Whom nothing is named for at present. */
-void users_status(const struct namer *n, struct namer_status *status);
+void naming_users_status(const struct namer *n, struct namer_status *status);
 /* May files be opened in their name now? */
-bool user_may_open(const struct namer *n, const struct user *u);
+bool naming_user_may_open(const struct namer *n, const struct naming_user *u);
 
 /* namer_blame.c */
 /* Who answers for what the slot's part holds: the only one who can write to it, else the user in
@@ -385,7 +385,7 @@ int slots_wake(struct namer *n);
 
 /* namer_slot.c */
 int slot_get(struct namer *n, struct file *file, struct slot **ret_slot);
-void slot_enqueue_open(struct namer *n, struct slot *s, enum message_part part, struct user *u);
+void slot_enqueue_open(struct namer *n, struct slot *s, enum message_part part, struct naming_user *u);
 /* Its wishes at the end of their users' queues, or before all others. */
 void slot_enqueue_name(struct namer *n, struct slot *s);
 void slot_enqueue_first(struct namer *n, struct slot *s);
@@ -399,9 +399,9 @@ int slot_release(struct namer *n, struct slot *s);
 /* Nothing in it can be named (any more). */
 bool slot_is_dead(const struct slot *s);
 /* Add a frame that waits, wherever the slot is queued. -ENOMEM. */
-int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct user *u);
+int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u);
 /* Ask the opener for it unless it is held, or hopeless. */
-int slot_want(struct namer *n, struct slot *s, struct user *u);
+int slot_want(struct namer *n, struct slot *s, struct naming_user *u);
 bool slot_is_awaited(const struct namer *n, const struct slot *s);
 /* Does it describe generated code, a line for each function as it is made? */
 static inline bool slot_grows(const struct slot *s)
@@ -425,7 +425,7 @@ int slot_fail(struct namer *n, struct slot *s, enum file_state state);
 int slot_forget(struct namer *n, struct slot *s);
 /* Close the least recently used idle slot that holds a descriptor; else one that waits for users
  * who are all served after this one. False: none can be spared. */
-bool slot_evict(struct namer *n, struct user *u);
+bool slot_evict(struct namer *n, struct naming_user *u);
 void frame_finish(struct namer *n, struct frame *f, enum frame_state state);
 struct slot *slot_free(struct namer *n, struct slot *s);
 

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "daemon/conf.h"
+#include "daemon/control/limits.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -192,7 +193,7 @@ static int request_cancel(struct peer *p, uint32_t id)
 }
 
 /* Start what m asks for; its job, if any, stays in a free slot. */
-static int request_start(struct peer *p, const Mperf__Request *m)
+static int request_start(struct peer *p, Mperf__Request *m)
 {
 	struct request refused = {.peer = p, .id = m->id};
 	if (m->id == 0 || request_slot(p, m->id))
@@ -207,6 +208,13 @@ static int request_start(struct peer *p, const Mperf__Request *m)
 		return request_fail(&refused, MPERF__FAILURE_KIND__FAILURE_VERSION,
 			"Update mperfd so that it matches mperfctl.",
 			"mperfd " MPERF_VERSION " does not know this command");
+
+	size_t n = 0;
+	const struct field_limit *limit = limits_exceeded(&m->base, &n);
+	if (limit)
+		return request_fail(&refused, MPERF__FAILURE_KIND__FAILURE_LIMIT, limit->remedy,
+			"%zu %s are more than the %zu that one request may name (%s)", n,
+			limit->what, limit->most, limit->field);
 
 	struct request **slot = NULL;
 	for (size_t i = 0; i < PEER_REQUESTS_MAX && !slot; i++)
@@ -251,7 +259,7 @@ static int take_message(struct peer *p, const Mperf__Message *m)
 		return hang_up(
 			p, MPERF__FAILURE_KIND__FAILURE_USAGE, "", "only requests are taken");
 
-	const Mperf__Request *request = m->request;
+	Mperf__Request *request = m->request;
 	switch (request->body_case) {
 	case MPERF__REQUEST__BODY_FINISH:
 		return request_finish(p, request->finish->request);
@@ -318,6 +326,9 @@ static uint64_t own_time_ns(void)
 static int take_frame(struct peer *p)
 {
 	Mperf__Message *m = NULL;
+	if (frame_check(&p->in) == FRAME_TOO_MUCH)
+		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
+			"a request repeats its fields more often than mperfd takes");
 	int r = frame_take(&p->in, &m);
 	if (r == FRAME_TOO_LARGE)
 		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",

@@ -374,6 +374,8 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	}
 	g->targets.since_ns = g->window.start_ns;
 	g->tap.cut_ns = g->window.start_ns + g->window_ns;
+	if (g->shared && g->targets.after_exec)
+		walk_await_exec(g->walk, g->targets.pid, g->targets.n_pids);
 	walk_add(g->walk, &g->tap);
 	*ret_recording = g;
 	return 0;

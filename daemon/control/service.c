@@ -59,7 +59,7 @@ struct service_inner {
 	int n_harts;
 	uint64_t rate_lowered_ns;
 	uint32_t rate_before;
-	bool rate_was_lowered;
+	bool rate_was_lowered, was_troubled;
 	uint64_t n_short, short_ns,
 		rest_until_ns; /* descriptors: how often none was there, and when last */
 	bool told_refusal[MPERF_GRANTS_MAX];
@@ -238,6 +238,17 @@ static void notice_naming(struct service *s, uint64_t now_ns)
 	int level = naming_news(&in->naming_said, &status, now_ns, text, sizeof text);
 	if (level != NAMING_NO_NEWS)
 		say(s, level, "%s", text);
+}
+
+/* Harts that are busy and bring no samples, and when they do again. */
+static void notice_trouble(struct service *s)
+{
+	bool troubled = *walk_trouble(s->walk);
+	if (troubled && !s->inner->was_troubled)
+		say(s, LOG_WARNING, "%s", walk_trouble(s->walk));
+	if (!troubled && s->inner->was_troubled)
+		say(s, LOG_NOTICE, "all busy harts bring samples again");
+	s->inner->was_troubled = troubled;
 }
 
 int service_want_rate(struct service *s, const void *who, uint32_t hz)
@@ -475,6 +486,7 @@ static int dispatch(struct service *s, uint64_t now_ns)
 	notice_rate(s);
 	notice_tick(s, now_ns);
 	notice_naming(s, now_ns);
+	notice_trouble(s);
 	if (in->keeper)
 		r = keeper_dispatch(in->keeper, now_ns);
 	if (r == 0)

@@ -10,6 +10,7 @@
  */
 
 #include "daemon/conf.h"
+#include "daemon/control/turns.h"
 #include "daemon/control/usage.h"
 #include "daemon/control/walk.h"
 #include "daemon/store/store.h"
@@ -38,6 +39,7 @@ struct service {
 	char store_trouble[512];    /* why nothing is stored now; "": all is stored */
 	uint64_t started_ns;        /* CLOCK_MONOTONIC */
 	struct usage usage;         /* what we cost, now and a minute ago */
+	struct turns turns;         /* of the loop that it runs in; the loop counts them */
 	char feed_trouble[512];     /* why no program can reach us; "": they can */
 	struct top_feed *top_feeds; /* of all clients at top: who ask alike share one */
 	struct service_inner *inner;

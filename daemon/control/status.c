@@ -75,6 +75,12 @@ static const struct answer_column limit_columns[] = {
 	{"room", "You may have", MPERF__UNIT__UNIT_COUNT},
 	{"refused", "Refused", MPERF__UNIT__UNIT_COUNT},
 };
+static const struct answer_column loop_columns[] = {
+	{"turns", "Turns", MPERF__UNIT__UNIT_COUNT},
+	{"long", "Of more than 50 ms", MPERF__UNIT__UNIT_COUNT},
+	{"longest_ns", "Longest", MPERF__UNIT__UNIT_NS},
+	{"lately_ns", "Lately", MPERF__UNIT__UNIT_NS},
+};
 static const struct answer_column store_columns[] = {
 	{"path", "Path", MPERF__UNIT__UNIT_NONE},
 	{"bytes", "Used", MPERF__UNIT__UNIT_BYTES},
@@ -192,8 +198,10 @@ static int tell_rate(struct status *s)
 {
 	const struct service_account *a = &s->account;
 	struct answer_moment moment;
-	const char *trouble =
-		*s->service->trouble ? s->service->trouble : s->service->short_trouble;
+	const struct service *service = s->service;
+	const char *trouble = service->walk ? walk_trouble(service->walk) : "";
+	if (!*trouble)
+		trouble = *service->trouble ? service->trouble : service->short_trouble;
 	struct answer_value v[] = {
 		a->rate ? NUMBER(a->rate) : ABSENT,
 		NUMBER(a->rate_wanted),
@@ -247,6 +255,20 @@ static int tell_processes(struct status *s)
 		sum.peak_bytes += process[i].peak_bytes;
 	}
 	return r == 0 ? tell_process(s, &sum) : r;
+}
+
+/* What the loop does in one go, for all. */
+static int tell_turns(struct status *s)
+{
+	const struct turns *t = &s->service->turns;
+	struct answer_value v[] = {
+		NUMBER(t->n_turns),
+		NUMBER(t->n_long),
+		NUMBER(t->longest_ns),
+		NUMBER(turns_lately_ns(t)),
+	};
+	int r = table(s, "loop", loop_columns, LENGTH(loop_columns));
+	return r == 0 ? row(s, v, LENGTH(v)) : r;
 }
 
 static int tell_losses(struct status *s)
@@ -478,6 +500,8 @@ int control_status(struct request *q, const Mperf__Request *m)
 		r = tell_rate(&s);
 	if (r == 0)
 		r = tell_processes(&s);
+	if (r == 0)
+		r = tell_turns(&s);
 	if (r == 0)
 		r = tell_losses(&s);
 	if (r == 0)

@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <uthash.h>
+
+#include "proto/hash_table.h"
 
 struct conf;
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "daemon/control/blind.h"
 #include "daemon/control/exec_watch.h"
 #include "daemon/decode/merge.h"
 #include "proto/clock.h"
@@ -33,11 +34,17 @@ struct walk_inner {
 	struct merge merge;
 	struct attribute *attribute;
 	struct tap *taps;
+	struct blind blind;
 	uint64_t next_drain_ns, next_tick_ns;
 	bool scan_is_due;     /* a hart came, and what runs on it was not looked for yet */
 	bool hung[HARTS_MAX]; /* rings whose task is gone: poll would return at once for ever */
 	bool stopped;
 };
+
+static uint64_t monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
 
 /* attribute's sink: every attribution passes here. */
 static void take_attribution(void *userdata, const struct attribution *a)
@@ -77,12 +84,14 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 	struct walk_inner *in = w->inner;
 	in->merge.streams = &w->sampler->streams;
 	in->merge.lost = w->sampler->lost;
+	in->merge.now_ns = monotonic_ns;
 	struct attribute_options attribute = {
 		.namer = w->namer,
 		.files = &w->files,
 		.tasks = &w->tasks,
 		.streams = &w->sampler->streams,
 		.lost = w->sampler->lost,
+		.lost_ahead = w->sampler->lost_ahead,
 		.n_harts = w->sampler->machine.n_harts,
 		.n_events = w->sampler->events.n_events,
 		.starts = o->starts,
@@ -95,6 +104,8 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		.userdata = w,
 	};
 	r = attribute_new(&attribute, &in->attribute);
+	if (r == 0)
+		r = blind_init(&in->blind, w->sampler->machine.n_harts);
 	in->execs.sampler = w->sampler;
 	in->execs.attribute = in->attribute;
 	/* where records bring the arguments it costs little in any case */
@@ -191,6 +202,7 @@ struct walk *walk_free(struct walk *w)
 	closep(&in->rings_fd);
 	closep(&in->execs.fd);
 	merge_clear(&in->merge);
+	blind_clear(&in->blind);
 	attribute_free(in->attribute);
 	namer_free(w->namer);
 	sampler_free(w->sampler);
@@ -272,6 +284,8 @@ static int drain(struct walk *w, uint64_t cut_ns)
 		r = merge_next(&in->merge, &record, &hart);
 		if (r != 0)
 			break;
+		if (record.kind == RECORD_SAMPLE && record.stream->role == STREAM_SAMPLER)
+			blind_sample(&in->blind, hart);
 		r = attribute_record(in->attribute, &record, hart);
 		if (r < 0)
 			break;
@@ -321,15 +335,42 @@ static uint64_t count_hotplugs(const struct sampler *s)
 	return n;
 }
 
-/* Once a second. A hart that came was not listened to before: what happened on it is scanned. */
-static int tick(struct walk *w)
+/* Open harts again that are busy and bring nothing. Their rings were drained a moment ago. */
+static int mend_blind(struct walk *w, uint64_t now_ns, bool *ret_mended)
 {
+	struct blind *b = &w->inner->blind;
+	struct sampler *s = w->sampler;
+	*ret_mended = false;
+	if (now_ns < b->next_look_ns || s->options.per_task)
+		return 0;
+	_cleanup_(freep) struct hart_time *time = calloc((size_t)b->n_harts + 1, sizeof *time);
+	struct hart_set mend;
+	if (!time)
+		return -ENOMEM;
+	/* without /proc/stat nothing is known, and nobody is blamed */
+	(void)hart_time_read(time, b->n_harts);
+	blind_look(b, s, time, now_ns, &mend);
+	int r = 0;
+	for (int hart = 0; hart < b->n_harts && r == 0; hart++)
+		if (hart_set_has(&mend, hart)) {
+			r = sampler_reopen(s, hart);
+			*ret_mended = true;
+		}
+	return r;
+}
+
+/* Once a second. A hart that came was not listened to before: what happened on it is scanned. */
+static int tick(struct walk *w, uint64_t now_ns)
+{
+	bool mended = false;
 	w->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	uint64_t n_hotplugs = count_hotplugs(w->sampler);
 	int r = sampler_tick(w->sampler);
 	if (r == 0)
+		r = mend_blind(w, now_ns, &mended);
+	if (r == 0)
 		r = wait_for_rings(w);
-	w->inner->scan_is_due |= count_hotplugs(w->sampler) > n_hotplugs;
+	w->inner->scan_is_due |= mended || count_hotplugs(w->sampler) > n_hotplugs;
 	if (r < 0 || !w->inner->scan_is_due)
 		return r;
 	r = attribute_scan(w->inner->attribute, NULL, 0);
@@ -340,6 +381,11 @@ static int tick(struct walk *w)
 		r = 0;
 	}
 	return r;
+}
+
+const char *walk_trouble(const struct walk *w)
+{
+	return w->inner->blind.trouble;
 }
 
 /* In a session per task, a ring's descriptor hangs up when the task that it was opened for and all
@@ -370,7 +416,7 @@ static int run(struct walk *w, uint64_t now_ns)
 	r = drain(w, now_ns - MERGE_SLACK_NS);
 	if (r == 0 && now_ns >= in->next_tick_ns) {
 		in->next_tick_ns = now_ns + TICK_NS;
-		r = tick(w);
+		r = tick(w, now_ns);
 		memset(in->hung, 0, sizeof in->hung);
 	}
 	if (w->sampler->options.per_task)
@@ -448,7 +494,11 @@ int walk_catch_up(struct walk *w, uint64_t now_ns)
 	if (w->inner->stopped)
 		return 0;
 	int r = w->feed ? feed_settle(w->feed, now_ns) : 0;
-	return r == 0 ? catch_up(w, now_ns) : r;
+	if (r == 0)
+		r = catch_up(w, now_ns);
+	if (!w->sampler->options.per_task)
+		sampler_count_losses(w->sampler);
+	return r;
 }
 
 int walk_stop(struct walk *w, uint64_t now_ns)
@@ -489,6 +539,11 @@ static void mark_all(void *userdata, struct sweep *s)
 void walk_check_owners(struct walk *w)
 {
 	attribute_check_owners(w->inner->attribute, clock_ns(CLOCK_MONOTONIC));
+}
+
+void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids)
+{
+	attribute_await_exec(w->inner->attribute, pids, n_pids);
 }
 
 int walk_sweep(struct walk *w)

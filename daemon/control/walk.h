@@ -105,8 +105,15 @@ void walk_give_up(struct walk *w);
 /* Before a tap stores or shows what it has: hide what is its user's no more (attribute.h). */
 void walk_check_owners(struct walk *w);
 
+/* A tap waits for the next exec of these processes, which are known: not to miss it, should its record
+ * be lost. Those of walk_options are waited for already. */
+void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids);
+
 /* Free tasks, files and frames that nobody refers to any more (sweep.h). 0 or -errno. */
 int walk_sweep(struct walk *w);
+
+/* What is wrong with some harts though the walk goes on, as a sentence; "": nothing. */
+const char *walk_trouble(const struct walk *w);
 
 /* Change the rate of what samples by the ladder. Weights change with it. 0 or -errno. */
 int walk_set_rate(struct walk *w, uint32_t hz);

@@ -10,6 +10,10 @@
  *      ring 2   empty below the cut    NEVER
  *
  * A record is handed out in place, and only stepped over when the next one is asked for.
+ *
+ * A time that cannot be must not stop its ring: one ahead of now would be waited for, and all that
+ * came behind it, until the ring is full and the hart blind. So such a record takes the time of its
+ * neighbour.
  */
 
 #include "daemon/decode/merge.h"
@@ -37,7 +41,27 @@ static void count_outcome(struct merge *m, size_t i, int outcome)
 	}
 }
 
-/* Find the first record of ring i that has a time, and note it. */
+/* Can a record be of that time? Only one that would have to wait is worth a look at the
+ * clock. */
+static bool is_plausible(const struct merge *m, uint64_t time_ns)
+{
+	if (m->floor_ns > MERGE_BEHIND_NS && time_ns < m->floor_ns - MERGE_BEHIND_NS)
+		return false;
+	if (time_ns < m->cut_ns && m->cut_ns != NEVER)
+		return true;
+	return !m->now_ns || time_ns <= m->now_ns() + MERGE_SLACK_NS;
+}
+
+/* The time of a record that tells none. */
+static uint64_t neighbour_ns(struct merge *m, size_t i)
+{
+	uint64_t time_ns = m->ring[i].merged_ns ? m->ring[i].merged_ns : m->last_ns;
+
+	count_loss(m, i, LOSS_LATE);
+	return time_ns < m->cut_ns ? time_ns : m->cut_ns - 1;
+}
+
+/* Find the first record of ring i that can be handed out, and note its time. */
 static int refresh_head(struct merge *m, size_t i)
 {
 	struct ring *ring = &m->ring[i];
@@ -59,9 +83,13 @@ static int refresh_head(struct merge *m, size_t i)
 
 		uint64_t time_ns;
 		r = record_time(bytes, n, m->streams, &time_ns);
+		if (r == RECORD_UNTIMED || (r == 0 && !is_plausible(m, time_ns))) {
+			time_ns = neighbour_ns(m, i);
+			r = 0;
+		}
 		if (r == 0) {
 			/* The last drain takes everything, whatever a record says of its time. */
-			bool last = m->cut_ns == UINT64_MAX;
+			bool last = m->cut_ns == NEVER;
 			if (last && time_ns == NEVER)
 				time_ns = NEVER - 1;
 			if (last || time_ns < m->cut_ns)
@@ -153,6 +181,7 @@ int merge_next(struct merge *m, struct record *ret_record, int *ret_hart)
 			continue;
 		}
 
+		ret_record->time_ns = m->ring[i].merged_ns = m->head_ns[i];
 		if (ret_record->time_ns < m->last_ns)
 			count_loss(m, i, LOSS_LATE);
 		else
@@ -164,6 +193,8 @@ int merge_next(struct merge *m, struct record *ret_record, int *ret_hart)
 
 void merge_end(struct merge *m)
 {
+	if (m->cut_ns != NEVER && m->cut_ns > m->floor_ns)
+		m->floor_ns = m->cut_ns;
 	/* The next drain begins anew, so trouble with looking further is of no interest here. */
 	(void)release_held(m);
 	for (size_t i = 0; i < m->n_rings; i++)

@@ -15,6 +15,11 @@
  * the two); what comes later still is counted LOSS_LATE and handled at once. */
 #define MERGE_SLACK_NS 2000000u
 
+/* What was stamped before a drain is in its ring by then, but for what came between its stamp and
+ * its place: interrupts, and the stall of a virtual hart. What says to be older than the last drain
+ * by more than this tells no time. */
+#define MERGE_BEHIND_NS 1000000000u
+
 struct merge {
 	struct ring *ring;               /* borrowed */
 	size_t n_rings;
@@ -22,16 +27,21 @@ struct merge {
 	uint64_t cut_ns;                 /* records of this time or later stay for the next drain */
 	uint64_t last_ns;                /* highest time handed out so far, over all drains */
 	uint64_t (*lost)[N_LOSSES];      /* per hart; LOSS_RECORD, LOSS_LATE, LOSS_STREAM are counted here */
+	uint64_t (*now_ns)(void);        /* CLOCK_MONOTONIC, which no record is ahead of; NULL: not
+	                                    known, in a replay of what was recorded once */
 	/* the rest is merge.c's */
 	uint64_t *head_ns;
 	size_t n_heads;
+	uint64_t floor_ns;               /* highest cut of all drains that ended */
 	size_t held;                     /* ring whose record is handed out; none: ≥ n_heads */
 };
 
 /* Begin a drain: snapshot all rings. cut_ns = UINT64_MAX takes everything (the last drain). */
 int merge_begin(struct merge *m, uint64_t cut_ns);
 
-/* The next record in order; borrowed until the next call. 0; MERGE_END; -errno.
+/* The next record in order; borrowed until the next call. 0; MERGE_END; -errno. A record whose time
+ * cannot be (ahead of now, far behind the last drain, beside another hart's number) has the
+ * time of the record before it in its ring, and is counted LOSS_LATE: nothing waits for it.
  * Undecodable records are counted and passed over. *ret_hart is the ring's hart. */
 enum { MERGE_END = 1 };
 int merge_next(struct merge *m, struct record *ret_record, int *ret_hart);

@@ -8,8 +8,8 @@
  *      sample      | header | identifier | fields by sample_type …            |
  *      the others  | header | fields by type …  | sample_id …    | identifier |
  *
- * The identifier stands at a fixed place from the front or from the back, so that the stream, which
- * says how long all the rest is, can be found first. Source of every layout: man perf_event_open,
+ * The identifier of a sample stands at a fixed place, that of the others behind their body
+ * (trailer.h), so that the stream, which says how long all the rest is, can be found first. Source of every layout: man perf_event_open,
  * "MMAP layout"; include/uapi/linux/perf_event.h of Linux 6.12, enum perf_event_type; the order of
  * the last fields of a sample: perf_output_sample() in kernel/events/core.c of Linux 6.12.
  */
@@ -18,6 +18,7 @@
 
 #include "daemon/decode/owner.h"
 #include "daemon/decode/record.h"
+#include "daemon/decode/trailer.h"
 #include "daemon/pmu/switch_layout.h"
 
 #include <string.h>
@@ -26,11 +27,6 @@
 /* Fields whose length no stream tells (it depends on attr.sample_regs_intr) and bits that are newer
  * than this file. The sampler sets none of them; a sample that has them is stepped over. */
 #define SAMPLE_TYPE_UNREADABLE (~(uint64_t)(PERF_SAMPLE_MAX - 1) | PERF_SAMPLE_REGS_INTR)
-
-/* The fields of sample_type that sample_id repeats behind every other record, 8 bytes each. */
-#define SAMPLE_ID_FIELDS                                                                           \
-	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |             \
-		PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)
 
 #define BRANCH_ENTRY_BYTES 24 /* Source: struct perf_branch_entry: from, to, flags */
 
@@ -128,38 +124,42 @@ static int check_header(const uint8_t *bytes, size_t n, struct perf_event_header
 	return 0;
 }
 
-static size_t sample_id_bytes(const struct stream *s)
+static int find_sample(const uint8_t *bytes, size_t n, const struct stream_table *streams,
+	const struct stream **ret_stream)
 {
-	return 8 * (size_t)__builtin_popcountll(s->sample_type & SAMPLE_ID_FIELDS);
+	uint64_t id;
+
+	memcpy(&id, bytes + sizeof(struct perf_event_header), sizeof(id));
+	const struct stream *s = stream_table_find(streams, id);
+	if (!s)
+		s = owner_find(bytes, n, streams);
+	if (!s)
+		return RECORD_STRANGER;
+	*ret_stream = s;
+	return 0;
 }
 
-/* Check the header and find the stream of a record. */
+/* Check the header, find the stream of a record, and, but for samples, its sample_id. */
 static int find_stream(const uint8_t *bytes, size_t n, const struct stream_table *streams,
-	struct perf_event_header *ret_header, const struct stream **ret_stream)
+	struct perf_event_header *ret_header, struct trailer *ret_trailer)
 {
 	struct perf_event_header h;
+	struct trailer t = {0};
 	int r = check_header(bytes, n, &h);
 	if (r)
 		return r;
 
-	uint64_t id;
 	bool sample = h.type == PERF_RECORD_SAMPLE;
-	memcpy(&id, sample ? bytes + sizeof(h) : bytes + n - sizeof(id), sizeof(id));
-
-	const struct stream *s = stream_table_find(streams, id);
-	if (!s && sample)
-		s = owner_find(bytes, n, streams);
-	if (!s)
-		return RECORD_STRANGER;
-	if ((s->sample_type & STREAM_SAMPLE_ID) != STREAM_SAMPLE_ID)
+	r = sample ? find_sample(bytes, n, streams, &t.stream) : trailer_find(bytes, n, streams, &t);
+	if (r)
+		return r;
+	if ((t.stream->sample_type & STREAM_SAMPLE_ID) != STREAM_SAMPLE_ID)
 		return RECORD_HOSTILE;
-	if (sample && s->sample_type & SAMPLE_TYPE_UNREADABLE)
+	if (sample && t.stream->sample_type & SAMPLE_TYPE_UNREADABLE)
 		return RECORD_SKIPPED;
-	if (!sample && n < sizeof(h) + sample_id_bytes(s))
-		return RECORD_TRUNCATED;
 
 	*ret_header = h;
-	*ret_stream = s;
+	*ret_trailer = t;
 	return 0;
 }
 
@@ -511,8 +511,8 @@ int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *str
 	struct record *ret_record)
 {
 	struct perf_event_header h;
-	const struct stream *stream;
-	int r = find_stream(bytes, n, streams, &h, &stream);
+	struct trailer t;
+	int r = find_stream(bytes, n, streams, &h, &t);
 	if (r)
 		return r;
 
@@ -521,12 +521,12 @@ int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *str
 	memset(&record, 0, RECORD_HEAD_BYTES);
 	record.kind = layout->kind;
 	record.misc = h.misc;
-	record.stream = stream;
+	record.stream = t.stream;
 	struct cursor c = {.at = bytes + sizeof(h), .end = bytes + n};
 
 	if (h.type != PERF_RECORD_SAMPLE) {
 		/* sample_id first: it names the current task, and a body may name another. */
-		struct cursor tail = {.at = c.end - sample_id_bytes(stream), .end = c.end};
+		struct cursor tail = {.at = bytes + t.at, .end = bytes + t.at + t.bytes};
 		c.end = tail.at;
 		take_sample_id(&tail, &record);
 	}
@@ -539,20 +539,38 @@ int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *str
 	return 0;
 }
 
+/* Where sample_id has the hart: behind TID and TIME, and the ids if they are there. */
+static size_t trailer_cpu_at(const struct trailer *t)
+{
+	uint64_t ids = t->stream->sample_type & (PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID);
+	return t->at + 16 + 8 * (size_t)__builtin_popcountll(ids);
+}
+
+/* An event of a hart hears of what happens there alone. */
+static bool trailer_is_plausible(const uint8_t *bytes, const struct trailer *t)
+{
+	uint32_t cpu;
+
+	memcpy(&cpu, bytes + trailer_cpu_at(t), sizeof(cpu));
+	return t->stream->hart < 0 || cpu == (uint32_t)t->stream->hart;
+}
+
 int record_time(
 	const uint8_t *bytes, size_t n, const struct stream_table *streams, uint64_t *ret_time_ns)
 {
 	struct perf_event_header h;
-	const struct stream *s;
-	int r = find_stream(bytes, n, streams, &h, &s);
+	struct trailer t;
+	int r = find_stream(bytes, n, streams, &h, &t);
 	if (r)
 		return r;
 
 	size_t at; /* behind TID, which stands first in sample_id, and third in a sample */
 	if (h.type == PERF_RECORD_SAMPLE)
-		at = sizeof(h) + (s->sample_type & PERF_SAMPLE_IP ? 24 : 16);
+		at = sizeof(h) + (t.stream->sample_type & PERF_SAMPLE_IP ? 24 : 16);
+	else if (!trailer_is_plausible(bytes, &t))
+		return RECORD_UNTIMED;
 	else
-		at = n - sample_id_bytes(s) + 8;
+		at = t.at + 8;
 	if (n < at + sizeof(*ret_time_ns))
 		return RECORD_TRUNCATED;
 

@@ -97,13 +97,15 @@ enum {
 	RECORD_HOSTILE,      /* counts or lengths that contradict each other */
 	RECORD_STRANGER,     /* its id is in no stream: only a closed event's record can do that, and
 				one that is not found by other signs (owner.h) */
+	RECORD_UNTIMED,      /* of record_time: what stands behind the body is of another hart, so the
+				time beside it is not to be believed; the body may be */
 };
 
 /* Decode one whole record of n bytes. 0 or RECORD_*; *ret_record is set only on 0. */
 int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *streams,
 	struct record *ret_record);
 
-/* Only the time of a record (cheap; for merging). 0 or RECORD_*. */
+/* Only the time of a record (cheap; for merging). 0 or RECORD_*; *ret_time_ns is set only on 0. */
 int record_time(const uint8_t *bytes, size_t n, const struct stream_table *streams,
 	uint64_t *ret_time_ns);
 

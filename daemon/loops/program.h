@@ -14,11 +14,10 @@
  * to budgets, what it says wrong is counted by cause (cause.h).
  */
 
-#include <uthash.h>
-
 #include "daemon/loops/cause.h"
 #include "daemon/loops/site.h"
 #include "daemon/loops/table.h"
+#include "proto/hash_table.h"
 
 /* Executables and libraries; a desktop program maps 300. */
 #define PROGRAM_OBJECTS_MAX 4096u

@@ -12,22 +12,10 @@
 #include <string.h>
 
 #include "daemon/loops/cause.h"
+#include "proto/hash.h"
 #include "proto/memory.h"
 
 #define SLOTS_FIRST 256u
-
-/* Source: http://www.isthe.com/chongo/tech/comp/fnv (FNV-1a, 64 bits). */
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
-{
-	for (const uint8_t *at = bytes; n > 0; n--)
-		hash = (hash ^ *at++) * 0x100000001b3u;
-	return hash;
-}
-
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	return hash_bytes(hash, text, strlen(text) + 1);
-}
 
 static const struct loop_site *identity_parent(
 	const struct loop_site_key *key, const struct loop_site *parent)
@@ -35,17 +23,21 @@ static const struct loop_site *identity_parent(
 	return key->kind == LOOP_SITE_REGION ? parent : NULL;
 }
 
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+	return hash_words(hash, hash_bytes(text, strlen(text)));
+}
+
+/* Programs choose all of it: the hash has a key. */
 static uint64_t hash_key(const struct loop_site_key *key, const struct loop_site *parent)
 {
-	const struct loop_site *around = identity_parent(key, parent);
-	uint64_t hash = hash_bytes(0xcbf29ce484222325u, &key->kind, sizeof key->kind);
-	hash = hash_bytes(hash, key->build_id, key->n_build_id);
-	hash = hash_bytes(hash, &key->line, sizeof key->line);
-	hash = hash_text(hash, key->subprogram);
-	hash = hash_text(hash, key->source);
-	hash = hash_text(hash, key->nest);
-	hash = hash_text(hash, key->inlined_at);
-	return hash_bytes(hash, &around, sizeof around);
+	uint64_t hash = hash_words(key->kind, (uintptr_t)identity_parent(key, parent));
+	hash = hash_words(hash, hash_bytes(key->build_id, key->n_build_id));
+	hash = hash_words(hash, key->line);
+	hash = add_text(hash, key->subprogram);
+	hash = add_text(hash, key->source);
+	hash = add_text(hash, key->nest);
+	return add_text(hash, key->inlined_at);
 }
 
 static bool is_same(const struct loop_site *site, const struct loop_site_key *key,

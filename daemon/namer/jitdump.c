@@ -19,9 +19,8 @@
 #include <string.h>
 
 #define HASH_NONFATAL_OOM 1 /* code that finds no room cannot be moved */
-#include <uthash.h>
-
 #include "daemon/namer/image_inside.h"
+#include "proto/hash_table.h"
 
 #define JITDUMP_MAGIC 0x4A695444u /* "JiTD" */
 #define JITDUMP_VERSION 1u

@@ -12,10 +12,9 @@
 #include <string.h>
 
 #define HASH_NONFATAL_OOM 1 /* an entry that finds no room is demangled anew next time */
-#include <uthash.h>
-
 #include "daemon/namer/demangle.h"
 #include "daemon/namer/image.h"
+#include "proto/hash_table.h"
 
 #define CHUNK_BYTES ((size_t)64 << 10)
 #define ELLIPSIS "…"

@@ -29,6 +29,7 @@ struct ring {
 	int fd;
 	uint8_t *wrapped;    /* RECORD_BYTES_MAX + 1, for records that wrap; made on first need */
 	size_t peeked;       /* bytes of the record last peeked, what ring_advance steps over */
+	uint64_t merged_ns;  /* time of the record that merge handed out last; 0: none */
 };
 
 enum {

@@ -141,8 +141,9 @@ static int sampler_make(
 	s->ring = calloc(n, sizeof *s->ring);
 	s->exec_ring = calloc(n, sizeof *s->exec_ring);
 	s->lost = calloc(n, sizeof *s->lost);
+	s->lost_ahead = calloc(n, sizeof *s->lost_ahead);
 	s->watch = calloc(n, sizeof *s->watch);
-	if (!s->plan || !s->ring || !s->exec_ring || !s->lost || !s->watch)
+	if (!s->plan || !s->ring || !s->exec_ring || !s->lost || !s->lost_ahead || !s->watch)
 		return -ENOMEM;
 	*ret_sampler = TAKE_PTR(s);
 	return 0;
@@ -272,6 +273,7 @@ struct sampler *sampler_free(struct sampler *s)
 	free(s->ring);
 	free(s->exec_ring);
 	free(s->lost);
+	free(s->lost_ahead);
 	free(s->watch);
 	free((pid_t *)s->options.pids);
 	free((char *)s->options.own_leader);

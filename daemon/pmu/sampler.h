@@ -102,6 +102,7 @@ struct sampler {
 	size_t n_exec_rings;
 	struct stream_table streams;
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: what this station lost */
+	uint64_t *lost_ahead; /* n_harts: of LOSS_RING, what no LOST record has told yet */
 	uint32_t hz;                /* the rate in force, after the kernel's limit */
 	bool rate_lowered;          /* the kernel's limit cut what was asked */
 	uint32_t hz_lowest; /* since it cuts: the least that the kernel's limit left; 0: it does not
@@ -140,10 +141,21 @@ int sampler_new(const struct kernel *k, const struct sampler_options *o,
 int sampler_start(struct sampler *s);
 int sampler_stop(struct sampler *s);
 
-/* Add to lost[][LOSS_RING] what found a ring full at the very end, so that no record came after it
- * to tell. Call it when all that the rings hold was drained and its LOST records counted there too;
- * again is harmless. Before Linux 6.0 the kernel does not say, and nothing is added. */
+/* Add to lost[][LOSS_RING] what found a ring full and was not told by a record: the kernel counts it
+ * before a LOST record tells of it, which needs room in that ring, or never at the very end. What is
+ * added is in lost_ahead too, until LOST records tell of it (sampler_hear_lost). Again is harmless.
+ * Before Linux 6.0 the kernel does not say, and nothing is added. sampler_tick does it once a
+ * second, but in a session per task, whose events are too many. */
 void sampler_count_losses(struct sampler *s);
+
+/* A LOST record of that hart tells of n: how many of them were not counted before? They count in
+ * LOSS_RING now. *ahead: the hart's lost_ahead. */
+static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
+{
+	uint64_t before = n < *ahead ? n : *ahead;
+	*ahead -= before;
+	return n - before;
+}
 
 /* Change the rate asked for. The kernel's limit still holds (hz, rate_lowered). Children that
  * inherited their event keep their rate. 0 or -errno. */
@@ -153,6 +165,15 @@ int sampler_set_rate(struct sampler *s, uint32_t hz);
  * took. Rings may be added or closed, so drain everything before. What fails for want of descriptors
  * is tried again by the next (short_of). 0, or -errno. */
 int sampler_tick(struct sampler *s);
+
+/* Should that hart bring samples all the while that it is busy? *ret_user: only while it runs
+ * programs, and not the kernel. False where events fire by something else than time, where a hart's
+ * time says nothing of the tasks that were asked for, and where nothing samples. */
+bool sampler_is_steady(const struct sampler *s, int hart, bool *ret_user);
+
+/* Close all that is open on that hart, with its ring, and open it again. Drain before; what happened
+ * meanwhile is in no ring. 0, or -errno; where it does not open the plan says why. */
+int sampler_reopen(struct sampler *s, int hart);
 
 /* CUT_* of all harts: what cuts the counts of this session. */
 unsigned sampler_cut(const struct sampler *s);

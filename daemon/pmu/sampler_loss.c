@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* When a ring is full, the kernel counts what it drops, and tells by a LOST record before the next
- * one that fits. If none fits any more, nobody is told. But each event keeps its own count as well,
+ * one that fits. As long as none fits, nobody is told. But each event keeps its own count as well,
  * which can be read (Linux 6.0), and the counts of all events of a ring are what its LOST records
- * have told plus what they have not.
+ * have told plus what they have not. So what they have not told is counted ahead of them, and taken
+ * off what they tell later.
  * Source: __perf_output_begin in kernel/events/ring_buffer.c of Linux 6.12, which moves rb->lost
  * and event->lost_samples together, those of an inherited event in the event that it comes from.
  */
@@ -47,8 +48,10 @@ static void count_untold(struct sampler *s, const uint64_t *n_lost, int first, i
 {
 	for (int hart = first; hart < end; hart++) {
 		uint64_t told = s->lost[hart][LOSS_RING] - s->watch[hart].lost_before;
-		if (n_lost[hart - first] > told)
-			s->lost[hart][LOSS_RING] += n_lost[hart - first] - told;
+		if (n_lost[hart - first] <= told)
+			continue;
+		s->lost[hart][LOSS_RING] += n_lost[hart - first] - told;
+		s->lost_ahead[hart] += n_lost[hart - first] - told;
 	}
 }
 

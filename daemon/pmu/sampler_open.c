@@ -352,6 +352,7 @@ int hart_open(struct opening *o, int hart)
 	struct sampler *s = o->sampler;
 	const uint64_t missing = s->lost[hart][LOSS_SIBLING];
 	watch_begin(&s->watch[hart], s->lost[hart][LOSS_RING]);
+	s->lost_ahead[hart] = 0; /* of a ring that is closed */
 	for (bool again = true;; again = false) {
 		int r = hart_plan(o, hart);
 		if (r == 0)

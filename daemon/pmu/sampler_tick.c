@@ -165,12 +165,48 @@ static int hart_again(struct sampler *s, int hart)
 	return r == -ENOMEM ? r : 0;
 }
 
+int sampler_reopen(struct sampler *s, int hart)
+{
+	hart_went(s, hart);
+	return hart_came(s, hart);
+}
+
+/* Does it fire by time? */
+static bool fires_by_time(const struct event *e)
+{
+	bool cycles = e->type == PERF_TYPE_HARDWARE && e->config == PERF_COUNT_HW_CPU_CYCLES;
+	return !e->exclude_user && (cycles || event_is_clock(e));
+}
+
+bool sampler_is_steady(const struct sampler *s, int hart, bool *ret_user)
+{
+	bool steady = false, user = true;
+	for (size_t i = 0; s->started && !s->options.per_task && i < s->streams.n_streams; i++) {
+		const struct stream *t = &s->streams.stream[i];
+		if (t->hart != hart || t->role != STREAM_SAMPLER)
+			continue;
+		const struct event *e = &s->events.event[t->event];
+		/* what the ladder takes fires by time; an event that was asked for may not */
+		if (s->options.events && !fires_by_time(e))
+			continue;
+		steady = true;
+		/* a core's own event may count what only programs do */
+		user &= s->plan[hart].rung == RUNG_LEADER || e->exclude_kernel ||
+			s->options.user_only;
+	}
+	if (steady)
+		*ret_user = user;
+	return steady;
+}
+
 int sampler_tick(struct sampler *s)
 {
 	s->short_of = 0;
 	int r = rate_follow(s);
 	if (r < 0)
 		return r;
+	if (s->started && !s->options.per_task)
+		sampler_count_losses(s);
 	/* Copied, since opening may look again. */
 	const struct hart_set before = s->seen, now = s->machine.online, away = harts_away(s);
 	const struct hart_set untried = s->untried;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/loss.h"
+
 static const struct {
 	const char *letter, *says;
 } rungs[] = {
@@ -57,6 +59,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_KILLED] = {"daemon killed", true},
 	[LOSS_SWITCH] = {"switch without counts", false},
 	[LOSS_LOOPS] = {"counts of loops not stored", false},
+	[LOSS_BLIND] = {LOSS_CAUSE_BLIND, false},
 };
 
 const char *cut_name(unsigned cut)

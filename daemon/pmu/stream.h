@@ -89,7 +89,7 @@ void stream_table_clear(struct stream_table *t);
 /* What the pipeline lost or could not do, by cause, counted where it happens and stored per hart.
  * `samples` says whether one of it is one sample that is missing from the figures. */
 enum loss {
-	LOSS_RING,           /* PERF_RECORD_LOST: the ring was full; and at the end PERF_FORMAT_LOST */
+	LOSS_RING,           /* the ring was full: PERF_FORMAT_LOST once a second, PERF_RECORD_LOST between */
 	LOSS_RING_SAMPLES,   /* PERF_RECORD_LOST_SAMPLES */
 	LOSS_THROTTLE,       /* PERF_RECORD_THROTTLE: times, not samples */
 	LOSS_RECORD,         /* a record that does not decode */
@@ -110,6 +110,7 @@ enum loss {
 	LOSS_SWITCH,         /* switches whose counts could not be read: what ran until then gets none;
 	                        or that no record told of: who is read next gets them */
 	LOSS_LOOPS,          /* counts of loops that programs told of, which could not be written */
+	LOSS_BLIND,          /* whole seconds for which a hart was busy and brought no sample */
 	N_LOSSES,
 };
 struct loss_kind {

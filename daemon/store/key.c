@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/hash.h"
+
 #include "daemon/store/key.h"
 
 int array_grow(void *array, uint32_t *size, uint32_t n, size_t element_bytes)
@@ -28,23 +30,10 @@ int array_grow(void *array, uint32_t *size, uint32_t n, size_t element_bytes)
 	return 0;
 }
 
-/* Source: the finalizer of Austin Appleby's MurmurHash3 (public domain), which spreads every bit of
- * its input over all of its output. */
-static uint64_t mix(uint64_t h)
-{
-	h ^= h >> 33;
-	h *= 0xff51afd7ed558ccdu;
-	h ^= h >> 33;
-	h *= 0xc4ceb9fe1a85ec53u;
-	return h ^ h >> 33;
-}
-
 static uint64_t key_hash(const struct key *key)
 {
-	uint64_t h = 0;
-	for (size_t i = 0; i < 4; i++)
-		h = mix(h * 31 + key->part[i]);
-	return h;
+	return hash_words(hash_words(key->part[0], key->part[1]),
+		hash_words(key->part[2], key->part[3]));
 }
 
 static int key_slots_grow(struct key_table *t)
@@ -112,18 +101,6 @@ void key_table_clear(struct key_table *t)
 	*t = (struct key_table){0};
 }
 
-static uint64_t text_hash(const char *text, size_t n)
-{
-	uint64_t h = n, word;
-	for (; n >= 8; n -= 8, text += 8) {
-		memcpy(&word, text, 8);
-		h = mix(h ^ word);
-	}
-	word = 0;
-	memcpy(&word, text, n);
-	return mix(h ^ word);
-}
-
 const char *text_of(const struct text_table *t, uint32_t id)
 {
 	return id == 0 || id > t->n_texts ? NULL : t->bytes + t->offset[id];
@@ -137,7 +114,7 @@ static int text_slots_grow(struct text_table *t)
 		return -ENOMEM;
 	for (uint32_t id = 1; id <= t->n_texts; id++) {
 		const char *text = text_of(t, id);
-		uint64_t h = text_hash(text, strlen(text));
+		uint64_t h = hash_bytes(text, strlen(text));
 		while (slot[h & (n - 1)])
 			h++;
 		slot[h & (n - 1)] = id;
@@ -181,7 +158,7 @@ int text_get(struct text_table *t, const char *text, uint32_t *ret_id)
 			return r;
 	}
 	size_t n = strlen(text);
-	uint64_t h = text_hash(text, n);
+	uint64_t h = hash_bytes(text, n);
 	uint32_t *slot;
 	for (; *(slot = &t->slot[h & (t->n_slots - 1)]); h++)
 		if (strcmp(text_of(t, *slot), text) == 0) {

@@ -56,6 +56,13 @@ def test_includes_follow_the_order_of_the_stations(build):
     assert not wrong, wrong
 
 
+def test_hash_tables_have_a_key(build):
+    """uthash's own hash is the same in each process, so outsiders could choose what falls together."""
+    wrong = [str(path) for path in tracked("*.c", "*.h")
+             if "<uthash.h>" in path.read_text() and path.name != "hash_table.h"]
+    assert not wrong, wrong
+
+
 def test_the_client_links_neither_sqlite_nor_elf(build):
     needed = subprocess.run(["objdump", "-p", build / "mperfctl"], check=True, capture_output=True,
                             text=True).stdout

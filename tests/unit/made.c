@@ -20,6 +20,7 @@ static void add_stream(struct stream_table *t, uint64_t id, uint64_t sample_type
 		.sample_type = STREAM_SAMPLE_ID | sample_type,
 		.read_format = read_format,
 		.regs_user = regs,
+		.hart = 3,
 		.build_ids = true,
 		.fd = -1,
 	};

@@ -23,7 +23,8 @@ static size_t page;
 
 static void setup(void)
 {
-	struct stream s = {.id = 1, .leader = 1, .sample_type = STREAM_SAMPLE_ID, .fd = -1};
+	struct stream s = {
+		.id = 1, .leader = 1, .sample_type = STREAM_SAMPLE_ID, .hart = -1, .fd = -1};
 
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	memset(lost, 0, sizeof(lost));
@@ -352,9 +353,108 @@ START_TEST(last_drain_takes_the_end_of_time)
 {
 	add(0, UINT64_MAX), add(0, UINT64_MAX - 1), add(1, 3);
 	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
-	expect(3, 1), expect(UINT64_MAX, 0), expect(UINT64_MAX - 1, 0), expect_end();
+	expect(3, 1), expect(UINT64_MAX - 1, 0), expect(UINT64_MAX - 1, 0), expect_end();
 	merge_end(&m);
 	ck_assert_uint_eq(unread(0), 0);
+}
+END_TEST
+
+/* --- times that cannot be --------------------------------------------------------------------- */
+
+static uint64_t clock_of_test_ns;
+
+static uint64_t now_of_test_ns(void)
+{
+	return clock_of_test_ns;
+}
+
+START_TEST(what_says_to_be_ahead_of_now_stops_nothing)
+{
+	const uint64_t s = 1000000000u;
+
+	m.now_ns = now_of_test_ns;
+	clock_of_test_ns = 20 * s;
+	add(0, 10 * s), add(0, 999999 * s), add(0, UINT64_MAX), add(0, 11 * s), add(1, 12 * s);
+	ck_assert_int_eq(merge_begin(&m, 19 * s), 0);
+	expect(10 * s, 0), expect(10 * s, 0), expect(10 * s, 0), expect(11 * s, 0);
+	expect(12 * s, 1), expect_end();
+	merge_end(&m);
+	ck_assert_uint_eq(unread(0), 0);
+	ck_assert_uint_eq(lost[0][LOSS_LATE], 2);
+	ck_assert_uint_eq(m.last_ns, 12 * s);
+}
+END_TEST
+
+START_TEST(what_is_behind_the_cut_but_not_ahead_of_now_waits)
+{
+	m.now_ns = now_of_test_ns;
+	clock_of_test_ns = 100 + MERGE_SLACK_NS;
+	add(0, 99), add(0, 100), add(0, clock_of_test_ns + MERGE_SLACK_NS);
+	ck_assert_int_eq(merge_begin(&m, 100), 0);
+	expect(99, 0), expect_end();
+	merge_end(&m);
+	ck_assert_uint_eq(lost[0][LOSS_LATE], 0);
+	clock_of_test_ns += 2 * MERGE_SLACK_NS;
+	ck_assert_int_eq(merge_begin(&m, clock_of_test_ns), 0);
+	expect(100, 0), expect(100 + 2 * MERGE_SLACK_NS, 0), expect_end();
+}
+END_TEST
+
+START_TEST(what_says_to_be_far_behind_the_last_drain_is_of_its_neighbours_time)
+{
+	const uint64_t s = MERGE_BEHIND_NS;
+
+	add(0, 8 * s);
+	ck_assert_int_eq(merge_begin(&m, 10 * s), 0);
+	expect(8 * s, 0), expect_end();
+	merge_end(&m);
+	add(0, 9 * s), add(0, 9 * s - 1), add(0, 0), add(0, 11 * s);
+	ck_assert_int_eq(merge_begin(&m, 12 * s), 0);
+	expect(9 * s, 0), expect(9 * s, 0), expect(9 * s, 0), expect(11 * s, 0), expect_end();
+	ck_assert_uint_eq(lost[0][LOSS_LATE], 2);
+}
+END_TEST
+
+START_TEST(what_bears_another_harts_number_is_of_its_neighbours_time)
+{
+	streams.stream[0].hart = 0;
+	add(0, 10);
+	recording_begin(&w, PERF_RECORD_LOST_SAMPLES, 0);
+	recording_put_u64(&w, 1);
+	recording_put_sample_id(&w, 1, 1, 17, 5, 1);
+	recording_end(&w);
+	put(0);
+	add(0, 18);
+	ck_assert_int_eq(merge_begin(&m, 20), 0);
+	expect(10, 0), expect(10, 0), expect(18, 0), expect_end();
+	ck_assert_uint_eq(lost[0][LOSS_LATE], 1);
+}
+END_TEST
+
+/* The kernel tells a second listener of a KSYMBOL with the first one's bytes counted in: what is
+ * behind its sample_id was in the ring before. */
+START_TEST(stale_bytes_behind_a_ksymbol_do_not_blind_a_ring)
+{
+	const uint64_t s = 1000000000u;
+
+	m.now_ns = now_of_test_ns;
+	clock_of_test_ns = 20 * s;
+	add(0, 10 * s);
+	recording_begin(&w, PERF_RECORD_KSYMBOL, 0);
+	recording_put_u64(&w, 0xffffffffa0001000u);
+	recording_put_u64(&w, 4096);
+	recording_put_string(&w, "bpf_prog_0123456789abcdef");
+	recording_put_sample_id(&w, 1, 1, 11 * s, 0, 1);
+	recording_put_sample_id(&w, 1, 1, 5000000 * s, 0, 1);
+	recording_end(&w);
+	put(0);
+	add(0, 12 * s);
+	ck_assert_int_eq(merge_begin(&m, 19 * s), 0);
+	expect(10 * s, 0), expect(11 * s, 0), expect(12 * s, 0), expect_end();
+	merge_end(&m);
+	ck_assert_uint_eq(unread(0), 0);
+	for (int cause = 0; cause < N_LOSSES; cause++)
+		ck_assert_uint_eq(lost[0][cause], 0);
 }
 END_TEST
 
@@ -424,6 +524,11 @@ static Suite *make_suite(void)
 	tcase_add_test(strange, size_beyond_the_head_costs_its_ring_alone);
 	tcase_add_test(strange, ring_of_nothing_but_garbage_ends);
 	tcase_add_test(strange, last_drain_takes_the_end_of_time);
+	tcase_add_test(strange, what_says_to_be_ahead_of_now_stops_nothing);
+	tcase_add_test(strange, what_is_behind_the_cut_but_not_ahead_of_now_waits);
+	tcase_add_test(strange, what_says_to_be_far_behind_the_last_drain_is_of_its_neighbours_time);
+	tcase_add_test(strange, what_bears_another_harts_number_is_of_its_neighbours_time);
+	tcase_add_test(strange, stale_bytes_behind_a_ksymbol_do_not_blind_a_ring);
 	suite_add_tcase(s, strange);
 	return s;
 }

@@ -123,7 +123,7 @@ END_TEST
 
 static void spend(uid_t uid)
 {
-	struct user *u = user_get(n, uid);
+	struct naming_user *u = naming_user_get(n, uid);
 
 	u->budget_ns = -1000000000;
 	u->budget_at_ns = clock_ns(CLOCK_MONOTONIC) + 3600000000000u;
@@ -142,7 +142,7 @@ START_TEST(user_whose_time_is_used_up_waits_until_some_is_back)
 	ck_assert_int_eq(waits->state, FRAME_ASKED);
 	ck_assert(!namer_idle(n));
 	ck_assert_uint_eq(namer_deadline_ns(n), n->now_ns + NAMER_BUDGET_SHARE * 1000000000ull);
-	user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
+	naming_user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
 	ck_assert(namer_rig_run(&rig));
 	namer_rig_is_honest(waits);
 }
@@ -150,18 +150,18 @@ END_TEST
 
 START_TEST(what_was_used_up_comes_back_with_time)
 {
-	struct user *u = user_get(n, MALLORY), *other = user_get(n, VICTOR);
+	struct naming_user *u = naming_user_get(n, MALLORY), *other = naming_user_get(n, VICTOR);
 
-	user_pay_parse(n, u, 1, (uint64_t)NAMER_BUDGET_NS + 1);
+	naming_user_pay_parse(n, u, 1, (uint64_t)NAMER_BUDGET_NS + 1);
 	ck_assert_int_eq(u->budget_ns, -1);
-	ck_assert(user_is_before(n, other, u));
-	ck_assert(!user_is_before(n, u, other));
+	ck_assert(naming_user_is_before(n, other, u));
+	ck_assert(!naming_user_is_before(n, u, other));
 	n->now_ns += NAMER_BUDGET_SHARE;
 	u->parse_ns = 0;
 	other->parse_ns = 1;
-	ck_assert(user_is_before(n, u, other));
+	ck_assert(naming_user_is_before(n, u, other));
 	n->now_ns += 1000000000000000u;
-	user_pay_parse(n, u, 1, 0);
+	naming_user_pay_parse(n, u, 1, 0);
 	ck_assert_int_eq(u->budget_ns, NAMER_BUDGET_NS);
 }
 END_TEST
@@ -186,7 +186,7 @@ START_TEST(frame_that_waits_for_one_user_is_named_in_the_turn_of_another)
 		namer_rig_step(&rig, 10);
 	namer_rig_is_honest(wanted);
 	ck_assert_int_eq(waits->state, FRAME_ASKED);
-	user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
+	naming_user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
 	ck_assert(namer_rig_run(&rig));
 	namer_rig_is_honest(waits);
 	ck_assert_uint_eq(n->n_entries, 0);
@@ -199,7 +199,7 @@ END_TEST
 START_TEST(file_that_waits_to_be_opened_for_one_user_is_opened_in_the_turn_of_another)
 {
 	struct file *shared = namer_rig_file_of(&rig, geteuid(), namer_rig_self(), NULL, "shared");
-	struct user *u = user_get(n, MALLORY);
+	struct naming_user *u = naming_user_get(n, MALLORY);
 
 	as(MALLORY);
 	account_charge(&u->opens, 1, clock_ns(CLOCK_MONOTONIC));
@@ -236,7 +236,7 @@ START_TEST(descriptors_that_wait_for_one_user_make_room_for_another)
 	for (int i = 0; i < 3000 && victors->state == FRAME_ASKED; i++)
 		namer_rig_step(&rig, 10);
 	namer_rig_is_honest(victors);
-	user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
+	naming_user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
 	ck_assert(namer_rig_run(&rig));
 	for (uint32_t i = 0; i < NAMER_FILES_OPEN_MAX; i++)
 		ck_assert_int_ne(f[i]->state, FRAME_ASKED);
@@ -292,19 +292,19 @@ START_TEST(stacks_of_many_processes_that_end_the_parser_cost_their_user_all_stac
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_results, N_PROCESSES);
 	ck_assert_uint_eq(status().parser.restarts, NAMER_STACKS_USER_MAX);
-	ck_assert(account_is_refused(&user_find(n, MALLORY)->stacks, n->now_ns));
+	ck_assert(account_is_refused(&naming_user_find(n, MALLORY)->stacks, n->now_ns));
 	ck_assert_str_eq(status().refused[0].what, "stacks");
 	/* not even queued with what it holds */
 	ck_assert_int_eq(unwind(MALLORY, 100, "harmless", 64), 0);
-	ck_assert_uint_eq(user_find(n, MALLORY)->job_bytes, sizeof(struct job));
+	ck_assert_uint_eq(naming_user_find(n, MALLORY)->job_bytes, sizeof(struct job));
 	/* of another user a process of the same number is another one */
 	ck_assert_int_eq(unwind(VICTOR, 1, "harmless", 64), 0);
-	ck_assert_uint_gt(user_find(n, VICTOR)->job_bytes, sizeof(struct job));
+	ck_assert_uint_gt(naming_user_find(n, VICTOR)->job_bytes, sizeof(struct job));
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(status().parser.restarts, NAMER_STACKS_USER_MAX);
 	forgive();
 	ck_assert_int_eq(unwind(MALLORY, 101, "harmless", 64), 0);
-	ck_assert_uint_gt(user_find(n, MALLORY)->job_bytes, sizeof(struct job));
+	ck_assert_uint_gt(naming_user_find(n, MALLORY)->job_bytes, sizeof(struct job));
 	ck_assert(namer_rig_run(&rig));
 }
 END_TEST
@@ -321,7 +321,7 @@ START_TEST(stack_that_a_poisoned_parser_dies_over_is_tried_in_the_next)
 	/* once beside Mallory's file, once alone */
 	ck_assert_uint_eq(status().parser.restarts, 2);
 	ck_assert_uint_eq(status().n_deaths, 1);
-	ck_assert_uint_eq(user_find(n, VICTOR)->stacks.deaths, 1);
+	ck_assert_uint_eq(naming_user_find(n, VICTOR)->stacks.deaths, 1);
 }
 END_TEST
 
@@ -337,7 +337,7 @@ START_TEST(stacks_of_one_user_leave_room_for_those_of_another)
 	ck_assert_uint_le(n->job_bytes, NAMER_UNWIND_BYTES_MAX);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(n->job_bytes, 0);
-	ck_assert_uint_eq(user_find(n, MALLORY)->job_bytes, 0);
+	ck_assert_uint_eq(naming_user_find(n, MALLORY)->job_bytes, 0);
 }
 END_TEST
 

@@ -31,7 +31,7 @@ static struct sampler *started(struct replay *r)
 static unsigned drained(struct sampler *s)
 {
 	struct case_tally t = case_drain(s);
-	s->lost[1][LOSS_RING] += t.lost;
+	s->lost[1][LOSS_RING] += sampler_hear_lost(&s->lost_ahead[1], t.lost);
 	return t.n_samples + t.n_switches;
 }
 
@@ -76,6 +76,35 @@ START_TEST(what_no_record_tells_of_is_counted_at_the_end)
 	ck_assert_uint_lt(n + s->lost[1][LOSS_RING], all + (_i % 3 == 2));
 	sampler_count_losses(s);
 	ck_assert_uint_eq(n + s->lost[1][LOSS_RING], all);
+	sampler_count_losses(s);
+	ck_assert_uint_eq(n + s->lost[1][LOSS_RING], all);
+	ck_assert_uint_eq(s->lost[0][LOSS_RING], 0);
+	case_end(r, s);
+}
+END_TEST
+
+/* A ring that stands full tells nothing: nobody drains it, and a look a second counts all the same.
+ * When it is drained at last, its LOST records tell once more of the same. */
+START_TEST(what_is_lost_is_counted_while_we_look_and_once)
+{
+	const char *machine = machines[_i];
+	unsigned all = all_that_fire(machine), n = 0;
+	struct replay *r = case_load(machine);
+	struct sampler *s = started(r);
+	uint64_t before = 0, n_grew = 0;
+	for (int i = 1; i <= N_SLICES; i++) {
+		replay_run(r, 1, 5, SLICE_NS);
+		if (i == 30)
+			n += drained(s);
+		if (i % 4)
+			continue;
+		ck_assert_int_eq(sampler_tick(s), 0);
+		n_grew += s->lost[1][LOSS_RING] > before;
+		before = s->lost[1][LOSS_RING];
+	}
+	ck_assert_uint_ge(n_grew, 5); /* each second but the first, and some after the drain */
+	ck_assert_int_eq(sampler_stop(s), 0);
+	n += drained(s);
 	sampler_count_losses(s);
 	ck_assert_uint_eq(n + s->lost[1][LOSS_RING], all);
 	ck_assert_uint_eq(s->lost[0][LOSS_RING], 0);
@@ -174,6 +203,7 @@ int main(void)
 	const int n = (int)(sizeof machines / sizeof machines[0]);
 	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, what_no_record_tells_of_is_counted_at_the_end, 0, 3 * n);
+	tcase_add_loop_test(c, what_is_lost_is_counted_while_we_look_and_once, 0, n);
 	tcase_add_test(c, losses_of_a_hart_that_goes_are_counted_before);
 	tcase_add_test(c, an_old_kernel_that_does_not_say_samples_all_the_same);
 	tcase_add_loop_test(c, events_that_cannot_be_read_tell_nothing, 0, 2 * n);

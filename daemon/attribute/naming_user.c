@@ -17,37 +17,37 @@
 
 #define STUCK_LOOK_NS 1000000000u /* whether what is stuck in the kernel has gone */
 
-static void user_clear(struct user *u, uid_t uid, uint32_t index)
+static void naming_user_clear(struct naming_user *u, uid_t uid, uint32_t index)
 {
-	*u = (struct user){.uid = uid, .index = (uint8_t)index, .budget_ns = NAMER_BUDGET_NS};
+	*u = (struct naming_user){.uid = uid, .index = (uint8_t)index, .budget_ns = NAMER_BUDGET_NS};
 	TAILQ_INIT(&u->to_open);
 	TAILQ_INIT(&u->to_name);
 	TAILQ_INIT(&u->jobs);
 }
 
-static struct user *user_add(struct namer *n, uid_t uid)
+static struct naming_user *naming_user_add(struct namer *n, uid_t uid)
 {
-	struct user *u = malloc(sizeof(*u));
+	struct naming_user *u = malloc(sizeof(*u));
 
 	if (!u)
 		return NULL;
-	user_clear(u, uid, n->n_users);
+	naming_user_clear(u, uid, n->n_users);
 	n->user[n->n_users++] = u;
 	return u;
 }
 
-int users_begin(struct namer *n)
+int naming_users_begin(struct namer *n)
 {
-	return user_add(n, (uid_t)-1) ? 0 : -ENOMEM;
+	return naming_user_add(n, (uid_t)-1) ? 0 : -ENOMEM;
 }
 
-void users_clear(struct namer *n)
+void naming_users_clear(struct namer *n)
 {
 	while (n->n_users > 0)
 		free(n->user[--n->n_users]);
 }
 
-struct user *user_find(const struct namer *n, uid_t uid)
+struct naming_user *naming_user_find(const struct namer *n, uid_t uid)
 {
 	for (uint32_t i = 0; i < n->n_users; i++)
 		if (n->user[i]->uid == uid)
@@ -55,21 +55,21 @@ struct user *user_find(const struct namer *n, uid_t uid)
 	return NULL;
 }
 
-static bool is_at_rest(const struct namer *n, const struct user *u)
+static bool is_at_rest(const struct namer *n, const struct naming_user *u)
 {
 	return TAILQ_EMPTY(&u->to_open) && TAILQ_EMPTY(&u->jobs) && u->n_wishes == 0 &&
 	       n->asked_user != u && !(n->opening && n->opening->opens == u);
 }
 
-static uint32_t debts(const struct user *u)
+static uint32_t debts(const struct naming_user *u)
 {
 	return u->opens.deaths + u->files.deaths + u->stacks.deaths;
 }
 
 /* The one to be forgotten: who wants nothing, and owes the least. NULL: all want something. */
-static struct user *user_spare(const struct namer *n)
+static struct naming_user *naming_user_spare(const struct namer *n)
 {
-	struct user *least = NULL;
+	struct naming_user *least = NULL;
 
 	for (uint32_t i = 1; i < n->n_users; i++)
 		if (is_at_rest(n, n->user[i]) && (!least || debts(n->user[i]) < debts(least)))
@@ -77,18 +77,18 @@ static struct user *user_spare(const struct namer *n)
 	return least;
 }
 
-struct user *user_get(struct namer *n, uid_t uid)
+struct naming_user *naming_user_get(struct namer *n, uid_t uid)
 {
-	struct user *u = user_find(n, uid);
+	struct naming_user *u = naming_user_find(n, uid);
 
 	if (!u && n->n_users < NAMER_USERS_MAX)
-		u = user_add(n, uid);
-	else if (!u && (u = user_spare(n)))
-		user_clear(u, uid, u->index);
+		u = naming_user_add(n, uid);
+	else if (!u && (u = naming_user_spare(n)))
+		naming_user_clear(u, uid, u->index);
 	return u ? u : n->user[0];
 }
 
-void user_joins(struct namer *n, struct user *u)
+void naming_user_joins(struct namer *n, struct naming_user *u)
 {
 	if (TAILQ_EMPTY(&u->to_open) && u->open_ns < n->open_floor_ns)
 		u->open_ns = n->open_floor_ns;
@@ -100,7 +100,7 @@ void user_joins(struct namer *n, struct user *u)
 /* --- who is next ----------------------------------------------------------------------------- */
 
 /* Their budget as of now. */
-static int64_t budget(const struct namer *n, const struct user *u)
+static int64_t budget(const struct namer *n, const struct naming_user *u)
 {
 	uint64_t past_ns = n->now_ns > u->budget_at_ns ? n->now_ns - u->budget_at_ns : 0;
 	uint64_t back_ns = past_ns / NAMER_BUDGET_SHARE;
@@ -110,7 +110,7 @@ static int64_t budget(const struct namer *n, const struct user *u)
 		       : u->budget_ns + (int64_t)back_ns;
 }
 
-static uint32_t n_stuck(const struct namer *n, const struct user *u)
+static uint32_t n_stuck(const struct namer *n, const struct naming_user *u)
 {
 	uint32_t found = 0;
 
@@ -119,25 +119,25 @@ static uint32_t n_stuck(const struct namer *n, const struct user *u)
 	return found;
 }
 
-bool user_may_open(const struct namer *n, const struct user *u)
+bool naming_user_may_open(const struct namer *n, const struct naming_user *u)
 {
 	return !account_is_refused(&u->opens, n->now_ns) && n_stuck(n, u) < NAMER_STUCK_USER_MAX;
 }
 
-bool user_is_before(struct namer *n, struct user *a, struct user *b)
+bool naming_user_is_before(struct namer *n, struct naming_user *a, struct naming_user *b)
 {
 	bool a_waits = budget(n, a) < 0, b_waits = budget(n, b) < 0;
 
 	return a_waits != b_waits ? b_waits : a->parse_ns < b->parse_ns;
 }
 
-struct user *user_next_open(struct namer *n)
+struct naming_user *naming_user_next_open(struct namer *n)
 {
-	struct user *next = NULL;
+	struct naming_user *next = NULL;
 
 	for (uint32_t i = 0; i < n->n_users && n->n_to_open > 0; i++) {
-		struct user *u = n->user[i];
-		if (!TAILQ_EMPTY(&u->to_open) && user_may_open(n, u) &&
+		struct naming_user *u = n->user[i];
+		if (!TAILQ_EMPTY(&u->to_open) && naming_user_may_open(n, u) &&
 			(!next || u->open_ns < next->open_ns))
 			next = u;
 	}
@@ -146,10 +146,10 @@ struct user *user_next_open(struct namer *n)
 
 struct wish *wish_next(struct namer *n)
 {
-	struct user *next = NULL;
+	struct naming_user *next = NULL;
 
 	for (uint32_t i = 0; i < n->n_users && n->n_to_name > 0; i++) {
-		struct user *u = n->user[i];
+		struct naming_user *u = n->user[i];
 		if (!TAILQ_EMPTY(&u->to_name) && (n->ending || budget(n, u) >= 0) &&
 			(!next || u->parse_ns < next->parse_ns))
 			next = u;
@@ -157,12 +157,12 @@ struct wish *wish_next(struct namer *n)
 	return next ? TAILQ_FIRST(&next->to_name) : NULL;
 }
 
-struct user *user_next_job(struct namer *n, const bool *passed)
+struct naming_user *naming_user_next_job(struct namer *n, const bool *passed)
 {
-	struct user *next = NULL;
+	struct naming_user *next = NULL;
 
 	for (uint32_t i = 0; i < n->n_users && n->n_jobs > 0; i++) {
-		struct user *u = n->user[i];
+		struct naming_user *u = n->user[i];
 		if (!TAILQ_EMPTY(&u->jobs) && !passed[i] && (n->ending || budget(n, u) >= 0) &&
 			(!next || u->parse_ns < next->parse_ns))
 			next = u;
@@ -170,14 +170,14 @@ struct user *user_next_job(struct namer *n, const bool *passed)
 	return next;
 }
 
-void user_pay_open(struct namer *n, struct user *u, uint64_t wall_ns)
+void naming_user_pay_open(struct namer *n, struct naming_user *u, uint64_t wall_ns)
 {
 	if (u->open_ns > n->open_floor_ns)
 		n->open_floor_ns = u->open_ns;
 	u->open_ns += wall_ns > NAMER_TURN_NS ? wall_ns : NAMER_TURN_NS;
 }
 
-void user_pay_parse(struct namer *n, struct user *u, uint64_t wall_ns, uint64_t cpu_ns)
+void naming_user_pay_parse(struct namer *n, struct naming_user *u, uint64_t wall_ns, uint64_t cpu_ns)
 {
 	if (u->parse_ns > n->parse_floor_ns)
 		n->parse_floor_ns = u->parse_ns;
@@ -186,15 +186,15 @@ void user_pay_parse(struct namer *n, struct user *u, uint64_t wall_ns, uint64_t 
 	u->budget_at_ns = n->now_ns;
 }
 
-uint64_t users_deadline_ns(const struct namer *n)
+uint64_t naming_users_deadline_ns(const struct namer *n)
 {
 	uint64_t first = UINT64_MAX;
 
 	for (uint32_t i = 0; i < n->n_users; i++) {
-		const struct user *u = n->user[i];
+		const struct naming_user *u = n->user[i];
 		uint64_t due = UINT64_MAX;
 		int64_t left = budget(n, u);
-		if (!TAILQ_EMPTY(&u->to_open) && !user_may_open(n, u))
+		if (!TAILQ_EMPTY(&u->to_open) && !naming_user_may_open(n, u))
 			due = account_is_refused(&u->opens, n->now_ns) ? u->opens.until_ns
 								       : n->now_ns + STUCK_LOOK_NS;
 		first = due < first ? due : first;
@@ -231,7 +231,7 @@ void account_charge(struct account *a, uint32_t allowed, uint64_t now_ns)
 	a->until_ns = a->since_ns = now_ns + refused_ns;
 }
 
-static void show(const struct namer *n, const struct user *u, const struct account *a,
+static void show(const struct namer *n, const struct naming_user *u, const struct account *a,
 	const char *what, struct namer_status *status)
 {
 	if (!account_is_refused(a, n->now_ns))
@@ -245,10 +245,10 @@ static void show(const struct namer *n, const struct user *u, const struct accou
 	status->n_refused++;
 }
 
-void users_status(const struct namer *n, struct namer_status *status)
+void naming_users_status(const struct namer *n, struct namer_status *status)
 {
 	for (uint32_t i = 0; i < n->n_users; i++) {
-		const struct user *u = n->user[i];
+		const struct naming_user *u = n->user[i];
 		show(n, u, &u->files, "files", status);
 		show(n, u, &u->stacks, "stacks", status);
 		show(n, u, &u->opens, "opening files", status);

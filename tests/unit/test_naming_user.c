@@ -87,7 +87,7 @@ static void forgive(void)
 
 static bool is_refused(uid_t uid)
 {
-	const struct user *u = user_find(n, uid);
+	const struct naming_user *u = naming_user_find(n, uid);
 
 	return u && account_is_refused(&u->files, n->now_ns);
 }
@@ -271,17 +271,17 @@ END_TEST
 
 START_TEST(more_users_than_are_remembered_are_served_all_the_same)
 {
-	struct user *first = user_get(n, 1);
+	struct naming_user *first = naming_user_get(n, 1);
 
 	account_charge(&first->files, 1, n->now_ns);
 	for (uid_t uid = 2; uid < 3 * NAMER_USERS_MAX; uid++)
-		ck_assert_uint_eq(user_get(n, uid)->uid, uid);
+		ck_assert_uint_eq(naming_user_get(n, uid)->uid, uid);
 	ck_assert_uint_eq(n->n_users, NAMER_USERS_MAX);
-	ck_assert_ptr_eq(user_find(n, 1), first); /* who owes something is forgotten last */
-	ck_assert_ptr_eq(user_get(n, (uid_t)-1), n->user[0]);
+	ck_assert_ptr_eq(naming_user_find(n, 1), first); /* who owes something is forgotten last */
+	ck_assert_ptr_eq(naming_user_get(n, (uid_t)-1), n->user[0]);
 	for (uint32_t i = 1; i < n->n_users; i++)
 		n->user[i]->n_wishes++;
-	ck_assert_ptr_eq(user_get(n, 100000), n->user[0]);
+	ck_assert_ptr_eq(naming_user_get(n, 100000), n->user[0]);
 	for (uint32_t i = 1; i < n->n_users; i++)
 		n->user[i]->n_wishes--;
 }
@@ -290,8 +290,8 @@ END_TEST
 int main(int argc, char **argv)
 {
 	namer_rig_main(argc, argv);
-	Suite *suite = suite_create("namer_users");
-	TCase *tc = tcase_create("namer_users");
+	Suite *suite = suite_create("naming_user");
+	TCase *tc = tcase_create("naming_user");
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, user_whose_files_end_the_parser_loses_names_and_nobody_else);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Zero is the mark, not few: throttling, a limit that the kernel lowered and counters that take
+ * turns make samples fewer, and each of them is counted elsewhere, but lets some pass. A hart owes
+ * samples only for time in which its events count (sampler_is_steady), and only so many that chance
+ * is out of the question, however low the rate.
+ */
+#include "daemon/control/blind.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECOND_NS 1000000000u
+
+int blind_init(struct blind *b, int n_harts)
+{
+	*b = (struct blind){.n_harts = n_harts};
+	b->hart = calloc((size_t)(n_harts > 0 ? n_harts : 1), sizeof *b->hart);
+	return b->hart ? 0 : -ENOMEM;
+}
+
+void blind_clear(struct blind *b)
+{
+	free(b->hart);
+	*b = (struct blind){.hart = NULL};
+}
+
+static uint64_t ticks_ns(uint64_t ticks)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+	return ticks * (SECOND_NS / (uint64_t)(hz > 0 ? hz : 100));
+}
+
+/* It sees. What it owed is settled. */
+static void see(struct blind_hart *h)
+{
+	h->owed_ns = h->told_s = h->mend_ns = h->wait_ns = 0;
+	h->n_mends = 0;
+	h->blind = false;
+}
+
+/* What the hart owes more since the last look. Events that were opened again a moment ago owe from
+ * then on. */
+static void owe(struct blind_hart *h, const struct hart_time *time, bool user)
+{
+	struct hart_time did = hart_time_since(time, &h->time);
+	if (did.known)
+		h->owed_ns += ticks_ns(did.user + (user ? 0 : did.kernel));
+}
+
+/* True: it is to be opened again. */
+static bool must_mend(struct blind_hart *h, uint64_t now_ns)
+{
+	if (now_ns < h->mend_ns)
+		return false;
+	h->wait_ns = h->wait_ns ? 2 * h->wait_ns : BLIND_MEND_NS;
+	if (h->wait_ns > BLIND_MEND_NS_MAX)
+		h->wait_ns = BLIND_MEND_NS_MAX;
+	h->mend_ns = now_ns + h->wait_ns;
+	h->n_mends++;
+	return true;
+}
+
+static bool look_at(struct blind *b, struct sampler *s, int hart, const struct hart_time *time,
+	uint64_t now_ns)
+{
+	struct blind_hart *h = &b->hart[hart];
+	bool user = false, steady = sampler_is_steady(s, hart, &user);
+	if (!steady || h->n_samples != h->n_seen || !time->known)
+		see(h);
+	else
+		owe(h, time, user);
+	h->n_seen = h->n_samples;
+	h->time = *time;
+	if (h->owed_ns / SECOND_NS * s->hz + h->owed_ns % SECOND_NS * s->hz / SECOND_NS <
+		BLIND_SAMPLES_MIN)
+		return false;
+	h->blind = true;
+	s->lost[hart][LOSS_BLIND] += h->owed_ns / SECOND_NS - h->told_s;
+	h->told_s = h->owed_ns / SECOND_NS;
+	return must_mend(h, now_ns);
+}
+
+static void tell(struct blind *b)
+{
+	char names[128];
+	struct hart_set blind = {0};
+	uint64_t longest_ns = 0;
+	unsigned n_mends = 0;
+	for (int hart = 0; hart < b->n_harts; hart++) {
+		const struct blind_hart *h = &b->hart[hart];
+		if (!h->blind)
+			continue;
+		hart_set_add(&blind, hart);
+		longest_ns = h->owed_ns > longest_ns ? h->owed_ns : longest_ns;
+		n_mends = h->n_mends > n_mends ? h->n_mends : n_mends;
+	}
+	*b->trouble = '\0';
+	int n = hart_set_count(&blind);
+	if (n > 0)
+		snprintf(b->trouble, sizeof b->trouble,
+			"hart%s %s %s busy for %llu s and brought no samples; opened again %u "
+			"time%s",
+			n > 1 ? "s" : "", hart_set_says(&blind, names, sizeof names),
+			n > 1 ? "were" : "was", (unsigned long long)(longest_ns / SECOND_NS),
+			n_mends, n_mends == 1 ? "" : "s");
+}
+
+void blind_look(struct blind *b, struct sampler *s, const struct hart_time *time, uint64_t now_ns,
+	struct hart_set *ret_mend)
+{
+	*ret_mend = (struct hart_set){0};
+	b->next_look_ns = now_ns + BLIND_LOOK_NS;
+	for (int hart = 0; hart < b->n_harts; hart++)
+		if (look_at(b, s, hart, &time[hart], now_ns))
+			hart_set_add(ret_mend, hart);
+	tell(b);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Hashes of what outsiders choose
+ *
+ * Names of loops, paths, arguments, addresses: whoever knows the hash of a table can send keys that
+ * all fall into one place, and each look then walks past all of them. So every hash has a key that
+ * the process takes from getrandom(2) when it starts, and that nobody learns. The same bytes have
+ * another hash in each process: none is stored.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The key; set before main, and never again. */
+struct hash_secret {
+	uint64_t word[2];
+};
+extern struct hash_secret hash_secret;
+
+/* Any bytes. 4, 8 and 16 of them are numbers, see hash_words; others go through SipHash-1-3.
+ * Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012. */
+uint64_t hash_bytes(const void *bytes, size_t n);
+
+/* SipHash of so many rounds each word and at the end, for tests against what others publish. */
+uint64_t hash_sip(const struct hash_secret *key, int rounds, int rounds_last, const void *bytes,
+	size_t n);
+
+/* Two words, for tables on hot paths: one multiplication, whose halves are folded. Without the key
+ * nobody can tell which keys fall together; it is no PRF, so its value must not be shown. */
+static inline uint64_t hash_words(uint64_t a, uint64_t b)
+{
+	__extension__ typedef unsigned __int128 wide;
+	wide product = (wide)(a ^ hash_secret.word[0]) * (b ^ hash_secret.word[1]);
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/control/blind.c on replayed machines: which harts are called blind, when they are
+ * opened again, and who is left alone.
+ */
+
+#include "daemon/control/blind.h"
+
+#include <check.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/sampler_case.h"
+
+#define SECOND UINT64_C(1000000000)
+#define HARTS_LOOKED_AT 8
+
+static struct replay *replay;
+static struct sampler *sampler;
+static struct blind blind;
+static struct hart_time harts[HARTS_LOOKED_AT];
+static uint64_t now_ns, ticks_a_second;
+static struct hart_set mend;
+
+static void begin(const char *machine, const struct sampler_options *o)
+{
+	replay = case_load(machine);
+	sampler = case_sampler(replay, o);
+	ck_assert_int_eq(sampler_start(sampler), 0);
+	ck_assert_int_eq(blind_init(&blind, sampler->machine.n_harts), 0);
+	ck_assert_int_le(sampler->machine.n_harts, HARTS_LOOKED_AT);
+	ticks_a_second = (uint64_t)sysconf(_SC_CLK_TCK);
+	now_ns = 100 * SECOND;
+	for (int i = 0; i < HARTS_LOOKED_AT; i++)
+		harts[i] = (struct hart_time){.known = true};
+	blind_look(&blind, sampler, harts, now_ns, &mend);
+}
+
+static void end(void)
+{
+	blind_clear(&blind);
+	case_end(replay, sampler);
+}
+
+/* Five seconds in which hart 1 was busy for so many hundredths of them. */
+static void pass(unsigned user, unsigned kernel)
+{
+	now_ns += BLIND_LOOK_NS;
+	for (int i = 0; i < HARTS_LOOKED_AT; i++)
+		harts[i].total += 5 * ticks_a_second;
+	harts[1].user += 5 * ticks_a_second * user / 100;
+	harts[1].kernel += 5 * ticks_a_second * kernel / 100;
+	blind_look(&blind, sampler, harts, now_ns, &mend);
+}
+
+static const struct sampler_options usual = {.hz = 99};
+
+START_TEST(a_busy_hart_without_samples_is_trouble_and_opened_again)
+{
+	begin("x86-vm", &usual);
+	pass(60, 40);
+	ck_assert_int_eq(hart_set_count(&mend), 1);
+	ck_assert(hart_set_has(&mend, 1));
+	ck_assert_str_eq(blind.trouble,
+		"hart 1 was busy for 5 s and brought no samples; opened again 1 time");
+	ck_assert_uint_eq(sampler->lost[1][LOSS_BLIND], 5);
+
+	/* it is given time, and then more of it */
+	unsigned n = 0;
+	for (int i = 0; i < 30; i++) {
+		pass(100, 0);
+		n += hart_set_has(&mend, 1);
+	}
+	ck_assert_uint_eq(n, 4); /* 10, 30, 70, 150 s later */
+	ck_assert_ptr_nonnull(strstr(blind.trouble, "opened again 5 times"));
+	ck_assert_uint_eq(sampler->lost[1][LOSS_BLIND], 155);
+
+	blind_sample(&blind, 1);
+	pass(100, 0);
+	ck_assert_str_eq(blind.trouble, "");
+	ck_assert_int_eq(hart_set_count(&mend), 0);
+	ck_assert_uint_eq(sampler->lost[1][LOSS_BLIND], 155);
+	pass(100, 0);
+	ck_assert_int_eq(hart_set_count(&mend), 1); /* anew, at once */
+	end();
+}
+END_TEST
+
+START_TEST(a_hart_that_is_opened_again_brings_samples)
+{
+	begin("x86-vm", &usual);
+	uint64_t before = case_stream(sampler, 1, STREAM_SAMPLER)->id;
+	uint64_t other = case_stream(sampler, 0, STREAM_SAMPLER)->id;
+	uint64_t lost = sampler->lost[1][LOSS_HOTPLUG];
+	ck_assert_int_eq(sampler_reopen(sampler, 1), 0);
+	ck_assert_uint_ne(case_stream(sampler, 1, STREAM_SAMPLER)->id, before);
+	ck_assert_uint_eq(case_stream(sampler, 0, STREAM_SAMPLER)->id, other);
+	ck_assert_uint_eq(sampler->lost[1][LOSS_HOTPLUG], lost);
+	replay_run(replay, 1, 5, SECOND);
+	ck_assert_uint_gt(case_drain(sampler).n_samples, 50);
+	end();
+}
+END_TEST
+
+START_TEST(one_that_samples_idles_or_owes_little_is_left_alone)
+{
+	begin("x86-vm", &usual);
+	for (int i = 0; i < 20; i++) {
+		pass(0, 0);
+		ck_assert_int_eq(hart_set_count(&mend), 0);
+	}
+	for (int i = 0; i < 20; i++) {
+		blind_sample(&blind, 1); /* one sample in five seconds: throttled, as can be */
+		pass(100, 0);
+		ck_assert_int_eq(hart_set_count(&mend), 0);
+	}
+	pass(10, 10); /* 99 samples */
+	ck_assert_str_eq(blind.trouble, "");
+	ck_assert_uint_eq(sampler->lost[1][LOSS_BLIND], 0);
+	pass(0, 2);
+	ck_assert_str_ne(blind.trouble, "");
+	end();
+}
+END_TEST
+
+START_TEST(at_a_low_rate_there_is_time)
+{
+	const struct sampler_options slow = {.hz = 1};
+	begin("x86-vm", &slow);
+	for (int i = 0; i < 19; i++) {
+		pass(100, 0);
+		ck_assert_str_eq(blind.trouble, "");
+	}
+	pass(100, 0);
+	ck_assert_str_ne(blind.trouble, "");
+	end();
+}
+END_TEST
+
+START_TEST(time_in_the_kernel_is_not_owed_by_what_samples_programs_alone)
+{
+	const struct sampler_options user = {.hz = 99, .user_only = true};
+	begin("x86-vm", _i ? &usual : &user);
+	if (_i)
+		sampler->plan[1].rung = RUNG_LEADER;
+	for (int i = 0; i < 10; i++)
+		pass(0, 100);
+	ck_assert_str_eq(blind.trouble, "");
+	pass(100, 0);
+	ck_assert_str_ne(blind.trouble, "");
+	end();
+}
+END_TEST
+
+START_TEST(events_that_do_not_fire_by_time_owe_nothing)
+{
+	replay = case_load("x86-vm");
+	const struct event_list events = case_events(replay, _i ? "cpu-clock:k" : "page-faults");
+	replay_free(replay);
+	const struct sampler_options asked = {.hz = 99, .events = &events};
+	begin("x86-vm", &asked);
+	for (int i = 0; i < 10; i++)
+		pass(100, 0);
+	ck_assert_str_eq(blind.trouble, "");
+	end();
+}
+END_TEST
+
+START_TEST(an_asked_clock_owes_samples)
+{
+	replay = case_load("x86-vm");
+	const struct event_list events = case_events(replay, "page-faults,cpu-clock");
+	replay_free(replay);
+	const struct sampler_options asked = {.hz = 99, .events = &events};
+	begin("x86-vm", &asked);
+	pass(100, 0);
+	ck_assert_str_ne(blind.trouble, "");
+	end();
+}
+END_TEST
+
+START_TEST(a_session_per_task_and_one_that_stopped_owe_nothing)
+{
+	begin("x86-vm", &usual);
+	ck_assert_int_eq(sampler_stop(sampler), 0);
+	for (int i = 0; i < 10; i++)
+		pass(100, 0);
+	ck_assert_str_eq(blind.trouble, "");
+	end();
+}
+END_TEST
+
+START_TEST(a_hart_whose_time_is_not_known_is_not_blamed)
+{
+	begin("x86-vm", &usual);
+	for (int i = 0; i < 10; i++) {
+		harts[1].known = i % 2; /* it goes and comes: nothing lies between two looks */
+		pass(100, 0);
+		ck_assert_str_eq(blind.trouble, "");
+	}
+	end();
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *s = suite_create("blind");
+	TCase *c = tcase_create("blind");
+
+	tcase_add_test(c, a_busy_hart_without_samples_is_trouble_and_opened_again);
+	tcase_add_test(c, a_hart_that_is_opened_again_brings_samples);
+	tcase_add_test(c, one_that_samples_idles_or_owes_little_is_left_alone);
+	tcase_add_test(c, at_a_low_rate_there_is_time);
+	tcase_add_loop_test(
+		c, time_in_the_kernel_is_not_owed_by_what_samples_programs_alone, 0, 2);
+	tcase_add_loop_test(c, events_that_do_not_fire_by_time_owe_nothing, 0, 2);
+	tcase_add_test(c, an_asked_clock_owes_samples);
+	tcase_add_test(c, a_session_per_task_and_one_that_stopped_owe_nothing);
+	tcase_add_test(c, a_hart_whose_time_is_not_known_is_not_blamed);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	SRunner *runner = srunner_create(make_suite());
+
+	srunner_run_all(runner, CK_ENV);
+	int n = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n != 0;
+}
