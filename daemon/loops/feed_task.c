@@ -74,12 +74,18 @@ static pid_t outer_tid(pid_t pid, pid_t inner_tid)
 	return 0;
 }
 
+/* A process that became another user's goes on as another task of the same pid and start. */
+static bool same_process(const struct task *a, const struct task *b)
+{
+	return a == b || (a->pid == b->pid && a->start_ns == b->start_ns);
+}
+
 /* Is it the process itself, or one of its threads? A pid may be another's by now, while a child
  * that was forked off keeps the connection. */
 static bool is_of(const struct connection *c, const struct task *task, pid_t tid)
 {
 	return task->tid == tid && task->pid == c->pid &&
-	       (!c->process || task->process == c->process);
+	       (!c->process || same_process(task->process, c->process));
 }
 
 static struct task *find_live(const struct connection *c, pid_t tid)
