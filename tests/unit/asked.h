@@ -19,6 +19,7 @@ struct asked {
 	struct peer *peer;
 	struct request *request;
 	int client_fd;
+	uint64_t began_ns; /* CLOCK_MONOTONIC: the peer's times count from then on */
 	struct frame_buffer in;
 	char noted[256];
 };

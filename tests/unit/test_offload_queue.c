@@ -97,6 +97,59 @@ START_TEST(a_user_with_fewer_children_comes_first)
 }
 END_TEST
 
+static int say_much(struct request *q, void *userdata)
+{
+	static uint8_t chunk[100000];
+	int r = 0;
+	(void)userdata;
+	for (uint64_t i = 0; i < 20 && r == 0; i++) /* more than any buffer holds */
+		r = request_bytes(q, chunk, sizeof chunk, i * sizeof chunk, 20 * sizeof chunk);
+	return r ? r : request_done(q, 0);
+}
+
+START_TEST(an_answer_that_nobody_reads_keeps_no_place)
+{
+	struct asked a;
+	ask(&a);
+	start(&a, ANSWER(say_much), NULL);
+	turn(&a, 0);
+	ck_assert_uint_eq(a.queue.n_children, 1);
+	for (int ms = 0; ms < PATIENCE_MS && a.queue.n_children > 0; ms++)
+		turn(&a, 1);
+	ck_assert_uint_eq(a.queue.n_children, 0);
+	ck_assert_ptr_nonnull(a.peer->request[0]); /* its rest is still to be read */
+	ck_assert_uint_eq(a.peer->user->held[USER_QUERIES], 0);
+	uint64_t bytes = a.peer->user->held[USER_CACHE]; /* what it wrote, not what it might have */
+	ck_assert_uint_ge(bytes, 2000000);
+	ck_assert_uint_le(bytes, 2100000);
+	forget(&a);
+}
+END_TEST
+
+START_TEST(of_two_users_each_has_a_turn_whoever_asks_more)
+{
+	struct asked a, b;
+	ask(&a);
+	a.conf.queries_max = 0; /* nobody starts */
+	start(&a, ANSWER(stay), NULL);
+	for (size_t i = 1; i < 6; i++)
+		one_more(&a, i);
+	ask(&b);
+	user_leave(b.peer->user);
+	b.peer->options = &a.options;
+	b.peer->user = users_join(&a.users, a.peer->uid + 1);
+	start(&b, ANSWER(stay), NULL);
+	for (uint32_t n = 1; n <= 2; n++) /* a's first, then b's, and not a's second */
+		ck_assert_int_eq(offload_queue_tend(&a.queue, n), 0);
+	ck_assert_uint_eq(a.peer->user->held[USER_QUERIES], 1);
+	ck_assert_uint_eq(b.peer->user->held[USER_QUERIES], 1);
+	peer_free(b.peer);
+	b.peer = NULL;
+	forget(&b);
+	forget(&a);
+}
+END_TEST
+
 START_TEST(too_many_that_wait_are_turned_away_with_the_reason)
 {
 	struct asked a;
@@ -174,6 +227,8 @@ int main(void)
 	tcase_add_test(t, no_more_children_run_at_once_than_are_allowed);
 	tcase_add_test(t, a_cancelled_child_counts_until_it_is_gone_and_then_the_next_one_starts);
 	tcase_add_test(t, a_user_with_fewer_children_comes_first);
+	tcase_add_test(t, an_answer_that_nobody_reads_keeps_no_place);
+	tcase_add_test(t, of_two_users_each_has_a_turn_whoever_asks_more);
 	tcase_add_test(t, too_many_that_wait_are_turned_away_with_the_reason);
 	tcase_add_test(t, who_waits_longer_than_a_second_is_told_for_what);
 	tcase_add_test(t, a_private_daemon_answers_in_place);
