@@ -380,8 +380,7 @@ bool census_is_other(const struct attribute *a, const struct task *process)
 		return true;
 	if (!process->argv || argv_text(folder_fd, &argv, &n_argv) != 0)
 		return false;
-	bool other =
-		n_argv != process->n_argv || memcmp(argv, process->argv, process->n_argv) != 0;
+	bool other = n_argv != process->n_argv || memcmp(argv, process->argv, process->n_argv) != 0;
 	free(argv);
 	return other;
 }
@@ -392,8 +391,8 @@ int census_program(struct attribute *a, struct task *process)
 	struct scan_stat stat;
 
 	if (folder_fd < 0 || !stat_read(folder_fd, "stat", &stat) || stat.pid != process->pid ||
-		!sideband_same_start(a, process,
-			scan_start_ns(stat.start_ticks, a->tick_ns, a->suspended_ns)))
+		!sideband_same_start(
+			a, process, scan_start_ns(stat.start_ticks, a->tick_ns, a->suspended_ns)))
 		return CENSUS_GONE;
 	task_set_comm(process, stat.comm);
 	uid_read(folder_fd, process);

@@ -173,7 +173,8 @@ int census_argv(struct attribute *a, struct task *process);
 int census_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text);
 /* Is it another program than we know? By its file and its arguments; false where it is gone. */
 bool census_is_other(const struct attribute *a, const struct task *process);
-/* Take in name, owner, file and mappings of a process that exec'd unheard. 0, CENSUS_GONE, -ENOMEM. */
+/* Take in name, owner, file and mappings of a process that exec'd unheard. 0, CENSUS_GONE, -ENOMEM.
+ */
 int census_program(struct attribute *a, struct task *process);
 /* Read its owner anew; unchanged where it is gone. */
 void census_uid(const struct attribute *a, struct task *process);
@@ -200,8 +201,8 @@ void exec_clear(struct attribute *a);
 
 /* The process awaits its exec, and is not to miss it. Beyond a bound it may. */
 void missed_await(struct attribute *a, pid_t pid);
-/* A record of that time, of another kind than its exec's, is about this process: has an exec that was
- * heard of before gone without its record? */
+/* A record of that time, of another kind than its exec's, is about this process: has an exec that
+ * was heard of before gone without its record? */
 static inline bool missed_has(const struct task *process, uint64_t time_ns)
 {
 	return process->heard_ns > process->exec_ns && time_ns > process->heard_ns;

@@ -101,8 +101,8 @@ int walk_stop(struct walk *w, uint64_t now_ns);
  * wait any longer. */
 void walk_give_up(struct walk *w);
 
-/* A tap waits for the next exec of these processes, which are known: not to miss it, should its record
- * be lost. Those of walk_options are waited for already. */
+/* A tap waits for the next exec of these processes, which are known: not to miss it, should its
+ * record be lost. Those of walk_options are waited for already. */
 void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids);
 
 /* Free tasks, files and frames that nobody refers to any more (sweep.h). 0 or -errno. */

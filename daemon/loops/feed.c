@@ -315,10 +315,10 @@ uint64_t feed_deadline_ns(const struct feed *f)
 {
 	uint64_t deadline = f->listen_at_ns ? f->listen_at_ns : UINT64_MAX;
 	for (const struct connection *c = f->connections; c; c = c->next) {
-		uint64_t own = c->paused              ? c->resume_ns
+		uint64_t own = c->paused                        ? c->resume_ns
 			       : program_is_at_work(c->program) ? 0
-			       : !c->program->greeted ? c->came_ns + FEED_HELLO_NS
-						      : UINT64_MAX;
+			       : !c->program->greeted           ? c->came_ns + FEED_HELLO_NS
+								: UINT64_MAX;
 		deadline = own < deadline ? own : deadline;
 	}
 	return deadline;
@@ -371,7 +371,8 @@ int feed_dispatch(struct feed *f, uint64_t now_ns)
 		return errno == EINTR ? 0 : -errno;
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int r = 0;
-	/* what is left has news at the next dispatch as well, and stands before those that were read */
+	/* what is left has news at the next dispatch as well, and stands before those that were
+	 * read */
 	for (int i = 0; i < n && r == 0 && has_time(began_ns); i++)
 		r = event[i].data.ptr ? read_turn(event[i].data.ptr) : accept_some(f);
 	if (r == 0)

@@ -25,8 +25,8 @@
 #define FEED_CONNECTION_SHARE (2 * FEED_LOOP_SHARE)
 /* What a user may be ahead of that: a program's tables when it starts, and a round. */
 #define FEED_AHEAD_NS 500000000u
-/* Packets of one program before others have their turn; and the time after which they have it all the
- * same, as do all else that the loop does after that of all programs. */
+/* Packets of one program before others have their turn; and the time after which they have it all
+ * the same, as do all else that the loop does after that of all programs. */
 #define FEED_PACKETS_TURN 32u
 #define FEED_TURN_NS 4000000u
 #define FEED_ROUND_NS 12000000u

@@ -207,7 +207,7 @@ static int take(struct program *p, const struct feed_message *m)
 /* Count what was wrong. 0; FEED_* that is to be hung up on; -errno. */
 static int outcome(struct program *p, int r)
 {
-	if (r <= 0)
+	if (r <= 0 || r >= N_FEED_CAUSES)
 		return r;
 	p->o.causes[r]++;
 	if (feed_causes[r].severity == FEED_HANG_UP)
@@ -231,9 +231,7 @@ int program_take(struct program *p, const uint8_t *bytes, size_t n)
 
 int program_work(struct program *p)
 {
-	int r = p->work.object  ? program_work_table(p)
-		: p->work.round ? program_hand_out(p)
-				: 0;
+	int r = p->work.object ? program_work_table(p) : p->work.round ? program_hand_out(p) : 0;
 	return outcome(p, r);
 }
 

@@ -73,8 +73,8 @@ struct program_module *program_module_find(const struct program_object *o, uint3
 /* program_sum.c. 0, FEED_*, -errno. */
 int program_take_deltas(struct program *p, const struct feed_message *m);
 int program_take_spent(struct program *p, const struct feed_message *m);
-/* Hand out what is not below zero: of all parts, some in this turn (p->work.round is set while there
- * are more), or of one thread's or one object's. */
+/* Hand out what is not below zero: of all parts, some in this turn (p->work.round is set while
+ * there are more), or of one thread's or one object's. */
 int program_hand_out(struct program *p);
 int program_end_thread(struct program *p, struct program_thread *t);
 int program_end_object(struct program *p, struct program_object *o);

@@ -175,8 +175,7 @@ static void work_clear(struct program_work *w)
 }
 
 /* Make room for the sites of a table that was parsed. */
-static int begin_scopes(
-	struct program *p, struct program_object *o, struct program_module *module)
+static int begin_scopes(struct program *p, struct program_object *o, struct program_module *module)
 {
 	uint32_t n = module->table.n_scopes;
 	int r = program_charge(p, loop_table_memory(&module->table) + n * sizeof *module->site);

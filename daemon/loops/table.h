@@ -12,8 +12,8 @@
 
 #include "daemon/loops/metric.h"
 
-/* One compilation unit of 100,000 lines has some 20,000 of each and a megabyte of table. Parsing the
- * largest is done in one turn of the daemon's loop, and takes some 15 ms. */
+/* One compilation unit of 100,000 lines has some 20,000 of each and a megabyte of table. Parsing
+ * the largest is done in one turn of the daemon's loop, and takes some 15 ms. */
 #define LOOP_TABLE_BYTES_MAX (8u << 20)
 #define LOOP_TABLE_STRINGS_MAX (1u << 18)
 #define LOOP_TABLE_SCOPES_MAX (1u << 17)

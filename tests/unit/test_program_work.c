@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A table and a round that are too much for one turn of the loop go on in later ones, and a program that
- * goes in the middle leaves nothing.
+ * A table and a round that are too much for one turn of the loop go on in later ones, and a program
+ * that goes in the middle leaves nothing.
  */
 #include <check.h>
 #include <stdlib.h>
