@@ -29,16 +29,16 @@
 #define FRAME_HEADER_BYTES 4u
 
 enum {
-	FRAME_NONE = 1,    /* no whole frame yet: read more */
-	FRAME_TOO_LARGE,   /* the length exceeds FRAME_BYTES_MAX: hang up */
-	FRAME_MALFORMED,   /* whole, but no Message: hang up */
-	FRAME_TOO_MUCH,    /* of frame_check: it would take too long to unpack: hang up */
+	FRAME_NONE = 1,  /* no whole frame yet: read more */
+	FRAME_TOO_LARGE, /* the length exceeds FRAME_BYTES_MAX: hang up */
+	FRAME_MALFORMED, /* whole, but no Message: hang up */
+	FRAME_TOO_MUCH,  /* of frame_check: it would take too long to unpack: hang up */
 };
 
 /* What a request may cost to unpack, in values: a number is one, a text costs as much as 16 (it is
- * allocated), a message within a message as much as 256 (said twice it is merged, with a copy of all
- * that the first one had). The largest request that makes sense has some 2,000; this many unpack in
- * some milliseconds. */
+ * allocated), a message within a message as much as 256 (said twice it is merged, with a copy of
+ * all that the first one had). The largest request that makes sense has some 2,000; this many
+ * unpack in some milliseconds. */
 #define FRAME_VALUES_MAX 65536u
 #define FRAME_TEXT_VALUES 16u
 #define FRAME_MESSAGE_VALUES 256u

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What a frame would cost is counted on its bytes, by the same descriptors that unpack it. What does
- * not parse is left to unpacking, which stops there as well.
- * Source: https://protobuf.dev/programming-guides/encoding, "Message Structure".
+ * What a frame would cost is counted on its bytes, by the same descriptors that unpack it. What
+ * does not parse is left to unpacking, which stops there as well. Source:
+ * https://protobuf.dev/programming-guides/encoding, "Message Structure".
  */
 #include <endian.h>
 #include <stdbool.h>

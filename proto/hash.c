@@ -56,8 +56,8 @@ static inline uint64_t word_of(const uint8_t *at, size_t n)
 	return word;
 }
 
-static inline uint64_t sip(const struct hash_secret *key, int rounds, int rounds_last,
-	const uint8_t *at, size_t n)
+static inline uint64_t sip(
+	const struct hash_secret *key, int rounds, int rounds_last, const uint8_t *at, size_t n)
 {
 	struct sip s = {
 		.v0 = key->word[0] ^ 0x736f6d6570736575u,
@@ -81,8 +81,8 @@ static inline uint64_t sip(const struct hash_secret *key, int rounds, int rounds
 	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
 }
 
-uint64_t hash_sip(const struct hash_secret *key, int rounds, int rounds_last, const void *bytes,
-	size_t n)
+uint64_t hash_sip(
+	const struct hash_secret *key, int rounds, int rounds_last, const void *bytes, size_t n)
 {
 	return sip(key, rounds, rounds_last, bytes, n);
 }

@@ -23,8 +23,8 @@ extern struct hash_secret hash_secret;
 uint64_t hash_bytes(const void *bytes, size_t n);
 
 /* SipHash of so many rounds each word and at the end, for tests against what others publish. */
-uint64_t hash_sip(const struct hash_secret *key, int rounds, int rounds_last, const void *bytes,
-	size_t n);
+uint64_t hash_sip(
+	const struct hash_secret *key, int rounds, int rounds_last, const void *bytes, size_t n);
 
 /* Two words, for tables on hot paths: one multiplication, whose halves are folded. Without the key
  * nobody can tell which keys fall together; it is no PRF, so its value must not be shown. */

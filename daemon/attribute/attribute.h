@@ -45,7 +45,8 @@ struct attribute_options {
 	struct task_table *tasks;    /* borrowed */
 	const struct stream_table *streams; /* borrowed */
 	uint64_t (*lost)[N_LOSSES];  /* borrowed, per hart */
-	uint64_t *lost_ahead;        /* borrowed, per hart: see sampler.h; NULL: nothing is counted ahead */
+	uint64_t
+		*lost_ahead; /* borrowed, per hart: see sampler.h; NULL: nothing is counted ahead */
 	int n_harts;
 	int n_events;                /* of the session */
 	const struct stack_starts *starts; /* borrowed; NULL: not known where stacks begin */
@@ -79,8 +80,8 @@ void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns);
 /* The same, where the record brings a copy of the new program's stack: its arguments are taken from
  * there, and /proc is asked only for what the copy does not hold. */
 void attribute_exec_stack(struct attribute *a, const struct record *r);
-/* These processes, which live and are known, count from their next exec on: it is looked for in /proc
- * where its record may have been lost. Those that attribute_scan was told of need no more. */
+/* These processes, which live and are known, count from their next exec on: it is looked for in
+ * /proc where its record may have been lost. Those that attribute_scan was told of need no more. */
 void attribute_await_exec(struct attribute *a, const pid_t *pids, size_t n_pids);
 /* Read the arguments of all execs that are due, and forget old ones. */
 void attribute_read_execs(struct attribute *a, uint64_t now_ns);

@@ -379,8 +379,7 @@ bool census_is_other(const struct attribute *a, const struct task *process)
 		return true;
 	if (!process->argv || argv_text(folder_fd, &argv, &n_argv) != 0)
 		return false;
-	bool other =
-		n_argv != process->n_argv || memcmp(argv, process->argv, process->n_argv) != 0;
+	bool other = n_argv != process->n_argv || memcmp(argv, process->argv, process->n_argv) != 0;
 	free(argv);
 	return other;
 }

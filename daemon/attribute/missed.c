@@ -11,7 +11,8 @@
  *   - A LOST record: what has it swallowed? /proc is asked for those that await their exec.
  *   - In a session per task there is no other ring, and a LOST record comes only once the task runs
  *     on that hart again. So there, while somebody awaits his exec, /proc is looked at after each
- *     drain. What it says of now may have a record that lies in a ring still, so a drain is let pass.
+ *     drain. What it says of now may have a record that lies in a ring still, so a drain is let
+ * pass.
  *
  * A record that was late and not lost finds its exec done, and changes nothing.
  */

@@ -236,8 +236,8 @@ void exec_clear(struct attribute *a);
 
 /* The process awaits its exec, and is not to miss it. Beyond a bound it may. */
 void missed_await(struct attribute *a, pid_t pid);
-/* A record of that time, of another kind than its exec's, is about this process: has an exec that was
- * heard of before gone without its record? */
+/* A record of that time, of another kind than its exec's, is about this process: has an exec that
+ * was heard of before gone without its record? */
 static inline bool missed_has(const struct task *process, uint64_t time_ns)
 {
 	return process->heard_ns > process->exec_ns && time_ns > process->heard_ns;

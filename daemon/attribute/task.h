@@ -45,9 +45,10 @@ struct task {
 	uint64_t start_ns;        /* CLOCK_MONOTONIC */
 	uint64_t end_ns;          /* 0: lives */
 	uint64_t exec_ns;         /* of a leader: its last exec that a record told of; 0: none */
-	uint64_t heard_ns;        /* of a leader: its last exec that was heard of and whose record has
-	                             not come through the merge; 0: none */
-	uint64_t missed_ns;       /* of a leader: its last exec whose record was taken for lost; 0: none */
+	uint64_t heard_ns; /* of a leader: its last exec that was heard of and whose record has
+			      not come through the merge; 0: none */
+	uint64_t
+		missed_ns; /* of a leader: its last exec whose record was taken for lost; 0: none */
 	struct task *process;     /* the thread-group leader's task; itself for a leader */
 	struct task *parent;      /* who forked the process; NULL unknown */
 	char comm[TASK_COMM_BYTES];

@@ -64,8 +64,8 @@ static bool must_mend(struct blind_hart *h, uint64_t now_ns)
 	return true;
 }
 
-static bool look_at(struct blind *b, struct sampler *s, int hart, const struct hart_time *time,
-	uint64_t now_ns)
+static bool look_at(
+	struct blind *b, struct sampler *s, int hart, const struct hart_time *time, uint64_t now_ns)
 {
 	struct blind_hart *h = &b->hart[hart];
 	bool user = false, steady = sampler_is_steady(s, hart, &user);

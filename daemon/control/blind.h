@@ -24,21 +24,21 @@
 #define BLIND_MEND_NS_MAX 600000000000u
 
 struct blind_hart {
-	uint64_t n_samples;      /* that its ring brought, ever */
-	uint64_t n_seen;         /* as of the last look */
-	struct hart_time time;   /* likewise */
-	uint64_t owed_ns;        /* for which it was busy since its last sample */
-	uint64_t told_s;         /* of that, what was counted as LOSS_BLIND */
+	uint64_t n_samples;        /* that its ring brought, ever */
+	uint64_t n_seen;           /* as of the last look */
+	struct hart_time time;     /* likewise */
+	uint64_t owed_ns;          /* for which it was busy since its last sample */
+	uint64_t told_s;           /* of that, what was counted as LOSS_BLIND */
 	uint64_t mend_ns, wait_ns; /* CLOCK_MONOTONIC of the next mending; and for how long then */
-	unsigned n_mends;        /* since its last sample */
+	unsigned n_mends;          /* since its last sample */
 	bool blind;
 };
 
 struct blind {
 	struct blind_hart *hart; /* n_harts */
 	int n_harts;
-	uint64_t next_look_ns;   /* CLOCK_MONOTONIC */
-	char trouble[256];       /* a sentence on the harts that are blind; "": none is */
+	uint64_t next_look_ns; /* CLOCK_MONOTONIC */
+	char trouble[256];     /* a sentence on the harts that are blind; "": none is */
 };
 
 int blind_init(struct blind *b, int n_harts);

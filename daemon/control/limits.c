@@ -16,12 +16,13 @@
 #define LIMITS_DEPTH_MAX 8
 
 const struct field_limit field_limits[] = {
-	/* each costs a look into /proc, and a descriptor or a comparison for each task; commands that
-	 * hold descriptors take fewer */
+	/* each costs a look into /proc, and a descriptor or a comparison for each task; commands
+	 * that hold descriptors take fewer */
 	{"mperf.Target", "pid", 256, false, "processes", "Name their common parent, or use -a."},
 	{"mperf.Filter", "pid", 256, false, "processes", "Filter by name or cgroup."},
 	/* each is compared with the names of every task of every segment */
-	{"mperf.Filter", "comm", 64, false, "names of processes", "Filter by cgroup, or ask twice."},
+	{"mperf.Filter", "comm", 64, false, "names of processes",
+		"Filter by cgroup, or ask twice."},
 	{"mperf.Filter", "cgroup", 64, false, "cgroups", "Name one above them, with / at its end."},
 	{"mperf.Filter", "cpu", HARTS_MAX, false, "harts", ""},
 	/* grammar: a group may be asked for twice */
@@ -33,7 +34,8 @@ const struct field_limit field_limits[] = {
 const size_t n_field_limits = sizeof field_limits / sizeof field_limits[0];
 
 /* A field that the table lacks may not be repeated at all. */
-static const struct field_limit unknown = {"", "", 0, true, "values of a field that has no limit", ""};
+static const struct field_limit unknown = {
+	"", "", 0, true, "values of a field that has no limit", ""};
 
 static const struct field_limit *limit_of(
 	const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)

@@ -3,9 +3,9 @@
 
 /* Limits of what a request may repeat: one table, for all commands
  *
- * Each field that can be repeated is walked over by somebody, so each has a limit here, and one that
- * has none is refused altogether (a test looks that every field has its row). It is applied before a
- * command sees the request.
+ * Each field that can be repeated is walked over by somebody, so each has a limit here, and one
+ * that has none is refused altogether (a test looks that every field has its row). It is applied
+ * before a command sees the request.
  */
 
 #include <protobuf-c/protobuf-c.h>
@@ -15,13 +15,13 @@
 struct field_limit {
 	const char *message, *field; /* as mperf.proto has them */
 	size_t most;
-	bool keep;                   /* said twice it means something else than once */
-	const char *what;            /* "processes", for the sentence that refuses */
+	bool keep;        /* said twice it means something else than once */
+	const char *what; /* "processes", for the sentence that refuses */
 	const char *remedy;
 };
 extern const struct field_limit field_limits[];
 extern const size_t n_field_limits;
 
-/* Look at all repeated fields of a message and of those in it; drop what a field says twice. NULL; or
- * the limit that is exceeded, with *ret_n of them. O(n²) in each limit, the largest is 1,024. */
+/* Look at all repeated fields of a message and of those in it; drop what a field says twice. NULL;
+ * or the limit that is exceeded, with *ret_n of them. O(n²) in each limit, the largest is 1,024. */
 const struct field_limit *limits_exceeded(ProtobufCMessage *m, size_t *ret_n);

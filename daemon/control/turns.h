@@ -18,10 +18,10 @@
 #define TURNS_MINUTE_NS 60000000000u
 
 struct turns {
-	uint64_t n_turns, n_long;  /* since the start; and those of more than TURN_NS_MAX */
-	uint64_t longest_ns;       /* since the start */
-	uint64_t minute_ns[2];     /* longest of the minute that runs, and of the one before */
-	uint64_t minute_began_ns;  /* CLOCK_MONOTONIC */
+	uint64_t n_turns, n_long; /* since the start; and those of more than TURN_NS_MAX */
+	uint64_t longest_ns;      /* since the start */
+	uint64_t minute_ns[2];    /* longest of the minute that runs, and of the one before */
+	uint64_t minute_began_ns; /* CLOCK_MONOTONIC */
 };
 
 /* A turn took so much of the thread's time, and ends now (CLOCK_MONOTONIC). */

@@ -493,7 +493,7 @@ int walk_catch_up(struct walk *w, uint64_t now_ns)
 {
 	if (w->inner->stopped)
 		return 0;
-	int r = w->feed ? feed_settle(w->feed, now_ns) : 0;
+	int r = w->feed ? feed_settle(w->feed, now_ns, FEED_SETTLE_NS) : 0;
 	if (r == 0)
 		r = catch_up(w, now_ns);
 	if (!w->sampler->options.per_task)
@@ -507,7 +507,7 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 		return 0;
 	int r = w->feed ? feed_resume(w->feed) : 0;
 	if (r == 0 && w->feed)
-		r = feed_settle(w->feed, now_ns);
+		r = feed_settle(w->feed, now_ns, UINT64_MAX);
 	if (r == 0)
 		r = sampler_stop(w->sampler);
 	if (r < 0)

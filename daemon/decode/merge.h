@@ -28,7 +28,7 @@ struct merge {
 	uint64_t last_ns;                /* highest time handed out so far, over all drains */
 	uint64_t (*lost)[N_LOSSES];      /* per hart; LOSS_RECORD, LOSS_LATE, LOSS_STREAM are counted here */
 	uint64_t (*now_ns)(void);        /* CLOCK_MONOTONIC, which no record is ahead of; NULL: not
-	                                    known, in a replay of what was recorded once */
+					    known, in a replay of what was recorded once */
 	/* the rest is merge.c's */
 	uint64_t *head_ns;
 	size_t n_heads;

@@ -9,9 +9,10 @@
  *      the others  | header | fields by type …  | sample_id …    | identifier |
  *
  * The identifier of a sample stands at a fixed place, that of the others behind their body
- * (trailer.h), so that the stream, which says how long all the rest is, can be found first. Source of every layout: man perf_event_open,
- * "MMAP layout"; include/uapi/linux/perf_event.h of Linux 6.12, enum perf_event_type; the order of
- * the last fields of a sample: perf_output_sample() in kernel/events/core.c of Linux 6.12.
+ * (trailer.h), so that the stream, which says how long all the rest is, can be found first. Source
+ * of every layout: man perf_event_open, "MMAP layout"; include/uapi/linux/perf_event.h of
+ * Linux 6.12, enum perf_event_type; the order of the last fields of a sample: perf_output_sample()
+ * in kernel/events/core.c of Linux 6.12.
  */
 
 #include <linux/types.h>
@@ -150,7 +151,8 @@ static int find_stream(const uint8_t *bytes, size_t n, const struct stream_table
 		return r;
 
 	bool sample = h.type == PERF_RECORD_SAMPLE;
-	r = sample ? find_sample(bytes, n, streams, &t.stream) : trailer_find(bytes, n, streams, &t);
+	r = sample ? find_sample(bytes, n, streams, &t.stream)
+		   : trailer_find(bytes, n, streams, &t);
 	if (r)
 		return r;
 	if ((t.stream->sample_type & STREAM_SAMPLE_ID) != STREAM_SAMPLE_ID)

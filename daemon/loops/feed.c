@@ -303,12 +303,16 @@ static int read_turn(struct connection *c)
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns;
 	if (!feed_seek_process(c))
 		return pause_for_look(c);
+	uint64_t spent_ns = 0;
 	int r = 0;
-	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0 && !c->paused; i++)
-		r = read_packet(c);
+	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0 && !c->paused; i++) {
+		r = program_is_at_work(c->program) ? program_work(c->program) : read_packet(c);
+		spent_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns - began_ns;
+		if (spent_ns >= FEED_TURN_NS)
+			break;
+	}
 	if (r == 0 || r == READ_NOTHING)
-		return charge_time(
-			c, clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns - began_ns);
+		return charge_time(c, spent_ns);
 	if (r < 0)
 		return r;
 	c->feed->n_hung_up += r != READ_CLOSED;
@@ -323,9 +327,10 @@ uint64_t feed_deadline_ns(const struct feed *f)
 {
 	uint64_t deadline = f->listen_at_ns ? f->listen_at_ns : UINT64_MAX;
 	for (const struct connection *c = f->connections; c; c = c->next) {
-		uint64_t own = c->paused              ? c->resume_ns
-			       : !c->program->greeted ? c->came_ns + FEED_HELLO_NS
-						      : UINT64_MAX;
+		uint64_t own = c->paused                        ? c->resume_ns
+			       : program_is_at_work(c->program) ? 0
+			       : !c->program->greeted           ? c->came_ns + FEED_HELLO_NS
+								: UINT64_MAX;
 		deadline = own < deadline ? own : deadline;
 	}
 	return deadline;
@@ -352,6 +357,23 @@ static int look_at_clock(struct feed *f)
 	return r;
 }
 
+static bool has_time(uint64_t began_ns)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns < FEED_ROUND_NS;
+}
+
+/* Programs whose last message was long go on, though they may have sent nothing more. */
+static int go_on(struct feed *f, uint64_t began_ns)
+{
+	int r = 0;
+	for (struct connection *c = f->connections, *next; c && r == 0; c = next) {
+		next = c->next;
+		if (!c->paused && program_is_at_work(c->program) && has_time(began_ns))
+			r = read_turn(c);
+	}
+	return r;
+}
+
 int feed_dispatch(struct feed *f, uint64_t now_ns)
 {
 	struct epoll_event event[FEED_EVENTS_TURN];
@@ -359,9 +381,14 @@ int feed_dispatch(struct feed *f, uint64_t now_ns)
 	int n = epoll_wait(f->epoll_fd, event, FEED_EVENTS_TURN, 0);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int r = 0;
-	for (int i = 0; i < n && r == 0; i++)
+	/* what is left has news at the next dispatch as well, and stands before those that were
+	 * read */
+	for (int i = 0; i < n && r == 0 && has_time(began_ns); i++)
 		r = event[i].data.ptr ? read_turn(event[i].data.ptr) : accept_some(f);
+	if (r == 0)
+		r = go_on(f, began_ns);
 	if (r == 0)
 		r = look_at_clock(f);
 	users_tidy(f);
@@ -396,13 +423,25 @@ static int look_for_waiting(struct feed *f, bool *ret_any)
 	return r;
 }
 
-int feed_settle(struct feed *f, uint64_t now_ns)
+/* Is a program in the middle of a long message, and may go on? */
+static bool any_at_work(const struct feed *f)
 {
+	const struct connection *c = f->connections;
+	while (c && (c->paused || !program_is_at_work(c->program)))
+		c = c->next;
+	return c;
+}
+
+int feed_settle(struct feed *f, uint64_t now_ns, uint64_t most_ns)
+{
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	unsigned n_looks = 0;
 	int r = 0;
-	for (unsigned i = 0; i < FEED_SETTLE_TURNS && r == 0; i++) {
+	for (unsigned i = 0; i < FEED_SETTLE_TURNS && r == 0 &&
+			     clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns < most_ns;
+		i++) {
 		struct pollfd p = {.fd = f->epoll_fd, .events = POLLIN};
-		bool more = poll(&p, 1, 0) > 0;
+		bool more = poll(&p, 1, 0) > 0 || any_at_work(f);
 		if (more)
 			r = feed_dispatch(f, now_ns);
 		else if (n_looks++ < FEED_SETTLE_LOOKS)

@@ -25,8 +25,11 @@
 #define FEED_CONNECTION_SHARE (2 * FEED_LOOP_SHARE)
 /* What a user may be ahead of that: a program's tables when it starts, and a round. */
 #define FEED_AHEAD_NS 500000000u
-/* Packets of one program before others have their turn. */
+/* Packets of one program before others have their turn; and the time after which they have it all
+ * the same, as do all else that the loop does after that of all programs. */
 #define FEED_PACKETS_TURN 32u
+#define FEED_TURN_NS 4000000u
+#define FEED_ROUND_NS 12000000u
 #define FEED_EVENTS_TURN 64
 #define FEED_HELLO_NS 10000000000u /* until its hello must have come; programs say it at once */
 /* Looking for a thread that is not known yet empties all rings, or reads a folder. */
@@ -70,11 +73,13 @@ int feed_dispatch(struct feed *f, uint64_t now_ns);
 int feed_resume(struct feed *f);
 
 /* Read what waits in the sockets by now, as far as FEED_SETTLE_TURNS go, also of those who wait for
- * a look; who has used up his share goes on waiting. 0 or -errno. */
+ * a look, for at most so much of the thread's time; who has used up his share goes on waiting. 0 or
+ * -errno. */
 #define FEED_SETTLE_TURNS 256
+#define FEED_SETTLE_NS 25000000u /* where the loop goes on after it */
 /* One for the programs, one for the threads that they tell of. */
 #define FEED_SETTLE_LOOKS 2u
-int feed_settle(struct feed *f, uint64_t now_ns);
+int feed_settle(struct feed *f, uint64_t now_ns, uint64_t most_ns);
 
 void feed_set_limits(struct feed *f, const struct feed_limits *limits);
 

@@ -204,15 +204,10 @@ static int take(struct program *p, const struct feed_message *m)
 	}
 }
 
-int program_take(struct program *p, const uint8_t *bytes, size_t n)
+/* Count what was wrong. 0; FEED_* that is to be hung up on; -errno. */
+static int outcome(struct program *p, int r)
 {
-	struct feed_message m;
-	int r = feed_message_parse(bytes, n, &m);
-	if (r == FEED_MESSAGE && !p->greeted)
-		r = FEED_NO_HELLO;
-	if (r == 0)
-		r = take(p, &m);
-	if (r <= 0)
+	if (r <= 0 || r >= N_FEED_CAUSES)
 		return r;
 	p->o.causes[r]++;
 	if (feed_causes[r].severity == FEED_HANG_UP)
@@ -221,6 +216,23 @@ int program_take(struct program *p, const uint8_t *bytes, size_t n)
 		return 0;
 	p->o.causes[FEED_FAULTS]++;
 	return FEED_FAULTS;
+}
+
+int program_take(struct program *p, const uint8_t *bytes, size_t n)
+{
+	struct feed_message m;
+	int r = feed_message_parse(bytes, n, &m);
+	if (r == FEED_MESSAGE && !p->greeted)
+		r = FEED_NO_HELLO;
+	if (r == 0)
+		r = take(p, &m);
+	return outcome(p, r);
+}
+
+int program_work(struct program *p)
+{
+	int r = p->work.object ? program_work_table(p) : p->work.round ? program_hand_out(p) : 0;
+	return outcome(p, r);
 }
 
 struct program *program_free(struct program *p)

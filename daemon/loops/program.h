@@ -83,6 +83,14 @@ struct program_options {
 struct program_object;
 struct program_part;
 
+/* What a message began and did not end: it goes on in later turns of the loop. */
+struct program_work {
+	struct program_object *object; /* of a table that becomes sites; NULL: none does */
+	uint32_t module, scope;        /* and the scope that is next */
+	uint32_t *n_blocks;            /* by scope: blocks so far */
+	bool round;                    /* what a round counted is handed out */
+};
+
 struct program {
 	struct program_options o;
 	struct budget budget;
@@ -98,6 +106,7 @@ struct program {
 	struct program_region *regions;
 	struct program_part *parts;
 	struct loop_site *outside; /* stands for no region */
+	struct program_work work;
 };
 
 int program_new(const struct program_options *o, struct program **ret_program);
@@ -105,5 +114,14 @@ int program_new(const struct program_options *o, struct program **ret_program);
 /* Take one message. 0, also where it was counted and passed over; FEED_* that is to be hung up on,
  * which was counted too; -errno. */
 int program_take(struct program *p, const uint8_t *bytes, size_t n);
+
+/* Is there work left of the message that was taken last? Then program_work is to be called, and no
+ * message taken, until there is none. */
+static inline bool program_is_at_work(const struct program *p)
+{
+	return p->work.object || p->work.round;
+}
+/* Do some milliseconds' worth of it. As program_take. */
+int program_work(struct program *p);
 
 struct program *program_free(struct program *p);

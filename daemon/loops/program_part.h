@@ -56,9 +56,15 @@ struct program_part {
 int program_charge(struct program *p, size_t n);
 void program_discharge(struct program *p, size_t n);
 
+/* Done before the loop goes on with others: some 3 ms. */
+#define PROGRAM_SLICE_SCOPES 4096u
+#define PROGRAM_SLICE_ROWS 2048u
+
 /* program_table.c. 0, FEED_*, -errno. */
 int program_take_object(struct program *p, const struct feed_message *m);
 int program_take_table(struct program *p, const struct feed_message *m);
+/* Go on with a table that became sites in part. */
+int program_work_table(struct program *p);
 /* Its parts are gone. */
 void program_object_free(struct program *p, struct program_object *o);
 /* The module that has this counter; NULL if none has. */
@@ -67,7 +73,8 @@ struct program_module *program_module_find(const struct program_object *o, uint3
 /* program_sum.c. 0, FEED_*, -errno. */
 int program_take_deltas(struct program *p, const struct feed_message *m);
 int program_take_spent(struct program *p, const struct feed_message *m);
-/* Hand out what is not below zero: of all parts, or of one thread's or one object's. */
+/* Hand out what is not below zero: of all parts, some in this turn (p->work.round is set while
+ * there are more), or of one thread's or one object's. */
 int program_hand_out(struct program *p);
 int program_end_thread(struct program *p, struct program_thread *t);
 int program_end_object(struct program *p, struct program_object *o);

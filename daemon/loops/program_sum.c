@@ -193,18 +193,24 @@ static int hand_out_row(struct program *p, struct program_part *part, struct par
 	return p->o.take(p->o.userdata, &counts);
 }
 
-static int hand_out_part(struct program *p, struct program_part *part)
+/* At most so many rows; *n is less by those. */
+static int hand_out_rows(struct program *p, struct program_part *part, uint32_t *n)
 {
 	int r = 0;
-	for (struct part_row *row = part->touched, *next; row; row = next) {
-		next = row->next_touched;
+	for (; part->touched && *n > 0 && r == 0; --*n) {
+		struct part_row *row = part->touched;
+		part->touched = row->next_touched;
 		row->touched = false;
 		row->next_touched = NULL;
-		if (r == 0)
-			r = hand_out_row(p, part, row);
+		r = hand_out_row(p, part, row);
 	}
-	part->touched = NULL;
 	return r;
+}
+
+static int hand_out_part(struct program *p, struct program_part *part)
+{
+	uint32_t all = UINT32_MAX;
+	return hand_out_rows(p, part, &all);
 }
 
 /* What stands for no region, made when it is first needed. */
@@ -240,9 +246,13 @@ static int hand_out_span(struct program *p, struct program_thread *t, uint64_t u
 
 int program_hand_out(struct program *p)
 {
+	uint32_t n = PROGRAM_SLICE_ROWS;
 	int r = 0;
 	for (struct program_part *part = p->parts; part && r == 0; part = part->hh.next)
-		r = hand_out_part(p, part);
+		r = hand_out_rows(p, part, &n);
+	p->work.round = r == 0 && n == 0;
+	if (p->work.round)
+		return 0;
 	for (struct program_thread *t = p->threads; t && r == 0; t = t->hh.next)
 		r = hand_out_span(p, t, p->until_ns);
 	return r;

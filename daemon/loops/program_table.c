@@ -70,6 +70,10 @@ static void module_clear(struct program *p, struct program_module *module)
 
 void program_object_free(struct program *p, struct program_object *o)
 {
+	if (p->work.object == o) {
+		free(TAKE_PTR(p->work.n_blocks));
+		p->work.object = NULL;
+	}
 	for (uint32_t i = 0; i < o->n_modules; i++)
 		module_clear(p, &o->module[i]);
 	program_discharge(p, sizeof *o + o->n_modules * (sizeof *o->module + sizeof *o->sorted));
@@ -163,8 +167,15 @@ static int site_of(struct program *p, const struct program_object *o, struct pro
 	return loop_site_get(p->o.sites, &key, parent, &more, &module->site[i]);
 }
 
-static int take_scopes(
-	struct program *p, const struct program_object *o, struct program_module *module)
+static void work_clear(struct program_work *w)
+{
+	free(w->n_blocks);
+	w->n_blocks = NULL;
+	w->object = NULL;
+}
+
+/* Make room for the sites of a table that was parsed. */
+static int begin_scopes(struct program *p, struct program_object *o, struct program_module *module)
 {
 	uint32_t n = module->table.n_scopes;
 	int r = program_charge(p, loop_table_memory(&module->table) + n * sizeof *module->site);
@@ -174,16 +185,15 @@ static int take_scopes(
 	}
 	module->n_scopes = n;
 	module->site = calloc((size_t)n + 1, sizeof *module->site);
-	if (!module->site) {
-		module->n_scopes = 0;
+	p->work.n_blocks = calloc((size_t)n + 1, sizeof *p->work.n_blocks);
+	if (!module->site || !p->work.n_blocks) {
+		module->n_scopes = module->site ? n : 0;
 		return -ENOMEM;
 	}
-	_cleanup_(freep) uint32_t *n_blocks = calloc((size_t)n + 1, sizeof *n_blocks);
-	if (!n_blocks)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n && r == 0; i++)
-		r = site_of(p, o, module, i, n_blocks);
-	return r;
+	p->work.object = o;
+	p->work.module = (uint32_t)(module - o->module);
+	p->work.scope = 0;
+	return 0;
 }
 
 /* What the sites have is not needed again. */
@@ -197,26 +207,56 @@ static void drop_names(struct program *p, struct loop_table *t)
 	program_discharge(p, before - loop_table_memory(t));
 }
 
+/* All scopes are sites. */
+static int end_table(struct program *p, struct program_object *o, struct program_module *module)
+{
+	if (module->table.scalable && p->vscale == 0)
+		p->o.causes[FEED_NO_VSCALE]++;
+	p->o.causes[FEED_METRIC] += module->table.n_unknown;
+	bool fits = module->table.n_counters == module->n_counters;
+	drop_names(p, &module->table);
+	if (!fits || !enter_module(o, module))
+		return FEED_TABLE_MALFORMED;
+	module->complete = true;
+	return 0;
+}
+
+/* What is refused is let go of. */
+static int settle_table(struct program *p, struct program_module *module, int r)
+{
+	if (r != 0)
+		work_clear(&p->work);
+	if (r > 0 && !module->complete) {
+		module_clear(p, module);
+		module->refused = true;
+	}
+	return r;
+}
+
+int program_work_table(struct program *p)
+{
+	struct program_work *w = &p->work;
+	struct program_object *o = w->object;
+	struct program_module *module = &o->module[w->module];
+	int r = 0;
+	for (uint32_t n = 0; w->scope < module->n_scopes && r == 0; n++) {
+		if (n == PROGRAM_SLICE_SCOPES)
+			return 0;
+		r = site_of(p, o, module, w->scope++, w->n_blocks);
+	}
+	work_clear(w);
+	if (r == 0)
+		r = end_table(p, o, module);
+	return settle_table(p, module, r);
+}
+
 /* The table is whole. */
 static int finish_table(struct program *p, struct program_object *o, struct program_module *module)
 {
 	int r = loop_table_parse(module->bytes, module->table_bytes, &module->table);
 	free(TAKE_PTR(module->bytes));
 	program_discharge(p, module->table_bytes);
-	if (r != 0)
-		return r;
-	bool fits = module->table.n_counters == module->n_counters;
-	r = take_scopes(p, o, module);
-	if (r != 0)
-		return r;
-	if (module->table.scalable && p->vscale == 0)
-		p->o.causes[FEED_NO_VSCALE]++;
-	p->o.causes[FEED_METRIC] += module->table.n_unknown;
-	drop_names(p, &module->table);
-	if (!fits || !enter_module(o, module))
-		return FEED_TABLE_MALFORMED;
-	module->complete = true;
-	return 0;
+	return r != 0 ? r : begin_scopes(p, o, module);
 }
 
 static int begin_table(struct program *p, const struct program_object *o,
@@ -261,11 +301,9 @@ int program_take_table(struct program *p, const struct feed_message *m)
 		memcpy(module->bytes + module->n_bytes, m->rest, m->n_rest);
 		module->n_bytes += (uint32_t)m->n_rest;
 	}
-	if (r == 0 && module->n_bytes == module->table_bytes)
+	if (r == 0 && module->n_bytes == module->table_bytes) {
 		r = finish_table(p, o, module);
-	if (r > 0 && !module->complete) {
-		module_clear(p, module);
-		module->refused = true;
+		return r == 0 ? program_work_table(p) : settle_table(p, module, r);
 	}
-	return r;
+	return settle_table(p, module, r);
 }

@@ -12,12 +12,13 @@
 
 #include "daemon/loops/metric.h"
 
-/* One compilation unit of 100,000 lines has some 20,000 of each and a megabyte of table. */
-#define LOOP_TABLE_BYTES_MAX (16u << 20)
+/* One compilation unit of 100,000 lines has some 20,000 of each and a megabyte of table. Parsing
+ * the largest is done in one turn of the daemon's loop, and takes some 15 ms. */
+#define LOOP_TABLE_BYTES_MAX (8u << 20)
 #define LOOP_TABLE_STRINGS_MAX (1u << 18)
-#define LOOP_TABLE_SCOPES_MAX (1u << 18)
-#define LOOP_TABLE_COUNTERS_MAX (1u << 20)
-#define LOOP_TABLE_TERMS_MAX (1u << 22)
+#define LOOP_TABLE_SCOPES_MAX (1u << 17)
+#define LOOP_TABLE_COUNTERS_MAX (1u << 19)
+#define LOOP_TABLE_TERMS_MAX (1u << 20)
 /* Work that one delta can make; a chord of the largest function that was seen had 1,900. */
 #define LOOP_COUNTER_TERMS_MAX (1u << 16)
 /* Scopes inside each other. */

@@ -102,7 +102,7 @@ struct sampler {
 	size_t n_exec_rings;
 	struct stream_table streams;
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: what this station lost */
-	uint64_t *lost_ahead; /* n_harts: of LOSS_RING, what no LOST record has told yet */
+	uint64_t *lost_ahead;       /* n_harts: of LOSS_RING, what no LOST record has told yet */
 	uint32_t hz;                /* the rate in force, after the kernel's limit */
 	bool rate_lowered;          /* the kernel's limit cut what was asked */
 	uint32_t hz_lowest; /* since it cuts: the least that the kernel's limit left; 0: it does not
@@ -141,11 +141,11 @@ int sampler_new(const struct kernel *k, const struct sampler_options *o,
 int sampler_start(struct sampler *s);
 int sampler_stop(struct sampler *s);
 
-/* Add to lost[][LOSS_RING] what found a ring full and was not told by a record: the kernel counts it
- * before a LOST record tells of it, which needs room in that ring, or never at the very end. What is
- * added is in lost_ahead too, until LOST records tell of it (sampler_hear_lost). Again is harmless.
- * Before Linux 6.0 the kernel does not say, and nothing is added. sampler_tick does it once a
- * second, but in a session per task, whose events are too many. */
+/* Add to lost[][LOSS_RING] what found a ring full and was not told by a record: the kernel counts
+ * it before a LOST record tells of it, which needs room in that ring, or never at the very end.
+ * What is added is in lost_ahead too, until LOST records tell of it (sampler_hear_lost). Again is
+ * harmless. Before Linux 6.0 the kernel does not say, and nothing is added. sampler_tick does it
+ * once a second, but in a session per task, whose events are too many. */
 void sampler_count_losses(struct sampler *s);
 
 /* A LOST record of that hart tells of n: how many of them were not counted before? They count in
@@ -171,8 +171,8 @@ int sampler_tick(struct sampler *s);
  * time says nothing of the tasks that were asked for, and where nothing samples. */
 bool sampler_is_steady(const struct sampler *s, int hart, bool *ret_user);
 
-/* Close all that is open on that hart, with its ring, and open it again. Drain before; what happened
- * meanwhile is in no ring. 0, or -errno; where it does not open the plan says why. */
+/* Close all that is open on that hart, with its ring, and open it again. Drain before; what
+ * happened meanwhile is in no ring. 0, or -errno; where it does not open the plan says why. */
 int sampler_reopen(struct sampler *s, int hart);
 
 /* CUT_* of all harts: what cuts the counts of this session. */

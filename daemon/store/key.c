@@ -32,8 +32,8 @@ int array_grow(void *array, uint32_t *size, uint32_t n, size_t element_bytes)
 
 static uint64_t key_hash(const struct key *key)
 {
-	return hash_words(hash_words(key->part[0], key->part[1]),
-		hash_words(key->part[2], key->part[3]));
+	return hash_words(
+		hash_words(key->part[0], key->part[1]), hash_words(key->part[2], key->part[3]));
 }
 
 static int key_slots_grow(struct key_table *t)

@@ -211,8 +211,7 @@ static Suite *make_suite(void)
 	tcase_add_test(c, a_hart_that_is_opened_again_brings_samples);
 	tcase_add_test(c, one_that_samples_idles_or_owes_little_is_left_alone);
 	tcase_add_test(c, at_a_low_rate_there_is_time);
-	tcase_add_loop_test(
-		c, time_in_the_kernel_is_not_owed_by_what_samples_programs_alone, 0, 2);
+	tcase_add_loop_test(c, time_in_the_kernel_is_not_owed_by_what_samples_programs_alone, 0, 2);
 	tcase_add_loop_test(c, events_that_do_not_fire_by_time_owe_nothing, 0, 2);
 	tcase_add_test(c, an_asked_clock_owes_samples);
 	tcase_add_test(c, a_session_per_task_and_one_that_stopped_owe_nothing);

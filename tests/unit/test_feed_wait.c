@@ -174,7 +174,8 @@ START_TEST(nobody_is_read_before_it_is_known_what_he_became)
 	ck_assert_uint_eq(programs_at(S), 2);
 	ck_assert_uint_eq(n_looks, 1);
 	ck_assert_uint_eq(n_taken, once);
-	ck_assert_int_eq(feed_settle(feed, S + 1), 0); /* who settles does not wait for it */
+	ck_assert_int_eq(
+		feed_settle(feed, S + 1, UINT64_MAX), 0); /* who settles does not wait for it */
 	ck_assert_uint_eq(n_looks, 2);
 	ck_assert_uint_eq(n_taken, 2 * once);
 	close(first);

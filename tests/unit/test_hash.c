@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of proto/hash.h: what others publish, and that nobody who lacks the key finds keys that fall
- * together.
+/* Tests of proto/hash.h: what others publish, and that nobody who lacks the key finds keys that
+ * fall together.
  */
 
 #include "proto/hash.h"
@@ -13,8 +13,8 @@
 
 #include "daemon/loops/site.h"
 
-/* Source: the reference vectors of SipHash-2-4, vectors.h of veorq/SipHash: bytes 0, 1, 2, … under the
- * key 00 01 … 0f, as 64-bit numbers. */
+/* Source: the reference vectors of SipHash-2-4, vectors.h of veorq/SipHash: bytes 0, 1, 2, … under
+ * the key 00 01 … 0f, as 64-bit numbers. */
 START_TEST(it_is_siphash)
 {
 	static const struct {
@@ -65,7 +65,8 @@ static unsigned fullest(void)
 	return most;
 }
 
-/* Numbers that an outsider would choose: neighbours, and such as differ in their upper bits alone. */
+/* Numbers that an outsider would choose: neighbours, and such as differ in their upper bits alone.
+ */
 START_TEST(numbers_spread_whatever_their_stride)
 {
 	for (int shift = 0; shift < 48; shift += 3) {
@@ -95,7 +96,8 @@ START_TEST(texts_spread_of_all_lengths)
 }
 END_TEST
 
-/* --- names of loops that fall together under the hash that sites once had ---------------------- */
+/* --- names of loops that fall together under the hash that sites once had ----------------------
+ */
 
 /* FNV-1a, of 64 bits: its low 20 bits depend on no others, so such names are a matter of a moment.
  * Source: RFC 9923. */
@@ -146,8 +148,11 @@ START_TEST(names_that_fell_together_do_so_no_more)
 		snprintf(name, sizeof name, "%x", i);
 		if ((site_was(name) & LOW) != 0)
 			continue;
-		const struct loop_site_key key = {.kind = LOOP_SITE_LOOP, .subprogram = name,
-			.source = "", .nest = "", .inlined_at = ""};
+		const struct loop_site_key key = {.kind = LOOP_SITE_LOOP,
+			.subprogram = name,
+			.source = "",
+			.nest = "",
+			.inlined_at = ""};
 		struct loop_site *site;
 		ck_assert_int_eq(loop_site_get(&sites, &key, NULL, &more, &site), 0);
 		n++;

@@ -20,7 +20,8 @@ static void teardown(void)
 	frame_buffer_clear(&buffer);
 }
 
-/* --- the table ---------------------------------------------------------------------------------- */
+/* --- the table ----------------------------------------------------------------------------------
+ */
 
 static unsigned n_repeated;
 
@@ -34,8 +35,9 @@ static void expect_rows(const ProtobufCMessageDescriptor *d)
 		if (f->label != PROTOBUF_C_LABEL_REPEATED)
 			continue;
 		n_repeated++;
-		while (row < n_field_limits && (strcmp(field_limits[row].message, d->name) != 0 ||
-						       strcmp(field_limits[row].field, f->name) != 0))
+		while (row < n_field_limits &&
+			(strcmp(field_limits[row].message, d->name) != 0 ||
+				strcmp(field_limits[row].field, f->name) != 0))
 			row++;
 		ck_assert_msg(row < n_field_limits, "%s.%s has no limit", d->name, f->name);
 		ck_assert_uint_gt(field_limits[row].most, 0);
@@ -123,7 +125,8 @@ START_TEST(a_body_that_is_not_there_is_not_looked_at)
 }
 END_TEST
 
-/* --- frames -------------------------------------------------------------------------------------- */
+/* --- frames --------------------------------------------------------------------------------------
+ */
 
 static void put_raw(const uint8_t *bytes, uint32_t n)
 {
@@ -173,7 +176,8 @@ START_TEST(what_does_not_parse_is_left_to_unpacking)
 {
 	static const uint8_t cut[] = {0x12, 0x7f, 8};
 	static const uint8_t group[] = {0x0b};
-	static const uint8_t endless[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1};
+	static const uint8_t endless[] = {
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1};
 
 	ck_assert_int_eq(frame_check(&buffer), 0); /* nothing is there */
 	put_raw(cut, sizeof cut);
@@ -223,11 +227,13 @@ START_TEST(what_passes_unpacks_in_a_moment)
 		memcpy(at, "\x0a\x02\x10\x02", 4);
 	n = (size_t)(at - bytes - 16);
 	uint8_t head[16] = {0x2a}; /* Request.stat */
-	head[1] = (uint8_t)(n | 128), head[2] = (uint8_t)(n >> 7 | 128), head[3] = (uint8_t)(n >> 14);
+	head[1] = (uint8_t)(n | 128), head[2] = (uint8_t)(n >> 7 | 128),
+	head[3] = (uint8_t)(n >> 14);
 	memmove(bytes + 16 - 4, head, 4);
 	n += 4;
 	head[0] = 0x12; /* Message.request */
-	head[1] = (uint8_t)(n | 128), head[2] = (uint8_t)(n >> 7 | 128), head[3] = (uint8_t)(n >> 14);
+	head[1] = (uint8_t)(n | 128), head[2] = (uint8_t)(n >> 7 | 128),
+	head[3] = (uint8_t)(n >> 14);
 	memmove(bytes + 16 - 8, head, 4);
 	put_raw(bytes + 8, (uint32_t)n + 4);
 

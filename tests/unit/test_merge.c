@@ -526,7 +526,8 @@ static Suite *make_suite(void)
 	tcase_add_test(strange, last_drain_takes_the_end_of_time);
 	tcase_add_test(strange, what_says_to_be_ahead_of_now_stops_nothing);
 	tcase_add_test(strange, what_is_behind_the_cut_but_not_ahead_of_now_waits);
-	tcase_add_test(strange, what_says_to_be_far_behind_the_last_drain_is_of_its_neighbours_time);
+	tcase_add_test(
+		strange, what_says_to_be_far_behind_the_last_drain_is_of_its_neighbours_time);
 	tcase_add_test(strange, what_bears_another_harts_number_is_of_its_neighbours_time);
 	tcase_add_test(strange, stale_bytes_behind_a_ksymbol_do_not_blind_a_ring);
 	suite_add_tcase(s, strange);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/attribute/missed.c: a command that is held until its exec, and whose exec falls on a
- * ring that is full.
+/* Tests of daemon/attribute/missed.c: a command that is held until its exec, and whose exec falls
+ * on a ring that is full.
  */
 
 #include <check.h>
@@ -21,8 +21,10 @@ static const char command_maps[] = "00400000-00404000 r-xp 00000000 08:01 22 /us
 
 static void program(const char *comm, const char *maps)
 {
-	bench_process(b, &(struct bench_process){
-				 .pid = 10, .parent = 1, .comm = comm, .maps = maps,
+	bench_process(b, &(struct bench_process){.pid = 10,
+				 .parent = 1,
+				 .comm = comm,
+				 .maps = maps,
 				 .start_ns = 2 * SECOND});
 	bench_bytes(b, "proc/10/cmdline", comm, strlen(comm) + 1);
 }
@@ -208,8 +210,7 @@ static Suite *make_suite(void)
 	TCase *c = tcase_create("missed");
 
 	tcase_add_checked_fixture(c, NULL, teardown);
-	tcase_add_loop_test(
-		c, a_lost_record_has_proc_asked_for_those_that_await_their_exec, 0, 2);
+	tcase_add_loop_test(c, a_lost_record_has_proc_asked_for_those_that_await_their_exec, 0, 2);
 	tcase_add_test(c, one_that_has_not_exec_d_goes_on_to_be_awaited);
 	tcase_add_loop_test(c, an_exec_that_was_heard_of_needs_no_record, 0, 2);
 	tcase_add_test(c, a_record_that_comes_late_changes_nothing);

@@ -60,8 +60,7 @@ START_TEST(a_record_with_stale_bytes_behind_it_is_read_by_its_content)
 			if (type_of_made() == PERF_RECORD_SAMPLE)
 				return; /* its id stands in front */
 			struct record whole;
-			ck_assert_int_eq(
-				record_decode(made.bytes, made.n, &streams, &whole), 0);
+			ck_assert_int_eq(record_decode(made.bytes, made.n, &streams, &whole), 0);
 			put_stale(n, stale[i]);
 			ck_assert_uint_eq(time_of_made(), TIME_NS);
 			ck_assert_int_eq(record_decode(made.bytes, made.n, &streams, &r), 0);
