@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import Folder, Skip, rows
+from machine import Folder, rows
 from recorded import known
 
 
@@ -101,21 +101,6 @@ def running(build, *arguments):
             yield r
         finally:
             r.stop()
-
-
-@contextlib.contextmanager
-def sysctl(name, value):
-    """A kernel setting for a while; what it was comes back whatever happens."""
-    path = Path("/proc/sys") / name.replace(".", "/")
-    before = path.read_text()
-    try:
-        path.write_text(f"{value}\n")
-    except OSError as error:
-        raise Skip(f"{name} cannot be set here: {error.strerror}") from None
-    try:
-        yield
-    finally:
-        path.write_text(before)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import time
 
 from machine import (NOBODY, Folder, as_nobody, compile_program, everybodys, mperfctl,
                      need_program, need_root, refused, rows)
+from rates import allowing, rate_allowed
 from recorded import known
 from running import alive, by, children, command_line, running, share, spinners, wait_until
 from wire import (BYTES, CANCEL, DONE, FAILURE, FINISH, LIST, READY, RECORD, Private, field, frame,
@@ -38,7 +39,7 @@ def overrun(build, last_seconds):
 
 def overrun_of(build, asleep_seconds, last_seconds):
     with spinners(build, os.cpu_count(), "deep"), \
-            running(build, "record", "-F", "9999", "-a", "-o", "r") as r:
+            running(build, "record", "-F", "9999", "-e", "cpu-clock", "-a", "-o", "r") as r:
         time.sleep(0.6)  # until it counts
         os.kill(r.daemon, signal.SIGSTOP)
         time.sleep(asleep_seconds)
@@ -58,10 +59,12 @@ def overrun_of(build, asleep_seconds, last_seconds):
     return provenance, lost, text
 
 
+@allowing()
 def test_samples_that_found_the_ring_full_are_counted_and_shown(build):
     overrun(build, 0.6)
 
 
+@allowing()
 def test_samples_that_found_the_ring_full_at_the_very_end_are_counted(build):
     """No record follows that could tell of them."""
     overrun(build, 0)
@@ -71,7 +74,7 @@ def test_names_still_come_after_a_worker_was_killed(build):
     other = compile_program(build, "known.c", "-O1")  # another build id
     script = f"{known(build)} spin 1000; {other} spin 500"
     for worker in "parse", "open":
-        with running(build, "record", "-F", "999", "-o", "r", "--", "sh", "-c", script) as r:
+        with running(build, "record", "-F", rate_allowed(999), "-o", "r", "--", "sh", "-c", script) as r:
             time.sleep(0.4)
             r.find()
             os.kill(r.workers[worker], signal.SIGKILL)

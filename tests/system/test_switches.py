@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 
 from machine import ROOT, Folder, Skip, compile_program, mperfctl, need_program, need_root, rows
+from rates import allowing
 
 # What mperf may charge a program with too much or too little: 1 % of the count; besides, for what it
 # does before it has its name and after its last account, and for the switches, as mperfd(8) says.
@@ -93,18 +94,22 @@ def bpf_finding(build, **options):
     return found[0]
 
 
+@allowing()
 def test_each_program_gets_its_own_page_faults_by_the_sibling(build):
     each_gets_its_own(build, "page-faults", "sibling")
 
 
+@allowing()
 def test_each_program_gets_its_own_page_faults_by_bpf(build):
     each_gets_its_own(build, "page-faults", "bpf")
 
 
+@allowing()
 def test_without_the_cut_page_faults_go_to_the_wrong_program(build):
     without_the_cut(build, "page-faults")
 
 
+@allowing()
 def test_each_program_gets_its_own_instructions_and_does_not_without_the_cut(build):
     if not counts_instructions(build):
         raise Skip("no hart here counts instructions; page faults show the same")
