@@ -63,6 +63,12 @@ def need_root():
         raise Skip("needs root")
 
 
+def need_counting_hart(build):
+    found = rows(build, "list", "hardware")["rows"]
+    if not any(r["event"] == "instructions" and r["counts"] == "yes" for r in found):
+        raise Skip("no hart here counts instructions")
+
+
 def need_program(name):
     if not shutil.which(name):
         raise Skip(f"needs the program {name}")

@@ -13,6 +13,7 @@ least. Where the rate itself is its point it says @allowing() and names cpu-cloc
 would have the kernel lower its limit again. A test that fails while the limit falls is run again
 (tests/run)."""
 import contextlib
+import fcntl
 import functools
 import time
 from pathlib import Path
@@ -72,9 +73,11 @@ def samples_of(seconds, hz):
 @contextlib.contextmanager
 def limited_to(limit):
     """The kernel's limit for a while; what it was comes back whatever happens. Only for what runs by
-    itself."""
+    itself; tests of another checkout wait, or they would put back what is not theirs."""
     need_root()
     with contextlib.ExitStack() as stack:
+        if LIMIT.exists():
+            fcntl.flock(stack.enter_context(open(LIMIT, encoding="ascii")), fcntl.LOCK_EX)
         # At 0 and at 100 the kernel refuses to set the limit, and would to put it back.
         if SHARE.exists() and SHARE.read_text().strip() in ("0", "100"):
             stack.enter_context(sysctl("kernel.perf_cpu_time_max_percent", SHARE_AT_FIRST))

@@ -36,6 +36,8 @@ class Recording:
                                  "page-faults", "-f", "-o", self.path, "--", "sh", "-c", script)
         with sqlite3.connect(f"file:{self.path}?immutable=1", uri=True) as db:
             meta = dict(db.execute("SELECT key, value FROM meta"))
+            self.windows = [ns / 1e9 for ns, in db.execute(
+                "SELECT realtime_ns FROM window WHERE id IN (SELECT window FROM sample) ORDER BY id")]
         self.begin_s = meta["realtime_ns"] / 1e9
         self.seconds = (meta["end_ns"] - meta["monotonic_ns"]) / 1e9
 

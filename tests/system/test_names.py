@@ -87,7 +87,7 @@ def test_a_parallel_build_of_a_debian_package_is_named(build):
         shutil.copytree(source, tree)
         hz = rate_allowed(1999)
         mperfctl(build, "record", "-F", hz, "-o", folder / "r.mprf", "--", "make", "-C", tree, "-j2",
-                 "-s", "CFLAGS=-O3 -g", "bzip2", "bzip2recover")
+                 "-s", "CFLAGS=-O3 -g", "bzip2", "bzip2recover", env={"CCACHE_DISABLE": "1"})
         processes = rows(build, "hotspots", "-i", folder / "r.mprf", "--by", "process",
                          "--limit", "0")
         inside, right, wrong = names_by_readelf(folder / "r.mprf")
