@@ -7,8 +7,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
+import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -76,8 +79,26 @@ def need_program(name):
 
 
 @contextlib.contextmanager
+def ended_in_order():
+    """SIGTERM ends us as an exception does, so that what was begun is undone."""
+    if threading.current_thread() is not threading.main_thread():
+        raise AssertionError("what changes the machine for all runs by itself, in the main thread")
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
 def sysctl(name, value):
-    """A kernel setting for a while; what it was comes back whatever happens."""
+    """A kernel setting for a while; what it was comes back whatever happens, but for SIGKILL."""
+    with ended_in_order(), written(name, value):
+        yield
+
+
+@contextlib.contextmanager
+def written(name, value):
     path = Path("/proc/sys") / name.replace(".", "/")
     before = path.read_text()
     try:

@@ -6,13 +6,14 @@ import importlib.machinery
 import importlib.util
 import io
 import os
+import subprocess
 import sys
 import tempfile
 import types
 from unittest import mock
 
 import rates
-from machine import ROOT, by_itself, wrong_today
+from machine import ROOT, SOURCES, by_itself, wrong_today
 
 sys.path.insert(0, str(ROOT / "tests"))
 import jobs  # noqa: E402
@@ -149,3 +150,19 @@ def test_the_rate_that_a_limit_allows_is_known(build):
             assert rates.long_enough(100) == 100 and rates.rate_granted(999) == 999
             assert 500 < rates.samples_of(1, 999) < 999
     assert 50 <= rates.ticks_a_second() <= 2000
+
+
+def test_what_was_set_for_a_while_is_undone_when_the_tests_are_ended(build):
+    code = ("import machine, time\n"
+            "with machine.ended_in_order():\n"
+            "    try:\n"
+            "        print('begun', flush=True)\n"
+            "        time.sleep(100)\n"
+            "    finally:\n"
+            "        print('undone', flush=True)\n")
+    with subprocess.Popen([sys.executable, "-B", "-c", code], cwd=SOURCES, text=True,
+                          stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "begun\n"
+        process.terminate()
+        assert process.stdout.read() == "undone\n"
+        assert process.wait(60) == 143
