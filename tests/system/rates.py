@@ -64,8 +64,8 @@ def long_enough(ms, hz=999):
 def samples_of(seconds, hz):
     """What a program that has had so much of processors is sampled at least, if hz was asked for.
     Each sample may cost the rest of a tick; three in ten are left to chance and to the machine."""
-    period = 1 / rate_granted(hz)
-    if rate_allowed(hz) < hz:
+    period, limit = 1 / rate_granted(hz), rate_limit()
+    if limit <= ticks_a_second() or rate_allowed(hz, limit) < hz:
         period += 1 / ticks_a_second()
     return 0.7 * seconds / period
 

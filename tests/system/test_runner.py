@@ -145,7 +145,7 @@ def test_the_rate_that_a_limit_allows_is_known(build):
         with mock.patch.object(rates, "rate_limit", lambda: 250):
             assert rates.long_enough(100) == 500 and rates.long_enough(100, 99) == 100
             assert rates.rate_granted(999) == 250 and rates.rate_granted(99) == 99
-            assert 50 < rates.samples_of(1, 999) < 125
+            assert 50 < rates.samples_of(1, 999) < 125 and 40 < rates.samples_of(1, 99) < 70
         with mock.patch.object(rates, "rate_limit", lambda: 100000):
             assert rates.long_enough(100) == 100 and rates.rate_granted(999) == 999
             assert 500 < rates.samples_of(1, 999) < 999
