@@ -8,8 +8,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import Folder, Skip, rows
+from machine import Folder, rows
 from recorded import known
+from service import PATIENCE_S
 
 
 def by(build, path, grouping, *more):
@@ -62,9 +63,9 @@ class Running:
         self.client = subprocess.Popen([build / "mperfctl", *map(str, arguments)], env=environment,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                        errors="replace", cwd=folder)
-        self.daemon = None
+        self.daemon, self.log_bytes = None, set()
         try:
-            wait_until(self.find, 20, "a private mperfd with its workers")
+            wait_until(self.find, PATIENCE_S, "a private mperfd with its workers")
         except AssertionError:
             self.client.kill()
             raise
@@ -79,9 +80,16 @@ class Running:
         return {"open", "parse"} <= set(self.workers) and \
             list((self.folder / "tmp").glob("mperf-*/segment.mprf"))
 
+    def counts(self):
+        """Has its log of writes grown under our eyes? Then it has stored a window since it began."""
+        for path in (self.folder / "tmp").glob("mperf-*/segment.mprf-wal"):
+            with contextlib.suppress(FileNotFoundError):
+                self.log_bytes.add(path.stat().st_size)
+        return len(self.log_bytes) > 1
+
     def end(self):
         """CompletedProcess of the client."""
-        out, said = self.client.communicate(timeout=30)
+        out, said = self.client.communicate(timeout=2 * PATIENCE_S)
         return subprocess.CompletedProcess(self.client.args, self.client.returncode, out, said)
 
     def stop(self):
@@ -101,21 +109,6 @@ def running(build, *arguments):
             yield r
         finally:
             r.stop()
-
-
-@contextlib.contextmanager
-def sysctl(name, value):
-    """A kernel setting for a while; what it was comes back whatever happens."""
-    path = Path("/proc/sys") / name.replace(".", "/")
-    before = path.read_text()
-    try:
-        path.write_text(f"{value}\n")
-    except OSError as error:
-        raise Skip(f"{name} cannot be set here: {error.strerror}") from None
-    try:
-        yield
-    finally:
-        path.write_text(before)
 
 
 @contextlib.contextmanager

@@ -100,7 +100,7 @@ def test_a_recording_with_flipped_bytes_does_no_harm(build):
 def test_a_recording_that_is_still_being_written_is_refused(build):
     with Folder() as folder:
         (folder / "tmp").mkdir()
-        client = subprocess.Popen([build / "mperfctl", "record", "-o", folder / "r", "-F", "999", "--",
+        client = subprocess.Popen([build / "mperfctl", "record", "-o", folder / "r", "-F", "99", "--",
                                    known(build), "spin", "30000"], stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL,
                                   env=dict(os.environ, TMPDIR=str(folder / "tmp")))

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 
 from machine import ROOT, Folder, compile_program, mperfctl, need_program
+from rates import long_enough, rate_allowed
 
 FONTS = r"\\f(?:\(..|\[[^]]*\]|.)"
 
@@ -100,8 +101,8 @@ def schema():
 def recording(build):
     """A folder with run.mprf, for as long as the tests run."""
     folder = Folder()
-    mperfctl(build, "record", "-F", "999", "-o", folder.path / "run.mprf", "--",
-             compile_program(build, "known.c"), "spin", "300")
+    mperfctl(build, "record", "-F", rate_allowed(999), "-o", folder.path / "run.mprf", "--",
+             compile_program(build, "known.c"), "spin", long_enough(300))
     return folder
 
 

@@ -8,6 +8,7 @@ import subprocess
 import xml.etree.ElementTree as xml
 
 from machine import Folder, Skip, compile_program, mperfctl, need_program, need_root
+from rates import long_enough, rate_allowed
 from recorded import known
 from running import by, share
 
@@ -50,8 +51,9 @@ def test_names_of_programs_never_reach_a_terminal_or_a_page_unescaped(build):
         stripped = inner / "stripped\x1b[33m"
         subprocess.run(["strip", "-o", stripped, program], check=True)
         path = folder / "r\x1b[34m"
-        done = mperfctl(build, "record", "-F", "999", "-o", path, "--", "sh", "-c",
-                        '"$0" 300 "$2"; exec "$1" 300 "$2"', program, stripped, HOSTILE)
+        done = mperfctl(build, "record", "-F", rate_allowed(999), "-o", path, "--", "sh", "-c",
+                        '"$0" "$3" "$2"; exec "$1" "$3" "$2"', program, stripped, HOSTILE,
+                        long_enough(300))
         check_text("record's stderr", done.stderr)
         by_name = dict(shown(build, path, folder))
         for form, text in by_name.items():
@@ -99,7 +101,7 @@ def test_arguments_never_reach_a_terminal_or_a_page_unescaped(build):
 CGROUP_SCRIPT = """
 mount -t cgroup2 none /sys/fs/cgroup || exit 77
 mkdir "/sys/fs/cgroup/$1" || exit 77
-"$2" record -F 999 -o r -- sh -c 'echo $$ > "/sys/fs/cgroup/$0/cgroup.procs" && exec "$1" spin 300' \
+"$2" record -F 99 -o r -- sh -c 'echo $$ > "/sys/fs/cgroup/$0/cgroup.procs" && exec "$1" spin 300' \
 	"$1" "$3"
 status=$?
 rmdir "/sys/fs/cgroup/$1"

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from fake_daemon import BYTES, NONE, TIME, FakeDaemon, columns, done, rows
 from machine import (Folder, as_nobody, compile_program, everybodys, mperfctl, need_root,
                      refused)
+from rates import rate_allowed
 from service import Service, wait_until
 
 ONLY_OWN = "only your own processes"
@@ -45,9 +46,10 @@ def top_function(text):
 def test_a_command_is_measured_through_the_service_and_its_file_read(build):
     with scene(build, keep="no") as (service, _):
         there, known = service.folder / "tmp", compile_program(build, "known.c")
-        found = service.ctl("hotspots", "-F", "999", "--json", "--", *spinning(known), cwd=there)
+        hz = rate_allowed(999)
+        found = service.ctl("hotspots", "-F", hz, "--json", "--", *spinning(known), cwd=there)
         assert "spin" in top_function(found.stdout), found.stdout
-        service.ctl("record", "-F", "999", "-o", "run.mprf", "--", *spinning(known), cwd=there)
+        service.ctl("record", "-F", hz, "-o", "run.mprf", "--", *spinning(known), cwd=there)
         for arguments in (["-i", "run.mprf"], ["-i", there / "run.mprf"]):
             found = service.ctl("hotspots", "--json", *arguments, cwd=there)
             assert "spin" in top_function(found.stdout), found.stdout
@@ -62,7 +64,7 @@ def test_a_user_without_rights_measures_through_the_service(build):
         program = service.folder / "tmp" / "known"
         program.write_bytes(compile_program(build, "known.c").read_bytes())
         program.chmod(0o755)
-        done = nobody(service, environment, "hotspots", "-F", "999", "--json", "--",
+        done = nobody(service, environment, "hotspots", "-F", rate_allowed(999), "--json", "--",
                       *spinning(program))
         assert done.returncode == 0 and "spin" in top_function(done.stdout), done
         done = nobody(service, environment, "hotspots", "-i", "/etc/shadow")

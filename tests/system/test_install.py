@@ -3,6 +3,7 @@
 import subprocess
 
 from machine import ROOT, Folder, Skip, compile_program
+from rates import long_enough, rate_allowed
 
 PROGRAMS = ["usr/bin/mperfctl", "usr/bin/mperf-platform-check",
             "usr/libexec/mperf/mperf-namer", "usr/sbin/mperfd"]
@@ -47,8 +48,8 @@ def test_an_installed_tree_works_and_uninstalls_without_a_trace(build):
         wanted = {*PROGRAMS, *SERVICE, *pages, *platforms, *counting(build),
                   "usr/share/mperf/platforms/README.md"}
         assert set(installed(folder)) == wanted, set(installed(folder)) ^ wanted
-        done = subprocess.run([folder / "usr/bin/mperfctl", "hotspots", "-F", "999", "--",
-                               program, "map", "300"], text=True, capture_output=True, cwd=folder)
+        done = subprocess.run([folder / "usr/bin/mperfctl", "hotspots", "-F",
+                               str(rate_allowed(999)), "--", program, "map", str(long_enough(300))], text=True, capture_output=True, cwd=folder)
         assert done.returncode == 0 and "jitted_by_map" in done.stdout, done.stdout + done.stderr
         done = subprocess.run([folder / "usr/bin/mperf-platform-check", "--show", "spacemit-x60"],
                               text=True, capture_output=True, cwd=folder)

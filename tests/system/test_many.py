@@ -4,17 +4,19 @@ import os
 import subprocess
 
 from machine import Folder, Skip, mperfctl, need_root, rows
+from rates import allowing
 from recorded import known
 from running import share
 
 
 # --- many processes, groups ----------------------------------------------------------------------
 
+@allowing()
 def test_a_storm_of_short_processes_is_named(build):
     need_root()
     with Folder() as folder:
-        mperfctl(build, "record", "-a", "-F", "1999", "-o", folder / "r", "--", known(build),
-                 "processes", "2000")
+        mperfctl(build, "record", "-a", "-F", "1999", "-e", "cpu-clock", "-o", folder / "r", "--",
+                 known(build), "processes", "2000")
         answer = rows(build, "hotspots", "-i", folder / "r", "--by", "process", "--limit", "0")
     nameless = sum(r["self"] for r in answer["rows"] if not r["comm"])
     assert nameless <= 0.01, f"{nameless:.4f} of {answer['provenance']} have no name"
@@ -24,6 +26,7 @@ def test_a_storm_of_short_processes_is_named(build):
         0.01 * answer["provenance"]["samples"], answer["provenance"]
 
 
+@allowing()
 def test_a_group_of_events_is_counted_where_its_leader_sampled(build):
     with Folder() as folder:
         mperfctl(build, "record", "-F", "1999", "-e", "{cpu-clock,page-faults}", "-o", folder / "r",
@@ -76,14 +79,15 @@ def test_two_recordings_of_page_faults_at_once_lose_none_to_each_other(build):
             assert touched + lost.get("ring overrun", 0) >= 20000, (name, touched, lost)
 
 
+@allowing()
 def test_a_large_recording_arrives_however_fast_the_client_reads(build):
     """Streaming must not wait for a socket that has long been empty again."""
     need_root()
     script = f"{known(build)} processes 4000"
     for _ in range(3):
         with Folder() as folder:
-            mperfctl(build, "record", "-a", "-F", "9999", "-o", folder / "r", "--", "sh", "-c",
-                     script, timeout=120)
+            mperfctl(build, "record", "-a", "-F", "9999", "-e", "cpu-clock", "-o", folder / "r", "--",
+                     "sh", "-c", script, timeout=120)
             size = (folder / "r").stat().st_size
             mperfctl(build, "hotspots", "-i", folder / "r")
     assert size > 600 << 10, size  # more than mperfd keeps for a client at once

@@ -15,6 +15,7 @@ import subprocess
 
 from machine import (BAD_WORDS, Folder, Skip, at_end_of_module, compile_program, everybodys,
                      need_program, need_root, refused)
+from rates import rate_allowed
 from service import Service, wait_until
 
 ADA, BOB, EVE = 60201, 60202, 60203
@@ -43,7 +44,7 @@ class Scene:
         self.folder = self.scratch.path
         self.environment = everybodys(build, self.folder)
         self.service = Service(build, self.folder, group=self.group.gr_name, flush="1s",
-                               rate="499")
+                               rate=rate_allowed(499))
         self.running = {}
         at_end_of_module(self.end)
         at_end_of_module(scene.cache_clear)
@@ -231,7 +232,7 @@ def strings_of(path):
 def test_a_recording_belongs_to_who_asked_and_holds_nothing_of_others(build):
     s = scene(build)
     target = s.folder / "tmp" / "adas.mprf"
-    done = s.user(ADA, "record", "-F", "999", "-o", target, "--",
+    done = s.user(ADA, "record", "-F", rate_allowed(999), "-o", target, "--",
                   "sh", "-c", "dd if=/dev/zero of=/dev/null bs=1 count=500000; exit 0")
     assert done.returncode == 0, done.stderr
     assert os.stat(target).st_uid == ADA

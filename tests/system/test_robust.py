@@ -10,8 +10,10 @@ import time
 
 from machine import (NOBODY, Folder, as_nobody, compile_program, everybodys, mperfctl,
                      need_program, need_root, refused, rows)
+from rates import allowing, rate_allowed
 from recorded import known
 from running import alive, by, children, command_line, running, share, spinners, wait_until
+from service import PATIENCE_S
 from wire import (BYTES, CANCEL, DONE, FAILURE, FINISH, LIST, READY, RECORD, Private, field, frame,
                   hello)
 
@@ -38,8 +40,8 @@ def overrun(build, last_seconds):
 
 def overrun_of(build, asleep_seconds, last_seconds):
     with spinners(build, os.cpu_count(), "deep"), \
-            running(build, "record", "-F", "9999", "-a", "-o", "r") as r:
-        time.sleep(0.6)  # until it counts
+            running(build, "record", "-F", "9999", "-e", "cpu-clock", "-a", "-o", "r") as r:
+        wait_until(r.counts, PATIENCE_S, "samples of a window")
         os.kill(r.daemon, signal.SIGSTOP)
         time.sleep(asleep_seconds)
         if last_seconds == 0:
@@ -58,10 +60,12 @@ def overrun_of(build, asleep_seconds, last_seconds):
     return provenance, lost, text
 
 
+@allowing()
 def test_samples_that_found_the_ring_full_are_counted_and_shown(build):
     overrun(build, 0.6)
 
 
+@allowing()
 def test_samples_that_found_the_ring_full_at_the_very_end_are_counted(build):
     """No record follows that could tell of them."""
     overrun(build, 0)
@@ -71,7 +75,7 @@ def test_names_still_come_after_a_worker_was_killed(build):
     other = compile_program(build, "known.c", "-O1")  # another build id
     script = f"{known(build)} spin 1000; {other} spin 500"
     for worker in "parse", "open":
-        with running(build, "record", "-F", "999", "-o", "r", "--", "sh", "-c", script) as r:
+        with running(build, "record", "-F", rate_allowed(999), "-o", "r", "--", "sh", "-c", script) as r:
             time.sleep(0.4)
             r.find()
             os.kill(r.workers[worker], signal.SIGKILL)
@@ -95,7 +99,7 @@ def test_a_daemon_that_is_killed_is_told_in_one_sentence(build):
             found = []
             wait_until(lambda: found.extend(p for p in children(client.pid)
                                             if command_line(p)[0].endswith("mperfd")) or found,
-                       20, "a private mperfd")
+                       PATIENCE_S, "a private mperfd")
             time.sleep(0.3)
             os.kill(found[0], signal.SIGKILL)
             out, said = client.communicate(timeout=60)
@@ -113,11 +117,11 @@ def test_a_daemon_that_cannot_go_on_says_so_and_ends(build):
         client = subprocess.Popen([build / "mperfctl", "record", "-o", "r", "--", known(build), "spin", "2500"],
                                   cwd=folder, env=dict(os.environ, TMPDIR=str(folder / "tmp")), text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait_until(lambda: list((folder / "tmp").glob("mperf-*/*")), 20, "a segment")
+        wait_until(lambda: list((folder / "tmp").glob("mperf-*/*")), PATIENCE_S, "a segment")
         time.sleep(0.3)
         for made in (folder / "tmp").glob("mperf-*"):
             shutil.rmtree(made)
-        out, said = client.communicate(timeout=30)
+        out, said = client.communicate(timeout=PATIENCE_S)
         assert client.returncode == 1 and "cannot be stored in" in said, (client.returncode, said)
         assert not (folder / "r").exists()
 
@@ -147,14 +151,15 @@ def test_a_daemon_goes_when_its_client_is_killed(build):
         workers = list(r.workers.values())
         time.sleep(0.5)
         r.client.kill()
-        wait_until(lambda: not any(map(alive, [r.daemon, *workers])), 15, "mperfd and workers gone")
+        wait_until(lambda: not any(map(alive, [r.daemon, *workers])), PATIENCE_S,
+                   "mperfd and workers gone")
         assert os.listdir(r.folder / "tmp") == [], os.listdir(r.folder / "tmp")
 
 
 def test_a_recording_of_the_system_ends_well_on_ctrl_c(build):
     need_root()
     with running(build, "record", "-a", "-o", "r") as r:
-        time.sleep(0.8)
+        wait_until(r.counts, PATIENCE_S, "samples of a window")
         r.client.send_signal(signal.SIGINT)
         done = r.end()
         assert done.returncode == 0, done
@@ -189,13 +194,14 @@ def test_no_descriptor_leaks_over_many_recordings_of_one_daemon(build):
                     assert daemon.answer(DONE, FAILURE)[0] == FAILURE
                 else:
                     daemon.request(i + 1, FINISH, field(1, i))
-                    assert daemon.answer(BYTES)[1]
+                    assert daemon.answer(BYTES)[1], "no bytes of a recording"
                     assert daemon.answer(DONE, FAILURE)[0] == DONE
                 daemon.request(100 + i, LIST, b"")  # it has tidied up when it answers this
                 assert daemon.answer(DONE, FAILURE)[0] == DONE
-                counts.append(len(os.listdir(f"/proc/{daemon.process.pid}/fd")))
                 assert os.listdir(folder) == [], os.listdir(folder)
-                assert children(daemon.process.pid) == []  # not even dead ones
+                wait_until(lambda: not any(map(alive, children(daemon.process.pid))), PATIENCE_S,
+                           "its workers have ended")
+                counts.append(len(os.listdir(f"/proc/{daemon.process.pid}/fd")))
             assert len(set(counts)) == 1, counts
         finally:
             status, said = daemon.end()

@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What runs the tests side by side (tests/jobs.py): seats, order, jobs that die."""
+"""What runs the tests side by side (tests/jobs.py): seats, order, jobs that die; and what holds them
+to their word (machine.py, rates.py)."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import os
+import subprocess
 import sys
 import tempfile
+import types
+from unittest import mock
 
-from machine import ROOT
+import rates
+from machine import ROOT, SOURCES, by_itself, wrong_today
 
 sys.path.insert(0, str(ROOT / "tests"))
 import jobs  # noqa: E402
@@ -65,3 +74,95 @@ def test_a_job_that_dies_has_no_result_and_others_have_theirs(build):
     done, _ = ran(todo, 2)
     assert done["dies"].result is None and done["dies"].status != 0, vars(done["dies"])
     assert done["lives"].result == "lives"
+
+
+def runner():
+    """tests/run as a module."""
+    loader = importlib.machinery.SourceFileLoader("runner", str(ROOT / "tests" / "run"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("runner", loader))
+    loader.exec_module(module)
+    return module
+
+
+def outcome(test):
+    """"pass", or what a test failed with, and what it printed."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        try:
+            test()
+            return "pass", said.getvalue()
+        except AssertionError as error:
+            return str(error), said.getvalue()
+
+
+def test_what_is_wrong_today_passes_until_it_is_right(build):
+    def wrong(right, before=True):
+        assert before, "this always held"
+        with wrong_today("the sum is one short"):
+            assert right, "3 of 4"
+    state, said = outcome(lambda: wrong(False))
+    assert state == "pass" and "one short" in said and "3 of 4" in said, (state, said)
+    state, said = outcome(lambda: wrong(True))
+    assert "holds now" in state and "one short" in state and not said, (state, said)
+    state, said = outcome(lambda: wrong(False, before=False))
+    assert state == "this always held" and not said, (state, said)
+
+
+def test_a_test_that_runs_by_itself_is_a_job_of_its_own(build):
+    module = types.ModuleType("test_some")
+    module.test_beside = lambda build: None
+    module.test_alone = by_itself("it switches the light off")(lambda build: None)
+    module.test_limited = rates.allowing(500)(lambda build: None)
+    of = {alone: set(runner().functions_of(module, "part", build, None, alone)) for alone in (True, False)}
+    assert of == {False: {"part/some/test_beside"},
+                  True: {"part/some/test_alone", "part/some/test_limited"}}, of
+
+
+def test_a_test_under_which_the_limit_falls_is_run_again(build):
+    def falling(*limits):
+        """How often a test is run that fails, as the limit is these at its begin and end."""
+        runs, left = [], list(limits)
+
+        def fails(build):
+            runs.append(left.pop(0))
+            assert False, "too few"
+        with mock.patch.object(rates, "rate_limit", lambda: left[0]):
+            state, _ = outcome(lambda: rates.at_one_limit(fails, build))
+        assert state == "too few", state
+        return len(runs)
+    assert falling(1000, 1000) == 1
+    assert falling(250, 1000) == 1
+    assert falling(1000, 500, 250, 250) == 3
+    assert falling(*range(100, 0, -1)) == rates.STEPS_MAX + 1
+
+
+def test_the_rate_that_a_limit_allows_is_known(build):
+    with mock.patch.object(rates, "ticks_a_second", lambda: 250):
+        # nothing below a limit of two samples a tick is free; from there on all but the last of a tick are
+        for limit, most in (100000, 79799), (1000, 599), (750, 399), (500, 199), (250, 99), (100, 99):
+            assert rates.rate_allowed(100000, limit) == most, (limit, rates.rate_allowed(100000, limit))
+        assert rates.rate_allowed(50, 250) == 50
+        with mock.patch.object(rates, "rate_limit", lambda: 250):
+            assert rates.long_enough(100) == 500 and rates.long_enough(100, 99) == 100
+            assert rates.rate_granted(999) == 250 and rates.rate_granted(99) == 99
+            assert 50 < rates.samples_of(1, 999) < 125 and 40 < rates.samples_of(1, 99) < 70
+        with mock.patch.object(rates, "rate_limit", lambda: 100000):
+            assert rates.long_enough(100) == 100 and rates.rate_granted(999) == 999
+            assert 500 < rates.samples_of(1, 999) < 999
+    assert 50 <= rates.ticks_a_second() <= 2000
+
+
+def test_what_was_set_for_a_while_is_undone_when_the_tests_are_ended(build):
+    code = ("import machine, time\n"
+            "with machine.ended_in_order():\n"
+            "    try:\n"
+            "        print('begun', flush=True)\n"
+            "        time.sleep(100)\n"
+            "    finally:\n"
+            "        print('undone', flush=True)\n")
+    with subprocess.Popen([sys.executable, "-B", "-c", code], cwd=SOURCES, text=True,
+                          stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "begun\n"
+        process.terminate()
+        assert process.stdout.read() == "undone\n"
+        assert process.wait(60) == 143

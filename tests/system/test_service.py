@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 
 from machine import (Folder, Skip, as_nobody, compile_program, everybodys, mperfctl, refused,
-                     workload)
+                     rows, workload)
+from rates import long_enough, rate_allowed, rate_granted, samples_of
+from recorded import samples
 from service import Service, children_of, wait_until
 
 SECONDS = 75
@@ -84,15 +86,15 @@ def test_it_ends_with_its_workers_at_sigterm_and_at_sigint(build):
 
 
 def test_a_reload_takes_what_is_right_and_keeps_what_is_wrong_out(build):
-    with Folder() as folder, Service(build, folder, rate="99") as service:
-        service.write_config(rate="199")
+    with Folder() as folder, Service(build, folder, rate="49") as service:
+        service.write_config(rate="99")
         service.process.send_signal(signal.SIGHUP)
-        wait_until("the new rate", lambda: rate(service) == 199)
+        wait_until("the new rate", lambda: rate(service) == 99)
         service.write_config(rate="many")
         service.process.send_signal(signal.SIGHUP)
         wait_until("the complaint", lambda: "stays as it was" in service.said())
         assert f"{service.config}:" in service.said() and "many" in service.said()
-        assert rate(service) == 199
+        assert rate(service) == 99
 
 
 def test_a_wrong_configuration_is_an_error_with_file_and_line(build):
@@ -173,7 +175,7 @@ def test_the_rate_is_raised_for_a_recording_and_goes_back(build):
             [build / "mperfctl", "record", "-F", "1999", "-o", folder / "r.mprf", "--", program,
              "--memdb", "--size", "100"], env=dict(os.environ, MPERF_SOCKET=str(service.socket)),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        wait_until("the rate goes up", lambda: rate(service) == 1999)
+        wait_until("the rate goes up", lambda: rate(service) == rate_granted(1999))
         said = recording.communicate()[1].decode()
         assert recording.returncode == 0, said
         wait_until("the rate goes back", lambda: rate(service) == 99)
@@ -189,10 +191,16 @@ def busy_seconds():
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
+def led_by_clock(service):
+    """Is each sample one of so many a second, or does the kernel aim at a frequency of cycles?"""
+    return "cpu-clock" in service.ask("hotspots", "--since", "-1h")["provenance"]["event"]
+
+
 def test_samples_taken_are_stored_or_lost_by_cause(build):
     storm = compile_program(build, "known.c")
     source = workload(build, "bzip2")
-    with Folder() as folder, Service(build, folder, rate="999", flush="1s") as service:
+    hz = rate_allowed(999)
+    with Folder() as folder, Service(build, folder, rate=hz, flush="1s") as service:
         tree = folder / "bzip2"
         shutil.copytree(source, tree)
         before, busy_before = account(service), busy_seconds()
@@ -204,9 +212,12 @@ def test_samples_taken_are_stored_or_lost_by_cause(build):
             assert now["taken"] == now["stored"] + now["in_hand"] + now["lost"], now
             time.sleep(0.3)
         # taken is what the kernel was to take: one in a period of the time that was not idle
-        wanted = 999 * (busy_seconds() - busy_before)
+        busy = busy_seconds() - busy_before
         taken = account(service)["taken"] - before["taken"]
-        assert abs(taken - wanted) < 0.1 * wanted, (taken, wanted)
+        if hz == 999 and led_by_clock(service):
+            assert abs(taken - hz * busy) < 0.1 * hz * busy, (taken, hz * busy)
+        else:
+            assert samples_of(busy, hz) < taken < 1.3 * hz * busy, (taken, hz * busy)
         status = service.ask("status")  # of one moment: under sanitizers some are lost at any
         now = account_of(status)
         losses = sum(row["count"] for row in status["loss"] if row["samples"] == "yes")
@@ -247,15 +258,15 @@ class Notified:
 def test_the_service_manager_is_told_what_it_does(build):
     with Folder() as folder:
         manager = Notified(folder)
-        service = Service(build, folder, rate="99").start(env=manager.environment())
+        service = Service(build, folder, rate="49").start(env=manager.environment())
         try:
             wait_until("it is ready", lambda: "READY=1" in manager.said())
             wait_until("its status", lambda: manager.status() ==
-                       [f"STATUS=sampling at 99 Hz, storing in {service.store}"])
-            service.write_config(path=folder / "other", rate="199")
+                       [f"STATUS=sampling at 49 Hz, storing in {service.store}"])
+            service.write_config(path=folder / "other", rate="99")
             service.process.send_signal(signal.SIGHUP)
             wait_until("another rate and path", lambda: manager.status() ==
-                       [f"STATUS=sampling at 199 Hz, storing in {folder / 'other'}"])
+                       [f"STATUS=sampling at 99 Hz, storing in {folder / 'other'}"])
             # two reasons that begin alike are two
             for path in folder / "absent" / "one", folder / "absent" / "two":
                 service.write_config(path=path)
@@ -328,16 +339,17 @@ def descriptors(service):
 
 
 def test_many_reloads_under_load_lose_nothing(build):
-    with Folder() as folder, Service(build, folder, rate="999", flush="1s") as service:
+    rates = [rate_allowed(899) * (5 + i) // 9 for i in range(5)]
+    with Folder() as folder, Service(build, folder, rate=rates[-1], flush="1s") as service:
         load = looping(":")
         try:
             wait_until("samples", lambda: account(service)["taken"] > 100)
             before = descriptors(service)
             for i in range(40):
-                service.write_config(flush=f"{1 + i % 3}s", rate=str(499 + 100 * (i % 5)))
+                service.write_config(flush=f"{1 + i % 3}s", rate=rates[i % 5])
                 service.process.send_signal(signal.SIGHUP)
                 time.sleep(0.02)
-            wait_until("the last rate", lambda: rate(service) == 899)
+            wait_until("the last rate", lambda: rate(service) == rate_granted(rates[-1]))
             now = account(service)
             assert now["taken"] == now["stored"] + now["in_hand"] + now["lost"], now
             assert now["lost"] == 0, now
@@ -360,20 +372,23 @@ VARIANTS = [], ["-g", "none"], ["-g", "dwarf"], ["-e", "cpu-clock"], ["-e", "cpu
 
 def test_record_through_the_service_is_record(build):
     program = compile_program(build, "known.c")
+    hz = rate_allowed(999)
     with Folder() as folder:
         (folder / "tmp").mkdir()
         with Service(build, folder) as service:
             ways = (lambda *a, **o: service.ctl(*a, **o), lambda *a, **o: mperfctl(build, *a, **o))
             for way in ways:
                 def record(*arguments, check=True, way=way):
-                    return way("record", "-F", "999", "-f", "-o", folder / "r", *arguments,
+                    return way("record", "-F", hz, "-f", "-o", folder / "r", *arguments,
                                check=check, env={"TMPDIR": str(folder / "tmp")})
                 for variant in VARIANTS:
                     said = record(*variant, "--", program, "spin", "300").stderr
-                    of_it = number(folder / "r", "SELECT total(s.count) FROM sample s JOIN task t ON "
-                                   "t.id = s.task JOIN event e ON e.id = s.event "
-                                   "WHERE t.comm = 'known' AND e.name LIKE '%cpu-clock%'")
-                    assert 250 <= of_it <= 330, (variant, of_it, said)
+                    found = rows(build, "hotspots", "-i", folder / "r", "--by", "process")
+                    of_it = samples(found, comm="known")
+                    fewest, most = 0.83 * 0.3 * hz, 1.1 * 0.3 * hz
+                    if hz < 999 or "cpu-clock" not in found["provenance"]["event"]:
+                        fewest, most = samples_of(0.3, hz) - 3, 1.5 * 0.3 * hz
+                    assert fewest <= of_it <= most, (variant, of_it, said)
                 assert record("--", "sh", "-c", "exit 7", check=False).returncode == 7
                 assert record("--", "sh", "-c", "kill -9 $$", check=False).returncode == 137
                 assert record("--", folder / "absent", check=False).returncode == 127
@@ -387,7 +402,8 @@ def test_a_recording_of_one_program_does_not_tell_what_others_lost(build):
     with Folder() as folder, Service(build, folder) as service:
         storm = looping("/bin/true")
         try:
-            service.ctl("record", "-F", "999", "-o", folder / "r", "--", program, "spin", "500")
+            service.ctl("record", "-F", rate_allowed(999), "-o", folder / "r", "--", program, "spin",
+                        "500")
         finally:
             storm.kill()
             storm.wait()
@@ -401,7 +417,7 @@ def interrupted(build, service, folder, how):
     client = subprocess.Popen(
         [build / "mperfctl", "record", "-a", "-F", "999", "-f", "-o", folder / "r"],
         env=dict(os.environ, MPERF_SOCKET=str(service.socket)), stderr=subprocess.PIPE)
-    wait_until("it records", lambda: rate(service) == 999)
+    wait_until("it records", lambda: rate(service) == rate_granted(999))
     assert list((folder / "tmp").iterdir())
     client.send_signal(how)
     client.communicate(timeout=60)
@@ -428,9 +444,10 @@ def test_a_client_that_goes_away_leaves_nothing_behind(build):
 def test_ten_recordings_at_once_are_each_of_their_own(build):
     program = compile_program(build, "known.c")
     with Folder() as folder, Service(build, folder) as service:
+        ms = long_enough(300)
         clients = [subprocess.Popen(
-            [build / "mperfctl", "record", "-F", str(499 + 50 * i), "-o", folder / f"r{i}", "--",
-             program, "spin", "300"], env=dict(os.environ, MPERF_SOCKET=str(service.socket)),
+            [build / "mperfctl", "record", "-F", str(rate_allowed(499 + 50 * i)), "-o",
+             folder / f"r{i}", "--", program, "spin", str(ms)], env=dict(os.environ, MPERF_SOCKET=str(service.socket)),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for i in range(10)]
         for i, client in enumerate(clients):
             said = client.communicate(timeout=120)[1]
@@ -438,7 +455,10 @@ def test_ten_recordings_at_once_are_each_of_their_own(build):
             # whatever the rate was, each sample weighs what it stands for
             busy_ns = number(folder / f"r{i}", "SELECT total(s.weight_ns) FROM sample s JOIN task t "
                              "ON t.id = s.task WHERE t.comm = 'known'")
-            assert 0.25e9 <= busy_ns <= 0.35e9, (i, busy_ns, said)
+            throttled = number(folder / f"r{i}", "SELECT total(count) FROM loss WHERE cause = "
+                               "'throttled'")
+            fewest, most = (0.5, 1.5) if throttled else (5 / 6, 7 / 6)
+            assert fewest * ms * 1e6 <= busy_ns <= most * ms * 1e6, (i, busy_ns, ms, throttled, said)
             assert number(folder / f"r{i}",
                           "SELECT count(DISTINCT pid) FROM task WHERE comm = 'known'") == 1
         wait_until("the rate goes back", lambda: rate(service) == 99)
@@ -458,15 +478,16 @@ def functions(path):
 
 def test_the_service_and_a_private_daemon_agree(build):
     program = workload(build, "speedtest1")
-    command = "record", "-F", "999", "-o"
-    run = "--", program, "--memdb", "--size", "50"
+    hz = rate_allowed(999)
+    command = "record", "-F", str(hz), "-o"
+    run = "--", program, "--memdb", "--size", str(long_enough(50))
     with Folder() as folder, Service(build, folder) as service:
         service.ctl(*command, folder / "service", *run)
         assert service.stop() == 0
         mperfctl(build, *command, folder / "private", *run)
         n_a, a = functions(folder / "service")
         n_b, b = functions(folder / "private")
-        assert n_a > 300 and n_b > 300, (n_a, n_b)
+        assert n_a > 0.3 * hz and n_b > 0.3 * hz, (n_a, n_b)
         print(f"{n_a} and {n_b} samples, most in {max(a, key=a.get)}: {max(a.values()):.3f}, "
               f"{b.get(max(a, key=a.get), 0):.3f}")
         for name in sorted(a, key=a.get, reverse=True)[:12]:

@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import Folder, mperfctl, need_root
+from machine import Folder, mperfctl, need_counting_hart, need_program, need_root
 from recorded import known
 
 
@@ -39,6 +39,21 @@ def test_stat_counts_what_the_kernel_counts(build):
     told = usage(out)["switches"]
     assert told > 100 and abs(found["context-switches"]["value"] - told) <= 20, (found, out)
     assert found["context-switches"]["running_share"] == 1, found
+
+
+def test_stat_counts_instructions_as_perf_does(build):
+    """Of one program that does the same each time; a hart may bring nonsense once, of either."""
+    need_counting_hart(build)
+    need_program("perf")
+    command = known(build), "pages", "20000"
+    ours, theirs = [], []
+    for _ in range(5):
+        ours.append(counts(build, "-e", "instructions:u", "--", *command)[0]["instructions:u"]["value"])
+        done = subprocess.run(["perf", "stat", "-x", ",", "-e", "instructions:u", "--", *command],
+                              capture_output=True, text=True, check=True, timeout=60)
+        theirs.append(int(re.search(r"^(\d+),", done.stderr, re.M)[1]))
+    mine, perfs = sorted(ours)[2], sorted(theirs)[2]
+    assert perfs > 20000 and abs(mine - perfs) < 0.02 * perfs, (ours, theirs)
 
 
 def test_stat_counts_children_too(build):

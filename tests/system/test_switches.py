@@ -11,7 +11,9 @@ import shutil
 import sqlite3
 import subprocess
 
-from machine import ROOT, Folder, Skip, compile_program, mperfctl, need_program, need_root, rows
+from machine import (ROOT, Folder, Skip, compile_program, mperfctl, need_counting_hart, need_program,
+                     need_root, rows)
+from rates import allowing
 
 # What mperf may charge a program with too much or too little: 1 % of the count; besides, for what it
 # does before it has its name and after its last account, and for the switches, as mperfd(8) says.
@@ -20,11 +22,6 @@ BESIDES = {"page-faults": lambda told: 50, "instructions": lambda told: 500000 +
 ROUNDS, STEPS = 300, 600000
 # Pages in each round: the counts of the two are far apart.
 PROGRAMS = {"many": (200, STEPS), "few": (10, 3 * STEPS)}
-
-
-def counts_instructions(build):
-    found = rows(build, "list", "hardware")["rows"]
-    return any(r["event"] == "instructions" and r["counts"] == "yes" for r in found)
 
 
 def record(build, folder, event, switches):
@@ -93,21 +90,24 @@ def bpf_finding(build, **options):
     return found[0]
 
 
+@allowing()
 def test_each_program_gets_its_own_page_faults_by_the_sibling(build):
     each_gets_its_own(build, "page-faults", "sibling")
 
 
+@allowing()
 def test_each_program_gets_its_own_page_faults_by_bpf(build):
     each_gets_its_own(build, "page-faults", "bpf")
 
 
+@allowing()
 def test_without_the_cut_page_faults_go_to_the_wrong_program(build):
     without_the_cut(build, "page-faults")
 
 
+@allowing()
 def test_each_program_gets_its_own_instructions_and_does_not_without_the_cut(build):
-    if not counts_instructions(build):
-        raise Skip("no hart here counts instructions; page faults show the same")
+    need_counting_hart(build)  # page faults show the same
     each_gets_its_own(build, "instructions", "sibling")
     each_gets_its_own(build, "instructions", "bpf")
     without_the_cut(build, "instructions")

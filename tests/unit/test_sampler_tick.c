@@ -288,6 +288,10 @@ static bool may_see_all(const char *test)
 	return m.may_see_all;
 }
 
+/* Below every limit to which the kernel lowers kernel.perf_event_max_sample_rate by itself, which is its
+ * tick rate. At the lowest, each sample costs the rest of a tick. */
+#define REAL_HZ 99
+
 /* Of our own CPU, so that who else wants the machine changes nothing; and hardly ever in the
  * kernel. */
 static void busy(uint64_t ns)
@@ -308,19 +312,19 @@ START_TEST(real_kernel_samples_the_system)
 	struct sampler *s = NULL;
 	struct event_error e = {""};
 	struct sampler_options o = {
-		.hz = 500, .stacks = _i ? SAMPLER_STACKS_DWARF : SAMPLER_STACKS_FP};
+		.hz = REAL_HZ, .stacks = _i ? SAMPLER_STACKS_DWARF : SAMPLER_STACKS_FP};
 	if (!may_see_all("real_kernel_samples_the_system"))
 		return;
 	ck_assert_msg(sampler_new(&kernel_real, &o, &s, &e) == 0, "%s", e.text);
 	ck_assert_int_eq(sampler_start(s), 0);
-	busy(100000000);
+	busy(400000000);
 	pid_t child = fork();
 	if (child == 0)
 		_exit(0);
 	waitpid(child, NULL, 0);
 	ck_assert_int_eq(sampler_stop(s), 0);
 	struct case_tally t = case_drain(s);
-	ck_assert_uint_ge(t.n_samples, 20); /* of 50 on this hart alone, on a noisy machine */
+	ck_assert_uint_ge(t.n_samples, 16); /* of 40 on this hart alone, on a noisy machine */
 	ck_assert_uint_ge(t.n_side, 2);     /* FORK, EXIT of the child */
 	ck_assert_int_eq(sampler_tick(s), 0);
 	sampler_free(s);
@@ -333,7 +337,7 @@ START_TEST(real_kernel_samples_a_task_and_what_it_starts)
 	struct sampler *s = NULL;
 	struct event_error e = {""};
 	struct event_list events = case_events(NULL, "{cpu-clock,page-faults}");
-	struct sampler_options o = {.hz = 500,
+	struct sampler_options o = {.hz = REAL_HZ,
 		.user_only = true,
 		.per_task = true,
 		.pids = pids,
@@ -348,12 +352,12 @@ START_TEST(real_kernel_samples_a_task_and_what_it_starts)
 	sampler_start(s);
 	pid_t child = fork();
 	if (child == 0) {
-		busy(100000000);
+		busy(400000000);
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
 	struct case_tally t = case_drain(s);
-	ck_assert_uint_ge(t.n_samples, 15);
+	ck_assert_uint_ge(t.n_samples, 12);
 	if (_i && !s->no_inherited_reads)
 		ck_assert_uint_ge(t.n_reads, 2 * t.n_samples);
 	sampler_free(s);
@@ -365,13 +369,13 @@ START_TEST(real_group_brings_values_with_each_switch)
 	struct sampler *s = NULL;
 	struct event_error e = {""};
 	struct event_list events = case_events(NULL, "{cpu-clock,page-faults}");
-	struct sampler_options o = {.hz = 500, .events = &events};
+	struct sampler_options o = {.hz = REAL_HZ, .events = &events};
 	if (!may_see_all("real_group_brings_values_with_each_switch"))
 		return;
 	ck_assert_msg(sampler_new(&kernel_real, &o, &s, &e) == 0, "%s", e.text);
 	sampler_start(s);
 	for (int i = 0; i < 20; i++) {
-		busy(2000000);
+		busy(10000000);
 		usleep(1000);
 	}
 	sampler_stop(s);
