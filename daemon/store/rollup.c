@@ -258,11 +258,13 @@ static int open_existing(struct rollup *r, enum target_state *ret_state)
 		return 0;
 	}
 	int64_t sealed;
+	bool whole = segment_seal_is_whole(r->target_path) == 1;
 	int outcome = rollup_open_target(r, r->target_path, false);
 	if (outcome == 0)
 		outcome = rollup_meta(r, "sealed", 0, &sealed);
+	/* one that was killed between the two is to be sealed again */
 	if (outcome == 0)
-		*ret_state = sealed ? TARGET_SEALED : TARGET_OPEN;
+		*ret_state = sealed && whole ? TARGET_SEALED : TARGET_OPEN;
 	return outcome;
 }
 
@@ -292,6 +294,8 @@ static int add_to_new(struct rollup *r, const char *key, bool copy)
 		outcome = fill(r, key);
 	if (outcome == 0)
 		outcome = rollup_close_target(r);
+	if (outcome == 0 && copy)
+		outcome = rollup_write_seal(r, path);
 	if (outcome == 0)
 		outcome = rollup_rename(r, path, r->target_path);
 	if (outcome != 0)
@@ -340,6 +344,11 @@ int rollup_seal(const char *target_path, struct store_error *ret_error)
 	int outcome = open_existing(r, &state);
 	if (outcome != 0 || state == TARGET_SEALED)
 		return outcome;
+	/* what is broken by now shall not be sealed as it is */
+	if (state == TARGET_OPEN)
+		outcome = rollup_check_target(r);
+	if (outcome != 0)
+		return outcome;
 	if (state == TARGET_NONE) {
 		rollup_fail(r, 0, target_path, "Nothing was rolled up in its time", "is not there");
 		return -ENOENT;
@@ -347,5 +356,7 @@ int rollup_seal(const char *target_path, struct store_error *ret_error)
 	outcome = rollup_exec(r, "INSERT OR REPLACE INTO meta "
 				 "SELECT 'end_ns', coalesce(max(end_ns), 0) FROM window;"
 				 "INSERT OR REPLACE INTO meta VALUES ('sealed', 1); COMMIT");
-	return outcome == 0 ? rollup_close_target(r) : outcome;
+	if (outcome == 0)
+		outcome = rollup_close_target(r);
+	return outcome == 0 ? rollup_write_seal(r, target_path) : outcome;
 }

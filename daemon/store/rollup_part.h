@@ -195,8 +195,13 @@ int rollup_exec(struct rollup *r, const char *sql);
 int rollup_meta(struct rollup *r, const char *key, int64_t otherwise, int64_t *ret_value);
 /* A text in it; 0 where there is none. */
 int rollup_meta_text(struct rollup *r, const char *key, uint32_t *ret_text);
-/* Copy a file that is sealed to a new name, which must not be there. 0, STORE_NO_SPACE, -errno. */
+/* Copy a file that is sealed to a new name, which must not be there, without its seal. 0,
+ * STORE_NO_SPACE, -errno. */
 int rollup_copy(struct rollup *r, const char *from, const char *to);
+/* Write the seal of a file that is closed. 0, STORE_NO_SPACE, -errno. */
+int rollup_write_seal(struct rollup *r, const char *path);
+/* Look at all pages. 0, ROLLUP_TARGET_BROKEN, -errno. */
+int rollup_check_target(struct rollup *r);
 int rollup_rename(struct rollup *r, const char *from, const char *to);
 /* Close the target; what was not committed is taken back. 0, ROLLUP_*, -errno. */
 int rollup_close_target(struct rollup *r);

@@ -293,6 +293,7 @@ int store_note(struct store *s, const char *path)
 	bool known = at < s->n_files;
 	if (known) {
 		f.rolled = s->file[at].rolled;
+		f.verified = s->file[at].verified;
 		store_drop(s, at);
 		store_sum(s);
 	}
@@ -307,6 +308,14 @@ int store_note(struct store *s, const char *path)
 		store_mark_sources(s, &f);
 	store_sum(s);
 	return entered;
+}
+
+void store_note_verified(
+	struct store *s, const char *name, const struct segment_identity *identity)
+{
+	size_t at = store_find(s, name);
+	if (at < s->n_files)
+		s->file[at].verified = *identity;
 }
 
 /* One of those whose writer has gone without sealing, now and then. */

@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import Folder, Skip, as_nobody, everybodys, refused
+from machine import Folder, Skip, as_nobody, everybodys, refused, unseal
 from service import Service, wait_until
 
 SECONDS = 16
@@ -38,6 +38,7 @@ def put_aged(store, seed, seconds, megabytes=0):
     (store / "window").mkdir(parents=True, exist_ok=True)
     path = store / "window" / name_of(seconds)
     shutil.copy(seed, path)
+    unseal(path)
     db = sqlite3.connect(path)
     db.execute("UPDATE window SET realtime_ns = ?", (int(seconds) * 10 ** 9,))
     db.executemany("INSERT INTO function VALUES (?, ?)",
