@@ -54,6 +54,7 @@ struct keeper {
 	struct recording *ending[ENDING_MAX];
 	struct tap tap;    /* counts what is taken */
 	int64_t period;    /* of the segment: realtime by tier_period_ns */
+	struct shares shares; /* of what windows may take */
 	int64_t offset_ns; /* realtime - monotonic when it began */
 	uint64_t next_look_ns, next_try_ns, flushed_ns;
 	uint64_t n_stored;          /* of recordings that are gone */
@@ -183,6 +184,21 @@ static void stop_for(struct keeper *k, int outcome)
 	stop_storing(k, why, "See that the daemon's user may write there.");
 }
 
+/* Of the budget, what windows may take; the rest is for the coarser tiers, which tell of longer with
+ * less. */
+#define WINDOW_BUDGET_PART 3 / 4
+
+/* See how much users may write, so that the windows last for as long as they are kept. */
+static void allow(struct keeper *k)
+{
+	uint64_t used = 0;
+	for (size_t i = 0; i < k->store->n_files; i++)
+		if (k->store->file[i].tier == TIER_WINDOW && !k->store->file[i].corrupt)
+			used += k->store->file[i].bytes;
+	shares_allow(&k->shares, k->o.conf->budget_bytes * WINDOW_BUDGET_PART, used,
+		k->o.conf->keep_windows_ns);
+}
+
 /* Make room. False: there is none to be made, and that has been said. */
 static bool make_room(struct keeper *k, uint64_t n_headrooms)
 {
@@ -195,6 +211,7 @@ static bool make_room(struct keeper *k, uint64_t n_headrooms)
 	if (store_measure(k->store) == 0)
 		(void)store_retain(k->store, &limits, (int64_t)clock_ns(CLOCK_REALTIME), headroom,
 			k->path, &fits);
+	allow(k);
 	if (fits)
 		return true;
 	if (k->store->bytes + headroom <= limits.budget_bytes) {
@@ -229,6 +246,7 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 		.live = true,
 		.lost = k->lost,
 		.told = k->told,
+		.shares = &k->shares,
 	};
 	struct event_error error = {""};
 	r = recording_new(&o, &k->recording, &error);
@@ -551,6 +569,11 @@ void keeper_account(const struct keeper *k, uint64_t *ret_stored, uint64_t *ret_
 		*ret_stored += state.n_stored;
 		*ret_in_hand += state.n_in_hand;
 	}
+}
+
+const struct shares *keeper_shares(const struct keeper *k)
+{
+	return &k->shares;
 }
 
 uint64_t (*keeper_lost(struct keeper *k))[N_LOSSES]

@@ -43,6 +43,8 @@ int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tie
 uint64_t keeper_fresh_ns(const struct keeper *k);
 /* Samples that were stored since the start, and that are in hand. */
 void keeper_account(const struct keeper *k, uint64_t *ret_stored, uint64_t *ret_in_hand);
+/* What each user may write. Borrowed. */
+const struct shares *keeper_shares(const struct keeper *k);
 /* What it lost, per hart. Borrowed. */
 uint64_t (*keeper_lost(struct keeper *k))[N_LOSSES];
 

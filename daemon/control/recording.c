@@ -14,6 +14,7 @@
 #include <sys/pidfd.h>
 #include <sys/utsname.h>
 
+#include "daemon/control/recording_share.h"
 #include "daemon/store/segment_reserve.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
@@ -48,6 +49,7 @@ struct recording {
 				      RECORDING_LOST_STORE */
 	int outcome;               /* of the store then: SEGMENT_* or -errno */
 	bool sealed;
+	struct recording_share *share; /* NULL: nobody has a limit */
 };
 
 /* What a walk counts of tasks that a recording of some of them does not have; of its own it counts
@@ -88,6 +90,7 @@ static struct segment_flush segment_view(struct recording *g)
 		.hz_lowest = g->walk->sampler->hz_lowest,
 		.only_uid = g->targets.only_uid,
 		.uid = g->targets.uid,
+		.shares = recording_share_all(g->share),
 	};
 }
 
@@ -121,6 +124,7 @@ static int flush(struct recording *g, uint64_t end_ns)
 	g->n_stored += n_samples;
 	g->n_flushed++;
 	window_clear(&g->window);
+	recording_share_refill(g->share, end_ns);
 	g->window.start_ns = end_ns;
 	return 0;
 }
@@ -167,7 +171,7 @@ static uint32_t hide_kernel(struct recording *g, const struct attribution *a, st
 	return n;
 }
 
-static int add(struct recording *g, const struct attribution *a)
+static int add_whole(struct recording *g, const struct attribution *a)
 {
 	int r = window_add(&g->window, &g->stacks, a);
 	if (r != WINDOW_FULL)
@@ -175,6 +179,26 @@ static int add(struct recording *g, const struct attribution *a)
 	/* of two copied stacks the later one may be of the earlier sample */
 	r = flush_or_lose(g, a->time_ns > g->window.start_ns ? a->time_ns : g->window.start_ns);
 	return r == 0 ? window_add(&g->window, &g->stacks, a) : r;
+}
+
+/* With as much detail as its user's share of the store has room for. */
+static int add(struct recording *g, struct attribution *a)
+{
+	if (!g->share)
+		return add_whole(g, a);
+	uid_t uid = a->task ? a->task->uid : (uid_t)-1;
+	uint32_t n_nodes = g->stacks.n_nodes, n_rows = g->window.n_rows;
+	uint64_t n_before = a->count;
+	bool cut = false;
+	int r = recording_share_cut(g->share, a, &cut);
+	if (r == 0)
+		r = add_whole(g, a);
+	if (cut)
+		g->own[a->hart][LOSS_SHARE] += n_before;
+	if (r == 0 && g->window.n_rows >= n_rows) /* else it was flushed in between */
+		recording_share_charge(g->share, uid, g->stacks.n_nodes - n_nodes,
+			g->window.n_rows - n_rows, a->n_reads);
+	return r;
 }
 
 static void take(void *userdata, const struct attribution *a)
@@ -221,6 +245,7 @@ static void mark(void *userdata, struct sweep *s)
 	for (uint32_t i = 0; i < g->stacks.n_nodes; i++)
 		sweep_keep_frame(s, g->stacks.node[i]->frame);
 	sweep_keep_frame(s, g->hidden);
+	recording_share_mark(g->share, s);
 	if (!g->segment || g->trouble)
 		return;
 	(void)update(g); /* tasks that ended are told of before they go */
@@ -229,6 +254,8 @@ static void mark(void *userdata, struct sweep *s)
 
 static int add_loops(struct recording *g, struct task *task, const struct loop_counts *c)
 {
+	if (!recording_share_has_room(g->share, task ? task->uid : (uid_t)-1))
+		return LOOP_WINDOW_USER_FULL;
 	int r = loop_window_add(&g->window.loops, &g->walk->sites, task, c);
 	if (r != LOOP_WINDOW_FULL)
 		return r;
@@ -309,6 +336,11 @@ static int prepare(struct recording *g, const struct recording_options *o)
 	g->own = o->lost ? o->lost : (g->mine = calloc(n, sizeof *g->mine));
 	if (!g->path || !g->lost || !g->own)
 		return -ENOMEM;
+	if (o->shares) {
+		int e = recording_share_new(o->shares, g->walk, &g->share);
+		if (e < 0)
+			return e;
+	}
 	if (!g->hide_kernel)
 		return 0;
 	struct file *file;
@@ -514,6 +546,7 @@ struct recording *recording_free(struct recording *g)
 		lose_window(g);
 	window_clear(&g->window);
 	stack_tree_clear(&g->stacks);
+	recording_share_free(g->share);
 	free(g->mine);
 	free(g->lost);
 	free(g->path);

@@ -40,6 +40,8 @@ struct recording_options {
 	uint64_t (*told)[N_LOSSES];      /* per hart, of the caller's: losses that segments before this
 	                                    one have told of, kept up to date; what came since is in the
 	                                    first window. NULL: what came before is not ours */
+	struct shares *shares;           /* borrowed; what each user may write: beyond it samples lose
+	                                    detail, LOSS_SHARE. NULL: nobody has a limit */
 };
 
 struct recording;

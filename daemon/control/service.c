@@ -442,6 +442,11 @@ int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum t
 	return 0;
 }
 
+const struct shares *service_shares(const struct service *s)
+{
+	return s->inner->keeper ? keeper_shares(s->inner->keeper) : NULL;
+}
+
 uint64_t service_fresh_ns(const struct service *s)
 {
 	return s->inner->keeper ? keeper_fresh_ns(s->inner->keeper) : 0;

@@ -56,6 +56,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_KILLED] = {"daemon killed", true},
 	[LOSS_SWITCH] = {"switch without counts", false},
 	[LOSS_LOOPS] = {"counts of loops not stored", false},
+	[LOSS_SHARE] = {"over a user's share", false},
 };
 
 const char *cut_name(unsigned cut)

@@ -108,6 +108,7 @@ enum loss {
 	LOSS_SWITCH,         /* switches whose counts could not be read: what ran until then gets none;
 	                        or that no record told of: who is read next gets them */
 	LOSS_LOOPS,          /* counts of loops that programs told of, which could not be written */
+	LOSS_SHARE,          /* stored with less detail: their user wrote more than a share of the store */
 	N_LOSSES,
 };
 struct loss_kind {

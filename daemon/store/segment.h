@@ -10,6 +10,7 @@
 
 #include <sqlite3.h>
 
+#include "daemon/aggregate/share.h"
 #include "daemon/aggregate/window.h"
 #include "daemon/pmu/sampler.h"
 #include "daemon/store/segment_trailer.h"
@@ -91,6 +92,8 @@ struct segment_flush {
 	uint32_t hz_lowest;   /* see struct sampler; 0: the kernel never cut the rate */
 	bool only_uid;        /* who started a task, and belongs to another user, is left out */
 	uid_t uid;
+	struct shares *shares; /* charged for what is written, and decide how much of strings is; NULL:
+				  nobody has a limit */
 };
 int segment_flush(struct segment *g, const struct segment_flush *f);
 
