@@ -23,9 +23,8 @@
 #define FILL_PART 4
 /* Where more is used than there is (the budget was lowered), a part of what would last goes on. */
 #define LEAST_PART 16
-/* What the pool holds at most: an hour's worth, since each hour's file begins with all its names
- * again; of a short time, a part. */
-#define POOL_SECONDS_MAX 3600
+/* What the pool holds at most is what comes in the time of one file, and no more than this part of
+ * the time in which the budget would be filled. */
 #define POOL_PART 4
 /* Of the pool: what a refill hands out, what a newcomer gets, what a balance holds. */
 #define HAND_OUT_PART 8
@@ -59,19 +58,19 @@ static uint64_t promised(const struct shares *s)
 	return (uint64_t)bytes;
 }
 
-void shares_allow(struct shares *s, uint64_t budget, uint64_t used, uint64_t keep_ns)
+void shares_allow(struct shares *s, const struct share_room *room)
 {
-	uint64_t keep = keep_ns / SECOND_NS ? keep_ns / SECOND_NS : 1;
+	uint64_t budget = room->budget, used = room->used + promised(s);
+	uint64_t keep = room->keep_ns / SECOND_NS ? room->keep_ns / SECOND_NS : 1;
 	uint64_t fill = keep / FILL_PART ? keep / FILL_PART : 1;
-	used += promised(s);
 	uint64_t free_rate = budget > used ? (budget - used) / fill : 0;
 	uint64_t least = budget / (keep + fill) / LEAST_PART;
 	bool first = s->pool_max == 0;
 
 	s->rate = free_rate > least ? free_rate : least;
 	s->rate = s->rate ? s->rate : 1;
-	uint64_t seconds = fill / POOL_PART < POOL_SECONDS_MAX ? fill / POOL_PART
-							       : POOL_SECONDS_MAX;
+	uint64_t file = room->file_ns / SECOND_NS;
+	uint64_t seconds = fill / POOL_PART < file ? fill / POOL_PART : file;
 	s->pool_max = (int64_t)(s->rate * (seconds ? seconds : 1));
 	if (first || s->pool > s->pool_max)
 		s->pool = s->pool_max;

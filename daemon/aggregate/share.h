@@ -60,10 +60,14 @@ struct shares {
 	size_t n_users, last; /* last: found last */
 };
 
-/* What one tier of a store may take in (CLOCK_MONOTONIC, bytes): of `budget`, `used` are taken by
- * files, each of which is kept for keep_ns. The rate is such that used never reaches the budget. The
+/* What one tier of a store may take in: of `budget` bytes, `used` are taken by files, each of which is
+ * kept for keep_ns. The rate is such that used never reaches the budget. The
  * first call fills the pool. */
-void shares_allow(struct shares *s, uint64_t budget, uint64_t used, uint64_t keep_ns);
+struct share_room {
+	uint64_t budget, used, keep_ns;
+	uint64_t file_ns; /* of one file, each of which begins with all its names again */
+};
+void shares_allow(struct shares *s, const struct share_room *room);
 
 /* Once per flush: hand out what has come since the last time. */
 void shares_refill(struct shares *s, uint64_t now_ns);

@@ -184,19 +184,24 @@ static void stop_for(struct keeper *k, int outcome)
 	stop_storing(k, why, "See that the daemon's user may write there.");
 }
 
-/* Of the budget, what windows may take; the rest is for the coarser tiers, which tell of longer with
- * less. */
-#define WINDOW_BUDGET_PART 3 / 4
+/* Of the budget, what windows and what minutes may take. Hours have the rest, and bounds of their own
+ * (ROLLUP_HOUR_ROWS). */
+#define WINDOW_BUDGET_PART 11 / 16
+#define MINUTE_BUDGET_PART 3 / 16
 
 /* See how much users may write, so that the windows last for as long as they are kept. */
 static void allow(struct keeper *k)
 {
-	uint64_t used = 0;
-	for (size_t i = 0; i < k->store->n_files; i++)
-		if (k->store->file[i].tier == TIER_WINDOW && !k->store->file[i].corrupt)
-			used += k->store->file[i].bytes;
-	shares_allow(&k->shares, k->o.conf->budget_bytes * WINDOW_BUDGET_PART, used,
-		k->o.conf->keep_windows_ns);
+	const struct share_room room = {
+		.budget = k->o.conf->budget_bytes * WINDOW_BUDGET_PART,
+		.used = store_tier_bytes(k->store, TIER_WINDOW),
+		.keep_ns = k->o.conf->keep_windows_ns,
+		.file_ns = tier_period_ns(TIER_WINDOW),
+	};
+	shares_allow(&k->shares, &room);
+	if (k->roller)
+		roller_allow(k->roller, k->o.conf->budget_bytes * MINUTE_BUDGET_PART,
+			k->o.conf->keep_minutes_ns);
 }
 
 /* Make room. False: there is none to be made, and that has been said. */

@@ -306,6 +306,12 @@ static int add_to_new(struct rollup *r, const char *key, bool copy)
 int rollup_add(const char *source_path, const char *target_path, enum tier tier,
 	struct store_error *ret_error)
 {
+	return rollup_add_within(source_path, target_path, tier, NULL, ret_error);
+}
+
+int rollup_add_within(const char *source_path, const char *target_path, enum tier tier,
+	struct shares *shares, struct store_error *ret_error)
+{
 	if (tier != TIER_MINUTE && tier != TIER_HOUR)
 		return -EINVAL;
 	_cleanup_(freep) char *key = source_key(source_path);
@@ -313,6 +319,7 @@ int rollup_add(const char *source_path, const char *target_path, enum tier tier,
 		rollup_new(source_path, target_path, tier, ret_error);
 	if (!key || !r)
 		return -ENOMEM;
+	r->shares = shares;
 	enum target_state state = TARGET_NONE;
 	int outcome = open_existing(r, &state);
 	/* the source may be gone long since, and need not be read, where it was added before */

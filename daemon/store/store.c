@@ -157,6 +157,15 @@ void store_sum(struct store *s)
 		s->bytes += s->file[i].bytes;
 }
 
+uint64_t store_tier_bytes(const struct store *s, enum tier tier)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < s->n_files; i++)
+		if (s->file[i].tier == tier && !s->file[i].corrupt)
+			bytes += s->file[i].bytes;
+	return bytes;
+}
+
 /* --- open ------------------------------------------------------------------------------------- */
 
 static int make_folders(struct store *s, struct store_error *e)

@@ -109,6 +109,9 @@ int store_target_path(
  * absolute or relative to the store. 0 or -errno. */
 int store_note(struct store *s, const char *path);
 
+/* Of all files of a tier, but those set aside. */
+uint64_t store_tier_bytes(const struct store *s, enum tier tier);
+
 /* Look at the sizes of unsealed files and at the free space of the file system. 0 or -errno. */
 int store_measure(struct store *s);
 

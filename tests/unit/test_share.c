@@ -21,6 +21,11 @@ static void begin(void)
 	now_ns = SECOND;
 }
 
+static void allow(uint64_t budget, uint64_t used, uint64_t keep_ns)
+{
+	shares_allow(&shares, &(struct share_room){budget, used, keep_ns, 3600 * SECOND});
+}
+
 /* Let five seconds pass. */
 static void pass(void)
 {
@@ -47,7 +52,7 @@ START_TEST(greedy_user_never_fills_the_budget)
 		used -= hour[i % 48];
 		hour[i % 48] = 0;
 		for (int flush = 0; flush < 720; flush++) {
-			shares_allow(&shares, 768 * MB, used, 2 * DAY);
+			allow(768 * MB, used, 2 * DAY);
 			uint64_t n = write_all(1000, 100 * MB);
 			hour[i % 48] += n;
 			used += n;
@@ -64,7 +69,7 @@ START_TEST(late_comer_has_an_equal_share)
 {
 	uint64_t first = 0, second = 0;
 	for (int i = 0; i < 2000; i++) {
-		shares_allow(&shares, 768 * MB, 700 * MB, 2 * DAY);
+		allow(768 * MB, 700 * MB, 2 * DAY);
 		write_all(1000, 100 * MB);
 		pass();
 	}
@@ -83,13 +88,13 @@ END_TEST
 START_TEST(what_one_does_not_need_goes_to_the_others)
 {
 	uint64_t alone = 0, beside = 0;
-	shares_allow(&shares, 768 * MB, 700 * MB, 2 * DAY);
+	allow(768 * MB, 700 * MB, 2 * DAY);
 	for (int i = 0; i < 2000; i++) {
 		alone += write_all(1000, 100 * MB);
 		pass();
 	}
 	begin();
-	shares_allow(&shares, 768 * MB, 700 * MB, 2 * DAY);
+	allow(768 * MB, 700 * MB, 2 * DAY);
 	for (int i = 0; i < 2000; i++) {
 		beside += write_all(1000, 100 * MB);
 		/* nine who write a little, and are never cut */
@@ -105,7 +110,7 @@ END_TEST
 
 START_TEST(idle_time_is_kept_for_an_hour_at_most)
 {
-	shares_allow(&shares, 768 * MB, 700 * MB, 2 * DAY);
+	allow(768 * MB, 700 * MB, 2 * DAY);
 	pass();
 	now_ns += 30 * DAY;
 	pass();
@@ -116,7 +121,7 @@ END_TEST
 
 START_TEST(deeper_in_debt_less_is_left)
 {
-	shares_allow(&shares, 16 * MB, 0, DAY);
+	allow(16 * MB, 0, DAY);
 	enum share_level last = share_level(&shares, 1000);
 	ck_assert_int_eq(last, SHARE_WHOLE);
 	bool seen[N_SHARE_LEVELS] = {true};
@@ -137,7 +142,7 @@ END_TEST
 
 START_TEST(debt_is_paid_while_nothing_is_written)
 {
-	shares_allow(&shares, 16 * MB, 0, DAY);
+	allow(16 * MB, 0, DAY);
 	share_charge(&shares, 1000, 3 * MB);
 	ck_assert_int_eq(share_level(&shares, 1000), SHARE_MERGED);
 	int n = 0;
@@ -155,7 +160,7 @@ END_TEST
 
 START_TEST(who_is_gone_gives_back)
 {
-	shares_allow(&shares, 16 * MB, 0, DAY);
+	allow(16 * MB, 0, DAY);
 	for (uid_t uid = 1; uid < 200; uid++)
 		share_charge(&shares, uid, 1);
 	ck_assert_uint_eq(shares.n_users, 199);
@@ -170,7 +175,7 @@ END_TEST
 
 START_TEST(users_beyond_the_last_place_share_one)
 {
-	shares_allow(&shares, 16 * MB, 0, DAY);
+	allow(16 * MB, 0, DAY);
 	for (uid_t uid = 1; uid < 3 * SHARE_USERS_MAX; uid++)
 		share_charge(&shares, uid, 10);
 	ck_assert_uint_eq(shares.n_users, SHARE_USERS_MAX);
@@ -189,7 +194,7 @@ START_TEST(odd_numbers_do_no_harm)
 		for (size_t j = 0; j < 5; j++)
 			for (size_t k = 0; k < 5; k++) {
 				begin();
-				shares_allow(&shares, odd[i] % (UINT64_C(64) << 40), odd[j], odd[k]);
+				allow(odd[i] % (UINT64_C(64) << 40), odd[j], odd[k]);
 				pass();
 				share_charge(&shares, 1000, odd[j] % MB);
 				now_ns += odd[k] % (1000 * DAY);
@@ -199,7 +204,7 @@ START_TEST(odd_numbers_do_no_harm)
 			}
 	/* a clock that stands still, or goes back */
 	begin();
-	shares_allow(&shares, 16 * MB, 0, DAY);
+	allow(16 * MB, 0, DAY);
 	shares_refill(&shares, now_ns);
 	int64_t pool = shares.pool;
 	shares_refill(&shares, now_ns - 1);
