@@ -52,12 +52,12 @@ struct keeper {
 	struct recording *recording; /* NULL: nothing is stored now */
 	char *path;                  /* of its segment */
 	struct recording *ending[ENDING_MAX];
-	struct tap tap;    /* counts what is taken */
+	struct tap tap;    /* counts what nobody takes */
 	int64_t period;    /* of the segment: realtime by tier_period_ns */
 	struct shares shares; /* of what windows may take */
 	int64_t offset_ns; /* realtime - monotonic when it began */
 	uint64_t next_look_ns, next_try_ns, flushed_ns;
-	uint64_t n_stored;          /* of recordings that are gone */
+	uint64_t n_stored, n_passed; /* of recordings that are gone */
 	uint64_t (*lost)[N_LOSSES]; /* per hart */
 	uint64_t (*told)[N_LOSSES]; /* per hart: of all losses, what segments tell of */
 	int n_harts;
@@ -81,8 +81,6 @@ static void take(void *userdata, const struct attribution *a)
 	struct keeper *k = userdata;
 	if (!k->recording)
 		k->lost[a->hart][LOSS_STORE] += a->count;
-	else if (k->account)
-		account_taken(k->account)[a->hart] += a->count;
 }
 
 static int lose_loops(void *userdata, struct task *task, const struct loop_counts *c)
@@ -114,6 +112,7 @@ static void drop(struct keeper *k, struct recording *g)
 	struct recording_state state;
 	recording_state(g, &state);
 	k->n_stored += state.n_stored;
+	k->n_passed += state.n_passed;
 	_cleanup_(freep) char *path = strdup(state.path);
 	recording_free(g);
 	if (path)
@@ -252,6 +251,8 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 		.lost = k->lost,
 		.told = k->told,
 		.shares = &k->shares,
+		.hz = k->o.conf->rate,
+		.taken = k->account ? account_taken(k->account) : NULL,
 	};
 	struct event_error error = {""};
 	r = recording_new(&o, &k->recording, &error);
@@ -561,18 +562,18 @@ uint64_t keeper_fresh_ns(const struct keeper *k)
 	return k->recording ? k->flushed_ns + SECOND_NS : 0;
 }
 
-void keeper_account(const struct keeper *k, uint64_t *ret_stored, uint64_t *ret_in_hand)
+void keeper_account(const struct keeper *k, struct keeper_samples *ret_samples)
 {
-	*ret_stored = k->n_stored;
-	*ret_in_hand = 0;
+	*ret_samples = (struct keeper_samples){.stored = k->n_stored, .passed = k->n_passed};
 	for (size_t i = 0; i <= ENDING_MAX; i++) {
 		const struct recording *g = i < ENDING_MAX ? k->ending[i] : k->recording;
 		struct recording_state state;
 		if (!g)
 			continue;
 		recording_state(g, &state);
-		*ret_stored += state.n_stored;
-		*ret_in_hand += state.n_in_hand;
+		ret_samples->stored += state.n_stored;
+		ret_samples->in_hand += state.n_in_hand;
+		ret_samples->passed += state.n_passed;
 	}
 }
 

@@ -283,8 +283,12 @@ void service_account(const struct service *s, struct service_account *ret_accoun
 		.rate_wanted = s->walk->sampler->options.hz,
 		.rate_lowered_ns = in->rate_lowered_ns,
 	};
+	struct keeper_samples samples = {0};
 	if (in->keeper)
-		keeper_account(in->keeper, &a.stored, &a.in_hand);
+		keeper_account(in->keeper, &samples);
+	a.stored = samples.stored;
+	a.in_hand = samples.in_hand;
+	a.taken -= samples.passed;
 	const struct past *past = in->past;
 	for (int i = 0; i < PASTS && past->at_ns == 0; i++)
 		past = &in->past[i];
