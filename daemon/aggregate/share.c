@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* A store lasts as long as it is written slowly enough. With B bytes of budget, U of them used and
- * files kept for K, the pool gets (B - U) / (K / 4) a second: on an empty store a quarter of K would
- * fill it, and the fuller it is the less comes. Written at that rate for ever, U settles where as
- * much comes as goes by age, at U = 4/5 B: never at B. So nothing is ever unlinked before its time
- * for want of room, however much one user has to say, and an idle machine's one user may write far
- * more than a busy machine's.
+ * files kept for K, the pool gets (B - U) / (K / 4) a second: on an empty store a quarter of K
+ * would fill it, and the fuller it is the less comes. Written at that rate for ever, U settles
+ * where as much comes as goes by age, at U = 4/5 B: never at B. So nothing is ever unlinked before
+ * its time for want of room, however much one user has to say, and an idle machine's one user may
+ * write far more than a busy machine's.
  *
  * Within that rate users are equal. Each refill hands out an eighth of the pool, in equal parts to
- * those who wrote something or owe something; a balance that is full takes no more, and its part goes
- * to the rest. So who writes little is always full, and what is left goes to who writes much. An
- * eighth, since somebody may come who needs some at once: seven eighths are still there.
+ * those who wrote something or owe something; a balance that is full takes no more, and its part
+ * goes to the rest. So who writes little is always full, and what is left goes to who writes much.
+ * An eighth, since somebody may come who needs some at once: seven eighths are still there.
  *
- * What is written is charged when it is known, names after their frames, so a balance may fall below
- * zero; the user then pays with the next refills.
+ * What is written is charged when it is known, names after their frames, so a balance may fall
+ * below zero; the user then pays with the next refills.
  */
 
 #include "daemon/aggregate/share.h"
@@ -177,9 +177,9 @@ enum share_level share_level(struct shares *s, uid_t uid)
 	if (!s)
 		return SHARE_WHOLE;
 	int64_t balance = share_user(s, uid)->balance, whole = balance_max(s);
-	return balance > 0                  ? SHARE_WHOLE
-	       : balance > -(whole / 4)     ? SHARE_LEAF
-	       : balance > -(whole / 2)     ? SHARE_PROCESS
-	       : balance > -whole           ? SHARE_FOLDED
-					    : SHARE_MERGED;
+	return balance > 0              ? SHARE_WHOLE
+	       : balance > -(whole / 4) ? SHARE_LEAF
+	       : balance > -(whole / 2) ? SHARE_PROCESS
+	       : balance > -whole       ? SHARE_FOLDED
+					: SHARE_MERGED;
 }

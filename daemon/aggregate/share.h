@@ -45,14 +45,14 @@ const char *share_level_says(enum share_level level); /* "whole", "no callers"; 
 
 struct share_user {
 	uid_t uid;
-	int64_t balance;  /* bytes; below 0: over the share */
-	uint64_t bytes;   /* charged since the service began */
-	uint64_t n_cut;   /* samples that were kept with less detail */
-	uint32_t seen;    /* the refill before which something was charged last */
+	int64_t balance; /* bytes; below 0: over the share */
+	uint64_t bytes;  /* charged since the service began */
+	uint64_t n_cut;  /* samples that were kept with less detail */
+	uint32_t seen;   /* the refill before which something was charged last */
 };
 
 struct shares {
-	uint64_t rate;    /* bytes a second that the pool gets */
+	uint64_t rate; /* bytes a second that the pool gets */
 	int64_t pool, pool_max;
 	uint64_t filled_ns; /* CLOCK_MONOTONIC; 0: never */
 	uint32_t n_refills;
@@ -60,9 +60,9 @@ struct shares {
 	size_t n_users, last; /* last: found last */
 };
 
-/* What one tier of a store may take in: of `budget` bytes, `used` are taken by files, each of which is
- * kept for keep_ns. The rate is such that used never reaches the budget. The
- * first call fills the pool. */
+/* What one tier of a store may take in: of `budget` bytes, `used` are taken by files, each of which
+ * is kept for keep_ns. The rate is such that used never reaches the budget. The first call fills
+ * the pool. */
 struct share_room {
 	uint64_t budget, used, keep_ns;
 	uint64_t file_ns; /* of one file, each of which begins with all its names again */
@@ -72,8 +72,8 @@ void shares_allow(struct shares *s, const struct share_room *room);
 /* Once per flush: hand out what has come since the last time. */
 void shares_refill(struct shares *s, uint64_t now_ns);
 
-/* The user's account, made if there is none; users beyond the last share that of (uid_t)-1. O(users)
- * at worst, one comparison for the same user again. Borrowed until the next call. */
+/* The user's account, made if there is none; users beyond the last share that of (uid_t)-1.
+ * O(users) at worst, one comparison for the same user again. Borrowed until the next call. */
 struct share_user *share_user(struct shares *s, uid_t uid);
 
 /* Charge bytes that were or will be written for this user. s may be NULL: nobody has a limit. */

@@ -183,8 +183,8 @@ static void stop_for(struct keeper *k, int outcome)
 	stop_storing(k, why, "See that the daemon's user may write there.");
 }
 
-/* Of the budget, what windows and what minutes may take. Hours have the rest, and bounds of their own
- * (ROLLUP_HOUR_ROWS). */
+/* Of the budget, what windows and what minutes may take. Hours have the rest, and bounds of their
+ * own (ROLLUP_HOUR_ROWS). */
 #define WINDOW_BUDGET_PART 11 / 16
 #define MINUTE_BUDGET_PART 3 / 16
 

@@ -97,14 +97,15 @@ int recording_share_cut(struct recording_share *s, struct attribution *a, bool *
 		       : r;
 }
 
-void recording_share_charge(struct recording_share *s, uid_t uid, uint32_t n_nodes,
-	uint32_t n_rows, uint32_t n_reads)
+void recording_share_charge(
+	struct recording_share *s, uid_t uid, uint32_t n_nodes, uint32_t n_rows, uint32_t n_reads)
 {
 	if (s)
 		share_charge(s->shares, uid,
 			(uint64_t)n_nodes * SHARE_NODE_BYTES +
-				(uint64_t)n_rows * (SHARE_SAMPLE_BYTES +
-							   (uint64_t)n_reads * SHARE_READING_BYTES));
+				(uint64_t)n_rows *
+					(SHARE_SAMPLE_BYTES +
+						(uint64_t)n_reads * SHARE_READING_BYTES));
 }
 
 void recording_share_refill(struct recording_share *s, uint64_t now_ns)

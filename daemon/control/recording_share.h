@@ -21,8 +21,8 @@ int recording_share_new(
 int recording_share_cut(struct recording_share *s, struct attribution *a, bool *ret_cut);
 
 /* Charge what an attribution has added to window and call-site tree. */
-void recording_share_charge(struct recording_share *s, uid_t uid, uint32_t n_nodes,
-	uint32_t n_rows, uint32_t n_reads);
+void recording_share_charge(
+	struct recording_share *s, uid_t uid, uint32_t n_nodes, uint32_t n_rows, uint32_t n_reads);
 
 /* A window was stored. */
 void recording_share_refill(struct recording_share *s, uint64_t now_ns);

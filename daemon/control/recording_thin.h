@@ -25,8 +25,8 @@ int recording_thin_new(uint32_t hz, int n_harts, struct recording_thin **ret_thi
 enum { THIN_PASSED = 1 };
 int recording_thin_take(struct recording_thin *t, uint32_t walk_hz, struct attribution *a);
 
-/* What tasks counted that have had no sample since: an attribution without sample or stack for each,
- * until there is none. True with *ret. */
+/* What tasks counted that have had no sample since: an attribution without sample or stack for
+ * each, until there is none. True with *ret. */
 bool recording_thin_rest(struct recording_thin *t, struct attribution *ret);
 
 /* Samples that were passed over. */

@@ -44,7 +44,7 @@ struct roller {
 	uint64_t next_seal_ns, next_look_ns, look_ns;
 	bool failed; /* since the last look */
 	struct roller_status status;
-	struct shares *shares; /* of what minutes may take; children charge it, in memory that is shared */
+	struct shares *shares; /* of minutes; in memory that children charge too */
 };
 
 static void task_clear(struct task_of_roller *t)
@@ -172,8 +172,8 @@ int roller_new(struct store *s, struct roller **ret_roller)
 	struct roller *r = calloc(1, sizeof *r);
 	if (!r)
 		return -ENOMEM;
-	void *shares = mmap(NULL, sizeof *r->shares, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *shares = mmap(
+		NULL, sizeof *r->shares, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shares == MAP_FAILED) {
 		free(r);
 		return -ENOMEM;

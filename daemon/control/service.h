@@ -66,8 +66,8 @@ uint64_t service_fresh_ns(const struct service *s);
 /* What each user may write to the store; NULL: there is none. Borrowed. */
 const struct shares *service_shares(const struct service *s);
 
-/* For status. Samples: taken = stored + in_hand + sum of lost that count samples. What was sampled at
- * a client's higher rate alone is not among them. */
+/* For status. Samples: taken = stored + in_hand + sum of lost that count samples. What was sampled
+ * at a client's higher rate alone is not among them. */
 struct service_account {
 	uint64_t taken, stored, in_hand;
 	uint64_t (*lost)[N_LOSSES];        /* per hart, since the start; borrowed */

@@ -107,8 +107,8 @@ static int note_verified(struct request *q, const struct query_source *s)
 	char text[OFFLOAD_NOTE_BYTES_MAX];
 	if (v->bytes == 0 || s->live)
 		return 0;
-	int n = snprintf(text, sizeof text, VERIFIED "%s", (uintmax_t)v->device, (uintmax_t)v->inode,
-		(uintmax_t)v->bytes, (intmax_t)v->modified_ns, s->path);
+	int n = snprintf(text, sizeof text, VERIFIED "%s", (uintmax_t)v->device,
+		(uintmax_t)v->inode, (uintmax_t)v->bytes, (intmax_t)v->modified_ns, s->path);
 	return n < (int)sizeof text ? offload_note(q, text) : 0;
 }
 
@@ -169,7 +169,8 @@ static void take_note(struct request *q, void *userdata, const char *text)
 	uintmax_t device, inode, bytes;
 	intmax_t modified_ns;
 	int at = 0;
-	bool well = sscanf(text, VERIFIED "%n", &device, &inode, &bytes, &modified_ns, &at) == 4 && at;
+	bool well =
+		sscanf(text, VERIFIED "%n", &device, &inode, &bytes, &modified_ns, &at) == 4 && at;
 	const char *path = text + at;
 	for (size_t i = 0; root > 0 && i < s->n_sources; i++) {
 		if (strcmp(s->source[i].path, path) != 0 || s->source[i].live)

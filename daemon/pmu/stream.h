@@ -89,26 +89,27 @@ void stream_table_clear(struct stream_table *t);
 /* What the pipeline lost or could not do, by cause, counted where it happens and stored per hart.
  * `samples` says whether one of it is one sample that is missing from the figures. */
 enum loss {
-	LOSS_RING,           /* PERF_RECORD_LOST: the ring was full; and at the end PERF_FORMAT_LOST */
-	LOSS_RING_SAMPLES,   /* PERF_RECORD_LOST_SAMPLES */
-	LOSS_THROTTLE,       /* PERF_RECORD_THROTTLE: times, not samples */
-	LOSS_RECORD,         /* a record that does not decode */
-	LOSS_STREAM,         /* a record of an event that we do not know (closed meanwhile) */
-	LOSS_LATE,           /* arrived behind records of a later time: stored, order unsure */
-	LOSS_TASK,           /* sample of a task that we never heard of: stored without a name */
-	LOSS_STACK_TRUNCATED,/* stored, but the stack ends early (copied stack too small, max_stack) */
-	LOSS_UNWIND,         /* stored with the leaf alone: the unwinder was behind, gone, or refused */
-	LOSS_NAMER,          /* frames that stay unnamed since the namer was killed over their file */
-	LOSS_MEMORY,         /* a cap of ours was reached */
-	LOSS_STORE,          /* could not be written */
-	LOSS_HOTPLUG,        /* times a hart went away or came while we ran */
-	LOSS_SIBLING,        /* siblings that failed to open, so that their counts are missing */
-	LOSS_ARGV,           /* execs whose process was gone before its arguments could be read */
-	LOSS_KILLED,         /* were in hand when the daemon was killed; found at its next start */
-	LOSS_SWITCH,         /* switches whose counts could not be read: what ran until then gets none;
-	                        or that no record told of: who is read next gets them */
-	LOSS_LOOPS,          /* counts of loops that programs told of, which could not be written */
-	LOSS_SHARE,          /* stored with less detail: their user wrote more than a share of the store */
+	LOSS_RING, /* PERF_RECORD_LOST: the ring was full; and at the end PERF_FORMAT_LOST */
+	LOSS_RING_SAMPLES,    /* PERF_RECORD_LOST_SAMPLES */
+	LOSS_THROTTLE,        /* PERF_RECORD_THROTTLE: times, not samples */
+	LOSS_RECORD,          /* a record that does not decode */
+	LOSS_STREAM,          /* a record of an event that we do not know (closed meanwhile) */
+	LOSS_LATE,            /* arrived behind records of a later time: stored, order unsure */
+	LOSS_TASK,            /* sample of a task that we never heard of: stored without a name */
+	LOSS_STACK_TRUNCATED, /* stored, but the stack ends early (copied stack too small,
+				 max_stack) */
+	LOSS_UNWIND,  /* stored with the leaf alone: the unwinder was behind, gone, or refused */
+	LOSS_NAMER,   /* frames that stay unnamed since the namer was killed over their file */
+	LOSS_MEMORY,  /* a cap of ours was reached */
+	LOSS_STORE,   /* could not be written */
+	LOSS_HOTPLUG, /* times a hart went away or came while we ran */
+	LOSS_SIBLING, /* siblings that failed to open, so that their counts are missing */
+	LOSS_ARGV,    /* execs whose process was gone before its arguments could be read */
+	LOSS_KILLED,  /* were in hand when the daemon was killed; found at its next start */
+	LOSS_SWITCH,  /* switches whose counts could not be read: what ran until then gets none;
+			 or that no record told of: who is read next gets them */
+	LOSS_LOOPS,   /* counts of loops that programs told of, which could not be written */
+	LOSS_SHARE,   /* stored with less detail: their user wrote more than a share of the store */
 	N_LOSSES,
 };
 struct loss_kind {

@@ -370,6 +370,13 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 			"yet; it will have another time",
 			(unsigned long long)p->unread,
 			(double)p->unread / (double)p->samples * 100);
+	for (uint32_t i = 0; i < p->n_losses; i++)
+		if (strcmp(text_of(texts, p->loss[i].cause) ?: "", loss_kinds[LOSS_SHARE].name) ==
+			0)
+			line_add(l++,
+				"%llu samples have less detail: their users wrote more than their "
+				"share of the store",
+				(unsigned long long)p->loss[i].count);
 	l = tell_tiers(p, l);
 	return (int)(tell_sources(p, l) - note);
 }

@@ -83,9 +83,9 @@ enum {
 #define ROLLUP_WAIT_MS 60000 /* longer than any query reads one file */
 int rollup_add(const char *source_path, const char *target_path, enum tier tier,
 	struct store_error *ret_error);
-/* The same; what users add is charged to their shares, and those who are over theirs add less detail:
- * leaves without callers, then sums of processes, each counted as the loss "over a user's share".
- * Heavy rows come first. NULL: nobody has a limit. */
+/* The same; what users add is charged to their shares, and those who are over theirs add less
+ * detail: leaves without callers, then sums of processes, each counted as the loss "over a user's
+ * share". Heavy rows come first. NULL: nobody has a limit. */
 int rollup_add_within(const char *source_path, const char *target_path, enum tier tier,
 	struct shares *shares, struct store_error *ret_error);
 

@@ -204,8 +204,8 @@ static int remake_loops(struct rollup *r)
 	return outcome;
 }
 
-/* A file of another version becomes one of ours. The tables of loops of version 1 are empty, and are
- * made again; version 2 has all but the seal. */
+/* A file of another version becomes one of ours. The tables of loops of version 1 are empty, and
+ * are made again; version 2 has all but the seal. */
 static int upgrade(struct rollup *r)
 {
 	char version[64];

@@ -180,11 +180,11 @@ int sums_fold_shares(struct rollup *r)
 	for (uint32_t i = 0; i < n; i++)
 		order[i] = i;
 	qsort_r(order, n, sizeof(*order), compare, &rows);
-	int outcome = rollup_table_outcome(
-		r, text_get(&r->texts, loss_kinds[LOSS_SHARE].name, &cause));
+	int outcome =
+		rollup_table_outcome(r, text_get(&r->texts, loss_kinds[LOSS_SHARE].name, &cause));
 	for (uint32_t i = 0; i < n && outcome == 0; i++)
-		outcome = share_row(
-			r, &rows.keys.key[order[i]], &rows.sum[order[i]], cause, &result);
+		outcome =
+			share_row(r, &rows.keys.key[order[i]], &rows.sum[order[i]], cause, &result);
 	free(order);
 	sum_rows_clear(&rows);
 	r->sums.rows = result;

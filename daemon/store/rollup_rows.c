@@ -242,10 +242,10 @@ static void charge(struct rollup *r, const struct cell *cell, size_t n)
 {
 	uint64_t bytes = ROW_BYTES;
 	for (size_t i = 0; i < n; i++)
-		bytes += cell[i].kind == CELL_INTEGER                  ? INTEGER_BYTES
-			 : cell[i].kind == CELL_BLOB                   ? (uint64_t)cell[i].integer
+		bytes += cell[i].kind == CELL_INTEGER                 ? INTEGER_BYTES
+			 : cell[i].kind == CELL_BLOB                  ? (uint64_t)cell[i].integer
 			 : cell[i].kind == CELL_TEXT && cell[i].bytes ? strlen(cell[i].bytes)
-								       : 0;
+								      : 0;
 	share_charge(r->shares, r->payer, bytes);
 }
 

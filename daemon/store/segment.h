@@ -92,8 +92,8 @@ struct segment_flush {
 	uint32_t hz_lowest;   /* see struct sampler; 0: the kernel never cut the rate */
 	bool only_uid;        /* who started a task, and belongs to another user, is left out */
 	uid_t uid;
-	struct shares *shares; /* charged for what is written, and decide how much of strings is; NULL:
-				  nobody has a limit */
+	struct shares *shares; /* charged for what is written, and decide how much of strings is;
+				  NULL: nobody has a limit */
 };
 int segment_flush(struct segment *g, const struct segment_flush *f);
 
@@ -135,15 +135,15 @@ struct segment *segment_abandon(struct segment *g, bool remove);
 int segment_open_live(const char *path, sqlite3 **ret_db, struct segment_error *ret_error);
 
 /* Open a sealed segment for reading, after reading it whole to see that it is as it was sealed. One
- * of a version before SEGMENT_VERSION_SEAL cannot be looked at so. 0 or SEGMENT_* with *ret_error, or
- * -errno. */
+ * of a version before SEGMENT_VERSION_SEAL cannot be looked at so. 0 or SEGMENT_* with *ret_error,
+ * or -errno. */
 int segment_open(const char *path, sqlite3 **ret_db, struct segment_error *ret_error);
 /* The same; not read whole if it is *verified still, which is what it is afterwards. */
 int segment_open_known(const char *path, struct segment_identity *verified, sqlite3 **ret_db,
 	struct segment_error *ret_error);
 
-/* Does the file have all that a sealed one has, where its meta says that it is sealed? 1, 0, -errno.
- * Not while this process has it open: its locks would go. */
+/* Does the file have all that a sealed one has, where its meta says that it is sealed? 1, 0,
+ * -errno. Not while this process has it open: its locks would go. */
 int segment_seal_is_whole(const char *path);
 
 /* The version of the format of one that is open; 0: it cannot be told. */

@@ -205,8 +205,8 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 {
 	/* parent, exe and argv of a thread are its process' */
 	bool process = is_process(task);
-	bool argv = process && (task->n_argv <= n_paid ||
-				       share_level(g->shares, task->uid) == SHARE_WHOLE);
+	bool argv = process &&
+		    (task->n_argv <= n_paid || share_level(g->shares, task->uid) == SHARE_WHOLE);
 	const struct task *parent = parent_of(f, task);
 	return ROW(g, s, CELL_I(task->id), CELL_I(task->pid), CELL_I(task->tid),
 		CELL_I(process ? task->id : task->process->id), CELL_I_OR_NULL(parent, parent->id),

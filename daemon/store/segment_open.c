@@ -138,8 +138,7 @@ static int judge_header(const char *path, const uint8_t h[100], struct segment_h
 	return 0;
 }
 
-int segment_judge_file(
-	const char *path, struct segment_header *ret_header, struct segment_error *e)
+int segment_judge_file(const char *path, struct segment_header *ret_header, struct segment_error *e)
 {
 	/* a FIFO must not keep us waiting */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

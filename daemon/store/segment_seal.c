@@ -4,8 +4,8 @@
  *
  * Sealing moves the log into the file and turns the journal back to an ordinary one: a file whose
  * header names a log is by that alone unfinished. Whatever moment a writer dies at, the next one
- * gets there too: SQLite replays what was committed, and the rest is the same few steps; the last is
- * the hash behind the pages, without which a file that says that it is sealed is not. Only a
+ * gets there too: SQLite replays what was committed, and the rest is the same few steps; the last
+ * is the hash behind the pages, without which a file that says that it is sealed is not. Only a
  * file that never had a log is passed over: the log begins when the tables are made, so nothing was
  * stored.
  */

@@ -39,7 +39,7 @@ struct unnamed {
 	struct unnamed_frame {
 		uint32_t id;
 		uid_t uid;
-	} *frame;
+	} * frame;
 	size_t n, size;
 };
 

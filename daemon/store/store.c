@@ -319,8 +319,7 @@ int store_note(struct store *s, const char *path)
 	return entered;
 }
 
-void store_note_verified(
-	struct store *s, const char *name, const struct segment_identity *identity)
+void store_note_verified(struct store *s, const char *name, const struct segment_identity *identity)
 {
 	size_t at = store_find(s, name);
 	if (at < s->n_files)

@@ -35,7 +35,8 @@ static void count(const struct attribution *a)
 		value += a->read[i].value;
 }
 
-/* A sample of that weight, with as much counted of one event. Returns recording_thin_take's value. */
+/* A sample of that weight, with as much counted of one event. Returns recording_thin_take's value.
+ */
 static int take(struct task *task, int hart, uint32_t walk_hz, uint64_t weight)
 {
 	struct attribution a = {.task = task,
@@ -143,7 +144,8 @@ START_TEST(task_that_ends_takes_its_counts_along)
 	begin_at(1);
 	take(&one, 0, 10, 100);
 	/* what a switch or an exit delivers is no sample, and is never passed over */
-	struct attribution last = {.task = &one, .hart = 1, .n_reads = 1, .read = {{.event = 2, .value = 5}}};
+	struct attribution last = {
+		.task = &one, .hart = 1, .n_reads = 1, .read = {{.event = 2, .value = 5}}};
 	ck_assert_int_eq(recording_thin_take(thin, 10, &last), 0);
 	ck_assert_uint_eq(last.n_reads, 2);
 	ck_assert_uint_eq(last.read[1].value, 100);

@@ -92,8 +92,8 @@ START_TEST(no_bit_is_another_in_silence)
 		flip(fd, (off_t)(bit / 8), bit % 8);
 	}
 	close(fd);
-	ck_assert_msg(n_other == 0, "%d of %llu flips gave another answer, %d were refused", n_other,
-		(unsigned long long)((n_bits + step - 1) / step), n_refused);
+	ck_assert_msg(n_other == 0, "%d of %llu flips gave another answer, %d were refused",
+		n_other, (unsigned long long)((n_bits + step - 1) / step), n_refused);
 	ck_assert_msg(open_and_ask(after, &error) == 1, "%s", error.text);
 	ck_assert_int_eq(memcmp(before, after, sizeof(before)), 0);
 }
