@@ -32,6 +32,9 @@
 #define SHARE_COUNT_BYTES 16
 #define SHARE_SITE_BYTES 40 /* and its strings */
 
+/* What is in the place of the functions of a process whose user is over the share. */
+#define SHARE_FUNCTION_FOLDED "(over the user's share)"
+
 /* What is left of the detail of a user's samples. */
 enum share_level {
 	SHARE_WHOLE,

@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#define FUNCTION_FOLDED "(over the user's share)"
 /* The name that coarser tiers give to what stands for many programs (store/rollup_names.c). */
 #define COMM_MERGED "[other]"
 /* No thread has it: Source: pid_max(5), tids are above 0. */
@@ -41,12 +40,12 @@ static int fold(struct recording_share *s, struct attribution *a)
 {
 	struct file_table *files = &s->walk->files;
 	struct file *file;
-	struct file_key key = {.kind = FILE_UNKNOWN, .path = FUNCTION_FOLDED};
+	struct file_key key = {.kind = FILE_UNKNOWN, .path = SHARE_FUNCTION_FOLDED};
 	int r = s->folded ? 0 : file_get(files, &key, &file);
 	if (r == 0 && !s->folded)
 		r = frame_get(files, file, 0, &s->folded);
 	if (r == 0 && s->folded->state == FRAME_NEW)
-		r = namer_name_as(s->walk->namer, s->folded, FUNCTION_FOLDED);
+		r = namer_name_as(s->walk->namer, s->folded, SHARE_FUNCTION_FOLDED);
 	if (r >= 0 && s->folded)
 		a->frame = &s->folded;
 	return r < 0 ? r : 0;
