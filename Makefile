@@ -23,7 +23,7 @@ VERSION = 0.1.0
 CFLAGS  ?= -O2 -g
 WERROR  ?=
 SANITIZE ?=
-PKGS_DAEMON = libsystemd libprotobuf-c sqlite3 jansson $(if $(WITH_BPF),libbpf)
+PKGS_DAEMON = libsystemd libprotobuf-c sqlite3 jansson libxxhash $(if $(WITH_BPF),libbpf)
 PKGS_PLATFORM = jansson
 PKGS_CLIENT = libprotobuf-c jansson ncursesw
 PKGS_NAMER  = libelf libdw libseccomp liblzma
@@ -176,7 +176,7 @@ $(BUILD)/daemon/pmu/kernel.o: $(SKELETONS)
 # --- packages: Debian names, read by apt; already installed ones cost one dpkg-query -------------
 
 PACKAGES_BUILD = gcc make pkg-config libc6-dev libsystemd-dev libprotobuf-c-dev protobuf-c-compiler \
-	libsqlite3-dev libelf-dev libdw-dev libiberty-dev libseccomp-dev liblzma-dev libjansson-dev \
+	libsqlite3-dev libxxhash-dev libelf-dev libdw-dev libiberty-dev libseccomp-dev liblzma-dev libjansson-dev \
 	libncurses-dev uthash-dev $(if $(filter no,$(BPF)),,clang bpftool libbpf-dev)
 PACKAGES_DEMO = dpkg-dev tclsh xz-utils
 packages:

@@ -13,6 +13,7 @@ int client_store(const struct options *o)
 		{.table = "file", .says = "Files", .spare = spare},
 		{.table = "tier", .says = "Tiers"},
 		{.table = "next", .says = "Next", .upright = true},
+		{.table = "share", .says = "Users' shares of what windows take"},
 		{.table = NULL},
 	};
 	Mperf__StoreRequest store = MPERF__STORE_REQUEST__INIT;

@@ -52,11 +52,12 @@ struct keeper {
 	struct recording *recording; /* NULL: nothing is stored now */
 	char *path;                  /* of its segment */
 	struct recording *ending[ENDING_MAX];
-	struct tap tap;    /* counts what is taken */
+	struct tap tap;    /* counts what nobody takes */
 	int64_t period;    /* of the segment: realtime by tier_period_ns */
+	struct shares shares; /* of what windows may take */
 	int64_t offset_ns; /* realtime - monotonic when it began */
 	uint64_t next_look_ns, next_try_ns, flushed_ns;
-	uint64_t n_stored;          /* of recordings that are gone */
+	uint64_t n_stored, n_passed; /* of recordings that are gone */
 	uint64_t (*lost)[N_LOSSES]; /* per hart */
 	uint64_t (*told)[N_LOSSES]; /* per hart: of all losses, what segments tell of */
 	int n_harts;
@@ -80,8 +81,6 @@ static void take(void *userdata, const struct attribution *a)
 	struct keeper *k = userdata;
 	if (!k->recording)
 		k->lost[a->hart][LOSS_STORE] += a->count;
-	else if (k->account)
-		account_taken(k->account)[a->hart] += a->count;
 }
 
 static int lose_loops(void *userdata, struct task *task, const struct loop_counts *c)
@@ -113,6 +112,7 @@ static void drop(struct keeper *k, struct recording *g)
 	struct recording_state state;
 	recording_state(g, &state);
 	k->n_stored += state.n_stored;
+	k->n_passed += state.n_passed;
 	_cleanup_(freep) char *path = strdup(state.path);
 	recording_free(g);
 	if (path)
@@ -183,6 +183,26 @@ static void stop_for(struct keeper *k, int outcome)
 	stop_storing(k, why, "See that the daemon's user may write there.");
 }
 
+/* Of the budget, what windows and what minutes may take. Hours have the rest, and bounds of their
+ * own (ROLLUP_HOUR_ROWS). */
+#define WINDOW_BUDGET_PART 11 / 16
+#define MINUTE_BUDGET_PART 3 / 16
+
+/* See how much users may write, so that the windows last for as long as they are kept. */
+static void allow(struct keeper *k)
+{
+	const struct share_room room = {
+		.budget = k->o.conf->budget_bytes * WINDOW_BUDGET_PART,
+		.used = store_tier_bytes(k->store, TIER_WINDOW),
+		.keep_ns = k->o.conf->keep_windows_ns,
+		.file_ns = tier_period_ns(TIER_WINDOW),
+	};
+	shares_allow(&k->shares, &room);
+	if (k->roller)
+		roller_allow(k->roller, k->o.conf->budget_bytes * MINUTE_BUDGET_PART,
+			k->o.conf->keep_minutes_ns);
+}
+
 /* Make room. False: there is none to be made, and that has been said. */
 static bool make_room(struct keeper *k, uint64_t n_headrooms)
 {
@@ -195,6 +215,7 @@ static bool make_room(struct keeper *k, uint64_t n_headrooms)
 	if (store_measure(k->store) == 0)
 		(void)store_retain(k->store, &limits, (int64_t)clock_ns(CLOCK_REALTIME), headroom,
 			k->path, &fits);
+	allow(k);
 	if (fits)
 		return true;
 	if (k->store->bytes + headroom <= limits.budget_bytes) {
@@ -229,6 +250,9 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 		.live = true,
 		.lost = k->lost,
 		.told = k->told,
+		.shares = &k->shares,
+		.hz = k->o.conf->rate,
+		.taken = k->account ? account_taken(k->account) : NULL,
 	};
 	struct event_error error = {""};
 	r = recording_new(&o, &k->recording, &error);
@@ -538,19 +562,24 @@ uint64_t keeper_fresh_ns(const struct keeper *k)
 	return k->recording ? k->flushed_ns + SECOND_NS : 0;
 }
 
-void keeper_account(const struct keeper *k, uint64_t *ret_stored, uint64_t *ret_in_hand)
+void keeper_account(const struct keeper *k, struct keeper_samples *ret_samples)
 {
-	*ret_stored = k->n_stored;
-	*ret_in_hand = 0;
+	*ret_samples = (struct keeper_samples){.stored = k->n_stored, .passed = k->n_passed};
 	for (size_t i = 0; i <= ENDING_MAX; i++) {
 		const struct recording *g = i < ENDING_MAX ? k->ending[i] : k->recording;
 		struct recording_state state;
 		if (!g)
 			continue;
 		recording_state(g, &state);
-		*ret_stored += state.n_stored;
-		*ret_in_hand += state.n_in_hand;
+		ret_samples->stored += state.n_stored;
+		ret_samples->in_hand += state.n_in_hand;
+		ret_samples->passed += state.n_passed;
 	}
+}
+
+const struct shares *keeper_shares(const struct keeper *k)
+{
+	return &k->shares;
 }
 
 uint64_t (*keeper_lost(struct keeper *k))[N_LOSSES]

@@ -41,8 +41,13 @@ int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tie
 	struct store_part **ret_part, size_t *ret_n_parts);
 /* When a selection next writes what is in hand, so that it is in the answer: CLOCK_MONOTONIC. */
 uint64_t keeper_fresh_ns(const struct keeper *k);
-/* Samples that were stored since the start, and that are in hand. */
-void keeper_account(const struct keeper *k, uint64_t *ret_stored, uint64_t *ret_in_hand);
+/* Samples since the start: stored, in hand, and passed over since others had the rate raised. */
+struct keeper_samples {
+	uint64_t stored, in_hand, passed;
+};
+void keeper_account(const struct keeper *k, struct keeper_samples *ret_samples);
+/* What each user may write. Borrowed. */
+const struct shares *keeper_shares(const struct keeper *k);
 /* What it lost, per hart. Borrowed. */
 uint64_t (*keeper_lost(struct keeper *k))[N_LOSSES];
 

@@ -147,7 +147,10 @@ static int send_provenance(struct record_job *j, struct request *q)
 {
 	sqlite3 *db;
 	struct segment_error broken;
-	int r = segment_open(j->path, &db, &broken);
+	struct segment_identity ours; /* the hash that we have just written need not be compared */
+	int r = segment_identify(j->fd, &ours);
+	if (r == 0)
+		r = segment_open_known(j->path, &ours, &db, &broken);
 	if (r != 0)
 		return r < 0 ? r : -EIO; /* we have just sealed it */
 

@@ -14,6 +14,8 @@
 #include <sys/pidfd.h>
 #include <sys/utsname.h>
 
+#include "daemon/control/recording_share.h"
+#include "daemon/control/recording_thin.h"
 #include "daemon/store/segment_reserve.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
@@ -50,6 +52,9 @@ struct recording {
 				      RECORDING_LOST_STORE */
 	int outcome;               /* of the store then: SEGMENT_* or -errno */
 	bool sealed;
+	struct recording_thin *thin;   /* NULL: all samples are kept */
+	uint64_t *taken;               /* the caller's; or NULL */
+	struct recording_share *share; /* NULL: nobody has a limit */
 };
 
 /* What a walk counts of tasks that a recording of some of them does not have; of its own it counts
@@ -91,6 +96,7 @@ static struct segment_flush segment_view(struct recording *g)
 		.only_uid = g->targets.only_uid,
 		.uid = g->targets.uid,
 		.gid = g->targets.gid,
+		.shares = recording_share_all(g->share),
 	};
 }
 
@@ -111,20 +117,34 @@ static void note_told(struct recording *g)
 		memcpy(g->told, g->lost, (size_t)g->n_harts * sizeof *g->told);
 }
 
+/* What tasks counted in samples that were passed over is in the window too. 0 or -ENOMEM. */
+static int add_rest(struct recording *g)
+{
+	struct attribution rest;
+	int r = 0;
+	while (r == 0 && recording_thin_rest(g->thin, &rest))
+		r = window_add(&g->window, &g->stacks, &rest);
+	return r < 0 ? r : 0; /* where the window is full, such counts are all that is missing */
+}
+
 /* Store the window and begin the next one at end_ns. 0, SEGMENT_NO_SPACE and the like, -errno. */
 static int flush(struct recording *g, uint64_t end_ns)
 {
+	int r = add_rest(g);
+	if (r != 0)
+		return r;
 	g->window.end_ns = end_ns;
 	walk_check_owners(g->walk);
 	uint64_t n_samples = g->window.n_samples;
 	struct segment_flush view = segment_view(g);
-	int r = segment_flush(g->segment, &view);
+	r = segment_flush(g->segment, &view);
 	if (r != 0)
 		return r;
 	note_told(g);
 	g->n_stored += n_samples;
 	g->n_flushed++;
 	window_clear(&g->window);
+	recording_share_refill(g->share, end_ns);
 	g->window.start_ns = end_ns;
 	return 0;
 }
@@ -171,7 +191,7 @@ static uint32_t hide_kernel(struct recording *g, const struct attribution *a, st
 	return n;
 }
 
-static int add(struct recording *g, const struct attribution *a)
+static int add_whole(struct recording *g, const struct attribution *a)
 {
 	int r = window_add(&g->window, &g->stacks, a);
 	if (r != WINDOW_FULL)
@@ -181,22 +201,48 @@ static int add(struct recording *g, const struct attribution *a)
 	return r == 0 ? window_add(&g->window, &g->stacks, a) : r;
 }
 
+/* With as much detail as its user's share of the store has room for. */
+static int add(struct recording *g, struct attribution *a)
+{
+	if (!g->share)
+		return add_whole(g, a);
+	uid_t uid = a->task ? a->task->uid : (uid_t)-1;
+	uint32_t n_nodes = g->stacks.n_nodes, n_rows = g->window.n_rows;
+	uint64_t n_before = a->count;
+	bool cut = false;
+	int r = recording_share_cut(g->share, a, &cut);
+	if (r == 0)
+		r = add_whole(g, a);
+	if (cut)
+		g->own[a->hart][LOSS_SHARE] += n_before;
+	if (r == 0 && g->window.n_rows >= n_rows) /* else it was flushed in between */
+		recording_share_charge(g->share, uid, g->stacks.n_nodes - n_nodes,
+			g->window.n_rows - n_rows, a->n_reads);
+	return r;
+}
+
 static void take(void *userdata, const struct attribution *a)
 {
 	struct recording *g = userdata;
 	/* copied stacks of a walk of one's own are still to come after the end */
 	if ((g->shared && g->finish_ns) || !targets_want(&g->targets, a->task))
 		return;
+	struct attribution seen = *a;
+	int r = recording_thin_take(g->thin, g->walk->sampler->hz, &seen);
+	if (r == THIN_PASSED)
+		return;
 	g->n_samples += a->count;
+	if (g->taken)
+		g->taken[a->hart] += a->count;
 	if (a->truncated && is_of_others(g, LOSS_STACK_TRUNCATED))
 		g->own[a->hart][LOSS_STACK_TRUNCATED] += a->count;
-	struct attribution seen = *a;
 	struct frame *frame[STACK_FRAMES_MAX];
 	if (g->hidden) {
 		seen.n_frames = hide_kernel(g, a, frame);
 		seen.frame = frame;
 	}
-	int r = g->trouble ? g->trouble : add(g, &seen);
+	if (r == 0)
+		r = g->trouble ? g->trouble : add(g, &seen);
 	if (r == 0)
 		return;
 	g->own[a->hart][r == RECORDING_LOST_STORE ? LOSS_STORE : LOSS_MEMORY] += a->count;
@@ -235,6 +281,8 @@ static void mark(void *userdata, struct sweep *s)
 	for (uint32_t i = 0; i < g->stacks.n_nodes; i++)
 		sweep_keep_frame(s, g->stacks.node[i]->frame);
 	sweep_keep_frame(s, g->hidden);
+	recording_share_mark(g->share, s);
+	recording_thin_mark(g->thin, s);
 	if (!g->segment || g->trouble)
 		return;
 	(void)update(g); /* tasks that ended are told of before they go */
@@ -243,6 +291,8 @@ static void mark(void *userdata, struct sweep *s)
 
 static int add_loops(struct recording *g, struct task *task, const struct loop_counts *c)
 {
+	if (!recording_share_has_room(g->share, task ? task->uid : (uid_t)-1))
+		return LOOP_WINDOW_USER_FULL;
 	int r = loop_window_add(&g->window.loops, &g->walk->sites, task, c);
 	if (r != LOOP_WINDOW_FULL)
 		return r;
@@ -303,7 +353,7 @@ static int create_segment(struct recording *g, const struct recording_options *o
 		.host = name.nodename,
 		.release = name.release,
 		.arch = name.machine,
-		.hz = g->walk->sampler->hz,
+		.hz = o->hz && o->hz < g->walk->sampler->hz ? o->hz : g->walk->sampler->hz,
 		.command = o->command,
 		.all = g->targets.all,
 		.live = o->live,
@@ -323,6 +373,11 @@ static int prepare(struct recording *g, const struct recording_options *o)
 	g->own = o->lost ? o->lost : (g->mine = calloc(n, sizeof *g->mine));
 	if (!g->path || !g->lost || !g->own)
 		return -ENOMEM;
+	int e = o->shares ? recording_share_new(o->shares, g->walk, &g->share) : 0;
+	if (e == 0 && o->hz)
+		e = recording_thin_new(o->hz, g->n_harts, &g->thin);
+	if (e < 0)
+		return e;
 	if (!g->hide_kernel)
 		return 0;
 	struct file *file;
@@ -347,6 +402,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->hide_kernel = o->hide_kernel;
 	g->targets = o->targets;
 	g->told = o->told;
+	g->taken = o->taken;
 	g->n_harts = o->walk->sampler->machine.n_harts;
 	g->window_ns = o->window_ns ? o->window_ns : RECORDING_WINDOW_NS;
 	g->names_ns = o->names_ns ? o->names_ns : RECORDING_NAMES_NS;
@@ -509,6 +565,7 @@ void recording_state(const struct recording *g, struct recording_state *ret_stat
 		.n_samples = g->n_samples,
 		.n_stored = g->n_stored,
 		.n_in_hand = g->window.n_samples,
+		.n_passed = recording_thin_passed(g->thin),
 		.waiting = namer_waiting(g->walk->namer),
 		.path = g->path,
 		.bytes = g->segment ? segment_bytes(g->segment) : 0,
@@ -532,6 +589,8 @@ struct recording *recording_free(struct recording *g)
 		lose_window(g);
 	window_clear(&g->window);
 	stack_tree_clear(&g->stacks);
+	recording_share_free(g->share);
+	recording_thin_free(g->thin);
 	free(g->mine);
 	free(g->lost);
 	free(g->path);

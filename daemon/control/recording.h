@@ -44,6 +44,11 @@ struct recording_options {
 	uint64_t (*told)[N_LOSSES];      /* per hart, of the caller's: losses that segments before this
 	                                    one have told of, kept up to date; what came since is in the
 	                                    first window. NULL: what came before is not ours */
+	uint32_t hz;           /* keep about so many samples a second and hart where the walk
+				  brings more (recording_thin.h); 0: all */
+	uint64_t *taken;       /* per hart, of the caller's: samples taken in are added; or NULL */
+	struct shares *shares; /* borrowed; what each user may write: beyond it samples lose
+				  detail, LOSS_SHARE. NULL: nobody has a limit */
 };
 
 struct recording;
@@ -82,6 +87,7 @@ bool recording_targets_gone(struct recording *g);
 struct recording_state {
 	uint64_t n_samples;          /* taken in: stored, in hand, or lost with the store */
 	uint64_t n_stored, n_in_hand;
+	uint64_t n_passed;           /* that a lower rate passed over: of nothing above */
 	size_t waiting;              /* names and stacks that are still to come */
 	const char *path;
 	int64_t bytes;               /* of the segment by now */

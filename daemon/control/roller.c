@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "daemon/control/offload.h"
 #include "daemon/store/rollup.h"
@@ -43,6 +44,7 @@ struct roller {
 	uint64_t next_seal_ns, next_look_ns, look_ns;
 	bool failed; /* since the last look */
 	struct roller_status status;
+	struct shares *shares; /* of minutes; in memory that children charge too */
 };
 
 static void task_clear(struct task_of_roller *t)
@@ -89,9 +91,10 @@ static int run_child(void *userdata)
 		const char *target = r->task.target[tier];
 		if (!target)
 			continue;
-		int outcome = r->task.source
-				      ? rollup_add(r->task.source, target, (enum tier)tier, &error)
-				      : rollup_seal(target, &error);
+		struct shares *shares = tier == TIER_MINUTE ? r->shares : NULL;
+		int outcome = r->task.source ? rollup_add_within(r->task.source, target,
+						       (enum tier)tier, shares, &error)
+					     : rollup_seal(target, &error);
 		status = ended(outcome, (enum tier)tier, target, &error);
 	}
 	return status;
@@ -135,6 +138,23 @@ static int add_unrolled(struct roller *r)
 	return 0;
 }
 
+void roller_allow(struct roller *r, uint64_t budget_bytes, uint64_t keep_ns)
+{
+	const struct share_room room = {
+		.budget = budget_bytes,
+		.used = store_tier_bytes(r->store, TIER_MINUTE),
+		.keep_ns = keep_ns,
+		.file_ns = tier_period_ns(TIER_MINUTE),
+	};
+	/* a child has it too, and reads what others made */
+	if (r->child)
+		return;
+	if (r->shares->n_users > SHARE_USERS_MAX)
+		*r->shares = (struct shares){0};
+	shares_allow(r->shares, &room);
+	shares_refill(r->shares, clock_ns(CLOCK_MONOTONIC));
+}
+
 static int look(struct roller *r, uint64_t now_ns)
 {
 	if (r->n_waiting > 0 || r->task.source || now_ns < r->next_look_ns)
@@ -152,6 +172,13 @@ int roller_new(struct store *s, struct roller **ret_roller)
 	struct roller *r = calloc(1, sizeof *r);
 	if (!r)
 		return -ENOMEM;
+	void *shares = mmap(
+		NULL, sizeof *r->shares, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shares == MAP_FAILED) {
+		free(r);
+		return -ENOMEM;
+	}
+	r->shares = shares;
 	r->store = s;
 	r->look_ns = LOOK_NS;
 	r->next_look_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_NS;
@@ -289,6 +316,7 @@ struct roller *roller_free(struct roller *r)
 	for (size_t i = 0; i < r->n_waiting; i++)
 		free(r->waiting[i]);
 	free(r->waiting);
+	munmap(r->shares, sizeof *r->shares);
 	free(r);
 	return NULL;
 }

@@ -24,6 +24,9 @@ int roller_new(struct store *s, struct roller **ret_roller);
 /* A segment was sealed. 0 or -ENOMEM. */
 int roller_add(struct roller *r, const char *path);
 
+/* What all minutes may take: what each user adds to them is bounded by it (aggregate/share.h). */
+void roller_allow(struct roller *r, uint64_t budget_bytes, uint64_t keep_ns);
+
 size_t roller_fds(const struct roller *r, struct pollfd *fds, size_t n);
 /* See how the child does, start the next. 0 or -errno. */
 int roller_dispatch(struct roller *r, uint64_t now_ns);

@@ -352,8 +352,12 @@ void service_account(const struct service *s, struct service_account *ret_accoun
 		.rate_wanted = s->walk->sampler->options.hz,
 		.rate_lowered_ns = in->rate_lowered_ns,
 	};
+	struct keeper_samples samples = {0};
 	if (in->keeper)
-		keeper_account(in->keeper, &a.stored, &a.in_hand);
+		keeper_account(in->keeper, &samples);
+	a.stored = samples.stored;
+	a.in_hand = samples.in_hand;
+	a.taken -= samples.passed;
 	const struct past *past = in->past;
 	for (int i = 0; i < PASTS && past->at_ns == 0; i++)
 		past = &in->past[i];
@@ -535,6 +539,11 @@ int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum t
 	*ret_part = NULL;
 	*ret_n_parts = 0;
 	return 0;
+}
+
+const struct shares *service_shares(const struct service *s)
+{
+	return s->inner->keeper ? keeper_shares(s->inner->keeper) : NULL;
 }
 
 uint64_t service_fresh_ns(const struct service *s)

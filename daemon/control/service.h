@@ -70,7 +70,11 @@ int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum t
 /* When an answer of the store has all that was taken until then; CLOCK_MONOTONIC. */
 uint64_t service_fresh_ns(const struct service *s);
 
-/* For status. Samples: taken = stored + in_hand + sum of lost that count samples. */
+/* What each user may write to the store; NULL: there is none. Borrowed. */
+const struct shares *service_shares(const struct service *s);
+
+/* For status. Samples: taken = stored + in_hand + sum of lost that count samples. What was sampled
+ * at a client's higher rate alone is not among them. */
 struct service_account {
 	uint64_t taken, stored, in_hand;
 	uint64_t (*lost)[N_LOSSES];        /* per hart, since the start; borrowed */

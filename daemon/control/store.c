@@ -39,10 +39,19 @@ static const struct answer_column next_columns[] = {
 	{"free", "Free on disc", MPERF__UNIT__UNIT_BYTES},
 };
 
+static const struct answer_column share_columns[] = {
+	{"user", "User", MPERF__UNIT__UNIT_NONE},
+	{"bytes", "Written", MPERF__UNIT__UNIT_BYTES},
+	{"room", "May write", MPERF__UNIT__UNIT_BYTES},
+	{"detail", "Detail", MPERF__UNIT__UNIT_NONE},
+	{"cut", "Samples cut", MPERF__UNIT__UNIT_COUNT},
+};
+
 struct store_answer {
 	struct row_stream stream;
 	struct answer answer;
 	const struct store *store;
+	struct shares shares; /* a copy: to look at an account may make one */
 	struct store_limits limits;
 	struct store_forecast forecast;
 };
@@ -134,6 +143,23 @@ static int send_next(struct store_answer *s)
 	return r == 0 ? send_row(s, v, LENGTH(v)) : r;
 }
 
+static int send_shares(struct store_answer *s)
+{
+	int r = begin_table(s, "share", share_columns, LENGTH(share_columns));
+	for (size_t i = 0; i < s->shares.n_users && r == 0; i++) {
+		const struct share_user *u = &s->shares.user[i];
+		struct answer_value v[] = {
+			u->uid == (uid_t)-1 ? TEXT("others") : NUMBER(u->uid),
+			NUMBER(u->bytes),
+			NUMBER(u->balance > 0 ? u->balance : 0),
+			TEXT(share_level_says(share_level(&s->shares, u->uid))),
+			NUMBER(u->n_cut),
+		};
+		r = send_row(s, v, LENGTH(v));
+	}
+	return r;
+}
+
 static int send_tables(struct store_answer *s)
 {
 	int r = send_files(s);
@@ -141,7 +167,9 @@ static int send_tables(struct store_answer *s)
 		r = begin_table(s, "tier", tier_columns, LENGTH(tier_columns));
 	for (enum tier tier = TIER_WINDOW; tier < N_TIERS && r == 0; tier++)
 		r = send_tier(s, tier);
-	return r == 0 ? send_next(s) : r;
+	if (r == 0)
+		r = send_next(s);
+	return r == 0 ? send_shares(s) : r;
 }
 
 /* Is there a store, and may this peer see it? 0; 1 after the peer was told why not; -errno. */
@@ -175,8 +203,11 @@ int control_store(struct request *q, const Mperf__Request *m)
 		return r < 0 ? r : 0;
 
 	const struct conf *c = q->peer->options->conf;
+	const struct service *service = q->peer->options->service;
+	const struct shares *shares = service_shares(service);
 	struct store_answer s = {
-		.store = q->peer->options->service->store,
+		.store = service->store,
+		.shares = shares ? *shares : (struct shares){0},
 		.limits =
 			{
 				.budget_bytes = c->budget_bytes,

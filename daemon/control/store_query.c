@@ -23,6 +23,7 @@
 struct store_query {
 	Mperf__Request *request;     /* a copy */
 	struct query_source *source; /* whose paths are ours, and absolute */
+	struct segment_identity *known; /* of each: what the daemon knows to be well */
 	size_t n_sources;
 };
 
@@ -36,6 +37,7 @@ static void store_query_release(void *userdata)
 	for (size_t i = 0; i < s->n_sources; i++)
 		free((char *)s->source[i].path);
 	free(s->source);
+	free(s->known);
 	free(s);
 }
 
@@ -96,12 +98,28 @@ static enum tier coarsest_of(const Mperf__Request *m, const struct query_filter 
 /* --- in the child -------------------------------------------------------------------------------
  */
 
-static int note_broken(struct request *q, const struct store_query *s)
+/* "path", or "device inode bytes modified path" of one that was read whole. */
+#define VERIFIED "verified %ju %ju %ju %jd "
+
+static int note_verified(struct request *q, const struct query_source *s)
+{
+	const struct segment_identity *v = &s->verified;
+	char text[OFFLOAD_NOTE_BYTES_MAX];
+	if (v->bytes == 0 || s->live)
+		return 0;
+	int n = snprintf(text, sizeof text, VERIFIED "%s", (uintmax_t)v->device,
+		(uintmax_t)v->inode, (uintmax_t)v->bytes, (intmax_t)v->modified_ns, s->path);
+	return n < (int)sizeof text ? offload_note(q, text) : 0;
+}
+
+static int note_sources(struct request *q, const struct store_query *s)
 {
 	int r = 0;
 	for (size_t i = 0; i < s->n_sources && r == 0; i++)
 		if (s->source[i].outcome == QUERY_BROKEN)
 			r = offload_note(q, s->source[i].path);
+		else if (!segment_identity_equal(&s->source[i].verified, &s->known[i]))
+			r = note_verified(q, &s->source[i]);
 	return r;
 }
 
@@ -134,29 +152,44 @@ static int answer(struct request *q, void *userdata)
 	struct row_stream stream;
 	struct answer to = row_stream_answer(&stream, q);
 	int r = ask(s, &filter, &to, &error);
-	int noted = note_broken(q, s);
+	int noted = note_sources(q, s);
 	return query_answer_end(q, &stream, r == 0 ? noted : r, &error);
 }
 
 /* --- in the daemon ------------------------------------------------------------------------------
  */
 
-/* The child found this file of the store broken. One that is still written is the writer's to
- * judge. */
-static void set_aside(struct request *q, void *userdata, const char *path)
+/* The child found this file of the store broken, or well. One that is still written is the writer's
+ * to judge. */
+static void take_note(struct request *q, void *userdata, const char *text)
 {
 	struct store *store = q->peer->options->service->store;
 	const struct store_query *s = userdata;
 	size_t root = store ? strlen(store->path) : 0;
-	for (size_t i = 0; root > 0 && i < s->n_sources; i++)
-		if (strcmp(s->source[i].path, path) == 0 && !s->source[i].live)
+	uintmax_t device, inode, bytes;
+	intmax_t modified_ns;
+	int at = 0;
+	bool well =
+		sscanf(text, VERIFIED "%n", &device, &inode, &bytes, &modified_ns, &at) == 4 && at;
+	const char *path = text + at;
+	for (size_t i = 0; root > 0 && i < s->n_sources; i++) {
+		if (strcmp(s->source[i].path, path) != 0 || s->source[i].live)
+			continue;
+		if (well)
+			store_note_verified(store, path + root + 1,
+				&(struct segment_identity){.device = (dev_t)device,
+					.inode = (ino_t)inode,
+					.bytes = bytes,
+					.modified_ns = modified_ns});
+		else
 			(void)store_set_aside(store, path + root + 1); /* or it stays where it is */
+	}
 }
 
 static const struct offload_answer store_query_answer = {
 	.run = answer,
 	.release = store_query_release,
-	.note = set_aside,
+	.note = take_note,
 };
 
 /* 0 or -errno. */
@@ -164,10 +197,12 @@ static int take_parts(struct store_query *s, const struct service *service,
 	const struct store_part *part, size_t n)
 {
 	s->source = calloc(n + 1, sizeof *s->source);
-	if (!s->source)
+	s->known = calloc(n + 1, sizeof *s->known);
+	if (!s->source || !s->known)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		char *path;
+		s->known[i] = part[i].file->verified;
 		if (asprintf(&path, "%s/%s", service->store->path, part[i].file->name) < 0)
 			return -ENOMEM;
 		s->source[s->n_sources++] = (struct query_source){
@@ -175,6 +210,7 @@ static int take_parts(struct store_query *s, const struct service *service,
 			.since_ns = part[i].since_ns,
 			.until_ns = part[i].until_ns,
 			.live = !part[i].file->sealed,
+			.verified = part[i].file->verified,
 		};
 	}
 	return 0;

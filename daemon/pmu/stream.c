@@ -60,6 +60,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_SWITCH] = {"switch without counts", false},
 	[LOSS_LOOPS] = {"counts of loops not stored", false},
 	[LOSS_BLIND] = {LOSS_CAUSE_BLIND, false},
+	[LOSS_SHARE] = {"over a user's share", false},
 };
 
 const char *cut_name(unsigned cut)

@@ -111,6 +111,7 @@ enum loss {
 	                        or that no record told of: who is read next gets them */
 	LOSS_LOOPS,          /* counts of loops that programs told of, which could not be written */
 	LOSS_BLIND,          /* whole seconds for which a hart was busy and brought no sample */
+	LOSS_SHARE,          /* stored with less detail: their user wrote more than a share of the store */
 	N_LOSSES,
 };
 struct loss_kind {

@@ -314,6 +314,12 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 	if (n[QUERY_HELD] > 0)
 		line_add(l++, "%u file%s could not be read now", n[QUERY_HELD],
 			n[QUERY_HELD] > 1 ? "s" : "");
+	if (p->n_unverified > 0)
+		line_add(l++, "not verified: sealed by an older mperf, without a hash (%u file%s)",
+			p->n_unverified, p->n_unverified > 1 ? "s" : "");
+	if (p->n_growing > 0)
+		line_add(l++, "not verified: %u file%s still written to", p->n_growing,
+			p->n_growing > 1 ? "s are" : " is");
 	if (n[QUERY_WITHOUT] > 0)
 		line_add(l++, "%u of %u files did not count that event", n[QUERY_WITHOUT],
 			n[QUERY_WITHOUT] + n[QUERY_READ]);
@@ -364,6 +370,13 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 			"yet; it will have another time",
 			(unsigned long long)p->unread,
 			(double)p->unread / (double)p->samples * 100);
+	for (uint32_t i = 0; i < p->n_losses; i++)
+		if (strcmp(text_of(texts, p->loss[i].cause) ?: "", loss_kinds[LOSS_SHARE].name) ==
+			0)
+			line_add(l++,
+				"%llu samples have less detail: their users wrote more than their "
+				"share of the store",
+				(unsigned long long)p->loss[i].count);
 	l = tell_tiers(p, l);
 	return (int)(tell_sources(p, l) - note);
 }

@@ -41,6 +41,8 @@ struct provenance {
 	/* of the sources, by outcome; and the first that was broken */
 	uint32_t n_sources[QUERY_WITHOUT + 1];
 	char broken[64];
+	/* of those that were read: sealed before there were seals; still written to */
+	uint32_t n_unverified, n_growing;
 };
 
 /* What the answer will be about. */

@@ -24,8 +24,10 @@ int sources_read_open(const struct source_reader *reader, sqlite3 *const *db, si
 			"narrow it with --since and --until", "%zu recordings are more than %d", n,
 			QUERY_SEGMENTS_MAX);
 	int r = 0;
-	for (size_t i = 0; i < n && r == 0; i++)
+	for (size_t i = 0; i < n && r == 0; i++) {
 		r = reader->add(reader->query, db[i], &(struct query_source){0}, ret_error);
+		reader->provenance->n_unverified += segment_version(db[i]) < SEGMENT_VERSION_SEAL;
+	}
 	return r;
 }
 
@@ -45,13 +47,15 @@ static enum query_outcome outcome_of(int r)
 
 /* Open a file; one that was sealed since, or was thought to be sealed, is opened as what it is now.
  */
-static int open_source(const struct query_source *s, sqlite3 **ret_db, struct query_error *error)
+static int open_source(struct query_source *s, sqlite3 **ret_db, struct query_error *error)
 {
 	struct segment_error e = {"", ""};
 	int r = s->live ? segment_open_live(s->path, ret_db, &e)
-			: segment_open(s->path, ret_db, &e);
-	if (r == SEGMENT_UNSEALED && !s->live)
+			: segment_open_known(s->path, &s->verified, ret_db, &e);
+	if (r == SEGMENT_UNSEALED && !s->live) {
 		r = segment_open_live(s->path, ret_db, &e);
+		s->live = true;
+	}
 	if (r > 0)
 		query_fail(error,
 			r == SEGMENT_ABSENT ? MPERF__FAILURE_KIND__FAILURE_MISSING
@@ -60,9 +64,9 @@ static int open_source(const struct query_source *s, sqlite3 **ret_db, struct qu
 	return r;
 }
 
-/* 0 with the source's outcome; what ends the query. */
-static int read_source(
-	const struct source_reader *reader, struct query_source *s, struct query_error *error)
+/* 0 with the source's outcome; what ends the query. *ret_unverified: it has no seal. */
+static int read_source(const struct source_reader *reader, struct query_source *s,
+	struct query_error *error, bool *ret_unverified)
 {
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
 	int r = open_source(s, &db, error);
@@ -70,6 +74,7 @@ static int read_source(
 		s->outcome = outcome_of(r);
 	if (r != 0)
 		return r < 0 ? r : 0;
+	*ret_unverified = !s->live && segment_version(db) < SEGMENT_VERSION_SEAL;
 	r = reader->keep(reader->query);
 	if (r == 0)
 		r = reader->add(reader->query, db, s, error);
@@ -102,8 +107,9 @@ int sources_read(const struct source_reader *reader, struct query_source *source
 		"there are no recordings of that time", "", MPERF__FAILURE_KIND__FAILURE_MISSING};
 	size_t n_read = 0;
 	for (size_t i = 0; i < n; i++) {
+		bool unverified = false;
 		source[i].outcome = QUERY_READ;
-		int r = read_source(reader, &source[i], &error);
+		int r = read_source(reader, &source[i], &error, &unverified);
 		if (r != 0) {
 			*ret_error = error;
 			return r;
@@ -112,6 +118,10 @@ int sources_read(const struct source_reader *reader, struct query_source *source
 		/* the query took back what it had noted before: note it anew */
 		struct provenance *p = reader->provenance;
 		p->n_sources[source[i].outcome]++;
+		if (source[i].outcome == QUERY_READ) {
+			p->n_unverified += unverified;
+			p->n_growing += source[i].live;
+		}
 		if (source[i].outcome == QUERY_BROKEN && !*p->broken)
 			snprintf(p->broken, sizeof(p->broken), "%s", name_of(source[i].path));
 	}

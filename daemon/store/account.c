@@ -18,13 +18,12 @@
 
 #include "daemon/pmu/machine.h"
 #include "daemon/pmu/stream.h"
+#include "daemon/store/segment_trailer.h"
 #include "proto/memory.h"
 
 #define ACCOUNT_TAG 0x31636341666d70u /* "pmfAcc1", as a number: 1 is the layout's version */
 /* 50,000 samples a second for 700 years; a double knows it exactly. */
 #define TAKEN_MAX (UINT64_C(1) << 50)
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 struct page {
 	uint64_t tag;
@@ -164,6 +163,20 @@ static uint64_t sum_taken(const struct page *p)
 	return n;
 }
 
+/* Its seal, if it has one, is made again. */
+static int settle_file(const struct page *p, const char *path, uint64_t *ret_lost)
+{
+	int sealed = trailer_remove(path);
+	if (sealed < 0)
+		return sealed;
+	sqlite3 *db = NULL;
+	int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+	int r = rc == SQLITE_OK ? settle(p, db, ret_lost) : rc == SQLITE_NOMEM ? -ENOMEM : -EIO;
+	sqlite3_close(db);
+	int written = sealed ? trailer_write_path(path) : 0;
+	return r < 0 ? r : written;
+}
+
 /* 0; -ENOENT: it is not there, or has no place; -errno. */
 static int settle_segment(const struct page *p, const struct store *s, uint64_t *ret_lost)
 {
@@ -176,9 +189,7 @@ static int settle_segment(const struct page *p, const struct store *s, uint64_t 
 	/* SQLITE_OPEN_NOFOLLOW would want no link in the folder's path either */
 	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return -ENOENT;
-	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
-	int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-	return rc == SQLITE_OK ? settle(p, db, ret_lost) : rc == SQLITE_NOMEM ? -ENOMEM : -EIO;
+	return settle_file(p, path, ret_lost);
 }
 
 int account_settle(struct account *a, const struct store *s, uint64_t *ret_lost)

@@ -258,11 +258,13 @@ static int open_existing(struct rollup *r, enum target_state *ret_state)
 		return 0;
 	}
 	int64_t sealed;
+	bool whole = segment_seal_is_whole(r->target_path) == 1;
 	int outcome = rollup_open_target(r, r->target_path, false);
 	if (outcome == 0)
 		outcome = rollup_meta(r, "sealed", 0, &sealed);
+	/* one that was killed between the two is to be sealed again */
 	if (outcome == 0)
-		*ret_state = sealed ? TARGET_SEALED : TARGET_OPEN;
+		*ret_state = sealed && whole ? TARGET_SEALED : TARGET_OPEN;
 	return outcome;
 }
 
@@ -292,6 +294,8 @@ static int add_to_new(struct rollup *r, const char *key, bool copy)
 		outcome = fill(r, key);
 	if (outcome == 0)
 		outcome = rollup_close_target(r);
+	if (outcome == 0 && copy)
+		outcome = rollup_write_seal(r, path);
 	if (outcome == 0)
 		outcome = rollup_rename(r, path, r->target_path);
 	if (outcome != 0)
@@ -302,6 +306,12 @@ static int add_to_new(struct rollup *r, const char *key, bool copy)
 int rollup_add(const char *source_path, const char *target_path, enum tier tier,
 	struct store_error *ret_error)
 {
+	return rollup_add_within(source_path, target_path, tier, NULL, ret_error);
+}
+
+int rollup_add_within(const char *source_path, const char *target_path, enum tier tier,
+	struct shares *shares, struct store_error *ret_error)
+{
 	if (tier != TIER_MINUTE && tier != TIER_HOUR)
 		return -EINVAL;
 	_cleanup_(freep) char *key = source_key(source_path);
@@ -309,6 +319,7 @@ int rollup_add(const char *source_path, const char *target_path, enum tier tier,
 		rollup_new(source_path, target_path, tier, ret_error);
 	if (!key || !r)
 		return -ENOMEM;
+	r->shares = shares;
 	enum target_state state = TARGET_NONE;
 	int outcome = open_existing(r, &state);
 	/* the source may be gone long since, and need not be read, where it was added before */
@@ -340,6 +351,11 @@ int rollup_seal(const char *target_path, struct store_error *ret_error)
 	int outcome = open_existing(r, &state);
 	if (outcome != 0 || state == TARGET_SEALED)
 		return outcome;
+	/* what is broken by now shall not be sealed as it is */
+	if (state == TARGET_OPEN)
+		outcome = rollup_check_target(r);
+	if (outcome != 0)
+		return outcome;
 	if (state == TARGET_NONE) {
 		rollup_fail(r, 0, target_path, "Nothing was rolled up in its time", "is not there");
 		return -ENOENT;
@@ -347,5 +363,7 @@ int rollup_seal(const char *target_path, struct store_error *ret_error)
 	outcome = rollup_exec(r, "INSERT OR REPLACE INTO meta "
 				 "SELECT 'end_ns', coalesce(max(end_ns), 0) FROM window;"
 				 "INSERT OR REPLACE INTO meta VALUES ('sealed', 1); COMMIT");
-	return outcome == 0 ? rollup_close_target(r) : outcome;
+	if (outcome == 0)
+		outcome = rollup_close_target(r);
+	return outcome == 0 ? rollup_write_seal(r, target_path) : outcome;
 }

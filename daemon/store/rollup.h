@@ -28,6 +28,7 @@
  * Reads and writes are SQLite's and may take seconds: this is run in a process of its own.
  */
 
+#include "daemon/aggregate/share.h"
 #include "daemon/store/store.h"
 
 /* Rows that one hour may have in the hour tier, all harts together: what a query of weeks reads. So
@@ -82,6 +83,11 @@ enum {
 #define ROLLUP_WAIT_MS 60000 /* longer than any query reads one file */
 int rollup_add(const char *source_path, const char *target_path, enum tier tier,
 	struct store_error *ret_error);
+/* The same; what users add is charged to their shares, and those who are over theirs add less
+ * detail: leaves without callers, then sums of processes, each counted as the loss "over a user's
+ * share". Heavy rows come first. NULL: nobody has a limit. */
+int rollup_add_within(const char *source_path, const char *target_path, enum tier tier,
+	struct shares *shares, struct store_error *ret_error);
 
 /* Seal a tier's file whose period is over; a sealed one stays as it is. 0, STORE_NO_SPACE,
  * ROLLUP_TARGET_BROKEN, -errno. */

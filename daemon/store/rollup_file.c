@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/store/rollup_part.h"
+#include "daemon/store/segment_trailer.h"
 
 #ifndef MPERF_VERSION
 #define MPERF_VERSION "0"
@@ -203,16 +204,21 @@ static int remake_loops(struct rollup *r)
 	return outcome;
 }
 
-/* A file of version 1 becomes one of ours: its tables of loops are empty, and are made anew. */
+/* A file of another version becomes one of ours. The tables of loops of version 1 are empty, and
+ * are made again; version 2 has all but the seal. */
 static int upgrade(struct rollup *r)
 {
 	char version[64];
-	if (segment_version(r->target) != 1)
+	uint32_t old = segment_version(r->target);
+	if (old == 0 || old >= SEGMENT_VERSION)
 		return 0;
-	int outcome =
-		is(r, "SELECT (SELECT count(*) FROM loop_site) + (SELECT count(*) FROM loop_count)",
+	int outcome = 0;
+	if (old < SEGMENT_VERSION_LOOPS)
+		outcome = is(r,
+			"SELECT (SELECT count(*) FROM loop_site) + (SELECT count(*) FROM "
+			"loop_count)",
 			0, NULL);
-	if (outcome == 0)
+	if (outcome == 0 && old < SEGMENT_VERSION_LOOPS)
 		outcome = remake_loops(r);
 	snprintf(version, sizeof(version), "PRAGMA user_version=%d", SEGMENT_VERSION);
 	return outcome == 0 ? rollup_exec(r, version) : outcome;
@@ -292,7 +298,28 @@ int rollup_copy(struct rollup *r, const char *from, const char *to)
 	if (out < 0)
 		return file_errno(r, errno);
 	int e = copy_bytes(in, out);
+	if (e == 0)
+		e = trailer_remove(to);
 	return e < 0 ? file_errno(r, -e) : 0;
+}
+
+int rollup_write_seal(struct rollup *r, const char *path)
+{
+	int e = trailer_write_path(path);
+	return e < 0 ? file_errno(r, -e) : 0;
+}
+
+int rollup_check_target(struct rollup *r)
+{
+	_cleanup_(sqlite3_finalizep) sqlite3_stmt *st = NULL;
+	int rc = sqlite3_prepare_v2(r->target, "PRAGMA quick_check(1)", -1, &st, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(st);
+	int outcome = rollup_target_outcome(r, rc);
+	const char *says = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
+	if (outcome != 0 || (says && strcmp(says, "ok") == 0))
+		return outcome;
+	return rollup_fail_target(r, says ? says : "it does not say where");
 }
 
 int rollup_rename(struct rollup *r, const char *from, const char *to)

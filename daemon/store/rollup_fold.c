@@ -125,6 +125,72 @@ static int fold_all(
 	return outcome;
 }
 
+/* A row of a user of whom so much detail is left. */
+static int share_key(
+	struct rollup *r, enum share_level level, const struct key *key, struct key *ret_key)
+{
+	uint32_t stack = sum_stack(key);
+	int outcome = 0;
+	if (level >= SHARE_FOLDED)
+		outcome = rollup_other_stack(r, stack, &stack);
+	else if (level >= SHARE_LEAF)
+		outcome = rollup_leaf(r, stack, &stack);
+	*ret_key = *key;
+	ret_key->part[0] = (uint64_t)sum_task(key) << 32 | stack;
+	return outcome;
+}
+
+static uint64_t row_bytes(const struct rollup *r, const struct sum *sum)
+{
+	uint64_t bytes = SHARE_SAMPLE_BYTES;
+	for (uint32_t i = sum->reading; i != 0; i = r->sums.reading[i - 1].next)
+		bytes += SHARE_READING_BYTES;
+	return bytes;
+}
+
+/* Move a row to the result, with the detail that its user has room for, and charge it. */
+static int share_row(struct rollup *r, const struct key *key, const struct sum *sum, uint32_t cause,
+	struct sum_rows *result)
+{
+	uid_t uid = rollup_uid(r, sum_task(key));
+	struct key as;
+	uint32_t n = result->keys.n_keys;
+	int outcome = share_key(r, share_level(r->shares, uid), key, &as);
+	bool cut = sum_stack(&as) != sum_stack(key);
+	if (outcome == 0)
+		outcome = sums_merge(r, result, &as, sum, cut);
+	if (outcome == 0 && cut && sum->count > 0)
+		outcome = sums_add_loss(r, key->part[2], cause, sum->count);
+	if (outcome == 0 && result->keys.n_keys > n)
+		share_charge(r->shares, uid, row_bytes(r, sum));
+	return outcome;
+}
+
+int sums_fold_shares(struct rollup *r)
+{
+	struct sum_rows result = {0}, rows = r->sums.rows;
+	uint32_t n = rows.keys.n_keys, cause;
+	if (!r->shares || n == 0)
+		return 0;
+	uint32_t *order = calloc(n, sizeof(*order));
+	if (!order)
+		return -ENOMEM;
+	r->sums.rows = (struct sum_rows){0};
+	shares_refill(r->shares, r->shares->filled_ns);
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	qsort_r(order, n, sizeof(*order), compare, &rows);
+	int outcome =
+		rollup_table_outcome(r, text_get(&r->texts, loss_kinds[LOSS_SHARE].name, &cause));
+	for (uint32_t i = 0; i < n && outcome == 0; i++)
+		outcome =
+			share_row(r, &rows.keys.key[order[i]], &rows.sum[order[i]], cause, &result);
+	free(order);
+	sum_rows_clear(&rows);
+	r->sums.rows = result;
+	return outcome;
+}
+
 int sums_fold(struct rollup *r, uint32_t n_max)
 {
 	if (r->sums.rows.keys.n_keys <= n_max)

@@ -359,6 +359,7 @@ static int write_process(struct rollup *r, uint32_t index, uint32_t parent)
 		outcome = rows_add(&r->tasks.rows, index, &row);
 	if (outcome != 0)
 		return outcome == ROLLUP_NO_ROW ? rollup_fail_source(r, "a task is gone") : outcome;
+	bool whole = !r->has_payer || share_level(r->shares, r->payer) == SHARE_WHOLE;
 	bool ended = sqlite3_column_type(st, 5) != SQLITE_NULL;
 	bool owned = sqlite3_column_type(st, 10) != SQLITE_NULL;
 	return PUT(r, WRITE_TASK, CELL_I(row), CELL_I(sqlite3_column_int64(st, 0)),
@@ -366,7 +367,7 @@ static int write_process(struct rollup *r, uint32_t index, uint32_t parent)
 		CELL_I(sqlite3_column_int64(st, 4)),
 		CELL_I_OR_NULL(ended, sqlite3_column_int64(st, 5)),
 		CELL_T(sqlite3_column_text(st, 6)), CELL_T(sqlite3_column_text(st, 7)),
-		CELL_B(sqlite3_column_blob(st, 8), sqlite3_column_bytes(st, 8)),
+		CELL_B(whole ? sqlite3_column_blob(st, 8) : NULL, sqlite3_column_bytes(st, 8)),
 		CELL_I_OR_NULL(cgroup_row, cgroup_row),
 		CELL_I_OR_NULL(owned, sqlite3_column_int64(st, 10)),
 		CELL_I(sqlite3_column_int64(st, 11)));
@@ -499,6 +500,12 @@ int rollup_task_row(struct rollup *r, uint32_t index, uint32_t *ret_row)
 	int outcome = write_family(r, index - 1);
 	*ret_row = rows_get(&r->tasks.rows, index - 1);
 	return outcome;
+}
+
+uid_t rollup_uid(const struct rollup *r, uint32_t task)
+{
+	uint64_t uid = task ? r->tasks.keys.key[task - 1].part[3] & ((1ull << 40) - 1) : 0;
+	return uid ? (uid_t)(uid - 1) : (uid_t)-1;
 }
 
 int rollup_other_program(struct rollup *r, uint32_t task, uint32_t *ret_index)

@@ -129,6 +129,9 @@ struct rollup {
 	sqlite3 *source, *target;
 	sqlite3_stmt *read[N_ROLLUP_READS], *write[N_ROLLUP_WRITES];
 	uint32_t stacks_max; /* of the tier */
+	struct shares *shares; /* NULL: nobody has a limit */
+	bool has_payer;        /* rows are charged to: */
+	uid_t payer;
 
 	struct text_table texts;                 /* of all kinds, the source's and the target's */
 	uint32_t boot;                           /* text: the target's */
@@ -195,8 +198,13 @@ int rollup_exec(struct rollup *r, const char *sql);
 int rollup_meta(struct rollup *r, const char *key, int64_t otherwise, int64_t *ret_value);
 /* A text in it; 0 where there is none. */
 int rollup_meta_text(struct rollup *r, const char *key, uint32_t *ret_text);
-/* Copy a file that is sealed to a new name, which must not be there. 0, STORE_NO_SPACE, -errno. */
+/* Copy a file that is sealed to a new name, which must not be there, without its seal. 0,
+ * STORE_NO_SPACE, -errno. */
 int rollup_copy(struct rollup *r, const char *from, const char *to);
+/* Write the seal of a file that is closed. 0, STORE_NO_SPACE, -errno. */
+int rollup_write_seal(struct rollup *r, const char *path);
+/* Look at all pages. 0, ROLLUP_TARGET_BROKEN, -errno. */
+int rollup_check_target(struct rollup *r);
 int rollup_rename(struct rollup *r, const char *from, const char *to);
 /* Close the target; what was not committed is taken back. 0, ROLLUP_*, -errno. */
 int rollup_close_target(struct rollup *r);
@@ -286,6 +294,13 @@ int sums_merge(struct rollup *r, struct sum_rows *rows, const struct key *key,
 
 /* Make the rows at most n_max. 0, ROLLUP_*, -errno. */
 int sums_fold(struct rollup *r, uint32_t n_max);
+/* Take from the rows of users who are over their share what they have no room for. 0, ROLLUP_*,
+ * -errno. */
+int sums_fold_shares(struct rollup *r);
+/* The user of a task; (uid_t)-1 of none. */
+uid_t rollup_uid(const struct rollup *r, uint32_t task);
+/* Count a loss in the window under way. */
+int sums_add_loss(struct rollup *r, uint64_t hart, uint32_t cause, int64_t count);
 static inline uint32_t sum_task(const struct key *key)
 {
 	return (uint32_t)(key->part[0] >> 32);

@@ -14,6 +14,11 @@
 
 #include "daemon/store/rollup_part.h"
 
+/* Of a row in a page: its place, its length, its header. Of a number: ids of a day's file. Source:
+ * https://www.sqlite.org/fileformat.html, "B-tree Pages" and "Record Format". */
+#define ROW_BYTES 6
+#define INTEGER_BYTES 3
+
 static const char *const read_text[N_ROLLUP_READS] = {
 	[READ_META] = "SELECT value FROM meta WHERE key = ?1",
 	[READ_EVENT] = "SELECT id, pmu, type, config, config1, config2, modifiers, name, unit "
@@ -232,8 +237,23 @@ int rollup_text(struct rollup *r, sqlite3_stmt *st, int column, uint32_t *ret_te
 	return rollup_table_outcome(r, text_get(&r->texts, text, ret_text));
 }
 
+/* What a row takes: its key and its lengths, numbers as they mostly are, strings. */
+static void charge(struct rollup *r, const struct cell *cell, size_t n)
+{
+	uint64_t bytes = ROW_BYTES;
+	for (size_t i = 0; i < n; i++)
+		bytes += cell[i].kind == CELL_INTEGER                 ? INTEGER_BYTES
+			 : cell[i].kind == CELL_BLOB                  ? (uint64_t)cell[i].integer
+			 : cell[i].kind == CELL_TEXT && cell[i].bytes ? strlen(cell[i].bytes)
+								      : 0;
+	share_charge(r->shares, r->payer, bytes);
+}
+
 int rollup_put(struct rollup *r, enum rollup_write s, const struct cell *cell, size_t n)
 {
+	/* samples and readings are charged when it is decided which there are */
+	if (r->has_payer && s != WRITE_SAMPLE && s != WRITE_READING)
+		charge(r, cell, n);
 	sqlite3_stmt *st = r->write[s];
 	int rc = SQLITE_OK;
 	for (size_t i = 0; i < n && rc == SQLITE_OK; i++)

@@ -84,11 +84,11 @@ int rollup_file(struct rollup *r, int64_t id, uint32_t *ret_index)
 	return outcome == ROLLUP_NO_ROW ? 0 : outcome;
 }
 
-static int write_other_file(struct rollup *r, uint32_t row)
+static int write_other_file(struct rollup *r, uint32_t row, const char *name)
 {
 	struct cell none = CELL_I_OR_NULL(false, 0);
-	return PUT(r, WRITE_FILE, CELL_I(row), CELL_I(FILE_UNKNOWN), CELL_T("[other]"), none, none,
-		none, none, CELL_I(0), CELL_I(FILE_UNSEEN), CELL_I(0), CELL_I(0));
+	return PUT(r, WRITE_FILE, CELL_I(row), CELL_I(FILE_UNKNOWN), CELL_T(name), none, none, none,
+		none, CELL_I(0), CELL_I(FILE_UNSEEN), CELL_I(0), CELL_I(0));
 }
 
 int rollup_file_row(struct rollup *r, uint32_t index, uint32_t *ret_row)
@@ -100,7 +100,8 @@ int rollup_file_row(struct rollup *r, uint32_t index, uint32_t *ret_row)
 	uint32_t origin = r->files.origin[index - 1];
 	int outcome = rows_add(&r->files.rows, index - 1, ret_row);
 	if (outcome == 0 && origin == 0)
-		return write_other_file(r, *ret_row);
+		return write_other_file(r, *ret_row,
+			text_of(&r->texts, (uint32_t)r->files.keys.key[index - 1].part[1]));
 	if (outcome == 0)
 		outcome = rollup_get(r, READ_FILE, origin);
 	if (outcome != 0)
@@ -238,14 +239,23 @@ static int write_places(struct rollup *r, uint32_t row, int64_t frame)
 	return outcome == ROLLUP_NO_ROW ? 0 : outcome;
 }
 
-/* The frame of that function and state which stands for several. */
+/* Where the state of a frame stands in its key. */
+static unsigned state_part(const struct rollup *r)
+{
+	return r->tier == TIER_HOUR ? 2 : 3;
+}
+
+/* The frame of that state which stands for several. In minutes, whose key has all its names in the
+ * place of the function, only what users are over their share for is such. */
 static int other_frame(struct rollup *r, uint64_t state, uint32_t *ret_index)
 {
+	const char *name = r->tier == TIER_HOUR ? "[other]" : SHARE_FUNCTION_FOLDED;
 	uint32_t text, file = 0, index = 0;
-	int outcome = rollup_table_outcome(r, text_get(&r->texts, "[other]", &text));
+	int outcome = rollup_table_outcome(r, text_get(&r->texts, name, &text));
 	if (outcome == 0)
 		outcome = entries_get(r, &r->files, &(struct key){{FILE_UNKNOWN, text}}, 0, &file);
-	struct key key = {{file + 1, state == FRAME_NAMED ? text : 0, state}};
+	struct key key = {{file + 1, state == FRAME_NAMED ? text : 0}};
+	key.part[state_part(r)] = state;
 	if (outcome == 0)
 		outcome = entries_get(r, &r->frames, &key, 0, &index);
 	*ret_index = index + 1;
@@ -269,10 +279,11 @@ static int frame_row(struct rollup *r, uint32_t index, uint32_t *ret_row)
 		outcome = rows_add(&r->frames.rows, index - 1, ret_row);
 	if (outcome == 0)
 		outcome = PUT(r, WRITE_FRAME, CELL_I(*ret_row), CELL_I(file), CELL_I(offset),
-			CELL_I(key.part[r->tier == TIER_HOUR ? 2 : 3]));
+			CELL_I(key.part[state_part(r)]));
 	if (outcome == 0)
-		outcome = r->tier == TIER_HOUR ? write_symbol(r, *ret_row, (uint32_t)key.part[1])
-					       : write_places(r, *ret_row, origin);
+		outcome = r->tier == TIER_HOUR || origin == 0
+				  ? write_symbol(r, *ret_row, (uint32_t)key.part[1])
+				  : write_places(r, *ret_row, origin);
 	return outcome == ROLLUP_NO_ROW ? rollup_fail_source(r, "a frame is gone") : outcome;
 }
 
@@ -302,7 +313,8 @@ int rollup_other_stack(struct rollup *r, uint32_t stack, uint32_t *ret_index)
 	if (stack == 0)
 		return 0;
 	frame = (uint32_t)r->stacks.keys.key[stack - 1].part[1];
-	int outcome = other_frame(r, frame ? r->frames.keys.key[frame - 1].part[2] : 0, &frame);
+	int outcome = other_frame(
+		r, frame ? r->frames.keys.key[frame - 1].part[state_part(r)] : 0, &frame);
 	return outcome == 0 ? get_stack(r, 0, frame, ret_index) : outcome;
 }
 

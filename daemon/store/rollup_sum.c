@@ -126,16 +126,22 @@ int sums_take_sample(struct rollup *r)
 
 int sums_take_loss(struct rollup *r)
 {
-	struct sums *s = &r->sums;
-	uint32_t cause, i;
+	uint32_t cause;
 	int outcome = rollup_text(r, r->read[READ_LOSS], 2, &cause);
-	if (outcome != 0)
-		return outcome;
-	struct key key = {{(uint64_t)rollup_integer(r, READ_LOSS, 1), cause}};
-	outcome = rollup_table_outcome(r, key_get(&s->losses, &key, &i));
+	return outcome == 0 ? sums_add_loss(r, (uint64_t)rollup_integer(r, READ_LOSS, 1), cause,
+				      rollup_integer(r, READ_LOSS, 3))
+			    : outcome;
+}
+
+int sums_add_loss(struct rollup *r, uint64_t hart, uint32_t cause, int64_t count)
+{
+	struct sums *s = &r->sums;
+	struct key key = {{hart, cause}};
+	uint32_t i;
+	int outcome = rollup_table_outcome(r, key_get(&s->losses, &key, &i));
 	if (outcome == 0)
 		outcome = array_grow(&s->loss, &s->size_loss, i + 1, sizeof(*s->loss));
-	return outcome == 0 ? add(r, &s->loss[i], rollup_integer(r, READ_LOSS, 3)) : outcome;
+	return outcome == 0 ? add(r, &s->loss[i], count) : outcome;
 }
 
 /* --- rows ---------------------------------------------------------------------------------------
@@ -209,6 +215,8 @@ static int write_sample(struct rollup *r, const struct key *key, const struct su
 {
 	uint32_t task, stack;
 	bool cut = false;
+	r->has_payer = r->shares != NULL;
+	r->payer = rollup_uid(r, sum_task(key));
 	int outcome = rollup_task_row(r, sum_task(key), &task);
 	if (outcome == 0)
 		outcome = rollup_stack_row(r, sum_stack(key), &cut, &stack);
@@ -241,11 +249,14 @@ int sums_write(struct rollup *r, const struct sums_window *w)
 	if (outcome == 0 && r->tier == TIER_HOUR)
 		outcome = sums_fold(r, n_max);
 	if (outcome == 0)
+		outcome = sums_fold_shares(r);
+	if (outcome == 0)
 		outcome = PUT(r, WRITE_WINDOW, CELL_I(++r->n_windows), CELL_I(w->start_ns),
 			CELL_I(w->end_ns), CELL_I(w->realtime_ns));
 	const struct sum_rows *rows = &r->sums.rows;
 	for (uint32_t i = 0; i < rows->keys.n_keys && outcome == 0; i++)
 		outcome = write_sample(r, &rows->keys.key[i], &rows->sum[i]);
+	r->has_payer = false;
 	if (outcome == 0)
 		outcome = write_losses(r);
 	if (outcome == 0)

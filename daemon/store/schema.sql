@@ -1,9 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 --
--- mperf segment, schema version 2 (user_version 2, application_id 0x6d507266 "mPrf").
+-- mperf segment, schema version 3 (user_version 3, application_id 0x6d507266 "mPrf").
 --
 -- A segment is one SQLite file that holds a stretch of profile and every name it needs. This text is
--- a public interface: read a sealed segment with any SQLite, open it with ?immutable=1.
+-- a public interface: read a sealed segment with any SQLite, open it with ?immutable=1. Behind its last
+-- page a sealed one has 32 bytes more, which SQLite passes over: "mPrfSeal", the number of bytes before
+-- them (64 bits, little endian) and their XXH3 hash (128 bits, big endian). Whoever changes the file
+-- takes these off, and sets user_version to 2, which had the same tables and no hash.
 --
 -- Numbers that mean time are nanoseconds. `*_ns` without further word is CLOCK_MONOTONIC of the boot
 -- in meta; `realtime_ns` is CLOCK_REALTIME. Ids are the segment's own and mean nothing in another

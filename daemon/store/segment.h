@@ -10,13 +10,18 @@
 
 #include <sqlite3.h>
 
+#include "daemon/aggregate/share.h"
 #include "daemon/aggregate/window.h"
 #include "daemon/pmu/sampler.h"
+#include "daemon/store/segment_trailer.h"
 
 #define SEGMENT_APPLICATION_ID 0x6d507266 /* "mPrf" */
-#define SEGMENT_VERSION 2
+#define SEGMENT_VERSION 3
 /* Before it, tables of loops had fewer columns (schema_1.sql), and no rows. */
 #define SEGMENT_VERSION_LOOPS 2
+/* Before it, sealed files had no hash behind them (segment_trailer.h), and nobody can tell whether
+ * they have changed. */
+#define SEGMENT_VERSION_SEAL 3
 
 enum {
 	SEGMENT_NOT_OURS = 1, /* no SQLite file, or of another application */
@@ -88,6 +93,8 @@ struct segment_flush {
 	bool only_uid;        /* what is not this user's when it is written is left out */
 	uid_t uid;
 	gid_t gid;
+	struct shares *shares; /* charged for what is written, and decide how much of strings is;
+				  NULL: nobody has a limit */
 };
 int segment_flush(struct segment *g, const struct segment_flush *f);
 
@@ -128,8 +135,17 @@ struct segment *segment_abandon(struct segment *g, bool remove);
  * or SEGMENT_* with *ret_error, or -errno. */
 int segment_open_live(const char *path, sqlite3 **ret_db, struct segment_error *ret_error);
 
-/* Open a sealed segment for reading. 0 or SEGMENT_* with *ret_error, or -errno. */
+/* Open a sealed segment for reading, after reading it whole to see that it is as it was sealed. One
+ * of a version before SEGMENT_VERSION_SEAL cannot be looked at so. 0 or SEGMENT_* with *ret_error,
+ * or -errno. */
 int segment_open(const char *path, sqlite3 **ret_db, struct segment_error *ret_error);
+/* The same; not read whole if it is *verified still, which is what it is afterwards. */
+int segment_open_known(const char *path, struct segment_identity *verified, sqlite3 **ret_db,
+	struct segment_error *ret_error);
+
+/* Does the file have all that a sealed one has, where its meta says that it is sealed? 1, 0,
+ * -errno. Not while this process has it open: its locks would go. */
+int segment_seal_is_whole(const char *path);
 
 /* The version of the format of one that is open; 0: it cannot be told. */
 uint32_t segment_version(sqlite3 *db);

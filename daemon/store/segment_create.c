@@ -371,7 +371,7 @@ struct segment *segment_abandon(struct segment *g, bool remove)
 	marks_clear(&g->stacks);
 	marks_clear(&g->sites);
 	marks_clear(&g->metrics);
-	free(g->unnamed.id);
+	free(g->unnamed.frame);
 	free(g->sighted.id);
 	free(g->chain.id);
 	free(g->living);

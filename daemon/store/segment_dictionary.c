@@ -31,6 +31,7 @@ static int write_name(struct segment *g, struct names *names, enum segment_state
 		int r = ROW(g, s, CELL_I(names->n_names + 1), CELL_T(text));
 		if (r != 0)
 			return r;
+		segment_charge(g, n + SHARE_NAME_BYTES);
 		name = malloc(sizeof(*name) + n + 1);
 		if (!name)
 			return -ENOMEM;
@@ -47,8 +48,36 @@ static int write_name(struct segment *g, struct names *names, enum segment_state
 	return 0;
 }
 
+/* What is left of a name when its user is over the share. */
+#define NAME_BYTES_CUT 64
+
+/* The symbol itself, without what is inlined in it and without its line. */
+static int write_cut_place(struct segment *g, const struct frame *frame)
+{
+	const char *name = frame->n_places ? frame->place[frame->n_places - 1].function : NULL;
+	char cut[NAME_BYTES_CUT + sizeof("…")] = "";
+	uint32_t function;
+	if (!name)
+		return 0;
+	size_t n = strnlen(name, NAME_BYTES_CUT + 1);
+	if (n > NAME_BYTES_CUT) {
+		for (n = NAME_BYTES_CUT; n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80; n--)
+			; /* not within a character of UTF-8 */
+		snprintf(cut, sizeof(cut), "%.*s…", (int)n, name);
+	}
+	int r = write_name(g, &g->functions, INSERT_FUNCTION, *cut ? cut : name, &function);
+	if (r != 0)
+		return r;
+	segment_charge(g, SHARE_PLACE_BYTES);
+	return ROW(g, INSERT_PLACE, CELL_I(frame->id), CELL_I(0), CELL_I(function),
+		CELL_I_OR_NULL(false, 0), CELL_I_OR_NULL(false, 0), CELL_I(0));
+}
+
 static int write_places(struct segment *g, const struct frame *frame)
 {
+	if (share_level(g->shares, g->payer) != SHARE_WHOLE)
+		return write_cut_place(g, frame);
+	segment_charge(g, frame->n_places * SHARE_PLACE_BYTES);
 	for (uint32_t depth = 0; depth < frame->n_places; depth++) {
 		const struct place *p = &frame->place[depth];
 		uint32_t function, source;
@@ -83,6 +112,7 @@ static int write_file(struct segment *g, const struct file *file)
 	if (mark_get(&g->files, file->id) != MARK_NONE)
 		return 0;
 	bool inode = file->inode != 0;
+	segment_charge(g, SHARE_FILE_BYTES + (file->path ? strlen(file->path) : 0));
 	int r = ROW(g, INSERT_FILE, CELL_I(file->id), CELL_I(file->kind),
 		CELL_T(file->path ? file->path : ""), CELL_B(file->build_id, file->n_build_id),
 		CELL_I_OR_NULL(inode, file->major), CELL_I_OR_NULL(inode, file->minor),
@@ -101,6 +131,15 @@ static uint64_t frame_offset(const struct frame *frame)
 	return address && frame->offset >> 63 ? 0 : frame->offset;
 }
 
+static int unnamed_add(struct segment *g, uint32_t id)
+{
+	struct unnamed *u = &g->unnamed;
+	int r = segment_grow(&u->frame, &u->size, u->n + 1, sizeof(*u->frame));
+	if (r == 0)
+		u->frame[u->n++] = (struct unnamed_frame){id, g->payer};
+	return r;
+}
+
 static int write_frame(struct segment *g, const struct frame *frame)
 {
 	if (mark_get(&g->frames, frame->id) != MARK_NONE)
@@ -113,7 +152,8 @@ static int write_frame(struct segment *g, const struct frame *frame)
 	if (r == 0 && final)
 		r = write_places(g, frame);
 	if (r == 0 && !final)
-		r = ids_add(&g->unnamed, frame->id);
+		r = unnamed_add(g, frame->id);
+	segment_charge(g, SHARE_FRAME_BYTES);
 	return r != 0 ? r : mark_set(g, &g->frames, frame->id, final ? MARK_FINAL : MARK_STORED);
 }
 
@@ -165,18 +205,21 @@ static struct task *parent_of(const struct segment_flush *f, const struct task *
 	return parent && segment_may_tell(f, parent) ? parent : NULL;
 }
 
+/* n_paid: bytes of its arguments that are in the row already, or 0 */
 static int write_task_row(struct segment *g, const struct segment_flush *f,
-	enum segment_statement s, const struct task *task)
+	enum segment_statement s, const struct task *task, uint32_t n_paid)
 {
 	/* parent, exe and argv of a thread are its process' */
 	bool process = is_process(task);
+	bool argv = process &&
+		    (task->n_argv <= n_paid || share_level(g->shares, task->uid) == SHARE_WHOLE);
 	const struct task *parent = parent_of(f, task);
 	bool owned = task->uid != (uid_t)-1 && !(process ? task : task->process)->other_group;
 	return ROW(g, s, CELL_I(task->id), CELL_I(task->pid), CELL_I(task->tid),
 		CELL_I(process ? task->id : task->process->id), CELL_I_OR_NULL(parent, parent->id),
 		CELL_I(task->start_ns), CELL_I_OR_NULL(task->end_ns, task->end_ns),
 		CELL_T(task->comm), CELL_T(process ? task->exe : NULL),
-		CELL_B(process ? task->argv : NULL, task->n_argv),
+		CELL_B(argv ? task->argv : NULL, task->n_argv),
 		CELL_I_OR_NULL(task->cgroup, task->cgroup),
 		CELL_I_OR_NULL(owned, task->uid), CELL_I(task->kernel_thread));
 }
@@ -198,13 +241,16 @@ static uint32_t task_hash(const struct task *task)
 _Static_assert(TASK_COMM_BYTES == 2 * sizeof(uint64_t), "part has room for comm");
 
 static int tell_task(struct segment *g, const struct segment_flush *f, enum segment_statement s,
-	struct task *task)
+	struct task *task, uint32_t n_paid)
 {
 	const struct cgroup *cgroup =
 		task->cgroup && f->tasks ? cgroup_find(f->tasks, task->cgroup) : NULL;
-	int r = write_task_row(g, f, s, task);
-	if (r == 0 && cgroup)
+	int r = write_task_row(g, f, s, task, n_paid);
+	if (r == 0 && cgroup) {
 		r = ROW(g, INSERT_CGROUP, CELL_I(cgroup->id), CELL_T(cgroup->path));
+		if (sqlite3_changes(g->db) > 0) /* else it was there */
+			share_charge(g->shares, task->uid, strlen(cgroup->path));
+	}
 	if (r != 0 || !task->changed)
 		return r;
 	r = segment_grow(&g->told, &g->size_told, g->n_told + 1, sizeof(struct task *));
@@ -215,11 +261,24 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 	return 0;
 }
 
+/* What it takes, but for arguments that were charged before; returns those that are by now. */
+static uint32_t charge_task(struct segment *g, const struct task *task, uint32_t n_argv)
+{
+	bool process = is_process(task), whole = share_level(g->shares, task->uid) == SHARE_WHOLE;
+	uint32_t n = process && whole && task->argv ? task->n_argv : 0;
+	size_t bytes = n > n_argv ? n - n_argv : 0;
+	if (n_argv == 0)
+		bytes += SHARE_TASK_BYTES + (process && task->exe ? strlen(task->exe) : 0);
+	share_charge(g->shares, task->uid, bytes);
+	return n > n_argv ? n : n_argv;
+}
+
 static int living_add(struct segment *g, const struct task *task)
 {
 	int r = segment_grow(&g->living, &g->size_living, g->n_living + 1, sizeof(*g->living));
 	if (r == 0)
-		g->living[g->n_living++] = (struct living){task->id, task_hash(task)};
+		g->living[g->n_living++] =
+			(struct living){task->id, task_hash(task), charge_task(g, task, 0)};
 	return r;
 }
 
@@ -227,7 +286,7 @@ int segment_write_task(struct segment *g, const struct segment_flush *f, struct 
 {
 	/* thread, process, who started that process, …: whoever is stored has them all stored */
 	while (task && mark_get(&g->tasks, task->id) == MARK_NONE) {
-		int r = tell_task(g, f, INSERT_TASK, task);
+		int r = tell_task(g, f, INSERT_TASK, task, 0);
 		if (r == 0)
 			r = mark_set(g, &g->tasks, task->id, MARK_STORED);
 		if (r == 0)
@@ -278,11 +337,12 @@ int segment_write_hart(struct segment *g, int hart, const struct window_row *row
 int segment_write_names(struct segment *g, const struct segment_flush *f)
 {
 	for (size_t i = 0; i < g->unnamed.n; i++) {
-		uint32_t id = g->unnamed.id[i];
+		uint32_t id = g->unnamed.frame[i].id;
 		const struct frame *frame =
 			f->files && id <= f->files->n_frames ? f->files->frame[id - 1] : NULL;
 		if (!frame || !frame_final(frame) || mark_get(&g->frames, id) == MARK_FINAL)
 			continue;
+		g->payer = g->unnamed.frame[i].uid;
 		int r = ROW(g, UPDATE_FRAME, CELL_I(id), CELL_I(frame->state));
 		if (r == 0)
 			r = write_places(g, frame);
@@ -315,9 +375,11 @@ static int write_change(struct segment *g, const struct segment_flush *f, size_t
 		return mark_set(g, &g->tasks, id, MARK_FINAL);
 	if (hash == g->living[at].told || !segment_may_tell(f, task))
 		return 0;
-	int r = tell_task(g, f, UPDATE_TASK, task);
-	if (r == 0)
+	int r = tell_task(g, f, UPDATE_TASK, task, g->living[at].n_argv);
+	if (r == 0) {
 		g->living[at].told = hash;
+		g->living[at].n_argv = charge_task(g, task, g->living[at].n_argv);
+	}
 	return r == 0 ? segment_write_task(g, f, parent_of(f, task)) : r;
 }
 

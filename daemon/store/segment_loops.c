@@ -5,6 +5,7 @@
  * (a copy of the loop in a library that is opened next) stays out.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/store/segment_write.h"
 
@@ -18,6 +19,8 @@ static int write_site(struct segment *g, const struct loop_site *site)
 		CELL_I_OR_NULL(site->parent, site->parent->id),
 		CELL_I_OR_NULL(site->line_last, site->line_last),
 		CELL_I_OR_NULL(site->column, site->column), CELL_I(site->flags));
+	segment_charge(g, SHARE_SITE_BYTES + strlen(key->subprogram) + strlen(key->source) +
+				  strlen(key->nest) + strlen(key->inlined_at));
 	return r == 0 ? mark_set(g, &g->sites, site->id, MARK_STORED) : r;
 }
 
@@ -60,6 +63,7 @@ static bool is_told(const struct loop_row *row, unsigned value)
 
 static int write_row(struct segment *g, const struct segment_flush *f, const struct loop_row *row)
 {
+	g->payer = row->who ? row->who->uid : (uid_t)-1;
 	int r = row->who ? segment_write_task(g, f, row->who) : 0;
 	if (r == 0)
 		r = write_sites(g, row->site);
@@ -68,6 +72,7 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 	for (unsigned value = 0; value < N_LOOP_VALUES && r == 0; value++) {
 		if (!is_told(row, value))
 			continue;
+		segment_charge(g, SHARE_COUNT_BYTES);
 		r = write_metric(g, value, f->window->loops.granted);
 		if (r == 0)
 			r = ROW(g, INSERT_LOOP_COUNT, CELL_I(g->n_windows),

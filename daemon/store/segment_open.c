@@ -106,11 +106,14 @@ static int say_corrupt(struct segment_error *e, const char *path, const char *wh
 		"%s is damaged: %s", path, why);
 }
 
-/* Source of the offsets: https://www.sqlite.org/fileformat.html, "The Database Header". */
-static int judge_header(const char *path, const uint8_t h[100], bool strict,
-	struct segment_header *header, struct segment_error *e)
+/* Of the user_version. Source of all offsets: https://www.sqlite.org/fileformat.html, "The Database
+ * Header". */
+#define HEADER_VERSION_AT 60
+
+static int judge_header(const char *path, const uint8_t h[100], struct segment_header *header,
+	struct segment_error *e)
 {
-	uint32_t version = be32(h + 60), page_bytes = (uint32_t)h[16] << 8 | h[17];
+	uint32_t version = be32(h + HEADER_VERSION_AT), page_bytes = (uint32_t)h[16] << 8 | h[17];
 	if (page_bytes == 1)
 		page_bytes = 65536;
 	header->n_changes = be32(h + 24);
@@ -127,8 +130,6 @@ static int judge_header(const char *path, const uint8_t h[100], bool strict,
 			SEGMENT_VERSION);
 	if (version == 0)
 		return say_corrupt(e, path, "it has no version");
-	if (strict && header->log)
-		return say_unsealed(e, path);
 	if (page_bytes < 512 || (page_bytes & (page_bytes - 1)) != 0)
 		return say_corrupt(e, path, "its page size makes no sense");
 	/* with a log, the length in the header may be of another time than the file's */
@@ -137,8 +138,7 @@ static int judge_header(const char *path, const uint8_t h[100], bool strict,
 	return 0;
 }
 
-int segment_judge_file(
-	const char *path, bool strict, struct segment_header *ret_header, struct segment_error *e)
+int segment_judge_file(const char *path, struct segment_header *ret_header, struct segment_error *e)
 {
 	/* a FIFO must not keep us waiting */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -160,7 +160,7 @@ int segment_judge_file(
 		return say_output(e, path);
 	if ((size_t)n < sizeof(bytes))
 		return say_not_ours(e, path, "it is not an SQLite file");
-	return judge_header(path, bytes, strict, ret_header, e);
+	return judge_header(path, bytes, ret_header, e);
 }
 
 int segment_has_neighbours(const char *path)
@@ -383,11 +383,61 @@ static int connect(const char *path, const char *how, sqlite3 **ret_db, struct s
 	return 0;
 }
 
+/* 0: it is as it was sealed, or is not to be read again; SEGMENT_UNSEALED without a word: it has no
+ * seal; SEGMENT_CORRUPT; -errno. */
+static int judge_trailer(
+	const char *path, struct segment_identity *verified, struct segment_error *e)
+{
+	struct segment_identity now;
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return segment_say_errno(e, path, errno);
+	int r = segment_identify(fd, &now);
+	if (r == 0 && segment_identity_equal(&now, verified))
+		return 0;
+	if (r == 0)
+		r = trailer_verify(fd);
+	if (r == -EIO)
+		return segment_say_errno(e, path, EIO);
+	if (r == TRAILER_NONE)
+		return SEGMENT_UNSEALED;
+	if (r == TRAILER_OTHER)
+		return say_corrupt(e, path, "it is not as it was sealed");
+	if (r == 0)
+		*verified = now;
+	return r;
+}
+
+int segment_seal_is_whole(const char *path)
+{
+	uint8_t version[4];
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = pread(fd, version, sizeof(version), HEADER_VERSION_AT);
+	if (n == sizeof(version) && be32(version) < SEGMENT_VERSION_SEAL)
+		return 1;
+	return n < 0 ? -errno : trailer_is_there(fd);
+}
+
 int segment_open(const char *path, sqlite3 **ret_db, struct segment_error *ret_error)
+{
+	struct segment_identity nothing = {.bytes = 0};
+	return segment_open_known(path, &nothing, ret_db, ret_error);
+}
+
+int segment_open_known(const char *path, struct segment_identity *verified, sqlite3 **ret_db,
+	struct segment_error *ret_error)
 {
 	struct segment_header header;
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
-	int r = segment_judge_file(path, true, &header, ret_error);
+	int r = segment_judge_file(path, &header, ret_error);
+	if (r != 0)
+		return r;
+	int sealed = judge_trailer(path, verified, ret_error);
+	if (sealed != 0 && sealed != SEGMENT_UNSEALED)
+		return sealed;
+	r = header.log ? say_unsealed(ret_error, path) : 0;
 	if (r == 0) {
 		r = segment_has_neighbours(path);
 		r = r > 0 ? say_unsealed(ret_error, path) : r;
@@ -398,6 +448,8 @@ int segment_open(const char *path, sqlite3 **ret_db, struct segment_error *ret_e
 		r = segment_judge_schema(path, db, ret_error);
 	if (r == 0)
 		r = judge_seal(path, db, ret_error);
+	if (r == 0 && sealed == SEGMENT_UNSEALED && segment_version(db) >= SEGMENT_VERSION_SEAL)
+		r = say_corrupt(ret_error, path, "its seal is gone");
 	if (r == 0)
 		*ret_db = TAKE_PTR(db);
 	return r;
@@ -407,7 +459,7 @@ int segment_open_live(const char *path, sqlite3 **ret_db, struct segment_error *
 {
 	struct segment_header header;
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
-	int r = segment_judge_file(path, false, &header, ret_error);
+	int r = segment_judge_file(path, &header, ret_error);
 	if (r == 0)
 		r = connect(path, "?mode=ro", &db, ret_error);
 	if (r != 0)

@@ -14,8 +14,8 @@ int segment_say_errno(struct segment_error *e, const char *path, int error);
  * SEGMENT_NO_SPACE, SEGMENT_READ_ONLY, -ENOMEM. */
 int segment_say_sqlite(struct segment_error *e, const char *path, sqlite3 *db, int rc);
 
-/* What the first 100 bytes say. `strict`: as of a sealed file; else a log and a length that is not
- * up to date are allowed. n_changes: how often the file was changed before it had a log. 0 or
+/* What the first 100 bytes say. log: it has one, or had one when its writer went; then the length
+ * in it need not be up to date. n_changes: how often the file was changed before it had a log. 0 or
  * SEGMENT_* with *e, or -errno. */
 struct segment_header {
 	uint64_t n_bytes;
@@ -23,7 +23,7 @@ struct segment_header {
 	bool log;
 };
 int segment_judge_file(
-	const char *path, bool strict, struct segment_header *ret_header, struct segment_error *e);
+	const char *path, struct segment_header *ret_header, struct segment_error *e);
 /* 1: a -wal or -journal lies beside it; 0; -ENOMEM. */
 int segment_has_neighbours(const char *path);
 

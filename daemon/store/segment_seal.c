@@ -4,7 +4,8 @@
  *
  * Sealing moves the log into the file and turns the journal back to an ordinary one: a file whose
  * header names a log is by that alone unfinished. Whatever moment a writer dies at, the next one
- * gets there too: SQLite replays what was committed, and the rest is the same few steps. Only a
+ * gets there too: SQLite replays what was committed, and the rest is the same few steps; the last
+ * is the hash behind the pages, without which a file that says that it is sealed is not. Only a
  * file that never had a log is passed over: the log begins when the tables are made, so nothing was
  * stored.
  */
@@ -83,8 +84,12 @@ int segment_seal(struct segment *g, uint64_t end_monotonic_ns)
 		r = pragma_gives(g, "PRAGMA journal_mode=DELETE", "delete");
 	if (r == 0)
 		r = segment_close(g);
+	if (r == 0)
+		r = trailer_write(g->fd);
 	if (r == 0 && fsync(g->fd) < 0)
-		r = errno == ENOSPC || errno == EDQUOT ? SEGMENT_NO_SPACE : -errno;
+		r = -errno;
+	if (r == -ENOSPC || r == -EDQUOT)
+		r = SEGMENT_NO_SPACE;
 	if (r == 0)
 		r = sync_folder(g->path);
 	segment_abandon(g, false);
@@ -175,7 +180,7 @@ static int finish(const char *path, sqlite3 *db, struct segment_error *e)
 static int judge_leftover(const char *path, struct segment_error *e)
 {
 	struct segment_header header = {.n_bytes = 1}; /* only a file is looked at */
-	int r = segment_judge_file(path, false, &header, e);
+	int r = segment_judge_file(path, &header, e);
 	if ((r == SEGMENT_NOT_OURS && header.n_bytes == 0) ||
 		(r == SEGMENT_CORRUPT && !header.log && header.n_changes <= CHANGES_UNBORN))
 		return segment_say(e, SEGMENT_UNBORN, "It can be removed",
@@ -199,6 +204,11 @@ int segment_recover(const char *path, struct segment_error *ret_error)
 	r = judge_content(path, db, ret_error);
 	if (r == 0)
 		r = finish(path, db, ret_error);
+	bool seals = r == 0 && segment_version(db) >= SEGMENT_VERSION_SEAL;
 	sqlite3_close(TAKE_PTR(db));
+	if (seals)
+		r = trailer_write_path(path);
+	if (r < 0 && r != -ENOMEM)
+		return segment_say_errno(ret_error, path, -r);
 	return r == 0 ? sync_folder(path) : r;
 }

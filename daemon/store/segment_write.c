@@ -147,6 +147,11 @@ int ids_add(struct ids *ids, uint32_t id)
 	return r;
 }
 
+void segment_charge(struct segment *g, size_t bytes)
+{
+	share_charge(g->shares, g->payer, bytes);
+}
+
 /* What SQLite does by itself otherwise, with the length of the log remembered. */
 int segment_watch_log(void *segment, sqlite3 *db, const char *database, int n)
 {
@@ -218,13 +223,14 @@ static void take_back(struct segment *g)
 }
 
 /* Drop what is final by now, and what was added in a transaction that came to nothing. */
-static void ids_keep_stored(struct ids *ids, const struct marks *m)
+static void unnamed_keep_stored(struct segment *g)
 {
+	struct unnamed *u = &g->unnamed;
 	size_t kept = 0;
-	for (size_t i = 0; i < ids->n; i++)
-		if (mark_get(m, ids->id[i]) == MARK_STORED)
-			ids->id[kept++] = ids->id[i];
-	ids->n = kept;
+	for (size_t i = 0; i < u->n; i++)
+		if (mark_get(&g->frames, u->frame[i].id) == MARK_STORED)
+			u->frame[kept++] = u->frame[i];
+	u->n = kept;
 }
 
 static void living_keep_stored(struct segment *g)
@@ -252,7 +258,7 @@ int segment_end(struct segment *g, int r)
 			sqlite3_exec(g->db, "ROLLBACK", NULL, NULL, NULL);
 		take_back(g);
 	}
-	ids_keep_stored(&g->unnamed, &g->frames);
+	unnamed_keep_stored(g);
 	living_keep_stored(g);
 	ids_drop_forgotten(&g->sighted, &g->files);
 	return r;
@@ -286,6 +292,7 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 	int event = row->key.event;
 	if (event < 0 || event >= g->n_events)
 		return -EINVAL;
+	g->payer = row->who ? row->who->uid : (uid_t)-1;
 	int r = segment_write_hart(g, row->key.hart, row);
 	if (r == 0 && row->who)
 		r = segment_write_task(g, f, row->who);
@@ -363,6 +370,7 @@ static int write_window(struct segment *g, const struct segment_flush *f)
 int segment_flush(struct segment *g, const struct segment_flush *f)
 {
 	int r = segment_begin(g);
+	g->shares = f->shares;
 	if (r == 0)
 		r = write_window(g, f);
 	r = segment_end(g, r);
@@ -374,6 +382,7 @@ int segment_flush(struct segment *g, const struct segment_flush *f)
 int segment_update(struct segment *g, const struct segment_flush *f)
 {
 	int r = segment_begin(g);
+	g->shares = f->shares;
 	if (r == 0)
 		r = segment_write_names(g, f);
 	if (r == 0)

@@ -25,11 +25,21 @@ struct marks {
 struct living {
 	uint32_t id;
 	uint32_t told;
+	uint32_t n_argv; /* bytes of its arguments that were charged */
 };
 
 /* Ids to look at again. */
 struct ids {
 	uint32_t *id;
+	size_t n, size;
+};
+
+/* Frames whose name is still to come, and whose share it will be charged to. */
+struct unnamed {
+	struct unnamed_frame {
+		uint32_t id;
+		uid_t uid;
+	} * frame;
 	size_t n, size;
 };
 
@@ -111,9 +121,11 @@ struct segment {
 	int64_t n_windows, n_samples; /* last ids */
 	struct marks tasks, files, frames, stacks, sites, metrics;
 	struct names functions, sources;
-	struct ids unnamed; /* stored frames whose name is still to come */
+	struct unnamed unnamed;
 	struct ids sighted; /* stored files */
 	struct ids chain;   /* nodes of the stack in hand that are to be stored, leaf first */
+	struct shares *shares; /* of the flush under way; NULL: no limits */
+	uid_t payer;           /* whose row is written */
 	struct living *living;
 	size_t n_living, size_living;
 	uint64_t (*lost)[N_LOSSES]; /* as of the last committed flush */
@@ -188,6 +200,9 @@ int segment_write_loops(struct segment *g, const struct segment_flush *f);
 
 /* Add an id, for the time after this transaction too if it is committed. -ENOMEM. */
 int ids_add(struct ids *ids, uint32_t id);
+
+/* Charge the user whose row is written. */
+void segment_charge(struct segment *g, size_t bytes);
 
 /* The log has n pages: see to it that it does not grow for ever. */
 int segment_watch_log(void *segment, sqlite3 *db, const char *database, int n);

@@ -157,6 +157,15 @@ void store_sum(struct store *s)
 		s->bytes += s->file[i].bytes;
 }
 
+uint64_t store_tier_bytes(const struct store *s, enum tier tier)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < s->n_files; i++)
+		if (s->file[i].tier == tier && !s->file[i].corrupt)
+			bytes += s->file[i].bytes;
+	return bytes;
+}
+
 /* --- open ------------------------------------------------------------------------------------- */
 
 static int make_folders(struct store *s, struct store_error *e)
@@ -293,6 +302,7 @@ int store_note(struct store *s, const char *path)
 	bool known = at < s->n_files;
 	if (known) {
 		f.rolled = s->file[at].rolled;
+		f.verified = s->file[at].verified;
 		store_drop(s, at);
 		store_sum(s);
 	}
@@ -307,6 +317,13 @@ int store_note(struct store *s, const char *path)
 		store_mark_sources(s, &f);
 	store_sum(s);
 	return entered;
+}
+
+void store_note_verified(struct store *s, const char *name, const struct segment_identity *identity)
+{
+	size_t at = store_find(s, name);
+	if (at < s->n_files)
+		s->file[at].verified = *identity;
 }
 
 /* One of those whose writer has gone without sealing, now and then. */

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/store/segment_trailer.h"
+
 #define STORE_FILES_MAX 65536 /* seven years of hours */
 #define STORE_NAME_BYTES 96
 
@@ -47,6 +49,7 @@ struct store_file {
 	bool newer;     /* of a newer mperf: kept and counted, not read */
 	bool left;      /* a window file whose writer went without sealing it */
 	uint8_t rolled; /* bits by tier: is among the sources of a file of that tier */
+	struct segment_identity verified; /* when a query last saw it to be as it was sealed */
 };
 
 struct store_limits {
@@ -106,8 +109,15 @@ int store_target_path(
  * absolute or relative to the store. 0 or -errno. */
 int store_note(struct store *s, const char *path);
 
+/* Of all files of a tier, but those set aside. */
+uint64_t store_tier_bytes(const struct store *s, enum tier tier);
+
 /* Look at the sizes of unsealed files and at the free space of the file system. 0 or -errno. */
 int store_measure(struct store *s);
+
+/* A query has read this file whole, and it was as it was sealed. */
+void store_note_verified(
+	struct store *s, const char *name, const struct segment_identity *identity);
 
 /* Set a file aside as corrupt. 0, STORE_*, -errno. */
 int store_set_aside(struct store *s, const char *name);

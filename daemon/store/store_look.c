@@ -176,10 +176,12 @@ static int look_inside(const char *path, struct store_file *f, struct store_erro
 {
 	struct segment_error error = {"", ""};
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
+	bool whole = segment_seal_is_whole(path) == 1;
 	int r = segment_open_live(path, &db, &error);
 	if (r == 0) {
 		int rc = read_content(db, f);
 		r = rc == SQLITE_OK ? 0 : segment_say_sqlite(&error, path, db, rc);
+		f->sealed = f->sealed && whole;
 	}
 	snprintf(e->text, sizeof(e->text), "%s", error.text);
 	snprintf(e->remedy, sizeof(e->remedy), "%s", error.remedy);

@@ -97,6 +97,26 @@ def test_a_recording_with_flipped_bytes_does_no_harm(build):
         assert told >= 3, told
 
 
+def test_one_flipped_bit_is_told_or_changes_nothing(build):
+    content = recording(build).path.read_bytes()
+    with Folder() as folder:
+        path = folder / "flipped"
+        path.write_bytes(content)
+        whole = mperfctl(build, "hotspots", "-i", path, "--limit", "0", "--json").stdout
+        other = []
+        for i in range(64):
+            at = (len(content) - 1) * i // 63
+            flipped = bytearray(content)
+            flipped[at] ^= 1 << i % 8
+            path.write_bytes(flipped)
+            done = mperfctl(build, "hotspots", "-i", path, "--limit", "0", "--json", check=False)
+            if done.returncode != 0:
+                refused(done, 1, "flipped", "damaged|no mperf recording|newer", REMEDY)
+            elif done.stdout != whole:
+                other.append(at)
+        assert not other, other
+
+
 def test_a_recording_that_is_still_being_written_is_refused(build):
     with Folder() as folder:
         (folder / "tmp").mkdir()

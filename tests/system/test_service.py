@@ -184,6 +184,40 @@ def test_the_rate_is_raised_for_a_recording_and_goes_back(build):
         assert comms == "speedtest1", comms
 
 
+def test_the_store_keeps_its_rate_while_a_recording_samples_faster(build):
+    """By a program that does nothing but take the time of one hart."""
+    with Folder() as folder, Service(build, folder, rate="10", flush="1s") as service:
+        program = folder / "spinner"
+        shutil.copy(shutil.which("sh"), program)
+        with subprocess.Popen([build / "mperfctl", "record", "--all", "-F", "199", "-o",
+                               folder / "r.mprf"],
+                              env=dict(os.environ, MPERF_SOCKET=str(service.socket)),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recording:
+            wait_until("the rate goes up", lambda: rate(service) == 199)
+            spinner = subprocess.Popen([program, "-c", "while :; do :; done"])
+            ticks = 6 * os.sysconf("SC_CLK_TCK")
+            wait_until("it has had six seconds", lambda: cpu_ticks(spinner.pid) > ticks, 180)
+            spinner.kill()
+            _, _, used = os.wait4(spinner.pid, 0)
+            recording.send_signal(signal.SIGINT)
+        seconds = used.ru_utime + used.ru_stime
+        found = service.ask("hotspots", "--by", "process", "--comm", "spinner", "--since", "-59m")
+        row, = found["rows"]
+        # 10 a second are wanted, 199 were taken
+        assert row["samples"] < 40 * seconds, (row, seconds)
+        # and they stand for as much time as it had, as far as so few can say
+        assert 0.5 * seconds < row["self_ns"] / 1e9 < 1.5 * seconds, (row, seconds)
+        assert found["provenance"]["hz"] == 10, found["provenance"]
+        now = account(service)
+        assert now["taken"] == now["stored"] + now["in_hand"] + now["lost"], now
+
+
+def cpu_ticks(pid):
+    """Source: proc(5), utime and stime of /proc/PID/stat."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
 def busy_seconds():
     """Time that all harts together were not idle since boot, by the kernel's own account."""
     fields = [int(n) for n in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]

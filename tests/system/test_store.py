@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import Folder, Skip, as_nobody, everybodys, refused
+from machine import Folder, Skip, as_nobody, everybodys, refused, unseal
 from service import Service, wait_until
 
 SECONDS = 16
@@ -38,6 +38,7 @@ def put_aged(store, seed, seconds, megabytes=0):
     (store / "window").mkdir(parents=True, exist_ok=True)
     path = store / "window" / name_of(seconds)
     shutil.copy(seed, path)
+    unseal(path)
     db = sqlite3.connect(path)
     db.execute("UPDATE window SET realtime_ns = ?", (int(seconds) * 10 ** 9,))
     db.executemany("INSERT INTO function VALUES (?, ?)",
@@ -109,6 +110,42 @@ def test_damaged_files_are_set_aside_and_named(build):
             assert rows[f"window/{good.name}"]["state"] == "sealed"
             assert "corrupt" in service.said(), service.said()
             assert (service.store / "window" / "README").exists()
+
+
+def notes(service, *arguments):
+    return service.ask("hotspots", "--since", "-59m", *arguments)["provenance"]["notes"]
+
+
+def test_a_file_that_rots_in_the_store_is_set_aside_and_never_answered_from(build):
+    with Folder() as folder:
+        seed = a_sealed_segment(build, folder)
+        service = Service(build, folder, flush="1s")
+        (service.store / "window").mkdir(parents=True)
+        good = service.store / "window" / name_of(time.time() - 600)
+        rotten = service.store / "window" / name_of(time.time() - 1200)
+        shutil.copy(seed, good)
+        content = bytearray(seed.read_bytes())
+        content[len(content) // 2] ^= 1
+        rotten.write_bytes(content)
+        with service:
+            # whoever reads it first finds it, the roll-up or a question
+            wait_until("the rotten file is set aside", lambda: notes(service) is not None and not
+                       rotten.exists())
+            rows = {row["file"]: row["state"] for row in tables(service)[0]}
+            assert "set aside" in rows[f"corrupt/window-{rotten.name}"], rows
+            assert rows[f"window/{good.name}"] == "sealed", rows
+            # a file is read whole once, and again when it has changed
+            assert any("not verified: 1 file is still written" in note
+                       for note in notes(service, "--by", "thread")), notes(service)
+            with open(good, "r+b") as file:
+                file.seek(len(content) // 2)
+                file.write(bytes([content[len(content) // 2]]))
+            wait_until("the other is found too", lambda: any(
+                "damaged and left out" in note for note in notes(service, "--by", "thread"))
+                or not good.exists())
+            wait_until("and set aside", lambda: notes(service, "--by", "thread") is not None
+                       and not good.exists())
+            assert not any("damaged" in note for note in notes(service, "--by", "thread"))
 
 
 class Disc:

@@ -208,6 +208,78 @@ START_TEST(several_sources_of_one_hour_share_its_rows)
 }
 END_TEST
 
+/* Minutes: two users, of whom one has used up the share. */
+START_TEST(minutes_of_a_user_over_the_share_are_sums_of_processes)
+{
+	struct shares shares = {0};
+	begin();
+	struct task *noisy = stored_task(&s, 100, 100, "noisy");
+	struct task *quiet = stored_task(&s, 200, 200, "quiet");
+	noisy->uid = 1000;
+	quiet->uid = 2000;
+	struct frame *top = numbered('m', 0);
+	for (int i = 0; i < 200; i++)
+		add(noisy, 1000, numbered('n', i), top);
+	for (int i = 0; i < 20; i++)
+		add(quiet, 10, numbered('q', i), top);
+	stored_seal(&s);
+	snprintf(target, sizeof(target), "%s/minute", s.folder);
+	shares_allow(&shares, &(struct share_room){16 << 20, 0, 86400 * SECOND, 86400 * SECOND});
+	share_charge(&shares, 1000, 64 << 20);
+	int r = rollup_add_within(s.path, target, TIER_MINUTE, &shares, &error);
+	ck_assert_msg(r == 0, "%d: %s", r, error.text);
+	ck_assert_int_eq(sqlite3_open(target, &rolled), SQLITE_OK);
+	/* all is counted */
+	ck_assert_int_eq(stored_number(rolled, "SELECT sum(count) FROM sample"), 220);
+	ck_assert_int_eq(stored_number(rolled, "SELECT sum(weight_ns) FROM sample"), 200200);
+	ck_assert_int_eq(stored_number(rolled, "SELECT sum(value) FROM reading"), 3 * 200200);
+	/* the quiet one's whole, the noisy one's as one row of its process */
+	static const char of[] = "SELECT count(*) FROM sample s JOIN task t ON t.id = s.task "
+				 "WHERE comm = ";
+	char sql[200];
+	snprintf(sql, sizeof(sql), "%s'quiet'", of);
+	ck_assert_int_eq(stored_number(rolled, sql), 20);
+	snprintf(sql, sizeof(sql), "%s'noisy'", of);
+	ck_assert_int_eq(stored_number(rolled, sql), 1);
+	ck_assert_int_eq(
+		stored_number(rolled, "SELECT sum(count) FROM loss WHERE cause LIKE 'over a%'"),
+		200);
+	ck_assert_int_eq(stored_number(rolled, "SELECT count(*) FROM function WHERE name GLOB "
+					       "'n[0-9]*'"),
+		0);
+	/* who wrote is charged */
+	ck_assert_uint_gt(share_user(&shares, 2000)->bytes, 20 * SHARE_SAMPLE_BYTES);
+	ck_assert_uint_lt(share_user(&shares, 2000)->bytes, 20000);
+}
+END_TEST
+
+START_TEST(minutes_within_the_shares_are_whole)
+{
+	struct shares shares = {0};
+	begin();
+	struct task *task = stored_task(&s, 100, 100, "prog");
+	struct frame *top = numbered('m', 0);
+	for (int i = 0; i < 200; i++)
+		add(task, 1000, numbered('n', i), top);
+	stored_seal(&s);
+	shares_allow(&shares, &(struct share_room){16 << 20, 0, 86400 * SECOND, 86400 * SECOND});
+	int64_t rows[2];
+	for (int i = 0; i < 2; i++) {
+		snprintf(target, sizeof(target), "%s/minute", s.folder);
+		int r = rollup_add_within(s.path, target, TIER_MINUTE, i ? &shares : NULL, &error);
+		ck_assert_msg(r == 0, "%d: %s", r, error.text);
+		ck_assert_int_eq(sqlite3_open(target, &rolled), SQLITE_OK);
+		rows[i] = stored_number(rolled, "SELECT count(*) + (SELECT count(*) FROM stack) "
+						"FROM sample");
+		ck_assert_int_eq(stored_number(rolled, "SELECT count(*) FROM loss"), 0);
+		sqlite3_close(rolled);
+		rolled = NULL;
+		unlink(target);
+	}
+	ck_assert_int_eq(rows[0], rows[1]);
+}
+END_TEST
+
 static Suite *fold_suite(void)
 {
 	Suite *suite = suite_create("rollup_fold");
@@ -218,6 +290,8 @@ static Suite *fold_suite(void)
 	tcase_add_test(c, light_programs_become_their_users_others);
 	tcase_add_test(c, more_functions_than_rows_keep_the_heavy_ones);
 	tcase_add_test(c, several_sources_of_one_hour_share_its_rows);
+	tcase_add_test(c, minutes_of_a_user_over_the_share_are_sums_of_processes);
+	tcase_add_test(c, minutes_within_the_shares_are_whole);
 	suite_add_tcase(suite, c);
 	return suite;
 }

@@ -74,7 +74,7 @@ START_TEST(sealed_segment_is_one_file_of_its_owner)
 	begin_sealed();
 	ck_assert_int_eq(stat(s.path, &st), 0);
 	ck_assert_int_eq(st.st_mode & 07777, 0600);
-	ck_assert_int_eq(st.st_size % SEGMENT_PAGE_BYTES, 0);
+	ck_assert_int_eq(st.st_size % SEGMENT_PAGE_BYTES, TRAILER_BYTES);
 	const char *const suffix[] = {"-wal", "-shm", "-journal"};
 	for (size_t i = 0; i < 3; i++) {
 		snprintf(beside, sizeof(beside), "%s%s", s.path, suffix[i]);

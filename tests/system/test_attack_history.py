@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One user's noise and the others' history: a store under attack keeps what others did."""
+import shutil
+import subprocess
+
+from attacked import MALLORY, VICTOR, UnitService, as_user
+from machine import Folder, compile_program
+from service import wait_until
+
+SECONDS = 90
+
+BUDGET = 16 << 20  # the least that mperf.conf takes
+# 120 new call sites a sample, 99 samples a second and hart, some 40 bytes each: half a MB a second and
+# hart, which is more than the budget in that time.
+NOISE_S = 60
+
+
+def samples_of_victor(service):
+    """What the windows know of Victor's threads: samples, and what the answer says of itself."""
+    answer = service.ask("hotspots", "--by", "thread", "--comm", "victor", "--since", "-59m",
+                         "--limit", 0)
+    return sum(row["samples"] for row in answer["rows"]), answer["provenance"]
+
+
+def window_files(service):
+    return {row["file"]: row for row in service.ask("store")["file"] if row["tier"] == "window"}
+
+
+def run_victor(service, folder):
+    """A few seconds of work under a name that nothing else has."""
+    program = folder / "victor"
+    shutil.copy(shutil.which("sh"), program)
+    subprocess.run(as_user(VICTOR, "timeout", "4", program, "-c", "while :; do :; done"), check=False)
+    return wait_until("Victor's work is stored", lambda: samples_of_victor(service)[0])
+
+
+def test_noise_of_one_user_does_not_push_out_the_history_of_another(build):
+    noise = compile_program(build, "noise.c")
+    with Folder() as folder:
+        with UnitService(build, folder, flush="1s", budget=BUDGET, keep_windows="1h",
+                         keep_minutes="1h", keep_hours="1h") as service:
+            before = run_victor(service, folder)
+            first = min(window_files(service))
+            shutil.copy(noise, folder / "noise")
+            subprocess.run(as_user(MALLORY, folder / "noise", service.homes[MALLORY], NOISE_S),
+                           check=True, stdout=subprocess.DEVNULL)
+            files = window_files(service)
+            after, provenance = samples_of_victor(service)
+            said = service.ask("store")
+            print({name: row["bytes"] for name, row in files.items()}, said["tier"], said.get("share"))
+            assert first in files, (first, files)
+            assert after == before, (before, after, provenance)
