@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/store/rollup.h"
+#include "daemon/store/segment_trailer.h"
 #include "tests/fuzz/mutate.h"
 
 MUTATE_ALSO_BY(mutate_sqlite)
@@ -31,6 +32,9 @@ static void put(const char *path, const uint8_t *data, size_t size)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	/* Whoever damages a file on purpose seals it too. */
+	if (trailer_write(fd) != 0)
 		abort();
 	close(fd);
 }

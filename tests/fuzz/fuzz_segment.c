@@ -12,6 +12,7 @@
 
 #include "daemon/query/blocks.h"
 #include "daemon/query/roofline.h"
+#include "daemon/store/segment_trailer.h"
 #include "tests/fuzz/mutate.h"
 
 MUTATE_ALSO_BY(mutate_sqlite)
@@ -54,6 +55,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ftruncate(fd, 0) < 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
 		abort();
 
+	/* Whoever damages a file on purpose seals it too. */
+	if (trailer_write(fd) != 0)
+		abort();
 	sqlite3 *db;
 	struct segment_error refusal;
 	if (segment_open(path, &db, &refusal) != 0)
