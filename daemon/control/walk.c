@@ -496,7 +496,7 @@ int walk_catch_up(struct walk *w, uint64_t now_ns)
 	int r = w->feed ? feed_settle(w->feed, now_ns, FEED_SETTLE_NS) : 0;
 	if (r == 0)
 		r = catch_up(w, now_ns);
-	if (!w->sampler->options.per_task)
+	if (w->sampler->started && !w->sampler->options.per_task)
 		sampler_count_losses(w->sampler);
 	return r;
 }

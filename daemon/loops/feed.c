@@ -424,9 +424,8 @@ static int look_for_waiting(struct feed *f, bool *ret_any)
 }
 
 /* Is a program in the middle of a long message, and may go on? */
-static bool any_at_work(const struct feed *f)
+static bool any_at_work(const struct connection *c)
 {
-	const struct connection *c = f->connections;
 	while (c && (c->paused || !program_is_at_work(c->program)))
 		c = c->next;
 	return c;
@@ -441,7 +440,7 @@ int feed_settle(struct feed *f, uint64_t now_ns, uint64_t most_ns)
 			     clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns < most_ns;
 		i++) {
 		struct pollfd p = {.fd = f->epoll_fd, .events = POLLIN};
-		bool more = poll(&p, 1, 0) > 0 || any_at_work(f);
+		bool more = poll(&p, 1, 0) > 0 || any_at_work(f->connections);
 		if (more)
 			r = feed_dispatch(f, now_ns);
 		else if (n_looks++ < FEED_SETTLE_LOOKS)
