@@ -35,13 +35,13 @@ os.setresuid({MALLORY}, {MALLORY}, {MALLORY})
 HIDDEN = f"""import ctypes
 assert ctypes.CDLL(None).prctl({PR_SET_DUMPABLE}, 0, 0, 0, 0) == 0
 """ + BUSY
-# Hides itself once it is told to.
-HIDES = f"""import ctypes, sys, threading
-def hide():
-    sys.stdin.readline()
+# Hides itself once it is told to. One thread: what was sampled of it before it was Mallory's is kept
+# apart, and of a process of several that is all of it.
+HIDES = f"""import ctypes, signal
+def hide(number, frame):
     assert ctypes.CDLL(None).prctl({PR_SET_DUMPABLE}, 0, 0, 0, 0) == 0
     print("hidden", flush=True)
-threading.Thread(target=hide, daemon=True).start()
+signal.signal(signal.SIGUSR1, hide)
 """ + BUSY
 # Runs another program once it is told to.
 EXECS = """import os, sys, threading, time
@@ -225,11 +225,10 @@ def test_what_hides_itself_later_is_hidden_with_what_was_sampled_of_it(build):
     """No record tells of the call: the process is read again before its samples are stored."""
     c = cast(build)
     with subprocess.Popen(as_user(MALLORY, sys.executable, "-c", HIDES), text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+                          stdout=subprocess.PIPE) as process:
         try:
             wait_until("it is shown", lambda: process.pid in c.seen(MALLORY), LONG_S)
-            process.stdin.write("\n")
-            process.stdin.flush()
+            process.send_signal(signal.SIGUSR1)
             assert process.stdout.readline() == "hidden\n"
             wait_until("it is hidden", lambda: process.pid not in c.seen(MALLORY), LONG_S)
             assert process.pid in c.seen(0)
