@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from attacked import DAEMON, MALLORY, VICTOR, UnitService, as_user
+from counted import SANITIZE
 from machine import Folder
 from service import Service, children_of, wait_until
 from wire import CANCEL, DONE, FAILURE, LIST, READY, RECORD, STATUS, TOP, Client, field, fields, hello
@@ -274,8 +275,8 @@ def test_unread_answers_of_all_connections_have_one_limit(build):
         while time.monotonic() < end:
             flood(crowd, STATUS, b"", 50)
         grown_kb = memory_kb(service.process.pid) - before_kb
-        # 2 MB, some KB more for each connection, and what samples take
-        assert grown_kb < 24 * 1024, f"{grown_kb} KB more"
+        # 2 MB, some KB more for each connection, and what samples take; sanitizers keep what was freed
+        assert grown_kb < 24 * 1024 or build.name in SANITIZE, f"{grown_kb} KB more"
         answered(service, VICTOR, "status")
         assert limits(service)["unread"]["held"] < 8 << 20
 
