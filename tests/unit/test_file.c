@@ -107,6 +107,59 @@ START_TEST(a_generation_means_nothing_beside_a_build_id)
 }
 END_TEST
 
+/* Also by build id, which anybody can give a file. */
+START_TEST(a_file_is_one_for_each_user_whose_processes_map_it)
+{
+	struct file_key hers = elf("/bin/a", 1, id_1), his = hers;
+
+	hers.uid = 1000;
+	his.uid = 1001;
+	ck_assert_ptr_eq(get(&hers), get(&hers));
+	ck_assert_ptr_ne(get(&hers), get(&his));
+	ck_assert_uint_eq(get(&his)->uid, 1001);
+	struct file_key vdso = {.kind = FILE_VDSO, .path = "[vdso]", .uid = 1}, same = vdso;
+	same.uid = 2;
+	ck_assert_ptr_eq(get(&vdso), get(&same));
+}
+END_TEST
+
+static struct file *of_user(struct file *file, uid_t uid)
+{
+	struct file *other = NULL;
+
+	ck_assert_int_eq(file_of_user(&table, file, uid, &other), 0);
+	return other;
+}
+
+START_TEST(file_of_another_user_is_made_once_with_all_that_finds_it)
+{
+	struct file_key key = elf("/bin/a (deleted)", 1, NULL);
+
+	key.uid = 1000;
+	key.generation = 7;
+	key.pid = 5;
+	key.pid_start_ns = 50;
+	struct file *file = get(&key);
+	file->map_start = 0x1000;
+	file->map_end = 0x2000;
+	file->mapped_ns = 60;
+	ck_assert_ptr_eq(of_user(file, 1000), file);
+	struct file *other = of_user(file, 0);
+	ck_assert_ptr_ne(other, file);
+	ck_assert_ptr_eq(of_user(file, 0), other);
+	ck_assert_uint_eq(other->uid, 0);
+	ck_assert(other->deleted && other->inode == 1 && other->generation == 7);
+	ck_assert(other->pid == 5 && other->pid_start_ns == 50 && other->mapped_ns == 60);
+	ck_assert(other->map_start == 0x1000 && other->map_end == 0x2000);
+	key.uid = 0;
+	ck_assert_ptr_eq(get(&key), other);
+	/* what was replaced since is still what they have mapped */
+	other->replaced = true;
+	ck_assert_ptr_eq(of_user(file, 0), other);
+	ck_assert_uint_eq(table.n_files, 2);
+}
+END_TEST
+
 START_TEST(deleted_is_cut_off_and_noted)
 {
 	struct file_key a = elf("/bin/a (deleted)", 1, NULL), b = elf("/bin/a", 1, NULL);
@@ -317,6 +370,8 @@ int main(void)
 	tcase_add_test(tests, frames_are_refused_beyond_their_limit);
 	tcase_add_test(tests, every_state_has_words);
 	tcase_add_test(tests, mappings_of_files_are_files);
+	tcase_add_test(tests, a_file_is_one_for_each_user_whose_processes_map_it);
+	tcase_add_test(tests, file_of_another_user_is_made_once_with_all_that_finds_it);
 	tcase_add_test(tests, memory_of_no_file_is_generated_code);
 	tcase_add_test(tests, only_a_whole_jitdump_name_is_one);
 	tcase_add_test(tests, names_that_are_no_path_are_not_opened);

@@ -89,6 +89,24 @@ START_TEST(an_exec_makes_known_places_unknown)
 }
 END_TEST
 
+/* Who execs as another user is found out a little later. */
+START_TEST(another_user_makes_known_places_unknown)
+{
+	struct task *process = task_find(&b->tasks, 10);
+
+	process->uid = 0;
+	const struct frame *roots = sample_thrice(10);
+	ck_assert_uint_eq(roots->file->uid, 0);
+	process->uid = 1000;
+	const struct frame *users = sample_thrice(10);
+	ck_assert_uint_eq(users->file->uid, 1000);
+	ck_assert_uint_eq(users->offset, roots->offset);
+	ck_assert_str_eq(users->file->path, roots->file->path);
+	process->uid = 0;
+	ck_assert_ptr_eq(sample(10), roots);
+}
+END_TEST
+
 START_TEST(a_frame_that_nobody_asked_for_is_not_remembered)
 {
 	struct record r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 10, ADDR);
@@ -143,6 +161,7 @@ int main(void)
 	tcase_add_test(tests, the_same_address_in_two_processes_is_two_places);
 	tcase_add_test(tests, a_new_mapping_over_a_known_place_is_seen);
 	tcase_add_test(tests, an_exec_makes_known_places_unknown);
+	tcase_add_test(tests, another_user_makes_known_places_unknown);
 	tcase_add_test(tests, a_frame_that_nobody_asked_for_is_not_remembered);
 	tcase_add_test(tests, generated_code_is_not_remembered);
 	tcase_add_test(tests, what_was_forgotten_is_found_again);

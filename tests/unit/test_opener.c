@@ -26,6 +26,7 @@ static char dir[64];
 static struct opener_answer answer;
 static struct opener_question question;
 static const struct readers nobody_asked = {0}; /* our own rights decide */
+static const struct opener_demand by_own_rights = {.readers = &nobody_asked};
 
 static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void shell(const char *format, ...)
@@ -83,14 +84,19 @@ static void skip(const char *test, const char *reason)
 	fflush(stdout);
 }
 
+static bool is_root(const char *test)
+{
+	if (geteuid() != 0)
+		skip(test, "chown needs root, who alone judges for others");
+	return geteuid() == 0;
+}
+
 /* --- one path -------------------------------------------------------------------------------- */
 
 START_TEST(file_of_a_local_file_system_is_handed_over_itself)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
-
 	shell("echo here > '%s/a'", dir);
-	ck_assert_int_eq(opener_open(AT_FDCWD, below("a"), &any, &answer), 0);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("a"), &by_own_rights, &answer), 0);
 	ck_assert(!answer.copied);
 	ck_assert_uint_eq(answer.bytes, 5);
 	ck_assert_str_eq(found(), "here\n");
@@ -100,11 +106,10 @@ END_TEST
 
 START_TEST(file_of_a_file_system_that_may_hang_is_copied)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
 	struct statfs s;
 
 	/* sysfs is not among the local ones, and stands here for FUSE and NFS. */
-	int r = opener_open(AT_FDCWD, "/sys/kernel/notes", &any, &answer);
+	int r = opener_open(AT_FDCWD, "/sys/kernel/notes", &by_own_rights, &answer);
 	if (r < 0) {
 		skip("file_of_a_file_system_that_may_hang_is_copied", "no /sys/kernel/notes");
 		return;
@@ -120,7 +125,6 @@ END_TEST
 /* Below an overlay may lie whatever hangs, FUSE too: closing it would hang the daemon. */
 START_TEST(file_of_an_overlay_is_copied)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
 	char layers[256];
 
 	shell("mkdir '%s/low' '%s/low2' '%s/over' && echo here > '%s/low/a'", dir, dir, dir, dir);
@@ -131,7 +135,7 @@ START_TEST(file_of_an_overlay_is_copied)
 		skip("file_of_an_overlay_is_copied", "an overlay cannot be mounted here");
 		return;
 	}
-	ck_assert_int_eq(opener_open(AT_FDCWD, below("over/a"), &any, &answer), 0);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("over/a"), &by_own_rights, &answer), 0);
 	ck_assert(answer.copied);
 	ck_assert_str_eq(found(), "here\n");
 	ck_assert_int_eq(umount(below("over")), 0);
@@ -140,44 +144,39 @@ END_TEST
 
 START_TEST(link_does_not_lead_out_of_the_root_of_a_process)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
-
 	shell("cd '%s' && mkdir etc && ln -s /etc/passwd absolute &&"
 	      " ln -s ../../../../../etc/passwd relative && echo mine > mine && ln -s /mine good",
 		dir);
 	int root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	ck_assert_int_eq(opener_open(root, "/absolute", &any, &answer), -ENOENT);
-	ck_assert_int_eq(opener_open(root, "/relative", &any, &answer), -ENOENT);
+	ck_assert_int_eq(opener_open(root, "/absolute", &by_own_rights, &answer), -ENOENT);
+	ck_assert_int_eq(opener_open(root, "/relative", &by_own_rights, &answer), -ENOENT);
 	ck_assert_int_eq(answer.fd, -1);
-	ck_assert_int_eq(opener_open(root, "/good", &any, &answer), 0);
+	ck_assert_int_eq(opener_open(root, "/good", &by_own_rights, &answer), 0);
 	ck_assert_str_eq(found(), "mine\n");
 	close(answer.fd);
 	answer.fd = -1;
-	ck_assert_int_eq(opener_open(AT_FDCWD, below("absolute"), &any, &answer), 0);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("absolute"), &by_own_rights, &answer), 0);
 	close(root);
 }
 END_TEST
 
 START_TEST(magic_link_below_the_root_of_a_process_is_refused)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
 	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	ck_assert_int_eq(opener_open(root, "/proc/self/exe", &any, &answer), -ELOOP);
+	ck_assert_int_eq(opener_open(root, "/proc/self/exe", &by_own_rights, &answer), -ELOOP);
 	close(root);
 }
 END_TEST
 
 START_TEST(what_is_no_regular_file_is_refused)
 {
-	struct opener_demand any = {.readers = &nobody_asked};
-
 	ck_assert_int_eq(mkfifo(below("fifo"), 0600), 0);
-	ck_assert_int_eq(opener_open(AT_FDCWD, below("fifo"), &any, &answer), -EACCES);
-	ck_assert_int_eq(opener_open(AT_FDCWD, "/dev/null", &any, &answer), -EACCES);
-	ck_assert_int_eq(opener_open(AT_FDCWD, dir, &any, &answer), -EACCES);
-	ck_assert_int_eq(opener_open(AT_FDCWD, below("none"), &any, &answer), -ENOENT);
-	ck_assert_int_eq(opener_open(AT_FDCWD, "", &any, &answer), -ENOENT);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("fifo"), &by_own_rights, &answer), -EACCES);
+	ck_assert_int_eq(opener_open(AT_FDCWD, "/dev/null", &by_own_rights, &answer), -EACCES);
+	ck_assert_int_eq(opener_open(AT_FDCWD, dir, &by_own_rights, &answer), -EACCES);
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("none"), &by_own_rights, &answer), -ENOENT);
+	ck_assert_int_eq(opener_open(AT_FDCWD, "", &by_own_rights, &answer), -ENOENT);
 }
 END_TEST
 
@@ -218,10 +217,8 @@ END_TEST
 
 START_TEST(debug_link_to_what_its_user_cannot_read_is_refused)
 {
-	if (geteuid() != 0) {
-		skip("debug_link_to_what_its_user_cannot_read_is_refused", "not root");
+	if (!is_root("debug_link_to_what_its_user_cannot_read_is_refused"))
 		return;
-	}
 	shell("cd '%s' && echo secret > secret && chmod 600 secret && chmod 755 . &&"
 	      " ln -s '%s/secret' x.debug",
 		dir, dir);
@@ -447,11 +444,8 @@ END_TEST
 
 START_TEST(map_of_a_user_whose_process_is_gone_is_found_and_no_other)
 {
-	if (geteuid() != 0) {
-		skip("map_of_a_user_whose_process_is_gone_is_found_and_no_other",
-			"chown needs root");
+	if (!is_root("map_of_a_user_whose_process_is_gone_is_found_and_no_other"))
 		return;
-	}
 	question.open.kind = KIND_PERF_MAP;
 	question.open.pid = 0x7ffffff1;
 	snprintf(question.path, sizeof(question.path), "/tmp/perf-%d.map", question.open.pid);
@@ -467,6 +461,89 @@ START_TEST(map_of_a_user_whose_process_is_gone_is_found_and_no_other)
 	ck_assert_uint_eq(unknown, STATE_REFUSED);
 	ck_assert_uint_eq(other, STATE_REFUSED);
 	ck_assert_uint_eq(own, STATE_READY);
+}
+END_TEST
+
+/* Anybody can mount a file of root's there, in a namespace of their own. */
+START_TEST(map_of_root_is_no_map_of_a_user)
+{
+	if (!is_root("map_of_root_is_no_map_of_a_user"))
+		return;
+	question.open.kind = KIND_PERF_MAP;
+	question.open.pid = 0x7ffffff2;
+	question.open.uid = 12345;
+	snprintf(question.path, sizeof(question.path), "/tmp/perf-%d.map", question.open.pid);
+	shell("echo 'jit' > %s && chmod 644 %s", question.path, question.path);
+	uint32_t roots = find_written(0);
+	shell("chown 12345 %s && chmod 000 %s", question.path, question.path);
+	uint32_t unreadable = find_written(0);
+	shell("chmod 400 %s", question.path);
+	uint32_t own = find_written(0);
+	unlink(question.path);
+	ck_assert_uint_eq(roots, STATE_REFUSED);
+	ck_assert_uint_eq(unreadable, STATE_REFUSED);
+	ck_assert_uint_eq(own, STATE_READY);
+}
+END_TEST
+
+START_TEST(program_is_opened_for_whom_it_is_readable)
+{
+	if (!is_root("program_is_opened_for_whom_it_is_readable"))
+		return;
+	snprintf(question.path, sizeof(question.path), "%s", below("program"));
+	shell("chmod 755 '%s' && echo x > '%s' && chmod 711 '%s'", dir, question.path,
+		question.path);
+	ck_assert_uint_eq(find_written(0), STATE_READY); /* root's */
+	question.open.uid = 12345;
+	ck_assert_uint_eq(find_written(0), STATE_REFUSED);
+	question.open.own = 1;
+	ck_assert_uint_eq(find_written(0), STATE_READY);
+	question.open.own = 0;
+	shell("chmod 755 '%s'", question.path);
+	ck_assert_uint_eq(find_written(0), STATE_READY);
+	shell("chmod 700 '%s'", dir);
+	ck_assert_uint_eq(find_written(0), STATE_REFUSED);
+}
+END_TEST
+
+/* Mapped, and gone: no folder says who may get there, the file's own mode does. */
+START_TEST(deleted_program_is_judged_by_its_own_mode)
+{
+	char path[256];
+	pid_t pid;
+
+	if (!is_root("deleted_program_is_judged_by_its_own_mode"))
+		return;
+	snprintf(path, sizeof(path), "%s", below("sleeper"));
+	shell("cp /bin/sleep '%s' && chmod 711 '%s'", path, path);
+	int go[2];
+	ck_assert_int_eq(pipe2(go, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (chmod(dir, 0711) < 0 || setgid(12345) < 0 || setuid(12345) < 0)
+			_exit(1);
+		execl(path, "sleeper", "600", NULL);
+		_exit(1);
+	}
+	close(go[1]);
+	char byte;
+	ck_assert_int_eq(read(go[0], &byte, 1), 0); /* it has begun */
+	close(go[0]);
+	shell("chmod 700 '%s'", dir);
+	question.open.pid = pid;
+	question.open.uid = 12345;
+	question.open.deleted = 1;
+	strcpy(question.path, path);
+	shell("rm '%s'", path);
+	opener_find(&question, &answer);
+	uint32_t run_only = answer.state;
+	shell("chmod 755 /proc/%d/exe", pid);
+	opener_find(&question, &answer);
+	uint32_t readable = answer.state;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	ck_assert_uint_eq(run_only, STATE_REFUSED);
+	ck_assert_uint_eq(readable, STATE_READY);
 }
 END_TEST
 
@@ -505,6 +582,9 @@ int main(void)
 	tcase_add_test(t, missing_file_is_not_said_to_be_written_to);
 	tcase_add_test(t, map_of_the_program_before_is_not_that_of_the_next);
 	tcase_add_test(t, map_of_a_user_whose_process_is_gone_is_found_and_no_other);
+	tcase_add_test(t, map_of_root_is_no_map_of_a_user);
+	tcase_add_test(t, program_is_opened_for_whom_it_is_readable);
+	tcase_add_test(t, deleted_program_is_judged_by_its_own_mode);
 	tcase_add_test(t, candidates_run_out);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
