@@ -244,13 +244,8 @@ int file_of_user(struct file_table *t, struct file *file, uid_t uid, struct file
 	if (r != 0)
 		return r;
 	known->deleted = file->deleted;
-	if (!known->map_end) {
-		known->pid = file->pid;
-		known->pid_start_ns = file->pid_start_ns;
-		known->map_start = file->map_start;
-		known->map_end = file->map_end;
+	if (!known->mapped_ns)
 		known->mapped_ns = file->mapped_ns;
-	}
 	*ret_file = known;
 	return 0;
 }

@@ -138,7 +138,8 @@ struct file_key {
 /* Find or add. 0, FILE_TABLE_FULL, -ENOMEM. */
 enum { FILE_TABLE_FULL = 1 };
 int file_get(struct file_table *t, const struct file_key *key, struct file **ret_file);
-/* The same file as a process of that user has it; itself where it is no ELF file or that user's. */
+/* The same file as a process of that user has it; itself where it is no ELF file or that user's. The
+ * process to open it through is for the caller to set. 0, FILE_TABLE_FULL, -ENOMEM. */
 int file_of_user(struct file_table *t, struct file *file, uid_t uid, struct file **ret_file);
 int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame);
 

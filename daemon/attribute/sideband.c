@@ -32,7 +32,7 @@ static struct file_key mapping_key(const struct task *process, const struct reco
 		.minor = m->minor,
 		.inode = m->inode,
 		.generation = generated ? process->exec_ns : m->generation,
-		.uid = process->uid,
+		.uid = task_files_uid(process),
 		.pid = process->pid,
 		.pid_start_ns = process->start_ns,
 	};

@@ -78,7 +78,7 @@ static int space_own(struct task *process)
 	}
 
 	own->n_users = 1;
-	own->uid = process->uid;
+	own->uid = task_files_uid(process);
 	space_drop(process);
 	process->space = TAKE_PTR(own);
 	return 0;
@@ -155,9 +155,9 @@ void space_change_user(struct task_table *t, struct task *process)
 {
 	struct space *space = process->space;
 
-	if (!space || space->uid == process->uid)
+	if (!space || space->uid == task_files_uid(process))
 		return;
-	space->uid = process->uid;
+	space->uid = task_files_uid(process);
 	if (space->generation)
 		space->generation = ++t->last_generation;
 }

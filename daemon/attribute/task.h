@@ -102,6 +102,15 @@ static inline const struct space *task_space(const struct task *task)
 	return task->process->space;
 }
 
+/* Whose files it maps: the user's who is shown its samples. Until that is known after an exec it is
+ * mostly the one who started it; not where that was root, whose children become anybody. -1: nobody's. */
+static inline uid_t task_files_uid(const struct task *process)
+{
+	if (process->uid != (uid_t)-1 || !process->parent || process->parent->uid == 0)
+		return process->uid;
+	return process->parent->uid;
+}
+
 /* Map [start, start + bytes) of file; what it overlaps is cut. -ENOMEM, SPACE_FULL. */
 enum { SPACE_FULL = 1 };
 int space_map(struct task_table *t, struct task *task, uint64_t start, uint64_t bytes,

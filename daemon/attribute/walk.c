@@ -85,14 +85,27 @@ static bool walk_has_room(struct walk *w)
 	return false;
 }
 
+/* The file as the user has it whose the task is: also one found through a mapping that was seen
+ * before that was known. */
+static int own_file(struct walk *w, struct file *file, struct file **ret_file)
+{
+	const struct task *process = w->task->process;
+	int r = file_of_user(w->a->o.files, file, task_files_uid(process), ret_file);
+
+	if (r == 0 && (*ret_file)->kind == FILE_ELF && (*ret_file)->pid == 0) {
+		(*ret_file)->pid = process->pid;
+		(*ret_file)->pid_start_ns = process->start_ns;
+	}
+	return r;
+}
+
 int walk_push(struct walk *w, struct file *file, uint64_t offset)
 {
 	struct frame *frame;
 
 	if (!walk_has_room(w))
 		return 0;
-	int r = file ? file_of_user(w->a->o.files, file, w->task->process->uid, &file)
-		     : unknown_file(w->a, &file);
+	int r = file ? own_file(w, file, &file) : unknown_file(w->a, &file);
 	if (!r)
 		r = frame_get(w->a->o.files, file, offset, &frame);
 	if (r)
@@ -132,7 +145,7 @@ static void file_refresh(struct file *file, const struct task *task, const struc
 			file->uid = task->process->uid;
 		return;
 	}
-	if (file->state != FILE_UNSEEN || file->uid != task->process->uid)
+	if (file->state != FILE_UNSEEN)
 		return;
 
 	file->pid = task->process->pid;
@@ -166,19 +179,23 @@ static int walk_lost(struct walk *w)
 static int find_user(struct walk *w, const struct space *space, uint64_t addr)
 {
 	const struct map *map = space_find(space, addr);
+	struct file *file;
 
 	if (!map)
 		return space && space->n_maps && w->has_user ? walk_lost(w)
 							     : walk_push(w, NULL, addr);
 
-	file_refresh(map->file, w->task, map);
-	switch (map->file->kind) {
+	int r = own_file(w, map->file, &file);
+	if (r)
+		return r < 0 ? r : walk_full(w);
+	file_refresh(file, w->task, map);
+	switch (file->kind) {
 	case FILE_ELF:
-		return walk_push(w, map->file, addr - map->start + map->file_offset);
+		return walk_push(w, file, addr - map->start + map->file_offset);
 	case FILE_VDSO:
-		return walk_push(w, map->file, addr - map->start);
+		return walk_push(w, file, addr - map->start);
 	default:
-		return walk_push(w, map->file, addr);
+		return walk_push(w, file, addr);
 	}
 }
 
@@ -196,7 +213,7 @@ static bool walk_known(
 int walk_user(struct walk *w, uint64_t addr)
 {
 	const struct space *space = task_space(w->task);
-	if (space && space->uid != w->task->process->uid)
+	if (space && space->uid != task_files_uid(w->task->process))
 		space_change_user(w->a->o.tasks, w->task->process);
 	if (!space || !space->generation)
 		return find_user(w, space, addr);

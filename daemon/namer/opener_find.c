@@ -168,8 +168,10 @@ static uint32_t unmapped_id(void)
 }
 
 /* For whom is it opened? For the user whom the names are shown to, and for the one that the process
- * is by now: it may have become another, and who is asked for may be out of date. Without rights
- * beyond our user's own the kernel decides, and what it opens is our user's to see. */
+ * is by now: it may have become another, and who is asked for may be out of date. Is the first not
+ * known (yet), names are found that all may read; but what describes the code of one process is
+ * that process's alone. Without rights beyond our user's own the kernel decides, and what it opens
+ * is our user's to see. */
 static void find_readers(struct search *s)
 {
 	const struct message_open *o = &s->q->open;
@@ -186,10 +188,10 @@ static void find_readers(struct search *s)
 		return;
 	}
 	all->unmapped = unmapped_id();
-	if (o->has_uid && !(all->n && all->one[0].uid == o->uid))
-		all->one[all->n++] = (struct reader){.uid = o->uid};
-	else if (all->n == 0)
-		all->one[all->n++] = (struct reader){.uid = READER_NOBODY};
+	uint32_t uid = o->has_uid ? o->uid : READER_NOBODY;
+	bool generated = o->kind == KIND_PERF_MAP || o->kind == KIND_JITDUMP;
+	if (all->n == 0 || (all->one[0].uid != uid && (o->has_uid || !generated)))
+		all->one[all->n++] = (struct reader){.uid = uid};
 }
 
 static int open_root(int proc)

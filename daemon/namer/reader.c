@@ -157,7 +157,7 @@ enum acl_answer acl_answer(const uint8_t *acl, size_t n, const struct reader *r,
 
 /* --- modes ----------------------------------------------------------------------------------- */
 
-static bool is_owner(const struct reader *r, const struct rights *f)
+static bool is_owner(const struct reader *r, const struct permissions *f)
 {
 	return r->uid == f->uid && r->uid != READER_NOBODY &&
 	       (!f->unmapped || f->uid != f->unmapped);
@@ -165,7 +165,7 @@ static bool is_owner(const struct reader *r, const struct rights *f)
 
 /* An owner could take the right back that an unknown user seems to lack, so a class that may be
  * that user's has to grant, too. */
-static bool owner_is_unknown(const struct reader *r, const struct rights *f)
+static bool owner_is_unknown(const struct reader *r, const struct permissions *f)
 {
 	return r->uid == READER_NOBODY || (f->unmapped && f->uid == f->unmapped);
 }
@@ -175,7 +175,7 @@ bool reader_asks_acl(const struct reader *r, uint32_t mode, uint32_t uid)
 	return r->uid != 0 && r->uid != uid && mode & S_IRWXG;
 }
 
-bool reader_may(const struct reader *r, const struct rights *f, unsigned want)
+bool reader_may(const struct reader *r, const struct permissions *f, unsigned want)
 {
 	if (r->uid == 0)
 		return true;

@@ -34,7 +34,7 @@ struct reader {
 };
 
 /* A file as its reader meets it. */
-struct rights {
+struct permissions {
 	uint32_t mode, uid, gid;
 	/* The number that stat gives for owners who have none in our user namespace; 0: all have
 	 * one. Two files with that owner need not have the same one. */
@@ -49,7 +49,7 @@ struct rights {
 bool reader_of_status(const char *status, struct reader *ret_reader, pid_t *ret_pid);
 
 /* May it do all of `want`? */
-bool reader_may(const struct reader *r, const struct rights *f, unsigned want);
+bool reader_may(const struct reader *r, const struct permissions *f, unsigned want);
 
 /* Does an access control list of the file matter to anybody else than its owner? */
 bool reader_asks_acl(const struct reader *r, uint32_t mode, uint32_t uid);

@@ -60,7 +60,8 @@ bool way_may(int fd, const struct stat *s, const struct readers *readers, unsign
 	if (n_acl < 0)
 		return false;
 
-	struct rights f = {s->st_mode, s->st_uid, s->st_gid, readers->unmapped, acl, (size_t)n_acl};
+	struct permissions f = {
+		s->st_mode, s->st_uid, s->st_gid, readers->unmapped, acl, (size_t)n_acl};
 	for (uint32_t i = 0; i < readers->n; i++)
 		if (!reader_may(&readers->one[i], &f, want))
 			return false;

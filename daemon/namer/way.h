@@ -20,7 +20,7 @@
 struct readers {
 	struct reader one[READERS_MAX];
 	uint32_t n;
-	uint32_t unmapped; /* as in struct rights */
+	uint32_t unmapped; /* as in struct permissions */
 };
 
 /* An O_PATH descriptor of the file at path below the folder root (AT_FDCWD: our own), out of which

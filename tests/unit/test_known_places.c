@@ -107,6 +107,22 @@ START_TEST(another_user_makes_known_places_unknown)
 }
 END_TEST
 
+/* Who execs is not known at once; a shell's child is likely to be the shell's user. */
+START_TEST(user_who_is_not_known_is_who_started_the_process_but_not_root)
+{
+	struct task *parent = task_find(&b->tasks, 11), *process = task_find(&b->tasks, 10);
+
+	process->parent = parent;
+	process->uid = (uid_t)-1;
+	parent->uid = 1000;
+	ck_assert_uint_eq(sample_thrice(10)->file->uid, 1000);
+	parent->uid = 0;
+	ck_assert_uint_eq(sample_thrice(10)->file->uid, (uid_t)-1);
+	process->parent = NULL;
+	ck_assert_uint_eq(sample_thrice(10)->file->uid, (uid_t)-1);
+}
+END_TEST
+
 START_TEST(a_frame_that_nobody_asked_for_is_not_remembered)
 {
 	struct record r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 10, ADDR);
@@ -162,6 +178,7 @@ int main(void)
 	tcase_add_test(tests, a_new_mapping_over_a_known_place_is_seen);
 	tcase_add_test(tests, an_exec_makes_known_places_unknown);
 	tcase_add_test(tests, another_user_makes_known_places_unknown);
+	tcase_add_test(tests, user_who_is_not_known_is_who_started_the_process_but_not_root);
 	tcase_add_test(tests, a_frame_that_nobody_asked_for_is_not_remembered);
 	tcase_add_test(tests, generated_code_is_not_remembered);
 	tcase_add_test(tests, what_was_forgotten_is_found_again);

@@ -228,9 +228,11 @@ START_TEST(debug_link_to_what_its_user_cannot_read_is_refused)
 	strcpy(question.link, "x.debug");
 	opener_find(&question, &answer);
 	ck_assert_uint_eq(answer.state, STATE_REFUSED);
-	ck_assert_int_eq(answer.fd, -1);
 
-	question.open.pid = getpid(); /* a process of root's may */
+	question.open.pid = getpid(); /* a process of root's may, if it is shown to root */
+	opener_find(&question, &answer);
+	ck_assert_uint_eq(answer.state, STATE_REFUSED);
+	question.open.has_uid = 1;
 	opener_find(&question, &answer);
 	ck_assert_uint_eq(answer.state, STATE_READY);
 	close(answer.fd);
@@ -247,6 +249,9 @@ START_TEST(debug_link_to_what_its_user_cannot_read_is_refused)
 	}
 	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
 	question.open.pid = pid;
+	opener_find(&question, &answer);
+	ck_assert_uint_eq(answer.state, STATE_REFUSED);
+	question.open.uid = 65534;
 	opener_find(&question, &answer);
 	ck_assert_uint_eq(answer.state, STATE_REFUSED);
 	shell("chown 65534 '%s/secret'", dir);

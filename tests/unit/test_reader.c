@@ -23,7 +23,7 @@ static struct reader root = {.uid = 0, .groups_known = true};
 
 static bool reads(const struct reader *r, uint32_t mode)
 {
-	struct rights f = {.mode = mode, .uid = OWNER, .gid = GROUP};
+	struct permissions f = {.mode = mode, .uid = OWNER, .gid = GROUP};
 
 	return reader_may(r, &f, READER_READS);
 }
@@ -39,7 +39,7 @@ END_TEST
 
 START_TEST(searching_is_not_reading)
 {
-	struct rights f = {.mode = 0711, .uid = OWNER, .gid = GROUP};
+	struct permissions f = {.mode = 0711, .uid = OWNER, .gid = GROUP};
 
 	ck_assert(reader_may(&stranger, &f, READER_SEARCHES));
 	ck_assert(!reader_may(&stranger, &f, READER_READS));
@@ -66,7 +66,7 @@ START_TEST(owner_without_a_number_here_is_not_another_one)
 {
 	struct reader unmapped = {
 		.uid = 65534, .groups_known = true, .n_groups = 1, .group = {65534}};
-	struct rights f = {.mode = 0600, .uid = 65534, .gid = 65534};
+	struct permissions f = {.mode = 0600, .uid = 65534, .gid = 65534};
 
 	ck_assert(reader_may(&unmapped, &f, READER_READS)); /* it is somebody's number */
 	f.unmapped = 65534;
@@ -141,7 +141,7 @@ END_TEST
 START_TEST(list_decides_in_place_of_the_group_bits)
 {
 	size_t n = LIST({1, 6, NO_ID}, {4, 0, NO_ID}, {8, 4, 9}, {16, 4, NO_ID}, {32, 0, NO_ID});
-	struct rights f = {.mode = 0640, .uid = OWNER, .gid = GROUP, .acl = acl, .n_acl = n};
+	struct permissions f = {.mode = 0640, .uid = OWNER, .gid = GROUP, .acl = acl, .n_acl = n};
 
 	ck_assert(!reader_may(&member, &f, READER_READS)); /* the bits of the mode are the mask */
 	ck_assert(reader_may(&stranger, &f, READER_READS));
@@ -179,7 +179,7 @@ START_TEST(list_that_is_none_refuses)
 	ck_assert_int_eq(answer(n, &stranger), ACL_MALFORMED);
 	ck_assert_int_eq(answer(3, &stranger), ACL_MALFORMED);
 	ck_assert_int_eq(answer(0, &stranger), ACL_MALFORMED);
-	struct rights f = {.mode = 0777, .uid = OWNER, .gid = GROUP, .acl = acl, .n_acl = 3};
+	struct permissions f = {.mode = 0777, .uid = OWNER, .gid = GROUP, .acl = acl, .n_acl = 3};
 	ck_assert(!reader_may(&stranger, &f, READER_READS));
 }
 END_TEST
