@@ -406,7 +406,7 @@ VARIANTS = [], ["-g", "none"], ["-g", "dwarf"], ["-e", "cpu-clock"], ["-e", "cpu
 
 def test_record_through_the_service_is_record(build):
     program = compile_program(build, "known.c")
-    hz = rate_allowed(999)
+    hz, ms = rate_allowed(999), long_enough(300)
     with Folder() as folder:
         (folder / "tmp").mkdir()
         with Service(build, folder) as service:
@@ -416,12 +416,12 @@ def test_record_through_the_service_is_record(build):
                     return way("record", "-F", hz, "-f", "-o", folder / "r", *arguments,
                                check=check, env={"TMPDIR": str(folder / "tmp")})
                 for variant in VARIANTS:
-                    said = record(*variant, "--", program, "spin", "300").stderr
+                    said = record(*variant, "--", program, "spin", str(ms)).stderr
                     found = rows(build, "hotspots", "-i", folder / "r", "--by", "process")
                     of_it = samples(found, comm="known")
-                    fewest, most = 0.83 * 0.3 * hz, 1.1 * 0.3 * hz
+                    fewest, most = 0.83e-3 * ms * hz, 1.1e-3 * ms * hz
                     if hz < 999 or "cpu-clock" not in found["provenance"]["event"]:
-                        fewest, most = samples_of(0.3, hz) - 3, 1.5 * 0.3 * hz
+                        fewest, most = samples_of(ms / 1e3, hz), 1.5e-3 * ms * hz
                     assert fewest <= of_it <= most, (variant, of_it, said)
                 assert record("--", "sh", "-c", "exit 7", check=False).returncode == 7
                 assert record("--", "sh", "-c", "kill -9 $$", check=False).returncode == 137
