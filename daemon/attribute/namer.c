@@ -146,7 +146,7 @@ int namer_name_as(struct namer *n, struct frame *frame, const char *function)
 {
 	if (frame->state != FRAME_NEW)
 		return 0;
-	const char *name = strings_intern(&n->strings, function, strlen(function));
+	const char *name = strings_intern(&n->strings, function, strlen(function), n->user[0]);
 	if (!name)
 		return NAMER_FULL;
 	struct place *place = calloc(1, sizeof(*place));
@@ -260,20 +260,23 @@ static int hear(struct namer *n, struct worker *w, bool *ret_heard)
 	return r < 0 ? r : 0;
 }
 
-/* A parser that got little of a busy machine's CPU time has some longer: else whoever keeps all
- * harts busy would take the names of others' files away. */
+/* A worker that got little of a busy machine's CPU time has longer: else whoever keeps all harts
+ * busy would take the names of others' files away. An opener that hangs sleeps, and one that could
+ * run does not hang; a parser that spins uses CPU time. */
 static bool has_time_left(const struct namer *n, struct worker *w)
 {
-	uint64_t limit_ns = namer_timeout(n->options.parse_timeout_ns, NAMER_PARSE_TIMEOUT_NS);
-	uint64_t end_ns = w->asked_ns + NAMER_WALL_TIMES * limit_ns;
-
-	if (w != &n->parser || w->state != WORKER_BUSY || n->now_ns >= end_ns)
-		return false;
+	bool parses = w == &n->parser;
+	uint64_t limit_ns =
+		parses ? namer_timeout(n->options.parse_timeout_ns, NAMER_PARSE_TIMEOUT_NS)
+		       : namer_timeout(n->options.open_timeout_ns, NAMER_OPEN_TIMEOUT_NS);
 	uint64_t used_ns = worker_used_ns(w, n->now_ns);
-	if (used_ns >= limit_ns)
+
+	if (w->state != WORKER_BUSY || used_ns >= limit_ns)
 		return false;
-	uint64_t due_ns = n->now_ns + limit_ns - used_ns;
-	w->deadline_ns = due_ns < end_ns ? due_ns : end_ns;
+	bool waits = parses && n->now_ns < w->asked_ns + NAMER_WALL_TIMES * limit_ns;
+	if (!waits && !worker_is_runnable(w))
+		return false;
+	w->deadline_ns = n->now_ns + limit_ns - used_ns;
 	return true;
 }
 

@@ -276,8 +276,6 @@ int opener_ended(struct namer *n, enum worker_end end)
 		return slot_fail(n, s, end == WORKER_OVER_TIME ? FILE_HUNG : FILE_CRASHED);
 	/* The file itself is fine; it is named without its debug file. */
 	s->tried |= 1u << s->part;
-	if (end == WORKER_OVER_TIME)
-		n->debug_hangs++;
 	settle(n, s);
 	return 0;
 }

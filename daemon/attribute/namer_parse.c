@@ -164,12 +164,13 @@ static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 	return 0;
 }
 
-static bool is_worth(const struct namer *n, const struct slot *s, enum message_part part)
+static bool is_worth(
+	const struct namer *n, const struct slot *s, enum message_part part, struct naming_user *u)
 {
 	bool wanted = part == PART_DEBUG ? s->wants.want_debug : s->wants.want_alt;
 
 	return wanted && !s->no_debug && !(s->tried & 1u << part) &&
-	       n->debug_hangs < NAMER_DEBUG_HANGS_MAX;
+	       account_deaths(&u->opens, n->now_ns) < NAMER_DEBUG_HANGS_MAX;
 }
 
 /* Debug files come into the picture after the file itself. True: that was the step. */
@@ -181,7 +182,7 @@ static bool parts_step(struct namer *n, struct slot *s, struct naming_user *u)
 				fly(n, s, u);
 			return true;
 		}
-		if (s->fd[part] < 0 && is_worth(n, s, part)) {
+		if (s->fd[part] < 0 && is_worth(n, s, part, u)) {
 			slot_enqueue_open(n, s, part, u);
 			return true;
 		}
@@ -345,11 +346,13 @@ static int fill_places(
 		place[i].line = p->line;
 		place[i].inlined = p->inlined;
 		if (p->n_function) {
-			place[i].function = strings_intern(&n->strings, p->function, p->n_function);
+			place[i].function = strings_intern(
+				&n->strings, p->function, p->n_function, n->asked_user);
 			*ret_complete &= place[i].function != NULL;
 		}
 		if (p->n_source)
-			place[i].source = strings_intern(&n->strings, p->source, p->n_source);
+			place[i].source =
+				strings_intern(&n->strings, p->source, p->n_source, n->asked_user);
 	}
 	if (!*ret_complete) {
 		free(place);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Names, each kept once: a hot function is the place of thousands of frames. They live as long as
- * the frames that point at them, which a sweep finds out; their sum is bounded, and beyond it a
- * frame stays without a name.
+ * the frames that point at them, which a sweep finds out. Their sum is bounded, and so is what one
+ * user's frames brought: as much as is left. Beyond that a frame stays without a name.
  */
 #define HASH_NONFATAL_OOM 1 /* an element that found no memory has no table; checked below */
 #include "daemon/attribute/worker.h"
@@ -12,10 +12,11 @@
 struct string {
 	UT_hash_handle hh;
 	bool kept;
+	uint8_t user; /* whose frame brought it, by index */
 	char text[];
 };
 
-const char *strings_intern(struct strings *s, const char *text, size_t n)
+const char *strings_intern(struct strings *s, const char *text, size_t n, struct naming_user *u)
 {
 	struct string *found = NULL;
 
@@ -23,7 +24,7 @@ const char *strings_intern(struct strings *s, const char *text, size_t n)
 	if (found)
 		return found->text;
 	size_t bytes = sizeof(*found) + n + 1;
-	if (s->bytes + bytes > NAMER_STRINGS_BYTES_MAX)
+	if (s->bytes + u->string_bytes + bytes > NAMER_STRINGS_BYTES_MAX)
 		return NULL;
 	found = calloc(1, bytes);
 	if (!found)
@@ -35,6 +36,8 @@ const char *strings_intern(struct strings *s, const char *text, size_t n)
 		free(found);
 		return NULL;
 	}
+	found->user = u->index;
+	u->string_bytes += bytes;
 	s->bytes += bytes;
 	return found->text;
 }
@@ -45,17 +48,23 @@ void strings_keep(const char *text)
 		((struct string *)(text - offsetof(struct string, text)))->kept = true;
 }
 
-void strings_sweep(struct strings *s)
+void strings_sweep(struct strings *s, struct naming_user *const *user, uint32_t n_users)
 {
 	struct string *next = NULL;
 
+	for (uint32_t i = 0; i < n_users; i++)
+		user[i]->string_bytes = 0;
+
 	for (struct string *at = s->set; at; at = next) {
 		next = at->hh.next;
+		size_t bytes = sizeof(*at) + at->hh.keylen + 1;
 		if (at->kept) {
 			at->kept = false;
+			if (at->user < n_users)
+				user[at->user]->string_bytes += bytes;
 			continue;
 		}
-		s->bytes -= sizeof(*at) + at->hh.keylen + 1;
+		s->bytes -= bytes;
 		HASH_DEL(s->set, at);
 		free(at);
 	}

@@ -78,5 +78,5 @@ void namer_sweep_names(struct namer *n)
 			strings_keep(frame->place[p].source);
 		}
 	}
-	strings_sweep(&n->strings);
+	strings_sweep(&n->strings, n->user, n->n_users);
 }

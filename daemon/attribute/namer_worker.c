@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/attribute/scan.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -269,6 +270,18 @@ int worker_ask(struct worker *w, enum message_type type, struct iovec *iov, size
 	w->asked_cpu_ns = cpu_ns(w);
 	w->deadline_ns = deadline_ns;
 	return r;
+}
+
+/* Source: man proc_pid_stat, field 3, which follows the name in parentheses. */
+bool worker_is_runnable(const struct worker *w)
+{
+	char path[32], text[SCAN_STAT_BYTES_MAX];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)w->pid);
+	if (w->pid <= 0 || scan_text(AT_FDCWD, path, text, sizeof(text)) <= 0)
+		return false;
+	const char *end = strrchr(text, ')'); /* the name may hold anything */
+	return end && strncmp(end, ") R", 3) == 0;
 }
 
 static bool is_hello(const struct worker *w, const void *buffer, size_t n)

@@ -216,6 +216,12 @@ static void account_forgive(struct account *a, uint64_t now_ns)
 	}
 }
 
+uint32_t account_deaths(struct account *a, uint64_t now_ns)
+{
+	account_forgive(a, now_ns);
+	return a->deaths;
+}
+
 void account_charge(struct account *a, uint32_t allowed, uint64_t now_ns)
 {
 	account_forgive(a, now_ns);

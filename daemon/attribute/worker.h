@@ -29,10 +29,12 @@
 #define WORKER_FAILURES_MAX                                                                        \
 	6u                    /* in a row, of some seconds: then nobody waits for names meanwhile */
 #define WORKER_STARTS_MAX 16u /* at once, over files or stacks; … */
-#define WORKER_START_EVERY_NS 500000000ull /* … then at most two a second, of some 10 ms CPU each \
-					    */
-#define NAMER_WALL_TIMES 4u /* of the time limit that a parser may take which gets little CPU */
-#define NAMER_DEBUG_HANGS_MAX 3u /* then no separate debug files: their file system is dead */
+#define WORKER_START_EVERY_NS                                                                      \
+	500000000ull        /* … then at most two a second, of some 10 ms CPU each               \
+			     */
+#define NAMER_WALL_TIMES 4u /* of the time limit that a parser may sleep away, over a slow disc */
+#define NAMER_DEBUG_HANGS_MAX                                                                      \
+	3u /* of a user, then no separate debug files: their file system is dead */
 #define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* of files loaded at the parser at the same time */
 #define NAMER_COPIES_BYTES_MAX (512ull << 20)  /* of remote files, copied into memory */
 #define NAMER_STRINGS_BYTES_MAX (512ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
@@ -115,6 +117,8 @@ void worker_schedule(struct worker *w, bool over_question, uint64_t now_ns);
 void worker_answered(struct worker *w);
 /* CPU time since the question, ns; where that cannot be read, the time that has passed. */
 uint64_t worker_used_ns(const struct worker *w, uint64_t now_ns);
+/* Does it run, or would it if a hart were free? */
+bool worker_is_runnable(const struct worker *w);
 void graves_visit(struct graves *g);
 /* The same for the last time: gives the killed some milliseconds to go. */
 void graves_leave(struct graves *g);
@@ -130,16 +134,17 @@ int worker_find_binary(const char *given, char **ret_path);
 /* --- names ----------------------------------------------------------------------------------- */
 
 struct string;
+struct naming_user;
 struct strings {
 	struct string *set; /* uthash */
 	uint64_t bytes;
 };
-/* The one copy of n bytes; NULL when there is no room. */
-const char *strings_intern(struct strings *s, const char *text, size_t n);
+/* The one copy of n bytes, brought by a frame of this user; NULL when there is no room. */
+const char *strings_intern(struct strings *s, const char *text, size_t n, struct naming_user *u);
 void strings_clear(struct strings *s);
 /* Free all but those that were kept since the last time; text is what strings_intern gave. */
 void strings_keep(const char *text);
-void strings_sweep(struct strings *s);
+void strings_sweep(struct strings *s, struct naming_user *const *user, uint32_t n_users);
 
 /* --- users ----------------------------------------------------------------------------------- */
 
@@ -151,6 +156,8 @@ struct account {
 	uint64_t until_ns;   /* refused until then */
 };
 void account_charge(struct account *a, uint32_t allowed, uint64_t now_ns);
+/* Those that are not forgiven by now. */
+uint32_t account_deaths(struct account *a, uint64_t now_ns);
 static inline bool account_is_refused(const struct account *a, uint64_t now_ns)
 {
 	return now_ns < a->until_ns;
@@ -180,7 +187,7 @@ struct naming_user {
 	struct slot_list to_open;
 	struct wish_list to_name;
 	struct job_list jobs;
-	uint64_t job_bytes;
+	uint64_t job_bytes, string_bytes;
 	uint64_t open_ns, parse_ns; /* had of the two workers, as far as it decides who is next */
 	int64_t budget_ns;          /* parser time left; below 0: waits */
 	uint64_t budget_at_ns;      /* when that was */
@@ -308,7 +315,6 @@ struct namer {
 	size_t n_entries;                    /* of frames in wishes; some may wait twice */
 	uint32_t n_fds;
 	uint64_t copied_bytes;
-	uint32_t debug_hangs;
 	struct slot *opening; /* the opener's question */
 
 	enum message_type asked; /* the parser's question */

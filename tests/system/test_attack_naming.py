@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from attacked import DAEMON, MALLORY, VICTOR, Stage, as_user, shared
-from machine import need_program
+from machine import Folder, mperfctl, need_program, need_root
 from service import wait_until
 
 SECONDS = 60
@@ -191,14 +191,27 @@ def cut_under_the_parser(service, load, library):
         process.wait()
 
 
+# More than the parser keeps the call frame information of, at the same time.
+MANY = ["--", "sh", "-c", "for i in $(seq 64); do timeout 4 sh -c 'while :; do :; done' & done; wait"]
+
+
+def test_a_recording_of_more_processes_than_the_parser_keeps_is_written(build):
+    need_root()
+    with Folder() as folder:
+        done = mperfctl(build, "record", "-g", "dwarf", "-o", folder / "recording", *MANY, check=False)
+        assert done.returncode == 0 and (folder / "recording").exists(), done.stderr
+
+
 def test_a_recording_of_more_processes_than_the_parser_keeps_ends_nobody(build):
     service = stage(build)
-    before = service.process.pid
-    script = "for i in $(seq 48); do timeout 3 sh -c 'while :; do :; done' & done; wait"
-    output = service.homes[MALLORY] / "recording"
-    done = service.user(MALLORY, "record", "-g", "dwarf", "-o", output, "--", "sh", "-c", script)
-    assert done.returncode == 0 and output.exists(), done.stderr
-    assert service.process.poll() is None and service.process.pid == before, service.said()
+    command = ["record", "-g", "dwarf", "-o"], MANY
+    mine = service.homes[MALLORY] / "recording"
+    done = service.user(MALLORY, *command[0], mine, *command[1])
+    assert done.returncode == 0 and mine.exists(), done.stderr
+    # of all that root may see, stacks of all of them are unwound at the same time
+    done = service.ctl(*command[0], service.folder / "recording", *command[1], check=False)
+    assert done.returncode == 0, (done.stderr, service.said())
+    assert service.process.poll() is None, service.said()
     assert service.ask("status")["account"]
 
 

@@ -6,8 +6,10 @@
 #include "tests/unit/namer_rig.h"
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,23 +60,65 @@ static void play_hello(uint32_t role, uint32_t version)
 	message_send(3, &iov, 1, -1);
 }
 
-/* A parser that takes all and has no space by the time its stack comes. */
-static void play_forgetful(const uint8_t *question)
+static void play_answer(
+	const struct message *question, enum message_type type, void *answer, size_t bytes, int fd)
 {
-	struct message_done done = {.error = 0};
+	struct iovec iov = {answer, bytes};
+	struct message head = {.magic = MESSAGE_MAGIC,
+		.type = type,
+		.serial = question->serial,
+		.bytes = (uint32_t)bytes};
+
+	memcpy(answer, &head, sizeof(head));
+	message_send(3, &iov, 1, fd);
+}
+
+/* A parser that takes all, and fails at one thing. */
+static void play_parser(const char *as, const uint8_t *bytes)
+{
+	struct message_done done = {.error = strcmp(as, "full") == 0 ? -ENFILE : 0};
 	struct message_unwound unwound = {.outcome = UNWINDING_NO_SPACE};
+	struct message_loaded loaded = {.state = STATE_READY, .has_symbols = 1};
+	struct message_named named = {.state = STATE_FORGOTTEN, .last = 1};
 	struct message head;
 
-	memcpy(&head, question, sizeof(head));
-	bool stack = head.type == MESSAGE_UNWIND;
-	struct iovec iov = {
-		stack ? (void *)&unwound : &done, stack ? sizeof(unwound) : sizeof(done)};
-	struct message answer = {.magic = MESSAGE_MAGIC,
-		.type = stack ? MESSAGE_UNWOUND : MESSAGE_DONE,
-		.serial = head.serial,
-		.bytes = (uint32_t)iov.iov_len};
-	memcpy(iov.iov_base, &answer, sizeof(answer));
-	message_send(3, &iov, 1, -1);
+	memcpy(&head, bytes, sizeof(head));
+	switch (head.type) {
+	case MESSAGE_UNWIND:
+		play_answer(&head, MESSAGE_UNWOUND, &unwound, sizeof(unwound), -1);
+		break;
+	case MESSAGE_LOAD:
+		memcpy(&loaded.file, bytes + offsetof(struct message_load, file), 4);
+		if (strcmp(as, "loadless") == 0)
+			loaded.state = STATE_FORGOTTEN;
+		play_answer(&head, MESSAGE_LOADED, &loaded, sizeof(loaded), -1);
+		break;
+	case MESSAGE_NAME:
+		if (strcmp(as, "mortal") == 0)
+			kill(getpid(), SIGKILL);
+		memcpy(&named.file, bytes + offsetof(struct message_name, file), 4);
+		play_answer(&head, MESSAGE_NAMED, &named, sizeof(named), -1);
+		break;
+	default:
+		play_answer(&head, MESSAGE_DONE, &done, sizeof(done), -1);
+	}
+}
+
+/* An opener that opens files, and hangs over their debug files. */
+static void play_half(const uint8_t *bytes)
+{
+	struct message_opened opened = {.state = STATE_READY};
+	struct message_open m;
+	char path[PATH_MAX] = "";
+
+	memcpy(&m, bytes, sizeof(m));
+	if (m.part != PART_MAIN)
+		return;
+	memcpy(path, bytes + sizeof(m), m.n_path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	opened.bytes = (uint64_t)lseek(fd, 0, SEEK_END);
+	play_answer(&m.head, MESSAGE_OPENED, &opened, sizeof(opened), fd);
+	close(fd);
 }
 
 static void play(uint32_t role, const char *as)
@@ -89,14 +133,16 @@ static void play(uint32_t role, const char *as)
 		if (strcmp(as, "garbage") == 0) {
 			struct iovec iov = {(void *)"nobody asked for this text", 26};
 			message_send(3, &iov, 1, -1);
-		} else if (strcmp(as, "forgetful") == 0) {
-			play_forgetful(buffer);
+		} else if (strcmp(as, "half") == 0) {
+			play_half(buffer);
 		} else if (strcmp(as, "dumb") == 0) {
 			struct message m = {.magic = MESSAGE_MAGIC, .type = MESSAGE_NAMED};
 			memcpy(&m.serial, buffer + offsetof(struct message, serial), 4);
 			m.bytes = sizeof(m);
 			struct iovec iov = {&m, sizeof(m)};
 			message_send(3, &iov, 1, -1);
+		} else if (strcmp(as, "mute") != 0) {
+			play_parser(as, buffer);
 		}
 	}
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/attribute/worker.h"
@@ -87,37 +88,35 @@ static void forgive(void)
 
 /* --- whose turn it is ------------------------------------------------------------------------ */
 
+/* What each had of the parser's time is even, to the length of one question. */
 START_TEST(many_slow_files_of_one_user_delay_another_by_few)
 {
 	enum { N_SLOW = 20, N_FILES = 5 };
-	struct frame *slow[N_SLOW], *f[N_FILES];
-	uint32_t named = 0, before = 0;
+	struct frame *f[N_FILES];
+	struct naming_user *mallory = naming_user_get(n, MALLORY), *victor = naming_user_get(n, VICTOR);
+	uint64_t longest_ns = 0;
 
 	as(MALLORY);
 	for (int i = 0; i < N_SLOW; i++)
-		slow[i] = namer_rig_frame(&rig, trapped(geteuid(), "slow", i), 0x10);
-	while (n->n_named + rig.n_named < 2)
+		namer_rig_frame(&rig, trapped(geteuid(), "slow", i), 0x10);
+	while (rig.n_named == 0)
 		namer_rig_step(&rig, 10);
-	for (int i = 0; i < N_SLOW; i++)
-		before += slow[i]->state != FRAME_ASKED;
 	as(VICTOR);
 	for (int i = 0; i < N_FILES; i++) {
-		char name[32];
-		snprintf(name, sizeof(name), "victors-%d", i);
-		f[i] = ask_honest(geteuid(), name);
+		f[i] = namer_rig_frame(&rig, trapped(geteuid(), "quick", i), 0x10);
 	}
+	uint64_t mallory_ns = mallory->parse_ns, victor_ns = victor->parse_ns;
 	for (bool all = false; !all;) {
+		uint64_t before_ns = mallory->parse_ns;
 		namer_rig_step(&rig, 10);
+		if (mallory->parse_ns - before_ns > longest_ns)
+			longest_ns = mallory->parse_ns - before_ns;
 		all = true;
 		for (int i = 0; i < N_FILES; i++)
 			all &= f[i]->state != FRAME_ASKED;
 	}
-	for (int i = 0; i < N_FILES; i++)
-		namer_rig_is_honest(f[i]);
-	for (int i = 0; i < N_SLOW; i++)
-		named += slow[i]->state != FRAME_ASKED;
-	/* one for each time that Victor's next file was not open yet, at the worst */
-	ck_assert_uint_le(named - before, N_FILES + 2);
+	ck_assert_uint_le(mallory->parse_ns - mallory_ns,
+		victor->parse_ns - victor_ns + (N_FILES + 2) * longest_ns);
 }
 END_TEST
 
@@ -243,6 +242,23 @@ START_TEST(descriptors_that_wait_for_one_user_make_room_for_another)
 }
 END_TEST
 
+START_TEST(long_names_of_one_user_leave_room_for_those_of_another)
+{
+	struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_self());
+
+	as(MALLORY);
+	naming_user_get(n, MALLORY)->string_bytes = NAMER_STRINGS_BYTES_MAX;
+	struct frame *frame = namer_rig_name(&rig, f, namer_rig_landmark());
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+	as(VICTOR);
+	namer_rig_is_honest(namer_rig_name(&rig, f, namer_rig_landmark() + 1));
+	ck_assert_uint_gt(naming_user_find(n, VICTOR)->string_bytes, 0);
+	namer_sweep_names(n);
+	ck_assert_uint_eq(naming_user_find(n, MALLORY)->string_bytes, 0);
+	ck_assert_uint_eq(naming_user_find(n, VICTOR)->string_bytes, n->strings.bytes);
+}
+END_TEST
+
 /* A parser that gets no CPU time is not over it; but it is not waited for without end. */
 START_TEST(parser_that_gets_little_of_the_machine_has_some_longer)
 {
@@ -257,6 +273,28 @@ START_TEST(parser_that_gets_little_of_the_machine_has_some_longer)
 	ck_assert_uint_ge(took_ns, NAMER_WALL_TIMES * SPIN_NS);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(f->state, FRAME_UNNAMED);
+}
+END_TEST
+
+/* Mallory keeps all harts busy: what could run does not hang. */
+START_TEST(worker_that_could_run_is_told_from_one_that_sleeps)
+{
+	struct worker w = {.pid = fork()};
+
+	if (w.pid == 0)
+		for (;;)
+			continue;
+	for (int i = 0; i < 1000 && !worker_is_runnable(&w); i++)
+		usleep(1000);
+	ck_assert(worker_is_runnable(&w));
+	kill(w.pid, SIGSTOP);
+	for (int i = 0; i < 1000 && worker_is_runnable(&w); i++)
+		usleep(1000);
+	ck_assert(!worker_is_runnable(&w));
+	kill(w.pid, SIGKILL);
+	waitpid(w.pid, NULL, 0);
+	ck_assert(!worker_is_runnable(&w));
+	ck_assert(!worker_is_runnable(&(struct worker){.pid = 0}));
 }
 END_TEST
 
@@ -370,7 +408,9 @@ int main(int argc, char **argv)
 	tcase_add_test(
 		tc, file_that_waits_to_be_opened_for_one_user_is_opened_in_the_turn_of_another);
 	tcase_add_test(tc, descriptors_that_wait_for_one_user_make_room_for_another);
+	tcase_add_test(tc, long_names_of_one_user_leave_room_for_those_of_another);
 	tcase_add_test(tc, parser_that_gets_little_of_the_machine_has_some_longer);
+	tcase_add_test(tc, worker_that_could_run_is_told_from_one_that_sleeps);
 	tcase_add_test(tc, stacks_of_many_processes_that_end_the_parser_cost_their_user_all_stacks);
 	tcase_add_test(tc, stack_that_a_poisoned_parser_dies_over_is_tried_in_the_next);
 	tcase_add_test(tc, stacks_of_one_user_leave_room_for_those_of_another);

@@ -104,6 +104,30 @@ START_TEST(file_of_a_local_file_system_is_handed_over_itself)
 }
 END_TEST
 
+START_TEST(answer_says_whose_the_file_is_and_whether_nobody_else_can_write_to_it)
+{
+	static const struct {
+		mode_t mode;
+		bool sole;
+	} cases[] = {{0755, true}, {0400, true}, {0775, false}, {0757, false}, {0620, false}};
+	struct opener_demand any = {0};
+	struct stat s;
+
+	shell("echo here > '%s/a'", dir);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		ck_assert_int_eq(chmod(below("a"), cases[i].mode), 0);
+		ck_assert_int_eq(opener_open(AT_FDCWD, below("a"), &any, &answer), 0);
+		ck_assert_int_eq(stat(below("a"), &s), 0);
+		ck_assert_uint_eq(answer.inode, s.st_ino);
+		ck_assert_uint_eq(answer.owner, geteuid());
+		ck_assert_int_eq(answer.changed_ns / 1000000000, s.st_mtim.tv_sec);
+		ck_assert_msg(answer.sole == cases[i].sole, "%o", (unsigned)cases[i].mode);
+		close(answer.fd);
+		answer.fd = -1;
+	}
+}
+END_TEST
+
 START_TEST(file_of_a_file_system_that_may_hang_is_copied)
 {
 	struct statfs s;
@@ -115,6 +139,7 @@ START_TEST(file_of_a_file_system_that_may_hang_is_copied)
 		return;
 	}
 	ck_assert(answer.copied);
+	ck_assert(!answer.sole); /* whoever serves it says whose it is */
 	ck_assert_uint_gt(answer.bytes, 0);
 	ck_assert_int_eq(fstatfs(answer.fd, &s), 0);
 	ck_assert_int_eq(s.f_type, TMPFS_MAGIC);
@@ -572,6 +597,7 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, file_of_a_local_file_system_is_handed_over_itself);
+	tcase_add_test(t, answer_says_whose_the_file_is_and_whether_nobody_else_can_write_to_it);
 	tcase_add_test(t, file_of_a_file_system_that_may_hang_is_copied);
 	tcase_add_test(t, file_of_an_overlay_is_copied);
 	tcase_add_test(t, link_does_not_lead_out_of_the_root_of_a_process);
