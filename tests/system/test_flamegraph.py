@@ -5,7 +5,7 @@ import re
 import xml.etree.ElementTree as xml
 
 from machine import Folder, mperfctl
-from rates import rate_allowed
+from rates import long_enough, rate_allowed
 from recorded import answer, fails, known, recording
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -86,7 +86,7 @@ def test_folded_stacks_sum_up_to_the_samples_weight(build):
 def test_flamegraph_of_a_command_and_to_stdout(build):
     with Folder() as folder:
         out = mperfctl(build, "flamegraph", "-F", rate_allowed(999), "-o", "-", "--", "sh", "-c",
-                       f"{known(build)} spin 300 >/dev/null", cwd=folder,
+                       f"{known(build)} spin {long_enough(300)} >/dev/null", cwd=folder,
                        env={"TMPDIR": str(folder)}).stdout
         assert os.listdir(folder) == [], os.listdir(folder)
     drawing = re.search(r"<svg[^>]*id=\"flame\".*?</svg>", out, re.S)

@@ -9,7 +9,7 @@ import subprocess
 
 from machine import (BAD_WORDS, Folder, Skip, as_nobody, compile_program, everybodys, mperfctl,
                      need_program, need_root, refused, rows, sysctl)
-from rates import limited_to, long_enough, rate_allowed, samples_of
+from rates import allowing, limited_to, long_enough, rate_allowed, samples_of
 from recorded import known
 from running import share, wait_until
 from service import PATIENCE_S, Service
@@ -35,11 +35,12 @@ def small_disc(folder, size):
 SPACE = r"\. .*(space|TMPDIR|-o|elsewhere|disc)"
 
 
+@allowing()
 def test_a_full_disc_for_the_daemon_is_told_with_its_remedy(build):
     # At the start there is no room for a segment; later there is, but not for the samples.
     for size, work in ("32k", ["true"]), ("256k", [known(build), "processes", "4000"]):
         with Folder() as folder, small_disc(folder / "disc", size) as disc:
-            done = mperfctl(build, "record", "-F", "9999", "-o", folder / "r", "--", *work,
+            done = mperfctl(build, "record", "-F", "9999", "-e", "cpu-clock", "-o", folder / "r", "--", *work,
                             check=False, env={"TMPDIR": str(disc)})
             refused(done, 1, "space", SPACE)
             assert os.listdir(disc) == [] and os.listdir(folder) == ["disc"], size
