@@ -128,13 +128,14 @@ static struct known_place *known_place(
 	return &a->known[(x >> 32) % PLACES_KNOWN];
 }
 
-/* Remember the frame that was pushed last. What a new one needs done at each look goes on. */
+/* Remember the frame that was pushed last. What has no name yet is looked at each time: it may wait for
+ * one user, and be wanted by another. */
 static void remember(struct walk *w, struct known_place *place, uint64_t generation, uint64_t addr)
 {
 	struct frame *frame = w->frame[w->n_frames - 1];
 	enum file_kind kind = frame->file->kind;
 
-	if (frame->state == FRAME_NEW || kind == FILE_PERF_MAP || kind == FILE_JITDUMP)
+	if (frame->state == FRAME_NEW || frame->state == FRAME_ASKED || kind == FILE_PERF_MAP || kind == FILE_JITDUMP)
 		return;
 	*place = (struct known_place){generation, addr, frame};
 }

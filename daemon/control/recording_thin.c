@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <uthash.h>
+#include "proto/hash_table.h"
 
 struct thin_hart {
 	uint64_t phase;

@@ -87,3 +87,10 @@ bool feed_has_other_pids(pid_t pid);
 /* feed_grant.c: give a thread that was in a region counters, if it has none and may have them.
  * task: whom it was found to be. */
 void feed_grant(struct connection *c, struct program_thread *t, const struct task *task);
+
+/* feed_ask.c: the period at which programs of that user are to tell, in ms. */
+uint32_t feed_period_ms(const struct feed *f, uid_t uid);
+/* Tell a program its period, and to tell now if so. One that does not read goes on as it does. */
+void feed_send_ask(struct connection *c, bool now);
+/* Wants or the limit changed: tell those of it for whom that makes another period. */
+void feed_tell_periods(struct feed *f);

@@ -22,74 +22,7 @@
 
 #include "daemon/namer/opener.h"
 
-static char dir[64];
-static struct opener_answer answer;
-static struct opener_question question;
-static const struct readers nobody_asked = {0}; /* our own rights decide */
-static const struct opener_demand by_own_rights = {.readers = &nobody_asked};
-
-static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void shell(const char *format, ...)
-{
-	char command[2048];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(command, sizeof(command), format, args);
-	va_end(args);
-	ck_assert_int_eq(system(command), 0);
-}
-
-static void setup(void)
-{
-	strcpy(dir, "/tmp/mperf-test-opener-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-	answer = (struct opener_answer){.fd = -1};
-	memset(&question, 0, sizeof(question));
-	question.open.kind = KIND_ELF;
-	question.open.has_uid = 1;
-	question.open.uid = geteuid();
-}
-
-static void teardown(void)
-{
-	if (answer.fd >= 0)
-		close(answer.fd);
-	shell("rm -rf '%s'", dir);
-}
-
-static const char *below(const char *name)
-{
-	static char path[256];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return path;
-}
-
-/* What is in the file that was found. */
-static const char *found(void)
-{
-	static char text[64];
-
-	ck_assert_int_ge(answer.fd, 0);
-	ssize_t n = pread(answer.fd, text, sizeof(text) - 1, 0);
-	ck_assert_int_ge(n, 0);
-	text[n] = 0;
-	return text;
-}
-
-static void skip(const char *test, const char *reason)
-{
-	printf("SKIP %s: %s\n", test, reason);
-	fflush(stdout);
-}
-
-static bool is_root(const char *test)
-{
-	if (geteuid() != 0)
-		skip(test, "chown needs root, who alone judges for others");
-	return geteuid() == 0;
-}
+#include "tests/unit/opener_rig.inc"
 
 /* --- one path -------------------------------------------------------------------------------- */
 
@@ -110,13 +43,12 @@ START_TEST(answer_says_whose_the_file_is_and_whether_nobody_else_can_write_to_it
 		mode_t mode;
 		bool sole;
 	} cases[] = {{0755, true}, {0400, true}, {0775, false}, {0757, false}, {0620, false}};
-	struct opener_demand any = {0};
 	struct stat s;
 
 	shell("echo here > '%s/a'", dir);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		ck_assert_int_eq(chmod(below("a"), cases[i].mode), 0);
-		ck_assert_int_eq(opener_open(AT_FDCWD, below("a"), &any, &answer), 0);
+		ck_assert_int_eq(opener_open(AT_FDCWD, below("a"), &by_own_rights, &answer), 0);
 		ck_assert_int_eq(stat(below("a"), &s), 0);
 		ck_assert_uint_eq(answer.inode, s.st_ino);
 		ck_assert_uint_eq(answer.owner, geteuid());
@@ -240,55 +172,6 @@ START_TEST(debug_link_with_a_directory_or_to_itself_leads_nowhere)
 }
 END_TEST
 
-START_TEST(debug_link_to_what_its_user_cannot_read_is_refused)
-{
-	if (!is_root("debug_link_to_what_its_user_cannot_read_is_refused"))
-		return;
-	shell("cd '%s' && echo secret > secret && chmod 600 secret && chmod 755 . &&"
-	      " ln -s '%s/secret' x.debug",
-		dir, dir);
-	question.open.has_uid = 0;
-	question.open.part = PART_DEBUG;
-	snprintf(question.path, sizeof(question.path), "%s", below("program"));
-	strcpy(question.link, "x.debug");
-	opener_find(&question, &answer);
-	ck_assert_uint_eq(answer.state, STATE_REFUSED);
-
-	question.open.pid = getpid(); /* a process of root's may, if it is shown to root */
-	opener_find(&question, &answer);
-	ck_assert_uint_eq(answer.state, STATE_REFUSED);
-	question.open.has_uid = 1;
-	opener_find(&question, &answer);
-	ck_assert_uint_eq(answer.state, STATE_READY);
-	close(answer.fd);
-
-	int ready[2];
-	char byte;
-	ck_assert_int_eq(pipe(ready), 0);
-	pid_t pid = fork();
-	if (pid == 0) {
-		if (setuid(65534) < 0 || write(ready[1], "", 1) < 0)
-			_exit(1);
-		pause();
-		_exit(0);
-	}
-	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
-	question.open.pid = pid;
-	opener_find(&question, &answer);
-	ck_assert_uint_eq(answer.state, STATE_REFUSED);
-	question.open.uid = 65534;
-	opener_find(&question, &answer);
-	ck_assert_uint_eq(answer.state, STATE_REFUSED);
-	shell("chown 65534 '%s/secret'", dir);
-	opener_find(&question, &answer);
-	ck_assert_uint_eq(answer.state, STATE_READY);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	close(ready[0]);
-	close(ready[1]);
-}
-END_TEST
-
 START_TEST(alt_link_is_absolute_or_relative_to_the_debug_file)
 {
 	shell("cd '%s' && mkdir dwz && echo shared > dwz/alt", dir);
@@ -396,35 +279,6 @@ START_TEST(process_that_is_gone_leaves_our_own_files)
 }
 END_TEST
 
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
-#define SECOND 1000000000ll
-
-/* Last written that many seconds ago. */
-static void written(const char *path, int64_t ago)
-{
-	time_t then = (time_t)(clock_ns(CLOCK_REALTIME) / SECOND - ago);
-	struct timespec times[2] = {{.tv_sec = then}, {.tv_sec = then}};
-
-	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
-}
-
-static uint32_t find_written(int64_t ago)
-{
-	written(question.path, ago);
-	opener_find(&question, &answer);
-	if (answer.fd >= 0)
-		close(answer.fd);
-	answer.fd = -1;
-	return answer.state;
-}
-
 START_TEST(file_written_after_it_was_mapped_has_vanished)
 {
 	struct stat s;
@@ -472,111 +326,6 @@ START_TEST(map_of_the_program_before_is_not_that_of_the_next)
 }
 END_TEST
 
-START_TEST(map_of_a_user_whose_process_is_gone_is_found_and_no_other)
-{
-	if (!is_root("map_of_a_user_whose_process_is_gone_is_found_and_no_other"))
-		return;
-	question.open.kind = KIND_PERF_MAP;
-	question.open.pid = 0x7ffffff1;
-	snprintf(question.path, sizeof(question.path), "/tmp/perf-%d.map", question.open.pid);
-	shell("echo 'jit' > %s && chown 12345 %s", question.path, question.path);
-	question.open.has_uid = 0;
-	uint32_t unknown = find_written(0);
-	question.open.has_uid = 1;
-	question.open.uid = 12346;
-	uint32_t other = find_written(0);
-	question.open.uid = 12345;
-	uint32_t own = find_written(0);
-	unlink(question.path);
-	ck_assert_uint_eq(unknown, STATE_REFUSED);
-	ck_assert_uint_eq(other, STATE_REFUSED);
-	ck_assert_uint_eq(own, STATE_READY);
-}
-END_TEST
-
-/* Anybody can mount a file of root's there, in a namespace of their own. */
-START_TEST(map_of_root_is_no_map_of_a_user)
-{
-	if (!is_root("map_of_root_is_no_map_of_a_user"))
-		return;
-	question.open.kind = KIND_PERF_MAP;
-	question.open.pid = 0x7ffffff2;
-	question.open.uid = 12345;
-	snprintf(question.path, sizeof(question.path), "/tmp/perf-%d.map", question.open.pid);
-	shell("echo 'jit' > %s && chmod 644 %s", question.path, question.path);
-	uint32_t roots = find_written(0);
-	shell("chown 12345 %s && chmod 000 %s", question.path, question.path);
-	uint32_t unreadable = find_written(0);
-	shell("chmod 400 %s", question.path);
-	uint32_t own = find_written(0);
-	unlink(question.path);
-	ck_assert_uint_eq(roots, STATE_REFUSED);
-	ck_assert_uint_eq(unreadable, STATE_REFUSED);
-	ck_assert_uint_eq(own, STATE_READY);
-}
-END_TEST
-
-START_TEST(program_is_opened_for_whom_it_is_readable)
-{
-	if (!is_root("program_is_opened_for_whom_it_is_readable"))
-		return;
-	snprintf(question.path, sizeof(question.path), "%s", below("program"));
-	shell("chmod 755 '%s' && echo x > '%s' && chmod 711 '%s'", dir, question.path,
-		question.path);
-	ck_assert_uint_eq(find_written(0), STATE_READY); /* root's */
-	question.open.uid = 12345;
-	ck_assert_uint_eq(find_written(0), STATE_REFUSED);
-	question.open.own = 1;
-	ck_assert_uint_eq(find_written(0), STATE_READY);
-	question.open.own = 0;
-	shell("chmod 755 '%s'", question.path);
-	ck_assert_uint_eq(find_written(0), STATE_READY);
-	shell("chmod 700 '%s'", dir);
-	ck_assert_uint_eq(find_written(0), STATE_REFUSED);
-}
-END_TEST
-
-/* Mapped, and gone: no folder says who may get there, the file's own mode does. */
-START_TEST(deleted_program_is_judged_by_its_own_mode)
-{
-	char path[256];
-	pid_t pid;
-
-	if (!is_root("deleted_program_is_judged_by_its_own_mode"))
-		return;
-	snprintf(path, sizeof(path), "%s", below("sleeper"));
-	shell("cp /bin/sleep '%s' && chmod 711 '%s'", path, path);
-	int go[2];
-	ck_assert_int_eq(pipe2(go, O_CLOEXEC), 0);
-	pid = fork();
-	if (pid == 0) {
-		if (chmod(dir, 0711) < 0 || setgid(12345) < 0 || setuid(12345) < 0)
-			_exit(1);
-		execl(path, "sleeper", "600", NULL);
-		_exit(1);
-	}
-	close(go[1]);
-	char byte;
-	ck_assert_int_eq(read(go[0], &byte, 1), 0); /* it has begun */
-	close(go[0]);
-	shell("chmod 700 '%s'", dir);
-	question.open.pid = pid;
-	question.open.uid = 12345;
-	question.open.deleted = 1;
-	strcpy(question.path, path);
-	shell("rm '%s'", path);
-	opener_find(&question, &answer);
-	uint32_t run_only = answer.state;
-	shell("chmod 755 /proc/%d/exe", pid);
-	opener_find(&question, &answer);
-	uint32_t readable = answer.state;
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	ck_assert_uint_eq(run_only, STATE_REFUSED);
-	ck_assert_uint_eq(readable, STATE_READY);
-}
-END_TEST
-
 START_TEST(candidates_run_out)
 {
 	snprintf(question.path, sizeof(question.path), "%s", below("here"));
@@ -605,17 +354,12 @@ int main(void)
 	tcase_add_test(t, what_is_no_regular_file_is_refused);
 	tcase_add_test(t, debug_file_beside_the_program_comes_before_the_one_in_dot_debug);
 	tcase_add_test(t, debug_link_with_a_directory_or_to_itself_leads_nowhere);
-	tcase_add_test(t, debug_link_to_what_its_user_cannot_read_is_refused);
 	tcase_add_test(t, alt_link_is_absolute_or_relative_to_the_debug_file);
 	tcase_add_test(t, perf_map_and_debug_file_inside_a_container_are_found);
 	tcase_add_test(t, process_that_is_gone_leaves_our_own_files);
 	tcase_add_test(t, file_written_after_it_was_mapped_has_vanished);
 	tcase_add_test(t, missing_file_is_not_said_to_be_written_to);
 	tcase_add_test(t, map_of_the_program_before_is_not_that_of_the_next);
-	tcase_add_test(t, map_of_a_user_whose_process_is_gone_is_found_and_no_other);
-	tcase_add_test(t, map_of_root_is_no_map_of_a_user);
-	tcase_add_test(t, program_is_opened_for_whom_it_is_readable);
-	tcase_add_test(t, deleted_program_is_judged_by_its_own_mode);
 	tcase_add_test(t, candidates_run_out);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * What programs that count themselves are asked: how often to tell, to tell now, and what to count.
+ * Each question reaches the programs of one user alone, unless it comes from one who sees all.
+ */
+#include "daemon/loops/feed_part.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static bool reaches(const struct feed_reach *reach, uid_t uid)
+{
+	return reach->all || reach->uid == uid;
+}
+
+/* What is wanted of the programs of that user. */
+uint32_t feed_period_ms(const struct feed *f, uid_t uid)
+{
+	uint32_t least = f->o.limits.period_ms;
+	for (size_t i = 0; i < f->n_wants; i++)
+		if (f->want[i].period_ms < least && reaches(&f->want[i].reach, uid))
+			least = f->want[i].period_ms;
+	return least < MPERF_PERIOD_MS_MIN ? MPERF_PERIOD_MS_MIN : least;
+}
+
+/* A program that does not read it goes on as it does. */
+void feed_send_ask(struct connection *c, bool now)
+{
+	const struct mperf_feed_ask message = {
+		.head = {.type = MPERF_ASK, .bytes = sizeof message},
+		.period_ms = c->user->period_ms,
+		.now = now,
+	};
+	c->told_ms = c->user->period_ms;
+	(void)send(c->fd, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Wants or the limit changed: tell those of it for whom that makes another period. */
+void feed_tell_periods(struct feed *f)
+{
+	struct feed_user *user, *next;
+	HASH_ITER (hh, f->users, user, next) {
+		user->period_ms = feed_period_ms(f, user->uid);
+	}
+	for (struct connection *c = f->connections; c; c = c->next)
+		if (c->program->greeted && c->told_ms != c->user->period_ms)
+			feed_send_ask(c, false);
+}
+
+int feed_want_period(
+	struct feed *f, const void *who, const struct feed_reach *reach, uint32_t wanted_ms)
+{
+	size_t i = 0;
+	while (i < f->n_wants && f->want[i].who != who)
+		i++;
+	if (wanted_ms == 0 && i < f->n_wants)
+		f->want[i] = f->want[--f->n_wants];
+	if (wanted_ms > 0 && i == f->n_wants) {
+		if (i >= FEED_WANTS_MAX)
+			return 0; /* it gets the period that there is */
+		if (i == f->size_wants) {
+			size_t size = i ? 2 * i : 8;
+			struct feed_want *grown = reallocarray(f->want, size, sizeof *grown);
+			if (!grown)
+				return -ENOMEM;
+			f->want = grown;
+			f->size_wants = size;
+		}
+		f->n_wants++;
+	}
+	if (wanted_ms > 0)
+		f->want[i] = (struct feed_want){who, *reach, wanted_ms};
+	feed_tell_periods(f);
+	return 0;
+}
+
+uint32_t feed_ask(struct feed *f, const struct feed_reach *reach, pid_t pid)
+{
+	uint32_t n = 0;
+	for (struct connection *c = f->connections; c; c = c->next) {
+		if (!c->program->greeted || c->paused || (pid && c->pid != pid) ||
+			!reaches(reach, c->user->uid))
+			continue;
+		feed_send_ask(c, true);
+		n++;
+	}
+	return n;
+}
+
+/* A message that does not go out is of a program that does not read: it is not counted. */
+static bool select_in(const struct connection *c, const struct feed_selection *selection)
+{
+	struct {
+		struct mperf_feed_select head;
+		char globs[FEED_GLOBS_BYTES_MAX];
+	} message = {
+		.head = {.head = {.type = MPERF_SELECT,
+				 .bytes = (uint32_t)(sizeof message.head + selection->globs_bytes)},
+			.one_in = selection->one_in,
+			.globs_bytes = selection->globs_bytes},
+	};
+	if (selection->globs_bytes > 0)
+		memcpy(message.globs, selection->globs, selection->globs_bytes);
+	return send(c->fd, &message, message.head.head.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+int feed_select(struct feed *f, pid_t pid, uid_t by, const struct feed_selection *selection)
+{
+	int r = FEED_NO_PROGRAM;
+	for (const struct connection *c = f->connections; c; c = c->next) {
+		if (!c->program->greeted || c->pid != pid)
+			continue;
+		if (by != 0 && by != c->user->uid)
+			return FEED_NOT_YOURS;
+		if (select_in(c, selection))
+			r = 0;
+	}
+	return r;
+}
