@@ -350,12 +350,12 @@ static bool judge(
 	namer_status(rig.namer, &after);
 	if (!o->answered)
 		find(item, "unanswered", 0);
-	if (after.opener_pid != before->opener_pid)
-		find(item, "opener", status_of(before->opener_pid));
-	if (after.parser_pid != before->parser_pid)
-		judge_parser(item, o, before->parser_pid);
-	return o->answered && after.opener_pid == before->opener_pid &&
-	       after.parser_pid == before->parser_pid;
+	if (after.opener.pid != before->opener.pid)
+		find(item, "opener", status_of(before->opener.pid));
+	if (after.parser.pid != before->parser.pid)
+		judge_parser(item, o, before->parser.pid);
+	return o->answered && after.opener.pid == before->opener.pid &&
+	       after.parser.pid == before->parser.pid;
 }
 
 static size_t count_descriptors(pid_t pid)
@@ -378,8 +378,8 @@ static bool holds_too_many(size_t n_files)
 	struct namer_status s;
 
 	namer_status(rig.namer, &s);
-	return count_descriptors(s.opener_pid) > 16 ||
-	       count_descriptors(s.parser_pid) > 16 + 3 * n_files;
+	return count_descriptors(s.opener.pid) > 16 ||
+	       count_descriptors(s.parser.pid) > 16 + 3 * n_files;
 }
 
 /* --- the run --------------------------------------------------------------------------------- */
@@ -458,7 +458,7 @@ START_TEST(once)
 		file_state_says(o.state), o.n[FRAME_NAMED], o.n[FRAME_OUT_OF_SYMBOL],
 		o.n[FRAME_UNNAMED], o.n_inlined, o.n_lines, o.n_sources, o.n_unwound,
 		o.answered ? "all answered" : "not all answered");
-	int status = status_of(before.parser_pid);
+	int status = status_of(before.parser.pid);
 	if (status >= 0)
 		printf("the parser ended with status %#x\n", (unsigned)status);
 	namer_rig_end(&rig);
