@@ -21,6 +21,7 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
+#include "daemon/attribute/namer.h"
 #include "daemon/attribute/stack_start.h"
 #include "daemon/control/listener.h"
 #include "daemon/control/peer.h"
@@ -39,6 +40,7 @@ struct daemon {
 	sd_event *event;
 	struct control_options control;
 	struct stack_starts starts;
+	struct graves graves;
 	struct peer *peer; /* private mode */
 	struct conf conf;
 	const char *config;
@@ -112,6 +114,7 @@ static int daemon_new(const struct daemon_options *o, struct daemon **ret_daemon
 		return -ENOMEM;
 	d->config = o->config;
 	d->control.namer = o->namer;
+	d->control.graves = &d->graves;
 	d->control.switches = o->switches;
 	stack_starts_learn(o->main_caller, "/proc/self/maps", &d->starts);
 	d->control.starts = &d->starts;
@@ -419,6 +422,7 @@ static int serve(struct daemon *d)
 		.feed_fd = fd[LISTENER_FEED],
 		.conf = &d->conf,
 		.namer = d->control.namer,
+		.graves = d->control.graves,
 		.switches = d->control.switches,
 		.cores = d->control.cores,
 		.starts = &d->starts,

@@ -49,6 +49,8 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer)
 	if (!n)
 		return -ENOMEM;
 	n->options = *o;
+	if (o->graves)
+		graves_visit(o->graves);
 	n->opener = (struct worker){.role = WORKER_OPENER, .fd = -1, .deadline_ns = UINT64_MAX};
 	n->parser = (struct worker){.role = WORKER_PARSER, .fd = -1, .deadline_ns = UINT64_MAX};
 	TAILQ_INIT(&n->slots);
@@ -82,7 +84,7 @@ struct namer *namer_free(struct namer *n)
 	}
 	naming_users_clear(n);
 	strings_clear(&n->strings);
-	graves_leave(&n->graves);
+	graves_leave(&n->graves, n->options.graves);
 	free(n->forget);
 	free(n->binary);
 	free(n);

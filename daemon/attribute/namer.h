@@ -62,10 +62,24 @@ struct unwind_result {
 	bool failed;                 /* not even one caller: worker gone, no CFI, refused */
 };
 
+#define WORKER_GRAVES_MAX 256u /* killed, but not gone yet; then none is started until one is */
+
+/* Killed workers that have not been reaped: one that is stuck in the kernel, or finds no hart to end on,
+ * stays here. */
+struct graves {
+	struct {
+		pid_t pid;
+		uid_t uid; /* in whose name it was at work */
+	} worker[WORKER_GRAVES_MAX];
+	size_t n;
+};
+
 struct namer_options {
 	const char *binary;          /* path of mperf-namer; NULL: beside mperfd, then MPERF_LIBEXECDIR */
 	uint64_t open_timeout_ns, parse_timeout_ns; /* 0: the limits above */
 	struct file_table *files;    /* borrowed */
+	struct graves *graves;       /* borrowed: workers of namers before, and later ours, that were not
+	                                gone yet; reaped as namers come and go; NULL: none are kept */
 	bool own;                    /* names are for none but whose rights we have */
 	void (*named)(void *userdata, struct frame *frame); /* state and places are set */
 	void (*unwound)(void *userdata, const struct unwind_result *r);

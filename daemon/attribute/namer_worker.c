@@ -158,13 +158,18 @@ void graves_visit(struct graves *g)
 	}
 }
 
-void graves_leave(struct graves *g)
+void graves_leave(struct graves *g, struct graves *rest)
 {
 	for (int i = 0; i < AUTOPSY_TRIES && g->n > 0; i++) {
 		graves_visit(g);
 		if (g->n > 0)
 			poll(NULL, 0, 1);
 	}
+	if (!rest)
+		return;
+	graves_visit(rest);
+	while (g->n > 0 && rest->n < WORKER_GRAVES_MAX)
+		rest->worker[rest->n++] = g->worker[--g->n];
 }
 
 void worker_kill(struct worker *w, struct graves *g, uid_t uid)

@@ -22,7 +22,6 @@
 #include "daemon/namer/message.h"
 
 #define WORKER_START_TIMEOUT_NS 10000000000u /* to exec and say hello, on a loaded board */
-#define WORKER_GRAVES_MAX 256u /* killed, but not gone yet; then none is started until one is */
 #define WORKER_DELAY_NS                                                                            \
 	100000000ull /* before a worker is started again that failed for no file, … */
 #define WORKER_DELAY_MAX_NS 30000000000ull /* … doubled at each failure in a row up to this */
@@ -98,15 +97,6 @@ struct worker {
 	int error;                       /* why it could not be started; 0 */
 };
 
-/* Killed workers that have not been reaped: one that is stuck in the kernel stays here. */
-struct graves {
-	struct {
-		pid_t pid;
-		uid_t uid; /* in whose name it was at work */
-	} worker[WORKER_GRAVES_MAX];
-	size_t n;
-};
-
 int worker_start(struct worker *w, const char *binary, uint64_t now_ns);
 /* Kill, close, bury. uid: whose question it was at, (uid_t)-1: nobody's. */
 void worker_kill(struct worker *w, struct graves *g, uid_t uid);
@@ -120,8 +110,9 @@ uint64_t worker_used_ns(const struct worker *w, uint64_t now_ns);
 /* Does it run, or would it if a hart were free? */
 bool worker_is_runnable(const struct worker *w);
 void graves_visit(struct graves *g);
-/* The same for the last time: gives the killed some milliseconds to go. */
-void graves_leave(struct graves *g);
+/* The same for the last time: gives the killed some milliseconds to go. Those that take longer move to
+ * `rest` (NULL: they stay until we end). */
+void graves_leave(struct graves *g, struct graves *rest);
 /* After the socket ended: how? Waits a few milliseconds at most. */
 enum worker_end worker_autopsy(struct worker *w);
 /* Ask: fills the head of iov[0] in. 0, or -errno: WORKER_BROKEN then. */

@@ -308,7 +308,11 @@ static void examine_service_namer(struct examination *x)
 static void examine_namer(struct examination *x)
 {
 	struct file_table files = {0};
-	struct namer_options o = {.binary = x->request->peer->options->namer, .files = &files};
+	struct namer_options o = {
+		.binary = x->request->peer->options->namer,
+		.graves = x->request->peer->options->graves,
+		.files = &files,
+	};
 	struct namer *n = NULL;
 	int r = namer_new(&o, &n);
 	struct namer_status status = {0};

@@ -40,6 +40,7 @@ struct stack_starts;
 /* What the commands need to know of their daemon; borrowed by every peer. */
 struct control_options {
 	const char *namer;                  /* path of mperf-namer; NULL: beside mperfd */
+	struct graves *graves;              /* workers of namers that were not gone at their end */
 	enum sampler_switches switches;     /* what cuts counts at switches */
 	bool private;                       /* one client, whose rights are ours */
 	struct service *service;            /* NULL when private */

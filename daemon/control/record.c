@@ -542,6 +542,7 @@ int control_record(struct request *q, const Mperf__Request *request)
 		.hide_kernel = !q->peer->sees_all,
 		.own = q->peer->options->private,
 		.namer = q->peer->options->namer,
+		.graves = q->peer->options->graves,
 		.starts = q->peer->options->starts,
 	};
 	int r = sampler_options_fill(q, m, &o.sampler);

@@ -180,6 +180,7 @@ static int walk_begin(struct service *s)
 		.all = true,
 		.always = true,
 		.namer = s->o.namer,
+		.graves = s->o.graves,
 		.starts = s->o.starts,
 	};
 	struct event_error error = {""};

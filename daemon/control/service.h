@@ -20,6 +20,7 @@ struct top_feed;
 struct service_options {
 	const struct conf *conf; /* borrowed; service_reload says when it has changed */
 	const char *namer;
+	struct graves *graves; /* borrowed, as in namer_options */
 	enum sampler_switches switches;
 	struct cores *cores; /* borrowed; NULL: nothing is known of this machine's cores */
 	bool listen;         /* to programs that count themselves: */

@@ -508,6 +508,7 @@ static int walk_alone(struct top_job *j, struct request *q)
 		.all = j->targets.all,
 		.own = q->peer->options->private,
 		.namer = q->peer->options->namer,
+		.graves = q->peer->options->graves,
 		.starts = q->peer->options->starts,
 	};
 	struct event_error error = {""};

@@ -71,6 +71,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 {
 	struct namer_options namer = {
 		.binary = o->namer,
+		.graves = o->graves,
 		.files = &w->files,
 		.own = o->own,
 		.named = take_named,

@@ -32,6 +32,7 @@ struct walk_options {
 	bool own;                        /* for none but whose rights we have: a private daemon's */
 	bool always;                     /* it runs for weeks: be woken for fewer execs */
 	const char *namer;               /* path of mperf-namer or NULL */
+	struct graves *graves;           /* of its workers; borrowed (attribute/namer.h) */
 	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */
 };
 

@@ -275,8 +275,9 @@ def test_unread_answers_of_all_connections_have_one_limit(build):
         while time.monotonic() < end:
             flood(crowd, STATUS, b"", 50)
         grown_kb = memory_kb(service.process.pid) - before_kb
-        # 2 MB, some KB more for each connection, and what samples take; sanitizers keep what was freed
-        assert grown_kb < 24 * 1024 or build.name in SANITIZE, f"{grown_kb} KB more"
+        # 2 MB, some KB more for each connection, and what samples of all that runs here take, which is
+        # some ten MB beside other tests; 30 connections had 60 MB. Sanitizers keep what was freed.
+        assert grown_kb < 45 * 1024 or build.name in SANITIZE, f"{grown_kb} KB more"
         answered(service, VICTOR, "status")
         assert limits(service)["unread"]["held"] < 8 << 20
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/attribute/worker.h"
@@ -35,6 +36,32 @@ static struct namer_status status(void)
 	namer_status(rig.namer, &s);
 	return s;
 }
+
+START_TEST(workers_that_are_not_gone_at_the_end_are_reaped_with_a_later_namer)
+{
+	struct graves own = {.n = 1}, rest = {.n = 0};
+	struct file_table files = {0};
+	struct namer_options o = {
+		.binary = namer_rig_worker(false), .files = &files, .graves = &rest};
+	struct namer *n = NULL;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	own.worker[0].pid = pid;
+	graves_leave(&own, &rest); /* it was not killed yet, as one that finds no hart to end on */
+	ck_assert_uint_eq(own.n, 0);
+	ck_assert_uint_eq(rest.n, 1);
+	kill(pid, SIGKILL);
+	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+	ck_assert_int_eq(namer_new(&o, &n), 0);
+	ck_assert_uint_eq(rest.n, 0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), -1);
+	namer_free(n);
+	file_table_clear(&files);
+}
+END_TEST
 
 static struct frame *honest(void)
 {
@@ -164,6 +191,7 @@ int main(int argc, char **argv)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, while_a_worker_does_not_come_up_nobody_waits_and_then_names_come);
+	tcase_add_test(tc, workers_that_are_not_gone_at_the_end_are_reaped_with_a_later_namer);
 	tcase_add_test(tc, at_the_end_what_an_absent_worker_did_not_name_gets_no_name);
 	tcase_add_test(tc, worker_that_cannot_be_started_for_want_of_something_is_tried_again);
 	tcase_add_test(tc, failed_workers_are_tried_at_growing_distances);
