@@ -96,6 +96,12 @@ class UnitService(Service):
         return done
 
 
+def need_plain(build):
+    """Skip under sanitizers: what takes many busy programs and a minute is shown once."""
+    if build.name == "asan":
+        raise Skip("shown by the plain run; unit tests take the same code through sanitizers")
+
+
 def need_setuid(folder):
     """Skip where files of this folder do not change the user of a process (nosuid)."""
     program = folder / "suid-id"

@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 
-from attacked import MALLORY, VICTOR, UnitService, as_user
+from attacked import MALLORY, VICTOR, UnitService, as_user, need_plain
 from machine import Folder, compile_program
 from service import wait_until
 
@@ -35,6 +35,7 @@ def run_victor(service, folder):
 
 
 def test_noise_of_one_user_does_not_push_out_the_history_of_another(build):
+    need_plain(build)
     noise = compile_program(build, "noise.c")
     with Folder() as folder:
         with UnitService(build, folder, flush="1s", budget=BUDGET, keep_windows="1h",
