@@ -146,6 +146,20 @@ static void check(struct attribute *a, struct task *p, uint64_t now_ns)
 	p->changed = true;
 }
 
+void owner_forget_ended(struct attribute *a)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < a->n_watched; i++) {
+		struct task *p = a->watched[i];
+
+		p->watched = may_change(p);
+		if (p->watched)
+			a->watched[kept++] = p;
+	}
+	a->n_watched = kept;
+}
+
 /* How many may be read now. */
 static size_t allowance(const struct attribute *a, uint64_t now_ns)
 {
