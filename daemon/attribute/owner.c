@@ -125,6 +125,11 @@ void owner_watch(struct attribute *a, struct task *process)
 	a->watched[a->n_watched++] = process;
 }
 
+void attribute_counted(struct attribute *a, struct task *task)
+{
+	owner_sampled(a, task);
+}
+
 /* One who is gone is whose it was; what is root's has nobody whom it could be hidden from. */
 static bool may_change(const struct task *p)
 {
