@@ -100,6 +100,8 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r);
 #define OWNERS_SECOND_MAX 400 /* for each second since the last call: 1 % of a hart */
 #define OWNER_AGAIN_NS 1000000000u
 void attribute_check_owners(struct attribute *a, uint64_t now_ns);
+/* The task told what it counted itself: as with a sample, that is its owner's of this moment. */
+void attribute_counted(struct attribute *a, struct task *task);
 
 /* At the end of a drain: read argv of processes that exec'd since the last one, and the like. */
 void attribute_drained(struct attribute *a);

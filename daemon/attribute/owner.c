@@ -125,6 +125,11 @@ void owner_watch(struct attribute *a, struct task *process)
 	a->watched[a->n_watched++] = process;
 }
 
+void attribute_counted(struct attribute *a, struct task *task)
+{
+	owner_sampled(a, task);
+}
+
 /* One who is gone is whose it was; what is root's has nobody whom it could be hidden from. */
 static bool may_change(const struct task *p)
 {
@@ -144,6 +149,20 @@ static void check(struct attribute *a, struct task *p, uint64_t now_ns)
 	p->uid = 0;
 	p->gid = 0;
 	p->changed = true;
+}
+
+void owner_forget_ended(struct attribute *a)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < a->n_watched; i++) {
+		struct task *p = a->watched[i];
+
+		p->watched = may_change(p);
+		if (p->watched)
+			a->watched[kept++] = p;
+	}
+	a->n_watched = kept;
 }
 
 /* How many may be read now. */

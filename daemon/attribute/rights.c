@@ -2,9 +2,10 @@
 
 /* Rights: whose a process wholly is
  *
- * environ is looked at before status is read: one that ends meanwhile has given its memory back,
- * after which environ is root's and status has no sizes of memory, so that it is not taken for one
- * that hides. One that execs or changes its user between the two is, at worst, taken for nobody's.
+ * environ and the namespace are looked at before status is read: one that ends meanwhile has given
+ * its memory back, after which environ is root's and status has no sizes of memory, so that it is
+ * not taken for one that hides. One that execs or changes its user between the two is, at worst,
+ * taken for nobody's.
  */
 
 #include "daemon/attribute/rights.h"
@@ -23,6 +24,9 @@
 
 #include "daemon/attribute/scan.h"
 #include "proto/memory.h"
+
+/* Source: kernel/user_namespace.c of Linux 6.12, create_user_ns: level > 32. */
+#define USER_NAMESPACES_DEPTH 33
 
 static const struct rights roots = {0, 0};
 
@@ -68,32 +72,49 @@ static bool same_file(int fd, const struct stat *st)
 	       other.st_ino == st->st_ino;
 }
 
-/* Is its user namespace a child of ours that this user made? Source: man 7 user_namespaces; man 2
- * ioctl_ns. Of a grandchild it would take more steps, and it is nobody's. */
-static bool in_namespace_of(int folder_fd, uid_t uid)
-{
-	_cleanup_(closep) int fd = openat(folder_fd, "ns/user", O_RDONLY | O_CLOEXEC);
-	_cleanup_(closep) int parent_fd = fd >= 0 ? ioctl(fd, NS_GET_PARENT) : -1;
-	uid_t owner;
-	struct stat ours;
+/* Whose the user namespace of a process is. */
+enum whose { OURS, USERS, OTHERS };
 
-	return parent_fd >= 0 && !stat("/proc/self/ns/user", &ours) &&
-	       same_file(parent_fd, &ours) && ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 &&
-	       owner == uid;
+/* A user has all rights in a namespace that they made in ours, and in those below it; in one that
+ * somebody else made they have none, also over what runs as them there: a unit of root's with
+ * PrivateUsers=. Source: man 7 user_namespaces; man 2 ioctl_ns; kernel/user_namespace.c and
+ * security/commoncap.c of Linux 6.12, cap_capable. */
+static enum whose namespace_of(int folder_fd, uid_t uid)
+{
+	struct stat ours, theirs;
+	uid_t owner;
+
+	if (stat("/proc/self/ns/user", &ours) < 0)
+		return OURS; /* the kernel has none */
+	if (fstatat(folder_fd, "ns/user", &theirs, 0) < 0)
+		return OTHERS;
+	if (theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino)
+		return OURS;
+	_cleanup_(closep) int fd = openat(folder_fd, "ns/user", O_RDONLY | O_CLOEXEC);
+	for (int i = 0; fd >= 0 && i < USER_NAMESPACES_DEPTH; i++) {
+		int parent_fd = ioctl(fd, NS_GET_PARENT);
+		if (same_file(parent_fd, &ours)) {
+			close(parent_fd);
+			return ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 && owner == uid ? USERS
+											: OTHERS;
+		}
+		close(fd);
+		fd = parent_fd;
+	}
+	return OTHERS;
 }
 
 int rights_read(int folder_fd, struct rights *ret_rights)
 {
 	char text[SCAN_STAT_BYTES_MAX];
 	struct stat st;
-	uint64_t caps;
 
-	if (fstatat(folder_fd, "environ", &st, 0) < 0 ||
-		scan_text(folder_fd, "status", text, sizeof(text)) <= 0)
+	if (fstatat(folder_fd, "environ", &st, 0) < 0)
 		return RIGHTS_GONE;
-	bool own_caps = st.st_uid != 0 && scan_caps(text, &caps) && caps != 0 &&
-			in_namespace_of(folder_fd, st.st_uid);
-	return rights_parse(text, st.st_uid, own_caps, ret_rights);
+	enum whose whose = st.st_uid ? namespace_of(folder_fd, st.st_uid) : OURS;
+	if (scan_text(folder_fd, "status", text, sizeof(text)) <= 0)
+		return RIGHTS_GONE;
+	return rights_parse(text, whose == OTHERS ? 0 : st.st_uid, whose == USERS, ret_rights);
 }
 
 static int rights_at(const char *path, struct rights *ret_rights)

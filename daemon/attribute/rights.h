@@ -31,8 +31,8 @@ enum { RIGHTS_GONE = 1 };
  * dumpable: its program can be read, its file gave it no rights, and it did not ask for it to be
  * hidden;
  *   - its real, effective, saved and file system users are that user, and its four groups are one;
- *   - it has no permitted capability, but of a user namespace that the user made, who has all of
- *     them there.
+ *   - its user namespace is ours, and it has no permitted capability; or it is one that the user
+ *     made, or one below that: there the user has all capabilities.
  * Peers other than root are taken to have no capability themselves: those who have any can join the
  * group that sees all, or run a private mperfd, of which the kernel asks. Some 15 µs. 0;
  * RIGHTS_GONE, *ret_rights is untouched then. */

@@ -211,6 +211,9 @@ int owner_read_logins(struct attribute *a);
 void owner_exec(struct task *process, uint64_t time_ns);
 /* It was sampled for the first time since its rights were last read. */
 void owner_watch(struct attribute *a, struct task *process);
+/* Those that ended are not to be read again; a sweep need not keep them for it, also while nobody
+ * asks whose the others are. */
+void owner_forget_ended(struct attribute *a);
 /* To be called for what is sampled, or counted, of a task. */
 static inline void owner_sampled(struct attribute *a, struct task *task)
 {

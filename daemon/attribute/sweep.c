@@ -369,6 +369,7 @@ int attribute_sweep(
 	int r = s.task && s.frame && s.file ? 0 : -ENOMEM;
 	if (!r) {
 		forget_ended(a, now_ns);
+		owner_forget_ended(a);
 		mark_all(a, &s, mark, userdata);
 		keep_untold(a, &s, now_ns);
 		follow_tasks(a, &s);

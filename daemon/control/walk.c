@@ -189,6 +189,8 @@ static int take_loops(void *userdata, struct task *task, const struct loop_count
 {
 	struct walk *w = userdata;
 	int r = 0;
+	if (task)
+		attribute_counted(w->inner->attribute, task);
 	for (struct tap *tap = w->inner->taps; tap && r == 0; tap = tap->next)
 		if (tap->take_loops)
 			r = tap->take_loops(tap->userdata, task, c);

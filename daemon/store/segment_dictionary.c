@@ -205,6 +205,12 @@ static struct task *parent_of(const struct segment_flush *f, const struct task *
 	return parent && segment_may_tell(f, parent) ? parent : NULL;
 }
 
+/* A thread that began before it was known whose its process is, is whose that is. */
+static uid_t owner_of(const struct task *task)
+{
+	return task->uid != (uid_t)-1 || is_process(task) ? task->uid : task->process->uid;
+}
+
 /* n_paid: bytes of its arguments that are in the row already, or 0 */
 static int write_task_row(struct segment *g, const struct segment_flush *f,
 	enum segment_statement s, const struct task *task, uint32_t n_paid)
@@ -214,20 +220,21 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 	bool argv = process &&
 		    (task->n_argv <= n_paid || share_level(g->shares, task->uid) == SHARE_WHOLE);
 	const struct task *parent = parent_of(f, task);
-	bool owned = task->uid != (uid_t)-1 && !(process ? task : task->process)->other_group;
+	uid_t uid = owner_of(task);
+	bool owned = uid != (uid_t)-1 && !(process ? task : task->process)->other_group;
 	return ROW(g, s, CELL_I(task->id), CELL_I(task->pid), CELL_I(task->tid),
 		CELL_I(process ? task->id : task->process->id), CELL_I_OR_NULL(parent, parent->id),
 		CELL_I(task->start_ns), CELL_I_OR_NULL(task->end_ns, task->end_ns),
 		CELL_T(task->comm), CELL_T(process ? task->exe : NULL),
 		CELL_B(argv ? task->argv : NULL, task->n_argv),
-		CELL_I_OR_NULL(task->cgroup, task->cgroup),
-		CELL_I_OR_NULL(owned, task->uid), CELL_I(task->kernel_thread));
+		CELL_I_OR_NULL(task->cgroup, task->cgroup), CELL_I_OR_NULL(owned, uid),
+		CELL_I(task->kernel_thread));
 }
 
 /* Of all that a row of a task is made of. Never 0. */
 static uint32_t task_hash(const struct task *task)
 {
-	uint64_t part[9] = {task->end_ns, task->exec_ns, task->cgroup, task->uid,
+	uint64_t part[9] = {task->end_ns, task->exec_ns, task->cgroup, owner_of(task),
 		(uintptr_t)task->exe, (uintptr_t)task->argv,
 		task->n_argv ^ (uint64_t)(task->parent ? task->parent->id : 0) << 32};
 	uint64_t hash = 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/attribute/station.h"
+#include "daemon/attribute/sweep.h"
 #include "proto/clock.h"
 #include "tests/unit/attribute_bench.h"
 
@@ -233,6 +234,34 @@ START_TEST(one_that_ended_is_whose_it_was)
 }
 END_TEST
 
+START_TEST(what_a_program_counted_itself_is_its_owners_of_that_moment)
+{
+	scan(0);
+	struct task *before = live(10);
+	attribute_counted(b->attribute, before);
+	exec_as(1000, t0);
+	ck_assert_ptr_ne(live(10), before);
+	ck_assert_uint_eq(before->uid, 0);
+	ck_assert_uint_eq(live(10)->uid, 1000);
+}
+END_TEST
+
+START_TEST(nobody_who_ended_is_kept_to_be_read)
+{
+	scan(1000);
+	sampled(t0);
+	bench_fork(b, t0, 20, 20, 10);
+	struct record r = bench_sample(b, BENCH_ALONE, t0 + MS, 20, 0x10020);
+	bench_take(b, &r, 0);
+	struct task *child = live(20);
+	bench_exit(b, t0 + 2 * MS, 20, 20);
+	ck_assert_uint_eq(b->attribute->n_watched, 2);
+	ck_assert_int_eq(attribute_sweep(b->attribute, NULL, NULL), 0);
+	ck_assert_uint_eq(b->attribute->n_watched, 1);
+	ck_assert(!child->watched && live(10)->watched);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("owner");
@@ -250,6 +279,8 @@ int main(void)
 	tcase_add_test(tests, those_who_are_too_many_have_their_turn);
 	tcase_add_test(tests, a_group_that_the_user_does_not_log_in_with_is_noticed);
 	tcase_add_test(tests, one_that_ended_is_whose_it_was);
+	tcase_add_test(tests, what_a_program_counted_itself_is_its_owners_of_that_moment);
+	tcase_add_test(tests, nobody_who_ended_is_kept_to_be_read);
 	suite_add_tcase(suite, tests);
 
 	SRunner *runner = srunner_create(suite);

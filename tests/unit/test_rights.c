@@ -4,6 +4,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,6 +153,88 @@ START_TEST(one_that_nobody_waited_for_is_gone)
 }
 END_TEST
 
+static void put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+/* A process of user 1234 in a user namespace: its own, or one that root made and it only runs in.
+ */
+static pid_t child_in_namespace(bool own, bool twice)
+{
+	int ready[2], mapped[2];
+	char path[64], byte;
+
+	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
+	ck_assert_int_eq(pipe2(mapped, O_CLOEXEC), 0);
+	pid_t pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (own && (setresgid(1234, 1234, 1234) || setresuid(1234, 1234, 1234)))
+			_exit(1);
+		if (unshare(CLONE_NEWUSER))
+			_exit(2);
+		if (twice) { /* who has no number there makes no other */
+			prctl(PR_SET_DUMPABLE, 1);
+			put("/proc/self/uid_map", "1234 1234 1\n");
+			put("/proc/self/setgroups", "deny");
+			put("/proc/self/gid_map", "1234 1234 1\n");
+			if (unshare(CLONE_NEWUSER))
+				_exit(2);
+		}
+		if (!own && (write(ready[1], "", 1) != 1 || read(mapped[0], &byte, 1) != 1 ||
+				    setresgid(1234, 1234, 1234) || setresuid(1234, 1234, 1234)))
+			_exit(1);
+		prctl(PR_SET_DUMPABLE, 1);
+		if (write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	for (int maps = own ? 2 : 0; maps < 2 && read(ready[0], &byte, 1) == 1; maps = 2) {
+		for (int i = 0; i < 2; i++) {
+			snprintf(path, sizeof(path), "/proc/%d/%cid_map", (int)pid, "ug"[i]);
+			put(path, "0 0 65534\n");
+		}
+		ck_assert_int_eq(write(mapped[1], "", 1), 1);
+	}
+	bool there = read(ready[0], &byte, 1) == 1;
+	close(ready[0]);
+	close(mapped[0]);
+	close(mapped[1]);
+	if (!there)
+		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	return there ? pid : 0;
+}
+
+START_TEST(one_in_anothers_user_namespace_is_nobodys)
+{
+	struct rights rights = {42, 42};
+
+	if (geteuid() != 0) {
+		puts("skipped: needs root");
+		return;
+	}
+	for (int kind = 0; kind < 3; kind++) {
+		bool own = kind > 0;
+		pid_t pid = child_in_namespace(own, kind == 2);
+
+		if (!pid) {
+			puts("skipped: this machine makes no user namespaces");
+			return;
+		}
+		ck_assert_int_eq(rights_of_process(pid, &rights), 0);
+		ck_assert_uint_eq(rights.uid, own ? 1234 : 0);
+		end(pid);
+	}
+}
+END_TEST
+
 static const char *written(const char *text)
 {
 	static char path[] = "/tmp/mperf-passwd-XXXXXX";
@@ -209,6 +292,7 @@ int main(void)
 	tcase_add_test(tests, of_one_that_ends_nothing_is_said);
 	tcase_add_test(tests, a_living_process_is_read);
 	tcase_add_test(tests, one_that_nobody_waited_for_is_gone);
+	tcase_add_test(tests, one_in_anothers_user_namespace_is_nobodys);
 	tcase_add_test(tests, a_user_logs_in_with_one_group);
 	suite_add_tcase(suite, tests);
 

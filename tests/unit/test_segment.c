@@ -156,6 +156,25 @@ START_TEST(folder_may_be_reached_by_a_link)
 }
 END_TEST
 
+START_TEST(thread_of_unknown_user_is_its_process_s)
+{
+	stored_begin_clock(&s);
+	struct task *process = stored_task(&s, 100, 100, "prog");
+	struct task *early = stored_task(&s, 100, 101, "early");
+	struct task *other = stored_task(&s, 100, 102, "other");
+	struct frame *f = stored_function(&s, "/bin/prog", "main");
+	ck_assert_uint_eq(early->uid, (uid_t)-1);
+	process->uid = 1000;
+	other->uid = 0;
+	stored_add(&s, &(struct stored_sample){.task = early, .frame = {f}});
+	stored_add(&s, &(struct stored_sample){.task = other, .frame = {f}});
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_int_eq(stored_number(db, "SELECT uid FROM task WHERE tid = 100"), 1000);
+	ck_assert_int_eq(stored_number(db, "SELECT uid FROM task WHERE tid = 101"), 1000);
+	ck_assert_int_eq(stored_number(db, "SELECT uid FROM task WHERE tid = 102"), 0);
+}
+END_TEST
+
 START_TEST(window_is_stored_with_all_that_it_needs)
 {
 	stored_begin_clock(&s);
@@ -533,6 +552,7 @@ static Suite *segment_suite(void)
 	tcase_add_test(c, link_is_not_followed_when_writing);
 	tcase_add_test(c, folder_that_is_not_there_is_an_error);
 	tcase_add_test(c, folder_may_be_reached_by_a_link);
+	tcase_add_test(c, thread_of_unknown_user_is_its_process_s);
 	tcase_add_test(c, window_is_stored_with_all_that_it_needs);
 	tcase_add_test(c, what_was_stored_is_not_stored_again);
 	tcase_add_test(c, empty_window_is_stored);
