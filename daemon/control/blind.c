@@ -51,10 +51,10 @@ static void owe(struct blind_hart *h, const struct hart_time *time, bool user)
 		h->owed_ns += ticks_ns(did.user + (user ? 0 : did.kernel));
 }
 
-/* True: it is to be opened again. */
+/* Is it to be opened again now? Then it is given time. */
 static bool must_mend(struct blind_hart *h, uint64_t now_ns)
 {
-	if (now_ns < h->mend_ns)
+	if (!h->blind || now_ns < h->mend_ns)
 		return false;
 	h->wait_ns = h->wait_ns ? 2 * h->wait_ns : BLIND_MEND_NS;
 	if (h->wait_ns > BLIND_MEND_NS_MAX)
@@ -64,8 +64,7 @@ static bool must_mend(struct blind_hart *h, uint64_t now_ns)
 	return true;
 }
 
-static bool look_at(
-	struct blind *b, struct sampler *s, int hart, const struct hart_time *time, uint64_t now_ns)
+static void look_at(struct blind *b, struct sampler *s, int hart, const struct hart_time *time)
 {
 	struct blind_hart *h = &b->hart[hart];
 	bool user = false, steady = sampler_is_steady(s, hart, &user);
@@ -77,11 +76,24 @@ static bool look_at(
 	h->time = *time;
 	if (h->owed_ns / SECOND_NS * s->hz + h->owed_ns % SECOND_NS * s->hz / SECOND_NS <
 		BLIND_SAMPLES_MIN)
-		return false;
+		return;
 	h->blind = true;
 	s->lost[hart][LOSS_BLIND] += h->owed_ns / SECOND_NS - h->told_s;
 	h->told_s = h->owed_ns / SECOND_NS;
-	return must_mend(h, now_ns);
+}
+
+/* In turn: those that are mended often do not keep others from it. */
+static void choose(struct blind *b, uint64_t now_ns, struct hart_set *mend)
+{
+	int first = b->first_mend, n_mends = 0;
+	for (int i = 0; i < b->n_harts && n_mends < BLIND_MENDS_MAX; i++) {
+		int hart = (first + i) % b->n_harts;
+		if (!must_mend(&b->hart[hart], now_ns))
+			continue;
+		hart_set_add(mend, hart);
+		b->first_mend = hart + 1;
+		n_mends++;
+	}
 }
 
 static void tell(struct blind *b)
@@ -115,7 +127,7 @@ void blind_look(struct blind *b, struct sampler *s, const struct hart_time *time
 	*ret_mend = (struct hart_set){0};
 	b->next_look_ns = now_ns + BLIND_LOOK_NS;
 	for (int hart = 0; hart < b->n_harts; hart++)
-		if (look_at(b, s, hart, &time[hart], now_ns))
-			hart_set_add(ret_mend, hart);
+		look_at(b, s, hart, &time[hart]);
+	choose(b, now_ns, ret_mend);
 	tell(b);
 }

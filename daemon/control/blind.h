@@ -23,6 +23,10 @@
 #define BLIND_MEND_NS 10000000000u
 #define BLIND_MEND_NS_MAX 600000000000u
 
+/* Harts opened again after one look: each may take some 100 ms of the loop, for what is tried first
+ * is what did not sample (ladder.h), and all harts of a guest may go blind at once. */
+#define BLIND_MENDS_MAX 2
+
 struct blind_hart {
 	uint64_t n_samples;        /* that its ring brought, ever */
 	uint64_t n_seen;           /* as of the last look */
@@ -37,6 +41,7 @@ struct blind_hart {
 struct blind {
 	struct blind_hart *hart; /* n_harts */
 	int n_harts;
+	int first_mend;        /* whose turn it is to be opened again */
 	uint64_t next_look_ns; /* CLOCK_MONOTONIC */
 	char trouble[256];     /* a sentence on the harts that are blind; "": none is */
 };
@@ -51,6 +56,7 @@ static inline void blind_sample(struct blind *b, int hart)
 }
 
 /* Judge all harts by what they did until now (CLOCK_MONOTONIC), every BLIND_LOOK_NS and after a
- * drain. Counts LOSS_BLIND. *ret_mend: the harts to open again now, whose rings were drained. */
+ * drain. Counts LOSS_BLIND. *ret_mend: the harts to open again now, whose rings were drained;
+ * BLIND_MENDS_MAX at most, others after the next looks. */
 void blind_look(struct blind *b, struct sampler *s, const struct hart_time *time, uint64_t now_ns,
 	struct hart_set *ret_mend);

@@ -20,8 +20,15 @@ int record_hold_begin(struct record_hold *h, struct request *q, bool shared)
 	int r = request_take(q, kind, 1);
 	if (r != 0)
 		return r;
+	/* its first byte: without room for it the recording would end at once, and be empty */
+	r = request_take(q, USER_CACHE, 1);
+	if (r != 0) {
+		user_give(q->peer->user, kind, 1);
+		return r;
+	}
 	h->user = q->peer->user;
 	h->kind = kind;
+	h->bytes = 1;
 	q->time = shared ? USER_LOOP : USER_WALK;
 	return 0;
 }

@@ -14,8 +14,9 @@ struct record_hold {
 	uint64_t n_fds, bytes;
 };
 
-/* A recording more of the peer's user; shared: it listens to what is sampled all the time. 0; positive
- * after the peer was told at which limit that is; -errno. */
+/* A recording more of the peer's user, who has room for what it will write; shared: it listens to
+ * what is sampled all the time. 0; positive after the peer was told at which limit that is; -errno.
+ */
 int record_hold_begin(struct record_hold *h, struct request *q, bool shared);
 /* Its descriptors: for n_pids targets, and those of a walk of its own (NULL: none). Likewise. */
 int record_hold_fds(

@@ -356,5 +356,6 @@ bool user_may_ask(struct user *u, unsigned nth)
 
 bool user_owes(const struct user *u)
 {
-	return u && u->spent_until_ns[USER_LOOP] > now_of(u) + USER_CREDIT_NS + USER_DEBT_NS;
+	return u && !u->first &&
+	       u->spent_until_ns[USER_LOOP] > now_of(u) + USER_CREDIT_NS + USER_DEBT_NS;
 }

@@ -113,7 +113,8 @@ void user_spend(struct user *u, enum user_time time, uint64_t ns);
 uint64_t user_ready_ns(const struct user *u, enum user_time time);
 /* Is nothing to be done for this user in this round any more? */
 bool user_rests(struct user *u, enum user_time time);
-/* Even a connection more is too much. */
+/* Even a connection more is too much; never of those who are first, who wait like others, but can
+ * always look. */
 bool user_owes(const struct user *u);
 
 /* The row of what it is called in status. */

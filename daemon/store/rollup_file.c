@@ -293,6 +293,12 @@ int rollup_copy(struct rollup *r, const char *from, const char *to)
 	_cleanup_(closep) int in = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (in < 0)
 		return file_errno(r, errno);
+	/* a seal of what has changed would say that it has not */
+	int sealed = trailer_verify(in);
+	if (sealed == TRAILER_OTHER)
+		return rollup_fail_target(r, "it is not as it was sealed");
+	if (sealed < 0)
+		return file_errno(r, -sealed);
 	_cleanup_(closep) int out =
 		open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 	if (out < 0)

@@ -199,7 +199,7 @@ int rollup_meta(struct rollup *r, const char *key, int64_t otherwise, int64_t *r
 /* A text in it; 0 where there is none. */
 int rollup_meta_text(struct rollup *r, const char *key, uint32_t *ret_text);
 /* Copy a file that is sealed to a new name, which must not be there, without its seal. 0,
- * STORE_NO_SPACE, -errno. */
+ * ROLLUP_TARGET_BROKEN: it has changed since; STORE_NO_SPACE, -errno. */
 int rollup_copy(struct rollup *r, const char *from, const char *to);
 /* Write the seal of a file that is closed. 0, STORE_NO_SPACE, -errno. */
 int rollup_write_seal(struct rollup *r, const char *path);

@@ -377,8 +377,10 @@ static int connect(const char *path, const char *how, sqlite3 **ret_db, struct s
 			"%s cannot be opened: %s", path, sqlite3_errmsg(db));
 	segment_restrain(db);
 	/* a cell that claims more than its page is an error, not a read beyond it; and a file that
-	 * shrinks under us an error, not a SIGBUS */
-	sqlite3_exec(db, "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0", NULL, NULL, NULL);
+	 * shrinks under us an error, not a SIGBUS. What is sorted stays in memory: files of a child
+	 * that answers have the limit of its answer (offload.h) */
+	sqlite3_exec(db, "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY",
+		NULL, NULL, NULL);
 	*ret_db = TAKE_PTR(db);
 	return 0;
 }

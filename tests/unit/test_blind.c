@@ -86,6 +86,28 @@ START_TEST(a_busy_hart_without_samples_is_trouble_and_opened_again)
 }
 END_TEST
 
+START_TEST(of_many_blind_harts_some_are_opened_at_a_time_and_each_in_turn)
+{
+	begin("c910", &usual);
+	int n = sampler->machine.n_harts, n_mended = 0;
+	struct hart_set mended = {0};
+	ck_assert_int_gt(n, BLIND_MENDS_MAX);
+	for (int look = 0; look < (n + BLIND_MENDS_MAX - 1) / BLIND_MENDS_MAX; look++) {
+		for (int hart = 0; hart < n; hart++)
+			harts[hart].user += 5 * ticks_a_second;
+		pass(0, 0);
+		ck_assert_int_le(hart_set_count(&mend), BLIND_MENDS_MAX);
+		for (int hart = 0; hart < n; hart++)
+			if (hart_set_has(&mend, hart))
+				hart_set_add(&mended, hart);
+		n_mended += hart_set_count(&mend);
+	}
+	ck_assert_int_eq(hart_set_count(&mended), n);
+	ck_assert_int_eq(n_mended, n);
+	end();
+}
+END_TEST
+
 START_TEST(a_hart_that_is_opened_again_brings_samples)
 {
 	begin("x86-vm", &usual);
@@ -208,6 +230,7 @@ static Suite *make_suite(void)
 	TCase *c = tcase_create("blind");
 
 	tcase_add_test(c, a_busy_hart_without_samples_is_trouble_and_opened_again);
+	tcase_add_test(c, of_many_blind_harts_some_are_opened_at_a_time_and_each_in_turn);
 	tcase_add_test(c, a_hart_that_is_opened_again_brings_samples);
 	tcase_add_test(c, one_that_samples_idles_or_owes_little_is_left_alone);
 	tcase_add_test(c, at_a_low_rate_there_is_time);

@@ -267,6 +267,39 @@ START_TEST(sealed_target_takes_what_comes_late)
 }
 END_TEST
 
+/* Change a name in the target, where no check of pages would see it. */
+static void flip_name(const char *name)
+{
+	FILE *f = fopen(target, "r+");
+	static char bytes[1u << 20];
+	ck_assert_ptr_nonnull(f);
+	size_t n = fread(bytes, 1, sizeof(bytes), f);
+	char *at = memmem(bytes, n, name, strlen(name));
+	ck_assert_ptr_nonnull(at);
+	ck_assert_int_eq(fseek(f, at - bytes, SEEK_SET), 0);
+	ck_assert_int_eq(fputc(*at ^ 1, f), *at ^ 1);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+START_TEST(sealed_target_that_changed_since_gets_no_seal_that_fits)
+{
+	begin_group();
+	made_minutes();
+	roll(TIER_MINUTE);
+	ck_assert_int_eq(rollup_seal(target, &error), 0);
+	flip_name("/bin/one");
+	char again[192];
+	snprintf(again, sizeof(again), "%s/late", s.folder);
+	ck_assert_int_eq(rename(s.path, again), 0);
+	ck_assert_int_eq(rollup_add(again, target, TIER_MINUTE, &error), ROLLUP_TARGET_BROKEN);
+	ck_assert_ptr_nonnull(strstr(error.text, "not as it was sealed"));
+	struct segment_error refusal;
+	sqlite3 *reader;
+	ck_assert_int_eq(segment_open(target, &reader, &refusal), SEGMENT_CORRUPT);
+	ck_assert_int_eq(rename(again, s.path), 0);
+}
+END_TEST
+
 START_TEST(growing_target_can_be_read_and_then_sealed)
 {
 	begin_group();
@@ -350,6 +383,7 @@ static Suite *rollup_suite(void)
 	tcase_add_test(c, adding_twice_does_nothing);
 	tcase_add_test(c, names_are_kept_once_however_many_sources);
 	tcase_add_test(c, sealed_target_takes_what_comes_late);
+	tcase_add_test(c, sealed_target_that_changed_since_gets_no_seal_that_fits);
 	tcase_add_test(c, growing_target_can_be_read_and_then_sealed);
 	tcase_add_test(c, clock_that_is_set_back_loses_nothing);
 	tcase_add_test(c, hart_that_changes_its_leader_says_so);

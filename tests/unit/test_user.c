@@ -360,6 +360,18 @@ START_TEST(connecting_alone_ends_in_debt)
 }
 END_TEST
 
+START_TEST(root_waits_but_is_never_turned_away_for_debts)
+{
+	struct users t;
+	begin(&t);
+	struct user *root = users_join(&t, 0);
+	user_spend(root, USER_LOOP, SECOND);
+	ck_assert(user_rests(root, USER_LOOP));
+	ck_assert(!user_owes(root));
+	users_clear(&t);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("user");
@@ -383,6 +395,7 @@ int main(void)
 	tcase_add_test(t, who_has_spent_all_is_looked_at_seldom);
 	tcase_add_test(t, the_second_half_is_shared_by_a_users_connections);
 	tcase_add_test(t, connecting_alone_ends_in_debt);
+	tcase_add_test(t, root_waits_but_is_never_turned_away_for_debts);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
