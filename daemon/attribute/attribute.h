@@ -45,14 +45,13 @@ struct attribute_options {
 	struct task_table *tasks;    /* borrowed */
 	const struct stream_table *streams; /* borrowed */
 	uint64_t (*lost)[N_LOSSES];  /* borrowed, per hart */
-	uint64_t
-		*lost_ahead; /* borrowed, per hart: see sampler.h; NULL: nothing is counted ahead */
+	uint64_t *lost_ahead;        /* borrowed, per hart, see sampler.h; NULL: nothing is ahead */
 	int n_harts;
 	int n_events;                /* of the session */
 	const struct stack_starts *starts; /* borrowed; NULL: not known where stacks begin */
 	const char *proc;            /* borrowed; "/proc", a folder of files in tests; sys is its neighbour */
-	int (*rights)(int folder_fd,
-		struct rights *ret_rights); /* NULL: rights_read; another for files */
+	/* NULL: rights_read; another for files */
+	int (*rights)(int folder_fd, struct rights *ret_rights);
 	bool all;                    /* everything is wanted; else only tasks marked so and their children */
 	bool after_exec;             /* the pids of attribute_scan are wanted from their next exec on */
 	bool per_task;               /* events were opened per task, so that each group counts one task alone */

@@ -125,8 +125,7 @@ struct attribute {
 	struct exec *exec; /* EXECS_MAX, in no order */
 	size_t n_execs;
 	uint64_t exec_due_ns; /* of the next look; UINT64_MAX: none */
-	struct task **
-		watched; /* n_watched processes of users that were sampled, the longest ago first */
+	struct task **watched; /* n_watched sampled processes of users, the longest ago first */
 	size_t n_watched, size_watched;
 	uint64_t checked_ns; /* when their rights were last read again */
 	struct login_groups logins;

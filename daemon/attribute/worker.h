@@ -22,44 +22,39 @@
 #include "daemon/namer/message.h"
 
 #define WORKER_START_TIMEOUT_NS 10000000000u /* to exec and say hello, on a loaded board */
-#define WORKER_GRAVES_MAX 256u /* killed, but not gone yet; then none is started until one is */
-#define WORKER_DELAY_NS                                                                            \
-	100000000ull /* before a worker is started again that failed for no file, … */
-#define WORKER_DELAY_MAX_NS 30000000000ull /* … doubled at each failure in a row up to this */
-#define WORKER_FAILURES_MAX                                                                        \
-	6u                    /* in a row, of some seconds: then nobody waits for names meanwhile */
-#define WORKER_STARTS_MAX 16u /* at once, over files or stacks; … */
-#define WORKER_START_EVERY_NS                                                                      \
-	500000000ull        /* … then at most two a second, of some 10 ms CPU each               \
-			     */
-#define NAMER_WALL_TIMES 4u /* of the time limit that a parser may sleep away, over a slow disc */
-#define NAMER_DEBUG_HANGS_MAX                                                                      \
-	3u /* of a user, then no separate debug files: their file system is dead */
+#define WORKER_GRAVES_MAX 256u   /* killed, but not gone yet; then none is started until one is */
+/* A worker that failed over no file is started again after the first of these, doubled at each
+ * failure in a row, up to the second. */
+#define WORKER_DELAY_NS 100000000ull
+#define WORKER_DELAY_MAX_NS 30000000000ull
+#define WORKER_FAILURES_MAX 6u   /* in a row, some seconds: then nobody waits for names meanwhile */
+#define WORKER_STARTS_MAX 16u    /* at once, over files or stacks; … */
+#define WORKER_START_EVERY_NS 500000000ull /* … then at most two a second, of some 10 ms CPU each */
+#define NAMER_WALL_TIMES 4u      /* times its CPU limit that a parser may take, over a slow disc */
+#define NAMER_DEBUG_HANGS_MAX 3u /* of a user; then no debug files: their file system is dead */
 #define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* of files loaded at the parser at the same time */
 #define NAMER_COPIES_BYTES_MAX (512ull << 20)  /* of remote files, copied into memory */
 #define NAMER_STRINGS_BYTES_MAX (512ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
-#define NAMER_DEATHS_MAX 3u /* of the parser over one process's stacks; then none for a while */
+#define NAMER_DEATHS_MAX 3u      /* of the parser over a process's stacks; then none for a while */
 #define NAMER_BARRED_MAX 64u     /* processes remembered for that; the oldest is forgotten */
-#define NAMER_USERS_MAX 255u /* known at a time; what others want goes to those of unknown user */
+#define NAMER_USERS_MAX 255u     /* known at a time; what others want goes to the unknown user */
 #define NAMER_ASKER_NONE UINT8_MAX /* of a frame: in nobody's queue */
 #define NAMER_DEATHS_USER_MAX 4u /* of workers over one user's files; then none is tried for … */
-#define NAMER_STACKS_USER_MAX                                                                      \
-	(2 * NAMER_DEATHS_MAX)              /* the same, over stacks of all their processes */
-#define NAMER_REFUSED_NS 10000000000u       /* … so long, doubled at each death after that … */
+#define NAMER_STACKS_USER_MAX (2 * NAMER_DEATHS_MAX) /* the same, over their processes' stacks */
+#define NAMER_REFUSED_NS 10000000000u       /* … this long, doubled at each death after that … */
 #define NAMER_REFUSED_MAX_NS 3600000000000u /* … up to an hour */
-#define NAMER_FORGIVEN_NS 600000000000u /* without another, after which one death is forgotten */
-#define NAMER_FAULTY_MAX                                                                           \
-	1024u /* files remembered over which the parser died; then the oldest goes */
-#define NAMER_STUCK_USER_MAX 4u /* openers stuck in the kernel over one user's files */
-#define NAMER_BUDGET_NS                                                                            \
-	120000000000ll           /* CPU time of the parser that a user may use up at once: a build \
-				  * of many large programs; */
-#define NAMER_BUDGET_SHARE 5u    /* … and in the long run, 1 / this of one CPU */
+#define NAMER_FORGIVEN_NS 600000000000u     /* without another, after which one is forgotten */
+#define NAMER_FAULTY_MAX 1024u   /* files over which the parser died; then the oldest goes */
+#define NAMER_STUCK_USER_MAX 4u  /* openers stuck in the kernel over one user's files */
+/* CPU time of the parser that a user may use up at once, for a build of many large programs; and in
+ * the long run, 1 / NAMER_BUDGET_SHARE of one CPU. */
+#define NAMER_BUDGET_NS 120000000000ll
+#define NAMER_BUDGET_SHARE 5u
 #define NAMER_TURN_NS 20000u     /* a question costs its user no less: the daemon has work, too */
 #define NAMER_SEEN_MAX 4u        /* users whose files one parser was given, remembered by name */
 #define NAMER_HURRIED_MAX 4096u  /* frames that wait twice, since a second user wanted them */
-#define NAMER_JOBS_LOOKED_AT 16u /* of a user, to find one that need not wait for the opener; */
-#define NAMER_JOBS_USERS_MAX 4u  /* … of so many users */
+#define NAMER_JOBS_LOOKED_AT 16u /* of a user, to find one that need not wait for the opener; … */
+#define NAMER_JOBS_USERS_MAX 4u  /* … and of this many users */
 #define NAMER_ROUNDS_MAX 64u     /* questions answered in one dispatch; the loop has other work */
 #define NAMER_RETRY_NS 1000000000u /* then a perf map that was missing is looked for again */
 
@@ -295,15 +290,13 @@ struct namer {
 	bool ending; /* namer_ask_again was called: what has no name now gets none */
 	uint64_t now_ns;
 
-	struct naming_user
-		*user[NAMER_USERS_MAX]; /* the first: of unknown user, and those beyond the limit */
+	struct naming_user *user[NAMER_USERS_MAX]; /* the first: unknown users, and those beyond */
 	uint32_t n_users;
 	uint64_t open_floor_ns, parse_floor_ns; /* who was served last had that much */
 	struct faulty faulty[NAMER_FAULTY_MAX];
 	uint32_t n_faulty, next_faulty;
 	uint64_t wake_ns; /* when the first slot that rests is looked at again; or UINT64_MAX */
-	uid_t seen[NAMER_SEEN_MAX]; /* whose files and stacks this parser was given; root's excepted
-				     */
+	uid_t seen[NAMER_SEEN_MAX]; /* whose files and stacks this parser was given; not root */
 	uint32_t n_seen;            /* beyond the limit: of more than these */
 	struct slot *stays;         /* was loaded just now: it is asked before others push it out */
 	struct slot *trial_slot;    /* the parser died over it, but another's file may have … */

@@ -10,8 +10,7 @@
 #include "daemon/attribute/namer.h"
 
 #define NAMING_SAY_NS 10000000000u /* between two lines over users */
-#define NAMING_DEATHS_NS                                                                           \
-	600000000000u /* between two lines over single files: they cost nobody much */
+#define NAMING_DEATHS_NS 600000000000u /* between two over single files: they cost nobody much */
 
 /* What has been said; zero at first. */
 struct naming_said {

@@ -61,8 +61,7 @@ const char *user_hold_name(enum user_hold what)
 	return rows[what].name;
 }
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static uint64_t descriptors(void)
 {
@@ -166,8 +165,7 @@ void users_clear(struct users *t)
 	}
 }
 
-/* --- what is held -------------------------------------------------------------------------------
- */
+/* --- what is held ----------------------------------------------------------------------------- */
 
 static uint64_t less(uint64_t a, uint64_t b)
 {
@@ -280,8 +278,7 @@ const char *user_remedy(enum user_hold what)
 	return rows[what].remedy;
 }
 
-/* --- what is spent ------------------------------------------------------------------------------
- */
+/* --- what is spent ---------------------------------------------------------------------------- */
 
 static uint64_t now_of(const struct user *u)
 {

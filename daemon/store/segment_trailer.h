@@ -43,7 +43,6 @@ int trailer_write_path(const char *path);
 /* Take the seal off, before something is changed. 1: there was one; 0; -errno. */
 int trailer_remove(const char *path);
 
-/* Read all of it. 0: it is as it was sealed; TRAILER_NONE; TRAILER_OTHER: it has changed; -errno.
- */
+/* Read all of it. 0: it is as it was sealed; TRAILER_NONE; TRAILER_OTHER: it changed; -errno. */
 enum { TRAILER_NONE = 1, TRAILER_OTHER };
 int trailer_verify(int fd);
