@@ -45,8 +45,8 @@ struct task {
 	uint64_t start_ns;        /* CLOCK_MONOTONIC */
 	uint64_t end_ns;          /* 0: lives */
 	uint64_t exec_ns;         /* of a leader: its last exec that a record told of; 0: none */
-	uint64_t heard_ns;        /* of a leader: its last exec that was heard of whose record
-				     has not come through the merge; 0: none */
+	uint64_t heard_ns;        /* of a leader: its last exec that was heard of and whose
+				     record has not come through the merge; 0: none */
 	uint64_t missed_ns;       /* of a leader: its last exec whose record was lost; 0: none */
 	struct task *process;     /* the thread-group leader's task; itself for a leader */
 	struct task *parent;      /* who forked the process; NULL unknown */
@@ -114,8 +114,9 @@ static inline const struct space *task_space(const struct task *task)
 	return task->process->space;
 }
 
-/* The user whose files it maps, who is also shown its samples. Until that is known after an exec, it
- * is the user who started it, unless that was root, whose children become anybody. -1: nobody. */
+/* The user whose files it maps, who is also shown its samples. Until that is known after an exec,
+ * it is the user who started it, unless that was root, whose children become anybody. -1: nobody.
+ */
 static inline uid_t task_files_uid(const struct task *process)
 {
 	if (process->uid != (uid_t)-1 || !process->parent || process->parent->uid == 0)
