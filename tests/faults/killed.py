@@ -72,7 +72,7 @@ class Manager:
                 "WATCHDOG_USEC": str(WATCHDOG_SECONDS * 1000000)}
 
     def hears(self, seconds):
-        """Was there a ping within so many seconds from now?"""
+        """Was there a ping within that many seconds from now?"""
         self.socket.setblocking(False)
         try:
             while True:

@@ -37,7 +37,7 @@ def by_itself(why):
 @contextlib.contextmanager
 def wrong_today(defect):
     """Around what should hold and does not, because mperf has this defect: the test passes as long as an
-    assertion in here fails, and fails when none does, so that whoever mends mperf takes this away."""
+    assertion in here fails, and fails when none does, so that the fix of mperf removes this."""
     try:
         yield
     except AssertionError as error:

@@ -203,7 +203,7 @@ START_TEST(messages_in_messages_without_end_stop)
 }
 END_TEST
 
-/* The dearest frames that pass are unpacked within what a turn of the loop may take. */
+/* The costliest frames that pass are unpacked within what a turn of the loop may take. */
 START_TEST(what_passes_unpacks_in_a_moment)
 {
 	static uint8_t bytes[1u << 20];
