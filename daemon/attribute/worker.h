@@ -11,8 +11,8 @@
  *      (none) ──namer_name──▶ to_name ──no descriptor──▶ to_open ──opened──▶ to_name ──▶ (none)
  *                                ▲──────────────── wants debug file ──┘
  *
- * Each user has queues of their own, and of those who wait the one is served who has had the least
- * of the worker's time. A wish is what one user wants of a slot.
+ * Each user has queues of their own, and of the users who wait, the one who has had the least of
+ * the worker's time is served. A wish is the set of frames of a slot that one user wants named.
  */
 
 #include <sys/queue.h>
@@ -143,7 +143,7 @@ void strings_sweep(struct strings *s, struct naming_user *const *user, uint32_t 
 
 /* --- users ----------------------------------------------------------------------------------- */
 
-/* Deaths of workers that somebody has to answer for, and until when nothing of theirs is tried. */
+/* Deaths of workers that a user is charged for, and until when nothing of that user is tried. */
 struct account {
 	uint32_t deaths;     /* not forgiven yet */
 	uint64_t charged_ns; /* when last */
@@ -174,7 +174,7 @@ struct wish {
 	size_t n, size;
 };
 
-/* Questions are asked in somebody's name: of the user whose process a frame was sampled in. */
+/* Questions are asked on behalf of the user in whose process a frame was sampled. */
 struct naming_user {
 	uid_t uid;
 	uint8_t index;     /* in struct namer */
@@ -292,7 +292,7 @@ struct namer {
 
 	struct naming_user *user[NAMER_USERS_MAX]; /* the first: unknown users, and those beyond */
 	uint32_t n_users;
-	uint64_t open_floor_ns, parse_floor_ns; /* who was served last had that much */
+	uint64_t open_floor_ns, parse_floor_ns; /* used by the user who was served last */
 	struct faulty faulty[NAMER_FAULTY_MAX];
 	uint32_t n_faulty, next_faulty;
 	uint64_t wake_ns; /* when the first slot that rests is looked at again; or UINT64_MAX */
@@ -345,36 +345,37 @@ void naming_users_clear(struct namer *n);
 struct naming_user *naming_user_get(struct namer *n, uid_t uid);
 /* The same; NULL: nothing is known of that user. */
 struct naming_user *naming_user_find(const struct namer *n, uid_t uid);
-/* Who is next for the opener, of those who want something opened. NULL: nobody, or all wait. */
+/* The next user for the opener, of those who want files opened. NULL: nobody, or all wait. */
 struct naming_user *naming_user_next_open(struct namer *n);
 struct wish *wish_next(struct namer *n);
-/* Who is next with a stack, of those whom the caller has not `passed` over (bits by index). */
+/* The next user with a stack, of those the caller has not `passed` over (flags by index). */
 struct naming_user *naming_user_next_job(struct namer *n, const bool *passed);
-/* Call before something of theirs is queued: who wanted nothing begins where the others are. */
+/* Call before something of theirs is queued: a user who had nothing queued begins where the others
+ * are. */
 void naming_user_joins(struct namer *n, struct naming_user *u);
 /* Is a served before b, or not made to wait as b is? */
 bool naming_user_is_before(struct namer *n, struct naming_user *a, struct naming_user *b);
 void naming_user_pay_open(struct namer *n, struct naming_user *u, uint64_t wall_ns);
 void naming_user_pay_parse(struct namer *n, struct naming_user *u, uint64_t wall_ns, uint64_t cpu_ns);
-/* By when somebody who waits for their time may be served; UINT64_MAX. */
+/* When a user who waits for CPU time may be served; UINT64_MAX: nobody waits. */
 uint64_t naming_users_deadline_ns(const struct namer *n);
-/* Whom nothing is named for at present. */
+/* Add the users for whom naming pauses at present. */
 void naming_users_status(const struct namer *n, struct namer_status *status);
 /* May files be opened in their name now? */
 bool naming_user_may_open(const struct namer *n, const struct naming_user *u);
 
 /* namer_blame.c */
-/* Who answers for what the slot's part holds: the only one who can write to it, else the user in
- * whose process it runs; 0: root. */
+/* The user responsible for the contents of the slot's part: the only one who can write to it, else
+ * the user in whose process it runs; 0: root. */
 uid_t slot_author(const struct slot *s, enum message_part part);
 void parser_saw(struct namer *n, uid_t uid);
-/* The parser died over the slot or the job. True: its authors are to blame. False: it may have been
- * somebody else whose file the same parser held. */
+/* The parser died over the slot or the job. True: its authors are to blame. False: another user's
+ * file that the same parser held may have been the cause. */
 bool slot_is_proven(const struct namer *n, const struct slot *s);
 bool job_is_proven(const struct namer *n, const struct job *j);
 bool origin_is_faulty(const struct namer *n, const struct origin *o, enum file_state *ret_state);
 void origin_blame(struct namer *n, const struct origin *o, enum file_state state);
-/* Charge it to whoever answers for it; the file is not parsed again. -ENOMEM. */
+/* Charge it to the user responsible; the file is not parsed again. -ENOMEM. */
 int slot_blame(struct namer *n, struct slot *s, enum file_state state);
 /* Is nothing of its author's parsed now? Then its frames are late, and it rests. */
 bool slot_is_refused(struct namer *n, const struct slot *s);

@@ -15,7 +15,7 @@
 /* What has been said; zero at first. */
 struct naming_said {
 	bool off;
-	uint64_t refused_ns; /* CLOCK_MONOTONIC: who was refused since is news */
+	uint64_t refused_ns; /* CLOCK_MONOTONIC: users refused since are news */
 	uint64_t next_ns;
 	uint64_t n_deaths, next_deaths_ns;
 };

@@ -266,7 +266,7 @@ def test_what_root_did_before_it_became_a_users_program_stays_hidden(build):
 
 @contextlib.contextmanager
 def as_peer(uid):
-    """Who connects meanwhile is that user to the other end."""
+    """Connections made meanwhile are that user's to the other end."""
     os.setegid(uid)
     os.seteuid(uid)
     try:
