@@ -58,7 +58,7 @@ def fault_parser_killed(build, times):
 
 
 class Manager:
-    """What systemd does about WatchdogSec=: hears pings, and ends with SIGABRT what sends none.
+    """What systemd does about WatchdogSec=: hears pings, and sends SIGABRT to a daemon without any.
     Source: man systemd.service, man sd_watchdog_enabled"""
 
     def __init__(self, folder):

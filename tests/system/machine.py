@@ -92,7 +92,7 @@ def ended_in_order():
 
 @contextlib.contextmanager
 def sysctl(name, value):
-    """A kernel setting for a while; what it was comes back whatever happens, but for SIGKILL."""
+    """A kernel setting for a while; the old one is restored whatever happens, but for SIGKILL."""
     with ended_in_order(), written(name, value):
         yield
 
