@@ -68,8 +68,8 @@ int frame_put(struct frame_buffer *b, const Mperf__Message *m);
  * Returns 0, FRAME_NONE, FRAME_TOO_LARGE, FRAME_MALFORMED, or -ENOMEM. */
 int frame_take(struct frame_buffer *b, Mperf__Message **ret_message);
 
-/* Look at the first whole frame, as who does not trust its sender does before frame_take: without
- * memory, in time that is linear in its bytes. 0, also where there is none; FRAME_TOO_MUCH. */
+/* Check the first whole frame, before frame_take where its sender is not trusted: without memory,
+ * in time that is linear in its bytes. 0, also where there is none; FRAME_TOO_MUCH. */
 int frame_check(const struct frame_buffer *b);
 
 /* Read what the socket has, without blocking, up to one FRAME_CHUNK_BYTES, into b.

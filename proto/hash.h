@@ -3,10 +3,10 @@
 
 /* Hashes of what outsiders choose
  *
- * Names of loops, paths, arguments, addresses: whoever knows the hash of a table can send keys that
- * all fall into one place, and each look then walks past all of them. So every hash has a key that
- * the process takes from getrandom(2) when it starts, and that nobody learns. The same bytes have
- * another hash in each process: none is stored.
+ * Names of loops, paths, arguments, addresses: an outsider who knows the hash of a table can send
+ * keys that all fall into one bucket, and each lookup then walks past all of them. So every hash
+ * has a key that the process takes from getrandom(2) when it starts, and that nobody learns. The
+ * same bytes have another hash in each process: none is stored.
  */
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ extern struct hash_secret hash_secret;
  * Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012. */
 uint64_t hash_bytes(const void *bytes, size_t n);
 
-/* SipHash of so many rounds each word and at the end, for tests against what others publish. */
+/* SipHash with those numbers of rounds per word and at the end, to test published vectors. */
 uint64_t hash_sip(
 	const struct hash_secret *key, int rounds, int rounds_last, const void *bytes, size_t n);
 

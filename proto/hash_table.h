@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* uthash, by a hash whose key nobody knows; nobody includes it otherwise (a test looks). */
+/* uthash with a keyed hash. Do not include uthash.h directly (a test checks that). */
 
 #include "proto/hash.h"
 

@@ -4,13 +4,13 @@
  * files kept for K, the pool gets (B - U) / (K / 4) a second: on an empty store a quarter of K
  * would fill it, and the fuller it is the less comes. Written at that rate for ever, U settles
  * where as much comes as goes by age, at U = 4/5 B: never at B. So nothing is ever unlinked before
- * its time for want of room, however much one user has to say, and an idle machine's one user may
- * write far more than a busy machine's.
+ * its time for want of room, however much one user writes, and the only user of an idle machine may
+ * write far more than one of many on a busy machine.
  *
  * Within that rate users are equal. Each refill hands out an eighth of the pool, in equal parts to
  * those who wrote something or owe something; a balance that is full takes no more, and its part
- * goes to the rest. So who writes little is always full, and what is left goes to who writes much.
- * An eighth, since somebody may come who needs some at once: seven eighths are still there.
+ * goes to the rest. So users who write little have a full balance, and users who write much get the
+ * remainder. Only an eighth, so that seven eighths are left for a user who arrives.
  *
  * What is written is charged when it is known, names after their frames, so a balance may fall
  * below zero; the user then pays with the next refills.
@@ -21,15 +21,15 @@
 #define SECOND_NS 1000000000u
 /* The part of the time that files are kept, in which an empty budget would be filled. */
 #define FILL_PART 4
-/* Where more is used than there is (the budget was lowered), a part of what would last goes on. */
+/* Where more is used than the budget, since it was lowered, this part of the rate remains. */
 #define LEAST_PART 16
 /* What the pool holds at most is what comes in the time of one file, and no more than this part of
  * the time in which the budget would be filled. */
 #define POOL_PART 4
 /* Of the pool: what a refill hands out, what a newcomer gets, what a balance holds. */
 #define HAND_OUT_PART 8
-/* Refills after which somebody who was not there gives back what is left: ten minutes of flushes of
- * the preset five seconds. */
+/* Refills without a write after which a user gives back the balance: ten minutes of flushes of the
+ * preset five seconds. */
 #define IDLE_REFILLS 120
 
 const char *share_level_says(enum share_level level)
@@ -49,7 +49,7 @@ static int64_t balance_max(const struct shares *s)
 	return s->pool_max / HAND_OUT_PART;
 }
 
-/* What has been promised and not been written yet. */
+/* Bytes handed out that are not written yet. */
 static uint64_t promised(const struct shares *s)
 {
 	int64_t bytes = s->pool;
@@ -76,7 +76,7 @@ void shares_allow(struct shares *s, const struct share_room *room)
 		s->pool = s->pool_max;
 }
 
-/* Who was not there for long, and owes nothing, is forgotten. */
+/* Users who have been away for long and owe nothing are forgotten. */
 static void drop_idle(struct shares *s)
 {
 	for (size_t i = s->n_users; i-- > 0;) {
@@ -95,7 +95,7 @@ static bool takes(const struct shares *s, const struct share_user *u)
 	return u->balance < balance_max(s) && (u->seen == s->n_refills || u->balance < 0);
 }
 
-/* In equal parts; who needs less than a part leaves the rest to the others. Each round fills
+/* In equal parts; a user who needs less than a part leaves the rest to the others. Each round fills
  * somebody, or is the last. */
 static void hand_out(struct shares *s, int64_t bytes)
 {
@@ -147,7 +147,7 @@ static struct share_user *find(struct shares *s, uid_t uid)
 struct share_user *share_user(struct shares *s, uid_t uid)
 {
 	struct share_user *u = find(s, uid);
-	/* the last place is for all who find none */
+	/* the last place is shared by all users beyond the limit */
 	if (!u && s->n_users >= SHARE_USERS_MAX - 1) {
 		uid = (uid_t)-1;
 		u = find(s, uid);

@@ -6,8 +6,8 @@
  *      rate ──▶ pool ──▶ balance of each user who is there ──▶ detail of that user's samples
  *
  * The pool fills at the rate at which the budget lasts. What is in it goes to the users who are
- * there, in equal parts, and what one does not need goes to the others. Who has used up the balance
- * loses detail, never samples: callers first, then threads, then functions, then processes.
+ * there, in equal parts, and what one does not need goes to the others. A user who has used up the
+ * balance loses detail, never samples: callers first, then threads, then functions, then processes.
  */
 
 #include <stdbool.h>
@@ -15,8 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Users that are told apart; a machine with more who are busy at once has one balance for the rest
- * of them. */
+/* Users with a balance of their own; on a machine with more busy users the rest share one. */
 #define SHARE_USERS_MAX 256
 
 /* What a row of the store takes, for what is charged before it is written. Measured on a segment of

@@ -45,14 +45,13 @@ struct attribute_options {
 	struct task_table *tasks;    /* borrowed */
 	const struct stream_table *streams; /* borrowed */
 	uint64_t (*lost)[N_LOSSES];  /* borrowed, per hart */
-	uint64_t
-		*lost_ahead; /* borrowed, per hart: see sampler.h; NULL: nothing is counted ahead */
+	uint64_t *lost_ahead;        /* borrowed, per hart, see sampler.h; NULL: nothing is ahead */
 	int n_harts;
 	int n_events;                /* of the session */
 	const struct stack_starts *starts; /* borrowed; NULL: not known where stacks begin */
 	const char *proc;            /* borrowed; "/proc", a folder of files in tests; sys is its neighbour */
-	int (*rights)(int folder_fd,
-		struct rights *ret_rights); /* NULL: rights_read; another for files */
+	/* NULL: rights_read; another for files */
+	int (*rights)(int folder_fd, struct rights *ret_rights);
 	bool all;                    /* everything is wanted; else only tasks marked so and their children */
 	bool after_exec;             /* the pids of attribute_scan are wanted from their next exec on */
 	bool per_task;               /* events were opened per task, so that each group counts one task alone */
@@ -80,8 +79,8 @@ void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns);
 /* The same, where the record brings a copy of the new program's stack: its arguments are taken from
  * there, and /proc is asked only for what the copy does not hold. */
 void attribute_exec_stack(struct attribute *a, const struct record *r);
-/* These processes, which live and are known, count from their next exec on: it is looked for in
- * /proc where its record may have been lost. Those that attribute_scan was told of need no more. */
+/* These processes, which live and are known, count from their next exec on: where its record may
+ * have been lost, /proc is searched for it. Not needed for pids that attribute_scan was given. */
 void attribute_await_exec(struct attribute *a, const pid_t *pids, size_t n_pids);
 /* Read the arguments of all execs that are due, and forget old ones. */
 void attribute_read_execs(struct attribute *a, uint64_t now_ns);
@@ -91,9 +90,9 @@ uint64_t attribute_exec_due_ns(const struct attribute *a);
 /* The callbacks that the namer's owner forwards. */
 void attribute_unwound(struct attribute *a, const struct unwind_result *r);
 
-/* Read again whose the processes are that were sampled since it was last called, and hide what was
- * sampled of those that are their user's no more: before what was sampled is stored or shown. Each
- * is read once a second at most, and OWNERS_READ_MAX in one call, those that waited longest first:
+/* Read again the owners of processes that were sampled since the last call, and hide the samples of
+ * those that are no longer their user's. Call before samples are stored or shown. Each process is
+ * read once a second at most, and OWNERS_READ_MAX in one call, those that waited longest first:
  * 15 ms.
  */
 #define OWNERS_READ_MAX 1000

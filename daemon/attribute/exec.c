@@ -45,9 +45,9 @@ static void exec_give_up(struct exec *e)
 	e->due_ns = NEVER;
 }
 
-/* Who reads what belongs to a program that its caller may not look into? Whoever may see all. One
- * who was gone before anybody looked stays with the forker, who had the right to become another,
- * unless the copy says that its file gives it rights. 0 or -ENOMEM. */
+/* Samples of a program that its caller may not inspect are for those who may see everything. A
+ * process that was gone before it was read stays with the user who forked it, who had the right to
+ * become another, unless the copy says that the file gives it rights. 0 or -ENOMEM. */
 static int give_owner(struct attribute *a, const struct exec *e, struct task **process)
 {
 	static const struct rights roots = {0, 0};
@@ -85,7 +85,7 @@ void exec_lost(struct attribute *a, const struct task *process, int hart)
 		lose(a, hart, LOSS_ARGV, 1);
 }
 
-/* Its record is to come through the merge, or is lost. */
+/* Its record will come through the merge, or is lost. */
 static void exec_hear(struct attribute *a, pid_t pid, uint64_t time_ns)
 {
 	struct task *task = task_find(a->o.tasks, pid);

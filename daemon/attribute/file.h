@@ -5,7 +5,7 @@
  *
  * A frame is (file, offset) and is named once. A file is told from another by build id where there
  * is one, else by (device, inode, path); and one that processes of several users mapped is a file of
- * each of them: who may read its names need not be the same, and anybody can make a file with the
+ * each of them: they may differ in who may read its names, and anybody can make a file with the
  * build id of another. Code that is in no file has a file of its own kind: the kernel, each module,
  * the vdso, the JIT area of one process.
  */

@@ -3,15 +3,15 @@
 /* Execs whose record was lost
  *
  * A ring that is full at the moment of an exec takes in neither its COMM nor the mappings that
- * follow. Whoever waits for that exec would wait for ever, and all that comes later would be looked
- * up in the mappings of the former program. Three things tell of it all the same:
+ * follow. A recording that waits for that exec would wait for ever, and later samples would be
+ * looked up in the mappings of the former program. Three signs reveal it all the same:
  *
  *   - The exec was heard of at once, through a ring of its own, and a sample of a later time comes
  *     through the merge before its record does. Records come in order of time, so it will not come.
  *   - A LOST record: what has it swallowed? /proc is asked for those that await their exec.
  *   - In a session per task there is no other ring, and a LOST record comes only once the task runs
- *     on that hart again. So there, while somebody awaits his exec, /proc is looked at after each
- *     drain. What it says of now may have a record that lies in a ring still, so a drain is let
+ *     on that hart again. So there, while a process awaits its exec, /proc is read after each
+ *     drain. What it says of now may have a record that is still in a ring, so a drain is let
  * pass.
  *
  * A record that was late and not lost finds its exec done, and changes nothing.

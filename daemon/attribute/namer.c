@@ -21,14 +21,14 @@
 
 DEFINE_CLEANUP(struct namer *, namer_free)
 
-/* Is it for want of something that may be there again soon? Source: man fork, socketpair. */
+/* Was a resource missing that may be there again soon? Source: man fork, socketpair. */
 static bool may_come_right(int error)
 {
 	return error == -EAGAIN || error == -ENOMEM || error == -EMFILE || error == -ENFILE ||
 	       error == -ENOBUFS;
 }
 
-/* Start a worker, or see when to try that again. -errno: there is no use in it. */
+/* Start a worker, or schedule the next try. -errno: no try can succeed. */
 static int put_up(struct namer *n, struct worker *w)
 {
 	bool room = n->graves.n < WORKER_GRAVES_MAX;
@@ -174,7 +174,7 @@ int namer_ask_again(struct namer *n)
 
 /* --- the workers' lives ---------------------------------------------------------------------- */
 
-/* In whose name is its question? NULL: it has none. */
+/* The user that its question is for. NULL: it has none. */
 static struct naming_user *asker(const struct namer *n, const struct worker *w)
 {
 	if (w == &n->opener)
@@ -262,8 +262,8 @@ static int hear(struct namer *n, struct worker *w, bool *ret_heard)
 	return r < 0 ? r : 0;
 }
 
-/* A worker that got little of a busy machine's CPU time has longer: else whoever keeps all harts
- * busy would take the names of others' files away. An opener that hangs sleeps, and one that could
+/* A worker that got little of a busy machine's CPU time has longer: else a user who keeps all harts
+ * busy could deprive other users' files of names. An opener that hangs sleeps, and one that could
  * run does not hang; a parser that spins uses CPU time. */
 static bool has_time_left(const struct namer *n, struct worker *w)
 {
@@ -287,7 +287,7 @@ static int expire(struct namer *n, struct worker *w, bool *ret_fed)
 	if (w->state == WORKER_DEAD) {
 		*ret_fed |= n->now_ns >= w->start_ns;
 		if (n->now_ns >= w->start_ns)
-			(void)put_up(n, w); /* whatever is wrong may come right */
+			(void)put_up(n, w); /* the next try may succeed */
 		return 0;
 	}
 	if (n->now_ns < w->deadline_ns || has_time_left(n, w))

@@ -8,8 +8,8 @@
  * to the other without reading them. All calls queue and return at once; results come from
  * namer_dispatch through the callbacks. A worker that is over its time is killed and started
  * again; the file it was at is marked (FILE_HUNG, FILE_SPUN, FILE_CRASHED) and not tried again, and
- * whoever answers for it is charged: after some deaths nothing of that user is tried for a while,
- * while everybody else goes on. Users are served in turn, by the time that they have had.
+ * the user responsible for it is charged: after some deaths no file of that user is tried for a
+ * while; others go on. Users are served in turn, the one who has had the least time first.
  *
  *      daemon ──open──▶ opener (may open, parses nothing)
  *        ▲  ◀──fd────────┘
@@ -149,7 +149,7 @@ struct namer_worker_status {
 	int error;                   /* why it could not be started; 0 */
 };
 
-/* Whom nothing is named for at present, and why. */
+/* A user for whom naming pauses at present, and why. */
 struct namer_refused {
 	uid_t uid;
 	const char *what;            /* static: "files", "stacks", "opening files" */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Who answers for a parser that died, or took too long.
+ * The user to charge for a parser that died, or took too long.
  *
- * For a file it is whoever wrote it: its owner, if nobody else can write to it. Charging the user
+ * For a file it is its author: the owner, if nobody else can write to it. Charging the user
  * in whose process it was found would let anybody who owns a library take the names away from all
  * who run it. A file that others can write to, too, or whose owner only a remote or a user's own
- * file system asserts, proves no author; there the user answers in whose process it was found, as
- * they do for all else that such code does in their name. Root's own files are charged to nobody:
- * they are everybody's libraries, and there is only so many of them. For a stack it is the
+ * file system asserts, has no proven author; then the user in whose process it was found is
+ * charged, as for all else that such code does in their name. Root's own files are charged to
+ * nobody: they are everybody's libraries, and their number is limited. For a stack it is the
  * process's user.
  *
  * A file that ends the parser at once is one thing; one that corrupts it, so that it dies over the

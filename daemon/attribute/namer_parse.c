@@ -129,7 +129,7 @@ static int put_back(struct namer *n, struct slot *s, struct naming_user *u)
 	return 0;
 }
 
-/* Take the newest of the wish into the batch; what another user's turn brings is left out. */
+/* Take the newest of the wish into the batch, but for those that have come to another user. */
 static void fill_batch(struct namer *n, struct wish *w)
 {
 	n->n_batch = n->n_answered = 0;

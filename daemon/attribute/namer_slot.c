@@ -261,7 +261,7 @@ static bool is_openable(const struct slot *s)
 
 int slot_want(struct namer *n, struct slot *s, struct naming_user *u)
 {
-	/* Who comes later may be served sooner. */
+	/* A user who comes later may be served sooner. */
 	if (s->queue == QUEUE_OPEN && s->opens != u &&
 		(u->open_ns < s->opens->open_ns || !naming_user_may_open(n, s->opens)))
 		slot_enqueue_open(n, s, s->part, u);
@@ -425,7 +425,7 @@ static bool may_come_right(enum file_state state)
 
 int slot_ask_again(struct namer *n, struct slot *s)
 {
-	bool over = s->file->replaced; /* what is there now tells of another program */
+	bool over = s->file->replaced; /* what is there now describes another program */
 
 	if (!over) {
 		s->stale = slot_grows(s);

@@ -7,7 +7,7 @@
  *
  * A parser that dies over a stack says nothing about which file was to blame, so the process is
  * counted against: after NAMER_DEATHS_MAX deaths none of its stacks is unwound for a while. Its
- * user is, too, who may have many processes: whoever wrote the code that runs in them acts in their
+ * user is, too, who may have many processes: the author of the code that runs in them acts in their
  * name.
  */
 #define HASH_NONFATAL_OOM 1 /* an element that found no memory has no table; checked below */
@@ -181,7 +181,7 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 	if (hopeless)
 		n_regs = n_stack = 0;
 	size_t bytes = sizeof(struct job) + n_regs * sizeof(uint64_t) + n_stack;
-	/* So there is always room for one who comes. */
+	/* So there is always room for a user who arrives. */
 	if (n->job_bytes + u->job_bytes + bytes > NAMER_UNWIND_BYTES_MAX)
 		return NAMER_FULL;
 	struct job *j = calloc(1, bytes);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Whose turn it is. A question is asked in the name of the user whose process brought the frame,
- * the file or the stack, and what it costs is charged to that user. Of those who wait, the one is
- * served who has had the least; who comes after a pause begins where the others are, so that a
- * pause is no credit. So a user with any number of files that take the parser long delays others by
- * one question at a time. Beside that each has a budget of the parser's CPU time, and who has used
- * it up waits until some of it is back.
+ * Whose turn it is. A question is asked on behalf of the user whose process brought the frame,
+ * the file or the stack, and what it costs is charged to that user. Of the users who wait,
+ * the one who has had the least is served; a user who comes after a pause begins where the others
+ * are, so that a pause is no credit. So a user with any number of files that take the parser long
+ * delays others by one question at a time. Beside that each user has a budget of the parser's CPU
+ * time, and waits when it is used up.
  *
  * Deaths of workers are charged to accounts. Some are free; after that nothing of the user is tried
  * for a while, which doubles with each further death and is forgiven over time.
@@ -66,7 +66,7 @@ static uint32_t debts(const struct naming_user *u)
 	return u->opens.deaths + u->files.deaths + u->stacks.deaths;
 }
 
-/* The one to be forgotten: who wants nothing, and owes the least. NULL: all want something. */
+/* The user to be forgotten: one who wants nothing and owes the least. NULL: all want something. */
 static struct naming_user *naming_user_spare(const struct namer *n)
 {
 	struct naming_user *least = NULL;

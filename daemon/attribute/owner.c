@@ -2,17 +2,18 @@
 
 /* Owners: whose a process is, and what becomes of its samples when that changes
  *
- * What is stored and shown of a task is its owner's, so an owner who comes later must not find what
- * was sampled before, and one who goes must lose it:
+ * Samples of a task belong to its owner, so a later owner must not see what was sampled before, and
+ * a former owner must lose it:
  *
  *      becomes root's, or nobody's      the task is hidden, with all that was sampled of it
  *      becomes a user's                 what was sampled of it by then ends with it, hidden, and
  *                                       another task of the same pid goes on as that user's
  *
- * A process is another's by an exec, of which a record tells, or by a call of its own, of which
- * none does. Each exec begins a stage whose owner is unknown until it was read. A reading belongs
+ * A process changes its owner by an exec, which has a record, or by a call of its own, which has
+ * none. Each exec begins a stage whose owner is unknown until it was read. A reading belongs
  * to the stage in which it was made: where the next exec was before it, the earlier stage was never
- * read, and is nobody's. For what no record tells, the processes that were sampled are read again.
+ * read, and is nobody's. For changes without a record, the processes that were sampled are read
+ * again.
  */
 
 #include <limits.h>

@@ -3,8 +3,8 @@
 
 /* Rights: whose a process wholly is
  *
- * The one decision on which all depends that a user may learn of a process. The owner of /proc/PID
- * does not make it: that is the effective user, which a set-user-ID program, one with capabilities
+ * The one decision that governs what a user may learn of a process. The owner of /proc/PID does not
+ * make it: that is the effective user, which a set-user-ID program, one with capabilities
  * of its file, or a daemon of root's that became the user all have. A process is a user's if that
  * user could read its memory, as the kernel decides it for ptrace.
  * Source: kernel/ptrace.c of Linux 6.12, __ptrace_may_access; security/commoncap.c,

@@ -75,7 +75,7 @@ struct known_place {
 
 struct awaited {
 	pid_t pid;
-	uint64_t seen_ns; /* when it was another program, and no record had told; 0: it was not */
+	uint64_t seen_ns; /* when it was another program without a record of it; 0: it was not */
 };
 
 struct reread {
@@ -125,8 +125,7 @@ struct attribute {
 	struct exec *exec; /* EXECS_MAX, in no order */
 	size_t n_execs;
 	uint64_t exec_due_ns; /* of the next look; UINT64_MAX: none */
-	struct task **
-		watched; /* n_watched processes of users that were sampled, the longest ago first */
+	struct task **watched; /* n_watched sampled processes of users, the longest ago first */
 	size_t n_watched, size_watched;
 	uint64_t checked_ns; /* when their rights were last read again */
 	struct login_groups logins;
@@ -237,7 +236,7 @@ void exec_clear(struct attribute *a);
 
 /* --- missed.c --------------------------------------------------------------------------------- */
 
-/* The process awaits its exec, and is not to miss it. Beyond a bound it may. */
+/* The process awaits its exec, which must not be missed. Beyond AWAITED_MAX it may be. */
 void missed_await(struct attribute *a, pid_t pid);
 /* A record of that time, of another kind than its exec's, is about this process: has an exec that
  * was heard of before gone without its record? */
@@ -249,8 +248,8 @@ static inline bool missed_has(const struct task *process, uint64_t time_ns)
 int missed_exec(struct attribute *a, struct task *process, int hart);
 /* Records were lost by then: look for execs among them. 0 or -ENOMEM. */
 int missed_look(struct attribute *a, uint64_t time_ns, int hart);
-/* The same after a drain, where nothing else would tell. Whoever became another program by the last
- * drain, and none of its records said so, has missed it. 0 or -ENOMEM. */
+/* The same after a drain, where there is no other sign: a process that was another program at the
+ * last drain, while none of its records said so, has missed its exec. 0 or -ENOMEM. */
 int missed_drained(struct attribute *a, uint64_t now_ns);
 
 /* --- charge.c --------------------------------------------------------------------------------- */

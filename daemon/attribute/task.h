@@ -45,10 +45,9 @@ struct task {
 	uint64_t start_ns;        /* CLOCK_MONOTONIC */
 	uint64_t end_ns;          /* 0: lives */
 	uint64_t exec_ns;         /* of a leader: its last exec that a record told of; 0: none */
-	uint64_t heard_ns; /* of a leader: its last exec that was heard of and whose record has
-			      not come through the merge; 0: none */
-	uint64_t
-		missed_ns; /* of a leader: its last exec whose record was taken for lost; 0: none */
+	uint64_t heard_ns;        /* of a leader: its last exec that was heard of and whose
+				     record has not come through the merge; 0: none */
+	uint64_t missed_ns;       /* of a leader: its last exec whose record was lost; 0: none */
 	struct task *process;     /* the thread-group leader's task; itself for a leader */
 	struct task *parent;      /* who forked the process; NULL unknown */
 	char comm[TASK_COMM_BYTES];
@@ -58,17 +57,17 @@ struct task {
 	char *argv;               /* arguments joined by NUL; n_argv bytes; NULL: was gone before we looked */
 	uint32_t n_argv;
 	uint64_t cgroup;          /* id; 0 unknown */
-	uid_t uid; /* whose it wholly is (rights.h), 0 also where it is nobody's; (uid_t)-1
-		      unknown */
-	gid_t gid; /* that user's group, with uid */
-	bool other_group; /* which that user does not log in with */
+	uid_t uid;                /* whose it wholly is (rights.h), 0 also where it is nobody's;
+				     (uid_t)-1 unknown */
+	gid_t gid;                /* that user's group, with uid */
+	bool other_group;         /* gid is not the one that user logs in with */
 	/* of a leader, for owner.c: */
-	uid_t past_uid; /* whose it was before its last exec, if it was sampled by then */
+	uid_t past_uid;           /* whose it was before its last exec, if it was sampled by then */
 	gid_t past_gid;
-	bool sampled, past; /* since that exec; before it */
-	bool watched;       /* is among those whose rights are to be read again */
-	uint64_t read_ns;   /* since when it is uid's by a reading; 0: by inheritance */
-	uint64_t looked_ns; /* when its rights were last read */
+	bool sampled, past;       /* since that exec; before it */
+	bool watched;             /* is among those whose rights are to be read again */
+	uint64_t read_ns;         /* since when it is uid's by a reading; 0: by inheritance */
+	uint64_t looked_ns;       /* when its rights were last read */
 	bool kernel_thread;
 	bool wanted;              /* belongs to the session's targets */
 	bool awaits_exec;         /* becomes wanted with its next exec */
@@ -115,8 +114,9 @@ static inline const struct space *task_space(const struct task *task)
 	return task->process->space;
 }
 
-/* Whose files it maps: the user's who is shown its samples. Until that is known after an exec it is
- * mostly the one who started it; not where that was root, whose children become anybody. -1: nobody's. */
+/* The user whose files it maps, who is also shown its samples. Until that is known after an exec,
+ * it is the user who started it, unless that was root, whose children become anybody. -1: nobody.
+ */
 static inline uid_t task_files_uid(const struct task *process)
 {
 	if (process->uid != (uid_t)-1 || !process->parent || process->parent->uid == 0)
@@ -128,9 +128,9 @@ static inline uid_t task_files_uid(const struct task *process)
 enum { SPACE_FULL = 1 };
 int space_map(struct task_table *t, struct task *task, uint64_t start, uint64_t bytes,
 	uint64_t file_offset, struct file *file);
-/* The mapping that holds addr, or NULL. O(log n). */
 /* The process is another user's by now: what was computed from its space holds no more. */
 void space_change_user(struct task_table *t, struct task *process);
+/* The mapping that holds addr, or NULL. O(log n). */
 const struct map *space_find(const struct space *s, uint64_t addr);
 /* Share the space of parent's process with child's (fork), or drop it (exec, exit). */
 void space_share(struct task *child, const struct task *parent);

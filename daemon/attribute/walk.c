@@ -88,8 +88,7 @@ static bool walk_has_room(struct walk *w)
 	return false;
 }
 
-/* The file as the user has it whose the task is: also one found through a mapping that was seen
- * before that was known. */
+/* The file as the task's user has it, also where the mapping was seen before the user was known. */
 static int own_file(struct walk *w, struct file *file, struct file **ret_file)
 {
 	const struct task *process = w->task->process;

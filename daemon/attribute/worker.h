@@ -11,8 +11,8 @@
  *      (none) ──namer_name──▶ to_name ──no descriptor──▶ to_open ──opened──▶ to_name ──▶ (none)
  *                                ▲──────────────── wants debug file ──┘
  *
- * Each user has queues of their own, and of those who wait the one is served who has had the least
- * of the worker's time. A wish is what one user wants of a slot.
+ * Each user has queues of their own, and of the users who wait, the one who has had the least of
+ * the worker's time is served. A wish is the set of frames of a slot that one user wants named.
  */
 
 #include <sys/queue.h>
@@ -37,28 +37,26 @@
 #define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* of files loaded at the parser at the same time */
 #define NAMER_COPIES_BYTES_MAX (512ull << 20)  /* of remote files, copied into memory */
 #define NAMER_STRINGS_BYTES_MAX (512ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
-#define NAMER_DEATHS_MAX 3u /* of the parser over one process's stacks; then none for a while */
+#define NAMER_DEATHS_MAX 3u      /* of the parser over a process's stacks; then none for a while */
 #define NAMER_BARRED_MAX 64u     /* processes remembered for that; the oldest is forgotten */
-#define NAMER_USERS_MAX 255u /* known at a time; what others want goes to those of unknown user */
+#define NAMER_USERS_MAX 255u     /* known at a time; what others want goes to the unknown user */
 #define NAMER_ASKER_NONE UINT8_MAX /* of a frame: in nobody's queue */
 #define NAMER_DEATHS_USER_MAX 4u /* of workers over one user's files; then none is tried for … */
-#define NAMER_STACKS_USER_MAX                                                                      \
-	(2 * NAMER_DEATHS_MAX)              /* the same, over stacks of all their processes */
-#define NAMER_REFUSED_NS 10000000000u       /* … so long, doubled at each death after that … */
+#define NAMER_STACKS_USER_MAX (2 * NAMER_DEATHS_MAX) /* the same, over their processes' stacks */
+#define NAMER_REFUSED_NS 10000000000u       /* … this long, doubled at each death after that … */
 #define NAMER_REFUSED_MAX_NS 3600000000000u /* … up to an hour */
-#define NAMER_FORGIVEN_NS 600000000000u /* without another, after which one death is forgotten */
-#define NAMER_FAULTY_MAX                                                                           \
-	1024u /* files remembered over which the parser died; then the oldest goes */
-#define NAMER_STUCK_USER_MAX 4u /* openers stuck in the kernel over one user's files */
-#define NAMER_BUDGET_NS                                                                            \
-	120000000000ll           /* CPU time of the parser that a user may use up at once: a build \
-				  * of many large programs; */
-#define NAMER_BUDGET_SHARE 5u    /* … and in the long run, 1 / this of one CPU */
+#define NAMER_FORGIVEN_NS 600000000000u     /* without another, after which one is forgotten */
+#define NAMER_FAULTY_MAX 1024u   /* files over which the parser died; then the oldest goes */
+#define NAMER_STUCK_USER_MAX 4u  /* openers stuck in the kernel over one user's files */
+/* CPU time of the parser that a user may use up at once, for a build of many large programs; and in
+ * the long run, 1 / NAMER_BUDGET_SHARE of one CPU. */
+#define NAMER_BUDGET_NS 120000000000ll
+#define NAMER_BUDGET_SHARE 5u
 #define NAMER_TURN_NS 20000u     /* a question costs its user no less: the daemon has work, too */
 #define NAMER_SEEN_MAX 4u        /* users whose files one parser was given, remembered by name */
 #define NAMER_HURRIED_MAX 4096u  /* frames that wait twice, since a second user wanted them */
-#define NAMER_JOBS_LOOKED_AT 16u /* of a user, to find one that need not wait for the opener; */
-#define NAMER_JOBS_USERS_MAX 4u  /* … of so many users */
+#define NAMER_JOBS_LOOKED_AT 16u /* of a user, to find one that need not wait for the opener; … */
+#define NAMER_JOBS_USERS_MAX 4u  /* … and of this many users */
 #define NAMER_ROUNDS_MAX 64u     /* questions answered in one dispatch; the loop has other work */
 #define NAMER_RETRY_NS 1000000000u /* then a perf map that was missing is looked for again */
 
@@ -139,7 +137,7 @@ void strings_sweep(struct strings *s, struct naming_user *const *user, uint32_t 
 
 /* --- users ----------------------------------------------------------------------------------- */
 
-/* Deaths of workers that somebody has to answer for, and until when nothing of theirs is tried. */
+/* Deaths of workers that a user is charged for, and until when nothing of that user is tried. */
 struct account {
 	uint32_t deaths;     /* not forgiven yet */
 	uint64_t charged_ns; /* when last */
@@ -170,7 +168,7 @@ struct wish {
 	size_t n, size;
 };
 
-/* Questions are asked in somebody's name: of the user whose process a frame was sampled in. */
+/* Questions are asked on behalf of the user in whose process a frame was sampled. */
 struct naming_user {
 	uid_t uid;
 	uint8_t index;     /* in struct namer */
@@ -286,15 +284,13 @@ struct namer {
 	bool ending; /* namer_ask_again was called: what has no name now gets none */
 	uint64_t now_ns;
 
-	struct naming_user
-		*user[NAMER_USERS_MAX]; /* the first: of unknown user, and those beyond the limit */
+	struct naming_user *user[NAMER_USERS_MAX]; /* the first: unknown users, and those beyond */
 	uint32_t n_users;
-	uint64_t open_floor_ns, parse_floor_ns; /* who was served last had that much */
+	uint64_t open_floor_ns, parse_floor_ns; /* used by the user who was served last */
 	struct faulty faulty[NAMER_FAULTY_MAX];
 	uint32_t n_faulty, next_faulty;
 	uint64_t wake_ns; /* when the first slot that rests is looked at again; or UINT64_MAX */
-	uid_t seen[NAMER_SEEN_MAX]; /* whose files and stacks this parser was given; root's excepted
-				     */
+	uid_t seen[NAMER_SEEN_MAX]; /* whose files and stacks this parser was given; not root */
 	uint32_t n_seen;            /* beyond the limit: of more than these */
 	struct slot *stays;         /* was loaded just now: it is asked before others push it out */
 	struct slot *trial_slot;    /* the parser died over it, but another's file may have … */
@@ -343,36 +339,37 @@ void naming_users_clear(struct namer *n);
 struct naming_user *naming_user_get(struct namer *n, uid_t uid);
 /* The same; NULL: nothing is known of that user. */
 struct naming_user *naming_user_find(const struct namer *n, uid_t uid);
-/* Who is next for the opener, of those who want something opened. NULL: nobody, or all wait. */
+/* The next user for the opener, of those who want files opened. NULL: nobody, or all wait. */
 struct naming_user *naming_user_next_open(struct namer *n);
 struct wish *wish_next(struct namer *n);
-/* Who is next with a stack, of those whom the caller has not `passed` over (bits by index). */
+/* The next user with a stack, of those the caller has not `passed` over (flags by index). */
 struct naming_user *naming_user_next_job(struct namer *n, const bool *passed);
-/* Call before something of theirs is queued: who wanted nothing begins where the others are. */
+/* Call before something of theirs is queued: a user who had nothing queued begins where the others
+ * are. */
 void naming_user_joins(struct namer *n, struct naming_user *u);
 /* Is a served before b, or not made to wait as b is? */
 bool naming_user_is_before(struct namer *n, struct naming_user *a, struct naming_user *b);
 void naming_user_pay_open(struct namer *n, struct naming_user *u, uint64_t wall_ns);
 void naming_user_pay_parse(struct namer *n, struct naming_user *u, uint64_t wall_ns, uint64_t cpu_ns);
-/* By when somebody who waits for their time may be served; UINT64_MAX. */
+/* When a user who waits for CPU time may be served; UINT64_MAX: nobody waits. */
 uint64_t naming_users_deadline_ns(const struct namer *n);
-/* Whom nothing is named for at present. */
+/* Add the users for whom naming pauses at present. */
 void naming_users_status(const struct namer *n, struct namer_status *status);
 /* May files be opened in their name now? */
 bool naming_user_may_open(const struct namer *n, const struct naming_user *u);
 
 /* namer_blame.c */
-/* Who answers for what the slot's part holds: the only one who can write to it, else the user in
- * whose process it runs; 0: root. */
+/* The user responsible for the contents of the slot's part: the only one who can write to it, else
+ * the user in whose process it runs; 0: root. */
 uid_t slot_author(const struct slot *s, enum message_part part);
 void parser_saw(struct namer *n, uid_t uid);
-/* The parser died over the slot or the job. True: its authors are to blame. False: it may have been
- * somebody else whose file the same parser held. */
+/* The parser died over the slot or the job. True: its authors are to blame. False: another user's
+ * file that the same parser held may have been the cause. */
 bool slot_is_proven(const struct namer *n, const struct slot *s);
 bool job_is_proven(const struct namer *n, const struct job *j);
 bool origin_is_faulty(const struct namer *n, const struct origin *o, enum file_state *ret_state);
 void origin_blame(struct namer *n, const struct origin *o, enum file_state state);
-/* Charge it to whoever answers for it; the file is not parsed again. -ENOMEM. */
+/* Charge it to the user responsible; the file is not parsed again. -ENOMEM. */
 int slot_blame(struct namer *n, struct slot *s, enum file_state state);
 /* Is nothing of its author's parsed now? Then its frames are late, and it rests. */
 bool slot_is_refused(struct namer *n, const struct slot *s);

@@ -2,8 +2,8 @@
  *
  * Zero is the mark, not few: throttling, a limit that the kernel lowered and counters that take
  * turns make samples fewer, and each of them is counted elsewhere, but lets some pass. A hart owes
- * samples only for time in which its events count (sampler_is_steady), and only so many that chance
- * is out of the question, however low the rate.
+ * samples only for time in which its events count (sampler_is_steady), and is judged only once it
+ * owes enough of them to exclude chance, however low the rate.
  */
 #include "daemon/control/blind.h"
 
@@ -34,7 +34,7 @@ static uint64_t ticks_ns(uint64_t ticks)
 	return ticks * (SECOND_NS / (uint64_t)(hz > 0 ? hz : 100));
 }
 
-/* It sees. What it owed is settled. */
+/* The hart brings samples: what it owed is settled. */
 static void see(struct blind_hart *h)
 {
 	h->owed_ns = h->told_s = h->mend_ns = h->wait_ns = 0;

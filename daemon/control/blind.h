@@ -4,22 +4,22 @@
 /* Blind harts: busy by what the kernel says of their time, and without a sample
  *
  * Whatever the reason (a ring that stands full, an event that died), such a hart looks like an idle
- * one in all that is counted from samples. So each is held against /proc/stat, is named as trouble,
- * and is opened again until it brings samples.
+ * one in all figures that come from samples. So each hart is compared with /proc/stat; a blind one
+ * is named as trouble and opened again until it brings samples.
  */
 
 #include "daemon/control/hart_time.h"
 #include "daemon/pmu/sampler.h"
 
-/* Between two looks. /proc/stat takes the kernel a millisecond on a machine of a hundred harts. */
+/* Between two checks. On a machine of a hundred harts /proc/stat takes the kernel a millisecond. */
 #define BLIND_LOOK_NS 5000000000u
 
 /* Samples that a hart owes before it is called blind: what /proc/stat says is itself sampled, by
  * ticks, and one sample in this many may come late. */
 #define BLIND_SAMPLES_MIN 100u
 
-/* How long a hart is given after it was opened again, at first; twice as long each time, since an
- * event that cannot be mended must not cost more and more. */
+/* Until a blind hart is opened once more, at first; doubled each time, so that an event that cannot
+ * be mended costs less and less. */
 #define BLIND_MEND_NS 10000000000u
 #define BLIND_MEND_NS_MAX 600000000000u
 

@@ -265,7 +265,7 @@ static void examine_files(struct examination *x)
 			"symbols");
 }
 
-/* Of the one that names what the service samples: to start another tells little of it. */
+/* Of the namer of the service's samples: a test start of another one shows little of it. */
 static void examine_service_namer(struct examination *x)
 {
 	const struct peer *p = x->request->peer;

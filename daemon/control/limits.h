@@ -3,9 +3,9 @@
 
 /* Limits of what a request may repeat: one table, for all commands
  *
- * Each field that can be repeated is walked over by somebody, so each has a limit here, and one
- * that has none is refused altogether (a test looks that every field has its row). It is applied
- * before a command sees the request.
+ * Commands loop over each repeated field, so each has a limit here, and a field without one is
+ * refused altogether (a test checks that every field has its row). The limits are applied before a
+ * command sees the request.
  */
 
 #include <protobuf-c/protobuf-c.h>
@@ -15,7 +15,7 @@
 struct field_limit {
 	const char *message, *field; /* as mperf.proto has them */
 	size_t most;
-	bool keep;        /* said twice it means something else than once */
+	bool keep;        /* repeating a value changes the meaning: keep twins */
 	const char *what; /* "processes", for the sentence that refuses */
 	const char *remedy;
 };

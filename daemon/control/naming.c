@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Any user can make the parser die, so that none of this may fill the log: who was refused is said
- * once in some seconds, with how many others were; files that nobody was refused for, once in some
+ * Any user can make the parser die, so none of this may fill the log: a refused user is logged once
+ * in some seconds, with the number of others; files for which no user was refused, once in some
  * minutes. That a worker does not come up is no user's doing, and is said when it begins and ends.
  */
 #include "daemon/control/naming.h"

@@ -10,13 +10,12 @@
 #include "daemon/attribute/namer.h"
 
 #define NAMING_SAY_NS 10000000000u /* between two lines over users */
-#define NAMING_DEATHS_NS                                                                           \
-	600000000000u /* between two lines over single files: they cost nobody much */
+#define NAMING_DEATHS_NS 600000000000u /* between two over single files: they cost nobody much */
 
 /* What has been said; zero at first. */
 struct naming_said {
 	bool off;
-	uint64_t refused_ns; /* CLOCK_MONOTONIC: who was refused since is news */
+	uint64_t refused_ns; /* CLOCK_MONOTONIC: users refused since are news */
 	uint64_t next_ns;
 	uint64_t n_deaths, next_deaths_ns;
 };

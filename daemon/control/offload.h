@@ -56,7 +56,7 @@ struct offload *offload_free(struct offload *o);
 /* --- a request answered by a process ------------------------------------------------------------- */
 
 /* In the child: answer, to the end (Done or Failure). `q` is like the request, and whatever is sent to
- * it goes into the file. 0, or -errno, which the peer is told. */
+ * it goes into the file. 0, or -errno, which the peer gets as a failure. */
 typedef int offload_function(struct request *q, void *userdata);
 
 struct offload_answer {
@@ -88,7 +88,7 @@ struct offload_queue {
 	uint32_t n_waiting;
 };
 
-/* Reap, and start who is next, n_max at most at once: of the users who may have one more, the one with
+/* Reap, and start the next, n_max at most at once: of the users who may have one more, the one with
  * the fewest that run, and of those the one who waits longest since the last. 0, -errno. */
 int offload_queue_tend(struct offload_queue *u, uint32_t n_max);
 /* When to tend it at the latest: soon, while killed children are not gone, or others wait. */

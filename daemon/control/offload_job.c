@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A job whose child answers. Frames are passed on as they are: they have the request's id already,
- * so all that is looked at is whether the answer has ended. They lie in a file that was unlinked at
+ * so they are read only to find the end of the answer. They are in a file that was unlinked at
  * once: a client that does not read holds bytes of the cache folder, which its user is charged for,
  * and no process. A child belongs to the queue until it is reaped, also when its job is long gone,
  * so that no sequence of questions and cancellations makes more of them than are allowed.
@@ -23,7 +23,7 @@
 #define PASS_BYTES_MAX (256u << 10) /* passed on before others have their turn: two chunks */
 #define WAITING_TOLD_NS 1000000000u /* who waits longer is told for what */
 #define REAP_NS 10000000u           /* a killed process is gone in less, mostly */
-/* While a child runs, what it has written by now is looked for so often: notes of progress. */
+/* The interval at which the file of a running child is read: it may hold notes of progress. */
 #define LOOK_NS 100000000u
 /* A job holds its file and the descriptor of its child. */
 #define JOB_DESCRIPTORS 2
@@ -274,7 +274,7 @@ uint64_t offload_queue_deadline_ns(const struct offload_queue *u, uint64_t now_n
 	for (const struct offload_child *c = u->children; c; c = c->next)
 		if (!c->job)
 			return now_ns + REAP_NS;
-	/* who may not run at present, for all is spent, does not look at its child either */
+	/* a user who has spent all does not look at the child either */
 	return u->children && u->waiting ? now_ns + LOOK_NS : UINT64_MAX;
 }
 

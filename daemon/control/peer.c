@@ -295,7 +295,7 @@ static bool has_in_room(const struct peer *p)
 	return frame_buffer_filled(&p->in) < PEER_BYTES_MIN || user_room(p->user, USER_UNREAD) > 0;
 }
 
-/* What lay in the buffers of this peer was charged to its user; now it is what there is. */
+/* Charge the user for what is in the buffers of this peer now. */
 static void count_unread(struct peer *p)
 {
 	user_follow(p->user, USER_UNREAD, &p->unread,
@@ -354,7 +354,7 @@ static int take_frames(struct peer *p)
 			p->backlog = true;
 			break;
 		}
-		/* Whoever asks for what takes long pays for it: the loop is everybody's. */
+		/* Long work is charged to the user who asked for it: the loop is everybody's. */
 		uint64_t began_ns = own_time_ns();
 		r = take_frame(p);
 		user_spend(p->user, USER_LOOP, own_time_ns() - began_ns);
@@ -479,7 +479,7 @@ size_t peer_job_fds(struct peer *p, struct pollfd *fds, size_t n)
 		struct request *q = p->request[i];
 		if (!q)
 			continue;
-		/* who may not run is not woken either */
+		/* a user who may not run is not woken either */
 		bool waits = q->job && q->job->kind->fds && user_ready_ns(p->user, q->time) == 0;
 		q->n_fds = waits ? q->job->kind->fds(q->job, fds + filled, n - filled) : 0;
 		filled += q->n_fds;

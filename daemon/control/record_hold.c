@@ -10,8 +10,7 @@
 
 /* A segment: its file twice, its log, its index. Source: https://www.sqlite.org/walformat.html */
 #define RECORDING_FDS 4u
-/* A walk beside its events: two epolls, the sockets of two workers, files that are read and closed.
- */
+/* A walk beside its events: two epolls, the sockets of two workers, files read and closed. */
 #define WALK_FDS 8u
 
 int record_hold_begin(struct record_hold *h, struct request *q, bool shared)

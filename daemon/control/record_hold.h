@@ -21,7 +21,7 @@ int record_hold_begin(struct record_hold *h, struct request *q, bool shared);
 /* Its descriptors: for n_pids targets, and those of a walk of its own (NULL: none). Likewise. */
 int record_hold_fds(
 	struct record_hold *h, struct request *q, size_t n_pids, const struct walk *walk);
-/* Its segment has grown to so many bytes. False: its user may have no more. */
+/* Its segment now has that many bytes. False: its user may have no more. */
 bool record_hold_bytes(struct record_hold *h, uint64_t bytes);
 /* recording_options.spent, with the hold as its owner. */
 uint64_t record_hold_spend(void *hold, uint64_t ns);

@@ -249,7 +249,7 @@ static void take(void *userdata, const struct attribution *a)
 	g->trouble = r;
 }
 
-/* Whoever pays for the windows, and has nothing left, has longer ones. */
+/* A user who has spent the loop's time gets longer windows. */
 static uint64_t next_cut_ns(const struct recording *g, uint64_t began_ns)
 {
 	uint64_t next_ns = g->window.start_ns + g->window_ns, ready_ns = 0;

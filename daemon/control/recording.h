@@ -35,8 +35,8 @@ struct recording_options {
 	const char *command;             /* for meta */
 	const char *path;                /* of the segment to make */
 	bool live;                       /* others read it while it is written */
-	/* The loop's thread has spent so much time on a window; returns before when, CLOCK_MONOTONIC, the
-	 * next shall not be stored. NULL: nobody counts it. */
+	/* The loop's thread has spent that time on a window; returns the earliest time to store the
+	 * next, CLOCK_MONOTONIC. NULL: nobody counts it. */
 	uint64_t (*spent)(void *owner, uint64_t ns);
 	void *owner;
 	uint64_t (*lost)[N_LOSSES];      /* per hart, of the caller's: what the recording itself loses is
@@ -44,7 +44,7 @@ struct recording_options {
 	uint64_t (*told)[N_LOSSES];      /* per hart, of the caller's: losses that segments before this
 	                                    one have told of, kept up to date; what came since is in the
 	                                    first window. NULL: what came before is not ours */
-	uint32_t hz;           /* keep about so many samples a second and hart where the walk
+	uint32_t hz;           /* keep about that many samples a second and hart where the walk
 				  brings more (recording_thin.h); 0: all */
 	uint64_t *taken;       /* per hart, of the caller's: samples taken in are added; or NULL */
 	struct shares *shares; /* borrowed; what each user may write: beyond it samples lose

@@ -51,8 +51,8 @@ static int fold(struct recording_share *s, struct attribution *a)
 	return r < 0 ? r : 0;
 }
 
-/* The task that stands for all of a user's; the last of them for those who find no place. Of a task
- * table that is full NULL: nobody's. */
+/* The task that stands for all of a user's; the last one for users beyond the limit. NULL where the
+ * task table is full: nobody's. */
 static int merged_task(
 	struct recording_share *s, uid_t uid, uint64_t time_ns, struct task **ret_task)
 {

@@ -127,7 +127,7 @@ static int refuse_gone(struct request *q, int32_t pid)
 		"there is no process with pid %d", pid);
 }
 
-/* Whose it seems to be: a stranger is named, who runs as the peer has other rights. */
+/* Whose it seems to be: another user is named; a process that runs as the peer has other rights. */
 static int refuse_pid(struct request *q, int32_t pid)
 {
 	char path[32], what[128];

@@ -75,22 +75,21 @@ int request_refuse_group(struct request *q, const char *what);
 
 /* Refuse for a limit of what its user holds. As request_fail. */
 int request_refuse_limit(struct request *q, enum user_hold what);
-/* Take n of what its user may hold. 0; positive after the peer was told at which limit that is; -errno. */
+/* Take n of what its user may hold. 0; positive after a refusal that names the limit; -errno. */
 int request_take(struct request *q, enum user_hold what, uint64_t n);
 
-/* Whose programs that count themselves the peer may have told to do something. */
+/* The users whose programs that count themselves the peer may send requests to. */
 struct feed_reach request_feed_reach(const struct request *q);
 
 /* Take pids that are named twice out of a request's list, up to one more than REQUEST_PIDS_MAX,
  * which only says that there are more. Returns how many are left. */
-#define REQUEST_PIDS_MAX                                                                           \
-	64 /* of one request: each is looked at, and held by a descriptor meanwhile */
+#define REQUEST_PIDS_MAX 64 /* of one request: each is read, and held by a descriptor meanwhile */
 size_t request_drop_twins(int32_t *pid, size_t n);
 
 /* See that every pid lives and may be measured: in private mode by who we are, who may see the
  * whole system if `all`; in the service by the peer, who may name only what is wholly its user's
- * (attribute/rights.h) unless it sees all. 0; positive after the peer was told which one does not,
- * or that they are too many; -errno. */
+ * (attribute/rights.h) unless it sees all. 0; positive after a refusal that names the pid at fault,
+ * or says that there are too many; -errno. */
 int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all);
 
 /* The same for what is opened in between: the processes are held, so that their pids stay theirs,

@@ -132,8 +132,8 @@ static void free_gone(struct server *s)
 /* --- accepting ----------------------------------------------------------------------------------
  */
 
-/* Where nothing is left for a user who has no connection yet, the user with most loses one: the
- * last that came. */
+/* Where nothing is left for a user who has no connection yet, the user with the most loses the
+ * newest one. */
 static void make_place(struct server *s, const struct user *newcomer)
 {
 	struct seat *seat, *victim = NULL;
@@ -229,7 +229,7 @@ static struct user *welcome(struct server *s, int fd)
 	return u;
 }
 
-/* Take one who wants to connect, which costs that user time. False: there is none, or no room. */
+/* Accept a connection, which costs its user time. False: there is none, or no room. */
 static bool accept_one(struct server *s)
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -59,8 +59,8 @@ struct service *service_free(struct service *s);
  * rate in force is the highest wanted, within conf.rate_max. 0 or -errno. */
 int service_want_rate(struct service *s, const void *who, uint32_t hz);
 
-/* Something was wanted that needs a descriptor, and there was none: error is EMFILE or ENFILE. It is
- * counted, said, and tried again by who wanted it. */
+/* A descriptor was needed and there was none: error is EMFILE or ENFILE. It is counted and logged;
+ * the caller tries again. */
 void service_ran_short(struct service *s, int error, uint64_t now_ns);
 
 /* The files that answer a question, for a child that will read them: absolute paths. The live

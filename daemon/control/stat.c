@@ -20,7 +20,7 @@ struct stat_job {
 	struct counter_value *last;  /* n_events, as of the last interval */
 	struct machine machine;
 	uint64_t interval_ns, next_ns;
-	struct user *user;           /* who holds the descriptors of `counter`: */
+	struct user *user;           /* the user who holds the descriptors of `counter`: */
 	size_t n_fds;
 };
 
@@ -169,7 +169,7 @@ static int stat_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 	if (!j->interval_ns || now_ns < j->next_ns)
 		return 0;
 	j->next_ns += (now_ns - j->next_ns) / j->interval_ns * j->interval_ns + j->interval_ns;
-	/* Whoever does not read has longer intervals. */
+	/* A client that does not read gets longer intervals. */
 	if (!request_has_room(q))
 		return 0;
 	int r = send_values(j, q);
@@ -195,7 +195,7 @@ static const struct job_kind stat_kind = {
 	.free = stat_free,
 };
 
-/* Charge the counter's descriptors to the peer's user. 0; positive after the peer was told; -errno. */
+/* Charge the counter's descriptors to the peer's user. 0; positive after a refusal; -errno. */
 static int hold_descriptors(struct stat_job *j, struct request *q)
 {
 	size_t n = counter_n_fds(j->counter);
@@ -249,7 +249,7 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 		.user_only = m->user_only || !j->machine.may_see_kernel,
 		.never_kernel = !q->peer->sees_all,
 		.cores = q->peer->options->cores,
-		.fds_max = room ? room : 1, /* of which none is had below */
+		.fds_max = room ? room : 1, /* 0 means no limit; charging it fails below */
 	};
 	struct event_error error = {""};
 	r = counter_new(&kernel_real, &j->machine, &o, &j->counter, &error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * status: what the service takes, keeps and loses, and what it costs. There is nobody's name in it,
- * so everybody may ask; only for which users naming rests, each is told of themselves. Samples add
+ * so everybody may ask; of the users for whom naming rests, each sees only themselves. Samples add
  * up: taken = stored + in hand + lost, as far as a cause counts samples.
  */
 #include <errno.h>
@@ -437,7 +437,7 @@ static int tell_worker(struct status *s, const char *name, const struct namer_wo
 	return row(s, v, LENGTH(v));
 }
 
-/* Whom it rests for is their affair, and that of who sees all. */
+/* Users for whom it rests: each sees only themselves, unless the peer sees all. */
 static int tell_refused(struct status *s, const struct namer_status *n)
 {
 	const struct peer *p = s->peer;

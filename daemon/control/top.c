@@ -42,7 +42,7 @@
 struct top_job {
 	struct job job;
 	struct service *service; /* NULL: a walk of our own */
-	struct user *user;       /* who holds a top for us; NULL: nobody */
+	struct user *user;       /* the user who holds a top for us; NULL: none */
 	struct walk *walk;
 	struct top_feed *feed, *feeds; /* feeds: the list of our own */
 	Mperf__TopRequest *request;    /* copied */

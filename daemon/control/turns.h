@@ -4,7 +4,7 @@
 /* Turns of the loop: how much of its thread's time each took
  *
  * All that the daemon does for everybody is done in turns of one loop, so one that takes long keeps
- * everybody waiting, and the rings fill. What takes long is sliced, or belongs into a child
+ * everybody waiting, and the rings fill. What takes long is sliced, or belongs in a child
  * (offload.h). The measure is the thread's own time: a busy machine lengthens no turn. It costs two
  * calls of the kernel in each turn, some 500 ns.
  */

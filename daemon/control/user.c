@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One rule for all that is held: nobody may hold more than is left for the others then. A user
- * alone has half of everything, the next one half of the rest, and what one does not use others
- * may. (Switches share their buffers so. Source: Choudhury and Hahne, Dynamic queue length
+ * One rule for all that is held: a user may hold at most as much as is then left for the others. A
+ * user alone has half of everything, the next one half of the rest, and what one does not use
+ * others may. (Switches share their buffers so. Source: Choudhury and Hahne, Dynamic queue length
  * thresholds for shared-memory packet switches, IEEE/ACM Transactions on Networking 6.2, 1998.) A
  * sixteenth is kept for root. Where many users have left nothing, a newcomer gets the place of a
  * connection of the one who has most (server.c).
@@ -61,8 +61,7 @@ const char *user_hold_name(enum user_hold what)
 	return rows[what].name;
 }
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static uint64_t descriptors(void)
 {
@@ -166,8 +165,7 @@ void users_clear(struct users *t)
 	}
 }
 
-/* --- what is held -------------------------------------------------------------------------------
- */
+/* --- what is held ----------------------------------------------------------------------------- */
 
 static uint64_t less(uint64_t a, uint64_t b)
 {
@@ -248,7 +246,7 @@ static struct amount amount(const struct row *row, uint64_t n)
 	return a;
 }
 
-/* Where a limit comes from, for whoever could raise it. */
+/* Where a limit comes from, so that the administrator can raise it. */
 static struct amount origin(const char *key)
 {
 	struct amount a = {""};
@@ -280,8 +278,7 @@ const char *user_remedy(enum user_hold what)
 	return rows[what].remedy;
 }
 
-/* --- what is spent ------------------------------------------------------------------------------
- */
+/* --- what is spent ---------------------------------------------------------------------------- */
 
 static uint64_t now_of(const struct user *u)
 {

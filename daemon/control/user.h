@@ -38,7 +38,7 @@ enum user_time {
 #define USER_CREDIT_NS 1000000000u
 /* Of one round of the loop, before the next user has a turn. */
 #define USER_TURN_NS 5000000u
-/* Who has spent all is looked at this often: all connections of such a user at once. */
+/* A user who has spent all is looked at this often, with all connections at once. */
 #define USER_REST_NS 20000000u
 /* Debt at which even new connections are turned away: connecting alone has cost that much. */
 #define USER_DEBT_NS 2000000000u
@@ -75,10 +75,11 @@ struct users {
 };
 
 /* Take the limits from the configuration and RLIMIT_NOFILE, at the start and whenever it has
- * changed. Who holds more then may keep it, and gets no more. */
+ * changed. A user who then holds more may keep it, and gets no more. */
 void users_set_limits(struct users *t, const struct conf *conf);
 
-/* A round of the loop begins: everybody has a turn again. Forgets who holds and owes nothing. */
+/* A round of the loop begins: everybody has a turn again. Forgets users who hold and owe
+ * nothing. */
 void users_turn(struct users *t, uint64_t now_ns);
 
 /* A connection of a user's has come: the account; NULL without memory, or with USERS_MAX of them. It

@@ -378,7 +378,7 @@ static int tick(struct walk *w, uint64_t now_ns)
 		return r;
 	r = attribute_scan(w->inner->attribute, NULL, 0);
 	w->inner->scan_is_due = r < 0;
-	/* for want of descriptors: at the next tick, then */
+	/* no descriptors: at the next tick, then */
 	if (r == -EMFILE || r == -ENFILE) {
 		w->sampler->short_of = -r;
 		r = 0;

@@ -29,7 +29,7 @@ struct walk_options {
 	bool all;
 	bool after_exec;                 /* the pids count from their next exec on */
 	bool hide_kernel;
-	bool own;                        /* for none but whose rights we have: a private daemon's */
+	bool own;                        /* only for the user whose rights we have (private) */
 	bool always;                     /* it runs for weeks: be woken for fewer execs */
 	const char *namer;               /* path of mperf-namer or NULL */
 	struct graves *graves;           /* of its workers; borrowed (attribute/namer.h) */
@@ -106,8 +106,8 @@ void walk_give_up(struct walk *w);
 /* Before a tap stores or shows what it has: hide what is its user's no more (attribute.h). */
 void walk_check_owners(struct walk *w);
 
-/* A tap waits for the next exec of these processes, which are known: not to miss it, should its record
- * be lost. Those of walk_options are waited for already. */
+/* A tap waits for the next exec of these processes, which are known; it is found even if its record
+ * is lost. Those of walk_options are waited for already. */
 void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids);
 
 /* Free tasks, files and frames that nobody refers to any more (sweep.h). 0 or -errno. */

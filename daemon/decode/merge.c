@@ -52,7 +52,7 @@ static bool is_plausible(const struct merge *m, uint64_t time_ns)
 	return !m->now_ns || time_ns <= m->now_ns() + MERGE_SLACK_NS;
 }
 
-/* The time of a record that tells none. */
+/* The time of a record without a credible one. */
 static uint64_t neighbour_ns(struct merge *m, size_t i)
 {
 	uint64_t time_ns = m->ring[i].merged_ns ? m->ring[i].merged_ns : m->last_ns;

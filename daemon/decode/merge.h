@@ -15,9 +15,9 @@
  * the two); what comes later still is counted LOSS_LATE and handled at once. */
 #define MERGE_SLACK_NS 2000000u
 
-/* What was stamped before a drain is in its ring by then, but for what came between its stamp and
- * its place: interrupts, and the stall of a virtual hart. What says to be older than the last drain
- * by more than this tells no time. */
+/* A record that was stamped before a drain is in its ring by then, unless an interrupt or the stall
+ * of a virtual hart came between its stamp and its place. So the time of a record that claims to be
+ * older than the last drain by more than this is not believed. */
 #define MERGE_BEHIND_NS 1000000000u
 
 struct merge {

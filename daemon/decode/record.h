@@ -92,13 +92,13 @@ _Static_assert(sizeof(struct record_mmap) <= offsetof(struct record_sample, read
 	"what every kind has is set");
 
 enum {
-	RECORD_SKIPPED = 1, /* a type that we do not know: step over its size */
-	RECORD_TRUNCATED,   /* shorter than what it announces */
-	RECORD_HOSTILE,     /* counts or lengths that contradict each other */
-	RECORD_STRANGER,    /* its id is in no stream: only a closed event's record can do that, and
-			       one that is not found by other signs (owner.h) */
-	RECORD_UNTIMED, /* of record_time: what stands behind the body is of another hart, so the
-			   time beside it is not to be believed; the body may be */
+	RECORD_SKIPPED = 1,  /* a type that we do not know: step over its size */
+	RECORD_TRUNCATED,    /* shorter than what it announces */
+	RECORD_HOSTILE,      /* counts or lengths that contradict each other */
+	RECORD_STRANGER,     /* its id is in no stream: only a closed event's record can do that,
+				and one that is not found by other signs (owner.h) */
+	RECORD_UNTIMED,      /* of record_time: the sample_id is of another hart, so its time is not
+				to be believed; the body may be */
 };
 
 /* Decode one whole record of n bytes. 0 or RECORD_*; *ret_record is set only on 0. */

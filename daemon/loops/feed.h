@@ -25,8 +25,8 @@
 #define FEED_CONNECTION_SHARE (2 * FEED_LOOP_SHARE)
 /* What a user may be ahead of that: a program's tables when it starts, and a round. */
 #define FEED_AHEAD_NS 500000000u
-/* Packets of one program before others have their turn; and the time after which they have it all
- * the same, as do all else that the loop does after that of all programs. */
+/* Packets of one program before the others have their turn; the time after which they have it
+ * anyhow; and the time of all programs after which the rest of the loop has its turn. */
 #define FEED_PACKETS_TURN 32u
 #define FEED_TURN_NS 4000000u
 #define FEED_ROUND_NS 12000000u
@@ -73,8 +73,8 @@ int feed_dispatch(struct feed *f, uint64_t now_ns);
 int feed_resume(struct feed *f);
 
 /* Read what waits in the sockets by now, as far as FEED_SETTLE_TURNS go, also of those who wait for
- * a look, for at most so much of the thread's time; who has used up his share goes on waiting. 0 or
- * -errno. */
+ * a look, for at most most_ns of the thread's time; a user who has used up the share goes on
+ * waiting. 0 or -errno. */
 #define FEED_SETTLE_TURNS 256
 #define FEED_SETTLE_NS 25000000u /* where the loop goes on after it */
 /* One for the programs, one for the threads that they tell of. */
@@ -89,7 +89,7 @@ struct feed_reach {
 	uid_t uid;
 };
 
-/* Want the programs in reach to tell at least this often from now on; 0: no more (reach NULL).
+/* Want the programs in reach to report at least this often from now on; 0: no more (reach NULL).
  * `who` is any address of the caller's own. 0 or -ENOMEM. */
 int feed_want_period(
 	struct feed *f, const void *who, const struct feed_reach *reach, uint32_t period_ms);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What programs that count themselves are asked: how often to tell, to tell now, and what to count.
+ * Requests to programs that count themselves: how often to report, to report now, what to count.
  * Each question reaches the programs of one user alone, unless it comes from one who sees all.
  */
 #include "daemon/loops/feed_part.h"
@@ -37,7 +37,7 @@ void feed_send_ask(struct connection *c, bool now)
 	(void)send(c->fd, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Wants or the limit changed: tell those of it for whom that makes another period. */
+/* Wants or the limit changed: send the new period to programs for which it differs. */
 void feed_tell_periods(struct feed *f)
 {
 	struct feed_user *user, *next;
@@ -89,7 +89,7 @@ uint32_t feed_ask(struct feed *f, const struct feed_reach *reach, pid_t pid)
 	return n;
 }
 
-/* A message that does not go out is of a program that does not read: it is not counted. */
+/* A message that cannot be sent is for a program that does not read: it is not counted. */
 static bool select_in(const struct connection *c, const struct feed_selection *selection)
 {
 	struct {

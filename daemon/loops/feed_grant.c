@@ -12,7 +12,7 @@
 #include "daemon/attribute/rights.h"
 #include "daemon/loops/feed_part.h"
 
-/* Is it a thread of that process, and wholly the user's who connected? */
+/* Is it a thread of that process, and does it wholly belong to the user who connected? */
 static bool is_theirs(const struct connection *c, pid_t tid)
 {
 	struct rights rights;

@@ -18,7 +18,7 @@ struct feed_user {
 	uid_t uid;
 	uint32_t n_programs;
 	uint32_t n_grants; /* of all his programs */
-	uint32_t period_ms; /* at which they are to tell */
+	uint32_t period_ms; /* at which they are to report */
 	struct budget budget;
 	uint64_t spent_until_ns; /* CLOCK_MONOTONIC, to which his share of the loop is used up */
 	UT_hash_handle hh;
@@ -88,9 +88,9 @@ bool feed_has_other_pids(pid_t pid);
  * task: whom it was found to be. */
 void feed_grant(struct connection *c, struct program_thread *t, const struct task *task);
 
-/* feed_ask.c: the period at which programs of that user are to tell, in ms. */
+/* feed_ask.c: the period at which programs of that user are to report, in ms. */
 uint32_t feed_period_ms(const struct feed *f, uid_t uid);
-/* Tell a program its period, and to tell now if so. One that does not read goes on as it does. */
+/* Send a program its period; now: ask for a report at once. One that does not read goes on. */
 void feed_send_ask(struct connection *c, bool now);
-/* Wants or the limit changed: tell those of it for whom that makes another period. */
+/* Wants or the limit changed: send the new period to programs for which it differs. */
 void feed_tell_periods(struct feed *f);

@@ -193,7 +193,7 @@ static int hand_out_row(struct program *p, struct program_part *part, struct par
 	return p->o.take(p->o.userdata, &counts);
 }
 
-/* At most so many rows; *n is less by those. */
+/* At most *n rows; subtracts those handed out from *n. */
 static int hand_out_rows(struct program *p, struct program_part *part, uint32_t *n)
 {
 	int r = 0;

@@ -10,7 +10,7 @@
  * where in a namespace of that process; its names are shown to that user. So each file is opened
  * for readers, and only if they could have read it themselves: by each folder on the way (way.h),
  * and by the file's own mode and access control list. Modes are believed where the kernel goes by
- * them: on a file system of somebody's own making its maker decides, who had the bytes before.
+ * them: on a file system of a user's own making that user decides, who had the bytes anyhow.
  * Below /proc the kernel asks for more than modes say, so nothing there is taken for a file.
  *
  * A descriptor that leaves here is held by the daemon, which must never block: but close on FUSE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The service may read what nobody else may, so the kernel's answer to its open says nothing of
- * the user for whom a file is opened. This is the kernel's own decision made again for that user:
+ * the user for whom a file is opened. This repeats the kernel's own decision for that user:
  * the class of the owner, or else the access control list, or else the class of the group, or else
  * that of all others; one class decides alone, also by refusing.
  *

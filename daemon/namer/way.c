@@ -3,8 +3,8 @@
  * A path names a file only to those who may pass all folders on its way. So it is walked as the
  * kernel walks it, with one open for each step: O_PATH, which needs no right to the file itself and
  * wakes no device, and O_NOFOLLOW, so that a link is seen as one. What was opened is what is
- * judged, and the next step begins at its descriptor; whoever renames folders meanwhile changes
- * nothing about what was judged.
+ * judged, and the next step begins at its descriptor; renaming folders meanwhile does not change
+ * what was judged.
  *
  * "..": back to the descriptor that the walk came from, not to where a folder hangs by now. So no
  * walk leaves the root that it began at.

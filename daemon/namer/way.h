@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A path on foot: each step of it opened without following, and judged
- */
+/* A path on foot: each step of it opened without following, and judged */
 
 #include <stdbool.h>
 #include <stdint.h>

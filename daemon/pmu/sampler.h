@@ -102,7 +102,7 @@ struct sampler {
 	size_t n_exec_rings;
 	struct stream_table streams;
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: what this station lost */
-	uint64_t *lost_ahead;       /* n_harts: of LOSS_RING, what no LOST record has told yet */
+	uint64_t *lost_ahead;       /* n_harts: of LOSS_RING, what no LOST record reported yet */
 	uint32_t hz;                /* the rate in force, after the kernel's limit */
 	bool rate_lowered;          /* the kernel's limit cut what was asked */
 	uint32_t hz_lowest; /* since it cuts: the least that the kernel's limit left; 0: it does not
@@ -141,14 +141,14 @@ int sampler_new(const struct kernel *k, const struct sampler_options *o,
 int sampler_start(struct sampler *s);
 int sampler_stop(struct sampler *s);
 
-/* Add to lost[][LOSS_RING] what found a ring full and was not told by a record: the kernel counts
- * it before a LOST record tells of it, which needs room in that ring, or never at the very end.
- * What is added is in lost_ahead too, until LOST records tell of it (sampler_hear_lost). Again is
+/* Add to lost[][LOSS_RING] what found a ring full and was not reported by a record: the kernel
+ * counts it at once, while a LOST record needs room in that ring, and never comes at the very end.
+ * What is added is in lost_ahead too, until LOST records report it (sampler_hear_lost). Again is
  * harmless. Before Linux 6.0 the kernel does not say, and nothing is added. sampler_tick does it
  * once a second, but in a session per task, whose events are too many. */
 void sampler_count_losses(struct sampler *s);
 
-/* A LOST record of that hart tells of n: how many of them were not counted before? They count in
+/* A LOST record of that hart reports n: how many of them were not counted before? They count in
  * LOSS_RING now. *ahead: the hart's lost_ahead. */
 static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
 {
@@ -162,7 +162,7 @@ static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
 int sampler_set_rate(struct sampler *s, uint32_t hz);
 
 /* Once a second: harts that came or went, the kernel's rate limit, counters that somebody else
- * took. Rings may be added or closed, so drain everything before. What fails for want of descriptors
+ * took. Rings may be added or closed, so drain everything before. What fails without descriptors
  * is tried again by the next (short_of). 0, or -errno. */
 int sampler_tick(struct sampler *s);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* When a ring is full, the kernel counts what it drops, and tells by a LOST record before the next
- * one that fits. As long as none fits, nobody is told. But each event keeps its own count as well,
+ * one that fits. As long as none fits, no record reports it. But each event keeps its own count,
  * which can be read (Linux 6.0), and the counts of all events of a ring are what its LOST records
- * have told plus what they have not. So what they have not told is counted ahead of them, and taken
- * off what they tell later.
+ * have reported plus what they have not. What they have not reported is counted ahead of them, and
+ * taken off what they report later.
  * Source: __perf_output_begin in kernel/events/ring_buffer.c of Linux 6.12, which moves rb->lost
  * and event->lost_samples together, those of an inherited event in the event that it comes from.
  */

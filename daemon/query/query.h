@@ -110,8 +110,7 @@ struct query_source {
 	const char *path;
 	int64_t since_ns, until_ns;   /* which of its windows, by CLOCK_REALTIME of their start; 0: open */
 	bool live;                    /* not sealed: see segment_open_live */
-	struct segment_identity
-		verified; /* as it was when it was last read whole; set by the query */
+	struct segment_identity verified; /* as last read whole; set by the query */
 	/* set by the query. What was not read is no part of the answer, which says so. */
 	enum query_outcome {
 		QUERY_READ,

@@ -3,8 +3,8 @@
 /* A hash of the bytes and not of the rows: it is as quick as the disc, and no bit of the file is
  * left out, be it of an index, of a page that is free or of a length that SQLite trusts. It stands
  * behind the pages and not in a row, so that it is a hash of all of them. A file that SQLite writes
- * to has whole pages again, or a hash that does not fit: whoever changes one that is sealed breaks
- * the seal, and is to take it off first.
+ * to has whole pages again, or a hash that does not fit: changing a sealed file breaks the
+ * seal, so it is to be taken off first.
  */
 
 #include "daemon/store/segment_trailer.h"

@@ -9,8 +9,8 @@
  *                                 8 bytes      8, LE     16, big endian
  *
  * SQLite takes the number of pages from its header and reads nothing behind them. What is sealed is
- * read whole once, so that no bit of it has changed; who knows a file by device, inode, size and
- * time need not read it again. The hash is against discs, not against people.
+ * read whole once, which shows that no bit of it has changed; a caller that knows a file by device,
+ * inode, size and time need not read it again. The hash is against discs, not against people.
  */
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 
 #define TRAILER_BYTES 32
 
-/* What tells one content of a file from another. */
+/* What distinguishes one content of a file from another. */
 struct segment_identity {
 	dev_t device;
 	ino_t inode;
@@ -43,7 +43,6 @@ int trailer_write_path(const char *path);
 /* Take the seal off, before something is changed. 1: there was one; 0; -errno. */
 int trailer_remove(const char *path);
 
-/* Read all of it. 0: it is as it was sealed; TRAILER_NONE; TRAILER_OTHER: it has changed; -errno.
- */
+/* Read all of it. 0: it is as it was sealed; TRAILER_NONE; TRAILER_OTHER: it changed; -errno. */
 enum { TRAILER_NONE = 1, TRAILER_OTHER };
 int trailer_verify(int fd);

@@ -185,7 +185,7 @@ uint8_t mark_get(const struct marks *m, uint32_t id);
 int mark_set(struct segment *g, struct marks *m, uint32_t id, uint8_t mark);
 
 /* Dictionaries: write what is not in the file yet. 0, SEGMENT_NO_SPACE, -errno. */
-/* May it be told of at all? NULL: a task that is not known. */
+/* May it be shown at all? NULL: a task that is not known. */
 bool segment_may_tell(const struct segment_flush *f, const struct task *task);
 int segment_write_task(struct segment *g, const struct segment_flush *f, struct task *task);
 int segment_write_stack(struct segment *g, const struct stack_tree *t, uint32_t id);

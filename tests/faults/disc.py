@@ -115,7 +115,7 @@ def a_segment(scene):
 
 
 def fault_damage(build, times):
-    """One bit of a sealed segment is another, or its end is gone: it answers as before or says that
+    """One bit of a sealed segment is flipped, or its end is gone: it answers as before or says that
     it is damaged, in the client as in the store."""
     chance = random.Random(times)
     with Scene(build) as scene:

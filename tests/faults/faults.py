@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""All faults by name, and how often each is done where nobody says otherwise: a hundred times where it
+"""All faults by name, and how often each is done by default: a hundred times where it
 takes a moment, fewer where the service waits half a minute before it tries again."""
 import crowds
 import disc

@@ -58,7 +58,7 @@ def fault_parser_killed(build, times):
 
 
 class Manager:
-    """What systemd does about WatchdogSec=: hears pings, and ends with SIGABRT what sends none.
+    """What systemd does about WatchdogSec=: hears pings, and sends SIGABRT to a daemon without any.
     Source: man systemd.service, man sd_watchdog_enabled"""
 
     def __init__(self, folder):
@@ -72,7 +72,7 @@ class Manager:
                 "WATCHDOG_USEC": str(WATCHDOG_SECONDS * 1000000)}
 
     def hears(self, seconds):
-        """Was there a ping within so many seconds from now?"""
+        """Was there a ping within that many seconds from now?"""
         self.socket.setblocking(False)
         try:
             while True:

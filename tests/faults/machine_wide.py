@@ -12,7 +12,7 @@ STEP_SECONDS = 1800  # of the clock: beyond any window, within an hour's file
 
 
 def step(seconds):
-    """Set CLOCK_REALTIME, so much from what it would be without us."""
+    """Set CLOCK_REALTIME, this far from what it would be without us."""
     true = step.anchor + time.monotonic() if hasattr(step, "anchor") else time.time()
     time.clock_settime(time.CLOCK_REALTIME, true + seconds)
 

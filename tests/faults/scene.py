@@ -31,7 +31,7 @@ class Result:
 
 
 def ask(service, *question):
-    """The answer as parsed JSON. Faults are no place to judge how soon it comes: a daemon under
+    """The answer as parsed JSON. Faults do not test how soon it comes: a daemon under
     sanitizers, on a machine that is overloaded on purpose, may greet later than mperfctl waits."""
     for _ in range(GREETINGS):
         done = service.ctl(*question, "--json", check=False)

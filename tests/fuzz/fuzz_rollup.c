@@ -33,7 +33,7 @@ static void put(const char *path, const uint8_t *data, size_t size)
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
-	/* Whoever damages a file on purpose seals it too. */
+	/* An attacker who damages a file seals it, too. */
 	if (trailer_write(fd) != 0)
 		abort();
 	close(fd);

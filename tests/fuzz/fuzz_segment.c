@@ -55,12 +55,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ftruncate(fd, 0) < 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
 		abort();
 
-	/* Whoever damages a file on purpose seals it too. */
+	/* An attacker who damages a file seals it, too. */
 	if (trailer_write(fd) != 0)
 		abort();
 	sqlite3 *db;
 	struct segment_error refusal;
-	/* what is not as it was sealed goes no further; here the rest is to be seen too */
+	/* a file with a wrong seal is refused; here the rest is tested, too */
 	if (segment_open(path, &db, &refusal) != 0 &&
 		(trailer_write(fd) < 0 || segment_open(path, &db, &refusal) != 0))
 		return 0;

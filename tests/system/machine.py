@@ -37,7 +37,7 @@ def by_itself(why):
 @contextlib.contextmanager
 def wrong_today(defect):
     """Around what should hold and does not, because mperf has this defect: the test passes as long as an
-    assertion in here fails, and fails when none does, so that whoever mends mperf takes this away."""
+    assertion in here fails, and fails when none does, so that the fix of mperf removes this."""
     try:
         yield
     except AssertionError as error:
@@ -92,7 +92,7 @@ def ended_in_order():
 
 @contextlib.contextmanager
 def sysctl(name, value):
-    """A kernel setting for a while; what it was comes back whatever happens, but for SIGKILL."""
+    """A kernel setting for a while; the old one is restored whatever happens, but for SIGKILL."""
     with ended_in_order(), written(name, value):
         yield
 

@@ -5,7 +5,7 @@ kernel.perf_event_max_sample_rate is 100,000 at first. Where interrupts of a PMU
 lowers it by steps while tests run, for everybody, down to its tick rate, and never raises it again.
 At a limit L and a tick rate HZ it allows m = L/HZ samples in a tick, and an event that takes the m-th
 is silent for the rest of the tick: samples are lost, what is in its group counts less, and the next
-sample comes right after the tick, whoever runs there. Source: Linux 6.18, kernel/events/core.c,
+sample comes right after the tick, whatever runs there. Source: Linux 6.18, kernel/events/core.c,
 __perf_event_account_interrupt and perf_sample_event_took.
 
 So a test asks for rate_allowed(999) where it would ask for 999, and for samples_of(seconds, hz) at

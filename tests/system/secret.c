@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A program whose names are a secret of somebody's: secret MS [OTHER] runs for that many milliseconds
- * of CPU time. With OTHER it first puts a link to that file in its own place, as a program does whose
- * maker wants others to look there.
+ * A program whose names are another user's secret: secret MS [OTHER] runs for that many
+ * milliseconds of CPU time. With OTHER it first replaces itself by a link to that file, as an
+ * attacker does to make the daemon open it.
  */
 
 #include <stdlib.h>

@@ -196,7 +196,7 @@ def test_a_program_that_becomes_a_link_to_anothers_is_not_named_by_it(build):
 
 
 def test_what_a_user_may_run_and_not_read_is_named_for_its_owner_alone(build):
-    """Whoever of them runs it first."""
+    """Whichever of them runs it first."""
     k = kitchen(build)
     whole = compile_program(build, "secret.c", "-Wl,--build-id=none")
     for order in (MALLORY, VICTOR), (VICTOR, MALLORY):

@@ -127,12 +127,12 @@ def answered(service, uid, *command, seconds=60):
 
 
 def limits(service):
-    """What root is told of what users share."""
+    """The limits of users, as root sees them."""
     return {row["limit"]: row for row in service.ask("status").get("limit", [])}
 
 
 def flood(clients, case, body, times):
-    """Ask each so often, as far as the socket takes it, without reading any answer."""
+    """Send each that many times, as far as the socket takes it, without reading any answer."""
     request = 0
     for _ in range(times):
         for client in clients:

@@ -129,7 +129,7 @@ def test_files_that_end_the_parser_cost_their_user_naming_and_nobody_else(build)
     assert naming["state"] == "on" and 4 <= naming["deaths"] <= 12, status["naming"]
     assert [row["uid"] for row in status["naming_refused"]] == [MALLORY], status["naming_refused"]
     assert {row["worker"] for row in status["namer"]} == {"opener", "parser"}, status["namer"]
-    # each is told of themselves
+    # each sees only themselves
     told = {uid: json.loads(service.user(uid, "status", "--json").stdout)["naming_refused"]
             for uid in (MALLORY, VICTOR)}
     assert len(told[MALLORY]) == 1 and told[VICTOR] == [], told

@@ -36,7 +36,7 @@ os.setresuid({MALLORY}, {MALLORY}, {MALLORY})
 HIDDEN = f"""import ctypes
 assert ctypes.CDLL(None).prctl({PR_SET_DUMPABLE}, 0, 0, 0, 0) == 0
 """ + BUSY
-# Hides itself once it is told to. One thread: what was sampled of it before it was Mallory's is kept
+# Hides itself on request. One thread: what was sampled of it before it was Mallory's is kept
 # apart, and of a process of several that is all of it.
 HIDES = f"""import ctypes, signal
 def hide(number, frame):
@@ -45,7 +45,7 @@ def hide(number, frame):
 signal.signal(signal.SIGUSR1, hide)
 print("ready", flush=True)
 """ + BUSY
-# Runs another program once it is told to.
+# Runs another program on request.
 EXECS = """import os, sys, threading, time
 print("ready", flush=True)
 sys.stdin.readline()
@@ -270,7 +270,7 @@ def test_what_root_did_before_it_became_a_users_program_stays_hidden(build):
 
 @contextlib.contextmanager
 def as_peer(uid):
-    """Who connects meanwhile is that user to the other end."""
+    """Connections made meanwhile are that user's to the other end."""
     os.setegid(uid)
     os.seteuid(uid)
     try:
@@ -298,7 +298,7 @@ def setuid_program(service):
 
 
 class Target:
-    """Mallory's process, which execs a program when it is told to."""
+    """Mallory's process, which execs a program on request."""
 
     def __init__(self, *program):
         self.process = subprocess.Popen(as_user(MALLORY, sys.executable, "-c", EXECS, *program),

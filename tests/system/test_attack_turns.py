@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Nothing that a client or a program sends keeps the daemon's loop longer than 50 ms of its thread's own
-time. The service is the unit's, who sends is an ordinary user."""
+time. The service is the unit's, the senders are an ordinary user's."""
 import contextlib
 import json
 import os

@@ -90,7 +90,7 @@ def test_what_others_hear_of_the_kernels_code_blinds_no_hart(build):
     harts = sorted(os.sched_getaffinity(0))
     with Folder() as folder, Service(build, folder, flush="1s") as service, \
             spinners(build, len(harts)):
-        # whoever comes later is told first, so that the service hears with their bytes counted in
+        # later listeners are served first, so the service's records count their bytes, too
         others = [listen(cpu) for cpu in harts for _ in range(3)]
         try:
             for _ in range(4):

@@ -227,7 +227,7 @@ def busy_seconds():
 
 
 def led_by_clock(service):
-    """Is each sample one of so many a second, or does the kernel aim at a frequency of cycles?"""
+    """Is each sample one of N a second, or does the kernel aim at a frequency of cycles?"""
     return "cpu-clock" in service.ask("hotspots", "--since", "-1h")["provenance"]["event"]
 
 

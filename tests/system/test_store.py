@@ -128,7 +128,7 @@ def test_a_file_that_rots_in_the_store_is_set_aside_and_never_answered_from(buil
         content[len(content) // 2] ^= 1
         rotten.write_bytes(content)
         with service:
-            # whoever reads it first finds it, the roll-up or a question
+            # the first reader finds it, the roll-up or a query
             wait_until("the rotten file is set aside", lambda: notes(service) is not None and not
                        rotten.exists())
             rows = {row["file"]: row["state"] for row in tables(service)[0]}

@@ -38,7 +38,7 @@ def at_the_lowest_limit(build, command, *options):
                    for more in ([], ["--by", "process"])]
         folded = mperfctl(build, "flamegraph", "-i", folder / "r", "--folded", "--event",
                           "page-faults", check=False).stdout
-    # Throttling is a loss that is told, whatever else is wrong.
+    # Throttling is a loss that is reported, whatever else is wrong.
     lost = answers[0]["provenance"]["lost"]
     print(f"  {answers[0]['provenance']['hz']} Hz, {answers[0]['provenance']['samples']} samples, "
           f"throttled {lost.get('throttled', 0)}")

@@ -37,8 +37,8 @@ static void bench_sink(void *userdata, const struct attribution *a)
 	s->a.frame = s->frame;
 }
 
-/* As if the owner of environ were the process's user: these files are all of whoever runs the test.
- */
+/* As if the owner of environ were the process's user: these files belong to the user who
+ * runs the test. */
 static int bench_rights(int folder_fd, struct rights *ret_rights)
 {
 	char text[SCAN_STAT_BYTES_MAX];

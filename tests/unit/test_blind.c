@@ -42,7 +42,7 @@ static void end(void)
 	case_end(replay, sampler);
 }
 
-/* Five seconds in which hart 1 was busy for so many hundredths of them. */
+/* Five seconds in which hart 1 was busy for that many hundredths of them. */
 static void pass(unsigned user, unsigned kernel)
 {
 	now_ns += BLIND_LOOK_NS;
@@ -81,7 +81,7 @@ START_TEST(a_busy_hart_without_samples_is_trouble_and_opened_again)
 	ck_assert_int_eq(hart_set_count(&mend), 0);
 	ck_assert_uint_eq(sampler->lost[1][LOSS_BLIND], 155);
 	pass(100, 0);
-	ck_assert_int_eq(hart_set_count(&mend), 1); /* anew, at once */
+	ck_assert_int_eq(hart_set_count(&mend), 1); /* again, at once */
 	end();
 }
 END_TEST
@@ -216,7 +216,7 @@ START_TEST(a_hart_whose_time_is_not_known_is_not_blamed)
 {
 	begin("x86-vm", &usual);
 	for (int i = 0; i < 10; i++) {
-		harts[1].known = i % 2; /* it goes and comes: nothing lies between two looks */
+		harts[1].known = i % 2; /* it goes and comes: no two looks in a row see it */
 		pass(100, 0);
 		ck_assert_str_eq(blind.trouble, "");
 	}

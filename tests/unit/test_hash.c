@@ -65,8 +65,7 @@ static unsigned fullest(void)
 	return most;
 }
 
-/* Numbers that an outsider would choose: neighbours, and such as differ in their upper bits alone.
- */
+/* Numbers that an attacker would choose: neighbours, ones that differ in their upper bits alone. */
 START_TEST(numbers_spread_whatever_their_stride)
 {
 	for (int shift = 0; shift < 48; shift += 3) {
@@ -96,8 +95,7 @@ START_TEST(texts_spread_of_all_lengths)
 }
 END_TEST
 
-/* --- names of loops that fall together under the hash that sites once had ----------------------
- */
+/* --- names of loops that fall together under the hash that sites once had --------------------- */
 
 /* FNV-1a, of 64 bits: its low 20 bits depend on no others, so such names are a matter of a moment.
  * Source: RFC 9923. */

@@ -89,7 +89,7 @@ START_TEST(an_exec_makes_known_places_unknown)
 }
 END_TEST
 
-/* Who execs as another user is found out a little later. */
+/* The user of an exec is known a little later. */
 START_TEST(another_user_makes_known_places_unknown)
 {
 	struct task *process = task_find(&b->tasks, 10);
@@ -107,7 +107,7 @@ START_TEST(another_user_makes_known_places_unknown)
 }
 END_TEST
 
-/* Who execs is not known at once; a shell's child is likely to be the shell's user. */
+/* The user of an exec is not known at once; a shell's child is likely the shell's user. */
 START_TEST(user_who_is_not_known_is_who_started_the_process_but_not_root)
 {
 	struct task *parent = task_find(&b->tasks, 11), *process = task_find(&b->tasks, 10);

@@ -20,8 +20,7 @@ static void teardown(void)
 	frame_buffer_clear(&buffer);
 }
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static unsigned n_repeated;
 
@@ -125,8 +124,7 @@ START_TEST(a_body_that_is_not_there_is_not_looked_at)
 }
 END_TEST
 
-/* --- frames --------------------------------------------------------------------------------------
- */
+/* --- frames ----------------------------------------------------------------------------------- */
 
 static void put_raw(const uint8_t *bytes, uint32_t n)
 {
@@ -205,7 +203,7 @@ START_TEST(messages_in_messages_without_end_stop)
 }
 END_TEST
 
-/* The dearest frames that pass are unpacked within what a turn of the loop may take. */
+/* The costliest frames that pass are unpacked within what a turn of the loop may take. */
 START_TEST(what_passes_unpacks_in_a_moment)
 {
 	static uint8_t bytes[1u << 20];

@@ -290,7 +290,7 @@ static void lie(const char *sql, const char *said)
 	ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
 	ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &message) == SQLITE_OK, "%s", message);
 	sqlite3_close(db);
-	ck_assert_int_eq(trailer_write_path(s.path), 0); /* the seal is not what lies */
+	ck_assert_int_eq(trailer_write_path(s.path), 0); /* the seal is right */
 	ck_assert_int_eq(segment_open(s.path, &s.db, &broken), 0);
 	for (int by = 0; by < N_ROOFLINE_BY; by++) {
 		int r = ask((enum roofline_by)by, &seen, &error);

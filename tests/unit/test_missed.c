@@ -175,7 +175,7 @@ START_TEST(a_session_per_task_looks_after_each_drain)
 	hold(false, true);
 	attribute_drained(b->attribute);
 	program("command", command_maps);
-	attribute_drained(b->attribute); /* the record may lie in a ring still */
+	attribute_drained(b->attribute); /* the record may still be in a ring */
 	ck_assert_uint_eq(task_find(&b->tasks, 10)->exec_ns, 0);
 	uint64_t seen_ns = b->attribute->awaited[0].seen_ns;
 	ck_assert_uint_gt(seen_ns, 0);

@@ -277,7 +277,7 @@ START_TEST(more_users_than_are_remembered_are_served_all_the_same)
 	for (uid_t uid = 2; uid < 3 * NAMER_USERS_MAX; uid++)
 		ck_assert_uint_eq(naming_user_get(n, uid)->uid, uid);
 	ck_assert_uint_eq(n->n_users, NAMER_USERS_MAX);
-	ck_assert_ptr_eq(naming_user_find(n, 1), first); /* who owes something is forgotten last */
+	ck_assert_ptr_eq(naming_user_find(n, 1), first); /* it owes something: forgotten last */
 	ck_assert_ptr_eq(naming_user_get(n, (uid_t)-1), n->user[0]);
 	for (uint32_t i = 1; i < n->n_users; i++)
 		n->user[i]->n_wishes++;

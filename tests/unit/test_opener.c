@@ -71,7 +71,7 @@ START_TEST(file_of_a_file_system_that_may_hang_is_copied)
 		return;
 	}
 	ck_assert(answer.copied);
-	ck_assert(!answer.sole); /* whoever serves it says whose it is */
+	ck_assert(!answer.sole); /* its server decides the owner */
 	ck_assert_uint_gt(answer.bytes, 0);
 	ck_assert_int_eq(fstatfs(answer.fd, &s), 0);
 	ck_assert_int_eq(s.f_type, TMPFS_MAGIC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/attribute/owner.c: samples stay with whom they were taken of */
+/* Tests of daemon/attribute/owner.c: samples stay with the user they were taken of */
 
 #include <check.h>
 #include <stdio.h>

@@ -39,7 +39,7 @@ static void put(uint32_t value)
 	table[n_table++] = (uint8_t)value;
 }
 
-/* A scope for each of so many names, and a counter for each, which counts its entries. */
+/* A scope for each of n names, and a counter of its entries. */
 static void make_table(uint32_t n)
 {
 	n_table = 0;

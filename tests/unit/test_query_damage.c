@@ -55,7 +55,7 @@ static int lie(const char *sql)
 	ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
 	ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &message) == SQLITE_OK, "%s", message);
 	sqlite3_close(db);
-	ck_assert_int_eq(trailer_write_path(s.path), 0); /* the seal is not what lies */
+	ck_assert_int_eq(trailer_write_path(s.path), 0); /* the seal is right */
 	struct segment_error error;
 	ck_assert_int_eq(segment_open(s.path, &s.db, &error), 0);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Who may read what, by numbers alone: modes, groups and access control lists, as the kernel
- * decides, and where something is not known, as it cannot decide otherwise.
+ * Decisions to read by numbers alone: modes, groups and access control lists, as the kernel
+ * decides; where something is not known, only what every case grants.
  */
 #include <check.h>
 #include <stdio.h>

@@ -127,7 +127,7 @@ START_TEST(what_is_anothers_when_it_is_written_is_left_out)
 	ck_assert_int_eq(stored_number(g->segment->db, "SELECT count(*) FROM sample"), 1);
 	ck_assert_int_eq(stored_number(g->segment->db, "SELECT count(*) FROM task"), 1);
 	ck_assert_str_eq(stored_string(g->segment->db, "SELECT comm FROM task"), "mine");
-	/* one that is in the file already is told no more of */
+	/* one that is in the file already is not reported again */
 	mine->uid = 0;
 	task_set_comm(mine, "secret");
 	ck_assert_int_eq(flush(g, 12 * SECOND), 0);

@@ -35,8 +35,7 @@ static void count(const struct attribution *a)
 		value += a->read[i].value;
 }
 
-/* A sample of that weight, with as much counted of one event. Returns recording_thin_take's value.
- */
+/* A sample of that weight, with as much counted of one event. As recording_thin_take. */
 static int take(struct task *task, int hart, uint32_t walk_hz, uint64_t weight)
 {
 	struct attribution a = {.task = task,

@@ -40,7 +40,7 @@ static void teardown(void)
 	frame_buffer_clear(&peer.out);
 }
 
-/* What it was told why not. */
+/* The reason in its refusal. */
 static const char *told(void)
 {
 	static char text[512];

@@ -243,7 +243,7 @@ static void damage(const char *sql)
 	ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
 	ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &why) == SQLITE_OK, "%s", why);
 	sqlite3_close(db);
-	ck_assert_int_eq(trailer_write_path(s.path), 0); /* the seal is not what is broken */
+	ck_assert_int_eq(trailer_write_path(s.path), 0); /* the seal is right */
 }
 
 static void source_is_broken(void)

@@ -247,7 +247,7 @@ START_TEST(minutes_of_a_user_over_the_share_are_sums_of_processes)
 	ck_assert_int_eq(stored_number(rolled, "SELECT count(*) FROM function WHERE name GLOB "
 					       "'n[0-9]*'"),
 		0);
-	/* who wrote is charged */
+	/* the writer is charged */
 	ck_assert_uint_gt(share_user(&shares, 2000)->bytes, 20 * SHARE_SAMPLE_BYTES);
 	ck_assert_uint_lt(share_user(&shares, 2000)->bytes, 20000);
 }

@@ -83,8 +83,8 @@ START_TEST(what_no_record_tells_of_is_counted_at_the_end)
 }
 END_TEST
 
-/* A ring that stands full tells nothing: nobody drains it, and a look a second counts all the same.
- * When it is drained at last, its LOST records tell once more of the same. */
+/* A full ring that nobody drains brings no LOST record, but a look each second counts the loss.
+ * When it is drained at last, its LOST records report the same loss once more. */
 START_TEST(what_is_lost_is_counted_while_we_look_and_once)
 {
 	const char *machine = machines[_i];

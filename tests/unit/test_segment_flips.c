@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* One bit of a sealed segment is another: it is refused, or every answer is what it was. */
+/* One bit of a sealed segment is flipped: it is refused, or every answer is what it was. */
 
 #include <check.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Who may write how much: bytes over time, between users, and what is left of detail. */
+/* Shares of users: bytes over time, between users, and the detail that is left. */
 
 #include <check.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ START_TEST(late_comer_has_an_equal_share)
 		write_all(1000, 100 * MB);
 		pass();
 	}
-	/* who comes has something at once, however long the other has been at it */
+	/* a newcomer has something at once, however long the other has been writing */
 	ck_assert_int_eq(share_level(&shares, 2000), SHARE_WHOLE);
 	for (int i = 0; i < 2000; i++) {
 		first += write_all(1000, 100 * MB);

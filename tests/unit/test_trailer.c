@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Records as a second and a third listener get them, whose size counts the sample_id of those who
- * were told before: of every kind, with stale bytes of every sort behind it. */
+/* Records as a second and a third listener get them, whose size counts the sample_id of the
+ * listeners before them: of every kind, with stale bytes of every sort behind it. */
 
 #include <check.h>
 #include <string.h>

@@ -38,8 +38,7 @@ static uint64_t take_all(struct user *u, enum user_hold what)
 	return n;
 }
 
-/* --- what is held -------------------------------------------------------------------------------
- */
+/* --- what is held ----------------------------------------------------------------------------- */
 
 START_TEST(one_user_gets_half_and_leaves_as_much)
 {
@@ -197,8 +196,7 @@ START_TEST(without_an_account_all_is_allowed)
 }
 END_TEST
 
-/* --- what is spent ------------------------------------------------------------------------------
- */
+/* --- what is spent ---------------------------------------------------------------------------- */
 
 static unsigned ask_all(struct user *u)
 {
