@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/control/request.h"
 #include "daemon/pmu/event.h"
 #include "daemon/pmu/machine.h"
 
@@ -16,9 +17,8 @@
 #define LIMITS_DEPTH_MAX 8
 
 const struct field_limit field_limits[] = {
-	/* each costs a look into /proc, and a descriptor or a comparison for each task; commands
-	 * that hold descriptors take fewer */
-	{"mperf.Target", "pid", 256, false, "processes", "Name their common parent, or use -a."},
+	/* each costs a look into /proc, and a descriptor or a comparison for each task */
+	{"mperf.Target", "pid", REQUEST_PIDS_MAX, false, "processes", "Name their common parent, or use -a."},
 	{"mperf.Filter", "pid", 256, false, "processes", "Filter by name or cgroup."},
 	/* each is compared with the names of every task of every segment */
 	{"mperf.Filter", "comm", 64, false, "names of processes",

@@ -83,7 +83,7 @@ struct feed_reach request_feed_reach(const struct request *q);
 
 /* Take pids that are named twice out of a request's list, up to one more than REQUEST_PIDS_MAX,
  * which only says that there are more. Returns how many are left. */
-#define REQUEST_PIDS_MAX 64 /* of one request: each is read, and held by a descriptor meanwhile */
+#define REQUEST_PIDS_MAX 256 /* of one request: each is read, and held by a descriptor meanwhile */
 size_t request_drop_twins(int32_t *pid, size_t n);
 
 /* See that every pid lives and may be measured: in private mode by who we are, who may see the

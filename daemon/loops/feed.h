@@ -76,7 +76,11 @@ int feed_resume(struct feed *f);
  * a look, for at most most_ns of the thread's time; a user who has used up the share goes on
  * waiting. 0 or -errno. */
 #define FEED_SETTLE_TURNS 256
+#ifdef __SANITIZE_ADDRESS__
+#define FEED_SETTLE_NS 150000000u /* sanitizers take six times as long */
+#else
 #define FEED_SETTLE_NS 25000000u /* where the loop goes on after it */
+#endif
 /* One for the programs, one for the threads that they tell of. */
 #define FEED_SETTLE_LOOKS 2u
 int feed_settle(struct feed *f, uint64_t now_ns, uint64_t most_ns);

@@ -15,7 +15,9 @@ from machine import (BAD_WORDS, ROOT, Folder, Skip, at_end_of_module, everybodys
                      need_root)
 from service import Service
 
-DAEMON, MALLORY, VICTOR, EVE = 60301, 60302, 60303, 60304
+# Each module has users of its own: what one user does to a service is charged to that user by all
+# services that see it, and modules run beside each other. Below 61184, where systemd's begin.
+DAEMON, MALLORY, VICTOR, EVE = (20000 + 8 * (os.getpid() % 5000) + i for i in range(4))
 UNIT = ROOT / "systemd" / "mperfd.service.in"
 
 
