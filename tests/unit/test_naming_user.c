@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Users at the namer: what one's files and stacks do to the workers is that one's affair, and
- * nobody waits for another longer than one question takes.
+ * What one user's files and stacks do to the workers is charged to that user, and to nobody else.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -15,75 +14,7 @@
 #include "daemon/attribute/worker.h"
 #include "proto/clock.h"
 #include "tests/unit/namer_rig.h"
-
-#define MALLORY 60302u
-#define VICTOR 60303u
-#ifdef __SANITIZE_ADDRESS__
-#define SPIN_NS 2400000000ull
-#else
-#define SPIN_NS 800000000ull
-#endif
-
-static struct namer_rig rig;
-static struct namer *n;
-
-static void setup(void)
-{
-	namer_rig_begin(&rig, &(struct namer_options){.binary = namer_rig_worker(true),
-				      .parse_timeout_ns = SPIN_NS});
-	n = rig.namer;
-}
-
-static void teardown(void)
-{
-	namer_rig_end(&rig);
-}
-
-/* Files of two users can be made by root alone. */
-static bool skip_but_root(const char *test)
-{
-	if (geteuid() == 0)
-		return false;
-	printf("SKIP %s: needs root, who can make files of two users\n", test);
-	fflush(stdout);
-	return true;
-}
-
-static struct namer_status status(void)
-{
-	static struct namer_status s;
-
-	namer_status(n, &s);
-	return s;
-}
-
-static void as(uid_t uid)
-{
-	rig.uid = uid;
-}
-
-static struct file *trapped(uid_t uid, const char *section, int i)
-{
-	char name[64];
-
-	snprintf(name, sizeof(name), "%s-%u-%d", section, uid, i);
-	return namer_rig_file_of(&rig, uid, "/bin/true", section, name);
-}
-
-static struct frame *ask_honest(uid_t uid, const char *name)
-{
-	return namer_rig_ask_honest(&rig, uid, name);
-}
-
-/* As if the time of everybody's refusal had passed. */
-static void forgive(void)
-{
-	for (uint32_t i = 0; i < n->n_users; i++)
-		n->user[i]->files.until_ns = n->user[i]->opens.until_ns =
-			n->user[i]->stacks.until_ns = 0;
-	if (n->wake_ns != UINT64_MAX)
-		n->wake_ns = 0;
-}
+#include "tests/unit/naming_rig.inc"
 
 static bool is_refused(uid_t uid)
 {
