@@ -55,7 +55,9 @@ class UnitService(Service):
     """A Service that runs as_unit(). `group` of the configuration is a group that EVE is in (see
     user()) and nobody else."""
 
-    def __init__(self, build, folder, **keys):
+    def __init__(self, build, folder, sanitized=False, **keys):
+        if not sanitized:
+            need_plain(build)
         need_root()
         need_program("setpriv")
         need_program("prlimit")

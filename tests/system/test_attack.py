@@ -8,7 +8,7 @@ _stage = []
 
 
 def stage(build):
-    return shared(_stage, lambda: Stage(build, flush="1s"))
+    return shared(_stage, lambda: Stage(build, sanitized=True, flush="1s"))
 
 
 # Source: include/uapi/linux/capability.h of Linux 6.12.

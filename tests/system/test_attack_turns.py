@@ -21,7 +21,7 @@ stage = []
 
 
 def service_of(build):
-    return shared(stage, lambda: Stage(build, flush="1s", requests_per_second_max="1000"))
+    return shared(stage, lambda: Stage(build, sanitized=True, flush="1s", requests_per_second_max="1000"))
 
 
 def longest_ms_allowed(build):

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+from attacked import need_plain
 from machine import ROOT, need_root
 
 SECONDS = 60
@@ -12,6 +13,7 @@ TIMES = 2
 def held(build, fault, times=TIMES):
     """The fault's line says that what must hold did."""
     need_root()
+    need_plain(build)
     done = subprocess.run([sys.executable, ROOT / "tests" / "faults" / "run", build, "--times",
                            str(times), "--match", f"^{fault}$"], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=600)
