@@ -27,6 +27,7 @@
 
 #define NAMER_OPEN_TIMEOUT_NS 2000000000u   /* a local disc opens in milliseconds; a cold NFS in one second */
 #define NAMER_PARSE_TIMEOUT_NS 20000000000u /* DWARF of a 1 GB binary takes about ten seconds on a board */
+#define NAMER_WALL_TIMES 4u /* of the time limit that a parser may sleep away, over a slow disc */
 #define NAMER_FILE_BYTES_MAX (4ull << 30)   /* larger files are FILE_OVERSIZE */
 #define NAMER_PARSER_BYTES_MAX (3ull << 30) /* RLIMIT_AS of the parser: one such file mapped, and its tables */
 #define NAMER_FILES_OPEN_MAX 256            /* descriptors kept; the oldest are closed and opened anew on need */

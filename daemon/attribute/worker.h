@@ -31,7 +31,6 @@
 #define WORKER_START_EVERY_NS                                                                      \
 	500000000ull        /* … then at most two a second, of some 10 ms CPU each               \
 			     */
-#define NAMER_WALL_TIMES 4u /* of the time limit that a parser may sleep away, over a slow disc */
 #define NAMER_DEBUG_HANGS_MAX                                                                      \
 	3u /* of a user, then no separate debug files: their file system is dead */
 #define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* of files loaded at the parser at the same time */

@@ -20,8 +20,10 @@
  * whoever waits has the rest of his day before him. A slow hart reads the kernel's symbols in half a
  * minute, and debug information of a big program in as much. */
 #define RECORDING_NAMES_NS 120000000000u
-/* Nor are any after so long without a single one. The namer gives up on a file before that. */
-#define RECORDING_STALL_NS (NAMER_OPEN_TIMEOUT_NS + NAMER_PARSE_TIMEOUT_NS + 3000000000u)
+/* Nor are any after so long without a single one. The namer gives up on a file before that: its limit is
+ * one of CPU time, which takes longer where others run. */
+#define RECORDING_STALL_NS                                                                         \
+	(NAMER_OPEN_TIMEOUT_NS + NAMER_WALL_TIMES * NAMER_PARSE_TIMEOUT_NS + 3000000000u)
 
 struct recording_options {
 	struct walk *walk;               /* borrowed; outlives the recording */

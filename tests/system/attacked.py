@@ -95,7 +95,7 @@ class UnitService(Service):
                            TMPDIR=str(self.folder / "tmp"), MPERF_SOCKET=str(self.socket))
         done = subprocess.run(as_user(uid, self.folder / "mperfctl", *arguments, groups=groups),
                               **{"capture_output": True, "text": True, "errors": "replace",
-                                 "timeout": 120, "cwd": home, "env": environment, **options})
+                                 "timeout": 300, "cwd": home, "env": environment, **options})
         assert not any(word in (done.stderr or "") for word in BAD_WORDS), done.stderr
         return done
 
