@@ -13,6 +13,7 @@ from machine import Folder, mperfctl, need_program, need_root
 from service import wait_until
 
 SECONDS = 60
+BY_ITSELF = "its parsers keep the harts busy, and what waits for a name beside them waits long"
 
 # Until it has had so much CPU time: a loaded machine gives it little.
 SPIN = """

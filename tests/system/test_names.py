@@ -8,8 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import (Folder, Skip, compile_program, mperfctl, need_program, need_root, plain_build,
-                     rows, workload, SOURCES)
+from machine import (Folder, Skip, by_itself, compile_program, mperfctl, need_program, need_root,
+                     plain_build, rows, workload, SOURCES)
 from rates import long_enough, rate_allowed
 
 SECONDS = 50
@@ -202,6 +202,7 @@ def test_a_file_that_makes_the_parser_crash_costs_only_its_own_names(build):
     misbehaving(build, ".mperf.test.crash", "died")
 
 
+@by_itself("the parser has a limit of CPU time, which beside others is more than a recording waits")
 def test_a_file_that_makes_the_parser_spin_costs_only_its_own_names(build):
     if build.name == "asan":
         raise Skip("shown by the plain run; test_namer_worker lets it spin with sanitizers")
