@@ -20,6 +20,16 @@ BASHDIR     = $(PREFIX)/share/bash-completion/completions
 ZSHDIR      = $(PREFIX)/share/zsh/site-functions
 VERSION = 0.1.0
 
+# As many jobs as there are harts, unless -j says otherwise (it wins over this) or a make above us has
+# them. One short line a file: $(call short,CC) before a command; V=1 shows the command itself.
+JOBS := $(shell nproc)
+ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
+MAKEFLAGS += -j$(JOBS) --no-print-directory
+endif
+QUIET = $(if $(filter 1,$(V)),,@)
+SILENT = $(findstring s,$(firstword -$(MAKEFLAGS)))
+short = $(QUIET)$(if $(QUIET),$(if $(SILENT),,echo "$(1) $(patsubst build/%,%,$@)" && ))
+
 CFLAGS  ?= -O2 -g
 WERROR  ?=
 SANITIZE ?=
@@ -81,23 +91,26 @@ all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl $(BUILD)/mperf-platf
 src = $(wildcard $(1)/*.c)
 obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c),$(call src,$(1))))
 
+DAEMON_ROOMS = pmu pmu/event pmu/sampler decode naming attribute loops aggregate store store/segment store/rollup \
+	query query/samples query/loops session service control
+CLIENT_ROOMS = commands options wire show top flamegraph
+
 PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o
 PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))
-DAEMON_OBJ = $(foreach d,pmu decode attribute loops aggregate store query control,$(call obj,daemon/$(d))) \
-	$(filter-out %/main.o,$(call obj,daemon)) $(addprefix $(BUILD)/daemon/namer/,demangle.o names.o)
+DAEMON_OBJ = $(foreach d,$(DAEMON_ROOMS),$(call obj,daemon/$(d))) $(filter-out %/main.o,$(call obj,daemon)) $(addprefix $(BUILD)/daemon/namer/,demangle.o names.o name_cut.o)
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))
-CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client))
+CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client)) $(foreach d,$(CLIENT_ROOMS),$(call obj,client/$(d)))
 
 # What goes into other people's programs: one object, so that one reference brings all of it; without
 # what would ask their C library for more, and with its own names hidden.
 RUNTIME_CFLAGS = $(filter-out -fstack-protector-strong,$(ALL_CFLAGS)) -fPIC -fvisibility=hidden \
 	-ftls-model=initial-exec -fsemantic-interposition -fno-stack-protector -fno-exceptions
 RUNTIME_OBJ = $(call obj,runtime)
-$(RUNTIME_OBJ): $(BUILD)/runtime/%.o: runtime/%.c
+$(RUNTIME_OBJ): $(BUILD)/runtime/%.o: runtime/%.c | $(if $(CROSS),$(SYSROOT).packages)
 	@mkdir -p $(@D)
-	$(CC) $(RUNTIME_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call short,CC)$(CC) $(RUNTIME_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/runtime/all-of-it.o: $(RUNTIME_OBJ)
-	$(CC) $(CROSS_LDFLAGS) -r -nostdlib -o $@ $^
+	$(call short,LD)$(CC) $(CROSS_LDFLAGS) -r -nostdlib -o $@ $^
 $(BUILD)/libmperf-runtime.a: $(BUILD)/runtime/all-of-it.o
 
 $(BUILD)/libproto.a: $(PROTO_OBJ)
@@ -108,7 +121,7 @@ $(BUILD)/libclient.a: $(CLIENT_OBJ)
 # Appended (q), not replaced: stations may have files of the same name.
 $(BUILD)/lib%.a:
 	@rm -f $@
-	$(AR) qcs $@ $(filter %.o,$^)
+	$(call short,AR)$(AR) qcs $@ $(filter %.o,$^)
 
 LIBS_DAEMON = $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libproto.a
 LIBS_NAMER  = $(BUILD)/libnamer.a $(BUILD)/libproto.a
@@ -116,26 +129,26 @@ LIBS_CLIENT = $(BUILD)/libclient.a $(BUILD)/libproto.a
 DEMANGLE    = -liberty
 
 $(BUILD)/mperfd: $(BUILD)/daemon/main.o $(LIBS_DAEMON)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON)) $(DEMANGLE) -lm
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON)) $(DEMANGLE) -lm
 $(BUILD)/mperf-namer: $(BUILD)/daemon/namer/main.o $(LIBS_NAMER)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
 $(BUILD)/mperfctl: $(BUILD)/client/main.o $(LIBS_CLIENT)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_CLIENT)) -lm
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_CLIENT)) -lm
 $(BUILD)/mperf-platform-check: $(BUILD)/platform-db/main.o $(BUILD)/libplatform.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_PLATFORM))
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_PLATFORM))
 # The data stands beside the programs, as an installed mperfd finds it from its own place.
 $(BUILD)/platforms: | $(BUILD)/mperfd
-	ln -sfn $(abspath platform-db/platforms) $@
+	$(QUIET)ln -sfn $(abspath platform-db/platforms) $@
 
 $(BUILD)/%.o: %.c | $(BUILD)/gen/all
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call short,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/all
-	$(CC) -std=c17 -I. -I$(BUILD)/gen -O2 -g $(SANITIZE) -c -o $@ $<
+	$(call short,CC)$(CC) -std=c17 -I. -I$(BUILD)/gen -O2 -g $(SANITIZE) -c -o $@ $<
 
 # --- what is generated: messages, and texts that become string literals -----------------------
 
-TEXTS = $(wildcard daemon/store/*.sql client/*.html client/*.css client/*.js client/*.bash)
+TEXTS = $(wildcard $(foreach d,daemon/store client,$(foreach e,sql html css js bash,$(d)/*.$(e) $(d)/*/*.$(e))))
 SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/pmu/,switch.skel.h switch_plain.skel.h))
 GENERATED = $(BUILD)/gen/proto/mperf.pb-c.c $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS)) $(SKELETONS)
 $(BUILD)/gen/all: $(GENERATED) $(if $(CROSS),$(SYSROOT).packages)
@@ -147,11 +160,11 @@ $(SYSROOT).packages: tests/boards/debian.py
 endif
 $(BUILD)/gen/proto/mperf.pb-c.c: proto/mperf.proto
 	@mkdir -p $(@D)
-	protoc-c --c_out=$(BUILD)/gen $<
+	$(call short,GEN)protoc-c --c_out=$(BUILD)/gen $<
 $(BUILD)/gen/proto/mperf.pb-c.h: $(BUILD)/gen/proto/mperf.pb-c.c ;
 $(BUILD)/gen/%.inc: %
 	@mkdir -p $(@D)
-	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $< > $@
+	$(call short,GEN)sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $< > $@
 
 # BPF programs, as C that carries them. Where clang finds the C library's headers is not said for the
 # target bpf, so it is asked where they are for this machine.
@@ -159,14 +172,14 @@ BPF_CFLAGS = -target bpf -std=gnu17 -O2 -g -Wall -Wextra -Werror -I. \
 	$(shell $(CLANG) -v -E - </dev/null 2>&1 | sed -n '/<...> search starts here:/,/^End/s/^ /-idirafter /p')
 $(BUILD)/gen/%.bpf.o: %.bpf.c daemon/pmu/switch_layout.h
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
+	$(call short,BPF)$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
 $(BUILD)/gen/%_plain.bpf.o: %.bpf.c daemon/pmu/switch_layout.h
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) -DSWITCH_PLAIN -c -o $@ $<
+	$(call short,BPF)$(CLANG) $(BPF_CFLAGS) -DSWITCH_PLAIN -c -o $@ $<
 # Linked once more by itself, it loses what only debuggers read.
 $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
-	$(BPFTOOL) gen object $(<:.bpf.o=.o) $<
-	$(BPFTOOL) gen skeleton $(<:.bpf.o=.o) name $(if $(filter %_plain,$*),switch_bpf_plain,switch_bpf_typed) > $@
+	$(QUIET)$(BPFTOOL) gen object $(<:.bpf.o=.o) $<
+	$(call short,GEN)$(BPFTOOL) gen skeleton $(<:.bpf.o=.o) name $(if $(filter %_plain,$*),switch_bpf_plain,switch_bpf_typed) > $@
 # With BPF or without it: what was built the other way is built anew.
 $(BUILD)/daemon/pmu/kernel.o: $(SKELETONS)
 .SECONDARY: $(SKELETONS:.skel.h=.bpf.o)
@@ -182,9 +195,16 @@ PACKAGES_DEMO = dpkg-dev tclsh xz-utils
 packages:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_PASS) $(PACKAGES_DEMO)
 
-demo: packages
-	$(MAKE) all
-	tests/workloads/demo $(BUILD)
+# What the demo shows, and no more; SQLite's benchmark begins first, for one of its files takes longest.
+demo:
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO)
+	$(QUIET)$(MAKE) PASS=no demo-programs
+	$(QUIET)tests/workloads/demo $(BUILD)
+.PHONY: demo-programs
+demo-programs: $(BUILD)/workloads/speedtest1 $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl $(BUILD)/platforms
+$(BUILD)/workloads/speedtest1:
+	@echo "CC $(patsubst build/%,%,$@) (SQLite's own benchmark, from Debian's source package)"
+	@tests/workloads/speedtest1 $(BUILD) > /dev/null
 
 # --- people -----------------------------------------------------------------------------------
 
@@ -219,13 +239,13 @@ FORCE:
 ifdef CROSS
 RUNNABLE_BUILD = $(patsubst %/boards,%,$(SYSROOTS))
 $(RUNNABLE_BUILD)/mperfctl: FORCE
-	$(MAKE) CROSS= BUILD=$(RUNNABLE_BUILD) $@
+	$(QUIET)$(MAKE) CROSS= BUILD=$(RUNNABLE_BUILD) $@
 else
 RUNNABLE_BUILD = $(BUILD)
 endif
 COMPLETIONS = $(BUILD)/mperfctl.bash $(BUILD)/mperfctl.zsh
 $(COMPLETIONS): $(BUILD)/mperfctl.%: $(RUNNABLE_BUILD)/mperfctl
-	$< completion $* > $@
+	$(call short,GEN)$< completion $* > $@
 
 define NEWLINE
 

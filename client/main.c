@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * mperfctl: find the command in the table that both sides share, let it parse its options and run.
+ * mperfctl: find the command in the table that both sides share, parse its options and run it.
  */
 #include <errno.h>
 #include <locale.h>
@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/command.h"
-#include "client/completion.h"
-#include "client/options.h"
-#include "client/print.h"
-#include "client/say.h"
+#include "client/commands/command.h"
+#include "client/options/completion.h"
+#include "client/options/options.h"
+#include "client/show/print.h"
+#include "client/show/say.h"
 #include "proto/memory.h"
 #include "proto/nearest.h"
 
@@ -25,23 +25,23 @@ static const struct command {
 #include "proto/command.inc"
 #undef COMMAND
 };
-#define N_COMMANDS (sizeof commands / sizeof *commands)
+#define N_COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static void help(FILE *f)
 {
 	fputs("Usage: mperfctl COMMAND [OPTION...]\n\n"
-	      "mperf tells why a program is slow on the machine in front of you. mperfctl asks "
+	      "mperf shows why a program is slow on the machine in front of you. mperfctl asks "
 	      "the\n"
-	      "mperfd service, or starts an mperfd of its own where none answers.\n\n"
+	      "mperfd service; if none answers, it starts an mperfd of its own.\n\n"
 	      "Commands:\n",
 		f);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		fprintf(f, "  %-11s %s\n", commands[i].name, commands[i].summary);
-	fputs("  help        show what a command takes, with examples\n"
+	fputs("  help        show the options of a command, with examples\n"
 	      "  completion  print a completion script for bash or zsh\n\n"
 	      "Examples:\n"
 	      "  mperfctl hotspots -- ./program\n"
-	      "  mperfctl record -g dwarf -- ./program && mperfctl flamegraph\n"
+	      "  mperfctl record -- ./program && mperfctl flamegraph\n"
 	      "  mperfctl help record\n\n"
 	      "  --help, --version\n\n"
 	      "Exit status: 0 done, 1 failed, 2 wrong usage; record and stat pass on that of "
@@ -66,16 +66,17 @@ static int unknown(const char *name)
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		names[i] = commands[i].name;
 	const char *near = nearest_name(name, names, N_COMMANDS + 4);
-	snprintf(what, sizeof what, "'%.100s' is no %s", name, *name == '-' ? "option" : "command");
+	snprintf(what, sizeof(what), "'%.100s' is not %s", name,
+		*name == '-' ? "an option" : "a command");
 	if (near)
-		snprintf(remedy, sizeof remedy, "Did you mean `mperfctl %s`?", near);
+		snprintf(remedy, sizeof(remedy), "Did you mean `mperfctl %s`?", near);
 	else
-		snprintf(remedy, sizeof remedy, "`mperfctl --help` lists what there is");
+		snprintf(remedy, sizeof(remedy), "`mperfctl --help` lists the commands");
 	say_failure(what, remedy);
 	return EXIT_USAGE;
 }
 
-/* Help may go to a full disc, too. */
+/* Help may go to a full disk, too. */
 static int printed(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -103,7 +104,7 @@ static int help_for(const char *name)
 
 static int run(const struct command *c, int argc, char **argv)
 {
-	_cleanup_(freep) struct options *o = calloc(1, sizeof *o);
+	_cleanup_(freep) struct options *o = calloc(1, sizeof(*o));
 	if (!o) {
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
@@ -123,7 +124,7 @@ static int run(const struct command *c, int argc, char **argv)
 /* argv[0] is "completion". */
 static int complete(int argc, char **argv)
 {
-	static const char remedy[] = "Say `mperfctl completion bash` or `mperfctl completion zsh`";
+	static const char remedy[] = "Run `mperfctl completion bash` or `mperfctl completion zsh`";
 	char what[256];
 
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
@@ -131,22 +132,22 @@ static int complete(int argc, char **argv)
 	if (argc == 2 && completion_print(argv[1], stdout) == 0)
 		return printed();
 	if (argc < 2)
-		snprintf(what, sizeof what, "completion needs the name of a shell");
+		snprintf(what, sizeof(what), "completion needs the name of a shell");
 	else if (argc > 2)
-		snprintf(what, sizeof what, "'%.100s' is one argument too many", argv[2]);
+		snprintf(what, sizeof(what), "'%.100s' is one argument too many", argv[2]);
 	else
-		snprintf(what, sizeof what, "there is no completion for '%.100s'", argv[1]);
+		snprintf(what, sizeof(what), "there is no completion for '%.100s'", argv[1]);
 	say_failure(what, remedy);
 	return EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
 {
-	/* For the widths of letters alone: what we print is UTF-8 and our own English. */
+	/* Only for the widths of letters: we print UTF-8 and our own English. */
 	setlocale(LC_CTYPE, "C.UTF-8");
 
 	if (argc < 2) {
-		say_failure("no command was given", "`mperfctl --help` lists what there is");
+		say_failure("no command was given", "`mperfctl --help` lists the commands");
 		return EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--version") == 0) {

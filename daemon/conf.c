@@ -48,17 +48,17 @@ struct parse {
 
 static int __attribute__((format(printf, 2, 3))) wrong(struct parse *p, const char *format, ...)
 {
-	char text[sizeof p->error.text];
+	char text[sizeof(p->error.text)];
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof text, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	if (p->line > 0)
-		snprintf(p->error.text, sizeof p->error.text, "%.200s:%u: %.290s", p->name, p->line,
-			text);
+		snprintf(p->error.text, sizeof(p->error.text), "%.200s:%u: %.290s", p->name,
+			p->line, text);
 	else
-		snprintf(p->error.text, sizeof p->error.text, "%.200s: %.300s", p->name, text);
+		snprintf(p->error.text, sizeof(p->error.text), "%.200s: %.300s", p->name, text);
 	return CONF_WRONG;
 }
 
@@ -73,16 +73,15 @@ static struct quote quoted(const char *text)
 	size_t n = 0;
 	for (size_t i = 0; i < 40 && text[i]; i++) {
 		unsigned char c = (unsigned char)text[i];
-		n += (size_t)snprintf(
-			q.text + n, sizeof q.text - n, c >= 0x20 && c < 0x7f ? "%c" : "\\x%02x", c);
+		n += (size_t)snprintf(q.text + n, sizeof(q.text) - n,
+			c >= 0x20 && c < 0x7f ? "%c" : "\\x%02x", c);
 	}
 	if (strlen(text) > 40)
-		snprintf(q.text + n, sizeof q.text - n, "...");
+		snprintf(q.text + n, sizeof(q.text) - n, "...");
 	return q;
 }
 
-/* --- lines ---------------------------------------------------------------------------------------
- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 static const struct conf_row *row_named(const char *section, const char *key)
 {
@@ -109,7 +108,7 @@ static int unknown_key(struct parse *p, const char *key)
 	size_t n = 0;
 	const struct conf_row *elsewhere = row_named(NULL, key);
 	if (elsewhere)
-		return wrong(p, "'%s' is no key of [%s]; it belongs below [%s]", key, p->section,
+		return wrong(p, "'%s' is not a key of [%s]; it belongs in [%s]", key, p->section,
 			elsewhere->section);
 
 	for (size_t i = 0; i < n_conf_rows; i++)
@@ -129,7 +128,7 @@ static int wrong_text(struct parse *p, const struct conf_row *row, const char *t
 		return wrong(p, "%s is %zu bytes long, but must be at most %zu", row->key,
 			strlen(text), conf_length_max(row));
 	static const char *const forms[] = {
-		[KIND_PATH] = "a path from the root on, such as /var/lib/mperf",
+		[KIND_PATH] = "an absolute path, such as /var/lib/mperf",
 		[KIND_GROUP] = "the name of a group: letters, digits, '_', '-' and '.'",
 		[KIND_EVENTS] = "a list of events without spaces, such as cycles,instructions",
 	};
@@ -144,6 +143,7 @@ static int wrong_value(struct parse *p, const struct conf_row *row, const char *
 		[KIND_SWITCH] = "yes or no",
 		[KIND_DURATION] = "a time such as 500ms, 5s, 2min, 12h or 14d",
 		[KIND_BYTES] = "a size such as 4096, 512M or 2G",
+		[KIND_SHARE] = "a percentage such as 1% or 0.5%",
 	};
 	const char *space = *row->unit ? " " : "";
 
@@ -159,7 +159,7 @@ static int wrong_value(struct parse *p, const struct conf_row *row, const char *
 		quoted(text).text, forms[row->kind], row->min, row->max, space, row->unit);
 }
 
-/* Whether a comment was begun behind the value, where there are none. */
+/* Does a comment follow the value, where none is allowed? */
 static bool has_comment(const char *value)
 {
 	for (const char *at = value; (at = strpbrk(at, "#;")); at++)
@@ -172,7 +172,7 @@ static int take_value(struct parse *p, const char *key, const char *value)
 {
 	if (!p->section) {
 		const struct conf_row *meant = row_named(NULL, key);
-		return wrong(p, "'%s' stands before any section; put [%s] on a line above it",
+		return wrong(p, "'%s' comes before any section; put [%s] on a line above it",
 			quoted(key).text, meant ? meant->section : conf_rows[0].section);
 	}
 	const struct conf_row *row = row_named(p->section, key);
@@ -186,7 +186,7 @@ static int take_value(struct parse *p, const char *key, const char *value)
 		return wrong(p, "'%s' has no value; its default is %s", key, row->preset);
 	if (has_comment(value))
 		return wrong(
-			p, "a comment behind the value of '%s'; give it a line of its own", key);
+			p, "a comment follows the value of '%s'; put it on a line of its own", key);
 	int r = conf_value_set(row, value, &p->c);
 	if (r != 0)
 		return wrong_value(p, row, value, r);
@@ -215,8 +215,7 @@ static int take_section(struct parse *p, char *line)
 	}
 	for (size_t k = 0; k < p->n_opened; k++)
 		if (p->opened[k].name == names[i])
-			return wrong(p,
-				"section [%s] was already begun at line %u; put its keys there",
+			return wrong(p, "section [%s] already began at line %u; put its keys there",
 				name, p->opened[k].line);
 	p->opened[p->n_opened].name = names[i];
 	p->opened[p->n_opened++].line = p->line;
@@ -240,7 +239,7 @@ static char *trimmed(char *text)
 	return text;
 }
 
-/* What no line may hold: it would be hidden from whoever reads the file. */
+/* Characters that no line may hold: a reader of the file would not see them. */
 static int check_bytes(struct parse *p, const char *line, size_t n)
 {
 	if (n >= CONF_LINE_BYTES)
@@ -256,8 +255,8 @@ static int check_bytes(struct parse *p, const char *line, size_t n)
 		if (c == '\0')
 			return wrong(p, "the line holds a NUL byte; save the file as plain text");
 		if (c == '\r')
-			return wrong(p, "the line holds a carriage return; save the file with line "
-					"ends of Unix");
+			return wrong(p, "the line holds a carriage return; save the file with "
+					"Unix line endings");
 		if ((c < 0x20 && c != '\t') || c == 0x7f)
 			return wrong(
 				p, "the line holds the control character 0x%02x; remove it", c);
@@ -294,7 +293,7 @@ static int take_line(struct parse *p, const char *bytes, size_t n)
 /* One key may not exceed another: told at the line of the two that came last. */
 static int check_orders(struct parse *p)
 {
-	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
 		const struct conf_row *less = row_named(NULL, orders[i].less);
 		const struct conf_row *more = row_named(NULL, orders[i].more);
 		if (conf_value_get(less, &p->c) <= conf_value_get(more, &p->c))
@@ -308,7 +307,7 @@ static int check_orders(struct parse *p)
 		unsigned other_at = last_is_less ? more_at : less_at;
 		char where[32] = "the default";
 		if (other_at > 0)
-			snprintf(where, sizeof where, "line %u", other_at);
+			snprintf(where, sizeof(where), "line %u", other_at);
 		p->line = last_is_less ? less_at : more_at;
 		return wrong(p, "%s is %s, but %s is %s (%s); %s must not be larger than %s",
 			last->key, conf_value_print(last, &p->c).text, other->key,
@@ -317,8 +316,7 @@ static int check_orders(struct parse *p)
 	return 0;
 }
 
-/* --- the whole
- * ------------------------------------------------------------------------------------ */
+/* --- the whole -------------------------------------------------------------------------------- */
 
 void conf_defaults(struct conf *ret_conf)
 {
@@ -360,7 +358,7 @@ int conf_parse(const char *text, size_t n, const char *name, struct conf *ret_co
 static int unreadable(
 	const char *path, const char *why, const char *remedy, struct conf_error *ret_error)
 {
-	snprintf(ret_error->text, sizeof ret_error->text, "%.200s cannot be read: %s; %s", path,
+	snprintf(ret_error->text, sizeof(ret_error->text), "%.200s cannot be read: %s; %s", path,
 		why, remedy);
 	return CONF_UNREADABLE;
 }
@@ -386,22 +384,22 @@ int conf_read(const char *path, struct conf *ret_conf, struct conf_error *ret_er
 {
 	static const char name_another[] = "name a text file with --config";
 	struct stat st;
-	/* Not to wait for whoever may write into a FIFO. */
+	/* Do not wait for a writer if it is a FIFO. */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0 && errno == ENOENT) {
-		snprintf(ret_error->text, sizeof ret_error->text,
-			"%.200s is not there; name another file with --config, or leave that out "
-			"for "
-			"the defaults",
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"%.200s does not exist; name another file with --config, or leave out "
+			"--config for the defaults",
 			path);
 		return CONF_ABSENT;
 	}
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return unreadable(path, strerror(errno),
-			"let the user that mperfd runs as read it, or name another one", ret_error);
+			"let the user that mperfd runs as read it, or name another file",
+			ret_error);
 	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
-		return unreadable(path, "it is no regular file", name_another, ret_error);
+		return unreadable(path, "it is not a regular file", name_another, ret_error);
 
 	_cleanup_(freep) char *text = malloc(CONF_BYTES_MAX + 1);
 	if (!text)
@@ -428,13 +426,14 @@ static void print_comment(const char *words, FILE *f)
 
 static void print_range(const struct conf_row *row, FILE *f)
 {
-	if (row->kind == KIND_COUNT || row->kind == KIND_DURATION || row->kind == KIND_BYTES)
+	if (row->kind == KIND_COUNT || row->kind == KIND_DURATION || row->kind == KIND_BYTES ||
+		row->kind == KIND_SHARE)
 		fprintf(f, "# From %s to %s%s%s.", row->min, row->max, *row->unit ? " " : "",
 			row->unit);
 	else
 		fputs(row->kind == KIND_SWITCH     ? "# yes or no."
 			: row->kind == KIND_PATH   ? "# A path."
-			: row->kind == KIND_EVENTS ? "# A list of events, parted by commas."
+			: row->kind == KIND_EVENTS ? "# A list of events, separated by commas."
 						   : "# A name.",
 			f);
 	fputs(row->restart ? " A change waits for the next start.\n" : "\n", f);

@@ -17,7 +17,7 @@ const struct conf_row conf_rows[] = {
 #include "daemon/conf.inc"
 #undef CONF
 };
-const size_t n_conf_rows = sizeof conf_rows / sizeof *conf_rows;
+const size_t n_conf_rows = sizeof(conf_rows) / sizeof(*conf_rows);
 
 static const char *digits(const char *text, uint64_t *ret_value, bool *ret_overflow)
 {
@@ -69,13 +69,35 @@ static int read_bytes(const char *text, uint64_t *ret_value)
 static int read_switch(const char *text, uint64_t *ret_value)
 {
 	static const char *const words[] = {"no", "yes", "false", "true", "off", "on"};
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		if (strcmp(text, words[i]) == 0) {
 			*ret_value = i % 2;
 			return 0;
 		}
 	}
 	return CONF_VALUE_MALFORMED;
+}
+
+/* "1%", "0.25%", "none". Up to four decimals: a millionth is the smallest share. */
+static int read_share(const char *text, uint64_t *ret_value)
+{
+	uint64_t value, decimals = 0, unit = 10000;
+	bool overflow;
+	if (strcmp(text, "none") == 0 || strcmp(text, "0") == 0) {
+		*ret_value = 0;
+		return 0;
+	}
+	text = digits(text, &value, &overflow);
+	if (text && *text == '.' && text[1] != '%') {
+		for (text++; *text >= '0' && *text <= '9' && unit > 1; text++)
+			decimals += (uint64_t)(*text - '0') * (unit /= 10);
+	}
+	if (!text || strcmp(text, "%") != 0)
+		return CONF_VALUE_MALFORMED;
+	if (overflow || value > 100)
+		return CONF_VALUE_OUT_OF_RANGE;
+	*ret_value = value * 10000 + decimals;
+	return 0;
 }
 
 static int read_number(enum conf_kind kind, const char *text, uint64_t *ret_value)
@@ -87,6 +109,8 @@ static int read_number(enum conf_kind kind, const char *text, uint64_t *ret_valu
 		return read_switch(text, ret_value);
 	case KIND_BYTES:
 		return read_bytes(text, ret_value);
+	case KIND_SHARE:
+		return read_share(text, ret_value);
 	default:;
 		int r = unit_parse_duration(text, ret_value);
 		return r == UNIT_OUT_OF_RANGE ? CONF_VALUE_OUT_OF_RANGE
@@ -155,12 +179,12 @@ static int value_of_number(const struct conf_row *row, const char *text, struct 
 	char *member = (char *)c + row->offset;
 	uint32_t count = (uint32_t)value;
 	bool is = value;
-	if (row->kind == KIND_COUNT)
-		memcpy(member, &count, sizeof count);
+	if (row->kind == KIND_COUNT || row->kind == KIND_SHARE)
+		memcpy(member, &count, sizeof(count));
 	else if (row->kind == KIND_SWITCH)
-		memcpy(member, &is, sizeof is);
+		memcpy(member, &is, sizeof(is));
 	else
-		memcpy(member, &value, sizeof value);
+		memcpy(member, &value, sizeof(value));
 	return 0;
 }
 
@@ -183,15 +207,30 @@ uint64_t conf_value_get(const struct conf_row *row, const struct conf *c)
 	bool is;
 	switch (row->kind) {
 	case KIND_COUNT:
-		memcpy(&count, member, sizeof count);
+	case KIND_SHARE:
+		memcpy(&count, member, sizeof(count));
 		return count;
 	case KIND_SWITCH:
-		memcpy(&is, member, sizeof is);
+		memcpy(&is, member, sizeof(is));
 		return is;
 	default:
-		memcpy(&value, member, sizeof value);
+		memcpy(&value, member, sizeof(value));
 		return value;
 	}
+}
+
+static struct conf_value_text print_share(uint64_t ppm)
+{
+	struct conf_value_text v = {"none"};
+	if (ppm == 0)
+		return v;
+	int n = snprintf(v.text, sizeof(v.text), "%u.%04u", (unsigned)(ppm / 10000),
+		(unsigned)(ppm % 10000));
+	while (v.text[n - 1] == '0')
+		n--;
+	n -= v.text[n - 1] == '.';
+	snprintf(v.text + n, sizeof(v.text) - (size_t)n, "%%");
+	return v;
 }
 
 /* As it is written in the file, exactly: in the largest unit of which it is a whole multiple. */
@@ -206,25 +245,27 @@ struct conf_value_text conf_value_print(const struct conf_row *row, const struct
 		  {1, ""}};
 	struct conf_value_text v = {""};
 	if (conf_is_text(row)) {
-		snprintf(v.text, sizeof v.text, "%s", (const char *)c + row->offset);
+		snprintf(v.text, sizeof(v.text), "%s", (const char *)c + row->offset);
 		return v;
 	}
 
 	uint64_t value = conf_value_get(row, c);
+	if (row->kind == KIND_SHARE)
+		return print_share(value);
 	size_t i = 0;
 	if (row->kind == KIND_SWITCH) {
-		snprintf(v.text, sizeof v.text, "%s", value ? "yes" : "no");
+		snprintf(v.text, sizeof(v.text), "%s", value ? "yes" : "no");
 	} else if (row->kind == KIND_DURATION) {
 		while (value % durations[i].n != 0 || (value == 0 && durations[i].n > 1))
 			i++;
-		snprintf(v.text, sizeof v.text, "%llu%s",
+		snprintf(v.text, sizeof(v.text), "%llu%s",
 			(unsigned long long)(value / durations[i].n), durations[i].name);
 	} else {
 		while (row->kind == KIND_COUNT
 				? sizes[i].n > 1
 				: value % sizes[i].n != 0 || (value == 0 && sizes[i].n > 1))
 			i++;
-		snprintf(v.text, sizeof v.text, "%llu%s", (unsigned long long)(value / sizes[i].n),
+		snprintf(v.text, sizeof(v.text), "%llu%s", (unsigned long long)(value / sizes[i].n),
 			sizes[i].name);
 	}
 	return v;

@@ -3,8 +3,8 @@
 
 /* Values of mperf.conf: the rows of conf.inc, and text to member and back
  *
- * Limits and defaults are texts, too, so that what is documented, what is complained about and what
- * is compared are the same thing.
+ * Limits and defaults are texts too, so that documentation, error messages and comparisons all use
+ * the same ones.
  */
 
 #include <stdbool.h>
@@ -18,9 +18,11 @@ enum conf_kind {
 	KIND_SWITCH,   /* bool: yes no true false on off */
 	KIND_DURATION, /* uint64_t, ns: 5s; see unit_parse_duration */
 	KIND_BYTES,    /* uint64_t: 512M, 512MiB; K M G T are powers of 1024 */
+	KIND_SHARE,    /* uint32_t, millionths: 1%, 0.25%; none is 0 */
 	KIND_PATH,     /* char[CONF_TEXT_BYTES]: begins with a slash */
-	KIND_EVENTS,   /* char[CONF_TEXT_BYTES]: visible ASCII; what it means is event_parse's affair */
-	KIND_GROUP,    /* char[CONF_TEXT_BYTES]: letters, digits, '_', '-' (not first), '.' */
+	/* char[CONF_TEXT_BYTES]: visible ASCII; event_parse gives it a meaning */
+	KIND_EVENTS,
+	KIND_GROUP, /* char[CONF_TEXT_BYTES]: letters, digits, '_', '-' (not first), '.' */
 };
 
 struct conf_row {
@@ -31,11 +33,11 @@ struct conf_row {
 	bool restart;
 	const char *says;
 };
-#define N_CONF_ROWS_MAX 32 /* what has a member for each row has room for so many */
+#define N_CONF_ROWS_MAX 32 /* size of arrays with a member for each row */
 extern const struct conf_row conf_rows[];
 extern const size_t n_conf_rows;
 
-/* Set the member that text is meant for. 0, or CONF_VALUE_*; *c is untouched then. */
+/* Set the row's member to the value in text. 0, or CONF_VALUE_*; *c is untouched then. */
 enum { CONF_VALUE_MALFORMED = 1, CONF_VALUE_OUT_OF_RANGE };
 int conf_value_set(const struct conf_row *row, const char *text, struct conf *c);
 
@@ -48,7 +50,7 @@ struct conf_value_text {
 };
 struct conf_value_text conf_value_print(const struct conf_row *row, const struct conf *c);
 
-/* Whether a row's value is no number. */
+/* Whether a row's value is a text, not a number. */
 bool conf_is_text(const struct conf_row *row);
-/* The longest that a text of this row may be, in bytes. */
+/* The maximum length of a text of this row, in bytes. */
 size_t conf_length_max(const struct conf_row *row);

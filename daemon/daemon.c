@@ -21,13 +21,13 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
-#include "daemon/attribute/namer.h"
 #include "daemon/attribute/stack_start.h"
-#include "daemon/control/listener.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/server.h"
-#include "daemon/control/service.h"
+#include "daemon/naming/namer.h"
 #include "daemon/pmu/cores.h"
+#include "daemon/service/service.h"
+#include "daemon/session/listener.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -109,7 +109,7 @@ static int loop(struct daemon *d, const struct mode *m)
 
 static int daemon_new(const struct daemon_options *o, struct daemon **ret_daemon)
 {
-	struct daemon *d = calloc(1, sizeof *d);
+	struct daemon *d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
 	d->config = o->config;
@@ -118,7 +118,7 @@ static int daemon_new(const struct daemon_options *o, struct daemon **ret_daemon
 	d->control.switches = o->switches;
 	stack_starts_learn(o->main_caller, "/proc/self/maps", &d->starts);
 	d->control.starts = &d->starts;
-	d->fds = calloc(DAEMON_FDS_MAX, sizeof *d->fds);
+	d->fds = calloc(DAEMON_FDS_MAX, sizeof(*d->fds));
 	int r = d->fds ? sd_event_new(&d->event) : -ENOMEM;
 	if (r >= 0)
 		r = cores_new(NULL, NULL, &d->control.cores);
@@ -196,7 +196,7 @@ static void say(void *userdata, int level, const char *text)
 static void say_with_remedy(const char *text, const char *remedy)
 {
 	char line[1024];
-	snprintf(line, sizeof line, "%s%s%s", text, *remedy ? ". " : "", remedy);
+	snprintf(line, sizeof(line), "%s%s%s", text, *remedy ? ". " : "", remedy);
 	say(NULL, LOG_ERR, line);
 }
 
@@ -207,18 +207,18 @@ static void tell_status(struct daemon *d, uint64_t now_ns)
 	if (now_ns < d->next_tell_ns)
 		return;
 	d->next_tell_ns = now_ns + TELL_NS;
-	char sampling[sizeof s->trouble + 32], text[sizeof d->told];
+	char sampling[sizeof(s->trouble) + 32], text[sizeof(d->told)];
 	if (s->walk)
-		snprintf(sampling, sizeof sampling, "sampling at %u Hz", s->walk->sampler->hz);
+		snprintf(sampling, sizeof(sampling), "sampling at %u Hz", s->walk->sampler->hz);
 	else
-		snprintf(sampling, sizeof sampling, "not sampling (%s)", s->trouble);
+		snprintf(sampling, sizeof(sampling), "not sampling (%s)", s->trouble);
 	bool stores = s->store && !*s->store_trouble;
-	snprintf(text, sizeof text, "%s, %s%s", sampling,
+	snprintf(text, sizeof(text), "%s, %s%s", sampling,
 		stores ? "storing in " : "storing nothing: ",
 		stores ? d->conf.store_path : s->store_trouble);
 	if (strcmp(text, d->told) == 0)
 		return;
-	memcpy(d->told, text, sizeof d->told);
+	memcpy(d->told, text, sizeof(d->told));
 	sd_notifyf(0, "STATUS=%s", text);
 }
 
@@ -272,14 +272,14 @@ static int watch_signals(struct daemon *d)
 	return r < 0 ? r : 0;
 }
 
-/* A group that is not there has no members, and who waits for them would wonder. */
+/* Warn: a missing group has no members. */
 static void tell_group(const struct daemon *d)
 {
 	const char *group = d->conf.group;
 	char line[256 + 2 * CONF_TEXT_BYTES];
 	if (!*group || getgrnam(group))
 		return;
-	snprintf(line, sizeof line,
+	snprintf(line, sizeof(line),
 		"there is no group '%s', so only root sees the samples of others; make it with "
 		"`groupadd --system %s` and reload mperfd, or set group in mperf.conf",
 		group, group);
@@ -295,7 +295,7 @@ static void tell_platforms(const struct daemon *d)
 	const char *error;
 	for (size_t i = 0; (error = cores_error(d->control.cores, i)); i++) {
 		char line[1024];
-		snprintf(line, sizeof line, "platform database: %s; %s", error, then);
+		snprintf(line, sizeof(line), "platform database: %s; %s", error, then);
 		say(NULL, LOG_WARNING, line);
 	}
 }
@@ -309,12 +309,12 @@ static int reload_platforms(struct daemon *d)
 	tell_platforms(d);
 	const struct hart_set outdated = cores_outdated(d->control.cores);
 	if (r == 0)
-		say(NULL, LOG_NOTICE, "platforms read anew");
+		say(NULL, LOG_NOTICE, "platforms reloaded");
 	if (r == 0 && hart_set_count(&outdated) > 0) {
-		snprintf(line, sizeof line,
-			"harts %s go on sampling by what the platforms said at the start; only a "
-			"restart changes that",
-			hart_set_says(&outdated, harts, sizeof harts));
+		snprintf(line, sizeof(line),
+			"harts %s keep sampling with the platform data read at the start; "
+			"restart mperfd to apply the new data",
+			hart_set_says(&outdated, harts, sizeof(harts)));
 		say(NULL, LOG_NOTICE, line);
 	}
 	return 0;
@@ -329,14 +329,14 @@ static int reload(struct daemon *d)
 		(unsigned long long)(clock_ns(CLOCK_MONOTONIC) / 1000));
 	int r = read_conf(d, &next);
 	if (r == 0) {
-		conf_need_restart(&d->conf, &next, restart, sizeof restart);
+		conf_need_restart(&d->conf, &next, restart, sizeof(restart));
 		next.callers = d->conf.callers;
-		memcpy(next.socket_path, d->conf.socket_path, sizeof next.socket_path);
-		memcpy(next.feed_path, d->conf.feed_path, sizeof next.feed_path);
-		memcpy(next.region_events, d->conf.region_events, sizeof next.region_events);
+		memcpy(next.socket_path, d->conf.socket_path, sizeof(next.socket_path));
+		memcpy(next.feed_path, d->conf.feed_path, sizeof(next.feed_path));
+		memcpy(next.region_events, d->conf.region_events, sizeof(next.region_events));
 		d->conf = next;
-		snprintf(line, sizeof line, "configuration read anew%s%s",
-			*restart ? "; only a restart changes " : "", restart);
+		snprintf(line, sizeof(line), "configuration reloaded%s%s",
+			*restart ? "; restart mperfd to change " : "", restart);
 		say(NULL, LOG_NOTICE, line);
 		r = service_reload(d->service);
 		if (r == 0)
@@ -402,8 +402,8 @@ static int inherited_sockets(int ret_fd[static 2])
 		(void)listener_use_of(SD_LISTEN_FDS_START + i, &use);
 		if (ret_fd[use] >= 0) {
 			say(NULL, LOG_ERR,
-				"more sockets were handed to mperfd than mperfd.socket has, one "
-				"for clients and one for programs");
+				"mperfd was passed more sockets than the two of mperfd.socket, "
+				"one for clients and one for programs");
 			return -EINVAL;
 		}
 		ret_fd[use] = SD_LISTEN_FDS_START + i;
@@ -434,7 +434,7 @@ static int serve(struct daemon *d)
 	tell_platforms(d);
 	d->control.service = d->service;
 	d->control.conf = &d->conf;
-	struct server_error error = {"", ""};
+	struct listener_error error = {"", ""};
 	r = server_new(&d->control, fd[LISTENER_CONTROL], &d->server, &error);
 	if (r > 0)
 		say_with_remedy(error.text, error.remedy);

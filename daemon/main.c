@@ -14,21 +14,36 @@
 
 #include "daemon/conf.h"
 #include "daemon/daemon.h"
-#include "daemon/pmu/sampler.h"
+#include "daemon/pmu/sampler/sampler.h"
 
 #define EXIT_USAGE 2
 
 const char *argp_program_version = "mperfd " MPERF_VERSION;
 
-enum { OPTION_PRIVATE = 256, OPTION_NAMER, OPTION_FOREGROUND, OPTION_CONFIG, OPTION_CHECK, OPTION_PRINT };
+enum {
+	OPTION_PRIVATE = 256,
+	OPTION_NAMER,
+	OPTION_FOREGROUND,
+	OPTION_CONFIG,
+	OPTION_CHECK,
+	OPTION_PRINT
+};
 
 static const struct argp_option options[] = {
-	{"foreground", OPTION_FOREGROUND, NULL, 0, "be the service, and log to standard error (so it does in any case: it never forks away)", 0},
+	{"foreground", OPTION_FOREGROUND, NULL, 0,
+		"run as the service, and log to standard error (mperfd always does: it never "
+		"forks away)",
+		0},
 	{"config", OPTION_CONFIG, "FILE", 0, "read this instead of " CONF_PATH, 0},
-	{"check-config", OPTION_CHECK, NULL, 0, "say what is wrong with the configuration, and exit", 0},
-	{"print-config", OPTION_PRINT, NULL, 0, "print every key with the value in force, and exit", 0},
-	{"namer", OPTION_NAMER, "PATH", 0, "where mperf-namer is (default: $MPERF_NAMER, then beside mperfd)", 0},
-	{"private", OPTION_PRIVATE, "FD", 0, "serve only the client at the other end of socket FD (mperfctl does this where no service answers)", 0},
+	{"check-config", OPTION_CHECK, NULL, 0, "check the configuration, and exit", 0},
+	{"print-config", OPTION_PRINT, NULL, 0, "print every key with the value in force, and exit",
+		0},
+	{"namer", OPTION_NAMER, "PATH", 0,
+		"where mperf-namer is (default: $MPERF_NAMER, then beside mperfd)", 0},
+	{"private", OPTION_PRIVATE, "FD", 0,
+		"serve only the client at the other end of socket FD (mperfctl does this where no "
+		"service answers)",
+		0},
 	{0},
 };
 
@@ -64,7 +79,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->print = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is too much: mperfd takes no arguments", arg);
+		argp_error(state, "unexpected argument '%s': mperfd takes none", arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -80,7 +95,7 @@ static int show_config(const struct arguments *a)
 	int r = conf_read(path, &conf, &error);
 	if (r == CONF_ABSENT && !a->daemon.config) {
 		conf_defaults(&conf);
-		fprintf(stderr, "mperfd: there is no %s, so the defaults hold\n", path);
+		fprintf(stderr, "mperfd: there is no %s; using the defaults\n", path);
 	} else if (r != 0) {
 		fprintf(stderr, "mperfd: %s\n", r > 0 ? error.text : strerror(-r));
 		return r > 0 ? EXIT_USAGE : EXIT_FAILURE;
@@ -114,8 +129,8 @@ static bool read_switches(enum sampler_switches *ret_switches)
 	const char *text = getenv("MPERF_SWITCHES");
 	if (!text || sampler_switches_parse(text, ret_switches) == 0)
 		return true;
-	fprintf(stderr,
-		"mperfd: MPERF_SWITCHES=%s is none of best, sibling, bpf and none; unset it\n", text);
+	fprintf(stderr, "mperfd: MPERF_SWITCHES=%s is not best, sibling, bpf or none; unset it\n",
+		text);
 	return false;
 }
 
@@ -124,12 +139,14 @@ int main(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "The profiling daemon of mperf. Without --private it is the system's service; "
+		.doc = "The profiling daemon of mperf. Without --private it is the system's "
+		       "service; "
 		       "`systemctl start mperfd` starts it.\v"
 		       "Examples:\n"
 		       "  mperfd --foreground --config=./mperf.conf\n"
 		       "  mperfd --check-config\n\n"
-		       "Exit status: 0 when it was told to end (or, private, the client hung up), 1 on "
+		       "Exit status: 0 when it was told to end (or, private, the client hung up), "
+		       "1 on "
 		       "failure, 2 on wrong usage or configuration.",
 	};
 	struct arguments a = {.daemon = {.control_fd = -1,

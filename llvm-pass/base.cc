@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A counted function learns once where its counters are: the bias of its thread, which is 0 before
-// the thread's first counted function, and then for good. That costs a load, a test and an
-// addition, so it stands where it is rarest before all uses: a path that counts nothing pays
-// nothing. Functions that their module alone calls need no test: those that are called from
-// elsewhere make it before they call them.
+// A counted function determines once where its counters are: the bias of its thread, which is 0
+// before the thread's first counted function, and then constant. That costs a load, a test and an
+// addition, so it is placed where it is rarest before all uses: a path that counts nothing pays
+// nothing. Functions that only their module calls need no test: functions callable from elsewhere
+// test before they call them.
 //
-// The address is made an integer and back, since a counter's block is no part of the array that the
-// linker knows: to the optimiser, an address derived from the array would stay within it.
+// The address is converted to an integer and back, since a counter's block is not part of the array
+// that the linker knows: the optimiser would assume that an address derived from the array stays
+// within it.
 //
-// Counters of one function are reached by short offsets, of both signs, around the base.
+// Counters of one function are reached by short offsets, positive or negative, from the base.
 //
-// In executables of x86-64 no register is needed: the runtime keeps the bias in the base of the
-// segment %gs too, which such programs leave alone, so an addition reaches its counter by itself.
-// The base is computed there only for what takes an address, and the thread's first function found
-// as elsewhere.
+// In executables of x86-64 no register is needed: the runtime also keeps the bias in the base of
+// the segment %gs, which such programs leave unused, so an addition reaches its counter directly.
+// The base is computed there only for uses that need an address; the thread's first function is
+// detected as elsewhere.
 
+#include "base.h"
 #include "emit.h"
 #include "segment.h"
 
@@ -39,21 +41,21 @@ namespace
 {
 
 constexpr uint32_t COUNTER_BYTES = 8;
-// Computing the base once more makes the code longer, which is taken to cost as much as doing so in
-// one entry of so many; and beyond so many places, one serves all.
+// Computing the base once more makes the code longer; we rate that like doing so in one of this
+// many entries. With more places than this, one serves all.
 constexpr uint64_t PLACE_COST = 16;
 constexpr size_t PLACES_MAX = 6;
 constexpr uint32_t COLD_WEIGHT = 1, WARM_WEIGHT = 1 << 20;
 
-// By how many counters the base may stand behind the first: as far as the shortest offset reaches.
-// x86 has a signed byte for it, RISC-V 12 bits.
+// By how many counters the base may be past the first: as far as the shortest offset reaches. x86
+// has a signed byte for it, RISC-V 12 bits.
 uint32_t reach(const Module &module)
 {
 	return Triple(module.getTargetTriple()).isX86() ? 128 / COUNTER_BYTES
 							: 2048 / COUNTER_BYTES;
 }
 
-// Of how many runs of the branch before it a block has one, as far as the branch says so.
+// A block runs in one of this many runs of the branch before it, by the branch's probability.
 uint64_t rarity(const BasicBlock &block)
 {
 	const BasicBlock *before = block.getSinglePredecessor();
@@ -91,8 +93,8 @@ Value *Base::load_bias(IRBuilder<> &builder)
 		builder.CreateThreadLocalAddress(emitter.bias()), "mperf.bias");
 }
 
-// The bias of a thread that may have none yet. x86 compares and adds in memory, so that reading the
-// word twice takes an instruction less than keeping it, and no register.
+// The bias of a thread that may have none yet. x86 compares and adds in memory, so reading the word
+// twice takes one instruction less than keeping it, and no register.
 Value *Base::find_bias(IRBuilder<> &builder)
 {
 	Value *bias = load_bias(builder);
@@ -119,8 +121,8 @@ void Base::compute_at(Instruction *before, bool trusted)
 	IRBuilder<> builder(before);
 	Value *bias = trusted ? load_bias(builder) : find_bias(builder);
 	Value *base = builder.CreateAdd(bias, ConstantExpr::getPtrToInt(origin, bias->getType()));
-	// Frozen, it stays one register where several blocks use it: it would be taken apart into
-	// bias and place, to be added up in each access.
+	// Frozen, it stays one register if several blocks use it: it would be split into bias and
+	// offset, to be added again in each access.
 	if (n_using > 1)
 		base = builder.CreateFreeze(base);
 	builder.CreateStore(builder.CreateIntToPtr(base, builder.getPtrTy()), slot);
@@ -144,8 +146,8 @@ Instruction *Base::first_use(BasicBlock &block)
 	return block.getTerminator();
 }
 
-// Going up the tree of dominators, the uses below a block are either served by one place in it, or
-// each by its own further down, whichever runs less often.
+// Going up the dominator tree, either one place in a block serves the uses below it, or each use
+// gets its own further down, whichever runs less often.
 std::vector<BasicBlock *> Base::find_places(const Frequencies &frequencies)
 {
 	DenseSet<const BasicBlock *> used;
@@ -159,8 +161,8 @@ std::vector<BasicBlock *> Base::find_places(const Frequencies &frequencies)
 	};
 	DenseMap<const DomTreeNode *, Choice> choices;
 	const uint64_t each = frequencies.lookup(&function.getEntryBlock()) / PLACE_COST + 1;
-	// Blocks that came later run as often as the branch says by which they are reached, or else
-	// at most as often as what leads to them.
+	// Blocks added later run as often as the probability of the branch to them says, or else at
+	// most as often as their predecessors.
 	const auto frequency = [&](const DomTreeNode *node) {
 		uint64_t part = 1;
 		while (node->getIDom() && !frequencies.count(node->getBlock())) {
@@ -191,7 +193,7 @@ std::vector<BasicBlock *> Base::find_places(const Frequencies &frequencies)
 	return choices[dominators.getRootNode()].places;
 }
 
-// Locals of fixed size must stay in the block that the function begins with.
+// Allocas of fixed size must stay in the entry block.
 void Base::keep_locals_first()
 {
 	for (Instruction &instruction : make_early_inc_range(function.getEntryBlock())) {
@@ -209,7 +211,8 @@ void Base::drop_unused()
 	}
 }
 
-// Turns loads and stores into those of the segment, and leaves the slot to what takes addresses.
+// Turns loads and stores into accesses through the segment, and leaves the slot to uses that need
+// an address.
 bool Base::use_segment()
 {
 	Type *word = Type::getInt64Ty(function.getContext());
@@ -243,10 +246,9 @@ std::vector<Instruction *> Base::first_uses(const Frequencies &frequencies)
 	return places;
 }
 
-// Sees to it that the thread has its block before all uses, and leaves to the slot what is needed
-// of it.
-void Base::place_in_segment(
-	ArrayRef<Instruction *> anew, bool trusted, int64_t middle, const Frequencies &frequencies)
+// Ensures that the thread has its block before all uses, and leaves the remaining uses to the slot.
+void Base::place_in_segment(ArrayRef<Instruction *> again_at, bool trusted, int64_t middle,
+	const Frequencies &frequencies)
 {
 	dominators.recalculate(function);
 	const std::vector<Instruction *> places = first_uses(frequencies);
@@ -271,7 +273,7 @@ void Base::place_in_segment(
 			return dominators.dominates(block, base->getParent());
 		});
 	};
-	// Where that would be too early, all places that were seen to are early enough.
+	// If that would be too early, each of the collected places is early enough.
 	if (!all_of(bases, is_late)) {
 		bases.clear();
 		for (BasicBlock *block : seen_to)
@@ -279,11 +281,11 @@ void Base::place_in_segment(
 	}
 	for (Instruction *before : bases)
 		compute_at(before, true);
-	for (Instruction *mark : anew)
+	for (Instruction *mark : again_at)
 		compute_at(mark->getNextNode(), true);
 }
 
-void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters,
+void Base::place(ArrayRef<Instruction *> again_at, bool trusted, uint32_t n_counters,
 	const Frequencies &frequencies)
 {
 	const uint32_t middle = std::min(n_counters / 2, reach(emitter.module));
@@ -291,12 +293,12 @@ void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters
 		place->setOperand(1, ConstantInt::get(Type::getInt64Ty(function.getContext()),
 					     ((int64_t)counter - first - middle) * COUNTER_BYTES));
 	if (emitter.has_segment) {
-		place_in_segment(anew, trusted, middle, frequencies);
+		place_in_segment(again_at, trusted, middle, frequencies);
 	} else {
 		dominators.recalculate(function);
 		std::vector<Instruction *> places = {
 			&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca()};
-		if (anew.empty())
+		if (again_at.empty())
 			places = first_uses(frequencies);
 		if (!places.empty()) {
 			origin = emitter.counter_address(first + middle);
@@ -304,7 +306,7 @@ void Base::place(ArrayRef<Instruction *> anew, bool trusted, uint32_t n_counters
 		}
 		for (Instruction *before : places)
 			compute_at(before, trusted);
-		for (Instruction *mark : anew)
+		for (Instruction *mark : again_at)
 			compute_at(mark->getNextNode(), true);
 	}
 	drop_unused();

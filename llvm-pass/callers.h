@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What the callers of a function know of it: how often it is entered, and that its thread counts
+// What a function's callers know: how often it is entered, and that its thread has a block
 
 #include "flow.h"
 
@@ -22,33 +22,33 @@ class Module;
 namespace mperf
 {
 
-// Of the counted functions of one module, which are asked for in their order().
+// Of the counted functions of one module; query them in their order().
 class Callers
 {
       public:
-	// telling: what calls say of entries will be made use of
+	// telling: derive entries from counts of calls
 	Callers(llvm::Module &module, llvm::ArrayRef<llvm::Function *> counted, bool telling);
 
-	// Those that call before those that are called, as far as they do not call each other.
+	// Callers before callees, unless they call each other.
 	llvm::ArrayRef<llvm::Function *> order() const
 	{
 		return in_order;
 	}
 
-	// May control leave the function at a call, to somewhere that the function does not know
-	// of? Then its counts do not say how often what comes later was reached. A call of what
-	// the module does not define, and that cannot throw, is taken to come back.
+	// May control leave the function at a call, to somewhere that the function does not know?
+	// Then its counts do not say how often what comes later was reached. A call of a function
+	// that the module does not define, and that cannot throw, is assumed to return.
 	bool is_left_midway(const llvm::Function &function) const;
 
-	// Notes how often a call takes place, if the callee wants to know.
+	// Notes how often a call runs, if the callee needs to know.
 	void add_calls(const llvm::CallBase &call, const Sum &times);
 
-	// How often the function is entered, all calls of it being known; null: its callers cannot
+	// How often the function is entered, if all its calls are known; null: its callers cannot
 	// say, or only by too many counters.
 	const Sum *entries_of(const llvm::Function &function) const;
 
-	// Does each thread have its block when it comes in? All that call it see to that: it is
-	// called from nowhere but from counted code, by its name, and has a use for it.
+	// Does each thread have its block on entry? All callers ensure it: the function is called
+	// only from counted code, by its name, and uses the block.
 	bool is_trusted(const llvm::Function &function) const
 	{
 		return trusted.count(&function) != 0;

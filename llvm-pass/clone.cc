@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where counting is dear, it need not happen always. A function then has two bodies, and each entry
-// chooses one:
+// If counting is expensive, it need not happen always. A function then has two bodies, and each
+// entry chooses one:
 //
-//      entries += 1 ─▶ chosen? ─ no ──────────────────────────▶ the body as it was
-//                        │                                        ▲
-//                        └ yes ─▶ each? ─ no ─▶ its turn? ─ no ───┘
+//      entries += 1 ─▶ chosen? ─ no ────────────────────────▶ the original body
+//                        │                                      ▲
+//                        └ yes ─▶ each? ─ no ─▶ its turn? ─ no ─┘
 //                                  │ yes          │ yes
-//                                  └──────────────┴───────────▶ the body that counts
+//                                  └──────────────┴─────────▶ the counting body
 //
-// Not chosen costs a load of one word and a branch beside the count of entries. The word is the
-// function's, of the whole process, and the runtime writes it (runtime/select.c), so a choice takes
-// effect with the next entry; whose turn it is, each thread counts down for itself.
+// An unselected entry costs a load of one word and a branch beside the count of entries. The word
+// belongs to the function, for the whole process, and the runtime writes it (runtime/select.c), so
+// a choice takes effect with the next entry; each thread counts down to its own turn.
 //
-// Both bodies stand in one function: no call comes between, its name in profiles stays, and locals
-// have one place. The copy also counts how often each outermost loop is entered, and times it as
-// the other does, so that two runs can be compared. What a function calls chooses for itself: each
-// function is multiplied by its own entries over counted entries, and no state is handed through
-// calls that may throw, jump, or come from code that knows nothing of this.
+// Both bodies are in one function: no call is added, its name in profiles stays, and locals have
+// one place. The copy also counts how often each outermost loop is entered, and times it like the
+// other body, so that two runs can be compared. Callees choose for themselves: each function is
+// scaled by its own entries over counted entries, and no state passes through calls that may throw,
+// jump, or come from uninstrumented code.
 
 #include "clone.h"
+#include "base.h"
 #include "emit.h"
 #include "nest.h"
 
@@ -39,7 +40,7 @@ namespace mperf
 namespace
 {
 
-// What may not be there twice, or whose place in the function has a meaning.
+// Instructions that may not be duplicated, or whose position in the function matters.
 bool is_unique(const Instruction &instruction)
 {
 	if (isa<IndirectBrInst>(instruction) || isa<CallBrInst>(instruction))
@@ -75,7 +76,7 @@ void count_entries(uint32_t scope, BasicBlock &before, Base &base, Table &table)
 
 } // namespace
 
-// A function without branches is counted by its entries already.
+// A function without branches is already counted by its entries.
 bool is_cloned(const Function &function, const LoopInfo &loops)
 {
 	bool has_memory = false;
@@ -104,7 +105,7 @@ Clone::Clone(Function &function) : function(function)
 		copies[&block] = copy;
 		blocks.push_back(copy);
 	}
-	// Locals have one place for both.
+	// Both bodies share the locals.
 	for (Instruction &instruction : function.getEntryBlock()) {
 		if (!is_local(instruction))
 			continue;
@@ -131,7 +132,7 @@ void Clone::map(SmallVectorImpl<Instruction *> &instructions)
 		instruction = cast<Instruction>(copies[instruction]);
 }
 
-// Each entry counts, whichever body it goes on to.
+// Counts each entry, whichever body it takes.
 void Clone::add_choice(BasicBlock &place, BasicBlock &counting, uint32_t scope,
 	ArrayRef<std::string> names, Emitter &emitter, Base &base, Table &table)
 {
@@ -201,7 +202,7 @@ void Clone::join(
 	auto *place =
 		BasicBlock::Create(function.getContext(), "mperf.choice", &function, &counting);
 	add_choice(*place, counting, scope, names, emitter, base, table);
-	// Locals of fixed size must stay in the block that the function begins with.
+	// Allocas of fixed size must stay in the entry block.
 	Instruction *first = &place->front();
 	for (Instruction &instruction : make_early_inc_range(counting)) {
 		const auto *local = dyn_cast<AllocaInst>(&instruction);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// A function in two bodies: one that counts, and one that counts its entries alone
+// A function in two bodies: one that counts, and one that only counts its entries
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -26,29 +26,29 @@ class Base;
 class Emitter;
 class Table;
 
-// Can a function be copied, and does it do enough that two bodies cost less than counting? It has
-// its shape (prepare.h).
+// Can a function be copied, and does it do enough that two bodies cost less than counting? It must
+// be in shape (prepare.h).
 bool is_cloned(const llvm::Function &function, const llvm::LoopInfo &loops);
 
 class Clone
 {
       public:
-	// Copies the body before anything was added to it. The copy is kept in a function of its
-	// own until join().
+	// Copies the body before anything was added to it. Until join(), a function of its own
+	// holds the copy.
 	explicit Clone(llvm::Function &function);
 
-	// An outermost loop that has a preheader, and its scope in the table. The copy counts how
-	// often it is entered, and if `timed` takes its time.
+	// An outermost loop with a preheader, and its scope in the table. The copy counts its
+	// entries, and times it if `timed`.
 	void add_nest(const llvm::Loop &loop, uint32_t scope, bool timed);
 
-	// That loop is entered once in each entry into the function, whose count is its own, too.
+	// Each entry into the function enters that loop once, so their counts are equal.
 	void enter_with_function(uint32_t scope);
 
-	// What the copy has in the place of these instructions.
+	// Replaces these instructions by those of the copy.
 	void map(llvm::SmallVectorImpl<llvm::Instruction *> &instructions);
 
-	// Puts the copy beside the body that counts by now, and in front of both the choice. names:
-	// the functions by whose names it is chosen.
+	// Puts the copy beside the counting body, and the choice in front of both. names: the
+	// functions by whose names it is selected.
 	void join(uint32_t scope, llvm::ArrayRef<std::string> names, Emitter &emitter, Base &base,
 		Table &table);
 
@@ -65,7 +65,7 @@ class Clone
 	void count_nests(Emitter &emitter, Base &base, Table &table);
 
 	llvm::Function &function;
-	llvm::Function *room; // where the copy waits
+	llvm::Function *room; // holds the copy until join()
 	llvm::ValueToValueMapTy copies;
 	llvm::SmallVector<Nest, 4> nests;
 };

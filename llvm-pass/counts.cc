@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The modes. `tree` counts what a spanning tree leaves out; `block` counts each block, and is what
-// the others are held against; `sets` counts one block of each set that runs equally often (Examem,
-// section III.D: there, those that come after each other in every run; here, exactly those, so that
-// it is right and not nearly so).
+// The modes. `tree` counts the edges outside a minimum spanning tree; `block` counts each block, as
+// a reference for the others; `sets` counts one block of each set that runs equally often in every
+// run (Examem, section III.D: there, blocks that come after each other, which is approximate).
 //
-// In tree and sets, a loop's header may be counted from without. Where the trip count is a number,
-// it needs no counter at all: its count is so many times its preheader's.
+// In tree and sets, a loop's header may be counted outside the loop. If the trip count is a
+// constant, it needs no counter at all: its count is its preheader's times that constant.
 
 #include "counts.h"
+#include "remarks.h"
 #include "table.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/DepthFirstIterator.h"
 #include "llvm/Analysis/BlockFrequencyInfo.h"
 #include "llvm/Analysis/BranchProbabilityInfo.h"
 #include "llvm/Analysis/LoopInfo.h"
-#include "llvm/Analysis/PostDominators.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/Instructions.h"
@@ -28,12 +28,12 @@ namespace mperf
 namespace
 {
 
-// An addition of what must be computed costs as much as so many of 1.
+// Adding a computed amount costs as much as this many additions of 1.
 constexpr uint64_t HOIST_COST = 3;
-// How long a count may get by putting other counts in the place of counters.
+// Limit of a count's terms when other counts are substituted for counters.
 constexpr size_t SUM_MAX = 4096;
 
-// The exchange whose success that branch is about: 0 is the way on if it did; or null.
+// The exchange whose success decides that branch: successor 0 if it succeeded; or null.
 const Instruction *exchange_of(const BranchInst &jump)
 {
 	const auto *success = dyn_cast<ExtractValueInst>(jump.getCondition());
@@ -52,8 +52,11 @@ Hoists plan_hoists(const Shape &shape, Hoister &hoister, const Options &options)
 	if (!options.hoist)
 		return hoists;
 	for (Loop *loop : shape.loops.getLoopsInPreorder()) {
-		if (auto hoist = hoister.plan(*loop))
-			hoists.try_emplace(loop->getHeader(), *hoist);
+		auto hoist = hoister.plan(*loop);
+		if (!hoist)
+			continue;
+		remark_hoist(shape.function, *hoist);
+		hoists.try_emplace(loop->getHeader(), *hoist);
 	}
 	return hoists;
 }
@@ -75,8 +78,8 @@ void count_blocks(const Shape &shape, Table &table,
 	}
 }
 
-// Gives counters to what the tree leaves out. Symbols stand for them until it is known which of
-// them are only multiples of others.
+// Gives counters to the chords, the edges outside the tree. Symbols represent them until we know
+// which of them are only multiples of others.
 class Tree
 {
       public:
@@ -87,11 +90,11 @@ class Tree
 
 	bool solve(Table &table, Counts &counts)
 	{
-		for (Arc &arc : flow.arcs) {
-			if (arc.in_tree)
+		for (Edge &edge : flow.edges) {
+			if (edge.in_mst)
 				continue;
-			arc.sum[chords.size()] = 1;
-			chords.push_back(&arc);
+			edge.sum[chords.size()] = 1;
+			chords.push_back(&edge);
 		}
 		if (!flow.solve())
 			return false;
@@ -102,9 +105,9 @@ class Tree
 			if (multiples.count(chord) || chords[chord]->known)
 				continue;
 			counters[chord] = table.add_counter();
-			const Arc &arc = *chords[chord];
-			Update update = {counters[chord], arc.from, arc.to, arc.within, {}};
-			if (const Hoist *hoist = hoist_of(arc))
+			const Edge &edge = *chords[chord];
+			Update update = {counters[chord], edge.from, edge.to, edge.within, {}};
+			if (const Hoist *hoist = hoist_of(edge))
 				update.hoist = *hoist;
 			counts.updates.push_back(update);
 		}
@@ -121,13 +124,13 @@ class Tree
 	}
 
       private:
-	const Hoist *hoist_of(const Arc &arc) const
+	const Hoist *hoist_of(const Edge &edge) const
 	{
-		const auto hoist = arc.within ? hoists.find(arc.from) : hoists.end();
+		const auto hoist = edge.within ? hoists.find(edge.from) : hoists.end();
 		return hoist == hoists.end() ? nullptr : &hoist->second;
 	}
 
-	// Puts counts in the place of symbols that are multiples of them.
+	// Substitutes counts for symbols that are multiples of them.
 	Sum expand(const Sum &sum) const
 	{
 		Sum result;
@@ -141,8 +144,8 @@ class Tree
 		return result;
 	}
 
-	// A header that runs a known number of times: as often as its preheader, times that. Not
-	// where the preheader's count was going to be worked out from the header's.
+	// A header that runs a known number of times per run of its preheader has the preheader's
+	// count times that. Not if the preheader's count was to be derived from the header's.
 	void make_multiple(uint32_t chord)
 	{
 		const Hoist *hoist = hoist_of(*chords[chord]);
@@ -179,18 +182,18 @@ class Tree
 	const Shape &shape;
 	const Hoists &hoists;
 	Flow &flow;
-	std::vector<Arc *> chords;
+	std::vector<Edge *> chords;
 	std::map<uint32_t, Sum> multiples; // by chord; of symbols that have counters
 	std::vector<uint32_t> counters;
 };
 
-// A branch over a loop, or over what leads to one, is written for the case that it has nothing to
-// do: it is taken to be taken so much more rarely than its frequency says, which is a guess.
+// A branch around a loop, or around what leads to one, usually handles the case without work: we
+// assume that it is taken this much more rarely than its frequency says, which is a guess.
 constexpr uint64_t BYPASS_RARE = 4;
-// And an exchange is tried again when another thread came in between.
+// And an exchange is retried if another thread interfered.
 constexpr uint64_t RETRY_RARE = 32;
 
-// Finds edges that are taken more rarely than is thought.
+// Finds edges that are taken more rarely than estimated.
 class Rare
 {
       public:
@@ -223,7 +226,7 @@ class Rare
 		return ways.count(&block) && block.getSinglePredecessor();
 	}
 
-	// Marks the blocks that come before a loop in every run, in the loop around it.
+	// Marks the blocks that precede a loop in every run, in the loop around it.
 	void add_way_to(const Loop &loop)
 	{
 		const Loop *around = loop.getParentLoop();
@@ -232,7 +235,7 @@ class Rare
 			node = node->getIDom()) {
 			const BasicBlock *block = node->getBlock();
 			if (shape.loops.getLoopFor(block) == around && !ways.insert(block).second)
-				return; // as for another loop
+				return; // already done for another loop
 		}
 	}
 
@@ -259,37 +262,50 @@ bool count_tree(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 	const FlowCosts costs = {block_cost, edge_cost, cheap, shape.breaks.cut_after,
 		shape.breaks.entered_again, shape.breaks.may_leave, shape.entries != nullptr};
 	Flow flow(shape.function, costs);
-	return flow.span() && Tree(shape, hoists, flow).solve(table, counts);
+	if (!flow.build_mst())
+		return false;
+	remark_tree(shape.function, flow);
+	return Tree(shape, hoists, flow).solve(table, counts);
 }
 
-// Blocks of one set: the first comes before the others in every run, they after it, and all in the
-// same loop.
-void count_sets(const Shape &shape, const Hoists &hoists, Table &table, Counts &counts)
+// Blocks of one set have the same count in every flow: the same sum over the edges outside a spanning
+// tree. (That one dominates another, which post-dominates it in the same loop, is not enough: the
+// loop may go on before it comes to the other.) A set with a header that may be counted outside its
+// loop is counted there, and others in their first block.
+bool count_sets(const Shape &shape, const Hoists &hoists, Table &table, Counts &counts)
 {
-	PostDominatorTree after(shape.function);
-	std::vector<BasicBlock *> leaders;
-	for (BasicBlock *block : depth_first(&shape.function)) {
-		BasicBlock *leader = nullptr;
-		// A set's first is on the way up the tree of those that come before.
-		for (const auto *node = shape.dominators.getNode(block)->getIDom(); node && !leader;
-			node = node->getIDom()) {
-			BasicBlock *other = node->getBlock();
-			if (shape.loops.getLoopFor(other) == shape.loops.getLoopFor(block) &&
-				after.dominates(block, other) && counts.sums.count(other))
-				leader = other;
-		}
-		if (leader) {
-			counts.sums[block] = counts.sums[leader];
-			continue;
-		}
-		const uint32_t counter = table.add_counter();
-		counts.sums[block][counter] = 1;
-		Update update = {counter, block, block, true, {}};
-		const auto hoist = hoists.find(block);
-		if (hoist != hoists.end())
-			update.hoist = hoist->second;
-		counts.updates.push_back(update);
+	const auto block_cost = [&](const BasicBlock *block) { return frequency(shape, block); };
+	const auto edge_cost = [](const BasicBlock *, const BasicBlock *) { return 0; };
+	const DenseMap<const BasicBlock *, uint64_t> none_cheap;
+	Flow flow(shape.function, {block_cost, edge_cost, none_cheap, {}, {}, {}, false});
+	const bool has_room = all_of(shape.function,
+		[](BasicBlock &block) { return block.getFirstInsertionPt() != block.end(); });
+	if (!has_room || !flow.build_mst())
+		return false;
+	uint32_t n_symbols = 0;
+	for (Edge &edge : flow.edges) {
+		if (!edge.in_mst)
+			edge.sum[n_symbols++] = 1;
 	}
+	if (!flow.solve())
+		return false;
+	std::map<Sum, size_t> sets; // to the update that counts it
+	for (BasicBlock *block : depth_first(&shape.function)) {
+		const Sum &sum = flow.of_block(block);
+		size_t update = counts.updates.size();
+		// No flow at all: control enters a loop that never ends.
+		if (!sum.empty())
+			update = sets.try_emplace(sum, update).first->second;
+		if (update == counts.updates.size())
+			counts.updates.push_back({table.add_counter(), block, block, true, {}});
+		counts.sums[block][counts.updates[update].counter] = 1;
+		const auto hoist = hoists.find(block);
+		if (hoist != hoists.end()) {
+			counts.updates[update].from = counts.updates[update].to = block;
+			counts.updates[update].hoist = hoist->second;
+		}
+	}
+	return true;
 }
 
 } // namespace
@@ -318,10 +334,10 @@ Counts make_counts(const Shape &shape, Hoister &hoister, const Options &options,
 	if ((options.mode == Mode::TREE || options.mode == Mode::CLONE) &&
 		count_tree(shape, plan_hoists(shape, hoister, options), table, counts))
 		return counts;
-	if (options.mode == Mode::SETS && !has_breaks)
-		count_sets(shape, plan_hoists(shape, hoister, options), table, counts);
-	else
-		count_blocks(shape, table, is_needed, counts);
+	if (options.mode == Mode::SETS && !has_breaks &&
+		count_sets(shape, plan_hoists(shape, hoister, options), table, counts))
+		return counts;
+	count_blocks(shape, table, is_needed, counts);
 	return counts;
 }
 

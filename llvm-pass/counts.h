@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// How the counts of a function's blocks follow from counters, by mode
+// How each mode derives the counts of a function's blocks from counters
 
 #include "flow.h"
 #include "hoist.h"
@@ -22,15 +22,15 @@ namespace mperf
 
 class Table;
 
-// One place where a counter is updated: by 1 within a block, or on an edge, or by a loop's trip
-// count without it.
+// One place where a counter is updated: by 1 within a block or on an edge, or by a loop's trip
+// count outside the loop.
 struct Update {
 	uint32_t counter;
 	llvm::BasicBlock *from, *to;
 	bool within;
 	std::optional<Hoist> hoist;
 
-	// To whose scope it is charged.
+	// The block whose scope the update is charged to.
 	const llvm::BasicBlock *block() const
 	{
 		return hoist ? hoist->place : from;
@@ -40,15 +40,15 @@ struct Update {
 struct Counts {
 	std::vector<Update> updates;
 	llvm::DenseMap<const llvm::BasicBlock *, Sum> sums; // of blocks
-	// How often exchanges took place on whose success their blocks' ends depend; where known.
+	// How often the exchanges ran on whose success their blocks' ends depend; if known.
 	llvm::DenseMap<const llvm::Value *, Sum> exchanges;
 
 	const Sum &of(const llvm::BasicBlock *block) const;
-	// How often an update takes place.
+	// How often an update runs.
 	Sum of(const Update &update) const;
 };
 
-// What a function looks like, borrowed.
+// A function and its analyses, borrowed.
 struct Shape {
 	llvm::Function &function;
 	llvm::LoopInfo &loops;
@@ -56,10 +56,10 @@ struct Shape {
 	llvm::BlockFrequencyInfo &frequencies;
 	llvm::BranchProbabilityInfo &probabilities;
 	const Breaks &breaks;
-	const Sum *entries; // how often it is entered, by counters of its callers; null: not known
+	const Sum *entries; // its entries, by counters of its callers; null: unknown
 };
 
-// Chooses counters (added to the table) so that the counts of all blocks that are needed follow.
+// Chooses counters (added to the table) from which the counts of all needed blocks follow.
 Counts make_counts(const Shape &shape, Hoister &hoister, const Options &options, Table &table,
 	llvm::function_ref<bool(const llvm::BasicBlock *)> is_needed);
 

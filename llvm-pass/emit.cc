@@ -2,8 +2,8 @@
 //
 // Everything that modules of one executable or library share (the bias, the object, the functions
 // that register it) is in each of them, and the linker keeps one: they are linkonce_odr and hidden,
-// each in a group of its own. Counters and the row of mperf_modules are the module's; the linker
-// puts them side by side and says where they begin and end.
+// each in its own comdat group. Counters and the row of mperf_modules belong to the module; the
+// linker puts them side by side and defines symbols for their bounds.
 
 #include "emit.h"
 #include "segment.h"
@@ -29,7 +29,7 @@ namespace
 constexpr char COUNTERS_SECTION[] = "mperf_counters";
 constexpr char MODULES_SECTION[] = "mperf_modules";
 constexpr char CHOICES_SECTION[] = "mperf_choices";
-// The first constructor, since the program's own may count.
+// The first constructor, since the program's own may already count.
 constexpr int PRIORITY = 1;
 
 Type *word(Module &module)
@@ -52,7 +52,7 @@ Constant *number(Module &module, uint32_t value)
 	return ConstantInt::get(half_word(module), value);
 }
 
-// One that all modules have, and the linker keeps once.
+// A function in every module, of which the linker keeps one.
 void make_common(GlobalObject &object)
 {
 	Module &module = *object.getParent();
@@ -72,7 +72,7 @@ Constant *linker_symbol(Module &module, StringRef name)
 	return symbol;
 }
 
-// Where a section begins ("start") or ends ("stop").
+// The start ("start") or end ("stop") of a section.
 Constant *edge(Module &module, const char *side, const char *section)
 {
 	return linker_symbol(module, (Twine("__") + side + "_" + section).str());
@@ -111,6 +111,9 @@ Function *Emitter::make_function(StringRef name, FunctionType *type)
 	auto *function = Function::Create(type, GlobalValue::ExternalLinkage, name, module);
 	make_common(*function);
 	function->setDoesNotThrow();
+	// It is on the stack while signal handlers and the runtime walk it.
+	if (module.getUwtable() != UWTableKind::None)
+		function->setUWTableKind(module.getUwtable());
 	function->addFnAttr(Attribute::NoInline);
 	function->addFnAttr(Attribute::Cold);
 	BasicBlock::Create(module.getContext(), "", function);
@@ -142,7 +145,7 @@ GlobalVariable *Emitter::object()
 	return object;
 }
 
-// LLVM 16 has a callee of x86 restore the register that the result is in.
+// In LLVM 16 an x86 callee restores the result register.
 bool Emitter::preserves_most() const
 {
 	const Triple triple(module.getTargetTriple());
@@ -150,11 +153,11 @@ bool Emitter::preserves_most() const
 	       (triple.getArch() == Triple::x86_64 || triple.getArch() == Triple::aarch64);
 }
 
-// A function of the module's own stands before each of the runtime's, so that counted code need not
-// save its registers for calls that are rare.
+// A wrapper in the module around each runtime function, so that counted code need not save its
+// registers for rare calls.
 Function *Emitter::rare_function(StringRef name, StringRef outside, FunctionType *type)
 {
-	// The linker is to keep one of each convention, should compilers be mixed.
+	// The linker keeps one of each calling convention, if compilers are mixed.
 	const std::string full_name = (name + (preserves_most() ? "_most" : "")).str();
 	if (Function *there = module.getFunction(full_name))
 		return there;
@@ -167,7 +170,7 @@ Function *Emitter::rare_function(StringRef name, StringRef outside, FunctionType
 	for (Argument &argument : function->args())
 		arguments.push_back(&argument);
 	SmallVector<Type *, 2> types(type->params());
-	if (arguments.empty()) { // the object is the module's to know
+	if (arguments.empty()) { // only the module knows the object
 		arguments.push_back(object());
 		types.push_back(pointer(module));
 	}
@@ -182,10 +185,11 @@ Function *Emitter::rare_function(StringRef name, StringRef outside, FunctionType
 	return function;
 }
 
-// On x86 a call is written as assembly that the compiler takes for no call, where that pays: its
-// long list of registers takes the compiler longer. A function that makes no others on its way then
-// needs no frame for this one, and keeps the stack as it found it, whether that is aligned or not
-// (which the callee sees to), below what the red zone holds.
+// On x86 we write a call as inline assembly, which the compiler does not treat as a call, if that
+// pays: its long clobber list takes the compiler longer. A function without other calls on its path
+// then needs no frame for this one, and keeps the stack unchanged, aligned or not (the callee
+// aligns it). The function gets no red zone, which the call would overwrite; moving the stack pointer
+// around the call would make the unwinder miss the return address, since no CFI says so.
 static InlineAsm *assembly_call(FunctionType *type, bool has_wide_vectors)
 {
 	std::string constraints = type->getReturnType()->isVoidTy() ? "" : "={ax},";
@@ -199,12 +203,11 @@ static InlineAsm *assembly_call(FunctionType *type, bool has_wide_vectors)
 	for (unsigned i = 1; has_wide_vectors && i < 8; i++)
 		constraints += ",~{k" + std::to_string(i) + "}";
 	const unsigned callee = n + !type->getReturnType()->isVoidTy();
-	const std::string text = "leaq -128(%rsp), %rsp\n\tcallq ${" + std::to_string(callee) +
-				 ":P}\n\tleaq 128(%rsp), %rsp";
+	const std::string text = "callq ${" + std::to_string(callee) + ":P}";
 	return InlineAsm::get(type, text, constraints, true);
 }
 
-// Registers of AVX-512; a processor by name may have them.
+// Registers of AVX-512, which a processor chosen by name may have.
 static bool may_have_wide_vectors(const Function &function)
 {
 	const StringRef cpu = function.getFnAttribute("target-cpu").getValueAsString();
@@ -212,7 +215,7 @@ static bool may_have_wide_vectors(const Function &function)
 	return !(cpu.empty() || cpu == "x86-64") || features.contains("+avx512");
 }
 
-// Calls for which a function needs a frame; not that which is all that is left of it.
+// Calls for which a function needs a frame; not a call that is all that remains of it.
 static bool needs_frame(const Instruction &instruction)
 {
 	const auto *call = dyn_cast<CallBase>(&instruction);
@@ -228,7 +231,7 @@ static bool is_frameless(const Function &function)
 		function, [](const BasicBlock &block) { return any_of(block, needs_frame); });
 }
 
-// Can control get through the function without such calls? Then that way saves no registers.
+// Can control pass through the function without such calls? Then that path saves no registers.
 static bool has_way_without_frame(const Function &function)
 {
 	SmallPtrSet<const BasicBlock *, 16> seen = {&function.getEntryBlock()};
@@ -262,11 +265,12 @@ CallInst *Emitter::call_rarely(IRBuilder<> &builder, const Function &in, Functio
 		call = builder.CreateCall(
 			type, assembly_call(type, may_have_wide_vectors(in)), all);
 		call->setDoesNotThrow();
+		call->getFunction()->addFnAttr(Attribute::NoRedZone);
 	} else {
 		call = builder.CreateCall(callee, arguments);
 		call->setCallingConv(callee->getCallingConv());
 	}
-	// Of no line, which the verifier wants to see said.
+	// No line; the verifier requires a location.
 	if (in.getSubprogram())
 		call->setDebugLoc(
 			DebugLoc(DILocation::get(in.getContext(), 0, 0, in.getSubprogram())));

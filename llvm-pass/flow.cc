@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What flows into a block flows out of it. So it is enough to count the arcs that a spanning tree
-// of the flow graph leaves out (Knuth and Stevenson 1973); the tree is chosen to hold the arcs that
-// are taken most often, and what is counted is what is rare.
+// Flow into a block equals flow out of it. So it is enough to count the edges outside a spanning
+// tree of the flow graph (Knuth and Stevenson 1973). The tree is the one that LLVM's own profiles
+// call the minimum spanning tree (CFGMST.h): the edges with the highest weight go in first, so that
+// those left to count are the rarest.
 //
 //      outside → begin(entry) ═ end(entry) → begin(b) ═ end(b) → … → outside
 //
-// Each block is two nodes with an arc between them, since counting in a block is cheaper than on an
-// edge that must be split for it (a loop of one block is counted in the block, not in a new block
-// on its back edge). Arcs from and to the outside are never counted themselves: the block is. Where
-// it is known how often the function is entered, that arc is left out of the tree without a
-// counter, and the tree holds one more of the others.
+// Each block is two nodes with an edge between them, since counting in a block is cheaper than on a
+// critical edge, which must be split for it (a loop of one block is counted in the block, not in a
+// new block on its back edge). Edges from and to the outside are never counted themselves: the
+// block is. If the number of entries is known, that edge is left out of the tree without a counter,
+// and the tree has one more of the others.
 
 #include "flow.h"
 
@@ -32,8 +33,9 @@ namespace
 {
 
 constexpr unsigned OUTSIDE = 0;
-// A count that is the sum of so many counters, over all of a function, would make its table larger
-// than its code; such functions (machine-made switches) count blocks. Lua's interpreter has 40,000.
+// With counts that are sums of more counters than this, over a whole function, its table would be
+// larger than its code; such functions (generated switches) count blocks. Lua's interpreter has
+// 40,000.
 constexpr uint64_t SUM_TERMS_MAX = 2000000;
 
 unsigned count_distinct(const BasicBlock &block, bool successors)
@@ -51,20 +53,20 @@ bool has_room(const BasicBlock &block)
 	return block.getFirstInsertionPt() != block.end();
 }
 
-// Where both ends have other edges, the edge is split, which adds a jump.
-void judge_edge(Arc &arc)
+// A critical edge, with other edges at both ends, is split, which adds a jump.
+void judge_edge(Edge &edge)
 {
-	const Instruction *end = arc.from->getTerminator();
-	if (count_distinct(*arc.from, true) == 1 && !isa<InvokeInst>(end))
+	const Instruction *end = edge.from->getTerminator();
+	if (count_distinct(*edge.from, true) == 1 && !isa<InvokeInst>(end))
 		return;
-	if (count_distinct(*arc.to, false) == 1) {
-		arc.countable = has_room(*arc.to);
+	if (count_distinct(*edge.to, false) == 1) {
+		edge.countable = has_room(*edge.to);
 		return;
 	}
-	const Instruction *first = arc.to->getFirstNonPHI();
+	const Instruction *first = edge.to->getFirstNonPHI();
 	const bool unsplittable_pad = first->isEHPad() && !isa<LandingPadInst>(first);
-	arc.countable = !isa<IndirectBrInst>(end) && !isa<CallBrInst>(end) && !unsplittable_pad;
-	arc.weight += arc.weight / 2 + 1;
+	edge.countable = !isa<IndirectBrInst>(end) && !isa<CallBrInst>(end) && !unsplittable_pad;
+	edge.weight += edge.weight / 2 + 1;
 }
 
 struct Components {
@@ -113,52 +115,52 @@ unsigned Flow::end_of(const BasicBlock *block) const
 	return block ? 2 + 2 * numbers.lookup(block) : OUTSIDE;
 }
 
-unsigned Flow::tail_node(const Arc &arc) const
+unsigned Flow::tail_node(const Edge &edge) const
 {
-	return arc.within ? begin_of(arc.from) : end_of(arc.from);
+	return edge.within ? begin_of(edge.from) : end_of(edge.from);
 }
 
-unsigned Flow::head_node(const Arc &arc) const
+unsigned Flow::head_node(const Edge &edge) const
 {
-	return arc.within ? end_of(arc.to) : begin_of(arc.to);
+	return edge.within ? end_of(edge.to) : begin_of(edge.to);
 }
 
-void Flow::add_arc(const Arc &arc)
+void Flow::add_edge(const Edge &edge)
 {
-	arcs_at[tail_node(arc)].push_back(arcs.size());
-	arcs_at[head_node(arc)].push_back(arcs.size());
-	if (arc.within)
-		within[arc.from] = arcs.size();
+	edges_at[tail_node(edge)].push_back(edges.size());
+	edges_at[head_node(edge)].push_back(edges.size());
+	if (edge.within)
+		within[edge.from] = edges.size();
 	else
-		edges[{arc.from, arc.to}] = arcs.size();
-	arcs.push_back(arc);
+		between[{edge.from, edge.to}] = edges.size();
+	edges.push_back(edge);
 }
 
 void Flow::add_block(BasicBlock &block, const FlowCosts &costs)
 {
 	const auto cheap = costs.cheap.find(&block);
 	const uint64_t frequency = costs.block(&block);
-	add_arc({&block, &block, true, has_room(block),
+	add_edge({&block, &block, true, has_room(block),
 		cheap != costs.cheap.end() ? cheap->second : frequency});
 	if (is_contained(costs.entered_again, &block))
-		add_arc({nullptr, &block, false, false, frequency});
+		add_edge({nullptr, &block, false, false, frequency});
 	const bool is_cut = is_contained(costs.cut_after, &block);
 	if (is_cut || succ_empty(&block) || is_contained(costs.may_leave, &block))
-		add_arc({&block, nullptr, false, false, frequency});
+		add_edge({&block, nullptr, false, false, frequency});
 
 	SmallPtrSet<BasicBlock *, 8> seen;
 	for (BasicBlock *next : successors(&block)) {
 		if (!seen.insert(next).second)
 			continue;
 		if (is_cut) {
-			add_arc({nullptr, next, false, false, frequency});
+			add_edge({nullptr, next, false, false, frequency});
 			continue;
 		}
-		Arc arc = {&block, next, false, true, costs.edge(&block, next)};
-		judge_edge(arc);
+		Edge edge = {&block, next, false, true, costs.edge(&block, next)};
+		judge_edge(edge);
 		if (is_contained(costs.entered_again, next))
-			arc.countable = false; // its place runs again too
-		add_arc(arc);
+			edge.countable = false; // its place runs again too
+		add_edge(edge);
 	}
 }
 
@@ -166,61 +168,62 @@ Flow::Flow(Function &function, const FlowCosts &costs)
 {
 	for (BasicBlock &block : function)
 		numbers.try_emplace(&block, numbers.size());
-	arcs_at.resize(1 + 2 * numbers.size());
-	add_arc({nullptr, &function.getEntryBlock(), false, false, 0});
-	arcs.front().known = costs.entries_known;
+	edges_at.resize(1 + 2 * numbers.size());
+	add_edge({nullptr, &function.getEntryBlock(), false, false, 0});
+	edges.front().known = costs.entries_known;
 	for (BasicBlock &block : function)
 		add_block(block, costs);
 }
 
-bool Flow::span()
+bool Flow::build_mst()
 {
-	std::vector<unsigned> order(arcs.size());
+	std::vector<unsigned> order(edges.size());
 	std::iota(order.begin(), order.end(), 0);
 	std::stable_sort(order.begin(), order.end(), [this](unsigned a, unsigned b) {
-		if (arcs[a].countable != arcs[b].countable)
-			return !arcs[a].countable;
-		return arcs[a].weight > arcs[b].weight;
+		if (edges[a].countable != edges[b].countable)
+			return !edges[a].countable;
+		return edges[a].weight > edges[b].weight;
 	});
-	Components components(arcs_at.size());
+	Components components(edges_at.size());
 	for (unsigned i : order) {
-		if (arcs[i].known)
+		if (edges[i].known)
 			continue;
-		arcs[i].in_tree = components.join(tail_node(arcs[i]), head_node(arcs[i]));
-		if (!arcs[i].in_tree && !arcs[i].countable)
+		edges[i].in_mst = components.join(tail_node(edges[i]), head_node(edges[i]));
+		if (!edges[i].in_mst && !edges[i].countable)
 			return false;
 	}
 	return true;
 }
 
-// Leaves of the tree first: at each node, all arcs but the one towards the root are known.
+// Leaves of the tree first: all edges of a node but the one towards the root are then known.
 bool Flow::solve()
 {
 	std::vector<unsigned> order = {OUTSIDE};
-	std::vector<int> up(arcs_at.size(), -1); // the arc towards the root
-	std::vector<bool> seen(arcs_at.size(), false);
+	std::vector<int> up(edges_at.size(), -1); // the edge towards the root
+	std::vector<bool> seen(edges_at.size(), false);
 	seen[OUTSIDE] = true;
 	for (size_t i = 0; i < order.size(); i++) {
-		for (unsigned arc : arcs_at[order[i]]) {
-			const unsigned tail = tail_node(arcs[arc]), head = head_node(arcs[arc]);
+		for (unsigned edge : edges_at[order[i]]) {
+			const unsigned tail = tail_node(edges[edge]), head = head_node(edges[edge]);
 			const unsigned other = tail == order[i] ? head : tail;
-			if (!arcs[arc].in_tree || seen[other])
+			if (!edges[edge].in_mst || seen[other])
 				continue;
 			seen[other] = true;
-			up[other] = arc;
+			up[other] = edge;
 			order.push_back(other);
 		}
 	}
 	uint64_t n_terms = 0;
 	for (size_t i = order.size(); i-- > 1;) {
 		const unsigned node = order[i];
-		Arc &unknown = arcs[up[node]];
+		Edge &unknown = edges[up[node]];
 		const bool goes_in = head_node(unknown) == node;
-		for (unsigned arc : arcs_at[node]) {
-			if ((int)arc == up[node] || tail_node(arcs[arc]) == head_node(arcs[arc]))
+		for (unsigned edge : edges_at[node]) {
+			if ((int)edge == up[node] ||
+				tail_node(edges[edge]) == head_node(edges[edge]))
 				continue;
-			const bool other_goes_in = head_node(arcs[arc]) == node;
-			add_sum(unknown.sum, arcs[arc].sum, goes_in == other_goes_in ? -1 : 1);
+			const bool other_goes_in = head_node(edges[edge]) == node;
+			add_sum(unknown.sum, edges[edge].sum, goes_in == other_goes_in ? -1 : 1);
 		}
 		n_terms += unknown.sum.size();
 		if (n_terms > SUM_TERMS_MAX)
@@ -231,13 +234,13 @@ bool Flow::solve()
 
 const Sum &Flow::of_block(const BasicBlock *block) const
 {
-	return arcs[within.lookup(block)].sum;
+	return edges[within.lookup(block)].sum;
 }
 
 const Sum *Flow::of_edge(const BasicBlock *from, const BasicBlock *to) const
 {
-	const auto place = edges.find({from, to});
-	return place == edges.end() ? nullptr : &arcs[place->second].sum;
+	const auto place = between.find({from, to});
+	return place == between.end() ? nullptr : &edges[place->second].sum;
 }
 
 } // namespace mperf

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Which blocks and edges of a function to count, so that all others follow
+// Chooses blocks and edges of a function to count, so that all other counts follow
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
@@ -20,36 +20,37 @@ class Function;
 namespace mperf
 {
 
-// A count as the signed sum of counters.
+// A count as a signed sum of counters.
 using Sum = std::map<uint32_t, int64_t>;
 
 void add_sum(Sum &into, const Sum &other, int64_t times = 1);
 
-struct Arc {
+// An edge of the flow graph: from block to block, or from a block's begin to its end.
+struct Edge {
 	llvm::BasicBlock *from, *to; // null: outside of the function; the same: within that block
 	bool within;                 // the block itself, from its begin to its end
-	bool countable;              // may be given a counter
-	uint64_t weight;             // how dear that would be
-	bool in_tree = false;
-	bool known = false; // its count comes from elsewhere
-	Sum sum = {};       // what its count is, when all is solved
+	bool countable;              // may get a counter
+	uint64_t weight;             // the cost of counting it
+	bool in_mst = false;         // in the minimum spanning tree
+	bool known = false;          // its count comes from elsewhere
+	Sum sum = {};                // its count, after solve()
 };
 
-// What a flow graph is made with. Functions borrowed, called by the constructor alone.
+// Inputs of a flow graph. The functions are borrowed; only the constructor calls them.
 struct FlowCosts {
-	// How often a block runs, an edge is taken, in any unit.
+	// How often a block runs or an edge is taken, in any unit.
 	llvm::function_ref<uint64_t(const llvm::BasicBlock *)> block;
 	llvm::function_ref<uint64_t(const llvm::BasicBlock *, const llvm::BasicBlock *)> edge;
-	// What counting the block costs, where it is not its frequency (a loop's header which is
-	// counted from without).
+	// The cost of counting a block, if it is not its frequency (a loop's header that is counted
+	// outside the loop).
 	llvm::DenseMap<const llvm::BasicBlock *, uint64_t> cheap;
 	// Blocks between which control does not flow in one count: one ends where another count
-	// begins (regions), or control comes a second time (setjmp).
+	// begins (regions), or control arrives a second time (setjmp).
 	llvm::ArrayRef<const llvm::BasicBlock *> cut_after;
 	llvm::ArrayRef<const llvm::BasicBlock *> entered_again;
-	// Blocks from whose end control may leave the function, unseen.
+	// Blocks from whose end control may leave the function unseen.
 	llvm::ArrayRef<const llvm::BasicBlock *> may_leave;
-	// How often the function is entered is told from outside.
+	// The number of entries is known from outside.
 	bool entries_known = false;
 };
 
@@ -58,15 +59,14 @@ class Flow
       public:
 	Flow(llvm::Function &function, const FlowCosts &costs);
 
-	// Chooses what to count. False: what cannot be counted forms a ring, so that blocks must
-	// be.
-	bool span();
+	// Builds the minimum spanning tree, and so chooses what to count. False: edges that cannot
+	// be counted form a cycle, so blocks must be counted.
+	bool build_mst();
 
-	// Arcs to count, after span(): those out of the tree.
-	std::vector<Arc> arcs;
+	// All edges; after build_mst(), those outside the tree are counted.
+	std::vector<Edge> edges;
 
-	// Works out all sums, from `sum` of the arcs out of the tree. False: it takes too many
-	// terms.
+	// Computes all sums, from `sum` of the edges outside the tree. False: too many terms.
 	bool solve();
 
 	const Sum &of_block(const llvm::BasicBlock *block) const;
@@ -75,15 +75,15 @@ class Flow
       private:
 	unsigned begin_of(const llvm::BasicBlock *block) const;
 	unsigned end_of(const llvm::BasicBlock *block) const;
-	unsigned tail_node(const Arc &arc) const;
-	unsigned head_node(const Arc &arc) const;
-	void add_arc(const Arc &arc);
+	unsigned tail_node(const Edge &edge) const;
+	unsigned head_node(const Edge &edge) const;
+	void add_edge(const Edge &edge);
 	void add_block(llvm::BasicBlock &block, const FlowCosts &costs);
 
 	llvm::DenseMap<const llvm::BasicBlock *, unsigned> numbers;
 	llvm::DenseMap<const llvm::BasicBlock *, unsigned> within;
-	std::map<std::pair<const llvm::BasicBlock *, const llvm::BasicBlock *>, unsigned> edges;
-	std::vector<std::vector<unsigned>> arcs_at; // by node
+	std::map<std::pair<const llvm::BasicBlock *, const llvm::BasicBlock *>, unsigned> between;
+	std::vector<std::vector<unsigned>> edges_at; // by node
 };
 
 } // namespace mperf

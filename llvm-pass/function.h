@@ -14,8 +14,8 @@ class Callers;
 class Emitter;
 class Table;
 
-// Adds counters to a function that is_counted(), and rows for it to the table; to be called in the
-// order of `callers`.
+// Adds counters to a function for which is_counted() holds, and its rows to the table; call it in
+// the order of `callers`.
 void count_function(llvm::Function &function, Callers &callers,
 	llvm::FunctionAnalysisManager &analyses, Emitter &emitter, Table &table,
 	const Options &options);

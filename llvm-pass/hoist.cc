@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop whose trip count is known when it begins is counted by adding that number in its
-// preheader. If the loop around it runs the preheader once a round, and is itself computable, the
-// sum of all those additions is one too: a product where the trip count is the same in each round,
-// a closed form where it grows evenly (triangular loops):
+// To count a loop whose trip count is known when it begins, we add that number in its preheader. If
+// the loop around it runs the preheader once per iteration, and its own trip count is computable,
+// the sum of all those additions is computable too: a product if the trip count is loop-invariant,
+// a closed form if it grows linearly (triangular loops):
 //
 //      sum of (a + b·i) for i = 0 … n-1   =   a·n + b·n(n-1)/2
 //
-// One that goes by steps of more than 1, as what was unrolled or vectorised does, is said to go
-// round again (way - step) / step times. That is way / step - 1, and the way is what it compares
-// with.
+// In a loop with step above 1, as from unrolling and vectorising, the backedge-taken count is
+// (distance - step) / step. The trip count then is distance / step, and the loop compares with the
+// distance.
 //
-// A loop whose trip count nobody knows before may still have walked by even steps when it is left:
-// how far it got tells its rounds then, without a counter within.
+// A loop whose trip count is not computable may still have an induction variable with constant
+// step: its value at the exit gives the number of iterations, without a counter in the loop.
 //
-// It ends inside of the outermost loop of a nest: what runs long is to be seen while it runs. And
-// it is right only if the rounds then take place: not if a call inside may throw, jump or never
-// return.
+// Hoisting ends inside the outermost loop of a nest: long work must be visible while it runs. And
+// it is correct only if all iterations run: not if a call inside may throw, jump or never return.
 
 #include "hoist.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
@@ -37,14 +37,14 @@ namespace mperf
 namespace
 {
 
-// As dear as an addition in each of few rounds; a division is not.
+// About the cost of a few per-iteration increments, which a division exceeds.
 constexpr unsigned EXPANSION_BUDGET = 8;
-// A walker's way is worked out at each of them, and makes the code longer.
+// Each of them computes the distance, which makes the code longer.
 constexpr size_t EXITS_MAX = 4;
-// Deeper expressions are left alone: they take long to work out, and are dear to compute.
+// Deeper expressions are not hoisted: they take long to analyse and to compute.
 constexpr unsigned EXPRESSION_MAX = 24;
 
-// Steps of up to so much get through 64 bits in 2^56 rounds, which take two years.
+// Steps up to this exhaust 64 bits in 2^56 iterations, which take two years.
 constexpr uint64_t STEP_MAX = 256;
 
 // n(n-1)/2, exact, in 64 bits
@@ -81,12 +81,32 @@ bool Hoister::passes_control(const Loop &loop)
 	return passes;
 }
 
-// How often a block runs each time that the loop around it is entered; null: not known.
+// Is the block, which is in no inner loop, on a cycle within the loop that avoids its header? Such a
+// cycle is irreducible, so no loop, and the block may run many times in an iteration.
+bool Hoister::repeats_within(const BasicBlock &block, const Loop &loop)
+{
+	if (&block == loop.getHeader())
+		return false;
+	SmallPtrSet<const BasicBlock *, 16> seen = {loop.getHeader()};
+	SmallVector<const BasicBlock *, 16> open = {&block};
+	while (!open.empty()) {
+		for (const BasicBlock *next : successors(open.pop_back_val())) {
+			if (next == &block)
+				return true;
+			if (loop.contains(next) && seen.insert(next).second)
+				open.push_back(next);
+		}
+	}
+	return false;
+}
+
+// How often a block, which is in no inner loop, runs per entry into the enclosing loop; null: unknown.
 const SCEV *Hoister::runs_of(const BasicBlock *place, const Loop &loop)
 {
 	const SCEV *back = evolution.getBackedgeTakenCount(&loop);
 	const BasicBlock *latch = loop.getLoopLatch();
-	if (isa<SCEVCouldNotCompute>(back) || !latch || !dominators.dominates(place, latch))
+	if (isa<SCEVCouldNotCompute>(back) || !latch || !dominators.dominates(place, latch) ||
+		repeats_within(*place, loop))
 		return nullptr;
 	if (evolution.getTypeSizeInBits(back->getType()) > 64)
 		return nullptr;
@@ -105,7 +125,7 @@ const SCEV *Hoister::runs_of(const BasicBlock *place, const Loop &loop)
 	return after_all ? back : nullptr;
 }
 
-// The sum of an amount over all rounds of a loop, of which there are `runs`; null: no closed form.
+// The sum of an amount over all iterations of a loop, `runs` in number; null: no closed form.
 const SCEV *Hoister::sum_over(const SCEV *amount, const Loop &loop, const SCEV *runs)
 {
 	if (evolution.isLoopInvariant(amount, &loop))
@@ -138,8 +158,8 @@ bool Hoister::can_expand(const SCEV *amount, const BasicBlock &place, Loop &loop
 	       !expander.isHighCostExpansion({amount}, &loop, EXPANSION_BUDGET, &target, end);
 }
 
-// A step that can be divided out: the value does not come around to where it began, unless it goes
-// by one through all of 64 bits.
+// A step that can be divided out: the value does not wrap around to its start, except with step one
+// through all of 64 bits.
 static std::optional<int64_t> step_of(const SCEVAddRecExpr &walk, ScalarEvolution &evolution)
 {
 	const auto *step = dyn_cast<SCEVConstant>(walk.getStepRecurrence(evolution));
@@ -154,9 +174,9 @@ static std::optional<int64_t> step_of(const SCEVAddRecExpr &walk, ScalarEvolutio
 	return number;
 }
 
-// The loop's values that go by even steps tell its rounds when it is left; one that begins at 0 and
-// goes by 1 is one already.
-std::optional<Hoist> Hoister::plan_behind(Loop &loop)
+// Induction variables with constant step give the number of iterations in the exits; one from 0
+// with step 1 is that number.
+std::optional<Hoist> Hoister::plan_in_exits(Loop &loop)
 {
 	SmallVector<BasicBlock *, 4> exits;
 	loop.getUniqueExitBlocks(exits);
@@ -178,7 +198,7 @@ std::optional<Hoist> Hoister::plan_behind(Loop &loop)
 		const unsigned price = (*step != 1) + (isa<SCEVConstant>(walk->getStart()) ? 0 : 2);
 		if (price < best_price) {
 			best = Hoist{&loop, loop.getLoopPreheader(), nullptr, {}};
-			best->walker = &phi;
+			best->induction = &phi;
 			best->step = *step;
 			best_price = price;
 		}
@@ -186,84 +206,86 @@ std::optional<Hoist> Hoister::plan_behind(Loop &loop)
 	return best;
 }
 
-// Where the walker stands when the loop is left to that block, in steps that `more` completes: by
-// edge, it has taken this round's step or not, and what lives on there is the one that costs
-// nothing.
+// The induction variable's value when the loop exits to that block, in steps that `more` completes:
+// it may or may not include this iteration's step, depending on the edge, and the value that is
+// live there anyway costs nothing.
 Value *Hoister::last_of(const Hoist &hoist, BasicBlock &exit, Value *&more)
 {
-	PHINode *walker = hoist.walker;
+	PHINode *induction = hoist.induction;
 	Type *wide = IntegerType::get(exit.getContext(), 64);
-	auto *next =
-		dyn_cast<Instruction>(walker->getIncomingValueForBlock(hoist.loop->getLoopLatch()));
-	// One of few bits may come around with its last step.
-	const bool is_wide = walker->getType()->isPointerTy() || walker->getType() == wide;
+	auto *next = dyn_cast<Instruction>(
+		induction->getIncomingValueForBlock(hoist.loop->getLoopLatch()));
+	// A narrow one may wrap around with its last step.
+	const bool is_wide = induction->getType()->isPointerTy() || induction->getType() == wide;
 	const auto has_stepped = [&](const BasicBlock *from) {
 		return next && is_wide && dominators.dominates(next, from->getTerminator());
 	};
 	const unsigned n = pred_size(&exit), n_stepped = count_if(predecessors(&exit), has_stepped);
 	more = ConstantInt::get(wide, n_stepped == 0);
 	if (n_stepped == 0 || n_stepped == n)
-		return n_stepped ? cast<Value>(next) : walker;
-	auto *last = PHINode::Create(walker->getType(), n, "mperf.last");
+		return n_stepped ? cast<Value>(next) : induction;
+	auto *last = PHINode::Create(induction->getType(), n, "mperf.last");
 	auto *rest = PHINode::Create(wide, n, "mperf.rest");
 	last->insertBefore(&exit.front());
 	rest->insertBefore(&exit.front());
 	for (BasicBlock *from : predecessors(&exit)) {
 		const bool stepped = has_stepped(from);
-		last->addIncoming(stepped ? cast<Value>(next) : walker, from);
+		last->addIncoming(stepped ? cast<Value>(next) : induction, from);
 		rest->addIncoming(ConstantInt::get(wide, !stepped), from);
 	}
 	more = rest;
 	return last;
 }
 
-Value *Hoister::expand_behind(const Hoist &hoist, IRBuilder<> &builder)
+Value *Hoister::expand_in_exit(const Hoist &hoist, IRBuilder<> &builder)
 {
-	PHINode *walker = hoist.walker;
+	PHINode *induction = hoist.induction;
 	Type *wide = builder.getInt64Ty();
-	Type *narrow = walker->getType()->isPointerTy() ? wide : walker->getType();
+	Type *narrow = induction->getType()->isPointerTy() ? wide : induction->getType();
 	const auto number = [&](Value *value) {
 		return value->getType()->isPointerTy() ? builder.CreatePtrToInt(value, narrow)
 						       : value;
 	};
 	Value *more;
 	Value *last = last_of(hoist, *builder.GetInsertBlock(), more);
-	Value *from = number(walker->getIncomingValueForBlock(hoist.loop->getLoopPreheader()));
-	// Frozen, it is the loop's own value, of which the loop would have to keep another that is
-	// easier to count by. Where it begins at a value, the loop may have one of its own for it.
+	Value *from = number(induction->getIncomingValueForBlock(hoist.loop->getLoopPreheader()));
+	// Frozen, it is the loop's own induction variable; otherwise the loop would keep a second
+	// one that is easier to count with. If it starts at a non-constant value, the loop may have
+	// such a second one anyway.
 	Value *to = number(last);
 	if (isa<Constant>(from))
 		to = builder.CreateFreeze(to);
-	Value *way = hoist.step < 0 ? builder.CreateSub(from, to) : builder.CreateSub(to, from);
+	Value *distance =
+		hoist.step < 0 ? builder.CreateSub(from, to) : builder.CreateSub(to, from);
 	const uint64_t each = hoist.step < 0 ? -hoist.step : hoist.step;
 	if (each > 1)
-		way = builder.CreateLShr(way, ConstantInt::get(narrow, Log2_64(each)));
-	return builder.CreateAdd(builder.CreateZExt(way, wide), more);
+		distance = builder.CreateLShr(distance, ConstantInt::get(narrow, Log2_64(each)));
+	return builder.CreateAdd(builder.CreateZExt(distance, wide), more);
 }
 
-// Is it certain that the way is at least one step? Were it shorter, the loop would go on until it
-// came around.
-bool Hoister::goes_way(const SCEV *way, const APInt &step, const Loop &loop)
+// Is the distance certainly at least one step? If it were shorter, the loop would run until it
+// wraps around.
+bool Hoister::covers_step(const SCEV *distance, const APInt &step, const Loop &loop)
 {
-	if (way->getType()->isIntegerTy(64) && step.ule(STEP_MAX))
+	if (distance->getType()->isIntegerTy(64) && step.ule(STEP_MAX))
 		return true;
 	const SCEV *least = evolution.getConstant(step);
-	return evolution.isKnownPredicate(ICmpInst::ICMP_UGE, way, least) ||
-	       evolution.isLoopEntryGuardedByCond(&loop, ICmpInst::ICMP_UGE, way, least);
+	return evolution.isKnownPredicate(ICmpInst::ICMP_UGE, distance, least) ||
+	       evolution.isLoopEntryGuardedByCond(&loop, ICmpInst::ICMP_UGE, distance, least);
 }
 
-// From how often the loop goes round again.
+// The amount from the backedge-taken count.
 void Hoister::set_amount(Hoist &hoist, const SCEV *back)
 {
 	Type *wide = IntegerType::get(back->getType()->getContext(), 64);
 	const auto *division = dyn_cast<SCEVUDivExpr>(back);
 	const auto *step = division ? dyn_cast<SCEVConstant>(division->getRHS()) : nullptr;
 	if (step && step->getAPInt().isPowerOf2()) {
-		const SCEV *way = evolution.getAddExpr(division->getLHS(), step);
-		if (goes_way(way, step->getAPInt(), *hoist.loop)) {
+		const SCEV *distance = evolution.getAddExpr(division->getLHS(), step);
+		if (covers_step(distance, step->getAPInt(), *hoist.loop)) {
 			hoist.amount = evolution.getNoopOrZeroExtend(
-				evolution.getUDivExpr(way, step), wide);
-			hoist.way = evolution.getNoopOrZeroExtend(way, wide);
+				evolution.getUDivExpr(distance, step), wide);
+			hoist.distance = evolution.getNoopOrZeroExtend(distance, wide);
 			hoist.shift = step->getAPInt().logBase2();
 			return;
 		}
@@ -280,13 +302,13 @@ std::optional<Hoist> Hoister::plan(Loop &loop)
 		return {};
 	const SCEV *back = evolution.getBackedgeTakenCount(&loop);
 	if (isa<SCEVCouldNotCompute>(back))
-		return plan_behind(loop);
+		return plan_in_exits(loop);
 	if (evolution.getTypeSizeInBits(back->getType()) > 64)
 		return {};
 	Hoist hoist = {&loop, place, nullptr, {}};
 	set_amount(hoist, back);
-	if (!can_expand(hoist.way ? hoist.way : hoist.amount, *place, loop))
-		return plan_behind(loop);
+	if (!can_expand(hoist.distance ? hoist.distance : hoist.amount, *place, loop))
+		return plan_in_exits(loop);
 	if (const auto *number = dyn_cast<SCEVConstant>(hoist.amount))
 		hoist.constant = number->getAPInt().getZExtValue();
 
@@ -301,16 +323,20 @@ std::optional<Hoist> Hoister::plan(Loop &loop)
 			break;
 		hoist.place = outer;
 		hoist.amount = sum;
-		hoist.way = nullptr;
+		hoist.distance = nullptr;
 	}
 	return hoist;
 }
 
-bool Hoister::is_short(const Loop &innermost, const Loop &outermost)
+bool Hoister::is_short(const BasicBlock &block, const Loop &innermost, const Loop &outermost)
 {
 	constexpr uint64_t SHORT_MAX = INT32_MAX;
 	uint64_t runs = 1;
+	const BasicBlock *place = &block;
 	for (const Loop *loop = &innermost;; loop = loop->getParentLoop()) {
+		if (!place || repeats_within(*place, *loop))
+			return false;
+		place = loop->getLoopPreheader();
 		const auto *most =
 			dyn_cast<SCEVConstant>(evolution.getConstantMaxBackedgeTakenCount(loop));
 		if (!most || most->getAPInt().ugt(SHORT_MAX - 1))
@@ -326,13 +352,13 @@ bool Hoister::is_short(const Loop &innermost, const Loop &outermost)
 Value *Hoister::expand(const Hoist &hoist)
 {
 	Instruction *end = hoist.place->getTerminator();
-	const SCEV *amount = hoist.way ? hoist.way : hoist.amount;
+	const SCEV *amount = hoist.distance ? hoist.distance : hoist.amount;
 	Value *value = expander.expandCodeFor(amount, amount->getType(), end);
-	if (!hoist.way || isa<Constant>(value))
-		return hoist.way ? expander.expandCodeFor(hoist.amount, value->getType(), end)
-				 : value;
-	// Not looked into, or the way would be worked out once more; but where it stays the same,
-	// the shift comes before the loops around, too.
+	if (!hoist.distance || isa<Constant>(value))
+		return hoist.distance ? expander.expandCodeFor(hoist.amount, value->getType(), end)
+				      : value;
+	// Opaque, or the distance would be computed once more; but if it is invariant in the
+	// enclosing loops, the shift is hoisted out of them too.
 	const SCEV *step = evolution.getConstant(value->getType(), 1ull << hoist.shift);
 	const SCEV *rounds = evolution.getUDivExpr(evolution.getUnknown(value), step);
 	return expander.expandCodeFor(rounds, value->getType(), end);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Counting a loop's rounds from without: once, by its trip count, before it begins
+// Hoisting: counting a loop's iterations once, outside it, by its trip count
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/IRBuilder.h"
@@ -28,17 +28,17 @@ namespace mperf
 
 struct Hoist {
 	llvm::Loop *loop;
-	llvm::BasicBlock *place; // at whose end the amount is added
+	llvm::BasicBlock *place; // its end adds the amount
 	const llvm::SCEV
 		*amount; // how often the loop's header runs for one run of `place`; 64 bits
-	std::optional<uint64_t> constant; // the same, where it is a number and place the preheader
-	// A value of which the amount is the 2^shift-th part, rounded down: how far the loop goes,
-	// which it often has computed already. Null: the amount alone.
-	const llvm::SCEV *way = nullptr;
+	std::optional<uint64_t> constant; // the same, if constant and place is the preheader
+	// A value whose 2^shift-th part, rounded down, is the amount: the distance that the loop
+	// covers, which it often has computed already. Null: only the amount.
+	const llvm::SCEV *distance = nullptr;
 	unsigned shift = 0;
-	// Where the amount is not known before the loop, but behind it: by how far that value went
-	// from its start, in steps. It is added in each block that the loop is left to.
-	llvm::PHINode *walker = nullptr;
+	// If the amount is not known before the loop, but in its exits: an induction variable whose
+	// distance from its start, in steps, is the amount. Each exit block adds it.
+	llvm::PHINode *induction = nullptr;
 	int64_t step = 0;
 };
 
@@ -51,28 +51,31 @@ class Hoister
 	{
 	}
 
-	// How the rounds of a loop can be counted without counting each, or nothing.
+	// Plans how to count the iterations of a loop without counting each; or nothing.
 	std::optional<Hoist> plan(llvm::Loop &loop);
 
-	// Is control certain to go on from each instruction of the loop, and not out of the
+	// Does control certainly continue from each instruction of the loop, and stay in the
 	// function?
 	bool passes_control(const llvm::Loop &loop);
 
-	// Is a block of `innermost` certain to run fewer than 2^31 times for one run of
-	// `outermost`?
-	bool is_short(const llvm::Loop &innermost, const llvm::Loop &outermost);
+	// Does a block, in `innermost` and no loop inside that, certainly run fewer than 2^31 times
+	// per run of `outermost`?
+	bool is_short(const llvm::BasicBlock &block, const llvm::Loop &innermost,
+		const llvm::Loop &outermost);
 
-	// Makes the code that computes the amount, at the end of its place.
+	// Emits the code that computes the amount, at the end of its place.
 	llvm::Value *expand(const Hoist &hoist);
 
-	// The same for one with a walker, in a block that its loop is left to.
-	llvm::Value *expand_behind(const Hoist &hoist, llvm::IRBuilder<> &builder);
+	// The same for a hoist with an induction variable, in an exit block of its loop.
+	llvm::Value *expand_in_exit(const Hoist &hoist, llvm::IRBuilder<> &builder);
 
       private:
-	bool goes_way(const llvm::SCEV *way, const llvm::APInt &step, const llvm::Loop &loop);
+	bool covers_step(
+		const llvm::SCEV *distance, const llvm::APInt &step, const llvm::Loop &loop);
 	void set_amount(Hoist &hoist, const llvm::SCEV *back);
 	llvm::Value *last_of(const Hoist &hoist, llvm::BasicBlock &exit, llvm::Value *&more);
-	std::optional<Hoist> plan_behind(llvm::Loop &loop);
+	std::optional<Hoist> plan_in_exits(llvm::Loop &loop);
+	static bool repeats_within(const llvm::BasicBlock &block, const llvm::Loop &loop);
 	const llvm::SCEV *runs_of(const llvm::BasicBlock *place, const llvm::Loop &loop);
 	const llvm::SCEV *sum_over(
 		const llvm::SCEV *amount, const llvm::Loop &loop, const llvm::SCEV *runs);

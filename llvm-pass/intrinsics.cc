@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls: intrinsics, library functions that are known by name, and the rest, which either is
-// counted where it is defined or is named as what could not be seen.
+// Calls: intrinsics, library functions known by name, and the rest, which either is counted where
+// it is defined or is reported as unseen.
 //
-// What a copy or a fill moves is known exactly; by how many accesses is the C library's affair, and
-// taken to be words of eight bytes (as Examem does, section III.F), marked as modelled.
+// The bytes that a copy or a fill moves are known exactly; the number of accesses depends on the C
+// library, and is modelled as words of eight bytes (like Examem, section III.F).
 
-#include "mix.h"
+#include "excluded.h"
+#include "names.h"
+#include "reader.h"
+#include "targets.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/InlineAsm.h"
@@ -22,7 +25,7 @@ namespace
 
 constexpr uint64_t WORD_BYTES = 8;
 
-// Moves `length` bytes: loads them from `source`, if there is one, and stores them, if `to` is one.
+// Moves `length` bytes: loads them if there is a `source`, and stores them if there is a `to`.
 void add_block_move(
 	BlockMix &into, Instruction &call, Value *length, const Value *to, const Value *source)
 {
@@ -49,7 +52,7 @@ void add_block_move(
 	}
 }
 
-// What an ordinary operation on that type is, by its opcode; 0: none that is counted.
+// The metric of an ordinary operation on that type, by its opcode; 0: not counted.
 uint32_t opcode_metric(unsigned opcode, const Type *type)
 {
 	if (type->getScalarType()->isIntegerTy(1) || !Instruction::isBinaryOp(opcode))
@@ -57,7 +60,7 @@ uint32_t opcode_metric(unsigned opcode, const Type *type)
 	return type->isFPOrFPVectorTy() ? float_metric(type) : (uint32_t)MPERF_METRIC_INT_OPS;
 }
 
-// Operations that one lane of an intrinsic makes; 0: it is none.
+// Operations per lane of an intrinsic; 0: none.
 unsigned arithmetic_operations(Intrinsic::ID id)
 {
 	switch (id) {
@@ -105,7 +108,7 @@ unsigned arithmetic_operations(Intrinsic::ID id)
 	}
 }
 
-// Intrinsics that a C library's function stands behind, on every target of ours.
+// Intrinsics that become calls of the C library on all our targets.
 bool is_library_intrinsic(Intrinsic::ID id)
 {
 	switch (id) {
@@ -124,7 +127,7 @@ bool is_library_intrinsic(Intrinsic::ID id)
 	}
 }
 
-// A reduction combines all lanes: one operation fewer than they are, unless the start value counts.
+// A reduction combines all lanes: one operation fewer than lanes, unless the start value counts.
 bool read_reduction(BlockMix &into, IntrinsicInst &call)
 {
 	bool ordered = false;
@@ -199,7 +202,7 @@ bool read_masked_access(BlockMix &into, const DataLayout &layout, IntrinsicInst 
 	return true;
 }
 
-// With explicit vector length: vp.*
+// Intrinsics with explicit vector length: vp.*
 bool read_predicated(BlockMix &into, const DataLayout &layout, IntrinsicInst &call)
 {
 	auto *predicated = dyn_cast<VPIntrinsic>(&call);
@@ -236,7 +239,7 @@ bool read_predicated(BlockMix &into, const DataLayout &layout, IntrinsicInst &ca
 	return true;
 }
 
-// Functions of other libraries than the C library that no pass has seen.
+// Functions of libraries other than the C library, which the pass cannot see.
 bool is_foreign(StringRef name)
 {
 	for (const char *prefix : {"__kmpc_", "omp_", "pthread_", "_ZNS", "_ZNKS", "_ZSt", "__cxa_",
@@ -277,9 +280,14 @@ bool MixReader::read_intrinsic(IntrinsicInst &call)
 			extent.scalable ? MPERF_SCALABLE : 0);
 		return true;
 	}
-	return read_reduction(*into, call) || read_masked_access(*into, layout, call) ||
-	       read_predicated(*into, layout, call) || read_riscv_intrinsic(*into, call) ||
-	       read_x86_intrinsic(*into, call);
+	if (read_reduction(*into, call) || read_masked_access(*into, layout, call) ||
+		read_predicated(*into, layout, call) || read_riscv_intrinsic(*into, call) ||
+		read_x86_intrinsic(*into, call) || read_aarch64_intrinsic(*into, call))
+		return true;
+	// A target's own, which nobody knows: the loop is flagged.
+	into->assembly |= Function::isTargetIntrinsic(call.getIntrinsicID()) &&
+			  known_intrinsic(call.getCalledFunction()->getName()).kind != Kind::NONE;
+	return false;
 }
 
 bool MixReader::read_library_call(CallBase &call, StringRef name)
@@ -296,8 +304,9 @@ bool MixReader::read_library_call(CallBase &call, StringRef name)
 		add_block_move(*into, call, at(2), at(0), nullptr);
 	else if (n >= 2 && name == "bzero")
 		add_block_move(*into, call, at(1), at(0), nullptr);
-	else if (n >= 1 && name == "strlen" && isa<CallInst>(call)) {
-		// All of the text, and the byte that ends it.
+	else if (n >= 1 && name == "strlen" && isa<CallInst>(call) && !call.isMustTailCall()) {
+		// The whole text, including its final NUL; known behind the call, where nothing
+		// may stand if it must be a tail call.
 		Quantity *length =
 			find_quantity(*into, Unit::VALUE, &call, nullptr, *call.getNextNode());
 		length->mix.add(MPERF_METRIC_BYTES_LOADED, 1, MPERF_MODELLED);
@@ -319,7 +328,8 @@ void MixReader::read_call(CallBase &call)
 	}
 	const Function *callee = dyn_cast<Function>(call.getCalledOperand()->stripPointerCasts());
 	if (!callee || !callee->isDeclaration()) {
-		into->mix.add(MPERF_METRIC_CALLS, 1);
+		const bool is_unseen = callee && callee->hasFnAttribute(NOT_COUNTED);
+		into->mix.add(is_unseen ? MPERF_METRIC_EXTERNAL_CALLS : MPERF_METRIC_CALLS, 1);
 		return;
 	}
 	if (callee->getName().starts_with("__mperf_"))

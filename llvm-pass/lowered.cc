@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The code generator comes after the pass, and loads what no text of the program says: the entry of
-// a jump table at each run of a switch, and constants of floating arithmetic. A machine moves these
-// bytes like any others, so they are counted, as modelled: here it is told beforehand what the code
+// The code generator runs after the pass, and adds loads that are not in the program's text: the
+// entry of a jump table at each run of a switch, and floating-point constants. A machine moves
+// these bytes like any others, so they are counted, as modelled: here we predict what the code
 // generator will do.
-//
-//      switch      one table if all of its cases are dense enough, by the target's own estimate. Of
-//                  a switch that is cut into several, nothing is told.
+// generator will do.
+//      switch      one table if all of its cases are dense enough, by the target's own estimate. A
+//                  switch that is cut into several tables is ignored.
 //      constants   scalars that no instruction holds. They are loaded once for each block that
-//                  they are used in, and before the outermost loop around it.
-//      parts       where one byte of an integer is looked at, that byte is loaded.
+//                  uses them, and before the outermost loop around it.
+//      parts       if one byte of an integer is used, only that byte is loaded.
+//
 //
 // Source: LLVM 16 and 19, SwitchLoweringUtils.cpp, findJumpTables(); MachineLICM.cpp;
 // TargetLowering.cpp, SimplifySetCC(); DAGCombiner.cpp, reduceLoadWidth().
@@ -48,8 +49,8 @@ using Found = function_ref<void(const LoweredLoad &)>;
 
 using Parts = SmallVector<std::pair<const BasicBlock *, int64_t>, 4>;
 
-// How often control goes from one block to the other, as a sum of blocks' counts; nothing where
-// blocks do not tell.
+// How often control goes from one block to the other, as a sum of blocks' counts; nothing if blocks
+// do not determine it.
 std::optional<Parts> count_of_edge(const BasicBlock *from, const BasicBlock *to)
 {
 	if (from->getUniqueSuccessor() == to)
@@ -68,14 +69,14 @@ std::optional<Parts> count_of_edge(const BasicBlock *from, const BasicBlock *to)
 
 // --- jump tables -------------------------------------------------------------------------------
 
-// Fewer groups of cases than that become comparisons. Source: TargetLoweringBase.cpp
+// Fewer groups of cases than this become comparisons. Source: TargetLoweringBase.cpp
 // (min-jump-table-entries); RISCVISelLowering.cpp.
 constexpr unsigned GROUPS_MIN = 4;
 constexpr unsigned GROUPS_MIN_RISCV = 5;
 
-// Where code may be anywhere an entry is a distance, of 4 bytes; else it is an address, but for
-// RISC-V's small code. Source: getJumpTableEncoding() of TargetLowering and the targets. AArch64
-// makes entries smaller where they fit, which only it knows.
+// In position-independent code an entry is an offset of 4 bytes; else it is an address, except in
+// RISC-V's small code model. Source: getJumpTableEncoding() of TargetLowering and the targets.
+// AArch64 makes entries smaller if they fit, which only its code generator knows.
 uint64_t entry_bytes(const Module &module)
 {
 	const Triple triple(module.getTargetTriple());
@@ -118,7 +119,7 @@ bool becomes_table(
 	return entries != 0 && groups.n >= (riscv ? GROUPS_MIN_RISCV : GROUPS_MIN);
 }
 
-// How often no case is met; nothing where that leads where a case does, too.
+// How often no case matches; nothing if the default block is also a case's.
 std::optional<Parts> count_of_default(const SwitchInst &choice)
 {
 	const BasicBlock *to = choice.getDefaultDest();
@@ -127,8 +128,8 @@ std::optional<Parts> count_of_default(const SwitchInst &choice)
 	return count_of_edge(choice.getParent(), to);
 }
 
-// The range is checked before the table is read, so that values beyond it load nothing. Where the
-// table has holes, it is taken that other values fall into these.
+// The range is checked before the table is read, so values beyond it load nothing. If the table has
+// holes, we assume that other values fall into these.
 void find_table(const SwitchInst &choice, const TargetTransformInfo &target, Found found)
 {
 	const Groups groups = group_cases(choice);
@@ -144,7 +145,7 @@ void find_table(const SwitchInst &choice, const TargetTransformInfo &target, Fou
 
 // --- constants ---------------------------------------------------------------------------------
 
-// Is it loaded from memory on that target? RISC-V makes it of an integer where that takes but one
+// Is it loaded from memory on that target? RISC-V makes it from an integer if that takes only one
 // instruction. Source: X86ISelLowering.cpp and RISCVISelLowering.cpp, isFPImmLegal().
 bool is_loaded(const Value *value, const Triple &triple, const TargetTransformInfo &target)
 {
@@ -172,8 +173,8 @@ bool is_call(const Instruction &instruction)
 	return !isa<IntrinsicInst>(call);
 }
 
-// Loops that a constant can be kept in a register through. A block that ends with an indirect jump
-// is copied to where it is jumped from, after which the loop has no one begin.
+// Loops through which a register can hold a constant. A block that ends with an indirect jump is
+// duplicated into its predecessors, after which the loop has no single header.
 bool keeps_constants(const Loop &loop, bool calls_destroy)
 {
 	if (!loop.getLoopPreheader())
@@ -209,7 +210,7 @@ class Constants
 	}
 
       private:
-	// On x86 no register of vectors outlives a call. Source: System V ABI, AMD64, 3.2.1.
+	// On x86 no vector register survives a call. Source: System V ABI, AMD64, 3.2.1.
 	bool calls_destroy() const
 	{
 		return triple.isX86();
@@ -223,13 +224,13 @@ class Constants
 	void read(const Instruction &instruction, unsigned calls)
 	{
 		const BasicBlock &block = *instruction.getParent();
-		if (isa<StoreInst>(instruction)) // of an integer that looks like it
+		if (isa<StoreInst>(instruction)) // stored as an integer with the same bits
 			return;
 		// Doubling is an addition.
 		if (instruction.getOpcode() == Instruction::FMul &&
 			is_two(instruction.getOperand(1)))
 			return;
-		// Of two constants one is loaded, from a place that is computed.
+		// One of two constants is loaded, from a computed address.
 		if (isa<SelectInst>(instruction) && is_loaded(instruction.getOperand(1)) &&
 			is_loaded(instruction.getOperand(2)))
 			return add(instruction.getOperand(1), block, calls);
@@ -243,7 +244,7 @@ class Constants
 		return constant && constant->isExactlyValue(2.0);
 	}
 
-	// `next`: where it is used on the way there alone.
+	// `next`: used only on the edge to that block.
 	void add(const Value *value, const BasicBlock &block, unsigned calls,
 		const BasicBlock *next = nullptr)
 	{
@@ -283,7 +284,7 @@ class Constants
 
 constexpr unsigned BYTE_BITS = 8;
 
-// The bits of the narrowest aligned part that has all of the mask's.
+// The bits of the narrowest aligned part that contains all of the mask's.
 unsigned part_with(const APInt &mask)
 {
 	if (mask.getBitWidth() > 64)
@@ -315,7 +316,7 @@ const ConstantInt *right_number(const Instruction &instruction, bool is_kind)
 	return is_kind ? dyn_cast<ConstantInt>(instruction.getOperand(1)) : nullptr;
 }
 
-// RISC-V's registers hold words and ask for no truncation, nor does what AArch64 stores.
+// RISC-V's registers hold words and need no truncation, nor do AArch64's stores.
 bool is_free(const Instruction &truncation)
 {
 	const Triple triple(truncation.getModule()->getTargetTriple());
@@ -324,7 +325,7 @@ bool is_free(const Instruction &truncation)
 	       (triple.isAArch64() && user && isa<StoreInst>(user));
 }
 
-// How many low bits a user needs, and what takes its value alone; 0: all.
+// How many low bits a user needs, followed through its only users; 0: all.
 unsigned low_bits(const Instruction *user)
 {
 	unsigned least = 0;

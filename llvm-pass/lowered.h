@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What the code generator is going to load, where it is not what the program's text says
+// Loads that the code generator will add or narrow
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -21,8 +21,8 @@ class TargetTransformInfo;
 namespace mperf
 {
 
-// So many loads of so many bytes each time that block runs; a negative number takes back what
-// another block was charged with. `of` is the block that they are made for.
+// n loads of `bytes` bytes each time block `when` runs; a negative number takes back what another
+// block was charged. `of` is the block that they are made for.
 struct LoweredLoad {
 	const llvm::BasicBlock *when;
 	const llvm::BasicBlock *of;
@@ -30,11 +30,11 @@ struct LoweredLoad {
 	uint64_t bytes;
 };
 
-// How many bytes are loaded where the target needs but a part of the value; none: all.
+// Bytes loaded if the target needs only a part of the value; none: all.
 std::optional<uint64_t> narrowed_bytes(const llvm::LoadInst &load);
 
-// Tells what the target is expected to load for jump tables, and for constants that its
-// instructions cannot hold.
+// Reports the loads expected for jump tables, and for constants that the target's instructions
+// cannot hold.
 void find_lowered_loads(const llvm::Function &function, const llvm::LoopInfo &loops,
 	const llvm::TargetTransformInfo &target,
 	llvm::function_ref<void(const LoweredLoad &)> found);

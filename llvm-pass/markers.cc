@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Regions that a source marks by comments in its assembly, as Examem does (section III.A), which
-// any compiler takes and no header is needed for:
+// Regions marked by comments in inline assembly, as Examem does (section III.A), which any compiler
+// accepts and which need no header:
 //
 //      __asm__ volatile("# mperf begin solve");   …   __asm__ volatile("# mperf end solve");
 //
-// They become the calls that runtime/mperf.h makes. Calls of markers that the compiler would let
-// throw are made such that do not: they never do.
+// They become the calls that runtime/mperf.h makes. If the compiler assumes that calls of markers
+// throw, we mark them as non-throwing.
 
 #include "prepare.h"
 
@@ -37,7 +37,7 @@ Constant *make_region(IRBuilder<> &builder, Constant *name, const DILocation *lo
 		module, value->getType(), true, GlobalValue::PrivateLinkage, value, "mperf.region");
 }
 
-// The words after the sign of a comment, of whatever assembler; empty: it is no marker.
+// The words after the comment sign, of any assembler; empty: not a marker.
 bool is_marker(StringRef text, bool &ret_begins, StringRef &ret_name)
 {
 	text = text.ltrim("#;/@! \t").trim();

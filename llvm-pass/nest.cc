@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An entry into an outermost loop counts down, and now and then, when nothing is left, asks the
-// runtime to begin taking the time; the runtime sets the countdown by how long such entries take.
-// What is not timed pays for a subtraction in memory, a branch, and one more where the loop ends.
-// The word's own place is kept from begin to end, since a region may change in between.
+// An entry into an outermost loop counts down, and when the countdown expires, it asks the runtime
+// to start the clock; the runtime sets the countdown by the length of such entries. An untimed
+// entry costs a subtraction in memory, a branch, and one more where the loop ends. We keep the
+// word's address from begin to end, since a region may change in between.
 
 #include "nest.h"
+#include "base.h"
 #include "emit.h"
 
 #include "llvm/Analysis/DomTreeUpdater.h"
@@ -25,7 +26,7 @@ namespace
 
 constexpr uint32_t RARE = 1, USUAL = 1 << 10;
 
-// The time of a loop in which its function runs anew would be within itself.
+// A loop that runs its own function recursively would contain its own time.
 bool calls_itself(const Loop &loop)
 {
 	const Function *function = loop.getHeader()->getParent();
@@ -35,10 +36,10 @@ bool calls_itself(const Loop &loop)
 	});
 }
 
-// Is control sure not to be thrown out of it past its exits? What is thrown away would run on for
-// whoever reads the time of what is not over yet. A jump (longjmp) cannot be told beforehand;
-// taking each call of C for one would leave the loops of main, which run as long as the program
-// does, without time until they end.
+// Is it certain that no exception leaves the loop other than by its exits? A loop left that way
+// would seem to run on to a reader of running times. A jump (longjmp) cannot be predicted; treating
+// each C call as one would leave the loops of main, which run as long as the program, without time
+// until they end.
 bool keeps_exits(const Loop &loop)
 {
 	for (const BasicBlock *block : loop.blocks()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Takes the time of outermost loops
+// Times outermost loops
 
 #include <cstdint>
 
@@ -15,12 +15,11 @@ class LoopInfo;
 namespace mperf
 {
 
-class Emitter;
-
 class Base;
+class Emitter;
 class Table;
 
-// What all nests of a function have in common; borrowed.
+// Common to all nests of a function; borrowed.
 struct NestTimer {
 	Emitter &emitter;
 	Base &base;
@@ -28,8 +27,8 @@ struct NestTimer {
 	llvm::DominatorTree &dominators;
 	llvm::LoopInfo &loops;
 
-	// Surrounds a loop by the code that times it for that scope, and adds its MPERF_NEST_WORDS
-	// to the table. False: the loop has no preheader or no exits of its own.
+	// Adds code around a loop that times it for that scope, and its MPERF_NEST_WORDS to the
+	// table. False: the loop has no preheader or no dedicated exits.
 	bool add(llvm::Loop &loop, uint32_t scope) const;
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Options in the environment: MPERF_PASS="mode=block nests=0". A linker that loads the pass parses
-// its command line before the pass is there, and builds forward an environment more easily than
-// flags.
+// Options in the environment: MPERF_PASS="mode=block nests=0". A linker parses its command line
+// before it loads the pass, and builds forward an environment more easily than flags.
 
 #include "options.h"
 

@@ -2,8 +2,8 @@
 #
 # The pass: one plugin for each LLVM that is installed with its headers, from one source. It runs in
 # compilers of this machine, whatever they compile for, and so is neither cross-built nor built with
-# sanitizers. PASS=no leaves it out, PASS=yes insists on
-# both; PASS_VERSIONS=19 is content with that one.
+# sanitizers. PASS=no leaves it out, PASS=yes requires both versions,
+# PASS_VERSIONS=19 only that one.
 
 PASS          ?= auto
 PASS_VERSIONS = 16 19
@@ -11,26 +11,26 @@ PASS_FOUND   := $(if $(or $(filter no,$(PASS)),$(CROSS),$(SANITIZE)),,$(if $(fil
 PASS_PLUGINS  = $(foreach v,$(PASS_FOUND),$(BUILD)/llvm-$(v)/mperf-pass.so)
 PASS_SRC      = $(wildcard llvm-pass/*.cc)
 PACKAGES_PASS = g++ clang-19 llvm-19-dev clang-16? llvm-16-dev?
-# LLVM is built without exceptions and type information, so what it loads is, too.
+# LLVM is built without exceptions and type information, so its plugins must be, too.
 PASS_CXXFLAGS = -std=c++17 -fPIC -fno-rtti -fno-exceptions -Wall -Wextra $(WERROR) -I. $(CXXFLAGS)
 CXXFLAGS     ?= -O2
 
 define PASS_RULES
 $$(BUILD)/llvm-$(1)/%.o: llvm-pass/%.cc
 	@mkdir -p $$(@D)
-	$$(CXX) $$(PASS_CXXFLAGS) -isystem $$(shell llvm-config-$(1) --includedir) -D_GNU_SOURCE \
+	$$(call short,CXX)$$(CXX) $$(PASS_CXXFLAGS) -isystem $$(shell llvm-config-$(1) --includedir) -D_GNU_SOURCE \
 		-D__STDC_CONSTANT_MACROS -D__STDC_FORMAT_MACROS -D__STDC_LIMIT_MACROS -MMD -MP -c -o $$@ $$<
-# What it needs of LLVM is in the compiler that loads it.
+# The compiler that loads it provides the LLVM symbols it needs.
 $$(BUILD)/llvm-$(1)/mperf-pass.so: $$(patsubst llvm-pass/%.cc,$$(BUILD)/llvm-$(1)/%.o,$$(PASS_SRC))
-	$$(CXX) -shared $$(LDFLAGS) -o $$@ $$^
+	$$(call short,LD)$$(CXX) -shared $$(LDFLAGS) -o $$@ $$^
 endef
 $(foreach v,$(PASS_FOUND),$(eval $(call PASS_RULES,$(v))))
 
 $(BUILD)/mperf-cc $(BUILD)/mperf-c++: llvm-pass/mperf-cc
 	@mkdir -p $(@D)
-	install -m 755 $< $@
+	$(QUIET)install -m 755 $< $@
 $(BUILD)/include/mperf.h: runtime/mperf.h
-	install -D -m 644 $< $@
+	$(QUIET)install -D -m 644 $< $@
 $(BUILD)/mperf.pc: llvm-pass/mperf.pc.in FORCE
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|g; s|@VERSION@|$(VERSION)|g' \
@@ -40,9 +40,10 @@ $(BUILD)/mperf-c++.1: llvm-pass/pass.mk
 	@mkdir -p $(@D)
 	@echo .so man1/mperf-cc.1 > $@
 
-# Runtimes of other targets, which mperf-cc --target= links: RUNTIME_TARGETS="riscv64 arm64 ppc64el",
-# by Debian's names. Their C libraries are Debian's too (libc6-dev-riscv64-cross). Without -g: the linker
-# of Debian 12 knows not all that clang 19 has there for RISC-V. Source: binutils 2.41, R_RISCV_SET_ULEB128.
+# Runtimes for other targets, which mperf-cc --target= links:
+# RUNTIME_TARGETS="riscv64 arm64 ppc64el", by Debian's names. Their C libraries are Debian's too
+# (libc6-dev-riscv64-cross). Without -g: Debian 12's linker does not know all relocations that
+# clang 19 uses there for RISC-V. Source: binutils 2.41, R_RISCV_SET_ULEB128.
 RUNTIME_TARGETS  ?=
 RUNTIME_CLANG     = clang-$(lastword $(PASS_FOUND))
 RUNTIME_ARCHIVES  = $(foreach a,$(RUNTIME_TARGETS),$(BUILD)/$(a)/libmperf-runtime.a)
@@ -56,8 +57,8 @@ pass: $(PASS_PLUGINS) $(RUNTIME_ARCHIVES) $(if $(PASS_FOUND),$(BUILD)/mperf-cc $
 	$(addprefix $(BUILD)/include/,$(notdir $(wildcard runtime/mperf.h))))
 all: pass
 
-# What of it is installed, and where: SOURCE:TARGET:MODE. A package of its own takes install-pass, and
-# the rest by PASS=no install.
+# Installed files: SOURCE:TARGET:MODE. The package mperf-cc uses install-pass, and mperf
+# PASS=no install.
 PKGCONFIGDIR  ?= $(PREFIX)/lib/pkgconfig
 MAN_PAGES_PASS = man/mperf-cc.1 man/mperf-runtime.7
 INSTALLED_PASS = \

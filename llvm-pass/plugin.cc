@@ -1,21 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The plugin: what clang, opt and lld load. It runs last, so that it counts what was made of the
-// program, vectors and all: at the end of each module's optimisation, and of full LTO's. A module
-// that was counted says so in a flag, which outlives bitcode and linking.
+// The plugin that clang, opt and lld load. It runs last, so that it counts the optimised program,
+// vectors and all: at the end of each module's optimisation, and of full LTO's. A counted module
+// has a flag that says so, which survives bitcode and linking.
 //
-// Nothing here is kept between modules: ThinLTO runs several at once.
+// Nothing is kept between modules: ThinLTO runs several at once.
+//
+// mperf-cc does all of this for a build. By hand, with P=build/llvm-19/mperf-pass.so: add counters;
+// link the runtime; give an option of options.h, in two ways; print the spanning tree, hoists and
+// counters; and see what the pass alone makes of a module:
+//
+//      clang-19 -O2 -fpass-plugin=$P -c program.c
+//      clang-19 program.o build/libmperf-runtime.a -o program
+//      clang-19 -O2 -fpass-plugin=$P -Xclang -load -Xclang $P -mllvm -mperf-mode=block -c program.c
+//      MPERF_PASS="mode=block" clang-19 -O2 -fpass-plugin=$P -c program.c
+//      clang-19 -O2 -g1 -fpass-plugin=$P -Rpass-analysis=mperf -c program.c
+//      opt-19 -load=$P -load-pass-plugin=$P -passes=mperf -S program.ll
 
 #include "callers.h"
 #include "emit.h"
+#include "excluded.h"
 #include "function.h"
+#include "names.h"
 #include "options.h"
 #include "prepare.h"
 
+#include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 
@@ -26,19 +41,20 @@ constexpr char COUNTED_FLAG[] = "mperf counted";
 
 cl::opt<mperf::Mode> mode("mperf-mode", cl::desc("Which counters mperf adds"),
 	cl::init(mperf::Mode::TREE),
-	cl::values(clEnumValN(mperf::Mode::TREE, "tree", "what a spanning tree leaves out"),
+	cl::values(
+		clEnumValN(mperf::Mode::TREE, "tree", "each edge outside a minimum spanning tree"),
 		clEnumValN(mperf::Mode::BLOCK, "block", "each block, to check the others"),
 		clEnumValN(mperf::Mode::SETS, "sets", "each set of blocks that run equally often"),
 		clEnumValN(mperf::Mode::CLONE, "clone",
 			"as tree, in one of two bodies between which each entry chooses")));
 cl::opt<bool> hoist("mperf-hoist", cl::desc("Count loops by their trip counts"), cl::init(true));
-cl::opt<bool> promote("mperf-promote", cl::desc("Keep counters in registers"), cl::init(true));
+cl::opt<bool> promote("mperf-promote", cl::desc("Promote counters to registers"), cl::init(true));
 cl::opt<bool> nests("mperf-nests", cl::desc("Time outermost loops"), cl::init(true));
 cl::opt<bool> segment(
 	"mperf-segment", cl::desc("Reach counters of executables through %gs"), cl::init(true));
 cl::opt<bool> escapes(
 	"mperf-escapes", cl::desc("Count exactly where calls throw or jump"), cl::init(false));
-cl::opt<bool> blocks("mperf-blocks", cl::desc("Tell of blocks too"), cl::init(false));
+cl::opt<bool> blocks("mperf-blocks", cl::desc("Report blocks too"), cl::init(false));
 
 uint32_t mode_flag(mperf::Mode mode)
 {
@@ -69,6 +85,7 @@ class CountPass : public PassInfoMixin<CountPass>
 		const mperf::Options options = mperf::options_from_environment(
 			{mode, hoist, promote, nests, segment, blocks, escapes},
 			getenv("MPERF_PASS"));
+		mperf::exclude_functions(module);
 		std::vector<Function *> counted;
 		for (Function &function : module) {
 			if (mperf::is_counted(function))
@@ -93,6 +110,29 @@ class CountPass : public PassInfoMixin<CountPass>
 	}
 };
 
+// Lists the intrinsics of all targets, and how each is treated: opt -passes=mperf-intrinsics
+class ListPass : public PassInfoMixin<ListPass>
+{
+      public:
+	PreservedAnalyses run(Module &, ModuleAnalysisManager &)
+	{
+		static constexpr const char *WORDS[] = {"counted", "counted", "none", "flagged"};
+		for (Intrinsic::ID id = 1; id < Intrinsic::num_intrinsics; id++) {
+			if (!Function::isTargetIntrinsic(id))
+				continue;
+			const StringRef name = Intrinsic::getBaseName(id);
+			outs() << name << ' ' << WORDS[(int)mperf::known_intrinsic(name).kind]
+			       << '\n';
+		}
+		return PreservedAnalyses::all();
+	}
+
+	static bool isRequired()
+	{
+		return true;
+	}
+};
+
 void register_pass(PassBuilder &builder)
 {
 	builder.registerOptimizerLastEPCallback(
@@ -101,9 +141,12 @@ void register_pass(PassBuilder &builder)
 		[](ModulePassManager &passes, OptimizationLevel) { passes.addPass(CountPass()); });
 	builder.registerPipelineParsingCallback([](StringRef name, ModulePassManager &passes,
 							ArrayRef<PassBuilder::PipelineElement>) {
-		if (name != "mperf")
+		if (name == "mperf")
+			passes.addPass(CountPass());
+		else if (name == "mperf-intrinsics")
+			passes.addPass(ListPass());
+		else
 			return false;
-		passes.addPass(CountPass());
 		return true;
 	});
 }

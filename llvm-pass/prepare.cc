@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Late passes fold the empty blocks away that loop passes want; they are made again, and cost
-// nothing: a block that only jumps is gone in the machine code.
+// Late passes fold the empty blocks that loop passes want; we make them again, at no cost: a block
+// that only jumps disappears in the machine code.
 
 #include "prepare.h"
+#include "excluded.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Dominators.h"
-#include "llvm/IR/GlobalIFunc.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -31,20 +31,11 @@ namespace mperf
 namespace
 {
 
-// Blocks, beyond which a function is not counted: machine-made, and dear to analyse. The largest of
-// SQLite has 3,000.
+// Functions with more blocks are not counted: they are generated, and expensive to analyse.
+// SQLite's largest has 3,000.
 constexpr size_t BLOCKS_MAX = 50000;
 
-bool is_resolver(const Function &function)
-{
-	for (const GlobalIFunc &indirect : function.getParent()->ifuncs()) {
-		if (indirect.getResolverFunction() == &function)
-			return true;
-	}
-	return false;
-}
-
-// Exceptions of Windows and WebAssembly, where each block belongs to a pad.
+// Exception handling of Windows and WebAssembly, where each block belongs to a pad.
 bool has_funclets(const Function &function)
 {
 	return function.hasPersonalityFn() &&
@@ -64,8 +55,8 @@ bool returns_twice(const Instruction &instruction)
 	return call && call->hasFnAttr(Attribute::ReturnsTwice);
 }
 
-// Calls after which control may be elsewhere than behind them. One that is all its block's end
-// leaves nothing to count.
+// Calls that may not return to the next instruction. A call at its block's end leaves nothing to
+// count after it.
 bool may_leave(const Instruction &instruction)
 {
 	const auto *call = dyn_cast<CallInst>(&instruction);
@@ -81,8 +72,9 @@ bool is_counted(const Function &function)
 	return !function.isDeclaration() && !function.hasAvailableExternallyLinkage() &&
 	       !function.hasFnAttribute(Attribute::Naked) &&
 	       !function.hasFnAttribute(Attribute::NoProfile) &&
-	       !function.getName().starts_with("__mperf_") && !is_resolver(function) &&
-	       !has_funclets(function) && function.size() <= BLOCKS_MAX;
+	       !function.hasFnAttribute(NOT_COUNTED) &&
+	       !function.getName().starts_with("__mperf_") && !has_funclets(function) &&
+	       function.size() <= BLOCKS_MAX;
 }
 
 Breaks split_at_breaks(Function &function, bool all_escapes)
@@ -113,8 +105,8 @@ Breaks split_at_breaks(Function &function, bool all_escapes)
 	return breaks;
 }
 
-// Where a jump through a table may lead to a block that others go to, too (labels without code of
-// their own are such), a block for that jump alone comes before it: the edge cannot be counted.
+// If an indirect jump may lead to a block with other predecessors (labels without code of their own
+// are an example), we insert a block for that jump: the edge cannot be counted.
 static void part_indirect(BasicBlock &block, ArrayRef<BasicBlock *> others)
 {
 	BasicBlock *rest = block.splitBasicBlock(block.getFirstNonPHI());
@@ -141,7 +133,7 @@ void part_indirect_jumps(Function &function)
 		for (BasicBlock *from : predecessors(&block)) {
 			const Instruction *end = from->getTerminator();
 			is_target |= isa<IndirectBrInst>(end);
-			// More than one edge from one block would be more than one of its phis.
+			// Several edges from one block would need several entries in a phi.
 			is_other &= isa<IndirectBrInst>(end) ||
 				    (isa<BranchInst>(end) && others.insert(from));
 		}

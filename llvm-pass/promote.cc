@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A counter in memory costs a load, an addition and a store each time, and a chain through the
-// store buffer; in a register it is one addition, and the memory's turn comes where the loop is
-// left. Control must be certain to get there (what throws or jumps would lose the register), and it
-// stays within the outermost loop of a nest, so that what runs long is seen.
+// Like LLVM's InstrProfiling promotes its counters: in memory a counter costs a load, an addition
+// and a store each time, and a dependency through the store buffer; in a register it is one
+// addition, and the loop's exits update memory. Control must certainly reach them (a throw or jump
+// would lose the register), and promotion stays within the outermost loop of a nest, so that long
+// work is visible.
 //
-// The masks of an unrolled loop are added to vectors in turn: one after the other in one vector,
-// they would be a chain of additions longer than the rest of a round.
+// Masks of an unrolled loop are added to several vectors in turn: in one vector, the additions
+// would form a chain longer than the rest of an iteration.
 
 #include "promote.h"
 
@@ -20,12 +21,12 @@ using namespace llvm;
 namespace mperf
 {
 
-// The memory's turn comes at each of them, and makes the code longer.
+// Each exit updates memory, which makes the code longer.
 static constexpr size_t EXITS_MAX = 3;
-// Vectors for one counter: as many as loops are mostly unrolled.
+// Vectors per counter: the usual unroll factor.
 static constexpr unsigned TURNS_MAX = 4;
 
-Promoter::Promoter(Function &function, Hoister &hoister, const LoopInfo &loops)
+CounterPromoter::CounterPromoter(Function &function, Hoister &hoister, const LoopInfo &loops)
     : function(function), hoister(hoister)
 {
 	for (const Loop *loop : loops.getLoopsInPreorder()) {
@@ -34,7 +35,7 @@ Promoter::Promoter(Function &function, Hoister &hoister, const LoopInfo &loops)
 	}
 }
 
-Loop *Promoter::room_for(Loop *innermost)
+Loop *CounterPromoter::room_for(Loop *innermost)
 {
 	Loop *room = nullptr;
 	for (Loop *loop = innermost; loop; loop = loop->getParentLoop()) {
@@ -50,7 +51,7 @@ Loop *Promoter::room_for(Loop *innermost)
 	return room;
 }
 
-AllocaInst *Promoter::register_of(Loop &loop, uint32_t counter, Type *type, unsigned turn)
+AllocaInst *CounterPromoter::register_of(Loop &loop, uint32_t counter, Type *type, unsigned turn)
 {
 	auto &sums = registers[{&loop, counter}];
 	for (AllocaInst *sum : sums) {
@@ -65,14 +66,14 @@ AllocaInst *Promoter::register_of(Loop &loop, uint32_t counter, Type *type, unsi
 	return sum;
 }
 
-void Promoter::add(IRBuilder<> &builder, Loop &loop, uint32_t counter, Value *amount)
+void CounterPromoter::add(IRBuilder<> &builder, Loop &loop, uint32_t counter, Value *amount)
 {
 	AllocaInst *sum = register_of(loop, counter, builder.getInt64Ty(), 0);
 	Value *old = builder.CreateLoad(builder.getInt64Ty(), sum);
 	builder.CreateStore(builder.CreateAdd(old, amount), sum);
 }
 
-void Promoter::add_lanes(
+void CounterPromoter::add_lanes(
 	IRBuilder<> &builder, Loop &loop, uint32_t counter, Value *mask, unsigned bits)
 {
 	Type *lanes = VectorType::get(builder.getIntNTy(bits), cast<VectorType>(mask->getType()));
@@ -82,7 +83,7 @@ void Promoter::add_lanes(
 	builder.CreateStore(builder.CreateSub(old, builder.CreateSExt(mask, lanes)), sum);
 }
 
-// All of a counter's registers, of whatever types.
+// All of a counter's registers, of any type.
 static Value *add_up(IRBuilder<> &builder, ArrayRef<AllocaInst *> sums)
 {
 	MapVector<Type *, Value *> of_type;
@@ -102,7 +103,7 @@ static Value *add_up(IRBuilder<> &builder, ArrayRef<AllocaInst *> sums)
 	return total;
 }
 
-void Promoter::finish(function_ref<Value *(IRBuilder<> &, uint32_t)> address)
+void CounterPromoter::finish(function_ref<Value *(IRBuilder<> &, uint32_t)> address)
 {
 	SmallVector<AllocaInst *, 8> all;
 	for (const auto &[key, sums] : registers) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Counters that stay in a register while a loop runs
+// Counter promotion: counters that stay in a register while a loop runs
 
 #include "hoist.h"
 
@@ -23,41 +23,41 @@ class LoopInfo;
 namespace mperf
 {
 
-class Promoter
+class CounterPromoter
 {
       public:
-	// Made before edges are split, while loops have exits of their own.
-	Promoter(llvm::Function &function, Hoister &hoister, const llvm::LoopInfo &loops);
+	// Construct it before edges are split, while loops have dedicated exits.
+	CounterPromoter(llvm::Function &function, Hoister &hoister, const llvm::LoopInfo &loops);
 
-	// The outermost loop around which a counter of that block may stay in a register; null:
-	// none.
+	// The outermost loop for which a counter may be promoted; null: none. innermost: the loop
+	// of its block, or null.
 	llvm::Loop *room_for(llvm::Loop *innermost);
 
-	// Adds an amount to the counter's register in a loop that room_for() gave.
+	// Adds an amount to the counter's register in a loop from room_for().
 	void add(llvm::IRBuilder<> &builder, llvm::Loop &loop, uint32_t counter,
 		llvm::Value *amount);
 
-	// Adds the set lanes of a mask to a vector register of the counter's, with one subtraction
-	// for all: lanes of `bits` each, which must hold how often that may be.
+	// Adds the set lanes of a mask to a vector register of the counter, with one subtraction
+	// for all: lanes have `bits` bits, which must hold the largest sum.
 	void add_lanes(llvm::IRBuilder<> &builder, llvm::Loop &loop, uint32_t counter,
 		llvm::Value *mask, unsigned bits);
 
-	// Adds registers to counters where their loops are left. `address` gives a counter's.
+	// Adds registers to counters at the loops' exits. `address` gives a counter's.
 	void finish(llvm::function_ref<llvm::Value *(llvm::IRBuilder<> &, uint32_t)> address);
 
       private:
-	// The one of that number among those of that type.
+	// The turn-th register of that type.
 	llvm::AllocaInst *register_of(
 		llvm::Loop &loop, uint32_t counter, llvm::Type *type, unsigned turn);
 
-	// By loop and counter, in the order in which they came.
+	// By loop and counter, in order of creation.
 	llvm::MapVector<std::pair<llvm::Loop *, uint32_t>, llvm::SmallVector<llvm::AllocaInst *, 1>>
 		registers;
-	// How many masks of a block were added for a counter.
+	// The number of masks of a block added for a counter.
 	llvm::DenseMap<std::pair<const llvm::BasicBlock *, uint32_t>, unsigned> turns;
 	llvm::Function &function;
 	Hoister &hoister;
-	llvm::DenseSet<const llvm::Loop *> shaped; // have a preheader and exits of their own
+	llvm::DenseSet<const llvm::Loop *> shaped; // have a preheader and dedicated exits
 };
 
 } // namespace mperf

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Code for what is known only while the program runs. A mask of fixed length becomes an integer
-// whose bits are counted; one of scalable length is counted by the target's own instruction, where
-// it has one (RVV's vcpop.m, SVE's cntp): adding up a widened mask lowers badly.
+// Code for quantities known only at run time. A mask of fixed length becomes an integer whose bits
+// are counted; one of scalable length is counted by the target's own instruction, if it has one
+// (RVV's vcpop.m, SVE's cntp): summing a widened mask lowers badly.
 
-#include "mix.h"
+#include "quantity.h"
 
 #include "llvm/IR/IntrinsicsAArch64.h"
 #include "llvm/IR/IntrinsicsRISCV.h"
@@ -16,7 +16,7 @@ using namespace llvm;
 namespace mperf
 {
 
-// The mask, without lanes from `length` on.
+// The mask with the lanes from `length` on cleared.
 static Value *shortened(IRBuilder<> &builder, Value *mask, Value *length)
 {
 	Value *wide = builder.CreateZExtOrTrunc(length, builder.getInt64Ty());
@@ -51,7 +51,7 @@ static Value *count_lanes(IRBuilder<> &builder, Value *mask, Value *length)
 	if (length)
 		mask = shortened(builder, mask, length);
 	Value *bits = builder.CreateBitCast(mask, builder.getIntNTy(type->getNumElements()));
-	if (type->getNumElements() < 32) // as wide as a register, where counting is one instruction
+	if (type->getNumElements() < 32) // widen to a register, to count in one instruction
 		bits = builder.CreateZExt(bits, builder.getInt32Ty());
 	return builder.CreateZExtOrTrunc(
 		builder.CreateUnaryIntrinsic(Intrinsic::ctpop, bits), builder.getInt64Ty());
@@ -72,7 +72,7 @@ Value *compute_quantity(IRBuilder<> &builder, const Quantity &quantity)
 	Value *value = quantity.value;
 	switch (quantity.unit) {
 	case Unit::VALUE:
-		if (value->getType()->isStructTy()) // a compare-and-exchange: did it?
+		if (value->getType()->isStructTy()) // a compare-and-exchange: did it succeed?
 			value = builder.CreateExtractValue(value, 1);
 		return builder.CreateZExtOrTrunc(value, wide);
 	case Unit::WORDS:

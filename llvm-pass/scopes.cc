@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop is known by where it stands in the source, not by what the optimiser made of it: the
-// function that it was written in, the line where it begins, the calls by which it was inlined, and
-// which loop of its nest it is. The vectoriser, the unroller and loop versioning leave copies of
-// one loop side by side, which all have that same origin: they get the same ordinal in their nest,
-// so that a reader adds them up. Two loops on one line differ in their column, and so in their
-// ordinal.
+// A loop is identified by its place in the source, not by what the optimiser made of it: the
+// function that contains it there, its first line, the calls by which it was inlined, and which
+// loop of its nest it is. The vectoriser, the unroller and loop versioning leave copies of one loop
+// side by side, with the same origin: they get the same ordinal in their nest, so that a reader
+// sums them. Two loops on one line differ in their column, and so in their ordinal.
 //
-// What an OpenMP directive outlines is a function to the compiler alone; it is given to the
-// function that the directive stands in.
+// Outlined OpenMP directives are functions only for the compiler; we charge them to the function
+// that contains the directive.
 
 #include "scopes.h"
 
@@ -26,9 +25,9 @@ namespace mperf
 namespace
 {
 
-// Inlined deeper than that, the chain is cut; names in C++ libraries are nested far less.
+// Deeper inlining chains are cut; names in C++ libraries nest far less.
 constexpr unsigned INLINED_AT_MAX = 16;
-constexpr unsigned OUTLINED_MAX = 8; // parallel regions in one another
+constexpr unsigned OUTLINED_MAX = 8; // nested parallel regions
 
 std::string place_of(const DILocation &location)
 {
@@ -46,7 +45,7 @@ std::string inlined_at(const DILocation *location)
 	return chain;
 }
 
-// The function that refers to one that OpenMP's lowering made, or the function itself.
+// The function that refers to one outlined for OpenMP, or the function itself.
 const Function *written_function(const Function *function)
 {
 	for (unsigned n = 0; n < OUTLINED_MAX; n++) {
@@ -75,7 +74,7 @@ bool has_flag(const Loop &loop, StringRef name)
 	return findOptionMDForLoop(&loop, name) != nullptr;
 }
 
-// Vector code of the vectoriser; what it leaves beside is scalar, or is shorter.
+// Vector code of the vectoriser; its remainder is scalar, or has shorter vectors.
 bool has_vectors(const Loop &loop)
 {
 	for (const BasicBlock *block : loop.blocks()) {
@@ -98,7 +97,7 @@ uint32_t loop_flags(const Loop &loop)
 	return flags;
 }
 
-// What tells loops of one nest apart that are not copies of one another.
+// Distinguishes loops of one nest that are not copies of one another.
 using Origin = std::tuple<const DISubprogram *, unsigned, unsigned, std::string>;
 
 Origin origin_of(const DILocation &start)
@@ -107,7 +106,7 @@ Origin origin_of(const DILocation &start)
 		inlined_at(&start)};
 }
 
-// Ordinals within one loop, or the function.
+// Ordinals within a loop, or the function.
 struct Siblings {
 	unsigned n = 0;
 	std::map<Origin, unsigned> ordinals;

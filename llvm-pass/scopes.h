@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Who a function and its loops are, as rows of the table
+// The identity of a function and its loops, as rows of the table
 
 #include "table.h"
 
@@ -32,7 +32,7 @@ class Scopes
 		return function_scope;
 	}
 
-	// Adds scopes for blocks, below the loops and the function, to which `of` then leads.
+	// Adds scopes for blocks, below the loops and the function; `of` then returns these.
 	void add_blocks(const llvm::Function &function, Table &table);
 
       private:

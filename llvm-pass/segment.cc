@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Programs on Linux have %gs to themselves and hardly one uses it: the runtime sets its base to the
-// thread's bias, and an addition to a counter needs no register for an address. Of the objects of a
-// process one alone can have that, which is the executable: its code says by -fPIE or -fno-pic
-// that it will be of one. A program that has a use of its own for %gs (Wine, emulators) must be
-// built without, or either would write where the other reads.
+// Programs on Linux may use %gs freely and hardly any does: the runtime sets its base to the
+// thread's bias, and an addition to a counter needs no register for an address. Only one object of
+// a process can have that, the executable: -fPIE or -fno-pic say that code will be part of one. A
+// program that uses %gs itself (Wine, emulators) must be built without this, or either would write
+// where the other reads.
 
 #include "segment.h"
 
@@ -62,7 +62,7 @@ bool segment_is_free(Module &module)
 {
 	const Triple triple(module.getTargetTriple());
 	const CodeModel::Model model = module.getCodeModel().value_or(CodeModel::Small);
-	// A kernel, or a guard of the stack there, has its own use for it.
+	// A kernel, or its stack protector, uses it itself.
 	if (triple.getArch() != Triple::x86_64 || triple.isX32() || !triple.isOSLinux() ||
 		model != CodeModel::Small || module.getStackProtectorGuardReg() == "gs" ||
 		!is_of_executable(module))

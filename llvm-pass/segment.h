@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// The segment %gs of x86-64, by which code of an executable reaches its counters
+// The segment %gs of x86-64, through which code of an executable reaches its counters
 
 namespace llvm
 {
@@ -11,12 +11,12 @@ class Module;
 namespace mperf
 {
 
-// The address space of what is reached through it.
+// The address space of accesses through it.
 // Source: LLVM, CodeGenerator, "X86 address spaces supported".
 constexpr unsigned SEGMENT_GS = 256;
 
-// May the module's code use %gs for counting? Where the program has a use of its own for it, that
-// is an error of the compilation, which says what to do.
+// May the module's code use %gs for counting? If the program uses it, that is a compilation error,
+// which says what to do.
 bool segment_is_free(llvm::Module &module);
 
 } // namespace mperf

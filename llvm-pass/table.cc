@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A counter costs its program eight bytes for each thread; what it means costs nothing while the
-// program runs, and stands once in the file. Numbers are LEB128, since nearly all are small;
-// strings are stored once, since many loops stand in one source. Terms that cancelled out (a block
-// counted as the difference of two counters which both touch it) are left out.
+// A counter costs its program eight bytes per thread; its meaning costs nothing at run time, and is
+// stored once in the file. Numbers are LEB128, since nearly all are small; strings are stored once,
+// since many loops share a source file. Terms that cancel out (a block counted as the difference of
+// two counters which both touch it) are omitted.
 
 #include "table.h"
 

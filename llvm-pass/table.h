@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// The table of a module: which counters it has, and what each of them says of which scope
+// The table of a module: its counters, and what each of them adds to which scope
 //
 // Its bytes are described in runtime/abi.h (MPERF_TABLE_VERSION).
 
@@ -25,7 +25,7 @@ struct Scope {
 	uint32_t flags = 0; // enum mperf_scope_flag
 };
 
-// A metric and how to read its factor, as the table has it.
+// A metric and how to read its factor, as in the table.
 constexpr uint32_t metric_key(uint32_t metric, uint32_t variant = 0)
 {
 	return metric << MPERF_VARIANT_BITS | variant;
@@ -34,14 +34,14 @@ constexpr uint32_t metric_key(uint32_t metric, uint32_t variant = 0)
 class Table
 {
       public:
-	// Adds a scope; its number, which parents of later ones name (plus 1).
+	// Adds a scope; returns its number, which parents of later ones name (plus 1).
 	uint32_t add_scope(const Scope &scope);
 	Scope &scope(uint32_t number);
 
-	// Adds a counter of no meaning; its place among the module's counters.
+	// Adds a counter without terms; returns its index in the module's counters.
 	uint32_t add_counter(uint32_t kind = MPERF_COUNTER_SUM);
 
-	// One more in `counter` adds `factor` to a metric of a scope. Terms of one key are summed.
+	// One more in `counter` adds `factor` to a metric of a scope. Equal keys are summed.
 	void add_term(uint32_t counter, uint32_t scope, uint32_t key, int64_t factor);
 
 	uint32_t n_counters() const;

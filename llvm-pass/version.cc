@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A plugin that another LLVM loads crashes somewhere later, since the C++ in between has changed;
-// the C interface has not, and says who is there. This runs before the plugin's own options come
-// into being. A compiler that has no C interface in it at all is believed.
+// A plugin loaded by another LLVM crashes later, since the C++ interface differs; the C interface
+// does not, and returns the version. This runs before the plugin's own options are constructed. A
+// compiler without the C interface is accepted.
 
 #include "llvm-c/Core.h"
 #include "llvm/Config/llvm-config.h"
@@ -14,8 +14,8 @@
 namespace
 {
 
-// Of the compiler that loads us; 0: one before 16, which has no name for it. Source: LLVM 16,
-// llvm-c/Core.h.
+// The version of the compiler that loads us; 0: before 16, which has no function for it. Source:
+// LLVM 16, llvm-c/Core.h.
 unsigned version_of_host()
 {
 	using get_version = void (*)(unsigned *, unsigned *, unsigned *);
@@ -32,12 +32,12 @@ __attribute__((constructor(101))) void version_check()
 	const unsigned host = version_of_host();
 	if (host == LLVM_VERSION_MAJOR)
 		return;
-	char name[24] = "one before 16";
+	char name[24] = "older than 16";
 	if (host)
 		snprintf(name, sizeof(name), "LLVM %u", host);
 	fprintf(stderr,
-		"mperf-pass.so: this plugin is for LLVM %d, and the compiler that loads it is %s; "
-		"compile with mperf-cc, which takes the plugin of its clang's version\n",
+		"mperf-pass.so: this plugin is for LLVM %d, but the compiler is %s; "
+		"compile with mperf-cc, which selects the plugin for its clang\n",
 		LLVM_VERSION_MAJOR, name);
 	_exit(1);
 }

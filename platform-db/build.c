@@ -18,7 +18,7 @@ static int wrong_at(const struct reader *r, const struct platform_origin *at, co
 	return reader_wrong(&there, at->line, format, name, other->file, other->line);
 }
 
-/* --- events --------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static int by_topic(const void *a, const void *b)
 {
@@ -77,13 +77,13 @@ static int check_names(const struct reader *r, const struct platform *p)
 	for (size_t i = 1; i < names.n && !error; i++)
 		if (strcasecmp(name[i].name, name[i - 1].name) == 0)
 			error = wrong_at(r, name[i].origin,
-				"a second event of the name %s; the first is at %s:%d",
-				name[i].name, name[i - 1].origin);
+				"a second event named %s; the first is at %s:%d", name[i].name,
+				name[i - 1].origin);
 	list_clear(&names);
 	return error;
 }
 
-/* --- generic events ------------------------------------------------------------------------- */
+/* --- generic events --------------------------------------------------------------------------- */
 
 static int add_generic(struct build *b, const struct platform_event *e, const char *name)
 {
@@ -116,9 +116,9 @@ static int place_generics(struct build *b, const struct draft *d)
 	return 0;
 }
 
-/* --- quirks --------------------------------------------------------------------------------- */
+/* --- quirks ----------------------------------------------------------------------------------- */
 
-/* What the rules on ranges of codes mean for each event. */
+/* Apply the rules on ranges of codes to each event. */
 static void apply_ranges(const struct platform *p, struct platform_event *event)
 {
 	for (size_t i = 0; i < p->n_events; i++) {
@@ -171,7 +171,7 @@ int draft_build(const struct reader *r, const struct draft *d, const struct plat
 {
 	if (!d->title || !d->arch)
 		return reader_wrong(r, d->origin.line,
-			"'%s' is no platform that is known; a new one says its 'title' and its "
+			"'%s' is not a known platform; a new one needs a 'title' and an "
 			"'arch'",
 			d->name);
 	struct platform *p = pool_take(r->pool, sizeof(*p));

@@ -8,7 +8,7 @@ _mperf_platform_check_known() {
 }
 _arguments \
 	'(-l --list)'{-l,--list}'[list the platforms]' \
-	'(-s --show)'{-s+,--show=}'[print what is known of one platform]:platform:_mperf_platform_check_known' \
+	'(-s --show)'{-s+,--show=}'[print everything known about one platform]:platform:_mperf_platform_check_known' \
 	'--help[say how it is used]' \
 	'--version[print the version]' \
 	'*:folder:_files -/'

@@ -32,7 +32,7 @@ static int wrong(struct document_error *e, int line, const char *text)
 	return DOCUMENT_WRONG;
 }
 
-/* Blanks, and what stands between values. */
+/* Skip blanks and separators. */
 static void skip_between(struct walk *w)
 {
 	for (; w->at < w->end && strchr(" \t\r\n,:]}", *w->at); w->at++)
@@ -47,7 +47,7 @@ static void skip_text(struct walk *w)
 	w->at++;
 }
 
-/* A text, a number or a word; of an object or array the bracket that opens it. */
+/* Skip a text, a number or a word; of an object or array only the opening bracket. */
 static void skip_value(struct walk *w)
 {
 	if (w->at >= w->end)
@@ -134,11 +134,11 @@ static int take_value(struct walk *w, json_t *v, int depth, struct node *node)
 		return take_scalar(w, v, node);
 
 	if (depth == DOCUMENT_DEPTH_MAX)
-		return wrong(w->error, node->line, "nested too deep");
+		return wrong(w->error, node->line, "nested too deeply");
 	size_t n = json_is_object(v) ? json_object_size(v) : json_array_size(v);
 	w->n_nodes += n;
 	if (w->n_nodes > DOCUMENT_NODES_MAX)
-		return wrong(w->error, node->line, "more values than a file of events has");
+		return wrong(w->error, node->line, "too many values for one file");
 	node->child = pool_take(w->pool, n * sizeof(*node->child));
 	if (!node->child)
 		return -ENOMEM;

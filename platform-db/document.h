@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A JSON document whose values know their lines
+/* A JSON document with line numbers
  *
- * jansson tells the line of a syntax error and of nothing else, but a key that we do not know, or
- * a code out of range, must be named with its line too. So a document is jansson's tree once more,
- * with lines.
+ * jansson gives line numbers only for syntax errors, but errors about an unknown key or a code out
+ * of range need them too. So a document is a copy of jansson's tree with line numbers.
  */
 
 #include <stdbool.h>
@@ -14,9 +13,9 @@
 
 #include "platform-db/pool.h"
 
-#define DOCUMENT_BYTES_MAX (4u << 20) /* of one file; the largest of Linux' own has 1.2 MB */
+#define DOCUMENT_BYTES_MAX (4u << 20) /* of one file; Linux's largest has 1.2 MB */
 #define DOCUMENT_DEPTH_MAX 8          /* ours need four */
-#define DOCUMENT_NODES_MAX 200000     /* values; Linux' largest file has some 60,000 */
+#define DOCUMENT_NODES_MAX 200000     /* values; Linux's largest file has about 60,000 */
 
 enum node_type {
 	NODE_OBJECT,
@@ -30,12 +29,12 @@ enum node_type {
 
 struct node {
 	enum node_type type;
-	int line;           /* where its key, or without one itself, begins; from 1 */
+	int line;           /* line of its key, or of the value if it has none; from 1 */
 	const char *key;    /* in an object; else NULL */
 	const char *text;   /* NODE_TEXT */
 	long long whole;    /* NODE_WHOLE; NODE_BOOL as 0, 1 */
 	double real;        /* NODE_REAL, NODE_WHOLE */
-	struct node *child; /* n_children, in the order of the document */
+	struct node *child; /* n_children, in document order */
 	size_t n_children;
 };
 
@@ -51,7 +50,7 @@ enum { DOCUMENT_WRONG = 1 };
 int document_parse(struct pool *pool, const char *text, size_t n, struct node **ret_root,
 	struct document_error *ret_error);
 
-/* The first line that ends with a blank, which is never meant; 0: none does. */
+/* The first line with a trailing blank, which is always a mistake; 0: none. */
 int document_blank(const char *text, size_t n);
 
 /* The member with that key, or NULL. */

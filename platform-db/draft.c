@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Reading and laying over one another. What a later file says of an event replaces the event; what
- * it says of a kind of quirk replaces all quirks of that kind, so that an override that lists two
- * caches does not inherit a third.
+ * Reading and merging drafts. An event in a later file replaces the event; a kind of quirk in a
+ * later file replaces all quirks of that kind, so that an override that lists two caches does not
+ * inherit a third.
  */
 #include "platform-db/draft.h"
 
@@ -37,7 +37,7 @@ struct draft *draft_free(struct draft *d)
 	return NULL;
 }
 
-/* --- files of our own ----------------------------------------------------------------------- */
+/* --- files of our own ------------------------------------------------------------------------- */
 
 struct row {
 	const char *name, *title, *source, *verified;
@@ -62,7 +62,7 @@ static const struct field row_fields[] = {
 static int take_cpus(const struct reader *r, const struct node *array, struct draft *d)
 {
 	if (array->type != NODE_ARRAY || array->n_children > CPUS_MAX)
-		return reader_wrong(r, array->line, "'cpus' is no list of at most %d", CPUS_MAX);
+		return reader_wrong(r, array->line, "'cpus' is not a list of at most %d", CPUS_MAX);
 	for (size_t i = 0; i < array->n_children; i++) {
 		struct pattern p;
 		int error = pattern_take(r, &array->child[i], &p);
@@ -70,7 +70,7 @@ static int take_cpus(const struct reader *r, const struct node *array, struct dr
 			return error;
 		if (p.arch != d->arch)
 			return reader_wrong(r, array->child[i].line,
-				"the row is of another 'arch' than the platform");
+				"the row has another 'arch' than the platform");
 		struct pattern *to = list_add(&d->cpus);
 		if (!to)
 			return -ENOMEM;
@@ -91,7 +91,7 @@ static int take_lists(const struct reader *r, const struct node *root, const cha
 		int line = node_get(root, "lists")->line;
 		_cleanup_(freep) char *path = NULL;
 		if (!folder)
-			return reader_wrong(r, line, "no folder of events can be named here");
+			return reader_wrong(r, line, "this file cannot name a folder of events");
 		if (asprintf(&path, "%s/%s", folder, lists->name[i]) < 0)
 			return -ENOMEM;
 		size_t before = d->events.n;
@@ -125,7 +125,7 @@ int draft_read(const struct reader *r, const struct node *root, const char *fold
 
 	const struct platform_origin nowhere = {0};
 	if (v.cpus && v.arch < 0)
-		return reader_wrong(r, v.cpus->line, "a platform with 'cpus' says its 'arch'");
+		return reader_wrong(r, v.cpus->line, "a platform with 'cpus' needs an 'arch'");
 	error = v.cpus ? take_cpus(r, v.cpus, d) : 0;
 	if (!error)
 		error = take_lists(r, root, folder, &v.lists, d);
@@ -139,7 +139,7 @@ int draft_read(const struct reader *r, const struct node *root, const char *fold
 	return 0;
 }
 
-/* --- one over the other --------------------------------------------------------------------- */
+/* --- one over the other ----------------------------------------------------------------------- */
 
 static bool has_name(const struct platform_event *e, const char *name)
 {
@@ -173,7 +173,7 @@ static bool claims_generic(const struct draft *over, const char *name)
 	return false;
 }
 
-/* An event stands no longer for all of its generic events if another stands for one of them. */
+/* An event no longer replaces a generic event if a later event does. */
 static bool loses_generic(const struct draft *over, const struct draft_event *e)
 {
 	for (size_t i = 0; i < e->generics.n; i++)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A draft: what files say of one platform, before it is a platform
+/* A draft: the statements of files about one platform, before it is built
  *
- * Files of later folders lie on top of earlier ones, so what each file states is kept apart as a
- * draft; drafts are laid over one another, and the result is built into a struct platform, which
- * is when names are resolved and the whole is checked. A file whose result does not build is left
- * out, and the draft below it stays.
+ * Files of later folders override earlier ones, so the statements of each file are kept as a draft;
+ * drafts are merged, and the result is built into a struct platform, which resolves names and
+ * checks the whole. A file whose result does not build is left out, and the draft below it stays.
  */
 
 #include "platform-db/pattern.h"
 #include "platform-db/reader.h"
 
-#define GENERICS_MAX 4 /* generic events that one raw event stands for */
+#define GENERICS_MAX 4 /* generic events that one raw event replaces */
 
 struct draft_event {
 	struct platform_event event;
@@ -32,7 +31,7 @@ enum quirk_kind {
 	N_QUIRKS,
 };
 
-/* One row of "quirks"; which members count is up to its kind. */
+/* One row of "quirks"; its kind determines the members in use. */
 struct quirk {
 	int kind;
 	struct platform_origin origin;
@@ -60,7 +59,7 @@ struct draft {
 	struct list quirks; /* struct quirk */
 };
 
-/* A file of our own grammar, as JSON. `folder` is where the folders of events are that it names;
+/* Read a file of our own grammar, as JSON. `folder` contains the folders of events that it names;
  * NULL: it may name none. 0, READ_WRONG, -ENOMEM. */
 int draft_read(const struct reader *r, const struct node *root, const char *folder,
 	struct draft **ret_draft);
@@ -69,17 +68,17 @@ struct draft *draft_new(void);
 struct draft *draft_free(struct draft *d);
 DEFINE_CLEANUP(struct draft *, draft_free)
 
-/* A draft that is `over` on `base`: events of the same name and quirks of the same kind are
- * replaced, all else is added. 0 or -ENOMEM. */
+/* Merge `over` onto `base`: events of the same name and quirks of the same kind are replaced,
+ * everything else is added. 0 or -ENOMEM. */
 int draft_merge(const struct draft *base, const struct draft *over, struct draft **ret_draft);
 
-/* The platform that a draft describes. r names the file to complain of. 0, READ_WRONG, -ENOMEM. */
+/* Build the platform that a draft describes. r names the file in errors. 0, READ_WRONG, -ENOMEM. */
 int draft_build(
 	const struct reader *r, const struct draft *d, const struct platform **ret_platform);
 
 /* Events of one file of our own, {"topic": …, "events": […]}. */
 int events_read(const struct reader *r, struct list *events);
-/* Rows of "events" that carry their topic themselves. */
+/* Rows of "events" with their own topic. */
 int events_take(const struct reader *r, const struct node *array, const char *topic,
 	const struct platform_origin *origin, struct list *events);
 
@@ -94,8 +93,8 @@ struct build {
 };
 int quirk_apply(struct build *b, const struct quirk *q);
 
-/* The *.json files of a folder in the order of their names, each with its path as r->file. Stops at
- * what is not 0 and returns it; -errno where the folder cannot be read. */
+/* Visit the *.json files of a folder in the order of their names, each with its path as r->file.
+ * Stops at the first result other than 0 and returns it; -errno if the folder cannot be read. */
 int folder_each(const struct reader *r, const char *folder,
 	int (*each)(const struct reader *r, void *userdata), void *userdata);
 

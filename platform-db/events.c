@@ -11,7 +11,7 @@
 
 #define N(table) (sizeof(table) / sizeof(table[0]))
 
-/* --- the kernel's generic events ------------------------------------------------------------ */
+/* --- the kernel's generic events -------------------------------------------------------------- */
 
 /* Source: include/uapi/linux/perf_event.h of Linux 6.12; names, man perf-list. */
 static const struct {
@@ -88,7 +88,7 @@ bool generic_find(const char *name, uint32_t *ret_type, uint64_t *ret_config)
 	return true;
 }
 
-/* --- lists of events ------------------------------------------------------------------------ */
+/* --- lists of events -------------------------------------------------------------------------- */
 
 struct row {
 	const char *name, *topic, *says, *source, *verified;
@@ -121,7 +121,7 @@ static int check_generics(const struct reader *r, const struct node *row, const 
 	for (size_t i = 0; i < names->n; i++)
 		if (!generic_find(names->name[i], &type, &config))
 			return reader_wrong(r, at->line,
-				"'%s' is no generic event; they are written as perf list does, "
+				"'%s' is not a generic event; they are written as perf list does, "
 				"such as branch-misses or L1-dcache-load-misses",
 				names->name[i]);
 	return 0;
@@ -166,7 +166,7 @@ int events_take(const struct reader *r, const struct node *array, const char *to
 	const struct platform_origin *origin, struct list *events)
 {
 	if (array->type != NODE_ARRAY)
-		return reader_wrong(r, array->line, "'events' is no list");
+		return reader_wrong(r, array->line, "'events' is not a list");
 	for (size_t i = 0; i < array->n_children; i++) {
 		int error = event_take(r, &array->child[i], topic, origin, events);
 		if (error)

@@ -13,7 +13,7 @@
 
 #include "platform-db/draft.h"
 
-#define FOLDER_FILES_MAX 512 /* in one folder; Linux has 40 in its fullest */
+#define FOLDER_FILES_MAX 512 /* in one folder; Linux's largest has 40 */
 
 #ifndef MPERF_DATADIR
 #define MPERF_DATADIR "/usr/local/share/mperf"
@@ -64,8 +64,8 @@ int folder_each(const struct reader *r, const char *folder,
 	return error;
 }
 
-/* Beside us, as in a build; where an installed one stands from here, so that a tree can be moved;
- * where it was built for. */
+/* Candidates: next to us, as in a build; relative to us as installed, so that a tree can be moved;
+ * the configured path. */
 int platform_folder_find(char *ret_path, size_t size)
 {
 	static const char *const from_here[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One file of events in somebody else's form. Their files have keys that we do not know (there are
- * some eighty), so unknown ones are passed over; what has no code on the core's own PMU (metrics,
- * uncore units, events that need a second register) is passed over too. An event that stands on
- * another ("ArchStdEvent") is that one with what it says itself on top.
+ * One file of events in a third-party format. These files have keys that we do not use (about
+ * eighty), so unknown ones are skipped; events without a code on the core's own PMU (metrics,
+ * uncore units, events that need a second register) are skipped too. An event that refers to
+ * another ("ArchStdEvent") is that one, overridden by its own keys.
  *
  * Source: jevents.py of Linux 6.12 for keys and how a code is put together; the keys of the paper
  * are from its section 3.3.
@@ -47,8 +47,8 @@ static bool number_of(const struct node *row, const char *key, uint64_t *ret_num
 	return code_parse(first, ret_number);
 }
 
-/* Those that a set bit forbids; as many counters as the mask has digits, since the paper's 0xF8FF
- * leaves 8, 9 and 10 and not also 16 and above. */
+/* A set bit forbids a counter; the mask covers as many counters as it has bits, since the paper's
+ * 0xF8FF allows 8, 9 and 10, but not 16 and above. */
 static bool inverted_mask(const char *text, uint64_t *ret_counters)
 {
 	uint64_t forbidden;
@@ -70,7 +70,7 @@ static const char *one_line(const struct reader *r, const char *text)
 		text++;
 	for (; *text && n + 1 < sizeof(line); text++)
 		line[n++] = (unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text;
-	/* Not in the middle of a letter of several bytes. */
+	/* Not inside a multi-byte character. */
 	while (n > 0 && *text && (line[n - 1] & 0xc0) == 0x80)
 		n--;
 	if (n > 0 && *text && (line[n - 1] & 0x80))
@@ -87,7 +87,7 @@ static bool is_name(const char *text)
 	       !strpbrk(text, " ,{}/\"'\\\t\n\r");
 }
 
-/* Events of units beside the core, and those that another register makes precise. */
+/* Events of units outside the core, and precise ones that need another register. */
 static bool is_elsewhere(const struct node *row)
 {
 	uint64_t number;
@@ -106,8 +106,8 @@ static const struct draft_event *standard_find(const struct list *standard, cons
 	return NULL;
 }
 
-/* Bits of x86's selector beside the event. Source: Intel SDM volume 3B, IA32_PERFEVTSELx; format
- * of /sys/bus/event_source/devices/cpu. */
+/* Bits of x86's event selector other than the event code. Source: Intel SDM volume 3B,
+ * IA32_PERFEVTSELx; format of /sys/bus/event_source/devices/cpu. */
 static uint64_t selector_bits(const struct node *row)
 {
 	static const struct {
@@ -141,7 +141,7 @@ static bool take_code(const struct node *row, uint64_t *ret_code)
 	return true;
 }
 
-/* Events that the same file, or another one of the core, has already: the later one counts. */
+/* Events that the same file, or another one of the core, already has: the later one wins. */
 static struct draft_event *place_for(struct list *events, const char *name)
 {
 	struct draft_event *e = events->items;
@@ -169,10 +169,10 @@ static int take_counters(const struct reader *r, const struct node *row, uint64_
 	if (!mask || inverted_mask(mask, ret_counters))
 		return 0;
 	return reader_wrong(r, node_get(row, "Counter Mask")->line,
-		"'Counter Mask' is no hexadecimal mask: '%.32s'", mask);
+		"'Counter Mask' is not a hexadecimal mask: '%.32s'", mask);
 }
 
-/* What the row says, on top of *e. READ_WRONG is complained of; the event stays as it was. */
+/* Apply the row to *e. With READ_WRONG the error is reported and the event unchanged. */
 static int fill(const struct reader *r, const struct node *row, struct platform_event *e)
 {
 	const char *name = either(row, "EventName", "Event Name");
@@ -180,7 +180,7 @@ static int fill(const struct reader *r, const struct node *row, struct platform_
 	if (!says)
 		says = either(row, "PublicDescription", "Public Description");
 	if (name && !is_name(name))
-		return reader_wrong(r, row->line, "'%.64s' is no name of an event", name);
+		return reader_wrong(r, row->line, "'%.64s' is not an event name", name);
 	if (name)
 		e->name = pool_text(r->pool, name);
 	if (says)
@@ -196,7 +196,7 @@ static int take_row(const struct reader *r, const struct node *row, const char *
 {
 	struct platform_event e = {.says = "", .topic = topic};
 	if (row->type != NODE_OBJECT)
-		return reader_wrong(r, row->line, "an event is an object in braces");
+		return reader_wrong(r, row->line, "an event must be an object in braces");
 	const char *base = text_of(row, "ArchStdEvent");
 	const char *name = either(row, "EventName", "Event Name");
 	if ((!base && !name) || is_elsewhere(row))
@@ -205,7 +205,7 @@ static int take_row(const struct reader *r, const struct node *row, const char *
 		const struct draft_event *found = standard_find(standard, base);
 		if (!found)
 			return reader_wrong(r, row->line,
-				"the standard event %.64s is in no file beside mapfile.csv", base);
+				"no file next to mapfile.csv has the standard event %.64s", base);
 		e = found->event;
 		e.topic = topic;
 	}
@@ -235,7 +235,7 @@ int foreign_events(const struct reader *r, const struct node *root, const struct
 	if (!topic)
 		return -ENOMEM;
 	if (root->type != NODE_ARRAY)
-		/* The paper shows one event by itself. */
+		/* The paper shows a single event without an array. */
 		return take_row(r, root, topic, standard, events);
 	for (size_t i = 0; i < root->n_children; i++) {
 		int error = take_row(r, &root->child[i], topic, standard, events);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * mapfile.csv: identity, version, folder, type. Of several rows that fit an identity the first
- * counts, as with perf. Each row is a draft of its own, since each is found by its own pattern.
+ * mapfile.csv: identity, version, folder, type. Of several rows that match an identity the first
+ * wins, as in perf. Each row is a separate draft, since each is found by its own pattern.
  */
 #include "platform-db/foreign.h"
 
@@ -24,7 +24,7 @@ static int take_standard(const struct reader *r, void *standard)
 	int error = reader_document(r, false, &root);
 	if (!error)
 		error = foreign_events(r, root, NULL, standard);
-	/* One bad file does not lose the others of its folder. */
+	/* One bad file does not affect the others of its folder. */
 	return error < 0 ? error : 0;
 }
 
@@ -43,7 +43,7 @@ static int take_file(const struct reader *r, void *userdata)
 	return error < 0 ? error : 0;
 }
 
-/* The row's four cells, cut out of the line in place. False: it has fewer. */
+/* Split the line into the row's four cells in place. False: it has fewer. */
 static bool cut(char *line, char *cell[COLUMNS])
 {
 	char *rest = line;
@@ -89,7 +89,7 @@ static int take_row(const struct reader *r, struct map *m, int line, char *cell[
 	if (error)
 		return error;
 	if (leads_out(cell[2]))
-		return reader_wrong(r, line, "'%.64s' is no folder beside the map", cell[2]);
+		return reader_wrong(r, line, "'%.64s' is not a folder next to the map", cell[2]);
 	error = take_events(r, m, line, cell[2], d);
 	if (error)
 		return error;

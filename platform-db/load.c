@@ -5,8 +5,8 @@
  * built; only then does the result take the old one's place. So whatever is wrong with a file, the
  * database is what it would be without it.
  *
- * Drafts in other people's form have no quirks and describe cores by expressions that cannot be
- * compared, so they stay apart, and are laid over a platform when a hart shows that both fit.
+ * Drafts in third-party formats have no quirks and describe cores by expressions that cannot be
+ * compared, so they stay separate, and are merged onto a platform when a hart matches both.
  */
 #include "platform-db/platform.h"
 
@@ -20,9 +20,9 @@
 #include "platform-db/draft.h"
 #include "platform-db/foreign.h"
 
-#define PLATFORMS_MAX 1024 /* cores; we carry some thirty */
-#define MATCHES_MAX 64     /* identities that are remembered; a machine has up to three */
-#define VENDOR_DEPTH_MAX 3 /* folders in folders that a mapfile.csv is looked for in */
+#define PLATFORMS_MAX 1024 /* cores; we ship about thirty */
+#define MATCHES_MAX 64     /* cached identities; a machine has up to three */
+#define VENDOR_DEPTH_MAX 3 /* depth of folders searched for a mapfile.csv */
 #define MAPFILE "mapfile.csv"
 
 struct entry {
@@ -39,9 +39,9 @@ struct platform_db {
 	struct pool *pool;
 	struct complaints complaints;
 	struct list entries; /* struct entry */
-	struct list foreign; /* struct draft *, owned; later folders behind */
+	struct list foreign; /* struct draft *, owned; later folders last */
 	struct list matches; /* struct match */
-	char more[64];       /* the last error, where there were too many */
+	char more[64];       /* the last error if there were too many */
 	unsigned layer;
 };
 
@@ -62,7 +62,7 @@ static struct entry *entry_find(const struct platform_db *db, const char *name)
 	return NULL;
 }
 
-/* --- files of our own ----------------------------------------------------------------------- */
+/* --- files of our own ------------------------------------------------------------------------- */
 
 static int check_pattern(const struct reader *r, const struct pattern *p, const struct draft *other)
 {
@@ -70,13 +70,12 @@ static int check_pattern(const struct reader *r, const struct pattern *p, const 
 	for (size_t i = 0; i < other->cpus.n; i++)
 		if (&with[i] != p && with[i].layer == p->layer && pattern_conflicts(p, &with[i]))
 			return reader_wrong(r, p->origin.line,
-				"a hart can match this and %s:%d as well; say more keys in one of "
-				"them",
+				"a hart can match both this and %s:%d; add keys to one of them",
 				with[i].origin.file, with[i].origin.line);
 	return 0;
 }
 
-/* No hart may match two platforms of one folder with nothing to decide between them. */
+/* No hart may match two platforms of one folder without a rule that decides between them. */
 static int check_patterns(
 	const struct platform_db *db, const struct reader *r, const struct draft *d)
 {
@@ -120,8 +119,9 @@ static int take_platform(struct platform_db *db, const struct reader *r, const c
 
 	struct entry *old = entry_find(db, d->name);
 	if (old && old->draft->layer == db->layer)
-		return reader_wrong(r, d->origin.line, "a second file about %s; the first is %s",
-			d->name, old->draft->origin.file);
+		return reader_wrong(r, d->origin.line,
+			"a second file for platform %s; the first is %s", d->name,
+			old->draft->origin.file);
 	if (!old && db->entries.n == PLATFORMS_MAX)
 		return reader_wrong(r, 0, "more than %d platforms", PLATFORMS_MAX);
 	error = check_patterns(db, r, d);
@@ -153,7 +153,7 @@ static int take_file(const struct reader *r, void *userdata)
 	return error < 0 ? error : 0;
 }
 
-/* --- folders -------------------------------------------------------------------------------- */
+/* --- folders ---------------------------------------------------------------------------------- */
 
 static int is_folder(const struct dirent *entry)
 {
@@ -164,7 +164,7 @@ static int is_folder(const struct dirent *entry)
 static int take_vendors(
 	struct platform_db *db, const struct reader *r, const char *path, int depth);
 
-/* A folder with a map is somebody else's data; others may hold such folders. */
+/* A folder with a map is third-party data; other folders may contain such folders. */
 static int take_vendor(struct platform_db *db, const struct reader *r, const char *path, int depth)
 {
 	_cleanup_(freep) char *map = NULL;
@@ -216,7 +216,7 @@ static int take_folder(struct platform_db *db, const char *path)
 	return take_vendors(db, &r, path, 0);
 }
 
-/* --- the database --------------------------------------------------------------------------- */
+/* --- the database ----------------------------------------------------------------------------- */
 
 struct platform_db *platform_db_free(struct platform_db *db)
 {
@@ -257,7 +257,7 @@ int platform_db_load(const char *const *folders, size_t n, struct platform_db **
 			return error;
 	}
 	if (db->complaints.n_more > 0)
-		snprintf(db->more, sizeof(db->more), "and %zu errors more", db->complaints.n_more);
+		snprintf(db->more, sizeof(db->more), "and %zu more errors", db->complaints.n_more);
 	*ret_db = TAKE_PTR(db);
 	return 0;
 }
@@ -281,7 +281,7 @@ const struct platform *platform_db_find(const struct platform_db *db, const char
 	return e ? e->platform : NULL;
 }
 
-/* --- finding a hart's platform -------------------------------------------------------------- */
+/* --- finding a hart's platform ---------------------------------------------------------------- */
 
 static const struct entry *own_match(
 	const struct platform_db *db, const struct platform_identity *id, bool *ret_generic)
@@ -301,7 +301,7 @@ static const struct entry *own_match(
 	return found;
 }
 
-/* The last folder counts, and in it the first row. */
+/* The last folder wins, and in it the first row. */
 static const struct draft *foreign_match(
 	const struct platform_db *db, const struct platform_identity *id)
 {
@@ -326,7 +326,7 @@ static const struct platform *build_match(
 	const struct platform *built;
 	if (draft_merge(own->draft, over, &d) < 0)
 		return own->platform;
-	/* The vendor's name for a core says less than ours, but more than "generic". */
+	/* The vendor's name for a core is less specific than ours, but more than "generic". */
 	if (generic)
 		d->name = over->name;
 	else
@@ -334,7 +334,7 @@ static const struct platform *build_match(
 	return draft_build(&r, d, &built) == 0 ? built : own->platform;
 }
 
-/* The same, and marked as what stands in for a core that nobody described. */
+/* The same, and marked as the replacement for an undescribed core. */
 static const struct platform *mark_generic(struct platform_db *db, const struct platform *p)
 {
 	struct platform *marked = pool_copy(db->pool, p, sizeof(*p));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * mperf-platform-check: the product's own parser over folders of platforms. It says what is wrong,
- * and with --list or --show what was understood, so that whoever adds a core sees it before mperfd
- * does.
+ * mperf-platform-check: the product's own parser over folders of platforms. It reports errors, and
+ * with --list or --show what was understood, so that errors in a new core are found before mperfd
+ * reads it.
  */
 #include <argp.h>
 #include <limits.h>
@@ -20,7 +20,7 @@ const char *argp_program_version = "mperf-platform-check " MPERF_VERSION;
 
 static const struct argp_option options[] = {
 	{"list", 'l', NULL, 0, "list the platforms", 0},
-	{"show", 's', "PLATFORM", 0, "print what is known of one platform", 0},
+	{"show", 's', "PLATFORM", 0, "print everything known about one platform", 0},
 	{0},
 };
 
@@ -110,7 +110,7 @@ static int show(const struct platform_db *db, const char *name)
 	const struct platform *p = platform_db_find(db, name);
 	if (!p) {
 		fprintf(stderr,
-			"mperf-platform-check: there is no platform '%s'; --list names them\n",
+			"mperf-platform-check: no platform is named '%s'; --list shows them\n",
 			name);
 		return EXIT_FAILURE;
 	}
@@ -127,16 +127,14 @@ int main(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "[FOLDER…]",
-		.doc = "Read platforms as mperfd does, and say what is wrong with them. Later "
-		       "folders "
-		       "lie on top of earlier ones; without any it is mperf's own data and "
-		       "" PLATFORM_FOLDER_OVERRIDES ".\v"
+		.doc = "Read platforms as mperfd does, and report errors in them. Later folders "
+		       "override earlier ones; the default is mperf's own data "
+		       "and " PLATFORM_FOLDER_OVERRIDES ".\v"
 		       "Examples:\n"
 		       "  mperf-platform-check\n"
 		       "  mperf-platform-check --show spacemit-x60\n"
 		       "  mperf-platform-check platform-db/platforms ./mine\n\n"
-		       "Exit status: 0 when all files are right, 1 when one is not, 2 on wrong "
-		       "usage.",
+		       "Exit status: 0 if all files are valid, 1 if one is not, 2 on wrong usage.",
 	};
 	struct arguments a = {0};
 	char own[PATH_MAX];
@@ -162,7 +160,7 @@ int main(int argc, char **argv)
 		if (a.list)
 			printf("%-20s %4zu events  %s\n", p->name, p->n_events, p->title);
 	if (n_errors == 0 && !a.list && !a.show)
-		printf("%zu platforms; nothing is wrong with them\n", n);
+		printf("%zu platforms; no errors\n", n);
 	int status = a.show ? show(db, a.show) : EXIT_SUCCESS;
 	return n_errors > 0 ? EXIT_FAILURE : status;
 }

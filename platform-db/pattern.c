@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The more conditions a pattern has, the more special it is, and the more special one wins: an
- * architecture alone is its generic platform, a vendor's registers are a core, and registers with
- * a device-tree compatible are that core on that chip, where three cores share one identity.
+ * The more conditions a pattern has, the more specific it is, and the more specific one wins: an
+ * architecture alone is its generic platform, a vendor's registers are a core, and registers with a
+ * device-tree compatible are that core on that chip, where three cores share one identity.
  */
 #include "platform-db/pattern.h"
 
@@ -14,11 +14,11 @@
 #include "proto/digit.h"
 
 #define REGEX_BYTES_MAX 255 /* Linux' longest has 60 */
-#define REGEX_REPEATS_MAX 8 /* one for each register, and then some */
+#define REGEX_REPEATS_MAX 8 /* more than one for each register */
 #define ANY UINT32_MAX
 #define N(table) (sizeof(table) / sizeof(table[0]))
 
-/* "[1-9a-e]" at *at, which stands behind the bracket. 0: malformed. */
+/* Parse "[1-9a-e]"; *at is after the bracket. 0: malformed. */
 static uint16_t set_parse(const char **at)
 {
 	unsigned set = 0;
@@ -61,7 +61,7 @@ bool digits_parse(const char *text, struct digits *ret_digits)
 
 	struct digits d = {.given = true};
 	for (int i = 0; i < PATTERN_DIGITS; i++)
-		d.allowed[i] = i < n ? read[n - 1 - i] : 1; /* what is not written is 0 */
+		d.allowed[i] = i < n ? read[n - 1 - i] : 1; /* missing digits are 0 */
 	*ret_digits = d;
 	return true;
 }
@@ -82,7 +82,7 @@ static bool digits_meet(const struct digits *a, const struct digits *b)
 	return true;
 }
 
-/* --- our own -------------------------------------------------------------------------------- */
+/* --- our own ---------------------------------------------------------------------------------- */
 
 struct row {
 	int arch;
@@ -107,7 +107,7 @@ static const struct field row_fields[] = {
 	{"verified", FIELD_TEXT, AT(verified), true},
 };
 
-/* Which keys an architecture has. */
+/* The keys of each architecture. */
 static const struct {
 	const char *key;
 	enum platform_arch arch;
@@ -128,7 +128,7 @@ static int take_digits(const struct reader *r, const struct node *row, const cha
 	if (!text || digits_parse(text, ret_digits))
 		return 0;
 	return reader_wrong(r, node_get(row, key)->line,
-		"'%s' is no pattern of hexadecimal digits such as 0x5b7, 0x410fd49? or "
+		"'%s' is not a pattern of hexadecimal digits such as 0x5b7, 0x410fd49? or "
 		"0x80[1-9]07: '%s'",
 		key, text);
 }
@@ -153,7 +153,7 @@ int pattern_take(const struct reader *r, const struct node *row, struct pattern 
 	for (size_t i = 0; i < N(key_archs); i++) {
 		const struct node *key = node_get(row, key_archs[i].key);
 		if (key && key_archs[i].arch != p.arch)
-			return reader_wrong(r, key->line, "'%s' is nothing that %s cores have",
+			return reader_wrong(r, key->line, "'%s' does not exist on %s cores",
 				key->key, platform_arch_names[v.arch]);
 		p.n_keys += key != NULL;
 	}
@@ -177,10 +177,10 @@ int pattern_take(const struct reader *r, const struct node *row, struct pattern 
 	return 0;
 }
 
-/* --- mapfile.csv ---------------------------------------------------------------------------- */
+/* --- mapfile.csv ------------------------------------------------------------------------------ */
 
-/* What makes the C library's matcher slow or large: repetition counts, back references, and
- * repetition of a group or of a repetition, each of which doubles the expression. */
+/* Constructs that make the C library's matcher slow or large: repetition counts, back references,
+ * and repetition of a group or of a repetition, which doubles the expression. */
 static bool is_costly(const char *text)
 {
 	size_t n_repeats = 0, n = strlen(text);
@@ -200,14 +200,14 @@ static int foreign_regex(
 	const struct reader *r, int line, const char *text, struct pattern *ret_pattern)
 {
 	if (is_costly(text))
-		return reader_wrong(
-			r, line, "the pattern '%.64s' is longer or odder than a mapfile's", text);
+		return reader_wrong(r, line,
+			"the pattern '%.64s' is too long or too complex for a mapfile", text);
 	regex_t compiled;
 	int error = regcomp(&compiled, text, REG_EXTENDED | REG_NOSUB);
 	if (error == REG_ESPACE)
 		return -ENOMEM;
 	if (error)
-		return reader_wrong(r, line, "'%.64s' is no regular expression", text);
+		return reader_wrong(r, line, "'%.64s' is not a regular expression", text);
 	regfree(&compiled);
 
 	ret_pattern->kind = PATTERN_REGEX;
@@ -226,8 +226,8 @@ int pattern_foreign(const struct reader *r, int line, const char *text, struct p
 		.origin = {r->file, "no", r->file, line},
 	};
 	if (strncmp(text, "0x", 2) == 0 && code_parse(text, &p.number)) {
-		/* Linux writes Arm's register with sixteen digits; a merged id of 32 bits fits
-		 * in eight. Source: tools/perf/pmu-events/arch/arm64/mapfile.csv, Linux 6.12. */
+		/* Linux writes Arm's register with sixteen digits; a merged 32-bit id has at most
+		 * eight. Source: tools/perf/pmu-events/arch/arm64/mapfile.csv, Linux 6.12. */
 		bool midr = strlen(text) > 10;
 		p.kind = midr ? PATTERN_MIDR_FROM : PATTERN_MERGED;
 		p.arch = midr ? PLATFORM_ARCH_ARM64 : PLATFORM_ARCH_RISCV;
@@ -240,7 +240,7 @@ int pattern_foreign(const struct reader *r, int line, const char *text, struct p
 	return 0;
 }
 
-/* Does the expression hold for the whole text? */
+/* Does the expression match the whole text? */
 static bool regex_holds(const regex_t *regex, const char *text)
 {
 	regmatch_t m;
@@ -248,7 +248,7 @@ static bool regex_holds(const regex_t *regex, const char *text)
 	       (size_t)m.rm_eo == strlen(text);
 }
 
-/* The identity as perf writes it. Source: get_cpuid() of tools/perf/arch/riscv/util/header.c and
+/* Write the identity as perf does. Source: get_cpuid() of tools/perf/arch/riscv/util/header.c and
  * arch/x86/util/header.c, Linux 6.12. */
 static bool regex_matches(const struct pattern *p, const struct platform_identity *id)
 {
@@ -261,7 +261,7 @@ static bool regex_matches(const struct pattern *p, const struct platform_identit
 			(unsigned long long)id->mvendorid, (unsigned long long)id->marchid,
 			(unsigned long long)id->mimpid);
 	} else {
-		/* An expression without a stepping is for all of them. */
+		/* An expression without a stepping matches all of them. */
 		snprintf(text, sizeof(text), "%s-%u-%X-%X", id->vendor, id->family, id->model,
 			id->stepping);
 		snprintf(shorter, sizeof(shorter), "%s-%u-%X", id->vendor, id->family, id->model);
@@ -271,8 +271,8 @@ static bool regex_matches(const struct pattern *p, const struct platform_identit
 	return holds;
 }
 
-/* The same part, of that variant and revision or a later one.
- * Source: Arm ARM, MIDR_EL1: Variant is bits 23:20, Revision bits 3:0. */
+/* The same part, in that variant and revision or a later one. Source: Arm ARM, MIDR_EL1: Variant is
+ * bits 23:20, Revision bits 3:0. */
 static bool midr_from(uint64_t from, uint64_t midr)
 {
 	const uint64_t version = 0xf0000f;
@@ -281,9 +281,9 @@ static bool midr_from(uint64_t from, uint64_t midr)
 	return (from & ~version) == (midr & ~version) && midr_version >= from_version;
 }
 
-/* --- matching ------------------------------------------------------------------------------- */
+/* --- matching --------------------------------------------------------------------------------- */
 
-/* Which word of the list that is, from 0; -1: none. */
+/* Index of the word in the list, from 0; -1: none. */
 static int compatible_position(const char *list, const char *wanted)
 {
 	size_t n = strlen(wanted);
@@ -308,7 +308,7 @@ static bool own_matches(const struct pattern *p, const struct platform_identity 
 	       (!p->compatible || compatible_position(id->compatible, p->compatible) >= 0);
 }
 
-/* Does it ask for a register? Those say nothing where they could not be read. */
+/* Does the pattern need a register? Unread registers match nothing. */
 static bool needs_registers(const struct pattern *p)
 {
 	return p->kind != PATTERN_DIGITS_OF_REGISTERS || p->n_keys > (p->compatible != NULL);
@@ -339,7 +339,7 @@ bool pattern_is_better(
 		return p->n_keys > than->n_keys;
 	if (p->layer != than->layer)
 		return p->layer > than->layer;
-	/* A device tree begins with the most special name. Source: Devicetree Specification 0.4,
+	/* A device tree lists the most specific name first. Source: Devicetree Specification 0.4,
 	 * section 2.3.1. */
 	return p->compatible && than->compatible &&
 	       compatible_position(id->compatible, p->compatible) <
@@ -356,8 +356,8 @@ bool pattern_conflicts(const struct pattern *a, const struct pattern *b)
 	if (a->kind != PATTERN_DIGITS_OF_REGISTERS || b->kind != a->kind || a->arch != b->arch ||
 		a->n_keys != b->n_keys)
 		return false;
-	/* A device tree names its board and its chip: the more special name comes first there,
-	 * and decides. */
+	/* A device tree names its board and its chip: the more specific name comes first and
+	 * decides. */
 	if (a->compatible && b->compatible && strcmp(a->compatible, b->compatible) != 0)
 		return false;
 	return digits_meet(&a->mvendorid, &b->mvendorid) && digits_meet(&a->marchid, &b->marchid) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Questions to a platform that is there. Platforms have hundreds of events and are asked when
- * somebody plans or prints, so the answers are found by looking at each.
+ * Lookups in a platform. Platforms have hundreds of events and are queried only for planning and
+ * printing, so a linear search is enough.
  */
 #include "platform-db/platform.h"
 
@@ -27,7 +27,7 @@ const char *platform_identity_says(const struct platform_identity *id, char *buf
 	return buffer;
 }
 
-/* What the row of "cpus" would be. */
+/* The row of "cpus" that would match. */
 static void row_says(const struct platform_identity *id, char *buffer, size_t size)
 {
 	if (id->arch == PLATFORM_ARCH_RISCV)
@@ -43,21 +43,21 @@ static void row_says(const struct platform_identity *id, char *buffer, size_t si
 			id->vendor, id->family, id->model);
 }
 
-/* The device tree may tell what no register does. */
+/* The device tree may identify what no register does. */
 static void unread_says(const struct platform_identity *id, char *buffer, size_t size)
 {
 	int first = (int)strcspn(id->compatible, " ");
 	if (first > 0 && id->arch != PLATFORM_ARCH_UNKNOWN)
 		snprintf(buffer, size,
-			"this kernel does not tell which core this is; describe it by its board, "
-			"as a file in " PLATFORM_FOLDER_OVERRIDES
-			" whose cpus have {\"arch\": \"%s\", \"compatible\": \"%.*s\"}; "
-			"mperf-platforms(5) says how",
+			"this kernel does not identify the core; describe it by its board: add a "
+			"file to " PLATFORM_FOLDER_OVERRIDES
+			" whose cpus have {\"arch\": \"%s\", \"compatible\": \"%.*s\"}, see "
+			"mperf-platforms(5)",
 			platform_arch_names[id->arch - 1], first, id->compatible);
 	else
 		snprintf(buffer, size,
-			"this kernel does not tell which core this is; generic events are all "
-			"there is");
+			"this kernel does not identify the core; only generic events are "
+			"available");
 }
 
 const char *platform_unknown_says(const struct platform_identity *id, char *buffer, size_t size)
@@ -69,9 +69,8 @@ const char *platform_unknown_says(const struct platform_identity *id, char *buff
 	}
 	row_says(id, row, sizeof(row));
 	snprintf(buffer, size,
-		"no platform describes %s; add one as a file in " PLATFORM_FOLDER_OVERRIDES
-		" whose cpus have {%s}; "
-		"mperf-platforms(5) says how",
+		"no platform describes %s; add a file to " PLATFORM_FOLDER_OVERRIDES
+		" whose cpus have {%s}, see mperf-platforms(5)",
 		platform_identity_says(id, who, sizeof(who)), row);
 	return buffer;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The platform database: what we know of cores that their kernel does not tell
+/* The platform database: facts about cores that the kernel does not provide
  *
  * A platform is one kind of core: its events by name and topic, which raw codes stand for the
- * kernel's generic events, and its quirks. A database is read from folders, the later ones on top
- * of the earlier ones; the grammar of the files is in README.md beside this header. A hart's
- * identity finds its platform; who gathers the identity is no matter of this folder.
+ * kernel's generic events, and its quirks. A database is read from folders, the later ones
+ * overriding the earlier ones; the grammar of the files is in README.md next to this header. A
+ * platform is found by a hart's identity, which callers read.
  *
- * Everything that is returned belongs to the database and lives as long as it does.
+ * Everything returned belongs to the database and is valid as long as it exists.
  */
 
 #include <stdbool.h>
@@ -19,14 +19,15 @@
 
 #define PLATFORM_FOLDER_OVERRIDES "/etc/mperf/platforms.d"
 
-#define PLATFORM_EVENTS_MAX 8192 /* of one platform; Intel's largest core list has some 3,000 */
-#define PLATFORM_ERRORS_MAX 64   /* that are kept; the rest is counted */
-#define PLATFORM_CACHES_MAX 8    /* first level split in two, and more levels than anybody builds */
-#define PLATFORM_PEAKS_MAX 16    /* precision times unit */
-#define PLATFORM_RANGES_MAX 32   /* of event codes under one kind of quirk; counter banks are few */
-#define PLATFORM_COMPATIBLE_BYTES 512 /* of a device tree's root; a handful of "vendor,board" */
+#define PLATFORM_EVENTS_MAX 8192 /* of one platform; Intel's largest core list has about 3,000 */
+#define PLATFORM_ERRORS_MAX 64   /* kept errors; further ones are counted */
+#define PLATFORM_CACHES_MAX 8 /* first level split in two, and more levels than any machine has */
+#define PLATFORM_PEAKS_MAX 16 /* precision times unit */
+/* ranges of event codes under one kind of quirk; counter banks are few */
+#define PLATFORM_RANGES_MAX 32
+#define PLATFORM_COMPATIBLE_BYTES 512 /* of a device tree's root; a few "vendor,board" names */
 
-/* --- who a hart is ------------------------------------------------------------------------ */
+/* --- who a hart is ---------------------------------------------------------------------------- */
 
 enum platform_arch {
 	PLATFORM_ARCH_UNKNOWN,
@@ -34,12 +35,12 @@ enum platform_arch {
 	PLATFORM_ARCH_ARM64,
 	PLATFORM_ARCH_X86,
 };
-/* As files name them, from PLATFORM_ARCH_RISCV on; NULL is the last. */
+/* Names in files, from PLATFORM_ARCH_RISCV on; NULL-terminated. */
 extern const char *const platform_arch_names[];
 
 struct platform_identity {
 	enum platform_arch arch;
-	bool read;                           /* the registers below were read; else they are 0 */
+	bool read; /* the registers below were read; otherwise they are 0 */
 	uint64_t mvendorid, marchid, mimpid; /* RISC-V */
 	uint64_t midr;                       /* Arm: MIDR_EL1 */
 	char vendor[16];                     /* x86: cpuid's twelve letters, "GenuineIntel" */
@@ -48,13 +49,13 @@ struct platform_identity {
 						       without */
 };
 
-/* Write the identity as people read it, "riscv 0x710/0x8000000058000001/0x1000000049772200",
- * "arm64 0x411fd0c1", "x86 GenuineIntel-6-85-4", or "unknown". Returns buffer. */
+/* Write the identity in readable form, "riscv 0x710/0x8000000058000001/0x1000000049772200", "arm64
+ * 0x411fd0c1", "x86 GenuineIntel-6-85-4", or "unknown". Returns buffer. */
 const char *platform_identity_says(const struct platform_identity *id, char *buffer, size_t size);
 
-/* --- what a platform is ------------------------------------------------------------------- */
+/* --- what a platform is ----------------------------------------------------------------------- */
 
-/* Modes of privilege in which events can be counted, as bits. */
+/* Privilege modes in which events can be counted, as bits. */
 enum {
 	PLATFORM_MODE_USER = 1u << 0,
 	PLATFORM_MODE_KERNEL = 1u << 1,  /* S on RISC-V, EL1 on Arm */
@@ -63,13 +64,14 @@ enum {
 };
 
 enum platform_overflow {
-	PLATFORM_OVERFLOW_UNKNOWN,      /* nobody said: probe */
-	PLATFORM_OVERFLOW_ALL,          /* every counter interrupts */
-	PLATFORM_OVERFLOW_PROGRAMMABLE, /* the fixed cycle and instruction counters never do */
-	PLATFORM_OVERFLOW_NONE,         /* no counter does: hardware events cannot sample */
+	PLATFORM_OVERFLOW_UNKNOWN, /* not stated: probe */
+	PLATFORM_OVERFLOW_ALL,     /* every counter interrupts */
+	/* all but the fixed cycle and instruction counters interrupt */
+	PLATFORM_OVERFLOW_PROGRAMMABLE,
+	PLATFORM_OVERFLOW_NONE, /* no counter does: hardware events cannot sample */
 };
 
-/* Where a statement is from, and whether it was seen on a machine. */
+/* The source of a statement, and whether it was verified on a machine. */
 struct platform_origin {
 	const char *source;   /* manual, kernel file with version, … */
 	const char *verified; /* machine, kernel and date, or "no" */
@@ -80,13 +82,12 @@ struct platform_origin {
 struct platform_event {
 	const char *name;
 	const char *topic;          /* "cycles", "branch", "memory", …; the data's own words */
-	const char *says;           /* one line of our own words, or "" where nothing is known */
+	const char *says;           /* a description of one line, or "" if unknown */
 	const char *const *aliases; /* n_aliases other names */
 	size_t n_aliases;
 	uint64_t code;               /* perf_event_attr.config of PERF_TYPE_RAW */
 	uint64_t counters;           /* bit n: hardware counter n can count it; 0: not known */
-	bool ignores_exclude_kernel; /* by a mode-filter erratum: counts all modes, whatever is
-					asked */
+	bool ignores_exclude_kernel; /* by a mode-filter erratum: always counts all modes */
 	struct platform_origin origin;
 };
 
@@ -102,7 +103,7 @@ struct platform_range {
 	uint64_t first, last;
 	uint64_t counters; /* of a counter rule: those that can count them, */
 	int offset;        /* or, where counters is 0: event N on counter N + offset alone */
-	const char *says;  /* of an erratum: the sentence for who reads the answer */
+	const char *says;  /* of an erratum: the sentence for the reader of the answer */
 	struct platform_origin origin;
 };
 
@@ -115,7 +116,7 @@ struct platform_cache {
 	struct platform_origin origin;
 };
 
-/* The most that one hart can do in a cycle, on paper. */
+/* The theoretical peak of one hart per cycle. */
 struct platform_peak {
 	const char *precision; /* "fp64", "fp32", "fp16", "int8", … */
 	const char *unit;      /* "scalar" or "vector" */
@@ -123,7 +124,7 @@ struct platform_peak {
 	struct platform_origin origin;
 };
 
-/* A statement that is only for people: errata and limits, as sentences. */
+/* A statement for readers: errata and limits, as sentences. */
 struct platform_note {
 	const char *says;
 	struct platform_origin origin;
@@ -133,7 +134,7 @@ struct platform {
 	const char *name;  /* "spacemit-x60" */
 	const char *title; /* "SpacemiT X60" */
 	enum platform_arch arch;
-	bool generic; /* nobody described this core: see platform_unknown_says */
+	bool generic; /* this core is not described: see platform_unknown_says */
 	struct platform_origin origin;
 
 	const struct platform_event *event; /* n_events, by topic, then in the order of the file */
@@ -141,19 +142,19 @@ struct platform {
 	const struct platform_generic *generics; /* n_generics */
 	size_t n_generics;
 
-	/* Quirks. What nobody stated is NULL, 0 or _UNKNOWN. */
+	/* Quirks. Unstated values are NULL, 0 or _UNKNOWN. */
 	enum platform_overflow overflow;
-	/* The events that sample where cycles cannot: what to lead with, by what is profiled. */
+	/* The events that sample if cycles cannot: leaders by profiled mode. */
 	const struct platform_event *leader_user, *leader_kernel, *leader_machine;
 	bool fixed_unfiltered; /* the fixed cycle and instruction counters count every mode */
 	uint64_t counters;     /* programmable counters, as a mask; 0: not known */
-	const struct platform_range *counter_rule; /* the first that holds a code wins */
+	const struct platform_range *counter_rule; /* the first that contains a code wins */
 	size_t n_counter_rules;
 	const struct platform_range *unfiltered; /* codes that ignore exclude_kernel */
 	size_t n_unfiltered;
 	uint32_t vector_bits;               /* width of a vector register; 0: none or not known */
 	const char *vector_says;            /* "RVV 1.0" */
-	uint32_t issue_width;               /* instructions issued a cycle at most */
+	uint32_t issue_width;               /* maximum instructions issued per cycle */
 	uint32_t slots;                     /* per cycle, for top-down */
 	const struct platform_cache *cache; /* n_caches */
 	size_t n_caches;
@@ -163,56 +164,55 @@ struct platform {
 	size_t n_notes;
 };
 
-/* --- the database ------------------------------------------------------------------------- */
+/* --- the database ----------------------------------------------------------------------------- */
 
 struct platform_db;
 
-/* Find the folder of the data that came with mperf: beside the running program (a build), where it
- * stands from an installed program, or where it was built for. 0 or -ENAMETOOLONG. */
+/* Find the folder of mperf's own data: next to the running program (a build), relative to an
+ * installed program, or the configured path. 0 or -ENAMETOOLONG. */
 int platform_folder_find(char *ret_path, size_t size);
 
-/* Read folders[0 … n), each on top of those before it. A folder that is not there is an error for
- * the first and none for the others. A file that is wrong is left out whole, and named in the
- * errors; nothing else is lost by it. Takes some ms per megabyte of data.
- * 0; -ENOMEM. */
+/* Read folders[0 … n), each overriding those before it. A missing folder is an error only if it is
+ * the first. A file with an error is left out as a whole and named in the errors; other files are
+ * not affected. Takes a few ms per megabyte of data. 0; -ENOMEM. */
 int platform_db_load(const char *const *folders, size_t n, struct platform_db **ret_db);
 struct platform_db *platform_db_free(struct platform_db *db);
 DEFINE_CLEANUP(struct platform_db *, platform_db_free)
 
-/* The errors, "/etc/mperf/platforms.d/x.json:12: a sentence"; NULL from the last on. */
+/* The errors, "/etc/mperf/platforms.d/x.json:12: a sentence"; NULL after the last. */
 const char *platform_db_error(const struct platform_db *db, size_t i);
 
-/* All platforms, in no order; NULL from the last on. */
+/* All platforms, in no order; NULL after the last. */
 const struct platform *platform_db_at(const struct platform_db *db, size_t i);
 /* By name; NULL if there is none. */
 const struct platform *platform_db_find(const struct platform_db *db, const char *name);
 
-/* The platform of that hart. Never NULL: for a core that nobody described it is its architecture's
- * generic one, and for no data at all an empty one; both with generic set. The first ask of an
- * identity may build a platform out of several files, hence db is not const; all asks of it give
- * the same pointer. */
+/* The platform of that hart. Never NULL: for an undescribed core it is its architecture's generic
+ * one, and without any data an empty one; both have generic set. The first lookup of an identity
+ * may build a platform from several files, hence db is not const; all lookups of it return the same
+ * pointer. */
 const struct platform *platform_match(struct platform_db *db, const struct platform_identity *id);
 
-/* For a hart with a generic platform: one line that says what to do. Returns buffer. */
+/* For a hart with a generic platform: one line on what to do. Returns buffer. */
 const char *platform_unknown_says(const struct platform_identity *id, char *buffer, size_t size);
 
-/* --- asking a platform -------------------------------------------------------------------- */
+/* --- asking a platform ------------------------------------------------------------------------ */
 
-/* By name or alias, letters of either case. NULL if there is none. O(n_events). */
+/* By name or alias, ignoring case. NULL if there is none. O(n_events). */
 const struct platform_event *platform_event_find(const struct platform *p, const char *name);
 
-/* What counts the kernel's generic event (PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE) here, for
- * kernels whose driver does not map it (ENOENT). NULL if nothing is known to. */
+/* The raw event that counts the kernel's generic event (PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE)
+ * here, for kernels whose driver does not map it (ENOENT). NULL if none is known. */
 const struct platform_event *platform_event_generic(
 	const struct platform *p, uint32_t type, uint64_t config);
 
-/* Counters that can count this raw code, as a mask; 0 if it is not known. */
+/* Counters that can count this raw code, as a mask; 0 if not known. */
 uint64_t platform_counters(const struct platform *p, uint64_t code);
 
-/* The erratum by which this raw code counts all modes whatever is asked, or NULL. */
+/* The erratum by which this raw code always counts all modes, or NULL. */
 const struct platform_range *platform_unfiltered(const struct platform *p, uint64_t code);
 
-/* What should lead a sampling group where cycles cannot sample, for what is profiled (a set of
+/* The leader of a sampling group if cycles cannot sample, for the profiled modes (a set of
  * PLATFORM_MODE_*): the leader of the least privileged mode in it, since most time is spent there.
  * NULL if there is none, or if the core needs none. */
 const struct platform_event *platform_leader(const struct platform *p, unsigned modes);

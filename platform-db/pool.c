@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Blocks in a chain; each gives out its bytes in order. What is larger than a block gets one of
- * its own. Nothing is given back before all is.
+ * Blocks in a chain; each gives out its bytes in order. What is larger than a block gets one of its
+ * own. All memory is freed at once.
  */
 #include "platform-db/pool.h"
 

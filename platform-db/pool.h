@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Memory that is given back all at once, and arrays that grow
+/* Memory that is freed all at once, and growing arrays
  *
- * A database is read once and let go of as a whole, so its texts and tables live in a pool. What
- * grows while a file is read is a list.
+ * A database is read once and freed as a whole, so its texts and tables are in a pool. Arrays that
+ * grow while a file is read are lists.
  */
 
 #include <stddef.h>
@@ -17,7 +17,7 @@ struct pool *pool_new(void); /* NULL without memory */
 struct pool *pool_free(struct pool *pool);
 DEFINE_CLEANUP(struct pool *, pool_free)
 
-/* n zeroed bytes, aligned for anything. NULL without memory. */
+/* n zeroed bytes, aligned for any type. NULL without memory. */
 void *pool_take(struct pool *pool, size_t n);
 /* A copy. NULL without memory. */
 char *pool_text(struct pool *pool, const char *text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The grammar of quirks: one row per kind with the keys that it has and what it does to the
- * platform. A quirk is a fact about a core that the kernel does not tell and that changes what we
- * do or what we may claim.
+ * platform. A quirk is a fact about a core that the kernel does not provide and that changes what
+ * mperf does or may claim.
  */
 #include "platform-db/draft.h"
 
@@ -82,7 +82,7 @@ static const struct field note_fields[] = {
 	{"says", FIELD_TEXT, AT(says), true},
 };
 
-/* --- what each does ------------------------------------------------------------------------- */
+/* --- what each does --------------------------------------------------------------------------- */
 
 static int wrong_at(const struct build *b, const struct quirk *q, const char *text)
 {
@@ -102,7 +102,7 @@ static int add_note(struct build *b, const struct quirk *q)
 	return 0;
 }
 
-/* "r22", as -e takes it: an event that nobody listed. */
+/* "r22", as in -e: an event that is not listed. */
 static int raw_event(struct build *b, const struct quirk *q, const char *name,
 	const struct platform_event **ret_event)
 {
@@ -113,8 +113,8 @@ static int raw_event(struct build *b, const struct quirk *q, const char *name,
 		struct reader r = *b->reader;
 		r.file = q->origin.file;
 		return reader_wrong(&r, q->origin.line,
-			"the leader '%s' is no event of %s, and no raw code such as r22", name,
-			b->platform->name);
+			"the leader '%s' is not an event of %s, and not a raw code such as r22",
+			name, b->platform->name);
 	}
 	struct platform_event *e = pool_take(b->reader->pool, sizeof(*e));
 	if (!e)
@@ -183,7 +183,8 @@ static int apply_mode_filter(struct build *b, const struct quirk *q)
 	}
 	if (q->filter == FILTER_FIXED_NONE || !q->has_events)
 		return wrong_at(b, q,
-			"a mode-filter is 'fixed-none' without 'events', or 'none' with them");
+			"a mode-filter needs 'fixed-none' without 'events', or 'none' with "
+			"'events'");
 	int error = add_range(b, q, &b->unfiltered);
 	return error ? error : add_note(b, q);
 }
@@ -191,9 +192,9 @@ static int apply_mode_filter(struct build *b, const struct quirk *q)
 static int apply_counters(struct build *b, const struct quirk *q)
 {
 	if ((q->mask != 0) == q->has_offset)
-		return wrong_at(b, q, "a counters quirk has either a 'mask' or 'event_plus'");
+		return wrong_at(b, q, "a counters quirk needs either 'mask' or 'event_plus'");
 	if (q->has_offset && !q->has_events)
-		return wrong_at(b, q, "'event_plus' is for a range of 'events'");
+		return wrong_at(b, q, "'event_plus' needs a range of 'events'");
 	if (q->n_counter_offset > 63)
 		return wrong_at(b, q, "'event_plus' is beyond the last counter");
 	if (q->has_events) {
@@ -259,7 +260,7 @@ static int apply_peak(struct build *b, const struct quirk *q)
 static int apply_issue(struct build *b, const struct quirk *q)
 {
 	if (!q->width && !q->slots)
-		return wrong_at(b, q, "an issue quirk has 'width', 'slots' or both");
+		return wrong_at(b, q, "an issue quirk needs 'width', 'slots' or both");
 	if ((q->width && b->platform->issue_width) || (q->slots && b->platform->slots))
 		return wrong_at(b, q, "a second statement about issue");
 	if (q->width)
@@ -290,7 +291,7 @@ int quirk_apply(struct build *b, const struct quirk *q)
 	return kinds[q->kind].apply(b, q);
 }
 
-/* --- reading -------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 /* The position in `kinds`, or -1. */
 static int kind_find(const struct node *row)
@@ -309,7 +310,7 @@ static int quirk_take(const struct reader *r, const struct node *row, struct lis
 	struct quirk v = {.origin = {.file = r->file, .line = row->line}};
 	if (kind < 0)
 		return reader_wrong(r, row->line,
-			"a quirk has a 'quirk' that is one of: leader, overflow, mode-filter, "
+			"a quirk needs a 'quirk' that is one of: leader, overflow, mode-filter, "
 			"counters, vector, cache, peak, issue, note");
 	snprintf(what, sizeof(what), "a quirk of kind %s", kind_names[kind]);
 	const struct grammar grammar = {what, kinds[kind].fields, kinds[kind].n_fields};
@@ -329,7 +330,7 @@ static int quirk_take(const struct reader *r, const struct node *row, struct lis
 int quirks_take(const struct reader *r, const struct node *array, struct list *quirks)
 {
 	if (array->type != NODE_ARRAY)
-		return reader_wrong(r, array->line, "'quirks' is no list");
+		return reader_wrong(r, array->line, "'quirks' is not a list");
 	for (size_t i = 0; i < array->n_children; i++) {
 		int error = quirk_take(r, &array->child[i], quirks);
 		if (error)

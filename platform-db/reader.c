@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * An unknown key is an error and not a shrug: a quirk with a misspelt key would be a quirk that is
- * silently off. The error lists what the object may hold, which is mostly what was looked for.
+ * An unknown key is an error: a quirk with a misspelt key would be silently off. The error lists
+ * the keys that the object may have.
  */
 #include "platform-db/reader.h"
 
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #define SENTENCE_BYTES_MAX 512
-#define NAMES_MAX 16 /* aliases of one event; nobody has more than three */
+#define NAMES_MAX 16 /* aliases of one event; none has more than three */
 
 int reader_wrong(const struct reader *r, int line, const char *format, ...)
 {
@@ -33,7 +33,7 @@ int reader_wrong(const struct reader *r, int line, const char *format, ...)
 		vsnprintf(text + n, sizeof(text) - (size_t)n, format, list);
 		va_end(list);
 	}
-	/* Pieces of the file may be in it. */
+	/* It may contain pieces of the file. */
 	for (char *at = text; *at; at++)
 		if ((unsigned char)*at < 0x20 || *at == 0x7f)
 			*at = '?';
@@ -63,7 +63,7 @@ static int take_text(
 	const struct reader *r, const struct node *v, const char *key, const char **ret_text)
 {
 	if (v->type != NODE_TEXT || !*v->text)
-		return reader_wrong(r, v->line, "'%s' is no text", key);
+		return reader_wrong(r, v->line, "'%s' is not a text", key);
 	if (strlen(v->text) > TEXT_BYTES_MAX)
 		return reader_wrong(
 			r, v->line, "'%s' is longer than %d bytes", key, TEXT_BYTES_MAX);
@@ -86,9 +86,9 @@ static int take_name(
 	if (strlen(v->text) > NAME_BYTES_MAX)
 		return reader_wrong(
 			r, v->line, "'%s' is longer than %d bytes", key, NAME_BYTES_MAX);
-	/* What would end a name in -e, or be taken for a path. */
+	/* Characters that would end a name in -e, or look like a path. */
 	if (strpbrk(v->text, " ,{}/\"'\\") || v->text[0] == '-' || v->text[0] == '.')
-		return reader_wrong(r, v->line, "'%s' is no name: '%s'", key, v->text);
+		return reader_wrong(r, v->line, "'%s' is not a name: '%s'", key, v->text);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ static int take_names(
 	const struct reader *r, const struct node *v, const char *key, struct names *ret_names)
 {
 	if (v->type != NODE_ARRAY)
-		return reader_wrong(r, v->line, "'%s' is no list of names", key);
+		return reader_wrong(r, v->line, "'%s' is not a list of names", key);
 	if (v->n_children > NAMES_MAX)
 		return reader_wrong(r, v->line, "'%s' has more than %d names", key, NAMES_MAX);
 	const char **name = pool_take(r->pool, v->n_children * sizeof(*name));
@@ -120,7 +120,7 @@ static int take_code(
 	}
 	if (v->type == NODE_TEXT && code_parse(v->text, ret_code))
 		return 0;
-	return reader_wrong(r, v->line, "'%s' is no whole number such as 34 or \"0x22\"", key);
+	return reader_wrong(r, v->line, "'%s' is not a whole number such as 34 or \"0x22\"", key);
 }
 
 static int take_range(
@@ -140,7 +140,7 @@ static int take_range(
 	if (!code_parse(first, &range.first) || !code_parse(dash + 1, &range.last) ||
 		range.last < range.first)
 		return reader_wrong(
-			r, v->line, "'%s' is no range of codes such as \"0xb8-0xbd\"", key);
+			r, v->line, "'%s' is not a range of codes such as \"0xb8-0xbd\"", key);
 	*ret_range = range;
 	return 0;
 }
@@ -157,7 +157,7 @@ static int take_choice(
 		size_t n = strlen(known);
 		snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "", f->choices[i]);
 	}
-	return reader_wrong(r, v->line, "'%s' is none of: %s", f->key, known);
+	return reader_wrong(r, v->line, "'%s' is not one of: %s", f->key, known);
 }
 
 static int take_field(
@@ -183,12 +183,12 @@ static int take_field(
 	case FIELD_COUNT:
 		if (v->type != NODE_WHOLE || v->whole < 1 || v->whole > (long long)f->max)
 			return reader_wrong(
-				r, v->line, "'%s' is no number from 1 to %u", f->key, f->max);
+				r, v->line, "'%s' is not a number from 1 to %u", f->key, f->max);
 		*(uint32_t *)to = (uint32_t)v->whole;
 		return 0;
 	case FIELD_REAL:
 		if ((v->type != NODE_WHOLE && v->type != NODE_REAL) || v->real <= 0)
-			return reader_wrong(r, v->line, "'%s' is no number above 0", f->key);
+			return reader_wrong(r, v->line, "'%s' is not a number above 0", f->key);
 		*(double *)to = v->real;
 		return 0;
 	}
@@ -217,7 +217,7 @@ int reader_fields(
 	const struct reader *r, const struct node *object, const struct grammar *g, void *into)
 {
 	if (object->type != NODE_OBJECT)
-		return reader_wrong(r, object->line, "%s is an object in braces", g->what);
+		return reader_wrong(r, object->line, "%s must be an object in braces", g->what);
 	for (size_t i = 0; i < object->n_children; i++) {
 		const struct node *v = &object->child[i];
 		const struct field *f = field_find(g, v->key);
@@ -234,7 +234,7 @@ int reader_fields(
 
 int reader_load(const struct reader *r, char **ret_text, size_t *ret_n)
 {
-	/* No fifo and no device keeps us waiting. */
+	/* Do not block on a FIFO or a device. */
 	int fd = open(r->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
 	struct stat s;
@@ -243,7 +243,7 @@ int reader_load(const struct reader *r, char **ret_text, size_t *ret_n)
 	if (!f || fstat(fd, &s) < 0)
 		return reader_wrong(r, 0, "cannot be read: %s", strerror(errno));
 	if (!S_ISREG(s.st_mode))
-		return reader_wrong(r, 0, "is no plain file");
+		return reader_wrong(r, 0, "is not a regular file");
 	if (s.st_size > DOCUMENT_BYTES_MAX)
 		return reader_wrong(r, 0, "is larger than 4 MB");
 

@@ -15,7 +15,7 @@
 #include "platform-db/platform.h"
 #include "platform-db/pool.h"
 
-#define NAME_BYTES_MAX 127  /* what -e can name; see EVENT_NAME_BYTES_MAX of the daemon */
+#define NAME_BYTES_MAX 127  /* the longest name in -e; see EVENT_NAME_BYTES_MAX of the daemon */
 #define TEXT_BYTES_MAX 1024 /* one line for people */
 
 /* Sentences, each with file and line. */
@@ -26,15 +26,15 @@ struct complaints {
 };
 
 struct reader {
-	struct pool *pool;    /* where what is read goes */
-	struct pool *scratch; /* for nodes; empty when the file is done with */
+	struct pool *pool;    /* for the results */
+	struct pool *scratch; /* for nodes; emptied after each file */
 	struct complaints *complaints;
 	const char *file;
 };
 
-enum { READ_WRONG = 1 }; /* complained of; leave the file out */
+enum { READ_WRONG = 1 }; /* error reported; leave the file out */
 
-/* Complain of a line (0: of the file). READ_WRONG. */
+/* Report an error in a line (0: in the file). READ_WRONG. */
 __attribute__((format(printf, 3, 4))) int reader_wrong(
 	const struct reader *r, int line, const char *format, ...);
 
@@ -62,14 +62,14 @@ struct code_range {
 struct field {
 	const char *key;
 	enum field_kind kind;
-	size_t offset; /* where in the struct it goes */
+	size_t offset; /* offset of the member in the struct */
 	bool required;
 	uint32_t max;               /* FIELD_COUNT */
 	const char *const *choices; /* FIELD_CHOICE: ended by NULL */
 };
 
 struct grammar {
-	const char *what; /* names such an object in errors: "an event" */
+	const char *what; /* name of the object in errors: "an event" */
 	const struct field *fields;
 	size_t n_fields;
 };
@@ -78,14 +78,14 @@ struct grammar {
 		what, fields, sizeof(fields) / sizeof((fields)[0])                                 \
 	}
 
-/* Read the object into *into, by the table. 0, READ_WRONG, -ENOMEM. */
+/* Read the object into *into, as the table describes. 0, READ_WRONG, -ENOMEM. */
 int reader_fields(
 	const struct reader *r, const struct node *object, const struct grammar *g, void *into);
 
 /* A whole number, decimal or 0x…, without sign or blanks. */
 bool code_parse(const char *text, uint64_t *ret_code);
 
-/* Read a file whole into memory that the caller frees. 0, READ_WRONG (it complained), -ENOMEM. */
+/* Read a whole file into memory that the caller frees. 0, READ_WRONG (error reported), -ENOMEM. */
 int reader_load(const struct reader *r, char **ret_text, size_t *ret_n);
 /* The same as JSON. */
 int reader_document(const struct reader *r, bool strict, const struct node **ret_root);

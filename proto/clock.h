@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Clocks, as one number
- */
+/* Clocks, as one number */
 
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds of a clock that every Linux has, CLOCK_MONOTONIC and its like: it cannot fail. */
+/* Nanoseconds of a clock that every Linux has (CLOCK_MONOTONIC, CLOCK_REALTIME): cannot fail. */
 static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t = {0};

@@ -3,7 +3,7 @@
 
 /* Digits of numbers to base 16 and below, whatever the locale */
 
-/* The value of a digit, in letters of either case; -1 for anything else. */
+/* The value of a digit, letters in either case; -1 for anything else. */
 static inline int digit_value(char c)
 {
 	if (c >= '0' && c <= '9')

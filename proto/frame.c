@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A frame buffer is a flat array with a moving start. It is compacted only when it must grow, so
- * a stream of small frames costs one memmove per buffer length, not one per frame. A length is
- * checked before a byte behind it is waited for: a peer that announces 4 GB is refused at once.
+ * A frame buffer is a flat array with a moving start. It is compacted only when it must grow, so a
+ * stream of small frames costs one memmove per buffer length, not one per frame. We check a length
+ * before waiting for the bytes after it: a peer that announces 4 GB is refused at once.
  */
 #include "proto/frame.h"
 
@@ -31,7 +31,7 @@ void frame_buffer_clear(struct frame_buffer *b)
 	*b = (struct frame_buffer){0};
 }
 
-/* Make room for n bytes behind end. */
+/* Make room for n bytes after end. */
 static int reserve(struct frame_buffer *b, size_t n)
 {
 	if (b->size - b->end >= n)
@@ -76,7 +76,7 @@ int frame_put(struct frame_buffer *b, const Mperf__Message *m)
 		return r;
 
 	uint32_t length = htole32((uint32_t)n);
-	memcpy(b->bytes + b->end, &length, sizeof length);
+	memcpy(b->bytes + b->end, &length, sizeof(length));
 	mperf__message__pack(m, b->bytes + b->end + FRAME_HEADER_BYTES);
 	b->end += FRAME_HEADER_BYTES + n;
 	return 0;
@@ -87,7 +87,7 @@ int frame_take(struct frame_buffer *b, Mperf__Message **ret_message)
 	if (frame_buffer_filled(b) < FRAME_HEADER_BYTES)
 		return FRAME_NONE;
 	uint32_t length;
-	memcpy(&length, b->bytes + b->start, sizeof length);
+	memcpy(&length, b->bytes + b->start, sizeof(length));
 	length = le32toh(length);
 	if (length > FRAME_BYTES_MAX)
 		return FRAME_TOO_LARGE;

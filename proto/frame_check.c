@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What a frame would cost is counted on its bytes, by the same descriptors that unpack it. What
- * does not parse is left to unpacking, which stops there as well. Source:
+ * We count the cost of a frame on its bytes, by the descriptors that unpacking uses. Bytes that do
+ * not parse are left to unpacking, which stops there as well. Source:
  * https://protobuf.dev/programming-guides/encoding, "Message Structure".
  */
 #include <endian.h>
@@ -10,11 +10,11 @@
 
 #include "proto/frame.h"
 
-#define DEPTH_MAX 16 /* messages in messages; ours have five levels */
+#define DEPTH_MAX 16 /* nesting of messages; ours have five levels */
 
 struct scan {
 	const uint8_t *at, *end;
-	uint64_t values; /* so far, with all that is around */
+	uint64_t values; /* so far, including enclosing messages */
 };
 
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
@@ -41,7 +41,7 @@ static bool skip(struct scan *s, uint64_t n)
 	return true;
 }
 
-/* Numbers that stand packed: each ends with a byte whose highest bit is clear. */
+/* Packed numbers: each ends with a byte whose highest bit is clear. */
 static uint64_t count_packed(const uint8_t *at, uint64_t n)
 {
 	uint64_t numbers = 0;
@@ -72,7 +72,7 @@ static bool scan_bytes(struct scan *s, const ProtobufCFieldDescriptor *f, int de
 	return well && skip(s, n);
 }
 
-/* False where it does not parse. Ends early once there are too many. */
+/* False if it does not parse. Ends early once there are too many values. */
 static bool scan_message(struct scan *s, const ProtobufCMessageDescriptor *d, int depth)
 {
 	while (s->at < s->end && s->values <= FRAME_VALUES_MAX) {
@@ -89,7 +89,7 @@ static bool scan_message(struct scan *s, const ProtobufCMessageDescriptor *d, in
 						 : false;
 		if (!well)
 			return false;
-		/* one that is not known is kept as bytes */
+		/* an unknown field is kept as bytes */
 		s->values += wire == WIRE_BYTES ? 0 : f ? 1 : FRAME_TEXT_VALUES;
 	}
 	return true;
@@ -100,7 +100,7 @@ int frame_check(const struct frame_buffer *b)
 	uint32_t length;
 	if (frame_buffer_filled(b) < FRAME_HEADER_BYTES)
 		return 0;
-	memcpy(&length, b->bytes + b->start, sizeof length);
+	memcpy(&length, b->bytes + b->start, sizeof(length));
 	length = le32toh(length);
 	if (length > FRAME_BYTES_MAX || frame_buffer_filled(b) - FRAME_HEADER_BYTES < length)
 		return 0;

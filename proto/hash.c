@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The key is taken by a constructor, so that no table can be made before it is there, and a worker
- * has it before its sandbox closes. Where the kernel has no random bytes yet (getrandom would block
- * at boot), addresses of this process and its clock must do: both are hard to learn from outside.
+ * A constructor gets the key, before any table exists, and before a worker closes its sandbox. If
+ * the kernel has no random bytes yet (getrandom would block at boot), we use addresses of this
+ * process and its clock: both are hard to guess from outside.
  */
 #include "proto/hash.h"
 
@@ -16,7 +16,7 @@ struct hash_secret hash_secret;
 __attribute__((constructor)) static void hash_secret_take(void)
 {
 	struct hash_secret key;
-	if (getrandom(&key, sizeof key, GRND_NONBLOCK) != (ssize_t)sizeof key) {
+	if (getrandom(&key, sizeof(key), GRND_NONBLOCK) != (ssize_t)sizeof(key)) {
 		key.word[0] = (uint64_t)(uintptr_t)&key ^ clock_ns(CLOCK_MONOTONIC) << 20;
 		key.word[1] = (uint64_t)(uintptr_t)&hash_secret ^ clock_ns(CLOCK_REALTIME) << 20;
 	}

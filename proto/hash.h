@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Hashes of what outsiders choose
+/* Hashes of keys that outsiders choose
  *
- * Names of loops, paths, arguments, addresses: an outsider who knows the hash of a table can send
- * keys that all fall into one bucket, and each lookup then walks past all of them. So every hash
- * has a key that the process takes from getrandom(2) when it starts, and that nobody learns. The
- * same bytes have another hash in each process: none is stored.
+ * Names of loops, paths, arguments, addresses: an outsider who knows a table's hash can send keys
+ * that all fall into one bucket, and each lookup then walks past all of them. So every hash has a
+ * secret key, which the process takes from getrandom(2) when it starts. The same bytes have another
+ * hash in each process, so never store a hash.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The key; set before main, and never again. */
+/* The key; set before main, constant afterwards. */
 struct hash_secret {
 	uint64_t word[2];
 };
@@ -22,12 +22,12 @@ extern struct hash_secret hash_secret;
  * Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012. */
 uint64_t hash_bytes(const void *bytes, size_t n);
 
-/* SipHash with those numbers of rounds per word and at the end, to test published vectors. */
+/* SipHash with these numbers of rounds per word and at the end, to test published vectors. */
 uint64_t hash_sip(
 	const struct hash_secret *key, int rounds, int rounds_last, const void *bytes, size_t n);
 
-/* Two words, for tables on hot paths: one multiplication, whose halves are folded. Without the key
- * nobody can tell which keys fall together; it is no PRF, so its value must not be shown. */
+/* Hash two words, for hot paths: one multiplication, whose halves are folded. Without the key
+ * nobody can predict collisions; it is no PRF, so do not show its value. */
 static inline uint64_t hash_words(uint64_t a, uint64_t b)
 {
 	__extension__ typedef unsigned __int128 wide;

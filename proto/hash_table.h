@@ -5,6 +5,10 @@
 
 #include "proto/hash.h"
 
+/* Without memory, HASH_ADD leaves the element out and its hh.tbl NULL: check it after each HASH_ADD.
+ * Otherwise uthash would call exit. */
+#define HASH_NONFATAL_OOM 1
+
 #define HASH_FUNCTION(keyptr, keylen, hashv)                                                       \
 	do {                                                                                       \
 		(hashv) = (unsigned)hash_bytes((keyptr), (keylen));                                \

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Causes of loss that a client looks for by name; it prints the others as they come. */
+/* Causes of loss that a client looks for by name; it prints the others unchanged. */
 
-/* Seconds for which a hart was busy and brought no sample. */
+/* Seconds in which a hart was busy and delivered no sample. */
 #define LOSS_CAUSE_BLIND "busy second without samples"
+/* No loss, but counted like one: what mperf itself took of the hart. */
+#define LOSS_CAUSE_COST "own cost in microseconds"

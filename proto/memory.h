@@ -4,7 +4,7 @@
 /* Ownership notation
  *
  * `_cleanup_(f)` runs f(&variable) when the variable leaves its scope; TAKE_PTR and TAKE_FD hand
- * the value over to somebody else. DEFINE_CLEANUP makes the function for x_free(struct x *).
+ * the value over to another owner. DEFINE_CLEANUP makes the function for x_free(struct x *).
  */
 
 #include <stdio.h>

@@ -1,8 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
+/* The name that the user meant
+ *
+ * Offer all valid names; the closest one stays if it is close enough: at most a third of the
+ * letters wrong, with at least one allowed.
+ */
+
 #include <stddef.h>
 
-/* The nearest of n names to one that was mistyped, NULL if none is near enough to be meant:
- * at most a third of its letters wrong (and one at least allowed). Linear in all letters. */
+#define NEAREST_BYTES_MAX 64 /* longer names are not compared: the cost is quadratic */
+
+struct nearest {
+	char wanted[NEAREST_BYTES_MAX];
+	char best[NEAREST_BYTES_MAX]; /* "" while nothing is near */
+	unsigned distance;            /* edits from wanted to best; only closer offers are taken */
+};
+
+/* Begin with the name typed, n bytes. */
+void nearest_start(struct nearest *near, const char *wanted, size_t n);
+
+/* Compare one name; takes a struct nearest *, so that it can be a callback for names. */
+void nearest_offer(void *near, const char *name);
+
+/* ", did you mean 'cycles'?" in *buffer, or "". Returns buffer. */
+const char *nearest_says(const struct nearest *near, char *buffer, size_t size);
+
+/* The nearest of n names, NULL if none is near enough. */
 const char *nearest_name(const char *text, const char *const *names, size_t n);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * People compare figures that stand below one another, so a figure keeps as many digits as can be
- * trusted at a glance (three) and one unit. Counts are the exception: they are exact, and are
- * grouped instead of cut. Reading goes by hand, not by strtod and strptime, since these obey the
- * locale and take more than we mean ("0x1p3s", " 5").
+ * People compare figures in columns, so a figure has one unit and three digits, as many as can be
+ * trusted at a glance. Counts are the exception: they are exact, and grouped instead of cut. We
+ * parse by hand, not with strtod and strptime, since these obey the locale and accept more than we
+ * want ("0x1p3s", " 5").
  */
 #include "proto/unit.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -19,7 +18,7 @@ void unit_count_text(int64_t value, char ret_text[static UNIT_TEXT_BYTES])
 {
 	char digits[24];
 	uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-	int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)magnitude);
+	int n = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)magnitude);
 	char *p = ret_text;
 
 	if (value < 0)
@@ -32,7 +31,20 @@ void unit_count_text(int64_t value, char ret_text[static UNIT_TEXT_BYTES])
 	*p = '\0';
 }
 
-/* One step of a scale of units: values below `below` (after rounding) are told in it. */
+bool unit_part_text(double part, char ret_text[static UNIT_TEXT_BYTES])
+{
+	if (!(part < 0.995))
+		return false;
+	if (part <= 0)
+		snprintf(ret_text, UNIT_TEXT_BYTES, "none");
+	else if (part < 0.005)
+		snprintf(ret_text, UNIT_TEXT_BYTES, "less than 1 %%");
+	else
+		snprintf(ret_text, UNIT_TEXT_BYTES, "%.0f %%", 100 * part);
+	return true;
+}
+
+/* One step of a scale of units: values below `below` (after rounding) use it. */
 struct step {
 	double below, divisor;
 	const char *suffix;
@@ -51,7 +63,7 @@ static void scale_text(double value, const struct step *step, char *ret_text)
 	snprintf(ret_text, UNIT_TEXT_BYTES, "%.*f %s", decimals, value, step->suffix);
 }
 
-#define HOURS_READABLE 72 /* more are counted in days by everybody */
+#define HOURS_READABLE 72 /* beyond, everybody counts in days */
 
 static void ns_text(double ns, char *ret_text)
 {
@@ -105,7 +117,7 @@ void unit_text(Mperf__Unit unit, double value, char ret_text[static UNIT_TEXT_BY
 		{0, 1e9, "GHz"},
 	};
 
-	/* Beyond 2^63 nothing that we count can be; it would not fit the text either. */
+	/* No count of ours exceeds 2^63, and it would not fit the text either. */
 	if (!isfinite(value) || fabs(value) >= 0x1p63) {
 		snprintf(ret_text, UNIT_TEXT_BYTES, "-");
 		return;
@@ -178,7 +190,7 @@ static size_t duration_unit(const char *text, uint64_t *ret_ns)
 		{"h", 3600 * NS_PER_S},
 		{"d", 86400 * NS_PER_S},
 	};
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
 		size_t n = strlen(units[i].name);
 		if (strncmp(text, units[i].name, n) == 0) {
 			*ret_ns = units[i].ns;
@@ -271,7 +283,7 @@ static bool day_and_time(const char *text, struct tm *tm)
 	} words[] = {{"today", 0}, {"yesterday", -1}};
 
 	tm->tm_hour = tm->tm_min = tm->tm_sec = 0;
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		size_t n = strlen(words[i].word);
 		if (strncmp(text, words[i].word, n) != 0)
 			continue;
@@ -301,7 +313,8 @@ static int calendar_ns(struct tm *tm, int64_t *ret_ns)
 	struct tm asked = *tm;
 	tm->tm_isdst = -1;
 	time_t t = mktime(tm);
-	/* 31 February becomes March; "yesterday" on the first of a month may, a date may not. */
+	/* 31 February becomes March; fine for "yesterday" on the first of a month, but not for a
+	 * date. */
 	if (asked.tm_mday > 0 && tm->tm_mday != asked.tm_mday)
 		return UNIT_MALFORMED;
 	if (t < 0 || (uint64_t)t > INT64_MAX / NS_PER_S)

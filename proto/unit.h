@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Units: figures for people, and what people type for figures
+/* Units: formatting of figures, and parsing of typed ones
  *
- * Both ends of the socket print and read quantities; here is the one way in which they look.
- * Formatting never allocates: a text fits UNIT_TEXT_BYTES. Nothing depends on the locale but the
- * time zone of points in time.
+ * Both ends of the socket print and read quantities, all in the form defined here. Formatting never
+ * allocates: a text fits UNIT_TEXT_BYTES. Only the time zone of points in time depends on the
+ * user's environment.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,25 +18,29 @@
 #define UNIT_TEXT_BYTES 48
 
 enum {
-	UNIT_MALFORMED = 1, /* no duration, no time */
-	UNIT_OUT_OF_RANGE,  /* reads well, but is beyond 64-bit nanoseconds or the calendar */
+	UNIT_MALFORMED = 1, /* not a duration or a time */
+	UNIT_OUT_OF_RANGE,  /* well-formed, but beyond 64-bit nanoseconds or the calendar */
 };
 
 /* Write a count, grouped by thousands: "1,204". */
 void unit_count_text(int64_t value, char ret_text[static UNIT_TEXT_BYTES]);
 
-/* Write a value with its unit, three significant digits where that is enough: "12.1 s",
- * "3.20 MiB", "18.44 %", "0.86", "99 Hz". What is no finite number becomes "-". */
+/* Write a value with its unit, three significant digits if that is enough: "12.1 s", "3.20 MiB",
+ * "18.44 %", "0.86", "99 Hz". Values that are not finite become "-". */
 void unit_text(Mperf__Unit unit, double value, char ret_text[static UNIT_TEXT_BYTES]);
+
+/* Write which part of the time something had: "84 %", "less than 1 %", "none". Returns false, with
+ * nothing written, where that is 100 % as people read it: then there is nothing to say. */
+bool unit_part_text(double part, char ret_text[static UNIT_TEXT_BYTES]);
 
 /* The stable name of a unit ("ns", "count"), NULL for a number or text without one. Static. */
 const char *unit_name(Mperf__Unit unit);
 
-/* Read a duration: "10s", "500ms", "2m", "1h30m", "1.5s"; a bare number is in seconds. Units are
+/* Parse a duration: "10s", "500ms", "2m", "1h30m", "1.5s"; a bare number is in seconds. Units are
  * ns us µs ms s m min h d. Returns 0, UNIT_MALFORMED, UNIT_OUT_OF_RANGE. */
 int unit_parse_duration(const char *text, uint64_t *ret_ns);
 
-/* Read a point in time, CLOCK_REALTIME in ns, relative to now_ns: "now", "today", "yesterday"
+/* Parse a point in time, CLOCK_REALTIME in ns, relative to now_ns: "now", "today", "yesterday"
  * (midnight), each of the latter two with an optional clock time; "10:30[:15]" of today;
  * "2026-11-21[ 10:00[:15]]" (a T may stand for the space); "-5m"; "@SECONDS". Local time.
  * Returns 0, UNIT_MALFORMED, UNIT_OUT_OF_RANGE. */

@@ -1,39 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What the pass adds to a program, what the runtime finds there, and what it sends the daemon
+/* The contract of pass, runtime and daemon: sections of a program, and messages on the feed
  *
  * For each compilation unit (module) the pass makes an array of 64-bit counters in the section
- * mperf_counters, a table of what each of them means, and a struct mperf_module in mperf_modules.
- * The linker puts those of one executable or shared library (object) side by side, so an object has
- * one block of counters, and its struct mperf_object knows where all of it is.
+ * mperf_counters, a table of their meanings, and a struct mperf_module in mperf_modules. The linker
+ * puts those of one executable or shared library (object) side by side, so an object has one block
+ * of counters, and its struct mperf_object knows where all of it is.
  *
- *      mperf_counters of an object:  [module 0][module 1]…        never counted in themselves
+ *      mperf_counters of an object:  [module 0][module 1]…        never counted in
  *      a thread's block, per region: [module 0][module 1]…        at the distance of __mperf_bias
  *
  * A thread counts in a block of its own: code adds __mperf_bias (thread-local, one per object) to a
- * counter's address, or has it as the base of a segment (MPERF_MODULE_SEGMENT). It is 0 until the
- * thread's first counted function asks __mperf_thread_enter for a block. Entering a region sets it
- * to a block of that region, so whatever is called there, directly or by pointer, counts for the
+ * counter's address, or uses it as a segment base (MPERF_MODULE_SEGMENT). It is 0 until the
+ * thread's first counted function calls __mperf_thread_enter to get a block. Entering a region sets
+ * it to a block of that region, so whatever is called there, directly or by pointer, counts for the
  * region, without clones.
  *
- * A counter is worth nothing by itself: the table says by which signed factors it adds to which
- * metrics of which scopes. With a spanning tree a block's count is a sum and difference of
- * counters, which holds whenever no function is half-way through; a reader who looks in between is
- * off by one path through each function that is running, and a difference may be negative by so
- * much.
+ * A counter means nothing alone: the table says by which signed factors it adds to which metrics of
+ * which scopes. With a spanning tree, a block's count is a signed sum of counters, which holds
+ * whenever no function is half-way through; a read in between is off by one path through each
+ * running function, and a difference may be negative by that much.
  */
 
 #include <stdint.h>
 
-#include "runtime/mperf.h" /* regions, which the pass makes of comments too */
+#include "runtime/mperf.h" /* regions; the pass also makes them of comments */
 
 #define MPERF_ABI_VERSION 1
 #define MPERF_FEED_MAGIC 0x4652504du /* "MPRF" */
 #define MPERF_FEED_SOCKET "/run/mperf/feed.sock"
 
-/* A packet never has more, so that it fits any socket's buffer. Source: Linux 6.12,
- * net/core/sock.c, SK_WMEM_MAX: 212,992 bytes with what the kernel adds. */
+/* The largest packet, so that it fits any socket's buffer. Source: Linux 6.12, net/core/sock.c,
+ * SK_WMEM_MAX: 212,992 bytes including the kernel's overhead. */
 #define MPERF_PACKET_BYTES_MAX (32u << 10)
 #define MPERF_PERIOD_MS_MIN 10u
 #define MPERF_PERIOD_MS 1000u
@@ -46,16 +45,16 @@ enum mperf_metric {
 #include "abi.inc"
 };
 
-/* How a factor is to be read; added to a metric's id shifted by MPERF_VARIANT_BITS. */
+/* How to read a factor; added to a metric's id shifted by MPERF_VARIANT_BITS. */
 enum mperf_variant {
-	MPERF_SCALABLE = 1, /* times vscale, which a program learns when it runs */
-	MPERF_MODELLED = 2, /* what a library call or the code generator is taken to do, not seen */
+	MPERF_SCALABLE = 1, /* times vscale, which is known only at run time */
+	MPERF_MODELLED = 2, /* assumed of a library call or the code generator, not seen */
 };
 #define MPERF_VARIANT_BITS 2
 
 enum mperf_scope_kind {
-	MPERF_SCOPE_LOOP =
-		1, /* as in the store's loop_site.kind; a region has no scope in a table */
+	/* as in the store's loop_site.kind; a region has no scope in a table */
+	MPERF_SCOPE_LOOP = 1,
 	MPERF_SCOPE_FUNCTION = 2,
 	MPERF_SCOPE_BLOCK = 4,
 };
@@ -64,80 +63,79 @@ enum mperf_scope_kind {
  *
  *      table   = 1 (its version)
  *                n_strings { n_bytes bytes }             string 0 is the empty one
- *                n_scopes  { kind parent function source line line_last column nest inlined_at
- * flags } n_counters { kind n_terms { scope metric factor } }
+ *                n_scopes  { kind parent function source line line_last column nest
+ *                            inlined_at flags }
+ *                n_counters { kind n_terms { scope metric factor } }
  *
- * parent is the number of a scope that stands before this one, plus 1; 0: none. A loop's parent is
- * the loop around it or its function; a block's is its innermost loop or function. function,
- * source, nest and inlined_at are numbers of strings: the linkage name, the path as the compiler
- * was given it, the ordinals of the loop from the outermost inwards ("1.2"; by order of
- * appearance), the chain "path:line path:line", innermost first. line 0: not known. metric is id <<
- * 2 | variant.
+ * parent is the number of an earlier scope, plus 1; 0: none. A loop's parent is the loop around it
+ * or its function; a block's is its innermost loop or function. function, source, nest and
+ * inlined_at are numbers of strings: the linkage name, the path as passed to the compiler, the
+ * ordinals of the loop from the outermost inwards ("1.2"; by order of appearance), the chain
+ * "path:line path:line", innermost first. line 0: unknown. metric is id << 2 | variant.
  *
- * A loop's terms are its own, without those of the loops inside; a function's are without its
- * loops. A reader adds up where he shows totals. flags: enum mperf_scope_flag.
+ * A loop's terms exclude those of the loops inside; a function's exclude its loops. A reader sums
+ * them up for totals. flags: enum mperf_scope_flag.
  */
 #define MPERF_TABLE_VERSION 1
 
 enum mperf_scope_flag {
-	MPERF_SCOPE_VECTORISED =
-		1, /* a copy made by the vectoriser; same function, line, nest as its rest */
+	/* a copy made by the vectoriser; same function, line, nest as the other copies */
+	MPERF_SCOPE_VECTORISED = 1,
 	MPERF_SCOPE_REMAINDER = 2,
-	MPERF_SCOPE_ASSEMBLY = 4, /* holds inline assembly, which is not counted */
-	MPERF_SCOPE_NO_LINES = 8, /* nothing told the pass of source lines */
+	MPERF_SCOPE_ASSEMBLY = 4, /* contains inline assembly, which is not counted */
+	MPERF_SCOPE_NO_LINES = 8, /* the pass had no source lines */
 	MPERF_SCOPE_CLONED = 16,  /* a function in two bodies, or an outermost loop of one: entries
-				   * are of both, and all else, what is inside included, but
-				   * time, of counted entries alone. A reader multiplies it by
-				   * entries over counted entries of the innermost scope around
-				   * that has this flag. */
+				   * are of both bodies; all other counts except time, including
+				   * inner scopes, are of counted entries only. A reader multiplies
+				   * them by entries over counted entries of the innermost
+				   * enclosing scope that has this flag. */
 };
 
 enum mperf_counter_kind {
 	MPERF_COUNTER_SUM = 0,
-	MPERF_COUNTER_STATE = 1, /* the runtime's own word; not sent, without terms */
+	MPERF_COUNTER_STATE = 1, /* a word of the runtime; not sent, no terms */
 };
 
-/* Words of an outermost loop whose time is taken, among the counters. The last two have terms. */
+/* Words of a timed outermost loop, among the counters. The last two have terms. */
 enum {
-	/* State: entries to go until one is timed. Each entry subtracts 1; where that leaves less
-	 * than 1 (signed; so the first time) it is timed, and __mperf_nest_begin sets it anew. */
+	/* State: entries left until one is timed. Each entry subtracts 1; if that leaves less than
+	 * 1 (signed; so the first time) it is timed, and __mperf_nest_begin sets it again. */
 	MPERF_NEST_COUNTDOWN,
-	/* State, the runtime's alone: since when the timed entry runs, or what it keeps between. */
+	/* State, only the runtime's: start of the timed entry, or its window in between
+	 * (nest.h). */
 	MPERF_NEST_OPEN_NS,
 	MPERF_NEST_TIMED_ENTRIES,
-	/* Of all entries: the runtime has weighted each timed one by those that it stands for, so
-	 * nobody multiplies it by entries over timed entries once more. */
+	/* For all entries: the runtime has weighted each timed one by those that it stands for, so
+	 * readers must not scale it by entries over timed entries. */
 	MPERF_NEST_TIME_NS,
 	MPERF_NEST_WORDS,
 };
 
-/* Words of a function in two bodies, among the counters: the runtime's alone, all of state. */
+/* Words of a function in two bodies, among the counters: only the runtime's, all state. */
 enum {
-	/* Entries to go until one is counted, where 1 in N is: each subtracts 1. Where that leaves
-	 * less than 1 (signed; so the first time) __mperf_turn_draw says whether this one counts.
-	 */
+	/* Entries left until one is counted, for 1 in N: each subtracts 1. If that leaves less than
+	 * 1 (signed; so the first time), __mperf_turn_draw says whether this one counts. */
 	MPERF_TURN_COUNTDOWN,
-	MPERF_TURN_WINDOW, /* what the runtime keeps in between */
+	MPERF_TURN_WINDOW, /* the runtime's state in between */
 	MPERF_TURN_WORDS,
 };
 
-/* --- what the pass makes ------------------------------------------------------------------- */
+/* --- what the pass makes ---------------------------------------------------------------------- */
 
 enum mperf_module_flag {
 	MPERF_MODULE_TREE = 1,
 	MPERF_MODULE_BLOCK = 2,
 	MPERF_MODULE_SETS = 4,
 	MPERF_MODULE_CLONE = 8,
-	/* The bias is to be the base of the segment %gs as well (x86-64, one object per process).
-	 */
+	/* Set the bias as the base of the segment %gs too (x86-64, one object per process). */
 	MPERF_MODULE_SEGMENT = 16,
 };
 
 struct mperf_module {
 	uint32_t abi; /* MPERF_ABI_VERSION */
 	uint32_t flags;
-	uint64_t *counters; /* in mperf_counters; its place says which of a block's are the module's
-			     */
+	/* in mperf_counters; its offset there is the module's offset in each block */
+	uint64_t *counters;
 	uint64_t n_counters;
 	const uint8_t *table;
 	uint64_t table_bytes;
@@ -156,54 +154,52 @@ struct mperf_object {
 	void *runtime;          /* the runtime's */
 };
 
-/* One per function in two bodies, in the section mperf_choices. one_in is read at each entry, and
- * written by the runtime at any time. */
+/* One per function in two bodies, in the section mperf_choices. Each entry reads one_in; the
+ * runtime may write it at any time. */
 struct mperf_choice {
-	int32_t one_in; /* below 0: each entry counts, and as the pass makes it; 0: none; N, from 2
-			 * on: 1 in N */
+	int32_t one_in; /* below 0, as the pass sets it: count each entry; 0: none; N >= 2: 1 in
+			 * N */
 	uint32_t reserved;
-	const char *names; /* of the function, and those of its inlined loops; each ended by NUL,
-			    * the last by two */
+	const char *names; /* of the function, and of those whose loops were inlined; each ends
+			    * with NUL, the last with two */
 };
 
-/* --- what compiled code calls -------------------------------------------------------------- */
+/* --- what compiled code calls ----------------------------------------------------------------- */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* From a constructor of priority 1, and from the destructor of a library that is closed. More than
- * once is once. */
+/* Called by a constructor of priority 1, and by the destructor of a library when it is closed.
+ * Repeated calls have no effect. */
 void __mperf_object_register(struct mperf_object *o);
 void __mperf_object_unregister(struct mperf_object *o);
 
-/* Give the calling thread a block for that object, where its __mperf_bias is 0. The bias, never 0:
- * where there is no memory, that of a block which nobody reads. Only for an object that is not
- * registered yet, or no longer, it is 0: what is counted meanwhile goes into the object's own
- * words. Async-signal-safe, errno stays, and like all of these of the plain C calling convention.
- */
+/* Give the calling thread a block for that object, if its __mperf_bias is 0. Returns the bias,
+ * never 0: without memory, that of a block which nobody reads. Only for an object that is not
+ * registered yet, or no longer, it is 0: counts then go into the object's own words.
+ * Async-signal-safe, preserves errno, and like all of these has the plain C calling convention. */
 int64_t __mperf_thread_enter(struct mperf_object *o);
 
 /* Time an entry into an outermost loop: words are its MPERF_NEST_WORDS in the thread's block.
- * `published` says that nothing is thrown past its end, so that a reader may look at what is not
- * over yet. The pass calls begin where the countdown came to nothing, and end where begin's value
- * is not 0. */
+ * `published`: no exception passes its end, so a reader may see the time of a running entry. The
+ * pass calls begin when the countdown expires, and end if begin returned non-zero. */
 uint64_t __mperf_nest_begin(uint64_t *words, uint32_t published);
 void __mperf_nest_end(uint64_t *words, uint64_t begin_ns);
 
-/* The same for the choices of an object, from the edges of its section. */
+/* The same for the choices of an object; first and end are the bounds of its section. */
 void __mperf_choices_register(struct mperf_choice *first, struct mperf_choice *end);
 void __mperf_choices_unregister(struct mperf_choice *first, struct mperf_choice *end);
 
-/* Whether this entry counts, where a countdown came to its end: words are the function's
- * MPERF_TURN_WORDS in the thread's block. Async-signal-safe. */
+/* Does this entry count? Called when a countdown expires: words are the function's MPERF_TURN_WORDS
+ * in the thread's block. Async-signal-safe. */
 uint32_t __mperf_turn_draw(uint64_t *words, int32_t one_in);
 
 #ifdef __cplusplus
 }
 #endif
 
-/* --- the feed ------------------------------------------------------------------------------ */
+/* --- the feed --------------------------------------------------------------------------------- */
 
 enum mperf_message {
 	MPERF_HELLO = 1,
@@ -225,10 +221,10 @@ enum mperf_gone { MPERF_GONE_THREAD = 1, MPERF_GONE_OBJECT = 2 };
 struct mperf_delta {
 	uint32_t counter; /* of the object's block */
 	uint32_t reserved;
-	uint64_t delta; /* modulo 2^64; the factors' sums are signed */
+	uint64_t delta; /* modulo 2^64; sums by factors are signed */
 };
 
-/* Made of abi.inc, which says what their members mean. */
+/* Made of abi.inc, which documents their members. */
 struct mperf_feed_head {
 #define MPERF_HEAD_FIELD(type, name) type name;
 #include "abi.inc"

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * All areas stand in one list that only grows, each with a word that says whether it is taken. To
- * take one is to set that word, so there is nothing to go wrong between two threads, or between a
- * thread and its signal handler, and no memory that is handed out twice. The list is walked only
- * where some area is free, which is when threads or libraries come and go.
+ * All areas are in one list that only grows, each with a word that says whether it is taken. Taking
+ * one sets that word, so there is no race between two threads, or between a thread and its signal
+ * handler, and no memory is handed out twice. The list is walked only if some area is free, that is
+ * when threads or libraries come and go.
  */
 #include <string.h>
 #include <sys/mman.h>
 
 #include "runtime/area.h"
 
-#define PAGE_BYTES 4096u /* what is cleared by hand; any page is a multiple of it */
-#define COUNTERS_MAX                                                                               \
-	(1u << 26) /* half a gigabyte of them; keeps sums of sizes from overflowing                \
-		    */
+#define PAGE_BYTES 4096u        /* cleared by memset up to this; any page is a multiple of it */
+#define COUNTERS_MAX (1u << 26) /* half a gigabyte of them; keeps sums of sizes from overflowing */
 
-/* An area that is larger than asked for by less than a half is as good. */
+/* An area up to half as large again as requested is acceptable. */
 static int fits(const struct area *a, size_t bytes)
 {
 	return a->bytes >= bytes && a->bytes <= bytes + bytes / 2;
@@ -77,8 +75,8 @@ void mperf_area_clear(struct area *a)
 	size_t head = sizeof(*a);
 	size_t first = a->bytes < 4 * PAGE_BYTES ? a->bytes : PAGE_BYTES;
 	memset((char *)a + head, 0, first - head);
-	/* Pages that are given back read as zeros; where pages are larger than PAGE_BYTES the
-	 * kernel refuses an odd begin, and all is cleared by hand. */
+	/* Pages given back read as zeros; if pages are larger than PAGE_BYTES the kernel refuses an
+	 * unaligned start, and we clear everything with memset. */
 	if (first < a->bytes && madvise((char *)a + first, a->bytes - first, MADV_DONTNEED) != 0)
 		memset((char *)a + first, 0, a->bytes - first);
 }

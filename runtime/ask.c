@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The socket may be anybody's who set MPERF_FEED, so each length is looked at. What is not
- * understood is left alone, its descriptors closed.
+ * Whoever set MPERF_FEED may own the socket, so we check each length. Unknown messages are ignored
+ * and their descriptors closed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ struct received {
 	uint32_t n_fds;
 };
 
-/* More descriptors than there is room for are closed by the kernel. Source: unix(7). */
+/* The kernel closes descriptors that do not fit. Source: unix(7). */
 static void receive(int fd, struct received *r)
 {
 	union {
@@ -98,7 +98,7 @@ static struct thread *thread_of(struct state *s, uint32_t id)
 	return t;
 }
 
-/* Grants are moved up as the sink is (sink.h). */
+/* Granted descriptors move up, like the sink's (sink.h). */
 static void give(struct state *s, struct thread *t, struct received *r)
 {
 	for (uint32_t i = 0; i < r->n_fds; i++) {
@@ -123,7 +123,7 @@ bool mperf_ask_read(struct state *s)
 		if (r.n < 0 && errno != ECONNRESET)
 			break;
 		if (r.n <= 0) {
-			/* At the end our own half was shut, to wake who waits on it. */
+			/* At the end our own half was shut, to wake the sender. */
 			if (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
 				mperf_sink_close(&s->sink);
 			break;

@@ -3,15 +3,18 @@
 
 /* Copies: which of a process's copies of the runtime serves */
 
+#include <stdbool.h>
 #include <stdint.h>
 
+struct mperf_choice;
 struct mperf_object;
 struct mperf_region;
 
-/* What compiled code calls, of one copy. Copies of another ABI each serve themselves. */
+/* The functions of one copy that compiled code calls. Copies of another ABI each serve
+ * themselves. */
 struct copy {
-	uint32_t abi; /* MPERF_ABI_VERSION */
-	uint32_t reserved;
+	uint32_t abi;   /* MPERF_ABI_VERSION */
+	uint32_t bytes; /* of this struct; 0: an early one, which ends before choices_register */
 	void (*start)(void);
 	void (*object_register)(struct mperf_object *o);
 	void (*object_unregister)(struct mperf_object *o);
@@ -20,11 +23,26 @@ struct copy {
 	void (*nest_end)(uint64_t *words, uint64_t begin_ns);
 	void (*region_begin)(const struct mperf_region *region);
 	void (*region_end)(const char *name);
+	void (*choices_register)(struct mperf_choice *first, struct mperf_choice *end);
+	void (*choices_unregister)(struct mperf_choice *first, struct mperf_choice *end);
+	uint32_t (*turn_draw)(uint64_t *words, int32_t one_in);
 };
 
-/* The copy that serves in place of this one; NULL: this one does, or has not started. */
+/* The ELF note by which copies find each other: its descriptor is the distance from itself to the
+ * struct. */
+#define MPERF_COPY_NOTE_TYPE 1u
+#define MPERF_COPY_NOTE_NAME "mperf"
+
+/* The copy that serves instead of this one; NULL: this one does, or has not started. */
 extern const struct copy *mperf_elsewhere;
 
-/* Look, the first time it is called, which copy serves, and keep it loaded. Called before anything
- * else of this copy, from its constructor, so by one thread at a time. */
-void mperf_copies_look(void);
+/* Does that copy serve functions in two bodies too? An early one does not: its programs' other
+ * copies each follow the environment, and not the daemon. */
+static inline bool mperf_choices_elsewhere(void)
+{
+	return mperf_elsewhere && mperf_elsewhere->bytes >= sizeof(struct copy);
+}
+
+/* Find, at the first call, the copy that serves, and keep it loaded. here: this one. Called before
+ * anything else of this copy, from its constructor, so by one thread at a time. */
+void mperf_copies_look(const struct copy *here);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The daemon's socket takes whole messages or none, and never makes the program wait: what does not
- * fit stays with the counters and goes with the next round.
+ * The daemon's socket takes complete messages or none, and never blocks the program: what does not
+ * fit stays in the counters and goes with the next round.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #include "runtime/sink.h"
 
-int mperf_feed_open(struct sink *k)
+int mperf_feed_open(const struct sink *k)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	_Static_assert(sizeof(address.sun_path) == MPERF_FEED_PATH_BYTES, "a path fits");
@@ -25,7 +25,7 @@ int mperf_feed_open(struct sink *k)
 		close(fd);
 		return -error;
 	}
-	return mperf_sink_take(k, fd);
+	return fd;
 }
 
 int mperf_feed_put(struct sink *k, const void *message, size_t bytes)
@@ -33,7 +33,7 @@ int mperf_feed_put(struct sink *k, const void *message, size_t bytes)
 	ssize_t n = send(k->fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n == (ssize_t)bytes)
 		return 0;
-	/* ENOBUFS and ENOMEM: the kernel's memory, for this moment. */
+	/* ENOBUFS and ENOMEM: a temporary shortage of kernel memory. */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM))
 		return MPERF_SINK_FULL;
 	return MPERF_SINK_NONE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Should the program have closed a descriptor and got its number for a pipe or a socket, reading
- * would take something out of it; perf_event refuses pread, which would not. So each descriptor is
- * asked for its event's id first. Through syscall(2), since the C library's read is a place where a
- * thread may be cancelled. Source: perf_event_open(2), PERF_EVENT_IOC_ID.
+ * If the program closed a descriptor and got its number again for a pipe or a socket, a read would
+ * consume data from it; pread would not, but perf_event refuses it. So we first ask each descriptor
+ * for its event's id. We use syscall(2), since the C library's read is a cancellation point.
+ * Source: perf_event_open(2), PERF_EVENT_IOC_ID.
  */
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
@@ -50,7 +50,7 @@ void mperf_grant_give(struct state *s, struct thread *t, const int *fds, uint32_
 	g->n = n;
 	for (uint32_t i = 0; i < n; i++) {
 		g->fds[i] = fds[i];
-		event_id(fds[i], &g->ids[i]); /* what is no event is never read */
+		event_id(fds[i], &g->ids[i]); /* we never read what is no event */
 	}
 	__atomic_store_n(&t->grant, g, __ATOMIC_RELEASE);
 }

@@ -17,25 +17,33 @@ struct image {
 	bool open;
 	uint32_t id;
 	const struct mperf_object *object;
-	uint64_t *counters; /* the object's, which count nothing themselves */
+	uint64_t *counters; /* the object's own, which nobody counts in */
 	uint32_t n_counters;
 	uint32_t n_modules; /* of our ABI */
 	bool has_segment;   /* its code counts through %gs */
-	struct area *lost;  /* what threads without memory count in */
+	struct area *lost;  /* where threads without memory count */
 
 	/* the round's */
-	uint8_t *uses;     /* enum mperf_counter_use of each counter; NULL: not looked at yet */
+	uint8_t *uses;     /* enum mperf_counter_use of each counter; NULL: not read yet */
 	uint32_t serial;   /* of the connection to which it was announced */
-	uint32_t n_tables; /* that were sent whole */
+	uint32_t n_tables; /* sent completely */
 	uint32_t offset;   /* in the next */
 };
 
-/* The module of that number, among those of our ABI; n below n_modules. */
+/* Make a record for an object that registers, and let its code find it: o->runtime. Without memory
+ * it does nothing. Under the lock, as the next. */
+void mperf_image_open(struct state *s, struct mperf_object *o);
+
+/* Hide a closing object from all threads, and give its areas back. Waits, at most a second, until
+ * no thread uses it. */
+void mperf_image_close(struct state *s, struct image *image, struct mperf_object *o);
+
+/* The n-th module of our ABI; n below n_modules. */
 const struct mperf_module *mperf_image_module(const struct image *image, uint32_t n);
 
-/* How each counter is used, found out at the first call. NULL: no memory. Under the lock. */
+/* How each counter is used, found at the first call. NULL: no memory. Under the lock. */
 const uint8_t *mperf_image_uses(struct image *image);
 
-/* The build id out of an object's ELF header and notes in memory: its bytes, at most
- * MPERF_BUILD_ID_BYTES_MAX, into id. 0: it has none. */
+/* Copy the build id from an object's ELF header and notes in memory into id. Returns its bytes, at
+ * most MPERF_BUILD_ID_BYTES_MAX; 0: it has none. */
 size_t mperf_image_build_id(const void *elf, uint8_t id[MPERF_BUILD_ID_BYTES_MAX]);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Markers keep a small stack per thread. Its frames know at which height of the machine's stack
- * they were made: a frame below the height of a marker that begins belongs to a function that has
- * been left, by longjmp or by an exception, and ends there. The same marker once more at the same
- * height is a loop that went round without an end.
+ * Markers keep a small stack per thread. Its frames record the machine's stack address at which
+ * they were made: a frame below the address of a beginning marker belongs to a function that was
+ * left, by longjmp or by an exception, and ends there. The same marker again at the same address is
+ * a loop that iterated without an end.
  *
- * A signal handler may bring markers of its own between any two steps. It leaves the stack as it
- * was and the biases as the stack says, so here the stack changes first and the biases after it.
+ * A signal handler may run markers of its own between any two steps. It leaves the stack as it was
+ * and the biases as the stack says, so here we change the stack first and the biases after it.
  */
 #define MPERF_REGION_RUNTIME_
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "runtime/process.h"
 #include "runtime/region.h"
 
-/* As exact as somebody listens: the coarse clock is off by a tick of the kernel, and cheap. */
+/* Precise only if somebody listens: the coarse clock is off by a tick of the kernel, but cheap. */
 static uint64_t region_now_ns(const struct state *s)
 {
 	struct timespec now;
@@ -28,7 +28,7 @@ static uint64_t region_now_ns(const struct state *s)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Members of spent are the thread's alone to write, the round's to read. */
+/* Only the thread writes members of spent; the round reads them. */
 static void add(uint64_t *to, uint64_t more)
 {
 	__atomic_store_n(to, *to + more, __ATOMIC_RELAXED);
@@ -40,7 +40,7 @@ static bool same_marker(const struct stay *stay, const struct mperf_region *site
 	       stay->site.source == site->source;
 }
 
-/* The stay at a marker inside the present one, found among all of the thread's or made. */
+/* The stay at a marker inside the current one, found among all of the thread's or made. */
 static struct stay *stay_get(struct state *s, struct thread *t, const struct mperf_region *site)
 {
 	sigset_t all, mask;
@@ -69,7 +69,7 @@ static struct stay *stay_get(struct state *s, struct thread *t, const struct mpe
 	return stay;
 }
 
-/* Where a marker leads: mostly where the last one inside the present stay led. */
+/* Where a marker leads: usually the same stay as last time in the current one. */
 static struct stay *stay_find(
 	struct state *s, struct thread *t, const struct mperf_region *site, bool *ret_again)
 {
@@ -96,7 +96,7 @@ static void frame_end(const struct frame *f, const struct end *end)
 	struct spent *spent = &f->stay->spent;
 	uint64_t ns = end->now_ns > f->begin_ns ? end->now_ns - f->begin_ns : 0;
 	uint64_t counts[MPERF_GRANTS_MAX];
-	/* Closed before it is added: who reads in between sees less, never more. */
+	/* Closed before it is added: a concurrent reader sees less, never more. */
 	__atomic_store_n(&f->stay->open_ns, 0, __ATOMIC_RELEASE);
 	add(&spent->time_ns, ns);
 	if (!end->grant || end->grant != f->grant ||
@@ -107,7 +107,7 @@ static void frame_end(const struct frame *f, const struct end *end)
 	add(&spent->granted_ns, ns);
 }
 
-/* End the frames from the top down to that number; all end now. */
+/* End the frames from the top down to that number, all with the same time. */
 static void frames_end(struct thread *t, uint32_t down_to, uint64_t now_ns)
 {
 	struct end end = {.now_ns = now_ns};
@@ -122,7 +122,7 @@ static void frames_end(struct thread *t, uint32_t down_to, uint64_t now_ns)
 	mperf_thread_switch(t, t->depth ? t->frames[t->depth - 1].stay : t->root);
 }
 
-/* End what was left without an end before a marker at that height. */
+/* End the frames that were left without an end before a marker at that address. */
 static void end_left(
 	struct state *s, struct thread *t, const struct mperf_region *site, uintptr_t address)
 {
@@ -150,7 +150,7 @@ static void begin(
 	if (!stay)
 		return;
 
-	/* The height before and after it is taken: a handler's markers may use the same frame. */
+	/* The address before the frame is taken: a handler's markers may use the same frame. */
 	struct frame *f = &t->frames[t->depth];
 	f->address = address;
 	f->stay = stay;
@@ -188,7 +188,7 @@ void __mperf_region_begin(const struct mperf_region *site)
 		return;
 	}
 	struct state *s = &mperf_state;
-	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE) || s->silent)
 		return;
 	mperf_process_look(s);
 	int error = errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Things are announced when their first figures go, and again to each new connection: what was said
- * carries the connection's number. Tables go in pieces as large as a packet.
+ * Things are announced before their first figures, and again on each new connection: an
+ * announcement is marked with the connection's number. Tables go in pieces as large as a packet.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "runtime/state.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the feed is little endian, and structs go as they are"
+#error "the feed is little endian, and structs are sent unconverted"
 #endif
 
 int mperf_message_put(struct state *s, uint16_t type, size_t bytes)
@@ -50,7 +50,7 @@ static int object(struct state *s, const struct image *image)
 	return mperf_message_put(s, MPERF_OBJECT, sizeof(m) + id_bytes);
 }
 
-/* The next piece of the table that is under way. */
+/* The next piece of the current table. */
 static int table(struct state *s, struct image *image)
 {
 	const struct mperf_module *module = mperf_image_module(image, image->n_tables);
@@ -109,7 +109,7 @@ int mperf_message_thread(struct state *s, struct thread *t)
 int mperf_message_region(struct state *s, struct region *region)
 {
 	while (region && region->serial != s->sink.serial) {
-		/* The outermost that was not announced yet; paths are no deeper than frames are. */
+		/* The outermost region not announced yet; paths are no deeper than frames are. */
 		struct region *first = region;
 		while (first->parent && first->parent->serial != s->sink.serial)
 			first = first->parent;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Regions: parts of a program that bear a name
+/* Regions: named parts of a program
  *
- * What runs between begin and end of a region counts for it, on that thread, callees included, be
- * they called directly or by pointer. Regions nest, and a region inside another is another than the
- * same outside (its path counts); one inside itself is once. Without the compiler's part regions
- * are still timed, and where the daemon grants counters these are read too.
+ * Code that runs between begin and end of a region counts for it, on that thread, including callees
+ * called directly or by pointer. Regions nest, and a region inside another differs from the same
+ * region outside (its path counts); a region inside itself counts once. Without the compiler's part
+ * regions are still timed, and counters that the daemon grants are read too.
  *
  *      MPERF_REGION_BEGIN("solve");            a pair, in one function; the name is a literal
  *      ...
  *      MPERF_REGION_END("solve");
  *
- *      { MPERF_REGION("solve"); ... }          until the scope is left, in C and in C++
+ *      { MPERF_REGION("solve"); ... }          until the end of the scope, in C and in C++
  *      mperf::region here{"solve"};            the same, C++ only
  *
- * A region that is left by longjmp, or in C by an exception, ends at the next marker that finds it
- * left: begin in a frame further out, or the end of a region around it.
+ * A region left by longjmp, or in C by an exception, ends at the next marker that detects it: begin
+ * in a frame further out, or the end of a region around it.
  *
- * The functions are weak. Linked without the runtime, a program is one in which they do nothing;
- * weak names fetch nothing out of an archive, so who links by hand without the compiler's part adds
+ * The functions are weak: in a program linked without the runtime they do nothing. Weak names fetch
+ * nothing out of an archive, so if you link by hand without the compiler's part, add
  * -Wl,-u,__mperf_region_begin before libmperf-runtime.a.
  */
 
@@ -29,8 +29,8 @@
 extern "C" {
 #endif
 
-/* Where a region begins. Strings are ended by NUL and outlive the call; the runtime copies at most
- * MPERF_REGION_TEXT_MAX bytes of each. */
+/* Where a region begins. Strings are NUL-terminated and outlive the call; the runtime copies at
+ * most MPERF_REGION_TEXT_MAX bytes of each. */
 struct mperf_region {
 	const char *name;
 	const char *source;
@@ -39,7 +39,7 @@ struct mperf_region {
 };
 #define MPERF_REGION_TEXT_MAX 256u
 
-#ifndef MPERF_REGION_RUNTIME_ /* which defines them */
+#ifndef MPERF_REGION_RUNTIME_ /* the runtime defines them */
 #define MPERF_REGION_LINKAGE_ __attribute__((weak, nothrow, visibility("default")))
 #define MPERF_REGION_LINKED_(function) ((function) != 0)
 #else
@@ -47,9 +47,9 @@ struct mperf_region {
 #define MPERF_REGION_LINKED_(function) 1
 #endif
 
-/* Enter a region, and leave the innermost of that name with all that are still inside of it; an end
- * that no begin belongs to does nothing. Each sets the thread's __mperf_bias of every object, so
- * the function that calls loads its own anew. Async-signal-safe, errno stays. */
+/* Enter a region, and leave the innermost one of that name with all those still open inside it; an
+ * end without a begin does nothing. Each sets the thread's __mperf_bias of every object, so the
+ * calling function must load its own again. Async-signal-safe, preserves errno. */
 void __mperf_region_begin(const struct mperf_region *region) MPERF_REGION_LINKAGE_;
 void __mperf_region_end(const char *name) MPERF_REGION_LINKAGE_;
 
@@ -71,7 +71,7 @@ void __mperf_region_end(const char *name) MPERF_REGION_LINKAGE_;
 			__mperf_region_end("" region_name);                                        \
 	} while (0)
 
-/* Always inlined, so that a marker stands in the function that is marked. */
+/* Always inlined, so that a marker is in the function that it marks. */
 #define MPERF_REGION_INLINE_ __attribute__((always_inline)) inline
 
 static MPERF_REGION_INLINE_ const char *mperf_region_enter_(const struct mperf_region *region)

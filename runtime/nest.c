@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Short nests are timed by sample. Entries are divided into windows of 1, 2, 4, … 1,024; of each
- * window one entry is timed, at a place that chance chooses, and its time counts as many times as
- * the window has entries. Each entry's chance is then exactly one in a window and its weight the
- * inverse, so the sum has no bias; since a window's size is fixed before its entries are seen,
- * adapting it brings none in. It doubles while timing costs more than its share, and halves, or
- * quarters, where entries have become longer.
+ * Short nests are timed by sampling. Entries are divided into windows of 1, 2, 4, … 1,024; one
+ * random entry of each window is timed, and its time is multiplied by the window's size. So each
+ * entry has a chance of one in a window and the inverse weight, and the sum has no bias; adapting
+ * the window size adds none, since a size is fixed before its entries are seen. It doubles while
+ * timing costs more than its share, and halves, or quarters, when entries have become longer.
  *
- * What a look at the clock takes by itself is taken off. Time is CLOCK_MONOTONIC's: a cycle counter
- * may be out of reach or differ between harts.
+ * A nest may be entered again while it runs, by recursion through other functions; the pass leaves
+ * out loops that call their own function. The time of an inner entry is part of the outer one's, so
+ * only the outermost is timed. Each thread keeps a stack of its timed entries to see that. Once a
+ * nest has been recursive, each outermost entry is timed, since the entries inside an untimed one
+ * could not be told from others. An entry that was left by longjmp or by an exception is dropped
+ * from the stack by an entry from a frame further up, or from its own.
+ *
+ * The cost of a clock read is subtracted. Time is CLOCK_MONOTONIC's: a cycle counter may be
+ * unavailable or differ between harts.
  */
 #include "runtime/nest.h"
 #include "runtime/copies.h"
@@ -16,22 +22,66 @@
 
 struct window {
 	unsigned log2;
-	uint64_t after; /* entries of it that come after the timed one */
+	uint64_t after; /* entries of it after the timed one */
+	bool recursive;
 };
 
 static struct window unpack(uint64_t word)
 {
 	if (!(word & MPERF_NEST_CLOSED))
 		return (struct window){0};
-	return (struct window){.log2 = word & 15, .after = (word >> 4) & 1023};
+	return (struct window){.log2 = word & 15,
+		.after = (word >> 4) & 1023,
+		.recursive = (word & MPERF_NEST_RECURSIVE) != 0};
 }
 
 static uint64_t pack(struct window w)
 {
-	return MPERF_NEST_CLOSED | w.after << 4 | w.log2;
+	return MPERF_NEST_CLOSED | (w.recursive ? MPERF_NEST_RECURSIVE : 0) | w.after << 4 | w.log2;
 }
 
-/* Choose the entry to be timed of the next window, which begins after `before` entries. */
+/* The entry of these words that runs around one that begins at that address; NULL: none. */
+static struct nest_entry *entry_around(struct thread *t, const uint64_t *words, uintptr_t address)
+{
+	uint32_t n = t->n_nests;
+	while (n > 0 &&
+		(t->nests[n - 1].address < address ||
+			(t->nests[n - 1].address == address && t->nests[n - 1].words == words)))
+		n--;
+	t->n_nests = n;
+	while (n > 0 && t->nests[n - 1].words != words)
+		n--;
+	return n > 0 ? &t->nests[n - 1] : NULL;
+}
+
+/* Written twice: a signal handler that interrupts us here may use the same place, but leaves their
+ * number as it was. */
+static void entry_push(struct thread *t, struct nest_entry entry)
+{
+	uint32_t n = t->n_nests;
+	if (n == MPERF_NESTS_MAX)
+		return;
+	t->nests[n] = entry;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	t->n_nests = n + 1;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	t->nests[n] = entry;
+}
+
+/* End an entry, and what was left inside it. Was it recursive? */
+static bool entry_pop(struct thread *t, const uint64_t *words, uint64_t begin_ns)
+{
+	for (uint32_t i = t ? t->n_nests : 0; i > 0; i--) {
+		const struct nest_entry *entry = &t->nests[i - 1];
+		if (entry->words != words || entry->begin_ns != begin_ns)
+			continue;
+		t->n_nests = i - 1;
+		return entry->recursive;
+	}
+	return false;
+}
+
+/* Choose the entry to time in the next window, which begins after `before` entries. */
 static struct window draw(uint64_t *words, uint64_t before, unsigned log2)
 {
 	uint64_t last = (UINT64_C(1) << log2) - 1;
@@ -57,19 +107,35 @@ __attribute__((visibility("default"))) uint64_t __mperf_nest_begin(
 {
 	if (__builtin_expect(mperf_elsewhere != NULL, 0))
 		return mperf_elsewhere->nest_begin(words, published);
+	if (__builtin_expect(mperf_state.silent, 0)) {
+		__atomic_store_n(&words[MPERF_NEST_COUNTDOWN], INT64_MAX, __ATOMIC_RELAXED);
+		return 0;
+	}
 	mperf_process_look(&mperf_state);
-	/* An open word here is one whose end never came: a signal handler jumped out. */
+	struct thread *t = mperf_thread_self();
+	uintptr_t address = (uintptr_t)__builtin_frame_address(0);
+	struct nest_entry *around = t ? entry_around(t, words, address) : NULL;
+	if (around) {
+		around->recursive = true;
+		__atomic_store_n(
+			&words[MPERF_NEST_COUNTDOWN], MPERF_RECURSION_ENTRIES, __ATOMIC_RELAXED);
+		return 0;
+	}
+	/* An open word here means an entry that never ended: a signal handler jumped out. */
 	struct window now = unpack(__atomic_load_n(&words[MPERF_NEST_OPEN_NS], __ATOMIC_RELAXED));
 	struct window next = draw(words, now.after, now.log2);
+	next.recursive = now.recursive;
 	uint64_t word = pack(next);
 	uint64_t begin_ns = mperf_now_ns();
 	if (published && now.log2 == 0)
 		word = begin_ns;
 	__atomic_store_n(&words[MPERF_NEST_OPEN_NS], word, __ATOMIC_RELEASE);
+	if (t)
+		entry_push(t, (struct nest_entry){words, begin_ns, address, now.recursive});
 	return begin_ns;
 }
 
-/* Give the next window another size: the entry that was chosen of it is chosen anew. */
+/* Give the next window another size, and choose its entry again. */
 static struct window resize(uint64_t *words, struct window next, unsigned log2)
 {
 	uint64_t phase = (UINT64_C(1) << next.log2) - 1 - next.after;
@@ -85,17 +151,22 @@ __attribute__((visibility("default"))) void __mperf_nest_end(uint64_t *words, ui
 	}
 	const struct state *s = &mperf_state;
 	uint64_t now_ns = mperf_now_ns();
+	bool recursive = entry_pop(mperf_thread_self(), words, begin_ns);
 	if (begin_ns < s->begin_ns)
-		begin_ns = s->begin_ns; /* in a fork's child: the rest is its parent's */
+		begin_ns = s->begin_ns; /* in a fork's child: earlier time is its parent's */
 	uint64_t ns = now_ns > begin_ns + s->clock_ns ? now_ns - begin_ns - s->clock_ns : 0;
 
 	struct window w = unpack(__atomic_load_n(&words[MPERF_NEST_OPEN_NS], __ATOMIC_RELAXED));
 	unsigned weight = w.log2;
 	unsigned log2 = mperf_nest_window(w.log2, ns, 2 * (uint64_t)s->clock_ns);
-	if (log2 != w.log2)
+	if (recursive || w.recursive) {
+		w = (struct window){.recursive = true};
+		__atomic_store_n(&words[MPERF_NEST_COUNTDOWN], 0, __ATOMIC_RELAXED);
+	} else if (log2 != w.log2) {
 		w = resize(words, w, log2);
+	}
 
-	/* Closed before it is added: who reads in between sees less, never more. */
+	/* Closed before it is added: a concurrent reader sees less, never more. */
 	__atomic_store_n(&words[MPERF_NEST_OPEN_NS], pack(w), __ATOMIC_RELEASE);
 	uint64_t *entries = &words[MPERF_NEST_TIMED_ENTRIES];
 	uint64_t *time_ns = &words[MPERF_NEST_TIME_NS];

@@ -1,32 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Nest: what the runtime keeps in MPERF_NEST_OPEN_NS
+/* Nest: the runtime's state in MPERF_NEST_OPEN_NS
  *
  *      0                    nothing was timed yet
- *      bit 63 clear         since when the timed entry runs, CLOCK_MONOTONIC
+ *      bit 63 clear         start of the timed entry, CLOCK_MONOTONIC
  *      bit 63 set           bits 0 to 3: log2 of the window; bits 4 to 13: entries of the window
- * that come after the one to be timed
+ *                           that come after the one to be timed; bit 14: entered again while
+ *                           it ran
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An entry that is timed stands for a window of at most so many. With 1,024, two looks at a clock
- * of 30 ns are a tenth of a nanosecond an entry; a longer window would only find out later that
- * entries have become long. */
+/* Largest window that a timed entry stands for. With 1,024, two clock reads of 30 ns each cost less
+ * than a tenth of a nanosecond per entry; a longer window would only detect later that entries have
+ * become long. */
 #define MPERF_WINDOW_LOG2_MAX 10u
-/* Timing costs at most one part in so many of what is timed. */
+/* Timing costs at most 1/200 of the time measured. */
 #define MPERF_TIMING_SHARE 200u
 
-#define MPERF_NEST_CLOSED (UINT64_C(1) << 63)
+/* Entries inside a timed one of the same nest until we look whether that one still runs: it may have
+ * been left by longjmp or an exception. */
+#define MPERF_RECURSION_ENTRIES 1024u
 
-/* Since when the timed entry runs; 0: none does. */
+#define MPERF_NEST_CLOSED (UINT64_C(1) << 63)
+#define MPERF_NEST_RECURSIVE (UINT64_C(1) << 14)
+
+/* Start of the running timed entry; 0: none. */
 static inline uint64_t mperf_nest_open(uint64_t word)
 {
 	return word & MPERF_NEST_CLOSED ? 0 : word;
 }
 
-/* The window after one of that log2 whose timed entry took ns: the log2 of the next one's entries.
- * cost_ns: what it takes to time one. */
+/* The log2 of the next window's entries, after a window of that log2 whose timed entry took ns.
+ * cost_ns: the cost of timing one. */
 unsigned mperf_nest_window(unsigned log2, uint64_t ns, uint64_t cost_ns);

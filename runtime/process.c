@@ -1,26 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One thread sends, with all signals blocked, so that none of the program's lands there. It is the
- * C library's own kind of thread: setuid(2) and its like reach it.
+ * One thread sends, with all signals blocked, so that none of the program's signals is delivered
+ * there. The C library creates it, so setuid(2) and the like include it.
  *
- * A fork's child has its parent's memory and none of its threads: it lets go of the connection,
- * zeros what it is not to tell twice, and gets a sender of its own when it enters its first loop or
- * region. Most children are another program before that, and a thread would cost them as much as
+ * A process ends with its last thread, and the sender must not prevent that: if main has ended by
+ * pthread_exit and no other thread is left, it returns, and the C library ends the process as it
+ * would without us. An ended main thread stays as a zombie, and is counted as a thread. Source:
+ * proc(5), pthread_exit(3).
+ *
+ * A fork's child has its parent's memory and none of its threads: it drops the connection, zeros
+ * the counts that its parent reports, and gets its own sender when it enters its first loop or
+ * region. Most children exec another program before that, and a thread would cost them as much as
  * the fork.
  *
- * At the end the last round goes from the thread that ends the program, whatever became of the
- * sender, which is stopped then, since at dlclose its code goes.
+ * At the end, the thread that ends the program sends the last round, whatever happened to the
+ * sender, which is stopped then, since dlclose unmaps its code.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/alone.h"
 #include "runtime/ask.h"
 #include "runtime/grant.h"
 #include "runtime/process.h"
@@ -28,11 +36,44 @@
 #include "runtime/state.h"
 
 #define MS_NS UINT64_C(1000000)
-#define FULL_PAUSE_MS                                                                              \
-	1u                /* so that a kernel without memory for packets is not asked all the time \
-			   */
-#define MAIN_ENDED_MS 50u /* how often others are looked for once main has ended */
+/* so that we do not poll a kernel that has no memory for packets */
+#define FULL_PAUSE_MS 1u
+#define MAIN_ENDED_MS 50u /* interval of looking for other threads after main ended */
 #define STOP_WAIT_S 1     /* for the sender to stop; its rounds are much shorter */
+#define STAT_BYTES 128    /* holds pid, name and state */
+
+/* Whether and how the main thread of a process has ended. */
+enum main_thread {
+	MAIN_RUNS,  /* or unknown, without /proc */
+	MAIN_ENDED, /* by pthread_exit, and others go on */
+	MAIN_LAST,  /* and only the calling thread is left */
+};
+
+static bool is_zombie(pid_t pid)
+{
+	char path[64], text[STAT_BYTES + 1];
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, text, STAT_BYTES);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	const char *name_end = strrchr(text, ')');
+	return name_end && name_end[1] == ' ' && name_end[2] == 'Z';
+}
+
+/* The state of the calling process, which has this pid. */
+static enum main_thread main_look(pid_t pid)
+{
+	if (!is_zombie(pid))
+		return MAIN_RUNS;
+	/* A directory has two links, and one for each subdirectory. */
+	struct stat st;
+	if (stat("/proc/self/task", &st) < 0)
+		return MAIN_RUNS;
+	return st.st_nlink - 2 <= 2 ? MAIN_LAST : MAIN_ENDED;
+}
 
 static void rest(struct state *s, uint64_t ms)
 {
@@ -40,7 +81,7 @@ static void rest(struct state *s, uint64_t ms)
 	syscall(SYS_futex, &s->stop, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
 }
 
-/* How long until the next round, after one that ended so. */
+/* Time until the next round, after one with this result. */
 static uint64_t pause_ms(const struct state *s, int outcome)
 {
 	uint64_t ms = outcome == MPERF_SINK_NONE ? MPERF_RETRY_MS : s->period_ms;
@@ -49,8 +90,8 @@ static uint64_t pause_ms(const struct state *s, int outcome)
 	return ms > MPERF_PERIOD_MS_MIN ? ms : MPERF_PERIOD_MS_MIN;
 }
 
-/* Wait until it is time, the daemon says something, or, after a round that did not fit, hears
- * again. */
+/* Wait until the next round is due, the daemon sends something, or, after an incomplete round, it
+ * can take more. */
 static void wait_for(struct state *s, int fd, bool full, uint64_t until_ns)
 {
 	uint64_t now_ns = mperf_now_ns();
@@ -79,16 +120,16 @@ static void *sender(void *data)
 			int r = mperf_round(s, false);
 			due_ns = now_ns + pause_ms(s, r) * MS_NS;
 		} else if (due_ns > now_ns + pause_ms(s, 0) * MS_NS) {
-			due_ns = now_ns + pause_ms(s, 0) * MS_NS; /* asked to send more often */
+			due_ns = now_ns + pause_ms(s, 0) * MS_NS; /* asked for a shorter period */
 		}
-		enum mperf_main main_thread = mperf_main_look(s->pid);
-		if (main_thread != MPERF_MAIN_RUNS && due_ns > now_ns + MAIN_ENDED_MS * MS_NS)
+		enum main_thread main_thread = main_look(s->pid);
+		if (main_thread != MAIN_RUNS && due_ns > now_ns + MAIN_ENDED_MS * MS_NS)
 			due_ns = now_ns + MAIN_ENDED_MS * MS_NS;
 		bool socket = s->sink.fd >= 0 && !s->sink.is_file;
 		int fd = socket ? s->sink.fd : -1;
 		bool full = s->unfinished;
 		mperf_unlock(s, &mask);
-		if (main_thread == MPERF_MAIN_LAST)
+		if (main_thread == MAIN_LAST)
 			break;
 		if (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
 			wait_for(s, fd, full, due_ns);
@@ -96,7 +137,7 @@ static void *sender(void *data)
 	return NULL;
 }
 
-/* Signals are blocked here, and so they are in a thread that is made here. */
+/* Signals are blocked here, so they are in a thread that is created here. */
 static void sender_begin(struct state *s)
 {
 	if (!mperf_sink_wanted(&s->sink))
@@ -121,7 +162,7 @@ static void sender_stop(struct state *s)
 	s->has_sender = false;
 	__atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &s->stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	/* Who polls sees an end; what is still to be sent can be. */
+	/* The sender's poll sees end of file; the socket can still send. */
 	if (!s->sink.is_file && mperf_sink_ours(&s->sink))
 		shutdown(s->sink.fd, SHUT_RD);
 
@@ -131,7 +172,7 @@ static void sender_stop(struct state *s)
 	pthread_timedjoin_np(s->sender, NULL, &until);
 }
 
-/* --- fork ------------------------------------------------------------------------------------ */
+/* --- fork ------------------------------------------------------------------------------------- */
 
 static void fork_prepare(void)
 {
@@ -165,14 +206,15 @@ static void fork_child(void)
 			mperf_thread_forget(t);
 		t->busy = 0;
 	}
+	mperf_threads_count(s);
 	mperf_grant_sweep(s);
 	__atomic_store_n(&s->sender_due, mperf_sink_wanted(&s->sink), __ATOMIC_RELEASE);
 	errno = error;
 	fork_parent();
 }
 
-/* A thread is not to be made in a signal handler, which may have come into the allocator; there,
- * more is blocked than when the child began. */
+/* A thread must not be created in a signal handler, which may have interrupted the allocator;
+ * there, more signals are blocked than when the child began. */
 void mperf_process_resume(struct state *s)
 {
 	int error = errno;
@@ -190,13 +232,17 @@ void mperf_process_resume(struct state *s)
 	errno = error;
 }
 
-/* --- the end --------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
-/* The last round, from whichever thread ends the program. False: it is not ours to end, since it
- * was forked without the C library's knowledge, or never began. */
+/* The last round, from whichever thread ends the program. False: not our process, since it was
+ * forked without the C library's knowledge, we never started, or there is nothing to send to. */
 static bool last_round(void)
 {
 	struct state *s = &mperf_state;
+	if (s->silent) {
+		__atomic_store_n(&s->exiting, 1, __ATOMIC_RELEASE);
+		return false;
+	}
 	if (!s->started || s->pid != getpid())
 		return false;
 	int error = errno;
@@ -217,23 +263,18 @@ static void quick_exit_round(void)
 	last_round();
 }
 
-/* Late among destructors; those later still that count send again (object.c). */
+/* Late among destructors; even later ones that count send again (entry.c). */
 __attribute__((destructor(101))) static void end(void)
 {
 	if (last_round())
 		sender_stop(&mperf_state);
 }
 
-__attribute__((constructor(101))) static void begin(void)
-{
-	__mperf_start();
-}
-
 void mperf_process_begin(struct state *s)
 {
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	(void)at_quick_exit(quick_exit_round);
-	/* The file is ours before a child may want it too. */
+	/* Lock the file before a child can try to. */
 	if (s->sink.output[0])
 		mperf_sink_open(&s->sink, s->begin_ns);
 	sender_begin(s);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Strings are copied, for the library that brought them may be closed while its figures are still
- * told. Two threads may meet at a new path: who finds the list changed when it adds looks again.
+ * Strings are copied, since their library may be closed while its figures are still reported. Two
+ * threads may meet at a new path: if the list changed before its insertion, a thread searches
+ * again.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -9,7 +10,7 @@
 #include "runtime/region.h"
 #include "runtime/state.h"
 
-/* Copy a string with its NUL, cut where it is too long; its bytes. */
+/* Copy a string with its NUL, truncated if too long; returns its bytes. */
 static uint32_t text_copy(char *to, const char *from)
 {
 	size_t n = from ? strnlen(from, MPERF_REGION_TEXT_MAX - 1) : 0;
@@ -46,7 +47,7 @@ struct region *mperf_region_get(
 	if (!made)
 		return NULL;
 
-	struct region *looked = NULL; /* from here on the list was searched */
+	struct region *looked = NULL; /* the list was searched from here on */
 	struct region *first = __atomic_load_n(&s->regions, __ATOMIC_ACQUIRE);
 	for (;;) {
 		for (struct region *r = first; r != looked; r = r->next)
@@ -56,7 +57,7 @@ struct region *mperf_region_get(
 			}
 		looked = first;
 		made->next = first;
-		/* An id that is too high, or is not used after all, is no loss. */
+		/* An id that is too high, or unused in the end, does no harm. */
 		if (made->id == 0)
 			made->id = __atomic_add_fetch(&s->n_regions, 1, __ATOMIC_RELAXED);
 		if (made->id > MPERF_REGIONS_MAX) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Region: a path of markers, the same for all threads that took it */
+/* Region: a path of markers, shared by all threads that took it */
 
 #include <stdint.h>
 
@@ -9,8 +9,8 @@
 
 struct state;
 
-/* Distinct paths; those beyond are not entered. Each costs a page, and a block in each thread that
- * is there. */
+/* Distinct paths; further ones are not entered. Each costs a page, and a block in each live
+ * thread. */
 #define MPERF_REGIONS_MAX 1024u
 
 struct region {
@@ -18,13 +18,13 @@ struct region {
 	struct region *parent;
 	uint32_t id; /* from 1 */
 	uint32_t line;
-	uint32_t serial;       /* the round's: of the connection to which it was announced */
-	uint32_t name_bytes;   /* with the NUL */
-	uint32_t source_bytes; /* with the NUL */
+	uint32_t serial;       /* the round's: connection to which it was announced */
+	uint32_t name_bytes;   /* including the NUL */
+	uint32_t source_bytes; /* including the NUL */
 	char text[2 * MPERF_REGION_TEXT_MAX]; /* name, source */
 };
 
-/* The region at a marker inside another one (NULL: in none), made where there is none yet. NULL: no
- * memory, or too many. Linear in regions. Any thread, signals blocked. */
+/* Find or make the region of a marker inside another region (NULL: none). NULL: no memory, or too
+ * many. Linear in regions. Any thread, signals blocked. */
 struct region *mperf_region_get(
 	struct state *s, struct region *parent, const struct mperf_region *site);

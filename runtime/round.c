@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Counters are only ever added to by their thread, so the round keeps a second number beside each,
- * what was sent of it, and sends the difference. That number moves only when the message is gone.
+ * Only their thread adds to counters, so the round keeps a second number beside each, the amount
+ * already sent, and sends the difference. It updates that number only after the message was sent.
  *
- * Time that is still running (an outermost loop or a region that is open) counts up to now, so that
- * a reader in between sees time and counts together. When it ends, its own figure takes over;
- * should that be a little less than what was said, nothing is said until it is more.
+ * Time that is still running (an open outermost loop or region) counts up to now, so that a reader
+ * sees time and counts together. When it ends, its final time replaces that; if this is slightly
+ * less than the time sent, nothing is sent until it is more.
  *
- * A round that fills the socket is taken up where it stopped, and what it had sent by then is not
- * looked at again. A thread that ends in between is therefore gone in the round after.
+ * A round that fills the socket continues where it stopped, and does not revisit what it had sent
+ * by then. So a thread that ends in between is gone in the next round.
  */
-#include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "runtime/grant.h"
 #include "runtime/image.h"
@@ -41,8 +38,8 @@ static uint64_t load(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-/* Time up to now: of what has ended, at time_ns, and of what is open since *open_ns, which is
- * looked at before and after, for it may end meanwhile. A thread that is gone never ended it. */
+/* Time up to now: of ended entries, at time_ns, and of the one open since *open_ns, which we read
+ * before and after, for it may end meanwhile. A thread that is gone never ended it. */
 static uint64_t time_until(const struct turn *turn, const uint64_t *time_ns, const uint64_t *open)
 {
 	uint64_t since = mperf_nest_open(__atomic_load_n(open, __ATOMIC_ACQUIRE));
@@ -53,7 +50,7 @@ static uint64_t time_until(const struct turn *turn, const uint64_t *time_ns, con
 	return total + (turn->now_ns - since);
 }
 
-/* What is to be sent of counter i; 0: nothing. */
+/* The amount of counter i to send; 0: nothing. */
 static uint64_t delta_of(const struct turn *turn, const struct block *b, const uint8_t *uses,
 	const uint64_t *sent, uint32_t i)
 {
@@ -67,7 +64,7 @@ static uint64_t delta_of(const struct turn *turn, const struct block *b, const u
 	return (int64_t)delta > 0 ? delta : 0;
 }
 
-/* Put as many deltas as fit in a packet, from counter *at on, which moves behind them. */
+/* Put as many deltas as fit into a packet, from counter *at on, which moves past them. */
 static uint32_t deltas_fill(struct state *s, const struct turn *turn, const struct block *b,
 	const struct image *image, uint32_t *at)
 {
@@ -127,7 +124,7 @@ static int block_send(
 		b->until_ns = turn->now_ns > b->from_ns ? turn->now_ns : b->from_ns;
 	}
 	while (b->cursor != CURSOR_DONE) {
-		/* Before the packet is filled: an announcement is made in the same memory. */
+		/* Before the packet is filled: an announcement uses the same memory. */
 		uint32_t at = b->cursor;
 		uint32_t n = deltas_fill(s, turn, b, image, &at);
 		if (n > 0 && (turn->thread->serial != s->sink.serial ||
@@ -196,13 +193,6 @@ static int stay_send(struct state *s, const struct turn *turn, struct stay *stay
 	return 0;
 }
 
-/* A thread's id is free for another as soon as it is gone, so only "no such" is sure; the other
- * case comes out when that one ends. Source: tgkill(2). */
-static bool thread_gone(const struct state *s, const struct thread *t)
-{
-	return syscall(SYS_tgkill, s->pid, t->tid, 0) < 0 && errno == ESRCH;
-}
-
 int mperf_round_gone(struct state *s, uint32_t kind, uint32_t id)
 {
 	if (s->sink.fd < 0)
@@ -214,10 +204,11 @@ int mperf_round_gone(struct state *s, uint32_t kind, uint32_t id)
 
 static int thread_send(struct state *s, struct thread *t)
 {
-	/* Once a round, and before any of its figures: they are its last if it is gone. */
+	/* Once per round, and before any of its figures: if the thread is gone they are its
+	 * last. */
 	if (t->round != s->round) {
 		t->round = s->round;
-		t->gone = thread_gone(s, t);
+		t->gone = mperf_thread_gone(s, t);
 	}
 	struct turn turn = {.thread = t, .now_ns = mperf_now_ns(), .gone = t->gone};
 	struct stay *stay = __atomic_load_n(&t->stays, __ATOMIC_ACQUIRE);
@@ -246,18 +237,6 @@ static int round_end(struct state *s, bool last)
 		.threads_lost = __atomic_load_n(&s->threads_lost, __ATOMIC_RELAXED)};
 	memcpy(s->packet, &m, sizeof(m));
 	return mperf_message_put(s, MPERF_ROUND, sizeof(m));
-}
-
-/* Where nobody listens, threads that are gone leave nothing behind. */
-static void forget_gone(struct state *s)
-{
-	struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE);
-	for (; t; t = t->next)
-		if (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) == MPERF_THREAD_LIVES &&
-			thread_gone(s, t)) {
-			mperf_thread_forget(t);
-			s->n_forgotten++;
-		}
 }
 
 static int send_all(struct state *s, bool last)
@@ -290,7 +269,7 @@ int mperf_round(struct state *s, bool last)
 	int r = send_all(s, last);
 	s->unfinished = r == MPERF_SINK_FULL;
 	if (r == MPERF_SINK_NONE)
-		forget_gone(s);
+		s->n_forgotten += mperf_threads_forget_gone(s);
 	mperf_grant_sweep(s);
 	return r;
 }

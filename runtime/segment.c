@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The executable's code reaches its counters by one instruction each on x86-64: through %gs, whose
- * base is the bias. A kernel since 5.9 says by AT_HWCAP2 that programs may write that register
- * themselves, which takes a few nanoseconds; others do it when asked. A thread begins with its
- * parent's base, and has its own before it counts.
+ * base is the bias. Since 5.9 the kernel says in AT_HWCAP2 that programs may write that register
+ * themselves, which takes a few nanoseconds; older kernels do it by a system call. A thread begins
+ * with its parent's base, and gets its own before it counts.
  */
 #include "runtime/segment.h"
 #include "runtime/image.h"

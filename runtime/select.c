@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A choice is one word that compiled code reads at each entry, so to select is to write words. Who
- * counts 1 in N draws lots: entries are divided into windows of N, and of each window one entry
- * counts, at a place that chance chooses, so that no rhythm of the program meets one of ours. The
- * windows are each thread's own. A window that was begun for another N is lived through first.
+ * A choice is one word that compiled code reads at each entry, so selecting means writing words. To
+ * count 1 in N, entries are divided into windows of N, and one random entry of each window counts,
+ * so that no periodicity of the program interferes with ours. Each thread has its own windows.
+ * After a change of N, the current window is completed first.
  *
- * A function that is entered fewer times than N may not count at all, or once and stand for the
- * rest: who reads it knows entries and counted entries, and says so.
+ * A function entered fewer than N times may not count at all, or count once and stand for the rest:
+ * a reader knows entries and counted entries, and reports it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,12 +14,13 @@
 #include <sys/mman.h>
 
 #include "runtime/abi.h"
+#include "runtime/copies.h"
 #include "runtime/select.h"
 #include "runtime/state.h"
 
 bool mperf_glob_fits(const char *glob, const char *name)
 {
-	const char *star = NULL, *again = NULL; /* the last star, and what it is tried to end at */
+	const char *star = NULL, *again = NULL; /* the last star, and where its match ends so far */
 	for (unsigned n = 0; *name && n < MPERF_NAME_BYTES_MAX;) {
 		if (*glob == '*') {
 			star = ++glob;
@@ -126,7 +127,7 @@ static struct choices *choices_find(struct state *s, const struct mperf_choice *
 	return c;
 }
 
-/* A record that no object has. */
+/* A free record. */
 static struct choices *choices_take(struct state *s)
 {
 	struct choices *c = choices_find(s, NULL);
@@ -140,49 +141,33 @@ static struct choices *choices_take(struct state *s)
 	return c;
 }
 
-__attribute__((visibility("default"))) void __mperf_choices_register(
-	struct mperf_choice *first, struct mperf_choice *end)
+void mperf_select_add(struct state *s, struct mperf_choice *first, struct mperf_choice *end)
 {
-	struct state *s = &mperf_state;
-	int error = errno;
-	__mperf_start();
-	sigset_t mask;
-	mperf_lock(s, &mask);
 	struct choices *c = first < end && !choices_find(s, first) ? choices_take(s) : NULL;
-	if (c) {
-		c->first = first;
-		c->end = end;
-		apply(&s->selection, c);
-	}
-	mperf_unlock(s, &mask);
-	errno = error;
+	if (!c)
+		return;
+	c->first = first;
+	c->end = end;
+	apply(&s->selection, c);
 }
 
-__attribute__((visibility("default"))) void __mperf_choices_unregister(
-	struct mperf_choice *first, struct mperf_choice *end)
+void mperf_select_remove(struct state *s, const struct mperf_choice *first)
 {
-	struct state *s = &mperf_state;
-	(void)end;
-	int error = errno;
-	sigset_t mask;
-	mperf_lock(s, &mask);
 	struct choices *c = first ? choices_find(s, first) : NULL;
 	if (c)
 		c->first = c->end = NULL;
-	mperf_unlock(s, &mask);
-	errno = error;
 }
 
-/* --- whose turn it is ------------------------------------------------------------------------ */
+/* --- whose turn it is ------------------------------------------------------------------------- */
 
-/* MPERF_TURN_WINDOW: N in the high half, and in the low one the entries of the window that come
- * after the one that counts. 0: there was no window yet. */
+/* MPERF_TURN_WINDOW: N in the high half; in the low half the entries of the window after the
+ * counted one. 0: no window yet. */
 static uint64_t window_pack(uint32_t one_in, uint32_t after)
 {
 	return (uint64_t)one_in << 32 | after;
 }
 
-/* Choose the entry of the next window, which begins after `before` entries. */
+/* Choose the entry to count in the next window, which begins after `before` entries. */
 static void window_draw(uint64_t *words, uint64_t before, uint32_t one_in)
 {
 	uint32_t phase = (uint32_t)(mperf_thread_chance() % one_in);
@@ -194,13 +179,15 @@ __attribute__((visibility("default"))) uint32_t __mperf_turn_draw(uint64_t *word
 {
 	if (one_in < 2)
 		return one_in != 0;
+	if (__builtin_expect(mperf_choices_elsewhere(), 0))
+		return mperf_elsewhere->turn_draw(words, one_in);
 	uint32_t n = (uint32_t)one_in;
 	uint64_t window = words[MPERF_TURN_WINDOW];
 	if (window >> 32 == n) {
 		window_draw(words, (uint32_t)window, n);
 		return 1;
 	}
-	/* A window that begins with this entry, which is 0 entries on. */
+	/* A window that begins with this entry, that is after 0 entries. */
 	window_draw(words, 0, n);
 	if (--words[MPERF_TURN_COUNTDOWN] > 0)
 		return 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * There is one sink at a time: the file where MPERF_OUTPUT names one, else the daemon's socket.
- * What was sent is remembered with each counter (thread.h), so a sink that fails loses nothing but
- * what it had taken.
+ * There is one sink at a time: the file if MPERF_OUTPUT names one, else the daemon's socket. Each
+ * counter remembers what was sent (thread.h), so a failing sink loses only what it had taken.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +13,15 @@
 
 #include "runtime/abi.h"
 #include "runtime/sink.h"
+
+/* By is_file. */
+static const struct {
+	int (*open)(const struct sink *k);
+	int (*put)(struct sink *k, const void *message, size_t bytes);
+} kinds[] = {
+	{mperf_feed_open, mperf_feed_put},
+	{mperf_output_open, mperf_output_put},
+};
 
 void mperf_sink_init(struct sink *k)
 {
@@ -36,7 +44,14 @@ bool mperf_sink_wanted(const struct sink *k)
 	return !k->hopeless && (k->output[0] || k->feed[0]);
 }
 
-int mperf_sink_take(struct sink *k, int fd)
+bool mperf_sink_deaf(const struct sink *k)
+{
+	return !mperf_sink_wanted(k) || (k->tried && k->fd < 0);
+}
+
+/* Take over a descriptor, move it up and set close-on-exec. 0 or a negative -errno, which closes
+ * fd. */
+static int take(struct sink *k, int fd)
 {
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, MPERF_FD_FLOOR);
 	if (high >= 0) {
@@ -79,7 +94,9 @@ int mperf_sink_open(struct sink *k, uint64_t now_ns)
 	k->tried_ns = now_ns;
 
 	k->is_file = k->output[0] != '\0';
-	int r = k->is_file ? mperf_output_open(k) : mperf_feed_open(k);
+	int r = kinds[k->is_file].open(k);
+	if (r >= 0)
+		r = take(k, r);
 	if (r < 0 && k->is_file)
 		k->hopeless = true;
 	if (r == 0) {
@@ -94,8 +111,7 @@ int mperf_sink_put(struct sink *k, const void *message, size_t bytes)
 {
 	int r = MPERF_SINK_NONE;
 	if (mperf_sink_ours(k))
-		r = k->is_file ? mperf_output_put(k, message, bytes)
-			       : mperf_feed_put(k, message, bytes);
+		r = kinds[k->is_file].put(k, message, bytes);
 	if (r == 0)
 		k->stalled = false;
 	if (r == MPERF_SINK_NONE) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* State: the one of a process
+/* State: the runtime's state, one per process
  *
- * Compiled code calls the runtime without an argument to find it by, so there is one global. Its
- * lock is held by whoever sends, registers or forks, always with all signals blocked; threads that
- * count take no lock.
+ * Compiled code calls the runtime without a context argument, so there is one global. Senders,
+ * registrations and forks hold its lock, always with all signals blocked; counting threads take no
+ * lock.
  */
 
 #include <limits.h>
@@ -26,11 +26,12 @@ struct region;
 struct state {
 	pthread_mutex_t lock;
 	bool started;
+	bool silent;      /* no sink is configured: nothing is ever sent, or read from a clock */
 	uint32_t exiting; /* atomic; the program's end has begun */
 	pid_t pid;
 	uint64_t begin_ns;
 	uint32_t period_ms;
-	uint32_t clock_ns; /* between two looks at the clock */
+	uint32_t clock_ns; /* between two reads of the clock */
 	uint32_t vscale;
 	bool may_write_segment; /* without asking the kernel */
 
@@ -41,35 +42,35 @@ struct state {
 	struct area_pool areas;
 	struct selection selection; /* under the lock, as the next */
 	struct choices *choices;
-	uint32_t n_threads;    /* ids given; atomic */
+	uint32_t n_threads; /* ids given; atomic */
+	uint32_t n_records; /* of threads, in use; atomic, as the next two */
+	uint32_t n_records_free;
+	uint32_t look_at;      /* n_records at which a new thread looks for those that are gone */
 	uint32_t n_regions;    /* atomic */
 	uint32_t n_images;     /* ids given */
 	uint32_t threads_lost; /* atomic */
 
 	/* sending, under the lock */
 	struct sink sink;
-	uint32_t greeted;      /* connection that has had its HELLO */
+	uint32_t greeted;      /* connection that got its HELLO */
 	struct grant *retired; /* grants to be closed when no thread reads them */
 	uint32_t n_grants;     /* serials given */
-	uint32_t round;        /* the one that is due or under way, from 1 */
-	bool unfinished;       /* it is under way */
+	uint32_t round;        /* the one due or in progress, from 1 */
+	bool unfinished;       /* it is in progress */
 	uint32_t n_forgotten;  /* threads, in the last round */
 	_Alignas(8) unsigned char packet[MPERF_PACKET_BYTES_MAX];
 
 	pthread_t sender;
 	bool has_sender;
-	uint32_t
-		sender_due; /* atomic; a fork's child that has none yet, and may come to want one */
-	uint32_t stop;      /* atomic, and what the sender sleeps on where there is no socket */
+	/* atomic; a fork's child without a sender, which may need one */
+	uint32_t sender_due;
+	uint32_t stop; /* atomic; the sender's futex when there is no socket */
 	sigset_t fork_mask;
 };
 
 extern struct state mperf_state;
 
-/* Make it ready, once; and the thread that sends, if anybody may listen. */
-void __mperf_start(void) __attribute__((visibility("default")));
-
-/* Block all signals but those of the C library, and take the lock; and back. */
+/* Block all signals but those of the C library, and take the lock; and the reverse. */
 void mperf_lock(struct state *s, sigset_t *ret_mask);
 void mperf_unlock(struct state *s, const sigset_t *mask);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The daemon is the one who reads tables; here they are skipped through up to the counters' kinds.
- * The table is our own compiler's, in read-only memory, and yet each step looks at its end: a
- * module of a broken build must not break its program. The first walk finds out whether all of it
- * is sound, the second writes.
+ * The daemon reads tables; here we only skip through them up to the counters' kinds. The table is
+ * from our own compiler, in read-only memory, and yet we check each step against its end: a module
+ * of a broken build must not break its program.
  */
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "runtime/abi.h"
 #include "runtime/table.h"
 
-#define SCOPE_NUMBERS                                                                              \
-	10 /* kind parent function source line line_last column nest inlined_at flags */
+/* kind parent function source line line_last column nest inlined_at flags */
+#define SCOPE_NUMBERS 10
 
 struct cursor {
 	const uint8_t *at;
@@ -70,7 +70,7 @@ static uint8_t counter(struct cursor *c)
 	return metric == MPERF_METRIC_TIME_NS ? MPERF_USE_TIME : MPERF_USE_SUM;
 }
 
-/* Whether a nest's other words stand before its time. */
+/* Are a nest's other words before its time? */
 static bool nest_before(const uint8_t *uses, size_t i)
 {
 	return i >= MPERF_NEST_TIME_NS && uses[i - 1] == MPERF_USE_SUM &&
@@ -86,11 +86,8 @@ static int walk(struct cursor c, uint8_t *uses, size_t n)
 	if (number(&c) != n)
 		return -EBADMSG;
 	for (size_t i = 0; i < n && !c.broken; i++) {
-		uint8_t use = counter(&c);
-		if (!uses)
-			continue;
-		uses[i] = use;
-		if (use == MPERF_USE_TIME && !nest_before(uses, i))
+		uses[i] = counter(&c);
+		if (uses[i] == MPERF_USE_TIME && !nest_before(uses, i))
 			uses[i] = MPERF_USE_SUM;
 	}
 	return c.broken ? -EBADMSG : 0;
@@ -99,6 +96,8 @@ static int walk(struct cursor c, uint8_t *uses, size_t n)
 int mperf_table_uses(const uint8_t *table, size_t bytes, uint8_t *uses, size_t n)
 {
 	struct cursor c = {.at = table, .end = table + bytes};
-	int r = walk(c, NULL, n);
-	return r < 0 ? r : walk(c, uses, n);
+	int r = walk(c, uses, n);
+	if (r < 0 && n > 0)
+		memset(uses, MPERF_USE_NONE, n);
+	return r;
 }

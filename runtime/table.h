@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Table: the little that the runtime itself reads of a module's table (abi.h): which counters are
- * sums that are sent, and which of these are the time of a nest. */
+/* Table: the part of a module's table (abi.h) that the runtime itself reads: which counters are
+ * sums to send, and which of these are the time of a nest. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 enum mperf_counter_use {
-	MPERF_USE_NONE, /* state, or nobody's: not sent */
+	MPERF_USE_NONE, /* state, or unused: not sent */
 	MPERF_USE_SUM,
 	MPERF_USE_TIME, /* a nest's MPERF_NEST_TIME_NS, with its other words before it */
 };
 
-/* Say of each of a module's n counters how it is used (enum mperf_counter_use): uses[0 to n - 1].
- * 0; -EBADMSG: this is no table of n counters, uses are as they were. Linear in the table. */
+/* Find how each of a module's n counters is used (enum mperf_counter_use): uses[0 to n - 1]. 0;
+ * -EBADMSG: this is no table of n counters, and none is used. Linear in the table. */
 int mperf_table_uses(const uint8_t *table, size_t bytes, uint8_t *uses, size_t n);

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A thread is noticed when it first counts, and known to be gone when the kernel knows it no
- * longer, so that nothing hangs on destructors, which OpenMP's workers never see. Its record is one
- * mapping with room for its lists behind it. Records form a list that only grows; a free one is
- * taken by setting its state, as areas are.
+ * A thread is found when it first counts, and is gone when the kernel does not know it any more, so
+ * that nothing depends on destructors, which OpenMP's workers never run. Its record is one mapping
+ * with room for its lists behind it. Records form a list that only grows; setting its state takes a
+ * free one, as with areas.
  *
- * Switching regions is a walk over the few objects that the thread has entered, each bias being one
- * store. While it walks, the thread is busy: who closes an object marks its blocks first, and then
- * waits until the thread is not, so that a bias that went with its library is never written.
+ * A round sends what a gone thread counted, and frees its record. While nobody listens there is
+ * nothing to send, and rounds are rare or there are none; so a thread that needs a record then
+ * looks for gone ones itself. It does so when the number in use has doubled since the last look,
+ * which costs each thread a few system calls on average, however many there are. It only tries the
+ * lock: no holder can be interrupted by a signal handler, so none waits for itself.
+ *
+ * Switching regions walks over the few objects that the thread has entered, with one store per
+ * bias. During the walk the thread is busy: closing an object first marks its blocks, and then
+ * waits until the thread is not busy, so a bias that went with its library is never written.
  */
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,8 +33,8 @@ struct thread *mperf_thread_self(void)
 	return self;
 }
 
-/* Marsaglia's xorshift with 64 bits of state. Source: Journal of Statistical Software 8(14), 2003.
- */
+/* Marsaglia's xorshift with 64 bits of state. Source: Journal of Statistical Software
+ * 8(14), 2003. */
 uint64_t mperf_thread_chance(void)
 {
 	struct thread *t = self;
@@ -51,17 +58,68 @@ void *mperf_thread_memory(struct thread *t, size_t bytes)
 	return p;
 }
 
-/* A record that nobody has, all zeros but for its place in the list. */
-static struct thread *record_take(struct state *s)
+bool mperf_thread_gone(const struct state *s, const struct thread *t)
 {
+	return syscall(SYS_tgkill, s->pid, t->tid, 0) < 0 && errno == ESRCH;
+}
+
+uint32_t mperf_threads_forget_gone(struct state *s)
+{
+	uint32_t n = 0;
+	struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE);
+	for (; t; t = t->next)
+		if (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) == MPERF_THREAD_LIVES &&
+			mperf_thread_gone(s, t)) {
+			mperf_thread_forget(t);
+			n++;
+		}
+	return n;
+}
+
+void mperf_threads_count(struct state *s)
+{
+	s->n_records = s->n_records_free = s->look_at = 0;
+	for (const struct thread *t = s->threads; t; t = t->next)
+		*(t->state == MPERF_THREAD_FREE ? &s->n_records_free : &s->n_records) += 1;
+}
+
+/* Before a new record is taken. */
+static void look_for_gone(struct state *s)
+{
+	uint32_t n = __atomic_load_n(&s->n_records, __ATOMIC_RELAXED);
+	if (n < MPERF_RECORDS_LOOK_MIN || n < __atomic_load_n(&s->look_at, __ATOMIC_RELAXED) ||
+		pthread_mutex_trylock(&s->lock) != 0)
+		return;
+	if (mperf_sink_deaf(&s->sink))
+		mperf_threads_forget_gone(s);
+	n = __atomic_load_n(&s->n_records, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->look_at, 2 * n, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* A record that was used before; NULL: none is free. */
+static struct thread *record_find(struct state *s)
+{
+	if (__atomic_load_n(&s->n_records_free, __ATOMIC_ACQUIRE) == 0)
+		return NULL;
 	struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE);
 	for (; t; t = t->next) {
 		uint32_t nobody = MPERF_THREAD_FREE;
 		if (__atomic_compare_exchange_n(&t->state, &nobody, MPERF_THREAD_MADE, 0,
-			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			__atomic_sub_fetch(&s->n_records_free, 1, __ATOMIC_RELAXED);
 			return t;
+		}
 	}
+	return NULL;
+}
 
+/* A free record, all zeros but for its place in the list. */
+static struct thread *record_take(struct state *s)
+{
+	struct thread *t = record_find(s);
+	if (t)
+		return t;
 	t = mmap(NULL, MPERF_THREAD_BYTES, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (t == MAP_FAILED)
@@ -79,9 +137,11 @@ struct thread *mperf_thread_make(void)
 	if (self)
 		return self;
 	struct state *s = &mperf_state;
+	look_for_gone(s);
 	struct thread *t = record_take(s);
 	if (!t)
 		return NULL;
+	__atomic_add_fetch(&s->n_records, 1, __ATOMIC_RELAXED);
 
 	t->id = __atomic_fetch_add(&s->n_threads, 1, __ATOMIC_RELAXED);
 	t->tid = (uint32_t)syscall(SYS_gettid);
@@ -168,7 +228,7 @@ struct block *mperf_thread_enter(struct thread *t, struct image *image)
 	return b;
 }
 
-/* Make the blocks that a stay still misses. */
+/* Make the blocks that a stay lacks. */
 static bool stay_fill(struct thread *t, struct stay *stay)
 {
 	sigset_t all, mask;
@@ -193,8 +253,8 @@ bool mperf_thread_switch(struct thread *t, struct stay *to)
 	uint32_t before = mperf_thread_busy(t);
 	bool ok = to->n_filled == t->n_entered || stay_fill(t, to);
 	if (ok) {
-		/* The place first: a signal handler that enters and leaves a region in the midst of
-		 * this leaves all biases as they will be. */
+		/* The stay first: a signal handler that enters and leaves a region meanwhile leaves
+		 * all biases in their final state. */
 		t->stay = to;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		for (struct block *b = to->blocks; b; b = b->next) {
@@ -217,17 +277,19 @@ void mperf_thread_forget(struct thread *t)
 
 	mperf_grant_retire(s, t);
 
-	/* All but its place in the list, and the state, which says last that it is free. */
+	/* All but its link in the list, and the state, which is set last, to free. */
 	size_t used = t->used;
 	for (size_t i = 0; i < used; i++)
 		t->bytes[i] = 0;
 	for (size_t i = 0; i < MPERF_REGION_DEPTH_MAX; i++)
 		t->frames[i] = (struct frame){0};
-	t->busy = t->n_entered = t->depth = t->too_deep = t->serial = t->round = 0;
+	t->busy = t->n_entered = t->depth = t->too_deep = t->serial = t->round = t->n_nests = 0;
 	t->root = t->stay = t->stays = NULL;
 	t->entered = NULL;
 	t->used = 0;
+	__atomic_sub_fetch(&s->n_records, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&t->state, MPERF_THREAD_FREE, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&s->n_records_free, 1, __ATOMIC_RELEASE);
 }
 
 void mperf_thread_forked(struct thread *t, uint64_t now_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The length of vectors is asked of the hart, once the kernel has said that there are any. Source:
+ * We read the length of vectors from the hart, once the kernel has said that it has any. Source:
  * RISC-V vector extension 1.0, section 3.5 (vlenb, CSR 0xC22); Linux 6.12,
  * Documentation/arch/riscv/vector.rst (PR_RISCV_V_GET_CONTROL),
  * arch/riscv/include/uapi/asm/hwcap.h; Arm ARM, RDVL; Linux 6.12,
@@ -21,7 +21,7 @@ uint32_t mperf_vscale(void)
 {
 	if (!(getauxval(AT_HWCAP) & HWCAP_V))
 		return 0;
-	/* Switched off for this process, its registers would trap. Old kernels cannot switch. */
+	/* If it is off for this process, its registers trap. Old kernels have no such switch. */
 	int control = prctl(V_GET_CONTROL, 0, 0, 0, 0);
 	if (control >= 0 && (control & V_CURRENT_MASK) == V_CURRENT_OFF)
 		return 0;

@@ -3,6 +3,6 @@
 
 #include <stdint.h>
 
-/* What LLVM's vscale is on this hart: how many times 64 bits (RISC-V) or 128 bits (SVE) a scalable
- * vector has. 0: there are no such vectors. */
+/* LLVM's vscale on this hart: the length of a scalable vector in units of 64 bits (RISC-V) or 128
+ * bits (SVE). 0: there are no such vectors. */
 uint32_t mperf_vscale(void);

@@ -7,7 +7,12 @@ all where it changes the machine for everybody (a sysctl, a hart that goes). Wha
 early, and what takes all seats comes at the end, so that nobody waits for the last job. A job ends
 with its process: what its tests share (a recording, a container) neither disturbs another's nor
 outlives it.
+
+Who interrupts us (Ctrl-C, kill) ends all that runs: jobs are asked first, so that they undo what they
+have set up, then whatever they started, wherever it went, and what does not listen is killed.
 """
+import contextlib
+import ctypes
 import os
 import pickle
 import resource
@@ -16,10 +21,25 @@ import sys
 import tempfile
 import time
 import traceback
+from pathlib import Path
 
 ALL = 1 << 30       # seats of a job that runs alone
 JOB_SECONDS = 3600  # the longest take minutes; what takes this long hangs, and is ended
 SEATS_PER_HART = 2  # a job keeps a hart busy for two fifths of its time, by the median
+
+INTERRUPTS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+JOBS_END_SECONDS = 10  # for jobs to undo what they set up; unit tests run to their end meanwhile
+REST_END_SECONDS = 5   # for what they left
+# Source: Linux, include/uapi/linux/prctl.h
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+class Interrupted(BaseException):
+    """A signal came that asks us to end."""
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.number = number
 
 
 class Job:
@@ -56,22 +76,120 @@ def start(job):
     """Fork; (pid, Done to be). The child writes its result where both can read it."""
     sys.stdout.flush()
     done = Done(job, time.monotonic(), tempfile.TemporaryFile())
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid, done
     status = 1
     signal.alarm(JOB_SECONDS)
     try:
+        stand_alone()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         result = job.run()
         pickle.dump((result, cpu_seconds()), done.file)
         done.file.flush()
         sys.stdout.flush()
         status = 0
+    except SystemExit:
+        pass
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(status)
+
+
+def prctl(option, value):
+    ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), 0, 0, 0)
+
+
+def stand_alone():
+    """In a new job: the terminal's Ctrl-C is not for it; when it is asked to end, or its parent is gone, it
+    leaves as by an exception, in silence."""
+    def leave(*_):
+        with open(os.devnull, "w", encoding="ascii") as null:
+            os.dup2(null.fileno(), 1)
+            os.dup2(null.fileno(), 2)
+        sys.exit(128 + signal.SIGTERM)
+
+    for number in INTERRUPTS:
+        signal.signal(number, leave)
+    os.setpgid(0, 0)
+    with open(os.devnull, encoding="ascii") as null:
+        os.dup2(null.fileno(), 0)  # what reads from a terminal in the background would be stopped
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def interruptible():
+    """Signals that ask us to end raise Interrupted, once, and are said in a line. What outlives its
+    parent becomes our child, so that it is found."""
+    def interrupted(number, _):
+        for other in INTERRUPTS:
+            signal.signal(other, signal.SIG_IGN)
+        os.write(1, f"interrupted by {signal.Signals(number).name}: ending what runs\n".encode())
+        raise Interrupted(number)
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    before = {number: signal.signal(number, interrupted) for number in INTERRUPTS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        prctl(PR_SET_CHILD_SUBREAPER, 0)
+
+
+def descendants(pid):
+    """The processes that it or they started and that have not ended."""
+    children = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            state, parent = stat.read_text(errors="replace").rpartition(")")[2].split()[:2]
+            if state != "Z":
+                children.setdefault(int(parent), []).append(int(stat.parent.name))
+    found, todo = [], [pid]
+    while todo:
+        mine = children.get(todo.pop(), [])
+        found += mine
+        todo += mine
+    return found
+
+
+def send(pids, number):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def ended(find, seconds):
+    """Wait until find() finds nobody, and take what has ended from the kernel's hands."""
+    end = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not find():
+            return True
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+
+
+def end_jobs(jobs):
+    """End these jobs, given by pid, and all that anybody below us has started."""
+    def left():
+        return descendants(os.getpid())
+
+    send(jobs, signal.SIGTERM)
+    ended(lambda: set(jobs) & set(left()), JOBS_END_SECONDS)
+    send(left(), signal.SIGTERM)
+    ended(left, REST_END_SECONDS)
+    for _ in range(100):  # what they start meanwhile is found the next time
+        send(left(), signal.SIGKILL)
+        if ended(left, 0.1):
+            break
 
 
 def next_of(waiting, free, seats):
@@ -86,18 +204,22 @@ def run_all(jobs, seats=None):
     """Run them; gives a Done as each ends."""
     seats = seats or SEATS_PER_HART * (os.cpu_count() or 1)
     waiting, running, free = list(jobs), {}, seats
-    while waiting or running:
-        job = next_of(waiting, free, seats)
-        if job:
-            waiting.remove(job)
-            free -= min(job.seats, seats)
-            pid, done = start(job)
-            running[pid] = done
-            continue
-        pid, status = os.wait()
-        if pid not in running:
-            continue
-        done = running.pop(pid)
-        done.end(status)
-        free += min(done.job.seats, seats)
-        yield done
+    try:
+        while waiting or running:
+            job = next_of(waiting, free, seats)
+            if job:
+                waiting.remove(job)
+                free -= min(job.seats, seats)
+                pid, done = start(job)
+                running[pid] = done
+                continue
+            pid, status = os.wait()
+            if pid not in running:
+                continue
+            done = running.pop(pid)
+            done.end(status)
+            free += min(done.job.seats, seats)
+            yield done
+    except BaseException:
+        end_jobs(running)
+        raise

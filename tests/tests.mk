@@ -14,8 +14,10 @@
 # The same sources are built three times: plain, with address and undefined-behaviour sanitizers
 # (build/asan), and with clang's libFuzzer (build/fuzz).
 
-UNIT_BIN = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
-UNIT_SUPPORT = $(filter-out $(BUILD)/tests/unit/test_%,$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*.c)))
+# A program a file; its name is the file's, wherever below tests/unit it is.
+UNIT_TESTS := $(shell find tests/unit -name 'test_*.c')
+UNIT_BIN = $(patsubst %.c,$(BUILD)/tests/unit/%,$(notdir $(UNIT_TESTS)))
+UNIT_SUPPORT = $(BUILD)/libtest.a
 FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # The runtime starts nothing in a test that refers to none of it.
 ALL_LIBS = $(BUILD)/libmperf-runtime.a $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libnamer.a $(BUILD)/libclient.a $(BUILD)/libproto.a
@@ -24,34 +26,37 @@ ALL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON) $(PKGS_NAMER) $(PKGS_CL
 .PHONY: check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-debian13 check-programs check-build unit-tests fuzzers packages-check bench-programs
 .PRECIOUS: $(BUILD)/%.o
 
+# What tests share. An archive, so that a program has what it uses, and is linked fast.
+$(UNIT_SUPPORT): $(patsubst %.c,$(BUILD)/%.o,$(shell find tests/unit -name '*.c' ! -name 'test_*.c'))
+
 unit-tests: $(UNIT_BIN)
-$(BUILD)/tests/unit/test_%: $(BUILD)/tests/unit/test_%.o $(UNIT_SUPPORT) $(ALL_LIBS)
-	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
+$(foreach t,$(UNIT_TESTS),$(eval $(BUILD)/tests/unit/$(basename $(notdir $(t))): $(BUILD)/$(t:.c=.o)))
+$(UNIT_BIN): $(UNIT_SUPPORT) $(ALL_LIBS)
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
 
 fuzzers: $(FUZZ_BIN) $(BUILD)/tests/fuzz/whole_namer $(BUILD)/mperf-namer
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/mutate.o $(UNIT_SUPPORT) $(ALL_LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
 # It sees how the workers end.
 $(BUILD)/tests/fuzz/whole_namer: $(BUILD)/tests/fuzz/whole_namer.o $(BUILD)/tests/fuzz/item.o $(BUILD)/tests/fuzz/mutate.o $(UNIT_SUPPORT) $(ALL_LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -Wl,--wrap=waitpid -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -Wl,--wrap=waitpid -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
 
 # Tools of the benchmarks; how they are used is in tests/bench/README.md.
-bench-programs: $(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query $(BUILD)/tests/bench/growth
+bench-programs: $(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query $(BUILD)/tests/bench/growth $(BUILD)/tests/bench/naming
 $(BUILD)/tests/bench/growth: $(BUILD)/tests/bench/growth.o $(UNIT_SUPPORT) $(ALL_LIBS)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
-$(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query: %: %.o $(ALL_LIBS)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
+$(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query $(BUILD)/tests/bench/naming: %: %.o $(ALL_LIBS)
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 
 # A namer whose parser spins or crashes on files that ask for it, to show what happens then.
 TEST_NAMER_OBJ = $(patsubst $(BUILD)/%.o,$(BUILD)/test-namer/%.o,$(NAMER_OBJ) $(BUILD)/daemon/namer/main.o)
 $(BUILD)/test-namer/daemon/namer/%.o: daemon/namer/%.c | $(BUILD)/gen/all
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -DMPERF_TEST_WORKER -MMD -MP -c -o $@ $<
+	$(call short,CC)$(CC) $(ALL_CFLAGS) -DMPERF_TEST_WORKER -MMD -MP -c -o $@ $<
 $(BUILD)/test-namer/mperf-namer: $(TEST_NAMER_OBJ) $(BUILD)/libproto.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
 
 check-build: all unit-tests $(BUILD)/test-namer/mperf-namer
 
@@ -61,9 +66,7 @@ ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan SANITIZE="$(SANITIZERS)" CFLAGS="-O1 -g"
 FUZZ_MAKE = $(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g" CPPFLAGS=-D__SANITIZE_ADDRESS__ \
 	SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 
-JOBS = $(shell nproc)
-
-PACKAGES_CHECK = check git clang libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
+PACKAGES_CHECK = check git clang clang-format-14? libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
 	mmdebstrap tmux $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
 PACKAGES_PASS_CHECK = llvm-19-tools lld-19 libomp-19-dev qemu-user llvm-16-tools? lld-16?
@@ -78,9 +81,9 @@ packages-check:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_DEB) $(PACKAGES_CHECK) $(PACKAGES_BOARDS)
 
 check: packages-check
-	$(MAKE) -j$(JOBS) WERROR=-Werror check-build
-	$(ASAN_MAKE) -j$(JOBS) WERROR=-Werror check-build
-	$(FUZZ_MAKE) -j$(JOBS) WERROR=-Werror fuzzers
+	$(QUIET)$(MAKE) WERROR=-Werror check-build
+	+$(QUIET)$(ASAN_MAKE) WERROR=-Werror check-build
+	+$(QUIET)$(FUZZ_MAKE) WERROR=-Werror fuzzers
 	tests/run $(BUILD) $(RUN)
 check-unit: check-build
 	tests/run $(BUILD) --part unit $(RUN)
@@ -90,7 +93,7 @@ check-pass: pass
 	@tests/packages $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
 	tests/run $(BUILD) --part pass $(RUN)
 check-fuzz:
-	$(FUZZ_MAKE) fuzzers
+	+$(QUIET)$(FUZZ_MAKE) fuzzers
 	tests/run $(BUILD) --part fuzz $(RUN)
 check-boards: BOARDS = (_counts)?
 check-boards-arm: BOARDS = _arm
@@ -115,31 +118,31 @@ check-lint:
 .PHONY: fuzz faults
 # MINUTES in all; RUN="--match WORD" picks targets.
 fuzz: packages-check
-	$(MAKE) -j$(JOBS) $(BUILD)/mperf-namer $(BUILD)/mperfd $(BUILD)/mperfctl
-	$(FUZZ_MAKE) -j$(JOBS) fuzzers
+	$(QUIET)$(MAKE) $(BUILD)/mperf-namer $(BUILD)/mperfd $(BUILD)/mperfctl
+	+$(QUIET)$(FUZZ_MAKE) fuzzers
 	tests/fuzz/run $(BUILD) --minutes $(if $(MINUTES),$(MINUTES),10) $(RUN)
 # TIMES of each; RUN="--match WORD" picks faults.
 faults: packages-check
-	$(MAKE) -j$(JOBS) all unit-tests
+	$(QUIET)$(MAKE) all unit-tests
 	tests/faults/run $(BUILD) $(if $(TIMES),--times $(TIMES)) $(RUN)
 
-# --- what it costs: minutes (BENCH=quick) to an hour, on a machine that does nothing else ---------
+# --- what it costs: minutes (BENCH=quick) to two hours, on a machine that does nothing else ---------
 
 PACKAGES_BENCH = python3 linux-perf sysprof dbus bpfcc-tools sqlite3 gcc g++ util-linux
 .PHONY: bench bench-instrument soak
 bench:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK) $(PACKAGES_BENCH)
-	$(MAKE) all bench-programs
+	$(QUIET)$(MAKE) all bench-programs
 	tests/bench/run $(BUILD) $(if $(filter quick,$(BENCH)),--quick) $(RUN)
 # What counting costs programs that count themselves, and how right it is.
 PACKAGES_BENCH_INSTRUMENT = python3 valgrind qemu-user gcc-riscv64-linux-gnu gcc
 bench-instrument:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK) $(PACKAGES_PROGRAMS) \
 		$(PACKAGES_BENCH_INSTRUMENT)
-	$(MAKE) all
+	$(QUIET)$(MAKE) all
 	tests/bench/instrument/run $(BUILD) $(RUN)
 # SECONDS=600 for ten minutes.
 soak:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK) $(PACKAGES_BENCH)
-	$(MAKE) all bench-programs
+	$(QUIET)$(MAKE) all bench-programs
 	tests/bench/soak $(BUILD) --seconds $(if $(SECONDS),$(SECONDS),3600)

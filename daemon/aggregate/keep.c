@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* A row points at its task, a node at its frame; both hold until the window or the tree is cleared,
- * so a sweep in between must leave them where they are.
+ * so a sweep in between must not free them.
  */
 
 #include "daemon/aggregate/keep.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Marks for a sweep of attribute's tables: what windows and stacks refer to.
- */
+/* Marks for a sweep of attribute's tables: what windows and stacks refer to. */
 
 #include "daemon/aggregate/window.h"
 #include "daemon/attribute/sweep.h"

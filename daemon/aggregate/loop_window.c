@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A window of what loops counted. Rows are few beside those of samples, so chains will do. Sums
- * stop at the largest number that the store has: what is beyond was made up.
+ * A window of loop counts. There are far fewer rows than of samples, so chained hashing is enough.
+ * Sums saturate at the largest number that the store has: larger ones are invalid.
  */
 #include "daemon/aggregate/loop_window.h"
 
@@ -24,7 +24,7 @@ static int reserve(struct loop_window *w)
 	if (w->n_rows < w->n_slots)
 		return 0;
 	uint32_t n = w->n_slots ? 2 * w->n_slots : SLOTS_FIRST;
-	struct loop_row **slot = calloc(n, sizeof *slot);
+	struct loop_row **slot = calloc(n, sizeof(*slot));
 	if (!slot)
 		return -ENOMEM;
 	free(w->slot);
@@ -49,7 +49,7 @@ static struct loop_row *find(
 	return row;
 }
 
-/* Whose rows a task's are; those of nobody known are root's. */
+/* The user whose rows a task's are; root if the task's user is not known. */
 static int user_get(struct loop_window *w, const struct task *who, struct loop_user **ret_user)
 {
 	uid_t uid = who ? who->uid : 0;
@@ -57,7 +57,7 @@ static int user_get(struct loop_window *w, const struct task *who, struct loop_u
 	while (user && user->uid != uid)
 		user = user->next;
 	if (!user) {
-		user = calloc(1, sizeof *user);
+		user = calloc(1, sizeof(*user));
 		if (!user)
 			return -ENOMEM;
 		user->uid = uid;
@@ -79,7 +79,7 @@ static int row_new(struct loop_window *w, struct task *who, const struct loop_co
 		return LOOP_WINDOW_USER_FULL;
 	if (r == 0)
 		r = reserve(w);
-	struct loop_row *row = r == 0 ? calloc(1, sizeof *row) : NULL;
+	struct loop_row *row = r == 0 ? calloc(1, sizeof(*row)) : NULL;
 	if (!row)
 		return -ENOMEM;
 	row->who = who;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What loops counted in a window: sums per (task, loop, region)
- */
+/* What loops counted in a window: sums per (task, loop, region) */
 
 #include "daemon/attribute/sweep.h"
 #include "daemon/loops/program.h"
 
 /* Of one window, 600 bytes each: 40 MB. Beyond it the window must be flushed early. */
 #define LOOP_WINDOW_ROWS_MAX 65536u
-/* Of these, of one user: 2,000 loops and functions on eight threads. A row is some 300 bytes of the
- * store, so a liar takes 5 MB of it in a window and not all. */
+/* Rows of one user: 2,000 loops and functions on eight threads. A row takes about 300 bytes of the
+ * store, so a program that sends false counts fills at most 5 MB of it per window. */
 #define LOOP_WINDOW_ROWS_PER_USER_MAX 16384u
 
 struct loop_row {
@@ -19,7 +18,7 @@ struct loop_row {
 	struct loop_site *region;      /* the same; NULL: in none */
 	uint64_t value[N_LOOP_VALUES]; /* at most INT64_MAX */
 	uint8_t was_granted;           /* as in struct loop_counts */
-	struct loop_row *next;         /* in the order in which they came */
+	struct loop_row *next;         /* in order of arrival */
 	struct loop_row *chain;
 };
 
@@ -37,13 +36,13 @@ struct loop_window {
 	struct loop_row *last;
 	struct loop_row **slot; /* n_slots, a power of two */
 	uint32_t n_slots;
-	struct loop_user *users; /* few: those who run programs that count */
+	struct loop_user *users; /* few: only users who run instrumented programs */
 	struct loop_sites *sites;
 	const struct loop_granted *granted; /* names, borrowed from the feed; NULL: none */
 };
 
-/* Count. 0; LOOP_WINDOW_FULL (flush and call again); LOOP_WINDOW_USER_FULL (it is not counted: this
- * user has as many rows as he may); -ENOMEM. */
+/* Add the counts. 0; LOOP_WINDOW_FULL (flush and call again); LOOP_WINDOW_USER_FULL (not counted:
+ * the user has LOOP_WINDOW_ROWS_PER_USER_MAX rows); -ENOMEM. */
 enum { LOOP_WINDOW_FULL = 1, LOOP_WINDOW_USER_FULL };
 int loop_window_add(struct loop_window *w, struct loop_sites *sites, struct task *who,
 	const struct loop_counts *c);

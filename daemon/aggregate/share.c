@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A store lasts as long as it is written slowly enough. With B bytes of budget, U of them used and
- * files kept for K, the pool gets (B - U) / (K / 4) a second: on an empty store a quarter of K
- * would fill it, and the fuller it is the less comes. Written at that rate for ever, U settles
- * where as much comes as goes by age, at U = 4/5 B: never at B. So nothing is ever unlinked before
- * its time for want of room, however much one user writes, and the only user of an idle machine may
- * write far more than one of many on a busy machine.
+/* Files reach their full age only if the store is written slowly enough. With a budget of B bytes,
+ * U of them used, and files kept for K, the pool gets (B - U) / (K / 4) per second: this rate would
+ * fill an empty store in a quarter of K, and it falls as the store fills. Written at that rate for
+ * ever, U settles where additions equal removals by age, at U = 4/5 B, never at B. So no file is
+ * removed early for lack of room, however much one user writes, and the only user of an idle
+ * machine may write far more than one of many on a busy machine.
  *
- * Within that rate users are equal. Each refill hands out an eighth of the pool, in equal parts to
- * those who wrote something or owe something; a balance that is full takes no more, and its part
- * goes to the rest. So users who write little have a full balance, and users who write much get the
- * remainder. Only an eighth, so that seven eighths are left for a user who arrives.
+ * Within that rate users are equal. Each refill distributes an eighth of the pool in equal parts to
+ * users who wrote something or are in debt; the part of a full balance goes to the others. So users
+ * who write little have a full balance, and users who write much get the remainder. Seven eighths
+ * stay in the pool for users who arrive later.
  *
- * What is written is charged when it is known, names after their frames, so a balance may fall
- * below zero; the user then pays with the next refills.
+ * Bytes are charged when their number is known, names later than their frames, so a balance may
+ * become negative; the next refills pay the debt.
  */
 
 #include "daemon/aggregate/share.h"
 
 #define SECOND_NS 1000000000u
-/* The part of the time that files are kept, in which an empty budget would be filled. */
+/* An empty budget would fill in this fraction of the time that files are kept. */
 #define FILL_PART 4
-/* Where more is used than the budget, since it was lowered, this part of the rate remains. */
+/* If more than the budget is used because it was lowered, this fraction of the rate remains. */
 #define LEAST_PART 16
-/* What the pool holds at most is what comes in the time of one file, and no more than this part of
- * the time in which the budget would be filled. */
+/* The pool holds at most what is added during the time span of one file, and at most this fraction
+ * of the time to fill the budget. */
 #define POOL_PART 4
-/* Of the pool: what a refill hands out, what a newcomer gets, what a balance holds. */
+/* Fractions of the pool: distributed by a refill, given to a new user, held by a full balance. */
 #define HAND_OUT_PART 8
-/* Refills without a write after which a user gives back the balance: ten minutes of flushes of the
- * preset five seconds. */
+/* Refills without a write after which a user's balance returns to the pool: ten minutes at the
+ * default flush interval of five seconds. */
 #define IDLE_REFILLS 120
 
 const char *share_level_says(enum share_level level)
@@ -49,7 +49,7 @@ static int64_t balance_max(const struct shares *s)
 	return s->pool_max / HAND_OUT_PART;
 }
 
-/* Bytes handed out that are not written yet. */
+/* Bytes distributed but not written yet. */
 static uint64_t promised(const struct shares *s)
 {
 	int64_t bytes = s->pool;
@@ -76,7 +76,7 @@ void shares_allow(struct shares *s, const struct share_room *room)
 		s->pool = s->pool_max;
 }
 
-/* Users who have been away for long and owe nothing are forgotten. */
+/* Forget users who have been idle for long and have no debt. */
 static void drop_idle(struct shares *s)
 {
 	for (size_t i = s->n_users; i-- > 0;) {
@@ -89,14 +89,14 @@ static void drop_idle(struct shares *s)
 	s->last = 0;
 }
 
-/* There, or in debt. */
+/* Active, or in debt. */
 static bool takes(const struct shares *s, const struct share_user *u)
 {
 	return u->balance < balance_max(s) && (u->seen == s->n_refills || u->balance < 0);
 }
 
-/* In equal parts; a user who needs less than a part leaves the rest to the others. Each round fills
- * somebody, or is the last. */
+/* Distribute in equal parts; what a user does not need goes to the others. Each round fills at
+ * least one balance, or is the last. */
 static void hand_out(struct shares *s, int64_t bytes)
 {
 	for (size_t round = 0; round <= s->n_users && bytes > 0; round++) {

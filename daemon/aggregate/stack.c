@@ -7,11 +7,11 @@
  *      main ─▶ parse ─▶ malloc        node 1: (0, main)  2: (1, parse)  3: (2, malloc)
  *                 └───▶ strcmp        node 4: (2, strcmp)
  *
- * The walk is the hot path of a busy recording, and what it costs are lines of memory that are in
- * no cache, since the daemon runs a few times a second and others in between. So the table is open
- * and its slots hold the keys: one line for each frame. And the last paths are kept whole: most
- * stacks begin as a former one did, and that part is compared in one sweep. A frame is one object
- * for life, and its address stands for it in keys.
+ * The walk is the hot path of a busy recording. Its cost is cache misses, since the daemon runs
+ * only a few times a second. So the table uses open addressing with the keys in its slots: one
+ * cache line per frame. Recent paths are also kept whole: most stacks share their outer frames with
+ * an earlier one, and that part is compared in one pass. A frame is the same object for its
+ * lifetime, so keys use its address.
  */
 
 #include "daemon/aggregate/window.h"
@@ -21,16 +21,16 @@
 
 #include "proto/hash.h"
 
-#define SLOTS_FIRST                                                                                \
-	1024u            /* a power of two, like all sizes; doubled when three quarters are taken */
+/* a power of two, like all sizes; doubled when three quarters are taken */
+#define SLOTS_FIRST 1024u
 #define CHUNK_NODES 512u /* nodes in one allocation */
 
-/* The last part of the room is kept for leaves without callers, which is what is left of stacks
- * that do not fit any more. */
+/* The last part of the room is reserved for leaves without callers: stacks that no longer fit are
+ * reduced to their leaf. */
 #define NODES_WITH_CALLERS_MAX (STACK_NODES_MAX - STACK_NODES_MAX / 8)
 
-/* Paths that are kept, by their two outermost frames: the kernel's entry, a program and the next,
- * for a few programs that take turns. 12 KB, which stay in the cache during a drain. */
+/* Recent paths, by their two outermost frames: enough for the kernel's entry and a few programs
+ * that alternate. 12 KB, which stay in the cache during a drain. */
 #define PATHS 16u
 #define PATH_FRAMES 64u
 
@@ -134,7 +134,7 @@ static int get_node(struct stack_tree *t, uint32_t parent, struct frame *frame, 
 	return 0;
 }
 
-/* The path that may begin like this stack; NULL: without memory all is looked up. */
+/* The path that may begin like this stack. NULL: no memory, so every frame is looked up. */
 static struct stack_path *find_path(struct stack_tree *t, struct frame *const *frame, uint32_t n)
 {
 	if (!t->path)
@@ -163,7 +163,7 @@ int stack_get(
 	uint32_t parent = i ? path->node[i - 1] : 0;
 
 	if (path && i < n_frames)
-		path->n = i; /* what lay beyond hung from another frame */
+		path->n = i; /* what follows belonged to another caller */
 	for (; i < n_frames; i++) {
 		struct frame *next = frame[n_frames - 1 - i];
 		int r = get_node(t, parent, next, limit, &parent);

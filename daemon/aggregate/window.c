@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A window is a table of counters. What came in as a thousand samples of one task at one place
- * leaves as one row, so what is stored grows with the variety of what ran, not with the rate of
- * sampling. Rows are found by one fixed key of sixteen bytes, in an open table whose slots hold a
- * part of the key's hash, so that a look touches two lines of memory; the values of a group hang
- * from the row in a short list that is searched, since a group has few members.
+/* A window is a table of counters. A thousand samples of one task at one place become one row, so
+ * the stored size grows with the variety of what ran, not with the sampling rate. Rows are found by
+ * one fixed key of sixteen bytes, in an open-addressing table whose slots hold part of the key's
+ * hash, so a lookup touches two cache lines; the values of a group are a short list at the row that
+ * is searched linearly, since a group has few members.
  *
  * The owner of a window sets its bounds; nothing here looks at the clock.
  */
@@ -17,8 +17,7 @@
 
 #include "proto/hash.h"
 
-#define SLOTS_FIRST 256u /* a power of two, like all sizes; doubled when three quarters are taken  \
-			  */
+#define SLOTS_FIRST 256u /* a power of two, like all sizes; doubled when three quarters are taken */
 #define CHUNK_ROWS 64u   /* in one allocation */
 
 struct window_slot {
@@ -117,8 +116,8 @@ static struct window_read *find_read(const struct window_row *row, int event)
 	return NULL;
 }
 
-/* Give the row a place for every event that the attribution read, before anything is counted: then
- * a sample is in the row as a whole or not at all. */
+/* Make room in the row for every event that the attribution read before anything is counted, so
+ * that a sample is counted completely or not at all. */
 static int reserve_reads(struct window_row *row, const struct attribution *a)
 {
 	uint32_t n_new = 0;
@@ -145,6 +144,7 @@ static void count(struct window_row *row, const struct attribution *a)
 	row->weight_ns += a->weight_ns;
 	row->period += a->period;
 	row->n_truncated += a->truncated;
+	row->n_uncounted += (uint32_t)a->uncounted;
 	for (uint32_t i = 0; i < a->n_reads; i++) {
 		struct window_read *read = find_read(row, a->read[i].event);
 		read->value += a->read[i].value;
@@ -153,8 +153,8 @@ static void count(struct window_row *row, const struct attribution *a)
 	}
 }
 
-/* The node of the attribution's stack; of its leaf alone where the tree is full, and none at all
- * where not even that has room. */
+/* The node of the attribution's stack; of its leaf only if the tree is full, and 0 if not even the
+ * leaf fits. */
 static int get_stack(struct stack_tree *t, const struct attribution *a, uint32_t *ret_node)
 {
 	int r = stack_get(t, a->frame, a->n_frames, ret_node);

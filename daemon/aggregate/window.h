@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Windows: counts per (hart, task, stack, event, rung) over a stretch of time
+/* Windows: counts per (hart, task, stack, event, rung) over a time interval
  *
  * Stacks are nodes of a call-site tree, (parent, frame), shared by all windows of a session; the
  * outermost caller hangs from node 0. A window is emptied into the store and used again.
@@ -10,14 +10,14 @@
 #include "daemon/aggregate/loop_window.h"
 #include "daemon/attribute/attribute.h"
 
-#define STACK_NODES_MAX 4000000 /* up to 75 bytes each with their place in the tables: 300 MB. The last
-                                   eighth is for leaves alone, which is what samples keep beyond it,
-                                   LOSS_MEMORY */
+/* Up to 75 bytes each with their table entries: 300 MB. The last eighth is reserved for leaves
+ * without callers; beyond it samples have no stack. Both are counted LOSS_STACK_TRUNCATED. */
+#define STACK_NODES_MAX 4000000
 #define WINDOW_ROWS_MAX 2000000 /* of one window; beyond it the window must be flushed early */
 
 struct stack_node {
-	uint32_t id;             /* from 1 */
-	uint32_t parent;         /* 0: outermost */
+	uint32_t id;     /* from 1 */
+	uint32_t parent; /* 0: outermost */
 	struct frame *frame;
 };
 
@@ -25,20 +25,21 @@ struct stack_chunk;
 struct stack_slot;
 struct stack_path;
 struct stack_tree {
-	struct stack_node **node;    /* by id - 1 */
+	struct stack_node **node; /* by id - 1 */
 	uint32_t n_nodes, size;
-	uint64_t n_refused;          /* stacks that found no room whole and kept their leaf alone: LOSS_STACK_TRUNCATED */
+	/* stacks that did not fit and kept only their leaf: LOSS_STACK_TRUNCATED */
+	uint64_t n_refused;
 	/* the rest is stack.c's */
-	struct stack_chunk *chunk;   /* of nodes, the newest first */
-	struct stack_slot *slot;     /* n_slots, open addressing by (parent, frame) */
+	struct stack_chunk *chunk; /* of nodes, the newest first */
+	struct stack_slot *slot;   /* n_slots, open addressing by (parent, frame) */
 	size_t n_slots;
-	struct stack_path *path;     /* stacks looked up lately */
+	struct stack_path *path; /* recently looked-up stacks */
 };
 
 /* The node of a whole stack (leaf first); 0 for an empty one. -ENOMEM, STACK_TREE_FULL. */
 enum { STACK_TREE_FULL = 1 };
-int stack_get(struct stack_tree *t, struct frame *const *frame, uint32_t n_frames,
-	uint32_t *ret_node);
+int stack_get(
+	struct stack_tree *t, struct frame *const *frame, uint32_t n_frames, uint32_t *ret_node);
 void stack_tree_clear(struct stack_tree *t);
 
 struct window_read {
@@ -55,11 +56,13 @@ struct window_row {
 	} key;
 	uint64_t count, weight_ns, period;
 	uint32_t n_truncated;
-	struct window_read *read;    /* n_reads */
+	uint32_t n_uncounted;     /* samples without counts of their group (struct attribution) */
+	struct window_read *read; /* n_reads */
 	uint32_t n_reads;
 	struct task *who;
 	struct {
-		struct window_row *next; /* in the order in which they were first seen; NULL: the last */
+		/* in order of first sight; NULL: the last */
+		struct window_row *next;
 	} hh;
 };
 
@@ -67,19 +70,20 @@ struct window_slot;
 struct window_chunk;
 
 struct window {
-	uint64_t start_ns, end_ns;   /* CLOCK_MONOTONIC; end is exclusive */
-	struct window_row *rows;     /* the first; go on with hh.next */
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; end is exclusive */
+	struct window_row *rows;   /* the first; continue with hh.next */
 	uint32_t n_rows;
 	uint64_t n_samples;
-	struct loop_window loops;    /* what instrumented programs counted; its owner adds */
+	struct loop_window loops; /* what instrumented programs counted; its owner adds */
 	/* the rest is window.c's */
 	struct window_row *last;
-	struct window_slot *slot;    /* n_slots, open addressing by key */
+	struct window_slot *slot; /* n_slots, open addressing by key */
 	size_t n_slots;
-	struct window_chunk *chunk;  /* of rows, the newest first */
+	struct window_chunk *chunk; /* of rows, the newest first */
 };
 
-/* Count one attribution. start_ns and end_ns are the owner's to set. 0, WINDOW_FULL (flush and call again), -ENOMEM. */
+/* Count one attribution. The owner sets start_ns and end_ns. 0, WINDOW_FULL (flush and call again),
+ * -ENOMEM. */
 enum { WINDOW_FULL = 1 };
 int window_add(struct window *w, struct stack_tree *t, const struct attribution *a);
 void window_clear(struct window *w);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Attribute: from a record to who ran, where
+/* Attribute: from a record to the task and code that ran
  *
- * Records come in order of time over all harts. Those of the side band change the picture of tasks
- * and mappings; a sample is answered out of the picture as it is at that moment. Nothing here waits
- * and nothing here is dropped in silence: an attribution goes to the sink, or to waiting.c, or a
- * loss is counted. The one exception is idle: what the machine does not do is no share of anything.
+ * Records arrive in order of time over all harts. Those of the side band update tasks and mappings;
+ * a sample is attributed by their state at that moment. Nothing here waits, and nothing is dropped
+ * silently: an attribution goes to the sink or to waiting.c, or a loss is counted. The one
+ * exception is idle, which is not attributed to anything.
  */
 
 #include <errno.h>
@@ -15,20 +15,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/scan.h"
-#include "daemon/attribute/station.h"
-#include "daemon/pmu/sampler.h"
+#include "daemon/pmu/sampler/sampler.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
 DEFINE_CLEANUP(struct attribute *, attribute_free)
 
-/* CLOCK_BOOTTIME less CLOCK_MONOTONIC: how long the machine was suspended. */
+/* CLOCK_BOOTTIME - CLOCK_MONOTONIC: how long the machine was suspended. */
 static uint64_t suspended_ns(void)
 {
 	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), boot = clock_ns(CLOCK_BOOTTIME);
 
-	/* without a suspend the difference is what passed between the two calls */
+	/* without a suspend the difference is the time between the two calls */
 	return boot - monotonic > 1000000 ? boot - monotonic : 0;
 }
 
@@ -60,6 +60,7 @@ static int attribute_allocate(struct attribute *a)
 	a->awaited = calloc(AWAITED_MAX, sizeof(*a->awaited));
 	a->known = calloc(PLACES_KNOWN, sizeof(*a->known));
 	a->exec_due_ns = UINT64_MAX;
+	a->throttles_groups = a->o.throttles_groups;
 	return a->ended && a->exited && a->leader_of && a->rung_of && a->stand && a->reread &&
 			       a->exec && a->awaited && a->known
 		       ? 0
@@ -93,21 +94,15 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 	return 0;
 }
 
-void attribute_sink(struct walk *w, struct attribution *attribution)
-{
-	attribution->frame = w->frame;
-	attribution->n_frames = w->n_frames;
-	attribution->truncated = w->truncated;
-	w->a->o.sink(w->a->o.userdata, attribution);
-}
-
-/* A switch, or a sample of one that has ended: no sample of his may come to take the counts. */
+/* A switch, or a sample of an ended task: no later sample of the task may take the counts. */
 static int attribute_switch(struct attribute *a, const struct record *r, int hart)
 {
 	struct delta delta;
 	struct task *task;
 
 	int result = charge_delta(a, r, hart, &delta);
+	if (!result)
+		result = silence_cut(a, r, hart, &delta);
 	if (!result)
 		result = sideband_task(a, r, hart, &task);
 	if (result < 0 || !task || !(a->o.all || task->wanted))
@@ -140,7 +135,7 @@ static int attribute_stack(
 	struct attribute *a, const struct record *r, struct task *task, struct attribution *to)
 {
 	const struct record_sample *s = &r->sample;
-	struct walk w; /* without its frames it is small; they are not worth clearing */
+	struct stack_walk w; /* clear only the small part before the frames */
 
 	w.a = a;
 	w.task = task;
@@ -150,12 +145,12 @@ static int attribute_stack(
 	w.kernel_only = s->regs_abi && s->n_stack && task_space(task);
 	w.user_ip = 0;
 
-	int result = walk_chain(&w, s);
+	int result = stack_walk_chain(&w, s);
 	if (result < 0)
 		return result;
 	if (w.kernel_only)
 		return waiting_add(&w, r, to);
-	attribute_sink(&w, to);
+	stack_walk_sink(&w, to);
 	return 0;
 }
 
@@ -165,6 +160,8 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	struct task *task;
 
 	int result = charge_delta(a, r, hart, &delta);
+	if (!result)
+		result = silence_cut(a, r, hart, &delta);
 	if (!result)
 		result = sideband_task(a, r, hart, &task);
 	if (!result && task && missed_has(task->process, r->time_ns)) {
@@ -191,6 +188,7 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 		.event = r->stream->event,
 		.rung = r->stream->rung,
 		.count = 1,
+		.uncounted = charge_uncounted(r, &delta),
 		.weight_ns = weigh_take(a, r, hart, &delta),
 		.period = r->sample.period,
 	};
@@ -213,6 +211,7 @@ static int attribute_fired(struct attribute *a, const struct record *r, int hart
 		return attribute_switch(a, r, hart);
 	case STREAM_SIDEBAND:
 	case STREAM_SIBLING:
+	case STREAM_SWITCH_COUNT:
 	case STREAM_EXEC:
 		break; /* these do not fire */
 	}
@@ -228,13 +227,14 @@ static int attribute_cgroup(struct attribute *a, const struct record *r, int har
 	return result < 0 ? result : 0;
 }
 
-/* A ring was full. What the kernel has said of it by then is not counted twice. */
+/* A ring was full. Do not count what the kernel has already reported. */
 static int attribute_lost(struct attribute *a, const struct record *r, int hart)
 {
 	uint64_t none = 0, *ahead = a->o.lost_ahead ? &a->o.lost_ahead[hart] : &none;
 
-	/* switches may be among them: what was counted since belongs to nobody for sure */
+	/* switches may be among them: counts since then cannot be charged to a task */
 	delta_forget_hart(&a->deltas, hart);
+	silence_forget_hart(a, hart);
 	lose(a, hart, LOSS_RING, sampler_hear_lost(ahead, r->lost.n));
 	return missed_look(a, r->time_ns, hart);
 }
@@ -263,13 +263,13 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 		lose(a, hart, LOSS_RING_SAMPLES, r->lost.n);
 		return 0;
 	case RECORD_THROTTLE:
-		weigh_throttle(a, r, hart);
+		silence_begin(a, r, hart);
 		lose(a, hart, LOSS_THROTTLE, 1);
 		return 0;
 	case RECORD_UNTHROTTLE:
-		weigh_unthrottle(a, r, hart);
+		silence_end(a, r, hart);
 		return 0;
-	case RECORD_KSYMBOL: /* the namer reads kallsyms, where they stand */
+	case RECORD_KSYMBOL: /* the namer reads them from kallsyms */
 	case RECORD_OTHER:
 		return 0;
 	}
@@ -283,14 +283,14 @@ void attribute_drained(struct attribute *a)
 	for (size_t i = 0; i < a->n_reread; i++) {
 		struct task *process = a->reread[i].process;
 
-		/* no more than one second look: without memory it stays unread */
+		/* at most one more attempt: without memory it stays unread */
 		if (!process->argv && !process->end_ns)
 			(void)census_argv(a, &process);
 		exec_lost(a, process, a->reread[i].hart);
 	}
 	a->n_reread = 0;
 	memset(a->looked, 0, sizeof(a->looked));
-	/* without memory it is looked for again */
+	/* without memory it is looked up again */
 	(void)missed_drained(a, now_ns);
 	exec_expire(a, now_ns);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The census: what /proc says of who lives
+/* The census: live processes, read from /proc
  *
- * Taken once, after the events were enabled, so that nobody is born between the two unseen; and
- * again for a single process when a record names one that is not known. A process may be gone at
- * any moment, so each text that cannot be read is simply missing. What is known already stays:
- * records are more exact than ticks.
+ * Taken once, after the events were enabled, so that no process starts unseen in between; and again
+ * for a single process when a record names an unknown one. A process may disappear at any moment,
+ * so each text that cannot be read is simply missing. Known values stay: records are more exact
+ * than ticks.
  */
 
 #include <dirent.h>
@@ -17,14 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/scan.h"
-#include "daemon/attribute/station.h"
 #include "proto/clock.h"
 #include "proto/hash.h"
 #include "proto/memory.h"
 
-#define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain can only be a circle */
-#define CUT_MARK "…"
+#define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain must be a circle */
 
 static void closedirp(DIR **d)
 {
@@ -32,30 +31,14 @@ static void closedirp(DIR **d)
 		closedir(*d);
 }
 
-static int process_folder(const struct attribute *a, pid_t pid)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%d", a->o.proc, (int)pid);
-	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-static bool stat_read(int folder_fd, const char *name, struct scan_stat *ret_stat)
-{
-	char text[SCAN_STAT_BYTES_MAX];
-
-	return scan_text(folder_fd, name, text, sizeof(text)) > 0 &&
-	       !scan_stat_parse(text, ret_stat);
-}
-
-/* A task of that stat, found or added. 0, TASK_TABLE_FULL, -ENOMEM. */
+/* Find or add the task of that stat. 0, TASK_TABLE_FULL, -ENOMEM. */
 static int census_task(
 	struct attribute *a, pid_t pid, const struct scan_stat *stat, struct task **ret_task)
 {
 	uint64_t start_ns = scan_start_ns(stat->start_ticks, a->tick_ns, a->suspended_ns);
 	struct task *task = task_find(a->o.tasks, stat->pid);
 
-	if (task && task->pid == pid && sideband_same_start(a, task, start_ns)) {
+	if (task && task->pid == pid && life_same_start(a, task, start_ns)) {
 		if (!task->comm[0])
 			task_set_comm(task, stat->comm);
 		*ret_task = task;
@@ -63,7 +46,7 @@ static int census_task(
 	}
 
 	if (task)
-		sideband_end(a, task, start_ns, 0);
+		life_end(a, task, start_ns, 0);
 	int r = task_add(a->o.tasks, pid, stat->pid, start_ns, &task);
 	if (r)
 		return r;
@@ -75,55 +58,12 @@ static int census_task(
 
 /* --- one process ------------------------------------------------------------------------------ */
 
-/* Length of text cut to n bytes without splitting a character of UTF-8. */
-static size_t cut(const char *text, size_t n)
-{
-	while (n && ((unsigned char)text[n] & 0xc0) == 0x80)
-		n--;
-	return n;
-}
-
-int census_argv_copy(const char *text, size_t n, char **ret_argv, uint32_t *ret_n_argv)
-{
-	bool whole = n <= TASK_ARGV_BYTES_MAX;
-	size_t n_mark = whole ? 0 : strlen(CUT_MARK);
-	if (!whole)
-		n = cut(text, TASK_ARGV_BYTES_MAX - n_mark);
-
-	char *argv = malloc(n + n_mark + 1);
-	if (!argv)
-		return -ENOMEM;
-	memcpy(argv, text, n);
-	memcpy(argv + n, CUT_MARK, n_mark);
-	n += n_mark;
-	argv[n] = '\0';
-	*ret_argv = argv;
-	*ret_n_argv = (uint32_t)n;
-	return 0;
-}
-
-/* 0, CENSUS_GONE, CENSUS_EMPTY, -ENOMEM. */
-static int argv_text(int folder_fd, char **ret_argv, uint32_t *ret_n_argv)
-{
-	char text[TASK_ARGV_BYTES_MAX +
-		  2]; /* one byte more than is kept shows that there is more */
-	ssize_t n_read = scan_text(folder_fd, "cmdline", text, sizeof(text));
-
-	if (n_read <= 0)
-		return n_read ? CENSUS_GONE : CENSUS_EMPTY;
-
-	size_t n = (size_t)n_read;
-	if (n <= TASK_ARGV_BYTES_MAX && text[n - 1] == '\0')
-		n--; /* NUL stands between arguments, not behind the last */
-	return census_argv_copy(text, n, ret_argv, ret_n_argv);
-}
-
 static int argv_read(int folder_fd, struct task *process)
 {
 	char *argv;
 	uint32_t n_argv;
 
-	int r = argv_text(folder_fd, &argv, &n_argv);
+	int r = proc_argv(folder_fd, &argv, &n_argv);
 	if (r)
 		return r;
 	free(process->argv);
@@ -133,7 +73,7 @@ static int argv_read(int folder_fd, struct task *process)
 	return 0;
 }
 
-/* 0, also where it cannot be read; -ENOMEM. */
+/* 0, also if it cannot be read; -ENOMEM. */
 static int owner_read(struct attribute *a, int folder_fd, struct task **process)
 {
 	struct rights rights;
@@ -143,59 +83,23 @@ static int owner_read(struct attribute *a, int folder_fd, struct task **process)
 	return owner_set(a, process, &rights, clock_ns(CLOCK_MONOTONIC));
 }
 
-int census_rights(const struct attribute *a, pid_t pid, struct rights *ret_rights)
-{
-	_cleanup_(closep) int folder_fd = process_folder(a, pid);
-
-	return folder_fd < 0 ? RIGHTS_GONE : a->o.rights(folder_fd, ret_rights);
-}
-
 int census_argv(struct attribute *a, struct task **process)
 {
-	_cleanup_(closep) int folder_fd = process_folder(a, (*process)->pid);
+	_cleanup_(closep) int folder_fd = proc_folder(a, (*process)->pid);
 	if (folder_fd < 0)
-		return CENSUS_GONE;
+		return PROC_GONE;
 
-	/* an exec sets the owner before the arguments: once these are there, it is the new one */
+	/* an exec sets the owner before the arguments: once they are in place, the owner is the new
+	 * one */
 	int r = argv_read(folder_fd, *process);
 	return r ? r : owner_read(a, folder_fd, process);
-}
-
-int census_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text)
-{
-	_cleanup_(closep) int folder_fd = process_folder(a, pid);
-	struct exec_text text = {.argv = NULL};
-	if (folder_fd < 0)
-		return CENSUS_GONE;
-
-	int r = argv_text(folder_fd, &text.argv, &text.n_argv);
-	if (r)
-		return r;
-	text.has_rights = a->o.rights(folder_fd, &text.rights) == 0;
-	*ret_text = text;
-	return 0;
-}
-
-/* False where it cannot be read. */
-static bool exe_path(int folder_fd, char path[static PATH_MAX])
-{
-	static const char deleted[] = " (deleted)";
-	ssize_t n = readlinkat(folder_fd, "exe", path, PATH_MAX - 1);
-
-	if (n <= 0)
-		return false;
-	path[n] = '\0';
-	size_t n_deleted = sizeof(deleted) - 1;
-	if ((size_t)n > n_deleted && !strcmp(path + n - n_deleted, deleted))
-		path[(size_t)n - n_deleted] = '\0';
-	return true;
 }
 
 static int exe_read(int folder_fd, struct task *process)
 {
 	char path[PATH_MAX];
 
-	if (process->exe || !exe_path(folder_fd, path))
+	if (process->exe || !proc_exe(folder_fd, path))
 		return 0;
 	process->exe = strdup(path);
 	process->changed = true;
@@ -230,15 +134,15 @@ static int maps_read(struct attribute *a, int folder_fd, struct task *process)
 			.executable = true,
 			.path = m.path,
 		};
-		int r = sideband_map(a, process, &map, time_ns, 0);
+		int r = mapping_enter(a, process, &map, time_ns, 0);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-/* The id of a cgroup path: the inode of its folder, where perf's ids are of that hierarchy; else a
- * number of our own, with the highest bit set, which no inode of the kernel's has. */
+/* The id of a cgroup path: the inode of its folder if perf's ids refer to that hierarchy; else a
+ * number of our own with the highest bit set, which no kernel inode has. */
 static uint64_t cgroup_id(
 	const struct attribute *a, enum scan_hierarchy hierarchy, const char *path)
 {
@@ -287,7 +191,7 @@ static int details_read(struct attribute *a, int folder_fd, struct task **at)
 	return r < 0 ? r : maps_read(a, folder_fd, process);
 }
 
-/* A name that is a number and a pid; 0: it is not. */
+/* The pid that the name spells; 0: none. */
 static pid_t name_pid(const char *name)
 {
 	uint64_t pid;
@@ -311,7 +215,7 @@ static int threads_read(struct attribute *a, int folder_fd, struct task *process
 		if (!tid || tid == process->pid)
 			continue;
 		snprintf(name, sizeof(name), "%d/stat", (int)tid);
-		if (!stat_read(dirfd(d), name, &stat) || stat.pid != tid)
+		if (!proc_stat(dirfd(d), name, &stat) || stat.pid != tid)
 			continue;
 
 		int r = census_task(a, process->pid, &stat, &thread);
@@ -327,7 +231,7 @@ static int threads_read(struct attribute *a, int folder_fd, struct task *process
 	return 0;
 }
 
-/* Whoever descends from somebody wanted is wanted. */
+/* Descendants of a wanted task are wanted. */
 static bool descends_from_wanted(const struct task *process)
 {
 	const struct task *ancestor = process->parent;
@@ -340,16 +244,16 @@ static bool descends_from_wanted(const struct task *process)
 
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 {
-	_cleanup_(closep) int folder_fd = process_folder(a, pid);
+	_cleanup_(closep) int folder_fd = proc_folder(a, pid);
 	struct scan_stat stat;
 	struct task *process;
 
-	if (folder_fd < 0 || !stat_read(folder_fd, "stat", &stat) || stat.pid != pid)
-		return CENSUS_GONE;
+	if (folder_fd < 0 || !proc_stat(folder_fd, "stat", &stat) || stat.pid != pid)
+		return PROC_GONE;
 	int r = census_task(a, pid, &stat, &process);
 	if (r == TASK_TABLE_FULL) {
 		lose(a, 0, LOSS_ROOM, 1);
-		return CENSUS_GONE;
+		return PROC_GONE;
 	}
 	if (r < 0)
 		return r;
@@ -367,33 +271,16 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 	return threads_read(a, folder_fd, process);
 }
 
-bool census_is_other(const struct attribute *a, const struct task *process)
-{
-	_cleanup_(closep) int folder_fd = process_folder(a, process->pid);
-	char path[PATH_MAX], *argv = NULL;
-	uint32_t n_argv = 0;
-
-	if (folder_fd < 0)
-		return false;
-	if (process->exe && exe_path(folder_fd, path) && strcmp(path, process->exe) != 0)
-		return true;
-	if (!process->argv || argv_text(folder_fd, &argv, &n_argv) != 0)
-		return false;
-	bool other = n_argv != process->n_argv || memcmp(argv, process->argv, process->n_argv) != 0;
-	free(argv);
-	return other;
-}
-
 int census_program(struct attribute *a, struct task **process)
 {
 	struct task *p = *process;
-	_cleanup_(closep) int folder_fd = process_folder(a, p->pid);
+	_cleanup_(closep) int folder_fd = proc_folder(a, p->pid);
 	struct scan_stat stat;
 
-	if (folder_fd < 0 || !stat_read(folder_fd, "stat", &stat) || stat.pid != p->pid ||
-		!sideband_same_start(a, p,
-			scan_start_ns(stat.start_ticks, a->tick_ns, a->suspended_ns)))
-		return CENSUS_GONE;
+	if (folder_fd < 0 || !proc_stat(folder_fd, "stat", &stat) || stat.pid != p->pid ||
+		!life_same_start(
+			a, p, scan_start_ns(stat.start_ticks, a->tick_ns, a->suspended_ns)))
+		return PROC_GONE;
 	int r = owner_read(a, folder_fd, process);
 	if (r < 0)
 		return r;
@@ -439,7 +326,7 @@ static int census_all(struct attribute *a, struct orphans *ret_orphans)
 			continue;
 
 		int r = census_process(a, pid, &parent);
-		/* pids start anew at their end, so that a parent may come after its child */
+		/* pids wrap around, so a parent may come after its child */
 		if (!r && parent && !task_find(a->o.tasks, pid)->parent)
 			r = orphans_add(ret_orphans, pid, parent);
 		if (r < 0)
@@ -466,11 +353,11 @@ static void census_wanted(struct attribute *a, const pid_t *pids, size_t n_pids)
 	for (size_t i = 0; i < n_pids; i++) {
 		struct task *task = task_find(t, pids[i]);
 		if (task && a->o.after_exec && !task->wanted)
-			missed_await(a, pids[i]);
+			exec_await(a, pids[i]);
 		else if (task)
 			task->wanted = true;
 	}
-	/* leaders first, then threads, which ask their leader */
+	/* leaders first, then threads, which look up their leader */
 	for (struct task *task = t->live; task; task = task->hh.next)
 		if (task->process == task)
 			task->wanted |= descends_from_wanted(task);

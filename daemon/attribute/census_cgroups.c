@@ -2,9 +2,9 @@
 
 /* Names of cgroups
  *
- * A sample names its cgroup by a number, which is the inode of the cgroup's folder in the hierarchy
- * of the perf_event controller: that of version 2, unless it was mounted for itself in version 1.
- * One walk over the folders names those that exist; CGROUP records name what comes later.
+ * A sample identifies its cgroup by the inode of its folder in the hierarchy of the perf_event
+ * controller: version 2, unless the controller is mounted separately in version 1. One walk over
+ * the folders names the existing cgroups; CGROUP records name later ones.
  */
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/attribute/station.h"
+#include "daemon/attribute/attribute_private.h"
 #include "proto/memory.h"
 
 static void closedirp(DIR **d)
@@ -28,7 +28,7 @@ static void closedirp(DIR **d)
 void census_cgroup_root(struct attribute *a)
 {
 	static const struct {
-		const char *folder, *sign; /* a file that only this kind of root has */
+		const char *folder, *sign; /* a file that only a root of this kind has */
 		bool v1;
 	} roots[] = {
 		{"/perf_event", "/perf_event/cgroup.procs", true},
@@ -58,7 +58,7 @@ struct cgroup_walk {
 
 static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name);
 
-/* One entry of a folder: its path is the folder's and its own name. */
+/* One entry of a folder: its path is the folder's path and its name. */
 static int cgroup_walk_entry(struct cgroup_walk *w, int folder_fd, const char *name)
 {
 	size_t n_path = w->n_path, n_name = strlen(name);
@@ -78,7 +78,7 @@ static int cgroup_walk_entry(struct cgroup_walk *w, int folder_fd, const char *n
 	return r;
 }
 
-/* Name the folder and all below it. Folders may go while we look. */
+/* Name the folder and all below it. Folders may disappear meanwhile. */
 static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name)
 {
 	if (w->n_dirs >= CGROUP_DIRS_MAX || w->depth > CGROUP_DEPTH_MAX)

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Charging: counts belong to who ran
+/* Charging: counts belong to the task that ran
  *
- * A switch says what its group counted for the task that is leaving. Making an attribution of each
- * would mean as many rows as switches, so the counts wait in the task until its next sample takes
- * them along. A task that ends before that delivers them with an attribution that counts no sample.
+ * A switch carries what its group counted for the outgoing task. An attribution for each would mean
+ * as many rows as switches, so the counts stay in the task until its next sample takes them. A task
+ * that ends before that delivers them in an attribution without a sample.
+ *
+ * A group that is not cut at switches has a sibling that counts them, and only stretches between
+ * two samples in which it stood still are charged. A counter that never moved proves nothing: it
+ * reads 0 for ever if it excludes the kernel, where all switches happen. So one that reads 0 charges
+ * nothing. It counts a switch before the next task runs, with interrupts off; only an interrupt that
+ * cannot be masked comes between, and then what is left of the switch goes to the next task.
  */
 
 #include <errno.h>
 
-#include "daemon/attribute/station.h"
+#include "daemon/attribute/attribute_private.h"
 
-/* What pending holds for one event. */
+/* Pending counts of one event. */
 enum { PENDING_VALUE, PENDING_ENABLED, PENDING_RUNNING, N_PENDING };
 
 static int event_of(const struct attribute *a, uint64_t id)
@@ -21,7 +27,7 @@ static int event_of(const struct attribute *a, uint64_t id)
 	return s && s->event >= 0 && s->event < a->o.n_events ? s->event : -1;
 }
 
-/* Counts that wait in a task are of a sampling event's group; remember whose. */
+/* Pending counts of a task belong to the group of a sampling event; remember which. */
 static void charge_learn(
 	struct attribute *a, const struct stream *stream, const struct record_sample *s)
 {
@@ -36,10 +42,9 @@ static void charge_learn(
 	}
 }
 
-/* The sibling counts switches, and tells of each as it counts it. But the kernel does not let it
- * where it has throttled the group, and of the idle task only on the first hart (seen on Linux
- * 6.18: the event counts, and no sample comes). Being the last that was opened, it is the last that
- * is read. */
+/* The sibling counts switches and delivers a record for each. But the kernel suppresses the record
+ * if it has throttled the group, and for the idle task on all but the first hart (seen on Linux
+ * 6.18: the event counts without a sample). It is opened last, so its value is read last. */
 static uint64_t count_untold(
 	const struct attribute *a, const struct record *r, const struct delta *d)
 {
@@ -48,6 +53,17 @@ static uint64_t count_untold(
 	uint64_t n_told = r->stream->role == STREAM_SWITCH;
 
 	return s && s->role == STREAM_SWITCH && last->value > n_told ? last->value - n_told : 0;
+}
+
+/* Of a group that is not cut: did one task run since the last reading? */
+static bool is_of_one_task(
+	const struct attribute *a, const struct record_sample *s, const struct delta *d)
+{
+	const struct record_read_value *last = &s->read[s->n_read - 1];
+	const struct stream *counter = stream_table_find(a->o.streams, last->id);
+
+	return counter && counter->role == STREAM_SWITCH_COUNT && last->value > 0 &&
+	       d->read[d->n_reads - 1].value == 0;
 }
 
 int charge_delta(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta)
@@ -70,15 +86,33 @@ int charge_delta(struct attribute *a, const struct record *r, int hart, struct d
 	int result = delta_take(&a->deltas, &key, s, ret_delta);
 	if (result < 0)
 		return result;
+	ret_delta->n_untold = 0;
 	if (result == DELTA_TABLE_FULL)
 		lose(a, hart, LOSS_ROOM, 1);
-	if (!result && ret_delta->n_reads && !a->o.per_task) {
+	if (!result && r->stream->uncut && !is_of_one_task(a, s, ret_delta)) {
+		ret_delta->n_reads = 0;
+	} else if (!result && !r->stream->uncut && !a->o.per_task) {
 		ret_delta->n_untold = count_untold(a, r, ret_delta);
 		lose(a, hart, LOSS_SWITCH, ret_delta->n_untold);
 	}
 
 	charge_learn(a, r->stream, s);
 	return 0;
+}
+
+uint64_t charge_uncounted(const struct record *r, const struct delta *d)
+{
+	return r->stream->uncut && !d->n_reads;
+}
+
+/* How long a member counted. A throttled event does not count; nor do its siblings on kernels that
+ * stop the whole group (silence.c). */
+static uint64_t ran_ns(const struct attribute *a, const struct delta *d, uint64_t id)
+{
+	const struct stream *s = d->silent_ns ? stream_table_find(a->o.streams, id) : NULL;
+	bool stopped = s && (a->throttles_groups || s->leader == id);
+
+	return stopped ? d->running_ns - d->silent_ns : d->running_ns;
 }
 
 int charge_pending(struct attribute *a, struct task *task, const struct delta *d)
@@ -99,7 +133,7 @@ int charge_pending(struct attribute *a, struct task *task, const struct delta *d
 		uint64_t *pending = task->pending + event * N_PENDING;
 		pending[PENDING_VALUE] += d->read[i].value;
 		pending[PENDING_ENABLED] += d->enabled_ns;
-		pending[PENDING_RUNNING] += d->running_ns;
+		pending[PENDING_RUNNING] += ran_ns(a, d, d->read[i].id);
 	}
 	return 0;
 }

@@ -2,13 +2,11 @@
 
 /* Deltas: what a group counted since it was last read
  *
- * Counters of a hart run on across context switches, so a difference between two samples would
- * charge one task with what others did between them. The record at each switch cuts the stretch:
- * every reading, of a sample or a switch, closes one that belongs to a single task. Where a record
- * was lost the cut is lost too, and the stretch is charged to nobody.
+ * Counters of a hart keep running across context switches, so a difference between two samples
+ * would charge one task for what others did in between. The record at each switch cuts the stretch:
+ * every reading, of a sample or a switch, ends a stretch of a single task. If a record was lost, so
+ * was the cut, and the stretch is charged to nobody.
  */
-
-#define HASH_NONFATAL_OOM 1
 
 #include "daemon/attribute/delta.h"
 
@@ -64,7 +62,7 @@ static void delta_whole(const struct record_sample *s, struct delta *d)
 	d->running_ns = s->running_ns;
 }
 
-/* False where a member is another one, or anything went backwards. */
+/* False if a member changed or a value went backwards. */
 static bool delta_subtract(
 	const struct delta_group *g, const struct record_sample *s, struct delta *d)
 {

@@ -3,8 +3,8 @@
 
 /* Deltas: what a group counted since it was last read
  *
- * Samples and switches bring the running totals of their group; the difference to the last reading
- * belongs to the task in whose context the record was made (DESIGN.md decision 3).
+ * Samples and switches carry the running totals of their group; the difference from the last
+ * reading belongs to the task in whose context the record was made.
  */
 
 #include <stdbool.h>
@@ -15,13 +15,13 @@
 #include "daemon/decode/record.h"
 #include "proto/hash_table.h"
 
-/* Groups whose last reading is kept: one per hart system-wide; one per task and hart otherwise,
- * where SAMPLER_TASKS_MAX threads and their children share the room. */
+/* Groups whose last reading is kept: one per hart system-wide; otherwise one per task and hart,
+ * shared by SAMPLER_TASKS_MAX threads and their children. */
 #define DELTA_GROUPS_MAX 65536
 
 enum {
-	DELTA_FIRST = 1,  /* nothing to compare with yet: nothing may be charged */
-	DELTA_RESET,      /* values went backwards or members changed: this reading starts anew */
+	DELTA_FIRST = 1, /* nothing to compare with yet: nothing may be charged */
+	DELTA_RESET, /* values went backwards or members changed: this reading is the new start */
 	DELTA_TABLE_FULL, /* no room for another group */
 };
 
@@ -29,14 +29,18 @@ struct delta {
 	struct record_read_value read[RECORD_READ_VALUES_MAX]; /* by member id: what was counted */
 	uint32_t n_reads;
 	uint64_t enabled_ns, running_ns;
-	uint64_t n_untold; /* switches meanwhile that no record told of, by charge_delta; others ran
-			      too then, or the hart idled */
+	/* set by charge_delta: switches since without a record; other tasks ran too, or the hart
+	 * idled */
+	uint64_t n_untold;
+	/* set by silence_cut: time of it in which the group's leader was throttled, and on kernels
+	 * that throttle groups switches were not counted */
+	uint64_t silent_ns;
 };
 
 struct delta_key {
 	uint64_t leader; /* stream id */
 	int32_t hart;
-	int32_t tid; /* 0: the group counts whoever runs; else it counts this task alone */
+	int32_t tid; /* 0: the group counts all tasks; else only this one */
 };
 
 struct delta_group;
@@ -44,13 +48,13 @@ struct delta_table {
 	struct delta_group *groups; /* uthash by key */
 };
 
-/* Compare with the last reading, and keep this one. A group that counts one task alone began at
+/* Compare with the last reading, and keep this one. A group that counts only one task started at
  * zero with it, so its first reading is a delta too. 0, DELTA_*, -ENOMEM; *ret_delta only on 0. */
 int delta_take(struct delta_table *t, const struct delta_key *key, const struct record_sample *s,
 	struct delta *ret_delta);
 
-/* Records of this hart were lost: what was counted since cannot be told apart. The next reading of
- * groups that count whoever runs is a first one. */
+/* Records of this hart were lost: counts since then cannot be attributed. The next reading of
+ * groups that count all tasks is a first one. */
 void delta_forget_hart(struct delta_table *t, int hart);
 /* The task is gone. O(groups). */
 void delta_forget_task(struct delta_table *t, pid_t tid);

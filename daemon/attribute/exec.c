@@ -2,39 +2,38 @@
 
 /* Execs: arguments, read while the process still lives
  *
- * Rings are drained a few times a second, and most of the processes of a build live shorter than
- * that. So whoever hears of an exec at once says so here, and the arguments are read there and
- * then; the process itself is told of them when the record of that exec comes through the merge in
- * its order.
+ * Rings are drained a few times a second, and most processes of a build live shorter than that. So
+ * execs are reported here early, and the arguments are read at once; they are given to the process
+ * when the record of that exec comes through the merge in order.
  *
- * Who tells of it may do so when the arguments are in place (the tracepoint), or a little before,
- * when only the new memory is (COMM): a look within that moment finds none, and is repeated. What
- * is read belongs to the last exec before the look, so an exec of the same process that turns out
- * to lie between takes it away from the earlier one.
+ * An exec may be reported when its arguments are in place (the tracepoint), or slightly before,
+ * when only the new memory is (COMM): a read at that moment finds none, and is repeated. What was
+ * read belongs to the last exec before the read, so if a later exec of the same process turns out
+ * to be in between, the result moves to that one.
  *
- * Where the kernel copies the new program's stack into the record, all that is there: nothing needs
- * to be heard of at once, and nobody needs to live until we look.
+ * If the kernel copies the new program's stack into the record, everything is in it: no early
+ * report is needed, and the process need not live until it is read.
  */
 
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 
+#include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/exec_stack.h"
-#include "daemon/attribute/station.h"
 #include "proto/clock.h"
 
 #define NEVER UINT64_MAX
 
-/* COMM and what told of the exec at once are apart by what it takes to map the program, which may
- * have to be read from a disc. The nearest counts, so that execs in a row are told apart. */
+/* The early report and COMM are separated by the time to map the program, which may have to be read
+ * from disk. The nearest match is used, so that consecutive execs are distinguished. */
 #define EXEC_MATCH_NS 100000000u
 
 /* A drain comes a quarter of a second later, or a few when the machine is in trouble. */
 #define EXEC_EXPIRE_NS 3000000000u
 
-/* When to look again, after the record: mapping the file takes a fraction of a millisecond where it
- * is in memory, and some where it has to be read. */
+/* When to try again after the record: mapping the file takes a fraction of a millisecond if it is
+ * cached, and a few milliseconds if it has to be read. */
 static const uint64_t exec_again_ns[] = {1000000, 3000000, 10000000};
 #define EXEC_LOOKS (sizeof(exec_again_ns) / sizeof(exec_again_ns[0]))
 
@@ -45,9 +44,9 @@ static void exec_give_up(struct exec *e)
 	e->due_ns = NEVER;
 }
 
-/* Samples of a program that its caller may not inspect are for those who may see everything. A
- * process that was gone before it was read stays with the user who forked it, who had the right to
- * become another, unless the copy says that the file gives it rights. 0 or -ENOMEM. */
+/* Only users who may see everything see samples of a program that its caller may not inspect. A
+ * process that was gone before it was read stays with the user who forked it, unless the copy shows
+ * that its file gives it rights. 0 or -ENOMEM. */
 static int give_owner(struct attribute *a, const struct exec *e, struct task **process)
 {
 	static const struct rights roots = {0, 0};
@@ -61,7 +60,7 @@ static int give_owner(struct attribute *a, const struct exec *e, struct task **p
 	return text->from_stack ? owner_set(a, process, &forkers, 0) : 0;
 }
 
-/* 0 or -ENOMEM, without which the owner is not known. */
+/* 0 or -ENOMEM; then the owner is not known. */
 static int exec_give(struct attribute *a, struct exec *e, struct task **process)
 {
 	int r = give_owner(a, e, process);
@@ -119,7 +118,7 @@ void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)
 			exec_give_up(e);
 	}
 	if (a->n_execs == EXECS_MAX)
-		return; /* /proc is asked when the record comes, as if we had not heard */
+		return; /* /proc is read when the record comes, as without a report */
 
 	a->exec[a->n_execs++] = (struct exec){
 		.pid = pid,
@@ -131,7 +130,7 @@ void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)
 		a->exec_due_ns = 0;
 }
 
-/* What the copy says. False where it does not hold all that is wanted. */
+/* Read the copy. False if it does not hold everything needed. */
 static bool stack_text(const struct record_sample *s, struct exec_text *ret_text)
 {
 	bool narrow = s->regs_abi == PERF_SAMPLE_REGS_ABI_32;
@@ -149,22 +148,22 @@ static bool stack_text(const struct record_sample *s, struct exec_text *ret_text
 		.secure = stack.secure,
 		.own_uid = stack.uid,
 	};
-	/* one byte more than is kept shows that there is more */
+	/* one byte more than is kept shows whether there is more */
 	size_t n = stack.whole ? stack.n_argv : TASK_ARGV_BYTES_MAX + 1;
-	if (census_argv_copy(stack.argv, n, &text.argv, &text.n_argv) < 0)
+	if (proc_argv_copy(stack.argv, n, &text.argv, &text.n_argv) < 0)
 		return false;
 	*ret_text = text;
 	return true;
 }
 
-/* The copy does not say all: a program that may not be read, and whose uid it is, which is as the
- * process sees it, in its user namespace. What root runs as root needs no look. */
+/* The copy does not show everything: whether the program is readable, and the real owner, since its
+ * uid is in the process's user namespace. What root runs as root needs no check. */
 static void read_owner(const struct attribute *a, pid_t pid, struct exec_text *text)
 {
 	const struct task *task = task_find(a->o.tasks, pid);
 
 	if (!text->secure && (!task || task->process->uid != 0 || text->own_uid != 0))
-		text->has_rights = census_rights(a, pid, &text->rights) == 0;
+		text->has_rights = proc_rights(a, pid, &text->rights) == 0;
 }
 
 void attribute_exec_stack(struct attribute *a, const struct record *r)
@@ -192,11 +191,11 @@ void attribute_exec_stack(struct attribute *a, const struct record *r)
 static void exec_look(const struct attribute *a, struct exec *e, uint64_t now_ns)
 {
 	e->due_ns = NEVER;
-	/* whoever is gone has none; without memory it stays unread */
-	int r = census_exec(a, e->pid, &e->text);
+	/* a process that is gone has none; without memory it stays unread */
+	int r = proc_exec(a, e->pid, &e->text);
 
 	e->read_ns = clock_ns(CLOCK_MONOTONIC);
-	while (r == CENSUS_EMPTY && e->due_ns == NEVER && e->n_looks < EXEC_LOOKS) {
+	while (r == PROC_EMPTY && e->due_ns == NEVER && e->n_looks < EXEC_LOOKS) {
 		uint64_t again_ns = e->time_ns + exec_again_ns[e->n_looks++];
 
 		if (again_ns > now_ns)
@@ -204,7 +203,7 @@ static void exec_look(const struct attribute *a, struct exec *e, uint64_t now_ns
 	}
 }
 
-/* Its record came before its arguments could be read. True: it is settled. */
+/* Its record came before its arguments could be read. True: done. */
 static bool exec_settle(struct attribute *a, struct exec *e)
 {
 	if (!e->process || e->due_ns != NEVER)
@@ -262,7 +261,7 @@ bool exec_take(struct attribute *a, struct task **at, uint64_t time_ns, int hart
 		if (e->pid != process->pid)
 			continue;
 		if (e->process)
-			exec_give_up(e); /* an earlier one that waits: the process is past it */
+			exec_give_up(e); /* an earlier one is pending: the process is past it */
 		else if (apart_ns < least_ns) {
 			nearest = e;
 			least_ns = apart_ns;
@@ -283,6 +282,26 @@ bool exec_take(struct attribute *a, struct task **at, uint64_t time_ns, int hart
 		(void)exec_give(a, nearest, at); /* without memory it is not known */
 	exec_remove(a, nearest);
 	return known;
+}
+
+void exec_await(struct attribute *a, pid_t pid)
+{
+	struct task *task = task_find(a->o.tasks, pid);
+
+	if (!task || task->process != task)
+		return;
+	task->awaits_exec = true;
+	for (size_t i = 0; i < a->n_awaited; i++)
+		if (a->awaited[i].pid == pid)
+			return;
+	if (a->n_awaited < AWAITED_MAX)
+		a->awaited[a->n_awaited++] = (struct awaited){.pid = pid};
+}
+
+void attribute_await_exec(struct attribute *a, const pid_t *pids, size_t n_pids)
+{
+	for (size_t i = 0; i < n_pids; i++)
+		exec_await(a, pids[i]);
 }
 
 void exec_clear(struct attribute *a)

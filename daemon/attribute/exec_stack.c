@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The arguments lie one behind the other, so the first pointer says where they begin and the last
- * argument's end is theirs. The pointers were written by the kernel, the texts by whoever called
- * exec; both may be cut off by the end of the copy, and neither is believed further than it lies
- * inside. A program without arguments has argc 0 on kernels before 5.18, and is malformed here.
+/* The arguments are stored one after the other, so they begin at the first pointer and end with the
+ * last argument. The kernel wrote the pointers, the caller of exec the texts; both may be cut off
+ * by the end of the copy, and neither is trusted outside it. A program without arguments has argc 0
+ * on kernels before 5.18, and is malformed here.
  */
 
 #include "daemon/attribute/exec_stack.h"
@@ -33,7 +33,7 @@ static bool next_word(struct words *w, uint64_t *ret)
 	return true;
 }
 
-/* argc and its pointers, of which only the first and the last are kept. */
+/* Read argc and the pointers, of which only the first and the last are kept. */
 static int take_arguments(struct words *w, uint64_t *ret_first, uint64_t *ret_last)
 {
 	uint64_t argc, addr = 0;

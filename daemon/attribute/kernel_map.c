@@ -2,10 +2,10 @@
 
 /* The kernel's own addresses
  *
- * /proc/modules gives each module one address and one size, although its text and data lie apart
- * since Linux 6.4: the size is the sum, so ranges may reach into the next module's. The module
- * that begins nearest below an address is the right one all the same. Files are made when a frame
- * first needs them, so that the build ids of 300 modules are not read for nothing.
+ * /proc/modules gives each module one address and one size, although its text and data are separate
+ * since Linux 6.4: the size is the sum, so a range may overlap the next module's. The module that
+ * begins nearest below an address is still the right one. Files are created when a frame first
+ * needs them, so that the build ids of 300 modules are not read for nothing.
  */
 
 #include "daemon/attribute/kernel_map.h"

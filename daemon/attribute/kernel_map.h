@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The kernel's own addresses: which of them is in a module, and where its text begins
+/* The kernel's addresses: modules, and the start of the kernel's text
  *
- * Read once. An address of a module becomes (module, offset from its start), any other (kernel,
- * offset from _stext), so that frames of two boots with different layouts are the same frames.
+ * Read once. An address of a module becomes (module, offset from its start), any other address
+ * becomes (kernel, offset from _stext), so frames stay the same across boots with different
+ * layouts.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/attribute/file.h"
+#include "daemon/naming/file.h"
 
 #define KERNEL_MODULES_MAX 8192             /* a full desktop loads 300 */
 #define KERNEL_MODULES_BYTES_MAX (1u << 20) /* of /proc/modules; about 100 bytes a module */
-#define KERNEL_SYMBOLS_BYTES_MAX                                                                   \
-	(1u << 20) /* of /proc/kallsyms searched for _stext, which is among the first */
+/* of /proc/kallsyms searched for _stext, one of the first symbols */
+#define KERNEL_SYMBOLS_BYTES_MAX (1u << 20)
 #define KERNEL_NOTES_BYTES_MAX 4096 /* of an ELF note section; one build id takes 36 */
 #define KERNEL_MODULE_NAME_BYTES 64 /* Source: MODULE_NAME_LEN, include/linux/moduleparam.h */
 
@@ -26,19 +27,19 @@ struct kernel_module {
 };
 
 struct kernel_map {
-	uint64_t base;                /* address of _stext; 0: hidden from us (kptr_restrict) */
+	uint64_t base;                /* address of _stext; 0: hidden (kptr_restrict) */
 	struct kernel_module *module; /* sorted by start */
 	size_t n_modules;
 	struct file *file; /* the kernel, once an address in it was seen */
 	const char *proc;  /* borrowed: "/proc" */
 };
 
-/* Read the map below the folder proc, whose neighbour is sys. What cannot be read is missing from
- * the map. 0 or -ENOMEM. */
+/* Read the map from the folder proc, with sys next to it. What cannot be read is missing from the
+ * map. 0 or -ENOMEM. */
 int kernel_map_read(const char *proc, struct kernel_map *ret_map);
 
-/* Add the modules of a text like /proc/modules. Lines that do not parse, or whose address is
- * hidden, are passed over. 0 or -ENOMEM. */
+/* Add the modules of a text like /proc/modules. Lines that do not parse or have a hidden address
+ * are skipped. 0 or -ENOMEM. */
 int kernel_map_modules(struct kernel_map *m, const char *text);
 
 /* File and offset of an address. With base 0 the kernel's offset is always 0.
@@ -49,8 +50,8 @@ int kernel_map_find(struct kernel_map *m, struct file_table *files, uint64_t add
 /* The kernel itself. 0, FILE_TABLE_FULL, -ENOMEM. */
 int kernel_map_kernel(struct kernel_map *m, struct file_table *files, struct file **ret_file);
 
-/* The GNU build id in a section of ELF notes of the machine's byte order; its bytes (≤ 20), 0:
- * none. Source: elf(5), "Notes (Nhdr)". */
+/* Find the GNU build id in a section of ELF notes in the machine's byte order. Returns its size in
+ * bytes (≤ 20), 0: none. Source: elf(5), "Notes (Nhdr)". */
 uint8_t note_build_id(const uint8_t *notes, size_t n, uint8_t ret_build_id[20]);
 
 void kernel_map_clear(struct kernel_map *m);

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Mappings: what the name of a mapping says of the code in it
+/* Mappings: the kind of code behind a mapping's name, and how a mapping is entered
  *
- * The kernel has many names for memory that belongs to no file, and for a profiler they are all
- * the same: somebody generated code there, and only that process can say what it is. Anything that
- * merely looks like a path is taken for a file; whether it really is one is for the opener to find.
+ * The kernel has many names for memory that belongs to no file. To a profiler they all mean the
+ * same: code was generated there, and only that process can describe it. Anything that looks like a
+ * path is taken for a file; the opener finds out whether it is one.
  */
 
 #include "daemon/attribute/mapping.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "daemon/attribute/attribute_private.h"
 
 /* Source: kernel/events/core.c, perf_event_mmap_event ("//anon", "[heap]", "[stack]"); mm/shmem.c
  * (memfd:, SYSV, dev/zero); mm/hugetlb.c (anon_hugepage); fs/anon_inodes.c; man prctl,
  * PR_SET_VMA_ANON_NAME ("[anon:name]"). */
-static const char *const generated[] = {
+static const char *const generated_names[] = {
 	"//anon",
 	"[anon",
 	"anon_inode:",
@@ -56,10 +60,121 @@ enum file_kind mapping_kind(const char *path, uint8_t n_build_id)
 		return FILE_ELF;
 	if (is_jitdump(path))
 		return FILE_JITDUMP;
-	for (size_t i = 0; i < sizeof(generated) / sizeof(*generated); i++)
-		if (starts(path, generated[i]))
+	for (size_t i = 0; i < sizeof(generated_names) / sizeof(*generated_names); i++)
+		if (starts(path, generated_names[i]))
 			return FILE_PERF_MAP;
 
 	/* "[vsyscall]", "[uprobes]", "//toolong": nothing to open */
 	return *path == '/' && path[1] != '/' ? FILE_ELF : FILE_ANON;
+}
+
+/* --- entering --------------------------------------------------------------------------------- */
+
+/* Kernel threads map no code; the generated code of a process belongs to that process. */
+static struct file_key mapping_key(const struct task *process, const struct record_mmap *m)
+{
+	enum file_kind kind = mapping_kind(m->path, m->n_build_id);
+	bool generated = kind == FILE_PERF_MAP || kind == FILE_JITDUMP;
+
+	return (struct file_key){
+		.kind = kind,
+		.path = m->path,
+		.build_id = m->build_id,
+		.n_build_id = m->n_build_id,
+		.major = m->major,
+		.minor = m->minor,
+		.inode = m->inode,
+		.generation = generated ? process->exec_ns : m->generation,
+		.uid = task_files_uid(process),
+		.pid = process->pid,
+		.pid_start_ns = process->start_ns,
+	};
+}
+
+/* The process describes its generated code from now on, including what it has mapped already. */
+static int mapping_jitdump(struct attribute *a, struct task *process, struct file *dump)
+{
+	if (process->jitdump == dump)
+		return 0;
+
+	process->jitdump = dump;
+	for (uint32_t i = 0; process->space && i < process->space->n_maps; i++) {
+		struct map m = process->space->map[i];
+
+		if (m.file->kind != FILE_PERF_MAP)
+			continue;
+		/* same bounds: the order of the others stays */
+		int r = space_map(
+			a->o.tasks, process, m.start, m.end - m.start, m.file_offset, dump);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int mapping_exe(struct task *process, const struct file *file)
+{
+	if (process->exe || file->kind != FILE_ELF)
+		return 0;
+
+	process->exe = strdup(file->path);
+	process->changed = true;
+	return process->exe ? 0 : -ENOMEM;
+}
+
+static int map_file(
+	struct attribute *a, struct task *process, const struct record_mmap *m, struct file *file)
+{
+	if (!file->map_end) {
+		file->map_start = m->start;
+		file->map_end = m->start + m->bytes;
+	}
+	int r = mapping_exe(process, file);
+	if (r < 0)
+		return r;
+	return space_map(a->o.tasks, process, m->start, m->bytes, m->file_offset, file);
+}
+
+/* One check per drain is enough: everything it could find was written before the drain. */
+static bool is_rewritten(struct attribute *a, struct file *file)
+{
+	const struct file **looked = &a->looked[file->id % FILES_LOOKED];
+
+	if (!a->o.namer || *looked == file)
+		return false;
+	*looked = file;
+	return namer_is_rewritten(a->o.namer, file);
+}
+
+int mapping_enter(struct attribute *a, struct task *task, const struct record_mmap *m,
+	uint64_t time_ns, int hart)
+{
+	struct task *process = task->process;
+	struct file_key key = mapping_key(process, m);
+	char path[64];
+	struct file *file;
+	int r = 0;
+
+	if (key.kind == FILE_PERF_MAP && process->jitdump) {
+		file = process->jitdump;
+	} else {
+		/* Source: Linux tools/perf/Documentation/jit-interface.txt. */
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)process->pid);
+		if (key.kind == FILE_PERF_MAP)
+			key.path = path;
+		r = file_get(a->o.files, &key, &file);
+		/* it was rewritten in place: same inode, another program */
+		if (!r && is_rewritten(a, file))
+			r = file_get(a->o.files, &key, &file);
+	}
+
+	if (!r && (!file->mapped_ns || time_ns < file->mapped_ns))
+		file->mapped_ns = time_ns;
+	if (!r && key.kind == FILE_JITDUMP)
+		r = mapping_jitdump(a, process, file);
+	else if (!r)
+		r = map_file(a, process, m, file);
+	if (r > 0)
+		lose(a, hart, LOSS_ROOM, 1);
+	return r < 0 ? r : 0;
 }

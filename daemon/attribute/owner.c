@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Owners: whose a process is, and what becomes of its samples when that changes
+/* Owners: the owner of a process, and its samples when the owner changes
  *
- * Samples of a task belong to its owner, so a later owner must not see what was sampled before, and
- * a former owner must lose it:
+ * Samples of a task belong to its owner. When the owner changes, the new one must not see earlier
+ * samples, and the former one must lose them:
  *
- *      becomes root's, or nobody's      the task is hidden, with all that was sampled of it
- *      becomes a user's                 what was sampled of it by then ends with it, hidden, and
- *                                       another task of the same pid goes on as that user's
+ *      to root, or nobody      the task is hidden, with all its samples
+ *      to a user               the task ends, hidden with its samples, and another task of the
+ *                              same pid continues for that user
  *
- * A process changes its owner by an exec, which has a record, or by a call of its own, which has
- * none. Each exec begins a stage whose owner is unknown until it was read. A reading belongs
- * to the stage in which it was made: where the next exec was before it, the earlier stage was never
- * read, and is nobody's. For changes without a record, the processes that were sampled are read
- * again.
+ * A process changes its owner by an exec, which has a record, or by a system call, which has none.
+ * Each exec begins a stage whose owner is unknown until it is read. A reading belongs to the stage
+ * in which it was made: if the next exec came first, the earlier stage was never read, and belongs
+ * to nobody. To find changes without a record, sampled processes are read again.
  */
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/attribute/station.h"
+#include "daemon/attribute/attribute_private.h"
 
 #define UNKNOWN ((uid_t)-1)
 
@@ -29,7 +28,7 @@ static bool is_users(uid_t uid)
 	return uid != 0 && uid != UNKNOWN;
 }
 
-/* Was it sampled while it was not theirs? */
+/* Was it sampled while it belonged to someone else? */
 static bool sampled_as_other(const struct task *p, const struct rights *rights)
 {
 	if (p->sampled && p->uid != UNKNOWN)
@@ -37,13 +36,13 @@ static bool sampled_as_other(const struct task *p, const struct rights *rights)
 	return p->past && (p->past_uid != rights->uid || p->past_gid != rights->gid);
 }
 
-/* What was sampled ends with the task; the process goes on as another one. Threads would have to go
- * on, too: a process of several stays as it is. 0 or -ENOMEM. */
+/* End the task with its samples; the process continues as another task. A process with several
+ * threads stays as it is, since its threads would have to continue too. 0 or -ENOMEM. */
 static int go_on_as_another(struct attribute *a, struct task **process)
 {
 	struct task *before = *process, *after;
 
-	sideband_end(a, before, before->exec_ns ? before->exec_ns : before->start_ns, 0);
+	life_end(a, before, before->exec_ns ? before->exec_ns : before->start_ns, 0);
 	int r = task_add(a->o.tasks, before->pid, before->tid, before->start_ns, &after);
 	if (r) {
 		if (r > 0)
@@ -56,7 +55,7 @@ static int go_on_as_another(struct attribute *a, struct task **process)
 	before->uid = 0;
 	before->gid = 0;
 	*process = after;
-	return sideband_inherit(after, before);
+	return life_inherit(after, before);
 }
 
 int owner_set(
@@ -131,7 +130,7 @@ void attribute_counted(struct attribute *a, struct task *task)
 	owner_sampled(a, task);
 }
 
-/* One who is gone is whose it was; what is root's has nobody whom it could be hidden from. */
+/* A process that is gone keeps its owner; root's processes need not be hidden from anybody. */
 static bool may_change(const struct task *p)
 {
 	return is_users(p->uid) && !p->end_ns && !p->kernel_thread;
@@ -142,10 +141,10 @@ static void check(struct attribute *a, struct task *p, uint64_t now_ns)
 	struct rights rights;
 
 	p->looked_ns = now_ns;
-	if (census_rights(a, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
+	if (proc_rights(a, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
 		return;
-	/* between two states, as in the middle of an exec, it is nobody's for a moment */
-	if (census_rights(a, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
+	/* between two states, as in the middle of an exec, it belongs to nobody for a moment */
+	if (proc_rights(a, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
 		return;
 	p->uid = 0;
 	p->gid = 0;
@@ -166,7 +165,7 @@ void owner_forget_ended(struct attribute *a)
 	a->n_watched = kept;
 }
 
-/* How many may be read now. */
+/* The number that may be read now. */
 static size_t allowance(const struct attribute *a, uint64_t now_ns)
 {
 	uint64_t passed_ns = now_ns > a->checked_ns ? now_ns - a->checked_ns : 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Rights: whose a process wholly is
+/* Rights: the user to whom a process belongs entirely
  *
- * environ and the namespace are looked at before status is read: one that ends meanwhile has given
- * its memory back, after which environ is root's and status has no sizes of memory, so that it is
- * not taken for one that hides. One that execs or changes its user between the two is, at worst,
- * taken for nobody's.
+ * environ and the namespace are read before status: a process that ends meanwhile has released its
+ * memory, and then environ belongs to root and status has no memory sizes, so it is not mistaken
+ * for a process that hides. A process that execs or changes its user between the two reads is, at
+ * worst, taken to belong to nobody.
  */
 
 #include "daemon/attribute/rights.h"
@@ -42,7 +42,7 @@ static bool scan_caps(const char *status, uint64_t *ret_caps)
 	return scan_number(&p, 16, ret_caps);
 }
 
-/* Source: fs/proc/task_mmu.c of Linux 6.12, task_mem: only of what has memory. */
+/* Source: fs/proc/task_mmu.c of Linux 6.12, task_mem: only for processes with memory. */
 static bool has_memory(const char *status)
 {
 	return strstr(status, "\nVmSize:\t");
@@ -72,13 +72,13 @@ static bool same_file(int fd, const struct stat *st)
 	       other.st_ino == st->st_ino;
 }
 
-/* Whose the user namespace of a process is. */
+/* The owner of a process's user namespace. */
 enum whose { OURS, USERS, OTHERS };
 
-/* A user has all rights in a namespace that they made in ours, and in those below it; in one that
- * somebody else made they have none, also over what runs as them there: a unit of root's with
- * PrivateUsers=. Source: man 7 user_namespaces; man 2 ioctl_ns; kernel/user_namespace.c and
- * security/commoncap.c of Linux 6.12, cap_capable. */
+/* A user has all rights in a namespace that they created in ours, and in its descendants. In a
+ * namespace that someone else created they have none, even over processes that run as them there,
+ * such as a root unit with PrivateUsers=. Source: man 7 user_namespaces; man 2 ioctl_ns;
+ * kernel/user_namespace.c and security/commoncap.c of Linux 6.12, cap_capable. */
 static enum whose namespace_of(int folder_fd, uid_t uid)
 {
 	struct stat ours, theirs;
@@ -151,7 +151,7 @@ static int by_uid(const void *a, const void *b)
 
 static int logins_of(FILE *f, struct login_groups *to)
 {
-	char text[4096]; /* of one line; a longer one is passed over, and what it has of the next */
+	char text[4096]; /* of one line; a longer one is skipped */
 	struct passwd user, *found;
 	size_t size = 0;
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Rights: whose a process wholly is
+/* Rights: the user to whom a process belongs entirely
  *
- * The one decision that governs what a user may learn of a process. The owner of /proc/PID does not
- * make it: that is the effective user, which a set-user-ID program, one with capabilities
- * of its file, or a daemon of root's that became the user all have. A process is a user's if that
- * user could read its memory, as the kernel decides it for ptrace.
- * Source: kernel/ptrace.c of Linux 6.12, __ptrace_may_access; security/commoncap.c,
- * cap_ptrace_access_check.
+ * This decides what a user may learn about a process. The owner of /proc/PID is not enough: it is
+ * the effective user, also of a set-user-ID program, of one with file capabilities, or of a root
+ * daemon that switched to that user. A process belongs to a user who could read its memory, by the
+ * kernel's rules for ptrace. Source: kernel/ptrace.c of Linux 6.12, __ptrace_may_access;
+ * security/commoncap.c, cap_ptrace_access_check.
  */
 
 #include <stdbool.h>
@@ -16,49 +15,49 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* Whose it is; root's, {0, 0}, also where it is nobody's wholly. */
+/* The owner; root, {0, 0}, also if the process belongs entirely to no user. */
 struct rights {
 	uid_t uid;
 	gid_t gid;
 };
 
-/* Gone, or without memory: it has not begun or has ended, and nothing can be said of it. */
+/* Gone, or without memory (not started yet, or ended): nothing is known about it. */
 enum { RIGHTS_GONE = 1 };
 
-/* Read whose the process in the folder is: one of /proc/PID, or of a single thread,
- * /proc/PID/task/TID. It is a user's if
- *   - that user owns its file environ, which the kernel gives to root unless the process is
- * dumpable: its program can be read, its file gave it no rights, and it did not ask for it to be
- * hidden;
- *   - its real, effective, saved and file system users are that user, and its four groups are one;
- *   - its user namespace is ours, and it has no permitted capability; or it is one that the user
- *     made, or one below that: there the user has all capabilities.
- * Peers other than root are taken to have no capability themselves: those who have any can join the
- * group that sees all, or run a private mperfd, of which the kernel asks. Some 15 µs. 0;
- * RIGHTS_GONE, *ret_rights is untouched then. */
+/* Read the owner of the process in the folder, /proc/PID or /proc/PID/task/TID for a single thread.
+ * It belongs to a user if
+ *   - the user owns its file environ, which the kernel gives to root unless the process is
+ *     dumpable: its program is readable, its file gave it no rights, and it did not ask to
+ *     be hidden;
+ *   - its real, effective, saved and file system users are the user, and its four groups are equal;
+ *   - its user namespace is ours, and it has no permitted capability; or the user made its
+ *     namespace or an ancestor of it, and has all capabilities there.
+ * Peers other than root are assumed to have no capability: those who have any can join the group
+ * that sees all processes, or run a private mperfd, which the kernel checks. About 15 µs. 0;
+ * RIGHTS_GONE, with *ret_rights untouched. */
 int rights_read(int folder_fd, struct rights *ret_rights);
 
-/* The same of the text of status alone, where environ belongs to environ_uid, and `own_caps` says
- * that the capabilities are of a namespace of that user. */
+/* The same from the text of status, if environ belongs to environ_uid; `own_caps`: the capabilities
+ * are in a namespace of that user. */
 int rights_parse(const char *status, uid_t environ_uid, bool own_caps, struct rights *ret_rights);
 
-/* Of a process, by its pid; of a thread of it by both. */
+/* The same by pid, or by pid and tid for a thread. */
 int rights_of_process(pid_t pid, struct rights *ret_rights);
 int rights_of_thread(pid_t pid, pid_t tid, struct rights *ret_rights);
 
-/* The groups that users log in with, of /etc/passwd alone: other sources may hang. Files of the
- * store do not know the group of a process, so one that runs with another than its user's is
- * nobody's there. */
-#define LOGINS_MAX 65536 /* users beyond it are as those that it does not have */
+/* The users' login groups, from /etc/passwd only: other sources may hang. The store does not keep
+ * the group of a process, so a process with another group than its user's belongs to nobody
+ * there. */
+#define LOGINS_MAX 65536 /* further users are treated as unknown */
 struct login_groups {
 	struct rights *login; /* n_logins, sorted by uid */
 	size_t n_logins;
-	struct timespec changed; /* when the file was, as of the last reading */
+	struct timespec changed; /* modification time of the file at the last reading */
 };
 
-/* Read the file if it changed since. 0, also where it cannot be read (what was read stays);
+/* Read the file if it has changed. 0, also if it cannot be read (the old contents stay);
  * -ENOMEM. */
 int login_groups_read(struct login_groups *g, const char *path);
-/* Is it the group of that user, as far as the file knows the user? */
+/* Is it the login group of that user? True for users that the file does not have. */
 bool login_groups_have(const struct login_groups *g, const struct rights *rights);
 void login_groups_clear(struct login_groups *g);

@@ -2,10 +2,10 @@
 
 /* Scan: the texts of /proc as values
  *
- * The kernel's layout can be trusted, the names inside cannot: a program may call itself
- * "x) R 1 (" or map a file whose name looks like a line of maps. So nothing is found by searching
- * for what a name could hold: fields are taken in order up to the free text, which is always last
- * or, in stat, ends with the last parenthesis.
+ * The kernel's layout can be trusted, the names inside cannot: a program may call itself "x) R 1 ("
+ * or map a file whose name looks like a line of maps. So nothing is searched for that a name could
+ * contain: fields are taken in order up to the free text, which is always last or, in stat, ends
+ * with the last parenthesis.
  */
 
 #include "daemon/attribute/scan.h"
@@ -39,7 +39,7 @@ bool scan_number(const char **p, unsigned int base, uint64_t *ret)
 	return true;
 }
 
-/* A number and the one byte that must stand behind it. */
+/* A number and the one byte that must follow it. */
 static bool scan_field(const char **p, unsigned int base, char end, uint64_t *ret)
 {
 	const char *c = *p;
@@ -52,7 +52,7 @@ static bool scan_field(const char **p, unsigned int base, char end, uint64_t *re
 	return true;
 }
 
-/* Step over n fields of any text, each with one blank behind it. */
+/* Skip n fields of any text, each followed by one blank. */
 static bool skip_fields(const char **p, int n)
 {
 	for (; n > 0; n--) {
@@ -142,15 +142,15 @@ int scan_map_parse(char *line, struct scan_map *ret_map)
 	return 0;
 }
 
-/* No id: they have 32 bits. */
+/* Not an id: ids have 32 bits. */
 #define SCAN_IDS_DIFFER UINT64_MAX
 
-/* The id that stands four times in a line of /proc/PID/status: real, effective, saved, of file
- * systems; or SCAN_IDS_DIFFER. False where there is no such line. */
+/* The id that a line of /proc/PID/status has four times (real, effective, saved, file system), or
+ * SCAN_IDS_DIFFER. False if there is no such line. */
 static bool scan_ids(const char *text, const char *label, uint64_t *ret_id)
 {
 	uint64_t id[4];
-	/* The name stands in the first line, where the kernel escapes its line feeds. */
+	/* The name is in the first line; the kernel escapes its line feeds. */
 	const char *p = strstr(text, label);
 
 	if (!p)

@@ -3,7 +3,7 @@
 
 /* Scan: the texts of /proc as values
  *
- * Pure parsers of what the kernel writes, though a process chooses its name, its paths and its
+ * Pure parsers of texts that the kernel writes, in which a process chooses its name, paths and
  * arguments; and the few calls that read such a text. Source of every format: man proc(5);
  * Documentation/filesystems/proc.rst of Linux 6.12.
  */
@@ -13,16 +13,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SCAN_LINE_BYTES_MAX                                                                        \
-	8192 /* of maps: PATH_MAX and its escapes; the rest of a longer line is passed over */
-#define SCAN_MAPS_MAX                                                                              \
-	262144 /* lines of maps read per process; vm.max_map_count is 65530 by default */
+/* of maps: PATH_MAX and its escapes; the rest of a longer line is skipped */
+#define SCAN_LINE_BYTES_MAX 8192
+/* lines of maps read per process; vm.max_map_count is 65530 by default */
+#define SCAN_MAPS_MAX 262144
 #define SCAN_STAT_BYTES_MAX 4096 /* of stat, status and cgroup; they hold a few hundred bytes */
 
 enum { SCAN_MALFORMED = 1 };
 
 /* An unsigned number, without sign or blanks before it, up to the first byte that is no digit of
- * base 8, 10 or 16; *p moves behind it. False where there is none or it exceeds 64 bits. */
+ * base 8, 10 or 16; *p moves past it. False if there is none or it exceeds 64 bits. */
 bool scan_number(const char **p, unsigned int base, uint64_t *ret);
 
 struct scan_stat {
@@ -40,27 +40,24 @@ struct scan_map {
 	bool executable;
 	const char *path; /* inside the line; "" for anonymous memory */
 };
-/* One line of /proc/PID/maps, without or with its line feed, changed in place. 0, SCAN_MALFORMED.
- */
+/* Parse one line of /proc/PID/maps, with or without its line feed; changes it in place. 0,
+ * SCAN_MALFORMED. */
 int scan_map_parse(char *line, struct scan_map *ret_map);
 
-/* The user and group ids of /proc/PID/status, where all four of each are the same; else root's, as
- * of setuid and setgid programs, which the kernel lets nobody else look into either. 0,
- * SCAN_MALFORMED.
- */
+/* The user and group ids of /proc/PID/status, if all four of each are the same; else root's, as for
+ * setuid and setgid programs, which the kernel hides from others too. 0, SCAN_MALFORMED. */
 int scan_uid_parse(const char *text, uid_t *ret_uid, gid_t *ret_gid);
 
-/* Which hierarchy a cgroup path was found in, best first. */
+/* The hierarchy in which a cgroup path was found, best first. */
 enum scan_hierarchy { SCAN_UNIFIED, SCAN_PERF_EVENT, SCAN_SYSTEMD, N_SCAN_HIERARCHIES };
-/* /proc/PID/cgroup: the path of version 2, else of perf_event's or systemd's hierarchy. A version 2
- * that is mounted beside version 1 and keeps everybody in its root gives way to those. path must
- * have room for SCAN_STAT_BYTES_MAX. 0, SCAN_MALFORMED (none of the three). */
+/* /proc/PID/cgroup: the path in version 2, else in the hierarchy of perf_event or systemd. These
+ * are preferred if version 2 is mounted beside version 1 and keeps all processes in its root. path
+ * must have room for SCAN_STAT_BYTES_MAX. 0, SCAN_MALFORMED (none of the three). */
 int scan_cgroup_parse(const char *text, enum scan_hierarchy *ret_hierarchy, char *ret_path);
 
-/* When a task of /proc began on CLOCK_MONOTONIC, at the earliest: ticks are cut off, not rounded.
+/* The earliest start time of a task in /proc, on CLOCK_MONOTONIC: ticks are truncated, not rounded.
  * suspended_ns: CLOCK_BOOTTIME less CLOCK_MONOTONIC. */
 uint64_t scan_start_ns(uint64_t start_ticks, uint64_t tick_ns, uint64_t suspended_ns);
 
 /* Read a text, cut to size - 1 bytes, NUL-terminated. Returns its bytes or -errno. */
 ssize_t scan_text(int folder_fd, const char *name, char *buffer, size_t size);
-

@@ -2,15 +2,15 @@
 
 /* Where stacks begin
  *
- * The kernel walks user stacks by frame pointers, which C libraries are mostly built without. So
- * beyond the program's own frames it takes for a frame pointer what the C library keeps in that
- * register. On x86-64 that is mostly no address at all and the walk ends; on RISC-V, with glibc
- * 2.41, it is argv, so that argc comes out as the caller of the function that calls main. The same
- * happens in the middle of a stack where a function of such a library calls back (qsort), and there
- * all callers are missing. Only knowing which function it was tells one from the other.
+ * The kernel walks user stacks by frame pointers, but C libraries are mostly built without them. So
+ * beyond the program's own frames it uses whatever the C library keeps in that register. On x86-64
+ * that is mostly not an address and the walk ends; on RISC-V, with glibc 2.41, it is argv, so argc
+ * appears as the caller of the function that calls main. The same happens in the middle of a stack
+ * when a function of such a library calls back (qsort), and there all callers are missing. The two
+ * cases differ only in the function that was reached.
  *
- * Symbols do not say it: these functions are local, and distributions strip them. But mperfd is a
- * program as well, and knows from where its own main and a thread of its own were called.
+ * Symbols do not help: these functions are local, and distributions strip them. But mperfd is a
+ * program too, and knows the callers of its own main and of its own thread.
  */
 
 #include "daemon/attribute/stack_start.h"
@@ -20,8 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/attribute/file.h"
 #include "daemon/attribute/scan.h"
+#include "daemon/naming/file.h"
 #include "proto/memory.h"
 
 bool stack_start_find(const char *maps, uint64_t return_addr, struct stack_start *ret_start)
@@ -54,7 +54,7 @@ static void *tell_caller(void *ret_caller)
 	return NULL;
 }
 
-/* NULL where no thread can be had. */
+/* NULL if no thread can be created. */
 static const void *thread_caller(void)
 {
 	const void *caller = NULL;

@@ -3,8 +3,8 @@
 
 /* Stack starts: the calls in the C library that every stack begins with
  *
- * One calls main, one the routine of a new thread. A stack that leads there is whole, whatever the
- * walk finds beyond.
+ * One calls main, one the routine of a new thread. A stack that reaches one of them is complete,
+ * whatever the walk finds beyond.
  */
 
 #include <stdbool.h>
@@ -27,12 +27,12 @@ struct stack_starts {
 	size_t n_starts;
 };
 
-/* Learn this process' own, which are those of all programs that have the same C library.
- * main_caller is where main returns to, or NULL; maps is "/proc/self/maps". Starts a thread that
- * ends at once. What cannot be learnt is left out. */
+/* Find the calls in this process; programs with the same C library share them. main_caller is the
+ * return address of main, or NULL; maps is "/proc/self/maps". Starts a thread that ends at once. A
+ * call that cannot be found is left out. */
 void stack_starts_learn(const void *main_caller, const char *maps, struct stack_starts *ret_starts);
 
-/* Find the call that returns to that address in the mappings. False: it lies in no file. */
+/* Find the call that returns to that address in the mappings. False: the address is in no file. */
 bool stack_start_find(const char *maps, uint64_t return_addr, struct stack_start *ret_start);
 
 /* Is this caller's frame such a call? s may be NULL: none is known. */

@@ -2,16 +2,14 @@
 
 /* Mark and sweep over the station's tables
  *
- * Roots are what lives, what the station has put by for later, what the namer works on, and what
- * the others mark. From a task its process and some of its ancestors follow, from a frame its file,
- * from a process that lives the files that it maps. All marks are set before the first thing is
- * freed, so that a lack of memory leaves everything as it was.
+ * Roots are live tasks, what this room keeps for later, what the namer works on, and what others
+ * mark. A task keeps its process and some of its ancestors, a frame its file, a live process the
+ * files that it maps. All marks are set before anything is freed, so a lack of memory leaves
+ * everything as it was.
  *
- * Naming is dear, so code that was seen lately stays though nobody refers to it at the moment: the
- * stacks of a segment are dropped each hour, and the next second brings the same ones again.
+ * Naming is expensive, so recently seen code stays although nothing refers to it at the moment: the
+ * stacks of a segment are dropped each hour, and come back within a second.
  */
-
-#define HASH_NONFATAL_OOM 1
 
 #include "daemon/attribute/sweep.h"
 
@@ -22,25 +20,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/attribute/station.h"
+#include "daemon/attribute/attribute_private.h"
 #include "proto/clock.h"
-
-static void raise_mark(uint8_t *mark, uint32_t n, uint32_t id, uint8_t to)
-{
-	if (id > 0 && id <= n && mark[id - 1] < to)
-		mark[id - 1] = to;
-}
 
 void sweep_keep_task(struct sweep *s, const struct task *task)
 {
 	if (task)
-		raise_mark(s->task, s->n_tasks, task->id, SWEEP_KEPT);
+		mark_raise(s->task, s->n_tasks, task->id, SWEEP_KEPT);
 }
 
 void sweep_keep_frame(struct sweep *s, const struct frame *frame)
 {
-	if (frame)
-		raise_mark(s->frame, s->n_frames, frame->id, SWEEP_KEPT);
+	file_marks_keep_frame(&s->code, frame);
 }
 
 void sweep_keep_all_frames(struct sweep *s)
@@ -50,29 +41,23 @@ void sweep_keep_all_frames(struct sweep *s)
 
 void sweep_reserve_task(struct sweep *s, uint32_t id)
 {
-	raise_mark(s->task, s->n_tasks, id, SWEEP_RESERVED);
+	mark_raise(s->task, s->n_tasks, id, SWEEP_RESERVED);
 }
 
 void sweep_reserve_frame(struct sweep *s, uint32_t id)
 {
-	raise_mark(s->frame, s->n_frames, id, SWEEP_RESERVED);
+	mark_raise(s->code.frame, s->code.n_frames, id, SWEEP_RESERVED);
 }
 
 void sweep_reserve_file(struct sweep *s, uint32_t id)
 {
-	raise_mark(s->file, s->n_files, id, SWEEP_RESERVED);
-}
-
-static void keep_file(struct sweep *s, const struct file *file)
-{
-	if (file)
-		raise_mark(s->file, s->n_files, file->id, SWEEP_KEPT);
+	mark_raise(s->code.file, s->code.n_files, id, SWEEP_RESERVED);
 }
 
 /* --- roots ------------------------------------------------------------------------------------ */
 
-/* Who ended so long ago that no record of his can come is found no more. Records come through the
- * merge within a second or so. */
+/* Forget tasks that ended so long ago that no record of them can come. Records come through the
+ * merge within about a second. */
 static void forget_ended(struct attribute *a, uint64_t now_ns)
 {
 	for (size_t i = 0; i < ENDED_SLOTS; i++) {
@@ -104,10 +89,10 @@ static void mark_own_tasks(const struct attribute *a, struct sweep *s)
 
 static void mark_own_files(const struct attribute *a, struct sweep *s)
 {
-	keep_file(s, a->unknown);
-	keep_file(s, a->kernel.file);
+	file_marks_keep(&s->code, a->unknown);
+	file_marks_keep(&s->code, a->kernel.file);
 	for (size_t i = 0; i < a->kernel.n_modules; i++)
-		keep_file(s, a->kernel.module[i].file);
+		file_marks_keep(&s->code, a->kernel.module[i].file);
 }
 
 static void mark_waiting(void *userdata, const struct waiting_view *v)
@@ -122,7 +107,7 @@ static void mark_waiting(void *userdata, const struct waiting_view *v)
 
 /* --- what follows ----------------------------------------------------------------------------- */
 
-/* The ancestors of roots, not the ancestors of those: hence a bit beside the mark meanwhile. */
+/* Keep the ancestors of roots, but not ancestors of those: hence a separate bit while marking. */
 #define FOUND 4
 
 static void find(struct sweep *s, const struct task *task)
@@ -173,9 +158,9 @@ static void follow_spaces(const struct attribute *a, struct sweep *s)
 
 		if (!task || s->task[i] != SWEEP_KEPT)
 			continue;
-		keep_file(s, task->jitdump);
+		file_marks_keep(&s->code, task->jitdump);
 		for (uint32_t k = 0; task->space && k < task->space->n_maps; k++)
-			keep_file(s, task->space->map[k].file);
+			file_marks_keep(&s->code, task->space->map[k].file);
 	}
 }
 
@@ -196,13 +181,13 @@ static void follow_frames(const struct attribute *a, struct sweep *s)
 		if (!frame)
 			continue;
 		if (s->tasks_only || (!crowded && is_recent(t, frame->age)))
-			s->frame[i] = SWEEP_KEPT;
-		if (s->frame[i] == SWEEP_KEPT)
-			keep_file(s, frame->file);
+			s->code.frame[i] = SWEEP_KEPT;
+		if (s->code.frame[i] == SWEEP_KEPT)
+			file_marks_keep(&s->code, frame->file);
 	}
 	for (uint32_t i = 0; i < t->n_files; i++)
 		if (t->file[i] && (s->tasks_only || is_recent(t, t->file[i]->age)))
-			s->file[i] = SWEEP_KEPT;
+			s->code.file[i] = SWEEP_KEPT;
 }
 
 /* --- cgroups ---------------------------------------------------------------------------------- */
@@ -243,7 +228,7 @@ static void use_waiting(void *userdata, const struct waiting_view *v)
 		use_cgroup(userdata, v->attribution->cgroup->id);
 }
 
-/* One that is empty now may fill again, and nothing would tell its name a second time. */
+/* An empty cgroup may fill again, and no record would name it a second time. */
 static bool keep_cgroup(void *userdata, const struct cgroup *cgroup)
 {
 	struct cgroups *c = userdata;
@@ -318,7 +303,7 @@ static uint32_t n_entries(const struct attribute *a)
 	       f->n_free_files;
 }
 
-/* Time goes on for what is idle. */
+/* Age what is idle. */
 static void age(struct file_table *t, uint64_t now_ns)
 {
 	if (t->aged_ns && now_ns - t->aged_ns < SWEEP_IDLE_NS)
@@ -329,12 +314,12 @@ static void age(struct file_table *t, uint64_t now_ns)
 
 static int free_unmarked(struct attribute *a, struct sweep *s)
 {
-	int r = a->o.namer && !s->tasks_only ? namer_sweep_slots(a->o.namer, s) : 0;
+	int r = a->o.namer && !s->tasks_only ? namer_sweep_slots(a->o.namer, &s->code) : 0;
 
 	if (!r)
 		r = task_table_sweep(a->o.tasks, s->task);
 	if (!r && !s->tasks_only)
-		r = file_table_sweep(a->o.files, s->frame, s->file);
+		r = file_table_sweep(a->o.files, &s->code);
 	if (!r && a->o.namer && !s->tasks_only)
 		namer_sweep_names(a->o.namer);
 	return r;
@@ -347,7 +332,7 @@ static void mark_all(struct attribute *a, struct sweep *s,
 	mark_own_files(a, s);
 	waiting_each(a, mark_waiting, s);
 	if (a->o.namer)
-		namer_sweep_mark(a->o.namer, s);
+		namer_sweep_mark(a->o.namer, &s->code);
 	if (mark)
 		mark(userdata, s);
 }
@@ -359,14 +344,14 @@ int attribute_sweep(
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	struct sweep s = {
 		.n_tasks = a->o.tasks->n_tasks,
-		.n_frames = a->o.files->n_frames,
-		.n_files = a->o.files->n_files,
+		.code.n_frames = a->o.files->n_frames,
+		.code.n_files = a->o.files->n_files,
 	};
 
 	s.task = calloc((size_t)s.n_tasks + 1, 1);
-	s.frame = calloc((size_t)s.n_frames + 1, 1);
-	s.file = calloc((size_t)s.n_files + 1, 1);
-	int r = s.task && s.frame && s.file ? 0 : -ENOMEM;
+	s.code.frame = calloc((size_t)s.code.n_frames + 1, 1);
+	s.code.file = calloc((size_t)s.code.n_files + 1, 1);
+	int r = s.task && s.code.frame && s.code.file ? 0 : -ENOMEM;
 	if (!r) {
 		forget_ended(a, now_ns);
 		owner_forget_ended(a);
@@ -375,12 +360,12 @@ int attribute_sweep(
 		follow_tasks(a, &s);
 		follow_spaces(a, &s);
 		follow_frames(a, &s);
-		attribute_forget_places(a); /* so that what is in use shows its age anew */
+		attribute_forget_places(a); /* so that lookups refresh the age of what is in use */
 		r = free_unmarked(a, &s);
 	}
 	free(s.task);
-	free(s.frame);
-	free(s.file);
+	free(s.code.frame);
+	free(s.code.file);
 	if (r)
 		return r;
 

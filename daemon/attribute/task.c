@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tasks: who ran
+/* Tasks: the threads that ran
  *
- * Two indexes over the same structs. The array holds every task by id that was seen since a sweep
- * found nobody who refers to it: windows and answers point into it. The hash holds those that live,
- * by tid, which is all that a record of the kernel gives us; since a tid is used again, a new task
- * of a tid pushes the former one out. Threads refer to their leader, and the leader counts its
- * threads, so that the mappings go when the last of them has gone, not when the leader has.
+ * Two indexes over the same structs. The array holds every task by id until a sweep frees it:
+ * windows and answers point into it. The hash holds live tasks by tid, the only key that the
+ * kernel's records give us; since tids are reused, a new task of a tid replaces the former one.
+ * Threads refer to their leader, and the leader counts its threads, so that the mappings are
+ * dropped when the last thread ends, not when the leader does.
  */
-
-#define HASH_NONFATAL_OOM 1
 
 #include "daemon/attribute/task.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/attribute/sweep.h"
 #include "proto/memory.h"
 
 struct task *task_find(const struct task_table *t, pid_t tid)
@@ -94,7 +91,7 @@ void task_end(struct task_table *t, struct task *task, uint64_t end_ns)
 		return;
 
 	HASH_DEL(t->live, task);
-	/* 0 means that it lives, and nothing ends before it began */
+	/* 0 means alive, and no task ends before it began */
 	task->end_ns = end_ns > task->start_ns ? end_ns : task->start_ns + 1;
 	task->changed = true;
 	task->process->n_threads--;
@@ -173,8 +170,8 @@ static struct task *task_free(struct task *task)
 	return NULL;
 }
 
-/* The ids that may be given again, the lowest last: low ids come first, so that the array can
- * shrink from its end. */
+/* The reusable ids, the lowest last: low ids are reused first, so that the array can shrink from
+ * its end. */
 static void task_table_list_free(struct task_table *t, const uint8_t *mark, uint32_t *free_id)
 {
 	free(t->free_id);

@@ -3,17 +3,15 @@
 /* Samples that wait for their stack
  *
  * A copied stack is unwound in another process, which takes milliseconds and may never answer. The
- * attribution waits here under a number, with the frames that are known: those of the kernel, and
- * the innermost of user code. A number, not an address, goes out and comes back, so an answer that
- * comes after its sample was given up finds nothing.
+ * attribution waits here under a number, with the known frames: those of the kernel, and the
+ * innermost user frame. The request carries the number, not an address, so an answer for a sample
+ * that was given up finds nothing.
  */
-
-#define HASH_NONFATAL_OOM 1
 
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/attribute/station.h"
+#include "daemon/attribute/attribute_private.h"
 #include "proto/memory.h"
 
 struct waiting {
@@ -26,8 +24,8 @@ struct waiting {
 	struct frame *frame[];
 };
 
-/* Where perf's user registers hold the instruction pointer; -1: we do not know this machine.
- * Source: arch/ARCH/include/uapi/asm/perf_regs.h of Linux 6.12. */
+/* Index of the instruction pointer in perf's user registers; -1: unknown machine. Source:
+ * arch/ARCH/include/uapi/asm/perf_regs.h of Linux 6.12. */
 #if defined(__x86_64__) || defined(__i386__)
 #define REGISTER_IP 8
 #elif defined(__aarch64__)
@@ -51,8 +49,8 @@ static uint64_t sample_user_ip(const struct record *r)
 	return ip;
 }
 
-static int waiting_new(struct walk *w, const struct attribution *attribution, struct frame *leaf,
-	struct waiting **ret_waiting)
+static int waiting_new(struct stack_walk *w, const struct attribution *attribution,
+	struct frame *leaf, struct waiting **ret_waiting)
 {
 	struct attribute *a = w->a;
 	_cleanup_(freep) struct waiting *wait =
@@ -74,13 +72,13 @@ static int waiting_new(struct walk *w, const struct attribution *attribution, st
 	return 0;
 }
 
-/* The frame of the innermost user address, resolved while the mappings are those of the sample. */
-static int leaf_frame(struct walk *w, uint64_t ip, struct frame **ret_leaf)
+/* The frame of the innermost user address, resolved with the mappings at the time of the sample. */
+static int leaf_frame(struct stack_walk *w, uint64_t ip, struct frame **ret_leaf)
 {
 	uint32_t n_frames = w->n_frames;
 
 	*ret_leaf = NULL;
-	int r = ip ? walk_user(w, ip) : 0;
+	int r = ip ? stack_walk_user(w, ip) : 0;
 	if (r < 0)
 		return r;
 	if (w->n_frames > n_frames)
@@ -88,16 +86,16 @@ static int leaf_frame(struct walk *w, uint64_t ip, struct frame **ret_leaf)
 	return 0;
 }
 
-static void sink_leaf(struct walk *w, struct frame *leaf, struct attribution *attribution)
+static void sink_leaf(struct stack_walk *w, struct frame *leaf, struct attribution *attribution)
 {
 	if (leaf)
 		w->frame[w->n_frames++] = leaf;
 	w->truncated = true;
 	lose(w->a, w->hart, LOSS_UNWIND, 1);
-	attribute_sink(w, attribution);
+	stack_walk_sink(w, attribution);
 }
 
-int waiting_add(struct walk *w, const struct record *r, struct attribution *attribution)
+int waiting_add(struct stack_walk *w, const struct record *r, struct attribution *attribution)
 {
 	struct attribute *a = w->a;
 	const struct record_sample *s = &r->sample;
@@ -138,8 +136,8 @@ int waiting_add(struct walk *w, const struct record *r, struct attribution *attr
 	return result < 0 ? result : 0;
 }
 
-/* The walk as it was when the sample was put here. */
-static void waiting_walk(struct attribute *a, const struct waiting *wait, struct walk *w)
+/* Restore the walk to its state when the sample was queued. */
+static void waiting_walk(struct attribute *a, const struct waiting *wait, struct stack_walk *w)
 {
 	w->a = a;
 	w->task = wait->attribution.task;
@@ -156,7 +154,7 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r)
 {
 	uint64_t ticket = (uintptr_t)r->ticket;
 	struct waiting *wait;
-	struct walk w;
+	struct stack_walk w;
 
 	HASH_FIND(hh, a->waiting, &ticket, sizeof(ticket), wait);
 	if (!wait)
@@ -169,13 +167,13 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r)
 	} else {
 		/* without memory for a frame the stack ends there, and the sample still counts */
 		for (size_t i = 0; i < r->n_frames; i++)
-			if (walk_push(&w, r->frame[i].file, r->frame[i].offset) < 0)
+			if (stack_walk_push(&w, r->frame[i].file, r->frame[i].offset) < 0)
 				break;
 		if (r->truncated && !w.truncated) {
 			w.truncated = true;
 			lose(a, w.hart, LOSS_STACK_TRUNCATED, 1);
 		}
-		attribute_sink(&w, &wait->attribution);
+		stack_walk_sink(&w, &wait->attribution);
 	}
 	free(wait);
 }
@@ -183,7 +181,7 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r)
 void attribute_give_up(struct attribute *a)
 {
 	struct waiting *wait, *next;
-	struct walk w;
+	struct stack_walk w;
 
 	HASH_ITER (hh, a->waiting, wait, next) {
 		HASH_DEL(a->waiting, wait);

@@ -2,26 +2,23 @@
 
 /* Weighing: how much time a sample stands for
  *
- * At a rate of 100 Hz that is 10 ms by intention. But the kernel throttles, hardware that is asked
- * for a frequency reaches it late or never, ticks that fall into one long stretch without
- * interrupts are one, and a hart that mostly idles is sampled at the same frequency in what little
- * it runs. So where a group is read at each switch, the readings tell: a sample stands for all the
- * time in which somebody ran on that hart since the sample before, whoever it was, since each had
- * the chance to be the one. Summed up that is the time that the hart was busy, to the last sample.
+ * At 100 Hz that is nominally 10 ms. But the kernel throttles, hardware reaches a requested
+ * frequency late or never, ticks during a long stretch without interrupts merge into one, and a
+ * mostly idle hart is sampled at the same frequency in its short busy times. So if a group is read
+ * at each switch, the readings decide: a sample stands for all the time that any task ran on that
+ * hart since the previous sample, since any of them could have been sampled. The sum is the hart's
+ * busy time up to the last sample.
  *
- * Where there are no such readings, or one of them is missing, the rate must do: with the idle
- * task's, all the time would be missing in which nobody ran. Then only what the kernel says of
- * throttling is added: while it kept the event silent somebody ran there, or it would not have
- * fired so often. Whether it was who is asked for is not known, so where not everybody is nothing
- * is added.
+ * A group that is not cut but whose switches are counted has no such readings. The length of a
+ * stretch without a switch is known, but it is not used: tasks that switch rarely would be weighed
+ * by it and those that switch often by the rate, and their shares could not be compared.
+ *
+ * If there are no such readings, or one of them is missing, the rate is used (without the reading
+ * of the idle task, for example, idle time is not known). Then only throttled time is added
+ * (silence.c).
  */
 
-#include "daemon/attribute/station.h"
-
-/* A throttled event is heard again at the next tick, which is 10 ms away at most (CONFIG_HZ=100); a
- * hart that went idle meanwhile has none for long. Source: perf_adjust_freq_unthr_events in
- * kernel/events/core.c of Linux 6.12. */
-#define SILENT_NS_MAX 10000000u
+#include "daemon/attribute/attribute_private.h"
 
 static struct stand *stand_of(struct attribute *a, const struct stream *leader, int hart)
 {
@@ -35,9 +32,14 @@ static const struct stream *leader_of(const struct attribute *a, const struct re
 	return r->stream ? stream_table_find(a->o.streams, r->stream->leader) : NULL;
 }
 
+struct stand *weigh_stand(struct attribute *a, const struct record *r, int hart)
+{
+	return stand_of(a, leader_of(a, r), hart);
+}
+
 void weigh_stretch(struct attribute *a, const struct record *r, int hart, const struct delta *d)
 {
-	struct stand *stand = stand_of(a, leader_of(a, r), hart);
+	struct stand *stand = weigh_stand(a, r, hart);
 
 	if (!stand || !d->n_reads)
 		return;
@@ -52,32 +54,10 @@ uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const
 
 	if (!stand)
 		return r->stream->weight_ns;
-	/* the first of all, or the first after a loss, has nothing before it to be measured from */
+	/* the first sample, or the first after a loss, has no previous one to measure from */
 	bool measured = leader->timed && d->n_reads && !stand->unsure;
 	uint64_t weight_ns = measured ? stand->ran_ns : r->stream->weight_ns + stand->silent_ns;
 	stand->ran_ns = stand->silent_ns = 0;
 	stand->unsure = false;
 	return weight_ns;
-}
-
-void weigh_throttle(struct attribute *a, const struct record *r, int hart)
-{
-	struct stand *stand = stand_of(a, leader_of(a, r), hart);
-
-	if (stand)
-		stand->throttled_ns = r->time_ns;
-}
-
-void weigh_unthrottle(struct attribute *a, const struct record *r, int hart)
-{
-	const struct stream *leader = leader_of(a, r);
-	struct stand *stand = stand_of(a, leader, hart);
-
-	if (!stand || !stand->throttled_ns)
-		return;
-	uint64_t since_ns = stand->throttled_ns;
-	uint64_t silent_ns = r->time_ns > since_ns ? r->time_ns - since_ns : 0;
-	stand->throttled_ns = 0;
-	if (!leader->timed && a->o.all)
-		stand->silent_ns += silent_ns < SILENT_NS_MAX ? silent_ns : SILENT_NS_MAX;
 }

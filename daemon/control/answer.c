@@ -18,8 +18,11 @@
 /* Length of the valid UTF-8 sequence at s, 0 if there is none. Source: RFC 3629, section 4. */
 static size_t sequence_length(const unsigned char *s)
 {
-	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-		: s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+	size_t n = s[0] < 0x80                   ? 1
+		   : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+		   : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+		   : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+						 : 0;
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
@@ -65,7 +68,7 @@ struct answer_value answer_moment(struct answer_moment *m, int64_t realtime_ns)
 	struct tm tm;
 	size_t n = 0;
 	if (realtime_ns > 0 && realtime_ns != INT64_MAX && localtime_r(&seconds, &tm))
-		n = strftime(m->text, sizeof m->text - 1, "%Y-%m-%dT%H:%M:%S%z", &tm);
+		n = strftime(m->text, sizeof(m->text) - 1, "%Y-%m-%dT%H:%M:%S%z", &tm);
 	if (n < 3)
 		return (struct answer_value){.kind = ANSWER_ABSENT};
 	memmove(m->text + n - 1, m->text + n - 2, 3);
@@ -76,7 +79,10 @@ struct answer_value answer_moment(struct answer_moment *m, int64_t realtime_ns)
 static int send_answer(struct request *q, Mperf__Answer *a)
 {
 	struct peer *p = q->peer;
-	if (frame_buffer_filled(&p->out) > peer_out_bytes_max(p))
+	/* the end always fits: a client that has to be told "too much" would wait for ever */
+	bool end = a->body_case == MPERF__ANSWER__BODY_DONE ||
+		   a->body_case == MPERF__ANSWER__BODY_FAILURE;
+	if (!end && frame_buffer_filled(&p->out) > peer_out_bytes_max(p))
 		return ANSWER_FULL;
 	a->id = q->id;
 	Mperf__Message m = MPERF__MESSAGE__INIT;
@@ -131,13 +137,13 @@ int request_done(struct request *q, int status)
 	return send_answer(q, &a);
 }
 
-int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy, const char *format,
-	...)
+int request_fail(
+	struct request *q, Mperf__FailureKind kind, const char *remedy, const char *format, ...)
 {
 	char what[1024];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(what, sizeof what, format, args);
+	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
 
 	_cleanup_(freep) char *what_mended = mend(what), *remedy_mended = mend(remedy);
@@ -156,8 +162,8 @@ int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy,
 static int stream_columns(void *u, const struct answer_column *c, size_t n)
 {
 	struct row_stream *s = u;
-	_cleanup_(freep) Mperf__Column *column = calloc(n + 1, sizeof *column);
-	_cleanup_(freep) Mperf__Column **columns = calloc(n + 1, sizeof *columns);
+	_cleanup_(freep) Mperf__Column *column = calloc(n + 1, sizeof(*column));
+	_cleanup_(freep) Mperf__Column **columns = calloc(n + 1, sizeof(*columns));
 	if (!column || !columns)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
@@ -204,14 +210,14 @@ static int value_set(Mperf__Value *to, const struct answer_value *from)
 /* A row made of malloced parts, to be freed by mperf__row__free_unpacked. */
 static int row_build(const struct answer_value *v, size_t n, Mperf__Row **ret_row)
 {
-	Mperf__Row *row = malloc(sizeof *row);
+	Mperf__Row *row = malloc(sizeof(*row));
 	if (!row)
 		return -ENOMEM;
 	mperf__row__init(row);
-	row->value = calloc(n + 1, sizeof *row->value);
+	row->value = calloc(n + 1, sizeof(*row->value));
 	int r = row->value ? 0 : -ENOMEM;
 	for (size_t i = 0; i < n && r == 0; i++) {
-		Mperf__Value *value = malloc(sizeof *value);
+		Mperf__Value *value = malloc(sizeof(*value));
 		if (!value) {
 			r = -ENOMEM;
 			break;
@@ -249,7 +255,7 @@ static int stream_row(void *u, const struct answer_value *v, size_t n)
 	struct row_stream *s = u;
 	if (s->n_rows == s->size) {
 		size_t size = s->size ? 2 * s->size : 256;
-		Mperf__Row **row = realloc(s->row, size * sizeof *row);
+		Mperf__Row **row = realloc(s->row, size * sizeof(*row));
 		if (!row)
 			return -ENOMEM;
 		s->row = row;
@@ -286,7 +292,9 @@ static int stream_provenance(void *u, const struct answer_provenance *p)
 	message.loss = losses;
 	message.n_loss = p->n_losses;
 	message.named_share = p->named_share;
+	message.coming_share = p->coming_share;
 	message.seconds = p->seconds;
+	message.cost_share = p->cost_share;
 	message.note = (char **)p->note;
 	message.n_note = p->n_notes;
 	Mperf__Answer a = MPERF__ANSWER__INIT;
@@ -308,7 +316,7 @@ struct answer row_stream_answer(struct row_stream *s, struct request *q)
 
 int row_stream_table(struct row_stream *s, const char *name)
 {
-	if (strlen(name) >= sizeof s->table)
+	if (strlen(name) >= sizeof(s->table))
 		return -EINVAL;
 	int r = stream_flush(s);
 	if (r != 0)

@@ -12,15 +12,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/attribute/namer.h"
 #include "daemon/conf.h"
-#include "daemon/control/offload.h"
+#include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
-#include "daemon/control/service.h"
-#include "daemon/control/switch_compare.h"
+#include "daemon/naming/namer.h"
 #include "daemon/pmu/diagnose.h"
-#include "daemon/pmu/sampler.h"
+#include "daemon/pmu/sampler/attr.h"
+#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/service/overhead.h"
+#include "daemon/service/service.h"
+#include "daemon/session/switch_compare.h"
 #include "proto/memory.h"
 
 static const struct answer_column columns[] = {
@@ -28,7 +30,7 @@ static const struct answer_column columns[] = {
 	{"topic", "topic", MPERF__UNIT__UNIT_NONE},
 	{"state", "state", MPERF__UNIT__UNIT_NONE},
 	{"finding", "finding", MPERF__UNIT__UNIT_NONE},
-	{"remedy", "what mends it", MPERF__UNIT__UNIT_NONE},
+	{"remedy", "how to fix it", MPERF__UNIT__UNIT_NONE},
 };
 
 struct examination {
@@ -54,7 +56,7 @@ static void tell(struct examination *x, struct finding f, const char *format, ..
 	char text[1024];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	struct answer_value v[] = {
 		{.kind = f.hart < 0 ? ANSWER_ABSENT : ANSWER_INTEGER, .integer = f.hart},
@@ -63,10 +65,10 @@ static void tell(struct examination *x, struct finding f, const char *format, ..
 		{.kind = ANSWER_TEXT, .text = text},
 		{.kind = ANSWER_TEXT, .text = f.remedy ? f.remedy : ""},
 	};
-	x->result = x->answer.row(x->answer.userdata, v, sizeof v / sizeof v[0]);
+	x->result = x->answer.row(x->answer.userdata, v, sizeof(v) / sizeof(v[0]));
 }
 
-/* What the service lets see who asks. */
+/* What the service lets this peer see. */
 static void examine_peer(struct examination *x)
 {
 	const struct peer *p = x->request->peer;
@@ -74,8 +76,8 @@ static void examine_peer(struct examination *x)
 	const char *group = p->options->private ? "" : p->options->conf->group;
 	if (p->options->private)
 		return;
-	snprintf(remedy, sizeof remedy, "join the group %s (usermod -aG %s USER, then log in anew)",
-		group, group);
+	snprintf(remedy, sizeof(remedy),
+		"join the group %s (usermod -aG %s USER, then log in again)", group, group);
 	tell(x,
 		(struct finding){
 			-1, "service", p->sees_all ? "ok" : "info", p->sees_all ? NULL : remedy},
@@ -86,7 +88,8 @@ static void examine_peer(struct examination *x)
 static void examine_rights(struct examination *x)
 {
 	const struct machine *m = &x->machine;
-	struct refusal refusal = refusal_explain(NULL, EACCES, true, m);
+	const struct event clock = event_cpu_clock();
+	struct refusal refusal = refusal_explain(&clock, EACCES, true, m);
 	bool all = m->may_see_all && m->may_see_kernel;
 	tell(x,
 		(struct finding){-1, "rights",
@@ -97,7 +100,7 @@ static void examine_rights(struct examination *x)
 		"%s%s; kernel.perf_event_paranoid is %d",
 		m->may_see_all ? "the whole system can be sampled"
 			       : "only your own processes can be sampled",
-		m->may_see_kernel ? ", the kernel included" : ", in user space alone", m->paranoid);
+		m->may_see_kernel ? ", the kernel included" : ", in user space only", m->paranoid);
 }
 
 /* x86 kernels whose per-CPU symbols begin at 0 list those first; what is shown at all is shown well
@@ -110,7 +113,8 @@ static bool are_addresses_hidden(FILE *kallsyms)
 	unsigned long long address = 0;
 	char line[256];
 	for (int i = 0;
-		!address && i < KALLSYMS_LINES_LOOKED_AT && fgets(line, sizeof line, kallsyms); i++)
+		!address && i < KALLSYMS_LINES_LOOKED_AT && fgets(line, sizeof(line), kallsyms);
+		i++)
 		sscanf(line, "%llx", &address);
 	return address == 0;
 }
@@ -122,24 +126,32 @@ static void examine_kernel_names(struct examination *x)
 	struct finding f = {-1, "kernel names", "warn", NULL};
 	char restricts[32] = "0";
 	_cleanup_(fclosep) FILE *kallsyms = fopen("/proc/kallsyms", "re");
-	kernel_real.read_text(NULL, "/proc/sys/kernel/kptr_restrict", restricts, sizeof restricts);
+	kernel_real.read_text(NULL, "/proc/sys/kernel/kptr_restrict", restricts, sizeof(restricts));
 	if (!kallsyms) {
-		f.remedy = "see that /proc/kallsyms is there for mperfd (CONFIG_KALLSYMS)";
+		f.remedy = "give mperfd a readable /proc/kallsyms (CONFIG_KALLSYMS)";
 		tell(x, f, "kernel functions have no names: /proc/kallsyms: %s", strerror(errno));
 	} else if (!are_addresses_hidden(kallsyms)) {
 		f.state = "ok";
 		tell(x, f, "kernel functions can be named from /proc/kallsyms");
+	} else if (strtol(restricts, NULL, 10) > 1) {
+		f.remedy =
+			"sysctl kernel.kptr_restrict=1, which shows them to root (0: to everyone "
+			"who may profile the kernel)";
+		tell(x, f,
+			"the kernel hides the addresses of its symbols from everyone, root "
+			"included (sysctl kernel.kptr_restrict is %ld)",
+			strtol(restricts, NULL, 10));
 	} else if (strtol(restricts, NULL, 10) > 0) {
 		f.remedy = "sysctl kernel.kptr_restrict=0, or run as root";
 		tell(x, f, "the kernel hides its symbols' addresses (sysctl kernel.kptr_restrict)");
 	} else if (x->machine.paranoid > 1) {
 		f.remedy = "sysctl kernel.perf_event_paranoid=1, or run as root";
 		tell(x, f,
-			"the kernel hides its symbols' addresses from who may not profile it "
-			"(sysctl kernel.perf_event_paranoid)");
+			"the kernel hides its symbols' addresses from users who may not profile "
+			"it (sysctl kernel.perf_event_paranoid)");
 	} else {
-		f.remedy = "uncover /proc/kallsyms, which a container may have covered";
-		tell(x, f, "/proc/kallsyms names no address");
+		f.remedy = "unmask /proc/kallsyms, which a container may have masked";
+		tell(x, f, "/proc/kallsyms has no addresses");
 	}
 }
 
@@ -147,11 +159,16 @@ static void examine_limits(struct examination *x)
 {
 	const struct machine *m = &x->machine;
 	bool low = m->max_sample_rate < 1000;
-	tell(x,
-		(struct finding){-1, "rate", low ? "warn" : "ok",
-			low ? "sysctl kernel.perf_event_max_sample_rate=100000" : NULL},
-		"the kernel allows %u samples a second and hart%s", m->max_sample_rate,
-		low ? "; it lowers this itself when interrupts take too long" : "");
+	const struct finding rate = {-1, "rate", low ? "warn" : "ok",
+		low ? "sysctl kernel.perf_event_max_sample_rate=100000" : NULL};
+	if (m->max_sample_rate == 0)
+		tell(x, rate, "kernel.perf_event_max_sample_rate cannot be read");
+	else
+		tell(x, rate,
+			"the kernel allows %u samples a second and hart, and throttles more than "
+			"%u%s",
+			m->max_sample_rate, machine_rate_max(m),
+			low ? "; it lowers this itself when interrupts take too long" : "");
 
 	struct rlimit files = {0};
 	getrlimit(RLIMIT_NOFILE, &files);
@@ -180,15 +197,13 @@ static void tell_absent_bpf(struct examination *x, const struct switch_compariso
 				     : "a kernel with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS";
 	if (c->cut & CUT_SIBLING)
 		tell(x, (struct finding){-1, "bpf", "info", remedy},
-			"BPF is not available (%s), which costs nothing here: counts are cut at "
-			"switches "
-			"by the context-switches sibling",
+			"BPF is not available (%s) and not needed here: the context-switches "
+			"sibling cuts counts at switches",
 			why);
 	else
 		tell(x, (struct finding){-1, "bpf", "warn", remedy},
 			"BPF is not available (%s), and the context-switches sibling does not "
-			"open: a task "
-			"may be charged with what another counted before it",
+			"open: counts are charged only where no switch came between two samples",
 			why);
 }
 
@@ -204,15 +219,21 @@ static void tell_comparison(struct examination *x, const struct switch_compariso
 			"context-switches sibling and %llu by BPF",
 			c->worst_event, v->worst.tid, (unsigned long long)v->worst.by_sibling,
 			(unsigned long long)v->worst.by_bpf);
+	else if (v->n_sums == 0 && v->n_apart_too_long > 0)
+		tell(x,
+			(struct finding){-1, "bpf", "warn",
+				"ask again when this machine, or its host, is less busy"},
+			"BPF programs can be loaded, but could not be compared with the "
+			"context-switches sibling: at each of %llu switches the two readings came "
+			"more than %u µs apart",
+			(unsigned long long)v->n_apart_too_long, SWITCH_CHECK_GAP_NS / 1000);
 	else if (v->n_sums == 0)
 		tell(x, (struct finding){-1, "bpf", "warn", "ask again"},
-			"BPF programs can be loaded; whether they cut counts at switches as the "
-			"context-switches sibling does is not known, since nothing was there to "
-			"compare");
+			"BPF programs can be loaded, but no counts came to compare them with "
+			"the context-switches sibling");
 	else
 		tell(x, (struct finding){-1, "bpf", "ok", NULL},
-			"counts are cut at switches by the context-switches sibling, and BPF says "
-			"the same: "
+			"the context-switches sibling cuts counts at switches, and BPF agrees: "
 			"%llu switches, %u sums by thread, at most %.2f %% apart",
 			(unsigned long long)v->n_switches, v->n_sums, v->worst_share * 100);
 }
@@ -225,15 +246,14 @@ static void examine_bpf(struct examination *x)
 		tell(x,
 			(struct finding){
 				-1, "bpf", "info", "run as root, or grant CAP_BPF and CAP_PERFMON"},
-			"BPF is for who sees the whole system, and not needed for your own "
-			"processes: "
-			"their counters stand still while others run");
+			"BPF needs a view of the whole system; your own processes do not need "
+			"BPF, since their counters stop while others run");
 		return;
 	}
 	int r = switch_compare(&kernel_real, &c);
 	if (r != 0)
 		tell(x, (struct finding){-1, "bpf", "warn", NULL},
-			"what cuts counts at switches could not be tried: %s",
+			"the ways to cut counts at switches could not be tested: %s",
 			r < 0 ? strerror(-r) : c.why.text);
 	else if (!(c.cut & CUT_BPF))
 		tell_absent_bpf(x, &c);
@@ -241,8 +261,8 @@ static void examine_bpf(struct examination *x)
 		tell_comparison(x, &c);
 	else
 		tell(x, (struct finding){-1, "bpf", "ok", NULL},
-			"counts are cut at switches by BPF, since the context-switches sibling "
-			"does not open");
+			"BPF cuts counts at switches, since the context-switches sibling does "
+			"not open");
 }
 
 static void examine_files(struct examination *x)
@@ -253,12 +273,13 @@ static void examine_files(struct examination *x)
 		(struct finding){-1, "tracepoints", tracefs ? "ok" : "info",
 			tracefs ? NULL : "mount -t tracefs tracefs /sys/kernel/tracing (as root)"},
 		"%s",
-		tracefs ? "tracepoints can be named" : "tracefs is not mounted or not readable");
+		tracefs ? "tracepoints are available" : "tracefs is not mounted or not readable");
 
 	bool debug = access("/usr/lib/debug/.build-id", R_OK) == 0;
 	tell(x,
 		(struct finding){-1, "debug information", debug ? "ok" : "info",
-			debug ? NULL : "install the -dbgsym packages of what you look at"},
+			debug ? NULL
+			      : "install the -dbgsym packages of the programs that you profile"},
 		"%s",
 		debug ? "separate debug files are installed below /usr/lib/debug"
 		      : "no separate debug files: stripped programs have only their dynamic "
@@ -280,13 +301,13 @@ static void examine_service_namer(struct examination *x)
 			(struct finding){-1, "service's namer", "fail",
 				"`mperfctl status` says why; `systemctl restart mperfd` tries at "
 				"once"},
-			"a worker of the service's namer does not come up: nothing is named until "
+			"a worker of the service's namer does not start: nothing is named until "
 			"it does");
 	else
 		tell(x, (struct finding){-1, "service's namer", "ok", NULL},
-			"the service's opener (%s, %u restarts) and parser (%s, %u restarts) run; "
-			"%u "
-			"files that ended them are set aside; naming rests for %u users",
+			"the service's opener (%s, %u restarts) and parser (%s, %u restarts) "
+			"run; %u files that stopped them are skipped; naming is paused for %u "
+			"users",
 			s.opener.state, s.opener.restarts, s.parser.state, s.parser.restarts,
 			s.n_faulty, s.n_refused);
 	for (uint32_t i = 0; i < s.n_refused && i < NAMER_REFUSED_SHOWN_MAX; i++) {
@@ -294,11 +315,10 @@ static void examine_service_namer(struct examination *x)
 		if (u->uid == p->uid && u->until_ns > now_ns)
 			tell(x,
 				(struct finding){-1, "service's namer", "warn",
-					"find the file: `doctor -i` of a recording names those "
-					"over "
-					"which a worker ended"},
-				"naming rests for you (%s) for %llu s: workers of the namer ended "
-				"over them %u times",
+					"find the file: `mperfctl doctor -i` on a recording "
+					"lists the files that stopped a worker"},
+				"naming is paused for you (%s) for %llu s, since workers of the "
+				"namer ended %u times",
 				u->what,
 				(unsigned long long)((u->until_ns - now_ns) / 1000000000u + 1),
 				u->deaths);
@@ -321,8 +341,8 @@ static void examine_namer(struct examination *x)
 	if (r < 0)
 		tell(x,
 			(struct finding){-1, "namer", "fail",
-				"install mperf whole, or run it from the folder it was built in"},
-			"mperf-namer cannot be started: %s; nothing would have a name",
+				"install all of mperf, or run it from its build folder"},
+			"mperf-namer cannot be started: %s; no function would have a name",
 			strerror(-r));
 	else
 		tell(x, (struct finding){-1, "namer", "ok", NULL},
@@ -338,14 +358,15 @@ static void examine_platforms(struct examination *x)
 	const struct cores *cores = p->options->cores;
 	const char *remedy =
 		p->options->private
-			? "mend that line; `mperf-platform-check` names all that is wrong. Until "
-			  "then mperf goes on without that file"
+			? "fix that line; `mperf-platform-check` lists all errors. Until then "
+			  "mperf ignores that file"
 		: cores_are_older(cores)
-			? "mend that line and `systemctl reload mperfd`; `mperf-platform-check` "
-			  "names all that is wrong. Until then mperfd goes on with the platforms "
-			  "that it had"
-			: "mend that line and `systemctl reload mperfd`; `mperf-platform-check` "
-			  "names all that is wrong. Until then mperf goes on without that file";
+			? "fix that line and run `systemctl reload mperfd`; "
+			  "`mperf-platform-check` lists all errors. Until then mperfd "
+			  "keeps the platforms that it had"
+			: "fix that line and run `systemctl reload mperfd`; "
+			  "`mperf-platform-check` lists all errors. Until then mperf "
+			  "ignores that file";
 	const char *error;
 	for (size_t i = 0; (error = cores_error(cores, i)); i++)
 		tell(x, (struct finding){-1, "platforms", "warn", remedy}, "%s", error);
@@ -357,8 +378,8 @@ static void examine_outdated(struct examination *x, int hart)
 	const struct hart_set outdated = cores_outdated(x->request->peer->options->cores);
 	if (hart_set_has(&outdated, hart))
 		tell(x, (struct finding){hart, "sampling", "warn", "systemctl restart mperfd"},
-			"what the platforms say of how this core samples has changed since mperfd "
-			"began, and a running one does not change its plan for it");
+			"the platform data on how to sample this core has changed since mperfd "
+			"started, and applies only after a restart");
 }
 
 struct hart_examination {
@@ -373,6 +394,45 @@ static int tell_diagnosis(void *userdata, const struct diagnosis *d)
 	return h->x->result;
 }
 
+/* "0.8 µs", "21 µs" */
+static void cost_text(double ns, char ret_text[static 32])
+{
+	snprintf(ret_text, 32,
+		ns < 50     ? "less than 0.1 µs"
+		: ns < 9950 ? "%.1f µs"
+			    : "%.0f µs",
+		ns / 1e3);
+}
+
+/* What the service measured there, and what it gave up because of it. */
+static void examine_cost(struct examination *x, int hart)
+{
+	const struct service *service = x->request->peer->options->service;
+	const struct overhead *h = service ? service->overhead : NULL;
+	if (!h || hart >= h->n_harts)
+		return;
+	const struct sampler *s = service->walk ? service->walk->sampler : NULL;
+	const struct hart_cost *c = &h->hart[hart].cost;
+	bool counted = c->ns[COST_COUNTED] >= 0, cuts = c->ns[COST_SWITCH] >= 0;
+	double sample_ns = c->ns[counted ? COST_COUNTED : COST_SAMPLE];
+	char sample[32], cut[32];
+	if (sample_ns < 0 || !s) {
+		tell(x, (struct finding){hart, "cost", "info", "ask again in a minute"},
+			"what a sample costs was not measured yet");
+		return;
+	}
+	cost_text(sample_ns, sample);
+	cost_text(c->ns[COST_SWITCH], cut);
+	bool kept = s->plan[hart].cut & CUT_SIBLING;
+	tell(x, (struct finding){hart, "cost", "ok", NULL}, "a sample%s takes %s%s%s%s%s",
+		counted ? " with its counters" : "", sample,
+		cuts ? ", cutting counts at a switch " : "", cuts ? cut : "",
+		!cuts  ? ""
+		: kept ? ""
+		       : ": counts are not cut at switches now",
+		h->governor.step == STEP_ALL ? "" : " (`mperfctl status` says what is given up)");
+}
+
 /* One hart: of a service that samples, what it has there; else what is found by trying. */
 static void examine_hart(struct examination *x, int hart)
 {
@@ -384,7 +444,7 @@ static void examine_hart(struct examination *x, int hart)
 		.hz = 999,
 		.user_only = !x->machine.may_see_kernel,
 	};
-	_cleanup_(freep) struct plan *plan = calloc(1, sizeof *plan);
+	_cleanup_(freep) struct plan *plan = calloc(1, sizeof(*plan));
 	int r = plan ? 0 : -ENOMEM;
 	bool in_force = s && hart < s->machine.n_harts && s->plan[hart].n_tries > 0;
 	if (r == 0 && in_force)
@@ -392,7 +452,9 @@ static void examine_hart(struct examination *x, int hart)
 	else if (r == 0)
 		r = ladder_probe(&kernel_real, &x->machine, hart, &o, plan);
 	if (r < 0) {
-		tell(x, (struct finding){hart, "sampling", "fail", "ask again, and see dmesg"},
+		tell(x,
+			(struct finding){hart, "sampling", "fail",
+				"run mperfctl doctor again, and check dmesg"},
 			"probing failed: %s", strerror(-r));
 		return;
 	}
@@ -409,6 +471,7 @@ static void examine_hart(struct examination *x, int hart)
 	(void)diagnose_hart(&q, tell_diagnosis, &h);
 	if (in_force)
 		examine_outdated(x, hart);
+	examine_cost(x, hart);
 }
 
 /* Readable files most of whose samples found no symbol: they were stripped. */
@@ -479,7 +542,7 @@ static int examine(struct request *q, void *path)
 		return r < 0 ? r : 0;
 	struct row_stream stream;
 	x.answer = row_stream_answer(&stream, q);
-	r = x.answer.columns(x.answer.userdata, columns, sizeof columns / sizeof columns[0]);
+	r = x.answer.columns(x.answer.userdata, columns, sizeof(columns) / sizeof(columns[0]));
 	if (r == 0 && *(const char *)path) {
 		r = examine_segment(&x, path);
 		if (r != 0) {

@@ -6,88 +6,91 @@
  */
 #include <errno.h>
 
-#include "daemon/conf.h"
-#include "daemon/control/peer.h"
-#include "daemon/control/request.h"
+#include "daemon/control/query_request.h"
 #include "daemon/control/store_query.h"
-#include "daemon/query/query.h"
 
-struct query_filter query_filter_of(const struct request *q, const Mperf__Filter *m)
+/* by is -1 if there is no such way to group. */
+static struct query_question hotspots_question(
+	const Mperf__HotspotsRequest *m, const struct query_filter *filter)
 {
-	const struct peer *p = q->peer;
-	const struct conf *conf = p->options->conf;
-	struct query_filter f = {
-		.only_uid = !p->sees_all,
-		.uid = p->uid,
-		.gid = p->gid,
-		.hide_kernel = !p->sees_all,
-		.group = conf && *conf->group ? conf->group : NULL,
+	return (struct query_question){
+		.by = (enum query_by)query_by_parse(*m->by ? m->by : "function"),
+		.limit = m->limit,
+		.inlined = m->inlined,
+		.filter = filter,
 	};
-	if (!m)
-		return f;
-	f.pid = m->pid, f.n_pids = m->n_pid;
-	f.comm = (const char *const *)m->comm, f.n_comms = m->n_comm;
-	f.cgroup = (const char *const *)m->cgroup, f.n_cgroups = m->n_cgroup;
-	f.cpu = m->cpu, f.n_cpus = m->n_cpu;
-	f.since_ns = m->since_ns;
-	f.until_ns = m->until_ns;
-	f.event = m->event && *m->event ? m->event : NULL;
-	return f;
 }
 
-int query_answer_end(
-	struct request *q, struct row_stream *stream, int r, const struct query_error *error)
+static const Mperf__Filter *hotspots_filter(const Mperf__Request *m)
 {
-	int ended = row_stream_end(stream);
-	if (r == 0)
-		r = ended;
-	if (r == 0)
-		r = request_done(q, 0);
-	else if (r == QUERY_FAILED && *error->text)
-		r = request_fail(q, error->kind, error->remedy, "%s", error->text);
-	else if (r > 0)
-		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			"Ask for less: --limit, or a filter.",
-			"the answer exceeds what mperfd keeps for a client");
-	return r < 0 ? r : 0;
+	return m->hotspots->filter;
 }
 
-/* Does the request mean the store of the service that it came to? */
-static bool asks_store(const struct request *q, const char *path)
+static enum tier hotspots_coarsest(const Mperf__Request *m, const struct query_filter *filter)
 {
-	return !q->peer->options->private && !*path;
+	const struct query_question question = hotspots_question(m->hotspots, filter);
+	return query_coarsest(&question);
+}
+
+static int hotspots_run(const struct store_question_run *run)
+{
+	const struct query_question question =
+		hotspots_question(run->request->hotspots, run->filter);
+	return query_store_hotspots(run->source, run->n_sources, &question, run->to, run->error);
 }
 
 int control_hotspots(struct request *q, const Mperf__Request *request)
 {
+	static const struct store_question store = {
+		hotspots_filter, hotspots_coarsest, hotspots_run};
 	const Mperf__HotspotsRequest *m = request->hotspots;
-	int by = query_by_parse(*m->by ? m->by : "function");
-	if (by < 0)
+	struct query_filter filter = query_filter_of(q, m->filter);
+	const struct query_question question = hotspots_question(m, &filter);
+	if ((int)question.by < 0)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Use function, module, process, thread, cgroup, line or hart.",
 			"there is no way to group by '%s'", m->by);
-	if (asks_store(q, m->path))
-		return store_query_start(q, request);
+	if (query_asks_store(q, m->path))
+		return store_query_start(q, request, &store);
 	sqlite3 *db;
 	int r = request_open_segment(q, m->path, &db);
 	if (r != 0)
 		return r < 0 ? r : 0;
 
 	struct query_error error = {"", "", 0};
-	struct query_filter filter = query_filter_of(q, m->filter);
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
 	r = query_hotspots(
-		&db, 1, (enum query_by)by, m->limit, m->inlined, &filter, &answer, &error);
+		&db, 1, question.by, question.limit, question.inlined, &filter, &answer, &error);
 	sqlite3_close(db);
 	return query_answer_end(q, &stream, r, &error);
 }
 
+static const Mperf__Filter *flamegraph_filter(const Mperf__Request *m)
+{
+	return m->flamegraph->filter;
+}
+
+static enum tier flamegraph_coarsest(const Mperf__Request *m, const struct query_filter *filter)
+{
+	const struct query_question question = {.by = QUERY_BY_FUNCTION, .filter = filter};
+	(void)m;
+	return query_coarsest(&question);
+}
+
+static int flamegraph_run(const struct store_question_run *run)
+{
+	return query_store_flamegraph(
+		run->source, run->n_sources, run->filter, run->to, run->error);
+}
+
 int control_flamegraph(struct request *q, const Mperf__Request *request)
 {
+	static const struct store_question store = {
+		flamegraph_filter, flamegraph_coarsest, flamegraph_run};
 	const Mperf__FlamegraphRequest *m = request->flamegraph;
-	if (asks_store(q, m->path))
-		return store_query_start(q, request);
+	if (query_asks_store(q, m->path))
+		return store_query_start(q, request, &store);
 	sqlite3 *db;
 	int r = request_open_segment(q, m->path, &db);
 	if (r != 0)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/control/request.h"
-#include "daemon/pmu/event.h"
+#include "daemon/pmu/event/event.h"
 #include "daemon/pmu/machine.h"
 
 /* Nested messages of a request: Request, a command, its Filter or Target. */
@@ -18,7 +18,8 @@
 
 const struct field_limit field_limits[] = {
 	/* each costs a look into /proc, and a descriptor or a comparison for each task */
-	{"mperf.Target", "pid", REQUEST_PIDS_MAX, false, "processes", "Name their common parent, or use -a."},
+	{"mperf.Target", "pid", REQUEST_PIDS_MAX, false, "processes",
+		"Name their common parent, or use -a."},
 	{"mperf.Filter", "pid", 256, false, "processes", "Filter by name or cgroup."},
 	/* each is compared with the names of every task of every segment */
 	{"mperf.Filter", "comm", 64, false, "names of processes",
@@ -31,7 +32,7 @@ const struct field_limit field_limits[] = {
 	/* each is compared with the name of every function of a program */
 	{"mperf.Selection", "glob", 64, false, "patterns", "Use * and ? for several names."},
 };
-const size_t n_field_limits = sizeof field_limits / sizeof field_limits[0];
+const size_t n_field_limits = sizeof(field_limits) / sizeof(field_limits[0]);
 
 /* A field that the table lacks may not be repeated at all. */
 static const struct field_limit unknown = {

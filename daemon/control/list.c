@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/control/offload.h"
+#include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
-#include "daemon/pmu/event_place.h"
+#include "daemon/pmu/event/place.h"
 #include "daemon/pmu/ladder.h"
 
 static const struct answer_column columns[] = {
@@ -46,7 +46,7 @@ static int send_event(struct listing *l, const struct event *e, const struct ent
 	int r = event_probe_for(&kernel_real, &l->machine, l->cores, e);
 	l->n_sent++;
 	const char *reason = r == 0            ? ""
-			     : r == PROBE_ZERO ? "opens, and stayed at zero while tried"
+			     : r == PROBE_ZERO ? "opens, but counted nothing when tried"
 					       : refusal_explain(e, -r, false, &l->machine).says;
 	struct answer_value v[] = {
 		{.kind = ANSWER_TEXT, .text = entry->topic},
@@ -60,7 +60,7 @@ static int send_event(struct listing *l, const struct event *e, const struct ent
 		{.kind = ANSWER_TEXT, .text = entry->says},
 		{.kind = ANSWER_TEXT, .text = reason},
 	};
-	return l->answer->row(l->answer->userdata, v, sizeof v / sizeof v[0]);
+	return l->answer->row(l->answer->userdata, v, sizeof(v) / sizeof(v[0]));
 }
 
 static int list_generic(struct listing *l)
@@ -70,8 +70,8 @@ static int list_generic(struct listing *l)
 		if (*l->topic && strcmp(l->topic, n->topic) != 0)
 			continue;
 		struct event e = {.type = n->type, .config = n->config, .group = -1};
-		snprintf(e.name, sizeof e.name, "%s", n->name);
-		snprintf(e.pmu, sizeof e.pmu, "%s", n->topic);
+		snprintf(e.name, sizeof(e.name), "%s", n->name);
+		snprintf(e.pmu, sizeof(e.pmu), "%s", n->topic);
 		int r = send_event(l, &e, &(struct entry){n->topic, n->says, "", ""});
 		if (r != 0)
 			return r;
@@ -86,7 +86,7 @@ static void list_alias(void *userdata, const char *name)
 	if (l->result != 0 || strchr(name, '.'))
 		return; /* .scale, .unit and .snapshot are attributes of an alias */
 	char text[EVENT_NAME_BYTES_MAX];
-	if (snprintf(text, sizeof text, "%s/%s/", l->pmu, name) >= (int)sizeof text)
+	if (snprintf(text, sizeof(text), "%s/%s/", l->pmu, name) >= (int)sizeof(text))
 		return;
 	struct event_list parsed = {.n_events = 0};
 	struct event_error error;
@@ -101,12 +101,12 @@ static void list_pmu(void *userdata, const char *name)
 	char path[256];
 	if (l->result != 0 || (*l->topic && strcmp(l->topic, name) != 0))
 		return;
-	snprintf(path, sizeof path, "/sys/bus/event_source/devices/%s/events", name);
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/events", name);
 	l->pmu = name;
 	kernel_real.list(NULL, path, list_alias, l); /* a PMU without events/ has no aliases */
 }
 
-/* --- the core's own events ---------------------------------------------------------------- */
+/* --- the core's own events -------------------------------------------------------------------- */
 
 /* Topics of other events, whose rows are told apart from the core's own of the same topic. */
 static bool is_taken(const char *topic)
@@ -158,13 +158,13 @@ static int send_own(struct listing *l, const struct platform_event *own)
 	struct event e;
 	event_of_platform(own, &e);
 	e.by_platform = true;
-	own_topic(own, topic, sizeof topic);
-	snprintf(code, sizeof code, "r%llx", (unsigned long long)own->code);
+	own_topic(own, topic, sizeof(topic));
+	snprintf(code, sizeof(code), "r%llx", (unsigned long long)own->code);
 	const struct entry entry = {
 		.topic = topic,
-		.says = *own->says ? own->says : "its name is all that is known",
+		.says = *own->says ? own->says : "only its name is known",
 		.code = code,
-		.harts = harts_with(l, own->name, harts, sizeof harts),
+		.harts = harts_with(l, own->name, harts, sizeof(harts)),
 	};
 	return send_event(l, &e, &entry);
 }
@@ -193,7 +193,7 @@ static int list_own(struct listing *l)
 			const char *topic = p->event[i].topic;
 			bool again = i > 0 && strcmp(p->event[i - 1].topic, topic) == 0;
 			char called[96];
-			own_topic(&p->event[i], called, sizeof called);
+			own_topic(&p->event[i], called, sizeof(called));
 			bool wanted = !*l->topic || strcmp(l->topic, topic) == 0 ||
 				      strcmp(l->topic, called) == 0;
 			if (!again && wanted && !kind_before_has(l, h, NULL, topic))
@@ -216,7 +216,7 @@ static int list_topic(struct request *q, void *topic)
 	int r = request_read_machine(q, &l.machine);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = answer.columns(answer.userdata, columns, sizeof columns / sizeof columns[0]);
+	r = answer.columns(answer.userdata, columns, sizeof(columns) / sizeof(columns[0]));
 	if (r == 0)
 		r = list_generic(&l);
 	if (r == 0)

@@ -15,13 +15,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/control/offload_child.h"
+#include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/service.h"
+#include "daemon/service/offload_child.h"
+#include "daemon/service/service.h"
 #include "proto/memory.h"
 
 #define PASS_BYTES_MAX (256u << 10) /* passed on before others have their turn: two chunks */
-#define WAITING_TOLD_NS 1000000000u /* who waits longer is told for what */
+#define WAITING_TOLD_NS 1000000000u /* after this wait, tell the peer what it waits for */
 #define REAP_NS 10000000u           /* a killed process is gone in less, mostly */
 /* The interval at which the file of a running child is read: it may hold notes of progress. */
 #define LOOK_NS 100000000u
@@ -58,8 +59,7 @@ struct offload_job {
 	bool told; /* what it waits for */
 };
 
-/* --- the child ----------------------------------------------------------------------------------
- */
+/* --- the child -------------------------------------------------------------------------------- */
 
 /* Write all into the file. */
 static int write_out(struct peer *p)
@@ -86,7 +86,7 @@ static int answer_in_child(void *userdata, int fd)
 	int r = j->answer->run(&q, j->userdata);
 	if (r < 0 && r != -ENOSPC && r != -EDQUOT)
 		r = request_fail(&q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
-			r == -ENOMEM ? "Ask for a shorter time, or for less by a filter." : "",
+			r == -ENOMEM ? "Ask for a shorter time, or use a filter." : "",
 			"mperfd cannot answer this: %s", strerror(-r));
 	return r == 0 ? 0 : r == -ENOSPC || r == -EDQUOT ? CHILD_UNWRITTEN : 1;
 }
@@ -97,12 +97,11 @@ int offload_note(struct request *q, const char *text)
 	struct request nobody = {.peer = q->peer}; /* no request has id 0 */
 	if (!q->peer->sent)
 		return 0;
-	snprintf(note, sizeof note, "%s", text);
+	snprintf(note, sizeof(note), "%s", text);
 	return request_progress(&nobody, note, 0, 0);
 }
 
-/* --- whose turn it is ----------------------------------------------------------------------------
- */
+/* --- whose turn it is ------------------------------------------------------------------------- */
 
 static void waiting_add(struct offload_queue *u, struct offload_job *j)
 {
@@ -134,7 +133,7 @@ static void waiting_remove(struct offload_queue *u, struct offload_job *j)
 	user_give(user_of(j), USER_WAITING, 1);
 }
 
-/* Does a come before b, who came earlier? */
+/* Does a take precedence over b, which arrived earlier? */
 static bool comes_first(const struct user *a, const struct user *b)
 {
 	if (!a || !b || a->held[USER_QUERIES] == b->held[USER_QUERIES])
@@ -142,7 +141,7 @@ static bool comes_first(const struct user *a, const struct user *b)
 	return a->held[USER_QUERIES] < b->held[USER_QUERIES];
 }
 
-/* NULL: none of those who wait may have a child more. */
+/* NULL: no waiting job's user may have another child. */
 static struct offload_job *who_is_next(const struct offload_queue *u)
 {
 	struct offload_job *next = NULL;
@@ -169,8 +168,8 @@ static int make_file(struct offload_job *j)
 		return -EMFILE;
 	j->descriptors = JOB_DESCRIPTORS;
 	int n = snprintf(
-		path, sizeof path, "%s/mperf-answer-XXXXXX", folder && *folder ? folder : "/tmp");
-	if (n < 0 || (size_t)n >= sizeof path)
+		path, sizeof(path), "%s/mperf-answer-XXXXXX", folder && *folder ? folder : "/tmp");
+	if (n < 0 || (size_t)n >= sizeof(path))
 		return -ENAMETOOLONG;
 	j->fd = mkostemp(path, O_CLOEXEC | O_APPEND);
 	if (j->fd < 0)
@@ -202,7 +201,7 @@ static int child_start(struct offload_job *j, struct offload_child *child)
 /* 0 or -errno. */
 static int job_fork(struct offload_job *j)
 {
-	struct offload_child *child = calloc(1, sizeof *child);
+	struct offload_child *child = calloc(1, sizeof(*child));
 	int r = child ? child_start(j, child) : -ENOMEM;
 	if (r < 0) {
 		free(child);
@@ -274,7 +273,7 @@ uint64_t offload_queue_deadline_ns(const struct offload_queue *u, uint64_t now_n
 	for (const struct offload_child *c = u->children; c; c = c->next)
 		if (!c->job)
 			return now_ns + REAP_NS;
-	/* a user who has spent all does not look at the child either */
+	/* do not look at the child either while its user has spent everything */
 	return u->children && u->waiting ? now_ns + LOOK_NS : UINT64_MAX;
 }
 
@@ -288,8 +287,7 @@ void offload_queue_clear(struct offload_queue *u)
 	u->n_children = 0;
 }
 
-/* --- the job -------------------------------------------------------------------------------------
- */
+/* --- the job ---------------------------------------------------------------------------------- */
 
 static void job_free(struct job *job)
 {
@@ -333,8 +331,8 @@ static bool take_varint(const uint8_t **p, const uint8_t *end, uint64_t *ret_val
 	return false;
 }
 
-/* What a packed Message is, by its first tags: field 3 is the Answer, whose field 1 is the id (left
- * out where it is 0), whose next is what it bears. Source: mperf.proto;
+/* The kind of a packed Message, by its first tags: field 3 is the Answer, whose field 1 is the id
+ * (left out if it is 0); the next field is its content. Source: mperf.proto;
  * https://protobuf.dev/programming-guides/encoding. */
 static enum kind kind_of(const uint8_t *p, size_t n, uint32_t id)
 {
@@ -388,8 +386,8 @@ static void take_note(struct offload_job *j, const uint8_t *frame, size_t n)
 static ssize_t read_frame(const struct offload_job *j, uint8_t **ret_frame)
 {
 	uint32_t length;
-	ssize_t n = pread(j->fd, &length, sizeof length, (off_t)j->offset);
-	if (n != (ssize_t)sizeof length)
+	ssize_t n = pread(j->fd, &length, sizeof(length), (off_t)j->offset);
+	if (n != (ssize_t)sizeof(length))
 		return n < 0 ? -errno : 0;
 	length = le32toh(length);
 	if (length > FRAME_BYTES_MAX)
@@ -431,24 +429,24 @@ static int tell_end(struct offload_job *j, struct request *q)
 	const struct offload_end end = j->end;
 	char what[160];
 	if (end.signal == SIGXCPU) {
-		snprintf(what, sizeof what, "the answer took more than the %d s that one may take",
+		snprintf(what, sizeof(what), "the answer took longer than the limit of %d s",
 			OFFLOAD_SECONDS_MAX);
-		return fail(q, "Ask for a shorter time (--since), or for less by a filter.", what);
+		return fail(q, "Ask for a shorter time (--since), or use a filter.", what);
 	}
 	if (end.signal == SIGXFSZ) {
-		snprintf(what, sizeof what,
-			"the answer is larger than the %llu MB that one of yours may have now",
+		snprintf(what, sizeof(what),
+			"the answer is larger than the %llu MB that you may have now",
 			(unsigned long long)(j->file_bytes >> 20));
-		return fail(q, "Ask for less by a filter or --limit.", what);
+		return fail(q, "Ask for less: use a filter or --limit.", what);
 	}
 	if (end.signal)
-		snprintf(what, sizeof what, "the process that answered was ended by signal %d (%s)",
+		snprintf(what, sizeof(what), "the query's process was killed by signal %d (%s)",
 			end.signal, strsignal(end.signal));
 	else if (end.status == CHILD_UNWRITTEN)
-		snprintf(what, sizeof what, "there is no space for the answer in mperfd's TMPDIR");
+		snprintf(what, sizeof(what), "there is no space for the answer in mperfd's TMPDIR");
 	else
-		snprintf(what, sizeof what,
-			"the process that answered ended with status %d before it had answered",
+		snprintf(what, sizeof(what),
+			"the query's process exited with status %d before it had answered",
 			end.status);
 	return fail(q, "Try again; if it happens again, ask for a shorter time (--since).", what);
 }
@@ -464,9 +462,9 @@ static int tell_trouble(struct offload_job *j, struct request *q)
 	struct service *service = q->peer->options->service;
 	if (service && (j->trouble == -EMFILE || j->trouble == -ENFILE))
 		service_ran_short(service, -j->trouble, q->peer->now_ns);
-	snprintf(what, sizeof what, "no process could be started to answer this: %s",
+	snprintf(what, sizeof(what), "no process could be started to answer this: %s",
 		strerror(-j->trouble));
-	return fail(q, "Try again when the machine has more to spare.", what);
+	return fail(q, "Try again when the machine is less loaded.", what);
 }
 
 static int tell_waiting(struct offload_job *j, struct request *q, uint64_t now_ns)
@@ -493,7 +491,7 @@ static int job_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 	while (r == 1 && j->offset < until && request_has_room(q))
 		r = pass_frame(j, q);
 	if (r == -EBADMSG)
-		return fail(q, "", "the process that answered said what is no answer");
+		return fail(q, "", "the query's process sent a malformed answer");
 	if (r == 0 && ended)
 		return tell_end(j, q);
 	if (r == 1 && request_has_room(q))
@@ -527,7 +525,7 @@ int offload_start(struct request *q, const struct offload_answer *a, void *userd
 		release(a, userdata);
 		return r < 0 ? r : 0;
 	}
-	struct offload_job *j = calloc(1, sizeof *j);
+	struct offload_job *j = calloc(1, sizeof(*j));
 	if (!j) {
 		user_give(q->peer->user, USER_WAITING, 1);
 		release(a, userdata);

@@ -68,7 +68,7 @@ static bool in_group(const struct peer *p, gid_t group)
 	_cleanup_(freep) gid_t *groups = malloc(bytes);
 	if (!groups || getsockopt(p->fd, SOL_SOCKET, SO_PEERGROUPS, groups, &bytes) < 0)
 		return false;
-	for (size_t i = 0; i < bytes / sizeof *groups; i++)
+	for (size_t i = 0; i < bytes / sizeof(*groups); i++)
 		if (groups[i] == group)
 			return true;
 	return false;
@@ -83,7 +83,7 @@ void peer_look_up_rights(struct peer *p)
 
 int peer_new(const struct control_options *o, int fd, struct peer **ret_peer)
 {
-	struct peer *p = calloc(1, sizeof *p);
+	struct peer *p = calloc(1, sizeof(*p));
 	if (!p) {
 		close(fd);
 		return -ENOMEM;
@@ -92,7 +92,7 @@ int peer_new(const struct control_options *o, int fd, struct peer **ret_peer)
 	p->fd = fd;
 
 	struct ucred credentials;
-	socklen_t n = sizeof credentials;
+	socklen_t n = sizeof(credentials);
 	int r = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &n) < 0 ? -errno : greet(p);
 	if (r < 0) {
 		peer_free(p);
@@ -143,8 +143,8 @@ static int hang_up(struct peer *p, Mperf__FailureKind kind, const char *remedy, 
 	return peer_hang_up(p, kind, remedy, why);
 }
 
-/* A request that cannot be answered for trouble of ours. A private daemon ends over it, and who
- * waits for it is told why, if he reads; a service goes on without it. 0; -errno fatal. */
+/* A request that fails through our own trouble. A private daemon ends, and tells the client why if
+ * it reads; a service goes on without the request. 0; -errno fatal. */
 static int request_break(struct peer *p, struct request *q, int error)
 {
 	if (p->options->private) {
@@ -157,7 +157,7 @@ static int request_break(struct peer *p, struct request *q, int error)
 		error == -ENOMEM ? "Try again when the machine has more memory to spare." : "",
 		"mperfd cannot answer this: %s", strerror(-error));
 	if (r < 0)
-		p->closing = true; /* not even that: hang up */
+		p->closing = true; /* not even that works: disconnect */
 	return 0;
 }
 
@@ -173,7 +173,7 @@ static int request_finish(struct peer *p, uint32_t id)
 {
 	struct request **slot = request_slot(p, id);
 	if (!slot || !(*slot)->job || !(*slot)->job->kind->finish)
-		return 0; /* it may have finished by itself meanwhile */
+		return 0; /* it may have finished meanwhile */
 	int r = (*slot)->job->kind->finish((*slot)->job, *slot);
 	if (r < 0)
 		r = request_break(p, *slot, r) ?: JOB_DONE;
@@ -201,7 +201,7 @@ static int request_start(struct peer *p, Mperf__Request *m)
 			p, MPERF__FAILURE_KIND__FAILURE_USAGE, "", "request id is 0 or in use");
 
 	const struct command *command = NULL;
-	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (commands[i].body == m->body_case)
 			command = &commands[i];
 	if (!command)
@@ -225,7 +225,7 @@ static int request_start(struct peer *p, Mperf__Request *m)
 			"Wait for one of them to end.", "more than %d requests at once",
 			PEER_REQUESTS_MAX);
 
-	struct request *q = calloc(1, sizeof *q);
+	struct request *q = calloc(1, sizeof(*q));
 	if (!q)
 		return -ENOMEM;
 	*q = refused;
@@ -257,7 +257,7 @@ static int take_message(struct peer *p, const Mperf__Message *m)
 		return take_hello(p, m);
 	if (m->body_case != MPERF__MESSAGE__BODY_REQUEST)
 		return hang_up(
-			p, MPERF__FAILURE_KIND__FAILURE_USAGE, "", "only requests are taken");
+			p, MPERF__FAILURE_KIND__FAILURE_USAGE, "", "only requests are accepted");
 
 	Mperf__Request *request = m->request;
 	switch (request->body_case) {
@@ -276,17 +276,9 @@ static bool frame_waits(const struct frame_buffer *in)
 	uint32_t length;
 	if (frame_buffer_filled(in) < FRAME_HEADER_BYTES)
 		return false;
-	memcpy(&length, in->bytes + in->start, sizeof length);
+	memcpy(&length, in->bytes + in->start, sizeof(length));
 	length = le32toh(length);
 	return length > FRAME_BYTES_MAX || frame_buffer_filled(in) - FRAME_HEADER_BYTES >= length;
-}
-
-bool peer_has_out_room(const struct peer *p)
-{
-	size_t filled = frame_buffer_filled(&p->out);
-	uint64_t grown = filled > p->unread ? filled - p->unread : 0;
-	return filled < PEER_BYTES_MIN ||
-	       (filled < peer_out_bytes_max(p) && grown < user_room(p->user, USER_UNREAD));
 }
 
 /* Is there room for more of what it sends? */
@@ -328,14 +320,14 @@ static int take_frame(struct peer *p)
 	Mperf__Message *m = NULL;
 	if (frame_check(&p->in) == FRAME_TOO_MUCH)
 		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
-			"a request repeats its fields more often than mperfd takes");
+			"a request repeats its fields more often than mperfd accepts");
 	int r = frame_take(&p->in, &m);
 	if (r == FRAME_TOO_LARGE)
 		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
-			"a frame exceeds the size that mperfd takes");
+			"a frame exceeds the size that mperfd accepts");
 	if (r == FRAME_MALFORMED)
 		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
-			"a frame is no message of the protocol");
+			"a frame is not a message of the protocol");
 	if (r != 0)
 		return r;
 	r = take_message(p, m);
@@ -354,7 +346,7 @@ static int take_frames(struct peer *p)
 			p->backlog = true;
 			break;
 		}
-		/* Long work is charged to the user who asked for it: the loop is everybody's. */
+		/* Long work is charged to the user who requested it: all users share the loop. */
 		uint64_t began_ns = own_time_ns();
 		r = take_frame(p);
 		user_spend(p->user, USER_LOOP, own_time_ns() - began_ns);
@@ -479,7 +471,7 @@ size_t peer_job_fds(struct peer *p, struct pollfd *fds, size_t n)
 		struct request *q = p->request[i];
 		if (!q)
 			continue;
-		/* a user who may not run is not woken either */
+		/* do not wake up for a user who may not run */
 		bool waits = q->job && q->job->kind->fds && user_ready_ns(p->user, q->time) == 0;
 		q->n_fds = waits ? q->job->kind->fds(q->job, fds + filled, n - filled) : 0;
 		filled += q->n_fds;
@@ -553,10 +545,10 @@ int peer_check_times(struct peer *p)
 		return PEER_GONE;
 	if (!p->greeted && p->now_ns >= p->came_ns + PEER_HELLO_NS)
 		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
-			"no hello came within 10 seconds");
+			"no hello arrived within 10 seconds");
 	if (p->half_ns && p->now_ns >= p->half_ns + PEER_FRAME_NS)
 		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
-			"the rest of a frame did not come within 30 seconds");
+			"the rest of a frame did not arrive within 30 seconds");
 	return 0;
 }
 
@@ -568,9 +560,4 @@ bool peer_is_busy(const struct peer *p)
 		if (p->request[i])
 			return true;
 	return false;
-}
-
-size_t peer_out_bytes_max(const struct peer *p)
-{
-	return p->options->conf ? p->options->conf->client_bytes_max : PEER_OUT_BYTES_MAX;
 }

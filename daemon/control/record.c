@@ -13,12 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/control/listener.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/record_hold.h"
-#include "daemon/control/recording.h"
 #include "daemon/control/request.h"
-#include "daemon/control/service.h"
+#include "daemon/service/service.h"
+#include "daemon/session/listener.h"
+#include "daemon/session/recording.h"
 #include "proto/memory.h"
 
 #define PROGRESS_NS 500000000u
@@ -28,21 +28,24 @@
 #define FEED_BYTES_MAX (1ull << 30)
 #define WINDOW_MS_MIN 100u
 #define WINDOW_MS_MAX 60000u
+#define NO_SPACE_REMEDY "Free some space, or set TMPDIR to a disc that has some."
+#define UNWRITABLE_REMEDY "Set TMPDIR to a folder on another disc."
 
 struct record_job {
 	struct job job;
-	struct walk *walk;        /* of its own; NULL: the service's, which is shared */
+	struct walk *walk; /* of its own; NULL: the service's, which is shared */
 	struct recording *recording;
 	struct service *service;  /* whose rate was raised; NULL: none's */
 	struct listener listener; /* of a private daemon, for programs; fd -1: none */
 	struct feed *feed;        /* whose programs tell more often for us; NULL: none's */
 	struct record_hold hold;  /* what its user is charged for */
 	char *folder, *path;
-	int fd;                   /* the sealed segment while it is streamed; -1 before */
+	int fd; /* the sealed segment while it is streamed; -1 before */
 	uint64_t offset, total;
 	uint64_t next_progress_ns;
 	uint64_t looked_ns;
 	bool finishing;
+	bool out_of_room; /* that is why it ended */
 };
 
 /* Nothing is sampled for it any more. */
@@ -54,7 +57,8 @@ static void end_recording(struct record_job *j)
 	j->feed = NULL;
 	j->walk = walk_free(j->walk);
 	if (j->service)
-		(void)service_want_rate(j->service, j, 0); /* a lower rate can wait for the next change */
+		/* a lower rate can wait for the next change */
+		(void)service_want_rate(j->service, j, 0);
 	j->service = NULL;
 }
 
@@ -110,7 +114,7 @@ static int report_progress(struct record_job *j, struct request *q, uint64_t now
 	struct recording_state state;
 	recording_state(j->recording, &state);
 	return j->finishing ? request_progress(q, "names to come", state.waiting, 0)
-		: request_progress(q, "samples", state.n_samples, 0);
+			    : request_progress(q, "samples", state.n_samples, 0);
 }
 
 /* The segment is complete: stop holding events and tables, and begin to stream. */
@@ -143,6 +147,22 @@ static int ignore_row(void *userdata, const struct answer_value *v, size_t n)
 }
 
 /* What the segment says of itself, by the same query that every later answer comes from. */
+struct end {
+	struct answer to;
+	bool out_of_room;
+};
+
+/* Where the figures come from, with the reason for an early end. */
+static int pass_provenance(void *userdata, const struct answer_provenance *p)
+{
+	const struct end *end = userdata;
+	struct answer_provenance told = *p;
+	if (end->out_of_room && told.n_notes < QUERY_NOTES_MAX)
+		told.note[told.n_notes++] =
+			"it ended early: your recordings have used up your space in mperfd's cache";
+	return end->to.provenance(end->to.userdata, &told);
+}
+
 static int send_provenance(struct record_job *j, struct request *q)
 {
 	sqlite3 *db;
@@ -155,9 +175,8 @@ static int send_provenance(struct record_job *j, struct request *q)
 		return r < 0 ? r : -EIO; /* we have just sealed it */
 
 	struct row_stream rows;
-	struct answer answer = row_stream_answer(&rows, q);
-	answer.columns = ignore_columns;
-	answer.row = ignore_row;
+	struct end end = {row_stream_answer(&rows, q), j->out_of_room};
+	struct answer answer = {ignore_columns, ignore_row, pass_provenance, &end};
 	struct query_filter everything = {0};
 	struct query_error error;
 	r = query_hotspots(&db, 1, QUERY_BY_HART, 0, false, &everything, &answer, &error);
@@ -194,14 +213,12 @@ static int fail_store(struct record_job *j, struct request *q)
 	struct recording_state state;
 	recording_state(j->recording, &state);
 	int r = state.outcome == SEGMENT_NO_SPACE
-			? request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-				  "Free some space, or set TMPDIR to a disc that has some.",
+			? request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, NO_SPACE_REMEDY,
 				  "no space left to store samples in %s", j->folder)
-			: request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-				  "Set TMPDIR to a folder on another disc.",
+			: request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, UNWRITABLE_REMEDY,
 				  "the samples cannot be stored in %s: %s", j->folder,
 				  state.outcome < 0 ? strerror(-state.outcome)
-						    : "it takes no writes any more");
+						    : "it no longer accepts writes");
 	return r < 0 ? r : JOB_DONE;
 }
 
@@ -209,8 +226,8 @@ static bool is_over(struct record_job *j)
 {
 	struct recording_state state;
 	recording_state(j->recording, &state);
-	bool room = record_hold_bytes(&j->hold, state.bytes > 0 ? (uint64_t)state.bytes : 0);
-	return recording_targets_gone(j->recording) || !room;
+	j->out_of_room = !record_hold_bytes(&j->hold, state.bytes > 0 ? (uint64_t)state.bytes : 0);
+	return recording_targets_gone(j->recording) || j->out_of_room;
 }
 
 static int record_dispatch(struct job *job, struct request *q, uint64_t now_ns)
@@ -266,7 +283,7 @@ static int make_folder(struct record_job *j, struct request *q)
 	if (!mkdtemp(j->folder)) {
 		int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 			"Set TMPDIR to a folder that exists and that you may write to.",
-			"no folder for the recording can be made in %s: %s",
+			"cannot make a folder for the recording in %s: %s",
 			parent && *parent ? parent : "/tmp", strerror(errno));
 		free(j->folder);
 		j->folder = NULL;
@@ -275,8 +292,8 @@ static int make_folder(struct record_job *j, struct request *q)
 	return asprintf(&j->path, "%s/segment.mprf", j->folder) < 0 ? -ENOMEM : 0;
 }
 
-static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m,
-	struct sampler_options *ret_options)
+static int sampler_options_fill(
+	struct request *q, const Mperf__RecordRequest *m, struct sampler_options *ret_options)
 {
 	uint32_t hz = m->hz ? m->hz : SAMPLER_HZ_DEFAULT;
 	uint32_t stack_bytes = m->stack_bytes ? m->stack_bytes : SAMPLER_STACK_BYTES_DEFAULT;
@@ -285,7 +302,7 @@ static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m
 	int r = 0;
 	if (hz > SAMPLER_HZ_MAX)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for less with -F.",
-			"%u samples a second are more than the %u that mperfd takes", hz,
+			"%u samples a second are more than the %u that mperfd accepts", hz,
 			SAMPLER_HZ_MAX);
 	else if (m->window_ms && (m->window_ms < WINDOW_MS_MIN || m->window_ms > WINDOW_MS_MAX))
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
@@ -300,7 +317,7 @@ static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m
 			"Give -a, --pid or a command.", "nothing to record was named");
 	else if (n_pids > TARGETS_MAX)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
-			"%zu processes are more than the %d that one recording takes",
+			"%zu processes are more than the %d that one recording can have",
 			m->target->n_pid, TARGETS_MAX);
 	else {
 		*ret_options = (struct sampler_options){
@@ -318,10 +335,9 @@ static int sampler_options_fill(struct request *q, const Mperf__RecordRequest *m
 	return r < 0 ? r : 1;
 }
 
-/* Who may not see the whole system records per task; with -a that is a refusal, as it is for a
- * service's client who may not see others. */
-static int choose_scope(struct request *q, const Mperf__RecordRequest *m,
-	struct sampler_options *o)
+/* Users who may not see the whole system record per task; -a is then refused, as for a service's
+ * client who may not see others. */
+static int choose_scope(struct request *q, const Mperf__RecordRequest *m, struct sampler_options *o)
 {
 	struct machine machine;
 	int r = request_read_machine(q, &machine);
@@ -335,7 +351,8 @@ static int choose_scope(struct request *q, const Mperf__RecordRequest *m,
 	if (!m->target->all)
 		return 0;
 	if (!q->peer->sees_all)
-		return (r = request_refuse_group(q, "the whole system cannot be recorded")) < 0 ? r : 1;
+		return (r = request_refuse_group(q, "the whole system cannot be recorded")) < 0 ? r
+												: 1;
 	if (machine.may_see_all)
 		return 0;
 	struct refusal refusal = refusal_explain(NULL, EACCES, true, &machine);
@@ -349,11 +366,10 @@ static int fail_start(struct request *q, int outcome, const char *why)
 	switch (outcome) {
 	case WALK_GONE:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Look for its pid with ps.", "%s",
-			*why ? why : "there is no such process");
+			"Find its pid with ps.", "%s", *why ? why : "there is no such process");
 	case WALK_FULL:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			"Raise the limit (ulimit -n), or free space in TMPDIR.", "%s", why);
+			"Raise the limit of open files (ulimit -n).", "%s", why);
 	case WALK_REFUSED:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 			"mperfctl doctor says what this machine can do.", "%s", why);
@@ -361,10 +377,11 @@ static int fail_start(struct request *q, int outcome, const char *why)
 	case -ENFILE:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Raise it with ulimit -n, or LimitNOFILE= in a unit.",
-			"the limit of open descriptors (RLIMIT_NOFILE, fs.file-max) is too low to record");
+			"the limit of open descriptors (RLIMIT_NOFILE, fs.file-max) is too low to "
+			"record");
 	case -ENOENT:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
-			"Install mperf whole, or run mperfctl from the folder it was built in.",
+			"Install all of mperf, or run mperfctl from its build folder.",
 			"mperf-namer was not found beside mperfd");
 	default:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
@@ -372,19 +389,27 @@ static int fail_start(struct request *q, int outcome, const char *why)
 	}
 }
 
+/* The place for the samples is what refuses, and says so in `why`. */
+static int fail_place(struct request *q, int outcome, const char *why)
+{
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+		outcome == RECORDING_FULL ? NO_SPACE_REMEDY : UNWRITABLE_REMEDY, "%s", why);
+}
+
 static int note_ready(struct request *q, const struct sampler *s)
 {
 	char note[256];
 	if (s->rate_lowered)
-		snprintf(note, sizeof note,
-			"the kernel allows %u samples a second (kernel.perf_event_max_sample_rate)",
-			s->hz);
+		snprintf(note, sizeof(note),
+			"sampling at %u Hz: the kernel throttles more, since its limit is %u "
+			"samples a second (kernel.perf_event_max_sample_rate)",
+			s->hz, s->machine.max_sample_rate);
 	else
 		*note = '\0';
 	return request_ready(q, note);
 }
 
-/* What a service samples all the time serves who asks for nothing special. */
+/* The service's always-on samples serve clients without special requests. */
 static struct walk *shared_walk(const struct request *q, const Mperf__RecordRequest *m)
 {
 	const struct control_options *o = q->peer->options;
@@ -397,9 +422,8 @@ static struct walk *shared_walk(const struct request *q, const Mperf__RecordRequ
 
 /* Whose samples the recording keeps of those that the walk brings. A walk of its own brings the
  * right processes already. */
-static struct targets targets_of(
-	const struct request *q, const Mperf__RecordRequest *m, const struct sampler_options *o,
-	bool shared)
+static struct targets targets_of(const struct request *q, const Mperf__RecordRequest *m,
+	const struct sampler_options *o, bool shared)
 {
 	struct targets t = {
 		.all = !shared || m->target->all,
@@ -410,7 +434,7 @@ static struct targets targets_of(
 		.n_pids = o->n_pids,
 	};
 	if (o->n_pids > 0)
-		memcpy(t.pid, o->pids, o->n_pids * sizeof *t.pid);
+		memcpy(t.pid, o->pids, o->n_pids * sizeof(*t.pid));
 	return t;
 }
 
@@ -425,7 +449,7 @@ static int open_walk(struct record_job *j, struct request *q, const struct walk_
 	return r < 0 ? r : 1;
 }
 
-/* The rate that a client of the service may have. 0; positive after he was told; -errno. */
+/* Check the rate for a client of the service. 0; positive after a refusal; -errno. */
 static int raise_rate(struct record_job *j, struct request *q, uint32_t hz)
 {
 	const struct control_options *o = q->peer->options;
@@ -454,11 +478,11 @@ static int listen_at(struct record_job *j, struct walk *walk, const struct feed_
 	return r < 0 ? r : 0;
 }
 
-/* Programs that count themselves are listened to: at a socket of the client's own choice, since a
- * private daemon has his rights and he alone; or the service's, whose programs tell more often for a
- * while. 0; positive after the peer was told why not; -errno. */
-static int listen_to_programs(struct record_job *j, struct request *q, const Mperf__RecordRequest *m,
-	struct walk *walk)
+/* Accept instrumented programs: at a socket that the client chooses, since a private daemon has
+ * only that client's rights; or at the service's, whose programs report more often for a while. 0;
+ * positive after a refusal; -errno. */
+static int listen_to_programs(
+	struct record_job *j, struct request *q, const Mperf__RecordRequest *m, struct walk *walk)
 {
 	const struct feed_limits limits = {
 		.programs_max = FEED_PROGRAMS_MAX,
@@ -468,13 +492,14 @@ static int listen_to_programs(struct record_job *j, struct request *q, const Mpe
 		.period_ms = m->feed_period_ms ? m->feed_period_ms : MPERF_PERIOD_MS,
 	};
 	if (q->peer->options->private && *m->feed) {
-		struct server_error error = {"", ""};
+		struct listener_error error = {"", ""};
 		int r = listener_bind(&j->listener, LISTENER_FEED, m->feed, &error);
 		if (r == 0)
 			return listen_at(j, walk, &limits);
 		if (r > 0)
 			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
-				"Set TMPDIR to a folder that you may write to.", "%s", error.text)
+				    "Set TMPDIR to a folder that you may write to.", "%s",
+				    error.text)
 				    ?: 1;
 		return r;
 	}
@@ -517,19 +542,18 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 		r = walk_start(j->walk, o->sampler.pids, o->sampler.n_pids);
 	if (r == 0)
 		return note_ready(q, recording.walk->sampler);
-	r = fail_start(q,
-		r == RECORDING_GONE					  ? WALK_GONE
-		: r == RECORDING_FULL || r == RECORDING_UNWRITABLE ? WALK_FULL
-								  : r,
-		error.text);
+	if (r == RECORDING_FULL || r == RECORDING_UNWRITABLE)
+		r = fail_place(q, r, error.text);
+	else
+		r = fail_start(q, r == RECORDING_GONE ? WALK_GONE : r, error.text);
 	return r < 0 ? r : 1;
 }
 
 int control_record(struct request *q, const Mperf__Request *request)
 {
 	const Mperf__RecordRequest *m = request->record;
-	_cleanup_(freep) struct event_list *events = calloc(1, sizeof *events);
-	struct record_job *j = calloc(1, sizeof *j);
+	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
+	struct record_job *j = calloc(1, sizeof(*j));
 	if (!events || !j) {
 		free(j);
 		return -ENOMEM;

@@ -2,11 +2,11 @@
 #pragma once
 
 /* What a recording holds of its user's account (user.h): itself, descriptors, bytes in the cache
- * folder, and the loop's time for its windows. Of a private daemon nothing is counted.
+ * folder, and loop time for its windows. A private daemon counts nothing.
  */
 
 #include "daemon/control/request.h"
-#include "daemon/control/walk.h"
+#include "daemon/session/walk.h"
 
 struct record_hold {
 	struct user *user; /* NULL: nothing is held */
@@ -14,16 +14,16 @@ struct record_hold {
 	uint64_t n_fds, bytes;
 };
 
-/* A recording more of the peer's user, who has room for what it will write; shared: it listens to
- * what is sampled all the time. 0; positive after the peer was told at which limit that is; -errno.
- */
+/* Charge one more recording to the peer's user, who has room for its data; shared: it taps the
+ * always-on samples. 0; positive after a refusal that names the limit; -errno. */
 int record_hold_begin(struct record_hold *h, struct request *q, bool shared);
-/* Its descriptors: for n_pids targets, and those of a walk of its own (NULL: none). Likewise. */
+/* Charge its descriptors: for n_pids targets, and those of its own walk (NULL: none). Returns the
+ * same. */
 int record_hold_fds(
 	struct record_hold *h, struct request *q, size_t n_pids, const struct walk *walk);
-/* Its segment now has that many bytes. False: its user may have no more. */
+/* Its segment now has that many bytes. False: its user is at the limit. */
 bool record_hold_bytes(struct record_hold *h, uint64_t bytes);
 /* recording_options.spent, with the hold as its owner. */
 uint64_t record_hold_spend(void *hold, uint64_t ns);
-/* Give all back. */
+/* Return everything to the account. */
 void record_hold_end(struct record_hold *h);

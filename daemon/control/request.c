@@ -26,9 +26,9 @@ static bool is_probe(const struct event *e)
 	return strcmp(e->pmu, "kprobe") == 0 || strcmp(e->pmu, "uprobe") == 0;
 }
 
-/* May the service open this event for the peer? Probes are placed anywhere in the kernel, and named
- * by an address in the memory of who opens them. Tracepoints and breakpoints tell of the kernel
- * and, where they fire, of other users. 0; positive after the peer was told; -errno. */
+/* May the service open this event for the peer? Probes can be anywhere in the kernel, and are named
+ * by an address in the memory of the process that opens them. Tracepoints and breakpoints show the
+ * kernel and, where they fire, other users. 0; positive after a refusal; -errno. */
 static int check_event(struct request *q, const struct event *e)
 {
 	const struct peer *p = q->peer;
@@ -38,10 +38,10 @@ static int check_event(struct request *q, const struct event *e)
 	if (p->options->private)
 		return 0;
 	if (is_probe(e) && p->uid != 0) {
-		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED, "Ask as root.",
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED, "Run mperfctl as root.",
 			"the service places no probes for its users: '%s'", e->name);
 	} else if (watches_all && !p->sees_all) {
-		snprintf(what, sizeof what, "the event '%s' tells of more than your own processes",
+		snprintf(what, sizeof(what), "the event '%s' shows more than your own processes",
 			e->name);
 		r = request_refuse_group(q, what);
 	} else {
@@ -93,24 +93,25 @@ int request_refuse_group(struct request *q, const char *what)
 	const struct conf *conf = q->peer->options->conf;
 	char remedy[128 + 2 * CONF_TEXT_BYTES];
 	if (conf && *conf->group && q->peer->options->group_known)
-		snprintf(remedy, sizeof remedy,
-			"Join the group %s, which sees everybody's processes (usermod -aG %s USER, "
-			"then log in anew).",
+		snprintf(remedy, sizeof(remedy),
+			"Join the group %s, which sees everybody's processes (usermod -aG %s "
+			"USER, then log in again).",
 			conf->group, conf->group);
 	else if (conf && *conf->group)
-		snprintf(remedy, sizeof remedy,
-			"Ask as root, or have root make the group %s (groupadd --system %s, then "
-			"systemctl reload mperfd) and join it.",
+		snprintf(remedy, sizeof(remedy),
+			"Run mperfctl as root, or have root make the group %s (groupadd "
+			"--system %s, then systemctl reload mperfd) and join it.",
 			conf->group, conf->group);
 	else
-		snprintf(remedy, sizeof remedy, "Ask as root, or as the user whom mperfd runs as.");
+		snprintf(remedy, sizeof(remedy),
+			"Run mperfctl as root, or as the user that mperfd runs as.");
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED, remedy, "%s", what);
 }
 
 int request_refuse_limit(struct request *q, enum user_hold what)
 {
 	char why[USER_WHY_BYTES];
-	user_explain(q->peer->user, what, why, sizeof why);
+	user_explain(q->peer->user, what, why, sizeof(why));
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, user_remedy(what), "%s", why);
 }
 
@@ -123,7 +124,7 @@ int request_take(struct request *q, enum user_hold what, uint64_t n)
 
 static int refuse_gone(struct request *q, int32_t pid)
 {
-	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, "Look for its pid with ps.",
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, "Find its pid with ps.",
 		"there is no process with pid %d", pid);
 }
 
@@ -132,19 +133,18 @@ static int refuse_pid(struct request *q, int32_t pid)
 {
 	char path[32], what[128];
 	struct stat st;
-	snprintf(path, sizeof path, "/proc/%d", pid);
+	snprintf(path, sizeof(path), "/proc/%d", pid);
 	if (stat(path, &st) < 0)
 		return refuse_gone(q, pid);
 	if (st.st_uid == q->peer->uid)
-		snprintf(what, sizeof what,
-			"process %d runs as you, and with rights of its own (setuid or the like), "
-			"or "
-			"hides its memory",
+		snprintf(what, sizeof(what),
+			"process %d runs as you, but has rights of its own (from setuid or the "
+			"like) or hides its memory",
 			pid);
 	else if (st.st_uid == 0)
-		snprintf(what, sizeof what, "process %d belongs to root", pid);
+		snprintf(what, sizeof(what), "process %d belongs to root", pid);
 	else
-		snprintf(what, sizeof what, "process %d belongs to another user (uid %u)", pid,
+		snprintf(what, sizeof(what), "process %d belongs to another user (uid %u)", pid,
 			(unsigned)st.st_uid);
 	if (!q->peer->options->private)
 		return request_refuse_group(q, what);
@@ -186,7 +186,7 @@ static int check_pid(struct request *q, int32_t pid, bool all)
 {
 	char path[32];
 	struct stat st;
-	snprintf(path, sizeof path, "/proc/%d", pid);
+	snprintf(path, sizeof(path), "/proc/%d", pid);
 	if (pid <= 0 || stat(path, &st) < 0)
 		return refuse_gone(q, pid) ?: 1;
 	if (!q->peer->options->private)
@@ -199,8 +199,8 @@ static int check_number(struct request *q, size_t n)
 	if (n <= REQUEST_PIDS_MAX)
 		return 0;
 	int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-		"Name fewer, or what started them.",
-		"more than %d processes cannot be asked for at once", REQUEST_PIDS_MAX);
+		"Name fewer, or name their parent.", "one request can name at most %d processes",
+		REQUEST_PIDS_MAX);
 	return r < 0 ? r : 1;
 }
 

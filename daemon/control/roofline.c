@@ -4,8 +4,6 @@
  * memory; so before the service's store is asked, programs are asked for a round, and waited for as
  * long as it takes an answer to seem prompt. Of a file there is nothing more to come.
  */
-#include "daemon/control/roofline.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,9 +11,12 @@
 #include <sys/stat.h>
 
 #include "daemon/control/peer.h"
-#include "daemon/control/service.h"
+#include "daemon/control/query_request.h"
 #include "daemon/control/store_query.h"
 #include "daemon/loops/message.h"
+#include "daemon/query/loops/blocks.h"
+#include "daemon/query/loops/roofline.h"
+#include "daemon/service/service.h"
 #include "proto/memory.h"
 
 /* Of what MPERF_OUTPUT named; a program of a thousand threads writes some MB. */
@@ -23,7 +24,8 @@
 /* Programs answer within a millisecond, unless they are not running at all. */
 #define ROUND_NS 300000000u
 
-struct roofline_question roofline_question_of(
+/* by and ops are -1 if there is no such word. */
+static struct roofline_question roofline_question_of(
 	const Mperf__RooflineRequest *m, const struct query_filter *filter)
 {
 	return (struct roofline_question){
@@ -34,7 +36,7 @@ struct roofline_question roofline_question_of(
 	};
 }
 
-struct blocks_question blocks_question_of(
+static struct blocks_question blocks_question_of(
 	const Mperf__BlocksRequest *m, const struct query_filter *filter)
 {
 	return (struct blocks_question){
@@ -45,14 +47,56 @@ struct blocks_question blocks_question_of(
 	};
 }
 
-static const struct feed *feed_of(const struct request *q)
+/* --- of the store ----------------------------------------------------------------------------- */
+
+static const Mperf__Filter *roofline_filter(const Mperf__Request *m)
+{
+	return m->roofline->filter;
+}
+
+static enum tier roofline_coarsest_of(const Mperf__Request *m, const struct query_filter *filter)
+{
+	const struct roofline_question question = roofline_question_of(m->roofline, filter);
+	return roofline_coarsest(&question);
+}
+
+static int roofline_run(const struct store_question_run *run)
+{
+	const struct roofline_question question =
+		roofline_question_of(run->request->roofline, run->filter);
+	return query_store_roofline(run->source, run->n_sources, &question, run->to, run->error);
+}
+
+static const struct store_question roofline_store = {
+	roofline_filter, roofline_coarsest_of, roofline_run};
+
+static const Mperf__Filter *blocks_filter(const Mperf__Request *m)
+{
+	return m->blocks->filter;
+}
+
+static enum tier blocks_coarsest(const Mperf__Request *m, const struct query_filter *filter)
+{
+	(void)m, (void)filter;
+	return TIER_WINDOW;
+}
+
+static int blocks_run(const struct store_question_run *run)
+{
+	const struct blocks_question question =
+		blocks_question_of(run->request->blocks, run->filter);
+	return query_store_blocks(run->source, run->n_sources, &question, run->to, run->error);
+}
+
+static const struct store_question blocks_store = {blocks_filter, blocks_coarsest, blocks_run};
+
+static struct feed *feed_of(const struct request *q)
 {
 	const struct service *service = q->peer->options->service;
 	return service && service->walk ? service->walk->feed : NULL;
 }
 
-/* --- choosing what counts
- * --------------------------------------------------------------------------- */
+/* --- choosing what counts --------------------------------------------------------------------- */
 
 /* Globs, each with its NUL, into a buffer of FEED_GLOBS_BYTES_MAX. False: they do not fit. */
 static bool pack_globs(const Mperf__Selection *m, char *globs, uint32_t *ret_bytes)
@@ -74,11 +118,11 @@ static int choose(struct request *q, const Mperf__RooflineRequest *m)
 {
 	char globs[FEED_GLOBS_BYTES_MAX];
 	struct feed_selection selection = {.one_in = m->select->one_in, .globs = globs};
-	struct feed *feed = (struct feed *)feed_of(q);
+	struct feed *feed = feed_of(q);
 	if (!feed || !m->filter || m->filter->n_pid != 1)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			       "Name one program that runs with --pid.",
-			       "what counts is chosen in one program at a time")
+			       "Name one running program with --pid.",
+			       "--loops and --sample work on one program at a time")
 			       ?: 1;
 	if (!pack_globs(m->select, globs, &selection.globs_bytes))
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Give fewer.",
@@ -91,23 +135,24 @@ static int choose(struct request *q, const Mperf__RooflineRequest *m)
 	case FEED_NOT_YOURS:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 			       "Ask its owner, or be root.",
-			       "process %d is another user's, who alone chooses what it counts",
+			       "process %d belongs to another user, and only they may choose "
+			       "what it counts",
 			       pid)
 			       ?: 1;
 	default:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			       "Build it with mperf-cc and MPERF_PASS=mode=clone, and start it "
 			       "after mperfd.",
-			       "process %d does not tell this service what it counts", pid)
+			       "process %d does not report its counts to this service", pid)
 			       ?: 1;
 	}
 }
 
-/* --- waiting for a round
- * ---------------------------------------------------------------------------- */
+/* --- waiting for a round ---------------------------------------------------------------------- */
 
 struct round_job {
 	struct job job;
+	const struct store_question *question;
 	Mperf__Request *request; /* a copy */
 	uint64_t n_rounds;       /* that there are when all have answered */
 	uint64_t until_ns;
@@ -139,7 +184,7 @@ static int round_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 	if (now_ns < round_deadline_ns(job, q))
 		return 0;
 	q->job = NULL;
-	int r = store_query_start(q, j->request);
+	int r = store_query_start(q, j->request, j->question);
 	round_free(job);
 	return r < 0 ? r : q->job ? 0 : JOB_DONE;
 }
@@ -150,20 +195,12 @@ static const struct job_kind round_kind = {
 	.free = round_free,
 };
 
-static Mperf__Request *copy_of(const Mperf__Request *m)
+/* Ask programs to report (only one if the query names one), then query the store. */
+static int ask_store(
+	struct request *q, const Mperf__Request *m, const struct store_question *question)
 {
-	size_t n = mperf__request__get_packed_size(m);
-	_cleanup_(freep) uint8_t *packed = malloc(n + 1);
-	if (!packed)
-		return NULL;
-	mperf__request__pack(m, packed);
-	return mperf__request__unpack(NULL, n, packed);
-}
-
-/* Ask programs, of one process if one is asked about, and the store when they have told. */
-static int ask_store(struct request *q, const Mperf__Request *m, const Mperf__Filter *filter)
-{
-	struct feed *feed = (struct feed *)feed_of(q);
+	const Mperf__Filter *filter = question->filter(m);
+	struct feed *feed = feed_of(q);
 	bool ended = filter && filter->until_ns;
 	uint32_t n = 0;
 	uint64_t before = feed ? feed_rounds(feed) : 0;
@@ -171,13 +208,14 @@ static int ask_store(struct request *q, const Mperf__Request *m, const Mperf__Fi
 	if (feed && !ended)
 		n = feed_ask(feed, &reach, filter && filter->n_pid == 1 ? filter->pid[0] : 0);
 	if (n == 0)
-		return store_query_start(q, m);
-	struct round_job *j = calloc(1, sizeof *j);
+		return store_query_start(q, m, question);
+	struct round_job *j = calloc(1, sizeof(*j));
 	if (!j)
 		return -ENOMEM;
 	*j = (struct round_job){
 		.job.kind = &round_kind,
-		.request = copy_of(m),
+		.question = question,
+		.request = query_request_copy(m),
 		.n_rounds = before + n,
 		.until_ns = kernel_real.now_ns(NULL) + ROUND_NS,
 	};
@@ -189,14 +227,13 @@ static int ask_store(struct request *q, const Mperf__Request *m, const Mperf__Fi
 	return 0;
 }
 
-/* --- files
- * --------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 /* Does it begin as what MPERF_OUTPUT named? */
 static bool is_output(int fd)
 {
 	uint8_t bytes[FEED_HELLO_BYTES];
-	ssize_t n = pread(fd, bytes, sizeof bytes, 0);
+	ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
 	return n > 0 && feed_message_begins_file(bytes, (size_t)n);
 }
 
@@ -260,9 +297,8 @@ static int open_input(
 		if (narrows(filter))
 			return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 				       "Leave out --pid, --comm, --since and --until.",
-				       "%s was written by one program from its beginning to its "
-				       "end, "
-				       "and nothing of it can be picked by process or time",
+				       "%s covers one program from start to end, and cannot be "
+				       "filtered by process or time",
 				       path)
 				       ?: 1;
 		int r = read_whole(q, fd, path, &in->output, &n);
@@ -272,8 +308,7 @@ static int open_input(
 	return request_open_segment(q, path, &in->db);
 }
 
-/* --- commands
- * -------------------------------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------------------- */
 
 static int refuse_word(struct request *q, const char *what, const char *word, const char *remedy)
 {
@@ -281,33 +316,28 @@ static int refuse_word(struct request *q, const char *what, const char *word, co
 		q, MPERF__FAILURE_KIND__FAILURE_USAGE, remedy, "there is no %s '%s'", what, word);
 }
 
-static bool asks_store(const struct request *q, const char *path)
-{
-	return !q->peer->options->private && !*path;
-}
-
 int control_roofline(struct request *q, const Mperf__Request *request)
 {
 	const Mperf__RooflineRequest *m = request->roofline;
-	if (*m->by && roofline_by_parse(m->by) < 0)
+	struct query_filter filter = query_filter_of(q, m->filter);
+	const struct roofline_question question = roofline_question_of(m, &filter);
+	if ((int)question.by < 0)
 		return refuse_word(
 			q, "way to group by", m->by, "Use loop, function, region or thread.");
-	if (*m->ops && roofline_ops_parse(m->ops) < 0)
+	if ((int)question.ops < 0)
 		return refuse_word(q, "kind of operations", m->ops, "Use fp, int, sp or dp.");
 	if (m->select) {
 		int r = choose(q, m);
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
-	if (asks_store(q, m->path))
-		return ask_store(q, request, m->filter);
+	if (query_asks_store(q, m->path))
+		return ask_store(q, request, &roofline_store);
 	_cleanup_(input_clear) struct input in = {.output = NULL};
 	int r = open_input(q, m->path, m->filter, &in);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	struct query_error error = {"", "", 0};
-	struct query_filter filter = query_filter_of(q, m->filter);
-	struct roofline_question question = roofline_question_of(m, &filter);
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
 	r = in.output ? query_roofline_output(&in.file, &question, &answer, &error)
@@ -318,8 +348,8 @@ int control_roofline(struct request *q, const Mperf__Request *request)
 int control_blocks(struct request *q, const Mperf__Request *request)
 {
 	const Mperf__BlocksRequest *m = request->blocks;
-	if (asks_store(q, m->path))
-		return ask_store(q, request, m->filter);
+	if (query_asks_store(q, m->path))
+		return ask_store(q, request, &blocks_store);
 	_cleanup_(input_clear) struct input in = {.output = NULL};
 	int r = open_input(q, m->path, m->filter, &in);
 	if (r != 0)

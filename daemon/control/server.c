@@ -18,15 +18,15 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
-#include "daemon/control/listener.h"
-#include "daemon/control/offload.h"
-#include "daemon/control/service.h"
+#include "daemon/control/offload_job.h"
+#include "daemon/service/service.h"
+#include "daemon/session/listener.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
 /* Connections accepted in one round. */
 #define SERVER_ACCEPTS_MAX 16
-/* Without descriptors or memory left: how long those who want to connect wait for the next try. */
+/* Out of descriptors or memory: time until we try to accept connections again. */
 #define SERVER_ACCEPT_PAUSE_NS 1000000000u
 
 _Static_assert(
@@ -56,8 +56,7 @@ struct server {
 	uint32_t n_gone;    /* seats to be freed at the end of the round */
 };
 
-/* --- seats --------------------------------------------------------------------------------------
- */
+/* --- seats ------------------------------------------------------------------------------------ */
 
 /* Its user does not hold it any more. */
 static void seat_give(struct seat *seat)
@@ -129,11 +128,9 @@ static void free_gone(struct server *s)
 	s->n_gone = 0;
 }
 
-/* --- accepting ----------------------------------------------------------------------------------
- */
+/* --- accepting -------------------------------------------------------------------------------- */
 
-/* Where nothing is left for a user who has no connection yet, the user with the most loses the
- * newest one. */
+/* If no connection is left for a user who has none, the user with the most loses the newest one. */
 static void make_place(struct server *s, const struct user *newcomer)
 {
 	struct seat *seat, *victim = NULL;
@@ -151,8 +148,8 @@ static void make_place(struct server *s, const struct user *newcomer)
 		return;
 	(void)peer_hang_up(victim->peer, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 		user_remedy(USER_CLIENTS),
-		"mperfd needs the place for another user, and you have most (clients-max in "
-		"mperf.conf)");
+		"mperfd needs this connection for another user, and you have the most "
+		"(clients-max in mperf.conf)");
 	(void)frame_buffer_write(&victim->peer->out, victim->peer->fd);
 	seat_give(victim);
 	seat_leave(s, victim);
@@ -182,14 +179,14 @@ static void turn_away(struct server *s, struct peer *p, const char *why)
 		"Close some of them, or try again later.", why);
 	(void)frame_buffer_write(&p->out, p->fd);
 	/* What is left unread would make the kernel tell the client of a reset, not of an end. */
-	(void)recv(p->fd, unread, sizeof unread, MSG_DONTWAIT);
+	(void)recv(p->fd, unread, sizeof(unread), MSG_DONTWAIT);
 	peer_free(p);
 	s->status.n_refused++;
 }
 
 static int seat_take(struct server *s, struct peer *p)
 {
-	struct seat *seat = calloc(1, sizeof *seat);
+	struct seat *seat = calloc(1, sizeof(*seat));
 	if (!seat)
 		return -ENOMEM;
 	seat->peer = p;
@@ -218,8 +215,8 @@ static struct user *welcome(struct server *s, int fd)
 	struct user *u = p->user;
 	p->now_ns = p->came_ns = s->now_ns;
 	if (user_owes(u)) {
-		turn_away(s, p, "you connect more often than mperfd has time for");
-	} else if (!place_take(s, u, why, sizeof why)) {
+		turn_away(s, p, "you connect more often than mperfd can serve");
+	} else if (!place_take(s, u, why, sizeof(why))) {
 		turn_away(s, p, why);
 	} else if (seat_take(s, p) < 0) {
 		user_give(u, USER_CLIENTS, 1);
@@ -266,8 +263,7 @@ static void accept_some(struct server *s)
 	}
 }
 
-/* --- rounds -------------------------------------------------------------------------------------
- */
+/* --- rounds ----------------------------------------------------------------------------------- */
 
 size_t server_fds(struct server *s, struct pollfd *fds, size_t n)
 {
@@ -299,7 +295,7 @@ uint64_t server_deadline_ns(const struct server *s)
 	return deadline;
 }
 
-/* Jobs, times and backlogs. The order is that in which server_fds asked. */
+/* Jobs and backlogs. The order is that in which server_fds asked. */
 static void dispatch_busy(struct server *s, const struct pollfd *fds, size_t n)
 {
 	struct seat *seat, *next;
@@ -312,10 +308,21 @@ static void dispatch_busy(struct server *s, const struct pollfd *fds, size_t n)
 		int r = peer_run_due_jobs(p, at + mine <= n ? fds + at : NULL, s->now_ns);
 		at += mine;
 		if (r == 0)
-			r = peer_check_times(p);
-		if (r == 0)
 			r = peer_dispatch(p, 0);
 		seat_outcome(s, seat, r);
+	}
+}
+
+/* Called after reading the sockets: data that arrived while the loop was busy is not late. */
+static void check_times(struct server *s)
+{
+	struct seat *seat, *next;
+	DL_FOREACH_SAFE2(s->busy, seat, next, busy_next)
+	{
+		if (seat->gone)
+			continue;
+		seat->peer->now_ns = s->now_ns;
+		seat_outcome(s, seat, peer_check_times(seat->peer));
 	}
 }
 
@@ -350,18 +357,20 @@ int server_dispatch(struct server *s, const struct pollfd *fds, size_t n, uint64
 	}
 	dispatch_busy(s, fds, n);
 	int r = dispatch_sockets(s);
+	check_times(s);
 	struct seat *seat, *next;
 	DL_FOREACH_SAFE2(s->busy, seat, next, busy_next)
 	seat_settle(s, seat);
 	free_gone(s);
+	/* a child sees what is stored when it begins */
+	bool wait = s->options.service && service_is_writing(s->options.service);
 	if (r == 0)
-		r = offload_queue_tend(&s->queue, s->options.conf->queries_max);
+		r = offload_queue_tend(&s->queue, wait ? 0 : s->options.conf->queries_max);
 	s->status.n_queries = s->queue.n_children;
 	return r;
 }
 
-/* --- the server ---------------------------------------------------------------------------------
- */
+/* --- the server ------------------------------------------------------------------------------- */
 
 /* A group that is not there has no members. */
 static void look_up_group(struct server *s)
@@ -382,9 +391,9 @@ void server_reload(struct server *s)
 }
 
 int server_new(const struct control_options *o, int listen_fd, struct server **ret_server,
-	struct server_error *ret_error)
+	struct listener_error *ret_error)
 {
-	struct server *s = calloc(1, sizeof *s);
+	struct server *s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->options = *o;
@@ -424,7 +433,7 @@ struct server *server_free(struct server *s)
 	while (s->seats) {
 		struct peer *p = s->seats->peer;
 		(void)peer_hang_up(p, MPERF__FAILURE_KIND__FAILURE_CANCELLED,
-			"Ask again once it has been started.", "mperfd is being stopped");
+			"Try again once it has started.", "mperfd is stopping");
 		(void)frame_buffer_write(&p->out, p->fd); /* as far as it reads */
 		seat_free(s, s->seats);
 	}

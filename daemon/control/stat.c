@@ -13,14 +13,15 @@
 #include "daemon/pmu/annotate.h"
 #include "daemon/pmu/counter.h"
 #include "proto/memory.h"
+#include "proto/unit.h"
 
 struct stat_job {
 	struct job job;
 	struct counter *counter;
-	struct counter_value *last;  /* n_events, as of the last interval */
+	struct counter_value *last; /* n_events, as of the last interval */
 	struct machine machine;
 	uint64_t interval_ns, next_ns;
-	struct user *user;           /* the user who holds the descriptors of `counter`: */
+	struct user *user; /* the user charged for the descriptors of `counter`: */
 	size_t n_fds;
 };
 
@@ -76,18 +77,19 @@ static double scaled_since(const struct counter_value *now, const struct counter
 static int send_value(struct stat_job *j, const struct answer *answer, int e)
 {
 	const struct counter_value *now = &j->counter->value[e], *last = &j->last[e];
-	struct answer_value v[sizeof columns / sizeof columns[0]] = {
+	struct answer_value v[sizeof(columns) / sizeof(columns[0])] = {
 		{.kind = ANSWER_TEXT, .text = j->counter->events.event[e].name}};
 	uint64_t value = now->value - last->value;
 	uint64_t enabled = now->enabled_ns - last->enabled_ns;
 	uint64_t running = now->running_ns - last->running_ns;
 	if (now->error) {
 		v[6] = (struct answer_value){.kind = ANSWER_TEXT,
-			.text = refusal_explain(&j->counter->events.event[e], now->error, false,
-				&j->machine).says};
+			.text = refusal_explain(
+				&j->counter->events.event[e], now->error, false, &j->machine)
+					.says};
 	} else if (running == 0 && enabled > 0) {
-		v[6] = (struct answer_value){.kind = ANSWER_TEXT,
-			.text = "it opened and never got a counter"};
+		v[6] = (struct answer_value){
+			.kind = ANSWER_TEXT, .text = "it opened but never got a counter"};
 	} else {
 		v[1] = integer(value);
 		v[2] = real(scaled_since(now, last));
@@ -95,7 +97,7 @@ static int send_value(struct stat_job *j, const struct answer *answer, int e)
 		v[4] = integer(running);
 		v[5] = real(enabled ? (double)running / (double)enabled : 1.0);
 	}
-	return answer->row(answer->userdata, v, sizeof v / sizeof v[0]);
+	return answer->row(answer->userdata, v, sizeof(v) / sizeof(v[0]));
 }
 
 static int send_values(struct stat_job *j, struct request *q)
@@ -105,27 +107,28 @@ static int send_values(struct stat_job *j, struct request *q)
 		return r;
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
-	r = answer.columns(answer.userdata, columns, sizeof columns / sizeof columns[0]);
+	r = answer.columns(answer.userdata, columns, sizeof(columns) / sizeof(columns[0]));
 	for (int e = 0; e < j->counter->events.n_events && r == 0; e++)
 		r = send_value(j, &answer, e);
 	int ended = row_stream_end(&stream);
-	memcpy(j->last, j->counter->value,
-		(size_t)j->counter->events.n_events * sizeof *j->last);
+	memcpy(j->last, j->counter->value, (size_t)j->counter->events.n_events * sizeof(*j->last));
 	return r != 0 ? r : ended;
 }
 
-/* The least part of the time for which an event had its counter. */
-static double least_share(const struct counter *c)
+/* Counters took turns: say how long the event that had the least of them was counted. False if there
+ * is nothing to say. */
+static bool say_shared(const struct counter *c, char *text, size_t n)
 {
-	double least = 1;
-	for (int e = 0; e < c->events.n_events; e++) {
-		const struct counter_value *v = &c->value[e];
-		if (v->error || v->enabled_ns == 0)
-			continue;
-		double share = (double)v->running_ns / (double)v->enabled_ns;
-		least = share < least ? share : least;
-	}
-	return least;
+	char part[UNIT_TEXT_BYTES];
+	double least;
+	int e = counter_scarcest(c, &least);
+	if (e < 0 || !unit_part_text(least, part))
+		return false;
+	snprintf(text, n,
+		"counts are scaled: another profiler uses counters, or you asked for more events "
+		"than there are counters; %s was counted %s of the time",
+		c->events.event[e].name, part);
+	return true;
 }
 
 /* What the counts mean less than they seem to. */
@@ -133,8 +136,8 @@ static int send_notes(struct stat_job *j, struct request *q)
 {
 	const struct counter *c = j->counter;
 	struct answer_provenance p = {.event = ""};
-	char shared[128];
-	_cleanup_(freep) struct annotation *note = calloc(ANNOTATIONS_MAX, sizeof *note);
+	char shared[256];
+	_cleanup_(freep) struct annotation *note = calloc(ANNOTATIONS_MAX, sizeof(*note));
 	if (!note)
 		return -ENOMEM;
 	const struct annotate_question about = {
@@ -149,12 +152,7 @@ static int send_notes(struct stat_job *j, struct request *q)
 	for (size_t i = 0; i < n && p.n_notes < QUERY_NOTES_MAX - 1; i++)
 		if (note[i].event < 0 || c->value[note[i].event].error == 0)
 			p.note[p.n_notes++] = note[i].says;
-	double share = least_share(c);
-	snprintf(shared, sizeof shared,
-		"counters are shared with someone else, or fewer than were asked for: they were had "
-		"%.0f %% of the time",
-		100 * share);
-	if (share < 0.995)
+	if (say_shared(c, shared, sizeof(shared)))
 		p.note[p.n_notes++] = shared;
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
@@ -213,7 +211,7 @@ static int fail_start(struct request *q, int outcome, const struct event_error *
 		return request_refuse_limit(q, USER_DESCRIPTORS);
 	if (outcome == COUNTER_GONE)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Look for its pid with ps.", "%s",
+			"Find its pid with ps.", "%s",
 			*error->text ? error->text : "there is no such process");
 	if (outcome == COUNTER_REFUSED)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
@@ -225,7 +223,7 @@ static int fail_start(struct request *q, int outcome, const struct event_error *
 /* Open and start the counters of j. 0; positive after the peer was told why not; -errno. */
 static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatRequest *m)
 {
-	_cleanup_(freep) struct event_list *events = calloc(1, sizeof *events);
+	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
 	if (!events)
 		return -ENOMEM;
 	_cleanup_(held_pids_clear) struct held_pids held = {.n = 0};
@@ -235,7 +233,7 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	if (r == 0)
 		r = request_read_machine(q, &j->machine);
 	if (r == 0 && all && !q->peer->sees_all)
-		r = request_refuse_group(q, "the whole system cannot be counted for you") ?: 1;
+		r = request_refuse_group(q, "you may not count the whole system") ?: 1;
 	if (r == 0)
 		r = request_hold_pids(q, m->target->pid, n_pids, j->machine.may_see_all, &held);
 	if (r != 0)
@@ -260,14 +258,13 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	r = hold_descriptors(j, q);
 	if (r != 0)
 		return r;
-	/* The kernel asks whether we may, not whether the peer may; and a set-user-ID program may
-	 * have begun since the first check. One that begins later takes its counters away: Source:
-	 * fs/exec.c of Linux 6.12, begin_new_exec, perf_event_exit_task. They count from here on.
-	 */
+	/* The kernel checks our rights, not the peer's, and a set-user-ID program may have started
+	 * since the first check. One that starts later loses its counters: Source: fs/exec.c of
+	 * Linux 6.12, begin_new_exec, perf_event_exit_task. They count from here on. */
 	r = request_recheck_pids(q, &held, j->machine.may_see_all);
 	if (r != 0)
 		return r;
-	j->last = calloc((size_t)j->counter->events.n_events, sizeof *j->last);
+	j->last = calloc((size_t)j->counter->events.n_events, sizeof(*j->last));
 	return j->last ? counter_start(j->counter) : -ENOMEM;
 }
 
@@ -277,7 +274,7 @@ int control_stat(struct request *q, const Mperf__Request *request)
 	if (!m->target || (!m->target->all && m->target->n_pid == 0))
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Give -a, --pid or a command.", "nothing to count was named");
-	struct stat_job *j = calloc(1, sizeof *j);
+	struct stat_job *j = calloc(1, sizeof(*j));
 	if (!j)
 		return -ENOMEM;
 	j->job.kind = &stat_kind;

@@ -11,8 +11,10 @@
 #include "daemon/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
-#include "daemon/control/service.h"
-#include "daemon/control/usage.h"
+#include "daemon/pmu/sampler/effort.h"
+#include "daemon/service/overhead.h"
+#include "daemon/service/service.h"
+#include "daemon/service/usage.h"
 
 #define DAY_NS (86400ll * 1000000000ll)
 
@@ -28,7 +30,8 @@ static const struct answer_column rate_columns[] = {
 	{"hz", "Rate", MPERF__UNIT__UNIT_HZ},
 	{"wanted_hz", "Wanted", MPERF__UNIT__UNIT_HZ},
 	{"lowered", "Last lowered", MPERF__UNIT__UNIT_TIME},
-	{"counted_share", "Counters had", MPERF__UNIT__UNIT_SHARE},
+	{"counted_share", "Counters active", MPERF__UNIT__UNIT_SHARE},
+	{"switches", "Switches", MPERF__UNIT__UNIT_NONE},
 	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
 };
 static const struct answer_column process_columns[] = {
@@ -37,7 +40,21 @@ static const struct answer_column process_columns[] = {
 	{"cpu_ns", "CPU time", MPERF__UNIT__UNIT_NS},
 	{"cpu_minute", "Of one CPU, last minute", MPERF__UNIT__UNIT_SHARE},
 	{"rss", "Memory", MPERF__UNIT__UNIT_BYTES},
-	{"peak", "At most", MPERF__UNIT__UNIT_BYTES},
+	{"peak", "Peak", MPERF__UNIT__UNIT_BYTES},
+};
+static const struct answer_column overhead_columns[] = {
+	{"cause", "Cause", MPERF__UNIT__UNIT_NONE},
+	{"per_second", "A second", MPERF__UNIT__UNIT_COUNT},
+	{"machine_share", "Of the machine", MPERF__UNIT__UNIT_SHARE},
+	{"hart_share", "Of the busiest hart", MPERF__UNIT__UNIT_SHARE},
+};
+static const struct answer_column budget_columns[] = {
+	{"budget", "Budget per hart", MPERF__UNIT__UNIT_SHARE},
+	{"spent", "Spent", MPERF__UNIT__UNIT_SHARE},
+	{"step", "Step", MPERF__UNIT__UNIT_NONE},
+	{"given_up", "Given up", MPERF__UNIT__UNIT_NONE},
+	{"reason", "Reason", MPERF__UNIT__UNIT_NONE},
+	{"since_ns", "For", MPERF__UNIT__UNIT_NS},
 };
 static const struct answer_column loss_columns[] = {
 	{"hart", "Hart", MPERF__UNIT__UNIT_NONE},
@@ -50,7 +67,7 @@ static const struct answer_column feed_columns[] = {
 	{"path", "Socket", MPERF__UNIT__UNIT_NONE},
 	{"programs", "Programs", MPERF__UNIT__UNIT_COUNT},
 	{"accepted", "Since start", MPERF__UNIT__UNIT_COUNT},
-	{"hung_up", "Hung up on", MPERF__UNIT__UNIT_COUNT},
+	{"hung_up", "Disconnected", MPERF__UNIT__UNIT_COUNT},
 	{"rounds", "Rounds", MPERF__UNIT__UNIT_COUNT},
 	{"loops", "Loops known", MPERF__UNIT__UNIT_COUNT},
 	{"bytes", "Memory", MPERF__UNIT__UNIT_BYTES},
@@ -59,7 +76,7 @@ static const struct answer_column feed_columns[] = {
 static const struct answer_column fault_columns[] = {
 	{"cause", "Cause", MPERF__UNIT__UNIT_NONE},
 	{"count", "Since start", MPERF__UNIT__UNIT_COUNT},
-	{"effect", "What came of it", MPERF__UNIT__UNIT_NONE},
+	{"effect", "Effect", MPERF__UNIT__UNIT_NONE},
 };
 static const struct answer_column granted_columns[] = {
 	{"event", "In regions", MPERF__UNIT__UNIT_NONE},
@@ -69,15 +86,15 @@ static const struct answer_column granted_columns[] = {
 };
 static const struct answer_column limit_columns[] = {
 	{"limit", "Shared by users", MPERF__UNIT__UNIT_NONE},
-	{"all", "There is", MPERF__UNIT__UNIT_COUNT},
+	{"all", "Total", MPERF__UNIT__UNIT_COUNT},
 	{"held", "Held", MPERF__UNIT__UNIT_COUNT},
-	{"own", "By you", MPERF__UNIT__UNIT_COUNT},
-	{"room", "You may have", MPERF__UNIT__UNIT_COUNT},
+	{"own", "Yours", MPERF__UNIT__UNIT_COUNT},
+	{"room", "You may take", MPERF__UNIT__UNIT_COUNT},
 	{"refused", "Refused", MPERF__UNIT__UNIT_COUNT},
 };
 static const struct answer_column loop_columns[] = {
 	{"turns", "Turns", MPERF__UNIT__UNIT_COUNT},
-	{"long", "Of more than 50 ms", MPERF__UNIT__UNIT_COUNT},
+	{"long", "Over 50 ms", MPERF__UNIT__UNIT_COUNT},
 	{"longest_ns", "Longest", MPERF__UNIT__UNIT_NS},
 	{"lately_ns", "Lately", MPERF__UNIT__UNIT_NS},
 };
@@ -86,8 +103,8 @@ static const struct answer_column store_columns[] = {
 	{"bytes", "Used", MPERF__UNIT__UNIT_BYTES},
 	{"budget", "Budget", MPERF__UNIT__UNIT_BYTES},
 	{"free", "Free on disc", MPERF__UNIT__UNIT_BYTES},
-	{"minute_bytes", "Written a minute", MPERF__UNIT__UNIT_BYTES},
-	{"flush_ns", "Written each", MPERF__UNIT__UNIT_NS},
+	{"minute_bytes", "Written per minute", MPERF__UNIT__UNIT_BYTES},
+	{"flush_ns", "Written every", MPERF__UNIT__UNIT_NS},
 	{"oldest", "Since", MPERF__UNIT__UNIT_TIME},
 	{"corrupt", "Set aside", MPERF__UNIT__UNIT_COUNT},
 	{"recovered", "Recovered", MPERF__UNIT__UNIT_COUNT},
@@ -98,7 +115,7 @@ static const struct answer_column naming_columns[] = {
 	{"state", "State", MPERF__UNIT__UNIT_NONE},
 	{"waiting", "Waiting", MPERF__UNIT__UNIT_COUNT},
 	{"named", "Named", MPERF__UNIT__UNIT_COUNT},
-	{"deaths", "Workers lost over files", MPERF__UNIT__UNIT_COUNT},
+	{"deaths", "Workers lost on files", MPERF__UNIT__UNIT_COUNT},
 	{"faulty", "Files set aside", MPERF__UNIT__UNIT_COUNT},
 	{"refused", "Users refused", MPERF__UNIT__UNIT_COUNT},
 };
@@ -108,7 +125,7 @@ static const struct answer_column worker_columns[] = {
 	{"state", "State", MPERF__UNIT__UNIT_NONE},
 	{"restarts", "Restarts", MPERF__UNIT__UNIT_COUNT},
 	{"ended_ns", "Last ended", MPERF__UNIT__UNIT_NS},
-	{"again_ns", "Tried in", MPERF__UNIT__UNIT_NS},
+	{"again_ns", "Retried in", MPERF__UNIT__UNIT_NS},
 	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
 };
 static const struct answer_column refused_columns[] = {
@@ -200,6 +217,7 @@ static int tell_rate(struct status *s)
 	struct answer_moment moment;
 	const struct service *service = s->service;
 	const char *trouble = service->walk ? walk_trouble(service->walk) : "";
+	const char *switches = service->walk ? cut_name(sampler_cut(service->walk->sampler)) : "";
 	if (!*trouble)
 		trouble = *service->trouble ? service->trouble : service->short_trouble;
 	struct answer_value v[] = {
@@ -207,6 +225,7 @@ static int tell_rate(struct status *s)
 		NUMBER(a->rate_wanted),
 		answer_moment(&moment, (int64_t)a->rate_lowered_ns),
 		counted_share(s->service),
+		*switches ? TEXT(switches) : ABSENT,
 		*trouble ? TEXT(trouble) : ABSENT,
 	};
 	int r = table(s, "rate", rate_columns, LENGTH(rate_columns));
@@ -271,6 +290,55 @@ static int tell_turns(struct status *s)
 	return r == 0 ? row(s, v, LENGTH(v)) : r;
 }
 
+static int tell_spent(
+	struct status *s, const char *cause, double per_second, double part, double hart)
+{
+	struct answer_value v[] = {
+		TEXT(cause),
+		per_second >= 0 ? NUMBER(per_second + 0.5) : ABSENT,
+		part >= 0 ? SHARE(part) : ABSENT,
+		hart >= 0 ? SHARE(hart) : ABSENT,
+	};
+	return row(s, v, LENGTH(v));
+}
+
+/* What mperf costs, by cause, and what it gives up to keep to its budget. */
+static int tell_overhead(struct status *s)
+{
+	const struct overhead *h = s->service->overhead;
+	struct overhead_spent now;
+	char says[EFFORT_TEXT_BYTES];
+	overhead_spent(h, &now);
+	bool known = now.own_part >= 0;
+	double own = now.own_part, worst_kernel = now.worst_samples_part + now.worst_switches_part;
+	effort_says(&h->governor.effort, says);
+	struct answer_value v[] = {
+		h->o.conf->overhead_ppm ? SHARE(h->o.conf->overhead_ppm / 1e6) : ABSENT,
+		known ? SHARE(own + worst_kernel) : ABSENT,
+		NUMBER(h->governor.step),
+		*says ? TEXT(says) : TEXT("nothing"),
+		*h->governor.reason ? TEXT(h->governor.reason) : ABSENT,
+		h->governor.changed_ns ? NUMBER(s->now_ns - h->governor.changed_ns) : ABSENT,
+	};
+	int r = table(s, "budget", budget_columns, LENGTH(budget_columns));
+	if (r == 0)
+		r = row(s, v, LENGTH(v));
+	if (r == 0)
+		r = table(s, "overhead", overhead_columns, LENGTH(overhead_columns));
+	if (r != 0 || !known)
+		return r;
+	r = tell_spent(s, "samples", now.samples, now.samples_part, now.worst_samples_part);
+	if (r == 0)
+		r = tell_spent(s, "cuts at switches", now.switches, now.switches_part,
+			now.worst_switches_part);
+	if (r == 0)
+		r = tell_spent(s, "mperfd and its namer", -1, own, own);
+	if (r == 0)
+		r = tell_spent(s, "queries and roll-ups", -1, now.others_part, now.others_part);
+	return r == 0 ? tell_spent(s, "all", -1, now.all_part, own + now.others_part + worst_kernel)
+		      : r;
+}
+
 static int tell_losses(struct status *s)
 {
 	const struct service_account *a = &s->account;
@@ -286,7 +354,7 @@ static int tell_losses(struct status *s)
 				NUMBER(n - before),
 				TEXT(loss_kinds[cause].samples ? "yes" : "no"),
 			};
-			if (n > 0)
+			if (n > 0 && cause != LOSS_COST)
 				r = row(s, v, LENGTH(v));
 		}
 	return r;
@@ -368,8 +436,8 @@ static int tell_feed(struct status *s)
 	if (r == 0)
 		r = table(s, "feed_fault", fault_columns, LENGTH(fault_columns));
 	static const char *const effects[] = {
-		[FEED_HANG_UP] = "hung up on",
-		[FEED_PASS_OVER] = "passed over",
+		[FEED_HANG_UP] = "disconnected",
+		[FEED_PASS_OVER] = "skipped",
 		[FEED_NOTE] = "noted",
 	};
 	for (int cause = FEED_TAKEN + 1; f.causes && cause < N_FEED_CAUSES && r == 0; cause++) {
@@ -402,7 +470,7 @@ static int tell_grants(struct status *s)
 	return r;
 }
 
-/* What users share. What others hold of it is for those who see all. */
+/* What users share. Only peers that see all see what others hold. */
 static int tell_limits(struct status *s, const struct peer *p)
 {
 	const struct user *u = p->user;
@@ -464,7 +532,7 @@ static int tell_naming(struct status *s)
 		return 0;
 	namer_status(s->service->walk->namer, &n);
 	struct answer_value v[] = {
-		TEXT(n.off ? "off: a worker does not come up" : "on"),
+		TEXT(n.off ? "off: a worker does not start" : "on"),
 		NUMBER(n.n_waiting),
 		NUMBER(n.n_named),
 		NUMBER(n.n_deaths),
@@ -489,8 +557,8 @@ int control_status(struct request *q, const Mperf__Request *m)
 	struct service *service = q->peer->options->service;
 	if (!service)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Run `systemctl start mperfd`, and ask again.",
-			"this mperfd has no status: it serves one client alone");
+			"Run `systemctl start mperfd`, and try again.",
+			"this mperfd has no status: it serves only one client");
 
 	struct status s = {.service = service, .peer = q->peer, .now_ns = kernel_real.now_ns(NULL)};
 	s.answer = row_stream_answer(&s.stream, q);
@@ -500,6 +568,8 @@ int control_status(struct request *q, const Mperf__Request *m)
 		r = tell_rate(&s);
 	if (r == 0)
 		r = tell_processes(&s);
+	if (r == 0)
+		r = tell_overhead(&s);
 	if (r == 0)
 		r = tell_turns(&s);
 	if (r == 0)

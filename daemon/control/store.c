@@ -9,7 +9,7 @@
 
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
-#include "daemon/control/service.h"
+#include "daemon/service/service.h"
 #include "proto/clock.h"
 
 static const struct answer_column file_columns[] = {
@@ -26,13 +26,13 @@ static const struct answer_column tier_columns[] = {
 	{"since", "Since", MPERF__UNIT__UNIT_TIME},
 	{"files", "Files", MPERF__UNIT__UNIT_COUNT},
 	{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
-	{"bytes_a_day", "Size a day", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_a_day", "Size per day", MPERF__UNIT__UNIT_BYTES},
 	{"keeps_ns", "Will reach back", MPERF__UNIT__UNIT_NS},
 };
 
 static const struct answer_column next_columns[] = {
-	{"file", "Goes next", MPERF__UNIT__UNIT_NONE},
-	{"reason", "Because of", MPERF__UNIT__UNIT_NONE},
+	{"file", "Removed next", MPERF__UNIT__UNIT_NONE},
+	{"reason", "Reason", MPERF__UNIT__UNIT_NONE},
 	{"when", "When", MPERF__UNIT__UNIT_TIME},
 	{"budget", "Budget", MPERF__UNIT__UNIT_BYTES},
 	{"used", "Used", MPERF__UNIT__UNIT_BYTES},
@@ -64,7 +64,7 @@ struct store_answer {
 static const char *state_of(const struct store_file *f)
 {
 	return f->corrupt               ? "damaged, set aside"
-	       : f->newer               ? "of a newer mperf, not read"
+	       : f->other_version       ? "of another version, not read"
 	       : f->sealed              ? "sealed"
 	       : f->left                ? "unfinished, will be sealed"
 	       : f->tier == TIER_WINDOW ? "being written"
@@ -179,14 +179,13 @@ static int judge(struct request *q)
 	int r;
 	if (!o->service)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Run `systemctl start mperfd`, and ask again.",
-			"this mperfd keeps no store: it serves one client alone");
+			"Run `systemctl start mperfd`, and try again.",
+			"this mperfd keeps no store: it serves only one client");
 	else if (!q->peer->sees_all)
-		r = request_refuse_group(q, "the files of the store are not shown to everybody");
+		r = request_refuse_group(q, "you may not see the files of the store");
 	else if (!o->service->store)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"The journal of mperfd tells more; samples are stored as soon as it is "
-			"mended.",
+			"See mperfd's journal; storing resumes once this is fixed.",
 			"nothing is stored now: %s",
 			*o->service->store_trouble ? o->service->store_trouble
 						   : "the store is not open");

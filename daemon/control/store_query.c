@@ -12,19 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/control/offload.h"
+#include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/roofline.h"
-#include "daemon/control/service.h"
+#include "daemon/control/query_request.h"
 #include "daemon/query/query.h"
+#include "daemon/service/service.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
 struct store_query {
-	Mperf__Request *request;     /* a copy */
-	struct query_source *source; /* whose paths are ours, and absolute */
+	const struct store_question *question;
+	Mperf__Request *request;        /* a copy */
+	struct query_source *source;    /* whose paths are ours, and absolute */
 	struct segment_identity *known; /* of each: what the daemon knows to be well */
 	size_t n_sources;
+	char *folder; /* the store's, at the begin of each source's path */
 };
 
 static void store_query_release(void *userdata)
@@ -38,6 +40,7 @@ static void store_query_release(void *userdata)
 		free((char *)s->source[i].path);
 	free(s->source);
 	free(s->known);
+	free(s->folder);
 	free(s);
 }
 
@@ -46,57 +49,7 @@ static void store_query_releasep(struct store_query **s)
 	store_query_release(*s);
 }
 
-/* NULL without memory. */
-static Mperf__Request *request_copy(const Mperf__Request *m)
-{
-	size_t n = mperf__request__get_packed_size(m);
-	_cleanup_(freep) uint8_t *packed = malloc(n + 1);
-	if (!packed)
-		return NULL;
-	mperf__request__pack(m, packed);
-	return mperf__request__unpack(NULL, n, packed);
-}
-
-/* Whichever it is, its filter; NULL: none. */
-static const Mperf__Filter *filter_in(const Mperf__Request *m)
-{
-	switch ((int)m->body_case) {
-	case MPERF__REQUEST__BODY_HOTSPOTS:
-		return m->hotspots->filter;
-	case MPERF__REQUEST__BODY_ROOFLINE:
-		return m->roofline->filter;
-	case MPERF__REQUEST__BODY_BLOCKS:
-		return m->blocks->filter;
-	default:
-		return m->flamegraph->filter;
-	}
-}
-
-static struct query_question question_of(const Mperf__Request *m, const struct query_filter *filter)
-{
-	struct query_question question = {.by = QUERY_BY_FUNCTION, .filter = filter};
-	if (m->body_case != MPERF__REQUEST__BODY_HOTSPOTS)
-		return question;
-	const Mperf__HotspotsRequest *h = m->hotspots;
-	question.by = (enum query_by)query_by_parse(*h->by ? h->by : "function");
-	question.limit = h->limit;
-	question.inlined = h->inlined;
-	return question;
-}
-
-static enum tier coarsest_of(const Mperf__Request *m, const struct query_filter *filter)
-{
-	struct query_question question = question_of(m, filter);
-	if (m->body_case == MPERF__REQUEST__BODY_BLOCKS)
-		return TIER_WINDOW;
-	if (m->body_case != MPERF__REQUEST__BODY_ROOFLINE)
-		return query_coarsest(&question);
-	struct roofline_question roofline = roofline_question_of(m->roofline, filter);
-	return roofline_coarsest(&roofline);
-}
-
-/* --- in the child -------------------------------------------------------------------------------
- */
+/* --- in the child ----------------------------------------------------------------------------- */
 
 /* "path", or "device inode bytes modified path" of one that was read whole. */
 #define VERIFIED "verified %ju %ju %ju %jd "
@@ -107,9 +60,9 @@ static int note_verified(struct request *q, const struct query_source *s)
 	char text[OFFLOAD_NOTE_BYTES_MAX];
 	if (v->bytes == 0 || s->live)
 		return 0;
-	int n = snprintf(text, sizeof text, VERIFIED "%s", (uintmax_t)v->device,
+	int n = snprintf(text, sizeof(text), VERIFIED "%s", (uintmax_t)v->device,
 		(uintmax_t)v->inode, (uintmax_t)v->bytes, (intmax_t)v->modified_ns, s->path);
-	return n < (int)sizeof text ? offload_note(q, text) : 0;
+	return n < (int)sizeof(text) ? offload_note(q, text) : 0;
 }
 
 static int note_sources(struct request *q, const struct store_query *s)
@@ -123,49 +76,29 @@ static int note_sources(struct request *q, const struct store_query *s)
 	return r;
 }
 
-static int ask(struct store_query *s, const struct query_filter *filter, const struct answer *to,
-	struct query_error *error)
-{
-	const Mperf__Request *m = s->request;
-	struct query_question question = question_of(m, filter);
-	switch ((int)m->body_case) {
-	case MPERF__REQUEST__BODY_HOTSPOTS:
-		return query_store_hotspots(s->source, s->n_sources, &question, to, error);
-	case MPERF__REQUEST__BODY_ROOFLINE: {
-		struct roofline_question roofline = roofline_question_of(m->roofline, filter);
-		return query_store_roofline(s->source, s->n_sources, &roofline, to, error);
-	}
-	case MPERF__REQUEST__BODY_BLOCKS: {
-		struct blocks_question blocks = blocks_question_of(m->blocks, filter);
-		return query_store_blocks(s->source, s->n_sources, &blocks, to, error);
-	}
-	default:
-		return query_store_flamegraph(s->source, s->n_sources, filter, to, error);
-	}
-}
-
 static int answer(struct request *q, void *userdata)
 {
 	struct store_query *s = userdata;
-	struct query_filter filter = query_filter_of(q, filter_in(s->request));
+	struct query_filter filter = query_filter_of(q, s->question->filter(s->request));
 	struct query_error error = {"", "", 0};
 	struct row_stream stream;
 	struct answer to = row_stream_answer(&stream, q);
-	int r = ask(s, &filter, &to, &error);
+	const struct store_question_run run = {
+		s->source, s->n_sources, s->request, &filter, &to, &error};
+	int r = s->question->run(&run);
 	int noted = note_sources(q, s);
 	return query_answer_end(q, &stream, r == 0 ? noted : r, &error);
 }
 
-/* --- in the daemon ------------------------------------------------------------------------------
- */
+/* --- in the daemon ---------------------------------------------------------------------------- */
 
 /* The child found this file of the store broken, or well. One that is still written is the writer's
- * to judge. */
+ * to judge; of files of a store that a reload has left nothing is noted. */
 static void take_note(struct request *q, void *userdata, const char *text)
 {
 	struct store *store = q->peer->options->service->store;
 	const struct store_query *s = userdata;
-	size_t root = store ? strlen(store->path) : 0;
+	size_t root = store && strcmp(store->path, s->folder) == 0 ? strlen(s->folder) : 0;
 	uintmax_t device, inode, bytes;
 	intmax_t modified_ns;
 	int at = 0;
@@ -196,14 +129,15 @@ static const struct offload_answer store_query_answer = {
 static int take_parts(struct store_query *s, const struct service *service,
 	const struct store_part *part, size_t n)
 {
-	s->source = calloc(n + 1, sizeof *s->source);
-	s->known = calloc(n + 1, sizeof *s->known);
-	if (!s->source || !s->known)
+	s->source = calloc(n + 1, sizeof(*s->source));
+	s->known = calloc(n + 1, sizeof(*s->known));
+	s->folder = strdup(service->store ? service->store->path : "");
+	if (!s->source || !s->known || !s->folder)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		char *path;
 		s->known[i] = part[i].file->verified;
-		if (asprintf(&path, "%s/%s", service->store->path, part[i].file->name) < 0)
+		if (asprintf(&path, "%s/%s", s->folder, part[i].file->name) < 0)
 			return -ENOMEM;
 		s->source[s->n_sources++] = (struct query_source){
 			.path = path,
@@ -219,14 +153,14 @@ static int take_parts(struct store_query *s, const struct service *service,
 static int select_parts(struct store_query *s, struct request *q)
 {
 	struct service *service = q->peer->options->service;
-	struct query_filter filter = query_filter_of(q, filter_in(s->request));
+	struct query_filter filter = query_filter_of(q, s->question->filter(s->request));
 	int64_t since_ns = filter.since_ns
 				   ? filter.since_ns
 				   : (int64_t)clock_ns(CLOCK_REALTIME) - STORE_QUERY_SPAN_NS;
 	_cleanup_(freep) struct store_part *part = NULL;
 	size_t n = 0;
-	int r = service_select(
-		service, since_ns, filter.until_ns, coarsest_of(s->request, &filter), &part, &n);
+	enum tier coarsest = s->question->coarsest(s->request, &filter);
+	int r = service_select(service, since_ns, filter.until_ns, coarsest, &part, &n);
 	return r < 0 ? r : take_parts(s, service, part, n);
 }
 
@@ -238,7 +172,7 @@ static int fail_no_store(struct request *q, const struct service *service)
 		"this mperfd keeps no store%s%s", *why ? ": " : "", why);
 }
 
-/* Nothing is there of the time that is asked for, perhaps since nothing is stored now. */
+/* The store has nothing of the requested time, perhaps since nothing is stored now. */
 static int fail_nothing(struct request *q, const struct service *service)
 {
 	if (!*service->store_trouble)
@@ -246,12 +180,13 @@ static int fail_nothing(struct request *q, const struct service *service)
 			"Ask for another time (--since, --until).",
 			"the store has no samples of that time");
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-		"See mperfctl store for what it takes and may take, or ask for another time.",
-		"the store has no samples of that time, and takes none now: %s",
+		"See mperfctl store for its size and limits, or ask for another time.",
+		"the store has no samples of that time, and stores none now: %s",
 		service->store_trouble);
 }
 
-int store_query_start(struct request *q, const Mperf__Request *m)
+int store_query_start(
+	struct request *q, const Mperf__Request *m, const struct store_question *question)
 {
 	struct service *service = q->peer->options->service;
 	int r;
@@ -259,10 +194,11 @@ int store_query_start(struct request *q, const Mperf__Request *m)
 		r = fail_no_store(q, service);
 		return r < 0 ? r : 0;
 	}
-	_cleanup_(store_query_releasep) struct store_query *s = calloc(1, sizeof *s);
+	_cleanup_(store_query_releasep) struct store_query *s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
-	s->request = request_copy(m);
+	s->question = question;
+	s->request = query_request_copy(m);
 	r = s->request ? select_parts(s, q) : -ENOMEM;
 	if (r < 0)
 		return r;

@@ -13,27 +13,30 @@
 
 #include "daemon/conf.h"
 #include "daemon/control/peer.h"
+#include "daemon/control/query_request.h"
 #include "daemon/control/request.h"
-#include "daemon/control/service.h"
-#include "daemon/control/store_query.h"
-#include "daemon/control/targets.h"
-#include "daemon/control/top_feed.h"
 #include "daemon/query/live.h"
+#include "daemon/service/service.h"
+#include "daemon/session/targets.h"
+#include "daemon/session/top_feed.h"
 #include "proto/memory.h"
 
 #define TOP_INTERVAL_MS 1000
-#define TOP_INTERVAL_MS_MIN                                                                        \
-	100 /* what somebody can read, and below it frames cost more than sampling */
+/* what somebody can read, and below it frames cost more than sampling */
+#define TOP_INTERVAL_MS_MIN 100
 #define TOP_INTERVAL_MS_MAX 3600000
 #define TOP_HZ 999    /* of a private daemon; of a service conf.h: top_rate */
 #define TOP_LIMIT 200 /* rows of a frame unless asked otherwise */
 #define TOP_LIMIT_MAX 10000
-/* The first frame may wait for names this long, if it would be unreadable without. */
-#define TOP_NAMES_NS 200000000u
+/* The first frame may wait for names for an interval, so that it comes no later than the second
+ * would, if it would be unreadable without; on a board names take seconds at first. But for at
+ * least, and at most, this long: */
+#define TOP_NAMES_NS_MIN 200000000u
+#define TOP_NAMES_NS_MAX 2000000000u
 #define TOP_NAMES_LOOK_NS 20000000u
 #define TOP_UNNAMED_MAX 0.3
-/* Who has not read the last frame is looked at again, and does not have others pay for a higher
- * rate for long. */
+/* Check again whether a client has read the last frame; one that has not must not make others pay
+ * for a higher rate for long. */
 #define TOP_READ_LOOK_NS 100000000u
 #define TOP_UNREAD_NS 30000000000u
 /* Processes that --pid and its descendants may mean in one frame. */
@@ -42,7 +45,7 @@
 struct top_job {
 	struct job job;
 	struct service *service; /* NULL: a walk of our own */
-	struct user *user;       /* the user who holds a top for us; NULL: none */
+	struct user *user;       /* the user charged for this top; NULL: none */
 	struct walk *walk;
 	struct top_feed *feed, *feeds; /* feeds: the list of our own */
 	Mperf__TopRequest *request;    /* copied */
@@ -104,7 +107,7 @@ static const struct answer_column hart_columns[] = {
 	{"ipc", "IPC", MPERF__UNIT__UNIT_RATIO},
 	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
 };
-#define N_HART_COLUMNS (sizeof hart_columns / sizeof hart_columns[0])
+#define N_HART_COLUMNS (sizeof(hart_columns) / sizeof(hart_columns[0]))
 
 struct hart_sum {
 	uint64_t samples;
@@ -150,7 +153,7 @@ static int tell_hart(
 	const struct hart_time *t = &j->feed->last.time[hart];
 	enum rung rung = s->plan ? s->plan[hart].rung : RUNG_NONE;
 	char text[128];
-	snprintf(text, sizeof text, "%s: %s", rung_letter(rung), rung_says(rung));
+	snprintf(text, sizeof(text), "%s: %s", rung_letter(rung), rung_says(rung));
 	struct answer_value v[N_HART_COLUMNS] = {
 		integer((uint64_t)hart),
 		share(t, t->user + t->kernel),
@@ -168,13 +171,13 @@ static int tell_hart(
 	return answer->row(answer->userdata, v, N_HART_COLUMNS);
 }
 
-/* The IPC of a hart is of all users' programs, so it is for those who see them. How busy a hart is
- * stands in /proc/stat. */
+/* A hart's IPC comes from all users' programs, so only peers that see all get it. How busy a hart
+ * is can be read in /proc/stat. */
 static int tell_harts(const struct top_job *j, bool with_ipc, const struct answer *answer)
 {
 	const struct sampler *s = j->walk->sampler;
 	int n = j->feed->n_harts;
-	_cleanup_(freep) struct hart_sum *sum = calloc((size_t)n + 1, sizeof *sum);
+	_cleanup_(freep) struct hart_sum *sum = calloc((size_t)n + 1, sizeof(*sum));
 	if (!sum)
 		return -ENOMEM;
 	const struct window_row *row = j->feed->last.window.rows;
@@ -192,8 +195,8 @@ static int tell_harts(const struct top_job *j, bool with_ipc, const struct answe
 	return r;
 }
 
-/* Where processes were named, the pids of those and of all that they started, as far as they ran.
- */
+/* Where processes were named, the pids of those and of all that they started, as far as
+ * they ran. */
 static size_t find_pids(const struct top_job *j, int32_t *pid)
 {
 	const struct window_row *row = j->feed->last.window.rows;
@@ -247,7 +250,7 @@ static int tell_tables(
 	struct query_filter filter = filter_of(j, q);
 	_cleanup_(freep) int32_t *pid = NULL;
 	if (j->service && j->targets.n_pids > 0) {
-		pid = calloc(TOP_PIDS_MAX, sizeof *pid);
+		pid = calloc(TOP_PIDS_MAX, sizeof(*pid));
 		if (!pid)
 			return -ENOMEM;
 		filter.pid = pid;
@@ -288,6 +291,13 @@ static bool has_read(const struct request *q)
 
 /* --- its life --------------------------------------------------------------------------------- */
 
+static uint64_t names_wait_ns(uint64_t interval_ns)
+{
+	return interval_ns < TOP_NAMES_NS_MIN   ? TOP_NAMES_NS_MIN
+	       : interval_ns > TOP_NAMES_NS_MAX ? TOP_NAMES_NS_MAX
+						: interval_ns;
+}
+
 /* A frame of addresses is of no use to anybody: the first one waits a little for their names. */
 static bool waits_for_names(struct top_job *j, uint64_t now_ns)
 {
@@ -295,7 +305,7 @@ static bool waits_for_names(struct top_job *j, uint64_t now_ns)
 		top_feed_unnamed(j->feed) <= TOP_UNNAMED_MAX)
 		return false;
 	if (j->names_ns == 0)
-		j->names_ns = now_ns + TOP_NAMES_NS;
+		j->names_ns = now_ns + names_wait_ns(j->feed->interval_ns);
 	return true;
 }
 
@@ -395,7 +405,7 @@ static int check(struct top_job *j, struct request *q)
 			"there is no way to group by '%s'", m->by);
 	else if (m->hz > SAMPLER_HZ_MAX)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for less with -F.",
-			"%u samples a second are more than the %u that mperfd takes", m->hz,
+			"%u samples a second are more than the %u that mperfd accepts", m->hz,
 			SAMPLER_HZ_MAX);
 	else if (m->interval_ms != 0 &&
 		 (m->interval_ms < TOP_INTERVAL_MS_MIN || m->interval_ms > TOP_INTERVAL_MS_MAX))
@@ -404,10 +414,12 @@ static int check(struct top_job *j, struct request *q)
 			TOP_INTERVAL_MS_MIN, TOP_INTERVAL_MS_MAX);
 	else if (m->limit > TOP_LIMIT_MAX)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for fewer with -n.",
-			"%u rows are more than the %u of one frame", m->limit, TOP_LIMIT_MAX);
+			"%u rows are more than the %u that one frame can have", m->limit,
+			TOP_LIMIT_MAX);
 	else if (n_pids > TARGETS_MAX)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
-			"%zu processes are more than the %d that top takes", n_pids, TARGETS_MAX);
+			"%zu processes are more than the %d that top can have", n_pids,
+			TARGETS_MAX);
 	else {
 		j->by = *m->callers_of ? QUERY_BY_FUNCTION : (enum query_by)by;
 		return 0;
@@ -454,7 +466,7 @@ static int fail_start(struct request *q, int outcome, const char *why)
 {
 	if (outcome == WALK_GONE)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Look for its pid with ps.", "%s", *why ? why : "there is no such process");
+			"Find its pid with ps.", "%s", *why ? why : "there is no such process");
 	if (outcome == WALK_REFUSED)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 			"mperfctl doctor says what this machine can do.", "%s", why);
@@ -465,14 +477,14 @@ static int fail_start(struct request *q, int outcome, const char *why)
 			"top");
 	if (outcome == -ENOENT)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
-			"Install mperf whole, or run mperfctl from the folder it was built in.",
+			"Install all of mperf, or run mperfctl from its build folder.",
 			"mperf-namer was not found beside mperfd");
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
 		"top could not be started: %s", strerror(-outcome));
 }
 
-/* Who may not see the whole system looks at processes of his own, task by task. 0; positive after
- * the peer was told why not; -errno. */
+/* Users who may not see the whole system see their own processes, task by task. 0; positive after a
+ * refusal; -errno. */
 static int choose_scope(struct top_job *j, struct request *q, struct sampler_options *o)
 {
 	struct machine machine;
@@ -550,21 +562,23 @@ static int begin(struct top_job *j, struct request *q)
 		(uint64_t)interval_ms * 1000000u, &j->feed);
 	if (r < 0)
 		return r;
-	/* who joins a feed has its last slice at once */
+	/* a new user of a feed gets its last slice at once */
 	j->told = j->feed->n_cuts > 0 ? j->feed->n_cuts - 1 : 0;
 
 	char note[256] = "";
-	if (j->walk->sampler->rate_lowered)
-		snprintf(note, sizeof note,
-			"the kernel allows %u samples a second (kernel.perf_event_max_sample_rate)",
-			j->walk->sampler->hz);
+	const struct sampler *s = j->walk->sampler;
+	if (s->rate_lowered)
+		snprintf(note, sizeof(note),
+			"sampling at %u Hz: the kernel throttles more, since its limit is %u "
+			"samples a second (kernel.perf_event_max_sample_rate)",
+			s->hz, s->machine.max_sample_rate);
 	r = request_ready(q, note);
 	return r < 0 ? r : 0;
 }
 
 int control_top(struct request *q, const Mperf__Request *request)
 {
-	struct top_job *j = calloc(1, sizeof *j);
+	struct top_job *j = calloc(1, sizeof(*j));
 	if (!j)
 		return -ENOMEM;
 	j->job.kind = &top_kind;

@@ -129,20 +129,24 @@ void users_turn(struct users *t, uint64_t now_ns)
 
 static struct user *user_new(struct users *t, uid_t uid)
 {
-	struct user *u = HASH_COUNT(t->by_uid) < USERS_MAX ? calloc(1, sizeof *u) : NULL;
+	struct user *u = HASH_COUNT(t->by_uid) < USERS_MAX ? calloc(1, sizeof(*u)) : NULL;
 	if (!u)
 		return NULL;
 	u->users = t;
 	u->uid = uid;
 	u->first = uid == 0 || uid == geteuid();
-	HASH_ADD(hh, t->by_uid, uid, sizeof u->uid, u);
+	HASH_ADD(hh, t->by_uid, uid, sizeof(u->uid), u);
+	if (!u->hh.tbl) {
+		free(u);
+		return NULL;
+	}
 	return u;
 }
 
 struct user *users_join(struct users *t, uid_t uid)
 {
 	struct user *u;
-	HASH_FIND(hh, t->by_uid, &uid, sizeof uid, u);
+	HASH_FIND(hh, t->by_uid, &uid, sizeof(uid), u);
 	if (!u)
 		u = user_new(t, uid);
 	if (u)
@@ -241,7 +245,7 @@ struct amount {
 static struct amount amount(const struct row *row, uint64_t n)
 {
 	struct amount a;
-	snprintf(a.text, sizeof a.text, row->bytes ? "%llu MB " : "%llu ",
+	snprintf(a.text, sizeof(a.text), row->bytes ? "%llu MB " : "%llu ",
 		(unsigned long long)(row->bytes ? n >> 20 : n));
 	return a;
 }
@@ -251,7 +255,7 @@ static struct amount origin(const char *key)
 {
 	struct amount a = {""};
 	if (*key)
-		snprintf(a.text, sizeof a.text, " (%s)", key);
+		snprintf(a.text, sizeof(a.text), " (%s)", key);
 	return a;
 }
 
@@ -260,15 +264,13 @@ void user_explain(const struct user *u, enum user_hold what, char *ret_why, size
 	const struct row *row = &rows[what];
 	const struct user_limit *l = &u->users->limit[what];
 	if (u->held[what] >= l->one)
-		snprintf(ret_why, n,
-			"%s%s of yours are there, and mperfd takes no more of one user%s",
+		snprintf(ret_why, n, "you have %s%s, and mperfd allows one user no more%s",
 			amount(row, u->held[what]).text, row->says, origin(row->user_key).text);
 	else if (left_for(u, l) == 0)
-		snprintf(ret_why, n, "%s%s are there, and mperfd takes no more%s",
+		snprintf(ret_why, n, "there are %s%s, and mperfd allows no more%s",
 			amount(row, l->held).text, row->says, origin(row->all_key).text);
 	else
-		snprintf(ret_why, n,
-			"%s%s of yours are there, and what is left of %sis for others%s",
+		snprintf(ret_why, n, "you have %s%s, and the rest of %sis reserved for others%s",
 			amount(row, u->held[what]).text, row->says, amount(row, l->all).text,
 			origin(row->all_key).text);
 }
@@ -298,7 +300,7 @@ static void pay(struct user *u, enum user_time time, uint64_t ns)
 	*until_ns = (*until_ns > now_of(u) ? *until_ns : now_of(u)) + ns;
 }
 
-/* Users who walk now, and one who may come. */
+/* Users with a walk now, plus one that may come. */
 static uint64_t walk_part(const struct users *t)
 {
 	const struct user *u;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* Each ring is already in order of time (but for records that an interrupt slipped in between), so
- * merging needs only the time of every ring's first record. That is read once, when the record
- * before it is done with, and the smallest is searched among all rings: a pass over a small array
- * of numbers, which beats keeping a heap in order for any number of harts that we know.
+ * merging needs only the time of every ring's first record. That time is read once, when the
+ * previous record is released. The smallest is found by a pass over a small array of numbers, which
+ * is faster than a heap for any realistic number of harts.
  *
  *      ring 0   [12]…        head_ns   12
  *      ring 1   [ 9] 14 …               9   ◀ next
  *      ring 2   empty below the cut    NEVER
  *
- * A record is handed out in place, and only stepped over when the next one is asked for.
+ * A record is returned in place, and released only by the next call.
  *
- * A time that cannot be must not stop its ring: one ahead of now would be waited for, and all that
- * came behind it, until the ring is full and the hart blind. So such a record takes the time of its
- * neighbour.
+ * A wrong time must not stop its ring: a record stamped in the future would block itself and all
+ * records behind it until the ring is full and the hart blind. So such a record gets the time of
+ * its neighbour.
  */
 
 #include "daemon/decode/merge.h"
@@ -29,7 +29,8 @@ static void count_loss(struct merge *m, size_t i, enum loss cause)
 		m->lost[m->ring[i].hart][cause]++;
 }
 
-/* What an undecodable record is counted as. An unknown type is no loss: we never asked for it. */
+/* The loss that an undecodable record counts as. An unknown type is not a loss: we never requested
+ * it. */
 static void count_outcome(struct merge *m, size_t i, int outcome)
 {
 	switch (outcome) {
@@ -41,8 +42,7 @@ static void count_outcome(struct merge *m, size_t i, int outcome)
 	}
 }
 
-/* Can a record be of that time? Only one that would have to wait is worth a look at the
- * clock. */
+/* Is this time plausible? The clock is read only for a record that would have to wait. */
 static bool is_plausible(const struct merge *m, uint64_t time_ns)
 {
 	if (m->floor_ns > MERGE_BEHIND_NS && time_ns < m->floor_ns - MERGE_BEHIND_NS)
@@ -52,7 +52,7 @@ static bool is_plausible(const struct merge *m, uint64_t time_ns)
 	return !m->now_ns || time_ns <= m->now_ns() + MERGE_SLACK_NS;
 }
 
-/* The time of a record without a credible one. */
+/* The time of a record whose own time is not plausible. */
 static uint64_t neighbour_ns(struct merge *m, size_t i)
 {
 	uint64_t time_ns = m->ring[i].merged_ns ? m->ring[i].merged_ns : m->last_ns;
@@ -61,7 +61,7 @@ static uint64_t neighbour_ns(struct merge *m, size_t i)
 	return time_ns < m->cut_ns ? time_ns : m->cut_ns - 1;
 }
 
-/* Find the first record of ring i that can be handed out, and note its time. */
+/* Find the first record of ring i that can be returned, and note its time. */
 static int refresh_head(struct merge *m, size_t i)
 {
 	struct ring *ring = &m->ring[i];
@@ -101,7 +101,7 @@ static int refresh_head(struct merge *m, size_t i)
 	}
 }
 
-/* Step over the record that was handed out last. */
+/* Release the record that was returned last. */
 static int release_held(struct merge *m)
 {
 	size_t i = m->held;
@@ -123,11 +123,12 @@ int merge_begin(struct merge *m, uint64_t cut_ns)
 		m->n_heads = m->n_rings;
 	}
 	m->cut_ns = cut_ns;
+	m->ended = false;
 	m->held = SIZE_MAX;
 	for (size_t i = 0; i < m->n_rings; i++)
 		m->head_ns[i] = NEVER;
 
-	/* All snapshots before the first look, so that they lie close together in time. */
+	/* Take all snapshots first, so that they are close together in time. */
 	for (size_t i = 0; i < m->n_rings; i++)
 		if (m->ring[i].map)
 			ring_snapshot(&m->ring[i]);
@@ -149,7 +150,7 @@ static size_t find_oldest(const struct merge *m)
 	return oldest;
 }
 
-/* Hand out the first record of ring i. 0, RECORD_*, -errno. */
+/* Return the first record of ring i. 0, RECORD_*, -errno. */
 static int decode_head(struct merge *m, size_t i, struct record *ret_record)
 {
 	const uint8_t *bytes;
@@ -170,8 +171,10 @@ int merge_next(struct merge *m, struct record *ret_record, int *ret_hart)
 			return r;
 
 		size_t i = find_oldest(m);
-		if (m->n_heads == 0 || m->head_ns[i] == NEVER)
+		if (m->n_heads == 0 || m->head_ns[i] == NEVER) {
+			m->ended = true;
 			return MERGE_END;
+		}
 
 		r = decode_head(m, i, ret_record);
 		if (r < 0)
@@ -193,9 +196,9 @@ int merge_next(struct merge *m, struct record *ret_record, int *ret_hart)
 
 void merge_end(struct merge *m)
 {
-	if (m->cut_ns != NEVER && m->cut_ns > m->floor_ns)
+	if (m->ended && m->cut_ns != NEVER && m->cut_ns > m->floor_ns)
 		m->floor_ns = m->cut_ns;
-	/* The next drain begins anew, so trouble with looking further is of no interest here. */
+	/* The next drain starts afresh, so an error while looking ahead does not matter here. */
 	(void)release_held(m);
 	for (size_t i = 0; i < m->n_rings; i++)
 		if (m->ring[i].map)

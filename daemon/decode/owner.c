@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Whose a sample is that bears another session's id. Where two sessions hear of the same software
- * event on one hart (a switch, a page fault), one of them gets its samples with the other's id: the
- * kernel fills in one perf_sample_data for all who listen, and what is filled in once it takes for
- * known. All else in the record is right, and the ring that it lies in is ours, so the record is
- * found by that: a switch by the group whose values it brings, others by being the only event of
- * that kind that this session has on the hart.
- * Source: do_perf_sw_event in kernel/events/core.c of Linux 6.12, and seen on 6.18. */
+/* Samples with another session's id. If two sessions record the same software event on one hart (a
+ * switch, a page fault), one of them gets its samples with the other's id: the kernel shares one
+ * perf_sample_data between all listeners and does not fill in a field twice. Everything else in the
+ * record is right, and it is in our ring, so the stream is found by other means: a switch by the
+ * group whose values it carries, others if this session has only one event of that kind on the
+ * hart. Source: do_perf_sw_event in kernel/events/core.c of Linux 6.12, and seen on 6.18. */
 
 #include "daemon/decode/owner.h"
 
 #include <string.h>
 
-/* Where a record of a switch has the id of its group's leader, which is the first that the group's
- * read lists: behind header, IDENTIFIER, IP, TID, TIME, CPU and PERIOD, and the read's nr, enabled,
- * running and first value. Source: man perf_event_open, PERF_RECORD_SAMPLE, and attr_switch. */
+/* Offset of the leader's id in a switch record. The leader is the first in the group's read: after
+ * header, IDENTIFIER, IP, TID, TIME, CPU and PERIOD, and the read's nr, enabled, running and first
+ * value. Source: man perf_event_open, PERF_RECORD_SAMPLE, and attr_switch. */
 #define SWITCH_SAMPLE_TYPE                                                                         \
 	(STREAM_SAMPLE_ID | PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ)
 #define SWITCH_LEADER_AT (sizeof(struct perf_event_header) + 10 * sizeof(uint64_t))
 
-/* NULL: it is no such sample. */
+/* NULL: not such a sample. */
 static const struct stream *find_switch_stream(
 	const uint8_t *bytes, size_t n, const struct stream_table *streams)
 {
@@ -36,13 +35,13 @@ static const struct stream *find_switch_stream(
 	return NULL;
 }
 
-/* Where all others have their hart: behind header, IDENTIFIER, IP, TID and TIME. */
+/* Offset of the hart in all other samples: after header, IDENTIFIER, IP, TID and TIME. */
 #define SAMPLE_CPU_AT (sizeof(struct perf_event_header) + 4 * sizeof(uint64_t))
 #define SAMPLE_UNTIL_CPU                                                                           \
 	(STREAM_SAMPLE_ID | PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |                   \
 		PERF_SAMPLE_STREAM_ID)
 
-/* NULL: there is none, or there are several, which cannot be told apart. */
+/* NULL: there is none, or several that cannot be distinguished. */
 static const struct stream *find_software_stream(
 	const uint8_t *bytes, size_t n, const struct stream_table *streams)
 {

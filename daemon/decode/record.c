@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A record is read by a cursor that can only move forward inside the record and that remembers the
- * first thing that went wrong: a field that is cut off, or a count that the record cannot hold.
- * After that every take gives zeros, so a layout reads as the list of its fields, in the kernel's
- * order, and is checked once at its end.
+/* A record is read by a cursor that only moves forward inside the record and remembers the first
+ * error: a field that is cut off, or a count that the record cannot hold. After an error every take
+ * returns zeros, so a layout reads as the list of its fields in the kernel's order and is checked
+ * once at its end.
  *
  *      sample      | header | identifier | fields by sample_type …            |
  *      the others  | header | fields by type …  | sample_id …    | identifier |
  *
- * The identifier of a sample stands at a fixed place, that of the others behind their body
- * (trailer.h), so that the stream, which says how long all the rest is, can be found first. Source
- * of every layout: man perf_event_open, "MMAP layout"; include/uapi/linux/perf_event.h of
- * Linux 6.12, enum perf_event_type; the order of the last fields of a sample: perf_output_sample()
- * in kernel/events/core.c of Linux 6.12.
+ * The identifier of a sample is at a fixed offset, that of the others after their body (trailer.h),
+ * so the stream, which determines the layout of the rest, can be found first. Source of every
+ * layout: man perf_event_open, "MMAP layout"; include/uapi/linux/perf_event.h of Linux 6.12, enum
+ * perf_event_type; the order of the last fields of a sample: perf_output_sample() in
+ * kernel/events/core.c of Linux 6.12.
  */
 
 #include <linux/types.h>
@@ -25,8 +25,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Fields whose length no stream tells (it depends on attr.sample_regs_intr) and bits that are newer
- * than this file. The sampler sets none of them; a sample that has them is stepped over. */
+/* Fields whose length the stream does not give (it depends on attr.sample_regs_intr), and bits that
+ * are newer than this file. The sampler sets none of them; samples with them are skipped. */
 #define SAMPLE_TYPE_UNREADABLE (~(uint64_t)(PERF_SAMPLE_MAX - 1) | PERF_SAMPLE_REGS_INTR)
 
 #define BRANCH_ENTRY_BYTES 24 /* Source: struct perf_branch_entry: from, to, flags */
@@ -78,7 +78,7 @@ static uint16_t take_u16(struct cursor *c)
 	return v;
 }
 
-/* Borrow an array whose length came out of the record itself. */
+/* Borrow an array whose length the record itself gives. */
 static const uint8_t *take_array(struct cursor *c, uint64_t n, size_t element_bytes)
 {
 	if (n > left(c) / element_bytes) {
@@ -103,7 +103,7 @@ static const char *take_string(struct cursor *c)
 	return s;
 }
 
-/* --- header, identifier, sample_id ---------------------------------------------------------- */
+/* --- header, identifier, sample_id ------------------------------------------------------------ */
 
 static int check_header(const uint8_t *bytes, size_t n, struct perf_event_header *ret_header)
 {
@@ -165,7 +165,7 @@ static int find_stream(const uint8_t *bytes, size_t n, const struct stream_table
 	return 0;
 }
 
-/* The fields that a sample and a sample_id share. */
+/* The fields common to a sample and a sample_id. */
 static void take_task(struct cursor *c, struct record *r)
 {
 	r->pid = take_u32(c);
@@ -192,7 +192,7 @@ static void take_sample_id(struct cursor *c, struct record *r)
 	r->id = take_u64(c);
 }
 
-/* --- samples --------------------------------------------------------------------------------- */
+/* --- samples ---------------------------------------------------------------------------------- */
 
 static void take_times(struct cursor *c, uint64_t format, struct record_sample *s)
 {
@@ -260,7 +260,8 @@ static void take_registers(struct cursor *c, const struct stream *stream, struct
 /* A raw part is padded to whole words, its own length included. */
 #define RAW_PADDING_BYTES_MAX 7
 
-/* What the BPF program read at a switch: struct switch_values, cut behind its last member. */
+/* The values that the BPF program read at a switch: struct switch_values, cut after its last
+ * member. */
 static void take_switch_values(const uint8_t *bytes, size_t n, struct cursor *c, struct record *r)
 {
 	struct cursor raw = {.at = bytes, .end = bytes + n};
@@ -279,7 +280,7 @@ static void take_switch_values(const uint8_t *bytes, size_t n, struct cursor *c,
 	}
 	if (raw.outcome || left(&raw) > RAW_PADDING_BYTES_MAX)
 		return fail(c, raw.outcome ? raw.outcome : RECORD_HOSTILE);
-	/* perf knows no number of a thread that was buried already. */
+	/* perf has no tid for a thread that was already reaped. */
 	if (r->tid == RECORD_TID_GONE && tid) {
 		r->pid = pid;
 		r->tid = tid;
@@ -296,7 +297,7 @@ static void take_raw(struct cursor *c, struct record *r)
 		take_switch_values(bytes, n, c, r);
 }
 
-/* What lies between the period and the end: the fields of variable length. */
+/* The fields of variable length, between the period and the end. */
 static void take_sample_data(struct cursor *c, struct record *r)
 {
 	const struct stream *stream = r->stream;
@@ -342,7 +343,7 @@ static void take_sample(struct cursor *c, struct record *r)
 	struct record_sample *s = &r->sample;
 
 	s->kernel = mode == PERF_RECORD_MISC_KERNEL || mode == PERF_RECORD_MISC_HYPERVISOR;
-	take_u64(c); /* the id, by which the stream was found, unless it was another's */
+	take_u64(c); /* the id that the stream was found by, unless it was another session's */
 	r->id = r->stream->id;
 	if (type & PERF_SAMPLE_IP)
 		s->ip = take_u64(c);
@@ -358,11 +359,11 @@ static void take_sample(struct cursor *c, struct record *r)
 	if (type & PERF_SAMPLE_PERIOD)
 		s->period = take_u64(c);
 	take_sample_data(c, r);
-	if (left(c)) /* a layout that is not ours: nothing read from it can be trusted */
+	if (left(c)) /* not our layout: nothing read from it can be trusted */
 		fail(c, RECORD_HOSTILE);
 }
 
-/* --- the others ------------------------------------------------------------------------------ */
+/* --- the others ------------------------------------------------------------------------------- */
 
 static void take_mmap(struct cursor *c, struct record *r)
 {
@@ -383,8 +384,8 @@ static void take_mmap_file(struct cursor *c, struct record *r)
 	struct record_mmap *m = &r->mmap;
 
 	/* The bit alone proves nothing: up to Linux 6.18 at least, the kernel leaves it set for
-	 * every listener once one of them has asked for build ids (perf_event_mmap_output ors it
-	 * into a header that all share). */
+	 * every listener once one of them has requested build ids (perf_event_mmap_output ors it
+	 * into a shared header). */
 	if (!(r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) || !(r->stream && r->stream->build_ids)) {
 		m->major = take_u32(c);
 		m->minor = take_u32(c);
@@ -470,7 +471,7 @@ static void take_throttle(struct cursor *c, struct record *r)
 
 struct layout {
 	enum record_kind kind;
-	void (*take)(struct cursor *c, struct record *r); /* NULL: nothing in it is of use */
+	void (*take)(struct cursor *c, struct record *r); /* NULL: nothing in it is used */
 };
 
 static const struct layout layouts[PERF_RECORD_MAX] = {
@@ -497,8 +498,8 @@ static const struct layout layouts[PERF_RECORD_MAX] = {
 	[PERF_RECORD_AUX_OUTPUT_HW_ID] = {RECORD_OTHER, NULL},
 };
 
-/* A group's values take most of a record and most of them are not there, which would cost more to
- * clear and copy than all that is read. */
+/* A group's values are most of struct record, and mostly absent: clearing and copying them would
+ * cost more than decoding. */
 #define RECORD_HEAD_BYTES offsetof(struct record, sample.read)
 
 static void record_copy(struct record *to, const struct record *from)
@@ -527,7 +528,8 @@ int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *str
 	struct cursor c = {.at = bytes + sizeof(h), .end = bytes + n};
 
 	if (h.type != PERF_RECORD_SAMPLE) {
-		/* sample_id first: it names the current task, and a body may name another. */
+		/* sample_id first: it names the current task; the body may name another and then
+		 * overrides it. */
 		struct cursor tail = {.at = bytes + t.at, .end = bytes + t.at + t.bytes};
 		c.end = tail.at;
 		take_sample_id(&tail, &record);
@@ -541,14 +543,14 @@ int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *str
 	return 0;
 }
 
-/* Where sample_id has the hart: behind TID and TIME, and the ids if they are there. */
+/* Offset of the hart in sample_id: after TID and TIME, and the ids if present. */
 static size_t trailer_cpu_at(const struct trailer *t)
 {
 	uint64_t ids = t->stream->sample_type & (PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID);
 	return t->at + 16 + 8 * (size_t)__builtin_popcountll(ids);
 }
 
-/* An event of a hart hears of what happens there alone. */
+/* An event bound to a hart only records what happens there. */
 static bool trailer_is_plausible(const uint8_t *bytes, const struct trailer *t)
 {
 	uint32_t cpu;
@@ -566,7 +568,7 @@ int record_time(
 	if (r)
 		return r;
 
-	size_t at; /* behind TID, which stands first in sample_id, and third in a sample */
+	size_t at; /* after TID, which is first in sample_id and third in a sample */
 	if (h.type == PERF_RECORD_SAMPLE)
 		at = sizeof(h) + (t.stream->sample_type & PERF_SAMPLE_IP ? 24 : 16);
 	else if (!trailer_is_plausible(bytes, &t))

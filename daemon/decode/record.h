@@ -4,8 +4,8 @@
 /* Records: the kernel's bytes as structs, and nothing else
  *
  * Pure: no state, no allocation, no system call. A record borrows the bytes it was decoded from.
- * Bytes that are too short for what they announce, counts that exceed the record, unknown types:
- * all are outcomes. Source of every layout: man perf_event_open, "MMAP layout";
+ * Records shorter than they announce, counts that exceed the record and unknown types are outcomes,
+ * not errors. Source of every layout: man perf_event_open, "MMAP layout";
  * include/uapi/linux/perf_event.h of Linux 6.12.
  */
 
@@ -15,16 +15,16 @@
 
 #include "daemon/pmu/stream.h"
 
-/* Members of a group whose values one sample brings, the context-switches sibling among them. */
+/* Group members whose values one sample carries, including the context-switches sibling. */
 #define RECORD_READ_VALUES_MAX (EVENT_GROUP_MAX + 1)
 #define RECORD_BUILD_ID_BYTES 20
-/* The tid of a task that was buried before it ran for the last time. Source: perf_event_pid_type in
+/* The tid of a task that was reaped before it ran for the last time. Source: perf_event_pid_type in
  * kernel/events/core.c of Linux 6.12, which gives -1. */
 #define RECORD_TID_GONE UINT32_MAX
 
 enum record_kind {
 	RECORD_SAMPLE,
-	RECORD_MMAP,         /* MMAP and MMAP2 */
+	RECORD_MMAP, /* MMAP and MMAP2 */
 	RECORD_COMM,
 	RECORD_FORK,
 	RECORD_EXIT,
@@ -34,29 +34,32 @@ enum record_kind {
 	RECORD_LOST_SAMPLES,
 	RECORD_THROTTLE,
 	RECORD_UNTHROTTLE,
-	RECORD_OTHER,        /* known to the kernel, of no use to us */
+	RECORD_OTHER, /* known to the kernel, not used here */
 };
 
 struct record_read_value {
-	uint64_t id;         /* of the group member */
+	uint64_t id; /* of the group member */
 	uint64_t value;
 };
 
 struct record_sample {
 	uint64_t ip;
 	uint64_t period;
-	uint64_t cgroup;             /* 0: not in the record */
-	const uint64_t *callchain;   /* with PERF_CONTEXT_* markers, leaf first; may be unaligned: use record_chain_at */
+	uint64_t cgroup; /* 0: not in the record */
+	/* with PERF_CONTEXT_* markers, leaf first; may be unaligned: use record_chain_at */
+	const uint64_t *callchain;
 	uint64_t n_callchain;
 	uint32_t n_read;
 	uint64_t enabled_ns, running_ns;
-	uint64_t n_missed;           /* of STREAM_SWITCH_BPF: switches before it that brought no values */
-	uint64_t regs_abi;           /* PERF_SAMPLE_REGS_ABI_*; 0: no user registers */
-	const uint64_t *regs;        /* popcount(regs_user) values; use record_reg */
-	const uint8_t *stack;        /* copied user stack from the stack pointer up */
-	uint64_t n_stack;            /* bytes really copied (dyn_size) */
-	bool kernel;                 /* taken in kernel mode */
-	struct record_read_value read[RECORD_READ_VALUES_MAX]; /* last: what is behind n_read of them is not set */
+	/* of STREAM_SWITCH_BPF: earlier switches without values */
+	uint64_t n_missed;
+	uint64_t regs_abi;    /* PERF_SAMPLE_REGS_ABI_*; 0: no user registers */
+	const uint64_t *regs; /* popcount(regs_user) values; use record_reg */
+	const uint8_t *stack; /* copied user stack from the stack pointer up */
+	uint64_t n_stack;     /* bytes actually copied (dyn_size) */
+	bool kernel;          /* taken in kernel mode */
+	/* last member: entries from n_read on are not set */
+	struct record_read_value read[RECORD_READ_VALUES_MAX];
 };
 
 struct record_mmap {
@@ -64,9 +67,9 @@ struct record_mmap {
 	uint32_t major, minor;
 	uint64_t inode, generation;
 	uint8_t build_id[RECORD_BUILD_ID_BYTES];
-	uint8_t n_build_id;          /* 0: not in the record; then major, minor, inode are */
+	uint8_t n_build_id; /* 0: not in the record; then major, minor, inode are */
 	bool executable;
-	const char *path;            /* NUL inside the record is checked */
+	const char *path; /* checked: its NUL is inside the record */
 };
 
 struct record {
@@ -74,17 +77,32 @@ struct record {
 	uint16_t misc;
 	const struct stream *stream; /* of the event that made it; NULL if unknown */
 	uint64_t id;
-	uint64_t time_ns;            /* CLOCK_MONOTONIC */
-	uint32_t pid, tid;           /* the task; for FORK and EXIT the one that begins or ends */
+	uint64_t time_ns;  /* CLOCK_MONOTONIC */
+	uint32_t pid, tid; /* the task; for FORK and EXIT, the one that starts or ends */
 	uint32_t cpu;
 	union {
 		struct record_sample sample;
 		struct record_mmap mmap;
-		struct { const char *name; bool exec; } comm;
-		struct { uint32_t parent_pid, parent_tid; } fork; /* FORK and EXIT */
-		struct { uint64_t id; const char *path; } cgroup;
-		struct { uint64_t addr; uint32_t bytes; bool unregister; const char *name; } ksymbol;
-		struct { uint64_t n; } lost;                      /* LOST and LOST_SAMPLES */
+		struct {
+			const char *name;
+			bool exec;
+		} comm;
+		struct {
+			uint32_t parent_pid, parent_tid;
+		} fork; /* FORK and EXIT */
+		struct {
+			uint64_t id;
+			const char *path;
+		} cgroup;
+		struct {
+			uint64_t addr;
+			uint32_t bytes;
+			bool unregister;
+			const char *name;
+		} ksymbol;
+		struct {
+			uint64_t n;
+		} lost; /* LOST and LOST_SAMPLES */
 	};
 };
 
@@ -92,22 +110,24 @@ _Static_assert(sizeof(struct record_mmap) <= offsetof(struct record_sample, read
 	"what every kind has is set");
 
 enum {
-	RECORD_SKIPPED = 1,  /* a type that we do not know: step over its size */
-	RECORD_TRUNCATED,    /* shorter than what it announces */
-	RECORD_HOSTILE,      /* counts or lengths that contradict each other */
-	RECORD_STRANGER,     /* its id is in no stream: only a closed event's record can do that,
-				and one that is not found by other signs (owner.h) */
-	RECORD_UNTIMED,      /* of record_time: the sample_id is of another hart, so its time is not
-				to be believed; the body may be */
+	RECORD_SKIPPED = 1, /* unknown type: skip it by its size */
+	RECORD_TRUNCATED,   /* shorter than what it announces */
+	RECORD_HOSTILE,     /* counts or lengths that contradict each other */
+	/* its id is in no stream: the event was closed, or owner.h cannot identify it */
+	RECORD_STRANGER,
+	/* of record_time: the sample_id names another hart, so its time is not trusted; the body
+	 * may be valid */
+	RECORD_UNTIMED,
 };
 
 /* Decode one whole record of n bytes. 0 or RECORD_*; *ret_record is set only on 0. */
 int record_decode(const uint8_t *bytes, size_t n, const struct stream_table *streams,
 	struct record *ret_record);
 
-/* Only the time of a record (cheap; for merging). 0 or RECORD_*; *ret_time_ns is set only on 0. */
-int record_time(const uint8_t *bytes, size_t n, const struct stream_table *streams,
-	uint64_t *ret_time_ns);
+/* Decode only the time of a record (cheap; for merging). 0 or RECORD_*; *ret_time_ns is set only on
+ * 0. */
+int record_time(
+	const uint8_t *bytes, size_t n, const struct stream_table *streams, uint64_t *ret_time_ns);
 
 static inline uint64_t record_chain_at(const struct record_sample *s, uint64_t i)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A record that is no sample is its body and, right behind it, sample_id; the size in its header is
- * that of both. But it may be more. The kernel makes one header for all who listen, and adds the
- * size of each listener's sample_id to it. Most kinds have their size put back for the next
- * listener, KSYMBOL, BPF_EVENT and TEXT_POKE have not: the second listener's record ends with as
- * many bytes as the first one's sample_id has, which nobody wrote. They are what was in the ring
- * before, often an id of ours, and a time that can be anything.
+/* A non-sample record is its body followed by sample_id; the size in its header should cover both,
+ * but it may be larger. The kernel makes one header for all listeners and adds the size of each
+ * listener's sample_id to it. For most kinds it restores the size for the next listener, but not
+ * for KSYMBOL, BPF_EVENT and TEXT_POKE: the second listener's record ends with unwritten bytes, as
+ * many as the first one's sample_id has. They hold old ring contents, often one of our ids with an
+ * arbitrary time.
  *
  *      listener 1   | header | body | sample_id |
  *      listener 2   | header | body | sample_id | stale …   |
  *      listener 3   | header | body | sample_id | stale …              |
  *
- * So the end of the body is worked out from the body: each kind has a fixed part, and some a string
- * behind it, which the kernel fills with zeros to a whole word. What no kind's layout tells (READ,
- * kinds that are newer than this file) ends with its sample_id, as documented.
+ * So the end of the body is computed from the body: each kind has a fixed part, and some a string
+ * after it, which the kernel pads with zeros to a whole word. Records whose layout does not give
+ * their size (READ, kinds newer than this file) end with their sample_id, as documented.
  *
  * Source: perf_event_header__init_id, perf_event_ksymbol_output, perf_event_bpf_output and
  * perf_event_text_poke_output in kernel/events/core.c of Linux 6.12, where perf_event_comm_output
- * and its like keep the size and put it back; seen on 6.18. The layouts: man perf_event_open, "MMAP
- * layout"; include/uapi/linux/perf_event.h of Linux 6.12.
+ * and similar functions save and restore the size; seen on 6.18. The layouts: man perf_event_open,
+ * "MMAP layout"; include/uapi/linux/perf_event.h of Linux 6.12.
  */
 
 #include "daemon/decode/trailer.h"
@@ -27,7 +27,7 @@
 
 #include "daemon/decode/record.h"
 
-/* The fields of sample_type that sample_id repeats behind every other record, 8 bytes each. */
+/* The fields of sample_type that sample_id repeats after every non-sample record, 8 bytes each. */
 #define SAMPLE_ID_FIELDS                                                                           \
 	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |             \
 		PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)
@@ -37,10 +37,10 @@
 #define SAMPLE_ID_WORDS_MIN 4 /* STREAM_SAMPLE_ID */
 #define SAMPLE_ID_WORDS_MAX 6 /* all of SAMPLE_ID_FIELDS */
 
-/* What a body is, behind the header. */
+/* Layout of a body, after the header. */
 struct body {
 	uint16_t words; /* of the fixed part; 0: not known */
-	bool text;      /* then a string, filled to a whole word */
+	bool text;      /* followed by a string, padded to a whole word */
 };
 
 static const struct body bodies[PERF_RECORD_MAX] = {
@@ -78,7 +78,7 @@ static size_t text_poke_end(const uint8_t *bytes, size_t n)
 	return HEADER + WORD + whole_words(sizeof(length) + length[0] + length[1]);
 }
 
-/* Where the body ends; 0 if it does not say. It may be beyond n. */
+/* The end of the body; 0 if it cannot be computed. It may be beyond n. */
 static size_t body_end(const uint8_t *bytes, size_t n, uint32_t type)
 {
 	if (type == PERF_RECORD_SWITCH)
@@ -123,8 +123,8 @@ int trailer_find(const uint8_t *bytes, size_t n, const struct stream_table *stre
 
 	if (s && (s->sample_type & STREAM_SAMPLE_ID) != STREAM_SAMPLE_ID)
 		return RECORD_HOSTILE;
-	/* As it should be, or it says nothing of where it ends, or contradicts itself, which is
-	 * found when it is decoded. */
+	/* The size is right, or the body does not give its end, or it contradicts itself, which
+	 * decoding will find. */
 	if (s && (!body || body + n_tail >= n)) {
 		if (n < HEADER + n_tail)
 			return RECORD_TRUNCATED;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Causes: why something that came over the feed was not taken
+/* Causes: why something from the feed was not taken
  *
- * Functions of this station return one of them as their positive outcome.
+ * Functions of this room return one of them as their positive outcome.
  */
 
 #include <stdint.h>

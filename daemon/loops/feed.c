@@ -16,15 +16,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/loops/feed_part.h"
+#include "daemon/loops/feed_private.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
 #define ACCEPTS_TURN 16u
 #define LISTEN_RETRY_NS 1000000000u /* without descriptors or memory: the next try */
 
-/* --- users --------------------------------------------------------------------------------------
- */
+/* --- users ------------------------------------------------------------------------------------ */
 
 static uint64_t user_bytes_max(const struct feed *f)
 {
@@ -34,21 +33,25 @@ static uint64_t user_bytes_max(const struct feed *f)
 static int user_get(struct feed *f, uid_t uid, struct feed_user **ret_user)
 {
 	struct feed_user *user;
-	HASH_FIND(hh, f->users, &uid, sizeof uid, user);
+	HASH_FIND(hh, f->users, &uid, sizeof(uid), user);
 	if (!user) {
-		user = calloc(1, sizeof *user);
+		user = calloc(1, sizeof(*user));
 		if (!user)
 			return -ENOMEM;
 		user->uid = uid;
 		user->period_ms = feed_period_ms(f, uid);
 		user->budget = (struct budget){.max = user_bytes_max(f), .above = &f->budget};
-		HASH_ADD(hh, f->users, uid, sizeof user->uid, user);
+		HASH_ADD(hh, f->users, uid, sizeof(user->uid), user);
+		if (!user->hh.tbl) {
+			free(user);
+			return -ENOMEM;
+		}
 	}
 	*ret_user = user;
 	return 0;
 }
 
-/* He stays while his share is used up, so that nobody begins anew by hanging up. */
+/* Keep the user while the share is used up, so that disconnecting does not refill it. */
 static void user_tidy(struct feed *f, struct feed_user *user)
 {
 	if (user->n_programs > 0 || user->spent_until_ns > f->now_ns)
@@ -65,8 +68,7 @@ static void users_tidy(struct feed *f)
 	}
 }
 
-/* --- programs ------------------------------------------------------------------------------------
- */
+/* --- programs --------------------------------------------------------------------------------- */
 
 static int watch(struct feed *f, int operation, int fd, void *what, bool on)
 {
@@ -117,7 +119,7 @@ static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 	int r = user_get(f, peer->uid, &user);
 	if (r == 0 && user->n_programs >= f->o.limits.programs_per_user_max)
 		return refuse(f, fd, FEED_PROGRAMS_OF_USER);
-	struct connection *c = r == 0 ? calloc(1, sizeof *c) : NULL;
+	struct connection *c = r == 0 ? calloc(1, sizeof(*c)) : NULL;
 	if (!c) {
 		close(fd);
 		return -ENOMEM;
@@ -171,7 +173,7 @@ static int accept_some(struct feed *f)
 		if (fd < 0)
 			return 0; /* none waits, or it is gone again */
 		struct ucred peer;
-		socklen_t n = sizeof peer;
+		socklen_t n = sizeof(peer);
 		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0) {
 			close(fd);
 			continue;
@@ -183,11 +185,9 @@ static int accept_some(struct feed *f)
 	return 0;
 }
 
-/* --- reading -------------------------------------------------------------------------------------
- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
-/* It is taken out: of one that is only not asked for, epoll tells that it hung up, again and again.
- */
+/* Remove it: with an empty event mask, epoll would report the hang-up again and again. */
 static int pause_until(struct connection *c, uint64_t resume_ns)
 {
 	c->waits = false;
@@ -213,25 +213,30 @@ static int pause_for_look(struct connection *c)
 	return r;
 }
 
-/* What a thread counted is read when it is known who that is. */
+/* Read a thread's counts once its task is known. */
 static int wait_for_thread(struct connection *c)
 {
 	struct mperf_feed_thread m;
-	memcpy(&m, c->feed->packet, sizeof m);
+	memcpy(&m, c->feed->packet, sizeof(m));
 	if (m.head.type != MPERF_THREAD || feed_seek_thread(c, (pid_t)m.tid))
 		return 0;
 	return pause_for_look(c);
 }
 
-/* One packet. 0; 1: nothing more for now; FEED_* that is to be hung up on, as a negative of it is
- * an errno; CLOSED. */
+/* Read one packet. 0; 1: nothing more for now; FEED_* if the program must be disconnected (negative
+ * values are errnos); CLOSED. */
 enum { READ_NOTHING = N_FEED_CAUSES, READ_CLOSED };
 static int read_packet(struct connection *c)
 {
 	struct feed *f = c->feed;
-	struct iovec piece = {.iov_base = f->packet, .iov_len = sizeof f->packet};
+	struct iovec piece = {.iov_base = f->packet, .iov_len = sizeof(f->packet)};
 	struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
 	ssize_t n = recvmsg(c->fd, &message, MSG_DONTWAIT);
+	/* A program that ended without reading what we asked it resets the connection. That is said
+	 * once, and before what it had sent. Source: net/unix/af_unix.c of Linux 6.12,
+	 * unix_release_sock; net/core/datagram.c, __skb_try_recv_datagram. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recvmsg(c->fd, &message, MSG_DONTWAIT);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? READ_NOTHING : READ_CLOSED;
 	if (n == 0)
@@ -258,7 +263,8 @@ static void spend(uint64_t *until_ns, uint64_t now_ns, uint64_t ns)
 	*until_ns = (*until_ns < now_ns ? now_ns : *until_ns) + ns;
 }
 
-/* Who makes more work than his share of the time waits, with all that he runs; a program alone. */
+/* A user over the share of time waits, with all their programs; a program over its own share waits
+ * alone. */
 static int charge_time(struct connection *c, uint64_t spent_ns)
 {
 	struct feed *f = c->feed;
@@ -293,8 +299,7 @@ static int read_turn(struct connection *c)
 	return 0;
 }
 
-/* --- time ----------------------------------------------------------------------------------------
- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 uint64_t feed_deadline_ns(const struct feed *f)
 {
@@ -379,7 +384,7 @@ int feed_resume(struct feed *f)
 	return r;
 }
 
-/* Look for those who wait for it, out of turn. *ret_any: there is one. */
+/* Look out of turn, for programs that wait for it. *ret_any: there is one. */
 static int look_for_waiting(struct feed *f, bool *ret_any)
 {
 	bool any = false;
@@ -424,12 +429,11 @@ int feed_settle(struct feed *f, uint64_t now_ns, uint64_t most_ns)
 	return r;
 }
 
-/* --- the owner's ---------------------------------------------------------------------------------
- */
+/* --- the owner's ------------------------------------------------------------------------------ */
 
 int feed_new(const struct feed_options *o, struct feed **ret_feed)
 {
-	struct feed *f = calloc(1, sizeof *f);
+	struct feed *f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
 	f->o = *o;

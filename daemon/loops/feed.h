@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The feed: programs that count themselves, as they connect, tell and go
+/* The feed: instrumented programs connect, report and leave
  *
  *      program ── SEQPACKET ──▶ feed ── counts of (task, loop, region) ──▶ take
  *         ▲                      │
  *         └──────── ASK ─────────┘
  *
- * Who a program is comes from its socket (SO_PEERCRED), never from what it says, and its threads
- * are only taken for threads of that process. What reading costs is charged to the user, who is not
- * read any more for ten times as long: his programs go on counting, and tell it later. One program
- * has half of its user's share, so that it leaves time for his others.
+ * A program's identity comes from its socket (SO_PEERCRED), never from what it says, and its
+ * threads must be threads of that process. The cost of reading is charged to the user, whose
+ * programs are then not read for ten times as long: they go on counting and report later. One
+ * program has half of its user's share, which leaves time for the user's others.
  */
 
 #include <sys/types.h>
@@ -19,42 +19,42 @@
 #include "daemon/loops/grant.h"
 #include "daemon/loops/program.h"
 
-/* Of all programs of one user, of the time of the loop. */
+/* The share of loop time for all programs of one user: one part in this many. */
 #define FEED_LOOP_SHARE 10u
-/* Of one of them. */
+/* The same for one program. */
 #define FEED_CONNECTION_SHARE (2 * FEED_LOOP_SHARE)
-/* What a user may be ahead of that: a program's tables when it starts, and a round. */
+/* How far a user may overdraw that share: the tables of a starting program, and a round. */
 #define FEED_AHEAD_NS 500000000u
-/* Packets of one program before the others have their turn; the time after which they have it
- * anyhow; and the time of all programs after which the rest of the loop has its turn. */
+/* Packets of one program before the others have a turn; the time after which they have one in any
+ * case; and the time of all programs before the rest of the loop has its turn. */
 #define FEED_PACKETS_TURN 32u
 #define FEED_TURN_NS 4000000u
 #define FEED_ROUND_NS 12000000u
 #define FEED_EVENTS_TURN 64
-#define FEED_HELLO_NS 10000000000u /* until its hello must have come; programs say it at once */
-/* Looking for a thread that is not known yet empties all rings, or reads a folder. */
+#define FEED_HELLO_NS 10000000000u /* until hello must have arrived; programs send it at once */
+/* Looking for an unknown thread drains all rings or reads a folder. */
 #define FEED_LOOK_NS 100000000u
-/* A program waits for such a look, so that new threads are told apart, once in so long: one that
- * begins threads all the time is not held up. */
+/* A program waits at most this often for such a look, which tells its new threads apart: one that
+ * starts threads all the time is not delayed. */
 #define FEED_WAIT_NS 1000000000u
 #define FEED_WANTS_MAX 4096
 
 struct feed_limits {
 	uint32_t programs_max, programs_per_user_max;
-	uint64_t program_bytes_max; /* of one program: tables, and what is being added up */
-	uint64_t bytes_max;         /* of all; one user may have half of it */
-	uint32_t period_ms;         /* at which programs are to tell */
+	uint64_t program_bytes_max; /* of one program: tables and sums */
+	uint64_t bytes_max;         /* of all programs; one user may have half of it */
+	uint32_t period_ms;         /* at which programs report */
 };
 
 struct feed_options {
-	int listen_fd; /* of a socket that listens; borrowed */
+	int listen_fd; /* a listening socket; borrowed */
 	struct feed_limits limits;
 	struct task_table *tasks; /* borrowed */
-	struct loop_sites *sites; /* borrowed; outlives who holds sites */
+	struct loop_sites *sites; /* borrowed; outlives all holders of sites */
 	struct grants *grants;    /* borrowed; NULL: nothing is granted */
-	/* Something was counted. task: whose it is; NULL: not known. 0 or -errno. */
+	/* Something was counted. task: the task that counted; NULL: not known. 0 or -errno. */
 	int (*take)(void *userdata, struct task *task, const struct loop_counts *c);
-	/* Let all that happened until now be known to `tasks`. 0 or -errno. NULL: it is. */
+	/* Bring `tasks` up to date. 0 or -errno. NULL: it is up to date. */
 	int (*catch_up)(void *userdata);
 	void *userdata;
 };
@@ -63,25 +63,27 @@ struct feed;
 
 int feed_new(const struct feed_options *o, struct feed **ret_feed);
 
-/* Readable when there is something to do, but for what the deadline is for. */
+/* Readable when there is work, except what the deadline covers. */
 int feed_fd(const struct feed *f);
 uint64_t feed_deadline_ns(const struct feed *f);
-/* A bounded amount; the rest is had by calling again. 0 or -errno, never because of a program. */
+/* Does a bounded amount of work; call again for the rest. 0 or -errno, never because of a
+ * program. */
 int feed_dispatch(struct feed *f, uint64_t now_ns);
 
-/* At the end: read also those who have used up their share, for there is no later. 0 or -errno. */
+/* At the end: also read programs of users who have used up their share, since there is no later
+ * turn. 0 or -errno. */
 int feed_resume(struct feed *f);
 
-/* Read what waits in the sockets by now, as far as FEED_SETTLE_TURNS go, also of those who wait for
- * a look, for at most most_ns of the thread's time; a user who has used up the share goes on
- * waiting. 0 or -errno. */
+/* Read what is in the sockets now, for at most FEED_SETTLE_TURNS turns and most_ns of the thread's
+ * time, also from programs that wait for a look; users who have used up their share go on waiting.
+ * 0 or -errno. */
 #define FEED_SETTLE_TURNS 256
 #ifdef __SANITIZE_ADDRESS__
 #define FEED_SETTLE_NS 150000000u /* sanitizers take six times as long */
 #else
-#define FEED_SETTLE_NS 25000000u /* where the loop goes on after it */
+#define FEED_SETTLE_NS 25000000u /* when the loop goes on afterwards */
 #endif
-/* One for the programs, one for the threads that they tell of. */
+/* One for the programs, one for the threads that they report. */
 #define FEED_SETTLE_LOOKS 2u
 int feed_settle(struct feed *f, uint64_t now_ns, uint64_t most_ns);
 
@@ -93,30 +95,30 @@ struct feed_reach {
 	uid_t uid;
 };
 
-/* Want the programs in reach to report at least this often from now on; 0: no more (reach NULL).
- * `who` is any address of the caller's own. 0 or -ENOMEM. */
+/* Request that the programs in reach report at least this often from now on; 0: withdraw the
+ * request (reach NULL). `who` is any address that belongs to the caller. 0 or -ENOMEM. */
 int feed_want_period(
 	struct feed *f, const void *who, const struct feed_reach *reach, uint32_t period_ms);
 
-/* Ask for a round at once: a program in reach by its pid, or all of them (0). Returns how many were
- * asked. */
+/* Ask for a round at once: one program in reach, by its pid, or all of them (0). Returns how many
+ * were asked. */
 uint32_t feed_ask(struct feed *f, const struct feed_reach *reach, pid_t pid);
 
-/* What functions in two bodies are to count from now on (MPERF_SELECT). */
-#define FEED_GLOBS_BYTES_MAX 2048u /* as programs take at most */
+/* What functions with two bodies count from now on (MPERF_SELECT). */
+#define FEED_GLOBS_BYTES_MAX 2048u /* the most that programs accept */
 struct feed_selection {
-	uint32_t one_in;      /* of so many entries one; 1: each; 0: none */
+	uint32_t one_in;      /* count one in this many entries; 1: each; 0: none */
 	const char *globs;    /* each ended by NUL */
 	uint32_t globs_bytes; /* at most FEED_GLOBS_BYTES_MAX; 0: all functions */
 };
-/* Tell it a program, for a user who owns it, or root. 0, or why not. */
+/* Send it to a program, on behalf of the user who owns it, or root. 0, or why not. */
 enum { FEED_NO_PROGRAM = 1, FEED_NOT_YOURS };
 int feed_select(struct feed *f, pid_t pid, uid_t by, const struct feed_selection *selection);
 
-/* Rounds that came since it began. */
+/* Rounds received since the start. */
 uint64_t feed_rounds(const struct feed *f);
 
-/* Before a sweep: the tasks that it holds. */
+/* Before a sweep: mark the tasks that it holds. */
 void feed_mark(struct feed *f, struct sweep *s);
 
 struct feed_status {

@@ -3,7 +3,7 @@
  * Requests to programs that count themselves: how often to report, to report now, what to count.
  * Each question reaches the programs of one user alone, unless it comes from one who sees all.
  */
-#include "daemon/loops/feed_part.h"
+#include "daemon/loops/feed_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,12 +29,12 @@ uint32_t feed_period_ms(const struct feed *f, uid_t uid)
 void feed_send_ask(struct connection *c, bool now)
 {
 	const struct mperf_feed_ask message = {
-		.head = {.type = MPERF_ASK, .bytes = sizeof message},
+		.head = {.type = MPERF_ASK, .bytes = sizeof(message)},
 		.period_ms = c->user->period_ms,
 		.now = now,
 	};
 	c->told_ms = c->user->period_ms;
-	(void)send(c->fd, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)send(c->fd, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Wants or the limit changed: send the new period to programs for which it differs. */
@@ -62,7 +62,7 @@ int feed_want_period(
 			return 0; /* it gets the period that there is */
 		if (i == f->size_wants) {
 			size_t size = i ? 2 * i : 8;
-			struct feed_want *grown = reallocarray(f->want, size, sizeof *grown);
+			struct feed_want *grown = reallocarray(f->want, size, sizeof(*grown));
 			if (!grown)
 				return -ENOMEM;
 			f->want = grown;
@@ -97,7 +97,8 @@ static bool select_in(const struct connection *c, const struct feed_selection *s
 		char globs[FEED_GLOBS_BYTES_MAX];
 	} message = {
 		.head = {.head = {.type = MPERF_SELECT,
-				 .bytes = (uint32_t)(sizeof message.head + selection->globs_bytes)},
+				 .bytes =
+					 (uint32_t)(sizeof(message.head) + selection->globs_bytes)},
 			.one_in = selection->one_in,
 			.globs_bytes = selection->globs_bytes},
 	};

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "daemon/attribute/rights.h"
-#include "daemon/loops/feed_part.h"
+#include "daemon/loops/feed_private.h"
 
 /* Is it a thread of that process, and does it wholly belong to the user who connected? */
 static bool is_theirs(const struct connection *c, pid_t tid)
@@ -24,26 +24,26 @@ static bool is_theirs(const struct connection *c, pid_t tid)
 static int send_set(const struct connection *c, uint32_t thread, const struct grant_set *set)
 {
 	struct mperf_feed_grant grant = {
-		.head = {.type = MPERF_GRANT, .bytes = sizeof grant},
+		.head = {.type = MPERF_GRANT, .bytes = sizeof(grant)},
 		.thread = thread,
 		.n = set->n,
 	};
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof set->fd)];
+		char bytes[CMSG_SPACE(sizeof(set->fd))];
 	} control = {.bytes = {0}};
-	struct iovec piece = {.iov_base = &grant, .iov_len = sizeof grant};
+	struct iovec piece = {.iov_base = &grant, .iov_len = sizeof(grant)};
 	struct msghdr message = {
 		.msg_iov = &piece,
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
-		.msg_controllen = CMSG_SPACE(set->n * sizeof *set->fd),
+		.msg_controllen = CMSG_SPACE(set->n * sizeof(*set->fd)),
 	};
 	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
 	rights->cmsg_level = SOL_SOCKET;
 	rights->cmsg_type = SCM_RIGHTS;
-	rights->cmsg_len = CMSG_LEN(set->n * sizeof *set->fd);
-	memcpy(CMSG_DATA(rights), set->fd, set->n * sizeof *set->fd);
+	rights->cmsg_len = CMSG_LEN(set->n * sizeof(*set->fd));
+	memcpy(CMSG_DATA(rights), set->fd, set->n * sizeof(*set->fd));
 	return sendmsg(c->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
@@ -73,7 +73,7 @@ void feed_grant(struct connection *c, struct program_thread *t, const struct tas
 	grants_open(g, t->our_tid, &set);
 	bool sent = set.n > 0 && is_theirs(c, t->our_tid) && send_set(c, t->id, &set) == 0;
 	if (sent) {
-		memcpy(t->granted, set.event, sizeof t->granted);
+		memcpy(t->granted, set.event, sizeof(t->granted));
 		c->n_grants++;
 		c->user->n_grants++;
 	}

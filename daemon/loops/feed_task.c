@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/loops/feed_part.h"
+#include "daemon/loops/feed_private.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -29,7 +29,7 @@ static bool read_inner_pid(const char *path, pid_t *ret_pid, unsigned *ret_n)
 	char line[256];
 	bool found = false;
 	FILE *f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof line, f)) {
+	while (f && !found && fgets(line, sizeof(line), f)) {
 		if (strncmp(line, "NSpid:", 6) != 0)
 			continue;
 		*ret_n = 0;
@@ -51,15 +51,15 @@ bool feed_has_other_pids(pid_t pid)
 	char path[48];
 	pid_t inner;
 	unsigned n;
-	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	return read_inner_pid(path, &inner, &n) && n > 1;
 }
 
 /* Our number of a thread that has another one in its namespace; 0: none has. */
 static pid_t outer_tid(pid_t pid, pid_t inner_tid)
 {
-	char path[sizeof "/proc//task//status" + 2 * 12 + NAME_MAX];
-	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	char path[sizeof("/proc//task//status") + 2 * 12 + NAME_MAX];
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	_cleanup_(closedirp) DIR *folder = opendir(path);
 	const struct dirent *entry;
 	for (unsigned i = 0; folder && i < PROGRAM_THREADS_MAX && (entry = readdir(folder)); i++) {
@@ -67,7 +67,7 @@ static pid_t outer_tid(pid_t pid, pid_t inner_tid)
 		unsigned n;
 		if (entry->d_name[0] == '.')
 			continue;
-		snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid, entry->d_name);
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid, entry->d_name);
 		if (read_inner_pid(path, &inner, &n) && inner == inner_tid)
 			return (pid_t)atoi(entry->d_name);
 	}

@@ -21,7 +21,7 @@ static bool is_fit(const struct event *e)
 
 static int wrong(struct event_error *e, const char *name, const char *why)
 {
-	snprintf(e->text, sizeof e->text, "%.80s cannot be counted in regions: %s", name, why);
+	snprintf(e->text, sizeof(e->text), "%.80s cannot be counted in regions: %s", name, why);
 	return GRANTS_WRONG;
 }
 
@@ -34,15 +34,15 @@ int grants_make(const struct kernel *k, const struct machine *m, const struct co
 		return GRANTS_WRONG;
 	if (list.n_events > (int)MPERF_GRANTS_MAX)
 		return wrong(
-			ret_error, list.event[MPERF_GRANTS_MAX].name, "four events are the most");
+			ret_error, list.event[MPERF_GRANTS_MAX].name, "at most four events can be");
 	for (int i = 0; i < list.n_events; i++) {
 		const struct event *e = &list.event[i];
 		if (!is_fit(e))
 			return wrong(ret_error, e->name,
 				"choose an event of user code with a shorter name");
 		g.event[i].event = *e;
-		snprintf(g.names.name[i], sizeof g.names.name[i], "%.*s",
-			(int)sizeof g.names.name[i] - 1, e->name);
+		snprintf(g.names.name[i], sizeof(g.names.name[i]), "%.*s",
+			(int)sizeof(g.names.name[i]) - 1, e->name);
 		g.names.is_time[i] = e->type == PERF_TYPE_SOFTWARE &&
 				     (e->config == PERF_COUNT_SW_TASK_CLOCK ||
 					     e->config == PERF_COUNT_SW_CPU_CLOCK);
@@ -55,7 +55,7 @@ int grants_make(const struct kernel *k, const struct machine *m, const struct co
 static int open_event(const struct grants *g, const struct event *e, pid_t tid, int leader)
 {
 	struct perf_event_attr attr = {
-		.size = sizeof attr,
+		.size = sizeof(attr),
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 	};
 	event_to_attr(e, &attr);
@@ -74,7 +74,7 @@ static void refuse(const struct grants *g, struct grant_event *e, int error)
 	struct refusal why = refusal_explain(&e->event, error, false, g->machine);
 	e->n_refused++;
 	e->absent = error == ENOENT || error == ENODEV || error == EOPNOTSUPP;
-	snprintf(e->trouble, sizeof e->trouble, "%s; %s", why.says, why.remedy);
+	snprintf(e->trouble, sizeof(e->trouble), "%s; %s", why.says, why.remedy);
 }
 
 void grants_open(struct grants *g, pid_t tid, struct grant_set *ret_set)

@@ -25,7 +25,7 @@ static size_t struct_bytes(unsigned type)
 		[MPERF_GONE] = sizeof(struct mperf_feed_gone),
 		[MPERF_ROUND] = sizeof(struct mperf_feed_round),
 	};
-	return type < sizeof bytes / sizeof *bytes ? bytes[type] : 0;
+	return type < sizeof(bytes) / sizeof(*bytes) ? bytes[type] : 0;
 }
 
 /* A text of n bytes that ends in its only NUL. */
@@ -59,9 +59,9 @@ int feed_message_parse(const uint8_t *bytes, size_t n, struct feed_message *ret_
 {
 	struct feed_message m = {0};
 	struct mperf_feed_head head;
-	if (n < sizeof head || n > MPERF_PACKET_BYTES_MAX)
+	if (n < sizeof(head) || n > MPERF_PACKET_BYTES_MAX)
 		return FEED_LENGTH;
-	memcpy(&head, bytes, sizeof head);
+	memcpy(&head, bytes, sizeof(head));
 	if (head.bytes != n)
 		return FEED_LENGTH;
 	size_t fixed = struct_bytes(head.type);
@@ -82,15 +82,15 @@ int feed_message_parse(const uint8_t *bytes, size_t n, struct feed_message *ret_
 struct mperf_delta feed_message_delta(const struct feed_message *m, uint32_t i)
 {
 	struct mperf_delta delta;
-	memcpy(&delta, m->rest + i * sizeof delta, sizeof delta);
+	memcpy(&delta, m->rest + i * sizeof(delta), sizeof(delta));
 	return delta;
 }
 
 bool feed_message_begins_file(const uint8_t *bytes, size_t n)
 {
 	struct mperf_feed_hello hello;
-	if (n < sizeof hello)
+	if (n < sizeof(hello))
 		return false;
-	memcpy(&hello, bytes, sizeof hello);
+	memcpy(&hello, bytes, sizeof(hello));
 	return hello.head.type == MPERF_HELLO && hello.magic == MPERF_FEED_MAGIC;
 }

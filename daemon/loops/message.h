@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Messages: what a program sends, checked for its form
+/* Messages: what a program sends, with its form checked
  *
- * A message is one packet (or one piece of a file that MPERF_OUTPUT named): a fixed struct of
- * runtime/abi.inc, and what its own lengths say follows. Whether it makes sense is the program's
- * story (program.h); here it is only seen to that nothing reaches beyond its end.
+ * A message is one packet (or one piece of a file named by MPERF_OUTPUT): a fixed struct of
+ * runtime/abi.inc, followed by as many bytes as its lengths say. Whether it makes sense is checked
+ * in program.h; here we only check that nothing reaches beyond its end.
  */
 
 #include <stdbool.h>
@@ -37,8 +37,8 @@ struct feed_message {
 /* 0; FEED_LENGTH, FEED_MESSAGE (a type that we do not know), see cause.h. */
 int feed_message_parse(const uint8_t *bytes, size_t n, struct feed_message *ret_message);
 
-/* Do these bytes, the first of a file, begin as what MPERF_OUTPUT named? FEED_HELLO_BYTES suffice.
- */
+/* Do these first bytes of a file belong to a file written for MPERF_OUTPUT? FEED_HELLO_BYTES
+ * suffice. */
 #define FEED_HELLO_BYTES sizeof(struct mperf_feed_hello)
 bool feed_message_begins_file(const uint8_t *bytes, size_t n);
 

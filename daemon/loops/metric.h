@@ -3,9 +3,9 @@
 
 /* Metrics: what loops, functions and regions count
  *
- * Those of runtime/abi.inc, by their ids, and behind them what the daemon makes itself of a
- * program's messages. The store knows them by name (loop_metric.name); a modelled one, which stands
- * for what a library call is taken to do, has "_modelled" behind it.
+ * Those of runtime/abi.inc, by their ids, followed by those that the daemon derives from a
+ * program's messages. The store knows them by name (loop_metric.name); a modelled one, which
+ * estimates what a library call does, ends in "_modelled".
  */
 
 #include <stdbool.h>
@@ -17,23 +17,23 @@ enum loop_metric {
 	LOOP_NONE,
 #define MPERF_METRIC(id, symbol, name, unit, says) LOOP_##symbol = (id),
 #include "runtime/abi.inc"
-	/* of regions, beside their entries and time_ns: for how long counters were on */
+	/* of regions, besides their entries and time_ns: how long counters were on */
 	LOOP_COUNTED_NS,
-	/* of a region, or of what runs in none: how long its counts gathered */
+	/* of a region, or of code outside all regions: the time over which it was counted */
 	LOOP_SPAN_NS,
-	/* of a region: for how long, and how often, what the daemon granted to be counted there
-	 * (grant.h) was; MPERF_GRANTS_MAX of them, whose names a struct loop_granted has */
+	/* of a region: for how long the granted events (grant.h) were counted, and their counts;
+	 * MPERF_GRANTS_MAX of them, with names in struct loop_granted */
 	LOOP_GRANTED_NS,
 	LOOP_GRANTED,
 	N_LOOP_METRICS = LOOP_GRANTED + MPERF_GRANTS_MAX,
 };
 #define LOOP_METRICS_OF_PROGRAMS LOOP_COUNTED_NS /* ids below it come from tables */
 
-/* A value's place: each metric as it was seen, and as it was modelled. */
+/* A value's index: each metric as counted, and as modelled. */
 #define LOOP_VALUE(metric, modelled) (2 * (unsigned)(metric) + ((modelled) ? 1 : 0))
 #define N_LOOP_VALUES (2 * N_LOOP_METRICS)
 
-/* Events that are counted in regions, as people call them ("LLC-load-misses"); "": none. */
+/* Events counted in regions, by their usual names ("LLC-load-misses"); "": none. */
 #define LOOP_GRANTED_BYTES 64
 struct loop_granted {
 	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES];
@@ -43,10 +43,10 @@ struct loop_granted {
 
 #define LOOP_METRIC_NAME_BYTES 80
 
-/* The name of a value as the store has it, and its unit ("count", "bytes", "ns"); NULL for what is
- * none. The name is written to `name` and returned. granted: NULL where nothing is. */
+/* The name of a value in the store, and its unit ("count", "bytes", "ns"); NULL if there is no such
+ * value. The name is written to `name` and returned. granted: NULL if nothing is granted. */
 const char *loop_value_name(
 	unsigned value, const struct loop_granted *granted, char name[LOOP_METRIC_NAME_BYTES]);
 const char *loop_value_unit(unsigned value, const struct loop_granted *granted);
-/* The value of that name; 0 for a name that we do not know, such as those of what was granted. */
+/* The value of that name; 0 for unknown names, such as those of granted events. */
 unsigned loop_value_find(const char *name);

@@ -10,28 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/loops/program_part.h"
+#include "daemon/loops/program_private.h"
 #include "proto/memory.h"
-
-int program_charge(struct program *p, size_t n)
-{
-	for (struct budget *b = &p->budget; b; b = b->above)
-		if (n > b->max || b->used > b->max - n)
-			return b == &p->budget ? FEED_MEMORY : FEED_MEMORY_ALL;
-	for (struct budget *b = &p->budget; b; b = b->above)
-		b->used += n;
-	return 0;
-}
-
-void program_discharge(struct program *p, size_t n)
-{
-	for (struct budget *b = &p->budget; b; b = b->above)
-		b->used -= n;
-}
 
 int program_new(const struct program_options *o, struct program **ret_program)
 {
-	struct program *p = calloc(1, sizeof *p);
+	struct program *p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	p->o = *o;
@@ -60,21 +44,25 @@ static int take_thread(struct program *p, const struct feed_message *m)
 {
 	const struct mperf_feed_thread *said = &m->thread;
 	struct program_thread *t;
-	HASH_FIND(hh, p->threads, &said->thread, sizeof said->thread, t);
+	HASH_FIND(hh, p->threads, &said->thread, sizeof(said->thread), t);
 	if (t)
 		return FEED_TWICE;
 	if (HASH_COUNT(p->threads) >= PROGRAM_THREADS_MAX)
 		return FEED_THREADS;
-	int r = program_charge(p, sizeof *t);
+	int r = program_charge(p, sizeof(*t));
 	if (r != 0)
 		return r;
-	t = calloc(1, sizeof *t);
+	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
 	t->id = said->thread;
 	t->tid = said->tid;
 	t->begin_ns = t->until_ns = said->begin_ns;
-	HASH_ADD(hh, p->threads, id, sizeof t->id, t);
+	HASH_ADD(hh, p->threads, id, sizeof(t->id), t);
+	if (!t->hh.tbl) {
+		free(t);
+		return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -94,12 +82,12 @@ static int region_new(struct program *p, const struct feed_message *m,
 	struct loop_site *site;
 	if (m->n_rest > 2 * LOOP_TEXT_BYTES_MAX)
 		return FEED_REGIONS;
-	int r = program_charge(p, sizeof **ret_region + loop_site_memory(&key));
+	int r = program_charge(p, sizeof(**ret_region) + loop_site_memory(&key));
 	if (r == 0)
 		r = loop_site_get(p->o.sites, &key, parent ? parent->site : NULL, &more, &site);
 	if (r != 0)
 		return r;
-	struct program_region *region = calloc(1, sizeof *region);
+	struct program_region *region = calloc(1, sizeof(*region));
 	if (!region) {
 		loop_site_unref(p->o.sites, site);
 		return -ENOMEM;
@@ -117,11 +105,11 @@ static int take_region(struct program *p, const struct feed_message *m)
 {
 	const struct mperf_feed_region *said = &m->region;
 	struct program_region *region, *parent = NULL;
-	HASH_FIND(hh, p->regions, &said->region, sizeof said->region, region);
+	HASH_FIND(hh, p->regions, &said->region, sizeof(said->region), region);
 	if (region)
 		return FEED_TWICE;
 	if (said->parent)
-		HASH_FIND(hh, p->regions, &said->parent, sizeof said->parent, parent);
+		HASH_FIND(hh, p->regions, &said->parent, sizeof(said->parent), parent);
 	if (said->region == 0 || (said->parent && !parent))
 		return FEED_UNANNOUNCED;
 	if (HASH_COUNT(p->regions) >= PROGRAM_REGIONS_MAX ||
@@ -130,7 +118,12 @@ static int take_region(struct program *p, const struct feed_message *m)
 	int r = region_new(p, m, parent, &region);
 	if (r != 0)
 		return r;
-	HASH_ADD(hh, p->regions, id, sizeof region->id, region);
+	HASH_ADD(hh, p->regions, id, sizeof(region->id), region);
+	if (!region->hh.tbl) {
+		loop_site_unref(p->o.sites, region->site);
+		free(region);
+		return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -139,7 +132,7 @@ static void thread_free(struct program *p, struct program_thread *t)
 	if (p->o.thread_gone)
 		p->o.thread_gone(p->o.userdata, t);
 	HASH_DEL(p->threads, t);
-	program_discharge(p, sizeof *t);
+	program_discharge(p, sizeof(*t));
 	free(t);
 }
 
@@ -149,12 +142,12 @@ static int take_gone(struct program *p, const struct feed_message *m)
 	int r = FEED_UNANNOUNCED;
 	if (m->gone.kind == MPERF_GONE_THREAD) {
 		struct program_thread *t;
-		HASH_FIND(hh, p->threads, &id, sizeof id, t);
+		HASH_FIND(hh, p->threads, &id, sizeof(id), t);
 		if (t && (r = program_end_thread(p, t)) == 0)
 			thread_free(p, t);
 	} else if (m->gone.kind == MPERF_GONE_OBJECT) {
 		struct program_object *o;
-		HASH_FIND(hh, p->objects, &id, sizeof id, o);
+		HASH_FIND(hh, p->objects, &id, sizeof(id), o);
 		if (o && (r = program_end_object(p, o)) == 0)
 			program_object_free(p, o);
 	}
@@ -204,7 +197,7 @@ static int take(struct program *p, const struct feed_message *m)
 	}
 }
 
-/* Count what was wrong. 0; FEED_* that is to be hung up on; -errno. */
+/* Count the fault. 0; FEED_* if the program must be disconnected; -errno. */
 static int outcome(struct program *p, int r)
 {
 	if (r <= 0 || r >= N_FEED_CAUSES)

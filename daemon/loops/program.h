@@ -7,11 +7,11 @@
  *      DELTAS ─▶ added up per (thread, region, scope) ── ROUND ─▶ sink
  *      SPENT ────────────────────────────────────────────────────▶ sink
  *
- * A counter of a spanning tree says something only together with the others, so nothing goes out
- * before a round is complete; and as a function may be half-way through just then, a sum may be
- * below zero by one path: that is kept back, and taken off the next round's. All sums wrap like the
- * counters they are made of. A program is in nobody's way: what it may hold is bounded and charged
- * to budgets, what it says wrong is counted by cause (cause.h).
+ * A counter of a spanning tree means something only together with the others, so nothing goes out
+ * before a round is complete. A function may be half-way through at that moment, so a sum may be
+ * negative by one path: it is kept, and taken off the sum of the next round. All sums wrap like the
+ * counters they are made of. A program cannot disturb others: its memory is bounded and charged to
+ * budgets, and its errors are counted by cause (cause.h).
  */
 
 #include "daemon/loops/cause.h"
@@ -24,12 +24,12 @@
 /* Compilation units of one object; the largest have 30,000. */
 #define PROGRAM_MODULES_MAX (1u << 16)
 #define PROGRAM_COUNTERS_MAX (1u << 24)
-/* Threads that live; what is lived through is unbounded. */
+/* Threads alive at the same time; no limit over the program's lifetime. */
 #define PROGRAM_THREADS_MAX 8192u
-/* Regions as they were entered, one for each path. */
+/* Regions, one for each path by which they were entered. */
 #define PROGRAM_REGIONS_MAX 4096u
 #define PROGRAM_REGION_DEPTH_MAX 64u
-/* What a program may say that makes no sense until it is taken for no program of ours. */
+/* Nonsensical messages tolerated before we disconnect a program. */
 #define PROGRAM_FAULTS_MAX 10000u
 
 /* Bytes in use; each budget is part of the one above. */
@@ -39,13 +39,13 @@ struct budget {
 };
 
 struct program_thread {
-	uint32_t id, tid; /* tid as its pid namespace has it */
+	uint32_t id, tid; /* tid is the one in its pid namespace */
 	uint64_t begin_ns;
-	uint64_t until_ns;    /* CLOCK_MONOTONIC, to which its counts went out */
+	uint64_t until_ns;    /* CLOCK_MONOTONIC, up to which its counts were handed out */
 	bool counted;         /* in this round */
-	uint8_t asked_grants; /* the owner's: how often he tried to give it counters, */
-	uint8_t granted[MPERF_GRANTS_MAX]; /* and what its words count: place + 1; 0 nothing */
-	void *who;                         /* the owner's: whom it takes the thread for, */
+	uint8_t asked_grants; /* the owner's: how often it tried to grant counters, */
+	uint8_t granted[MPERF_GRANTS_MAX]; /* and what the words count: index + 1; 0: nothing */
+	void *who;                         /* the owner's: the task that it takes the thread for, */
 	int32_t our_tid;                   /* and its tid in the owner's namespace; 0: not known */
 	UT_hash_handle hh;
 };
@@ -60,22 +60,22 @@ struct program_region {
 struct loop_counts {
 	struct program_thread *thread;
 	struct loop_site *site;
-	struct loop_site *region; /* NULL: in none */
+	struct loop_site *region; /* NULL: outside all regions */
 	const uint64_t *value;    /* N_LOOP_VALUES */
 	uint64_t until_ns;
-	const struct loop_granted *granted; /* names of its last values; NULL: it has none */
-	uint8_t was_granted; /* bit i: of these, the i-th was counted, and is 0 if it is 0 */
+	const struct loop_granted *granted; /* names of its granted values; NULL: it has none */
+	uint8_t was_granted; /* bit i: granted event i was counted, so a value of 0 means 0 */
 };
 
 struct program_options {
 	struct loop_sites *sites; /* borrowed, like all here */
 	uint64_t *causes;         /* N_FEED_CAUSES: counted up */
-	struct budget *budget;    /* what it may hold is part of it; NULL: unbounded */
+	struct budget *budget;    /* its memory is charged to it; NULL: unbounded */
 	uint64_t memory_max;
-	const struct loop_granted *granted; /* what may be granted; NULL: nothing */
+	const struct loop_granted *granted; /* events that may be granted; NULL: none */
 	/* A region or block was counted: 0 or -errno, fatal. */
 	int (*take)(void *userdata, const struct loop_counts *c);
-	/* A thread is gone, and with it `who`. May be NULL. */
+	/* A thread has ended, and `who` becomes invalid. May be NULL. */
 	void (*thread_gone)(void *userdata, struct program_thread *t);
 	void *userdata;
 };
@@ -83,18 +83,18 @@ struct program_options {
 struct program_object;
 struct program_part;
 
-/* What a message began and did not end: it goes on in later turns of the loop. */
+/* Unfinished work of a message, continued in later turns of the loop. */
 struct program_work {
-	struct program_object *object; /* of a table that becomes sites; NULL: none does */
-	uint32_t module, scope;        /* and the scope that is next */
+	struct program_object *object; /* whose table is being turned into sites; NULL: none */
+	uint32_t module, scope;        /* and the next scope */
 	uint32_t *n_blocks;            /* by scope: blocks so far */
-	bool round;                    /* what a round counted is handed out */
+	bool round;                    /* the counts of a round are being handed out */
 };
 
 struct program {
 	struct program_options o;
 	struct budget budget;
-	bool greeted, last; /* last: it said that it exits */
+	bool greeted, last; /* last: it announced its exit */
 	uint64_t begin_ns;
 	uint32_t vscale, period_ms;
 	uint64_t n_rounds, until_ns; /* of the last round */
@@ -111,17 +111,17 @@ struct program {
 
 int program_new(const struct program_options *o, struct program **ret_program);
 
-/* Take one message. 0, also where it was counted and passed over; FEED_* that is to be hung up on,
- * which was counted too; -errno. */
+/* Take one message. 0, also if it was counted as a fault and skipped; FEED_* if the program must be
+ * disconnected, also counted; -errno. */
 int program_take(struct program *p, const uint8_t *bytes, size_t n);
 
-/* Is there work left of the message that was taken last? Then program_work is to be called, and no
- * message taken, until there is none. */
+/* Is work left of the last message? Then call program_work, and take no message, until there is
+ * none. */
 static inline bool program_is_at_work(const struct program *p)
 {
 	return p->work.object || p->work.round;
 }
-/* Do some milliseconds' worth of it. As program_take. */
+/* Do a few milliseconds of it. As program_take. */
 int program_work(struct program *p);
 
 struct program *program_free(struct program *p);

@@ -8,19 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/loops/program_part.h"
+#include "daemon/loops/program_private.h"
 #include "proto/memory.h"
 
-/* --- parts --------------------------------------------------------------------------------------
- */
+/* --- parts ------------------------------------------------------------------------------------ */
 
 static int part_new(struct program *p, const struct part_key *key, struct program_module *module,
 	struct program_part **ret_part)
 {
-	size_t memory = sizeof **ret_part + module->n_scopes * sizeof(struct part_row *);
+	size_t memory = sizeof(**ret_part) + module->n_scopes * sizeof(struct part_row *);
 	if (program_charge(p, memory) != 0)
 		return FEED_ROWS; /* what is counted already goes on */
-	struct program_part *part = calloc(1, sizeof *part);
+	struct program_part *part = calloc(1, sizeof(*part));
 	if (part)
 		part->row = calloc((size_t)module->n_scopes + 1, sizeof(*part->row));
 	if (!part || !part->row) {
@@ -31,10 +30,16 @@ static int part_new(struct program *p, const struct part_key *key, struct progra
 	part->key = *key;
 	part->module = module;
 	part->memory = memory;
-	HASH_FIND(hh, p->threads, &key->thread, sizeof key->thread, part->thread);
+	HASH_FIND(hh, p->threads, &key->thread, sizeof(key->thread), part->thread);
 	if (key->region)
-		HASH_FIND(hh, p->regions, &key->region, sizeof key->region, part->region);
-	HASH_ADD(hh, p->parts, key, sizeof part->key, part);
+		HASH_FIND(hh, p->regions, &key->region, sizeof(key->region), part->region);
+	HASH_ADD(hh, p->parts, key, sizeof(part->key), part);
+	if (!part->hh.tbl) {
+		free(part->row);
+		free(part);
+		program_discharge(p, memory);
+		return -ENOMEM;
+	}
 	*ret_part = part;
 	return 0;
 }
@@ -60,7 +65,7 @@ static int part_get(struct program *p, const struct mperf_feed_deltas *said,
 		.object = said->object,
 		.module = (uint32_t)(module - o->module)};
 	struct program_part *part;
-	HASH_FIND(hh, p->parts, &key, sizeof key, part);
+	HASH_FIND(hh, p->parts, &key, sizeof(key), part);
 	int r = part ? 0 : part_new(p, &key, module, &part);
 	if (r != 0)
 		return r;
@@ -75,14 +80,14 @@ static int row_get(
 {
 	struct part_row *row = part->row[scope];
 	if (!row) {
-		if (program_charge(p, sizeof *row) != 0)
+		if (program_charge(p, sizeof(*row)) != 0)
 			return FEED_ROWS;
-		row = calloc(1, sizeof *row);
+		row = calloc(1, sizeof(*row));
 		if (!row) {
-			program_discharge(p, sizeof *row);
+			program_discharge(p, sizeof(*row));
 			return -ENOMEM;
 		}
-		part->memory += sizeof *row;
+		part->memory += sizeof(*row);
 		row->scope = scope;
 		row->next = part->rows;
 		part->rows = part->row[scope] = row;
@@ -96,8 +101,7 @@ static int row_get(
 	return 0;
 }
 
-/* --- deltas -------------------------------------------------------------------------------------
- */
+/* --- deltas ----------------------------------------------------------------------------------- */
 
 /* factor × delta (× vscale), all modulo 2^64. */
 static int add_terms(struct program *p, struct program_part *part, uint32_t counter, uint64_t delta)
@@ -155,10 +159,10 @@ int program_take_deltas(struct program *p, const struct feed_message *m)
 	struct program_thread *thread;
 	struct program_object *o;
 	struct program_region *region = NULL;
-	HASH_FIND(hh, p->threads, &said->thread, sizeof said->thread, thread);
-	HASH_FIND(hh, p->objects, &said->object, sizeof said->object, o);
+	HASH_FIND(hh, p->threads, &said->thread, sizeof(said->thread), thread);
+	HASH_FIND(hh, p->objects, &said->object, sizeof(said->object), o);
 	if (said->region)
-		HASH_FIND(hh, p->regions, &said->region, sizeof said->region, region);
+		HASH_FIND(hh, p->regions, &said->region, sizeof(said->region), region);
 	if (!thread || !o || (said->region && !region))
 		return FEED_UNANNOUNCED;
 	if (said->from_ns > said->until_ns)
@@ -166,8 +170,7 @@ int program_take_deltas(struct program *p, const struct feed_message *m)
 	return add_deltas(p, m, o);
 }
 
-/* --- out ----------------------------------------------------------------------------------------
- */
+/* --- out -------------------------------------------------------------------------------------- */
 
 static int hand_out_row(struct program *p, struct program_part *part, struct part_row *row)
 {
@@ -294,8 +297,8 @@ void program_parts_clear(struct program *p)
 	}
 }
 
-/* Words of what a thread was granted go where their events stand; others are made up. Returns which
- * events these are. */
+/* Put the words of a thread's granted events at the events' indices; ignore other words, which are
+ * invalid. Returns which events these are. */
 static uint8_t put_granted(
 	const struct program_thread *t, const struct mperf_feed_spent *said, uint64_t *value)
 {
@@ -318,8 +321,8 @@ int program_take_spent(struct program *p, const struct feed_message *m)
 	const struct mperf_feed_spent *said = &m->spent;
 	struct program_thread *thread;
 	struct program_region *region;
-	HASH_FIND(hh, p->threads, &said->thread, sizeof said->thread, thread);
-	HASH_FIND(hh, p->regions, &said->region, sizeof said->region, region);
+	HASH_FIND(hh, p->threads, &said->thread, sizeof(said->thread), thread);
+	HASH_FIND(hh, p->regions, &said->region, sizeof(said->region), region);
 	if (!thread || !region)
 		return FEED_UNANNOUNCED;
 	if (said->from_ns > said->until_ns)

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/loops/program_part.h"
+#include "daemon/loops/program_private.h"
 #include "proto/memory.h"
 
 int program_take_object(struct program *p, const struct feed_message *m)
 {
 	const struct mperf_feed_object *said = &m->object;
 	struct program_object *o;
-	HASH_FIND(hh, p->objects, &said->object, sizeof said->object, o);
+	HASH_FIND(hh, p->objects, &said->object, sizeof(said->object), o);
 	if (o)
 		return FEED_TWICE;
 	if (HASH_COUNT(p->objects) >= PROGRAM_OBJECTS_MAX)
@@ -26,10 +26,10 @@ int program_take_object(struct program *p, const struct feed_message *m)
 	if (said->n_counters > PROGRAM_COUNTERS_MAX)
 		return FEED_COUNTERS;
 	int r = program_charge(
-		p, sizeof *o + said->n_modules * (sizeof *o->module + sizeof *o->sorted));
+		p, sizeof(*o) + said->n_modules * (sizeof(*o->module) + sizeof(*o->sorted)));
 	if (r != 0)
 		return r;
-	o = calloc(1, sizeof *o);
+	o = calloc(1, sizeof(*o));
 	if (!o)
 		return -ENOMEM;
 	*o = (struct program_object){
@@ -37,8 +37,8 @@ int program_take_object(struct program *p, const struct feed_message *m)
 		.n_counters = said->n_counters,
 		.n_modules = said->n_modules,
 		.n_build_id = (uint8_t)m->n_rest,
-		.module = calloc((size_t)said->n_modules + 1, sizeof *o->module),
-		.sorted = calloc((size_t)said->n_modules + 1, sizeof *o->sorted),
+		.module = calloc((size_t)said->n_modules + 1, sizeof(*o->module)),
+		.sorted = calloc((size_t)said->n_modules + 1, sizeof(*o->sorted)),
 	};
 	memcpy(o->build_id, m->rest, m->n_rest);
 	if (!o->module || !o->sorted) {
@@ -47,14 +47,20 @@ int program_take_object(struct program *p, const struct feed_message *m)
 		free(o);
 		return -ENOMEM;
 	}
-	HASH_ADD(hh, p->objects, id, sizeof o->id, o);
+	HASH_ADD(hh, p->objects, id, sizeof(o->id), o);
+	if (!o->hh.tbl) {
+		free(o->module);
+		free(o->sorted);
+		free(o);
+		return -ENOMEM;
+	}
 	return 0;
 }
 
 static size_t module_memory(const struct program_module *module)
 {
 	return (module->bytes ? module->table_bytes : 0) + loop_table_memory(&module->table) +
-	       module->n_scopes * sizeof *module->site + module->site_memory;
+	       module->n_scopes * sizeof(*module->site) + module->site_memory;
 }
 
 static void module_clear(struct program *p, struct program_module *module)
@@ -76,7 +82,7 @@ void program_object_free(struct program *p, struct program_object *o)
 	}
 	for (uint32_t i = 0; i < o->n_modules; i++)
 		module_clear(p, &o->module[i]);
-	program_discharge(p, sizeof *o + o->n_modules * (sizeof *o->module + sizeof *o->sorted));
+	program_discharge(p, sizeof(*o) + o->n_modules * (sizeof(*o->module) + sizeof(*o->sorted)));
 	HASH_DEL(p->objects, o);
 	free(o->module);
 	free(o->sorted);
@@ -119,14 +125,13 @@ static bool enter_module(struct program_object *o, struct program_module *module
 			return false;
 	}
 	memmove(o->sorted + place + 1, o->sorted + place,
-		(o->n_sorted - place) * sizeof *o->sorted);
+		(o->n_sorted - place) * sizeof(*o->sorted));
 	o->sorted[place] = (uint32_t)(module - o->module);
 	o->n_sorted++;
 	return true;
 }
 
-/* --- scopes become sites ------------------------------------------------------------------------
- */
+/* --- scopes become sites ---------------------------------------------------------------------- */
 
 /* Blocks of one line are kept apart by which of their scope's they are. */
 static void block_nest(const char *around, uint32_t ordinal, char *ret_text, size_t n)
@@ -149,11 +154,11 @@ static int site_of(struct program *p, const struct program_object *o, struct pro
 		.nest = t->text + s->nest,
 		.inlined_at = t->text + s->inlined_at,
 	};
-	memcpy(key.build_id, o->build_id, sizeof key.build_id);
+	memcpy(key.build_id, o->build_id, sizeof(key.build_id));
 	struct loop_site *parent = s->parent ? module->site[s->parent - 1] : NULL;
 	if (s->kind == MPERF_SCOPE_BLOCK) {
 		block_nest(
-			parent ? parent->key.nest : "", ++n_blocks[s->parent], nest, sizeof nest);
+			parent ? parent->key.nest : "", ++n_blocks[s->parent], nest, sizeof(nest));
 		key.nest = nest;
 	}
 	const struct loop_site_more more = {
@@ -178,14 +183,14 @@ static void work_clear(struct program_work *w)
 static int begin_scopes(struct program *p, struct program_object *o, struct program_module *module)
 {
 	uint32_t n = module->table.n_scopes;
-	int r = program_charge(p, loop_table_memory(&module->table) + n * sizeof *module->site);
+	int r = program_charge(p, loop_table_memory(&module->table) + n * sizeof(*module->site));
 	if (r != 0) {
 		loop_table_clear(&module->table); /* not charged, so not to be discharged */
 		return r;
 	}
 	module->n_scopes = n;
-	module->site = calloc((size_t)n + 1, sizeof *module->site);
-	p->work.n_blocks = calloc((size_t)n + 1, sizeof *p->work.n_blocks);
+	module->site = calloc((size_t)n + 1, sizeof(*module->site));
+	p->work.n_blocks = calloc((size_t)n + 1, sizeof(*p->work.n_blocks));
 	if (!module->site || !p->work.n_blocks) {
 		module->n_scopes = module->site ? n : 0;
 		return -ENOMEM;
@@ -284,7 +289,7 @@ int program_take_table(struct program *p, const struct feed_message *m)
 {
 	const struct mperf_feed_table *said = &m->table;
 	struct program_object *o;
-	HASH_FIND(hh, p->objects, &said->object, sizeof said->object, o);
+	HASH_FIND(hh, p->objects, &said->object, sizeof(said->object), o);
 	if (!o || said->module >= o->n_modules)
 		return FEED_UNANNOUNCED;
 	struct program_module *module = &o->module[said->module];

@@ -67,7 +67,7 @@ static int reserve(struct loop_sites *t)
 	if (t->n_sites < t->n_slots)
 		return 0;
 	uint32_t n = t->n_slots ? 2 * t->n_slots : SLOTS_FIRST;
-	struct loop_site **slot = calloc(n, sizeof *slot);
+	struct loop_site **slot = calloc(n, sizeof(*slot));
 	if (!slot)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->n_slots; i++)

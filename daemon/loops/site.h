@@ -3,10 +3,10 @@
 
 /* Sites: loops, functions, blocks and regions, each once
  *
- * A site is what it is called, so that runs compare: build id, function, source and line, its place
- * in the nest, where it was inlined; of a region, the regions around it. Copies that the compiler
- * made of a loop (a vectorised one, its remainder, one per alignment) say the same of themselves
- * and are one site. Sites are shared by all programs, and counted references keep them.
+ * A site is identified by its names, so that runs can be compared: build id, function, source and
+ * line, its place in the nest, where it was inlined; for a region, the regions around it. Copies
+ * that the compiler made of a loop (a vectorised one, its remainder, one per alignment) have the
+ * same names and are one site. All programs share sites, which are reference counted.
  */
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 #include "runtime/abi.h"
 
-/* Of all programs and windows in hand: 200 bytes each, and their names. */
+/* Of all programs and windows in memory: 200 bytes each, plus their names. */
 #define LOOP_SITES_MAX (1u << 20)
 
 /* As the store's loop_site.kind. */
@@ -38,9 +38,9 @@ struct loop_site_key {
 struct loop_site {
 	uint32_t id; /* from 1, never used again */
 	uint32_t n_users;
-	struct loop_site_key key; /* its texts are the site's own */
-	struct loop_site
-		*parent; /* the loop or function around it, the region around it; or NULL */
+	struct loop_site_key key; /* the site owns its texts */
+	/* the loop or function around it, the region around it; or NULL */
+	struct loop_site *parent;
 	uint32_t line_last, column;
 	uint8_t flags; /* enum mperf_scope_flag, of all copies */
 	/* site.c's */
@@ -54,8 +54,8 @@ struct loop_sites {
 	uint32_t last_id;
 };
 
-/* The site of that key under that parent, made if it is new, with one more user. What is known of
- * it besides is added: the last of the last lines, all flags. 0, FEED_SITES (cause.h), -ENOMEM. */
+/* The site of that key under that parent, created if new, with one more user. `more` is merged into
+ * it: the highest last line, all flags. 0, FEED_SITES (cause.h), -ENOMEM. */
 struct loop_site_more {
 	uint32_t line_last, column;
 	uint8_t flags;
@@ -64,11 +64,11 @@ int loop_site_get(struct loop_sites *t, const struct loop_site_key *key, struct 
 	const struct loop_site_more *more, struct loop_site **ret_site);
 
 struct loop_site *loop_site_ref(struct loop_site *site);
-/* One user less; the last frees it and lets go of its parent. NULL is nothing. */
+/* One user less; the last one frees it and releases its parent. NULL is ignored. */
 void loop_site_unref(struct loop_sites *t, struct loop_site *site);
 
-/* What a site of these texts takes. */
+/* Bytes of a site with these texts. */
 size_t loop_site_memory(const struct loop_site_key *key);
 
-/* All users are gone. */
+/* Call when there are no users left. */
 void loop_sites_clear(struct loop_sites *t);

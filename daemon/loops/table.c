@@ -23,8 +23,7 @@ struct reader {
 	uint32_t size_terms;
 };
 
-/* --- numbers -----------------------------------------------------------------------------------
- */
+/* --- numbers ---------------------------------------------------------------------------------- */
 
 /* Source: DWARF 5, section 7.6. */
 static bool take_unsigned(struct reader *r, uint64_t max, uint64_t *ret_value)
@@ -69,7 +68,7 @@ static bool take_u32(struct reader *r, uint32_t max, uint32_t *ret_value)
 	return true;
 }
 
-/* How many of something follow, each of at least so many bytes. 0, FEED_*. */
+/* Read a count of items, each of which has at least that many bytes. 0, FEED_*. */
 static int take_count(struct reader *r, uint32_t max, size_t bytes_each, uint32_t *ret_n)
 {
 	uint64_t n;
@@ -81,8 +80,7 @@ static int take_count(struct reader *r, uint32_t max, size_t bytes_each, uint32_
 	return 0;
 }
 
-/* --- strings -----------------------------------------------------------------------------------
- */
+/* --- strings ---------------------------------------------------------------------------------- */
 
 static bool take_string(struct reader *r, uint32_t i)
 {
@@ -108,7 +106,7 @@ static int take_strings(struct reader *r)
 		return outcome;
 	if (r->n_strings == 0)
 		return FEED_TABLE_MALFORMED;
-	r->string = calloc(r->n_strings, sizeof *r->string);
+	r->string = calloc(r->n_strings, sizeof(*r->string));
 	r->table->text = malloc((size_t)(r->end - r->at) + 1);
 	if (!r->string || !r->table->text)
 		return -ENOMEM;
@@ -130,8 +128,7 @@ static bool take_text(struct reader *r, uint32_t *ret_offset)
 	return true;
 }
 
-/* --- scopes ------------------------------------------------------------------------------------
- */
+/* --- scopes ----------------------------------------------------------------------------------- */
 
 #define SCOPE_BYTES_MIN 10 /* as many numbers */
 
@@ -175,7 +172,7 @@ static int take_scopes(struct reader *r)
 	int outcome = take_count(r, LOOP_TABLE_SCOPES_MAX, SCOPE_BYTES_MIN, &t->n_scopes);
 	if (outcome != 0)
 		return outcome;
-	t->scope = calloc((size_t)t->n_scopes + 1, sizeof *t->scope);
+	t->scope = calloc((size_t)t->n_scopes + 1, sizeof(*t->scope));
 	if (!t->scope)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->n_scopes; i++)
@@ -184,8 +181,7 @@ static int take_scopes(struct reader *r)
 	return 0;
 }
 
-/* --- counters ----------------------------------------------------------------------------------
- */
+/* --- counters --------------------------------------------------------------------------------- */
 
 #define COUNTER_BYTES_MIN 2
 #define TERM_BYTES_MIN 3
@@ -200,7 +196,7 @@ static int reserve_terms(struct reader *r, uint32_t n)
 	uint32_t size = r->size_terms ? 2 * r->size_terms : 256;
 	while (size < t->n_terms + n)
 		size *= 2;
-	struct loop_term *grown = reallocarray(t->term, size, sizeof *grown);
+	struct loop_term *grown = reallocarray(t->term, size, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	t->term = grown;
@@ -256,7 +252,7 @@ static int take_counters(struct reader *r)
 	int outcome = take_count(r, LOOP_TABLE_COUNTERS_MAX, COUNTER_BYTES_MIN, &t->n_counters);
 	if (outcome != 0)
 		return outcome;
-	t->first = calloc((size_t)t->n_counters + 1, sizeof *t->first);
+	t->first = calloc((size_t)t->n_counters + 1, sizeof(*t->first));
 	if (!t->first)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->n_counters && outcome == 0; i++) {
@@ -267,8 +263,7 @@ static int take_counters(struct reader *r)
 	return outcome;
 }
 
-/* -----------------------------------------------------------------------------------------------
- */
+/* ---------------------------------------------------------------------------------------------- */
 
 static int take_table(struct reader *r)
 {
@@ -312,6 +307,6 @@ void loop_table_clear(struct loop_table *t)
 
 size_t loop_table_memory(const struct loop_table *t)
 {
-	return t->n_scopes * sizeof *t->scope + t->n_counters * sizeof *t->first +
-	       t->n_terms * sizeof *t->term + t->n_text;
+	return t->n_scopes * sizeof(*t->scope) + t->n_counters * sizeof(*t->first) +
+	       t->n_terms * sizeof(*t->term) + t->n_text;
 }

@@ -3,8 +3,8 @@
 
 /* Tables: what the counters of one compilation unit mean
  *
- * The pass writes them (runtime/abi.h has the format), anybody may send them. Bytes in, arrays out:
- * whatever comes out has been checked, so who evaluates counters looks at no index again.
+ * The pass writes them (format: runtime/abi.h), but anybody may send them. Bytes in, arrays out:
+ * all output has been checked, so code that evaluates counters need not check any index.
  */
 
 #include <stddef.h>
@@ -12,16 +12,16 @@
 
 #include "daemon/loops/metric.h"
 
-/* One compilation unit of 100,000 lines has some 20,000 of each and a megabyte of table. Parsing
- * the largest is done in one turn of the daemon's loop, and takes some 15 ms. */
+/* One compilation unit of 100,000 lines has about 20,000 of each and a table of 1 MB. The largest
+ * is parsed in one turn of the daemon's loop, in about 15 ms. */
 #define LOOP_TABLE_BYTES_MAX (8u << 20)
 #define LOOP_TABLE_STRINGS_MAX (1u << 18)
 #define LOOP_TABLE_SCOPES_MAX (1u << 17)
 #define LOOP_TABLE_COUNTERS_MAX (1u << 19)
 #define LOOP_TABLE_TERMS_MAX (1u << 20)
-/* Work that one delta can make; a chord of the largest function that was seen had 1,900. */
+/* Work that one delta can cause; a chord of the largest function seen so far had 1,900. */
 #define LOOP_COUNTER_TERMS_MAX (1u << 16)
-/* Scopes inside each other. */
+/* Nested scopes. */
 #define LOOP_DEPTH_MAX 128u
 /* Names longer than this are cut: C++ has longer ones, and nobody reads them. */
 #define LOOP_TEXT_BYTES_MAX 4096u
@@ -30,7 +30,7 @@ struct loop_scope {
 	uint8_t kind;                                /* enum mperf_scope_kind */
 	uint8_t flags;                               /* enum mperf_scope_flag */
 	uint8_t depth;                               /* 0: has no parent */
-	uint32_t parent;                             /* index + 1, which is below its own; 0 none */
+	uint32_t parent;                             /* index + 1, below its own; 0: none */
 	uint32_t function, source, nest, inlined_at; /* offsets in text */
 	uint32_t line, line_last, column;            /* 0: not known */
 };
@@ -49,8 +49,8 @@ struct loop_table {
 	uint32_t *first; /* by counter: its first term; [n_counters] is the end of all */
 	struct loop_term *term;
 	uint32_t n_terms;
-	uint32_t n_unknown; /* terms of metrics that we do not know, left out */
-	bool scalable;      /* there is a scalable term */
+	uint32_t n_unknown; /* terms of unknown metrics, left out */
+	bool scalable;      /* has a scalable term */
 	char *text;         /* strings, each ended by NUL */
 	size_t n_text;
 };
@@ -59,5 +59,5 @@ struct loop_table {
 int loop_table_parse(const uint8_t *bytes, size_t n, struct loop_table *ret_table);
 void loop_table_clear(struct loop_table *t);
 
-/* What it holds in memory. */
+/* Its bytes of memory. */
 size_t loop_table_memory(const struct loop_table *t);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Unpacking leaves the compressed bytes as they are in the file, so their pages may be dropped: if
- * anybody looks again, the kernel reads them again. What hides a section is its header's type, in
- * our private copy: libdw passes over sections without bits, as in a file that was stripped.
+/* Unpacking leaves the compressed bytes as they are in the file, so their pages may be dropped: the
+ * kernel reads them again if they are touched. A section is hidden by the type in its header, in
+ * our private copy: libdw skips sections without bits, as in a stripped file.
  */
 
 #include "daemon/namer/debug_sections.h"
@@ -14,14 +14,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* As many as an ELF file without extensions may have. */
+/* The maximum of an ELF file without extensions. */
 #define SECTIONS_MAX 65536
 
 static bool for_debuggers_only(const char *name)
 {
 	static const char *const names[] = {".debug_loc", ".debug_loclists", ".debug_macinfo",
 		".debug_macro", ".debug_pubnames", ".debug_pubtypes", ".debug_gnu_pubnames",
-		".debug_gnu_pubtypes", ".debug_names"};
+		".debug_gnu_pubtypes", ".debug_names", ".debug_aranges", ".debug_frame"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(name, names[i]) == 0)

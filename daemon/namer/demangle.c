@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* libiberty knows the grammars. Ours is to bound it: a few hundred bytes of mangled name can stand
- * for gigabytes of readable text (each substitution doubles it), so the text is taken piece by
- * piece through the callback and the demangler is left with a jump as soon as the room is full.
- * That leaves nothing behind for C++, whose printer lives on the stack; a Rust identifier in
- * Punycode may leave one buffer behind, once per hostile name. Recursion is limited by libiberty
- * itself (DEMANGLE_RECURSION_LIMIT), which for that reason refuses C++ names of more than 1024
- * bytes: those stay as they are. What a Rust name leaves out of its text it reads all the same,
- * and there no callback comes: "for" with 2^64 lifetimes would be read to its end.
+/* libiberty knows the grammars; this file bounds it. A few hundred bytes of mangled name can expand
+ * to gigabytes of text (each substitution doubles it), so the text is taken piece by piece through
+ * the callback, and a longjmp leaves the demangler as soon as the buffer is full. For C++, whose
+ * printer is on the stack, this leaks nothing; a Rust identifier in Punycode may leak one buffer
+ * per hostile name. libiberty limits recursion itself (DEMANGLE_RECURSION_LIMIT) and therefore
+ * refuses C++ names of more than 1024 bytes: those stay mangled. libiberty also parses parts of a
+ * Rust name that it does not print, without callbacks: "for" with 2^64 lifetimes would be parsed to
+ * its end.
  */
 
 #include "daemon/namer/demangle.h"
@@ -17,16 +17,19 @@
 
 #include <libiberty/demangle.h>
 
+#include "daemon/namer/name_cut.h"
 #include "daemon/namer/names.h"
 
 /* Real mangled names reach a few kilobytes; the demangler's stack grows with this. */
 #define MANGLED_BYTES_MAX 4096
-/* Digits of a number of lifetimes: with one it is up to 62 of them. Nobody writes five. */
+/* Digits of a number of lifetimes: one digit means up to 62 lifetimes, more than any real name
+ * has. */
 #define LIFETIME_DIGITS_MAX 1
 
 struct output {
 	jmp_buf full;
-	char text[IMAGE_NAME_BYTES_MAX + 8]; /* enough more than the limit for name_cut to see */
+	/* more than the limit, so that name_cut sees the excess */
+	char text[IMAGE_NAME_BYTES_MAX + 8];
 	size_t n;
 };
 
@@ -36,7 +39,7 @@ static void output_take(const char *piece, size_t n, void *userdata)
 	size_t room = sizeof(o->text) - 1 - o->n;
 	size_t taken = n < room ? n : room;
 
-	if (taken) /* libiberty says nothing with a null pointer, too */
+	if (taken) /* libiberty also calls back with a null pointer and no bytes */
 		memcpy(o->text + o->n, piece, taken);
 	o->n += taken;
 	if (taken < n)
@@ -63,7 +66,7 @@ static void output_add(struct output *o, const char *text)
 	o->n += n < room ? n : room;
 }
 
-/* Itanium names have neither dots nor at signs: what follows one was added later. */
+/* Itanium names have neither '.' nor '@': a suffix from there on was added later. */
 static bool demangle_cplus(struct output *o, const char *mangled)
 {
 	char base[MANGLED_BYTES_MAX + 1];
@@ -85,9 +88,9 @@ static bool demangle_cplus(struct output *o, const char *mangled)
 	return true;
 }
 
-/* "for<…>" is G, a number in base 62 and "_", and stands before the parameters of a function type
- * (F) or the bounds of a trait object (D). An identifier that looks like it costs a name its
- * readable form. Source: the Rust RFC 2603, <fn-sig>, <dyn-bounds> and <binder>. */
+/* "for<…>" is G, a number in base 62 and "_", before the parameters of a function type (F) or the
+ * bounds of a trait object (D). A name with an identifier that looks like it stays mangled. Source:
+ * the Rust RFC 2603, <fn-sig>, <dyn-bounds> and <binder>. */
 static bool has_many_lifetimes(const char *mangled)
 {
 	static const char digits[] =

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* libdw reads DWARF; what is added here are an index and bounds. .debug_aranges is optional and
- * clang leaves it out, so the ranges of all units are collected once, and the functions of a unit
- * when it is first asked for. Both are spans: binary search, overlaps resolved.
+/* libdw reads DWARF; this file adds an index and bounds. .debug_aranges is optional and clang
+ * leaves it out, so the ranges of all units are collected once, and the functions of a unit on its
+ * first lookup. Both are spans: binary search, overlaps resolved.
  *
  *      address ─▶ unit ─▶ function ─▶ inlined call ─▶ inlined call …
  *               ranges   functions    walk down those children that hold the address
  *
- * Nothing recurses: nesting has a limit, and offsets of entries must rise along the walk, without
- * which a forged DW_AT_sibling makes it visit each subtree twice per level. Function names of
- * C++ and Rust are linkage names, so that they read like those of the symbol table.
+ * What libdw keeps of each unit it read (abbreviations, line tables) takes several times the size of
+ * its DWARF, and all of it goes when the file is closed. The ranges of units stay: 40 bytes each,
+ * against an index that reads all units.
  *
- * libdw opens files by itself in two cases, which must not happen here. For a skeleton unit's .dwo
- * it does if asked for the split unit, so we don't ask: lines work, inlined calls are missing. For
- * a form that points into the supplementary file it does unless one was set, so an empty one is
- * set until dwarf_lines_set_alt.
+ * Nothing recurses: nesting is limited, and offsets of entries must rise along the walk; otherwise
+ * a forged DW_AT_sibling makes it visit each subtree twice per level. For C++ and Rust the linkage
+ * names are used, so that they match those of the symbol table.
+ *
+ * libdw opens files itself in two cases, which must not happen here. It opens a skeleton unit's
+ * .dwo if asked for the split unit, so we don't ask: lines work, inlined calls are missing. It
+ * opens the supplementary file for a form that points into it unless one is set, so an empty one is
+ * set unless the file is there.
  */
 
 #include "daemon/namer/dwarf_lines.h"
@@ -22,17 +26,18 @@
 #include <dwarf.h>
 #include <elf.h>
 #include <elfutils/libdw.h>
-#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/namer/line_table.h"
+#include "daemon/namer/names.h"
 #include "daemon/namer/spans.h"
 #include "proto/memory.h"
 
 #define UNITS_MAX 1000000     /* a debug Chromium has 50,000 */
-#define FUNCTIONS_MAX 8000000 /* of one file, all indexed units together */
-#define NESTING_MAX 256       /* lexical blocks and inlined calls; compilers stop far below */
+#define FUNCTIONS_MAX 8000000 /* of one file, over all indexed units */
+#define NESTING_MAX 256       /* lexical blocks and inlined calls; compilers stay far below */
 #define SCOPES_MAX 64         /* namespaces, classes and functions around a function */
 
 struct unit {
@@ -40,10 +45,10 @@ struct unit {
 	struct spans functions; /* tag: index into `function` */
 	Dwarf_Off *function;
 	size_t n_functions, size;
-	bool indexed;
+	struct line_table *table; /* NULL: none, or libdw has to read it */
 };
 
-/* An ELF file whose DWARF is four zero bytes of .debug_frame: the least that libdw takes. */
+/* An ELF file whose DWARF is four zero bytes of .debug_frame: the minimum that libdw accepts. */
 struct empty_file {
 	Elf64_Ehdr file;
 	Elf64_Shdr section[3];
@@ -52,13 +57,20 @@ struct empty_file {
 };
 
 struct dwarf_lines {
-	Dwarf *dwarf, *alt;
-	Dwarf *no_alt;
+	/* while it is open */
+	Dwarf *dwarf, *alt; /* alt: NULL or the supplementary file */
+	Dwarf *no_alt;      /* … NULL or the empty one in its place */
 	Elf *no_alt_elf;
 	struct empty_file empty;
-	struct unit *unit;
-	size_t n_units, size, n_functions;
-	struct spans ranges; /* tag: index into `unit` */
+	struct line_sections sections;
+	struct unit **unit; /* by index; NULL: not read yet */
+	size_t n_functions; /* of all units that were read */
+	struct names names;
+
+	/* the index */
+	Dwarf_Off *offset; /* of each unit's first entry */
+	size_t n_units, size;
+	struct spans ranges; /* tag: index of the unit */
 	bool indexed;
 };
 
@@ -98,7 +110,7 @@ static void empty_file_fill(struct empty_file *e)
 	memcpy(e->names, names, sizeof(names));
 }
 
-static bool lines_close_alt(struct dwarf_lines *d)
+static bool lines_shut_alt(struct dwarf_lines *d)
 {
 	empty_file_fill(&d->empty);
 	d->no_alt_elf = elf_memory((char *)&d->empty, sizeof(d->empty));
@@ -110,54 +122,53 @@ static bool lines_close_alt(struct dwarf_lines *d)
 	return true;
 }
 
-DEFINE_CLEANUP(struct dwarf_lines *, dwarf_lines_free)
-
-int dwarf_lines_new(Elf *elf, struct dwarf_lines **ret_lines)
+int dwarf_lines_new(struct dwarf_lines **ret_lines)
 {
-	Dwarf_CU *first = NULL;
-
-	_cleanup_(dwarf_lines_freep) struct dwarf_lines *d = calloc(1, sizeof(*d));
+	struct dwarf_lines *d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
+	*ret_lines = d;
+	return 0;
+}
+
+static int lines_open(struct dwarf_lines *d, Elf *elf, Elf *alt)
+{
+	Dwarf_CU *first = NULL;
 
 	d->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 	if (!d->dwarf || dwarf_get_units(d->dwarf, NULL, &first, NULL, NULL, NULL, NULL) != 0)
 		return DWARF_LINES_NONE;
-	if (!lines_close_alt(d))
-		return -ENOMEM;
-
-	*ret_lines = TAKE_PTR(d);
-	return 0;
-}
-
-int dwarf_lines_set_alt(struct dwarf_lines *d, Elf *alt)
-{
-	Dwarf *dwarf = dwarf_begin_elf(alt, DWARF_C_READ, NULL);
-	if (!dwarf)
-		return DWARF_LINES_NONE;
-
-	dwarf_setalt(d->dwarf, dwarf);
+	d->alt = alt ? dwarf_begin_elf(alt, DWARF_C_READ, NULL) : NULL;
 	if (d->alt)
-		dwarf_end(d->alt);
-	d->alt = dwarf;
+		dwarf_setalt(d->dwarf, d->alt);
+	else if (!lines_shut_alt(d))
+		return -ENOMEM;
+	d->sections = line_sections_of(elf);
 	return 0;
 }
 
-size_t dwarf_lines_alt_link(struct dwarf_lines *d, const char **ret_path, const uint8_t **ret_id)
+int dwarf_lines_open(struct dwarf_lines *d, Elf *elf, Elf *alt)
 {
-	const char *path;
-	const void *id;
-	ssize_t n = dwelf_dwarf_gnu_debugaltlink(d->dwarf, &path, &id);
-	if (n <= 0)
+	if (d->dwarf)
 		return 0;
+	int r = lines_open(d, elf, alt);
+	if (r)
+		dwarf_lines_close(d);
+	return r;
+}
 
-	*ret_path = path;
-	*ret_id = id;
-	return (size_t)n;
+bool dwarf_lines_is_open(const struct dwarf_lines *d)
+{
+	return d->dwarf;
+}
+
+bool dwarf_lines_has_index(const struct dwarf_lines *d)
+{
+	return d->indexed;
 }
 
 /* Add the ranges of an entry. Linkers set those of dropped functions to 0, 1 or the largest
- * addresses; nothing executable is there. 0, SPANS_FULL, -ENOMEM */
+ * addresses, where no code can be. 0, SPANS_FULL, -ENOMEM */
 static int die_add_ranges(Dwarf_Die *die, uint32_t tag, struct spans *spans)
 {
 	Dwarf_Addr base, start, end;
@@ -177,23 +188,23 @@ static int die_add_ranges(Dwarf_Die *die, uint32_t tag, struct spans *spans)
 	return 0;
 }
 
-static int lines_add_unit(struct dwarf_lines *d, const Dwarf_Die *die)
+static int lines_add_unit(struct dwarf_lines *d, Dwarf_Die *die)
 {
 	if (d->n_units == d->size) {
 		size_t size = d->size ? d->size * 2 : 64;
-		struct unit *grown = reallocarray(d->unit, size, sizeof(*grown));
+		Dwarf_Off *grown = reallocarray(d->offset, size, sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
-		d->unit = grown;
+		d->offset = grown;
 		d->size = size;
 	}
 
 	uint32_t tag = (uint32_t)d->n_units++;
-	d->unit[tag] = (struct unit){.die = *die};
-	return die_add_ranges(&d->unit[tag].die, tag, &d->ranges);
+	d->offset[tag] = dwarf_dieoffset(die);
+	return die_add_ranges(die, tag, &d->ranges);
 }
 
-/* Whatever stops it, what was found until then is used. */
+/* After an error, the units found so far are used. */
 static void lines_index(struct dwarf_lines *d)
 {
 	Dwarf_CU *unit = NULL, *next;
@@ -253,14 +264,14 @@ static int unit_add_function(struct unit *u, Dwarf_Die *die)
 	return 0;
 }
 
-/* A walk over a tree of entries, in the order of the file. */
+/* A walk over a tree of entries, in file order. */
 struct walk {
 	Dwarf_Die stack[SCOPES_MAX];
 	size_t depth;
 	Dwarf_Off reached;
 };
 
-/* Step to the next entry: down if `down`, else aside or up. False at the end. */
+/* Step to the next entry: to a child if `down`, else to a sibling or up. False at the end. */
 static bool walk_next(struct walk *w, bool down)
 {
 	Dwarf_Die next;
@@ -269,7 +280,7 @@ static bool walk_next(struct walk *w, bool down)
 
 	if (found)
 		w->depth++;
-	/* The root's siblings are not ours, hence depth > 1. */
+	/* The root's siblings are outside the walk, hence depth > 1. */
 	while (!found && w->depth > 1) {
 		found = dwarf_siblingof(&w->stack[w->depth - 1], &next) == 0;
 		if (!found)
@@ -291,10 +302,6 @@ static void unit_index(struct dwarf_lines *d, struct unit *u)
 	struct walk walk = {.stack = {u->die}, .depth = 1, .reached = dwarf_dieoffset(&u->die)};
 	bool down = true;
 
-	if (u->indexed)
-		return;
-	u->indexed = true;
-
 	while (d->n_functions < FUNCTIONS_MAX && walk_next(&walk, down)) {
 		Dwarf_Die *die = &walk.stack[walk.depth - 1];
 		int tag = dwarf_tag(die);
@@ -310,7 +317,52 @@ static void unit_index(struct dwarf_lines *d, struct unit *u)
 		spans_clear(&u->functions);
 }
 
-/* The inlined calls that hold an address, outermost first. */
+static const char *die_string(Dwarf_Die *die, unsigned attribute)
+{
+	Dwarf_Attribute a;
+
+	return dwarf_formstring(dwarf_attr_integrate(die, attribute, &a));
+}
+
+static void unit_read_table(struct dwarf_lines *d, struct unit *u)
+{
+	Dwarf_Attribute a;
+	Dwarf_Word offset;
+
+	if (dwarf_formudata(dwarf_attr(&u->die, DW_AT_stmt_list, &a), &offset) == 0)
+		(void)line_table_new(&d->sections, offset, die_string(&u->die, DW_AT_comp_dir),
+			&d->names, &u->table);
+}
+
+static struct unit *unit_free(struct unit *u)
+{
+	if (!u)
+		return NULL;
+	spans_clear(&u->functions);
+	free(u->function);
+	line_table_free(u->table);
+	free(u);
+	return NULL;
+}
+
+/* The unit at that index, read and indexed. NULL: no memory, or the file has changed. */
+static struct unit *lines_unit(struct dwarf_lines *d, uint32_t index)
+{
+	if (!d->unit)
+		d->unit = calloc(d->n_units, sizeof(struct unit *));
+	if (!d->unit || d->unit[index])
+		return d->unit ? d->unit[index] : NULL;
+
+	struct unit *u = calloc(1, sizeof(*u));
+	if (!u || !dwarf_offdie(d->dwarf, d->offset[index], &u->die))
+		return unit_free(u);
+	unit_index(d, u);
+	unit_read_table(d, u);
+	d->unit[index] = u;
+	return u;
+}
+
+/* The inlined calls that contain an address, outermost first. */
 struct chain {
 	Dwarf_Die call[NESTING_MAX];
 	size_t n;
@@ -322,7 +374,7 @@ static bool tag_holds_calls(int tag)
 	       tag == DW_TAG_try_block || tag == DW_TAG_catch_block || tag == DW_TAG_with_stmt;
 }
 
-/* The child of `parent` that holds calls and the address. */
+/* The child of `parent` that contains calls and the address. */
 static bool child_over(Dwarf_Die *parent, uint64_t addr, Dwarf_Die *ret_child)
 {
 	Dwarf_Die child;
@@ -344,13 +396,6 @@ static void chain_find(struct chain *c, const Dwarf_Die *function, uint64_t addr
 	for (size_t depth = 0; depth < NESTING_MAX && child_over(&at, addr, &at); depth++)
 		if (dwarf_tag(&at) == DW_TAG_inlined_subroutine)
 			c->call[c->n++] = at;
-}
-
-static const char *die_string(Dwarf_Die *die, unsigned attribute)
-{
-	Dwarf_Attribute a;
-
-	return dwarf_formstring(dwarf_attr_integrate(die, attribute, &a));
 }
 
 static const char *die_function(Dwarf_Die *die, struct names *names)
@@ -378,18 +423,25 @@ static uint32_t line_number(uint64_t line)
 	return line <= UINT32_MAX ? (uint32_t)line : 0;
 }
 
-static void place_set_line(struct image_place *p, Dwarf_Die *unit, uint64_t addr, struct names *n)
+static void place_set_line(struct image_place *p, struct unit *unit, uint64_t addr, struct names *n)
 {
+	uint64_t row;
 	int number;
 
-	Dwarf_Line *line = dwarf_getsrc_die(unit, addr);
+	if (unit->table) {
+		line_table_find(unit->table, addr, &p->source, &row);
+		p->line = line_number(row);
+		return;
+	}
+	Dwarf_Line *line = dwarf_getsrc_die(&unit->die, addr);
 	if (!line || dwarf_lineno(line, &number) || number < 0)
 		return;
 	p->line = (uint32_t)number;
 	p->source = source_name(dwarf_linesrc(line, NULL, NULL), n);
 }
 
-static void place_set_call(struct image_place *p, Dwarf_Die *unit, Dwarf_Die *call, struct names *n)
+static void place_set_call(
+	struct image_place *p, struct unit *unit, Dwarf_Die *call, struct names *n)
 {
 	Dwarf_Attribute a;
 	Dwarf_Word value;
@@ -398,23 +450,26 @@ static void place_set_call(struct image_place *p, Dwarf_Die *unit, Dwarf_Die *ca
 
 	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_line, &a), &value) == 0)
 		p->line = line_number(value);
-	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_file, &a), &value) == 0 &&
-		dwarf_getsrcfiles(unit, &files, &n_files) == 0 && value < n_files)
+	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_file, &a), &value) != 0)
+		return;
+	if (unit->table)
+		p->source = line_table_source(unit->table, value);
+	else if (dwarf_getsrcfiles(&unit->die, &files, &n_files) == 0 && value < n_files)
 		p->source = source_name(dwarf_filesrc(files, value, NULL, NULL), n);
 }
 
-uint32_t dwarf_lines_find(struct dwarf_lines *d, uint64_t addr, struct names *names,
-	struct image_place ret_place[IMAGE_PLACES_MAX])
+uint32_t dwarf_lines_find(
+	struct dwarf_lines *d, uint64_t addr, struct image_place ret_place[IMAGE_PLACES_MAX])
 {
 	struct chain chain = {.n = 0};
+	struct names *names = &d->names;
 	Dwarf_Die function;
 
 	lines_index(d);
 	const struct span *range = spans_find(&d->ranges, addr);
-	if (!range)
+	struct unit *unit = range ? lines_unit(d, range->tag) : NULL;
+	if (!unit)
 		return 0;
-	struct unit *unit = &d->unit[range->tag];
-	unit_index(d, unit);
 
 	const struct span *span = spans_find(&unit->functions, addr);
 	bool known = span && dwarf_offdie(d->dwarf, unit->function[span->tag], &function);
@@ -422,10 +477,10 @@ uint32_t dwarf_lines_find(struct dwarf_lines *d, uint64_t addr, struct names *na
 		chain_find(&chain, &function, addr);
 
 	/* Innermost first; each call's file and line are those of the place that it was inlined
-	 * into. If there are too many, outer ones go, but for the function itself. */
+	 * into. If there are too many, outer ones are dropped, but not the function itself. */
 	uint32_t n = 0;
 	struct image_place place = {0};
-	place_set_line(&place, &unit->die, addr, names);
+	place_set_line(&place, unit, addr, names);
 	for (size_t i = chain.n; i > 0; i--) {
 		Dwarf_Die *call = &chain.call[i - 1];
 		place.function = die_function(call, names);
@@ -433,11 +488,27 @@ uint32_t dwarf_lines_find(struct dwarf_lines *d, uint64_t addr, struct names *na
 		if (n < IMAGE_PLACES_MAX - 1)
 			ret_place[n++] = place;
 		place = (struct image_place){0};
-		place_set_call(&place, &unit->die, call, names);
+		place_set_call(&place, unit, call, names);
 	}
 	place.function = known ? die_function(&function, names) : NULL;
 	ret_place[n++] = place;
 	return n;
+}
+
+void dwarf_lines_close(struct dwarf_lines *d)
+{
+	for (size_t i = 0; d->unit && i < d->n_units; i++)
+		unit_free(d->unit[i]);
+	free(d->unit);
+	d->unit = NULL;
+	d->n_functions = 0;
+	names_clear(&d->names);
+	dwarf_end(d->dwarf);
+	dwarf_end(d->alt);
+	dwarf_end(d->no_alt);
+	elf_end(d->no_alt_elf);
+	d->dwarf = d->alt = d->no_alt = NULL;
+	d->no_alt_elf = NULL;
 }
 
 struct dwarf_lines *dwarf_lines_free(struct dwarf_lines *d)
@@ -445,16 +516,9 @@ struct dwarf_lines *dwarf_lines_free(struct dwarf_lines *d)
 	if (!d)
 		return NULL;
 
-	for (size_t i = 0; i < d->n_units; i++) {
-		spans_clear(&d->unit[i].functions);
-		free(d->unit[i].function);
-	}
-	free(d->unit);
+	dwarf_lines_close(d);
+	free(d->offset);
 	spans_clear(&d->ranges);
-	dwarf_end(d->dwarf);
-	dwarf_end(d->alt);
-	dwarf_end(d->no_alt);
-	elf_end(d->no_alt_elf);
 	free(d);
 	return NULL;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A symbol counts if it stands in an executable section: functions, and in hand-written assembly
- * plain labels too. Everything else in the table (data, files, sections, mapping symbols that tell
- * the disassembler where code begins, labels that the assembler should not have kept) would only
- * give wrong names. No count or offset of the file is believed: the section's size says how many
- * symbols there can be, and a name must end inside its string table.
+/* A symbol counts if it is in an executable section: functions, and in hand-written assembly plain
+ * labels too. Everything else in the table (data, files, sections, mapping symbols that show the
+ * disassembler where code begins, leftover local labels) would only give wrong names. No count or
+ * offset in the file is trusted: the section's size limits the number of symbols, and a name must
+ * end inside its string table.
  *
  * Source: System V ABI, chapter 4, "Symbol Table"; gelf_getsym of elfutils.
  */
@@ -24,7 +24,7 @@
 /* ld -r with -ffunction-sections makes 100,000; e_shnum beyond 65,279 is in the first header. */
 #define SECTIONS_MAX 1000000
 
-/* The strings that a symbol table points into. */
+/* The string table of a symbol table: bytes of the file, so that names outlive the Elf. */
 struct strings {
 	const char *bytes;
 	size_t n;
@@ -51,8 +51,12 @@ static Elf_Data *section_data(Elf_Scn *section, GElf_Shdr *ret_header)
 static bool section_strings(Elf *elf, size_t index, struct strings *ret_strings)
 {
 	GElf_Shdr header;
+	size_t n_file = 0;
 	Elf_Data *data = section_data(elf_getscn(elf, index), &header);
-	if (!data)
+	uintptr_t file = (uintptr_t)elf_rawfile(elf, &n_file),
+		  at = data ? (uintptr_t)data->d_buf : 0;
+	/* A section of another type may be a converted copy. */
+	if (!data || at < file || at - file > n_file || data->d_size > n_file - (at - file))
 		return false;
 
 	*ret_strings = (struct strings){.bytes = data->d_buf, .n = data->d_size};
@@ -98,7 +102,7 @@ static Elf_Scn *section_named(Elf *elf, const char *name, GElf_Shdr *ret_header)
 	return NULL;
 }
 
-/* A symbol table on its way, with the section that was looked at last: neighbours share it. */
+/* A symbol table being read, with the last section used, which neighbouring symbols share. */
 struct table {
 	Elf *elf;
 	Elf_Data *symbols, *indices; /* indices: SHT_SYMTAB_SHNDX or NULL */
@@ -124,8 +128,8 @@ static void table_look_at_section(struct table *t, uint32_t index)
 		t->section_end = UINT64_MAX;
 }
 
-/* Names that are no names: local labels, and the mapping symbols of Arm and RISC-V.
- * Source: ELF for the Arm 64-bit Architecture, "Mapping symbols"; RISC-V ELF psABI, same. */
+/* Names to ignore: local labels, and the mapping symbols of Arm and RISC-V. Source: ELF for the Arm
+ * 64-bit Architecture, "Mapping symbols"; RISC-V ELF psABI, same. */
 static bool name_is_noise(const char *name, uint16_t machine)
 {
 	if (!*name || strncmp(name, ".L", 2) == 0)
@@ -240,7 +244,7 @@ static const struct plt_layout {
 	{EM_RISCV, ".plt", 32, 16},
 };
 
-/* The name that relocation i of .rela.plt or .rel.plt is for, or NULL. */
+/* The symbol name of relocation i in .rela.plt or .rel.plt, or NULL. */
 static const char *relocation_name(
 	Elf_Data *relocations, uint32_t type, int i, Elf_Data *symbols, const struct strings *names)
 {
@@ -337,7 +341,7 @@ int elf_plt_collect(Elf *elf, struct names *names, struct symbols *ret_symbols)
 			!section_named(elf, layout->section, &header))
 			continue;
 
-		/* Only an exact fit says that entries and relocations correspond. */
+		/* Entries and relocations correspond only if their numbers match exactly. */
 		if (header.sh_size != layout->header + relocations.n * layout->entry)
 			continue;
 		int r = plt_add(&relocations, layout, header.sh_addr, names, ret_symbols);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* ELF symbols: functions out of .symtab, .dynsym and the procedure linkage table
- */
+/* ELF symbols: functions from .symtab, .dynsym and the procedure linkage table */
 
 #include <libelf.h>
 
@@ -18,6 +17,6 @@ enum {
  * virtual; names are borrowed from the Elf. 0, ELF_SYMBOLS_*, -ENOMEM */
 int elf_symbols_collect(Elf *elf, uint32_t type, struct symbols *ret_symbols);
 
-/* Collect the entries of the procedure linkage table as "name@plt"; names are made in `names`.
- * Tables of an unexpected layout are left out. 0, ELF_SYMBOLS_FULL, -ENOMEM */
+/* Collect the entries of the procedure linkage table as "name@plt"; the names are allocated in
+ * `names`. Tables of an unexpected layout are skipped. 0, ELF_SYMBOLS_FULL, -ENOMEM */
 int elf_plt_collect(Elf *elf, struct names *names, struct symbols *ret_symbols);

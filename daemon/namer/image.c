@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* An image joins what names an offset: the symbols (of the file itself, of its mini debug
- * information, of its separate debug file), and the lines of whichever of them has DWARF.
+/* An image combines the sources of names: the symbols (of the file itself, its mini debug
+ * information and its separate debug file), and the lines of whichever has DWARF.
  *
- * Files are mapped privately and given to libelf as memory. Mapping, not reading, because a debug
- * file of a gigabyte is mostly never looked at. Privately and writable, because libelf unpacks
- * compressed sections in place. As memory, because without a descriptor elfutils has no path to
- * start a search from. The price is that a file which is truncated while we are in it kills the
- * process with SIGBUS: the parser is restarted for it, as for any other hostile file.
+ * DWARF takes most of the time and nearly all of the memory, so it is opened when the first name is
+ * asked for, and closed in two steps, while the symbols stay: image_drop_units frees what libdw read
+ * of single units, image_drop_lines also the unpacked sections.
  */
 
 #include <errno.h>
@@ -15,34 +13,23 @@
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <elfutils/libdwelf.h>
 
-#include "daemon/namer/debug_sections.h"
 #include "daemon/namer/dwarf_lines.h"
+#include "daemon/namer/elf_file.h"
 #include "daemon/namer/elf_symbols.h"
-#include "daemon/namer/image_inside.h"
-#include "daemon/namer/jitdump.h"
+#include "daemon/namer/image_private.h"
+#include "daemon/namer/jit_lines.h"
 #include "daemon/namer/mini_debug.h"
 
 /* A core file has thousands of segments; programs have about ten. */
 #define SEGMENTS_MAX 1024
 
-/* A debug file without a build id is known by its checksum alone, which takes reading all of it:
- * half a second for this many bytes, several on a slow board. A larger one is not used. */
+/* A debug file without a build id is identified only by its checksum, which requires reading all of
+ * it: half a second for this many bytes, several seconds on a slow board. A larger one is not
+ * used. */
 #define CHECKSUM_BYTES_MAX ((size_t)1 << 30)
-
-/* One ELF file in memory. */
-struct elf_file {
-	Elf *elf; /* NULL: absent */
-	void *bytes;
-	size_t n;
-	bool mapped; /* else from malloc */
-	bool symtab;
-};
 
 struct segment {
 	uint64_t offset, addr, n;
@@ -51,84 +38,12 @@ struct segment {
 
 struct elf_image {
 	struct elf_file self, mini, debug, alt;
+	bool self_symtab, mini_symtab, debug_symtab;
 	struct segment *segment;
 	size_t n_segments;
-	struct dwarf_lines *lines; /* NULL: no DWARF in self, nor in debug */
+	struct elf_file *source; /* self or debug: has DWARF; NULL: neither, or libdw rejects it */
+	struct dwarf_lines *lines; /* NULL: not opened yet */
 };
-
-static void elf_file_close(struct elf_file *f)
-{
-	elf_end(f->elf);
-	if (f->mapped)
-		munmap(f->bytes, f->n);
-	else
-		free(f->bytes);
-	*f = (struct elf_file){0};
-}
-
-/* The Elf of the bytes that are in f. */
-static int elf_file_begin(struct elf_file *f)
-{
-	if (elf_version(EV_CURRENT) == EV_NONE)
-		return -ENOTSUP;
-	f->elf = elf_memory(f->bytes, f->n);
-
-	GElf_Ehdr header;
-	if (!f->elf || elf_kind(f->elf) != ELF_K_ELF || !gelf_getehdr(f->elf, &header)) {
-		elf_file_close(f);
-		return IMAGE_MALFORMED;
-	}
-	return 0;
-}
-
-static int elf_file_map(struct elf_file *f, int fd)
-{
-	struct stat status;
-	if (fstat(fd, &status))
-		return -errno;
-	if (!S_ISREG(status.st_mode) || status.st_size < EI_NIDENT)
-		return IMAGE_MALFORMED;
-	if ((uint64_t)status.st_size > IMAGE_FILE_BYTES_MAX)
-		return IMAGE_OVERSIZE;
-
-	f->n = (size_t)status.st_size;
-	f->bytes = mmap(NULL, f->n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
-	if (f->bytes == MAP_FAILED) {
-		*f = (struct elf_file){0};
-		return errno == ENOMEM ? IMAGE_OVERSIZE : -errno;
-	}
-	f->mapped = true;
-	return elf_file_begin(f);
-}
-
-/* Pages that the kernel reads again when they are touched. Not the table of sections, which tells
- * in our copy alone what was unpacked. */
-static void elf_file_rest(struct elf_file *f)
-{
-	GElf_Ehdr header;
-	size_t n_sections = 0, page = (size_t)sysconf(_SC_PAGESIZE);
-	if (!f->mapped || !gelf_getehdr(f->elf, &header) || elf_getshdrnum(f->elf, &n_sections) < 0)
-		return;
-
-	uint64_t table = header.e_shoff < f->n ? header.e_shoff : f->n;
-	uint64_t bytes = (uint64_t)n_sections * header.e_shentsize;
-	uint64_t end = bytes < f->n - table ? table + bytes : f->n;
-	uint64_t before = table / page * page, behind = (end + page - 1) / page * page;
-	if (before > 0)
-		madvise(f->bytes, before, MADV_DONTNEED);
-	if (behind < f->n)
-		madvise((uint8_t *)f->bytes + behind, f->n - behind, MADV_DONTNEED);
-}
-
-static size_t elf_build_id(Elf *elf, const uint8_t **ret_id)
-{
-	const void *id;
-	ssize_t n = elf ? dwelf_elf_gnu_build_id(elf, &id) : 0;
-	if (n <= 0)
-		return 0;
-	*ret_id = id;
-	return (size_t)n;
-}
 
 static int elf_read_segments(struct elf_image *e)
 {
@@ -153,7 +68,7 @@ static int elf_read_segments(struct elf_image *e)
 	return 0;
 }
 
-/* A page of the file may be mapped twice; code is in the executable copy. */
+/* A page of the file may be mapped twice; code is in the executable mapping. */
 static bool elf_addr(const struct elf_image *e, uint64_t offset, uint64_t *ret_addr)
 {
 	bool found = false;
@@ -172,19 +87,18 @@ static bool elf_addr(const struct elf_image *e, uint64_t offset, uint64_t *ret_a
 	return found;
 }
 
-/* The symbols of .gnu_debugdata. Whatever is wrong with it, the rest is still good. */
+/* Add the symbols of .gnu_debugdata. An error in it does not affect the rest. */
 static int elf_collect_mini(struct elf_image *e, struct symbols *symbols)
 {
-	struct elf_file mini = {0};
+	uint8_t *bytes;
+	size_t n;
 
 	if (e->mini.elf)
 		return elf_symbols_collect(e->mini.elf, SHT_SYMTAB, symbols);
-	if (mini_debug_unpack(e->self.elf, (uint8_t **)&mini.bytes, &mini.n) ||
-		elf_file_begin(&mini))
+	if (mini_debug_unpack(e->self.elf, &bytes, &n) || elf_file_take(&e->mini, bytes, n))
 		return ELF_SYMBOLS_NONE;
-	e->mini = mini;
 	int r = elf_symbols_collect(e->mini.elf, SHT_SYMTAB, symbols);
-	e->mini.symtab = r == 0;
+	e->mini_symtab = r == 0;
 	return r;
 }
 
@@ -193,10 +107,10 @@ static int elf_collect(struct image *image, struct symbols *symbols)
 	struct elf_image *e = image->elf;
 
 	int r = elf_symbols_collect(e->self.elf, SHT_SYMTAB, symbols);
-	e->self.symtab = r == 0;
+	e->self_symtab = r == 0;
 	if (r == ELF_SYMBOLS_NONE && e->debug.elf) {
 		r = elf_symbols_collect(e->debug.elf, SHT_SYMTAB, symbols);
-		e->debug.symtab = r == 0;
+		e->debug_symtab = r == 0;
 	}
 	if (r == ELF_SYMBOLS_NONE) {
 		r = elf_collect_mini(e, symbols);
@@ -208,7 +122,7 @@ static int elf_collect(struct image *image, struct symbols *symbols)
 	return r;
 }
 
-/* Make image->symbols out of what is there. */
+/* Build image->symbols from the available sources. */
 static int elf_read_symbols(struct image *image)
 {
 	struct symbols symbols = {0};
@@ -228,16 +142,25 @@ static int elf_read_symbols(struct image *image)
 	return 0;
 }
 
-static int elf_read_lines(struct elf_image *e, const struct elf_file *f)
+/* Open the DWARF, if there is some. -ENOMEM; what is rejected is not tried again. */
+static int elf_open_lines(struct elf_image *e)
 {
-	GElf_Ehdr header;
+	int r = e->source && !e->lines ? dwarf_lines_new(&e->lines) : 0;
 
-	/* In relocatable files addresses are not final. */
-	if (!gelf_getehdr(f->elf, &header) || header.e_type == ET_REL)
+	if (r || !e->source || dwarf_lines_is_open(e->lines))
+		return r;
+	elf_file_unpack(e->source);
+	elf_file_unpack(&e->alt);
+	r = e->source->elf ? dwarf_lines_open(e->lines, e->source->elf, e->alt.elf)
+			   : DWARF_LINES_NONE;
+	if (r == DWARF_LINES_NONE) {
+		elf_file_pack(e->source);
+		elf_file_pack(&e->alt);
+		e->source = NULL;
+		e->lines = dwarf_lines_free(e->lines);
 		return 0;
-	debug_sections_unpack(f->elf, f->bytes, f->n);
-	int r = dwarf_lines_new(f->elf, &e->lines);
-	return r == DWARF_LINES_NONE ? 0 : r;
+	}
+	return r;
 }
 
 struct image *image_new(void)
@@ -259,11 +182,12 @@ int image_open_elf(int fd, struct image **ret_image)
 		r = elf_read_segments(image->elf);
 	if (r == 0)
 		r = elf_read_symbols(image);
-	if (r == 0)
-		r = elf_read_lines(image->elf, &image->elf->self);
 	if (r)
 		return r;
 
+	if (elf_file_has_debug(&image->elf->self))
+		image->elf->source = &image->elf->self;
+	elf_file_rest(&image->elf->self); /* a name takes a page or two of what was read */
 	*ret_image = TAKE_PTR(image);
 	return 0;
 }
@@ -281,43 +205,44 @@ int image_open_kallsyms(
 	return 0;
 }
 
-/* Takes the file. On failure the image is as before, so that the caller can make room and retry. */
+/* Takes the file. On failure the image is unchanged, so that the caller can free memory and
+ * retry. */
 static int elf_use_debug(struct image *i, struct elf_file debug)
 {
-	bool had_lines = i->elf->lines;
-	int r = had_lines ? 0 : elf_read_lines(i->elf, &debug);
+	struct elf_image *e = i->elf;
 
-	i->elf->debug = debug;
-	if (r == 0 && !i->elf->self.symtab)
-		r = elf_read_symbols(i);
+	e->debug = debug;
+	int r = e->self_symtab ? 0 : elf_read_symbols(i);
 	if (r) {
-		if (!had_lines)
-			i->elf->lines = dwarf_lines_free(i->elf->lines);
-		elf_file_close(&i->elf->debug);
+		elf_file_close(&e->debug);
+		return r;
 	}
-	return r;
+	if (!e->source && elf_file_has_debug(&e->debug))
+		e->source = &e->debug;
+	elf_file_rest(&e->debug);
+	return 0;
 }
 
-/* Two build ids decide. Where either file has none, the checksum does that the link gives.
- * Source: GDB manual, "Debugging Information in Separate Files": the CRC of zlib and xz. */
+/* Two build ids decide; if either file has none, the link's checksum does. Source: GDB manual,
+ * "Debugging Information in Separate Files": the CRC of zlib and xz. */
 static bool debug_belongs(const struct elf_image *e, const struct elf_file *debug)
 {
 	const uint8_t *own_id, *id;
-	size_t n_own_id = elf_build_id(e->self.elf, &own_id);
-	size_t n_id = elf_build_id(debug->elf, &id);
+	size_t n_own_id = elf_file_build_id(&e->self, &own_id);
+	size_t n_id = elf_file_build_id(debug, &id);
 	GElf_Word checksum;
 
 	if (n_own_id && n_id)
 		return n_own_id == n_id && memcmp(own_id, id, n_id) == 0;
-	return dwelf_elf_gnu_debuglink(e->self.elf, &checksum) && debug->n <= CHECKSUM_BYTES_MAX &&
-	       lzma_crc32(debug->bytes, debug->n, 0) == checksum;
+	return e->self.elf && dwelf_elf_gnu_debuglink(e->self.elf, &checksum) &&
+	       debug->n <= CHECKSUM_BYTES_MAX && lzma_crc32(debug->bytes, debug->n, 0) == checksum;
 }
 
 int image_add_debug(struct image *i, int fd, bool *belongs)
 {
 	struct elf_file debug = {0};
 
-	if (!i->elf || i->elf->debug.elf)
+	if (!i->elf || i->elf->debug.bytes)
 		return -EINVAL;
 	int r = elf_file_map(&debug, fd);
 	if (r)
@@ -337,32 +262,27 @@ int image_add_alt(struct image *i, int fd)
 	const char *path;
 	const uint8_t *wanted_id, *id;
 
-	if (!i->elf || !i->elf->lines || i->elf->alt.elf)
+	if (!i->elf || !i->elf->source || i->elf->alt.bytes)
 		return -EINVAL;
 	int r = elf_file_map(&alt, fd);
 	if (r)
 		return r;
 
-	size_t n_wanted_id = dwarf_lines_alt_link(i->elf->lines, &path, &wanted_id);
-	size_t n_id = elf_build_id(alt.elf, &id);
-	if (!n_wanted_id || n_wanted_id != n_id || memcmp(wanted_id, id, n_id) != 0)
-		r = IMAGE_MISMATCH;
-	else
-		debug_sections_unpack(alt.elf, alt.bytes, alt.n);
-	if (r == 0 && dwarf_lines_set_alt(i->elf->lines, alt.elf))
-		r = IMAGE_MALFORMED;
-	if (r) {
+	size_t n_wanted_id = elf_file_alt_link(i->elf->source, &path, &wanted_id);
+	size_t n_id = elf_file_build_id(&alt, &id);
+	if (!n_wanted_id || n_wanted_id != n_id || memcmp(wanted_id, id, n_id) != 0) {
 		elf_file_close(&alt);
-		return r;
+		return IMAGE_MISMATCH;
 	}
 
+	image_drop_units(i); /* it is opened again with the new file */
 	i->elf->alt = alt;
 	return 0;
 }
 
 static void copy_id(uint8_t to[20], uint8_t *ret_n, const uint8_t *id, size_t n)
 {
-	/* Longer ids exist in the ELF notes of nobody; the kernel's limit is 20 too. */
+	/* No real ELF note has a longer id; the kernel's limit is 20 too. */
 	if (n > 20)
 		return;
 	memcpy(to, id, n);
@@ -386,26 +306,27 @@ void image_wants(const struct image *i, struct image_wants *ret_wants)
 	if (!i->elf)
 		return;
 
-	size_t n = elf_build_id(i->elf->self.elf, &id);
+	const struct elf_image *e = i->elf;
+	size_t n = elf_file_build_id(&e->self, &id);
 	if (n)
 		copy_id(ret_wants->build_id, &ret_wants->n_build_id, id, n);
-	path = dwelf_elf_gnu_debuglink(i->elf->self.elf, &checksum);
+	path = e->self.elf ? dwelf_elf_gnu_debuglink(e->self.elf, &checksum) : NULL;
 	if (path)
 		copy_path(ret_wants->debuglink, path);
 
-	ret_wants->symbols = !i->elf->self.symtab && !i->elf->mini.symtab && !i->elf->debug.symtab;
-	ret_wants->debug = !i->elf->lines;
-	if (!i->elf->lines || i->elf->alt.elf)
+	ret_wants->symbols = !e->self_symtab && !e->mini_symtab && !e->debug_symtab;
+	ret_wants->debug = !e->source;
+	if (!e->source || e->alt.bytes)
 		return;
-	n = dwarf_lines_alt_link(i->elf->lines, &path, &id);
+	n = elf_file_alt_link(e->source, &path, &id);
 	if (n) {
 		copy_path(ret_wants->alt_link, path);
 		copy_id(ret_wants->alt_build_id, &ret_wants->n_alt_build_id, id, n);
 	}
 }
 
-/* The places of an address in an ELF file; the symbol's name stands over that of DWARF, which is
- * the same for all clones of a function. */
+/* The places of an address in an ELF file. The symbol's name is preferred to the one in DWARF,
+ * which is the same for all clones of a function. */
 static void name_elf(struct image *i, uint64_t offset, struct image_naming *naming)
 {
 	uint64_t addr = 0;
@@ -413,8 +334,12 @@ static void name_elf(struct image *i, uint64_t offset, struct image_naming *nami
 	if (!elf_addr(i->elf, offset, &addr))
 		return;
 	const struct span *symbol = spans_find(&i->symbols, addr);
-	if (i->elf->lines)
-		naming->n_places = dwarf_lines_find(i->elf->lines, addr, &i->names, naming->place);
+	if (elf_open_lines(i->elf) == 0 && i->elf->lines) {
+		bool first = !dwarf_lines_has_index(i->elf->lines);
+		naming->n_places = dwarf_lines_find(i->elf->lines, addr, naming->place);
+		if (first) /* which has touched all of it */
+			image_release_pages(i);
+	}
 	if (!naming->n_places && symbol)
 		naming->n_places = 1;
 	if (!naming->n_places)
@@ -424,7 +349,7 @@ static void name_elf(struct image *i, uint64_t offset, struct image_naming *nami
 	if (symbol)
 		last->function = names_demangle(&i->names, symbol->name);
 	if (!last->function)
-		naming->n_places = 0; /* a line without a function is of no use */
+		naming->n_places = 0; /* a line without a function is useless */
 }
 
 static void name_kernel(struct image *i, uint64_t offset, struct image_naming *naming)
@@ -472,10 +397,36 @@ bool image_has_symbols(const struct image *i)
 
 bool image_has_debug(const struct image *i)
 {
-	return i->elf ? i->elf->lines != NULL : i->jit != NULL;
+	return i->elf ? i->elf->source != NULL : i->jit != NULL;
 }
 
-void image_rest(struct image *i)
+int image_open_lines(struct image *i)
+{
+	return i->elf ? elf_open_lines(i->elf) : 0;
+}
+
+bool image_has_open_lines(const struct image *i)
+{
+	return i->elf && (i->elf->self.unpacked || i->elf->debug.unpacked);
+}
+
+void image_drop_units(struct image *i)
+{
+	if (i->elf && i->elf->lines)
+		dwarf_lines_close(i->elf->lines);
+}
+
+void image_drop_lines(struct image *i)
+{
+	image_drop_units(i);
+	if (!i->elf)
+		return;
+	elf_file_pack(&i->elf->self);
+	elf_file_pack(&i->elf->debug);
+	elf_file_pack(&i->elf->alt);
+}
+
+void image_release_pages(struct image *i)
 {
 	if (!i->elf)
 		return;
@@ -488,7 +439,7 @@ static void elf_image_free(struct elf_image *e)
 {
 	if (!e)
 		return;
-	/* libdw uses the Elf until its end. */
+	/* libdw uses the Elf until it is closed. */
 	dwarf_lines_free(e->lines);
 	elf_file_close(&e->self);
 	elf_file_close(&e->mini);
@@ -498,10 +449,25 @@ static void elf_image_free(struct elf_image *e)
 	free(e);
 }
 
+struct image *image_ref(struct image *i)
+{
+	i->n_others++;
+	return i;
+}
+
+bool image_is_shared(const struct image *i)
+{
+	return i->n_others > 0;
+}
+
 struct image *image_free(struct image *i)
 {
 	if (!i)
 		return NULL;
+	if (i->n_others > 0) {
+		i->n_others--;
+		return NULL;
+	}
 
 	spans_clear(&i->symbols);
 	kallsyms_unref(i->kallsyms);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* A jitdump is a log: code loaded, code moved, lines of the code that is loaded next. It is read
- * from the start to where it ends, which may be amid a record, since its writer still runs; what
- * is whole counts. As in a perf map the last record over an address wins, so timestamps are not
- * needed. The code itself, which is most of the file, is skipped.
+ * from start to end, which may be inside a record, since its writer may still run; complete records
+ * count. As in a perf map, the last record over an address wins, so timestamps are not needed. The
+ * code itself, which is most of the file, is skipped.
  *
  *      header │ DEBUG_INFO of a │ LOAD a, code │ LOAD b, code │ MOVE a │ …
  *
@@ -11,15 +11,14 @@
  * tools/perf/util/jitdump.h (a file name of one byte 0xff: the same as before).
  */
 
-#include "daemon/namer/jitdump.h"
+#include "daemon/namer/jit_lines.h"
 
 #include <byteswap.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1 /* code that finds no room cannot be moved */
-#include "daemon/namer/image_inside.h"
+#include "daemon/namer/image_private.h"
 #include "proto/hash_table.h"
 
 #define JITDUMP_MAGIC 0x4A695444u /* "JiTD" */
@@ -27,9 +26,9 @@
 
 #define HEADER_BYTES 40u
 #define PREFIX_BYTES 16u
-#define LOAD_BYTES 56u /* with the prefix, without name and code */
+#define LOAD_BYTES 56u /* including the prefix, without name and code */
 #define MOVE_BYTES 64u
-#define DEBUG_BYTES 32u      /* with the prefix, without entries */
+#define DEBUG_BYTES 32u      /* including the prefix, without entries */
 #define ENTRY_BYTES 16u      /* without the file name */
 #define TEXT_BYTES_MAX 8192u /* of a function or file name, before it is cut */
 #define WINDOW_BYTES (64u << 10)
@@ -41,25 +40,7 @@ enum record_type {
 	RECORD_CLOSE = 3,
 };
 
-struct line {
-	uint64_t offset; /* from the start of the code */
-	const char *source;
-	uint32_t line;
-};
-
-struct code {
-	uint64_t start, index;
-	const char *name;
-	uint32_t first_line, n_lines;
-};
-
-struct jit_lines {
-	struct code *code;
-	struct line *line;
-	size_t n_code, code_size, n_lines, line_size;
-};
-
-/* The newest code of an index: what a MOVE means. */
+/* The newest code with an index, which a MOVE refers to. */
 struct moved {
 	uint64_t index;
 	uint32_t code;
@@ -71,16 +52,16 @@ struct dump {
 	bool swapped;
 	struct image *image;
 	struct moved *by_index;
-	/* Lines that were announced for the next code at that address. */
+	/* Lines for the next code loaded at that address. */
 	uint64_t lines_start;
 	uint32_t first_line, n_lines;
-	/* What is in memory of the file. */
+	/* The part of the file that is in memory. */
 	uint64_t window_offset;
 	size_t window_filled;
 	uint8_t window[WINDOW_BYTES];
 };
 
-/* Bytes [offset, offset + n) of the file, n up to WINDOW_BYTES. NULL: it is shorter. */
+/* Bytes [offset, offset + n) of the file, n up to WINDOW_BYTES. NULL: the file is shorter. */
 static const uint8_t *dump_at(struct dump *d, uint64_t offset, size_t n)
 {
 	if (n > WINDOW_BYTES || offset > IMAGE_FILE_BYTES_MAX)
@@ -152,8 +133,8 @@ static int array_grow(void **array, size_t n, size_t *size, size_t bytes)
 	return 0;
 }
 
-/* Code stands at [code.start, code.start + size) from now on. */
-static int dump_add_code(struct dump *d, const struct code *code, uint64_t size)
+/* Code is at [code.start, code.start + size) from now on. */
+static int dump_add_code(struct dump *d, const struct jit_code *code, uint64_t size)
 {
 	struct jit_lines *j = d->image->jit;
 	uint64_t end;
@@ -191,7 +172,7 @@ static int dump_add_code(struct dump *d, const struct code *code, uint64_t size)
 
 static int line_compare(const void *a, const void *b)
 {
-	const struct line *x = a, *y = b;
+	const struct jit_line *x = a, *y = b;
 
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
@@ -202,7 +183,7 @@ static int dump_load(struct dump *d, uint64_t at, uint64_t end)
 	if (!p)
 		return 0;
 
-	struct code code = {.start = dump_u64(d, p + 32), .index = dump_u64(d, p + 48)};
+	struct jit_code code = {.start = dump_u64(d, p + 32), .index = dump_u64(d, p + 48)};
 	uint64_t size = dump_u64(d, p + 40);
 	size_t length;
 	const char *name = dump_text(d, at + LOAD_BYTES, end, &length);
@@ -232,12 +213,12 @@ static int dump_move(struct dump *d, uint64_t at, uint64_t end)
 	if (!moved)
 		return 0;
 
-	struct code code = d->image->jit->code[moved->code];
+	struct jit_code code = d->image->jit->code[moved->code];
 	code.start = dump_u64(d, p + 40);
 	return dump_add_code(d, &code, dump_u64(d, p + 48));
 }
 
-/* The name of the source of an entry; `previous` if it is the same again. */
+/* The source file name of an entry; `previous` if it is the same. */
 static const char *entry_source(
 	struct dump *d, const char *name, size_t length, const char *previous)
 {
@@ -283,7 +264,7 @@ static int dump_debug(struct dump *d, uint64_t at, uint64_t end)
 		j->line = array;
 		if (r)
 			return r;
-		j->line[j->n_lines++] = (struct line){addr - d->lines_start, source, number};
+		j->line[j->n_lines++] = (struct jit_line){addr - d->lines_start, source, number};
 		d->n_lines++;
 	}
 	if (d->n_lines)
@@ -318,7 +299,7 @@ static int dump_record(struct dump *d, uint32_t type, uint64_t at, uint64_t end)
 	case RECORD_DEBUG:
 		return dump_debug(d, at, end);
 	}
-	return 0; /* unwinding information, and types to come */
+	return 0; /* unwinding information, and future types */
 }
 
 static int dump_read(struct dump *d)
@@ -331,8 +312,8 @@ static int dump_read(struct dump *d)
 		if (!p)
 			return 0;
 		uint32_t type = dump_u32(d, p), size = dump_u32(d, p + 4);
-		/* Below the prefix there is no way to find the next record; a last byte that is not
-		 * there yet says that the record is not whole. */
+		/* A record shorter than its prefix gives no way to find the next one; if its last
+		 * byte is missing, the record is not complete yet. */
 		if (size < PREFIX_BYTES || type == RECORD_CLOSE || !dump_at(d, at + size - 1, 1))
 			return 0;
 		if (n >= IMAGE_MAP_LINES_MAX)
@@ -376,35 +357,4 @@ int image_open_jitdump(int fd, struct image **ret_image)
 
 	*ret_image = TAKE_PTR(image);
 	return 0;
-}
-
-void jit_lines_find(
-	const struct jit_lines *j, uint32_t index, uint64_t addr, struct image_place *place)
-{
-	const struct code *code = &j->code[index];
-	const struct line *line = code->n_lines ? j->line + code->first_line : NULL;
-	size_t low = 0, high = code->n_lines;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (line[middle].offset <= addr - code->start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low) {
-		place->source = line[low - 1].source;
-		place->line = line[low - 1].line;
-	}
-}
-
-struct jit_lines *jit_lines_free(struct jit_lines *j)
-{
-	if (!j)
-		return NULL;
-
-	free(j->code);
-	free(j->line);
-	free(j);
-	return NULL;
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The kernel lists its symbols without sizes, so each reaches to the next one of any kind: data
- * symbols have no name here, but they end the function before them. The list holds the kernel
- * first, sorted, then each module as one block, unsorted in it. With kernel.kptr_restrict all
- * addresses are 0, which gives a list without symbols.
+/* The kernel lists its symbols without sizes, so each extends to the next one of any kind: data
+ * symbols get no name here, but they end the function before them. The list has the kernel first,
+ * sorted, then each module as an unsorted block. With kernel.kptr_restrict all addresses are 0,
+ * which gives a list without symbols.
  *
- * Every line is made by the kernel as we read it, which takes more than what is done with it here.
- * So the list is read once for all who are in it. On a RISC-V board three quarters of its 360,000
- * lines are labels in six modules, which the relaxing linker needs and nobody else.
+ * The kernel formats each line as we read it, which takes longer than our processing. So the list
+ * is read once for the kernel and all modules, and those of the modules when the first is asked
+ * for: on a RISC-V board three quarters of its 360,000 lines are labels in six modules that only the
+ * relaxing linker needs. Reading goes on at the same open file, where the kernel continues by the
+ * number of the symbol. If modules came or went meanwhile, that number is another symbol's: the
+ * first new line is then most likely of another module than the last old one, and all modules are
+ * read again.
  *
  * Source: Linux kernel/kallsyms.c (s_show: "%px %c %s\t[%s]\n"; update_iter for the order), v6.18.
  */
@@ -19,8 +23,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "daemon/namer/image_inside.h"
+#include "daemon/namer/image_private.h"
+#include "daemon/namer/sort.h"
 #include "daemon/namer/symbols.h"
 #include "daemon/namer/text_lines.h"
 
@@ -32,12 +38,15 @@ struct module {
 	struct kernel_symbols symbols;
 };
 
+struct reading;
+
 struct kallsyms {
 	uint32_t n_users;
 	uint64_t stext; /* 0: not seen */
 	struct kernel_symbols kernel;
 	struct module *module;
 	size_t n_modules, size_modules;
+	struct reading *reading; /* NULL: all is read; else the modules are not */
 };
 
 struct line {
@@ -49,14 +58,34 @@ struct line {
 
 struct reading {
 	struct kallsyms *list;
-	char module[MODULE_NAME_BYTES]; /* whose block is being read; "": the kernel's */
-	struct symbols block;           /* of it, as it comes */
+	char module[MODULE_NAME_BYTES]; /* the block being read; "": the kernel's */
+	struct symbols block;           /* symbols of the block, in list order */
 	struct names names;             /* and their names */
+	uint64_t paused;   /* offset in the list where the first part ended; 0: go on past it */
+	bool modules_only; /* the kernel's symbols are read again, and skipped */
+	struct text_lines lines;
+};
+
+/* Outcomes of reading, besides those of an image. */
+enum {
+	READING_PAUSED = 100, /* a line of a module was read, the first */
+	READING_SHIFTED,      /* modules came or went since the pause */
 };
 
 DEFINE_CLEANUP(struct kallsyms *, kallsyms_unref)
 
-/* Cuts `text` in place. False if it is no line of kallsyms. */
+static struct reading *reading_free(struct reading *r)
+{
+	if (!r)
+		return NULL;
+	symbols_clear(&r->block);
+	names_clear(&r->names);
+	close(r->lines.fd);
+	free(r);
+	return NULL;
+}
+
+/* Splits `text` in place. False if it is not a line of kallsyms. */
 static bool line_parse(char *text, struct line *ret_line)
 {
 	const char *rest = text_hexadecimal(text, &ret_line->addr);
@@ -80,9 +109,9 @@ static bool line_parse(char *text, struct line *ret_line)
 	return true;
 }
 
-/* Labels that an assembler or linker left: no names, and they end nothing. Source: RISC-V ELF psABI
- * and ELF for the Arm 64-bit Architecture, "Mapping symbols"; GNU as, local labels begin with ".L".
- */
+/* Labels that an assembler or linker left: they are not names, and end no function. Source: RISC-V
+ * ELF psABI and ELF for the Arm 64-bit Architecture, "Mapping symbols"; GNU as, local labels begin
+ * with ".L". */
 static bool is_label(const char *name)
 {
 	return (name[0] == '.' && name[1] == 'L') ||
@@ -94,11 +123,11 @@ static enum symbol_rank rank_of(char type)
 	return type == 'T' ? SYMBOL_GLOBAL : type == 't' ? SYMBOL_LOCAL : SYMBOL_WEAK;
 }
 
-/* Append a symbol; name NULL: what is no code. */
+/* Append a symbol; name NULL: not code. */
 static int append(struct kernel_symbols *k, uint64_t addr, const char *name, int rank)
 {
-	/* Before the text there may be per-CPU data, whose addresses begin at 0; and what ends
-	 * nothing is left out. */
+	/* Per-CPU data, with addresses from 0, may precede the text; data that ends no function is
+	 * left out. */
 	if (!name && (k->n == 0 || !k->symbol[k->n - 1].name))
 		return 0;
 	int r = kernel_symbols_add(k, addr, name, rank);
@@ -139,7 +168,7 @@ static int block_add(struct reading *r, const struct line *line, bool code)
 	return n == SYMBOLS_FULL ? IMAGE_OVERSIZE : n;
 }
 
-/* All of a module's symbols were read: sort and keep them. */
+/* All symbols of a module are read: sort and keep them. */
 static int block_end(struct reading *r)
 {
 	struct module *m = NULL;
@@ -158,12 +187,12 @@ static int block_end(struct reading *r)
 	return n;
 }
 
-/* Another module's line is there. */
+/* A line of another module follows. */
 static int block_begin(struct reading *r, const char *module)
 {
 	int n = block_end(r);
 
-	strcpy(r->module, module); /* line_parse saw that it fits */
+	strcpy(r->module, module); /* line_parse checked that it fits */
 	return n;
 }
 
@@ -188,8 +217,10 @@ static int reading_add(struct reading *r, const struct line *line)
 		&r->list->kernel, line->addr, code ? line->name : NULL, (int)rank_of(line->type));
 }
 
-static int reading_read(struct reading *r, struct text_lines *lines)
+/* To the end; or with `first` to the first line of a module, which is read. */
+static int reading_read(struct reading *r, bool first)
 {
+	struct text_lines *lines = &r->lines;
 	size_t n_lines = 0, n_bad = 0;
 	char *text;
 
@@ -201,9 +232,20 @@ static int reading_read(struct reading *r, struct text_lines *lines)
 			n_bad++;
 			continue;
 		}
+		if (r->paused && lines->offset != r->paused) {
+			r->paused = 0;
+			if (!line.module || strcmp(line.module, r->module) != 0)
+				return READING_SHIFTED;
+		}
+		if (r->modules_only && !line.module)
+			continue;
 		n = reading_add(r, &line);
 		if (n)
 			return n;
+		if (first && line.module) {
+			r->paused = lines->offset;
+			return READING_PAUSED;
+		}
 	}
 	if (n == TEXT_LINES_OVERSIZE)
 		return IMAGE_OVERSIZE;
@@ -214,27 +256,57 @@ static int reading_read(struct reading *r, struct text_lines *lines)
 
 int kallsyms_read(int fd, struct kallsyms **ret_kallsyms)
 {
-	_cleanup_(freep) struct text_lines *lines = calloc(1, sizeof(*lines));
 	_cleanup_(kallsyms_unrefp) struct kallsyms *list = calloc(1, sizeof(*list));
-	if (!lines || !list)
+	struct reading *reading = list ? calloc(1, sizeof(*reading)) : NULL;
+	if (!reading)
 		return -ENOMEM;
-	lines->fd = fd;
 	list->n_users = 1;
+	list->reading = reading;
+	reading->list = list;
+	reading->lines.fd = dup(fd);
+	if (reading->lines.fd < 0)
+		return -errno;
 
-	struct reading reading = {.list = list};
-	int r = reading_read(&reading, lines);
-	symbols_clear(&reading.block);
-	names_clear(&reading.names);
-	if (r)
+	int r = reading_read(reading, true);
+	if (r != READING_PAUSED)
+		list->reading = reading_free(reading);
+	if (r && r != READING_PAUSED)
 		return r;
 	kernel_symbols_seal(&list->kernel);
 	*ret_kallsyms = TAKE_PTR(list);
 	return 0;
 }
 
+static void modules_clear(struct kallsyms *k)
+{
+	for (size_t i = 0; i < k->n_modules; i++)
+		kernel_symbols_clear(&k->module[i].symbols);
+	k->n_modules = 0;
+}
+
+int kallsyms_read_modules(struct kallsyms *k)
+{
+	struct reading *r = k->reading;
+	if (!r)
+		return 0;
+
+	int n = reading_read(r, false);
+	if (n == READING_SHIFTED) {
+		modules_clear(k);
+		symbols_clear(&r->block);
+		names_clear(&r->names);
+		r->module[0] = '\0';
+		r->modules_only = true;
+		r->lines.offset = r->lines.start = r->lines.end = 0;
+		n = reading_read(r, false);
+	}
+	k->reading = reading_free(r);
+	return n == IMAGE_MALFORMED ? 0 : n;
+}
+
 /* --- what was read ---------------------------------------------------------------------------- */
 
-/* File names of modules may have '-' where the kernel writes '_'. */
+/* File names of modules may have '-' for the kernel's '_'. */
 static bool module_is(const char *wanted, const char *module)
 {
 	for (; *module; wanted++, module++)
@@ -267,9 +339,9 @@ struct kallsyms *kallsyms_unref(struct kallsyms *k)
 {
 	if (!k || --k->n_users > 0)
 		return NULL;
+	reading_free(k->reading);
 	kernel_symbols_clear(&k->kernel);
-	for (size_t i = 0; i < k->n_modules; i++)
-		kernel_symbols_clear(&k->module[i].symbols);
+	modules_clear(k);
 	free(k->module);
 	free(k);
 	return NULL;

@@ -1,29 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Kallsyms: the functions of the running kernel and of all its modules, by one reading of the list
+/* Kallsyms: the functions of the running kernel and of all its modules, from one read of the list,
+ * in two parts
  *
- * Images of the kernel and of modules share one of these, which goes with the last of them.
+ * Images of the kernel and of modules share one of these, which is freed with the last of them.
  */
 
 #include <stdint.h>
 
 #include "daemon/namer/kernel_symbols.h"
 
-#define KALLSYMS_MODULES_MAX 8192 /* as many as the daemon knows; what stands behind them is left out */
+/* as many as the daemon keeps; further ones are left out */
+#define KALLSYMS_MODULES_MAX 8192
 
 struct kallsyms;
 
-/* Read /proc/kallsyms, from its begin. 0, IMAGE_MALFORMED, IMAGE_OVERSIZE, -errno */
+/* Read /proc/kallsyms from its start, up to the first module. The descriptor is duplicated, and its
+ * file must not be read by anyone else until kallsyms_read_modules. 0, IMAGE_MALFORMED,
+ * IMAGE_OVERSIZE, -errno */
 int kallsyms_read(int fd, struct kallsyms **ret_kallsyms);
 
-/* The kernel itself (module NULL), or a module by its name or that of its file. NULL: it is not in
- * the list, or without an address. */
+/* Read the modules, unless they are. 0, IMAGE_OVERSIZE, -errno: some modules are missing. */
+int kallsyms_read_modules(struct kallsyms *k);
+
+/* The kernel itself (module NULL), or a module by its name or file name. NULL: not in the list, or
+ * without an address. */
 const struct kernel_symbols *kallsyms_find(const struct kallsyms *k, const char *module);
 
-/* Where offsets of the kernel itself count from; 0: not in the list. */
+/* The base of the kernel's own offsets; 0: not in the list. */
 uint64_t kallsyms_stext(const struct kallsyms *k);
 
-/* One more, or one less, who needs it. */
+/* Take or drop a reference. */
 struct kallsyms *kallsyms_ref(struct kallsyms *k);
 struct kallsyms *kallsyms_unref(struct kallsyms *k);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The kernel lists its own symbols sorted, so that they can be taken as they come: no list that is
- * sorted and cut afterwards, three times the size of what is kept. Its text lies within 4 GB on
- * every architecture, since calls must reach, and so does a module's.
+/* The kernel lists its own symbols sorted, so they can be stored as they come, without a temporary
+ * list of three times the size. On every architecture its text is within 4 GB, since calls must
+ * reach, and so is a module's.
  */
 
 #include "daemon/namer/kernel_symbols.h"
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/namer/image.h"
+#include "daemon/namer/name_cut.h"
 #include "daemon/namer/names.h"
 #include "daemon/namer/symbols.h"
 
@@ -50,7 +51,7 @@ static int text_add(struct kernel_symbols *k, const char *name, uint32_t *ret_at
 	return 0;
 }
 
-/* An alias of the last symbol. */
+/* Handle an alias of the last symbol. */
 static int add_alias(struct kernel_symbols *k, const char *name, int rank)
 {
 	struct kernel_symbol *last = &k->symbol[k->n - 1];
@@ -61,7 +62,7 @@ static int add_alias(struct kernel_symbols *k, const char *name, int rank)
 		const struct symbol is = {.name = name, .rank = rank};
 		if (symbol_compare(&was, &is) >= 0)
 			return 0;
-		k->n_text = last->name; /* nothing was added behind it */
+		k->n_text = last->name; /* nothing was added after it */
 	}
 	k->last_rank = rank;
 	return text_add(k, name, &last->name);
@@ -93,7 +94,7 @@ int kernel_symbols_add(struct kernel_symbols *k, uint64_t addr, const char *name
 
 void kernel_symbols_seal(struct kernel_symbols *k)
 {
-	/* a failure to shrink is none */
+	/* failing to shrink is harmless */
 	void *symbol = reallocarray(k->symbol, k->n ? k->n : 1, sizeof(*k->symbol));
 	k->symbol = symbol ? symbol : k->symbol;
 	k->size = symbol ? k->n : k->size;
@@ -109,7 +110,7 @@ const char *kernel_symbols_find(
 	if (__builtin_add_overflow(base, offset, &addr) || addr < k->first)
 		return NULL;
 	uint64_t at = addr - k->first;
-	size_t low = 0, high = k->n; /* the first that begins behind addr */
+	size_t low = 0, high = k->n; /* the first that begins after addr */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (k->symbol[middle].start <= at)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * mperf-namer ROLE [--fd N] [--try-WHAT]: one of the two workers of mperfd, which
- * starts it with a socket as descriptor 3. It says hello once its sandbox stands, so that a machine
- * on which the sandbox fails is told from a file on which the parser fails.
+ * mperf-namer ROLE [--fd N] [--try-WHAT]: one of the two workers of mperfd, which starts it with a
+ * socket as descriptor 3. It sends a hello once its sandbox is set up, so that a failing sandbox is
+ * distinguished from a file on which the parser fails.
  *
  * --try-open and the like attack the sandbox, for the tests that show that it holds: --try-open
  * ends with TRY_REFUSED, --try-abort by SIGABRT as any program that gives up, all others by SIGSYS.
@@ -39,7 +39,8 @@ static int say_hello(int fd, uint32_t role)
 
 static int usage(void)
 {
-	fputs("mperf-namer: is started by mperfd, as: mperf-namer open|parse [--fd N]\n", stderr);
+	fputs("mperf-namer: only mperfd starts this program, as: mperf-namer open|parse [--fd N]\n",
+		stderr);
 	return 2;
 }
 
@@ -61,7 +62,7 @@ static int try_connect(void)
 	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) < 0 ? 1 : 0;
 }
 
-/* Signal 0: it does nothing but be allowed. */
+/* Signal 0 only tests permission. */
 static int try_signal(void)
 {
 	return syscall(SYS_tgkill, getppid(), getppid(), 0) == 0 ? 0 : 1;
@@ -72,7 +73,7 @@ static int try_kill(void)
 	return kill(getppid(), 0) == 0 ? 0 : 1;
 }
 
-/* Whoever owns a descriptor is sent its signals. */
+/* The owner of a descriptor receives its signals. */
 static int try_owner(void)
 {
 	return fcntl(STDIN_FILENO, F_SETOWN, getppid()) == 0 ? 0 : 1;
@@ -112,8 +113,8 @@ static int (*find_attack(const char *option))(void)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* A file that is cut while it is read ends the parser by SIGBUS, as it is meant to: that is no error of
- * memory, and a report of it would be taken for one. */
+/* A file that is truncated while it is read ends the parser by SIGBUS, as intended: not a memory
+ * error, so the sanitizer must not report it as one. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -136,8 +137,8 @@ int main(int argc, char **argv)
 	}
 
 	bool parses = strcmp(argv[1], "parse") == 0;
-	/* The socket ends with the daemon too, but a worker that hangs or spins does not read it.
-	 */
+	/* The socket also closes when the daemon ends, but a worker that hangs or spins does not
+	 * read it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	int r = parses ? sandbox_enter_parser() : sandbox_enter_opener();
 	if (r < 0)
@@ -147,9 +148,10 @@ int main(int argc, char **argv)
 	r = say_hello(fd, parses ? WORKER_PARSER : WORKER_OPENER);
 	if (r == 0)
 		r = parses ? parser_run(fd) : opener_run(fd);
-	/* Without atexit: there is nothing to tidy, and a leak checker would want to open files. */
-	/* A daemon that is gone is how a worker usually ends. */
+	/* Without atexit: there is nothing to clean up, and a leak checker would try to open
+	 * files. */
+	/* A worker usually ends because the daemon is gone. */
 	if (r == -ECONNRESET || r == -EPIPE)
 		r = 0;
-	_exit(r < 0 ? fail(argv[1], "ends over a message or the socket", r) : 0);
+	_exit(r < 0 ? fail(argv[1], "stopped by a malformed message or a socket error", r) : 0);
 }

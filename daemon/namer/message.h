@@ -3,10 +3,10 @@
 
 /* Messages between mperfd and its two namer workers
  *
- * A worker owns one end of a SOCK_SEQPACKET pair, so that a message is never half there. Each
- * begins with a head; the daemon asks one thing at a time, and every answer repeats the serial of
- * what it answers. Both ends are of one build and one machine: plain structs, native byte order,
- * and a version in the hello for the day when an upgrade replaces one of the two files.
+ * A worker owns one end of a SOCK_SEQPACKET pair, so messages always arrive whole. Each begins with
+ * a head; the daemon sends one request at a time, and every answer repeats its serial. Both ends
+ * come from the same build and run on the same machine: plain structs, native byte order. The hello
+ * has a version, in case an upgrade replaces only one of the two files.
  *
  *      opener   HELLO▶   ◀OPEN    OPENED+fd▶
  *      parser   HELLO▶   ◀FILE+fd DONE▶ (main), LOADED▶ (debug, alt)
@@ -33,21 +33,21 @@
 #define MESSAGE_BYTES_MAX (80u << 10)
 #define MESSAGE_PATH_BYTES_MAX 4096u   /* PATH_MAX; Source: include/uapi/linux/limits.h */
 #define MESSAGE_LINK_BYTES_MAX 256u    /* file names are at most 255 bytes */
-#define MESSAGE_OFFSETS_MAX 256u       /* per NAME: few, since a batch shares one deadline */
+#define MESSAGE_OFFSETS_MAX 256u       /* per NAME; few, since a batch shares one deadline */
 #define MESSAGE_PLACES_MAX 32u         /* per offset */
 #define MESSAGE_NAME_BYTES_MAX 1024u   /* per function or source path; longer ones end in "…" */
 #define MESSAGE_MAPS_MAX 2048u         /* per SPACE message; 64 KB */
-#define MESSAGE_SPACE_MAPS_MAX 4096u   /* per space: what the unwinder takes */
+#define MESSAGE_SPACE_MAPS_MAX 4096u   /* per space; the unwinder's limit */
 #define MESSAGE_REGS_MAX 64u           /* bits of perf's register mask */
 #define MESSAGE_STACK_BYTES_MAX 65536u /* perf copies less. Source: man perf_event_open */
 #define MESSAGE_FRAMES_MAX 256u        /* per unwound stack */
 #define MESSAGE_BUILD_ID_BYTES 20u
 
-/* What a worker may use up. The daemon asserts that its own limits are the same. */
+/* Resource limits of a worker. The daemon asserts that its own limits are the same. */
 #define WORKER_FILE_BYTES_MAX (4ull << 30)
 #define WORKER_ADDRESS_BYTES_MAX (3ull << 30)
-#define PARSER_FILES_MAX                                                                           \
-	1024u /* above what the daemon keeps open; three descriptors each at most */
+/* more than the daemon keeps open; at most three descriptors each */
+#define PARSER_FILES_MAX 1024u
 
 enum worker_role {
 	WORKER_OPENER = 1,
@@ -70,11 +70,11 @@ enum message_type {
 	MESSAGE_FORGET,
 };
 
-/* Which of the three files that make one image. */
+/* One of the three files of an image. */
 enum message_part {
 	PART_MAIN = 0,
 	PART_DEBUG = 1, /* separate debug file */
-	PART_ALT = 2,   /* what several debug files share (dwz) */
+	PART_ALT = 2,   /* shared by several debug files (dwz) */
 	N_PARTS,
 };
 
@@ -94,7 +94,7 @@ enum message_state {
 	STATE_NO_SYMBOLS = 5,
 	STATE_MALFORMED = 6,
 	STATE_OVERSIZE = 10,
-	STATE_FORGOTTEN = 100, /* the parser does not have the file any more: hand it over again */
+	STATE_FORGOTTEN = 100, /* the parser no longer has the file: send it again */
 };
 
 struct message {
@@ -112,19 +112,19 @@ struct message_hello {
 };
 _Static_assert(sizeof(struct message_hello) == 24, "hello");
 
-/* Followed by n_path bytes of path and n_link of link, neither ended by NUL. For PART_MAIN path is
- * what the process mapped; for PART_DEBUG the same, and link its .gnu_debuglink; for PART_ALT path
+/* Followed by n_path bytes of path and n_link of link, without NUL. For PART_MAIN path is the file
+ * that the process mapped; for PART_DEBUG the same, and link its .gnu_debuglink; for PART_ALT path
  * is the file whose .gnu_debugaltlink is link. */
 struct message_open {
 	struct message head;
 	uint32_t part;
 	uint32_t kind;
 	int32_t pid;           /* 0: unknown */
-	uint32_t first;        /* skip that many candidates: they were another file */
+	uint32_t first;        /* skip this many candidates: they were not the file */
 	uint64_t pid_start_ns; /* CLOCK_MONOTONIC; 0: unknown */
 	uint64_t map_start, map_end;
-	/* CLOCK_MONOTONIC; 0: unknown. What was written after the first, or not since the second,
-	 * is another file. */
+	/* CLOCK_MONOTONIC; 0: unknown. A file written after the first time, or not since the
+	 * second, is another file. */
 	uint64_t not_after_ns, not_before_ns;
 	uint64_t inode; /* 0: unknown */
 	uint32_t major, minor;
@@ -132,36 +132,38 @@ struct message_open {
 	uint8_t n_build_id;
 	uint8_t deleted;
 	uint16_t n_path, n_link;
-	uint8_t has_uid; /* the next one is known */
-	/* 1: the answer is for none but the user whose rights the opener has: main files of ELF are
-	 * opened by these rights alone */
+	uint8_t has_uid; /* uid is known */
+	/* 1: only the user whose rights the opener has sees the answer: main ELF files are opened
+	 * by these rights only */
 	uint8_t own;
-	uint32_t uid; /* to whom the names are shown: it must be able to read the file */
+	uint32_t uid; /* the user to whom the names are shown, who must be able to read the file */
 };
 _Static_assert(sizeof(struct message_open) == 120, "open");
 
-/* Comes with the descriptor if state is STATE_READY. Followed by n_path bytes: where it was found.
- */
+/* Carries the descriptor if state is STATE_READY. Followed by n_path bytes: the path where it was
+ * found. */
 struct message_opened {
 	struct message head;
 	uint32_t state;
-	int32_t error;  /* positive errno of the last refusal, 0; ESTALE: it was written to since */
-	uint32_t first; /* candidate that it is; ask again with first + 1 if it is the wrong one */
-	uint32_t copied; /* 1: the descriptor is a copy in memory, of a file system that may hang */
+	/* positive errno of the last refusal, or 0; ESTALE: the file was written since */
+	int32_t error;
+	/* number of this candidate; if it is the wrong one, ask again with first + 1 */
+	uint32_t first;
+	uint32_t copied; /* 1: the descriptor is a copy in memory, since the file system may hang */
 	uint64_t bytes;
-	int64_t written_ns; /* CLOCK_REALTIME, when last; 0: a copy, or its clock is not ours */
-	/* what it is, and whose */
+	int64_t written_ns; /* CLOCK_REALTIME of the last write; 0: a copy, or from another clock */
+	/* identity and owner */
 	uint64_t inode;
 	uint32_t major, minor;
-	int64_t changed_ns; /* when its contents were, by whatever clock */
+	int64_t changed_ns; /* time of the last change of contents, on any clock */
 	uint32_t owner;
-	uint32_t sole; /* 1: nobody but its owner and root can write to it; 0: or we cannot know */
+	uint32_t sole; /* 1: only its owner and root can write to it; 0: others can, or not known */
 	uint32_t n_path;
 	uint32_t zero;
 };
 _Static_assert(sizeof(struct message_opened) == 88, "opened");
 
-/* FILE (comes with the descriptor) and FORGET. */
+/* FILE (carries the descriptor) and FORGET. */
 struct message_file {
 	struct message head;
 	uint32_t file; /* the daemon's id; never 0 */
@@ -181,9 +183,9 @@ struct message_load {
 	struct message head;
 	uint32_t file;
 	uint32_t kind;
-	uint64_t base; /* modules: where it starts */
+	uint64_t base; /* modules: start address */
 	uint8_t build_id[MESSAGE_BUILD_ID_BYTES];
-	uint8_t n_build_id; /* not 0: another build id means STATE_VANISHED */
+	uint8_t n_build_id; /* not 0: a different build id means STATE_VANISHED */
 	uint8_t zero;
 	uint16_t n_module;
 };
@@ -195,12 +197,12 @@ struct message_loaded {
 	uint32_t state;
 	uint8_t has_symbols, has_debug;
 	uint8_t want_debug; /* a separate debug file would help */
-	uint8_t want_alt;   /* so would the alt file */
+	uint8_t want_alt;   /* the alt file would help */
 	uint8_t n_build_id, n_alt_build_id;
 	uint8_t zero[2];
 	uint8_t build_id[MESSAGE_BUILD_ID_BYTES];
 	uint8_t alt_build_id[MESSAGE_BUILD_ID_BYTES];
-	char debuglink[MESSAGE_LINK_BYTES_MAX]; /* with their NUL */
+	char debuglink[MESSAGE_LINK_BYTES_MAX]; /* NUL-terminated */
 	char alt_link[MESSAGE_LINK_BYTES_MAX];
 };
 _Static_assert(sizeof(struct message_loaded) == 584, "loaded");
@@ -213,14 +215,14 @@ struct message_name {
 };
 _Static_assert(sizeof(struct message_name) == 24, "name");
 
-/* Followed by n entries, in the order of the question: a message_naming, then n_places times a
+/* Followed by n entries in the order of the request: a message_naming, then n_places times a
  * message_place with its two strings (no NUL). Nothing is aligned. */
 struct message_named {
 	struct message head;
 	uint32_t file;
 	uint32_t state; /* STATE_READY, or STATE_FORGOTTEN with n 0 */
 	uint32_t n;
-	uint32_t last; /* 1: no more messages for this question */
+	uint32_t last; /* 1: last message for this request */
 };
 _Static_assert(sizeof(struct message_named) == 32, "named");
 
@@ -254,7 +256,7 @@ struct message_space {
 };
 struct message_map {
 	uint64_t start, end, file_offset;
-	uint32_t file; /* 0: none that was handed over */
+	uint32_t file; /* 0: no file was sent */
 	uint32_t zero;
 };
 _Static_assert(sizeof(struct message_space) == 40, "space");
@@ -273,7 +275,7 @@ _Static_assert(sizeof(struct message_unwind) == 40, "unwind");
 enum message_unwinding {
 	UNWINDING_DONE = 1,
 	UNWINDING_FAILED = 2,
-	UNWINDING_NO_SPACE = 3, /* the parser does not have that space (any more): send it */
+	UNWINDING_NO_SPACE = 3, /* the parser does not have that space: send it */
 };
 /* Followed by n frames. */
 struct message_unwound {
@@ -303,7 +305,7 @@ _Static_assert(sizeof(struct message_space) + MESSAGE_MAPS_MAX * sizeof(struct m
 		       MESSAGE_BYTES_MAX,
 	"a chunk of maps fits one message");
 
-/* Send one message, with descriptor pass_fd unless it is -1. 0 or -errno. */
+/* Send one message, with the descriptor pass_fd unless it is -1. 0 or -errno. */
 static inline int message_send(int fd, const struct iovec *iov, size_t n_iov, int pass_fd)
 {
 	union {
@@ -328,7 +330,7 @@ static inline int message_send(int fd, const struct iovec *iov, size_t n_iov, in
 	return n < 0 ? -errno : 0;
 }
 
-/* Keep the first descriptor of a control message and close what a stranger added to it. */
+/* Keep the first descriptor of a control message and close all others. */
 static inline int message_first_fd(struct msghdr *m)
 {
 	int kept = -1;
@@ -349,9 +351,9 @@ static inline int message_first_fd(struct msghdr *m)
 	return kept;
 }
 
-/* Receive one message of at most size bytes. *ret_fd is the descriptor that came with it, or -1;
- * with ret_fd NULL none is taken. Bytes received (0: the other end is gone) or -errno; -EBADMSG
- * for one that is longer. The head is checked against the length. */
+/* Receive one message of at most size bytes. *ret_fd is the descriptor that came with it, or -1; if
+ * ret_fd is NULL, none is accepted. Returns the bytes received (0: the other end is gone) or
+ * -errno; -EBADMSG for a longer message. The head is checked against the length. */
 static inline ssize_t message_receive(int fd, void *buffer, size_t size, int flags, int *ret_fd)
 {
 	union {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Fedora, and those who do as it does, keep the names of local functions in stripped programs: an
- * ELF file that is only a symbol table, packed with xz, in .gnu_debugdata. elfutils would unpack
- * it in libdwfl, which looks for files by itself, so we do it here. The output grows as it comes
- * and is never reserved on the word of the input.
+/* Fedora and similar distributions keep the names of local functions in stripped programs:
+ * .gnu_debugdata is an xz-compressed ELF file with only a symbol table. elfutils unpacks it only in
+ * libdwfl, which searches for files itself, so it is done here. The output buffer grows with the
+ * output and is never sized by the input's claim.
  */
 
 #include "daemon/namer/mini_debug.h"
@@ -68,7 +68,7 @@ static int unpack(lzma_stream *stream, uint8_t **bytes, size_t *ret_n)
 		if (r == LZMA_MEMLIMIT_ERROR)
 			return MINI_DEBUG_OVERSIZE;
 		if (r != LZMA_OK || stream->avail_out)
-			return MINI_DEBUG_MALFORMED; /* ends early, or is no xz */
+			return MINI_DEBUG_MALFORMED; /* ends early, or is not xz */
 
 		if (size >= MINI_DEBUG_BYTES_MAX)
 			return MINI_DEBUG_OVERSIZE;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Mini debug information: an ELF file in a section of an ELF file
- */
+/* Mini debug information: an ELF file in a section of an ELF file */
 
 #include <libelf.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Names come from mapped string tables, where they can stay, and from text files and the
- * demangler, where they need a home: a chain of chunks that is freed at once. What was demangled
- * is found again by the address of its mangled form, since DWARF gives the same string table
- * entry for each inlined copy of a function.
+/* Names come from mapped string tables, where they can stay, and from text files and the demangler,
+ * which need storage: a chain of chunks that is freed at once. Demangled names are cached by the
+ * address of the mangled form, since DWARF uses the same string table entry for each inlined copy
+ * of a function.
  */
 
 #include "daemon/namer/names.h"
@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1 /* an entry that finds no room is demangled anew next time */
 #include "daemon/namer/demangle.h"
 #include "daemon/namer/image.h"
+#include "daemon/namer/name_cut.h"
 #include "proto/hash_table.h"
 
-#define CHUNK_BYTES ((size_t)64 << 10)
-#define ELLIPSIS "…"
+/* The first chunk of an image, and what they grow to: most images have few names. */
+#define CHUNK_BYTES_MIN ((size_t)1 << 10)
+#define CHUNK_BYTES_MAX ((size_t)64 << 10)
 
 struct names_chunk {
 	struct names_chunk *next;
@@ -40,7 +41,11 @@ static void *names_allocate(struct names *n, size_t size, size_t alignment)
 
 	if (!n->chunk || n->chunk->used > n->chunk->size ||
 		n->chunk->size - n->chunk->used < size) {
-		size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+		size_t room = n->chunk ? 2 * n->chunk->size : CHUNK_BYTES_MIN;
+		if (room > CHUNK_BYTES_MAX)
+			room = CHUNK_BYTES_MAX;
+		if (room < size)
+			room = size;
 		struct names_chunk *chunk = malloc(sizeof(*chunk) + room);
 		if (!chunk)
 			return NULL;
@@ -52,18 +57,6 @@ static void *names_allocate(struct names *n, size_t size, size_t alignment)
 	n->chunk->used += size;
 	n->n_bytes += size;
 	return p;
-}
-
-size_t name_cut(char *name, size_t length)
-{
-	if (length <= IMAGE_NAME_BYTES_MAX)
-		return length;
-
-	size_t keep = IMAGE_NAME_BYTES_MAX - (sizeof(ELLIPSIS) - 1);
-	for (int i = 0; i < 3 && ((uint8_t)name[keep] & 0xc0) == 0x80; i++)
-		keep--;
-	memcpy(name + keep, ELLIPSIS, sizeof(ELLIPSIS));
-	return keep + sizeof(ELLIPSIS) - 1;
 }
 
 const char *names_copy(struct names *n, const char *text, size_t length)
@@ -97,8 +90,8 @@ static const char *names_make_readable(struct names *n, const char *raw)
 {
 	char readable[DEMANGLED_BYTES], plain[IMAGE_NAME_BYTES_MAX + 1];
 
-	/* A default version, "clock_gettime@@GLIBC_2.17", is the linker's business.
-	 * Source: binutils' ld manual, "VERSION Command". */
+	/* A default version, "clock_gettime@@GLIBC_2.17", matters only to the linker. Source:
+	 * binutils' ld manual, "VERSION Command". */
 	const char *version = strstr(raw, "@@");
 	if (version && version > raw && (size_t)(version - raw) < sizeof(plain)) {
 		memcpy(plain, raw, (size_t)(version - raw));
@@ -127,7 +120,7 @@ const char *names_demangle(struct names *n, const char *raw)
 	if (!readable)
 		return raw;
 	if (readable == raw)
-		return raw; /* cheap to find out again, and mostly asked once */
+		return raw; /* cheap to repeat, and mostly needed once */
 
 	entry = names_allocate(n, sizeof(*entry), _Alignof(struct names_entry));
 	if (entry) {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Names: the strings that an image hands out
+/* Names: the strings that an image returns
  *
- * Owns copies, and remembers what was demangled. Everything lives until names_clear.
+ * Owns copies, and caches demangled names. Everything stays until names_clear.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* All strings of one image: two million JIT names of 200 bytes. Beyond it names_copy gives NULL. */
+/* Total size of one image's strings: two million JIT names of 200 bytes. Beyond it names_copy
+ * returns NULL. */
 #define NAMES_BYTES_MAX (400u << 20)
 
 struct names_chunk;
@@ -21,17 +22,14 @@ struct names {
 	size_t n_bytes;
 };
 
-/* Copy n bytes (up to a NUL among them), cut at IMAGE_NAME_BYTES_MAX. NULL: no memory, or full. */
+/* Copy n bytes (up to the first NUL), cut at IMAGE_NAME_BYTES_MAX. NULL: no memory, or full. */
 const char *names_copy(struct names *n, const char *text, size_t length);
 
-/* "text" + "suffix", cut alike. */
+/* "text" + "suffix", cut in the same way. */
 const char *names_join(struct names *n, const char *text, const char *suffix);
 
-/* The readable form of a raw name, which must stay where it is as long as `n` lives. Demangles
- * once per raw name. Falls back on the raw name if there is no memory. NULL gives NULL. */
+/* The readable form of a raw name, whose address must stay valid as long as `n`. Demangles once per
+ * raw name. Returns the raw name if there is no memory, and NULL for NULL. */
 const char *names_demangle(struct names *n, const char *raw);
-
-/* Cut to IMAGE_NAME_BYTES_MAX bytes at a UTF-8 boundary, "…" included. Returns the length. */
-size_t name_cut(char *name, size_t length);
 
 void names_clear(struct names *n);

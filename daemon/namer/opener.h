@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The opener: finds a file of another process and opens it, and reads none of it
+/* The opener: finds and opens a file of another process, without reading it
  *
- * It may hang on a file system that does not answer; then the daemon kills it.
+ * It may hang on a file system that does not respond; then the daemon kills it.
  */
 
 #include <limits.h>
@@ -12,21 +12,21 @@
 #include "daemon/namer/message.h"
 #include "daemon/namer/way.h"
 
-/* Files of remote and user-space file systems are copied into memory, since there even close can
- * hang, and the daemon holds the descriptor. Above that: STATE_OVERSIZE. */
+/* Files of remote and user-space file systems are copied into memory, since even close can hang
+ * there, and the daemon holds the descriptor. Larger files: STATE_OVERSIZE. */
 #define OPENER_COPY_BYTES_MAX (128ull << 20)
 
 /* Serve requests from socket until the other end is gone. 0 or -errno. */
 int opener_run(int socket);
 
-/* One question, decoded: strings end in NUL, the link is "" where there is none. */
+/* One decoded request: strings are NUL-terminated, the link is "" if there is none. */
 struct opener_question {
 	struct message_open open;
 	char path[MESSAGE_PATH_BYTES_MAX + 1];
 	char link[MESSAGE_LINK_BYTES_MAX + 1];
 };
 struct opener_answer {
-	int fd; /* -1 unless state is STATE_READY; the caller's then */
+	int fd; /* -1 unless state is STATE_READY; then owned by the caller */
 	uint32_t state;
 	int error;
 	uint32_t first;
@@ -44,23 +44,24 @@ struct opener_answer {
 /* Decode a request of n bytes. 0, or -EBADMSG. */
 int opener_decode(const void *bytes, size_t n, struct opener_question *ret_question);
 
-/* Look for it where it may be, in order. Always answers. */
+/* Try all possible places, in order. Always answers. */
 void opener_find(const struct opener_question *q, struct opener_answer *ret_answer);
 
-/* Open the regular file at path below the folder dir (AT_FDCWD: our own root) for reading, if it is
- * one, within limits and by the rights of its readers; nothing leads out of dir.
- * 0 or -errno (-ENOENT for another file, -ESTALE for other contents, -EACCES for one that somebody
- * may not read). */
+/* Open the regular file at path below the folder dir (AT_FDCWD: our own root) for reading, within
+ * the limits and the rights of its readers; no path leads out of dir. 0 or -errno (-ENOENT: another
+ * file; -ESTALE: other contents; -EACCES: a reader may not read it). */
 struct opener_demand {
 	uint64_t inode; /* 0: any */
 	uint32_t major, minor;
-	const struct readers *readers; /* who must be able to get there and to read it; borrowed */
-	bool owned; /* it describes generated code: it must be the owner's, and no link */
-	uint32_t owner; /* READER_NOBODY: nobody is known to be */
-	/* path is one of the links of /proc below dir, which is followed; the file alone is judged,
-	 * since no folder was passed to get there: the process has it, or had it when it was mapped */
+	const struct readers *readers; /* users who must be able to reach and read it; borrowed */
+	/* it describes generated code: it must belong to the owner, and not be a link */
+	bool owned;
+	uint32_t owner; /* READER_NOBODY: not known */
+	/* path is a magic link of /proc below dir, which is followed; only the file is checked,
+	 * since no folder is passed on the way: the process has it, or had it when it was mapped */
 	bool linked;
-	/* CLOCK_REALTIME; 0: any. Last written later than the first, or not since the second: -ESTALE */
+	/* CLOCK_REALTIME; 0: any. -ESTALE if last written after the first time, or not since the
+	 * second */
 	int64_t not_after_ns, not_before_ns;
 };
 int opener_open(

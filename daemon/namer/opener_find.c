@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Where a file may be. A path that a process mapped means something only in that process's mount
- * namespace, so /proc/PID/root comes first while the process lives; then our own namespace, for a
- * process that is gone; then the mapping itself, which still leads to a deleted file. Who has the
- * pid now is checked by its start time: a reused pid began later.
+ * Candidates for the place of a file. A path that a process mapped is valid only in that process's
+ * mount namespace, so /proc/PID/root comes first while the process is alive; then our own
+ * namespace, for a process that is gone; then the mapping itself, which still leads to a deleted
+ * file. The start time shows whether the pid was reused: then it is later.
  *
- * The mapping and the program's own link show a file that may hang in no folder any more; then only
- * its own mode can be asked. That suffices: the process was handed it, and execute-only programs,
- * which are mapped and not readable, refuse by their mode.
+ * The mapping and the program's own link lead to a file that may no longer be in any folder; then
+ * only its own mode is checked. That is enough: the process has it open, and the mode protects
+ * execute-only programs, which are mapped but not readable.
  *
  * /proc/PID is opened once and everything is looked up below that descriptor. It keeps naming the
  * same process, and fails with ESRCH once that is gone.
@@ -37,11 +37,11 @@ struct search {
 	struct opener_demand demand;
 	struct readers readers;
 	int proc; /* /proc/PID, or -1 */
-	int root; /* its root directory where that is not ours, or -1 */
+	int root; /* its root directory if that is not ours, or -1 */
 	pid_t pid_inside;
 };
 
-/* The most telling refusal wins: oversize, refused, vanished. */
+/* The most specific refusal wins: oversize, refused, vanished. */
 static void refuse(struct search *s, int error)
 {
 	uint32_t state = STATE_VANISHED;
@@ -100,9 +100,9 @@ static bool read_text(int dir, const char *name, char *text, size_t size)
 	return n > 0;
 }
 
-/* Did the process behind proc begin no later than start_ns? Its time is given as of boot, suspends
- * included; taking today's suspended time off makes it earlier, never later.
- * Source: man proc_pid_stat, field 22. */
+/* Did the process behind proc start no later than start_ns? Its start time counts from boot,
+ * including suspends; subtracting the current suspended time makes it earlier, never later. Source:
+ * man proc_pid_stat, field 22. */
 static bool began_by(int proc, uint64_t start_ns)
 {
 	char text[2048];
@@ -110,7 +110,7 @@ static bool began_by(int proc, uint64_t start_ns)
 
 	if (!read_text(proc, "stat", text, sizeof(text)))
 		return false;
-	const char *p = strrchr(text, ')'); /* the name may hold anything */
+	const char *p = strrchr(text, ')'); /* the name may contain anything */
 	for (int field = 2; p && field < 22; field++)
 		p = strchr(p + 1, ' ');
 	if (!p)
@@ -125,11 +125,10 @@ static bool began_by(int proc, uint64_t start_ns)
 	return (int64_t)began_ns - suspended_ns <= (int64_t)(start_ns + START_SLACK_NS);
 }
 
-/* Adds the user whom the kernel takes the process for where files are concerned. Source: man
- * proc_pid_status. */
+/* Add the user of the process for file access (fsuid). Source: man proc_pid_status. */
 static void read_status(struct search *s)
 {
-	/* 1 KiB, and up to 11 bytes a group */
+	/* 1 KiB, and up to 11 bytes per group */
 	char text[2048 + 11 * READER_GROUPS_MAX];
 	struct reader *r = &s->readers.one[s->readers.n];
 
@@ -140,7 +139,7 @@ static void read_status(struct search *s)
 	s->demand.owner = r->uid;
 }
 
-/* Do modes stop us? Source: man capabilities. */
+/* Are we subject to file modes? Source: man capabilities. */
 static bool passes_modes(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -150,8 +149,8 @@ static bool passes_modes(void)
 	       data[0].effective & (1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH);
 }
 
-/* The number that stands for all owners who have none in our user namespace; 0 in the first one,
- * where it is somebody's. Source: man user_namespaces, "Unmapped user and group IDs". */
+/* The uid that stands for all owners not mapped in our user namespace; 0 in the initial one, where
+ * it may belong to a user. Source: man user_namespaces, "Unmapped user and group IDs". */
 static uint32_t unmapped_id(void)
 {
 	char text[64];
@@ -167,11 +166,11 @@ static uint32_t unmapped_id(void)
 	return 65534; /* Source: DEFAULT_OVERFLOWUID, include/linux/highuid.h */
 }
 
-/* For whom is it opened? For the user whom the names are shown to, and for the one that the process
- * is by now: it may have become another, and who is asked for may be out of date. Is the first not
- * known (yet), names are found that all may read; but what describes the code of one process is
- * that process's alone. Without rights beyond our user's own the kernel decides, and what it opens
- * is our user's to see. */
+/* The readers that a file is opened for: the user to whom the names are shown, and the current user
+ * of the process, which may have changed since the request. If the first is not known (yet), files
+ * must be readable by everyone; those that describe generated code are only for the user of the
+ * process. If we have only our own user's rights, the kernel decides, and our user may see what it
+ * opens. */
 static void find_readers(struct search *s)
 {
 	const struct message_open *o = &s->q->open;
@@ -201,8 +200,8 @@ static int open_root(int proc)
 
 	if (root < 0 || fstat(root, &theirs) < 0)
 		return -1;
-	/* The same directory may still be seen through another mount namespace, in which other
-	 * things are mounted below it; so only the very same namespace makes it ours. */
+	/* The same directory may be in another mount namespace, with other things mounted below it;
+	 * so it is ours only in the same namespace. */
 	struct stat their_mounts, our_mounts;
 	if (stat("/", &ours) == 0 && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev &&
 		fstatat(proc, "ns/mnt", &their_mounts, 0) == 0 &&
@@ -241,7 +240,8 @@ static bool try_mapping(struct search *s)
 	return try_at(s, s->proc, true, path);
 }
 
-/* Only if the file is the program itself: by inode, by build id (the parser looks), or by name. */
+/* Only if the file is the program itself: by inode, by build id (checked by the parser), or by
+ * name. */
 static bool try_program(struct search *s)
 {
 	char target[PATH_MAX];
@@ -268,7 +268,7 @@ static bool try_in_root(struct search *s)
 
 static bool try_here(struct search *s)
 {
-	/* A relative or bracketed name ("//anon", "memfd:…") is no path of ours. */
+	/* A relative or bracketed name ("//anon", "memfd:…") is not a path. */
 	return s->q->path[0] == '/' && try_at(s, AT_FDCWD, false, s->q->path);
 }
 
@@ -287,9 +287,9 @@ static bool find_mapped(struct search *s)
 	return false;
 }
 
-/* Source: Linux tools/perf/Documentation/jit-interface.txt; tools/perf/util/symbol.c takes the pid
- * inside the container and refuses files of other users, but for root's; anybody may mount one of
- * root's there, in a namespace of their own, so it must be the user's. */
+/* Source: Linux tools/perf/Documentation/jit-interface.txt; tools/perf/util/symbol.c uses the pid
+ * inside the container and refuses files of other users, except root's. But anyone may mount a file
+ * of root's there in their own namespace, so it must belong to the user. */
 static bool find_perf_map(struct search *s)
 {
 	char path[64];
@@ -325,7 +325,7 @@ static bool try_joined(struct search *s, const char *before, size_t n_dir, const
 	int n = snprintf(path, sizeof(path), "%s%.*s%s%s", before, (int)n_dir, s->q->path, between,
 		s->q->link);
 
-	/* The link of a file that names itself leads nowhere. */
+	/* A file whose link names itself has no debug file. */
 	return n > 0 && (size_t)n < sizeof(path) && strcmp(path, s->q->path) != 0 &&
 	       try_path(s, path);
 }
@@ -359,8 +359,7 @@ static bool find_main(struct search *s)
 	switch (s->q->open.kind) {
 	case KIND_KERNEL:
 	case KIND_MODULE:
-		s->readers.n =
-			0; /* nobody's file; who sees the kernel's addresses is asked elsewhere */
+		s->readers.n = 0; /* no owner; access to kernel addresses is checked elsewhere */
 		return try_at(s, AT_FDCWD, true, "/proc/kallsyms");
 	case KIND_PERF_MAP:
 		return find_perf_map(s);
@@ -373,9 +372,9 @@ static bool find_main(struct search *s)
 	return false;
 }
 
-/* By today's clock, which may have been set since: a file keeps the time that it was given, so
- * after a step forward less is found to be written later, and after one back it lies in the future.
- */
+/* Converted by the current clock, which may have been set since: file times do not change, so after
+ * a step forward fewer files count as written later, and after a step back their times are in the
+ * future. */
 static int64_t realtime_of(uint64_t monotonic_ns)
 {
 	struct timespec monotonic, real;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The parser's table of files, and its loop. A file is handed over first and parsed only when a
- * name in it is asked for, since unwinding needs many files of which few are ever named. Requests
- * come from our own daemon and are checked all the same: a malformed one ends the parser, which
- * the daemon then sees and counts.
+ * The parser's loop. A file is received first and parsed only when a name in it is requested, since
+ * unwinding needs many files of which few are ever named. Requests come from our own daemon but are
+ * checked anyway: a malformed one ends the parser, which the daemon notices and counts.
  */
 #include "daemon/namer/parser.h"
 
@@ -16,77 +15,12 @@
 #include "proto/clock.h"
 #include "proto/memory.h"
 
-/* Longer than what is idle must lie so, that it is seen to. */
+/* Longer than an image must be idle, so that it is noticed. */
 #define RUN_IDLE_MS 6000
-
-struct parsed_file *parser_file(struct parser *p, uint32_t id)
-{
-	for (uint32_t i = 0; i < p->n_files; i++)
-		if (p->file[i].id == id) {
-			p->file[i].used = ++p->clock;
-			p->file[i].used_ns = p->now_ns;
-			p->file[i].rests = false;
-			return &p->file[i];
-		}
-	return NULL;
-}
-
-static void file_clear(struct parsed_file *f)
-{
-	f->image = image_free(f->image);
-	for (int part = 0; part < N_PARTS; part++)
-		closep(&f->fd[part]);
-}
-
-void parser_forget_file(struct parser *p, uint32_t id)
-{
-	struct parsed_file *f = parser_file(p, id);
-
-	if (!f)
-		return;
-	parser_forget_spaces_of(p, id);
-	file_clear(f);
-	*f = p->file[--p->n_files];
-}
-
-bool parser_make_room(struct parser *p, const struct parsed_file *kept)
-{
-	bool any = p->n_spaces > 0 || p->kallsyms;
-
-	parser_forget_spaces_of(p, 0);
-	p->kallsyms = kallsyms_unref(p->kallsyms);
-	for (uint32_t i = 0; i < p->n_files; i++) {
-		struct parsed_file *f = &p->file[i];
-		if (f == kept || !f->image)
-			continue;
-		f->image = image_free(f->image);
-		any = true;
-	}
-	return any;
-}
-
-int parser_answer(
-	struct parser *p, const struct message *question, void *answer, uint32_t type, size_t bytes)
-{
-	struct message head = {.magic = MESSAGE_MAGIC,
-		.type = type,
-		.serial = question->serial,
-		.bytes = (uint32_t)bytes};
-
-	memcpy(answer, &head, sizeof(head));
-	return p->send(p->userdata, answer, bytes);
-}
-
-int parser_done(struct parser *p, const struct message *question, int error)
-{
-	struct message_done m = {.error = error};
-
-	return parser_answer(p, question, &m, MESSAGE_DONE, sizeof(m));
-}
 
 static int add_file(struct parser *p, uint32_t id, int fd, struct parsed_file **ret_file)
 {
-	parser_forget_file(p, id); /* a new descriptor for an old id: the daemon opened it anew */
+	parser_forget_file(p, id); /* a new descriptor for an old id: the daemon opened it again */
 	if (p->n_files == PARSER_FILES_MAX)
 		return -ENFILE;
 	p->file[p->n_files] = (struct parsed_file){
@@ -174,7 +108,7 @@ struct parser *parser_free(struct parser *p)
 	parser_forget_spaces_of(p, 0);
 	free(p->arriving.map);
 	for (uint32_t i = 0; i < p->n_files; i++)
-		file_clear(&p->file[i]);
+		parser_file_clear(&p->file[i]);
 	kallsyms_unref(p->kallsyms);
 	free(p);
 	return NULL;
@@ -189,15 +123,16 @@ static int send_to_socket(void *userdata, const void *bytes, size_t n)
 	return message_send(*(int *)userdata, &iov, 1, -1);
 }
 
-/* Wait for a request; a parser that is asked nothing gives back what it holds, and then sleeps. */
+/* Wait for a request; without one the parser releases what it holds, and then sleeps. */
 static void wait_for_request(struct parser *p, int socket)
 {
 	struct pollfd fd = {.fd = socket, .events = POLLIN};
 	int idle_ms = RUN_IDLE_MS;
 
-	while (poll(&fd, 1, idle_ms) == 0)
-		if (!parser_rest(p, clock_ns(CLOCK_MONOTONIC)))
-			idle_ms = -1;
+	while (poll(&fd, 1, idle_ms) == 0) {
+		uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+		idle_ms = parser_rest(p, now_ns) ? RUN_IDLE_MS : parser_rest_ms(p, now_ns);
+	}
 }
 
 int parser_run(int socket)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Images in the parser: loading them, and naming offsets in them. Memory that runs out is first
- * sought among the other images and spaces, all of which can be made again; only a file that does
- * not fit alone is oversize. Files that a JIT appends to are loaded anew when they grew and an
- * offset was missed, so that a method compiled a second ago has its name.
+ * Images in the parser: loading them, and naming offsets in them. When memory runs out, other
+ * images and spaces are freed first, since all can be made again; only a file that does not fit
+ * alone is oversize. Files that a JIT appends to are loaded again when they have grown and an
+ * offset was not found, so that a method compiled a second ago gets its name.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,12 @@
 #include "daemon/namer/parser_private.h"
 #include "proto/memory.h"
 
-/* To read the list takes a slow hart a second. */
+/* What libdw keeps of the units that were read, in one image. A library's units take some 20 KB
+ * each, a large C++ program's a megabyte. */
+#define UNITS_BYTES_MAX ((size_t)6 << 20)
+#define UNITS_LOOK_NAMES 32u /* names between two looks at that */
+
+/* Reading the list takes a slow hart a second. */
 #define KALLSYMS_AGAIN_NS UINT64_C(60000000000)
 
 static bool grows(const struct parsed_file *f)
@@ -31,11 +36,11 @@ static off_t size_of(int fd)
 	return fstat(fd, &s) < 0 ? -1 : s.st_size;
 }
 
-/* The list is read anew for a module that came since, which is not there. */
+/* The list is read again for a missing module, which may have been loaded since. */
 static bool list_serves(const struct parser *p, const char *module)
 {
-	return p->kallsyms && (!module || kallsyms_find(p->kallsyms, module) ||
-				      p->now_ns - p->kallsyms_ns < KALLSYMS_AGAIN_NS);
+	return p->kallsyms && (!module || kallsyms_find(p->kallsyms, module) || !p->modules_ns ||
+				      p->now_ns - p->modules_ns < KALLSYMS_AGAIN_NS);
 }
 
 static int open_kallsyms(
@@ -48,8 +53,13 @@ static int open_kallsyms(
 		if (r)
 			return r;
 		p->kallsyms = list;
-		p->kallsyms_ns = p->now_ns;
+		p->modules_ns = 0;
 	}
+	int r = module ? kallsyms_read_modules(p->kallsyms) : 0;
+	if (r)
+		return r;
+	if (module && !p->modules_ns)
+		p->modules_ns = p->now_ns;
 	return image_open_kallsyms(p->kallsyms, module, module ? f->base : 0, ret_image);
 }
 
@@ -57,7 +67,6 @@ static int open_image(struct parser *p, const struct parsed_file *f, struct imag
 {
 	int fd = f->fd[PART_MAIN];
 
-	lseek(fd, 0, SEEK_SET); /* the parser before this one may have read from it */
 	switch (f->kind) {
 	case KIND_ELF:
 	case KIND_VDSO: {
@@ -77,30 +86,60 @@ static int open_image(struct parser *p, const struct parsed_file *f, struct imag
 	return IMAGE_MALFORMED;
 }
 
-static uint32_t load(struct parser *p, struct parsed_file *f)
+/* An image of the file alone, without its other parts. */
+static int load_own(struct parser *p, struct parsed_file *f)
 {
 	struct image *image = NULL;
 
 	f->image = image_free(f->image);
 	f->bytes = size_of(f->fd[PART_MAIN]);
+	f->units = (struct effort){0};
+	p->grown = true;
+	(void)parser_identify(f->fd[PART_MAIN], &f->identity[PART_MAIN]);
+	struct effort begin = effort_begin();
 	int r = open_image(p, f, &image);
 	if ((r == -ENOMEM || r == IMAGE_OVERSIZE) && parser_make_room(p, f))
 		r = open_image(p, f, &image);
-	if (r == 0) {
-		f->image = image;
-		f->loaded = true;
-		return image_has_symbols(image) || image_has_debug(image) || grows(f)
+	if (r)
+		return r;
+	f->image = image;
+	f->loaded = true;
+	f->load = effort_since(&begin);
+	return 0;
+}
+
+static uint32_t load(struct parser *p, struct parsed_file *f)
+{
+	int r = parser_share(p, f) ? 0 : load_own(p, f);
+
+	if (r == 0)
+		return image_has_symbols(f->image) || image_has_debug(f->image) || grows(f)
 			       ? STATE_READY
 			       : STATE_NO_SYMBOLS;
-	}
 	return r == -ENOMEM || r == IMAGE_OVERSIZE ? STATE_OVERSIZE : STATE_MALFORMED;
 }
 
-static int add_part(struct parsed_file *f, uint32_t part)
+static int join_part(struct parsed_file *f, uint32_t part)
 {
-	parser_trap_image(f->fd[part]);
+	(void)parser_identify(f->fd[part], &f->identity[part]);
 	return part == PART_DEBUG ? image_add_debug(f->image, f->fd[part], &f->debug_belongs)
 				  : image_add_alt(f->image, f->fd[part]);
+}
+
+/* On failure there may be no image any more. */
+static int add_part(struct parser *p, struct parsed_file *f, uint32_t part)
+{
+	parser_trap_image(f->fd[part]);
+	if (parser_share(p, f))
+		return 0;
+	if (image_is_shared(f->image)) { /* with files that do not have the part */
+		int r = load_own(p, f);
+		if (r == 0 && part == PART_ALT && f->fd[PART_DEBUG] >= 0)
+			r = join_part(f, PART_DEBUG);
+		if (r < 0 || !f->image)
+			return r;
+	}
+	return join_part(f, part);
 }
 
 bool parser_load_again(struct parser *p, struct parsed_file *f)
@@ -108,14 +147,15 @@ bool parser_load_again(struct parser *p, struct parsed_file *f)
 	if (!f->loaded)
 		return false;
 	load(p, f);
-	/* as when they came: one that does not fit any more adds nothing */
+	/* as on arrival: a file that no longer matches adds nothing */
 	for (uint32_t part = PART_MAIN + 1; f->image && part < N_PARTS; part++)
-		if (f->fd[part] >= 0 && add_part(f, part) == -ENOMEM && parser_make_room(p, f))
-			add_part(f, part);
+		if (f->fd[part] >= 0 && add_part(p, f, part) == -ENOMEM && f->image &&
+			parser_make_room(p, f))
+			add_part(p, f, part);
 	return f->image;
 }
 
-/* Is it the file that was mapped? One without a build id is not another for that. */
+/* Is it the mapped file? A missing build id does not make it a different one. */
 static bool is_other(int fd, const struct message_load *m)
 {
 	const void *id = NULL;
@@ -194,14 +234,16 @@ int parser_add_part(struct parser *p, const struct message_file *m, struct parse
 	if (!f || !f->image || f->fd[m->part] < 0)
 		return answer_loaded(p, &m->head, NULL, STATE_FORGOTTEN);
 
-	if (add_part(f, m->part) == -ENOMEM && parser_make_room(p, f))
-		add_part(f, m->part);
-	/* A separate file that does not fit or does not parse adds nothing; the image stays. */
+	if (add_part(p, f, m->part) == -ENOMEM && f->image && parser_make_room(p, f))
+		add_part(p, f, m->part);
+	if (!f->image)
+		return answer_loaded(p, &m->head, NULL, STATE_FORGOTTEN);
+	/* A separate file that does not match or does not parse adds nothing; the image stays. */
 	bool any = image_has_symbols(f->image) || image_has_debug(f->image);
 	return answer_loaded(p, &m->head, f, any ? STATE_READY : STATE_NO_SYMBOLS);
 }
 
-/* --- naming ---------------------------------------------------------------------------------- */
+/* --- naming ----------------------------------------------------------------------------------- */
 
 static size_t length(const char *s)
 {
@@ -250,7 +292,7 @@ static uint8_t *put_naming(uint8_t *at, const struct image_naming *n)
 	return at;
 }
 
-/* A file that a JIT appends to has something new for one of these offsets, perhaps. */
+/* A file that a JIT appends to may have a new name for one of these offsets. */
 static void reload_if_grown(
 	struct parser *p, struct parsed_file *f, const uint8_t *offsets, uint32_t n)
 {
@@ -275,6 +317,33 @@ static int send_named(struct parser *p, const struct message_name *question, str
 	return parser_answer(p, &question->head, p->out, MESSAGE_NAMED, (size_t)(end - p->out));
 }
 
+static void open_lines(struct parser *p, struct parsed_file *f)
+{
+	if (!image_has_debug(f->image) || image_has_open_lines(f->image))
+		return;
+	struct effort begin = effort_begin();
+	if (image_open_lines(f->image) == -ENOMEM && parser_make_room(p, f))
+		(void)image_open_lines(f->image); /* else symbols have to do */
+	f->lines = effort_since(&begin);
+	p->grown = true;
+}
+
+/* Add to the image's units what was read of them, and drop them if that is too much. */
+static void bound_units(struct parser *p, struct parsed_file *f, struct effort *begin)
+{
+	if (!image_has_debug(f->image))
+		return;
+	struct effort read = effort_since(begin);
+	f->units.cpu_ns += read.cpu_ns;
+	f->units.heap_bytes += read.heap_bytes;
+	p->grown |= read.heap_bytes > 0;
+	if (f->units.heap_bytes > UNITS_BYTES_MAX) {
+		image_drop_units(f->image);
+		f->units = (struct effort){0};
+	}
+	*begin = effort_begin();
+}
+
 int parser_take_name(struct parser *p, const void *bytes, size_t n)
 {
 	struct message_name m;
@@ -294,9 +363,13 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 		return send_named(
 			p, &m, (struct message_named){.state = STATE_FORGOTTEN, .last = 1}, at);
 
+	open_lines(p, f);
+	struct effort begin = image_has_debug(f->image) ? effort_begin() : (struct effort){0};
 	uint32_t n_put = 0;
 	for (uint32_t i = 0; i < m.n; i++) {
 		uint64_t offset;
+		if (i % UNITS_LOOK_NAMES == UNITS_LOOK_NAMES - 1)
+			bound_units(p, f, &begin);
 		memcpy(&offset, offsets + i * sizeof(offset), sizeof(offset));
 		p->naming.n_places = 0;
 		image_name(f->image, offset, &p->naming);
@@ -311,6 +384,7 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 		at = put_naming(at, &p->naming);
 		n_put++;
 	}
+	bound_units(p, f, &begin);
 	return send_named(
 		p, &m, (struct message_named){.state = STATE_READY, .n = n_put, .last = 1}, at);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What the parser's files share: the table of files, and the spaces of processes. */
+/* Shared by the parser's files: the table of files, and the spaces of processes. */
 
 #include <stdbool.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "daemon/namer/image.h"
@@ -12,19 +13,44 @@
 #include "daemon/namer/parser.h"
 #include "daemon/namer/unwind.h"
 
+/* Heap up to which idle images are kept: the kernel's symbols, one unpacked C library, and the
+ * symbols of the programs of a machine that compiles. */
+#define PARSER_KEPT_BYTES ((size_t)20 << 20)
+/* Above this, also what is in use goes, except the image used last. */
+#define PARSER_CROWDED_BYTES ((size_t)24 << 20)
+
+/* What making something took, and what it takes. */
+struct effort {
+	uint64_t cpu_ns;
+	size_t heap_bytes;
+};
+
+/* What a file was when it was read. */
+struct identity {
+	dev_t device;
+	ino_t inode;
+	off_t bytes;
+	int64_t written_ns, changed_ns;
+};
+
 struct parsed_file {
 	uint32_t id;
 	int fd[N_PARTS];
 	uint32_t kind;
 	uint64_t base;
 	char module[64];     /* Source: MODULE_NAME_LEN, include/linux/moduleparam.h */
-	struct image *image; /* NULL: not loaded */
-	off_t bytes;         /* of a file that grows, when it was loaded */
-	uint64_t used;       /* clock of the last use */
-	uint64_t used_ns;    /* and its time */
-	bool rests;          /* image_rest was called since its last use */
-	bool debug_belongs;  /* the debug file is its own, as was once found out by reading all of it */
-	bool loaded;         /* once: what is no more there is made again when it is asked for */
+	struct image *image; /* NULL: not loaded; other files may have the same one */
+	struct identity identity[N_PARTS]; /* of what it was made of */
+	off_t bytes;                       /* size when loaded, of a file that grows */
+	uint64_t used;                     /* counter value of the last use */
+	uint64_t used_ns;                  /* and its time */
+	bool rests;                        /* it released its pages since its last use */
+	struct effort load;                /* of the image without its lines */
+	struct effort lines;               /* of unpacking them */
+	struct effort units;               /* of reading those that were asked for, about */
+	/* the debug file was verified as its own, by reading all of it */
+	bool debug_belongs;
+	bool loaded; /* loaded once: if freed, it is made again on request */
 };
 
 struct parsed_space {
@@ -51,25 +77,41 @@ struct parser {
 	uint32_t n_spaces;
 	struct parsed_maps arriving;
 	struct kallsyms *kallsyms; /* NULL: not read */
-	uint64_t kallsyms_ns;      /* when it was read */
+	uint64_t modules_ns;       /* when its modules were read; 0: not yet */
 	uint64_t clock;
 	uint64_t now_ns;    /* of the request in hand, CLOCK_MONOTONIC */
 	uint64_t rested_ns; /* when parser_rest last looked */
+	bool grown;         /* something was loaded since */
 	uint8_t out[MESSAGE_BYTES_MAX];
 	struct image_naming naming;
 	struct unwound unwound;
 };
 
-/* NULL if it was not handed over, or was forgotten. */
+/* NULL if it was not received, or was forgotten. */
 struct parsed_file *parser_file(struct parser *p, uint32_t id);
 void parser_forget_file(struct parser *p, uint32_t id);
-/* Free every image and space but the one of `kept`. False if there was nothing to free. */
+void parser_file_clear(struct parsed_file *f);
+void parser_space_clear(struct parsed_space *s);
+/* Free every image and space except that of `kept`. False if there was nothing to free. */
 bool parser_make_room(struct parser *p, const struct parsed_file *kept);
 
-/* Free images that are not worth their memory, and what idle ones need not hold; to be called often,
- * looks once a second. True if any was freed, or laid to rest. */
+/* Free what is not worth its memory, and what idle images need not hold. Call it often; it acts once
+ * a second, and after a load. True if any was freed or shrunk. */
 bool parser_rest(struct parser *p, uint64_t now_ns);
-/* Make an image that was freed again. False: it cannot be made, or never was. */
+/* Milliseconds until it has to be called again although no request came; -1: not before one does. */
+int parser_rest_ms(const struct parser *p, uint64_t now_ns);
+
+/* Give it the image of another file that is the same in all its parts. False: there is none. */
+bool parser_share(struct parser *p, struct parsed_file *f);
+bool parser_identify(int fd, struct identity *ret_identity);
+/* Whoever has the same image was used as well. */
+void parser_touch_shared(struct parser *p, const struct parsed_file *f);
+
+size_t parser_heap_bytes(void);
+/* The effort since another one was begun with effort_begin. */
+struct effort effort_begin(void);
+struct effort effort_since(const struct effort *begin);
+/* Recreate an image that was freed. False: impossible, or it never existed. */
 bool parser_load_again(struct parser *p, struct parsed_file *f);
 
 int parser_answer(struct parser *p, const struct message *question, void *answer, uint32_t type,
@@ -77,7 +119,7 @@ int parser_answer(struct parser *p, const struct message *question, void *answer
 int parser_done(struct parser *p, const struct message *question, int error);
 
 int parser_take_load(struct parser *p, const void *bytes, size_t n);
-/* Takes the part's descriptor, which is in the table already, into the image, and answers. */
+/* Add the part's descriptor, which is already in the table, to the image, and answer. */
 int parser_add_part(struct parser *p, const struct message_file *m, struct parsed_file *f);
 int parser_take_name(struct parser *p, const void *bytes, size_t n);
 
@@ -85,6 +127,6 @@ int parser_take_space(struct parser *p, const void *bytes, size_t n);
 int parser_take_unwind(struct parser *p, const void *bytes, size_t n);
 void parser_forget_spaces_of(struct parser *p, uint32_t file); /* 0: all */
 
-/* Test builds spin or crash on images that ask for it; others do nothing. */
+/* Test builds spin or crash on images that request it; others do nothing. */
 void parser_trap_image(int fd);
 void parser_trap_stack(const uint8_t *stack, size_t n);

@@ -1,28 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What the parser gives back. Most files are asked for once or twice, when a program is new, and
- * then never again; but a daemon runs for weeks. An image can be made again from its descriptors,
- * in milliseconds, or a tenth of a second for one with much DWARF. So images that lie idle go once
- * they are many, or large together; and when memory is really much, also those that do not lie
- * idle, the one that was asked for longest ago first.
+/* How the parser releases memory. Most files are used once or twice, when a program is new, and
+ * then never again; but a daemon runs for weeks. All that it holds can be made again from
+ * descriptors: symbols in a millisecond, the unpacked debug information of a C library in forty, of
+ * a large program in seconds.
+ *
+ * Idle images drop at once what is cheap. Beyond that, memory is bounded, and what goes is what is
+ * worth least: the CPU time of making it again, by the memory that it takes, and by the time since
+ * its last use, since what was not used for long is not likely to be used soon. By the last use
+ * alone, a library that all programs call is unpacked again and again.
  */
 
 #include <malloc.h>
 
 #include "daemon/namer/parser_private.h"
+#include "proto/clock.h"
 
-/* Idle images up to these stay: those of a machine that compiles, without debug information. */
-#define KEPT_BYTES ((size_t)24 << 20)
-#define KEPT_IMAGES 24u
+#define KEPT_IMAGES 64u /* idle ones, most of some 20 KB */
 #define IDLE_NS UINT64_C(5000000000)
-/* Above this one image is made room for by the others at once. */
-#define CROWDED_BYTES ((size_t)32 << 20)
+/* Reading them again takes a slow hart ten milliseconds, and what is named at all is often named
+ * again within minutes. */
+#define UNITS_IDLE_NS UINT64_C(120000000000)
 #define LOOK_NS UINT64_C(1000000000)
+#define HEAVY_BYTES ((size_t)256 << 10)
 
-static size_t heap_bytes(void)
+size_t parser_heap_bytes(void)
 {
 	struct mallinfo2 m = mallinfo2();
 	return m.uordblks + m.hblkhd;
+}
+
+struct effort effort_begin(void)
+{
+	return (struct effort){clock_ns(CLOCK_PROCESS_CPUTIME_ID), parser_heap_bytes()};
+}
+
+struct effort effort_since(const struct effort *begin)
+{
+	struct effort now = effort_begin();
+	return (struct effort){
+		.cpu_ns = now.cpu_ns - begin->cpu_ns,
+		.heap_bytes =
+			now.heap_bytes > begin->heap_bytes ? now.heap_bytes - begin->heap_bytes : 0,
+	};
+}
+
+/* What an image holds, in the order in which it is dropped. */
+enum part { PART_UNITS, PART_LINES, PART_IMAGE };
+
+/* Lines of a file that is not compressed stay in the file, and take no memory to speak of. */
+static enum part first_part(const struct parsed_file *f)
+{
+	if (f->units.heap_bytes >= HEAVY_BYTES)
+		return PART_UNITS;
+	if (image_has_open_lines(f->image) && f->lines.heap_bytes >= HEAVY_BYTES)
+		return PART_LINES;
+	return PART_IMAGE;
+}
+
+/* CPU time that is saved by keeping the first part, by byte and second. */
+static double worth(const struct parsed_file *f, uint64_t now_ns)
+{
+	enum part part = first_part(f);
+	const struct effort *e = part == PART_UNITS   ? &f->units
+				 : part == PART_LINES ? &f->lines
+						      : &f->load;
+
+	return (double)e->cpu_ns / (double)(e->heap_bytes + 1) /
+	       (double)(now_ns - f->used_ns + LOOK_NS);
+}
+
+static struct parsed_file *last_used(struct parser *p)
+{
+	struct parsed_file *last = NULL;
+
+	for (uint32_t i = 0; i < p->n_files; i++)
+		if (p->file[i].image && (!last || p->file[i].used > last->used))
+			last = &p->file[i];
+	return last;
+}
+
+/* The image of which something is to be dropped, of those idle for idle_ns; not the last used. */
+static struct parsed_file *least_worth(struct parser *p, uint64_t now_ns, uint64_t idle_ns)
+{
+	struct parsed_file *least = NULL, *last = last_used(p);
+
+	for (uint32_t i = 0; i < p->n_files; i++) {
+		struct parsed_file *f = &p->file[i];
+		if (!f->image || now_ns - f->used_ns < idle_ns || (f == last && idle_ns == 0))
+			continue;
+		if (!least || worth(f, now_ns) < worth(least, now_ns))
+			least = f;
+	}
+	return least;
 }
 
 static struct parsed_file *oldest_image(struct parser *p, uint32_t *ret_n_images)
@@ -42,39 +112,88 @@ static struct parsed_file *oldest_image(struct parser *p, uint32_t *ret_n_images
 	return oldest;
 }
 
-/* Images that are idle give back what costs little to have again. */
+static void drop(struct parser *p, struct parsed_file *f, enum part part)
+{
+	f->units = (struct effort){0};
+	if (part == PART_UNITS) {
+		image_drop_units(f->image);
+	} else if (part == PART_LINES) {
+		image_drop_lines(f->image);
+	} else {
+		parser_forget_spaces_of(p, f->id); /* which may point into it */
+		f->image = image_free(f->image);
+	}
+}
+
+/* Images release what the kernel brings back, idle ones for the last time; those idle for minutes
+ * drop what was read of units. */
 static bool lay_to_rest(struct parser *p, uint64_t now_ns)
 {
 	bool any = false;
 
 	for (uint32_t i = 0; i < p->n_files; i++) {
 		struct parsed_file *f = &p->file[i];
-		if (!f->image || f->rests || now_ns - f->used_ns < IDLE_NS)
+		if (!f->image)
 			continue;
-		image_rest(f->image);
-		f->rests = any = true;
+		if (!f->rests) {
+			image_release_pages(f->image);
+			f->rests = now_ns - f->used_ns >= IDLE_NS;
+			any |= f->rests;
+		}
+		if (f->units.cpu_ns && now_ns - f->used_ns >= UNITS_IDLE_NS) {
+			drop(p, f, PART_UNITS);
+			any = true;
+		}
 	}
 	return any;
+}
+
+/* Drop parts of images idle for idle_ns until no more than that is in use. */
+static bool shrink(struct parser *p, uint64_t now_ns, uint64_t idle_ns, size_t bytes)
+{
+	bool any = false;
+
+	for (struct parsed_file *f; parser_heap_bytes() > bytes; any = true) {
+		f = least_worth(p, now_ns, idle_ns);
+		if (!f)
+			break;
+		drop(p, f, first_part(f));
+	}
+	return any;
+}
+
+int parser_rest_ms(const struct parser *p, uint64_t now_ns)
+{
+	uint64_t first_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < p->n_files; i++) {
+		const struct parsed_file *f = &p->file[i];
+		uint64_t due_ns = f->used_ns + UNITS_IDLE_NS;
+		if (f->image && f->units.cpu_ns && due_ns < first_ns)
+			first_ns = due_ns;
+	}
+	if (first_ns == UINT64_MAX)
+		return -1;
+	return (int)((first_ns > now_ns ? first_ns - now_ns : 0) / 1000000 + LOOK_NS / 1000000);
 }
 
 bool parser_rest(struct parser *p, uint64_t now_ns)
 {
 	uint32_t n;
 
-	if (now_ns - p->rested_ns < LOOK_NS)
+	if (now_ns - p->rested_ns < LOOK_NS && !p->grown)
 		return false;
-	p->rested_ns = now_ns;
-	bool any = lay_to_rest(p, now_ns);
+	bool any = now_ns - p->rested_ns >= LOOK_NS && lay_to_rest(p, now_ns);
+	if (now_ns - p->rested_ns >= LOOK_NS)
+		p->rested_ns = now_ns;
+	p->grown = false;
 	for (struct parsed_file *f; (f = oldest_image(p, &n)); any = true) {
-		size_t bytes = heap_bytes();
-		bool idle =
-			now_ns - f->used_ns >= IDLE_NS && (bytes > KEPT_BYTES || n > KEPT_IMAGES);
-		bool crowded = n > 1 && bytes > CROWDED_BYTES;
-		if (!idle && !crowded)
+		if (n <= KEPT_IMAGES || now_ns - f->used_ns < IDLE_NS)
 			break;
-		parser_forget_spaces_of(p, f->id); /* which may point into it */
-		f->image = image_free(f->image);
+		drop(p, f, PART_IMAGE);
 	}
+	any |= shrink(p, now_ns, IDLE_NS, PARSER_KEPT_BYTES);
+	any |= shrink(p, now_ns, 0, PARSER_CROWDED_BYTES);
 	if (any)
 		malloc_trim(0);
 	return any;

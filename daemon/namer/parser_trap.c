@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What a broken parser does, on demand. A build with MPERF_TEST_WORKER spins on an ELF file with
- * a section .mperf.test.spin, crashes on one with .mperf.test.crash, takes some CPU time for one
- * with .mperf.test.slow, and after one with .mperf.test.poison crashes on the next file. So tests
- * can show what the daemon makes of it without knowing a real bug of elfutils. Every other build
- * has two empty functions here.
+ * Faults of a parser, on demand. A build with MPERF_TEST_WORKER spins on an ELF file with a section
+ * .mperf.test.spin, crashes on one with .mperf.test.crash, takes some CPU time for one with
+ * .mperf.test.slow, and after one with .mperf.test.poison crashes on the next file. So tests can
+ * show what the daemon makes of it without knowing a real bug of elfutils. Every other build has
+ * two empty functions here.
  */
 #include "daemon/namer/parser_private.h"
 
@@ -15,7 +15,7 @@
 
 #include "proto/clock.h"
 
-#define SLOW_NS 100000000u /* of CPU time, for one slow file */
+#define SLOW_NS 100000000u /* CPU time for one slow file */
 
 static bool poisoned;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Spaces in the parser: the mappings of processes, with their call frame information parsed. A
- * stack names its space by generation; a space that we no longer have is asked for, which costs
- * one round trip, and lets us drop any of them at any time.
+ * stack names its space by generation; a missing space is requested, which costs one round trip and
+ * lets us drop any of them at any time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,32 +10,6 @@
 
 #include "daemon/namer/parser_private.h"
 #include "proto/memory.h"
-
-static void space_clear(struct parsed_space *s)
-{
-	unwinder_free(s->unwinder);
-	free(s->file);
-}
-
-static bool space_has(const struct parsed_space *s, uint32_t file)
-{
-	for (uint32_t i = 0; i < s->n_files; i++)
-		if (s->file[i] == file)
-			return true;
-	return false;
-}
-
-void parser_forget_spaces_of(struct parser *p, uint32_t file)
-{
-	for (uint32_t i = 0; i < p->n_spaces;) {
-		if (file != 0 && !space_has(&p->space[i], file)) {
-			i++;
-			continue;
-		}
-		space_clear(&p->space[i]);
-		p->space[i] = p->space[--p->n_spaces];
-	}
-}
 
 static struct parsed_space *find_space(struct parser *p, uint64_t generation)
 {
@@ -56,7 +30,7 @@ static struct parsed_space *room_for_space(struct parser *p)
 	for (uint32_t i = 1; i < p->n_spaces; i++)
 		if (p->space[i].used < oldest->used)
 			oldest = &p->space[i];
-	space_clear(oldest);
+	parser_space_clear(oldest);
 	return oldest;
 }
 
@@ -67,7 +41,7 @@ static int compare_id(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The files that an unwinder reads from, so that forgetting one of them takes it along. */
+/* The files that an unwinder reads from; forgetting one of them drops the unwinder. */
 static int list_files(const struct parsed_maps *m, uint32_t **ret_file, uint32_t *ret_n)
 {
 	uint32_t n = 0;

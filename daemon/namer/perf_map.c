@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A JIT compiler appends a line for each function that it makes; where code is thrown away and its
- * place taken by other code, the later line is the truth. JIT names are shown as they are, but for
- * mangled ones.
+/* A JIT compiler appends a line for each function that it makes; if code is replaced by other code
+ * at the same address, the later line is valid. JIT names are shown as they are, except mangled
+ * ones.
  *
  * Source: Linux tools/perf/Documentation/jit-interface.txt: "START SIZE symbolname", both
- * hexadecimal without 0x (some write it all the same), the name is the rest of the line.
+ * hexadecimal without 0x (some write it anyway), the name is the rest of the line.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/namer/image_inside.h"
+#include "daemon/namer/image_private.h"
 #include "daemon/namer/text_lines.h"
 
 static bool line_parse(const char *text, struct span *ret_span)

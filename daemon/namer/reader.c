@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The service may read what nobody else may, so the kernel's answer to its open says nothing of
- * the user for whom a file is opened. This repeats the kernel's own decision for that user:
- * the class of the owner, or else the access control list, or else the class of the group, or else
- * that of all others; one class decides alone, also by refusing.
+ * The service may read files that others may not, so the kernel's answer to its open says nothing
+ * about the user for whom a file is opened. This repeats the kernel's decision for that user: the
+ * class of the owner, else the access control list, else the class of the group, else that of all
+ * others; the first class that applies decides, also by refusing.
  *
- * Users without a process any more have groups that nobody knows. Then every class that might be
- * theirs must grant: a file of mode 0604 refuses its group what it grants the world.
+ * The groups of users without a process are not known. Then every class that may apply must grant:
+ * a file of mode 0604 refuses its group what it grants others.
  *
  * Root reads all. Capabilities of other users are left out: they may count for a user namespace
  * only. So is what a security module forbids: it cannot be asked for another.
@@ -38,7 +38,7 @@ static enum belongs belongs(const struct reader *r, uint32_t group, uint32_t unm
 	return NO;
 }
 
-/* --- access control lists -------------------------------------------------------------------- */
+/* --- access control lists --------------------------------------------------------------------- */
 
 #define ACL_VERSION 2
 enum acl_tag {
@@ -69,7 +69,7 @@ static size_t acl_entries(size_t n)
 	return (n - sizeof(uint32_t)) / sizeof(struct acl_entry);
 }
 
-/* Entries stand in the order of their tags; owner, group and others once, a mask at most once. */
+/* Entries are in the order of their tags; owner, group and others once, a mask at most once. */
 static bool acl_is_sound(const uint8_t *acl, size_t n)
 {
 	uint32_t version;
@@ -103,11 +103,11 @@ static uint16_t acl_rights(const uint8_t *acl, size_t n, uint16_t tag, uint16_t 
 	return missing;
 }
 
-/* The groups: one that is the user's and grants suffices; one that is the user's and does not keeps
- * the others' entry from deciding. */
+/* The groups: one of the user's groups that grants is enough; if the user is in a group that does
+ * not grant, the entry for others does not apply. */
 struct groups_say {
-	bool grant, refuse; /* a group that is surely the user's */
-	bool may_refuse;    /* one that may be */
+	bool grant, refuse; /* certainly a group of the user */
+	bool may_refuse;    /* possibly a group of the user */
 };
 
 static struct groups_say acl_groups(const uint8_t *acl, size_t n, const struct reader *r,
@@ -143,7 +143,7 @@ enum acl_answer acl_answer(const uint8_t *acl, size_t n, const struct reader *r,
 		bool grants = (e.rights & mask & want) == want;
 		if (e.id == r->uid && r->uid != READER_NOBODY && (!unmapped || e.id != unmapped))
 			return grants ? ACL_GRANTS : ACL_REFUSES;
-		/* one of whom nothing is known may be this user */
+		/* an unknown user may be this one */
 		if ((r->uid == READER_NOBODY || (unmapped && e.id == unmapped)) && !grants)
 			return ACL_REFUSES;
 	}
@@ -155,7 +155,7 @@ enum acl_answer acl_answer(const uint8_t *acl, size_t n, const struct reader *r,
 	return (acl_rights(acl, n, ACL_OTHER, 0) & want) == want ? ACL_GRANTS : ACL_REFUSES;
 }
 
-/* --- modes ----------------------------------------------------------------------------------- */
+/* --- modes ------------------------------------------------------------------------------------ */
 
 static bool is_owner(const struct reader *r, const struct permissions *f)
 {
@@ -163,8 +163,8 @@ static bool is_owner(const struct reader *r, const struct permissions *f)
 	       (!f->unmapped || f->uid != f->unmapped);
 }
 
-/* An owner could take the right back that an unknown user seems to lack, so a class that may be
- * that user's has to grant, too. */
+/* If the reader or the owner is unknown, the reader may be the owner; so the owner's class must
+ * grant access too. */
 static bool owner_is_unknown(const struct reader *r, const struct permissions *f)
 {
 	return r->uid == READER_NOBODY || (f->unmapped && f->uid == f->unmapped);
@@ -197,9 +197,9 @@ bool reader_may(const struct reader *r, const struct permissions *f, unsigned wa
 	}
 }
 
-/* --- who it is ------------------------------------------------------------------------------- */
+/* --- who it is -------------------------------------------------------------------------------- */
 
-/* A line's numbers, at most `size`. More of them, or a line that does not end: none. */
+/* The numbers of a line, at most `size`. If there are more, or the line does not end: none. */
 static bool numbers(const char *p, uint32_t *ret_number, uint32_t size, uint32_t *ret_n)
 {
 	uint32_t n = 0;

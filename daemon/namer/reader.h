@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Readers: would the kernel let this user do that with this file?
+/* Readers: would the kernel allow this user this access to this file?
  *
- * Decided from numbers alone, as the kernel decides for a user without capabilities. What cannot be
- * proved (a group that may or may not be the user's, an access control list that does not parse) is
- * decided so that either way the answer holds.
+ * Decided from ids and modes only, as the kernel decides for a user without capabilities. If
+ * something is not certain (a group that may or may not be the user's, an access control list that
+ * does not parse), access is granted only if it holds either way.
  */
 
 #include <stdbool.h>
@@ -14,11 +14,11 @@
 #include <sys/types.h>
 
 /* Directory services put people into hundreds of groups; the kernel's limit of 65,536 is for
- * servers that stand for many. Of one with more no group is known. */
+ * servers that act for many users. For a user with more groups, none is known. */
 #define READER_GROUPS_MAX 1024
-#define READER_NOBODY UINT32_MAX /* a user who is not known; no file is that user's */
+#define READER_NOBODY UINT32_MAX /* an unknown user, who owns no file */
 
-/* ext4 keeps a list in one block: some 500 entries of 8 bytes. A longer one proves nothing. */
+/* ext4 keeps a list in one block: about 500 entries of 8 bytes. A longer one is not evaluated. */
 #define ACL_BYTES_MAX 8192
 
 enum {
@@ -33,28 +33,28 @@ struct reader {
 	uint32_t group[READER_GROUPS_MAX];
 };
 
-/* A file as its reader meets it. */
+/* Permissions of a file. */
 struct permissions {
 	uint32_t mode, uid, gid;
-	/* The number that stat gives for owners who have none in our user namespace; 0: all have
-	 * one. Two files with that owner need not have the same one. */
+	/* The uid that stat gives for owners that are not mapped in our user namespace; 0: all are
+	 * mapped. Files with this uid may have different owners. */
 	uint32_t unmapped;
-	/* system.posix_acl_access, as getxattr gives it; n_acl 0: there is none */
+	/* system.posix_acl_access, as returned by getxattr; n_acl 0: none */
 	const uint8_t *acl;
 	size_t n_acl;
 };
 
-/* The user's number and groups, and the pid in the innermost namespace, out of the text of
- * /proc/PID/status. False if it names no user; ret_pid stays as it was where none is given. */
+/* Parse the uid and groups, and the pid in the innermost namespace, from the text of
+ * /proc/PID/status. False if it has no uid; ret_pid is untouched if it has no pid. */
 bool reader_of_status(const char *status, struct reader *ret_reader, pid_t *ret_pid);
 
-/* May it do all of `want`? */
+/* Are all of `want` allowed? */
 bool reader_may(const struct reader *r, const struct permissions *f, unsigned want);
 
-/* Does an access control list of the file matter to anybody else than its owner? */
+/* Does an access control list of the file matter to anyone except its owner? */
 bool reader_asks_acl(const struct reader *r, uint32_t mode, uint32_t uid);
 
-/* A user and groups against one list; group_owner is the file's group. Total: any bytes. */
+/* Check a user and groups against one list; group_owner is the file's group. Accepts any bytes. */
 enum acl_answer {
 	ACL_REFUSES,
 	ACL_GRANTS,

@@ -4,8 +4,8 @@
  * that an exploit of a parser ends as a counted crash. The lists hold names, since a call that an
  * architecture never had (open on arm64) resolves to nothing there and is left out.
  *
- * Opening is refused to the parser (EACCES) rather than deadly: libdw looks by itself for split and
- * shared debug files that a file names, also in the most ordinary program, and goes on without.
+ * Opening files fails in the parser (EACCES) but does not kill it: libdw itself looks for split and
+ * shared debug files that a file names, even in ordinary programs, and continues without them.
  *
  * A filter sees numbers, so it can tell whom a call is aimed at. The daemon and the other worker
  * are of the same user and would take any signal from here: only the own process may be signalled,
@@ -49,16 +49,16 @@
 #define SANDBOX_LOOSE false
 #endif
 
-/* What libc, libelf and libdw use to read, to allocate, to answer and to die. sysinfo is qsort's,
- * which sizes its buffer by it. Besides tgkill and fcntl (below). */
+/* System calls that libc, libelf and libdw use to read, allocate, answer and abort. qsort uses
+ * sysinfo to size its buffer. tgkill and fcntl: see below. */
 static const char *const allowed_both[] = {"read", "pread64", "fstat", "lseek", "munmap", "mremap",
 	"brk", "madvise", "futex", "recvmsg", "sendmsg", "poll", "ppoll", "close", "dup",
 	"clock_gettime", "gettimeofday", "getrandom", "rt_sigreturn", "rt_sigprocmask",
 	"rt_sigaction", "exit", "exit_group", "getpid", "gettid", "sysinfo", "restart_syscall",
 	"riscv_flush_icache", NULL};
 
-/* Besides openat (below). statfs tells what may hang; memfd_create, write, ftruncate serve copies.
- */
+/* openat: see below. statfs shows whether a file system may hang; memfd_create, write and ftruncate
+ * make copies. */
 static const char *const allowed_opener[] = {"newfstatat", "statx", "fstatfs", "readlinkat",
 	"readlink", "getxattr", "capget", "memfd_create", "write", "geteuid", NULL};
 
@@ -89,14 +89,14 @@ static int rules(scmp_filter_ctx filter, uint32_t action, const char *const *nam
 	return 0;
 }
 
-/* What libc and libelf ask of a descriptor. Not F_SETOWN and F_SETSIG: with O_ASYNC they send any
+/* The fcntl commands of libc and libelf. Not F_SETOWN and F_SETSIG: with O_ASYNC they can send any
  * signal to any process of our user. */
 static const int allowed_fcntl[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL};
 
 static int rules_of_both(scmp_filter_ctx filter)
 {
 	const struct scmp_arg_cmp ourselves = SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid());
-	/* Data only: a worker that is taken over can bring no code of its own. */
+	/* Data only: a compromised worker cannot map code of its own. */
 	const struct scmp_arg_cmp no_code = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
 	int r = rules(filter, SCMP_ACT_ALLOW, allowed_both);
 
@@ -116,11 +116,11 @@ static int rules_of_both(scmp_filter_ctx filter)
 
 static int parser_rules(scmp_filter_ctx filter)
 {
-	/* glibc's fstat is newfstatat(fd, "", …, AT_EMPTY_PATH) on some versions. The path cannot
-	 * be read by a filter, but the flag alone lets no path be opened. */
+	/* glibc's fstat is newfstatat(fd, "", …, AT_EMPTY_PATH) on some versions. A filter cannot
+	 * read the path, but this flag does not let a path be opened. */
 	const struct scmp_arg_cmp empty_path =
 		SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH);
-	/* The last words of an assertion or of the allocator. */
+	/* The last message of an assertion or of the allocator. */
 	const struct scmp_arg_cmp standard_error = SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO);
 	int r = rules_of_both(filter);
 
@@ -206,7 +206,7 @@ static int enter(rlim_t n_files, rlim_t file_bytes)
 	return r;
 }
 
-/* What the allocator takes from the kernel piece by piece, and gives back so. */
+/* The step by which the allocator takes memory from the kernel and returns it. */
 #define MAPPED_BYTES (256 << 10)
 
 static int compare_bytes(const void *a, const void *b)
@@ -214,7 +214,7 @@ static int compare_bytes(const void *a, const void *b)
 	return *(const unsigned char *)a - *(const unsigned char *)b;
 }
 
-/* What libc looks up once, and reads files for in some versions: the size of memory (qsort), the
+/* Values that libc looks up once, in some versions from files: the size of memory (qsort), the
  * number of CPUs (a second arena, when the first is out of memory). */
 static int prepare_libc(void)
 {
@@ -223,9 +223,9 @@ static int prepare_libc(void)
 	if (!bytes)
 		return -ENOMEM;
 	qsort(bytes, 65536, 1, compare_bytes);
-	/* Tables that a file needed go back when it is done with: left to itself, the allocator
-	 * keeps whatever is as large as something that was freed before. A sanitizer's allocator
-	 * knows none of this and says no. */
+	/* Return the memory of a file's tables when the file is done: by default, the allocator
+	 * keeps blocks as large as one that was freed before. A sanitizer's allocator does not
+	 * support this and fails. */
 	bool done = mallopt(M_ARENA_MAX, 1) == 1 && mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES) == 1 &&
 		    mallopt(M_TRIM_THRESHOLD, MAPPED_BYTES) == 1;
 	return done || SANDBOX_LOOSE ? 0 : -EINVAL;
@@ -240,14 +240,14 @@ int sandbox_enter_opener(void)
 	return filter_load(SCMP_ACT_KILL_PROCESS, opener_rules);
 }
 
-/* Who may open needs what the service was given to open files of others; who parses needs nothing.
+/* The opener needs the service's capabilities to open files of others; the parser needs none.
  * Source: man capget, which has no wrapper in libc. */
 static int drop_capabilities(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-	/* before Linux 4.3 there are no ambient ones */
+	/* no ambient capabilities before Linux 4.3 */
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
 }

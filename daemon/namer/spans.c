@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* Symbols nest (an assembly label with a size inside a function), JIT code is loaded over older
- * code, compilation units claim the same address. Whoever asks wants one answer, so all overlap is
+ * code, compilation units claim the same address. A lookup needs one answer, so all overlaps are
  * resolved once, at sealing: a sweep over the starts, with a heap of the ranges that cover the
- * current address, the most important (last added) at its top. Each step passes a start or ends a
- * range, hence at most 2n results.
+ * current address, the one with the highest priority (last added) at its top. Each step passes a
+ * start or ends a range, hence at most 2n results.
  */
 
 #include "daemon/namer/spans.h"
@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "daemon/namer/sort.h"
 #include "proto/memory.h"
 
 static int span_append(struct spans *s, const struct span *span)
@@ -40,36 +40,6 @@ int spans_add(struct spans *s, struct span span)
 
 	span.order = (uint32_t)s->n;
 	return span_append(s, &span);
-}
-
-/* Most tables are sorted but for a few neighbours, and a sort that does not see this costs more
- * time and memory than all the rest. */
-#define MOVES_PER_ITEM 4
-
-static bool sort_in_place(char *items, size_t n, size_t item_bytes, compare_items *compare)
-{
-	char item[SORT_ITEM_BYTES_MAX];
-	size_t moves_left = n * MOVES_PER_ITEM;
-
-	for (size_t i = 1; i < n; i++) {
-		size_t at = i;
-		while (at > 0 && compare(items + (at - 1) * item_bytes, items + i * item_bytes) > 0)
-			if (at--, moves_left-- == 0)
-				return false;
-		if (at == i)
-			continue;
-		memcpy(item, items + i * item_bytes, item_bytes);
-		memmove(items + (at + 1) * item_bytes, items + at * item_bytes,
-			(i - at) * item_bytes);
-		memcpy(items + at * item_bytes, item, item_bytes);
-	}
-	return true;
-}
-
-void sort_items(void *items, size_t n, size_t item_bytes, compare_items *compare)
-{
-	if (n > 1 && !sort_in_place(items, n, item_bytes, compare))
-		qsort(items, n, item_bytes, compare);
 }
 
 static int span_compare(const void *a, const void *b)
@@ -123,7 +93,7 @@ static void heap_pop(struct heap *h)
 	h->index[i] = last;
 }
 
-/* Append [start, end) of `from`, or lengthen the last result if it is the same range continued. */
+/* Append [start, end) of `from`, or extend the last result if it is the same range continued. */
 static int span_emit(struct spans *to, const struct span *from, uint64_t start, uint64_t end)
 {
 	struct span *last = to->n ? &to->span[to->n - 1] : NULL;
@@ -174,7 +144,7 @@ static bool spans_overlap(const struct spans *s)
 	return false;
 }
 
-/* What grew by doubling is kept for as long as its file is. */
+/* Shrink: the array grew by doubling, and is kept as long as its file. */
 static void spans_fit(struct spans *s)
 {
 	struct span *fit =

@@ -3,8 +3,8 @@
 
 /* Spans: an ordered map from address ranges to names
  *
- * Ranges are added in order of rising importance; sealing cuts them into ranges that do not
- * overlap, the last added on top. Then finding is a binary search.
+ * Ranges are added in order of rising priority; sealing cuts them into disjoint ranges, the last
+ * added on top. Lookup is then a binary search.
  */
 
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #define SPANS_MAX 8000000
 
 enum {
-	SPANS_FULL = 1, /* SPANS_MAX ranges are in; this one was not added */
+	SPANS_FULL = 1, /* SPANS_MAX reached; this range was not added */
 };
 
 struct span {
@@ -33,16 +33,11 @@ struct spans {
 /* Add one range; an empty one is ignored. Only before spans_seal. 0, SPANS_FULL, -ENOMEM */
 int spans_add(struct spans *s, struct span span);
 
-/* Sort and cut. O(n log n). 0 or -ENOMEM, after which s is unchanged but for its order. */
+/* Sort and cut. O(n log n). 0 or -ENOMEM; then only the order of s has changed. */
 int spans_seal(struct spans *s);
 
-/* The range over addr, or NULL. O(log n). */
+/* The range that contains addr, or NULL. O(log n). */
 const struct span *spans_find(const struct spans *s, uint64_t addr);
 
 /* Free the memory; empty and usable afterwards. */
 void spans_clear(struct spans *s);
-
-/* As qsort, but linear, and without memory, where little is out of place. */
-#define SORT_ITEM_BYTES_MAX 64
-typedef int compare_items(const void *a, const void *b);
-void sort_items(void *items, size_t n, size_t item_bytes, compare_items *compare);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A symbol table has aliases, nested symbols, and symbols without a size. Sizes are the truth where
- * they exist: an address beyond the end of a sized symbol belongs to nobody, even if it would be
- * pretty to have a name for it. Assembly without .size directives (crt files, hand-written libc
- * parts) has no such truth; there a symbol reaches to the next one, as perf shows it.
+/* A symbol table has aliases, nested symbols, and symbols without a size. Sizes are authoritative
+ * if present: an address beyond the end of a sized symbol has no name. Assembly without .size
+ * directives (crt files, hand-written libc parts) has no sizes; there a symbol extends to the next
+ * one, as in perf.
  */
 
 #include "daemon/namer/symbols.h"
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/namer/image.h"
+#include "daemon/namer/sort.h"
 
 int symbols_add(struct symbols *s, const struct symbol *symbol)
 {

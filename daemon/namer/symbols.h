@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Symbols: what a symbol table says, before it is decided who owns which address
- */
+/* Symbols: the contents of a symbol table, before overlaps are resolved */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,9 +13,9 @@ enum {
 	SYMBOLS_FULL = 1, /* IMAGE_SYMBOLS_MAX */
 };
 
-/* Among aliases the greater one gives the name. */
+/* Among aliases the greater rank gives the name. */
 enum symbol_rank {
-	SYMBOL_PLT, /* made up by us */
+	SYMBOL_PLT, /* synthesized here */
 	SYMBOL_LOCAL,
 	SYMBOL_WEAK,
 	SYMBOL_GLOBAL,
@@ -24,13 +23,13 @@ enum symbol_rank {
 
 struct symbol {
 	uint64_t start;
-	uint64_t end;     /* sized: start + size; else where it ends at the latest (its section) */
-	const char *name; /* borrowed; NULL: not code, only ends what stands before it */
+	uint64_t end;     /* sized: start + size; else the latest possible end (its section) */
+	const char *name; /* borrowed; NULL: not code, only ends the previous symbol */
 	enum symbol_rank rank;
 	bool sized;
 };
 
-/* Two struct symbol, as qsort wants it: by start; at the same start the one that shall win last. */
+/* Compare two struct symbol, for qsort: by start; at the same start the winner is last. */
 int symbol_compare(const void *a, const void *b);
 
 struct symbols {
@@ -41,9 +40,9 @@ struct symbols {
 /* 0, SYMBOLS_FULL, -ENOMEM */
 int symbols_add(struct symbols *s, const struct symbol *symbol);
 
-/* Decide, and add the results to `to` (which is then sealed). A symbol with a size owns its range,
- * inner ones win over outer ones. One without a size (assembly) owns what lies between it and the
- * next symbol, but nothing that lies in a symbol with a size. 0, SYMBOLS_FULL, -ENOMEM */
+/* Resolve overlaps and add the results to `to` (which is then sealed). A symbol with a size owns
+ * its range; inner ones win over outer ones. One without a size (assembly) owns the range up to the
+ * next symbol, except parts that belong to a symbol with a size. 0, SYMBOLS_FULL, -ENOMEM */
 int symbols_resolve(struct symbols *s, struct spans *to);
 
 void symbols_clear(struct symbols *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Reads with pread, so that a descriptor that somebody else holds too keeps its position, and so
- * that a file that shrinks meanwhile ends instead of killing us.
+/* Reads with pread, so that a shared descriptor keeps its position, and a file that shrinks
+ * meanwhile just ends instead of killing us.
  */
 
 #include "daemon/namer/text_lines.h"

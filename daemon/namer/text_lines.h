@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Text lines: a file read line by line, without a path, a position or a mapping of it
- */
+/* Text lines: read a file line by line, without a path, file position or mapping */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,16 +18,16 @@ enum {
 struct text_lines {
 	int fd;
 	uint64_t offset;   /* of the next byte to read */
-	size_t start, end; /* [start, end) of the buffer is not given out yet */
-	bool skipping;     /* inside a line that is too long */
+	size_t start, end; /* [start, end) of the buffer is not returned yet */
+	bool skipping;     /* inside an overlong line */
 	char buffer[TEXT_LINE_BYTES_MAX];
 };
 
-/* The next line that ends in a newline: the tail of a file that is still being written may be half
- * a line and is not given out. *ret_line is NUL-terminated, without the newline, and valid until
- * the next call. 0, TEXT_LINES_*, -errno */
+/* The next line that ends in a newline: the tail of a file that is still being written may be a
+ * partial line and is not returned. *ret_line is NUL-terminated, without the newline, and valid
+ * until the next call. 0, TEXT_LINES_*, -errno */
 int text_lines_next(struct text_lines *t, char **ret_line);
 
-/* Read a hexadecimal number, with or without "0x", that ends in a blank; give what stands after
- * the blanks. NULL if there is none or it exceeds 64 bits. */
+/* Read a hexadecimal number, with or without "0x", that ends in a blank. Returns the text after the
+ * blanks; NULL if there is no number or it exceeds 64 bits. */
 const char *text_hexadecimal(const char *text, uint64_t *ret_value);

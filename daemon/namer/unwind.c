@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* elfutils unwinds a "thread" of which we tell it three things: the registers, what memory holds,
- * and which ELF file lies where. All three come out of what was handed over: the registers and the
- * copied stack of one sample, and descriptors of the mapped files. No path is ever opened; a module
- * finds its Elf ready made in find_elf, and asks in vain for separate debug information.
+/* elfutils unwinds a "thread" for which it needs three things: the registers, the contents of
+ * memory, and the ELF files with their addresses. All three come from the request: the registers
+ * and the copied stack of one sample, and descriptors of the mapped files. No path is ever opened;
+ * find_elf returns a module's Elf, and requests for separate debug information fail.
  *
  *      maps (file, start, offset)  →  modules (file, bias)  →  Dwfl, CFI parsed on first need, kept
  *      registers, stack            →  memory_read, set_initial_registers  →  on_frame …
  *
- * elfutils cannot tell "the outermost frame" from "the return address could not be read": both end
- * in an undefined pc. So when the walk is over we look ourselves whether the call frame information
- * of the last frame says that it has no caller. What does not say so is truncated.
+ * elfutils does not distinguish "the outermost frame" from "the return address could not be read":
+ * both end in an undefined pc. So after the walk we check whether the call frame information of the
+ * last frame says that it has no caller. If not, the stack is truncated.
  */
 
 #include "daemon/namer/unwind.h"
@@ -28,7 +28,7 @@
 
 #include "proto/memory.h"
 
-#define THREAD 1         /* a Dwfl wants thread ids; ours has one thread at a time */
+#define THREAD 1         /* a Dwfl needs thread ids; ours has one thread at a time */
 #define REGISTERS_MAX 33 /* DWARF registers that perf samples on any machine below */
 
 /* How a machine's perf registers and DWARF registers correspond. */
@@ -60,7 +60,7 @@ static const struct registers known_registers[] = {
 		.perf_sp = 2,
 		.dwarf_sp = 2,
 		.dwarf_fp = 8,
-		/* x0 is no sampled register: perf has the pc in its place */
+		/* x0 is not sampled: perf has the pc in its place */
 		.perf = {-1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
 			21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31},
 	},
@@ -100,12 +100,12 @@ struct unwinder {
 	size_t n_stack;
 	uint64_t stack_start;
 
-	/* how far it got */
+	/* progress of the walk */
 	uint64_t last_address, last_sp, last_fp;
 	struct unwound unwound;
 };
 
-/* --- maps and memory ------------------------------------------------------------------------- */
+/* --- maps and memory -------------------------------------------------------------------------- */
 
 static int compare_maps(const void *a, const void *b)
 {
@@ -129,7 +129,7 @@ static const struct unwind_map *find_map(const struct unwinder *u, uint64_t addr
 	return &u->map[low - 1];
 }
 
-/* A word of the sampled process: of its stack, or of the text of its files. */
+/* Read a word of the sampled process: of its stack, or of its files' text. */
 static bool memory_read(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *ret_word, void *userdata)
 {
 	const struct unwinder *u = userdata;
@@ -157,7 +157,7 @@ static bool memory_read(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *ret_word, void 
 	return true;
 }
 
-/* --- registers ------------------------------------------------------------------------------- */
+/* --- registers -------------------------------------------------------------------------------- */
 
 static bool get_register(const struct unwinder *u, unsigned int bit, uint64_t *ret_value)
 {
@@ -174,7 +174,7 @@ static pid_t next_thread(Dwfl *dwfl, void *userdata, void **thread_userdata)
 {
 	(void)dwfl;
 	*thread_userdata = userdata;
-	return 0; /* threads are asked for by id alone */
+	return 0; /* threads are requested only by id */
 }
 
 static bool get_thread(Dwfl *dwfl, pid_t tid, void *userdata, void **thread_userdata)
@@ -212,9 +212,9 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 	.set_initial_registers = set_initial_registers,
 };
 
-/* --- modules --------------------------------------------------------------------------------- */
+/* --- modules ---------------------------------------------------------------------------------- */
 
-/* elfutils asks for the file of a module: it was opened before, and changes hands now. */
+/* elfutils requests the file of a module: it is already open, and elfutils takes it now. */
 static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
 	char **ret_name, Elf **ret_elf)
 {
@@ -223,7 +223,7 @@ static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_A
 
 	if (m)
 		*ret_elf = TAKE_PTR(m->elf);
-	return -1; /* no descriptor: the Elf is enough, and descriptors are the caller's */
+	return -1; /* no descriptor: the Elf is enough, and the caller owns the descriptors */
 }
 
 static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
@@ -247,9 +247,8 @@ static Elf *close_elf(Elf *elf)
 }
 DEFINE_CLEANUP(Elf *, close_elf)
 
-/* The ELF file of a map, if it is one and of the right machine; else NULL. Read with ELF_C_READ and
- * not mapped: only the sections that are needed take memory, and a file that shrinks cannot kill.
- */
+/* The ELF file of a map, or NULL if it is not one or for another machine. Read with ELF_C_READ and
+ * not mapped: only needed sections take memory, and a file that shrinks cannot kill us. */
 static Elf *open_elf(const struct unwinder *u, const struct unwind_map *map)
 {
 	_cleanup_(close_elfp) Elf *elf = NULL;
@@ -269,10 +268,10 @@ static Elf *open_elf(const struct unwinder *u, const struct unwind_map *map)
 	return TAKE_PTR(elf);
 }
 
-/* Where a file was loaded: *ret_bias is added to its addresses, *ret_low is where elfutils sees the
- * module begin. That must be the start of the first segment, rounded down as libdwfl rounds it, or
- * the bias that it computes is another. Source: open_elf() in libdwfl/dwfl_module_getdwarf.c of
- * elfutils 0.188. */
+/* Find where a file was loaded: *ret_bias is added to its addresses, *ret_low is the module's start
+ * for elfutils. It must be the start of the first segment, rounded down as libdwfl does, or libdwfl
+ * computes a different bias. Source: open_elf() in libdwfl/dwfl_module_getdwarf.c of elfutils
+ * 0.188. */
 static bool locate_module(
 	Elf *elf, const struct unwind_map *map, uint64_t *ret_low, uint64_t *ret_bias)
 {
@@ -307,8 +306,8 @@ static bool locate_module(
 	return true;
 }
 
-/* Make a module of a map, or let the map extend the one before it. A map whose file does not parse
- * or contradicts its neighbours has no module: the walk ends in it. */
+/* Make a module of a map, or extend the previous one by the map. A map whose file does not parse or
+ * contradicts its neighbours has no module: the walk ends there. */
 static void add_module(struct unwinder *u, const struct unwind_map *map)
 {
 	struct module *last = u->n_modules ? &u->module[u->n_modules - 1] : NULL;
@@ -358,11 +357,11 @@ static int report_modules(struct unwinder *u)
 	return 0;
 }
 
-/* --- the walk -------------------------------------------------------------------------------- */
+/* --- the walk --------------------------------------------------------------------------------- */
 
-/* Take one frame. A caller must lie further up the stack than its callee, but for the first step:
- * a leaf that has not moved the stack pointer keeps its return address in a register. And it must
- * be code that we know of: what is in no executable mapping was read from the wrong place. */
+/* Take one frame. A caller must be further up the stack than its callee, except in the first step:
+ * a leaf that has not moved the stack pointer has its return address in a register. And it must be
+ * in known code: an address outside all executable mappings was read from the wrong place. */
 static int on_frame(Dwfl_Frame *state, void *userdata)
 {
 	struct unwinder *u = userdata;
@@ -396,7 +395,7 @@ cut:
 	return DWARF_CB_ABORT;
 }
 
-/* Does call frame information say that the code at address has no caller? */
+/* Does the call frame information say that the code at address has no caller? */
 static bool has_no_caller(Dwarf_CFI *cfi, uint64_t address, bool *ret_found)
 {
 	_cleanup_(freep) Dwarf_Frame *frame = NULL;
@@ -414,8 +413,8 @@ static bool has_no_caller(Dwarf_CFI *cfi, uint64_t address, bool *ret_found)
 	return n_ops == 0 && ops == memory; /* Source: libdw.h, dwarf_frame_register: undefined */
 }
 
-/* Was the last frame the outermost one? Code without call frame information may say so with a frame
- * pointer of zero. Source: psABI of x86-64, 3.4.1; AAPCS64, 6.4.6; RISC-V calling convention,
+/* Was the last frame the outermost one? Code without call frame information may show this by a
+ * frame pointer of zero. Source: psABI of x86-64, 3.4.1; AAPCS64, 6.4.6; RISC-V calling convention,
  * "Frame Pointer Convention". */
 static bool is_outermost(const struct unwinder *u)
 {
@@ -449,7 +448,7 @@ int unwinder_unwind(struct unwinder *u, const uint64_t *regs, uint64_t regs_mask
 		!get_register(u, u->registers->perf_sp, &u->stack_start))
 		return UNWIND_FAILED;
 
-	/* A stack does not reach beyond the last address. */
+	/* A stack does not extend beyond the last address. */
 	u->stack = stack;
 	u->n_stack = n_stack < -u->stack_start ? n_stack : (size_t)-u->stack_start;
 
@@ -465,7 +464,7 @@ int unwinder_unwind(struct unwinder *u, const uint64_t *regs, uint64_t regs_mask
 	return 0;
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- life ------------------------------------------------------------------------------------- */
 
 DEFINE_CLEANUP(struct unwinder *, unwinder_free)
 
@@ -524,7 +523,7 @@ int unwinder_new(const struct unwind_map *maps, size_t n_maps, uint16_t machine,
 		return r;
 
 	for (size_t i = 0; i < u->n_maps; i++)
-		u->map[i].path = NULL; /* the caller's, and not needed any more */
+		u->map[i].path = NULL; /* owned by the caller, and no longer needed */
 	*ret_unwinder = TAKE_PTR(u);
 	return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Unwinding: callers out of a copied stack, by call frame information
+/* Unwinding: callers from a copied stack, by call frame information
  *
- * Runs in the parser process. elfutils walks .eh_frame and .debug_frame of the files that were
- * mapped; memory is the copied stack, and the files' own text.
+ * Runs in the parser process. elfutils uses .eh_frame and .debug_frame of the mapped files; its
+ * memory is the copied stack and the files' text.
  */
 
 #include <stdbool.h>
@@ -12,31 +12,35 @@
 #include <stdint.h>
 
 #define UNWIND_FRAMES_MAX 256
-#define UNWIND_MAPS_MAX 4096   /* executable mappings sent with one process */
+#define UNWIND_MAPS_MAX 4096 /* executable mappings sent with one process */
 
 /* One executable mapping and the descriptor of its file (-1: none). */
 struct unwind_map {
 	uint64_t start, end, file_offset;
-	uint32_t file;             /* the daemon's file id, handed back with each frame */
+	uint32_t file; /* the daemon's file id, returned with each frame */
 	int fd;
-	const char *path;          /* for messages only */
+	const char *path; /* for messages only */
 };
 
-struct unwinder;               /* of one process's mappings; keeps parsed CFI between stacks */
+struct unwinder; /* for one process's mappings; keeps parsed CFI between stacks */
 
-/* Maps are copied; descriptors stay the caller's and must stay open. machine is an ELF e_machine
- * (EM_X86_64, EM_RISCV, EM_AARCH64). 0 or -errno. */
+/* Maps are copied; the caller keeps the descriptors, which must stay open. machine is an ELF
+ * e_machine (EM_X86_64, EM_RISCV, EM_AARCH64). 0 or -errno. */
 int unwinder_new(const struct unwind_map *maps, size_t n_maps, uint16_t machine,
 	struct unwinder **ret_unwinder);
 
 struct unwound {
-	struct { uint32_t file; uint64_t offset; } frame[UNWIND_FRAMES_MAX]; /* leaf first; file 0: none, offset is the address */
+	/* leaf first; file 0: none, offset is the address */
+	struct {
+		uint32_t file;
+		uint64_t offset;
+	} frame[UNWIND_FRAMES_MAX];
 	size_t n_frames;
-	bool truncated;            /* ended before the outermost frame */
+	bool truncated; /* ended before the outermost frame */
 };
 
-/* Registers in perf's order for that machine (bits of regs_mask, ascending).
- * Source: arch/ARCH/include/uapi/asm/perf_regs.h. 0, UNWIND_FAILED (not even one caller), -errno. */
+/* Registers in perf's order for that machine (bits of regs_mask, ascending). Source:
+ * arch/ARCH/include/uapi/asm/perf_regs.h. 0, UNWIND_FAILED (not even one caller), -errno. */
 enum { UNWIND_FAILED = 1 };
 int unwinder_unwind(struct unwinder *u, const uint64_t *regs, uint64_t regs_mask,
 	const uint8_t *stack, size_t n_stack, struct unwound *ret_unwound);

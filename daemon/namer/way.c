@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A path names a file only to those who may pass all folders on its way. So it is walked as the
- * kernel walks it, with one open for each step: O_PATH, which needs no right to the file itself and
- * wakes no device, and O_NOFOLLOW, so that a link is seen as one. What was opened is what is
- * judged, and the next step begins at its descriptor; renaming folders meanwhile does not change
- * what was judged.
+ * A user may reach a file only through folders that the user may search. So the path is walked like
+ * the kernel does, with one open per component: O_PATH, which needs no right to the file itself and
+ * wakes no device, and O_NOFOLLOW, so that a link is seen as one. The opened file is the one that
+ * is checked, and the next step starts at its descriptor; renaming folders meanwhile does not
+ * change what was checked.
  *
- * "..": back to the descriptor that the walk came from, not to where a folder hangs by now. So no
- * walk leaves the root that it began at.
+ * ".." goes back to the descriptor that the walk came from, not to the folder's current parent. So
+ * no walk leaves its root.
  *
- * The links of /proc lead to a file whatever their text says, past all folders. None is followed.
+ * Magic links of /proc lead directly to a file, regardless of their text. None is followed.
  */
 #include "daemon/namer/way.h"
 
@@ -36,8 +36,8 @@ struct way {
 	size_t at;
 };
 
-/* Bytes, 0 where there is none, -1 where there is one that proves nothing. The name leads to what
- * the descriptor is open on: fgetxattr takes no O_PATH. */
+/* Returns its size, 0 if there is none, -1 if it cannot be evaluated. Uses the /proc name of the
+ * descriptor, since fgetxattr does not accept O_PATH. */
 static ssize_t read_acl(int fd, uint8_t acl[ACL_BYTES_MAX])
 {
 	char self[sizeof("/proc/self/fd/") + 11];
@@ -86,7 +86,7 @@ static void pop(struct way *w)
 		close(w->dir[--w->n_dirs]);
 }
 
-/* The link's text takes its place in the path. */
+/* The link's text replaces it in the path. */
 static int follow(struct way *w, int link, bool last)
 {
 	char target[PATH_MAX], rest[PATH_MAX];
@@ -114,13 +114,13 @@ static int follow(struct way *w, int link, bool last)
 	return 0;
 }
 
-/* One name in the folder that the walk is in. The file if it is the last, else -1 in ret_fd. */
+/* Take one component in the current folder. *ret_fd is the file if it is the last, else -1. */
 static int step(struct way *w, const char *name, bool last, int *ret_fd)
 {
 	int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, here = w->dir[w->n_dirs - 1];
 	struct stat s;
 
-	/* with O_DIRECTORY, so that what is mounted on first use is mounted */
+	/* with O_DIRECTORY, to trigger automounts */
 	_cleanup_(closep) int fd = last ? -1 : openat(here, name, flags | O_DIRECTORY);
 	if (fd < 0 && (last || errno == ENOTDIR))
 		fd = openat(here, name, flags);
@@ -134,7 +134,7 @@ static int step(struct way *w, const char *name, bool last, int *ret_fd)
 	return 0;
 }
 
-/* Take the next name off what is left. Its bytes; 0: there is none. */
+/* Take the next component of the remaining path. Returns its length; 0: none. */
 static size_t next_name(struct way *w, char name[NAME_MAX + 1], bool *ret_last)
 {
 	w->at += strspn(w->rest + w->at, "/");

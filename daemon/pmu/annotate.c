@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Kind by kind of core, event by event. A statement about a core bears its name, and where cores
- * differ the harts too, since the reader of an answer may never have heard which is which.
+ * Kind by kind of core, event by event. A statement about a core has its name, and if cores differ
+ * also its harts, since the reader may not know which is which.
  */
 #include "daemon/pmu/annotate.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/pmu/event_place.h"
-#include "daemon/pmu/sampler.h"
-#include "daemon/pmu/sampler_attr.h"
+#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/sampler/attr.h"
+#include "daemon/pmu/sampler/effort.h"
+#include "daemon/pmu/sampler/sampler.h"
 
 struct annotating {
 	const struct annotate_question *q;
 	struct annotation *ret;
 	size_t n;
-	/* of the kind under way: */
+	/* of the current kind of core: */
 	const struct platform *platform;
 	struct hart_set harts;
-	const struct plan *plan; /* of its first hart that samples; NULL: none does */
+	const struct plan *plan; /* of its first hart that samples; NULL: none */
 	char who[128];
 };
 
@@ -33,11 +35,11 @@ __attribute__((format(printf, 3, 4))) static void add(
 	*to = (struct annotation){.harts = a->harts, .event = event};
 	va_list list;
 	va_start(list, format);
-	vsnprintf(to->says, sizeof to->says, format, list);
+	vsnprintf(to->says, sizeof(to->says), format, list);
 	va_end(list);
 }
 
-/* The event's name as people say it, without modifiers. */
+/* The event's name without modifiers. */
 static const char *plain(const struct event *e, char name[static EVENT_NAME_BYTES_MAX])
 {
 	memcpy(name, e->name, EVENT_NAME_BYTES_MAX);
@@ -60,7 +62,7 @@ static bool counted_by_raw(const struct annotating *a, int event)
 	return false;
 }
 
-/* Was the kernel to be left out, and does it count there all the same? */
+/* Note events that count the kernel although it was to be excluded. */
 static void annotate_modes(struct annotating *a, int event, const struct platform_event *own)
 {
 	const struct event *e = &a->q->events->event[event];
@@ -68,9 +70,7 @@ static void annotate_modes(struct annotating *a, int event, const struct platfor
 	char name[EVENT_NAME_BYTES_MAX];
 	plain(e, name);
 	if (a->q->unexcluded >> event & 1) {
-		add(a, event,
-			"%s counts the kernel too: the driver refuses to leave it out on %s "
-			"(exclude_kernel)",
+		add(a, event, "%s counts the kernel too: the driver on %s refuses exclude_kernel",
 			name, a->who);
 		return;
 	}
@@ -82,7 +82,7 @@ static void annotate_modes(struct annotating *a, int event, const struct platfor
 	if (range && range->says && *range->says)
 		add(a, event, "%s on %s: %s", name, a->who, range->says);
 	else if (range || (own && own->ignores_exclude_kernel))
-		add(a, event, "%s on %s ignores exclude_kernel: it counts every mode", name,
+		add(a, event, "%s on %s ignores exclude_kernel and counts every mode", name,
 			a->who);
 	else if (p->fixed_unfiltered && is_fixed(e) && !own)
 		add(a, event, "%s on %s are not mode-filtered: they count every mode", name,
@@ -97,15 +97,14 @@ static void annotate_event(struct annotating *a, int event)
 	const struct platform_event *own = event_described(e, a->platform, by_raw);
 	if (by_raw && own)
 		add(a, event,
-			"%s on %s is %s (r%llx), by the platform database: the kernel's driver "
-			"does not "
-			"map it",
+			"%s on %s is %s (r%llx) from the platform database, since the kernel's "
+			"driver does not map it",
 			plain(e, name), a->who, own->name, (unsigned long long)own->code);
 	annotate_modes(a, event, own);
 }
 
-/* The one mode that the leader counts, where it is the core's own event for that mode; NULL: it
- * counts all, or nobody knows. */
+/* The only mode that the leader counts, if it is the core's own event for that mode; NULL: it
+ * counts all, or not known. */
 static const char *mode_of_leader(const struct platform *p, const struct plan *plan)
 {
 	const struct platform_event *own =
@@ -127,7 +126,7 @@ static void annotate_leader(struct annotating *a)
 		return;
 	plain(&a->plan->leader, name);
 	if (!a->q->user_only && !a->plan->user_only)
-		add(a, -1, "%s on %s counts %s alone: other time is not among the samples", name,
+		add(a, -1, "%s on %s counts %s alone: samples do not cover other time", name,
 			a->who, mode);
 	for (int i = 0; i < a->q->events->n_events; i++) {
 		const struct event *e = &a->q->events->event[i];
@@ -136,13 +135,62 @@ static void annotate_leader(struct annotating *a)
 			continue;
 		add(a, i,
 			"IPC mixes modes on %s: cycles and instructions count every mode, their "
-			"leader %s %s alone",
+			"leader %s counts %s alone",
 			a->who, name, mode);
 		return;
 	}
 }
 
-/* Are the kind's harts all led by the same? One may have lost its counters to somebody else. */
+/* A better rung that failed on this hart although its core can sample by it: other profilers had the
+ * counters, or a loaded machine lost the interrupts. NULL: none. */
+static const struct rung_try *odd_refusal(const struct plan *p)
+{
+	for (int i = 0; i < p->n_tries && p->tries[i].rung < p->rung; i++) {
+		const struct rung_try *t = &p->tries[i];
+		if (!t->doubted && (t->silent || t->error == EBUSY))
+			return t;
+	}
+	return NULL;
+}
+
+/* The harts, from `first` on, on which it failed for the same reason. */
+static struct hart_set same_refusal(const struct annotating *a, int first, const struct rung_try *t)
+{
+	struct hart_set same = {0};
+	for (int i = first; i < HARTS_MAX; i++) {
+		const struct rung_try *other =
+			hart_set_has(&a->harts, i) ? odd_refusal(&a->q->plan[i]) : NULL;
+		if (other && other->rung == t->rung && strcmp(other->says, t->says) == 0)
+			hart_set_add(&same, i);
+	}
+	return same;
+}
+
+/* Why a hart samples by a lower rung than its core allows. */
+static void annotate_refusals(struct annotating *a)
+{
+	const struct hart_set kind = a->harts;
+	struct hart_set said = {0};
+	for (int i = 0; i < HARTS_MAX; i++) {
+		const struct rung_try *t =
+			hart_set_has(&kind, i) ? odd_refusal(&a->q->plan[i]) : NULL;
+		if (!t || hart_set_has(&said, i))
+			continue;
+		char harts[32];
+		const struct hart_set same = same_refusal(a, i, t);
+		for (int j = i; j < HARTS_MAX; j++)
+			if (hart_set_has(&same, j))
+				hart_set_add(&said, j);
+		a->harts = same;
+		add(a, -1, "rung %s not taken on hart%s %s: %s", rung_letter(t->rung),
+			hart_set_count(&same) > 1 ? "s" : "",
+			hart_set_says(&same, harts, sizeof(harts)), t->says);
+		a->harts = kind;
+	}
+}
+
+/* Do all harts of this kind have the same leader? One may have lost its counters to another
+ * user. */
 static bool have_one_plan(const struct annotating *a)
 {
 	bool same = a->plan != NULL;
@@ -155,13 +203,13 @@ static bool have_one_plan(const struct annotating *a)
 	return same;
 }
 
-/* Where cores differ, which is which. */
+/* If cores differ, note the kind of each hart. */
 static void annotate_kind(struct annotating *a)
 {
 	char harts[64];
 	if (!cores_differ(a->q->cores))
 		return;
-	hart_set_says(&a->harts, harts, sizeof harts);
+	hart_set_says(&a->harts, harts, sizeof(harts));
 	if (have_one_plan(a))
 		add(a, -1, "harts %s: %s, rung %s, led by %s", harts, a->platform->title,
 			rung_letter(a->plan->rung), a->plan->leader.name);
@@ -173,10 +221,10 @@ static void name_kind(struct annotating *a)
 {
 	char harts[64];
 	if (cores_differ(a->q->cores))
-		snprintf(a->who, sizeof a->who, "harts %s (%.48s)",
-			hart_set_says(&a->harts, harts, sizeof harts), a->platform->title);
+		snprintf(a->who, sizeof(a->who), "harts %s (%.48s)",
+			hart_set_says(&a->harts, harts, sizeof(harts)), a->platform->title);
 	else
-		snprintf(a->who, sizeof a->who, "%.100s", a->platform->title);
+		snprintf(a->who, sizeof(a->who), "%.100s", a->platform->title);
 }
 
 static void annotate_harts(struct annotating *a)
@@ -187,8 +235,10 @@ static void annotate_harts(struct annotating *a)
 			a->plan = &a->q->plan[i];
 	name_kind(a);
 	annotate_kind(a);
-	if (a->plan)
+	if (a->plan) {
 		annotate_leader(a);
+		annotate_refusals(a);
+	}
 	for (int i = 0; i < a->q->events->n_events; i++)
 		annotate_event(a, i);
 }
@@ -196,7 +246,7 @@ static void annotate_harts(struct annotating *a)
 static bool both(const struct hart_set *a, const struct hart_set *b, struct hart_set *ret_both)
 {
 	uint64_t any = 0;
-	for (size_t i = 0; i < sizeof a->bits / sizeof a->bits[0]; i++)
+	for (size_t i = 0; i < sizeof(a->bits) / sizeof(a->bits[0]); i++)
 		any |= ret_both->bits[i] = a->bits[i] & b->bits[i];
 	return any != 0;
 }
@@ -230,5 +280,15 @@ size_t annotate_sampler(const struct sampler *s, struct annotation ret[static AN
 		.unexcluded = s->unexcluded,
 		.by_raw = s->by_raw,
 	};
-	return annotate(&q, ret);
+	size_t n = annotate(&q, ret);
+	char says[EFFORT_TEXT_BYTES];
+	if (*effort_says(&s->effort, says) && n < ANNOTATIONS_MAX) {
+		ret[n] = (struct annotation){.harts = s->seen, .event = -1};
+		snprintf(ret[n++].says, ANNOTATION_BYTES_MAX, "to limit overhead, %s", says);
+	}
+	if (s->options.stacks == SAMPLER_STACKS_DWARF && n < ANNOTATIONS_MAX)
+		ret[n++] = (struct annotation){.harts = s->seen,
+			.event = -1,
+			.says = "callers by unwind tables (-g dwarf)"};
+	return n;
 }

@@ -3,12 +3,12 @@
  * Reading the database costs milliseconds on a PC and tenths of a second on a small board, and most
  * commands of a private daemon never open an event. So nothing is read before it is needed.
  *
- * A hart that is offline tells nothing, and what was known of it is kept: it may be asked about
- * while it is away, and is asked anew when it comes.
+ * An offline hart cannot be read, so its known identity is kept; it is read again when the hart
+ * comes online.
  *
- * What is read anew takes the old one's place whole or not at all. A file that was wrong all the
- * time is no reason against it, as it is left out of both; one that has become wrong is, since
- * mperfd would lose what it said until then.
+ * A newly read database replaces the old one completely or not at all. A file that was already
+ * wrong does not prevent this, since it is left out of both; one that has become wrong does, since
+ * mperfd would lose its former contents.
  */
 #include "daemon/pmu/cores.h"
 
@@ -18,13 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/pmu/event_place.h"
+#include "daemon/pmu/event/place.h"
 #include "daemon/pmu/identity.h"
 
 /* Events that may lead: of each mode, and of all. */
 #define BASIS_LEADERS 4
 
-/* What a plan of sampling stands on. */
+/* What a sampling plan depends on. */
 struct basis {
 	enum platform_overflow overflow;
 	bool leads[BASIS_LEADERS];
@@ -34,12 +34,13 @@ struct basis {
 struct cores {
 	char builtin[PATH_MAX], overrides[PATH_MAX];
 	struct platform_db *db;    /* NULL: not read yet */
-	struct platform_db *wrong; /* was to take its place; kept for its errors. NULL: none */
+	struct platform_db *wrong; /* failed to replace it; kept for its errors. NULL: none */
 	int n_harts;               /* of the arrays */
 	struct platform_identity *identity;
 	const struct platform **platform;
-	struct basis *basis;    /* when the hart's identity was read */
+	struct basis *basis;    /* as of reading the hart's identity */
 	struct hart_set online; /* when last read */
+	struct trials *trials;
 };
 
 static const struct platform nothing = {
@@ -52,20 +53,23 @@ static const struct platform_identity nobody;
 
 int cores_new(const char *builtin, const char *overrides, struct cores **ret_cores)
 {
-	_cleanup_(cores_freep) struct cores *c = calloc(1, sizeof *c);
+	_cleanup_(cores_freep) struct cores *c = calloc(1, sizeof(*c));
 	if (!c)
+		return -ENOMEM;
+	c->trials = calloc(1, sizeof(*c->trials));
+	if (!c->trials)
 		return -ENOMEM;
 	if (!overrides)
 		overrides = PLATFORM_FOLDER_OVERRIDES;
-	if (strlen(overrides) >= sizeof c->overrides ||
-		(builtin && strlen(builtin) >= sizeof c->builtin))
+	if (strlen(overrides) >= sizeof(c->overrides) ||
+		(builtin && strlen(builtin) >= sizeof(c->builtin)))
 		return -ENAMETOOLONG;
-	snprintf(c->overrides, sizeof c->overrides, "%s", overrides);
+	snprintf(c->overrides, sizeof(c->overrides), "%s", overrides);
 	int r = 0;
 	if (builtin)
-		snprintf(c->builtin, sizeof c->builtin, "%s", builtin);
+		snprintf(c->builtin, sizeof(c->builtin), "%s", builtin);
 	else
-		r = platform_folder_find(c->builtin, sizeof c->builtin);
+		r = platform_folder_find(c->builtin, sizeof(c->builtin));
 	if (r < 0)
 		return r;
 	*ret_cores = TAKE_PTR(c);
@@ -81,6 +85,7 @@ struct cores *cores_free(struct cores *c)
 	free(c->identity);
 	free(c->platform);
 	free(c->basis);
+	free(c->trials);
 	free(c);
 	return NULL;
 }
@@ -90,14 +95,14 @@ static int room(struct cores *c, int n_harts)
 	if (n_harts <= c->n_harts)
 		return 0;
 	struct platform_identity *identity =
-		reallocarray(c->identity, (size_t)n_harts, sizeof *identity);
+		reallocarray(c->identity, (size_t)n_harts, sizeof(*identity));
 	if (identity)
 		c->identity = identity;
 	const struct platform **platform =
-		reallocarray(c->platform, (size_t)n_harts, sizeof *platform);
+		reallocarray(c->platform, (size_t)n_harts, sizeof(*platform));
 	if (platform)
 		c->platform = platform;
-	struct basis *basis = reallocarray(c->basis, (size_t)n_harts, sizeof *basis);
+	struct basis *basis = reallocarray(c->basis, (size_t)n_harts, sizeof(*basis));
 	if (basis)
 		c->basis = basis;
 	if (!identity || !platform || !basis)
@@ -139,9 +144,9 @@ static int load(const struct cores *c, struct platform_db **ret_db)
 int cores_read(struct cores *c, const struct kernel *k, const struct machine *m)
 {
 	if (!c || (c->db && m->n_harts <= c->n_harts &&
-			  memcmp(&c->online, &m->online, sizeof c->online) == 0))
+			  memcmp(&c->online, &m->online, sizeof(c->online)) == 0))
 		return 0;
-	_cleanup_(freep) struct platform_identity *now = calloc((size_t)m->n_harts, sizeof *now);
+	_cleanup_(freep) struct platform_identity *now = calloc((size_t)m->n_harts, sizeof(*now));
 	if (!now)
 		return -ENOMEM;
 	int r = c->db ? 0 : load(c, &c->db);
@@ -154,7 +159,7 @@ int cores_read(struct cores *c, const struct kernel *k, const struct machine *m)
 			continue;
 		c->identity[hart] = now[hart];
 		c->platform[hart] = platform_match(c->db, &now[hart]);
-		if (!hart_set_has(&c->online, hart)) /* those that stayed keep their plans */
+		if (!hart_set_has(&c->online, hart)) /* harts that stayed online keep their plans */
 			c->basis[hart] = basis_of(c->platform[hart]);
 	}
 	if (r == 0)
@@ -171,7 +176,7 @@ static bool has_error(const struct platform_db *db, const char *error)
 	return false;
 }
 
-/* Is anything wrong with it that is not with the other? */
+/* Does it have an error that the other does not? */
 static bool is_worse(const struct platform_db *db, const struct platform_db *than)
 {
 	const char *error;
@@ -200,6 +205,7 @@ int cores_reload(struct cores *c)
 			c->platform[hart] = platform_match(db, &c->identity[hart]);
 	platform_db_free(c->db);
 	c->db = TAKE_PTR(db);
+	*c->trials = (struct trials){0};
 	return 0;
 }
 
@@ -253,6 +259,11 @@ struct hart_set cores_of(const struct cores *c, const struct platform *p)
 		if (hart_set_has(&c->online, i) && c->platform[i] == p)
 			hart_set_add(&harts, i);
 	return harts;
+}
+
+struct trials *cores_trials(const struct cores *c)
+{
+	return c ? c->trials : NULL;
 }
 
 const char *cores_error(const struct cores *c, size_t i)

@@ -7,18 +7,22 @@
  *      cycles        3        4        5        each reads {value, enabled, running}
  *      L2-misses     6        -        7        - this hart's core has no such event
  *
- * A sum with a hole in it is a wrong number. So a target that cannot count the event by its nature
- * (a core of another kind, a hart just gone offline, a thread that just ended) is left out, but one
- * that was refused us (rights, descriptors, a counter in use) turns the whole row into an error.
+ * A sum with a hole in it is a wrong number. So a target that inherently cannot count the event (a
+ * core of another kind, a hart just gone offline, a thread that just ended) is left out, but one
+ * that was refused (rights, descriptors, a counter in use) turns the whole row into an error.
  *
  * Groups: the first member that opens on a target leads, the others join it, so that the kernel
- * counts them in the same spans of time. A member that the kernel will not have in the group (PMUs
- * that do not mix, more members than counters) is opened beside it and scaled by times of its own:
- * a worse ratio, but a true count. Each descriptor is read on its own,
- * so that it makes no difference to a value who else opened.
+ * counts them in the same spans of time. A member that the kernel refuses in the group (PMUs that
+ * do not mix, more members than counters) is opened outside it and scaled by its own times: a worse
+ * ratio, but a true count. Each descriptor is read separately, so that values do not depend on
+ * which others opened.
  *
  * Where cores differ, a thread is a column for each hart, since an event that knows no hart is one
  * kind of core's.
+ *
+ * An event that opens by the core's own code and never gets a counter would do harm beside others:
+ * the kernel then lets all of them take turns, cycles too. Of those that nobody asked for by name,
+ * such a one is found by trying, and left out.
  *
  * Threads that start between our scan of /proc and the open of their parent are not counted; a
  * command that waits to be started has none.
@@ -30,12 +34,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/pmu/event_place.h"
+#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/ladder.h"
 #include "proto/memory.h"
 
 #define TASKS_MAX 4096 /* a descriptor per event and thread: beyond it, count the whole system */
 
-/* What perf stat counts unasked. Source: man perf-stat. */
+/* What perf stat counts by default. Source: man perf-stat. */
 #define DEFAULT_REST                                                                               \
 	",context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
 
@@ -53,7 +58,7 @@ struct targets {
 	struct target *target;
 	size_t n_targets, size;
 	int error;
-	int n_harts; /* above 0: a thread is a target on each of these harts */
+	int n_harts; /* positive: each thread is a separate target on each hart */
 	struct hart_set harts;
 };
 
@@ -94,7 +99,7 @@ static void thread_add(void *userdata, const char *name)
 	long tid = strtol(name, &end, 10);
 	if (*end || tid <= 0 || t->error)
 		return;
-	/* A process named twice is counted once. */
+	/* Count a process that is named twice only once. */
 	for (size_t i = 0; i < t->n_targets; i++)
 		if (t->target[i].pid == (pid_t)tid)
 			return;
@@ -131,7 +136,7 @@ static int add_harts(const struct machine *m, struct targets *t)
 	return 0;
 }
 
-/* Some PMUs belong to a package and are counted from one hart of it; opened on each hart, each
+/* Some PMUs belong to a package and are counted from one of its harts; opened on each hart, each
  * would give the package's count. Source: Documentation/ABI/testing/sysfs-bus-event_source-devices,
  * cpumask. */
 static bool pmu_harts(const struct kernel *k, const struct event *e, struct hart_set *ret_harts)
@@ -161,7 +166,7 @@ static int leader_of(struct counter *c, int event, size_t target)
 	return -1;
 }
 
-/* PMUs that cannot tell modes apart refuse to leave one out. */
+/* PMUs that cannot count modes separately refuse to exclude one. */
 static bool may_take_kernel_in(const struct counter *c, const struct perf_event_attr *attr)
 {
 	return attr->exclude_kernel && !attr->exclude_user && c->may_see_kernel &&
@@ -176,7 +181,7 @@ static int open_one(struct counter *c, int event, const struct target *target, i
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 		.inherit = target->pid >= 0,
 	};
-	/* A thread goes from hart to hart where all are alike. */
+	/* If all harts are alike, a thread has one target for all harts. */
 	int hart = target->hart < 0 ? cores_kind(c->cores, 0) : target->hart;
 	struct event_place place = {
 		.kernel = c->kernel,
@@ -185,11 +190,11 @@ static int open_one(struct counter *c, int event, const struct target *target, i
 		.hart = target->hart,
 	};
 	event_to_attr(e, &attr);
-	attr.precise_ip = 0; /* is about samples, and some drivers refuse it to counters */
+	attr.precise_ip = 0; /* only for samples; some drivers refuse it for counters */
 	if (c->user_only)
 		attr.exclude_kernel = attr.exclude_hv = 1;
 
-	/* As asked; out of its group; with the kernel taken in; both. */
+	/* As requested; outside its group; including the kernel; both. */
 	int fd = -EINVAL;
 	for (unsigned way = 0; way < 4 && fd == -EINVAL; way++) {
 		bool alone = way & 1, all_modes = way & 2;
@@ -197,7 +202,8 @@ static int open_one(struct counter *c, int event, const struct target *target, i
 		if ((alone && leader < 0) || (all_modes && !may_take_kernel_in(c, &attr)))
 			continue;
 		place.group_fd = alone ? -1 : leader;
-		/* Members follow their leader; only what stands alone has a switch of its own. */
+		/* Members follow their leader; only single events are enabled and disabled
+		 * themselves. */
 		opened.disabled = place.group_fd < 0;
 		if (all_modes)
 			opened.exclude_kernel = opened.exclude_hv = 0;
@@ -210,7 +216,8 @@ static int open_one(struct counter *c, int event, const struct target *target, i
 	return fd;
 }
 
-/* True if a target that fails so has nothing to count, rather than something that we miss. */
+/* True if the error means that the target has nothing to count, rather than that we miss
+ * something. */
 static bool may_lack(const struct target *target, int error)
 {
 	if (target->pid >= 0 && (target->hart < 0 || error == -ESRCH))
@@ -228,11 +235,11 @@ static void close_row(struct counter *c, int event)
 	}
 }
 
-/* Open one event on all targets. 0, or -errno why it is not measured. */
+/* Open one event on all targets. 0, or the -errno why it is not measured. */
 static int open_row(struct counter *c, int event, const struct targets *t)
 {
 	const struct event *e = &c->events.event[event];
-	/* With the kernel shut out these would open and stay 0, which nobody has measured. */
+	/* Without the kernel these would open and stay 0, which is not a measurement. */
 	if (c->user_only && (e->exclude_user || event_is_kernel_only(e)))
 		return -EACCES;
 
@@ -258,8 +265,34 @@ static int open_row(struct counter *c, int event, const struct targets *t)
 	return opened ? 0 : error;
 }
 
-/* The event whose error tells most: missing rights over what is missing for all, since with rights
- * the rest may be there. */
+/* Does it open and count nothing here? Each core is asked once in a while, not for each client. */
+static bool is_dead(const struct counter *c, const struct machine *m, const struct event *e)
+{
+	const struct trial_key key = {TRIAL_COUNTS, -1, e};
+	struct trials *trials = cores_trials(c->cores);
+	uint64_t now_ns = c->kernel->now_ns(c->kernel->userdata);
+	bool works;
+	if (!trials_find(trials, &key, now_ns, &works)) {
+		works = event_probe_for(c->kernel, m, c->cores, e) != PROBE_ZERO;
+		trials_keep(trials, &key, now_ns, works);
+	}
+	return !works;
+}
+
+/* Leave out what was opened by the core's own code and counts nothing here. */
+static void drop_dead(struct counter *c, const struct machine *m)
+{
+	for (int i = 0; i < c->events.n_events; i++) {
+		bool by_raw = hart_set_count(&c->by_raw[i]) > 0;
+		if (c->value[i].error || !by_raw || !is_dead(c, m, &c->events.event[i]))
+			continue;
+		close_row(c, i);
+		c->value[i].error = ENODATA;
+	}
+}
+
+/* The event with the most relevant error: missing rights before other errors, since with rights the
+ * rest may work. */
 static int telling_event(const struct counter *c)
 {
 	for (int i = 0; i < c->events.n_events; i++)
@@ -268,7 +301,7 @@ static int telling_event(const struct counter *c)
 	return 0;
 }
 
-/* Say why nothing opened. COUNTER_GONE if it was for want of a target. */
+/* Explain why nothing opened. COUNTER_GONE if all targets are gone. */
 static int refuse(const struct counter *c, const struct machine *m, struct event_error *ret_error)
 {
 	for (int i = 0; i < c->events.n_events; i++) {
@@ -286,8 +319,8 @@ static int refuse(const struct counter *c, const struct machine *m, struct event
 	return COUNTER_REFUSED;
 }
 
-/* Where cores differ, one event of a thread counts on one kind of them alone: what stands for a
- * generic event or a name elsewhere is another. So the thread is counted hart by hart. */
+/* If cores differ, an event of a thread counts on one kind of core only: on other kinds a generic
+ * event or name has another code. So the thread is counted hart by hart. */
 static bool counts_by_hart(const struct counter_options *o, const struct event_list *events)
 {
 	bool some = false;
@@ -305,7 +338,7 @@ static int find_targets(const struct kernel *k, const struct machine *m,
 	int r = o->pids ? add_threads(k, o, t) : add_harts(m, t);
 	if (r == -E2BIG) {
 		snprintf(ret_error->text, sizeof(ret_error->text),
-			"more than %d threads: count the whole system instead (-a)", TASKS_MAX);
+			"more than %d threads; count the whole system instead (-a)", TASKS_MAX);
 		return COUNTER_REFUSED;
 	}
 	if (r < 0)
@@ -323,7 +356,7 @@ static int set_events(
 		c->events = *o->events;
 		return c->events.n_events > 0 ? 0 : -EINVAL;
 	}
-	/* A hart has no task whose clock could run. */
+	/* A hart has no task-clock. */
 	const char *text = o->pids ? "task-clock" DEFAULT_REST : "cpu-clock" DEFAULT_REST;
 	return event_parse(c->kernel, text, &c->events, ret_error) == 0 ? 0 : -EINVAL;
 }
@@ -355,7 +388,7 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 	size_t n_events = (size_t)c->events.n_events;
 	if (o->fds_max && n_events * t.n_targets > o->fds_max) {
 		snprintf(ret_error->text, sizeof(ret_error->text),
-			"%zu events on %zu targets are more descriptors than are left", n_events,
+			"%zu events on %zu targets need more descriptors than are left", n_events,
 			t.n_targets);
 		return COUNTER_FULL;
 	}
@@ -374,6 +407,8 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 	}
 	if (!opened)
 		return refuse(c, m, ret_error);
+	if (!o->events)
+		drop_dead(c, m);
 	*ret_counter = TAKE_PTR(c);
 	return 0;
 }
@@ -437,11 +472,30 @@ int counter_read(struct counter *c)
 	return 0;
 }
 
+int counter_scarcest(const struct counter *c, double *ret_part)
+{
+	double least = 1;
+	int scarcest = -1;
+	for (int e = 0; e < c->events.n_events; e++) {
+		const struct counter_value *v = &c->value[e];
+		if (v->error || v->running_ns == 0)
+			continue;
+		double part = (double)v->running_ns / (double)v->enabled_ns;
+		if (scarcest >= 0 && part >= least)
+			continue;
+		scarcest = e;
+		least = part;
+	}
+	if (scarcest >= 0)
+		*ret_part = least;
+	return scarcest;
+}
+
 struct counter *counter_free(struct counter *c)
 {
 	if (!c)
 		return NULL;
-	/* Members before leaders, so that no group is ever led by what was a member. */
+	/* Members before leaders, so that a former member never becomes a leader. */
 	for (int i = c->fd ? c->events.n_events - 1 : -1; i >= 0; i--)
 		close_row(c, i);
 	free(c->fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A board's owner can change firmware, device tree, kernel and sysctls, and cannot change the core.
- * So each refusal is told with the lowest layer that may be the cause, and the remedy is that
- * layer's; where the core itself lacks something, it is said that nothing gives it.
+ * So each refusal names the lowest layer that may be the cause, with a remedy in that layer; if the
+ * core itself lacks something, the finding says that there is no remedy.
  */
 #include "daemon/pmu/diagnose.h"
 
@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/pmu/event_place.h"
-#include "daemon/pmu/sampler_attr.h"
+#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/sampler/attr.h"
+#include "proto/unit.h"
 
 #define DEVICES "/sys/bus/event_source/devices"
 #define TEXT_BYTES 1024
@@ -33,7 +34,7 @@ __attribute__((format(printf, 5, 6))) static void say(struct diagnosing *d, cons
 		return;
 	va_list list;
 	va_start(list, format);
-	vsnprintf(text, sizeof text, format, list);
+	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
 	const struct diagnosis found = {topic, state, text, remedy ? remedy : ""};
 	d->result = d->tell(d->userdata, &found);
@@ -44,18 +45,18 @@ static bool is_riscv(const struct diagnosing *d)
 	return strncmp(d->q->machine->arch, "riscv", 5) == 0;
 }
 
-/* --- core --------------------------------------------------------------------------------- */
+/* --- core ------------------------------------------------------------------------------------- */
 
 static void say_core(struct diagnosing *d)
 {
 	const struct platform_identity *id = cores_identity(d->q->cores, d->q->hart);
 	const struct platform *p = d->platform;
 	char who[128], remedy[512];
-	platform_identity_says(id, who, sizeof who);
+	platform_identity_says(id, who, sizeof(who));
 	if (p->generic)
-		say(d, "core", "info", platform_unknown_says(id, remedy, sizeof remedy),
-			"%s, %s: nothing is known of it beyond what every such core has", p->title,
-			id->read ? who : "identity not told");
+		say(d, "core", "info", platform_unknown_says(id, remedy, sizeof(remedy)),
+			"%s, %s: no platform describes this core; only generic events are known",
+			p->title, id->read ? who : "identity not known");
 	else
 		say(d, "core", "ok", NULL, "%s, %s", p->title, who);
 	if (p->vector_bits)
@@ -64,7 +65,7 @@ static void say_core(struct diagnosing *d)
 			p->vector_says ? p->vector_says : "");
 }
 
-/* --- sampling ------------------------------------------------------------------------------ */
+/* --- sampling --------------------------------------------------------------------------------- */
 
 static void name_is_cpu(void *userdata, const char *name)
 {
@@ -84,11 +85,11 @@ static bool has_pmu(const struct diagnosing *d)
 static const char *remedy_missing(const struct diagnosing *d)
 {
 	if (!is_riscv(d))
-		return "on a virtual machine let its host pass the PMU through; on a board use a "
+		return "on a virtual machine, let the host pass the PMU through; on a board, use a "
 		       "kernel with this core's PMU driver";
 	if (!has_pmu(d))
-		return "driver: a kernel with CONFIG_RISCV_PMU_SBI; firmware: an SBI with the PMU "
-		       "extension (OpenSBI), and a pmu node in the device tree";
+		return "driver: use a kernel with CONFIG_RISCV_PMU_SBI; firmware: use an SBI with "
+		       "the PMU extension (OpenSBI), and a pmu node in the device tree";
 	return "firmware: map the event in the pmu node of the device tree "
 	       "(riscv,event-to-mhpmcounters), or describe the core's own code "
 	       "in " PLATFORM_FOLDER_OVERRIDES;
@@ -97,34 +98,49 @@ static const char *remedy_missing(const struct diagnosing *d)
 static const char *remedy_no_interrupt(const struct diagnosing *d, bool fixed)
 {
 	if (d->platform->overflow == PLATFORM_OVERFLOW_NONE)
-		return "core: nothing gives it, this core has no overflow interrupt; the clock "
-		       "samples, and the counters ride with it";
+		return "core: no remedy, this core has no overflow interrupt; the clock samples, "
+		       "and the counters are read with each sample";
 	if (fixed && d->platform->overflow == PLATFORM_OVERFLOW_PROGRAMMABLE)
-		return "core: nothing gives it to the fixed counters; an event of the programmable "
-		       "ones samples in their place";
+		return "core: no remedy for the fixed counters; an event of the programmable ones "
+		       "samples instead";
 	if (!is_riscv(d))
-		return "driver: a kernel whose driver for this PMU has its interrupt; firmware: "
-		       "the PMU's interrupt in the device tree or ACPI tables";
+		return "driver: use a kernel whose driver for this PMU uses its interrupt; "
+		       "firmware: describe the PMU's interrupt in the device tree or ACPI tables";
 	return "core: it needs Sscofpmf or the vendor's own overflow interrupt; firmware: "
-	       "sscofpmf in the device tree's riscv,isa-extensions, and an OpenSBI that hands "
-	       "the interrupt on; driver: a kernel of 5.18 or later (grep isa /proc/cpuinfo)";
+	       "sscofpmf in the device tree's riscv,isa-extensions, and an OpenSBI that delegates "
+	       "the interrupt; driver: Linux 5.18 or later (grep isa /proc/cpuinfo)";
 }
 
 static const char *remedy_try(const struct diagnosing *d, const struct rung_try *t)
 {
 	if (t->busy)
-		return "end the other profiler; on x86 the kernel's own watchdog has a counter "
-		       "too: "
+		return "end the other profiler; on x86 the kernel's watchdog also takes a counter: "
 		       "sysctl kernel.nmi_watchdog=0";
 	if (t->silent || t->error == EOPNOTSUPP)
 		return remedy_no_interrupt(d, t->rung == RUNG_CYCLES);
 	if (t->error == ENOENT)
 		return remedy_missing(d);
-	if (t->error == EACCES || t->error == EPERM) {
-		struct event clock = event_cpu_clock();
-		return refusal_explain(&clock, t->error, true, d->q->machine).remedy;
+	if (t->error == EACCES || t->error == EPERM ||
+		(t->error == EINVAL && is_riscv(d) && !d->q->machine->may_see_kernel)) {
+		struct event cycles = event_cycles();
+		return refusal_explain(&cycles, t->error, true, d->q->machine).remedy;
 	}
 	return "";
+}
+
+/* Of a plan in force whose group is not cut at switches. */
+static void say_uncut(struct diagnosing *d)
+{
+	const struct plan *p = d->q->plan;
+	if (p->cut & CUT_COUNT)
+		say(d, "sampling", "info", NULL,
+			"context switches are only counted: samples have counts where no switch "
+			"came "
+			"since the sample before");
+	else if (p->cut & CUT_NONE)
+		say(d, "sampling", "warn",
+			"allow the event context-switches (sysctl kernel.perf_event_paranoid)",
+			"context switches can be neither cut at nor counted: no sample has counts");
 }
 
 static void say_sampling(struct diagnosing *d)
@@ -132,14 +148,14 @@ static void say_sampling(struct diagnosing *d)
 	const struct plan *p = d->q->plan;
 	if (p->rung == RUNG_NONE) {
 		const char *remedy = p->n_tries ? remedy_try(d, &p->tries[p->n_tries - 1]) : "";
-		say(d, "sampling", "fail", *remedy ? remedy : "ask again as root, and see dmesg",
+		say(d, "sampling", "fail", *remedy ? remedy : "run doctor as root, and see dmesg",
 			"nothing samples on this hart: %s", p->reason);
 	} else {
 		say(d, "sampling", "ok", NULL, "rung %s (%s), leader %s%s%s", rung_letter(p->rung),
-			rung_says(p->rung), p->leader.name,
-			p->user_only ? ", user space alone" : "",
+			rung_says(p->rung), p->leader.name, p->user_only ? ", user mode only" : "",
 			p->n_siblings ? ", with counters" : "");
 	}
+	say_uncut(d);
 	for (int i = 0; i < p->n_tries; i++) {
 		const struct rung_try *t = &p->tries[i];
 		bool taken = i == p->n_tries - 1 && p->rung != RUNG_NONE;
@@ -151,17 +167,16 @@ static void say_sampling(struct diagnosing *d)
 	}
 }
 
-/* --- counters ------------------------------------------------------------------------------ */
+/* --- counters --------------------------------------------------------------------------------- */
 
 static const char *interrupts_say(enum platform_overflow o)
 {
 	switch (o) {
 	case PLATFORM_OVERFLOW_ALL:
-		return ", each of which interrupts on overflow";
+		return ", which all interrupt on overflow";
 	case PLATFORM_OVERFLOW_PROGRAMMABLE:
-		return ", which interrupt on overflow; the fixed ones of cycles and instructions "
-		       "do "
-		       "not";
+		return ", which interrupt on overflow; the fixed ones for cycles and instructions "
+		       "do not";
 	case PLATFORM_OVERFLOW_NONE:
 		return ", none of which interrupts on overflow";
 	case PLATFORM_OVERFLOW_UNKNOWN:
@@ -181,22 +196,24 @@ static void say_counters(struct diagnosing *d)
 	else if (p->overflow != PLATFORM_OVERFLOW_UNKNOWN)
 		say(d, "counters", "info", NULL, "programmable counters%s",
 			interrupts_say(p->overflow));
-	if (d->q->counted_share < 0.995)
+	char counted[UNIT_TEXT_BYTES];
+	if (unit_part_text(d->q->counted_share, counted))
 		say(d, "counters", "warn",
-			"end the other profiler, or expect scaled figures; recordings and stats of "
-			"mperf's own take their turns too",
-			"counters are shared with someone else: they were had %.0f %% of the time",
-			100 * d->q->counted_share);
+			"end the other profiler, or expect scaled figures; mperf's own recordings "
+			"and stats also take turns",
+			"another profiler uses counters, too: they were available %s of the "
+			"time",
+			counted);
 }
 
-/* --- modes --------------------------------------------------------------------------------- */
+/* --- modes ------------------------------------------------------------------------------------ */
 
-/* Open a counter of cycles, of this thread's own, on that hart. */
+/* Open a cycles counter of this thread on that hart. */
 static int try_cycles(const struct diagnosing *d, bool exclude_kernel)
 {
 	const struct kernel *k = d->q->kernel;
 	struct event e = event_cycles();
-	struct perf_event_attr attr = {.size = sizeof attr, .disabled = 1};
+	struct perf_event_attr attr = {.size = sizeof(attr), .disabled = 1};
 	const struct event_place place = {
 		.kernel = k,
 		.platform = d->platform,
@@ -217,22 +234,20 @@ static void say_modes(struct diagnosing *d)
 	int all = d->q->machine->may_see_kernel ? try_cycles(d, false) : -EACCES;
 	if (filtered == -EINVAL && all == 0)
 		say(d, "modes", "warn",
-			is_riscv(d)
-				? "core: only Sscofpmf can tell modes apart, nothing else gives "
-				  "it; read the figures as user and kernel together"
-				: "read the figures as user and kernel together",
-			"the driver refuses to count user mode apart (exclude_kernel): every "
-			"figure "
-			"has the kernel in it");
+			is_riscv(d) ? "core: no remedy, only Sscofpmf can count modes apart; read "
+				      "the figures as user and kernel together"
+				    : "read the figures as user and kernel together",
+			"the driver refuses to count user mode apart (exclude_kernel): all figures "
+			"include the kernel");
 	else if (filtered == 0 && d->platform->fixed_unfiltered)
-		say(d, "modes", "warn", "core: ask for an event of the programmable counters",
-			"exclude_kernel is accepted, and the fixed counters of cycles and "
+		say(d, "modes", "warn", "core: use an event of the programmable counters",
+			"exclude_kernel is accepted, but the fixed counters of cycles and "
 			"instructions ignore it: they count every mode");
 	else if (filtered == 0)
 		say(d, "modes", "ok", NULL, "user and kernel mode can be counted apart");
 }
 
-/* --- errata -------------------------------------------------------------------------------- */
+/* --- errata ----------------------------------------------------------------------------------- */
 
 static void say_errata(struct diagnosing *d)
 {

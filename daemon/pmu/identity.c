@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Each architecture has one source that asks a single hart, and /proc/cpuinfo tells of all that are
- * online. A question to all harts at once would not do: riscv_hwprobe answers it with -1 wherever
- * they differ. cpuinfo is read first, as what holds unless a hart's own source says otherwise.
+ * Each architecture has one source for a single hart, and /proc/cpuinfo for all online harts. A
+ * query for all harts at once does not work: riscv_hwprobe returns -1 if they differ. cpuinfo is
+ * read first, and a hart's own source overrides it.
  */
 #include "daemon/pmu/identity.h"
 
@@ -18,7 +18,7 @@
 
 /* Source: arch/riscv/include/uapi/asm/hwprobe.h of Linux 6.12. */
 enum { KEY_MVENDORID, KEY_MARCHID, KEY_MIMPID, N_KEYS };
-#define HWPROBE_DIFFERS UINT64_MAX /* the harts of the set do not agree, or nobody knows */
+#define HWPROBE_DIFFERS UINT64_MAX /* the harts of the set differ, or not known */
 
 static enum platform_arch arch_of(const char *name)
 {
@@ -31,9 +31,9 @@ static enum platform_arch arch_of(const char *name)
 	return PLATFORM_ARCH_UNKNOWN;
 }
 
-/* --- /proc/cpuinfo -------------------------------------------------------------------------- */
+/* --- /proc/cpuinfo ---------------------------------------------------------------------------- */
 
-/* The block of one hart as its lines come; what was found is a bit in `found`. */
+/* The block of one hart, filled line by line; `found` has a bit for each key found. */
 struct block {
 	int hart;
 	unsigned found;
@@ -61,7 +61,7 @@ static const struct {
 	[PLATFORM_ARCH_X86] = {x86_keys, N_X86},
 };
 
-/* All that makes the identity was in the block. */
+/* The block had all parts of the identity. */
 static void block_finish(
 	const struct machine *m, const struct block *b, struct platform_identity *identities)
 {
@@ -117,7 +117,7 @@ static void block_line(enum platform_arch arch, const char *key, const char *val
 	}
 }
 
-/* "key<tabs>: value" cut in place. False for lines that are nothing of the kind. */
+/* Split "key<tabs>: value" in place. False for other lines. */
 static bool line_cut(char *line, char **ret_value)
 {
 	char *colon = strchr(line, ':');
@@ -169,7 +169,7 @@ static int cpuinfo_read(
 	return 0;
 }
 
-/* --- one hart's own source ------------------------------------------------------------------ */
+/* --- one hart's own source -------------------------------------------------------------------- */
 
 static void hwprobe_read(const struct kernel *k, int hart, struct platform_identity *id)
 {
@@ -202,7 +202,7 @@ static void midr_read(const struct kernel *k, int hart, struct platform_identity
 	}
 }
 
-/* The names of board and chip, which the tree keeps apart by NUL, by blanks. */
+/* The names of board and chip, separated by blanks instead of NUL. */
 static void compatible_read(const struct kernel *k, char compatible[PLATFORM_COMPATIBLE_BYTES])
 {
 	static const char *const paths[] = {

@@ -10,11 +10,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/pmu/switch_bpf.h"
@@ -22,8 +26,9 @@
 #include "proto/memory.h"
 
 #define SPIN_BYTES (512u << 10) /* beyond a first-level cache; a power of two */
-#define SPIN_STEPS 256u         /* between two looks at the clock: some microseconds */
-#define LIST_NAMES_MAX 65536u   /* more than tracefs or a PMU has; stops a folder without end */
+#define SPIN_STEPS 256u         /* between two reads of the clock: a few microseconds */
+#define WORK_STEPS 256u         /* of xorshift in a step of fixed work */
+#define LIST_NAMES_MAX 65536u   /* more than tracefs or a PMU has; stops at an endless folder */
 
 static int real_event_open(void *u, struct perf_event_attr *attr, pid_t pid, int hart, int group_fd,
 	unsigned long flags)
@@ -79,7 +84,18 @@ static uint64_t real_now_ns(void *u)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Be busy in user space until the time has come. Without memory it is busy in registers. */
+/* The coarse clocks move once per tick. Source: posix_get_coarse_res in
+ * kernel/time/posix-timers.c of Linux 6.12: KTIME_LOW_RES, which is TICK_NSEC. */
+static uint32_t real_tick_hz(void *u)
+{
+	(void)u;
+	struct timespec tick;
+	if (clock_getres(CLOCK_REALTIME_COARSE, &tick) < 0 || tick.tv_sec > 0 || tick.tv_nsec <= 0)
+		return 0;
+	return (uint32_t)((1000000000 + tick.tv_nsec / 2) / tick.tv_nsec);
+}
+
+/* Spin in user space until the time has come. Without memory, spin in registers. */
 static void burn(uint64_t until_ns)
 {
 	_cleanup_(freep) uint8_t *memory = malloc(SPIN_BYTES);
@@ -114,6 +130,116 @@ static int real_spin(void *u, int hart, uint64_t ns)
 
 	burn(real_now_ns(u) + ns);
 	return sched_setaffinity(0, sizeof(before), &before) < 0 ? -errno : 0;
+}
+
+/* Run `run` on that hart, then restore the affinity. */
+static int on_hart(int hart, int (*run)(unsigned n, uint64_t *ret_ns), unsigned n, uint64_t *ret_ns)
+{
+	cpu_set_t before, there;
+	if (hart < 0 || hart >= CPU_SETSIZE)
+		return -EINVAL;
+	if (sched_getaffinity(0, sizeof(before), &before) < 0)
+		return -errno;
+	CPU_ZERO(&there);
+	CPU_SET(hart, &there);
+	if (sched_setaffinity(0, sizeof(there), &there) < 0)
+		return -errno;
+	int r = run(n, ret_ns);
+	return sched_setaffinity(0, sizeof(before), &before) < 0 ? -errno : r;
+}
+
+/* In registers, so that caches make no difference between two runs. */
+static int work_in_registers(unsigned n, uint64_t *ret_ns)
+{
+	volatile uint64_t seen;
+	uint64_t x = 1, begin_ns = real_now_ns(NULL);
+	for (unsigned i = 0; i < n * WORK_STEPS; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+	}
+	seen = x;
+	(void)seen;
+	*ret_ns = real_now_ns(NULL) - begin_ns;
+	return 0;
+}
+
+static int real_work(void *u, int hart, unsigned n, uint64_t *ret_ns)
+{
+	(void)u;
+	return on_hart(hart, work_in_registers, n, ret_ns);
+}
+
+struct partner {
+	int in, out;
+};
+
+/* Send back each byte until the other end is closed. */
+static void *answer_bytes(void *userdata)
+{
+	const struct partner *p = userdata;
+	char byte;
+	while (read(p->in, &byte, 1) == 1 && write(p->out, &byte, 1) == 1)
+		;
+	return NULL;
+}
+
+static int exchange_bytes(int out, int in, unsigned n)
+{
+	char byte = 0;
+	for (unsigned i = 0; i < n; i++)
+		if (write(out, &byte, 1) != 1 || read(in, &byte, 1) != 1)
+			return -EIO;
+	return 0;
+}
+
+static int start_partner(pthread_t *ret_thread, struct partner *p)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the daemon's own thread's */
+	int r = pthread_create(ret_thread, NULL, answer_bytes, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -r;
+}
+
+/* A byte goes to and fro between two threads, which inherit the affinity: two switches each. */
+static int switch_to_and_fro(unsigned n, uint64_t *ret_ns)
+{
+	int there[2], back[2];
+	if (pipe2(there, O_CLOEXEC) < 0)
+		return -errno;
+	if (pipe2(back, O_CLOEXEC) < 0) {
+		int error = errno;
+		close(there[0]);
+		close(there[1]);
+		return -error;
+	}
+	struct partner partner = {.in = there[0], .out = back[1]};
+	pthread_t thread;
+	int r = start_partner(&thread, &partner);
+	bool started = r == 0;
+	if (r == 0)
+		r = exchange_bytes(there[1], back[0], 1); /* now it waits */
+	uint64_t begin_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	if (r == 0)
+		r = exchange_bytes(there[1], back[0], n / 2);
+	uint64_t end_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	close(there[1]); /* which ends it */
+	if (started)
+		pthread_join(thread, NULL);
+	close(there[0]);
+	close(back[0]);
+	close(back[1]);
+	if (r == 0)
+		*ret_ns = end_ns - begin_ns;
+	return r;
+}
+
+static int real_switch_work(void *u, int hart, unsigned n, uint64_t *ret_ns)
+{
+	(void)u;
+	return on_hart(hart, switch_to_and_fro, n, ret_ns);
 }
 
 static ssize_t real_read_text(void *u, const char *path, char *buffer, size_t size)
@@ -219,7 +345,10 @@ const struct kernel kernel_real = {
 	.ring_unmap = real_ring_unmap,
 	.event_close = real_event_close,
 	.now_ns = real_now_ns,
+	.tick_hz = real_tick_hz,
 	.spin = real_spin,
+	.work = real_work,
+	.switch_work = real_switch_work,
 	.read_text = real_read_text,
 	.list = real_list,
 	.hwprobe = real_hwprobe,
@@ -230,3 +359,11 @@ const struct kernel kernel_real = {
 	.switch_free = real_switch_free,
 #endif
 };
+
+void kernel_boot_id(const struct kernel *k, char ret_id[static KERNEL_BOOT_ID_BYTES])
+{
+	if (k->read_text(k->userdata, "/proc/sys/kernel/random/boot_id", ret_id,
+		    KERNEL_BOOT_ID_BYTES) < 0)
+		ret_id[0] = '\0';
+	ret_id[strcspn(ret_id, "\n")] = '\0';
+}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The kernel as the pmu station sees it
+/* The kernel's interface for daemon/pmu
  *
- * A table of the calls that the station makes. `kernel_real` makes them; the tests bring a kernel
- * that answers from data (tests/platforms), so that boards which nobody has at hand drive the very
- * code that runs on them. Nothing in daemon/pmu calls the kernel but through this table.
+ * A table of the system calls of daemon/pmu. `kernel_real` makes them; the tests use a kernel that
+ * answers from data (tests/platforms), so that the code is also tested with boards that are not at
+ * hand. daemon/pmu calls the kernel only through this table.
  */
 
 #include <linux/perf_event.h>
@@ -27,32 +27,41 @@ struct kernel {
 	/* perf_event_open(2); returns a descriptor or -errno. Source: man perf_event_open. */
 	int (*event_open)(void *u, struct perf_event_attr *attr, pid_t pid, int hart, int group_fd,
 		unsigned long flags);
-	/* ioctl(2) on an event; arg is a value or a pointer as the request wants. 0 or -errno. */
+	/* ioctl(2) on an event; arg is a value or a pointer, depending on the request. 0 or
+	 * -errno. */
 	int (*event_ioctl)(void *u, int fd, unsigned long request, uintptr_t arg);
 	/* read(2) on an event; bytes read or -errno. */
 	ssize_t (*event_read)(void *u, int fd, void *buffer, size_t n);
-	/* Map a ring of one control page and data_bytes (a power of two). NULL with *ret_error set.
-	 */
+	/* Map a ring of one control page and data_bytes (a power of two). NULL with
+	 * *ret_error set. */
 	void *(*ring_map)(void *u, int fd, size_t data_bytes, int *ret_error);
 	void (*ring_unmap)(void *u, void *map, size_t data_bytes);
 	void (*event_close)(void *u, int fd);
 	/* CLOCK_MONOTONIC in ns. */
 	uint64_t (*now_ns)(void *u);
+	/* Timer ticks per second and hart (CONFIG_HZ); 0, or the function NULL: unknown. */
+	uint32_t (*tick_hz)(void *u);
 	/* Keep the calling thread busy on that hart for about ns, so that a probe can fire. -errno
 	 * if the thread cannot be put there. The old affinity is restored. */
 	int (*spin)(void *u, int hart, uint64_t ns);
-	/* Read a text file below /proc or /sys whole, NUL-terminated; bytes or -errno, -E2BIG if
-	 * it exceeds size - 1. */
+	/* Fixed work on that hart: n steps of some hundred ns each, which make no system call.
+	 * *ret_ns: the time it took. NULL in tests that need none. -errno if the thread cannot be
+	 * put there. */
+	int (*work)(void *u, int hart, unsigned n, uint64_t *ret_ns);
+	/* About n context switches on that hart, between two threads of ours. *ret_ns: the CPU time
+	 * of both. NULL in tests that need none. 0 or -errno. */
+	int (*switch_work)(void *u, int hart, unsigned n, uint64_t *ret_ns);
+	/* Read a whole text file in /proc or /sys, NUL-terminated; bytes or -errno, -E2BIG if it
+	 * exceeds size - 1. */
 	ssize_t (*read_text)(void *u, const char *path, char *buffer, size_t size);
-	/* The names in a folder below /sys, one call of `each` per name. 0 or -errno. */
+	/* List a folder in /sys, one call of `each` per name. 0 or -errno. */
 	int (*list)(void *u, const char *path, void (*each)(void *userdata, const char *name),
 		void *userdata);
-	/* riscv_hwprobe(2) for that hart alone: pairs of a key, and its value as ret; what the
-	 * kernel does not know has key -1 afterwards. NULL in tests that need none. 0, or -errno:
-	 * -ENOSYS elsewhere than on RISC-V and before Linux 6.4. */
+	/* riscv_hwprobe(2) for that hart alone: pairs of a key, and its value as ret; unknown keys
+	 * become -1. NULL in tests that need none. 0, or -errno: -ENOSYS on other architectures and
+	 * before Linux 6.4. */
 	int (*hwprobe)(void *u, int hart, struct kernel_hwprobe *pairs, size_t n);
-	/* The program that reads groups at each switch, as in switch_bpf.h. All NULL: there is
-	 * none. */
+	/* The BPF program that reads groups at each switch, as in switch_bpf.h. All NULL: none. */
 	int (*switch_new)(void *u, int n_harts, struct switch_bpf **ret_bpf, int *ret_error);
 	int (*switch_watch)(void *u, struct switch_bpf *b, const struct switch_group *g);
 	void (*switch_forget)(void *u, struct switch_bpf *b, int hart);
@@ -62,3 +71,7 @@ struct kernel {
 
 /* The running kernel. */
 extern const struct kernel kernel_real;
+
+/* The id of this boot, a UUID as text; "" if it cannot be read. */
+#define KERNEL_BOOT_ID_BYTES 40
+void kernel_boot_id(const struct kernel *k, char ret_id[static KERNEL_BOOT_ID_BYTES]);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Opening an event proves little: there are harts where cycles open, count and never interrupt,
- * groups that open and are never scheduled, siblings that read 0 for ever. So each rung is tried
- * for real. First its leader alone, which must put a sample into a ring while the hart is kept
- * busy; then the same with siblings, whose values must rise in those samples. A sibling that does
- * not keep up is dropped and the rest tried again. Whatever was opened for a try is closed with it.
+/* Opening an event proves little: there are harts where cycles open and count but never interrupt,
+ * groups that open but are never scheduled, siblings that always read 0. So each rung is really
+ * tried. First its leader alone, which must write a sample into a ring while the hart is kept busy;
+ * then the same with siblings, whose values must rise in those samples. A sibling whose value does
+ * not rise is dropped and the rest tried again. Everything opened for a try is closed after it.
  *
  *      rung:  cycles ──▶ own leader ──▶ cpu-clock + siblings ──▶ cpu-clock
  *      each:  leader alone fires? ──▶ with siblings, do their values rise? ──▶ taken
@@ -17,16 +17,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/pmu/event_place.h"
-#include "daemon/pmu/sampler_attr.h"
+#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/sampler/attr.h"
 #include "proto/memory.h"
 
 /* A leader that fires at TRY_HZ does so in the first slice or two; 60 ms is also six periods at the
- * lowest rate that a kernel's limit leaves (100 Hz). */
+ * lowest rate that the kernel's limit allows (100 Hz). */
 #define SLICE_NS 2000000u
 #define LEADER_SLICES 30
-#define DOUBTED_SLICES 4 /* where the core is said not to interrupt: eight periods at TRY_HZ */
-#define GROUP_SLICES 15  /* its leader is known to fire by then */
+/* if the platform says that the core does not interrupt: eight periods at TRY_HZ */
+#define DOUBTED_SLICES 4
+#define GROUP_SLICES 15 /* its leader is known to fire by then */
+/* A loaded machine, a virtual one above all, may lose the first interrupt of an event, or give it
+ * none for a while. So an event that nobody doubts is opened again before it is called silent. */
+#define LEADER_ATTEMPTS 3
 #define TRY_HZ 1000u
 #define TRY_RING_BYTES ((size_t)getpagesize() * 2)
 
@@ -35,17 +39,18 @@ struct climb {
 	const struct machine *machine;
 	const struct platform *platform;
 	int hart;
-	pid_t pid; /* -1: everybody; 0: this thread, which is what the unprivileged may watch */
+	pid_t pid; /* -1: all tasks; 0: this thread, which needs no privilege */
 	uint32_t hz;
 	bool user_only;
 	bool no_switches;
-	int leader_slices; /* of the rung under way */
+	int leader_slices; /* of the current rung */
+	struct trials *trials;
 };
 
 /* One step of the ladder. */
 struct step {
 	enum rung rung;
-	const struct platform_event *leader; /* RUNG_LEADER: NULL for the options' */
+	const struct platform_event *leader; /* RUNG_LEADER; NULL: own_leader of the options */
 };
 
 enum { TRIAL_MEMBERS_MAX = 1 + PLAN_SIBLINGS_MAX + 1 };
@@ -65,11 +70,11 @@ struct trial {
 
 enum {
 	TRIAL_REFUSED = 1, /* an open failed; *ret_member and *ret_error say which and how */
-	TRIAL_SILENT,      /* opened and did not fire */
-	TRIAL_BUSY,        /* opened and was never scheduled: somebody else has the counters */
-	TRIAL_DEAD,        /* fired, but *ret_member brought nothing */
+	TRIAL_SILENT,      /* opened but did not fire */
+	TRIAL_BUSY,        /* opened but never scheduled: another user has the counters */
+	TRIAL_DEAD,        /* fired, but *ret_member delivered nothing */
 	TRIAL_NO_RING,     /* *ret_error: no room for even a small ring */
-	TRIAL_NO_HART,     /* *ret_error: we may not run there, so nothing could be seen to fire */
+	TRIAL_NO_HART,     /* *ret_error: we may not run there, so it could not be tested */
 };
 
 static void trial_close(struct trial *t)
@@ -83,10 +88,22 @@ static void trial_close(struct trial *t)
 		k->event_close(k->userdata, t->fd[--t->n]);
 }
 
-/* Errors that say something of us and not of the machine. */
+/* Errors of our own process, not of the machine. */
 static bool our_trouble(int r)
 {
 	return r == -EMFILE || r == -ENFILE || r == -ENOMEM;
+}
+
+/* Under load the kernel lowers its limit, and then refuses a rate that was right a moment ago. Lower
+ * the rate to the limit in force; false if it was not above it. */
+static bool lower_rate(const struct climb *c, struct perf_event_attr *attr)
+{
+	struct machine now = *c->machine;
+	if (!attr->freq || machine_refresh(c->kernel, &now) < 0 ||
+		attr->sample_freq <= machine_rate_max(&now))
+		return false;
+	attr->sample_freq = machine_rate_max(&now);
+	return true;
 }
 
 static int open_as(struct trial *t, const struct event *e, bool grouped)
@@ -94,7 +111,7 @@ static int open_as(struct trial *t, const struct event *e, bool grouped)
 	const struct climb *c = t->climb;
 	bool leads = t->n == 0;
 	struct perf_event_attr attr = {
-		.size = sizeof attr,
+		.size = sizeof(attr),
 		.sample_type = PERF_SAMPLE_IDENTIFIER | (grouped ? PERF_SAMPLE_READ : 0),
 		.read_format =
 			grouped ? GROUP_READ_FORMAT
@@ -112,21 +129,24 @@ static int open_as(struct trial *t, const struct event *e, bool grouped)
 		.group_fd = leads ? -1 : t->fd[0],
 	};
 	int fd = event_open_at(&place, e, &attr);
+	while (fd == -EINVAL && leads && lower_rate(c, &attr))
+		fd = event_open_at(&place, e, &attr);
 	if (fd >= 0 && leads) {
 		t->leader_type = attr.type;
 		t->leader_config = attr.config;
 	} else if (fd >= 0 && event_by_raw(e, &attr) && attr.type == t->leader_type &&
 		   attr.config == t->leader_config) {
-		/* The leader once more: some PMUs give both one counter, and then one reads 0. */
+		/* The leader again: some PMUs use one counter for both, and then one reads 0. */
 		c->kernel->event_close(c->kernel->userdata, fd);
 		return -ENOENT;
 	}
 	return fd;
 }
 
-/* Open with the exclusion that is wanted, and the other way round where the kernel refuses just
- * that: without the right to see it (EACCES, EPERM), or where the counter cannot tell modes apart
- * (EINVAL). What was got stands in e. A descriptor or -errno, that of a right before others. */
+/* Open with the requested exclusion, and with the opposite if the kernel refuses just that: without
+ * the right to see the kernel (EACCES, EPERM), or if the counter cannot count modes apart (EINVAL).
+ * e is set to what was opened. A descriptor or -errno; an error of rights is preferred to
+ * others. */
 static int open_excluding(struct trial *t, struct event *e, bool grouped)
 {
 	int fd = open_as(t, e, grouped);
@@ -139,8 +159,7 @@ static int open_excluding(struct trial *t, struct event *e, bool grouped)
 	int second = open_as(t, &other, grouped);
 	if (second >= 0)
 		*e = other;
-	return second >= 0 || our_trouble(second) || second == -EACCES || second == -EPERM ? second
-											   : fd;
+	return second >= 0 || our_trouble(second) ? second : fd;
 }
 
 static int trial_add(struct trial *t, struct event *e, bool grouped)
@@ -159,18 +178,18 @@ static int trial_add(struct trial *t, struct event *e, bool grouped)
 	return 0;
 }
 
-/* Note what one sample says. Its layout follows from open_as: identifier, then with siblings
- * { nr, enabled, running, { value, id } × nr }. Source: man perf_event_open, "Reading results". */
+/* Take the values of one sample. Its layout follows from open_as: identifier, then with siblings {
+ * nr, enabled, running, { value, id } × nr }. Source: man perf_event_open, "Reading results". */
 static void trial_see(struct trial *t, const uint8_t *bytes, size_t n)
 {
 	uint64_t word[2 + 3 + 2 * TRIAL_MEMBERS_MAX] = {0};
 	struct perf_event_header header;
-	memcpy(&header, bytes, sizeof header);
+	memcpy(&header, bytes, sizeof(header));
 	if (header.type != PERF_RECORD_SAMPLE)
 		return;
 	t->n_samples++;
-	memcpy(word, bytes, n < sizeof word ? n : sizeof word);
-	if (t->n == 1 || n < 5 * sizeof *word)
+	memcpy(word, bytes, n < sizeof(word) ? n : sizeof(word));
+	if (t->n == 1 || n < 5 * sizeof(*word))
 		return;
 	for (uint64_t i = 0; i < word[2] && i < TRIAL_MEMBERS_MAX; i++)
 		for (int member = 0; member < t->n; member++)
@@ -192,7 +211,7 @@ static int trial_read(struct trial *t)
 	return r < 0 ? r : 0;
 }
 
-/* The first of the n siblings that brought nothing; 0 if all did. */
+/* The first of the n siblings without a value; 0 if all have one. */
 static int trial_dead_member(const struct trial *t, int n_siblings)
 {
 	for (int i = 1; i <= n_siblings; i++)
@@ -201,17 +220,17 @@ static int trial_dead_member(const struct trial *t, int n_siblings)
 	return 0;
 }
 
-/* Was the leader that gave no sample ever given a counter? Source: man perf_event_open, "Reading
- * results": enabled and running stand second and third in either form. */
+/* Did the leader without a sample ever get a counter? Source: man perf_event_open, "Reading
+ * results": enabled and running are second and third in either format. */
 static bool trial_ran(const struct trial *t)
 {
 	const struct kernel *k = t->climb->kernel;
 	uint64_t word[3 + 2 * TRIAL_MEMBERS_MAX] = {0};
-	ssize_t n = k->event_read(k->userdata, t->fd[0], word, sizeof word);
-	return n < (ssize_t)(3 * sizeof *word) || word[1] == 0 || word[2] > 0;
+	ssize_t n = k->event_read(k->userdata, t->fd[0], word, sizeof(word));
+	return n < (ssize_t)(3 * sizeof(*word)) || word[1] == 0 || word[2] > 0;
 }
 
-/* Let the opened group run until it proves itself or its time is over. */
+/* Let the opened group run until it has delivered or its time is over. */
 static int trial_run(struct trial *t, int n_siblings, int *ret_member, int *ret_error)
 {
 	const struct kernel *k = t->climb->kernel;
@@ -257,8 +276,8 @@ static int trial_make(
 	bool refused = r < 0;
 	bool switches = false;
 	if (r == 0 && n_siblings > 0 && p->switches) {
-		/* It happens in the kernel, so without the kernel it never fires: as it is or not.
-		 */
+		/* It happens only in the kernel, so without the kernel it never fires: open it
+		 * unchanged or not at all. */
 		struct event e = event_switches();
 		r = trial_add(&t, &e, true);
 		switches = r == 0 && !e.exclude_kernel;
@@ -280,17 +299,17 @@ static int trial_make(
 	return r;
 }
 
-/* Append to a sentence as far as it has room. */
+/* Append to a sentence as far as it fits. */
 __attribute__((format(printf, 2, 3))) static void say(struct rung_try *t, const char *format, ...)
 {
 	size_t n = strlen(t->says);
 	va_list list;
 	va_start(list, format);
-	vsnprintf(t->says + n, sizeof t->says - n, format, list);
+	vsnprintf(t->says + n, sizeof(t->says) - n, format, list);
 	va_end(list);
 }
 
-/* Does the platform say that this event cannot sample? NULL if not, else why not. */
+/* Why this event cannot sample, according to the platform; NULL: it may. */
 static const char *doubt(const struct climb *c, const struct event *e)
 {
 	bool hardware = e->type == PERF_TYPE_HARDWARE;
@@ -298,7 +317,7 @@ static const char *doubt(const struct climb *c, const struct event *e)
 		return "this core's counters have no overflow interrupt";
 	if (c->platform->overflow == PLATFORM_OVERFLOW_PROGRAMMABLE && hardware)
 		return "this core's fixed counters of cycles and instructions have no overflow "
-		       "interrupt, its programmable ones do";
+		       "interrupt, but its programmable ones do";
 	return NULL;
 }
 
@@ -311,36 +330,37 @@ static void say_refused(
 	say(t, "%s: %s (%s)", e->name, known ? known : why.says, known ? "core" : why.layer);
 }
 
-/* Why the leader alone did not do. */
+/* Explain why the leader alone failed. */
 static void say_failed(
 	const struct climb *c, const struct event *e, int outcome, struct rung_try *t)
 {
 	if (outcome == TRIAL_REFUSED)
 		say_refused(c, e, true, t);
 	else if (outcome == TRIAL_NO_RING)
-		say(t, "%s: no locked memory left for a ring (kernel.perf_event_mlock_kb): %s",
+		say(t, "%s: no locked memory is left for a ring (kernel.perf_event_mlock_kb): %s",
 			e->name, strerror(t->error));
 	else if (outcome == TRIAL_NO_HART)
-		say(t, "%s: mperfd may not run on hart %d to see it fire (cpuset): %s", e->name,
+		say(t, "%s: mperfd may not run on hart %d to test it (cpuset): %s", e->name,
 			c->hart, strerror(t->error));
 	else if (outcome == TRIAL_BUSY)
-		say(t, "%s opens and never gets a counter: another profiler or watchdog has it",
+		say(t, "%s opens but never gets a counter: another profiler or a watchdog has it",
 			e->name);
 	else
-		say(t, "%s opens and never interrupts: not one sample in %d ms (%s%s)", e->name,
-			c->leader_slices * (int)(SLICE_NS / 1000000u),
-			doubt(c, e) ? "core: " : "driver", doubt(c, e) ? doubt(c, e) : "");
+		say(t, "%s opens but never interrupts: no sample in %d ms (%s%s)", e->name,
+			c->leader_slices * (int)(SLICE_NS / 1000000u) *
+				(t->doubted ? 1 : LEADER_ATTEMPTS),
+			t->doubted ? "core: " : "driver", t->doubted ? doubt(c, e) : "");
 }
 
 static void drop_sibling(struct plan *p, int i)
 {
 	p->n_siblings--;
 	memmove(&p->sibling[i], &p->sibling[i + 1],
-		(size_t)(p->n_siblings - i) * sizeof p->sibling[0]);
+		(size_t)(p->n_siblings - i) * sizeof(p->sibling[0]));
 }
 
-/* Find the largest set of siblings that runs beside a leader known to fire. Each round drops one,
- * or the switch event, so there are at most PLAN_SIBLINGS_MAX + 2. */
+/* Find the largest set of siblings that runs with a leader known to fire. Each round drops one, or
+ * the switch event, so there are at most PLAN_SIBLINGS_MAX + 2. */
 static int add_siblings(const struct climb *c, struct plan *p, struct rung_try *t)
 {
 	while (p->n_siblings > 0) {
@@ -353,7 +373,7 @@ static int add_siblings(const struct climb *c, struct plan *p, struct rung_try *
 			continue;
 		}
 
-		/* The leader alone did open and fire: if now it does not, its fellows are why. */
+		/* The leader alone opened and fired: if it does not now, a sibling is the cause. */
 		int i = member > 0 ? member - 1 : p->n_siblings - 1;
 		t->dead_sibling = true;
 		if (r == TRIAL_REFUSED && member > 0) {
@@ -362,7 +382,7 @@ static int add_siblings(const struct climb *c, struct plan *p, struct rung_try *
 		} else {
 			t->says[0] = '\0';
 			say(t, "%s beside %s %s (driver)", p->sibling[i].name, p->leader.name,
-				r == TRIAL_DEAD ? "opens and counts nothing"
+				r == TRIAL_DEAD ? "opens but counts nothing"
 						: "keeps the whole group from running");
 		}
 		drop_sibling(p, i);
@@ -371,11 +391,11 @@ static int add_siblings(const struct climb *c, struct plan *p, struct rung_try *
 	return 0;
 }
 
-/* What was taken, then what was lost on the way there. */
+/* Describe what was taken, then what was dropped. */
 static void say_taken(const struct climb *c, const struct plan *p, struct rung_try *t)
 {
-	char lost[sizeof t->says];
-	memcpy(lost, t->says, sizeof lost);
+	char lost[sizeof(t->says)];
+	memcpy(lost, t->says, sizeof(lost));
 	bool modeless = !p->leader.exclude_kernel;
 	for (int i = 0; i < p->n_siblings; i++)
 		modeless |= !p->sibling[i].exclude_kernel;
@@ -385,19 +405,28 @@ static void say_taken(const struct climb *c, const struct plan *p, struct rung_t
 	for (int i = 0; i < p->n_siblings; i++)
 		say(t, "%s%s", i == 0 ? ", beside it " : " and ", p->sibling[i].name);
 	if (c->user_only && modeless)
-		say(t, "; the core refuses exclude_kernel, so the kernel is in the counts");
+		say(t, "; the core refuses exclude_kernel, so the counts include the kernel");
 	if (t->dead_sibling)
 		say(t, "; %s", lost);
 }
 
 enum { RUNG_REFUSED = 1 };
 
-/* Try one rung. 0: taken, *p is the plan. RUNG_REFUSED, with *t. -errno for our own trouble. */
+/* Try one rung. 0: taken, *p is the plan. RUNG_REFUSED, with *t. -errno for an internal failure. */
 static int try_rung(const struct climb *c, struct plan *p, struct rung_try *t)
 {
 	event_exclude_kernel(&p->leader, c->user_only || p->leader.exclude_kernel);
-	int member, error = 0;
-	int r = trial_make(c, p, 0, &member, &error);
+	t->doubted = doubt(c, &p->leader) != NULL;
+	const struct event wanted = p->leader; /* opening it may change it */
+	uint64_t now_ns = c->kernel->now_ns(c->kernel->userdata);
+	int member, error = 0, r = TRIAL_SILENT;
+	const struct trial_key key = {TRIAL_FIRES, c->hart, &wanted};
+	/* Only silence is remembered: what fires is needed again, with its ring. */
+	bool works, known = trials_find(c->trials, &key, now_ns, &works);
+	for (int i = 0; r == TRIAL_SILENT && !known && i < (t->doubted ? 1 : LEADER_ATTEMPTS); i++)
+		r = trial_make(c, p, 0, &member, &error);
+	if (r == TRIAL_SILENT && !known)
+		trials_keep(c->trials, &key, now_ns, false);
 	if (r < 0)
 		return r;
 	if (r > 0) {
@@ -408,7 +437,7 @@ static int try_rung(const struct climb *c, struct plan *p, struct rung_try *t)
 		return RUNG_REFUSED;
 	}
 
-	/* The siblings see what the leader sees, or their ratios would compare two things. */
+	/* The siblings count in the leader's modes, so that their ratios are meaningful. */
 	for (int i = 0; i < p->n_siblings; i++)
 		event_exclude_kernel(&p->sibling[i], c->user_only || p->leader.exclude_kernel);
 	p->switches = p->n_siblings > 0 && !c->no_switches;
@@ -416,8 +445,8 @@ static int try_rung(const struct climb *c, struct plan *p, struct rung_try *t)
 	if (r < 0)
 		return r;
 	if (t->rung == RUNG_CLOCK_LEADER && p->n_siblings == 0)
-		return RUNG_REFUSED; /* that would be cpu-clock alone, and says so by its own rung
-				      */
+		/* that would be cpu-clock alone, which has its own rung */
+		return RUNG_REFUSED;
 	p->user_only = p->leader.exclude_kernel;
 	say_taken(c, p, t);
 	return 0;
@@ -430,7 +459,7 @@ static bool own_leader(
 	struct event_list list = {0};
 	struct event_error error = {0};
 	if (event_parse(c->kernel, name, &list, &error) != 0) {
-		say(t, "%s, the core's own leader, does not parse: %s", name, error.text);
+		say(t, "%s, the core's own leader, is not a valid event: %s", name, error.text);
 		return false;
 	}
 	if (list.n_events != 1) {
@@ -442,7 +471,7 @@ static bool own_leader(
 	return true;
 }
 
-/* One rung's leader and wanted siblings. False, with a sentence, if its leader has no meaning. */
+/* Set a rung's leader and siblings. False, with a sentence, if the leader is not valid. */
 static bool rung_fill(const struct climb *c, const struct ladder_options *o,
 	const struct step *step, struct plan *p, struct rung_try *t)
 {
@@ -454,7 +483,7 @@ static bool rung_fill(const struct climb *c, const struct ladder_options *o,
 	} else {
 		p->leader = t->rung == RUNG_CYCLES ? event_cycles() : event_cpu_clock();
 	}
-	/* Never the leader once more as its own sibling: see open_as. */
+	/* Never repeat the leader as its own sibling: see open_as. */
 	p->n_siblings = 0;
 	if (t->rung == RUNG_LEADER || t->rung == RUNG_CLOCK_LEADER)
 		p->sibling[p->n_siblings++] = event_cycles();
@@ -501,13 +530,13 @@ static int add_leaders(const struct climb *c, const struct ladder_options *o, st
 	return n;
 }
 
-/* Who listens to a session knows its events from the beginning; a new one can be no part of it. */
+/* Taps know a session's events from its start; a new event cannot be added. */
 static bool may_lead(const struct ladder_options *o, struct plan *p, struct rung_try *t)
 {
 	if (!o->may_lead || o->may_lead(o->userdata, &p->leader))
 		return true;
 	t->says[0] = '\0';
-	say(t, "%s fires, and was no event of this session when it began; begin it anew",
+	say(t, "%s fires, but was not an event of this session when it began; restart the session",
 		p->leader.name);
 	return false;
 }
@@ -537,9 +566,10 @@ int ladder_probe(const struct kernel *k, const struct machine *m, int hart,
 		.hz = o->hz > TRY_HZ ? o->hz : TRY_HZ,
 		.user_only = o->user_only || !m->may_see_kernel,
 		.no_switches = o->no_switches,
+		.trials = o->trials,
 	};
-	if (m->max_sample_rate > 0 && c.hz > m->max_sample_rate)
-		c.hz = m->max_sample_rate;
+	if (c.hz > machine_rate_max(m))
+		c.hz = machine_rate_max(m);
 
 	struct step steps[PLAN_TRIES_MAX] = {{.rung = RUNG_CYCLES}};
 	int n_steps = 1 + add_leaders(&c, o, steps + 1);
@@ -553,7 +583,7 @@ int ladder_probe(const struct kernel *k, const struct machine *m, int hart,
 			return r;
 		if (r == 0)
 			p.rung = steps[i].rung;
-		snprintf(p.reason, sizeof p.reason, "%s", p.tries[p.n_tries - 1].says);
+		snprintf(p.reason, sizeof(p.reason), "%s", p.tries[p.n_tries - 1].says);
 	}
 	if (p.rung == RUNG_NONE) {
 		p.leader = (struct event){.group = -1};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rights are found by using them: capabilities, the paranoid level, Debian's patch to it, security
- * modules and containers all have their say, and only an event that opens tells what they agree
- * on. The two questions are asked apart: system-wide without the kernel, and the kernel without
- * the system. cpu-clock is asked for, since every kernel has it.
+ * Rights are found by using them: they depend on capabilities, the paranoid level, Debian's patch
+ * to it, security modules and containers, so only opening an event shows the result. Two rights are
+ * tested separately: system-wide without the kernel, and the kernel of one task. cpu-clock is used,
+ * since every kernel has it.
  */
 #include "daemon/pmu/machine.h"
 
@@ -14,9 +14,13 @@
 #include <string.h>
 
 #define CPU_FOLDER "/sys/devices/system/cpu/"
-#define LIST_BYTES_MAX 8192    /* HARTS_MAX ids that all stand apart, "1022," */
+#define LIST_BYTES_MAX 8192    /* HARTS_MAX separate ids, "1022," */
 #define MEMINFO_BYTES_MAX 8192 /* some 60 lines of 28 bytes */
-#define PARANOID_UNKNOWN 4     /* beyond every level that a kernel knows: assume no rights */
+#define PARANOID_UNKNOWN 4     /* above every known level: assume no rights */
+
+/* Of the rate at which a tick is full of samples; of the tick rate where it has room for none. */
+#define SAFE_PERCENT 80
+#define SLOW_PERCENT 40
 
 #if defined(__x86_64__)
 #define ARCH_BUILT "x86_64"
@@ -72,7 +76,7 @@ int hart_set_parse(const char *text, struct hart_set *ret_set)
 {
 	struct hart_set set = {0};
 	const char *at = text;
-	/* No harts is a list too: what "offline" says on most machines. */
+	/* An empty list is valid: "offline" on most machines. */
 	while (*at && *at != '\n') {
 		int low, high, r = id_take(&at, &low);
 		if (r < 0)
@@ -159,6 +163,15 @@ static void line_read(
 	memcpy(line, text, sizeof(text));
 }
 
+/* "6.16.3-amd64" is since 6.16; what cannot be read is old. */
+static bool release_is_since(const char *release, int major, int minor)
+{
+	int have_major = 0, have_minor = 0;
+	if (sscanf(release, "%d.%d", &have_major, &have_minor) != 2)
+		return false;
+	return have_major > major || (have_major == major && have_minor >= minor);
+}
+
 static int try_open(const struct kernel *k, pid_t pid, int hart, bool exclude_kernel)
 {
 	struct perf_event_attr attr = {
@@ -196,7 +209,7 @@ int machine_read(const struct kernel *k, struct machine *ret_machine)
 	if (hart_set_read(k, CPU_FOLDER "online", &m.online) < 0 || !hart_set_count(&m.online))
 		return -EIO;
 
-	/* Some firmware promises more harts than we can number; those are never online. */
+	/* Some firmware announces more harts than HARTS_MAX; those are never online. */
 	int r = hart_set_read(k, CPU_FOLDER "possible", &possible);
 	if (r == -ERANGE)
 		m.n_harts = HARTS_MAX;
@@ -214,13 +227,30 @@ int machine_read(const struct kernel *k, struct machine *ret_machine)
 	m.memory_kb = memory_read(k);
 	m.max_stack = sysctl_read_unsigned(k, "perf_event_max_stack");
 	line_read(k, "/proc/sys/kernel/osrelease", "unknown", m.release);
-	/* Linux has /proc/sys/kernel/arch since 6.1; before, we are what we were built for. */
+	/* Linux has /proc/sys/kernel/arch since 6.1; before, use the build's architecture. */
 	line_read(k, "/proc/sys/kernel/arch", ARCH_BUILT, m.arch);
+	m.tick_hz = k->tick_hz ? k->tick_hz(k->userdata) : 0;
+	m.throttles_groups = release_is_since(m.release, 6, 16);
 	m.may_see_all = try_system(k, &m);
 	m.may_see_kernel = try_open(k, 0, -1, false) == 0;
 
 	*ret_machine = m;
 	return 0;
+}
+
+uint32_t machine_rate_max(const struct machine *m)
+{
+	const uint64_t limit = m->max_sample_rate, hz = m->tick_hz;
+	if (limit == 0)
+		return UINT32_MAX;
+	if (hz == 0)
+		return (uint32_t)limit;
+	uint64_t in_a_tick = (limit + hz - 1) / hz;
+	uint64_t rate =
+		in_a_tick > 1 ? (in_a_tick - 1) * hz * SAFE_PERCENT / 100 : hz * SLOW_PERCENT / 100;
+	/* one less, so as not to be a multiple of the tick rate, nor a simple part of it */
+	rate = rate > 1 ? rate - 1 : 1;
+	return (uint32_t)(rate < limit ? rate : limit);
 }
 
 int machine_refresh(const struct kernel *k, struct machine *m)

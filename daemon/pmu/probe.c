@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Does an event count here? A PMU driver may accept events that its core never counts, so only a
- * value that moved is believed. Where the kernel itself does the counting (software events and
- * tracepoints) to have run is enough: that no page fault came is a count of none.
+ * changed value counts. For events that the kernel itself counts (software events and tracepoints)
+ * it is enough that the event ran: no page fault is a valid count of 0.
  *
- * Harts may be unlike one another. The first and the last that are online are asked, which are of
- * different kinds on every mixed machine that we know of.
+ * Harts may differ. The first and the last online hart are tried, which are of different kinds on
+ * every mixed machine that we know.
  */
 #include "daemon/pmu/ladder.h"
 
 #include <errno.h>
 
-#include "daemon/pmu/event_place.h"
+#include "daemon/pmu/event/place.h"
 
 #define PROBE_NS 2000000u /* millions of cycles, and ~60 events are still probed in a moment */
 
@@ -20,13 +20,13 @@ struct count {
 };
 _Static_assert(sizeof(struct count) == 24, "read_format of two times, without a group");
 
-/* Run the opened event on one hart and add up what it saw. */
+/* Run the opened event on one hart and add up its counts. */
 static int count_on(const struct kernel *k, int fd, int hart, struct count *ret_count)
 {
 	int r = k->event_ioctl(k->userdata, fd, PERF_EVENT_IOC_ENABLE, 0);
 	if (r < 0)
 		return r;
-	/* A hart that went offline or is not in our cpuset: then it counts where we are. */
+	/* If the hart went offline or is not in our cpuset, it counts on the current hart. */
 	k->spin(k->userdata, hart, PROBE_NS);
 	r = k->event_ioctl(k->userdata, fd, PERF_EVENT_IOC_DISABLE, 0);
 	if (r < 0)
@@ -58,7 +58,7 @@ static bool counts(const struct event *e, const struct count *c)
 	return by_kernel || c->value > 0;
 }
 
-/* One open of the event, and one hart after the other until one counts. */
+/* Open the event, and try one hart after the other until one counts. */
 struct probing {
 	const struct kernel *kernel;
 	const struct event *event;
@@ -81,8 +81,8 @@ static int probe_on(const struct probing *p, const struct event_place *place, in
 	return counts(p->event, &c) ? 0 : PROBE_ZERO;
 }
 
-/* Of cores that differ, each kind is asked where it is, since there the code is another. What
- * counts on one of them counts. */
+/* If cores differ, try one hart of each kind, since the code differs. An event that counts on one
+ * of them counts. */
 static int probe_kinds(const struct probing *p, const struct cores *c)
 {
 	int best = -ENOENT;
@@ -117,7 +117,7 @@ int event_probe_for(const struct kernel *k, const struct machine *m, const struc
 			},
 	};
 	event_to_attr(e, &p.attr);
-	p.attr.precise_ip = 0; /* is about samples, and some drivers refuse it to counters */
+	p.attr.precise_ip = 0; /* only for samples; some drivers refuse it for counters */
 	if (!m->may_see_kernel)
 		p.attr.exclude_kernel = p.attr.exclude_hv = 1;
 	if (p.attr.exclude_kernel && event_is_kernel_only(e))

@@ -22,7 +22,7 @@ static struct perf_event_mmap_page *control(const struct ring *r)
 	return r->map;
 }
 
-/* Kernels since 4.1 say where the data begins. Source: man perf_event_open, data_offset. */
+/* Since Linux 4.1 the kernel gives the data offset. Source: man perf_event_open, data_offset. */
 static const uint8_t *data(const struct ring *r)
 {
 	uint64_t offset = control(r)->data_offset;
@@ -31,7 +31,7 @@ static const uint8_t *data(const struct ring *r)
 	return (const uint8_t *)r->map + offset;
 }
 
-/* Copy n bytes from position at, around the end where they wrap. n ≤ data_bytes. */
+/* Copy n bytes from position at, wrapping at the end. n ≤ data_bytes. */
 static void copy_out(const struct ring *r, uint64_t at, void *to, size_t n)
 {
 	size_t start = (size_t)(at & (r->data_bytes - 1));

@@ -21,36 +21,37 @@
 #define RECORD_BYTES_MAX 65535u /* perf_event_header.size is 16 bits wide */
 
 struct ring {
-	void *map;           /* control page and data; NULL: closed */
+	void *map; /* control page and data; NULL: closed */
 	size_t data_bytes;
-	uint64_t tail;       /* next byte to read */
-	uint64_t head;       /* as snapshotted by ring_snapshot */
+	uint64_t tail; /* next byte to read */
+	uint64_t head; /* as snapshotted by ring_snapshot */
 	int hart;
 	int fd;
-	uint8_t *wrapped;    /* RECORD_BYTES_MAX + 1, for records that wrap; made on first need */
-	size_t peeked;       /* bytes of the record last peeked, what ring_advance steps over */
-	uint64_t merged_ns;  /* time of the record that merge handed out last; 0: none */
+	uint8_t *wrapped;   /* RECORD_BYTES_MAX + 1, for records that wrap; made on first need */
+	size_t peeked;      /* size of the record last peeked, which ring_advance skips */
+	uint64_t merged_ns; /* time of the record that merge returned last; 0: none */
 };
 
 enum {
-	RING_EMPTY = 1,      /* nothing below the snapshot */
-	RING_BROKEN,         /* a header that cannot be (size 0, beyond head): the ring was reset to
-	                        its head; count LOSS_RECORD */
+	RING_EMPTY = 1, /* nothing below the snapshot */
+	/* an impossible header (size 0, beyond head): the ring was reset to its head; count
+	 * LOSS_RECORD */
+	RING_BROKEN,
 };
 
-/* Take data_head with acquire semantics; records beyond it are seen at the next snapshot. */
+/* Read data_head with acquire semantics; later records are seen at the next snapshot. */
 void ring_snapshot(struct ring *r);
 
-/* The next record, borrowed until ring_advance: whole and contiguous, *ret_n ≤ RECORD_BYTES_MAX.
- * 0, RING_EMPTY, RING_BROKEN, -ENOMEM. Calling again gives the same record. */
+/* The next record, borrowed until ring_advance: whole and contiguous, *ret_n ≤ RECORD_BYTES_MAX. 0,
+ * RING_EMPTY, RING_BROKEN, -ENOMEM. Calling it again returns the same record. */
 int ring_peek(struct ring *r, const uint8_t **ret_bytes, size_t *ret_n);
 
-/* Step over the record last peeked. */
+/* Skip the record last peeked. */
 void ring_advance(struct ring *r);
 
-/* Tell the kernel what may be overwritten (release semantics). Once per drain. */
+/* Release consumed data to the kernel (release semantics). Once per drain. */
 void ring_release(struct ring *r);
 
-/* Free what the ring itself made, and zero it with fd -1. The mapping and the descriptor are the
- * opener's, who unmaps and closes them through struct kernel before. */
+/* Free what the ring allocated, and zero it with fd -1. The code that opened it must unmap and
+ * close it through struct kernel before. */
 void ring_clear(struct ring *r);

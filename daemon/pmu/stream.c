@@ -19,10 +19,10 @@ static const struct {
 	[RUNG_LEADER] = {"b", "the core's own sampling event leads cycles and instructions"},
 	[RUNG_CLOCK_LEADER] = {"c", "cpu-clock leads hardware counters"},
 	[RUNG_CLOCK] = {"d", "cpu-clock alone"},
-	[RUNG_ASKED] = {"e", "the events that were asked for"},
+	[RUNG_ASKED] = {"e", "the requested events"},
 };
 
-/* A rung may come out of a stored file, so it is not trusted to be one. */
+/* A rung may come from a stored file, so it is not trusted to be valid. */
 static size_t rung_row(enum rung rung)
 {
 	size_t row = (size_t)rung;
@@ -61,19 +61,23 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_LOOPS] = {"counts of loops not stored", false},
 	[LOSS_BLIND] = {LOSS_CAUSE_BLIND, false},
 	[LOSS_SHARE] = {"over a user's share", false},
+	[LOSS_SPARSE] = {"busy second with few samples", false},
+	[LOSS_COST] = {LOSS_CAUSE_COST, false},
 };
 
 const char *cut_name(unsigned cut)
 {
 	static const char *const names[CUTS] = {"", "sibling", "bpf", "sibling, bpf", "none",
-		"sibling, none", "bpf, none", "sibling, bpf, none"};
+		"sibling, none", "bpf, none", "sibling, bpf, none", "counted", "sibling, counted",
+		"bpf, counted", "sibling, bpf, counted", "counted, none", "sibling, counted, none",
+		"bpf, counted, none", "sibling, bpf, counted, none"};
 	return names[cut % CUTS];
 }
 
 /* Index of the first stream whose id is not below id. */
-/* The kernel counts ids up, and we open one event after the other, so ids stand close to each
- * other: each stream is at most as many places behind the first, and before the last, as its id is
- * away from theirs. What is left to search is as much as there are gaps. */
+/* The kernel counts ids up, and we open events one after the other, so ids are close together: a
+ * stream's distance from the first and from the last is at most the difference of their ids. The
+ * range left to search is as large as the gaps. */
 static size_t lower_bound(const struct stream_table *t, uint64_t id)
 {
 	size_t low = 0, high = t->n_streams;
@@ -114,7 +118,7 @@ int stream_table_add(struct stream_table *t, const struct stream *s)
 	size_t at = lower_bound(t, s->id);
 	if (at < t->n_streams && t->stream[at].id == s->id)
 		return -EEXIST;
-	struct stream copy = *s; /* s may point into the table that grows */
+	struct stream copy = *s; /* s may point into the growing table */
 	int r = grow(t);
 	if (r < 0)
 		return r;
@@ -137,6 +141,11 @@ void stream_table_remove(struct stream_table *t, uint64_t id)
 void stream_table_set_timed(struct stream_table *t, uint64_t id)
 {
 	t->stream[lower_bound(t, id)].timed = true;
+}
+
+void stream_table_set_uncut(struct stream_table *t, uint64_t id)
+{
+	t->stream[lower_bound(t, id)].uncut = true;
 }
 
 const struct stream *stream_table_find(const struct stream_table *t, uint64_t id)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A stream is one opened perf event as its records name it
+/* A stream is one opened perf event, identified in records by its id
  *
- * Every record carries the id of the event that made it. The station's streams say, by id, how the
- * record is laid out and what it means: which hart, which of the session's events, which role.
- * Streams are plain data: a recorded ring is stored with its streams (tests/records).
+ * Every record carries the id of the event that made it. The stream with that id gives the record's
+ * layout and meaning: hart, session event, role. Streams are plain data: a recorded ring is stored
+ * with its streams (tests/records).
  */
 
 #include <linux/perf_event.h>
@@ -13,33 +13,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/pmu/event.h"
+#include "daemon/pmu/event/event.h"
 
 enum stream_role {
 	STREAM_SIDEBAND, /* dummy event: MMAP2, COMM, FORK, EXIT, CGROUP, … */
 	STREAM_SAMPLER,  /* fires samples; the leader where there is a group */
 	STREAM_SIBLING,  /* counts in a group; appears only inside read values */
 	STREAM_SWITCH,   /* context-switches sibling, period 1: delivers the group at each switch */
-	STREAM_EXEC,     /* fires at each exec, or tells COMM, into a ring of its own that wakes at once */
+	/* fires at each exec, or delivers COMM, into a ring of its own that wakes us at once */
+	STREAM_EXEC,
 	STREAM_SWITCH_BPF, /* the same as STREAM_SWITCH, read by the BPF program of switch_bpf.h */
+	/* context-switches sibling that only counts: a stretch in which it does not move belongs to
+	 * one task */
+	STREAM_SWITCH_COUNT,
 };
 
-/* How the counts of a group are cut where one task gives way to another, as bits: what was taken on
- * a hart, or on all harts of a session. */
+/* How the counts of a group are kept apart at context switches, as bits: of one hart, or of all harts
+ * of a session. Stored: do not renumber. */
 enum {
 	CUT_SIBLING = 1, /* STREAM_SWITCH */
 	CUT_BPF = 2,     /* STREAM_SWITCH_BPF */
-	CUT_NONE = 4,    /* a group that is not cut: counts may be charged to who ran next */
-	CUTS = 8,        /* combinations */
+	/* neither cut nor counted: nothing is charged. Before version 4 of segments: to anybody */
+	CUT_NONE = 4,
+	/* STREAM_SWITCH_COUNT: not cut; only stretches without a switch are charged */
+	CUT_COUNT = 8,
+	CUTS = 16, /* combinations */
 };
-/* "sibling", "bpf", "none", several joined by ", ", "" where there is nothing to cut. Static. */
+/* "sibling", "bpf", "counted", "none", several joined by ", ", "" if there is nothing to cut.
+ * Static. */
 const char *cut_name(unsigned cut);
 
-/* The ladder (DESIGN.md decision 2). Stored: do not renumber. */
+/* The ladder. Stored: do not renumber. */
 enum rung {
 	RUNG_NONE = 0,
-	RUNG_CYCLES = 1,       /* a: hardware cycles that interrupt on overflow */
-	RUNG_LEADER = 2,       /* b: the core's own sampling-capable event leads cycles and instructions */
+	RUNG_CYCLES = 1, /* a: hardware cycles that interrupt on overflow */
+	/* b: the core's own sampling-capable event leads cycles and instructions */
+	RUNG_LEADER = 2,
 	RUNG_CLOCK_LEADER = 3, /* c: cpu-clock leads hardware counters */
 	RUNG_CLOCK = 4,        /* d: cpu-clock alone */
 	RUNG_ASKED = 5,        /* the user's own -e */
@@ -49,25 +58,30 @@ const char *rung_letter(enum rung rung);
 const char *rung_says(enum rung rung);
 
 struct stream {
-	uint64_t id;         /* PERF_EVENT_IOC_ID; key */
-	uint64_t leader;     /* id of the group's leader, its own where alone */
+	uint64_t id;     /* PERF_EVENT_IOC_ID; key */
+	uint64_t leader; /* id of the group's leader, its own where alone */
 	enum stream_role role;
 	enum rung rung;
 	int hart;
-	int event;           /* index into the session's event list; -1 for sideband and switch */
+	int event; /* index into the session's event list; -1 for sideband and switch */
 	uint64_t sample_type, read_format, regs_user;
-	uint64_t period;     /* fixed period (ns for cpu-clock), 0 in frequency mode */
-	uint64_t weight_ns;  /* time that one sample stands for by the rate: 1e9 / rate */
-	bool timed;          /* a leader whose readings at switches and samples say how long somebody
-	                        ran, which is what its samples really stand for */
-	bool software;       /* fires as the kernel runs, not by a clock: its samples may bear the id of
-	                        another session's (decode/owner.c) */
-	bool build_ids;      /* its MMAP2 records may bring build ids (attr.build_id) */
-	int fd;              /* -1 in a recording */
+	uint64_t period;    /* fixed period (ns for cpu-clock), 0 in frequency mode */
+	uint64_t weight_ns; /* time that one sample stands for at this rate: 1e9 / rate */
+	/* a leader whose readings at switches and samples give the time that tasks ran, which is
+	 * what its samples stand for */
+	bool timed;
+	/* a leader whose group counts all tasks and is not cut at switches: counts are charged only
+	 * where its STREAM_SWITCH_COUNT shows that one task ran */
+	bool uncut;
+	/* a software event of the kernel, not a clock: its samples may carry another session's id
+	 * (decode/owner.c) */
+	bool software;
+	bool build_ids; /* its MMAP2 records may have build ids (attr.build_id) */
+	int fd;         /* -1 in a recording */
 };
 
-/* What every record of ours ends with, samples excepted, since sample_id_all is always set:
- * TID, TIME, CPU, IDENTIFIER. Source: man perf_event_open, "sample_id". */
+/* The trailer of all our records except samples, since sample_id_all is always set: TID, TIME, CPU,
+ * IDENTIFIER. Source: man perf_event_open, "sample_id". */
 #define STREAM_SAMPLE_ID                                                                           \
 	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)
 
@@ -80,42 +94,53 @@ struct stream_table {
 /* Add a copy, keeping the order. -ENOMEM, -EEXIST. */
 int stream_table_add(struct stream_table *t, const struct stream *s);
 void stream_table_remove(struct stream_table *t, uint64_t id);
-/* The stream of that id, which is there, is `timed` from now on. */
+/* Mark the stream of that id, which exists, as `timed`. */
 void stream_table_set_timed(struct stream_table *t, uint64_t id);
+/* The same as `uncut`. */
+void stream_table_set_uncut(struct stream_table *t, uint64_t id);
 /* NULL if the id is not known. O(log n). Borrowed until the table changes. */
 const struct stream *stream_table_find(const struct stream_table *t, uint64_t id);
 void stream_table_clear(struct stream_table *t);
 
-/* What the pipeline lost or could not do, by cause, counted where it happens and stored per hart.
- * `samples` says whether one of it is one sample that is missing from the figures. */
+/* Losses of the pipeline by cause, counted where they happen and stored per hart. `samples`: each
+ * one is a sample missing from the figures. */
 enum loss {
-	LOSS_RING,           /* the ring was full: PERF_FORMAT_LOST once a second, PERF_RECORD_LOST between */
-	LOSS_RING_SAMPLES,   /* PERF_RECORD_LOST_SAMPLES */
-	LOSS_THROTTLE,       /* PERF_RECORD_THROTTLE: times, not samples */
-	LOSS_RECORD,         /* a record that does not decode */
-	LOSS_STREAM,         /* a record of an event that we do not know (closed meanwhile) */
-	LOSS_LATE,           /* arrived behind records of a later time: stored, order unsure */
-	LOSS_TASK,           /* sample of a task that we never heard of: stored without a name */
-	LOSS_STACK_TRUNCATED,/* stored, but the stack ends early (copied stack too small, max_stack) */
-	LOSS_UNWIND,         /* stored with the leaf alone: the unwinder was behind, gone, or refused */
-	LOSS_NAMER,          /* frames that stay unnamed since the namer was killed over their file */
-	LOSS_MEMORY,         /* a sample that found no room under a cap of ours */
-	LOSS_ROOM,           /* a mapping, task, cgroup, frame or count that found none: the sample is stored
-	                        without it */
-	LOSS_STORE,          /* could not be written */
-	LOSS_HOTPLUG,        /* times a hart went away or came while we ran */
-	LOSS_SIBLING,        /* siblings that failed to open, so that their counts are missing */
-	LOSS_ARGV,           /* execs whose process was gone before its arguments could be read */
-	LOSS_KILLED,         /* were in hand when the daemon was killed; found at its next start */
-	LOSS_SWITCH,         /* switches whose counts could not be read: what ran until then gets none;
-	                        or that no record told of: who is read next gets them */
-	LOSS_LOOPS,          /* counts of loops that programs told of, which could not be written */
-	LOSS_BLIND,          /* whole seconds for which a hart was busy and brought no sample */
-	LOSS_SHARE,          /* stored with less detail: their user wrote more than a share of the store */
+	/* the ring was full: PERF_FORMAT_LOST once a second, PERF_RECORD_LOST between */
+	LOSS_RING,
+	LOSS_RING_SAMPLES, /* PERF_RECORD_LOST_SAMPLES */
+	LOSS_THROTTLE,     /* PERF_RECORD_THROTTLE: times, not samples */
+	LOSS_RECORD,       /* a record that does not decode */
+	LOSS_STREAM,       /* a record of an unknown event (closed meanwhile) */
+	LOSS_LATE,         /* arrived after later records: stored, order uncertain */
+	LOSS_TASK,         /* sample of an unknown task: stored without a name */
+	/* stored, but the stack ends early (copied stack too small, max_stack) */
+	LOSS_STACK_TRUNCATED,
+	/* stored with only the leaf: the unwinder was behind, gone, or refused */
+	LOSS_UNWIND,
+	/* frames left unnamed because their file killed the namer */
+	LOSS_NAMER,
+	LOSS_MEMORY, /* a sample that exceeded one of our memory limits */
+	/* no room for a mapping, task, cgroup, frame or count: the sample is stored without it */
+	LOSS_ROOM,
+	LOSS_STORE,   /* could not be written */
+	LOSS_HOTPLUG, /* times a hart went offline or came online */
+	LOSS_SIBLING, /* siblings that failed to open: their counts are missing */
+	LOSS_ARGV,    /* execs whose process was gone before its arguments could be read */
+	LOSS_KILLED,  /* not yet stored when the daemon was killed; found at its next start */
+	/* switches whose counts could not be read: the outgoing task gets none; or without a
+	 * record: the next task gets them */
+	LOSS_SWITCH,
+	LOSS_LOOPS, /* counts of loops from programs that could not be stored */
+	LOSS_BLIND, /* whole seconds in which a hart was busy without a sample */
+	/* stored with less detail: the user exceeded their share of the store */
+	LOSS_SHARE,
+	/* whole seconds in which a hart was busy and brought less than a tenth of its samples */
+	LOSS_SPARSE,
+	LOSS_COST, /* no loss: µs that mperf cost that hart, with its part of our own CPU */
 	N_LOSSES,
 };
 struct loss_kind {
-	const char *name;    /* stored and shown: "ring overrun" */
-	bool samples;        /* counts samples that are missing from the figures */
+	const char *name; /* stored and shown: "ring overrun" */
+	bool samples;     /* counts samples that are missing from the figures */
 };
 extern const struct loss_kind loss_kinds[N_LOSSES];

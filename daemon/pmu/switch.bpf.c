@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
-/* At each switch of tasks, what the groups of this hart have counted so far goes into the hart's
- * perf ring: the same that a context-switches sibling delivers. The values travel by a software
- * event whose output is redirected into that ring, so that they stand there in order of time among
- * samples and the side band, and nobody has to drain anything else.
+/* At each context switch, the counts of this hart's groups are written to the hart's perf ring: the
+ * same data that a context-switches sibling delivers. They go through a software event whose output
+ * is redirected into that ring, so that they are in order of time with samples and the side band,
+ * and nothing else has to be drained.
  *
  *      sched_switch ─▶ slots[hart] says what to read
  *                      counters[slot, member] is read ─▶ outputs[slot] ─▶ the hart's ring
  *
- * The tracepoint is passed with the hart's interrupts off and before the kernel takes the counters
- * from the task that leaves, so it runs once at a time on a hart, and sees what belongs to that
- * task.
+ * The tracepoint runs with the hart's interrupts off and before the kernel takes the counters from
+ * the outgoing task, so it is never nested on a hart, and sees that task's counts.
  *
- * Built twice. With the kernel's own description of its types (BTF) the program also says who
- * leaves, which perf cannot where a thread was already buried. With SWITCH_PLAIN it touches no
- * structure of the kernel, and runs where there is no BTF.
+ * Built twice. With BTF the program also names the outgoing task, which perf cannot do for a thread
+ * that was already reaped. With SWITCH_PLAIN it uses no kernel structures, and runs without BTF.
  */
 
 #include <linux/bpf.h>
@@ -24,12 +22,12 @@
 
 #include "daemon/pmu/switch_layout.h"
 
-#define ENOSPC 28     /* the ring is full: a LOST record tells of it */
-#define EOPNOTSUPP 95 /* the output is not enabled, nor then are the counters */
+#define ENOSPC 28     /* the ring is full: a LOST record reports it */
+#define EOPNOTSUPP 95 /* the output is not enabled, and then neither are the counters */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Sizes are set when it is loaded, by the number of harts. */
+/* Sizes are set at load time, by the number of harts. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -52,12 +50,12 @@ struct {
 } outputs SEC(".maps");
 
 #ifndef SWITCH_PLAIN
-/* All that is asked of it; the loader finds where this kernel keeps them. */
+/* Only the fields used here; the loader relocates them for this kernel. */
 struct task_struct {
 	int pid, tgid;
 } __attribute__((preserve_access_index));
 
-/* Whether those numbers are the daemon's too: it may live in a pid namespace of its own. */
+/* Whether the daemon uses the same numbers: it may be in its own pid namespace. */
 const volatile _Bool tells_who = 0;
 #endif
 
@@ -70,7 +68,7 @@ static __always_inline int read_members(
 		if (i >= n)
 			break;
 		long r = bpf_perf_event_read_value(
-			&counters, slot * SWITCH_MEMBERS_MAX + i, &read, sizeof read);
+			&counters, slot * SWITCH_MEMBERS_MAX + i, &read, sizeof(read));
 		if (r)
 			return r;
 		v->member[i].value = read.counter;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The program is in the daemon as a skeleton, twice: one that knows the kernel's types, for kernels
- * that describe them, and one that needs none (see switch.bpf.c). Both have the same maps, so all
- * that is done with them is done with three descriptors.
+/* The daemon contains the program as two skeletons: one for kernels with BTF, and one that does not
+ * need it (see switch.bpf.c). Both have the same maps, so the rest of the code uses only three
+ * descriptors.
  *
- * An event in a map outlives the descriptor that it was put there by. So what is watched on a hart
- * is taken out of the maps before its events are closed, or they would count on until the session
- * ends.
+ * An event in a map stays alive after its descriptor is closed. So a hart's events are removed from
+ * the maps before they are closed, or they would count until the session ends.
  */
 
 #include "daemon/pmu/switch_bpf.h"
@@ -38,7 +37,7 @@ struct switch_bpf {
 
 DEFINE_CLEANUP(struct switch_bpf *, switch_bpf_free)
 
-/* What libbpf would print; its errors come back as numbers, and the caller finds words. */
+/* Discard libbpf's messages; the caller explains its error numbers. */
 static int say_nothing(enum libbpf_print_level level, const char *format, va_list args)
 {
 	(void)level;
@@ -47,7 +46,7 @@ static int say_nothing(enum libbpf_print_level level, const char *format, va_lis
 	return 0;
 }
 
-/* Are the numbers that the kernel itself gives to tasks those that we see? */
+/* Do we see the kernel's own task numbers (the initial pid namespace)? */
 static bool in_first_namespace(void)
 {
 	struct stat s;
@@ -114,11 +113,11 @@ static bool exhausted(int r)
 
 int switch_bpf_new(int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
 {
-	_cleanup_(switch_bpf_freep) struct switch_bpf *b = calloc(1, sizeof *b);
+	_cleanup_(switch_bpf_freep) struct switch_bpf *b = calloc(1, sizeof(*b));
 	if (!b || n_harts <= 0)
 		return b ? -EINVAL : -ENOMEM;
 	b->n_harts = n_harts;
-	b->n_groups = calloc((size_t)n_harts, sizeof *b->n_groups);
+	b->n_groups = calloc((size_t)n_harts, sizeof(*b->n_groups));
 	if (!b->n_groups)
 		return -ENOMEM;
 	libbpf_set_print(say_nothing);
@@ -135,7 +134,7 @@ int switch_bpf_new(int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
 	return 0;
 }
 
-/* Take a slot's events out of the maps; those that are not there are nothing to complain of. */
+/* Remove a slot's events from the maps; missing ones are not an error. */
 static void slot_clear(struct switch_bpf *b, uint32_t slot)
 {
 	const struct switch_slot none = {0};
@@ -147,7 +146,7 @@ static void slot_clear(struct switch_bpf *b, uint32_t slot)
 	}
 }
 
-/* What says that there is something to read is written last. */
+/* Write the slot last: it makes the program read the group. */
 static int slot_fill(struct switch_bpf *b, uint32_t slot, const struct switch_group *g)
 {
 	struct switch_slot s = {.n_members = (uint32_t)g->n_members};
@@ -181,7 +180,7 @@ void switch_bpf_forget(struct switch_bpf *b, int hart)
 {
 	if (hart < 0 || hart >= b->n_harts)
 		return;
-	/* The last one first: the program stops at the first that is empty. */
+	/* The last one first: the program stops at the first empty slot. */
 	while (b->n_groups[hart] > 0)
 		slot_clear(b, (uint32_t)hart * SWITCH_GROUPS_MAX + --b->n_groups[hart]);
 }

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #pragma once
 
-/* What the BPF program of switch.bpf.c and the daemon agree on
+/* Data shared by the BPF program of switch.bpf.c and the daemon
  *
- * Included by both, so with the kernel's types and nothing else. A slot is one group of one hart:
- * slot number hart * SWITCH_GROUPS_MAX + group, and member i of it is the perf event at
- * slot * SWITCH_MEMBERS_MAX + i.
+ * Included by both, so it uses only the kernel's types. A slot is one group of one hart: slot
+ * number hart * SWITCH_GROUPS_MAX + group, and member i of it is the perf event at slot *
+ * SWITCH_MEMBERS_MAX + i.
  */
 
-#define SWITCH_GROUPS_MAX 4 /* of a hart; the ladder has one, and each costs time at every switch  \
-			     */
+#define SWITCH_GROUPS_MAX 4 /* per hart; the ladder uses one, and each costs time at every switch */
 #define SWITCH_MEMBERS_MAX 16 /* EVENT_GROUP_MAX */
 
-/* Value of the map that says what to read. */
+/* Value of the map of groups to read. */
 struct switch_slot {
-	__u32 n_members; /* 0: there is no such group, nor one after it */
-	__u32 n_missed;  /* switches since the last record that brought no values; the program's */
+	__u32 n_members; /* 0: no such group, and none after it */
+	__u32 n_missed;  /* switches without values since the last record; set by the program */
 	__u64 id[SWITCH_MEMBERS_MAX];
 };
 
-/* What the program puts into the ring at a switch, as PERF_SAMPLE_RAW. From n_members on it is what
- * a read of the group gives. Source: man perf_event_open, "Reading results". */
+/* The record that the program writes into the ring at a switch, as PERF_SAMPLE_RAW. From n_members
+ * on it has the format of a group read. Source: man perf_event_open, "Reading results". */
 struct switch_values {
 	__u32 pid,
 		tid; /* who leaves, as the kernel's first pid namespace numbers it; 0: not known */
-	__u64 n_missed; /* switches before this one of which nothing is known */
+	__u64 n_missed; /* earlier switches without a record */
 	__u64 n_members;
 	__u64 enabled_ns, running_ns;
 	struct {

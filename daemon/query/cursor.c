@@ -28,7 +28,7 @@ int query_fail(struct query_error *error, Mperf__FailureKind kind, const char *r
 int query_fail_damaged(const struct loaded *l, const char *what)
 {
 	return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_BROKEN,
-		"copy it again from where it came, or record again", "%s is damaged: %s", l->path,
+		"copy it again from its source, or record again", "%s is damaged: %s", l->path,
 		what);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A process is asked for by pid or name and means all of its threads; a name also finds a thread
- * that calls itself so. An event is asked for as the recording has it ("cycles:u"), without its
- * modifiers, or by an alias: what counts is that it is the same event.
+/* A process is selected by pid or name, with all its threads; a name also selects threads of that
+ * name. An event is named as in the recording ("cycles:u"), without its modifiers, or by an alias:
+ * only the event itself must be the same.
  */
 
 #include <errno.h>
@@ -64,6 +64,15 @@ static bool owner_wanted(const struct loaded *l, const struct query_filter *q, u
 	return !q->only_uid || (t->owner == asked && l->task[t->process].owner == asked);
 }
 
+/* Was it over before the time asked for? When the clock was set back, stamps of before it went back
+ * are later than they should be; of this boot the monotonic clock knows better. */
+static bool is_older(
+	const struct loaded *l, const struct query_filter *q, const struct loaded_window *w)
+{
+	const char *boot = q->since_boot_ns > 0 ? text_of(l->texts, l->boot) : NULL;
+	return boot && w->end_ns <= q->since_boot_ns && strcmp(boot, q->boot_id) == 0;
+}
+
 bool filter_window(
 	const struct loaded *l, const struct query_filter *q, const struct loaded_window *w)
 {
@@ -76,7 +85,7 @@ bool filter_window(
 	if (__builtin_sub_overflow(w->end_ns, w->start_ns, &span_ns) ||
 		__builtin_add_overflow(w->realtime_ns, span_ns, &end_ns))
 		return false;
-	if (q->since_ns && end_ns <= q->since_ns)
+	if (q->since_ns && (end_ns <= q->since_ns || is_older(l, q, w)))
 		return false;
 	return !q->until_ns || w->realtime_ns < q->until_ns;
 }

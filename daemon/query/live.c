@@ -29,7 +29,7 @@ struct asking {
 	uint32_t size_pairs;
 	/* callers of what */
 	const char *function, *module;
-	uint32_t function_text, module_text; /* 0: bears no frame of the window */
+	uint32_t function_text, module_text; /* 0: not used by the window */
 	uint32_t no_caller;                  /* hot */
 };
 
@@ -43,6 +43,7 @@ static int begin(struct asking *q, const struct live *l, enum query_by by,
 	q->load.by = by;
 	q->load.callers = hotspots_of_code(&q->h);
 	q->load.loaded = &q->h.loaded;
+	q->h.provenance.live = true;
 	provenance_expect(&q->h.provenance, &(struct query_question){.by = by, .filter = filter});
 	int r = live_load(&q->load, &q->h.texts, ret_error);
 	if (r == 0)
@@ -154,6 +155,7 @@ static void count_call(struct hotspots *h, uint32_t hot, const struct scan_row *
 		return;
 	spot->self += row->value;
 	spot->samples += row->count;
+	spot->uncounted += row->uncounted;
 	spot->self_ns += row->weight_ns;
 	if (row->cycles >= 0) {
 		spot->cycles += row->cycles;
@@ -185,8 +187,7 @@ static int take_call(void *userdata, const struct scan_row *row)
 	return 0;
 }
 
-/* The key of who is called by nobody, and the texts that are looked for. 0, QUERY_FAILED, -errno.
- */
+/* The key for "no caller", and the texts to look for. 0, QUERY_FAILED, -errno. */
 static int prepare_callers(struct asking *q)
 {
 	struct hotspots *h = &q->h;

@@ -3,9 +3,8 @@
 /* A window into the arrays of a query
  *
  * The walk's own ids run over all that the daemon has ever seen, and a query's arrays are as long
- * as the highest id. So what the window's rows refer to is numbered anew: a stack from its
- * outermost caller on that has no number yet, which leaves callers below whom they call, as in a
- * segment.
+ * as the highest id. So what the window's rows refer to is renumbered: a stack from its outermost
+ * caller on that has no number yet, which leaves callers below whom they call, as in a segment.
  *
  * What the asker may not see is left out here, before anything is counted.
  */
@@ -23,7 +22,7 @@ static int text(struct live_load *t, const char *name, uint32_t *ret_id)
 	return query_fail_full(t->loaded, text_get(t->loaded->texts, name, ret_id));
 }
 
-/* The number of what lies there; *ret_new if it had none. */
+/* The number of that content; *ret_new if it had none. */
 static int number(struct live_load *t, struct key_table *table, const void *what, uint32_t *ret_id,
 	bool *ret_new)
 {
@@ -198,7 +197,7 @@ static int load_file(struct live_load *t, const struct file *file, uint32_t *ret
 	return text(t, path, &l->file[*ret_id].module);
 }
 
-/* The symbol alone where functions are asked for, every place where lines are. */
+/* Only the symbol if the query is by function, every place if it is by line. */
 static int load_places(struct live_load *t, const struct frame *frame, struct loaded_frame *to)
 {
 	struct loaded *l = t->loaded;
@@ -225,8 +224,7 @@ static int load_places(struct live_load *t, const struct frame *frame, struct lo
 	return 0;
 }
 
-/* All of the kernel as one function: whoever may not see its addresses learns that time went there.
- */
+/* The whole kernel as one function: users who may not see its addresses still see its time. */
 static struct frame *hidden_kernel(void)
 {
 	static const struct place place = {.function = "[kernel]"};
@@ -255,7 +253,9 @@ static int load_frame(struct live_load *t, const struct frame *frame, uint32_t *
 		return r;
 	l->n_frames = *ret_id;
 	struct loaded_frame *to = &l->frame[*ret_id];
-	*to = (struct loaded_frame){.state = (uint8_t)frame->state};
+	/* a name that may never come is not said to come */
+	bool late = frame->state == FRAME_ASKED && !frame_is_awaited(frame);
+	*to = (struct loaded_frame){.state = late ? FRAME_UNNAMED : (uint8_t)frame->state};
 	r = load_file(t, frame->file, &to->file);
 	return r == 0 ? load_places(t, frame, to) : r;
 }
@@ -394,16 +394,32 @@ static bool read_row(const struct live_load *t, const struct row_filter *f,
 		if (!l->event[reading.event].clock && (read->value || read->enabled_ns))
 			contributes |= scan_read(l, f, notes, to, &reading);
 	}
-	if (!own && !l->event[to->event].clock && row->period > 0)
+	if (!own && !l->event[to->event].clock && row->period > 0 && row->n_uncounted == 0)
 		contributes |= scan_read(l, f, notes, to,
 			&(struct scan_reading){.event = to->event, .value = (double)row->period});
 	return contributes;
+}
+
+/* Which sampling events have the requested one in their group? */
+static void find_groups(const struct live_load *t, const struct row_filter *f, bool *reads)
+{
+	for (uint32_t i = 0; f->asked && i < t->n_rows; i++) {
+		const struct window_row *row = t->row[i].row;
+		int leader = row->key.event;
+		for (uint32_t j = 0; j < row->n_reads && leader >= 0 && leader < EVENTS_MAX; j++) {
+			int event = row->read[j].event;
+			if (event >= 0 && event < EVENTS_MAX && f->event[t->event[event]])
+				reads[t->event[leader]] = true;
+		}
+	}
 }
 
 int live_scan(const struct live_load *t, const struct row_filter *f, struct scan_notes *notes,
 	int (*take)(void *userdata, const struct scan_row *row), void *userdata)
 {
 	int r = 0;
+	bool reads[QUERY_EVENTS_MAX] = {0};
+	find_groups(t, f, reads);
 	for (uint32_t i = 0; i < t->n_rows && r == 0; i++) {
 		const struct window_row *from = t->row[i].row;
 		bool known = from->key.hart >= 0 && from->key.hart < HARTS_MAX;
@@ -417,6 +433,7 @@ int live_scan(const struct live_load *t, const struct row_filter *f, struct scan
 			.rung = rung ? (uint8_t)from->key.rung : RUNG_NONE,
 			.count = from->count,
 			.weight_ns = from->weight_ns,
+			.uncounted = from->n_uncounted,
 			.cycles = -1,
 			.instructions = -1,
 		};
@@ -426,6 +443,7 @@ int live_scan(const struct live_load *t, const struct row_filter *f, struct scan
 			!scan_weigh(t->loaded, f, notes, &row, &contributes))
 			continue;
 		contributes |= read_row(t, f, notes, from, &row);
+		contributes |= row.uncounted > 0 && reads[row.event];
 		if (contributes)
 			r = take(userdata, &row);
 	}

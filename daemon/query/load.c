@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/load_part.h"
+#include "daemon/query/load_private.h"
 #include "daemon/store/note.h"
 
 #define TASK_SELECT                                                                                \
@@ -341,7 +341,7 @@ static int take_stack(struct loaded *l, struct cursor *c)
 	if (id == 0)
 		return 0;
 	if (parent < 0 || parent >= id)
-		return query_fail_damaged(l, "a stack stands before its caller");
+		return query_fail_damaged(l, "a stack comes before its caller");
 	l->stack[id].parent = (uint32_t)parent;
 	l->stack[id].frame = cursor_id(c, 2, l->n_frames);
 	return 0;

@@ -4,7 +4,8 @@
 /* Load: one segment's dictionaries as arrays by id, its names as content keys
  *
  * A sealed segment may come from anybody: every id is checked against its array, ids must rise in
- * the order of their table, and a stack's caller must come before it; what breaks that is damaged.
+ * the order of their table, and a stack's caller must come before it; a segment that breaks these
+ * rules is damaged.
  */
 
 #include "daemon/query/query.h"
@@ -14,7 +15,7 @@
 #define QUERY_IDS_MAX (1u << 24)
 /* Events of one segment: a session has EVENTS_MAX, merged tiers some more. */
 #define QUERY_EVENTS_MAX 256
-/* Slot of samples that name no hart we could have. */
+/* Slot for samples with an impossible hart. */
 #define HART_UNKNOWN HARTS_MAX
 
 struct loaded_event {
@@ -28,12 +29,11 @@ struct loaded_event {
 struct loaded_hart {
 	bool known, user_only;
 	uint8_t rung;
-	uint32_t leader; /* event; 0 none */
+	uint32_t leader; /* event; 0: none */
 };
 
-/* Of a roll-up of sources that shared out a hart's time by different events: which, per rung; 0
- * any.
- */
+/* For a roll-up of sources that attributed a hart's time by different events: the event per rung;
+ * 0: any. */
 #define LEADER_AS_HART UINT16_MAX
 struct loaded_leaders {
 	uint16_t at[HARTS_MAX + 1][RUNG_ASKED + 1];
@@ -41,13 +41,13 @@ struct loaded_leaders {
 
 struct loaded_note {
 	struct hart_set harts;
-	uint32_t event; /* 0: of no event alone */
+	uint32_t event; /* 0: of no single event */
 	uint32_t says;  /* text */
 };
 
 struct loaded_task {
 	int32_t pid, tid;
-	uint32_t process; /* task; itself where the segment does not say */
+	uint32_t process; /* task; itself if the segment does not say */
 	int64_t start_ns;
 	uint64_t owner;      /* uid + 1; 0 not known */
 	uint32_t comm, argv; /* texts; of a program, argv is its path */
@@ -57,7 +57,7 @@ struct loaded_task {
 
 struct loaded_file {
 	uint8_t kind;
-	bool hidden;     /* in the kernel, and the kernel is hidden */
+	bool hidden;     /* part of a hidden kernel */
 	uint32_t module; /* text: what to call it */
 };
 
@@ -73,11 +73,12 @@ struct loaded_frame {
 };
 
 struct loaded_window {
-	bool known, wanted; /* by the filter, and in the part that is asked */
+	bool known, wanted; /* passes the filter, and is in the requested part */
 	int64_t start_ns, end_ns, realtime_ns;
 };
 
-/* All of one segment but its sample rows. Arrays are indexed by id; n_x is the highest id. */
+/* Everything of one segment except its sample rows. Arrays are indexed by id; n_x is the highest
+ * id. */
 struct loaded {
 	sqlite3 *db;
 	const char *path;
@@ -91,7 +92,8 @@ struct loaded {
 	unsigned cut; /* CUT_* */
 	enum tier tier;
 	int64_t since_ns, until_ns; /* of its windows' starts; 0: open */
-	int64_t first, last;        /* samples to read, by id; all: the whole range of int64 */
+	/* ids of the samples to read; all: the whole range of int64 */
+	int64_t first, last;
 	bool hide_kernel;
 	struct loaded_event event[QUERY_EVENTS_MAX];
 	struct loaded_hart hart[HARTS_MAX + 1];
@@ -111,15 +113,15 @@ struct loaded {
 	uint32_t *function, *source; /* texts, by id */
 	uint32_t unknown_name;       /* text "[unknown]" */
 	uint32_t kernel_name;        /* text "[kernel]" */
-	struct load_marks *marks;    /* what of it is needed; NULL: all */
+	struct load_marks *marks;    /* which entries are needed; NULL: all */
 };
 
-/* Load what a query needs: names of functions and lines only with `places`, and of a file of which
- * a part is asked (or whose windows the filter's time leaves out) only what that part refers to.
- * loaded_clear in any case. 0, QUERY_FAILED, -errno. */
+/* Load what a query needs: names of functions and lines only with `places`. If only a part of the
+ * file is requested (or the filter's time excludes windows), load only what that part refers to.
+ * Call loaded_clear in any case. 0, QUERY_FAILED, -errno. */
 struct load_wish {
 	bool places;
-	bool loops; /* tasks that loops counted for are needed too */
+	bool loops; /* also load tasks that loops counted for */
 	const struct query_filter *filter;
 	int64_t since_ns, until_ns; /* of its windows' starts; 0: open */
 };
@@ -127,12 +129,12 @@ int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 	const struct load_wish *wish, struct query_error *ret_error);
 void loaded_clear(struct loaded *l);
 
-/* Set what follows from type and config: clock, cycles, instructions. */
+/* Set clock, cycles and instructions from type and config. */
 void loaded_event_classify(struct loaded_event *e);
 
-/* The event that shares out a hart's time at a rung; 0: any. */
+/* The event by which a hart's time is attributed at a rung; 0: any. */
 uint32_t loaded_leader(const struct loaded *l, uint32_t hart, uint8_t rung);
-/* The frame at the top of a stack; frame 0 where there is none. Borrowed. */
+/* The leaf frame of a stack; frame 0 if there is none. Borrowed. */
 const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack);
 /* Module of a frame, as text. */
 uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame);
@@ -142,22 +144,22 @@ struct cursor {
 	struct loaded *loaded;
 	sqlite3_stmt *statement;
 	bool pairs; /* ids recur, with another number in column 1 */
-	bool ties;  /* both may recur: the caller bounds the rows */
+	bool ties;  /* both may recur: the caller limits the rows */
 	bool begun;
 	int64_t last, last_pair;
 };
-enum { CURSOR_END = -10000 }; /* no errno, no outcome */
+enum { CURSOR_END = -10000 }; /* neither an errno nor an outcome */
 int cursor_open(struct cursor *c, struct loaded *l, const char *sql);
-/* Ask the statement again, with these as ?1 and ?2. 0, QUERY_FAILED, -ENOMEM. */
+/* Restart the statement, with these as ?1 and ?2. 0, QUERY_FAILED, -ENOMEM. */
 int cursor_bind(struct cursor *c, int64_t first, int64_t second);
-/* 0, CURSOR_END, QUERY_FAILED (also where ids do not rise), -errno. */
+/* 0, CURSOR_END, QUERY_FAILED (also if ids do not rise), -errno. */
 int cursor_next(struct cursor *c);
 void cursor_close(struct cursor *c);
 static inline int64_t cursor_integer(const struct cursor *c, int column)
 {
 	return sqlite3_column_int64(c->statement, column);
 }
-/* Column as an id of at most max; 0 where it is none. */
+/* Column as an id of at most max; 0 if it is not one. */
 uint32_t cursor_id(const struct cursor *c, int column, uint32_t max);
 /* Column as a text's id. 0, QUERY_FAILED, -ENOMEM. */
 int cursor_text(const struct cursor *c, int column, uint32_t *ret_text);
@@ -166,5 +168,5 @@ int cursor_text(const struct cursor *c, int column, uint32_t *ret_text);
 int query_fail(struct query_error *error, Mperf__FailureKind kind, const char *remedy,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
 int query_fail_damaged(const struct loaded *l, const char *what);
-/* What came of a key or text table: 0 and -errno as they are, KEY_TABLE_FULL as a failure. */
+/* Outcome of a key or text table: 0 and -errno unchanged, KEY_TABLE_FULL as a failure. */
 int query_fail_full(const struct loaded *l, int r);

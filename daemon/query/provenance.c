@@ -12,9 +12,15 @@
 #include <time.h>
 
 #include "daemon/query/provenance.h"
+#include "proto/loss.h"
+#include "proto/unit.h"
 
 /* Rows of `loss` that are read: windows of a week at one a second, with some causes each. */
 #define LOSS_ROWS_MAX (1u << 24)
+/* A hart holds far more than its rate from so many times it on, and with so many samples. */
+#define HELD_MORE 1.5
+#define HELD_SAMPLES_MIN 100u
+#define COST_LIVE_SECONDS_MIN 10 /* of a live answer, which is known to two seconds */
 
 void provenance_expect(struct provenance *p, const struct query_question *question)
 {
@@ -31,12 +37,12 @@ void provenance_expect(struct provenance *p, const struct query_question *questi
 	else if (question->by == QUERY_BY_HART || f->n_cpus > 0)
 		*hours = "harts of one kind are summed under the first of them";
 	else if (question->inlined)
-		*hours = "inlined functions count as what they were inlined into";
+		*hours = "inlined functions count as their callers";
 	if (question->by == QUERY_BY_THREAD) {
 		*hours = "threads are summed by program";
 		*minutes = "threads are summed by process";
 	} else if (f->n_comms > 0)
-		*minutes = "threads bear the name of their process";
+		*minutes = "threads have the name of their process";
 	if (f->n_pids > 0)
 		*hours = "pids are not known, and nothing is counted";
 }
@@ -54,12 +60,17 @@ enum tier query_coarsest(const struct query_question *question)
 void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row)
 {
 	p->samples += row->count;
+	p->uncounted += row->uncounted;
 	const struct loaded_frame *leaf = loaded_leaf(l, row->stack);
 	if (leaf->state == FRAME_NAMED)
 		p->named += row->count;
 	else if (leaf != &l->frame[0] && leaf->state <= FRAME_ASKED)
 		p->unread += row->count;
 	p->rung[row->rung][row->hart] |= row->count > 0;
+	const struct loaded_event *e = &l->event[row->event];
+	bool each = !e->clock && (e->type == PERF_TYPE_SOFTWARE || e->type == PERF_TYPE_TRACEPOINT);
+	if (l->tier == TIER_WINDOW && !each)
+		p->by_rate[row->hart] += row->count;
 	if (l->tier == TIER_HOUR) {
 		p->coarse_samples += row->count;
 		p->cut += row->cut;
@@ -170,7 +181,9 @@ void provenance_source(struct provenance *p, const struct loaded *l, const struc
 		if (!__builtin_add_overflow(w->realtime_ns, step_ns, &until_ns) &&
 			until_ns > p->coarse_until_ns[l->tier])
 			p->coarse_until_ns[l->tier] = until_ns;
-		p->seconds += ((double)w->end_ns - (double)w->start_ns) / 1e9;
+		double seconds = ((double)w->end_ns - (double)w->start_ns) / 1e9;
+		p->seconds += seconds;
+		p->by_rate_seconds += l->tier == TIER_WINDOW ? seconds : 0;
 	}
 	p->switches |= l->cut;
 	p->many_hz |= l->hz_mixed;
@@ -187,8 +200,11 @@ void provenance_source(struct provenance *p, const struct loaded *l, const struc
 	if (p->samples == 0)
 		add_plan(p, l, f);
 	for (uint32_t i = 0; i < HARTS_MAX; i++)
+		p->measured[i] |= l->hart[i].known && f->hart[i];
+	for (uint32_t i = 0; i < HARTS_MAX; i++)
 		p->without[i] |= l->hart[i].known && l->hart[i].rung == RUNG_NONE && f->hart[i];
 	p->mixed_modes |= notes->mixed_modes;
+	p->uncut |= notes->uncut && notes->enabled_ns > 0;
 	p->enabled_ns += notes->enabled_ns;
 	p->running_ns += notes->running_ns;
 	add_notes(p, l, f, notes);
@@ -270,6 +286,25 @@ static struct answer_loss answer_loss(const char *cause, uint64_t count)
 	return loss;
 }
 
+static bool is_cost(const struct provenance *p, const struct text_table *texts, uint32_t i)
+{
+	return strcmp(text_of(texts, p->loss[i].cause) ?: "", LOSS_CAUSE_COST) == 0;
+}
+
+/* What mperf took of the harts' time. Hours do not know how many harts they sum up, and a frame of top
+ * is too short: cost is counted every two seconds. */
+static double cost_share(const struct provenance *p, const struct text_table *texts)
+{
+	double us = 0, n_harts = 0;
+	for (uint32_t i = 0; i < p->n_losses; i++)
+		us += is_cost(p, texts, i) ? (double)p->loss[i].count : 0;
+	for (int i = 0; i < HARTS_MAX; i++)
+		n_harts += p->measured[i];
+	bool known = n_harts > 0 && p->seconds > 0 && !p->coarse_until_ns[TIER_HOUR] &&
+		     !(p->live && p->seconds < COST_LIVE_SECONDS_MIN);
+	return known ? us / 1e6 / n_harts / p->seconds : 0;
+}
+
 /* "2026-11-21 12:00", of the clock that people here go by. */
 static void line_add_time(struct line *l, int64_t realtime_ns)
 {
@@ -314,9 +349,6 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 	if (n[QUERY_HELD] > 0)
 		line_add(l++, "%u file%s could not be read now", n[QUERY_HELD],
 			n[QUERY_HELD] > 1 ? "s" : "");
-	if (p->n_unverified > 0)
-		line_add(l++, "not verified: sealed by an older mperf, without a hash (%u file%s)",
-			p->n_unverified, p->n_unverified > 1 ? "s" : "");
 	if (p->n_growing > 0)
 		line_add(l++, "not verified: %u file%s still written to", p->n_growing,
 			p->n_growing > 1 ? "s are" : " is");
@@ -326,10 +358,39 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 	return l;
 }
 
+/* What is known of counts that were not cut at switches. */
+static struct line *tell_uncut(const struct provenance *p, struct line *l)
+{
+	if (p->uncut)
+		line_add(l++, "counts may be another task's: nothing cut them at context switches");
+	if (p->uncounted == 0)
+		return l;
+	if ((p->switches & (CUT_COUNT | CUT_NONE)) == CUT_NONE) {
+		line_add(l++,
+			"nothing is counted: counts are not cut at context switches, which could "
+			"not be counted either");
+		return l;
+	}
+	if (p->uncounted == p->samples) {
+		line_add(l++,
+			"counts cover none of the samples: a context switch came, or may have "
+			"come, before each");
+		return l;
+	}
+	char text[UNIT_TEXT_BYTES] = "nearly all";
+	(void)unit_part_text(1 - (double)p->uncounted / (double)p->samples, text);
+	line_add(l++,
+		"counts cover %s of the samples: those without a context switch since the sample "
+		"before",
+		text);
+	return l;
+}
+
 static int tell_notes(const struct provenance *p, const struct text_table *texts,
 	struct line note[QUERY_NOTES_MAX])
 {
 	struct line *l = note;
+	char counted[UNIT_TEXT_BYTES];
 	int n_without = 0;
 	if (p->only_own && p->group)
 		line_add(l++, "only your own processes (the group %s sees all)", p->group);
@@ -345,18 +406,19 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 		line_add(l++, "IPC mixes user and kernel modes");
 	for (uint32_t i = 0; i < p->n_notes; i++)
 		line_add(l++, "%s", text_of(texts, p->note[i]));
-	if (p->running_ns < p->enabled_ns * 0.999)
+	if (p->enabled_ns > 0 && unit_part_text(p->running_ns / p->enabled_ns, counted))
 		line_add(l++,
-			"cycles and instructions are scaled: counters are shared with someone "
-			"else, and counted %.0f %% of the time",
-			p->running_ns / p->enabled_ns * 100);
+			"cycles and instructions are scaled: counters are shared or throttled, and "
+			"counted %s of the time",
+			counted);
+	l = tell_uncut(p, l);
 	if (p->hz_lowest)
 		line_add(l++,
-			"the kernel allowed no more than %u samples a second "
+			"the kernel allowed no more than %u samples a second without throttling "
 			"(kernel.perf_event_max_sample_rate)",
 			p->hz_lowest);
 	if (p->n_others > 0) {
-		line_add(l, "also sampled, and shared out with --event: ");
+		line_add(l, "also sampled, shown with --event: ");
 		tell_texts(texts, p->other, p->n_others, l++);
 	}
 	if (p->many_hz)
@@ -364,10 +426,13 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 	if (p->many_boots)
 		line_add(l++, "recordings of different boots or machines");
 	/* one in a hundred is not worth a line */
-	if (p->unread * 100 > p->samples)
+	if (p->live && p->unread * 100 > p->samples)
+		line_add(l++, "the names of %.0f %% of the samples are still coming",
+			(double)p->unread / (double)p->samples * 100);
+	else if (p->unread * 100 > p->samples)
 		line_add(l++,
-			"%llu samples (%.0f %%) have no name since the namer had not come to them "
-			"yet; it will have another time",
+			"%llu samples (%.0f %%) have no name, since the namer had not reached "
+			"them yet; ask again later",
 			(unsigned long long)p->unread,
 			(double)p->unread / (double)p->samples * 100);
 	for (uint32_t i = 0; i < p->n_losses; i++)
@@ -381,6 +446,18 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 	return (int)(tell_sources(p, l) - note);
 }
 
+/* The rate that was asked for; or, where a hart holds far more samples, what it holds. */
+static uint32_t rate_told(const struct provenance *p)
+{
+	uint64_t most = 0;
+	for (int i = 0; i < HARTS_MAX; i++)
+		most = p->by_rate[i] > most ? p->by_rate[i] : most;
+	if (most < HELD_SAMPLES_MIN || p->by_rate_seconds <= 0 || p->hz == 0)
+		return p->hz;
+	double held = (double)most / p->by_rate_seconds;
+	return held > HELD_MORE * p->hz && held < UINT32_MAX ? (uint32_t)(held + 0.5) : p->hz;
+}
+
 int provenance_tell(
 	const struct provenance *p, const struct text_table *texts, const struct answer *answer)
 {
@@ -391,15 +468,18 @@ int provenance_tell(
 		.event = event.text,
 		.rung = rung.text,
 		.switches = cut_name(p->switches),
-		.hz = p->hz,
+		.hz = rate_told(p),
 		.samples = p->samples,
-		.n_losses = p->n_losses,
 		.named_share = p->samples ? (double)p->named / (double)p->samples : 0,
+		.coming_share = p->live && p->samples ? (double)p->unread / (double)p->samples : 0,
 		.seconds = p->seconds,
+		.cost_share = cost_share(p, texts),
 		.n_notes = (uint32_t)tell_notes(p, texts, note),
 	};
 	for (uint32_t i = 0; i < p->n_losses; i++)
-		a.loss[i] = answer_loss(text_of(texts, p->loss[i].cause), p->loss[i].count);
+		if (!is_cost(p, texts, i))
+			a.loss[a.n_losses++] =
+				answer_loss(text_of(texts, p->loss[i].cause), p->loss[i].count);
 	for (uint32_t i = 0; i < a.n_notes; i++)
 		a.note[i] = note[i].text;
 	return answer->provenance(answer->userdata, &a);

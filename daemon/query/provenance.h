@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Provenance: where an answer's figures come from (DESIGN.md decision 12)
+/* Provenance: where an answer's figures come from
  *
- * Gathered while rows are read, told once behind the last row.
+ * Collected while rows are read, sent once after the last row.
  */
 
 #include "daemon/query/scan.h"
 
-#define PROVENANCE_NOTES_MAX 16 /* errata of all kinds of core of one machine, in one answer */
+#define PROVENANCE_NOTES_MAX 16 /* in one answer: errata of all core types of a machine */
 
 struct provenance {
-	uint64_t samples, named, unread; /* unread: the namer has not come to them */
+	uint64_t samples, named, unread; /* unread: the namer has not reached them */
+	uint64_t uncounted;              /* samples that the counts do not cover */
 	double seconds;
 	uint32_t hz;
 	bool many_hz, many_boots;
@@ -25,33 +26,40 @@ struct provenance {
 		uint64_t count;
 	} loss[N_LOSSES];
 	uint32_t n_losses;
-	bool without[HARTS_MAX]; /* known harts on which nothing sampled */
+	bool measured[HARTS_MAX]; /* harts of the sources */
+	bool without[HARTS_MAX];  /* known harts without sampling */
 	bool mixed_modes;
-	uint32_t note[PROVENANCE_NOTES_MAX], n_notes; /* texts: what the sources say of themselves */
-	uint32_t hz_lowest; /* 0: the kernel never cut the rate */
+	/* texts: notes of the sources */
+	uint32_t note[PROVENANCE_NOTES_MAX], n_notes;
+	uint32_t hz_lowest; /* 0: the kernel never lowered the rate */
+	/* samples per hart of events that go by a rate, in the window tier, and its time */
+	uint64_t by_rate[HARTS_MAX + 1];
+	double by_rate_seconds;
 	double enabled_ns, running_ns;
-	/* of coarser tiers: where their windows end (CLOCK_REALTIME), and what they do not know of
-	 * what is asked; NULL: they know it */
+	bool uncut; /* counts may be another task's */
+	/* of coarser tiers: where their windows end (CLOCK_REALTIME), and which requested detail
+	 * they lack; NULL: none */
 	int64_t coarse_until_ns[N_TIERS];
 	const char *coarse_says[N_TIERS];
-	uint64_t coarse_samples, cut; /* of the hour tier; those without their callers */
-	bool of_code;                 /* callers matter */
-	bool only_own;                /* of one user alone */
-	const char *group;            /* which he would join to see all; NULL: there is none */
-	/* of the sources, by outcome; and the first that was broken */
+	uint64_t coarse_samples, cut; /* of the hour tier; those whose callers were cut */
+	bool of_code;                 /* callers matter to the answer */
+	bool live;                    /* names are still coming */
+	bool only_own;                /* of one user only */
+	const char *group;            /* the group to join to see all; NULL: there is none */
+	/* number of sources by outcome; and the first damaged one */
 	uint32_t n_sources[QUERY_WITHOUT + 1];
 	char broken[64];
-	/* of those that were read: sealed before there were seals; still written to */
-	uint32_t n_unverified, n_growing;
+	/* of those that were read: still written to */
+	uint32_t n_growing;
 };
 
-/* What the answer will be about. */
+/* Set what the answer will be about. */
 void provenance_expect(struct provenance *p, const struct query_question *question);
 
 /* Count a row. */
 void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row);
 
-/* Count what a source says besides its rows and losses. */
+/* Add what a source says besides its rows and losses. */
 void provenance_source(struct provenance *p, const struct loaded *l, const struct row_filter *f,
 	const struct scan_notes *notes);
 
@@ -62,6 +70,6 @@ void provenance_loss(struct provenance *p, uint32_t cause, uint64_t count);
 int provenance_segment(struct provenance *p, struct loaded *l, const struct row_filter *f,
 	const struct scan_notes *notes);
 
-/* Tell it. The callback's value. */
+/* Send it. Returns the callback's value. */
 int provenance_tell(
 	const struct provenance *p, const struct text_table *texts, const struct answer *answer);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "daemon/query/scan.h"
+#include "daemon/store/segment/open.h"
 
 struct scan {
 	struct loaded *l;
@@ -20,6 +21,9 @@ struct scan {
 	struct cursor samples, readings;
 	bool reading;     /* the readings' cursor stands on a row */
 	bool contributes; /* the row under way has what was asked for */
+	/* by sampling event: its group has the requested event, which all its samples would have
+	 * counted; only of files with samples without counts */
+	bool reads[QUERY_EVENTS_MAX];
 };
 
 static bool mixes_modes(const struct loaded *l, const struct scan_row *row)
@@ -110,6 +114,10 @@ static bool read_row(struct scan *s, struct scan_row *row)
 	row->weight_ns = weight_ns > 0 ? (uint64_t)weight_ns : 0;
 	if (l->tier == TIER_HOUR && cursor_integer(c, 9) > 0)
 		row->cut = (uint64_t)cursor_integer(c, 9);
+	if (cursor_integer(c, 10) > 0)
+		row->uncounted = (uint64_t)cursor_integer(c, 10);
+	if (row->uncounted > row->count)
+		row->uncounted = row->count;
 	return true;
 }
 
@@ -146,7 +154,10 @@ static int take_row(
 	if (!read_row(s, &row) || !scan_weigh(s->l, s->f, s->notes, &row, &s->contributes))
 		return 0;
 	int r = take_readings(s, s->samples.last, &row);
-	if (r != 0 || !s->contributes)
+	if (!take)
+		s->reads[row.event] |= s->contributes;
+	s->contributes |= row.uncounted > 0 && s->reads[row.event];
+	if (r != 0 || !s->contributes || !take)
 		return r;
 	return take(userdata, &row);
 }
@@ -161,38 +172,66 @@ static bool needs_readings(const struct scan *s)
 	return false;
 }
 
-int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
+/* Both cursors over all rows; take NULL: only find out which groups have the requested event. */
+static int scan_rows(struct scan *s, const char *samples,
 	int (*take)(void *userdata, const struct scan_row *row), void *userdata)
 {
 	static const char readings[] =
 		"SELECT sample, event, value, enabled_ns, running_ns FROM reading "
 		"WHERE sample BETWEEN ?1 AND ?2 ORDER BY sample, event";
-	struct scan s = {.l = l, .f = f, .notes = notes};
-	char samples[256];
-	/* a column that is not looked at costs a tenth of the row */
-	snprintf(samples, sizeof(samples),
-		"SELECT id, task, hart, stack, event, rung, count, weight_ns, %s, %s "
-		"FROM sample WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-		f->windows ? "window" : "0", l->tier == TIER_HOUR ? "truncated" : "0");
-	int r = cursor_open(&s.samples, l, samples);
+	struct loaded *l = s->l;
+	s->readings = (struct cursor){0};
+	s->reading = false;
+	int r = cursor_open(&s->samples, l, samples);
 	if (r == 0)
-		r = cursor_bind(&s.samples, l->first, l->last);
-	if (r == 0 && needs_readings(&s)) {
-		r = cursor_open(&s.readings, l, readings);
-		s.readings.pairs = true;
+		r = cursor_bind(&s->samples, l->first, l->last);
+	if (r == 0 && needs_readings(s)) {
+		r = cursor_open(&s->readings, l, readings);
+		s->readings.pairs = true;
 		if (r == 0)
-			r = cursor_bind(&s.readings, l->first, l->last);
+			r = cursor_bind(&s->readings, l->first, l->last);
 		if (r == 0)
-			r = cursor_next(&s.readings);
-		s.reading = r == 0;
+			r = cursor_next(&s->readings);
+		s->reading = r == 0;
 		r = r == CURSOR_END ? 0 : r;
 	}
 	while (r == 0) {
-		r = cursor_next(&s.samples);
+		r = cursor_next(&s->samples);
 		if (r == 0)
-			r = take_row(&s, take, userdata);
+			r = take_row(s, take, userdata);
 	}
-	cursor_close(&s.samples);
-	cursor_close(&s.readings);
+	cursor_close(&s->samples);
+	cursor_close(&s->readings);
 	return r == CURSOR_END ? 0 : r;
+}
+
+/* May there be samples without counts? */
+static bool is_uncut(const struct loaded *l, struct scan_notes *notes)
+{
+	int version = SEGMENT_VERSION;
+	if (!(l->cut & (CUT_NONE | CUT_COUNT)))
+		return false;
+	(void)segment_version(l->db, &version); /* where it fails, the next statement does too */
+	notes->uncut = version < SEGMENT_VERSION;
+	return !notes->uncut;
+}
+
+int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
+	int (*take)(void *userdata, const struct scan_row *row), void *userdata)
+{
+	struct scan_notes nothing = {0};
+	struct scan s = {.l = l, .f = f, .notes = &nothing};
+	char samples[256];
+	int r = 0;
+	bool uncut = is_uncut(l, notes);
+	/* a column that is not looked at costs a tenth of the row */
+	snprintf(samples, sizeof(samples),
+		"SELECT id, task, hart, stack, event, rung, count, weight_ns, %s, %s, %s "
+		"FROM sample WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+		f->windows ? "window" : "0", l->tier == TIER_HOUR ? "truncated" : "0",
+		uncut ? "uncounted" : "0");
+	if (uncut && f->asked)
+		r = scan_rows(&s, samples, NULL, NULL);
+	s.notes = notes;
+	return r == 0 ? scan_rows(&s, samples, take, userdata) : r;
 }

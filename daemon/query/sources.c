@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* One descriptor at a time, however many hours are asked about
+/* One descriptor at a time, however long the requested time
  *
  * Files come and go while a query runs: retention unlinks the oldest, a roll-up replaces one that
- * was sealed, a segment is sealed that was live when the query was planned. Whatever cannot be read
- * is left out, counted by its reason and told with the answer; only where nothing could be read is
- * that the answer.
+ * was sealed, a segment is sealed that was live when the query was planned. Files that cannot be
+ * read are left out, counted by reason and reported with the answer; the query fails only if
+ * nothing could be read.
  */
 
 #include <errno.h>
@@ -24,10 +24,8 @@ int sources_read_open(const struct source_reader *reader, sqlite3 *const *db, si
 			"narrow it with --since and --until", "%zu recordings are more than %d", n,
 			QUERY_SEGMENTS_MAX);
 	int r = 0;
-	for (size_t i = 0; i < n && r == 0; i++) {
+	for (size_t i = 0; i < n && r == 0; i++)
 		r = reader->add(reader->query, db[i], &(struct query_source){0}, ret_error);
-		reader->provenance->n_unverified += segment_version(db[i]) < SEGMENT_VERSION_SEAL;
-	}
 	return r;
 }
 
@@ -37,7 +35,7 @@ static enum query_outcome outcome_of(int r)
 	case SEGMENT_ABSENT:
 		return QUERY_GONE;
 	case SEGMENT_NOT_OURS:
-	case SEGMENT_NEWER:
+	case SEGMENT_OTHER_VERSION:
 	case SEGMENT_CORRUPT:
 		return QUERY_BROKEN;
 	default:
@@ -45,8 +43,8 @@ static enum query_outcome outcome_of(int r)
 	}
 }
 
-/* Open a file; one that was sealed since, or was thought to be sealed, is opened as what it is now.
- */
+/* Open a file; if it was sealed meanwhile, or was wrongly thought to be sealed, open it as it is
+ * now. */
 static int open_source(struct query_source *s, sqlite3 **ret_db, struct query_error *error)
 {
 	struct segment_error e = {"", ""};
@@ -64,9 +62,9 @@ static int open_source(struct query_source *s, sqlite3 **ret_db, struct query_er
 	return r;
 }
 
-/* 0 with the source's outcome; what ends the query. *ret_unverified: it has no seal. */
-static int read_source(const struct source_reader *reader, struct query_source *s,
-	struct query_error *error, bool *ret_unverified)
+/* 0 with the source's outcome; what ends the query. */
+static int read_source(
+	const struct source_reader *reader, struct query_source *s, struct query_error *error)
 {
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
 	int r = open_source(s, &db, error);
@@ -74,7 +72,6 @@ static int read_source(const struct source_reader *reader, struct query_source *
 		s->outcome = outcome_of(r);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	*ret_unverified = !s->live && segment_version(db) < SEGMENT_VERSION_SEAL;
 	r = reader->keep(reader->query);
 	if (r == 0)
 		r = reader->add(reader->query, db, s, error);
@@ -107,21 +104,18 @@ int sources_read(const struct source_reader *reader, struct query_source *source
 		"there are no recordings of that time", "", MPERF__FAILURE_KIND__FAILURE_MISSING};
 	size_t n_read = 0;
 	for (size_t i = 0; i < n; i++) {
-		bool unverified = false;
 		source[i].outcome = QUERY_READ;
-		int r = read_source(reader, &source[i], &error, &unverified);
+		int r = read_source(reader, &source[i], &error);
 		if (r != 0) {
 			*ret_error = error;
 			return r;
 		}
 		n_read += source[i].outcome == QUERY_READ;
-		/* the query took back what it had noted before: note it anew */
+		/* the query has rolled back its notes: note it again */
 		struct provenance *p = reader->provenance;
 		p->n_sources[source[i].outcome]++;
-		if (source[i].outcome == QUERY_READ) {
-			p->n_unverified += unverified;
+		if (source[i].outcome == QUERY_READ)
 			p->n_growing += source[i].live;
-		}
 		if (source[i].outcome == QUERY_BROKEN && !*p->broken)
 			snprintf(p->broken, sizeof(p->broken), "%s", name_of(source[i].path));
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Sources: the files that one query reads, each after the other
+/* Sources: the files that one query reads, one after the other
  *
- * A query sums what it reads; a file that turns out to be damaged half way must leave no trace. So
- * before each the query keeps its sums, and takes them back if the file does not come to an end.
+ * A query sums what it reads; a file that turns out to be damaged halfway must leave no trace. So
+ * the query saves its sums before each file, and restores them if the file cannot be read to its
+ * end.
  */
 
 #include "daemon/query/provenance.h"
@@ -15,13 +16,13 @@ struct source_reader {
 	/* Read it. 0, QUERY_FAILED, -errno. */
 	int (*add)(void *query, sqlite3 *db, const struct query_source *source,
 		struct query_error *ret_error);
-	/* Keep what the sums are now; take it back; forget it. 0 or -ENOMEM. */
+	/* Save the sums; restore them. 0 or -ENOMEM. */
 	int (*keep)(void *query);
 	void (*take_back)(void *query);
 	struct provenance *provenance;
 };
 
-/* Read files that were opened by the caller; one that is damaged fails the query. */
+/* Read files that the caller has opened; a damaged one fails the query. */
 int sources_read_open(const struct source_reader *reader, sqlite3 *const *db, size_t n,
 	struct query_error *ret_error);
 /* Open, read, close each; those that cannot be read are noted. */

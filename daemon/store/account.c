@@ -18,7 +18,7 @@
 
 #include "daemon/pmu/machine.h"
 #include "daemon/pmu/stream.h"
-#include "daemon/store/segment_trailer.h"
+#include "daemon/store/segment/trailer.h"
 #include "proto/memory.h"
 
 #define ACCOUNT_TAG 0x31636341666d70u /* "pmfAcc1", as a number: 1 is the layout's version */
@@ -238,8 +238,8 @@ void account_write(struct account *a)
 	size_t n = PAGE_BYTES(a->n_harts);
 	if (memcmp(a->page, a->written, n) == 0)
 		return;
-	/* what was half written is written again; less than a page is written whole or not at all
-	 */
+	/* what was half written is written again; less than a page is written whole or
+	 * not at all */
 	if (pwrite(a->fd, a->page, n, 0) == (ssize_t)n)
 		memcpy(a->written, a->page, n);
 }

@@ -13,7 +13,7 @@
 
 #include "proto/memory.h"
 
-/* Of all names; a million C++ names of 200 bytes have 0.2 GB. */
+/* For all names; a million C++ names of 200 bytes take 0.2 GB. */
 #define TEXT_TABLE_BYTES_MAX (1u << 30)
 /* 32 bytes each: 2 GB; more distinct stacks than one segment can hold. */
 #define KEY_TABLE_MAX (1u << 26)

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Notes of a segment, as keys of its meta: "note:HARTS:EVENT:TEXT" (schema.sql)
- */
+/* Notes of a segment, as keys of its meta: "note:HARTS:EVENT:TEXT" (schema.sql) */
 
 #include "daemon/pmu/machine.h"
 
-#define NOTES_MAX 512 /* that are read of one file; a session has some twenty */
+#define NOTES_MAX 512 /* read from one file; a session has about twenty */
 #define NOTE_KEY_BYTES_MAX 512
 
 struct note {
 	struct hart_set harts;
-	int64_t event;    /* of the file; 0: of no event alone */
+	int64_t event;    /* of the file; 0: of no single event */
 	const char *says; /* borrowed from the key */
 };
 
-/* False if the key is none. */
+/* False if the key is not a note. */
 bool note_parse(const char *key, struct note *ret_note);
-/* Returns key; what is too long is cut off at its end. */
+/* Returns key; a note that is too long is cut off at its end. */
 const char *note_key(const struct note *note, char key[static NOTE_KEY_BYTES_MAX]);

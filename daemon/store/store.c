@@ -9,6 +9,7 @@
  * outlives a killed daemon would keep the next one out. The kernel also tells who has it.
  */
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -19,49 +20,16 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "daemon/store/store_inside.h"
+#include "daemon/store/store_private.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
-#define SECOND_NS 1000000000ull
-#define HOUR_NS (3600 * SECOND_NS)
-#define DAY_NS (24 * HOUR_NS)
-/* 1970-01-01 was a Thursday, the first Monday before it is three days back. */
-#define MONDAY_NS ((int64_t)(3 * DAY_NS))
+#define SECOND_NS 1000000000ll
 /* Files of one second and boot: a daemon that starts more often within one has other troubles. */
 #define NAMES_A_SECOND_MAX 1000
 #define RECOVER_AGAIN_NS (10 * SECOND_NS)
 
-static const struct {
-	const char *name;
-	uint64_t period_ns, step_ns;
-} tiers[N_TIERS] = {
-	[TIER_WINDOW] = {"window", HOUR_NS, 0},
-	[TIER_MINUTE] = {"minute", DAY_NS, 60 * SECOND_NS},
-	[TIER_HOUR] = {"hour", 7 * DAY_NS, HOUR_NS},
-};
-
-const char *tier_name(enum tier tier)
-{
-	return tiers[tier].name;
-}
-
-uint64_t tier_period_ns(enum tier tier)
-{
-	return tiers[tier].period_ns;
-}
-
-uint64_t tier_step_ns(enum tier tier)
-{
-	return tiers[tier].step_ns;
-}
-
-int64_t tier_start_ns(enum tier tier, int64_t realtime_ns)
-{
-	int64_t shift = tier == TIER_HOUR ? MONDAY_NS : 0, period = (int64_t)tiers[tier].period_ns;
-	int64_t start = (realtime_ns + shift) / period * period - shift;
-	return start < 0 ? 0 : start;
-}
+DEFINE_CLEANUP(DIR *, closedir)
 
 static int __attribute__((format(printf, 4, 5)))
 say(struct store_error *e, int outcome, const char *remedy, const char *format, ...)
@@ -93,77 +61,9 @@ static int say_errno(struct store_error *e, const char *path, int error)
 		return say(e, STORE_REFUSED, "Make its folder, or name another in mperf.conf.",
 			"the store %s cannot be made: %s", path, strerror(error));
 	default:
-		return say(e, STORE_REFUSED, "See that the daemon's user may write there.",
+		return say(e, STORE_REFUSED, "Let the daemon's user write there.",
 			"the store %s cannot be used: %s", path, strerror(error));
 	}
-}
-
-/* --- entries ---------------------------------------------------------------------------------- */
-
-static int order(const struct store_file *a, const struct store_file *b)
-{
-	if (a->corrupt != b->corrupt)
-		return a->corrupt ? -1 : 1;
-	if (a->tier != b->tier && !a->corrupt)
-		return a->tier < b->tier ? -1 : 1;
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	return strcmp(a->name, b->name);
-}
-
-int store_enter(struct store *s, const struct store_file *f, size_t *ret_at)
-{
-	if (s->n_files == s->size) {
-		size_t size = s->size ? 2 * s->size : 64;
-		struct store_file *grown = reallocarray(s->file, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		s->file = grown;
-		s->size = size;
-	}
-	size_t from = 0, to = s->n_files;
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-		if (order(&s->file[middle], f) < 0)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	memmove(&s->file[from + 1], &s->file[from], (s->n_files - from) * sizeof(*f));
-	s->file[from] = *f;
-	s->n_files++;
-	*ret_at = from;
-	return 0;
-}
-
-void store_drop(struct store *s, size_t at)
-{
-	s->n_files--;
-	memmove(&s->file[at], &s->file[at + 1], (s->n_files - at) * sizeof(*s->file));
-}
-
-size_t store_find(const struct store *s, const char *name)
-{
-	size_t at = 0;
-	while (at < s->n_files && strcmp(s->file[at].name, name) != 0)
-		at++;
-	return at;
-}
-
-void store_sum(struct store *s)
-{
-	s->bytes = 0;
-	for (size_t i = 0; i < s->n_files; i++)
-		s->bytes += s->file[i].bytes;
-}
-
-uint64_t store_tier_bytes(const struct store *s, enum tier tier)
-{
-	uint64_t bytes = 0;
-	for (size_t i = 0; i < s->n_files; i++)
-		if (s->file[i].tier == tier && !s->file[i].corrupt)
-			bytes += s->file[i].bytes;
-	return bytes;
 }
 
 /* --- open ------------------------------------------------------------------------------------- */
@@ -191,7 +91,7 @@ static int say_busy(const struct store *s, struct store_error *e)
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	char text[32] = "";
 	int pid = fcntl(s->lock_fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? lock.l_pid : 0;
-	/* 0 or -1: somebody behind a wall, who wrote his number as he knows it */
+	/* 0 or -1: a process in another pid namespace, which wrote its pid as seen there */
 	if (pid <= 0 && pread(s->lock_fd, text, sizeof(text) - 1, 0) > 0)
 		pid = atoi(text);
 	return say(e, STORE_BUSY,
@@ -216,6 +116,81 @@ static int lock(struct store *s, struct store_error *e)
 	return 0;
 }
 
+/* Enter the files of the window folder; seal leftovers first. 0 or -errno. */
+static int take_up(struct store *s, struct store_file *f)
+{
+	struct store_error e = {"", ""};
+	size_t at;
+	int r = store_look(s, f, &e);
+	if (f->tier == TIER_WINDOW && (r == STORE_CORRUPT || (r == 0 && !f->sealed))) {
+		r = store_recover(s, f, &e);
+		s->n_recovered += r == 0;
+		if (r == STORE_NO_SPACE || r == STORE_READ_ONLY || r == STORE_BUSY) {
+			f->left = true; /* later, then */
+			r = 0;
+		}
+	}
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	if (r == STORE_GONE)
+		return 0;
+	int entered = store_enter(s, f, &at);
+	if (entered == 0 && r == STORE_CORRUPT)
+		entered = store_set_aside(s, f->name);
+	return entered < 0 ? entered : 0;
+}
+
+static int take_up_corrupt(struct store *s, struct store_file *f)
+{
+	struct stat st;
+	size_t at;
+	if (fstatat(s->fd, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	f->corrupt = true;
+	f->bytes = (uint64_t)st.st_size;
+	f->start_ns = f->end_ns = (int64_t)st.st_ctim.tv_sec * SECOND_NS;
+	return store_enter(s, f, &at);
+}
+
+static int scan_folder(struct store *s, const char *folder, bool corrupt)
+{
+	int fd = openat(s->fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		int r = -errno;
+		closep(&fd);
+		return r == -ENOENT ? 0 : r;
+	}
+	int r = 0;
+	for (struct dirent *entry;
+		r == 0 && s->n_files < STORE_FILES_MAX && (entry = readdir(d));) {
+		struct store_file f = {0};
+		char name[STORE_NAME_BYTES + 300];
+		snprintf(name, sizeof(name), "%s/%s", folder, entry->d_name);
+		if (entry->d_name[0] == '.' || strlen(name) >= STORE_NAME_BYTES)
+			continue;
+		memcpy(f.name, name, strlen(name) + 1);
+		if (corrupt)
+			r = take_up_corrupt(s, &f);
+		else if (store_name_parse(name, &f.tier, &f.start_ns))
+			r = take_up(s, &f);
+		else if (store_is_orphan(s, name))
+			unlinkat(s->fd, name, 0);
+	}
+	return r;
+}
+
+/* List all folders: what a dead daemon left is sealed or set aside. 0 or -errno. */
+static int scan(struct store *s)
+{
+	int r = scan_folder(s, "corrupt", true);
+	for (enum tier tier = TIER_WINDOW; tier < N_TIERS && r >= 0; tier++)
+		r = scan_folder(s, tier_name(tier), false);
+	for (size_t i = 0; i < s->n_files && r >= 0; i++)
+		store_mark_sources(s, &s->file[i]);
+	return r < 0 ? r : 0;
+}
+
 int store_open(const char *path, struct store **ret_store, struct store_error *ret_error)
 {
 	struct store *s = calloc(1, sizeof(*s));
@@ -228,7 +203,7 @@ int store_open(const char *path, struct store **ret_store, struct store_error *r
 	if (r == 0)
 		r = lock(s, ret_error);
 	if (r == 0)
-		r = store_scan(s);
+		r = scan(s);
 	if (r == 0)
 		r = store_measure(s);
 	if (r != 0) {
@@ -378,7 +353,7 @@ static int move_aside(struct store *s, struct store_file *f)
 		return -ENAMETOOLONG;
 	if (renameat(s->fd, f->name, s->fd, to) < 0)
 		return -errno;
-	/* whoever wants to look into it needs its log too, but that then counts as a file */
+	/* examining it needs its log too, but that then counts as a file */
 	char from_log[STORE_NAME_BYTES + 8], to_log[STORE_NAME_BYTES + 24];
 	snprintf(from_log, sizeof(from_log), "%s-wal", f->name);
 	snprintf(to_log, sizeof(to_log), "%s-wal", to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What the files of a store are
+/* What is in a file of the store, and what lies beside it
  *
  * A name tells tier and start, so a folder can be listed without opening anything; how far a file
  * reaches, and whether it is sealed, only its content tells, and that is read once, when it is
@@ -8,103 +8,29 @@
  * and closing any descriptor of a file drops the locks that the process has on it.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "daemon/store/segment_open.h"
-#include "daemon/store/store_inside.h"
+#include "daemon/store/segment/open.h"
+#include "daemon/store/store_private.h"
 #include "proto/memory.h"
 
-#define SECOND_NS 1000000000ll
-#define BOOT_CHARACTERS 8 /* of a boot id: 32 bits tell the boots of one machine apart */
 /* What SQLite and we put beside a file: its log, its index, its journal, its next version. */
 static const char *const neighbours[] = {"-wal", "-shm", "-journal", ".new", ".new-journal"};
 #define N_NEIGHBOURS (sizeof(neighbours) / sizeof(*neighbours))
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
-DEFINE_CLEANUP(DIR *, closedir)
-
-/* --- names ------------------------------------------------------------------------------------ */
-
-void store_name(char text[STORE_NAME_BYTES], enum tier tier, int64_t start_ns, const char *boot_id,
-	unsigned n)
-{
-	char time[32], boot[BOOT_CHARACTERS + 1] = "00000000", again[16] = "";
-	time_t seconds = (time_t)(start_ns / SECOND_NS);
-	struct tm tm;
-	gmtime_r(&seconds, &tm);
-	strftime(time, sizeof(time), "%Y%m%dT%H%M%SZ", &tm);
-	for (size_t i = 0; boot_id && i < BOOT_CHARACTERS && boot_id[i]; i++)
-		boot[i] = strchr("0123456789abcdef", boot_id[i]) ? boot_id[i] : '0';
-	if (n > 1)
-		snprintf(again, sizeof(again), "-%u", n);
-	snprintf(text, STORE_NAME_BYTES, "%s/%s-%s%s" STORE_SUFFIX, tier_name(tier), time, boot,
-		again);
-}
-
-/* "20261121T140000Z" at the beginning of text. */
-static bool parse_time(const char *text, int64_t *ret_ns)
-{
-	static const char form[] = "ddddddddTddddddZ";
-	for (size_t i = 0; form[i]; i++)
-		if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
-			return false;
-	struct tm tm = {0}, back;
-	if (sscanf(text, "%4d%2d%2dT%2d%2d%2dZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-		    &tm.tm_min, &tm.tm_sec) != 6)
-		return false;
-	tm.tm_year -= 1900;
-	tm.tm_mon -= 1;
-	struct tm asked = tm;
-	time_t seconds = timegm(&tm);
-	/* the 31st of June is another day; and nanoseconds end in 2262 */
-	if (!gmtime_r(&seconds, &back) || back.tm_mday != asked.tm_mday ||
-		back.tm_mon != asked.tm_mon || back.tm_hour != asked.tm_hour ||
-		back.tm_min != asked.tm_min || back.tm_sec != asked.tm_sec || seconds < 0 ||
-		seconds > INT64_MAX / SECOND_NS)
-		return false;
-	*ret_ns = (int64_t)seconds * SECOND_NS;
-	return true;
-}
-
-bool store_name_parse(const char *name, enum tier *ret_tier, int64_t *ret_start_ns)
-{
-	const char *slash = strchr(name, '/');
-	size_t n = strlen(name), n_suffix = strlen(STORE_SUFFIX);
-	if (!slash || n >= STORE_NAME_BYTES || strlen(slash + 1) < 16 + n_suffix)
-		return false;
-	const char *rest = slash + 17, *end = name + n - n_suffix;
-	if (strcmp(end, STORE_SUFFIX) != 0 || (rest != end && *rest != '-') ||
-		strspn(rest, "-0123456789abcdef") != (size_t)(end - rest))
-		return false;
-	for (enum tier tier = TIER_WINDOW; tier < N_TIERS; tier++) {
-		size_t n_folder = strlen(tier_name(tier));
-		if (n_folder != (size_t)(slash - name) ||
-			strncmp(name, tier_name(tier), n_folder) != 0)
-			continue;
-		if (!parse_time(slash + 1, ret_start_ns))
-			return false;
-		*ret_tier = tier;
-		return true;
-	}
-	return false;
-}
 
 char *store_path(const struct store *s, const char *name)
 {
 	char *path;
 	return asprintf(&path, "%s/%s", s->path, name) < 0 ? NULL : path;
 }
-
-/* --- one file --------------------------------------------------------------------------------- */
 
 static bool beside(const struct store *s, const char *name, const char *suffix, struct stat *st)
 {
@@ -136,6 +62,25 @@ int store_unlink(const struct store *s, const char *name)
 			r = -errno;
 	}
 	return r;
+}
+
+bool store_is_orphan(const struct store *s, const char *name)
+{
+	struct stat st;
+	size_t n = strlen(name);
+	for (size_t i = 0; i < N_NEIGHBOURS; i++) {
+		size_t n_suffix = strlen(neighbours[i]);
+		char owner[STORE_NAME_BYTES];
+		enum tier tier;
+		int64_t start_ns;
+		if (n <= n_suffix || strcmp(name + n - n_suffix, neighbours[i]) != 0)
+			continue;
+		snprintf(owner, sizeof(owner), "%.*s", (int)(n - n_suffix), name);
+		if (store_name_parse(owner, &tier, &start_ns))
+			return neighbours[i][0] == '.' ||
+			       fstatat(s->fd, owner, &st, AT_SYMLINK_NOFOLLOW) < 0;
+	}
+	return false;
 }
 
 /* What its rows say. 0 or an SQLite result. */
@@ -191,8 +136,8 @@ static int look_inside(const char *path, struct store_file *f, struct store_erro
 	case SEGMENT_CORRUPT:
 	case SEGMENT_NOT_OURS:
 		return STORE_CORRUPT;
-	case SEGMENT_NEWER:
-		f->newer = f->sealed = true;
+	case SEGMENT_OTHER_VERSION:
+		f->other_version = f->sealed = true;
 		f->end_ns = f->start_ns + (int64_t)tier_period_ns(f->tier);
 		return 0;
 	default:
@@ -236,7 +181,7 @@ void store_mark_sources(struct store *s, const struct store_file *f)
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
 	_cleanup_(sqlite3_finalizep) sqlite3_stmt *q = NULL;
 	_cleanup_(freep) char *path = store_path(s, f->name);
-	if (!path || f->tier == TIER_WINDOW || f->corrupt || f->newer ||
+	if (!path || f->tier == TIER_WINDOW || f->corrupt || f->other_version ||
 		segment_open_live(path, &db, &error) != 0)
 		return;
 	/* ';' follows ':' */
@@ -271,8 +216,8 @@ int store_recover(struct store *s, struct store_file *f, struct store_error *e)
 	case SEGMENT_CORRUPT:
 	case SEGMENT_NOT_OURS:
 		return STORE_CORRUPT;
-	case SEGMENT_NEWER:
-		f->newer = true;
+	case SEGMENT_OTHER_VERSION:
+		f->other_version = true;
 		return 0;
 	case SEGMENT_NO_SPACE:
 		return STORE_NO_SPACE;
@@ -281,101 +226,4 @@ int store_recover(struct store *s, struct store_file *f, struct store_error *e)
 	default:
 		return r < 0 ? r : STORE_BUSY;
 	}
-}
-
-/* --- all files -------------------------------------------------------------------------------- */
-
-/* True if it was left beside a file that is no more. The version that a roll-up was making is never
- * of use to the next. */
-static bool is_orphan(const struct store *s, const char *name)
-{
-	struct stat st;
-	size_t n = strlen(name);
-	for (size_t i = 0; i < N_NEIGHBOURS; i++) {
-		size_t n_suffix = strlen(neighbours[i]);
-		char owner[STORE_NAME_BYTES];
-		enum tier tier;
-		int64_t start_ns;
-		if (n <= n_suffix || strcmp(name + n - n_suffix, neighbours[i]) != 0)
-			continue;
-		snprintf(owner, sizeof(owner), "%.*s", (int)(n - n_suffix), name);
-		if (store_name_parse(owner, &tier, &start_ns))
-			return neighbours[i][0] == '.' ||
-			       fstatat(s->fd, owner, &st, AT_SYMLINK_NOFOLLOW) < 0;
-	}
-	return false;
-}
-
-/* Enter what lies in a window's folder; leftovers are sealed first. 0 or -errno. */
-static int take_up(struct store *s, struct store_file *f)
-{
-	struct store_error e = {"", ""};
-	size_t at;
-	int r = store_look(s, f, &e);
-	if (f->tier == TIER_WINDOW && (r == STORE_CORRUPT || (r == 0 && !f->sealed))) {
-		r = store_recover(s, f, &e);
-		s->n_recovered += r == 0;
-		if (r == STORE_NO_SPACE || r == STORE_READ_ONLY || r == STORE_BUSY) {
-			f->left = true; /* later, then */
-			r = 0;
-		}
-	}
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	if (r == STORE_GONE)
-		return 0;
-	int entered = store_enter(s, f, &at);
-	if (entered == 0 && r == STORE_CORRUPT)
-		entered = store_set_aside(s, f->name);
-	return entered < 0 ? entered : 0;
-}
-
-static int take_up_corrupt(struct store *s, struct store_file *f)
-{
-	struct stat st;
-	size_t at;
-	if (fstatat(s->fd, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-		return 0;
-	f->corrupt = true;
-	f->bytes = (uint64_t)st.st_size;
-	f->start_ns = f->end_ns = (int64_t)st.st_ctim.tv_sec * SECOND_NS;
-	return store_enter(s, f, &at);
-}
-
-static int scan_folder(struct store *s, const char *folder, bool corrupt)
-{
-	int fd = openat(s->fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		int r = -errno;
-		closep(&fd);
-		return r == -ENOENT ? 0 : r;
-	}
-	int r = 0;
-	for (struct dirent *entry;
-		r == 0 && s->n_files < STORE_FILES_MAX && (entry = readdir(d));) {
-		struct store_file f = {0};
-		char name[STORE_NAME_BYTES + 300];
-		snprintf(name, sizeof(name), "%s/%s", folder, entry->d_name);
-		if (entry->d_name[0] == '.' || strlen(name) >= STORE_NAME_BYTES)
-			continue;
-		memcpy(f.name, name, strlen(name) + 1);
-		if (corrupt)
-			r = take_up_corrupt(s, &f);
-		else if (store_name_parse(name, &f.tier, &f.start_ns))
-			r = take_up(s, &f);
-		else if (is_orphan(s, name))
-			unlinkat(s->fd, name, 0);
-	}
-	return r;
-}
-
-int store_scan(struct store *s)
-{
-	int r = scan_folder(s, "corrupt", true);
-	for (enum tier tier = TIER_WINDOW; tier < N_TIERS && r >= 0; tier++)
-		r = scan_folder(s, tier_name(tier), false);
-	for (size_t i = 0; i < s->n_files && r >= 0; i++)
-		store_mark_sources(s, &s->file[i]);
-	return r < 0 ? r : 0;
 }

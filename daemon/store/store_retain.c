@@ -2,15 +2,15 @@
 
 /* Retention: what goes, and what would go next
  *
- * Only whole files go, and only those that nobody adds to. First what is older than its tier is
- * kept; then, as long as the budget or the free space of the file system wants it, damaged files,
- * then the oldest of the finest tier: coarser ones tell the same with fewer bytes. All of it is
- * decided on the list alone.
+ * Only whole files go, and only those that nobody adds to. First files older than their tier
+ * allows; then, while the budget or the free space of the file system requires it, damaged files,
+ * then the oldest of the finest tier: coarser ones say the same in fewer bytes. All decisions use
+ * only the list.
  */
 
 #include <string.h>
 
-#include "daemon/store/store_inside.h"
+#include "daemon/store/store_private.h"
 
 #define DAY_NS (24 * 3600 * 1000000000ll)
 /* A rate that was seen for less than that is not told: it would be of a beginning, not of a day. */
@@ -27,8 +27,8 @@ static int64_t end_of(const struct store_file *f)
 	return f->end_ns ? f->end_ns : f->start_ns + (int64_t)tier_period_ns(f->tier);
 }
 
-/* Nobody adds to it any more. Coarse files are named after their period, not after what is in them.
- */
+/* Nobody adds to it any more. Coarse files are named after their period, not after what
+ * is in them. */
 static bool may_go(const struct store_file *f, int64_t now_ns, const char *spare)
 {
 	if (spare && strcmp(f->name, spare) == 0)
@@ -65,7 +65,7 @@ static size_t first_of_all(const struct store *s, int64_t now_ns, const char *sp
 	return i;
 }
 
-/* What wants room made, NULL: nothing. */
+/* Why files must be removed; NULL: no reason. */
 static const char *pressure(const struct store *s, const struct store_limits *l, uint64_t headroom)
 {
 	if (s->bytes > l->budget_bytes || headroom > l->budget_bytes - s->bytes)
@@ -125,8 +125,7 @@ int store_retain(struct store *s, const struct store_limits *limits, int64_t now
 	return n;
 }
 
-/* --- what will be ------------------------------------------------------------------------------
- */
+/* --- what will be ----------------------------------------------------------------------------- */
 
 /* Bytes a day of one tier, 0 where it is too early to tell. */
 static uint64_t rate_of(const struct store *s, enum tier tier, int64_t now_ns)

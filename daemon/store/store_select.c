@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/store_inside.h"
+#include "daemon/store/store_private.h"
 #include "proto/memory.h"
 
 struct span {
@@ -89,7 +89,7 @@ static int part_add(struct selection *s, const struct store_file *f, int64_t fro
 /* A file with rows of that tier in it. */
 static bool is_of(const struct store_file *f, enum tier tier)
 {
-	return f->tier == tier && !f->corrupt && !f->newer;
+	return f->tier == tier && !f->corrupt && !f->other_version;
 }
 
 /* Until where its rows reach; exclusive of their starts. Of one that its writer left it is not
@@ -101,8 +101,8 @@ static int64_t reach(const struct store_file *f)
 	return f->end_ns ? f->end_ns : INT64_MAX;
 }
 
-/* What part of f's time within [from, to) its tier may answer for: without what it does not know.
- */
+/* What part of f's time within [from, to) its tier may answer for: without what it does
+ * not know. */
 static int deal_file(struct selection *s, const struct store_file *f, int64_t from, int64_t to)
 {
 	int64_t step = (int64_t)tier_step_ns(f->tier);
@@ -110,7 +110,8 @@ static int deal_file(struct selection *s, const struct store_file *f, int64_t fr
 	to = to < reach(f) ? down(to, step) : reach(f);
 	for (size_t i = 0; i < s->without.n && from < to; i++) {
 		const struct span *w = &s->without.span[i];
-		if (w->to <= from || w->from >= to)
+		/* the last row holds what began until its step ends, wherever it ends itself */
+		if (w->to <= from || w->from >= up(to, step))
 			continue;
 		int r = part_add(s, f, from, down(w->from, step));
 		if (r < 0)

@@ -32,6 +32,15 @@ struct block {
 	uint64_t *counters;
 };
 
+/* A program may have this: called by all that compiled code calls while it counts. */
+__attribute__((weak)) void mperf_stub_called(void);
+
+static void call_program(void)
+{
+	if (mperf_stub_called)
+		mperf_stub_called();
+}
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block blocks[BLOCKS_MAX];
 static unsigned n_blocks;
@@ -83,6 +92,7 @@ void __mperf_object_unregister(struct mperf_object *o)
 
 int64_t __mperf_thread_enter(struct mperf_object *o)
 {
+	call_program();
 	const uint64_t n = o->counters_end - o->counters;
 	uint64_t *counters = calloc(n, sizeof(*counters));
 	if (!counters)
@@ -117,6 +127,7 @@ void __mperf_choices_unregister(struct mperf_choice *first, struct mperf_choice 
 /* Every Nth counts, beginning with the Nth. */
 uint32_t __mperf_turn_draw(uint64_t *words, int32_t one_in)
 {
+	call_program();
 	const uint32_t counts = words[MPERF_TURN_WINDOW] != 0;
 	words[MPERF_TURN_WINDOW] = 1;
 	words[MPERF_TURN_COUNTDOWN] = (uint64_t)(counts ? one_in : one_in - 1);
@@ -126,6 +137,7 @@ uint32_t __mperf_turn_draw(uint64_t *words, int32_t one_in)
 uint64_t __mperf_nest_begin(uint64_t *words, uint32_t published)
 {
 	struct timespec now;
+	call_program();
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	words[MPERF_NEST_COUNTDOWN] = 1000;
 	const uint64_t ns = now.tv_sec * 1000000000ull + now.tv_nsec;
@@ -136,6 +148,7 @@ uint64_t __mperf_nest_begin(uint64_t *words, uint32_t published)
 void __mperf_nest_end(uint64_t *words, uint64_t begin_ns)
 {
 	struct timespec now;
+	call_program();
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	words[MPERF_NEST_OPEN_NS] = 0;
 	words[MPERF_NEST_TIMED_ENTRIES]++;

@@ -14,7 +14,8 @@ SECONDS = 95
 
 # These want OpenMP's library, half precision, regions, one set of flags, or more than one process or
 # file.
-APART = ("lowered", "openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "regions")
+APART = ("lowered", "openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "regions",
+         "resolver")
 SOURCES = sorted(p for p in KERNELS.iterdir() if p.suffix in (".c", ".cc")
                  and not p.name.startswith(APART))
 FLAGS = [("-O0",), ("-O2",), ("-O3", "-mavx2", "-mfma"), ("-O3", "-mavx512f", "-mavx512bw", "-mavx512vl")]
@@ -202,6 +203,28 @@ def test_both_sides_of_a_fork_are_counted_once(build):
         assert not failures(both, KERNELS / "forks.c"), failures(both, KERNELS / "forks.c")
         of_child = [of_function(t, "in_child", "fp64_ops") for t in totals]
         assert sorted(of_child) == [0, 5000], of_child
+
+
+def test_a_signal_handler_may_walk_the_stack_wherever_it_comes(build):
+    """Some tens of these signals come within a call of the runtime."""
+    for version in plugins(build):
+        program = wrap(build, f"unwinds-{version}", [KERNELS / "unwinds.c"], ["-O2"],
+                       MPERF_CLANG=f"clang-{version}")
+        for _ in range(4):
+            run([program, 10000], env={"MPERF_OUTPUT": str(program.with_suffix(".mperf"))})
+
+
+def test_what_resolvers_call_is_not_counted_and_static_programs_start(build):
+    pair = [KERNELS / "resolver.c", KERNELS / "resolver_other.c"]
+    for version in plugins(build):
+        for how in ("-static", "-static-pie", "-pie"):
+            flags = ["-O1", "-fPIE" if "pie" in how else "-fno-pie", how, QUIET]
+            program = wrap(build, f"resolver-{version}{how}", pair, flags, MPERF_CLANG=f"clang-{version}")
+            wrong = failures(told_totals(program), pair[0])
+            assert not wrong, (version, how, wrong)
+        done = mperf_cc(build, "-O1", "-Rpass-analysis=mperf", "-c", pair[0], "-o", "/dev/null",
+                        MPERF_CLANG=f"clang-{version}")
+        assert "n_set_bits is not counted: the resolver choose_sum calls it" in done.stderr, done.stderr
 
 
 def with_openmp(build, name, flags=("-O2",)):

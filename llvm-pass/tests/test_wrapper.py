@@ -97,6 +97,22 @@ def test_response_files_say_what_is_asked_for_too(cc):
 
 
 @wrapped
+def test_what_follows_two_dashes_is_an_input(cc):
+    shutil.copy(cc.folder / "program.c", cc.folder / "-odd.c")
+    (cc.folder / "known.h").write_text("int known(int);\n")
+    cc("-O2", "--", "program.c")
+    assert cc.answers() and cc.counts("a.out")
+    cc("-O2", "-o", "odd", "--", "-odd.c")
+    assert cc.answers("odd") and cc.counts("odd")
+    cc("-O2", "-c", "-o", "--", "program.c")  # a file's name
+    cc("-O2", "-o", "linked", "-Wl,-O1", "./--")
+    assert cc.answers("linked") and cc.counts("linked")
+    cc("--", "known.h")
+    assert (cc.folder / "known.h.gch").exists() or (cc.folder / "known.h.pch").exists()
+    assert "no input files" in cc("--", status=1)
+
+
+@wrapped
 def test_standard_input_and_libraries_are_inputs(cc):
     cc("-O2", "-xc", "-", "-o", "from-input", stdin=PROGRAM)
     assert cc.answers("from-input") and cc.counts("from-input")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What processes cost: CPU to the nanosecond, the most memory they ever had, bytes they wrote."""
 import os
+import subprocess
 import threading
 import time
+import typing
 from pathlib import Path
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -111,19 +113,31 @@ class Watcher(threading.Thread):
         self.join()
 
 
-def run_all(commands, **options):
-    """Run the commands side by side. User and system CPU of all that they started, in seconds."""
-    import subprocess
+class Usage(typing.NamedTuple):
+    """Of programs that have ended, with all that they started and waited for: what the kernel has
+    charged them with."""
+    cpu_s: float
+    n_switches: int
+
+
+def usage_of(commands):
+    """Run the commands side by side. Their Usage."""
     children = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                 stdin=subprocess.DEVNULL, **options) for c in commands]
-    cpu = 0.0
+                                 stdin=subprocess.DEVNULL) for c in commands]
+    cpu, n_switches = 0.0, 0
     for child in children:
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode:
             raise RuntimeError(f"{child.args}: exit status {child.returncode}")
         cpu += usage.ru_utime + usage.ru_stime
-    return cpu
+        n_switches += usage.ru_nvcsw + usage.ru_nivcsw
+    return Usage(cpu, n_switches)
+
+
+def run_all(commands):
+    """Run the commands side by side. User and system CPU of all that they started, in seconds."""
+    return usage_of(commands).cpu_s
 
 
 def sleep_until(end):

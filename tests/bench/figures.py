@@ -9,10 +9,11 @@ import statistics
 import subprocess
 import time
 
+import cost
 import tools
 from accounting import Account, written_bytes
 
-PARTS = ("compare", "disk", "first", "flush", "report", "rollups", "growth")
+PARTS = ("cost", "compare", "disk", "first", "flush", "report", "rollups", "growth")
 
 
 def machine():
@@ -203,17 +204,6 @@ def spread(values, digits=3, unit=""):
     return f"{middle:.{digits}f}{unit} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
 
-def interval(values):
-    """The mean and the half-width of its 95 % interval. Student's t for what we have; source: any
-    table of its quantiles at 0.975."""
-    t = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 8: 2.36, 10: 2.26, 20: 2.09}
-    n = len(values)
-    if n < 2:
-        return f"{values[0]:+.2f}" if values else "–"
-    near = t[max(k for k in t if k <= n)]
-    return f"{statistics.mean(values):+.2f} ± {near * statistics.stdev(values) / n ** 0.5:.2f}"
-
-
 def pick(runs, **keys):
     return [r for r in runs if all(r[k] == v for k, v in keys.items())]
 
@@ -235,7 +225,7 @@ def workload_lines(runs):
             cells.append(spread(list(ratios[tool].values())))
         points = [100 * (ratios["mperf"][k] - ratios["perf record"][k])
                   for k in ratios["mperf"] if k in ratios["perf record"]]
-        lines.append(f"| {hz} Hz | " + " | ".join(cells) + f" | {interval(points)} |")
+        lines.append(f"| {hz} Hz | " + " | ".join(cells) + f" | {cost.says(points, 2, '+')} |")
     return lines
 
 
@@ -340,6 +330,8 @@ def table(result):
     parts = [[f"Measured on {m['model']}, {m['harts']} harts, Linux {m['kernel']}: "
               f"{result['rounds']} rounds of {result['seconds']:g} s, interleaved; medians, with "
               "the least and the most."]]
+    if result.get("cost"):
+        parts.append(cost.lines(result["cost"]))
     if result.get("runs"):
         parts += [workload_lines(result["runs"]), own_lines(result["runs"]),
                   peak_lines(result["runs"])]

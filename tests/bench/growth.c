@@ -221,9 +221,8 @@ static int rings(size_t n)
 
 static int many_stacks(size_t n, bool again)
 {
-	static const uint64_t choices[DEPTH] = {
-		0, 64, 16, 4, 2, 2, 2, 2, 1, 1, 1, 1}; /* fewer, the
-						       further out */
+	/* fewer, the further out */
+	static const uint64_t choices[DEPTH] = {0, 64, 16, 4, 2, 2, 2, 2, 1, 1, 1, 1};
 	size_t n_frames = n / 4 + 64;
 	struct frame *all = calloc(n_frames, sizeof(*all));
 	struct frame *stack[DEPTH];

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is profiled: four programs of a fixed amount of work, one instance for each hart."""
+"""What is profiled: programs of a fixed amount of work, one instance for each hart, pinned there."""
 import os
 import subprocess
 import time
 from pathlib import Path
 
-from accounting import run_all
+from accounting import run_all, usage_of
 
 HERE = Path(__file__).resolve().parent
 
@@ -60,6 +60,8 @@ class Loads:
     """The workloads by name; command(name, work) is one instance."""
 
     NAMES = ("CPU loop", "SQL", "compiling", "forks")
+    # two tasks that only switch; twenty that send to twenty
+    SWITCHING = ("sched pipe", "sched messaging")
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -76,6 +78,10 @@ class Loads:
             return [self.spin, str(work)]
         if name == "SQL":
             return ["sqlite3", ":memory:", SQL.format(rows=work)]
+        if name == "sched pipe":
+            return ["perf", "bench", "sched", "pipe", "-l", str(work)]
+        if name == "sched messaging":
+            return ["perf", "bench", "sched", "messaging", "-g", "1", "-l", str(work)]
         if name == "compiling":
             script = ('i=0; while [ $i -lt "$1" ]; do gcc -O1 -c "$2/one.c" -o "$2/one$3.o"; '
                       'g++ -O1 -c "$2/two.cc" -o "$2/two$3.o"; i=$((i+1)); done')
@@ -85,7 +91,8 @@ class Loads:
 
     def calibrate(self, name, seconds):
         """Find the work that takes one instance so long, alone on its hart."""
-        work = {"CPU loop": 20, "SQL": 20000, "compiling": 1, "forks": 100}[name]
+        work = {"CPU loop": 20, "SQL": 20000, "compiling": 1, "forks": 100, "sched pipe": 10000,
+                "sched messaging": 10}[name]
         while True:
             begin = time.monotonic()
             run_all(self.commands(name, work))
@@ -96,8 +103,27 @@ class Loads:
         self.work[name] = max(1, work * seconds / took)
 
     def commands(self, name, work):
-        return [self.command(name, work, i) for i in range(os.cpu_count())]
+        """One instance for each hart, with all that it starts pinned there: so what the kernel does
+        at its switches happens in its time, and nobody else's."""
+        harts = sorted(os.sched_getaffinity(0))
+        return [["taskset", "--cpu-list", str(hart), *self.command(name, work, i)]
+                for i, hart in enumerate(harts)]
 
     def run(self, name, share=1.0):
         """CPU seconds of all instances, each with so much of the calibrated work."""
-        return run_all(self.commands(name, self.work[name] * share))
+        return self.usage(name, share).cpu_s
+
+    def usage(self, name, share=1.0):
+        """Usage of all instances."""
+        return usage_of(self.commands(name, self.work[name] * share))
+
+    def switching(self):
+        """The loads that mostly switch, as far as this perf has them; and what is left out."""
+        there, absent = [], []
+        for name in self.SWITCHING:
+            try:
+                run_all([self.command(name, 1)])
+                there.append(name)
+            except (OSError, RuntimeError) as e:
+                absent.append(f"{name}: {e}")
+        return there, absent

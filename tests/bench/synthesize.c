@@ -33,8 +33,8 @@
 #include <unistd.h>
 
 #include "daemon/aggregate/window.h"
-#include "daemon/store/rollup.h"
-#include "daemon/store/segment.h"
+#include "daemon/store/rollup/rollup.h"
+#include "daemon/store/segment/segment.h"
 
 #define SECOND 1000000000ull
 #define HOUR (3600 * SECOND)
@@ -117,8 +117,7 @@ static uint32_t draw_rank(struct making *m, uint32_t n)
 	return low;
 }
 
-/* --- what runs ----------------------------------------------------------------------------------
- */
+/* --- what runs -------------------------------------------------------------------------------- */
 
 static void make_tree(struct making *m, struct tree *t, uint32_t n, uint32_t n_functions)
 {
@@ -199,8 +198,7 @@ static void change_programs(struct making *m)
 				(uint16_t)draw(m, FUNCTIONS);
 }
 
-/* --- samples ------------------------------------------------------------------------------------
- */
+/* --- samples ---------------------------------------------------------------------------------- */
 
 static struct frame *site_frame(struct making *m, struct tree *t, uint32_t site, uint32_t address)
 {
@@ -273,8 +271,7 @@ static void add_sample(struct making *m)
 	must("window", window_add(&m->window, &m->stacks, &a));
 }
 
-/* --- segments -----------------------------------------------------------------------------------
- */
+/* --- segments --------------------------------------------------------------------------------- */
 
 static void make_sampler(struct making *m)
 {
@@ -402,8 +399,7 @@ static void make_hour(struct making *m)
 		unlink(path[TIER_WINDOW]);
 }
 
-/* --- arguments ----------------------------------------------------------------------------------
- */
+/* --- arguments -------------------------------------------------------------------------------- */
 
 static void usage(void)
 {

@@ -81,7 +81,7 @@ static int run_without_bpf(char **command)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = {.len = sizeof refuse / sizeof *refuse, .filter = refuse};
+	struct sock_fprog program = {.len = sizeof(refuse) / sizeof(*refuse), .filter = refuse};
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
 		return 3;
 	execvp(command[0], command);

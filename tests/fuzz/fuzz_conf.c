@@ -37,8 +37,8 @@ static void must_read_back(const struct conf *c)
 
 static void must_be_a_line(const struct conf_error *error)
 {
-	size_t n = strnlen(error->text, sizeof error->text);
-	if (n == 0 || n == sizeof error->text)
+	size_t n = strnlen(error->text, sizeof(error->text));
+	if (n == 0 || n == sizeof(error->text))
 		abort();
 	for (size_t i = 0; i < n; i++)
 		if (error->text[i] < 0x20 || error->text[i] > 0x7e)
@@ -50,12 +50,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct conf c, before;
 	struct conf_error error = {""};
-	memset(&c, 0x5a, sizeof c);
+	memset(&c, 0x5a, sizeof(c));
 	before = c;
 	int r = conf_parse((const char *)data, size, "mperf.conf", &c, &error);
 	if (r == 0)
 		must_read_back(&c);
-	else if (r != CONF_WRONG || memcmp(&c, &before, sizeof c) != 0)
+	else if (r != CONF_WRONG || memcmp(&c, &before, sizeof(c)) != 0)
 		abort();
 	else
 		must_be_a_line(&error);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/pmu/event.h"
+#include "daemon/pmu/event/event.h"
 
 struct input {
 	const char *text; /* of every file but types */

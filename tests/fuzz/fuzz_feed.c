@@ -36,7 +36,7 @@ static size_t piece(const uint8_t *data, size_t size)
 {
 	uint32_t said = 0;
 	if (size >= sizeof(struct mperf_feed_head))
-		memcpy(&said, data + 4, sizeof said);
+		memcpy(&said, data + 4, sizeof(said));
 	return said >= sizeof(struct mperf_feed_head) && said <= size ? said : size;
 }
 

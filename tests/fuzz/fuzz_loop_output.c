@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/blocks.h"
-#include "daemon/query/roofline.h"
+#include "daemon/query/loops/blocks.h"
+#include "daemon/query/loops/roofline.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

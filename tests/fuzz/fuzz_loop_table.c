@@ -41,7 +41,7 @@ static void must_be_term(const struct loop_table *t, const struct loop_term *ter
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct loop_table t;
-	memset(&t, 0x5a, sizeof t);
+	memset(&t, 0x5a, sizeof(t));
 	int r = loop_table_parse(data, size, &t);
 	if (r != 0) {
 		if (r != FEED_TABLE_MALFORMED && r != FEED_TABLE_LIMIT)

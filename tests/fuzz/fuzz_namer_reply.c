@@ -6,9 +6,9 @@
  */
 #include <fcntl.h>
 
-#include "daemon/attribute/reply.h"
 #include "daemon/namer/opener.h"
 #include "daemon/namer/parser.h"
+#include "daemon/naming/reply.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/store/rollup.h"
-#include "daemon/store/segment_trailer.h"
+#include "daemon/store/rollup/rollup.h"
+#include "daemon/store/segment/trailer.h"
 #include "tests/fuzz/mutate.h"
 
 MUTATE_ALSO_BY(mutate_sqlite)

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/query/blocks.h"
-#include "daemon/query/roofline.h"
-#include "daemon/store/segment_trailer.h"
+#include "daemon/query/loops/blocks.h"
+#include "daemon/query/loops/roofline.h"
+#include "daemon/store/segment/trailer.h"
 #include "tests/fuzz/mutate.h"
 
 MUTATE_ALSO_BY(mutate_sqlite)

@@ -5,10 +5,10 @@
  */
 #include <stdlib.h>
 
-#include "client/top_harts.h"
-#include "client/top_keys.h"
-#include "client/top_layout.h"
-#include "client/top_text.h"
+#include "client/top/harts.h"
+#include "client/top/keys.h"
+#include "client/top/layout.h"
+#include "client/top/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

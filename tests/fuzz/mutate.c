@@ -149,7 +149,7 @@ static size_t mutate(uint8_t *data, size_t n, size_t room, uint64_t seed, stroke
 	return c.n;
 }
 
-/* --- ELF ------------------------------------------------------------------------------------- */
+/* --- ELF -------------------------------------------------------------------------------------- */
 
 struct sections {
 	size_t at, count, names;
@@ -303,7 +303,7 @@ size_t mutate_elf(uint8_t *data, size_t n, size_t room, uint64_t seed)
 	return mutate(data, n, room, seed, stroke_elf);
 }
 
-/* --- SQLite ---------------------------------------------------------------------------------- */
+/* --- SQLite ----------------------------------------------------------------------------------- */
 
 #define SQLITE_HEADER_BYTES 100
 #define PAGE_HEADER_BYTES 12
@@ -349,7 +349,7 @@ size_t mutate_sqlite(uint8_t *data, size_t n, size_t room, uint64_t seed)
 	return mutate(data, n, room, seed, stroke_sqlite);
 }
 
-/* --- jitdump --------------------------------------------------------------------------------- */
+/* --- jitdump ---------------------------------------------------------------------------------- */
 
 #define JITDUMP_HEADER_BYTES 40
 #define JITDUMP_RECORD_BYTES 64 /* without name and code, at most */
@@ -392,7 +392,7 @@ size_t mutate_jitdump(uint8_t *data, size_t n, size_t room, uint64_t seed)
 	return mutate(data, n, room, seed, stroke_jitdump);
 }
 
-/* --- lines ----------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 /* n bytes of text in place of `drop` bytes at `at`. */
 static void splice(struct canvas *c, size_t at, size_t drop, const void *text, size_t n)

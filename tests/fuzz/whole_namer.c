@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/attribute/namer.h"
+#include "daemon/naming/namer.h"
 #include "tests/fuzz/item.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/unit/namer_rig.h"
@@ -77,7 +77,7 @@ static double now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* --- how workers ended ----------------------------------------------------------------------- */
+/* --- how workers ended ------------------------------------------------------------------------ */
 
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
@@ -111,7 +111,7 @@ static int status_of(pid_t pid)
 	return -1;
 }
 
-/* --- one input ------------------------------------------------------------------------------- */
+/* --- one input -------------------------------------------------------------------------------- */
 
 /* A copy of `from` with one part damaged; its parts are static, until the next call. */
 static struct item damage(const struct item *from)
@@ -302,7 +302,7 @@ static struct outcome name_item(const struct item *item, const char *dir)
 	return o;
 }
 
-/* --- findings -------------------------------------------------------------------------------- */
+/* --- findings --------------------------------------------------------------------------------- */
 
 /* status: of who died, or 0 */
 static void keep(const struct item *item, const char *sort, int status)
@@ -382,7 +382,7 @@ static bool holds_too_many(size_t n_files)
 	       count_descriptors(s.parser.pid) > 16 + 3 * n_files;
 }
 
-/* --- the run --------------------------------------------------------------------------------- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 static uint64_t seen[1 << 16];
 

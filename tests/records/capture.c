@@ -30,15 +30,14 @@
 #define HARTS_MAX 64
 #define STREAMS_MAX (HARTS_MAX * 4)
 #define RING_BYTES (512u << 10)
-#define FILE_BYTES                                                                                 \
-	(60u << 10) /* recordings stay small: whole records up to here, shared by rings */
+/* recordings stay small: whole records up to here, shared by rings */
+#define FILE_BYTES (60u << 10)
 #define STACK_BYTES 2048
 #define PERIOD_NS 1000000u
 #define RUN_SECONDS 3 /* commands that do not end by themselves are killed */
 
 #if defined(__x86_64__)
-#define USER_REGS 0xff0fffull /* Source: arch/x86/include/uapi/asm/perf_regs.h: no DS, ES, FS, GS  \
-			       */
+#define USER_REGS 0xff0fffull /* Source: arch/x86/include/uapi/asm/perf_regs.h: no DS, ES, FS, GS */
 #elif defined(__riscv)
 #define USER_REGS 0xffffffffull
 #else

@@ -26,8 +26,8 @@ static int library(const char *path, int n)
 	return 0;
 }
 
-/* Two that do not see one another; the first, which serves both, is closed before the second ends.
- */
+/* Two that do not see one another; the first, which serves both, is closed before the
+ * second ends. */
 static int both(char **paths)
 {
 	void *first = dlopen(paths[0], RTLD_NOW | RTLD_LOCAL);

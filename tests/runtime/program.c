@@ -31,7 +31,7 @@ __attribute__((noinline)) static void count_a(unsigned n)
 		COUNT(A, 1);
 }
 
-/* --- constructors and destructors ------------------------------------------------------------ */
+/* --- constructors and destructors ------------------------------------------------------------- */
 
 static int wants_ends; /* destructors count too */
 
@@ -46,7 +46,7 @@ __attribute__((destructor)) static void late(void)
 		COUNT(8, 8);
 }
 
-/* --- threads --------------------------------------------------------------------------------- */
+/* --- threads ---------------------------------------------------------------------------------- */
 
 #define THREADS_MAX 256
 
@@ -121,7 +121,7 @@ static void say_and_wait(void)
 		_exit(3);
 }
 
-/* --- processes ------------------------------------------------------------------------------- */
+/* --- processes -------------------------------------------------------------------------------- */
 
 static void forks(unsigned n)
 {
@@ -190,7 +190,7 @@ static void executes(const char *self)
 	count_a(5);
 }
 
-/* --- signals --------------------------------------------------------------------------------- */
+/* --- signals ---------------------------------------------------------------------------------- */
 
 static void on_signal(int signal)
 {
@@ -247,7 +247,7 @@ static void signal_first(unsigned n)
 	pthread_join(t, NULL);
 }
 
-/* --- regions --------------------------------------------------------------------------------- */
+/* --- regions ---------------------------------------------------------------------------------- */
 
 static void nested(void)
 {
@@ -349,7 +349,7 @@ static void region_threads(unsigned n)
 		pthread_join(t[i], NULL);
 }
 
-/* --- libraries ------------------------------------------------------------------------------- */
+/* --- libraries -------------------------------------------------------------------------------- */
 
 static int library(const char *path, unsigned n)
 {
@@ -448,7 +448,7 @@ static int libraries_and_threads(const char *path, unsigned n)
 	return r;
 }
 
-/* --- nests ----------------------------------------------------------------------------------- */
+/* --- nests ------------------------------------------------------------------------------------ */
 
 static void nests(unsigned n)
 {
@@ -462,7 +462,7 @@ static void nest_open(unsigned n)
 	NEST(1, say_and_wait());
 }
 
-/* --- descriptors ----------------------------------------------------------------------------- */
+/* --- descriptors ------------------------------------------------------------------------------ */
 
 /* Close all that is not known, then have descriptors of all numbers: nobody may write there. */
 static int keeps_errno(void)
@@ -489,7 +489,7 @@ static int takes_descriptors(void)
 	return lseek(own, 0, SEEK_END) == 0 ? 0 : 4;
 }
 
-/* --- ends ------------------------------------------------------------------------------------ */
+/* --- ends ------------------------------------------------------------------------------------- */
 
 static void regions(unsigned n)
 {

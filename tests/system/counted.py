@@ -44,6 +44,10 @@ def program(build):
     return linked(build, "program", "program.c")
 
 
+def edges(build):
+    return linked(build, "edges", "edges.c")
+
+
 def library(build, **options):
     return linked(build, "library.so", "library.c", flags=["-shared", "-fPIC"],
                   with_runtime=False, **options)

@@ -44,8 +44,8 @@ static void on_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
 		fuse_reply_err(request, ENOENT);
 		return;
 	}
-	struct fuse_entry_param entry = {.ino = PROGRAM_INODE, .attr_timeout = 1000,
-		.entry_timeout = 1000};
+	struct fuse_entry_param entry = {
+		.ino = PROGRAM_INODE, .attr_timeout = 1000, .entry_timeout = 1000};
 	fill(PROGRAM_INODE, &entry.attr);
 	fuse_reply_entry(request, &entry);
 }
@@ -54,10 +54,10 @@ static void on_open(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info 
 {
 	(void)inode;
 	char path[64], name[32] = "";
-	snprintf(path, sizeof path, "/proc/%d/comm", (int)fuse_req_ctx(request)->pid);
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)fuse_req_ctx(request)->pid);
 	FILE *f = fopen(path, "re");
 	if (f) {
-		if (!fgets(name, sizeof name, f))
+		if (!fgets(name, sizeof(name), f))
 			name[0] = '\0';
 		fclose(f);
 	}
@@ -95,7 +95,8 @@ int main(int argc, char **argv)
 	};
 	char *arguments[] = {argv[0], (char *)"-oallow_other,default_permissions", NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(2, arguments);
-	struct fuse_session *session = fuse_session_new(&args, &operations, sizeof operations, NULL);
+	struct fuse_session *session =
+		fuse_session_new(&args, &operations, sizeof(operations), NULL);
 	if (!session || fuse_session_mount(session, argv[2]) != 0)
 		return 1;
 	fuse_session_loop(session);

@@ -8,9 +8,9 @@
 __attribute__((always_inline)) static inline uint64_t inner(uint64_t x, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++) { /* HOT */
-		x ^= x << 13; /* HOT */
-		x ^= x >> 7; /* HOT */
-		x ^= x << 17; /* HOT */
+		x ^= x << 13;              /* HOT */
+		x ^= x >> 7;               /* HOT */
+		x ^= x << 17;              /* HOT */
 	}
 	return x;
 }

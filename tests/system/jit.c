@@ -2,10 +2,9 @@
  *
  * A program that runs code which is in no file: it copies the bytes of one of its own functions
  * into anonymous executable memory and runs them there. `map` says so in /tmp/perf-PID.map, `dump`
- * in a jitdump file, `quiet` nowhere, `late` in a map that it writes at its end. The second argument
- * is the time to run, in milliseconds.
- * Source of both formats: Linux tools/perf/Documentation/jit-interface.txt and
- * jitdump-specification.txt.
+ * in a jitdump file, `quiet` nowhere, `late` in a map that it writes at its end. The second
+ * argument is the time to run, in milliseconds. Source of both formats: Linux
+ * tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -42,7 +41,7 @@ static uint64_t now_ns(void)
 static void write_map(const void *code)
 {
 	char path[64];
-	snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
 	FILE *f = fopen(path, "w");
 	if (!f)
 		exit(3);
@@ -65,17 +64,17 @@ static void write_dump(const void *code)
 {
 	static const char name[] = "jitted_by_dump";
 	char path[64];
-	snprintf(path, sizeof path, "/tmp/jit-%d.dump", (int)getpid());
+	snprintf(path, sizeof(path), "/tmp/jit-%d.dump", (int)getpid());
 	int fd = open(path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0644);
 	if (fd < 0)
 		exit(3);
-	struct dump_header header = {0x4A695444, 1, sizeof header, EM_X86_64, 0,
-		(uint32_t)getpid(), now_ns(), 0};
-	struct dump_load load = {0, sizeof load + sizeof name + CODE_BYTES, now_ns(),
-		(uint32_t)getpid(), (uint32_t)syscall(SYS_gettid), (uintptr_t)code,
-		(uintptr_t)code, CODE_BYTES, 1};
-	if (write(fd, &header, sizeof header) < 0 || write(fd, &load, sizeof load) < 0 ||
-		write(fd, name, sizeof name) < 0 || write(fd, code, CODE_BYTES) < 0)
+	struct dump_header header = {
+		0x4A695444, 1, sizeof(header), EM_X86_64, 0, (uint32_t)getpid(), now_ns(), 0};
+	struct dump_load load = {0, sizeof(load) + sizeof(name) + CODE_BYTES, now_ns(),
+		(uint32_t)getpid(), (uint32_t)syscall(SYS_gettid), (uintptr_t)code, (uintptr_t)code,
+		CODE_BYTES, 1};
+	if (write(fd, &header, sizeof(header)) < 0 || write(fd, &load, sizeof(load)) < 0 ||
+		write(fd, name, sizeof(name)) < 0 || write(fd, code, CODE_BYTES) < 0)
 		exit(3);
 	/* The mapping is the sign by which a profiler finds the file. */
 	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
@@ -86,7 +85,8 @@ int main(int argc, char **argv)
 {
 	if (argc < 3)
 		return 2;
-	void *code = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *code =
+		mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (code == MAP_FAILED)
 		return 3;
 	memcpy(code, (const void *)(uintptr_t)spin, 256);
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
 		write_dump(code);
 
 	uint64_t (*jitted)(uint64_t, uint64_t);
-	memcpy(&jitted, &code, sizeof jitted);
+	memcpy(&jitted, &code, sizeof(jitted));
 	uint64_t x = 88172645463325252u, end = now_ns() + strtoull(argv[2], NULL, 10) * 1000000u;
 	while (now_ns() < end)
 		x = jitted(x, 100000);

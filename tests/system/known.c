@@ -99,7 +99,7 @@ static void stay_on(int hart)
 	cpu_set_t set;
 	CPU_ZERO(&set);
 	CPU_SET(hart, &set);
-	if (sched_setaffinity(0, sizeof set, &set) < 0)
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
 		exit(3);
 }
 

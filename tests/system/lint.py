@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The source as text: the order of the stations, licences, sizes, static analysis."""
 import fnmatch
+import os
 import re
 import subprocess
 
@@ -9,7 +10,8 @@ from machine import ROOT, need_program
 
 # Each folder, and what its files may include besides their own. Stations include only stations
 # before them; everybody may include proto/, the daemon platform-db/. daemon.c and main.c, which wire, are the exception.
-STATIONS = ["pmu", "decode", "attribute", "loops", "aggregate", "store", "query", "control"]
+STATIONS = ["pmu", "decode", "naming", "attribute", "loops", "aggregate", "store", "query", "session", "service",
+            "control"]
 MAY_INCLUDE = {
     "proto": {"proto"},
     "platform-db": {"platform-db", "proto"},
@@ -20,13 +22,19 @@ MAY_INCLUDE = {
 for position, station in enumerate(STATIONS):
     MAY_INCLUDE[f"daemon/{station}"] = {"proto", "platform-db", *(f"daemon/{s}" for s in STATIONS[:position + 1])}
 # The wire between mperfd and its workers belongs to the workers.
-MAY_INCLUDE["daemon/attribute"].add("daemon/namer")
+MAY_INCLUDE["daemon/naming"].add("daemon/namer/message.h")
 # Names that programs gave themselves are read as the namer reads those of files.
 MAY_INCLUDE["daemon/query"].add("daemon/namer/demangle.h")
 # What instrumented programs send is said once, for all sides.
 MAY_INCLUDE["daemon/loops"].add("runtime")
-# What the administrator has set; control alone acts on it.
+# What the administrator has set.
+MAY_INCLUDE["daemon/service"].add("daemon/conf.h")
 MAY_INCLUDE["daemon/control"].add("daemon/conf.h")
+
+
+def room_of(folder):
+    """The station or top-level folder that a folder belongs to."""
+    return "/".join(folder.split("/")[:2 if folder.startswith("daemon/") else 1])
 
 
 def tracked(*patterns):
@@ -44,16 +52,82 @@ def tracked(*patterns):
 def test_includes_follow_the_order_of_the_stations(build):
     wrong = []
     for path in tracked("*.c", "*.h"):
-        folder = str(path.parent.relative_to(ROOT))
-        allowed = MAY_INCLUDE.get(folder)
+        room = room_of(str(path.parent.relative_to(ROOT)))
+        allowed = MAY_INCLUDE.get(room)
         if allowed is None:
             continue
         for include in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M):
-            target = include.rpartition("/")[0]
+            target = room_of(include.rpartition("/")[0])
             if include.endswith(".inc") or target in allowed or include in allowed:
                 continue
             wrong.append(f"{path.relative_to(ROOT)} includes {include}")
     assert not wrong, wrong
+
+
+def circles(edges):
+    """The sets of nodes that lead back to each other, of {node: nodes}. Source: R. Tarjan, "Depth-first
+    search and linear graph algorithms", 1972."""
+    number, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        number[node] = low[node] = len(number)
+        stack.append(node)
+        for other in edges.get(node, ()):
+            if other not in number:
+                visit(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == number[node]:
+            circle = stack[stack.index(node):]
+            del stack[stack.index(node):]
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for node in edges:
+        if node not in number:
+            visit(node)
+    return found
+
+
+def objects(build):
+    """{source: its object}, of all that was built."""
+    sources = {str(p.relative_to(ROOT)) for p in tracked("*.c", "*.cc")
+               if not str(p.relative_to(ROOT)).startswith("tests/")}
+    return {s: o for s in sources for o in (
+        [build / f"{s.removesuffix('.c')}.o"] if s.endswith(".c") else
+        sorted(build.glob(f"llvm-*/{s.removeprefix('llvm-pass/').removesuffix('.cc')}.o"))[-1:]) if o.exists()}
+
+
+def calls(build):
+    """{source: sources whose functions or data it names}."""
+    defines, needs = {}, {}
+    source_of = {str(o): source for source, o in objects(build).items()}
+    listed = subprocess.run(["nm", "-A", *source_of], check=True, capture_output=True, text=True).stdout
+    for path, kind, name in re.findall(r"^(.*?):.* (\w) (\S+)$", listed, re.M):
+        if kind in "TDBRC":
+            defines[name] = source_of[path]
+        elif kind == "U":
+            needs.setdefault(source_of[path], set()).add(name)
+    return {source: {defines[n] for n in names if n in defines} - {source} for source, names in needs.items()}
+
+
+def test_no_files_of_a_room_call_each_other_in_a_circle(build):
+    edges = calls(build)
+    assert len(edges) > 200, len(edges)
+    in_room = {a: {b for b in others if b.rpartition("/")[0] == a.rpartition("/")[0]}
+               for a, others in edges.items()}
+    assert not circles(in_room), circles(in_room)
+
+
+def test_no_headers_include_each_other_in_a_circle(build):
+    edges = {str(p.relative_to(ROOT)): set(re.findall(r'^#include "([^"]+)"', p.read_text(), re.M))
+             for p in tracked("*.h")}
+    assert not circles(edges), circles(edges)
+
+
+def test_circles_are_found(build):
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"d"}}) == [["a", "b", "c"]]
+    assert not circles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
 
 
 def test_hash_tables_have_a_key(build):
@@ -77,6 +151,23 @@ def test_the_daemon_parses_no_elf(build):
     assert libraries and not [n for n in libraries if re.match("libelf|libdw", n)], libraries
 
 
+def test_a_cross_build_compiles_nothing_before_its_libraries_are_there(build):
+    """As make understood the rules: it builds in parallel, and a clean clone has no sysroot yet."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    place = f"{build}/none"
+    done = subprocess.run(["make", "-np", "CROSS=riscv64", f"BUILD={place}", "PASS=no", "all"], cwd=ROOT,
+                          capture_output=True, text=True, env=environment)
+    rules = {target: (needs, first.split()) for target, needs, first in re.findall(
+        rf"^{re.escape(place)}/riscv64/(\S+): ([^|\n]*)\|?(.*)$", done.stdout, re.M)}
+    assert f"{place}/boards/riscv64.packages" in rules["gen/all"][0].split(), rules["gen/all"]
+    objects_ = {target: first for target, (needs, first) in rules.items()
+                if target.endswith(".o") and ".bpf." not in target and ".c" in needs}
+    assert len(objects_) > 200, len(objects_)
+    early = [target for target, first in objects_.items()
+             if not {f"{place}/riscv64/gen/all", f"{place}/boards/riscv64.packages"} & set(first)]
+    assert not early, early
+
+
 def test_every_source_states_its_licence(build):
     sources = tracked("*.c", "*.h", "*.cc", "*.ll", "*.py", "*.mk", "Makefile", "*.proto", "*.sql",
                       "*.inc")
@@ -90,6 +181,22 @@ def test_files_and_lines_keep_their_bounds(build):
     assert not long, long
 
 
+def test_c_files_are_in_form(build):
+    """As clang-format 14 has them, Debian 12's: other versions format otherwise."""
+    program = need_program("clang-format-14")
+    files = [path.relative_to(ROOT) for path in tracked("*.c", "*.h", "*.cc")]
+    done = subprocess.run([program, "--dry-run", *files], cwd=ROOT, capture_output=True, text=True)
+    wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: warning", done.stderr, re.M)))
+    assert done.returncode == 0 and not wrong, wrong or done.stderr
+
+
+def test_headers_and_sizes_are_written_one_way(build):
+    guarded = [str(p.relative_to(ROOT)) for p in tracked("*.h") if "\n#pragma once\n" not in p.read_text()]
+    bare = [str(p.relative_to(ROOT)) for p in tracked("*.c", "*.h", "*.cc")
+            if re.search(r"\bsizeof [^(]", macros.plain(p.read_text()))]
+    assert not guarded and not bare, (guarded, bare)
+
+
 # Macros in use that evaluate an argument more than once. What is added here needs a look at all uses;
 # an inline function is better where one can be written.
 REPEATING_HEADERS = ["sys/queue.h", "sys/param.h", "uthash.h", "utlist.h"]
@@ -97,7 +204,7 @@ REPEATING = set("""
     COUNTED CPUS DL_APPEND DL_APPEND2 DL_DELETE DL_DELETE2 DL_FOREACH DL_FOREACH2 DL_FOREACH_SAFE
     DL_FOREACH_SAFE2 HASH_ADD HASH_ADD_INT HASH_ADD_KEYPTR HASH_CLEAR HASH_COUNT HASH_DEL HASH_FIND
     HASH_FIND_INT HASH_FUNCTION HASH_ITER STEP TAILQ_ENTRY TAILQ_HEAD TAILQ_INIT TAILQ_INSERT_HEAD
-    TAILQ_INSERT_TAIL TAILQ_REMOVE TAKE_FD TAKE_PTR TWICE""".split())
+    TAILQ_INSERT_TAIL TAILQ_REMOVE TAKE_FD TAKE_PTR TEST TWICE""".split())
 
 
 def repeating_macros():

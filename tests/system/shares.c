@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A program whose shares of CPU time are known by construction. Two threads do the same rounds of
- * work; a round spends 50, 30, 15 and 5 parts in four functions: a plain one, a recursive one, one in a
- * shared library (shares_library.c), and a small one. The parts are counted in iterations of one and
- * the same loop, so that they
- * hold at any clock rate; at the end the program prints what each function really spent, by
- * CLOCK_THREAD_CPUTIME_ID, which is what a profiler has to find.
+ * work; a round spends 50, 30, 15 and 5 parts in four functions: a plain one, a recursive one, one
+ * in a shared library (shares_library.c), and a small one. The parts are counted in iterations of
+ * one and the same loop, so that they hold at any clock rate; at the end the program prints what
+ * each function really spent, by CLOCK_THREAD_CPUTIME_ID, which is what a profiler has to find.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -87,8 +86,8 @@ __attribute__((noinline)) static void *work(void *argument)
 int main(int argc, char **argv)
 {
 	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 100;
-	struct account account[2] = {{.x = 88172645463325252u, .rounds = rounds},
-		{.x = 1234567u, .rounds = rounds}};
+	struct account account[2] = {
+		{.x = 88172645463325252u, .rounds = rounds}, {.x = 1234567u, .rounds = rounds}};
 	pthread_t thread;
 	if (pthread_create(&thread, NULL, work, &account[1]) != 0)
 		return 1;

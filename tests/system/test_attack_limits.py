@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import select
+import shutil
 import socket
 import subprocess
 import time
@@ -12,7 +13,8 @@ from pathlib import Path
 
 from attacked import DAEMON, MALLORY, VICTOR, UnitService, as_user
 from counted import SANITIZE
-from machine import Folder
+from machine import Folder, compile_program
+from rates import allowing, rate_allowed
 from service import Service, children_of, wait_until
 from wire import CANCEL, DONE, FAILURE, LIST, READY, RECORD, STATUS, TOP, Client, field, fields, hello
 
@@ -262,7 +264,17 @@ def test_recordings_of_one_user_are_bounded_in_sum_and_another_one_records(build
         assert refused and all("recordings of their own events" in what for what in refused), said
         answered(service, VICTOR, "record", "-e", "cpu-clock:u", "-o",
                  service.homes[VICTOR] / "own.mprf", "--", "true")
-        answered(service, VICTOR, "record", "-o", service.homes[VICTOR] / "shared.mprf", "--", "true")
+        answered(service, VICTOR, "record", "-g", "fp", "-o", service.homes[VICTOR] / "shared.mprf", "--", "true")
+
+
+@allowing()
+def test_a_recording_that_ends_for_want_of_room_says_so(build):
+    with victim(build, MuchLocked, flush="1s", budget="16M") as service:
+        home = service.homes[VICTOR]
+        noise = shutil.copy(compile_program(build, "noise.c"), home)
+        done = service.user(VICTOR, "record", "-e", "cpu-clock:u", "-F", rate_allowed(4000), "-o",
+                            home / "own.mprf", "--", noise, home, "8", timeout=120)
+        assert "it ended early: your recordings have used up your space" in done.stderr, done.stderr
 
 
 def test_unread_answers_of_all_connections_have_one_limit(build):

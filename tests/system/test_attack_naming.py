@@ -135,11 +135,11 @@ def test_files_that_end_the_parser_cost_their_user_naming_and_nobody_else(build)
             for uid in (MALLORY, VICTOR)}
     assert len(told[MALLORY]) == 1 and told[VICTOR] == [], told
     doctor = {uid: service.user(uid, "doctor").stdout for uid in (MALLORY, VICTOR)}
-    assert "naming rests for you" in doctor[MALLORY], doctor[MALLORY]
-    assert "naming rests for you" not in doctor[VICTOR], doctor[VICTOR]
+    assert "naming is paused for you" in doctor[MALLORY], doctor[MALLORY]
+    assert "naming is paused for you" not in doctor[VICTOR], doctor[VICTOR]
     assert "the service's opener" in doctor[VICTOR], doctor[VICTOR]
     # the log has it, and not much of it
-    lines = [line for line in service.said().splitlines() if "naming rests" in line]
+    lines = [line for line in service.said().splitlines() if "naming is paused" in line]
     assert 1 <= len(lines) <= 12 and f"user {MALLORY}" in lines[0], lines
     assert "evil_crash" not in service.said()
 

@@ -60,17 +60,19 @@ def as_mallory(do):
 
 
 def expect_short_turns(build, do):
-    """do(service) as Mallory; what it returned. The longest turn is the service's since it started, so one
-    that is too long fails all that come after it, too: each names its own."""
+    """do(service) as Mallory; what it returned. What Mallory makes long is long each time. Once a minute
+    the service may try for itself what it can sample by (sampler/share.c), which is a long turn too."""
     service = service_of(build)
-    before = turns(service)["longest_ns"]
-    found = as_mallory(lambda: do(service))
-    began = time.monotonic()
-    after = turns(service)["longest_ns"]
-    assert time.monotonic() - began < 30, "the loop stood still"
-    if after > before:
-        assert after < longest_ms_allowed(build) * 1e6, (before / 1e6, after / 1e6)
-    return found
+    for attempt in range(3):
+        before = turns(service)
+        found = as_mallory(lambda: do(service))
+        began = time.monotonic()
+        after = turns(service)
+        assert time.monotonic() - began < 30, "the loop stood still"
+        if after["long"] == before["long"] or after["lately_ns"] < longest_ms_allowed(build) * 1e6:
+            return found
+        print(f"  attempt {attempt + 1}: {before} {after}", flush=True)
+    raise AssertionError(f"turns of up to {after['lately_ns'] / 1e6} ms, three times")
 
 
 # --- requests -------------------------------------------------------------------------------------------
@@ -101,7 +103,7 @@ def test_a_frame_that_names_a_process_250000_times(build):
         return said_of(service, STAT, field(STAT_TARGET, packed(PID_FIELD, 250000, own)) +
                        field(2, b"task-clock"))
     said = expect_short_turns(build, ask)
-    assert "more often than mperfd takes" in said, said
+    assert "more often than mperfd accepts" in said, said
 
 
 def test_one_more_than_the_limit_is_refused_by_name(build):
@@ -264,7 +266,7 @@ def test_a_table_of_as_many_counters_as_may_be(build):
 
 
 def test_a_round_of_many_sums(build):
-    n = 8000
+    n = 16000  # LOOP_WINDOW_ROWS_PER_USER_MAX is 16384
 
     def send(service):
         out = bytearray(feed.uleb(1) + feed.uleb(n + 1) + feed.uleb(0))
@@ -285,6 +287,8 @@ def test_a_round_of_many_sums(build):
                 for first in range(0, n, 2000):
                     c.send(feed.deltas({i: 1 for i in range(first, min(first + 2000, n))}))
                 c.send(feed.round_())
+            # who asks has what is in hand written first
+            said_of(service, HOTSPOTS, b"")
             c.socket.shutdown(socket.SHUT_WR)
             c.is_hung_up_on(60)
         return n

@@ -144,12 +144,12 @@ def test_harts_whose_events_died_are_named_and_mended(build):
             libc.ioctl(fd, 0x2401, 0)  # PERF_EVENT_IOC_DISABLE
             os.close(fd)
         said = wait_until("the trouble is named", lambda: trouble(service))
-        assert "busy for" in said and "brought no samples" in said, said
+        assert "busy for" in said and "delivered no samples" in said, said
         wait_until("all is well again", lambda: trouble(service) is None)
         lost = losses(service.ask("status"))
         assert lost["busy second without samples"] >= 1, lost
-        assert "brought no samples" in service.said() and \
-            "all busy harts bring samples again" in service.said(), service.said()
+        assert "delivered no samples" in service.said() and \
+            "all busy harts deliver samples again" in service.said(), service.said()
         # answers of that time say so too
         found = wait_until("it is stored", lambda: service.ask("hotspots")["provenance"]["lost"]
                            .get("busy second without samples"))

@@ -57,7 +57,7 @@ def conf_rows():
 
 
 def range_text(kind, least, most, unit):
-    if kind in ("COUNT", "DURATION", "BYTES"):
+    if kind in ("COUNT", "DURATION", "BYTES", "SHARE"):
         return f"From {least} to {most}{' ' + unit if unit else ''}."
     return {"SWITCH": "A switch.", "PATH": "A path.", "GROUP": "The name of a group",
             "EVENTS": "Events"}[kind]
@@ -94,7 +94,7 @@ def test_the_examples_of_the_configuration_have_keys_that_exist(build):
 # --- mperf-store(5) ------------------------------------------------------------------------------
 
 def schema():
-    return (ROOT / "daemon" / "store" / "schema.sql").read_text()
+    return (ROOT / "daemon" / "store" / "segment" / "schema.sql").read_text()
 
 
 @functools.lru_cache(maxsize=None)
@@ -130,7 +130,7 @@ def test_every_table_and_column_is_documented(build):
 
 
 def test_every_key_of_meta_is_documented(build):
-    comment = schema().split("Keys of version 1:")[1].split("CREATE TABLE")[0]
+    comment = schema().split("What the segment is. Keys:")[1].split("CREATE TABLE")[0]
     keys = [key for line in re.findall(r"^--   (\S.*?)(?:   |$)", comment, re.M)
             for key in re.findall(r"[a-z_]+", line.split("  ")[0])]
     documented = [tag for tag, _ in tagged(section(page("mperf-store.5"), "KEYS OF META"))]
@@ -169,7 +169,9 @@ def test_the_queries_of_the_page_answer(build):
         # This machine may count no instructions, and lose nothing.
         assert found or " loss " in query or " reading " in query, query
     functions, processes, stack = (ask(build, query) for query in queries[:3])
-    assert functions[0][0] == "spin" and functions[0][2] > 100, functions
+    # Where a PMU's registers trap, the kernel's write to one may have more than the program.
+    spin, = (row for row in functions if row[0] == "spin")
+    assert spin[2] > 20, functions
     assert processes[0][1] == "known", processes
     assert stack[0][1] == "spin" and "main" in [row[1] for row in stack], stack
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from attacked import need_plain
-from machine import ROOT, need_root
+from machine import ROOT, by_itself, need_root
 
 SECONDS = 60
 TIMES = 2
@@ -37,6 +37,7 @@ def test_a_loop_that_hangs_is_seen_by_the_watchdog(build):
     held(build, "watchdog", 1)
 
 
+@by_itself("each mperfd of the machine reads its mappings, which takes one with sanitizers many seconds")
 def test_a_process_of_very_many_mappings_is_sampled_and_costs_no_samples(build):
     held(build, "mappings", 1)
 

@@ -108,24 +108,24 @@ def test_what_makes_no_sense_is_passed_over_and_counted(build):
     with Folder() as folder, Service(build, folder) as service:
         now = feed.now_ns()
         for cause, *messages in (
-                ("counts of what was not announced", feed.deltas({0: 1}, thread_=9)),
-                ("counts of what was not announced", feed.deltas({0: 1}, number=9)),
-                ("counts of what was not announced", feed.deltas({0: 1}, region_=9)),
-                ("counts of what was not announced", feed.spent(9, 1)),
-                ("counts of what was not announced", feed.gone(1, 9)),
-                ("counts of what was not announced", feed.region(2, "in nothing", parent=1)),
+                ("counts of something not announced", feed.deltas({0: 1}, thread_=9)),
+                ("counts of something not announced", feed.deltas({0: 1}, number=9)),
+                ("counts of something not announced", feed.deltas({0: 1}, region_=9)),
+                ("counts of something not announced", feed.spent(9, 1)),
+                ("counts of something not announced", feed.gone(1, 9)),
+                ("counts of something not announced", feed.region(2, "in nothing", parent=1)),
                 ("counter out of place", feed.deltas({4: 1})),
                 ("counter out of place", feed.message(
                     feed.DELTAS, struct.pack("<IIIIQQ", 0, 0, 0, 2, now, now),
                     struct.pack("<IIQIIQ", 1, 0, 1, 1, 0, 1))),
                 ("time that runs backwards", feed.deltas({0: 1}, from_ns=now + 1, until_ns=now)),
-                ("said twice", feed.thread()),
-                ("said twice", feed.hello()),
-                ("said twice", feed.object_(n_counters=4)),
+                ("announced twice", feed.thread()),
+                ("announced twice", feed.hello()),
+                ("announced twice", feed.object_(n_counters=4)),
                 ("unknown message", feed.message(50, b"")),
                 ("too many counters", feed.object_(7, n_counters=1 << 30)),
                 ("too many modules", feed.object_(7, n_modules=1 << 30)),
-                ("thread without memory to count in", feed.round_(threads_lost=3)),
+                ("thread without memory for its counts", feed.round_(threads_lost=3)),
                 ("thread that is not the program's", feed.thread(5, tid=1),
                  feed.deltas({0: 1}, thread_=5))):
             passed_over(service, cause, *messages)
@@ -180,7 +180,7 @@ def test_programs_are_bounded_for_each_user(build):
         big = feed.Table()
         for i in range(20000):
             big.scope(feed.FUNCTION, "f" * 200, line=i + 1)
-        hung_up_on(service, "program above its memory", feed.hello(), feed.object_(),
+        hung_up_on(service, "program above its memory limit", feed.hello(), feed.object_(),
                    *feed.tables(big))
         assert service.ask("status")["feed"][0]["bytes"] == 0
 

@@ -199,7 +199,7 @@ def misbehaving(build, section, word):
 
 
 def test_a_file_that_makes_the_parser_crash_costs_only_its_own_names(build):
-    misbehaving(build, ".mperf.test.crash", "died")
+    misbehaving(build, ".mperf.test.crash", "crashed")
 
 
 @by_itself("the parser has a limit of CPU time, which beside others is more than a recording waits")

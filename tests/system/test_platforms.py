@@ -94,8 +94,8 @@ def test_doctor_names_the_core_of_every_hart(build):
     assert {row["hart"] for row in cores} == {
         row["hart"] for row in found_of(answer, "sampling")}, cores
     assert len({row["hart"] for row in cores}) == online(), cores
-    # Its identity, or that the kernel does not tell it.
-    assert all(re.search(r"(x86 \w+-\d+-|arm64 0x|riscv 0x|not told)", row["finding"])
+    # Its identity, or that it is not known.
+    assert all(re.search(r"(x86 \w+-\d+-|arm64 0x|riscv 0x|not known)", row["finding"])
                for row in cores if row["state"] == "ok" or row["remedy"]), cores
     assert not found_of(answer, "platforms"), found_of(answer, "platforms")
 
@@ -132,10 +132,16 @@ def test_an_owners_events_are_taken_by_name(build):
         assert done.returncode == 0, done.stderr
         counted = {row["event"]: row for row in json.loads(done.stderr)["rows"]}
         assert counted["cpu-clock"]["value"] > 0, counted
-        # By the very rule by which the raw code is counted, or is not.
-        raw = ask(build, folder, "stat", "-e", "cpu-clock,r1f7", "--json", "--", "true")
-        plain = {row["event"]: row for row in json.loads(raw.stderr)["rows"]}
-        assert counted["tried_event"]["reason"] == plain["r1f7"]["reason"], (counted, plain)
+        # By the very rule by which the raw code is counted, or is not. Whether a counter is free may
+        # change between the two.
+        events = "cpu-clock,tried_event,r1f7"
+        for attempt in range(5):
+            both = ask(build, folder, "stat", "-e", events, "--json", "--", "true")
+            plain = {row["event"]: row for row in json.loads(both.stderr)["rows"]}
+            if plain["tried_event"]["reason"] == plain["r1f7"]["reason"]:
+                break
+        else:
+            raise AssertionError((attempt, counted, plain))
         refused(ask(build, folder, "stat", "-e", "tried_evnet", "--", "true"), 2,
                 "'tried_event'")
         refused(mperfctl(build, "stat", "-e", "tried_event", "--", "true", check=False), 2,
@@ -193,13 +199,13 @@ def test_a_reload_takes_platforms_and_says_what_waits_for_a_restart(build):
         with OwnEtc(build, folder, platforms) as service:
             assert not any("Tried Core" in core for core in service.cores())
             write(service.described(), "tried.json", tried_core())
-            service.reload("platforms read anew")
+            service.reload("platforms reloaded")
             assert all("Tried Core" in core for core in service.cores()), service.cores()
             listed = service.ask("list")["rows"]
             assert any(row["event"] == "tried_event" for row in listed), listed
             # It says that nothing interrupts, which the plans in force could not know.
-            assert re.search(r"harts 0.* go on sampling by what the platforms said at the start; "
-                             "only a restart", service.said()), service.said()
+            assert re.search(r"harts 0.* keep sampling with the platform data read at the start; "
+                             "restart", service.said()), service.said()
             waits = [row for row in found_of(service.ask("doctor"), "sampling")
                      if row["state"] == "warn"]
             assert len(waits) == online() and all("restart" in row["remedy"] for row in waits)
@@ -213,13 +219,13 @@ def test_a_reload_with_a_broken_platform_keeps_what_was(build):
             write(service.described(), "tried.json", '{\n "platform": "tried-core",\n "x": 1\n}\n')
             service.reload("the platforms stay as they were")
             assert re.search(r"platforms\.d/tried\.json:3: unknown key 'x'", service.said())
-            assert "platforms read anew" not in service.said(), service.said()
+            assert "platforms reloaded" not in service.said(), service.said()
             assert all("Tried Core" in core for core in service.cores()), service.cores()
             wrong = found_of(service.ask("doctor"), "platforms")
             assert len(wrong) == 1 and "tried.json:3" in wrong[0]["finding"], wrong
             assert "reload mperfd" in wrong[0]["remedy"] and "it had" in wrong[0]["remedy"], wrong
             write(service.described(), "tried.json", tried_core())
-            service.reload("platforms read anew")
+            service.reload("platforms reloaded")
             assert not found_of(service.ask("doctor"), "platforms")
 
 
@@ -248,7 +254,7 @@ def check(build, *arguments):
 
 def test_the_owner_of_a_board_checks_his_file_before_mperfd_reads_it(build):
     shipped = ROOT / "platform-db" / "platforms"
-    assert check(build, shipped).stdout.endswith("nothing is wrong with them\n")
+    assert check(build, shipped).stdout.endswith("no errors\n")
     with Folder() as folder:
         write(folder, "tried.json", tried_core())
         shown = check(build, "--show", "tried-core", shipped, folder)

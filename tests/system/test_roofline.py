@@ -12,7 +12,7 @@ import threading
 import time
 
 import feed_program as feed
-from machine import NOBODY, ROOT, Folder, mperfctl, need_program, refused, rows
+from machine import NOBODY, ROOT, Folder, mperfctl, need_program, refused, rows, seal
 from service import Service, wait_until
 
 SECONDS = 19
@@ -141,12 +141,12 @@ def test_threads_are_told_apart(build):
         assert counted[0][1] != counted[1][1] and counted[1][1] == other.native_id, counted
 
 
-def messages_of_triad(calls, passes, time_ns):
+def messages_of_triad(calls, passes, time_ns, last=1):
     table = feed.triad()
     return b"".join([feed.hello(), feed.object_(n_counters=len(table.counters)),
                      *feed.tables(table), feed.thread(),
                      feed.deltas({0: calls, 1: passes, 2: calls, 3: time_ns}),
-                     feed.round_(last=1)])
+                     feed.round_(last=last)])
 
 
 def test_a_file_that_a_program_wrote_tells_the_same(build):
@@ -169,6 +169,45 @@ def test_a_file_that_a_program_wrote_tells_the_same(build):
         assert not answer["rows"] and any("had not ended" in n for n in answer["provenance"]["notes"])
         path.write_bytes(whole[:33] + b"\xff" * 40)
         refused(mperfctl(build, "roofline", "-i", path, check=False), 1, "damaged", "wrong length")
+
+
+def test_a_file_of_a_program_that_executed_another_tells_of_both(build):
+    with Folder() as folder:
+        path = folder / "run.out"
+        path.write_bytes(messages_of_triad(3, 30, 7_500_000, last=0) + messages_of_triad(2, 20, 500_000))
+        answer = rows(build, "roofline", "-i", path)
+        check_triad(answer, 5, 50, 8_000_000)
+        assert any("executed another" in n for n in answer["provenance"]["notes"]), answer["provenance"]
+
+
+def test_a_file_with_more_scopes_and_counts_than_a_turn_takes_is_read_whole(build):
+    n = 5000  # more than PROGRAM_SLICE_SCOPES and PROGRAM_SLICE_ROWS of the daemon
+    table = feed.Table()
+    for i in range(n):
+        scope = table.scope(feed.FUNCTION, f"f{i}", "f.c", i + 1, i + 1)
+        table.counter((scope, "entries", 1), (scope, "fp64_ops", 1))
+    counts = [feed.deltas({c: 1 for c in range(at, min(at + 1000, n))}) for at in range(0, n, 1000)]
+    with Folder() as folder:
+        path = folder / "run.out"
+        path.write_bytes(b"".join([feed.hello(), feed.object_(n_counters=n), *feed.tables(table),
+                                   feed.thread(), *counts, feed.round_(last=1)]))
+        answer = rows(build, "roofline", "-i", path, "--by", "function", "-n", n)
+        assert len(answer["rows"]) == n and all(r["ops"] == 1 for r in answer["rows"]), len(answer["rows"])
+
+
+def test_a_table_above_the_limit_is_said_to_be_missing_from_a_file(build):
+    too_large = b"\x01" + bytes(9 << 20)
+    with Folder() as folder:
+        path = folder / "run.out"
+        pieces = feed.tables(too_large, module=1, first=4, n_counters=1)
+        table = feed.triad()
+        path.write_bytes(b"".join([feed.hello(), feed.object_(n_counters=5, n_modules=2),
+                                   *feed.tables(table), *pieces, feed.thread(),
+                                   feed.deltas({0: 3, 1: 30, 2: 3, 3: 7_500_000, 4: 1}),
+                                   feed.round_(last=1)]))
+        answer = rows(build, "roofline", "-i", path)
+        check_triad(answer, 3, 30, 7_500_000)
+        assert any("table above its limits" in n for n in answer["provenance"]["notes"]), answer
 
 
 def test_a_recording_keeps_loops(build):
@@ -200,9 +239,8 @@ def test_sums_of_minutes_and_hours_tell_the_same(build):
             path, = (service.store / tier).glob("*.mprf")
             copy = folder / f"{tier}.mprf"
             subprocess.run(["sqlite3", path, f".backup {copy}",], check=True)
-            # of the version that had no hash behind it, which a copy by SQL has not
-            subprocess.run(["sqlite3", copy, "UPDATE meta SET value = 1 WHERE key = 'sealed'; "
-                            "PRAGMA user_version = 2"], check=True)
+            subprocess.run(["sqlite3", copy, "UPDATE meta SET value = 1 WHERE key = 'sealed'"], check=True)
+            seal(copy)
             check_triad(rows(build, "roofline", "-i", copy), 3, 30, 7_500_000)
             span = rows(build, "roofline", "--by", "region", "-i", copy)
             assert row_of(span, region="[no region]")["fp64_ops"] == 30 * 2000
@@ -267,7 +305,7 @@ def test_bandwidth_of_threads_is_drawn_again_and_again(build):
                                env={"LC_ALL": "C"}).stdout
         lines = [line for line in said.splitlines() if re.match(r"\S+\s+%d\s" % os.getpid(), line)]
         assert len(lines) == 2 and lines[0].rstrip().endswith("@"), said
-        assert said.count("A column is") == 2, said
+        assert said.count("One column is") == 2, said
         # a line for each thread and the sums that it is made of
         table = rows(build, "blocks", "--every", "1000", "--pid", os.getpid(),
                      env={"MPERF_SOCKET": str(service.socket)})["rows"]

@@ -3,8 +3,8 @@
 import os
 import subprocess
 
-from counted import (A, CONSTRUCTED, EARLY, LIBRARY_COUNTERS, SANITIZE, Told, environment, library,
-                     library_sums, linked, program, ran, threads_of)
+from counted import (A, CONSTRUCTED, EARLY, LIBRARY_COUNTERS, SANITIZE, Told, edges, environment,
+                     library, library_sums, linked, program, ran, threads_of)
 from feed import Daemon, Program, make, read_file
 from machine import Folder, Skip, need_root
 
@@ -23,6 +23,17 @@ def test_without_a_daemon_nothing_happens(build):
         assert (folder / "file").read_text() == "no socket"
 
 
+def test_threads_that_are_gone_cost_no_memory_where_nobody_listens(build):
+    """Each of them has a record and a block of counters, three pages that it wrote to."""
+    if build.name in SANITIZE:
+        raise Skip("shown by the plain run; a sanitizer keeps memory of its own for each thread")
+    with Folder() as folder:
+        for feed in "", folder / "nobody":
+            few, many = (int(ran(edges(build), "churn", n, MPERF_FEED=feed).stdout)
+                         for n in (100, 3000))
+            assert many < 2 * few, (feed, few, many)
+
+
 def test_an_empty_name_switches_it_off(build):
     with Folder() as folder, Told(folder, program(build), "waits", 1, MPERF_FEED="") as told:
         told.ready()
@@ -31,6 +42,13 @@ def test_an_empty_name_switches_it_off(build):
         told.ready()
         told.go_on()
         told.ends()
+
+
+def test_switched_off_it_makes_no_system_call_and_reads_no_clock(build):
+    if build.name in SANITIZE:
+        raise Skip("shown by the plain run; a sanitizer makes system calls of its own")
+    ran(edges(build), "confined", MPERF_FEED="")
+    ran(edges(build), "filtered", library(build), MPERF_FEED="")
 
 
 def test_a_daemon_that_comes_later_hears_all(build):

@@ -339,7 +339,7 @@ def test_a_service_that_may_not_sample_serves_and_says_why(build):
                     "perf_event_paranoid|group")
             assert "perf_event_paranoid" in service.ctl("doctor").stdout
             service.process.send_signal(signal.SIGHUP)
-            wait_until("it reloads", lambda: "configuration read anew" in service.said())
+            wait_until("it reloads", lambda: "configuration reloaded" in service.said())
             assert service.said().count("nothing can be sampled") == 1, service.said()
             assert service.stop() == 0, service.said()
         finally:
@@ -525,6 +525,8 @@ def test_the_service_and_a_private_daemon_agree(build):
         assert n_a > 0.3 * hz and n_b > 0.3 * hz, (n_a, n_b)
         print(f"{n_a} and {n_b} samples, most in {max(a, key=a.get)}: {max(a.values()):.3f}, "
               f"{b.get(max(a, key=a.get), 0):.3f}")
+        # Where a PMU's registers trap, a write to one is what profilers cost, and not the program's.
+        a.pop("native_write_msr", None)
         for name in sorted(a, key=a.get, reverse=True)[:12]:
             p = (a[name] * n_a + b.get(name, 0) * n_b) / (n_a + n_b)
             # five standard errors, and a hundredth that runs differ by

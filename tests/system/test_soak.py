@@ -12,7 +12,7 @@ def test_memory_is_flat_after_the_warm_up(build):
     need_root()
     need_program("sqlite3")
     if build.name == "asan":
-        raise Skip("a sanitizer keeps what was freed; the plain run shows it")
+        raise Skip("shown by the plain run; a sanitizer keeps what was freed")
     done = subprocess.run([sys.executable, ROOT / "tests" / "bench" / "soak", build, "--seconds",
                            str(SECONDS)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=SECONDS * 10)

@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import Folder, Skip, as_nobody, everybodys, refused, unseal
+from machine import Folder, Skip, as_nobody, everybodys, refused, seal, unseal
 from service import Service, wait_until
 
 SECONDS = 16
@@ -45,6 +45,7 @@ def put_aged(store, seed, seconds, megabytes=0):
                    ((10 ** 9 + i, os.urandom(50000).hex()) for i in range(10 * megabytes)))
     db.commit()
     db.close()
+    seal(path)
     return path
 
 

@@ -133,7 +133,7 @@ def test_frames_that_are_none_are_refused(build):
         with FakeDaemon(answer) as daemon:
             found = top(build, daemon, check=False)
             assert "frames that top cannot show" in found.stderr, (name, found)
-            refused(found, 1, "one version")
+            refused(found, 1, "the same version")
 
 
 def test_bad_usage_of_top_is_explained(build):
@@ -272,7 +272,7 @@ def test_help_filter_order_and_pause(build):
     with FakeDaemon(top_frames.stream()) as daemon, Terminal(build, daemon, "-d 100ms") as t:
         t.shows("sqlite3VdbeExec")
         t.keys("?")
-        t.shows("Enter +open it", "cpu-clock, rung d", "any key closes", lacks=["sqlite3"])
+        t.shows("Enter +open the row", "cpu-clock, rung d", "any key closes", lacks=["sqlite3"])
         t.keys("x")
         t.shows("sqlite3VdbeExec", lacks=["any key"])
         t.keys("/", "M", "A", "L")
@@ -302,7 +302,7 @@ def test_enter_opens_the_callers_and_escape_closes_them(build):
         assert daemon.requests[-1].text(6) == "_int_malloc", daemon.requests[-1].body
         assert daemon.requests[-1].text(7).endswith("libc.so.6"), daemon.requests[-1].body
         t.keys("End", "Enter")
-        t.shows("no function whose callers are known")
+        t.shows("callers of this row are not known")
         t.keys("BSpace")
         t.shows("functions by Self", "sqlite3VdbeExec")
         t.keys("p")
@@ -359,10 +359,10 @@ def test_a_terminal_that_cannot_place_text_gets_frames(build):
     with FakeDaemon(top_frames.stream()) as daemon:
         for term in ("dumb", "no-such-terminal"):
             with Terminal(build, daemon, "--frames 1 -n 3", columns=150, term=term) as t:
-                t.shows("cannot place text, so frames follow", "sqlite3VdbeExec")
+                t.shows("cannot move the cursor, so frames follow", "sqlite3VdbeExec")
                 assert t.ended() == 0
         with Terminal(build, daemon, "-b --frames 1", columns=150) as t:
-            t.shows("sqlite3VdbeExec", lacks=["cannot place"])
+            t.shows("sqlite3VdbeExec", lacks=["cannot move"])
             assert t.ended() == 0
 
 
@@ -435,7 +435,7 @@ def test_status_and_store_need_the_service(build):
         refused(mperfctl(build, command, check=False, env={"MPERF_SOCKET": ""}), 1,
                 "no mperfd service answers", "MPERF_SOCKET")
     with FakeDaemon(tables(STATUS, rows((1, 2)))) as daemon:
-        refused(ask(build, daemon, "status", check=False), 1, "do not fit their columns")
+        refused(ask(build, daemon, "status", check=False), 1, "do not match their columns")
 
 
 # --- what the service keeps ----------------------------------------------------------------------
@@ -454,7 +454,7 @@ def test_without_a_file_the_service_is_asked_for_the_last_hour(build):
     with kept(HOTSPOTS, *top_frames.table("function")) as daemon, Folder() as folder:
         found = ask(build, daemon, "hotspots", "--comm", "cc1", cwd=folder)
         request = daemon.requests[0]
-    assert re.search("what the service keeps of the last hour; --since", found.stderr), found.stderr
+    assert re.search("last hour of the service's store; .*--since", found.stderr), found.stderr
     assert "sqlite3VdbeExec" in found.stdout and request.text(1) == "", found
     assert abs(since_of(request)[0] - (time.time() - 3600)) < 60, since_of(request)
     assert (2, b"cc1") in fields(request.first(3)), request.body
@@ -480,7 +480,7 @@ def test_flamegraph_draws_what_the_service_keeps(build):
             rows((1, 0, "main", "/m", "user", 100)))
     with kept(FLAMEGRAPH, *tree) as daemon, Folder() as folder:
         ask(build, daemon, "flamegraph", "--since", "yesterday", cwd=folder)
-        assert "Flame graph of what the service keeps" in (folder / "flame.html").read_text()
+        assert "Flame graph of the service&#39;s store" in (folder / "flame.html").read_text()
         assert daemon.requests[0].text(1) == "", daemon.requests[0].body
 
 

@@ -92,8 +92,10 @@ def test_total_counts_a_recursive_function_once(build):
         answer = rows(build, "hotspots", "-i", folder / "r.mprf", "--limit", "0")
     recursive = [r for r in answer["rows"] if r["function"] == "recursive"]
     work = [r for r in answer["rows"] if r["function"] == "work"]
-    assert recursive and abs(recursive[0]["total"] - recursive[0]["self"]) < 0.005, recursive
-    assert work and work[0]["total"] > 0.95 > 0.05 > work[0]["self"], work
+    # Interrupts that the kernel serves meanwhile are in the total; each level of the recursion would
+    # add as much again.
+    assert recursive and 0 <= recursive[0]["total"] - recursive[0]["self"] < 0.03, recursive
+    assert work and work[0]["total"] > 0.9 > 0.05 > work[0]["self"], work
 
 
 def test_both_threads_and_harts_have_their_share(build):

@@ -4,8 +4,8 @@
  * a loop and yields. At the end it prints its page faults, its time on a hart, and where the
  * machine counts them its instructions, as the kernel counted them for this process alone.
  *
- *      turns HART PAGES STEPS ROUNDS     PAGES touched and STEPS of the loop in each round, on one
- * hart
+ *      turns HART PAGES STEPS ROUNDS     PAGES touched and STEPS of the loop in each round, on
+ *                                        one hart
  */
 #define _GNU_SOURCE
 #include <linux/perf_event.h>
@@ -45,8 +45,9 @@ static void touch_pages(long n)
 
 static int count_instructions(void)
 {
-	struct perf_event_attr a = {
-		.size = sizeof a, .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_INSTRUCTIONS};
+	struct perf_event_attr a = {.size = sizeof(a),
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_INSTRUCTIONS};
 	return (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, 0);
 }
 
@@ -57,7 +58,7 @@ int main(int argc, char **argv)
 		return 2;
 	CPU_ZERO(&set);
 	CPU_SET(atoi(argv[1]), &set);
-	if (sched_setaffinity(0, sizeof set, &set) < 0)
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
 		return 3;
 
 	int fd = count_instructions();
@@ -71,7 +72,7 @@ int main(int argc, char **argv)
 	struct timespec ran;
 	struct rusage u;
 	getrusage(RUSAGE_SELF, &u);
-	if (fd >= 0 && read(fd, &instructions, sizeof instructions) == sizeof instructions)
+	if (fd >= 0 && read(fd, &instructions, sizeof(instructions)) == sizeof(instructions))
 		printf("instructions %lld\n", instructions);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ran);
 	printf("page-faults %ld\nswitches %ld\nran_ns %lld\n", u.ru_minflt + u.ru_majflt,

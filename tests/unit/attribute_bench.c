@@ -60,13 +60,15 @@ static void bench_streams(struct bench *b, int hart)
 		{.id = BENCH_SWITCH, .role = STREAM_SWITCH, .event = -1, .rung = RUNG_LEADER},
 		{.id = BENCH_ALONE, .role = STREAM_SAMPLER, .event = 2, .rung = RUNG_CLOCK},
 		{.id = BENCH_STACKS, .role = STREAM_SAMPLER, .event = 2, .rung = RUNG_CLOCK},
+		{.id = BENCH_COUNT, .role = STREAM_SWITCH_COUNT, .event = -1, .rung = RUNG_LEADER},
 	};
 
 	for (size_t i = 0; i < sizeof(streams) / sizeof(*streams); i++) {
 		struct stream s = streams[i];
 
-		s.leader =
-			s.role == STREAM_SIBLING || s.role == STREAM_SWITCH ? BENCH_LEADER : s.id;
+		bool member = s.role == STREAM_SIBLING || s.role == STREAM_SWITCH ||
+			      s.role == STREAM_SWITCH_COUNT;
+		s.leader = member ? BENCH_LEADER : s.id;
 		s.id += first;
 		s.leader += first;
 		s.hart = hart;

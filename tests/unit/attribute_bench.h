@@ -18,6 +18,7 @@ enum {
 	BENCH_SWITCH = 12,
 	BENCH_ALONE = 13,  /* session event 2, no group */
 	BENCH_STACKS = 14, /* session event 2, with user registers 0, 6, 7, 8, 32 */
+	BENCH_COUNT = 15,  /* counts switches in the group; nothing reads it unless a test does */
 	BENCH_HART = 100,
 };
 #define BENCH_REGS UINT64_C(0x1000001c1)
@@ -68,8 +69,8 @@ struct record bench_record(struct bench *b, enum record_kind kind, uint64_t time
 struct record bench_sample(
 	struct bench *b, uint64_t stream, uint64_t time_ns, int pid, uint64_t ip);
 void bench_take(struct bench *b, const struct record *r, int hart);
-/* A reading of the group: leader and sibling have these totals, enabled as long as the time says.
- */
+/* A reading of the group: leader and sibling have these totals, enabled as long as the
+ * time says. */
 void bench_read(
 	struct bench *b, uint64_t stream, uint64_t time_ns, int pid, const uint64_t totals[2]);
 

@@ -22,7 +22,7 @@ struct core_case core_case_of(const char *name)
 	char path[128];
 	struct replay *r = NULL;
 	struct replay_error error = {""};
-	snprintf(path, sizeof path, "tests/platforms/%s.json", name);
+	snprintf(path, sizeof(path), "tests/platforms/%s.json", name);
 	ck_assert_msg(replay_load(path, &r, &error) == 0, "%s", error.text);
 	return begin(r, NULL);
 }
@@ -52,7 +52,7 @@ struct plan core_case_plan(const struct core_case *c, int hart, bool user_only)
 		.user_only = user_only,
 	};
 	struct plan p;
-	memset(&p, 0xa5, sizeof p); /* what is not set shows */
+	memset(&p, 0xa5, sizeof(p)); /* what is not set shows */
 	ck_assert_int_eq(ladder_probe(c->kernel, &c->machine, hart, &o, &p), 0);
 	ck_assert_uint_eq(replay_n_events(c->replay), 0);
 	return p;
@@ -71,8 +71,8 @@ static void kind(const struct made_folder *f, const char *name, const char *titl
 	int code, const char *more)
 {
 	char file[64], json[2048];
-	snprintf(file, sizeof file, "%s.json", name);
-	snprintf(json, sizeof json,
+	snprintf(file, sizeof(file), "%s.json", name);
+	snprintf(json, sizeof(json),
 		"{\"platform\":\"%s\",\"title\":\"%s\",\"arch\":\"riscv\",\"source\":\"made\","
 		"\"verified\":\"no\",\"cpus\":[{\"arch\":\"riscv\",\"mvendorid\":\"0x9\","
 		"\"marchid\":\"0x%x\",\"source\":\"made\",\"verified\":\"no\"}],\"events\":["

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A replayed machine with the platforms of its cores, for tests that need both
- */
+/* A replayed machine with the platforms of its cores, for tests that need both */
 
 #include "daemon/pmu/cores.h"
 #include "daemon/pmu/ladder.h"
-#include "tests/unit/platform_made.h"
+#include "tests/unit/platform-db/platform_made.h"
 #include "tests/unit/replay.h"
 
 struct core_case {

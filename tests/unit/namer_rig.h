@@ -3,7 +3,7 @@
 
 /* A namer on a bench: real workers, a table of files, and a loop that runs until all is answered */
 
-#include "daemon/attribute/namer.h"
+#include "daemon/naming/namer.h"
 
 #define NAMER_RIG_RESULTS_MAX 64
 
@@ -57,7 +57,8 @@ const char *namer_rig_symbol(const struct frame *f);
  * Only root can make another's. */
 struct file *namer_rig_file_of(
 	struct namer_rig *r, uid_t uid, const char *from, const char *section, const char *name);
-/* Ask for a function's name in a copy of this program that belongs to this user, and see it come. */
+/* Ask for a function's name in a copy of this program that belongs to this user, and see
+ * it come. */
 struct frame *namer_rig_ask_honest(struct namer_rig *r, uid_t uid, const char *name);
 void namer_rig_is_honest(const struct frame *f);
 /* Its offset in this program. */

@@ -4,7 +4,7 @@
  * recorded bytes exactly as it reads live ones, from any position and around any edge.
  */
 
-#include "recording.h"
+#include "tests/unit/recording.h"
 
 #include <errno.h>
 #include <stdio.h>

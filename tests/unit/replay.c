@@ -44,7 +44,7 @@ const char *replay_text(const struct replay *r, const char *path)
 	return NULL;
 }
 
-/* --- opening ----------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static bool hart_is_online(const struct replay *r, int hart)
 {
@@ -56,8 +56,8 @@ static bool hart_is_online(const struct replay *r, int hart)
 static bool task_lives(const struct replay *r, pid_t pid)
 {
 	char process[32], thread[48];
-	snprintf(process, sizeof process, "/proc/%d/", (int)pid);
-	snprintf(thread, sizeof thread, "/task/%d/", (int)pid);
+	snprintf(process, sizeof(process), "/proc/%d/", (int)pid);
+	snprintf(thread, sizeof(thread), "/task/%d/", (int)pid);
 	for (int i = 0; i < r->n_files; i++)
 		if (strncmp(r->file[i].path, process, strlen(process)) == 0 ||
 			strstr(r->file[i].path, thread))
@@ -140,7 +140,7 @@ static int replay_open(void *u, struct perf_event_attr *attr, pid_t pid, int har
 		return -ENFILE;
 	if (r->n_events % 64 == 0) {
 		struct replay_event *more =
-			reallocarray(r->event, r->n_events + 64, sizeof *r->event);
+			reallocarray(r->event, r->n_events + 64, sizeof(*r->event));
 		if (!more)
 			return -ENOMEM;
 		r->event = more;
@@ -169,7 +169,7 @@ static void replay_close(void *u, int fd)
 		e->open = false; /* its ring stays until unmapped, as a kernel's does */
 }
 
-/* --- the other calls --------------------------------------------------------------------- */
+/* --- the other calls -------------------------------------------------------------------------- */
 
 static int set_output(struct replay *r, struct replay_event *e, int fd)
 {
@@ -230,7 +230,7 @@ static ssize_t replay_read(void *u, int fd, void *buffer, size_t n)
 	uint64_t words[REPLAY_READ_WORDS_MAX];
 	if (!e)
 		return -EBADF;
-	size_t bytes = replay_read_values(r, e, words) * sizeof *words;
+	size_t bytes = replay_read_values(r, e, words) * sizeof(*words);
 	if (n < bytes)
 		return -ENOSPC;
 	memcpy(buffer, words, bytes);
@@ -302,6 +302,11 @@ static uint64_t replay_now(void *u)
 	return ((struct replay *)u)->now_ns;
 }
 
+static uint32_t replay_tick_hz(void *u)
+{
+	return ((struct replay *)u)->tick_hz;
+}
+
 static int replay_spin(void *u, int hart, uint64_t ns)
 {
 	struct replay *r = u;
@@ -343,7 +348,7 @@ static int replay_list(
 				(r->file[j].path[n + length] == '/' ||
 					r->file[j].path[n + length] == '\0');
 		char name[256];
-		snprintf(name, sizeof name, "%.*s", (int)length - 1, rest + 1);
+		snprintf(name, sizeof(name), "%.*s", (int)length - 1, rest + 1);
 		n_found++;
 		if (!known)
 			each(userdata, name);
@@ -381,7 +386,10 @@ static const struct kernel replay_calls = {
 	.ring_unmap = replay_unmap,
 	.event_close = replay_close,
 	.now_ns = replay_now,
+	.tick_hz = replay_tick_hz,
 	.spin = replay_spin,
+	.work = replay_work,
+	.switch_work = replay_switch_work,
 	.read_text = replay_read_text,
 	.list = replay_list,
 	.hwprobe = replay_hwprobe,
@@ -394,7 +402,7 @@ const struct kernel *replay_kernel(struct replay *r)
 	return &r->kernel;
 }
 
-/* --- time -------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 /* Is it wanted to count, when its hart and task run? */
 static bool is_on(const struct replay *r, const struct replay_event *e)
@@ -422,38 +430,46 @@ static void fire(struct replay *r, struct replay_event *e, pid_t pid)
 		e->attr.freq ? 1e9 / (double)e->attr.sample_freq : (double)e->attr.sample_period;
 	double at = e->attr.freq ? (double)e->busy_ns : e->value;
 	while (at - e->fired_at >= interval) {
-		e->fired_at += interval;
+		bool stops = replay_throttle(r, e, pid);
+		e->fired_at = stops ? at : e->fired_at + interval;
 		replay_sample(r, e, pid);
+		replay_charge(r, e);
 	}
 }
 
 void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns)
 {
+	replay_learn_counters(r);
 	while (ns > 0) {
 		uint64_t step = ns < REPLAY_STEP_NS ? ns : REPLAY_STEP_NS;
 		ns -= step;
 		r->now_ns += step;
 		for (unsigned i = 0; i < r->n_events; i++) {
 			struct replay_event *e = &r->event[i];
+			if (!is_on(r, e))
+				continue;
+			bool here = wanted(r, e, hart, pid);
 			/* Time passes on the other harts too. */
-			bool here = runs(r, e, hart, pid);
-			if (wanted(r, e, hart, pid) || (e->pid == -1 && is_on(r, e))) {
-				e->enabled_ns += step;
-				e->running_ns += replay_has_counters(r, e) ? step : 0;
-			}
-			if (!here)
+			if (!here && e->pid != -1)
+				continue;
+			bool counts = replay_has_counters(r, e);
+			e->enabled_ns += step;
+			e->running_ns += counts ? step : 0;
+			if (!here || !counts || replay_is_stopped(r, e))
 				continue;
 			e->busy_ns += step;
 			e->value += e->rule.per_us * (double)step / 1000;
 		}
 		/* A switch is told of as it is counted, so before who only reads the group. */
 		for (unsigned i = r->n_events; i-- > 0;)
-			if (runs(r, &r->event[i], hart, pid))
+			if (r->event[i].rule.fires && runs(r, &r->event[i], hart, pid) &&
+				!replay_is_stopped(r, &r->event[i]))
 				fire(r, &r->event[i], pid);
+		replay_unthrottle(r, hart, pid);
 	}
 }
 
-/* --- scripts and looks ------------------------------------------------------------------- */
+/* --- scripts and looks ------------------------------------------------------------------------ */
 
 /* What the kernel does with the events of harts that go offline: nothing brings them back. Those of
  * tasks go on elsewhere. Source: perf_event_exit_cpu_context in kernel/events/core.c. */

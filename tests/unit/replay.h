@@ -40,6 +40,21 @@ void replay_fail_ioctl(struct replay *r, unsigned nth, int error);
 void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns);
 /* From now on somebody else has all hardware counters for so much of the time. */
 void replay_take_counters(struct replay *r, unsigned percent);
+/* From now on the timer ticks so often per second; 250 at first. */
+void replay_set_tick(struct replay *r, uint32_t hz);
+/* How the kernel throttles an event until the next tick, m being the machine's
+ * perf_event_max_sample_rate over the tick rate, rounded up. */
+enum replay_throttling {
+	REPLAY_THROTTLING_BY_RELEASE, /* the last if osrelease is since 6.16, else the one before */
+	REPLAY_THROTTLING_NOT_FIRST,  /* up to 6.2: at its m-th sample of a tick, unless m is 1 */
+	REPLAY_THROTTLING_BEYOND,     /* 6.3 to 6.15: after the m-th */
+	REPLAY_THROTTLING_EVENTS,     /* and their stable updates: at the m-th */
+	REPLAY_THROTTLING_GROUPS,     /* since 6.16: at the m-th, with its whole group */
+};
+void replay_set_throttling(struct replay *r, enum replay_throttling how);
+/* From now on a sample, a record of a switch, and a hardware counter read at either take so long. */
+void replay_set_costs(
+	struct replay *r, uint64_t sample_ns, uint64_t record_ns, uint64_t counter_ns);
 /* Put bytes into the ring that is mapped on that hart, as they are. 0, -ENOSPC, -ENOENT. */
 int replay_queue(struct replay *r, int hart, const void *bytes, size_t n);
 

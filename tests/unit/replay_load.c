@@ -25,10 +25,10 @@ struct loading {
 __attribute__((format(printf, 2, 3))) static int fail(
 	const struct loading *l, const char *format, ...)
 {
-	int n = snprintf(l->error->text, sizeof l->error->text, "%s: ", l->where);
+	int n = snprintf(l->error->text, sizeof(l->error->text), "%s: ", l->where);
 	va_list list;
 	va_start(list, format);
-	vsnprintf(l->error->text + n, sizeof l->error->text - (size_t)n, format, list);
+	vsnprintf(l->error->text + n, sizeof(l->error->text) - (size_t)n, format, list);
 	va_end(list);
 	return -EINVAL;
 }
@@ -79,7 +79,7 @@ static int take_number(const struct loading *l, const char *key, const json_t *v
 static int take_type(const struct loading *l, const json_t *v, struct replay_rule *rule)
 {
 	const char *text = json_string_value(v);
-	for (size_t i = 0; text && i < sizeof types / sizeof types[0]; i++)
+	for (size_t i = 0; text && i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(types[i].name, text) == 0) {
 			rule->type = types[i].type;
 			return 0;
@@ -90,7 +90,7 @@ static int take_type(const struct loading *l, const json_t *v, struct replay_rul
 static int take_error(const struct loading *l, const json_t *v, struct replay_rule *rule)
 {
 	const char *text = json_string_value(v);
-	for (size_t i = 0; text && i < sizeof errors / sizeof errors[0]; i++)
+	for (size_t i = 0; text && i < sizeof(errors) / sizeof(errors[0]); i++)
 		if (strcmp(errors[i].name, text) == 0) {
 			rule->error = errors[i].error;
 			return 0;
@@ -132,7 +132,7 @@ static int *rule_flag(struct replay_rule *rule, const char *key)
 		{"ksymbol", &rule->ksymbol},
 		{"read_lost", &rule->read_lost},
 	};
-	for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		if (strcmp(flags[i].key, key) == 0)
 			return flags[i].flag;
 	return NULL;
@@ -234,7 +234,7 @@ static int take_hwprobe(const struct loading *l, json_t *object)
 	{
 		uint64_t *number = strcmp(key, "mvendorid") == 0 ? &h.mvendorid
 				   : strcmp(key, "marchid") == 0 ? &h.marchid
-				   : strcmp(key, "mimpid") == 0	 ? &h.mimpid
+				   : strcmp(key, "mimpid") == 0  ? &h.mimpid
 								 : NULL;
 		const char *harts = json_string_value(value);
 		if (number && take_number(l, key, value, number) != 0)
@@ -282,6 +282,29 @@ static int take_files(const struct loading *l, json_t *object)
 	return 0;
 }
 
+static int take_costs(const struct loading *l, json_t *object)
+{
+	struct replay *r = l->replay;
+	const char *key;
+	json_t *value;
+	if (!json_is_object(object))
+		return fail(l, "costs is no object");
+	json_object_foreach(object, key, value)
+	{
+		uint64_t *number = strcmp(key, "step_ns") == 0      ? &r->cost.step_ns
+				   : strcmp(key, "switch_ns") == 0  ? &r->cost.switch_ns
+				   : strcmp(key, "sample_ns") == 0  ? &r->cost.sample_ns
+				   : strcmp(key, "record_ns") == 0  ? &r->cost.record_ns
+				   : strcmp(key, "counter_ns") == 0 ? &r->cost.counter_ns
+								    : NULL;
+		if (!number)
+			return fail(l, "unknown key in costs: %s", key);
+		if (take_number(l, key, value, number) != 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
 static int take_text(const struct loading *l, const char *key, const json_t *v, char **ret)
 {
 	const char *text = json_string_value(v);
@@ -305,6 +328,8 @@ static int take_key(const struct loading *l, const char *key, json_t *v)
 		return take_hwprobes(l, v);
 	if (strcmp(key, "rules") == 0)
 		return take_rules(l, v);
+	if (strcmp(key, "costs") == 0)
+		return take_costs(l, v);
 	if (strcmp(key, "descriptors") == 0 || strcmp(key, "locked_kb") == 0) {
 		int outcome = take_number(l, key, v, &number);
 		if (outcome == 0 && number > UINT32_MAX)
@@ -321,7 +346,7 @@ static int take_key(const struct loading *l, const char *key, json_t *v)
 static int load(
 	json_t *root, const char *where, struct replay **ret_replay, struct replay_error *ret_error)
 {
-	_cleanup_(replay_freep) struct replay *r = calloc(1, sizeof *r);
+	_cleanup_(replay_freep) struct replay *r = calloc(1, sizeof(*r));
 	const struct loading l = {.replay = r, .where = where, .error = ret_error};
 	const char *key;
 	json_t *value;
@@ -330,6 +355,9 @@ static int load(
 	r->descriptors = UINT32_MAX;
 	r->locked_bytes = UINT64_MAX / 2;
 	r->now_ns = 1000000000u;
+	r->tick_hz = 250;
+	r->cost.step_ns = 1000;
+	r->cost.switch_ns = 2000;
 	if (!json_is_object(root))
 		return fail(&l, "a machine is an object");
 	json_object_foreach(root, key, value)
@@ -352,7 +380,7 @@ static int parsed(json_t *root, const json_error_t *e, const char *where,
 	_cleanup_(json_decrefp) json_t *owned = root;
 	if (owned)
 		return load(owned, where, ret_replay, ret_error);
-	snprintf(ret_error->text, sizeof ret_error->text, "%s:%d: %s", where, e->line, e->text);
+	snprintf(ret_error->text, sizeof(ret_error->text), "%s:%d: %s", where, e->line, e->text);
 	return -EINVAL;
 }
 

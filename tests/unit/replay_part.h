@@ -3,7 +3,8 @@
 
 /* The parts of the replayed kernel, for one another
  *
- * replay.c is the kernel, replay_load.c reads the machine, replay_sample.c writes records and says who has counters.
+ * replay.c is the kernel, replay_load.c reads the machine, replay_sample.c writes records and says
+ * who has counters, replay_throttle.c stops what samples too often.
  */
 
 #include "daemon/pmu/machine.h"
@@ -11,10 +12,8 @@
 
 #define REPLAY_RULES_MAX 64 /* a machine is a page of JSON */
 #define REPLAY_FILES_MAX 128
-#define REPLAY_HWPROBES_MAX 4 /* kinds of hart */
-#define REPLAY_FD_FIRST                                                                            \
-	100000 /* beyond any real descriptor, so that a stray close(2) hits none                   \
-		*/
+#define REPLAY_HWPROBES_MAX 4  /* kinds of hart */
+#define REPLAY_FD_FIRST 100000 /* beyond any real descriptor, so that a stray close(2) hits none */
 
 /* -1: any; else the value that the open must have. */
 struct replay_rule {
@@ -33,6 +32,7 @@ struct replay_rule {
 };
 
 struct replay_event {
+	bool starved, needs_counter; /* its group; as of the last replay_run */
 	bool open;
 	struct perf_event_attr attr;
 	pid_t pid;
@@ -45,8 +45,11 @@ struct replay_event {
 	double value, fired_at; /* value (or in frequency mode busy_ns) at the last sample */
 	void *map;
 	size_t data_bytes;
-	uint64_t n_lost; /* records that found the ring full, not yet told */
+	uint64_t n_lost;     /* records that found the ring full, not yet told */
 	uint64_t n_lost_own; /* its own records that found a ring full, ever */
+	uint64_t tick;       /* of its last sample, */
+	unsigned in_tick;    /* and samples in that tick */
+	bool throttled;      /* until that tick ends */
 };
 
 /* What riscv_hwprobe answers on these harts; the values of keys 0, 1 and 2. */
@@ -65,7 +68,7 @@ struct replay {
 	struct replay_rule rule[REPLAY_RULES_MAX];
 	int n_rules;
 	struct replay_hwprobe hwprobe[REPLAY_HWPROBES_MAX];
-	int n_hwprobes; /* 0: the machine has no such call */
+	int n_hwprobes;        /* 0: the machine has no such call */
 	unsigned descriptors;  /* how many events may be open at once */
 	uint64_t locked_bytes; /* how much may be mapped at once, control pages included */
 	struct replay_event *event;
@@ -75,7 +78,19 @@ struct replay {
 	int fail_open_error, fail_map_error, fail_ioctl_error;
 	uint64_t now_ns;
 	unsigned taken_percent; /* of the time somebody else has all counters */
+	uint32_t tick_hz;
+	enum replay_throttling throttling;
+	struct {
+		uint64_t step_ns, switch_ns;               /* of fixed work, without events */
+		uint64_t sample_ns, record_ns, counter_ns; /* what events add */
+	} cost;
 };
+
+/* What e's sample takes: now_ns moves. */
+void replay_charge(struct replay *r, const struct replay_event *e);
+/* struct kernel's calls of these names. */
+int replay_work(void *u, int hart, unsigned n, uint64_t *ret_ns);
+int replay_switch_work(void *u, int hart, unsigned n, uint64_t *ret_ns);
 
 struct replay_event *replay_event(const struct replay *r, int fd);
 const char *replay_text(const struct replay *r, const char *path);
@@ -84,7 +99,18 @@ const char *replay_text(const struct replay *r, const char *path);
 #define REPLAY_STEP_NS 50000u
 /* Does e's group have all counters that it needs, in this step of time? */
 bool replay_has_counters(const struct replay *r, const struct replay_event *e);
+/* Before it, when events were opened or closed or rules changed: what each group needs. */
+void replay_learn_counters(struct replay *r);
 
+/* e is about to fire: is it throttled by this sample? Then the kernel says so first. */
+bool replay_throttle(struct replay *r, struct replay_event *e, pid_t pid);
+/* Is e stopped until the next tick, itself or with its group? */
+bool replay_is_stopped(const struct replay *r, const struct replay_event *e);
+/* After each step of time, in which pid ran on that hart: at a tick nothing stays throttled. */
+void replay_unthrottle(struct replay *r, int hart, pid_t pid);
+
+/* Write a THROTTLE record of e, or UNTHROTTLE. */
+void replay_tell_throttled(struct replay *r, struct replay_event *e, pid_t pid, bool begins);
 /* Write the sample that e fires now, for pid, into the ring it goes to. */
 void replay_sample(struct replay *r, struct replay_event *e, pid_t pid);
 /* The words that a read of e gives; the number written. */

@@ -34,10 +34,17 @@ static bool needs_counter(const struct replay *r, int leader_fd)
 
 bool replay_has_counters(const struct replay *r, const struct replay_event *e)
 {
-	if (group_starves(r, e->leader_fd))
-		return false;
 	bool taken = r->now_ns / REPLAY_STEP_NS % 100 >= 100 - r->taken_percent;
-	return !taken || !needs_counter(r, e->leader_fd);
+	return !e->starved && !(taken && e->needs_counter);
+}
+
+void replay_learn_counters(struct replay *r)
+{
+	for (unsigned i = 0; i < r->n_events; i++) {
+		struct replay_event *e = &r->event[i];
+		e->starved = e->open && group_starves(r, e->leader_fd);
+		e->needs_counter = e->open && needs_counter(r, e->leader_fd);
+	}
 }
 
 struct record_buffer {
@@ -47,10 +54,10 @@ struct record_buffer {
 
 static void put_word(struct record_buffer *b, uint64_t word)
 {
-	if (b->n + sizeof word > sizeof b->bytes)
+	if (b->n + sizeof(word) > sizeof(b->bytes))
 		return;
-	memcpy(b->bytes + b->n, &word, sizeof word);
-	b->n += sizeof word;
+	memcpy(b->bytes + b->n, &word, sizeof(word));
+	b->n += sizeof(word);
 }
 
 static void put_pair(struct record_buffer *b, uint32_t low, uint32_t high)
@@ -61,16 +68,16 @@ static void put_pair(struct record_buffer *b, uint32_t low, uint32_t high)
 static void begin(struct record_buffer *b, uint32_t type, uint16_t misc)
 {
 	struct perf_event_header header = {.type = type, .misc = misc};
-	memcpy(b->bytes, &header, sizeof header);
-	b->n = sizeof header;
+	memcpy(b->bytes, &header, sizeof(header));
+	b->n = sizeof(header);
 }
 
 static void finish(struct record_buffer *b)
 {
 	struct perf_event_header header;
-	memcpy(&header, b->bytes, sizeof header);
+	memcpy(&header, b->bytes, sizeof(header));
 	header.size = (uint16_t)b->n;
-	memcpy(b->bytes, &header, sizeof header);
+	memcpy(b->bytes, &header, sizeof(header));
 }
 
 size_t replay_read_values(const struct replay *r, const struct replay_event *e, uint64_t *words)
@@ -161,6 +168,19 @@ static void emit(struct replay *r, struct replay_event *e, pid_t pid, const stru
 		to->n_lost++;
 		e->n_lost_own++;
 	}
+}
+
+/* Source: perf_log_throttle in kernel/events/core.c of Linux 6.12. */
+void replay_tell_throttled(struct replay *r, struct replay_event *e, pid_t pid, bool begins)
+{
+	struct record_buffer b;
+	begin(&b, begins ? PERF_RECORD_THROTTLE : PERF_RECORD_UNTHROTTLE, 0);
+	put_word(&b, r->now_ns);
+	put_word(&b, e->id);
+	put_word(&b, e->id);
+	put_sample_id(r, e, pid, &b);
+	finish(&b);
+	emit(r, e, pid, &b);
 }
 
 static void put_user_state(const struct replay_event *e, uint64_t ip, struct record_buffer *b)

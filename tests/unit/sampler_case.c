@@ -17,7 +17,7 @@ struct replay *case_load(const char *name)
 	char path[128];
 	struct replay *r = NULL;
 	struct replay_error error = {""};
-	snprintf(path, sizeof path, "tests/platforms/%s.json", name);
+	snprintf(path, sizeof(path), "tests/platforms/%s.json", name);
 	ck_assert_msg(replay_load(path, &r, &error) == 0, "%s", error.text);
 	return r;
 }
@@ -80,6 +80,7 @@ struct case_tally case_drain(struct sampler *s)
 			ck_assert_ptr_nonnull(record.stream);
 			ck_assert_int_eq(record.stream->hart, ring->hart);
 			t.n_lost += record.kind == RECORD_LOST;
+			t.n_throttles += record.kind == RECORD_THROTTLE;
 			t.lost += record.kind == RECORD_LOST ? record.lost.n : 0;
 			t.n_side += record.kind != RECORD_SAMPLE;
 			if (record.kind != RECORD_SAMPLE)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What the sampler's tests share: a sampler on a replayed machine, checked as it goes
- */
+/* What the sampler's tests share: a sampler on a replayed machine, checked as it goes */
 
-#include "daemon/pmu/sampler.h"
+#include "daemon/pmu/sampler/sampler.h"
 #include "tests/unit/replay.h"
 
 /* A machine of tests/platforms by name. */
@@ -24,8 +23,8 @@ unsigned case_n_streams(const struct sampler *s, enum stream_role role);
 struct event_list case_events(struct replay *r, const char *text);
 
 struct case_tally {
-	unsigned n_samples, n_switches, n_reads, n_side, n_lost;
-	uint64_t lost; /* what the n_lost records told */
+	unsigned n_samples, n_switches, n_reads, n_side, n_lost, n_throttles;
+	uint64_t lost;                   /* what the n_lost records told */
 	uint64_t last_value[EVENTS_MAX]; /* by the session's events */
 };
 

@@ -48,7 +48,7 @@ void stored_begin(struct stored *s)
 		}
 	}
 	struct segment_meta meta = {
-		.boot_id = "11111111-2222-3333-4444-555555555555",
+		.boot_id = STORED_BOOT,
 		.realtime_ns = s->realtime_ns,
 		.host = "bench",
 		.release = "6.12.0",
@@ -58,6 +58,41 @@ void stored_begin(struct stored *s)
 		.all = true,
 	};
 	ck_assert_int_eq(segment_create(s->path, &meta, &s->sampler, &s->segment), 0);
+}
+
+void stored_uncut(struct stored *s, int hart)
+{
+	s->sampler.plan[hart].cut = CUT_COUNT;
+}
+
+/* The text of the table as version 3 had it. Source: schema.sql of that version. */
+#define SAMPLE_3                                                                                   \
+	"CREATE TABLE sample (\n\tid INTEGER PRIMARY KEY,\n\twindow INTEGER NOT NULL,\n"           \
+	"\thart INTEGER NOT NULL,\n\ttask INTEGER NOT NULL,\n"                                     \
+	"\tstack INTEGER NOT NULL,             -- its leaf; 0: no stack\n"                         \
+	"\tevent INTEGER NOT NULL,             -- the event that sampled\n"                        \
+	"\trung INTEGER NOT NULL,              -- as in hart, at that time\n"                      \
+	"\tcount INTEGER NOT NULL,             -- samples; 0 for counts that a context switch "    \
+	"delivered\n"                                                                              \
+	"\tweight_ns INTEGER NOT NULL,         -- time that these samples stand for "              \
+	"(daemon/attribute/weigh.c)\n"                                                             \
+	"\ttruncated INTEGER NOT NULL          -- samples of these whose stack ends early\n)"
+
+void stored_as_version_3(const char *path)
+{
+	static const char sql[] =
+		"ALTER TABLE sample DROP COLUMN uncounted; PRAGMA writable_schema=ON;"
+		"UPDATE sqlite_schema SET sql = '" SAMPLE_3 "' WHERE name = 'sample';"
+		"PRAGMA user_version=3; PRAGMA writable_schema=RESET";
+	sqlite3 *db;
+	char *error = NULL;
+	int sealed = segment_seal_is_whole(path);
+	ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	sqlite3_exec(db, sql, NULL, NULL, &error);
+	ck_assert_msg(!error, "%s", error);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	if (sealed == 1)
+		ck_assert_int_eq(trailer_write_path(path), 0);
 }
 
 void stored_begin_clock(struct stored *s)
@@ -151,6 +186,7 @@ void stored_add(struct stored *s, const struct stored_sample *sample)
 		.weight_ns = sample->switched    ? 0
 			     : sample->weight_ns ? sample->weight_ns
 						 : 10000000,
+		.uncounted = sample->uncounted,
 		.period = sample->period,
 		.frame = (struct frame **)sample->frame,
 		.truncated = sample->truncated,
@@ -177,6 +213,7 @@ struct segment_flush stored_view(struct stored *s)
 		.lost = s->lost,
 		.n_harts = STORED_HARTS,
 		.realtime_ns = s->realtime_ns + s->window.start_ns,
+		.cut = sampler_cut(&s->sampler),
 	};
 }
 
@@ -203,6 +240,44 @@ sqlite3 *stored_seal(struct stored *s)
 	int r = segment_open(s->path, &s->db, &error);
 	ck_assert_msg(r == 0, "%s", error.text);
 	return s->db;
+}
+
+struct task *stored_program(struct stored *s)
+{
+	struct task *t = stored_task(s, 100, 100, "prog");
+	struct frame *hot = stored_function(s, "/bin/prog", "hot");
+	struct frame *root = stored_function(s, "/bin/prog", "main");
+	struct frame *kernel = stored_frame(s, FILE_KERNEL, "[kernel]", 64);
+	stored_name(kernel, "do_fault", NULL);
+	stored_add(s, &(struct stored_sample){
+			      .task = t, .count = 6, .weight_ns = 60, .frame = {hot, root}});
+	stored_add(s,
+		&(struct stored_sample){.task = t, .count = 3, .weight_ns = 30, .frame = {root}});
+	stored_add(
+		s, &(struct stored_sample){
+			   .task = t, .count = 1, .weight_ns = 10, .frame = {kernel, hot, root}});
+	return t;
+}
+
+void stored_tasks(struct stored *s)
+{
+	stored_begin_clock(s);
+	struct task *p = stored_task(s, 100, 100, "prog");
+	struct task *worker = stored_task(s, 100, 101, "worker");
+	struct task *q = stored_task(s, 200, 200, "quux");
+	p->argv = malloc(8);
+	memcpy(p->argv, "prog\0-x", 8);
+	p->n_argv = 8;
+	p->cgroup = worker->cgroup = 7;
+	q->cgroup = 8;
+	ck_assert_int_eq(cgroup_set(&s->tasks, 7, "/ci/job-1"), 0);
+	ck_assert_int_eq(cgroup_set(&s->tasks, 8, "/cinema"), 0);
+	struct frame *f = stored_function(s, "/bin/prog", "f");
+	stored_add(s, &(struct stored_sample){.task = p, .weight_ns = 10, .frame = {f}});
+	stored_add(s,
+		&(struct stored_sample){.task = worker, .hart = 1, .weight_ns = 50, .frame = {f}});
+	stored_add(s, &(struct stored_sample){.task = q, .hart = 2, .weight_ns = 40, .frame = {f}});
+	stored_seal(s);
 }
 
 void stored_end(struct stored *s)
@@ -283,10 +358,13 @@ static int take_provenance(void *u, const struct answer_provenance *p)
 	a->n_told++;
 	snprintf(a->event, sizeof(a->event), "%s", p->event);
 	snprintf(a->rung, sizeof(a->rung), "%s", p->rung);
+	snprintf(a->switches, sizeof(a->switches), "%s", p->switches);
 	a->hz = p->hz;
 	a->samples = p->samples;
 	a->named_share = p->named_share;
+	a->coming_share = p->coming_share;
 	a->seconds = p->seconds;
+	a->cost_share = p->cost_share;
 	a->n_notes = p->n_notes;
 	a->n_losses = p->n_losses;
 	for (uint32_t i = 0; i < p->n_notes; i++)

@@ -8,9 +8,11 @@
  */
 
 #include "daemon/query/query.h"
-#include "daemon/store/segment_write.h"
+#include "daemon/store/segment/write.h"
 
 #define STORED_HARTS 4
+
+#define STORED_BOOT "11111111-2222-3333-4444-555555555555"
 
 struct stored {
 	char folder[64], path[128];
@@ -29,6 +31,10 @@ struct stored {
 void stored_folder(struct stored *s);
 int stored_event(struct stored *s, uint32_t type, uint64_t config, const char *name);
 void stored_begin(struct stored *s);
+/* Switches of that hart are only counted; call before stored_begin. */
+void stored_uncut(struct stored *s, int hart);
+/* Make the sealed file one of version 3, as if it was written by an mperf of that time. */
+void stored_as_version_3(const char *path);
 /* stored_folder, cpu-clock, stored_begin. */
 void stored_begin_clock(struct stored *s);
 /* stored_folder, cpu-clock leading cycles and instructions, stored_begin. */
@@ -46,7 +52,8 @@ struct stored_sample {
 	struct task *task;
 	int hart, event;
 	uint64_t count, weight_ns; /* 0: 1 and 10 ms, unless `switched` */
-	bool switched, truncated;  /* switched: count and weight are 0 */
+	uint64_t uncounted;
+	bool switched, truncated; /* switched: count and weight are 0 */
 	struct {
 		int event;
 		uint64_t value, enabled_ns, running_ns;
@@ -61,6 +68,10 @@ struct segment_flush stored_view(struct stored *s);
 int stored_flush(struct stored *s, uint64_t start_ns, uint64_t end_ns);
 /* Flush what is left, update, seal, open. */
 sqlite3 *stored_seal(struct stored *s);
+/* prog: 6 samples in hot (called by main), 3 in main, 1 in the kernel below hot. */
+struct task *stored_program(struct stored *s);
+/* A sealed session: prog with its thread worker in /ci/job-1, quux in /cinema, a hart each. */
+void stored_tasks(struct stored *s);
 void stored_end(struct stored *s);
 
 /* First column of the first row; -1 if there is none. */
@@ -81,14 +92,14 @@ struct stored_answer {
 		double real; /* of integers too */
 	} cell[STORED_ROWS_MAX][STORED_COLUMNS_MAX];
 	size_t n_rows;
-	char event[256], rung[512], note[QUERY_NOTES_MAX][256];
+	char event[256], rung[512], switches[64], note[QUERY_NOTES_MAX][256];
 	uint32_t hz, n_notes, n_losses;
 	uint64_t samples;
 	struct {
 		char cause[64];
 		uint64_t count;
 	} loss[N_LOSSES];
-	double named_share, seconds;
+	double named_share, coming_share, seconds, cost_share;
 	size_t n_told;     /* provenances */
 	size_t stop_after; /* rows; 0: never; then the row callback returns 77 */
 	struct query_error error;

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * mperfctl doctor: findings and their remedies. Most machines have many harts of one kind, so a
+ * finding that several share is shown once, with the list of its harts.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/commands/command.h"
+#include "client/options/options.h"
+#include "client/show/escape.h"
+#include "client/show/print.h"
+#include "client/show/reply.h"
+#include "client/show/table.h"
+#include "client/wire/ask.h"
+#include "proto/memory.h"
+
+/* Comparing every finding with every other is quadratic; beyond this many, each is shown alone. */
+#define FINDINGS_MERGED_MAX 4000
+
+struct columns {
+	int hart, topic, state, finding, remedy;
+};
+
+static bool same_text(const struct reply *r, size_t a, size_t b, int column)
+{
+	const char *x = reply_text(r, a, column), *y = reply_text(r, b, column);
+	return strcmp(x ? x : "", y ? y : "") == 0;
+}
+
+static bool same_finding(const struct reply *r, const struct columns *c, size_t a, size_t b)
+{
+	double number;
+	return reply_number(r, a, c->hart, &number) && reply_number(r, b, c->hart, &number) &&
+	       same_text(r, a, b, c->topic) && same_text(r, a, b, c->state) &&
+	       same_text(r, a, b, c->finding) && same_text(r, a, b, c->remedy);
+}
+
+/* "hart 3", "harts 0-3, 8": the harts of a finding and of all later equal ones, marked as shown. */
+static void write_harts(
+	const struct reply *r, const struct columns *c, size_t row, bool *told, FILE *f)
+{
+	long first = -1, last = -1;
+	int n_ranges = 0;
+	_cleanup_(freep) char *text = NULL;
+	size_t size;
+	FILE *ranges = open_memstream(&text, &size);
+	bool plural = false;
+	if (!ranges)
+		return;
+
+	for (size_t i = row; i <= r->n_rows; i++) {
+		double number = -1;
+		bool same = i < r->n_rows && (i == row || (r->n_rows <= FINDINGS_MERGED_MAX &&
+								  same_finding(r, c, row, i)));
+		if (i < r->n_rows && !same)
+			continue;
+		if (same) {
+			told[i] = true;
+			reply_number(r, i, c->hart, &number);
+		}
+		plural |= i > row && same;
+		if (same && first >= 0 && (long)number == last + 1) {
+			last++;
+			continue;
+		}
+		if (first >= 0)
+			fprintf(ranges, last > first ? "%s%ld-%ld" : "%s%ld",
+				n_ranges++ > 0 ? ", " : "", first, last);
+		first = last = (long)number;
+	}
+	if (fclose(ranges) == 0)
+		fprintf(f, "%s %s", plural ? "harts" : "hart", text);
+}
+
+static const char *state_colour(const char *state)
+{
+	return strcmp(state, "ok") == 0     ? "\033[32m"
+	       : strcmp(state, "warn") == 0 ? "\033[33m"
+	       : strcmp(state, "fail") == 0 ? "\033[1;31m"
+					    : "\033[36m";
+}
+
+struct telling {
+	const struct reply *reply;
+	struct columns columns;
+	bool *told; /* by row: already shown */
+	bool colour;
+	FILE *file;
+};
+
+static void write_finding(struct telling *t, size_t row)
+{
+	const struct reply *r = t->reply;
+	const struct columns *c = &t->columns;
+	FILE *f = t->file;
+	const char *state = reply_text(r, row, c->state);
+	const char *topic = reply_text(r, row, c->topic);
+	const char *finding = reply_text(r, row, c->finding);
+	const char *remedy = reply_text(r, row, c->remedy);
+	double hart;
+
+	state = state ? state : "info";
+	fprintf(f, "%s%-4.4s%s  ", t->colour ? state_colour(state) : "", state,
+		t->colour ? "\033[0m" : "");
+	if (topic)
+		escape_terminal(f, topic);
+	if (reply_number(r, row, c->hart, &hart)) {
+		fputs(topic ? ", " : "", f);
+		write_harts(r, c, row, t->told, f);
+	}
+	fputs(": ", f);
+	escape_terminal(f, finding ? finding : "-");
+	fputc('\n', f);
+	if (remedy && *remedy) {
+		fputs("      → ", f);
+		escape_terminal(f, remedy);
+		fputc('\n', f);
+	}
+}
+
+static int show(const struct options *o, const struct reply *r, FILE *f)
+{
+	struct table_options look = {0};
+	if (o->json)
+		return reply_write_json(r, f);
+
+	_cleanup_(freep) bool *told = calloc(r->n_rows + 1, sizeof(*told));
+	if (!told)
+		return -ENOMEM;
+	table_look(stdout, o->no_color, &look);
+	struct telling t = {
+		.reply = r,
+		.columns.hart = reply_column(r, "hart"),
+		.columns.topic = reply_column(r, "topic"),
+		.columns.state = reply_column(r, "state"),
+		.columns.finding = reply_column(r, "finding"),
+		.columns.remedy = reply_column(r, "remedy"),
+		.told = told,
+		.colour = look.colour,
+		.file = f,
+	};
+	for (size_t i = 0; i < r->n_rows; i++)
+		if (!told[i])
+			write_finding(&t, i);
+	return 0;
+}
+
+static int print_findings(const struct options *o, const struct reply *reply)
+{
+	struct print p;
+	int r = print_open(&p, STDOUT_FILENO);
+	if (r == 0)
+		r = print_close(&p, show(o, reply, p.file));
+	if (r < 0)
+		print_say_failed(NULL, r, "send stdout elsewhere");
+	return r;
+}
+
+static char *recording_path(const char *input)
+{
+	char what[512];
+	char *path = realpath(input, NULL);
+	int error = errno;
+	if (!path) {
+		snprintf(what, sizeof(what), "cannot read '%.400s': %s", input, strerror(error));
+		say_failure(what, error == EACCES ? "Name a recording that you may read with -i"
+						  : "Name a recording of `mperfctl record` "
+						    "with -i");
+	}
+	return path;
+}
+
+int client_doctor(const struct options *o)
+{
+	struct link l;
+	struct reply reply = {0};
+	_cleanup_(freep) char *path = NULL;
+
+	if (o->input && !(path = recording_path(o->input)))
+		return EXIT_FAILED;
+	if ((path ? link_open_private(&l) : link_open(&l)) != 0)
+		return EXIT_FAILED;
+
+	Mperf__DoctorRequest doctor = MPERF__DOCTOR_REQUEST__INIT;
+	if (path)
+		doctor.path = path;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_DOCTOR;
+	request.doctor = &doctor;
+	struct ask k = {.link = &l, .answer = reply_take, .userdata = &reply};
+	int r = ask_run(&k, &request);
+	link_close(&l);
+
+	int exit_status = r == 0 ? k.status : r > 0 ? k.exit_status : EXIT_FAILED;
+	if (r < 0)
+		ask_say_broken("asking", r);
+	else if (r == 0 && print_findings(o, &reply) != 0)
+		exit_status = EXIT_FAILED;
+	reply_clear(&reply);
+	return exit_status;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * mperfctl flamegraph: the call tree as a page, as SVG, or as folded stacks.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/commands/capture.h"
+#include "client/commands/command.h"
+#include "client/flamegraph/flame.h"
+#include "client/flamegraph/page.h"
+#include "client/show/print.h"
+#include "client/show/reply.h"
+#include "proto/memory.h"
+
+struct drawing {
+	const struct options *options;
+	struct flame *flame;
+	char *provenance_line, *event;
+	bool kept; /* by the service */
+};
+
+static int take(void *userdata, const Mperf__Answer *a)
+{
+	struct drawing *d = userdata;
+	if (a->body_case == MPERF__ANSWER__BODY_PROVENANCE) {
+		free(d->provenance_line);
+		free(d->event);
+		d->provenance_line = reply_provenance_line(a->provenance);
+		d->event = strdup(a->provenance->event);
+		return d->provenance_line && d->event ? 0 : -ENOMEM;
+	}
+
+	int r = flame_add(d->flame, a);
+	if (r == FLAME_TOO_LARGE)
+		say_failure("the call tree is too large to draw",
+			"Narrow it with --pid, --comm, --cpu, --since or --until");
+	else if (r == FLAME_MALFORMED)
+		say_failure("mperfd sent a malformed call tree",
+			"Install mperfctl and mperfd of the same version");
+	return r;
+}
+
+static int ask(struct source *s, struct drawing *d)
+{
+	Mperf__Filter filter;
+	source_filter(s, d->options, &filter);
+	Mperf__FlamegraphRequest flamegraph = MPERF__FLAMEGRAPH_REQUEST__INIT;
+	flamegraph.path = s->path;
+	flamegraph.filter = &filter;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_FLAMEGRAPH;
+	request.flamegraph = &flamegraph;
+	return source_ask(s, &request, take, d);
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+	return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* "Flame graph of make -j2" unless there is a title. */
+static char *make_title(const struct options *o, bool kept)
+{
+	_cleanup_(freep) char *what = NULL;
+	char *title;
+	if (o->title)
+		return strdup(o->title);
+	if (kept)
+		what = strdup("the service's store");
+	else if (o->input)
+		what = strdup(o->input);
+	else if (o->command_line || o->all || o->n_pids > 0)
+		what = options_what(o);
+	else
+		what = strdup(SOURCE_DEFAULT);
+	return what && asprintf(&title, "Flame graph of %s", what) >= 0 ? title : NULL;
+}
+
+static int write_into(const struct drawing *d, const char *path, FILE *f, size_t *ret_cut)
+{
+	const struct options *o = d->options;
+	_cleanup_(freep) char *title = make_title(o, d->kept);
+	if (!title)
+		return -ENOMEM;
+	struct flame_page page = {
+		.title = title,
+		.event = o->of_event ? o->of_event
+			 : d->event  ? d->event
+				     : "",
+		.provenance = d->provenance_line,
+		.plain = ends_in(path, ".svg"),
+	};
+	*ret_cut = 0;
+	return o->folded ? flame_write_folded(d->flame, f)
+			 : flame_page_write(d->flame, &page, f, ret_cut);
+}
+
+static int write_to(const struct drawing *d, const char *path, int fd, size_t *ret_cut)
+{
+	struct print p;
+	int r = print_open(&p, fd);
+	return r == 0 ? print_close(&p, write_into(d, path, p.file, ret_cut)) : r;
+}
+
+static int write_file(const struct drawing *d, const char *path, size_t *ret_cut)
+{
+	struct outfile out;
+	int r = outfile_open(&out, path, OUTFILE_OVER_FILE);
+	if (r < 0)
+		return r;
+	r = write_to(d, path, out.fd, ret_cut);
+	if (r == 0)
+		r = outfile_commit(&out);
+	outfile_clear(&out);
+	return r;
+}
+
+static void say_written(const struct drawing *d, const char *path, size_t n_cut)
+{
+	char more[64] = "";
+	size_t n_nodes;
+
+	flame_nodes(d->flame, &n_nodes);
+	if (n_cut > 0)
+		snprintf(more, sizeof(more), ", %zu more %s too narrow to draw", n_cut,
+			n_cut == 1 ? "is" : "are");
+	say_note("wrote %s: %zu box%s%s; %s", path, n_nodes - n_cut,
+		n_nodes - n_cut == 1 ? "" : "es", more,
+		d->provenance_line ? d->provenance_line : "");
+}
+
+static int write_somewhere(const struct drawing *d)
+{
+	const struct options *o = d->options;
+	const char *path = o->output ? o->output : o->folded ? "-" : "flame.html";
+	bool to_stdout = strcmp(path, "-") == 0;
+	size_t n_cut;
+
+	int r = flame_finish(d->flame);
+	if (r == 0)
+		r = to_stdout ? write_to(d, path, STDOUT_FILENO, &n_cut)
+			      : write_file(d, path, &n_cut);
+	if (r < 0) {
+		print_say_failed(to_stdout ? NULL : path, r, "name another file with -o");
+		return EXIT_FAILED;
+	}
+	if (!to_stdout)
+		say_written(d, path, n_cut);
+	return 0;
+}
+
+int client_flamegraph(const struct options *o)
+{
+	struct drawing d = {.options = o};
+	struct source s;
+	int exit_status;
+
+	if (flame_new(&d.flame) < 0) {
+		say_failure("out of memory", "Free some memory, and try again");
+		return EXIT_FAILED;
+	}
+	if (source_open(&s, o, &exit_status) == 0)
+		exit_status = ask(&s, &d);
+	d.kept = s.kept;
+	source_clear(&s);
+	if (exit_status == 0)
+		exit_status = write_somewhere(&d);
+	flame_free(d.flame);
+	free(d.provenance_line);
+	free(d.event);
+	return exit_status;
+}

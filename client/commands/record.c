@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * mperfctl record: we open the output before anything runs, so that a read-only folder fails at
+ * once and not after an hour.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/commands/capture.h"
+#include "client/commands/command.h"
+#include "client/commands/signals.h"
+#include "client/show/print.h"
+#include "proto/memory.h"
+#include "proto/unit.h"
+
+static int open_output(struct outfile *out, const char *path, bool force)
+{
+	char what[512];
+	int r = outfile_open(out, path, force ? OUTFILE_OVER_FORCE : OUTFILE_OVER_SEGMENT);
+	if (r == 0)
+		return 0;
+	if (r == OUTFILE_FOREIGN) {
+		snprintf(what, sizeof(what), "'%.300s' exists and is not an mperf recording", path);
+		say_failure(
+			what, force ? "Name a regular file with -o"
+				    : "Name another file with -o, or overwrite it with --force");
+		return r;
+	}
+	print_say_failed(path, r, "name a file in a folder that you may write to with -o");
+	return r;
+}
+
+static void say_written(const struct capture *c, const char *path)
+{
+	char bytes[UNIT_TEXT_BYTES];
+	unit_text(MPERF__UNIT__UNIT_BYTES, (double)c->out->bytes, bytes);
+	say_note("wrote %s (%s): %s", path, bytes,
+		c->provenance_line ? c->provenance_line : "no provenance");
+	if (c->samples == 0)
+		say_failure("nothing was sampled",
+			"Let it run longer, raise -F, or see `mperfctl doctor`");
+}
+
+static int record_into(
+	const struct options *o, const char *path, int signal_fd, struct outfile *out)
+{
+	struct link l;
+	struct capture c;
+
+	if (link_open(&l) != 0)
+		return EXIT_FAILED;
+	int r = capture_run(&c, &l, o, signal_fd, out, NULL);
+	int exit_status = c.run.exit_status;
+	if (r == 0) {
+		r = outfile_commit(out);
+		if (r == 0) {
+			say_written(&c, path);
+		} else {
+			print_say_failed(path, r, "name another file with -o");
+			exit_status = EXIT_FAILED;
+		}
+	}
+	capture_clear(&c);
+	link_close(&l);
+	return exit_status;
+}
+
+int client_record(const struct options *o)
+{
+	const char *path = o->output ? o->output : SOURCE_DEFAULT;
+	struct outfile out = {.fd = -1};
+	int signal_fd;
+
+	if (signals_block(&signal_fd) < 0)
+		return EXIT_FAILED;
+	int exit_status = EXIT_FAILED;
+	if (open_output(&out, path, o->force) == 0) {
+		exit_status = record_into(o, path, signal_fd, &out);
+		outfile_clear(&out);
+	}
+	signals_unblock(signal_fd);
+	return exit_status;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * mperfctl roofline and blocks: the counts of instrumented programs.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/commands/capture.h"
+#include "client/commands/command.h"
+#include "client/commands/roofline_print.h"
+#include "client/commands/two_phase.h"
+#include "client/show/reply.h"
+#include "client/show/say.h"
+#include "proto/clock.h"
+
+/* Tables leave these out, for readability; --json, --csv and --raw have them. */
+static const char *const roofline_spare[] = {"nest", "inlined_at", "copies", "build_id", "around",
+	"time_self_ns", "ops", "ops_self", "bytes_loaded", "bytes_stored", "bytes_self",
+	"bytes_stack", "bytes_modelled", "loads", "stores", "fp16_ops", "fp32_ops", "fp64_ops",
+	"fp_wide_ops", "int_ops", "branches", "instructions", "updates", "samples",
+	"counted_entries", "sampling_error", NULL};
+static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
+
+/* --loops and --sample choose between two bodies. */
+static void say_if_no_choice(const struct options *o, const struct reply *r)
+{
+	bool of_bodies = reply_column(r, "counted_entries") >= 0 &&
+			 (!o->by || strcmp(o->by, "loop") == 0 || strcmp(o->by, "function") == 0);
+	if (o->chooses && r->n_rows > 0 && of_bodies && !has_two_bodies(r))
+		say_note("no function here has two bodies, so --loops and --sample have no effect; "
+			 "build the program with mperf-cc and MPERF_PASS=mode=clone");
+}
+
+/* Send the request for the options' source, and show the answer. */
+static int run(const struct options *o, Mperf__Request *request, char **path,
+	Mperf__Filter **filter, const char *const *spare)
+{
+	struct source source;
+	struct reply reply = {0};
+	Mperf__Filter narrowed;
+	int exit_status;
+	if (source_open(&source, o, &exit_status) == 0) {
+		source_filter(&source, o, &narrowed);
+		*path = source.path;
+		*filter = &narrowed;
+		exit_status = source_ask(&source, request, reply_take, &reply);
+	}
+	source_clear(&source);
+	if (exit_status == 0)
+		exit_status = roofline_print(&(struct showing){o, &reply, spare,
+			request->body_case == MPERF__REQUEST__BODY_BLOCKS ? o->interval_ms : 0});
+	say_if_no_choice(o, &reply);
+	reply_clear(&reply);
+	return exit_status;
+}
+
+/* --- again and again -------------------------------------------------------------------------- */
+
+#define NS_PER_MS 1000000ll
+#define LIVE_MS 1000 /* the service writes its counts once a second at most */
+
+/* Clear the screen, if there is one. */
+static void begin_frame(const struct options *o, unsigned n)
+{
+	bool screen = !o->json && !o->csv && !o->raw && isatty(STDOUT_FILENO);
+	if (screen)
+		fputs("\033[H\033[2J", stdout); /* Source: man 4 console_codes, CUP and ED */
+	else if (n > 0 && !o->json && !o->csv && !o->raw)
+		fputc('\n', stdout);
+	fflush(stdout);
+}
+
+static void wait_until(int64_t realtime_ns)
+{
+	int64_t left_ns = realtime_ns - (int64_t)clock_ns(CLOCK_REALTIME);
+	struct timespec t = {.tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000};
+	if (left_ns > 0)
+		nanosleep(&t, NULL);
+}
+
+/* Ask once; the next answer then begins at *since_ns. On each request the service writes its counts
+ * and begins another window, which starts after we asked. */
+static int ask_live(
+	struct source *s, Mperf__Request *request, int64_t *since_ns, struct reply *reply)
+{
+	request->roofline->filter->since_ns = *since_ns;
+	*since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	return source_ask(s, request, reply_take, reply);
+}
+
+static int show_frames(struct source *s, const struct options *o, Mperf__Request *request)
+{
+	int64_t step_ns = (o->interval_ms ? o->interval_ms : LIVE_MS) * NS_PER_MS;
+	int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	struct reply before = {0};
+	int exit_status = ask_live(s, request, &since_ns, &before);
+	reply_clear(&before);
+	request->roofline->select = NULL; /* once is enough */
+	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
+		struct reply reply = {0};
+		wait_until(since_ns + step_ns);
+		exit_status = ask_live(s, request, &since_ns, &reply);
+		if (exit_status == 0) {
+			begin_frame(o, n);
+			exit_status =
+				roofline_print(&(struct showing){o, &reply, roofline_spare, 0});
+			if (n == 0)
+				say_if_no_choice(o, &reply);
+		}
+		reply_clear(&reply);
+	}
+	return exit_status;
+}
+
+static int run_live(const struct options *o, Mperf__Request *request)
+{
+	struct source source;
+	Mperf__Filter filter;
+	int exit_status;
+	if (source_open(&source, o, &exit_status) == 0) {
+		source_filter(&source, o, &filter);
+		request->roofline->path = source.path;
+		request->roofline->filter = &filter;
+		exit_status = show_frames(&source, o, request);
+	}
+	source_clear(&source);
+	return exit_status;
+}
+
+int client_roofline(const struct options *o)
+{
+	Mperf__RooflineRequest roofline = MPERF__ROOFLINE_REQUEST__INIT;
+	roofline.by = (char *)(o->by ? o->by : "loop");
+	roofline.ops = (char *)(o->ops ? o->ops : "fp");
+	roofline.limit = o->limit;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_ROOFLINE;
+	request.roofline = &roofline;
+	Mperf__Selection select = MPERF__SELECTION__INIT;
+	if (o->two_phase)
+		return two_phase(o, &request, roofline_spare);
+	if (o->chooses && o->command_line && choose_by_environment(o) != 0)
+		return EXIT_FAILED;
+	if (o->chooses && !o->command_line) {
+		select.n_glob = o->n_globs;
+		select.glob = (char **)o->glob;
+		select.one_in = o->one_in;
+		roofline.select = &select;
+	}
+	if (o->live)
+		return run_live(o, &request);
+	return run(o, &request, &roofline.path, &roofline.filter, roofline_spare);
+}
+
+/* --- drawn again and again -------------------------------------------------------------------- */
+
+#define LIVE_STRETCHES 60 /* on one screen */
+
+static int draw_frames(struct source *s, const struct options *o, Mperf__Request *request)
+{
+	int64_t every_ns = request->blocks->every_ms * NS_PER_MS, next_ns = 0;
+	int exit_status = 0;
+	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
+		struct reply reply = {0};
+		wait_until(next_ns);
+		int64_t now_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+		next_ns = now_ns + LIVE_MS * NS_PER_MS;
+		request->blocks->filter->since_ns = now_ns - LIVE_STRETCHES * every_ns;
+		exit_status = source_ask(s, request, reply_take, &reply);
+		if (exit_status == 0) {
+			begin_frame(o, n);
+			exit_status = roofline_print(&(struct showing){
+				o, &reply, blocks_spare, request->blocks->every_ms});
+		}
+		reply_clear(&reply);
+	}
+	return exit_status;
+}
+
+static int draw_live(const struct options *o, Mperf__Request *request)
+{
+	struct source source;
+	Mperf__Filter filter;
+	int exit_status;
+	if (request->blocks->every_ms == 0)
+		request->blocks->every_ms = LIVE_MS;
+	if (source_open(&source, o, &exit_status) == 0) {
+		source_filter(&source, o, &filter);
+		request->blocks->path = source.path;
+		request->blocks->filter = &filter;
+		exit_status = draw_frames(&source, o, request);
+	}
+	source_clear(&source);
+	return exit_status;
+}
+
+int client_blocks(const struct options *o)
+{
+	Mperf__BlocksRequest blocks = MPERF__BLOCKS_REQUEST__INIT;
+	blocks.every_ms = o->interval_ms;
+	blocks.limit = o->limit;
+	blocks.series = !o->csv && !o->json && !o->raw;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_BLOCKS;
+	request.blocks = &blocks;
+	if (o->live)
+		return draw_live(o, &request);
+	return run(o, &request, &blocks.path, &blocks.filter, blocks_spare);
+}

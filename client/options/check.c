@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Each option may be valid alone and still contradict another. We refuse such a pair and name both
+ * sides: guessing would measure something that the user did not ask for.
+ */
+#include "client/options/options_private.h"
+
+#include <string.h>
+
+#define LIVE_MS_MIN 1000 /* the service writes its counts once a second at most */
+
+static int check_target(struct parse *p)
+{
+	const struct options *o = p->o;
+	bool kept = o->input || o->since_ns || o->until_ns;
+	bool pid_is_target = o->n_pids > 0 && !kept && !o->loops;
+	int targets = (o->all && !o->command_line) + pid_is_target + (o->command_line != NULL);
+
+	if (o->all && o->n_pids > 0 && !kept)
+		return options_wrong(
+			p, "-a means every process, so --pid cannot narrow it; give one of them");
+	if (targets > 1)
+		return options_wrong(
+			p, "--pid and a command are two things to measure; give one of them");
+	if (p->command == MPERF__REQUEST__BODY_RECORD || p->command == MPERF__REQUEST__BODY_STAT) {
+		if (targets == 0)
+			return options_wrong(
+				p, "there is nothing to measure: give -- CMD, --pid N or -a");
+		return 0;
+	}
+
+	bool measures = targets > 0 || o->for_ns || o->hz || o->n_events || o->user_only ||
+			p->call_graph_given;
+	if (o->input && measures)
+		return options_wrong(p,
+			"-i reads a recording, so there is nothing to measure: "
+			"leave out -i, or the command, -a, --for, -F, -e, -g and -U");
+	if (kept && measures)
+		return options_wrong(p,
+			"--since and --until look back into what the service keeps, so there is "
+			"nothing to measure: leave them out, or the command, -a, --for, -F, -e, -g "
+			"and -U");
+	if (!o->input && measures && targets == 0)
+		return options_wrong(
+			p, o->loops ? "there is nothing to run: give -- CMD"
+				    : "there is nothing to measure: give -- CMD, --pid N or -a");
+	if (o->loops && o->command_line && o->n_pids > 0)
+		return options_wrong(
+			p, "--pid and a command are two things to look at; give one of them");
+	return 0;
+}
+
+/* Options that choose loops, or run a command twice. */
+static int check_choice(struct parse *p)
+{
+	const struct options *o = p->o;
+	bool past = o->input || o->since_ns || o->until_ns;
+	if (o->two_phase && (!o->command_line || past))
+		return options_wrong(p, "--two-phase runs a command twice: give -- CMD");
+	if (o->two_phase && o->by && strcmp(o->by, "loop") != 0 && strcmp(o->by, "function") != 0)
+		return options_wrong(p,
+			"--two-phase compares the entries of loops or functions: use --by loop or "
+			"function");
+	if (o->two_phase && o->chooses && o->n_globs == 0)
+		return options_wrong(
+			p, "--two-phase counts each entry in its second run: leave out --sample");
+	if (o->chooses && !o->command_line && (past || o->n_pids != 1))
+		return options_wrong(p,
+			"--loops and --sample choose what a program will count: give -- CMD, or "
+			"one --pid");
+	return 0;
+}
+
+int options_check(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (o->json && o->raw)
+		return options_wrong(p, "--json and --raw are two forms; give one of them");
+	int chosen = check_choice(p);
+	if (chosen != 0)
+		return chosen;
+	if (o->live && (o->input || o->command_line || o->since_ns || o->until_ns))
+		return options_wrong(p,
+			"--live shows running programs: leave it out, or -i, the command, --since "
+			"and --until");
+	if (o->live && o->interval_ms && o->interval_ms < LIVE_MS_MIN)
+		return options_wrong(
+			p, p->every_given
+				   ? "--every takes 1000 or more with --live: the service writes "
+				     "its counts once a second at most"
+				   : "-d takes a time from 1s to 60s with --live");
+	if (o->live && p->command == MPERF__REQUEST__BODY_BLOCKS && (o->csv || o->json || o->raw))
+		return options_wrong(
+			p, "blocks --live draws text: leave it out, or --csv, --json and --raw");
+	if (!o->live && o->loops && (o->frames || (o->interval_ms && !p->every_given)))
+		return options_wrong(p, "-d and --frames need --live: give it too");
+	if (o->csv && (o->json || o->raw))
+		return options_wrong(p, "--csv, --json and --raw exclude each other");
+	if (p->command == MPERF__REQUEST__BODY_TOP)
+		return 0; /* its other options narrow the rows */
+	int r = check_target(p);
+	if (r != 0)
+		return r;
+	if (o->repeat > 1 && o->interval_ms > 0)
+		return options_wrong(p,
+			"-r prints the mean of whole runs and -I the parts of one run, so they "
+			"cannot be combined");
+	if (o->repeat > 1 && !o->command_line && !o->for_ns)
+		return options_wrong(p, "-r repeats a command or a time: give -- CMD or --for");
+	if (o->json && o->interval_ms > 0 && !o->loops)
+		return options_wrong(p,
+			"--json is one answer at the end and -I prints on the way, so they "
+			"cannot be combined");
+	if (o->json && o->repeat > 1)
+		return options_wrong(p,
+			"--json has the counts of one run and -r repeats it, so they cannot "
+			"be combined");
+	if (o->since_ns && o->until_ns && o->until_ns <= o->since_ns)
+		return options_wrong(p, "--until is not after --since");
+	return 0;
+}

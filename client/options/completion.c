@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The tables become case statements of bash and specifications of zsh's _arguments; all logic is in
+ * completion.bash, where it can be read and checked. The possible values of an option follow from
+ * its placeholder (FILE), its key (--pid) or a list of words.
+ */
+#include "client/options/completion.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "client/options/table.h"
+#include "proto/mperf.pb-c.h"
+
+static const struct command {
+	uint32_t bit;
+	const char *name, *summary;
+} commands[] = {
+#define COMMAND(id, name, summary) {COMMAND_BIT(id), #name, summary},
+#include "proto/command.inc"
+#undef COMMAND
+};
+#define N_COMMANDS (sizeof(commands) / sizeof(*commands))
+
+/* Commands that are mperfctl's own, without a daemon. */
+#define HELP_SUMMARY "show the options of a command, with examples"
+#define COMPLETION_SUMMARY "print a completion script for bash or zsh"
+
+/* Commands that run a program: at the first argument, or only after -- (see take_argument). */
+#define RUNS_ANYWHERE (COMMAND_BIT(RECORD) | COMMAND_BIT(STAT))
+#define RUNS_BEHIND_DASHES                                                                         \
+	(COMMAND_BIT(HOTSPOTS) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(ROOFLINE) |                 \
+		COMMAND_BIT(BLOCKS))
+
+/* The values of an option, separated by spaces; NULL if they are not known beforehand. A test
+ * compares them with the option's help. */
+static const char *value_words(const struct option_row *row, uint32_t command)
+{
+	static const struct {
+		int key;
+		uint32_t commands;
+		const char *words;
+	} known[] = {
+		{OPTION_BY, COMMAND_BIT(TOP), "function module process thread cgroup"},
+		{OPTION_BY, COMMAND_BIT(ROOFLINE), "loop function region thread"},
+		{OPTION_OPS, UINT32_MAX, "fp int sp dp"},
+		{OPTION_BY, UINT32_MAX, "function module process thread cgroup line hart"},
+		{'g', UINT32_MAX, "fp dwarf none"},
+	};
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (known[i].key == row->key && known[i].commands & command)
+			return known[i].words;
+	return NULL;
+}
+
+static bool has_letter(const struct option_row *row)
+{
+	return row->key > ' ' && row->key < 0x7f;
+}
+
+static bool is_file(const struct option_row *row)
+{
+	return strcmp(row->value, "FILE") == 0;
+}
+
+/* --- bash ------------------------------------------------------------------------------------- */
+
+static void bash_options(const struct command *c, FILE *f)
+{
+	fprintf(f, "\t%s) echo '", c->name);
+	for (size_t i = 0; i < n_option_rows; i++) {
+		const struct option_row *row = &option_rows[i];
+		if (!(row->commands & c->bit))
+			continue;
+		if (has_letter(row))
+			fprintf(f, "-%c ", row->key);
+		if (row->name)
+			fprintf(f, "--%s ", row->name);
+	}
+	fputs("' ;;\n", f);
+}
+
+static void bash_value(const struct command *c, const struct option_row *row, FILE *f)
+{
+	const char *words = value_words(row, c->bit);
+
+	fputs("\t", f);
+	if (has_letter(row))
+		fprintf(f, "'%s -%c'%s", c->name, row->key, row->name ? " | " : "");
+	if (row->name)
+		fprintf(f, "'%s --%s'", c->name, row->name);
+	fprintf(f, ") echo '%s%s' ;;\n", row->value_optional ? "?" : "",
+		words                    ? words
+		: is_file(row)           ? "@file"
+		: row->key == OPTION_PID ? "@pid"
+					 : "@any");
+}
+
+static void bash_runs(const char *how, uint32_t mask, FILE *f)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (commands[i].bit & mask)
+			fprintf(f, "\t%s) echo %s ;;\n", commands[i].name, how);
+}
+
+static void bash_script(FILE *f)
+{
+	static const char logic[] =
+#include "client/options/completion.bash.inc"
+		;
+	fputs("# bash completion for mperfctl, made by `mperfctl completion bash`\n"
+	      "# shellcheck shell=bash\n\n"
+	      "__mperfctl_commands() {\n\techo '",
+		f);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		fprintf(f, "%s ", commands[i].name);
+	fputs("help completion --help --version'\n}\n\n"
+	      "__mperfctl_options() {\n\tcase $1 in\n",
+		f);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		bash_options(&commands[i], f);
+	fputs("\tesac\n}\n\n"
+	      "# What an option's value can be: @file, @pid, @any, or words; after a ? it is "
+	      "optional.\n# Empty if the option takes none.\n"
+	      "__mperfctl_value() {\n\tcase \"$1 $2\" in\n",
+		f);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		for (size_t k = 0; k < n_option_rows; k++)
+			if (option_rows[k].commands & commands[i].bit && option_rows[k].value)
+				bash_value(&commands[i], &option_rows[k], f);
+	fputs("\tesac\n}\n\n"
+	      "# Where the program to run may begin.\n"
+	      "__mperfctl_runs() {\n\tcase $1 in\n",
+		f);
+	bash_runs("anywhere", RUNS_ANYWHERE, f);
+	bash_runs("dashes", RUNS_BEHIND_DASHES, f);
+	fputs("\tesac\n}\n", f);
+	fputs(logic, f);
+}
+
+/* --- zsh -------------------------------------------------------------------------------------- */
+
+/* Text between single quotes, with a backslash before each of `escaped`. */
+static void zsh_text(const char *text, const char *escaped, FILE *f)
+{
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\''", f);
+		else if (strchr(escaped, *text))
+			fprintf(f, "\\%c", *text);
+		else
+			fputc(*text, f);
+	}
+}
+
+/* The forms of an option in front of its specification: '(-o --output)'{-o+,--output=} */
+static void zsh_forms(const struct option_row *row, FILE *f)
+{
+	const char *short_value = row->value ? "+" : "", *long_value = row->value ? "=" : "";
+	bool repeats = strstr(row->says, "may be repeated") || row->key == OPTION_PID;
+
+	if (repeats)
+		fputs("'*'", f);
+	else if (has_letter(row) && row->name)
+		fprintf(f, "'(-%c --%s)'", row->key, row->name);
+	if (has_letter(row) && row->name)
+		fprintf(f, "{-%c%s,--%s%s}", row->key, short_value, row->name, long_value);
+	else if (has_letter(row))
+		fprintf(f, "-%c%s", row->key, short_value);
+	else
+		fprintf(f, "--%s%s", row->name, long_value);
+}
+
+static void zsh_option(const struct command *c, const struct option_row *row, FILE *f)
+{
+	fputs(" \\\n\t\t\t", f);
+	zsh_forms(row, f);
+	fputs("'[", f);
+	zsh_text(row->says, "[]\\", f);
+	fputs("]", f);
+	if (row->value) {
+		const char *words = value_words(row, c->bit);
+		fputs(row->value_optional ? "::" : ":", f);
+		zsh_text(row->value, ":\\", f);
+		if (words)
+			fprintf(f, ":(%s)", words);
+		else
+			fputs(is_file(row)               ? ":_files"
+				: row->key == OPTION_PID ? ":_mperfctl_pids"
+							 : ":",
+				f);
+	}
+	fputs("'", f);
+}
+
+static void zsh_command(const struct command *c, FILE *f)
+{
+	/* -A: after the program's name come its own options. */
+	bool anywhere = c->bit & RUNS_ANYWHERE;
+	fprintf(f, "\t\t%s)\n\t\t_arguments -s -S%s", c->name, anywhere ? " -A '-*'" : "");
+	for (size_t i = 0; i < n_option_rows; i++)
+		if (option_rows[i].commands & c->bit)
+			zsh_option(c, &option_rows[i], f);
+	if (anywhere)
+		fputs(" \\\n\t\t\t'(-)1:program:_command_names -e' '*::argument:_normal'", f);
+	if (c->bit & RUNS_BEHIND_DASHES)
+		fputs(" \\\n\t\t\t${dashes:+'1:program:_command_names -e'}"
+		      " ${dashes:+'*::argument:_normal'}",
+			f);
+	fputs("\n\t\t;;\n", f);
+}
+
+static void zsh_script(FILE *f)
+{
+	/* No local may be called commands: that is zsh's own table of programs. */
+	fputs("#compdef mperfctl\n"
+	      "# zsh completion for mperfctl, made by `mperfctl completion zsh`\n\n"
+	      "_mperfctl_pids() {\n\tcompset -P '*,'\n\t_pids\n}\n\n"
+	      "_mperfctl() {\n"
+	      "\tlocal curcontext=$curcontext context state state_descr line\n"
+	      "\tlocal -A opt_args\n"
+	      "\tlocal -a ours dashes\n\tours=(\n",
+		f);
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		fprintf(f, "\t\t'%s:", commands[i].name);
+		zsh_text(commands[i].summary, "\\", f);
+		fputs("'\n", f);
+	}
+	fputs("\t\t'help:" HELP_SUMMARY "'\n"
+	      "\t\t'completion:" COMPLETION_SUMMARY "'\n"
+	      "\t)\n"
+	      "\t_arguments -C '(- *)'{-h,--help}'[list the commands]' "
+	      "'(- *)--version[show the version]' \\\n"
+	      "\t\t'1:command:->command' '*::argument:->argument' && return\n"
+	      "\tcase $state in\n"
+	      "\tcommand) _describe -t commands 'mperfctl command' ours ;;\n"
+	      "\targument)\n"
+	      "\t\tdashes=(${(M)words[1,CURRENT-1]:#--})\n"
+	      "\t\tcase $words[1] in\n"
+	      "\t\thelp) _describe -t commands 'mperfctl command' ours ;;\n"
+	      "\t\tcompletion) _arguments '(-h --help)'{-h,--help}'[show this help]' "
+	      "'1:shell:(bash zsh)' ;;\n",
+		f);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		zsh_command(&commands[i], f);
+	/* Loaded by zsh's own search, the file is the function; sourced, it announces it. */
+	fputs("\t\tesac\n\t\t;;\n\tesac\n}\n\n"
+	      "if [[ $funcstack[1] == _mperfctl ]]; then\n\t_mperfctl \"$@\"\n"
+	      "else\n\tcompdef _mperfctl mperfctl\nfi\n",
+		f);
+}
+
+int completion_print(const char *shell, FILE *f)
+{
+	if (strcmp(shell, "bash") == 0)
+		bash_script(f);
+	else if (strcmp(shell, "zsh") == 0)
+		zsh_script(f);
+	else
+		return COMPLETION_UNKNOWN_SHELL;
+	return 0;
+}
+
+void completion_help(FILE *f)
+{
+	fputs("Usage: mperfctl completion bash|zsh\n\n"
+	      "Print a script that lets the shell complete mperfctl's commands, options and "
+	      "values.\nAn installed mperf brings both; without it:\n\n"
+	      "Examples:\n"
+	      "  source <(mperfctl completion bash)                  (in ~/.bashrc)\n"
+	      "  source <(mperfctl completion zsh)                   (in ~/.zshrc, behind "
+	      "compinit)\n",
+		f);
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * argp walks the arguments and passes each to the first of three groups that knows it: what to
+ * measure, what to ask, and how to show it.
+ */
+#include "client/options/options.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/options/options_private.h"
+#include "client/show/say.h"
+#include "proto/clock.h"
+#include "proto/memory.h"
+#include "proto/nearest.h"
+#include "proto/unit.h"
+
+#define HZ_MAX 1000000           /* one sample per microsecond; the kernel's own limit is lower */
+#define REPEATS_MAX 100000       /* the spread converges long before */
+#define INTERVAL_MS_MAX 86400000 /* a day */
+#define EVERY_MS_MIN 100         /* the daemon's shortest window */
+#define ONE_IN_MAX 10000         /* the runtime's limit (runtime/select.h) */
+#define EVERY_MS_MAX 3600000     /* an hour, how far back queries look by default */
+#define TOP_NS_MIN 100000000ull  /* nobody reads faster; the daemon's shortest window */
+#define TOP_NS_MAX 60000000000ull
+#define ROWS_DEFAULT 30
+#define WHAT_BYTES_MAX 1000 /* of a command line in titles and in the recording */
+
+/* A whole decimal number. */
+static bool number(const char *text, uint64_t max, uint64_t *ret_value)
+{
+	char *end;
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	unsigned long long value = strtoull(text, &end, 10);
+	if (errno || *end || value > max)
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+struct range {
+	uint32_t min, max;
+};
+
+static int take_number(
+	struct parse *p, const char *what, const char *arg, struct range range, uint32_t *ret_value)
+{
+	uint64_t value;
+	if (!number(arg, range.max, &value) || value < range.min)
+		return options_wrong(p, "%s takes a number from %u to %u, not '%.100s'", what,
+			range.min, range.max, arg);
+	*ret_value = (uint32_t)value;
+	return 0;
+}
+
+static int push(struct parse *p, char **list, size_t *n, char *value)
+{
+	if (*n == OPTIONS_LIST_MAX)
+		return options_wrong(
+			p, "an option is repeated more than %d times", OPTIONS_LIST_MAX);
+	if (!*value)
+		return options_wrong(p, "an option has an empty value");
+	list[(*n)++] = value;
+	return 0;
+}
+
+/* Call `one` for each part between the commas. */
+static int each_part(struct parse *p, const char *list, int (*one)(struct parse *, const char *))
+{
+	int r = 0;
+	do {
+		char part[64];
+		size_t n = strcspn(list, ",");
+		snprintf(part, sizeof(part), "%.*s", (int)n, list);
+		r = one(p, part);
+		list += n;
+	} while (r == 0 && *list++ == ',');
+	return r;
+}
+
+static int take_pid(struct parse *p, const char *part)
+{
+	uint64_t pid;
+	if (!number(part, INT32_MAX, &pid) || pid == 0)
+		return options_wrong(p, "--pid takes process ids, not '%s'", part);
+	if (p->o->n_pids == OPTIONS_LIST_MAX)
+		return options_wrong(p, "--pid takes at most %d processes", OPTIONS_LIST_MAX);
+	p->o->pid[p->o->n_pids++] = (int32_t)pid;
+	return 0;
+}
+
+static int take_cpus(struct parse *p, const char *part)
+{
+	uint64_t first, last;
+	char from[64];
+	snprintf(from, sizeof(from), "%s", part);
+	char *dash = strchr(from, '-');
+	if (dash)
+		*dash++ = '\0';
+
+	if (!number(from, OPTIONS_CPUS_MAX - 1, &first) ||
+		!number(dash ? dash : from, OPTIONS_CPUS_MAX - 1, &last) || last < first)
+		return options_wrong(p, "--cpu takes a list like 0-3,7, not '%s'", part);
+	for (; first <= last; first++) {
+		if (p->o->n_cpus == OPTIONS_CPUS_MAX)
+			return options_wrong(p, "--cpu names more than %d harts", OPTIONS_CPUS_MAX);
+		p->o->cpu[p->o->n_cpus++] = (uint32_t)first;
+	}
+	return 0;
+}
+
+static int take_time(struct parse *p, const char *name, const char *arg, int64_t *ret_ns)
+{
+	int r = unit_parse_time(arg, (int64_t)clock_ns(CLOCK_REALTIME), ret_ns);
+	if (r != 0)
+		return options_wrong(p,
+			"%s takes a time like 10:30, yesterday, \"2026-11-21 10:00\" or -5m, "
+			"not '%.100s'",
+			name, arg);
+	return 0;
+}
+
+static int take_for(struct parse *p, const char *arg)
+{
+	if (unit_parse_duration(arg, &p->o->for_ns) != 0 || p->o->for_ns == 0)
+		return options_wrong(
+			p, "--for takes a time like 10s, 500ms or 2m, not '%.100s'", arg);
+	return 0;
+}
+
+static int take_interval(struct parse *p, const char *arg)
+{
+	uint64_t ns;
+	if (unit_parse_duration(arg, &ns) != 0 || ns < TOP_NS_MIN || ns > TOP_NS_MAX)
+		return options_wrong(p,
+			"-d takes a time from 100ms to 60s, such as 500ms or 2s, not '%.100s'",
+			arg);
+	p->o->interval_ms = (uint32_t)(ns / 1000000);
+	return 0;
+}
+
+static bool stack_kind(const char *text, Mperf__StackKind *ret_kind)
+{
+	static const struct {
+		const char *name;
+		Mperf__StackKind kind;
+	} kinds[] = {
+		{"fp", MPERF__STACK_KIND__STACK_FP},
+		{"dwarf", MPERF__STACK_KIND__STACK_DWARF},
+		{"none", MPERF__STACK_KIND__STACK_NONE},
+	};
+	size_t n = strcspn(text, ",");
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (strlen(kinds[i].name) != n || strncmp(kinds[i].name, text, n) != 0)
+			continue;
+		if (text[n] && kinds[i].kind != MPERF__STACK_KIND__STACK_DWARF)
+			return false;
+		*ret_kind = kinds[i].kind;
+		return true;
+	}
+	return false;
+}
+
+/* -g, -gdwarf, -g dwarf, --call-graph=dwarf,16384. getopt does not accept a separate argument as an
+ * optional value, so we take the next argument if it is one of ours. */
+static int take_call_graph(struct parse *p, const char *arg, struct argp_state *state)
+{
+	Mperf__StackKind kind = MPERF__STACK_KIND__STACK_FP;
+	uint64_t bytes = 0;
+
+	if (!arg && state->next < state->argc && stack_kind(state->argv[state->next], &kind))
+		arg = state->argv[state->next++];
+	if (arg && !stack_kind(arg, &kind))
+		return options_wrong(p, "-g takes fp, dwarf or none, not '%.100s'", arg);
+	const char *comma = arg ? strchr(arg, ',') : NULL;
+	/* PERF_SAMPLE_STACK_USER is a 16-bit size in units of 8.
+	 * Source: kernel/events/core.c of Linux 6.12, perf_copy_attr(). */
+	if (comma && (!number(comma + 1, 65528, &bytes) || bytes == 0 || bytes % 8 != 0))
+		return options_wrong(p,
+			"-g dwarf,BYTES takes a multiple of 8 up to 65528, not '%.100s'",
+			comma + 1);
+	p->o->stack = kind;
+	p->o->stack_given = arg != NULL;
+	p->o->stack_bytes = (uint32_t)bytes;
+	p->call_graph_given = true;
+	return 0;
+}
+
+/* One of the words, NULL-terminated. */
+static int take_word(
+	struct parse *p, const char *option, const char *const *words, char *arg, char **ret_word)
+{
+	char list[128] = "";
+	size_t n = 0;
+	while (words[n])
+		n++;
+	for (size_t i = 0, at = 0; i < n; i++) {
+		if (strcmp(arg, words[i]) == 0) {
+			*ret_word = arg;
+			return 0;
+		}
+		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s",
+			i == 0       ? ""
+			: i + 1 == n ? " or "
+				     : ", ",
+			words[i]);
+	}
+	const char *near = nearest_name(arg, words, n);
+	return options_wrong(p, "%s takes %s, not '%.100s'%s%s%s", option, list, arg,
+		near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+}
+
+static int take_by(struct parse *p, char *arg)
+{
+	static const char *const names[] = {
+		"function", "module", "process", "thread", "cgroup", "line", "hart"};
+	static const char *const of_loops[] = {"loop", "function", "region", "thread", NULL};
+	if (p->command == MPERF__REQUEST__BODY_ROOFLINE)
+		return take_word(p, "--by", of_loops, arg, &p->o->by);
+	/* top has a line per hart anyway, and names of source lines arrive too late for it */
+	bool top = p->command == MPERF__REQUEST__BODY_TOP;
+	const size_t n = sizeof(names) / sizeof(*names) - (top ? 2 : 0);
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(arg, names[i]) == 0) {
+			p->o->by = arg;
+			return 0;
+		}
+	}
+	const char *near = nearest_name(arg, names, n);
+	return options_wrong(p,
+		"--by takes function, module, process, thread%s, not '%.100s'%s%s%s",
+		top ? " or cgroup" : ", cgroup, line or hart", arg, near ? " (did you mean " : "",
+		near ? near : "", near ? "?)" : "");
+}
+
+/* --loops GLOB[,GLOB] */
+static int take_globs(struct parse *p, char *arg)
+{
+	p->o->chooses = true;
+	char *rest;
+	for (char *glob = strtok_r(arg, ",", &rest); glob; glob = strtok_r(NULL, ",", &rest)) {
+		int r = push(p, p->o->glob, &p->o->n_globs, glob);
+		if (r != 0)
+			return r;
+	}
+	return p->o->n_globs > 0
+		       ? 0
+		       : options_wrong(p, "--loops takes names of functions, such as 'spmv*,bfs'");
+}
+
+/* A non-option argument: a topic, or the command to run with all that follows. */
+static int take_argument(struct parse *p, char *arg, struct argp_state *state)
+{
+	bool runs = p->command == MPERF__REQUEST__BODY_RECORD ||
+		    p->command == MPERF__REQUEST__BODY_STAT;
+	bool reads = p->o->loops || p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
+		     p->command == MPERF__REQUEST__BODY_FLAMEGRAPH;
+
+	if (p->command == MPERF__REQUEST__BODY_LIST && !p->o->topic) {
+		p->o->topic = arg;
+		return 0;
+	}
+	if (!runs && !reads)
+		return options_wrong(p, "'%.100s' is one argument too many", arg);
+	if (reads && !state->quoted)
+		return options_wrong(p,
+			"'%.100s' is not an option: use -i %.100s to read it, -- %.100s to run it",
+			arg, arg, arg);
+	p->o->command_line = state->argv + state->next - 1;
+	state->next = state->argc;
+	return 0;
+}
+
+static int take_query(struct parse *p, int key, char *arg)
+{
+	struct options *o = p->o;
+	switch (key) {
+	case 'i':
+		o->input = arg;
+		return *arg ? 0 : options_wrong(p, "-i needs the name of a recording");
+	case OPTION_BY:
+		return take_by(p, arg);
+	case OPTION_OF_EVENT:
+		o->of_event = arg;
+		return 0;
+	case OPTION_COMM:
+		return push(p, o->comm, &o->n_comms, arg);
+	case OPTION_CGROUP:
+		return push(p, o->cgroup, &o->n_cgroups, arg);
+	case OPTION_CPU:
+		return each_part(p, arg, take_cpus);
+	case OPTION_SINCE:
+		return take_time(p, "--since", arg, &o->since_ns);
+	case OPTION_UNTIL:
+		return take_time(p, "--until", arg, &o->until_ns);
+	case 'n':
+		return take_number(p, "--limit", arg, (struct range){0, UINT32_MAX}, &o->limit);
+	case OPTION_INLINED:
+		o->inlined = true;
+		return 0;
+	case OPTION_OPS:
+		return take_word(p, "--ops", (const char *const[]){"fp", "int", "sp", "dp", NULL},
+			arg, &o->ops);
+	case OPTION_TWO_PHASE:
+		o->two_phase = true;
+		return 0;
+	case OPTION_LOOPS:
+		return take_globs(p, arg);
+	case OPTION_SAMPLE:
+		o->chooses = true;
+		return take_number(p, "--sample", arg, (struct range){0, ONE_IN_MAX}, &o->one_in);
+	case OPTION_EVERY:
+		p->every_given = true;
+		return take_number(p, "--every", arg, (struct range){EVERY_MS_MIN, EVERY_MS_MAX},
+			&o->interval_ms);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int take_show(struct parse *p, int key, char *arg)
+{
+	struct options *o = p->o;
+	switch (key) {
+	case 'o':
+		o->output = arg;
+		return *arg ? 0 : options_wrong(p, "-o needs the name of a file");
+	case 'f':
+		o->force = true;
+		return 0;
+	case OPTION_FOLDED:
+		o->folded = true;
+		return 0;
+	case OPTION_TITLE:
+		o->title = arg;
+		return 0;
+	case OPTION_JSON:
+		o->json = true;
+		return 0;
+	case OPTION_LIVE:
+		o->live = true;
+		return 0;
+	case OPTION_CSV:
+		o->csv = true;
+		return 0;
+	case OPTION_RAW:
+		o->raw = true;
+		return 0;
+	case OPTION_NO_COLOR:
+		o->no_color = true;
+		return 0;
+	case 'h':
+		p->helped = true;
+		options_help(p->command, stdout);
+		return EINVAL;
+	case 'b':
+		o->batch = true;
+		return 0;
+	case OPTION_FRAMES:
+		return take_number(p, "--frames", arg, (struct range){1, UINT32_MAX}, &o->frames);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int take_measure(struct parse *p, int key, char *arg, struct argp_state *state)
+{
+	struct options *o = p->o;
+	switch (key) {
+	case 'a':
+		o->all = true;
+		return 0;
+	case 'U':
+		o->user_only = true;
+		return 0;
+	case OPTION_PID:
+		return each_part(p, arg, take_pid);
+	case OPTION_FOR:
+		return take_for(p, arg);
+	case 'e':
+		return push(p, o->event, &o->n_events, arg);
+	case 'F':
+		return take_number(p, "-F", arg, (struct range){1, HZ_MAX}, &o->hz);
+	case 'g':
+		return take_call_graph(p, arg, state);
+	case 'r':
+		return take_number(p, "-r", arg, (struct range){1, REPEATS_MAX}, &o->repeat);
+	case 'I':
+		return take_number(
+			p, "-I", arg, (struct range){1, INTERVAL_MS_MAX}, &o->interval_ms);
+	case 'd':
+		return take_interval(p, arg);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t take(int key, char *arg, struct argp_state *state)
+{
+	struct parse *p = state->input;
+	if (key == ARGP_KEY_ARG)
+		return take_argument(p, arg, state);
+	if (key == ARGP_KEY_ERROR)
+		p->stopped = state->next;
+
+	int r = take_measure(p, key, arg, state);
+	if (r == ARGP_ERR_UNKNOWN)
+		r = take_query(p, key, arg);
+	if (r == ARGP_ERR_UNKNOWN)
+		r = take_show(p, key, arg);
+	return r;
+}
+
+static void fill_argp(Mperf__Request__BodyCase command, struct argp_option *ret_options)
+{
+	for (size_t i = 0, n = 0; i < n_option_rows && n + 1 < OPTION_ROWS_MAX; i++) {
+		const struct option_row *row = &option_rows[i];
+		if (options_takes(command, row))
+			ret_options[n++] = (struct argp_option){
+				.name = row->name,
+				.key = row->key,
+				.arg = row->value,
+				.flags = row->value_optional ? OPTION_ARG_OPTIONAL : 0,
+				.doc = row->says,
+			};
+	}
+}
+
+char *options_what(const struct options *o)
+{
+	_cleanup_(freep) char *what = NULL;
+	size_t size;
+	FILE *f = open_memstream(&what, &size);
+	if (!f)
+		return NULL;
+	for (size_t i = 0; o->command_line && o->command_line[i] && ftell(f) < WHAT_BYTES_MAX; i++)
+		fprintf(f, "%s%.*s", i > 0 ? " " : "", WHAT_BYTES_MAX, o->command_line[i]);
+	if (!o->command_line && o->all)
+		fputs("the whole system", f);
+	for (size_t i = 0; !o->command_line && i < o->n_pids; i++)
+		fprintf(f, "%s%d",
+			i > 0           ? ", "
+			: o->n_pids > 1 ? "processes "
+					: "process ",
+			o->pid[i]);
+	return fclose(f) == 0 ? TAKE_PTR(what) : NULL;
+}
+
+void options_help(Mperf__Request__BodyCase command, FILE *f)
+{
+	struct argp_option list[OPTION_ROWS_MAX] = {0};
+	const struct command_text *text = command_text((int)command);
+	_cleanup_(freep) char *doc = NULL;
+	char name[64];
+
+	fill_argp(command, list);
+	if (asprintf(&doc, "%s\v%s", text->says, text->examples) < 0) {
+		doc = NULL;
+		return;
+	}
+	snprintf(name, sizeof(name), "mperfctl %s", command_name(command));
+	const struct argp argp = {.options = list, .args_doc = text->arguments, .doc = doc};
+	argp_help(&argp, f,
+		ARGP_HELP_USAGE | ARGP_HELP_PRE_DOC | ARGP_HELP_LONG | ARGP_HELP_POST_DOC, name);
+}
+
+int options_parse(
+	Mperf__Request__BodyCase command, int argc, char **argv, struct options *ret_options)
+{
+	struct argp_option list[OPTION_ROWS_MAX] = {0};
+	_cleanup_(freep) struct options *o = calloc(1, sizeof(*o));
+	if (!o)
+		return -ENOMEM;
+	o->stack = MPERF__STACK_KIND__STACK_FP;
+	bool top = command == MPERF__REQUEST__BODY_TOP;
+	bool blocks = command == MPERF__REQUEST__BODY_BLOCKS;
+	o->limit = top || blocks ? 0 : ROWS_DEFAULT;
+	o->one_in = 1;
+	o->loops = blocks || command == MPERF__REQUEST__BODY_ROOFLINE;
+
+	struct parse p = {.command = command, .o = o};
+	const struct argp argp = {.options = list, .parser = take};
+	fill_argp(command, list);
+	int r = argp_parse(&argp, argc, argv,
+		ARGP_NO_ERRS | ARGP_NO_EXIT | ARGP_NO_HELP | ARGP_IN_ORDER, NULL, &p);
+	if (r == ENOMEM)
+		return -ENOMEM;
+	if (p.helped)
+		return OPTIONS_HELPED;
+	if (r != 0 && !p.said)
+		options_slip(&p, argc, argv);
+	if (r != 0 || options_check(&p) != 0)
+		return OPTIONS_USAGE;
+	*ret_options = *o;
+	return 0;
+}

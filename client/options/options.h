@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Options: the command line as one struct
+ *
+ * Every command takes a subset of one table of options, so that the same letter means the same
+ * everywhere. Strings are borrowed from argv.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "proto/mperf.pb-c.h"
+
+/* Far more than a command line has; the option is refused beyond. */
+#define OPTIONS_LIST_MAX 64
+/* The largest machines that Linux runs on have fewer than 8192 harts. */
+#define OPTIONS_CPUS_MAX 4096
+
+enum {
+	OPTIONS_USAGE = 1, /* wrong, message printed; exit with EXIT_USAGE */
+	OPTIONS_HELPED,    /* --help was printed */
+};
+
+struct options {
+	/* what and how to measure */
+	bool all, user_only;
+	int32_t pid[OPTIONS_LIST_MAX];
+	size_t n_pids;
+	char **command_line; /* CMD and its arguments, ended by NULL; or NULL */
+	uint64_t for_ns;     /* 0: until the command ends */
+	uint32_t hz;         /* 0: the daemon's default */
+	char *event[OPTIONS_LIST_MAX];
+	size_t n_events;
+	Mperf__StackKind stack;
+	bool stack_given; /* else the default, which depends on CMD */
+	uint32_t stack_bytes;
+
+	/* what to ask */
+	char *input, *output;
+	char *by, *ops, *of_event, *title, *topic;
+	bool live; /* roofline, blocks: repeat */
+	bool two_phase;
+	char *glob[OPTIONS_LIST_MAX]; /* --loops, split at commas */
+	size_t n_globs;
+	uint32_t one_in; /* --sample; 1 if not given */
+	bool chooses;    /* --loops or --sample was given */
+	bool loops;      /* about instrumented programs: --pid only narrows */
+	char *comm[OPTIONS_LIST_MAX], *cgroup[OPTIONS_LIST_MAX];
+	size_t n_comms, n_cgroups;
+	uint32_t cpu[OPTIONS_CPUS_MAX];
+	size_t n_cpus;
+	int64_t since_ns, until_ns;
+	uint32_t limit; /* of rows; 0: all (top: by form) */
+	bool inlined;
+
+	/* how to show it */
+	bool json, csv, raw, no_color, folded, force;
+	uint32_t repeat; /* stat -r; 0: once */
+	/* stat -I; 0: at the end. top and roofline -d; 0: a second. blocks --every; 0: once */
+	uint32_t interval_ms;
+	bool batch;      /* top: text, also on a terminal */
+	uint32_t frames; /* exit after this many; 0: never */
+};
+
+/* Parse the arguments after the command's name; argv[0] is ignored. Prints errors on stderr. 0,
+ * OPTIONS_USAGE, OPTIONS_HELPED, -ENOMEM. */
+int options_parse(
+	Mperf__Request__BodyCase command, int argc, char **argv, struct options *ret_options);
+
+/* A title of the measurement: "make -j2", "the whole system", "process 12". The caller frees; NULL
+ * if memory ran out. */
+char *options_what(const struct options *o);
+
+/* Print a command's help: synopsis, options, examples. */
+void options_help(Mperf__Request__BodyCase command, FILE *f);

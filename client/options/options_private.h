@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Parsing of options, between its parts
+ *
+ * options.c takes the values one by one, check.c checks their combination, and slip.c reports
+ * what could not be parsed.
+ */
+
+#include "client/options/options.h"
+#include "client/options/table.h"
+
+#define OPTION_ROWS_MAX 64 /* of one command, including the end */
+
+struct parse {
+	Mperf__Request__BodyCase command;
+	struct options *o;
+	bool said, helped, call_graph_given, every_given;
+	int stopped; /* argp's state.next when it gave up */
+};
+
+/* Print what is wrong, once, with `mperfctl help COMMAND` as remedy. Returns EINVAL, which makes
+ * argp stop. */
+int options_wrong(struct parse *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Is this row one of the command's? */
+bool options_takes(Mperf__Request__BodyCase command, const struct option_row *row);
+
+/* After argp gave up: find the argument that it did not understand, and report it. Returns
+ * EINVAL. */
+int options_slip(struct parse *p, int argc, char **argv);
+
+/* Check that the options make sense together. 0, or EINVAL after an error message. */
+int options_check(struct parse *p);

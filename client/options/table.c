@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * One row per option with the commands that take it: help, parsing and the hint after a typing
+ * error all read this table. Short options are perf's where perf has the same option.
+ */
+#include "client/options/table.h"
+
+#include "proto/mperf.pb-c.h"
+
+#define R COMMAND_BIT(RECORD)
+#define H COMMAND_BIT(HOTSPOTS)
+#define F COMMAND_BIT(FLAMEGRAPH)
+#define S COMMAND_BIT(STAT)
+#define L COMMAND_BIT(LIST)
+#define D COMMAND_BIT(DOCTOR)
+#define T COMMAND_BIT(TOP)
+#define U COMMAND_BIT(STATUS)
+#define K COMMAND_BIT(STORE)
+#define O COMMAND_BIT(ROOFLINE)
+#define B COMMAND_BIT(BLOCKS)
+
+const struct option_row option_rows[] = {
+	/* clang-format off */
+	{R|H|F|S, "all", 'a', NULL, false, "measure the whole system"},
+	{L,       "all", 'a', NULL, false, "also show events that do not count here, and why"},
+	{R|S,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
+	{H|F,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i or --since: show only these"},
+	{O|B,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
+	{T,       "pid", OPTION_PID, "N[,N]", false, "only these processes and what they start"},
+	{R|H|F|S|T, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
+	{R|S,     "event", 'e', "EVENT", false, "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
+	{H|F,     NULL, 'e', "EVENT", false, "event to sample, in perf's grammar, when not reading a file"},
+	{O|B,     "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
+	{O,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
+	{R|H|F,   "freq", 'F', "HZ", false, "samples per second and hart (default: 99)"},
+	{T,       "freq", 'F', "HZ", false, "samples per second and hart while this runs (default: the daemon's rate for top)"},
+	{R|H|F,   "call-graph", 'g', "KIND", true, "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
+	{R|H|F|S, "user", 'U', NULL, false, "exclude the kernel"},
+	{R,       "output", 'o', "FILE", false, "file to write (default: mperf.mprf)"},
+	{F,       "output", 'o', "FILE", false, "file to write (default: flame.html); a name that ends in .svg gets plain SVG; - is stdout"},
+	{S,       "output", 'o', "FILE", false, "write the figures to FILE instead of stderr"},
+	{R,       "force", 'f', NULL, false, "overwrite a file that is not a recording"},
+	{S,       "repeat", 'r', "N", false, "run CMD N times; print the mean and the spread"},
+	{S,       "interval", 'I', "MS", false, "print the counts every MS milliseconds"},
+	{T,       "interval", 'd', "TIME", false, "time between frames, 100ms to 60s (default: 1s)"},
+	{O,       "live", OPTION_LIVE, NULL, false, "keep showing what running programs reached since the last frame"},
+	{O,       "interval", 'd', "TIME", false, "with --live: time between frames, 1s to 60s (default: 1s)"},
+	{B,       "live", OPTION_LIVE, NULL, false, "keep drawing the bandwidth of the last minute, or of sixty intervals of --every"},
+	{T|O|B,   "frames", OPTION_FRAMES, "N", false, "exit after N frames"},
+	{T,       "batch", 'b', NULL, false, "print frames as text, even on a terminal"},
+	{H|F|D,   "input", 'i', "FILE", false, "read this recording"},
+	{O|B,     "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
+	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, line, hart"},
+	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
+	{O,       "ops", OPTION_OPS, "KIND", false, "operations to count: fp (default), int, sp, dp"},
+	{O,       "loops", OPTION_LOOPS, "GLOB[,GLOB]", false, "from now on count only functions of these names and their loops (program built with mode=clone)"},
+	{O,       "sample", OPTION_SAMPLE, "N", false, "count 1 in N entries of these (1: each; 0: none)"},
+	{O,       "two-phase", OPTION_TWO_PHASE, NULL, false, "run CMD twice, first for time only, then counting; refuse loops that ran differently"},
+	{B,       "every", OPTION_EVERY, "MS", false, "split time into intervals of MS milliseconds, 100 to 3600000"},
+	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup"},
+	{H|F,     "event", OPTION_OF_EVENT, "EVENT", false, "show shares of this measured event (default: the sampling event)"},
+	{H|F|T|O|B, "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
+	{H|F|T,   "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below it if the path ends in /; may be repeated"},
+	{H|F|T,   "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
+	{H|F|O|B, "since", OPTION_SINCE, "TIME", false, "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, from the service's store"},
+	{H|F|O|B, "until", OPTION_UNTIL, "TIME", false, "only until this time, in the same form"},
+	{H|O,     "limit", 'n', "N", false, "at most N rows (default: 30; 0: all)"},
+	{B,       "limit", 'n', "N", false, "at most N rows (default: all)"},
+	{T,       "limit", 'n', "N", false, "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
+	{H,       "inlined", OPTION_INLINED, NULL, false, "show inlined functions separately"},
+	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
+	{F,       "title", OPTION_TITLE, "TEXT", false, "the page's title"},
+	{H|S|L|D|U|K|O|B, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{O|B,     "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
+	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
+	{H|L|T|U|K|O|B, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
+	{H|L|D|T|U|K|O|B, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
+	{R|H|F|S|L|D|T|U|K|O|B, "help", 'h', NULL, false, "show this help"},
+	/* clang-format on */
+};
+const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
+
+#define WHOM "[-a | --pid N[,N] | -- CMD...]"
+
+const struct command_text *command_text(int command)
+{
+	static const struct command_text record = {
+		.arguments = WHOM,
+		.says = "Sample a command, processes or the whole system into a file.",
+		.examples =
+			"Examples:\n"
+			"  mperfctl record -- make -j2\n"
+			"  mperfctl record -F 999 -g dwarf -o run.mprf -- ./program --its-option\n"
+			"  mperfctl record -a --for 10s\n"
+			"  mperfctl record --pid 1234      (until it exits, or Ctrl-C)\n",
+	};
+	static const struct command_text hotspots = {
+		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
+		.says = "Show where the time went. Without -i and without anything to measure, "
+			"./mperf.mprf is read; with --since or --until, or if there is no such "
+			"file, the service's store (the last hour unless --since).",
+		.examples = "Examples:\n"
+			    "  mperfctl hotspots -- ./program\n"
+			    "  mperfctl hotspots -i run.mprf --by line --comm cc1\n"
+			    "  mperfctl hotspots --since yesterday --until today --by process\n"
+			    "  mperfctl hotspots -a --for 10s --by process --json\n",
+	};
+	static const struct command_text flamegraph = {
+		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
+		.says = "Draw the call tree as one self-contained page. Without -i and without "
+			"anything to measure, ./mperf.mprf is read; with --since or --until, or if "
+			"there is no such file, the service's store (the last hour unless "
+			"--since).",
+		.examples = "Examples:\n"
+			    "  mperfctl flamegraph -o flame.html -- ./program\n"
+			    "  mperfctl record -e cpu-clock,page-faults -o run.mprf -- ./program\n"
+			    "  mperfctl flamegraph -i run.mprf --event page-faults -o faults.svg\n"
+			    "  mperfctl flamegraph -i run.mprf --folded > stacks.txt\n",
+	};
+	static const struct command_text roofline = {
+		.arguments = "[-i FILE | --pid N[,N] | -- CMD...]",
+		.says = "Show the hot loops of programs built with mperf-cc: operations and bytes "
+			"per second. Without -i and CMD, the service's store is read (the last "
+			"hour unless --since), and running programs report first.",
+		.examples = "Examples:\n"
+			    "  mperfctl roofline -- ./program\n"
+			    "  mperfctl roofline --pid 1234 --by function\n"
+			    "  mperfctl roofline --pid 1234 --live -d 2s\n"
+			    "  mperfctl roofline --since -10m --ops dp --json\n"
+			    "  mperfctl roofline --two-phase -- ./program\n"
+			    "  mperfctl roofline --pid 1234 --loops 'spmv*' --sample 100 --live\n"
+			    "  MPERF_OUTPUT=run.out ./program; mperfctl roofline -i run.out\n",
+	};
+	static const struct command_text blocks = {
+		.arguments = "[-i FILE | --pid N[,N] | -- CMD...]",
+		.says = "Show the counts of programs built with mperf-cc by time, region, thread "
+			"and "
+			"block (or loop, if blocks are not counted); as text, the bandwidth of "
+			"each "
+			"thread over time.",
+		.examples = "Examples:\n"
+			    "  mperfctl blocks --every 500 -- ./program\n"
+			    "  mperfctl blocks --csv --every 1000 --pid 1234 > blocks.csv\n",
+	};
+	static const struct command_text stat = {
+		.arguments = WHOM,
+		.says = "Count events. The figures go to stderr; CMD's output is unchanged.",
+		.examples = "Examples:\n"
+			    "  mperfctl stat -- ./program\n"
+			    "  mperfctl stat -e task-clock,cycles,instructions -r 5 -- ./program\n"
+			    "  mperfctl stat -a -I 1000 --for 10s\n",
+	};
+	static const struct command_text list = {
+		.arguments = "[TOPIC]",
+		.says = "List the events that count on this machine, found by trying each.",
+		.examples = "Examples:\n  mperfctl list\n  mperfctl list software\n  mperfctl list "
+			    "-a cache\n",
+	};
+	static const struct command_text doctor = {
+		.arguments = "",
+		.says = "Show what this machine can do, what it cannot, and how to fix it. "
+			"The exit status is 1 if nothing can be sampled.",
+		.examples = "Examples:\n  mperfctl doctor\n  mperfctl doctor -i run.mprf\n",
+	};
+	static const struct command_text top = {
+		.arguments = "",
+		.says = "Watch live what the machine is doing: a line per hart, and the functions, "
+			"processes, threads, control groups or modules that take the time. On a "
+			"terminal it fills the screen, and `?` shows the keys; otherwise it prints "
+			"frames as text.",
+		.examples = "Examples:\n"
+			    "  mperfctl top\n"
+			    "  mperfctl top --by process -d 5s\n"
+			    "  mperfctl top -F 999 --comm cc1plus\n"
+			    "  mperfctl top -b --frames 3 -n 10 > frames.txt\n"
+			    "  mperfctl top --json --for 1m | jq -c '.rows[0]'\n",
+	};
+	static const struct command_text status = {
+		.arguments = "",
+		.says = "Show what the service costs, stored and lost, by hart and cause, since "
+			"its "
+			"start and in the last minute.",
+		.examples = "Examples:\n  mperfctl status\n  mperfctl status --json\n",
+	};
+	static const struct command_text store = {
+		.arguments = "",
+		.says = "Show what the service keeps, for how long at this rate, and what is "
+			"removed next.",
+		.examples = "Examples:\n  mperfctl store\n  mperfctl store --raw\n",
+	};
+	switch (command) {
+#define COMMAND(id, name, summary)                                                                 \
+	case MPERF__REQUEST__BODY_##id:                                                            \
+		return &name;
+#include "proto/command.inc"
+#undef COMMAND
+	default:
+		return NULL;
+	}
+}
+
+const char *command_name(int command)
+{
+	switch (command) {
+#define COMMAND(id, name, summary)                                                                 \
+	case MPERF__REQUEST__BODY_##id:                                                            \
+		return #name;
+#include "proto/command.inc"
+#undef COMMAND
+	default:
+		return NULL;
+	}
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * rename() makes a file appear complete or not at all; the temporary file is in the same folder
+ * since rename does not cross file systems. An existing recording is recognised by the header that
+ * SQLite and mperfd write, so a slip like `-o main.c` does no harm.
+ */
+#include "client/show/outfile.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/memory.h"
+
+/* Source: https://www.sqlite.org/fileformat2.html#the_database_header (magic, application id);
+ * mperfd's store sets the id "mPrf". */
+#define SQLITE_MAGIC "SQLite format 3"
+#define SQLITE_APPLICATION_ID_OFFSET 68
+#define SEGMENT_ID 0x6d507266u
+
+/* 1: one of our segments. 0: another file. -errno: it could not be read, so nobody knows. */
+static int is_segment(const char *path)
+{
+	char header[SQLITE_APPLICATION_ID_OFFSET + 4];
+	uint32_t id;
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = read(fd, header, sizeof(header));
+	if (n != sizeof(header))
+		return n < 0 ? -errno : 0;
+	memcpy(&id, header + SQLITE_APPLICATION_ID_OFFSET, sizeof(id));
+	return memcmp(header, SQLITE_MAGIC, sizeof(SQLITE_MAGIC)) == 0 && be32toh(id) == SEGMENT_ID;
+}
+
+/* Check what is at the path: 0 replace it, 1 write in place, or an outcome. */
+enum { REPLACE = 0, IN_PLACE = 10 };
+static int look(const char *path, enum outfile_over over)
+{
+	struct stat st;
+	if (stat(path, &st) < 0)
+		return errno == ENOENT ? REPLACE : -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (!S_ISREG(st.st_mode))
+		return over == OUTFILE_OVER_FILE ? IN_PLACE : OUTFILE_FOREIGN;
+	int ours = over == OUTFILE_OVER_SEGMENT && st.st_size > 0 ? is_segment(path) : 1;
+	if (ours <= 0)
+		return ours < 0 ? ours : OUTFILE_FOREIGN;
+	return access(path, W_OK) < 0 ? -errno : REPLACE;
+}
+
+/* The mode that creat() would give; mkstemp gives another. */
+static void open_up(int fd)
+{
+	mode_t mask = umask(0);
+	umask(mask);
+	fchmod(fd, 0666 & ~mask);
+}
+
+int outfile_open(struct outfile *o, const char *path, enum outfile_over over)
+{
+	int place = look(path, over);
+	if (place != REPLACE && place != IN_PLACE)
+		return place;
+	if (!*path)
+		return -ENOENT;
+
+	_cleanup_(freep) char *real = realpath(path, NULL);
+	if (!real)
+		real = strdup(path);
+	if (!real)
+		return -ENOMEM;
+	if (place == IN_PLACE) {
+		int in_place_fd = open(real, O_WRONLY | O_CLOEXEC);
+		if (in_place_fd < 0)
+			return -errno;
+		*o = (struct outfile){.path = TAKE_PTR(real), .fd = in_place_fd};
+		return 0;
+	}
+
+	_cleanup_(freep) char *temporary = NULL;
+	const char *slash = strrchr(real, '/');
+	int folder = slash ? (int)(slash - real) + 1 : 0;
+	if (asprintf(&temporary, "%.*s.mperf-XXXXXX", folder, real) < 0) {
+		temporary = NULL;
+		return -ENOMEM;
+	}
+	int fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	open_up(fd);
+	*o = (struct outfile){.path = TAKE_PTR(real), .temporary = TAKE_PTR(temporary), .fd = fd};
+	return 0;
+}
+
+const char *outfile_temporary_folder(void)
+{
+	const char *folder = getenv("TMPDIR");
+	return folder && *folder == '/' ? folder : "/tmp";
+}
+
+int outfile_open_temporary(struct outfile *o)
+{
+	_cleanup_(freep) char *temporary = NULL;
+
+	if (asprintf(&temporary, "%s/mperf-XXXXXX.mprf", outfile_temporary_folder()) < 0) {
+		temporary = NULL;
+		return -ENOMEM;
+	}
+	int fd = mkostemps(temporary, (int)strlen(".mprf"), O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*o = (struct outfile){.temporary = TAKE_PTR(temporary), .fd = fd};
+	return 0;
+}
+
+int outfile_write(struct outfile *o, const void *p, size_t n)
+{
+	const char *bytes = p;
+	while (n > 0) {
+		ssize_t written = write(o->fd, bytes, n);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		bytes += written;
+		n -= (size_t)written;
+		o->bytes += (uint64_t)written;
+	}
+	return 0;
+}
+
+int outfile_commit(struct outfile *o)
+{
+	int r = 0;
+	if (close(TAKE_FD(o->fd)) < 0)
+		r = -errno; /* network file systems report a full disk here */
+	if (r == 0 && o->temporary && rename(o->temporary, o->path) < 0)
+		r = -errno;
+	if (r < 0 && o->temporary)
+		unlink(o->temporary);
+	free(TAKE_PTR(o->temporary));
+	return r;
+}
+
+void outfile_clear(struct outfile *o)
+{
+	if (o->fd >= 0)
+		close(TAKE_FD(o->fd));
+	if (o->temporary)
+		unlink(o->temporary);
+	free(TAKE_PTR(o->temporary));
+	free(TAKE_PTR(o->path));
+}

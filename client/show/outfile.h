@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* An output file: written beside its place, renamed when complete
+ *
+ * If anything fails on the way, the previous file remains.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	OUTFILE_FOREIGN = 1, /* the path has a file that we may not overwrite */
+};
+
+struct outfile {
+	char *path;      /* where it will be; symbolic links resolved */
+	char *temporary; /* where it is now; NULL: written in place (a device or pipe) */
+	int fd;
+	uint64_t bytes;
+};
+
+enum outfile_over {
+	OUTFILE_OVER_SEGMENT, /* overwrite one of our segments, or an empty file */
+	OUTFILE_OVER_FILE,    /* overwrite any regular file; write into devices and pipes */
+	OUTFILE_OVER_FORCE,   /* overwrite any regular file, nothing else */
+};
+
+/* Start. 0, OUTFILE_FOREIGN, -errno. *o is filled only on success. */
+int outfile_open(struct outfile *o, const char *path, enum outfile_over over);
+
+/* Start a temporary file, in $TMPDIR or /tmp, that outfile_clear removes. */
+int outfile_open_temporary(struct outfile *o);
+
+/* The folder of temporary files. */
+const char *outfile_temporary_folder(void);
+
+/* Append. 0 or -errno. */
+int outfile_write(struct outfile *o, const void *p, size_t n);
+
+/* Rename it to its place. 0 or -errno; the file is closed either way, and removed on failure. */
+int outfile_commit(struct outfile *o);
+
+/* Discard it; removes the temporary file unless committed. */
+void outfile_clear(struct outfile *o);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * fopencookie puts our write below stdio's buffer. After the first error we write nothing more:
+ * output after a gap is worthless.
+ */
+#include "client/show/print.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/show/say.h"
+
+/* Source: fopencookie(3): a write that failed returns 0, never less. */
+static ssize_t append(void *cookie, const char *bytes, size_t n)
+{
+	struct print *p = cookie;
+	size_t done = 0;
+
+	while (p->error == 0 && done < n) {
+		ssize_t written = write(p->fd, bytes + done, n - done);
+		if (written > 0)
+			done += (size_t)written;
+		else if (written == 0)
+			p->error = -EIO; /* no file returns 0 for n > 0 bytes */
+		else if (errno != EINTR)
+			p->error = -errno;
+	}
+	return p->error ? 0 : (ssize_t)n;
+}
+
+int print_open(struct print *p, int fd)
+{
+	*p = (struct print){.fd = fd};
+	p->file = fopencookie(p, "w", (cookie_io_functions_t){.write = append});
+	return p->file ? 0 : -errno;
+}
+
+int print_close(struct print *p, int r)
+{
+	int closed = fclose(p->file);
+	p->file = NULL;
+	if (p->error < 0)
+		return p->error;
+	return r < 0 ? r : closed != 0 ? -EIO : 0;
+}
+
+void print_say_failed(const char *where, int error, const char *elsewhere)
+{
+	char what[512], remedy[256];
+
+	if (where)
+		snprintf(what, sizeof(what), "cannot write '%.400s': %s", where, strerror(-error));
+	else
+		snprintf(what, sizeof(what), "cannot write to stdout: %s", strerror(-error));
+	if (error == -ENOSPC || error == -EDQUOT)
+		snprintf(remedy, sizeof(remedy), "Free some space, or %s", elsewhere);
+	else if (error == -ENOMEM)
+		snprintf(remedy, sizeof(remedy), "Free some memory, and try again");
+	else if (error == -EMFILE)
+		snprintf(remedy, sizeof(remedy), "Raise the limit of open files (`ulimit -n`)");
+	else if (error == -ENFILE)
+		snprintf(remedy, sizeof(remedy), "Raise the sysctl fs.file-max");
+	else
+		snprintf(remedy, sizeof(remedy), "%s", elsewhere);
+	remedy[0] = (char)toupper((unsigned char)remedy[0]);
+	say_failure(what, remedy);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A print: a stream over a descriptor that remembers its first write error
+ *
+ * stdio records that a write failed but not why, and may lose even that before anybody checks.
+ * Here the first error is kept until the end, so that a full disk is reported as a full disk.
+ */
+
+#include <stdio.h>
+
+struct print {
+	FILE *file; /* what to write to */
+	int fd;     /* borrowed */
+	int error;  /* of the first write that failed: -errno */
+};
+
+/* Start. Do not move the struct before print_close. 0 or -errno. */
+int print_open(struct print *p, int fd);
+
+/* Flush and close the stream, not the descriptor. `r` is the result of the writing code. 0; -errno
+ * of the first write that failed, else r, if that is negative. */
+int print_close(struct print *p, int r);
+
+/* Print "cannot write to WHERE: …" with a remedy for this error, or else `elsewhere`, a remedy in
+ * lower case such as "write elsewhere with -o". `where` is NULL for stdout. error is -errno. */
+void print_say_failed(const char *where, int error, const char *elsewhere);

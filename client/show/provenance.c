@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The provenance line ends every answer: how the figures were measured, how many samples, and what
+ * is missing. Parts that the daemon left empty are omitted, but losses are always shown, since
+ * "none" is news.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "client/show/escape.h"
+#include "client/show/reply.h"
+#include "proto/memory.h"
+#include "proto/unit.h"
+
+/* "a: its cycles; d: cpu-clock alone" becomes "rung a (its cycles), rung d (cpu-clock alone)". */
+static void write_rungs(FILE *f, const char *rung)
+{
+	while (*rung) {
+		char part[128];
+		size_t n = strcspn(rung, ";");
+		snprintf(part, sizeof(part), "%.*s", (int)n, rung);
+		rung += n;
+		rung += strspn(rung, "; ");
+
+		fputs(", rung ", f);
+		char *says = strchr(part, ':');
+		if (says)
+			*says++ = '\0';
+		escape_terminal(f, part);
+		if (says) {
+			fputs(" (", f);
+			escape_terminal(f, says + strspn(says, " "));
+			fputc(')', f);
+		}
+	}
+}
+
+/* The causes of missing samples, or the other causes. True if there was one. */
+static bool write_causes(FILE *f, const Mperf__Provenance *p, bool samples, const char *before)
+{
+	char count[UNIT_TEXT_BYTES];
+	bool any = false;
+
+	for (size_t i = 0; i < p->n_loss; i++) {
+		if (p->loss[i]->count == 0 || p->loss[i]->samples != samples)
+			continue;
+		unit_count_text((int64_t)p->loss[i]->count, count);
+		fputs(any ? ", " : before, f);
+		escape_terminal(f, p->loss[i]->cause);
+		fprintf(f, " (%s)", count);
+		any = true;
+	}
+	return any;
+}
+
+static void write_losses(FILE *f, const Mperf__Provenance *p)
+{
+	if (!write_causes(f, p, true, "; lost: "))
+		fputs("; lost: none", f);
+	write_causes(f, p, false, "; besides: ");
+}
+
+static void write_line(FILE *f, const Mperf__Provenance *p)
+{
+	char text[UNIT_TEXT_BYTES];
+
+	escape_terminal(f, *p->event ? p->event : "no event");
+	write_rungs(f, p->rung);
+	if (*p->switches) {
+		fputs(", switches: ", f);
+		escape_terminal(f, p->switches);
+	}
+	if (p->hz > 0) {
+		unit_count_text(p->hz, text);
+		fprintf(f, ", %s Hz", text);
+	}
+	unit_count_text((int64_t)p->samples, text);
+	fprintf(f, "; %s sample%s", text, p->samples == 1 ? "" : "s");
+	if (p->seconds > 0) {
+		unit_text(MPERF__UNIT__UNIT_NS, p->seconds * 1e9, text);
+		fprintf(f, " in %s", text);
+	}
+	write_losses(f, p);
+	if (p->samples > 0)
+		fprintf(f, "; %.1f %% named", 100 * p->named_share);
+	if (p->cost_share > 0)
+		fprintf(f,
+			p->cost_share < 0.0001 ? "; cost less than 0.01 %% of the machine"
+			: p->cost_share < 0.01 ? "; cost %.2f %% of the machine"
+					       : "; cost %.1f %% of the machine",
+			100 * p->cost_share);
+	for (size_t i = 0; i < p->n_note; i++) {
+		fputs("; ", f);
+		escape_terminal(f, p->note[i]);
+	}
+}
+
+char *reply_provenance_line(const Mperf__Provenance *p)
+{
+	_cleanup_(freep) char *line = NULL;
+	size_t size;
+	FILE *f = open_memstream(&line, &size);
+	if (!f)
+		return NULL;
+	write_line(f, p);
+	if (fclose(f) != 0)
+		return NULL;
+	return TAKE_PTR(line);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Tables need all rows before the first can be printed (widths), so a reply copies what arrives
+ * out of its frames: protobuf has a copy built in, pack and unpack, and rows are few.
+ */
+#include "client/show/reply.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/show/say.h"
+#include "proto/memory.h"
+
+static ProtobufCMessage *copy(const ProtobufCMessage *m)
+{
+	size_t n = protobuf_c_message_get_packed_size(m);
+	_cleanup_(freep) uint8_t *bytes = malloc(n + 1);
+	if (!bytes)
+		return NULL;
+	protobuf_c_message_pack(m, bytes);
+	return protobuf_c_message_unpack(m->descriptor, NULL, n, bytes);
+}
+
+static void forget_rows(struct reply *r)
+{
+	for (size_t i = 0; i < r->n_rows; i++)
+		mperf__row__free_unpacked(r->row[i], NULL);
+	r->n_rows = 0;
+}
+
+static int add_columns(struct reply *r, const Mperf__Columns *columns)
+{
+	if (columns->n_column > REPLY_COLUMNS_MAX)
+		return REPLY_TOO_LARGE;
+	Mperf__Columns *c = (Mperf__Columns *)copy(&columns->base);
+	if (!c)
+		return -ENOMEM;
+	forget_rows(r);
+	if (r->columns)
+		mperf__columns__free_unpacked(r->columns, NULL);
+	r->columns = c;
+	return 0;
+}
+
+static int add_row(struct reply *r, const Mperf__Row *row)
+{
+	if (!r->columns || row->n_value != r->columns->n_column)
+		return REPLY_MALFORMED;
+	if (r->n_rows == REPLY_ROWS_MAX)
+		return REPLY_TOO_LARGE;
+	if (r->n_rows == r->size_rows) {
+		size_t size = r->size_rows ? 2 * r->size_rows : 64;
+		Mperf__Row **rows = reallocarray(r->row, size, sizeof(*rows));
+		if (!rows)
+			return -ENOMEM;
+		r->row = rows;
+		r->size_rows = size;
+	}
+	Mperf__Row *c = (Mperf__Row *)copy(&row->base);
+	if (!c)
+		return -ENOMEM;
+	r->row[r->n_rows++] = c;
+	return 0;
+}
+
+static int add_rows(struct reply *r, const Mperf__Rows *rows)
+{
+	for (size_t i = 0; i < rows->n_row; i++) {
+		int e = add_row(r, rows->row[i]);
+		if (e != 0)
+			return e;
+	}
+	return 0;
+}
+
+static int replace_provenance(Mperf__Provenance **provenance, const Mperf__Provenance *by)
+{
+	Mperf__Provenance *c = (Mperf__Provenance *)copy(&by->base);
+	if (!c)
+		return -ENOMEM;
+	if (*provenance)
+		mperf__provenance__free_unpacked(*provenance, NULL);
+	*provenance = c;
+	return 0;
+}
+
+int reply_add(struct reply *r, const Mperf__Answer *a)
+{
+	switch (a->body_case) {
+	case MPERF__ANSWER__BODY_COLUMNS:
+		return add_columns(r, a->columns);
+	case MPERF__ANSWER__BODY_ROWS:
+		return add_rows(r, a->rows);
+	case MPERF__ANSWER__BODY_PROVENANCE:
+		return replace_provenance(&r->provenance, a->provenance);
+	default:
+		return 0;
+	}
+}
+
+static int say_trouble(int r)
+{
+	if (r == REPLY_TOO_LARGE)
+		say_failure("the answer has more rows than can be shown",
+			"Ask for less with --limit or a filter");
+	else if (r == REPLY_MALFORMED)
+		say_failure("mperfd sent rows that do not match their columns",
+			"Install mperfctl and mperfd of the same version");
+	return r;
+}
+
+int reply_take(void *reply, const Mperf__Answer *a)
+{
+	return say_trouble(reply_add(reply, a));
+}
+
+void reply_clear(struct reply *r)
+{
+	forget_rows(r);
+	free(r->row);
+	if (r->columns)
+		mperf__columns__free_unpacked(r->columns, NULL);
+	if (r->provenance)
+		mperf__provenance__free_unpacked(r->provenance, NULL);
+	*r = (struct reply){0};
+}
+
+int reply_column(const struct reply *r, const char *name)
+{
+	for (size_t i = 0; r->columns && i < r->columns->n_column; i++)
+		if (strcmp(r->columns->column[i]->name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+const Mperf__Value *reply_value(const struct reply *r, size_t row, int column)
+{
+	if (column < 0 || row >= r->n_rows)
+		return NULL;
+	const Mperf__Value *v = r->row[row]->value[column];
+	return v->is_case == MPERF__VALUE__IS__NOT_SET ? NULL : v;
+}
+
+const char *reply_text(const struct reply *r, size_t row, int column)
+{
+	const Mperf__Value *v = reply_value(r, row, column);
+	return v && v->is_case == MPERF__VALUE__IS_TEXT ? v->text : NULL;
+}
+
+bool reply_number(const struct reply *r, size_t row, int column, double *ret_number)
+{
+	const Mperf__Value *v = reply_value(r, row, column);
+	if (!v || v->is_case == MPERF__VALUE__IS_TEXT)
+		return false;
+	*ret_number = v->is_case == MPERF__VALUE__IS_REAL ? v->real : (double)v->integer;
+	return true;
+}
+
+static int find_table(const struct replies *r, const char *name)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->table[i].columns->table, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+static int begin_table(struct replies *r, const Mperf__Columns *columns)
+{
+	int at = find_table(r, columns->table);
+	if (at < 0 && r->n == REPLIES_MAX)
+		return REPLY_TOO_LARGE;
+	bool new = at < 0;
+	if (new)
+		at = (int)r->n;
+
+	int e = add_columns(&r->table[at], columns);
+	if (e != 0)
+		return e;
+	r->n += new;
+	r->current = at;
+	return 0;
+}
+
+int replies_add(struct replies *r, const Mperf__Answer *a)
+{
+	switch (a->body_case) {
+	case MPERF__ANSWER__BODY_COLUMNS:
+		return begin_table(r, a->columns);
+	case MPERF__ANSWER__BODY_ROWS:
+		return r->n > 0 ? add_rows(&r->table[r->current], a->rows) : REPLY_MALFORMED;
+	case MPERF__ANSWER__BODY_PROVENANCE:
+		return replace_provenance(&r->provenance, a->provenance);
+	default:
+		return 0;
+	}
+}
+
+int replies_take(void *replies, const Mperf__Answer *a)
+{
+	return say_trouble(replies_add(replies, a));
+}
+
+const struct reply *replies_table(const struct replies *r, const char *name)
+{
+	int at = find_table(r, name);
+	return at < 0 ? NULL : &r->table[at];
+}
+
+void replies_clear(struct replies *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		reply_clear(&r->table[i]);
+	if (r->provenance)
+		mperf__provenance__free_unpacked(r->provenance, NULL);
+	*r = (struct replies){0};
+}

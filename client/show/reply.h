@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A reply: the columns, rows and provenance of one answer, kept until they are shown */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "proto/mperf.pb-c.h"
+
+/* Rows that one table holds: at about 600 bytes each, 600 MB. Nobody reads that many; the error
+ * message suggests asking for less. */
+#define REPLY_ROWS_MAX 1000000
+#define REPLY_COLUMNS_MAX 64 /* more would not fit any screen; the daemon sends about ten */
+
+enum {
+	REPLY_TOO_LARGE = 1, /* more rows or columns than the limits above */
+	REPLY_MALFORMED,     /* rows without columns, or of the wrong length */
+};
+
+/* Tables of one answer: status sends 13, store four; more would be another program's. */
+#define REPLIES_MAX 16
+
+struct reply {
+	Mperf__Columns *columns;
+	Mperf__Row **row; /* n_rows; each has as many values as there are columns */
+	size_t n_rows, size_rows;
+	Mperf__Provenance *provenance;
+};
+
+/* Take a copy of Columns, Rows or Provenance; ignores other answers. New Columns drop the earlier
+ * rows. 0, REPLY_TOO_LARGE, REPLY_MALFORMED, -ENOMEM. */
+int reply_add(struct reply *r, const Mperf__Answer *a);
+
+/* The same as an ask.answer callback with a struct reply as userdata: prints errors. */
+int reply_take(void *reply, const Mperf__Answer *a);
+
+void reply_clear(struct reply *r);
+
+/* Index of a column, -1 if there is none. */
+int reply_column(const struct reply *r, const char *name);
+
+/* The value in a row by column index; NULL if absent or the index is -1. Text and numbers. */
+const Mperf__Value *reply_value(const struct reply *r, size_t row, int column);
+const char *reply_text(const struct reply *r, size_t row, int column);
+/* False if the value is absent or text. */
+bool reply_number(const struct reply *r, size_t row, int column, double *ret_number);
+
+/* "cpu-clock, rung d (cpu-clock alone), 99 Hz; 1,204 samples in 12.1 s; lost: none; 98.7 % named"
+ * without a newline; escaped for terminals. The caller frees; NULL if memory ran out. */
+char *reply_provenance_line(const Mperf__Provenance *p);
+
+/* {"columns": […], "rows": [{…}], "provenance": {…}} and a newline. 0, -ENOMEM, -EIO. */
+int reply_write_json(const struct reply *r, FILE *f);
+
+/* Several tables of one answer, each begun by Columns with its name, in the order of arrival. */
+struct replies {
+	struct reply table[REPLIES_MAX];
+	size_t n;
+	int current;                   /* where Rows go, if there is a table */
+	Mperf__Provenance *provenance; /* of all tables; NULL until it arrives */
+};
+
+/* Take a copy of Columns, Rows or Provenance. Columns of an existing table start it again. 0,
+ * REPLY_TOO_LARGE (also: more than REPLIES_MAX tables), REPLY_MALFORMED, -ENOMEM. */
+int replies_add(struct replies *r, const Mperf__Answer *a);
+
+/* The same as an ask.answer callback with a struct replies as userdata: prints errors. */
+int replies_take(void *replies, const Mperf__Answer *a);
+
+/* The table of this name, NULL if there is none. */
+const struct reply *replies_table(const struct replies *r, const char *name);
+
+/* How a frame with several tables looks in JSON. */
+struct replies_frame {
+	const char *rows; /* the table that is "rows"; its own name is "by" */
+	double time;      /* seconds since 1970 */
+};
+
+/* {"TABLE": [{…}], …} and a newline, indented; or, as a frame, on one line with "time", "by",
+ * "rows" and "provenance". 0, -ENOMEM, -EIO. */
+int replies_write_json(const struct replies *r, const struct replies_frame *frame, FILE *f);
+
+/* The struct is empty and usable afterwards. */
+void replies_clear(struct replies *r);

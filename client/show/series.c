@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Rows arrive in order of time; sorted by thread they become lines. If there are more stretches
+ * than columns, neighbours are merged: their bytes over their time.
+ */
+#include "client/show/series.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/show/escape.h"
+
+#define NAME_COLUMNS 16 /* of a thread's name: comm has at most 15 bytes */
+#define HEAD_COLUMNS (NAME_COLUMNS + 9 + 9 + 9 + 9 + 2)
+#define BARS_MIN 10u
+#define BARS_MAX 512u
+
+struct point {
+	size_t row;
+	double time, pid, tid, bytes, span_ns;
+};
+
+struct cell {
+	double bytes, span_ns;
+};
+
+struct series {
+	const struct reply *reply;
+	struct point *point;
+	size_t n_points;
+	double begin, end; /* starts of the first and the last stretch */
+	size_t n_stretches, n_cells;
+	struct cell cell[BARS_MAX]; /* of the current line */
+};
+
+static double rate_of(const struct cell *c)
+{
+	return c->span_ns > 0 ? c->bytes / c->span_ns : 0;
+}
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct point *x = a, *y = b;
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return (x->time > y->time) - (x->time < y->time);
+}
+
+static double number(const struct reply *r, size_t row, const char *column)
+{
+	double n;
+	return reply_number(r, row, reply_column(r, column), &n) ? n : 0;
+}
+
+static int read_points(struct series *s)
+{
+	const struct reply *r = s->reply;
+	s->point = calloc(r->n_rows + 1, sizeof(*s->point));
+	if (!s->point)
+		return -ENOMEM;
+	s->begin = INFINITY;
+	s->end = -INFINITY;
+	for (size_t i = 0; i < r->n_rows; i++) {
+		struct point p = {.row = i,
+			.pid = number(r, i, "pid"),
+			.tid = number(r, i, "tid"),
+			.bytes = number(r, i, "bytes_loaded") + number(r, i, "bytes_stored"),
+			.span_ns = number(r, i, "span_ns")};
+		if (!reply_number(r, i, reply_column(r, "time"), &p.time))
+			continue; /* its time is unknown */
+		s->begin = fmin(s->begin, p.time);
+		s->end = fmax(s->end, p.time);
+		s->point[s->n_points++] = p;
+	}
+	qsort(s->point, s->n_points, sizeof(*s->point), by_thread);
+	return 0;
+}
+
+/* Put the points of one thread into cells; returns how many points it has. */
+static size_t fill_line(struct series *s, size_t first, double stretch_s, struct cell *ret_all)
+{
+	size_t i = first;
+	memset(s->cell, 0, sizeof(s->cell));
+	*ret_all = (struct cell){0, 0};
+	for (; i < s->n_points; i++) {
+		const struct point *p = &s->point[i];
+		if (p->pid != s->point[first].pid || p->tid != s->point[first].tid)
+			break;
+		size_t stretch = (size_t)((p->time - s->begin) / stretch_s + 0.5);
+		size_t at = stretch * s->n_cells / s->n_stretches;
+		struct cell *c = &s->cell[at < s->n_cells ? at : s->n_cells - 1];
+		c->bytes += p->bytes;
+		c->span_ns += p->span_ns;
+		ret_all->bytes += p->bytes;
+		ret_all->span_ns += p->span_ns;
+	}
+	return i - first;
+}
+
+static double tallest(const struct series *s)
+{
+	double most = 0;
+	for (size_t i = 0; i < s->n_cells; i++)
+		most = fmax(most, rate_of(&s->cell[i]));
+	return most;
+}
+
+static void put_bars(const struct series *s, double height, bool utf8, FILE *f)
+{
+	static const char *const eighths[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const plain[] = {".", ":", "-", "=", "+", "*", "#", "@"};
+	size_t n = s->n_cells;
+	while (n > 0 && s->cell[n - 1].span_ns <= 0)
+		n--; /* no trailing spaces */
+	for (size_t i = 0; i < n; i++) {
+		double share = height > 0 ? rate_of(&s->cell[i]) / height : 0;
+		int level = (int)(share * 8);
+		level = level > 7 ? 7 : level;
+		fputs(s->cell[i].span_ns <= 0 ? " " : (utf8 ? eighths : plain)[level], f);
+	}
+}
+
+static void put_name(const struct series *s, size_t point, FILE *f)
+{
+	const char *name =
+		reply_text(s->reply, s->point[point].row, reply_column(s->reply, "comm"));
+	char cut[NAME_COLUMNS];
+	snprintf(cut, sizeof(cut), "%s", name ? name : "-");
+	escape_terminal(f, cut);
+	fprintf(f, "%*s", NAME_COLUMNS - (int)strlen(cut), "");
+}
+
+static void put_clock(double seconds, FILE *f)
+{
+	time_t t = (time_t)seconds;
+	struct tm tm;
+	char text[16] = "?";
+	if (localtime_r(&t, &tm))
+		strftime(text, sizeof(text), "%H:%M:%S", &tm);
+	fputs(text, f);
+}
+
+/* How unevenly the threads of one process worked. */
+struct balance {
+	double pid, most, sum;
+	size_t n;
+	double worst; /* of all processes: most over mean */
+};
+
+static void balance_end(struct balance *b)
+{
+	if (b->n > 1 && b->sum > 0)
+		b->worst = fmax(b->worst, b->most * (double)b->n / b->sum);
+	b->most = b->sum = 0;
+	b->n = 0;
+}
+
+static void balance_add(struct balance *b, double pid, double bytes)
+{
+	if (pid != b->pid)
+		balance_end(b);
+	b->pid = pid;
+	b->most = fmax(b->most, bytes);
+	b->sum += bytes;
+	b->n++;
+}
+
+static void put_lines(struct series *s, const struct series_look *look, FILE *f)
+{
+	struct balance balance = {.pid = -1};
+	struct cell all;
+	double height = 0;
+	for (size_t i = 0; i < s->n_points;) {
+		i += fill_line(s, i, look->stretch_s, &all);
+		height = fmax(height, tallest(s));
+	}
+	fprintf(f, "%-*s%9s%9s%9s%9s  ", NAME_COLUMNS, "Thread", "PID", "TID", "GB/s", "At most");
+	put_clock(s->begin, f);
+	fputs(" to ", f);
+	put_clock(s->end + look->stretch_s, f);
+	fputc('\n', f);
+	for (size_t i = 0, n; i < s->n_points; i += n) {
+		n = fill_line(s, i, look->stretch_s, &all);
+		put_name(s, i, f);
+		fprintf(f, "%9.0f%9.0f%9.2f%9.2f  ", s->point[i].pid, s->point[i].tid,
+			rate_of(&all), tallest(s));
+		put_bars(s, height, look->utf8, f);
+		fputc('\n', f);
+		balance_add(&balance, s->point[i].pid, all.bytes);
+	}
+	balance_end(&balance);
+	fprintf(f, "\nOne column is %.3g s; the tallest bar is %.2f GB/s of loads and stores.\n",
+		look->stretch_s * (double)s->n_stretches / (double)s->n_cells, height);
+	if (balance.worst > 0)
+		fprintf(f,
+			"The busiest thread of a process moved %.2f times the mean of its "
+			"threads.\n",
+			balance.worst);
+}
+
+static void draw(struct series *s, const struct series_look *look, FILE *f)
+{
+	size_t width = look->width ? look->width : SERIES_WIDTH;
+	double n = (s->end - s->begin) / look->stretch_s + 1.5;
+	s->n_stretches = n < 1 ? 1 : (size_t)fmin(n, 1e9);
+	size_t room = width > HEAD_COLUMNS + BARS_MIN ? width - HEAD_COLUMNS : BARS_MIN;
+	room = room > BARS_MAX ? BARS_MAX : room;
+	s->n_cells = s->n_stretches < room ? s->n_stretches : room;
+	put_lines(s, look, f);
+}
+
+int series_print(const struct reply *r, const struct series_look *look, FILE *f)
+{
+	struct series s = {.reply = r};
+	int outcome = read_points(&s);
+	if (outcome == 0 && s.n_points > 0)
+		draw(&s, look, f);
+	free(s.point);
+	return outcome == 0 && ferror(f) ? -EIO : outcome;
+}

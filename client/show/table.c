@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * First we format all cells into strings; then widths are known, and names shrink until a line
+ * fits. A path loses its front, since its end says more; other names lose their end.
+ */
+#include "client/show/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "client/show/escape.h"
+#include "proto/memory.h"
+#include "proto/unit.h"
+
+#define NAME_COLUMNS_MIN 12 /* a shorter name is useless */
+#define GAP 2
+#define ISO_SECONDS_BYTES 19 /* of ISO 8601, up to its seconds */
+
+#define COLOUR_HEADER "\033[1m"
+#define COLOUR_HOT "\033[1;31m"
+#define COLOUR_WARM "\033[32m"
+#define COLOUR_END "\033[0m"
+#define SHARE_HOT 0.05
+#define SHARE_WARM 0.005
+
+struct column {
+	const Mperf__Column *from;
+	size_t index; /* in the reply */
+	size_t width;
+	bool name; /* text, or a number that is a name: left-aligned, cut if need be */
+};
+
+struct layout {
+	const struct reply *reply;
+	const struct table_options *options;
+	struct column column[REPLY_COLUMNS_MAX];
+	size_t n_columns;
+	int group;   /* index in the reply, -1: none */
+	char **cell; /* n_rows × n_columns, owned */
+};
+
+bool table_wants_utf8(void)
+{
+	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *value = getenv(names[i]);
+		if (value && *value)
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
+void table_look(FILE *f, bool no_colour, struct table_options *o)
+{
+	struct winsize size;
+	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+	bool terminal = isatty(fileno(f));
+
+	/* Source: https://no-color.org/ : set and not empty. */
+	o->colour = terminal && !no_colour && !(no_color && *no_color) && term &&
+		    strcmp(term, "dumb") != 0;
+	o->width = 0;
+	if (!terminal)
+		return;
+	const char *columns = getenv("COLUMNS");
+	unsigned long asked = columns ? strtoul(columns, NULL, 10) : 0;
+	if (asked > 0 && asked < 10000)
+		o->width = asked;
+	else if (ioctl(fileno(f), TIOCGWINSZ, &size) == 0)
+		o->width = size.ws_col;
+}
+
+/* "2026-11-21T15:00:00+01:00" becomes "2026-11-21 15:00:00", in the reader's own time zone. */
+static char *time_dup(const char *iso)
+{
+	char *text = escape_terminal_dup(iso);
+
+	if (text && strlen(text) > ISO_SECONDS_BYTES && text[10] == 'T') {
+		text[10] = ' ';
+		text[ISO_SECONDS_BYTES] = '\0';
+	}
+	return text;
+}
+
+char *table_cell(const Mperf__Value *v, Mperf__Unit unit, bool raw)
+{
+	char text[UNIT_TEXT_BYTES] = "-";
+
+	if (v->is_case == MPERF__VALUE__IS_TEXT && unit == MPERF__UNIT__UNIT_TIME && !raw)
+		return time_dup(v->text);
+	if (v->is_case == MPERF__VALUE__IS_TEXT)
+		return escape_terminal_dup(v->text);
+	if (v->is_case == MPERF__VALUE__IS_INTEGER) {
+		if (raw || unit == MPERF__UNIT__UNIT_NONE)
+			snprintf(text, sizeof(text), "%lld", (long long)v->integer);
+		else if (unit == MPERF__UNIT__UNIT_COUNT)
+			unit_count_text(v->integer, text);
+		else
+			unit_text(unit, (double)v->integer, text);
+	} else if (v->is_case == MPERF__VALUE__IS_REAL) {
+		if (raw)
+			snprintf(text, sizeof(text), "%.17g", v->real);
+		else
+			unit_text(unit, v->real, text);
+	}
+	return strdup(text);
+}
+
+static bool hidden(const struct layout *l, size_t index)
+{
+	const char *const *hide = l->options->hide;
+	const char *name = l->reply->columns->column[index]->name;
+
+	if (l->group == (int)index)
+		return true;
+	for (; hide && *hide; hide++)
+		if (strcmp(*hide, name) == 0)
+			return true;
+	return false;
+}
+
+static bool measured(const struct layout *l, size_t index)
+{
+	for (size_t i = 0; i < l->reply->n_rows; i++)
+		if (l->reply->row[i]->value[index]->is_case != MPERF__VALUE__IS__NOT_SET)
+			return true;
+	return l->reply->n_rows == 0;
+}
+
+static bool is_name(const Mperf__Column *c)
+{
+	return c->unit == MPERF__UNIT__UNIT_NONE || c->unit == MPERF__UNIT__UNIT_TIME;
+}
+
+/* Numbers first, then names, each in order of arrival. */
+static void choose_columns(struct layout *l)
+{
+	for (int names = 0; names < 2; names++) {
+		for (size_t i = 0; i < l->reply->columns->n_column; i++) {
+			const Mperf__Column *from = l->reply->columns->column[i];
+			if (is_name(from) != names)
+				continue;
+			if (!l->options->raw && (hidden(l, i) || !measured(l, i)))
+				continue;
+			l->column[l->n_columns++] =
+				(struct column){.from = from, .index = i, .name = names};
+		}
+	}
+}
+
+static const char *title(const struct layout *l, const struct column *c)
+{
+	return l->options->raw || !*c->from->title ? c->from->name : c->from->title;
+}
+
+static int fill_cells(struct layout *l)
+{
+	size_t n = l->reply->n_rows * l->n_columns;
+	l->cell = calloc(n + 1, sizeof(*l->cell));
+	if (!l->cell)
+		return -ENOMEM;
+
+	for (size_t k = 0; k < l->n_columns; k++)
+		l->column[k].width = escape_width(title(l, &l->column[k]));
+	for (size_t i = 0; i < n; i++) {
+		struct column *c = &l->column[i % l->n_columns];
+		const Mperf__Value *v = l->reply->row[i / l->n_columns]->value[c->index];
+		l->cell[i] = table_cell(v, c->from->unit, l->options->raw);
+		if (!l->cell[i])
+			return -ENOMEM;
+		size_t width = escape_width(l->cell[i]);
+		if (width > c->width)
+			c->width = width;
+	}
+	return 0;
+}
+
+/* Narrow the widest name until the line fits, or no name can give more. */
+static void fit(struct layout *l)
+{
+	size_t total = 0;
+	for (size_t k = 0; k < l->n_columns; k++)
+		total += l->column[k].width + (k > 0 ? GAP : 0);
+
+	while (l->options->width > 0 && total > l->options->width) {
+		struct column *widest = NULL;
+		for (size_t k = 0; k < l->n_columns; k++)
+			if (l->column[k].name && (!widest || l->column[k].width > widest->width))
+				widest = &l->column[k];
+		if (!widest || widest->width <= NAME_COLUMNS_MIN)
+			break;
+		widest->width--;
+		total--;
+	}
+}
+
+static void pad(FILE *f, size_t n)
+{
+	for (; n > 0; n--)
+		fputc(' ', f);
+}
+
+/* Print a name cut to its column; returns the columns it took. */
+static size_t print_name(FILE *f, const char *text, size_t width)
+{
+	size_t full = escape_width(text);
+	if (full <= width) {
+		fputs(text, f);
+		return full;
+	}
+	if (escape_is_path(text)) {
+		const char *tail = text + escape_cut_front(text, width - 1);
+		fprintf(f, "…%s", tail);
+		return 1 + escape_width(tail);
+	}
+	size_t n = escape_cut(text, width - 1);
+	fwrite(text, 1, n, f);
+	fputs("…", f);
+	char *head = strndup(text, n);
+	full = head ? 1 + escape_width(head) : width;
+	free(head);
+	return full;
+}
+
+static const char *share_colour(const struct layout *l, const struct column *c, size_t row)
+{
+	double share;
+	if (!l->options->colour || c->from->unit != MPERF__UNIT__UNIT_SHARE ||
+		!reply_number(l->reply, row, (int)c->index, &share))
+		return NULL;
+	return share >= SHARE_HOT ? COLOUR_HOT : share >= SHARE_WARM ? COLOUR_WARM : NULL;
+}
+
+/* One line; row is SIZE_MAX for the header. */
+static void print_line(struct layout *l, size_t row, FILE *f)
+{
+	bool header = row == SIZE_MAX;
+	for (size_t k = 0; k < l->n_columns; k++) {
+		const struct column *c = &l->column[k];
+		char *name = header ? escape_terminal_dup(title(l, c)) : NULL;
+		const char *text = header ? name : l->cell[row * l->n_columns + k];
+		const char *colour = header ? (l->options->colour ? COLOUR_HEADER : NULL)
+					    : share_colour(l, c, row);
+		size_t width = text ? escape_width(text) : 0;
+
+		if (k > 0)
+			fputs(l->options->raw ? "\t" : "  ", f);
+		if (!c->name && !l->options->raw && width < c->width)
+			pad(f, c->width - width);
+		if (colour)
+			fputs(colour, f);
+		if (text && c->name && !l->options->raw)
+			width = print_name(f, text, c->width);
+		else if (text)
+			fputs(text, f);
+		if (colour)
+			fputs(COLOUR_END, f);
+		if (c->name && !l->options->raw && k + 1 < l->n_columns && width < c->width)
+			pad(f, c->width - width);
+		free(name);
+	}
+	fputc('\n', f);
+}
+
+/* Print the heading of a row's group if it differs from the last row's. */
+static void print_heading(const struct layout *l, size_t row, FILE *f)
+{
+	const char *heading = reply_text(l->reply, row, l->group);
+	const char *last = row > 0 ? reply_text(l->reply, row - 1, l->group) : NULL;
+	if (!heading || l->options->raw || (last && strcmp(heading, last) == 0))
+		return;
+
+	fputs(row > 0 ? "\n" : "", f);
+	fputs(l->options->colour ? COLOUR_HEADER : "", f);
+	escape_terminal(f, heading);
+	fputs(l->options->colour ? COLOUR_END "\n" : "\n", f);
+}
+
+static void layout_clear(struct layout *l)
+{
+	for (size_t i = 0; l->cell && i < l->reply->n_rows * l->n_columns; i++)
+		free(l->cell[i]);
+	free(l->cell);
+}
+
+int table_print(const struct reply *r, const struct table_options *o, FILE *f)
+{
+	if (!r->columns)
+		return 0;
+	_cleanup_(layout_clear) struct layout l = {.reply = r, .options = o, .group = -1};
+	if (o->group)
+		l.group = reply_column(r, o->group);
+
+	choose_columns(&l);
+	int e = fill_cells(&l);
+	if (e < 0)
+		return e;
+	if (!o->raw)
+		fit(&l);
+	if (l.group < 0 || o->raw)
+		print_line(&l, SIZE_MAX, f);
+	for (size_t i = 0; i < r->n_rows; i++) {
+		print_heading(&l, i, f);
+		print_line(&l, i, f);
+	}
+	return ferror(f) ? -EIO : 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Tables: a reply as aligned text
+ *
+ * Numbers come first and right-aligned, names last, so that figures line up and long names run out
+ * to the right, where a terminal cuts them with "…".
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "client/show/reply.h"
+
+struct table_options {
+	size_t width; /* columns of the terminal; 0: never cut a name */
+	bool colour;
+	bool raw;                /* tab-separated, unrounded, without units */
+	const char *const *hide; /* names of columns to omit, NULL-terminated; or NULL */
+	const char *group;       /* a text column that becomes headings; or NULL */
+};
+
+/* Fill width and colour for a stream: terminal size, COLUMNS, NO_COLOR, TERM=dumb. */
+void table_look(FILE *f, bool no_colour, struct table_options *o);
+
+/* Does the user's environment ask for UTF-8? (Our own LC_CTYPE always does, for the widths of
+ * letters.) */
+bool table_wants_utf8(void);
+
+/* One value's text, escaped for terminals: "-" if it was not measured. The caller frees; NULL if
+ * memory ran out. */
+char *table_cell(const Mperf__Value *v, Mperf__Unit unit, bool raw);
+
+/* Print header and rows; columns without any measured value are omitted unless raw. 0, -ENOMEM,
+ * -EIO. */
+int table_print(const struct reply *r, const struct table_options *o, FILE *f);

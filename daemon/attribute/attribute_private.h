@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Shared by the files of this room only
+ *
+ *      attribute.c ── record ──┬─▶ sideband.c   live tasks and mappings
+ *                              ├─▶ charge.c     counts, charged to tasks
+ *                              ├─▶ weigh.c      how much time a sample stands for
+ *                              ├─▶ silence.c    … and what the kernel throttled away
+ *                              └─▶ stack_walk.c where: frames of a stack ─▶ sink
+ *                                   waiting.c   … or later, when the copied stack is unwound
+ *      proc.c     one process in /proc
+ *      life.c     how a task begins and ends; mapping.c: what is mapped in it
+ *      owner.c    the owner of a process, and its samples when the owner changes
+ *      exec.c     arguments of a process that execs, read at once
+ *      census.c   reads one process from /proc, or all
+ *      missed.c   … or one whose exec record was lost
+ */
+
+#include <limits.h>
+
+#include "daemon/attribute/attribute.h"
+#include "daemon/attribute/delta.h"
+#include "daemon/attribute/kernel_map.h"
+#include "daemon/attribute/rights.h"
+#include "daemon/attribute/scan.h"
+
+/* Recently ended tasks that are still sampled: after EXIT the kernel tears down the memory of the
+ * process. Found by tid modulo this; a collision only loses the samples of that teardown. */
+#define ENDED_SLOTS 4096
+/* tearing down 100 GB takes seconds; tids are reused later than that */
+#define ENDED_NS 5000000000u
+
+/* Tolerance between a task's start time and its FORK record, and between readings of the two
+ * clocks. */
+#define START_SLACK_NS 10000000u
+
+/* Processes whose arguments were not in place yet when their exec was handled. */
+#define REREAD_MAX 4096
+
+/* Execs that were reported early and have not come through the merge: a quarter of a second's
+ * worth, at most 4 KiB each. Few enough for a linear search. Further ones are treated as not
+ * reported. */
+#define EXECS_MAX 1024
+
+/* What /proc shows after an exec. */
+struct exec_text {
+	char *argv; /* as in struct task; NULL: not read */
+	uint32_t n_argv;
+	struct rights rights;
+	bool has_rights;  /* they were read */
+	bool from_stack;  /* not read from /proc but copied by the kernel; then these are valid: */
+	bool secure;      /* setuid and the like */
+	uint32_t own_uid; /* as the process sees it, in its user namespace */
+};
+
+struct exec {
+	pid_t pid;
+	uint64_t time_ns; /* of its record */
+	uint64_t read_ns; /* when the last read ended */
+	uint64_t due_ns;  /* of the next attempt; UINT64_MAX: none, read or given up */
+	uint32_t n_looks; /* attempts planned after the first */
+	struct exec_text text;
+	struct task *process; /* whose record came while attempts are due; NULL: not come */
+	int hart;             /* of that record */
+};
+
+/* Cache of frames by (space, address): 24 bytes each, 192 KB, about a core's private cache. Most
+ * return addresses of a drain are found here. */
+#define PLACES_KNOWN 8192u
+
+struct known_place {
+	uint64_t generation; /* of the space; 0: the kernel */
+	uint64_t addr;       /* 0: none */
+	struct frame *frame;
+};
+
+/* Files checked in this drain, by id modulo this; a collision costs a system call. */
+#define FILES_LOOKED 64u
+
+/* Processes that await their exec: recordings' commands, TARGETS_MAX of each. */
+#define AWAITED_MAX 256
+
+struct awaited {
+	pid_t pid;
+	uint64_t seen_ns; /* when it was seen running another program without a record; 0: never */
+};
+
+struct reread {
+	struct task *process;
+	int hart;
+};
+
+/* Copied stacks being unwound; with the smallest stacks this limit is reached before
+ * NAMER_UNWIND_BYTES_MAX. */
+#define WAITING_MAX 16384
+
+/* Cgroup folders walked at the start; a large container host has a few thousand. */
+#define CGROUP_DIRS_MAX 20000
+#define CGROUP_DEPTH_MAX 32
+
+/* Source: Documentation/admin-guide/sysctl/kernel.rst, perf_event_max_stack. */
+#define STACK_DEPTH_DEFAULT 127
+
+/* The time that the next sample of one event on one hart stands for. */
+struct stand {
+	uint64_t ran_ns; /* time that tasks ran since the last sample, by readings */
+	bool unsure;     /* some switches had no reading */
+	/* silence.c */
+	uint64_t silent_ns;       /* time throttled since the last sample, of wanted tasks */
+	uint64_t throttled_ns;    /* when the kernel began to throttle it; 0: not throttled */
+	uint64_t silent_since_ns; /* then, or its last reading since */
+	uint64_t silent_leader;   /* its stream, which may be opened again meanwhile */
+	uint64_t unread_ns;       /* time throttled since its last reading */
+	uint32_t silent_pid, silent_tid; /* the task that was throttled last; */
+	bool other_end;                  /* another one ran when that ended */
+	bool by_bpf;                     /* BPF reads it at switches, throttled or not */
+};
+
+struct waiting;
+
+struct attribute {
+	struct attribute_options o;
+	struct kernel_map kernel;
+	struct delta_table deltas;
+	struct file *unknown;    /* FILE_UNKNOWN, once needed */
+	struct waiting *waiting; /* uthash by ticket */
+	uint64_t last_ticket;
+	struct task **ended;  /* ENDED_SLOTS */
+	struct task **exited; /* per hart: the task that ended there last */
+	int *leader_of;       /* per session event: the sampling event of its group, as last seen */
+	enum rung *rung_of;   /* likewise */
+	struct stand *stand;  /* by hart and session event */
+	bool throttles_groups;     /* this kernel stops the siblings of a throttled event too */
+	struct known_place *known; /* PLACES_KNOWN */
+	const struct file *looked[FILES_LOOKED]; /* checked for rewriting in this drain */
+	struct reread *reread;                   /* REREAD_MAX */
+	size_t n_reread;
+	struct awaited *awaited; /* AWAITED_MAX, in no order */
+	size_t n_awaited;
+	struct exec *exec; /* EXECS_MAX, in no order */
+	size_t n_execs;
+	uint64_t exec_due_ns;  /* of the next attempt; UINT64_MAX: none */
+	struct task **watched; /* n_watched sampled processes of users, oldest check first */
+	size_t n_watched, size_watched;
+	uint64_t checked_ns; /* when their rights were last read again */
+	struct login_groups logins;
+	uint32_t max_stack;
+	uint64_t tick_ns, suspended_ns;
+	int cgroup_root_fd; /* of the hierarchy whose ids perf gives; -1: none mounted */
+	bool cgroup_root_is_v1;
+};
+
+static inline void lose(struct attribute *a, int hart, enum loss loss, uint64_t n)
+{
+	if (a->o.lost)
+		a->o.lost[hart][loss] += n;
+}
+
+/* --- proc.c ----------------------------------------------------------------------------------- */
+
+/* Open the process's folder in /proc; negative if it is gone. */
+int proc_folder(const struct attribute *a, pid_t pid);
+/* Read a stat by its name in the folder. False if it cannot be read. */
+bool proc_stat(int folder_fd, const char *name, struct scan_stat *ret_stat);
+/* 0; PROC_GONE; PROC_EMPTY: they are not in place yet, or the process is a zombie; -ENOMEM. */
+enum { PROC_GONE = 1, PROC_EMPTY };
+int proc_argv(int folder_fd, char **ret_argv, uint32_t *ret_n_argv);
+/* Copy arguments (n bytes, NUL between them), cut at TASK_ARGV_BYTES_MAX. 0 or -ENOMEM. */
+int proc_argv_copy(const char *text, size_t n, char **ret_argv, uint32_t *ret_n_argv);
+/* Path of its program. False if it cannot be read. */
+bool proc_exe(int folder_fd, char path[static PATH_MAX]);
+/* Read its owner. 0, RIGHTS_GONE. */
+int proc_rights(const struct attribute *a, pid_t pid, struct rights *ret_rights);
+/* Arguments and owner of a process that execs; the outcomes of proc_argv. */
+int proc_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text);
+/* Does it run another program than the one we know? Decided by its file and its arguments; false if
+ * it is gone. */
+bool proc_is_other(const struct attribute *a, const struct task *process);
+
+/* --- life.c ----------------------------------------------------------------------------------- */
+
+/* Is it the same task? One of the two times may come from /proc's ticks. */
+bool life_same_start(const struct attribute *a, const struct task *task, uint64_t time_ns);
+/* A task inherits its parent's properties; a process also inherits its mappings and program. 0 or
+ * -ENOMEM. */
+void life_inherit_task(struct task *child, const struct task *parent);
+int life_inherit_process(struct task *child, const struct task *parent);
+/* Both: a new process inherits what the process that it continues has, by fork or otherwise. */
+int life_inherit(struct task *child, const struct task *parent);
+/* The task of that pid and tid that ended recently; NULL: none. */
+struct task *life_find_ended(const struct attribute *a, pid_t pid, pid_t tid, uint64_t time_ns);
+/* Deliver pending counts and remove the task from the live ones. */
+void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
+
+/* --- mapping.c -------------------------------------------------------------------------------- */
+
+/* Enter an executable mapping of the task's process, seen at time_ns. Losses are counted. 0 or
+ * -errno. */
+int mapping_enter(struct attribute *a, struct task *task, const struct record_mmap *m,
+	uint64_t time_ns, int hart);
+
+/* --- sideband.c ------------------------------------------------------------------------------- */
+
+int sideband_mmap(struct attribute *a, const struct record *r, int hart);
+int sideband_comm(struct attribute *a, const struct record *r, int hart);
+int sideband_fork(struct attribute *a, const struct record *r, int hart);
+int sideband_exit(struct attribute *a, const struct record *r, int hart);
+
+/* The task that a record is about, including recently ended ones; an unknown task is looked up in
+ * /proc, and added without a name if it is not there. *ret_task is NULL for idle, and if there is
+ * no room. 0 or -errno. */
+int sideband_task(struct attribute *a, const struct record *r, int hart, struct task **ret_task);
+
+/* The process became another program: drop what does not survive an exec. */
+void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
+
+/* --- census.c --------------------------------------------------------------------------------- */
+
+/* Read one process and its threads from /proc: add them, or fill in what is not known yet.
+ * ret_parent (may be NULL) is the parent's pid. 0, PROC_GONE, -errno. */
+int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
+
+/* Read arguments and owner of a process that exec'd; *process may become another task, as in
+ * owner_set. 0; PROC_GONE; PROC_EMPTY: they are not in place yet, or the process is a zombie;
+ * -ENOMEM. */
+int census_argv(struct attribute *a, struct task **process);
+/* Read name, owner, file and mappings of a process whose exec was not reported; *process may become
+ * another task, as in owner_set. 0, PROC_GONE, -ENOMEM. */
+int census_program(struct attribute *a, struct task **process);
+
+/* Open the root of the hierarchy whose ids perf gives; 0 also if there is none. */
+void census_cgroup_root(struct attribute *a);
+/* Name all cgroups. 0 or -errno. */
+int census_cgroups(struct attribute *a);
+
+/* --- owner.c ---------------------------------------------------------------------------------- */
+
+/* Set the owner of the process, known by a reading that ended at read_ns, or by its exec's record
+ * (0). Samples from before a change of owner stay separate: *process is then ended, and a new task
+ * of the same pid replaces it. 0 or -ENOMEM. */
+int owner_set(
+	struct attribute *a, struct task **process, const struct rights *rights, uint64_t read_ns);
+/* Read the users' login groups if they changed. 0 or -ENOMEM. */
+int owner_read_logins(struct attribute *a);
+/* The process execs at time_ns: its owner is unknown until owner_set. */
+void owner_exec(struct task *process, uint64_t time_ns);
+/* The process was sampled for the first time since its rights were last read. */
+void owner_watch(struct attribute *a, struct task *process);
+/* Stop watching processes that ended, so that a sweep need not keep them. */
+void owner_forget_ended(struct attribute *a);
+/* Call for each sample or count of a task. */
+static inline void owner_sampled(struct attribute *a, struct task *task)
+{
+	struct task *process = task->process;
+
+	process->sampled = true;
+	if (!process->watched)
+		owner_watch(a, process);
+}
+
+/* --- exec.c ----------------------------------------------------------------------------------- */
+
+/* The record of an exec came: give the process what was read early; *process as in owner_set. True:
+ * done, or a later attempt is due. False: read /proc. */
+bool exec_take(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
+/* Forget execs whose record has not come in time. */
+void exec_expire(struct attribute *a, uint64_t now_ns);
+/* Count a process whose arguments could not be read. */
+void exec_lost(struct attribute *a, const struct task *process, int hart);
+/* The process awaits its exec, which must not be missed. Beyond AWAITED_MAX it may be missed. */
+void exec_await(struct attribute *a, pid_t pid);
+void exec_clear(struct attribute *a);
+
+/* --- missed.c --------------------------------------------------------------------------------- */
+
+/* A record of that time, other than an exec's, is about this process: was the record of an earlier
+ * reported exec lost? */
+static inline bool missed_has(const struct task *process, uint64_t time_ns)
+{
+	return process->heard_ns > process->exec_ns && time_ns > process->heard_ns;
+}
+/* It was lost: take the process as it is now. 0 or -ENOMEM. */
+int missed_exec(struct attribute *a, struct task *process, int hart);
+/* Records were lost up to then: look for execs among them. 0 or -ENOMEM. */
+int missed_look(struct attribute *a, uint64_t time_ns, int hart);
+/* The same after a drain, if there is no other sign: a process that ran another program at the last
+ * drain without a record of it has missed its exec. 0 or -ENOMEM. */
+int missed_drained(struct attribute *a, uint64_t now_ns);
+
+/* --- charge.c --------------------------------------------------------------------------------- */
+
+/* What the group of this sample or switch counted since its last reading; n_reads 0 if not known.
+ * Must see every reading, including those of idle and of unwanted tasks. */
+int charge_delta(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta);
+/* 1: that sample's group is not cut, and what it counted is charged to nobody; else 0. */
+uint64_t charge_uncounted(const struct record *r, const struct delta *d);
+/* Add to the task's pending counts. 0 or -ENOMEM. */
+int charge_pending(struct attribute *a, struct task *task, const struct delta *d);
+/* Move the task's pending counts of this record's group into the attribution. */
+void charge_take(struct attribute *a, struct task *task, const struct record_sample *s,
+	struct attribution *ret_attribution);
+/* Sink all of the task's pending counts, as attributions without a sample. */
+void charge_flush(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
+
+/* --- weigh.c ---------------------------------------------------------------------------------- */
+
+/* A reading of a group ends a stretch in which a wanted task ran. */
+void weigh_stretch(struct attribute *a, const struct record *r, int hart, const struct delta *d);
+/* The time in ns that a sample stands for; the next one starts at 0. d is its own delta, which was
+ * passed to weigh_stretch. */
+uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const struct delta *d);
+/* What is kept for the group of a record's event; NULL: none. */
+struct stand *weigh_stand(struct attribute *a, const struct record *r, int hart);
+
+/* --- silence.c -------------------------------------------------------------------------------- */
+
+/* The kernel begins or stops throttling the record's event. */
+void silence_begin(struct attribute *a, const struct record *r, int hart);
+void silence_end(struct attribute *a, const struct record *r, int hart);
+/* A reading of a group, whose delta is d: set d->silent_ns, and take out of d what belongs to a task
+ * that was throttled before another one was read. Must see every reading. 0 or -ENOMEM. */
+int silence_cut(struct attribute *a, const struct record *r, int hart, struct delta *d);
+/* Records of this hart were lost: what was throttled is not known. */
+void silence_forget_hart(struct attribute *a, int hart);
+
+/* --- stack_walk.c ----------------------------------------------------------------------------- */
+
+struct stack_walk {
+	struct attribute *a;
+	struct task *task;
+	int hart;
+	struct frame *frame[STACK_FRAMES_MAX];
+	uint32_t n_frames;
+	bool truncated;
+	bool has_user;    /* the innermost user frame was seen */
+	bool ended;       /* a caller was outside all code: the rest is left out */
+	bool kernel_only; /* leave out user frames, but keep the innermost address */
+	uint64_t user_ip; /* 0: none seen */
+};
+
+/* Add the frames of a sample's callchain, or of its ip alone. 0 or -errno. */
+int stack_walk_chain(struct stack_walk *w, const struct record_sample *s);
+/* Add the frame of one user address. 0 or -errno. */
+int stack_walk_user(struct stack_walk *w, uint64_t addr);
+/* Add a frame, and have it named. file NULL: unknown. 0 or -errno. */
+int stack_walk_push(struct stack_walk *w, struct file *file, uint64_t offset);
+/* Pass the attribution to the sink, with the frames of the walk. */
+void stack_walk_sink(struct stack_walk *w, struct attribution *attribution);
+
+/* --- waiting.c -------------------------------------------------------------------------------- */
+
+/* Send the sample's copied stack to be unwound; w holds its kernel frames. If that fails, the leaf
+ * goes to the sink at once. 0 or -errno. */
+int waiting_add(struct stack_walk *w, const struct record *r, struct attribution *attribution);
+void waiting_clear(struct attribute *a);
+
+/* Visit all waiting samples, for a sweep. */
+struct waiting_view {
+	const struct attribution *attribution;
+	const struct frame *leaf; /* NULL: none */
+	struct frame *const *frame;
+	uint32_t n_frames;
+};
+void waiting_each(const struct attribute *a,
+	void (*each)(void *userdata, const struct waiting_view *v), void *userdata);

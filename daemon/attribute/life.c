@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* A task's life: its start, what it inherits from its parent, and its end
+ *
+ * Records and /proc both start and end tasks. An ended task stays findable for a while, since the
+ * kernel still works for it.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/attribute/attribute_private.h"
+
+bool life_same_start(const struct attribute *a, const struct task *task, uint64_t time_ns)
+{
+	uint64_t slack = a->tick_ns + START_SLACK_NS;
+
+	return time_ns > task->start_ns ? time_ns - task->start_ns <= slack
+					: task->start_ns - time_ns <= slack;
+}
+
+static int copy_text(char **to, const char *from, size_t n)
+{
+	if (!from || *to)
+		return 0;
+
+	*to = malloc(n + 1);
+	if (!*to)
+		return -ENOMEM;
+	memcpy(*to, from, n);
+	(*to)[n] = '\0';
+	return 0;
+}
+
+int life_inherit_process(struct task *child, const struct task *parent)
+{
+	space_share(child, parent);
+	child->jitdump = parent->jitdump;
+	int r = copy_text(&child->exe, parent->exe, parent->exe ? strlen(parent->exe) : 0);
+	if (!r && parent->argv && !child->argv) {
+		r = copy_text(&child->argv, parent->argv, parent->n_argv);
+		child->n_argv = r ? 0 : parent->n_argv;
+	}
+	return r;
+}
+
+void life_inherit_task(struct task *child, const struct task *parent)
+{
+	task_set_comm(child, parent->comm);
+	child->cgroup = parent->cgroup;
+	child->uid = parent->uid;
+	child->gid = parent->gid;
+	child->other_group = parent->other_group;
+	child->kernel_thread = parent->kernel_thread;
+	child->wanted = parent->wanted;
+	child->changed = true;
+}
+
+int life_inherit(struct task *child, const struct task *parent)
+{
+	life_inherit_task(child, parent);
+	return life_inherit_process(child, parent);
+}
+
+struct task *life_find_ended(const struct attribute *a, pid_t pid, pid_t tid, uint64_t time_ns)
+{
+	struct task *task = a->ended[(uint32_t)tid % ENDED_SLOTS];
+
+	if (!task || task->tid != tid || task->pid != pid)
+		return NULL;
+	return time_ns < task->end_ns + ENDED_NS ? task : NULL;
+}
+
+/* Keep the task findable for the kernel's remaining work for it. */
+static void ended_put(struct attribute *a, struct task *task)
+{
+	struct task **slot = &a->ended[(uint32_t)task->tid % ENDED_SLOTS];
+	struct task *former = *slot;
+
+	*slot = task;
+	if (former && !former->process->n_threads)
+		space_drop(former->process);
+}
+
+void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart)
+{
+	charge_flush(a, task, time_ns, hart);
+	if (a->o.per_task)
+		delta_forget_task(&a->deltas, task->tid);
+	task_end(a->o.tasks, task, time_ns);
+	ended_put(a, task);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The walk of one stack: addresses become frames
+ *
+ * The kernel's callchain lists addresses, leaf first, with markers between the modes. The first of
+ * each mode is the real position; all others are return addresses, which may already belong to the
+ * next line or even the next function, so one byte is subtracted to stay inside the call. A new
+ * frame is sent to be named here, while its process is likely still alive.
+ *
+ * Callers repeat from sample to sample. So the frame of an address is cached with the generation of
+ * its space, which is unique; only a new frame, or one whose name was never requested, takes the
+ * slow path through mappings and tables.
+ */
+
+#include <linux/perf_event.h>
+
+#include "daemon/attribute/attribute_private.h"
+
+/* Only request what the namer can read. */
+static bool frame_nameable(const struct stack_walk *w, const struct frame *frame)
+{
+	switch (frame->file->kind) {
+	case FILE_KERNEL:
+		return w->a->kernel.base && !w->a->o.hide_kernel;
+	case FILE_ELF:
+	case FILE_MODULE:
+	case FILE_VDSO:
+	case FILE_PERF_MAP:
+	case FILE_JITDUMP:
+		return true;
+	case FILE_ANON:
+	case FILE_UNKNOWN:
+		break;
+	}
+	return false;
+}
+
+static int frame_ask(struct stack_walk *w, struct frame *frame)
+{
+	if (frame->state == FRAME_NEW && !frame_nameable(w, frame))
+		frame->state = FRAME_UNNAMED;
+	if (!w->a->o.namer)
+		return 0;
+	return namer_name(w->a->o.namer, frame, w->task->process->uid);
+}
+
+static int unknown_file(struct attribute *a, struct file **ret_file)
+{
+	if (!a->unknown) {
+		struct file_key key = {.kind = FILE_UNKNOWN, .path = "[unknown]"};
+		int r = file_get(a->o.files, &key, &a->unknown);
+		if (r)
+			return r;
+	}
+	*ret_file = a->unknown;
+	return 0;
+}
+
+/* A missing caller cuts the stack: its callers would be attached to the wrong frame. */
+static int walk_full(struct stack_walk *w)
+{
+	w->truncated = true;
+	lose(w->a, w->hart, LOSS_ROOM, 1);
+	return 0;
+}
+
+/* Room for one more frame? Else the stack is cut here. */
+static bool walk_has_room(struct stack_walk *w)
+{
+	if (w->truncated)
+		return false;
+	if (w->n_frames < STACK_FRAMES_MAX)
+		return true;
+	w->truncated = true;
+	lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+	return false;
+}
+
+/* The file of the task's user, also if the mapping was seen before the user was known. */
+static int own_file(struct stack_walk *w, struct file *file, struct file **ret_file)
+{
+	const struct task *process = w->task->process;
+	int r = file_of_user(w->a->o.files, file, task_files_uid(process), ret_file);
+
+	if (r == 0 && (*ret_file)->kind == FILE_ELF && (*ret_file)->pid == 0) {
+		(*ret_file)->pid = process->pid;
+		(*ret_file)->pid_start_ns = process->start_ns;
+	}
+	return r;
+}
+
+int stack_walk_push(struct stack_walk *w, struct file *file, uint64_t offset)
+{
+	struct frame *frame;
+
+	if (!walk_has_room(w))
+		return 0;
+	int r = file ? own_file(w, file, &file) : unknown_file(w->a, &file);
+	if (!r)
+		r = frame_get(w->a->o.files, file, offset, &frame);
+	if (r)
+		return r < 0 ? r : walk_full(w);
+
+	w->frame[w->n_frames++] = frame;
+	return frame_ask(w, frame);
+}
+
+/* The cache slot for the frame of that address. */
+static struct known_place *known_place(
+	const struct attribute *a, uint64_t generation, uint64_t addr)
+{
+	/* Source of the constant: 2^64 divided by the golden ratio, odd. */
+	uint64_t x = (addr ^ generation << 40) * 0x9e3779b97f4a7c15u;
+
+	return &a->known[(x >> 32) % PLACES_KNOWN];
+}
+
+/* Cache the frame that was pushed last. A frame without a name is not cached: it may wait for one
+ * user and be wanted by another. */
+static void remember(
+	struct stack_walk *w, struct known_place *place, uint64_t generation, uint64_t addr)
+{
+	struct frame *frame = w->frame[w->n_frames - 1];
+	enum file_kind kind = frame->file->kind;
+
+	if (frame->state == FRAME_NEW || frame->state == FRAME_ASKED || kind == FILE_PERF_MAP ||
+		kind == FILE_JITDUMP)
+		return;
+	*place = (struct known_place){generation, addr, frame};
+}
+
+/* Until a file was requested, it is best opened through the process that runs it now. */
+static void file_refresh(struct file *file, const struct task *task, const struct map *map)
+{
+	if (file->kind == FILE_PERF_MAP || file->kind == FILE_JITDUMP) {
+		/* the file must belong to this user, also when the process is gone */
+		if (file->pid == task->process->pid && task->process->uid != (uid_t)-1)
+			file->uid = task->process->uid;
+		return;
+	}
+	if (file->state != FILE_UNSEEN)
+		return;
+
+	file->pid = task->process->pid;
+	file->pid_start_ns = task->process->start_ns;
+	file->map_start = map->start;
+	file->map_end = map->end;
+}
+
+/* Has the walk reached the start of the stack? The caller of main or of a thread's routine is in a
+ * library that is mostly built without frame pointers, so what follows may be garbage. */
+static bool walk_has_start(const struct stack_walk *w)
+{
+	for (uint32_t i = w->n_frames; i > 0; i--)
+		if (stack_starts_have(w->a->o.starts, w->frame[i - 1]))
+			return true;
+	return false;
+}
+
+/* A caller outside all code: not a real frame pointer, as in programs built without them. All
+ * further addresses are random, and each would make a frame that never occurs again. */
+static int walk_lost(struct stack_walk *w)
+{
+	w->ended = true;
+	if (w->truncated || walk_has_start(w))
+		return 0;
+	w->truncated = true;
+	lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+	return 0;
+}
+
+static int find_user(struct stack_walk *w, const struct space *space, uint64_t addr)
+{
+	const struct map *map = space_find(space, addr);
+	struct file *file;
+
+	if (!map)
+		return space && space->n_maps && w->has_user ? walk_lost(w)
+							     : stack_walk_push(w, NULL, addr);
+
+	int r = own_file(w, map->file, &file);
+	if (r)
+		return r < 0 ? r : walk_full(w);
+	file_refresh(file, w->task, map);
+	switch (file->kind) {
+	case FILE_ELF:
+		return stack_walk_push(w, file, addr - map->start + map->file_offset);
+	case FILE_VDSO:
+		return stack_walk_push(w, file, addr - map->start);
+	default:
+		return stack_walk_push(w, file, addr);
+	}
+}
+
+/* Push the cached frame. False: not cached. */
+static bool walk_known(
+	struct stack_walk *w, const struct known_place *p, uint64_t generation, uint64_t addr)
+{
+	if (p->addr != addr || p->generation != generation)
+		return false;
+	if (walk_has_room(w))
+		w->frame[w->n_frames++] = p->frame;
+	return true;
+}
+
+int stack_walk_user(struct stack_walk *w, uint64_t addr)
+{
+	const struct space *space = task_space(w->task);
+	if (space && space->uid != task_files_uid(w->task->process))
+		space_change_user(w->a->o.tasks, w->task->process);
+	if (!space || !space->generation)
+		return find_user(w, space, addr);
+
+	struct known_place *known = known_place(w->a, space->generation, addr);
+	if (walk_known(w, known, space->generation, addr))
+		return 0;
+	uint32_t n_frames = w->n_frames;
+	int r = find_user(w, space, addr);
+	if (!r && w->n_frames > n_frames)
+		remember(w, known, space->generation, addr);
+	return r;
+}
+
+/* The frames of one stack, from the innermost on. */
+static int walk_caller(struct stack_walk *w, uint64_t addr)
+{
+	int r = stack_walk_user(w, addr);
+	w->has_user = true;
+	return r;
+}
+
+static int find_kernel(struct stack_walk *w, uint64_t addr)
+{
+	struct attribute *a = w->a;
+	struct file *file;
+	uint64_t offset = 0;
+
+	int r = a->o.hide_kernel ? kernel_map_kernel(&a->kernel, a->o.files, &file)
+				 : kernel_map_find(&a->kernel, a->o.files, addr, &file, &offset);
+	if (r)
+		return r < 0 ? r : walk_full(w);
+
+	const struct frame *last = w->n_frames ? w->frame[w->n_frames - 1] : NULL;
+	if (a->o.hide_kernel && last && last->file == file)
+		return 0;
+	return stack_walk_push(w, file, offset);
+}
+
+static int walk_kernel(struct stack_walk *w, uint64_t addr)
+{
+	if (w->a->o.hide_kernel)
+		return find_kernel(w, addr);
+
+	struct known_place *known = known_place(w->a, 0, addr);
+	if (walk_known(w, known, 0, addr))
+		return 0;
+	uint32_t n_frames = w->n_frames;
+	int r = find_kernel(w, addr);
+	if (!r && w->n_frames > n_frames)
+		remember(w, known, 0, addr);
+	return r;
+}
+
+/* One address in the mode that the last marker named. Hypervisor, guests and later kernels' modes
+ * are not named. */
+static int walk_entry(struct stack_walk *w, uint64_t context, uint64_t addr)
+{
+	switch (context) {
+	case PERF_CONTEXT_KERNEL:
+		return walk_kernel(w, addr);
+	case PERF_CONTEXT_USER:
+		if (!w->user_ip)
+			w->user_ip = addr;
+		return w->kernel_only || w->ended ? 0 : walk_caller(w, addr);
+	default:
+		return 0;
+	}
+}
+
+int stack_walk_chain(struct stack_walk *w, const struct record_sample *s)
+{
+	uint64_t context = s->kernel ? PERF_CONTEXT_KERNEL : PERF_CONTEXT_USER;
+	uint64_t n_addresses = 0;
+	bool exact = true;
+
+	for (uint64_t i = 0; i < s->n_callchain; i++) {
+		uint64_t addr = record_chain_at(s, i);
+
+		if (addr >= PERF_CONTEXT_MAX) {
+			context = addr;
+			exact = true;
+			continue;
+		}
+		n_addresses++;
+		if (!addr)
+			continue;
+		int r = walk_entry(w, context, exact ? addr : addr - 1);
+		if (r < 0)
+			return r;
+		exact = false;
+	}
+
+	if (n_addresses >= w->a->max_stack && !w->truncated) {
+		w->truncated = true;
+		lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+	}
+	if (n_addresses || !s->ip)
+		return 0;
+	return walk_entry(w, s->kernel ? PERF_CONTEXT_KERNEL : PERF_CONTEXT_USER, s->ip);
+}
+
+void stack_walk_sink(struct stack_walk *w, struct attribution *attribution)
+{
+	attribution->frame = w->frame;
+	attribution->n_frames = w->n_frames;
+	attribution->truncated = w->truncated;
+	w->a->o.sink(w->a->o.userdata, attribution);
+}

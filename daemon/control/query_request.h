@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* What requests that query samples have in common: a filter, a source, an end */
+
+#include "daemon/control/request.h"
+
+/* The requested filter, narrowed to what the peer may see: only peers that see all get others'
+ * samples and kernel details. Borrows everything from m, which may be NULL (no filter). */
+struct query_filter query_filter_of(const struct request *q, const Mperf__Filter *m);
+
+/* End an answer: Done, or the failure that stopped the query with outcome r. 0, -errno. */
+int query_answer_end(
+	struct request *q, struct row_stream *stream, int r, const struct query_error *error);
+
+/* Does a request with this path mean the store of the service that received it? */
+bool query_asks_store(const struct request *q, const char *path);
+
+/* A copy that outlives the message. NULL if out of memory. */
+Mperf__Request *query_request_copy(const Mperf__Request *m);

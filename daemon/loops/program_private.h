@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A program's internals: objects with their modules, and the sums */
+
+#include "daemon/loops/message.h"
+#include "daemon/loops/program.h"
+
+/* One compilation unit's table, as far as received. */
+struct program_module {
+	uint8_t *bytes; /* pieces received so far; NULL: none, or all parsed */
+	uint32_t n_bytes, table_bytes;
+	uint32_t counter_first, n_counters;
+	bool complete, refused;
+	struct loop_table table; /* counters and terms; scopes are sites by then */
+	struct loop_site **site; /* by scope */
+	uint32_t n_scopes;
+	size_t site_memory; /* bytes charged for its sites */
+};
+
+struct program_object {
+	uint32_t id, n_counters, n_modules;
+	uint8_t build_id[MPERF_BUILD_ID_BYTES_MAX];
+	uint8_t n_build_id;
+	struct program_module *module; /* n_modules */
+	uint32_t *sorted;              /* complete modules, by counter_first */
+	uint32_t n_sorted;
+	UT_hash_handle hh;
+};
+
+/* What one thread counted in one scope of a module, in one region. */
+struct part_row {
+	struct part_row *next, *next_touched;
+	uint32_t scope;
+	bool touched;
+	int64_t value[2 * LOOP_METRICS_OF_PROGRAMS];
+};
+
+struct program_part {
+	struct part_key {
+		uint32_t thread, region, object, module;
+	} key;
+	struct program_thread *thread;
+	struct program_region *region; /* NULL: none */
+	struct program_module *module;
+	struct part_row **row;    /* by scope */
+	struct part_row *rows;    /* all, */
+	struct part_row *touched; /* those of this round */
+	uint64_t until_ns;
+	size_t memory;
+	UT_hash_handle hh;
+};
+
+/* Charge n bytes more. 0, FEED_MEMORY, FEED_MEMORY_ALL. */
+int program_charge(struct program *p, size_t n);
+void program_discharge(struct program *p, size_t n);
+
+/* Work done before the loop turns to others: about 3 ms. */
+#define PROGRAM_SLICE_SCOPES 4096u
+#define PROGRAM_SLICE_ROWS 2048u
+
+/* program_table.c. 0, FEED_*, -errno. */
+int program_take_object(struct program *p, const struct feed_message *m);
+int program_take_table(struct program *p, const struct feed_message *m);
+/* Continue a table that was turned into sites in part. */
+int program_work_table(struct program *p);
+/* Its parts have been freed. */
+void program_object_free(struct program *p, struct program_object *o);
+/* The module that has this counter, or NULL. */
+struct program_module *program_module_find(const struct program_object *o, uint32_t counter);
+
+/* program_sum.c. 0, FEED_*, -errno. */
+int program_take_deltas(struct program *p, const struct feed_message *m);
+int program_take_spent(struct program *p, const struct feed_message *m);
+/* Hand out what is not negative: of all parts, some in this turn (p->work.round is set while more
+ * remain), or of one thread or one object. */
+int program_hand_out(struct program *p);
+int program_end_thread(struct program *p, struct program_thread *t);
+int program_end_object(struct program *p, struct program_object *o);
+void program_parts_clear(struct program *p);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* One ELF file in memory
+ *
+ * Mapped privately and given to libelf as memory. It is mapped, not read, because most of a debug
+ * file of a gigabyte is never used; privately and writable, because libelf unpacks compressed
+ * sections in place; and as memory, because without a descriptor elfutils has no path to start a
+ * search from. The price is that a file that is truncated while in use kills the process with
+ * SIGBUS: the parser is restarted, as for any other hostile file.
+ */
+
+#include <libelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_file {
+	Elf *elf;    /* NULL: absent, or no ELF file any more */
+	void *bytes; /* NULL: absent */
+	size_t n;
+	bool mapped;   /* else from malloc */
+	bool unpacked; /* its debug sections */
+};
+
+/* Map the file; it may be closed then. 0, IMAGE_MALFORMED, IMAGE_OVERSIZE, -errno */
+int elf_file_map(struct elf_file *f, int fd);
+/* Take n bytes from malloc, on failure too. 0, IMAGE_MALFORMED, -ENOTSUP */
+int elf_file_take(struct elf_file *f, void *bytes, size_t n);
+
+/* Does it have DWARF, perhaps compressed? Its contents are not checked. Not a relocatable file,
+ * whose addresses are not final. */
+bool elf_file_has_debug(const struct elf_file *f);
+/* Unpack the debug sections needed for names, unless they are. */
+void elf_file_unpack(struct elf_file *f);
+/* Free what was unpacked: the file is as it was when it was mapped. Whatever was borrowed from the
+ * Elf is invalid then, except bytes of the file itself. */
+void elf_file_pack(struct elf_file *f);
+/* Release pages that the kernel reads again when they are touched. */
+void elf_file_rest(struct elf_file *f);
+
+/* Length of the build id, which is borrowed; 0: none. */
+size_t elf_file_build_id(const struct elf_file *f, const uint8_t **ret_id);
+/* The file that .gnu_debugaltlink names. Length of its build id; 0: no link. Both are borrowed. */
+size_t elf_file_alt_link(const struct elf_file *f, const char **ret_path, const uint8_t **ret_id);
+
+void elf_file_close(struct elf_file *f);

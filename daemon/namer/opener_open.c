@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * How to open a path safely. A path comes from another process and may now lead anywhere: to a
+ * device that reacts to being opened, to a FIFO that blocks, to another file. So it is first
+ * resolved (O_PATH does not open the device), looked at, and only then opened for reading through
+ * /proc/self/fd.
+ *
+ * Being able to open a file is not enough. The service's capabilities open any user's files, while
+ * a user controls what a process maps, what its debug links name and what is mounted in its
+ * namespace; its names are shown to that user. So each file is opened for readers, and only if they
+ * could have read it themselves: by each folder on the way (way.h), and by the file's own mode and
+ * access control list. Modes are trusted where the kernel enforces them: on a user's own file
+ * system that user decides, who has the bytes anyway. In /proc the kernel checks more than modes,
+ * so nothing there is accepted as a file.
+ *
+ * A descriptor that leaves here is held by the daemon, which must never block: but close on FUSE
+ * (FLUSH) and on NFS (CLOSE) waits for the server. Whatever is not a local file system is therefore
+ * copied into memory first, and the copy is handed over. An overlay is as local as the layers below
+ * it, which we cannot see, and any user can make one over FUSE in their own namespace; so only an
+ * overlay that is our own root counts as local.
+ */
+#include "daemon/namer/opener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/memory.h"
+
+/* File systems whose close and read wait only for a disk. Source: linux/magic.h; if missing there,
+ * fs/NAME/super.c or format.h of the file system itself. */
+static const unsigned long local_file_systems[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,
+	BTRFS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC, SQUASHFS_MAGIC, F2FS_SUPER_MAGIC,
+	EROFS_SUPER_MAGIC_V1, PROC_SUPER_MAGIC, ISOFS_SUPER_MAGIC, MSDOS_SUPER_MAGIC,
+	HUGETLBFS_MAGIC, 0x2011bab0ul /* exfat */, 0xca451a4eul /* bcachefs */,
+	0x2fc12fc1ul /* zfs */, 0x3153464aul /* jfs */};
+
+/* A file's time is that of the last tick, at most 10 ms ago; plus one more tick. */
+#define WRITTEN_SLACK_NS 20000000
+
+/* Is it in the mount of our own root? Source: man statx, STATX_MNT_ID. */
+static bool is_in_our_root(int fd)
+{
+	struct statx file, root;
+
+	return statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &file) == 0 &&
+	       statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &root) == 0 &&
+	       file.stx_mask & root.stx_mask & STATX_MNT_ID && file.stx_mnt_id == root.stx_mnt_id;
+}
+
+static bool is_local(int fd)
+{
+	struct statfs s;
+
+	if (fstatfs(fd, &s) < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(local_file_systems) / sizeof(*local_file_systems); i++)
+		if ((unsigned long)s.f_type == local_file_systems[i])
+			return true;
+	return s.f_type == OVERLAYFS_SUPER_MAGIC && is_in_our_root(fd);
+}
+
+/* Do its times come from our clock, to a few milliseconds? A server has its own clock; FAT has a
+ * resolution of two seconds and its own time zone. */
+static bool is_clocked(int fd)
+{
+	struct statfs s;
+
+	return is_local(fd) && fstatfs(fd, &s) == 0 && s.f_type != MSDOS_SUPER_MAGIC &&
+	       (unsigned long)s.f_type != 0x2011bab0ul;
+}
+
+/* Did it have its contents when it was mapped? ctime would also reveal a copy that keeps its
+ * original's mtime, but changes with each link and chmod, which builds do all the time. A time in
+ * the future is ignored: a clock is or was wrong. */
+static int check_written(int64_t written_ns, const struct opener_demand *d)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (d->not_after_ns && written_ns > d->not_after_ns &&
+		written_ns <= now.tv_sec * 1000000000ll + now.tv_nsec)
+		return -ESTALE;
+	return d->not_before_ns && written_ns < d->not_before_ns - WRITTEN_SLACK_NS ? -ESTALE : 0;
+}
+
+/* Copy the file at fd into memory. The length is what was read, at most the limit. */
+static int copy(int fd, int *ret_fd, uint64_t *ret_bytes)
+{
+	static const size_t CHUNK_BYTES = 256 << 10;
+	_cleanup_(freep) char *chunk = malloc(CHUNK_BYTES);
+	_cleanup_(closep) int memory = memfd_create("mperf-copy", MFD_CLOEXEC);
+	uint64_t bytes = 0;
+
+	if (!chunk)
+		return -ENOMEM;
+	if (memory < 0)
+		return -errno;
+	for (;;) {
+		ssize_t n = read(fd, chunk, CHUNK_BYTES);
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		bytes += (uint64_t)n;
+		if (bytes > OPENER_COPY_BYTES_MAX)
+			return -EFBIG;
+		if (write(memory, chunk, (size_t)n) != n)
+			return -EIO;
+	}
+	if (lseek(memory, 0, SEEK_SET) < 0)
+		return -errno;
+	*ret_fd = TAKE_FD(memory);
+	*ret_bytes = bytes;
+	return 0;
+}
+
+static int resolve(int dir, const char *path, const struct opener_demand *d)
+{
+	if (!d->linked)
+		return way_open(dir, path, d->readers, d->owned);
+	int fd = openat(dir, path, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The device is compared only if it is a real one: on btrfs and overlayfs the kernel's records have
+ * the superblock's device, stat an anonymous one (major 0). */
+static bool is_same(const struct stat *s, const struct opener_demand *d)
+{
+	if (d->inode == 0)
+		return true;
+	if (s->st_ino != d->inode)
+		return false;
+	return major(s->st_dev) == 0 || d->major == 0 ||
+	       (major(s->st_dev) == d->major && minor(s->st_dev) == d->minor);
+}
+
+static bool is_below_proc(int fd)
+{
+	struct statfs s;
+
+	return fstatfs(fd, &s) == 0 && s.f_type == PROC_SUPER_MAGIC;
+}
+
+static int check(int place, const struct stat *s, const struct opener_demand *d)
+{
+	const struct readers *readers = d->readers;
+
+	if (!S_ISREG(s->st_mode))
+		return -EACCES;
+	if (!is_same(s, d))
+		return -ENOENT;
+	if (d->owned && (s->st_uid != d->owner || d->owner == READER_NOBODY ||
+				(readers->unmapped && s->st_uid == readers->unmapped)))
+		return -EACCES;
+	if (!way_may(place, s, readers, READER_READS) || (readers->n && is_below_proc(place)))
+		return -EACCES;
+	if ((uint64_t)s->st_size > WORKER_FILE_BYTES_MAX)
+		return -EFBIG;
+	return 0;
+}
+
+/* Identity and owner of the file. A remote file system, or one that a user serves, may report
+ * anything. An ACL that lets another user write shows in the group's mode bits. Source: man 5
+ * acl. */
+static void note_origin(const struct stat *s, bool local, struct opener_answer *a)
+{
+	a->inode = s->st_ino;
+	a->major = major(s->st_dev);
+	a->minor = minor(s->st_dev);
+	a->changed_ns = s->st_mtim.tv_sec * 1000000000ll + s->st_mtim.tv_nsec;
+	a->owner = s->st_uid;
+	a->sole = local && !(s->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+int opener_open(
+	int dir, const char *path, const struct opener_demand *d, struct opener_answer *ret_answer)
+{
+	_cleanup_(closep) int place = resolve(dir, path, d);
+	if (place < 0)
+		return place;
+
+	struct stat s;
+	if (fstat(place, &s) < 0)
+		return -errno;
+	int r = check(place, &s, d);
+	if (r < 0)
+		return r;
+
+	char self[sizeof("/proc/self/fd/") + 11];
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", place);
+	_cleanup_(closep) int fd = open(self, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+
+	int64_t written_ns = 0;
+	if (is_clocked(fd)) {
+		written_ns = s.st_mtim.tv_sec * 1000000000ll + s.st_mtim.tv_nsec;
+		r = check_written(written_ns, d);
+		if (r < 0)
+			return r;
+	}
+	uint64_t bytes = (uint64_t)s.st_size;
+	bool local = is_local(fd);
+	if (!local) {
+		int memory = -1;
+		r = copy(fd, &memory, &bytes);
+		if (r < 0)
+			return r;
+		close(fd);
+		fd = memory;
+	}
+	ret_answer->fd = TAKE_FD(fd);
+	ret_answer->bytes = bytes;
+	ret_answer->copied = !local;
+	ret_answer->written_ns = local ? written_ns : 0;
+	note_origin(&s, local, ret_answer);
+	return 0;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The user to charge for a parser that died, or took too long.
+ *
+ * For a file it is its author: the owner, if nobody else can write to it. Charging the user in
+ * whose process it was found would let the owner of a library deprive all its users of names. A
+ * file that others can also write to, or whose owner is known only from a remote or user-mounted
+ * file system, has no proven author; then the user in whose process it was found is charged. Root's
+ * files are charged to nobody: they are shared libraries of all users, and their number is limited.
+ * For a stack it is the process's user.
+ *
+ * A file may kill the parser at once, or corrupt it so that it dies on the next file. So a death
+ * counts only if the parser held no files of other authors. If it did, the same request goes to the
+ * next parser, first and alone.
+ *
+ * The file is remembered by device, inode, size and time, since its other data is freed with the
+ * last process that maps it.
+ */
+#include "daemon/naming/namer_private.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+uid_t slot_author(const struct slot *s, enum message_part part)
+{
+	const struct origin *o = &s->origin[part];
+
+	switch (s->file->kind) {
+	case FILE_KERNEL:
+	case FILE_MODULE:
+	case FILE_VDSO:
+		return 0;
+	default:
+		return o->sole ? o->owner : s->asker;
+	}
+}
+
+void parser_saw(struct namer *n, uid_t uid)
+{
+	if (uid == 0 || n->n_seen > NAMER_SEEN_MAX)
+		return;
+	for (uint32_t i = 0; i < n->n_seen; i++)
+		if (n->seen[i] == uid)
+			return;
+	if (n->n_seen < NAMER_SEEN_MAX)
+		n->seen[n->n_seen] = uid;
+	n->n_seen++;
+}
+
+static bool is_author(const struct slot *s, uid_t uid)
+{
+	for (enum message_part part = PART_MAIN; part < N_PARTS; part++)
+		if ((part == PART_MAIN || s->joined & 1u << part) && slot_author(s, part) == uid)
+			return true;
+	return false;
+}
+
+bool slot_is_proven(const struct namer *n, const struct slot *s)
+{
+	bool proven = n->n_seen <= NAMER_SEEN_MAX;
+
+	for (uint32_t i = 0; i < n->n_seen && proven; i++)
+		proven = is_author(s, n->seen[i]);
+	return proven;
+}
+
+static bool is_in_space(const struct snapshot *shot, uid_t uid)
+{
+	for (uint32_t i = 0; i < shot->n_maps; i++) {
+		const struct slot *s = shot->map[i].file ? shot->map[i].file->namer_slot : NULL;
+		if (s && slot_author(s, PART_MAIN) == uid)
+			return true;
+	}
+	return false;
+}
+
+bool job_is_proven(const struct namer *n, const struct job *j)
+{
+	bool proven = n->n_seen <= NAMER_SEEN_MAX;
+
+	for (uint32_t i = 0; i < n->n_seen && proven; i++)
+		proven = n->seen[i] == j->user->uid || is_in_space(j->snapshot, n->seen[i]);
+	return proven;
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+static bool is_same(const struct origin *a, const struct origin *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes &&
+	       a->changed_ns == b->changed_ns;
+}
+
+bool origin_is_faulty(const struct namer *n, const struct origin *o, enum file_state *ret_state)
+{
+	for (uint32_t i = 0; i < n->n_faulty; i++)
+		if (is_same(&n->faulty[i].origin, o)) {
+			*ret_state = n->faulty[i].state;
+			return true;
+		}
+	return false;
+}
+
+void origin_blame(struct namer *n, const struct origin *o, enum file_state state)
+{
+	enum file_state known;
+
+	if (o->inode == 0 || origin_is_faulty(n, o, &known))
+		return;
+	n->faulty[n->next_faulty] = (struct faulty){.origin = *o, .state = state};
+	n->next_faulty = (n->next_faulty + 1) % NAMER_FAULTY_MAX;
+	if (n->n_faulty < NAMER_FAULTY_MAX)
+		n->n_faulty++;
+}
+
+static void charge(struct namer *n, uid_t uid)
+{
+	n->n_deaths++;
+	if (uid != 0)
+		account_charge(&naming_user_get(n, uid)->files, NAMER_DEATHS_USER_MAX, n->now_ns);
+}
+
+/* One of the two was the cause, perhaps crafted for the other: try the file alone. */
+static void drop_debug(struct namer *n, struct slot *s)
+{
+	s->no_debug = true;
+	s->joined = 0;
+	for (enum message_part part = PART_DEBUG; part < N_PARTS; part++) {
+		if (s->fd[part] < 0)
+			continue;
+		close(s->fd[part]);
+		s->fd[part] = -1;
+		n->n_fds--;
+	}
+	s->queue = QUEUE_NONE;
+	slot_enqueue_first(n, s);
+}
+
+int slot_blame(struct namer *n, struct slot *s, enum file_state state)
+{
+	uid_t author = slot_author(s, PART_MAIN);
+
+	if (s->joined) {
+		enum message_part part = s->joined & 1u << PART_ALT ? PART_ALT : PART_DEBUG;
+		charge(n, slot_author(s, part) == author ? author : s->asker);
+		drop_debug(n, s);
+		return 0;
+	}
+	charge(n, author);
+	origin_blame(n, &s->origin[PART_MAIN], state);
+	return slot_fail(n, s, state);
+}
+
+/* --- a user who is refused -------------------------------------------------------------------- */
+
+static const struct account *account_of(const struct namer *n, const struct slot *s)
+{
+	uid_t uid = slot_author(s, PART_MAIN);
+	const struct naming_user *u = uid ? naming_user_find(n, uid) : NULL;
+
+	return u ? &u->files : NULL;
+}
+
+bool slot_is_refused(struct namer *n, const struct slot *s)
+{
+	const struct account *a = account_of(n, s);
+
+	return a && account_is_refused(a, n->now_ns);
+}
+
+int slot_rest(struct namer *n, struct slot *s)
+{
+	const struct account *a = account_of(n, s);
+	uint64_t until_ns = a && a->until_ns > n->now_ns ? a->until_ns : UINT64_MAX;
+
+	slot_dequeue(n, s);
+	if (n->ending) {
+		slot_finish(n, s);
+		return 0;
+	}
+	int r = slot_postpone(n, s);
+	if (r < 0)
+		return r;
+	s->rests = true;
+	if (until_ns < n->wake_ns)
+		n->wake_ns = until_ns;
+	return 0;
+}
+
+int slots_wake(struct namer *n)
+{
+	int r = 0;
+
+	if (n->now_ns < n->wake_ns || n->off)
+		return 0;
+	n->wake_ns = UINT64_MAX;
+	for (struct slot *s = TAILQ_FIRST(&n->slots); s && r == 0; s = TAILQ_NEXT(s, by_use)) {
+		const struct account *a = s->rests ? account_of(n, s) : NULL;
+		if (a && account_is_refused(a, n->now_ns)) {
+			n->wake_ns = a->until_ns < n->wake_ns ? a->until_ns : n->wake_ns;
+			continue;
+		}
+		if (s->rests)
+			r = slot_resume(n, s);
+	}
+	return r;
+}

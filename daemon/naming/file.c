@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Files that code was mapped from, and the frames in them
+ *
+ * Which fields identify a file depends on its kind, so the table does not hash fields: it hashes a
+ * short byte string that file_key_write builds from the relevant fields. Frames are far more
+ * numerous; their key is the pair (file, offset) as laid out in the struct.
+ */
+
+#include "daemon/naming/file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "proto/memory.h"
+
+/* kind, a tag, then at most user, device, inode, or pid, start, generation, or a build id; and the
+ * path */
+#define FILE_KEY_BYTES_MAX (2 + 4 + 4 + 8 + 8 + 8 + PATH_MAX)
+#define FRAME_KEY_BYTES (sizeof(struct file *) + sizeof(uint64_t))
+
+_Static_assert(offsetof(struct frame, offset) == offsetof(struct frame, file) + sizeof(void *),
+	"the key of a frame has no hole");
+
+static const char deleted_suffix[] = " (deleted)";
+
+struct file_entry {
+	struct file file;
+	size_t n_key;
+	uint8_t key[];
+};
+_Static_assert(offsetof(struct file_entry, file) == 0, "a file is its entry");
+
+static const char *const file_states[] = {
+	[FILE_UNSEEN] = "not requested",
+	[FILE_OPENING] = "being opened",
+	[FILE_READY] = "read",
+	[FILE_VANISHED] = "the file is gone or was replaced",
+	[FILE_REFUSED] = "access to the file is denied",
+	[FILE_NO_SYMBOLS] = "the file has no symbols and no debug information",
+	[FILE_MALFORMED] = "the file is malformed",
+	[FILE_HUNG] = "opening the file took too long",
+	[FILE_SPUN] = "the parser ran out of time",
+	[FILE_CRASHED] = "the parser crashed on it",
+	[FILE_OVERSIZE] = "the file exceeds the limits of size or memory",
+};
+
+const char *file_state_says(enum file_state s)
+{
+	unsigned int i = s;
+
+	return i < sizeof(file_states) / sizeof(*file_states) ? file_states[i] : "unknown";
+}
+
+static bool file_kind_is_own(enum file_kind kind)
+{
+	return kind == FILE_PERF_MAP || kind == FILE_JITDUMP;
+}
+
+static void put(uint8_t *key, size_t *n, const void *bytes, size_t n_bytes)
+{
+	memcpy(key + *n, bytes, n_bytes);
+	*n += n_bytes;
+}
+
+/* Write the bytes that identify this file; returns their number. n_path excludes " (deleted)". */
+static size_t file_key_write(const struct file_key *k, size_t n_path, uint8_t *key)
+{
+	size_t n = 0;
+
+	key[n++] = (uint8_t)k->kind;
+	if (k->kind == FILE_ELF)
+		put(key, &n, &k->uid, sizeof(k->uid));
+	if (k->n_build_id && k->kind == FILE_ELF) {
+		key[n++] = 'b';
+		put(key, &n, k->build_id, k->n_build_id);
+		return n;
+	}
+
+	if (file_kind_is_own(k->kind)) {
+		key[n++] = 'p';
+		put(key, &n, &k->pid, sizeof(k->pid));
+		put(key, &n, &k->pid_start_ns, sizeof(k->pid_start_ns));
+		put(key, &n, &k->generation, sizeof(k->generation));
+	} else if (k->kind == FILE_ELF) {
+		key[n++] = 'i';
+		put(key, &n, &k->major, sizeof(k->major));
+		put(key, &n, &k->minor, sizeof(k->minor));
+		put(key, &n, &k->inode, sizeof(k->inode));
+	} else {
+		key[n++] = 'n';
+	}
+	put(key, &n, k->path, n_path);
+	return n;
+}
+
+static int file_table_reserve(struct file_table *t)
+{
+	if (t->n_free_files || t->n_files < t->size_file)
+		return 0;
+
+	size_t size = t->size_file ? t->size_file * 2 : 64;
+	struct file **file = reallocarray(t->file, size, sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+
+	t->file = file;
+	t->size_file = size;
+	return 0;
+}
+
+static struct file_entry *file_entry_new(
+	const struct file_key *k, size_t n_path, const uint8_t *key, size_t n_key)
+{
+	_cleanup_(freep) struct file_entry *e = calloc(1, sizeof(*e) + n_key);
+	if (!e)
+		return NULL;
+
+	e->file.path = strndup(k->path, n_path);
+	if (!e->file.path)
+		return NULL;
+
+	e->file.kind = k->kind;
+	e->file.n_build_id = k->n_build_id;
+	if (k->n_build_id)
+		memcpy(e->file.build_id, k->build_id, k->n_build_id);
+	e->file.major = k->major;
+	e->file.minor = k->minor;
+	e->file.inode = k->inode;
+	e->file.generation = k->generation;
+	e->file.deleted = k->path[n_path] != '\0';
+	e->file.uid = k->uid;
+	e->file.pid = k->pid;
+	e->file.pid_start_ns = k->pid_start_ns;
+	e->n_key = n_key;
+	memcpy(e->key, key, n_key);
+	return TAKE_PTR(e);
+}
+
+/* Length of the path without " (deleted)", which the kernel appends for unlinked files. */
+static size_t file_path_bytes(const char *path)
+{
+	size_t n = strnlen(path, PATH_MAX), n_suffix = sizeof(deleted_suffix) - 1;
+
+	if (n > n_suffix && !memcmp(path + n - n_suffix, deleted_suffix, n_suffix))
+		return n - n_suffix;
+	return n;
+}
+
+/* An inode number is reused as soon as its file is gone: a program that is built, run, removed and
+ * rebuilt has the same one. If the kernel's records give the generation, a new generation is a new
+ * file, and the former is no longer found. /proc does not give it, so such a file gets it from a
+ * later record. A file rewritten in place keeps its generation; the opener finds that out. */
+static bool file_is_former(struct file_table *t, struct file *known, const struct file_key *k)
+{
+	bool told = k->generation && known->generation != k->generation;
+
+	if (k->kind != FILE_ELF || k->n_build_id || !(told || known->replaced))
+		return false;
+	if (!known->replaced && !known->generation) {
+		known->generation = k->generation;
+		return false;
+	}
+	known->replaced = true;
+	HASH_DEL(t->by_key, known);
+	return true;
+}
+
+int file_get(struct file_table *t, const struct file_key *key, struct file **ret_file)
+{
+	assert(key->n_build_id <= sizeof((*ret_file)->build_id));
+
+	uint8_t bytes[FILE_KEY_BYTES_MAX];
+	size_t n_path = file_path_bytes(key->path);
+	size_t n = file_key_write(key, n_path, bytes);
+	struct file *known;
+
+	HASH_FIND(hh, t->by_key, bytes, n, known);
+	bool full = t->n_files >= FILES_MAX && !t->n_free_files;
+	if (known && !(!full && file_is_former(t, known, key))) {
+		known->age = t->age;
+		*ret_file = known;
+		return 0;
+	}
+	if (full) {
+		t->n_refused++;
+		return FILE_TABLE_FULL;
+	}
+
+	int r = file_table_reserve(t);
+	if (r < 0)
+		return r;
+	struct file_entry *e = file_entry_new(key, n_path, bytes, n);
+	if (!e)
+		return -ENOMEM;
+
+	struct file *file = &e->file;
+	HASH_ADD_KEYPTR(hh, t->by_key, e->key, e->n_key, file);
+	if (!file->hh.tbl) {
+		free(file->path);
+		free(e);
+		return -ENOMEM;
+	}
+	file->id = t->n_free_files ? t->free_file[--t->n_free_files] : ++t->n_files;
+	file->age = t->age;
+	t->file[file->id - 1] = file;
+	*ret_file = file;
+	return 0;
+}
+
+int file_of_user(struct file_table *t, struct file *file, uid_t uid, struct file **ret_file)
+{
+	struct file_key key = {
+		.kind = file->kind,
+		.path = file->path,
+		.build_id = file->build_id,
+		.n_build_id = file->n_build_id,
+		.major = file->major,
+		.minor = file->minor,
+		.inode = file->inode,
+		.generation = file->generation,
+		.uid = uid,
+	};
+	uint8_t bytes[FILE_KEY_BYTES_MAX];
+	struct file *known;
+
+	*ret_file = file;
+	if (file->kind != FILE_ELF || file->uid == uid)
+		return 0;
+	size_t n = file_key_write(&key, file_path_bytes(file->path), bytes);
+	HASH_FIND(hh, t->by_key, bytes, n, known);
+	/* also a replaced file: what is mapped now has another mapping */
+	if (known && known->generation == file->generation) {
+		known->age = t->age;
+		*ret_file = known;
+		return 0;
+	}
+	int r = file_get(t, &key, &known);
+	if (r != 0)
+		return r;
+	known->deleted = file->deleted;
+	if (!known->mapped_ns)
+		known->mapped_ns = file->mapped_ns;
+	*ret_file = known;
+	return 0;
+}
+
+static int frame_table_reserve(struct file_table *t)
+{
+	if (t->n_free_frames || t->n_frames < t->size_frame)
+		return 0;
+
+	size_t size = t->size_frame ? t->size_frame * 2 : 1024;
+	struct frame **frame = reallocarray(t->frame, size, sizeof(*frame));
+	if (!frame)
+		return -ENOMEM;
+
+	t->frame = frame;
+	t->size_frame = size;
+	return 0;
+}
+
+int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame)
+{
+	struct frame key = {.file = file, .offset = offset}, *known;
+
+	HASH_FIND(hh, t->frames, &key.file, FRAME_KEY_BYTES, known);
+	if (known) {
+		if (known->age != t->age) /* do not dirty cache lines that others read */
+			known->age = t->age;
+		*ret_frame = known;
+		return 0;
+	}
+	if (t->n_frames >= FRAMES_MAX && !t->n_free_frames) {
+		t->n_refused++;
+		return FILE_TABLE_FULL;
+	}
+
+	int r = frame_table_reserve(t);
+	if (r < 0)
+		return r;
+	_cleanup_(freep) struct frame *frame = calloc(1, sizeof(*frame));
+	if (!frame)
+		return -ENOMEM;
+
+	frame->file = file;
+	frame->offset = offset;
+	HASH_ADD_KEYPTR(hh, t->frames, &frame->file, FRAME_KEY_BYTES, frame);
+	if (!frame->hh.tbl)
+		return -ENOMEM;
+
+	frame->id = t->n_free_frames ? t->free_frame[--t->n_free_frames] : ++t->n_frames;
+	frame->age = t->age;
+	t->frame[frame->id - 1] = frame;
+	*ret_frame = TAKE_PTR(frame);
+	return 0;
+}
+
+static struct frame *frame_free(struct frame *frame)
+{
+	if (frame)
+		free(frame->place);
+	free(frame);
+	return NULL;
+}
+
+static struct file *file_free(struct file *file)
+{
+	if (file)
+		free(file->path);
+	free(file);
+	return NULL;
+}
+
+/* A former file is no longer found by its key, or the key finds another. */
+static void file_unlist(struct file_table *t, struct file *file)
+{
+	struct file_entry *e = (struct file_entry *)file;
+	struct file *known;
+
+	HASH_FIND(hh, t->by_key, e->key, e->n_key, known);
+	if (known == file)
+		HASH_DEL(t->by_key, file);
+}
+
+/* The reusable ids, the lowest last. *n_ids becomes the highest id in use. */
+static uint32_t list_free(void **entry, const uint8_t *mark, uint32_t *n_ids, uint32_t *free_id)
+{
+	uint32_t n_free = 0;
+
+	while (*n_ids && !entry[*n_ids - 1] && mark[*n_ids - 1] == SWEEP_FREE)
+		--*n_ids;
+	for (uint32_t i = *n_ids; i-- > 0;)
+		if (!entry[i] && mark[i] == SWEEP_FREE)
+			free_id[n_free++] = i + 1;
+	return n_free;
+}
+
+static uint32_t *free_ids_new(const uint8_t *mark, uint32_t n)
+{
+	size_t n_free = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_free += mark[i] == SWEEP_FREE;
+	return calloc(n_free + 1, sizeof(uint32_t));
+}
+
+/* Shrink an array that is much too long. Without memory it stays as it is. */
+static void shrink(void *array, size_t *size, size_t n, size_t element_bytes)
+{
+	void **p = array;
+	size_t wanted = n > 1024 ? n : 1024;
+	void *shorter = *size / 4 > wanted ? reallocarray(*p, wanted, element_bytes) : NULL;
+
+	if (!shorter)
+		return;
+	*p = shorter;
+	*size = wanted;
+}
+
+/* uthash never frees buckets: index what is left again. A frame without memory for its entry is
+ * just no longer found, and is made again when needed. */
+static void frames_index_anew(struct file_table *t)
+{
+	if (!t->frames || t->frames->hh.tbl->num_buckets / 8 < HASH_COUNT(t->frames) ||
+		t->frames->hh.tbl->num_buckets < 4096)
+		return;
+	HASH_CLEAR(hh, t->frames);
+	for (uint32_t i = 0; i < t->n_frames; i++) {
+		struct frame *frame = t->frame[i];
+
+		if (frame)
+			HASH_ADD_KEYPTR(hh, t->frames, &frame->file, FRAME_KEY_BYTES, frame);
+	}
+}
+
+int file_table_sweep(struct file_table *t, const struct file_marks *marks)
+{
+	uint32_t *free_frame = free_ids_new(marks->frame, t->n_frames);
+	uint32_t *free_file = free_ids_new(marks->file, t->n_files);
+
+	if (!free_frame || !free_file) {
+		free(free_frame);
+		free(free_file);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < t->n_frames; i++) {
+		struct frame *frame = t->frame[i];
+
+		if (!frame || marks->frame[i] == SWEEP_KEPT)
+			continue;
+		if (frame->hh.tbl)
+			HASH_DEL(t->frames, frame);
+		t->frame[i] = frame_free(frame);
+	}
+	for (uint32_t i = 0; i < t->n_files; i++) {
+		struct file *file = t->file[i];
+
+		if (!file || marks->file[i] == SWEEP_KEPT)
+			continue;
+		file_unlist(t, file);
+		t->file[i] = file_free(file);
+	}
+	free(t->free_frame);
+	free(t->free_file);
+	t->free_frame = free_frame;
+	t->free_file = free_file;
+	t->n_free_frames = list_free((void **)t->frame, marks->frame, &t->n_frames, t->free_frame);
+	t->n_free_files = list_free((void **)t->file, marks->file, &t->n_files, t->free_file);
+	shrink(&t->frame, &t->size_frame, t->n_frames, sizeof(*t->frame));
+	shrink(&t->file, &t->size_file, t->n_files, sizeof(*t->file));
+	frames_index_anew(t);
+	return 0;
+}
+
+void file_table_clear(struct file_table *t)
+{
+	HASH_CLEAR(hh, t->frames);
+	HASH_CLEAR(hh, t->by_key);
+	for (uint32_t i = 0; i < t->n_frames; i++)
+		frame_free(t->frame[i]);
+	for (uint32_t i = 0; i < t->n_files; i++)
+		file_free(t->file[i]);
+	free(t->frame);
+	free(t->file);
+	free(t->free_frame);
+	free(t->free_file);
+	*t = (struct file_table){0};
+}

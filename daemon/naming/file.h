@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Files that code was mapped from, and the frames in them
+ *
+ * A frame is (file, offset) and is named once. Files are distinguished by build id if there is one,
+ * else by (device, inode, path). A file mapped by processes of several users is a separate file for
+ * each: they may differ in who may read its names, and anyone can make a file with another's build
+ * id. Code outside files has a file of its own kind: the kernel, each module, the vdso, the JIT
+ * area of one process.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/hash_table.h"
+
+/* distinct executables and libraries; a full Debian has fewer. Beyond: LOSS_ROOM */
+#define FILES_MAX 65536
+#define FRAMES_MAX 4000000 /* 64 bytes each: 256 MB; beyond it new frames are counted LOSS_ROOM */
+
+/* Stored: do not renumber. */
+enum file_kind {
+	FILE_ELF = 1,      /* executable, library; offset is the file offset */
+	FILE_KERNEL = 2,   /* offset from _stext */
+	FILE_MODULE = 3,   /* offset from the module's start */
+	FILE_VDSO = 4,     /* offset from its start */
+	FILE_PERF_MAP = 5, /* /tmp/perf-PID.map of one process; offset is the address */
+	FILE_JITDUMP = 6,  /* jit-PID.dump of one process; offset is the address */
+	FILE_ANON = 7,     /* executable memory without a name; offset is the address */
+	FILE_UNKNOWN = 8,  /* address in no mapping that we know; offset is the address */
+};
+
+/* State of a file at the namer. Stored: do not renumber. */
+enum file_state {
+	FILE_UNSEEN = 0, /* not asked for yet */
+	FILE_OPENING = 1,
+	FILE_READY = 2,      /* opened; frames can be named */
+	FILE_VANISHED = 3,   /* gone, or replaced by another */
+	FILE_REFUSED = 4,    /* we may not open it */
+	FILE_NO_SYMBOLS = 5, /* parsed; has no symbols and no debug information */
+	FILE_MALFORMED = 6,  /* does not parse */
+	FILE_HUNG = 7,       /* opening took too long: the opener was killed */
+	FILE_SPUN = 8,       /* the parser ran out of time and was killed */
+	FILE_CRASHED = 9,    /* the parser died over it */
+	FILE_OVERSIZE = 10,  /* above the limits of size or memory */
+};
+const char *file_state_says(enum file_state s); /* static: "the parser ran out of time" */
+
+struct file {
+	uint32_t id; /* from 1, in order of first sight; key in the store */
+	enum file_kind kind;
+	enum file_state state;
+	char *path; /* as the process saw it; "[kernel]", "[vdso]", "[nf_tables]" */
+	uint8_t build_id[20];
+	uint8_t n_build_id;
+	uint32_t major, minor;
+	uint64_t inode;
+	/* of the inode number, which may be reused; of generated code: when the program started
+	 * (its exec), since several may run under the same pid; 0: not known (yet) */
+	uint64_t generation;
+	bool replaced; /* another file has taken its place */
+	bool deleted;  /* path ended in " (deleted)", which was cut off */
+
+	/* where to open it while the process is alive */
+	pid_t pid; /* of a process that mapped it */
+	uint64_t pid_start_ns;
+	uint64_t map_start, map_end; /* for /proc/PID/map_files */
+	/* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. Contents written later did not
+	 * run then */
+	uint64_t mapped_ns;
+	uid_t uid;    /* user of the process, to whom the names are shown; -1: unknown */
+	uint32_t age; /* of the table when it was last asked for */
+
+	bool has_symbols, has_debug;         /* found by the parser */
+	uint64_t symbols_named, symbols_out; /* frames by outcome */
+	void *namer_slot;                    /* the namer's own */
+	UT_hash_handle hh;
+};
+
+/* Outcome of naming one frame. Stored: do not renumber. */
+enum frame_state {
+	FRAME_NEW = 0,
+	FRAME_ASKED = 1,
+	FRAME_NAMED = 2,         /* inside a sized symbol, or a JIT entry */
+	FRAME_OUT_OF_SYMBOL = 3, /* file has symbols, none covers the address */
+	FRAME_UNNAMED = 4,       /* file has no symbols, or could not be read: see its state */
+};
+
+/* One (function, file, line) of a frame; place 0 is the innermost inlined function, the last is
+ * the symbol itself. */
+struct place {
+	/* demangled; NULL unknown; interned by the namer client, borrowed */
+	const char *function;
+	const char *source; /* path; NULL unknown; interned */
+	uint32_t line;      /* 0 unknown */
+	bool inlined;
+};
+
+struct frame {
+	uint32_t id; /* from 1; key in the store */
+	enum frame_state state;
+	struct file *file;
+	uint64_t offset;
+	struct place *place; /* n_places, owned */
+	uint16_t n_places;
+	/* private to the namer: index of the user whose turn names it, or FRAME_LATE */
+	uint8_t asker;
+	uint32_t age; /* of the table when it was last asked for */
+	UT_hash_handle hh;
+};
+
+/* Of a FRAME_ASKED frame: the source of its name does not exist yet, or is refused for a while. */
+#define FRAME_LATE UINT8_MAX
+
+/* Is its name being looked up? The name of a late frame may never come. */
+static inline bool frame_is_awaited(const struct frame *f)
+{
+	return f->state == FRAME_NEW || (f->state == FRAME_ASKED && f->asker != FRAME_LATE);
+}
+
+struct file_table {
+	struct file *by_key;        /* uthash */
+	struct frame *frames;       /* uthash over (file id, offset) */
+	uint32_t n_files, n_frames; /* the highest ids */
+	struct file **file;         /* by id - 1; NULL: freed by a sweep */
+	struct frame **frame;       /* by id - 1; NULL: likewise */
+	size_t size_file, size_frame;
+	/* ids below n_files, n_frames; the next one to reuse is last */
+	uint32_t *free_file, *free_frame;
+	uint32_t n_free_files, n_free_frames;
+	uint32_t age;       /* counts up over time, to find idle entries */
+	uint64_t aged_ns;   /* CLOCK_MONOTONIC of the last increment */
+	uint64_t n_refused; /* because the table was full */
+};
+
+/* The description of a file by its mapping. */
+struct file_key {
+	enum file_kind kind;
+	const char *path;
+	const uint8_t *build_id;
+	uint8_t n_build_id;
+	uint32_t major, minor;
+	uint64_t inode;
+	uint64_t generation; /* as in struct file; 0: unknown, which matches any */
+	uid_t uid;           /* of the process; part of the key of ELF files */
+	pid_t pid;           /* part of the key only for kinds that belong to one process */
+	uint64_t pid_start_ns;
+};
+
+/* Find or add. 0, FILE_TABLE_FULL, -ENOMEM. */
+enum { FILE_TABLE_FULL = 1 };
+int file_get(struct file_table *t, const struct file_key *key, struct file **ret_file);
+/* The same file for a process of that user; the file itself if it is not ELF or already that
+ * user's. The caller sets the process to open it through. 0, FILE_TABLE_FULL, -ENOMEM. */
+int file_of_user(struct file_table *t, struct file *file, uid_t uid, struct file **ret_file);
+int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame);
+
+/* What a sweep (daemon/attribute/sweep.h) does with an id; the highest mark applies. */
+enum { SWEEP_FREE = 0, SWEEP_RESERVED = 1, SWEEP_KEPT = 2 };
+
+/* Marks of a table's ids, at [id - 1]. */
+struct file_marks {
+	uint8_t *frame, *file;
+	uint32_t n_frames, n_files;
+};
+
+/* Ids that are not in the table are skipped. */
+static inline void mark_raise(uint8_t *mark, uint32_t n, uint32_t id, uint8_t to)
+{
+	if (id > 0 && id <= n && mark[id - 1] < to)
+		mark[id - 1] = to;
+}
+
+/* NULL is skipped. */
+static inline void file_marks_keep(struct file_marks *m, const struct file *file)
+{
+	if (file)
+		mark_raise(m->file, m->n_files, file->id, SWEEP_KEPT);
+}
+
+static inline void file_marks_keep_frame(struct file_marks *m, const struct frame *frame)
+{
+	if (frame)
+		mark_raise(m->frame, m->n_frames, frame->id, SWEEP_KEPT);
+}
+
+/* Free all frames and files except those marked SWEEP_KEPT; files of kept frames must be marked
+ * too, and freed files must have no slot at the namer. Ids of the others are reused unless
+ * SWEEP_RESERVED. 0; -ENOMEM: nothing was freed. */
+int file_table_sweep(struct file_table *t, const struct file_marks *marks);
+
+void file_table_clear(struct file_table *t);

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The opener's side of the namer: choosing the next file, and handling the answer. The daemon takes
+ * descriptors and only closes them; even fstat can hang on some file systems, so the opener reports
+ * the size.
+ */
+#include "daemon/naming/namer_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/naming/reply.h"
+#include "proto/memory.h"
+
+_Static_assert((int)KIND_ELF == (int)FILE_ELF && (int)KIND_KERNEL == (int)FILE_KERNEL &&
+		       (int)KIND_MODULE == (int)FILE_MODULE && (int)KIND_VDSO == (int)FILE_VDSO &&
+		       (int)KIND_PERF_MAP == (int)FILE_PERF_MAP &&
+		       (int)KIND_JITDUMP == (int)FILE_JITDUMP,
+	"kinds travel as numbers");
+_Static_assert((int)STATE_READY == (int)FILE_READY && (int)STATE_VANISHED == (int)FILE_VANISHED &&
+		       (int)STATE_REFUSED == (int)FILE_REFUSED &&
+		       (int)STATE_NO_SYMBOLS == (int)FILE_NO_SYMBOLS &&
+		       (int)STATE_MALFORMED == (int)FILE_MALFORMED &&
+		       (int)STATE_OVERSIZE == (int)FILE_OVERSIZE,
+	"states travel as numbers");
+_Static_assert(WORKER_FILE_BYTES_MAX == NAMER_FILE_BYTES_MAX, "one limit of file size");
+_Static_assert(WORKER_ADDRESS_BYTES_MAX == NAMER_PARSER_BYTES_MAX, "one limit of memory");
+_Static_assert(PARSER_FILES_MAX >= 2 * NAMER_FILES_OPEN_MAX, "the parser holds what we hold");
+
+static size_t fill_question(
+	const struct namer *n, const struct slot *s, struct message_open *m, struct iovec iov[3])
+{
+	const struct file *f = s->file;
+	const char *path = s->part == PART_ALT && s->found ? s->found : f->path ? f->path : "";
+	const char *link = "";
+	size_t n_iov = 1;
+
+	*m = (struct message_open){
+		.part = s->part,
+		.kind = f->kind,
+		.pid = f->pid,
+		.first = s->part == PART_MAIN ? s->first : 0,
+		.pid_start_ns = f->pid_start_ns,
+		.has_uid = f->uid != (uid_t)-1,
+		.own = n->options.own,
+		.uid = f->uid,
+		.not_after_ns =
+			s->part == PART_MAIN && f->inode && !slot_grows(s) ? f->mapped_ns : 0,
+		.not_before_ns = slot_grows(s) ? f->generation : 0,
+		.map_start = f->map_start,
+		.map_end = f->map_end,
+		.inode = f->inode,
+		.major = f->major,
+		.minor = f->minor,
+		.n_build_id = f->n_build_id,
+		.deleted = f->deleted,
+	};
+	memcpy(m->build_id, f->build_id, sizeof(m->build_id));
+	if (s->part == PART_DEBUG) {
+		link = s->wants.debuglink;
+		m->n_build_id = s->wants.n_build_id;
+		memcpy(m->build_id, s->wants.build_id, sizeof(m->build_id));
+	} else if (s->part == PART_ALT) {
+		link = s->wants.alt_link;
+		m->n_build_id = s->wants.n_alt_build_id;
+		memcpy(m->build_id, s->wants.alt_build_id, sizeof(m->build_id));
+	}
+	m->n_path = (uint16_t)strnlen(path, MESSAGE_PATH_BYTES_MAX);
+	m->n_link = (uint16_t)strlen(link);
+	iov[0] = (struct iovec){m, sizeof(*m)};
+	if (m->n_path)
+		iov[n_iov++] = (struct iovec){(void *)path, m->n_path};
+	if (m->n_link)
+		iov[n_iov++] = (struct iovec){(void *)link, m->n_link};
+	return n_iov;
+}
+
+/* Is there room for one more descriptor? Debug files may exceed the limit: the file that they
+ * complete is freed soon, and would otherwise wait for itself. */
+static bool has_room(struct namer *n, const struct slot *s)
+{
+	while (n->n_fds >= NAMER_FILES_OPEN_MAX || n->copied_bytes >= NAMER_COPIES_BYTES_MAX)
+		if (!slot_evict(n, s->opens))
+			return s->part != PART_MAIN;
+	return true;
+}
+
+int opener_feed(struct namer *n, bool *ret_fed)
+{
+	struct naming_user *u = naming_user_next_open(n);
+	struct slot *s = u ? TAILQ_FIRST(&u->to_open) : NULL;
+	struct message_open m;
+	struct iovec iov[3];
+
+	if (s && s->file->replaced && s->part == PART_MAIN) {
+		*ret_fed = true;
+		return slot_fail(n, s, FILE_VANISHED);
+	}
+	if (n->opener.state != WORKER_IDLE || !s || !has_room(n, s))
+		return 0;
+	*ret_fed = true;
+	size_t n_iov = fill_question(n, s, &m, iov);
+	uint64_t timeout_ns = namer_timeout(n->options.open_timeout_ns, NAMER_OPEN_TIMEOUT_NS);
+	if (worker_ask(&n->opener, MESSAGE_OPEN, iov, n_iov, -1, n->now_ns + timeout_ns) < 0)
+		return 0;
+	slot_dequeue(n, s);
+	s->queue = QUEUE_FLIGHT;
+	if (s->part == PART_MAIN)
+		s->asker = u->uid;
+	n->opening = s;
+	return 0;
+}
+
+/* Back to the parser if a name is awaited, else idle. */
+static void settle(struct namer *n, struct slot *s)
+{
+	s->queue = QUEUE_NONE;
+	if (s->n_frames > 0)
+		slot_enqueue_name(n, s);
+	n->fresh = true; /* a stack may have waited for it */
+}
+
+static int main_missing(struct namer *n, struct slot *s, enum file_state state)
+{
+	/* A JIT writes its first line some time after its first mapping. */
+	if (s->renewing) {
+		s->renewing = false;
+		s->file->state = FILE_READY;
+		settle(n, s);
+		return 0;
+	}
+	if (s->file->kind == FILE_PERF_MAP && state == FILE_VANISHED) {
+		s->retry_ns = n->now_ns + NAMER_RETRY_NS;
+		if (s->n_frames == 0) {
+			s->file->state = FILE_UNSEEN;
+			return 0;
+		}
+	}
+	/* A file that was parsed and evicted keeps its state. */
+	return slot_fail(n, s, s->file->state == FILE_NO_SYMBOLS ? FILE_NO_SYMBOLS : state);
+}
+
+static void note_origin(struct slot *s, const struct message_opened *m)
+{
+	s->origin[s->part] = (struct origin){
+		.device = (uint64_t)m->major << 32 | m->minor,
+		.inode = m->inode,
+		.bytes = m->bytes,
+		.changed_ns = m->changed_ns,
+		.owner = m->owner,
+		.sole = m->sole,
+	};
+}
+
+/* It is not parsed again, under any name. */
+static int open_faulty(struct namer *n, struct slot *s, enum file_state state)
+{
+	if (s->part == PART_MAIN)
+		return slot_fail(n, s, state);
+	settle(n, s);
+	return 0;
+}
+
+int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
+{
+	_cleanup_(closep) int given = fd;
+	struct slot *s = n->opening;
+	struct message_opened m;
+	enum file_state faulty;
+	const char *path;
+
+	if (!s || reply_opened(bytes, n_bytes, &m, &path) < 0 ||
+		(m.state == STATE_READY) != (given >= 0))
+		return -EBADMSG;
+	n->opening = NULL;
+	s->queue = QUEUE_NONE;
+	s->retries = 0;
+	s->tried |= 1u << s->part;
+	if (given < 0 && m.error == ESTALE && s->part == PART_MAIN && !slot_grows(s))
+		s->file->replaced = true; /* processes that map it from now on run another */
+	if (s->part == PART_MAIN && s->file->replaced)
+		return main_missing(n, s, FILE_VANISHED); /* the new file may have been found */
+	if (given < 0 && s->part == PART_MAIN)
+		return main_missing(n, s, (enum file_state)m.state);
+	if (given >= 0)
+		note_origin(s, &m);
+	if (given >= 0 && origin_is_faulty(n, &s->origin[s->part], &faulty))
+		return open_faulty(n, s, faulty);
+	if (given >= 0) {
+		if (s->renewing) {
+			n->copied_bytes -= s->copied_bytes;
+			s->copied_bytes = 0;
+			s->renewing = false;
+		}
+		slot_hold(n, s, s->part, TAKE_FD(given), m.bytes);
+		if (s->part == PART_MAIN)
+			s->written_ns = m.written_ns;
+		slot_touch(n, s);
+		if (m.copied) {
+			s->copied_bytes += m.bytes;
+			n->copied_bytes += m.bytes;
+		}
+	}
+	if (s->part == PART_MAIN) {
+		if (s->file->state != FILE_NO_SYMBOLS)
+			s->file->state = FILE_READY;
+		s->first = m.first;
+	} else if (s->part == PART_DEBUG && s->fd[PART_DEBUG] >= 0) {
+		free(s->found);
+		s->found = strndup(path, m.n_path);
+	}
+	settle(n, s);
+	return 0;
+}
+
+/* Find the cause. A file that hangs is not tried again; after a kill from outside it is tried once
+ * more. */
+int opener_ended(struct namer *n, enum worker_end end)
+{
+	struct slot *s = n->opening;
+
+	n->opening = NULL;
+	if (!s)
+		return 0;
+	s->queue = QUEUE_NONE;
+	if (end != WORKER_OVER_TIME && s->retries++ == 0) {
+		slot_enqueue_open(n, s, s->part, s->opens);
+		return 0;
+	}
+	n->n_deaths++;
+	account_charge(&s->opens->opens, NAMER_DEATHS_USER_MAX, n->now_ns);
+	if (s->part == PART_MAIN)
+		return slot_fail(n, s, end == WORKER_OVER_TIME ? FILE_HUNG : FILE_CRASHED);
+	/* The file itself is fine; it is named without its debug file. */
+	s->tried |= 1u << s->part;
+	settle(n, s);
+	return 0;
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The parser's side of the namer. A slot with frames advances one request at a time: send the
+ * descriptor, load, send a debug file if one is needed and was found, then name a batch of offsets,
+ * then the next slot. After a restart of the parser nothing is given or loaded any more (it is of
+ * an older generation), and the same steps bring it back from the descriptors that we kept.
+ */
+#include "daemon/naming/namer_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/naming/reply.h"
+
+#define FORGOTTEN_MAX 3 /* consecutive times that the parser may forget a file */
+
+static void fly(struct namer *n, struct slot *s, struct naming_user *u)
+{
+	slot_dequeue(n, s);
+	slot_touch(n, s);
+	s->queue = QUEUE_FLIGHT;
+	n->asked_slot = s;
+	n->asked_user = u;
+}
+
+static uint64_t loaded_bytes(const struct slot *s)
+{
+	return s->bytes[PART_MAIN] + s->bytes[PART_DEBUG] + s->bytes[PART_ALT];
+}
+
+/* Keep the total of loaded files below its limit by evicting the oldest; a single file may be
+ * larger. */
+static int make_room(struct namer *n, const struct slot *wanted)
+{
+	uint64_t sum = wanted->bytes[PART_MAIN];
+	struct slot *s = TAILQ_LAST(&n->slots, slot_list);
+
+	for (; s; s = TAILQ_PREV(s, slot_list, by_use)) {
+		if (s == wanted || s->loaded == 0 || s->loaded != n->parser.generation)
+			continue;
+		sum += loaded_bytes(s);
+		if (sum <= NAMER_IMAGES_BYTES_MAX)
+			continue;
+		int r = slot_forget(n, s);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int ask_forget(struct namer *n)
+{
+	struct message_file m = {.file = n->forget[0]};
+	struct iovec iov = {&m, sizeof(m)};
+
+	if (parser_ask(n, MESSAGE_FORGET, &iov, 1, -1) == 0)
+		memmove(n->forget, n->forget + 1, --n->n_forget * sizeof(*n->forget));
+	return 0;
+}
+
+static int ask_load(struct namer *n, struct slot *s, struct naming_user *u)
+{
+	const struct file *f = s->file;
+	struct message_load m = {.file = f->id, .kind = f->kind, .base = f->map_start};
+	struct iovec iov[2] = {{&m, sizeof(m)}};
+	size_t n_iov = 1;
+
+	m.n_build_id = f->n_build_id <= sizeof(m.build_id) ? f->n_build_id : 0;
+	memcpy(m.build_id, f->build_id, sizeof(m.build_id));
+	if (f->kind == FILE_MODULE && f->path) {
+		/* "[nf_tables]" is the module nf_tables. */
+		const char *name = f->path + (f->path[0] == '[');
+		size_t length = strcspn(name, "]");
+		if (length > 0 && length < 64) {
+			m.n_module = (uint16_t)length;
+			iov[n_iov++] = (struct iovec){(void *)name, length};
+		}
+	}
+	int r = make_room(n, s);
+	if (r < 0)
+		return r;
+	if (n->n_forget > 0)
+		return ask_forget(n);
+	if (parser_ask(n, MESSAGE_LOAD, iov, n_iov, -1) == 0)
+		fly(n, s, u);
+	return 0;
+}
+
+/* What was requested and not answered waits again. */
+static int put_back(struct namer *n, struct slot *s, struct naming_user *u)
+{
+	while (n->n_answered < n->n_batch) {
+		struct frame *frame = n->batch[n->n_answered];
+		bool hurried = frame->state != FRAME_ASKED || frame->asker != u->index;
+		int r = hurried ? 0 : slot_push(n, s, frame, u);
+		if (r < 0)
+			return r;
+		n->n_answered++;
+	}
+	n->n_batch = n->n_answered = 0;
+	return 0;
+}
+
+/* Take the newest frames of the wish into the batch, except those that another user has taken
+ * over. */
+static void fill_batch(struct namer *n, struct wish *w)
+{
+	n->n_batch = n->n_answered = 0;
+	while (n->n_batch < MESSAGE_OFFSETS_MAX && w->n > 0) {
+		struct frame *frame = w->frame[--w->n];
+		w->slot->n_frames--;
+		n->n_entries--;
+		if (wish_holds(w, frame))
+			n->batch[n->n_batch++] = frame;
+	}
+}
+
+static int ask_names(struct namer *n, struct slot *s, struct wish *w)
+{
+	struct message_name m = {.file = s->file->id};
+	uint64_t offset[MESSAGE_OFFSETS_MAX];
+	struct naming_user *u = w->user;
+
+	fill_batch(n, w);
+	for (; m.n < n->n_batch; m.n++)
+		offset[m.n] = n->batch[m.n]->offset;
+	if (w->n == 0)
+		wish_free(n, w);
+	if (m.n == 0) {
+		slot_enqueue_first(n, s);
+		return 0;
+	}
+	struct iovec iov[] = {{&m, sizeof(m)}, {offset, m.n * sizeof(*offset)}};
+	if (parser_ask(n, MESSAGE_NAME, iov, 2, -1) < 0)
+		return put_back(n, s, u);
+	fly(n, s, u);
+	return 0;
+}
+
+static bool is_worth(
+	const struct namer *n, const struct slot *s, enum message_part part, struct naming_user *u)
+{
+	bool wanted = part == PART_DEBUG ? s->wants.want_debug : s->wants.want_alt;
+
+	return wanted && !s->no_debug && !(s->tried & 1u << part) &&
+	       account_deaths(&u->opens, n->now_ns) < NAMER_DEBUG_HANGS_MAX;
+}
+
+/* Debug files are joined after the file itself. True: that was the step. */
+static bool parts_step(struct namer *n, struct slot *s, struct naming_user *u)
+{
+	for (enum message_part part = PART_DEBUG; part <= PART_ALT; part++) {
+		if (s->fd[part] >= 0 && !(s->joined & 1u << part)) {
+			if (parser_give(n, s, part) == 0)
+				fly(n, s, u);
+			return true;
+		}
+		if (s->fd[part] < 0 && is_worth(n, s, part, u)) {
+			slot_enqueue_open(n, s, part, u);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The next step of one slot with frames. */
+static int slot_step(struct namer *n, struct wish *w)
+{
+	struct slot *s = w->slot;
+	struct naming_user *u = w->user;
+
+	if (s->file->replaced && s->fd[PART_MAIN] < 0)
+		return slot_fail(n, s, FILE_VANISHED);
+	if (s->stale)
+		return slot_renew(n, s);
+	if (slot_is_rewritten(s))
+		return slot_fail(n, s, FILE_VANISHED);
+	if (slot_is_dead(s)) {
+		slot_finish(n, s);
+		return 0;
+	}
+	if (s->fd[PART_MAIN] < 0)
+		return slot_want(n, s, u);
+	if (slot_is_refused(n, s))
+		return slot_rest(n, s);
+	if (s->given != n->parser.generation) {
+		if (parser_give(n, s, PART_MAIN) == 0)
+			fly(n, s, u);
+		return 0;
+	}
+	if (s->loaded != n->parser.generation)
+		return ask_load(n, s, u);
+	if (parts_step(n, s, u))
+		return 0;
+	if (!s->file->has_symbols && !s->file->has_debug && !slot_grows(s))
+		return slot_fail(n, s, FILE_NO_SYMBOLS);
+	return ask_names(n, s, w);
+}
+
+/* A slot that was just loaded is named before others can evict it; a slot on trial after a parser
+ * death comes before all others. */
+static struct wish *next_wish(struct namer *n)
+{
+	struct slot *s = n->trial_slot ? n->trial_slot : n->stays;
+	struct wish *w;
+
+	if (s && s->queue == QUEUE_NAME) {
+		for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
+			if (w->user == n->asked_user)
+				return w;
+		return TAILQ_FIRST(&s->wishes);
+	}
+	n->trial_slot = n->stays = NULL;
+	return n->trial_job ? NULL : wish_next(n);
+}
+
+int parser_feed(struct namer *n, bool *ret_fed)
+{
+	if (n->parser.state != WORKER_IDLE)
+		return 0;
+	if (n->n_forget > 0) {
+		*ret_fed = true;
+		return ask_forget(n);
+	}
+	struct wish *w = next_wish(n);
+	n->turn = !n->turn;
+	if (!w || (n->turn && !n->stays && !n->trial_slot)) {
+		bool fed = false;
+		int r = job_feed(n, &fed);
+		if (r < 0 || fed) {
+			*ret_fed = fed;
+			return r;
+		}
+	}
+	if (!w)
+		return 0;
+	*ret_fed = true;
+	return slot_step(n, w);
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+static void settle(struct namer *n, struct slot *s)
+{
+	n->asked_slot = NULL;
+	s->queue = QUEUE_NONE;
+	/* Continue with it before others, so that it is used while loaded. */
+	slot_enqueue_first(n, s);
+}
+
+static int file_forgotten(struct namer *n, struct slot *s)
+{
+	s->given = s->loaded = 0;
+	if (++s->forgotten <= FORGOTTEN_MAX) {
+		settle(n, s);
+		return 0;
+	}
+	n->asked_slot = NULL;
+	return slot_fail(n, s, FILE_OVERSIZE);
+}
+
+/* It is not the file that was mapped: try the next candidate. */
+static int file_other(struct namer *n, struct slot *s)
+{
+	uint32_t next = s->first + 1;
+
+	n->asked_slot = NULL;
+	s->queue = QUEUE_NONE;
+	int r = slot_release(n, s);
+	if (r < 0)
+		return r;
+	s->first = next;
+	return slot_want(n, s, n->asked_user);
+}
+
+static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	struct slot *s = n->asked_slot;
+	struct message_loaded m;
+
+	if (!s || reply_loaded(bytes, n_bytes, &m) < 0 ||
+		(m.state != STATE_FORGOTTEN && m.file != s->file->id))
+		return -EBADMSG;
+	switch (m.state) {
+	case STATE_FORGOTTEN:
+		return file_forgotten(n, s);
+	case STATE_VANISHED:
+		if (s->file->kind == FILE_ELF)
+			return file_other(n, s);
+		break;
+	case STATE_READY:
+	case STATE_NO_SYMBOLS:
+		s->file->has_symbols = m.has_symbols;
+		s->file->has_debug = m.has_debug;
+		s->loaded = n->parser.generation;
+		s->wants = m;
+		if (s->file->n_build_id == 0 && m.n_build_id) {
+			s->file->n_build_id = m.n_build_id;
+			memcpy(s->file->build_id, m.build_id, m.n_build_id);
+		}
+		settle(n, s);
+		n->stays = s;
+		return 0;
+	}
+	n->asked_slot = NULL;
+	return slot_fail(n, s, (enum file_state)m.state);
+}
+
+static int fill_places(
+	struct namer *n, const struct reply_naming *from, struct frame *frame, bool *ret_complete)
+{
+	struct place *place = calloc(from->n_places, sizeof(*place));
+
+	if (!place)
+		return -ENOMEM;
+	*ret_complete = true;
+	for (uint8_t i = 0; i < from->n_places; i++) {
+		const struct reply_place *p = &from->place[i];
+		place[i].line = p->line;
+		place[i].inlined = p->inlined;
+		if (p->n_function) {
+			place[i].function = strings_intern(
+				&n->strings, p->function, p->n_function, n->asked_user);
+			*ret_complete &= place[i].function != NULL;
+		}
+		if (p->n_source)
+			place[i].source =
+				strings_intern(&n->strings, p->source, p->n_source, n->asked_user);
+	}
+	if (!*ret_complete) {
+		free(place);
+		return 0;
+	}
+	free(frame->place);
+	frame->place = place;
+	frame->n_places = from->n_places;
+	return 0;
+}
+
+static int finish_naming(struct namer *n, const struct reply_naming *from, struct frame *frame)
+{
+	enum frame_state state = FRAME_UNNAMED;
+
+	if (from->outcome == NAMING_OUT_OF_SYMBOL)
+		state = FRAME_OUT_OF_SYMBOL;
+	else if (from->outcome == NAMING_NAMED && from->n_places > 0)
+		state = FRAME_NAMED;
+	if (from->n_places > 0) {
+		bool complete = false;
+		int r = fill_places(n, from, frame, &complete);
+		if (r < 0)
+			return r;
+		if (!complete)
+			state = FRAME_UNNAMED;
+	}
+	frame_finish(n, frame, state);
+	return 0;
+}
+
+static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	struct slot *s = n->asked_slot;
+	struct reply_names names;
+	struct reply_naming naming;
+
+	if (!s || reply_names_begin(&names, bytes, n_bytes) < 0 ||
+		names.named.file != s->file->id || names.named.n > n->n_batch - n->n_answered)
+		return -EBADMSG;
+	if (names.named.state == STATE_FORGOTTEN) {
+		if (n->n_answered > 0 || names.at != names.end)
+			return -EBADMSG;
+		int r = put_back(n, s, n->asked_user);
+		return r < 0 ? r : file_forgotten(n, s);
+	}
+	for (;;) {
+		int r = reply_names_next(&names, &naming);
+		if (r == REPLY_END)
+			break;
+		if (r == 0)
+			r = finish_naming(n, &naming, n->batch[n->n_answered++]);
+		if (r < 0)
+			return r;
+	}
+	if (!names.named.last)
+		return names.named.n > 0 ? PARSER_MORE : -EBADMSG;
+	if (n->n_answered != n->n_batch)
+		return -EBADMSG;
+	n->n_batch = 0;
+	s->forgotten = 0;
+	s->retries = 0;
+	n->trial_slot = n->stays = NULL;
+	settle(n, s);
+	return 0;
+}
+
+static int hear_done(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	struct message_done m;
+
+	if (reply_done(bytes, n_bytes, &m) < 0)
+		return -EBADMSG;
+	if (n->asked_job) {
+		job_step_done(n, m.error);
+		return 0;
+	}
+	struct slot *s = n->asked_slot;
+	if (!s)
+		return n->asked == MESSAGE_FORGET ? 0 : -EBADMSG;
+	if (m.error)
+		return file_forgotten(n, s);
+	settle(n, s);
+	return 0;
+}
+
+int parser_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	switch (n->asked) {
+	case MESSAGE_FILE:
+		if (n->asked_slot && n->asked_slot->loaded == n->parser.generation)
+			return hear_loaded(n, bytes, n_bytes);
+		return hear_done(n, bytes, n_bytes);
+	case MESSAGE_SPACE:
+	case MESSAGE_FORGET:
+		return hear_done(n, bytes, n_bytes);
+	case MESSAGE_LOAD:
+		return hear_loaded(n, bytes, n_bytes);
+	case MESSAGE_NAME:
+		return hear_named(n, bytes, n_bytes);
+	case MESSAGE_UNWIND:
+		return job_hear(n, bytes, n_bytes);
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* Queue it again, before all others. */
+static void try_again(struct namer *n, struct slot *s)
+{
+	settle(n, s);
+	n->trial_slot = s;
+}
+
+/* Mark the file that was being parsed if no other may be the cause; after a kill from outside try
+ * it once more. */
+int parser_ended(struct namer *n, enum worker_end end)
+{
+	struct slot *s = n->asked_slot;
+
+	n->asked_slot = NULL;
+	n->stays = NULL;
+	if (n->asked_job)
+		job_ended(n, end);
+	if (!s)
+		return 0;
+
+	int r = put_back(n, s, n->asked_user);
+	if (r < 0)
+		return r;
+	s->queue = QUEUE_NONE;
+	if (!slot_is_proven(n, s) || (end == WORKER_KILLED && s->retries++ == 0)) {
+		try_again(n, s);
+		return 0;
+	}
+	n->trial_slot = NULL;
+	return slot_blame(n, s, end == WORKER_OVER_TIME ? FILE_SPUN : FILE_CRASHED);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Names, each kept once: a hot function is the place of thousands of frames. They stay as long as
+ * frames point to them, which a sweep checks. Their total is bounded, and so is one user's part: at
+ * most as much as is left. Beyond that a frame stays unnamed.
+ */
+#include "daemon/naming/namer_private.h"
+
+#include <stdlib.h>
+
+struct string {
+	UT_hash_handle hh;
+	bool kept;
+	uint8_t user; /* index of the user whose frame needed it first */
+	char text[];
+};
+
+const char *strings_intern(struct strings *s, const char *text, size_t n, struct naming_user *u)
+{
+	struct string *found = NULL;
+
+	HASH_FIND(hh, s->set, text, n, found);
+	if (found)
+		return found->text;
+	size_t bytes = sizeof(*found) + n + 1;
+	if (s->bytes + u->string_bytes + bytes > NAMER_STRINGS_BYTES_MAX)
+		return NULL;
+	found = calloc(1, bytes);
+	if (!found)
+		return NULL;
+	memcpy(found->text, text, n);
+	found->text[n] = 0;
+	HASH_ADD_KEYPTR(hh, s->set, found->text, n, found);
+	if (!found->hh.tbl) {
+		free(found);
+		return NULL;
+	}
+	found->user = u->index;
+	u->string_bytes += bytes;
+	s->bytes += bytes;
+	return found->text;
+}
+
+void strings_keep(const char *text)
+{
+	if (text)
+		((struct string *)(text - offsetof(struct string, text)))->kept = true;
+}
+
+void strings_sweep(struct strings *s, struct naming_user *const *user, uint32_t n_users)
+{
+	struct string *next = NULL;
+
+	for (uint32_t i = 0; i < n_users; i++)
+		user[i]->string_bytes = 0;
+
+	for (struct string *at = s->set; at; at = next) {
+		next = at->hh.next;
+		size_t bytes = sizeof(*at) + at->hh.keylen + 1;
+		if (at->kept) {
+			at->kept = false;
+			if (at->user < n_users)
+				user[at->user]->string_bytes += bytes;
+			continue;
+		}
+		s->bytes -= bytes;
+		HASH_DEL(s->set, at);
+		free(at);
+	}
+}
+
+void strings_clear(struct strings *s)
+{
+	struct string *next = NULL;
+
+	for (struct string *at = s->set; at; at = next) {
+		next = at->hh.next;
+		HASH_DEL(s->set, at);
+		free(at);
+	}
+	s->bytes = 0;
+}

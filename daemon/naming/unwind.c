@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Copied stacks on their way to the parser. Stacks of one process share a snapshot of its
+ * mappings, which the parser is sent once, with the files' descriptors. A stack waits until the
+ * opener has answered for all of those, found or not, since an unwinder that is made without one
+ * of them stays without it.
+ *
+ * If the parser dies on a stack, the responsible file is not known, so the process is charged:
+ * after NAMER_DEATHS_MAX deaths none of its stacks is unwound for a while. Its user is charged too,
+ * since a user may have many processes.
+ */
+#include "daemon/naming/namer_private.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+
+#include "daemon/naming/reply.h"
+
+#define NO_SPACE_MAX 3 /* consecutive times that the parser may drop a space before its stack */
+
+/* Source: elf.h; the three machines whose perf registers the unwinder knows. */
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define MACHINE EM_RISCV
+#else
+#define MACHINE EM_NONE /* the unwinder refuses it: stacks keep only their leaf */
+#endif
+
+static void snapshot_drop(struct namer *n, struct snapshot *s)
+{
+	if (!s || --s->n_users > 0)
+		return;
+	HASH_DEL(n->snapshots, s);
+	free(s->map);
+	free(s);
+}
+
+/* Deliver the result (NULL: failed) and finish the job. */
+static void job_finish(struct namer *n, struct job *j, struct unwind_result *result)
+{
+	struct unwind_result failed = {.failed = true};
+
+	if (!result)
+		result = &failed;
+	else
+		n->n_unwound++;
+	result->ticket = j->ticket;
+	size_t bytes = sizeof(*j) + j->n_regs * sizeof(uint64_t) + j->n_stack;
+	n->n_waiting_jobs--;
+	n->job_bytes -= bytes;
+	j->user->job_bytes -= bytes;
+	if (n->trial_job == j)
+		n->trial_job = NULL;
+	snapshot_drop(n, j->snapshot);
+	free(j);
+	if (n->options.unwound)
+		n->options.unwound(n->options.userdata, result);
+}
+
+static void job_enqueue(struct namer *n, struct job *j, bool first)
+{
+	naming_user_joins(n, j->user);
+	if (first)
+		TAILQ_INSERT_HEAD(&j->user->jobs, j, queued);
+	else
+		TAILQ_INSERT_TAIL(&j->user->jobs, j, queued);
+	n->n_jobs++;
+}
+
+static void job_dequeue(struct namer *n, struct job *j)
+{
+	TAILQ_REMOVE(&j->user->jobs, j, queued);
+	n->n_jobs--;
+}
+
+static struct barred *barred_find(struct namer *n, pid_t pid, uid_t uid)
+{
+	for (uint32_t i = 0; i < n->n_barred; i++)
+		if (n->barred[i].pid == pid && n->barred[i].uid == uid)
+			return &n->barred[i];
+	return NULL;
+}
+
+static bool is_barred(struct namer *n, pid_t pid, const struct naming_user *u)
+{
+	const struct barred *b = barred_find(n, pid, u->uid);
+
+	return account_is_refused(&u->stacks, n->now_ns) ||
+	       (b && account_is_refused(&b->account, n->now_ns));
+}
+
+static void count_death(struct namer *n, pid_t pid, struct naming_user *u)
+{
+	struct barred *b = barred_find(n, pid, u->uid);
+
+	n->n_deaths++;
+	account_charge(&u->stacks, NAMER_STACKS_USER_MAX, n->now_ns);
+	if (!b) {
+		b = &n->barred[n->next_barred];
+		*b = (struct barred){.pid = pid, .uid = u->uid};
+		n->next_barred = (n->next_barred + 1) % NAMER_BARRED_MAX;
+		if (n->n_barred < NAMER_BARRED_MAX)
+			n->n_barred++;
+	}
+	account_charge(&b->account, NAMER_DEATHS_MAX, n->now_ns);
+}
+
+/* --- queueing --------------------------------------------------------------------------------- */
+
+static int want_files(struct namer *n, struct snapshot *s, struct naming_user *u)
+{
+	for (uint32_t i = 0; i < s->n_maps; i++) {
+		struct file *f = s->map[i].file;
+		struct slot *slot;
+		if (!f || (f->kind != FILE_ELF && f->kind != FILE_VDSO))
+			continue;
+		int r = slot_get(n, f, &slot);
+		if (r == 0)
+			r = slot_want(n, slot, u);
+		if (r < 0)
+			return r;
+	}
+	s->asked = true;
+	return 0;
+}
+
+static int snapshot_get(struct namer *n, const struct unwind_job *job, struct naming_user *u,
+	struct snapshot **ret_snapshot)
+{
+	struct snapshot *s = NULL;
+	uint64_t generation = job->space->generation;
+
+	HASH_FIND(hh, n->snapshots, &generation, sizeof(generation), s);
+	if (s) {
+		s->n_users++;
+		*ret_snapshot = s;
+		return 0;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->n_maps = job->space->n_maps < MESSAGE_SPACE_MAPS_MAX ? job->space->n_maps
+								: MESSAGE_SPACE_MAPS_MAX;
+	s->map = calloc(s->n_maps ? s->n_maps : 1, sizeof(*s->map));
+	if (!s->map) {
+		free(s);
+		return -ENOMEM;
+	}
+	if (s->n_maps)
+		memcpy(s->map, job->space->map, s->n_maps * sizeof(*s->map));
+	s->generation = generation;
+	s->pid = job->pid;
+	s->n_users = 1;
+	HASH_ADD(hh, n->snapshots, generation, sizeof(s->generation), s);
+	if (!s->hh.tbl) {
+		free(s->map);
+		free(s);
+		return -ENOMEM;
+	}
+	*ret_snapshot = s;
+	return want_files(n, s, u);
+}
+
+int namer_unwind(struct namer *n, const struct unwind_job *job)
+{
+	uint32_t n_regs = (uint32_t)__builtin_popcountll(job->regs_mask);
+	uint32_t n_stack = job->n_stack < MESSAGE_STACK_BYTES_MAX ? (uint32_t)job->n_stack
+								  : MESSAGE_STACK_BYTES_MAX;
+	struct naming_user *u = naming_user_get(n, job->uid);
+	/* A 32-bit program on a 64-bit kernel has registers that the unwinder does not know. */
+	bool hopeless = n->off || !job->space || job->space->n_maps == 0 ||
+			job->regs_abi != PERF_SAMPLE_REGS_ABI_64 || is_barred(n, job->pid, u);
+
+	if (hopeless)
+		n_regs = n_stack = 0;
+	size_t bytes = sizeof(struct job) + n_regs * sizeof(uint64_t) + n_stack;
+	/* So there is always room for a new user. */
+	if (n->job_bytes + u->job_bytes + bytes > NAMER_UNWIND_BYTES_MAX)
+		return NAMER_FULL;
+	struct job *j = calloc(1, bytes);
+	if (!j)
+		return -ENOMEM;
+	j->user = u;
+	int r = hopeless ? 0 : snapshot_get(n, job, u, &j->snapshot);
+	if (r < 0) {
+		snapshot_drop(n, j->snapshot);
+		free(j);
+		return r;
+	}
+	j->ticket = job->ticket;
+	j->regs_mask = job->regs_mask;
+	j->n_regs = n_regs;
+	j->n_stack = n_stack;
+	if (n_regs)
+		memcpy(j->bytes, job->regs, n_regs * sizeof(uint64_t));
+	if (n_stack)
+		memcpy(j->bytes + n_regs * sizeof(uint64_t), job->stack, n_stack);
+	n->job_bytes += bytes;
+	u->job_bytes += bytes;
+	n->n_waiting_jobs++;
+	n->fresh = true;
+	job_enqueue(n, j, false);
+	return 0;
+}
+
+/* --- sending ---------------------------------------------------------------------------------- */
+
+static void fly(struct namer *n, struct job *j)
+{
+	job_dequeue(n, j);
+	n->asked_job = j;
+	n->asked_user = j->user;
+}
+
+static int ask(
+	struct namer *n, struct job *j, enum message_type type, struct iovec *iov, size_t n_iov)
+{
+	if (parser_ask(n, type, iov, n_iov, -1) == 0)
+		fly(n, j);
+	return 0;
+}
+
+static bool is_waiting(const struct namer *n, const struct snapshot *s)
+{
+	for (uint32_t i = 0; i < s->n_maps; i++) {
+		const struct slot *slot = s->map[i].file ? s->map[i].file->namer_slot : NULL;
+		if (slot && slot_is_awaited(n, slot))
+			return true;
+	}
+	return false;
+}
+
+static bool give_next(struct namer *n, struct job *j)
+{
+	struct snapshot *s = j->snapshot;
+
+	while (s->next_file < s->n_maps) {
+		struct file *f = s->map[s->next_file++].file;
+		struct slot *slot = f ? f->namer_slot : NULL;
+		if (!slot || slot->fd[PART_MAIN] < 0 || f->kind > FILE_VDSO)
+			continue;
+		slot_touch(n, slot);
+		if (slot->given == n->parser.generation)
+			continue;
+		if (parser_give(n, slot, PART_MAIN) == 0)
+			fly(n, j);
+		return true;
+	}
+	return false;
+}
+
+static int send_maps(struct namer *n, struct job *j)
+{
+	struct snapshot *s = j->snapshot;
+	struct message_space m = {.generation = s->generation,
+		.n_total = s->n_maps,
+		.first = s->n_sent,
+		.machine = MACHINE};
+	struct message_map *map = n->maps;
+
+	while (m.n < MESSAGE_MAPS_MAX && s->n_sent + m.n < s->n_maps) {
+		const struct map *from = &s->map[s->n_sent + m.n];
+		const struct slot *slot = from->file ? from->file->namer_slot : NULL;
+		bool given = slot && slot->given == n->parser.generation;
+		map[m.n++] = (struct message_map){
+			.start = from->start,
+			.end = from->end,
+			.file_offset = from->file_offset,
+			.file = given ? from->file->id : 0,
+		};
+	}
+	n->asked_maps = m.n;
+	struct iovec iov[] = {{&m, sizeof(m)}, {map, m.n * sizeof(*map)}};
+	return ask(n, j, MESSAGE_SPACE, iov, 2);
+}
+
+static int job_step(struct namer *n, struct job *j)
+{
+	struct snapshot *s = j->snapshot;
+
+	if (s->progress != n->parser.generation) {
+		s->progress = n->parser.generation;
+		s->n_sent = s->next_file = 0;
+	}
+	if (s->sent != n->parser.generation) {
+		if (give_next(n, j))
+			return 0;
+		return send_maps(n, j);
+	}
+	struct message_unwind m = {.generation = s->generation,
+		.regs_mask = j->regs_mask,
+		.n_regs = j->n_regs,
+		.n_stack = j->n_stack};
+	struct iovec iov[] = {
+		{&m, sizeof(m)}, {j->bytes, j->n_regs * sizeof(uint64_t) + j->n_stack}};
+	parser_saw(n, j->user->uid);
+	return ask(n, j, MESSAGE_UNWIND, iov, 2);
+}
+
+/* Take a step of the user's first stack that need not wait for the opener. */
+static int user_feed(struct namer *n, struct naming_user *u, bool *ret_fed)
+{
+	struct job *j = n->trial_job ? n->trial_job : TAILQ_FIRST(&u->jobs);
+
+	for (uint32_t i = 0; j && i < NAMER_JOBS_LOOKED_AT; i++, j = TAILQ_NEXT(j, queued)) {
+		struct snapshot *s = j->snapshot;
+		if (!s || s->refused || is_barred(n, s->pid, u)) {
+			*ret_fed = true;
+			job_dequeue(n, j);
+			job_finish(n, j, NULL);
+			return 0;
+		}
+		if (!s->asked) {
+			int r = want_files(n, s, u);
+			if (r < 0)
+				return r;
+		}
+		if (is_waiting(n, s))
+			continue;
+		*ret_fed = true;
+		return job_step(n, j);
+	}
+	return 0;
+}
+
+int job_feed(struct namer *n, bool *ret_fed)
+{
+	bool passed[NAMER_USERS_MAX] = {false};
+
+	if (n->trial_job)
+		return user_feed(n, n->trial_job->user, ret_fed);
+	for (uint32_t i = 0; i < NAMER_JOBS_USERS_MAX && !*ret_fed; i++) {
+		struct naming_user *u = naming_user_next_job(n, passed);
+		int r = u ? user_feed(n, u, ret_fed) : 0;
+		if (!u || r < 0)
+			return r;
+		passed[u->index] = true;
+	}
+	return 0;
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+static struct job *land(struct namer *n)
+{
+	struct job *j = n->asked_job;
+
+	n->asked_job = NULL;
+	return j;
+}
+
+void job_step_done(struct namer *n, int error)
+{
+	struct job *j = land(n);
+	struct snapshot *s = j->snapshot;
+
+	if (n->asked == MESSAGE_SPACE) {
+		s->n_sent += n->asked_maps;
+		s->refused = error < 0;
+		if (s->n_sent == s->n_maps)
+			s->sent = n->parser.generation;
+	}
+	job_enqueue(n, j, true);
+}
+
+static struct file *file_of(const struct snapshot *s, uint32_t id)
+{
+	for (uint32_t i = 0; i < s->n_maps; i++)
+		if (s->map[i].file && s->map[i].file->id == id)
+			return s->map[i].file;
+	return NULL;
+}
+
+/* An address without a file in the unwinder may still be in a mapping: code of a JIT, or of a file
+ * that could not be opened. */
+static bool fill_frame(const struct snapshot *s, const struct message_frame *from,
+	struct file **ret_file, uint64_t *ret_offset)
+{
+	struct file *file = from->file ? file_of(s, from->file) : NULL;
+	uint64_t offset = from->offset;
+
+	if (from->file && !file)
+		return false;
+	if (!from->file) {
+		const struct space space = {.map = s->map, .n_maps = s->n_maps};
+		const struct map *m = space_find(&space, offset);
+		file = m ? m->file : NULL;
+		if (file && (file->kind == FILE_ELF || file->kind == FILE_VDSO))
+			offset = offset - m->start + m->file_offset;
+	}
+	*ret_file = file;
+	*ret_offset = offset;
+	return true;
+}
+
+int job_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	struct job *j = n->asked_job;
+	struct reply_unwound reply;
+	struct unwind_result result = {0};
+
+	if (!j || reply_unwound(bytes, n_bytes, &reply) < 0)
+		return -EBADMSG;
+	struct snapshot *s = j->snapshot;
+	if (reply.unwound.outcome == UNWINDING_NO_SPACE && j->retries++ < NO_SPACE_MAX) {
+		s->sent = s->progress = 0;
+		s->asked = false;
+		job_enqueue(n, land(n), true);
+		return 0;
+	}
+	for (uint32_t i = 0; i < reply.unwound.n; i++)
+		if (!fill_frame(s, &reply.frame[i], &result.frame[i].file, &result.frame[i].offset))
+			return -EBADMSG;
+	result.n_frames = reply.unwound.n;
+	result.truncated = reply.unwound.truncated;
+	job_finish(n, land(n), reply.unwound.outcome == UNWINDING_DONE ? &result : NULL);
+	return 0;
+}
+
+void job_ended(struct namer *n, enum worker_end end)
+{
+	struct job *j = land(n);
+
+	if (!job_is_proven(n, j) || (end == WORKER_KILLED && j->retries++ == 0)) {
+		job_enqueue(n, j, true);
+		n->trial_job = j;
+		return;
+	}
+	count_death(n, j->snapshot->pid, j->user);
+	job_finish(n, j, NULL);
+}
+
+void jobs_fail(struct namer *n)
+{
+	struct job *j;
+
+	for (uint32_t i = 0; i < n->n_users; i++)
+		while ((j = TAILQ_FIRST(&n->user[i]->jobs))) {
+			job_dequeue(n, j);
+			job_finish(n, j, NULL);
+		}
+}
+
+void jobs_free(struct namer *n)
+{
+	n->options.unwound = NULL; /* the owner is freeing us */
+	if (n->asked_job)
+		job_finish(n, land(n), NULL);
+	jobs_fail(n);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The kernel is always tried first: its driver knows more about counters and firmware than a
+ * database, and a generic event that it maps is the same event for every other tool. The core's own
+ * code is used only if the kernel has no mapping.
+ */
+#include "daemon/pmu/event/place.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool is_generic(uint32_t type)
+{
+	return type == PERF_TYPE_HARDWARE || type == PERF_TYPE_HW_CACHE;
+}
+
+/* The event's name, without the modifiers that follow it. */
+static const struct platform_event *find_named(const struct event *e, const struct platform *p)
+{
+	char name[EVENT_NAME_BYTES_MAX];
+	snprintf(name, sizeof(name), "%s", e->name);
+	name[strcspn(name, ":")] = '\0';
+	return platform_event_find(p, name);
+}
+
+const struct platform_event *platform_all_modes(const struct platform *p)
+{
+	return platform_event_generic(p, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+}
+
+void event_of_platform(const struct platform_event *from, struct event *ret_event)
+{
+	struct event e = {
+		.type = PERF_TYPE_RAW,
+		.config = from->code,
+		.group = -1,
+	};
+	snprintf(e.name, sizeof(e.name), "%s", from->name);
+	snprintf(e.pmu, sizeof(e.pmu), "raw");
+	*ret_event = e;
+}
+
+const struct platform_event *event_described(
+	const struct event *e, const struct platform *p, bool generics)
+{
+	if (e->by_platform)
+		return find_named(e, p);
+	if (generics && is_generic(e->type))
+		return platform_event_generic(p, e->type, e->config);
+	for (size_t i = 0; e->type == PERF_TYPE_RAW && i < p->n_events; i++)
+		if (p->event[i].code == e->config)
+			return &p->event[i];
+	return NULL;
+}
+
+static int open_as_it_is(const struct event_place *at, struct perf_event_attr *attr)
+{
+	return at->kernel->event_open(
+		at->kernel->userdata, attr, at->pid, at->hart, at->group_fd, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int open_raw(const struct event_place *at, struct perf_event_attr *attr)
+{
+	const struct platform_event *own =
+		platform_event_generic(at->platform, attr->type, attr->config);
+	if (!own)
+		return -ENOENT;
+	struct perf_event_attr raw = *attr;
+	raw.type = PERF_TYPE_RAW;
+	raw.config = own->code;
+	int fd = open_as_it_is(at, &raw);
+	if (fd >= 0)
+		*attr = raw;
+	return fd;
+}
+
+int event_open_at(
+	const struct event_place *place, const struct event *e, struct perf_event_attr *attr)
+{
+	if (e && e->by_platform) {
+		const struct platform_event *own = find_named(e, place->platform);
+		if (!own)
+			return -ENOENT;
+		attr->config = own->code;
+	}
+	int fd = open_as_it_is(place, attr);
+	if (fd != -ENOENT || !is_generic(attr->type))
+		return fd;
+	/* The replacement's error is more specific than the kernel's missing mapping. */
+	return open_raw(place, attr);
+}
+
+bool event_by_raw(const struct event *e, const struct perf_event_attr *attr)
+{
+	return is_generic(e->type) && attr->type == PERF_TYPE_RAW;
+}

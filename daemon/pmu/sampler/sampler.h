@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The sampler: the opened events and rings of one session
+ *
+ * plan → open → drain. System-wide, it holds for each online hart a side-band dummy event with a
+ * ring, and that hart's sampling group writing into the same ring (PERF_EVENT_IOC_SET_OUTPUT). Per
+ * task (without the right to see the whole system), the same for each (thread, hart) with inherit,
+ * with one ring for all events of a hart. If a group member does not open, the others are not
+ * leaked.
+ *
+ *      hart 0:  [dummy]──ring 0     [leader]─┐
+ *                                   [cycles]─┤ PERF_SAMPLE_READ, all into ring 0
+ *                                   [instr. ]┤
+ *                                   [switch ]┘
+ *                                   [output ]── what BPF reads at switches, into ring 0 too
+ *               [exec ]──exec ring 0, which wakes at once
+ *
+ * The exec event is the tracepoint sched:sched_process_exec, or if that is not available a dummy
+ * with COMM records (which include FORK and EXIT). It is optional: every exec also comes through
+ * ring 0, a little later. So a hart on which it does not open has none, and a session per task,
+ * which would need one for each thread, has none at all.
+ *
+ * Counts are cut at switches by the context-switches sibling, or if it does not open by a BPF
+ * program (switch_bpf.h), which is loaded when the first group needs it. If neither is available or
+ * wanted, a sibling counts the switches, without a record for each (CUT_COUNT): counts are
+ * then charged only where no switch came between two samples. Without that one too (CUT_NONE),
+ * nothing is charged.
+ */
+
+#include "daemon/pmu/event/event.h"
+#include "daemon/pmu/ladder.h"
+#include "daemon/pmu/machine.h"
+#include "daemon/pmu/ring.h"
+#include "daemon/pmu/stream.h"
+
+#define SAMPLER_HZ_DEFAULT 99u
+#define SAMPLER_HZ_MAX 50000u /* beyond it the sampling interrupt dominates the profile */
+#define SAMPLER_STACK_BYTES_DEFAULT 8192u
+/* Source: man perf_event_open, sample_stack_user: < 64 KiB, multiple of 8 */
+#define SAMPLER_STACK_BYTES_MAX 65528u
+#define SAMPLER_TASKS_MAX 4096 /* threads opened individually in a per-task session */
+
+enum sampler_stacks {
+	SAMPLER_STACKS_NONE,
+	SAMPLER_STACKS_FP,
+	SAMPLER_STACKS_DWARF,
+};
+
+/* What cuts counts at switches. */
+enum sampler_switches {
+	SAMPLER_SWITCHES_BEST,    /* the sibling, else BPF */
+	SAMPLER_SWITCHES_SIBLING, /* or nothing */
+	SAMPLER_SWITCHES_BPF,     /* or nothing */
+	SAMPLER_SWITCHES_NONE,    /* switches are only counted */
+	SAMPLER_SWITCHES_BOTH,    /* both, to be compared (session/switch_check.h), not added up */
+};
+/* The first four by name: "best", "sibling", "bpf", "none". 0, -EINVAL. */
+int sampler_switches_parse(const char *name, enum sampler_switches *ret_switches);
+
+struct sampler_options {
+	uint32_t hz; /* 1 … SAMPLER_HZ_MAX */
+	/* highest rate for sampler_set_rate, which the rings are sized for; 0: hz */
+	uint32_t ring_hz;
+	enum sampler_stacks stacks;
+	uint32_t stack_bytes; /* per sample with SAMPLER_STACKS_DWARF */
+	bool user_only;
+	bool never_kernel; /* even if a requested event cannot exclude it: with user_only */
+	bool per_task;     /* open per task in pids (and their children) */
+	const pid_t *pids; /* processes; each one's threads are opened */
+	size_t n_pids;
+	const struct event_list *events; /* the user's own -e, or NULL: climb the ladder */
+	const char *own_leader;          /* see struct ladder_options */
+	enum sampler_switches switches;
+	/* borrowed while the sampler exists; NULL: nothing is known about cores */
+	struct cores *cores;
+};
+
+/* What a session leaves out of what it was opened for (effort.h). All 0: nothing. */
+struct sampler_effort {
+	bool no_cut;      /* counts are not cut at switches */
+	bool no_counters; /* samples carry no hardware counters */
+	bool clock_only;  /* samples come from cpu-clock, the last rung */
+	bool no_callers;  /* samples have no callers */
+	unsigned
+		rate_part; /* one in so many samples is taken; 0 and 1: all. The caller sets the rate */
+};
+
+/* State of a hart kept between two checks. */
+struct hart_watch {
+	uint64_t lost_before; /* lost[][LOSS_RING] when its events were opened */
+	uint64_t enabled_ns;  /* how long its side-band event had been enabled, */
+	uint64_t looked_ns;   /* at the latest by this time */
+	/* of the event that fires there and has hardware counters: total time enabled and
+	 * running, */
+	uint64_t wanted_ns, ran_ns;
+	uint64_t before_wanted_ns, before_ran_ns; /* and at the last check */
+	unsigned n_starved; /* consecutive checks at which it had not run at all */
+	enum rung best;     /* best rung that the hart ever had */
+	/* CLOCK_MONOTONIC: do not climb the ladder again before; 0: any time */
+	uint64_t climb_ns;
+};
+
+struct sampler {
+	const struct kernel *kernel;
+	struct machine machine;
+	struct sampler_options options; /* copied; pids and events are not borrowed afterwards */
+	struct plan *plan;              /* n_harts, by hart */
+	struct plan *found;             /* likewise, as the ladder found it, before `effort` */
+	struct sampler_effort effort;
+	struct event_list events; /* leaders and siblings, indexed by a stream's `event` */
+	struct ring *ring;        /* n_rings ≤ n_harts */
+	size_t n_rings;
+	struct ring *exec_ring; /* n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
+	size_t n_exec_rings;
+	struct stream_table streams;
+	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: losses of this room */
+	/* n_harts: the part of LOSS_RING that no LOST record has reported yet */
+	uint64_t *lost_ahead;
+	uint32_t hz;       /* the current rate, which the kernel does not throttle */
+	bool rate_lowered; /* the kernel's limit reduced the requested rate */
+	/* lowest rate since the kernel's limit applies; 0: it does not */
+	uint32_t hz_lowest;
+	/* times that periods were moved between ticks; 0: they are what hz says */
+	uint32_t n_moves;
+	uint64_t unexcluded; /* bit i: event i should exclude the kernel, but its PMU cannot */
+	/* harts on which event i uses the core's own event code */
+	struct hart_set by_raw[EVENTS_MAX];
+	bool cgroups; /* PERF_SAMPLE_CGROUP and CGROUP records are on */
+	/* the rest is sampler*.c's */
+	enum sampler_switches full_switches; /* as requested, whatever `effort` is */
+	enum sampler_stacks full_stacks;
+	struct hart_set unfit;    /* harts that do not follow `effort` yet */
+	unsigned sideband;        /* SIDEBAND_* that this kernel knows */
+	struct hart_watch *watch; /* n_harts */
+	struct hart_set seen;     /* online at the last check */
+	/* of these, harts that could not be opened for lack of descriptors */
+	struct hart_set untried;
+	struct event exec;             /* the tracepoint of execs, or a dummy */
+	struct switch_bpf *switch_bpf; /* loaded when first needed */
+	/* why BPF was not available, last: an errno; ENOTSUP: not built in */
+	int switch_error;
+	bool events_told; /* others rely on the number of events: no new ones */
+	/* EMFILE or ENFILE: the last tick ran out of descriptors; else 0 */
+	int short_of;
+	bool started;
+	bool no_inherited_reads; /* before Linux 6.13: no groups in a per-task session */
+};
+
+enum {
+	/* perf_event_open failed on all harts; *ret_error has the reason and remedy */
+	SAMPLER_REFUSED = 1,
+	SAMPLER_GONE, /* all targets have ended */
+	SAMPLER_FULL, /* out of descriptors; the error names the limit */
+};
+
+/* Plan and open everything, disabled. The caller owns *ret_sampler. 0, SAMPLER_*, -errno. */
+int sampler_new(const struct kernel *k, const struct sampler_options *o,
+	struct sampler **ret_sampler, struct event_error *ret_error);
+
+/* Enable all events. Idempotent. 0 or -errno. */
+int sampler_start(struct sampler *s);
+int sampler_stop(struct sampler *s);
+
+/* Add to lost[][LOSS_RING] the records that found a ring full and were not reported by a LOST
+ * record: the kernel counts them at once, while a LOST record needs room in that ring, and never
+ * comes at the very end. They are also added to lost_ahead until LOST records report them
+ * (sampler_hear_lost). Repeating it is harmless. Before Linux 6.0 the kernel does not give this
+ * count, and nothing is added. sampler_tick does it once a second, except in a session per task,
+ * which has too many events. */
+void sampler_count_losses(struct sampler *s);
+
+/* A LOST record of that hart reports n. Returns how many of them are not in LOSS_RING yet, for the
+ * caller to add. *ahead: the hart's lost_ahead. */
+static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
+{
+	uint64_t before = n < *ahead ? n : *ahead;
+	*ahead -= before;
+	return n - before;
+}
+
+/* Change the requested rate. What the kernel does not throttle is still the highest in force
+ * (machine_rate_max; hz, rate_lowered). Children that
+ * inherited their event keep their rate. 0 or -errno. */
+int sampler_set_rate(struct sampler *s, uint32_t hz);
+
+/* The kernel throttled: read its limit at once, and follow it. Drain before, so that what was
+ * sampled at the rate of before is weighted by it. 0 or -errno. */
+int sampler_follow_rate(struct sampler *s);
+
+/* Once a second: handle hotplug, the kernel's rate limit, and counters taken by others. Rings may
+ * be added or closed, so drain everything before. What fails for lack of descriptors is tried again
+ * by the next call (short_of). 0, or -errno. */
+int sampler_tick(struct sampler *s);
+
+/* Should that hart deliver samples whenever it is busy? *ret_user: only while it runs user code.
+ * False if events do not fire by time, if a hart's busy time says nothing about the requested
+ * tasks, and if nothing samples. */
+bool sampler_is_steady(const struct sampler *s, int hart, bool *ret_user);
+
+/* Close everything on that hart, with its ring, and open it again. Drain before; events in between
+ * are lost. 0, or -errno; if it does not open, the plan has the reason. */
+int sampler_reopen(struct sampler *s, int hart);
+
+/* CUT_* of all harts: how the counts of this session are cut. */
+unsigned sampler_cut(const struct sampler *s);
+/* The fraction (0 to 1) of the enabled time that the hart's hardware counters ran; less than 1 if
+ * they are shared. 1 if there are none. As of the last tick. */
+double sampler_counted_share(const struct sampler *s, int hart);
+
+struct sampler *sampler_free(struct sampler *s);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Counters are shared with all other profilers on this machine: perf stat beside the daemon,
+ * another recording of ours, a watchdog. The kernel multiplexes groups, and reports how long a
+ * group was enabled and how long it ran. Counts are scaled by these times. But a group is all or
+ * nothing: one that never gets all its counters does not run at all, not even a leader that needs
+ * none, and the hart is blind. So a hart whose group has not run for several checks climbs the
+ * ladder again, and takes the rung that the remaining counters allow; it is tried again later,
+ * since the other profiler will end some time.
+ */
+
+#include "daemon/pmu/sampler/sampler_private.h"
+
+/* Three seconds: a probe of ours or of doctor takes a hart's counters for a tenth of one. */
+#define STARVED_LOOKS_MAX 3
+/* A check is valid only if the event was enabled for this fraction of the time since the last
+ * check: one that was opened in between is not checked yet. */
+#define WANTED_NS_MIN 500000000u
+/* Trying costs up to some tenths of a second without samples on that hart. */
+#define CLIMB_AGAIN_NS 60000000000u
+
+/* Does it or its group need a counter of the hart? */
+static bool needs_counter(const struct sampler *s, const struct stream *t)
+{
+	if (t->role != STREAM_SAMPLER)
+		return false;
+	return s->events.event[t->event].type != PERF_TYPE_SOFTWARE ||
+	       (t->read_format & PERF_FORMAT_GROUP);
+}
+
+static struct reading read_all(const struct sampler *s, int hart)
+{
+	struct reading sum = {0};
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		const struct stream *t = &s->streams.stream[i];
+		struct reading r;
+		if (t->hart != hart || !needs_counter(s, t) || stream_read(s, t, &r) < 0)
+			continue;
+		sum.enabled_ns += r.enabled_ns;
+		sum.running_ns += r.running_ns;
+	}
+	return sum;
+}
+
+/* Update how long its counters were enabled and ran since the last check. */
+static void look(struct hart_watch *w, const struct reading *now)
+{
+	uint64_t wanted = now->enabled_ns - w->before_wanted_ns;
+	uint64_t ran = now->running_ns - w->before_ran_ns;
+	w->before_wanted_ns = now->enabled_ns;
+	w->before_ran_ns = now->running_ns;
+	w->wanted_ns += wanted;
+	w->ran_ns += ran;
+	if (wanted >= WANTED_NS_MIN)
+		w->n_starved = ran == 0 ? w->n_starved + 1 : 0;
+}
+
+/* Could the hart get a better rung? It had one before, or one was in use when tried. */
+static bool could_climb(const struct hart_watch *w, const struct plan *p)
+{
+	bool could = p->rung != w->best;
+	for (int i = 0; i < p->n_tries; i++)
+		could |= p->tries[i].busy;
+	return could;
+}
+
+bool hart_share_look(struct sampler *s, int hart)
+{
+	struct hart_watch *w = &s->watch[hart];
+	const enum rung rung = s->found[hart].rung; /* whatever the effort is */
+	if (!s->started || s->options.per_task || !hart_ring(s, hart))
+		return false;
+	const struct reading reading = read_all(s, hart);
+	look(w, &reading);
+	/* events requested by name have no alternative */
+	if (s->options.events)
+		return false;
+	if (rung != RUNG_NONE && (w->best == RUNG_NONE || rung < w->best))
+		w->best = rung;
+	uint64_t now_ns = s->kernel->now_ns(s->kernel->userdata);
+	bool starved = w->n_starved >= STARVED_LOOKS_MAX;
+	if (!starved && !could_climb(w, &s->found[hart]))
+		return false;
+	if (!starved && w->climb_ns == 0)
+		w->climb_ns = now_ns + CLIMB_AGAIN_NS;
+	if (now_ns < w->climb_ns)
+		return false;
+	w->climb_ns = now_ns + CLIMB_AGAIN_NS;
+	return true;
+}
+
+double sampler_counted_share(const struct sampler *s, int hart)
+{
+	const struct hart_watch *w = &s->watch[hart];
+	return w->wanted_ns > 0 ? (double)w->ran_ns / (double)w->wanted_ns : 1;
+}

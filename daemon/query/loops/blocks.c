@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Facts as they are, in the order of time. An epoch is a stretch of CLOCK_REALTIME; what came in a
+ * window counts for the epoch in which the window began, so epochs shorter than the windows are
+ * empty in between. The bandwidth of a thread is over the time for which its counts gathered.
+ */
+#include "daemon/query/loops/blocks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/memory.h"
+
+struct blocks {
+	struct blocks_question q;
+	struct loop_facts facts;
+	uint32_t *order; /* of facts */
+	uint32_t n;
+};
+
+/* One thread in one epoch. */
+struct series_row {
+	double loaded, stored, ops, span_ns;
+};
+
+static double both(const struct fact *f, enum loop_metric metric)
+{
+	return (double)f->value[LOOP_VALUE(metric, false)] +
+	       (double)f->value[LOOP_VALUE(metric, true)];
+}
+
+static double fp_ops(const struct fact *f)
+{
+	return both(f, LOOP_FP16_OPS) + both(f, LOOP_FP32_OPS) + both(f, LOOP_FP64_OPS) +
+	       both(f, LOOP_FP_WIDE_OPS);
+}
+
+/* Time, then region, thread, site. */
+static int compare(const void *a, const void *b, void *userdata)
+{
+	const struct loop_facts *f = userdata;
+	const uint64_t *x = f->keys.key[*(const uint32_t *)a].part;
+	const uint64_t *y = f->keys.key[*(const uint32_t *)b].part;
+	static const int order[] = {3, 1, 2, 0};
+	for (int i = 0; i < 4; i++)
+		if (x[order[i]] != y[order[i]])
+			return x[order[i]] < y[order[i]] ? -1 : 1;
+	return 0;
+}
+
+static int sort(struct blocks *b)
+{
+	const struct loop_facts *f = &b->facts;
+	b->order = calloc((size_t)f->keys.n_keys + 1, sizeof(*b->order));
+	if (!b->order)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < f->keys.n_keys; i++)
+		if (f->keys.key[i].part[1] != FACT_ANY_REGION)
+			b->order[b->n++] = i;
+	qsort_r(b->order, b->n, sizeof(*b->order), compare, &b->facts);
+	return 0;
+}
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+#define COLUMNS_MAX 40
+#define TEXT_BYTES 600
+
+struct row {
+	struct answer_value value[COLUMNS_MAX];
+	size_t n;
+};
+
+static void put_text(struct row *row, const char *text)
+{
+	row->value[row->n++] = text && *text
+				       ? (struct answer_value){.kind = ANSWER_TEXT, .text = text}
+				       : (struct answer_value){.kind = ANSWER_ABSENT};
+}
+
+static void put_count(struct row *row, double n)
+{
+	row->value[row->n++] =
+		(struct answer_value){.kind = ANSWER_INTEGER, .integer = integer_of(n)};
+}
+
+static void put_rate(struct row *row, double amount, double span_ns)
+{
+	row->value[row->n++] =
+		span_ns > 0 ? (struct answer_value){.kind = ANSWER_REAL, .real = amount / span_ns}
+			    : (struct answer_value){.kind = ANSWER_ABSENT};
+}
+
+/* Seconds since 1970, to the millisecond; absent where all time is one. */
+static void put_epoch(struct row *row, uint64_t epoch_ns)
+{
+	row->value[row->n++] = epoch_ns ? (struct answer_value){.kind = ANSWER_REAL,
+						  .real = (double)(epoch_ns / 1000000u) / 1e3}
+					: (struct answer_value){.kind = ANSWER_ABSENT};
+}
+
+/* Of a process or thread; absent where nobody told it, as of a file's process. */
+static void put_id(struct row *row, int32_t id)
+{
+	if (id > 0)
+		put_count(row, (uint64_t)id);
+	else
+		row->value[row->n++] = (struct answer_value){.kind = ANSWER_ABSENT};
+}
+
+static void put_who(struct row *row, const struct loop_facts *f, uint32_t who)
+{
+	const struct fact_who nobody = {0}, *w = who ? &f->who[who - 1] : &nobody;
+	put_text(row, text_of(&f->texts, w->comm));
+	put_id(row, w->pid);
+	put_id(row, w->tid);
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static const struct answer_column block_columns[] = {
+	{"time", "Time", 0},
+	{"region", "Region", 0},
+	{"comm", "Thread", 0},
+	{"pid", "PID", 0},
+	{"tid", "TID", 0},
+	{"kind", "Kind", 0},
+	{"function", "Function", 0},
+	{"source", "Source", 0},
+	{"nest", "Nest", 0},
+	{"entries", "Entries", MPERF__UNIT__UNIT_COUNT},
+	{"iterations", "Iterations", MPERF__UNIT__UNIT_COUNT},
+	{"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT},
+	{"int_ops", "Integer", MPERF__UNIT__UNIT_COUNT},
+	{"fp16_ops", "Half", MPERF__UNIT__UNIT_COUNT},
+	{"fp32_ops", "Single", MPERF__UNIT__UNIT_COUNT},
+	{"fp64_ops", "Double", MPERF__UNIT__UNIT_COUNT},
+	{"fp_wide_ops", "Wide", MPERF__UNIT__UNIT_COUNT},
+	{"branches", "Branches", MPERF__UNIT__UNIT_COUNT},
+	{"calls", "Calls", MPERF__UNIT__UNIT_COUNT},
+	{"external_calls", "External calls", MPERF__UNIT__UNIT_COUNT},
+	{"loads", "Loads", MPERF__UNIT__UNIT_COUNT},
+	{"stores", "Stores", MPERF__UNIT__UNIT_COUNT},
+	{"bytes_loaded", "Loaded", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_stored", "Stored", MPERF__UNIT__UNIT_BYTES},
+	{"updates", "Updates", MPERF__UNIT__UNIT_COUNT},
+	{"time_ns", "Time taken", MPERF__UNIT__UNIT_NS},
+	{"span_ns", "Of", MPERF__UNIT__UNIT_NS},
+};
+
+static const char *kind_text(uint8_t kind)
+{
+	static const char *const names[] = {"", "loop", "function", "region", "block"};
+	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "";
+}
+
+static int tell_block(const struct blocks *b, uint32_t i, const struct answer *answer)
+{
+	static const uint8_t metrics[] = {LOOP_ENTRIES, LOOP_ITERATIONS, LOOP_INSTRUCTIONS,
+		LOOP_INT_OPS, LOOP_FP16_OPS, LOOP_FP32_OPS, LOOP_FP64_OPS, LOOP_FP_WIDE_OPS,
+		LOOP_BRANCHES, LOOP_CALLS, LOOP_EXTERNAL_CALLS, LOOP_LOADS, LOOP_STORES,
+		LOOP_BYTES_LOADED, LOOP_BYTES_STORED, LOOP_UPDATES, LOOP_TIME_NS, LOOP_SPAN_NS};
+	const struct loop_facts *f = &b->facts;
+	const uint64_t *key = f->keys.key[i].part;
+	const struct fact_site *site = &f->site[key[0] - 1];
+	const char *source = text_of(&f->texts, site->source);
+	char place[TEXT_BYTES];
+	struct row row = {.n = 0};
+	snprintf(place, sizeof(place), site->line ? "%.500s:%u" : "%.500s", source ? source : "",
+		site->line);
+	put_epoch(&row, key[3]);
+	put_text(&row, key[1] ? text_of(&f->texts, f->site[key[1] - 1].subprogram) : NULL);
+	put_who(&row, f, (uint32_t)key[2]);
+	put_text(&row, kind_text(site->kind));
+	put_text(&row, text_of(&f->texts, site->readable));
+	put_text(&row, place);
+	put_text(&row, text_of(&f->texts, site->nest));
+	for (size_t m = 0; m < sizeof(metrics); m++)
+		put_count(&row, both(&f->fact[i], metrics[m]));
+	return answer->row(answer->userdata, row.value, row.n);
+}
+
+static int tell_blocks(const struct blocks *b, const struct answer *answer)
+{
+	int r = answer->columns(
+		answer->userdata, block_columns, sizeof(block_columns) / sizeof(*block_columns));
+	uint32_t n = b->q.limit && b->q.limit < b->n ? b->q.limit : b->n;
+	for (uint32_t i = 0; i < n && r == 0; i++)
+		r = tell_block(b, b->order[i], answer);
+	return r;
+}
+
+/* --- the series ------------------------------------------------------------------------------- */
+
+static const struct answer_column series_columns[] = {
+	{"time", "Time", 0},
+	{"comm", "Thread", 0},
+	{"pid", "PID", 0},
+	{"tid", "TID", 0},
+	{"loaded", "Loaded GB/s", MPERF__UNIT__UNIT_RATIO},
+	{"stored", "Stored GB/s", MPERF__UNIT__UNIT_RATIO},
+	{"gflops", "GFLOP/s", MPERF__UNIT__UNIT_RATIO},
+	{"bytes_loaded", "Loaded", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_stored", "Stored", MPERF__UNIT__UNIT_BYTES},
+	{"span_ns", "Of", MPERF__UNIT__UNIT_NS},
+};
+
+static int tell_series_row(const struct blocks *b, const uint64_t *key, const struct series_row *s,
+	const struct answer *answer)
+{
+	struct row row = {.n = 0};
+	put_epoch(&row, key[3]);
+	put_who(&row, &b->facts, (uint32_t)key[2]);
+	put_rate(&row, s->loaded, s->span_ns);
+	put_rate(&row, s->stored, s->span_ns);
+	put_rate(&row, s->ops, s->span_ns);
+	put_count(&row, s->loaded);
+	put_count(&row, s->stored);
+	put_count(&row, s->span_ns);
+	return answer->row(answer->userdata, row.value, row.n);
+}
+
+static void add_to_series(const struct loop_facts *f, uint32_t i, struct series_row *s)
+{
+	const struct fact *fact = &f->fact[i];
+	s->loaded += both(fact, LOOP_BYTES_LOADED);
+	s->stored += both(fact, LOOP_BYTES_STORED);
+	s->ops += fp_ops(fact);
+	/* of regions themselves, it is that of their thread once more */
+	const char *name = text_of(&f->texts, f->site[f->keys.key[i].part[0] - 1].subprogram);
+	if (!name || !*name)
+		s->span_ns += both(fact, LOOP_SPAN_NS);
+}
+
+static int tell_series(struct blocks *b, const struct answer *answer)
+{
+	const struct loop_facts *f = &b->facts;
+	int r = answer->columns(
+		answer->userdata, series_columns, sizeof(series_columns) / sizeof(*series_columns));
+	uint32_t n_rows = 0;
+	for (uint32_t i = 0; i < b->n && r == 0 && (!b->q.limit || n_rows < b->q.limit); n_rows++) {
+		const uint64_t *key = f->keys.key[b->order[i]].part;
+		struct series_row s = {0};
+		uint32_t first = i;
+		for (; i < b->n; i++) {
+			const uint64_t *next = f->keys.key[b->order[i]].part;
+			if (next[3] != key[3] || next[2] != key[2])
+				break;
+			add_to_series(f, b->order[i], &s);
+		}
+		r = tell_series_row(b, f->keys.key[b->order[first]].part, &s, answer);
+	}
+	return r;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void blocks_free(struct blocks *b)
+{
+	loop_facts_clear(&b->facts);
+	free(b->order);
+	free(b);
+}
+DEFINE_CLEANUP(struct blocks *, blocks_free)
+
+static struct blocks *blocks_new(const struct blocks_question *question)
+{
+	static const struct query_filter everything = {0};
+	struct blocks *b = calloc(1, sizeof(*b));
+	if (!b)
+		return NULL;
+	b->q = *question;
+	b->facts.filter = question->filter ? question->filter : &everything;
+	b->facts.by_thread = true;
+	b->facts.by_region = !question->series;
+	b->facts.epoch_ns = question->every_ns;
+	const struct query_question plain = {.by = QUERY_BY_THREAD, .filter = b->facts.filter};
+	provenance_expect(&b->facts.provenance, &plain);
+	return b;
+}
+
+static int tell(struct blocks *b, const struct answer *answer)
+{
+	loop_facts_scale(&b->facts);
+	int r = sort(b);
+	if (r == 0)
+		r = b->q.series ? tell_series(b, answer) : tell_blocks(b, answer);
+	return r == 0 ? provenance_tell(&b->facts.provenance, &b->facts.texts, answer) : r;
+}
+
+static int ask(sqlite3 *const *db, struct query_source *source, size_t n,
+	const struct blocks_question *question, const struct answer *answer,
+	struct query_error *ret_error)
+{
+	_cleanup_(blocks_freep) struct blocks *b = blocks_new(question);
+	if (!b)
+		return -ENOMEM;
+	const struct source_reader reader = {&b->facts, loop_facts_add_segment, loop_facts_keep,
+		loop_facts_take_back, &b->facts.provenance};
+	int r = db ? sources_read_open(&reader, db, n, ret_error)
+		   : sources_read(&reader, source, n, ret_error);
+	return r == 0 ? tell(b, answer) : r;
+}
+
+int query_blocks(sqlite3 *db, const struct blocks_question *question, const struct answer *answer,
+	struct query_error *ret_error)
+{
+	return ask(&db, NULL, 1, question, answer, ret_error);
+}
+
+int query_store_blocks(struct query_source *source, size_t n_sources,
+	const struct blocks_question *question, const struct answer *answer,
+	struct query_error *ret_error)
+{
+	return ask(NULL, source, n_sources, question, answer, ret_error);
+}
+
+int query_blocks_output(const struct loop_output *file, const struct blocks_question *question,
+	const struct answer *answer, struct query_error *ret_error)
+{
+	_cleanup_(blocks_freep) struct blocks *b = blocks_new(question);
+	if (!b)
+		return -ENOMEM;
+	int r = loop_facts_add_file(&b->facts, file, ret_error);
+	return r == 0 ? tell(b, answer) : r;
+}

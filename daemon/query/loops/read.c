@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The three tables of loops in a segment: sites into facts' sites, metrics into values, counts into
+ * sums. A count's key must rise from row to row in the order of the table, so a file that sends the
+ * reader in circles is found out.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/query/load_private.h"
+#include "daemon/query/loops/facts.h"
+
+#define METRIC_IDS_MAX 4096 /* we write a hundred */
+
+struct count_row {
+	int64_t part[5]; /* window, task, loop, region, metric */
+	int64_t value;
+};
+
+/* --- sites ------------------------------------------------------------------------------------ */
+
+static const char *column_text(const struct cursor *c, int column)
+{
+	const char *t = (const char *)sqlite3_column_text(c->statement, column);
+	return t ? t : "";
+}
+
+static void column_hex(const struct cursor *c, int column, char ret_hex[static 2 * 64 + 1])
+{
+	const uint8_t *blob = sqlite3_column_blob(c->statement, column);
+	int n = blob ? sqlite3_column_bytes(c->statement, column) : 0;
+	n = n > 64 ? 64 : n;
+	for (int i = 0; i < n; i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", blob[i]);
+	ret_hex[2 * n] = '\0';
+}
+
+/* The site that this file calls so; 0 none. 0, -errno. */
+static int site_by_id(struct loop_facts *f, int64_t id, uint32_t *ret_site)
+{
+	uint32_t i, n = f->site_ids.n_keys;
+	const struct key key = {{(uint64_t)id}};
+	int r = key_get(&f->site_ids, &key, &i);
+	if (r != 0)
+		return r == KEY_TABLE_FULL ? -EOVERFLOW : r;
+	r = array_grow(&f->site_of_id, &f->size_ids, i + 1, sizeof(*f->site_of_id));
+	if (r == 0)
+		*ret_site = i < n ? f->site_of_id[i] : 0;
+	return r;
+}
+
+static int set_site_of_id(struct loop_facts *f, int64_t id, uint32_t site)
+{
+	uint32_t before, i;
+	int r = site_by_id(f, id, &before);
+	if (r != 0)
+		return r;
+	(void)key_get(&f->site_ids, &(struct key){{(uint64_t)id}}, &i);
+	f->site_of_id[i] = site;
+	return 0;
+}
+
+static int take_site(struct loop_facts *f, const struct cursor *c)
+{
+	char build_id[2 * 64 + 1];
+	uint32_t parent = 0, site;
+	int64_t kind = cursor_integer(c, 1), around = cursor_integer(c, 8);
+	if (kind < LOOP_SITE_LOOP || kind > LOOP_SITE_BLOCK)
+		return 0; /* of a later version */
+	int r = around > 0 ? site_by_id(f, around, &parent) : 0;
+	if (r != 0)
+		return r;
+	if (parent && f->site[parent - 1].depth >= LOOP_DEPTH_MAX)
+		return query_fail_damaged(&f->loaded, "its loops are nested without end");
+	column_hex(c, 2, build_id);
+	const struct fact_site_key key = {
+		.kind = (uint8_t)kind,
+		.flags = (uint8_t)cursor_integer(c, 10),
+		.subprogram = column_text(c, 3),
+		.source = column_text(c, 4),
+		.nest = column_text(c, 6),
+		.inlined_at = column_text(c, 7),
+		.build_id = build_id,
+		.line = cursor_id(c, 5, INT32_MAX),
+		.line_last = cursor_id(c, 9, INT32_MAX),
+		.parent = parent,
+	};
+	r = loop_facts_site(f, &key, &site);
+	return r == 0 ? set_site_of_id(f, cursor_integer(c, 0), site) : r;
+}
+
+static int read_sites(struct loop_facts *f)
+{
+	struct cursor c;
+	for (uint32_t i = 0; i < f->site_keys.n_keys; i++)
+		f->site[i].here = false;
+	int r = cursor_open(&c, &f->loaded,
+		"SELECT id, kind, build_id, subprogram, source, line, nest, inlined_at, parent, "
+		"line_last, flags FROM loop_site ORDER BY id");
+	while (r == 0 && (r = cursor_next(&c)) == 0)
+		r = take_site(f, &c);
+	cursor_close(&c);
+	return r == CURSOR_END ? 0 : r;
+}
+
+/* --- counts ----------------------------------------------------------------------------------- */
+
+/* The value of an event that was granted, whose name the store has; 0: it is none, or there are too
+ * many. */
+static int value_of_granted(struct loop_facts *f, const char *name, uint16_t *ret_value)
+{
+	size_t n = strlen(LOOP_GRANTED_PREFIX);
+	uint32_t text;
+	unsigned i = 0;
+	if (strncmp(name, LOOP_GRANTED_PREFIX, n) != 0 || !name[n])
+		return 0;
+	int r = text_get(&f->texts, name + n, &text);
+	if (r != 0)
+		return r == KEY_TABLE_FULL ? -EOVERFLOW : r;
+	while (i < f->n_granted && f->granted[i] != text)
+		i++;
+	if (i == MPERF_GRANTS_MAX) {
+		f->granted_left_out = true;
+		return 0;
+	}
+	f->granted[i] = text;
+	f->n_granted = i == f->n_granted ? i + 1 : f->n_granted;
+	*ret_value = (uint16_t)LOOP_VALUE(LOOP_GRANTED + i, false);
+	return 0;
+}
+
+/* Which of our values each metric's id stands for; 0 one that we do not know. */
+static int read_metrics(struct loop_facts *f, uint16_t value[static METRIC_IDS_MAX])
+{
+	struct cursor c;
+	int r = cursor_open(&c, &f->loaded, "SELECT id, name FROM loop_metric ORDER BY id");
+	while (r == 0 && (r = cursor_next(&c)) == 0) {
+		uint32_t id = cursor_id(&c, 0, METRIC_IDS_MAX - 1);
+		if (!id)
+			continue;
+		value[id] = (uint16_t)loop_value_find(column_text(&c, 1));
+		if (value[id] == 0)
+			r = value_of_granted(f, column_text(&c, 1), &value[id]);
+	}
+	cursor_close(&c);
+	return r == CURSOR_END ? 0 : r;
+}
+
+static bool rises(const struct count_row *before, const struct count_row *row)
+{
+	for (int i = 0; i < 5; i++)
+		if (row->part[i] != before->part[i])
+			return row->part[i] > before->part[i];
+	return false;
+}
+
+static uint64_t epoch_of(const struct loop_facts *f, int64_t window)
+{
+	if (f->epoch_ns == 0 || window <= 0 || window > f->loaded.n_windows)
+		return 0;
+	int64_t realtime_ns = f->loaded.window[window].realtime_ns;
+	return realtime_ns > 0 ? (uint64_t)realtime_ns / f->epoch_ns * f->epoch_ns : 0;
+}
+
+static int who_of(struct loop_facts *f, uint32_t task, uint32_t *ret_who)
+{
+	*ret_who = 0;
+	return f->by_thread ? loop_facts_task(f, task, ret_who) : 0;
+}
+
+static int add_count(struct loop_facts *f, const struct count_row *row, unsigned value)
+{
+	uint32_t site, region = 0, who, task = 0;
+	struct fact *fact;
+	if (row->part[1] > 0 && row->part[1] <= f->loaded.n_tasks)
+		task = (uint32_t)row->part[1];
+	int r = site_by_id(f, row->part[2], &site);
+	if (r == 0 && row->part[3] > 0)
+		r = site_by_id(f, row->part[3], &region);
+	if (r == 0)
+		r = who_of(f, task, &who);
+	if (r != 0)
+		return r;
+	if (site == 0)
+		return query_fail_damaged(&f->loaded, "a count belongs to no loop");
+	if (task)
+		f->counts[f->loaded.task[task].process] = true;
+	const struct key key =
+		FACT_KEY(site, f->by_region ? region : 0, who, epoch_of(f, row->part[0]));
+	r = loop_facts_get(f, &key, &fact);
+	if (r == 0)
+		loop_facts_add(fact, value, (uint64_t)row->value);
+	return r;
+}
+
+static int take_count(struct loop_facts *f, const struct row_filter *filter,
+	const struct count_row *row, const uint16_t *value)
+{
+	const struct loaded *l = &f->loaded;
+	int64_t window = row->part[0], task = row->part[1], metric = row->part[4];
+	if (row->value < 0)
+		return query_fail_damaged(l, "a loop's count is negative");
+	if (window <= 0 || window > l->n_windows || !l->window[window].known ||
+		!l->window[window].wanted)
+		return 0;
+	if (!filter->task[task > 0 && task <= l->n_tasks ? task : 0])
+		return 0;
+	if (metric <= 0 || metric >= METRIC_IDS_MAX || value[metric] == 0)
+		return 0;
+	return add_count(f, row, value[metric]);
+}
+
+static int read_counts(struct loop_facts *f, const struct row_filter *filter)
+{
+	uint16_t value[METRIC_IDS_MAX] = {0};
+	struct count_row before = {{INT64_MIN}, 0}, row;
+	struct cursor c;
+	int r = read_metrics(f, value);
+	if (r == 0)
+		r = cursor_open(&c, &f->loaded,
+			"SELECT window, task, loop, region, metric, value FROM loop_count "
+			"ORDER BY window, task, loop, region, metric");
+	if (r != 0)
+		return r;
+	c.ties = true;
+	while (r == 0 && (r = cursor_next(&c)) == 0) {
+		for (int i = 0; i < 5; i++)
+			row.part[i] = cursor_integer(&c, i);
+		row.value = cursor_integer(&c, 5);
+		if (!rises(&before, &row))
+			r = query_fail_damaged(&f->loaded, "its rows are out of order");
+		else
+			r = take_count(f, filter, &row, value);
+		before = row;
+	}
+	cursor_close(&c);
+	return r == CURSOR_END ? 0 : r;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+/* Does it have a selected row? If not, its samples are not used here. */
+static bool any_counts(const struct loop_facts *f)
+{
+	for (uint32_t i = 0; i <= f->loaded.n_tasks; i++)
+		if (f->counts[i])
+			return true;
+	return false;
+}
+
+static int add(struct loop_facts *f, struct row_filter *filter)
+{
+	struct scan_notes notes = {0};
+	f->counts = calloc((size_t)f->loaded.n_tasks + 1, sizeof(*f->counts));
+	if (!f->counts)
+		return -ENOMEM;
+	int r = filter_make(filter, &f->loaded, f->filter);
+	if (r == 0)
+		r = read_sites(f);
+	if (r == 0)
+		r = read_counts(f, filter);
+	if (r == 0 && f->samples && any_counts(f))
+		r = loop_facts_add_samples(f, filter, &notes);
+	return r == 0 ? provenance_segment(&f->provenance, &f->loaded, filter, &notes) : r;
+}
+
+static void forget_source(struct loop_facts *f)
+{
+	loaded_clear(&f->loaded);
+	key_table_clear(&f->site_ids);
+	free(f->site_of_id);
+	free(f->counts);
+	free(f->frame_site);
+	f->site_of_id = f->frame_site = NULL;
+	f->counts = NULL;
+	f->size_ids = 0;
+}
+
+int loop_facts_add_segment(
+	void *facts, sqlite3 *db, const struct query_source *source, struct query_error *ret_error)
+{
+	struct loop_facts *f = facts;
+	struct row_filter filter = {0};
+	const struct load_wish wish = {
+		.places = f->samples,
+		.loops = true,
+		.filter = f->filter,
+		.since_ns = source->since_ns,
+		.until_ns = source->until_ns,
+	};
+	int r = load_segment(&f->loaded, db, &f->texts, &wish, ret_error);
+	if (r == 0)
+		r = add(f, &filter);
+	if (r == -EOVERFLOW)
+		r = query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"narrow it with --since, --until or --pid",
+			"more loops counted than one answer can hold");
+	filter_clear(&filter);
+	forget_source(f);
+	return r;
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * From sums to figures.
+ *
+ * A loop's own counts are without the loops inside; what is shown of it is with them, since time is
+ * taken where a nest begins and ends. Time is what the program measured at the outermost loop of a
+ * nest, where the entries that it timed stand for those that it did not. A loop inside has the CPU
+ * time of the process's samples in its lines; where these are few, its share of the instructions
+ * that the nest counted. A figure that has neither is absent.
+ *
+ * Counting slows what it counts. With A accesses, I instructions and U updates of counters, each of
+ * which loads and stores, Examem takes
+ *
+ *      OMAF = A / I
+ *      NMAF = (2 U + A) / (2 U + I)
+ *      MF = NMAF / OMAF
+ *      CF = (I + U MF) / I
+ *
+ * and the bandwidth without counting to be CF times the one that was reached. A, I and U are
+ * counted, bytes too, and the time is measured as said above; that counting slows a loop by its
+ * share of instructions is Examem's estimate. I is of LLVM IR, as the pass sees it.
+ * Source: Examem, section III.G, equations 1 to 5.
+ *
+ * The cost of counting is another estimate: as many updates and looks at the clock as were counted,
+ * each for as long as it takes on the machine that answers.
+ */
+#include "daemon/query/loops/roofline.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/memory.h"
+
+/* A time of fewer samples is told by its share of a nest that was measured, if it is in one: its
+ * standard error would be above a third. */
+#define SAMPLES_MIN 10
+
+static int find(const char *const *names, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+int roofline_by_parse(const char *name)
+{
+	static const char *const names[N_ROOFLINE_BY] = {"loop", "function", "region", "thread"};
+	return find(names, N_ROOFLINE_BY, name);
+}
+
+int roofline_ops_parse(const char *name)
+{
+	static const char *const names[N_ROOFLINE_OPS] = {"fp", "int", "sp", "dp"};
+	return find(names, N_ROOFLINE_OPS, name);
+}
+
+enum tier roofline_coarsest(const struct roofline_question *question)
+{
+	const struct query_filter *f = question->filter;
+	if (question->by == ROOFLINE_THREAD)
+		return TIER_WINDOW;
+	return f && f->n_pids > 0 ? TIER_MINUTE : TIER_HOUR;
+}
+
+/* --- figures ---------------------------------------------------------------------------------- */
+
+double roof_correction(double accesses, double instructions, double updates)
+{
+	if (instructions <= 0 || updates <= 0 || accesses <= 0)
+		return 1 + (instructions > 0 && updates > 0 ? updates / instructions : 0);
+	double before = accesses / instructions;
+	double after = (2 * updates + accesses) / (2 * updates + instructions);
+	return (instructions + updates * (after / before)) / instructions;
+}
+
+static double ratio(double part, double whole)
+{
+	return whole > 0 ? part / whole : -1;
+}
+
+/* Of the time. Samples come by chance. Of nests each look at the clock may be off by what it costs;
+ * where some entries stand for others, they are taken to differ as much as they are long. */
+static double error_of(const struct roof_sums *s, const struct roof_time *time, double clock_ns)
+{
+	double timed = s->value[LOOP_TIMED_ENTRIES];
+	if (timed <= 0)
+		timed = s->value[LOOP_ENTRIES]; /* regions are timed each time */
+	if (time->clock == ROOF_SAMPLED)
+		return s->samples > 0 ? 1 / sqrt((double)s->samples) : -1;
+	if (time->clock != ROOF_MEASURED || timed <= 0 || time->ns <= 0)
+		return -1;
+	double looks = clock_ns / (time->ns / fmax(s->value[LOOP_ENTRIES], timed));
+	double chosen = timed < s->value[LOOP_ENTRIES] ? 1 / sqrt(timed) : 0;
+	return hypot(looks, chosen);
+}
+
+struct roof_figures roof_figures_of(const struct roof_sums *s, const struct roof_time *time,
+	enum roofline_ops ops, const struct roof_costs *costs)
+{
+	const double *v = s->value;
+	double updates = v[LOOP_UPDATES], instructions = v[LOOP_INSTRUCTIONS];
+	struct roof_figures f = {
+		.clock = time->clock,
+		.time_ns = time->clock == ROOF_NO_CLOCK ? -1 : time->ns,
+		.ops = roof_ops(s, ops),
+		.bytes = v[LOOP_BYTES_LOADED] + v[LOOP_BYTES_STORED],
+		.lanes = ratio(v[LOOP_LANES_ACTIVE], v[LOOP_LANES_ISSUED]),
+		.error = error_of(s, time, costs->clock_ns),
+	};
+	f.cost = ratio(updates * costs->update_ns + 2 * costs->clock_ns * v[LOOP_TIMED_ENTRIES],
+		f.time_ns);
+	f.ops_per_byte = ratio(f.ops, f.bytes);
+	f.ops_per_ns = ratio(f.ops, f.time_ns);
+	f.bytes_per_ns = ratio(f.bytes, f.time_ns);
+	double correction = roof_correction(v[LOOP_LOADS] + v[LOOP_STORES], instructions, updates);
+	f.bytes_per_ns_corrected = f.bytes_per_ns < 0 ? -1 : f.bytes_per_ns * correction;
+	return f;
+}
+
+/* --- sums ------------------------------------------------------------------------------------- */
+
+/* Metrics that are a loop's or region's own, whatever is inside. */
+static bool is_own(unsigned metric)
+{
+	return metric == LOOP_ENTRIES || metric == LOOP_ITERATIONS ||
+	       metric == LOOP_TIMED_ENTRIES || metric == LOOP_TIME_NS ||
+	       metric == LOOP_COUNTED_ENTRIES || metric >= LOOP_METRICS_OF_PROGRAMS;
+}
+
+static void add_fact(struct roof_sums *to, const struct fact *fact, bool own)
+{
+	for (unsigned metric = 1; metric < N_LOOP_METRICS; metric++) {
+		if (is_own(metric) && !own)
+			continue;
+		to->value[metric] += (double)fact->value[LOOP_VALUE(metric, false)] +
+				     (double)fact->value[LOOP_VALUE(metric, true)];
+	}
+	to->modelled_bytes += (double)fact->value[LOOP_VALUE(LOOP_BYTES_LOADED, true)] +
+			      (double)fact->value[LOOP_VALUE(LOOP_BYTES_STORED, true)];
+	to->sampled_ns += fact->sampled_ns;
+	to->cycles += fact->cycles;
+	to->instructions += fact->instructions;
+	to->samples += fact->samples;
+}
+
+static void add_sums(struct roof_sums *to, const struct roof_sums *from)
+{
+	for (unsigned metric = 1; metric < N_LOOP_METRICS; metric++)
+		to->value[metric] += from->value[metric];
+	to->modelled_bytes += from->modelled_bytes;
+	to->sampled_ns += from->sampled_ns;
+	to->cycles += from->cycles;
+	to->instructions += from->instructions;
+	to->samples += from->samples;
+	to->n_scarce += from->n_scarce;
+}
+
+/* The site whose own counts these are: a block's are those of the loop or function around it. */
+static uint32_t owner(const struct loop_facts *f, uint32_t site)
+{
+	while (site != 0 && f->site[site - 1].kind == LOOP_SITE_BLOCK)
+		site = f->site[site - 1].parent;
+	return site;
+}
+
+static bool is_region(const struct loop_facts *f, uint32_t site)
+{
+	return site != 0 && f->site[site - 1].kind == LOOP_SITE_REGION;
+}
+
+static bool is_block(const struct loop_facts *f, uint32_t site)
+{
+	return site != 0 && f->site[site - 1].kind == LOOP_SITE_BLOCK;
+}
+
+/* What stands for no region; 0 if nothing does. */
+static uint32_t outside(const struct loop_facts *f)
+{
+	for (uint32_t i = 0; i < f->site_keys.n_keys; i++) {
+		const char *name = text_of(&f->texts, f->site[i].subprogram);
+		if (f->site[i].kind == LOOP_SITE_REGION && name && !*name)
+			return i + 1;
+	}
+	return 0;
+}
+
+/* The group that a fact's counts belong to; 0 none. */
+static uint32_t group_of(const struct roofline *r, const struct key *key, uint32_t no_region)
+{
+	const struct loop_facts *f = &r->facts;
+	uint32_t site = (uint32_t)key->part[0], region = (uint32_t)key->part[1];
+	if (r->q.by == ROOFLINE_THREAD)
+		return (uint32_t)key->part[2];
+	if (r->q.by != ROOFLINE_REGION)
+		return is_region(f, site) ? 0 : owner(f, site);
+	if (region == FACT_ANY_REGION)
+		return 0;
+	return is_region(f, site) ? site : region ? region : no_region;
+}
+
+static void sum_self(struct roofline *r)
+{
+	const struct loop_facts *f = &r->facts;
+	uint32_t no_region = outside(f);
+	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
+		uint32_t group = group_of(r, &f->keys.key[i], no_region);
+		if (group == 0)
+			continue;
+		uint32_t site = (uint32_t)f->keys.key[i].part[0];
+		/* how often a loop was entered says nothing of the region that it is in, and a
+		 * block's entries nothing of its loop; a region's time is its thread's once more */
+		bool own = r->q.by == ROOFLINE_REGION ? is_region(f, site)
+			   : is_region(f, site)       ? site == no_region
+						      : !is_block(f, site);
+		add_fact(&r->self[group - 1], &f->fact[i], own);
+		bool is_function = f->keys.key[i].part[0] != 0 &&
+				   f->site[f->keys.key[i].part[0] - 1].kind == LOOP_SITE_FUNCTION;
+		r->self[group - 1].n_scarce += is_function && loop_facts_is_scarce(f, i);
+	}
+}
+
+/* Parents have lower numbers than what is in them. */
+static void sum_total(struct roofline *r)
+{
+	const struct loop_facts *f = &r->facts;
+	for (uint32_t i = 0; i < r->n_groups; i++)
+		r->total[i] = r->self[i];
+	if (r->q.by == ROOFLINE_THREAD)
+		return;
+	for (uint32_t i = r->n_groups; i > 0; i--) {
+		uint32_t parent = f->site[i - 1].parent;
+		if (parent != 0 && parent < i)
+			add_sums(&r->total[parent - 1], &r->total[i - 1]);
+	}
+	for (uint32_t i = 0; i < r->n_groups; i++)
+		for (unsigned metric = 1; metric < N_LOOP_METRICS; metric++)
+			if (is_own(metric))
+				r->total[i].value[metric] = r->self[i].value[metric];
+}
+
+/* Where 1 in N entries of a region was counted, the others are taken to be alike. */
+static void scale_region(struct roof_sums *s)
+{
+	double all = s->value[LOOP_ENTRIES], counted = s->value[LOOP_COUNTED_ENTRIES];
+	if (counted <= 0 || counted >= all)
+		return;
+	for (unsigned metric = 1; metric < N_LOOP_METRICS; metric++)
+		if (!is_own(metric))
+			s->value[metric] *= all / counted;
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+/* The loop around it whose time was measured, or itself; -1: there is none. */
+static int64_t measured_nest(const struct roofline *r, uint32_t group)
+{
+	const struct loop_facts *f = &r->facts;
+	for (unsigned depth = 0; depth < LOOP_DEPTH_MAX; depth++) {
+		uint32_t parent = f->site[group].parent;
+		if (r->self[group].value[LOOP_TIME_NS] > 0)
+			return group;
+		if (parent == 0 || f->site[parent - 1].kind != LOOP_SITE_LOOP)
+			return -1;
+		group = parent - 1;
+	}
+	return -1;
+}
+
+static struct roof_time time_of_loop(const struct roofline *r, uint32_t group)
+{
+	const struct roof_sums *total = &r->total[group];
+	int64_t nest = measured_nest(r, group);
+	if (nest == group)
+		return (struct roof_time){ROOF_MEASURED, r->self[group].value[LOOP_TIME_NS]};
+	if (nest >= 0 && total->samples < SAMPLES_MIN) {
+		double share = ratio(
+			total->value[LOOP_INSTRUCTIONS], r->total[nest].value[LOOP_INSTRUCTIONS]);
+		if (share >= 0)
+			return (struct roof_time){
+				ROOF_SHARED, share * r->self[nest].value[LOOP_TIME_NS]};
+	}
+	return total->samples > 0 ? (struct roof_time){ROOF_SAMPLED, total->sampled_ns}
+				  : (struct roof_time){ROOF_NO_CLOCK, -1};
+}
+
+static struct roof_time time_of(const struct roofline *r, uint32_t group)
+{
+	const double *own = r->self[group].value;
+	const struct roof_sums *total = &r->total[group];
+	switch (r->q.by) {
+	case ROOFLINE_LOOP:
+		return time_of_loop(r, group);
+	case ROOFLINE_REGION:
+		if (own[LOOP_ENTRIES] > 0)
+			return (struct roof_time){ROOF_MEASURED, own[LOOP_TIME_NS]};
+		return (struct roof_time){ROOF_NO_CLOCK, -1};
+	case ROOFLINE_THREAD:
+		if (own[LOOP_SPAN_NS] > 0)
+			return (struct roof_time){ROOF_SPAN, own[LOOP_SPAN_NS]};
+		break;
+	default:
+		break;
+	}
+	return total->samples > 0 ? (struct roof_time){ROOF_SAMPLED, total->sampled_ns}
+				  : (struct roof_time){ROOF_NO_CLOCK, -1};
+}
+
+static bool is_wanted(const struct roofline *r, uint32_t group)
+{
+	static const uint8_t kinds[] = {
+		[ROOFLINE_LOOP] = LOOP_SITE_LOOP,
+		[ROOFLINE_FUNCTION] = LOOP_SITE_FUNCTION,
+		[ROOFLINE_REGION] = LOOP_SITE_REGION,
+	};
+	const double *v = r->total[group].value;
+	if (r->q.by != ROOFLINE_THREAD && r->facts.site[group].kind != kinds[r->q.by])
+		return false;
+	return v[LOOP_INSTRUCTIONS] > 0 || v[LOOP_ENTRIES] > 0 || v[LOOP_ITERATIONS] > 0 ||
+	       v[LOOP_TIME_NS] > 0;
+}
+
+static int compare(const void *a, const void *b, void *userdata)
+{
+	const struct roof_row *x = a, *y = b;
+	const struct roofline *r = userdata;
+	if (x->f.time_ns != y->f.time_ns)
+		return x->f.time_ns < y->f.time_ns ? 1 : -1;
+	double i = r->total[x->group].value[LOOP_INSTRUCTIONS];
+	double j = r->total[y->group].value[LOOP_INSTRUCTIONS];
+	if (i != j)
+		return i < j ? 1 : -1;
+	return (x->group > y->group) - (x->group < y->group);
+}
+
+/* Of a loop that ran, and of which no entry counted, nothing is known but its time. */
+static void forget_counts(struct roof_figures *f)
+{
+	f->ops = f->bytes = f->ops_per_ns = f->bytes_per_ns = f->bytes_per_ns_corrected =
+		f->ops_per_byte = f->lanes = f->cost = f->error = -1;
+}
+
+static int make_rows(struct roofline *r)
+{
+	r->row = calloc((size_t)r->n_groups + 1, sizeof(*r->row));
+	if (!r->row)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		if (!is_wanted(r, i))
+			continue;
+		if (r->q.by == ROOFLINE_REGION)
+			scale_region(&r->total[i]);
+		struct roof_time time = time_of(r, i);
+		r->any_sampled |= time.clock == ROOF_SAMPLED;
+		r->any_measured |= time.clock == ROOF_MEASURED;
+		r->any_shared |= time.clock == ROOF_SHARED;
+		struct roof_figures figures =
+			roof_figures_of(&r->total[i], &time, r->q.ops, &r->costs);
+		struct roof_share share = roof_share_of(r, i);
+		if (share.entries > 0 && share.counted == 0)
+			forget_counts(&figures);
+		r->row[r->n_rows++] = (struct roof_row){
+			.group = i,
+			.f = figures,
+			.self_ns = r->facts.sampled_ns > 0 && r->q.by != ROOFLINE_REGION
+					   ? r->self[i].sampled_ns
+					   : -1,
+		};
+	}
+	qsort_r(r->row, r->n_rows, sizeof(*r->row), compare, r);
+	if (r->q.limit > 0 && r->n_rows > r->q.limit)
+		r->n_rows = r->q.limit;
+	return 0;
+}
+
+/* The time for which the counts of all threads gathered. */
+static double span_of(const struct loop_facts *f)
+{
+	double span_ns = 0;
+	uint32_t no_region = outside(f);
+	for (uint32_t i = 0; i < f->keys.n_keys; i++)
+		if (no_region && f->keys.key[i].part[0] == no_region)
+			span_ns += (double)f->fact[i].value[LOOP_VALUE(LOOP_SPAN_NS, false)];
+	return span_ns;
+}
+
+static int work_out(struct roofline *r, const struct answer *answer)
+{
+	const struct loop_facts *f = &r->facts;
+	r->n_groups = r->q.by == ROOFLINE_THREAD ? f->who_keys.n_keys : f->site_keys.n_keys;
+	r->self = calloc((size_t)r->n_groups + 1, sizeof(*r->self));
+	r->total = calloc((size_t)r->n_groups + 1, sizeof(*r->total));
+	if (!r->self || !r->total)
+		return -ENOMEM;
+	loop_facts_scale(&r->facts);
+	sum_self(r);
+	sum_total(r);
+	r->whole_ns[ROOF_SAMPLED] = f->sampled_ns;
+	r->whole_ns[ROOF_MEASURED] = r->whole_ns[ROOF_SPAN] = r->whole_ns[ROOF_SHARED] = span_of(f);
+	r->costs = roof_costs_measure();
+	int outcome = make_rows(r);
+	return outcome == 0 ? roofline_tell(r, answer) : outcome;
+}
+
+static void roofline_free(struct roofline *r)
+{
+	loop_facts_clear(&r->facts);
+	free(r->self);
+	free(r->total);
+	free(r->row);
+	free(r);
+}
+DEFINE_CLEANUP(struct roofline *, roofline_free)
+
+static struct roofline *roofline_new(const struct roofline_question *question)
+{
+	static const struct query_filter everything = {0};
+	struct roofline *r = calloc(1, sizeof(*r));
+	if (!r)
+		return NULL;
+	r->q = *question;
+	r->facts.filter = question->filter ? question->filter : &everything;
+	r->facts.by_thread = question->by == ROOFLINE_THREAD;
+	r->facts.by_region = question->by == ROOFLINE_REGION;
+	r->facts.samples = true;
+	const struct query_question plain = {.by = QUERY_BY_FUNCTION, .filter = r->facts.filter};
+	provenance_expect(&r->facts.provenance, &plain);
+	return r;
+}
+
+static int ask(sqlite3 *const *db, struct query_source *source, size_t n,
+	const struct roofline_question *question, const struct answer *answer,
+	struct query_error *ret_error)
+{
+	_cleanup_(roofline_freep) struct roofline *r = roofline_new(question);
+	if (!r)
+		return -ENOMEM;
+	const struct source_reader reader = {&r->facts, loop_facts_add_segment, loop_facts_keep,
+		loop_facts_take_back, &r->facts.provenance};
+	int outcome = db ? sources_read_open(&reader, db, n, ret_error)
+			 : sources_read(&reader, source, n, ret_error);
+	return outcome == 0 ? work_out(r, answer) : outcome;
+}
+
+int query_roofline(sqlite3 *db, const struct roofline_question *question,
+	const struct answer *answer, struct query_error *ret_error)
+{
+	return ask(&db, NULL, 1, question, answer, ret_error);
+}
+
+int query_store_roofline(struct query_source *source, size_t n_sources,
+	const struct roofline_question *question, const struct answer *answer,
+	struct query_error *ret_error)
+{
+	return ask(NULL, source, n_sources, question, answer, ret_error);
+}
+
+int query_roofline_output(const struct loop_output *file, const struct roofline_question *question,
+	const struct answer *answer, struct query_error *ret_error)
+{
+	_cleanup_(roofline_freep) struct roofline *r = roofline_new(question);
+	if (!r)
+		return -ENOMEM;
+	int outcome = loop_facts_add_file(&r->facts, file, ret_error);
+	return outcome == 0 ? work_out(r, answer) : outcome;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Roofline: the performance that loops reached, as rows for a roofline model
+ *
+ * roofline.c computes figures from sums. A rate is relative to thread time: what one thread reached
+ * on average. Bandwidth is what the program's loads and stores asked for, not what came from
+ * memory.
+ */
+
+#include "daemon/query/loops/facts.h"
+
+enum roofline_by {
+	ROOFLINE_LOOP,
+	ROOFLINE_FUNCTION,
+	ROOFLINE_REGION,
+	ROOFLINE_THREAD,
+	N_ROOFLINE_BY
+};
+enum roofline_ops { ROOFLINE_FP, ROOFLINE_INT, ROOFLINE_SP, ROOFLINE_DP, N_ROOFLINE_OPS };
+
+/* -1 if there is no such name. */
+int roofline_by_parse(const char *name);
+int roofline_ops_parse(const char *name);
+
+struct roofline_question {
+	enum roofline_by by;
+	enum roofline_ops ops;
+	uint32_t limit; /* rows; 0: all */
+	const struct query_filter *filter;
+};
+
+/* The coarsest tier that can answer. */
+enum tier roofline_coarsest(const struct roofline_question *question);
+
+/* Rows by falling time. 0, QUERY_FAILED with *ret_error, a callback's value, -errno. */
+int query_roofline(sqlite3 *db, const struct roofline_question *question,
+	const struct answer *answer, struct query_error *ret_error);
+int query_store_roofline(struct query_source *source, size_t n_sources,
+	const struct roofline_question *question, const struct answer *answer,
+	struct query_error *ret_error);
+/* For a file written for MPERF_OUTPUT, in memory. */
+int query_roofline_output(const struct loop_output *file, const struct roofline_question *question,
+	const struct answer *answer, struct query_error *ret_error);
+
+/* --- for its parts and tests ------------------------------------------------------------------ */
+
+/* Sums of one loop, function, region or thread; plain and modelled together. */
+struct roof_sums {
+	double value[N_LOOP_METRICS];
+	double modelled_bytes;
+	double sampled_ns;
+	double cycles, instructions; /* hardware counts, if samples had them */
+	uint64_t samples;
+	/* of regions and threads: functions that counted at most once in it */
+	uint32_t n_scarce;
+};
+
+enum roof_clock {
+	ROOF_NO_CLOCK,
+	ROOF_MEASURED,
+	ROOF_SAMPLED,
+	ROOF_SPAN,
+	/* part of the measured time of the surrounding nest, by counted instructions */
+	ROOF_SHARED,
+	N_ROOF_CLOCKS
+};
+
+/* The cost of counting, ns. */
+struct roof_costs {
+	double update_ns; /* of a counter, independent of the previous update */
+	double clock_ns;  /* a clock read */
+};
+/* Measures them on this machine, in less than a millisecond. */
+struct roof_costs roof_costs_measure(void);
+
+/* Figures computed from sums. Negative: not known. */
+struct roof_figures {
+	enum roof_clock clock;
+	double time_ns, ops, bytes;
+	double ops_per_ns, bytes_per_ns, bytes_per_ns_corrected;
+	double ops_per_byte, lanes;
+	double cost;  /* share of the time, estimated */
+	double error; /* of the time, and so of all rates: a standard error, as a share */
+};
+struct roof_time {
+	enum roof_clock clock;
+	double ns;
+};
+struct roof_figures roof_figures_of(const struct roof_sums *s, const struct roof_time *time,
+	enum roofline_ops ops, const struct roof_costs *costs);
+
+double roof_ops(const struct roof_sums *s, enum roofline_ops ops);
+
+/* Equations 1 to 5 of Examem: the slowdown by counting, estimated from counted instructions; 1 if
+ * not known. */
+double roof_correction(double accesses, double instructions, double updates);
+
+struct roof_row {
+	uint32_t group; /* index of the site or thread */
+	struct roof_figures f;
+	double self_ns; /* of samples in its own lines; negative: not known */
+};
+
+struct roofline {
+	struct roofline_question q;
+	struct loop_facts facts;
+	struct roof_sums *self, *total; /* by group */
+	uint32_t n_groups;
+	struct roof_row *row;
+	uint32_t n_rows;
+	/* the total for shares: the CPU time of samples, else the time of the counts */
+	double whole_ns[N_ROOF_CLOCKS];
+	bool any_sampled, any_measured, any_shared;
+	struct roof_costs costs;
+};
+
+/* How many entries of a loop or function were counted; negative: all. */
+struct roof_share {
+	double entries, counted;
+};
+struct roof_share roof_share_of(const struct roofline *r, uint32_t group);
+
+/* roofline_rows.c: send the rows. */
+int roofline_tell(struct roofline *r, const struct answer *answer);

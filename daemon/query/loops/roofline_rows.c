@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Rows of a roofline, and behind them what they mean less than they seem to.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/query/loops/roofline.h"
+#include "proto/memory.h"
+
+#define COLUMNS_MAX 64
+#define TEXTS_MAX 4
+#define TEXT_BYTES 512
+
+struct row {
+	struct answer_value value[COLUMNS_MAX];
+	size_t n;
+	char text[TEXTS_MAX][TEXT_BYTES];
+	size_t n_texts;
+	bool is_uncounted; /* none of its entries counted */
+};
+
+static void put(struct row *row, struct answer_value v)
+{
+	if (row->n < COLUMNS_MAX)
+		row->value[row->n++] = v;
+}
+
+static void put_text(struct row *row, const char *text)
+{
+	put(row, text && *text ? (struct answer_value){.kind = ANSWER_TEXT, .text = text}
+			       : (struct answer_value){.kind = ANSWER_ABSENT});
+}
+
+/* Counts are whole numbers; a made-up one is cut off. */
+static void put_count(struct row *row, double n)
+{
+	put(row, (struct answer_value){.kind = ANSWER_INTEGER, .integer = integer_of(n)});
+}
+
+static void put_known(struct row *row, double n)
+{
+	if (n < 0)
+		put(row, (struct answer_value){.kind = ANSWER_ABSENT});
+	else
+		put_count(row, n);
+}
+
+/* What no entry counted is not 0. */
+static void put_counted(struct row *row, double n)
+{
+	put_known(row, row->is_uncounted ? -1 : n);
+}
+
+static void put_real(struct row *row, double n)
+{
+	put(row, n < 0 ? (struct answer_value){.kind = ANSWER_ABSENT}
+		       : (struct answer_value){.kind = ANSWER_REAL, .real = n});
+}
+
+static char *new_text(struct row *row)
+{
+	return row->text[row->n_texts < TEXTS_MAX ? row->n_texts++ : TEXTS_MAX - 1];
+}
+
+/* --- columns ---------------------------------------------------------------------------------- */
+
+#define SITE_COLUMNS                                                                               \
+	{"function", "Function", 0}, {"source", "Source", 0}, {"nest", "Nest", 0},                 \
+		{"inlined_at", "Inlined at", 0}, {"copies", "Copies", 0},                          \
+	{                                                                                          \
+		"build_id", "Build id", 0                                                          \
+	}
+static const struct answer_column key_columns[N_ROOFLINE_BY][8] = {
+	[ROOFLINE_LOOP] = {SITE_COLUMNS},
+	[ROOFLINE_FUNCTION] = {SITE_COLUMNS},
+	[ROOFLINE_REGION] = {{"region", "Region", 0}, {"source", "Source", 0},
+		{"around", "Inside", 0}},
+	[ROOFLINE_THREAD] = {{"comm", "Thread", 0}, {"pid", "PID", 0}, {"tid", "TID", 0}},
+};
+
+static const struct answer_column figure_columns[] = {
+	{"entries", "Calls", MPERF__UNIT__UNIT_COUNT},
+	{"iterations", "Iterations", MPERF__UNIT__UNIT_COUNT},
+	{"time_ns", "Time", MPERF__UNIT__UNIT_NS},
+	{"share", "Share", MPERF__UNIT__UNIT_SHARE},
+	{"clock", "Time is", 0},
+	{"time_self_ns", "Own time", MPERF__UNIT__UNIT_NS},
+	{"ipc", "IPC", MPERF__UNIT__UNIT_RATIO},
+	{"gops", NULL, MPERF__UNIT__UNIT_RATIO},
+	{"gbytes", "GB/s", MPERF__UNIT__UNIT_RATIO},
+	{"gbytes_corrected", "Corrected", MPERF__UNIT__UNIT_RATIO},
+	{"ops_per_byte", NULL, MPERF__UNIT__UNIT_RATIO},
+	{"lanes", "Lanes active", MPERF__UNIT__UNIT_SHARE},
+	{"cost", "Counting", MPERF__UNIT__UNIT_SHARE},
+	{"error", "Error", MPERF__UNIT__UNIT_SHARE},
+	{"ops", "Operations", MPERF__UNIT__UNIT_COUNT},
+	{"ops_self", "Own operations", MPERF__UNIT__UNIT_COUNT},
+	{"bytes_loaded", "Loaded", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_stored", "Stored", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_self", "Own bytes", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_stack", "Of locals", MPERF__UNIT__UNIT_BYTES},
+	{"bytes_modelled", "Modelled", MPERF__UNIT__UNIT_BYTES},
+	{"loads", "Loads", MPERF__UNIT__UNIT_COUNT},
+	{"stores", "Stores", MPERF__UNIT__UNIT_COUNT},
+	{"fp16_ops", "Half", MPERF__UNIT__UNIT_COUNT},
+	{"fp32_ops", "Single", MPERF__UNIT__UNIT_COUNT},
+	{"fp64_ops", "Double", MPERF__UNIT__UNIT_COUNT},
+	{"fp_wide_ops", "Wide", MPERF__UNIT__UNIT_COUNT},
+	{"int_ops", "Integer", MPERF__UNIT__UNIT_COUNT},
+	{"branches", "Branches", MPERF__UNIT__UNIT_COUNT},
+	{"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT},
+	{"updates", "Updates", MPERF__UNIT__UNIT_COUNT},
+	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
+	{"counted_entries", "Counted calls", MPERF__UNIT__UNIT_COUNT},
+	{"sampling_error", "By chance", MPERF__UNIT__UNIT_SHARE},
+	{"unseen", "Not seen", 0},
+};
+#define N_FIGURES (sizeof(figure_columns) / sizeof(*figure_columns))
+
+/* --- what was granted ------------------------------------------------------------------------- */
+
+/* A column for each event of regions, and what follows of it. */
+#define PER_INSTRUCTIONS 1000.0
+#define DRAM_EVENT "LLC-load-misses"
+/* What one miss of the last cache is taken to bring from memory: a line. Source: Examem, III.H. */
+#define LINE_BYTES 64.0
+
+static const char *granted_name(const struct roofline *r, unsigned i)
+{
+	return text_of(&r->facts.texts, r->facts.granted[i]);
+}
+
+/* Is it that event, whatever modifiers stand behind it? */
+static bool is_event(const char *name, const char *wanted)
+{
+	size_t n = strlen(wanted);
+	return strncmp(name, wanted, n) == 0 && (name[n] == '\0' || name[n] == ':');
+}
+
+/* Its place, or -1. */
+static int granted_find(const struct roofline *r, const char *wanted)
+{
+	for (unsigned i = 0; i < r->facts.n_granted; i++)
+		if (is_event(granted_name(r, i), wanted))
+			return (int)i;
+	return -1;
+}
+
+static bool has_rate(const struct roofline *r, unsigned i)
+{
+	int instructions = granted_find(r, "instructions");
+	return instructions >= 0 && instructions != (int)i;
+}
+
+#define EVENT_COLUMN "event_" /* before their names, of which one may be that of a count of ours */
+struct granted_names {
+	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
+	char rate[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
+	char title[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
+};
+
+static size_t granted_columns(
+	const struct roofline *r, struct granted_names *names, struct answer_column *c)
+{
+	size_t n = 0;
+	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
+		return 0;
+	c[n++] = (struct answer_column){"granted_ns", "Counted for", MPERF__UNIT__UNIT_NS};
+	for (unsigned i = 0; i < r->facts.n_granted; i++) {
+		const char *name = granted_name(r, i);
+		snprintf(names->name[i], sizeof(names->name[i]), EVENT_COLUMN "%.63s", name);
+		c[n++] = (struct answer_column){names->name[i], name, MPERF__UNIT__UNIT_COUNT};
+		if (!has_rate(r, i))
+			continue;
+		snprintf(names->rate[i], sizeof(names->rate[i]), EVENT_COLUMN "%.47s_per_1000",
+			name);
+		snprintf(names->title[i], sizeof(names->title[i]), "/ 1000 instr.");
+		c[n++] = (struct answer_column){
+			names->rate[i], names->title[i], MPERF__UNIT__UNIT_RATIO};
+	}
+	if (granted_find(r, DRAM_EVENT) >= 0)
+		c[n++] =
+			(struct answer_column){"dram_gbytes", "DRAM GB/s", MPERF__UNIT__UNIT_RATIO};
+	return n;
+}
+
+static void put_granted(struct row *row, const struct roofline *r, const struct roof_sums *s)
+{
+	const double *value = s->value + LOOP_GRANTED;
+	double ns = s->value[LOOP_GRANTED_NS];
+	int instructions = granted_find(r, "instructions"), dram = granted_find(r, DRAM_EVENT);
+	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
+		return;
+	put_known(row, ns > 0 ? ns : -1);
+	for (unsigned i = 0; i < r->facts.n_granted; i++) {
+		put_known(row, ns > 0 ? value[i] : -1);
+		if (has_rate(r, i))
+			put_real(row, value[instructions] > 0
+					      ? PER_INSTRUCTIONS * value[i] / value[instructions]
+					      : -1);
+	}
+	if (dram >= 0)
+		put_real(row, ns > 0 ? LINE_BYTES * value[dram] / ns : -1);
+}
+
+static int tell_columns(const struct roofline *r, const struct answer *answer)
+{
+	static const char *const rate[] = {"GFLOP/s", "GIOP/s", "SP GFLOP/s", "DP GFLOP/s"};
+	static const char *const per_byte[] = {"FLOP/B", "IOP/B", "FLOP/B", "FLOP/B"};
+	struct answer_column c[COLUMNS_MAX];
+	size_t n = 0;
+	for (const struct answer_column *key = key_columns[r->q.by]; key->name; key++)
+		c[n++] = *key;
+	for (size_t i = 0; i < N_FIGURES; i++) {
+		c[n] = figure_columns[i];
+		if (!c[n].title)
+			c[n].title = strcmp(c[n].name, "gops") == 0 ? rate[r->q.ops]
+								    : per_byte[r->q.ops];
+		n++;
+	}
+	struct granted_names names;
+	n += granted_columns(r, &names, c + n);
+	return answer->columns(answer->userdata, c, n);
+}
+
+/* --- whose ------------------------------------------------------------------------------------ */
+
+static const char *place_text(
+	struct row *row, const struct loop_facts *f, const struct fact_site *s)
+{
+	const char *source = text_of(&f->texts, s->source);
+	char *text = new_text(row);
+	if (!source || !*source)
+		return "";
+	if (s->line == 0)
+		return source;
+	snprintf(text, TEXT_BYTES, "%.480s:%u", source, s->line);
+	return text;
+}
+
+static const char *copies_text(const struct fact_site *s)
+{
+	static const char *const says[] = {"", "vectorised", "remainder", "vectorised, remainder"};
+	return says[s->flags & (MPERF_SCOPE_VECTORISED | MPERF_SCOPE_REMAINDER)];
+}
+
+static void put_site(struct row *row, const struct loop_facts *f, const struct fact_site *s)
+{
+	put_text(row, text_of(&f->texts, s->readable));
+	put_text(row, place_text(row, f, s));
+	put_text(row, text_of(&f->texts, s->nest));
+	put_text(row, text_of(&f->texts, s->inlined_at));
+	put_text(row, copies_text(s));
+	put_text(row, text_of(&f->texts, s->build_id));
+}
+
+static void put_region(struct row *row, const struct loop_facts *f, const struct fact_site *s)
+{
+	const char *name = text_of(&f->texts, s->subprogram);
+	put_text(row, name && *name ? name : "[no region]");
+	put_text(row, place_text(row, f, s));
+	put_text(row, s->parent ? text_of(&f->texts, f->site[s->parent - 1].subprogram) : NULL);
+}
+
+static void put_key(struct row *row, const struct roofline *r, uint32_t group)
+{
+	const struct loop_facts *f = &r->facts;
+	if (r->q.by == ROOFLINE_REGION) {
+		put_region(row, f, &f->site[group]);
+	} else if (r->q.by != ROOFLINE_THREAD) {
+		put_site(row, f, &f->site[group]);
+	} else {
+		put_text(row, text_of(&f->texts, f->who[group].comm));
+		int32_t pid = f->who[group].pid; /* 0: of a file, which tells none */
+		put_known(row, pid > 0 ? pid : -1);
+		put_count(row, f->who[group].tid);
+	}
+}
+
+/* --- figures ---------------------------------------------------------------------------------- */
+
+static bool is_scarce(struct roof_share share)
+{
+	return share.counted >= 0 && share.counted <= 1 && share.counted < share.entries;
+}
+
+/* What could not be seen: calls, assembly, and entries that did not count and should have. */
+static const char *unseen_text(
+	struct row *row, const struct roofline *r, uint32_t group, const struct roof_sums *s)
+{
+	char *text = new_text(row);
+	bool assembly =
+		r->q.by != ROOFLINE_THREAD && r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
+	struct roof_share share = roof_share_of(r, group);
+	bool is_site = r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_FUNCTION;
+	size_t n = 0;
+	*text = '\0';
+	if (!is_site && s->n_scarce > 0)
+		n += (size_t)snprintf(
+			text, TEXT_BYTES, "functions counted once or never: %u", s->n_scarce);
+	if (is_scarce(share))
+		n += (size_t)snprintf(text, TEXT_BYTES, "%s of %lld entries counted",
+			share.counted > 0 ? "1" : "none", (long long)integer_of(share.entries));
+	if (s->value[LOOP_EXTERNAL_CALLS] > 0)
+		n += (size_t)snprintf(text + n, TEXT_BYTES - n, "%s%lld external calls",
+			n ? ", " : "", (long long)integer_of(s->value[LOOP_EXTERNAL_CALLS]));
+	if (assembly)
+		snprintf(text + n, TEXT_BYTES - n, "%sinline assembly", n ? ", " : "");
+	return text;
+}
+
+/* Where all entries counted, there is no error. */
+static void put_share(struct row *row, const struct roofline *r, uint32_t group)
+{
+	struct roof_share share = roof_share_of(r, group);
+	if (share.entries <= 0) {
+		put(row, (struct answer_value){.kind = ANSWER_ABSENT});
+		put(row, (struct answer_value){.kind = ANSWER_ABSENT});
+		return;
+	}
+	put_count(row, share.counted);
+	put_real(row, share.counted > 0 ? loop_share_error(share.entries, share.counted) : -1);
+}
+
+static void put_counts(struct row *row, const struct roof_sums *t, const struct roof_sums *own)
+{
+	static const uint8_t metrics[] = {LOOP_LOADS, LOOP_STORES, LOOP_FP16_OPS, LOOP_FP32_OPS,
+		LOOP_FP64_OPS, LOOP_FP_WIDE_OPS, LOOP_INT_OPS, LOOP_BRANCHES, LOOP_INSTRUCTIONS,
+		LOOP_UPDATES};
+	put_counted(row, t->value[LOOP_BYTES_LOADED]);
+	put_counted(row, t->value[LOOP_BYTES_STORED]);
+	put_counted(row, own->value[LOOP_BYTES_LOADED] + own->value[LOOP_BYTES_STORED]);
+	put_counted(row, t->value[LOOP_STACK_BYTES_LOADED] + t->value[LOOP_STACK_BYTES_STORED]);
+	put_counted(row, t->modelled_bytes);
+	for (size_t i = 0; i < sizeof(metrics); i++)
+		put_counted(row, t->value[metrics[i]]);
+}
+
+/* Of samples' counts; of a region, of what it was granted. */
+static double ipc_of(const struct roofline *r, const struct roof_sums *s)
+{
+	int cycles = granted_find(r, "cycles"), instructions = granted_find(r, "instructions");
+	const double *value = s->value + LOOP_GRANTED;
+	if (r->q.by == ROOFLINE_REGION)
+		return cycles >= 0 && instructions >= 0 && value[cycles] > 0
+			       ? value[instructions] / value[cycles]
+			       : -1;
+	return s->cycles > 0 ? s->instructions / s->cycles : -1;
+}
+
+static int tell_row(
+	const struct roofline *r, const struct roof_row *from, const struct answer *answer)
+{
+	static const char *const clocks[N_ROOF_CLOCKS] = {
+		"", "measured", "sampled", "wall", "shared"};
+	struct row row = {.n = 0};
+	const struct roof_figures *f = &from->f;
+	const struct roof_sums *t = &r->total[from->group], *own = &r->self[from->group];
+	struct roof_share share = roof_share_of(r, from->group);
+	row.is_uncounted = share.counted == 0 && share.entries > 0;
+	put_key(&row, r, from->group);
+	put_count(&row, t->value[LOOP_ENTRIES]);
+	if (r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_THREAD)
+		put_counted(&row, t->value[LOOP_ITERATIONS]);
+	else
+		put(&row, (struct answer_value){.kind = ANSWER_ABSENT});
+	put_known(&row, f->time_ns);
+	put_real(&row, r->whole_ns[f->clock] > 0 ? f->time_ns / r->whole_ns[f->clock] : -1);
+	put_text(&row, clocks[f->clock]);
+	put_known(&row, from->self_ns);
+	put_real(&row, ipc_of(r, t));
+	put_real(&row, f->ops_per_ns);
+	put_real(&row, f->bytes_per_ns);
+	put_real(&row, f->bytes_per_ns_corrected);
+	put_real(&row, f->ops_per_byte);
+	put_real(&row, f->lanes);
+	put_real(&row, f->cost);
+	put_real(&row, f->error);
+	put_known(&row, f->ops);
+	put_counted(&row, roof_ops(own, r->q.ops));
+	put_counts(&row, t, own);
+	put_count(&row, (double)t->samples);
+	put_share(&row, r, from->group);
+	put_text(&row, unseen_text(&row, r, from->group, t));
+	put_granted(&row, r, t);
+	return answer->row(answer->userdata, row.value, row.n);
+}
+
+/* --- what to know of them --------------------------------------------------------------------- */
+
+static void note(struct roofline *r, const char *says)
+{
+	struct provenance *p = &r->facts.provenance;
+	uint32_t text;
+	if (p->n_notes < PROVENANCE_NOTES_MAX && text_get(&r->facts.texts, says, &text) == 0)
+		p->note[p->n_notes++] = text;
+}
+
+static void note_costs(struct roofline *r)
+{
+	char text[256];
+	snprintf(text, sizeof(text),
+		"'Counting' is estimated from %.2f ns per update and %.0f ns per clock read, "
+		"measured on this machine just now. 'Error' is the standard error of the time.",
+		r->costs.update_ns, r->costs.clock_ns);
+	note(r, text);
+}
+
+static void add_notes(struct roofline *r)
+{
+	bool calls = false, assembly = false, modelled = false;
+	for (uint32_t i = 0; i < r->n_rows; i++) {
+		uint32_t group = r->row[i].group;
+		calls |= r->total[group].value[LOOP_EXTERNAL_CALLS] > 0;
+		modelled |= r->total[group].modelled_bytes > 0;
+		assembly |= r->q.by != ROOFLINE_THREAD &&
+			    r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
+	}
+	if (r->n_rows == 0)
+		return;
+	note(r, "Time adds up over threads, so a rate is what one thread reached.");
+	if (r->any_sampled)
+		note(r, "'Sampled' time is the CPU time of samples in those lines; 'measured' "
+			"time was taken by the program for whole nests, including their calls.");
+	if (r->any_shared)
+		note(r, "'Shared' time is the measured time of the surrounding nest, divided by "
+			"counted instructions, as if its calls took no time.");
+	note(r, "Bandwidth is what loads and stores asked for, from any cache. 'Corrected' "
+		"estimates it without the cost of counting (Examem, equations 1 to 5), from "
+		"counted accesses, instructions and updates.");
+	note_costs(r);
+	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
+		note(r, "Events of regions count user code, in entries that began after the "
+			"thread got its counters ('counted for'); DRAM counts each miss as a "
+			"line of 64 bytes.");
+	if (r->facts.granted_left_out)
+		note(r, "Different events were counted at different times; only four are shown.");
+	if (r->facts.sampled)
+		note(r, "Not all entries counted: counts are scaled by entries over counted "
+			"entries, and 'by chance' is how far off that may be if entries differ "
+			"by as much as their mean.");
+	if (r->facts.n_scarce > 0)
+		note(r, "Some functions or loops were entered fewer times than 1 in N: 'not "
+			"seen' says how many entries were counted. Count more of them "
+			"(MPERF_SAMPLE=1).");
+	if (calls)
+		note(r, "The code of external calls is not counted, but its time is.");
+	if (assembly)
+		note(r, "Inline assembly is not counted, but its time is.");
+	if (modelled)
+		note(r, "'Modelled' bytes are those that no line of the program loads itself: "
+			"jump tables, constants, strlen.");
+}
+
+int roofline_tell(struct roofline *r, const struct answer *answer)
+{
+	int outcome = tell_columns(r, answer);
+	for (uint32_t i = 0; i < r->n_rows && outcome == 0; i++)
+		outcome = tell_row(r, &r->row[i], answer);
+	if (outcome != 0)
+		return outcome;
+	add_notes(r);
+	return provenance_tell(&r->facts.provenance, &r->facts.texts, answer);
+}

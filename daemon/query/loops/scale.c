@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A function in two bodies tells how often it was entered, and how often counted; what it counted
+ * stands for all its entries, so it is multiplied by the one over the other. Entries, time and what
+ * counting itself cost are of all entries already.
+ *
+ * Functions choose for themselves whether they count, so each has a ratio of its own, and so has
+ * each outermost loop, whose entries both bodies count; loops inside have that of the one around.
+ *
+ * How far off it may be depends on how much entries differ, which nobody counted. The error that is
+ * told is that of entries which differ by as much as their mean: the relative standard deviation of
+ * a sum of n out of m such, sqrt((1 - n / m) / n). Entries that are alike have none.
+ */
+#include <math.h>
+
+#include "daemon/query/loops/facts.h"
+
+uint32_t loop_facts_counted_by(const struct loop_facts *f, uint32_t site)
+{
+	while (site != 0 && !(f->site[site - 1].flags & MPERF_SCOPE_CLONED))
+		site = f->site[site - 1].parent;
+	return site;
+}
+
+double loop_share_error(double entries, double counted)
+{
+	if (counted <= 0 || counted >= entries)
+		return 0;
+	return sqrt((1 - counted / entries) / counted);
+}
+
+/* Is it of counted entries alone? */
+static bool is_part(unsigned metric, bool cloned)
+{
+	switch (metric) {
+	case LOOP_ENTRIES:
+		return !cloned;
+	case LOOP_COUNTED_ENTRIES:
+	case LOOP_TIMED_ENTRIES:
+	case LOOP_TIME_NS:
+	case LOOP_UPDATES:
+		return false;
+	default:
+		return metric < LOOP_METRICS_OF_PROGRAMS;
+	}
+}
+
+static uint64_t times(uint64_t value, uint64_t entries, uint64_t counted)
+{
+	unsigned __int128 product = (unsigned __int128)value * entries + counted / 2;
+	product /= counted;
+	return product > UINT64_MAX ? UINT64_MAX : (uint64_t)product;
+}
+
+static void scale(struct fact *fact, bool cloned, uint64_t entries, uint64_t counted)
+{
+	for (unsigned i = 0; i < N_LOOP_VALUES; i++)
+		if (fact->value[i] && is_part(i / 2, cloned))
+			fact->value[i] = times(fact->value[i], entries, counted);
+}
+
+/* The fact by whose entries another of the same thread, region and time is multiplied;
+ * NULL: none. */
+static const struct fact *fact_around(const struct loop_facts *f, uint32_t i, bool *ret_itself)
+{
+	struct key key = f->keys.key[i];
+	uint32_t by = loop_facts_counted_by(f, (uint32_t)key.part[0]);
+	*ret_itself = by == key.part[0];
+	if (by == 0 || key.part[1] == FACT_ANY_REGION)
+		return NULL;
+	key.part[0] = by;
+	uint32_t index = key_find(&f->keys, &key);
+	return index == KEY_NONE ? NULL : &f->fact[index];
+}
+
+bool loop_facts_is_scarce(const struct loop_facts *f, uint32_t fact)
+{
+	bool itself;
+	const struct fact *around = fact_around(f, fact, &itself);
+	if (!around || !itself)
+		return false;
+	uint64_t counted = around->value[LOOP_VALUE(LOOP_COUNTED_ENTRIES, false)];
+	return counted <= 1 && counted < around->value[LOOP_VALUE(LOOP_ENTRIES, false)];
+}
+
+void loop_facts_scale(struct loop_facts *f)
+{
+	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
+		bool itself;
+		const struct fact *around = fact_around(f, i, &itself);
+		if (!around)
+			continue;
+		uint64_t entries = around->value[LOOP_VALUE(LOOP_ENTRIES, false)];
+		uint64_t counted = around->value[LOOP_VALUE(LOOP_COUNTED_ENTRIES, false)];
+		if (counted >= entries)
+			continue;
+		f->sampled |= itself;
+		f->n_scarce += loop_facts_is_scarce(f, i);
+		if (counted > 0)
+			scale(&f->fact[i], itself, entries, counted);
+	}
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* What a row or frame is called, as content that means the same in every segment
+ *
+ *      function   function, module
+ *      module     module
+ *      line       function, source, line, module
+ *      process    boot, pid, start of the process; of the hour tier: comm, path
+ *      thread     boot, pid, tid, start of the thread
+ *      cgroup     path
+ *      hart       hart, rung
+ *
+ * What the kernel does for profilers is one function and one line (hotspots_profiling.c).
+ *
+ * A frame without a name is "[unknown]" of its module. The function of a frame is its symbol, the
+ * last of its places; with `inlined`, and for lines, each place stands for itself and the innermost
+ * one is where the time was spent.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/query/samples/hotspots.h"
+
+static int get(struct hotspots *h, const struct key *key, uint32_t *ret_hot)
+{
+	int r = key_get(&h->keys, key, ret_hot);
+	if (r != 0)
+		return query_fail_full(&h->loaded, r);
+	return array_grow(&h->hotspot, &h->size, *ret_hot + 1, sizeof(*h->hotspot));
+}
+
+static int place_key(struct hotspots *h, const struct loaded_frame *f, const struct loaded_place *p,
+	uint32_t *ret_hot)
+{
+	uint32_t unknown = h->loaded.unknown_name;
+	uint32_t function = p && p->function ? p->function : unknown;
+	uint32_t module = loaded_module(&h->loaded, f);
+	struct key key = {{function, module}};
+	if (h->by == QUERY_BY_MODULE)
+		key = (struct key){{module}};
+	else if (h->by == QUERY_BY_LINE)
+		key = (struct key){{function, p ? p->source : 0, p ? p->line : 0, module}};
+	return get(h, &key, ret_hot);
+}
+
+static int key_places(struct hotspots *h, const struct loaded_frame *f)
+{
+	for (uint32_t i = f->place; i < f->place + f->n_places; i++) {
+		int r = place_key(h, f, &h->loaded.place[i], &h->place_hot[i]);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+int hotspots_key_frames(struct hotspots *h)
+{
+	const struct loaded *l = &h->loaded;
+	h->frame_hot = calloc((size_t)l->n_frames + 1, sizeof(*h->frame_hot));
+	if (!h->frame_hot)
+		return -ENOMEM;
+	if (hotspots_of_places(h)) {
+		h->place_hot = calloc((size_t)l->n_places + 1, sizeof(*h->place_hot));
+		if (!h->place_hot)
+			return -ENOMEM;
+	}
+	/* frame 0 stands for samples without a stack */
+	for (uint32_t i = 0; i <= l->n_frames; i++) {
+		const struct loaded_frame *f = &l->frame[i];
+		if (i > 0 && f->file == 0 && f->n_places == 0) {
+			h->frame_hot[i] = h->frame_hot[0]; /* not there, or not needed */
+			continue;
+		}
+		const struct loaded_place *symbol =
+			f->n_places ? &l->place[f->place + f->n_places - 1] : NULL;
+		int r = h->place_hot && f->n_places ? key_places(h, f)
+						    : place_key(h, f, symbol, &h->frame_hot[i]);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static void key_of_process(const struct loaded *l, uint32_t id, struct key *key)
+{
+	const struct loaded_task *t = &l->task[id], *process = &l->task[t->process];
+	if (l->tier == TIER_HOUR && process->known) {
+		*key = (struct key){{HOTSPOT_PROGRAM, process->comm, process->argv}};
+		return;
+	}
+	*key = (struct key){{l->boot, (uint32_t)process->pid, (uint64_t)process->start_ns}};
+	if (!process->known)
+		*key = (struct key){{l->boot, (uint32_t)t->pid, UINT64_MAX}};
+}
+
+static int key_task(struct hotspots *h, uint32_t id, uint32_t *ret_hot)
+{
+	const struct loaded *l = &h->loaded;
+	const struct loaded_task *t = &l->task[id], *process = &l->task[t->process];
+	struct key key = {{0}};
+	if (h->by == QUERY_BY_CGROUP)
+		key.part[0] = t->cgroup;
+	else if (h->by == QUERY_BY_THREAD && l->tier != TIER_HOUR)
+		key = (struct key){
+			{l->boot, (uint32_t)t->pid, (uint32_t)t->tid, (uint64_t)t->start_ns}};
+	else
+		key_of_process(l, id, &key);
+
+	int r = get(h, &key, ret_hot);
+	if (r != 0)
+		return r;
+	/* the last segment that knows them says what they are called */
+	bool thread = h->by == QUERY_BY_THREAD || !process->known;
+	h->hotspot[*ret_hot].name[0] = thread ? t->comm : process->comm;
+	if (process->argv)
+		h->hotspot[*ret_hot].name[1] = process->argv;
+	h->task_hot[id] = *ret_hot + 1;
+	return 0;
+}
+
+int hotspots_key_row(struct hotspots *h, const struct scan_row *row, uint32_t *ret_hot)
+{
+	const struct loaded *l = &h->loaded;
+	if (h->by == QUERY_BY_HART) {
+		uint64_t hart = row->hart == HART_UNKNOWN ? UINT64_MAX : row->hart;
+		return get(h, &(struct key){{hart, row->rung}}, ret_hot);
+	}
+	if (!hotspots_of_code(h)) {
+		if (h->task_hot[row->task] == 0)
+			return key_task(h, row->task, ret_hot);
+		*ret_hot = h->task_hot[row->task] - 1;
+		return 0;
+	}
+	if (hotspots_is_profiling(h, row->stack))
+		return get(h, &h->profiling_key, ret_hot);
+	const struct loaded_frame *leaf = loaded_leaf(l, row->stack);
+	if (h->place_hot && leaf->n_places)
+		*ret_hot = h->place_hot[leaf->place];
+	else
+		*ret_hot = h->frame_hot[leaf - l->frame];
+	return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The keeper: the service's own recording, one segment after another
+ *
+ *      recording ── an hour is over ──▶ waits for names, sealed ──▶ rolled up, in a child
+ *          │                                                         minute/, hour/
+ *          └── no space ──▶ nothing is stored, all is counted ── 30 s ──▶ tried again
+ *
+ * It owns the store, keeps to its budget, and hides from other code whether there is one.
+ */
+
+#include "daemon/conf.h"
+#include "daemon/session/recording.h"
+#include "daemon/session/walk.h"
+#include "daemon/store/store.h"
+
+struct keeper_options {
+	const struct conf *conf; /* borrowed */
+	struct walk *walk;       /* borrowed */
+	/* The store has changed (NULL: none), or the reason why we cannot store ("": none). */
+	void (*report)(void *owner, struct store *store, const char *trouble);
+	void *owner;
+	void (*say)(void *userdata, int syslog_level, const char *text);
+	void *userdata;
+};
+
+struct keeper;
+
+/* Start; an unavailable store is no error. 0 or -errno. */
+int keeper_new(const struct keeper_options *o, struct keeper **ret_keeper);
+size_t keeper_fds(const struct keeper *k, struct pollfd *fds, size_t n);
+/* Is a window or a seal only partly written? Then the next turn of the loop should come at once. */
+bool keeper_has_more(const struct keeper *k);
+/* After the walk's dispatch. 0 or -errno. */
+int keeper_dispatch(struct keeper *k, uint64_t now_ns);
+/* Apply changes of the configuration. 0 or -errno. */
+int keeper_reload(struct keeper *k);
+/* From now on samples are taken in another way: begin a new segment soon. NULL: none. */
+void keeper_renew(struct keeper *k);
+/* Store what is in memory, wait a second for names, seal. */
+void keeper_stop(struct keeper *k);
+
+/* As service_select. */
+int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tier coarsest,
+	struct store_part **ret_part, size_t *ret_n_parts);
+/* Is what is in memory still being written, over several turns? Until then a reader sees what was
+ * stored before. */
+bool keeper_is_writing(const struct keeper *k);
+/* When a selection next writes what is in memory, so that the answer has it: CLOCK_MONOTONIC. */
+uint64_t keeper_fresh_ns(const struct keeper *k);
+/* Samples since the start: stored, in memory, and skipped because clients had raised the rate. */
+struct keeper_samples {
+	uint64_t stored, in_hand, passed;
+};
+void keeper_account(const struct keeper *k, struct keeper_samples *ret_samples);
+/* What each user may write. Borrowed. */
+const struct shares *keeper_shares(const struct keeper *k);
+/* Its losses, per hart. Borrowed. */
+uint64_t (*keeper_lost(struct keeper *k))[N_LOSSES];
+
+struct keeper *keeper_free(struct keeper *k);

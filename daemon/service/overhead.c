@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Every two seconds rates are taken and priced, and the governor decides. What the kernel does is
+ * known per hart; what our processes do is charged to all harts alike, since they run anywhere. The
+ * budget is for always-on sampling: while a client has raised the rate, samples count as if it had
+ * not, and our own CPU as it was before.
+ */
+
+#include "daemon/service/overhead.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <syslog.h>
+
+#include "daemon/pmu/sampler/attr.h"
+#include "daemon/pmu/sampler/effort.h"
+#include "daemon/session/walk_effort.h"
+#include "proto/memory.h"
+
+#define NS_PER_S 1e9
+/* Between two steps of a measurement: 3 ms of 50 until the first figures are there, then of 1000. */
+#define MEASURE_SOON_NS 50000000u
+#define MEASURE_NS 1000000000u
+#define MEASURE_AGAIN_NS 3600000000000u
+#define MEASURE_RETRY_NS 10000000000u
+/* A tick with fewer records says little of the price of one. */
+#define PRICED_RECORDS_MIN 200
+#define SAY_NS 60000000000u /* at most one line in this time */
+
+int overhead_new(const struct overhead_options *o, struct overhead **ret_overhead)
+{
+	struct overhead *h = calloc(1, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	h->o = *o;
+	h->measure.hart = -1;
+	h->started_ns = o->kernel->now_ns(o->kernel->userdata);
+	h->next_tick_ns = h->started_ns + GOVERNOR_TICK_NS;
+	h->next_measure_ns = h->started_ns + MEASURE_SOON_NS;
+	h->measure_again_ns = h->started_ns + MEASURE_AGAIN_NS;
+	*ret_overhead = h;
+	return 0;
+}
+
+static void close_switches(struct overhead *h, struct overhead_hart *hart)
+{
+	if (hart->switch_fd >= 0)
+		h->o.kernel->event_close(h->o.kernel->userdata, hart->switch_fd);
+	hart->switch_fd = -1;
+	hart->n_switches = 0;
+}
+
+static void forget_harts(struct overhead *h)
+{
+	for (int i = 0; i < h->n_harts; i++)
+		close_switches(h, &h->hart[i]);
+	free(h->hart);
+	h->hart = NULL;
+	h->n_harts = 0;
+	h->measure.hart = -1;
+}
+
+struct overhead *overhead_free(struct overhead *h)
+{
+	if (!h)
+		return NULL;
+	forget_harts(h);
+	free(h);
+	return NULL;
+}
+
+/* A walk is new, or the first. */
+static int follow_walk(struct overhead *h, const struct walk *w)
+{
+	if (h->walk == w)
+		return 0;
+	forget_harts(h);
+	h->walk = NULL;
+	h->hart = calloc((size_t)w->sampler->machine.n_harts, sizeof(*h->hart));
+	if (!h->hart)
+		return -ENOMEM;
+	h->n_harts = w->sampler->machine.n_harts;
+	for (int i = 0; i < h->n_harts; i++) {
+		h->hart[i].cost = HART_COST_UNKNOWN;
+		h->hart[i].switch_fd = -1;
+		h->hart[i].n_samples = walk_samples(w, i);
+		h->hart[i].n_hotplugs = w->sampler->lost[i][LOSS_HOTPLUG];
+	}
+	h->ticked_ns = 0;
+	h->walk = w;
+	return 0;
+}
+
+/* --- measuring -------------------------------------------------------------------------------- */
+
+static bool is_open(const struct sampler *s, int hart)
+{
+	return hart_set_has(&s->seen, hart) && s->found[hart].rung != RUNG_NONE;
+}
+
+/* Harts that were not measured yet cost what others of their rung do. */
+static void share_cost(struct overhead *h, const struct sampler *s, int from)
+{
+	for (int i = 0; i < h->n_harts; i++)
+		if (!h->hart[i].measured && s->found[i].rung == s->found[from].rung)
+			h->hart[i].cost = h->hart[from].cost;
+}
+
+static int unmeasured_hart(const struct overhead *h, const struct sampler *s)
+{
+	for (int i = 0; i < h->n_harts; i++)
+		if (!h->hart[i].measured && is_open(s, i))
+			return i;
+	return -1;
+}
+
+static bool is_priced(const struct hart_cost *c)
+{
+	return c->ns[COST_CLOCK] >= 0 || c->ns[COST_SAMPLE] >= 0;
+}
+
+/* What fails for want of descriptors or memory is begun again later: others need them more. */
+static void measure(struct overhead *h, const struct sampler *s, bool raised, uint64_t now_ns)
+{
+	struct cost_measure *m = &h->measure;
+	if (now_ns >= h->measure_again_ns) {
+		h->measure_again_ns = now_ns + MEASURE_AGAIN_NS;
+		for (int i = 0; i < h->n_harts; i++)
+			h->hart[i].measured = false;
+	}
+	int hart = m->hart >= 0 ? m->hart : unmeasured_hart(h, s);
+	bool priced = hart >= 0 && is_priced(&h->hart[hart].cost);
+	h->next_measure_ns = now_ns + (hart >= 0 && !priced ? MEASURE_SOON_NS : MEASURE_NS);
+	if (hart < 0 || (raised && priced) || !s->started)
+		return;
+	if (!is_open(s, hart)) {
+		m->hart = -1;
+		return;
+	}
+	if (m->hart < 0)
+		cost_begin(m, &s->found[hart], hart);
+	struct hart_cost cost;
+	int r = cost_step(m, s, &cost);
+	if (r == 0) {
+		h->hart[hart].cost = cost;
+		h->hart[hart].measured = true;
+		share_cost(h, s, hart);
+	}
+	if (r < 0)
+		h->next_measure_ns = now_ns + MEASURE_RETRY_NS;
+}
+
+/* --- rates ------------------------------------------------------------------------------------ */
+
+/* Not opened: no switches are known there, and it is tried again at the next tick. */
+static void open_switches(struct overhead *h, struct overhead_hart *to, int hart)
+{
+	const struct kernel *k = h->o.kernel;
+	const struct event e = event_switches();
+	struct perf_event_attr attr = {.size = sizeof(attr)};
+	event_to_attr(&e, &attr);
+	int fd = k->event_open(k->userdata, &attr, -1, hart, -1, PERF_FLAG_FD_CLOEXEC);
+	to->switch_fd = fd >= 0 ? fd : -1;
+}
+
+/* An event of a hart that was offline is dead. */
+static void follow_hotplug(struct overhead *h, const struct sampler *s, int i)
+{
+	struct overhead_hart *hart = &h->hart[i];
+	if (hart->n_hotplugs != s->lost[i][LOSS_HOTPLUG] || !hart_set_has(&s->seen, i))
+		close_switches(h, hart);
+	hart->n_hotplugs = s->lost[i][LOSS_HOTPLUG];
+	if (hart->switch_fd < 0 && hart_set_has(&s->seen, i))
+		open_switches(h, hart, i);
+}
+
+static uint64_t read_switches(const struct overhead *h, const struct overhead_hart *hart)
+{
+	uint64_t n = 0;
+	if (hart->switch_fd < 0 || h->o.kernel->event_read(h->o.kernel->userdata, hart->switch_fd,
+					   &n, sizeof(n)) != sizeof(n))
+		return hart->n_switches;
+	return n;
+}
+
+/* What samples and switches cost that hart in dt_ns. */
+static void price_hart(struct overhead *h, const struct walk *w, int i, double dt_ns)
+{
+	struct overhead_hart *hart = &h->hart[i];
+	const struct plan *p = &w->sampler->plan[i];
+	uint64_t samples = walk_samples(w, i), switches = read_switches(h, hart);
+	double switch_ns = hart->cost.ns[COST_SWITCH];
+	double n_samples = (double)(samples - hart->n_samples);
+	double n_switches = switches > hart->n_switches ? (double)(switches - hart->n_switches) : 0;
+	bool cut = (p->cut & (CUT_SIBLING | CUT_BPF)) && switch_ns > 0;
+	bool counted = p->n_siblings > 0;
+	double sample_ns =
+		cost_of_sample(&hart->cost, counted, !counted && event_is_clock(&p->leader));
+	hart->n_samples = samples;
+	hart->n_switches = switches;
+	hart->samples = n_samples / dt_ns * NS_PER_S;
+	hart->switches = n_switches / dt_ns * NS_PER_S;
+	hart->samples_part = n_samples * sample_ns / dt_ns;
+	hart->switches_part = cut ? n_switches * switch_ns / dt_ns : 0;
+}
+
+static struct overhead_own *take_own(struct overhead *h, const struct walk *w, uint64_t dt_ns)
+{
+	struct usage_cpu cpu;
+	usage_cpu(w->namer, &cpu);
+	struct overhead_own *own = &h->own[h->next_own];
+	h->next_own = (h->next_own + 1) % OVERHEAD_OWN_TICKS;
+	*own = (struct overhead_own){
+		.time_ns = dt_ns,
+		.own_ns = cpu.own_ns > h->cpu.own_ns ? cpu.own_ns - h->cpu.own_ns : 0,
+		.others_ns =
+			cpu.others_ns > h->cpu.others_ns ? cpu.others_ns - h->cpu.others_ns : 0,
+	};
+	h->cpu = cpu;
+	return own;
+}
+
+static int n_open(const struct overhead *h, const struct sampler *s)
+{
+	int n = 0;
+	for (int i = 0; i < h->n_harts; i++)
+		n += is_open(s, i);
+	return n ? n : 1;
+}
+
+/* The least that a record ever cost our processes is nearest to what one more costs. */
+static void price_record(
+	struct overhead *h, const struct sampler *s, const struct overhead_own *own)
+{
+	double n = 0;
+	for (int i = 0; i < h->n_harts; i++) {
+		n += h->hart[i].samples;
+		n += s->plan[i].cut & (CUT_SIBLING | CUT_BPF) ? h->hart[i].switches : 0;
+	}
+	n *= (double)own->time_ns / NS_PER_S;
+	double each_ns = n >= PRICED_RECORDS_MIN ? (double)own->own_ns / n : 0;
+	if (each_ns > 0 && (h->record_ns <= 0 || each_ns < h->record_ns))
+		h->record_ns = each_ns;
+}
+
+/* Into the store, with the losses: whole microseconds of each hart. */
+static void count_cost(struct overhead *h, struct sampler *s, const struct overhead_own *own)
+{
+	double own_us = (double)(own->own_ns + own->others_ns) / 1e3 / n_open(h, s);
+	for (int i = 0; i < h->n_harts; i++) {
+		struct overhead_hart *hart = &h->hart[i];
+		double part = hart->samples_part + hart->switches_part;
+		if (!is_open(s, i))
+			continue;
+		hart->untold_us += own_us + part * (double)own->time_ns / 1e3;
+		uint64_t whole = (uint64_t)hart->untold_us;
+		s->lost[i][LOSS_COST] += whole;
+		hart->untold_us -= (double)whole;
+	}
+}
+
+/* --- the budget ------------------------------------------------------------------------------- */
+
+/* Our processes' part of one hart's time, of the ticks that count; 0: too few do. */
+static double own_of_budget(const struct overhead *h)
+{
+	double own_ns = 0, time_ns = 0;
+	unsigned n = 0;
+	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
+		if (!h->own[i].counts)
+			continue;
+		own_ns += (double)h->own[i].own_ns;
+		time_ns += (double)h->own[i].time_ns;
+		n++;
+	}
+	return n >= OVERHEAD_OWN_TICKS_MIN ? own_ns / time_ns : 0;
+}
+
+static struct governor_hart load_of(const struct overhead *h, const struct sampler *s, int i)
+{
+	const struct overhead_hart *hart = &h->hart[i];
+	const struct plan *found = &s->found[i];
+	double busy = hart->samples / (s->hz ? s->hz : 1);
+	return (struct governor_hart){
+		.busy = busy > 1 ? 1 : busy,
+		.switches = hart->switches,
+		.cost = hart->cost,
+		.counts = found->n_siblings > 0,
+		.cuts = found->switches || s->full_switches == SAMPLER_SWITCHES_BPF,
+		.by_clock = event_is_clock(&found->leader),
+	};
+}
+
+/* 0, OVERHEAD_STEPPED, -ENOMEM. */
+static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
+{
+	int n = 0;
+	_cleanup_(freep) struct governor_hart *hart = calloc((size_t)h->n_harts, sizeof(*hart));
+	if (!hart)
+		return -ENOMEM;
+	for (int i = 0; i < h->n_harts; i++)
+		if (is_open(s, i))
+			hart[n++] = load_of(h, s, i);
+	if (n == 0)
+		return 0;
+	const struct governor_load load = {
+		.budget = h->o.conf->overhead_ppm / 1e6,
+		.hz = h->o.conf->rate,
+		.own = own_of_budget(h) / n,
+		.record_ns = h->record_ns,
+		.hart = hart,
+		.n_harts = n,
+		.callers = s->full_stacks != SAMPLER_STACKS_NONE,
+	};
+	return governor_tick(&h->governor, &load, now_ns) ? OVERHEAD_STEPPED : 0;
+}
+
+/* A line for each step, at most one in SAY_NS; then the step of that time. */
+static void say_step(struct overhead *h, uint64_t now_ns)
+{
+	const struct governor *g = &h->governor;
+	char text[EFFORT_TEXT_BYTES + sizeof(g->reason) + 128], says[EFFORT_TEXT_BYTES];
+	if (g->step == h->said || now_ns < h->next_say_ns)
+		return;
+	if (g->step == STEP_ALL)
+		snprintf(text, sizeof(text), "nothing is given up any longer to limit overhead");
+	else
+		snprintf(text, sizeof(text), "to keep overhead within %g %%: %s%s%s",
+			h->o.conf->overhead_ppm / 1e4, effort_says(&g->effort, says),
+			g->step > h->said ? "; " : " (less than before)",
+			g->step > h->said ? g->reason : "");
+	h->said = g->step;
+	h->next_say_ns = now_ns + SAY_NS;
+	h->o.say(h->o.userdata, LOG_NOTICE, text);
+}
+
+static int tick(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns)
+{
+	struct sampler *s = w->sampler;
+	uint64_t dt_ns = h->ticked_ns ? now_ns - h->ticked_ns : 0;
+	h->ticked_ns = now_ns;
+	for (int i = 0; i < h->n_harts; i++) {
+		follow_hotplug(h, s, i);
+		if (dt_ns > 0)
+			price_hart(h, w, i, (double)dt_ns);
+		else
+			h->hart[i].n_switches = read_switches(h, &h->hart[i]);
+	}
+	if (dt_ns == 0) {
+		usage_cpu(w->namer, &h->cpu);
+		return 0;
+	}
+	struct overhead_own *own = take_own(h, w, dt_ns);
+	own->counts = !raised && now_ns >= h->started_ns + OVERHEAD_START_NS;
+	price_record(h, s, own);
+	count_cost(h, s, own);
+	int r = govern(h, s, now_ns);
+	if (r < 0)
+		return r;
+	int set = walk_set_effort(w, &h->governor.effort);
+	say_step(h, now_ns);
+	return set < 0 ? set : r;
+}
+
+int overhead_dispatch(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns)
+{
+	int r = follow_walk(h, w);
+	if (r == 0 && now_ns >= h->next_measure_ns)
+		measure(h, w->sampler, raised, now_ns);
+	if (r < 0 || now_ns < h->next_tick_ns)
+		return r;
+	h->next_tick_ns = now_ns + GOVERNOR_TICK_NS;
+	return tick(h, w, raised, now_ns);
+}
+
+uint64_t overhead_deadline_ns(const struct overhead *h, uint64_t next_ns)
+{
+	bool unpriced = h->n_harts > 0 && h->measure.hart >= 0 &&
+			!is_priced(&h->hart[h->measure.hart].cost);
+	return unpriced && h->next_measure_ns < next_ns ? h->next_measure_ns : next_ns;
+}
+
+uint32_t overhead_rate(const struct overhead *h)
+{
+	return governor_rate(h->governor.step, h->o.conf->rate);
+}
+
+void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
+{
+	struct overhead_spent s = {.worst_hart = -1, .own_part = -1};
+	double own_ns = 0, others_ns = 0, time_ns = 0, worst = -1;
+	int n = h->walk ? n_open(h, h->walk->sampler) : 1;
+	for (int i = 0; i < h->n_harts; i++) {
+		const struct overhead_hart *hart = &h->hart[i];
+		s.samples += hart->samples;
+		s.switches += hart->switches;
+		s.samples_part += hart->samples_part / n;
+		s.switches_part += hart->switches_part / n;
+		if (hart->samples_part + hart->switches_part <= worst)
+			continue;
+		worst = hart->samples_part + hart->switches_part;
+		s.worst_hart = i;
+		s.worst_samples_part = hart->samples_part;
+		s.worst_switches_part = hart->switches_part;
+	}
+	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
+		own_ns += (double)h->own[i].own_ns;
+		others_ns += (double)h->own[i].others_ns;
+		time_ns += (double)h->own[i].time_ns;
+	}
+	if (time_ns > 0) {
+		s.own_part = own_ns / time_ns / n;
+		s.others_part = others_ns / time_ns / n;
+		s.all_part = s.own_part + s.others_part + s.samples_part + s.switches_part;
+	}
+	*ret_spent = s;
+}

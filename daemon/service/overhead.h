@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Overhead: what mperf costs the machine now, by cause, and the budget for it
+ *
+ *      own CPU of all processes (usage.h) ─────────────────┐
+ *      samples × what one costs the hart (pmu/cost.h) ─────┼─▶ spent ─▶ governor ─▶ effort, rate
+ *      switches × what cutting counts there costs ─────────┘     └─▶ status, LOSS_COST
+ *
+ * Costs are measured on each hart when the service begins and once an hour, in steps of a few ms.
+ * Switches are counted by an event of each hart that neither samples nor is read at a switch. Forks,
+ * execs and mappings are not priced apart: what the kernel does for their records is not known, what
+ * our processes do is in their CPU time.
+ */
+
+#include "daemon/conf.h"
+#include "daemon/service/governor.h"
+#include "daemon/service/usage.h"
+#include "daemon/session/walk.h"
+
+/* Ticks over which our own CPU is averaged: a minute. Naming comes in bursts. */
+#define OVERHEAD_OWN_TICKS 30
+/* Of these, at least so many must be known before our own CPU counts against the budget, */
+#define OVERHEAD_OWN_TICKS_MIN 15
+/* and the first minute does not: a start scans and names all that runs, once. */
+#define OVERHEAD_START_NS 60000000000u
+
+struct overhead_options {
+	const struct kernel *kernel;
+	const struct conf *conf; /* borrowed; its budget and rate may change */
+	void (*say)(void *userdata, int syslog_level, const char *text);
+	void *userdata;
+};
+
+struct overhead_hart {
+	struct hart_cost cost; /* as measured, or of a hart with the same rung; or unknown */
+	bool measured;
+	int switch_fd;                              /* counts switches; -1: not open */
+	uint64_t n_switches, n_samples, n_hotplugs; /* as of the last tick */
+	/* over the last tick, as parts of the hart's time, and a second */
+	double samples_part, switches_part, samples, switches;
+	double untold_us; /* cost that LOSS_COST does not have yet */
+};
+
+/* What our processes took in one tick. */
+struct overhead_own {
+	uint64_t time_ns, own_ns, others_ns;
+	bool counts; /* against the budget: no client had raised the rate, and it was not the start */
+};
+
+struct overhead {
+	struct overhead_options o;
+	struct governor governor;
+	struct overhead_hart *hart; /* n_harts */
+	int n_harts;
+	struct cost_measure measure;
+	uint64_t next_tick_ns, next_measure_ns, measure_again_ns; /* CLOCK_MONOTONIC */
+	uint64_t started_ns, ticked_ns;
+	struct usage_cpu cpu;
+	struct overhead_own own[OVERHEAD_OWN_TICKS];
+	unsigned next_own;
+	double record_ns;        /* least that a record cost our processes; 0: not known */
+	enum governor_step said; /* in the log */
+	uint64_t next_say_ns;
+	const struct walk *walk; /* that the figures are of */
+};
+
+/* Nothing is known yet. 0 or -ENOMEM. */
+int overhead_new(const struct overhead_options *o, struct overhead **ret_overhead);
+struct overhead *overhead_free(struct overhead *h);
+
+/* After the walk's dispatch. raised: a client asks for more than always-on sampling, which is not
+ * held to the budget. 0; OVERHEAD_STEPPED: the walk does less or more from now on, and the caller
+ * sets the rate (overhead_rate) and begins a new segment; -errno. */
+enum { OVERHEAD_STEPPED = 1 };
+int overhead_dispatch(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns);
+/* When it wants to be called, at the latest at next_ns (of the walk's next drain, where that is early
+ * enough for all but the first measurements). */
+uint64_t overhead_deadline_ns(const struct overhead *h, uint64_t next_ns);
+
+/* The rate of always-on sampling that the budget allows. */
+uint32_t overhead_rate(const struct overhead *h);
+
+/* What is spent now, as parts of all harts' time; negative: not known. */
+struct overhead_spent {
+	double samples, switches; /* a second, on all harts */
+	double samples_part, switches_part;
+	double own_part, others_part; /* our processes; and of these the children that answer */
+	double all_part;
+	int worst_hart;                                 /* that costs most; -1: not known */
+	double worst_samples_part, worst_switches_part; /* of its time */
+};
+void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The service: what mperfd does when nobody asks
+ *
+ * One walk over the whole system at the always-on rate, recorded into the store: windows are
+ * flushed every few seconds, a segment is sealed each hour and rolled up by a process of its own,
+ * retention enforces the budget. Clients' recordings and tops are more taps on the same walk; while
+ * they last, its rate is the highest that any of them requests.
+ */
+
+#include "daemon/conf.h"
+#include "daemon/service/turns.h"
+#include "daemon/service/usage.h"
+#include "daemon/session/walk.h"
+#include "daemon/store/store.h"
+
+struct overhead;
+struct top_feed;
+
+struct service_options {
+	const struct conf *conf; /* borrowed; service_reload says when it has changed */
+	const char *namer;
+	struct graves *graves; /* borrowed, as in namer_options */
+	enum sampler_switches switches;
+	struct cores *cores;               /* borrowed; NULL: this machine's cores are not known */
+	bool listen;                       /* to instrumented programs: */
+	int feed_fd;                       /* on this socket, taken over; -1: at conf->feed_path */
+	const struct stack_starts *starts; /* borrowed; NULL: where stacks begin is not known */
+	/* Write to the log; at most one line per change of state. */
+	void (*say)(void *userdata, int syslog_level, const char *text);
+	void *userdata;
+};
+
+struct service {
+	struct service_options o;
+	struct walk *walk; /* NULL if nothing can be sampled: `trouble` says why */
+	char trouble[EVENT_ERROR_BYTES];
+	struct store *store;        /* NULL: none is open */
+	char short_trouble[256];    /* descriptors ran out in the last minute; "": no */
+	char store_trouble[512];    /* why nothing is stored now; "": storing works */
+	uint64_t started_ns;        /* CLOCK_MONOTONIC */
+	struct usage usage;         /* our own cost, now and a minute ago */
+	struct turns turns;         /* of the loop that runs it; the loop counts them */
+	struct overhead *overhead;  /* what all of it costs the machine */
+	char feed_trouble[512];     /* why programs cannot connect; "": they can */
+	struct top_feed *top_feeds; /* of all tops of clients: equal requests share one */
+	struct service_inner *inner;
+};
+
+int service_new(const struct service_options *o, struct service **ret_service);
+size_t service_fds(const struct service *s, struct pollfd *fds, size_t n);
+uint64_t service_deadline_ns(const struct service *s);
+int service_dispatch(struct service *s, uint64_t now_ns);
+/* Flush, wait a second for names, seal. */
+void service_stop(struct service *s);
+int service_reload(struct service *s);
+struct service *service_free(struct service *s);
+
+/* Request at least this rate from now on; 0: withdraw the request. `who` is any address that
+ * belongs to the caller. The rate in force is the highest requested, up to conf.rate_max. 0 or
+ * -errno. */
+int service_want_rate(struct service *s, const void *who, uint32_t hz);
+
+/* Descriptors ran out: error is EMFILE or ENFILE. This is counted and logged; the caller
+ * retries. */
+void service_ran_short(struct service *s, int error, uint64_t now_ns);
+
+/* The files that answer a query, for a child that will read them: absolute paths, including the
+ * live segment. See store_select. */
+int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum tier coarsest,
+	struct store_part **ret_part, size_t *ret_n_parts);
+
+/* Are samples still being written to the store? Readers that begin now miss them. */
+bool service_is_writing(const struct service *s);
+
+/* When an answer of the store will have all samples taken until then; CLOCK_MONOTONIC. */
+uint64_t service_fresh_ns(const struct service *s);
+
+/* What each user may write to the store; NULL: there is none. Borrowed. */
+const struct shares *service_shares(const struct service *s);
+
+/* For status. Samples: taken = stored + in_hand + losses that count samples. Samples taken only for
+ * a client's higher rate are not included. */
+struct service_account {
+	uint64_t taken, stored, in_hand;
+	uint64_t (*lost)[N_LOSSES];        /* per hart, since the start; borrowed */
+	uint64_t (*lost_before)[N_LOSSES]; /* as of a minute ago; borrowed */
+	int n_harts;
+	uint64_t taken_before, stored_before;
+	uint64_t minute_ns;       /* how long ago `before` was */
+	uint64_t rate_lowered_ns; /* CLOCK_REALTIME of the last time; 0: never */
+	uint32_t rate, rate_wanted;
+};
+void service_account(const struct service *s, struct service_account *ret_account);

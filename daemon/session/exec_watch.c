@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Nothing here is waited for and nothing is lost for good: every record of an exec ring comes once
+ * more through the hart's own ring. So a record that does not decode, or that found its ring full,
+ * is passed over without being counted.
+ */
+
+#include "daemon/session/exec_watch.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include "daemon/decode/record.h"
+
+#define SECOND_NS 1000000000u
+
+int rings_follow(int epoll_fd, const struct ring *ring, size_t n_rings)
+{
+	for (size_t i = 0; i < n_rings; i++) {
+		struct epoll_event news = {.events = EPOLLIN, .data.fd = ring[i].fd};
+		if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, ring[i].fd, &news) < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+int exec_watch_follow(struct exec_watch *w)
+{
+	return rings_follow(w->fd, w->sampler->exec_ring, w->sampler->n_exec_rings);
+}
+
+int exec_watch_fd(const struct exec_watch *w)
+{
+	return w->rests ? -1 : w->fd;
+}
+
+static bool has_news(struct ring *ring)
+{
+	ring_snapshot(ring);
+	return ring->head != ring->tail;
+}
+
+/* A page has no room for copies. */
+static bool brings_stacks(const struct ring *ring)
+{
+	return ring->data_bytes > RECORD_BYTES_MAX;
+}
+
+uint64_t exec_watch_deadline_ns(const struct exec_watch *w)
+{
+	uint64_t due_ns = attribute_exec_due_ns(w->attribute);
+	if (w->rests)
+		return w->look_ns < due_ns ? w->look_ns : due_ns;
+	for (size_t i = 0; i < w->sampler->n_exec_rings; i++)
+		if (has_news(&w->sampler->exec_ring[i]))
+			return 0;
+	return due_ns;
+}
+
+/* The tracepoint fires as the program that execs; a dummy tells of more than execs. */
+static bool is_exec(const struct record *r)
+{
+	return r->pid <= INT32_MAX && r->stream && r->stream->role == STREAM_EXEC &&
+	       (r->kind == RECORD_SAMPLE || (r->kind == RECORD_COMM && r->comm.exec));
+}
+
+static void take_exec(struct attribute *a, const struct record *r)
+{
+	if (r->kind == RECORD_SAMPLE && r->sample.stack)
+		attribute_exec_stack(a, r);
+	else
+		attribute_exec(a, (pid_t)r->pid, r->time_ns);
+}
+
+/* Bounded by the ring, of which a snapshot was taken. */
+static void take_ring(struct exec_watch *w, struct ring *ring)
+{
+	const uint8_t *bytes;
+	size_t n;
+	while (ring_peek(ring, &bytes, &n) == 0) {
+		struct record record;
+		if (record_decode(bytes, n, &w->sampler->streams, &record) == 0 && is_exec(&record))
+			take_exec(w->attribute, &record);
+		ring_advance(ring);
+	}
+	ring_release(ring);
+}
+
+static void count_wake(struct exec_watch *w, bool copied, uint64_t now_ns)
+{
+	unsigned most = w->wakes_max ? w->wakes_max : copied ? EXEC_WAKES_COPIED : EXEC_WAKES_MAX;
+	if (now_ns - w->second_ns >= SECOND_NS) {
+		w->second_ns = now_ns;
+		w->n_wakes = 0;
+	}
+	w->rests = ++w->n_wakes > most;
+	w->look_ns = copied ? now_ns + EXEC_REST_NS : UINT64_MAX;
+}
+
+static void take_rings(struct exec_watch *w, uint64_t now_ns)
+{
+	bool news = false, copied = false;
+	for (size_t i = 0; i < w->sampler->n_exec_rings; i++) {
+		struct ring *ring = &w->sampler->exec_ring[i];
+		if (!has_news(ring))
+			continue;
+		take_ring(w, ring);
+		news = true;
+		copied |= brings_stacks(ring);
+	}
+	if (news)
+		count_wake(w, copied, now_ns);
+	else if (w->rests)
+		w->look_ns = UINT64_MAX; /* whatever it was, it is over */
+}
+
+void exec_watch_dispatch(struct exec_watch *w, uint64_t now_ns)
+{
+	if (!w->rests || now_ns >= w->look_ns)
+		take_rings(w, now_ns);
+	if (attribute_exec_due_ns(w->attribute) <= now_ns)
+		attribute_read_execs(w->attribute, now_ns);
+}
+
+void exec_watch_resume(struct exec_watch *w)
+{
+	w->rests = false;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The exec watch: notices execs at once, not at the next drain
+ *
+ * It waits for the sampler's exec rings. The arguments of a process that exec'd come from the stack
+ * in the record, or are read while the process lives. The cost is bounded; beyond the bound, rings
+ * whose records have stacks are read a few times between drains, which loses few arguments, and
+ * other rings at the drains. If the sampler has no exec rings, arguments are read when the exec's
+ * record comes through the merge, which is late for short processes.
+ */
+
+#include "daemon/attribute/attribute.h"
+#include "daemon/pmu/sampler/sampler.h"
+
+/* Wake-ups per second: 500 processes, since FORK and EXIT wake too; about 40 µs each, 6 % of one
+ * hart. A wake-up drains all rings, so the watch notices more execs than this when they come
+ * together. Beyond it the watch pauses. */
+#define EXEC_WAKES_MAX 1500
+/* With stacks in the records, being late loses little: 0.4 % of one hart. */
+#define EXEC_WAKES_COPIED 100
+/* For a watch that never ends and has no stacks: 1 %, 100 processes per second. */
+#define EXEC_WAKES_ALWAYS 300
+
+/* A paused watch looks again after this time if its records have stacks, so that the rings do not
+ * fill. */
+#define EXEC_REST_NS 60000000u
+
+struct exec_watch {
+	struct sampler *sampler;     /* borrowed */
+	struct attribute *attribute; /* borrowed */
+	int fd;                      /* epoll over the exec rings; -1: none */
+	unsigned wakes_max;          /* 0: EXEC_WAKES_MAX, or EXEC_WAKES_COPIED */
+	uint64_t second_ns;          /* start of the second in which wake-ups are counted */
+	/* when to look while paused; UINT64_MAX: at the next drain */
+	uint64_t look_ns;
+	unsigned n_wakes;
+	bool rests;
+};
+
+/* Wait for the sampler's current rings; call again after sampler_tick. 0, -errno. */
+int exec_watch_follow(struct exec_watch *w);
+
+/* What to wait for: one descriptor for all rings, which keeps each entry into the loop cheap; -1
+ * while paused. */
+int exec_watch_fd(const struct exec_watch *w);
+
+/* When exec_watch_dispatch must be called at the latest; 0: at once. Ask after the descriptor was
+ * passed to poll: an event's poll reports news only once, so an exec just before it would be
+ * missed. */
+uint64_t exec_watch_deadline_ns(const struct exec_watch *w);
+
+/* Drain the rings, and read the arguments that are due. Cheap if there are none. */
+void exec_watch_dispatch(struct exec_watch *w, uint64_t now_ns);
+
+/* A drain begins: a paused watch continues. */
+void exec_watch_resume(struct exec_watch *w);
+
+/* Add the descriptors of rings to an epoll; those already in it stay, and closed ones have left it.
+ * 0, -errno. */
+int rings_follow(int epoll_fd, const struct ring *ring, size_t n_rings);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A recording's internals */
+
+#include "daemon/session/recording.h"
+#include "daemon/session/recording_share.h"
+#include "daemon/session/recording_thin.h"
+
+struct recording {
+	struct walk *walk;
+	struct tap tap;
+	struct targets targets;
+	bool shared, hide_kernel, live;
+	struct frame *hidden; /* stands for the whole kernel; NULL: not hidden */
+	struct stack_tree stacks;
+	struct window window;
+	struct window writing; /* the previous one, while is_writing */
+	bool is_writing;
+	struct segment_flush flush; /* of it */
+	struct segment *segment;
+	char *path;
+	uint64_t window_ns, names_ns, stall_ns;
+	uint64_t (*spent)(void *owner, uint64_t ns);
+	void *owner;
+	uint64_t finish_ns; /* 0: running; else when we stop waiting for names */
+	/* once told to finish: names received and missing at the last look, and when we stop
+	 * waiting if that does not change */
+	uint64_t n_named, stalled_ns;
+	size_t n_unnamed;
+	uint64_t end_ns;
+	uint64_t n_samples, n_stored, n_flushed;
+	int pidfd[TARGETS_MAX];
+	size_t n_pidfds;
+	uint64_t (*own)[N_LOSSES]; /* per hart: our own losses; the caller's array, or `mine` */
+	uint64_t (*mine)[N_LOSSES];
+	uint64_t (*lost)[N_LOSSES]; /* per hart: the walk's and our own, computed for each flush */
+	uint64_t (*lost_then)[N_LOSSES]; /* the same, as it was when `writing` ended */
+	uint64_t (*told)[N_LOSSES]; /* the caller's: what segments have recorded of it; or NULL */
+	int n_harts;
+	uint64_t n_stacks_refused; /* of the tree, as far as already counted as losses */
+	/* first error in the tap, which cannot return it: -ENOMEM, or RECORDING_LOST_STORE */
+	int trouble;
+	int outcome; /* of the store then: SEGMENT_* or -errno */
+	bool is_sealing, sealed;
+	struct recording_thin *thin;   /* NULL: all samples are kept */
+	uint32_t hz;                   /* of thin; 0: all */
+	uint64_t *taken;               /* the caller's; or NULL */
+	struct recording_share *share; /* NULL: no limits */
+};
+
+/* Bring g->lost up to date. If the walk goes on, its losses after our end belong to the next
+ * recording. */
+void recording_sum_losses(struct recording *g);
+
+/* Samples per second and hart that it takes now, at most. */
+uint32_t recording_rate(const struct recording *g);
+
+/* Its tap on the walk. */
+struct tap recording_tap(struct recording *g);

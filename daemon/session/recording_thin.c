@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Of each hart's samples every n-th is kept, n the ratio of the rates, which need not be whole: the
+ * lower rate is added up until it reaches the higher. Which one that is depends on nothing that
+ * runs, so each has the same chance, and the weights of those between are added to it: an estimate
+ * without bias, whose sum is exact. Counters are no estimate. They belong to the task that counted
+ * them, and wait for that task's next sample, or go without one before the window is stored.
+ */
+#include "daemon/session/recording_thin.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "proto/hash_table.h"
+
+struct thin_hart {
+	uint64_t phase;
+	uint64_t weight_ns, period; /* of samples passed over since the last that was kept */
+};
+
+/* What a task counted in samples that were passed over; without frames. */
+struct thin_task {
+	uint32_t id;
+	struct attribution sum;
+	UT_hash_handle hh;
+};
+
+struct recording_thin {
+	uint32_t hz;
+	int n_harts;
+	uint64_t n_passed;
+	struct thin_task *tasks;
+	struct thin_hart hart[];
+};
+
+int recording_thin_new(uint32_t hz, int n_harts, struct recording_thin **ret_thin)
+{
+	struct recording_thin *t = calloc(1, sizeof(*t) + (size_t)n_harts * sizeof(*t->hart));
+	if (!t)
+		return -ENOMEM;
+	t->hz = hz;
+	t->n_harts = n_harts;
+	*ret_thin = t;
+	return 0;
+}
+
+/* Add the counts of one attribution to another's. Events beyond the places for them are of no group
+ * that we open. */
+static void add_reads(struct attribution *to, const struct attribution *from)
+{
+	for (uint32_t i = 0; i < from->n_reads; i++) {
+		uint32_t at = 0;
+		while (at < to->n_reads && to->read[at].event != from->read[i].event)
+			at++;
+		if (at == EVENT_GROUP_MAX)
+			continue;
+		if (at == to->n_reads) {
+			to->n_reads++;
+			to->read[at] = from->read[i];
+			continue;
+		}
+		to->read[at].value += from->read[i].value;
+		to->read[at].enabled_ns += from->read[i].enabled_ns;
+		to->read[at].running_ns += from->read[i].running_ns;
+	}
+}
+
+static struct thin_task *find(const struct recording_thin *t, const struct attribution *a)
+{
+	struct thin_task *task = NULL;
+	uint32_t id = a->task ? a->task->id : 0;
+	if (t->tasks)
+		HASH_FIND(hh, t->tasks, &id, sizeof(id), task);
+	return task;
+}
+
+static void drop(struct recording_thin *t, struct thin_task *task)
+{
+	HASH_DEL(t->tasks, task);
+	free(task);
+}
+
+static int pass(struct recording_thin *t, const struct attribution *a)
+{
+	t->hart[a->hart].weight_ns += a->weight_ns;
+	t->hart[a->hart].period += a->period;
+	t->n_passed += a->count;
+	if (a->n_reads == 0)
+		return THIN_PASSED;
+	struct thin_task *task = find(t, a);
+	if (task) {
+		add_reads(&task->sum, a);
+		return THIN_PASSED;
+	}
+	task = calloc(1, sizeof(*task));
+	if (!task)
+		return -ENOMEM;
+	task->id = a->task ? a->task->id : 0;
+	task->sum = *a;
+	task->sum.count = task->sum.uncounted = task->sum.weight_ns = task->sum.period = 0;
+	task->sum.frame = NULL;
+	task->sum.n_frames = 0;
+	task->sum.truncated = false;
+	HASH_ADD(hh, t->tasks, id, sizeof(task->id), task);
+	if (!task->hh.tbl) {
+		free(task);
+		return -ENOMEM;
+	}
+	return THIN_PASSED;
+}
+
+int recording_thin_take(struct recording_thin *t, uint32_t walk_hz, struct attribution *a)
+{
+	if (!t || a->hart < 0 || a->hart >= t->n_harts)
+		return 0;
+	struct thin_hart *hart = &t->hart[a->hart];
+	if (a->count > 0 && walk_hz > t->hz) {
+		hart->phase += t->hz;
+		if (hart->phase < walk_hz)
+			return pass(t, a);
+		hart->phase -= walk_hz;
+	}
+	if (a->count > 0) {
+		a->weight_ns += hart->weight_ns;
+		a->period += hart->period;
+		hart->weight_ns = hart->period = 0;
+	}
+	struct thin_task *task = find(t, a);
+	if (task) {
+		add_reads(a, &task->sum);
+		drop(t, task);
+	}
+	return 0;
+}
+
+bool recording_thin_rest(struct recording_thin *t, struct attribution *ret)
+{
+	if (!t || !t->tasks)
+		return false;
+	*ret = t->tasks->sum;
+	drop(t, t->tasks);
+	return true;
+}
+
+uint64_t recording_thin_passed(const struct recording_thin *t)
+{
+	return t ? t->n_passed : 0;
+}
+
+void recording_thin_mark(const struct recording_thin *t, struct sweep *sweep)
+{
+	for (const struct thin_task *task = t ? t->tasks : NULL; task; task = task->hh.next)
+		sweep_keep_task(sweep, task->sum.task);
+}
+
+struct recording_thin *recording_thin_free(struct recording_thin *t)
+{
+	while (t && t->tasks)
+		drop(t, t->tasks);
+	free(t);
+	return NULL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Nothing is remembered of a task: its parents are a handful of steps away, and what is remembered
+ * by id would be wrong once an id is used again.
+ */
+#include "daemon/session/targets.h"
+
+static bool is_named(const struct targets *t, const struct task *process)
+{
+	if (process->start_ns > t->since_ns)
+		return false;
+	for (size_t i = 0; i < t->n_pids; i++)
+		if (t->pid[i] == process->pid)
+			return !t->after_exec || process->exec_ns > t->since_ns;
+	return false;
+}
+
+bool targets_want(const struct targets *t, const struct task *task)
+{
+	const struct task *process = task->process;
+	if (t->only_uid &&
+		(process->uid != t->uid || process->gid != t->gid || process->kernel_thread))
+		return false;
+	if (t->all)
+		return true;
+	for (int n = 0; process && n < TARGETS_PARENTS_MAX; n++) {
+		if (is_named(t, process))
+			return true;
+		process = process->parent ? process->parent->process : NULL;
+	}
+	return false;
+}

@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The order of things matters at both ends. At the start /proc is scanned before and after events
+ * are enabled, so that nothing falls between: what is told twice is counted once. At the end
+ * sampling stops first, then the rings are emptied.
+ *
+ * Windows are cut in the time of the records, not of the drains: a drain up to a tap's cut comes
+ * first, so its window holds what happened in it and nothing else. Only copied stacks, whose
+ * callers come back later, may reach a tap after its cut.
+ */
+#include "daemon/session/walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "daemon/decode/merge.h"
+#include "daemon/session/blind.h"
+#include "daemon/session/exec_watch.h"
+#include "proto/clock.h"
+#include "proto/memory.h"
+
+/* Records between two looks at the execs: a drain of many samples takes longer than some processes
+ * live. */
+#define EXEC_LOOK_RECORDS 32
+/* Records in one turn of the loop. After a stall the rings may hold tens of thousands; a turn that
+ * took them all had 274 ms of CPU on a virtual machine of two loaded harts. Chosen, not measured:
+ * below TURN_NS_MAX (service/turns.h) if a record takes at most 25 µs. */
+#define DRAIN_RECORDS_MAX 2000
+/* Cuts before the loop goes on with its other work, after a stall; some seconds' worth. */
+#define CUTS_DUE_MAX 64
+#define TICK_NS 1000000000u
+
+struct walk_inner {
+	struct exec_watch execs;
+	int rings_fd; /* epoll over all rings, but in a session per task */
+	struct merge merge;
+	struct attribute *attribute;
+	struct tap *taps;
+	struct blind blind;
+	uint64_t next_drain_ns, next_tick_ns;
+	bool scan_is_due;     /* a hart came, and what runs on it was not looked for yet */
+	bool hung[HARTS_MAX]; /* rings whose task is gone: poll would return at once for ever */
+	bool throttled;       /* the kernel throttled since the last look at its limit */
+	bool stopped;
+};
+
+static uint64_t monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* attribute's sink: every attribution passes here. */
+static void take_attribution(void *userdata, const struct attribution *a)
+{
+	struct walk *w = userdata;
+	w->n_taken += a->count;
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		tap->take(tap->userdata, a);
+}
+
+static void take_named(void *userdata, struct frame *frame)
+{
+	(void)userdata;
+	(void)frame; /* the store finds new names by the frame's own mark */
+}
+
+static void take_unwound(void *userdata, const struct unwind_result *result)
+{
+	struct walk *w = userdata;
+	attribute_unwound(w->inner->attribute, result);
+}
+
+static int attach_stations(struct walk *w, const struct walk_options *o)
+{
+	struct namer_options namer = {
+		.binary = o->namer,
+		.graves = o->graves,
+		.files = &w->files,
+		.own = o->own,
+		.named = take_named,
+		.unwound = take_unwound,
+		.userdata = w,
+	};
+	int r = namer_new(&namer, &w->namer);
+	if (r < 0)
+		return r;
+
+	struct walk_inner *in = w->inner;
+	in->merge.streams = &w->sampler->streams;
+	in->merge.lost = w->sampler->lost;
+	in->merge.now_ns = monotonic_ns;
+	struct attribute_options attribute = {
+		.namer = w->namer,
+		.files = &w->files,
+		.tasks = &w->tasks,
+		.streams = &w->sampler->streams,
+		.lost = w->sampler->lost,
+		.lost_ahead = w->sampler->lost_ahead,
+		.n_harts = w->sampler->machine.n_harts,
+		.n_events = w->sampler->events.n_events,
+		.starts = o->starts,
+		.proc = "/proc",
+		.all = o->all,
+		.after_exec = o->after_exec,
+		.per_task = o->sampler.per_task,
+		.throttles_groups = w->sampler->machine.throttles_groups,
+		.hide_kernel = o->hide_kernel,
+		.sink = take_attribution,
+		.userdata = w,
+	};
+	r = attribute_new(&attribute, &in->attribute);
+	if (r == 0)
+		r = blind_init(&in->blind, w->sampler->machine.n_harts);
+	in->execs.sampler = w->sampler;
+	in->execs.attribute = in->attribute;
+	/* where records bring the arguments it costs little in any case */
+	if (o->always && w->sampler->exec.type != PERF_TYPE_TRACEPOINT)
+		in->execs.wakes_max = EXEC_WAKES_ALWAYS;
+	return r;
+}
+
+/* Wait for the current rings, gathered in two descriptors: execs wake the loop hundreds of times a
+ * second, and each time it asks again what to wait for. */
+static int wait_for_rings(struct walk *w)
+{
+	struct walk_inner *in = w->inner;
+	if (w->sampler->options.per_task)
+		return 0;
+	int r = rings_follow(in->rings_fd, w->sampler->ring, w->sampler->n_rings);
+	return r < 0 ? r : exec_watch_follow(&in->execs);
+}
+
+static int open_waits(struct walk *w)
+{
+	struct walk_inner *in = w->inner;
+	if (w->sampler->options.per_task)
+		return 0;
+	in->rings_fd = epoll_create1(EPOLL_CLOEXEC);
+	in->execs.fd = epoll_create1(EPOLL_CLOEXEC);
+	return in->rings_fd < 0 || in->execs.fd < 0 ? -errno : wait_for_rings(w);
+}
+
+static int outcome_of_sampler(int r)
+{
+	return r == SAMPLER_REFUSED ? WALK_REFUSED
+	       : r == SAMPLER_GONE  ? WALK_GONE
+	       : r == SAMPLER_FULL  ? WALK_FULL
+				    : r;
+}
+
+int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error)
+{
+	struct walk *w = calloc(1, sizeof(*w));
+	struct walk_inner *in = calloc(1, sizeof(*in));
+	if (!w || !in) {
+		free(w);
+		free(in);
+		return -ENOMEM;
+	}
+	w->inner = in;
+	in->rings_fd = in->execs.fd = -1;
+	w->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+
+	int r = outcome_of_sampler(sampler_new(&kernel_real, &o->sampler, &w->sampler, ret_error));
+	if (r == 0)
+		r = attach_stations(w, o);
+	if (r == 0)
+		r = open_waits(w);
+	/* Once before and once after the events are enabled: what is born before and dies during
+	 * the second scan would have no name otherwise. */
+	if (r == 0)
+		r = attribute_scan(in->attribute, o->sampler.pids, o->sampler.n_pids);
+	if (r != 0) {
+		walk_free(w);
+		return r;
+	}
+	*ret_walk = w;
+	return 0;
+}
+
+int walk_start(struct walk *w, const pid_t *pids, size_t n_pids)
+{
+	int r = sampler_start(w->sampler);
+	if (r == 0) {
+		r = attribute_scan(w->inner->attribute, pids, n_pids);
+		w->inner->scan_is_due = r < 0;
+	}
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	w->inner->next_drain_ns = now + WALK_DRAIN_NS;
+	w->inner->next_tick_ns = now + TICK_NS;
+	return r;
+}
+
+static int take_loops(void *userdata, struct task *task, const struct loop_counts *c)
+{
+	struct walk *w = userdata;
+	int r = 0;
+	if (task)
+		attribute_counted(w->inner->attribute, task);
+	for (struct tap *tap = w->inner->taps; tap && r == 0; tap = tap->next)
+		if (tap->take_loops)
+			r = tap->take_loops(tap->userdata, task, c);
+	return r;
+}
+
+struct walk *walk_free(struct walk *w)
+{
+	if (!w)
+		return NULL;
+	struct walk_inner *in = w->inner;
+	closep(&in->rings_fd);
+	closep(&in->execs.fd);
+	merge_clear(&in->merge);
+	blind_clear(&in->blind);
+	attribute_free(in->attribute);
+	namer_free(w->namer);
+	sampler_free(w->sampler);
+	task_table_clear(&w->tasks);
+	file_table_clear(&w->files);
+	feed_free(w->feed);
+	loop_sites_clear(&w->sites);
+	free(in);
+	free(w);
+	return NULL;
+}
+
+void walk_add(struct walk *w, struct tap *tap)
+{
+	tap->next = w->inner->taps;
+	w->inner->taps = tap;
+}
+
+void walk_remove(struct walk *w, struct tap *tap)
+{
+	struct tap **at = &w->inner->taps;
+	while (*at && *at != tap)
+		at = &(*at)->next;
+	if (*at)
+		*at = tap->next;
+	tap->next = NULL;
+}
+
+size_t walk_fds(const struct walk *w, struct pollfd *fds, size_t n)
+{
+	const struct walk_inner *in = w->inner;
+	const struct sampler *s = w->sampler;
+	size_t filled = 0;
+	if (n >= NAMER_FDS_MAX)
+		filled += (size_t)namer_fds(w->namer, fds);
+	if (in->stopped)
+		return filled;
+	if (w->feed && filled < n)
+		fds[filled++] = (struct pollfd){.fd = feed_fd(w->feed), .events = POLLIN};
+	bool each = s->options.per_task; /* its rings hang up one by one */
+	for (size_t i = 0; each && i < s->n_rings && filled < n; i++)
+		if (s->ring[i].map && !in->hung[s->ring[i].hart])
+			fds[filled++] = (struct pollfd){.fd = s->ring[i].fd, .events = POLLIN};
+	if (!each && filled < n)
+		fds[filled++] = (struct pollfd){.fd = in->rings_fd, .events = POLLIN};
+	if (exec_watch_fd(&in->execs) >= 0 && filled < n)
+		fds[filled++] = (struct pollfd){.fd = exec_watch_fd(&in->execs), .events = POLLIN};
+	return filled;
+}
+
+uint64_t walk_deadline_ns(const struct walk *w)
+{
+	const struct walk_inner *in = w->inner;
+	uint64_t deadline = namer_deadline_ns(w->namer);
+	if (in->stopped)
+		return deadline;
+	uint64_t execs = exec_watch_deadline_ns(&in->execs);
+	uint64_t feed = w->feed ? feed_deadline_ns(w->feed) : UINT64_MAX;
+	deadline = execs < deadline ? execs : deadline;
+	deadline = feed < deadline ? feed : deadline;
+	return in->next_drain_ns < deadline ? in->next_drain_ns : deadline;
+}
+
+enum { DRAIN_MORE = 1 };
+
+/* Hand out the records before cut_ns, in order. 0; -errno; DRAIN_MORE: there are others, and this was
+ * enough for one turn of the loop. */
+static int drain(struct walk *w, uint64_t cut_ns)
+{
+	struct walk_inner *in = w->inner;
+	in->merge.ring = w->sampler->ring;
+	in->merge.n_rings = w->sampler->n_rings;
+	exec_watch_resume(&in->execs);
+	int r = merge_begin(&in->merge, cut_ns);
+	if (r < 0)
+		return r;
+	for (uint64_t n = 0; n < DRAIN_RECORDS_MAX; n++) {
+		if (n % EXEC_LOOK_RECORDS == 0)
+			exec_watch_dispatch(&in->execs, clock_ns(CLOCK_MONOTONIC));
+		struct record record;
+		int hart;
+		r = merge_next(&in->merge, &record, &hart);
+		if (r != 0)
+			break;
+		if (record.kind == RECORD_SAMPLE && record.stream->role == STREAM_SAMPLER)
+			blind_sample(&in->blind, hart);
+		in->throttled |= record.kind == RECORD_THROTTLE;
+		r = attribute_record(in->attribute, &record, hart);
+		if (r < 0)
+			break;
+	}
+	merge_end(&in->merge);
+	attribute_drained(in->attribute);
+	return r == 0 ? DRAIN_MORE : r == MERGE_END ? 0 : r;
+}
+
+/* As drain, in as many parts as it takes. */
+static int drain_all(struct walk *w, uint64_t cut_ns)
+{
+	int r;
+	do
+		r = drain(w, cut_ns);
+	while (r == DRAIN_MORE);
+	return r;
+}
+
+static struct tap *first_cut(const struct walk *w)
+{
+	struct tap *first = NULL;
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		if (tap->cut_ns != UINT64_MAX && (!first || tap->cut_ns < first->cut_ns))
+			first = tap;
+	return first;
+}
+
+/* Cut all windows that were over by then; after a stall, as many as one call may. *ret_all: no
+ * other is due. 0; -errno; DRAIN_MORE, if drain_to says so. */
+static int cut_due(
+	struct walk *w, uint64_t by_ns, int (*drain_to)(struct walk *, uint64_t), bool *ret_all)
+{
+	*ret_all = false;
+	for (int n = 0; n < CUTS_DUE_MAX; n++) {
+		struct tap *tap = first_cut(w);
+		if (!tap || tap->cut_ns > by_ns) {
+			*ret_all = true;
+			return 0;
+		}
+		uint64_t cut_ns = tap->cut_ns;
+		int r = drain_to(w, cut_ns);
+		if (r == 0) {
+			tap->cut_ns = UINT64_MAX;
+			r = tap->cut(tap->userdata, cut_ns);
+		}
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static uint64_t count_hotplugs(const struct sampler *s)
+{
+	uint64_t n = 0;
+	for (int hart = 0; hart < s->machine.n_harts; hart++)
+		n += s->lost[hart][LOSS_HOTPLUG];
+	return n;
+}
+
+/* Open harts again that are busy and bring nothing. Their rings were drained a moment ago. */
+static int mend_blind(struct walk *w, uint64_t now_ns, bool *ret_mended)
+{
+	struct blind *b = &w->inner->blind;
+	struct sampler *s = w->sampler;
+	struct hart_set mend;
+	*ret_mended = false;
+	if (now_ns < b->next_look_ns || s->options.per_task)
+		return 0;
+	int r = blind_read(b, s, now_ns, &mend);
+	for (int hart = 0; hart < b->n_harts && r == 0; hart++)
+		if (hart_set_has(&mend, hart)) {
+			r = sampler_reopen(s, hart);
+			*ret_mended = true;
+		}
+	return r;
+}
+
+/* Once a second. A hart that came was not listened to before: what happened on it is scanned. */
+static int tick(struct walk *w, uint64_t now_ns)
+{
+	bool mended = false;
+	w->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	uint64_t n_hotplugs = count_hotplugs(w->sampler);
+	int r = sampler_tick(w->sampler);
+	if (r == 0)
+		r = mend_blind(w, now_ns, &mended);
+	if (r == 0)
+		r = wait_for_rings(w);
+	w->inner->scan_is_due |= mended || count_hotplugs(w->sampler) > n_hotplugs;
+	if (r < 0 || !w->inner->scan_is_due)
+		return r;
+	r = attribute_scan(w->inner->attribute, NULL, 0);
+	w->inner->scan_is_due = r < 0;
+	/* no descriptors: at the next tick, then */
+	if (r == -EMFILE || r == -ENFILE) {
+		w->sampler->short_of = -r;
+		r = 0;
+	}
+	return r;
+}
+
+uint64_t walk_samples(const struct walk *w, int hart)
+{
+	return w->inner->blind.hart[hart].n_samples;
+}
+
+const char *walk_trouble(const struct walk *w)
+{
+	return w->inner->blind.trouble;
+}
+
+/* In a session per task, a ring's descriptor hangs up when the task that it was opened for and all
+ * its heirs have ended; what is left in it is read at the next drain. */
+static void notice_hung_rings(struct walk *w)
+{
+	for (size_t i = 0; i < w->sampler->n_rings; i++) {
+		const struct ring *ring = &w->sampler->ring[i];
+		struct pollfd p = {.fd = ring->fd, .events = POLLIN};
+		if (ring->map && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR))
+			w->inner->hung[ring->hart] = true;
+	}
+}
+
+/* What is due while sampling runs. */
+static int run(struct walk *w, uint64_t now_ns)
+{
+	struct walk_inner *in = w->inner;
+	bool all;
+	/* What is due once a second does not wait for ever: it needs empty rings. */
+	bool late = now_ns >= in->next_tick_ns + TICK_NS;
+	int (*drain_to)(struct walk *, uint64_t) = late ? drain_all : drain;
+	int r = cut_due(w, now_ns - MERGE_SLACK_NS, drain_to, &all);
+	if (r == 0 && all) /* else later records would get into these windows */
+		r = drain_to(w, now_ns - MERGE_SLACK_NS);
+	if (r < 0)
+		return r;
+	if (r == DRAIN_MORE || !all) {
+		in->next_drain_ns = now_ns;
+		return 0;
+	}
+	if (now_ns >= in->next_tick_ns) {
+		in->next_tick_ns = now_ns + TICK_NS;
+		r = tick(w, now_ns);
+		memset(in->hung, 0, sizeof(in->hung));
+	} else if (in->throttled) {
+		r = sampler_follow_rate(w->sampler);
+	}
+	in->throttled = false;
+	if (w->sampler->options.per_task)
+		notice_hung_rings(w);
+	in->next_drain_ns = now_ns + WALK_DRAIN_NS;
+	return r;
+}
+
+/* Is it worth a drain? An exec alone is not. A ring wakes us at each half of it, wherever its tail
+ * stands, so one that is a quarter full may be full before it wakes again. A ring that hung up
+ * wakes us until run() has noticed. */
+static bool drain_is_due(struct walk *w, uint64_t now_ns)
+{
+	if (now_ns >= w->inner->next_drain_ns || w->sampler->options.per_task)
+		return true;
+	for (size_t i = 0; i < w->sampler->n_rings; i++) {
+		struct ring *ring = &w->sampler->ring[i];
+		ring_snapshot(ring);
+		if (ring->head - ring->tail >= ring->data_bytes / 4)
+			return true;
+	}
+	return false;
+}
+
+int walk_dispatch(struct walk *w, uint64_t now_ns)
+{
+	int r = namer_dispatch(w->namer, now_ns);
+	if (r < 0 || w->inner->stopped)
+		return r;
+	exec_watch_dispatch(&w->inner->execs, now_ns);
+	r = w->feed ? feed_dispatch(w->feed, now_ns) : 0;
+	if (r < 0)
+		return r;
+	return drain_is_due(w, now_ns) ? run(w, now_ns) : 0;
+}
+
+static int catch_up(struct walk *w, uint64_t now_ns)
+{
+	bool all = false;
+	int r = 0;
+	while (r == 0 && !all)
+		r = cut_due(w, now_ns, drain_all, &all);
+	return r == 0 ? drain_all(w, now_ns) : r;
+}
+
+/* For the feed, which looks for a task. */
+static int catch_up_for_feed(void *userdata)
+{
+	struct walk *w = userdata;
+	return catch_up(w, clock_ns(CLOCK_MONOTONIC));
+}
+
+int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
+	const char *region_events, struct event_error *ret_error)
+{
+	const struct sampler *s = w->sampler;
+	int wrong = grants_make(
+		&kernel_real, &s->machine, s->options.cores, region_events, &w->grants, ret_error);
+	const struct feed_options o = {
+		.grants = &w->grants,
+		.listen_fd = listen_fd,
+		.limits = *limits,
+		.tasks = &w->tasks,
+		.sites = &w->sites,
+		.take = take_loops,
+		.catch_up = catch_up_for_feed,
+		.userdata = w,
+	};
+	int r = feed_new(&o, &w->feed);
+	return r != 0 ? r : wrong ? WALK_NO_GRANTS : 0;
+}
+
+int walk_catch_up(struct walk *w, uint64_t now_ns)
+{
+	if (w->inner->stopped)
+		return 0;
+	int r = w->feed ? feed_settle(w->feed, now_ns, FEED_SETTLE_NS) : 0;
+	if (r == 0)
+		r = catch_up(w, now_ns);
+	if (w->sampler->started && !w->sampler->options.per_task)
+		sampler_count_losses(w->sampler);
+	return r;
+}
+
+int walk_stop(struct walk *w, uint64_t now_ns)
+{
+	if (w->inner->stopped)
+		return 0;
+	int r = w->feed ? feed_resume(w->feed) : 0;
+	if (r == 0 && w->feed)
+		r = feed_settle(w->feed, now_ns, UINT64_MAX);
+	/* What ends before the next look is judged too. */
+	struct hart_set mend;
+	if (r == 0 && w->sampler->started && !w->sampler->options.per_task) {
+		r = catch_up(w, now_ns);
+		if (r == 0)
+			r = blind_read(&w->inner->blind, w->sampler, now_ns, &mend);
+	}
+	if (r == 0)
+		r = sampler_stop(w->sampler);
+	if (r < 0)
+		return r;
+	bool all; /* a longer stall makes the last window a long one */
+	r = cut_due(w, now_ns, drain_all, &all);
+	if (r == 0)
+		r = drain_all(w, UINT64_MAX);
+	w->inner->stopped = true;
+	sampler_count_losses(w->sampler);
+	return r == 0 ? namer_ask_again(w->namer) : r;
+}
+
+void walk_give_up(struct walk *w)
+{
+	attribute_give_up(w->inner->attribute);
+}
+
+static void mark_all(void *userdata, struct sweep *s)
+{
+	struct walk *w = userdata;
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		if (tap->mark)
+			tap->mark(tap->userdata, s);
+	if (w->feed)
+		feed_mark(w->feed, s);
+}
+
+void walk_check_owners(struct walk *w)
+{
+	attribute_check_owners(w->inner->attribute, clock_ns(CLOCK_MONOTONIC));
+}
+
+void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids)
+{
+	attribute_await_exec(w->inner->attribute, pids, n_pids);
+}
+
+int walk_sweep(struct walk *w)
+{
+	int r = attribute_sweep(w->inner->attribute, mark_all, w);
+	return r == -ENOMEM ? 0 : r; /* nothing was freed: the next time, then */
+}
+
+int walk_set_rate(struct walk *w, uint32_t hz)
+{
+	if (hz == w->sampler->options.hz)
+		return 0;
+	/* what is in the rings was sampled at the rate, and has the weight, of before */
+	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
+	return r < 0 ? r : sampler_set_rate(w->sampler, hz);
+}

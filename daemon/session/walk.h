@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The walk of one sampler, and its taps
+ *
+ *      sampler ─▶ merge ─▶ attribute ─┬─▶ tap (the service's recording)
+ *                             │  ▲    ├─▶ tap (a client's recording)
+ *                             ▼  │    └─▶ tap (a client's top)
+ *                            namer   ▲
+ *      instrumented programs ─▶ feed ┘
+ *
+ * Each sample is processed once, whatever the number of taps. Each tap cuts its own windows by the
+ * time of the records: the walk drains up to a tap's cut, tells the tap, and goes on. Taps may be
+ * added and removed while the walk runs, but not from their own callbacks.
+ */
+
+#include <poll.h>
+
+#include "daemon/attribute/sweep.h"
+#include "daemon/loops/feed.h"
+#include "daemon/pmu/sampler/sampler.h"
+
+/* Four drains per second keep a ring for one second of samples three quarters empty, and cost one
+ * wakeup each. */
+#define WALK_DRAIN_NS 250000000u
+
+struct walk_options {
+	struct sampler_options sampler; /* pids and events are borrowed for the call */
+	bool all;
+	bool after_exec; /* the pids count only from their next exec */
+	bool hide_kernel;
+	bool own;                          /* only for the user that we run as (private) */
+	bool always;                       /* it runs for weeks: wake up for fewer execs */
+	const char *namer;                 /* path of mperf-namer or NULL */
+	struct graves *graves;             /* of its workers; borrowed (naming/namer.h) */
+	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */
+};
+
+struct tap {
+	void *userdata;
+	/* An attribution, in order of time; borrowed for the call. */
+	void (*take)(void *userdata, const struct attribution *a);
+	/* Everything before cut_ns has been taken. The tap advances its cut_ns (else it is not cut
+	 * again). 0 or -errno, fatal for the daemon: a tap keeps its own trouble to itself. */
+	int (*cut)(void *userdata, uint64_t cut_ns);
+	/* Counts of an instrumented program, and its task (NULL: not known). Borrowed for the call.
+	 * 0 or -errno, fatal. May be NULL. */
+	int (*take_loops)(void *userdata, struct task *task, const struct loop_counts *c);
+	/* Before a sweep: mark the tasks and frames that it holds (sweep.h). NULL: it
+	 * holds none. */
+	void (*mark)(void *userdata, struct sweep *s);
+	uint64_t cut_ns;  /* CLOCK_MONOTONIC; UINT64_MAX: never */
+	struct tap *next; /* the walk's */
+};
+
+struct walk {
+	struct sampler *sampler;
+	struct task_table tasks;
+	struct file_table files;
+	struct namer *namer;
+	struct loop_sites sites;
+	struct feed *feed; /* NULL: programs cannot connect */
+	/* events that threads of programs count in regions */
+	struct grants grants;
+	uint64_t n_taken; /* samples taken out of the rings, whatever the taps */
+	/* CLOCK_REALTIME - CLOCK_MONOTONIC, updated every second */
+	uint64_t realtime_offset_ns;
+	/* the rest is walk.c's */
+	struct walk_inner *inner;
+};
+
+enum {
+	WALK_REFUSED = 1, /* *ret_error says why */
+	WALK_GONE,        /* no target exists */
+	WALK_FULL,        /* descriptors */
+};
+
+/* Plan, open, scan /proc. Events are not enabled yet. 0, WALK_*, -errno. */
+int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error);
+/* Enable all events, and scan again. 0 or -errno. */
+int walk_start(struct walk *w, const pid_t *pids, size_t n_pids);
+struct walk *walk_free(struct walk *w);
+
+/* Accept instrumented programs at that socket, which is borrowed, and grant their threads those
+ * events in regions (grant.h). 0; WALK_NO_GRANTS: it listens, but the events are wrong, as
+ * *ret_error says; -errno. */
+enum { WALK_NO_GRANTS = 1 };
+int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
+	const char *region_events, struct event_error *ret_error);
+
+void walk_add(struct walk *w, struct tap *tap);
+void walk_remove(struct walk *w, struct tap *tap);
+
+size_t walk_fds(const struct walk *w, struct pollfd *fds, size_t n);
+uint64_t walk_deadline_ns(const struct walk *w);
+/* Drain, cut and name what is due. 0 or -errno. */
+int walk_dispatch(struct walk *w, uint64_t now_ns);
+
+/* Drain the rings up to now_ns (CLOCK_MONOTONIC): before a tap ends. 0 or -errno. */
+int walk_catch_up(struct walk *w, uint64_t now_ns);
+/* Stop sampling for good and drain the rings. 0 or -errno. */
+int walk_stop(struct walk *w, uint64_t now_ns);
+
+/* Hand samples that wait for the unwinder to the taps, with only their leaf: after walk_stop, when
+ * nobody waits any longer. */
+void walk_give_up(struct walk *w);
+
+/* Before a tap stores or shows samples: hide those that no longer belong to their user
+ * (attribute.h). */
+void walk_check_owners(struct walk *w);
+
+/* A tap waits for the next exec of these known processes, which is found even if its record is
+ * lost. The walk already waits for those of walk_options. */
+void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids);
+
+/* Free tasks, files and frames without references (sweep.h). 0 or -errno. */
+int walk_sweep(struct walk *w);
+
+/* What is wrong with some harts while the walk goes on, as a sentence; "": nothing. */
+const char *walk_trouble(const struct walk *w);
+
+/* Samples that came out of that hart's ring since the start. */
+uint64_t walk_samples(const struct walk *w, int hart);
+
+/* Change the rate of events chosen by the ladder. Weights change with it. 0 or -errno. */
+int walk_set_rate(struct walk *w, uint32_t hz);

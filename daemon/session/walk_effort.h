@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The effort of a walk: how much its sampler does at each sample and switch */
+
+#include "daemon/session/walk.h"
+
+/* Do only that much from now on (pmu/sampler/effort.h). What is in the rings is taken before. 0 or
+ * -errno. Cheap if nothing changes. */
+int walk_set_effort(struct walk *w, const struct sampler_effort *effort);

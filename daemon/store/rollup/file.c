@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The files of a roll-up: a sealed one that is read, and one of ours that grows
+ *
+ * The target keeps an ordinary rollback journal, not a WAL: a roll-up appends, and pages that are
+ * new to a file need no journal, so that a day's file is written once and not twice. Dirty pages
+ * stay in memory until the commit (cache_spill), and readers are shut out for as long as that takes
+ * and no longer.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/store/rollup/rollup_private.h"
+#include "daemon/store/segment/open.h"
+#include "daemon/store/segment/trailer.h"
+
+#ifndef MPERF_VERSION
+#define MPERF_VERSION "0"
+#endif
+
+/* Longest text or blob, as segment_open has it. */
+#define VALUE_BYTES_MAX (1 << 20)
+
+static const char schema[] =
+#include "daemon/store/segment/schema.sql.inc"
+	;
+
+DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
+
+int rollup_open_source(struct rollup *r)
+{
+	struct segment_error e = {"", ""};
+	int outcome = segment_open(r->source_path, &r->source, &e);
+	if (outcome > 0) {
+		snprintf(r->error->text, sizeof(r->error->text), "%s", e.text);
+		snprintf(r->error->remedy, sizeof(r->error->remedy), "%s", e.remedy);
+		return outcome == SEGMENT_ABSENT    ? -ENOENT
+		       : outcome == SEGMENT_REFUSED ? -EACCES
+						    : ROLLUP_SOURCE_BROKEN;
+	}
+	return outcome < 0 ? outcome : rollup_prepare_source(r);
+}
+
+/* path with its folder resolved, since SQLITE_OPEN_NOFOLLOW allows no symbolic link in it. */
+static int resolve(const char *path, char **ret_path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_(freep) char *folder =
+		slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	if (!folder)
+		return -ENOMEM;
+	_cleanup_(freep) char *real = realpath(folder, NULL);
+	if (!real)
+		return -errno;
+	char *joined;
+	if (asprintf(&joined, "%s/%s", strcmp(real, "/") == 0 ? "" : real,
+		    slash ? slash + 1 : path) < 0)
+		return -ENOMEM;
+	*ret_path = joined;
+	return 0;
+}
+
+static int file_errno(struct rollup *r, int e)
+{
+	if (e == ENOSPC || e == EDQUOT || e == EFBIG)
+		return rollup_target_outcome(r, SQLITE_FULL);
+	char text[256];
+	snprintf(text, sizeof(text), "cannot be written: %s", strerror(e));
+	rollup_fail(r, 0, r->target_path, "Make sure that its folder exists and is writable", text);
+	return -e;
+}
+
+static void restrain(sqlite3 *db)
+{
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX);
+	sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+	sqlite3_busy_timeout(db, ROLLUP_WAIT_MS);
+}
+
+/* --- a new target ----------------------------------------------------------------------------- */
+
+static int copy_meta(struct rollup *r, const char *key)
+{
+	sqlite3_stmt *st = r->read[READ_META];
+	sqlite3_reset(st);
+	int rc = sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+	int outcome = rc == SQLITE_OK ? rollup_next(r, READ_META) : rollup_source_outcome(r, rc);
+	if (outcome == ROLLUP_NO_ROW)
+		return 0;
+	if (outcome != 0)
+		return outcome;
+	struct cell value = sqlite3_column_type(st, 0) == SQLITE_INTEGER
+				    ? CELL_I(sqlite3_column_int64(st, 0))
+				    : CELL_T(sqlite3_column_text(st, 0));
+	return PUT(r, WRITE_META, CELL_T(key), value);
+}
+
+static int write_meta(struct rollup *r)
+{
+	static const char *const copied[] = {"boot_id", "monotonic_ns", "realtime_ns", "host",
+		"release", "arch", "hz", "all", "switches"};
+	int outcome = 0;
+	for (size_t i = 0; i < sizeof(copied) / sizeof(*copied) && outcome == 0; i++)
+		outcome = copy_meta(r, copied[i]);
+	if (outcome == 0)
+		outcome = PUT(r, WRITE_META, CELL_T("tier"), CELL_T(tier_name(r->tier)));
+	if (outcome == 0)
+		outcome = PUT(r, WRITE_META, CELL_T("software"), CELL_T("mperfd " MPERF_VERSION));
+	if (outcome == 0)
+		outcome = PUT(r, WRITE_META, CELL_T("sealed"), CELL_I(0));
+	return outcome;
+}
+
+static int create(struct rollup *r)
+{
+	char version[128];
+	snprintf(version, sizeof(version), "PRAGMA application_id=%d; PRAGMA user_version=%d",
+		SEGMENT_APPLICATION_ID, SEGMENT_VERSION);
+	int outcome = rollup_exec(r, "BEGIN IMMEDIATE");
+	if (outcome == 0)
+		outcome = rollup_exec(r, version);
+	if (outcome == 0)
+		outcome = rollup_exec(r, schema);
+	if (outcome == 0)
+		outcome = rollup_prepare_target(r);
+	return outcome == 0 ? write_meta(r) : outcome;
+}
+
+/* --- one that is there ------------------------------------------------------------------------ */
+
+int rollup_meta(struct rollup *r, const char *key, int64_t otherwise, int64_t *ret_value)
+{
+	_cleanup_(sqlite3_finalizep) sqlite3_stmt *st = NULL;
+	int rc = sqlite3_prepare_v2(
+		r->target, "SELECT value FROM meta WHERE key = ?1", -1, &st, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(st);
+	int outcome = rollup_target_outcome(r, rc);
+	if (outcome == 0)
+		*ret_value = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : otherwise;
+	return outcome;
+}
+
+int rollup_meta_text(struct rollup *r, const char *key, uint32_t *ret_text)
+{
+	_cleanup_(sqlite3_finalizep) sqlite3_stmt *st = NULL;
+	int rc = sqlite3_prepare_v2(
+		r->target, "SELECT value FROM meta WHERE key = ?1", -1, &st, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(st);
+	*ret_text = 0;
+	int outcome = rollup_target_outcome(r, rc);
+	return outcome == 0 && rc == SQLITE_ROW ? rollup_text(r, st, 0, ret_text) : outcome;
+}
+
+/* Is the first column of a statement's first row this number, or text? */
+static int is(struct rollup *r, const char *sql, int64_t number, const char *text)
+{
+	_cleanup_(sqlite3_finalizep) sqlite3_stmt *st = NULL;
+	int rc = sqlite3_prepare_v2(r->target, sql, -1, &st, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(st);
+	int outcome = rollup_target_outcome(r, rc);
+	if (outcome != 0)
+		return outcome;
+	const char *found = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
+	bool same =
+		found && (text ? strcmp(found, text) == 0 : sqlite3_column_int64(st, 0) == number);
+	if (same)
+		return 0;
+	return rollup_fail_target(r, "it is not a file of its tier");
+}
+
+/* Give a target of an older version the column that it lacks, for the rows to come. */
+static int raise_version(struct rollup *r)
+{
+	char sql[160];
+	int version = SEGMENT_VERSION;
+	int outcome = rollup_target_outcome(r, segment_version(r->target, &version));
+	if (outcome != 0 || version < SEGMENT_VERSION_MIN || version >= SEGMENT_VERSION)
+		return outcome;
+	snprintf(sql, sizeof(sql),
+		"ALTER TABLE sample ADD COLUMN uncounted INTEGER NOT NULL DEFAULT 0;"
+		"PRAGMA user_version=%d",
+		SEGMENT_VERSION);
+	return rollup_exec(r, sql);
+}
+
+static int look(struct rollup *r)
+{
+	int outcome = is(r, "PRAGMA application_id", SEGMENT_APPLICATION_ID, NULL);
+	if (outcome == 0)
+		outcome = raise_version(r);
+	if (outcome == 0)
+		outcome = is(r, "PRAGMA user_version", SEGMENT_VERSION, NULL);
+	if (outcome == 0 && r->tier != TIER_WINDOW)
+		outcome = is(r, "SELECT value FROM meta WHERE key = 'tier'", 0, tier_name(r->tier));
+	if (outcome == 0)
+		outcome = rollup_prepare_target(r);
+	return outcome;
+}
+
+int rollup_open_target(struct rollup *r, const char *path, bool new)
+{
+	_cleanup_(freep) char *real = NULL;
+	int e = resolve(path, &real);
+	if (e < 0)
+		return file_errno(r, -e);
+	if (new) {
+		/* for the daemon and its group, as the other files of the store */
+		_cleanup_(closep) int fd =
+			open(real, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+		if (fd < 0)
+			return file_errno(r, errno);
+	}
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW |
+		    SQLITE_OPEN_EXRESCODE;
+	int rc = sqlite3_open_v2(real, &r->target, flags, NULL);
+	if (!r->target)
+		return -ENOMEM;
+	if (rc != SQLITE_OK)
+		return rollup_target_outcome(r, rc);
+	restrain(r->target);
+	int outcome = rollup_exec(r, "PRAGMA page_size=4096; PRAGMA temp_store=MEMORY;"
+				     "PRAGMA cache_spill=OFF; PRAGMA cell_size_check=ON;"
+				     "PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL");
+	if (outcome != 0)
+		return outcome;
+	if (new)
+		return create(r);
+	outcome = rollup_exec(r, "BEGIN IMMEDIATE");
+	return outcome == 0 ? look(r) : outcome;
+}
+
+/* --- versions --------------------------------------------------------------------------------- */
+
+static int copy_bytes(int from, int to)
+{
+	for (;;) {
+		char bytes[65536];
+		ssize_t n = read(from, bytes, sizeof(bytes));
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		for (ssize_t at = 0, m; at < n; at += m) {
+			m = write(to, bytes + at, (size_t)(n - at));
+			if (m < 0)
+				return -errno;
+		}
+	}
+}
+
+int rollup_copy(struct rollup *r, const char *from, const char *to)
+{
+	_cleanup_(closep) int in = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (in < 0)
+		return file_errno(r, errno);
+	/* a seal of what has changed would say that it has not */
+	int sealed = trailer_verify(in);
+	if (sealed == TRAILER_OTHER)
+		return rollup_fail_target(r, "it is not as it was sealed");
+	if (sealed < 0)
+		return file_errno(r, -sealed);
+	_cleanup_(closep) int out =
+		open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	if (out < 0)
+		return file_errno(r, errno);
+	int e = copy_bytes(in, out);
+	if (e == 0)
+		e = trailer_remove(to);
+	return e < 0 ? file_errno(r, -e) : 0;
+}
+
+int rollup_write_seal(struct rollup *r, const char *path)
+{
+	int e = trailer_write_path(path);
+	return e < 0 ? file_errno(r, -e) : 0;
+}
+
+int rollup_check_target(struct rollup *r)
+{
+	_cleanup_(sqlite3_finalizep) sqlite3_stmt *st = NULL;
+	int rc = sqlite3_prepare_v2(r->target, "PRAGMA quick_check(1)", -1, &st, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(st);
+	int outcome = rollup_target_outcome(r, rc);
+	const char *says = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
+	if (outcome != 0 || (says && strcmp(says, "ok") == 0))
+		return outcome;
+	return rollup_fail_target(r, says ? says : "SQLite does not say where");
+}
+
+int rollup_rename(struct rollup *r, const char *from, const char *to)
+{
+	if (rename(from, to) < 0)
+		return file_errno(r, errno);
+	_cleanup_(freep) char *folder = strdup(to);
+	if (!folder)
+		return -ENOMEM;
+	char *slash = strrchr(folder, '/');
+	if (slash)
+		slash[slash == folder] = '\0';
+	_cleanup_(closep) int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* some file systems cannot sync a folder; ignore that */
+	if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP))
+		return file_errno(r, errno);
+	return 0;
+}
+
+int rollup_close_target(struct rollup *r)
+{
+	for (size_t i = 0; i < N_ROLLUP_WRITES; i++) {
+		sqlite3_finalize(r->write[i]);
+		r->write[i] = NULL;
+	}
+	int outcome = rollup_target_outcome(r, sqlite3_close(r->target));
+	r->target = NULL;
+	return outcome;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* What a source's meta says of its harts and events goes on in the roll-up, with their numbers
+ * there. A note is its own key, so what many sources say is said once.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/store/note.h"
+#include "daemon/store/rollup/rollup_private.h"
+
+/* Rows of one source: its notes, and a leader for each hart and rung. */
+#define ROWS_MAX (NOTES_MAX + HARTS_MAX * (RUNG_ASKED + 1))
+
+static uint32_t event_row(const struct rollup *r, int64_t id)
+{
+	return id > 0 && id <= ROLLUP_EVENTS_MAX ? r->event[id] : 0;
+}
+
+static int take_note(struct rollup *r, const char *key)
+{
+	struct note note;
+	char made[NOTE_KEY_BYTES_MAX];
+	if (!note_parse(key, &note))
+		return 0;
+	struct hart_set ours = {0};
+	for (int i = 0; i < HARTS_MAX; i++)
+		if (hart_set_has(&note.harts, i))
+			hart_set_add(&ours, r->hart_as[i]);
+	uint32_t row = event_row(r, note.event);
+	if (note.event != 0 && row == 0)
+		return 0;
+	note.harts = ours;
+	note.event = row;
+	return PUT(r, WRITE_META, CELL_T(note_key(&note, made)), CELL_I(1));
+}
+
+/* "leader:HART:RUNG" */
+static int take_leader(struct rollup *r, const char *key, int64_t event)
+{
+	unsigned hart, rung;
+	char made[64];
+	if (sscanf(key, "leader:%u:%u", &hart, &rung) != 2 || hart >= HARTS_MAX ||
+		rung > RUNG_ASKED)
+		return 0;
+	snprintf(made, sizeof(made), "leader:%d:%u", r->hart_as[hart], rung);
+	return PUT(r, WRITE_META, CELL_T(made), CELL_I(event_row(r, event)));
+}
+
+static int take_lowest(struct rollup *r, int64_t theirs)
+{
+	int64_t ours;
+	int outcome = rollup_meta(r, "hz_lowest", INT64_MAX, &ours);
+	return outcome == 0 && theirs > 0 && theirs < ours
+		       ? PUT(r, WRITE_META, CELL_T("hz_lowest"), CELL_I(theirs))
+		       : outcome;
+}
+
+static int take(struct rollup *r)
+{
+	const char *key = (const char *)sqlite3_column_text(r->read[READ_NOTE], 0);
+	int64_t value = rollup_integer(r, READ_NOTE, 1);
+	if (!key)
+		return 0;
+	if (strncmp(key, "note:", 5) == 0)
+		return take_note(r, key);
+	return *key == 'l' ? take_leader(r, key, value) : take_lowest(r, value);
+}
+
+int rollup_take_notes(struct rollup *r)
+{
+	int outcome = rollup_get(r, READ_NOTE, 1);
+	for (uint32_t n = 0; outcome == 0 && n < ROWS_MAX; n++) {
+		outcome = take(r);
+		if (outcome == 0)
+			outcome = rollup_next(r, READ_NOTE);
+	}
+	return outcome == ROLLUP_NO_ROW ? 0 : outcome;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The writer's internals: the state of a segment under construction
+ *
+ * Ids in the file are the session's ids. What the file already holds is marked here and not in the
+ * structs themselves, so that one session can write several segments, each self-contained. Marks
+ * set in a transaction are undone if it is rolled back.
+ */
+
+#include "daemon/store/segment/segment.h"
+#include "daemon/store/segment/trailer.h"
+
+/* Marks of the ids of one dictionary, in pages that are allocated on demand. A daemon's ids grow
+ * for weeks, and a segment uses the latest and a few old ones. */
+#define MARKS_PAGE_BITS 12
+struct marks {
+	uint8_t **page; /* of 1 << MARKS_PAGE_BITS marks each; NULL: all MARK_NONE */
+	size_t n_pages;
+};
+
+/* A task of this segment that may still change, and a hash of what was written of it; 0: write it
+ * again. task.changed is not enough: several segments may be written from one table. */
+struct living {
+	uint32_t id;
+	uint32_t told;
+	uint32_t n_argv; /* charged bytes of its arguments */
+};
+
+/* Ids to check again. */
+struct ids {
+	uint32_t *id;
+	size_t n, size;
+};
+
+/* Frames whose name is still to come, and the user to charge for it. */
+struct unnamed {
+	struct unnamed_frame {
+		uint32_t id;
+		uid_t uid;
+	} * frame;
+	size_t n, size;
+	size_t n_awaited; /* of them awaited, at the last look */
+};
+
+enum {
+	MARK_NONE = 0,
+	MARK_STORED = 1,
+	/* frames: with their name, or the reason for having none; tasks: with their end, and
+	 * unchanged since; files have their state above the first bit */
+	MARK_FINAL = 2,
+};
+
+/* One mark as it was before this transaction. */
+struct mark_change {
+	struct marks *marks;
+	uint32_t id;
+	uint8_t before;
+};
+
+/* A text that has a row. */
+struct stored_name {
+	uint32_t id;
+	UT_hash_handle hh;
+	char text[];
+};
+
+/* function or source */
+struct names {
+	struct stored_name *by_text;
+	uint32_t n_names, n_before; /* n_before: when the transaction began */
+};
+
+enum segment_statement {
+	BEGIN_TRANSACTION,
+	COMMIT_TRANSACTION,
+	INSERT_META,
+	INSERT_EVENT,
+	INSERT_HART,
+	INSERT_CGROUP,
+	INSERT_TASK,
+	INSERT_FILE,
+	INSERT_FRAME,
+	INSERT_FUNCTION,
+	INSERT_SOURCE,
+	INSERT_PLACE,
+	INSERT_STACK,
+	INSERT_WINDOW,
+	INSERT_SAMPLE,
+	INSERT_READING,
+	INSERT_LOSS,
+	INSERT_LOOP_SITE,
+	INSERT_LOOP_METRIC,
+	INSERT_LOOP_COUNT,
+	UPDATE_TASK,
+	UPDATE_FILE,
+	UPDATE_FRAME,
+	UPDATE_LEADER,
+	N_SEGMENT_STATEMENTS,
+};
+
+struct segment {
+	sqlite3 *db;
+	int fd; /* the file we created; closed last, since closing it drops SQLite's locks */
+	bool live;
+	int wal_pages; /* in the log after the last commit */
+	char *path;    /* with its folder resolved */
+	sqlite3_stmt *statement[N_SEGMENT_STATEMENTS];
+
+	int n_events;
+	int64_t event[EVENTS_MAX]; /* id by the session's index; equal events share one */
+	bool clock[EVENTS_MAX];    /* its value is time: it needs no reading */
+
+	bool hart_known[HARTS_MAX];
+	int32_t hart_leader[HARTS_MAX]; /* session event, -1 none seen yet */
+	bool hart_planned[HARTS_MAX];   /* the plan named the leader, */
+	uint8_t hart_rung[HARTS_MAX];   /* at this rung; */
+	uint8_t hart_rungs[HARTS_MAX];  /* bit n: the leader at rung n is written too */
+	uint32_t hz, hz_lowest;         /* as written */
+	unsigned cut;                   /* the same */
+
+	int64_t n_windows, n_samples; /* last ids */
+	struct marks tasks, files, frames, stacks, sites, metrics;
+	struct names functions, sources;
+	struct unnamed unnamed;
+	struct ids sighted;    /* stored files */
+	struct ids chain;      /* nodes of the current stack to store, leaf first */
+	struct shares *shares; /* of the current flush; NULL: no limits */
+	uid_t payer;           /* whose row is written */
+	struct living *living;
+	size_t n_living, size_living;
+	uint64_t (*lost)[N_LOSSES]; /* as of the last committed flush */
+	int n_harts;
+
+	struct trailer_writer *trailer;    /* while it is sealed */
+	uint64_t n_run, run_max;           /* statements run so far; limit of this step */
+	const struct window_row *next_row; /* of the current flush; NULL: none left */
+	const struct loop_row *next_loop;
+
+	struct mark_change *change; /* of the current transaction */
+	size_t n_changes, size_changes;
+	struct task **told; /* tasks whose `changed` was cleared in it */
+	size_t n_told, size_told;
+	int64_t n_windows_before, n_samples_before;
+	int32_t hart_leader_before[HARTS_MAX];
+	uint8_t hart_rungs_before[HARTS_MAX];
+	uint32_t hz_before, hz_lowest_before;
+	unsigned cut_before;
+};
+
+/* One value to bind. */
+struct cell {
+	enum { CELL_NULL, CELL_INTEGER, CELL_TEXT, CELL_BLOB } kind;
+	int64_t integer; /* or the blob's length */
+	const void *bytes;
+};
+
+/* Bind it as parameter i (from 1); text and blobs are borrowed until the statement is bound again
+ * or reset. Returns SQLite's result. */
+int cell_bind(sqlite3_stmt *s, int i, const struct cell *cell);
+
+static inline struct cell cell_blob(const void *bytes, int64_t n)
+{
+	return (struct cell){
+		.kind = bytes && n ? CELL_BLOB : CELL_NULL, .integer = n, .bytes = bytes};
+}
+
+#define CELL_I(v) ((struct cell){.kind = CELL_INTEGER, .integer = (int64_t)(v)})
+#define CELL_I_OR_NULL(known, v) ((known) ? CELL_I(v) : (struct cell){.kind = CELL_NULL})
+#define CELL_T(v) ((struct cell){.kind = CELL_TEXT, .bytes = (v)}) /* NULL stays NULL */
+#define CELL_B(p, n) cell_blob((p), (n))
+#define ROW(g, statement, ...)                                                                     \
+	segment_row((g), (statement), (const struct cell[]){__VA_ARGS__},                          \
+		sizeof((const struct cell[]){__VA_ARGS__}) / sizeof(struct cell))
+
+/* --- transaction.c ---------------------------------------------------------------------------- */
+
+/* Run a statement with its values. 0, SEGMENT_NO_SPACE, -errno. */
+int segment_row(struct segment *g, enum segment_statement s, const struct cell *cell, size_t n);
+
+/* Has this step reached its limit? */
+static inline bool segment_step_is_over(const struct segment *g)
+{
+	return g->n_run >= g->run_max;
+}
+
+/* What an SQLite result means to our callers: 0, SEGMENT_NO_SPACE, -errno. */
+int segment_outcome(const struct segment *g, int rc);
+int segment_exec(struct segment *g, const char *sql);
+
+/* segment_end commits if r is 0 and rolls back otherwise; returns the outcome. */
+int segment_begin(struct segment *g);
+int segment_end(struct segment *g, int r);
+
+uint8_t mark_get(const struct marks *m, uint32_t id);
+int mark_set(struct segment *g, struct marks *m, uint32_t id, uint8_t mark);
+
+/* Add an id; it stays after this transaction if that is committed. -ENOMEM. */
+int ids_add(struct ids *ids, uint32_t id);
+
+/* Charge the owner of the row being written. */
+void segment_charge(struct segment *g, size_t bytes);
+
+/* SQLite's hook: the log has n pages; keeps it from growing without limit. */
+int segment_watch_log(void *segment, sqlite3 *db, const char *database, int n);
+
+/* Grow *array of n elements to at least `need`, zeroed. -ENOMEM. */
+int segment_grow(void *array, size_t *size, size_t need, size_t element_bytes);
+
+/* --- dictionary.c, loops.c: write what is not in the file yet; 0, SEGMENT_NO_SPACE, -errno -- */
+
+/* May the task be shown at all? NULL: an unknown task. */
+bool segment_may_tell(const struct segment_flush *f, const struct task *task);
+int segment_write_task(struct segment *g, const struct segment_flush *f, struct task *task);
+int segment_write_stack(struct segment *g, const struct stack_tree *t, uint32_t id);
+int segment_write_hart(struct segment *g, int hart, const struct window_row *row);
+/* Write newly named frames, changed tasks and file states. Cost: linear in the unnamed frames,
+ * living tasks and files of this segment, not of the session. */
+int segment_write_names(struct segment *g, const struct segment_flush *f);
+int segment_write_changed(struct segment *g, const struct segment_flush *f);
+
+/* Write the loops' counts of the window, from next_loop until the step ends (loops.c). */
+int segment_write_loops(struct segment *g, const struct segment_flush *f);
+
+/* --- create.c --------------------------------------------------------------------------------- */
+
+/* Finalize what is prepared, and close. 0, SEGMENT_*, -errno. */
+int segment_close(struct segment *g);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// What one run of each block of a function adds, however the runs are counted
+
+#include "quantity.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <list>
+#include <map>
+
+namespace llvm
+{
+class BasicBlock;
+class Function;
+class LoopInfo;
+class TargetLibraryInfo;
+class TargetTransformInfo;
+} // namespace llvm
+
+namespace mperf
+{
+
+class Scopes;
+
+// What one run of a block adds: factors by (scope, metric key)
+using Terms = std::map<std::pair<uint32_t, uint32_t>, int64_t>;
+
+struct Meaning {
+	llvm::DenseMap<const llvm::BasicBlock *, Terms> terms;
+	llvm::DenseMap<const llvm::BasicBlock *, std::list<Quantity>> quantities;
+};
+
+// Reads a function in its shape (prepare.h), and sets flags of its scopes in the table. cloned: it
+// has two bodies, and this is one of them.
+Meaning read_meaning(llvm::Function &function, const llvm::LoopInfo &loops, const Scopes &scopes,
+	const llvm::TargetTransformInfo &target, const llvm::TargetLibraryInfo &library,
+	Table &table, bool cloned);
+
+} // namespace mperf

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// What the names of targets' intrinsics say
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mperf
+{
+
+enum class Kind {
+	OPERATIONS, // arithmetic: so many in each lane of the result, or of what is reduced
+	ACCESS,     // loads or stores
+	NONE,       // nothing that is counted: moves, masks, comparisons, conversions, fences
+	UNKNOWN     // its loop is flagged
+};
+
+struct Known {
+	Kind kind;
+	unsigned each;
+	bool reduces;
+};
+
+// The name of an intrinsic of any target, without its types or with them: "llvm.x86.sse.min.ss"
+Known known_intrinsic(llvm::StringRef name);
+
+} // namespace mperf

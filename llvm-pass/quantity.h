@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// What one execution counts: a mix, and quantities known only at run time
+//
+// A mix is what one execution adds to which metrics. A quantity is known only at run time (the
+// length of a copy, how many lanes a mask lets through): the program sums it up in a counter of its
+// own, and its mix says what one unit of it adds.
+
+#include "table.h"
+
+#include "llvm/IR/IRBuilder.h"
+
+#include <map>
+
+namespace mperf
+{
+
+class Mix
+{
+      public:
+	void add(uint32_t metric, int64_t n, uint32_t variant = 0)
+	{
+		if (n != 0)
+			terms[metric_key(metric, variant)] += n;
+	}
+
+	std::map<uint32_t, int64_t> terms; // by metric_key
+};
+
+enum class Unit {
+	VALUE,      // an integer, unsigned
+	WORDS,      // a byte count in words of 8 bytes, rounded up
+	SIGN_LANES, // elements of a vector whose highest bit is set
+	LANES,      // set elements of a mask; of the first `length`, if any
+};
+
+struct Quantity {
+	Unit unit;
+	llvm::Value *value;
+	llvm::Value *length;   // for LANES, or null
+	llvm::Instruction *at; // the value is known before it
+	Mix mix;               // of one unit
+};
+
+// Emits the code that computes a quantity in units, as 64 bits.
+llvm::Value *compute_quantity(llvm::IRBuilder<> &builder, const Quantity &quantity);
+
+} // namespace mperf

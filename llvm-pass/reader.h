@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// What the instructions of a basic block count
+
+#include "mix.h"
+
+namespace llvm
+{
+class CallBase;
+class DataLayout;
+class IntrinsicInst;
+class TargetLibraryInfo;
+class TargetTransformInfo;
+} // namespace llvm
+
+namespace mperf
+{
+
+class MixReader
+{
+      public:
+	MixReader(const llvm::DataLayout &layout, const llvm::TargetTransformInfo &target,
+		const llvm::TargetLibraryInfo &library)
+	    : layout(layout), target(target), library(library)
+	{
+	}
+
+	// What the instructions of a block count, excluding callees.
+	BlockMix read(llvm::BasicBlock &block);
+
+      private:
+	void read(llvm::Instruction &instruction);
+	void read_memory(llvm::Instruction &instruction);
+	void read_call(llvm::CallBase &call);
+	bool read_library_call(llvm::CallBase &call, llvm::StringRef name);
+	bool read_intrinsic(llvm::IntrinsicInst &call);
+	void find_tail(llvm::BasicBlock &block);
+
+	const llvm::DataLayout &layout;
+	const llvm::TargetTransformInfo &target;
+	const llvm::TargetLibraryInfo &library;
+	BlockMix *into = nullptr;
+	// Says how many lanes of this block's unmasked arithmetic are meant, for vectors of
+	// tail_lanes.
+	Quantity *tail = nullptr;
+	uint64_t tail_lanes = 0;
+};
+
+} // namespace mperf

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What mperf costs is measured, shown, and kept to a budget: by a real service that can afford next to
+nothing, or all."""
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from machine import Folder
+from service import Service, wait_until
+
+SECONDS = 90
+# Less than eight samples a second cost anywhere, so that all that helps is given up.
+NEXT_TO_NOTHING = "0.0001%"
+
+
+def tables(service):
+    return service.ask("status")
+
+
+def budget(service):
+    row, = tables(service)["budget"]
+    return row
+
+
+def cost_of(service, cause):
+    return next((row for row in tables(service)["overhead"] if row["cause"] == cause), None)
+
+
+def doctor(service):
+    rows = service.ask("doctor")["rows"]
+    return [row["finding"] for row in rows if row["topic"] == "cost"]
+
+
+@contextlib.contextmanager
+def spinning(folder):
+    """A busy program called spins."""
+    program = folder / "spins"
+    shutil.copy(shutil.which("sh"), program)
+    with subprocess.Popen([program, "-c", "while :; do :; done"]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def cpu_seconds(process):
+    """Source: proc(5), utime and stime of /proc/PID/stat."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_costs_are_measured_and_shown(build):
+    with Folder() as folder, Service(build, folder, flush="1s", overhead="100%") as service:
+        with spinning(folder) as busy:
+            wait_until("each hart has its price",
+                       lambda: len(found := doctor(service)) == os.cpu_count() and
+                       not any("not measured" in text for text in found), 180)
+            print("  " + doctor(service)[0])
+            wait_until("samples are priced", lambda: (row := cost_of(service, "samples")) and
+                       row["per_second"] > 10 and row["machine_share"] > 0)
+            wait_until("it had three seconds", lambda: cpu_seconds(busy) > 3)
+            causes = {row["cause"]: row for row in tables(service)["overhead"]}
+        assert causes["mperfd and its namer"]["machine_share"] > 0, causes
+        parts = [causes[name]["machine_share"] for name in
+                 ("samples", "cuts at switches", "mperfd and its namer", "queries and roll-ups")]
+        assert abs(sum(parts) - causes["all"]["machine_share"]) < 1e-9, causes
+        assert budget(service)["given_up"] == "nothing", budget(service)
+        answer = service.ask("hotspots", "--since", "-1h")["provenance"]
+        assert 0 < answer["cost_share"] < 1, answer
+        assert "own cost" not in str(answer["lost"]), answer
+        assert "own cost" not in str(tables(service)["loss"])
+        text = service.ctl("hotspots", "--since", "-1h").stdout
+        assert "; cost " in text and " % of the machine" in text, text
+
+
+def test_a_budget_is_kept_and_what_was_given_up_is_said(build):
+    with Folder() as folder, \
+            Service(build, folder, flush="1s", rate=99, overhead=NEXT_TO_NOTHING) as service:
+        with spinning(folder) as busy:
+            wait_until("something is given up", lambda: budget(service)["step"] > 0, 180)
+            wait_until("the rate is lower", lambda: tables(service)["rate"][0]["hz"] < 99)
+            state = budget(service)
+            assert "samples cost hart" in state["reason"], state
+            assert "one in 8 samples is taken" in state["given_up"], state
+            assert tables(service)["rate"][0]["hz"] == 12, tables(service)["rate"]
+            assert "to keep overhead within 0.0001 %: " in service.said(), service.said()
+            assert any("(`mperfctl status` says what is given up)" in text
+                       for text in doctor(service)), doctor(service)
+            before = cpu_seconds(busy)
+            wait_until("it had ten seconds", lambda: cpu_seconds(busy) > before + 10, 120)
+            notes = service.ask("hotspots", "--since", "-5s")["provenance"]["notes"]
+            assert any("to limit overhead, " in note and "one in 8" in note for note in notes), notes
+            least = cpu_seconds(busy)
+            # samples are fewer, and stand for more time
+            row, = service.ask("hotspots", "--by", "process", "--comm", "spins",
+                               "--since", "-59m")["rows"]
+            most = cpu_seconds(busy)
+            assert 0.9 * least - 1 < row["self_ns"] / 1e9 < 1.05 * most + 1, (row, least, most)
+            # an owner who lifts the limit has all of it back at once
+            service.write_config(overhead="none")
+            service.process.send_signal(signal.SIGHUP)
+            wait_until("nothing is given up", lambda: budget(service)["step"] == 0)
+            wait_until("the rate is back", lambda: tables(service)["rate"][0]["hz"] == 99)
+        assert budget(service)["budget"] is None and budget(service)["reason"] is None
+
+
+def test_a_client_may_exceed_the_budget(build):
+    with Folder() as folder, \
+            Service(build, folder, flush="1s", rate=99, overhead=NEXT_TO_NOTHING) as service:
+        with spinning(folder):
+            wait_until("something is given up",
+                       lambda: tables(service)["rate"][0]["hz"] == 12, 180)
+            path = folder / "recording"
+            service.ctl("record", "-a", "-F", "299", "-o", path, "--", "sleep", "3")
+            answer = service.ask("hotspots", "-i", path)["provenance"]
+            assert answer["hz"] == 299 and answer["samples"] > 300, answer
+            assert answer["cost_share"] > 0, answer
+            wait_until("the rate is the budget's again",
+                       lambda: tables(service)["rate"][0]["hz"] == 12)
+
+
+def test_a_wrong_budget_is_named_and_the_old_one_stays(build):
+    with Folder() as folder, Service(build, folder, overhead="2%") as service:
+        service.write_config(overhead="two")
+        service.process.send_signal(signal.SIGHUP)
+        wait_until("the mistake is named", lambda: "overhead is 'two'" in service.said())
+        assert budget(service)["budget"] == 0.02, budget(service)

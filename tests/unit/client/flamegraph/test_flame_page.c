@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Trees put together by hand: merging, sums, malformed trees, and what the page and the SVG do
+ * with hostile names. Well-formedness is checked by a scanner of tags, so that no XML library is
+ * needed.
+ */
+#include <ctype.h>
+#include <math.h>
+
+#include "client/flamegraph/flame.h"
+#include "client/flamegraph/page.h"
+#include "tests/unit/client/answers.h"
+#include "tests/unit/test.h"
+
+static const struct answers_column columns[] = {
+	{"node", "", MPERF__UNIT__UNIT_NONE},
+	{"parent", "", MPERF__UNIT__UNIT_NONE},
+	{"function", "", MPERF__UNIT__UNIT_NONE},
+	{"module", "", MPERF__UNIT__UNIT_NONE},
+	{"kind", "", MPERF__UNIT__UNIT_NONE},
+	{"value", "", MPERF__UNIT__UNIT_COUNT},
+};
+#define N_COLUMNS (sizeof(columns) / sizeof(*columns))
+
+static int add(void *flame, const Mperf__Answer *a)
+{
+	return flame_add(flame, a);
+}
+
+static struct flame *empty_flame(void)
+{
+	struct flame *f = NULL;
+	ck_assert_int_eq(flame_new(&f), 0);
+	ck_assert_int_eq(answers_columns(add, f, columns, N_COLUMNS), 0);
+	return f;
+}
+
+static int add_node(struct flame *f, int64_t id, int64_t parent, const char *name, double value)
+{
+	Mperf__Value v[] = {answers_integer(id), answers_integer(parent),
+		name ? answers_text(name) : answers_absent(), answers_text("/usr/bin/prog"),
+		answers_text("user"), answers_real(value)};
+	return answers_row(add, f, v, N_COLUMNS);
+}
+
+/* main → (a 30, b → leaf 60), main 10; b is reached from two call sites. */
+static struct flame *small_flame(void)
+{
+	struct flame *f = empty_flame();
+	ck_assert_int_eq(add_node(f, 1, 0, "main", 10), 0);
+	ck_assert_int_eq(add_node(f, 2, 1, "b", 0), 0);
+	ck_assert_int_eq(add_node(f, 3, 1, "a", 30), 0);
+	ck_assert_int_eq(add_node(f, 4, 1, "b", 0), 0);
+	ck_assert_int_eq(add_node(f, 5, 2, "leaf", 20), 0);
+	ck_assert_int_eq(add_node(f, 6, 4, "leaf", 40), 0);
+	return f;
+}
+
+static const struct flame_node *named(const struct flame *f, const char *name)
+{
+	size_t n;
+	const struct flame_node *node = flame_nodes(f, &n);
+	for (size_t i = 1; i < n; i++)
+		if (node[i].function && strcmp(node[i].function, name) == 0)
+			return &node[i];
+	return NULL;
+}
+
+static char *page_of(struct flame *f, const struct flame_page *page, size_t *ret_cut)
+{
+	char *text;
+	size_t size, n_cut;
+	FILE *out = open_memstream(&text, &size);
+	ck_assert_int_eq(flame_finish(f), 0);
+	ck_assert_int_eq(flame_page_write(f, page, out, ret_cut ? ret_cut : &n_cut), 0);
+	fclose(out);
+	return text;
+}
+
+static char *svg_of(struct flame *f)
+{
+	return page_of(f, &(struct flame_page){.title = "t", .event = "", .plain = true}, NULL);
+}
+
+/* Every tag is closed in order, and < and & appear only as markup. */
+static void assert_well_formed(const char *p)
+{
+	char stack[64][32];
+	size_t depth = 0;
+	for (; *p; p++) {
+		ck_assert(*p == '\n' || *p == '\t' || (unsigned char)*p >= 0x20);
+		if (*p == '&') {
+			size_t n = strcspn(p, ";");
+			ck_assert(n <= 6 && p[n] == ';');
+		}
+		if (*p != '<' || p[1] == '?')
+			continue;
+		bool closes = p[1] == '/';
+		const char *name = p + 1 + closes, *end = strchr(p, '>');
+		size_t n = strcspn(name, " >/");
+		ck_assert_ptr_nonnull(end);
+		ck_assert(n > 0 && n < 32 && isalpha((unsigned char)*name));
+		if (closes) {
+			ck_assert_uint_gt(depth, 0);
+			depth--;
+			ck_assert(strncmp(stack[depth], name, n) == 0 && !stack[depth][n]);
+		} else if (end[-1] != '/') {
+			ck_assert_uint_lt(depth, 64);
+			snprintf(stack[depth++], 32, "%.*s", (int)n, name);
+		}
+		p = end;
+	}
+	ck_assert_uint_eq(depth, 0);
+}
+
+EACH_TEST(.seconds = 30);
+
+TEST(siblings_of_one_name_are_merged)
+{
+	struct flame *f = small_flame();
+	size_t n;
+	flame_nodes(f, &n);
+	ck_assert_uint_eq(n, 5); /* all, main, a, b, leaf */
+	ck_assert_int_eq(flame_finish(f), 0);
+	ck_assert(named(f, "leaf")->total == 60);
+	ck_assert(named(f, "b")->total == 60 && named(f, "b")->self == 0);
+	ck_assert(named(f, "main")->total == 100);
+	ck_assert(flame_nodes(f, &n)[0].total == 100);
+	flame_free(f);
+}
+
+TEST(boxes_stand_inside_their_callers_by_name)
+{
+	struct flame *f = small_flame();
+	ck_assert_int_eq(flame_finish(f), 0);
+	ck_assert(named(f, "a")->start == 0);
+	ck_assert(named(f, "b")->start == 30);
+	ck_assert(named(f, "leaf")->start == 30);
+	flame_free(f);
+}
+
+TEST(one_name_of_two_modules_stays_two_boxes)
+{
+	struct flame *f = empty_flame();
+	Mperf__Value v[] = {answers_integer(1), answers_integer(0), answers_text("init"),
+		answers_text("/lib/a"), answers_text("user"), answers_real(1)};
+	ck_assert_int_eq(answers_row(add, f, v, N_COLUMNS), 0);
+	v[0] = answers_integer(2);
+	v[3] = answers_text("/lib/b");
+	ck_assert_int_eq(answers_row(add, f, v, N_COLUMNS), 0);
+	size_t n;
+	flame_nodes(f, &n);
+	ck_assert_uint_eq(n, 3);
+	flame_free(f);
+}
+
+TEST(trees_that_do_not_hang_together_are_refused)
+{
+	struct flame *f = small_flame();
+	ck_assert_int_eq(add_node(f, 7, 99, "orphan", 1), FLAME_MALFORMED);
+	ck_assert_int_eq(add_node(f, 6, 1, "twin", 1), FLAME_MALFORMED);
+	ck_assert_int_eq(add_node(f, 8, 8, "own parent", 1), FLAME_MALFORMED);
+	ck_assert_int_eq(add_node(f, 0, 0, "root", 1), FLAME_MALFORMED);
+	flame_free(f);
+}
+
+TEST(rows_of_the_wrong_shape_are_refused)
+{
+	struct flame *f = NULL;
+	ck_assert_int_eq(flame_new(&f), 0);
+	ck_assert_int_eq(add_node(f, 1, 0, "before columns", 1), FLAME_MALFORMED);
+	ck_assert_int_eq(answers_columns(add, f, columns, 2), FLAME_MALFORMED);
+	ck_assert_int_eq(add_node(f, 1, 0, "after bad columns", 1), FLAME_MALFORMED);
+	ck_assert_int_eq(answers_columns(add, f, columns, N_COLUMNS), 0);
+	Mperf__Value v[] = {answers_text("1"), answers_integer(0), answers_text("f"),
+		answers_absent(), answers_absent(), answers_real(1)};
+	ck_assert_int_eq(answers_row(add, f, v, N_COLUMNS), FLAME_MALFORMED);
+	ck_assert_int_eq(answers_row(add, f, v, 3), FLAME_MALFORMED);
+	flame_free(f);
+}
+
+TEST(amounts_that_are_none_have_no_width)
+{
+	struct flame *f = empty_flame();
+	ck_assert_int_eq(add_node(f, 1, 0, "nan", NAN), 0);
+	ck_assert_int_eq(add_node(f, 2, 0, "negative", -5), 0);
+	ck_assert_int_eq(add_node(f, 3, 0, "endless", INFINITY), 0);
+	ck_assert_int_eq(add_node(f, 4, 0, "good", 5), 0);
+	size_t n;
+	ck_assert_int_eq(flame_finish(f), 0);
+	ck_assert(flame_nodes(f, &n)[0].total == 5);
+	flame_free(f);
+}
+
+TEST(an_endless_recursion_is_cut_at_the_limit)
+{
+	struct flame *f = empty_flame();
+	for (int64_t i = 1; i <= FLAME_DEPTH_MAX + 100; i++)
+		ck_assert_int_eq(add_node(f, i, i - 1, "again", 1), 0);
+	size_t n;
+	ck_assert_int_eq(flame_finish(f), 0);
+	ck_assert(flame_nodes(f, &n)[0].total == FLAME_DEPTH_MAX + 100);
+	ck_assert_uint_eq(n, FLAME_DEPTH_MAX + 1);
+	FILE *out = fopen("/dev/null", "w");
+	ck_assert_int_eq(flame_write_folded(f, out), 0);
+	fclose(out);
+	flame_free(f);
+}
+
+TEST(folded_stacks_have_a_line_per_self_value)
+{
+	struct flame *f = small_flame();
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	ck_assert_int_eq(flame_write_folded(f, out), 0);
+	fclose(out);
+	ck_assert_str_eq(text, "main 10\nmain;a 30\nmain;b;leaf 60\n");
+	free(text);
+	flame_free(f);
+}
+
+TEST(an_unknown_function_bears_its_module)
+{
+	struct flame *f = empty_flame();
+	ck_assert_int_eq(add_node(f, 1, 0, NULL, 1), 0);
+	char *svg = svg_of(f);
+	ck_assert_ptr_nonnull(strstr(svg, ">[prog]<"));
+	free(svg);
+	flame_free(f);
+}
+
+TEST(svg_is_readable_without_a_script)
+{
+	struct flame *f = small_flame();
+	char *svg = svg_of(f);
+	assert_well_formed(svg);
+	ck_assert_ptr_null(strstr(svg, "<script"));
+	ck_assert_ptr_nonnull(strstr(svg, ">leaf</text>"));
+	ck_assert_ptr_nonnull(
+		strstr(svg, "<title>leaf\n/usr/bin/prog · user\n60 · 60.00 % of all"));
+	free(svg);
+	flame_free(f);
+}
+
+TEST(hostile_names_stay_text)
+{
+	static const char *const names[] = {"<script>alert(1)</script>", "</title></svg><b>",
+		"\033[31m\xff\x01", "\" onclick=\"x()", "{{script}}", "]]>", "&lt;",
+		"\xe2\x80\xaexyz", "a\nb"};
+	struct flame *f = empty_flame();
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		ck_assert_int_eq(add_node(f, (int64_t)i + 1, 0, names[i], 1), 0);
+	char *svg = svg_of(f);
+	assert_well_formed(svg);
+	ck_assert_ptr_nonnull(strstr(svg, "&lt;script&gt;alert(1)&lt;/script&gt;"));
+	ck_assert_ptr_nonnull(strstr(svg, "\\u{202e}xyz"));
+	free(svg);
+
+	char *page = page_of(f,
+		&(struct flame_page){
+			.title = "</title><script>", .event = "<e>", .provenance = "<img src=x>"},
+		NULL);
+	ck_assert_ptr_null(strstr(page, "<script>alert"));
+	ck_assert_ptr_null(strstr(page, "<img"));
+	ck_assert_ptr_null(strstr(page, "<e>"));
+	const char *script = strstr(page, "<script>");
+	ck_assert_ptr_nonnull(script);
+	ck_assert_ptr_null(strstr(script + 1, "<script>")); /* ours, once */
+	free(page);
+	flame_free(f);
+}
+
+TEST(the_page_needs_nothing_from_outside)
+{
+	struct flame *f = small_flame();
+	char *page = page_of(f, &(struct flame_page){.title = "t", .event = "cycles"}, NULL);
+	ck_assert_ptr_nonnull(strstr(page, "default-src 'none'"));
+	ck_assert_ptr_null(strstr(page, "src=\""));
+	ck_assert_ptr_null(strstr(page, "href="));
+	ck_assert_ptr_null(strstr(page, "url("));
+	ck_assert_ptr_null(strstr(page, "@import"));
+	ck_assert_ptr_null(strstr(page, "{{"));
+	for (const char *p = page; (p = strstr(p, "http")); p++)
+		ck_assert(strncmp(p, "http://www.w3.org/2000/svg", 26) == 0 ||
+			  strncmp(p, "http-equiv", 10) == 0);
+	free(page);
+	flame_free(f);
+}
+
+TEST(narrow_boxes_are_cut_and_counted)
+{
+	struct flame *f = empty_flame();
+	ck_assert_int_eq(add_node(f, 1, 0, "wide", 1e9), 0);
+	for (int64_t i = 2; i < 60002; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "narrow%lld", (long long)i);
+		ck_assert_int_eq(add_node(f, i, 1, name, 1), 0);
+	}
+	size_t n_cut;
+	char *page = page_of(f, &(struct flame_page){.title = "t", .event = ""}, &n_cut);
+	ck_assert_uint_eq(n_cut, 60000);
+	ck_assert_ptr_nonnull(strstr(page, "60,000 boxes below 0.02 % are not drawn"));
+	ck_assert_ptr_null(strstr(page, "narrow2"));
+	ck_assert_uint_lt(strlen(page), 100000);
+	free(page);
+	flame_free(f);
+}
+
+TEST(a_tree_of_nothing_says_so)
+{
+	struct flame *f = empty_flame();
+	char *page = page_of(f, &(struct flame_page){.title = "t", .event = ""}, NULL);
+	ck_assert_ptr_nonnull(strstr(page, "There are no samples to draw"));
+	ck_assert_ptr_null(strstr(page, "\"nan\""));
+	free(page);
+	flame_free(f);
+}
+
+TEST(a_full_disc_is_an_error)
+{
+	struct flame *f = small_flame();
+	size_t n_cut;
+	FILE *out = fopen("/dev/full", "w");
+	ck_assert_ptr_nonnull(out);
+	ck_assert_int_eq(flame_finish(f), 0);
+	ck_assert_int_lt(
+		flame_page_write(f, &(struct flame_page){.title = "t", .event = ""}, out, &n_cut),
+		0);
+	fclose(out);
+	flame_free(f);
+}

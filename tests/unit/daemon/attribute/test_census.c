@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/attribute/census.c and census_cgroups.c: what /proc says of who lives */
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/attribute_bench.h"
+#include "tests/unit/test.h"
+
+static struct bench *b;
+
+static const struct bench_process prog = {.pid = 10,
+	.parent = 1,
+	.comm = "prog",
+	.start_ns = SECOND,
+	.maps = "10000-11000 r-xp 00001000 08:00 77 /bin/prog\n"
+		"11000-12000 rw-p 00002000 08:00 77 /bin/prog\n"
+		"not a line of maps\n"
+		"7000-8000 r-xp 00000000 00:00 0 [vdso]\n"};
+
+static void setup(void)
+{
+	b = bench_new();
+	bench_start(b);
+}
+
+static void teardown(void)
+{
+	bench_free(b);
+}
+
+EACH_TEST(.begin = setup, .end = teardown);
+
+static void scan(const pid_t *pids, size_t n_pids)
+{
+	ck_assert_int_eq(attribute_scan(b->attribute, pids, n_pids), 0);
+}
+
+static struct task *live(int tid)
+{
+	struct task *task = task_find(&b->tasks, tid);
+
+	ck_assert_ptr_nonnull(task);
+	return task;
+}
+
+static const char *mapped_at(int pid, uint64_t addr)
+{
+	const struct map *map = space_find(task_space(live(pid)), addr);
+
+	return map ? map->file->path : NULL;
+}
+
+TEST(the_census_finds_processes_threads_and_mappings)
+{
+	bench_process(b, &prog);
+	bench_thread(b, &prog, 11);
+	bench_text(b, "proc/self/stat", "no process\n");
+	bench_bytes(b, "proc/10/cmdline", "prog\0-v\0", 8);
+	scan(NULL, 0);
+
+	const struct task *task = live(10);
+	ck_assert_uint_eq(b->tasks.n_tasks, 2);
+	ck_assert_str_eq(task->comm, "prog");
+	ck_assert_uint_eq(task->n_argv, 7);
+	ck_assert_mem_eq(task->argv, "prog\0-v", 8);
+	ck_assert_str_eq(task->exe, "/bin/prog");
+	ck_assert_uint_eq(task->uid, 1000);
+	ck_assert_uint_le(task->start_ns, SECOND);
+	ck_assert_uint_gt(task->start_ns, SECOND - 20000000);
+	ck_assert_str_eq(mapped_at(10, 0x10020), "/bin/prog");
+	ck_assert_ptr_null(mapped_at(10, 0x11020));
+	ck_assert_str_eq(mapped_at(10, 0x7020), "[vdso]");
+	ck_assert_ptr_eq(live(11)->process, task);
+	ck_assert_str_eq(mapped_at(11, 0x10020), "/bin/prog");
+}
+
+TEST(processes_that_vanish_or_lie_are_passed_over)
+{
+	bench_text(b, "proc/20/stat", "not a stat");
+	bench_text(b, "proc/21/stat", "22 (other) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 3 0");
+	bench_text(b, "proc/23/comm", "no stat");
+	bench_text(b, "proc/99999999999/stat", "");
+	bench_text(b, "proc/24", "a file");
+	bench_text(b, "proc/25/stat", "25 (bare) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 3 0");
+	scan(NULL, 0);
+	ck_assert_uint_eq(b->tasks.n_tasks, 1);
+	ck_assert_str_eq(live(25)->comm, "bare");
+	ck_assert_ptr_null(live(25)->argv);
+	ck_assert_uint_eq(live(25)->uid, (uid_t)-1);
+}
+
+TEST(a_proc_that_is_not_there_is_an_error)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/nothing", b->root);
+	attribute_free(b->attribute);
+	b->options.proc = path;
+	bench_start(b);
+	ck_assert_int_lt(attribute_scan(b->attribute, NULL, 0), 0);
+	attribute_free(b->attribute);
+	b->attribute = NULL;
+}
+
+TEST(kernel_threads_have_no_mappings)
+{
+	struct bench_process p = {.pid = 2,
+		.comm = "kthreadd",
+		.flags = 0x00208040,
+		.start_ns = SECOND,
+		.maps = prog.maps};
+
+	bench_process(b, &p);
+	scan(NULL, 0);
+	ck_assert(live(2)->kernel_thread);
+	ck_assert_ptr_null(live(2)->space);
+}
+
+TEST(targets_and_all_that_descend_from_them_are_wanted)
+{
+	struct bench_process parent = prog, child = prog, grandchild = prog, other = prog;
+
+	/* numbers have come round: the child's is below the parent's */
+	parent.pid = 30;
+	child.pid = 20;
+	child.parent = 30;
+	grandchild.pid = 40;
+	grandchild.parent = 20;
+	other.pid = 50;
+	bench_process(b, &parent);
+	bench_process(b, &child);
+	bench_process(b, &grandchild);
+	bench_thread(b, &grandchild, 41);
+	bench_process(b, &other);
+	scan((pid_t[]){30, 4711}, 2);
+	ck_assert(live(30)->wanted);
+	ck_assert(live(20)->wanted);
+	ck_assert(live(40)->wanted);
+	ck_assert(live(41)->wanted);
+	ck_assert(!live(50)->wanted);
+	ck_assert_ptr_eq(live(20)->parent, live(30));
+}
+
+TEST(a_long_line_of_descent_is_found_in_any_order)
+{
+	/* no folder lists them all with parents first but by a great chance */
+	static const int pids[] = {30, 20, 90, 10, 60, 50, 80, 40, 70};
+
+	for (size_t i = 0; i < 9; i++) {
+		struct bench_process p = prog;
+		p.pid = pids[i];
+		p.parent = i ? pids[i - 1] : 1;
+		bench_process(b, &p);
+	}
+	scan((pid_t[]){30}, 1);
+	for (size_t i = 1; i < 9; i++) {
+		ck_assert_ptr_eq(live(pids[i])->parent, live(pids[i - 1]));
+		ck_assert(live(pids[i])->wanted);
+	}
+}
+
+TEST(parents_in_a_circle_end)
+{
+	struct bench_process p = prog, q = prog, itself = prog;
+
+	p.parent = 20;
+	q.pid = 20;
+	q.parent = 10;
+	itself.pid = itself.parent = 30;
+	bench_process(b, &p);
+	bench_process(b, &q);
+	bench_process(b, &itself);
+	scan(NULL, 0);
+	ck_assert(!live(10)->wanted);
+	ck_assert_ptr_null(live(30)->parent);
+}
+
+TEST(long_arguments_are_cut_with_a_mark)
+{
+	char argv[TASK_ARGV_BYTES_MAX + 100];
+
+	memset(argv, 'x', sizeof(argv));
+	bench_process(b, &prog);
+	bench_bytes(b, "proc/10/cmdline", argv, sizeof(argv));
+	scan(NULL, 0);
+	ck_assert_uint_eq(live(10)->n_argv, TASK_ARGV_BYTES_MAX);
+	ck_assert_str_eq(live(10)->argv + TASK_ARGV_BYTES_MAX - 4, "x…");
+}
+
+TEST(arguments_are_not_cut_inside_a_character)
+{
+	char argv[TASK_ARGV_BYTES_MAX + 100];
+
+	for (size_t i = 0; i + 1 < sizeof(argv); i += 2)
+		memcpy(argv + i, "ä", 2);
+	bench_process(b, &prog);
+	bench_bytes(b, "proc/10/cmdline", argv, sizeof(argv));
+	scan(NULL, 0);
+	ck_assert_uint_eq(live(10)->n_argv, TASK_ARGV_BYTES_MAX - 1);
+	ck_assert_str_eq(live(10)->argv + live(10)->n_argv - 5, "ä…");
+}
+
+TEST(cgroups_have_the_number_of_their_folder)
+{
+	char path[256];
+	struct stat st;
+
+	bench_text(b, "sys/fs/cgroup/cgroup.controllers", "");
+	bench_text(b, "sys/fs/cgroup/user.slice/cgroup.procs", "");
+	bench_text(b, "sys/fs/cgroup/ci/job/cgroup.procs", "");
+	attribute_free(b->attribute);
+	bench_start(b);
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	snprintf(path, sizeof(path), "%s/sys/fs/cgroup/user.slice", b->root);
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(live(10)->cgroup, st.st_ino);
+	ck_assert_str_eq(cgroup_find(&b->tasks, st.st_ino)->path, "/user.slice");
+	snprintf(path, sizeof(path), "%s/sys/fs/cgroup/ci/job", b->root);
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_str_eq(cgroup_find(&b->tasks, st.st_ino)->path, "/ci/job");
+	snprintf(path, sizeof(path), "%s/sys/fs/cgroup", b->root);
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_str_eq(cgroup_find(&b->tasks, st.st_ino)->path, "/");
+}
+
+TEST(a_cgroup_without_a_folder_still_has_a_name)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	ck_assert_uint_ne(live(10)->cgroup >> 63, 0);
+	ck_assert_str_eq(cgroup_find(&b->tasks, live(10)->cgroup)->path, "/user.slice");
+}
+
+TEST(folders_of_cgroups_are_not_followed_without_end)
+{
+	char path[1024] = "sys/fs/cgroup/cgroup.controllers";
+
+	bench_text(b, path, "");
+	strcpy(path, "sys/fs/cgroup");
+	for (int i = 0; i < 50; i++)
+		strcat(path, "/d");
+	ck_assert_uint_lt(strlen(path), 300);
+	strcat(path, "/cgroup.procs");
+	bench_text(b, path, "");
+	attribute_free(b->attribute);
+	bench_start(b);
+	scan(NULL, 0);
+	ck_assert_uint_ge(HASH_COUNT(b->tasks.cgroups), 32);
+	ck_assert_uint_lt(HASH_COUNT(b->tasks.cgroups), 40);
+}
+
+/* --- the machine itself ----------------------------------------------------------------------- */
+
+static void own_function(void)
+{
+}
+
+static void *wait_for_scan(void *userdata)
+{
+	pthread_barrier_t *barriers = userdata;
+
+	pthread_barrier_wait(&barriers[0]);
+	pthread_barrier_wait(&barriers[1]);
+	return NULL;
+}
+
+TEST(the_real_proc_has_this_very_test)
+{
+	pthread_barrier_t barriers[2];
+	pthread_t thread;
+	char exe[256] = "";
+
+	attribute_free(b->attribute);
+	b->options.proc = "/proc";
+	bench_start(b);
+	pthread_barrier_init(&barriers[0], NULL, 2);
+	pthread_barrier_init(&barriers[1], NULL, 2);
+	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_scan, barriers), 0);
+	pthread_barrier_wait(&barriers[0]);
+	scan((pid_t[]){getpid()}, 1);
+	pthread_barrier_wait(&barriers[1]);
+	pthread_join(thread, NULL);
+
+	const struct task *self = live(getpid());
+	ck_assert_int_gt(readlink("/proc/self/exe", exe, sizeof(exe) - 1), 0);
+	ck_assert_str_eq(self->exe, exe);
+	ck_assert_str_eq(mapped_at(getpid(), (uintptr_t)own_function), exe);
+	ck_assert_int_eq(strncmp(self->comm, strrchr(exe, '/') + 1, TASK_COMM_BYTES - 1), 0);
+	ck_assert_ptr_nonnull(strstr(self->argv, self->comm));
+	ck_assert_uint_eq(self->uid, getuid());
+	ck_assert_uint_eq(self->n_threads, 2);
+	ck_assert(self->wanted);
+	ck_assert_ptr_eq(self->parent, live(getppid()));
+	ck_assert_uint_gt(self->start_ns, live(getppid())->start_ns);
+	ck_assert_ptr_nonnull(cgroup_find(&b->tasks, self->cgroup));
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/attribute/owner.c: samples stay with the user they were taken of */
+
+#include "daemon/attribute/attribute_private.h"
+#include "daemon/attribute/sweep.h"
+#include "proto/clock.h"
+#include "tests/unit/attribute_bench.h"
+#include "tests/unit/test.h"
+
+static struct bench *b;
+static uint64_t t0; /* a while from now: later than what was read by then */
+
+static const struct bench_process prog = {
+	.pid = 10, .parent = 1, .comm = "prog", .start_ns = SECOND};
+
+static void setup(void)
+{
+	b = bench_new();
+	bench_start(b);
+	bench_process(b, &prog);
+	bench_bytes(b, "proc/10/cmdline", "prog\0", 5);
+	t0 = clock_ns(CLOCK_MONOTONIC) + 60 * SECOND;
+}
+
+static void teardown(void)
+{
+	bench_free(b);
+}
+
+EACH_TEST(.begin = setup, .end = teardown);
+
+static void scan(unsigned int uid)
+{
+	bench_owner(b, 10, uid);
+	ck_assert_int_eq(attribute_scan(b->attribute, NULL, 0), 0);
+}
+
+static struct task *live(int tid)
+{
+	struct task *task = task_find(&b->tasks, tid);
+
+	ck_assert_ptr_nonnull(task);
+	return task;
+}
+
+/* The task that a sample of that moment is of. */
+static struct task *sampled(uint64_t time_ns)
+{
+	struct record r = bench_sample(b, BENCH_ALONE, time_ns, 10, 0x10020);
+
+	bench_take(b, &r, 0);
+	return bench_got(b, b->n_sunk - 1)->task;
+}
+
+static void exec_as(unsigned int uid, uint64_t time_ns)
+{
+	bench_owner(b, 10, uid);
+	bench_comm(b, time_ns, 10, "prog", true);
+}
+
+TEST(samples_before_a_program_of_roots_are_hidden_with_it)
+{
+	scan(1000);
+	struct task *before = sampled(t0);
+	ck_assert_uint_eq(before->uid, 1000);
+	exec_as(0, t0 + MS);
+	ck_assert_ptr_eq(sampled(t0 + 2 * MS), before);
+	ck_assert_uint_eq(before->uid, 0);
+}
+
+TEST(samples_of_root_stay_hidden_when_a_users_program_follows)
+{
+	scan(0);
+	struct task *before = sampled(t0);
+	exec_as(1000, t0 + MS);
+	struct task *after = sampled(t0 + 2 * MS);
+	ck_assert_ptr_ne(before, after);
+	ck_assert_uint_eq(before->uid, 0);
+	ck_assert_uint_ne(before->end_ns, 0);
+	ck_assert_uint_eq(after->uid, 1000);
+	ck_assert_uint_eq(after->gid, 50);
+	ck_assert_uint_eq(after->start_ns, before->start_ns);
+	ck_assert_uint_eq(after->exec_ns, t0 + MS);
+	ck_assert_str_eq(after->comm, "prog");
+	ck_assert_ptr_nonnull(after->argv);
+	ck_assert_ptr_eq(live(10), after);
+}
+
+TEST(samples_of_a_user_stay_hidden_from_the_next)
+{
+	scan(1000);
+	struct task *before = sampled(t0);
+	exec_as(1001, t0 + MS);
+	struct task *after = sampled(t0 + 2 * MS);
+	ck_assert_ptr_ne(before, after);
+	ck_assert_uint_eq(before->uid, 0);
+	ck_assert_uint_eq(after->uid, 1001);
+}
+
+TEST(what_was_never_sampled_goes_on_as_it_is)
+{
+	scan(0);
+	struct task *before = live(10);
+	exec_as(1000, t0);
+	ck_assert_ptr_eq(live(10), before);
+	ck_assert_uint_eq(before->uid, 1000);
+	exec_as(1000, t0 + 200 * SECOND);
+	sampled(t0 + 201 * SECOND);
+	exec_as(1000, t0 + 400 * SECOND);
+	ck_assert_ptr_eq(sampled(t0 + 401 * SECOND), before);
+	ck_assert_uint_eq(before->uid, 1000);
+}
+
+/* Both execs were over when the first was looked at. */
+TEST(a_program_that_nobody_read_is_nobodys)
+{
+	uint64_t past = clock_ns(CLOCK_MONOTONIC) - SECOND;
+
+	bench_fork(b, past, 10, 10, 1);
+	exec_as(1000, past + MS);
+	struct task *between = sampled(past + 2 * MS);
+	exec_as(1000, past + 3 * MS);
+	struct task *after = sampled(past + 4 * MS);
+	ck_assert_ptr_ne(between, after);
+	ck_assert_uint_eq(between->uid, 0);
+	ck_assert_uint_eq(after->uid, 1000);
+}
+
+TEST(a_process_of_threads_stays_hidden)
+{
+	scan(0);
+	struct task *before = sampled(t0);
+	bench_fork(b, t0 + MS, 10, 12, 10);
+	scan(1000);
+	ck_assert_ptr_eq(live(10), before);
+	ck_assert_uint_eq(before->uid, 0);
+}
+
+TEST(what_becomes_anothers_without_a_record_is_found_and_hidden)
+{
+	scan(1000);
+	struct task *task = sampled(t0);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC) + 10 * SECOND;
+	attribute_check_owners(b->attribute, now_ns);
+	ck_assert_uint_eq(task->uid, 1000);
+
+	bench_owner(b, 10, 0);
+	attribute_check_owners(b->attribute, now_ns + 2 * SECOND);
+	ck_assert_uint_eq(task->uid, 1000); /* not sampled since: there is nothing to hide */
+	sampled(t0 + MS);
+	task->changed = false;
+	attribute_check_owners(b->attribute, now_ns + 4 * SECOND);
+	ck_assert_uint_eq(task->uid, 0);
+	ck_assert_uint_eq(task->gid, 0);
+	ck_assert(task->changed);
+}
+
+TEST(a_process_is_read_once_a_second)
+{
+	scan(1000);
+	struct task *task = sampled(t0);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC) + 10 * SECOND;
+	attribute_check_owners(b->attribute, now_ns);
+	sampled(t0 + MS);
+	bench_owner(b, 10, 0);
+	attribute_check_owners(b->attribute, now_ns + SECOND / 2);
+	ck_assert_uint_eq(task->uid, 1000);
+	attribute_check_owners(b->attribute, now_ns + SECOND);
+	ck_assert_uint_eq(task->uid, 0);
+}
+
+TEST(those_who_are_too_many_have_their_turn)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC) + 10 * SECOND;
+
+	scan(1000);
+	attribute_check_owners(b->attribute, now_ns);
+	bench_fork(b, t0, 20, 20, 10);
+	bench_fork(b, t0, 30, 30, 10);
+	for (int pid = 20; pid <= 30; pid += 10) {
+		struct record r = bench_sample(b, BENCH_ALONE, t0 + MS, pid, 0x10020);
+
+		bench_process(b, &(struct bench_process){.pid = pid, .comm = "prog"});
+		bench_owner(b, pid, 0);
+		bench_take(b, &r, 0);
+	}
+	/* so little time has passed that there is one to be read */
+	attribute_check_owners(b->attribute, now_ns + SECOND / OWNERS_SECOND_MAX);
+	ck_assert_uint_eq(live(20)->uid, 0);
+	ck_assert_uint_eq(live(30)->uid, 1000);
+	attribute_check_owners(b->attribute, now_ns + SECOND);
+	ck_assert_uint_eq(live(30)->uid, 0);
+	ck_assert_uint_eq(b->attribute->n_watched, 0);
+}
+
+TEST(a_group_that_the_user_does_not_log_in_with_is_noticed)
+{
+	bench_text(b, "etc/passwd", "me:x:1000:50::/:/bin/sh\nyou:x:1001:51::/:/bin/sh\n");
+	attribute_check_owners(b->attribute, clock_ns(CLOCK_MONOTONIC));
+	scan(1000);
+	ck_assert(!live(10)->other_group);
+	exec_as(1001, t0);
+	ck_assert_uint_eq(live(10)->uid, 1001);
+	ck_assert(live(10)->other_group);
+	bench_fork(b, t0 + MS, 20, 20, 10);
+	ck_assert(live(20)->other_group);
+	exec_as(1002, t0 + 100 * SECOND);
+	ck_assert(!live(10)->other_group); /* whom the file does not have */
+}
+
+TEST(one_that_ended_is_whose_it_was)
+{
+	scan(1000);
+	struct task *task = sampled(t0);
+	bench_exit(b, t0 + MS, 10, 10);
+	bench_owner(b, 10, 0);
+	attribute_check_owners(b->attribute, clock_ns(CLOCK_MONOTONIC) + 10 * SECOND);
+	ck_assert_uint_eq(task->uid, 1000);
+}
+
+TEST(what_a_program_counted_itself_is_its_owners_of_that_moment)
+{
+	scan(0);
+	struct task *before = live(10);
+	attribute_counted(b->attribute, before);
+	exec_as(1000, t0);
+	ck_assert_ptr_ne(live(10), before);
+	ck_assert_uint_eq(before->uid, 0);
+	ck_assert_uint_eq(live(10)->uid, 1000);
+}
+
+TEST(nobody_who_ended_is_kept_to_be_read)
+{
+	scan(1000);
+	sampled(t0);
+	bench_fork(b, t0, 20, 20, 10);
+	struct record r = bench_sample(b, BENCH_ALONE, t0 + MS, 20, 0x10020);
+	bench_take(b, &r, 0);
+	struct task *child = live(20);
+	bench_exit(b, t0 + 2 * MS, 20, 20);
+	ck_assert_uint_eq(b->attribute->n_watched, 2);
+	ck_assert_int_eq(attribute_sweep(b->attribute, NULL, NULL), 0);
+	ck_assert_uint_eq(b->attribute->n_watched, 1);
+	ck_assert(!child->watched && live(10)->watched);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/attribute/task.c */
+
+#include "daemon/attribute/task.h"
+
+#include "tests/unit/test.h"
+
+static struct task_table table;
+
+static void teardown(void)
+{
+	task_table_clear(&table);
+}
+
+EACH_TEST(.end = teardown, .seconds = 60);
+
+static struct task *add(pid_t pid, pid_t tid, uint64_t start_ns)
+{
+	struct task *task = NULL;
+
+	ck_assert_int_eq(task_add(&table, pid, tid, start_ns, &task), 0);
+	ck_assert_ptr_nonnull(task);
+	return task;
+}
+
+TEST(a_live_task_is_found_by_tid)
+{
+	struct task *leader = add(10, 10, 5), *thread = add(10, 11, 6);
+
+	ck_assert_ptr_eq(task_find(&table, 10), leader);
+	ck_assert_ptr_eq(task_find(&table, 11), thread);
+	ck_assert_ptr_null(task_find(&table, 12));
+	ck_assert_uint_eq(leader->id, 1);
+	ck_assert_uint_eq(thread->id, 2);
+}
+
+TEST(a_thread_belongs_to_its_leader)
+{
+	struct task *leader = add(10, 10, 5), *thread = add(10, 11, 6);
+
+	ck_assert_ptr_eq(leader->process, leader);
+	ck_assert_ptr_eq(thread->process, leader);
+	ck_assert_uint_eq(leader->n_threads, 2);
+	task_end(&table, thread, 7);
+	ck_assert_uint_eq(leader->n_threads, 1);
+}
+
+TEST(a_thread_without_a_leader_is_its_own_process)
+{
+	struct task *thread = add(10, 11, 6);
+
+	ck_assert_ptr_eq(thread->process, thread);
+}
+
+TEST(an_ended_task_stays_in_the_table_only)
+{
+	struct task *task = add(10, 10, 5);
+
+	task_end(&table, task, 9);
+	ck_assert_ptr_null(task_find(&table, 10));
+	ck_assert_uint_eq(task->end_ns, 9);
+	ck_assert_ptr_eq(table.task[0], task);
+}
+
+TEST(ending_twice_keeps_the_first_end)
+{
+	struct task *task = add(10, 10, 5);
+
+	task_end(&table, task, 9);
+	task_end(&table, task, 12);
+	ck_assert_uint_eq(task->end_ns, 9);
+	ck_assert_uint_eq(task->n_threads, 0);
+}
+
+TEST(an_end_is_never_before_the_start)
+{
+	struct task *task = add(10, 10, 5), *at_zero = add(11, 11, 0);
+
+	task_end(&table, task, 3);
+	ck_assert_uint_gt(task->end_ns, task->start_ns);
+	task_end(&table, at_zero, 0);
+	ck_assert_uint_ne(at_zero->end_ns, 0);
+}
+
+TEST(a_reused_tid_ends_the_former_task)
+{
+	struct task *former = add(10, 10, 5), *task = add(10, 10, 50);
+
+	ck_assert_uint_eq(former->end_ns, 50);
+	ck_assert_ptr_eq(task_find(&table, 10), task);
+	ck_assert_uint_eq(table.n_tasks, 2);
+}
+
+TEST(a_long_name_is_cut_and_terminated)
+{
+	struct task *task = add(10, 10, 5);
+
+	task_set_comm(task, "a name of more than fifteen bytes");
+	ck_assert_str_eq(task->comm, "a name of more ");
+}
+
+TEST(the_same_name_is_no_change)
+{
+	struct task *task = add(10, 10, 5);
+
+	task_set_comm(task, "cc1");
+	task->changed = false;
+	task_set_comm(task, "cc1");
+	ck_assert(!task->changed);
+	task_set_comm(task, "cc");
+	ck_assert(task->changed);
+	ck_assert_str_eq(task->comm, "cc");
+}
+
+TEST(the_table_is_full_at_its_limit_of_live_tasks)
+{
+	struct task *task;
+
+	for (pid_t tid = 1; tid <= TASKS_LIVE_MAX; tid++)
+		add(tid, tid, 1);
+	ck_assert_int_eq(task_add(&table, 300000, 300000, 1, &task), TASK_TABLE_FULL);
+	task_end(&table, task_find(&table, 7), 2);
+	ck_assert_int_eq(task_add(&table, 300000, 300000, 1, &task), 0);
+}
+
+TEST(a_cgroup_is_named_once_and_can_be_renamed)
+{
+	ck_assert_int_eq(cgroup_set(&table, 7, "/a"), 0);
+	const struct cgroup *cgroup = cgroup_find(&table, 7);
+	ck_assert_str_eq(cgroup->path, "/a");
+	ck_assert_int_eq(cgroup_set(&table, 7, "/a"), 0);
+	ck_assert_int_eq(cgroup_set(&table, 7, "/b"), 0);
+	ck_assert_ptr_eq(cgroup_find(&table, 7), cgroup);
+	ck_assert_str_eq(cgroup->path, "/b");
+	ck_assert_ptr_null(cgroup_find(&table, 8));
+}
+
+TEST(cgroups_are_refused_beyond_their_limit)
+{
+	for (uint64_t id = 1; id <= CGROUPS_MAX; id++)
+		ck_assert_int_eq(cgroup_set(&table, id, "/x"), 0);
+	ck_assert_int_eq(cgroup_set(&table, UINT64_MAX, "/y"), CGROUP_TABLE_FULL);
+	ck_assert_int_eq(cgroup_set(&table, 1, "/y"), 0);
+}
+
+TEST(a_cleared_table_can_be_used_again)
+{
+	add(10, 10, 5);
+	cgroup_set(&table, 7, "/a");
+	task_table_clear(&table);
+	ck_assert_ptr_null(task_find(&table, 10));
+	ck_assert_uint_eq(add(10, 10, 5)->id, 1);
+}

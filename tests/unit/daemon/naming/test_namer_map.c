@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Naming generated code through the real workers: maps that are not there yet, that grow, that are
+ * somebody else's, and the last look at them when all has run.
+ */
+#include <unistd.h>
+
+#include "tests/unit/namer_rig.h"
+#include "tests/unit/test.h"
+
+static struct namer_rig rig;
+
+static void setup(void)
+{
+	namer_rig_begin(&rig, &(struct namer_options){0});
+}
+
+static void teardown(void)
+{
+	namer_rig_end(&rig);
+}
+
+EACH_TEST(.begin = setup, .end = teardown, .seconds = 60);
+
+static void skip(const char *test, const char *reason)
+{
+	printf("SKIP %s: %s\n", test, reason);
+	fflush(stdout);
+}
+
+TEST(perf_map_is_named_and_read_again_when_it_grew)
+{
+	char path[64];
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	ck_assert_int_eq(namer_rig_shell("echo '500000 40 first()' > %s", path), 0);
+	struct frame *first = namer_rig_name(&rig, f, 0x500010);
+	ck_assert_str_eq(namer_rig_symbol(first), "first()");
+	struct frame *none = namer_rig_name(&rig, f, 0x700000);
+	ck_assert_int_eq(none->state, FRAME_ASKED); /* its line may still come */
+	ck_assert_int_eq(namer_rig_shell("echo '600000 40 second()' >> %s", path), 0);
+	ck_assert_str_eq(namer_rig_symbol(namer_rig_name(&rig, f, 0x600001)), "second()");
+	ck_assert_uint_eq(namer_waiting(rig.namer), 0);
+	ck_assert_int_eq(namer_ask_again(rig.namer), 0);
+	ck_assert_uint_eq(namer_waiting(rig.namer), 1);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(none->state, FRAME_OUT_OF_SYMBOL);
+	ck_assert_uint_eq(f->symbols_out, 1);
+	unlink(path);
+}
+
+/* Asks for a frame before there is a line for it, has it written by a shell command, and asks again
+ * at the end. */
+static struct frame *name_late(const char *before, const char *after)
+{
+	char path[64];
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	unlink(path);
+	ck_assert_int_eq(namer_rig_shell("P=%s; %s", path, before), 0);
+	struct frame *frame = namer_rig_name(&rig, f, 0x500010);
+	ck_assert_int_eq(frame->state, FRAME_ASKED);
+	ck_assert_int_eq(namer_rig_shell("P=%s; %s", path, after), 0);
+	ck_assert(namer_idle(rig.namer));
+	ck_assert_int_eq(namer_ask_again(rig.namer), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(rig.n_named, 1);
+	ck_assert_uint_eq(namer_waiting(rig.namer), 0);
+	unlink(path);
+	return frame;
+}
+
+TEST(perf_map_that_is_written_at_the_end_names_what_ran_before)
+{
+	ck_assert_str_eq(
+		namer_rig_symbol(name_late(":", "echo '500000 40 late()' > $P")), "late()");
+}
+
+TEST(perf_map_that_grows_at_the_end_names_what_ran_before)
+{
+	ck_assert_str_eq(namer_rig_symbol(name_late(
+				 "echo '1000 40 x' > $P", "echo '500000 40 grown()' >> $P")),
+		"grown()");
+}
+
+/* Of the same length: only who opens and reads it anew sees the difference. */
+TEST(perf_map_that_is_exchanged_at_the_end_names_what_ran_before)
+{
+	ck_assert_str_eq(namer_rig_symbol(name_late("echo '100000 40 x()' > $P",
+				 "echo '500000 40 y()' > $P.new && mv $P.new $P")),
+		"y()");
+}
+
+TEST(perf_map_half_written_is_read_again_at_the_end)
+{
+	ck_assert_str_eq(
+		namer_rig_symbol(name_late("printf 50 > $P", "printf '0000 40 z()\\n' >> $P")),
+		"z()");
+}
+
+TEST(perf_map_that_is_gone_at_the_end_leaves_what_was_open)
+{
+	ck_assert_str_eq(namer_rig_symbol(name_late("echo '1000 40 x' > $P",
+				 "echo '500000 40 last()' >> $P && rm $P")),
+		"last()");
+}
+
+TEST(perf_map_that_never_comes_ends_unnamed)
+{
+	ck_assert_int_eq(name_late(":", ":")->state, FRAME_UNNAMED);
+}
+
+TEST(perf_map_of_a_former_program_is_not_asked_again)
+{
+	char path[64];
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	unlink(path);
+	struct frame *frame = namer_rig_name(&rig, f, 0x500010);
+	f->replaced = true; /* exec */
+	ck_assert_int_eq(namer_rig_shell("echo '500000 40 next()' > %s", path), 0);
+	ck_assert_int_eq(namer_ask_again(rig.namer), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+	ck_assert_uint_eq(namer_waiting(rig.namer), 0);
+	unlink(path);
+}
+
+/* A recording that waits for names must not wait for these. */
+static void check_late(const char *command, enum file_state state)
+{
+	char path[64];
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	unlink(path);
+	ck_assert_int_eq(namer_rig_shell("P=%s; %s", path, command), 0);
+	struct frame *frame = namer_rig_frame(&rig, f, 0x500010);
+	ck_assert(frame_is_awaited(frame));
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(f->state, state);
+	ck_assert_int_eq(frame->state, FRAME_ASKED);
+	ck_assert(!frame_is_awaited(frame));
+	ck_assert_int_eq(namer_ask_again(rig.namer), 0);
+	ck_assert(frame_is_awaited(frame));
+	ck_assert(namer_rig_run(&rig));
+	ck_assert(!frame_is_awaited(frame));
+	unlink(path);
+}
+
+TEST(frame_of_a_perf_map_that_is_missing_is_not_awaited)
+{
+	check_late(":", FILE_VANISHED);
+}
+
+TEST(frame_of_a_perf_map_that_is_refused_is_not_awaited)
+{
+	if (geteuid() != 0) {
+		skip("frame_of_a_perf_map_that_is_refused_is_not_awaited", "chown needs root");
+		return;
+	}
+	check_late("echo '500000 40 forged()' > $P; chown 12345 $P", FILE_REFUSED);
+}
+
+TEST(perf_map_of_another_user_is_refused)
+{
+	char path[64];
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	if (geteuid() != 0) {
+		skip("perf_map_of_another_user_is_refused", "chown needs root");
+		return;
+	}
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	ck_assert_int_eq(
+		namer_rig_shell("echo '500000 40 forged()' > %s; chown 12345 %s", path, path), 0);
+	ck_assert_int_eq(namer_ask_again(rig.namer), 0);
+	ck_assert_int_eq(namer_rig_name(&rig, f, 0x500010)->state, FRAME_UNNAMED);
+	ck_assert_int_eq(f->state, FILE_REFUSED);
+	unlink(path);
+}
+
+TEST(perf_map_that_is_a_link_is_refused)
+{
+	char path[64];
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	ck_assert_int_eq(namer_rig_shell("echo '500000 40 linked()' > '%s/m'; ln -s '%s/m' %s",
+				 rig.dir, rig.dir, path),
+		0);
+	ck_assert_int_eq(namer_ask_again(rig.namer), 0);
+	ck_assert_int_eq(namer_rig_name(&rig, f, 0x500010)->state, FRAME_UNNAMED);
+	unlink(path);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Users have turns at the namer: nobody waits for another longer than one question takes.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/naming/namer_private.h"
+#include "proto/clock.h"
+#include "tests/unit/daemon/naming/naming_rig.inc"
+#include "tests/unit/namer_rig.h"
+#include "tests/unit/test.h"
+
+EACH_TEST(.begin = setup, .end = teardown, .seconds = 120);
+
+/* --- whose turn it is ------------------------------------------------------------------------- */
+
+/* What each had of the parser's time is even, to the length of one question. */
+TEST(many_slow_files_of_one_user_delay_another_by_few)
+{
+	enum { N_SLOW = 20, N_FILES = 5 };
+	struct frame *f[N_FILES];
+	struct naming_user *mallory = naming_user_get(n, MALLORY),
+			   *victor = naming_user_get(n, VICTOR);
+	uint64_t longest_ns = 0;
+
+	as(MALLORY);
+	for (int i = 0; i < N_SLOW; i++)
+		namer_rig_frame(&rig, trapped(geteuid(), "slow", i), 0x10);
+	while (rig.n_named == 0)
+		namer_rig_step(&rig, 10);
+	as(VICTOR);
+	for (int i = 0; i < N_FILES; i++) {
+		f[i] = namer_rig_frame(&rig, trapped(geteuid(), "quick", i), 0x10);
+	}
+	uint64_t mallory_ns = mallory->parse_ns, victor_ns = victor->parse_ns;
+	for (bool all = false; !all;) {
+		uint64_t before_ns = mallory->parse_ns;
+		namer_rig_step(&rig, 10);
+		if (mallory->parse_ns - before_ns > longest_ns)
+			longest_ns = mallory->parse_ns - before_ns;
+		all = true;
+		for (int i = 0; i < N_FILES; i++)
+			all &= f[i]->state != FRAME_ASKED;
+	}
+	ck_assert_uint_le(mallory->parse_ns - mallory_ns,
+		victor->parse_ns - victor_ns + (N_FILES + 2) * longest_ns);
+}
+
+static void spend(uid_t uid)
+{
+	struct naming_user *u = naming_user_get(n, uid);
+
+	u->budget_ns = -1000000000;
+	u->budget_at_ns = clock_ns(CLOCK_MONOTONIC) + 3600000000000u;
+}
+
+TEST(user_whose_time_is_used_up_waits_until_some_is_back)
+{
+	as(MALLORY);
+	spend(MALLORY);
+	struct frame *waits = ask_honest(geteuid(), "mallorys");
+	as(VICTOR);
+	struct frame *f = ask_honest(geteuid(), "victors");
+	while (f->state == FRAME_ASKED)
+		namer_rig_step(&rig, 10);
+	namer_rig_is_honest(f);
+	ck_assert_int_eq(waits->state, FRAME_ASKED);
+	ck_assert(!namer_idle(n));
+	ck_assert_uint_eq(namer_deadline_ns(n), n->now_ns + NAMER_BUDGET_SHARE * 1000000000ull);
+	naming_user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
+	ck_assert(namer_rig_run(&rig));
+	namer_rig_is_honest(waits);
+}
+
+TEST(what_was_used_up_comes_back_with_time)
+{
+	struct naming_user *u = naming_user_get(n, MALLORY), *other = naming_user_get(n, VICTOR);
+
+	naming_user_pay_parse(n, u, 1, (uint64_t)NAMER_BUDGET_NS + 1);
+	ck_assert_int_eq(u->budget_ns, -1);
+	ck_assert(naming_user_is_before(n, other, u));
+	ck_assert(!naming_user_is_before(n, u, other));
+	n->now_ns += NAMER_BUDGET_SHARE;
+	u->parse_ns = 0;
+	other->parse_ns = 1;
+	ck_assert(naming_user_is_before(n, u, other));
+	n->now_ns += 1000000000000000u;
+	naming_user_pay_parse(n, u, 1, 0);
+	ck_assert_int_eq(u->budget_ns, NAMER_BUDGET_NS);
+}
+
+TEST(frame_that_waits_for_one_user_is_named_in_the_turn_of_another)
+{
+	as(MALLORY);
+	spend(MALLORY);
+	struct file *shared = namer_rig_file_of(&rig, geteuid(), namer_rig_self(), NULL, "shared");
+	struct frame *waits = namer_rig_frame(&rig, shared, namer_rig_landmark() + 1);
+	struct frame *wanted = namer_rig_frame(&rig, shared, namer_rig_landmark());
+	for (int i = 0; i < 20; i++)
+		namer_rig_step(&rig, 10);
+	ck_assert_int_eq(wanted->state, FRAME_ASKED);
+	ck_assert_int_eq(namer_hurry(n, wanted, MALLORY), 0);
+	ck_assert_uint_eq(n->n_entries, 2);
+	ck_assert_int_eq(namer_hurry(n, wanted, VICTOR), 0);
+	ck_assert_int_eq(namer_hurry(n, wanted, VICTOR), 0);
+	ck_assert_uint_eq(n->n_entries, 3);
+	ck_assert_uint_eq(namer_waiting(n), 2);
+	while (wanted->state == FRAME_ASKED)
+		namer_rig_step(&rig, 10);
+	namer_rig_is_honest(wanted);
+	ck_assert_int_eq(waits->state, FRAME_ASKED);
+	naming_user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
+	ck_assert(namer_rig_run(&rig));
+	namer_rig_is_honest(waits);
+	ck_assert_uint_eq(n->n_entries, 0);
+	ck_assert_uint_eq(rig.n_named, 2);
+	ck_assert_int_eq(namer_hurry(n, wanted, MALLORY), 0);
+	ck_assert_uint_eq(n->n_entries, 0);
+}
+
+TEST(file_that_waits_to_be_opened_for_one_user_is_opened_in_the_turn_of_another)
+{
+	struct file *shared = namer_rig_file_of(&rig, geteuid(), namer_rig_self(), NULL, "shared");
+	struct naming_user *u = naming_user_get(n, MALLORY);
+
+	as(MALLORY);
+	account_charge(&u->opens, 1, clock_ns(CLOCK_MONOTONIC));
+	struct frame *f = namer_rig_frame(&rig, shared, namer_rig_landmark());
+	while (n->opener.state != WORKER_IDLE || n->parser.state != WORKER_IDLE || n->fresh)
+		namer_rig_step(&rig, 10);
+	ck_assert_int_eq(f->state, FRAME_ASKED);
+	ck_assert_uint_eq(namer_deadline_ns(n), u->opens.until_ns);
+	ck_assert_int_eq(namer_open(n, shared, VICTOR), 0);
+	ck_assert(namer_rig_run(&rig));
+	namer_rig_is_honest(f);
+}
+
+TEST(descriptors_that_wait_for_one_user_make_room_for_another)
+{
+	struct frame *f[NAMER_FILES_OPEN_MAX];
+
+	as(MALLORY);
+	spend(MALLORY);
+	char original[128], name[32];
+	snprintf(original, sizeof(original), "%s", namer_rig_copy(&rig, "/bin/true", "original"));
+	for (uint32_t i = 0; i < NAMER_FILES_OPEN_MAX; i++) {
+		snprintf(name, sizeof(name), "mallorys-%u", i);
+		ck_assert_int_eq(link(original, namer_rig_path(&rig, name)), 0);
+		struct file *file = namer_rig_file(&rig, FILE_ELF, namer_rig_path(&rig, name));
+		ck_assert_int_eq(namer_open(n, file, MALLORY), 0);
+		f[i] = namer_rig_frame(&rig, file, 0x1000);
+	}
+	while (n->n_fds < NAMER_FILES_OPEN_MAX)
+		namer_rig_step(&rig, 10);
+	as(VICTOR);
+	struct frame *victors = ask_honest(geteuid(), "victors");
+	for (int i = 0; i < 3000 && victors->state == FRAME_ASKED; i++)
+		namer_rig_step(&rig, 10);
+	namer_rig_is_honest(victors);
+	naming_user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
+	ck_assert(namer_rig_run(&rig));
+	for (uint32_t i = 0; i < NAMER_FILES_OPEN_MAX; i++)
+		ck_assert_int_ne(f[i]->state, FRAME_ASKED);
+}
+
+TEST(long_names_of_one_user_leave_room_for_those_of_another)
+{
+	struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_self());
+
+	as(MALLORY);
+	naming_user_get(n, MALLORY)->string_bytes = NAMER_STRINGS_BYTES_MAX;
+	struct frame *frame = namer_rig_name(&rig, f, namer_rig_landmark());
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+	as(VICTOR);
+	namer_rig_is_honest(namer_rig_name(&rig, f, namer_rig_landmark() + 1));
+	ck_assert_uint_gt(naming_user_find(n, VICTOR)->string_bytes, 0);
+	namer_sweep_names(n);
+	ck_assert_uint_eq(naming_user_find(n, MALLORY)->string_bytes, 0);
+	ck_assert_uint_eq(naming_user_find(n, VICTOR)->string_bytes, n->strings.bytes);
+}
+
+/* A parser that gets no CPU time is not over it; but it is not waited for without end. */
+TEST(parser_that_gets_little_of_the_machine_has_some_longer)
+{
+	while (n->parser.state != WORKER_IDLE)
+		namer_rig_step(&rig, 10);
+	kill(n->parser.pid, SIGSTOP);
+	uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
+	struct frame *f = ask_honest(geteuid(), "victors");
+	while (n->parser.restarts == 0)
+		namer_rig_step(&rig, 10);
+	uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - begin_ns;
+	ck_assert_uint_ge(took_ns, NAMER_WALL_TIMES * SPIN_NS);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(f->state, FRAME_UNNAMED);
+}
+
+/* Mallory keeps all harts busy: what could run does not hang. */
+TEST(worker_that_could_run_is_told_from_one_that_sleeps)
+{
+	struct worker w = {.pid = fork()};
+
+	if (w.pid == 0)
+		for (;;)
+			continue;
+	for (int i = 0; i < 1000 && !worker_is_runnable(&w); i++)
+		usleep(1000);
+	ck_assert(worker_is_runnable(&w));
+	kill(w.pid, SIGSTOP);
+	for (int i = 0; i < 1000 && worker_is_runnable(&w); i++)
+		usleep(1000);
+	ck_assert(!worker_is_runnable(&w));
+	kill(w.pid, SIGKILL);
+	waitpid(w.pid, NULL, 0);
+	ck_assert(!worker_is_runnable(&w));
+	ck_assert(!worker_is_runnable(&(struct worker){.pid = 0}));
+}
+
+/* --- stacks ----------------------------------------------------------------------------------- */
+
+static int unwind(uid_t uid, pid_t pid, const char *text, size_t n_stack)
+{
+	static uint8_t stack[65536];
+	static uint64_t regs[9];
+	static struct map map = {.start = 0x1000, .end = 0x2000};
+	struct space space = {
+		.n_users = 1, .map = &map, .n_maps = 1, .generation = 1000 + (uint64_t)pid};
+	struct unwind_job job = {.space = &space,
+		.pid = pid,
+		.uid = uid,
+		.regs_abi = 2,
+		.regs_mask = 0x1ff,
+		.regs = regs,
+		.stack = stack,
+		.n_stack = n_stack,
+		.ticket = (void *)(uintptr_t)uid};
+
+	memcpy(stack, text, 8);
+	return namer_unwind(n, &job);
+}
+
+TEST(stacks_of_many_processes_that_end_the_parser_cost_their_user_all_stacks)
+{
+	enum { N_PROCESSES = NAMER_STACKS_USER_MAX + 4 };
+
+	for (pid_t pid = 1; pid <= N_PROCESSES; pid++)
+		ck_assert_int_eq(unwind(MALLORY, pid, "CRASHME!", 64), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(rig.n_results, N_PROCESSES);
+	ck_assert_uint_eq(status().parser.restarts, NAMER_STACKS_USER_MAX);
+	ck_assert(account_is_refused(&naming_user_find(n, MALLORY)->stacks, n->now_ns));
+	ck_assert_str_eq(status().refused[0].what, "stacks");
+	/* not even queued with what it holds */
+	ck_assert_int_eq(unwind(MALLORY, 100, "harmless", 64), 0);
+	ck_assert_uint_eq(naming_user_find(n, MALLORY)->job_bytes, sizeof(struct job));
+	/* of another user a process of the same number is another one */
+	ck_assert_int_eq(unwind(VICTOR, 1, "harmless", 64), 0);
+	ck_assert_uint_gt(naming_user_find(n, VICTOR)->job_bytes, sizeof(struct job));
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(status().parser.restarts, NAMER_STACKS_USER_MAX);
+	forgive();
+	ck_assert_int_eq(unwind(MALLORY, 101, "harmless", 64), 0);
+	ck_assert_uint_gt(naming_user_find(n, MALLORY)->job_bytes, sizeof(struct job));
+	ck_assert(namer_rig_run(&rig));
+}
+
+TEST(stack_that_a_poisoned_parser_dies_over_is_tried_in_the_next)
+{
+	if (skip_but_root("stack_that_a_poisoned_parser_dies_over_is_tried_in_the_next"))
+		return;
+	as(MALLORY);
+	namer_rig_name(
+		&rig, namer_rig_file_of(&rig, MALLORY, namer_rig_self(), NULL, "mallorys"), 0x10);
+	ck_assert_int_eq(unwind(VICTOR, 1, "CRASHME!", 64), 0);
+	ck_assert(namer_rig_run(&rig));
+	/* once beside Mallory's file, once alone */
+	ck_assert_uint_eq(status().parser.restarts, 2);
+	ck_assert_uint_eq(status().n_deaths, 1);
+	ck_assert_uint_eq(naming_user_find(n, VICTOR)->stacks.deaths, 1);
+}
+
+TEST(stacks_of_one_user_leave_room_for_those_of_another)
+{
+	uint32_t taken = 0;
+
+	while (unwind(MALLORY, 1, "harmless", 65536) == 0)
+		taken++;
+	ck_assert_uint_le(taken, NAMER_UNWIND_BYTES_MAX / 65536 / 2);
+	for (uint32_t i = 0; i < taken / 4; i++)
+		ck_assert_int_eq(unwind(VICTOR, 2, "harmless", 65536), 0);
+	ck_assert_uint_le(n->job_bytes, NAMER_UNWIND_BYTES_MAX);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(n->job_bytes, 0);
+	ck_assert_uint_eq(naming_user_find(n, MALLORY)->job_bytes, 0);
+}
+
+TEST(stacks_of_users_are_unwound_in_turns)
+{
+	uint32_t first = NAMER_RIG_RESULTS_MAX;
+
+	for (int i = 0; i < 60; i++)
+		ck_assert_int_eq(unwind(MALLORY, 1, "harmless", 64), 0);
+	ck_assert_int_eq(unwind(VICTOR, 2, "harmless", 64), 0);
+	ck_assert(namer_rig_run(&rig));
+	for (uint32_t i = NAMER_RIG_RESULTS_MAX; i-- > 0;)
+		if (rig.result[i].ticket == (void *)(uintptr_t)VICTOR)
+			first = i;
+	ck_assert_uint_lt(first, 30);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Names and codes of the platform database as events: what -e takes, which code each kind of core
+ * gets, and what stands in for a generic event that the kernel does not map.
+ */
+
+#include <errno.h>
+
+#include "daemon/pmu/counter.h"
+#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/sampler/sampler.h"
+#include "tests/unit/core_case.h"
+#include "tests/unit/test.h"
+
+static char *refused(const struct core_case *c, const char *text)
+{
+	static struct event_error error;
+	struct event_list list = {0};
+	error.text[0] = '\0';
+	ck_assert_int_ne(event_parse_for(c->kernel, c->cores, text, &list, &error), 0);
+	ck_assert_int_eq(list.n_events, 0);
+	return error.text;
+}
+
+EACH_TEST(.seconds = 60);
+
+TEST(a_platforms_names_and_aliases_are_events)
+{
+	struct core_case c = core_case_of("x60");
+	struct event_list l =
+		core_case_events(&c, "u_mode_cycle,U_MODE_CYCLE:u,{l2_miss:k,TLB.L1D.LOAD.MISS}");
+	ck_assert_int_eq(l.n_events, 4);
+	ck_assert_uint_eq(l.event[0].type, PERF_TYPE_RAW);
+	ck_assert_uint_eq(l.event[0].config, 0x22);
+	ck_assert_str_eq(l.event[0].pmu, "raw");
+	ck_assert(l.event[0].by_platform && !l.event[0].exclude_kernel);
+	ck_assert(l.event[1].exclude_kernel);
+	ck_assert_str_eq(l.event[2].name, "l2_miss:k");
+	ck_assert(l.event[2].exclude_user && l.event[2].group == 0);
+	ck_assert_uint_eq(l.event[3].config, 0x15);
+	core_case_end(&c);
+}
+
+TEST(generic_names_and_raw_codes_stay_the_kernels)
+{
+	struct core_case c = core_case_of("x60");
+	struct event_list l = core_case_events(&c, "cycles,dTLB-load-misses,r22");
+	ck_assert_uint_eq(l.event[0].type, PERF_TYPE_HARDWARE);
+	ck_assert_uint_eq(l.event[1].type, PERF_TYPE_HW_CACHE);
+	ck_assert(!l.event[2].by_platform);
+	core_case_end(&c);
+}
+
+TEST(a_near_miss_of_a_platforms_name_is_offered)
+{
+	struct core_case c = core_case_of("x60");
+	ck_assert_ptr_nonnull(strstr(refused(&c, "u_mode_cycel"), "'u_mode_cycle'"));
+	ck_assert_ptr_nonnull(strstr(refused(&c, "cycles,l2_mis"), "'l2_miss'"));
+	core_case_end(&c);
+}
+
+TEST(another_cores_name_is_unknown_here)
+{
+	struct core_case c = core_case_of("u74");
+	ck_assert_ptr_nonnull(strstr(refused(&c, "u_mode_cycle"), "unknown event"));
+	ck_assert_ptr_nonnull(strstr(refused(&c, "u_mode_cycle:u"), "unknown event"));
+	core_case_end(&c);
+}
+
+TEST(a_platforms_name_is_cut_at_nothing)
+{
+	struct core_case c = core_case_of("x60");
+	ck_assert_ptr_nonnull(strstr(refused(&c, "u_mode_cycle:z"), "'z'"));
+	ck_assert_ptr_nonnull(strstr(refused(&c, "u_mode_cycle:"), "modifiers"));
+	ck_assert_ptr_nonnull(strstr(refused(&c, "u_mode"), "unknown event"));
+	ck_assert_ptr_nonnull(strstr(refused(&c, "xu_mode_cycleu_mode_cycle"), "unknown event"));
+	core_case_end(&c);
+}
+
+TEST(an_alias_of_sysfs_comes_before_the_platforms_name)
+{
+	struct core_case c = core_case_of("x60");
+	replay_set_text(c.replay, "/sys/bus/event_source/devices/spacemit/type", "9\n");
+	replay_set_text(
+		c.replay, "/sys/bus/event_source/devices/spacemit/format/event", "config:0-7\n");
+	replay_set_text(c.replay, "/sys/bus/event_source/devices/spacemit/events/u_mode_cycle",
+		"event=0x77\n");
+	struct event_list l = core_case_events(&c, "u_mode_cycle:u");
+	ck_assert_uint_eq(l.event[0].type, 9);
+	ck_assert_uint_eq(l.event[0].config, 0x77);
+	ck_assert_str_eq(l.event[0].pmu, "spacemit");
+	ck_assert(!l.event[0].by_platform && l.event[0].exclude_kernel);
+	core_case_end(&c);
+}
+
+TEST(an_alias_that_two_pmus_have_is_nobodys)
+{
+	struct core_case c = core_case_of("x60");
+	static const char *const files[][2] = {
+		{"/sys/bus/event_source/devices/a/type", "9\n"},
+		{"/sys/bus/event_source/devices/a/format/event", "config:0-7\n"},
+		{"/sys/bus/event_source/devices/a/events/twice", "event=0x1\n"},
+		{"/sys/bus/event_source/devices/b/type", "10\n"},
+		{"/sys/bus/event_source/devices/b/format/event", "config:0-7\n"},
+		{"/sys/bus/event_source/devices/b/events/twice", "event=0x1\n"},
+		{"/sys/bus/event_source/devices/b/events/l2_miss", "nosuchfield=0x1\n"},
+	};
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		replay_set_text(c.replay, files[i][0], files[i][1]);
+	ck_assert_ptr_nonnull(strstr(refused(&c, "twice"), "unknown event"));
+	/* and one that does not parse leaves the name to the platform */
+	ck_assert(core_case_events(&c, "l2_miss").event[0].by_platform);
+	core_case_end(&c);
+}
+
+TEST(an_event_is_opened_by_each_harts_own_code)
+{
+	struct made_folder folder;
+	struct core_case c = core_case_two_kinds(&folder);
+	struct event_list l = core_case_events(&c, "own_cycles");
+	struct sampler_options o = {.hz = 99, .events = &l, .cores = c.cores};
+	struct event_error error = {""};
+	struct sampler *s = NULL;
+	ck_assert_msg(sampler_new(c.kernel, &o, &s, &error) == 0, "%s", error.text);
+	ck_assert_int_eq(s->events.n_events, 1);
+	uint64_t code[2] = {0, 0};
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		const struct stream *t = &s->streams.stream[i];
+		if (t->role == STREAM_SAMPLER)
+			code[t->hart] = replay_attr(c.replay, t->fd)->config;
+	}
+	ck_assert_uint_eq(code[0], 0x22);
+	ck_assert_uint_eq(code[1], 0x33);
+	sampler_free(s);
+	core_case_end(&c);
+	made_folder_remove(&folder);
+}
+
+TEST(what_one_kind_of_core_lacks_samples_on_the_other)
+{
+	struct made_folder folder;
+	struct core_case c = core_case_two_kinds(&folder);
+	struct event_list l = core_case_events(&c, "cpu-clock,big_only");
+	struct sampler_options o = {.hz = 99, .events = &l, .cores = c.cores};
+	struct event_error error = {""};
+	struct sampler *s = NULL;
+	ck_assert_msg(sampler_new(c.kernel, &o, &s, &error) == 0, "%s", error.text);
+	unsigned n[2] = {0, 0};
+	for (size_t i = 0; i < s->streams.n_streams; i++)
+		n[s->streams.stream[i].hart] += s->streams.stream[i].role == STREAM_SAMPLER;
+	ck_assert_uint_eq(n[0], 2);
+	ck_assert_uint_eq(n[1], 1);
+	sampler_free(s);
+	core_case_end(&c);
+	made_folder_remove(&folder);
+}
+
+TEST(a_generic_event_is_sampled_by_the_cores_own_code)
+{
+	struct made_folder folder;
+	struct core_case c = core_case_two_kinds(&folder);
+	struct event_list l = core_case_events(&c, "L1-dcache-loads");
+	struct sampler_options o = {.hz = 99, .events = &l, .cores = c.cores};
+	struct event_error error = {""};
+	struct sampler *s = NULL;
+	ck_assert_msg(sampler_new(c.kernel, &o, &s, &error) == 0, "%s", error.text);
+	/* it stays the generic event for all who read the figures */
+	ck_assert_uint_eq(s->events.event[0].type, PERF_TYPE_HW_CACHE);
+	ck_assert(hart_set_has(&s->by_raw[0], 0) && hart_set_has(&s->by_raw[0], 1));
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		const struct stream *t = &s->streams.stream[i];
+		if (t->role == STREAM_SAMPLER)
+			ck_assert_uint_eq(
+				replay_attr(c.replay, t->fd)->config, t->hart == 0 ? 0x55 : 0x66);
+	}
+	sampler_free(s);
+	core_case_end(&c);
+	made_folder_remove(&folder);
+}
+
+static uint64_t count(struct core_case *c, const char *events, const pid_t *pids, size_t n_pids,
+	struct counter **ret_counter)
+{
+	struct event_list l = core_case_events(c, events);
+	struct counter_options o = {
+		.events = &l, .pids = pids, .n_pids = n_pids, .cores = c->cores};
+	struct event_error error = {""};
+	ck_assert_msg(counter_new(c->kernel, &c->machine, &o, ret_counter, &error) == 0, "%s",
+		error.text);
+	ck_assert_int_eq(counter_start(*ret_counter), 0);
+	replay_run(c->replay, 0, 100, 1000000);
+	replay_run(c->replay, 1, 100, 1000000);
+	ck_assert_int_eq(counter_read(*ret_counter), 0);
+	return (*ret_counter)->value[0].value;
+}
+
+TEST(a_sum_is_made_of_each_harts_own_code)
+{
+	struct made_folder folder;
+	struct core_case c = core_case_two_kinds(&folder);
+	struct counter *counter = NULL;
+	ck_assert_uint_eq(count(&c, "own_cycles", NULL, 0, &counter), 1000000 + 800000);
+	counter_free(counter);
+	ck_assert_uint_eq(count(&c, "L1-dcache-loads", NULL, 0, &counter), 50000 + 60000);
+	ck_assert(hart_set_has(&counter->by_raw[0], 1));
+	counter_free(counter);
+	core_case_end(&c);
+	made_folder_remove(&folder);
+}
+
+TEST(a_process_is_counted_on_each_kind_of_core)
+{
+	struct made_folder folder;
+	struct core_case c = core_case_two_kinds(&folder);
+	struct counter *counter = NULL;
+	const pid_t pids[] = {100};
+	ck_assert_uint_eq(count(&c, "own_cycles", pids, 1, &counter), 1000000 + 800000);
+	ck_assert_uint_eq(counter->n_targets, 2);
+	counter_free(counter);
+	/* what every core counts alike needs no column for each hart */
+	ck_assert_uint_gt(count(&c, "cpu-clock", pids, 1, &counter), 0);
+	ck_assert_uint_eq(counter->n_targets, 1);
+	counter_free(counter);
+	core_case_end(&c);
+	made_folder_remove(&folder);
+}
+
+TEST(what_neither_kernel_nor_platform_knows_stays_unknown)
+{
+	struct made_folder folder;
+	struct core_case c = core_case_two_kinds(&folder);
+	struct event_list l = core_case_events(&c, "LLC-loads");
+	struct counter_options o = {.events = &l, .cores = c.cores};
+	struct counter *counter = NULL;
+	struct event_error error = {""};
+	ck_assert_int_eq(counter_new(c.kernel, &c.machine, &o, &counter, &error), COUNTER_REFUSED);
+	ck_assert_ptr_nonnull(strstr(error.text, "LLC-loads"));
+	struct sampler_options so = {.hz = 99, .events = &l, .cores = c.cores};
+	struct sampler *s = NULL;
+	error.text[0] = '\0';
+	ck_assert_int_eq(sampler_new(c.kernel, &so, &s, &error), SAMPLER_REFUSED);
+	ck_assert_ptr_nonnull(strstr(error.text, "LLC-loads"));
+	core_case_end(&c);
+	made_folder_remove(&folder);
+}
+
+TEST(a_platforms_event_is_probed_where_it_is)
+{
+	struct made_folder folder;
+	struct core_case c = core_case_two_kinds(&folder);
+	struct event_list l = core_case_events(&c, "big_only,own_cycles,LLC-loads,r99");
+	ck_assert_int_eq(event_probe_for(c.kernel, &c.machine, c.cores, &l.event[0]), 0);
+	ck_assert_int_eq(event_probe_for(c.kernel, &c.machine, c.cores, &l.event[1]), 0);
+	ck_assert_int_eq(event_probe_for(c.kernel, &c.machine, c.cores, &l.event[2]), -ENOENT);
+	ck_assert_int_eq(event_probe_for(c.kernel, &c.machine, c.cores, &l.event[3]), -ENOENT);
+	core_case_end(&c);
+	made_folder_remove(&folder);
+}
+
+TEST(exclusion_that_is_refused_counts_all_modes_and_is_remembered)
+{
+	struct core_case c = core_case_of("u74");
+	struct event_list l = core_case_events(&c, "cycles:u,cpu-clock:u");
+	struct counter_options o = {.events = &l, .cores = c.cores};
+	struct counter *counter = NULL;
+	struct event_error error = {""};
+	ck_assert_int_eq(counter_new(c.kernel, &c.machine, &o, &counter, &error), 0);
+	ck_assert_uint_eq(counter->unexcluded, 1);
+	ck_assert_int_eq(counter->value[0].error, 0);
+	counter_free(counter);
+
+	struct event_list group = core_case_events(&c, "{cpu-clock:u,cycles:u}");
+	struct sampler_options so = {.hz = 99, .events = &group, .cores = c.cores};
+	struct sampler *s = NULL;
+	ck_assert_msg(sampler_new(c.kernel, &so, &s, &error) == 0, "%s", error.text);
+	ck_assert_uint_eq(s->unexcluded, 2);
+	ck_assert_uint_eq(s->lost[0][LOSS_SIBLING], 0);
+	ck_assert(s->events.event[0].exclude_kernel && !s->events.event[1].exclude_kernel);
+	sampler_free(s);
+	core_case_end(&c);
+}
+
+TEST(without_the_right_to_the_kernel_refused_exclusion_stays_refused)
+{
+	struct core_case c = core_case_of("u74");
+	c.machine.may_see_kernel = false;
+	struct event_list l = core_case_events(&c, "cycles:u");
+	struct counter_options o = {.events = &l, .cores = c.cores};
+	struct counter *counter = NULL;
+	struct event_error error = {""};
+	ck_assert_int_eq(counter_new(c.kernel, &c.machine, &o, &counter, &error), COUNTER_REFUSED);
+	ck_assert_ptr_null(counter);
+	core_case_end(&c);
+}

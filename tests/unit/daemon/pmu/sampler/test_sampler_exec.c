@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The sampler's news of execs on machines as data: by the tracepoint, by a dummy, or not at all */
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "tests/unit/sampler_case.h"
+#include "tests/unit/test.h"
+
+static const struct sampler_options plain = {.hz = 99, .stacks = SAMPLER_STACKS_FP};
+
+TEST(each_hart_tells_of_execs_at_once, .times = 2)
+{
+	static const char id[] = "/sys/kernel/tracing/events/sched/sched_process_exec/id";
+	struct replay *r = case_load(_i ? "pc" : "x86-vm");
+	replay_set_text(r, id, _i ? "316\n" : NULL); /* a tracepoint that the pc knows */
+	struct sampler *s = case_sampler(r, &plain);
+	ck_assert_uint_eq(s->n_exec_rings, s->n_rings);
+	const struct stream *t = case_stream(s, 1, STREAM_EXEC);
+	const struct perf_event_attr *a = replay_attr(r, t->fd);
+	ck_assert_int_eq(s->exec_ring[1].fd, t->fd);
+	if (_i)
+		ck_assert_uint_gt(s->exec_ring[1].data_bytes, RECORD_BYTES_MAX); /* many stacks */
+	else
+		ck_assert_uint_eq(s->exec_ring[1].data_bytes, (size_t)getpagesize());
+	ck_assert(a->watermark && a->wakeup_watermark == 1 && a->use_clockid && a->sample_id_all);
+	ck_assert(a->type == (_i ? PERF_TYPE_TRACEPOINT : PERF_TYPE_SOFTWARE));
+	ck_assert(a->sample_period == (_i ? 1 : 0) && a->comm == !_i && a->comm_exec == !_i);
+	ck_assert(a->exclude_kernel == !_i && !a->mmap && !a->task);
+	const uint64_t stack = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+	ck_assert_uint_eq(a->sample_type, STREAM_SAMPLE_ID | (_i ? stack : 0));
+	ck_assert_int_eq(__builtin_popcountll(a->sample_regs_user), _i ? 1 : 0);
+	ck_assert_uint_eq(t->regs_user, a->sample_regs_user);
+	ck_assert(a->sample_stack_user % 8 == 0 && (a->sample_stack_user >= 8192) == _i);
+	case_end(r, s);
+}
+
+TEST(rings_take_a_small_part_of_a_small_memory, .times = 5)
+{
+	static const struct {
+		const char *meminfo;
+		size_t ring, exec_ring;
+	} machines[] = {
+		{NULL, 4 << 20, 512 << 10}, /* unknown */
+		{"MemTotal: 16000000 kB\n", 4 << 20, 512 << 10},
+		{"MemTotal: 463088 kB\n", 512 << 10, 512 << 10},
+		{"MemTotal: 120000 kB\n", 128 << 10, 128 << 10},
+		{"MemTotal: 1 kB\n", 64 << 10, 64 << 10},
+	};
+	struct replay *r = case_load("pc");
+	replay_set_text(r, "/sys/kernel/tracing/events/sched/sched_process_exec/id", "316\n");
+	replay_set_text(r, "/proc/meminfo", machines[_i].meminfo);
+	const struct sampler_options busy = {
+		.hz = 99, .ring_hz = 2500, .stacks = SAMPLER_STACKS_FP};
+	struct sampler *s = case_sampler(r, &busy);
+	ck_assert_uint_eq(s->machine.n_harts, 4);
+	for (int hart = 0; hart < 4; hart++) {
+		ck_assert_uint_eq(s->ring[hart].data_bytes, machines[_i].ring);
+		ck_assert_uint_eq(s->exec_ring[hart].data_bytes, machines[_i].exec_ring);
+	}
+	case_end(r, s);
+}
+
+TEST(a_tracepoint_that_does_not_open_leaves_the_dummy)
+{
+	struct replay *r = case_load("x86-vm");
+	replay_set_text(r, "/sys/kernel/tracing/events/sched/sched_process_exec/id", "316\n");
+	struct sampler *s = case_sampler(r, &plain);
+	ck_assert_uint_eq(s->n_exec_rings, 2);
+	ck_assert(replay_attr(r, case_stream(s, 0, STREAM_EXEC)->fd)->comm_exec);
+	case_end(r, s);
+}
+
+TEST(a_hart_without_news_of_execs_samples_all_the_same)
+{
+	struct replay *r = case_load("x86-vm");
+	replay_fail_map(r, 4, EPERM); /* behind two trials of rungs and the ring of hart 0 */
+	struct sampler *s = case_sampler(r, &plain);
+	ck_assert_uint_eq(s->n_rings, 2);
+	ck_assert_uint_eq(s->n_exec_rings, 1);
+	ck_assert_int_eq(s->exec_ring[0].hart, 1);
+	ck_assert_uint_eq(replay_n_events(r), 5);
+	ck_assert_int_eq(sampler_start(s), 0);
+	case_end(r, s);
+}

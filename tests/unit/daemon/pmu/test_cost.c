@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/pmu/cost.c on replayed machines, whose clock moves on at each sample and at each
+ * counter that is read
+ */
+
+#include "daemon/pmu/cost.h"
+
+#include <errno.h>
+
+#include "tests/unit/sampler_case.h"
+#include "tests/unit/test.h"
+
+#define STEPS_MAX 100 /* of one hart: 4 kinds, of 12 pairs at most */
+
+static struct replay *machine;
+static struct sampler *sampler;
+static const struct sampler_options usual = {.hz = 99, .stacks = SAMPLER_STACKS_FP};
+
+static void begin(const char *name, const struct sampler_options *o)
+{
+	machine = case_load(name);
+	sampler = case_sampler(machine, o);
+	ck_assert_int_eq(sampler_start(sampler), 0);
+}
+
+static struct hart_cost measured(int hart)
+{
+	struct cost_measure m;
+	struct hart_cost cost = HART_COST_UNKNOWN;
+	unsigned events = replay_n_events(machine), n = 0;
+	int r;
+	cost_begin(&m, &sampler->found[hart], hart);
+	while ((r = cost_step(&m, sampler, &cost)) == COST_MORE) {
+		ck_assert_int_eq(m.hart, hart);
+		ck_assert_uint_lt(++n, STEPS_MAX);
+		/* nothing stays open between two steps */
+		ck_assert_uint_eq(replay_n_events(machine), events);
+	}
+	ck_assert_int_eq(r, 0);
+	ck_assert_int_eq(m.hart, -1);
+	return cost;
+}
+
+TEST(a_trapping_pmu_is_priced_as_its_data_say)
+{
+	begin("trapping", &usual);
+	struct hart_cost c = measured(1);
+	ck_assert_double_eq_tol(c.ns[COST_SWITCH], 19500, 50);
+	ck_assert_double_eq_tol(c.ns[COST_COUNTED], 21000, 50);
+	ck_assert_double_eq_tol(c.ns[COST_SAMPLE], 12000, 50);
+	ck_assert_double_eq_tol(c.ns[COST_CLOCK], 3000, 50);
+	case_end(machine, sampler);
+}
+
+TEST(other_prices_in_the_data_are_other_prices_here)
+{
+	begin("trapping", &usual);
+	replay_set_costs(machine, 700, 100, 40);
+	struct hart_cost c = measured(0);
+	ck_assert_double_eq_tol(c.ns[COST_SWITCH], 180, 5);
+	ck_assert_double_eq_tol(c.ns[COST_COUNTED], 780, 5);
+	ck_assert_double_eq_tol(c.ns[COST_SAMPLE], 740, 5);
+	ck_assert_double_eq_tol(c.ns[COST_CLOCK], 700, 5);
+	case_end(machine, sampler);
+}
+
+TEST(a_machine_that_costs_nothing_is_priced_at_nothing)
+{
+	begin("pc", &usual);
+	struct hart_cost c = measured(0);
+	for (int kind = 0; kind < N_COSTS; kind++)
+		ck_assert_double_eq_tol(c.ns[kind], 0, 1);
+	case_end(machine, sampler);
+}
+
+TEST(without_counters_only_the_clock_has_a_price)
+{
+	begin("x86-vm", &usual);
+	replay_set_costs(machine, 2000, 100, 40);
+	struct hart_cost c = measured(0);
+	ck_assert_double_lt(c.ns[COST_SWITCH], 0);
+	ck_assert_double_lt(c.ns[COST_COUNTED], 0);
+	ck_assert_double_eq_tol(c.ns[COST_CLOCK], 2000, 5);
+	ck_assert_double_eq(c.ns[COST_SAMPLE], c.ns[COST_CLOCK]);
+	ck_assert_double_eq(cost_of_sample(&c, false, true), c.ns[COST_CLOCK]);
+	case_end(machine, sampler);
+}
+
+TEST(a_clock_that_leads_counters_has_prices_with_and_without_them)
+{
+	begin("u74", &usual);
+	replay_set_costs(machine, 2000, 100, 3000);
+	ck_assert_int_eq(sampler->found[0].rung, RUNG_CLOCK_LEADER);
+	struct hart_cost c = measured(0);
+	double counters = 3000.0 * sampler->found[0].n_siblings;
+	ck_assert_double_eq_tol(c.ns[COST_COUNTED], 2000 + counters, 30);
+	ck_assert_double_eq_tol(c.ns[COST_CLOCK], 2000, 30);
+	ck_assert_double_eq_tol(c.ns[COST_SWITCH], 100 + counters, 30);
+	ck_assert_double_eq(c.ns[COST_SAMPLE], c.ns[COST_CLOCK]);
+	case_end(machine, sampler);
+}
+
+TEST(an_exhausted_resource_is_reported_and_all_is_closed)
+{
+	begin("trapping", &usual);
+	struct cost_measure m;
+	struct hart_cost cost;
+	unsigned events = replay_n_events(machine);
+	cost_begin(&m, &sampler->found[0], 0);
+	ck_assert_int_eq(cost_step(&m, sampler, &cost), COST_MORE);
+	replay_fail_open(machine, 2, EMFILE);
+	ck_assert_int_eq(cost_step(&m, sampler, &cost), -EMFILE);
+	ck_assert_int_eq(m.hart, -1);
+	ck_assert_uint_eq(replay_n_events(machine), events);
+	case_end(machine, sampler);
+}
+
+TEST(what_is_refused_stays_unknown_and_the_rest_is_measured)
+{
+	begin("trapping", &usual);
+	struct cost_measure m;
+	struct hart_cost cost = HART_COST_UNKNOWN;
+	int r;
+	cost_begin(&m, &sampler->found[0], 0);
+	ck_assert_int_eq(cost_step(&m, sampler, &cost), COST_MORE);
+	replay_fail_map(machine, 1, EPERM);
+	while ((r = cost_step(&m, sampler, &cost)) == COST_MORE)
+		;
+	ck_assert_int_eq(r, 0);
+	ck_assert_double_lt(cost.ns[COST_SWITCH], 0);
+	ck_assert_double_eq_tol(cost.ns[COST_COUNTED], 21000, 50);
+	case_end(machine, sampler);
+}
+
+TEST(a_hart_that_we_may_not_run_on_has_no_price)
+{
+	begin("trapping", &usual);
+	struct cost_measure m;
+	struct hart_cost cost = HART_COST_UNKNOWN;
+	int r;
+	cost_begin(&m, &sampler->found[1], 1);
+	replay_set_text(machine, "/sys/devices/system/cpu/online", "0\n");
+	while ((r = cost_step(&m, sampler, &cost)) == COST_MORE)
+		;
+	ck_assert_int_eq(r, 0);
+	for (int kind = 0; kind < N_COSTS; kind++)
+		ck_assert_double_lt(cost.ns[kind], 0);
+	case_end(machine, sampler);
+}
+
+TEST(a_group_that_never_runs_has_no_price)
+{
+	begin("trapping", &usual);
+	replay_take_counters(machine, 100);
+	struct hart_cost c = measured(0);
+	ck_assert_double_lt(c.ns[COST_COUNTED], 0);
+	ck_assert_double_eq_tol(c.ns[COST_CLOCK], 3000, 50);
+	case_end(machine, sampler);
+}
+
+/* On this machine: a price is no error, whatever it is. */
+TEST(the_running_kernel_does_fixed_work_and_switches, .seconds = 60)
+{
+	uint64_t few_ns = 0, many_ns = 0, switch_ns = 0;
+	const struct kernel *k = &kernel_real;
+	ck_assert_int_eq(k->work(k->userdata, 0, 200, &few_ns), 0);
+	ck_assert_int_eq(k->work(k->userdata, 0, 20000, &many_ns), 0);
+	ck_assert_uint_gt(few_ns, 0);
+	ck_assert_uint_gt(many_ns, 10 * few_ns);
+	ck_assert_int_eq(k->switch_work(k->userdata, 0, 100, &switch_ns), 0);
+	ck_assert_uint_gt(switch_ns, 1000);
+	ck_assert_int_lt(k->work(k->userdata, 100000, 1, &few_ns), 0);
+	ck_assert_int_lt(k->switch_work(k->userdata, -1, 2, &few_ns), 0);
+}

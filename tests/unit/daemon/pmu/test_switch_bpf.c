@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/pmu/switch_bpf.c and switch.bpf.c on the kernel that runs here, with software
+ * events, which every machine counts
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/pmu/switch_bpf.h"
+#include "daemon/session/switch_check.h"
+#include "tests/unit/sampler_case.h"
+#include "tests/unit/test.h"
+
+#define NAPS 30
+#define PAGES 50
+#define COMPARISONS_MAX 30 /* of some 50 ms each */
+
+/* Whether the program can be had; says why not. */
+static bool may_load(const char *test)
+{
+	struct switch_bpf *b = NULL;
+	int error = 0;
+	if (!kernel_real.switch_new) {
+		printf("SKIP %s: built without BPF\n", test);
+		return false;
+	}
+	int r = kernel_real.switch_new(NULL, 1, &b, &error);
+	if (r == SWITCH_BPF_REFUSED) {
+		printf("SKIP %s: BPF is refused: %s\n", test, strerror(error));
+		return false;
+	}
+	ck_assert_int_eq(r, 0);
+	kernel_real.switch_free(NULL, b);
+	return true;
+}
+
+static struct sampler *opened(enum sampler_switches switches)
+{
+	struct sampler *s = NULL;
+	struct event_error error = {""};
+	struct event_list events = case_events(NULL, "{cpu-clock,page-faults}");
+	struct sampler_options o = {.hz = 500, .events = &events, .switches = switches};
+	ck_assert_msg(sampler_new(&kernel_real, &o, &s, &error) == 0, "%s", error.text);
+	return s;
+}
+
+static unsigned n_descriptors(void)
+{
+	unsigned n = 0;
+	DIR *dir = opendir("/proc/self/fd");
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void touch_and_nap(void)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	size_t page = (size_t)getpagesize();
+	for (int i = 0; i < NAPS; i++) {
+		volatile char *p = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ck_assert_ptr_ne((void *)p, MAP_FAILED);
+		madvise((void *)p, PAGES * page, MADV_NOHUGEPAGE);
+		for (size_t at = 0; at < PAGES * page; at += page)
+			p[at] = 1;
+		munmap((void *)p, PAGES * page);
+		nanosleep(&nap, NULL);
+	}
+}
+
+EACH_TEST(.seconds = 60);
+
+TEST(each_switch_brings_the_groups_values)
+{
+	if (!may_load("each_switch_brings_the_groups_values"))
+		return;
+	struct sampler *s = opened(SAMPLER_SWITCHES_BPF);
+	ck_assert_uint_eq(sampler_cut(s), CUT_BPF);
+	ck_assert_int_eq(sampler_start(s), 0);
+	touch_and_nap();
+	ck_assert_int_eq(sampler_stop(s), 0);
+
+	unsigned n_mine = 0;
+	for (size_t i = 0; i < s->n_rings; i++) {
+		struct ring *ring = &s->ring[i];
+		uint64_t last_ns = 0, last[2] = {0}, last_enabled = 0;
+		const uint8_t *bytes;
+		size_t n;
+		ring_snapshot(ring);
+		for (; ring_peek(ring, &bytes, &n) == 0; ring_advance(ring)) {
+			struct record r;
+			ck_assert_int_eq(record_decode(bytes, n, &s->streams, &r), 0);
+			ck_assert_int_ne(r.stream->role, STREAM_SWITCH);
+			if (r.kind != RECORD_SAMPLE)
+				continue;
+			/* samples and switches speak of one group, whose values only rise */
+			ck_assert_uint_eq(r.sample.n_read, 2);
+			ck_assert_uint_eq(r.sample.read[0].id, r.stream->leader);
+			for (int j = 0; j < 2; j++) {
+				ck_assert_uint_ge(r.sample.read[j].value, last[j]);
+				last[j] = r.sample.read[j].value;
+			}
+			ck_assert_uint_ge(r.sample.enabled_ns, last_enabled);
+			last_enabled = r.sample.enabled_ns;
+			if (r.stream->role != STREAM_SWITCH_BPF)
+				continue;
+			ck_assert_int_eq((int)r.cpu, ring->hart);
+			ck_assert_uint_eq(r.sample.n_missed, 0);
+			ck_assert_uint_ge(r.time_ns, last_ns);
+			last_ns = r.time_ns;
+			n_mine += r.tid == (uint32_t)getpid();
+		}
+		ring_release(ring);
+	}
+	ck_assert_uint_ge(n_mine, NAPS);
+	sampler_free(s);
+}
+
+/* Add what both ways say of one stretch. */
+static void compare_ways(struct switch_verdict *sum)
+{
+	struct switch_check *c = NULL;
+	struct switch_verdict v;
+	struct sampler *s = opened(SAMPLER_SWITCHES_BOTH);
+	ck_assert_int_eq(switch_check_new(&s->streams, &s->events, &c), 0);
+	ck_assert_int_eq(sampler_start(s), 0);
+	touch_and_nap();
+	ck_assert_int_eq(sampler_stop(s), 0);
+	for (size_t i = 0; i < s->n_rings; i++) {
+		struct ring *ring = &s->ring[i];
+		const uint8_t *bytes;
+		size_t n;
+		ring_snapshot(ring);
+		for (; ring_peek(ring, &bytes, &n) == 0; ring_advance(ring)) {
+			struct record r;
+			ck_assert_int_eq(record_decode(bytes, n, &s->streams, &r), 0);
+			ck_assert_int_eq(switch_check_record(c, &r, ring->hart), 0);
+		}
+		ring_release(ring);
+	}
+	switch_check_judge(c, &v);
+	ck_assert_msg(v.n_apart == 0, "thread %u: %llu by the sibling, %llu by BPF", v.worst.tid,
+		(unsigned long long)v.worst.by_sibling, (unsigned long long)v.worst.by_bpf);
+	switch_check_free(c);
+	sampler_free(s);
+	sum->n_switches += v.n_switches;
+	sum->n_unpaired += v.n_unpaired;
+	sum->n_sums += v.n_sums;
+}
+
+TEST(both_ways_agree_on_page_faults)
+{
+	if (!may_load("both_ways_agree_on_page_faults"))
+		return;
+	/* A group that is throttled is compared little at a time: who tests the kernel's limit
+	 * (kernel.perf_event_max_sample_rate) on this machine meanwhile has it throttle us too. */
+	struct switch_verdict v = {0};
+	for (int n = 0; n < COMPARISONS_MAX && (v.n_switches < NAPS || v.n_sums == 0); n++)
+		compare_ways(&v);
+	ck_assert_msg(v.n_switches >= NAPS && v.n_sums > 0 && 4 * v.n_unpaired <= v.n_switches,
+		"%llu switches told by both, %llu by one alone, %u sums",
+		(unsigned long long)v.n_switches, (unsigned long long)v.n_unpaired, v.n_sums);
+}
+
+TEST(sessions_leave_no_descriptor_open)
+{
+	if (!may_load("sessions_leave_no_descriptor_open"))
+		return;
+	unsigned before = n_descriptors();
+	for (int i = 0; i < 5; i++) {
+		struct sampler *s = opened(SAMPLER_SWITCHES_BPF);
+		ck_assert_uint_gt(n_descriptors(), before);
+		ck_assert_int_eq(sampler_start(s), 0);
+		sampler_free(s);
+	}
+	ck_assert_uint_eq(n_descriptors(), before);
+}
+
+TEST(two_sessions_do_not_disturb_one_another)
+{
+	if (!may_load("two_sessions_do_not_disturb_one_another"))
+		return;
+	struct sampler *a = opened(SAMPLER_SWITCHES_BPF), *b = opened(SAMPLER_SWITCHES_BPF);
+	ck_assert_int_eq(sampler_start(a), 0);
+	ck_assert_int_eq(sampler_start(b), 0);
+	touch_and_nap();
+	sampler_free(a);
+	touch_and_nap();
+	struct case_tally t = case_drain(b);
+	ck_assert_uint_ge(t.n_reads, 2 * 2 * NAPS);
+	sampler_free(b);
+}
+
+static struct switch_group two_events(int hart, int output_fd, int fd)
+{
+	return (struct switch_group){
+		.hart = hart, .output_fd = output_fd, .n_members = 2, .fd = {fd, fd}, .id = {1, 2}};
+}
+
+TEST(what_is_no_event_is_refused)
+{
+	struct switch_bpf *b = NULL;
+	int error;
+	if (!may_load("what_is_no_event_is_refused"))
+		return;
+	ck_assert_int_eq(kernel_real.switch_new(NULL, 2, &b, &error), 0);
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct switch_group g = two_events(0, null_fd, null_fd);
+	ck_assert_int_lt(kernel_real.switch_watch(NULL, b, &g), 0);
+	g = two_events(0, -1, -1);
+	ck_assert_int_lt(kernel_real.switch_watch(NULL, b, &g), 0);
+	g = two_events(2, null_fd, null_fd);
+	ck_assert_int_eq(kernel_real.switch_watch(NULL, b, &g), -EINVAL);
+	g = two_events(-1, null_fd, null_fd);
+	ck_assert_int_eq(kernel_real.switch_watch(NULL, b, &g), -EINVAL);
+	g = two_events(0, null_fd, null_fd);
+	g.n_members = 0;
+	ck_assert_int_eq(kernel_real.switch_watch(NULL, b, &g), -EINVAL);
+	g.n_members = SWITCH_MEMBERS_MAX + 1;
+	ck_assert_int_eq(kernel_real.switch_watch(NULL, b, &g), SWITCH_BPF_FULL);
+	kernel_real.switch_forget(NULL, b, 0);
+	kernel_real.switch_forget(NULL, b, -1);
+	kernel_real.switch_forget(NULL, b, 2);
+	kernel_real.switch_free(NULL, b);
+	close(null_fd);
+}
+
+TEST(a_hart_has_room_for_some_groups)
+{
+	struct sampler *s = NULL;
+	struct event_error error = {""};
+	if (!may_load("a_hart_has_room_for_some_groups"))
+		return;
+	struct event_list events = case_events(NULL,
+		"{cpu-clock,page-faults},{cpu-clock,page-faults},{cpu-clock,page-faults},"
+		"{cpu-clock,page-faults},{cpu-clock,page-faults}");
+	struct sampler_options o = {.hz = 99, .events = &events, .switches = SAMPLER_SWITCHES_BPF};
+	ck_assert_msg(sampler_new(&kernel_real, &o, &s, &error) == 0, "%s", error.text);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_BPF), SWITCH_GROUPS_MAX * s->n_rings);
+	ck_assert_str_eq(cut_name(sampler_cut(s)), "bpf, counted");
+	ck_assert_int_eq(s->switch_error, E2BIG);
+	sampler_free(s);
+}
+
+/* As many as -e takes, and the sibling beside them. */
+TEST(the_largest_group_decodes_whatever_cuts_it, .times = 2)
+{
+	static const enum sampler_switches ways[] = {
+		SAMPLER_SWITCHES_SIBLING, SAMPLER_SWITCHES_BPF};
+	struct sampler *s = NULL;
+	struct event_error error = {""};
+	if (!may_load("the_largest_group_decodes_whatever_cuts_it"))
+		return;
+	struct event_list events = case_events(NULL,
+		"{cpu-clock,page-faults,cpu-migrations,minor-faults,major-faults,alignment-faults,"
+		"emulation-faults,task-clock,context-switches,cpu-clock:k,page-faults:u,page-"
+		"faults:k,"
+		"minor-faults:u,minor-faults:k,major-faults:u,major-faults:k}");
+	ck_assert_int_eq(events.n_events, EVENT_GROUP_MAX);
+	struct sampler_options o = {.hz = 500, .events = &events, .switches = ways[_i]};
+	ck_assert_msg(sampler_new(&kernel_real, &o, &s, &error) == 0, "%s", error.text);
+	ck_assert_int_eq(sampler_start(s), 0);
+	touch_and_nap();
+	ck_assert_int_eq(sampler_stop(s), 0);
+	struct case_tally t = case_drain(s); /* all of which must decode */
+	ck_assert_uint_ge(t.n_reads, EVENT_GROUP_MAX * NAPS);
+	sampler_free(s);
+}
+
+TEST(a_machine_without_harts_is_refused)
+{
+	struct switch_bpf *b = NULL;
+	int error;
+	if (!may_load("a_machine_without_harts_is_refused"))
+		return;
+	ck_assert_int_eq(kernel_real.switch_new(NULL, 0, &b, &error), -EINVAL);
+	ck_assert_int_eq(kernel_real.switch_new(NULL, -1, &b, &error), -EINVAL);
+	ck_assert_ptr_null(b);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Hotspots: shares that can be worked out by hand, of sessions made by hand. */
+
+#include <unistd.h>
+
+#include "tests/unit/stored.h"
+#include "tests/unit/test.h"
+
+static struct stored s;
+static struct stored_answer a;
+
+static void end(void)
+{
+	if (*s.folder)
+		stored_end(&s);
+	memset(&s, 0, sizeof(s));
+	memset(&a, 0, sizeof(a));
+}
+
+EACH_TEST(.end = end, .seconds = 60);
+
+static void ask(const char *by, const struct query_filter *filter)
+{
+	memset(&a, 0, sizeof(a));
+	int r = stored_hotspots(s.db, by, filter, &a);
+	ck_assert_msg(r == 0, "%d: %s", r, a.error.text);
+	ck_assert_uint_eq(a.n_told, 1);
+}
+
+static void share_is(const char *row, const char *column, double share)
+{
+	ck_assert_double_eq_tol(stored_real(&a, stored_row(&a, row), column), share, 1e-9);
+}
+
+TEST(functions_have_self_and_total_shares)
+{
+	stored_begin_clock(&s);
+	stored_program(&s);
+	stored_seal(&s);
+	ask("function", NULL);
+	ck_assert_uint_eq(a.n_rows, 3);
+	ck_assert_str_eq(a.cell[0][0].text, "hot");
+	share_is("hot", "self", 0.6);
+	share_is("hot", "total", 0.7);
+	share_is("main", "self", 0.3);
+	share_is("main", "total", 1);
+	share_is("do_fault", "self", 0.1);
+	share_is("main", "samples", 3);
+	share_is("main", "self_ns", 30);
+	ck_assert_str_eq(stored_text(&a, 2, "module"), "[kernel]");
+	ck_assert_int_eq(stored_column(&a, "cycles"), -1);
+	ck_assert_int_eq(stored_column(&a, "ipc"), -1);
+}
+
+TEST(recursion_counts_a_stack_once)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_function(&s, "/bin/prog", "f");
+	struct frame *again = stored_function(&s, "/bin/prog", "f"); /* another call site */
+	struct frame *g = stored_function(&s, "/bin/prog", "g");
+	struct frame *root = stored_function(&s, "/bin/prog", "main");
+	stored_add(&s, &(struct stored_sample){
+			       .task = t, .weight_ns = 10, .frame = {f, again, g, f, root}});
+	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = 30, .frame = {g, f, root}});
+	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = 60, .frame = {g, root}});
+	stored_seal(&s);
+	ask("function", NULL);
+	share_is("f", "self", 0.1);
+	share_is("f", "total", 0.4);
+	share_is("g", "total", 1);
+	share_is("g", "self", 0.9);
+	share_is("main", "total", 1);
+	share_is("main", "self", 0);
+}
+
+static struct frame *kernel_function(uint64_t offset, const char *name)
+{
+	struct frame *frame = stored_frame(&s, FILE_KERNEL, "[kernel]", offset);
+	stored_name(frame, name, NULL);
+	return frame;
+}
+
+/* A PMU's register is written at a switch, and another register for the program itself; and a program
+ * has functions with names like the kernel's. */
+TEST(what_the_kernel_does_for_profilers_stands_apart, .times = 2)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *root = stored_function(&s, "/bin/prog", "main");
+	struct frame *user = stored_function(&s, "/bin/prog", "perf_event_loop");
+	struct frame *write_msr = kernel_function(64, "native_write_msr");
+	struct frame *enable = kernel_function(128, "x86_pmu_enable_all");
+	struct frame *sched_in = kernel_function(192, "__perf_event_task_sched_in");
+	struct frame *schedule = kernel_function(256, "schedule");
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .count = 4,
+			       .weight_ns = 40,
+			       .frame = {write_msr, enable, sched_in, schedule, root}});
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .count = 1,
+			       .weight_ns = 10,
+			       .frame = {enable, sched_in, schedule, root}});
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .count = 2,
+			       .weight_ns = 20,
+			       .frame = {write_msr, schedule, user, root}});
+	stored_add(&s, &(struct stored_sample){
+			       .task = t, .count = 3, .weight_ns = 30, .frame = {user, root}});
+	stored_seal(&s);
+	ask(_i ? "line" : "function", NULL);
+	share_is("(profiling itself)", "self", 0.5);
+	share_is("(profiling itself)", "total", 0.5);
+	share_is("(profiling itself)", "samples", 5);
+	ck_assert_str_eq(
+		stored_text(&a, stored_row(&a, "(profiling itself)"), "module"), "[kernel]");
+	share_is("native_write_msr", "self", 0.2);
+	share_is("perf_event_loop", "self", 0.3);
+	/* whom it interrupts is still its caller */
+	share_is("x86_pmu_enable_all", "self", 0);
+	share_is("x86_pmu_enable_all", "total", 0.5);
+	share_is("schedule", "total", 0.7);
+	share_is("main", "total", 1);
+	ask("module", NULL);
+	share_is("[kernel]", "self", 0.7);
+}
+
+TEST(frame_without_a_name_is_unknown_of_its_module)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *x = stored_frame(&s, FILE_ELF, "/bin/x", 16);
+	struct frame *y = stored_frame(&s, FILE_ELF, "/bin/x", 32);
+	x->state = FRAME_UNNAMED;
+	y->state = FRAME_OUT_OF_SYMBOL;
+	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = 10, .frame = {x}});
+	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = 20, .frame = {y}});
+	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = 70});
+	stored_seal(&s);
+	ask("function", NULL);
+	ck_assert_uint_eq(a.n_rows, 2);
+	ck_assert_str_eq(a.cell[0][0].text, "[unknown]");
+	ck_assert_str_eq(a.cell[0][1].text, "[unknown]"); /* no stack, so no module */
+	ck_assert_str_eq(a.cell[1][0].text, "[unknown]");
+	ck_assert_str_eq(a.cell[1][1].text, "/bin/x");
+	ck_assert_double_eq_tol(stored_real(&a, 1, "self"), 0.3, 1e-9);
+	ck_assert_double_eq_tol(stored_real(&a, 0, "total"), 0.7, 1e-9);
+	ck_assert_double_eq(a.named_share, 0);
+}
+
+TEST(modules_say_how_much_of_them_is_named)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_program(&s);
+	struct frame *out = stored_frame(&s, FILE_ELF, "/bin/prog", 32);
+	struct frame *unnamed = stored_frame(&s, FILE_ELF, "/bin/prog", 48);
+	out->state = FRAME_OUT_OF_SYMBOL;
+	unnamed->state = FRAME_ASKED; /* never came */
+	stored_add(&s,
+		&(struct stored_sample){.task = t, .count = 2, .weight_ns = 20, .frame = {out}});
+	stored_add(&s, &(struct stored_sample){
+			       .task = t, .count = 7, .weight_ns = 70, .frame = {unnamed}});
+	stored_seal(&s);
+	ask("module", NULL);
+	ck_assert_uint_eq(a.n_rows, 2);
+	share_is("/bin/prog", "self", 180 / 190.0);
+	share_is("/bin/prog", "total", 1);
+	share_is("/bin/prog", "named", 9 / 18.0);
+	share_is("/bin/prog", "out_of_symbol", 2 / 18.0);
+	share_is("/bin/prog", "unnamed", 7 / 18.0);
+	share_is("[kernel]", "named", 1);
+	ck_assert_double_eq_tol(a.named_share, 10 / 19.0, 1e-9);
+}
+
+TEST(inlined_functions_are_charged_when_asked)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_frame(&s, FILE_ELF, "/bin/prog", 16);
+	stored_name(f, "innermost@a.h:5", "middle@b.h:6", "symbol@c.c:7", NULL);
+	stored_add(&s, &(struct stored_sample){.task = t, .frame = {f}});
+	stored_seal(&s);
+
+	ask("function", NULL);
+	ck_assert_uint_eq(a.n_rows, 1);
+	share_is("symbol", "self", 1);
+
+	memset(&a, 0, sizeof(a));
+	struct answer answer = stored_answer(&a);
+	ck_assert_int_eq(query_hotspots(&s.db, 1, QUERY_BY_FUNCTION, 0, true,
+				 &(struct query_filter){0}, &answer, &a.error),
+		0);
+	ck_assert_uint_eq(a.n_rows, 3);
+	share_is("innermost", "self", 1);
+	share_is("middle", "self", 0);
+	share_is("middle", "total", 1);
+	share_is("symbol", "total", 1);
+}
+
+TEST(lines_are_those_of_the_innermost_place)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_frame(&s, FILE_ELF, "/bin/prog", 16);
+	struct frame *g = stored_frame(&s, FILE_ELF, "/bin/prog", 32);
+	struct frame *bare = stored_function(&s, "/bin/prog", "bare");
+	stored_name(f, "inner@a.h:5", "outer@c.c:7", NULL);
+	stored_name(g, "outer@c.c:8", NULL);
+	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = 30, .frame = {f}});
+	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = 20, .frame = {g}});
+	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = 50, .frame = {bare}});
+	stored_seal(&s);
+	ask("line", NULL);
+	ck_assert_uint_eq(a.n_rows, 4);
+	size_t row = stored_row(&a, "inner");
+	ck_assert_str_eq(stored_text(&a, row, "source"), "a.h");
+	ck_assert_double_eq(stored_real(&a, row, "line"), 5);
+	ck_assert_double_eq_tol(stored_real(&a, row, "self"), 0.3, 1e-9);
+	ck_assert(stored_absent(&a, stored_row(&a, "bare"), "line"));
+	ck_assert(stored_absent(&a, stored_row(&a, "bare"), "source"));
+	/* the call site in outer has no self, but a total */
+	ck_assert_double_eq(stored_real(&a, 3, "line"), 7);
+	ck_assert_double_eq(stored_real(&a, 3, "self"), 0);
+	ck_assert_double_eq_tol(stored_real(&a, 3, "total"), 0.3, 1e-9);
+}
+
+TEST(processes_take_in_their_threads)
+{
+	stored_tasks(&s);
+	ask("process", NULL);
+	ck_assert_uint_eq(a.n_rows, 2);
+	ck_assert_str_eq(stored_text(&a, 0, "comm"), "prog");
+	ck_assert_str_eq(stored_text(&a, 0, "argv"), "prog -x");
+	ck_assert_double_eq(stored_real(&a, 0, "pid"), 100);
+	share_is("prog", "self", 0.6);
+	share_is("prog", "total", 0.6);
+	ck_assert(stored_absent(&a, 1, "argv"));
+}
+
+TEST(threads_stand_alone)
+{
+	stored_tasks(&s);
+	ask("thread", NULL);
+	ck_assert_uint_eq(a.n_rows, 3);
+	share_is("worker", "self", 0.5);
+	ck_assert_double_eq(stored_real(&a, stored_row(&a, "worker"), "pid"), 100);
+	ck_assert_double_eq(stored_real(&a, stored_row(&a, "worker"), "tid"), 101);
+	share_is("prog", "self", 0.1);
+}
+
+TEST(cgroups_and_harts_share_too)
+{
+	stored_tasks(&s);
+	ask("cgroup", NULL);
+	ck_assert_uint_eq(a.n_rows, 2);
+	share_is("/ci/job-1", "self", 0.6);
+	share_is("/cinema", "self", 0.4);
+	ask("hart", NULL);
+	ck_assert_uint_eq(a.n_rows, 3);
+	share_is("1", "self", 0.5);
+	share_is("2", "self", 0.4);
+	ck_assert_str_eq(stored_text(&a, 0, "rung"), rung_says(RUNG_CLOCK));
+}
+
+TEST(pid_used_again_is_another_process)
+{
+	stored_begin_clock(&s);
+	struct task *first = stored_task(&s, 100, 100, "one");
+	stored_add(&s, &(struct stored_sample){.task = first, .weight_ns = 10});
+	struct task *second;
+	ck_assert_int_eq(task_add(&s.tasks, 100, 100, 987654321, &second), 0);
+	second->process = second;
+	task_set_comm(second, "two");
+	stored_add(&s, &(struct stored_sample){.task = second, .weight_ns = 30});
+	stored_seal(&s);
+	ask("process", NULL);
+	ck_assert_uint_eq(a.n_rows, 2);
+	share_is("one", "self", 0.25);
+	share_is("two", "self", 0.75);
+}
+
+TEST(rows_come_by_falling_share_and_names_settle_ties)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	const char *const names[] = {"d", "b", "c", "a"};
+	for (size_t i = 0; i < 4; i++)
+		stored_add(&s, &(struct stored_sample){.task = t,
+				       .weight_ns = i == 2 ? 20 : 10,
+				       .frame = {stored_function(&s, "/bin/prog", names[i])}});
+	stored_seal(&s);
+	ask("function", NULL);
+	const char *const order[] = {"c", "a", "b", "d"};
+	for (size_t i = 0; i < 4; i++)
+		ck_assert_str_eq(a.cell[i][0].text, order[i]);
+}
+
+TEST(limit_cuts_after_sorting_and_shares_stay)
+{
+	stored_begin_clock(&s);
+	stored_program(&s);
+	stored_seal(&s);
+	struct answer answer = stored_answer(&a);
+	ck_assert_int_eq(query_hotspots(&s.db, 1, QUERY_BY_FUNCTION, 1, false,
+				 &(struct query_filter){0}, &answer, &a.error),
+		0);
+	ck_assert_uint_eq(a.n_rows, 1);
+	share_is("hot", "self", 0.6);
+	ck_assert_uint_eq(a.samples, 10);
+}
+
+TEST(question_names_parse_and_others_do_not)
+{
+	for (int i = 0; i < N_QUERY_BY; i++)
+		ck_assert_int_eq(query_by_parse(query_by_name((enum query_by)i)), i);
+	ck_assert_int_eq(query_by_parse("functions"), -1);
+	ck_assert_int_eq(query_by_parse(""), -1);
+	ck_assert_ptr_null(query_by_name(N_QUERY_BY));
+}

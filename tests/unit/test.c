@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The list of a program's tests, which constructors fill, and main, which runs them.
+ */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+
+#include "tests/unit/namer_rig.h"
+
+#define TESTS_MAX 128 /* of one program; the largest has about 40 */
+
+static struct test {
+	const TTest *test;
+	struct test_run run;
+} tests[TESTS_MAX];
+static size_t n_tests;
+
+const void *test_main_caller;
+
+/* Only in programs that start themselves as workers. */
+#pragma weak namer_rig_main
+
+void test_register(const TTest *test, const struct test_run *each, struct test_run run)
+{
+	if (n_tests == TESTS_MAX)
+		abort();
+	if (!run.bare) {
+		run.begin = run.begin ? run.begin : each->begin;
+		run.end = run.end ? run.end : each->end;
+		run.seconds = run.seconds ? run.seconds : each->seconds;
+	}
+	/* No standard says in which order constructors run. */
+	size_t i = n_tests++;
+	for (; i > 0 && tests[i - 1].test->line > test->line; i--)
+		tests[i] = tests[i - 1];
+	tests[i] = (struct test){test, run};
+}
+
+/* A case of its own for each, since limits and fixtures belong to cases. */
+static TCase *as_case(const struct test *t)
+{
+	TCase *c = tcase_create(t->test->name);
+
+	tcase_add_checked_fixture(c, t->run.begin, t->run.end);
+	if (t->run.seconds)
+		tcase_set_timeout(c, t->run.seconds);
+	if (t->run.times)
+		tcase_add_loop_test(c, t->test, t->run.from, t->run.from + t->run.times);
+	else
+		tcase_add_test(c, t->test);
+	return c;
+}
+
+int main(int argc, char **argv)
+{
+	test_main_caller = __builtin_return_address(0);
+	if (namer_rig_main)
+		namer_rig_main(argc, argv);
+
+	Suite *suite = suite_create(program_invocation_short_name);
+	for (size_t i = 0; i < n_tests; i++)
+		suite_add_tcase(suite, as_case(&tests[i]));
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
