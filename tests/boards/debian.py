@@ -100,7 +100,7 @@ def fetch(name, target):
     if not shutil.which("mmdebstrap"):
         raise Skip("needs the program mmdebstrap")
     uri = mirror()
-    command = ["mmdebstrap", "--quiet", "--variant=extract", f"--architectures={architecture}",
+    command = ["mmdebstrap", "--variant=extract", f"--architectures={architecture}",
                *apt_options(), f"--include={','.join(packages)}", suites[0], target,
                *([f"--extract-hook={shlex.quote(__file__)} index \"$1\""]
                  if has_index(name) else []),
@@ -110,6 +110,9 @@ def fetch(name, target):
     except subprocess.TimeoutExpired:
         raise Skip(f"{uri} did not give the packages of {name} in {FETCH_SECONDS} s") from None
     if done.returncode != 0:
+        failed = re.search(r"^E: Failed to fetch .*", done.stderr, re.M)
+        if failed:  # for hours, while a mirror has the index of another day than its list of hashes
+            raise Skip(f"Debian's mirror lacks a part of {name}: {failed[0][3:]}")
         raise Skip(f"mmdebstrap made no tree of {name}: {done.stderr.strip()[-300:]}")
 
 

@@ -7,7 +7,7 @@ import struct
 import subprocess
 import time
 
-from machine import Folder, NOBODY, Skip, compile_program, everybodys, mperfctl, need_root, refused
+from machine import Folder, NOBODY, compile_program, everybodys, mperfctl, need_root, refused
 from service import Service, wait_until
 from wire import Client, DONE, FAILURE, READY, TOP, field, fields, frame
 
@@ -78,9 +78,16 @@ def test_a_process_that_is_not_there_is_named(build):
 
 
 def test_without_a_service_there_is_no_status(build):
-    if os.path.exists("/run/mperf"):
-        raise Skip("a service runs on this machine")
-    refused(mperfctl(build, "status", check=False), 1, "no mperfd", "systemctl start mperfd")
+    environment = dict(os.environ, NO_COLOR="1")
+    environment.pop("MPERF_SOCKET", None)
+    if os.path.exists("/run/mperf"):  # this machine's own is out of sight in a namespace of mounts
+        need_root()
+        hidden = ["unshare", "-m", "sh", "-ec", 'mount -t tmpfs none /run; exec "$@"', "sh"]
+    else:
+        hidden = []
+    done = subprocess.run([*hidden, build / "mperfctl", "status"], text=True, capture_output=True,
+                          env=environment, timeout=60)
+    refused(done, 1, "no mperfd", "systemctl start mperfd")
 
 
 # --- through the service -------------------------------------------------------------------------

@@ -538,7 +538,8 @@ TEST(supplementary_file_is_handed_over_and_never_searched, .begin = copies_begin
 TEST(parsing_opens_no_file)
 {
 	if (SANITIZED) {
-		printf("SKIP parsing_opens_no_file: sanitizers open files themselves\n");
+		printf("SKIP parsing_opens_no_file: shown by the plain run; sanitizers open files "
+		       "themselves\n");
 		return;
 	}
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

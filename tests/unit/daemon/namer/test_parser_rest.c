@@ -253,7 +253,8 @@ static bool load_heavy(const char *test)
 	char command[400];
 
 	if (parser_heap_bytes() == 0) {
-		printf("SKIP %s: this allocator does not count\n", test);
+		printf("SKIP %s: shown by the plain run; a sanitizer's allocator does not count\n",
+			test);
 		return false;
 	}
 	snprintf(path, sizeof(path), "/tmp/mperf-rest-elf-%d", (int)getpid());

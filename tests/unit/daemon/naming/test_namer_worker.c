@@ -412,7 +412,8 @@ TEST(parser_cannot_signal_the_daemon)
 TEST(opener_cannot_signal_the_daemon_nor_open_for_writing)
 {
 #ifdef __SANITIZE_ADDRESS__
-	skip("opener_cannot_signal_the_daemon_nor_open_for_writing", "no filter with sanitizers");
+	skip("opener_cannot_signal_the_daemon_nor_open_for_writing",
+		"shown by the plain run; no filter with sanitizers");
 #else
 	static const char *const ways[] = {
 		"--try-signal", "--try-kill", "--try-owner", "--try-write"};
@@ -466,7 +467,8 @@ TEST(worker_in_a_pid_namespace_dies_by_its_own_signal)
 TEST(opener_that_makes_a_socket_is_killed_by_its_sandbox)
 {
 #ifdef __SANITIZE_ADDRESS__
-	skip("opener_that_makes_a_socket_is_killed_by_its_sandbox", "no filter with sanitizers");
+	skip("opener_that_makes_a_socket_is_killed_by_its_sandbox",
+		"shown by the plain run; no filter with sanitizers");
 #else
 	int s = attack("open", "--try-connect");
 
