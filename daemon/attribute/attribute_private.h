@@ -217,7 +217,8 @@ void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, 
 
 /* --- census.c --------------------------------------------------------------------------------- */
 
-/* Read one process and its threads from /proc: add them, or fill in what is not known yet.
+/* Read one process and its threads from /proc: add them, or fill in what is not known yet. Its
+ * mappings are read once a second at most, and at once after an exec.
  * ret_parent (may be NULL) is the parent's pid. 0, PROC_GONE, -errno. */
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
 

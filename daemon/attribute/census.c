@@ -23,6 +23,8 @@
 #include "proto/hash.h"
 #include "proto/memory.h"
 
+/* Mappings that changed meanwhile come in records of their own; only lost ones have to wait. */
+#define MAPS_READ_EVERY_NS 1000000000u
 #define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain must be a circle */
 
 static void closedirp(DIR **d)
@@ -106,9 +108,13 @@ static int exe_read(int folder_fd, struct task *process)
 	return process->exe ? 0 : -ENOMEM;
 }
 
+/* Each unknown thread has its process read; of many threads, the mappings are the same. */
 static int maps_read(struct attribute *a, int folder_fd, struct task *process)
 {
 	uint64_t time_ns = clock_ns(CLOCK_MONOTONIC);
+	if (process->maps_read_ns && time_ns < process->maps_read_ns + MAPS_READ_EVERY_NS)
+		return 0;
+	process->maps_read_ns = time_ns;
 	char line[SCAN_LINE_BYTES_MAX];
 	int fd = openat(folder_fd, "maps", O_RDONLY | O_CLOEXEC);
 	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");

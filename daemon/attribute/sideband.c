@@ -109,6 +109,7 @@ void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, 
 {
 	sideband_end_generated(process);
 	space_drop(process);
+	process->maps_read_ns = 0;
 	free(process->exe);
 	free(process->argv);
 	process->exe = NULL;

@@ -61,6 +61,7 @@ struct task {
 	bool changed;     /* since it was stored */
 	/* of a leader; NULL in its other threads and for kernel threads: use task_space */
 	struct space *space;
+	uint64_t maps_read_ns; /* of a leader: when its space was last read from /proc; 0: never */
 	/* of a leader: the file that describes its generated code; NULL: a perf map */
 	struct file *jitdump;
 	/* pending counts of the group, which the next sample takes: value, enabled and running ns

@@ -17,8 +17,8 @@
 
 #include <linux/types.h>
 
-#include "daemon/decode/owner.h"
 #include "daemon/decode/record.h"
+#include "daemon/decode/sample_stream.h"
 #include "daemon/decode/trailer.h"
 #include "daemon/pmu/switch_layout.h"
 
@@ -133,7 +133,7 @@ static int find_sample(const uint8_t *bytes, size_t n, const struct stream_table
 	memcpy(&id, bytes + sizeof(struct perf_event_header), sizeof(id));
 	const struct stream *s = stream_table_find(streams, id);
 	if (!s)
-		s = owner_find(bytes, n, streams);
+		s = sample_stream_find(bytes, n, streams);
 	if (!s)
 		return RECORD_STRANGER;
 	*ret_stream = s;

@@ -248,11 +248,10 @@ static int read_packet(struct connection *c)
 	bool greeted = c->program->greeted;
 	uint64_t n_rounds = c->program->n_rounds;
 	int r = program_take(c->program, f->packet, (size_t)n);
-	if (r == 0 && !greeted) {
+	if (r == 0 && !greeted)
 		c->told_ms = c->program->period_ms;
-		if (c->told_ms != c->user->period_ms)
-			feed_send_ask(c, false);
-	}
+	if (r == 0 && c->program->greeted && c->told_ms != c->user->period_ms)
+		feed_send_ask(c, false);
 	f->n_rounds += c->program->n_rounds - n_rounds;
 	return r ? r : wait_for_thread(c);
 }

@@ -25,7 +25,7 @@ uint32_t feed_period_ms(const struct feed *f, uid_t uid)
 	return least < MPERF_PERIOD_MS_MIN ? MPERF_PERIOD_MS_MIN : least;
 }
 
-/* A program that does not read it goes on as it does. */
+/* A program that does not read goes on as it does; it is asked again when it sends (feed.c). */
 void feed_send_ask(struct connection *c, bool now)
 {
 	const struct mperf_feed_ask message = {
@@ -33,8 +33,8 @@ void feed_send_ask(struct connection *c, bool now)
 		.period_ms = c->user->period_ms,
 		.now = now,
 	};
-	c->told_ms = c->user->period_ms;
-	(void)send(c->fd, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (send(c->fd, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		c->told_ms = message.period_ms;
 }
 
 /* Wants or the limit changed: send the new period to programs for which it differs. */

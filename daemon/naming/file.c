@@ -210,6 +210,16 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 	return 0;
 }
 
+/* Of two users' files with one inode: also if `known` was replaced, since what it was is still mapped
+ * where `file` is. But a file that was mapped only later, of which the kernel says no generation,
+ * may be what replaced it. */
+static bool is_same_file(const struct file *known, const struct file *file)
+{
+	bool later = known->replaced && file->mapped_ns > known->mapped_ns;
+
+	return known->generation == file->generation && !later;
+}
+
 int file_of_user(struct file_table *t, struct file *file, uid_t uid, struct file **ret_file)
 {
 	struct file_key key = {
@@ -231,8 +241,7 @@ int file_of_user(struct file_table *t, struct file *file, uid_t uid, struct file
 		return 0;
 	size_t n = file_key_write(&key, file_path_bytes(file->path), bytes);
 	HASH_FIND(hh, t->by_key, bytes, n, known);
-	/* also a replaced file: what is mapped now has another mapping */
-	if (known && known->generation == file->generation) {
+	if (known && is_same_file(known, file)) {
 		known->age = t->age;
 		*ret_file = known;
 		return 0;

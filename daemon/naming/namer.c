@@ -57,6 +57,7 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer)
 	n->opener = (struct worker){.role = WORKER_OPENER, .fd = -1, .deadline_ns = UINT64_MAX};
 	n->parser = (struct worker){.role = WORKER_PARSER, .fd = -1, .deadline_ns = UINT64_MAX};
 	TAILQ_INIT(&n->slots);
+	TAILQ_INIT(&n->held);
 	n->wake_ns = UINT64_MAX;
 	n->now_ns = clock_ns(CLOCK_MONOTONIC);
 	int r = naming_users_begin(n);

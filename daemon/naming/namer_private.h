@@ -207,6 +207,7 @@ struct faulty {
 
 struct slot {
 	TAILQ_ENTRY(slot) by_use; /* least recently used first */
+	TAILQ_ENTRY(slot) held;   /* while its file is open; in the same order */
 	TAILQ_ENTRY(slot) queued; /* to be opened */
 	enum { QUEUE_NONE, QUEUE_OPEN, QUEUE_NAME, QUEUE_FLIGHT } queue;
 	struct file *file;
@@ -305,6 +306,7 @@ struct namer {
 	uint64_t n_deaths;       /* of workers, during a request */
 
 	struct slot_list slots;
+	struct slot_list held;               /* those whose file is open: what can be closed */
 	size_t n_to_open, n_to_name, n_jobs; /* slots, wishes, stacks in all users' queues */
 	size_t n_entries;                    /* of frames in wishes; some may wait twice */
 	uint32_t n_fds;
@@ -386,7 +388,9 @@ int vdso_copy(int *ret_fd, uint64_t *ret_bytes);
 
 /* slot.c */
 int slot_get(struct namer *n, struct file *file, struct slot **ret_slot);
+/* It is used now. */
 void slot_touch(struct namer *n, struct slot *s);
+/* Keep an open part, with its size, and close the former one; this is a use. */
 void slot_hold(struct namer *n, struct slot *s, enum message_part part, int fd, uint64_t bytes);
 int slot_release(struct namer *n, struct slot *s);
 /* Nothing in it can be named, or not any more. */
@@ -415,7 +419,7 @@ int slot_fail(struct namer *n, struct slot *s, enum file_state state);
 /* Tell the parser to forget it. */
 int slot_forget(struct namer *n, struct slot *s);
 /* Close the least recently used idle slot with a descriptor; else one that waits only for users who
- * are served after this one. False: none can be closed. */
+ * are served after this one. O(open files): usually the first of them. False: none can be closed. */
 bool slot_evict(struct namer *n, struct naming_user *u);
 void frame_finish(struct namer *n, struct frame *f, enum frame_state state);
 struct slot *slot_free(struct namer *n, struct slot *s);

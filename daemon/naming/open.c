@@ -196,7 +196,6 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 		slot_hold(n, s, s->part, TAKE_FD(given), m.bytes);
 		if (s->part == PART_MAIN)
 			s->written_ns = m.written_ns;
-		slot_touch(n, s);
 		if (m.copied) {
 			s->copied_bytes += m.bytes;
 			n->copied_bytes += m.bytes;

@@ -33,9 +33,9 @@ static uint64_t loaded_bytes(const struct slot *s)
 static int make_room(struct namer *n, const struct slot *wanted)
 {
 	uint64_t sum = wanted->bytes[PART_MAIN];
-	struct slot *s = TAILQ_LAST(&n->slots, slot_list);
+	struct slot *s = TAILQ_LAST(&n->held, slot_list);
 
-	for (; s; s = TAILQ_PREV(s, slot_list, by_use)) {
+	for (; s; s = TAILQ_PREV(s, slot_list, held)) {
 		if (s == wanted || s->loaded == 0 || s->loaded != n->parser.generation)
 			continue;
 		sum += loaded_bytes(s);

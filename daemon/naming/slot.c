@@ -40,6 +40,8 @@ struct slot *slot_free(struct namer *n, struct slot *s)
 		n->stays = NULL;
 	while (!TAILQ_EMPTY(&s->wishes))
 		wish_free(n, TAILQ_FIRST(&s->wishes));
+	if (s->fd[PART_MAIN] >= 0)
+		TAILQ_REMOVE(&n->held, s, held);
 	for (int part = 0; part < N_PARTS; part++)
 		if (s->fd[part] >= 0)
 			close(s->fd[part]);
@@ -53,6 +55,10 @@ void slot_touch(struct namer *n, struct slot *s)
 {
 	TAILQ_REMOVE(&n->slots, s, by_use);
 	TAILQ_INSERT_TAIL(&n->slots, s, by_use);
+	if (s->fd[PART_MAIN] < 0)
+		return;
+	TAILQ_REMOVE(&n->held, s, held);
+	TAILQ_INSERT_TAIL(&n->held, s, held);
 }
 
 void slot_hold(struct namer *n, struct slot *s, enum message_part part, int fd, uint64_t bytes)
@@ -60,10 +66,13 @@ void slot_hold(struct namer *n, struct slot *s, enum message_part part, int fd, 
 	if (s->fd[part] >= 0) {
 		close(s->fd[part]);
 		n->n_fds--;
+	} else if (part == PART_MAIN) {
+		TAILQ_INSERT_TAIL(&n->held, s, held);
 	}
 	s->fd[part] = fd;
 	s->bytes[part] = bytes;
 	n->n_fds++;
+	slot_touch(n, s);
 }
 
 int slot_forget(struct namer *n, struct slot *s)
@@ -89,6 +98,8 @@ int slot_forget(struct namer *n, struct slot *s)
 
 int slot_release(struct namer *n, struct slot *s)
 {
+	if (s->fd[PART_MAIN] >= 0)
+		TAILQ_REMOVE(&n->held, s, held);
 	for (int part = 0; part < N_PARTS; part++) {
 		if (s->fd[part] < 0)
 			continue;
@@ -178,9 +189,7 @@ bool slot_evict(struct namer *n, struct naming_user *u)
 {
 	struct slot *spare = NULL;
 
-	for (struct slot *s = TAILQ_FIRST(&n->slots); s; s = TAILQ_NEXT(s, by_use)) {
-		if (s->fd[PART_MAIN] < 0)
-			continue;
+	for (struct slot *s = TAILQ_FIRST(&n->held); s; s = TAILQ_NEXT(s, held)) {
 		if (s->queue == QUEUE_NONE && s->n_frames == 0)
 			return slot_release(n, s) == 0;
 		if (!spare && s != n->trial_slot && waits_behind(n, s, u))

@@ -74,7 +74,7 @@ struct stream {
 	 * where its STREAM_SWITCH_COUNT shows that one task ran */
 	bool uncut;
 	/* a software event of the kernel, not a clock: its samples may carry another session's id
-	 * (decode/owner.c) */
+	 * (decode/sample_stream.c) */
 	bool software;
 	bool build_ids; /* its MMAP2 records may have build ids (attr.build_id) */
 	int fd;         /* -1 in a recording */

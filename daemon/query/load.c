@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/load_private.h"
+#include "daemon/query/load_part.h"
 #include "daemon/store/note.h"
 
 #define TASK_SELECT                                                                                \

@@ -27,7 +27,8 @@
 #define SECOND_NS 1000000000ll
 /* Files of one second and boot: a daemon that starts more often within one has other troubles. */
 #define NAMES_A_SECOND_MAX 1000
-#define RECOVER_AGAIN_NS (10 * SECOND_NS)
+#define TRY_AGAIN_NS (10 * SECOND_NS)
+#define LOOKS_MAX 16 /* files opened again in one try: it is the daemon's loop that opens them */
 
 DEFINE_CLEANUP(DIR *, closedir)
 
@@ -130,10 +131,10 @@ static int take_up(struct store *s, struct store_file *f)
 			r = 0;
 		}
 	}
+	if (r == STORE_GONE || r == -ENOMEM)
+		return r < 0 ? r : 0;
 	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	if (r == STORE_GONE)
-		return 0;
+		f->unread = true;
 	int entered = store_enter(s, f, &at);
 	if (entered == 0 && r == STORE_CORRUPT)
 		entered = store_set_aside(s, f->name);
@@ -263,10 +264,33 @@ int store_target_path(
 	return store_tier_path(s, tier, source->start_ns, boot ? boot + 1 : NULL, ret_path);
 }
 
+/* Look at a file and enter it as it is now; f as it was known before. 0, also if it is gone; STORE_*
+ * of setting it aside; -errno. */
+static int enter_seen(struct store *s, struct store_file *f)
+{
+	const struct store_file before = *f;
+	struct store_error e = {"", ""};
+	size_t at;
+	f->corrupt = f->other_version = false;
+	int r = store_look(s, f, &e);
+	if (r == STORE_GONE)
+		return 0;
+	if (r < 0) {
+		*f = before;
+		f->unread = true;
+	}
+	f->left = f->left && !f->sealed;
+	int entered = store_enter(s, f, &at);
+	if (entered == 0 && r == STORE_CORRUPT)
+		return store_set_aside(s, f->name);
+	if (entered == 0 && !f->unread)
+		store_mark_sources(s, f);
+	return entered;
+}
+
 int store_note(struct store *s, const char *path)
 {
 	struct store_file f = {0};
-	struct store_error e = {"", ""};
 	size_t n = strlen(s->path);
 	const char *name = strncmp(path, s->path, n) == 0 && path[n] == '/' ? path + n + 1 : path;
 	if (!store_name_parse(name, &f.tier, &f.start_ns))
@@ -274,24 +298,14 @@ int store_note(struct store *s, const char *path)
 	memcpy(f.name, name, strlen(name) + 1);
 
 	size_t at = store_find(s, name);
-	bool known = at < s->n_files;
-	if (known) {
-		f.rolled = s->file[at].rolled;
-		f.verified = s->file[at].verified;
+	if (at < s->n_files) {
+		f = s->file[at];
+		f.left = f.tier == TIER_WINDOW;
 		store_drop(s, at);
-		store_sum(s);
 	}
-	int r = store_look(s, &f, &e);
-	if (r != 0 && r != STORE_CORRUPT)
-		return r == STORE_GONE ? 0 : r;
-	f.left = known && f.tier == TIER_WINDOW && !f.sealed;
-	int entered = store_enter(s, &f, &at);
-	if (entered == 0 && r == STORE_CORRUPT)
-		return store_set_aside(s, f.name);
-	if (entered == 0)
-		store_mark_sources(s, &f);
+	int r = enter_seen(s, &f);
 	store_sum(s);
-	return entered;
+	return r;
 }
 
 void store_note_verified(struct store *s, const char *name, const struct segment_identity *identity)
@@ -301,16 +315,30 @@ void store_note_verified(struct store *s, const char *name, const struct segment
 		s->file[at].verified = *identity;
 }
 
-/* One of those whose writer has gone without sealing, now and then. */
+/* Some of those that could not be read, in turn. */
+static int look_again(struct store *s)
+{
+	int r = 0, n_looks = 0;
+	for (size_t i = 0; i < s->n_files && n_looks < LOOKS_MAX && r >= 0; i++) {
+		size_t at = s->next_look++ % s->n_files;
+		struct store_file f = s->file[at];
+		if (!f.unread)
+			continue;
+		n_looks++;
+		store_drop(s, at);
+		r = enter_seen(s, &f);
+	}
+	return r < 0 ? r : 0;
+}
+
+/* One of those whose writer has gone without sealing, and which can be read. */
 static int recover_left(struct store *s)
 {
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	size_t at = 0;
-	while (at < s->n_files && !s->file[at].left)
+	while (at < s->n_files && (!s->file[at].left || s->file[at].unread))
 		at++;
-	if (at == s->n_files || s->read_only || now_ns < s->recover_ns)
+	if (at == s->n_files || s->read_only)
 		return 0;
-	s->recover_ns = now_ns + RECOVER_AGAIN_NS;
 	struct store_error e;
 	int r = store_recover(s, &s->file[at], &e);
 	if (r == 0) {
@@ -323,6 +351,20 @@ static int recover_left(struct store *s)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* What could not be read or sealed, now and then. */
+static int try_again(struct store *s)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	size_t at = 0;
+	while (at < s->n_files && !s->file[at].left && !s->file[at].unread)
+		at++;
+	if (at == s->n_files || now_ns < s->again_ns)
+		return 0;
+	s->again_ns = now_ns + TRY_AGAIN_NS;
+	int r = look_again(s);
+	return r == 0 ? recover_left(s) : r;
+}
+
 int store_measure(struct store *s)
 {
 	struct statvfs st;
@@ -330,7 +372,7 @@ int store_measure(struct store *s)
 		return -errno;
 	s->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
 	s->read_only = st.f_flag & ST_RDONLY;
-	int r = recover_left(s);
+	int r = try_again(s);
 	for (size_t i = s->n_files; i-- > 0 && r >= 0;)
 		if (!s->file[i].sealed && !s->file[i].corrupt) {
 			int looked = store_look_size(s, &s->file[i]);

@@ -48,6 +48,7 @@ struct store_file {
 	bool corrupt;       /* below corrupt/ */
 	bool other_version; /* format version is not ours: kept and counted, not read */
 	bool left;          /* a window file whose writer ended without sealing it */
+	bool unread;        /* could not be read when last looked at: is as it was known before */
 	uint8_t rolled;     /* bits by tier: it is a source of a file of that tier */
 	struct segment_identity verified; /* its identity when a query last verified its seal */
 };
@@ -68,7 +69,9 @@ struct store {
 	uint64_t n_unlinked, bytes_unlinked, n_corrupt, n_recovered;
 	char last_unlinked[STORE_NAME_BYTES];
 	const char *last_reason; /* "age", "budget", "free space", "number of files"; static */
-	uint64_t recover_ns;     /* CLOCK_MONOTONIC before which no leftover is retried */
+	/* CLOCK_MONOTONIC before which nothing that could not be read or sealed is tried again */
+	uint64_t again_ns;
+	size_t next_look; /* index of the file at which the next try begins */
 };
 
 struct store_error {
@@ -106,13 +109,16 @@ int store_target_path(
 /* Enter a file that was just created, or look at it again (its end once it is sealed, new sources
  * of a coarser file). A file that no longer exists is dropped. An unsealed window file that is
  * noted again was closed by its writer, which could not seal it: store_measure retries from time to
- * time. The path is absolute or relative to the store. 0 or -errno. */
+ * time. So it does with a file that cannot be read for the moment (no descriptor, no permission),
+ * which is entered as it was known. The path is absolute or relative to the store. 0, -EINVAL: no
+ * file of a store is called so; STORE_* if it is damaged and cannot be set aside; -ENOMEM. */
 int store_note(struct store *s, const char *path);
 
 /* Bytes of all files of a tier, except those set aside. */
 uint64_t store_tier_bytes(const struct store *s, enum tier tier);
 
-/* Look at the sizes of unsealed files and at the free space of the file system. 0 or -errno. */
+/* Look at the sizes of unsealed files and at the free space of the file system; now and then, try
+ * again what could not be read or sealed. 0 or -errno. */
 int store_measure(struct store *s);
 
 /* A query has read this whole file and verified its seal. */

@@ -121,13 +121,18 @@ static int look_inside(const char *path, struct store_file *f, struct store_erro
 {
 	struct segment_error error = {"", ""};
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
-	bool whole = segment_seal_is_whole(path) == 1;
+	const struct store_file before = *f;
+	f->sealed = false;
+	(void)store_name_parse(f->name, &f->tier, &f->start_ns);
+	int whole = segment_seal_is_whole(path);
 	int r = segment_open_live(path, &db, &error);
 	if (r == 0) {
 		int rc = read_content(db, f);
 		r = rc == SQLITE_OK ? 0 : segment_say_sqlite(&error, path, db, rc);
-		f->sealed = f->sealed && whole;
+		f->sealed = f->sealed && whole == 1;
 	}
+	if (r == 0 && whole < 0)
+		r = SEGMENT_REFUSED;
 	snprintf(e->text, sizeof(e->text), "%s", error.text);
 	snprintf(e->remedy, sizeof(e->remedy), "%s", error.remedy);
 	switch (r) {
@@ -140,8 +145,13 @@ static int look_inside(const char *path, struct store_file *f, struct store_erro
 		f->other_version = f->sealed = true;
 		f->end_ns = f->start_ns + (int64_t)tier_period_ns(f->tier);
 		return 0;
+	case 0:
+		return 0;
 	default:
-		/* held for the moment, or a disc that does not answer: as far as it is known */
+		/* held or refused for the moment, or a disc that does not answer: nothing new is
+		 * known of it */
+		*f = before;
+		f->unread = true;
 		return r < 0 ? r : 0;
 	}
 }
@@ -149,15 +159,20 @@ static int look_inside(const char *path, struct store_file *f, struct store_erro
 int store_look(struct store *s, struct store_file *f, struct store_error *e)
 {
 	struct stat st;
+	int64_t start_ns;
 	int r = store_look_size(s, f);
 	if (r != 0)
 		return r;
-	if (!store_name_parse(f->name, &f->tier, &f->start_ns))
+	f->unread = false;
+	if (!store_name_parse(f->name, &f->tier, &start_ns))
 		return 0; /* below corrupt/ */
-	f->sealed = false;
-	f->end_ns = f->tier == TIER_WINDOW ? 0 : f->start_ns;
-	if (f->tier == TIER_WINDOW && beside(s, f->name, "-wal", &st))
+	if (f->tier == TIER_WINDOW && beside(s, f->name, "-wal", &st)) {
+		f->sealed = false;
+		f->end_ns = 0;
 		return 0;
+	}
+	if (f->tier != TIER_WINDOW && f->end_ns == 0)
+		f->end_ns = f->start_ns;
 	_cleanup_(freep) char *path = store_path(s, f->name);
 	if (!path)
 		return -ENOMEM;

@@ -30,7 +30,9 @@ void store_sum(struct store *s);
 char *store_path(const struct store *s, const char *name);
 
 /* Fill in everything about the file f->name: sizes always, content unless a writer of ours has it
- * open. 0; STORE_GONE; STORE_CORRUPT with *e; -errno. */
+ * open, or it cannot be read now (then f->unread, and the rest is as f had it). f is as the file
+ * was known before, or zero but for name, tier and start. 0; STORE_GONE; STORE_CORRUPT with *e;
+ * -errno. */
 enum { STORE_GONE = 64 };
 int store_look(struct store *s, struct store_file *f, struct store_error *e);
 /* Only the sizes. 0, STORE_GONE, -errno. */

@@ -137,7 +137,10 @@ def make(corpus):
 
 
 def spread(corpus, folders, build):
-    """What fuzzers in one process begin with besides tests/fuzz/corpus: small files of the same."""
+    """What fuzzers in one process begin with besides tests/fuzz/corpus: small files of the same. Also
+    for targets that do not run this time."""
+    for name in "elf", "segment", "rollup":
+        (corpus / name).mkdir(parents=True, exist_ok=True)
     for seed in folders["elf"].iterdir():
         for path in seed.iterdir():
             if path.stat().st_size <= SMALL_BYTES:

@@ -61,7 +61,7 @@ def as_mallory(do):
 
 def expect_short_turns(build, do):
     """do(service) as Mallory; what it returned. What Mallory makes long is long each time. Once a minute
-    the service may try for itself what it can sample by (sampler/share.c), which is a long turn too."""
+    the service may try for itself what it can sample by (sampler/hart_share.c), which is a long turn too."""
     service = service_of(build)
     for attempt in range(3):
         before = turns(service)

@@ -272,7 +272,7 @@ void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,
 		ret_attr->sample_type |= PERF_SAMPLE_READ;
 		ret_attr->read_format = GROUP_READ_FORMAT;
 	}
-	/* These times show whether another user has the counter (share.c). */
+	/* These times show whether another user has the counter (hart_share.c). */
 	if (e->type != PERF_TYPE_SOFTWARE)
 		ret_attr->read_format |=
 			PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;

@@ -171,7 +171,7 @@ int sampler_new(const struct kernel *k, const struct sampler_options *o,
 	if (r < 0)
 		return r;
 	opening->sampler = s;
-	r = targets_read(s, &tasks, &opening->n_tasks);
+	r = tasks_read(s, &tasks, &opening->n_tasks);
 	opening->tasks = tasks;
 	if (r == 0)
 		r = open_all(opening);

@@ -3,8 +3,8 @@
 
 /* Shared by the parts of a sampler. Each uses only those before it:
  *
- *      stream_open ← rate, switch, loss ← group ← hart ← share, refit ← tick
- *                                        effort ←      ← targets, reserve ← sampler
+ *      stream_open ← rate, switch, loss ← group ← hart ← hart_share, refit ← tick
+ *                                        effort ←      ← tasks, reserve ← sampler
  */
 
 #include "daemon/pmu/sampler/sampler.h"
@@ -117,4 +117,4 @@ bool sampler_is_short(struct sampler *s, int r);
 int rate_follow(struct sampler *s);
 
 /* The threads of the session's processes, or one -1. The caller frees. 0, HART_GONE, -errno. */
-int targets_read(const struct sampler *s, pid_t **ret_tasks, size_t *ret_n_tasks);
+int tasks_read(const struct sampler *s, pid_t **ret_tasks, size_t *ret_n_tasks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* Changes during a session: harts go offline and come online, the kernel lowers its rate limit when
- * interrupts take too long, and others take counters away (share.c). All are checked once a second.
+ * interrupts take too long, and others take counters away (hart_share.c). All are checked once a second.
  * An event of an offline hart is dead for good, so it is closed, and opened again when the hart
  * returns. A hart that was offline between two checks is detected by its side-band event: its
  * enabled time stops.
@@ -62,7 +62,7 @@ static int hart_came(struct sampler *s, int hart)
 	if (!o)
 		return -ENOMEM;
 	o->sampler = s;
-	int r = targets_read(s, &tasks, &o->n_tasks);
+	int r = tasks_read(s, &tasks, &o->n_tasks);
 	if (r == 0)
 		r = cores_read(s->options.cores, s->kernel, &s->machine);
 	if (sampler_is_short(s, r))

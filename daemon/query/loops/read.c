@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/load_private.h"
+#include "daemon/query/load_part.h"
 #include "daemon/query/loops/facts.h"
 
 #define METRIC_IDS_MAX 4096 /* we write a hundred */

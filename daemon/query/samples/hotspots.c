@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/load_private.h"
+#include "daemon/query/load_part.h"
 #include "daemon/query/samples/hotspots.h"
 #include "daemon/query/sources.h"
 

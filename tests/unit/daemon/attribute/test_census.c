@@ -119,6 +119,45 @@ TEST(kernel_threads_have_no_mappings)
 	ck_assert_ptr_null(live(2)->space);
 }
 
+TEST(many_unknown_threads_have_the_mappings_read_once_a_second)
+{
+	struct bench_process later = prog;
+	struct record r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 10, 0x10010);
+	bench_process(b, &prog);
+	r.tid = 11;
+	bench_take(b, &r, 0);
+	ck_assert_str_eq(mapped_at(10, 0x10020), "/bin/prog");
+
+	later.maps = "20000-21000 r-xp 00000000 08:00 78 /lib/more\n";
+	bench_process(b, &later);
+	live(10)->maps_read_ns += 60 * SECOND; /* however long this test takes */
+	r.tid = 12;
+	bench_take(b, &r, 0);
+	ck_assert_ptr_null(mapped_at(10, 0x20020));
+
+	live(10)->maps_read_ns -= 61 * SECOND;
+	r.tid = 13;
+	bench_take(b, &r, 0);
+	ck_assert_str_eq(mapped_at(10, 0x20020), "/lib/more");
+	ck_assert_str_eq(mapped_at(10, 0x10020), "/bin/prog");
+}
+
+TEST(mappings_are_read_at_once_after_an_exec_whose_records_were_lost)
+{
+	struct bench_process next = prog;
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	live(10)->maps_read_ns += 60 * SECOND;
+	next.maps = "20000-21000 r-xp 00000000 08:00 78 /bin/next\n";
+	bench_process(b, &next);
+	bench_comm(b, 2 * SECOND, 10, "next", true);
+	struct record r = bench_sample(b, BENCH_ALONE, 3 * SECOND, 10, 0x20010);
+	r.tid = 11;
+	bench_take(b, &r, 0);
+	ck_assert_str_eq(mapped_at(10, 0x20020), "/bin/next");
+	ck_assert_ptr_null(mapped_at(10, 0x10020));
+}
+
 TEST(targets_and_all_that_descend_from_them_are_wanted)
 {
 	struct bench_process parent = prog, child = prog, grandchild = prog, other = prog;

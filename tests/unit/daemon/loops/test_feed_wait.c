@@ -212,6 +212,34 @@ static uint32_t period_told(int fd)
 	return asked.period_ms;
 }
 
+/* Its buffer is full when the period changes for the last time. */
+TEST(a_program_that_did_not_read_is_sent_the_period_when_it_sends_again)
+{
+	struct told t;
+	struct mperf_feed_ask asked = {.period_ms = 0};
+	const struct feed_reach all = {.all = true};
+	int fd = dial();
+	told_hello(&t, 1, 0);
+	say(fd, &t);
+	ck_assert_uint_eq(programs_at(S), 1);
+	for (uint32_t i = 0; i < 10000; i++)
+		ck_assert_int_eq(feed_want_period(feed, &all, &all, 20 + i % 2), 0);
+	ck_assert_int_eq(feed_want_period(feed, &all, &all, 60), 0);
+	while (recv(fd, &asked, sizeof(asked), MSG_DONTWAIT) > 0)
+		ck_assert_uint_ne(asked.period_ms, 60);
+	ck_assert_uint_gt(asked.period_ms, 0);
+
+	told_round(&t, S);
+	say(fd, &t);
+	ck_assert_uint_eq(programs_at(2 * S), 1);
+	ck_assert_uint_eq(period_told(fd), 60);
+	told_round(&t, 2 * S);
+	say(fd, &t);
+	ck_assert_uint_eq(programs_at(3 * S), 1);
+	ck_assert_int_eq(heard(fd), -1); /* once */
+	close(fd);
+}
+
 TEST(a_user_reaches_no_program_of_another)
 {
 	struct told t;

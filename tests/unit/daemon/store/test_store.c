@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -471,6 +472,87 @@ TEST(segment_that_could_not_be_sealed_is_sealed_later)
 	ck_assert_int_eq(store_measure(s), 0);
 	ck_assert(s->file[0].sealed && !s->file[0].left);
 	ck_assert_uint_eq(s->n_recovered, 1);
+}
+
+/* As for a daemon that has no descriptor left. */
+static void note_without_descriptors(const char *name)
+{
+	struct rlimit limit, none;
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	int outcome = store_note(s, name);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(outcome, 0);
+}
+
+static void look_again(void)
+{
+	s->again_ns = 0;
+	ck_assert_int_eq(store_measure(s), 0);
+}
+
+TEST(file_that_cannot_be_opened_for_a_moment_stays_as_it_was)
+{
+	static const char *const names[] = {
+		"window/20261121T140000Z-1f3a9c2b.mprf", "minute/20261121T000000Z-1f3a9c2b.mprf"};
+	for (size_t i = 0; i < 2; i++)
+		make(names[i], TWO_O_CLOCK, true);
+	open_store();
+	for (size_t i = 0; i < 2; i++) {
+		const struct store_file before = s->file[i];
+		note_without_descriptors(names[i]);
+		ck_assert_uint_eq(s->n_files, 2);
+		ck_assert_str_eq(s->file[i].name, before.name);
+		ck_assert(s->file[i].unread && s->file[i].sealed && !s->file[i].left);
+		ck_assert_int_eq(s->file[i].start_ns, before.start_ns);
+		ck_assert_int_eq(s->file[i].end_ns, TWO_O_CLOCK + 10 * SECOND);
+	}
+	look_again();
+	for (size_t i = 0; i < 2; i++)
+		ck_assert(s->file[i].sealed && !s->file[i].unread);
+	ck_assert_uint_eq(s->n_recovered, 0);
+}
+
+TEST(new_file_that_cannot_be_opened_for_a_moment_is_read_later)
+{
+	make_folders();
+	open_store();
+	make("minute/20261121T000000Z-1f3a9c2b.mprf", TWO_O_CLOCK, true);
+	note_without_descriptors("minute/20261121T000000Z-1f3a9c2b.mprf");
+	ck_assert_uint_eq(s->n_files, 1);
+	ck_assert(s->file[0].unread && !s->file[0].sealed);
+	ck_assert_int_eq(s->file[0].end_ns, s->file[0].start_ns);
+	look_again();
+	ck_assert(s->file[0].sealed && !s->file[0].unread);
+	ck_assert_int_eq(s->file[0].start_ns, TWO_O_CLOCK);
+	ck_assert_int_eq(s->file[0].end_ns, TWO_O_CLOCK + 10 * SECOND);
+}
+
+/* A link to itself cannot be opened, not even by root. */
+TEST(files_that_cannot_be_opened_at_the_start_are_read_later)
+{
+	char name[128], made[128];
+	make("window/20261121T140000Z-1f3a9c2b.mprf", TWO_O_CLOCK, true);
+	snprintf(name, sizeof(name), "%s/window/20261121T140000Z-1f3a9c2b.mprf", folder);
+	snprintf(made, sizeof(made), "%s/made", folder);
+	ck_assert_int_eq(rename(name, made), 0);
+	for (int hour = 12; hour < 15; hour++) {
+		snprintf(name, sizeof(name), "%s/window/20261121T%d0000Z-1f3a9c2b.mprf", folder,
+			hour);
+		ck_assert_int_eq(symlink(name, name), 0);
+	}
+	open_store();
+	ck_assert_uint_eq(s->n_files, 3);
+	look_again();
+	for (size_t i = 0; i < 3; i++)
+		ck_assert(s->file[i].unread && s->file[i].left);
+	ck_assert_int_eq(unlink(name), 0);
+	ck_assert_int_eq(rename(made, name), 0);
+	look_again();
+	ck_assert(s->file[0].unread && s->file[1].unread && !s->file[2].unread);
+	ck_assert(s->file[2].sealed && !s->file[2].left);
+	ck_assert_int_eq(s->file[2].end_ns, TWO_O_CLOCK + 10 * SECOND);
 }
 
 TEST(noting_other_files_is_an_error)

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/query/load_private.h"
+#include "daemon/query/load_part.h"
 
 int marks_make(struct loaded *l, enum mark_kind k, uint32_t n)
 {

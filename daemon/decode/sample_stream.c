@@ -7,7 +7,7 @@
  * group whose values it carries, others if this session has only one event of that kind on the
  * hart. Source: do_perf_sw_event in kernel/events/core.c of Linux 6.12, and seen on 6.18. */
 
-#include "daemon/decode/owner.h"
+#include "daemon/decode/sample_stream.h"
 
 #include <string.h>
 
@@ -65,7 +65,8 @@ static const struct stream *find_software_stream(
 	return found;
 }
 
-const struct stream *owner_find(const uint8_t *bytes, size_t n, const struct stream_table *streams)
+const struct stream *sample_stream_find(
+	const uint8_t *bytes, size_t n, const struct stream_table *streams)
 {
 	const struct stream *s = find_switch_stream(bytes, n, streams);
 	return s ? s : find_software_stream(bytes, n, streams);

@@ -28,7 +28,7 @@ static void task_add(void *userdata, const char *name)
 		l->task[l->n_tasks++] = (pid_t)tid;
 }
 
-int targets_read(const struct sampler *s, pid_t **ret_tasks, size_t *ret_n_tasks)
+int tasks_read(const struct sampler *s, pid_t **ret_tasks, size_t *ret_n_tasks)
 {
 	const struct kernel *k = s->kernel;
 	_cleanup_(freep) pid_t *task = calloc(SAMPLER_TASKS_MAX, sizeof(*task));

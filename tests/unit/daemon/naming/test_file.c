@@ -151,6 +151,30 @@ TEST(file_of_another_user_is_made_once_by_what_it_is)
 	ck_assert_uint_eq(table.n_files, 2);
 }
 
+/* On a file system without generations. */
+TEST(inode_that_is_used_again_is_another_file_of_each_user)
+{
+	struct file_key key = elf("/tmp/a", 1, NULL);
+
+	key.uid = 1000;
+	struct file *file = get(&key);
+	file->mapped_ns = 60;
+	struct file *other = of_user(file, 0);
+	/* the opener finds that both are gone; then the next one is mapped */
+	file->replaced = other->replaced = true;
+	struct file *next = get(&key);
+	ck_assert_ptr_ne(next, file);
+	next->mapped_ns = 70;
+	struct file *next_other = of_user(next, 0);
+	ck_assert_ptr_ne(next_other, other);
+	ck_assert(!next_other->replaced && next_other->uid == 0 && next_other->mapped_ns == 70);
+	ck_assert_ptr_eq(of_user(next, 0), next_other);
+	/* and it, too: each file is one more at most */
+	next_other->replaced = true;
+	ck_assert_ptr_eq(of_user(next, 0), next_other);
+	ck_assert_uint_eq(table.n_files, 4);
+}
+
 TEST(deleted_is_cut_off_and_noted)
 {
 	struct file_key a = elf("/bin/a (deleted)", 1, NULL), b = elf("/bin/a", 1, NULL);

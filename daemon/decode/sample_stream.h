@@ -10,4 +10,5 @@
 
 /* The stream of a sample (n bytes with header) whose identifier is in no stream; NULL if it belongs
  * to none of ours. Borrowed until the table changes. */
-const struct stream *owner_find(const uint8_t *bytes, size_t n, const struct stream_table *streams);
+const struct stream *sample_stream_find(
+	const uint8_t *bytes, size_t n, const struct stream_table *streams);
