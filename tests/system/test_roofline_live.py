@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from machine import ROOT, Folder, Skip, rows
+from machine import ROOT, Folder, Skip, mperfctl, rows
 from service import Service, wait_until
 
 SECONDS = 14
@@ -19,13 +19,13 @@ REGIONS = {"outer": (5000, 5000), "inner": (3000, 3000), "thrown": (407, 408), "
            "commented": (500, 500), "[no region]": (500, 500)}
 
 
-def compiled(build, name, *flags):
+def compiled(build, name, *flags, folder=KERNELS):
     """A program of tests/kernels by mperf-cc; the same for all of these tests."""
     if build.name == "asan":
         raise Skip("shown by the plain run; the pass and its programs know no sanitizers here")
     if not (build / "llvm-19" / "mperf-pass.so").exists():
         raise Skip("no plugin was built: LLVM 19 has no headers here")
-    source = KERNELS / name
+    source = folder / name
     target = build / "tests" / "programs" / re.sub(r"[^a-z0-9]+", "-", f"counted-{name}{''.join(flags)}")
     inputs = [source, build / "llvm-19" / "mperf-pass.so", build / "libmperf-runtime.a"]
     if not target.exists() or target.stat().st_mtime < max(p.stat().st_mtime for p in inputs):
@@ -83,6 +83,47 @@ def test_regions_of_a_running_program_are_told_on_demand(build):
     by_pointer = [r for r in loops if "shade" in r["function"]]
     assert by_pointer and sum(r["iterations"] for r in by_pointer) == 3 * 200, by_pointer
     assert all(r["source"] for r in loops), loops
+
+
+def check_own_times(answer):
+    """What is in a row never adds up to more than the row, nor all rows to more than the program."""
+    around = []
+    for row in answer["rows"]:  # each nest behind its outermost loop
+        around[row["depth"]:] = [dict(row, inside_ns=row["time_self_ns"] or 0)]
+        if row["depth"]:
+            around[-2]["inside_ns"] += row["time_ns"] or 0
+        for outer in around:
+            assert outer["inside_ns"] <= (outer["time_ns"] or 0) * (1 + 1e-6) + len(around), (outer, row)
+    shares = sum(row["share_self"] or 0 for row in answer["rows"])
+    assert shares <= 1 + 1e-6, (shares, answer["rows"])
+
+
+def of_output(build, program, folder, *arguments):
+    path = folder / f"{program.name}.out"
+    subprocess.run([program, *arguments], check=True, env={"MPERF_OUTPUT": str(path)},
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return rows(build, "roofline", "-n", "0", "-i", path)
+
+
+def test_time_of_a_function_that_a_loop_calls_is_not_the_loops(build):
+    program = compiled(build, "called.c", "-g", folder=ROOT / "tests" / "system")
+    with Folder() as folder:
+        answer = of_output(build, program, folder)
+    check_own_times(answer)
+    share = {name: sum(r["share_self"] or 0 for r in answer["rows"] if r["function"] == name)
+             for name in ("work", "caller")}
+    assert share["work"] > 10 * share["caller"], (share, answer["rows"])
+    sampled = mperfctl(build, "roofline", "--json", "--freq", 999, "--", program, env={"MPERF_SOCKET": ""})
+    answer = json.loads(sampled.stdout.partition("\n")[2])
+    check_own_times(answer)
+    assert answer["rows"][0]["function"] == "work", answer["rows"]
+
+
+def test_what_is_in_a_row_adds_up_to_no_more_than_the_row(build):
+    with Folder() as folder:
+        for name, *flags in (["loops.c"], ["matmul.c"], ["flow.c"], ["callers.c"], ["exceptions.cc"],
+                             ["openmp.c", "-fopenmp"]):
+            check_own_times(of_output(build, compiled(build, name, *flags), folder))
 
 
 def stored(service, pid):

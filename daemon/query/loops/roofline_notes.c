@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Notes below a roofline. First what limits its figures, each one only where it applies and short
+ * enough for a line of 100 columns; then, for who asks, what the columns mean.
+ */
+#include <stdio.h>
+
+#include "daemon/query/loops/roofline.h"
+
+static void note(struct roofline *r, const char *says)
+{
+	struct provenance *p = &r->facts.provenance;
+	uint32_t text;
+	if (p->n_notes < PROVENANCE_NOTES_MAX && text_get(&r->facts.texts, says, &text) == 0)
+		p->note[p->n_notes++] = text;
+}
+
+/* --- limits ----------------------------------------------------------------------------------- */
+
+struct found {
+	bool calls, assembly, modelled;
+};
+
+static struct found find(const struct roofline *r)
+{
+	struct found found = {false, false, false};
+	for (uint32_t i = 0; i < r->n_rows; i++) {
+		uint32_t group = r->row[i].group;
+		found.calls |= r->total[group].value[LOOP_EXTERNAL_CALLS] > 0;
+		found.modelled |= r->total[group].modelled_bytes > 0;
+		found.assembly |= r->q.by != ROOFLINE_THREAD &&
+				  r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
+	}
+	return found;
+}
+
+static void note_limits(struct roofline *r, const struct found *found)
+{
+	if (r->facts.granted_left_out)
+		note(r, "Different events were counted at different times; only four are shown.");
+	if (r->facts.n_scarce > 0)
+		note(r, "Some functions or loops were entered fewer times than 1 in N: see the "
+			"column unseen.");
+	if (r->facts.sampled)
+		note(r, "Not all entries counted: counts are scaled; the column sampling_error "
+			"says how well.");
+	if (found->assembly)
+		note(r, "Some inline assembly is not counted, but its time is: see the column "
+			"unseen.");
+	if (found->calls)
+		note(r, "Some calls run code that is not counted: see the column unseen.");
+	if (r->any_shared)
+		note(r, "Some times are a part of their nest's by counted instructions: see the "
+			"column clock.");
+}
+
+/* --- meanings --------------------------------------------------------------------------------- */
+
+static void explain_costs(struct roofline *r)
+{
+	char text[256];
+	snprintf(text, sizeof(text),
+		"'Counting' is estimated from %.2f ns per update and %.0f ns per clock read, "
+		"measured on this machine just now. 'Error' is the standard error of the time.",
+		r->costs.update_ns, r->costs.clock_ns);
+	note(r, text);
+}
+
+static void explain(struct roofline *r, const struct found *found)
+{
+	note(r, "Time adds up over threads, so a rate is what one thread reached.");
+	if (r->q.by == ROOFLINE_LOOP)
+		note(r, "Columns that end in _self, which tables show, are without the loops "
+			"inside; --inclusive shows those with them.");
+	if (r->any_sampled)
+		note(r, "'Sampled' time is the CPU time of samples in those lines; 'measured' "
+			"time was taken by the program for whole nests, without nests in other "
+			"functions that these called.");
+	if (r->any_shared)
+		note(r, "'Shared' time is what samples leave of the time of the surrounding nest, "
+			"divided by counted instructions, as if calls took no time.");
+	note(r, "Bandwidth is what loads and stores asked for, from any cache. 'Corrected' "
+		"estimates it without the cost of counting (Examem, equations 1 to 5), from "
+		"counted accesses, instructions and updates.");
+	explain_costs(r);
+	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
+		note(r, "Events of regions count user code, in entries that began after the "
+			"thread got its counters ('counted for'); DRAM counts each miss as a "
+			"line of 64 bytes.");
+	if (r->facts.sampled)
+		note(r, "The column sampling_error is how far off scaled counts may be if entries "
+			"differ by as much as their mean. To count more of them: MPERF_SAMPLE=1.");
+	if (found->modelled)
+		note(r, "'Modelled' bytes are those that no line of the program loads itself: "
+			"jump tables, constants, strlen.");
+}
+
+void roofline_note(struct roofline *r)
+{
+	const struct found found = find(r);
+	if (r->n_rows == 0)
+		return;
+	note_limits(r, &found);
+	if (r->q.explains)
+		explain(r, &found);
+}
