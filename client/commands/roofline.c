@@ -16,11 +16,6 @@
 #include "proto/clock.h"
 
 /* Tables leave these out, for readability; --json, --csv and --raw have them. */
-static const char *const roofline_spare[] = {"nest", "inlined_at", "copies", "build_id", "around",
-	"time_self_ns", "ops", "ops_self", "bytes_loaded", "bytes_stored", "bytes_self",
-	"bytes_stack", "bytes_modelled", "loads", "stores", "fp16_ops", "fp32_ops", "fp64_ops",
-	"fp_wide_ops", "int_ops", "branches", "instructions", "updates", "samples",
-	"counted_entries", "sampling_error", NULL};
 static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
 
 /* --loops and --sample choose between two bodies. */
@@ -104,8 +99,7 @@ static int show_frames(struct source *s, const struct options *o, Mperf__Request
 		exit_status = ask_live(s, request, &since_ns, &reply);
 		if (exit_status == 0) {
 			begin_frame(o, n);
-			exit_status =
-				roofline_print(&(struct showing){o, &reply, roofline_spare, 0});
+			exit_status = roofline_print(&(struct showing){o, &reply, NULL, 0});
 			if (n == 0)
 				say_if_no_choice(o, &reply);
 		}
@@ -135,12 +129,14 @@ int client_roofline(const struct options *o)
 	roofline.by = (char *)(o->by ? o->by : "loop");
 	roofline.ops = (char *)(o->ops ? o->ops : "fp");
 	roofline.limit = o->limit;
+	roofline.inclusive = o->inclusive;
+	roofline.explain = o->notes || o->json;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_ROOFLINE;
 	request.roofline = &roofline;
 	Mperf__Selection select = MPERF__SELECTION__INIT;
 	if (o->two_phase)
-		return two_phase(o, &request, roofline_spare);
+		return two_phase(o, &request);
 	if (o->chooses && o->command_line && choose_by_environment(o) != 0)
 		return EXIT_FAILED;
 	if (o->chooses && !o->command_line) {
@@ -151,7 +147,7 @@ int client_roofline(const struct options *o)
 	}
 	if (o->live)
 		return run_live(o, &request);
-	return run(o, &request, &roofline.path, &roofline.filter, roofline_spare);
+	return run(o, &request, &roofline.path, &roofline.filter, NULL);
 }
 
 /* --- drawn again and again -------------------------------------------------------------------- */

@@ -386,8 +386,7 @@ static int add_notes(struct reply *both, const Mperf__Provenance *from, size_t n
 	return reply_add(both, &answer);
 }
 
-static int show(const struct options *o, const struct reply *plain, const struct reply *counting,
-	const char *const *spare)
+static int show(const struct options *o, const struct reply *plain, const struct reply *counting)
 {
 	struct reply both = {0};
 	size_t n_different = 0;
@@ -403,12 +402,12 @@ static int show(const struct options *o, const struct reply *plain, const struct
 		say_failure("the two runs cannot be combined",
 			"Install mperfctl and mperfd of the same version");
 	else
-		exit_status = roofline_print(&(struct showing){o, &both, spare, 0});
+		exit_status = roofline_print(&(struct showing){o, &both, NULL, 0});
 	reply_clear(&both);
 	return exit_status == 0 && n_different > 0 ? EXIT_DIFFERENT : exit_status;
 }
 
-int two_phase(const struct options *o, Mperf__Request *request, const char *const *spare)
+int two_phase(const struct options *o, Mperf__Request *request)
 {
 	_cleanup_(freep) struct options *phase = malloc(sizeof(*phase));
 	struct reply plain = {0}, counting = {0};
@@ -427,7 +426,7 @@ int two_phase(const struct options *o, Mperf__Request *request, const char *cons
 		exit_status = run_once(phase, request, &counting);
 	}
 	if (exit_status == 0)
-		exit_status = show(o, &plain, &counting, spare);
+		exit_status = show(o, &plain, &counting);
 	reply_clear(&plain);
 	reply_clear(&counting);
 	return exit_status;

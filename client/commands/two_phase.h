@@ -11,10 +11,9 @@
 #include "client/options/options.h"
 #include "client/show/reply.h"
 
-/* Run the options' command twice, ask about both runs, and print the combined rows. spare: columns
- * that a table omits. Returns mperfctl's exit status: EXIT_DIFFERENT if something ran
- * differently. */
-int two_phase(const struct options *o, Mperf__Request *request, const char *const *spare);
+/* Run the options' command twice, ask about both runs, and print the combined rows. Returns
+ * mperfctl's exit status: EXIT_DIFFERENT if something ran differently. */
+int two_phase(const struct options *o, Mperf__Request *request);
 
 /* Has any function or loop of that answer a body that does not count? */
 bool has_two_bodies(const struct reply *r);
