@@ -281,6 +281,7 @@ static struct roof_row row_of(const struct roofline *r, uint32_t group)
 			&r->total[group], &r->total_time[group], r->q.ops, &r->costs),
 		.self = roof_figures_of(&r->self[group], &r->self_time[group], r->q.ops, &r->costs),
 		.self_ns = r->self_time[group].ns,
+		.doubted = roofline_doubts(r, group),
 	};
 	struct roof_share share = roof_share_of(r, group);
 	if (share.entries > 0 && share.counted == 0) {
@@ -304,7 +305,8 @@ static int make_rows(struct roofline *r)
 		r->any_sampled |= r->self_time[i].clock == ROOF_SAMPLED;
 		r->any_shared |= r->self_time[i].clock == ROOF_SHARED &&
 				 r->self_time[i].ns >= NOTED_SHARE * r->whole_ns;
-		r->row[r->n_rows++] = row_of(r, i);
+		r->row[r->n_rows] = row_of(r, i);
+		r->any_doubted |= r->row[r->n_rows++].doubted != 0;
 	}
 	return roofline_order(r);
 }

@@ -100,12 +100,14 @@ double roof_ops(const struct roof_sums *s, enum roofline_ops ops);
  * not known. */
 double roof_correction(double accesses, double instructions, double updates);
 
+#define ROOF_DOUBT_SAMPLES (1u << 31) /* the cycles and instructions of samples cannot be */
 struct roof_row {
 	uint32_t group; /* index of the site or thread */
 	/* self: without the loops inside, for loops; else the same */
 	struct roof_figures total, self;
-	double self_ns; /* own time; negative: not known */
-	uint8_t depth;  /* loops around it */
+	double self_ns;   /* own time; negative: not known */
+	uint32_t doubted; /* bit i: granted event i cannot be; or ROOF_DOUBT_SAMPLES */
+	uint8_t depth;    /* loops around it */
 };
 
 struct roofline {
@@ -118,7 +120,7 @@ struct roofline {
 	struct roof_time *self_time, *total_time; /* by group */
 	double whole_ns;                          /* what shares are of; 0: not known */
 	double span_ns;                           /* for how long threads counted */
-	bool any_sampled, any_shared;
+	bool any_sampled, any_shared, any_doubted;
 	struct roof_costs costs;
 };
 
@@ -134,6 +136,8 @@ int roofline_times(struct roofline *r);
 int roofline_order(struct roofline *r);
 /* The loop around a group, index + 1; 0: none. */
 uint32_t roofline_loop_around(const struct roofline *r, uint32_t group);
+/* roofline_doubt.c: what of a group's hardware counts cannot be, as roof_row.doubted. */
+uint32_t roofline_doubts(const struct roofline *r, uint32_t group);
 /* roofline_notes.c: add to the provenance what limits the figures, then what columns mean. */
 void roofline_note(struct roofline *r);
 /* roofline_rows.c: send the rows. */

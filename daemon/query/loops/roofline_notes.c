@@ -36,6 +36,9 @@ static struct found find(const struct roofline *r)
 
 static void note_limits(struct roofline *r, const struct found *found)
 {
+	if (r->any_doubted)
+		note(r, "Counts of the hardware that cannot be are left out: see the column "
+			"unseen.");
 	if (r->facts.granted_left_out)
 		note(r, "Different events were counted at different times; only four are shown.");
 	if (r->facts.n_scarce > 0)

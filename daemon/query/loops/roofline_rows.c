@@ -194,23 +194,35 @@ static size_t granted_columns(
 	return n;
 }
 
-static void put_granted(struct row *row, const struct roofline *r, const struct roof_sums *s)
+/* A granted event's count; negative: it was not counted, or cannot be. */
+static double granted_count(const struct roofline *r, const struct roof_row *from, int i)
 {
-	const double *value = s->value + LOOP_GRANTED;
-	double ns = s->value[LOOP_GRANTED_NS];
-	int instructions = granted_find(r, "instructions"), dram = granted_find(r, DRAM_EVENT);
+	const double *value = r->total[from->group].value;
+	bool known = i >= 0 && value[LOOP_GRANTED_NS] > 0 && !(from->doubted & 1u << i);
+	return known ? value[LOOP_GRANTED + i] : -1;
+}
+
+static double ratio(double part, double whole, double factor)
+{
+	return part >= 0 && whole > 0 ? factor * part / whole : -1;
+}
+
+static void put_granted(struct row *row, const struct roofline *r, const struct roof_row *from)
+{
+	double ns = r->total[from->group].value[LOOP_GRANTED_NS];
+	double instructions = granted_count(r, from, granted_find(r, "instructions"));
+	int dram = granted_find(r, DRAM_EVENT);
 	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
 		return;
 	put_known(row, ns > 0 ? ns : -1);
 	for (unsigned i = 0; i < r->facts.n_granted; i++) {
-		put_known(row, ns > 0 ? value[i] : -1);
+		double count = granted_count(r, from, (int)i);
+		put_known(row, count);
 		if (has_rate(r, i))
-			put_real(row, value[instructions] > 0
-					      ? PER_INSTRUCTIONS * value[i] / value[instructions]
-					      : -1);
+			put_real(row, ratio(count, instructions, PER_INSTRUCTIONS));
 	}
 	if (dram >= 0)
-		put_real(row, ns > 0 ? LINE_BYTES * value[dram] / ns : -1);
+		put_real(row, ratio(granted_count(r, from, dram), ns, LINE_BYTES));
 }
 
 static int tell_columns(const struct roofline *r, const struct answer *answer)
@@ -297,9 +309,11 @@ static bool is_scarce(struct roof_share share)
 
 /* What could not be seen: calls, assembly, and entries that did not count and should have. */
 static const char *unseen_text(
-	struct row *row, const struct roofline *r, uint32_t group, const struct roof_sums *s)
+	struct row *row, const struct roofline *r, const struct roof_row *from)
 {
 	char *text = new_text(row);
+	uint32_t group = from->group;
+	const struct roof_sums *s = &r->total[group];
 	bool assembly =
 		r->q.by != ROOFLINE_THREAD && r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
 	struct roof_share share = roof_share_of(r, group);
@@ -316,7 +330,10 @@ static const char *unseen_text(
 		n += (size_t)snprintf(text + n, TEXT_BYTES - n, "%s%lld external calls",
 			n ? ", " : "", (long long)integer_of(s->value[LOOP_EXTERNAL_CALLS]));
 	if (assembly)
-		snprintf(text + n, TEXT_BYTES - n, "%sinline assembly", n ? ", " : "");
+		n += (size_t)snprintf(text + n, TEXT_BYTES - n, "%sinline assembly", n ? ", " : "");
+	if (from->doubted)
+		snprintf(text + n, TEXT_BYTES - n, "%shardware counts that cannot be",
+			n ? ", " : "");
 	return text;
 }
 
@@ -348,15 +365,13 @@ static void put_counts(struct row *row, const struct roof_sums *t, const struct 
 }
 
 /* Of samples' counts; of a region, of what it was granted. */
-static double ipc_of(const struct roofline *r, const struct roof_sums *s)
+static double ipc_of(const struct roofline *r, const struct roof_row *from)
 {
-	int cycles = granted_find(r, "cycles"), instructions = granted_find(r, "instructions");
-	const double *value = s->value + LOOP_GRANTED;
+	const struct roof_sums *s = &r->total[from->group];
 	if (r->q.by == ROOFLINE_REGION)
-		return cycles >= 0 && instructions >= 0 && value[cycles] > 0
-			       ? value[instructions] / value[cycles]
-			       : -1;
-	return s->cycles > 0 ? s->instructions / s->cycles : -1;
+		return ratio(granted_count(r, from, granted_find(r, "instructions")),
+			granted_count(r, from, granted_find(r, "cycles")), 1);
+	return from->doubted ? -1 : ratio(s->instructions, s->cycles, 1);
 }
 
 static const char *const clocks[N_ROOF_CLOCKS] = {"", "measured", "sampled", "wall", "shared"};
@@ -396,7 +411,7 @@ static int tell_row(
 	put_time_share(&row, r, f->time_ns);
 	put_text(&row, clocks[f->clock]);
 	put_known(&row, from->self_ns);
-	put_real(&row, ipc_of(r, t));
+	put_real(&row, ipc_of(r, from));
 	put_real(&row, f->ops_per_ns);
 	put_real(&row, f->bytes_per_ns);
 	put_real(&row, f->bytes_per_ns_corrected);
@@ -409,9 +424,9 @@ static int tell_row(
 	put_counts(&row, t, own);
 	put_count(&row, (double)t->samples);
 	put_share(&row, r, from->group);
-	put_text(&row, unseen_text(&row, r, from->group, t));
+	put_text(&row, unseen_text(&row, r, from));
 	put_own(&row, r, from);
-	put_granted(&row, r, t);
+	put_granted(&row, r, from);
 	return answer->row(answer->userdata, row.value, row.n);
 }
 

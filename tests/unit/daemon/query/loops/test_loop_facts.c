@@ -249,6 +249,19 @@ TEST(counts_of_the_hardware_come_with_the_samples)
 	ck_assert(seen.row[0].ipc == 2.5);
 }
 
+TEST(hardware_counts_that_cannot_be_give_no_ipc)
+{
+	struct task *task = begin_in(stored_begin_group);
+	struct frame *frame = stored_frame(&s, FILE_ELF, "/bin/prog", 48);
+	stored_name(frame, "walk@src/a.c:14", NULL);
+	stored_add(&s, &(struct stored_sample){.task = task,
+			       .frame = {frame},
+			       .n_reads = 2,
+			       .read = {{1, 100, 10, 10}, {2, 5000, 10, 10}}});
+	struct seen seen = told(ROOFLINE_LOOP);
+	ck_assert(seen.row[0].ipc == -1);
+}
+
 TEST(lines_of_another_file_are_no_hit)
 {
 	struct task *task = begin();
