@@ -102,8 +102,9 @@ static void say_silent(pid_t pid)
 static void say_nothing(const struct options *o)
 {
 	if (o->input)
-		say_note("%s has no counts of instrumented programs; build the recorded program "
-			 "with mperf-cc",
+		say_note("%s has no counts of instrumented programs; build the program with "
+			 "mperf-cc, and record it while mperfd runs as a service, or measure it "
+			 "with `mperfctl roofline -- CMD`, since `record` alone keeps none",
 			o->input);
 	else if (o->command_line)
 		say_note("the command reported no counts; build it with mperf-cc, and leave "

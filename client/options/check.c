@@ -50,13 +50,13 @@ static int check_target(struct parse *p)
 	return 0;
 }
 
-/* Options that choose loops, or run a command twice. */
+/* Options that choose loops, or run a command several times. */
 static int check_choice(struct parse *p)
 {
 	const struct options *o = p->o;
 	bool past = o->input || o->since_ns || o->until_ns;
 	if (o->two_phase && (!o->command_line || past))
-		return options_wrong(p, "--two-phase runs a command twice: give -- CMD");
+		return options_wrong(p, "--two-phase runs a command several times: give -- CMD");
 	if (o->two_phase && o->by && strcmp(o->by, "loop") != 0 && strcmp(o->by, "function") != 0)
 		return options_wrong(p,
 			"--two-phase compares the entries of loops or functions: use --by loop or "

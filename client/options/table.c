@@ -58,7 +58,7 @@ const struct option_row option_rows[] = {
 	{O,       "notes", OPTION_NOTES, NULL, false, "print all notes on the figures, and what the columns mean"},
 	{O,       "loops", OPTION_LOOPS, "GLOB[,GLOB]", false, "from now on count only functions of these names and their loops (program built with mode=clone)"},
 	{O,       "sample", OPTION_SAMPLE, "N", false, "count 1 in N entries of these (1: each; 0: none)"},
-	{O,       "two-phase", OPTION_TWO_PHASE, NULL, false, "run CMD twice, first for time only, then counting; refuse loops that ran differently"},
+	{O,       "two-phase", OPTION_TWO_PHASE, NULL, false, "run CMD three times: for time only, counting, and for time again, which gives the errors; refuse loops that ran differently"},
 	{B,       "every", OPTION_EVERY, "MS", false, "split time into intervals of MS milliseconds, 100 to 3600000"},
 	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup"},
 	{H|F,     "event", OPTION_OF_EVENT, "EVENT", false, "show shares of this measured event (default: the sampling event)"},

@@ -159,6 +159,8 @@ def test_a_file_that_a_program_wrote_tells_the_same(build):
         check_triad(rows(build, "roofline", "-i", path), 3, 30, 7_500_000)
         thread, = rows(build, "roofline", "-i", path, "--by", "thread")["rows"]
         assert thread["pid"] is None and thread["tid"] > 0, thread
+        function, = rows(build, "roofline", "-i", path, "--by", "function")["rows"]
+        assert function["time_ns"] == 7_500_000 and function["clock"] == "measured", function
         refused(mperfctl(build, "hotspots", "-i", path, check=False), 1, "roofline")
         # it is of one program, and knows neither its pid nor the date
         for which in ("--pid", "1"), ("--comm", "triad"), ("--since", "-1m"), ("--until", "-1m"):
@@ -328,6 +330,14 @@ def test_sums_of_minutes_and_hours_tell_the_same(build):
             check_triad(rows(build, "roofline", "-i", copy), 3, 30, 7_500_000)
             span = rows(build, "roofline", "--by", "region", "-i", copy)
             assert row_of(span, region="[no region]")["fp64_ops"] == 30 * 2000
+
+
+def test_a_recording_without_counts_says_how_to_get_them(build):
+    with Folder() as folder:
+        path = folder / "run.mprf"
+        mperfctl(build, "record", "-o", path, "--", sys.executable, "-c", "sum(range(10**6))", env=ALONE)
+        said = mperfctl(build, "roofline", "-i", path).stderr
+        assert "as a service" in said and "roofline -- CMD" in said, said
 
 
 def test_what_makes_no_sense_is_refused(build):
