@@ -456,9 +456,8 @@ static int add_notes(struct reply *both, const Mperf__Provenance *from, size_t n
 {
 	char different[REFUSED_BYTES];
 	char *notes[NOTES_MAX] = {
-		"Times are from the first run, which counted only entries; counts are from "
-		"the second. 'Measured' is the cost of counting, from the times of both; errors "
-		"are from a third run."};
+		"Times are from the first run, counts from the second, errors from a third that "
+		"equals the first."};
 	size_t n = 1;
 	if (n_different > 0) {
 		snprintf(different, sizeof(different),

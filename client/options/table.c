@@ -43,7 +43,7 @@ const struct option_row option_rows[] = {
 	{S,       "repeat", 'r', "N", false, "run CMD N times; print the mean and the spread"},
 	{S,       "interval", 'I', "MS", false, "print the counts every MS milliseconds"},
 	{T,       "interval", 'd', "TIME", false, "time between frames, 100ms to 60s (default: 1s)"},
-	{O,       "live", OPTION_LIVE, NULL, false, "keep showing what running programs reached since the last frame"},
+	{O,       "live", OPTION_LIVE, NULL, false, "keep showing what running programs, or CMD, reached since the last frame"},
 	{O,       "interval", 'd', "TIME", false, "with --live: time between frames, 1s to 60s (default: 1s)"},
 	{B,       "live", OPTION_LIVE, NULL, false, "keep drawing the bandwidth of the last minute, or of sixty intervals of --every"},
 	{T|O|B,   "frames", OPTION_FRAMES, "N", false, "exit after N frames"},
@@ -129,6 +129,7 @@ const struct command_text *command_text(int command)
 			    "  mperfctl roofline -- ./program\n"
 			    "  mperfctl roofline --pid 1234 --by function\n"
 			    "  mperfctl roofline --pid 1234 --live -d 2s\n"
+			    "  mperfctl roofline --live -- ./program\n"
 			    "  mperfctl roofline --since -10m --ops dp --json\n"
 			    "  mperfctl roofline --two-phase -- ./program\n"
 			    "  mperfctl roofline --pid 1234 --loops 'spmv*' --sample 100 --live\n"

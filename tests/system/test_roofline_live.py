@@ -126,6 +126,28 @@ def test_what_is_in_a_row_adds_up_to_no_more_than_the_row(build):
             check_own_times(of_output(build, compiled(build, name, *flags), folder))
 
 
+def test_a_command_is_watched_until_it_ends(build):
+    program = compiled(build, "called.c", "-g", folder=ROOT / "tests" / "system")
+    with Folder() as folder, Service(build, folder, flush="1s") as service:
+        feed = {"MPERF_FEED": str(service.feed)}
+        said = service.ctl("roofline", "--live", "--json", "--", program, env=feed).stdout
+        frames, decoder = [], json.JSONDecoder()
+        said = said[said.index("{"):]  # after what it printed
+        while said.lstrip().startswith("{"):
+            frame, end = decoder.raw_decode(said.lstrip())
+            frames.append(frame)
+            said = said.lstrip()[end:]
+        entries = sum(r["entries"] for f in frames for r in f["rows"]
+                      if r["function"] == "work" and r["nest"] == "1")
+        assert entries == 50, frames
+        failed = service.ctl("roofline", "--live", "--", "sh", "-c", "exit 7", env=feed, check=False)
+        assert failed.returncode == 7, failed
+        missing = service.ctl("roofline", "--live", "--", folder / "nothing", env=feed, check=False)
+        assert missing.returncode == 127 and "cannot run" in missing.stderr, missing
+    alone = mperfctl(build, "roofline", "--live", "--", program, env={"MPERF_SOCKET": ""}, check=False)
+    assert alone.returncode == 1 and "service" in alone.stderr and not alone.stdout, alone
+
+
 def stored(service, pid):
     said = service.ask("roofline", "--by", "region", "--pid", pid, "--since", "-1h")
     return said if said["rows"] else None
