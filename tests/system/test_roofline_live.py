@@ -119,6 +119,30 @@ def test_time_of_a_function_that_a_loop_calls_is_not_the_loops(build):
     assert answer["rows"][0]["function"] == "work", answer["rows"]
 
 
+def test_workers_outside_the_region_that_started_them_are_noted(build):
+    program = compiled(build, "workers.c", "-fopenmp", folder=ROOT / "tests" / "system")
+    with Folder() as folder:
+        path = folder / "out"
+        for threads, noted in (2, True), (1, False):
+            subprocess.run([program], check=True, env={"MPERF_OUTPUT": str(path),
+                                                       "OMP_NUM_THREADS": str(threads)})
+            answer = rows(build, "roofline", "--by", "region", "-i", path)
+            notes = [n for n in answer["provenance"]["notes"] if "counted in no region" in n]
+            assert len(notes) == noted, answer["provenance"]
+            path.unlink()
+
+
+def test_time_that_threads_waited_is_noted(build):
+    program = compiled(build, "waits.c", "-g", folder=ROOT / "tests" / "system")
+    said = mperfctl(build, "roofline", "--json", "--freq", 999, "--", program, 20,
+                    env={"MPERF_SOCKET": ""}).stdout
+    with Folder() as folder:
+        unsampled = of_output(build, program, folder, "0")
+    for answer, noted in (json.loads(said.partition("\n")[2]), 1), (unsampled, 0):
+        notes = [n for n in answer["provenance"]["notes"] if re.match(r"Threads had a CPU for \d+ %", n)]
+        assert len(notes) == noted, answer["provenance"]
+
+
 def test_what_is_in_a_row_adds_up_to_no_more_than_the_row(build):
     with Folder() as folder:
         for name, *flags in (["loops.c"], ["matmul.c"], ["flow.c"], ["callers.c"], ["exceptions.cc"],

@@ -33,6 +33,8 @@ struct fact_site {
 struct fact_who {
 	int32_t pid, tid;
 	uint32_t comm; /* text */
+	/* if regions are distinguished: it counted code in one, or outside all of them */
+	bool counted_inside, counted_outside;
 };
 
 struct fact {
@@ -57,6 +59,7 @@ struct loop_facts {
 	uint32_t *alike; /* by text of a readable name: the first site of it, index + 1 */
 	uint32_t size_alike;
 	double sampled_ns; /* of all processes that counted */
+	uint64_t samples_taken;
 	/* events counted in regions: texts; their values start at LOOP_GRANTED */
 	uint32_t granted[MPERF_GRANTS_MAX];
 	unsigned n_granted;
@@ -99,6 +102,8 @@ struct fact_who_key {
 int loop_facts_who(struct loop_facts *f, const struct fact_who_key *key, uint32_t *ret_who);
 /* The same for a task of the current segment. */
 int loop_facts_task(struct loop_facts *f, uint32_t task, uint32_t *ret_who);
+/* Note where a thread counted code. */
+void loop_facts_was_in(struct loop_facts *f, uint32_t who, bool in_region);
 /* The fact of that key; add to its sums with loop_facts_add. */
 int loop_facts_get(struct loop_facts *f, const struct key *key, struct fact **ret_fact);
 static inline void loop_facts_add(struct fact *fact, unsigned value, uint64_t amount)

@@ -7,6 +7,10 @@
 
 #include "daemon/query/loops/roofline.h"
 
+#define CPU_NOTED 0.9       /* threads that had less than this of a CPU waited */
+#define CPU_SAMPLES_MIN 100 /* so that the error of their time is a tenth */
+#define NOTE_BYTES 256
+
 static void note(struct roofline *r, const char *says)
 {
 	struct provenance *p = &r->facts.provenance;
@@ -18,15 +22,16 @@ static void note(struct roofline *r, const char *says)
 /* --- limits ----------------------------------------------------------------------------------- */
 
 struct found {
-	bool calls, assembly, modelled;
+	bool calls, assembly, modelled, measured;
 };
 
 static struct found find(const struct roofline *r)
 {
-	struct found found = {false, false, false};
+	struct found found = {false, false, false, false};
 	for (uint32_t i = 0; i < r->n_rows; i++) {
 		uint32_t group = r->row[i].group;
 		found.calls |= r->total[group].value[LOOP_EXTERNAL_CALLS] > 0;
+		found.measured |= r->total_time[group].clock == ROOF_MEASURED;
 		found.modelled |= r->total[group].modelled_bytes > 0;
 		found.assembly |= r->q.by != ROOFLINE_THREAD &&
 				  r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
@@ -34,11 +39,49 @@ static struct found find(const struct roofline *r)
 	return found;
 }
 
+/* Times that programs measure are of CLOCK_MONOTONIC: where threads waited, they are more than the
+ * CPU time of samples. */
+static void note_waiting(struct roofline *r)
+{
+	char text[NOTE_BYTES];
+	double cpu = r->span_ns > 0 ? r->facts.sampled_ns / r->span_ns : 1;
+	if (r->facts.samples_taken < CPU_SAMPLES_MIN || cpu >= CPU_NOTED)
+		return;
+	snprintf(text, sizeof(text),
+		"Threads had a CPU for %.0f %% of the time: measured times are wall time, which "
+		"has their waiting.",
+		100 * cpu);
+	note(r, text);
+}
+
+/* A region is one thread's. */
+static void note_workers(struct roofline *r)
+{
+	char text[NOTE_BYTES];
+	uint32_t outside = 0, inside = 0;
+	for (uint32_t i = 0; i < r->facts.who_keys.n_keys; i++) {
+		const struct fact_who *who = &r->facts.who[i];
+		inside += who->counted_inside;
+		outside += who->counted_outside && !who->counted_inside;
+	}
+	if (inside == 0 || outside == 0)
+		return;
+	snprintf(text, sizeof(text),
+		"A region counts the thread that entered it: %u others, as OpenMP's workers, "
+		"counted in no region.",
+		outside);
+	note(r, text);
+}
+
 static void note_limits(struct roofline *r, const struct found *found)
 {
 	if (r->any_doubted)
 		note(r, "Counts of the hardware that cannot be are left out: see the column "
 			"unseen.");
+	if (found->measured)
+		note_waiting(r);
+	if (r->q.by == ROOFLINE_REGION)
+		note_workers(r);
 	if (r->facts.granted_left_out)
 		note(r, "Different events were counted at different times; only four are shown.");
 	if (r->facts.n_scarce > 0)
@@ -61,7 +104,7 @@ static void note_limits(struct roofline *r, const struct found *found)
 
 static void explain_costs(struct roofline *r)
 {
-	char text[256];
+	char text[NOTE_BYTES];
 	snprintf(text, sizeof(text),
 		"'Counting' is estimated from %.2f ns per update and %.0f ns per clock read, "
 		"measured on this machine just now. 'Error' is the standard error of the time.",

@@ -119,6 +119,7 @@ static int take_sample(void *userdata, const struct scan_row *row)
 		return 0;
 	provenance_row(&f->provenance, l, row);
 	f->sampled_ns += (double)row->weight_ns;
+	f->samples_taken += row->count;
 	if (f->frame_site[frame] == UNSEEN)
 		f->frame_site[frame] = site_of_frame(f, &l->frame[frame]);
 	uint32_t site = f->frame_site[frame];
