@@ -60,6 +60,7 @@ struct loop_facts {
 	uint32_t size_alike;
 	double sampled_ns; /* of all processes that counted */
 	uint64_t samples_taken;
+	uint32_t n_uncounted; /* names of code that nobody counts */
 	/* events counted in regions: texts; their values start at LOOP_GRANTED */
 	uint32_t granted[MPERF_GRANTS_MAX];
 	unsigned n_granted;
@@ -83,7 +84,12 @@ struct loop_facts {
 };
 
 #define FACT_KEY(site, region, who, epoch) ((struct key){{(site), (region), (who), (epoch)}})
-/* As region: for samples, which have none. */
+/* As region: for samples, which have none. Those in code that nobody counts have no site; the last
+ * part of their key is LOOP_UNCOUNTED_FUNCTION and _MODULE, texts, or 0 beyond LOOP_UNCOUNTED_MAX
+ * names, so that they do not take all the room. */
+#define LOOP_UNCOUNTED_MAX (1u << 16)
+#define LOOP_UNCOUNTED_FUNCTION(name) ((uint32_t)((name) >> 32))
+#define LOOP_UNCOUNTED_MODULE(name) ((uint32_t)(name))
 #define FACT_ANY_REGION UINT32_MAX
 
 /* The site's index + 1. 0, QUERY_FAILED, -errno. key's parent is the site's. */

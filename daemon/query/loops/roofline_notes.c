@@ -4,12 +4,15 @@
  * enough for a line of 100 columns; then, for who asks, what the columns mean.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/query/loops/roofline.h"
 
 #define CPU_NOTED 0.9       /* threads that had less than this of a CPU waited */
 #define CPU_SAMPLES_MIN 100 /* so that the error of their time is a tenth */
 #define NOTE_BYTES 256
+#define UNCOUNTED_NOTED 3    /* names in one line: 80 bytes each at most */
+#define UNCOUNTED_SHARE 0.01 /* of the time */
 
 static void note(struct roofline *r, const char *says)
 {
@@ -73,6 +76,62 @@ static void note_workers(struct roofline *r)
 	note(r, text);
 }
 
+/* Code that nobody counts, by samples: libraries, objects of another compiler, the kernel. */
+struct uncounted {
+	uint64_t name;
+	double ns;
+};
+
+/* The longest, by falling time; absent ones have no time. */
+static void find_uncounted(const struct roofline *r, struct uncounted ret[static UNCOUNTED_NOTED])
+{
+	const struct loop_facts *f = &r->facts;
+	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
+		const uint64_t *part = f->keys.key[i].part;
+		struct uncounted u = {part[3], f->fact[i].sampled_ns};
+		if (part[0] != 0 || part[1] != FACT_ANY_REGION || u.name == 0)
+			continue;
+		for (unsigned k = 0; k < UNCOUNTED_NOTED; k++) {
+			struct uncounted other = ret[k];
+			if (u.ns <= other.ns)
+				continue;
+			ret[k] = u;
+			u = other;
+		}
+	}
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	return slash ? slash + 1 : path ? path : "";
+}
+
+/* Their names and shares. False: none has a share that needs a note. */
+static bool note_uncounted(struct roofline *r)
+{
+	struct uncounted found[UNCOUNTED_NOTED] = {{0, 0}};
+	char text[NOTE_BYTES];
+	size_t n = 0;
+	find_uncounted(r, found);
+	for (unsigned i = 0; i < UNCOUNTED_NOTED && r->whole_ns > 0; i++) {
+		const struct text_table *texts = &r->facts.texts;
+		double share = found[i].ns / r->whole_ns;
+		if (share < UNCOUNTED_SHARE)
+			break;
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%.40s (%.20s) %.0f %%",
+			i == 0 ? "Not counted: " : ", ",
+			text_of(texts, LOOP_UNCOUNTED_FUNCTION(found[i].name)),
+			base_name(text_of(texts, LOOP_UNCOUNTED_MODULE(found[i].name))),
+			100 * share);
+	}
+	if (n == 0)
+		return false;
+	snprintf(text + n, sizeof(text) - n, " of the time.");
+	note(r, text);
+	return true;
+}
+
 static void note_limits(struct roofline *r, const struct found *found)
 {
 	if (r->any_doubted)
@@ -93,7 +152,8 @@ static void note_limits(struct roofline *r, const struct found *found)
 	if (found->assembly)
 		note(r, "Some inline assembly is not counted, but its time is: see the column "
 			"unseen.");
-	if (found->calls)
+	bool named = r->q.by != ROOFLINE_THREAD && note_uncounted(r);
+	if (found->calls && !named)
 		note(r, "Some calls run code that is not counted: see the column unseen.");
 	if (r->any_shared)
 		note(r, "Some times are a part of their nest's by counted instructions: see the "
