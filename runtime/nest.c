@@ -13,6 +13,16 @@
  * could not be told from others. An entry that was left by longjmp or by an exception is dropped
  * from the stack by an entry from a frame further up, or from its own.
  *
+ * A nest may also run while another one does, in a function that this one calls. Its time is its
+ * own: when it ends, its time, weighted as above, is subtracted from the timed entry around it. So
+ * no time of a thread is counted twice, and the times of its nests add up to no more than it ran.
+ * One short entry may have more subtracted than it took, since the weight of an inner one stands
+ * for others; only the sum over entries means something, as with all sampling.
+ *
+ * Readers see the time of an entry that still runs as the time since it began. So that they see
+ * only its own, they do not see it while an inner nest runs, and afterwards its start has moved on
+ * by the inner one's time.
+ *
  * The cost of a clock read is subtracted. Time is CLOCK_MONOTONIC's: a cycle counter may be
  * unavailable or differ between harts.
  */
@@ -68,17 +78,47 @@ static void entry_push(struct thread *t, struct nest_entry entry)
 	t->nests[n] = entry;
 }
 
-/* End an entry, and what was left inside it. Was it recursive? */
-static bool entry_pop(struct thread *t, const uint64_t *words, uint64_t begin_ns)
+/* End an entry, and what was left inside it. Returns it; all 0 if it is not on the stack. */
+static struct nest_entry entry_pop(struct thread *t, const uint64_t *words, uint64_t begin_ns)
 {
 	for (uint32_t i = t ? t->n_nests : 0; i > 0; i--) {
 		const struct nest_entry *entry = &t->nests[i - 1];
 		if (entry->words != words || entry->begin_ns != begin_ns)
 			continue;
 		t->n_nests = i - 1;
-		return entry->recursive;
+		return *entry;
 	}
-	return false;
+	return (struct nest_entry){0};
+}
+
+/* A start in the future: readers do not see the running entry. */
+#define PAUSED (MPERF_NEST_CLOSED - 1)
+
+/* Set the start that readers see of an entry. The words of one that was left may be another
+ * object's by now, so they are written only if they are as this entry left them. */
+static void entry_show(const struct nest_entry *entry, uint64_t expected, uint64_t open_ns)
+{
+	uint64_t *word = &entry->words[MPERF_NEST_OPEN_NS];
+	if (entry->open_ns != 0 && __atomic_load_n(word, __ATOMIC_RELAXED) == expected)
+		__atomic_store_n(word, open_ns, __ATOMIC_RELEASE);
+}
+
+/* An inner nest begins. */
+static void entry_pause(const struct thread *t)
+{
+	if (t->n_nests > 0)
+		entry_show(&t->nests[t->n_nests - 1], t->nests[t->n_nests - 1].open_ns, PAUSED);
+}
+
+/* An inner nest ended: its time is not that of the entry around it. */
+static void entry_resume(struct thread *t, uint64_t inner_ns)
+{
+	if (t->n_nests == 0)
+		return;
+	struct nest_entry *entry = &t->nests[t->n_nests - 1];
+	entry->inner_ns += inner_ns;
+	entry->open_ns += entry->open_ns ? inner_ns : 0;
+	entry_show(entry, PAUSED, entry->open_ns);
 }
 
 /* Choose the entry to time in the next window, which begins after `before` entries. */
@@ -130,8 +170,14 @@ __attribute__((visibility("default"))) uint64_t __mperf_nest_begin(
 	if (published && now.log2 == 0)
 		word = begin_ns;
 	__atomic_store_n(&words[MPERF_NEST_OPEN_NS], word, __ATOMIC_RELEASE);
-	if (t)
-		entry_push(t, (struct nest_entry){words, begin_ns, address, now.recursive});
+	if (t) {
+		entry_pause(t);
+		entry_push(t, (struct nest_entry){.words = words,
+				      .begin_ns = begin_ns,
+				      .open_ns = word == begin_ns ? begin_ns : 0,
+				      .address = address,
+				      .recursive = now.recursive});
+	}
 	return begin_ns;
 }
 
@@ -151,7 +197,8 @@ __attribute__((visibility("default"))) void __mperf_nest_end(uint64_t *words, ui
 	}
 	const struct state *s = &mperf_state;
 	uint64_t now_ns = mperf_now_ns();
-	bool recursive = entry_pop(mperf_thread_self(), words, begin_ns);
+	struct thread *t = mperf_thread_self();
+	const struct nest_entry ended = entry_pop(t, words, begin_ns);
 	if (begin_ns < s->begin_ns)
 		begin_ns = s->begin_ns; /* in a fork's child: earlier time is its parent's */
 	uint64_t ns = now_ns > begin_ns + s->clock_ns ? now_ns - begin_ns - s->clock_ns : 0;
@@ -159,7 +206,7 @@ __attribute__((visibility("default"))) void __mperf_nest_end(uint64_t *words, ui
 	struct window w = unpack(__atomic_load_n(&words[MPERF_NEST_OPEN_NS], __ATOMIC_RELAXED));
 	unsigned weight = w.log2;
 	unsigned log2 = mperf_nest_window(w.log2, ns, 2 * (uint64_t)s->clock_ns);
-	if (recursive || w.recursive) {
+	if (ended.recursive || w.recursive) {
 		w = (struct window){.recursive = true};
 		__atomic_store_n(&words[MPERF_NEST_COUNTDOWN], 0, __ATOMIC_RELAXED);
 	} else if (log2 != w.log2) {
@@ -171,5 +218,7 @@ __attribute__((visibility("default"))) void __mperf_nest_end(uint64_t *words, ui
 	uint64_t *entries = &words[MPERF_NEST_TIMED_ENTRIES];
 	uint64_t *time_ns = &words[MPERF_NEST_TIME_NS];
 	__atomic_store_n(entries, *entries + 1, __ATOMIC_RELAXED);
-	__atomic_store_n(time_ns, *time_ns + (ns << weight), __ATOMIC_RELEASE);
+	__atomic_store_n(time_ns, *time_ns + ((ns - ended.inner_ns) << weight), __ATOMIC_RELEASE);
+	if (ended.words) /* else it is unknown what runs around it */
+		entry_resume(t, ns << weight);
 }

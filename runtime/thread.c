@@ -314,4 +314,6 @@ void mperf_thread_forked(struct thread *t, uint64_t now_ns)
 	}
 	for (uint32_t i = 0; i < t->depth; i++)
 		t->frames[i].begin_ns = now_ns;
+	for (uint32_t i = 0; i < t->n_nests; i++)
+		t->nests[i].inner_ns = 0;
 }

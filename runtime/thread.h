@@ -96,6 +96,9 @@ struct frame {
 struct nest_entry {
 	uint64_t *words;
 	uint64_t begin_ns;
+	uint64_t
+		inner_ns; /* time of other nests inside, which is theirs; weighted, so an estimate */
+	uint64_t open_ns;  /* as readers see it at MPERF_NEST_OPEN_NS; 0: they do not */
 	uintptr_t address; /* on the stack; callees are below */
 	bool recursive;    /* the nest was entered again inside it, or an earlier entry */
 };

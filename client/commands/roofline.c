@@ -2,7 +2,9 @@
  *
  * mperfctl roofline and blocks: the counts of instrumented programs.
  */
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,16 +13,13 @@
 #include "client/commands/command.h"
 #include "client/commands/roofline_print.h"
 #include "client/commands/two_phase.h"
+#include "client/commands/workload.h"
 #include "client/show/reply.h"
 #include "client/show/say.h"
 #include "proto/clock.h"
+#include "proto/memory.h"
 
 /* Tables leave these out, for readability; --json, --csv and --raw have them. */
-static const char *const roofline_spare[] = {"nest", "inlined_at", "copies", "build_id", "around",
-	"time_self_ns", "ops", "ops_self", "bytes_loaded", "bytes_stored", "bytes_self",
-	"bytes_stack", "bytes_modelled", "loads", "stores", "fp16_ops", "fp32_ops", "fp64_ops",
-	"fp_wide_ops", "int_ops", "branches", "instructions", "updates", "samples",
-	"counted_entries", "sampling_error", NULL};
 static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
 
 /* --loops and --sample choose between two bodies. */
@@ -59,7 +58,8 @@ static int run(const struct options *o, Mperf__Request *request, char **path,
 /* --- again and again -------------------------------------------------------------------------- */
 
 #define NS_PER_MS 1000000ll
-#define LIVE_MS 1000 /* the service writes its counts once a second at most */
+#define LIVE_MS 1000  /* the service writes its counts once a second at most */
+#define TAKEN_MS 1500 /* after which it has written what was sent to it, and may write again */
 
 /* Clear the screen, if there is one. */
 static void begin_frame(const struct options *o, unsigned n)
@@ -90,22 +90,46 @@ static int ask_live(
 	return source_ask(s, request, reply_take, reply);
 }
 
-static int show_frames(struct source *s, const struct options *o, Mperf__Request *request)
+/* The same; if the command ends before, there may be more to wait for, until the service has taken
+ * its last counts. Has it ended? */
+static bool wait_for(struct workload *w, int64_t realtime_ns)
 {
+	int64_t left_ns = realtime_ns - (int64_t)clock_ns(CLOCK_REALTIME);
+	struct pollfd ends = {.fd = w->end_fd, .events = POLLIN};
+	if (w->argv && poll(&ends, 1, left_ns > 0 ? (int)(left_ns / NS_PER_MS) : 0) > 0) {
+		workload_wait(w);
+		int64_t taken_ns = (int64_t)clock_ns(CLOCK_REALTIME) + TAKEN_MS * NS_PER_MS;
+		realtime_ns = realtime_ns > taken_ns ? realtime_ns : taken_ns;
+	}
+	wait_until(realtime_ns);
+	return w->ended;
+}
+
+static int show_frames(
+	struct source *s, const struct options *o, Mperf__Request *request, struct workload *w)
+{
+	bool ended = false;
 	int64_t step_ns = (o->interval_ms ? o->interval_ms : LIVE_MS) * NS_PER_MS;
 	int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	struct reply before = {0};
 	int exit_status = ask_live(s, request, &since_ns, &before);
 	reply_clear(&before);
+	if (w->argv && exit_status == 0) { /* now the service begins a window for sure */
+		wait_until(since_ns + TAKEN_MS * NS_PER_MS);
+		exit_status = ask_live(s, request, &since_ns, &before);
+		reply_clear(&before);
+		int released = exit_status == 0 ? workload_release(w) : 0;
+		if (released != 0)
+			return released > 0 ? w->exit_status : EXIT_FAILED;
+	}
 	request->roofline->select = NULL; /* once is enough */
-	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
+	for (unsigned n = 0; exit_status == 0 && !ended && (o->frames == 0 || n < o->frames); n++) {
 		struct reply reply = {0};
-		wait_until(since_ns + step_ns);
+		ended = wait_for(w, since_ns + step_ns);
 		exit_status = ask_live(s, request, &since_ns, &reply);
 		if (exit_status == 0) {
 			begin_frame(o, n);
-			exit_status =
-				roofline_print(&(struct showing){o, &reply, roofline_spare, 0});
+			exit_status = roofline_print(&(struct showing){o, &reply, NULL, 0});
 			if (n == 0)
 				say_if_no_choice(o, &reply);
 		}
@@ -114,7 +138,8 @@ static int show_frames(struct source *s, const struct options *o, Mperf__Request
 	return exit_status;
 }
 
-static int run_live(const struct options *o, Mperf__Request *request)
+/* Ask about o's process, or all, again and again; the command, if there is one, runs meanwhile. */
+static int watch(const struct options *o, Mperf__Request *request, struct workload *w)
 {
 	struct source source;
 	Mperf__Filter filter;
@@ -123,9 +148,33 @@ static int run_live(const struct options *o, Mperf__Request *request)
 		source_filter(&source, o, &filter);
 		request->roofline->path = source.path;
 		request->roofline->filter = &filter;
-		exit_status = show_frames(&source, o, request);
+		exit_status = show_frames(&source, o, request, w);
 	}
 	source_clear(&source);
+	return exit_status;
+}
+
+static int run_live(const struct options *o, Mperf__Request *request)
+{
+	struct workload w = {.end_fd = -1, .hold_fd = -1, .trouble_fd = -1};
+	_cleanup_(freep) struct options *one = malloc(sizeof(*one));
+	if (!one || (o->command_line && workload_fork(&w, o->command_line) < 0)) {
+		say_failure("cannot start another process", "Free some memory, and try again");
+		return EXIT_FAILED;
+	}
+	*one = *o;
+	if (o->command_line) { /* from here on, a running program like others */
+		one->command_line = NULL;
+		one->pid[0] = w.pid;
+		one->n_pids = 1;
+	}
+	int exit_status = watch(one, request, &w);
+	bool runs = w.argv && w.hold_fd < 0 && !w.ended;
+	if (runs && workload_wait(&w) < 0)
+		exit_status = EXIT_FAILED;
+	if (w.ended && w.hold_fd < 0 && exit_status == 0)
+		exit_status = w.exit_status;
+	workload_clear(&w);
 	return exit_status;
 }
 
@@ -135,12 +184,14 @@ int client_roofline(const struct options *o)
 	roofline.by = (char *)(o->by ? o->by : "loop");
 	roofline.ops = (char *)(o->ops ? o->ops : "fp");
 	roofline.limit = o->limit;
+	roofline.inclusive = o->inclusive;
+	roofline.explain = o->notes || o->json;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_ROOFLINE;
 	request.roofline = &roofline;
 	Mperf__Selection select = MPERF__SELECTION__INIT;
 	if (o->two_phase)
-		return two_phase(o, &request, roofline_spare);
+		return two_phase(o, &request);
 	if (o->chooses && o->command_line && choose_by_environment(o) != 0)
 		return EXIT_FAILED;
 	if (o->chooses && !o->command_line) {
@@ -151,7 +202,7 @@ int client_roofline(const struct options *o)
 	}
 	if (o->live)
 		return run_live(o, &request);
-	return run(o, &request, &roofline.path, &roofline.filter, roofline_spare);
+	return run(o, &request, &roofline.path, &roofline.filter, NULL);
 }
 
 /* --- drawn again and again -------------------------------------------------------------------- */

@@ -16,6 +16,8 @@
 #include "client/show/series.h"
 #include "client/show/table.h"
 
+#define NOTES_SHOWN 2 /* lines below a table, unless --notes */
+
 /* Series draw one line per thread for people: a row per thread and stretch of time would not
  * fit. */
 static bool is_series(const struct showing *s)
@@ -33,23 +35,56 @@ static int print_series(const struct showing *s, size_t width, FILE *f)
 	return series_print(s->reply, &look, f);
 }
 
+/* Notes below the table: all with --notes; else as many as two lines hold, the second of which says
+ * how many more there are. */
+static void print_notes(const struct showing *s, FILE *f)
+{
+	const Mperf__Provenance *p = s->reply->provenance;
+	size_t n = p ? p->n_note : 0;
+	bool all = s->o->notes || s->spare || n <= NOTES_SHOWN;
+	for (size_t i = 0; i < (all ? n : NOTES_SHOWN - 1); i++) {
+		fputs(i == 0 ? "\n" : "", f);
+		escape_terminal(f, p->note[i]);
+		fputc('\n', f);
+	}
+	if (!all)
+		fprintf(f, "%zu more notes: --notes\n", n - (NOTES_SHOWN - 1));
+}
+
+static int print_table(const struct showing *s, struct table_options *look, FILE *f)
+{
+	struct roofline_columns columns;
+	roofline_columns_choose(s->o, s->reply, &columns);
+	if (s->spare) {
+		look->hide = s->spare;
+	} else if (!s->o->raw || s->o->n_columns > 0) {
+		look->show = columns.name;
+		look->indent = "depth";
+		look->cut_middle = true;
+	}
+	return table_print(s->reply, look, f);
+}
+
 static int show(const struct showing *s, FILE *f)
 {
 	const struct options *o = s->o;
-	struct table_options look = {.raw = o->raw, .hide = s->spare};
+	struct table_options look = {.raw = o->raw};
 	if (o->json)
 		return reply_write_json(s->reply, f);
 	if (o->csv)
 		return csv_write(s->reply, f);
 	table_look(stdout, o->no_color, &look);
-	int r = is_series(s) ? print_series(s, look.width, f) : table_print(s->reply, &look, f);
-	const Mperf__Provenance *p = s->reply->provenance;
-	for (size_t i = 0; r == 0 && p && i < p->n_note && !o->raw; i++) {
-		fputs(i == 0 ? "\n" : "", f);
-		escape_terminal(f, p->note[i]);
-		fputc('\n', f);
-	}
+	int r = is_series(s) ? print_series(s, look.width, f) : print_table(s, &look, f);
+	if (r == 0 && !o->raw)
+		print_notes(s, f);
 	return r;
+}
+
+static void say_unknown_column(const struct showing *s)
+{
+	const char *unknown = s->reply->columns ? roofline_columns_unknown(s->o, s->reply) : NULL;
+	if (unknown)
+		say_note("there is no column '%s' here; --csv names all columns", unknown);
 }
 
 static void say_silent(pid_t pid)
@@ -67,8 +102,9 @@ static void say_silent(pid_t pid)
 static void say_nothing(const struct options *o)
 {
 	if (o->input)
-		say_note("%s has no counts of instrumented programs; build the recorded program "
-			 "with mperf-cc",
+		say_note("%s has no counts of instrumented programs; build the program with "
+			 "mperf-cc, and record it while mperfd runs as a service, or measure it "
+			 "with `mperfctl roofline -- CMD`, since `record` alone keeps none",
 			o->input);
 	else if (o->command_line)
 		say_note("the command reported no counts; build it with mperf-cc, and leave "
@@ -90,6 +126,7 @@ int roofline_print(const struct showing *s)
 		print_say_failed(NULL, r, "send stdout elsewhere");
 		return EXIT_FAILED;
 	}
+	say_unknown_column(s);
 	if (s->reply->n_rows == 0)
 		say_nothing(s->o);
 	return 0;

@@ -7,7 +7,10 @@
  * would describe neither, so there is none. The first run does not count entries of inner loops, so
  * they have no row.
  *
- * How much slower the second run was is the measured cost of counting.
+ * How much slower the second run was is the measured cost of counting. How far off it is, one run of
+ * each cannot say: on a busy machine, two equal runs differ more than counting costs. So a third run,
+ * without counting again, tells how much they differ. Of two times, the standard deviation of one is
+ * their difference over the square root of two.
  */
 #include <errno.h>
 #include <math.h>
@@ -28,7 +31,7 @@
 /* --- columns ---------------------------------------------------------------------------------- */
 
 enum origin { OF_FIRST, OF_SECOND, MADE };
-enum made { TIME_COUNTING, GOPS, GBYTES, COST_MEASURED, REFUSED };
+enum made { TIME_COUNTING, TIME_AGAIN, GOPS, GBYTES, COST_MEASURED, COST_ERROR, ERROR, REFUSED };
 
 static const struct figure {
 	const char *name;
@@ -43,12 +46,15 @@ static const struct figure {
 	{"share", OF_FIRST, 0, NULL, 0},
 	{"clock", OF_FIRST, 0, NULL, 0},
 	{"time_counting_ns", MADE, TIME_COUNTING, "Time counting", MPERF__UNIT__UNIT_NS},
+	{"time_again_ns", MADE, TIME_AGAIN, "Time again", MPERF__UNIT__UNIT_NS},
 	{"gops", MADE, GOPS, NULL, 0},
 	{"gbytes", MADE, GBYTES, NULL, 0},
 	{"ops_per_byte", OF_SECOND, 0, NULL, 0},
 	{"lanes", OF_SECOND, 0, NULL, 0},
 	{"cost", OF_SECOND, 0, NULL, 0},
 	{"cost_measured", MADE, COST_MEASURED, "Measured", MPERF__UNIT__UNIT_SHARE},
+	{"cost_measured_error", MADE, COST_ERROR, "Its error", MPERF__UNIT__UNIT_SHARE},
+	{"error", MADE, ERROR, "Error", MPERF__UNIT__UNIT_SHARE},
 	{"ops", OF_SECOND, 0, NULL, 0},
 	{"bytes_loaded", OF_SECOND, 0, NULL, 0},
 	{"bytes_stored", OF_SECOND, 0, NULL, 0},
@@ -61,7 +67,8 @@ static const struct figure {
 
 struct combining {
 	const struct reply *first, *second;
-	int n_keys; /* columns before "entries", the same in both */
+	const struct reply *again; /* the third run; NULL: none */
+	int n_keys;                /* columns before "entries", the same in both */
 	struct reply *both;
 };
 
@@ -102,6 +109,7 @@ static int add_columns(const struct combining *c)
 struct pair {
 	size_t first, second;
 	double time_ns;
+	double again_ns; /* of the third run, if it was entered as often; negative: not known */
 	char refused[REFUSED_BYTES]; /* why they are not combined; "" if they are */
 };
 
@@ -123,6 +131,27 @@ static void set_rate(Mperf__Value *v, double amount, double time_ns)
 		set_number(v, amount / time_ns, false);
 }
 
+/* The standard error of the first run's time, as a share of it; negative: not known. */
+static double error_of(const struct pair *p)
+{
+	if (p->time_ns <= 0 || p->again_ns < 0)
+		return -1;
+	return fabs(p->time_ns - p->again_ns) / M_SQRT2 / p->time_ns;
+}
+
+/* Of the ratio of two times, each of which is off by that much, less 1. */
+static double cost_error_of(const struct pair *p, double counting_ns)
+{
+	double error = error_of(p);
+	return error < 0 || counting_ns < 0 ? -1 : M_SQRT2 * error * counting_ns / p->time_ns;
+}
+
+static void set_known(Mperf__Value *v, double n)
+{
+	if (n >= 0)
+		set_number(v, n, false);
+}
+
 static void make_value(const struct combining *c, struct pair *p, enum made made, Mperf__Value *v)
 {
 	double counting_ns = p->second == NO_ROW ? -1 : number(c->second, p->second, "time_ns");
@@ -131,6 +160,16 @@ static void make_value(const struct combining *c, struct pair *p, enum made made
 	case TIME_COUNTING:
 		if (counting_ns >= 0)
 			set_number(v, counting_ns, true);
+		break;
+	case TIME_AGAIN:
+		if (p->again_ns >= 0)
+			set_number(v, p->again_ns, true);
+		break;
+	case ERROR:
+		set_known(v, error_of(p));
+		break;
+	case COST_ERROR:
+		set_known(v, is_same ? cost_error_of(p, counting_ns) : -1);
 		break;
 	case GOPS:
 		if (is_same)
@@ -199,10 +238,10 @@ static int add_row(const struct combining *c, struct pair *p)
 /* --- pairs ------------------------------------------------------------------------------------ */
 
 static int compare_keys(
-	const struct combining *c, const struct reply *a, size_t row_a, size_t row_b)
+	const struct reply *a, size_t row_a, const struct reply *b, size_t row_b, int n_keys)
 {
-	for (int i = 0; i < c->n_keys; i++) {
-		const char *x = reply_text(a, row_a, i), *y = reply_text(c->first, row_b, i);
+	for (int i = 0; i < n_keys; i++) {
+		const char *x = reply_text(a, row_a, i), *y = reply_text(b, row_b, i);
 		int order = strcmp(x ? x : "", y ? y : "");
 		if (order != 0)
 			return order;
@@ -210,21 +249,41 @@ static int compare_keys(
 	return 0;
 }
 
-static int compare_first(const void *a, const void *b, void *userdata)
+/* The rows of a run, by their keys. */
+struct sorted {
+	const struct reply *reply;
+	size_t *row;
+	int n_keys;
+};
+
+static int compare_rows(const void *a, const void *b, void *userdata)
 {
-	const struct combining *c = userdata;
-	return compare_keys(c, c->first, *(const size_t *)a, *(const size_t *)b);
+	const struct sorted *s = userdata;
+	return compare_keys(s->reply, *(const size_t *)a, s->reply, *(const size_t *)b, s->n_keys);
 }
 
-/* Find the first run's row that matches a row of the second, among the sorted rows; or NO_ROW. */
-static size_t find_first(const struct combining *c, const size_t *order, size_t row)
+/* 0, -ENOMEM. The caller frees ret_sorted->row. */
+static int sort_rows(const struct reply *r, int n_keys, struct sorted *ret_sorted)
 {
-	size_t low = 0, high = c->first->n_rows;
+	struct sorted s = {r, calloc(r->n_rows + 1, sizeof(*s.row)), n_keys};
+	if (!s.row)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n_rows; i++)
+		s.row[i] = i;
+	qsort_r(s.row, r->n_rows, sizeof(*s.row), compare_rows, &s);
+	*ret_sorted = s;
+	return 0;
+}
+
+/* Find the row that has the keys of another run's row; or NO_ROW. */
+static size_t find_row(const struct sorted *s, const struct reply *other, size_t row)
+{
+	size_t low = 0, high = s->reply->n_rows;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		int way = compare_keys(c, c->second, row, order[middle]);
+		int way = compare_keys(other, row, s->reply, s->row[middle], s->n_keys);
 		if (way == 0)
-			return middle;
+			return s->row[middle];
 		if (way < 0)
 			high = middle;
 		else
@@ -255,32 +314,49 @@ static void compare_entries(const struct combining *c, struct pair *p)
 }
 
 /* The second run's rows with their counterparts, then the first run's other rows. */
-static int make_pairs(const struct combining *c, size_t *order, struct pair *pairs, size_t *ret_n)
+static int make_pairs(
+	const struct combining *c, const struct sorted *first, struct pair *pairs, size_t *ret_n)
 {
 	_cleanup_(freep) bool *paired = calloc(c->first->n_rows + 1, sizeof(*paired));
 	size_t n = 0;
 	if (!paired)
 		return -ENOMEM;
-	for (size_t i = 0; i < c->first->n_rows; i++)
-		order[i] = i;
-	qsort_r(order, c->first->n_rows, sizeof(*order), compare_first, (void *)c);
 	for (size_t i = 0; i < c->second->n_rows; i++) {
-		size_t place = find_first(c, order, i);
-		if (place == NO_ROW && is_inside(c->second, i))
+		size_t row = find_row(first, c->second, i);
+		if (row == NO_ROW && is_inside(c->second, i))
 			continue;
-		pairs[n] = (struct pair){place == NO_ROW ? NO_ROW : order[place], i, 0, ""};
-		if (place != NO_ROW)
-			paired[order[place]] = true;
+		pairs[n] = (struct pair){.first = row, .second = i, .again_ns = -1};
+		if (row != NO_ROW)
+			paired[row] = true;
 		compare_entries(c, &pairs[n++]);
 	}
 	for (size_t i = 0; i < c->first->n_rows; i++) {
 		if (paired[i] || is_inside(c->first, i))
 			continue;
-		pairs[n] = (struct pair){i, NO_ROW, 0, ""};
+		pairs[n] = (struct pair){.first = i, .second = NO_ROW, .again_ns = -1};
 		compare_entries(c, &pairs[n++]);
 	}
 	*ret_n = n;
 	return 0;
+}
+
+/* Times of the third run, of what it entered as often as the first. 0, -ENOMEM. */
+static int add_again(const struct combining *c, struct pair *pairs, size_t n)
+{
+	struct sorted again;
+	if (!c->again)
+		return 0;
+	int r = sort_rows(c->again, c->n_keys, &again);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		size_t row = pairs[i].first == NO_ROW ? NO_ROW
+						      : find_row(&again, c->first, pairs[i].first);
+		if (row != NO_ROW && number(c->again, row, "entries") ==
+					     number(c->first, pairs[i].first, "entries"))
+			pairs[i].again_ns = number(c->again, row, "time_ns");
+	}
+	if (r == 0)
+		free(again.row);
+	return r;
 }
 
 static int compare_times(const void *a, const void *b)
@@ -297,36 +373,49 @@ bool has_two_bodies(const struct reply *r)
 	return false;
 }
 
-int two_phase_combine(const struct reply *plain, const struct reply *counting, uint32_t limit,
-	struct reply *ret_both, size_t *ret_different)
+static int combine(const struct combining *c, uint32_t limit, size_t *ret_different)
 {
-	struct combining c = {.first = plain, .second = counting, .both = ret_both};
-	c.n_keys = reply_column(counting, "entries");
-	if (c.n_keys < 0 || c.n_keys > KEYS_MAX || reply_column(plain, "entries") != c.n_keys)
-		return REPLY_MALFORMED;
-	if (!has_two_bodies(plain) && !has_two_bodies(counting))
-		return TWO_PHASE_ONE_BODY;
-	_cleanup_(freep) size_t *order = calloc(plain->n_rows + 1, sizeof(*order));
+	struct sorted first = {.row = NULL};
+	size_t n = 0;
 	_cleanup_(freep) struct pair *pairs =
-		calloc(plain->n_rows + counting->n_rows + 1, sizeof(*pairs));
-	if (!order || !pairs)
-		return -ENOMEM;
-	size_t n;
-	int r = make_pairs(&c, order, pairs, &n);
+		calloc(c->first->n_rows + c->second->n_rows + 1, sizeof(*pairs));
+	int r = pairs ? sort_rows(c->first, c->n_keys, &first) : -ENOMEM;
+	if (r == 0)
+		r = make_pairs(c, &first, pairs, &n);
+	free(first.row);
+	if (r == 0)
+		r = add_again(c, pairs, n);
 	if (r != 0)
 		return r;
 	qsort(pairs, n, sizeof(*pairs), compare_times);
 	*ret_different = 0;
-	r = add_columns(&c);
+	r = add_columns(c);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		*ret_different += *pairs[i].refused != '\0';
 		if (limit == 0 || i < limit)
-			r = add_row(&c, &pairs[i]);
+			r = add_row(c, &pairs[i]);
 	}
 	return r;
 }
 
-/* --- both runs -------------------------------------------------------------------------------- */
+int two_phase_combine(const struct two_phase_runs *runs, uint32_t limit, struct reply *ret_both,
+	size_t *ret_different)
+{
+	const struct reply *again = runs->again;
+	struct combining c = {.first = runs->plain,
+		.second = runs->counting,
+		.again = again,
+		.both = ret_both,
+		.n_keys = reply_column(runs->counting, "entries")};
+	if (c.n_keys < 0 || c.n_keys > KEYS_MAX || reply_column(c.first, "entries") != c.n_keys ||
+		(again && again->columns && reply_column(again, "entries") != c.n_keys))
+		return REPLY_MALFORMED;
+	if (!has_two_bodies(c.first) && !has_two_bodies(c.second))
+		return TWO_PHASE_ONE_BODY;
+	return combine(&c, limit, ret_different);
+}
+
+/* --- all runs -------------------------------------------------------------------------------- */
 
 int choose_by_environment(const struct options *o)
 {
@@ -367,8 +456,8 @@ static int add_notes(struct reply *both, const Mperf__Provenance *from, size_t n
 {
 	char different[REFUSED_BYTES];
 	char *notes[NOTES_MAX] = {
-		"Times are from the first run, which counted only entries; counts are from "
-		"the second. 'Measured' is the cost of counting, from the times of both."};
+		"Times are from the first run, counts from the second, errors from a third that "
+		"equals the first."};
 	size_t n = 1;
 	if (n_different > 0) {
 		snprintf(different, sizeof(different),
@@ -386,14 +475,13 @@ static int add_notes(struct reply *both, const Mperf__Provenance *from, size_t n
 	return reply_add(both, &answer);
 }
 
-static int show(const struct options *o, const struct reply *plain, const struct reply *counting,
-	const char *const *spare)
+static int show(const struct options *o, const struct two_phase_runs *runs)
 {
 	struct reply both = {0};
 	size_t n_different = 0;
-	int r = two_phase_combine(plain, counting, o->limit, &both, &n_different);
-	if (r == 0 && counting->provenance)
-		r = add_notes(&both, counting->provenance, n_different);
+	int r = two_phase_combine(runs, o->limit, &both, &n_different);
+	if (r == 0 && runs->counting->provenance)
+		r = add_notes(&both, runs->counting->provenance, n_different);
 	int exit_status = EXIT_FAILED;
 	if (r == TWO_PHASE_ONE_BODY)
 		say_failure("no function of this program has two bodies, so it cannot run without "
@@ -403,15 +491,15 @@ static int show(const struct options *o, const struct reply *plain, const struct
 		say_failure("the two runs cannot be combined",
 			"Install mperfctl and mperfd of the same version");
 	else
-		exit_status = roofline_print(&(struct showing){o, &both, spare, 0});
+		exit_status = roofline_print(&(struct showing){o, &both, NULL, 0});
 	reply_clear(&both);
 	return exit_status == 0 && n_different > 0 ? EXIT_DIFFERENT : exit_status;
 }
 
-int two_phase(const struct options *o, Mperf__Request *request, const char *const *spare)
+int two_phase(const struct options *o, Mperf__Request *request)
 {
 	_cleanup_(freep) struct options *phase = malloc(sizeof(*phase));
-	struct reply plain = {0}, counting = {0};
+	struct reply plain = {0}, counting = {0}, again = {0};
 	if (!phase) {
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
@@ -426,9 +514,15 @@ int two_phase(const struct options *o, Mperf__Request *request, const char *cons
 		say_note("second run, for counts");
 		exit_status = run_once(phase, request, &counting);
 	}
+	if (exit_status == 0) {
+		phase->one_in = 0;
+		say_note("third run, for how much times differ");
+		exit_status = run_once(phase, request, &again);
+	}
 	if (exit_status == 0)
-		exit_status = show(o, &plain, &counting, spare);
+		exit_status = show(o, &(struct two_phase_runs){&plain, &counting, &again});
 	reply_clear(&plain);
 	reply_clear(&counting);
+	reply_clear(&again);
 	return exit_status;
 }

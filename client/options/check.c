@@ -50,13 +50,13 @@ static int check_target(struct parse *p)
 	return 0;
 }
 
-/* Options that choose loops, or run a command twice. */
+/* Options that choose loops, or run a command several times. */
 static int check_choice(struct parse *p)
 {
 	const struct options *o = p->o;
 	bool past = o->input || o->since_ns || o->until_ns;
 	if (o->two_phase && (!o->command_line || past))
-		return options_wrong(p, "--two-phase runs a command twice: give -- CMD");
+		return options_wrong(p, "--two-phase runs a command several times: give -- CMD");
 	if (o->two_phase && o->by && strcmp(o->by, "loop") != 0 && strcmp(o->by, "function") != 0)
 		return options_wrong(p,
 			"--two-phase compares the entries of loops or functions: use --by loop or "
@@ -79,10 +79,16 @@ int options_check(struct parse *p)
 	int chosen = check_choice(p);
 	if (chosen != 0)
 		return chosen;
-	if (o->live && (o->input || o->command_line || o->since_ns || o->until_ns))
+	if (o->live && (o->input || o->since_ns || o->until_ns))
 		return options_wrong(p,
-			"--live shows running programs: leave it out, or -i, the command, --since "
-			"and --until");
+			"--live shows running programs: leave it out, or -i, --since and --until");
+	if (o->live && o->command_line &&
+		(p->command == MPERF__REQUEST__BODY_BLOCKS || o->hz || o->for_ns || o->two_phase))
+		return options_wrong(
+			p, p->command == MPERF__REQUEST__BODY_BLOCKS
+				   ? "blocks --live draws running programs: leave out the command"
+				   : "--live only watches the command: leave out -F, --for and "
+				     "--two-phase");
 	if (o->live && o->interval_ms && o->interval_ms < LIVE_MS_MIN)
 		return options_wrong(
 			p, p->every_given

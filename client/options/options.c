@@ -254,6 +254,21 @@ static int take_globs(struct parse *p, char *arg)
 		       : options_wrong(p, "--loops takes names of functions, such as 'spmv*,bfs'");
 }
 
+/* --columns NAME[,NAME] */
+static int take_columns(struct parse *p, char *arg)
+{
+	char *rest;
+	for (char *name = strtok_r(arg, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+		int r = push(p, p->o->column, &p->o->n_columns, name);
+		if (r != 0)
+			return r;
+	}
+	return p->o->n_columns > 0
+		       ? 0
+		       : options_wrong(p, "--columns takes names of columns as in --csv, such as "
+					  "'time_ns,gops', or all");
+}
+
 /* A non-option argument: a topic, or the command to run with all that follows. */
 static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 {
@@ -304,6 +319,14 @@ static int take_query(struct parse *p, int key, char *arg)
 	case OPTION_INLINED:
 		o->inlined = true;
 		return 0;
+	case OPTION_INCLUSIVE:
+		o->inclusive = true;
+		return 0;
+	case OPTION_NOTES:
+		o->notes = true;
+		return 0;
+	case OPTION_COLUMNS:
+		return take_columns(p, arg);
 	case OPTION_OPS:
 		return take_word(p, "--ops", (const char *const[]){"fp", "int", "sp", "dp", NULL},
 			arg, &o->ops);

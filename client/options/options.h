@@ -42,6 +42,9 @@ struct options {
 	char *input, *output;
 	char *by, *ops, *of_event, *title, *topic;
 	bool live; /* roofline, blocks: repeat */
+	bool inclusive, notes;
+	char *column[OPTIONS_LIST_MAX]; /* --columns, split at commas */
+	size_t n_columns;
 	bool two_phase;
 	char *glob[OPTIONS_LIST_MAX]; /* --loops, split at commas */
 	size_t n_globs;

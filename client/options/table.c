@@ -43,7 +43,7 @@ const struct option_row option_rows[] = {
 	{S,       "repeat", 'r', "N", false, "run CMD N times; print the mean and the spread"},
 	{S,       "interval", 'I', "MS", false, "print the counts every MS milliseconds"},
 	{T,       "interval", 'd', "TIME", false, "time between frames, 100ms to 60s (default: 1s)"},
-	{O,       "live", OPTION_LIVE, NULL, false, "keep showing what running programs reached since the last frame"},
+	{O,       "live", OPTION_LIVE, NULL, false, "keep showing what running programs, or CMD, reached since the last frame"},
 	{O,       "interval", 'd', "TIME", false, "with --live: time between frames, 1s to 60s (default: 1s)"},
 	{B,       "live", OPTION_LIVE, NULL, false, "keep drawing the bandwidth of the last minute, or of sixty intervals of --every"},
 	{T|O|B,   "frames", OPTION_FRAMES, "N", false, "exit after N frames"},
@@ -53,9 +53,12 @@ const struct option_row option_rows[] = {
 	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, line, hart"},
 	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
 	{O,       "ops", OPTION_OPS, "KIND", false, "operations to count: fp (default), int, sp, dp"},
+	{O,       "inclusive", OPTION_INCLUSIVE, NULL, false, "show loops with the loops inside, not by themselves"},
+	{O,       "columns", OPTION_COLUMNS, "NAME[,NAME]", false, "columns of the table, by their names in --csv; all: every one (default: share, rates, operations per byte, error)"},
+	{O,       "notes", OPTION_NOTES, NULL, false, "print all notes on the figures, and what the columns mean"},
 	{O,       "loops", OPTION_LOOPS, "GLOB[,GLOB]", false, "from now on count only functions of these names and their loops (program built with mode=clone)"},
 	{O,       "sample", OPTION_SAMPLE, "N", false, "count 1 in N entries of these (1: each; 0: none)"},
-	{O,       "two-phase", OPTION_TWO_PHASE, NULL, false, "run CMD twice, first for time only, then counting; refuse loops that ran differently"},
+	{O,       "two-phase", OPTION_TWO_PHASE, NULL, false, "run CMD three times: for time only, counting, and for time again, which gives the errors; refuse loops that ran differently"},
 	{B,       "every", OPTION_EVERY, "MS", false, "split time into intervals of MS milliseconds, 100 to 3600000"},
 	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup"},
 	{H|F,     "event", OPTION_OF_EVENT, "EVENT", false, "show shares of this measured event (default: the sampling event)"},
@@ -126,6 +129,7 @@ const struct command_text *command_text(int command)
 			    "  mperfctl roofline -- ./program\n"
 			    "  mperfctl roofline --pid 1234 --by function\n"
 			    "  mperfctl roofline --pid 1234 --live -d 2s\n"
+			    "  mperfctl roofline --live -- ./program\n"
 			    "  mperfctl roofline --since -10m --ops dp --json\n"
 			    "  mperfctl roofline --two-phase -- ./program\n"
 			    "  mperfctl roofline --pid 1234 --loops 'spmv*' --sample 100 --live\n"

@@ -32,6 +32,9 @@ enum option_key {
 	OPTION_TWO_PHASE,
 	OPTION_LOOPS,
 	OPTION_SAMPLE,
+	OPTION_INCLUSIVE,
+	OPTION_COLUMNS,
+	OPTION_NOTES,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * First we format all cells into strings; then widths are known, and names shrink until a line
- * fits. A path loses its front, since its end says more; other names lose their end.
+ * fits. A path loses its front, since its end says more; other names lose their end, or their middle
+ * if the caller says so.
  */
 #include "client/show/table.h"
 
@@ -17,6 +18,8 @@
 
 #define NAME_COLUMNS_MIN 12 /* a shorter name is useless */
 #define GAP 2
+#define INDENT_COLUMNS 2     /* per level */
+#define INDENT_LEVELS_MAX 16 /* deeper ones are not indented further */
 #define ISO_SECONDS_BYTES 19 /* of ISO 8601, up to its seconds */
 
 #define COLOUR_HEADER "\033[1m"
@@ -135,18 +138,31 @@ static bool is_name(const Mperf__Column *c)
 	return c->unit == MPERF__UNIT__UNIT_NONE || c->unit == MPERF__UNIT__UNIT_TIME;
 }
 
-/* Numbers first, then names, each in order of arrival. */
+static void choose_column(struct layout *l, size_t i)
+{
+	const Mperf__Column *from = l->reply->columns->column[i];
+	if (!l->options->raw && (hidden(l, i) || !measured(l, i)))
+		return;
+	if (l->n_columns < REPLY_COLUMNS_MAX)
+		l->column[l->n_columns++] =
+			(struct column){.from = from, .index = i, .name = is_name(from)};
+}
+
+/* As the caller wants them; else numbers first, then names, each in order of arrival. */
 static void choose_columns(struct layout *l)
 {
+	const char *const *show = l->options->show;
+	for (; show && *show; show++) {
+		int i = reply_column(l->reply, *show);
+		if (i >= 0)
+			choose_column(l, (size_t)i);
+	}
+	if (l->options->show)
+		return;
 	for (int names = 0; names < 2; names++) {
 		for (size_t i = 0; i < l->reply->columns->n_column; i++) {
-			const Mperf__Column *from = l->reply->columns->column[i];
-			if (is_name(from) != names)
-				continue;
-			if (!l->options->raw && (hidden(l, i) || !measured(l, i)))
-				continue;
-			l->column[l->n_columns++] =
-				(struct column){.from = from, .index = i, .name = names};
+			if (is_name(l->reply->columns->column[i]) == names)
+				choose_column(l, i);
 		}
 	}
 }
@@ -154,6 +170,22 @@ static void choose_columns(struct layout *l)
 static const char *title(const struct layout *l, const struct column *c)
 {
 	return l->options->raw || !*c->from->title ? c->from->name : c->from->title;
+}
+
+/* Put the levels of a row's indentation before its first cell. 0, -ENOMEM. */
+static int indent_cell(const struct layout *l, size_t row, char **cell)
+{
+	double levels = 0;
+	char *indented;
+	if (!l->options->indent || l->options->raw)
+		return 0;
+	reply_number(l->reply, row, reply_column(l->reply, l->options->indent), &levels);
+	levels = levels > INDENT_LEVELS_MAX ? INDENT_LEVELS_MAX : levels > 0 ? levels : 0;
+	if (asprintf(&indented, "%*s%s", INDENT_COLUMNS * (int)levels, "", *cell) < 0)
+		return -ENOMEM;
+	free(*cell);
+	*cell = indented;
+	return 0;
 }
 
 static int fill_cells(struct layout *l)
@@ -170,6 +202,8 @@ static int fill_cells(struct layout *l)
 		const Mperf__Value *v = l->reply->row[i / l->n_columns]->value[c->index];
 		l->cell[i] = table_cell(v, c->from->unit, l->options->raw);
 		if (!l->cell[i])
+			return -ENOMEM;
+		if (i % l->n_columns == 0 && indent_cell(l, i / l->n_columns, &l->cell[i]) != 0)
 			return -ENOMEM;
 		size_t width = escape_width(l->cell[i]);
 		if (width > c->width)
@@ -203,26 +237,30 @@ static void pad(FILE *f, size_t n)
 		fputc(' ', f);
 }
 
+/* Print the first and last columns of a text with "…" between; returns the columns it took. */
+static size_t print_ends(FILE *f, const char *text, size_t first, size_t last)
+{
+	size_t n = escape_cut(text, first);
+	const char *tail = text + escape_cut_front(text, last);
+	_cleanup_(freep) char *head = strndup(text, n);
+	fwrite(text, 1, n, f);
+	fprintf(f, "…%s", last > 0 ? tail : "");
+	return head ? escape_width(head) + 1 + (last > 0 ? escape_width(tail) : 0)
+		    : first + 1 + last;
+}
+
 /* Print a name cut to its column; returns the columns it took. */
-static size_t print_name(FILE *f, const char *text, size_t width)
+static size_t print_name(FILE *f, const char *text, size_t width, bool cut_middle)
 {
 	size_t full = escape_width(text);
 	if (full <= width) {
 		fputs(text, f);
 		return full;
 	}
-	if (escape_is_path(text)) {
-		const char *tail = text + escape_cut_front(text, width - 1);
-		fprintf(f, "…%s", tail);
-		return 1 + escape_width(tail);
-	}
-	size_t n = escape_cut(text, width - 1);
-	fwrite(text, 1, n, f);
-	fputs("…", f);
-	char *head = strndup(text, n);
-	full = head ? 1 + escape_width(head) : width;
-	free(head);
-	return full;
+	if (escape_is_path(text))
+		return print_ends(f, text, 0, width - 1);
+	size_t last = cut_middle ? (width - 1) / 2 : 0;
+	return print_ends(f, text, width - 1 - last, last);
 }
 
 static const char *share_colour(const struct layout *l, const struct column *c, size_t row)
@@ -253,7 +291,7 @@ static void print_line(struct layout *l, size_t row, FILE *f)
 		if (colour)
 			fputs(colour, f);
 		if (text && c->name && !l->options->raw)
-			width = print_name(f, text, c->width);
+			width = print_name(f, text, c->width, l->options->cut_middle);
 		else if (text)
 			fputs(text, f);
 		if (colour)

@@ -4,7 +4,7 @@
 /* Tables: a reply as aligned text
  *
  * Numbers come first and right-aligned, names last, so that figures line up and long names run out
- * to the right, where a terminal cuts them with "…".
+ * to the right, where a terminal cuts them with "…"; unless the caller gives another order.
  */
 
 #include <stdbool.h>
@@ -19,6 +19,11 @@ struct table_options {
 	bool raw;                /* tab-separated, unrounded, without units */
 	const char *const *hide; /* names of columns to omit, NULL-terminated; or NULL */
 	const char *group;       /* a text column that becomes headings; or NULL */
+	/* Names of columns to show, in this order, NULL-terminated; unknown ones are ignored. NULL:
+	 * all. */
+	const char *const *show;
+	const char *indent; /* a column of numbers: levels to indent the first column; or NULL */
+	bool cut_middle;    /* names that do not fit lose their middle, not their end */
 };
 
 /* Fill width and colour for a stream: terminal size, COLUMNS, NO_COLOR, TERM=dumb. */

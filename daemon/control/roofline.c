@@ -32,6 +32,8 @@ static struct roofline_question roofline_question_of(
 		.by = (enum roofline_by)roofline_by_parse(*m->by ? m->by : "loop"),
 		.ops = (enum roofline_ops)roofline_ops_parse(*m->ops ? m->ops : "fp"),
 		.limit = m->limit,
+		.inclusive = m->inclusive,
+		.explains = m->explain,
 		.filter = filter,
 	};
 }

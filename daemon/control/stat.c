@@ -12,6 +12,7 @@
 #include "daemon/control/request.h"
 #include "daemon/pmu/annotate.h"
 #include "daemon/pmu/counter.h"
+#include "daemon/pmu/plausible.h"
 #include "proto/memory.h"
 #include "proto/unit.h"
 
@@ -73,9 +74,27 @@ static double scaled_since(const struct counter_value *now, const struct counter
 		       : value;
 }
 
-/* One event's row: what it counted since `last`. */
-static int send_value(struct stat_job *j, const struct answer *answer, int e)
+/* What each event counted since `last`, to be held against each other. */
+static void fill_counts(const struct stat_job *j, struct plausible_count *ret_counts)
 {
+	for (int e = 0; e < j->counter->events.n_events; e++) {
+		const struct counter_value *now = &j->counter->value[e], *last = &j->last[e];
+		uint64_t running = now->running_ns - last->running_ns;
+		bool counted = !now->error && running > 0;
+		ret_counts[e] = (struct plausible_count){
+			.event = j->counter->events.event[e].name,
+			.count = counted ? scaled_since(now, last) : -1,
+			.ns = (double)(now->enabled_ns - last->enabled_ns),
+			.is_scaled = running < now->enabled_ns - last->enabled_ns,
+		};
+	}
+}
+
+/* One event's row: what it counted since `last`. */
+static int send_value(struct stat_job *j, const struct answer *answer,
+	const struct plausible_count *counts, int e)
+{
+	char doubt[PLAUSIBLE_TEXT_BYTES];
 	const struct counter_value *now = &j->counter->value[e], *last = &j->last[e];
 	struct answer_value v[sizeof(columns) / sizeof(columns[0])] = {
 		{.kind = ANSWER_TEXT, .text = j->counter->events.event[e].name}};
@@ -90,6 +109,8 @@ static int send_value(struct stat_job *j, const struct answer *answer, int e)
 	} else if (running == 0 && enabled > 0) {
 		v[6] = (struct answer_value){
 			.kind = ANSWER_TEXT, .text = "it opened but never got a counter"};
+	} else if (plausible_doubt(counts, (size_t)j->counter->events.n_events, (size_t)e, doubt)) {
+		v[6] = (struct answer_value){.kind = ANSWER_TEXT, .text = doubt};
 	} else {
 		v[1] = integer(value);
 		v[2] = real(scaled_since(now, last));
@@ -105,11 +126,13 @@ static int send_values(struct stat_job *j, struct request *q)
 	int r = counter_read(j->counter);
 	if (r < 0)
 		return r;
+	struct plausible_count counts[EVENTS_MAX];
+	fill_counts(j, counts);
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
 	r = answer.columns(answer.userdata, columns, sizeof(columns) / sizeof(columns[0]));
 	for (int e = 0; e < j->counter->events.n_events && r == 0; e++)
-		r = send_value(j, &answer, e);
+		r = send_value(j, &answer, counts, e);
 	int ended = row_stream_end(&stream);
 	memcpy(j->last, j->counter->value, (size_t)j->counter->events.n_events * sizeof(*j->last));
 	return r != 0 ? r : ended;

@@ -115,6 +115,33 @@ static int recursion(unsigned n)
 	return 0;
 }
 
+static void sleeps(void)
+{
+	usleep(20000);
+}
+
+/* A loop that calls another one, of the library at that path, which sleeps n times; then it sleeps
+ * once itself. Prints the time of it all, in ns. */
+static int inside(const char *path, unsigned n)
+{
+	struct timespec from, to;
+	void *l = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	void (*nest)(void (*)(void)) =
+		l ? (void (*)(void (*)(void)))dlsym(l, "library_nest") : NULL;
+	if (!nest)
+		return 5;
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	NEST(1, {
+		for (unsigned i = 0; i < n; i++)
+			nest(sleeps);
+		sleeps();
+	});
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	printf("%lld\n", (to.tv_sec - from.tv_sec) * 1000000000LL + to.tv_nsec - from.tv_nsec);
+	fflush(stdout);
+	return 0;
+}
+
 /* All that compiled code does. */
 static void counts(void)
 {
@@ -171,6 +198,8 @@ int main(int argc, char **argv)
 		return becomes(argv[0]);
 	if (!strcmp(what, "recursion"))
 		return recursion(n);
+	if (!strcmp(what, "inside") && argc == 4)
+		return inside(argv[3], n);
 	if (!strcmp(what, "opens") && argc == 4)
 		return opens(argv[3], n);
 	if (!strcmp(what, "confined"))

@@ -14,3 +14,10 @@ void library_count(void)
 	for (unsigned i = COUNTED_FIRST; i < N; i++)
 		COUNT(i, 1);
 }
+
+/* Runs a function as the body of this library's nest. */
+void library_nest(void (*body)(void));
+void library_nest(void (*body)(void))
+{
+	NEST(1, body());
+}

@@ -116,6 +116,10 @@ def test_two_phases_are_combined_where_they_did_the_same(build):
         assert abs(row["gops"] * row["time_ns"] - ops) <= 1e-6 * ops
         assert abs(row["time_counting_ns"] / row["time_ns"] - 1 - row["cost_measured"]) < 1e-6
         assert row["cost"] > 0
+        error = abs(row["time_ns"] - row["time_again_ns"]) / 2**0.5 / row["time_ns"]
+        assert abs(row["error"] - error) < 1e-9, row
+        slower = row["time_counting_ns"] / row["time_ns"]
+        assert abs(row["cost_measured_error"] - 2**0.5 * error * slower) < 1e-9, row
 
 
 def test_what_ran_differently_is_refused_with_the_reason(build):

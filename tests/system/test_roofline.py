@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """mperfctl roofline and blocks, of a program whose answers are known: its tables are made by hand."""
 import csv
+import fcntl
 import io
 import json
 import os
+import pty
 import re
 import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 
@@ -156,6 +159,8 @@ def test_a_file_that_a_program_wrote_tells_the_same(build):
         check_triad(rows(build, "roofline", "-i", path), 3, 30, 7_500_000)
         thread, = rows(build, "roofline", "-i", path, "--by", "thread")["rows"]
         assert thread["pid"] is None and thread["tid"] > 0, thread
+        function, = rows(build, "roofline", "-i", path, "--by", "function")["rows"]
+        assert function["time_ns"] == 7_500_000 and function["clock"] == "measured", function
         refused(mperfctl(build, "hotspots", "-i", path, check=False), 1, "roofline")
         # it is of one program, and knows neither its pid nor the date
         for which in ("--pid", "1"), ("--comm", "triad"), ("--since", "-1m"), ("--until", "-1m"):
@@ -169,6 +174,87 @@ def test_a_file_that_a_program_wrote_tells_the_same(build):
         assert not answer["rows"] and any("had not ended" in n for n in answer["provenance"]["notes"])
         path.write_bytes(whole[:33] + b"\xff" * 40)
         refused(mperfctl(build, "roofline", "-i", path, check=False), 1, "damaged", "wrong length")
+
+
+TEMPLATE = "_ZN12accumulationI" + "St6vectorIdSaIdEE" * 6 + "E3sumEv"
+
+
+def nest_of_templates():
+    """A loop of a function with a long name, and two in it, the second of which has all operations."""
+    table = feed.Table()
+    function = table.scope(feed.FUNCTION, TEMPLATE, "include/accumulation.h", 10, 40)
+    outer = table.scope(feed.LOOP, TEMPLATE, "include/accumulation.h", 12, 30, parent=function, nest="1")
+    first = table.scope(feed.LOOP, TEMPLATE, "include/accumulation.h", 14, 16, parent=outer, nest="1.1")
+    second = table.scope(feed.LOOP, TEMPLATE, "include/accumulation.h", 18, 20, parent=outer, nest="1.2")
+    table.counter((outer, "entries", 1), (outer, "timed_entries", 1), (outer, "time_ns", 1_000_000),
+                  (outer, "instructions", 10))
+    table.counter((first, "entries", 1), (first, "instructions", 100), (first, "external_calls", 3))
+    table.counter((second, "entries", 1), (second, "instructions", 890), (second, "fp64_ops", 5_000_000),
+                  (second, "bytes_loaded", 20_000_000))
+    return table
+
+
+def on_a_terminal(build, columns, *arguments):
+    """What roofline draws on a terminal of that width."""
+    here, there = pty.openpty()
+    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    with subprocess.Popen([build / "mperfctl", "roofline", *map(str, arguments)], stdout=there,
+                          env=dict(os.environ, TERM="xterm", NO_COLOR="1", LC_ALL="C.UTF-8")) as running:
+        os.close(there)
+        said = b""
+        while True:
+            try:
+                piece = os.read(here, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            said += piece
+    os.close(here)
+    assert running.returncode == 0, said
+    return said.decode().replace("\r", "").splitlines()
+
+
+def write_output(path, table, n_counters):
+    path.write_bytes(b"".join([feed.hello(), feed.object_(n_counters=n_counters), *feed.tables(table),
+                               feed.thread(), feed.deltas({c: 1 for c in range(n_counters)}),
+                               feed.round_(last=1)]))
+
+
+def test_the_table_fits_a_terminal_and_keeps_names_and_lines(build):
+    with Folder() as folder:
+        path = folder / "run.out"
+        write_output(path, nest_of_templates(), 3)
+        for columns in 80, 100:
+            lines = on_a_terminal(build, columns, "-i", path)
+            assert all(len(line) <= columns for line in lines[:lines.index("")]), lines
+            head, outer, first, second = lines[:4]
+            assert head.split() == ["Function", "Source", "Share", "GFLOP/s", "GB/s", "FLOP/B"], head
+            for row, line in ((outer, 12), (first, 14), (second, 18)):
+                assert re.match(r" *accumu.*….*sum +\S*\.h:%d " % line, row), row
+            assert not outer.startswith(" ") and first.startswith("  a") and second.startswith("  a"), lines
+            # 890 of 1000 instructions of a millisecond: 5 MFLOP and 20 MB in 890 µs
+            assert re.search(r" 5\.62 +22\.47 +0\.25$", second), second
+            assert len(lines) - 4 <= 3 and "not counted" in lines[5], lines  # an empty one, and two
+
+
+def test_columns_and_notes_are_chosen(build):
+    with Folder() as folder:
+        path = folder / "run.out"
+        write_output(path, nest_of_templates(), 3)
+        said = mperfctl(build, "roofline", "-i", path, "--columns", "time_self_ns,gops,nothing")
+        assert re.match(r"Function +Source +Own time +GFLOP/s\n", said.stdout), said
+        assert "no column 'nothing'" in said.stderr, said
+        every = mperfctl(build, "roofline", "-i", path, "--columns", "all", "--notes").stdout
+        assert all(name in every for name in ("Instructions", "Own bytes", "Not seen")), every
+        assert "Bandwidth is what" in every, every
+        inclusive = mperfctl(build, "roofline", "-i", path, "--inclusive").stdout.splitlines()
+        assert re.search(r"h:12 .*5\.00 +20\.00 +0\.25", inclusive[1]), inclusive
+        raw = mperfctl(build, "roofline", "-i", path, "--raw", "--columns", "depth,share_self").stdout
+        assert [line.split("\t")[2:] for line in raw.splitlines()] == [
+            ["depth", "share_self"], ["0", "0.01"], ["1", "0.10000000000000001"],
+            ["1", "0.89000000000000001"]], raw
+        refused(mperfctl(build, "roofline", "--columns", ",", "-i", path, check=False), 2, "--columns")
 
 
 def test_a_file_of_a_program_that_executed_another_tells_of_both(build):
@@ -246,6 +332,14 @@ def test_sums_of_minutes_and_hours_tell_the_same(build):
             assert row_of(span, region="[no region]")["fp64_ops"] == 30 * 2000
 
 
+def test_a_recording_without_counts_says_how_to_get_them(build):
+    with Folder() as folder:
+        path = folder / "run.mprf"
+        mperfctl(build, "record", "-o", path, "--", sys.executable, "-c", "sum(range(10**6))", env=ALONE)
+        said = mperfctl(build, "roofline", "-i", path).stderr
+        assert "as a service" in said and "roofline -- CMD" in said, said
+
+
 def test_what_makes_no_sense_is_refused(build):
     refused(mperfctl(build, "roofline", "--by", "lopo", check=False), 2, "loop", "lopo")
     refused(mperfctl(build, "roofline", "--ops", "quad", check=False), 2, "fp, int, sp or dp")
@@ -254,6 +348,8 @@ def test_what_makes_no_sense_is_refused(build):
     refused(mperfctl(build, "blocks", "--live", "--every", "500", check=False), 2, "1000")
     refused(mperfctl(build, "blocks", "--live", "--csv", check=False), 2, "--csv")
     refused(mperfctl(build, "blocks", "--frames", "2", check=False), 2, "--live")
+    refused(mperfctl(build, "blocks", "--live", "--", "true", check=False), 2, "command")
+    refused(mperfctl(build, "roofline", "--live", "--two-phase", "--", "true", check=False), 2, "--two-phase")
     refused(mperfctl(build, "roofline", "--pid", "1", check=False, env=ALONE), 1, "service")
     refused(mperfctl(build, "roofline", "--pid", "1", "--", "true", check=False), 2, "--pid")
     refused(mperfctl(build, "roofline", "-i", "/nowhere", check=False), 1, "/nowhere")

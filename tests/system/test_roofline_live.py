@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from machine import ROOT, Folder, Skip, rows
+from machine import ROOT, Folder, Skip, mperfctl, rows
 from service import Service, wait_until
 
 SECONDS = 14
@@ -19,13 +19,13 @@ REGIONS = {"outer": (5000, 5000), "inner": (3000, 3000), "thrown": (407, 408), "
            "commented": (500, 500), "[no region]": (500, 500)}
 
 
-def compiled(build, name, *flags):
+def compiled(build, name, *flags, folder=KERNELS):
     """A program of tests/kernels by mperf-cc; the same for all of these tests."""
     if build.name == "asan":
         raise Skip("shown by the plain run; the pass and its programs know no sanitizers here")
     if not (build / "llvm-19" / "mperf-pass.so").exists():
         raise Skip("no plugin was built: LLVM 19 has no headers here")
-    source = KERNELS / name
+    source = folder / name
     target = build / "tests" / "programs" / re.sub(r"[^a-z0-9]+", "-", f"counted-{name}{''.join(flags)}")
     inputs = [source, build / "llvm-19" / "mperf-pass.so", build / "libmperf-runtime.a"]
     if not target.exists() or target.stat().st_mtime < max(p.stat().st_mtime for p in inputs):
@@ -83,6 +83,93 @@ def test_regions_of_a_running_program_are_told_on_demand(build):
     by_pointer = [r for r in loops if "shade" in r["function"]]
     assert by_pointer and sum(r["iterations"] for r in by_pointer) == 3 * 200, by_pointer
     assert all(r["source"] for r in loops), loops
+
+
+def check_own_times(answer):
+    """What is in a row never adds up to more than the row, nor all rows to more than the program."""
+    around = []
+    for row in answer["rows"]:  # each nest behind its outermost loop
+        around[row["depth"]:] = [dict(row, inside_ns=row["time_self_ns"] or 0)]
+        if row["depth"]:
+            around[-2]["inside_ns"] += row["time_ns"] or 0
+        for outer in around:
+            assert outer["inside_ns"] <= (outer["time_ns"] or 0) * (1 + 1e-6) + len(around), (outer, row)
+    shares = sum(row["share_self"] or 0 for row in answer["rows"])
+    assert shares <= 1 + 1e-6, (shares, answer["rows"])
+
+
+def of_output(build, program, folder, *arguments):
+    path = folder / f"{program.name}.out"
+    subprocess.run([program, *arguments], check=True, env={"MPERF_OUTPUT": str(path)},
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return rows(build, "roofline", "-n", "0", "-i", path)
+
+
+def test_time_of_a_function_that_a_loop_calls_is_not_the_loops(build):
+    program = compiled(build, "called.c", "-g", folder=ROOT / "tests" / "system")
+    with Folder() as folder:
+        answer = of_output(build, program, folder)
+    check_own_times(answer)
+    share = {name: sum(r["share_self"] or 0 for r in answer["rows"] if r["function"] == name)
+             for name in ("work", "caller")}
+    assert share["work"] > 10 * share["caller"], (share, answer["rows"])
+    sampled = mperfctl(build, "roofline", "--json", "--freq", 999, "--", program, env={"MPERF_SOCKET": ""})
+    answer = json.loads(sampled.stdout.partition("\n")[2])
+    check_own_times(answer)
+    assert answer["rows"][0]["function"] == "work", answer["rows"]
+
+
+def test_workers_outside_the_region_that_started_them_are_noted(build):
+    program = compiled(build, "workers.c", "-fopenmp", folder=ROOT / "tests" / "system")
+    with Folder() as folder:
+        path = folder / "out"
+        for threads, noted in (2, True), (1, False):
+            subprocess.run([program], check=True, env={"MPERF_OUTPUT": str(path),
+                                                       "OMP_NUM_THREADS": str(threads)})
+            answer = rows(build, "roofline", "--by", "region", "-i", path)
+            notes = [n for n in answer["provenance"]["notes"] if "counted in no region" in n]
+            assert len(notes) == noted, answer["provenance"]
+            path.unlink()
+
+
+def test_time_that_threads_waited_is_noted(build):
+    program = compiled(build, "waits.c", "-g", folder=ROOT / "tests" / "system")
+    said = mperfctl(build, "roofline", "--json", "--freq", 999, "--", program, 20,
+                    env={"MPERF_SOCKET": ""}).stdout
+    with Folder() as folder:
+        unsampled = of_output(build, program, folder, "0")
+    for answer, noted in (json.loads(said.partition("\n")[2]), 1), (unsampled, 0):
+        notes = [n for n in answer["provenance"]["notes"] if re.match(r"Threads had a CPU for \d+ %", n)]
+        assert len(notes) == noted, answer["provenance"]
+
+
+def test_what_is_in_a_row_adds_up_to_no_more_than_the_row(build):
+    with Folder() as folder:
+        for name, *flags in (["loops.c"], ["matmul.c"], ["flow.c"], ["callers.c"], ["exceptions.cc"],
+                             ["openmp.c", "-fopenmp"]):
+            check_own_times(of_output(build, compiled(build, name, *flags), folder))
+
+
+def test_a_command_is_watched_until_it_ends(build):
+    program = compiled(build, "called.c", "-g", folder=ROOT / "tests" / "system")
+    with Folder() as folder, Service(build, folder, flush="1s") as service:
+        feed = {"MPERF_FEED": str(service.feed)}
+        said = service.ctl("roofline", "--live", "--json", "--", program, env=feed).stdout
+        frames, decoder = [], json.JSONDecoder()
+        said = said[said.index("{"):]  # after what it printed
+        while said.lstrip().startswith("{"):
+            frame, end = decoder.raw_decode(said.lstrip())
+            frames.append(frame)
+            said = said.lstrip()[end:]
+        entries = sum(r["entries"] for f in frames for r in f["rows"]
+                      if r["function"] == "work" and r["nest"] == "1")
+        assert entries == 50, frames
+        failed = service.ctl("roofline", "--live", "--", "sh", "-c", "exit 7", env=feed, check=False)
+        assert failed.returncode == 7, failed
+        missing = service.ctl("roofline", "--live", "--", folder / "nothing", env=feed, check=False)
+        assert missing.returncode == 127 and "cannot run" in missing.stderr, missing
+    alone = mperfctl(build, "roofline", "--live", "--", program, env={"MPERF_SOCKET": ""}, check=False)
+    assert alone.returncode == 1 and "service" in alone.stderr and not alone.stdout, alone
 
 
 def stored(service, pid):

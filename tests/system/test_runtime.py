@@ -426,6 +426,20 @@ def test_a_nest_inside_itself_is_timed_once(build):
     assert told.sum(TIMED) == 20, told.sum(TIMED)
 
 
+def test_time_of_a_nest_is_not_that_of_the_nest_that_called_it(build):
+    """Also while the caller runs: what a round has sent is never taken back."""
+    n, slept_ns = 10, 20_000_000
+    with Folder() as folder:
+        whole_ns = int(ran(edges(build), "inside", n, library(build), MPERF_OUTPUT=folder / "out",
+                           MPERF_PERIOD=15).stdout)
+        told = Program(read_file(folder / "out"))
+    inner, = [o for o, m in told.objects.items() if m.n_counters == LIBRARY_COUNTERS]
+    outer, = [o for o in told.objects if o != inner]
+    inside_ns, outside_ns = told.sum(TIME, object=inner), told.sum(TIME, object=outer)
+    assert inside_ns >= n * slept_ns, (inside_ns, whole_ns)
+    assert slept_ns <= outside_ns and inside_ns + outside_ns <= whole_ns, (inside_ns, outside_ns, whole_ns)
+
+
 def test_time_that_still_runs_is_told(build):
     with Folder() as folder, Daemon(folder / "feed") as daemon, \
             Told(folder, program(build), "nest-open") as told:

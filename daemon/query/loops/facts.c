@@ -117,6 +117,14 @@ int loop_facts_task(struct loop_facts *f, uint32_t task, uint32_t *ret_who)
 	return loop_facts_who(f, &key, ret_who);
 }
 
+void loop_facts_was_in(struct loop_facts *f, uint32_t who, bool in_region)
+{
+	if (who == 0)
+		return;
+	f->who[who - 1].counted_inside |= in_region;
+	f->who[who - 1].counted_outside |= !in_region;
+}
+
 int loop_facts_get(struct loop_facts *f, const struct key *key, struct fact **ret_fact)
 {
 	uint32_t i;
@@ -136,6 +144,7 @@ struct loop_facts_kept {
 	struct fact *fact;
 	uint32_t n, size;
 	double sampled_ns;
+	uint64_t samples_taken;
 	struct provenance provenance;
 };
 
@@ -154,6 +163,7 @@ int loop_facts_keep(void *facts)
 	if (k->n > 0)
 		memcpy(k->fact, f->fact, k->n * sizeof(*k->fact));
 	k->sampled_ns = f->sampled_ns;
+	k->samples_taken = f->samples_taken;
 	k->provenance = f->provenance;
 	return 0;
 }
@@ -167,6 +177,7 @@ void loop_facts_take_back(void *facts)
 	if (f->size_facts > k->n)
 		memset(f->fact + k->n, 0, (f->size_facts - k->n) * sizeof(*f->fact));
 	f->sampled_ns = k->sampled_ns;
+	f->samples_taken = k->samples_taken;
 	f->provenance = k->provenance;
 }
 

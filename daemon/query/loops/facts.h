@@ -33,6 +33,8 @@ struct fact_site {
 struct fact_who {
 	int32_t pid, tid;
 	uint32_t comm; /* text */
+	/* if regions are distinguished: it counted code in one, or outside all of them */
+	bool counted_inside, counted_outside;
 };
 
 struct fact {
@@ -57,6 +59,8 @@ struct loop_facts {
 	uint32_t *alike; /* by text of a readable name: the first site of it, index + 1 */
 	uint32_t size_alike;
 	double sampled_ns; /* of all processes that counted */
+	uint64_t samples_taken;
+	uint32_t n_uncounted; /* names of code that nobody counts */
 	/* events counted in regions: texts; their values start at LOOP_GRANTED */
 	uint32_t granted[MPERF_GRANTS_MAX];
 	unsigned n_granted;
@@ -80,7 +84,12 @@ struct loop_facts {
 };
 
 #define FACT_KEY(site, region, who, epoch) ((struct key){{(site), (region), (who), (epoch)}})
-/* As region: for samples, which have none. */
+/* As region: for samples, which have none. Those in code that nobody counts have no site; the last
+ * part of their key is LOOP_UNCOUNTED_FUNCTION and _MODULE, texts, or 0 beyond LOOP_UNCOUNTED_MAX
+ * names, so that they do not take all the room. */
+#define LOOP_UNCOUNTED_MAX (1u << 16)
+#define LOOP_UNCOUNTED_FUNCTION(name) ((uint32_t)((name) >> 32))
+#define LOOP_UNCOUNTED_MODULE(name) ((uint32_t)(name))
 #define FACT_ANY_REGION UINT32_MAX
 
 /* The site's index + 1. 0, QUERY_FAILED, -errno. key's parent is the site's. */
@@ -99,6 +108,8 @@ struct fact_who_key {
 int loop_facts_who(struct loop_facts *f, const struct fact_who_key *key, uint32_t *ret_who);
 /* The same for a task of the current segment. */
 int loop_facts_task(struct loop_facts *f, uint32_t task, uint32_t *ret_who);
+/* Note where a thread counted code. */
+void loop_facts_was_in(struct loop_facts *f, uint32_t who, bool in_region);
 /* The fact of that key; add to its sums with loop_facts_add. */
 int loop_facts_get(struct loop_facts *f, const struct key *key, struct fact **ret_fact);
 static inline void loop_facts_add(struct fact *fact, unsigned value, uint64_t amount)

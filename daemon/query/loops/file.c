@@ -59,11 +59,15 @@ static int take(void *userdata, const struct loop_counts *c)
 	int r = site_of(f, c->site, &site);
 	if (r == 0 && c->region && f->by_region)
 		r = site_of(f, c->region, &region);
-	if (r == 0 && f->by_thread)
+	if (r == 0 && (f->by_thread || f->by_region))
 		r = loop_facts_who(f,
 			&(struct fact_who_key){
 				.tid = (int32_t)c->thread->tid, .start_ns = c->thread->begin_ns},
 			&who);
+	if (r == 0 && c->value[LOOP_VALUE(LOOP_INSTRUCTIONS, false)] > 0)
+		loop_facts_was_in(f, who, c->region != NULL);
+	if (!f->by_thread)
+		who = 0;
 	const struct key key = FACT_KEY(site, region, who, 0);
 	if (r == 0)
 		r = loop_facts_get(f, &key, &fact);

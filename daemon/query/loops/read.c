@@ -170,6 +170,21 @@ static int who_of(struct loop_facts *f, uint32_t task, uint32_t *ret_who)
 	return f->by_thread ? loop_facts_task(f, task, ret_who) : 0;
 }
 
+static bool is_code(unsigned value)
+{
+	return value == LOOP_VALUE(LOOP_INSTRUCTIONS, false);
+}
+
+/* Note in or outside of regions a thread counted code. */
+static int note_thread(struct loop_facts *f, uint32_t task, uint32_t region)
+{
+	uint32_t who;
+	int r = task ? loop_facts_task(f, task, &who) : 0;
+	if (r == 0 && task)
+		loop_facts_was_in(f, who, region != 0);
+	return r;
+}
+
 static int add_count(struct loop_facts *f, const struct count_row *row, unsigned value)
 {
 	uint32_t site, region = 0, who, task = 0;
@@ -181,6 +196,8 @@ static int add_count(struct loop_facts *f, const struct count_row *row, unsigned
 		r = site_by_id(f, row->part[3], &region);
 	if (r == 0)
 		r = who_of(f, task, &who);
+	if (r == 0 && f->by_region && is_code(value))
+		r = note_thread(f, task, region);
 	if (r != 0)
 		return r;
 	if (site == 0)

@@ -2,11 +2,9 @@
  *
  * From sums to figures.
  *
- * A loop's own counts are without the loops inside; what is shown of it is with them, since time is
- * taken where a nest begins and ends. Time is what the program measured at the outermost loop of a
- * nest, where the entries that it timed stand for those that it did not. A loop inside has the CPU
- * time of the process's samples in its lines; where these are few, its share of the instructions
- * that the nest counted. A figure that has neither is absent.
+ * A loop's own counts are without the loops inside; each row has the figures of both, a loop's own
+ * and those with the loops inside. roofline_time.c says what their time is. A figure without a time
+ * or without counts is absent.
  *
  * Counting slows what it counts. With A accesses, I instructions and U updates of counters, each of
  * which loads and stores, Examem takes
@@ -33,9 +31,7 @@
 
 #include "proto/memory.h"
 
-/* A time of fewer samples is told by its share of a nest that was measured, if it is in one: its
- * standard error would be above a third. */
-#define SAMPLES_MIN 10
+#define NOTED_SHARE 0.01 /* of the time: less needs no note below the table */
 
 static int find(const char *const *names, int n, const char *name)
 {
@@ -88,6 +84,8 @@ static double error_of(const struct roof_sums *s, const struct roof_time *time, 
 	double timed = s->value[LOOP_TIMED_ENTRIES];
 	if (timed <= 0)
 		timed = s->value[LOOP_ENTRIES]; /* regions are timed each time */
+	if (time->error > 0)
+		return time->error;
 	if (time->clock == ROOF_SAMPLED)
 		return s->samples > 0 ? 1 / sqrt((double)s->samples) : -1;
 	if (time->clock != ROOF_MEASURED || timed <= 0 || time->ns <= 0)
@@ -254,60 +252,6 @@ static void scale_region(struct roof_sums *s)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* The loop around it whose time was measured, or itself; -1: there is none. */
-static int64_t measured_nest(const struct roofline *r, uint32_t group)
-{
-	const struct loop_facts *f = &r->facts;
-	for (unsigned depth = 0; depth < LOOP_DEPTH_MAX; depth++) {
-		uint32_t parent = f->site[group].parent;
-		if (r->self[group].value[LOOP_TIME_NS] > 0)
-			return group;
-		if (parent == 0 || f->site[parent - 1].kind != LOOP_SITE_LOOP)
-			return -1;
-		group = parent - 1;
-	}
-	return -1;
-}
-
-static struct roof_time time_of_loop(const struct roofline *r, uint32_t group)
-{
-	const struct roof_sums *total = &r->total[group];
-	int64_t nest = measured_nest(r, group);
-	if (nest == group)
-		return (struct roof_time){ROOF_MEASURED, r->self[group].value[LOOP_TIME_NS]};
-	if (nest >= 0 && total->samples < SAMPLES_MIN) {
-		double share = ratio(
-			total->value[LOOP_INSTRUCTIONS], r->total[nest].value[LOOP_INSTRUCTIONS]);
-		if (share >= 0)
-			return (struct roof_time){
-				ROOF_SHARED, share * r->self[nest].value[LOOP_TIME_NS]};
-	}
-	return total->samples > 0 ? (struct roof_time){ROOF_SAMPLED, total->sampled_ns}
-				  : (struct roof_time){ROOF_NO_CLOCK, -1};
-}
-
-static struct roof_time time_of(const struct roofline *r, uint32_t group)
-{
-	const double *own = r->self[group].value;
-	const struct roof_sums *total = &r->total[group];
-	switch (r->q.by) {
-	case ROOFLINE_LOOP:
-		return time_of_loop(r, group);
-	case ROOFLINE_REGION:
-		if (own[LOOP_ENTRIES] > 0)
-			return (struct roof_time){ROOF_MEASURED, own[LOOP_TIME_NS]};
-		return (struct roof_time){ROOF_NO_CLOCK, -1};
-	case ROOFLINE_THREAD:
-		if (own[LOOP_SPAN_NS] > 0)
-			return (struct roof_time){ROOF_SPAN, own[LOOP_SPAN_NS]};
-		break;
-	default:
-		break;
-	}
-	return total->samples > 0 ? (struct roof_time){ROOF_SAMPLED, total->sampled_ns}
-				  : (struct roof_time){ROOF_NO_CLOCK, -1};
-}
-
 static bool is_wanted(const struct roofline *r, uint32_t group)
 {
 	static const uint8_t kinds[] = {
@@ -322,24 +266,32 @@ static bool is_wanted(const struct roofline *r, uint32_t group)
 	       v[LOOP_TIME_NS] > 0;
 }
 
-static int compare(const void *a, const void *b, void *userdata)
-{
-	const struct roof_row *x = a, *y = b;
-	const struct roofline *r = userdata;
-	if (x->f.time_ns != y->f.time_ns)
-		return x->f.time_ns < y->f.time_ns ? 1 : -1;
-	double i = r->total[x->group].value[LOOP_INSTRUCTIONS];
-	double j = r->total[y->group].value[LOOP_INSTRUCTIONS];
-	if (i != j)
-		return i < j ? 1 : -1;
-	return (x->group > y->group) - (x->group < y->group);
-}
-
 /* Of a loop that ran, and of which no entry counted, nothing is known but its time. */
 static void forget_counts(struct roof_figures *f)
 {
 	f->ops = f->bytes = f->ops_per_ns = f->bytes_per_ns = f->bytes_per_ns_corrected =
 		f->ops_per_byte = f->lanes = f->cost = f->error = -1;
+}
+
+static struct roof_row row_of(const struct roofline *r, uint32_t group)
+{
+	struct roof_row row = {
+		.group = group,
+		.total = roof_figures_of(
+			&r->total[group], &r->total_time[group], r->q.ops, &r->costs),
+		.self = roof_figures_of(&r->self[group], &r->self_time[group], r->q.ops, &r->costs),
+		.self_ns = r->self_time[group].ns,
+		.doubted = roofline_doubts(r, group),
+	};
+	struct roof_share share = roof_share_of(r, group);
+	if (share.entries > 0 && share.counted == 0) {
+		forget_counts(&row.total);
+		forget_counts(&row.self);
+	}
+	for (uint32_t i = roofline_loop_around(r, group); i != 0 && row.depth < UINT8_MAX;
+		i = roofline_loop_around(r, i - 1))
+		row.depth++;
+	return row;
 }
 
 static int make_rows(struct roofline *r)
@@ -350,29 +302,13 @@ static int make_rows(struct roofline *r)
 	for (uint32_t i = 0; i < r->n_groups; i++) {
 		if (!is_wanted(r, i))
 			continue;
-		if (r->q.by == ROOFLINE_REGION)
-			scale_region(&r->total[i]);
-		struct roof_time time = time_of(r, i);
-		r->any_sampled |= time.clock == ROOF_SAMPLED;
-		r->any_measured |= time.clock == ROOF_MEASURED;
-		r->any_shared |= time.clock == ROOF_SHARED;
-		struct roof_figures figures =
-			roof_figures_of(&r->total[i], &time, r->q.ops, &r->costs);
-		struct roof_share share = roof_share_of(r, i);
-		if (share.entries > 0 && share.counted == 0)
-			forget_counts(&figures);
-		r->row[r->n_rows++] = (struct roof_row){
-			.group = i,
-			.f = figures,
-			.self_ns = r->facts.sampled_ns > 0 && r->q.by != ROOFLINE_REGION
-					   ? r->self[i].sampled_ns
-					   : -1,
-		};
+		r->any_sampled |= r->self_time[i].clock == ROOF_SAMPLED;
+		r->any_shared |= r->self_time[i].clock == ROOF_SHARED &&
+				 r->self_time[i].ns >= NOTED_SHARE * r->whole_ns;
+		r->row[r->n_rows] = row_of(r, i);
+		r->any_doubted |= r->row[r->n_rows++].doubted != 0;
 	}
-	qsort_r(r->row, r->n_rows, sizeof(*r->row), compare, r);
-	if (r->q.limit > 0 && r->n_rows > r->q.limit)
-		r->n_rows = r->q.limit;
-	return 0;
+	return roofline_order(r);
 }
 
 /* The time for which the counts of all threads gathered. */
@@ -390,17 +326,24 @@ static int work_out(struct roofline *r, const struct answer *answer)
 {
 	const struct loop_facts *f = &r->facts;
 	r->n_groups = r->q.by == ROOFLINE_THREAD ? f->who_keys.n_keys : f->site_keys.n_keys;
-	r->self = calloc((size_t)r->n_groups + 1, sizeof(*r->self));
-	r->total = calloc((size_t)r->n_groups + 1, sizeof(*r->total));
-	if (!r->self || !r->total)
+	size_t n = (size_t)r->n_groups + 1;
+	r->self = calloc(n, sizeof(*r->self));
+	r->total = calloc(n, sizeof(*r->total));
+	r->self_time = calloc(n, sizeof(*r->self_time));
+	r->total_time = calloc(n, sizeof(*r->total_time));
+	if (!r->self || !r->total || !r->self_time || !r->total_time)
 		return -ENOMEM;
 	loop_facts_scale(&r->facts);
 	sum_self(r);
 	sum_total(r);
-	r->whole_ns[ROOF_SAMPLED] = f->sampled_ns;
-	r->whole_ns[ROOF_MEASURED] = r->whole_ns[ROOF_SPAN] = r->whole_ns[ROOF_SHARED] = span_of(f);
+	for (uint32_t i = 0; i < r->n_groups && r->q.by == ROOFLINE_REGION; i++)
+		scale_region(&r->total[i]);
+	r->span_ns = span_of(f);
+	int outcome = roofline_times(r);
+	if (outcome != 0)
+		return outcome;
 	r->costs = roof_costs_measure();
-	int outcome = make_rows(r);
+	outcome = make_rows(r);
 	return outcome == 0 ? roofline_tell(r, answer) : outcome;
 }
 
@@ -409,6 +352,8 @@ static void roofline_free(struct roofline *r)
 	loop_facts_clear(&r->facts);
 	free(r->self);
 	free(r->total);
+	free(r->self_time);
+	free(r->total_time);
 	free(r->row);
 	free(r);
 }

@@ -27,13 +27,16 @@ struct roofline_question {
 	enum roofline_by by;
 	enum roofline_ops ops;
 	uint32_t limit; /* rows; 0: all */
+	bool inclusive; /* choose and order loops by time with the loops inside, not by their own */
+	bool explains;  /* say what the columns mean, too */
 	const struct query_filter *filter;
 };
 
 /* The coarsest tier that can answer. */
 enum tier roofline_coarsest(const struct roofline_question *question);
 
-/* Rows by falling time. 0, QUERY_FAILED with *ret_error, a callback's value, -errno. */
+/* Rows by falling time; loops of one nest stand together, in the order of the source, and a loop
+ * that is shown has the loops around it shown. 0, QUERY_FAILED with *ret_error, a callback's value, -errno. */
 int query_roofline(sqlite3 *db, const struct roofline_question *question,
 	const struct answer *answer, struct query_error *ret_error);
 int query_store_roofline(struct query_source *source, size_t n_sources,
@@ -61,7 +64,7 @@ enum roof_clock {
 	ROOF_MEASURED,
 	ROOF_SAMPLED,
 	ROOF_SPAN,
-	/* part of the measured time of the surrounding nest, by counted instructions */
+	/* part of the time of the surrounding nest, by counted instructions */
 	ROOF_SHARED,
 	N_ROOF_CLOCKS
 };
@@ -86,6 +89,7 @@ struct roof_figures {
 struct roof_time {
 	enum roof_clock clock;
 	double ns;
+	double error; /* relative; 0: follows from the clock and the counts */
 };
 struct roof_figures roof_figures_of(const struct roof_sums *s, const struct roof_time *time,
 	enum roofline_ops ops, const struct roof_costs *costs);
@@ -96,10 +100,14 @@ double roof_ops(const struct roof_sums *s, enum roofline_ops ops);
  * not known. */
 double roof_correction(double accesses, double instructions, double updates);
 
+#define ROOF_DOUBT_SAMPLES (1u << 31) /* the cycles and instructions of samples cannot be */
 struct roof_row {
 	uint32_t group; /* index of the site or thread */
-	struct roof_figures f;
-	double self_ns; /* of samples in its own lines; negative: not known */
+	/* self: without the loops inside, for loops; else the same */
+	struct roof_figures total, self;
+	double self_ns;   /* own time; negative: not known */
+	uint32_t doubted; /* bit i: granted event i cannot be; or ROOF_DOUBT_SAMPLES */
+	uint8_t depth;    /* loops around it */
 };
 
 struct roofline {
@@ -109,9 +117,10 @@ struct roofline {
 	uint32_t n_groups;
 	struct roof_row *row;
 	uint32_t n_rows;
-	/* the total for shares: the CPU time of samples, else the time of the counts */
-	double whole_ns[N_ROOF_CLOCKS];
-	bool any_sampled, any_measured, any_shared;
+	struct roof_time *self_time, *total_time; /* by group */
+	double whole_ns;                          /* what shares are of; 0: not known */
+	double span_ns;                           /* for how long threads counted */
+	bool any_sampled, any_shared, any_doubted;
 	struct roof_costs costs;
 };
 
@@ -121,5 +130,15 @@ struct roof_share {
 };
 struct roof_share roof_share_of(const struct roofline *r, uint32_t group);
 
+/* roofline_time.c: fill self_time and total_time, of n_groups each, and whole_ns. 0, -ENOMEM. */
+int roofline_times(struct roofline *r);
+/* roofline_order.c: choose the rows, and put them in order. 0, -ENOMEM. */
+int roofline_order(struct roofline *r);
+/* The loop around a group, index + 1; 0: none. */
+uint32_t roofline_loop_around(const struct roofline *r, uint32_t group);
+/* roofline_doubt.c: what of a group's hardware counts cannot be, as roof_row.doubted. */
+uint32_t roofline_doubts(const struct roofline *r, uint32_t group);
+/* roofline_notes.c: add to the provenance what limits the figures, then what columns mean. */
+void roofline_note(struct roofline *r);
 /* roofline_rows.c: send the rows. */
 int roofline_tell(struct roofline *r, const struct answer *answer);

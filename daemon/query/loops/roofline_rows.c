@@ -116,6 +116,14 @@ static const struct answer_column figure_columns[] = {
 	{"counted_entries", "Counted calls", MPERF__UNIT__UNIT_COUNT},
 	{"sampling_error", "By chance", MPERF__UNIT__UNIT_SHARE},
 	{"unseen", "Not seen", 0},
+	/* the same, without the loops inside */
+	{"share_self", "Share", MPERF__UNIT__UNIT_SHARE},
+	{"clock_self", "Time is", 0},
+	{"gops_self", NULL, MPERF__UNIT__UNIT_RATIO},
+	{"gbytes_self", "GB/s", MPERF__UNIT__UNIT_RATIO},
+	{"ops_per_byte_self", NULL, MPERF__UNIT__UNIT_RATIO},
+	{"error_self", "Error", MPERF__UNIT__UNIT_SHARE},
+	{"depth", "Depth", MPERF__UNIT__UNIT_COUNT},
 };
 #define N_FIGURES (sizeof(figure_columns) / sizeof(*figure_columns))
 
@@ -186,23 +194,35 @@ static size_t granted_columns(
 	return n;
 }
 
-static void put_granted(struct row *row, const struct roofline *r, const struct roof_sums *s)
+/* A granted event's count; negative: it was not counted, or cannot be. */
+static double granted_count(const struct roofline *r, const struct roof_row *from, int i)
 {
-	const double *value = s->value + LOOP_GRANTED;
-	double ns = s->value[LOOP_GRANTED_NS];
-	int instructions = granted_find(r, "instructions"), dram = granted_find(r, DRAM_EVENT);
+	const double *value = r->total[from->group].value;
+	bool known = i >= 0 && value[LOOP_GRANTED_NS] > 0 && !(from->doubted & 1u << i);
+	return known ? value[LOOP_GRANTED + i] : -1;
+}
+
+static double ratio(double part, double whole, double factor)
+{
+	return part >= 0 && whole > 0 ? factor * part / whole : -1;
+}
+
+static void put_granted(struct row *row, const struct roofline *r, const struct roof_row *from)
+{
+	double ns = r->total[from->group].value[LOOP_GRANTED_NS];
+	double instructions = granted_count(r, from, granted_find(r, "instructions"));
+	int dram = granted_find(r, DRAM_EVENT);
 	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
 		return;
 	put_known(row, ns > 0 ? ns : -1);
 	for (unsigned i = 0; i < r->facts.n_granted; i++) {
-		put_known(row, ns > 0 ? value[i] : -1);
+		double count = granted_count(r, from, (int)i);
+		put_known(row, count);
 		if (has_rate(r, i))
-			put_real(row, value[instructions] > 0
-					      ? PER_INSTRUCTIONS * value[i] / value[instructions]
-					      : -1);
+			put_real(row, ratio(count, instructions, PER_INSTRUCTIONS));
 	}
 	if (dram >= 0)
-		put_real(row, ns > 0 ? LINE_BYTES * value[dram] / ns : -1);
+		put_real(row, ratio(granted_count(r, from, dram), ns, LINE_BYTES));
 }
 
 static int tell_columns(const struct roofline *r, const struct answer *answer)
@@ -216,8 +236,9 @@ static int tell_columns(const struct roofline *r, const struct answer *answer)
 	for (size_t i = 0; i < N_FIGURES; i++) {
 		c[n] = figure_columns[i];
 		if (!c[n].title)
-			c[n].title = strcmp(c[n].name, "gops") == 0 ? rate[r->q.ops]
-								    : per_byte[r->q.ops];
+			c[n].title = strncmp(c[n].name, "gops", strlen("gops")) == 0
+					     ? rate[r->q.ops]
+					     : per_byte[r->q.ops];
 		n++;
 	}
 	struct granted_names names;
@@ -288,9 +309,11 @@ static bool is_scarce(struct roof_share share)
 
 /* What could not be seen: calls, assembly, and entries that did not count and should have. */
 static const char *unseen_text(
-	struct row *row, const struct roofline *r, uint32_t group, const struct roof_sums *s)
+	struct row *row, const struct roofline *r, const struct roof_row *from)
 {
 	char *text = new_text(row);
+	uint32_t group = from->group;
+	const struct roof_sums *s = &r->total[group];
 	bool assembly =
 		r->q.by != ROOFLINE_THREAD && r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
 	struct roof_share share = roof_share_of(r, group);
@@ -307,7 +330,10 @@ static const char *unseen_text(
 		n += (size_t)snprintf(text + n, TEXT_BYTES - n, "%s%lld external calls",
 			n ? ", " : "", (long long)integer_of(s->value[LOOP_EXTERNAL_CALLS]));
 	if (assembly)
-		snprintf(text + n, TEXT_BYTES - n, "%sinline assembly", n ? ", " : "");
+		n += (size_t)snprintf(text + n, TEXT_BYTES - n, "%sinline assembly", n ? ", " : "");
+	if (from->doubted)
+		snprintf(text + n, TEXT_BYTES - n, "%shardware counts that cannot be",
+			n ? ", " : "");
 	return text;
 }
 
@@ -339,24 +365,39 @@ static void put_counts(struct row *row, const struct roof_sums *t, const struct 
 }
 
 /* Of samples' counts; of a region, of what it was granted. */
-static double ipc_of(const struct roofline *r, const struct roof_sums *s)
+static double ipc_of(const struct roofline *r, const struct roof_row *from)
 {
-	int cycles = granted_find(r, "cycles"), instructions = granted_find(r, "instructions");
-	const double *value = s->value + LOOP_GRANTED;
+	const struct roof_sums *s = &r->total[from->group];
 	if (r->q.by == ROOFLINE_REGION)
-		return cycles >= 0 && instructions >= 0 && value[cycles] > 0
-			       ? value[instructions] / value[cycles]
-			       : -1;
-	return s->cycles > 0 ? s->instructions / s->cycles : -1;
+		return ratio(granted_count(r, from, granted_find(r, "instructions")),
+			granted_count(r, from, granted_find(r, "cycles")), 1);
+	return from->doubted ? -1 : ratio(s->instructions, s->cycles, 1);
+}
+
+static const char *const clocks[N_ROOF_CLOCKS] = {"", "measured", "sampled", "wall", "shared"};
+
+static void put_time_share(struct row *row, const struct roofline *r, double ns)
+{
+	put_real(row, r->whole_ns > 0 ? ns / r->whole_ns : -1);
+}
+
+static void put_own(struct row *row, const struct roofline *r, const struct roof_row *from)
+{
+	const struct roof_figures *f = &from->self;
+	put_time_share(row, r, from->self_ns);
+	put_text(row, clocks[f->clock]);
+	put_real(row, f->ops_per_ns);
+	put_real(row, f->bytes_per_ns);
+	put_real(row, f->ops_per_byte);
+	put_real(row, f->error);
+	put_count(row, from->depth);
 }
 
 static int tell_row(
 	const struct roofline *r, const struct roof_row *from, const struct answer *answer)
 {
-	static const char *const clocks[N_ROOF_CLOCKS] = {
-		"", "measured", "sampled", "wall", "shared"};
 	struct row row = {.n = 0};
-	const struct roof_figures *f = &from->f;
+	const struct roof_figures *f = &from->total;
 	const struct roof_sums *t = &r->total[from->group], *own = &r->self[from->group];
 	struct roof_share share = roof_share_of(r, from->group);
 	row.is_uncounted = share.counted == 0 && share.entries > 0;
@@ -367,10 +408,10 @@ static int tell_row(
 	else
 		put(&row, (struct answer_value){.kind = ANSWER_ABSENT});
 	put_known(&row, f->time_ns);
-	put_real(&row, r->whole_ns[f->clock] > 0 ? f->time_ns / r->whole_ns[f->clock] : -1);
+	put_time_share(&row, r, f->time_ns);
 	put_text(&row, clocks[f->clock]);
 	put_known(&row, from->self_ns);
-	put_real(&row, ipc_of(r, t));
+	put_real(&row, ipc_of(r, from));
 	put_real(&row, f->ops_per_ns);
 	put_real(&row, f->bytes_per_ns);
 	put_real(&row, f->bytes_per_ns_corrected);
@@ -383,75 +424,10 @@ static int tell_row(
 	put_counts(&row, t, own);
 	put_count(&row, (double)t->samples);
 	put_share(&row, r, from->group);
-	put_text(&row, unseen_text(&row, r, from->group, t));
-	put_granted(&row, r, t);
+	put_text(&row, unseen_text(&row, r, from));
+	put_own(&row, r, from);
+	put_granted(&row, r, from);
 	return answer->row(answer->userdata, row.value, row.n);
-}
-
-/* --- what to know of them --------------------------------------------------------------------- */
-
-static void note(struct roofline *r, const char *says)
-{
-	struct provenance *p = &r->facts.provenance;
-	uint32_t text;
-	if (p->n_notes < PROVENANCE_NOTES_MAX && text_get(&r->facts.texts, says, &text) == 0)
-		p->note[p->n_notes++] = text;
-}
-
-static void note_costs(struct roofline *r)
-{
-	char text[256];
-	snprintf(text, sizeof(text),
-		"'Counting' is estimated from %.2f ns per update and %.0f ns per clock read, "
-		"measured on this machine just now. 'Error' is the standard error of the time.",
-		r->costs.update_ns, r->costs.clock_ns);
-	note(r, text);
-}
-
-static void add_notes(struct roofline *r)
-{
-	bool calls = false, assembly = false, modelled = false;
-	for (uint32_t i = 0; i < r->n_rows; i++) {
-		uint32_t group = r->row[i].group;
-		calls |= r->total[group].value[LOOP_EXTERNAL_CALLS] > 0;
-		modelled |= r->total[group].modelled_bytes > 0;
-		assembly |= r->q.by != ROOFLINE_THREAD &&
-			    r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
-	}
-	if (r->n_rows == 0)
-		return;
-	note(r, "Time adds up over threads, so a rate is what one thread reached.");
-	if (r->any_sampled)
-		note(r, "'Sampled' time is the CPU time of samples in those lines; 'measured' "
-			"time was taken by the program for whole nests, including their calls.");
-	if (r->any_shared)
-		note(r, "'Shared' time is the measured time of the surrounding nest, divided by "
-			"counted instructions, as if its calls took no time.");
-	note(r, "Bandwidth is what loads and stores asked for, from any cache. 'Corrected' "
-		"estimates it without the cost of counting (Examem, equations 1 to 5), from "
-		"counted accesses, instructions and updates.");
-	note_costs(r);
-	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
-		note(r, "Events of regions count user code, in entries that began after the "
-			"thread got its counters ('counted for'); DRAM counts each miss as a "
-			"line of 64 bytes.");
-	if (r->facts.granted_left_out)
-		note(r, "Different events were counted at different times; only four are shown.");
-	if (r->facts.sampled)
-		note(r, "Not all entries counted: counts are scaled by entries over counted "
-			"entries, and 'by chance' is how far off that may be if entries differ "
-			"by as much as their mean.");
-	if (r->facts.n_scarce > 0)
-		note(r, "Some functions or loops were entered fewer times than 1 in N: 'not "
-			"seen' says how many entries were counted. Count more of them "
-			"(MPERF_SAMPLE=1).");
-	if (calls)
-		note(r, "The code of external calls is not counted, but its time is.");
-	if (assembly)
-		note(r, "Inline assembly is not counted, but its time is.");
-	if (modelled)
-		note(r, "'Modelled' bytes are those that no line of the program loads itself: "
-			"jump tables, constants, strlen.");
 }
 
 int roofline_tell(struct roofline *r, const struct answer *answer)
@@ -461,6 +437,6 @@ int roofline_tell(struct roofline *r, const struct answer *answer)
 		outcome = tell_row(r, &r->row[i], answer);
 	if (outcome != 0)
 		return outcome;
-	add_notes(r);
+	roofline_note(r);
 	return provenance_tell(&r->facts.provenance, &r->facts.texts, answer);
 }

@@ -110,6 +110,19 @@ static uint32_t site_of_frame(const struct loop_facts *f, const struct loaded_fr
 	return 0;
 }
 
+/* What code that nobody counts is called, as the last part of a fact's key: texts of its function
+ * and its module. 0: there are too many names. */
+static uint64_t uncounted_name(struct loop_facts *f, const struct loaded_frame *frame)
+{
+	const struct loaded *l = &f->loaded;
+	uint32_t function = frame->n_places > 0
+				    ? l->place[frame->place + frame->n_places - 1].function
+				    : l->unknown_name;
+	if (f->n_uncounted >= LOOP_UNCOUNTED_MAX)
+		return 0;
+	return (uint64_t)function << 32 | loaded_module(l, frame);
+}
+
 static int take_sample(void *userdata, const struct scan_row *row)
 {
 	struct loop_facts *f = userdata;
@@ -119,18 +132,20 @@ static int take_sample(void *userdata, const struct scan_row *row)
 		return 0;
 	provenance_row(&f->provenance, l, row);
 	f->sampled_ns += (double)row->weight_ns;
+	f->samples_taken += row->count;
 	if (f->frame_site[frame] == UNSEEN)
 		f->frame_site[frame] = site_of_frame(f, &l->frame[frame]);
 	uint32_t site = f->frame_site[frame];
-	if (site == 0 && !f->by_thread)
-		return 0;
 	int r = f->by_thread ? loop_facts_task(f, row->task, &who) : 0;
 	struct fact *fact;
-	const struct key key = FACT_KEY(site, FACT_ANY_REGION, who, 0);
+	uint64_t name = site == 0 ? uncounted_name(f, &l->frame[frame]) : 0;
+	const struct key key = FACT_KEY(site, FACT_ANY_REGION, who, name);
+	uint32_t n = f->keys.n_keys;
 	if (r == 0)
 		r = loop_facts_get(f, &key, &fact);
 	if (r != 0)
 		return r;
+	f->n_uncounted += name != 0 && f->keys.n_keys > n;
 	fact->sampled_ns += (double)row->weight_ns;
 	fact->samples += row->count;
 	fact->cycles += row->cycles > 0 ? row->cycles : 0;

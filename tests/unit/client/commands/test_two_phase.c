@@ -89,20 +89,24 @@ static double number_of(const struct reply *r, size_t row, const char *column)
 }
 
 struct runs {
-	struct reply first, second, both;
+	struct reply first, second, third, both;
 	size_t n_different;
 };
 
 static int combine(struct runs *r, uint32_t limit)
 {
-	return two_phase_combine(&r->first, &r->second, limit, &r->both, &r->n_different);
+	const struct two_phase_runs runs = {
+		&r->first, &r->second, r->third.columns ? &r->third : NULL};
+	return two_phase_combine(&runs, limit, &r->both, &r->n_different);
 }
 
 static void clear(struct runs *r)
 {
 	reply_clear(&r->first);
 	reply_clear(&r->second);
+	reply_clear(&r->third);
 	reply_clear(&r->both);
+	*r = (struct runs){0};
 }
 
 TEST(time_is_of_the_first_run_and_counts_are_of_the_second)
@@ -121,6 +125,47 @@ TEST(time_is_of_the_first_run_and_counts_are_of_the_second)
 	ck_assert_double_eq(number_of(&r.both, 0, "gbytes"), 8);
 	ck_assert_double_eq_tol(number_of(&r.both, 0, "cost_measured"), 0.1, 1e-9);
 	ck_assert_ptr_null(reply_text(&r.both, 0, reply_column(&r.both, "refused")));
+	clear(&r);
+}
+
+TEST(errors_are_how_much_two_equal_runs_differ)
+{
+	struct runs r = {0};
+	const struct told first[] = {
+		{"a", "1", 10, 1000, 0, -1, -1}, {"b", "1", 5, 900, 0, -1, -1}};
+	const struct told second[] = {
+		{"a", "1", 10, 1500, 10, 4000, 8000}, {"b", "1", 5, 900, 5, 1, 1}};
+	/* b ran otherwise */
+	const struct told third[] = {
+		{"b", "1", 6, 999, 0, -1, -1}, {"a", "1", 10, 1200, 0, -1, -1}};
+	tell(&r.first, first, 2);
+	tell(&r.second, second, 2);
+	tell(&r.third, third, 2);
+	ck_assert_int_eq(combine(&r, 0), 0);
+	ck_assert_double_eq(number_of(&r.both, 0, "time_again_ns"), 1200);
+	ck_assert_double_eq_tol(number_of(&r.both, 0, "error"), 0.2 / sqrt(2), 1e-9);
+	ck_assert_double_eq_tol(number_of(&r.both, 0, "cost_measured"), 0.5, 1e-9);
+	ck_assert_double_eq_tol(number_of(&r.both, 0, "cost_measured_error"), 0.2 * 1.5, 1e-9);
+	ck_assert(isnan(number_of(&r.both, 1, "error")));
+	ck_assert(isnan(number_of(&r.both, 1, "cost_measured_error")));
+	clear(&r);
+}
+
+TEST(without_a_third_run_there_are_no_errors)
+{
+	struct runs r = {0};
+	const struct told first = {"triad", "1", 10, 1000, 0, -1, -1};
+	const struct told second = {"triad", "1", 10, 1100, 10, 4000, 8000};
+	tell(&r.first, &first, 1);
+	tell(&r.second, &second, 1);
+	ck_assert_int_eq(combine(&r, 0), 0);
+	ck_assert(isnan(number_of(&r.both, 0, "error")));
+	clear(&r);
+	tell(&r.first, &first, 1);
+	tell(&r.second, &second, 1);
+	tell(&r.third, NULL, 0);
+	ck_assert_int_eq(combine(&r, 0), 0);
+	ck_assert(isnan(number_of(&r.both, 0, "error")));
 	clear(&r);
 }
 

@@ -85,6 +85,56 @@ TEST(hidden_columns_are_not_shown)
 	free(text);
 }
 
+TEST(columns_are_shown_in_the_order_asked_for)
+{
+	struct reply r = two_hotspots(answers_real(0.86));
+	static const char *const show[] = {"function", "no such", "ipc", "self", NULL};
+	char *text = printed(&r, &(struct table_options){.show = show});
+	ck_assert_str_eq(text, "Function          IPC    Share\n"
+			       "sqlite3VdbeExec  0.86  18.44 %\n"
+			       "f                   -   1.00 %\n");
+	free(text);
+}
+
+TEST(the_first_column_is_indented_by_another)
+{
+	static const struct answers_column column[] = {
+		{"name", "Name", MPERF__UNIT__UNIT_NONE},
+		{"depth", "Depth", MPERF__UNIT__UNIT_COUNT},
+	};
+	static const char *const show[] = {"name", NULL};
+	static const int64_t depth[] = {0, 2, -5, INT64_MAX};
+	struct reply r = {0};
+	answers_columns(add, &r, column, 2);
+	for (size_t i = 0; i < 4; i++) {
+		Mperf__Value v[] = {answers_text("f"), answers_integer(depth[i])};
+		answers_row(add, &r, v, 2);
+	}
+	char *text = printed(&r, &(struct table_options){.show = show, .indent = "depth"});
+	ck_assert_str_eq(text, "Name\nf\n    f\nf\n                                f\n");
+	free(text);
+}
+
+TEST(a_name_loses_its_middle_where_asked)
+{
+	static const struct answers_column column[] = {
+		{"name", "Name", MPERF__UNIT__UNIT_NONE},
+		{"n", "N", MPERF__UNIT__UNIT_COUNT},
+	};
+	static const char *const show[] = {"name", "n", NULL};
+	struct reply r = {0};
+	setlocale(LC_CTYPE, "C.UTF-8");
+	answers_columns(add, &r, column, 2);
+	Mperf__Value v[] = {
+		answers_text("vector<pair<int, größer>>::push_back()"), answers_integer(7)};
+	answers_row(add, &r, v, 2);
+	char *text =
+		printed(&r, &(struct table_options){.show = show, .cut_middle = true, .width = 23});
+	ck_assert_str_eq(text, "Name                  N\n"
+			       "vector<pai…sh_back()  7\n");
+	free(text);
+}
+
 TEST(raw_values_are_unrounded_and_tab_separated)
 {
 	struct reply r = two_hotspots(answers_absent());

@@ -15,6 +15,7 @@ static struct loop_sites sites;
 struct seen {
 	char column[64][32];
 	size_t n_columns, n_rows;
+	char uncounted[256]; /* a note */
 	struct {
 		char function[64], nest[16], clock[16];
 		double entries, time_ns, self_ns, bytes, share, ipc;
@@ -71,8 +72,10 @@ static int take_row(void *userdata, const struct answer_value *v, size_t n)
 
 static int take_provenance(void *userdata, const struct answer_provenance *p)
 {
-	(void)userdata;
-	(void)p;
+	struct seen *seen = userdata;
+	for (size_t i = 0; i < p->n_notes; i++)
+		if (strncmp(p->note[i], "Not counted:", strlen("Not counted:")) == 0)
+			snprintf(seen->uncounted, sizeof(seen->uncounted), "%s", p->note[i]);
 	return 0;
 }
 
@@ -247,6 +250,43 @@ TEST(counts_of_the_hardware_come_with_the_samples)
 			       .read = {{1, 100, 10, 10}, {2, 250, 10, 10}}});
 	struct seen seen = told(ROOFLINE_LOOP);
 	ck_assert(seen.row[0].ipc == 2.5);
+}
+
+TEST(hardware_counts_that_cannot_be_give_no_ipc)
+{
+	struct task *task = begin_in(stored_begin_group);
+	struct frame *frame = stored_frame(&s, FILE_ELF, "/bin/prog", 48);
+	stored_name(frame, "walk@src/a.c:14", NULL);
+	stored_add(&s, &(struct stored_sample){.task = task,
+			       .frame = {frame},
+			       .n_reads = 2,
+			       .read = {{1, 100, 10, 10}, {2, 5000, 10, 10}}});
+	struct seen seen = told(ROOFLINE_LOOP);
+	ck_assert(seen.row[0].ipc == -1);
+}
+
+TEST(code_that_nobody_counts_is_named_by_its_share)
+{
+	struct task *task = begin();
+	sample(task, 600, "walk@src/a.c:14", NULL);
+	sample(task, 90, "rand", NULL);
+	sample(task, 160, "memcpy", NULL);
+	sample(task, 80, "rand", NULL);
+	sample(task, 40, "exp", NULL);
+	sample(task, 30, "log", NULL);
+	sample(stored_task(&s, 200, 200, "other"), 5000, "sort", NULL);
+	struct seen seen = told(ROOFLINE_LOOP);
+	ck_assert_str_eq(seen.uncounted,
+		"Not counted: rand (prog) 17 %, memcpy (prog) 16 %, exp (prog) 4 % of the time.");
+}
+
+TEST(code_that_takes_next_to_no_time_is_not_named)
+{
+	struct task *task = begin();
+	sample(task, 1000, "walk@src/a.c:14", NULL);
+	sample(task, 9, "rand", NULL);
+	struct seen seen = told(ROOFLINE_LOOP);
+	ck_assert_str_eq(seen.uncounted, "");
 }
 
 TEST(lines_of_another_file_are_no_hit)

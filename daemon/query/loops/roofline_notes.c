@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Notes below a roofline. First what limits its figures, each one only where it applies and short
+ * enough for a line of 100 columns; then, for who asks, what the columns mean.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/query/loops/roofline.h"
+
+#define CPU_NOTED 0.9       /* threads that had less than this of a CPU waited */
+#define CPU_SAMPLES_MIN 100 /* so that the error of their time is a tenth */
+#define NOTE_BYTES 256
+#define UNCOUNTED_NOTED 3    /* names in one line: 80 bytes each at most */
+#define UNCOUNTED_SHARE 0.01 /* of the time */
+
+static void note(struct roofline *r, const char *says)
+{
+	struct provenance *p = &r->facts.provenance;
+	uint32_t text;
+	if (p->n_notes < PROVENANCE_NOTES_MAX && text_get(&r->facts.texts, says, &text) == 0)
+		p->note[p->n_notes++] = text;
+}
+
+/* --- limits ----------------------------------------------------------------------------------- */
+
+struct found {
+	bool calls, assembly, modelled, measured;
+};
+
+static struct found find(const struct roofline *r)
+{
+	struct found found = {false, false, false, false};
+	for (uint32_t i = 0; i < r->n_rows; i++) {
+		uint32_t group = r->row[i].group;
+		found.calls |= r->total[group].value[LOOP_EXTERNAL_CALLS] > 0;
+		found.measured |= r->total_time[group].clock == ROOF_MEASURED;
+		found.modelled |= r->total[group].modelled_bytes > 0;
+		found.assembly |= r->q.by != ROOFLINE_THREAD &&
+				  r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
+	}
+	return found;
+}
+
+/* Times that programs measure are of CLOCK_MONOTONIC: where threads waited, they are more than the
+ * CPU time of samples. */
+static void note_waiting(struct roofline *r)
+{
+	char text[NOTE_BYTES];
+	double cpu = r->span_ns > 0 ? r->facts.sampled_ns / r->span_ns : 1;
+	if (r->facts.samples_taken < CPU_SAMPLES_MIN || cpu >= CPU_NOTED)
+		return;
+	snprintf(text, sizeof(text),
+		"Threads had a CPU for %.0f %% of the time: measured times are wall time, which "
+		"has their waiting.",
+		100 * cpu);
+	note(r, text);
+}
+
+/* A region is one thread's. */
+static void note_workers(struct roofline *r)
+{
+	char text[NOTE_BYTES];
+	uint32_t outside = 0, inside = 0;
+	for (uint32_t i = 0; i < r->facts.who_keys.n_keys; i++) {
+		const struct fact_who *who = &r->facts.who[i];
+		inside += who->counted_inside;
+		outside += who->counted_outside && !who->counted_inside;
+	}
+	if (inside == 0 || outside == 0)
+		return;
+	snprintf(text, sizeof(text),
+		"A region counts the thread that entered it: %u others, as OpenMP's workers, "
+		"counted in no region.",
+		outside);
+	note(r, text);
+}
+
+/* Code that nobody counts, by samples: libraries, objects of another compiler, the kernel. */
+struct uncounted {
+	uint64_t name;
+	double ns;
+};
+
+/* The longest, by falling time; absent ones have no time. */
+static void find_uncounted(const struct roofline *r, struct uncounted ret[static UNCOUNTED_NOTED])
+{
+	const struct loop_facts *f = &r->facts;
+	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
+		const uint64_t *part = f->keys.key[i].part;
+		struct uncounted u = {part[3], f->fact[i].sampled_ns};
+		if (part[0] != 0 || part[1] != FACT_ANY_REGION || u.name == 0)
+			continue;
+		for (unsigned k = 0; k < UNCOUNTED_NOTED; k++) {
+			struct uncounted other = ret[k];
+			if (u.ns <= other.ns)
+				continue;
+			ret[k] = u;
+			u = other;
+		}
+	}
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	return slash ? slash + 1 : path ? path : "";
+}
+
+/* Their names and shares. False: none has a share that needs a note. */
+static bool note_uncounted(struct roofline *r)
+{
+	struct uncounted found[UNCOUNTED_NOTED] = {{0, 0}};
+	char text[NOTE_BYTES];
+	size_t n = 0;
+	find_uncounted(r, found);
+	for (unsigned i = 0; i < UNCOUNTED_NOTED && r->whole_ns > 0; i++) {
+		const struct text_table *texts = &r->facts.texts;
+		double share = found[i].ns / r->whole_ns;
+		if (share < UNCOUNTED_SHARE)
+			break;
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%.40s (%.20s) %.0f %%",
+			i == 0 ? "Not counted: " : ", ",
+			text_of(texts, LOOP_UNCOUNTED_FUNCTION(found[i].name)),
+			base_name(text_of(texts, LOOP_UNCOUNTED_MODULE(found[i].name))),
+			100 * share);
+	}
+	if (n == 0)
+		return false;
+	snprintf(text + n, sizeof(text) - n, " of the time.");
+	note(r, text);
+	return true;
+}
+
+static void note_limits(struct roofline *r, const struct found *found)
+{
+	if (r->any_doubted)
+		note(r, "Counts of the hardware that cannot be are left out: see the column "
+			"unseen.");
+	if (found->measured)
+		note_waiting(r);
+	if (r->q.by == ROOFLINE_REGION)
+		note_workers(r);
+	if (r->facts.granted_left_out)
+		note(r, "Different events were counted at different times; only four are shown.");
+	if (r->facts.n_scarce > 0)
+		note(r, "Some functions or loops were entered fewer times than 1 in N: see the "
+			"column unseen.");
+	if (r->facts.sampled)
+		note(r, "Not all entries counted: counts are scaled; the column sampling_error "
+			"says how well.");
+	if (found->assembly)
+		note(r, "Some inline assembly is not counted, but its time is: see the column "
+			"unseen.");
+	bool named = r->q.by != ROOFLINE_THREAD && note_uncounted(r);
+	if (found->calls && !named)
+		note(r, "Some calls run code that is not counted: see the column unseen.");
+	if (r->any_shared)
+		note(r, "Some times are a part of their nest's by counted instructions: see the "
+			"column clock.");
+}
+
+/* --- meanings --------------------------------------------------------------------------------- */
+
+static void explain_costs(struct roofline *r)
+{
+	char text[NOTE_BYTES];
+	snprintf(text, sizeof(text),
+		"'Counting' is estimated from %.2f ns per update and %.0f ns per clock read, "
+		"measured on this machine just now. 'Error' is the standard error of the time.",
+		r->costs.update_ns, r->costs.clock_ns);
+	note(r, text);
+}
+
+static void explain(struct roofline *r, const struct found *found)
+{
+	note(r, "Time adds up over threads, so a rate is what one thread reached.");
+	if (r->q.by == ROOFLINE_LOOP)
+		note(r, "Columns that end in _self, which tables show, are without the loops "
+			"inside; --inclusive shows those with them.");
+	if (r->any_sampled)
+		note(r, "'Sampled' time is the CPU time of samples in those lines; 'measured' "
+			"time was taken by the program for whole nests, without nests in other "
+			"functions that these called.");
+	if (r->any_shared)
+		note(r, "'Shared' time is what samples leave of the time of the surrounding nest, "
+			"divided by counted instructions, as if calls took no time.");
+	note(r, "Bandwidth is what loads and stores asked for, from any cache. 'Corrected' "
+		"estimates it without the cost of counting (Examem, equations 1 to 5), from "
+		"counted accesses, instructions and updates.");
+	explain_costs(r);
+	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
+		note(r, "Events of regions count user code, in entries that began after the "
+			"thread got its counters ('counted for'); DRAM counts each miss as a "
+			"line of 64 bytes.");
+	if (r->facts.sampled)
+		note(r, "The column sampling_error is how far off scaled counts may be if entries "
+			"differ by as much as their mean. To count more of them: MPERF_SAMPLE=1.");
+	if (found->modelled)
+		note(r, "'Modelled' bytes are those that no line of the program loads itself: "
+			"jump tables, constants, strlen.");
+}
+
+void roofline_note(struct roofline *r)
+{
+	const struct found found = find(r);
+	if (r->n_rows == 0)
+		return;
+	note_limits(r, &found);
+	if (r->q.explains)
+		explain(r, &found);
+}

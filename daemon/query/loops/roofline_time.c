@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Whose time is it? Three sources know part of the answer.
+ *
+ *      measured   the program took the time of a nest as a whole; nests that its calls ran have
+ *                 their own, which the runtime has subtracted
+ *      samples    CPU time in the lines of each loop
+ *      counts     instructions of each loop
+ *
+ * A measured nest of one loop has the measured time. Of a nest of several loops, the loops with
+ * enough samples have their part of it by samples; the rest of the samples is shared by the other
+ * loops, by counted instructions, and so is all of it where the nest has too few samples.
+ *
+ * A nest without calls spends its time in its own lines, so its samples only divide the measured
+ * time. Where it calls functions whose time nobody took, the samples in its lines are the time of
+ * its loops, and what is left is the calls' and no loop's own: it only counts in the time of the
+ * nest as a whole.
+ *
+ * So the own times of loops never add up to more than the time of their nest, and those of nests
+ * not to more than the time of the program.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/query/loops/roofline.h"
+
+/* The standard error of a time of fewer samples would be above a third. */
+#define SAMPLES_MIN 10
+
+uint32_t roofline_loop_around(const struct roofline *r, uint32_t group)
+{
+	if (r->q.by != ROOFLINE_LOOP)
+		return 0;
+	uint32_t parent = r->facts.site[group].parent;
+	bool is_loop =
+		parent != 0 && parent <= group && r->facts.site[parent - 1].kind == LOOP_SITE_LOOP;
+	return is_loop ? parent : 0;
+}
+
+static bool is_loop(const struct roofline *r, uint32_t group)
+{
+	return r->facts.site[group].kind == LOOP_SITE_LOOP;
+}
+
+static const struct roof_time unknown = {.clock = ROOF_NO_CLOCK, .ns = -1};
+
+static struct roof_time sampled(const struct roof_sums *s)
+{
+	return s->samples > 0 ? (struct roof_time){.clock = ROOF_SAMPLED, .ns = s->sampled_ns}
+			      : unknown;
+}
+
+/* --- loops ------------------------------------------------------------------------------------ */
+
+/* What is known of a measured nest: sums over its loops. */
+struct nest {
+	double ns; /* measured */
+	double sampled_ns, few_ns;
+	double work, few_work; /* few: of loops with too few samples */
+	double calls;
+	double own_ns; /* as given to its loops */
+	uint64_t samples;
+	uint32_t n_loops;
+	bool has_lines;
+};
+
+struct nests {
+	struct nest *nest; /* by group of the measured loop */
+	uint32_t *of;      /* by group: that loop's group + 1; 0: nobody measured it */
+	double sample_ns;  /* mean CPU time of a sample; 0: samples do not reach loops */
+};
+
+static bool has_few(const struct roof_sums *s)
+{
+	return s->samples < SAMPLES_MIN;
+}
+
+static bool has_lines(const struct fact_site *site)
+{
+	return site->line != 0 && !(site->flags & MPERF_SCOPE_NO_LINES);
+}
+
+/* Of samples that hit loops, so that 0 says that none could: the program may have no lines. */
+static double mean_sample_ns(const struct roofline *r)
+{
+	double ns = 0;
+	uint64_t samples = 0;
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		ns += is_loop(r, i) ? r->self[i].sampled_ns : 0;
+		samples += is_loop(r, i) ? r->self[i].samples : 0;
+	}
+	return samples > 0 ? ns / (double)samples : 0;
+}
+
+/* Loops are behind those around them. */
+static void sum_nests(const struct roofline *r, struct nests *n)
+{
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		const struct roof_sums *s = &r->self[i];
+		uint32_t around = roofline_loop_around(r, i);
+		if (!is_loop(r, i))
+			continue;
+		n->of[i] = s->value[LOOP_TIME_NS] > 0 ? i + 1 : around ? n->of[around - 1] : 0;
+		if (n->of[i] == 0)
+			continue;
+		struct nest *nest = &n->nest[n->of[i] - 1];
+		double work = s->value[LOOP_INSTRUCTIONS];
+		if (n->of[i] == i + 1) {
+			nest->ns = s->value[LOOP_TIME_NS];
+			nest->has_lines = has_lines(&r->facts.site[i]);
+		}
+		nest->sampled_ns += s->sampled_ns;
+		nest->few_ns += has_few(s) ? s->sampled_ns : 0;
+		nest->samples += s->samples;
+		nest->work += work;
+		nest->few_work += has_few(s) ? work : 0;
+		nest->calls += s->value[LOOP_CALLS] + s->value[LOOP_EXTERNAL_CALLS];
+		nest->n_loops++;
+	}
+}
+
+/* A part of something, by work; where there is no work, the nest's own loop has it all. */
+static struct roof_time share_of(double ns, double part, double whole, bool is_outermost)
+{
+	double share = whole > 0 ? part / whole : is_outermost;
+	return (struct roof_time){.clock = ROOF_SHARED, .ns = share * ns};
+}
+
+/* The relative standard error of a part p of n samples, at least one sample. */
+static double error_of_part(double p, double n)
+{
+	return fmax(sqrt((1 - p) / (n * p)), 1 / n);
+}
+
+/* Do samples say how long its loops ran? Also that they hardly did, where the nest was measured for
+ * so long that many more samples would have hit them. */
+static bool is_sampled(const struct nest *nest, double sample_ns)
+{
+	return nest->samples >= SAMPLES_MIN ||
+	       (nest->calls > 0 && nest->has_lines && sample_ns > 0 &&
+		       nest->ns >= SAMPLES_MIN * sample_ns);
+}
+
+static struct roof_time own_time(
+	const struct roof_sums *s, const struct nest *nest, bool is_outermost, bool is_sampled)
+{
+	double work = s->value[LOOP_INSTRUCTIONS];
+	bool calls = nest->calls > 0;
+	if (nest->n_loops == 1 && !(calls && is_sampled))
+		return (struct roof_time){.clock = ROOF_MEASURED, .ns = nest->ns};
+	if (!is_sampled)
+		return share_of(nest->ns, work, nest->work, is_outermost);
+	double scale = nest->sampled_ns > 0 ? nest->ns / nest->sampled_ns : 1;
+	if (calls)
+		scale = fmin(scale, 1);
+	if (has_few(s) && nest->n_loops > 1)
+		return share_of(scale * nest->few_ns, work, nest->few_work, is_outermost);
+	double part = s->sampled_ns / nest->sampled_ns;
+	return (struct roof_time){.clock = ROOF_SAMPLED,
+		.ns = scale * s->sampled_ns,
+		.error = calls ? 0 : error_of_part(part, (double)nest->samples)};
+}
+
+static void own_times(struct roofline *r, const struct nests *n)
+{
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		const struct roof_sums *s = &r->self[i];
+		struct roof_time *time = &r->self_time[i];
+		*time = unknown;
+		if (!is_loop(r, i))
+			continue;
+		if (n->of[i] == 0) {
+			*time = sampled(s);
+			if (s->samples == 0 && r->facts.sampled_ns > 0)
+				time->ns = 0; /* of samples, none */
+			continue;
+		}
+		struct nest *nest = &n->nest[n->of[i] - 1];
+		*time = own_time(s, nest, n->of[i] == i + 1, is_sampled(nest, n->sample_ns));
+		nest->own_ns += time->ns;
+	}
+}
+
+static enum roof_clock total_clock(
+	const struct roofline *r, uint32_t group, const struct nests *n, double ns)
+{
+	if (n->of[group] == group + 1)
+		return ROOF_MEASURED;
+	if (ns <= 0)
+		return ROOF_NO_CLOCK;
+	if (!has_few(&r->total[group]) || n->of[group] == 0)
+		return r->total[group].samples > 0 ? ROOF_SAMPLED : ROOF_MEASURED;
+	return ROOF_SHARED;
+}
+
+/* Own times and those of the loops inside; of a measured nest, also what is no loop's own. */
+static void total_times(struct roofline *r, const struct nests *n)
+{
+	for (uint32_t i = r->n_groups; i > 0; i--) {
+		struct roof_time *total = &r->total_time[i - 1];
+		const struct nest *nest = &n->nest[i - 1];
+		uint32_t around = roofline_loop_around(r, i - 1);
+		if (!is_loop(r, i - 1)) {
+			*total = unknown;
+			continue;
+		}
+		total->ns += fmax(r->self_time[i - 1].ns, 0) + fmax(nest->ns - nest->own_ns, 0);
+		if (around)
+			r->total_time[around - 1].ns += total->ns;
+		total->clock = total_clock(r, i - 1, n, total->ns);
+	}
+}
+
+static int times_of_loops(struct roofline *r)
+{
+	struct nests n = {
+		.nest = calloc((size_t)r->n_groups + 1, sizeof(*n.nest)),
+		.of = calloc((size_t)r->n_groups + 1, sizeof(*n.of)),
+	};
+	if (n.nest && n.of) {
+		n.sample_ns = mean_sample_ns(r);
+		sum_nests(r, &n);
+		own_times(r, &n);
+		total_times(r, &n);
+	}
+	bool done = n.nest && n.of;
+	free(n.nest);
+	free(n.of);
+	return done ? 0 : -ENOMEM;
+}
+
+/* --- functions, regions, threads -------------------------------------------------------------- */
+
+/* The function that a loop is in, index + 1; 0: none. */
+static uint32_t function_of(const struct roofline *r, uint32_t group)
+{
+	uint32_t i = group + 1;
+	while (i != 0 && is_loop(r, i - 1))
+		i = r->facts.site[i - 1].parent;
+	return i;
+}
+
+/* With its loops: by samples, or where these are few, the measured time of its nests. */
+static void times_of_functions(struct roofline *r)
+{
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		uint32_t function = is_loop(r, i) ? function_of(r, i) : 0;
+		if (function != 0)
+			r->total_time[function - 1].ns += r->self[i].value[LOOP_TIME_NS];
+	}
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		struct roof_time *total = &r->total_time[i];
+		total->clock = ROOF_MEASURED;
+		if (total->ns <= 0 || !has_few(&r->total[i]))
+			*total = sampled(&r->total[i]);
+		r->self_time[i] = sampled(&r->self[i]);
+		if (r->self[i].samples == 0 && r->facts.sampled_ns > 0)
+			r->self_time[i].ns = 0;
+	}
+}
+
+static void times_of_regions(struct roofline *r)
+{
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		const double *own = r->self[i].value;
+		r->self_time[i] = unknown;
+		r->total_time[i] = own[LOOP_ENTRIES] > 0
+					   ? (struct roof_time){.clock = ROOF_MEASURED,
+						     .ns = own[LOOP_TIME_NS]}
+					   : unknown;
+	}
+}
+
+static void times_of_threads(struct roofline *r)
+{
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		double span_ns = r->self[i].value[LOOP_SPAN_NS];
+		r->self_time[i] = sampled(&r->self[i]);
+		r->total_time[i] = span_ns > 0
+					   ? (struct roof_time){.clock = ROOF_SPAN, .ns = span_ns}
+					   : sampled(&r->total[i]);
+	}
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+/* The CPU time of samples, else the time for which the program counted; at least the sum of the
+ * rows, for both have errors. */
+static double whole_of_sites(const struct roofline *r)
+{
+	const struct roof_time *time = r->q.by == ROOFLINE_LOOP ? r->self_time : r->total_time;
+	double sum_ns = 0;
+	for (uint32_t i = 0; i < r->n_groups; i++)
+		sum_ns += fmax(time[i].ns, 0);
+	return fmax(r->facts.sampled_ns > 0 ? r->facts.sampled_ns : r->span_ns, sum_ns);
+}
+
+int roofline_times(struct roofline *r)
+{
+	int outcome = 0;
+	switch (r->q.by) {
+	case ROOFLINE_LOOP:
+		outcome = times_of_loops(r);
+		r->whole_ns = whole_of_sites(r);
+		break;
+	case ROOFLINE_FUNCTION:
+		times_of_functions(r);
+		r->whole_ns = whole_of_sites(r);
+		break;
+	case ROOFLINE_REGION:
+		times_of_regions(r);
+		r->whole_ns = r->span_ns;
+		break;
+	default:
+		times_of_threads(r);
+		r->whole_ns = r->span_ns > 0 ? r->span_ns : r->facts.sampled_ns;
+		break;
+	}
+	return outcome;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Whose time it is: nests made by hand, with measured time, samples and counts, and the time that
+ * each loop gets.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/query/loops/roofline.h"
+#include "tests/unit/test.h"
+
+#define SITES_MAX 8
+#define SAMPLE_NS 1e7
+
+/* A loop as the program and the samples say. */
+struct given {
+	uint32_t parent; /* index + 1 */
+	double measured_ns, instructions, calls;
+	uint64_t samples;
+};
+
+static struct fact_site site[SITES_MAX];
+static struct roof_sums self[SITES_MAX], total[SITES_MAX];
+static struct roof_time self_time[SITES_MAX], total_time[SITES_MAX];
+static struct roofline r;
+
+static void give(const struct given *given, uint32_t n)
+{
+	r = (struct roofline){.n_groups = n,
+		.self = self,
+		.total = total,
+		.self_time = self_time,
+		.total_time = total_time,
+		.facts.site = site};
+	memset(self_time, 0, sizeof(self_time));
+	memset(total_time, 0, sizeof(total_time));
+	for (uint32_t i = 0; i < n; i++) {
+		site[i] = (struct fact_site){
+			.kind = LOOP_SITE_LOOP, .parent = given[i].parent, .line = i + 1};
+		self[i] = (struct roof_sums){.samples = given[i].samples,
+			.sampled_ns = SAMPLE_NS * (double)given[i].samples,
+			.value = {[LOOP_TIME_NS] = given[i].measured_ns,
+				[LOOP_INSTRUCTIONS] = given[i].instructions,
+				[LOOP_CALLS] = given[i].calls}};
+		r.facts.sampled_ns += self[i].sampled_ns;
+		total[i] = self[i];
+	}
+	for (uint32_t i = n; i > 0; i--)
+		if (given[i - 1].parent)
+			total[given[i - 1].parent - 1].samples += total[i - 1].samples;
+	ck_assert_int_eq(roofline_times(&r), 0);
+}
+
+static void near(double value, double wanted)
+{
+	ck_assert_msg(
+		fabs(value - wanted) <= 1e-6 * fabs(wanted) + 1e-9, "%g, not %g", value, wanted);
+}
+
+/* Children never add up to more than the row, rows never to more than the whole. */
+static void check_sums(void)
+{
+	double own_ns = 0;
+	for (uint32_t i = 0; i < r.n_groups; i++) {
+		double inside_ns = fmax(self_time[i].ns, 0);
+		for (uint32_t k = i + 1; k < r.n_groups; k++)
+			if (site[k].parent == i + 1)
+				inside_ns += total_time[k].ns;
+		ck_assert_msg(inside_ns <= total_time[i].ns * (1 + 1e-9), "row %u: %g > %g", i,
+			inside_ns, total_time[i].ns);
+		own_ns += fmax(self_time[i].ns, 0);
+	}
+	ck_assert(own_ns <= r.whole_ns * (1 + 1e-9));
+}
+
+TEST(a_nest_of_one_loop_has_the_measured_time)
+{
+	give((const struct given[]){{.measured_ns = 5e8, .instructions = 1, .samples = 40}}, 1);
+	near(self_time[0].ns, 5e8);
+	ck_assert_int_eq(self_time[0].clock, ROOF_MEASURED);
+	check_sums();
+}
+
+TEST(without_samples_a_nest_is_divided_by_instructions)
+{
+	give((const struct given[]){{.measured_ns = 8e6, .instructions = 1, .samples = 1},
+		     {.parent = 1, .instructions = 3}},
+		2);
+	near(self_time[0].ns, 2e6);
+	near(self_time[1].ns, 6e6);
+	near(total_time[0].ns, 8e6);
+	ck_assert_int_eq(self_time[1].clock, ROOF_SHARED);
+	check_sums();
+}
+
+TEST(samples_divide_a_nest_that_calls_nothing)
+{
+	give((const struct given[]){{.measured_ns = 8e8, .instructions = 100, .samples = 20},
+		     {.parent = 1, .instructions = 100, .samples = 60}},
+		2);
+	near(self_time[0].ns, 2e8);
+	near(self_time[1].ns, 6e8);
+	near(self_time[1].error, sqrt(0.25 / (80 * 0.75)));
+	ck_assert_int_eq(self_time[1].clock, ROOF_SAMPLED);
+	check_sums();
+}
+
+TEST(all_samples_in_one_loop_still_leave_an_error)
+{
+	give((const struct given[]){{.measured_ns = 8e8, .instructions = 100},
+		     {.parent = 1, .instructions = 100, .samples = 50}},
+		2);
+	near(self_time[1].ns, 8e8);
+	near(self_time[1].error, 1.0 / 50);
+	near(self_time[0].ns, 0);
+	check_sums();
+}
+
+TEST(loops_with_few_samples_share_what_these_say)
+{
+	give((const struct given[]){{.measured_ns = 1e9, .instructions = 30, .samples = 2},
+		     {.parent = 1, .instructions = 10, .samples = 2},
+		     {.parent = 1, .instructions = 500, .samples = 96}},
+		3);
+	near(self_time[2].ns, 0.96e9);
+	near(self_time[0].ns, 0.03e9);
+	near(self_time[1].ns, 0.01e9);
+	check_sums();
+}
+
+TEST(time_of_calls_is_no_loops_own)
+{
+	/* 20 samples in its lines of a nest that took 100 of them; the rest was in what it called */
+	give(
+		(const struct given[]){
+			{.measured_ns = 1e9, .instructions = 10, .calls = 50, .samples = 4},
+			{.parent = 1, .instructions = 1000, .samples = 16}},
+		2);
+	near(self_time[1].ns, 0.16e9);
+	near(self_time[0].ns, 0.04e9);
+	near(total_time[0].ns, 1e9);
+	check_sums();
+}
+
+TEST(a_loop_that_samples_never_hit_though_it_took_long_only_called)
+{
+	/* as a loop that starts parallel regions, which are another nest */
+	give((const struct given[]){{.measured_ns = 1e9, .instructions = 1000, .calls = 50},
+		     {.measured_ns = 9e8, .instructions = 10, .samples = 90}},
+		2);
+	near(self_time[0].ns, 0);
+	near(total_time[0].ns, 1e9);
+	near(self_time[1].ns, 9e8);
+	/* where no loop was ever hit there may be no lines, and it says nothing */
+	give((const struct given[]){{.measured_ns = 1e9, .instructions = 1000, .calls = 50}}, 1);
+	near(self_time[0].ns, 1e9);
+}
+
+TEST(more_samples_than_measured_time_are_scaled_down)
+{
+	give(
+		(const struct given[]){
+			{.measured_ns = 1e8, .instructions = 10, .calls = 1, .samples = 10},
+			{.parent = 1, .instructions = 10, .samples = 10}},
+		2);
+	near(self_time[0].ns, 0.5e8);
+	near(self_time[1].ns, 0.5e8);
+	check_sums();
+}
+
+TEST(a_loop_that_nobody_measured_has_its_samples)
+{
+	give((const struct given[]){{.instructions = 10, .samples = 1},
+		     {.parent = 1, .instructions = 10, .samples = 3}, {.instructions = 10}},
+		3);
+	near(self_time[0].ns, SAMPLE_NS);
+	near(total_time[0].ns, 4 * SAMPLE_NS);
+	near(self_time[2].ns, 0); /* no sample hit it */
+	ck_assert_int_eq(self_time[2].clock, ROOF_NO_CLOCK);
+	check_sums();
+}
+
+TEST(whatever_is_said_children_are_no_more_than_their_row)
+{
+	srand(1);
+	for (unsigned round = 0; round < 20000; round++) {
+		struct given given[SITES_MAX];
+		for (uint32_t i = 0; i < SITES_MAX; i++) {
+			given[i] = (struct given){.parent = (uint32_t)rand() % (i + 1),
+				.instructions = rand() % 3 ? rand() % 1000 : 0,
+				.calls = rand() % 4 ? 0 : rand() % 10,
+				.samples = rand() % 2 ? (uint64_t)rand() % 40 : 0};
+			bool measured = given[i].parent ? rand() % 9 == 0 : rand() % 3 > 0;
+			given[i].measured_ns = measured ? (double)(rand() % 1000000000) : 0;
+		}
+		give(given, SITES_MAX);
+		check_sums();
+	}
+}
