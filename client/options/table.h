@@ -32,6 +32,7 @@ enum option_key {
 	OPTION_TWO_PHASE,
 	OPTION_LOOPS,
 	OPTION_SAMPLE,
+	OPTION_OVERHEAD,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */
