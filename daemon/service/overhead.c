@@ -88,6 +88,7 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 		h->hart[i].switch_fd = -1;
 		h->hart[i].n_samples = walk_samples(w, i);
 		h->hart[i].n_hotplugs = w->sampler->lost[i][LOSS_HOTPLUG];
+		h->hart[i].n_throttles = w->sampler->lost[i][LOSS_THROTTLE];
 	}
 	h->ticked_ns = 0;
 	h->walk = w;
@@ -211,6 +212,9 @@ static void price_hart(struct overhead *h, const struct walk *w, int i, double d
 	uint64_t samples = walk_samples(w, i), switches = read_switches(h, hart);
 	double n_samples = (double)(samples - hart->n_samples);
 	double n_switches = switches > hart->n_switches ? (double)(switches - hart->n_switches) : 0;
+	uint64_t throttles = w->sampler->lost[i][LOSS_THROTTLE];
+	hart->throttles = (double)(throttles - hart->n_throttles) / dt_ns * NS_PER_S;
+	hart->n_throttles = throttles;
 	hart->n_samples = samples;
 	hart->n_switches = switches;
 	hart->samples = n_samples / dt_ns * NS_PER_S;
@@ -506,6 +510,7 @@ void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 		const struct overhead_hart *hart = &h->hart[i];
 		s.samples += hart->samples;
 		s.switches += hart->switches;
+		s.throttles += hart->throttles;
 		s.samples_part += hart->samples_part / n;
 		s.switches_part += hart->switches_part / n;
 		if (hart->samples_part + hart->switches_part <= worst)

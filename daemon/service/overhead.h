@@ -39,10 +39,11 @@ struct overhead_options {
 struct overhead_hart {
 	struct hart_cost cost; /* as measured, or of a hart with the same rung; or unknown */
 	bool measured;
-	int switch_fd;                              /* counts switches; -1: not open */
-	uint64_t n_switches, n_samples, n_hotplugs; /* as of the last tick */
+	int switch_fd; /* counts switches; -1: not open */
+	/* as of the last tick */
+	uint64_t n_switches, n_samples, n_hotplugs, n_throttles;
 	/* over the last tick, as parts of the hart's time, and a second */
-	double samples_part, switches_part, samples, switches;
+	double samples_part, switches_part, samples, switches, throttles;
 	double early_samples, early_switches; /* that came before their price was known */
 	double untold_us;                     /* cost that LOSS_COST does not have yet */
 };
@@ -104,7 +105,8 @@ bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_
 
 /* What is spent now, as parts of all harts' time; negative: not known. */
 struct overhead_spent {
-	double samples, switches; /* a second, on all harts */
+	/* a second, on all harts; what a throttle costs is not measured */
+	double samples, switches, throttles;
 	double samples_part, switches_part;
 	double own_part, others_part; /* our processes; and of these the children that answer */
 	double all_part;

@@ -160,6 +160,21 @@ TEST(spent_is_what_samples_and_switches_cost_by_the_prices_measured)
 	ck_assert_uint_eq(n_steps, 0);
 }
 
+TEST(throttles_are_counted_a_second_and_have_no_price)
+{
+	sampler->lost[0][LOSS_THROTTLE] = 1000; /* before it began */
+	pass(2, false);
+	double cost = spent().all_part;
+	ck_assert_double_eq(spent().throttles, 0);
+	sampler->lost[0][LOSS_THROTTLE] += 30;
+	sampler->lost[1][LOSS_THROTTLE] += 10;
+	pass(2, false);
+	ck_assert_double_eq_tol(spent().throttles, 20, 1);
+	ck_assert_double_eq_tol(spent().all_part, cost, 0.001);
+	pass(2, false);
+	ck_assert_double_eq(spent().throttles, 0);
+}
+
 TEST(what_came_before_the_prices_were_known_is_counted_once_they_are)
 {
 	uint64_t from_ns = now();
