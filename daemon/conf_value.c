@@ -78,26 +78,15 @@ static int read_switch(const char *text, uint64_t *ret_value)
 	return CONF_VALUE_MALFORMED;
 }
 
-/* "1%", "0.25%", "none". Up to four decimals: a millionth is the smallest share. */
+/* "1%", "0.25%", "none". */
 static int read_share(const char *text, uint64_t *ret_value)
 {
-	uint64_t value, decimals = 0, unit = 10000;
-	bool overflow;
-	if (strcmp(text, "none") == 0 || strcmp(text, "0") == 0) {
-		*ret_value = 0;
-		return 0;
-	}
-	text = digits(text, &value, &overflow);
-	if (text && *text == '.' && text[1] != '%') {
-		for (text++; *text >= '0' && *text <= '9' && unit > 1; text++)
-			decimals += (uint64_t)(*text - '0') * (unit /= 10);
-	}
-	if (!text || strcmp(text, "%") != 0)
-		return CONF_VALUE_MALFORMED;
-	if (overflow || value > 100)
-		return CONF_VALUE_OUT_OF_RANGE;
-	*ret_value = value * 10000 + decimals;
-	return 0;
+	uint32_t ppm = 0;
+	bool none = strcmp(text, "none") == 0 || strcmp(text, "0") == 0;
+	int r = none ? 0 : unit_parse_share(text, &ppm);
+	if (r == 0)
+		*ret_value = ppm;
+	return r == 0 ? 0 : r == UNIT_OUT_OF_RANGE ? CONF_VALUE_OUT_OF_RANGE : CONF_VALUE_MALFORMED;
 }
 
 static int read_number(enum conf_kind kind, const char *text, uint64_t *ret_value)

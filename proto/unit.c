@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#define PERCENT_MAX 100u
+#define PPM_PER_PERCENT 10000u
 #define NS_PER_S 1000000000ull
 
 void unit_count_text(int64_t value, char ret_text[static UNIT_TEXT_BYTES])
@@ -243,6 +245,26 @@ int unit_parse_duration(const char *text, uint64_t *ret_ns)
 	if (total > (long double)INT64_MAX)
 		return UNIT_OUT_OF_RANGE;
 	*ret_ns = (uint64_t)(total + 0.5L);
+	return 0;
+}
+
+int unit_parse_share(const char *text, uint32_t *ret_ppm)
+{
+	uint32_t percent = 0, decimals = 0, unit = PPM_PER_PERCENT;
+	if (!is_digit(*text))
+		return UNIT_MALFORMED;
+	for (; is_digit(*text); text++)
+		if (percent <= PERCENT_MAX)
+			percent = percent * 10 + (uint32_t)(*text - '0');
+	if (*text == '.' && text[1] != '%')
+		for (text++; is_digit(*text) && unit > 1; text++)
+			decimals += (uint32_t)(*text - '0') * (unit /= 10);
+	if (strcmp(text, "%") != 0)
+		return UNIT_MALFORMED;
+	uint32_t ppm = percent > PERCENT_MAX ? UINT32_MAX : percent * PPM_PER_PERCENT + decimals;
+	if (ppm > PERCENT_MAX * PPM_PER_PERCENT)
+		return UNIT_OUT_OF_RANGE;
+	*ret_ppm = ppm;
 	return 0;
 }
 

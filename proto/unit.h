@@ -40,6 +40,10 @@ const char *unit_name(Mperf__Unit unit);
  * ns us µs ms s m min h d. Returns 0, UNIT_MALFORMED, UNIT_OUT_OF_RANGE. */
 int unit_parse_duration(const char *text, uint64_t *ret_ns);
 
+/* Parse a share: "5%", "0.25%"; of more than four decimals the rest is malformed. In millionths, up to
+ * a million. Returns 0, UNIT_MALFORMED, UNIT_OUT_OF_RANGE. */
+int unit_parse_share(const char *text, uint32_t *ret_ppm);
+
 /* Parse a point in time, CLOCK_REALTIME in ns, relative to now_ns: "now", "today", "yesterday"
  * (midnight), each of the latter two with an optional clock time; "10:30[:15]" of today;
  * "2026-11-21[ 10:00[:15]]" (a T may stand for the space); "-5m"; "@SECONDS". Local time.

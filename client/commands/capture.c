@@ -68,6 +68,7 @@ int capture_run(struct capture *c, struct link *l, const struct options *o, int 
 {
 	Mperf__RecordRequest record = MPERF__RECORD_REQUEST__INIT;
 	record.hz = o->hz;
+	record.overhead_ppm = o->overhead_ppm;
 	record.n_event = o->n_events;
 	record.event = (char **)o->event;
 	record.stack = o->stack;

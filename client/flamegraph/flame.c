@@ -44,7 +44,8 @@ struct flame {
 	struct alias *aliases;
 	struct site *sites;
 	Mperf__Unit unit;
-	int id, parent, function, module, kind, value; /* columns; -1: none */
+	/* columns; -1: none */
+	int id, parent, function, module, kind, value, samples, counted;
 	size_t n_columns;
 };
 
@@ -142,6 +143,8 @@ static int add_columns(struct flame *f, const Mperf__Columns *c)
 	f->module = column(c, "module");
 	f->kind = column(c, "kind");
 	f->value = column(c, "value");
+	f->samples = column(c, "samples");
+	f->counted = column(c, "counted");
 	f->n_columns = c->n_column;
 	if (f->id < 0 || f->parent < 0 || f->function < 0 || f->value < 0) {
 		f->id = -1;
@@ -256,6 +259,15 @@ static int add_alias(struct flame *f, int64_t id, uint32_t index)
 	return 0;
 }
 
+static void add_amounts(const struct flame *f, const Mperf__Row *row, struct flame_node *node)
+{
+	node->self += row_amount(row, f->value);
+	if (f->samples < 0 || f->counted < 0)
+		return;
+	node->samples += row_amount(row, f->samples);
+	node->counted += row_amount(row, f->counted);
+}
+
 static int add_row(struct flame *f, const Mperf__Row *row)
 {
 	int64_t id, parent_id;
@@ -283,7 +295,7 @@ static int add_row(struct flame *f, const Mperf__Row *row)
 	if (r == 0)
 		r = add_alias(f, id, index);
 	if (r == 0)
-		f->node[index].self += row_amount(row, f->value);
+		add_amounts(f, row, &f->node[index]);
 	return r;
 }
 
@@ -330,8 +342,12 @@ int flame_finish(struct flame *f)
 	for (size_t i = f->n_nodes; i-- > 0;) {
 		order[i] = (uint32_t)i;
 		f->node[i].total += f->node[i].self;
-		if (i > 0)
-			f->node[f->node[i].parent].total += f->node[i].total;
+		if (i == 0)
+			break;
+		struct flame_node *parent = &f->node[f->node[i].parent];
+		parent->total += f->node[i].total;
+		parent->samples += f->node[i].samples;
+		parent->counted += f->node[i].counted;
 	}
 	qsort_r(order + 1, f->n_nodes - 1, sizeof(*order), compare_nodes, f->node);
 

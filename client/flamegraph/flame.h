@@ -42,6 +42,9 @@ struct flame_node {
 	enum flame_kind kind;
 	double self, total; /* total and start after flame_finish */
 	double start;       /* in [0, root.total): where its box begins */
+	/* samples in it, and of these those that the values cover, after flame_finish; 0: the
+	 * values cover all */
+	double samples, counted;
 };
 
 struct flame;

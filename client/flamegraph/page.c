@@ -102,6 +102,12 @@ static void write_tooltip(
 	escape_markup(out, share);
 	fputs(" of all · self ", out);
 	escape_markup(out, self);
+	if (node->samples > 0) {
+		unit_text(MPERF__UNIT__UNIT_SHARE, node->counted / node->samples, share);
+		fputs(" · counts of ", out);
+		escape_markup(out, share);
+		fputs(" of its samples", out);
+	}
 	fputs("</title>", out);
 }
 

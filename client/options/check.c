@@ -29,17 +29,18 @@ static int check_target(struct parse *p)
 		return 0;
 	}
 
-	bool measures = targets > 0 || o->for_ns || o->hz || o->n_events || o->user_only ||
-			p->call_graph_given;
+	bool measures = targets > 0 || o->for_ns || o->hz || o->overhead_ppm || o->n_events ||
+			o->user_only || p->call_graph_given;
 	if (o->input && measures)
 		return options_wrong(p,
 			"-i reads a recording, so there is nothing to measure: "
-			"leave out -i, or the command, -a, --for, -F, -e, -g and -U");
+			"leave out -i, or the command, -a, --for, -F, --overhead, -e, -g "
+			"and -U");
 	if (kept && measures)
 		return options_wrong(p,
 			"--since and --until look back into what the service keeps, so there is "
-			"nothing to measure: leave them out, or the command, -a, --for, -F, -e, -g "
-			"and -U");
+			"nothing to measure: leave them out, or the command, -a, --for, -F, "
+			"--overhead, -e, -g and -U");
 	if (!o->input && measures && targets == 0)
 		return options_wrong(
 			p, o->loops ? "there is nothing to run: give -- CMD"
@@ -100,6 +101,10 @@ int options_check(struct parse *p)
 			p, "blocks --live draws text: leave it out, or --csv, --json and --raw");
 	if (!o->live && o->loops && (o->frames || (o->interval_ms && !p->every_given)))
 		return options_wrong(p, "-d and --frames need --live: give it too");
+	if (o->overhead_ppm && o->n_events > 0)
+		return options_wrong(p,
+			"the cost of events that you choose is not measured: leave out -e, or "
+			"--overhead");
 	if (o->csv && (o->json || o->raw))
 		return options_wrong(p, "--csv, --json and --raw exclude each other");
 	if (p->command == MPERF__REQUEST__BODY_TOP)

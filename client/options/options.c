@@ -133,6 +133,16 @@ static int take_for(struct parse *p, const char *arg)
 	return 0;
 }
 
+static int take_overhead(struct parse *p, const char *arg)
+{
+	if (unit_parse_share(arg, &p->o->overhead_ppm) != 0 || p->o->overhead_ppm == 0)
+		return options_wrong(p,
+			"--overhead takes a share from 0.0001%% to 100%%, such as 5%%, not "
+			"'%.100s'",
+			arg);
+	return 0;
+}
+
 static int take_interval(struct parse *p, const char *arg)
 {
 	uint64_t ns;
@@ -410,6 +420,8 @@ static int take_measure(struct parse *p, int key, char *arg, struct argp_state *
 		return push(p, o->event, &o->n_events, arg);
 	case 'F':
 		return take_number(p, "-F", arg, (struct range){1, HZ_MAX}, &o->hz);
+	case OPTION_OVERHEAD:
+		return take_overhead(p, arg);
 	case 'g':
 		return take_call_graph(p, arg, state);
 	case 'r':

@@ -29,9 +29,10 @@ struct options {
 	bool all, user_only;
 	int32_t pid[OPTIONS_LIST_MAX];
 	size_t n_pids;
-	char **command_line; /* CMD and its arguments, ended by NULL; or NULL */
-	uint64_t for_ns;     /* 0: until the command ends */
-	uint32_t hz;         /* 0: the daemon's default */
+	char **command_line;   /* CMD and its arguments, ended by NULL; or NULL */
+	uint64_t for_ns;       /* 0: until the command ends */
+	uint32_t hz;           /* 0: the daemon's default */
+	uint32_t overhead_ppm; /* --overhead, millionths; 0: no limit */
 	char *event[OPTIONS_LIST_MAX];
 	size_t n_events;
 	Mperf__StackKind stack;

@@ -34,6 +34,7 @@ const struct option_row option_rows[] = {
 	{O,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
 	{R|H|F,   "freq", 'F', "HZ", false, "samples per second and hart (default: 99)"},
 	{T,       "freq", 'F', "HZ", false, "samples per second and hart while this runs (default: the daemon's rate for top)"},
+	{R|H|F|T, "overhead", OPTION_OVERHEAD, "SHARE", false, "sample less where mperf would cost a hart more of its time: 5%, 0.5% (default: no limit)"},
 	{R|H|F,   "call-graph", 'g', "KIND", true, "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
 	{R|H|F|S, "user", 'U', NULL, false, "exclude the kernel"},
 	{R,       "output", 'o', "FILE", false, "file to write (default: mperf.mprf)"},

@@ -35,6 +35,7 @@ enum option_key {
 	OPTION_INCLUSIVE,
 	OPTION_COLUMNS,
 	OPTION_NOTES,
+	OPTION_OVERHEAD,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

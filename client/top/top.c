@@ -178,6 +178,7 @@ static int ask_once(struct top *t)
 	filter.cpu = (uint32_t *)o->cpu;
 	top.interval_ms = t->model.interval_ms;
 	top.hz = o->hz;
+	top.overhead_ppm = o->overhead_ppm;
 	top.by = (char *)v->by;
 	top.filter = &filter;
 	top.target = &target;

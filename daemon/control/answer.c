@@ -13,6 +13,7 @@
 
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
+#include "daemon/pmu/sampler/sampler.h"
 #include "proto/memory.h"
 
 /* Length of the valid UTF-8 sequence at s, 0 if there is none. Source: RFC 3629, section 4. */
@@ -100,6 +101,17 @@ int request_ready(struct request *q, const char *note)
 	a.body_case = MPERF__ANSWER__BODY_READY;
 	a.ready = &ready;
 	return send_answer(q, &a);
+}
+
+int request_ready_to_sample(struct request *q, const struct sampler *s)
+{
+	char note[256] = "";
+	if (s->rate_lowered)
+		snprintf(note, sizeof(note),
+			"sampling at %u Hz: the kernel throttles more, since its limit is %u "
+			"samples a second (kernel.perf_event_max_sample_rate)",
+			s->hz, s->machine.max_sample_rate);
+	return request_ready(q, note);
 }
 
 int request_progress(struct request *q, const char *what, uint64_t done, uint64_t total)

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/control/cost_hold.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/record_hold.h"
 #include "daemon/control/request.h"
@@ -39,6 +40,7 @@ struct record_job {
 	struct listener listener; /* of a private daemon, for programs; fd -1: none */
 	struct feed *feed;        /* whose programs tell more often for us; NULL: none's */
 	struct record_hold hold;  /* what its user is charged for */
+	struct cost_hold cost;    /* what it may cost the machine */
 	char *folder, *path;
 	int fd; /* the sealed segment while it is streamed; -1 before */
 	uint64_t offset, total;
@@ -52,13 +54,14 @@ struct record_job {
 static void end_recording(struct record_job *j)
 {
 	j->recording = recording_free(j->recording);
+	cost_hold_end(&j->cost);
 	if (j->feed)
 		(void)feed_want_period(j->feed, j, NULL, 0);
 	j->feed = NULL;
 	j->walk = walk_free(j->walk);
 	if (j->service)
 		/* a lower rate can wait for the next change */
-		(void)service_want_rate(j->service, j, 0);
+		(void)service_want_rate(j->service, j, 0, 0);
 	j->service = NULL;
 }
 
@@ -99,6 +102,7 @@ static uint64_t record_deadline_ns(struct job *job, const struct request *q)
 	struct record_job *j = (struct record_job *)job;
 	if (j->recording) {
 		uint64_t own = j->walk ? walk_deadline_ns(j->walk) : shared_deadline_ns(j);
+		own = cost_hold_deadline_ns(&j->cost, own);
 		uint64_t seal = recording_deadline_ns(j->recording);
 		return seal < own ? seal : own;
 	}
@@ -230,6 +234,25 @@ static bool is_over(struct record_job *j)
 	return recording_targets_gone(j->recording) || j->out_of_room;
 }
 
+/* As long as it samples. 0 or -errno. */
+static int keep_cost(struct record_job *j, uint64_t now_ns)
+{
+	int r = j->walk      ? cost_hold_dispatch(&j->cost, j->walk, now_ns)
+		: j->service ? cost_hold_follow(&j->cost, j->service, j)
+			     : 0;
+	if (r > 0)
+		recording_note(j->recording, j->cost.says);
+	return r < 0 ? r : 0;
+}
+
+static int finish_recording(struct record_job *j, uint64_t now_ns)
+{
+	j->finishing = true;
+	if (j->walk)
+		cost_hold_stop(&j->cost, j->walk, now_ns);
+	return recording_finish(j->recording, now_ns);
+}
+
 static int record_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct record_job *j = (struct record_job *)job;
@@ -238,10 +261,8 @@ static int record_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 
 	j->looked_ns = now_ns;
 	int r = j->walk ? walk_dispatch(j->walk, now_ns) : 0;
-	if (r == 0 && !j->finishing && is_over(j)) {
-		j->finishing = true;
-		r = recording_finish(j->recording, now_ns);
-	}
+	if (r == 0 && !j->finishing)
+		r = is_over(j) ? finish_recording(j, now_ns) : keep_cost(j, now_ns);
 	if (r < 0)
 		return r;
 	r = recording_dispatch(j->recording, now_ns);
@@ -260,8 +281,7 @@ static int record_finish(struct job *job, struct request *q)
 	(void)q;
 	if (j->finishing || !j->recording)
 		return 0;
-	j->finishing = true;
-	return recording_finish(j->recording, kernel_real.now_ns(NULL));
+	return finish_recording(j, kernel_real.now_ns(NULL));
 }
 
 static const struct job_kind record_kind = {
@@ -348,8 +368,9 @@ static int choose_scope(struct request *q, const Mperf__RecordRequest *m, struct
 	/* as stat counts them for it; the service's own events show the kernel as one word */
 	o->never_kernel = m->n_event > 0 && !q->peer->sees_all;
 	o->user_only |= o->never_kernel;
-	if (!m->target->all)
-		return 0;
+	r = cost_hold_check(q, m->overhead_ppm, m->n_event > 0, o->per_task);
+	if (r != 0 || !m->target->all)
+		return r;
 	if (!q->peer->sees_all)
 		return (r = request_refuse_group(q, "the whole system cannot be recorded")) < 0 ? r
 												: 1;
@@ -396,19 +417,6 @@ static int fail_place(struct request *q, int outcome, const char *why)
 		outcome == RECORDING_FULL ? NO_SPACE_REMEDY : UNWRITABLE_REMEDY, "%s", why);
 }
 
-static int note_ready(struct request *q, const struct sampler *s)
-{
-	char note[256];
-	if (s->rate_lowered)
-		snprintf(note, sizeof(note),
-			"sampling at %u Hz: the kernel throttles more, since its limit is %u "
-			"samples a second (kernel.perf_event_max_sample_rate)",
-			s->hz, s->machine.max_sample_rate);
-	else
-		*note = '\0';
-	return request_ready(q, note);
-}
-
 /* The service's always-on samples serve clients without special requests. */
 static struct walk *shared_walk(const struct request *q, const Mperf__RecordRequest *m)
 {
@@ -449,13 +457,11 @@ static int open_walk(struct record_job *j, struct request *q, const struct walk_
 	return r < 0 ? r : 1;
 }
 
-/* Check the rate for a client of the service. 0; positive after a refusal; -errno. */
-static int raise_rate(struct record_job *j, struct request *q, uint32_t hz)
+/* Check the rate for a client of the service, and its cost. 0; positive after a refusal; -errno. */
+static int raise_rate(struct record_job *j, struct request *q, uint32_t hz, uint32_t overhead_ppm)
 {
 	const struct control_options *o = q->peer->options;
-	if (!o->service)
-		return 0;
-	if (hz > o->conf->rate_max) {
+	if (o->service && hz > o->conf->rate_max) {
 		int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Ask for less with -F, or raise rate-max in mperf.conf.",
 			"%u samples a second are more than the %u that this service allows", hz,
@@ -463,9 +469,9 @@ static int raise_rate(struct record_job *j, struct request *q, uint32_t hz)
 		return r < 0 ? r : 1;
 	}
 	if (j->walk)
-		return 0; /* its own */
+		return cost_hold_begin(&j->cost, hz, overhead_ppm);
 	j->service = o->service;
-	return service_want_rate(o->service, j, hz);
+	return service_want_rate(o->service, j, hz, overhead_ppm);
 }
 
 /* What cannot be counted in regions is absent from what is told of them. */
@@ -520,7 +526,7 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 	if (r == 0)
 		r = record_hold_fds(&j->hold, q, o->sampler.n_pids, j->walk);
 	if (r == 0)
-		r = raise_rate(j, q, o->sampler.hz);
+		r = raise_rate(j, q, o->sampler.hz, m->overhead_ppm);
 	if (r == 0)
 		r = listen_to_programs(j, q, m, shared ? shared : j->walk);
 	if (r != 0)
@@ -541,7 +547,7 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 	if (r == 0 && j->walk)
 		r = walk_start(j->walk, o->sampler.pids, o->sampler.n_pids);
 	if (r == 0)
-		return note_ready(q, recording.walk->sampler);
+		return request_ready_to_sample(q, recording.walk->sampler);
 	if (r == RECORDING_FULL || r == RECORDING_UNWRITABLE)
 		r = fail_place(q, r, error.text);
 	else

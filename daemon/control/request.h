@@ -21,6 +21,7 @@ struct feed_reach;
 struct peer;
 struct request;
 struct job;
+struct sampler;
 
 /* Maximum descriptors one job waits for: rings of all harts, workers, targets. */
 #define JOB_FDS_MAX (HARTS_MAX + 64)
@@ -57,6 +58,8 @@ struct request {
 /* Answer pieces. 0, ANSWER_FULL when the peer does not read what it was sent, or -errno. */
 enum { ANSWER_FULL = 1 };
 int request_ready(struct request *q, const char *note);
+/* The same, with a note if the kernel allows less than the requested rate. */
+int request_ready_to_sample(struct request *q, const struct sampler *s);
 int request_progress(struct request *q, const char *what, uint64_t done, uint64_t total);
 int request_bytes(struct request *q, const void *bytes, size_t n, uint64_t offset, uint64_t total);
 int request_done(struct request *q, int status);

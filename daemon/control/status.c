@@ -332,6 +332,8 @@ static int tell_overhead(struct status *s)
 		r = tell_spent(s, "cuts at switches", now.switches, now.switches_part,
 			now.worst_switches_part);
 	if (r == 0)
+		r = tell_spent(s, "throttles", now.throttles, -1, -1);
+	if (r == 0)
 		r = tell_spent(s, "mperfd and its namer", -1, own, own);
 	if (r == 0)
 		r = tell_spent(s, "queries and roll-ups", -1, now.others_part, now.others_part);

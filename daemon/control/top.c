@@ -12,6 +12,7 @@
 #include <sys/pidfd.h>
 
 #include "daemon/conf.h"
+#include "daemon/control/cost_hold.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"
 #include "daemon/control/request.h"
@@ -53,12 +54,13 @@ struct top_job {
 	struct targets targets;
 	int pidfd[TARGETS_MAX]; /* of the targets that live, with a walk of our own */
 	size_t n_pidfds;
-	bool endless;      /* there is one that cannot be watched, a thread */
-	uint64_t told;     /* number of the last slice that was told, or left out */
-	uint64_t names_ns; /* until when the first frame waits; 0: it does not */
-	uint64_t look_ns;  /* when a frame that is there was last tried to be told */
-	uint64_t read_ns;  /* when the peer had last read all */
-	bool wants_rate;   /* the service samples faster for us */
+	bool endless;          /* there is one that cannot be watched, a thread */
+	uint64_t told;         /* number of the last slice that was told, or left out */
+	uint64_t names_ns;     /* until when the first frame waits; 0: it does not */
+	uint64_t look_ns;      /* when a frame that is there was last tried to be told */
+	uint64_t read_ns;      /* when the peer had last read all */
+	bool wants_rate;       /* the service samples faster for us */
+	struct cost_hold cost; /* of a walk of our own */
 };
 
 static void top_free(struct job *job)
@@ -70,9 +72,10 @@ static void top_free(struct job *job)
 	user_give(j->user, USER_TOPS, 1);
 	if (j->service)
 		(void)service_want_rate(
-			j->service, j, 0); /* a lower rate can wait for the next change */
+			j->service, j, 0, 0); /* a lower rate can wait for the next change */
 	else
 		walk_free(j->walk);
+	cost_hold_end(&j->cost);
 	if (j->request)
 		mperf__top_request__free_unpacked(j->request, NULL);
 	free(j);
@@ -92,7 +95,7 @@ static uint64_t top_deadline_ns(struct job *job, const struct request *q)
 	if (j->told < j->feed->n_cuts)
 		own = j->look_ns + (j->names_ns ? TOP_NAMES_LOOK_NS : TOP_READ_LOOK_NS);
 	uint64_t walk = j->service ? UINT64_MAX : walk_deadline_ns(j->walk);
-	return walk < own ? walk : own;
+	return cost_hold_deadline_ns(&j->cost, walk < own ? walk : own);
 }
 
 /* --- the frame -------------------------------------------------------------------------------- */
@@ -319,7 +322,7 @@ static int wish(struct top_job *j, const struct request *q, uint64_t now_ns, boo
 		return 0;
 	uint32_t hz = j->request->hz ? j->request->hz : q->peer->options->conf->top_rate;
 	j->wants_rate = wants;
-	return service_want_rate(j->service, j, wants ? hz : 0);
+	return service_want_rate(j->service, j, wants ? hz : 0, j->request->overhead_ppm);
 }
 
 static int watch_targets(struct top_job *j)
@@ -364,7 +367,9 @@ static int top_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct top_job *j = (struct top_job *)job;
 	int r = j->service ? 0 : walk_dispatch(j->walk, now_ns);
-	if (r == 0)
+	if (r == 0 && !j->service) /* frames say what is given up (annotate.h) */
+		r = cost_hold_dispatch(&j->cost, j->walk, now_ns);
+	if (r >= 0)
 		r = top_feed_catch_up(j->feed, now_ns);
 	if (r < 0 || j->told == j->feed->n_cuts)
 		return r;
@@ -448,7 +453,9 @@ static int join_service(struct top_job *j, struct request *q)
 			"mperfd cannot sample at present: %s", s->trouble);
 		return r < 0 ? r : 1;
 	}
-	r = request_check_pids(q, j->targets.pid, j->targets.n_pids, true);
+	r = cost_hold_check(q, j->request->overhead_ppm, false, false);
+	if (r == 0)
+		r = request_check_pids(q, j->targets.pid, j->targets.n_pids, true);
 	if (r == 0 && filter && !q->peer->sees_all)
 		r = request_check_pids(q, filter->pid, filter->n_pid, true);
 	if (r != 0)
@@ -493,6 +500,9 @@ static int choose_scope(struct top_job *j, struct request *q, struct sampler_opt
 		return r;
 	o->per_task = !machine.may_see_all;
 	o->user_only = !machine.may_see_kernel;
+	r = cost_hold_check(q, j->request->overhead_ppm, false, o->per_task);
+	if (r != 0)
+		return r;
 	if (!j->targets.all)
 		return request_check_pids(
 			q, j->targets.pid, j->targets.n_pids, machine.may_see_all);
@@ -528,6 +538,8 @@ static int walk_alone(struct top_job *j, struct request *q)
 	if (r != 0)
 		return r;
 	r = watch_targets(j);
+	if (r == 0)
+		r = cost_hold_begin(&j->cost, o.sampler.hz, j->request->overhead_ppm);
 	if (r == 0)
 		r = walk_new(&o, &j->walk, &error);
 	if (r == 0)
@@ -565,14 +577,7 @@ static int begin(struct top_job *j, struct request *q)
 	/* a new user of a feed gets its last slice at once */
 	j->told = j->feed->n_cuts > 0 ? j->feed->n_cuts - 1 : 0;
 
-	char note[256] = "";
-	const struct sampler *s = j->walk->sampler;
-	if (s->rate_lowered)
-		snprintf(note, sizeof(note),
-			"sampling at %u Hz: the kernel throttles more, since its limit is %u "
-			"samples a second (kernel.perf_event_max_sample_rate)",
-			s->hz, s->machine.max_sample_rate);
-	r = request_ready(q, note);
+	r = request_ready_to_sample(q, j->walk->sampler);
 	return r < 0 ? r : 0;
 }
 

@@ -20,6 +20,9 @@
 /* A hart holds far more than its rate from so many times it on, and with so many samples. */
 #define HELD_MORE 1.5
 #define HELD_SAMPLES_MIN 100u
+/* A throttle lasts until the next tick of the slowest clock (attribute/silence.c), and is missing from
+ * cycles and from instructions. */
+#define THROTTLED_NS_MAX (2 * 10e6)
 #define COST_LIVE_SECONDS_MIN 10 /* of a live answer, which is known to two seconds */
 
 void provenance_expect(struct provenance *p, const struct query_question *question)
@@ -386,11 +389,56 @@ static struct line *tell_uncut(const struct provenance *p, struct line *l)
 	return l;
 }
 
+static uint64_t count_of(
+	const struct provenance *p, const struct text_table *texts, enum loss cause)
+{
+	uint64_t count = 0;
+	for (uint32_t i = 0; i < p->n_losses; i++)
+		if (strcmp(text_of(texts, p->loss[i].cause) ?: "", loss_kinds[cause].name) == 0)
+			count += p->loss[i].count;
+	return count;
+}
+
+/* Why counts are scaled, as far as that is known: what throttles cannot account for was the time of
+ * other users of the counters. */
+static const char *scaled_by(const struct provenance *p, uint64_t n_throttles)
+{
+	if (n_throttles == 0)
+		return "counters are shared";
+	return p->enabled_ns - p->running_ns > (double)n_throttles * THROTTLED_NS_MAX
+		       ? "counters are shared, besides throttled,"
+		       : "counters are throttled, or shared,";
+}
+
+/* Counters that did not count all of the time, and harts with fewer samples than their rate and their
+ * time promise. */
+static struct line *tell_few(
+	const struct provenance *p, const struct text_table *texts, struct line *l)
+{
+	uint64_t n_throttles = count_of(p, texts, LOSS_THROTTLE);
+	uint64_t n_sparse = count_of(p, texts, LOSS_SPARSE);
+	char counted[UNIT_TEXT_BYTES];
+	bool scaled = p->enabled_ns > 0 && unit_part_text(p->running_ns / p->enabled_ns, counted);
+	if (scaled)
+		line_add(l++, "cycles and instructions are scaled: %s and counted %s of the time",
+			scaled_by(p, n_throttles), counted);
+	if (n_sparse == 0)
+		return l;
+	line_add(l, "%llu busy second%s brought less than a tenth of the samples of the rate: ",
+		(unsigned long long)n_sparse, n_sparse > 1 ? "s" : "");
+	if (n_throttles > 0)
+		line_add(l, "the kernel throttled sampling %llu times",
+			(unsigned long long)n_throttles);
+	else
+		line_add(l, "the kernel did not throttle it%s",
+			scaled ? ", but others use the counters" : "");
+	return l + 1;
+}
+
 static int tell_notes(const struct provenance *p, const struct text_table *texts,
 	struct line note[QUERY_NOTES_MAX])
 {
 	struct line *l = note;
-	char counted[UNIT_TEXT_BYTES];
 	int n_without = 0;
 	if (p->only_own && p->group)
 		line_add(l++, "only your own processes (the group %s sees all)", p->group);
@@ -406,11 +454,7 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 		line_add(l++, "IPC mixes user and kernel modes");
 	for (uint32_t i = 0; i < p->n_notes; i++)
 		line_add(l++, "%s", text_of(texts, p->note[i]));
-	if (p->enabled_ns > 0 && unit_part_text(p->running_ns / p->enabled_ns, counted))
-		line_add(l++,
-			"cycles and instructions are scaled: counters are shared or throttled, and "
-			"counted %s of the time",
-			counted);
+	l = tell_few(p, texts, l);
 	l = tell_uncut(p, l);
 	if (p->hz_lowest)
 		line_add(l++,

@@ -8,6 +8,9 @@
  * Steps that change nothing on this machine are passed over. Where no step is within the budget,
  * the first is taken of those that cost nearly as little as can be; if that is not much less than
  * now, nothing changes: what does not help is not given up.
+ *
+ * A client that shares the samples of others may only give up what it asked for beyond them, a
+ * higher rate (hz_least).
  */
 
 #include "daemon/service/governor.h"
@@ -32,38 +35,57 @@ uint32_t governor_rate(enum governor_step step, uint32_t hz)
 	return rate < least ? least : rate;
 }
 
-static bool cuts_at(const struct governor_hart *h, enum governor_step step)
+uint32_t governor_rate_above(enum governor_step step, uint32_t hz, uint32_t hz_least)
 {
-	return h->counts && h->cuts && step < STEP_NO_CUT;
+	uint32_t rate = step < STEP_RATE_8 ? governor_rate(step, hz) : hz_least;
+	return rate > hz_least ? rate : hz_least;
+}
+
+static uint32_t rate_at(const struct governor_load *l, enum governor_step step)
+{
+	return l->hz_least ? governor_rate_above(step, l->hz, l->hz_least)
+			   : governor_rate(step, l->hz);
+}
+
+/* Does the step leave out what `what` gives up? Where only the rate may go, nothing else does. */
+static bool leaves_out(
+	const struct governor_load *l, enum governor_step step, enum governor_step what)
+{
+	return !l->hz_least && step >= what;
+}
+
+static bool cuts_at(
+	const struct governor_load *l, const struct governor_hart *h, enum governor_step step)
+{
+	return h->counts && h->cuts && !leaves_out(l, step, STEP_NO_CUT);
 }
 
 static double samples_at(
 	const struct governor_load *l, const struct governor_hart *h, enum governor_step step)
 {
-	return h->busy * governor_rate(step, l->hz);
+	return h->busy * rate_at(l, step);
 }
 
 /* What the kernel does on that hart, as a part of its time. */
 static double kernel_part(
 	const struct governor_load *l, const struct governor_hart *h, enum governor_step step)
 {
-	bool counted = h->counts && step < STEP_NO_COUNTERS;
-	bool by_clock = h->by_clock || step >= STEP_CLOCK;
+	bool counted = h->counts && !leaves_out(l, step, STEP_NO_COUNTERS);
+	bool by_clock = h->by_clock || leaves_out(l, step, STEP_CLOCK);
 	double sample_ns = cost_of_sample(&h->cost, counted, by_clock && !counted);
 	double switch_ns = h->cost.ns[COST_SWITCH] > 0 ? h->cost.ns[COST_SWITCH] : 0;
 	double ns = samples_at(l, h, step) * sample_ns;
-	if (cuts_at(h, step))
+	if (cuts_at(l, h, step))
 		ns += h->switches * switch_ns;
 	return ns / NS_PER_S;
 }
 
-/* Records of all harts in a second. */
-static double records_at(const struct governor_load *l, enum governor_step step)
+double governor_records(const struct governor_load *l, enum governor_step step)
 {
 	double n = 0;
 	for (int i = 0; i < l->n_harts; i++) {
 		n += samples_at(l, &l->hart[i], step);
-		n += cuts_at(&l->hart[i], step) ? l->hart[i].switches : 0;
+		n += cuts_at(l, &l->hart[i], step) ? l->hart[i].switches : 0;
 	}
 	return n;
 }
@@ -71,7 +93,7 @@ static double records_at(const struct governor_load *l, enum governor_step step)
 static double own_part(
 	const struct governor_load *l, enum governor_step now, enum governor_step step)
 {
-	double more = records_at(l, step) - records_at(l, now);
+	double more = governor_records(l, step) - governor_records(l, now);
 	double own = l->own + more * l->record_ns / NS_PER_S / l->n_harts;
 	return own > 0 ? own : 0;
 }
@@ -100,12 +122,11 @@ static bool is_useful(const struct governor_load *l, enum governor_step step)
 	case STEP_RATE_2:
 	case STEP_RATE_4:
 	case STEP_RATE_8:
-		return governor_rate(step, l->hz) <
-		       governor_rate((enum governor_step)(step - 1), l->hz);
+		return rate_at(l, step) < rate_at(l, (enum governor_step)(step - 1));
 	case STEP_NO_CALLERS:
-		return l->callers;
+		return l->callers && !l->hz_least;
 	default:
-		for (int i = 0; i < l->n_harts; i++) {
+		for (int i = 0; i < l->n_harts && !l->hz_least; i++) {
 			const struct governor_hart *h = &l->hart[i];
 			any |= step == STEP_NO_CUT        ? h->counts && h->cuts
 			       : step == STEP_NO_COUNTERS ? h->counts
@@ -168,7 +189,7 @@ static void explain(struct governor *g, const struct governor_load *l, enum gove
 {
 	int i = busiest(l, now);
 	const struct governor_hart *h = &l->hart[i];
-	double switches = cuts_at(h, now) ? h->switches * h->cost.ns[COST_SWITCH] / NS_PER_S : 0;
+	double switches = cuts_at(l, h, now) ? h->switches * h->cost.ns[COST_SWITCH] / NS_PER_S : 0;
 	double samples = kernel_part(l, h, now) - switches;
 	if (switches > samples && switches > l->own)
 		snprintf(g->reason, sizeof(g->reason),

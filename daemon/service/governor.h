@@ -57,6 +57,8 @@ struct governor_load {
 	const struct governor_hart *hart;
 	int n_harts;  /* ≥ 1 */
 	bool callers; /* samples may have callers */
+	/* only the rate may be given up, down to this one: others use the same samples. 0: all may */
+	uint32_t hz_least;
 };
 
 struct governor {
@@ -82,3 +84,8 @@ bool governor_tick(struct governor *g, const struct governor_load *l, uint64_t n
  * leaves of hz. */
 struct sampler_effort governor_effort(const struct governor_load *l, enum governor_step step);
 uint32_t governor_rate(enum governor_step step, uint32_t hz);
+/* The same of a load with hz_least: the last step leaves only that. */
+uint32_t governor_rate_above(enum governor_step step, uint32_t hz, uint32_t hz_least);
+
+/* Records of all harts in a second at that step, for a price of one (record_ns). */
+double governor_records(const struct governor_load *l, enum governor_step step);

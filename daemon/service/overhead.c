@@ -18,6 +18,7 @@
 #include "proto/memory.h"
 
 #define NS_PER_S 1e9
+#define PPM 1e6
 /* Between two steps of a measurement: 3 ms of 50 until the first figures are there, then of 1000. */
 #define MEASURE_SOON_NS 50000000u
 #define MEASURE_NS 1000000000u
@@ -38,6 +39,8 @@ int overhead_new(const struct overhead_options *o, struct overhead **ret_overhea
 	h->next_tick_ns = h->started_ns + GOVERNOR_TICK_NS;
 	h->next_measure_ns = h->started_ns + MEASURE_SOON_NS;
 	h->measure_again_ns = h->started_ns + MEASURE_AGAIN_NS;
+	if (o->brief) /* it may be over before a second tick */
+		h->governor.n_over = GOVERNOR_OVER_TICKS - 1;
 	*ret_overhead = h;
 	return 0;
 }
@@ -85,6 +88,7 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 		h->hart[i].switch_fd = -1;
 		h->hart[i].n_samples = walk_samples(w, i);
 		h->hart[i].n_hotplugs = w->sampler->lost[i][LOSS_HOTPLUG];
+		h->hart[i].n_throttles = w->sampler->lost[i][LOSS_THROTTLE];
 	}
 	h->ticked_ns = 0;
 	h->walk = w;
@@ -183,31 +187,55 @@ static uint64_t read_switches(const struct overhead *h, const struct overhead_ha
 	return n;
 }
 
+static bool is_cut(const struct plan *p)
+{
+	return p->cut & (CUT_SIBLING | CUT_BPF);
+}
+
+static double sample_price(const struct overhead_hart *hart, const struct plan *p)
+{
+	bool counted = p->n_siblings > 0;
+	return cost_of_sample(&hart->cost, counted, !counted && event_is_clock(&p->leader));
+}
+
+static double switch_price(const struct overhead_hart *hart, const struct plan *p)
+{
+	double ns = hart->cost.ns[COST_SWITCH];
+	return is_cut(p) && ns > 0 ? ns : 0;
+}
+
 /* What samples and switches cost that hart in dt_ns. */
 static void price_hart(struct overhead *h, const struct walk *w, int i, double dt_ns)
 {
 	struct overhead_hart *hart = &h->hart[i];
 	const struct plan *p = &w->sampler->plan[i];
 	uint64_t samples = walk_samples(w, i), switches = read_switches(h, hart);
-	double switch_ns = hart->cost.ns[COST_SWITCH];
 	double n_samples = (double)(samples - hart->n_samples);
 	double n_switches = switches > hart->n_switches ? (double)(switches - hart->n_switches) : 0;
-	bool cut = (p->cut & (CUT_SIBLING | CUT_BPF)) && switch_ns > 0;
-	bool counted = p->n_siblings > 0;
-	double sample_ns =
-		cost_of_sample(&hart->cost, counted, !counted && event_is_clock(&p->leader));
+	uint64_t throttles = w->sampler->lost[i][LOSS_THROTTLE];
+	hart->throttles = (double)(throttles - hart->n_throttles) / dt_ns * NS_PER_S;
+	hart->n_throttles = throttles;
 	hart->n_samples = samples;
 	hart->n_switches = switches;
 	hart->samples = n_samples / dt_ns * NS_PER_S;
 	hart->switches = n_switches / dt_ns * NS_PER_S;
-	hart->samples_part = n_samples * sample_ns / dt_ns;
-	hart->switches_part = cut ? n_switches * switch_ns / dt_ns : 0;
+	hart->samples_part = n_samples * sample_price(hart, p) / dt_ns;
+	hart->switches_part = n_switches * switch_price(hart, p) / dt_ns;
+	if (!is_priced(&hart->cost)) {
+		hart->early_samples += n_samples;
+		hart->early_switches += is_cut(p) ? n_switches : 0;
+	}
+}
+
+static void read_cpu(const struct overhead *h, const struct walk *w, struct usage_cpu *ret_cpu)
+{
+	(h->o.cpu ? h->o.cpu : usage_cpu)(w->namer, ret_cpu);
 }
 
 static struct overhead_own *take_own(struct overhead *h, const struct walk *w, uint64_t dt_ns)
 {
 	struct usage_cpu cpu;
-	usage_cpu(w->namer, &cpu);
+	read_cpu(h, w, &cpu);
 	struct overhead_own *own = &h->own[h->next_own];
 	h->next_own = (h->next_own + 1) % OVERHEAD_OWN_TICKS;
 	*own = (struct overhead_own){
@@ -235,12 +263,23 @@ static void price_record(
 	double n = 0;
 	for (int i = 0; i < h->n_harts; i++) {
 		n += h->hart[i].samples;
-		n += s->plan[i].cut & (CUT_SIBLING | CUT_BPF) ? h->hart[i].switches : 0;
+		n += is_cut(&s->plan[i]) ? h->hart[i].switches : 0;
 	}
 	n *= (double)own->time_ns / NS_PER_S;
 	double each_ns = n >= PRICED_RECORDS_MIN ? (double)own->own_ns / n : 0;
 	if (each_ns > 0 && (h->record_ns <= 0 || each_ns < h->record_ns))
 		h->record_ns = each_ns;
+}
+
+/* In µs; once the price is known. */
+static double early_cost(struct overhead_hart *hart, const struct plan *p)
+{
+	if (!is_priced(&hart->cost))
+		return 0;
+	double ns = hart->early_samples * sample_price(hart, p) +
+		    hart->early_switches * switch_price(hart, p);
+	hart->early_samples = hart->early_switches = 0;
+	return ns / 1e3;
 }
 
 /* Into the store, with the losses: whole microseconds of each hart. */
@@ -253,6 +292,7 @@ static void count_cost(struct overhead *h, struct sampler *s, const struct overh
 		if (!is_open(s, i))
 			continue;
 		hart->untold_us += own_us + part * (double)own->time_ns / 1e3;
+		hart->untold_us += early_cost(hart, &s->plan[i]);
 		uint64_t whole = (uint64_t)hart->untold_us;
 		s->lost[i][LOSS_COST] += whole;
 		hart->untold_us -= (double)whole;
@@ -291,6 +331,12 @@ static struct governor_hart load_of(const struct overhead *h, const struct sampl
 	};
 }
 
+/* Our processes' part of each hart's time, as their records cost. */
+static double own_by_records(const struct overhead *h, double records)
+{
+	return records * h->record_ns / NS_PER_S / n_open(h, h->walk->sampler);
+}
+
 /* 0, OVERHEAD_STEPPED, -ENOMEM. */
 static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 {
@@ -303,8 +349,8 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 			hart[n++] = load_of(h, s, i);
 	if (n == 0)
 		return 0;
-	const struct governor_load load = {
-		.budget = h->o.conf->overhead_ppm / 1e6,
+	struct governor_load load = {
+		.budget = h->o.conf->overhead_ppm / PPM,
 		.hz = h->o.conf->rate,
 		.own = own_of_budget(h) / n,
 		.record_ns = h->record_ns,
@@ -312,6 +358,8 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 		.n_harts = n,
 		.callers = s->full_stacks != SAMPLER_STACKS_NONE,
 	};
+	if (h->o.brief)
+		load.own = own_by_records(h, governor_records(&load, h->governor.step));
 	return governor_tick(&h->governor, &load, now_ns) ? OVERHEAD_STEPPED : 0;
 }
 
@@ -320,7 +368,7 @@ static void say_step(struct overhead *h, uint64_t now_ns)
 {
 	const struct governor *g = &h->governor;
 	char text[EFFORT_TEXT_BYTES + sizeof(g->reason) + 128], says[EFFORT_TEXT_BYTES];
-	if (g->step == h->said || now_ns < h->next_say_ns)
+	if (!h->o.say || g->step == h->said || now_ns < h->next_say_ns)
 		return;
 	if (g->step == STEP_ALL)
 		snprintf(text, sizeof(text), "nothing is given up any longer to limit overhead");
@@ -334,7 +382,10 @@ static void say_step(struct overhead *h, uint64_t now_ns)
 	h->o.say(h->o.userdata, LOG_NOTICE, text);
 }
 
-static int tick(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns)
+enum { TICK_FIRST = 1 };
+
+/* What it cost since the last tick. 0; TICK_FIRST: there was none. */
+static int take_figures(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns)
 {
 	struct sampler *s = w->sampler;
 	uint64_t dt_ns = h->ticked_ns ? now_ns - h->ticked_ns : 0;
@@ -347,14 +398,22 @@ static int tick(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns
 			h->hart[i].n_switches = read_switches(h, &h->hart[i]);
 	}
 	if (dt_ns == 0) {
-		usage_cpu(w->namer, &h->cpu);
-		return 0;
+		read_cpu(h, w, &h->cpu);
+		return TICK_FIRST;
 	}
+	h->n_ticks++;
 	struct overhead_own *own = take_own(h, w, dt_ns);
 	own->counts = !raised && now_ns >= h->started_ns + OVERHEAD_START_NS;
 	price_record(h, s, own);
 	count_cost(h, s, own);
-	int r = govern(h, s, now_ns);
+	return 0;
+}
+
+static int tick(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns)
+{
+	if (take_figures(h, w, raised, now_ns) == TICK_FIRST)
+		return 0;
+	int r = govern(h, w->sampler, now_ns);
 	if (r < 0)
 		return r;
 	int set = walk_set_effort(w, &h->governor.effort);
@@ -364,13 +423,20 @@ static int tick(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns
 
 int overhead_dispatch(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns)
 {
+	bool first = h->o.brief && h->walk != w;
 	int r = follow_walk(h, w);
 	if (r == 0 && now_ns >= h->next_measure_ns)
 		measure(h, w->sampler, raised, now_ns);
-	if (r < 0 || now_ns < h->next_tick_ns)
+	if (r < 0 || (now_ns < h->next_tick_ns && !first))
 		return r;
 	h->next_tick_ns = now_ns + GOVERNOR_TICK_NS;
 	return tick(h, w, raised, now_ns);
+}
+
+void overhead_stop(struct overhead *h, struct walk *w, uint64_t now_ns)
+{
+	if (h->walk == w && now_ns > h->ticked_ns)
+		(void)take_figures(h, w, false, now_ns);
 }
 
 uint64_t overhead_deadline_ns(const struct overhead *h, uint64_t next_ns)
@@ -385,6 +451,56 @@ uint32_t overhead_rate(const struct overhead *h)
 	return governor_rate(h->governor.step, h->o.conf->rate);
 }
 
+/* As it is now, whatever was given up for always-on sampling. */
+static struct governor_hart load_in_force(const struct overhead *h, const struct sampler *s, int i)
+{
+	const struct plan *p = &s->plan[i];
+	struct governor_hart hart = load_of(h, s, i);
+	hart.counts = p->n_siblings > 0;
+	hart.cuts = is_cut(p);
+	hart.by_clock = event_is_clock(&p->leader);
+	return hart;
+}
+
+struct overhead_held overhead_held_begin(uint32_t hz, uint32_t ppm)
+{
+	return (struct overhead_held){
+		.hz = hz,
+		.ppm = ppm,
+		.given_hz = hz,
+		.governor.n_over = GOVERNOR_OVER_TICKS - 1,
+	};
+}
+
+bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_t now_ns)
+{
+	int n = 0;
+	_cleanup_(freep) struct governor_hart *hart = calloc((size_t)h->n_harts + 1, sizeof(*hart));
+	const struct sampler *s = h->walk ? h->walk->sampler : NULL;
+	for (int i = 0; hart && s && i < h->n_harts; i++)
+		if (is_open(s, i))
+			hart[n++] = load_in_force(h, s, i);
+	if (n == 0) /* also without memory: at the next tick, then */
+		return false;
+	struct governor_load load = {
+		.budget = held->ppm / PPM,
+		.hz = held->hz,
+		.hz_least = overhead_rate(h),
+		.record_ns = h->record_ns,
+		.hart = hart,
+		.n_harts = n,
+	};
+	/* Our own CPU at the always-on rate, and what records beyond it cost. */
+	double always = governor_records(&load, STEP_RATE_8), own = own_of_budget(h) / n;
+	double more = governor_records(&load, held->governor.step) - always;
+	load.own = own > 0 ? own + own_by_records(h, more) : own_by_records(h, always + more);
+	governor_tick(&held->governor, &load, now_ns);
+	uint32_t given_hz = governor_rate_above(held->governor.step, held->hz, load.hz_least);
+	bool changed = given_hz != held->given_hz;
+	held->given_hz = given_hz;
+	return changed;
+}
+
 void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 {
 	struct overhead_spent s = {.worst_hart = -1, .own_part = -1};
@@ -394,6 +510,7 @@ void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 		const struct overhead_hart *hart = &h->hart[i];
 		s.samples += hart->samples;
 		s.switches += hart->switches;
+		s.throttles += hart->throttles;
 		s.samples_part += hart->samples_part / n;
 		s.switches_part += hart->switches_part / n;
 		if (hart->samples_part + hart->switches_part <= worst)

@@ -28,18 +28,24 @@
 struct overhead_options {
 	const struct kernel *kernel;
 	const struct conf *conf; /* borrowed; its budget and rate may change */
-	void (*say)(void *userdata, int syslog_level, const char *text);
+	void (*say)(void *userdata, int syslog_level, const char *text); /* NULL: to nobody */
 	void *userdata;
+	/* The walk is a client's own, for minutes: the first dispatch begins the first tick, and our
+	 * own CPU counts from there, by what a record costs, and not as the mean of a minute. */
+	bool brief;
+	void (*cpu)(const struct namer *namer, struct usage_cpu *ret_cpu); /* NULL: usage_cpu */
 };
 
 struct overhead_hart {
 	struct hart_cost cost; /* as measured, or of a hart with the same rung; or unknown */
 	bool measured;
-	int switch_fd;                              /* counts switches; -1: not open */
-	uint64_t n_switches, n_samples, n_hotplugs; /* as of the last tick */
+	int switch_fd; /* counts switches; -1: not open */
+	/* as of the last tick */
+	uint64_t n_switches, n_samples, n_hotplugs, n_throttles;
 	/* over the last tick, as parts of the hart's time, and a second */
-	double samples_part, switches_part, samples, switches;
-	double untold_us; /* cost that LOSS_COST does not have yet */
+	double samples_part, switches_part, samples, switches, throttles;
+	double early_samples, early_switches; /* that came before their price was known */
+	double untold_us;                     /* cost that LOSS_COST does not have yet */
 };
 
 /* What our processes took in one tick. */
@@ -63,6 +69,7 @@ struct overhead {
 	enum governor_step said; /* in the log */
 	uint64_t next_say_ns;
 	const struct walk *walk; /* that the figures are of */
+	uint64_t n_ticks;        /* so far: figures are new after each */
 };
 
 /* Nothing is known yet. 0 or -ENOMEM. */
@@ -74,6 +81,8 @@ struct overhead *overhead_free(struct overhead *h);
  * sets the rate (overhead_rate) and begins a new segment; -errno. */
 enum { OVERHEAD_STEPPED = 1 };
 int overhead_dispatch(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns);
+/* The walk is about to stop: count what it cost since the last tick. */
+void overhead_stop(struct overhead *h, struct walk *w, uint64_t now_ns);
 /* When it wants to be called, at the latest at next_ns (of the walk's next drain, where that is early
  * enough for all but the first measurements). */
 uint64_t overhead_deadline_ns(const struct overhead *h, uint64_t next_ns);
@@ -81,9 +90,23 @@ uint64_t overhead_deadline_ns(const struct overhead *h, uint64_t next_ns);
 /* The rate of always-on sampling that the budget allows. */
 uint32_t overhead_rate(const struct overhead *h);
 
+/* A rate that a client wants of the samples of all, held to a budget of the client's choice: of what
+ * mperf costs in all. Less is then asked for on its behalf, at the least the always-on rate; what
+ * other clients ask for is not its own. */
+struct overhead_held {
+	uint32_t hz, ppm;         /* wanted; and the budget, in millionths of each hart's time */
+	uint32_t given_hz;        /* what the budget allows of hz */
+	struct governor governor; /* the step in force, and its reason */
+};
+/* Begin: all of it is given until figures say otherwise. */
+struct overhead_held overhead_held_begin(uint32_t hz, uint32_t ppm);
+/* Decide by the last tick's figures; call it once for each. True if given_hz changed. */
+bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_t now_ns);
+
 /* What is spent now, as parts of all harts' time; negative: not known. */
 struct overhead_spent {
-	double samples, switches; /* a second, on all harts */
+	/* a second, on all harts; what a throttle costs is not measured */
+	double samples, switches, throttles;
 	double samples_part, switches_part;
 	double own_part, others_part; /* our processes; and of these the children that answer */
 	double all_part;

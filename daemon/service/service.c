@@ -16,6 +16,7 @@
 #include "daemon/service/keeper.h"
 #include "daemon/service/naming_news.h"
 #include "daemon/service/overhead.h"
+#include "daemon/service/wants.h"
 #include "daemon/session/listener.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
@@ -33,7 +34,6 @@
  * says that there were none. */
 #define SHORT_REST_NS (SECOND_NS / 10)
 #define SHORT_SAID_NS (60ull * SECOND_NS)
-#define WANTS_MAX 4096 /* clients times their requests is less */
 
 /* What had been counted at one moment. */
 struct past {
@@ -42,16 +42,10 @@ struct past {
 	uint64_t (*lost)[N_LOSSES];
 };
 
-struct want {
-	const void *who;
-	uint32_t hz;
-};
-
 struct service_inner {
 	struct keeper *keeper;
 	struct listener listener; /* for programs; fd -1: none */
-	struct want *want;
-	size_t n_wants, size_wants;
+	struct wants wants;
 	uint64_t next_try_ns, next_past_ns, next_sweep_ns, next_naming_ns;
 	struct naming_said naming_said;
 	uint32_t tasks_swept;    /* n_tasks after the last sweep */
@@ -139,10 +133,7 @@ static void tell_refusals(struct service *s)
 
 static uint32_t wanted_rate(const struct service *s)
 {
-	uint32_t hz = overhead_rate(s->overhead);
-	for (size_t i = 0; i < s->inner->n_wants; i++)
-		if (s->inner->want[i].hz > hz)
-			hz = s->inner->want[i].hz;
+	uint32_t hz = wants_rate(&s->inner->wants, overhead_rate(s->overhead));
 	return hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
 }
 
@@ -254,30 +245,15 @@ static void notice_trouble(struct service *s)
 	s->inner->was_troubled = troubled;
 }
 
-int service_want_rate(struct service *s, const void *who, uint32_t hz)
+int service_want_rate(struct service *s, const void *who, uint32_t hz, uint32_t overhead_ppm)
 {
-	struct service_inner *in = s->inner;
-	size_t i = 0;
-	while (i < in->n_wants && in->want[i].who != who)
-		i++;
-	if (hz == 0 && i < in->n_wants)
-		in->want[i] = in->want[--in->n_wants];
-	if (hz > 0 && i == in->n_wants) {
-		if (i >= WANTS_MAX)
-			return 0; /* the rate is not raised, which the answer says */
-		if (i == in->size_wants) {
-			size_t size = i ? 2 * i : 16;
-			struct want *grown = reallocarray(in->want, size, sizeof(*grown));
-			if (!grown)
-				return -ENOMEM;
-			in->want = grown;
-			in->size_wants = size;
-		}
-		in->n_wants++;
-	}
-	if (hz > 0)
-		in->want[i] = (struct want){who, hz};
-	return s->walk ? walk_set_rate(s->walk, wanted_rate(s)) : 0;
+	int r = wants_set(&s->inner->wants, who, hz, overhead_ppm);
+	return r == 0 && s->walk ? walk_set_rate(s->walk, wanted_rate(s)) : r;
+}
+
+const struct overhead_held *service_held(const struct service *s, const void *who)
+{
+	return wants_held(&s->inner->wants, who);
 }
 
 /* --- descriptors ------------------------------------------------------------------------------ */
@@ -429,7 +405,12 @@ int service_new(const struct service_options *o, struct service **ret_service)
 	s->o = *o;
 	s->inner = in;
 	s->started_ns = clock_ns(CLOCK_MONOTONIC);
-	const struct overhead_options spend = {&kernel_real, o->conf, o->say, o->userdata};
+	const struct overhead_options spend = {
+		.kernel = &kernel_real,
+		.conf = o->conf,
+		.say = o->say,
+		.userdata = o->userdata,
+	};
 	int r = open_listener(s);
 	if (r == 0)
 		r = overhead_new(&spend, &s->overhead);
@@ -486,10 +467,13 @@ static int sweep(struct service *s, uint64_t now_ns)
 /* The budget may ask for another rate and other events, which a segment says of all its time. */
 static int keep_budget(struct service *s, uint64_t now_ns)
 {
-	int r = overhead_dispatch(s->overhead, s->walk, s->inner->n_wants > 0, now_ns);
+	int r = overhead_dispatch(s->overhead, s->walk, s->inner->wants.n > 0, now_ns);
+	if (r < 0)
+		return r;
 	if (r == OVERHEAD_STEPPED)
 		keeper_renew(s->inner->keeper);
-	return r == OVERHEAD_STEPPED ? walk_set_rate(s->walk, wanted_rate(s)) : r;
+	bool changed = wants_hold(&s->inner->wants, s->overhead, now_ns) || r == OVERHEAD_STEPPED;
+	return changed ? walk_set_rate(s->walk, wanted_rate(s)) : 0;
 }
 
 /* Once for each tick that wanted one. */
@@ -593,7 +577,7 @@ struct service *service_free(struct service *s)
 	for (int i = 0; i < PASTS; i++)
 		free(in->past[i].lost);
 	free(in->lost);
-	free(in->want);
+	wants_clear(&in->wants);
 	free(in);
 	free(s);
 	return NULL;

@@ -16,6 +16,7 @@
 #include "daemon/store/store.h"
 
 struct overhead;
+struct overhead_held;
 struct top_feed;
 
 struct service_options {
@@ -58,9 +59,12 @@ int service_reload(struct service *s);
 struct service *service_free(struct service *s);
 
 /* Request at least this rate from now on; 0: withdraw the request. `who` is any address that
- * belongs to the caller. The rate in force is the highest requested, up to conf.rate_max. 0 or
- * -errno. */
-int service_want_rate(struct service *s, const void *who, uint32_t hz);
+ * belongs to the caller. The rate in force is the highest requested, up to conf.rate_max.
+ * overhead_ppm: request less where mperf would cost a hart more millionths of its time (overhead.h);
+ * 0: no limit. 0 or -errno. */
+int service_want_rate(struct service *s, const void *who, uint32_t hz, uint32_t overhead_ppm);
+/* What the limit of that request makes of it; NULL: there is none. Borrowed until the next call. */
+const struct overhead_held *service_held(const struct service *s, const void *who);
 
 /* Descriptors ran out: error is EMFILE or ENFILE. This is counted and logged; the caller
  * retries. */

@@ -61,6 +61,8 @@ static struct segment_flush segment_view(struct recording *g, struct window *win
 		.hz = recording_rate(g),
 		.hz_lowest = g->walk->sampler->hz_lowest,
 		.cut = sampler_cut(g->walk->sampler),
+		.note = g->note,
+		.note_harts = &g->walk->sampler->seen,
 		.only_uid = g->targets.only_uid,
 		.uid = g->targets.uid,
 		.gid = g->targets.gid,
@@ -475,6 +477,11 @@ int recording_flush(struct recording *g, uint64_t now_ns)
 		g->tap.cut_ns = g->window.start_ns + g->window_ns;
 	}
 	return r;
+}
+
+void recording_note(struct recording *g, const char *text)
+{
+	snprintf(g->note, sizeof(g->note), "%s", text);
 }
 
 bool recording_is_writing(const struct recording *g)

@@ -84,6 +84,11 @@ uint64_t recording_deadline_ns(const struct recording *g);
 enum { RECORDING_SEALED = 8, RECORDING_LOST_STORE };
 int recording_dispatch(struct recording *g, uint64_t now_ns);
 
+/* From now on windows come with that sentence, which their answers pass on: what was given up to
+ * limit overhead. "": nothing more is said. Cut off after RECORDING_NOTE_BYTES. */
+#define RECORDING_NOTE_BYTES 256
+void recording_note(struct recording *g, const char *text);
+
 /* Take what was sampled before now_ns, and no more; sealing follows in recording_dispatch. A walk
  * that is not shared is stopped. */
 int recording_finish(struct recording *g, uint64_t now_ns);

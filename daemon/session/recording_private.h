@@ -43,10 +43,11 @@ struct recording {
 	int trouble;
 	int outcome; /* of the store then: SEGMENT_* or -errno */
 	bool is_sealing, sealed;
-	struct recording_thin *thin;   /* NULL: all samples are kept */
-	uint32_t hz;                   /* of thin; 0: all */
-	uint64_t *taken;               /* the caller's; or NULL */
-	struct recording_share *share; /* NULL: no limits */
+	struct recording_thin *thin;     /* NULL: all samples are kept */
+	uint32_t hz;                     /* of thin; 0: all */
+	uint64_t *taken;                 /* the caller's; or NULL */
+	struct recording_share *share;   /* NULL: no limits */
+	char note[RECORDING_NOTE_BYTES]; /* of the windows that end now; "": none */
 };
 
 /* Bring g->lost up to date. If the walk goes on, its losses after our end belong to the next

@@ -122,6 +122,44 @@ def test_a_client_may_exceed_the_budget(build):
                        lambda: tables(service)["rate"][0]["hz"] == 12)
 
 
+def test_a_client_s_own_budget_takes_of_its_rate_and_nothing_else(build):
+    with Folder() as folder, \
+            Service(build, folder, flush="1s", rate=99, overhead="100%") as service:
+        with spinning(folder):
+            wait_until("samples are priced", lambda: (row := cost_of(service, "samples")) and
+                       row["machine_share"] > 0, 180)
+            path = folder / "recording"
+            service.ctl("record", "-a", "-F", "999", "--overhead", NEXT_TO_NOTHING, "-o", path,
+                        "--", "sleep", "10")
+            answer = service.ask("hotspots", "-i", path)["provenance"]
+            assert any("to keep overhead within 0.0001 %, 99 samples a second were asked for "
+                       "instead of 999" in note for note in answer["notes"]), answer
+            assert budget(service)["given_up"] == "nothing", budget(service)
+            service.ctl("record", "-a", "-F", "299", "--overhead", "100%", "-o", path, "--",
+                        "sleep", "6")
+            answer = service.ask("hotspots", "-i", path)["provenance"]
+            assert answer["hz"] == 299 and "overhead" not in str(answer["notes"]), answer
+
+
+def test_a_walk_of_its_own_is_held_to_a_client_s_budget(build):
+    with Folder() as folder, \
+            Service(build, folder, flush="1s", rate=99, overhead="100%") as service:
+        with spinning(folder) as busy:
+            path = folder / "recording"
+            before = cpu_seconds(busy)
+            service.ctl("record", "-a", "-U", "-F", "299", "--overhead", NEXT_TO_NOTHING, "-o",
+                        path, "--", "sleep", "20")
+            most = cpu_seconds(busy) - before
+        answer = service.ask("hotspots", "-i", path, "--by", "process", "--comm", "spins")
+        notes = answer["provenance"]["notes"]
+        assert any("to keep overhead within 0.0001 %, " in note and "one in 8" in note
+                   for note in notes), notes
+        assert 0 < answer["provenance"]["cost_share"] < 1, answer["provenance"]
+        # samples are fewer, and stand for more time
+        row, = answer["rows"]
+        assert 0.7 * most - 1 < row["self_ns"] / 1e9 < 1.05 * most + 1, (row, most)
+
+
 def test_a_wrong_budget_is_named_and_the_old_one_stays(build):
     with Folder() as folder, Service(build, folder, overhead="2%") as service:
         service.write_config(overhead="two")

@@ -131,3 +131,22 @@ def test_a_command_that_is_killed_by_the_user_is_still_recorded(build):
         _, said = client.communicate(timeout=60)
         assert client.returncode == 143, (client.returncode, said)
         assert samples(rows(build, "hotspots", "-i", folder / "r", "--by", "process")) > 20, said
+
+
+# --- a budget of its own ----------------------------------------------------------------------------
+
+def test_a_recording_without_a_service_is_held_to_its_budget(build):
+    need_root()
+    with Folder() as folder:
+        mperfctl(build, "record", "-F", "299", "--overhead", "0.0001%", "-o", folder / "r", "--",
+                 known(build), "spin", "12000")
+        answer = rows(build, "hotspots", "-i", folder / "r", "--by", "process")["provenance"]
+    assert any("to keep overhead within 0.0001 %, " in note and "one in 8 samples" in note
+               for note in answer["notes"]), answer
+    assert 0 < answer["cost_share"] < 1, answer
+
+
+def test_what_cannot_be_priced_cannot_have_a_budget(build):
+    with Folder() as folder:
+        fails(build, 2, ["the cost of events that you choose is not measured"], "record",
+              "--overhead", "5%", "-e", "cpu-clock", "-o", folder / "r", "--", "true")

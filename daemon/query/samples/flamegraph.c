@@ -21,12 +21,19 @@ enum flame_kind {
 	KIND_INLINED,
 	KIND_UNKNOWN,
 };
+#define N_COUNTED_COLUMNS 2
+
 static const char *const kind_name[] = {"user", "kernel", "jit", "inlined", "unknown"};
+
+struct flame_sum {
+	double value;
+	uint64_t samples, uncounted; /* of the samples, those that the counts do not cover */
+};
 
 /* Node 0 is the root of all; children of it are process names. */
 struct flame_node {
 	uint32_t parent, name; /* name: index in names */
-	double value;
+	struct flame_sum self;
 };
 
 struct flame {
@@ -44,7 +51,7 @@ struct flame {
 	struct provenance provenance;
 	bool counts; /* values are counts of an event, not ns */
 	struct {
-		double *value; /* by node, as they were before the source under way */
+		struct flame_sum *self; /* by node, as they were before the source under way */
 		uint32_t n, size;
 		struct provenance provenance;
 	} kept;
@@ -53,11 +60,18 @@ struct flame {
 	struct loaded loaded;
 	struct key_table stacks; /* comm, stack */
 	struct folded {
-		double value;  /* of rows with just this stack */
-		uint32_t node; /* where it ends in the tree; 0 not folded yet */
-	} * folded;            /* by index in stacks */
+		struct flame_sum sum; /* of rows with just this stack */
+		uint32_t node;        /* where it ends in the tree; 0 not folded yet */
+	} * folded;                   /* by index in stacks */
 	uint32_t size_folded;
 };
+
+static void add(struct flame_sum *to, const struct flame_sum *from)
+{
+	to->value += from->value;
+	to->samples += from->samples;
+	to->uncounted += from->uncounted;
+}
 
 static int get_folded(struct flame *f, uint32_t comm, uint32_t stack, uint32_t *ret_index)
 {
@@ -73,12 +87,13 @@ static int take_row(void *userdata, const struct scan_row *row)
 	const struct loaded_task *task = &f->loaded.task[row->task];
 	const struct loaded_task *process = &f->loaded.task[task->process];
 	provenance_row(&f->provenance, &f->loaded, row);
-	if (row->value <= 0)
+	if (row->value <= 0 && row->count == 0)
 		return 0;
 	uint32_t comm = process->known ? process->comm : task->comm, i;
 	int r = get_folded(f, comm ? comm : f->loaded.unknown_name, row->stack, &i);
+	const struct flame_sum sum = {row->value > 0 ? row->value : 0, row->count, row->uncounted};
 	if (r == 0)
-		f->folded[i].value += row->value;
+		add(&f->folded[i].sum, &sum);
 	return r;
 }
 
@@ -221,7 +236,7 @@ static int fold_stacks(struct flame *f)
 		if (r == 0 && f->stacks.key[i].part[1] == 0)
 			r = fold_nothing(f, &node);
 		if (r == 0)
-			f->node[node].value += f->folded[i].value;
+			add(&f->node[node].self, &f->folded[i].sum);
 	}
 	free(u.path);
 	return r;
@@ -265,9 +280,9 @@ static int keep(void *query)
 {
 	struct flame *f = query;
 	f->kept.n = f->nodes.n_keys;
-	int r = array_grow(&f->kept.value, &f->kept.size, f->kept.n, sizeof(*f->kept.value));
+	int r = array_grow(&f->kept.self, &f->kept.size, f->kept.n, sizeof(*f->kept.self));
 	for (uint32_t i = 0; i < f->kept.n && r == 0; i++)
-		f->kept.value[i] = f->node[i].value;
+		f->kept.self[i] = f->node[i].self;
 	f->kept.provenance = f->provenance;
 	return r;
 }
@@ -277,7 +292,7 @@ static void take_back(void *query)
 {
 	struct flame *f = query;
 	for (uint32_t i = 0; i < f->nodes.n_keys && i < f->size_nodes; i++)
-		f->node[i].value = i < f->kept.n ? f->kept.value[i] : 0;
+		f->node[i].self = i < f->kept.n ? f->kept.self[i] : (struct flame_sum){0};
 	f->provenance = f->kept.provenance;
 }
 
@@ -324,6 +339,12 @@ static int rank_names(struct flame *f)
 	return 0;
 }
 
+/* Are there counts that cover only a part of the samples? */
+static bool tells_counted(const struct flame *f)
+{
+	return f->counts && f->provenance.uncounted > 0;
+}
+
 static int tell_columns(const struct flame *f, const struct answer *answer)
 {
 	Mperf__Unit unit = f->counts ? MPERF__UNIT__UNIT_COUNT : MPERF__UNIT__UNIT_NS;
@@ -336,8 +357,11 @@ static int tell_columns(const struct flame *f, const struct answer *answer)
 		{"source", "Source", MPERF__UNIT__UNIT_NONE},
 		{"line", "Line", MPERF__UNIT__UNIT_NONE},
 		{"value", "Self", unit},
+		{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
+		{"counted", "Counted", MPERF__UNIT__UNIT_COUNT},
 	};
-	return answer->columns(answer->userdata, c, sizeof(c) / sizeof(*c));
+	size_t n = sizeof(c) / sizeof(*c);
+	return answer->columns(answer->userdata, c, tells_counted(f) ? n : n - N_COUNTED_COLUMNS);
 }
 
 static struct answer_value text(const struct flame *f, uint64_t id)
@@ -367,13 +391,16 @@ static int tell_node(const struct flame *f, uint32_t i, uint32_t number, uint32_
 		{.kind = ANSWER_TEXT, .text = kind_name[name[2]]},
 		text(f, site->source),
 		site->line ? integer(site->line) : (struct answer_value){.kind = ANSWER_ABSENT},
-		integer(integer_of(node->value)),
+		integer(integer_of(node->self.value)),
+		integer((int64_t)node->self.samples),
+		integer((int64_t)(node->self.samples - node->self.uncounted)),
 	};
-	return answer->row(answer->userdata, v, sizeof(v) / sizeof(*v));
+	size_t n = sizeof(v) / sizeof(*v);
+	return answer->row(answer->userdata, v, tells_counted(f) ? n : n - N_COUNTED_COLUMNS);
 }
 
 /* Nodes in the order in which they are told: siblings stand together, sorted by name. What has no
- * value in it is not told. */
+ * value in it is not told; its samples are its caller's. */
 struct order {
 	uint32_t n;         /* nodes, the root included */
 	uint32_t *node;     /* by position; the root stands at 0 */
@@ -393,8 +420,10 @@ static int order_make(struct order *o, struct flame *f)
 	if (!o->node || !o->position || !o->first || !o->number || !within)
 		return -ENOMEM;
 	for (uint32_t i = n - 1; i > 0; i--) { /* children come behind their parents */
-		within[i] += f->node[i].value;
+		within[i] += f->node[i].self.value;
 		within[f->node[i].parent] += within[i];
+		if (within[i] <= 0)
+			add(&f->node[f->node[i].parent].self, &f->node[i].self);
 	}
 	o->n = 1;
 	for (uint32_t i = 1; i < n; i++)
@@ -490,7 +519,7 @@ static int ask(const struct query_filter *filter, sqlite3 *const *db, struct que
 	text_table_clear(&f->texts);
 	free(f->site);
 	free(f->node);
-	free(f->kept.value);
+	free(f->kept.self);
 	free(f);
 	return r;
 }

@@ -90,6 +90,9 @@ struct segment_flush {
 	uint32_t hz;          /* the rate in force; a higher one than before is noted */
 	uint32_t hz_lowest;   /* see struct sampler; 0: the kernel never lowered the rate */
 	unsigned cut;         /* CUT_* of its sampler now; all that it ever was is stored */
+	/* a sentence that answers about these harts owe their readers; "" or NULL: none new */
+	const char *note;
+	const struct hart_set *note_harts;
 	/* leave out what does not belong to this user when it is written */
 	bool only_uid;
 	uid_t uid;

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 
 #include "daemon/store/segment/write.h"
+
+#include "daemon/store/note.h"
 #include "proto/memory.h"
 
 static int write_reads(struct segment *g, const struct window_row *row)
@@ -116,6 +118,16 @@ static int write_rate(struct segment *g, const struct segment_flush *f)
 	return ROW(g, INSERT_META, CELL_T("hz_lowest"), CELL_I(f->hz_lowest));
 }
 
+/* The same sentence again replaces itself. */
+static int write_note(struct segment *g, const struct segment_flush *f)
+{
+	char key[NOTE_KEY_BYTES_MAX];
+	if (!f->note || !*f->note)
+		return 0;
+	const struct note note = {.harts = *f->note_harts, .says = f->note};
+	return ROW(g, INSERT_META, CELL_T(note_key(&note, key)), CELL_I(1));
+}
+
 static int begin_window(struct segment *g, const struct segment_flush *f)
 {
 	const struct window *w = f->window;
@@ -126,6 +138,8 @@ static int begin_window(struct segment *g, const struct segment_flush *f)
 		CELL_I(f->realtime_ns));
 	if (r == 0)
 		r = write_cut(g, f->cut);
+	if (r == 0)
+		r = write_note(g, f);
 	return r == 0 ? write_rate(g, f) : r;
 }
 

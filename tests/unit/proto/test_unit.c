@@ -128,6 +128,24 @@ TEST(durations_are_read)
 	}
 }
 
+TEST(shares_are_read_and_what_is_none_is_refused)
+{
+	uint32_t ppm = 77;
+	static const char *const bad[] = {
+		"", "%", "5", ".5%", "5.%", "-1%", "+1%", " 1%", "1 %", "1%%", "0.00001%", "1e0%"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		ck_assert_msg(unit_parse_share(bad[i], &ppm) == UNIT_MALFORMED, "%s", bad[i]);
+	ck_assert_int_eq(unit_parse_share("100.0001%", &ppm), UNIT_OUT_OF_RANGE);
+	ck_assert_int_eq(unit_parse_share("4294967297%", &ppm), UNIT_OUT_OF_RANGE);
+	ck_assert_uint_eq(ppm, 77);
+	ck_assert_int_eq(unit_parse_share("100%", &ppm), 0);
+	ck_assert_uint_eq(ppm, 1000000);
+	ck_assert_int_eq(unit_parse_share("0.0300%", &ppm), 0);
+	ck_assert_uint_eq(ppm, 300);
+	ck_assert_int_eq(unit_parse_share("12.0001%", &ppm), 0);
+	ck_assert_uint_eq(ppm, 120001);
+}
+
 TEST(what_is_no_duration_is_refused)
 {
 	static const char *const bad[] = {"", "s", "-1s", "+1s", " 1s", "1 s", "1s ", "1x", "1.s",

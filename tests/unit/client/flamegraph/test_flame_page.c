@@ -19,8 +19,11 @@ static const struct answers_column columns[] = {
 	{"module", "", MPERF__UNIT__UNIT_NONE},
 	{"kind", "", MPERF__UNIT__UNIT_NONE},
 	{"value", "", MPERF__UNIT__UNIT_COUNT},
+	{"samples", "", MPERF__UNIT__UNIT_COUNT},
+	{"counted", "", MPERF__UNIT__UNIT_COUNT},
 };
-#define N_COLUMNS (sizeof(columns) / sizeof(*columns))
+#define N_ALL_COLUMNS (sizeof(columns) / sizeof(*columns))
+#define N_COLUMNS (N_ALL_COLUMNS - 2)
 
 static int add(void *flame, const Mperf__Answer *a)
 {
@@ -240,6 +243,42 @@ TEST(svg_is_readable_without_a_script)
 	ck_assert_ptr_nonnull(
 		strstr(svg, "<title>leaf\n/usr/bin/prog · user\n60 · 60.00 % of all"));
 	free(svg);
+	flame_free(f);
+}
+
+static void add_counted(struct flame *f, int64_t id, int64_t parent, const char *name,
+	const int64_t amount[static 3]) /* value, samples, counted */
+{
+	Mperf__Value v[] = {answers_integer(id), answers_integer(parent), answers_text(name),
+		answers_text("/usr/bin/prog"), answers_text("user"), answers_integer(amount[0]),
+		answers_integer(amount[1]), answers_integer(amount[2])};
+	ck_assert_int_eq(answers_row(add, f, v, N_ALL_COLUMNS), 0);
+}
+
+TEST(boxes_say_what_share_of_their_samples_has_counts)
+{
+	struct flame *f = NULL;
+	ck_assert_int_eq(flame_new(&f), 0);
+	ck_assert_int_eq(answers_columns(add, f, columns, N_ALL_COLUMNS), 0);
+	add_counted(f, 1, 0, "main", (const int64_t[]){100, 10, 4});
+	add_counted(f, 2, 1, "leaf", (const int64_t[]){300, 30, 6});
+	add_counted(f, 3, 1, "leaf", (const int64_t[]){100, 10, 10}); /* merged */
+	const struct flame_page page = {.title = "t", .event = "cycles", .provenance = ""};
+	size_t cut;
+	char *text = page_of(f, &page, &cut);
+	ck_assert_double_eq(named(f, "leaf")->samples, 40);
+	ck_assert_double_eq(named(f, "leaf")->counted, 16);
+	ck_assert_double_eq(named(f, "main")->samples, 50);
+	ck_assert_double_eq(named(f, "main")->counted, 20);
+	ck_assert_ptr_nonnull(strstr(text, "self 400 · counts of 40.00 % of its samples</title>"));
+	ck_assert_ptr_nonnull(strstr(text, "self 100 · counts of 40.00 % of its samples</title>"));
+	free(text);
+	flame_free(f);
+
+	f = small_flame();
+	text = page_of(f, &page, &cut);
+	ck_assert_ptr_null(strstr(text, "counts of"));
+	free(text);
 	flame_free(f);
 }
 

@@ -199,6 +199,20 @@ TEST(times_are_checked)
 	ck_assert_int_gt(parsed(HOTSPOTS, "-i f --since -5m").since_ns, 0);
 }
 
+TEST(an_overhead_is_a_share_of_what_can_be_priced)
+{
+	ck_assert_uint_eq(parsed(RECORD, "-a").overhead_ppm, 0);
+	ck_assert_uint_eq(parsed(RECORD, "-a --overhead 5%").overhead_ppm, 50000);
+	ck_assert_uint_eq(parsed(TOP, "--overhead=0.25%").overhead_ppm, 2500);
+	refused(RECORD, "-a --overhead 5", "--overhead takes a share");
+	refused(RECORD, "-a --overhead 0%", "--overhead takes a share");
+	refused(RECORD, "-a --overhead 101%", "--overhead takes a share");
+	refused(RECORD, "-a --overhead none", "--overhead takes a share");
+	refused(RECORD, "-a -e cycles --overhead 5%", "leave out -e, or --overhead");
+	refused(HOTSPOTS, "-i f --overhead 5%", "leave out -i, or the command");
+	refused(STAT, "-a --overhead 5%", "no option '--overhead'");
+}
+
 TEST(an_unknown_option_is_named_with_the_nearest)
 {
 	refused(RECORD, "--frek 3 -- x", "did you mean '--freq'");

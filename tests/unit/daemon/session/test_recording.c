@@ -200,6 +200,26 @@ TEST(a_window_is_stored_when_it_is_cut)
 	sqlite3_close(db);
 }
 
+TEST(what_was_given_up_meanwhile_is_in_the_file_once)
+{
+	static const char *const said[] = {"", "first", "first", "second", ""};
+	hart_set_add(&s.sampler.seen, 0);
+	for (uint64_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
+		recording_note(g, said[i]);
+		ck_assert_int_eq(cut(g, (11 + i) * SECOND), 0);
+	}
+	ck_assert_int_eq(segment_seal(g->segment, 16 * SECOND), 0);
+	s.segment = NULL;
+	sqlite3 *db;
+	struct segment_error error;
+	ck_assert_int_eq(segment_open(s.path, &db, &error), 0);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM meta WHERE key LIKE 'note:%'"), 2);
+	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM meta WHERE key IN "
+					   "('note:0:0:first', 'note:0:0:second')"),
+		2);
+	sqlite3_close(db);
+}
+
 /* A window of more rows than one turn writes, each of a task of its own; it is cut. */
 static void cut_large_window(void)
 {

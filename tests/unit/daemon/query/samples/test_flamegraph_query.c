@@ -156,6 +156,45 @@ TEST(values_are_of_the_event_asked_for)
 	ck_assert_str_eq(stored_folded(&a), "prog;f 10000000\nprog;g 10000000\n");
 }
 
+/* f is counted in three of four samples, g in none; switches are counted on hart 0. */
+TEST(counts_say_how_many_samples_they_cover)
+{
+	stored_folder(&s);
+	stored_event(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
+	stored_event(&s, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	stored_uncut(&s, 0);
+	stored_begin(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_function(&s, "/bin/prog", "f");
+	struct frame *g = stored_function(&s, "/bin/prog", "g");
+	struct frame *root = stored_function(&s, "/bin/prog", "main");
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .count = 4,
+			       .weight_ns = 40,
+			       .uncounted = 1,
+			       .frame = {f, root},
+			       .n_reads = 1,
+			       .read = {{1, 300, 30, 30}}});
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .count = 2,
+			       .weight_ns = 20,
+			       .uncounted = 2,
+			       .frame = {g, root}});
+	stored_seal(&s);
+	struct query_filter cycles = {.event = "cycles"};
+	ask(&cycles);
+	ck_assert_str_eq(stored_folded(&a), "prog;main;f 300\n");
+	ck_assert_double_eq(stored_real(&a, node("f"), "samples"), 4);
+	ck_assert_double_eq(stored_real(&a, node("f"), "counted"), 3);
+	/* g has no box: its samples are its caller's */
+	ck_assert_double_eq(stored_real(&a, node("main"), "samples"), 2);
+	ck_assert_double_eq(stored_real(&a, node("main"), "counted"), 0);
+	/* of time all is known */
+	ask(NULL);
+	ck_assert_uint_eq(a.n_columns, 8);
+	ck_assert_str_eq(stored_folded(&a), "prog;main;f 40\nprog;main;g 20\n");
+}
+
 TEST(event_that_is_not_there_fails_before_any_row)
 {
 	stored_begin_clock(&s);

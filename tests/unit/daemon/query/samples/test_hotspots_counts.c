@@ -66,6 +66,54 @@ TEST(ipc_is_of_scaled_counts)
 	ck_assert_ptr_nonnull(strstr(a.note[0], "scaled"));
 }
 
+static bool noted(const char *text)
+{
+	for (uint32_t i = 0; i < a.n_notes; i++)
+		if (strstr(a.note[i], text))
+			return true;
+	return false;
+}
+
+/* A second that cycles counted for a half, n throttles, and seconds with few samples. */
+static void short_of(uint64_t n_throttles, uint64_t n_sparse)
+{
+	stored_begin_group(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .frame = {stored_function(&s, "/bin/prog", "f")},
+			       .n_reads = 1,
+			       .read = {{1, 500, SECOND, SECOND / 2}}});
+	s.lost[0][LOSS_THROTTLE] = n_throttles;
+	s.lost[0][LOSS_SPARSE] = n_sparse;
+	stored_seal(&s);
+	ask("function", NULL);
+}
+
+TEST(counters_that_others_use_are_told_from_throttled_ones)
+{
+	short_of(0, 0);
+	ck_assert(noted("scaled: counters are shared and counted 50 % of the time"));
+	ck_assert(!noted("throttle"));
+	ck_assert(!noted("busy second"));
+	end();
+	short_of(24, 0); /* of at most 10 ms each, in two counts: 480 ms of the 500 */
+	ck_assert(noted("scaled: counters are shared, besides throttled, and counted 50 %"));
+	end();
+	short_of(25, 0);
+	ck_assert(noted("scaled: counters are throttled, or shared, and counted 50 %"));
+}
+
+TEST(why_samples_are_few_is_said)
+{
+	short_of(0, 1);
+	ck_assert(noted("1 busy second brought less than a tenth of the samples of the rate: the "
+			"kernel did not throttle it, but others use the counters"));
+	end();
+	short_of(7, 3);
+	ck_assert(noted("3 busy seconds brought less than a tenth of the samples of the rate: the "
+			"kernel throttled sampling 7 times"));
+}
+
 /* f is counted in three of four samples, g in none, h in its only one; switches are counted on hart
  * 0. */
 static void made_uncut(void)
