@@ -29,7 +29,7 @@
 struct test_run {
 	void (*begin)(void); /* before the test, in its process */
 	void (*end)(void);   /* after it, unless it failed */
-	int seconds;         /* its limit; 0: CK_DEFAULT_TIMEOUT */
+	int seconds;         /* its limit, at least CK_DEFAULT_TIMEOUT */
 	int times;           /* how often it runs, with _i counting up; 0: once */
 	int from;            /* the first _i */
 	bool bare;           /* without what EACH_TEST says */
