@@ -6,12 +6,12 @@
  * which gives a list without symbols.
  *
  * The kernel formats each line as we read it, which takes longer than our processing. So the list
- * is read once for the kernel and all modules, and those of the modules when the first is asked
- * for: on a RISC-V board three quarters of its 360,000 lines are labels in six modules that only the
- * relaxing linker needs. Reading goes on at the same open file, where the kernel continues by the
- * number of the symbol. If modules came or went meanwhile, that number is another symbol's: the
- * first new line is then most likely of another module than the last old one, and all modules are
- * read again.
+ * is read once, and no further than needed: first the kernel's part, then up to the end of each
+ * module that is asked for. On a RISC-V board three quarters of its 360,000 lines are labels in six
+ * modules that only the relaxing linker needs; they are skipped before they are parsed. Reading goes
+ * on at the same open file, where the kernel continues by the number of the symbol. If modules came
+ * or went meanwhile, that number is another symbol's: the first new line is then most likely of
+ * another module than the last old one, and the modules that are not whole are read again.
  *
  * Source: Linux kernel/kallsyms.c (s_show: "%px %c %s\t[%s]\n"; update_iter for the order), v6.18.
  */
@@ -44,9 +44,9 @@ struct kallsyms {
 	uint32_t n_users;
 	uint64_t stext; /* 0: not seen */
 	struct kernel_symbols kernel;
-	struct module *module;
+	struct module **module; /* whole ones; images point to their symbols */
 	size_t n_modules, size_modules;
-	struct reading *reading; /* NULL: all is read; else the modules are not */
+	struct reading *reading; /* NULL: all is read; else the rest of the modules is not */
 };
 
 struct line {
@@ -61,14 +61,17 @@ struct reading {
 	char module[MODULE_NAME_BYTES]; /* the block being read; "": the kernel's */
 	struct symbols block;           /* symbols of the block, in list order */
 	struct names names;             /* and their names */
-	uint64_t paused;   /* offset in the list where the first part ended; 0: go on past it */
-	bool modules_only; /* the kernel's symbols are read again, and skipped */
+	const char *wanted;             /* pause after this module; NULL: go on to the end */
+	bool found;                     /* it is whole */
+	uint64_t paused; /* offset in the list where the last part ended; 0: go on past it */
+	bool again;      /* read again: the kernel and modules that are whole are skipped */
+	bool skip;       /* the block is such a module's */
 	struct text_lines lines;
 };
 
 /* Outcomes of reading, besides those of an image. */
 enum {
-	READING_PAUSED = 100, /* a line of a module was read, the first */
+	READING_PAUSED = 100, /* the first line of a module was read; the wanted part is whole */
 	READING_SHIFTED,      /* modules came or went since the pause */
 };
 
@@ -118,6 +121,17 @@ static bool is_label(const char *name)
 	       (name[0] == '$' && name[1] && strchr("adtx", name[1]));
 }
 
+/* The same of a line before it is parsed. Source: lib/vsprintf.c, "%px": as many digits as a pointer
+ * has. */
+static bool line_is_label(const struct text_lines *lines, const char *text)
+{
+	const size_t n_digits = 2 * sizeof(void *);
+	const size_t n_line = (size_t)(lines->buffer + lines->start - text) - 1;
+
+	return n_line > n_digits + 4 && text[n_digits] == ' ' && text[n_digits + 2] == ' ' &&
+	       is_label(text + n_digits + 3);
+}
+
 static enum symbol_rank rank_of(char type)
 {
 	return type == 'T' ? SYMBOL_GLOBAL : type == 't' ? SYMBOL_LOCAL : SYMBOL_WEAK;
@@ -136,18 +150,37 @@ static int append(struct kernel_symbols *k, uint64_t addr, const char *name, int
 
 /* --- modules ---------------------------------------------------------------------------------- */
 
+/* File names of modules may have '-' for the kernel's '_'. */
+static bool module_is(const char *wanted, const char *module)
+{
+	for (; *module; wanted++, module++)
+		if (*wanted != *module && (*wanted != '-' || *module != '_'))
+			return false;
+	return !*wanted;
+}
+
+static const struct module *module_find(const struct kallsyms *k, const char *name)
+{
+	for (size_t i = 0; i < k->n_modules; i++)
+		if (module_is(name, k->module[i]->name))
+			return k->module[i];
+	return NULL;
+}
+
 static int module_new(struct kallsyms *list, const char *name, struct module **ret_module)
 {
 	if (list->n_modules == list->size_modules) {
 		size_t size = list->size_modules ? 2 * list->size_modules : 16;
-		struct module *grown = reallocarray(list->module, size, sizeof(*grown));
+		struct module **grown = reallocarray(list->module, size, sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
 		list->module = grown;
 		list->size_modules = size;
 	}
-	struct module *m = &list->module[list->n_modules++];
-	*m = (struct module){0};
+	struct module *m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	list->module[list->n_modules++] = m;
 	strcpy(m->name, name);
 	*ret_module = m;
 	return 0;
@@ -156,7 +189,7 @@ static int module_new(struct kallsyms *list, const char *name, struct module **r
 static int block_add(struct reading *r, const struct line *line, bool code)
 {
 	struct symbol symbol = {.start = line->addr, .end = UINT64_MAX};
-	if (r->list->n_modules == KALLSYMS_MODULES_MAX)
+	if (r->skip || r->list->n_modules == KALLSYMS_MODULES_MAX)
 		return 0;
 	if (code) {
 		symbol.name = names_copy(&r->names, line->name, SIZE_MAX);
@@ -182,6 +215,7 @@ static int block_end(struct reading *r)
 	}
 	if (m)
 		kernel_symbols_seal(&m->symbols);
+	r->found |= m && n == 0 && r->wanted && module_is(r->wanted, m->name);
 	symbols_clear(&r->block);
 	names_clear(&r->names);
 	return n;
@@ -193,6 +227,7 @@ static int block_begin(struct reading *r, const char *module)
 	int n = block_end(r);
 
 	strcpy(r->module, module); /* line_parse checked that it fits */
+	r->skip = r->again && module_find(r->list, module);
 	return n;
 }
 
@@ -217,7 +252,17 @@ static int reading_add(struct reading *r, const struct line *line)
 		&r->list->kernel, line->addr, code ? line->name : NULL, (int)rank_of(line->type));
 }
 
-/* To the end; or with `first` to the first line of a module, which is read. */
+/* Is this the first line that was read since the pause, and of another module? */
+static bool is_shifted(struct reading *r, const struct line *line)
+{
+	if (!r->paused || r->lines.offset == r->paused)
+		return false;
+	r->paused = 0;
+	return !line->module || strcmp(line->module, r->module) != 0;
+}
+
+/* To the end; or to the line after the wanted part, which is read: with `first`, the first line of a
+ * module. */
 static int reading_read(struct reading *r, bool first)
 {
 	struct text_lines *lines = &r->lines;
@@ -228,21 +273,21 @@ static int reading_read(struct reading *r, bool first)
 	while ((n = text_lines_next(lines, &text)) == 0) {
 		struct line line;
 		n_lines++;
+		bool resumes = r->paused && lines->offset != r->paused;
+		if (!resumes && line_is_label(lines, text))
+			continue;
 		if (!line_parse(text, &line)) {
 			n_bad++;
 			continue;
 		}
-		if (r->paused && lines->offset != r->paused) {
-			r->paused = 0;
-			if (!line.module || strcmp(line.module, r->module) != 0)
-				return READING_SHIFTED;
-		}
-		if (r->modules_only && !line.module)
+		if (is_shifted(r, &line))
+			return READING_SHIFTED;
+		if (r->again && !line.module)
 			continue;
 		n = reading_add(r, &line);
 		if (n)
 			return n;
-		if (first && line.module) {
+		if (r->found || (first && line.module)) {
 			r->paused = lines->offset;
 			return READING_PAUSED;
 		}
@@ -277,50 +322,50 @@ int kallsyms_read(int fd, struct kallsyms **ret_kallsyms)
 	return 0;
 }
 
-static void modules_clear(struct kallsyms *k)
+/* The list is another than before the pause: from its start. */
+static int reading_repeat(struct reading *r)
 {
-	for (size_t i = 0; i < k->n_modules; i++)
-		kernel_symbols_clear(&k->module[i].symbols);
-	k->n_modules = 0;
+	symbols_clear(&r->block);
+	names_clear(&r->names);
+	r->module[0] = '\0';
+	r->again = true;
+	r->skip = false;
+	r->paused = 0;
+	r->lines.offset = r->lines.start = r->lines.end = 0;
+	return reading_read(r, false);
 }
 
-int kallsyms_read_modules(struct kallsyms *k)
+int kallsyms_read_module(struct kallsyms *k, const char *module)
 {
 	struct reading *r = k->reading;
-	if (!r)
+	if (!r || (module && module_find(k, module)))
 		return 0;
 
+	r->wanted = module;
+	r->found = false;
 	int n = reading_read(r, false);
-	if (n == READING_SHIFTED) {
-		modules_clear(k);
-		symbols_clear(&r->block);
-		names_clear(&r->names);
-		r->module[0] = '\0';
-		r->modules_only = true;
-		r->lines.offset = r->lines.start = r->lines.end = 0;
-		n = reading_read(r, false);
-	}
+	if (n == READING_SHIFTED)
+		n = reading_repeat(r);
+	r->wanted = NULL;
+	r->found = false;
+	if (n == READING_PAUSED)
+		return 0;
 	k->reading = reading_free(r);
 	return n == IMAGE_MALFORMED ? 0 : n;
 }
 
-/* --- what was read ---------------------------------------------------------------------------- */
-
-/* File names of modules may have '-' for the kernel's '_'. */
-static bool module_is(const char *wanted, const char *module)
+bool kallsyms_is_whole(const struct kallsyms *k)
 {
-	for (; *module; wanted++, module++)
-		if (*wanted != *module && (*wanted != '-' || *module != '_'))
-			return false;
-	return !*wanted;
+	return !k->reading;
 }
+
+/* --- what was read ---------------------------------------------------------------------------- */
 
 const struct kernel_symbols *kallsyms_find(const struct kallsyms *k, const char *module)
 {
-	const struct kernel_symbols *found = module ? NULL : &k->kernel;
-	for (size_t i = 0; module && !found && i < k->n_modules; i++)
-		if (module_is(module, k->module[i].name))
-			found = &k->module[i].symbols;
+	const struct module *m = module ? module_find(k, module) : NULL;
+	const struct kernel_symbols *found = module ? m ? &m->symbols : NULL : &k->kernel;
+
 	return found && found->n > 0 ? found : NULL;
 }
 
@@ -341,7 +386,10 @@ struct kallsyms *kallsyms_unref(struct kallsyms *k)
 		return NULL;
 	reading_free(k->reading);
 	kernel_symbols_clear(&k->kernel);
-	modules_clear(k);
+	for (size_t i = 0; i < k->n_modules; i++) {
+		kernel_symbols_clear(&k->module[i]->symbols);
+		free(k->module[i]);
+	}
 	free(k->module);
 	free(k);
 	return NULL;

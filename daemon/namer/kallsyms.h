@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Kallsyms: the functions of the running kernel and of all its modules, from one read of the list,
- * in two parts
+/* Kallsyms: the functions of the running kernel and of its modules, from one read of the list, in
+ * parts
  *
  * Images of the kernel and of modules share one of these, which is freed with the last of them.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/namer/kernel_symbols.h"
@@ -17,15 +18,20 @@
 struct kallsyms;
 
 /* Read /proc/kallsyms from its start, up to the first module. The descriptor is duplicated, and its
- * file must not be read by anyone else until kallsyms_read_modules. 0, IMAGE_MALFORMED,
- * IMAGE_OVERSIZE, -errno */
+ * file must not be read by anyone else until the list is whole. 0, IMAGE_MALFORMED, IMAGE_OVERSIZE,
+ * -errno */
 int kallsyms_read(int fd, struct kallsyms **ret_kallsyms);
 
-/* Read the modules, unless they are. 0, IMAGE_OVERSIZE, -errno: some modules are missing. */
-int kallsyms_read_modules(struct kallsyms *k);
+/* Read on to the end of this module, unless it was read; of all modules (NULL, or it is not there).
+ * What kallsyms_find returned stays valid. 0; IMAGE_OVERSIZE, -errno: some modules are missing, and
+ * the list is whole all the same. */
+int kallsyms_read_module(struct kallsyms *k, const char *module);
 
-/* The kernel itself (module NULL), or a module by its name or file name. NULL: not in the list, or
- * without an address. */
+/* Is there nothing more to read? */
+bool kallsyms_is_whole(const struct kallsyms *k);
+
+/* The kernel itself (module NULL), or a module by its name or file name. NULL: not in the list, not
+ * read yet, or without an address. */
 const struct kernel_symbols *kallsyms_find(const struct kallsyms *k, const char *module);
 
 /* The base of the kernel's own offsets; 0: not in the list. */

@@ -55,10 +55,10 @@ static int open_kallsyms(
 		p->kallsyms = list;
 		p->modules_ns = 0;
 	}
-	int r = module ? kallsyms_read_modules(p->kallsyms) : 0;
+	int r = module ? kallsyms_read_module(p->kallsyms, module) : 0;
 	if (r)
 		return r;
-	if (module && !p->modules_ns)
+	if (module && !p->modules_ns && kallsyms_is_whole(p->kallsyms))
 		p->modules_ns = p->now_ns;
 	return image_open_kallsyms(p->kallsyms, module, module ? f->base : 0, ret_image);
 }

@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		return close(fd), 0;
-	if (kallsyms_read(fd, &list) == 0 && (size % 2 == 0 || kallsyms_read_modules(list) == 0) &&
+	if (kallsyms_read(fd, &list) == 0 &&
+		(size % 2 == 0 || kallsyms_read_module(list, "mod") == 0) &&
 		image_open_kallsyms(list, size % 2 ? "mod" : NULL,
 			size % 2 ? 0xffffffffc0000000 : 0, &image) == 0)
 		for (size_t k = 0; k < sizeof(offsets) / sizeof(*offsets); k++)

@@ -412,8 +412,8 @@ used() {
 }
 """
 
-# The namer reads the symbols of the kernel's modules, once, when a sample first falls into one: more
-# than a second of such a hart. At rest that may be at any time; here a file is written, so that it is
+# The namer reads the symbols of a kernel module when a sample first falls into one: up to
+# a second of such a hart. At rest that may be at any time; here a file is written, so that it is
 # before what is measured begins.
 MODULES = """
     dd if=/dev/zero of=/var/lib/mperf/written bs=4k count=8192 2>/dev/null

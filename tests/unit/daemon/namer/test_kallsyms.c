@@ -48,7 +48,7 @@ static int open_list(
 	close(fd);
 	if (r)
 		return r;
-	r = kallsyms_read_modules(k);
+	r = kallsyms_read_module(k, NULL);
 	if (r) {
 		kallsyms_unref(k);
 		return r;
@@ -174,7 +174,10 @@ TEST(labels_are_no_names_and_end_nothing)
 				   "ffffffffc0000000 t first\t[mod]\n"
 				   "ffffffffc0000010 t .L0 \t[mod]\n"
 				   "ffffffffc0000018 t .LVL1\t[mod]\n"
-				   "ffffffffc0000020 t .text_of_a_compiler\t[mod]\n";
+				   "ffffffffc0000020 t .text_of_a_compiler\t[mod]\n"
+				   "ffffffffc0000030 t .L\n"
+				   "ffffffffc0000030 t $\n"
+				   ".L0 t\n";
 	struct image *i;
 
 	ck_assert_int_eq(open_list(text, sizeof(text) - 1, NULL, 0, &i), 0);
@@ -194,7 +197,7 @@ TEST(one_reading_serves_kernel_and_modules)
 
 	ck_assert_int_eq(kallsyms_read(fd, &k), 0);
 	close(fd);
-	ck_assert_int_eq(kallsyms_read_modules(k), 0);
+	ck_assert_int_eq(kallsyms_read_module(k, NULL), 0);
 	ck_assert_int_eq(image_open_kallsyms(k, NULL, 0, &kernel), 0);
 	ck_assert_int_eq(image_open_kallsyms(k, "mod_a", 0xffffffffc0000000, &a), 0);
 	ck_assert_int_eq(image_open_kallsyms(k, "mod_b", 0xffffffffc0002000, &b), 0);
@@ -218,10 +221,10 @@ TEST(modules_are_read_when_one_is_asked_for)
 	ck_assert_ptr_nonnull(kallsyms_find(k, NULL));
 	ck_assert_ptr_null(kallsyms_find(k, "mod_b"));
 	ck_assert_ptr_null(kallsyms_find(k, "mod-a"));
-	ck_assert_int_eq(kallsyms_read_modules(k), 0);
+	ck_assert_int_eq(kallsyms_read_module(k, NULL), 0);
 	ck_assert_uint_eq(kallsyms_find(k, "mod_b")->n, 2);
 	ck_assert_uint_eq(kallsyms_find(k, "mod-a")->n, 3);
-	ck_assert_int_eq(kallsyms_read_modules(k), 0); /* once is enough */
+	ck_assert_int_eq(kallsyms_read_module(k, NULL), 0); /* once is enough */
 	ck_assert_uint_eq(kallsyms_find(k, "mod_b")->n, 2);
 	kallsyms_unref(k);
 }
@@ -254,7 +257,7 @@ static struct kallsyms *read_both(
 	ck_assert_int_eq(ftruncate(fd, 0), 0);
 	ck_assert_int_eq(pwrite(fd, text, n, 0), (ssize_t)n);
 	close(fd);
-	ck_assert_int_eq(kallsyms_read_modules(k), 0);
+	ck_assert_int_eq(kallsyms_read_module(k, NULL), 0);
 	free(text);
 	return k;
 }
@@ -304,6 +307,78 @@ TEST(modules_that_come_or_go_between_the_two_parts_are_no_mixture)
 	kallsyms_unref(k);
 }
 
+/* Puts another list into the file, as the kernel does when modules come or go. */
+static void replace_list(int fd, const char *const *module, unsigned n_modules)
+{
+	size_t size = 1u << 20;
+	char *text = malloc(size);
+
+	ck_assert_ptr_nonnull(text);
+	size_t n = long_list(text, size, module, n_modules);
+	ck_assert_int_eq(ftruncate(fd, 0), 0);
+	ck_assert_int_eq(pwrite(fd, text, n, 0), (ssize_t)n);
+	free(text);
+}
+
+/* The list is read from this descriptor, whose contents change meanwhile. */
+static struct kallsyms *read_first_part(int fd, const char *const *module, unsigned n_modules)
+{
+	struct kallsyms *k;
+
+	ck_assert_int_ge(fd, 0);
+	replace_list(fd, module, n_modules);
+	ck_assert_int_eq(kallsyms_read(fd, &k), 0);
+	return k;
+}
+
+TEST(modules_behind_the_wanted_one_are_not_read)
+{
+	static const char *const modules[] = {"a", "b", "c", "d", "e"};
+	int fd = memfd_create("kallsyms", MFD_CLOEXEC);
+	struct kallsyms *k = read_first_part(fd, modules, 5);
+
+	ck_assert_int_eq(kallsyms_read_module(k, "b"), 0);
+	ck_assert(!kallsyms_is_whole(k));
+	const struct kernel_symbols *b = kallsyms_find(k, "b");
+	ck_assert_uint_eq(b->n, 4000);
+	ck_assert_uint_eq(kallsyms_find(k, "a")->n, 4000);
+	ck_assert_ptr_null(kallsyms_find(k, "c"));
+	expect_module(k, "b");
+
+	ck_assert_int_eq(kallsyms_read_module(k, "a"), 0); /* is there */
+	ck_assert_ptr_null(kallsyms_find(k, "c"));
+	ck_assert_int_eq(kallsyms_read_module(k, "missing"), 0);
+	ck_assert(kallsyms_is_whole(k));
+	ck_assert_ptr_eq(kallsyms_find(k, "b"), b);
+	for (int m = 0; m < 5; m++)
+		expect_module(k, modules[m]);
+	kallsyms_unref(k);
+	close(fd);
+}
+
+/* An image of it may be in use. */
+TEST(a_module_that_was_read_stays_when_others_come_and_go)
+{
+	static const char *const before[] = {"d", "c", "b", "a"};
+	static const char *const after[] = {"f", "e", "b", "a"};
+	int fd = memfd_create("kallsyms", MFD_CLOEXEC);
+	struct kallsyms *k = read_first_part(fd, before, 4);
+
+	ck_assert_int_eq(kallsyms_read_module(k, "d"), 0);
+	const struct kernel_symbols *d = kallsyms_find(k, "d");
+	ck_assert_ptr_null(kallsyms_find(k, "b"));
+	replace_list(fd, after, 4);
+	ck_assert_int_eq(kallsyms_read_module(k, "b"), 0);
+	ck_assert_ptr_eq(kallsyms_find(k, "d"), d);
+	expect_module(k, "d");
+	expect_module(k, "b");
+	ck_assert_int_eq(kallsyms_read_module(k, NULL), 0);
+	expect_module(k, "a");
+	ck_assert_uint_eq(kallsyms_find(k, "a")->n, 4000);
+	kallsyms_unref(k);
+	close(fd);
+}
+
 TEST(more_modules_than_there_can_be_are_left_out)
 {
 	size_t size = 48 * (KALLSYMS_MODULES_MAX + 2), n = 0;
@@ -317,7 +392,7 @@ TEST(more_modules_than_there_can_be_are_left_out)
 	int fd = file_of(text, n);
 	ck_assert_int_eq(kallsyms_read(fd, &k), 0);
 	close(fd);
-	ck_assert_int_eq(kallsyms_read_modules(k), 0);
+	ck_assert_int_eq(kallsyms_read_module(k, NULL), 0);
 	ck_assert_ptr_nonnull(kallsyms_find(k, "m0"));
 	char last[16];
 	snprintf(last, sizeof(last), "m%u", KALLSYMS_MODULES_MAX - 1);
@@ -340,7 +415,7 @@ TEST(a_module_whose_name_is_too_long_takes_nobody_elses)
 	int fd = file_of(text, (size_t)n);
 	ck_assert_int_eq(kallsyms_read(fd, &k), 0);
 	close(fd);
-	ck_assert_int_eq(kallsyms_read_modules(k), 0);
+	ck_assert_int_eq(kallsyms_read_module(k, NULL), 0);
 	const struct kernel_symbols *mod = kallsyms_find(k, "mod");
 	ck_assert_uint_eq(mod->n, 1);
 	ck_assert_ptr_nonnull(kallsyms_find(k, "next"));
