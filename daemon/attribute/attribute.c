@@ -76,6 +76,8 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 	a->o = *o;
 	if (!a->o.rights)
 		a->o.rights = rights_read;
+	if (!a->o.is_gone && strcmp(a->o.proc, "/proc") == 0)
+		a->o.is_gone = proc_is_gone;
 	a->cgroup_root_fd = -1;
 	int r = attribute_allocate(a);
 	if (!r)

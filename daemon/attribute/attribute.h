@@ -58,6 +58,9 @@ struct attribute_options {
 	const char *proc;
 	/* NULL: rights_read; tests that use files pass their own */
 	int (*rights)(int folder_fd, struct rights *ret_rights);
+	/* Does no process have this pid any more? Asked before its folder is opened, which takes ten
+	 * times as long to fail. NULL: proc_is_gone if proc is "/proc", else nobody is asked. */
+	bool (*is_gone)(pid_t pid);
 	/* all tasks are wanted; else only marked tasks and their children */
 	bool all;
 	/* the pids of attribute_scan are wanted from their next exec on */

@@ -159,6 +159,8 @@ static inline void lose(struct attribute *a, int hart, enum loss loss, uint64_t 
 
 /* --- proc.c ----------------------------------------------------------------------------------- */
 
+/* Does no process of this machine have this pid? One system call. */
+bool proc_is_gone(pid_t pid);
 /* Open the process's folder in /proc; negative if it is gone. */
 int proc_folder(const struct attribute *a, pid_t pid);
 /* Read a stat by its name in the folder. False if it cannot be read. */

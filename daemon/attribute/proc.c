@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +20,18 @@
 
 #define CUT_MARK "…"
 
+/* Source: man 2 kill: signal 0 only checks; EPERM means that it lives. */
+bool proc_is_gone(pid_t pid)
+{
+	return pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+}
+
 int proc_folder(const struct attribute *a, pid_t pid)
 {
 	char path[PATH_MAX];
 
+	if (a->o.is_gone && a->o.is_gone(pid))
+		return -1;
 	snprintf(path, sizeof(path), "%s/%d", a->o.proc, (int)pid);
 	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }

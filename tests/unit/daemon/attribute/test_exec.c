@@ -4,6 +4,7 @@
  * exec comes */
 
 #include <linux/auxvec.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -191,6 +192,42 @@ TEST(one_whom_nobody_heard_of_is_still_found_alive)
 	write_argv(10, "daemon --stay");
 	bench_comm(b, t0, 10, "daemon", true);
 	ck_assert_str_eq(argv_of(10), "daemon --stay");
+}
+
+static bool tens_are_gone(pid_t pid)
+{
+	return pid == 10;
+}
+
+TEST(one_who_is_known_to_be_gone_is_not_looked_up)
+{
+	b->attribute->o.is_gone = tens_are_gone;
+	write_argv(10, "cc1 -O2");
+	write_argv(11, "as -o");
+	heard(10, t0);
+	look(t0 + MS);
+	bench_comm(b, t0, 10, "cc1", true);
+	bench_comm(b, t0, 11, "as", true);
+	attribute_drained(b->attribute);
+	ck_assert_ptr_null(argv_of(10));
+	ck_assert_str_eq(argv_of(11), "as -o");
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 1);
+}
+
+TEST(a_process_is_gone_once_it_was_waited_for)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(0);
+	ck_assert_int_gt(child, 0);
+	ck_assert(!proc_is_gone(child));
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+	ck_assert(proc_is_gone(child));
+	ck_assert(!proc_is_gone(getpid()));
+	ck_assert(!proc_is_gone(1)); /* also if we may not send it a signal */
+	ck_assert(!proc_is_gone(0));
+	ck_assert(!proc_is_gone(-1));
 }
 
 TEST(an_empty_look_is_repeated_after_one_three_and_ten_milliseconds)
