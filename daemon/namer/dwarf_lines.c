@@ -265,14 +265,14 @@ static int unit_add_function(struct unit *u, Dwarf_Die *die)
 }
 
 /* A walk over a tree of entries, in file order. */
-struct walk {
+struct die_walk {
 	Dwarf_Die stack[SCOPES_MAX];
 	size_t depth;
 	Dwarf_Off reached;
 };
 
 /* Step to the next entry: to a child if `down`, else to a sibling or up. False at the end. */
-static bool walk_next(struct walk *w, bool down)
+static bool walk_next(struct die_walk *w, bool down)
 {
 	Dwarf_Die next;
 	bool found =
@@ -299,7 +299,7 @@ static bool walk_next(struct walk *w, bool down)
 
 static void unit_index(struct dwarf_lines *d, struct unit *u)
 {
-	struct walk walk = {.stack = {u->die}, .depth = 1, .reached = dwarf_dieoffset(&u->die)};
+	struct die_walk walk = {.stack = {u->die}, .depth = 1, .reached = dwarf_dieoffset(&u->die)};
 	bool down = true;
 
 	while (d->n_functions < FUNCTIONS_MAX && walk_next(&walk, down)) {

@@ -470,5 +470,6 @@ int parser_ended(struct namer *n, enum worker_end end);
 /* Request a file early, while the process that mapped it is alive, on behalf of that process's
  * user. Idempotent. */
 int namer_open(struct namer *n, struct file *file, uid_t uid);
-/* A FRAME_ASKED frame no longer waits for the turn of another user who asked first. */
+/* A FRAME_ASKED frame no longer waits for the turn of another user who asked first. It stays in that
+ * user's wish, too; if they ask for it in turn, more than once. */
 int namer_hurry(struct namer *n, struct frame *frame, uid_t uid);

@@ -341,6 +341,9 @@ static int finish_naming(struct namer *n, const struct reply_naming *from, struc
 {
 	enum frame_state state = FRAME_UNNAMED;
 
+	/* Two users who take turns at it may have it in one batch twice: it has its name already. */
+	if (frame->state != FRAME_ASKED)
+		return 0;
 	if (from->outcome == NAMING_OUT_OF_SYMBOL)
 		state = FRAME_OUT_OF_SYMBOL;
 	else if (from->outcome == NAMING_NAMED && from->n_places > 0)

@@ -354,6 +354,9 @@ uint64_t recording_deadline_ns(const struct recording *g)
 		return 0;
 	if (!g->finish_ns)
 		return UINT64_MAX;
+	/* the last name may have come while a window was written: nothing else will wake us */
+	if (namer_idle(g->walk->namer))
+		return 0;
 	return g->stalled_ns < g->finish_ns ? g->stalled_ns : g->finish_ns;
 }
 

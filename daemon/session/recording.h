@@ -75,7 +75,8 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 
 /* Descriptors that report when a target exits. Those of the walk belong to its owner. */
 size_t recording_fds(const struct recording *g, struct pollfd *fds, size_t n);
-/* 0: continue writing or sealing; else UINT64_MAX until recording_finish. */
+/* 0: continue writing or sealing; UINT64_MAX until recording_finish; then how long names are waited
+ * for. */
 uint64_t recording_deadline_ns(const struct recording *g);
 
 /* After the walk's dispatch: seal if that is due. 0; RECORDING_SEALED once the segment is complete

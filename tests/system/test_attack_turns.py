@@ -60,8 +60,10 @@ def as_mallory(do):
 
 
 def expect_short_turns(build, do):
-    """do(service) as Mallory; what it returned. What Mallory makes long is long each time. Once a minute
-    the service may try for itself what it can sample by (sampler/hart_share.c), which is a long turn too."""
+    """do(service) as Mallory; what it returned. Only three attempts with a long turn fail: once a minute
+    for each hart the service may try for itself what it can sample by (sampler/hart_share.c), which is a
+    long turn too, and the status does not say which turn that was. What Mallory sends is the same each time,
+    so work that grows with it is long each time. What is long only now and then would pass."""
     service = service_of(build)
     for attempt in range(3):
         before = turns(service)

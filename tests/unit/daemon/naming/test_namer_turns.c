@@ -167,6 +167,26 @@ TEST(descriptors_that_wait_for_one_user_make_room_for_another)
 		ck_assert_int_ne(f[i]->state, FRAME_ASKED);
 }
 
+/* As of the kernel, whose file is all users'. */
+TEST(frame_that_two_users_take_from_each_other_is_waited_for_once)
+{
+	struct file *file = namer_rig_file(&rig, FILE_ELF, namer_rig_self());
+
+	as(MALLORY);
+	struct frame *frame = namer_rig_frame(&rig, file, namer_rig_landmark());
+	naming_user_get(n, MALLORY)->parse_ns = NAMER_TURN_NS;
+	ck_assert_int_eq(namer_hurry(n, frame, VICTOR), 0);
+	naming_user_get(n, VICTOR)->parse_ns = 2 * NAMER_TURN_NS;
+	ck_assert_int_eq(namer_hurry(n, frame, MALLORY), 0);
+	ck_assert_uint_eq(n->n_entries, 3);
+	ck_assert_uint_eq(namer_waiting(n), 1);
+	ck_assert(namer_rig_run(&rig));
+	namer_rig_is_honest(frame);
+	ck_assert_uint_eq(namer_waiting(n), 0);
+	ck_assert_uint_eq(n->n_entries, 0);
+	ck_assert(namer_idle(n));
+}
+
 TEST(long_names_of_one_user_leave_room_for_those_of_another)
 {
 	struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_self());

@@ -517,6 +517,17 @@ TEST(an_idle_namer_is_not_waited_for)
 	ck_assert(!waits_for_names(g, 21 * SECOND));
 }
 
+/* Nothing else wakes the recording then. */
+TEST(names_that_came_while_a_window_was_written_are_acted_on_at_once)
+{
+	struct frame *asked[2];
+
+	end_with_names_to_come(asked);
+	ck_assert_uint_eq(recording_deadline_ns(g), 45 * SECOND);
+	busy.n_waiting_frames = 0;
+	ck_assert_uint_eq(recording_deadline_ns(g), 0);
+}
+
 /* --- targets ---------------------------------------------------------------------------------- */
 
 static struct recording watched;
