@@ -150,20 +150,31 @@ def test_what_is_in_a_row_adds_up_to_no_more_than_the_row(build):
             check_own_times(of_output(build, compiled(build, name, *flags), folder))
 
 
+def frames_of(said):
+    """The JSON documents in what was printed, which begin behind what the program printed."""
+    frames, decoder = [], json.JSONDecoder()
+    said = said[said.index("{"):]
+    while said.lstrip().startswith("{"):
+        frame, end = decoder.raw_decode(said.lstrip())
+        frames.append(frame)
+        said = said.lstrip()[end:]
+    return frames
+
+
 def test_a_command_is_watched_until_it_ends(build):
+    """A program waits a second at most for a service that gets no CPU time (MPERF_WAIT_TOTAL_MS), so
+    beside busy programs it may take more than one try."""
     program = compiled(build, "called.c", "-g", folder=ROOT / "tests" / "system")
     with Folder() as folder, Service(build, folder, flush="1s") as service:
         feed = {"MPERF_FEED": str(service.feed)}
-        said = service.ctl("roofline", "--live", "--json", "--", program, env=feed).stdout
-        frames, decoder = [], json.JSONDecoder()
-        said = said[said.index("{"):]  # after what it printed
-        while said.lstrip().startswith("{"):
-            frame, end = decoder.raw_decode(said.lstrip())
-            frames.append(frame)
-            said = said.lstrip()[end:]
-        entries = sum(r["entries"] for f in frames for r in f["rows"]
-                      if r["function"] == "work" and r["nest"] == "1")
-        assert entries == 50, frames
+        for _ in range(4):
+            frames = frames_of(service.ctl("roofline", "--live", "--json", "--", program, env=feed).stdout)
+            entries = sum(r["entries"] for f in frames for r in f["rows"]
+                          if r["function"] == "work" and r["nest"] == "1")
+            assert entries <= 50, frames
+            if entries == 50:
+                break
+        assert entries == 50, entries
         failed = service.ctl("roofline", "--live", "--", "sh", "-c", "exit 7", env=feed, check=False)
         assert failed.returncode == 7, failed
         missing = service.ctl("roofline", "--live", "--", folder / "nothing", env=feed, check=False)
