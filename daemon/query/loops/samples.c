@@ -133,6 +133,7 @@ static int take_sample(void *userdata, const struct scan_row *row)
 		return r;
 	fact->sampled_ns += (double)row->weight_ns;
 	fact->samples += row->count;
+	fact->uncounted += row->uncounted;
 	fact->cycles += row->cycles > 0 ? row->cycles : 0;
 	fact->instructions += row->instructions > 0 ? row->instructions : 0;
 	return 0;
