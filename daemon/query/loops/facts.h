@@ -41,7 +41,7 @@ struct fact {
 	uint64_t value[N_LOOP_VALUES];
 	double sampled_ns;           /* CPU time of samples in this site's own lines */
 	double cycles, instructions; /* read with these samples */
-	uint64_t samples;
+	uint64_t samples, uncounted; /* of the samples, those that these two do not cover */
 };
 
 struct loop_facts {

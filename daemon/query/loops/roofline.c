@@ -142,6 +142,7 @@ static void add_fact(struct roof_sums *to, const struct fact *fact, bool own)
 	to->cycles += fact->cycles;
 	to->instructions += fact->instructions;
 	to->samples += fact->samples;
+	to->uncounted += fact->uncounted;
 }
 
 static void add_sums(struct roof_sums *to, const struct roof_sums *from)
@@ -153,6 +154,7 @@ static void add_sums(struct roof_sums *to, const struct roof_sums *from)
 	to->cycles += from->cycles;
 	to->instructions += from->instructions;
 	to->samples += from->samples;
+	to->uncounted += from->uncounted;
 	to->n_scarce += from->n_scarce;
 }
 

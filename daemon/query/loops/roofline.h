@@ -54,7 +54,7 @@ struct roof_sums {
 	double modelled_bytes;
 	double sampled_ns;
 	double cycles, instructions; /* hardware counts, if samples had them */
-	uint64_t samples;
+	uint64_t samples, uncounted; /* of the samples, those that these two do not cover */
 	/* of regions and threads: functions that counted at most once in it */
 	uint32_t n_scarce;
 };

@@ -88,6 +88,7 @@ static const struct answer_column figure_columns[] = {
 	{"clock", "Time is", 0},
 	{"time_self_ns", "Own time", MPERF__UNIT__UNIT_NS},
 	{"ipc", "IPC", MPERF__UNIT__UNIT_RATIO},
+	{"ipc_share", "IPC covers", MPERF__UNIT__UNIT_SHARE},
 	{"gops", NULL, MPERF__UNIT__UNIT_RATIO},
 	{"gbytes", "GB/s", MPERF__UNIT__UNIT_RATIO},
 	{"gbytes_corrected", "Corrected", MPERF__UNIT__UNIT_RATIO},
@@ -393,6 +394,14 @@ static void put_own(struct row *row, const struct roofline *r, const struct roof
 	put_count(row, from->depth);
 }
 
+/* The share of samples that this IPC is of; absent where all have counts. */
+static double ipc_share_of(const struct roofline *r, const struct roof_sums *s)
+{
+	if (r->q.by == ROOFLINE_REGION || s->samples == 0 || r->facts.provenance.uncounted == 0)
+		return -1;
+	return 1 - (double)s->uncounted / (double)s->samples;
+}
+
 static int tell_row(
 	const struct roofline *r, const struct roof_row *from, const struct answer *answer)
 {
@@ -412,6 +421,7 @@ static int tell_row(
 	put_text(&row, clocks[f->clock]);
 	put_known(&row, from->self_ns);
 	put_real(&row, ipc_of(r, from));
+	put_real(&row, ipc_share_of(r, t));
 	put_real(&row, f->ops_per_ns);
 	put_real(&row, f->bytes_per_ns);
 	put_real(&row, f->bytes_per_ns_corrected);

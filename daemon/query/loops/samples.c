@@ -148,6 +148,7 @@ static int take_sample(void *userdata, const struct scan_row *row)
 	f->n_uncounted += name != 0 && f->keys.n_keys > n;
 	fact->sampled_ns += (double)row->weight_ns;
 	fact->samples += row->count;
+	fact->uncounted += row->uncounted;
 	fact->cycles += row->cycles > 0 ? row->cycles : 0;
 	fact->instructions += row->instructions > 0 ? row->instructions : 0;
 	return 0;

@@ -18,7 +18,7 @@ struct seen {
 	char uncounted[256]; /* a note */
 	struct {
 		char function[64], nest[16], clock[16];
-		double entries, time_ns, self_ns, bytes, share, ipc;
+		double entries, time_ns, self_ns, bytes, share, ipc, ipc_share;
 	} row[32];
 };
 
@@ -64,6 +64,8 @@ static int take_row(void *userdata, const struct answer_value *v, size_t n)
 			row->bytes = number(&v[i]);
 		else if (strcmp(name, "ipc") == 0)
 			row->ipc = number(&v[i]);
+		else if (strcmp(name, "ipc_share") == 0)
+			row->ipc_share = number(&v[i]);
 		else if (strcmp(name, "share") == 0)
 			row->share = number(&v[i]);
 	}
@@ -250,6 +252,24 @@ TEST(counts_of_the_hardware_come_with_the_samples)
 			       .read = {{1, 100, 10, 10}, {2, 250, 10, 10}}});
 	struct seen seen = told(ROOFLINE_LOOP);
 	ck_assert(seen.row[0].ipc == 2.5);
+	ck_assert_double_eq(seen.row[0].ipc_share, -1); /* all of them */
+}
+
+TEST(counts_say_how_many_samples_they_cover)
+{
+	struct task *task = begin_in(stored_begin_group);
+	struct frame *frame = stored_frame(&s, FILE_ELF, "/bin/prog", 48);
+	stored_name(frame, "walk@src/a.c:14", NULL);
+	stored_add(&s, &(struct stored_sample){.task = task,
+			       .count = 4,
+			       .uncounted = 3,
+			       .weight_ns = 40,
+			       .frame = {frame},
+			       .n_reads = 2,
+			       .read = {{1, 100, 10, 10}, {2, 250, 10, 10}}});
+	struct seen seen = told(ROOFLINE_LOOP);
+	ck_assert(seen.row[0].ipc == 2.5);
+	ck_assert_double_eq(seen.row[0].ipc_share, 0.25);
 }
 
 TEST(hardware_counts_that_cannot_be_give_no_ipc)
