@@ -68,9 +68,9 @@ def wrong(event, told, charged):
 def each_gets_its_own(build, event, switches):
     with Folder() as folder:
         told, charged, provenance = record(build, folder, event, switches)
-    if switches == "bpf" and provenance["switches"] == "counted":
+    if switches in ("bpf", "sums") and provenance["switches"] == "counted":
         raise Skip("BPF is not to be had: " + bpf_finding(build)["finding"])
-    assert provenance["switches"] == switches, provenance
+    assert provenance["switches"] == ("bpf" if switches == "sums" else switches), provenance
     assert not wrong(event, told, charged), (wrong(event, told, charged), told)
     # far enough apart for a mistake to show, and often enough cut
     assert told["many"]["switches"] >= ROUNDS / 2, told
@@ -105,6 +105,11 @@ def test_each_program_gets_its_own_page_faults_by_the_sibling(build):
 @allowing()
 def test_each_program_gets_its_own_page_faults_by_bpf(build):
     each_gets_its_own(build, "page-faults", "bpf")
+
+
+@allowing()
+def test_each_program_gets_its_own_page_faults_by_sums(build):
+    each_gets_its_own(build, "page-faults", "sums")
 
 
 @allowing()
@@ -226,6 +231,7 @@ def test_each_program_gets_its_own_instructions_and_does_not_without_the_cut(bui
     need_counting_hart(build)  # page faults show the same
     each_gets_its_own(build, "instructions", "sibling")
     each_gets_its_own(build, "instructions", "bpf")
+    each_gets_its_own(build, "instructions", "sums")
     without_the_cut(build, "instructions")
 
 
