@@ -120,7 +120,7 @@ static bool is_priced(const struct hart_cost *c)
 }
 
 /* What fails for want of descriptors or memory is begun again later: others need them more. */
-static void measure(struct overhead *h, const struct sampler *s, bool raised, uint64_t now_ns)
+static void measure(struct overhead *h, struct sampler *s, bool raised, uint64_t now_ns)
 {
 	struct cost_measure *m = &h->measure;
 	if (now_ns >= h->measure_again_ns) {
@@ -189,7 +189,7 @@ static void price_hart(struct overhead *h, const struct walk *w, int i, double d
 	struct overhead_hart *hart = &h->hart[i];
 	const struct plan *p = &w->sampler->plan[i];
 	uint64_t samples = walk_samples(w, i), switches = read_switches(h, hart);
-	double switch_ns = hart->cost.ns[COST_SWITCH];
+	double switch_ns = cost_of_switch(&hart->cost, p->summed);
 	double n_samples = (double)(samples - hart->n_samples);
 	double n_switches = switches > hart->n_switches ? (double)(switches - hart->n_switches) : 0;
 	bool cut = (p->cut & (CUT_SIBLING | CUT_BPF)) && switch_ns > 0;
@@ -235,7 +235,8 @@ static void price_record(
 	double n = 0;
 	for (int i = 0; i < h->n_harts; i++) {
 		n += h->hart[i].samples;
-		n += s->plan[i].cut & (CUT_SIBLING | CUT_BPF) ? h->hart[i].switches : 0;
+		bool records = s->plan[i].cut & (CUT_SIBLING | CUT_BPF) && !s->plan[i].summed;
+		n += records ? h->hart[i].switches : 0;
 	}
 	n *= (double)own->time_ns / NS_PER_S;
 	double each_ns = n >= PRICED_RECORDS_MIN ? (double)own->own_ns / n : 0;
@@ -281,12 +282,15 @@ static struct governor_hart load_of(const struct overhead *h, const struct sampl
 	const struct overhead_hart *hart = &h->hart[i];
 	const struct plan *found = &s->found[i];
 	double busy = hart->samples / (s->hz ? s->hz : 1);
+	bool sums = s->full_switches == SAMPLER_SWITCHES_SUMS || hart_set_has(&s->sums, i);
 	return (struct governor_hart){
 		.busy = busy > 1 ? 1 : busy,
 		.switches = hart->switches,
 		.cost = hart->cost,
 		.counts = found->n_siblings > 0,
-		.cuts = found->switches || s->full_switches == SAMPLER_SWITCHES_BPF,
+		.cuts = found->switches || s->full_switches == SAMPLER_SWITCHES_BPF ||
+			s->full_switches == SAMPLER_SWITCHES_SUMS || sums,
+		.sums = sums,
 		.by_clock = event_is_clock(&found->leader),
 	};
 }
@@ -334,6 +338,22 @@ static void say_step(struct overhead *h, uint64_t now_ns)
 	h->o.say(h->o.userdata, LOG_NOTICE, text);
 }
 
+/* Cut counts on each hart by the way that costs less there. 0 or -errno. */
+static int choose_cut(struct overhead *h, struct walk *w)
+{
+	int r = 0;
+	for (int i = 0; i < h->n_harts && r == 0; i++) {
+		bool sums = cost_prefers_sums(&h->hart[i].cost);
+		if (sums == hart_set_has(&w->sampler->sums, i))
+			continue;
+		/* records of events that are closed now could not be read later */
+		r = walk_catch_up(w, h->o.kernel->now_ns(h->o.kernel->userdata));
+		if (r == 0)
+			r = sampler_prefer_sums(w->sampler, i, sums);
+	}
+	return r;
+}
+
 static int tick(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns)
 {
 	struct sampler *s = w->sampler;
@@ -357,7 +377,9 @@ static int tick(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns
 	int r = govern(h, s, now_ns);
 	if (r < 0)
 		return r;
-	int set = walk_set_effort(w, &h->governor.effort);
+	int set = choose_cut(h, w);
+	if (set == 0)
+		set = walk_set_effort(w, &h->governor.effort);
 	say_step(h, now_ns);
 	return set < 0 ? set : r;
 }
