@@ -282,7 +282,8 @@ static struct governor_hart load_of(const struct overhead *h, const struct sampl
 	const struct overhead_hart *hart = &h->hart[i];
 	const struct plan *found = &s->found[i];
 	double busy = hart->samples / (s->hz ? s->hz : 1);
-	bool sums = s->full_switches == SAMPLER_SWITCHES_SUMS || hart_set_has(&s->sums, i);
+	bool wished = s->full_switches == SAMPLER_SWITCHES_SUMS || hart_set_has(&s->sums, i);
+	bool sums = wished && sampler_may_sum(s);
 	return (struct governor_hart){
 		.busy = busy > 1 ? 1 : busy,
 		.switches = hart->switches,
@@ -342,6 +343,8 @@ static void say_step(struct overhead *h, uint64_t now_ns)
 static int choose_cut(struct overhead *h, struct walk *w)
 {
 	int r = 0;
+	if (w->sampler->full_switches != SAMPLER_SWITCHES_BEST || !sampler_may_sum(w->sampler))
+		return 0;
 	for (int i = 0; i < h->n_harts && r == 0; i++) {
 		bool sums = cost_prefers_sums(&h->hart[i].cost);
 		if (sums == hart_set_has(&w->sampler->sums, i))

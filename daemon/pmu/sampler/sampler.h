@@ -212,7 +212,7 @@ int sampler_reopen(struct sampler *s, int hart);
  * For a session that takes all tasks and was left the choice (SAMPLER_SWITCHES_BEST); others are
  * unchanged. Drain before. 0 or -errno. */
 int sampler_prefer_sums(struct sampler *s, int hart, bool prefer);
-/* May it sum up at all? False too once that was refused. */
+/* May it sum up at all? False if another way was requested, and once that was refused. */
 bool sampler_may_sum(const struct sampler *s);
 
 /* CUT_* of all harts: how the counts of this session are cut. */

@@ -57,7 +57,9 @@ void switch_bpf_close(struct sampler *s, int hart)
 
 bool sampler_may_sum(const struct sampler *s)
 {
-	return !s->options.some_tasks && !s->options.per_task && s->kernel->switch_new &&
+	bool wished = s->full_switches == SAMPLER_SWITCHES_BEST ||
+		      s->full_switches == SAMPLER_SWITCHES_SUMS;
+	return wished && !s->options.some_tasks && !s->options.per_task && s->kernel->switch_new &&
 	       !s->switch_error[SWITCH_SUMS];
 }
 

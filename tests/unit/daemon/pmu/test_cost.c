@@ -251,6 +251,39 @@ TEST(sums_are_preferred_where_they_cost_clearly_less_or_nothing_else_has_a_price
 	ck_assert(!cost_prefers_sums(&c));
 }
 
+/* Software events stand in for counters. */
+TEST(the_running_kernel_has_a_price_for_either_way, .seconds = 60)
+{
+	const struct sampler_options o = {.hz = 99, .user_only = false};
+	struct event_error error = {""};
+	struct event_list events = case_events(NULL, "{cpu-clock,page-faults,context-switches}");
+	ck_assert_msg(sampler_new(&kernel_real, &o, &sampler, &error) == 0, "%s", error.text);
+	struct plan plan = {
+		.rung = RUNG_CLOCK_LEADER,
+		.leader = events.event[0],
+		.sibling = {events.event[1], events.event[2]},
+		.n_siblings = 2,
+		.switches = true,
+	};
+	struct cost_measure m;
+	struct hart_cost c = HART_COST_UNKNOWN;
+	int r;
+	cost_begin(&m, &plan, 0);
+	while ((r = cost_step(&m, sampler, &c)) == COST_MORE)
+		;
+	ck_assert_int_eq(r, 0);
+	ck_assert_double_ge(c.ns[COST_SWITCH], 0);
+	if (sampler->switch_bpf[SWITCH_SUMS])
+		ck_assert_double_ge(c.ns[COST_SUMS], 0);
+	else
+		printf("SKIP the_running_kernel_has_a_price_for_either_way: no sums: %s\n",
+			strerror(sampler->switch_error[SWITCH_SUMS]));
+	printf("    sums cost %.2f x the sibling, and are %s\n",
+		c.ns[COST_SUMS] / c.ns[COST_SWITCH],
+		cost_prefers_sums(&c) ? "preferred" : "not preferred");
+	sampler_free(sampler);
+}
+
 /* On this machine: a price is no error, whatever it is. */
 TEST(the_running_kernel_does_fixed_work_and_switches, .seconds = 60)
 {
