@@ -149,7 +149,7 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/all
 # --- what is generated: messages, and texts that become string literals -----------------------
 
 TEXTS = $(wildcard $(foreach d,daemon/store client,$(foreach e,sql html css js bash,$(d)/*.$(e) $(d)/*/*.$(e))))
-SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/pmu/,switch.skel.h switch_plain.skel.h))
+SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/pmu/,switch.skel.h switch_plain.skel.h switch_sums.skel.h))
 GENERATED = $(BUILD)/gen/proto/mperf.pb-c.c $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS)) $(SKELETONS)
 $(BUILD)/gen/all: $(GENERATED) $(if $(CROSS),$(SYSROOT).packages)
 	@touch $@
@@ -179,7 +179,7 @@ $(BUILD)/gen/%_plain.bpf.o: %.bpf.c daemon/pmu/switch_layout.h
 # Linked once more by itself, it loses what only debuggers read.
 $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 	$(QUIET)$(BPFTOOL) gen object $(<:.bpf.o=.o) $<
-	$(call short,GEN)$(BPFTOOL) gen skeleton $(<:.bpf.o=.o) name $(if $(filter %_plain,$*),switch_bpf_plain,switch_bpf_typed) > $@
+	$(call short,GEN)$(BPFTOOL) gen skeleton $(<:.bpf.o=.o) name $(or $(if $(filter %_plain,$*),switch_bpf_plain),$(if $(filter %_sums,$*),switch_bpf_sums),switch_bpf_typed) > $@
 # With BPF or without it: what was built the other way is built anew.
 $(BUILD)/daemon/pmu/kernel.o: $(SKELETONS)
 .SECONDARY: $(SKELETONS:.skel.h=.bpf.o)

@@ -118,6 +118,39 @@ static int attribute_switch(struct attribute *a, const struct record *r, int har
 	return result;
 }
 
+/* What a task counted since the last time. */
+static int attribute_sums(struct attribute *a, const struct record *r, int hart)
+{
+	struct delta delta;
+	struct task *task;
+
+	charge_sums(a, r, hart, &delta);
+	weigh_sums(a, r, hart);
+	int result = silence_cut(a, r, hart, &delta);
+	if (!result)
+		result = sideband_task(a, r, hart, &task);
+	if (result < 0 || !task || !delta.enabled_ns)
+		return result;
+
+	owner_sampled(a, task);
+	result = charge_pending(a, task, &delta);
+	if (!result && task->end_ns)
+		charge_flush(a, task, r->time_ns, hart);
+	return result;
+}
+
+/* What a sample says of counts. */
+static int read_sample(
+	struct attribute *a, const struct record *r, int hart, struct delta *ret_delta)
+{
+	if (r->stream->summed) {
+		ret_delta->n_reads = 0;
+		return 0;
+	}
+	int result = charge_delta(a, r, hart, ret_delta);
+	return result ? result : silence_cut(a, r, hart, ret_delta);
+}
+
 static const struct cgroup *sample_cgroup(
 	struct attribute *a, const struct record *r, struct task *task)
 {
@@ -161,9 +194,7 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	struct delta delta;
 	struct task *task;
 
-	int result = charge_delta(a, r, hart, &delta);
-	if (!result)
-		result = silence_cut(a, r, hart, &delta);
+	int result = read_sample(a, r, hart, &delta);
 	if (!result)
 		result = sideband_task(a, r, hart, &task);
 	if (!result && task && missed_has(task->process, r->time_ns)) {
@@ -211,6 +242,8 @@ static int attribute_fired(struct attribute *a, const struct record *r, int hart
 	case STREAM_SWITCH:
 	case STREAM_SWITCH_BPF:
 		return attribute_switch(a, r, hart);
+	case STREAM_SWITCH_SUMS:
+		return attribute_sums(a, r, hart);
 	case STREAM_SIDEBAND:
 	case STREAM_SIBLING:
 	case STREAM_SWITCH_COUNT:

@@ -106,6 +106,7 @@ struct reread {
 struct stand {
 	uint64_t ran_ns; /* time that tasks ran since the last sample, by readings */
 	bool unsure;     /* some switches had no reading */
+	bool summed;     /* ran_ns is as of now: a record of sums came since the last sample */
 	/* silence.c */
 	uint64_t silent_ns;       /* time throttled since the last sample, of wanted tasks */
 	uint64_t throttled_ns;    /* when the kernel began to throttle it; 0: not throttled */
@@ -296,6 +297,8 @@ int missed_drained(struct attribute *a, uint64_t now_ns);
 /* What the group of this sample or switch counted since its last reading; n_reads 0 if not known.
  * Must see every reading, including those of idle and of unwanted tasks. */
 int charge_delta(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta);
+/* The same of a record of STREAM_SWITCH_SUMS: what its own task counted. */
+void charge_sums(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta);
 /* 1: that sample's group is not cut, and what it counted is charged to nobody; else 0. */
 uint64_t charge_uncounted(const struct record *r, const struct delta *d);
 /* Add to the task's pending counts. 0 or -ENOMEM. */
@@ -310,6 +313,8 @@ void charge_flush(struct attribute *a, struct task *task, uint64_t time_ns, int 
 
 /* A reading of a group ends a stretch in which a wanted task ran. */
 void weigh_stretch(struct attribute *a, const struct record *r, int hart, const struct delta *d);
+/* A record of STREAM_SWITCH_SUMS: how long tasks ran. */
+void weigh_sums(struct attribute *a, const struct record *r, int hart);
 /* The time in ns that a sample stands for; the next one starts at 0. d is its own delta, which was
  * passed to weigh_stretch. */
 uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const struct delta *d);

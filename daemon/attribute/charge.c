@@ -6,6 +6,9 @@
  * as many rows as switches, so the counts stay in the task until its next sample takes them. A task
  * that ends before that delivers them in an attribution without a sample.
  *
+ * Where BPF sums up what tasks count, a task's sum comes just before its sample, and what the sample
+ * itself carries is not used.
+ *
  * A group that is not cut at switches has a sibling that counts them, and only stretches between
  * two samples in which it stood still are charged. A counter that never moved proves nothing: it
  * reads 0 for ever if it excludes the kernel, where all switches happen. So one that reads 0 charges
@@ -14,6 +17,7 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/attribute/attribute_private.h"
 
@@ -98,6 +102,20 @@ int charge_delta(struct attribute *a, const struct record *r, int hart, struct d
 
 	charge_learn(a, r->stream, s);
 	return 0;
+}
+
+void charge_sums(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta)
+{
+	const struct record_sample *s = &r->sample;
+
+	ret_delta->n_reads = s->n_read;
+	ret_delta->enabled_ns = s->enabled_ns;
+	ret_delta->running_ns = s->running_ns;
+	ret_delta->n_untold = s->n_missed;
+	memcpy(ret_delta->read, s->read, s->n_read * sizeof(s->read[0]));
+	if (s->n_missed)
+		lose(a, hart, LOSS_SWITCH, s->n_missed);
+	charge_learn(a, r->stream, s);
 }
 
 uint64_t charge_uncounted(const struct record *r, const struct delta *d)

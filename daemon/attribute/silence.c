@@ -132,6 +132,9 @@ int silence_cut(struct attribute *a, const struct record *r, int hart, struct de
 		if (!still_silent(stand, r))
 			stand->throttled_ns = stand->silent_since_ns = 0;
 	}
+	/* sums do not say when their task ran: all of the silence is the throttled task's */
+	if (r->stream->role == STREAM_SWITCH_SUMS && r->tid != stand->silent_tid)
+		return 0;
 	uint64_t silent_ns = stand->unread_ns;
 	stand->unread_ns = 0;
 	if (!silent_ns || !r->sample.n_read || !d->n_reads)

@@ -47,6 +47,17 @@ void weigh_stretch(struct attribute *a, const struct record *r, int hart, const 
 	stand->unsure = stand->unsure || d->n_untold > 0;
 }
 
+void weigh_sums(struct attribute *a, const struct record *r, int hart)
+{
+	struct stand *stand = weigh_stand(a, r, hart);
+
+	if (!stand)
+		return;
+	stand->ran_ns += r->sample.ran_ns;
+	stand->summed = true;
+	stand->unsure = stand->unsure || r->sample.n_missed > 0;
+}
+
 uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const struct delta *d)
 {
 	const struct stream *leader = leader_of(a, r);
@@ -55,9 +66,9 @@ uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const
 	if (!stand)
 		return r->stream->weight_ns;
 	/* the first sample, or the first after a loss, has no previous one to measure from */
-	bool measured = leader->timed && d->n_reads && !stand->unsure;
+	bool measured = leader->timed && (d->n_reads || stand->summed) && !stand->unsure;
 	uint64_t weight_ns = measured ? stand->ran_ns : r->stream->weight_ns + stand->silent_ns;
 	stand->ran_ns = stand->silent_ns = 0;
-	stand->unsure = false;
+	stand->unsure = stand->summed = false;
 	return weight_ns;
 }

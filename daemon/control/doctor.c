@@ -414,8 +414,9 @@ static void examine_cost(struct examination *x, int hart)
 	const struct sampler *s = service->walk ? service->walk->sampler : NULL;
 	const struct hart_cost *c = &h->hart[hart].cost;
 	bool counted = c->ns[COST_COUNTED] >= 0, cuts = c->ns[COST_SWITCH] >= 0;
+	bool sums = c->ns[COST_SUMS] >= 0;
 	double sample_ns = c->ns[counted ? COST_COUNTED : COST_SAMPLE];
-	char sample[32], cut[32];
+	char sample[32], cut[32], sum[32];
 	if (sample_ns < 0 || !s) {
 		tell(x, (struct finding){hart, "cost", "info", "ask again in a minute"},
 			"what a sample costs was not measured yet");
@@ -423,13 +424,17 @@ static void examine_cost(struct examination *x, int hart)
 	}
 	cost_text(sample_ns, sample);
 	cost_text(c->ns[COST_SWITCH], cut);
-	bool kept = s->plan[hart].cut & CUT_SIBLING;
-	tell(x, (struct finding){hart, "cost", "ok", NULL}, "a sample%s takes %s%s%s%s%s",
+	cost_text(c->ns[COST_SUMS], sum);
+	const struct plan *p = &s->plan[hart];
+	bool kept = p->cut & (CUT_SIBLING | CUT_BPF);
+	tell(x, (struct finding){hart, "cost", "ok", NULL}, "a sample%s takes %s%s%s%s%s%s%s",
 		counted ? " with its counters" : "", sample,
 		cuts ? ", cutting counts at a switch " : "", cuts ? cut : "",
-		!cuts  ? ""
-		: kept ? ""
-		       : ": counts are not cut at switches now",
+		sums ? ", summing them up by BPF " : "", sums ? sum : "",
+		!cuts && !sums ? ""
+		: !kept        ? ": counts are not cut at switches now"
+		: p->summed    ? ": they are summed up"
+			       : "",
 		h->governor.step == STEP_ALL ? "" : " (`mperfctl status` says what is given up)");
 }
 

@@ -346,6 +346,7 @@ static int sampler_options_fill(
 			.stack_bytes = stack_bytes,
 			.user_only = m->user_only,
 			.switches = q->peer->options->switches,
+			.some_tasks = !m->target || !m->target->all,
 			.pids = m->target->pid,
 			.n_pids = n_pids,
 			.cores = q->peer->options->cores,

@@ -217,7 +217,7 @@ static int tell_rate(struct status *s)
 	struct answer_moment moment;
 	const struct service *service = s->service;
 	const char *trouble = service->walk ? walk_trouble(service->walk) : "";
-	const char *switches = service->walk ? cut_name(sampler_cut(service->walk->sampler)) : "";
+	const char *switches = service->walk ? sampler_cut_says(service->walk->sampler) : "";
 	if (!*trouble)
 		trouble = *service->trouble ? service->trouble : service->short_trouble;
 	struct answer_value v[] = {

@@ -523,6 +523,7 @@ static int walk_alone(struct top_job *j, struct request *q)
 				.hz = j->request->hz ? j->request->hz : TOP_HZ,
 				.stacks = SAMPLER_STACKS_FP,
 				.switches = q->peer->options->switches,
+				.some_tasks = !j->targets.all,
 				.pids = j->targets.pid,
 				.n_pids = j->targets.n_pids,
 				.cores = q->peer->options->cores,

@@ -163,6 +163,14 @@ static int decode_head(struct merge *m, size_t i, struct record *ret_record)
 	return record_decode(bytes, n, m->streams, ret_record);
 }
 
+/* Its sample follows, and may have the time of just before: the kernel takes a
+ * sample's time before it runs the BPF program. Source: bpf_overflow_handler in
+ * kernel/events/core.c of Linux 6.12. */
+static bool is_sums(const struct record *r)
+{
+	return r->kind == RECORD_SAMPLE && r->stream && r->stream->role == STREAM_SWITCH_SUMS;
+}
+
 int merge_next(struct merge *m, struct record *ret_record, int *ret_hart)
 {
 	for (;;) { /* each turn steps over a record, or ends */
@@ -185,10 +193,11 @@ int merge_next(struct merge *m, struct record *ret_record, int *ret_hart)
 		}
 
 		ret_record->time_ns = m->ring[i].merged_ns = m->head_ns[i];
-		if (ret_record->time_ns < m->last_ns)
-			count_loss(m, i, LOSS_LATE);
-		else
+		if (ret_record->time_ns >= m->last_ns)
 			m->last_ns = ret_record->time_ns;
+		else if (!m->ring[i].merged_sums)
+			count_loss(m, i, LOSS_LATE);
+		m->ring[i].merged_sums = is_sums(ret_record);
 		*ret_hart = m->ring[i].hart;
 		return 0;
 	}

@@ -260,8 +260,8 @@ static void take_registers(struct cursor *c, const struct stream *stream, struct
 /* A raw part is padded to whole words, its own length included. */
 #define RAW_PADDING_BYTES_MAX 7
 
-/* The values that the BPF program read at a switch: struct switch_values, cut after its last
- * member. */
+/* The values that a BPF program read at a switch, struct switch_values, or summed up, struct
+ * switch_sums, cut after its last member. */
 static void take_switch_values(const uint8_t *bytes, size_t n, struct cursor *c, struct record *r)
 {
 	struct cursor raw = {.at = bytes, .end = bytes + n};
@@ -269,6 +269,8 @@ static void take_switch_values(const uint8_t *bytes, size_t n, struct cursor *c,
 	uint32_t pid = take_u32(&raw), tid = take_u32(&raw);
 
 	s->n_missed = take_u64(&raw);
+	if (r->stream->role == STREAM_SWITCH_SUMS)
+		s->ran_ns = take_u64(&raw);
 	uint64_t n_members = take_u64(&raw);
 	take_times(&raw, PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING, s);
 	if (n_members > SWITCH_MEMBERS_MAX)
@@ -286,14 +288,16 @@ static void take_switch_values(const uint8_t *bytes, size_t n, struct cursor *c,
 		r->tid = tid;
 	}
 }
-_Static_assert(SWITCH_VALUES_BYTES(0) == 4 + 4 + 4 * 8, "what is taken before the members");
+_Static_assert(SWITCH_VALUES_BYTES(0) == 4 + 4 + 4 * 8 && SWITCH_SUMS_BYTES(0) == 4 + 4 + 5 * 8,
+	"what is taken before the members");
 
 static void take_raw(struct cursor *c, struct record *r)
 {
 	uint32_t n = take_u32(c);
 	const uint8_t *bytes = take_array(c, n, 1);
 
-	if (bytes && r->stream->role == STREAM_SWITCH_BPF)
+	if (bytes &&
+		(r->stream->role == STREAM_SWITCH_BPF || r->stream->role == STREAM_SWITCH_SUMS))
 		take_switch_values(bytes, n, c, r);
 }
 

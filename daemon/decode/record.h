@@ -51,8 +51,11 @@ struct record_sample {
 	uint64_t n_callchain;
 	uint32_t n_read;
 	uint64_t enabled_ns, running_ns;
-	/* of STREAM_SWITCH_BPF: earlier switches without values */
+	/* of STREAM_SWITCH_BPF and STREAM_SWITCH_SUMS: earlier switches without values */
 	uint64_t n_missed;
+	/* of STREAM_SWITCH_SUMS, whose `read` is what the task itself counted since its last
+	 * record: time that tasks ran on the hart since the hart's last record */
+	uint64_t ran_ns;
 	uint64_t regs_abi;    /* PERF_SAMPLE_REGS_ABI_*; 0: no user registers */
 	const uint64_t *regs; /* popcount(regs_user) values; use record_reg */
 	const uint8_t *stack; /* copied user stack from the stack pointer up */

@@ -6,6 +6,7 @@
  * that came, since the kernel throttles what it finds too much.
  *
  *      SWITCH    two threads give way to each other, and a group is read at each switch
+ *      SUMS      the same, and BPF adds what the group counted to a sum
  *      COUNTED   the leader fires, and the group is read at each sample
  *      SAMPLE    the leader fires alone
  *      CLOCK     cpu-clock fires alone
@@ -23,6 +24,7 @@
 
 #include "daemon/pmu/event/place.h"
 #include "daemon/pmu/sampler/attr.h"
+#include "daemon/pmu/sampler/sampler_private.h"
 
 #define WORK_NS 1000000u
 #define TRIAL_STEPS 256u /* to find how many steps that is */
@@ -39,19 +41,27 @@
 #define CYCLES_PER_NS 2u
 #define RING_BYTES 65536u /* SWITCHES records of a group, or WORK_NS of samples */
 #define MEMBERS_MAX (1 + PLAN_SIBLINGS_MAX + 1)
+/* Sums are preferred to the sibling from here on: medians of the same machine differed by less. */
+#define SUMS_PART 0.9
 
 struct trial {
 	const struct kernel *kernel;
-	const struct sampler *sampler;
+	struct sampler *sampler;
 	int hart;
 	int fd[MEMBERS_MAX];
 	int n;
+	bool watched; /* by the session's BPF program, after n_watched others */
+	int n_watched;
 	struct ring ring;
 };
 
 static void trial_close(struct trial *t)
 {
 	const struct kernel *k = t->kernel;
+	if (t->watched)
+		k->switch_forget(
+			k->userdata, t->sampler->switch_bpf[SWITCH_SUMS], t->hart, t->n_watched);
+	t->watched = false;
 	if (t->ring.map)
 		k->ring_unmap(k->userdata, t->ring.map, t->ring.data_bytes);
 	t->ring.map = NULL;
@@ -81,9 +91,14 @@ static uint64_t period_of(const struct event *e, uint64_t period_ns)
 	return event_is_clock(e) ? period_ns : period_ns * CYCLES_PER_NS;
 }
 
+static bool switches(enum cost_kind kind)
+{
+	return kind == COST_SWITCH || kind == COST_SUMS;
+}
+
 static bool has_counters(enum cost_kind kind)
 {
-	return kind == COST_SWITCH || kind == COST_COUNTED;
+	return switches(kind) || kind == COST_COUNTED;
 }
 
 static int leader_add(struct trial *t, const struct cost_measure *m)
@@ -96,8 +111,7 @@ static int leader_add(struct trial *t, const struct cost_measure *m)
 	}
 	attr_sampler(t->sampler, &leader, has_counters(m->kind), &attr);
 	attr.freq = 0;
-	attr.sample_period =
-		period_of(&leader, m->kind == COST_SWITCH ? NEVER_PERIOD_NS : m->period_ns);
+	attr.sample_period = period_of(&leader, switches(m->kind) ? NEVER_PERIOD_NS : m->period_ns);
 	return trial_add(t, &leader, &attr);
 }
 
@@ -131,12 +145,31 @@ static int ring_open(struct trial *t)
 	return r;
 }
 
+/* Nothing comes of the sums of a trial: only what they cost is wanted. No session has events of these
+ * numbers, so what tasks counted in a trial is dropped when a session sums them up. */
+static int watch(struct trial *t)
+{
+	const struct kernel *k = t->kernel;
+	struct switch_bpf *b = t->sampler->switch_bpf[SWITCH_SUMS];
+	struct switch_group g = {.hart = t->hart, .output_fd = -1, .n_members = t->n};
+	for (int i = 0; i < t->n; i++) {
+		g.fd[i] = t->fd[i];
+		g.event[i] = -1 - i;
+	}
+	t->n_watched = k->switch_watched(k->userdata, b, t->hart);
+	int r = k->switch_watch(k->userdata, b, &g);
+	t->watched = r == 0;
+	return r > 0 ? -E2BIG : r;
+}
+
 static int trial_open(struct trial *t, const struct cost_measure *m)
 {
 	int r = leader_add(t, m);
 	if (r == 0 && has_counters(m->kind))
 		r = siblings_add(t, m);
-	return r == 0 ? ring_open(t) : r;
+	if (r == 0)
+		r = ring_open(t);
+	return r == 0 && m->kind == COST_SUMS ? watch(t) : r;
 }
 
 /* How many samples came. */
@@ -160,7 +193,7 @@ static int count_samples(struct trial *t, unsigned *ret_n)
 
 static int do_work(const struct kernel *k, const struct cost_measure *m, uint64_t *ret_ns)
 {
-	if (m->kind == COST_SWITCH)
+	if (switches(m->kind))
 		return k->switch_work ? k->switch_work(k->userdata, m->hart, SWITCHES, ret_ns)
 				      : -ENOSYS;
 	return k->work ? k->work(k->userdata, m->hart, m->n_steps, ret_ns) : -ENOSYS;
@@ -175,27 +208,31 @@ static int work_with(
 		r = do_work(k, m, ret_ns);
 	int disabled = k->event_ioctl(k->userdata, t->fd[0], PERF_EVENT_IOC_DISABLE, 0);
 	r = r == 0 ? disabled : r;
-	return r == 0 ? count_samples(t, ret_n) : r;
+	if (r == 0)
+		r = count_samples(t, ret_n);
+	if (r == 0 && m->kind == COST_SUMS)
+		*ret_n = SWITCHES; /* they write no records */
+	return r;
 }
 
 /* One pair; every other time the side with events comes first. 0 also if no sample came: then it
  * counts for nothing. */
-static int measure_pair(struct cost_measure *m, const struct sampler *s)
+static int measure_pair(struct cost_measure *m, struct sampler *s)
 {
 	struct trial t = {.kernel = s->kernel, .sampler = s, .hart = m->hart};
 	uint64_t with_ns = 0, without_ns = 0;
 	unsigned n = 0;
 	bool first = m->n_rounds % 2;
-	int r = trial_open(&t, m);
-	if (r == 0 && first)
-		r = work_with(&t, m, &with_ns, &n);
+	int r = first ? 0 : do_work(t.kernel, m, &without_ns);
 	if (r == 0)
-		r = do_work(t.kernel, m, &without_ns);
-	if (r == 0 && !first)
+		r = trial_open(&t, m);
+	if (r == 0)
 		r = work_with(&t, m, &with_ns, &n);
 	trial_close(&t);
+	if (r == 0 && first)
+		r = do_work(t.kernel, m, &without_ns);
 	/* a group that ran for only a part of the switches says little of one */
-	unsigned least = m->kind == COST_SWITCH ? SWITCHES / 2 : 1;
+	unsigned least = switches(m->kind) ? SWITCHES / 2 : 1;
 	if (r == 0 && n >= least)
 		m->found[m->n_found++] = ((double)with_ns - (double)without_ns) / n;
 	m->n_rounds++;
@@ -218,13 +255,22 @@ static double median(struct cost_measure *m, unsigned n_rounds)
 	return middle > 0 ? middle : 0;
 }
 
+/* Can the session sum up? Its program is loaded when that is measured. */
+static int sums_load(struct sampler *s)
+{
+	if (!sampler_may_sum(s))
+		return -ENOTSUP;
+	int r = switch_bpf_load(s, SWITCH_SUMS);
+	return r > 0 ? -ENOTSUP : r;
+}
+
 static bool is_measured(const struct plan *p, enum cost_kind kind)
 {
 	if (p->rung == RUNG_NONE || p->rung == RUNG_ASKED)
 		return false;
 	if (kind == COST_SWITCH)
 		return p->n_siblings > 0 && p->switches;
-	if (kind == COST_COUNTED)
+	if (kind == COST_SUMS || kind == COST_COUNTED)
 		return p->n_siblings > 0;
 	return kind == COST_CLOCK || !event_is_clock(&p->leader);
 }
@@ -236,7 +282,7 @@ static void next_kind(struct cost_measure *m, int kind)
 		kind++;
 	m->kind = (enum cost_kind)kind;
 	m->n_rounds = m->n_found = 0;
-	m->rough = m->kind != COST_SWITCH;
+	m->rough = !switches(m->kind);
 	m->period_ns = ROUGH_PERIOD_NS;
 }
 
@@ -280,7 +326,7 @@ static void take_rounds(struct cost_measure *m)
 	}
 }
 
-int cost_step(struct cost_measure *m, const struct sampler *s, struct hart_cost *ret_cost)
+int cost_step(struct cost_measure *m, struct sampler *s, struct hart_cost *ret_cost)
 {
 	int r = 0;
 	if (m->kind == N_COSTS)
@@ -290,7 +336,10 @@ int cost_step(struct cost_measure *m, const struct sampler *s, struct hart_cost 
 		if (r == 0)
 			return COST_MORE;
 	} else {
-		r = measure_pair(m, s);
+		if (m->kind == COST_SUMS)
+			r = sums_load(s);
+		if (r == 0)
+			r = measure_pair(m, s);
 	}
 	if (r == -EMFILE || r == -ENFILE || r == -ENOMEM) {
 		m->hart = -1;
@@ -305,6 +354,18 @@ int cost_step(struct cost_measure *m, const struct sampler *s, struct hart_cost 
 	else
 		take_rounds(m);
 	return COST_MORE;
+}
+
+double cost_of_switch(const struct hart_cost *c, bool summed)
+{
+	double ns = c->ns[summed ? COST_SUMS : COST_SWITCH];
+	return ns > 0 ? ns : 0;
+}
+
+bool cost_prefers_sums(const struct hart_cost *c)
+{
+	double sums_ns = c->ns[COST_SUMS], sibling_ns = c->ns[COST_SWITCH];
+	return sums_ns >= 0 && (sibling_ns < 0 || sums_ns < sibling_ns * SUMS_PART);
 }
 
 double cost_of_sample(const struct hart_cost *c, bool counted, bool by_clock)

@@ -18,6 +18,7 @@
 
 enum cost_kind {
 	COST_SWITCH,  /* what the context-switches sibling adds to a switch */
+	COST_SUMS,    /* what summing up by BPF adds to a switch */
 	COST_COUNTED, /* a sample by the hart's leader, with the group's counters */
 	COST_SAMPLE,  /* a sample by that leader alone */
 	COST_CLOCK,   /* a sample by cpu-clock alone */
@@ -28,7 +29,7 @@ enum cost_kind {
 struct hart_cost {
 	double ns[N_COSTS];
 };
-#define HART_COST_UNKNOWN ((struct hart_cost){{-1, -1, -1, -1}})
+#define HART_COST_UNKNOWN ((struct hart_cost){{-1, -1, -1, -1, -1}})
 
 /* A measurement under way, of one hart. */
 struct cost_measure {
@@ -47,11 +48,18 @@ struct cost_measure {
 void cost_begin(struct cost_measure *m, const struct plan *plan, int hart);
 
 /* Measure one pair: takes 2 to 4 ms of the hart (up to 10 where a sample or switch takes tens of µs).
- * The session is only asked for the form of its events. COST_MORE: call again. 0: all is measured,
+ * The session is asked for the form of its events, and for its BPF program, which is loaded if it is
+ * not yet. COST_MORE: call again. 0: all is measured,
  * *ret_cost has it, and m is free. -errno: a resource is exhausted; m is free. What the kernel
  * refuses stays unknown. */
 enum { COST_MORE = 1 };
-int cost_step(struct cost_measure *m, const struct sampler *s, struct hart_cost *ret_cost);
+int cost_step(struct cost_measure *m, struct sampler *s, struct hart_cost *ret_cost);
+
+/* What cutting counts adds to a switch, by that way: 0 if unknown. */
+double cost_of_switch(const struct hart_cost *c, bool summed);
+/* Are sums cheaper than the sibling there, by more than measurements differ? Also where the sibling
+ * has no price. False if sums have none. */
+bool cost_prefers_sums(const struct hart_cost *c);
 
 /* What a sample costs on a hart whose group has (or has not) its counters: 0 if unknown. */
 double cost_of_sample(const struct hart_cost *c, bool counted, bool by_clock);

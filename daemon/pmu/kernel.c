@@ -312,10 +312,11 @@ static int real_hwprobe(void *u, int hart, struct kernel_hwprobe *pairs, size_t 
 }
 
 #ifdef MPERF_BPF
-static int real_switch_new(void *u, int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
+static int real_switch_new(
+	void *u, enum switch_way way, int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
 {
 	(void)u;
-	return switch_bpf_new(n_harts, ret_bpf, ret_error);
+	return switch_bpf_new(way, n_harts, ret_bpf, ret_error);
 }
 
 static int real_switch_watch(void *u, struct switch_bpf *b, const struct switch_group *g)
@@ -324,10 +325,16 @@ static int real_switch_watch(void *u, struct switch_bpf *b, const struct switch_
 	return switch_bpf_watch(b, g);
 }
 
-static void real_switch_forget(void *u, struct switch_bpf *b, int hart)
+static int real_switch_watched(void *u, const struct switch_bpf *b, int hart)
 {
 	(void)u;
-	switch_bpf_forget(b, hart);
+	return switch_bpf_watched(b, hart);
+}
+
+static void real_switch_forget(void *u, struct switch_bpf *b, int hart, int n_kept)
+{
+	(void)u;
+	switch_bpf_forget(b, hart, n_kept);
 }
 
 static void real_switch_free(void *u, struct switch_bpf *b)
@@ -355,6 +362,7 @@ const struct kernel kernel_real = {
 #ifdef MPERF_BPF
 	.switch_new = real_switch_new,
 	.switch_watch = real_switch_watch,
+	.switch_watched = real_switch_watched,
 	.switch_forget = real_switch_forget,
 	.switch_free = real_switch_free,
 #endif

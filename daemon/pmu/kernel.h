@@ -13,15 +13,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/pmu/switch_bpf.h"
+
 /* Source: struct riscv_hwprobe in arch/riscv/include/uapi/asm/hwprobe.h of Linux 6.12. */
 struct kernel_hwprobe {
 	int64_t key;
 	uint64_t value;
 };
 _Static_assert(sizeof(struct kernel_hwprobe) == 16, "as the kernel has it");
-
-struct switch_bpf;
-struct switch_group;
 
 struct kernel {
 	/* perf_event_open(2); returns a descriptor or -errno. Source: man perf_event_open. */
@@ -61,10 +60,12 @@ struct kernel {
 	 * become -1. NULL in tests that need none. 0, or -errno: -ENOSYS on other architectures and
 	 * before Linux 6.4. */
 	int (*hwprobe)(void *u, int hart, struct kernel_hwprobe *pairs, size_t n);
-	/* The BPF program that reads groups at each switch, as in switch_bpf.h. All NULL: none. */
-	int (*switch_new)(void *u, int n_harts, struct switch_bpf **ret_bpf, int *ret_error);
+	/* The BPF programs that read groups at each switch, as in switch_bpf.h. All NULL: none. */
+	int (*switch_new)(void *u, enum switch_way way, int n_harts, struct switch_bpf **ret_bpf,
+		int *ret_error);
 	int (*switch_watch)(void *u, struct switch_bpf *b, const struct switch_group *g);
-	void (*switch_forget)(void *u, struct switch_bpf *b, int hart);
+	int (*switch_watched)(void *u, const struct switch_bpf *b, int hart);
+	void (*switch_forget)(void *u, struct switch_bpf *b, int hart, int n_kept);
 	void (*switch_free)(void *u, struct switch_bpf *b);
 	void *userdata;
 };

@@ -41,6 +41,7 @@ struct plan {
 	bool user_only; /* the kernel may not be sampled */
 	bool switches;  /* the context-switch sibling opened too */
 	uint8_t cut;    /* CUT_* of the groups that were opened by this plan; 0: none counts */
+	bool summed;    /* with CUT_BPF: as sums by task */
 	struct rung_try tries[PLAN_TRIES_MAX];
 	int n_tries;
 	char reason[EVENT_ERROR_BYTES];

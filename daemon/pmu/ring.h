@@ -13,6 +13,7 @@
  * Source: man perf_event_open, "MMAP layout"; include/uapi/linux/perf_event.h.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct ring {
 	uint8_t *wrapped;   /* RECORD_BYTES_MAX + 1, for records that wrap; made on first need */
 	size_t peeked;      /* size of the record last peeked, which ring_advance skips */
 	uint64_t merged_ns; /* time of the record that merge returned last; 0: none */
+	bool merged_sums;   /* that was a record of STREAM_SWITCH_SUMS */
 };
 
 enum {

@@ -148,6 +148,11 @@ void stream_table_set_uncut(struct stream_table *t, uint64_t id)
 	t->stream[lower_bound(t, id)].uncut = true;
 }
 
+void stream_table_set_summed(struct stream_table *t, uint64_t id)
+{
+	t->stream[lower_bound(t, id)].summed = true;
+}
+
 const struct stream *stream_table_find(const struct stream_table *t, uint64_t id)
 {
 	size_t at = lower_bound(t, id);

@@ -26,13 +26,15 @@ enum stream_role {
 	/* context-switches sibling that only counts: a stretch in which it does not move belongs to
 	 * one task */
 	STREAM_SWITCH_COUNT,
+	/* what tasks counted, summed up by the BPF program, before a sample and when a task ends */
+	STREAM_SWITCH_SUMS,
 };
 
 /* How the counts of a group are kept apart at context switches, as bits: of one hart, or of all harts
  * of a session. Stored: do not renumber. */
 enum {
 	CUT_SIBLING = 1, /* STREAM_SWITCH */
-	CUT_BPF = 2,     /* STREAM_SWITCH_BPF */
+	CUT_BPF = 2,     /* STREAM_SWITCH_BPF or STREAM_SWITCH_SUMS */
 	/* neither cut nor counted: nothing is charged. Before version 4 of segments: to anybody */
 	CUT_NONE = 4,
 	/* STREAM_SWITCH_COUNT: not cut; only stretches without a switch are charged */
@@ -73,6 +75,9 @@ struct stream {
 	/* a leader whose group counts all tasks and is not cut at switches: counts are charged only
 	 * where its STREAM_SWITCH_COUNT shows that one task ran */
 	bool uncut;
+	/* a leader whose group is summed up by task (STREAM_SWITCH_SUMS): the values that its samples
+	 * carry are not used */
+	bool summed;
 	/* a software event of the kernel, not a clock: its samples may carry another session's id
 	 * (decode/sample_stream.c) */
 	bool software;
@@ -98,6 +103,8 @@ void stream_table_remove(struct stream_table *t, uint64_t id);
 void stream_table_set_timed(struct stream_table *t, uint64_t id);
 /* The same as `uncut`. */
 void stream_table_set_uncut(struct stream_table *t, uint64_t id);
+/* The same as `summed`. */
+void stream_table_set_summed(struct stream_table *t, uint64_t id);
 /* NULL if the id is not known. O(log n). Borrowed until the table changes. */
 const struct stream *stream_table_find(const struct stream_table *t, uint64_t id);
 void stream_table_clear(struct stream_table *t);

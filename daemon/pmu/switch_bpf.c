@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The daemon contains the program as two skeletons: one for kernels with BTF, and one that does not
- * need it (see switch.bpf.c). Both have the same maps, so the rest of the code uses only three
- * descriptors.
+/* The daemon contains the program that writes records as two skeletons: one for kernels with BTF, and
+ * one that does not need it (see switch.bpf.c). The program that sums up is a third. All have the same
+ * three maps, so the rest of the code uses only their descriptors.
  *
  * An event in a map stays alive after its descriptor is closed. So a hart's events are removed from
  * the maps before they are closed, or they would count until the session ends.
@@ -13,14 +13,17 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "daemon/pmu/switch.skel.h"
 #include "daemon/pmu/switch_plain.skel.h"
+#include "daemon/pmu/switch_sums.skel.h"
 #include "proto/memory.h"
 
 /* Inode of the kernel's first pid namespace. Source: PROC_PID_INIT_INO in include/linux/proc_ns.h
@@ -28,8 +31,11 @@
 #define PID_NAMESPACE_INIT 0xEFFFFFFCu
 
 struct switch_bpf {
-	struct switch_bpf_typed *typed; /* one of the two */
+	struct switch_bpf_typed *typed; /* one of the three */
 	struct switch_bpf_plain *plain;
+	struct switch_bpf_sums *sums;
+	struct bpf_link *link; /* of sums; NULL: not attached */
+	int n_watched;         /* groups of all harts */
 	int slots_fd, counters_fd, outputs_fd;
 	int n_harts;
 	uint8_t *n_groups; /* by hart */
@@ -106,12 +112,32 @@ static int load_plain(struct switch_bpf *b)
 	return 0;
 }
 
+static int load_sums(struct switch_bpf *b)
+{
+	struct switch_bpf_sums *p = switch_bpf_sums__open();
+	if (!p)
+		return -errno;
+	p->rodata->tells_who = in_first_namespace();
+	int r = size_maps(b->n_harts, p->maps.slots, p->maps.counters, p->maps.outputs);
+	if (r == 0)
+		r = switch_bpf_sums__load(p);
+	if (r < 0) {
+		switch_bpf_sums__destroy(p);
+		return r;
+	}
+	b->slots_fd = bpf_map__fd(p->maps.slots);
+	b->counters_fd = bpf_map__fd(p->maps.counters);
+	b->outputs_fd = bpf_map__fd(p->maps.outputs);
+	b->sums = p;
+	return 0;
+}
+
 static bool exhausted(int r)
 {
 	return r == -ENOMEM || r == -EMFILE || r == -ENFILE;
 }
 
-int switch_bpf_new(int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
+int switch_bpf_new(enum switch_way way, int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
 {
 	_cleanup_(switch_bpf_freep) struct switch_bpf *b = calloc(1, sizeof(*b));
 	if (!b || n_harts <= 0)
@@ -121,8 +147,8 @@ int switch_bpf_new(int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
 	if (!b->n_groups)
 		return -ENOMEM;
 	libbpf_set_print(say_nothing);
-	int r = load_typed(b);
-	if (r < 0 && !exhausted(r))
+	int r = way == SWITCH_SUMS ? load_sums(b) : load_typed(b);
+	if (r < 0 && !exhausted(r) && way == SWITCH_RECORDS)
 		r = load_plain(b);
 	if (exhausted(r))
 		return r;
@@ -138,7 +164,9 @@ int switch_bpf_new(int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
 static void slot_clear(struct switch_bpf *b, uint32_t slot)
 {
 	const struct switch_slot none = {0};
-	(void)bpf_map_update_elem(b->slots_fd, &slot, &none, BPF_ANY);
+	const struct switch_sums_slot no_sums = {0};
+	(void)bpf_map_update_elem(
+		b->slots_fd, &slot, b->sums ? (const void *)&no_sums : &none, BPF_ANY);
 	(void)bpf_map_delete_elem(b->outputs_fd, &slot);
 	for (uint32_t i = 0; i < SWITCH_MEMBERS_MAX; i++) {
 		uint32_t counter = slot * SWITCH_MEMBERS_MAX + i;
@@ -146,17 +174,63 @@ static void slot_clear(struct switch_bpf *b, uint32_t slot)
 	}
 }
 
-/* Write the slot last: it makes the program read the group. */
+/* The same for groups that count the same events in the same order. FNV-1a; 0 is no group's. Source:
+ * RFC 9923. */
+static uint64_t kind_of(const struct switch_group *g)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	for (int i = 0; i < g->n_members; i++)
+		hash = (hash ^ (uint32_t)g->event[i]) * UINT64_C(0x100000001b3);
+	return hash ? hash : 1;
+}
+
+static int slot_announce(struct switch_bpf *b, uint32_t slot, const struct switch_group *g)
+{
+	if (b->sums) {
+		struct switch_sums_slot s = {
+			.n_members = (uint32_t)g->n_members, .kind = kind_of(g)};
+		memcpy(s.id, g->id, (size_t)g->n_members * sizeof(s.id[0]));
+		return bpf_map_update_elem(b->slots_fd, &slot, &s, BPF_ANY);
+	}
+	struct switch_slot s = {.n_members = (uint32_t)g->n_members};
+	memcpy(s.id, g->id, (size_t)g->n_members * sizeof(s.id[0]));
+	return bpf_map_update_elem(b->slots_fd, &slot, &s, BPF_ANY);
+}
+
+/* Announce the slot last: it makes the program read the group. */
 static int slot_fill(struct switch_bpf *b, uint32_t slot, const struct switch_group *g)
 {
-	struct switch_slot s = {.n_members = (uint32_t)g->n_members};
-	int r = bpf_map_update_elem(b->outputs_fd, &slot, &g->output_fd, BPF_ANY);
+	int r = 0;
+	if (g->output_fd >= 0)
+		r = bpf_map_update_elem(b->outputs_fd, &slot, &g->output_fd, BPF_ANY);
 	for (int i = 0; r == 0 && i < g->n_members; i++) {
 		uint32_t counter = slot * SWITCH_MEMBERS_MAX + (uint32_t)i;
-		s.id[i] = g->id[i];
 		r = bpf_map_update_elem(b->counters_fd, &counter, &g->fd[i], BPF_ANY);
 	}
-	return r ? r : bpf_map_update_elem(b->slots_fd, &slot, &s, BPF_ANY);
+	return r ? r : slot_announce(b, slot, g);
+}
+
+/* Attach what only sums need: the program on switches, once, and the one on samples of the leader. */
+static int sums_attach(struct switch_bpf *b, const struct switch_group *g)
+{
+	if (!b->sums)
+		return 0;
+	if (!b->link)
+		b->link = bpf_program__attach(b->sums->progs.on_switch);
+	if (!b->link)
+		return -errno;
+	if (g->output_fd < 0)
+		return 0;
+	int program = bpf_program__fd(b->sums->progs.on_sample);
+	return ioctl(g->fd[0], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
+}
+
+static void sums_detach(struct switch_bpf *b)
+{
+	if (b->n_watched > 0 || !b->link)
+		return;
+	bpf_link__destroy(b->link);
+	b->link = NULL;
 }
 
 int switch_bpf_watch(struct switch_bpf *b, const struct switch_group *g)
@@ -167,22 +241,34 @@ int switch_bpf_watch(struct switch_bpf *b, const struct switch_group *g)
 	if (n == SWITCH_GROUPS_MAX || g->n_members > SWITCH_MEMBERS_MAX)
 		return SWITCH_BPF_FULL;
 	uint32_t slot = (uint32_t)g->hart * SWITCH_GROUPS_MAX + n;
-	int r = slot_fill(b, slot, g);
+	int r = sums_attach(b, g);
+	if (r == 0)
+		r = slot_fill(b, slot, g);
 	if (r < 0) {
 		slot_clear(b, slot);
+		sums_detach(b);
 		return r;
 	}
 	b->n_groups[g->hart]++;
+	b->n_watched++;
 	return 0;
 }
 
-void switch_bpf_forget(struct switch_bpf *b, int hart)
+int switch_bpf_watched(const struct switch_bpf *b, int hart)
+{
+	return hart < 0 || hart >= b->n_harts ? 0 : b->n_groups[hart];
+}
+
+void switch_bpf_forget(struct switch_bpf *b, int hart, int n_kept)
 {
 	if (hart < 0 || hart >= b->n_harts)
 		return;
 	/* The last one first: the program stops at the first empty slot. */
-	while (b->n_groups[hart] > 0)
+	while (b->n_groups[hart] > n_kept) {
 		slot_clear(b, (uint32_t)hart * SWITCH_GROUPS_MAX + --b->n_groups[hart]);
+		b->n_watched--;
+	}
+	sums_detach(b);
 }
 
 struct switch_bpf *switch_bpf_free(struct switch_bpf *b)
@@ -191,6 +277,8 @@ struct switch_bpf *switch_bpf_free(struct switch_bpf *b)
 		return NULL;
 	switch_bpf_typed__destroy(b->typed);
 	switch_bpf_plain__destroy(b->plain);
+	bpf_link__destroy(b->link);
+	switch_bpf_sums__destroy(b->sums);
 	free(b->n_groups);
 	free(b);
 	return NULL;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A BPF program on sched_switch: the second way to cut counts at switches
+/* BPF programs on sched_switch: other ways to cut counts at switches
  *
- * Counts belong to the task that ran. If the context-switches sibling of a
- * group does not open, this program reads the group's counters at each switch, and writes them into
- * the hart's ring as a record of STREAM_SWITCH_BPF. It is loaded through libbpf, once for each
- * session that needs it, and unloaded with the session. Called only through struct kernel: absent
- * if built without BPF (make BPF=no).
+ * Counts belong to the task that ran. Where the context-switches sibling of a group does not open or
+ * costs more, a program reads the group's counters at each switch. It either writes them into the
+ * hart's ring as a record of STREAM_SWITCH_BPF (switch.bpf.c), or adds them to a sum of the task,
+ * which comes as a record of STREAM_SWITCH_SUMS before the task's next sample and at its end
+ * (switch_sums.bpf.c). It is loaded through libbpf, once for each session that needs it, and unloaded
+ * with the session. Called only through struct kernel: absent if built without BPF (make BPF=no).
  */
 
 #include <linux/types.h>
@@ -18,13 +19,22 @@
 
 struct switch_bpf;
 
+enum switch_way {
+	SWITCH_RECORDS, /* a record at each switch */
+	SWITCH_SUMS,    /* sums by task; needs the kernel's BTF */
+	N_SWITCH_WAYS,
+};
+
 /* One group of a hart, opened. */
 struct switch_group {
 	int hart;
-	int output_fd; /* PERF_COUNT_SW_BPF_OUTPUT, whose records go into the hart's ring */
+	/* PERF_COUNT_SW_BPF_OUTPUT, whose records go into the hart's ring; -1: no records are wanted,
+	 * only what the program costs */
+	int output_fd;
 	int n_members; /* 1 … SWITCH_MEMBERS_MAX, leader first */
 	int fd[SWITCH_MEMBERS_MAX];
 	uint64_t id[SWITCH_MEMBERS_MAX];
+	int event[SWITCH_MEMBERS_MAX]; /* of the session: sums of equal groups are added up */
 };
 
 enum {
@@ -34,17 +44,21 @@ enum {
 	SWITCH_BPF_FULL,
 };
 
-/* Load the program and attach it, with nothing to read yet. Needs a few megabytes while it reads
- * the kernel's BTF. 0; SWITCH_BPF_REFUSED with *ret_error, a positive errno; -ENOMEM, -EMFILE,
+/* Load the program of that way, with nothing to read yet. Needs a few megabytes while it reads the
+ * kernel's BTF. 0; SWITCH_BPF_REFUSED with *ret_error, a positive errno; -ENOMEM, -EMFILE,
  * -ENFILE. */
-int switch_bpf_new(int n_harts, struct switch_bpf **ret_bpf, int *ret_error);
+int switch_bpf_new(enum switch_way way, int n_harts, struct switch_bpf **ret_bpf, int *ret_error);
 
-/* Read that group at each switch from now on. Descriptors are borrowed for the call; the
- * program keeps the events alive until switch_bpf_forget. 0; SWITCH_BPF_FULL; -errno,
- * with nothing watched. */
+/* Read that group at each switch from now on. Descriptors are borrowed for the call; the program keeps the events alive until switch_bpf_forget. With
+ * SWITCH_SUMS the program is attached with the first group, and the leader's samples bring the sums
+ * from now on, as long as it is open. 0; SWITCH_BPF_FULL; -errno, with nothing watched. */
 int switch_bpf_watch(struct switch_bpf *b, const struct switch_group *g);
 
-/* Stop reading groups of that hart. */
-void switch_bpf_forget(struct switch_bpf *b, int hart);
+/* How many groups of that hart are read. */
+int switch_bpf_watched(const struct switch_bpf *b, int hart);
+
+/* Stop reading groups of that hart, but for the first n_kept. With
+ * SWITCH_SUMS the program is detached with the last group of all harts. */
+void switch_bpf_forget(struct switch_bpf *b, int hart, int n_kept);
 
 struct switch_bpf *switch_bpf_free(struct switch_bpf *b);

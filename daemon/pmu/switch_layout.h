@@ -32,3 +32,55 @@ struct switch_values {
 };
 #define SWITCH_VALUES_BYTES(n_members) (40 + 16 * (n_members))
 _Static_assert(sizeof(struct switch_values) == SWITCH_VALUES_BYTES(SWITCH_MEMBERS_MAX), "no holes");
+
+/* --- sums: switch_sums.bpf.c -------------------------------------------------------------------- */
+
+/* Tasks whose sums are kept at a time, one for each group of a hart that they ran on; further ones
+ * bring a record at each switch. An entry takes some 200 bytes of the kernel's memory, allocated when
+ * the program is loaded. */
+#define SWITCH_TASKS_MAX 8192
+
+/* What a task counted since its last record, in one group's events. */
+struct task_sum {
+	__u64 kind; /* of the group: the same events in the same order, on whichever hart */
+	__u32 slot; /* that began it */
+	__u32 reserved;
+	__u64 enabled_ns, running_ns;
+	__u64 value[SWITCH_MEMBERS_MAX];
+};
+
+/* The record that the program writes into the ring before a sample, or when a task ends, as
+ * PERF_SAMPLE_RAW: this, and a sum and an id for each member. But for ran_ns it has the form of struct
+ * switch_values. */
+struct switch_sums_head {
+	__u32 pid, tid; /* as in struct switch_values: of the task whose sums they are */
+	__u64 n_missed;
+	__u64 ran_ns;    /* time that any task ran on this hart since the hart's last record */
+	__u64 n_members; /* 0: only ran_ns is said */
+	__u64 enabled_ns, running_ns; /* of the sums */
+};
+struct switch_sums {
+	struct switch_sums_head head;
+	struct {
+		__u64 sum, id;
+	} member[SWITCH_MEMBERS_MAX];
+};
+#define SWITCH_SUMS_BYTES(n_members) (48 + 16 * (n_members))
+_Static_assert(sizeof(struct switch_sums) == SWITCH_SUMS_BYTES(SWITCH_MEMBERS_MAX), "no holes");
+
+/* Value of the map of groups to sum up. */
+struct switch_sums_slot {
+	__u32 n_members; /* 0: no such group, and none after it */
+	__u32 reserved;
+	__u64 kind;
+	__u64 id[SWITCH_MEMBERS_MAX];
+	/* the rest is the program's own; 0 at first */
+	__u32 in_use; /* the program is changing it: an NMI must not */
+	__u32 known;  /* there is a last reading */
+	__u64 n_missed;
+	__u64 ran_ns;
+	__u64 enabled_ns, running_ns; /* the last reading */
+	__u64 last[SWITCH_MEMBERS_MAX];
+	struct task_sum spare;     /* of a task that has no entry */
+	struct switch_sums record; /* too large for the program's stack */
+};

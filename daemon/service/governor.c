@@ -73,10 +73,9 @@ static double kernel_part(
 	bool counted = h->counts && !leaves_out(l, step, STEP_NO_COUNTERS);
 	bool by_clock = h->by_clock || leaves_out(l, step, STEP_CLOCK);
 	double sample_ns = cost_of_sample(&h->cost, counted, by_clock && !counted);
-	double switch_ns = h->cost.ns[COST_SWITCH] > 0 ? h->cost.ns[COST_SWITCH] : 0;
 	double ns = samples_at(l, h, step) * sample_ns;
 	if (cuts_at(l, h, step))
-		ns += h->switches * switch_ns;
+		ns += h->switches * cost_of_switch(&h->cost, h->sums);
 	return ns / NS_PER_S;
 }
 
@@ -85,7 +84,8 @@ double governor_records(const struct governor_load *l, enum governor_step step)
 	double n = 0;
 	for (int i = 0; i < l->n_harts; i++) {
 		n += samples_at(l, &l->hart[i], step);
-		n += cuts_at(l, &l->hart[i], step) ? l->hart[i].switches : 0;
+		bool records = cuts_at(l, &l->hart[i], step) && !l->hart[i].sums;
+		n += records ? l->hart[i].switches : 0;
 	}
 	return n;
 }
@@ -189,14 +189,15 @@ static void explain(struct governor *g, const struct governor_load *l, enum gove
 {
 	int i = busiest(l, now);
 	const struct governor_hart *h = &l->hart[i];
-	double switches = cuts_at(l, h, now) ? h->switches * h->cost.ns[COST_SWITCH] / NS_PER_S : 0;
+	double switch_ns = cost_of_switch(&h->cost, h->sums);
+	double switches = cuts_at(l, h, now) ? h->switches * switch_ns / NS_PER_S : 0;
 	double samples = kernel_part(l, h, now) - switches;
 	if (switches > samples && switches > l->own)
 		snprintf(g->reason, sizeof(g->reason),
 			"cutting counts at switches cost hart %d %.1f %% of its time (%.1f µs "
 			"each, "
 			"%.0f a second)",
-			i, switches * 100, h->cost.ns[COST_SWITCH] / 1e3, h->switches);
+			i, switches * 100, switch_ns / 1e3, h->switches);
 	else if (samples > l->own)
 		snprintf(g->reason, sizeof(g->reason),
 			"samples cost hart %d %.1f %% of its time (%.1f µs each)", i, samples * 100,

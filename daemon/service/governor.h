@@ -46,6 +46,7 @@ struct governor_hart {
 	struct hart_cost cost;
 	bool counts;   /* its samples may carry counters */
 	bool cuts;     /* its counts may be cut at switches */
+	bool sums;     /* by sums, without a record at each switch */
 	bool by_clock; /* cpu-clock samples it, without counters at best: no cheaper rung */
 };
 

@@ -124,7 +124,7 @@ static bool is_priced(const struct hart_cost *c)
 }
 
 /* What fails for want of descriptors or memory is begun again later: others need them more. */
-static void measure(struct overhead *h, const struct sampler *s, bool raised, uint64_t now_ns)
+static void measure(struct overhead *h, struct sampler *s, bool raised, uint64_t now_ns)
 {
 	struct cost_measure *m = &h->measure;
 	if (now_ns >= h->measure_again_ns) {
@@ -200,8 +200,7 @@ static double sample_price(const struct overhead_hart *hart, const struct plan *
 
 static double switch_price(const struct overhead_hart *hart, const struct plan *p)
 {
-	double ns = hart->cost.ns[COST_SWITCH];
-	return is_cut(p) && ns > 0 ? ns : 0;
+	return is_cut(p) ? cost_of_switch(&hart->cost, p->summed) : 0;
 }
 
 /* What samples and switches cost that hart in dt_ns. */
@@ -263,7 +262,8 @@ static void price_record(
 	double n = 0;
 	for (int i = 0; i < h->n_harts; i++) {
 		n += h->hart[i].samples;
-		n += is_cut(&s->plan[i]) ? h->hart[i].switches : 0;
+		bool records = is_cut(&s->plan[i]) && !s->plan[i].summed;
+		n += records ? h->hart[i].switches : 0;
 	}
 	n *= (double)own->time_ns / NS_PER_S;
 	double each_ns = n >= PRICED_RECORDS_MIN ? (double)own->own_ns / n : 0;
@@ -321,12 +321,16 @@ static struct governor_hart load_of(const struct overhead *h, const struct sampl
 	const struct overhead_hart *hart = &h->hart[i];
 	const struct plan *found = &s->found[i];
 	double busy = hart->samples / (s->hz ? s->hz : 1);
+	bool wished = s->full_switches == SAMPLER_SWITCHES_SUMS || hart_set_has(&s->sums, i);
+	bool sums = wished && sampler_may_sum(s);
 	return (struct governor_hart){
 		.busy = busy > 1 ? 1 : busy,
 		.switches = hart->switches,
 		.cost = hart->cost,
 		.counts = found->n_siblings > 0,
-		.cuts = found->switches || s->full_switches == SAMPLER_SWITCHES_BPF,
+		.cuts = found->switches || s->full_switches == SAMPLER_SWITCHES_BPF ||
+			s->full_switches == SAMPLER_SWITCHES_SUMS || sums,
+		.sums = sums,
 		.by_clock = event_is_clock(&found->leader),
 	};
 }
@@ -382,6 +386,24 @@ static void say_step(struct overhead *h, uint64_t now_ns)
 	h->o.say(h->o.userdata, LOG_NOTICE, text);
 }
 
+/* Cut counts on each hart by the way that costs less there. 0 or -errno. */
+static int choose_cut(struct overhead *h, struct walk *w)
+{
+	int r = 0;
+	if (w->sampler->full_switches != SAMPLER_SWITCHES_BEST || !sampler_may_sum(w->sampler))
+		return 0;
+	for (int i = 0; i < h->n_harts && r == 0; i++) {
+		bool sums = cost_prefers_sums(&h->hart[i].cost);
+		if (sums == hart_set_has(&w->sampler->sums, i))
+			continue;
+		/* records of events that are closed now could not be read later */
+		r = walk_catch_up(w, h->o.kernel->now_ns(h->o.kernel->userdata));
+		if (r == 0)
+			r = sampler_prefer_sums(w->sampler, i, sums);
+	}
+	return r;
+}
+
 enum { TICK_FIRST = 1 };
 
 /* What it cost since the last tick. 0; TICK_FIRST: there was none. */
@@ -416,7 +438,9 @@ static int tick(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns
 	int r = govern(h, w->sampler, now_ns);
 	if (r < 0)
 		return r;
-	int set = walk_set_effort(w, &h->governor.effort);
+	int set = choose_cut(h, w);
+	if (set == 0)
+		set = walk_set_effort(w, &h->governor.effort);
 	say_step(h, now_ns);
 	return set < 0 ? set : r;
 }

@@ -68,9 +68,9 @@ def wrong(event, told, charged):
 def each_gets_its_own(build, event, switches):
     with Folder() as folder:
         told, charged, provenance = record(build, folder, event, switches)
-    if switches == "bpf" and provenance["switches"] == "counted":
+    if switches in ("bpf", "sums") and provenance["switches"] == "counted":
         raise Skip("BPF is not to be had: " + bpf_finding(build)["finding"])
-    assert provenance["switches"] == switches, provenance
+    assert provenance["switches"] == ("bpf" if switches == "sums" else switches), provenance
     assert not wrong(event, told, charged), (wrong(event, told, charged), told)
     # far enough apart for a mistake to show, and often enough cut
     assert told["many"]["switches"] >= ROUNDS / 2, told
@@ -105,6 +105,11 @@ def test_each_program_gets_its_own_page_faults_by_the_sibling(build):
 @allowing()
 def test_each_program_gets_its_own_page_faults_by_bpf(build):
     each_gets_its_own(build, "page-faults", "bpf")
+
+
+@allowing()
+def test_each_program_gets_its_own_page_faults_by_sums(build):
+    each_gets_its_own(build, "page-faults", "sums")
 
 
 @allowing()
@@ -203,6 +208,24 @@ def test_rates_hold_where_a_program_counts_evenly_at_any_rate_of_switches(build)
 
 
 @allowing()
+def test_rates_hold_where_counts_are_summed_up(build):
+    """Each sample has what its task counted, whenever it did, and the samples stand for the time that
+    the tasks ran."""
+    need_root()
+    if "not available" in bpf_finding(build)["finding"]:
+        raise Skip("BPF is not to be had")
+    with Folder() as folder:
+        for turn_ms, how in (2, "even"), (20, "first"):
+            found, answer, _ = relay(build, folder, "sums", turn_ms, how)
+            assert answer["provenance"]["switches"] == "bpf", answer
+            for name, p in found.items():
+                assert p["share"] == 1 and abs(off(p)) < 0.1, (turn_ms, name, p)
+                assert p["value"] > 0.9 * p["own"], (turn_ms, name, p)
+            lost = answer["provenance"]["lost"]
+            assert not lost.get("late record"), lost
+
+
+@allowing()
 def test_what_comes_after_a_switch_is_missed_and_its_rows_say_so(build):
     """All page faults come in the first quarter of a turn of two periods: counts that are not cut see
     half of them, and the rows of the functions that make them say that they have hardly any."""
@@ -226,6 +249,7 @@ def test_each_program_gets_its_own_instructions_and_does_not_without_the_cut(bui
     need_counting_hart(build)  # page faults show the same
     each_gets_its_own(build, "instructions", "sibling")
     each_gets_its_own(build, "instructions", "bpf")
+    each_gets_its_own(build, "instructions", "sums")
     without_the_cut(build, "instructions")
 
 

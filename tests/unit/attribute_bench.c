@@ -61,13 +61,14 @@ static void bench_streams(struct bench *b, int hart)
 		{.id = BENCH_ALONE, .role = STREAM_SAMPLER, .event = 2, .rung = RUNG_CLOCK},
 		{.id = BENCH_STACKS, .role = STREAM_SAMPLER, .event = 2, .rung = RUNG_CLOCK},
 		{.id = BENCH_COUNT, .role = STREAM_SWITCH_COUNT, .event = -1, .rung = RUNG_LEADER},
+		{.id = BENCH_SUMS, .role = STREAM_SWITCH_SUMS, .event = -1, .rung = RUNG_LEADER},
 	};
 
 	for (size_t i = 0; i < sizeof(streams) / sizeof(*streams); i++) {
 		struct stream s = streams[i];
 
 		bool member = s.role == STREAM_SIBLING || s.role == STREAM_SWITCH ||
-			      s.role == STREAM_SWITCH_COUNT;
+			      s.role == STREAM_SWITCH_COUNT || s.role == STREAM_SWITCH_SUMS;
 		s.leader = member ? BENCH_LEADER : s.id;
 		s.id += first;
 		s.leader += first;

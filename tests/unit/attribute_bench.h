@@ -19,6 +19,7 @@ enum {
 	BENCH_ALONE = 13,  /* session event 2, no group */
 	BENCH_STACKS = 14, /* session event 2, with user registers 0, 6, 7, 8, 32 */
 	BENCH_COUNT = 15,  /* counts switches in the group; nothing reads it unless a test does */
+	BENCH_SUMS = 16,   /* what BPF sums up of the group, for tests that mark its leader */
 	BENCH_HART = 100,
 };
 #define BENCH_REGS UINT64_C(0x1000001c1)

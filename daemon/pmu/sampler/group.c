@@ -170,6 +170,27 @@ static int count_open(struct sampler *s, pid_t pid, const struct stream *leader,
 	return 0;
 }
 
+/* 0 with CUT_BPF in *cut, or without it: BPF is not available. -errno of an exhausted resource. */
+static int bpf_open(
+	struct sampler *s, const struct stream *leader, enum switch_way way, unsigned *cut)
+{
+	int r = switch_bpf_open(s, leader, way);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	*cut |= CUT_BPF;
+	s->plan[leader->hart].summed = way == SWITCH_SUMS;
+	return 0;
+}
+
+/* Sum up, if that is what this hart prefers to the sibling. Results as of bpf_open. */
+static int preferred_open(struct sampler *s, const struct stream *leader, unsigned *cut)
+{
+	bool choice = s->options.switches == SAMPLER_SWITCHES_BEST && sampler_may_sum(s);
+	if (!choice || !hart_set_has(&s->sums, leader->hart))
+		return 0;
+	return bpf_open(s, leader, SWITCH_SUMS, cut);
+}
+
 /* Cut the group's counts at switches, which also measures how long tasks ran. This is not valid for
  * a clock that excludes the kernel: its ticks stand only for user mode. A session per task needs
  * cuts only for the last counts of a task: its counters stop while others run. 0 or -errno of an
@@ -179,20 +200,23 @@ static int cut_open(
 {
 	const enum sampler_switches wish = s->options.switches;
 	unsigned cut = 0;
-	int r = g->switches ? switch_open(s, pid, leader) : -ENOENT;
+	int r = preferred_open(s, leader, &cut);
+	if (r == 0 && g->switches && !cut)
+		r = switch_open(s, pid, leader);
+	else if (r == 0)
+		r = -ENOENT;
 	if (opening_exhausted(r))
 		return r;
 	if (r == 0)
 		cut |= CUT_SIBLING;
 	if (s->options.per_task)
 		return 0;
-	if (wish == SAMPLER_SWITCHES_BPF || wish == SAMPLER_SWITCHES_BOTH ||
-		(wish == SAMPLER_SWITCHES_BEST && !cut)) {
-		r = switch_bpf_open(s, leader);
+	if (wish == SAMPLER_SWITCHES_BPF || wish == SAMPLER_SWITCHES_SUMS ||
+		wish == SAMPLER_SWITCHES_BOTH || (wish == SAMPLER_SWITCHES_BEST && !cut)) {
+		bool sums = wish == SAMPLER_SWITCHES_SUMS && !s->options.some_tasks;
+		r = bpf_open(s, leader, sums ? SWITCH_SUMS : SWITCH_RECORDS, &cut);
 		if (r < 0)
 			return r;
-		if (r == 0)
-			cut |= CUT_BPF;
 	}
 	if (!cut) {
 		r = count_open(s, pid, leader, &cut);

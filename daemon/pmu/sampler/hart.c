@@ -205,6 +205,7 @@ static int hart_plan(struct opening *o, int hart)
 		.hz = s->hz,
 		.user_only = s->options.user_only,
 		.no_switches = s->full_switches == SAMPLER_SWITCHES_BPF ||
+			       s->full_switches == SAMPLER_SWITCHES_SUMS ||
 			       s->full_switches == SAMPLER_SWITCHES_NONE,
 		.trials = cores_trials(s->options.cores),
 		.may_lead = may_lead,
@@ -334,8 +335,7 @@ static int open_again(struct opening *o, int hart, int (*plan)(struct opening *o
 	struct sampler *s = o->sampler;
 	struct hart_watch *w = &s->watch[hart];
 	hart_count_losses(s, hart);
-	if (s->switch_bpf)
-		s->kernel->switch_forget(s->kernel->userdata, s->switch_bpf, hart);
+	switch_bpf_close(s, hart);
 	streams_close(s, hart, false);
 	hart_forget_losses(s, hart);
 	w->before_wanted_ns = w->before_ran_ns = 0;
@@ -379,11 +379,16 @@ static void ring_close(const struct kernel *k, struct ring *ring, size_t *n, int
 void hart_close(struct sampler *s, int hart)
 {
 	const struct kernel *k = s->kernel;
-	if (s->switch_bpf)
-		k->switch_forget(k->userdata, s->switch_bpf, hart);
+	switch_bpf_close(s, hart);
 	ring_close(k, s->ring, &s->n_rings, hart);
 	ring_close(k, s->exec_ring, &s->n_exec_rings, hart);
 	streams_close(s, hart, true);
+}
+
+/* Both kinds of output of BPF are enabled at the same time. */
+static enum stream_role pass_of(const struct stream *t)
+{
+	return t->role == STREAM_SWITCH_SUMS ? STREAM_SWITCH_BPF : t->role;
 }
 
 int hart_enable(struct sampler *s, int hart, bool enable)
@@ -400,7 +405,7 @@ int hart_enable(struct sampler *s, int hart, bool enable)
 	for (int pass = 0; pass < 4; pass++) {
 		for (size_t i = 0; i < s->streams.n_streams; i++) {
 			const struct stream *t = &s->streams.stream[i];
-			if (t->role != order[pass] || (hart >= 0 && t->hart != hart))
+			if (pass_of(t) != order[pass] || (hart >= 0 && t->hart != hart))
 				continue;
 			int r = k->event_ioctl(k->userdata, t->fd,
 				enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);

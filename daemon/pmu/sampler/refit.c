@@ -45,6 +45,20 @@ int effort_follow(struct sampler *s)
 	return r;
 }
 
+int sampler_prefer_sums(struct sampler *s, int hart, bool prefer)
+{
+	bool choice = s->full_switches == SAMPLER_SWITCHES_BEST && sampler_may_sum(s);
+	if (s->options.events || !choice || hart_set_has(&s->sums, hart) == prefer)
+		return 0;
+	if (prefer)
+		hart_set_add(&s->sums, hart);
+	else
+		hart_set_remove(&s->sums, hart);
+	if (s->plan[hart].rung != RUNG_NONE && s->plan[hart].cut & (CUT_SIBLING | CUT_BPF))
+		hart_set_add(&s->unfit, hart);
+	return effort_follow(s);
+}
+
 int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort)
 {
 	if (s->options.events || s->options.per_task || effort_is(s, effort))

@@ -219,14 +219,26 @@ unsigned sampler_cut(const struct sampler *s)
 	return cut;
 }
 
+const char *sampler_cut_says(const struct sampler *s)
+{
+	const unsigned cut = sampler_cut(s);
+	bool summed = false;
+	for (int hart = 0; hart < s->machine.n_harts; hart++)
+		summed |= s->plan[hart].cut & CUT_BPF && s->plan[hart].summed;
+	if (!summed)
+		return cut_name(cut);
+	return cut == CUT_BPF ? "bpf, as sums" : "bpf, as sums; others on some harts";
+}
+
 struct sampler *sampler_free(struct sampler *s)
 {
 	if (!s)
 		return NULL;
 	for (int hart = 0; s->plan && hart < s->machine.n_harts; hart++)
 		hart_close(s, hart);
-	if (s->switch_bpf)
-		s->kernel->switch_free(s->kernel->userdata, s->switch_bpf);
+	for (int way = 0; way < N_SWITCH_WAYS; way++)
+		if (s->switch_bpf[way])
+			s->kernel->switch_free(s->kernel->userdata, s->switch_bpf[way]);
 	stream_table_clear(&s->streams);
 	free(s->plan);
 	free(s->found);

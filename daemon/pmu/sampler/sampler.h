@@ -22,7 +22,8 @@
  * which would need one for each thread, has none at all.
  *
  * Counts are cut at switches by the context-switches sibling, or if it does not open by a BPF
- * program (switch_bpf.h), which is loaded when the first group needs it. If neither is available or
+ * program (switch_bpf.h), which is loaded when the first group needs it. Where it is found to cost
+ * less, a BPF program sums up the counts of each task (sampler_prefer_sums). If none is available or
  * wanted, a sibling counts the switches, without a record for each (CUT_COUNT): counts are
  * then charged only where no switch came between two samples. Without that one too (CUT_NONE),
  * nothing is charged.
@@ -49,13 +50,15 @@ enum sampler_stacks {
 
 /* What cuts counts at switches. */
 enum sampler_switches {
-	SAMPLER_SWITCHES_BEST,    /* the sibling, else BPF */
+	SAMPLER_SWITCHES_BEST, /* sums on harts where they are preferred, the sibling, else BPF */
 	SAMPLER_SWITCHES_SIBLING, /* or nothing */
 	SAMPLER_SWITCHES_BPF,     /* or nothing */
 	SAMPLER_SWITCHES_NONE,    /* switches are only counted */
-	SAMPLER_SWITCHES_BOTH,    /* both, to be compared (session/switch_check.h), not added up */
+	/* BPF, as sums where the session takes all tasks; or nothing */
+	SAMPLER_SWITCHES_SUMS,
+	SAMPLER_SWITCHES_BOTH, /* both, to be compared (session/switch_check.h), not added up */
 };
-/* The first four by name: "best", "sibling", "bpf", "none". 0, -EINVAL. */
+/* All but the last by name: "best", "sibling", "bpf", "none", "sums". 0, -EINVAL. */
 int sampler_switches_parse(const char *name, enum sampler_switches *ret_switches);
 
 struct sampler_options {
@@ -66,6 +69,7 @@ struct sampler_options {
 	uint32_t stack_bytes; /* per sample with SAMPLER_STACKS_DWARF */
 	bool user_only;
 	bool never_kernel; /* even if a requested event cannot exclude it: with user_only */
+	bool some_tasks;   /* of all that is sampled, only some is wanted: nothing is summed up */
 	bool per_task;     /* open per task in pids (and their children) */
 	const pid_t *pids; /* processes; each one's threads are opened */
 	size_t n_pids;
@@ -136,10 +140,12 @@ struct sampler {
 	struct hart_set seen;     /* online at the last check */
 	/* of these, harts that could not be opened for lack of descriptors */
 	struct hart_set untried;
-	struct event exec;             /* the tracepoint of execs, or a dummy */
-	struct switch_bpf *switch_bpf; /* loaded when first needed */
-	/* why BPF was not available, last: an errno; ENOTSUP: not built in */
-	int switch_error;
+	struct event exec;    /* the tracepoint of execs, or a dummy */
+	struct hart_set sums; /* harts on which sums are preferred */
+	/* by way, loaded when first needed */
+	struct switch_bpf *switch_bpf[N_SWITCH_WAYS];
+	/* likewise, why BPF was not available, last: an errno; ENOTSUP: not built in */
+	int switch_error[N_SWITCH_WAYS];
 	bool events_told; /* others rely on the number of events: no new ones */
 	/* EMFILE or ENFILE: the last tick ran out of descriptors; else 0 */
 	int short_of;
@@ -202,8 +208,17 @@ bool sampler_is_steady(const struct sampler *s, int hart, bool *ret_user);
  * are lost. 0, or -errno; if it does not open, the plan has the reason. */
 int sampler_reopen(struct sampler *s, int hart);
 
+/* From now on, sum up counts by BPF on that hart rather than cut them by the sibling; or no longer.
+ * For a session that takes all tasks and was left the choice (SAMPLER_SWITCHES_BEST); others are
+ * unchanged. Drain before. 0 or -errno. */
+int sampler_prefer_sums(struct sampler *s, int hart, bool prefer);
+/* May it sum up at all? False if another way was requested, and once that was refused. */
+bool sampler_may_sum(const struct sampler *s);
+
 /* CUT_* of all harts: how the counts of this session are cut. */
 unsigned sampler_cut(const struct sampler *s);
+/* The same in words: cut_name, or that they are summed up. Static. */
+const char *sampler_cut_says(const struct sampler *s);
 /* The fraction (0 to 1) of the enabled time that the hart's hardware counters ran; less than 1 if
  * they are shared. 1 if there are none. As of the last tick. */
 double sampler_counted_share(const struct sampler *s, int hart);

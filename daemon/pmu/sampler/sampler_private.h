@@ -51,12 +51,17 @@ int asked_open(struct opening *o, int hart, pid_t pid, bool first);
 static inline bool sampler_wants_sibling(const struct sampler *s)
 {
 	return s->options.switches != SAMPLER_SWITCHES_BPF &&
+	       s->options.switches != SAMPLER_SWITCHES_SUMS &&
 	       s->options.switches != SAMPLER_SWITCHES_NONE;
 }
 
 /* Let BPF read the group of that leader at each switch. 0; HART_REFUSED: BPF is not available;
  * -errno of an exhausted resource. */
-int switch_bpf_open(struct sampler *s, const struct stream *leader);
+int switch_bpf_open(struct sampler *s, const struct stream *leader, enum switch_way way);
+/* Load that program, if it is not yet. Results as of switch_bpf_open. */
+int switch_bpf_load(struct sampler *s, enum switch_way way);
+/* Let no program read groups of that hart. */
+void switch_bpf_close(struct sampler *s, int hart);
 
 /* Find e in the session's list, or add it. NULL if the list is full or fixed (events_told). */
 struct event *event_enter(struct sampler *s, const struct event *e);

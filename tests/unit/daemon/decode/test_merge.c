@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/decode/merge.h"
+#include "daemon/pmu/switch_layout.h"
 #include "tests/unit/recording.h"
 #include "tests/unit/test.h"
 
@@ -272,6 +273,47 @@ TEST(inversion_within_a_ring_is_late_too)
 	add(2, 50), add(2, 49), add(2, 51);
 	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
 	expect(50, 2), expect(49, 2), expect(51, 2), expect_end();
+	ck_assert_uint_eq(lost[2][LOSS_LATE], 1);
+}
+
+/* A record of the BPF program, as short as can be. */
+static void add_sums(int ring, uint64_t time_ns)
+{
+	const struct stream s = {
+		.id = 2,
+		.leader = 2,
+		.role = STREAM_SWITCH_SUMS,
+		.sample_type = STREAM_SAMPLE_ID | PERF_SAMPLE_RAW,
+		.hart = -1,
+		.fd = -1,
+	};
+	const struct switch_sums_head head = {.ran_ns = 1};
+
+	if (!stream_table_find(&streams, s.id))
+		ck_assert_int_eq(stream_table_add(&streams, &s), 0);
+	recording_begin(&w, PERF_RECORD_SAMPLE, 0);
+	recording_put_u64(&w, s.id);
+	recording_put_u32(&w, 1);
+	recording_put_u32(&w, 1);
+	recording_put_u64(&w, time_ns);
+	recording_put_u64(&w, (uint64_t)ring);
+	recording_put_u32(&w, sizeof(head) + 4);
+	recording_put(&w, &head, sizeof(head));
+	recording_put_u32(&w, 0);
+	recording_end(&w);
+	put(ring);
+}
+
+TEST(a_sample_just_before_its_sums_is_not_late)
+{
+	add_sums(2, 50), add(2, 49), add(1, 50), add(2, 51);
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(50, 1), expect(50, 2), expect(49, 2), expect(51, 2), expect_end();
+	ck_assert_uint_eq(lost[2][LOSS_LATE], 0);
+	merge_end(&m);
+	add_sums(2, 60), add(2, 61), add(2, 60); /* only the one that follows */
+	ck_assert_int_eq(merge_begin(&m, UINT64_MAX), 0);
+	expect(60, 2), expect(61, 2), expect(60, 2), expect_end();
 	ck_assert_uint_eq(lost[2][LOSS_LATE], 1);
 }
 

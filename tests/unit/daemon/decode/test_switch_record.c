@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of what a record of the BPF program decodes to, daemon/decode/record.c */
+/* Tests of what a record of the BPF programs decodes to, daemon/decode/record.c */
 
 #include <linux/types.h>
 
@@ -53,7 +53,7 @@ static struct switch_values values(uint64_t n)
 
 /* As the kernel writes it: the raw part's length, its bytes, and padding, which the length
  * includes. */
-static int decode(uint32_t tid, const struct switch_values *v, size_t n_bytes, uint32_t raw_bytes)
+static int decode(uint32_t tid, const void *v, size_t n_bytes, uint32_t raw_bytes)
 {
 	static const uint8_t zeros[64];
 	recording_begin(&made, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL);
@@ -146,4 +146,75 @@ TEST(raw_parts_of_others_are_stepped_over)
 	streams.stream[0].role = STREAM_EXEC;
 	ck_assert_int_eq(decode(31, &v, sizeof(v), sizeof(v) + 4), 0);
 	ck_assert_uint_eq(record.sample.n_read, 0);
+}
+
+/* --- sums ------------------------------------------------------------------------------------- */
+
+static int decode_sums(uint32_t tid, const struct switch_sums *v, size_t n_bytes)
+{
+	streams.stream[0].role = STREAM_SWITCH_SUMS;
+	return decode(tid, v, n_bytes, (uint32_t)n_bytes + 4);
+}
+
+static struct switch_sums sums(uint64_t n)
+{
+	struct switch_sums v = {
+		.head = {.pid = 40,
+			.tid = 41,
+			.n_missed = 9,
+			.n_members = n,
+			.ran_ns = 5000,
+			.enabled_ns = 1000,
+			.running_ns = 900},
+	};
+	for (unsigned i = 0; i < SWITCH_MEMBERS_MAX; i++) {
+		v.member[i].id = LEADER + i;
+		v.member[i].sum = 100 + i;
+	}
+	return v;
+}
+
+TEST(sums_of_a_task_are_what_it_counted, .times = SWITCH_MEMBERS_MAX + 1)
+{
+	struct switch_sums v = sums((uint64_t)_i);
+	ck_assert_int_eq(decode_sums(31, &v, SWITCH_SUMS_BYTES((size_t)_i)), 0);
+	ck_assert_uint_eq(record.tid, 31);
+	ck_assert_uint_eq(record.sample.n_read, (unsigned)_i);
+	ck_assert_uint_eq(record.sample.n_missed, 9);
+	ck_assert_uint_eq(record.sample.ran_ns, 5000);
+	ck_assert_uint_eq(record.sample.enabled_ns, 1000);
+	ck_assert_uint_eq(record.sample.running_ns, 900);
+	for (int i = 0; i < _i; i++) {
+		ck_assert_uint_eq(record.sample.read[i].value, 100u + (unsigned)i);
+		ck_assert_uint_eq(record.sample.read[i].id, LEADER + (unsigned)i);
+	}
+}
+
+TEST(sums_of_a_buried_thread_are_of_whom_the_program_says)
+{
+	struct switch_sums v = sums(2);
+	ck_assert_int_eq(decode_sums(RECORD_TID_GONE, &v, SWITCH_SUMS_BYTES(2)), 0);
+	ck_assert_uint_eq(record.pid, 40);
+	ck_assert_uint_eq(record.tid, 41);
+}
+
+/* decode() adds 4 bytes of padding, which are zeros as well as a value may be. */
+TEST(sums_that_are_cut_off_are_no_record, .times = SWITCH_SUMS_BYTES(2) - 4)
+{
+	struct switch_sums v = sums(2);
+	ck_assert_int_eq(decode_sums(31, &v, (size_t)_i), RECORD_TRUNCATED);
+}
+
+TEST(sums_of_more_members_than_there_can_be_are_hostile)
+{
+	struct switch_sums v = sums(SWITCH_MEMBERS_MAX + 1);
+	ck_assert_int_eq(decode_sums(31, &v, sizeof(v)), RECORD_HOSTILE);
+	v = sums(UINT64_MAX);
+	ck_assert_int_eq(decode_sums(31, &v, sizeof(v)), RECORD_HOSTILE);
+}
+
+TEST(sums_with_more_behind_them_are_hostile)
+{
+	struct switch_sums v = sums(1);
+	ck_assert_int_eq(decode_sums(31, &v, SWITCH_SUMS_BYTES(2)), RECORD_HOSTILE);
 }

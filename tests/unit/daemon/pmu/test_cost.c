@@ -11,7 +11,7 @@
 #include "tests/unit/sampler_case.h"
 #include "tests/unit/test.h"
 
-#define STEPS_MAX 100 /* of one hart: 4 kinds, of 12 pairs at most */
+#define STEPS_MAX 100 /* of one hart: 5 kinds, of 12 pairs at most */
 
 static struct replay *machine;
 static struct sampler *sampler;
@@ -70,7 +70,9 @@ TEST(a_machine_that_costs_nothing_is_priced_at_nothing)
 	begin("pc", &usual);
 	struct hart_cost c = measured(0);
 	for (int kind = 0; kind < N_COSTS; kind++)
-		ck_assert_double_eq_tol(c.ns[kind], 0, 1);
+		if (kind != COST_SUMS) /* a replayed machine has no BPF */
+			ck_assert_double_eq_tol(c.ns[kind], 0, 1);
+	ck_assert_double_lt(c.ns[COST_SUMS], 0);
 	case_end(machine, sampler);
 }
 
@@ -157,6 +159,129 @@ TEST(a_group_that_never_runs_has_no_price)
 	ck_assert_double_lt(c.ns[COST_COUNTED], 0);
 	ck_assert_double_eq_tol(c.ns[COST_CLOCK], 3000, 50);
 	case_end(machine, sampler);
+}
+
+#define SUMS_NS 700 /* that a switch costs more while the made-up program reads a group */
+
+static struct kernel with_bpf;
+static int n_watched, n_loaded;
+
+/* The kernel never looks inside. */
+static int bpf_new(
+	void *u, enum switch_way way, int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
+{
+	(void)u, (void)n_harts, (void)ret_error;
+	ck_assert_int_eq(way, SWITCH_SUMS);
+	n_loaded++;
+	*ret_bpf = (struct switch_bpf *)(void *)&with_bpf;
+	return 0;
+}
+
+static int bpf_watch(void *u, struct switch_bpf *b, const struct switch_group *g)
+{
+	(void)u, (void)b;
+	ck_assert_int_lt(g->output_fd, 0);
+	ck_assert_int_eq(g->n_members, 1 + sampler->found[g->hart].n_siblings);
+	n_watched++;
+	return 0;
+}
+
+static int bpf_watched(void *u, const struct switch_bpf *b, int hart)
+{
+	(void)u, (void)b, (void)hart;
+	return n_watched;
+}
+
+static void bpf_forget(void *u, struct switch_bpf *b, int hart, int n_kept)
+{
+	(void)u, (void)b, (void)hart;
+	n_watched = n_kept;
+}
+
+static void bpf_free(void *u, struct switch_bpf *b)
+{
+	(void)u, (void)b;
+	ck_assert_int_eq(n_watched, 0);
+	n_loaded--;
+}
+
+static int switch_work_with_bpf(void *u, int hart, unsigned n, uint64_t *ret_ns)
+{
+	int r = replay_kernel(machine)->switch_work(u, hart, n, ret_ns);
+	if (r == 0 && n_watched > 0)
+		*ret_ns += (uint64_t)n * SUMS_NS;
+	return r;
+}
+
+TEST(sums_by_bpf_have_a_price_of_their_own_and_the_cheaper_way_is_preferred)
+{
+	struct sampler_options o = usual;
+	struct event_error error = {""};
+	machine = case_load("trapping");
+	with_bpf = *replay_kernel(machine);
+	with_bpf.switch_new = bpf_new;
+	with_bpf.switch_watch = bpf_watch;
+	with_bpf.switch_watched = bpf_watched;
+	with_bpf.switch_forget = bpf_forget;
+	with_bpf.switch_free = bpf_free;
+	with_bpf.switch_work = switch_work_with_bpf;
+	ck_assert_int_eq(sampler_new(&with_bpf, &o, &sampler, &error), 0);
+	ck_assert_int_eq(sampler_start(sampler), 0);
+	struct hart_cost c = measured(1);
+	ck_assert_double_eq_tol(c.ns[COST_SWITCH], 19500, 50);
+	ck_assert_double_eq_tol(c.ns[COST_SUMS], SUMS_NS, 5);
+	ck_assert(cost_prefers_sums(&c));
+	ck_assert_double_eq_tol(cost_of_switch(&c, true), SUMS_NS, 5);
+	ck_assert_int_eq(n_loaded, 1);
+	case_end(machine, sampler);
+	ck_assert_int_eq(n_loaded, 0);
+}
+
+TEST(sums_are_preferred_where_they_cost_clearly_less_or_nothing_else_has_a_price)
+{
+	struct hart_cost c = HART_COST_UNKNOWN;
+	ck_assert(!cost_prefers_sums(&c));
+	c.ns[COST_SUMS] = 700;
+	ck_assert(cost_prefers_sums(&c));
+	c.ns[COST_SWITCH] = 720;
+	ck_assert(!cost_prefers_sums(&c));
+	c.ns[COST_SWITCH] = 1500;
+	ck_assert(cost_prefers_sums(&c));
+	c.ns[COST_SUMS] = -1;
+	ck_assert(!cost_prefers_sums(&c));
+}
+
+/* Software events stand in for counters. */
+TEST(the_running_kernel_has_a_price_for_either_way, .seconds = 60)
+{
+	const struct sampler_options o = {.hz = 99, .user_only = false};
+	struct event_error error = {""};
+	struct event_list events = case_events(NULL, "{cpu-clock,page-faults,context-switches}");
+	ck_assert_msg(sampler_new(&kernel_real, &o, &sampler, &error) == 0, "%s", error.text);
+	struct plan plan = {
+		.rung = RUNG_CLOCK_LEADER,
+		.leader = events.event[0],
+		.sibling = {events.event[1], events.event[2]},
+		.n_siblings = 2,
+		.switches = true,
+	};
+	struct cost_measure m;
+	struct hart_cost c = HART_COST_UNKNOWN;
+	int r;
+	cost_begin(&m, &plan, 0);
+	while ((r = cost_step(&m, sampler, &c)) == COST_MORE)
+		;
+	ck_assert_int_eq(r, 0);
+	ck_assert_double_ge(c.ns[COST_SWITCH], 0);
+	if (sampler->switch_bpf[SWITCH_SUMS])
+		ck_assert_double_ge(c.ns[COST_SUMS], 0);
+	else
+		printf("SKIP the_running_kernel_has_a_price_for_either_way: no sums: %s\n",
+			strerror(sampler->switch_error[SWITCH_SUMS]));
+	printf("    sums cost %.2f x the sibling, and are %s\n",
+		c.ns[COST_SUMS] / c.ns[COST_SWITCH],
+		cost_prefers_sums(&c) ? "preferred" : "not preferred");
+	sampler_free(sampler);
 }
 
 /* On this machine: a price is no error, whatever it is. */

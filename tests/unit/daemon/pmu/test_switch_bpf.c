@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/pmu/switch_bpf.c and switch.bpf.c on the kernel that runs here, with software
+/* Tests of daemon/pmu/switch_bpf.c, switch.bpf.c and switch_sums.bpf.c on the kernel that runs here, with software
  * events, which every machine counts
  */
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -21,8 +22,8 @@
 #define PAGES 50
 #define COMPARISONS_MAX 30 /* of some 50 ms each */
 
-/* Whether the program can be had; says why not. */
-static bool may_load(const char *test)
+/* Whether that program can be had; says why not. */
+static bool may_load_way(const char *test, enum switch_way way)
 {
 	struct switch_bpf *b = NULL;
 	int error = 0;
@@ -30,7 +31,7 @@ static bool may_load(const char *test)
 		printf("SKIP %s: built without BPF\n", test);
 		return false;
 	}
-	int r = kernel_real.switch_new(NULL, 1, &b, &error);
+	int r = kernel_real.switch_new(NULL, way, 1, &b, &error);
 	if (r == SWITCH_BPF_REFUSED) {
 		printf("SKIP %s: BPF is refused: %s\n", test, strerror(error));
 		return false;
@@ -38,6 +39,11 @@ static bool may_load(const char *test)
 	ck_assert_int_eq(r, 0);
 	kernel_real.switch_free(NULL, b);
 	return true;
+}
+
+static bool may_load(const char *test)
+{
+	return may_load_way(test, SWITCH_RECORDS);
 }
 
 static struct sampler *opened(enum sampler_switches switches)
@@ -212,7 +218,7 @@ TEST(what_is_no_event_is_refused)
 	int error;
 	if (!may_load("what_is_no_event_is_refused"))
 		return;
-	ck_assert_int_eq(kernel_real.switch_new(NULL, 2, &b, &error), 0);
+	ck_assert_int_eq(kernel_real.switch_new(NULL, SWITCH_RECORDS, 2, &b, &error), 0);
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct switch_group g = two_events(0, null_fd, null_fd);
 	ck_assert_int_lt(kernel_real.switch_watch(NULL, b, &g), 0);
@@ -227,9 +233,9 @@ TEST(what_is_no_event_is_refused)
 	ck_assert_int_eq(kernel_real.switch_watch(NULL, b, &g), -EINVAL);
 	g.n_members = SWITCH_MEMBERS_MAX + 1;
 	ck_assert_int_eq(kernel_real.switch_watch(NULL, b, &g), SWITCH_BPF_FULL);
-	kernel_real.switch_forget(NULL, b, 0);
-	kernel_real.switch_forget(NULL, b, -1);
-	kernel_real.switch_forget(NULL, b, 2);
+	kernel_real.switch_forget(NULL, b, 0, 0);
+	kernel_real.switch_forget(NULL, b, -1, 0);
+	kernel_real.switch_forget(NULL, b, 2, 0);
 	kernel_real.switch_free(NULL, b);
 	close(null_fd);
 }
@@ -247,7 +253,7 @@ TEST(a_hart_has_room_for_some_groups)
 	ck_assert_msg(sampler_new(&kernel_real, &o, &s, &error) == 0, "%s", error.text);
 	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_BPF), SWITCH_GROUPS_MAX * s->n_rings);
 	ck_assert_str_eq(cut_name(sampler_cut(s)), "bpf, counted");
-	ck_assert_int_eq(s->switch_error, E2BIG);
+	ck_assert_int_eq(s->switch_error[SWITCH_RECORDS], E2BIG);
 	sampler_free(s);
 }
 
@@ -276,13 +282,121 @@ TEST(the_largest_group_decodes_whatever_cuts_it, .times = 2)
 	sampler_free(s);
 }
 
+/* What the records of sums say of one thread's page faults, and what they are. */
+struct sums_seen {
+	unsigned n_records, n_samples;
+	unsigned n_unannounced; /* samples without a record of their task just before */
+	uint64_t page_faults, enabled_ns;
+};
+
+static struct sums_seen see_sums(struct sampler *s, uint32_t tid)
+{
+	struct sums_seen seen = {0};
+	for (size_t i = 0; i < s->n_rings; i++) {
+		struct ring *ring = &s->ring[i];
+		const uint8_t *bytes;
+		uint32_t announced = 0;
+		size_t n;
+		ring_snapshot(ring);
+		for (; ring_peek(ring, &bytes, &n) == 0; ring_advance(ring)) {
+			struct record r;
+			ck_assert_int_eq(record_decode(bytes, n, &s->streams, &r), 0);
+			if (r.kind != RECORD_SAMPLE)
+				continue;
+			if (r.stream->role == STREAM_SAMPLER) {
+				seen.n_samples += r.tid == tid;
+				seen.n_unannounced += r.tid == tid && announced != tid;
+				announced = 0;
+				continue;
+			}
+			ck_assert_int_eq(r.stream->role, STREAM_SWITCH_SUMS);
+			ck_assert_int_eq((int)r.cpu, ring->hart);
+			announced = r.tid;
+			if (r.tid != tid)
+				continue;
+			ck_assert_uint_eq(r.sample.n_read, 2);
+			seen.n_records++;
+			seen.page_faults += r.sample.read[1].value;
+			seen.enabled_ns += r.sample.enabled_ns;
+		}
+		ring_release(ring);
+	}
+	return seen;
+}
+
+static void *touch_in_thread(void *ret_tid)
+{
+	struct timespec ran;
+	*(uint32_t *)ret_tid = (uint32_t)gettid();
+	touch_and_nap();
+	do /* until it was sampled for sure, at 500 Hz */
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran);
+	while (ran.tv_sec == 0 && ran.tv_nsec < 50000000);
+	touch_and_nap();
+	return NULL;
+}
+
+/* Some of it comes with its samples, and what it counted after the last one at its end. */
+TEST(a_thread_that_ends_has_all_that_it_counted)
+{
+	if (!may_load_way("a_thread_that_ends_has_all_that_it_counted", SWITCH_SUMS))
+		return;
+	struct sampler *s = opened(SAMPLER_SWITCHES_SUMS);
+	uint32_t tid = 0;
+	pthread_t thread;
+	ck_assert_int_eq(sampler_start(s), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, touch_in_thread, &tid), 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	const struct timespec nap = {
+		.tv_nsec = 10000000}; /* it leaves its hart after it is joined */
+	nanosleep(&nap, NULL);
+	ck_assert_int_eq(sampler_stop(s), 0);
+	struct sums_seen seen = see_sums(s, tid);
+	ck_assert_uint_ge(seen.n_samples, 1);
+	ck_assert_uint_gt(seen.n_records, seen.n_samples);
+	ck_assert_uint_eq(seen.n_unannounced, 0);
+	ck_assert_uint_ge(seen.page_faults, 2 * NAPS * PAGES);
+	ck_assert_uint_le(seen.page_faults, 2 * NAPS * PAGES + PAGES);
+	ck_assert_uint_gt(seen.enabled_ns, 0);
+	sampler_free(s);
+}
+
+TEST(switches_alone_bring_no_record_of_sums)
+{
+	if (!may_load_way("switches_alone_bring_no_record_of_sums", SWITCH_SUMS))
+		return;
+	struct sampler *s = opened(SAMPLER_SWITCHES_SUMS);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_SUMS), s->n_rings);
+	ck_assert_int_eq(sampler_start(s), 0);
+	touch_and_nap();
+	ck_assert_int_eq(sampler_stop(s), 0);
+	struct sums_seen seen = see_sums(s, (uint32_t)getpid());
+	ck_assert_uint_eq(seen.n_unannounced, 0);
+	/* one before each sample, and no other */
+	ck_assert_uint_eq(seen.n_records, seen.n_samples);
+	sampler_free(s);
+}
+
+TEST(sums_leave_no_descriptor_open)
+{
+	if (!may_load_way("sums_leave_no_descriptor_open", SWITCH_SUMS))
+		return;
+	unsigned before = n_descriptors();
+	for (int i = 0; i < 3; i++) {
+		struct sampler *s = opened(SAMPLER_SWITCHES_SUMS);
+		ck_assert_int_eq(sampler_start(s), 0);
+		sampler_free(s);
+	}
+	ck_assert_uint_eq(n_descriptors(), before);
+}
+
 TEST(a_machine_without_harts_is_refused)
 {
 	struct switch_bpf *b = NULL;
 	int error;
 	if (!may_load("a_machine_without_harts_is_refused"))
 		return;
-	ck_assert_int_eq(kernel_real.switch_new(NULL, 0, &b, &error), -EINVAL);
-	ck_assert_int_eq(kernel_real.switch_new(NULL, -1, &b, &error), -EINVAL);
+	ck_assert_int_eq(kernel_real.switch_new(NULL, SWITCH_RECORDS, 0, &b, &error), -EINVAL);
+	ck_assert_int_eq(kernel_real.switch_new(NULL, SWITCH_RECORDS, -1, &b, &error), -EINVAL);
 	ck_assert_ptr_null(b);
 }

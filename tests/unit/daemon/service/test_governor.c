@@ -165,7 +165,11 @@ TEST(without_counters_there_is_no_cut_to_give_up)
 		hart[i] = (struct governor_hart){.busy = 1,
 			.switches = 100000,
 			.by_clock = true,
-			.cost = {{-1, -1, 1500, 1500}}};
+			.cost = {{[COST_SWITCH] = -1,
+				[COST_SUMS] = -1,
+				[COST_COUNTED] = -1,
+				[COST_SAMPLE] = 1500,
+				[COST_CLOCK] = 1500}}};
 	load.own = 0.004;
 	pass(HOUR_S);
 	ck_assert_int_eq(g.step, STEP_ALL);
@@ -174,6 +178,27 @@ TEST(without_counters_there_is_no_cut_to_give_up)
 	pass(10);
 	ck_assert_int_eq(g.step, STEP_RATE_2);
 	ck_assert(!g.effort.no_cut && !g.effort.no_counters && g.effort.rate_part == 2);
+}
+
+/* By the sibling half of the hart, and our processes read a record of each. */
+TEST(sums_are_priced_as_sums_and_bring_no_records)
+{
+	for (int i = 0; i < 2; i++) {
+		hart[i].switches = 5000;
+		hart[i].cost.ns[COST_SWITCH] = 100000;
+		hart[i].cost.ns[COST_SUMS] = 1000;
+		hart[i].sums = true;
+	}
+	load.record_ns = 1000000;
+	load.own = 0.001;
+	pass(HOUR_S);
+	ck_assert_int_eq(g.step, STEP_ALL);
+	ck_assert_double_eq_tol(governor_predict(&load, STEP_ALL, STEP_ALL), 0.006, 0.001);
+	ck_assert_double_eq_tol(governor_predict(&load, STEP_ALL, STEP_NO_CUT), 0.001, 0.001);
+	hart[0].sums = hart[1].sums = false;
+	pass(10);
+	ck_assert_int_eq(g.step, STEP_NO_CUT);
+	ck_assert_ptr_nonnull(strstr(g.reason, "100.0 µs"));
 }
 
 TEST(what_does_not_help_is_not_given_up)

@@ -44,10 +44,13 @@ static struct replay *machine;
 static struct kernel kernel;
 static unsigned n_new, n_free, n_forgotten;
 static int new_result, new_error, watch_result;
+static enum switch_way new_way; /* of the program that was loaded last */
 
-static int fake_new(void *u, int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
+static int fake_new(
+	void *u, enum switch_way way, int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
 {
 	(void)u;
+	new_way = way;
 	ck_assert_int_eq(n_harts, HARTS);
 	n_new++;
 	if (new_result == SWITCH_BPF_REFUSED)
@@ -68,13 +71,19 @@ static int fake_watch(void *u, struct switch_bpf *b, const struct switch_group *
 	return 0;
 }
 
-static void fake_forget(void *u, struct switch_bpf *b, int hart)
+static int fake_watched(void *u, const struct switch_bpf *b, int hart)
+{
+	(void)u;
+	return b->n_groups[hart];
+}
+
+static void fake_forget(void *u, struct switch_bpf *b, int hart, int n_kept)
 {
 	(void)u;
 	/* what is watched must still be open */
-	for (int i = 0; i < b->n_groups[hart]; i++)
+	for (int i = n_kept; i < b->n_groups[hart]; i++)
 		ck_assert_ptr_nonnull(replay_attr(machine, b->group[hart][i].output_fd));
-	b->n_groups[hart] = 0;
+	b->n_groups[hart] = n_kept;
 	n_forgotten++;
 }
 
@@ -96,6 +105,7 @@ static void make(const char *paranoid, const char *rules)
 	kernel = *replay_kernel(machine);
 	kernel.switch_new = fake_new;
 	kernel.switch_watch = fake_watch;
+	kernel.switch_watched = fake_watched;
 	kernel.switch_forget = fake_forget;
 	kernel.switch_free = fake_free;
 	n_new = n_free = n_forgotten = 0;
@@ -114,9 +124,9 @@ static struct sampler *opened(enum sampler_switches switches, const struct event
 
 static void end(struct sampler *s)
 {
-	bool loaded = s->switch_bpf;
+	unsigned n_loaded = !!s->switch_bpf[SWITCH_RECORDS] + !!s->switch_bpf[SWITCH_SUMS];
 	case_end(machine, s);
-	ck_assert_uint_eq(n_free, loaded);
+	ck_assert_uint_eq(n_free, n_loaded);
 }
 
 TEST(the_sibling_is_enough)
@@ -148,8 +158,8 @@ TEST(whole_groups_are_read_in_the_order_of_their_members)
 	make("0", NO_SIBLING);
 	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, NULL);
 	for (int hart = 0; hart < HARTS; hart++) {
-		ck_assert_int_eq(s->switch_bpf->n_groups[hart], 1);
-		const struct switch_group *g = &s->switch_bpf->group[hart][0];
+		ck_assert_int_eq(s->switch_bpf[SWITCH_RECORDS]->n_groups[hart], 1);
+		const struct switch_group *g = &s->switch_bpf[SWITCH_RECORDS]->group[hart][0];
 		const struct stream *output = case_stream(s, hart, STREAM_SWITCH_BPF);
 		ck_assert_int_eq(g->n_members, 3);
 		ck_assert_int_eq(g->output_fd, output->fd);
@@ -186,9 +196,10 @@ TEST(a_group_that_was_asked_for_is_read_too)
 	struct event_list events =
 		case_events(machine, "{cpu-clock,page-faults},{cpu-clock,cycles},cpu-clock");
 	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, &events);
-	ck_assert_int_eq(s->switch_bpf->n_groups[0], 2);
-	ck_assert_int_eq(s->switch_bpf->group[0][0].n_members, 2);
-	ck_assert_uint_ne(s->switch_bpf->group[0][0].id[0], s->switch_bpf->group[0][1].id[0]);
+	ck_assert_int_eq(s->switch_bpf[SWITCH_RECORDS]->n_groups[0], 2);
+	ck_assert_int_eq(s->switch_bpf[SWITCH_RECORDS]->group[0][0].n_members, 2);
+	ck_assert_uint_ne(s->switch_bpf[SWITCH_RECORDS]->group[0][0].id[0],
+		s->switch_bpf[SWITCH_RECORDS]->group[0][1].id[0]);
 	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_BPF), 2 * HARTS);
 	end(s);
 }
@@ -273,7 +284,7 @@ TEST(a_refusal_is_remembered_and_the_session_goes_on)
 	new_error = EPERM;
 	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, NULL);
 	ck_assert_uint_eq(n_new, 1);
-	ck_assert_int_eq(s->switch_error, EPERM);
+	ck_assert_int_eq(s->switch_error[SWITCH_RECORDS], EPERM);
 	ck_assert_uint_eq(case_n_streams(s, STREAM_SIBLING), 2 * HARTS);
 	ck_assert_str_eq(cut_name(sampler_cut(s)), "none");
 	end(s);
@@ -284,7 +295,7 @@ TEST(without_bpf_built_in_the_session_goes_on)
 	make("0", NO_SIBLING);
 	kernel.switch_new = NULL;
 	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, NULL);
-	ck_assert_int_eq(s->switch_error, ENOTSUP);
+	ck_assert_int_eq(s->switch_error[SWITCH_RECORDS], ENOTSUP);
 	ck_assert_str_eq(cut_name(sampler_cut(s)), "none");
 	end(s);
 }
@@ -351,21 +362,101 @@ TEST(a_hart_that_goes_and_comes_is_forgotten_and_read_anew)
 	replay_set_text(machine, "/sys/devices/system/cpu/online", "0\n");
 	ck_assert_int_eq(sampler_tick(s), 0);
 	ck_assert_uint_eq(n_forgotten, 1);
-	ck_assert_int_eq(s->switch_bpf->n_groups[1], 0);
+	ck_assert_int_eq(s->switch_bpf[SWITCH_RECORDS]->n_groups[1], 0);
 	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_BPF), 1);
 	ck_assert_uint_eq(s->plan[1].cut, 0);
 
 	replay_set_text(machine, "/sys/devices/system/cpu/online", "0-1\n");
 	ck_assert_int_eq(sampler_tick(s), 0);
-	ck_assert_int_eq(s->switch_bpf->n_groups[1], 1);
+	ck_assert_int_eq(s->switch_bpf[SWITCH_RECORDS]->n_groups[1], 1);
 	ck_assert_uint_eq(n_new, 1);
 	ck_assert_uint_eq(s->plan[1].cut, CUT_BPF);
 	end(s);
 }
 
+/* Of a session that takes only some tasks. */
+static struct sampler *opened_for_some(enum sampler_switches switches)
+{
+	struct sampler_options o = {.hz = 99, .switches = switches, .some_tasks = true};
+	struct sampler *s = NULL;
+	struct event_error error = {""};
+	ck_assert_int_eq(sampler_new(&kernel, &o, &s, &error), 0);
+	return s;
+}
+
+TEST(sums_are_of_whole_groups_and_their_samples_need_no_values)
+{
+	make("0", "");
+	struct sampler *s = opened(SAMPLER_SWITCHES_SUMS, NULL);
+	ck_assert_int_eq(new_way, SWITCH_SUMS);
+	ck_assert_uint_eq(n_new, 1);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_SUMS), HARTS);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH), 0);
+	ck_assert(case_stream(s, 0, STREAM_SAMPLER)->summed);
+	ck_assert(case_stream(s, 0, STREAM_SAMPLER)->timed);
+	const struct switch_group *g = &s->switch_bpf[SWITCH_SUMS]->group[1][0];
+	ck_assert_int_eq(g->n_members, 3);
+	for (int i = 0; i < g->n_members; i++)
+		ck_assert_int_eq(g->event[i], i);
+	ck_assert(s->plan[1].summed);
+	ck_assert_str_eq(cut_name(sampler_cut(s)), "bpf");
+	end(s);
+}
+
+/* Which tasks a session takes is known only here. */
+TEST(a_session_of_some_tasks_gets_a_record_at_each_switch_instead)
+{
+	make("0", "");
+	struct sampler *s = opened_for_some(SAMPLER_SWITCHES_SUMS);
+	ck_assert_int_eq(new_way, SWITCH_RECORDS);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_BPF), HARTS);
+	ck_assert(!s->plan[0].summed && !case_stream(s, 0, STREAM_SAMPLER)->summed);
+	ck_assert_int_eq(sampler_prefer_sums(s, 0, true), 0);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_BPF), HARTS);
+	end(s);
+}
+
+TEST(a_hart_that_prefers_sums_changes_to_them_and_back)
+{
+	make("0", "");
+	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, NULL);
+	ck_assert_int_eq(sampler_start(s), 0);
+	ck_assert_uint_eq(n_new, 0);
+	ck_assert_int_eq(sampler_prefer_sums(s, 1, true), 0);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH), 1);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_SUMS), 1);
+	ck_assert_int_eq(case_stream(s, 1, STREAM_SWITCH_SUMS)->hart, 1);
+	ck_assert_str_eq(cut_name(sampler_cut(s)), "sibling, bpf");
+	ck_assert_int_eq(sampler_prefer_sums(s, 1, false), 0);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH), HARTS);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_SUMS), 0);
+	ck_assert(!s->plan[1].summed);
+	ck_assert_uint_eq(n_new, 1);
+	end(s);
+}
+
+TEST(sums_that_are_refused_leave_the_sibling, .times = 2)
+{
+	make("0", "");
+	if (_i)
+		watch_result = -EINVAL;
+	else
+		new_result = SWITCH_BPF_REFUSED;
+	new_error = EPERM;
+	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, NULL);
+	ck_assert(sampler_may_sum(s));
+	ck_assert_int_eq(sampler_prefer_sums(s, 0, true), 0);
+	ck_assert_int_eq(sampler_prefer_sums(s, 1, true), 0);
+	ck_assert_uint_eq(n_new, 1);
+	ck_assert(!sampler_may_sum(s));
+	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH), HARTS);
+	ck_assert_str_eq(cut_name(sampler_cut(s)), "sibling");
+	end(s);
+}
+
 TEST(names_of_ways_parse_and_others_do_not)
 {
-	static const char *const good[] = {"best", "sibling", "bpf", "none"};
+	static const char *const good[] = {"best", "sibling", "bpf", "none", "sums"};
 	static const char *const bad[] = {"", "BPF", "both", "sibling,bpf", "bpf ", "1"};
 	enum sampler_switches w;
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
@@ -374,7 +465,7 @@ TEST(names_of_ways_parse_and_others_do_not)
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		ck_assert_int_eq(sampler_switches_parse(bad[i], &w), -EINVAL);
-	ck_assert_int_eq(w, SAMPLER_SWITCHES_NONE);
+	ck_assert_int_eq(w, SAMPLER_SWITCHES_SUMS);
 }
 
 TEST(what_cuts_has_a_name_whatever_it_is)
