@@ -386,10 +386,11 @@ static void say_step(struct overhead *h, uint64_t now_ns)
 	h->o.say(h->o.userdata, LOG_NOTICE, text);
 }
 
-/* Cut counts on each hart by the way that costs less there. 0 or -errno. */
+/* Cut counts on each hart by the way that costs less there. 0; OVERHEAD_STEPPED: one changed; -errno. */
 static int choose_cut(struct overhead *h, struct walk *w)
 {
 	int r = 0;
+	bool changed = false;
 	if (w->sampler->full_switches != SAMPLER_SWITCHES_BEST || !sampler_may_sum(w->sampler))
 		return 0;
 	for (int i = 0; i < h->n_harts && r == 0; i++) {
@@ -400,8 +401,9 @@ static int choose_cut(struct overhead *h, struct walk *w)
 		r = walk_catch_up(w, h->o.kernel->now_ns(h->o.kernel->userdata));
 		if (r == 0)
 			r = sampler_prefer_sums(w->sampler, i, sums);
+		changed = true;
 	}
-	return r;
+	return r == 0 && changed ? OVERHEAD_STEPPED : r;
 }
 
 enum { TICK_FIRST = 1 };
@@ -438,11 +440,10 @@ static int tick(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns
 	int r = govern(h, w->sampler, now_ns);
 	if (r < 0)
 		return r;
-	int set = choose_cut(h, w);
-	if (set == 0)
-		set = walk_set_effort(w, &h->governor.effort);
+	int chosen = choose_cut(h, w);
+	int set = chosen < 0 ? chosen : walk_set_effort(w, &h->governor.effort);
 	say_step(h, now_ns);
-	return set < 0 ? set : r;
+	return set < 0 ? set : chosen > 0 ? chosen : r;
 }
 
 int overhead_dispatch(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns)

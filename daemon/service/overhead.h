@@ -77,8 +77,8 @@ int overhead_new(const struct overhead_options *o, struct overhead **ret_overhea
 struct overhead *overhead_free(struct overhead *h);
 
 /* After the walk's dispatch. raised: a client asks for more than always-on sampling, which is not
- * held to the budget. 0; OVERHEAD_STEPPED: the walk does less or more from now on, and the caller
- * sets the rate (overhead_rate) and begins a new segment; -errno. */
+ * held to the budget. 0; OVERHEAD_STEPPED: the walk does less or more from now on, or cuts counts in
+ * another way, and the caller sets the rate (overhead_rate) and begins a new segment; -errno. */
 enum { OVERHEAD_STEPPED = 1 };
 int overhead_dispatch(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns);
 /* The walk is about to stop: count what it cost since the last tick. */
