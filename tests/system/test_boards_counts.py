@@ -94,7 +94,7 @@ many 0 100 100000 100 >/tmp/many &
 few 0 5 300000 100 >/tmp/few &
 wait
 END
-for how in sibling bpf none; do
+for how in sibling bpf sums none; do
     export MPERF_SWITCHES=$how
     mperfctl record -a -F 99 -o /tmp/$how.mprf -e '{cpu-clock,instructions}' -- sh /tmp/both
     section many-$how cat /tmp/many
@@ -133,17 +133,17 @@ def wrong(charged):
 
 @on_a_board
 def test_counts_belong_to_who_ran_by_either_way_and_without_the_cut_to_nobody_else(build):
-    """Each is charged with its own instructions within 1 %, cut by the context-switches sibling and
-    cut by BPF (this kernel has BTF), and both are when they look at the same switches, as doctor
-    lets them. Where switches are only counted, nobody is charged with what the other ran, and the
+    """Each is charged with its own instructions within 1 %, cut by the context-switches sibling, cut
+    by BPF (this kernel has BTF) and summed by BPF, and the first two agree when they look at the same
+    switches, as doctor lets them. Where switches are only counted, nobody is charged with what the other ran, and the
     answer says how much of what a program ran is not charged."""
     said = Guest(build, cpu=f"rv64,sscofpmf=false,{U74}", harts=1,
                  sources=("board.c", "turns.c", "relay.c")).run(
         "section btf ls /sys/kernel/btf/vmlinux\nsection doctor mperfctl doctor --json" + TURNS + RELAY)
     assert said["btf"].status == 0, said["btf"]
     has(findings(said["doctor"], "bpf"), "BPF agrees")
-    for how in "sibling", "bpf", "none":
-        named = "counted" if how == "none" else how
+    for how in "sibling", "bpf", "sums", "none":
+        named = {"none": "counted", "sums": "bpf"}.get(how, how)
         assert answer(said[how])["provenance"]["switches"] == named, said[how]
         charged = charges(said, how)
         print(f"    switches: {how}: " + "; ".join(
