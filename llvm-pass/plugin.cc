@@ -21,6 +21,7 @@
 #include "emit.h"
 #include "excluded.h"
 #include "function.h"
+#include "lines.h"
 #include "names.h"
 #include "options.h"
 #include "prepare.h"
@@ -101,6 +102,7 @@ class CountPass : public PassInfoMixin<CountPass>
 		}
 		emitter.finish(table,
 			mode_flag(options.mode) | (emitter.has_segment ? MPERF_MODULE_SEGMENT : 0));
+		mperf::drop_tracked_lines(module);
 		return PreservedAnalyses::none();
 	}
 

@@ -139,6 +139,24 @@ def test_a_loop_is_known_without_debug_information(build):
         assert all(re.search(r"loops\.c:\d+$", source) for _, source, _ in loops), loops
 
 
+def test_debug_information_that_nobody_asked_for_ends_with_the_pass(build):
+    for version in plugins(build):
+        def compiled(*flags):
+            done = mperf_cc(build, "-O2", "-S", "-o", "-", *flags, KERNELS / "matmul.c",
+                            MPERF_CLANG=f"clang-{version}")
+            assert done.returncode == 0, done.stderr
+            return done.stdout, done.stderr
+        text, _ = compiled("-emit-llvm")
+        assert "mperf.table" in text and "!dbg" not in text and "DICompileUnit" not in text
+        assert "!dbg" in compiled("-emit-llvm", "-g")[0]
+        assert ".debug_line" in compiled("-g1")[0]
+        # remarks of the code generator have lines
+        said = compiled("-Rpass-analysis=asm-printer")[1]
+        assert re.search(r"matmul\.c:\d+:\d+: remark: \d+ instructions in function", said), said
+        assert "!dbg" in compiled("-emit-llvm", "-fsave-optimization-record",
+                                  "-foptimization-record-file=/dev/null")[0]
+
+
 def test_mperf_cc_names_the_versions_that_it_has_plugins_for(build):
     plugins(build)
     done = mperf_cc(build, "-c", KERNELS / "matmul.c", "-o", "/dev/null", MPERF_CLANG="clang-14")
