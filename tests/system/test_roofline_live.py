@@ -32,7 +32,8 @@ def compiled(build, name, *flags):
         target.parent.mkdir(parents=True, exist_ok=True)
         wrapper = build / ("mperf-c++" if source.suffix == ".cc" else "mperf-cc")
         subprocess.run([wrapper, "-O2", *flags, "-o", target, source], check=True,
-                       env={"PATH": "/usr/bin:/bin", "MPERF_CLANG": "clang-19"})
+                       env={"PATH": "/usr/bin:/bin", "MPERF_CLANG": "clang-19",
+                            "MPERF_PASS": "functions=1"})
     return target
 
 
