@@ -120,10 +120,11 @@ void prepare_calls(Function &function, const Callers &callers, Base &base)
 	}
 }
 
-void time_nests(const NestTimer &timer, const Scopes &scopes)
+void time_nests(const NestTimer &timer, const Scopes &scopes, bool all)
 {
 	for (Loop *loop : timer.loops)
-		timer.add(*loop, scopes.of(loop));
+		if (all || is_timed(*loop))
+			timer.add(*loop, scopes.of(loop));
 }
 
 Frequencies frequencies_of(Function &function, const BlockFrequencyInfo &info)
@@ -188,7 +189,7 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 	expander.clear();
 	placer.finish(dominators);
 	if (options.nests)
-		time_nests({emitter, base, table, dominators, loops}, scopes);
+		time_nests({emitter, base, table, dominators, loops}, scopes, options.all_nests);
 	const auto marks = marks_of(breaks, clone);
 	if (clone)
 		clone->join(

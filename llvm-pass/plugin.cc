@@ -52,6 +52,8 @@ cl::opt<mperf::Mode> mode("mperf-mode", cl::desc("Which counters mperf adds"),
 cl::opt<bool> hoist("mperf-hoist", cl::desc("Count loops by their trip counts"), cl::init(true));
 cl::opt<bool> promote("mperf-promote", cl::desc("Promote counters to registers"), cl::init(true));
 cl::opt<bool> nests("mperf-nests", cl::desc("Time outermost loops"), cl::init(true));
+cl::opt<bool> all_nests("mperf-all-nests",
+	cl::desc("Time outermost loops without floats and vectors too"), cl::init(false));
 cl::opt<bool> segment(
 	"mperf-segment", cl::desc("Reach counters of executables through %gs"), cl::init(true));
 cl::opt<bool> escapes(
@@ -87,7 +89,8 @@ class CountPass : public PassInfoMixin<CountPass>
 		auto &functions =
 			analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
 		const mperf::Options options = mperf::options_from_environment(
-			{mode, hoist, promote, nests, segment, whole_functions, blocks, escapes},
+			{mode, hoist, promote, nests, all_nests, segment, whole_functions, blocks,
+				escapes},
 			getenv("MPERF_PASS"));
 		mperf::exclude_functions(module);
 		std::vector<Function *> known, counted;

@@ -5,6 +5,8 @@
 //
 // Operations are read off types: which of them are FLOPs, and how many, is what the reader finds
 // out, if there are any.
+//
+// Even an untimed entry into a nest costs a few instructions, which is much where nests are short.
 
 #include "wanted.h"
 #include "meaning.h"
@@ -52,6 +54,15 @@ bool is_operation(const Instruction &instruction)
 	return callee && callee->isDeclaration() && has_floats_or_vectors(*call);
 }
 
+// Loads and stores included: a loop that only copies floats has a bandwidth.
+bool has_value_to_time(const Instruction &instruction)
+{
+	if (isa<MemIntrinsic>(instruction) || is_float_or_vector(instruction.getType()))
+		return true;
+	return any_of(instruction.operands(),
+		[](const Use &use) { return is_float_or_vector(use->getType()); });
+}
+
 bool has_operations(const BasicBlock &block)
 {
 	return any_of(block, is_operation);
@@ -89,6 +100,12 @@ Blocks drop_outside_loops(
 			dropped.insert(&block);
 	}
 	return dropped;
+}
+
+bool is_timed(const Loop &loop)
+{
+	return any_of(loop.blocks(),
+		[](const BasicBlock *block) { return any_of(*block, has_value_to_time); });
 }
 
 } // namespace mperf

@@ -10,6 +10,7 @@ namespace llvm
 {
 class BasicBlock;
 class Function;
+class Loop;
 class LoopInfo;
 } // namespace llvm
 
@@ -31,5 +32,9 @@ bool is_wanted(const llvm::Function &function);
 // that it takes.
 Blocks drop_outside_loops(llvm::Function &function, const llvm::LoopInfo &loops,
 	const Scopes &scopes, Meaning &meaning);
+
+// Does a loop have values that are floats or vectors, or copies and fills of memory? The time of
+// others is left to samples unless the option `all-nests` asks for it.
+bool is_timed(const llvm::Loop &loop);
 
 } // namespace mperf

@@ -410,8 +410,9 @@ static void note_costs(struct roofline *r)
 
 static void add_notes(struct roofline *r)
 {
-	bool calls = false, assembly = false, modelled = false;
+	bool calls = false, assembly = false, modelled = false, untimed = false;
 	for (uint32_t i = 0; i < r->n_rows; i++) {
+		untimed |= r->q.by == ROOFLINE_LOOP && r->row[i].f.clock == ROOF_NO_CLOCK;
 		uint32_t group = r->row[i].group;
 		calls |= r->total[group].value[LOOP_EXTERNAL_CALLS] > 0;
 		modelled |= r->total[group].modelled_bytes > 0;
@@ -421,6 +422,9 @@ static void add_notes(struct roofline *r)
 	if (r->n_rows == 0)
 		return;
 	note(r, "Time adds up over threads, so a rate is what one thread reached.");
+	if (untimed)
+		note(r, "Loops without time: a program times nests with floats or vectors; build "
+			"it with MPERF_PASS=all-nests=1 to time the others, or let mperfd sample.");
 	if (r->any_sampled)
 		note(r, "'Sampled' time is the CPU time of samples in those lines; 'measured' "
 			"time was taken by the program for whole nests, including their calls.");
