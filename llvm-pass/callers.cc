@@ -91,10 +91,10 @@ bool Callers::leaves(const Function &function) const
 	return false;
 }
 
-void Callers::find_leaving(ArrayRef<Function *> counted)
+void Callers::find_leaving(ArrayRef<Function *> known)
 {
 	std::vector<const Function *> changed;
-	for (const Function *function : counted) {
+	for (const Function *function : known) {
 		if (leaves(*function)) {
 			leaving.insert(function);
 			changed.push_back(function);
@@ -146,18 +146,19 @@ void Callers::find_trusted(bool telling)
 	}
 }
 
-Callers::Callers(Module &module, ArrayRef<Function *> counted, bool telling)
+Callers::Callers(
+	Module &module, ArrayRef<Function *> known, ArrayRef<Function *> counted, bool telling)
 {
 	find_local(counted);
 	find_trusted(telling);
-	find_leaving(counted);
-	const DenseSet<const Function *> known(counted.begin(), counted.end());
+	find_leaving(known);
+	const DenseSet<const Function *> wanted(counted.begin(), counted.end());
 	DenseSet<const Function *> placed;
 	CallGraph graph(module);
 	for (auto group = scc_begin(&graph); !group.isAtEnd(); ++group) {
 		for (const CallGraphNode *node : *group) {
 			Function *function = node->getFunction();
-			if (function && known.count(function) && placed.insert(function).second)
+			if (function && wanted.count(function) && placed.insert(function).second)
 				in_order.push_back(function);
 		}
 	}

@@ -26,8 +26,10 @@ namespace mperf
 class Callers
 {
       public:
-	// telling: derive entries from counts of calls
-	Callers(llvm::Module &module, llvm::ArrayRef<llvm::Function *> counted, bool telling);
+	// known: functions of which it is known whether control leaves them midway; counted: those
+	// of them that are counted; telling: derive entries from counts of calls
+	Callers(llvm::Module &module, llvm::ArrayRef<llvm::Function *> known,
+		llvm::ArrayRef<llvm::Function *> counted, bool telling);
 
 	// Callers before callees, unless they call each other.
 	llvm::ArrayRef<llvm::Function *> order() const
@@ -61,7 +63,7 @@ class Callers
 	};
 
 	void find_local(llvm::ArrayRef<llvm::Function *> counted);
-	void find_leaving(llvm::ArrayRef<llvm::Function *> counted);
+	void find_leaving(llvm::ArrayRef<llvm::Function *> known);
 	void find_trusted(bool telling);
 	bool may_leave(const llvm::CallBase &call) const;
 	bool leaves(const llvm::Function &function) const;

@@ -112,6 +112,8 @@ class Tree
 			counts.updates.push_back(update);
 		}
 		for (BasicBlock &block : shape.function) {
+			if (shape.dropped.count(&block))
+				continue;
 			counts.sums[&block] = final_sum(flow.of_block(&block));
 			const auto *jump = dyn_cast<BranchInst>(block.getTerminator());
 			if (!jump || !jump->isConditional() || !exchange_of(*jump))
@@ -260,7 +262,8 @@ bool count_tree(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 		return often / rare.divisor(from, to);
 	};
 	const FlowCosts costs = {block_cost, edge_cost, cheap, shape.breaks.cut_after,
-		shape.breaks.entered_again, shape.breaks.may_leave, shape.entries != nullptr};
+		shape.breaks.entered_again, shape.breaks.may_leave, shape.dropped,
+		shape.entries != nullptr};
 	Flow flow(shape.function, costs);
 	if (!flow.build_mst())
 		return false;
@@ -277,7 +280,8 @@ bool count_sets(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 	const auto block_cost = [&](const BasicBlock *block) { return frequency(shape, block); };
 	const auto edge_cost = [](const BasicBlock *, const BasicBlock *) { return 0; };
 	const DenseMap<const BasicBlock *, uint64_t> none_cheap;
-	Flow flow(shape.function, {block_cost, edge_cost, none_cheap, {}, {}, {}, false});
+	Flow flow(shape.function,
+		{block_cost, edge_cost, none_cheap, {}, {}, {}, shape.dropped, false});
 	const bool has_room = all_of(shape.function,
 		[](BasicBlock &block) { return block.getFirstInsertionPt() != block.end(); });
 	if (!has_room || !flow.build_mst())
@@ -291,6 +295,8 @@ bool count_sets(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 		return false;
 	std::map<Sum, size_t> sets; // to the update that counts it
 	for (BasicBlock *block : depth_first(&shape.function)) {
+		if (shape.dropped.count(block))
+			continue;
 		const Sum &sum = flow.of_block(block);
 		size_t update = counts.updates.size();
 		// No flow at all: control enters a loop that never ends.

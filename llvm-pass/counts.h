@@ -7,6 +7,7 @@
 #include "hoist.h"
 #include "options.h"
 #include "prepare.h"
+#include "wanted.h"
 
 #include <optional>
 #include <vector>
@@ -56,7 +57,8 @@ struct Shape {
 	llvm::BlockFrequencyInfo &frequencies;
 	llvm::BranchProbabilityInfo &probabilities;
 	const Breaks &breaks;
-	const Sum *entries; // its entries, by counters of its callers; null: unknown
+	const Blocks &dropped; // blocks that are not counted
+	const Sum *entries;    // its entries, by counters of its callers; null: unknown
 };
 
 // Chooses counters (added to the table) from which the counts of all needed blocks follow.

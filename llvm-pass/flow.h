@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <cstdint>
@@ -50,6 +51,8 @@ struct FlowCosts {
 	llvm::ArrayRef<const llvm::BasicBlock *> entered_again;
 	// Blocks from whose end control may leave the function unseen.
 	llvm::ArrayRef<const llvm::BasicBlock *> may_leave;
+	// Blocks that are not counted: they are part of what is outside of the function.
+	const llvm::DenseSet<const llvm::BasicBlock *> &dropped;
 	// The number of entries is known from outside.
 	bool entries_known = false;
 };
@@ -69,6 +72,7 @@ class Flow
 	// Computes all sums, from `sum` of the edges outside the tree. False: too many terms.
 	bool solve();
 
+	// Of a block that was not dropped.
 	const Sum &of_block(const llvm::BasicBlock *block) const;
 	const Sum *of_edge(const llvm::BasicBlock *from, const llvm::BasicBlock *to) const;
 

@@ -22,6 +22,7 @@
 #include "remarks.h"
 #include "rows.h"
 #include "scopes.h"
+#include "wanted.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/BlockFrequencyInfo.h"
@@ -93,9 +94,12 @@ SmallVector<Instruction *, 4> marks_of(const Breaks &breaks, std::optional<Clone
 }
 
 // Passes on how often its callees are entered, if block counts say how often its calls run.
-void tell_callees(const Function &function, Callers &callers, const Counts &counts)
+void tell_callees(
+	const Function &function, Callers &callers, const Counts &counts, const Blocks &dropped)
 {
 	for (const BasicBlock &block : function) {
+		if (dropped.count(&block))
+			continue;
 		for (const Instruction &instruction : block) {
 			if (const auto *call = dyn_cast<CallBase>(&instruction))
 				callers.add_calls(*call, counts.of(&block));
@@ -116,10 +120,11 @@ void prepare_calls(Function &function, const Callers &callers, Base &base)
 	}
 }
 
-void time_nests(const NestTimer &timer, const Scopes &scopes)
+void time_nests(const NestTimer &timer, const Scopes &scopes, bool all)
 {
 	for (Loop *loop : timer.loops)
-		timer.add(*loop, scopes.of(loop));
+		if (all || is_timed(*loop))
+			timer.add(*loop, scopes.of(loop));
 }
 
 Frequencies frequencies_of(Function &function, const BlockFrequencyInfo &info)
@@ -139,7 +144,6 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 	auto &library = analyses.getResult<TargetLibraryAnalysis>(function);
 	auto &assumptions = analyses.getResult<AssumptionAnalysis>(function);
 
-	replace_markers(function);
 	part_indirect_jumps(function);
 	const Breaks breaks = split_at_breaks(function, options.escapes);
 	DominatorTree dominators(function);
@@ -151,6 +155,8 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 	if (options.blocks)
 		scopes.add_blocks(function, table);
 	Meaning meaning = read_meaning(function, loops, scopes, target, library, table, cloned);
+	const Blocks dropped =
+		options.functions ? Blocks() : drop_outside_loops(function, loops, scopes, meaning);
 
 	std::optional<Clone> clone;
 	if (cloned)
@@ -165,8 +171,8 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 
 	const uint32_t first_counter = table.n_counters();
 	const Sum *entries = callers.entries_of(function);
-	const Shape shape = {
-		function, loops, dominators, block_frequencies, probabilities, breaks, entries};
+	const Shape shape = {function, loops, dominators, block_frequencies, probabilities, breaks,
+		dropped, entries};
 	const Counts counts = make_counts(shape, hoister, options, table,
 		[&](const BasicBlock *block) { return !meaning.terms[block].empty(); });
 	remark_counters(function, counts);
@@ -174,7 +180,7 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 		share_entries(function, loops, scopes, counts, meaning, *clone);
 	add_rows(function, meaning, counts, scopes, table);
 	if (options.mode == Mode::TREE && (breaks.split_all || !callers.is_left_midway(function)))
-		tell_callees(function, callers, counts);
+		tell_callees(function, callers, counts, dropped);
 
 	Base base(emitter, function, first_counter);
 	Placer placer(function, loops, hoister, base, options);
@@ -183,7 +189,7 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 	expander.clear();
 	placer.finish(dominators);
 	if (options.nests)
-		time_nests({emitter, base, table, dominators, loops}, scopes);
+		time_nests({emitter, base, table, dominators, loops}, scopes, options.all_nests);
 	const auto marks = marks_of(breaks, clone);
 	if (clone)
 		clone->join(

@@ -14,7 +14,7 @@ class Callers;
 class Emitter;
 class Table;
 
-// Adds counters to a function for which is_counted() holds, and its rows to the table; call it in
+// Adds counters to a function for which is_counted() holds and whose markers are replaced, and its rows to the table; call it in
 // the order of `callers`.
 void count_function(llvm::Function &function, Callers &callers,
 	llvm::FunctionAnalysisManager &analyses, Emitter &emitter, Table &table,

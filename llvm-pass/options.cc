@@ -31,10 +31,10 @@ Mode mode_of(StringRef name, Mode otherwise)
 
 Options options_from_environment(Options options, const char *words)
 {
-	const std::pair<StringRef, bool *> switches[] = {{"hoist", &options.hoist},
-		{"promote", &options.promote}, {"nests", &options.nests},
-		{"segment", &options.segment}, {"blocks", &options.blocks},
-		{"escapes", &options.escapes}};
+	const std::pair<StringRef, bool *> switches[] = {{"all-nests", &options.all_nests},
+		{"hoist", &options.hoist}, {"promote", &options.promote}, {"nests", &options.nests},
+		{"segment", &options.segment}, {"functions", &options.functions},
+		{"blocks", &options.blocks}, {"escapes", &options.escapes}};
 	SmallVector<StringRef, 8> list;
 	StringRef(words ? words : "").split(list, ' ', -1, false);
 	for (StringRef word : list) {
@@ -46,6 +46,10 @@ Options options_from_environment(Options options, const char *words)
 				*to = value == "1";
 		}
 	}
+	// The choice between two bodies is scaled by entries into functions, and blocks add up to
+	// functions.
+	options.functions |= options.blocks || options.mode == Mode::CLONE;
+	options.all_nests |= options.mode == Mode::CLONE; // whose bodies are compared by their time
 	return options;
 }
 

@@ -21,9 +21,11 @@
 #include "emit.h"
 #include "excluded.h"
 #include "function.h"
+#include "lines.h"
 #include "names.h"
 #include "options.h"
 #include "prepare.h"
+#include "wanted.h"
 
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/Module.h"
@@ -50,10 +52,14 @@ cl::opt<mperf::Mode> mode("mperf-mode", cl::desc("Which counters mperf adds"),
 cl::opt<bool> hoist("mperf-hoist", cl::desc("Count loops by their trip counts"), cl::init(true));
 cl::opt<bool> promote("mperf-promote", cl::desc("Promote counters to registers"), cl::init(true));
 cl::opt<bool> nests("mperf-nests", cl::desc("Time outermost loops"), cl::init(true));
+cl::opt<bool> all_nests("mperf-all-nests",
+	cl::desc("Time outermost loops without floats and vectors too"), cl::init(false));
 cl::opt<bool> segment(
 	"mperf-segment", cl::desc("Reach counters of executables through %gs"), cl::init(true));
 cl::opt<bool> escapes(
 	"mperf-escapes", cl::desc("Count exactly where calls throw or jump"), cl::init(false));
+cl::opt<bool> whole_functions(
+	"mperf-functions", cl::desc("Count functions outside of loops too"), cl::init(false));
 cl::opt<bool> blocks("mperf-blocks", cl::desc("Report blocks too"), cl::init(false));
 
 uint32_t mode_flag(mperf::Mode mode)
@@ -83,15 +89,20 @@ class CountPass : public PassInfoMixin<CountPass>
 		auto &functions =
 			analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
 		const mperf::Options options = mperf::options_from_environment(
-			{mode, hoist, promote, nests, segment, blocks, escapes},
+			{mode, hoist, promote, nests, all_nests, segment, whole_functions, blocks,
+				escapes},
 			getenv("MPERF_PASS"));
 		mperf::exclude_functions(module);
-		std::vector<Function *> counted;
+		std::vector<Function *> known, counted;
 		for (Function &function : module) {
-			if (mperf::is_counted(function))
+			if (!mperf::is_counted(function))
+				continue;
+			known.push_back(&function);
+			mperf::replace_markers(function);
+			if (options.functions || mperf::is_wanted(function))
 				counted.push_back(&function);
 		}
-		mperf::Callers callers(module, counted, options.mode == mperf::Mode::TREE);
+		mperf::Callers callers(module, known, counted, options.mode == mperf::Mode::TREE);
 		mperf::Emitter emitter(module, options.segment);
 		mperf::Table table;
 		for (Function *function : callers.order()) {
@@ -101,6 +112,7 @@ class CountPass : public PassInfoMixin<CountPass>
 		}
 		emitter.finish(table,
 			mode_flag(options.mode) | (emitter.has_segment ? MPERF_MODULE_SEGMENT : 0));
+		mperf::drop_tracked_lines(module);
 		return PreservedAnalyses::none();
 	}
 

@@ -2,7 +2,7 @@
 ; A function with loops has two bodies, and each entry counts and chooses: by the word that the
 ; runtime writes, and by a countdown where 1 in N counts. Names by which it is chosen stand beside
 ; the word.
-; RUN: opt -passes=mperf -mperf-segment=false -mperf-mode=clone -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -mperf-segment=false -mperf-mode=clone -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

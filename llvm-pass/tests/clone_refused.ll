@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; What may not stand twice has one body, which counts always: addresses of blocks, jumps to them,
 ; calls that must not be copied.
-; RUN: opt -passes=mperf -mperf-segment=false -mperf-mode=clone -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -mperf-segment=false -mperf-mode=clone -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; What has no room for counters, is not code of this module, or must not be touched, stays as it is;
 ; and a module without anything to count gets nothing.
-; RUN: opt -passes=mperf -mperf-segment=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -mperf-segment=false -S < %s | FileCheck %s
 target triple = "x86_64-pc-linux-gnu"
 
 ; CHECK-NOT: __mperf_bias

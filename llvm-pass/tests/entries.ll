@@ -2,8 +2,8 @@
 ; How often a local function is entered follows from its callers' counts, so that straight code
 ; counts nothing. It counts itself where its address is known, where it calls itself, and where a
 ; call before it may leave its caller; not where that call ends the program or comes back.
-; RUN: opt -passes=mperf -mperf-segment=false -S < %s | FileCheck %s
-; RUN: opt -passes=mperf -mperf-segment=false -mperf-mode=block -S < %s | FileCheck --check-prefix=BLOCK %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -mperf-segment=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -mperf-segment=false -mperf-mode=block -S < %s | FileCheck --check-prefix=BLOCK %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

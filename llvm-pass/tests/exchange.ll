@@ -1,8 +1,8 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; Whether an exchange took place is no count of its own where control goes another way then, and its
 ; repetition is what is rare (x86 writes either way). What is used as a value alone is counted as one.
-; RUN: opt -passes=mperf -mperf-nests=false -S < %s | FileCheck %s
-; RUN: opt -passes=mperf -mperf-nests=false -mperf-mode=block -S < %s | FileCheck --check-prefix=BLOCK %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-nests=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-nests=false -mperf-mode=block -S < %s | FileCheck --check-prefix=BLOCK %s
 target datalayout = "e-m:e-p:64:64-i64:64-i128:128-n32:64-S128"
 target triple = "riscv64-unknown-linux-gnu"
 

@@ -3,7 +3,7 @@
 ; function needs no frame, be it that a call is all that is left there; where each way has a frame, it
 ; is one. (LLVM 16 has no convention for it, and calls each time.) Nothing moves the stack pointer
 ; around such a call, so the function must have no red zone.
-; RUN: opt -passes=mperf -mperf-segment=false -S < %s | FileCheck --implicit-check-not=%rsp %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -mperf-segment=false -S < %s | FileCheck --implicit-check-not=%rsp %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "tests" / "kernels"
 RUN_SECONDS = 120
 QUIET = "-Wno-unused-command-line-argument"  # what only the linker reads is no complaint
+# Most counts that are known beforehand are those of whole functions.
+WHOLE = ("-mperf-functions",)
+WHOLE_WORDS = "functions=1"
 # A count, a range of counts that compilers may make of it, or what it is at least.
 EXPECT = re.compile(r"^ \* expect: (\S+) ([a-z0-9_]+(?:\.modelled)?)(\.least)? (\d+)(?:\.\.(\d+))?$", re.M)
 
@@ -74,7 +77,9 @@ def mperf_cc(build, *arguments, **environment):
 
 
 def wrap(build, name, sources, flags, **environment):
-    """A program by mperf-cc (mperf-c++ where a source is C++), of objects that it links itself."""
+    """A program by mperf-cc (mperf-c++ where a source is C++), of objects that it links itself; with
+    functions counted whole."""
+    environment.setdefault("MPERF_PASS", WHOLE_WORDS)
     work = build / "tests" / "work" / "pass"
     work.mkdir(parents=True, exist_ok=True)
     program = work / name

@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; Several calls unwind to one landing pad, and each of them is counted; jumps through addresses are
 ; not split. Both come out as valid modules.
-; RUN: opt -passes=mperf,verify -mperf-segment=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf,verify -mperf-functions -mperf-all-nests -mperf-segment=false -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; A loop whose trip count is known is counted from without: in it nothing is added.
-; RUN: opt -passes=mperf -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
-; RUN: opt -passes=mperf -mperf-segment=false -mperf-nests=false -mperf-mode=block -S < %s | FileCheck --check-prefix=BLOCK %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-segment=false -mperf-nests=false -mperf-mode=block -S < %s | FileCheck --check-prefix=BLOCK %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

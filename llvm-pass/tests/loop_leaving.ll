@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; A call that may throw, jump or never return keeps the count inside, though the trip count is known.
-; RUN: opt -passes=mperf -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

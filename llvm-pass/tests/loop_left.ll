@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; A loop that is left in several places is counted behind each of them, by what lives on there: the
 ; value that has taken the round's step where it has, the other where it has not.
-; RUN: opt -passes=mperf -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

@@ -2,7 +2,7 @@
 ; An outermost loop counts down before it begins, and says that it ends; the inner one does not. What
 ; may be thrown past its end is not published; calls that throw nothing, or into the loop's function,
 ; are.
-; RUN: opt -passes=mperf -mperf-segment=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -mperf-segment=false -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

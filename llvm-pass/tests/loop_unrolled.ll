@@ -2,7 +2,7 @@
 ; A loop that goes by more than 1 goes round as often as its step is in its way: in 64 bits the shift
 ; of a value that it has already, and nothing more; in few bits, where the way may be none and the
 ; loop comes around, only if a branch before it says otherwise.
-; RUN: opt -passes=mperf -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

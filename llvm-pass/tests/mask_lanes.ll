@@ -2,7 +2,7 @@
 ; In a loop, masks are added up lane by lane, in turn in several vectors (in one they would be a chain),
 ; and their lanes once behind it; masks that mean the same share a counter. Lanes of 32 bits serve
 ; where the loop is sure to end before they are full, and bits are counted where it is not.
-; RUN: opt -passes=mperf -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-segment=false -mperf-nests=false -S < %s | FileCheck %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

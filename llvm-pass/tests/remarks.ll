@@ -1,8 +1,8 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; What the pass decides can be read as analysis remarks: the minimum spanning tree, the hoists, and
 ; the counters. The pass takes the last function first.
-; RUN: opt -passes=mperf -mperf-nests=false -pass-remarks-analysis=mperf -disable-output < %s 2>&1 | FileCheck %s
-; RUN: opt -passes=mperf -mperf-nests=false -disable-output < %s 2>&1 | FileCheck --allow-empty --check-prefix=QUIET %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-nests=false -pass-remarks-analysis=mperf -disable-output < %s 2>&1 | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-nests=false -disable-output < %s 2>&1 | FileCheck --allow-empty --check-prefix=QUIET %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; Scalable vectors: masks are counted by the target's own instruction, explicit lengths are summed up
 ; as they are, RVV's intrinsics by their vl.
-; RUN: opt -passes=mperf -mperf-segment=false -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -mperf-segment=false -S < %s | FileCheck %s
 target datalayout = "e-m:e-p:64:64-i64:64-i128:128-n32:64-S128"
 target triple = "riscv64-unknown-linux-gnu"
 

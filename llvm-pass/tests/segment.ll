@@ -1,8 +1,8 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; In an executable a counter is reached through %gs (address space 256) by its own address. The
 ; thread's bias is tested where it may be none, and read for an address alone: a nest's, when timed.
-; RUN: opt -passes=mperf -S < %s | FileCheck %s
-; RUN: opt -passes=mperf -mperf-segment=false -S < %s | FileCheck --check-prefix=WITHOUT %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -mperf-segment=false -S < %s | FileCheck --check-prefix=WITHOUT %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

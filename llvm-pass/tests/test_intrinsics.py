@@ -74,7 +74,7 @@ def need_versions(build):
 def opt(build, version, passes, text):
     so = plugin(build, version)
     return run([f"opt-{version}", f"-load={so}", f"-load-pass-plugin={so}", f"-passes={passes}",
-                "-mperf-segment=false", "-S"], input=text).stdout
+                "-mperf-functions", "-mperf-segment=false", "-S"], input=text).stdout
 
 
 def test_no_intrinsic_of_a_target_is_silent(build):

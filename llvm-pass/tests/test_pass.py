@@ -6,8 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from kernels import (KERNELS, QUIET, ROOT, comparable, compile_kernel, count, failures, mperf_cc, of_function,
-                     plugin, run, sums_of, told_totals, totals_of_file, versions, wrap)
+from kernels import (KERNELS, QUIET, ROOT, WHOLE, comparable, compile_kernel, count, failures, mperf_cc,
+                     of_function, plugin, run, sums_of, told_totals, totals_of_file, versions, wrap)
 from machine import Skip
 
 SECONDS = 95
@@ -54,6 +54,7 @@ def test_ll_files_come_out_as_they_say(build):
 
 
 def check_modes(build, source, version, flags, options=()):
+    options = (*WHOLE, *options)
     program = compile_kernel(build, version, source, flags, "block", options=options)
     expected, printed = count(program)
     assert not failures(expected, source), failures(expected, source)
@@ -99,7 +100,7 @@ def test_exceptions_and_jumps_are_exact_where_all_escapes_are_counted(build):
 
 def test_callees_behind_a_call_that_threw_are_counted_as_often_as_they_ran(build):
     for version in plugins(build):
-        totals = count(compile_kernel(build, version, KERNELS / "exceptions.cc", ("-O2",), "tree"))[0]
+        totals = count(compile_kernel(build, version, KERNELS / "exceptions.cc", ("-O2",), "tree", WHOLE))[0]
         assert of_function(totals, "_ZL11left_behindPd", "fp64_ops") == 900, totals
 
 
@@ -111,10 +112,47 @@ def test_what_is_printed_is_what_the_plain_program_prints(build):
             assert plain == counted, source
 
 
+FLOPS = {"fp16_ops", "fp32_ops", "fp64_ops", "fp_wide_ops"}
+
+
+def of_loops(totals):
+    return {k: v for k, v in totals.items() if k[0] == "loop"}
+
+
+def total_flops(totals):
+    return {name: sum(v for k, v in totals.items() if k[-1] == name) for name in FLOPS}
+
+
+def check_loops_alone(build, source, version, flags, mode):
+    """Returns how many counts the functions have outside of their loops, with and without the option."""
+    whole, printed = count(compile_kernel(build, version, source, flags, mode, WHOLE))
+    alone, also = count(compile_kernel(build, version, source, flags, mode))
+    assert printed == also, source
+    different = set(of_loops(comparable(whole)).items()) ^ set(of_loops(comparable(alone)).items())
+    assert not different, f"{source.stem} {flags} {mode}: {sorted(different)[:4]}"
+    assert total_flops(whole) == total_flops(alone), (source, flags, mode)
+    return [len(comparable(totals)) - len(of_loops(comparable(totals))) for totals in (whole, alone)]
+
+
+def test_loops_alone_have_the_rows_that_they_have_in_whole_functions(build):
+    """And no floating-point operation is lost. What jumps or throws past the end of a function is off
+    by one path, which need not be the same."""
+    found = plugins(build)
+    for version in found:
+        outside = []
+        for flags in FLAGS if version == max(found) else FLAGS[1:2]:
+            for source in (*SOURCES, KERNELS / "lowered.c") if runnable(flags) else ():
+                if source.suffix == ".cc":
+                    continue
+                for mode in ("tree", "block", "sets") if flags == FLAGS[1] else ("tree",):
+                    outside.append(check_loops_alone(build, source, version, flags, mode))
+        assert 0 < sum(alone for _, alone in outside) < sum(whole for whole, _ in outside) / 2, outside
+
+
 def test_blocks_add_up_to_loops_and_functions(build):
     source = KERNELS / "loops.c"
     for version in plugins(build):
-        whole = count(compile_kernel(build, version, source, ("-O2",), "tree"))[0]
+        whole = count(compile_kernel(build, version, source, ("-O2",), "tree", WHOLE))[0]
         parts = count(compile_kernel(build, version, source, ("-O2",), "tree",
                                      options=("-mperf-blocks",)))[0]
         assert any(k[0] == "block" for k in parts)
@@ -137,6 +175,24 @@ def test_a_loop_is_known_without_debug_information(build):
         loops = {k[1:4] for k in totals if k[0] == "loop" and k[1] == "triangular"}
         assert {nest for _, _, nest in loops} >= {"1", "1.1", "1.1.1"}, loops
         assert all(re.search(r"loops\.c:\d+$", source) for _, source, _ in loops), loops
+
+
+def test_debug_information_that_nobody_asked_for_ends_with_the_pass(build):
+    for version in plugins(build):
+        def compiled(*flags):
+            done = mperf_cc(build, "-O2", "-S", "-o", "-", *flags, KERNELS / "matmul.c",
+                            MPERF_CLANG=f"clang-{version}")
+            assert done.returncode == 0, done.stderr
+            return done.stdout, done.stderr
+        text, _ = compiled("-emit-llvm")
+        assert "mperf.table" in text and "!dbg" not in text and "DICompileUnit" not in text
+        assert "!dbg" in compiled("-emit-llvm", "-g")[0]
+        assert ".debug_line" in compiled("-g1")[0]
+        # remarks of the code generator have lines
+        said = compiled("-Rpass-analysis=asm-printer")[1]
+        assert re.search(r"matmul\.c:\d+:\d+: remark: \d+ instructions in function", said), said
+        assert "!dbg" in compiled("-emit-llvm", "-fsave-optimization-record",
+                                  "-foptimization-record-file=/dev/null")[0]
 
 
 def test_mperf_cc_names_the_versions_that_it_has_plugins_for(build):
@@ -292,7 +348,7 @@ def test_scalable_vectors_are_exact_at_every_length(build):
     """RVV under qemu: one program, three lengths of a vector."""
     flags = (*need_riscv(build), "-march=rv64gcv")
     for name in ("vectors.c", "loops.c", "masks.c"):
-        programs = {mode: compile_kernel(build, 19, KERNELS / name, flags, mode)
+        programs = {mode: compile_kernel(build, 19, KERNELS / name, flags, mode, WHOLE)
                     for mode in ("block", "tree")}
         for bits in (128, 256, 512):
             runner = ("qemu-riscv64", "-cpu", f"rv64,v=true,vlen={bits},vext_spec=v1.0")
@@ -308,7 +364,7 @@ def test_half_precision_is_counted_as_such(build):
     native = ("-O3", "-mavx512fp16")
     for flags, runner in ((riscv, ("qemu-riscv64", "-cpu", "rv64,Zfh=true")),
                           *([(native, ())] if runnable(("-mavx512_fp16",)) else [])):
-        totals = [count(compile_kernel(build, 19, KERNELS / "half.c", flags, mode), runner)[0]
+        totals = [count(compile_kernel(build, 19, KERNELS / "half.c", flags, mode, WHOLE), runner)[0]
                   for mode in ("block", "tree")]
         assert comparable(totals[0]) == comparable(totals[1]), flags
         assert not failures(totals[1], KERNELS / "half.c"), failures(totals[1], KERNELS / "half.c")

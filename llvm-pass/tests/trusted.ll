@@ -1,8 +1,8 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; A local function needs no test whether its thread has a block: who calls it and can be called from
 ; elsewhere looks before the call. One whose address is known elsewhere looks itself.
-; RUN: opt -passes=mperf -mperf-segment=false -mperf-mode=block -S < %s | FileCheck %s
-; RUN: opt -passes=mperf -mperf-segment=false -S < %s | FileCheck --check-prefix=TREE %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -mperf-segment=false -mperf-mode=block -S < %s | FileCheck %s
+; RUN: opt -passes=mperf -mperf-functions -mperf-all-nests -mperf-segment=false -S < %s | FileCheck --check-prefix=TREE %s
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 

@@ -18,6 +18,7 @@ from kernels import versions  # noqa: E402
 COMMAND_SECONDS = 900  # the longest is SQLite's compilation on a busy machine
 ROUNDS = 5             # of plain and counted runs, in turns
 PLAIN, COUNTED = "plain", "counted"
+PASS = "functions=1"   # options of the pass; rows of functions are looked at
 
 
 def version(build):
@@ -39,7 +40,7 @@ def clean_environment(**changes):
     """Ours, without what would change a compiler, the runtime or make."""
     kept = {k: v for k, v in os.environ.items()
             if not k.startswith(("MPERF_", "MAKE", "MFLAGS")) and k not in ("CFLAGS", "LDFLAGS")}
-    return dict(kept, LC_ALL="C", MPERF_FEED="", **{k: str(v) for k, v in changes.items()})
+    return dict(kept, LC_ALL="C", MPERF_FEED="", **{"MPERF_PASS": PASS, **{k: str(v) for k, v in changes.items()}})
 
 
 def run(*command, cwd=None, stdin=None, status=0, **variables):

@@ -19,20 +19,22 @@ REGIONS = {"outer": (5000, 5000), "inner": (3000, 3000), "thrown": (407, 408), "
            "commented": (500, 500), "[no region]": (500, 500)}
 
 
-def compiled(build, name, *flags, folder=KERNELS):
-    """A program of tests/kernels by mperf-cc; the same for all of these tests."""
+def compiled(build, name, *flags, folder=KERNELS, words="functions=1"):
+    """A program of tests/kernels by mperf-cc with these options of the pass; the same for all of these
+    tests."""
     if build.name == "asan":
         raise Skip("shown by the plain run; the pass and its programs know no sanitizers here")
     if not (build / "llvm-19" / "mperf-pass.so").exists():
         raise Skip("no plugin was built: LLVM 19 has no headers here")
     source = folder / name
-    target = build / "tests" / "programs" / re.sub(r"[^a-z0-9]+", "-", f"counted-{name}{''.join(flags)}")
+    target = build / "tests" / "programs" / re.sub(r"[^a-z0-9]+", "-", f"counted-{name}{''.join(flags)}-{words}")
     inputs = [source, build / "llvm-19" / "mperf-pass.so", build / "libmperf-runtime.a"]
     if not target.exists() or target.stat().st_mtime < max(p.stat().st_mtime for p in inputs):
         target.parent.mkdir(parents=True, exist_ok=True)
         wrapper = build / ("mperf-c++" if source.suffix == ".cc" else "mperf-cc")
         subprocess.run([wrapper, "-O2", *flags, "-o", target, source], check=True,
-                       env={"PATH": "/usr/bin:/bin", "MPERF_CLANG": "clang-19"})
+                       env={"PATH": "/usr/bin:/bin", "MPERF_CLANG": "clang-19",
+                            "MPERF_PASS": words})
     return target
 
 
@@ -243,6 +245,19 @@ def test_what_a_killed_program_loses_is_one_period(build):
             wait_until("it is gone", lambda: service.ask("status")["feed"][0]["programs"] == 0)
             said = wait_until("it is stored", lambda: stored(service, pid))
             check_regions(said, 5)
+
+
+def test_loops_without_floats_have_time_on_request(build):
+    """Without a service there are no samples; the answer says how to get the time of these loops."""
+    for words, timed in (("", False), ("all-nests=1", True)):
+        program = compiled(build, "loops.c", words=words)
+        with Folder() as folder:
+            output = folder / "run.mperf"
+            subprocess.run([program], check=True, stdout=subprocess.DEVNULL, env={"MPERF_OUTPUT": str(output)})
+            said = json.loads(mperfctl(build, "roofline", "-i", output, "--json").stdout)
+        loops = [r for r in said["rows"] if r["function"] == "chase"]
+        assert loops and all((r["time_ns"] is not None) == timed for r in loops), (words, loops)
+        assert any("MPERF_PASS=all-nests=1" in n for n in said["provenance"]["notes"]) != timed, said
 
 
 def test_regions_are_the_same_when_the_linker_optimises(build):

@@ -25,16 +25,18 @@ static void note(struct roofline *r, const char *says)
 /* --- limits ----------------------------------------------------------------------------------- */
 
 struct found {
-	bool calls, assembly, modelled, measured;
+	bool calls, assembly, modelled, measured, untimed;
 };
 
 static struct found find(const struct roofline *r)
 {
-	struct found found = {false, false, false, false};
+	struct found found = {0};
 	for (uint32_t i = 0; i < r->n_rows; i++) {
 		uint32_t group = r->row[i].group;
 		found.calls |= r->total[group].value[LOOP_EXTERNAL_CALLS] > 0;
 		found.measured |= r->total_time[group].clock == ROOF_MEASURED;
+		found.untimed |= r->q.by == ROOFLINE_LOOP && !r->any_sampled &&
+				 r->total_time[group].clock == ROOF_NO_CLOCK;
 		found.modelled |= r->total[group].modelled_bytes > 0;
 		found.assembly |= r->q.by != ROOFLINE_THREAD &&
 				  r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
@@ -139,6 +141,9 @@ static void note_limits(struct roofline *r, const struct found *found)
 			"unseen.");
 	if (found->measured)
 		note_waiting(r);
+	if (found->untimed)
+		note(r, "Some loops have no time, since they have no floats: build with "
+			"MPERF_PASS=all-nests=1 to time them, or let mperfd sample.");
 	if (r->q.by == ROOFLINE_REGION)
 		note_workers(r);
 	if (r->facts.granted_left_out)

@@ -90,7 +90,7 @@ def difference(many, few):
 
 
 def bytes_of(shop, target, truth, source, name):
-    plain, counted = (shop.program(target, [source], c) for c in (False, True))
+    plain, counted = (shop.program(target, [source], c, words="functions=1") for c in (False, True))
 
     def told(rounds):
         return of_process(counted_totals(target, counted, [name, rounds]))

@@ -103,14 +103,15 @@ class Workshop:
         run(["cc", "-O2", "-o", program, Path(__file__).with_name(source)])
         return program
 
-    def program(self, target, sources, counted, more=()):
+    def program(self, target, sources, counted, more=(), words=""):
+        """words: options of the pass."""
         name = re.sub(r"[^A-Za-z0-9]+", "-", f"{sources[0].stem} {target.name} {' '.join(more)}"
-                      f" {'counted' if counted else 'plain'}")
+                      f" {words} {'counted' if counted else 'plain'}")
         program = self.folder / name
         if name in self.made:
             return program
         self.made.add(name)
-        environment = dict(os.environ, MPERF_CLANG=self.clang, MPERF_PASS="" if counted else "off")
+        environment = dict(os.environ, MPERF_CLANG=self.clang, MPERF_PASS=words if counted else "off")
         if target.runtime:
             environment["MPERF_RUNTIME"] = str(target.runtime)
         cxx = any(s.suffix == ".cc" for s in sources)
