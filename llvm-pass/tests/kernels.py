@@ -15,9 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "tests" / "kernels"
 RUN_SECONDS = 120
 QUIET = "-Wno-unused-command-line-argument"  # what only the linker reads is no complaint
-# Most counts that are known beforehand are those of whole functions.
-WHOLE = ("-mperf-functions",)
-WHOLE_WORDS = "functions=1"
+# Most counts that are known beforehand are those of whole functions; and all nests are timed, so that
+# the runtime is called in each.
+WHOLE = ("-mperf-functions", "-mperf-all-nests")
+WHOLE_WORDS = "functions=1 all-nests=1"
 # A count, a range of counts that compilers may make of it, or what it is at least.
 EXPECT = re.compile(r"^ \* expect: (\S+) ([a-z0-9_]+(?:\.modelled)?)(\.least)? (\d+)(?:\.\.(\d+))?$", re.M)
 
