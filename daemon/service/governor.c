@@ -187,8 +187,7 @@ static enum governor_step step_up(const struct governor_load *l, enum governor_s
 /* "switches cost hart 1 39 % of its time (19500 ns each, 20100 a second)" */
 static void explain(struct governor *g, const struct governor_load *l, enum governor_step now)
 {
-	int i = busiest(l, now);
-	const struct governor_hart *h = &l->hart[i];
+	const struct governor_hart *h = &l->hart[busiest(l, now)];
 	double switch_ns = cost_of_switch(&h->cost, h->sums);
 	double switches = cuts_at(l, h, now) ? h->switches * switch_ns / NS_PER_S : 0;
 	double samples = kernel_part(l, h, now) - switches;
@@ -197,11 +196,11 @@ static void explain(struct governor *g, const struct governor_load *l, enum gove
 			"cutting counts at switches cost hart %d %.1f %% of its time (%.1f µs "
 			"each, "
 			"%.0f a second)",
-			i, switches * 100, switch_ns / 1e3, h->switches);
+			h->number, switches * 100, switch_ns / 1e3, h->switches);
 	else if (samples > l->own)
 		snprintf(g->reason, sizeof(g->reason),
-			"samples cost hart %d %.1f %% of its time (%.1f µs each)", i, samples * 100,
-			samples * NS_PER_S / samples_at(l, h, now) / 1e3);
+			"samples cost hart %d %.1f %% of its time (%.1f µs each)", h->number,
+			samples * 100, samples * NS_PER_S / samples_at(l, h, now) / 1e3);
 	else
 		snprintf(g->reason, sizeof(g->reason),
 			"mperf's own processes took %.1f %% of the machine", l->own * 100);

@@ -41,6 +41,7 @@ enum governor_step {
 
 /* One hart, over the last tick. */
 struct governor_hart {
+	int number;      /* of the machine */
 	double busy;     /* samples that came, of those that its rate asks for: 0 to 1 */
 	double switches; /* a second; 0 if not known */
 	struct hart_cost cost;

@@ -324,6 +324,7 @@ static struct governor_hart load_of(const struct overhead *h, const struct sampl
 	bool wished = s->full_switches == SAMPLER_SWITCHES_SUMS || hart_set_has(&s->sums, i);
 	bool sums = wished && sampler_may_sum(s);
 	return (struct governor_hart){
+		.number = i,
 		.busy = busy > 1 ? 1 : busy,
 		.switches = hart->switches,
 		.cost = hart->cost,
