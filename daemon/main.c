@@ -130,7 +130,8 @@ static bool read_switches(enum sampler_switches *ret_switches)
 	if (!text || sampler_switches_parse(text, ret_switches) == 0)
 		return true;
 	fprintf(stderr,
-		"mperfd: MPERF_SWITCHES=%s is not best, sibling, bpf, sums or none; unset it\n",
+		"mperfd: MPERF_SWITCHES=%s is not best, sibling, bpf, sums, cheapest or none; "
+		"unset it\n",
 		text);
 	return false;
 }

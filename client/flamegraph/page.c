@@ -102,7 +102,7 @@ static void write_tooltip(
 	escape_markup(out, share);
 	fputs(" of all · self ", out);
 	escape_markup(out, self);
-	if (node->samples > 0) {
+	if (node->depth > 0 && node->samples > 0) { /* what has no value is not in the whole's */
 		unit_text(MPERF__UNIT__UNIT_SHARE, node->counted / node->samples, share);
 		fputs(" · counts of ", out);
 		escape_markup(out, share);

@@ -35,14 +35,15 @@ static int event_of(const struct attribute *a, uint64_t id)
 static void charge_learn(
 	struct attribute *a, const struct stream *stream, const struct record_sample *s)
 {
-	int leader = event_of(a, stream->leader);
-
 	for (uint32_t i = 0; i < s->n_read; i++) {
 		int event = event_of(a, s->read[i].id);
 		if (event < 0)
 			continue;
+		/* sums may be of events of a hart of another kind */
+		const struct stream *of = stream_table_find(a->o.streams, s->read[i].id) ?: stream;
+		int leader = event_of(a, of->leader);
 		a->leader_of[event] = leader >= 0 ? leader : event;
-		a->rung_of[event] = stream->rung;
+		a->rung_of[event] = of->rung;
 	}
 }
 

@@ -54,7 +54,7 @@ void weigh_sums(struct attribute *a, const struct record *r, int hart)
 	if (!stand)
 		return;
 	stand->ran_ns += r->sample.ran_ns;
-	stand->summed = true;
+	stand->summed |= r->sample.ran_ns > 0 || r->sample.n_read == 0; /* else it is the first */
 	stand->unsure = stand->unsure || r->sample.n_missed > 0;
 }
 

@@ -430,7 +430,7 @@ static void examine_cost(struct examination *x, int hart)
 	tell(x, (struct finding){hart, "cost", "ok", NULL}, "a sample%s takes %s%s%s%s%s%s%s",
 		counted ? " with its counters" : "", sample,
 		cuts ? ", cutting counts at a switch " : "", cuts ? cut : "",
-		sums ? ", summing them up by BPF " : "", sums ? sum : "",
+		sums ? ", summing counts up by BPF " : "", sums ? sum : "",
 		!cuts && !sums ? ""
 		: !kept        ? ": counts are not cut at switches now"
 		: p->summed    ? ": they are summed up"

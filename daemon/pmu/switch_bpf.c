@@ -225,12 +225,30 @@ static int sums_attach(struct switch_bpf *b, const struct switch_group *g)
 	return ioctl(g->fd[0], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
 }
 
+/* While the program is not attached, tasks end and their tids are others'. */
+static void sums_clear(const struct bpf_map *sums)
+{
+	struct {
+		__u32 tid, group; /* struct sum_key of the program */
+	} key, next;
+	const void *after = NULL;
+	while (bpf_map__get_next_key(sums, after, &next, sizeof(next)) == 0) {
+		if (after)
+			(void)bpf_map__delete_elem(sums, &key, sizeof(key), 0);
+		key = next;
+		after = &key;
+	}
+	if (after)
+		(void)bpf_map__delete_elem(sums, &key, sizeof(key), 0);
+}
+
 static void sums_detach(struct switch_bpf *b)
 {
 	if (b->n_watched > 0 || !b->link)
 		return;
 	bpf_link__destroy(b->link);
 	b->link = NULL;
+	sums_clear(b->sums->maps.sums);
 }
 
 int switch_bpf_watch(struct switch_bpf *b, const struct switch_group *g)

@@ -145,6 +145,7 @@ static void measure(struct overhead *h, struct sampler *s, bool raised, uint64_t
 		cost_begin(m, &s->found[hart], hart);
 	struct hart_cost cost;
 	int r = cost_step(m, s, &cost);
+	h->measured_now |= !priced; /* 20 steps a second, and later one */
 	if (r == 0) {
 		h->hart[hart].cost = cost;
 		h->hart[hart].measured = true;
@@ -266,7 +267,8 @@ static void price_record(
 		n += records ? h->hart[i].switches : 0;
 	}
 	n *= (double)own->time_ns / NS_PER_S;
-	double each_ns = n >= PRICED_RECORDS_MIN ? (double)own->own_ns / n : 0;
+	double each_ns = n >= PRICED_RECORDS_MIN && !h->measured_now ? (double)own->own_ns / n : 0;
+	h->measured_now = false; /* which is our own CPU, too */
 	if (each_ns > 0 && (h->record_ns <= 0 || each_ns < h->record_ns))
 		h->record_ns = each_ns;
 }
@@ -282,7 +284,22 @@ static double early_cost(struct overhead_hart *hart, const struct plan *p)
 	return ns / 1e3;
 }
 
-/* Into the store, with the losses: whole microseconds of each hart. */
+/* As far as it can be: what the kernel refuses has no price. */
+static bool is_known(const struct overhead_hart *hart)
+{
+	return hart->measured || is_priced(&hart->cost);
+}
+
+static bool all_known(const struct overhead *h, const struct sampler *s)
+{
+	for (int i = 0; i < h->n_harts; i++)
+		if (is_open(s, i) && !is_known(&h->hart[i]))
+			return false;
+	return true;
+}
+
+/* Into the store, with the losses: whole microseconds of each hart. Of a brief walk that ends before
+ * all of it is known, nothing: a part would be taken for the whole. */
 static void count_cost(struct overhead *h, struct sampler *s, const struct overhead_own *own)
 {
 	double own_us = (double)(own->own_ns + own->others_ns) / 1e3 / n_open(h, s);
@@ -293,6 +310,8 @@ static void count_cost(struct overhead *h, struct sampler *s, const struct overh
 			continue;
 		hart->untold_us += own_us + part * (double)own->time_ns / 1e3;
 		hart->untold_us += early_cost(hart, &s->plan[i]);
+		if (h->o.brief && !is_known(hart))
+			continue;
 		uint64_t whole = (uint64_t)hart->untold_us;
 		s->lost[i][LOSS_COST] += whole;
 		hart->untold_us -= (double)whole;
@@ -322,7 +341,8 @@ static struct governor_hart load_of(const struct overhead *h, const struct sampl
 	const struct plan *found = &s->found[i];
 	double busy = hart->samples / (s->hz ? s->hz : 1);
 	bool wished = s->full_switches == SAMPLER_SWITCHES_SUMS || hart_set_has(&s->sums, i);
-	bool sums = wished && sampler_may_sum(s);
+	/* what cuts now has that way until it is opened anew, whatever was refused elsewhere */
+	bool sums = s->plan[i].cut & CUT_BPF ? s->plan[i].summed : wished && sampler_may_sum(s);
 	return (struct governor_hart){
 		.number = i,
 		.busy = busy > 1 ? 1 : busy,
@@ -346,7 +366,8 @@ static double own_by_records(const struct overhead *h, double records)
 static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 {
 	int n = 0;
-	_cleanup_(freep) struct governor_hart *hart = calloc((size_t)h->n_harts, sizeof(*hart));
+	_cleanup_(freep) struct governor_hart *hart =
+		calloc((size_t)(unsigned)h->n_harts, sizeof(*hart));
 	if (!hart)
 		return -ENOMEM;
 	for (int i = 0; i < h->n_harts; i++)
@@ -392,14 +413,15 @@ static int choose_cut(struct overhead *h, struct walk *w)
 {
 	int r = 0;
 	bool changed = false;
-	if (w->sampler->full_switches != SAMPLER_SWITCHES_BEST || !sampler_may_sum(w->sampler))
+	if (w->sampler->full_switches != SAMPLER_SWITCHES_CHEAPEST || !sampler_may_sum(w->sampler))
 		return 0;
 	for (int i = 0; i < h->n_harts && r == 0; i++) {
 		bool sums = cost_prefers_sums(&h->hart[i].cost);
 		if (sums == hart_set_has(&w->sampler->sums, i))
 			continue;
 		/* records of events that are closed now could not be read later */
-		r = walk_catch_up(w, h->o.kernel->now_ns(h->o.kernel->userdata));
+		if (!changed)
+			r = walk_catch_up(w, h->o.kernel->now_ns(h->o.kernel->userdata));
 		if (r == 0)
 			r = sampler_prefer_sums(w->sampler, i, sums);
 		changed = true;
@@ -437,6 +459,8 @@ static int take_figures(struct overhead *h, struct walk *w, bool raised, uint64_
 static int tick(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns)
 {
 	if (take_figures(h, w, raised, now_ns) == TICK_FIRST)
+		return 0;
+	if (h->o.brief && !all_known(h, w->sampler))
 		return 0;
 	int r = govern(h, w->sampler, now_ns);
 	if (r < 0)

@@ -65,6 +65,7 @@ struct overhead {
 	struct usage_cpu cpu;
 	struct overhead_own own[OVERHEAD_OWN_TICKS];
 	unsigned next_own;
+	bool measured_now;       /* often since the last tick */
 	double record_ns;        /* least that a record cost our processes; 0: not known */
 	enum governor_step said; /* in the log */
 	uint64_t next_say_ns;

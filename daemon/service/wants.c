@@ -42,7 +42,7 @@ int wants_set(struct wants *w, const void *who, uint32_t hz, uint32_t overhead_p
 			return r;
 		w->n++;
 	}
-	w->want[i] = (struct want){who, overhead_held_begin(hz, overhead_ppm)};
+	w->want[i] = (struct want){who, overhead_held_begin(hz, overhead_ppm), true};
 	return 0;
 }
 
@@ -72,8 +72,11 @@ bool wants_hold(struct wants *w, const struct overhead *h, uint64_t now_ns)
 	if (w->n_ticks == h->n_ticks)
 		return false;
 	w->n_ticks = h->n_ticks;
-	for (size_t i = 0; i < w->n; i++)
-		if (w->want[i].held.ppm)
-			changed |= overhead_hold(h, &w->want[i].held, now_ns);
+	for (size_t i = 0; i < w->n; i++) {
+		struct want *want = &w->want[i];
+		if (want->held.ppm && !want->is_new)
+			changed |= overhead_hold(h, &want->held, now_ns);
+		want->is_new = false;
+	}
 	return changed;
 }

@@ -10,6 +10,7 @@
 struct want {
 	const void *who;
 	struct overhead_held held; /* to no budget if its ppm is 0 */
+	bool is_new;               /* the next figures are of a time that began before it */
 };
 
 /* All 0: nobody wants anything. */

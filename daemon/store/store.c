@@ -133,8 +133,10 @@ static int take_up(struct store *s, struct store_file *f)
 	}
 	if (r == STORE_GONE || r == -ENOMEM)
 		return r < 0 ? r : 0;
-	if (r < 0)
+	if (r < 0) {
 		f->unread = true;
+		f->left = f->tier == TIER_WINDOW; /* unless it turns out to be sealed */
+	}
 	int entered = store_enter(s, f, &at);
 	if (entered == 0 && r == STORE_CORRUPT)
 		entered = store_set_aside(s, f->name);
@@ -275,9 +277,11 @@ static int enter_seen(struct store *s, struct store_file *f)
 	int r = store_look(s, f, &e);
 	if (r == STORE_GONE)
 		return 0;
-	if (r < 0) {
+	if (r < 0)
 		*f = before;
+	if (r < 0 || f->unread) {
 		f->unread = true;
+		f->other_version = before.other_version;
 	}
 	f->left = f->left && !f->sealed;
 	int entered = store_enter(s, f, &at);

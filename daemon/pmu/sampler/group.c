@@ -185,7 +185,7 @@ static int bpf_open(
 /* Sum up, if that is what this hart prefers to the sibling. Results as of bpf_open. */
 static int preferred_open(struct sampler *s, const struct stream *leader, unsigned *cut)
 {
-	bool choice = s->options.switches == SAMPLER_SWITCHES_BEST && sampler_may_sum(s);
+	bool choice = s->options.switches == SAMPLER_SWITCHES_CHEAPEST && sampler_may_sum(s);
 	if (!choice || !hart_set_has(&s->sums, leader->hart))
 		return 0;
 	return bpf_open(s, leader, SWITCH_SUMS, cut);
@@ -199,6 +199,7 @@ static int cut_open(
 	struct sampler *s, const struct group *g, pid_t pid, const struct stream *leader)
 {
 	const enum sampler_switches wish = s->options.switches;
+	bool best = wish == SAMPLER_SWITCHES_BEST || wish == SAMPLER_SWITCHES_CHEAPEST;
 	unsigned cut = 0;
 	int r = preferred_open(s, leader, &cut);
 	if (r == 0 && g->switches && !cut)
@@ -212,7 +213,7 @@ static int cut_open(
 	if (s->options.per_task)
 		return 0;
 	if (wish == SAMPLER_SWITCHES_BPF || wish == SAMPLER_SWITCHES_SUMS ||
-		wish == SAMPLER_SWITCHES_BOTH || (wish == SAMPLER_SWITCHES_BEST && !cut)) {
+		wish == SAMPLER_SWITCHES_BOTH || (best && !cut)) {
 		bool sums = wish == SAMPLER_SWITCHES_SUMS && !s->options.some_tasks;
 		r = bpf_open(s, leader, sums ? SWITCH_SUMS : SWITCH_RECORDS, &cut);
 		if (r < 0)

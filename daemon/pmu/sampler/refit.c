@@ -47,7 +47,7 @@ int effort_follow(struct sampler *s)
 
 int sampler_prefer_sums(struct sampler *s, int hart, bool prefer)
 {
-	bool choice = s->full_switches == SAMPLER_SWITCHES_BEST && sampler_may_sum(s);
+	bool choice = s->full_switches == SAMPLER_SWITCHES_CHEAPEST && sampler_may_sum(s);
 	if (s->options.events || !choice || hart_set_has(&s->sums, hart) == prefer)
 		return 0;
 	if (prefer)

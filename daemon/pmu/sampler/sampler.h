@@ -50,15 +50,18 @@ enum sampler_stacks {
 
 /* What cuts counts at switches. */
 enum sampler_switches {
-	SAMPLER_SWITCHES_BEST, /* sums on harts where they are preferred, the sibling, else BPF */
+	SAMPLER_SWITCHES_BEST,    /* the sibling, else BPF */
 	SAMPLER_SWITCHES_SIBLING, /* or nothing */
 	SAMPLER_SWITCHES_BPF,     /* or nothing */
 	SAMPLER_SWITCHES_NONE,    /* switches are only counted */
 	/* BPF, as sums where the session takes all tasks; or nothing */
 	SAMPLER_SWITCHES_SUMS,
+	/* As BEST, but sums on harts where they are preferred. By request alone: the kernel drops samples
+	 * that come while another BPF program runs on that hart, of which no answer speaks. */
+	SAMPLER_SWITCHES_CHEAPEST,
 	SAMPLER_SWITCHES_BOTH, /* both, to be compared (session/switch_check.h), not added up */
 };
-/* All but the last by name: "best", "sibling", "bpf", "none", "sums". 0, -EINVAL. */
+/* All but the last by name: "best", "sibling", "bpf", "none", "sums", "cheapest". 0, -EINVAL. */
 int sampler_switches_parse(const char *name, enum sampler_switches *ret_switches);
 
 struct sampler_options {
@@ -209,7 +212,7 @@ bool sampler_is_steady(const struct sampler *s, int hart, bool *ret_user);
 int sampler_reopen(struct sampler *s, int hart);
 
 /* From now on, sum up counts by BPF on that hart rather than cut them by the sibling; or no longer.
- * For a session that takes all tasks and was left the choice (SAMPLER_SWITCHES_BEST); others are
+ * For a session that takes all tasks and has the choice (SAMPLER_SWITCHES_CHEAPEST); others are
  * unchanged. Drain before. 0 or -errno. */
 int sampler_prefer_sums(struct sampler *s, int hart, bool prefer);
 /* May it sum up at all? False if another way was requested, and once that was refused. */

@@ -22,6 +22,7 @@ int sampler_switches_parse(const char *name, enum sampler_switches *ret_switches
 		[SAMPLER_SWITCHES_BPF] = "bpf",
 		[SAMPLER_SWITCHES_NONE] = "none",
 		[SAMPLER_SWITCHES_SUMS] = "sums",
+		[SAMPLER_SWITCHES_CHEAPEST] = "cheapest",
 	};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (strcmp(name, names[i]) != 0)
@@ -57,7 +58,7 @@ void switch_bpf_close(struct sampler *s, int hart)
 
 bool sampler_may_sum(const struct sampler *s)
 {
-	bool wished = s->full_switches == SAMPLER_SWITCHES_BEST ||
+	bool wished = s->full_switches == SAMPLER_SWITCHES_CHEAPEST ||
 		      s->full_switches == SAMPLER_SWITCHES_SUMS;
 	return wished && !s->options.some_tasks && !s->options.per_task && s->kernel->switch_new &&
 	       !s->switch_error[SWITCH_SUMS];

@@ -217,6 +217,7 @@ TEST(sums_by_bpf_have_a_price_of_their_own_and_the_cheaper_way_is_preferred)
 {
 	struct sampler_options o = usual;
 	struct event_error error = {""};
+	o.switches = SAMPLER_SWITCHES_CHEAPEST;
 	machine = case_load("trapping");
 	with_bpf = *replay_kernel(machine);
 	with_bpf.switch_new = bpf_new;
@@ -254,7 +255,7 @@ TEST(sums_are_preferred_where_they_cost_clearly_less_or_nothing_else_has_a_price
 /* Software events stand in for counters. */
 TEST(the_running_kernel_has_a_price_for_either_way, .seconds = 60)
 {
-	const struct sampler_options o = {.hz = 99, .user_only = false};
+	const struct sampler_options o = {.hz = 99, .switches = SAMPLER_SWITCHES_CHEAPEST};
 	struct event_error error = {""};
 	struct event_list events = case_events(NULL, "{cpu-clock,page-faults,context-switches}");
 	ck_assert_msg(sampler_new(&kernel_real, &o, &sampler, &error) == 0, "%s", error.text);

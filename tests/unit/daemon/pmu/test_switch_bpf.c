@@ -12,6 +12,9 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef MPERF_BPF
+#include <bpf/bpf.h>
+#endif
 
 #include "daemon/pmu/switch_bpf.h"
 #include "daemon/session/switch_check.h"
@@ -376,6 +379,46 @@ TEST(switches_alone_bring_no_record_of_sums)
 	ck_assert_uint_eq(seen.n_records, seen.n_samples);
 	sampler_free(s);
 }
+
+#ifdef MPERF_BPF
+/* Tasks in the map of sums that this process loaded last; -1: there is none. */
+static int n_sums(void)
+{
+	uint32_t id = 0, found = 0;
+	struct bpf_map_info info = {0};
+	while (bpf_map_get_next_id(id, &id) == 0) {
+		uint32_t size = sizeof(info);
+		int fd = bpf_map_get_fd_by_id(id);
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0 &&
+			strcmp(info.name, "sums") == 0)
+			found = id;
+		close(fd);
+	}
+	int fd = found ? bpf_map_get_fd_by_id(found) : -1, n = 0;
+	char key[64], next[64];
+	if (fd < 0)
+		return -1;
+	for (void *after = NULL; bpf_map_get_next_key(fd, after, next) == 0; n++)
+		after = memcpy(key, next, sizeof(key));
+	close(fd);
+	return n;
+}
+
+/* Nobody would see that a task ended, whose tid may be another's by then. */
+TEST(what_is_not_cut_any_longer_leaves_no_sums)
+{
+	if (!may_load_way("what_is_not_cut_any_longer_leaves_no_sums", SWITCH_SUMS))
+		return;
+	struct sampler *s = opened(SAMPLER_SWITCHES_SUMS);
+	ck_assert_int_eq(sampler_start(s), 0);
+	touch_and_nap();
+	ck_assert_int_gt(n_sums(), 0);
+	for (int hart = 0; hart < s->machine.n_harts; hart++)
+		kernel_real.switch_forget(NULL, s->switch_bpf[SWITCH_SUMS], hart, 0);
+	ck_assert_int_eq(n_sums(), 0);
+	sampler_free(s);
+}
+#endif
 
 TEST(sums_leave_no_descriptor_open)
 {

@@ -419,7 +419,7 @@ TEST(a_session_of_some_tasks_gets_a_record_at_each_switch_instead)
 TEST(a_hart_that_prefers_sums_changes_to_them_and_back)
 {
 	make("0", "");
-	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, NULL);
+	struct sampler *s = opened(SAMPLER_SWITCHES_CHEAPEST, NULL);
 	ck_assert_int_eq(sampler_start(s), 0);
 	ck_assert_uint_eq(n_new, 0);
 	ck_assert_int_eq(sampler_prefer_sums(s, 1, true), 0);
@@ -443,7 +443,7 @@ TEST(sums_that_are_refused_leave_the_sibling, .times = 2)
 	else
 		new_result = SWITCH_BPF_REFUSED;
 	new_error = EPERM;
-	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, NULL);
+	struct sampler *s = opened(SAMPLER_SWITCHES_CHEAPEST, NULL);
 	ck_assert(sampler_may_sum(s));
 	ck_assert_int_eq(sampler_prefer_sums(s, 0, true), 0);
 	ck_assert_int_eq(sampler_prefer_sums(s, 1, true), 0);
@@ -456,7 +456,7 @@ TEST(sums_that_are_refused_leave_the_sibling, .times = 2)
 
 TEST(names_of_ways_parse_and_others_do_not)
 {
-	static const char *const good[] = {"best", "sibling", "bpf", "none", "sums"};
+	static const char *const good[] = {"best", "sibling", "bpf", "none", "sums", "cheapest"};
 	static const char *const bad[] = {"", "BPF", "both", "sibling,bpf", "bpf ", "1"};
 	enum sampler_switches w;
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
@@ -465,7 +465,7 @@ TEST(names_of_ways_parse_and_others_do_not)
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		ck_assert_int_eq(sampler_switches_parse(bad[i], &w), -EINVAL);
-	ck_assert_int_eq(w, SAMPLER_SWITCHES_SUMS);
+	ck_assert_int_eq(w, SAMPLER_SWITCHES_CHEAPEST);
 }
 
 TEST(what_cuts_has_a_name_whatever_it_is)
