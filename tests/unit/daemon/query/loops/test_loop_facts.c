@@ -313,8 +313,18 @@ TEST(lines_of_another_file_are_no_hit)
 {
 	struct task *task = begin();
 	sample(task, 10, "walk@other/aa.c:14", NULL);
+	sample(task, 20, "walk@src/a.c:11", NULL);
 	struct seen seen = told(ROOFLINE_LOOP);
 	ck_assert(self_of(&seen, "walk", "1.1") == 0);
+	ck_assert(self_of(&seen, "walk", "1") == 20);
+}
+
+TEST(samples_that_reach_no_loop_say_nothing_of_its_time)
+{
+	struct task *task = begin();
+	sample(task, 10, "walk", NULL);
+	struct seen seen = told(ROOFLINE_LOOP);
+	ck_assert(self_of(&seen, "walk", "1.1") == -1);
 }
 
 TEST(samples_of_who_counts_nothing_are_left_out)
