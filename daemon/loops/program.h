@@ -73,7 +73,7 @@ struct program_options {
 	struct budget *budget;    /* its memory is charged to it; NULL: unbounded */
 	uint64_t memory_max;
 	const struct loop_granted *granted; /* events that may be granted; NULL: none */
-	/* A region or block was counted: 0 or -errno, fatal. */
+	/* A region or block was counted: 0; FEED_*, counted as of a message; -errno, fatal. */
 	int (*take)(void *userdata, const struct loop_counts *c);
 	/* A thread has ended, and `who` becomes invalid. May be NULL. */
 	void (*thread_gone)(void *userdata, struct program_thread *t);

@@ -20,7 +20,9 @@ static void program_freep(struct program **p)
 	program_free(*p);
 }
 
-/* The site and its parents, outermost first, so that a parent comes before its children. */
+/* The site and its parents, outermost first, so that a parent comes before its children. Tables of
+ * one build id may continue each other's nests, so that each is shallow and all together are not.
+ * 0, FEED_TABLE_MALFORMED, -errno. */
 static int site_of(struct loop_facts *f, const struct loop_site *site, uint32_t *ret_site)
 {
 	const struct loop_site *chain[LOOP_DEPTH_MAX];
@@ -32,6 +34,8 @@ static int site_of(struct loop_facts *f, const struct loop_site *site, uint32_t 
 	int r = 0;
 	while (n > 0 && r == 0) {
 		const struct loop_site *s = chain[--n];
+		if (*ret_site && f->site[*ret_site - 1].depth >= LOOP_DEPTH_MAX)
+			return FEED_TABLE_MALFORMED;
 		for (unsigned i = 0; i < s->key.n_build_id; i++)
 			snprintf(build_id + 2 * i, 3, "%02x", s->key.build_id[i]);
 		const struct fact_site_key key = {

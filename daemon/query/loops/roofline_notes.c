@@ -142,8 +142,8 @@ static void note_limits(struct roofline *r, const struct found *found)
 	if (found->measured)
 		note_waiting(r);
 	if (found->untimed)
-		note(r, "Some loops have no time, since they have no floats: build with "
-			"MPERF_PASS=all-nests=1 to time them, or let mperfd sample.");
+		note(r, "Some loops have no time: build with MPERF_PASS=all-nests=1, or with -g "
+			"and let mperfd sample.");
 	if (r->q.by == ROOFLINE_REGION)
 		note_workers(r);
 	if (r->facts.granted_left_out)
@@ -185,8 +185,8 @@ static void explain(struct roofline *r, const struct found *found)
 			"inside; --inclusive shows those with them.");
 	if (r->any_sampled)
 		note(r, "'Sampled' time is the CPU time of samples in those lines; 'measured' "
-			"time was taken by the program for whole nests, without nests in other "
-			"functions that these called.");
+			"time was taken by the program for whole nests, without timed nests in "
+			"other functions that these called.");
 	if (r->any_shared)
 		note(r, "'Shared' time is what samples leave of the time of the surrounding nest, "
 			"divided by counted instructions, as if calls took no time.");

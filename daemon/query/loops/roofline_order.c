@@ -140,17 +140,28 @@ static int compare_siblings(const struct roofline *r, uint32_t a, uint32_t b)
 	return order ? order : (a > b) - (a < b);
 }
 
+/* Not the row's, which is only as deep as it is shown. */
+static uint32_t depth_of(const struct roofline *r, uint32_t group)
+{
+	uint32_t depth = 0;
+	for (uint32_t i = roofline_loop_around(r, group); i != 0;
+		i = roofline_loop_around(r, i - 1))
+		depth++;
+	return depth;
+}
+
 /* Of two loops in one nest, the outer one first; else by those around them in the same loop. */
 static int compare_inside(
 	const struct roofline *r, const struct roof_row *x, const struct roof_row *y)
 {
 	uint32_t a = x->group, b = y->group;
-	for (unsigned depth = x->depth; depth > y->depth; depth--)
+	uint32_t i = depth_of(r, a), j = depth_of(r, b);
+	for (uint32_t depth = i; depth > j; depth--)
 		a = roofline_loop_around(r, a) - 1;
-	for (unsigned depth = y->depth; depth > x->depth; depth--)
+	for (uint32_t depth = j; depth > i; depth--)
 		b = roofline_loop_around(r, b) - 1;
 	if (a == b)
-		return (x->depth > y->depth) - (x->depth < y->depth);
+		return (i > j) - (i < j);
 	while (roofline_loop_around(r, a) != roofline_loop_around(r, b)) {
 		a = roofline_loop_around(r, a) - 1;
 		b = roofline_loop_around(r, b) - 1;

@@ -172,8 +172,8 @@ static void own_times(struct roofline *r, const struct nests *n)
 			continue;
 		if (n->of[i] == 0) {
 			*time = sampled(s);
-			if (s->samples == 0 && r->facts.sampled_ns > 0)
-				time->ns = 0; /* of samples, none */
+			if (s->samples == 0 && n->sample_ns > 0)
+				time->ns = 0; /* samples reach loops, and none hit this one */
 			continue;
 		}
 		struct nest *nest = &n->nest[n->of[i] - 1];
@@ -241,18 +241,32 @@ static uint32_t function_of(const struct roofline *r, uint32_t group)
 	return i;
 }
 
-/* With its loops: by samples, or where these are few, the measured time of its nests. */
+/* Did a loop run for a time that nobody measured? Only for loops that no other one surrounds. */
+static bool ran_untimed(const struct roofline *r, uint32_t group)
+{
+	uint32_t parent = r->facts.site[group].parent;
+	const double *own = r->self[group].value, *total = r->total[group].value;
+	bool is_outermost = parent == 0 || !is_loop(r, parent - 1);
+	return is_outermost && own[LOOP_TIME_NS] <= 0 &&
+	       (total[LOOP_INSTRUCTIONS] > 0 || own[LOOP_ENTRIES] > 0 || own[LOOP_ITERATIONS] > 0);
+}
+
+/* With its loops: by samples, or where there are none, the measured time of its nests, if that is
+ * of all its nests. */
 static void times_of_functions(struct roofline *r)
 {
 	for (uint32_t i = 0; i < r->n_groups; i++) {
 		uint32_t function = is_loop(r, i) ? function_of(r, i) : 0;
-		if (function != 0)
-			r->total_time[function - 1].ns += r->self[i].value[LOOP_TIME_NS];
+		if (function == 0)
+			continue;
+		r->total_time[function - 1].ns += r->self[i].value[LOOP_TIME_NS];
+		if (ran_untimed(r, i))
+			r->total_time[function - 1].ns = -INFINITY;
 	}
 	for (uint32_t i = 0; i < r->n_groups; i++) {
 		struct roof_time *total = &r->total_time[i];
 		total->clock = ROOF_MEASURED;
-		if (total->ns <= 0 || !has_few(&r->total[i]))
+		if (total->ns <= 0 || r->total[i].samples > 0)
 			*total = sampled(&r->total[i]);
 		r->self_time[i] = sampled(&r->self[i]);
 		if (r->self[i].samples == 0 && r->facts.sampled_ns > 0)
@@ -286,13 +300,14 @@ static void times_of_threads(struct roofline *r)
 /* ---------------------------------------------------------------------------------------------- */
 
 /* The CPU time of samples, else the time for which the program counted; at least the sum of the
- * rows, for both have errors. */
+ * rows, for both have errors. A function's time has that of its loops. */
 static double whole_of_sites(const struct roofline *r)
 {
 	const struct roof_time *time = r->q.by == ROOFLINE_LOOP ? r->self_time : r->total_time;
 	double sum_ns = 0;
 	for (uint32_t i = 0; i < r->n_groups; i++)
-		sum_ns += fmax(time[i].ns, 0);
+		if (r->q.by == ROOFLINE_LOOP || !is_loop(r, i))
+			sum_ns += fmax(time[i].ns, 0);
 	return fmax(r->facts.sampled_ns > 0 ? r->facts.sampled_ns : r->span_ns, sum_ns);
 }
 

@@ -150,6 +150,15 @@ void told_deltas(struct told *t, uint32_t thread, uint32_t region, uint64_t one,
 	told_put(t, delta, sizeof(delta));
 }
 
+void told_delta(struct told *t, uint32_t thread, uint32_t counter, uint64_t n, uint64_t at_ns)
+{
+	struct mperf_feed_deltas m = {
+		.thread = thread, .n = 1, .from_ns = at_ns, .until_ns = at_ns};
+	const struct mperf_delta delta = {.counter = counter, .delta = n};
+	begin(t, MPERF_DELTAS, &m, sizeof(m), sizeof(delta));
+	told_put(t, &delta, sizeof(delta));
+}
+
 void told_gone(struct told *t, uint32_t kind, uint32_t id)
 {
 	struct mperf_feed_gone m = {.kind = kind, .id = id};

@@ -37,6 +37,8 @@ void told_region(struct told *t, uint32_t region, uint32_t parent, const char *n
 /* Counter first counted `one`, the next `two` more. */
 void told_deltas(struct told *t, uint32_t thread, uint32_t region, uint64_t one, uint64_t two,
 	uint64_t at_ns);
+/* One counter of no region counted n. */
+void told_delta(struct told *t, uint32_t thread, uint32_t counter, uint64_t n, uint64_t at_ns);
 /* One entry of a nanosecond each, with these words of what was granted. */
 void told_spent(struct told *t, uint32_t thread, uint32_t region, const uint64_t granted[static 4]);
 void told_gone(struct told *t, uint32_t kind, uint32_t id);

@@ -5,6 +5,7 @@
  */
 
 #include "daemon/query/loops/roofline.h"
+#include "tests/unit/daemon/loops/told.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 
@@ -313,8 +314,18 @@ TEST(lines_of_another_file_are_no_hit)
 {
 	struct task *task = begin();
 	sample(task, 10, "walk@other/aa.c:14", NULL);
+	sample(task, 20, "walk@src/a.c:11", NULL);
 	struct seen seen = told(ROOFLINE_LOOP);
 	ck_assert(self_of(&seen, "walk", "1.1") == 0);
+	ck_assert(self_of(&seen, "walk", "1") == 20);
+}
+
+TEST(samples_that_reach_no_loop_say_nothing_of_its_time)
+{
+	struct task *task = begin();
+	sample(task, 10, "walk", NULL);
+	struct seen seen = told(ROOFLINE_LOOP);
+	ck_assert(self_of(&seen, "walk", "1.1") == -1);
 }
 
 TEST(samples_of_who_counts_nothing_are_left_out)
@@ -394,4 +405,113 @@ TEST(a_nest_without_end_is_damage)
 	    "INSERT INTO loop_site SELECT i, 1, NULL, 'f' || i, NULL, i, '1', NULL, i - 1, i, 0, 0 "
 	    "FROM n",
 		"nested without end");
+}
+
+/* --- files of MPERF_OUTPUT that lie ----------------------------------------------------------- */
+
+/* Loops in each other, from line `first` on; one counter, of instructions of the innermost. */
+static void nest_table(struct told *t, uint32_t first, uint32_t n)
+{
+	t->n = 0;
+	told_byte(t, MPERF_TABLE_VERSION);
+	told_byte(t, 3);
+	told_string(t, "");
+	told_string(t, "walk");
+	told_string(t, "walk.c");
+	told_unsigned(t, n);
+	for (uint32_t i = 0; i < n; i++) {
+		told_byte(t, MPERF_SCOPE_LOOP);
+		told_unsigned(t, i); /* in the one before */
+		told_byte(t, 1);
+		told_byte(t, 2);
+		told_unsigned(t, first + i);
+		told_unsigned(t, first + i);
+		for (unsigned zeros = 0; zeros < 4; zeros++)
+			told_byte(t, 0); /* column, nest, inlined at, flags */
+	}
+	told_byte(t, 1);
+	told_byte(t, MPERF_COUNTER_SUM);
+	told_byte(t, 1);
+	told_unsigned(t, n - 1);
+	told_unsigned(t, (uint64_t)MPERF_METRIC_INSTRUCTIONS << MPERF_VARIANT_BITS);
+	told_signed(t, 1);
+}
+
+struct written {
+	uint8_t bytes[1 << 15];
+	size_t n;
+};
+
+static void write_message(struct written *w, const struct told *t)
+{
+	ck_assert_uint_le(w->n + t->n, sizeof(w->bytes));
+	memcpy(w->bytes + w->n, t->bytes, t->n);
+	w->n += t->n;
+}
+
+/* The object's tables, each of which starts with the innermost loop of the one before, and a round
+ * for each. */
+static void write_nests(struct written *w, uint32_t n_tables)
+{
+	struct told t, table;
+	w->n = 0;
+	told_hello(&t, 100, 0);
+	write_message(w, &t);
+	told_object(&t, 0, n_tables, n_tables);
+	write_message(w, &t);
+	for (uint32_t i = 0; i < n_tables; i++) {
+		nest_table(&table, 1 + i * (LOOP_DEPTH_MAX - 1), LOOP_DEPTH_MAX);
+		told_table_message(&t, 0, i, i, 1, &table);
+		write_message(w, &t);
+	}
+	told_thread(&t, 3, 77);
+	write_message(w, &t);
+	for (uint32_t i = 0; i < n_tables; i++) {
+		told_delta(&t, 3, i, 5, 150 + 100 * i);
+		write_message(w, &t);
+		told_round(&t, 200 + 100 * i);
+		write_message(w, &t);
+	}
+}
+
+static int count_row(void *userdata, const struct answer_value *v, size_t n)
+{
+	(void)v, (void)n;
+	++*(size_t *)userdata;
+	return 0;
+}
+
+static int ignore_columns(void *userdata, const struct answer_column *c, size_t n)
+{
+	(void)userdata, (void)c, (void)n;
+	return 0;
+}
+
+static int ignore_provenance(void *userdata, const struct answer_provenance *p)
+{
+	(void)userdata, (void)p;
+	return 0;
+}
+
+static int ask_file(const struct written *w, size_t *ret_rows, struct query_error *error)
+{
+	const struct roofline_question question = {.by = ROOFLINE_LOOP};
+	const struct answer answer = {ignore_columns, count_row, ignore_provenance, ret_rows};
+	*ret_rows = 0;
+	return query_roofline_output(
+		&(struct loop_output){w->bytes, w->n, "run.mperf"}, &question, &answer, error);
+}
+
+TEST(tables_that_continue_each_others_nest_without_end_are_damage)
+{
+	static struct written w;
+	struct query_error error = {"", "", 0};
+	size_t n_rows;
+	write_nests(&w, 1);
+	ck_assert_msg(ask_file(&w, &n_rows, &error) == 0, "%s", error.text);
+	ck_assert_uint_eq(n_rows, LOOP_DEPTH_MAX);
+	write_nests(&w, 3);
+	ck_assert_int_eq(ask_file(&w, &n_rows, &error), QUERY_FAILED);
+	ck_assert_msg(strstr(error.text, "run.mperf is damaged"), "%s", error.text);
+	ck_assert_uint_eq(n_rows, 0);
 }

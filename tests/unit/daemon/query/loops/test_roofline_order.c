@@ -67,6 +67,26 @@ TEST(inclusive_rows_are_chosen_by_the_time_with_what_is_inside)
 	ck_assert_str_eq(order(parent, own_ns, 7, q), "01");
 }
 
+TEST(nests_deeper_than_a_row_can_say_have_an_order)
+{
+	enum { DEEP = 600 };
+	static struct fact_site sites[DEEP];
+	static struct roof_sums none[DEEP];
+	static struct roof_row rows[DEEP];
+	struct roofline r = {
+		.n_groups = DEEP, .n_rows = DEEP, .row = rows, .self = none, .total = none};
+	r.facts.site = sites;
+	for (uint32_t i = 0; i < DEEP; i++) {
+		sites[i] = (struct fact_site){.kind = LOOP_SITE_LOOP, .parent = i};
+		rows[i] = (struct roof_row){.group = i,
+			.self_ns = i % 7,
+			.depth = i < UINT8_MAX ? (uint8_t)i : UINT8_MAX};
+	}
+	ck_assert_int_eq(roofline_order(&r), 0);
+	for (uint32_t i = 0; i < DEEP; i++)
+		ck_assert_uint_eq(rows[i].group, i);
+}
+
 TEST(other_groupings_go_by_time_alone)
 {
 	struct roofline_question q = {.by = ROOFLINE_FUNCTION, .limit = 3};

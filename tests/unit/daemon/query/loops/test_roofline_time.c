@@ -24,7 +24,7 @@ static struct roof_sums self[SITES_MAX], total[SITES_MAX];
 static struct roof_time self_time[SITES_MAX], total_time[SITES_MAX];
 static struct roofline r;
 
-static void give(const struct given *given, uint32_t n)
+static void clear(uint32_t n)
 {
 	r = (struct roofline){.n_groups = n,
 		.self = self,
@@ -34,6 +34,21 @@ static void give(const struct given *given, uint32_t n)
 		.facts.site = site};
 	memset(self_time, 0, sizeof(self_time));
 	memset(total_time, 0, sizeof(total_time));
+}
+
+/* What loops ran inside a site is in its total. */
+static void sum_totals(uint32_t n)
+{
+	for (uint32_t i = n; i > 0; i--)
+		if (site[i - 1].parent) {
+			total[site[i - 1].parent - 1].samples += total[i - 1].samples;
+			total[site[i - 1].parent - 1].sampled_ns += total[i - 1].sampled_ns;
+		}
+}
+
+static void give(const struct given *given, uint32_t n)
+{
+	clear(n);
 	for (uint32_t i = 0; i < n; i++) {
 		site[i] = (struct fact_site){
 			.kind = LOOP_SITE_LOOP, .parent = given[i].parent, .line = i + 1};
@@ -45,9 +60,28 @@ static void give(const struct given *given, uint32_t n)
 		r.facts.sampled_ns += self[i].sampled_ns;
 		total[i] = self[i];
 	}
-	for (uint32_t i = n; i > 0; i--)
-		if (given[i - 1].parent)
-			total[given[i - 1].parent - 1].samples += total[i - 1].samples;
+	sum_totals(n);
+	ck_assert_int_eq(roofline_times(&r), 0);
+}
+
+/* A function of these loops, whose parents are counted from the function: 0 is the function. */
+static void give_function(const struct given *given, uint32_t n)
+{
+	clear(n + 1);
+	r.q.by = ROOFLINE_FUNCTION;
+	site[0] = (struct fact_site){.kind = LOOP_SITE_FUNCTION};
+	self[0] = total[0] = (struct roof_sums){0};
+	for (uint32_t i = 0; i < n; i++) {
+		site[i + 1] = (struct fact_site){
+			.kind = LOOP_SITE_LOOP, .parent = given[i].parent + 1, .line = i + 1};
+		self[i + 1] = (struct roof_sums){.samples = given[i].samples,
+			.sampled_ns = SAMPLE_NS * (double)given[i].samples,
+			.value = {[LOOP_TIME_NS] = given[i].measured_ns,
+				[LOOP_INSTRUCTIONS] = given[i].instructions}};
+		r.facts.sampled_ns += self[i + 1].sampled_ns;
+		total[i + 1] = self[i + 1];
+	}
+	sum_totals(n + 1);
 	ck_assert_int_eq(roofline_times(&r), 0);
 }
 
@@ -178,6 +212,56 @@ TEST(a_loop_that_nobody_measured_has_its_samples)
 	near(self_time[2].ns, 0); /* no sample hit it */
 	ck_assert_int_eq(self_time[2].clock, ROOF_NO_CLOCK);
 	check_sums();
+}
+
+TEST(without_lines_no_sample_says_that_a_loop_took_no_time)
+{
+	clear(2);
+	site[0] = (struct fact_site){.kind = LOOP_SITE_FUNCTION};
+	site[1] = (struct fact_site){.kind = LOOP_SITE_LOOP, .parent = 1};
+	self[0] = total[0] = (struct roof_sums){.samples = 30, .sampled_ns = 30 * SAMPLE_NS};
+	self[1] = total[1] = (struct roof_sums){.value = {[LOOP_INSTRUCTIONS] = 10}};
+	r.facts.sampled_ns = 30 * SAMPLE_NS;
+	ck_assert_int_eq(roofline_times(&r), 0);
+	ck_assert(self_time[1].ns < 0);
+	ck_assert_int_eq(self_time[1].clock, ROOF_NO_CLOCK);
+}
+
+TEST(a_function_has_all_of_the_time_that_its_loops_have)
+{
+	give_function((const struct given[]){{.instructions = 10, .samples = 20},
+			      {.parent = 1, .instructions = 10, .samples = 20}},
+		2);
+	near(total_time[0].ns, 40 * SAMPLE_NS);
+	near(r.whole_ns, 40 * SAMPLE_NS); /* so its share is 1 */
+}
+
+TEST(a_function_is_measured_where_all_its_nests_are_and_none_is_sampled)
+{
+	const struct given all[] = {{.measured_ns = 5e6, .instructions = 10},
+		{.parent = 1, .instructions = 10}, {.measured_ns = 2e6, .instructions = 10},
+		{.instructions = 0}};
+	give_function(all, 4);
+	near(total_time[0].ns, 7e6);
+	ck_assert_int_eq(total_time[0].clock, ROOF_MEASURED);
+	/* few samples are more than nests alone can say: the function has other code */
+	give_function((const struct given[]){{.measured_ns = 5e6, .samples = 3}}, 1);
+	near(total_time[0].ns, 3 * SAMPLE_NS);
+	ck_assert_int_eq(total_time[0].clock, ROOF_SAMPLED);
+}
+
+TEST(a_function_that_also_ran_loops_without_a_clock_has_only_samples)
+{
+	give_function((const struct given[]){{.measured_ns = 5e6, .instructions = 10},
+			      {.instructions = 1000}},
+		2);
+	ck_assert_int_eq(total_time[0].clock, ROOF_NO_CLOCK);
+	ck_assert(total_time[0].ns < 0);
+	give_function((const struct given[]){{.measured_ns = 5e6, .instructions = 10},
+			      {.instructions = 1000, .samples = 3}},
+		2);
+	ck_assert_int_eq(total_time[0].clock, ROOF_SAMPLED);
+	near(total_time[0].ns, 3 * SAMPLE_NS);
 }
 
 TEST(whatever_is_said_children_are_no_more_than_their_row)
