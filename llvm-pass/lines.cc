@@ -33,12 +33,15 @@ bool is_only_tracked(const Module &module)
 }
 
 // Remarks have lines. The pattern that mperf-cc adds matches the empty name alone, so we ask by the
-// names of passes of the code generator that have remarks. Source: LLVM 19, DEBUG_TYPE and PASS_KEY
-// of lib/CodeGen.
+// names of passes behind ours that have remarks. Source: LLVM 16 and 19, DEBUG_TYPE and PASS_KEY of
+// lib/CodeGen; all names are strings of both libLLVM.so.
 bool has_remarks_behind(LLVMContext &context)
 {
-	static constexpr const char *PASSES[] = {"asm-printer", "machine-outliner", "prologepilog",
-		"regalloc", "sdagisel", "shrink-wrap", "stack-frame-layout", "stack-protector"};
+	static constexpr const char *PASSES[] = {"asm-printer", "atomic-expand",
+		"gisel-irtranslator", "gisel-legalize", "gisel-select", "hardware-loops",
+		"interleaved-load-combine", "machine-outliner", "pipeliner", "prologepilog",
+		"regalloc", "sdagisel", "select-optimize", "shrink-wrap", "size-info",
+		"stack-frame-layout", "stack-protector"};
 	const DiagnosticHandler *handler = context.getDiagHandlerPtr();
 	if (context.getLLVMRemarkStreamer())
 		return true;

@@ -64,13 +64,11 @@ static struct nest_entry *entry_around(struct thread *t, const uint64_t *words, 
 	return n > 0 ? &t->nests[n - 1] : NULL;
 }
 
-/* Written twice: a signal handler that interrupts us here may use the same place, but leaves their
- * number as it was. */
+/* There must be room. Written twice: a signal handler that interrupts us here may use the same
+ * place, but leaves their number as it was. */
 static void entry_push(struct thread *t, struct nest_entry entry)
 {
 	uint32_t n = t->n_nests;
-	if (n == MPERF_NESTS_MAX)
-		return;
 	t->nests[n] = entry;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	t->n_nests = n + 1;
@@ -170,7 +168,8 @@ __attribute__((visibility("default"))) uint64_t __mperf_nest_begin(
 	if (published && now.log2 == 0)
 		word = begin_ns;
 	__atomic_store_n(&words[MPERF_NEST_OPEN_NS], word, __ATOMIC_RELEASE);
-	if (t) {
+	/* Without room, nothing would resume the entry around this one when this one ends. */
+	if (t && t->n_nests < MPERF_NESTS_MAX) {
 		entry_pause(t);
 		entry_push(t, (struct nest_entry){.words = words,
 				      .begin_ns = begin_ns,

@@ -191,6 +191,11 @@ def test_debug_information_that_nobody_asked_for_ends_with_the_pass(build):
         # remarks of the code generator have lines
         said = compiled("-Rpass-analysis=asm-printer")[1]
         assert re.search(r"matmul\.c:\d+:\d+: remark: \d+ instructions in function", said), said
+        said = compiled("-Rpass-analysis=size-info")[1]
+        assert re.search(r"matmul\.c:\d+:\d+: remark: X86 DAG", said), said
+        for name in ("atomic-expand", "gisel-irtranslator", "gisel-legalize", "gisel-select",
+                     "hardware-loops", "interleaved-load-combine", "pipeliner", "select-optimize"):
+            assert "!dbg" in compiled("-emit-llvm", f"-Rpass={name}")[0], (version, name)
         assert "!dbg" in compiled("-emit-llvm", "-fsave-optimization-record",
                                   "-foptimization-record-file=/dev/null")[0]
 

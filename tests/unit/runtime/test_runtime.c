@@ -273,6 +273,18 @@ TEST(more_nests_than_a_thread_notes_are_timed, .begin = one_thread)
 	ck_assert_uint_eq(mperf_thread_self()->n_nests, 0);
 }
 
+TEST(a_nest_that_a_thread_does_not_note_pauses_none, .begin = one_thread)
+{
+	static uint64_t words[MPERF_NESTS_MAX + 1][MPERF_NEST_WORDS];
+	uint64_t begin[MPERF_NESTS_MAX + 1];
+	for (unsigned i = 0; i <= MPERF_NESTS_MAX; i++)
+		begin[i] = __mperf_nest_begin(words[i], 1);
+	uint64_t *last = words[MPERF_NESTS_MAX - 1];
+	ck_assert_uint_eq(last[MPERF_NEST_OPEN_NS], begin[MPERF_NESTS_MAX - 1]);
+	__mperf_nest_end(words[MPERF_NESTS_MAX], begin[MPERF_NESTS_MAX]);
+	ck_assert_uint_eq(last[MPERF_NEST_OPEN_NS], begin[MPERF_NESTS_MAX - 1]);
+}
+
 /* --- regions ---------------------------------------------------------------------------------- */
 
 TEST(a_region_is_its_path)

@@ -17,8 +17,18 @@ TEST(counts_that_cannot_be_are_doubted_and_others_are_not)
 	} cases[] = {
 		/* a virtual machine's */
 		{{{"instructions", 140737769190326, S, false}}, 1, "140,737,769,190,326 in"},
+		{{{"LLC-load-misses", 159e6, S, false}, {"LLC-loads", 443581, S, false}}, 2,
+			"LLC-load-misses for 443,581 LLC-loads"},
+		/* one rep movsb copies megabytes */
 		{{{"LLC-load-misses", 159e6, S, false}, {"instructions", 443581, S, false}}, 2,
-			"LLC-load-misses for 443,581 instructions"},
+			NULL},
+		{{{"LLC-loads", 159e6, S, false}, {"instructions", 443581, S, false}}, 2, NULL},
+		{{{"cache-misses", 159e6, S, false}, {"instructions", 443581, S, false}}, 2, NULL},
+		{{{"L1-dcache-loads", 159e6, S, false}, {"instructions", 443581, S, false}}, 2,
+			NULL},
+		/* Intel's also counts lines that stores and prefetches fill */
+		{{{"L1-dcache-load-misses", 300, S, false}, {"L1-dcache-loads", 100, S, false}}, 2,
+			NULL},
 		/* so much is possible in an hour on 64 harts */
 		{{{"instructions", 140737769190326, 64 * 3600 * S, false}}, 1, NULL},
 		{{{"instructions", 140737769190326, 0, false}}, 1, NULL}, /* of unknown time */
