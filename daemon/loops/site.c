@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/loops/cause.h"
+#include "daemon/loops/table.h"
 #include "proto/hash.h"
 #include "proto/memory.h"
 
@@ -101,8 +102,11 @@ size_t loop_site_memory(const struct loop_site_key *key)
 static int site_new(struct loop_sites *t, const struct loop_site_key *key, uint64_t hash,
 	struct loop_site *parent, struct loop_site **ret_site)
 {
+	uint32_t depth = parent ? parent->depth + 1 : 0;
 	if (t->n_sites >= LOOP_SITES_MAX || t->last_id == UINT32_MAX)
 		return FEED_SITES;
+	if (depth >= LOOP_DEPTH_MAX)
+		return FEED_TABLE_MALFORMED;
 	int r = reserve(t);
 	if (r < 0)
 		return r;
@@ -117,6 +121,7 @@ static int site_new(struct loop_sites *t, const struct loop_site_key *key, uint6
 	site->key.inlined_at = put_text(&at, key->inlined_at);
 	site->id = ++t->last_id;
 	site->parent = loop_site_ref(parent);
+	site->depth = depth;
 	site->hash = hash;
 	struct loop_site **slot = &t->slot[hash & (t->n_slots - 1)];
 	site->next = *slot;

@@ -41,6 +41,7 @@ struct loop_site {
 	struct loop_site_key key; /* the site owns its texts */
 	/* the loop or function around it, the region around it; or NULL */
 	struct loop_site *parent;
+	uint32_t depth; /* sites around it; below LOOP_DEPTH_MAX (table.h) */
 	uint32_t line_last, column;
 	uint8_t flags; /* enum mperf_scope_flag, of all copies */
 	/* site.c's */
@@ -55,7 +56,8 @@ struct loop_sites {
 };
 
 /* The site of that key under that parent, created if new, with one more user. `more` is merged into
- * it: the highest last line, all flags. 0, FEED_SITES (cause.h), -ENOMEM. */
+ * it: the highest last line, all flags. 0; FEED_SITES, FEED_TABLE_MALFORMED (cause.h): it would be too
+ * deep, since tables of one build id may continue each other's nests; -ENOMEM. */
 struct loop_site_more {
 	uint32_t line_last, column;
 	uint8_t flags;

@@ -4,6 +4,8 @@
  */
 
 #include "daemon/aggregate/loop_window.h"
+#include "daemon/loops/cause.h"
+#include "daemon/loops/table.h"
 
 #include "tests/unit/test.h"
 
@@ -102,4 +104,31 @@ TEST(a_window_that_is_full_says_so)
 	ck_assert_int_eq(count(last, 1, 1), LOOP_WINDOW_FULL);
 	loop_window_clear(&window);
 	ck_assert_int_eq(count(last, 1, 1), 0);
+}
+
+/* A segment with such a chain would not be written, for nobody. */
+TEST(tables_that_continue_each_other_s_nests_are_no_deeper_than_one)
+{
+	const struct loop_site_more more = {0};
+	struct loop_site_key key = {.kind = LOOP_SITE_LOOP,
+		.subprogram = "walk",
+		.source = "",
+		.nest = "",
+		.inlined_at = ""};
+	struct loop_site *site[LOOP_DEPTH_MAX + 1] = {NULL};
+	for (uint32_t i = 0; i < LOOP_DEPTH_MAX; i++) {
+		key.line = 1 + i;
+		struct loop_site *around = i ? site[i - 1] : NULL;
+		ck_assert_int_eq(loop_site_get(&sites, &key, around, &more, &site[i]), 0);
+		ck_assert_uint_eq(site[i]->depth, i);
+	}
+	const uint32_t n = sites.n_sites;
+	key.line++;
+	ck_assert_int_eq(
+		loop_site_get(&sites, &key, site[LOOP_DEPTH_MAX - 1], &more, &site[LOOP_DEPTH_MAX]),
+		FEED_TABLE_MALFORMED);
+	ck_assert_uint_eq(sites.n_sites, n);
+	for (uint32_t i = LOOP_DEPTH_MAX; i-- > 0;)
+		loop_site_unref(&sites, site[i]);
+	ck_assert_uint_eq(sites.n_sites, 0);
 }
