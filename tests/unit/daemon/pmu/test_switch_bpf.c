@@ -359,7 +359,8 @@ TEST(a_thread_that_ends_has_all_that_it_counted)
 	ck_assert_uint_gt(seen.n_records, seen.n_samples);
 	ck_assert_uint_eq(seen.n_unannounced, 0);
 	ck_assert_uint_ge(seen.page_faults, 2 * NAPS * PAGES);
-	ck_assert_uint_le(seen.page_faults, 2 * NAPS * PAGES + PAGES);
+	/* its stack, and a sanitizer's shadow of that, are a few more; told twice, it were thousands */
+	ck_assert_uint_le(seen.page_faults, 2 * NAPS * PAGES + 10 * PAGES);
 	ck_assert_uint_gt(seen.enabled_ns, 0);
 	sampler_free(s);
 }
