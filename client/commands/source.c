@@ -103,6 +103,7 @@ static int open_file(struct source *s, const char *path)
 #define GIVE_LOOPS                                                                                 \
 	"Start the service with `systemctl start mperfd` and then the program, or run it with "    \
 	"-- CMD"
+#define GIVE_LIVE "Start the service with `systemctl start mperfd`, or leave out --live"
 
 /* Read the service's store; if no service answers, say `absent` and `remedy`. */
 static int open_kept(struct source *s, const char *absent, const char *remedy, int absent_exit)
@@ -155,7 +156,7 @@ int source_open(struct source *s, const struct options *o, int *ret_exit)
 			  : running     ? open_kept(s,
 						  "no mperfd service answers, and running "
 						      "programs report only to the service",
-						  GIVE_LOOPS, EXIT_FAILED)
+                                              o->live ? GIVE_LIVE : GIVE_LOOPS, EXIT_FAILED)
 			  : of_time(o)  ? open_kept(s,
 						  "no mperfd service answers, so there is no "
 						   "store to read",

@@ -21,7 +21,7 @@ struct cost_hold {
 };
 
 /* Can such sampling be held to a budget? Not by events that the client chose, nor task by task: their
- * costs are not measured. 0; positive after the peer was told why not; -errno. */
+ * costs are not measured. 0; positive if not, and the peer has the reason; -errno. */
 int cost_hold_check(struct request *q, uint32_t overhead_ppm, bool events, bool per_task);
 
 /* Hold a walk of the client's own. Nothing is done if overhead_ppm is 0. 0 or -ENOMEM. */

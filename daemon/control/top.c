@@ -55,7 +55,7 @@ struct top_job {
 	int pidfd[TARGETS_MAX]; /* of the targets that live, with a walk of our own */
 	size_t n_pidfds;
 	bool endless;          /* there is one that cannot be watched, a thread */
-	uint64_t told;         /* number of the last slice that was told, or left out */
+	uint64_t told;         /* number of the last slice that was sent or skipped */
 	uint64_t names_ns;     /* until when the first frame waits; 0: it does not */
 	uint64_t look_ns;      /* when a frame that is there was last tried to be told */
 	uint64_t read_ns;      /* when the peer had last read all */

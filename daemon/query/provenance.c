@@ -17,7 +17,7 @@
 
 /* Rows of `loss` that are read: windows of a week at one a second, with some causes each. */
 #define LOSS_ROWS_MAX (1u << 24)
-/* A hart holds far more than its rate from so many times it on, and with so many samples. */
+/* A hart that holds this multiple of its rate, and at least this many samples, holds far more. */
 #define HELD_MORE 1.5
 #define HELD_SAMPLES_MIN 100u
 /* A throttle lasts until the next tick of the slowest clock (attribute/silence.c), and is missing from

@@ -341,7 +341,7 @@ static struct governor_hart load_of(const struct overhead *h, const struct sampl
 	const struct plan *found = &s->found[i];
 	double busy = hart->samples / (s->hz ? s->hz : 1);
 	bool wished = s->full_switches == SAMPLER_SWITCHES_SUMS || hart_set_has(&s->sums, i);
-	/* what cuts now has that way until it is opened anew, whatever was refused elsewhere */
+	/* an open group keeps its way until it is reopened, whatever was refused on other harts */
 	bool sums = s->plan[i].cut & CUT_BPF ? s->plan[i].summed : wished && sampler_may_sum(s);
 	return (struct governor_hart){
 		.number = i,

@@ -90,7 +90,7 @@ struct sampler_effort {
 	bool clock_only;  /* samples come from cpu-clock, the last rung */
 	bool no_callers;  /* samples have no callers */
 	unsigned
-		rate_part; /* one in so many samples is taken; 0 and 1: all. The caller sets the rate */
+		rate_part; /* the rate is divided by this; 0 and 1: it is not. The caller sets the rate */
 };
 
 /* State of a hart kept between two checks. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Notes below a roofline. First what limits its figures, each one only where it applies and short
- * enough for a line of 100 columns; then, for who asks, what the columns mean.
+ * enough for a line of 100 columns; then, with --notes, what the columns mean.
  */
 #include <stdio.h>
 #include <string.h>
