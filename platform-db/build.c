@@ -139,11 +139,12 @@ static int place(const struct reader *r, const struct list *l, void *ret_pointer
 	return 0;
 }
 
-static int place_all(struct build *b)
+static int place_all(struct build *b, const struct draft *d)
 {
 	struct platform *p = b->platform;
 	const struct reader *r = b->reader;
 	if (place(r, &b->generics, &p->generics, &p->n_generics) < 0 ||
+		place(r, &d->metrics, &p->metric, &p->n_metrics) < 0 ||
 		place(r, &b->ranges, &p->counter_rule, &p->n_counter_rules) < 0 ||
 		place(r, &b->unfiltered, &p->unfiltered, &p->n_unfiltered) < 0 ||
 		place(r, &b->caches, &p->cache, &p->n_caches) < 0 ||
@@ -164,7 +165,9 @@ static int build(struct build *b, const struct draft *d)
 	const struct quirk *q = d->quirks.items;
 	for (size_t i = 0; i < d->quirks.n && !error; i++)
 		error = quirk_apply(b, &q[i]);
-	return error ? error : place_all(b);
+	if (!error)
+		error = place_all(b, d);
+	return error ? error : metrics_check(b->reader, b->platform);
 }
 
 int draft_build(const struct reader *r, const struct draft *d, const struct platform **ret_platform)

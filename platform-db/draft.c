@@ -21,6 +21,7 @@ struct draft *draft_new(void)
 		*d = (struct draft){
 			.cpus = LIST_OF(struct pattern),
 			.events = LIST_OF(struct draft_event),
+			.metrics = LIST_OF(struct platform_metric),
 			.quirks = LIST_OF(struct quirk),
 		};
 	return d;
@@ -32,6 +33,7 @@ struct draft *draft_free(struct draft *d)
 		return NULL;
 	list_clear(&d->cpus);
 	list_clear(&d->events);
+	list_clear(&d->metrics);
 	list_clear(&d->quirks);
 	free(d);
 	return NULL;
@@ -43,7 +45,7 @@ struct row {
 	const char *name, *title, *source, *verified;
 	int arch;
 	struct names lists;
-	const struct node *cpus, *events, *quirks;
+	const struct node *cpus, *events, *metrics, *quirks;
 };
 
 #define AT(member) offsetof(struct row, member)
@@ -56,6 +58,7 @@ static const struct field row_fields[] = {
 	{"cpus", FIELD_NODE, AT(cpus)},
 	{"lists", FIELD_NAMES, AT(lists)},
 	{"events", FIELD_NODE, AT(events)},
+	{"metrics", FIELD_NODE, AT(metrics)},
 	{"quirks", FIELD_NODE, AT(quirks)},
 };
 
@@ -79,9 +82,10 @@ static int take_cpus(const struct reader *r, const struct node *array, struct dr
 	return 0;
 }
 
-static int take_file(const struct reader *r, void *events)
+static int take_file(const struct reader *r, void *draft)
 {
-	return events_read(r, events);
+	struct draft *d = draft;
+	return events_read(r, &d->events, &d->metrics);
 }
 
 static int take_lists(const struct reader *r, const struct node *root, const char *folder,
@@ -95,7 +99,7 @@ static int take_lists(const struct reader *r, const struct node *root, const cha
 		if (asprintf(&path, "%s/%s", folder, lists->name[i]) < 0)
 			return -ENOMEM;
 		size_t before = d->events.n;
-		int error = folder_each(r, path, take_file, &d->events);
+		int error = folder_each(r, path, take_file, d);
 		if (error == -ENOMEM || error > 0)
 			return error;
 		if (error)
@@ -131,6 +135,8 @@ int draft_read(const struct reader *r, const struct node *root, const char *fold
 		error = take_lists(r, root, folder, &v.lists, d);
 	if (!error && v.events)
 		error = events_take(r, v.events, NULL, &nowhere, &d->events);
+	if (!error && v.metrics)
+		error = metrics_take(r, v.metrics, &nowhere, &d->metrics);
 	if (!error && v.quirks)
 		error = quirks_take(r, v.quirks, &d->quirks);
 	if (error)
@@ -206,6 +212,19 @@ static int keep_events(const struct draft *base, const struct draft *over, struc
 	return list_append(&to->events, over->events.items, over->events.n);
 }
 
+static int keep_metrics(const struct draft *base, const struct draft *over, struct draft *to)
+{
+	const struct platform_metric *m = base->metrics.items, *with = over->metrics.items;
+	for (size_t i = 0; i < base->metrics.n; i++) {
+		bool is_replaced = false;
+		for (size_t j = 0; j < over->metrics.n && !is_replaced; j++)
+			is_replaced = strcasecmp(m[i].name, with[j].name) == 0;
+		if (!is_replaced && list_append(&to->metrics, &m[i], 1) < 0)
+			return -ENOMEM;
+	}
+	return list_append(&to->metrics, over->metrics.items, over->metrics.n);
+}
+
 static int keep_quirks(const struct draft *base, const struct draft *over, struct draft *to)
 {
 	const struct quirk *q = base->quirks.items;
@@ -227,7 +246,8 @@ int draft_merge(const struct draft *base, const struct draft *over, struct draft
 	d->layer = over->layer;
 	if (list_append(&d->cpus, base->cpus.items, base->cpus.n) < 0 ||
 		list_append(&d->cpus, over->cpus.items, over->cpus.n) < 0 ||
-		keep_events(base, over, d) < 0 || keep_quirks(base, over, d) < 0)
+		keep_events(base, over, d) < 0 || keep_metrics(base, over, d) < 0 ||
+		keep_quirks(base, over, d) < 0)
 		return -ENOMEM;
 	*ret_draft = TAKE_PTR(d);
 	return 0;

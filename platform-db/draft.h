@@ -54,9 +54,10 @@ struct draft {
 	enum platform_arch arch;
 	struct platform_origin origin;
 	unsigned layer;
-	struct list cpus;   /* struct pattern */
-	struct list events; /* struct draft_event */
-	struct list quirks; /* struct quirk */
+	struct list cpus;    /* struct pattern */
+	struct list events;  /* struct draft_event */
+	struct list metrics; /* struct platform_metric */
+	struct list quirks;  /* struct quirk */
 };
 
 /* Read a file of our own grammar, as JSON. `folder` contains the folders of events that it names;
@@ -76,11 +77,26 @@ int draft_merge(const struct draft *base, const struct draft *over, struct draft
 int draft_build(
 	const struct reader *r, const struct draft *d, const struct platform **ret_platform);
 
-/* Events of one file of our own, {"topic": …, "events": […]}. */
-int events_read(const struct reader *r, struct list *events);
+/* Events and metrics of one file of our own, {"topic": …, "events": […], "metrics": […]}. */
+int events_read(const struct reader *r, struct list *events, struct list *metrics);
 /* Rows of "events" with their own topic. */
 int events_take(const struct reader *r, const struct node *array, const char *topic,
 	const struct platform_origin *origin, struct list *events);
+
+/* Rows of "metrics" of our own files. */
+int metrics_take(const struct reader *r, const struct node *array,
+	const struct platform_origin *origin, struct list *metrics);
+/* The values of MetricExpr, MetricGroup and ScaleUnit into *m, whose name is set; NULL ones are left
+ * out. `row` gives lines for errors. 0, READ_WRONG, -ENOMEM. */
+struct metric_texts {
+	const char *expression, *groups, *scale;
+};
+int metric_parse(const struct reader *r, const struct node *row, const struct metric_texts *texts,
+	struct platform_metric *m);
+/* Check that no metric needs itself, directly or through others, and that each name is an event or
+ * a metric of the platform; the second is not required of third-party metrics. Such a metric is
+ * reported; a third-party one is then removed. 0; READ_WRONG: one of ours is at fault; -ENOMEM. */
+int metrics_check(const struct reader *r, struct platform *p);
 
 int quirks_take(const struct reader *r, const struct node *array, struct list *quirks);
 

@@ -13,6 +13,7 @@
 #include "platform-db/pool.h"
 
 #define OPERANDS_MAX 3
+#define WHOLE_LIMIT 9223372036854775808.0 /* 2^63 */
 
 static bool is_leaf(const struct expression *e)
 {
@@ -33,7 +34,7 @@ static int leaf_value(
 /* A whole number that int64_t holds; fractions are cut off, as in perf. */
 static bool whole(double value, int64_t *ret_whole)
 {
-	if (!(value > -0x1p63 && value < 0x1p63))
+	if (!(fabs(value) < WHOLE_LIMIT))
 		return false;
 	*ret_whole = (int64_t)value;
 	return true;

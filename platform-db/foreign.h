@@ -17,7 +17,31 @@
  * is reported, and only the wrong part is left out. 0 or -ENOMEM. */
 int foreign_read(const struct reader *r, const char *folder, struct list *drafts);
 
-/* Events of one file, an array of objects; `standard` are those that "ArchStdEvent" names. 0,
- * READ_WRONG, -ENOMEM. */
-int foreign_events(const struct reader *r, const struct node *root, const struct list *standard,
-	struct list *events);
+/* What files of one folder have: lists of struct draft_event and of struct platform_metric. */
+struct foreign_rows {
+	struct list *events, *metrics;
+	enum platform_arch arch; /* _UNKNOWN: of standard events */
+};
+
+/* Events and metrics of one file, an array of objects; `standard` are those that "ArchStdEvent"
+ * names, or NULL. A row that is wrong is reported and left out. 0; READ_WRONG: one was; -ENOMEM. */
+int foreign_events(const struct reader *r, const struct node *root,
+	const struct foreign_rows *standard, const struct foreign_rows *to);
+
+/* Set the code and config1 of *e as the row has them. A row without a code is wrong if it needs one,
+ * else *e keeps its own. 0 or READ_WRONG. */
+int foreign_code(const struct reader *r, const struct node *row, enum platform_arch arch,
+	bool needs_code, struct platform_event *e);
+
+/* A row with a MetricExpr, or one based on a standard metric. 0; READ_WRONG: it was reported;
+ * -ENOMEM. */
+int foreign_metric(const struct reader *r, const struct node *row,
+	const struct platform_metric *base, struct list *metrics);
+
+/* The metric of that name in a list of them, or NULL. */
+struct platform_metric *foreign_metric_find(const struct list *metrics, const char *name);
+
+/* The member's text; NULL if it has none or an empty one. */
+const char *foreign_text(const struct node *row, const char *key);
+/* The first sentence or so, on one line. NULL without memory. */
+const char *foreign_line(const struct reader *r, const char *text);

@@ -14,7 +14,7 @@
 
 struct map {
 	const char *folder;
-	struct list standard; /* struct draft_event: *.json beside the map */
+	struct foreign_rows standard; /* of *.json beside the map */
 	struct list *drafts;
 };
 
@@ -36,10 +36,11 @@ struct taking {
 static int take_file(const struct reader *r, void *userdata)
 {
 	const struct taking *t = userdata;
+	const struct foreign_rows to = {&t->draft->events, &t->draft->metrics, t->draft->arch};
 	const struct node *root;
 	int error = reader_document(r, false, &root);
 	if (!error)
-		error = foreign_events(r, root, &t->map->standard, &t->draft->events);
+		error = foreign_events(r, root, &t->map->standard, &to);
 	return error < 0 ? error : 0;
 }
 
@@ -90,6 +91,7 @@ static int take_row(const struct reader *r, struct map *m, int line, char *cell[
 		return error;
 	if (leads_out(cell[2]))
 		return reader_wrong(r, line, "'%.64s' is not a folder next to the map", cell[2]);
+	d->arch = p->arch;
 	error = take_events(r, m, line, cell[2], d);
 	if (error)
 		return error;
@@ -97,7 +99,6 @@ static int take_row(const struct reader *r, struct map *m, int line, char *cell[
 	d->name = d->title = pool_text(r->pool, cell[2]);
 	if (!d->name)
 		return -ENOMEM;
-	d->arch = p->arch;
 	d->origin = p->origin;
 	if (list_append(m->drafts, &d, 1) < 0)
 		return -ENOMEM;
@@ -135,7 +136,9 @@ static int take_lines(const struct reader *r, struct map *m, char *text)
 
 int foreign_read(const struct reader *r, const char *folder, struct list *drafts)
 {
-	struct map m = {folder, LIST_OF(struct draft_event), drafts};
+	struct list events = LIST_OF(struct draft_event);
+	struct list metrics = LIST_OF(struct platform_metric);
+	struct map m = {folder, {.events = &events, .metrics = &metrics}, drafts};
 	_cleanup_(freep) char *text = NULL;
 	size_t n;
 	int error = reader_load(r, &text, &n);
@@ -144,6 +147,7 @@ int foreign_read(const struct reader *r, const char *folder, struct list *drafts
 	error = folder_each(r, folder, take_standard, &m.standard);
 	if (error != -ENOMEM)
 		error = take_lines(r, &m, text);
-	list_clear(&m.standard);
+	list_clear(&events);
+	list_clear(&metrics);
 	return error < 0 ? error : 0;
 }

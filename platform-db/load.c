@@ -40,6 +40,7 @@ struct platform_db {
 	struct complaints complaints;
 	struct list entries; /* struct entry */
 	struct list foreign; /* struct draft *, owned; later folders last */
+	struct list built;   /* struct entry: of foreign drafts that were asked for by name */
 	struct list matches; /* struct match */
 	char more[64];       /* the last error if there were too many */
 	unsigned layer;
@@ -230,6 +231,7 @@ struct platform_db *platform_db_free(struct platform_db *db)
 		draft_free(d[i]);
 	list_clear(&db->entries);
 	list_clear(&db->foreign);
+	list_clear(&db->built);
 	list_clear(&db->matches);
 	pool_free(db->pool);
 	free(db);
@@ -245,6 +247,7 @@ int platform_db_load(const char *const *folders, size_t n, struct platform_db **
 		.pool = pool_new(),
 		.entries = LIST_OF(struct entry),
 		.foreign = LIST_OF(struct draft *),
+		.built = LIST_OF(struct entry),
 		.matches = LIST_OF(struct match),
 	};
 	if (!db->pool)
@@ -269,16 +272,52 @@ const char *platform_db_error(const struct platform_db *db, size_t i)
 	return i < db->complaints.n ? db->complaints.text[i] : NULL;
 }
 
-const struct platform *platform_db_at(const struct platform_db *db, size_t i)
+/* A third-party draft by itself, without what we know of the core. */
+static const struct platform *build_foreign(struct platform_db *db, struct draft *d)
 {
-	const struct entry *e = db->entries.items;
-	return i < db->entries.n ? e[i].platform : NULL;
+	const struct entry *known = db->built.items;
+	for (size_t i = 0; i < db->built.n; i++)
+		if (known[i].draft == d)
+			return known[i].platform;
+	struct reader r = {.pool = db->pool, .complaints = &db->complaints, .file = d->origin.file};
+	struct entry e = {.draft = d};
+	if (draft_build(&r, d, &e.platform) != 0)
+		return &platform_empty;
+	list_append(&db->built, &e, 1); /* without memory it is built again */
+	return e.platform;
 }
 
-const struct platform *platform_db_find(const struct platform_db *db, const char *name)
+/* Several rows of a map may name one folder; the first draft of that name is meant. */
+static struct draft *foreign_find(const struct platform_db *db, const char *name)
+{
+	struct draft *const *d = db->foreign.items;
+	for (size_t i = 0; i < db->foreign.n; i++)
+		if (strcmp(d[i]->name, name) == 0)
+			return d[i];
+	return NULL;
+}
+
+const struct platform *platform_db_at(struct platform_db *db, size_t i)
+{
+	const struct entry *e = db->entries.items;
+	if (i < db->entries.n)
+		return e[i].platform;
+	struct draft *const *d = db->foreign.items;
+	size_t rest = i - db->entries.n;
+	for (size_t j = 0; j < db->foreign.n; j++)
+		if (!entry_find(db, d[j]->name) && foreign_find(db, d[j]->name) == d[j] &&
+			rest-- == 0)
+			return build_foreign(db, d[j]);
+	return NULL;
+}
+
+const struct platform *platform_db_find(struct platform_db *db, const char *name)
 {
 	const struct entry *e = entry_find(db, name);
-	return e ? e->platform : NULL;
+	if (e)
+		return e->platform;
+	struct draft *d = foreign_find(db, name);
+	return d ? build_foreign(db, d) : NULL;
 }
 
 /* --- finding a hart's platform ---------------------------------------------------------------- */

@@ -105,7 +105,22 @@ static void print_events(const struct platform *p)
 	}
 }
 
-static int show(const struct platform_db *db, const char *name)
+static void print_metrics(const struct platform *p)
+{
+	for (size_t i = 0; i < p->n_metrics; i++) {
+		const struct platform_metric *m = &p->metric[i];
+		printf("  metric %s", m->name);
+		for (size_t j = 0; j < m->n_groups; j++)
+			printf("%s%s", j ? "; " : " [", m->group[j]);
+		printf("%s%s%s = %s", m->n_groups ? "]" : "", *m->says ? ": " : "", m->says,
+			m->text);
+		if (m->scale != 1 || *m->unit)
+			printf(" x %g %s", m->scale, m->unit);
+		putchar('\n');
+	}
+}
+
+static int show(struct platform_db *db, const char *name)
 {
 	const struct platform *p = platform_db_find(db, name);
 	if (!p) {
@@ -118,6 +133,7 @@ static int show(const struct platform_db *db, const char *name)
 	print_origin(&p->origin);
 	print_quirks(p);
 	print_events(p);
+	print_metrics(p);
 	return EXIT_SUCCESS;
 }
 
@@ -158,7 +174,8 @@ int main(int argc, char **argv)
 	size_t n = 0;
 	for (; (p = platform_db_at(db, n)); n++)
 		if (a.list)
-			printf("%-20s %4zu events  %s\n", p->name, p->n_events, p->title);
+			printf("%-20s %4zu events %4zu metrics  %s\n", p->name, p->n_events,
+				p->n_metrics, p->title);
 	if (n_errors == 0 && !a.list && !a.show)
 		printf("%zu platforms; no errors\n", n);
 	int status = a.show ? show(db, a.show) : EXIT_SUCCESS;

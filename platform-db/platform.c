@@ -88,6 +88,14 @@ const struct platform_event *platform_event_find(const struct platform *p, const
 	return NULL;
 }
 
+const struct platform_metric *platform_metric_find(const struct platform *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_metrics; i++)
+		if (strcasecmp(p->metric[i].name, name) == 0)
+			return &p->metric[i];
+	return NULL;
+}
+
 const struct platform_event *platform_event_generic(
 	const struct platform *p, uint32_t type, uint64_t config)
 {

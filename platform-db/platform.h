@@ -17,10 +17,14 @@
 
 #include "proto/memory.h"
 
+struct expression;
+
 #define PLATFORM_FOLDER_OVERRIDES "/etc/mperf/platforms.d"
 
-#define PLATFORM_EVENTS_MAX 8192 /* of one platform; Intel's largest core list has about 3,000 */
-#define PLATFORM_ERRORS_MAX 64   /* kept errors; further ones are counted */
+#define PLATFORM_EVENTS_MAX 8192  /* of one platform; Intel's largest core list has about 3,000 */
+#define PLATFORM_METRICS_MAX 1024 /* of one platform; Intel's largest core has about 400 */
+#define PLATFORM_GROUPS_MAX 16    /* groups of one metric */
+#define PLATFORM_ERRORS_MAX 64    /* kept errors; further ones are counted */
 #define PLATFORM_CACHES_MAX 8 /* first level split in two, and more levels than any machine has */
 #define PLATFORM_PEAKS_MAX 16 /* precision times unit */
 /* ranges of event codes under one kind of quirk; counter banks are few */
@@ -85,9 +89,24 @@ struct platform_event {
 	const char *says;           /* a description of one line, or "" if unknown */
 	const char *const *aliases; /* n_aliases other names */
 	size_t n_aliases;
-	uint64_t code;               /* perf_event_attr.config of PERF_TYPE_RAW */
-	uint64_t counters;           /* bit n: hardware counter n can count it; 0: not known */
+	uint64_t code;     /* perf_event_attr.config of PERF_TYPE_RAW */
+	uint64_t config1;  /* of a second register: x86's offcore_rsp, ldlat, frontend; mostly 0 */
+	uint64_t counters; /* bit n: hardware counter n can count it; 0: not known */
 	bool ignores_exclude_kernel; /* by a mode-filter erratum: always counts all modes */
+	struct platform_origin origin;
+};
+
+/* A figure made of counts by a formula. */
+struct platform_metric {
+	const char *name;
+	const char *says;         /* a description of one line, or "" if unknown */
+	const char *const *group; /* n_groups names */
+	size_t n_groups;
+	const char *text;                    /* of the formula, as in the file */
+	const struct expression *expression; /* see expression.h; names may be other metrics */
+	double scale;                        /* the value is multiplied by it, */
+	const char *unit;                    /* and is in this unit: "%", "per_instr", … or "" */
+	bool third_party; /* its names may be of events that the platform does not have */
 	struct platform_origin origin;
 };
 
@@ -141,6 +160,8 @@ struct platform {
 	size_t n_events;
 	const struct platform_generic *generics; /* n_generics */
 	size_t n_generics;
+	const struct platform_metric *metric; /* n_metrics, in the order of the files */
+	size_t n_metrics;
 
 	/* Quirks. Unstated values are NULL, 0 or _UNKNOWN. */
 	enum platform_overflow overflow;
@@ -182,10 +203,11 @@ DEFINE_CLEANUP(struct platform_db *, platform_db_free)
 /* The errors, "/etc/mperf/platforms.d/x.json:12: a sentence"; NULL after the last. */
 const char *platform_db_error(const struct platform_db *db, size_t i);
 
-/* All platforms, in no order; NULL after the last. */
-const struct platform *platform_db_at(const struct platform_db *db, size_t i);
-/* By name; NULL if there is none. */
-const struct platform *platform_db_find(const struct platform_db *db, const char *name);
+/* All platforms, ours and then those of third-party folders alone; NULL after the last. Those are
+ * built when they are first asked for, hence db is not const. */
+const struct platform *platform_db_at(struct platform_db *db, size_t i);
+/* By name, of third-party ones the folder's in their map; ours come first. NULL if there is none. */
+const struct platform *platform_db_find(struct platform_db *db, const char *name);
 
 /* The platform of that hart. Never NULL: for an undescribed core it is its architecture's generic
  * one, and without any data an empty one; both have generic set. The first lookup of an identity
@@ -200,6 +222,9 @@ const char *platform_unknown_says(const struct platform_identity *id, char *buff
 
 /* By name or alias, ignoring case. NULL if there is none. O(n_events). */
 const struct platform_event *platform_event_find(const struct platform *p, const char *name);
+
+/* By name, ignoring case. NULL if there is none. O(n_metrics). */
+const struct platform_metric *platform_metric_find(const struct platform *p, const char *name);
 
 /* The raw event that counts the kernel's generic event (PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE)
  * here, for kernels whose driver does not map it (ENOENT). NULL if none is known. */

@@ -8,6 +8,7 @@
 #   check-boards   those system tests that boot RISC-V boards, alone (MPERF_BOARDS=0 leaves them out
 #                  of check); check-boards-arm the Arm ones, which are not in check
 #   check-programs whole programs from Debian's source packages, built by mperf-cc, and other machines
+#   check-pmu-events  all that Linux has of events and metrics, through our parser
 #   fuzz, faults   hostile files and faults for as long as one has; not in check, but for a moment
 #   check-debian13 set-up, build, unit tests and package on Debian 13, which is fetched
 #
@@ -23,7 +24,7 @@ FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 ALL_LIBS = $(BUILD)/libmperf-runtime.a $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libnamer.a $(BUILD)/libclient.a $(BUILD)/libproto.a
 ALL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON) $(PKGS_NAMER) $(PKGS_CLIENT)) $(DEMANGLE) -lm
 
-.PHONY: check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-debian13 check-programs check-build unit-tests fuzzers packages-check bench-programs
+.PHONY: check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-debian13 check-programs check-pmu-events check-build unit-tests fuzzers packages-check bench-programs
 .PRECIOUS: $(BUILD)/%.o
 
 # What tests share. An archive, so that a program has what it uses, and is linked fast.
@@ -106,6 +107,9 @@ check-boards check-boards-arm:
 check-programs: all
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK) $(PACKAGES_PROGRAMS)
 	tests/run $(BUILD) --part programs $(RUN)
+check-pmu-events: $(BUILD)/mperf-platform-check
+	@tests/packages python3 apt dpkg xz-utils
+	tests/pmu_events/run $(BUILD) $(RUN)
 check-debian13:
 	@tests/packages python3 mmdebstrap util-linux
 	@mkdir -p $(BUILD)

@@ -33,6 +33,9 @@ static void must_answer(const struct platform *p)
 		platform_counters(p, e->code);
 		platform_unfiltered(p, e->code);
 	}
+	for (size_t i = 0; i < p->n_metrics; i++)
+		if (platform_metric_find(p, p->metric[i].name) == NULL)
+			abort();
 	for (unsigned modes = 0; modes <= PLATFORM_MODES_ALL; modes++)
 		platform_leader(p, modes);
 	for (size_t i = 0; i < p->n_generics; i++)
@@ -88,18 +91,23 @@ static void try_own(const struct reader *r, const char *text, size_t n)
 
 static void try_foreign(const struct reader *r, const char *text, size_t n)
 {
-	struct list standard = LIST_OF(struct draft_event), events = LIST_OF(struct draft_event);
+	struct list events[] = {LIST_OF(struct draft_event), LIST_OF(struct draft_event)};
+	struct list metrics[] = {LIST_OF(struct platform_metric), LIST_OF(struct platform_metric)};
+	const struct foreign_rows standard = {&events[0], &metrics[0], PLATFORM_ARCH_X86};
+	const struct foreign_rows to = {&events[1], &metrics[1], PLATFORM_ARCH_X86};
 	const struct node *root;
 	int outcome = reader_parse(r, text, n, false, &root);
 	if (outcome == 0)
 		outcome = foreign_events(r, root, &standard, &standard);
 	must_complain_well(r->complaints, outcome);
-	if (outcome == 0 && foreign_events(r, root, &standard, &events) != 0)
+	if (outcome == 0 && foreign_events(r, root, &standard, &to) != 0)
 		abort();
-	if (events.n != standard.n && outcome == 0)
+	if (outcome == 0 && (events[0].n != events[1].n || metrics[0].n != metrics[1].n))
 		abort();
-	list_clear(&standard);
-	list_clear(&events);
+	for (int i = 0; i < 2; i++) {
+		list_clear(&events[i]);
+		list_clear(&metrics[i]);
+	}
 }
 
 static void try_map(const struct reader *r, const char *text, size_t n)

@@ -34,6 +34,7 @@ void event_of_platform(const struct platform_event *from, struct event *ret_even
 	struct event e = {
 		.type = PERF_TYPE_RAW,
 		.config = from->code,
+		.config1 = from->config1,
 		.group = -1,
 	};
 	snprintf(e.name, sizeof(e.name), "%s", from->name);
@@ -49,7 +50,7 @@ const struct platform_event *event_described(
 	if (generics && is_generic(e->type))
 		return platform_event_generic(p, e->type, e->config);
 	for (size_t i = 0; e->type == PERF_TYPE_RAW && i < p->n_events; i++)
-		if (p->event[i].code == e->config)
+		if (p->event[i].code == e->config && p->event[i].config1 == e->config1)
 			return &p->event[i];
 	return NULL;
 }
@@ -69,6 +70,7 @@ static int open_raw(const struct event_place *at, struct perf_event_attr *attr)
 	struct perf_event_attr raw = *attr;
 	raw.type = PERF_TYPE_RAW;
 	raw.config = own->code;
+	raw.config1 = own->config1;
 	int fd = open_as_it_is(at, &raw);
 	if (fd >= 0)
 		*attr = raw;
@@ -83,6 +85,7 @@ int event_open_at(
 		if (!own)
 			return -ENOENT;
 		attr->config = own->code;
+		attr->config1 = own->config1;
 	}
 	int fd = open_as_it_is(place, attr);
 	if (fd != -ENOENT || !is_generic(attr->type))

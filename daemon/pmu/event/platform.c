@@ -23,6 +23,7 @@ bool event_platform_find(const struct event_scan *s, struct event_word name, str
 			continue;
 		e->type = PERF_TYPE_RAW;
 		e->config = found->code;
+		e->config1 = found->config1;
 		e->by_platform = true;
 		snprintf(e->pmu, sizeof(e->pmu), "raw");
 		return true;

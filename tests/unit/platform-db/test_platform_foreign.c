@@ -214,16 +214,27 @@ TEST(x86_selectors_are_put_together)
 		"[{\"EventName\": \"A.B\", \"EventCode\": \"0xA3\", \"UMask\": \"0x14\", "
 		"\"CounterMask\": \"20\", \"Invert\": \"1\", \"EdgeDetect\": \"1\", \"AnyThread\": "
 		"\"1\"},"
-		"\n{\"EventName\": \"OFFCORE\", \"EventCode\": \"0xB7,0xBB\", \"MSRIndex\": "
-		"\"0x1a6,0x1a7\"}]"
-		"\n");
+		"\n{\"EventName\": \"OFFCORE\", \"EventCode\": \"0xB7,0xBB\", \"UMask\": \"0x1\", "
+		"\"MSRIndex\": \"0x1a6,0x1a7\", \"MSRValue\": \"0x10003\"},"
+		"\n{\"EventName\": \"AMD\", \"EventCode\": \"0x18e\", \"UMask\": \"0x1f\"},"
+		"\n{\"EventName\": \"CPU_CLK_UNHALTED.REF_TSC\", \"UMask\": \"0x3\"},"
+		"\n{\"EventName\": \"INST_RETIRED.ANY\", \"EventCode\": \"0x00\", "
+		"\"UMask\": \"0x1\"},"
+		"\n{\"EventName\": \"STRANGE\", \"EventCode\": 1, \"MSRIndex\": \"0x99\"},"
+		"\n{\"EventName\": \"LAST\", \"EventCode\": 2}]\n");
 	_cleanup_(platform_db_freep) struct platform_db *db = load();
 	const struct platform *p = platform_match(db, &id);
-	must_be_clean(db);
+	must_complain(db, "a.json:6: the event STRANGE needs a register that is not known");
 	ck_assert_uint_eq(
 		code(p, "A.B"), 0xa3 | 0x14 << 8 | 1 << 18 | 1 << 21 | 1 << 23 | 20 << 24);
-	/* Needs a second register, so its code alone would count something else. */
-	ck_assert_ptr_null(platform_event_find(p, "OFFCORE"));
+	/* The second register has its own word. */
+	ck_assert_uint_eq(code(p, "OFFCORE"), 0x1b7);
+	ck_assert_uint_eq(platform_event_find(p, "OFFCORE")->config1, 0x10003);
+	ck_assert_uint_eq(code(p, "AMD"), UINT64_C(0x100001f8e));
+	ck_assert_uint_eq(code(p, "CPU_CLK_UNHALTED.REF_TSC"), 0x300);
+	ck_assert_uint_eq(code(p, "INST_RETIRED.ANY"), 0xc0);
+	ck_assert_ptr_null(platform_event_find(p, "STRANGE"));
+	ck_assert_uint_eq(code(p, "LAST"), 2);
 	ck_assert_ptr_null(platform_event_find(p, "OLD"));
 	ck_assert_uint_eq(code(p, "inst_retired.any_p"), 0xc0);
 }

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Metrics: rows with the keys of Linux's pmu-events. What a formula's names stand for is checked
+ * when the platform is whole, since events and metrics of any file of it may be named.
+ *
+ * Source: jevents.py and metricgroup.c of Linux 6.1: groups by semicolons, a scale and then a unit,
+ * names of metrics before those of events.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "platform-db/draft.h"
+#include "platform-db/expression.h"
+
+#define UNIT_BYTES_MAX 31
+#define METRIC_DEPTH_MAX 32 /* of metrics that need metrics; trees have three levels */
+
+static int line_of(const struct node *row, const char *key)
+{
+	const struct node *v = node_get(row, key);
+	return v ? v->line : row->line;
+}
+
+static int take_groups(
+	const struct reader *r, const struct node *row, const char *text, struct platform_metric *m)
+{
+	const char *group[PLATFORM_GROUPS_MAX];
+	char name[NAME_BYTES_MAX + 1];
+	size_t n = 0;
+	for (text += strspn(text, "; "); *text; text += strspn(text, "; ")) {
+		size_t length = strcspn(text, ";");
+		if (n == PLATFORM_GROUPS_MAX)
+			return reader_wrong(r, line_of(row, "MetricGroup"),
+				"the metric %s is in more than %d groups", m->name,
+				PLATFORM_GROUPS_MAX);
+		if (length > NAME_BYTES_MAX)
+			return reader_wrong(r, line_of(row, "MetricGroup"),
+				"a group's name is longer than %d bytes", NAME_BYTES_MAX);
+		snprintf(name, sizeof(name), "%.*s", (int)length, text);
+		group[n] = pool_text(r->pool, name);
+		if (!group[n++])
+			return -ENOMEM;
+		text += length;
+	}
+	m->group = pool_copy(r->pool, group, n * sizeof(group[0]));
+	m->n_groups = n;
+	return m->group ? 0 : -ENOMEM;
+}
+
+/* "100%": a number above 0, and the unit of the product. */
+static int take_scale(
+	const struct reader *r, const struct node *row, const char *text, struct platform_metric *m)
+{
+	char *unit;
+	m->scale = strtod(text, &unit);
+	unit += strspn(unit, " ");
+	if (unit == text || !isfinite(m->scale) || m->scale <= 0)
+		return reader_wrong(r, line_of(row, "ScaleUnit"),
+			"'ScaleUnit' is not a number and a unit, such as 100%%: '%.32s'", text);
+	if (strlen(unit) > UNIT_BYTES_MAX)
+		return reader_wrong(r, line_of(row, "ScaleUnit"),
+			"the unit is longer than %d bytes", UNIT_BYTES_MAX);
+	m->unit = pool_text(r->pool, unit);
+	return m->unit ? 0 : -ENOMEM;
+}
+
+static int take_expression(
+	const struct reader *r, const struct node *row, const char *text, struct platform_metric *m)
+{
+	struct expression_error e;
+	int error = expression_parse(r->pool, text, &m->expression, &e);
+	if (error == EXPRESSION_WRONG)
+		return reader_wrong(r, line_of(row, "MetricExpr"),
+			"'MetricExpr' of %s, column %d: %s", m->name, e.column, e.text);
+	m->text = pool_text(r->pool, text);
+	return error ? error : m->text ? 0 : -ENOMEM;
+}
+
+int metric_parse(const struct reader *r, const struct node *row, const struct metric_texts *texts,
+	struct platform_metric *m)
+{
+	int error = texts->expression ? take_expression(r, row, texts->expression, m) : 0;
+	if (!error && texts->groups)
+		error = take_groups(r, row, texts->groups, m);
+	if (!error && texts->scale)
+		error = take_scale(r, row, texts->scale, m);
+	return error;
+}
+
+/* --- files of our own ------------------------------------------------------------------------- */
+
+struct row {
+	const char *name, *says, *source, *verified;
+	struct metric_texts texts;
+};
+
+#define AT(member) offsetof(struct row, member)
+static const struct field row_fields[] = {
+	{"MetricName", FIELD_NAME, AT(name), true},
+	{"MetricExpr", FIELD_TEXT, AT(texts.expression), true},
+	{"MetricGroup", FIELD_TEXT, AT(texts.groups)},
+	{"ScaleUnit", FIELD_TEXT, AT(texts.scale)},
+	{"BriefDescription", FIELD_TEXT, AT(says)},
+	{"source", FIELD_TEXT, AT(source)},
+	{"verified", FIELD_TEXT, AT(verified)},
+};
+#undef AT
+
+static int metric_take(const struct reader *r, const struct node *node,
+	const struct platform_origin *origin, struct list *metrics)
+{
+	struct row row = {.source = origin->source, .verified = origin->verified};
+	const struct grammar grammar = GRAMMAR("a metric", row_fields);
+	int error = reader_fields(r, node, &grammar, &row);
+	if (error)
+		return error;
+	if (!row.source || !row.verified)
+		return reader_wrong(r, node->line, "the metric %s lacks '%s', and so does its list",
+			row.name, row.source ? "verified" : "source");
+	const struct platform_metric *known = metrics->items;
+	for (size_t i = 0; i < metrics->n; i++)
+		if (strcasecmp(known[i].name, row.name) == 0)
+			return reader_wrong(r, node->line,
+				"a second metric named %s; the first is at %s:%d", row.name,
+				known[i].origin.file, known[i].origin.line);
+	struct platform_metric m = {
+		.name = row.name,
+		.says = row.says ? row.says : "",
+		.scale = 1,
+		.unit = "",
+		.origin = {row.source, row.verified, r->file, node->line},
+	};
+	error = metric_parse(r, node, &row.texts, &m);
+	if (error)
+		return error;
+	if (metrics->n == PLATFORM_METRICS_MAX)
+		return reader_wrong(r, node->line, "more than %d metrics", PLATFORM_METRICS_MAX);
+	return list_append(metrics, &m, 1);
+}
+
+int metrics_take(const struct reader *r, const struct node *array,
+	const struct platform_origin *origin, struct list *metrics)
+{
+	if (array->type != NODE_ARRAY)
+		return reader_wrong(r, array->line, "'metrics' is not a list");
+	for (size_t i = 0; i < array->n_children; i++) {
+		int error = metric_take(r, &array->child[i], origin, metrics);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+/* Metrics of a platform refer to each other by name; the walk along these references. */
+struct walk {
+	const struct platform *platform;
+	const struct platform_metric *path[METRIC_DEPTH_MAX];
+	size_t n;                         /* metrics on the path, the last is being read */
+	const struct expression *at;      /* of the first on the path: the name at fault */
+	const char *missing;              /* a name that is nothing here */
+	const struct platform_metric *by; /* the metric whose formula has it */
+};
+
+enum { WALK_UNKNOWN = 1, WALK_CIRCLE, WALK_DEEP };
+
+static bool is_known_event(const struct platform *p, const char *name)
+{
+	uint32_t type;
+	uint64_t config;
+	if (platform_event_find(p, name) || generic_find(name, &type, &config))
+		return true;
+	/* A raw code, as in -e r1a8. */
+	return name[0] == 'r' && name[1] &&
+	       name[1 + strspn(name + 1, "0123456789abcdefABCDEF")] == '\0';
+}
+
+static int walk_metric(struct walk *w, const struct platform_metric *m);
+
+static int walk_name(void *userdata, const struct expression *e)
+{
+	struct walk *w = userdata;
+	if (e->kind != EXPRESSION_NAME)
+		return 0;
+	const struct platform_metric *in = w->path[w->n - 1];
+	const struct platform_metric *m = platform_metric_find(w->platform, e->name);
+	bool is_event = is_known_event(w->platform, e->name);
+	if (m == in && is_event)
+		return 0;
+	int result = m ? walk_metric(w, m) : !is_event && !in->third_party ? WALK_UNKNOWN : 0;
+	if (result == WALK_UNKNOWN && !w->missing) {
+		w->missing = e->name;
+		w->by = in;
+	}
+	if (result && w->n == 1)
+		w->at = e;
+	return result;
+}
+
+static int walk_metric(struct walk *w, const struct platform_metric *m)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (w->path[i] == m)
+			/* A circle further on is its members' own fault. */
+			return i == 0 ? WALK_CIRCLE : 0;
+	if (w->n == METRIC_DEPTH_MAX)
+		return WALK_DEEP;
+	w->path[w->n++] = m;
+	int result = expression_each(m->expression, walk_name, w);
+	w->n--;
+	return result;
+}
+
+static int check_metric(
+	const struct reader *r, const struct platform *p, const struct platform_metric *m)
+{
+	struct reader there = *r;
+	struct walk w = {.platform = p};
+	there.file = m->origin.file;
+	switch (walk_metric(&w, m)) {
+	case 0:
+		return 0;
+	case WALK_UNKNOWN:
+		return reader_wrong(&there, m->origin.line,
+			"the metric %s, column %d: %s is neither an event nor a metric of %s",
+			w.by->name, w.at->column, w.missing, p->name);
+	case WALK_CIRCLE:
+		return reader_wrong(&there, m->origin.line,
+			"the metric %s, column %d: %s needs %s itself", m->name, w.at->column,
+			w.at->name, m->name);
+	default:
+		return reader_wrong(&there, m->origin.line,
+			"the metric %s needs more than %d others, each for the next", m->name,
+			METRIC_DEPTH_MAX);
+	}
+}
+
+int metrics_check(const struct reader *r, struct platform *p)
+{
+	struct platform_metric *kept = pool_take(r->pool, p->n_metrics * sizeof(*kept));
+	size_t n = 0;
+	if (!kept)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_metrics; i++) {
+		int error = check_metric(r, p, &p->metric[i]);
+		if (error && !p->metric[i].third_party)
+			return error;
+		if (!error)
+			kept[n++] = p->metric[i];
+	}
+	p->metric = kept;
+	p->n_metrics = n;
+	return 0;
+}
