@@ -98,15 +98,16 @@ static int take_lists(const struct reader *r, const struct node *root, const cha
 			return reader_wrong(r, line, "this file cannot name a folder of events");
 		if (asprintf(&path, "%s/%s", folder, lists->name[i]) < 0)
 			return -ENOMEM;
-		size_t before = d->events.n;
+		size_t before = d->events.n + d->metrics.n;
 		int error = folder_each(r, path, take_file, d);
 		if (error == -ENOMEM || error > 0)
 			return error;
 		if (error)
 			return reader_wrong(r, line, "the folder %s cannot be read: %s", path,
 				strerror(-error));
-		if (d->events.n == before)
-			return reader_wrong(r, line, "the folder %s has no events", path);
+		if (d->events.n + d->metrics.n == before)
+			return reader_wrong(
+				r, line, "the folder %s has neither events nor metrics", path);
 	}
 	return 0;
 }

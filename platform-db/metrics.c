@@ -17,7 +17,6 @@
 #include "platform-db/expression.h"
 
 #define UNIT_BYTES_MAX 31
-#define METRIC_DEPTH_MAX 32 /* of metrics that need metrics; trees have three levels */
 
 static int line_of(const struct node *row, const char *key)
 {
@@ -152,108 +151,5 @@ int metrics_take(const struct reader *r, const struct node *array,
 		if (error)
 			return error;
 	}
-	return 0;
-}
-
-/* --- the whole -------------------------------------------------------------------------------- */
-
-/* Metrics of a platform refer to each other by name; the walk along these references. */
-struct walk {
-	const struct platform *platform;
-	const struct platform_metric *path[METRIC_DEPTH_MAX];
-	size_t n;                         /* metrics on the path, the last is being read */
-	const struct expression *at;      /* of the first on the path: the name at fault */
-	const char *missing;              /* a name that is nothing here */
-	const struct platform_metric *by; /* the metric whose formula has it */
-};
-
-enum { WALK_UNKNOWN = 1, WALK_CIRCLE, WALK_DEEP };
-
-static bool is_known_event(const struct platform *p, const char *name)
-{
-	uint32_t type;
-	uint64_t config;
-	if (platform_event_find(p, name) || generic_find(name, &type, &config))
-		return true;
-	/* A raw code, as in -e r1a8. */
-	return name[0] == 'r' && name[1] &&
-	       name[1 + strspn(name + 1, "0123456789abcdefABCDEF")] == '\0';
-}
-
-static int walk_metric(struct walk *w, const struct platform_metric *m);
-
-static int walk_name(void *userdata, const struct expression *e)
-{
-	struct walk *w = userdata;
-	if (e->kind != EXPRESSION_NAME)
-		return 0;
-	const struct platform_metric *in = w->path[w->n - 1];
-	const struct platform_metric *m = platform_metric_find(w->platform, e->name);
-	bool is_event = is_known_event(w->platform, e->name);
-	if (m == in && is_event)
-		return 0;
-	int result = m ? walk_metric(w, m) : !is_event && !in->third_party ? WALK_UNKNOWN : 0;
-	if (result == WALK_UNKNOWN && !w->missing) {
-		w->missing = e->name;
-		w->by = in;
-	}
-	if (result && w->n == 1)
-		w->at = e;
-	return result;
-}
-
-static int walk_metric(struct walk *w, const struct platform_metric *m)
-{
-	for (size_t i = 0; i < w->n; i++)
-		if (w->path[i] == m)
-			/* A circle further on is its members' own fault. */
-			return i == 0 ? WALK_CIRCLE : 0;
-	if (w->n == METRIC_DEPTH_MAX)
-		return WALK_DEEP;
-	w->path[w->n++] = m;
-	int result = expression_each(m->expression, walk_name, w);
-	w->n--;
-	return result;
-}
-
-static int check_metric(
-	const struct reader *r, const struct platform *p, const struct platform_metric *m)
-{
-	struct reader there = *r;
-	struct walk w = {.platform = p};
-	there.file = m->origin.file;
-	switch (walk_metric(&w, m)) {
-	case 0:
-		return 0;
-	case WALK_UNKNOWN:
-		return reader_wrong(&there, m->origin.line,
-			"the metric %s, column %d: %s is neither an event nor a metric of %s",
-			w.by->name, w.at->column, w.missing, p->name);
-	case WALK_CIRCLE:
-		return reader_wrong(&there, m->origin.line,
-			"the metric %s, column %d: %s needs %s itself", m->name, w.at->column,
-			w.at->name, m->name);
-	default:
-		return reader_wrong(&there, m->origin.line,
-			"the metric %s needs more than %d others, each for the next", m->name,
-			METRIC_DEPTH_MAX);
-	}
-}
-
-int metrics_check(const struct reader *r, struct platform *p)
-{
-	struct platform_metric *kept = pool_take(r->pool, p->n_metrics * sizeof(*kept));
-	size_t n = 0;
-	if (!kept)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->n_metrics; i++) {
-		int error = check_metric(r, p, &p->metric[i]);
-		if (error && !p->metric[i].third_party)
-			return error;
-		if (!error)
-			kept[n++] = p->metric[i];
-	}
-	p->metric = kept;
-	p->n_metrics = n;
 	return 0;
 }

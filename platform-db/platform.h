@@ -18,6 +18,7 @@
 #include "proto/memory.h"
 
 struct expression;
+struct expression_source;
 
 #define PLATFORM_FOLDER_OVERRIDES "/etc/mperf/platforms.d"
 
@@ -225,6 +226,16 @@ const struct platform_event *platform_event_find(const struct platform *p, const
 
 /* By name, ignoring case. NULL if there is none. O(n_metrics). */
 const struct platform_metric *platform_metric_find(const struct platform *p, const char *name);
+
+/* The value of a metric, scaled, from the counts of one stretch of time (expression.h; names there
+ * are of events, constants of the machine). Other metrics and constants of the platform are found
+ * here. 0; EXPRESSION_MISSING with the name of what has no count; EXPRESSION_UNDEFINED, a division
+ * by zero, with the metric's name. */
+int platform_metric_value(const struct platform *p, const struct platform_metric *m,
+	const struct expression_source *counts, double *ret_value, const char **ret_missing);
+
+/* "slots", "issue_width", "vector_bits", "cache_line", ignoring case. 0, EXPRESSION_MISSING. */
+int platform_constant(const struct platform *p, const char *name, double *ret_value);
 
 /* The raw event that counts the kernel's generic event (PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE)
  * here, for kernels whose driver does not map it (ENOENT). NULL if none is known. */

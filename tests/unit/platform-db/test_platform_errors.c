@@ -338,7 +338,7 @@ TEST(a_wrong_list_of_events_loses_the_platform_that_names_it_alone)
 		 "[\n{}]}\n",
 			"list/a.json:3: an event lacks its 'name'"},
 		{"{\"topic\": \"t\", \"source\": \"me\", \"verified\": \"no\", \"events\": []}\n",
-			"/list has no events"},
+			"/list has neither events nor metrics"},
 	};
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct made_folder f = made_folder_new();

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Values of the metrics that we ship, from counts that were published or made.
+ */
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "platform-db/expression.h"
+#include "tests/unit/platform-db/platform_made.h"
+#include "tests/unit/test.h"
+
+#define N(table) (sizeof(table) / sizeof((table)[0]))
+
+struct count {
+	const char *name;
+	double value;
+};
+
+struct counts {
+	const struct count *count;
+	size_t n;
+};
+
+static struct platform_db *db;
+
+static void setup(void)
+{
+	db = made_load_data();
+}
+
+static void teardown(void)
+{
+	db = platform_db_free(db);
+}
+
+EACH_TEST(.begin = setup, .end = teardown);
+
+static int count_of(void *userdata, enum expression_kind kind, const char *name, double *ret_value)
+{
+	const struct counts *c = userdata;
+	for (size_t i = 0; kind == EXPRESSION_NAME && i < c->n; i++)
+		if (strcmp(c->count[i].name, name) == 0) {
+			*ret_value = c->count[i].value;
+			return 0;
+		}
+	return EXPRESSION_MISSING;
+}
+
+static int evaluate(const char *platform, const char *metric, const struct counts *c,
+	double *ret_value, const char **ret_missing)
+{
+	const struct platform *p = platform_db_find(db, platform);
+	ck_assert_msg(p != NULL, "no %s", platform);
+	const struct platform_metric *m = platform_metric_find(p, metric);
+	ck_assert_msg(m != NULL, "%s has no %s", platform, metric);
+	const struct expression_source source = {count_of, (void *)c};
+	return platform_metric_value(p, m, &source, ret_value, ret_missing);
+}
+
+static double value(const char *platform, const char *metric, const struct counts *c)
+{
+	const char *missing = "";
+	double v = NAN;
+	int result = evaluate(platform, metric, c, &v, &missing);
+	ck_assert_msg(result == 0, "%s of %s: %d, %s", metric, platform, result, missing);
+	return v;
+}
+
+struct expected {
+	const char *metric;
+	double value;
+	int n_digits; /* behind the point */
+};
+
+static void must_be(
+	const char *platform, const struct counts *c, const struct expected *e, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		double v = value(platform, e[i].metric, c), unit = pow(10, -e[i].n_digits);
+		ck_assert_msg(fabs(v - e[i].value) <= unit / 2 + 1e-9, "%s of %s: %.9g, not %.9g",
+			e[i].metric, platform, v, e[i].value);
+	}
+}
+
+/* CoreMark on CVA6. Source: "Supporting RISC-V Performance Counters through Perf", CARRV 2021,
+ * section 4 (counts) and table 3 (values). */
+TEST(a_published_run_of_cva6_has_its_published_values)
+{
+	static const struct count count[] = {
+		{"BRANCH_INSTRUCTIONS_RETIRED", 236011286},
+		{"CALL_INSTRUCTIONS_RETIRED", 5312578},
+		{"BRANCH_MISPREDICTS", 44038701},
+		{"RETURN_INSTRUCTIONS_RETIRED", 1406812},
+		{"DTLB_MISSES", 1118},
+		{"ITLB_MISSES", 6869722},
+		{"L1_D_CACHE_MISSES", 2786559},
+		{"L1_I_CACHE_MISSES", 8443755},
+		{"LOAD_INSTRUCTIONS_RETIRED", 229104327},
+		{"STORE_INSTRUCTIONS_RETIRED", 64628214},
+		{"INSTRUCTION_FETCH_EMPTY", 239773306},
+		{"MSB_FULL", 9094173},
+		{"cycles", 2368685119},
+		{"instructions", 1467339227},
+	};
+	static const struct expected expected[] = {
+		{"paper_branch_miss_rate", 18.14, 2},
+		{"l1d_miss_rate", 0.95, 2},
+		{"l1i_miss_rate", 0.58, 2},
+		{"scoreboard_full", 0.38, 2},
+		{"fetch_empty", 10.12, 2},
+		{"ipc", 0.6195, 4},
+		{"dtlb_miss_rate", 0.00, 2},
+		{"itlb_miss_rate", 0.47, 2},
+	};
+	must_be("cva6", &(const struct counts){count, N(count)}, expected, N(expected));
+}
+
+/* Made: 1,000 cycles of six slots. Each value by hand. */
+TEST(the_tree_of_kunminghu)
+{
+	static const struct count count[] = {
+		{"cycles", 1000},
+		{"instructions", 2400},
+		{"Front_Bubble", 1200},
+		{"Fetch_Latency_Bound", 150},
+		{"INST_SPEC_AND_RECOVERY", 3000}, /* 2,900 and 100 */
+		{"BR_MIS_PRED", 9},
+		{"TOTAL_FLUSH", 12},
+		{"EXEC_STALL_CYCLE", 500},
+		{"MEMSTALL_ANY_LOAD", 250},
+		{"MEMSTALL_STORE", 50},
+		{"MEMSTALL_L1MISS", 130},
+		{"MEMSTALL_L2MISS", 60},
+		{"MEMSTALL_L3MISS", 20},
+	};
+	static const struct expected expected[] = {
+		{"retiring", 40, 6},           /* 2400 / 6000 */
+		{"frontend_bound", 20, 6},     /* 1200 / 6000 */
+		{"bad_speculation", 10, 6},    /* (3000 - 2400) / 6000 */
+		{"backend_bound", 30, 6},      /* the rest */
+		{"fetch_latency", 15, 6},      /* 150 / 1000 */
+		{"fetch_bandwidth", 5, 6},     /* 20 - 15 */
+		{"branch_mispredict", 7.5, 6}, /* 10 * 9 / 12 */
+		{"machine_clears", 2.5, 6},
+		{"core_bound", 20, 6},        /* (500 - 250 - 50) / 1000 */
+		{"memory_bound", 30, 6},      /* (250 + 50) / 1000 */
+		{"backend_residual", -20, 6}, /* 30 - 20 - 30 */
+		{"l1_bound", 12, 6},
+		{"l2_bound", 7, 6},
+		{"l3_bound", 4, 6},
+		{"mem_bound", 2, 6},
+		{"store_bound", 5, 6},
+	};
+	must_be("xiangshan-kunminghu", &(const struct counts){count, N(count)}, expected,
+		N(expected));
+}
+
+/* Made: 1,000 cycles, 40 mispredictions (M = 0.04), four in five operations retire. */
+static const struct count neoverse[] = {
+	{"CPU_CYCLES", 1000},
+	{"STALL_SLOT", 3000},
+	{"STALL_SLOT_FRONTEND", 1200},
+	{"STALL_SLOT_BACKEND", 1800},
+	{"OP_RETIRED", 4000},
+	{"OP_SPEC", 5000},
+	{"BR_MIS_PRED", 40},
+	{"STALL_FRONTEND_FLUSH", 60},
+	{"STALL_FRONTEND", 300},
+	{"STALL_BACKEND", 450},
+	{"INST_RETIRED", 3000},
+	{"INST_SPEC", 4000},
+	{"BR_RETIRED", 500},
+	{"BR_MIS_PRED_RETIRED", 30},
+	{"LL_CACHE_RD", 80},
+	{"LL_CACHE_MISS_RD", 20},
+	{"LD_SPEC", 1000},
+};
+static const struct counts neoverse_counts = {neoverse, N(neoverse)};
+
+TEST(stage_one_of_each_neoverse)
+{
+	static const struct {
+		const char *platform;
+		struct expected expected[4];
+	} cores[] = {
+		/* 8 slots: 1200/8000 - 4M, 1800/8000, 0.2 · 5000/8000 + 4M, 0.8 · 5000/8000 */
+		{"arm-neoverse-v1",
+			{{"frontend_bound", 15 - 16, 6}, {"backend_bound", 22.5, 6},
+				{"bad_speculation", 12.5 + 16, 6}, {"retiring", 50, 6}}},
+		/* 8 slots: - M, - 3M, + 4M */
+		{"arm-neoverse-v2",
+			{{"frontend_bound", 15 - 4, 6}, {"backend_bound", 22.5 - 12, 6},
+				{"bad_speculation", 12.5 + 16, 6}, {"retiring", 50, 6}}},
+		/* 5 slots: 24, 36, 0.2 · 0.4, 0.8 · 0.4 */
+		{"arm-neoverse-n2", {{"frontend_bound", 24 - 4, 6}, {"backend_bound", 36 - 12, 6},
+					    {"bad_speculation", 8 + 16, 6}, {"retiring", 32, 6}}},
+		/* 1,000 slots fewer in STALL_SLOT and STALL_SLOT_FRONTEND */
+		{"arm-neoverse-n2-early",
+			{{"frontend_bound", 4 - 4, 6}, {"backend_bound", 36 - 12, 6},
+				{"bad_speculation", 12 + 16, 6}, {"retiring", 48, 6}}},
+		/* 5 and 10 slots, 60 cycles of flushes */
+		{"arm-neoverse-n3", {{"frontend_bound", 24 - 6, 6}, {"backend_bound", 36, 6},
+					    {"bad_speculation", 8 + 6, 6}, {"retiring", 32, 6}}},
+		{"arm-neoverse-v3", {{"frontend_bound", 12 - 6, 6}, {"backend_bound", 18, 6},
+					    {"bad_speculation", 14 + 6, 6}, {"retiring", 56, 6}}},
+	};
+	for (size_t i = 0; i < N(cores); i++) {
+		double sum = 0;
+		must_be(cores[i].platform, &neoverse_counts, cores[i].expected,
+			N(cores[i].expected));
+		for (size_t j = 0; j < N(cores[i].expected); j++)
+			sum += cores[i].expected[j].value;
+		ck_assert_msg(fabs(sum - 100) < 1e-9, "%s: %g", cores[i].platform, sum);
+	}
+	static const struct expected stalled[] = {
+		{"frontend_stalled_cycles", 30, 6}, {"backend_stalled_cycles", 45, 6}};
+	must_be("arm-neoverse-n1", &neoverse_counts, stalled, N(stalled));
+	ck_assert_ptr_null(
+		platform_metric_find(platform_db_find(db, "arm-neoverse-n1"), "frontend_bound"));
+}
+
+/* The learning path's formulas; its misprint corrected, the shares add up. M / 4 is 1 %. */
+TEST(stage_one_as_the_learning_path_prints_it)
+{
+	static const struct expected expected[] = {
+		{"backend_bound_004", 22.5, 6},
+		{"frontend_bound_004", 15 - 1, 6},
+		{"bad_speculation_004", 12.5 + 1, 6},
+		{"retiring_004", 50, 6},
+	};
+	must_be("arm-neoverse-v1", &neoverse_counts, expected, N(expected));
+	must_be("arm-neoverse-v2", &neoverse_counts, expected, N(expected));
+}
+
+TEST(stage_two_on_every_neoverse)
+{
+	static const char *const cores[] = {"arm-neoverse-n1", "arm-neoverse-n2",
+		"arm-neoverse-n2-early", "arm-neoverse-n3", "arm-neoverse-v1", "arm-neoverse-v2",
+		"arm-neoverse-v3"};
+	static const struct expected expected[] = {
+		{"ipc", 3, 6},
+		{"branch_misprediction_ratio", 6, 6},
+		{"branch_mpki", 10, 6},
+		{"ll_cache_read_miss_ratio", 25, 6},
+		{"ll_cache_read_hit_ratio", 75, 6},
+		{"load_percentage", 25, 6},
+	};
+	static const char *const groups[] = {"Cycle_Accounting", "Branch_Effectiveness",
+		"ITLB_Effectiveness", "DTLB_Effectiveness", "L1I_Cache_Effectiveness",
+		"L1D_Cache_Effectiveness", "L2_Cache_Effectiveness", "LL_Cache_Effectiveness",
+		"Operation_Mix", "MPKI", "Miss_Ratio"};
+	for (size_t i = 0; i < N(cores); i++) {
+		const struct platform *p = platform_db_find(db, cores[i]);
+		must_be(cores[i], &neoverse_counts, expected, N(expected));
+		for (size_t g = 0; g < N(groups); g++) {
+			size_t n = 0;
+			for (size_t m = 0; m < p->n_metrics; m++)
+				for (size_t k = 0; k < p->metric[m].n_groups; k++)
+					n += strcmp(p->metric[m].group[k], groups[g]) == 0;
+			ck_assert_msg(n >= 2, "%s: %s has %zu", cores[i], groups[g], n);
+		}
+	}
+}
+
+TEST(a_count_that_is_not_there_is_named_and_no_value_given)
+{
+	static const struct count count[] = {{"cycles", 0}, {"instructions", 5}};
+	const struct counts some = {count, N(count)};
+	const char *missing = NULL;
+	double v = -1;
+	ck_assert_int_eq(evaluate("xiangshan-kunminghu", "fetch_bandwidth", &some, &v, &missing),
+		EXPRESSION_MISSING);
+	ck_assert_str_eq(missing, "Front_Bubble");
+	ck_assert_int_eq(
+		evaluate("spacemit-x60", "ipc", &some, &v, &missing), EXPRESSION_UNDEFINED);
+	ck_assert_str_eq(missing, "ipc");
+	ck_assert_int_eq(
+		evaluate("spacemit-x60", "branch_mpki", &some, &v, &missing), EXPRESSION_MISSING);
+	ck_assert_str_eq(missing, "branch-misses");
+	ck_assert_double_eq(v, -1);
+}
+
+/* All shipped platforms: each has its generic ratios, or Arm's for Neoverse. */
+TEST(every_core_has_instructions_per_cycle)
+{
+	const struct platform *p;
+	for (size_t i = 0; (p = platform_db_at(db, i)); i++)
+		ck_assert_msg(platform_metric_find(p, "ipc") != NULL, "%s", p->name);
+}
