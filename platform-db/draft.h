@@ -116,3 +116,5 @@ int folder_each(const struct reader *r, const char *folder,
 
 /* Generic events of the kernel by their perf name. */
 bool generic_find(const char *name, uint32_t *ret_type, uint64_t *ret_config);
+/* Is it a software event of the kernel? */
+bool software_find(const char *name);

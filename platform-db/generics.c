@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The kernel's generic events by the names that perf list has for them.
+ * The kernel's own events by the names that perf list has for them: generic hardware events, which
+ * a core may replace, and software events, which need no counter.
  */
 #include <linux/perf_event.h>
 #include <string.h>
@@ -83,4 +84,16 @@ bool generic_find(const char *name, uint32_t *ret_type, uint64_t *ret_config)
 	*ret_type = PERF_TYPE_HW_CACHE;
 	*ret_config = config;
 	return true;
+}
+
+/* Source: man perf-list of Linux 6.12. */
+bool software_find(const char *name)
+{
+	static const char *const software[] = {"cpu-clock", "task-clock", "page-faults", "faults",
+		"context-switches", "cs", "cpu-migrations", "migrations", "minor-faults",
+		"major-faults", "alignment-faults", "emulation-faults", "cgroup-switches"};
+	for (size_t i = 0; i < N(software); i++)
+		if (strcasecmp(software[i], name) == 0)
+			return true;
+	return false;
 }

@@ -31,7 +31,8 @@ static bool is_known_event(const struct platform *p, const char *name)
 {
 	uint32_t type;
 	uint64_t config;
-	if (platform_event_find(p, name) || generic_find(name, &type, &config))
+	if (platform_event_find(p, name) || generic_find(name, &type, &config) ||
+		software_find(name))
 		return true;
 	/* A raw code, as in -e r1a8. */
 	return name[0] == 'r' && name[1] &&

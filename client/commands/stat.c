@@ -75,6 +75,8 @@ static int count_once(struct counting *s, struct link *l, int signal_fd)
 	Mperf__StatRequest stat = MPERF__STAT_REQUEST__INIT;
 	stat.n_event = o->n_events;
 	stat.event = (char **)o->event;
+	stat.n_metric = o->n_metrics;
+	stat.metric = (char **)o->metric;
 	stat.interval_ms = o->interval_ms;
 	stat.user_only = o->user_only;
 	Mperf__Request request = MPERF__REQUEST__INIT;

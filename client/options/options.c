@@ -249,34 +249,35 @@ static int take_by(struct parse *p, char *arg)
 		near ? near : "", near ? "?)" : "");
 }
 
-/* --loops GLOB[,GLOB] */
-static int take_globs(struct parse *p, char *arg)
-{
-	p->o->chooses = true;
-	char *rest;
-	for (char *glob = strtok_r(arg, ",", &rest); glob; glob = strtok_r(NULL, ",", &rest)) {
-		int r = push(p, p->o->glob, &p->o->n_globs, glob);
-		if (r != 0)
-			return r;
-	}
-	return p->o->n_globs > 0
-		       ? 0
-		       : options_wrong(p, "--loops takes names of functions, such as 'spmv*,bfs'");
-}
-
-/* --columns NAME[,NAME] */
-static int take_columns(struct parse *p, char *arg)
+/* Names with commas between them, into a list. */
+static int take_names(struct parse *p, char *arg, char **list, size_t *n, const char *wants)
 {
 	char *rest;
 	for (char *name = strtok_r(arg, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
-		int r = push(p, p->o->column, &p->o->n_columns, name);
+		int r = push(p, list, n, name);
 		if (r != 0)
 			return r;
 	}
-	return p->o->n_columns > 0
-		       ? 0
-		       : options_wrong(p, "--columns takes names of columns as in --csv, such as "
-					  "'time_ns,gops', or all");
+	return *n > 0 ? 0 : options_wrong(p, "%s", wants);
+}
+
+static int take_globs(struct parse *p, char *arg)
+{
+	p->o->chooses = true;
+	return take_names(p, arg, p->o->glob, &p->o->n_globs,
+		"--loops takes names of functions, such as 'spmv*,bfs'");
+}
+
+static int take_columns(struct parse *p, char *arg)
+{
+	return take_names(p, arg, p->o->column, &p->o->n_columns,
+		"--columns takes names of columns as in --csv, such as 'time_ns,gops', or all");
+}
+
+static int take_metrics(struct parse *p, char *arg)
+{
+	return take_names(p, arg, p->o->metric, &p->o->n_metrics,
+		"-M takes names of metrics or groups, such as 'ipc,TopdownL1'");
 }
 
 /* A non-option argument: a topic, or the command to run with all that follows. */
@@ -418,6 +419,8 @@ static int take_measure(struct parse *p, int key, char *arg, struct argp_state *
 		return take_for(p, arg);
 	case 'e':
 		return push(p, o->event, &o->n_events, arg);
+	case 'M':
+		return take_metrics(p, arg);
 	case 'F':
 		return take_number(p, "-F", arg, (struct range){1, HZ_MAX}, &o->hz);
 	case OPTION_OVERHEAD:

@@ -35,6 +35,8 @@ struct options {
 	uint32_t overhead_ppm; /* --overhead, millionths; 0: no limit */
 	char *event[OPTIONS_LIST_MAX];
 	size_t n_events;
+	char *metric[OPTIONS_LIST_MAX]; /* stat -M, split at commas */
+	size_t n_metrics;
 	Mperf__StackKind stack;
 	bool stack_given; /* else the default, which depends on CMD */
 	uint32_t stack_bytes;

@@ -29,6 +29,7 @@ const struct option_row option_rows[] = {
 	{T,       "pid", OPTION_PID, "N[,N]", false, "only these processes and what they start"},
 	{R|H|F|S|T, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", false, "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
+	{S,       "metrics", 'M', "NAME[,NAME]", false, "metrics, or groups of them, of this machine's cores: their events are counted and their values printed"},
 	{H|F,     NULL, 'e', "EVENT", false, "event to sample, in perf's grammar, when not reading a file"},
 	{O|B,     "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
 	{O,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},

@@ -34,6 +34,7 @@ static int take_row(struct count *c, const struct reply *r, size_t row)
 {
 	const char *event = reply_text(r, row, reply_column(r, "event"));
 	const char *reason = reply_text(r, row, reply_column(r, "reason"));
+	const char *unit = reply_text(r, row, reply_column(r, "unit"));
 	double value;
 
 	if (!event || (c->event && strcmp(c->event, event) != 0))
@@ -41,6 +42,8 @@ static int take_row(struct count *c, const struct reply *r, size_t row)
 	if (!c->event && !(c->event = strdup(event)))
 		return -ENOMEM;
 	if (reason && *reason && !c->reason && !(c->reason = strdup(reason)))
+		return -ENOMEM;
+	if (unit && !c->unit && !(c->unit = strdup(unit)))
 		return -ENOMEM;
 	c->measured = reply_number(r, row, reply_column(r, "scaled"), &value) ||
 		      reply_number(r, row, reply_column(r, "value"), &value);
@@ -84,6 +87,7 @@ void counts_clear(struct counts *c)
 	for (size_t i = 0; i < c->n_counts; i++) {
 		free(c->count[i].event);
 		free(c->count[i].reason);
+		free(c->count[i].unit);
 	}
 	free(c->count);
 	*c = (struct counts){0};
@@ -192,9 +196,24 @@ static void print_event(const struct count *c, FILE *f)
 	fprintf(f, "  %s%*s", text, width < EVENT_COLUMNS ? (int)(EVENT_COLUMNS - width) : 0, "");
 }
 
+/* "18.14 %": four digits, as many of them behind the point as there is room for. */
+static void print_metric(const struct count *c, double value, FILE *f)
+{
+	char text[UNIT_TEXT_BYTES];
+	_cleanup_(freep) char *unit = escape_terminal_dup(c->unit);
+	double size = fabs(value);
+	int digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4;
+	snprintf(text, sizeof(text), "%.*f", digits, value);
+	fprintf(f, "%*s %s", VALUE_COLUMNS - (unit && *unit ? 2 : 0), text, unit ? unit : "");
+}
+
 static void print_value(const struct count *c, double value, FILE *f)
 {
 	char text[UNIT_TEXT_BYTES];
+	if (c->unit) {
+		print_metric(c, value, f);
+		return;
+	}
 	if (is_clock(c))
 		snprintf(text, sizeof(text), "%.2f msec", value / 1e6);
 	else
@@ -216,8 +235,13 @@ static void print_count(const struct counts *c, const struct count *k, FILE *f)
 	}
 
 	print_value(k, k->mean, f);
-	print_event(k, f);
-	print_figure(c, k, f);
+	if (k->unit) {
+		fputs("  ", f);
+		escape_terminal(f, k->event);
+	} else {
+		print_event(k, f);
+		print_figure(c, k, f);
+	}
 	if (k->n > 1)
 		fprintf(f, "  ( ± %.2f %% )", 100 * spread(k->n, k->mean, k->squares));
 	if (k->running_share < 0.9995)

@@ -19,6 +19,7 @@
 struct count {
 	char *event;  /* as the daemon calls it */
 	char *reason; /* why it was not measured; or NULL */
+	char *unit;   /* of a metric, maybe ""; NULL: an event */
 	bool measured;
 	double value;         /* scaled to the whole time if multiplexed */
 	double running_share; /* 1: all the time */

@@ -12,6 +12,7 @@
 #include "daemon/control/request.h"
 #include "daemon/pmu/event/event.h"
 #include "daemon/pmu/machine.h"
+#include "daemon/pmu/metric_plan.h"
 
 /* Nested messages of a request: Request, a command, its Filter or Target. */
 #define LIMITS_DEPTH_MAX 8
@@ -29,6 +30,8 @@ const struct field_limit field_limits[] = {
 	/* grammar: a group may be asked for twice */
 	{"mperf.RecordRequest", "event", EVENTS_MAX, true, "events", "Record twice."},
 	{"mperf.StatRequest", "event", EVENTS_MAX, true, "events", "Count twice."},
+	{"mperf.StatRequest", "metric", METRICS_MAX, false, "metrics",
+		"Name a group, or count twice."},
 	/* each is compared with the name of every function of a program */
 	{"mperf.Selection", "glob", 64, false, "patterns", "Use * and ? for several names."},
 };

@@ -14,6 +14,10 @@
 #include "daemon/control/request.h"
 #include "daemon/pmu/event/place.h"
 #include "daemon/pmu/ladder.h"
+#include "daemon/pmu/metric_plan.h"
+#include "proto/memory.h"
+
+#define METRICS_TOPIC "metrics" /* what -M of stat takes */
 
 static const struct answer_column columns[] = {
 	{"topic", "topic", MPERF__UNIT__UNIT_NONE},
@@ -203,6 +207,67 @@ static int list_own(struct listing *l)
 	return r;
 }
 
+/* --- metrics ---------------------------------------------------------------------------------- */
+
+/* Why one of these events does not count; "" if all do. */
+static const char *why_not(struct listing *l, const struct event_list *events)
+{
+	for (int i = 0; i < events->n_events; i++) {
+		const struct event *e = &events->event[i];
+		int r = event_probe_for(&kernel_real, &l->machine, l->cores, e);
+		if (r == PROBE_ZERO)
+			return "one of its events counted nothing when tried";
+		if (r < 0)
+			return refusal_explain(e, -r, false, &l->machine).says;
+	}
+	return "";
+}
+
+static int send_metric(struct listing *l, const struct platform_metric *m)
+{
+	struct event_error error = {""};
+	_cleanup_(metric_plan_freep) struct metric_plan *plan = NULL;
+	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
+	if (!events)
+		return -ENOMEM;
+	int r = metric_plan_new(
+		&kernel_real, &l->machine, l->cores, &(char *){(char *)m->name}, 1, &plan, &error);
+	const char *reason = r > 0 ? error.text : "";
+	if (r == 0 && metric_plan_metric(plan, 0)->fate == PLAN_IMPOSSIBLE)
+		reason = metric_plan_metric(plan, 0)->because;
+	for (size_t i = 0; r == 0 && !*reason && metric_plan_events(plan, i); i++) {
+		r = event_parse_for(
+			&kernel_real, l->cores, metric_plan_events(plan, i), events, &error);
+		reason = r > 0 ? error.text : "";
+	}
+	if (r < 0)
+		return r;
+	if (!*reason)
+		reason = why_not(l, events);
+	l->n_sent++;
+	struct answer_value v[] = {
+		{.kind = ANSWER_TEXT, .text = METRICS_TOPIC},
+		{.kind = ANSWER_TEXT, .text = m->name},
+		{.kind = ANSWER_TEXT, .text = m->n_groups ? m->group[0] : ""},
+		{.kind = ANSWER_TEXT, .text = ""},
+		{.kind = ANSWER_TEXT, .text = *reason ? "no" : "yes"},
+		{.kind = ANSWER_TEXT, .text = *m->says ? m->says : m->text},
+		{.kind = ANSWER_TEXT, .text = reason},
+	};
+	return l->answer->row(l->answer->userdata, v, sizeof(v) / sizeof(v[0]));
+}
+
+static int list_metrics(struct listing *l)
+{
+	int first = cores_kind(l->cores, 0), r = 0;
+	const struct platform *p = cores_platform(l->cores, first < 0 ? 0 : first);
+	if (*l->topic && strcmp(l->topic, METRICS_TOPIC) != 0)
+		return 0;
+	for (size_t i = 0; i < p->n_metrics && r == 0; i++)
+		r = send_metric(l, &p->metric[i]);
+	return r;
+}
+
 /* 0 or -errno. */
 static int list_topic(struct request *q, void *topic)
 {
@@ -221,6 +286,8 @@ static int list_topic(struct request *q, void *topic)
 		r = list_generic(&l);
 	if (r == 0)
 		r = list_own(&l);
+	if (r == 0)
+		r = list_metrics(&l);
 	if (r == 0) {
 		kernel_real.list(NULL, "/sys/bus/event_source/devices", list_pmu, &l);
 		r = l.result;
@@ -231,7 +298,7 @@ static int list_topic(struct request *q, void *topic)
 	if (r == 0)
 		r = l.n_sent ? request_done(q, 0)
 			     : request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-				       "Use hardware, cache, software, a name below "
+				       "Use hardware, cache, software, metrics, a name below "
 				       "/sys/bus/event_source/devices, or a topic that `mperfctl "
 				       "list -a` "
 				       "shows.",

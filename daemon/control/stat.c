@@ -4,6 +4,7 @@
  * (elapsed, user, sys) are the client's, who waited for it.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +13,18 @@
 #include "daemon/control/request.h"
 #include "daemon/pmu/annotate.h"
 #include "daemon/pmu/counter.h"
+#include "daemon/pmu/metric_plan.h"
 #include "daemon/pmu/plausible.h"
+#include "platform-db/expression.h"
 #include "proto/memory.h"
 #include "proto/unit.h"
 
 struct stat_job {
 	struct job job;
 	struct counter *counter;
-	struct counter_value *last; /* n_events, as of the last interval */
+	struct counter_value *last;  /* n_events, as of the last interval */
+	struct metric_plan *metrics; /* NULL: none was asked for */
+	int first_of_metrics;        /* the first of their events; they are the last ones */
 	struct machine machine;
 	uint64_t interval_ns, next_ns;
 	struct user *user; /* the user charged for the descriptors of `counter`: */
@@ -30,6 +35,7 @@ static void stat_free(struct job *job)
 {
 	struct stat_job *j = (struct stat_job *)job;
 	counter_free(j->counter);
+	metric_plan_free(j->metrics);
 	user_give(j->user, USER_DESCRIPTORS, j->n_fds);
 	free(j->last);
 	free(j);
@@ -50,7 +56,10 @@ static const struct answer_column columns[] = {
 	{"running_ns", "running", MPERF__UNIT__UNIT_NS},
 	{"running_share", "running", MPERF__UNIT__UNIT_SHARE},
 	{"reason", "not counted because", MPERF__UNIT__UNIT_NONE},
+	{"unit", "unit", MPERF__UNIT__UNIT_NONE}, /* of a metric; the count is its value */
+	{"formula", "formula", MPERF__UNIT__UNIT_NONE},
 };
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
 static struct answer_value integer(uint64_t v)
 {
@@ -96,7 +105,7 @@ static int send_value(struct stat_job *j, const struct answer *answer,
 {
 	char doubt[PLAUSIBLE_TEXT_BYTES];
 	const struct counter_value *now = &j->counter->value[e], *last = &j->last[e];
-	struct answer_value v[sizeof(columns) / sizeof(columns[0])] = {
+	struct answer_value v[N_COLUMNS] = {
 		{.kind = ANSWER_TEXT, .text = j->counter->events.event[e].name}};
 	uint64_t value = now->value - last->value;
 	uint64_t enabled = now->enabled_ns - last->enabled_ns;
@@ -118,7 +127,75 @@ static int send_value(struct stat_job *j, const struct answer *answer,
 		v[4] = integer(running);
 		v[5] = real(enabled ? (double)running / (double)enabled : 1.0);
 	}
-	return answer->row(answer->userdata, v, sizeof(v) / sizeof(v[0]));
+	return answer->row(answer->userdata, v, N_COLUMNS);
+}
+
+/* Why a metric has no value, as a sentence. */
+static void say_without_value(
+	const struct planned_metric *m, int result, const char *missing, char says[256])
+{
+	if (m->fate == PLAN_IMPOSSIBLE)
+		snprintf(says, 256, "%s", m->because);
+	else if (result == EXPRESSION_MISSING)
+		snprintf(says, 256, "%s was not counted", missing);
+	else
+		snprintf(says, 256, "nothing to divide by: a count in it is 0");
+}
+
+/* The part of the time in which a metric's events were counted, the least of them. */
+static double metric_running(const struct stat_job *j, size_t metric)
+{
+	const struct planned_metric *m = metric_plan_metric(j->metrics, metric);
+	double least = 1;
+	for (int e = j->first_of_metrics; e < j->counter->events.n_events; e++) {
+		const struct counter_value *now = &j->counter->value[e], *last = &j->last[e];
+		uint64_t enabled = now->enabled_ns - last->enabled_ns;
+		uint64_t running = now->running_ns - last->running_ns;
+		size_t position = (size_t)(e - j->first_of_metrics);
+		if (enabled && metric_plan_needs(j->metrics, m, position))
+			least = fmin(least, (double)running / (double)enabled);
+	}
+	return least;
+}
+
+/* A metric's row. `counts` are of its plan's events. */
+static int send_metric(
+	struct stat_job *j, const struct answer *answer, const double *counts, size_t i)
+{
+	const struct planned_metric *m = metric_plan_metric(j->metrics, i);
+	struct answer_value v[N_COLUMNS] = {{.kind = ANSWER_TEXT, .text = m->metric->name}};
+	const char *missing = "";
+	char says[256];
+	double value;
+	int result = m->fate == PLAN_IMPOSSIBLE
+			     ? EXPRESSION_MISSING
+			     : metric_plan_value(j->metrics, i, counts, &value, &missing);
+	if (result == 0) {
+		v[2] = real(value);
+		v[5] = real(metric_running(j, i));
+	} else {
+		say_without_value(m, result, missing, says);
+		v[6] = (struct answer_value){.kind = ANSWER_TEXT, .text = says};
+	}
+	v[7] = (struct answer_value){.kind = ANSWER_TEXT, .text = m->metric->unit};
+	v[8] = (struct answer_value){.kind = ANSWER_TEXT, .text = m->metric->text};
+	return answer->row(answer->userdata, v, N_COLUMNS);
+}
+
+static int send_metrics(
+	struct stat_job *j, const struct answer *answer, const struct plausible_count *counts)
+{
+	double count[EVENTS_MAX];
+	char doubt[PLAUSIBLE_TEXT_BYTES];
+	const size_t n = (size_t)j->counter->events.n_events;
+	int r = 0;
+	for (size_t e = (size_t)j->first_of_metrics; e < n; e++) {
+		bool counted = counts[e].count >= 0 && !plausible_doubt(counts, n, e, doubt);
+		count[e - (size_t)j->first_of_metrics] = counted ? counts[e].count : NAN;
+	}
+	for (size_t i = 0; i < metric_plan_n_metrics(j->metrics) && r == 0; i++)
+		r = send_metric(j, answer, count, i);
+	return r;
 }
 
 static int send_values(struct stat_job *j, struct request *q)
@@ -130,9 +207,11 @@ static int send_values(struct stat_job *j, struct request *q)
 	fill_counts(j, counts);
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
-	r = answer.columns(answer.userdata, columns, sizeof(columns) / sizeof(columns[0]));
+	r = answer.columns(answer.userdata, columns, N_COLUMNS);
 	for (int e = 0; e < j->counter->events.n_events && r == 0; e++)
 		r = send_value(j, &answer, counts, e);
+	if (r == 0 && j->metrics)
+		r = send_metrics(j, &answer, counts);
 	int ended = row_stream_end(&stream);
 	memcpy(j->last, j->counter->value, (size_t)j->counter->events.n_events * sizeof(*j->last));
 	return r != 0 ? r : ended;
@@ -243,6 +322,42 @@ static int fail_start(struct request *q, int outcome, const struct event_error *
 		"counting could not be started: %s", strerror(-outcome));
 }
 
+/* Plan the metrics that were asked for, and add their events. 0; positive after a refusal; -errno. */
+static int add_metrics(struct stat_job *j, struct request *q, const Mperf__StatRequest *m,
+	struct event_list *events)
+{
+	struct event_error error = {""};
+	const struct cores *cores = q->peer->options->cores;
+	if (m->n_metric == 0)
+		return 0;
+	int r = metric_plan_new(
+		&kernel_real, &j->machine, cores, m->metric, m->n_metric, &j->metrics, &error);
+	if (r < 0)
+		return r;
+	if (r > 0)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			       "`mperfctl list metrics` shows those of this machine's cores.", "%s",
+			       error.text)
+			       ?: 1;
+	j->first_of_metrics = events->n_events;
+	for (size_t pass = 0; metric_plan_events(j->metrics, pass) && r == 0; pass++) {
+		char *text = (char *)metric_plan_events(j->metrics, pass);
+		r = request_parse_events(q, &text, 1, events);
+	}
+	return r;
+}
+
+/* None of the metrics can be counted: say why, by the first. */
+static int fail_metrics(struct request *q, const struct metric_plan *metrics)
+{
+	const struct planned_metric *m = metric_plan_metric(metrics, 0);
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+		       "mperfctl doctor says what this machine can do.",
+		       "no event of %s can be counted: %s", m->metric->name,
+		       m->because ? m->because : "it needs none")
+		       ?: 1;
+}
+
 /* Open and start the counters of j. 0; positive after the peer was told why not; -errno. */
 static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatRequest *m)
 {
@@ -255,6 +370,10 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	int r = request_parse_events(q, m->event, m->n_event, events);
 	if (r == 0)
 		r = request_read_machine(q, &j->machine);
+	if (r == 0)
+		r = add_metrics(j, q, m, events);
+	if (r == 0 && events->n_events == 0 && m->n_metric > 0)
+		r = fail_metrics(q, j->metrics);
 	if (r == 0 && all && !q->peer->sees_all)
 		r = request_refuse_group(q, "you may not count the whole system") ?: 1;
 	if (r == 0)
@@ -264,7 +383,7 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 
 	const uint64_t room = user_room(q->peer->user, USER_DESCRIPTORS);
 	struct counter_options o = {
-		.events = m->n_event ? events : NULL,
+		.events = events->n_events ? events : NULL,
 		.pids = all ? NULL : m->target->pid,
 		.n_pids = n_pids,
 		.user_only = m->user_only || !j->machine.may_see_kernel,

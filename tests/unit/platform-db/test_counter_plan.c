@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform-db/plan.h"
+#include "platform-db/counter_plan.h"
 #include "tests/unit/test.h"
 
 #define N(table) (sizeof(table) / sizeof((table)[0]))
@@ -36,16 +36,16 @@ static unsigned events_of(const struct plan_wish *w)
 	return events;
 }
 
-static struct plan *make(const struct wanted *w)
+static struct counter_plan *make(const struct wanted *w)
 {
-	struct plan *p;
+	struct counter_plan *p;
 	ck_assert_int_eq(
-		plan_make(w->event, w->n_events, w->wish, w->n_wishes, w->counters, &p), 0);
+		counter_plan_make(w->event, w->n_events, w->wish, w->n_wishes, w->counters, &p), 0);
 	return p;
 }
 
 /* No two events of a pass on one counter, each on one that it may have, and whole wishes whole. */
-static void must_be_sound(const struct wanted *w, const struct plan *p)
+static void must_be_sound(const struct wanted *w, const struct counter_plan *p)
 {
 	for (size_t i = 0; i < p->n_passes; i++) {
 		uint64_t taken = 0;
@@ -139,7 +139,7 @@ TEST(small_plans_have_the_fewest_passes)
 	for (int i = 0; i < 2000; i++) {
 		struct wanted w = i % 2 ? random_pairs(&state) : random_masks(&state);
 		unsigned open[WISHES_MAX] = {0};
-		_cleanup_(plan_freep) struct plan *p = make(&w);
+		_cleanup_(counter_plan_freep) struct counter_plan *p = make(&w);
 		must_be_sound(&w, p);
 		ck_assert(p->is_minimal);
 		bool has_split = false;
@@ -164,7 +164,7 @@ TEST(banks_are_filled_side_by_side)
 	for (unsigned e = 0; e < 8; e++)
 		w.event[e].counters = UINT64_C(0xff) << (3 + 8 * (e % 4 > 2 ? 2 : e % 4));
 	want(&w, 0xff);
-	_cleanup_(plan_freep) struct plan *p = make(&w);
+	_cleanup_(counter_plan_freep) struct counter_plan *p = make(&w);
 	must_be_sound(&w, p);
 	ck_assert_uint_eq(p->n_passes, 1);
 	ck_assert_uint_eq(p->pass[0].n_places, 8);
@@ -178,7 +178,7 @@ TEST(one_counter_for_each_event)
 		w.event[e].counters = UINT64_C(1) << (e + 3);
 	for (unsigned e = 0; e < 6; e++)
 		want(&w, 1u << e);
-	_cleanup_(plan_freep) struct plan *p = make(&w);
+	_cleanup_(counter_plan_freep) struct counter_plan *p = make(&w);
 	must_be_sound(&w, p);
 	ck_assert_uint_eq(p->n_passes, 1);
 }
@@ -194,7 +194,7 @@ TEST(fixed_counters_are_in_each_pass)
 	want(&w, 1 << 0 | 1 << 1);
 	want(&w, 1 << 0 | 1 << 2 | 1 << 3);
 	want(&w, 1 << 1 | 1 << 4 | 1 << 5);
-	_cleanup_(plan_freep) struct plan *p = make(&w);
+	_cleanup_(counter_plan_freep) struct counter_plan *p = make(&w);
 	must_be_sound(&w, p);
 	ck_assert_uint_eq(p->n_passes, 2);
 	for (size_t i = 0; i < 3; i++)
@@ -210,7 +210,7 @@ TEST(what_no_pass_can_hold_is_split_and_what_no_counter_can_count_is_named)
 	want(&w, 7);
 	want(&w, 3);
 	want(&w, 9);
-	_cleanup_(plan_freep) struct plan *p = make(&w);
+	_cleanup_(counter_plan_freep) struct counter_plan *p = make(&w);
 	must_be_sound(&w, p);
 	ck_assert_int_eq(p->fate[0], PLAN_SPLIT);
 	ck_assert_int_eq(p->fate[1], PLAN_WHOLE);
@@ -224,7 +224,7 @@ TEST(events_of_the_kernel_need_no_counter)
 	struct wanted w = {.n_events = 2, .counters = 0};
 	w.event[0].needs_none = w.event[1].needs_none = true;
 	want(&w, 3);
-	_cleanup_(plan_freep) struct plan *p = make(&w);
+	_cleanup_(counter_plan_freep) struct counter_plan *p = make(&w);
 	must_be_sound(&w, p);
 	ck_assert_uint_eq(p->n_passes, 1);
 	ck_assert_uint_eq(p->pass[0].n_places, 2);
@@ -233,7 +233,7 @@ TEST(events_of_the_kernel_need_no_counter)
 TEST(no_wish_is_no_pass)
 {
 	struct wanted w = {.counters = 7};
-	_cleanup_(plan_freep) struct plan *p = make(&w);
+	_cleanup_(counter_plan_freep) struct counter_plan *p = make(&w);
 	ck_assert_uint_eq(p->n_passes, 0);
 	ck_assert(p->is_minimal);
 }
@@ -242,9 +242,9 @@ TEST(limits_are_kept)
 {
 	static struct plan_event event[PLAN_EVENTS_MAX + 1];
 	static struct plan_wish wish[PLAN_WISHES_MAX + 1];
-	struct plan *p = NULL;
-	ck_assert_int_eq(plan_make(event, N(event), wish, 1, 1, &p), PLAN_TOO_LARGE);
-	ck_assert_int_eq(plan_make(event, 1, wish, N(wish), 1, &p), PLAN_TOO_LARGE);
+	struct counter_plan *p = NULL;
+	ck_assert_int_eq(counter_plan_make(event, N(event), wish, 1, 1, &p), PLAN_TOO_LARGE);
+	ck_assert_int_eq(counter_plan_make(event, 1, wish, N(wish), 1, &p), PLAN_TOO_LARGE);
 	ck_assert_ptr_null(p);
 }
 
@@ -255,7 +255,7 @@ TEST(a_large_plan_is_made_at_once)
 	static uint16_t list[300][6];
 	static struct plan_wish wish[300];
 	uint32_t state = 3;
-	struct plan *made;
+	struct counter_plan *made;
 	for (size_t e = 0; e < N(event); e++)
 		event[e].counters = 0xff >> next(&state) % 6;
 	for (size_t i = 0; i < N(wish); i++) {
@@ -264,8 +264,8 @@ TEST(a_large_plan_is_made_at_once)
 			list[i][j] = (uint16_t)(first + j * 7);
 		wish[i] = (struct plan_wish){list[i], 1 + next(&state) % N(list[i])};
 	}
-	ck_assert_int_eq(plan_make(event, N(event), wish, N(wish), 0xff, &made), 0);
-	_cleanup_(plan_freep) struct plan *p = made;
+	ck_assert_int_eq(counter_plan_make(event, N(event), wish, N(wish), 0xff, &made), 0);
+	_cleanup_(counter_plan_freep) struct counter_plan *p = made;
 	ck_assert_uint_ge(p->n_passes, N(event) / 8 / 2);
 	ck_assert_uint_lt(p->n_passes, N(wish));
 }

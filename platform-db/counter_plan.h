@@ -52,7 +52,7 @@ struct plan_pass {
 	size_t n_places;
 };
 
-struct plan {
+struct counter_plan {
 	struct plan_pass *pass; /* n_passes */
 	size_t n_passes;
 	bool is_minimal; /* no plan of these whole wishes has fewer; else the search was cut off */
@@ -66,7 +66,7 @@ enum { PLAN_TOO_LARGE = 1 };
 
 /* Plan wishes on the counters in `free`, a mask: those of the hart that nothing else uses. 0;
  * PLAN_TOO_LARGE: more events or wishes than the limits; -ENOMEM. At most some 10 ms. */
-int plan_make(const struct plan_event *event, size_t n_events, const struct plan_wish *wish,
-	size_t n_wishes, uint64_t free_counters, struct plan **ret_plan);
-struct plan *plan_free(struct plan *plan);
-DEFINE_CLEANUP(struct plan *, plan_free)
+int counter_plan_make(const struct plan_event *event, size_t n_events, const struct plan_wish *wish,
+	size_t n_wishes, uint64_t free_counters, struct counter_plan **ret_plan);
+struct counter_plan *counter_plan_free(struct counter_plan *plan);
+DEFINE_CLEANUP(struct counter_plan *, counter_plan_free)

@@ -9,7 +9,7 @@
  * A wish whose events another wish has too comes with it. One that no pass can hold is split: its
  * events fill up passes one by one, behind the whole wishes.
  */
-#include "platform-db/plan.h"
+#include "platform-db/counter_plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct planning {
 	const struct plan_wish *wish;
 	size_t n_wishes;
 	uint64_t free_counters;
-	struct plan *plan;
+	struct counter_plan *plan;
 	/* Whole wishes that no other contains, largest first. */
 	uint16_t *order;
 	size_t n_order;
@@ -366,8 +366,8 @@ static bool is_within_limits(const struct planning *p)
 	return p->n_events <= PLAN_EVENTS_MAX && p->n_wishes <= PLAN_WISHES_MAX;
 }
 
-int plan_make(const struct plan_event *event, size_t n_events, const struct plan_wish *wish,
-	size_t n_wishes, uint64_t free_counters, struct plan **ret_plan)
+int counter_plan_make(const struct plan_event *event, size_t n_events, const struct plan_wish *wish,
+	size_t n_wishes, uint64_t free_counters, struct counter_plan **ret_plan)
 {
 	struct planning p = {.event = event,
 		.n_events = n_events,
@@ -391,13 +391,13 @@ int plan_make(const struct plan_event *event, size_t n_events, const struct plan
 	free(p.best);
 	free(p.bin);
 	if (error)
-		plan_free(p.plan);
+		counter_plan_free(p.plan);
 	else
 		*ret_plan = p.plan;
 	return error;
 }
 
-struct plan *plan_free(struct plan *plan)
+struct counter_plan *counter_plan_free(struct counter_plan *plan)
 {
 	if (!plan)
 		return NULL;

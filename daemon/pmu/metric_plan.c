@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * From names of metrics to groups of events. A formula is folded with what is known of the machine
+ * first, so that "A if #smt_on else B" counts one event. An event that this kernel or core does not
+ * have makes its metrics impossible, and nothing else.
+ */
+#include "daemon/pmu/metric_plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "platform-db/expression.h"
+#include "platform-db/pool.h"
+
+/* Counters beside the programmable ones, as bits of a plan's masks. Sources: RISC-V privileged
+ * specification, mcycle and minstret are counters 0 and 2; Arm ARM, PMCCNTR_EL0 is counter 31. */
+#define RISCV_CYCLE (UINT64_C(1) << 0)
+#define RISCV_INSTRET (UINT64_C(1) << 2)
+#define ARM_CYCLE (UINT64_C(1) << 31)
+
+struct planned_event {
+	char name[EVENT_NAME_BYTES_MAX];
+	bool is_known;
+	uint32_t type; /* perf_event_attr.type */
+	uint64_t config;
+	char because[EVENT_ERROR_BYTES];
+};
+
+struct metric_plan {
+	const struct kernel *kernel;
+	const struct cores *cores;
+	const struct platform *platform;
+	struct hart_set online;
+	struct pool *pool;
+	struct planned_metric metric[METRICS_MAX];
+	size_t n_metrics;
+	struct list events; /* struct planned_event */
+	struct plan_wish wish[METRICS_MAX];
+	uint16_t wish_event[METRICS_MAX][PLAN_EVENTS_MAX];
+	struct counter_plan *plan;
+	char **text; /* plan->n_passes, then NULL */
+};
+
+/* --- which metrics ---------------------------------------------------------------------------- */
+
+static bool is_in_group(const struct platform_metric *m, const char *name)
+{
+	for (size_t i = 0; i < m->n_groups; i++)
+		if (strcasecmp(m->group[i], name) == 0)
+			return true;
+	return false;
+}
+
+static bool is_chosen(const struct metric_plan *p, const struct platform_metric *m)
+{
+	for (size_t i = 0; i < p->n_metrics; i++)
+		if (p->metric[i].metric == m)
+			return true;
+	return false;
+}
+
+static int choose(struct metric_plan *p, const char *name, struct event_error *ret_error)
+{
+	bool has_any = false;
+	for (size_t i = 0; i < p->platform->n_metrics; i++) {
+		const struct platform_metric *m = &p->platform->metric[i];
+		if (strcasecmp(m->name, name) != 0 && !is_in_group(m, name))
+			continue;
+		has_any = true;
+		if (is_chosen(p, m))
+			continue;
+		if (p->n_metrics == METRICS_MAX) {
+			snprintf(ret_error->text, sizeof(ret_error->text), "more than %d metrics",
+				METRICS_MAX);
+			return METRIC_TOO_MANY;
+		}
+		p->metric[p->n_metrics++].metric = m;
+	}
+	if (has_any)
+		return 0;
+	snprintf(ret_error->text, sizeof(ret_error->text),
+		"%s knows no metric or group named '%.64s'", p->platform->title, name);
+	return METRIC_UNKNOWN;
+}
+
+/* --- their events ----------------------------------------------------------------------------- */
+
+/* "@" stands for the slash of "pmu/event/". */
+static void spell(const char *name, char spelled[EVENT_NAME_BYTES_MAX])
+{
+	snprintf(spelled, EVENT_NAME_BYTES_MAX, "%s", name);
+	for (char *at = spelled; (at = strchr(at, '@'));)
+		*at = '/';
+}
+
+static int try_event(const struct metric_plan *p, struct planned_event *e)
+{
+	struct event_error error = {""};
+	_cleanup_(freep) struct event_list *list = calloc(1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	int r = event_parse_for(p->kernel, p->cores, e->name, list, &error);
+	e->is_known = r == 0 && list->n_events == 1;
+	e->type = list->event[0].type;
+	e->config = list->event[0].config;
+	snprintf(e->because, sizeof(e->because), "%s", error.text);
+	return r < 0 ? r : 0;
+}
+
+/* The position of the event of that name, or -1. */
+static int event_find(const struct metric_plan *p, const char *name)
+{
+	char spelled[EVENT_NAME_BYTES_MAX];
+	spell(name, spelled);
+	const struct planned_event *e = p->events.items;
+	for (size_t i = 0; i < p->events.n; i++)
+		if (strcasecmp(e[i].name, spelled) == 0)
+			return (int)i;
+	return -1;
+}
+
+static int event_add(struct metric_plan *p, const char *name)
+{
+	if (event_find(p, name) >= 0)
+		return 0;
+	if (p->events.n == PLAN_EVENTS_MAX)
+		return METRIC_TOO_MANY;
+	struct planned_event *e = list_add(&p->events);
+	if (!e)
+		return -ENOMEM;
+	spell(name, e->name);
+	return try_event(p, e);
+}
+
+/* What is known before anything is counted. */
+static int known_value(
+	void *userdata, enum expression_kind kind, const char *name, double *ret_value)
+{
+	const struct metric_plan *p = userdata;
+	switch (kind) {
+	case EXPRESSION_CONSTANT:
+		if (strcasecmp(name, "num_cpus") != 0)
+			return platform_constant(p->platform, name, ret_value);
+		*ret_value = hart_set_count(&p->online);
+		return 0;
+	case EXPRESSION_HAS_EVENT:
+		*ret_value = platform_event_find(p->platform, name) != NULL;
+		return 0;
+	case EXPRESSION_SOURCE_COUNT:
+		*ret_value = 1;
+		return 0;
+	default:
+		return EXPRESSION_MISSING;
+	}
+}
+
+static int wish_take(struct metric_plan *p, size_t i, const char *name)
+{
+	int r = event_add(p, name);
+	if (r != 0)
+		return r;
+	uint16_t position = (uint16_t)event_find(p, name);
+	for (size_t j = 0; j < p->wish[i].n_events; j++)
+		if (p->wish_event[i][j] == position)
+			return 0;
+	p->wish_event[i][p->wish[i].n_events++] = position;
+	return 0;
+}
+
+/* Collecting the events of a metric, and of those that it names. */
+struct collecting {
+	struct metric_plan *plan;
+	size_t wish;
+	const struct platform_metric *metric;
+};
+
+static int collect(struct metric_plan *p, size_t wish, const struct platform_metric *m);
+
+static int collect_name(void *userdata, const struct expression *e)
+{
+	const struct collecting *c = userdata;
+	if (e->kind != EXPRESSION_NAME)
+		return 0;
+	const struct platform_metric *m = platform_metric_find(c->plan->platform, e->name);
+	return m && m != c->metric ? collect(c->plan, c->wish, m)
+				   : wish_take(c->plan, c->wish, e->name);
+}
+
+static int collect(struct metric_plan *p, size_t wish, const struct platform_metric *m)
+{
+	const struct expression_source known = {known_value, p};
+	struct collecting c = {p, wish, m};
+	const struct expression *folded;
+	int r = expression_fold(p->pool, m->expression, &known, &folded);
+	return r == 0 ? expression_each(folded, collect_name, &c) : r;
+}
+
+/* --- their counters --------------------------------------------------------------------------- */
+
+/* Counters beside the programmable ones that the event may have. */
+static uint64_t fixed_counters(const struct platform *p, const char *name)
+{
+	bool is_cycles = strcasecmp(name, "cycles") == 0 || strcasecmp(name, "cpu-cycles") == 0 ||
+			 strcasecmp(name, "cpu_cycles") == 0;
+	if (p->arch == PLATFORM_ARCH_RISCV)
+		return is_cycles                               ? RISCV_CYCLE
+		       : strcasecmp(name, "instructions") == 0 ? RISCV_INSTRET
+							       : 0;
+	return is_cycles && p->arch == PLATFORM_ARCH_ARM64 ? ARM_CYCLE : 0;
+}
+
+static struct plan_event counters_of(const struct metric_plan *p, const struct planned_event *e)
+{
+	if (!e->is_known)
+		return (struct plan_event){0};
+	if (e->type == PERF_TYPE_SOFTWARE || e->type == PERF_TYPE_TRACEPOINT)
+		return (struct plan_event){.needs_none = true};
+	uint64_t fixed = fixed_counters(p->platform, e->name);
+	if (fixed && p->platform->arch == PLATFORM_ARCH_RISCV)
+		return (struct plan_event){.counters = fixed};
+	const struct platform_event *own = platform_event_find(p->platform, e->name);
+	if (!own)
+		own = platform_event_generic(p->platform, e->type, e->config);
+	uint64_t programmable = own ? own->counters : p->platform->counters;
+	return (struct plan_event){
+		.counters = fixed | (programmable ? programmable : ~UINT64_C(0))};
+}
+
+/* All that the core has; where that is not known, as many as a group may have events. The kernel
+ * refuses what is too much, and those events are counted beside the group. */
+static uint64_t all_counters(const struct platform *p)
+{
+	uint64_t fixed = p->arch == PLATFORM_ARCH_RISCV   ? RISCV_CYCLE | RISCV_INSTRET
+			 : p->arch == PLATFORM_ARCH_ARM64 ? ARM_CYCLE
+							  : 0;
+	uint64_t ruled = 0;
+	for (size_t i = 0; i < p->n_events; i++)
+		ruled |= p->event[i].counters;
+	return p->counters || ruled ? p->counters | ruled | fixed
+				    : (UINT64_C(1) << EVENT_GROUP_MAX) - 1;
+}
+
+static int make_plan(struct metric_plan *p)
+{
+	const struct planned_event *e = p->events.items;
+	_cleanup_(freep) struct plan_event *event =
+		calloc(p->events.n ? p->events.n : 1, sizeof(*event));
+	if (!event)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->events.n; i++)
+		event[i] = counters_of(p, &e[i]);
+	for (size_t i = 0; i < p->n_metrics; i++)
+		p->wish[i].event = p->wish_event[i];
+	return counter_plan_make(
+		event, p->events.n, p->wish, p->n_metrics, all_counters(p->platform), &p->plan);
+}
+
+/* --- the result ------------------------------------------------------------------------------- */
+
+/* "{a,b}"; without braces where a group may not have as many. */
+static char *pass_text(const struct metric_plan *p, const struct plan_pass *pass)
+{
+	const struct planned_event *e = p->events.items;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	if (!f)
+		return NULL;
+	bool is_group = pass->n_places > 1 && pass->n_places <= EVENT_GROUP_MAX;
+	fputs(is_group ? "{" : "", f);
+	for (size_t i = 0; i < pass->n_places; i++)
+		fprintf(f, "%s%s", i ? "," : "", e[pass->place[i].event].name);
+	fputs(is_group ? "}" : "", f);
+	if (fclose(f) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static int write_texts(struct metric_plan *p)
+{
+	const struct planned_event *e = p->events.items;
+	p->text = calloc(p->plan->n_passes + 1, sizeof(*p->text));
+	if (!p->text)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->plan->n_passes; i++) {
+		p->text[i] = pass_text(p, &p->plan->pass[i]);
+		if (!p->text[i])
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < p->n_metrics; i++) {
+		const struct planned_event *lacking = &e[p->plan->because[i]];
+		struct planned_metric *m = &p->metric[i];
+		m->fate = p->plan->fate[i];
+		m->pass = p->plan->pass_of[i];
+		if (m->fate == PLAN_IMPOSSIBLE)
+			m->because = lacking->is_known ? "no counter of this core can count one of "
+							 "its events"
+						       : lacking->because;
+	}
+	return 0;
+}
+
+static int plan_metrics(struct metric_plan *p, struct event_error *ret_error)
+{
+	int r = 0;
+	for (size_t i = 0; i < p->n_metrics && r == 0; i++)
+		r = collect(p, i, p->metric[i].metric);
+	if (r == 0)
+		r = make_plan(p);
+	if (r > 0) {
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"these metrics need more than %d events", PLAN_EVENTS_MAX);
+		return METRIC_TOO_MANY;
+	}
+	return r == 0 ? write_texts(p) : r;
+}
+
+int metric_plan_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
+	char *const *name, size_t n, struct metric_plan **ret_plan, struct event_error *ret_error)
+{
+	if (cores_differ(cores)) {
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"this machine has cores of several kinds, and a sum over them has no "
+			"metrics");
+		return METRIC_CORES_DIFFER;
+	}
+	_cleanup_(metric_plan_freep) struct metric_plan *p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	int first = cores_kind(cores, 0);
+	*p = (struct metric_plan){.kernel = k,
+		.cores = cores,
+		.platform = cores_platform(cores, first < 0 ? 0 : first),
+		.online = m->online,
+		.pool = pool_new(),
+		.events = LIST_OF(struct planned_event)};
+	if (!p->pool)
+		return -ENOMEM;
+	int r = 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = choose(p, name[i], ret_error);
+	if (r == 0)
+		r = plan_metrics(p, ret_error);
+	if (r != 0)
+		return r;
+	*ret_plan = TAKE_PTR(p);
+	return 0;
+}
+
+struct metric_plan *metric_plan_free(struct metric_plan *p)
+{
+	if (!p)
+		return NULL;
+	for (size_t i = 0; p->text && p->text[i]; i++)
+		free(p->text[i]);
+	free(p->text);
+	counter_plan_free(p->plan);
+	list_clear(&p->events);
+	pool_free(p->pool);
+	free(p);
+	return NULL;
+}
+
+size_t metric_plan_n_metrics(const struct metric_plan *p)
+{
+	return p->n_metrics;
+}
+
+const struct planned_metric *metric_plan_metric(const struct metric_plan *p, size_t i)
+{
+	return &p->metric[i];
+}
+
+const char *metric_plan_events(const struct metric_plan *p, size_t pass)
+{
+	return p->text[pass];
+}
+
+static bool wishes(const struct metric_plan *p, size_t metric, uint16_t event)
+{
+	for (size_t i = 0; i < p->wish[metric].n_events; i++)
+		if (p->wish[metric].event[i] == event)
+			return true;
+	return false;
+}
+
+bool metric_plan_needs(const struct metric_plan *p, const struct planned_metric *m, size_t position)
+{
+	size_t pass = 0;
+	for (; position >= p->plan->pass[pass].n_places; pass++)
+		position -= p->plan->pass[pass].n_places;
+	return (m->fate == PLAN_SPLIT || m->pass == pass) &&
+	       wishes(p, (size_t)(m - p->metric), p->plan->pass[pass].place[position].event);
+}
+
+struct counted {
+	const struct metric_plan *plan;
+	const struct planned_metric *metric;
+	const double *counts;
+};
+
+/* The count of an event in the metric's own pass; of a split one, in the first that has it. */
+static double count_of(const struct counted *c, int event)
+{
+	size_t at = 0;
+	for (size_t i = 0; i < c->plan->plan->n_passes; i++) {
+		const struct plan_pass *pass = &c->plan->plan->pass[i];
+		for (size_t j = 0; j < pass->n_places; j++, at++)
+			if (pass->place[j].event == event &&
+				(c->metric->fate == PLAN_SPLIT || c->metric->pass == i))
+				return c->counts[at];
+	}
+	return NAN;
+}
+
+static int counted_value(
+	void *userdata, enum expression_kind kind, const char *name, double *ret_value)
+{
+	const struct counted *c = userdata;
+	if (kind != EXPRESSION_NAME)
+		return known_value((void *)c->plan, kind, name, ret_value);
+	int event = event_find(c->plan, name);
+	double count = event < 0 ? NAN : count_of(c, event);
+	if (isnan(count))
+		return EXPRESSION_MISSING;
+	*ret_value = count;
+	return 0;
+}
+
+int metric_plan_value(const struct metric_plan *p, size_t i, const double *counts,
+	double *ret_value, const char **ret_missing)
+{
+	struct counted c = {p, &p->metric[i], counts};
+	const struct expression_source source = {counted_value, &c};
+	return platform_metric_value(
+		p->platform, p->metric[i].metric, &source, ret_value, ret_missing);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The plan of metrics: which events they need, in which groups, and their values afterwards
+ *
+ * Metrics are found by name or group in the platform database, and their events packed into as few
+ * passes of the core's counters as can be (platform-db/counter_plan.h). Each pass is one group of events,
+ * and the kernel lets groups take turns: it knows which counters others hold. Where the number of
+ * counters is not known, each metric is a group of its own.
+ */
+
+#include "daemon/pmu/cores.h"
+#include "daemon/pmu/event/event.h"
+#include "platform-db/counter_plan.h"
+
+#define METRICS_MAX 64 /* of one request */
+
+struct metric_plan;
+
+/* One metric of a plan. */
+struct planned_metric {
+	const struct platform_metric *metric;
+	enum plan_fate fate;
+	const char *because; /* PLAN_IMPOSSIBLE: a sentence */
+	size_t pass;         /* PLAN_WHOLE */
+};
+
+enum {
+	METRIC_UNKNOWN = 1,  /* no metric or group of that name: *ret_error says so */
+	METRIC_TOO_MANY,     /* more than METRICS_MAX, or than PLAN_EVENTS_MAX events */
+	METRIC_CORES_DIFFER, /* harts of several kinds: sums over them have no metrics */
+};
+
+/* Plan metrics and groups of these names. 0; METRIC_* with *ret_error; -ENOMEM. Borrows cores'
+ * platforms, until cores_reload. */
+int metric_plan_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
+	char *const *name, size_t n, struct metric_plan **ret_plan, struct event_error *ret_error);
+struct metric_plan *metric_plan_free(struct metric_plan *plan);
+DEFINE_CLEANUP(struct metric_plan *, metric_plan_free)
+
+size_t metric_plan_n_metrics(const struct metric_plan *plan);
+const struct planned_metric *metric_plan_metric(const struct metric_plan *plan, size_t i);
+
+/* One event specification for each pass, "{a,b}", as for -e; NULL after the last. The events of all
+ * passes, in this order, are the plan's. */
+const char *metric_plan_events(const struct metric_plan *plan, size_t pass);
+
+/* Does the metric use the plan's event in that position? */
+bool metric_plan_needs(
+	const struct metric_plan *plan, const struct planned_metric *m, size_t position);
+
+/* The value of metric i from the counts of the plan's events, NAN where one was not counted. 0;
+ * EXPRESSION_* with the name of what has no value. */
+int metric_plan_value(const struct metric_plan *plan, size_t i, const double *counts,
+	double *ret_value, const char **ret_missing);
