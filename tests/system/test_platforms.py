@@ -148,6 +148,35 @@ def test_an_owners_events_are_taken_by_name(build):
                 "unknown event")
 
 
+def metric(name, text, unit="", group="own"):
+    return {"MetricName": name, "MetricExpr": text, "MetricGroup": group, "source": "made",
+            "verified": "no"} | ({"ScaleUnit": unit} if unit else {})
+
+
+def test_an_owners_metrics_are_counted_and_listed(build):
+    """Of software events, so that any machine has them."""
+    core = tried_core()
+    core["metrics"] = [metric("faults_per_ms", r"page\-faults / (task\-clock / 1e6)", "1per_ms"),
+                       metric("twice", "2 * faults_per_ms"), metric("vain", r"1 / emulation\-faults")]
+    with Folder() as folder:
+        write(folder, "tried.json", core)
+        try_platforms(folder)
+        done = ask(build, folder, "stat", "-M", "own", "--json", "--", "sh", "-c", "ls >/dev/null")
+        assert done.returncode == 0, done.stderr
+        rows = {row["event"]: row for row in json.loads(done.stderr)["rows"]}
+        told = rows["page-faults"]["value"] / (rows["task-clock"]["value"] / 1e6)
+        assert abs(rows["faults_per_ms"]["scaled"] - told) < 1e-6 * told, rows
+        assert rows["faults_per_ms"]["unit"] == "per_ms", rows
+        assert abs(rows["twice"]["scaled"] - 2 * told) < 1e-6 * told, rows
+        assert rows["vain"]["scaled"] is None and "is 0" in rows["vain"]["reason"], rows
+        text = ask(build, folder, "stat", "-M", "twice", "-r", "2", "--", "true").stderr
+        assert re.search(r"^ +[\d.]+ +twice  \( ± ", text, re.M), text
+        listed = ask(build, folder, "list", "metrics").stdout
+        assert "faults_per_ms" in listed and "cpu-clock" not in listed, listed
+        refused(ask(build, folder, "stat", "-M", "faults_per_hour", "--", "true"), 2,
+                "Tried Core knows no metric or group named 'faults_per_hour'")
+
+
 def test_a_wrong_file_is_named_by_its_line_and_costs_nothing_else(build):
     with Folder() as folder:
         write(folder, "tried.json", tried_core())

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Metrics of described cores on replayed machines: their events, groups and values.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "daemon/pmu/metric_plan.h"
+#include "platform-db/expression.h"
+#include "tests/unit/core_case.h"
+#include "tests/unit/test.h"
+
+#define N(table) (sizeof(table) / sizeof((table)[0]))
+
+static struct core_case board_of(const char *identity)
+{
+	char json[1024];
+	snprintf(json, sizeof(json),
+		"{\"source\":\"made\",\"verified\":\"no\",\"files\":{"
+		"\"/sys/devices/system/cpu/online\":\"0-1\\n\","
+		"\"/proc/sys/kernel/arch\":\"riscv64\\n\"},\"hwprobe\":[{\"harts\":\"0-1\",%s}],"
+		"\"rules\":[{\"type\":\"hardware\",\"per_us\":1000},{\"type\":\"raw\",\"per_us\":1}"
+		"]}",
+		identity);
+	return core_case_made(json, NULL);
+}
+
+#define CVA6 "\"mvendorid\":\"0x602\",\"marchid\":\"0x3\",\"mimpid\":\"0x0\""
+#define KUNMINGHU "\"mvendorid\":\"0x86f\",\"marchid\":\"0x19\",\"mimpid\":\"0x0\""
+
+static struct metric_plan *plan(const struct core_case *c, char *const *names, size_t n)
+{
+	struct metric_plan *p = NULL;
+	struct event_error error = {""};
+	int r = metric_plan_new(c->kernel, &c->machine, c->cores, names, n, &p, &error);
+	ck_assert_msg(r == 0, "%d: %s", r, error.text);
+	return p;
+}
+
+static const struct planned_metric *metric_of(const struct metric_plan *p, const char *name)
+{
+	for (size_t i = 0; i < metric_plan_n_metrics(p); i++)
+		if (strcmp(metric_plan_metric(p, i)->metric->name, name) == 0)
+			return metric_plan_metric(p, i);
+	ck_abort_msg("no metric %s", name);
+	return NULL;
+}
+
+/* Events with a counter each, and two fixed ones. */
+TEST(the_papers_metrics_are_counted_in_one_pass)
+{
+	char *names[] = {"paper_branch_miss_rate", "l1d_miss_rate", "l1i_miss_rate",
+		"scoreboard_full", "fetch_empty", "dtlb_miss_rate", "itlb_miss_rate", "ipc"};
+	struct core_case c = board_of(CVA6);
+	_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, names, N(names));
+	for (size_t i = 0; i < N(names); i++)
+		ck_assert_int_eq(metric_of(p, names[i])->fate, PLAN_WHOLE);
+	ck_assert_ptr_nonnull(metric_plan_events(p, 0));
+	ck_assert_ptr_null(metric_plan_events(p, 1));
+	core_case_end(&c);
+}
+
+/* Three levels of nodes: nine backend events on eight counters, since two are one. */
+TEST(kunminghus_tree_is_counted_in_one_pass)
+{
+	char *names[] = {"TopdownL1", "TopdownL2", "topdownl3"};
+	struct core_case c = board_of(KUNMINGHU);
+	_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, names, N(names));
+	ck_assert_uint_eq(metric_plan_n_metrics(p), 16);
+	for (size_t i = 0; i < 16; i++)
+		ck_assert_int_eq(metric_plan_metric(p, i)->fate, PLAN_WHOLE);
+	ck_assert_ptr_null(metric_plan_events(p, 1));
+	const char *events = metric_plan_events(p, 0);
+	ck_assert_int_eq(events[0], '{');
+	ck_assert_ptr_nonnull(strstr(events, "INST_SPEC_AND_RECOVERY"));
+	core_case_end(&c);
+}
+
+TEST(values_are_of_the_metrics_own_pass)
+{
+	char *names[] = {"ipc"};
+	struct core_case c = board_of(KUNMINGHU);
+	_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, names, N(names));
+	const double counts[] = {300, 100}, lacking[] = {300, NAN}, none[] = {300, 0};
+	const char *missing = NULL;
+	double value = -1;
+	ck_assert_str_eq(metric_plan_events(p, 0), "{instructions,cycles}");
+	ck_assert(metric_plan_needs(p, metric_plan_metric(p, 0), 1));
+	ck_assert_int_eq(metric_plan_value(p, 0, counts, &value, &missing), 0);
+	ck_assert_double_eq(value, 3);
+	ck_assert_int_eq(metric_plan_value(p, 0, lacking, &value, &missing), EXPRESSION_MISSING);
+	ck_assert_str_eq(missing, "cycles");
+	ck_assert_int_eq(metric_plan_value(p, 0, none, &value, &missing), EXPRESSION_UNDEFINED);
+	core_case_end(&c);
+}
+
+TEST(unknown_metrics_are_refused_by_name)
+{
+	char *names[] = {"ipc", "TopdownL9"};
+	struct core_case c = board_of(KUNMINGHU);
+	struct metric_plan *p = NULL;
+	struct event_error error = {""};
+	ck_assert_int_eq(
+		metric_plan_new(c.kernel, &c.machine, c.cores, names, N(names), &p, &error),
+		METRIC_UNKNOWN);
+	ck_assert_ptr_null(p);
+	ck_assert_str_eq(
+		error.text, "XiangShan Kunminghu knows no metric or group named 'TopdownL9'");
+	core_case_end(&c);
+}
