@@ -466,13 +466,14 @@ uint32_t dwarf_lines_find(
 	Dwarf_Die function;
 
 	lines_index(d);
-	const struct span *range = spans_find(&d->ranges, addr);
-	struct unit *unit = range ? lines_unit(d, range->tag) : NULL;
+	struct span range, span;
+	bool covered = spans_find(&d->ranges, addr, &range);
+	struct unit *unit = covered ? lines_unit(d, range.tag) : NULL;
 	if (!unit)
 		return 0;
 
-	const struct span *span = spans_find(&unit->functions, addr);
-	bool known = span && dwarf_offdie(d->dwarf, unit->function[span->tag], &function);
+	bool known = spans_find(&unit->functions, addr, &span) &&
+		     dwarf_offdie(d->dwarf, unit->function[span.tag], &function);
 	if (known)
 		chain_find(&chain, &function, addr);
 
