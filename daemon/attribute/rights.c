@@ -104,13 +104,28 @@ static enum whose namespace_of(int folder_fd, uid_t uid)
 	return OTHERS;
 }
 
+/* The folder of a process belongs to its effective user, whether it hides or not; to root once it has
+ * ended. Source: fs/proc/base.c of Linux 6.12, task_dump_owner and pid_getattr. */
+static bool is_roots(int folder_fd)
+{
+	struct stat st;
+
+	return fstat(folder_fd, &st) == 0 && st.st_uid == 0;
+}
+
 int rights_read(int folder_fd, struct rights *ret_rights)
 {
 	char text[SCAN_STAT_BYTES_MAX];
 	struct stat st;
 
+	/* first: one that has ended seems to be root's, and then has no environ */
+	bool acts_as_root = is_roots(folder_fd);
 	if (fstatat(folder_fd, "environ", &st, 0) < 0)
 		return RIGHTS_GONE;
+	if (acts_as_root) { /* status cannot say anything else, and is slow to read */
+		*ret_rights = roots;
+		return 0;
+	}
 	enum whose whose = st.st_uid ? namespace_of(folder_fd, st.st_uid) : OURS;
 	if (scan_text(folder_fd, "status", text, sizeof(text)) <= 0)
 		return RIGHTS_GONE;

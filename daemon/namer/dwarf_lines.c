@@ -212,8 +212,6 @@ static void lines_index(struct dwarf_lines *d)
 	Dwarf_Die die;
 	uint8_t type;
 
-	if (d->indexed)
-		return;
 	d->indexed = true;
 
 	while (d->n_units < UNITS_MAX &&
@@ -458,6 +456,16 @@ static void place_set_call(
 		p->source = source_name(dwarf_filesrc(files, value, NULL, NULL), n);
 }
 
+/* Indexing has read abbreviations of every unit, which libdw keeps until the file is closed: 3 MB of a
+ * C library. Without memory it stays closed. */
+static void lines_reopen(struct dwarf_lines *d)
+{
+	Elf *elf = dwarf_getelf(d->dwarf), *alt = d->alt ? dwarf_getelf(d->alt) : NULL;
+
+	dwarf_lines_close(d);
+	(void)dwarf_lines_open(d, elf, alt);
+}
+
 uint32_t dwarf_lines_find(
 	struct dwarf_lines *d, uint64_t addr, struct image_place ret_place[IMAGE_PLACES_MAX])
 {
@@ -465,14 +473,18 @@ uint32_t dwarf_lines_find(
 	struct names *names = &d->names;
 	Dwarf_Die function;
 
-	lines_index(d);
-	const struct span *range = spans_find(&d->ranges, addr);
-	struct unit *unit = range ? lines_unit(d, range->tag) : NULL;
+	if (!d->indexed) {
+		lines_index(d);
+		lines_reopen(d);
+	}
+	struct span range, span;
+	bool covered = spans_find(&d->ranges, addr, &range);
+	struct unit *unit = covered ? lines_unit(d, range.tag) : NULL;
 	if (!unit)
 		return 0;
 
-	const struct span *span = spans_find(&unit->functions, addr);
-	bool known = span && dwarf_offdie(d->dwarf, unit->function[span->tag], &function);
+	bool known = spans_find(&unit->functions, addr, &span) &&
+		     dwarf_offdie(d->dwarf, unit->function[span.tag], &function);
 	if (known)
 		chain_find(&chain, &function, addr);
 

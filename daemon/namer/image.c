@@ -330,24 +330,25 @@ void image_wants(const struct image *i, struct image_wants *ret_wants)
 static void name_elf(struct image *i, uint64_t offset, struct image_naming *naming)
 {
 	uint64_t addr = 0;
+	struct span symbol = {.name = NULL};
 
 	if (!elf_addr(i->elf, offset, &addr))
 		return;
-	const struct span *symbol = spans_find(&i->symbols, addr);
+	bool known = spans_find(&i->symbols, addr, &symbol);
 	if (elf_open_lines(i->elf) == 0 && i->elf->lines) {
 		bool first = !dwarf_lines_has_index(i->elf->lines);
 		naming->n_places = dwarf_lines_find(i->elf->lines, addr, naming->place);
 		if (first) /* which has touched all of it */
 			image_release_pages(i);
 	}
-	if (!naming->n_places && symbol)
+	if (!naming->n_places && known)
 		naming->n_places = 1;
 	if (!naming->n_places)
 		return;
 
 	struct image_place *last = &naming->place[naming->n_places - 1];
-	if (symbol)
-		last->function = names_demangle(&i->names, symbol->name);
+	if (known)
+		last->function = names_demangle(&i->names, symbol.name);
 	if (!last->function)
 		naming->n_places = 0; /* a line without a function is useless */
 }
@@ -362,14 +363,14 @@ static void name_kernel(struct image *i, uint64_t offset, struct image_naming *n
 
 static void name_text(struct image *i, uint64_t offset, struct image_naming *naming)
 {
-	const struct span *symbol = spans_find(&i->symbols, offset);
-	if (!symbol || !symbol->name)
+	struct span symbol;
+	if (!spans_find(&i->symbols, offset, &symbol) || !symbol.name)
 		return;
 
 	struct image_place *place = &naming->place[naming->n_places++];
-	place->function = names_demangle(&i->names, symbol->name);
+	place->function = names_demangle(&i->names, symbol.name);
 	if (i->jit)
-		jit_lines_find(i->jit, symbol->tag, offset, place);
+		jit_lines_find(i->jit, symbol.tag, offset, place);
 }
 
 void image_name(struct image *i, uint64_t offset, struct image_naming *ret_naming)

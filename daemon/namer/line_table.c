@@ -521,13 +521,13 @@ const char *line_table_source(struct line_table *t, uint64_t number)
 void line_table_find(
 	struct line_table *t, uint64_t addr, const char **ret_source, uint64_t *ret_line)
 {
-	const struct span *span = spans_find(&t->spans, addr);
+	struct span span;
 	*ret_source = NULL;
 	*ret_line = 0;
-	if (!span)
+	if (!spans_find(&t->spans, addr, &span))
 		return;
 
-	struct state s = t->state[span->tag], row = s;
+	struct state s = t->state[span.tag], row = s;
 	for (enum step done = STEP_NONE; done != STEP_END && done != STEP_BAD && s.at < t->end;) {
 		done = step(t, &s);
 		if (done != STEP_ROW)

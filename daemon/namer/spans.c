@@ -5,6 +5,9 @@
  * resolved once, at sealing: a sweep over the starts, with a heap of the ranges that cover the
  * current address, the one with the highest priority (last added) at its top. Each step passes a
  * start or ends a range, hence at most 2n results.
+ *
+ * A large library has 100,000 symbols, and they stay as long as its image. So the results are packed
+ * into arrays of what they have.
  */
 
 #include "daemon/namer/spans.h"
@@ -15,6 +18,10 @@
 
 #include "daemon/namer/sort.h"
 #include "proto/memory.h"
+
+struct span_bounds {
+	uint32_t start, end;
+};
 
 static int span_append(struct spans *s, const struct span *span)
 {
@@ -144,29 +151,64 @@ static bool spans_overlap(const struct spans *s)
 	return false;
 }
 
-/* Shrink: the array grew by doubling, and is kept as long as its file. */
+/* Shrink what was not packed: the array grew by doubling, and is kept as long as its file. */
 static void spans_fit(struct spans *s)
 {
-	struct span *fit =
-		s->n && s->n < s->size ? reallocarray(s->span, s->n, sizeof(*fit)) : NULL;
+	struct span *fit = s->span && s->n && s->n < s->size
+				   ? reallocarray(s->span, s->n, sizeof(*fit))
+				   : NULL;
 	if (!fit)
 		return;
 	s->span = fit;
 	s->size = s->n;
 }
 
-int spans_seal(struct spans *s)
+static bool spans_have_names(const struct spans *s)
 {
-	if (s->n < 2)
-		return 0;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->span[i].name)
+			return true;
+	return false;
+}
 
-	_Static_assert(sizeof(*s->span) <= SORT_ITEM_BYTES_MAX, "fits");
-	sort_items(s->span, s->n, sizeof(*s->span), span_compare);
-	if (!spans_overlap(s)) {
-		spans_fit(s);
-		return 0;
+static bool spans_have_tags(const struct spans *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->span[i].tag)
+			return true;
+	return false;
+}
+
+/* Without memory for it, or with ranges too far apart, they stay as they are. */
+static void spans_pack(struct spans *s)
+{
+	if (s->n == 0 || s->span[s->n - 1].end - s->span[0].start > UINT32_MAX)
+		return;
+
+	struct spans to = {.n = s->n, .first = s->span[0].start};
+	bool names = spans_have_names(s), tags = spans_have_tags(s);
+	to.bounds = reallocarray(NULL, s->n, sizeof(*to.bounds));
+	to.name = names ? reallocarray(NULL, s->n, sizeof(*to.name)) : NULL;
+	to.tag = tags ? reallocarray(NULL, s->n, sizeof(*to.tag)) : NULL;
+	if (!to.bounds || (names && !to.name) || (tags && !to.tag)) {
+		spans_clear(&to);
+		return;
 	}
+	for (size_t i = 0; i < s->n; i++) {
+		const struct span *from = &s->span[i];
+		to.bounds[i] = (struct span_bounds){
+			(uint32_t)(from->start - to.first), (uint32_t)(from->end - to.first)};
+		if (names)
+			to.name[i] = from->name;
+		if (tags)
+			to.tag[i] = from->tag;
+	}
+	spans_clear(s);
+	*s = to;
+}
 
+static int spans_cut(struct spans *s)
+{
 	_cleanup_(freep) uint32_t *index = calloc(s->n, sizeof(*index));
 	if (!index)
 		return -ENOMEM;
@@ -181,26 +223,64 @@ int spans_seal(struct spans *s)
 
 	spans_clear(s);
 	*s = cut;
-	spans_fit(s);
 	return 0;
 }
 
-const struct span *spans_find(const struct spans *s, uint64_t addr)
+int spans_seal(struct spans *s)
+{
+	_Static_assert(sizeof(*s->span) <= SORT_ITEM_BYTES_MAX, "fits");
+	if (s->n > 1)
+		sort_items(s->span, s->n, sizeof(*s->span), span_compare);
+	int r = spans_overlap(s) ? spans_cut(s) : 0;
+	if (r == 0)
+		spans_pack(s);
+	if (r == 0)
+		spans_fit(s);
+	return r;
+}
+
+static uint64_t start_at(const struct spans *s, size_t i)
+{
+	return s->bounds ? s->first + s->bounds[i].start : s->span[i].start;
+}
+
+static struct span span_at(const struct spans *s, size_t i)
+{
+	if (!s->bounds)
+		return s->span[i];
+	return (struct span){
+		.start = s->first + s->bounds[i].start,
+		.end = s->first + s->bounds[i].end,
+		.name = s->name ? s->name[i] : NULL,
+		.tag = s->tag ? s->tag[i] : 0,
+	};
+}
+
+bool spans_find(const struct spans *s, uint64_t addr, struct span *ret_span)
 {
 	size_t low = 0, high = s->n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (s->span[middle].start <= addr)
+		if (start_at(s, middle) <= addr)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low && addr < s->span[low - 1].end ? &s->span[low - 1] : NULL;
+	if (low == 0)
+		return false;
+	struct span span = span_at(s, low - 1);
+	if (addr >= span.end)
+		return false;
+	*ret_span = span;
+	return true;
 }
 
 void spans_clear(struct spans *s)
 {
 	free(s->span);
+	free(s->bounds);
+	free(s->name);
+	free(s->tag);
 	*s = (struct spans){0};
 }

@@ -4,9 +4,10 @@
 /* Spans: an ordered map from address ranges to names
  *
  * Ranges are added in order of rising priority; sealing cuts them into disjoint ranges, the last
- * added on top. Lookup is then a binary search.
+ * added on top, and packs them. Lookup is then a binary search.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,18 +27,25 @@ struct span {
 };
 
 struct spans {
-	struct span *span;
+	struct span *span; /* NULL: packed */
 	size_t n, size;
+	/* Packed, of n each: start and end from `first`, then what the adder gave. */
+	uint64_t first;
+	struct span_bounds *bounds;
+	const char **name; /* NULL: none has a name */
+	uint32_t *tag;     /* NULL: all are 0 */
 };
 
 /* Add one range; an empty one is ignored. Only before spans_seal. 0, SPANS_FULL, -ENOMEM */
 int spans_add(struct spans *s, struct span span);
 
-/* Sort and cut. O(n log n). 0 or -ENOMEM; then only the order of s has changed. */
+/* Sort, cut and pack: 16 bytes for a range with a name, 12 for one with a tag. Ranges that are more
+ * than 4 GB apart keep their 32 bytes. O(n log n). 0 or -ENOMEM; then only the order of s has
+ * changed. */
 int spans_seal(struct spans *s);
 
-/* The range that contains addr, or NULL. O(log n). */
-const struct span *spans_find(const struct spans *s, uint64_t addr);
+/* Only after spans_seal. False: no range contains addr. O(log n). */
+bool spans_find(const struct spans *s, uint64_t addr, struct span *ret_span);
 
 /* Free the memory; empty and usable afterwards. */
 void spans_clear(struct spans *s);

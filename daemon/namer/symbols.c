@@ -64,6 +64,36 @@ int symbol_compare(const void *a, const void *b)
 	return name_compare(x->name, y->name);
 }
 
+/* Where a symbol ends; `next`: the first that starts after it, or NULL. */
+static uint64_t symbol_end(const struct symbol *s, const struct symbol *next)
+{
+	bool cut = !s->sized && next && next->start < s->end;
+
+	return cut ? next->start : s->end;
+}
+
+/* Add the symbols [i, next), which have one start. */
+static int add_aliases(
+	const struct symbols *s, size_t i, size_t next, uint64_t covered, struct spans *to)
+{
+	const struct symbol *behind = next < s->n ? &s->symbol[next] : NULL;
+	const struct symbol *last = &s->symbol[next - 1];
+
+	for (; i < next; i++) {
+		const struct symbol *symbol = &s->symbol[i];
+		uint64_t end = symbol_end(symbol, behind);
+		/* the last is on top, and leaves nothing of one that ends no later */
+		bool hidden = symbol != last && end <= symbol_end(last, behind);
+		if (hidden || (!symbol->sized && symbol->start < covered))
+			continue;
+		int r = spans_add(to,
+			(struct span){.start = symbol->start, .end = end, .name = symbol->name});
+		if (r)
+			return r == SPANS_FULL ? SYMBOLS_FULL : r;
+	}
+	return 0;
+}
+
 int symbols_resolve(struct symbols *s, struct spans *to)
 {
 	_Static_assert(sizeof(*s->symbol) <= SORT_ITEM_BYTES_MAX, "fits");
@@ -75,22 +105,11 @@ int symbols_resolve(struct symbols *s, struct spans *to)
 		for (next = i; next < s->n && s->symbol[next].start == start; next++)
 			if (s->symbol[next].sized && s->symbol[next].end > covered)
 				covered = s->symbol[next].end;
-
-		for (size_t k = i; k < next; k++) {
-			const struct symbol *symbol = &s->symbol[k];
-			uint64_t end = symbol->end;
-			if (!symbol->sized) {
-				if (start < covered)
-					continue;
-				if (next < s->n && s->symbol[next].start < end)
-					end = s->symbol[next].start;
-			}
-			int r = spans_add(to,
-				(struct span){.start = start, .end = end, .name = symbol->name});
-			if (r)
-				return r == SPANS_FULL ? SYMBOLS_FULL : r;
-		}
+		int r = add_aliases(s, i, next, covered, to);
+		if (r)
+			return r;
 	}
+	symbols_clear(s); /* sealing takes as much again */
 	return spans_seal(to);
 }
 

@@ -4,7 +4,7 @@
  *
  * Which fields identify a file depends on its kind, so the table does not hash fields: it hashes a
  * short byte string that file_key_write builds from the relevant fields. Frames are far more
- * numerous; their key is the pair (file, offset) as laid out in the struct.
+ * numerous, and have an index of their own.
  */
 
 #include "daemon/naming/file.h"
@@ -19,10 +19,6 @@
 /* kind, a tag, then at most user, device, inode, or pid, start, generation, or a build id; and the
  * path */
 #define FILE_KEY_BYTES_MAX (2 + 4 + 4 + 8 + 8 + 8 + PATH_MAX)
-#define FRAME_KEY_BYTES (sizeof(struct file *) + sizeof(uint64_t))
-
-_Static_assert(offsetof(struct frame, offset) == offsetof(struct frame, file) + sizeof(void *),
-	"the key of a frame has no hole");
 
 static const char deleted_suffix[] = " (deleted)";
 
@@ -273,9 +269,8 @@ static int frame_table_reserve(struct file_table *t)
 
 int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame)
 {
-	struct frame key = {.file = file, .offset = offset}, *known;
+	struct frame *known = frame_index_find(&t->frames, file, offset);
 
-	HASH_FIND(hh, t->frames, &key.file, FRAME_KEY_BYTES, known);
 	if (known) {
 		if (known->age != t->age) /* do not dirty cache lines that others read */
 			known->age = t->age;
@@ -296,9 +291,9 @@ int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct f
 
 	frame->file = file;
 	frame->offset = offset;
-	HASH_ADD_KEYPTR(hh, t->frames, &frame->file, FRAME_KEY_BYTES, frame);
-	if (!frame->hh.tbl)
-		return -ENOMEM;
+	r = frame_index_add(&t->frames, frame);
+	if (r < 0)
+		return r;
 
 	frame->id = t->n_free_frames ? t->free_frame[--t->n_free_frames] : ++t->n_frames;
 	frame->age = t->age;
@@ -369,22 +364,6 @@ static void shrink(void *array, size_t *size, size_t n, size_t element_bytes)
 	*size = wanted;
 }
 
-/* uthash never frees buckets: index what is left again. A frame without memory for its entry is
- * just no longer found, and is made again when needed. */
-static void frames_index_anew(struct file_table *t)
-{
-	if (!t->frames || t->frames->hh.tbl->num_buckets / 8 < HASH_COUNT(t->frames) ||
-		t->frames->hh.tbl->num_buckets < 4096)
-		return;
-	HASH_CLEAR(hh, t->frames);
-	for (uint32_t i = 0; i < t->n_frames; i++) {
-		struct frame *frame = t->frame[i];
-
-		if (frame)
-			HASH_ADD_KEYPTR(hh, t->frames, &frame->file, FRAME_KEY_BYTES, frame);
-	}
-}
-
 int file_table_sweep(struct file_table *t, const struct file_marks *marks)
 {
 	uint32_t *free_frame = free_ids_new(marks->frame, t->n_frames);
@@ -395,14 +374,14 @@ int file_table_sweep(struct file_table *t, const struct file_marks *marks)
 		free(free_file);
 		return -ENOMEM;
 	}
+	bool any = false;
 	for (uint32_t i = 0; i < t->n_frames; i++) {
 		struct frame *frame = t->frame[i];
 
 		if (!frame || marks->frame[i] == SWEEP_KEPT)
 			continue;
-		if (frame->hh.tbl)
-			HASH_DEL(t->frames, frame);
 		t->frame[i] = frame_free(frame);
+		any = true;
 	}
 	for (uint32_t i = 0; i < t->n_files; i++) {
 		struct file *file = t->file[i];
@@ -420,13 +399,14 @@ int file_table_sweep(struct file_table *t, const struct file_marks *marks)
 	t->n_free_files = list_free((void **)t->file, marks->file, &t->n_files, t->free_file);
 	shrink(&t->frame, &t->size_frame, t->n_frames, sizeof(*t->frame));
 	shrink(&t->file, &t->size_file, t->n_files, sizeof(*t->file));
-	frames_index_anew(t);
+	if (any)
+		frame_index_set(&t->frames, t->frame, t->n_frames);
 	return 0;
 }
 
 void file_table_clear(struct file_table *t)
 {
-	HASH_CLEAR(hh, t->frames);
+	frame_index_clear(&t->frames);
 	HASH_CLEAR(hh, t->by_key);
 	for (uint32_t i = 0; i < t->n_frames; i++)
 		frame_free(t->frame[i]);

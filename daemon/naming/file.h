@@ -15,11 +15,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/naming/frame_index.h"
 #include "proto/hash_table.h"
 
 /* distinct executables and libraries; a full Debian has fewer. Beyond: LOSS_ROOM */
 #define FILES_MAX 65536
-#define FRAMES_MAX 4000000 /* 64 bytes each: 256 MB; beyond it new frames are counted LOSS_ROOM */
+/* some 90 bytes each with its index: 360 MB; beyond it new frames are counted LOSS_ROOM */
+#define FRAMES_MAX 4000000
 
 /* Stored: do not renumber. */
 enum file_kind {
@@ -109,7 +111,6 @@ struct frame {
 	/* private to the namer: index of the user whose turn names it, or FRAME_LATE */
 	uint8_t asker;
 	uint32_t age; /* of the table when it was last asked for */
-	UT_hash_handle hh;
 };
 
 /* Of a FRAME_ASKED frame: the source of its name does not exist yet, or is refused for a while. */
@@ -122,8 +123,8 @@ static inline bool frame_is_awaited(const struct frame *f)
 }
 
 struct file_table {
-	struct file *by_key;        /* uthash */
-	struct frame *frames;       /* uthash over (file id, offset) */
+	struct file *by_key; /* uthash */
+	struct frame_index frames;
 	uint32_t n_files, n_frames; /* the highest ids */
 	struct file **file;         /* by id - 1; NULL: freed by a sweep */
 	struct frame **frame;       /* by id - 1; NULL: likewise */

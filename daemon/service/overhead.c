@@ -19,9 +19,12 @@
 
 #define NS_PER_S 1e9
 #define PPM 1e6
-/* Between two steps of a measurement: 3 ms of 50 until the first figures are there, then of 1000. */
+/* Between two steps of a measurement, which take 3 ms: until the first figures are there, and
+ * then. Other harts are taken to cost what the first does, so there is time: 10 s, less if there
+ * are many harts. */
 #define MEASURE_SOON_NS 50000000u
-#define MEASURE_NS 1000000000u
+#define MEASURE_NS 10000000000u
+#define MEASURE_NS_MIN 1000000000u
 #define MEASURE_AGAIN_NS 3600000000000u
 #define MEASURE_RETRY_NS 10000000000u
 /* A tick with fewer records says little of the price of one. */
@@ -123,6 +126,14 @@ static bool is_priced(const struct hart_cost *c)
 	return c->ns[COST_CLOCK] >= 0 || c->ns[COST_SAMPLE] >= 0;
 }
 
+static uint64_t pace_ns(const struct overhead *h, bool soon)
+{
+	uint64_t each_ns = MEASURE_NS / (uint64_t)(h->n_harts > 0 ? h->n_harts : 1);
+	if (soon)
+		return MEASURE_SOON_NS;
+	return each_ns > MEASURE_NS_MIN ? each_ns : MEASURE_NS_MIN;
+}
+
 /* What fails for want of descriptors or memory is begun again later: others need them more. */
 static void measure(struct overhead *h, struct sampler *s, bool raised, uint64_t now_ns)
 {
@@ -134,7 +145,7 @@ static void measure(struct overhead *h, struct sampler *s, bool raised, uint64_t
 	}
 	int hart = m->hart >= 0 ? m->hart : unmeasured_hart(h, s);
 	bool priced = hart >= 0 && is_priced(&h->hart[hart].cost);
-	h->next_measure_ns = now_ns + (hart >= 0 && !priced ? MEASURE_SOON_NS : MEASURE_NS);
+	h->next_measure_ns = now_ns + pace_ns(h, hart >= 0 && !priced);
 	if (hart < 0 || (raised && priced) || !s->started)
 		return;
 	if (!is_open(s, hart)) {
@@ -145,7 +156,7 @@ static void measure(struct overhead *h, struct sampler *s, bool raised, uint64_t
 		cost_begin(m, &s->found[hart], hart);
 	struct hart_cost cost;
 	int r = cost_step(m, s, &cost);
-	h->measured_now |= !priced; /* 20 steps a second, and later one */
+	h->measured_now |= !priced; /* 20 steps a second, and later one at most */
 	if (r == 0) {
 		h->hart[hart].cost = cost;
 		h->hart[hart].measured = true;

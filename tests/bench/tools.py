@@ -12,6 +12,7 @@ from pathlib import Path
 from accounting import Account, Watcher
 
 READY_S = 60
+SHIPPED_HZ = 99  # the rate of mperf.conf as it is shipped
 
 
 class Absent(Exception):
@@ -104,7 +105,7 @@ class Nothing(Tool):
 
 
 class Mperf(Tool):
-    """The service, with naming and store, as it is shipped but for the rate."""
+    """The service, with naming and store, as it is shipped but for the rate, which it keeps."""
 
     name = "mperf"
     keys = {}
@@ -117,7 +118,9 @@ class Mperf(Tool):
         self.config = self.folder / "mperf.conf"
         keys = {**self.keys, **keys}
         store = "".join(f"{key.replace('_', '-')} = {value}\n" for key, value in keys.items())
-        self.config.write_text(f"[sampling]\nrate = {hz}\n[store]\npath = {self.store}\n"
+        # above it the budget would lower the rate, which is what is compared
+        held = "" if hz <= SHIPPED_HZ else "overhead = none\n"
+        self.config.write_text(f"[sampling]\nrate = {hz}\n{held}[store]\npath = {self.store}\n"
                                f"min-free = 0\n{store}[control]\nsocket = {self.socket}\n"
                                f"[feed]\nfeed = {self.folder / 'feed'}\n")
 

@@ -194,31 +194,62 @@ TEST(an_endless_line_is_given_up)
 }
 
 /* The answer that a list of ranges gives if asked from its end. */
-static const char *slow_find(const struct span *all, size_t n, uint64_t addr)
+static const struct span *slow_find(const struct span *all, size_t n, uint64_t addr)
 {
 	while (n-- > 0)
 		if (addr >= all[n].start && addr < all[n].end)
-			return all[n].name;
+			return &all[n];
 	return NULL;
 }
 
-TEST(spans_agree_with_a_linear_search, .times = 50)
+/* Ask for all addresses from `first` on. `all` is in the order in which the ranges were added. */
+static void check_spans(struct spans *spans, const struct span *all, size_t n, uint64_t first)
 {
-	static const char *const names[] = {"a", "b", "c", "d", "e"};
-	struct span all[40];
-	uint32_t state = 12345 + (uint32_t)_i;
-	struct spans spans = {0};
+	struct span found;
+
+	for (uint64_t addr = first; addr < first + 300; addr++) {
+		const struct span *wanted = slow_find(all, n, addr);
+		ck_assert_int_eq(spans_find(spans, addr, &found), wanted != NULL);
+		if (!wanted)
+			continue;
+		ck_assert_ptr_eq(found.name, wanted->name);
+		ck_assert_uint_eq(found.tag, wanted->tag);
+		ck_assert_uint_le(found.start, addr);
+		ck_assert_uint_gt(found.end, addr);
+	}
+}
+
+static void make_spans(struct span all[40], uint32_t state, uint64_t first, bool names, bool tags)
+{
+	static const char *const name[] = {"a", "b", "c", "d", NULL};
 
 	for (size_t k = 0; k < 40; k++) {
 		state = state * 1664525 + 1013904223;
-		uint64_t start = (state >> 8) % 200, length = (state >> 20) % 60;
-		all[k] = (struct span){.start = start, .end = start + length, .name = names[k % 5]};
+		uint64_t start = first + (state >> 8) % 200, length = (state >> 20) % 60;
+		all[k] = (struct span){
+			.start = start,
+			.end = start + length,
+			.name = names ? name[k % 5] : NULL,
+			.tag = tags ? (uint32_t)k : 0,
+		};
+	}
+}
+
+TEST(spans_agree_with_a_linear_search, .times = 64)
+{
+	/* with names, with tags, at the top of the address space, and too far apart to be packed */
+	bool top = _i & 4, far = _i & 8;
+	uint64_t first = top ? UINT64_MAX - 300 : 5;
+	struct span all[41];
+	struct spans spans = {0};
+
+	make_spans(all, 12345 + (uint32_t)_i, first, _i & 1, _i & 2);
+	uint64_t other = top ? 1 : (uint64_t)1 << 40;
+	all[40] = (struct span){.start = other, .end = other + 1, .tag = 7};
+	for (size_t k = 0; k < (far ? 41 : 40); k++)
 		ck_assert_int_eq(spans_add(&spans, all[k]), 0);
-	}
 	ck_assert_int_eq(spans_seal(&spans), 0);
-	for (uint64_t addr = 0; addr < 300; addr++) {
-		const struct span *found = spans_find(&spans, addr);
-		ck_assert_ptr_eq(found ? found->name : NULL, slow_find(all, 40, addr));
-	}
+	check_spans(&spans, all, far ? 41 : 40, first);
 	spans_clear(&spans);
+	ck_assert(!spans_find(&spans, 5, &all[0]));
 }
