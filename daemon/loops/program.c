@@ -31,10 +31,11 @@ static int take_hello(struct program *p, const struct feed_message *m)
 		return FEED_TWICE;
 	if (h->magic != MPERF_FEED_MAGIC)
 		return FEED_NO_HELLO;
-	if (h->abi != MPERF_ABI_VERSION)
-		return FEED_OTHER_ABI;
+	if (h->version < MPERF_FEED_UNASKED || h->version > MPERF_FEED_VERSION)
+		return FEED_VERSION;
 	p->greeted = true;
 	p->begin_ns = h->begin_ns;
+	p->version = h->version;
 	p->vscale = h->vscale;
 	p->period_ms = h->period_ms;
 	return 0;

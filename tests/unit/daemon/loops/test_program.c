@@ -235,9 +235,10 @@ TEST(the_first_message_is_hello)
 	told_hello(&t, 1, 0);
 	t.bytes[8] ^= 1;
 	ck_assert_int_eq(tell(&g, &t), FEED_NO_HELLO);
-	told_hello(&t, 1, 0);
-	t.bytes[12] ^= 0x40;
-	ck_assert_int_eq(tell(&g, &t), FEED_OTHER_ABI);
+	told_version(&t, 0);
+	ck_assert_int_eq(tell(&g, &t), FEED_VERSION);
+	told_version(&t, MPERF_FEED_VERSION + 1);
+	ck_assert_int_eq(tell(&g, &t), FEED_VERSION);
 	ck_assert_uint_eq(g.causes[FEED_NO_HELLO], 2);
 	rig_clear(&g);
 }
