@@ -337,7 +337,20 @@ def test_a_recording_without_counts_says_how_to_get_them(build):
         path = folder / "run.mprf"
         mperfctl(build, "record", "-o", path, "--", sys.executable, "-c", "sum(range(10**6))", env=ALONE)
         said = mperfctl(build, "roofline", "-i", path).stderr
-        assert "as a service" in said and "roofline -- CMD" in said, said
+        assert "mperf-cc" in said and "record -- CMD" in said, said
+
+
+def test_record_alone_keeps_the_counts_of_its_command(build):
+    """Unless the user says where they go. The folder of the socket is removed."""
+    with Folder() as folder:
+        path, other, place = folder / "run.mprf", folder / "other.mprf", folder / "place"
+        place.mkdir()
+        mperfctl(build, "record", "-o", path, "--", *PROGRAM, 3, 30, 7_500_000,
+                 env={**ALONE, "TMPDIR": place})
+        check_triad(rows(build, "roofline", "-i", path), 3, 30, 7_500_000)
+        assert not list(place.iterdir())
+        mperfctl(build, "record", "-o", other, "--", "sh", "-c", 'test "$MPERF_FEED" = chosen',
+                 env={**ALONE, "MPERF_FEED": "chosen"})
 
 
 def test_what_makes_no_sense_is_refused(build):
