@@ -361,7 +361,7 @@ def test_what_makes_no_sense_is_refused(build):
     refused(mperfctl(build, "blocks", "--live", "--every", "500", check=False), 2, "1000")
     refused(mperfctl(build, "blocks", "--live", "--csv", check=False), 2, "--csv")
     refused(mperfctl(build, "blocks", "--frames", "2", check=False), 2, "--live")
-    refused(mperfctl(build, "blocks", "--live", "--", "true", check=False), 2, "command")
+    refused(mperfctl(build, "blocks", "--live", "-F", "99", "--", "true", check=False), 2, "-F")
     refused(mperfctl(build, "roofline", "--live", "--two-phase", "--", "true", check=False), 2, "--two-phase")
     refused(mperfctl(build, "roofline", "--pid", "1", check=False, env=ALONE), 1, "service")
     refused(mperfctl(build, "roofline", "--pid", "1", "--", "true", check=False), 2, "--pid")
