@@ -308,8 +308,8 @@ static bool ran_untimed(const struct roofline *r, uint32_t group)
 	       (total[LOOP_INSTRUCTIONS] > 0 || own[LOOP_ENTRIES] > 0 || own[LOOP_ITERATIONS] > 0);
 }
 
-/* With its loops: by samples, or where there are none, the measured time of its nests, if that is
- * of all its nests. */
+/* With its loops: by samples, or where there are few, the measured time of its nests, if that is of
+ * all its nests, more than the samples say, and threads did not wait. */
 static void times_of_functions(struct roofline *r)
 {
 	for (uint32_t i = 0; i < r->n_groups; i++) {
@@ -323,7 +323,8 @@ static void times_of_functions(struct roofline *r)
 	for (uint32_t i = 0; i < r->n_groups; i++) {
 		struct roof_time *total = &r->total_time[i];
 		total->clock = ROOF_MEASURED;
-		if (total->ns <= 0 || r->total[i].samples > 0)
+		if (total->ns <= 0 || !has_few(&r->total[i]) ||
+			total->ns < r->total[i].sampled_ns || roofline_cpu_share(r) < 1)
 			*total = sampled(&r->total[i]);
 		r->self_time[i] = sampled(&r->self[i]);
 		if (r->self[i].samples == 0 && r->facts.sampled_ns > 0)

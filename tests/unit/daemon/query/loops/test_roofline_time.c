@@ -312,7 +312,7 @@ TEST(a_function_has_all_of_the_time_that_its_loops_have)
 	near(r.whole_ns, 40 * SAMPLE_NS); /* so its share is 1 */
 }
 
-TEST(a_function_is_measured_where_all_its_nests_are_and_none_is_sampled)
+TEST(a_function_is_measured_where_all_its_nests_are_and_samples_are_few)
 {
 	const struct given all[] = {{.measured_ns = 5e6, .instructions = 10},
 		{.parent = 1, .instructions = 10}, {.measured_ns = 2e6, .instructions = 10},
@@ -324,6 +324,10 @@ TEST(a_function_is_measured_where_all_its_nests_are_and_none_is_sampled)
 	give_function((const struct given[]){{.measured_ns = 5e6, .samples = 3}}, 1);
 	near(total_time[0].ns, 3 * SAMPLE_NS);
 	ck_assert_int_eq(total_time[0].clock, ROOF_SAMPLED);
+	/* and less, if its nests took longer */
+	give_function((const struct given[]){{.measured_ns = 5e7, .samples = 3}}, 1);
+	near(total_time[0].ns, 5e7);
+	ck_assert_int_eq(total_time[0].clock, ROOF_MEASURED);
 }
 
 TEST(a_function_that_also_ran_loops_without_a_clock_has_only_samples)
