@@ -149,6 +149,7 @@ static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 		.cache = &f->cache,
 		.uid = user->uid,
 		.causes = f->causes,
+		.lost_tables = f->o.lost_tables,
 		.budget = &user->budget,
 		.memory_max = f->o.limits.program_bytes_max,
 		.granted = f->o.grants ? &f->o.grants->names : NULL,

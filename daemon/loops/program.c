@@ -198,12 +198,21 @@ static int take(struct program *p, const struct feed_message *m)
 	}
 }
 
+/* Is what was refused a table, or all tables of an object? */
+static bool is_of_tables(int r)
+{
+	return r == FEED_TABLE_LIMIT || r == FEED_OBJECTS || r == FEED_MODULES ||
+	       r == FEED_COUNTERS;
+}
+
 /* Count the fault. 0; FEED_* if the program must be disconnected; -errno. */
 static int outcome(struct program *p, int r)
 {
 	if (r <= 0 || r >= N_FEED_CAUSES)
 		return r;
 	p->o.causes[r]++;
+	if (p->o.lost_tables && is_of_tables(r))
+		++*p->o.lost_tables;
 	if (feed_causes[r].severity == FEED_HANG_UP)
 		return r;
 	if (++p->n_faults < PROGRAM_FAULTS_MAX)

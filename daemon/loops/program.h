@@ -74,6 +74,7 @@ struct program_options {
 	struct table_cache *cache; /* NULL: each program has tables of its own */
 	uid_t uid;                 /* whose tables of the cache these are */
 	uint64_t *causes;          /* N_FEED_CAUSES: counted up */
+	uint64_t *lost_tables;     /* counted up if tables are above limits; may be NULL */
 	struct budget *budget;     /* its memory is charged to it; NULL: unbounded */
 	uint64_t memory_max;
 	const struct loop_granted *granted; /* events that may be granted; NULL: none */

@@ -296,6 +296,18 @@ def test_a_table_above_the_limit_is_said_to_be_missing_from_a_file(build):
         assert any("table above its limits" in n for n in answer["provenance"]["notes"]), answer
 
 
+def test_a_table_above_the_limit_is_said_to_be_missing_from_the_store(build):
+    too_large = feed.tables(b"\x01" + bytes(9 << 20), module=1, first=4, n_counters=1)[:1]
+    with Folder() as folder, Service(build, folder, flush="1s") as service, \
+            feed.Connection(service.feed) as c:
+        c.send(feed.hello(), feed.object_(n_counters=5, n_modules=2), *feed.tables(feed.triad()),
+               *too_large, feed.thread())
+        feed.count_triad(c, 3, 30, 7_500_000)
+        c.send(feed.round_())
+        wait_until("it is noted", lambda: "Loops of 1 compilation unit are missing" in
+                   service.ctl("roofline", "--since", "-1h").stdout)
+
+
 def test_a_recording_keeps_loops(build):
     """blocks --every cuts time into stretches that add up to all of it."""
     done = mperfctl(build, "blocks", "--csv", "--every", "100", "--", *PROGRAM, 3, 30, 7_500_000,

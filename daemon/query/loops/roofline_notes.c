@@ -138,8 +138,23 @@ static bool note_uncounted(struct roofline *r)
 	return true;
 }
 
+/* The service refuses what would keep it from others for too long. */
+static void note_tables(struct roofline *r)
+{
+	char text[NOTE_BYTES];
+	uint64_t n = provenance_lost(&r->facts.provenance, &r->facts.texts, LOSS_TABLE);
+	if (n == 0)
+		return;
+	snprintf(text, sizeof(text),
+		"Loops of %llu compilation unit%s are missing: too large a table. Compile in "
+		"smaller units.",
+		(unsigned long long)n, n > 1 ? "s" : "");
+	note(r, text);
+}
+
 static void note_limits(struct roofline *r, const struct found *found)
 {
+	note_tables(r);
 	if (r->any_doubted)
 		note(r, "Counts of the hardware that cannot be are left out: see the column "
 			"unseen.");
