@@ -34,16 +34,20 @@ static int tables_get(
 	struct object_tables *t = table_cache_get(p->o.cache, key);
 	size_t n = sizeof(struct program_object) + sizeof(*t) +
 		   key->n_modules * (sizeof(*t->module) + sizeof(*t->sorted));
-	int r = t ? 0 : object_tables_new(key, &t);
-	if (r != 0)
-		return r;
-	if (!t->shared)
-		t->memory = n;
-	r = program_charge(p, t->memory);
+	if (t)
+		n = t->memory;
+	int r = program_charge(p, n);
 	if (r != 0) {
-		table_cache_put(p->o.cache, p->o.sites, t);
+		if (t)
+			table_cache_put(p->o.cache, p->o.sites, t);
 		return r;
 	}
+	r = t ? 0 : object_tables_new(key, &t);
+	if (r != 0) {
+		program_discharge(p, n);
+		return r;
+	}
+	t->memory = n;
 	if (t->shared && t->scalable && p->vscale == 0)
 		p->o.causes[FEED_NO_VSCALE]++;
 	*ret_tables = t;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/loops/program.h"
+#include "daemon/loops/table_cache.h"
 
 #define MEMORY_MAX (8u << 20)
 
