@@ -29,6 +29,11 @@
 
 #define MPERF_ABI_VERSION 1
 #define MPERF_FEED_MAGIC 0x4652504du /* "MPRF" */
+/* Versions of the feed, in HELLO. A daemon understands all up to its own, and refuses others by
+ * FEED_VERSION. Files are written in version 1, since nobody answers there. */
+#define MPERF_FEED_UNASKED 1u    /* tables follow OBJECT at once */
+#define MPERF_FEED_ON_REQUEST 2u /* the daemon answers OBJECT with WANT */
+#define MPERF_FEED_VERSION MPERF_FEED_ON_REQUEST
 #define MPERF_FEED_SOCKET "/run/mperf/feed.sock"
 
 /* The largest packet, so that it fits any socket's buffer. Source: Linux 6.12, net/core/sock.c,
@@ -214,6 +219,7 @@ enum mperf_message {
 	MPERF_ASK = 64,
 	MPERF_GRANT,
 	MPERF_SELECT,
+	MPERF_WANT,
 };
 
 enum mperf_gone { MPERF_GONE_THREAD = 1, MPERF_GONE_OBJECT = 2 };
@@ -289,6 +295,11 @@ struct mperf_feed_select {
 #define MPERF_SELECT_FIELD(type, name) type name;
 #include "abi.inc"
 };
+struct mperf_feed_want {
+	struct mperf_feed_head head;
+#define MPERF_WANT_FIELD(type, name) type name;
+#include "abi.inc"
+};
 
 #ifdef __cplusplus
 #define MPERF_SIZE(type, n) static_assert(sizeof(struct type) == (n), "the wire's layout")
@@ -308,5 +319,6 @@ MPERF_SIZE(mperf_feed_round, 24);
 MPERF_SIZE(mperf_feed_ask, 16);
 MPERF_SIZE(mperf_feed_grant, 16);
 MPERF_SIZE(mperf_feed_select, 16);
+MPERF_SIZE(mperf_feed_want, 16);
 MPERF_SIZE(mperf_delta, 16);
 #undef MPERF_SIZE

@@ -11,6 +11,7 @@
 
 #include "runtime/ask.h"
 #include "runtime/grant.h"
+#include "runtime/image.h"
 #include "runtime/state.h"
 
 #define ASK_BYTES_MAX                                                                              \
@@ -50,6 +51,13 @@ int mperf_ask_parse(const void *message, size_t bytes, struct ask *ret_ask)
 		ask.one_in = m.one_in;
 		ask.globs_bytes = m.globs_bytes;
 		ask.globs = (const char *)message + sizeof(m);
+	} else if (head.type == MPERF_WANT && bytes == sizeof(struct mperf_feed_want)) {
+		struct mperf_feed_want m;
+		memcpy(&m, message, sizeof(m));
+		if (m.wanted > 1)
+			return -EBADMSG;
+		ask.object = m.object;
+		ask.wanted = m.wanted;
 	} else {
 		return -EBADMSG;
 	}
@@ -98,6 +106,21 @@ static struct thread *thread_of(struct state *s, uint32_t id)
 	return t;
 }
 
+/* The daemon has answered for an object. True: counts wait for that. Later answers change nothing,
+ * since tables may be on their way. */
+static bool answer(struct state *s, const struct ask *ask)
+{
+	struct image *i = s->images;
+	while (i && !(i->open && i->id == ask->object && i->serial == s->sink.serial))
+		i = i->next;
+	if (!i || i->answered)
+		return false;
+	i->answered = true;
+	if (!ask->wanted)
+		i->n_tables = i->n_modules;
+	return s->late;
+}
+
 /* Granted descriptors move up, like the sink's (sink.h). */
 static void give(struct state *s, struct thread *t, struct received *r)
 {
@@ -134,6 +157,8 @@ bool mperf_ask_read(struct state *s)
 			if (ask.period_ms)
 				s->period_ms = ask.period_ms;
 			now = now || ask.now;
+			if (ask.type == MPERF_WANT)
+				now = answer(s, &ask) || now;
 			if (ask.type == MPERF_GRANT && ask.n == r.n_fds)
 				t = thread_of(s, ask.thread);
 			if (ask.type == MPERF_SELECT && mperf_select_set(&s->selection, ask.one_in,

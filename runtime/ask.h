@@ -15,7 +15,7 @@ struct state;
 #define MPERF_ASKS_MAX 16u
 
 struct ask {
-	enum mperf_message type; /* MPERF_ASK, MPERF_GRANT or MPERF_SELECT */
+	enum mperf_message type; /* MPERF_ASK, MPERF_GRANT, MPERF_SELECT or MPERF_WANT */
 	uint32_t period_ms;      /* ASK; 0: unchanged */
 	bool now;                /* ASK */
 	uint32_t thread;         /* GRANT: the program's id of it */
@@ -23,6 +23,8 @@ struct ask {
 	uint32_t one_in;         /* SELECT, as are the next; globs point into the message */
 	uint32_t globs_bytes;
 	const char *globs;
+	uint32_t object; /* WANT, as is the next */
+	bool wanted;
 };
 
 /* Parse one message. 0; -EBADMSG: no daemon of this ABI sends it. */

@@ -23,6 +23,7 @@
 #include "runtime/copies.h"
 #include "runtime/entry.h"
 #include "runtime/image.h"
+#include "runtime/message.h"
 #include "runtime/process.h"
 #include "runtime/round.h"
 #include "runtime/segment.h"
@@ -129,6 +130,8 @@ __attribute__((visibility("default"))) void __mperf_object_register(struct mperf
 	mperf_lock(s, &mask);
 	if (o->abi == MPERF_ABI_VERSION && !o->runtime && o->counters < o->counters_end)
 		mperf_image_open(s, o);
+	if (o->runtime && s->sink.fd >= 0 && !s->sink.is_file && s->greeted == s->sink.serial)
+		(void)mperf_message_objects(s);
 	bool enters = s->silent && o->runtime;
 	mperf_unlock(s, &mask);
 	if (enters)

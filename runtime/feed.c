@@ -28,10 +28,12 @@ int mperf_feed_open(const struct sink *k)
 	return fd;
 }
 
-int mperf_feed_put(struct sink *k, const void *message, size_t bytes)
+int mperf_feed_put(struct sink *k, const struct iovec *piece, int n_pieces)
 {
-	ssize_t n = send(k->fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (n == (ssize_t)bytes)
+	const struct msghdr message = {
+		.msg_iov = (struct iovec *)piece, .msg_iovlen = (size_t)n_pieces};
+	ssize_t n = sendmsg(k->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n == (ssize_t)mperf_sink_bytes(piece, n_pieces))
 		return 0;
 	/* ENOBUFS and ENOMEM: a temporary shortage of kernel memory. */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM))

@@ -26,7 +26,9 @@ struct image {
 	/* the round's */
 	uint8_t *uses;     /* enum mperf_counter_use of each counter; NULL: not read yet */
 	uint32_t serial;   /* of the connection to which it was announced */
-	uint32_t n_tables; /* sent completely */
+	uint64_t asked_ns; /* when it was */
+	bool answered;     /* by the daemon, whether it wants the tables */
+	uint32_t n_tables; /* sent completely, or not wanted */
 	uint32_t offset;   /* in the next */
 };
 

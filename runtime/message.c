@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Things are announced before their first figures, and again on each new connection: an
- * announcement is marked with the connection's number. Tables go in pieces as large as a packet.
+ * announcement is marked with the connection's number. Tables go in pieces as large as a packet,
+ * and only if the daemon wants them, since it knows those of an earlier program of the same build
+ * id. Counts mean nothing without tables, so they stay where they are until the daemon has
+ * answered.
  */
 #include <string.h>
 
@@ -18,7 +21,8 @@ int mperf_message_put(struct state *s, uint16_t type, size_t bytes)
 {
 	struct mperf_feed_head head = {.type = type, .bytes = (uint32_t)bytes};
 	memcpy(s->packet, &head, sizeof(head));
-	return mperf_sink_put(&s->sink, s->packet, bytes);
+	return mperf_sink_put(
+		&s->sink, &(struct iovec){.iov_base = s->packet, .iov_len = bytes}, 1);
 }
 
 int mperf_message_hello(struct state *s)
@@ -26,7 +30,7 @@ int mperf_message_hello(struct state *s)
 	if (s->greeted == s->sink.serial)
 		return 0;
 	struct mperf_feed_hello m = {.magic = MPERF_FEED_MAGIC,
-		.abi = MPERF_ABI_VERSION,
+		.version = s->sink.is_file ? MPERF_FEED_UNASKED : MPERF_FEED_VERSION,
 		.begin_ns = s->begin_ns,
 		.vscale = s->vscale,
 		.period_ms = s->period_ms};
@@ -37,8 +41,10 @@ int mperf_message_hello(struct state *s)
 	return r;
 }
 
-static int object(struct state *s, const struct image *image)
+static int object(struct state *s, struct image *image)
 {
+	if (image->serial == s->sink.serial)
+		return 0;
 	uint8_t id[MPERF_BUILD_ID_BYTES_MAX];
 	size_t id_bytes = mperf_image_build_id(image->object->elf, id);
 	struct mperf_feed_object m = {.object = image->id,
@@ -47,7 +53,23 @@ static int object(struct state *s, const struct image *image)
 		.build_id_bytes = (uint32_t)id_bytes};
 	memcpy(s->packet, &m, sizeof(m));
 	memcpy(s->packet + sizeof(m), id, id_bytes);
-	return mperf_message_put(s, MPERF_OBJECT, sizeof(m) + id_bytes);
+	int r = mperf_message_put(s, MPERF_OBJECT, sizeof(m) + id_bytes);
+	if (r != 0)
+		return r;
+	image->serial = s->sink.serial;
+	image->asked_ns = mperf_now_ns();
+	image->answered = s->sink.is_file;
+	image->n_tables = image->offset = 0;
+	return 0;
+}
+
+int mperf_message_objects(struct state *s)
+{
+	int r = 0;
+	for (struct image *i = s->images; i && r == 0; i = i->next)
+		if (i->open)
+			r = object(s, i);
+	return r;
 }
 
 /* The next piece of the current table. */
@@ -64,9 +86,10 @@ static int table(struct state *s, struct image *image)
 	size_t n = MPERF_PACKET_BYTES_MAX - sizeof(m);
 	if (n > rest)
 		n = rest;
-	memcpy(s->packet, &m, sizeof(m));
-	memcpy(s->packet + sizeof(m), module->table + image->offset, n);
-	int r = mperf_message_put(s, MPERF_TABLE, sizeof(m) + n);
+	m.head = (struct mperf_feed_head){.type = MPERF_TABLE, .bytes = (uint32_t)(sizeof(m) + n)};
+	const struct iovec piece[] = {{.iov_base = &m, .iov_len = sizeof(m)},
+		{.iov_base = (void *)(module->table + image->offset), .iov_len = n}};
+	int r = mperf_sink_put(&s->sink, piece, 2);
 	if (r != 0)
 		return r;
 	image->offset += (uint32_t)n;
@@ -79,19 +102,15 @@ static int table(struct state *s, struct image *image)
 
 int mperf_message_object(struct state *s, struct image *image)
 {
-	if (image->serial != s->sink.serial) {
-		int r = object(s, image);
-		if (r != 0)
-			return r;
-		image->serial = s->sink.serial;
-		image->n_tables = image->offset = 0;
+	int r = object(s, image);
+	if (r == 0 && !image->answered && !s->hurry &&
+		mperf_now_ns() - image->asked_ns < MPERF_ANSWER_MS * UINT64_C(1000000))
+		return MPERF_SINK_LATER;
+	while (image->n_tables < image->n_modules && r == 0) {
+		image->answered = true; /* too late for an answer */
+		r = table(s, image);
 	}
-	while (image->n_tables < image->n_modules) {
-		int r = table(s, image);
-		if (r != 0)
-			return r;
-	}
-	return 0;
+	return r;
 }
 
 int mperf_message_thread(struct state *s, struct thread *t)

@@ -6,6 +6,9 @@
  * Each returns 0 (sent, now or before) or an outcome of the sink (sink.h); call again to continue.
  */
 
+/* Without an answer the daemon gets the tables unasked, this long after the object was announced. */
+#define MPERF_ANSWER_MS 300u
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,7 +18,10 @@ struct state;
 struct thread;
 
 int mperf_message_hello(struct state *s);
-int mperf_message_object(struct state *s, struct image *image); /* with its tables */
+/* With its tables, if the daemon wants them; MPERF_SINK_LATER: it has not said so yet. */
+int mperf_message_object(struct state *s, struct image *image);
+/* All objects, without their tables: the sooner the daemon answers the better. */
+int mperf_message_objects(struct state *s);
 int mperf_message_thread(struct state *s, struct thread *t);
 int mperf_message_region(struct state *s, struct region *region); /* after those around it */
 

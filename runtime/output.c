@@ -150,10 +150,10 @@ static void drop_signal(int number)
 	errno = error;
 }
 
-int mperf_output_put(struct sink *k, const void *message, size_t bytes)
+int mperf_output_put(struct sink *k, const struct iovec *piece, int n_pieces)
 {
-	ssize_t n = write(k->fd, message, bytes);
-	if (n == (ssize_t)bytes)
+	ssize_t n = writev(k->fd, piece, n_pieces);
+	if (n == (ssize_t)mperf_sink_bytes(piece, n_pieces))
 		return 0;
 	if (n < 0 && errno == EFBIG)
 		drop_signal(SIGXFSZ);

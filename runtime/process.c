@@ -31,6 +31,7 @@
 
 #include "runtime/ask.h"
 #include "runtime/grant.h"
+#include "runtime/message.h"
 #include "runtime/process.h"
 #include "runtime/round.h"
 #include "runtime/state.h"
@@ -122,6 +123,9 @@ static void *sender(void *data)
 		} else if (due_ns > now_ns + pause_ms(s, 0) * MS_NS) {
 			due_ns = now_ns + pause_ms(s, 0) * MS_NS; /* asked for a shorter period */
 		}
+		/* an answer is overdue by then */
+		if (s->late && due_ns > now_ns + MPERF_ANSWER_MS * MS_NS)
+			due_ns = now_ns + MPERF_ANSWER_MS * MS_NS;
 		enum main_thread main_thread = main_look(s->pid);
 		if (main_thread != MAIN_RUNS && due_ns > now_ns + MAIN_ENDED_MS * MS_NS)
 			due_ns = now_ns + MAIN_ENDED_MS * MS_NS;

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "runtime/ask.h"
 #include "runtime/grant.h"
 #include "runtime/image.h"
 #include "runtime/message.h"
@@ -69,12 +70,16 @@ static uint32_t deltas_fill(struct state *s, const struct turn *turn, const stru
 	const struct image *image, uint32_t *at)
 {
 	const uint8_t *uses = image->uses;
+	const uint64_t *counters = b->area->counters;
 	const uint64_t *sent = mperf_area_sent(b->area, image->n_counters);
 	struct mperf_delta *out =
 		(struct mperf_delta *)(s->packet + sizeof(struct mperf_feed_deltas));
 	uint32_t n = 0;
 	uint32_t i = *at;
 	for (; i < image->n_counters && n < DELTAS_MAX; i++) {
+		/* most counters of a large program never move */
+		if (uses[i] == MPERF_USE_SUM && load(&counters[i]) == sent[i])
+			continue;
 		uint64_t delta = delta_of(turn, b, uses, sent, i);
 		if (delta)
 			out[n++] = (struct mperf_delta){.counter = i, .delta = delta};
@@ -202,8 +207,10 @@ int mperf_round_gone(struct state *s, uint32_t kind, uint32_t id)
 	return mperf_message_put(s, MPERF_GONE, sizeof(m));
 }
 
+/* Counts of a thread that wait for an answer stay with it. */
 static int thread_send(struct state *s, struct thread *t)
 {
+	bool late = false;
 	/* Once per round, and before any of its figures: if the thread is gone they are its
 	 * last. */
 	if (t->round != s->round) {
@@ -215,12 +222,16 @@ static int thread_send(struct state *s, struct thread *t)
 	for (; stay; stay = stay->next) {
 		int r = stay_send(s, &turn, stay);
 		struct block *b = __atomic_load_n(&stay->blocks, __ATOMIC_ACQUIRE);
-		for (; b && r == 0; b = b->next)
+		for (; b && r == 0; b = b->next) {
 			r = block_send(s, &turn, stay, b);
+			late = late || r == MPERF_SINK_LATER;
+			r = r == MPERF_SINK_LATER ? 0 : r;
+		}
 		if (r != 0)
 			return r;
 	}
-	if (!turn.gone)
+	s->late = s->late || late;
+	if (!turn.gone || late)
 		return 0;
 	int r = t->serial == s->sink.serial ? mperf_round_gone(s, MPERF_GONE_THREAD, t->id) : 0;
 	if (r == 0) {
@@ -239,6 +250,33 @@ static int round_end(struct state *s, bool last)
 	return mperf_message_put(s, MPERF_ROUND, sizeof(m));
 }
 
+static bool answers_due(const struct state *s)
+{
+	for (const struct image *i = s->images; i; i = i->next)
+		if (i->open && !i->answered && i->serial == s->sink.serial)
+			return true;
+	return false;
+}
+
+/* Once per connection: wait a moment for whether the tables are wanted, which are then sent in any
+ * case. */
+static void answers_await(struct state *s)
+{
+	uint64_t begin_ns = mperf_now_ns();
+	if (s->hurried == s->sink.serial)
+		return;
+	s->hurried = s->sink.serial;
+	(void)mperf_ask_read(s);
+	while (answers_due(s)) {
+		uint64_t waited_ms = (mperf_now_ns() - begin_ns) / UINT64_C(1000000);
+		struct pollfd p = {.fd = s->sink.fd, .events = POLLIN};
+		if (waited_ms >= MPERF_ANSWER_WAIT_MS || s->sink.fd < 0 ||
+			poll(&p, 1, (int)(MPERF_ANSWER_WAIT_MS - waited_ms)) <= 0)
+			break;
+		(void)mperf_ask_read(s);
+	}
+}
+
 static int send_all(struct state *s, bool last)
 {
 	if (s->sink.fd < 0) {
@@ -247,6 +285,10 @@ static int send_all(struct state *s, bool last)
 			return r;
 	}
 	int r = mperf_message_hello(s);
+	if (r == 0 && !s->sink.is_file)
+		r = mperf_message_objects(s);
+	if (r == 0 && s->hurry)
+		answers_await(s);
 	if (r != 0)
 		return r;
 	struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE);
@@ -265,6 +307,7 @@ int mperf_round(struct state *s, bool last)
 	if (!s->unfinished) {
 		s->round++;
 		s->n_forgotten = 0;
+		s->late = false;
 	}
 	int r = send_all(s, last);
 	s->unfinished = r == MPERF_SINK_FULL;
@@ -277,6 +320,7 @@ int mperf_round(struct state *s, bool last)
 void mperf_round_through(struct state *s, bool last)
 {
 	s->unfinished = false;
+	s->hurry = true;
 	uint64_t begin_ns = mperf_now_ns();
 	while (mperf_round(s, last) == MPERF_SINK_FULL) {
 		struct pollfd p = {.fd = s->sink.fd, .events = POLLOUT};
@@ -286,5 +330,5 @@ void mperf_round_through(struct state *s, bool last)
 		if (mperf_now_ns() - begin_ns > MPERF_WAIT_TOTAL_MS * UINT64_C(1000000))
 			break;
 	}
-	s->unfinished = false;
+	s->unfinished = s->hurry = false;
 }

@@ -20,6 +20,9 @@ struct state;
  * something. */
 #define MPERF_WAIT_MS 100u
 #define MPERF_WAIT_TOTAL_MS 1000u
+/* And for the daemon's answer whether it wants tables. It comes within a millisecond unless the
+ * daemon is busy; without it the tables are sent. */
+#define MPERF_ANSWER_WAIT_MS 10u
 
 /* Continue the round, or begin one. 0: it is complete. MPERF_SINK_FULL: call again.
  * MPERF_SINK_NONE: nobody listens; threads that are gone are forgotten, as after each round. */

@@ -17,7 +17,7 @@
 /* By is_file. */
 static const struct {
 	int (*open)(const struct sink *k);
-	int (*put)(struct sink *k, const void *message, size_t bytes);
+	int (*put)(struct sink *k, const struct iovec *piece, int n);
 } kinds[] = {
 	{mperf_feed_open, mperf_feed_put},
 	{mperf_output_open, mperf_output_put},
@@ -107,11 +107,11 @@ int mperf_sink_open(struct sink *k, uint64_t now_ns)
 	return r == 0 ? 0 : MPERF_SINK_NONE;
 }
 
-int mperf_sink_put(struct sink *k, const void *message, size_t bytes)
+int mperf_sink_put(struct sink *k, const struct iovec *piece, int n)
 {
 	int r = MPERF_SINK_NONE;
 	if (mperf_sink_ours(k))
-		r = kinds[k->is_file].put(k, message, bytes);
+		r = kinds[k->is_file].put(k, piece, n);
 	if (r == 0)
 		k->stalled = false;
 	if (r == MPERF_SINK_NONE) {

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 /* The most that sockaddr_un holds; and a file's path, with the pid in it. */
 #define MPERF_FEED_PATH_BYTES 108u
@@ -24,8 +25,9 @@
 #define MPERF_FD_FLOOR 200
 
 enum mperf_sink_outcome {
-	MPERF_SINK_FULL = 1, /* try later; nothing was taken */
-	MPERF_SINK_NONE = 2, /* there is none, or no longer */
+	MPERF_SINK_FULL = 1,  /* try later; nothing was taken */
+	MPERF_SINK_NONE = 2,  /* there is none, or no longer */
+	MPERF_SINK_LATER = 3, /* the daemon has not answered yet whether it wants the tables */
 };
 
 struct sink {
@@ -58,8 +60,9 @@ bool mperf_sink_deaf(const struct sink *k);
  * MPERF_SINK_NONE. */
 int mperf_sink_open(struct sink *k, uint64_t now_ns);
 
-/* Send one message. 0, MPERF_SINK_FULL or MPERF_SINK_NONE. */
-int mperf_sink_put(struct sink *k, const void *message, size_t bytes);
+/* Send one message, of n pieces, at most MPERF_PIECES_MAX. 0, MPERF_SINK_FULL or MPERF_SINK_NONE. */
+#define MPERF_PIECES_MAX 2
+int mperf_sink_put(struct sink *k, const struct iovec *piece, int n);
 
 /* Is the descriptor still ours? */
 bool mperf_sink_ours(const struct sink *k);
@@ -69,6 +72,15 @@ void mperf_sink_close(struct sink *k);
 
 /* The two sinks, by is_file. open: a new descriptor, or a negative -errno. put: as above. */
 int mperf_feed_open(const struct sink *k);
-int mperf_feed_put(struct sink *k, const void *message, size_t bytes);
+int mperf_feed_put(struct sink *k, const struct iovec *piece, int n);
 int mperf_output_open(const struct sink *k);
-int mperf_output_put(struct sink *k, const void *message, size_t bytes);
+int mperf_output_put(struct sink *k, const struct iovec *piece, int n);
+
+/* Bytes of all pieces. */
+static inline size_t mperf_sink_bytes(const struct iovec *piece, int n)
+{
+	size_t bytes = 0;
+	for (int i = 0; i < n; i++)
+		bytes += piece[i].iov_len;
+	return bytes;
+}

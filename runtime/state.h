@@ -53,6 +53,9 @@ struct state {
 	/* sending, under the lock */
 	struct sink sink;
 	uint32_t greeted;      /* connection that got its HELLO */
+	uint32_t hurried;      /* connection on whose answers a last round has waited */
+	bool hurry;            /* counts are lost unless they are sent now */
+	bool late;             /* the last round left out counts whose tables wait for an answer */
 	struct grant *retired; /* grants to be closed when no thread reads them */
 	uint32_t n_grants;     /* serials given */
 	uint32_t round;        /* the one due or in progress, from 1 */

@@ -3,6 +3,7 @@
 
 /* A capture: one recording, from the daemon into a file */
 
+#include "client/commands/feed_socket.h"
 #include "client/commands/run.h"
 #include "client/options/options.h"
 #include "client/show/outfile.h"
@@ -28,7 +29,7 @@ struct source {
 	struct outfile temporary; /* fd -1 and no name unless recorded */
 	char *path;               /* absolute; empty: the service's store */
 	bool kept;                /* it is the store */
-	char *feed_folder;        /* of the socket for CMD's counts; or NULL */
+	struct feed_socket feed;  /* for CMD's counts */
 	int signal_fd;            /* -1 unless recorded */
 	int exit_status;          /* of CMD */
 };

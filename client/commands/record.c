@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/commands/capture.h"
@@ -42,15 +43,25 @@ static void say_written(const struct capture *c, const char *path)
 			"Let it run longer, raise -F, or see `mperfctl doctor`");
 }
 
+/* Counts of a command that counts itself are part of the recording. The service has a socket for them;
+ * a daemon of our own gets one, unless the user chose another or none. */
+static bool needs_feed(const struct options *o, const struct link *l)
+{
+	return o->command_line && l->daemon_pid > 0 && !getenv("MPERF_FEED");
+}
+
 static int record_into(
 	const struct options *o, const char *path, int signal_fd, struct outfile *out)
 {
 	struct link l;
-	struct capture c;
+	struct capture c = {.run = {.exit_status = EXIT_FAILED}};
+	struct feed_socket feed = {NULL, NULL};
 
 	if (link_open(&l) != 0)
 		return EXIT_FAILED;
-	int r = capture_run(&c, &l, o, signal_fd, out, NULL);
+	int r = needs_feed(o, &l) ? feed_socket_make(&feed) : 0;
+	if (r == 0)
+		r = capture_run(&c, &l, o, signal_fd, out, feed.path);
 	int exit_status = c.run.exit_status;
 	if (r == 0) {
 		r = outfile_commit(out);
@@ -63,6 +74,7 @@ static int record_into(
 	}
 	capture_clear(&c);
 	link_close(&l);
+	feed_socket_clear(&feed);
 	return exit_status;
 }
 

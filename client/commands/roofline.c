@@ -138,23 +138,30 @@ static int show_frames(
 	return exit_status;
 }
 
+/* Shows frames until the command has ended, or all of them were shown; releases the command, which was
+ * forked and held, if there is one. */
+typedef int live_frames(
+	struct source *, const struct options *, Mperf__Request *, struct workload *);
+
 /* Ask about o's process, or all, again and again; the command, if there is one, runs meanwhile. */
-static int watch(const struct options *o, Mperf__Request *request, struct workload *w)
+static int watch(
+	const struct options *o, Mperf__Request *request, live_frames *frames, struct workload *w)
 {
+	bool blocks = request->body_case == MPERF__REQUEST__BODY_BLOCKS;
 	struct source source;
 	Mperf__Filter filter;
 	int exit_status;
 	if (source_open(&source, o, &exit_status) == 0) {
 		source_filter(&source, o, &filter);
-		request->roofline->path = source.path;
-		request->roofline->filter = &filter;
-		exit_status = show_frames(&source, o, request, w);
+		*(blocks ? &request->blocks->path : &request->roofline->path) = source.path;
+		*(blocks ? &request->blocks->filter : &request->roofline->filter) = &filter;
+		exit_status = frames(&source, o, request, w);
 	}
 	source_clear(&source);
 	return exit_status;
 }
 
-static int run_live(const struct options *o, Mperf__Request *request)
+static int run_live(const struct options *o, Mperf__Request *request, live_frames *frames)
 {
 	struct workload w = {.end_fd = -1, .hold_fd = -1, .trouble_fd = -1};
 	_cleanup_(freep) struct options *one = malloc(sizeof(*one));
@@ -168,7 +175,7 @@ static int run_live(const struct options *o, Mperf__Request *request)
 		one->pid[0] = w.pid;
 		one->n_pids = 1;
 	}
-	int exit_status = watch(one, request, &w);
+	int exit_status = watch(one, request, frames, &w);
 	bool runs = w.argv && w.hold_fd < 0 && !w.ended;
 	if (runs && workload_wait(&w) < 0)
 		exit_status = EXIT_FAILED;
@@ -201,7 +208,7 @@ int client_roofline(const struct options *o)
 		roofline.select = &select;
 	}
 	if (o->live)
-		return run_live(o, &request);
+		return run_live(o, &request, show_frames);
 	return run(o, &request, &roofline.path, &roofline.filter, NULL);
 }
 
@@ -209,13 +216,22 @@ int client_roofline(const struct options *o)
 
 #define LIVE_STRETCHES 60 /* on one screen */
 
-static int draw_frames(struct source *s, const struct options *o, Mperf__Request *request)
+static int draw_frames(
+	struct source *s, const struct options *o, Mperf__Request *request, struct workload *w)
 {
+	if (request->blocks->every_ms == 0)
+		request->blocks->every_ms = LIVE_MS;
 	int64_t every_ns = request->blocks->every_ms * NS_PER_MS, next_ns = 0;
+	bool ended = false;
 	int exit_status = 0;
-	for (unsigned n = 0; exit_status == 0 && (o->frames == 0 || n < o->frames); n++) {
+	int released = w->argv ? workload_release(w) : 0;
+	if (released != 0)
+		return released > 0 ? w->exit_status : EXIT_FAILED;
+	if (w->argv) /* before that there is nothing to draw */
+		next_ns = (int64_t)clock_ns(CLOCK_REALTIME) + LIVE_MS * NS_PER_MS;
+	for (unsigned n = 0; exit_status == 0 && !ended && (o->frames == 0 || n < o->frames); n++) {
 		struct reply reply = {0};
-		wait_until(next_ns);
+		ended = wait_for(w, next_ns);
 		int64_t now_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 		next_ns = now_ns + LIVE_MS * NS_PER_MS;
 		request->blocks->filter->since_ns = now_ns - LIVE_STRETCHES * every_ns;
@@ -230,23 +246,6 @@ static int draw_frames(struct source *s, const struct options *o, Mperf__Request
 	return exit_status;
 }
 
-static int draw_live(const struct options *o, Mperf__Request *request)
-{
-	struct source source;
-	Mperf__Filter filter;
-	int exit_status;
-	if (request->blocks->every_ms == 0)
-		request->blocks->every_ms = LIVE_MS;
-	if (source_open(&source, o, &exit_status) == 0) {
-		source_filter(&source, o, &filter);
-		request->blocks->path = source.path;
-		request->blocks->filter = &filter;
-		exit_status = draw_frames(&source, o, request);
-	}
-	source_clear(&source);
-	return exit_status;
-}
-
 int client_blocks(const struct options *o)
 {
 	Mperf__BlocksRequest blocks = MPERF__BLOCKS_REQUEST__INIT;
@@ -257,6 +256,6 @@ int client_blocks(const struct options *o)
 	request.body_case = MPERF__REQUEST__BODY_BLOCKS;
 	request.blocks = &blocks;
 	if (o->live)
-		return draw_live(o, &request);
+		return run_live(o, &request, draw_frames);
 	return run(o, &request, &blocks.path, &blocks.filter, blocks_spare);
 }

@@ -103,8 +103,8 @@ static void say_nothing(const struct options *o)
 {
 	if (o->input)
 		say_note("%s has no counts of instrumented programs; build the program with "
-			 "mperf-cc, and record it while mperfd runs as a service, or measure it "
-			 "with `mperfctl roofline -- CMD`, since `record` alone keeps none",
+			 "mperf-cc, and record it with `mperfctl record -- CMD`, without "
+			 "MPERF_FEED and MPERF_OUTPUT in its environment",
 			o->input);
 	else if (o->command_line)
 		say_note("the command reported no counts; build it with mperf-cc, and leave "

@@ -47,27 +47,6 @@ static bool measures(const struct options *o)
 	return !o->input && (o->all || process || o->command_line);
 }
 
-/* A private folder for the feed socket of our own daemon, which CMD finds in its environment. The
- * service's socket has a fixed path. */
-static int make_feed(struct source *s, char **ret_path)
-{
-	const char *parent = outfile_temporary_folder();
-	if (asprintf(&s->feed_folder, "%s/mperf-feed-XXXXXX", parent) < 0) {
-		s->feed_folder = NULL;
-		return RUN_FAILED;
-	}
-	if (!mkdtemp(s->feed_folder)) {
-		print_say_failed(parent, -errno, "set TMPDIR to a folder that you may write to");
-		free(TAKE_PTR(s->feed_folder));
-		return RUN_FAILED;
-	}
-	if (asprintf(ret_path, "%s/feed", s->feed_folder) < 0) {
-		*ret_path = NULL;
-		return RUN_FAILED;
-	}
-	return setenv("MPERF_FEED", *ret_path, 1) == 0 ? 0 : RUN_FAILED;
-}
-
 static int record_temporary(struct source *s, const struct options *o)
 {
 	struct capture c;
@@ -81,11 +60,10 @@ static int record_temporary(struct source *s, const struct options *o)
 	if (!s->path)
 		return RUN_FAILED;
 
-	_cleanup_(freep) char *feed = NULL;
-	r = o->loops && s->link.daemon_pid > 0 ? make_feed(s, &feed) : 0;
+	r = o->loops && s->link.daemon_pid > 0 ? feed_socket_make(&s->feed) : 0;
 	if (r != 0)
 		return r;
-	r = capture_run(&c, &s->link, o, s->signal_fd, &s->temporary, feed);
+	r = capture_run(&c, &s->link, o, s->signal_fd, &s->temporary, s->feed.path);
 	s->exit_status = c.run.exit_status;
 	capture_clear(&c);
 	return r;
@@ -237,9 +215,7 @@ void source_clear(struct source *s)
 	link_close(&s->link);
 	outfile_clear(&s->temporary);
 	free(TAKE_PTR(s->path));
-	if (s->feed_folder)
-		rmdir(s->feed_folder); /* fails if a daemon's socket is still in it */
-	free(TAKE_PTR(s->feed_folder));
+	feed_socket_clear(&s->feed);
 	if (s->signal_fd >= 0)
 		signals_unblock(TAKE_FD(s->signal_fd));
 }

@@ -83,13 +83,9 @@ int options_check(struct parse *p)
 	if (o->live && (o->input || o->since_ns || o->until_ns))
 		return options_wrong(p,
 			"--live shows running programs: leave it out, or -i, --since and --until");
-	if (o->live && o->command_line &&
-		(p->command == MPERF__REQUEST__BODY_BLOCKS || o->hz || o->for_ns || o->two_phase))
+	if (o->live && o->command_line && (o->hz || o->for_ns || o->two_phase))
 		return options_wrong(
-			p, p->command == MPERF__REQUEST__BODY_BLOCKS
-				   ? "blocks --live draws running programs: leave out the command"
-				   : "--live only watches the command: leave out -F, --for and "
-				     "--two-phase");
+			p, "--live only watches the command: leave out -F, --for and --two-phase");
 	if (o->live && o->interval_ms && o->interval_ms < LIVE_MS_MIN)
 		return options_wrong(
 			p, p->every_given

@@ -47,7 +47,7 @@ const struct option_row option_rows[] = {
 	{T,       "interval", 'd', "TIME", false, "time between frames, 100ms to 60s (default: 1s)"},
 	{O,       "live", OPTION_LIVE, NULL, false, "keep showing what running programs, or CMD, reached since the last frame"},
 	{O,       "interval", 'd', "TIME", false, "with --live: time between frames, 1s to 60s (default: 1s)"},
-	{B,       "live", OPTION_LIVE, NULL, false, "keep drawing the bandwidth of the last minute, or of sixty intervals of --every"},
+	{B,       "live", OPTION_LIVE, NULL, false, "keep drawing the bandwidth of running programs, or CMD, of the last minute, or of sixty intervals of --every"},
 	{T|O|B,   "frames", OPTION_FRAMES, "N", false, "exit after N frames"},
 	{T,       "batch", 'b', NULL, false, "print frames as text, even on a terminal"},
 	{H|F|D,   "input", 'i', "FILE", false, "read this recording"},

@@ -86,6 +86,11 @@ static int take_counts(void *userdata, const struct loop_counts *counts)
 	return f->o.take(f->o.userdata, task, counts);
 }
 
+static void want(void *userdata, uint32_t object, bool wanted)
+{
+	feed_send_want(userdata, object, wanted);
+}
+
 static void hang_up(struct connection *c)
 {
 	struct feed *f = c->feed;
@@ -141,11 +146,15 @@ static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 	f->n_accepted++;
 	const struct program_options o = {
 		.sites = f->o.sites,
+		.cache = &f->cache,
+		.uid = user->uid,
 		.causes = f->causes,
+		.lost_tables = f->o.lost_tables,
 		.budget = &user->budget,
 		.memory_max = f->o.limits.program_bytes_max,
 		.granted = f->o.grants ? &f->o.grants->names : NULL,
 		.take = take_counts,
+		.want = want,
 		.userdata = c,
 	};
 	r = program_new(&o, &c->program);
@@ -213,12 +222,16 @@ static int pause_for_look(struct connection *c)
 	return r;
 }
 
-/* Read a thread's counts once its task is known. */
+/* Read a thread's counts once its process and its task are known. What comes before is answered at
+ * once, since a short program is gone by then. */
 static int wait_for_thread(struct connection *c)
 {
 	struct mperf_feed_thread m;
 	memcpy(&m, c->feed->packet, sizeof(m));
-	if (m.head.type != MPERF_THREAD || feed_seek_thread(c, (pid_t)m.tid))
+	if (m.head.type != MPERF_THREAD)
+		return 0;
+	c->has_threads = true;
+	if (feed_seek_process(c) && feed_seek_thread(c, (pid_t)m.tid))
 		return 0;
 	return pause_for_look(c);
 }
@@ -279,7 +292,7 @@ static int charge_time(struct connection *c, uint64_t spent_ns)
 static int read_turn(struct connection *c)
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns;
-	if (!feed_seek_process(c))
+	if (c->has_threads && !feed_seek_process(c))
 		return pause_for_look(c);
 	uint64_t spent_ns = 0;
 	int r = 0;
@@ -496,6 +509,7 @@ struct feed *feed_free(struct feed *f)
 		return NULL;
 	while (f->connections)
 		hang_up(f->connections);
+	table_cache_clear(&f->cache, f->o.sites);
 	struct feed_user *user, *next;
 	HASH_ITER (hh, f->users, user, next) {
 		HASH_DEL(f->users, user);

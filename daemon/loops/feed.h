@@ -52,6 +52,9 @@ struct feed_options {
 	struct task_table *tasks; /* borrowed */
 	struct loop_sites *sites; /* borrowed; outlives all holders of sites */
 	struct grants *grants;    /* borrowed; NULL: nothing is granted */
+	/* borrowed; tables above our limits are counted there, since all loops of theirs are missing;
+	 * NULL: they are counted as causes alone */
+	uint64_t *lost_tables;
 	/* Something was counted. task: the task that counted; NULL: not known. 0 or -errno. */
 	int (*take)(void *userdata, struct task *task, const struct loop_counts *c);
 	/* Bring `tasks` up to date. 0 or -errno. NULL: it is up to date. */

@@ -37,6 +37,17 @@ void feed_send_ask(struct connection *c, bool now)
 		c->told_ms = message.period_ms;
 }
 
+/* A program that does not read sends the tables in any case. */
+void feed_send_want(struct connection *c, uint32_t object, bool wanted)
+{
+	const struct mperf_feed_want message = {
+		.head = {.type = MPERF_WANT, .bytes = sizeof(message)},
+		.object = object,
+		.wanted = wanted,
+	};
+	(void)send(c->fd, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 /* Wants or the limit changed: send the new period to programs for which it differs. */
 void feed_tell_periods(struct feed *f)
 {

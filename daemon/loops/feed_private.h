@@ -4,6 +4,7 @@
 /* The feed's internals: users, connections, and the task of each thread */
 
 #include "daemon/loops/feed.h"
+#include "daemon/loops/table_cache.h"
 
 /* Threads of one program, and of all programs of one user, that get counters while the programs are
  * connected: each holds at most four events, of a kilobyte or more in the kernel. */
@@ -31,6 +32,7 @@ struct connection {
 	struct program *program;
 	struct task *process; /* NULL: not found (yet) */
 	bool other_pids;      /* its pid namespace is not ours */
+	bool has_threads;     /* it has announced one */
 	bool sought;          /* we have looked for its process, found or not */
 	bool paused;          /* not read before resume_ns */
 	bool waits;           /* paused only until the next look */
@@ -57,6 +59,7 @@ struct feed {
 	uint32_t n_connections;
 	struct feed_user *users;
 	struct budget budget; /* of all */
+	struct table_cache cache;
 	uint64_t causes[N_FEED_CAUSES];
 	uint64_t n_accepted, n_hung_up, n_rounds;
 	uint64_t now_ns;       /* of the current dispatch */
@@ -91,5 +94,7 @@ uint32_t feed_period_ms(const struct feed *f, uid_t uid);
 /* Send a program its period; now: ask for a report at once. A program that does not read keeps its
  * old period. */
 void feed_send_ask(struct connection *c, bool now);
+/* Tell a program whether the tables of an object are wanted. */
+void feed_send_want(struct connection *c, uint32_t object, bool wanted);
 /* Wants or the limit changed: send the new period to programs for which it differs. */
 void feed_tell_periods(struct feed *f);

@@ -31,10 +31,11 @@ static int take_hello(struct program *p, const struct feed_message *m)
 		return FEED_TWICE;
 	if (h->magic != MPERF_FEED_MAGIC)
 		return FEED_NO_HELLO;
-	if (h->abi != MPERF_ABI_VERSION)
-		return FEED_OTHER_ABI;
+	if (h->version < MPERF_FEED_UNASKED || h->version > MPERF_FEED_VERSION)
+		return FEED_VERSION;
 	p->greeted = true;
 	p->begin_ns = h->begin_ns;
+	p->version = h->version;
 	p->vscale = h->vscale;
 	p->period_ms = h->period_ms;
 	return 0;
@@ -197,12 +198,21 @@ static int take(struct program *p, const struct feed_message *m)
 	}
 }
 
+/* Is what was refused a table, or all tables of an object? */
+static bool is_of_tables(int r)
+{
+	return r == FEED_TABLE_LIMIT || r == FEED_OBJECTS || r == FEED_MODULES ||
+	       r == FEED_COUNTERS;
+}
+
 /* Count the fault. 0; FEED_* if the program must be disconnected; -errno. */
 static int outcome(struct program *p, int r)
 {
 	if (r <= 0 || r >= N_FEED_CAUSES)
 		return r;
 	p->o.causes[r]++;
+	if (p->o.lost_tables && is_of_tables(r))
+		++*p->o.lost_tables;
 	if (feed_causes[r].severity == FEED_HANG_UP)
 		return r;
 	if (++p->n_faults < PROGRAM_FAULTS_MAX)

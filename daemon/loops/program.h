@@ -14,6 +14,8 @@
  * budgets, and its errors are counted by cause (cause.h).
  */
 
+#include <sys/types.h>
+
 #include "daemon/loops/cause.h"
 #include "daemon/loops/site.h"
 #include "daemon/loops/table.h"
@@ -68,13 +70,19 @@ struct loop_counts {
 };
 
 struct program_options {
-	struct loop_sites *sites; /* borrowed, like all here */
-	uint64_t *causes;         /* N_FEED_CAUSES: counted up */
-	struct budget *budget;    /* its memory is charged to it; NULL: unbounded */
+	struct loop_sites *sites;  /* borrowed, like all here */
+	struct table_cache *cache; /* NULL: each program has tables of its own */
+	uid_t uid;                 /* whose tables of the cache these are */
+	uint64_t *causes;          /* N_FEED_CAUSES: counted up */
+	uint64_t *lost_tables;     /* counted up if tables are above limits; may be NULL */
+	struct budget *budget;     /* its memory is charged to it; NULL: unbounded */
 	uint64_t memory_max;
 	const struct loop_granted *granted; /* events that may be granted; NULL: none */
 	/* A region or block was counted: 0; FEED_*, counted as of a message; -errno, fatal. */
 	int (*take)(void *userdata, const struct loop_counts *c);
+	/* Tell a program of feed version 2 whether the tables of an object are wanted. NULL: nobody
+	 * can; such programs send them after a while. */
+	void (*want)(void *userdata, uint32_t object, bool wanted);
 	/* A thread has ended, and `who` becomes invalid. May be NULL. */
 	void (*thread_gone)(void *userdata, struct program_thread *t);
 	void *userdata;
@@ -82,6 +90,7 @@ struct program_options {
 
 struct program_object;
 struct program_part;
+struct table_cache;
 
 /* Unfinished work of a message, continued in later turns of the loop. */
 struct program_work {
@@ -96,7 +105,7 @@ struct program {
 	struct budget budget;
 	bool greeted, last; /* last: it announced its exit */
 	uint64_t begin_ns;
-	uint32_t vscale, period_ms;
+	uint32_t version, vscale, period_ms;
 	uint64_t n_rounds, until_ns; /* of the last round */
 	uint32_t threads_lost;
 	uint32_t n_faults;

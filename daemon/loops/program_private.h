@@ -5,26 +5,12 @@
 
 #include "daemon/loops/message.h"
 #include "daemon/loops/program.h"
+#include "daemon/loops/table_cache.h"
 
-/* One compilation unit's table, as far as received. */
-struct program_module {
-	uint8_t *bytes; /* pieces received so far; NULL: none, or all parsed */
-	uint32_t n_bytes, table_bytes;
-	uint32_t counter_first, n_counters;
-	bool complete, refused;
-	struct loop_table table; /* counters and terms; scopes are sites by then */
-	struct loop_site **site; /* by scope */
-	uint32_t n_scopes;
-	size_t site_memory; /* bytes charged for its sites */
-};
-
+/* An executable or library, as announced. */
 struct program_object {
-	uint32_t id, n_counters, n_modules;
-	uint8_t build_id[MPERF_BUILD_ID_BYTES_MAX];
-	uint8_t n_build_id;
-	struct program_module *module; /* n_modules */
-	uint32_t *sorted;              /* complete modules, by counter_first */
-	uint32_t n_sorted;
+	uint32_t id;
+	struct object_tables *tables; /* its own until they are complete, then maybe shared */
 	UT_hash_handle hh;
 };
 

@@ -63,7 +63,7 @@ static int part_get(struct program *p, const struct mperf_feed_deltas *said,
 	const struct part_key key = {.thread = said->thread,
 		.region = said->region,
 		.object = said->object,
-		.module = (uint32_t)(module - o->module)};
+		.module = (uint32_t)(module - o->tables->module)};
 	struct program_part *part;
 	HASH_FIND(hh, p->parts, &key, sizeof(key), part);
 	int r = part ? 0 : part_new(p, &key, module, &part);
@@ -138,7 +138,7 @@ static int add_deltas(
 	int r = 0;
 	for (uint32_t i = 0; i < m->deltas.n && r == 0; i++) {
 		struct mperf_delta delta = feed_message_delta(m, i);
-		if (delta.counter < above || delta.counter >= o->n_counters)
+		if (delta.counter < above || delta.counter >= o->tables->key.n_counters)
 			return FEED_COUNTER;
 		above = (uint64_t)delta.counter + 1;
 		if (!is_in(module, delta.counter)) {

@@ -12,6 +12,83 @@
 #include "daemon/loops/program_private.h"
 #include "proto/memory.h"
 
+/* What tables need of memory is charged to each program that uses them. */
+static int tables_charge(struct program *p, struct object_tables *t, size_t n)
+{
+	int r = program_charge(p, n);
+	if (r == 0)
+		t->memory += n;
+	return r;
+}
+
+static void tables_discharge(struct program *p, struct object_tables *t, size_t n)
+{
+	program_discharge(p, n);
+	t->memory -= n;
+}
+
+/* Tables of an earlier program of the same user and build id, or those that are to come. */
+static int tables_get(
+	struct program *p, const struct object_key *key, struct object_tables **ret_tables)
+{
+	struct object_tables *t = table_cache_get(p->o.cache, key);
+	size_t n = sizeof(struct program_object) + sizeof(*t) +
+		   key->n_modules * (sizeof(*t->module) + sizeof(*t->sorted));
+	if (t)
+		n = t->memory;
+	int r = program_charge(p, n);
+	if (r != 0) {
+		if (t)
+			table_cache_put(p->o.cache, p->o.sites, t);
+		return r;
+	}
+	r = t ? 0 : object_tables_new(key, &t);
+	if (r != 0) {
+		program_discharge(p, n);
+		return r;
+	}
+	t->memory = n;
+	if (t->shared && t->scalable && p->vscale == 0)
+		p->o.causes[FEED_NO_VSCALE]++;
+	*ret_tables = t;
+	return 0;
+}
+
+static void tables_put(struct program *p, struct object_tables *t)
+{
+	program_discharge(p, t->memory);
+	table_cache_put(p->o.cache, p->o.sites, t);
+}
+
+static int object_new(
+	struct program *p, const struct feed_message *m, struct program_object **ret_o)
+{
+	struct object_key key = {
+		.uid = p->o.uid,
+		.n_counters = m->object.n_counters,
+		.n_modules = m->object.n_modules,
+		.n_build_id = (uint32_t)m->n_rest,
+	};
+	memcpy(key.build_id, m->rest, m->n_rest);
+	struct program_object *o = calloc(1, sizeof(*o));
+	if (!o)
+		return -ENOMEM;
+	o->id = m->object.object;
+	int r = tables_get(p, &key, &o->tables);
+	if (r != 0) {
+		free(o);
+		return r;
+	}
+	HASH_ADD(hh, p->objects, id, sizeof(o->id), o);
+	if (!o->hh.tbl) {
+		tables_put(p, o->tables);
+		free(o);
+		return -ENOMEM;
+	}
+	*ret_o = o;
+	return 0;
+}
+
 int program_take_object(struct program *p, const struct feed_message *m)
 {
 	const struct mperf_feed_object *said = &m->object;
@@ -25,53 +102,16 @@ int program_take_object(struct program *p, const struct feed_message *m)
 		return FEED_MODULES;
 	if (said->n_counters > PROGRAM_COUNTERS_MAX)
 		return FEED_COUNTERS;
-	int r = program_charge(
-		p, sizeof(*o) + said->n_modules * (sizeof(*o->module) + sizeof(*o->sorted)));
-	if (r != 0)
-		return r;
-	o = calloc(1, sizeof(*o));
-	if (!o)
-		return -ENOMEM;
-	*o = (struct program_object){
-		.id = said->object,
-		.n_counters = said->n_counters,
-		.n_modules = said->n_modules,
-		.n_build_id = (uint8_t)m->n_rest,
-		.module = calloc((size_t)said->n_modules + 1, sizeof(*o->module)),
-		.sorted = calloc((size_t)said->n_modules + 1, sizeof(*o->sorted)),
-	};
-	memcpy(o->build_id, m->rest, m->n_rest);
-	if (!o->module || !o->sorted) {
-		free(o->module);
-		free(o->sorted);
-		free(o);
-		return -ENOMEM;
-	}
-	HASH_ADD(hh, p->objects, id, sizeof(o->id), o);
-	if (!o->hh.tbl) {
-		free(o->module);
-		free(o->sorted);
-		free(o);
-		return -ENOMEM;
-	}
-	return 0;
+	int r = object_new(p, m, &o);
+	if (r == 0 && p->version >= MPERF_FEED_ON_REQUEST && p->o.want)
+		p->o.want(p->o.userdata, o->id, !o->tables->shared);
+	return r;
 }
 
-static size_t module_memory(const struct program_module *module)
+static void module_clear(struct program *p, struct object_tables *t, struct program_module *module)
 {
-	return (module->bytes ? module->table_bytes : 0) + loop_table_memory(&module->table) +
-	       module->n_scopes * sizeof(*module->site) + module->site_memory;
-}
-
-static void module_clear(struct program *p, struct program_module *module)
-{
-	program_discharge(p, module_memory(module));
-	free(module->bytes);
-	loop_table_clear(&module->table);
-	for (uint32_t i = 0; i < module->n_scopes; i++)
-		loop_site_unref(p->o.sites, module->site[i]);
-	free(module->site);
-	*module = (struct program_module){0};
+	tables_discharge(p, t, program_module_memory(module));
+	program_module_clear(p->o.sites, module);
 }
 
 void program_object_free(struct program *p, struct program_object *o)
@@ -80,22 +120,18 @@ void program_object_free(struct program *p, struct program_object *o)
 		free(TAKE_PTR(p->work.n_blocks));
 		p->work.object = NULL;
 	}
-	for (uint32_t i = 0; i < o->n_modules; i++)
-		module_clear(p, &o->module[i]);
-	program_discharge(p, sizeof(*o) + o->n_modules * (sizeof(*o->module) + sizeof(*o->sorted)));
 	HASH_DEL(p->objects, o);
-	free(o->module);
-	free(o->sorted);
+	tables_put(p, o->tables);
 	free(o);
 }
 
 /* Where in `sorted` the first module stands that begins behind this counter. */
-static uint32_t module_place(const struct program_object *o, uint32_t counter)
+static uint32_t module_place(const struct object_tables *t, uint32_t counter)
 {
-	uint32_t low = 0, high = o->n_sorted;
+	uint32_t low = 0, high = t->n_sorted;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		if (o->module[o->sorted[middle]].counter_first <= counter)
+		if (t->module[t->sorted[middle]].counter_first <= counter)
 			low = middle + 1;
 		else
 			high = middle;
@@ -105,29 +141,30 @@ static uint32_t module_place(const struct program_object *o, uint32_t counter)
 
 struct program_module *program_module_find(const struct program_object *o, uint32_t counter)
 {
-	uint32_t place = module_place(o, counter);
+	const struct object_tables *t = o->tables;
+	uint32_t place = module_place(t, counter);
 	if (place == 0)
 		return NULL;
-	struct program_module *module = &o->module[o->sorted[place - 1]];
+	struct program_module *module = &t->module[t->sorted[place - 1]];
 	return counter - module->counter_first < module->n_counters ? module : NULL;
 }
 
 /* Take its place among the object's counters. False: another one is there. */
-static bool enter_module(struct program_object *o, struct program_module *module)
+static bool enter_module(struct object_tables *t, struct program_module *module)
 {
 	uint32_t first = module->counter_first, n = module->n_counters;
 	if (n == 0)
 		return true; /* nothing will be sent of it */
-	uint32_t place = module_place(o, first + n - 1);
+	uint32_t place = module_place(t, first + n - 1);
 	if (place > 0) {
-		const struct program_module *before = &o->module[o->sorted[place - 1]];
+		const struct program_module *before = &t->module[t->sorted[place - 1]];
 		if (before->counter_first + before->n_counters > first)
 			return false;
 	}
-	memmove(o->sorted + place + 1, o->sorted + place,
-		(o->n_sorted - place) * sizeof(*o->sorted));
-	o->sorted[place] = (uint32_t)(module - o->module);
-	o->n_sorted++;
+	memmove(t->sorted + place + 1, t->sorted + place,
+		(t->n_sorted - place) * sizeof(*t->sorted));
+	t->sorted[place] = (uint32_t)(module - t->module);
+	t->n_sorted++;
 	return true;
 }
 
@@ -147,14 +184,14 @@ static int site_of(struct program *p, const struct program_object *o, struct pro
 	char nest[LOOP_TEXT_BYTES_MAX + 16];
 	struct loop_site_key key = {
 		.kind = s->kind,
-		.n_build_id = o->n_build_id,
+		.n_build_id = (uint8_t)o->tables->key.n_build_id,
 		.line = s->line,
 		.subprogram = t->text + s->function,
 		.source = t->text + s->source,
 		.nest = t->text + s->nest,
 		.inlined_at = t->text + s->inlined_at,
 	};
-	memcpy(key.build_id, o->build_id, sizeof(key.build_id));
+	memcpy(key.build_id, o->tables->key.build_id, sizeof(key.build_id));
 	struct loop_site *parent = s->parent ? module->site[s->parent - 1] : NULL;
 	if (s->kind == MPERF_SCOPE_BLOCK) {
 		block_nest(
@@ -165,7 +202,7 @@ static int site_of(struct program *p, const struct program_object *o, struct pro
 		.line_last = s->line_last, .column = s->column, .flags = s->flags};
 	/* shared with others or not: names that are long and many are to be paid for */
 	size_t memory = loop_site_memory(&key);
-	int r = program_charge(p, memory);
+	int r = tables_charge(p, o->tables, memory);
 	if (r != 0)
 		return r;
 	module->site_memory += memory;
@@ -183,7 +220,8 @@ static void work_clear(struct program_work *w)
 static int begin_scopes(struct program *p, struct program_object *o, struct program_module *module)
 {
 	uint32_t n = module->table.n_scopes;
-	int r = program_charge(p, loop_table_memory(&module->table) + n * sizeof(*module->site));
+	int r = tables_charge(
+		p, o->tables, loop_table_memory(&module->table) + n * sizeof(*module->site));
 	if (r != 0) {
 		loop_table_clear(&module->table); /* not charged, so not to be discharged */
 		return r;
@@ -196,43 +234,47 @@ static int begin_scopes(struct program *p, struct program_object *o, struct prog
 		return -ENOMEM;
 	}
 	p->work.object = o;
-	p->work.module = (uint32_t)(module - o->module);
+	p->work.module = (uint32_t)(module - o->tables->module);
 	p->work.scope = 0;
 	return 0;
 }
 
 /* What the sites have is not needed again. */
-static void drop_names(struct program *p, struct loop_table *t)
+static void drop_names(struct program *p, struct object_tables *tables, struct loop_table *t)
 {
 	size_t before = loop_table_memory(t);
 	free(TAKE_PTR(t->scope));
 	free(TAKE_PTR(t->text));
 	t->n_scopes = 0;
 	t->n_text = 0;
-	program_discharge(p, before - loop_table_memory(t));
+	tables_discharge(p, tables, before - loop_table_memory(t));
 }
 
 /* All scopes are sites. */
-static int end_table(struct program *p, struct program_object *o, struct program_module *module)
+static int end_table(struct program *p, struct object_tables *t, struct program_module *module)
 {
 	if (module->table.scalable && p->vscale == 0)
 		p->o.causes[FEED_NO_VSCALE]++;
 	p->o.causes[FEED_METRIC] += module->table.n_unknown;
 	bool fits = module->table.n_counters == module->n_counters;
-	drop_names(p, &module->table);
-	if (!fits || !enter_module(o, module))
+	drop_names(p, t, &module->table);
+	if (!fits || !enter_module(t, module))
 		return FEED_TABLE_MALFORMED;
 	module->complete = true;
+	t->scalable |= module->table.scalable;
+	if (++t->n_complete == t->key.n_modules)
+		table_cache_share(p->o.cache, t);
 	return 0;
 }
 
 /* What is refused is let go of. */
-static int settle_table(struct program *p, struct program_module *module, int r)
+static int settle_table(
+	struct program *p, struct object_tables *t, struct program_module *module, int r)
 {
 	if (r != 0)
 		work_clear(&p->work);
 	if (r > 0 && !module->complete) {
-		module_clear(p, module);
+		module_clear(p, t, module);
 		module->refused = true;
 	}
 	return r;
@@ -242,7 +284,7 @@ int program_work_table(struct program *p)
 {
 	struct program_work *w = &p->work;
 	struct program_object *o = w->object;
-	struct program_module *module = &o->module[w->module];
+	struct program_module *module = &o->tables->module[w->module];
 	int r = 0;
 	for (uint32_t n = 0; w->scope < module->n_scopes && r == 0; n++) {
 		if (n == PROGRAM_SLICE_SCOPES)
@@ -251,8 +293,8 @@ int program_work_table(struct program *p)
 	}
 	work_clear(w);
 	if (r == 0)
-		r = end_table(p, o, module);
-	return settle_table(p, module, r);
+		r = end_table(p, o->tables, module);
+	return settle_table(p, o->tables, module, r);
 }
 
 /* The table is whole. */
@@ -260,19 +302,19 @@ static int finish_table(struct program *p, struct program_object *o, struct prog
 {
 	int r = loop_table_parse(module->bytes, module->table_bytes, &module->table);
 	free(TAKE_PTR(module->bytes));
-	program_discharge(p, module->table_bytes);
+	tables_discharge(p, o->tables, module->table_bytes);
 	return r != 0 ? r : begin_scopes(p, o, module);
 }
 
-static int begin_table(struct program *p, const struct program_object *o,
+static int begin_table(struct program *p, struct object_tables *t,
 	const struct mperf_feed_table *said, struct program_module *module)
 {
 	if (said->table_bytes > LOOP_TABLE_BYTES_MAX)
 		return FEED_TABLE_LIMIT;
-	if (said->counter_first > o->n_counters ||
-		said->n_counters > o->n_counters - said->counter_first)
+	if (said->counter_first > t->key.n_counters ||
+		said->n_counters > t->key.n_counters - said->counter_first)
 		return FEED_COUNTER;
-	int r = program_charge(p, said->table_bytes);
+	int r = tables_charge(p, t, said->table_bytes);
 	if (r != 0)
 		return r;
 	module->bytes = malloc(said->table_bytes + 1u);
@@ -281,7 +323,7 @@ static int begin_table(struct program *p, const struct program_object *o,
 	module->n_counters = said->n_counters;
 	if (module->bytes)
 		return 0;
-	program_discharge(p, said->table_bytes);
+	tables_discharge(p, t, said->table_bytes);
 	return -ENOMEM;
 }
 
@@ -290,14 +332,17 @@ int program_take_table(struct program *p, const struct feed_message *m)
 	const struct mperf_feed_table *said = &m->table;
 	struct program_object *o;
 	HASH_FIND(hh, p->objects, &said->object, sizeof(said->object), o);
-	if (!o || said->module >= o->n_modules)
+	if (!o || said->module >= o->tables->key.n_modules)
 		return FEED_UNANNOUNCED;
-	struct program_module *module = &o->module[said->module];
+	struct program_module *module = &o->tables->module[said->module];
+	/* sent without waiting for the answer, which was that they are known */
+	if (module->complete && p->version >= MPERF_FEED_ON_REQUEST)
+		return 0;
 	if (module->complete)
 		return FEED_TWICE;
 	if (module->refused)
 		return 0; /* the rest of what was counted as refused */
-	int r = module->bytes ? 0 : begin_table(p, o, said, module);
+	int r = module->bytes ? 0 : begin_table(p, o->tables, said, module);
 	if (r == 0 &&
 		(said->offset != module->n_bytes || said->table_bytes != module->table_bytes ||
 			m->n_rest > module->table_bytes - module->n_bytes))
@@ -308,7 +353,7 @@ int program_take_table(struct program *p, const struct feed_message *m)
 	}
 	if (r == 0 && module->n_bytes == module->table_bytes) {
 		r = finish_table(p, o, module);
-		return r == 0 ? program_work_table(p) : settle_table(p, module, r);
+		return r == 0 ? program_work_table(p) : settle_table(p, o->tables, module, r);
 	}
-	return settle_table(p, module, r);
+	return settle_table(p, o->tables, module, r);
 }

@@ -62,6 +62,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_BLIND] = {LOSS_CAUSE_BLIND, false},
 	[LOSS_SHARE] = {"over a user's share", false},
 	[LOSS_SPARSE] = {"busy second with few samples", false},
+	[LOSS_TABLE] = {"loops of too large a table", false},
 	[LOSS_COST] = {LOSS_CAUSE_COST, false},
 };
 

@@ -143,7 +143,8 @@ enum loss {
 	LOSS_SHARE,
 	/* whole seconds in which a hart was busy and brought less than a tenth of its samples */
 	LOSS_SPARSE,
-	LOSS_COST, /* no loss: µs that mperf cost that hart, with its part of our own CPU */
+	LOSS_TABLE, /* tables of programs above our limits: their loops are missing */
+	LOSS_COST,  /* no loss: µs that mperf cost that hart, with its part of our own CPU */
 	N_LOSSES,
 };
 struct loss_kind {

@@ -389,7 +389,7 @@ static struct line *tell_uncut(const struct provenance *p, struct line *l)
 	return l;
 }
 
-static uint64_t count_of(
+uint64_t provenance_lost(
 	const struct provenance *p, const struct text_table *texts, enum loss cause)
 {
 	uint64_t count = 0;
@@ -415,8 +415,8 @@ static const char *scaled_by(const struct provenance *p, uint64_t n_throttles)
 static struct line *tell_few(
 	const struct provenance *p, const struct text_table *texts, struct line *l)
 {
-	uint64_t n_throttles = count_of(p, texts, LOSS_THROTTLE);
-	uint64_t n_sparse = count_of(p, texts, LOSS_SPARSE);
+	uint64_t n_throttles = provenance_lost(p, texts, LOSS_THROTTLE);
+	uint64_t n_sparse = provenance_lost(p, texts, LOSS_SPARSE);
 	char counted[UNIT_TEXT_BYTES];
 	bool scaled = p->enabled_ns > 0 && unit_part_text(p->running_ns / p->enabled_ns, counted);
 	if (scaled)

@@ -66,6 +66,10 @@ void provenance_source(struct provenance *p, const struct loaded *l, const struc
 /* Count losses of a cause (text). */
 void provenance_loss(struct provenance *p, uint32_t cause, uint64_t count);
 
+/* How much was lost of a cause. */
+uint64_t provenance_lost(
+	const struct provenance *p, const struct text_table *texts, enum loss cause);
+
 /* provenance_source, and the losses of a segment. 0, QUERY_FAILED, -errno. */
 int provenance_segment(struct provenance *p, struct loaded *l, const struct row_filter *f,
 	const struct scan_notes *notes);

@@ -493,7 +493,6 @@ static int catch_up(struct walk *w, uint64_t now_ns)
 	return r == 0 ? drain_all(w, now_ns) : r;
 }
 
-/* For the feed, which looks for a task. */
 static int catch_up_for_feed(void *userdata)
 {
 	struct walk *w = userdata;
@@ -512,6 +511,7 @@ int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
 		.limits = *limits,
 		.tasks = &w->tasks,
 		.sites = &w->sites,
+		.lost_tables = &s->lost[0][LOSS_TABLE],
 		.take = take_loops,
 		.catch_up = catch_up_for_feed,
 		.userdata = w,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/loops/program.h"
+#include "daemon/loops/table_cache.h"
 
 #define MEMORY_MAX (8u << 20)
 
@@ -63,10 +64,12 @@ static void tell(struct program *p, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct loop_sites sites = {0};
+	struct table_cache cache = {0};
 	struct budget all = {.max = 2 * MEMORY_MAX};
 	uint64_t causes[N_FEED_CAUSES] = {0}, n = 0;
 	const struct program_options o = {
 		.sites = &sites,
+		.cache = &cache,
 		.causes = causes,
 		.budget = &all,
 		.memory_max = MEMORY_MAX,
@@ -78,6 +81,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	tell(p, data, size);
 	program_free(p);
+	/* again, with tables that are known by now */
+	if (program_new(&o, &p) == 0)
+		tell(p, data, size);
+	program_free(p);
+	table_cache_clear(&cache, &sites);
 	if (all.used != 0 || sites.n_sites != 0)
 		abort();
 	loop_sites_clear(&sites);

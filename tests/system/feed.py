@@ -143,7 +143,7 @@ class Program:
         getattr(self, "take_" + m.type.lower())(m)
 
     def take_hello(self, m):
-        assert m.magic == 0x4652504D and m.abi == 1, m
+        assert m.magic == 0x4652504D and m.version in (1, 2), m
         self.hello = m
 
     def take_object(self, m):
@@ -277,6 +277,9 @@ class Connection:
 
     def ask(self, **fields):
         self.socket.send(make("ASK", **fields))
+
+    def want(self, object, wanted):
+        self.socket.send(make("WANT", object=object, wanted=wanted))
 
     def grant(self, thread, fds):
         message = make("GRANT", thread=thread, n=len(fds))

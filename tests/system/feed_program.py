@@ -90,9 +90,9 @@ def message(kind, fixed, rest=b"", n_bytes=None):
     return struct.pack("<HHI", kind, 0, n if n_bytes is None else n_bytes) + fixed + rest
 
 
-def hello(begin_ns=None, vscale=0, period_ms=1000, magic=MAGIC, abi=VERSION):
+def hello(begin_ns=None, vscale=0, period_ms=1000, magic=MAGIC, version=VERSION):
     begin_ns = now_ns() if begin_ns is None else begin_ns
-    return message(HELLO, struct.pack("<IIQII", magic, abi, begin_ns, vscale, period_ms))
+    return message(HELLO, struct.pack("<IIQII", magic, version, begin_ns, vscale, period_ms))
 
 
 def object_(number=0, n_counters=0, n_modules=1, build_id=b"\x5a" * 20):

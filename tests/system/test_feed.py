@@ -94,7 +94,7 @@ def test_who_does_not_speak_the_feed_is_hung_up_on(build):
                 ("message of a wrong length", feed.hello(), b"\0" * (feed.PACKET_BYTES_MAX + 1)),
                 ("no hello, or none of ours", feed.round_()),
                 ("no hello, or none of ours", feed.hello(magic=7)),
-                ("program built for another version of mperf", feed.hello(abi=99)),
+                ("program built for another version of mperf", feed.hello(version=99)),
                 ("malformed table", *announced, *feed.tables(table[:-1], n_counters=4)),
                 ("malformed table", *announced, *feed.tables(table + b"\0", n_counters=4)),
                 ("malformed table", feed.hello(), feed.object_(n_counters=3),

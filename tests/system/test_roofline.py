@@ -296,6 +296,18 @@ def test_a_table_above_the_limit_is_said_to_be_missing_from_a_file(build):
         assert any("table above its limits" in n for n in answer["provenance"]["notes"]), answer
 
 
+def test_a_table_above_the_limit_is_said_to_be_missing_from_the_store(build):
+    too_large = feed.tables(b"\x01" + bytes(9 << 20), module=1, first=4, n_counters=1)[:1]
+    with Folder() as folder, Service(build, folder, flush="1s") as service, \
+            feed.Connection(service.feed) as c:
+        c.send(feed.hello(), feed.object_(n_counters=5, n_modules=2), *feed.tables(feed.triad()),
+               *too_large, feed.thread())
+        feed.count_triad(c, 3, 30, 7_500_000)
+        c.send(feed.round_())
+        wait_until("it is noted", lambda: "Loops of 1 compilation unit are missing" in
+                   service.ctl("roofline", "--since", "-1h").stdout)
+
+
 def test_a_recording_keeps_loops(build):
     """blocks --every cuts time into stretches that add up to all of it."""
     done = mperfctl(build, "blocks", "--csv", "--every", "100", "--", *PROGRAM, 3, 30, 7_500_000,
@@ -337,7 +349,20 @@ def test_a_recording_without_counts_says_how_to_get_them(build):
         path = folder / "run.mprf"
         mperfctl(build, "record", "-o", path, "--", sys.executable, "-c", "sum(range(10**6))", env=ALONE)
         said = mperfctl(build, "roofline", "-i", path).stderr
-        assert "as a service" in said and "roofline -- CMD" in said, said
+        assert "mperf-cc" in said and "record -- CMD" in said, said
+
+
+def test_record_alone_keeps_the_counts_of_its_command(build):
+    """Unless the user says where they go. The folder of the socket is removed."""
+    with Folder() as folder:
+        path, other, place = folder / "run.mprf", folder / "other.mprf", folder / "place"
+        place.mkdir()
+        mperfctl(build, "record", "-o", path, "--", *PROGRAM, 3, 30, 7_500_000,
+                 env={**ALONE, "TMPDIR": place})
+        check_triad(rows(build, "roofline", "-i", path), 3, 30, 7_500_000)
+        assert not list(place.iterdir())
+        mperfctl(build, "record", "-o", other, "--", "sh", "-c", 'test "$MPERF_FEED" = chosen',
+                 env={**ALONE, "MPERF_FEED": "chosen"})
 
 
 def test_what_makes_no_sense_is_refused(build):
@@ -348,7 +373,7 @@ def test_what_makes_no_sense_is_refused(build):
     refused(mperfctl(build, "blocks", "--live", "--every", "500", check=False), 2, "1000")
     refused(mperfctl(build, "blocks", "--live", "--csv", check=False), 2, "--csv")
     refused(mperfctl(build, "blocks", "--frames", "2", check=False), 2, "--live")
-    refused(mperfctl(build, "blocks", "--live", "--", "true", check=False), 2, "command")
+    refused(mperfctl(build, "blocks", "--live", "-F", "99", "--", "true", check=False), 2, "-F")
     refused(mperfctl(build, "roofline", "--live", "--two-phase", "--", "true", check=False), 2, "--two-phase")
     refused(mperfctl(build, "roofline", "--pid", "1", check=False, env=ALONE), 1, "service")
     refused(mperfctl(build, "roofline", "--pid", "1", "--", "true", check=False), 2, "--pid")

@@ -181,6 +181,10 @@ def test_a_command_is_watched_until_it_ends(build):
         assert failed.returncode == 7, failed
         missing = service.ctl("roofline", "--live", "--", folder / "nothing", env=feed, check=False)
         assert missing.returncode == 127 and "cannot run" in missing.stderr, missing
+        assert any("One column is 1 s" in service.ctl("blocks", "--live", "--", program, env=feed).stdout
+                   for _ in range(4))
+        failed = service.ctl("blocks", "--live", "--", "sh", "-c", "exit 7", env=feed, check=False)
+        assert failed.returncode == 7, failed
     alone = mperfctl(build, "roofline", "--live", "--", program, env={"MPERF_SOCKET": ""}, check=False)
     assert alone.returncode == 1 and "service" in alone.stderr and not alone.stdout, alone
 

@@ -222,7 +222,7 @@ def test_a_file_of_another_process_with_the_same_pid_is_overwritten(build):
     """It began before the process, or, in another boot, after now; and any pid may be its first thread's."""
     threads = b"".join(make("THREAD", thread=i, tid=os.getpid() + i) for i in range(5000))
     for begin_ns in 0, time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 3600 * 10**9:
-        hello = make("HELLO", magic=0x4652504D, abi=1, begin_ns=begin_ns)
+        hello = make("HELLO", magic=0x4652504D, version=1, begin_ns=begin_ns)
         with Folder() as folder:
             (folder / "out").write_bytes(hello + threads)
             ran(program(build), "threads", 2, MPERF_OUTPUT=folder / "out")

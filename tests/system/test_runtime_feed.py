@@ -143,6 +143,34 @@ def test_a_slow_daemon_hears_all(build):
         told.ends()
 
 
+def test_a_daemon_that_has_the_tables_is_not_sent_them_again(build):
+    for wanted in (0, 1):
+        with Folder() as folder, Daemon(folder / "feed") as daemon, \
+                Told(folder, program(build), "waits", 1000, period=60000) as told:
+            connection = daemon.accept()
+            connection.read_until(lambda p: p.objects)
+            told.ready()
+            for number in connection.program.objects:
+                connection.want(number, wanted)
+            connection.ask(now=1)
+            connection.read_until(lambda p: p.sum(A) == 1000)
+            assert bool(connection.program.pieces) == bool(wanted), connection.program.pieces
+
+
+def test_a_daemon_that_does_not_answer_is_sent_the_tables_at_the_end(build):
+    with Folder() as folder, Daemon(folder / "feed") as daemon, \
+            Told(folder, program(build), "waits", 1000, period=60000) as told:
+        connection = daemon.accept()
+        told.ready()
+        told.go_on()
+        told.ready()
+        told.go_on()
+        told.ends()
+        connection.read_all()
+        assert connection.program.last and connection.program.pieces
+        assert connection.program.sum(A) == 1005
+
+
 def test_the_daemon_asks_for_rounds(build):
     with Folder() as folder, Daemon(folder / "feed") as daemon, \
             Told(folder, program(build), "waits", 1000, period=60000) as told:

@@ -120,6 +120,7 @@ struct roofline {
 	struct roof_time *self_time, *total_time; /* by group */
 	double whole_ns;                          /* what shares are of; 0: not known */
 	double span_ns;                           /* for how long threads counted */
+	double waited_ns; /* left out of times: wall time in which threads had no CPU */
 	bool any_sampled, any_shared, any_doubted;
 	struct roof_costs costs;
 };
@@ -132,6 +133,9 @@ struct roof_share roof_share_of(const struct roofline *r, uint32_t group);
 
 /* roofline_time.c: fill self_time and total_time, of n_groups each, and whole_ns. 0, -ENOMEM. */
 int roofline_times(struct roofline *r);
+/* The CPU time of threads by samples, as a share of the time for which they counted, if that says
+ * that they waited; else 1. */
+double roofline_cpu_share(const struct roofline *r);
 /* roofline_order.c: choose the rows, and put them in order. 0, -ENOMEM. */
 int roofline_order(struct roofline *r);
 /* The loop around a group, index + 1; 0: none. */

@@ -8,8 +8,6 @@
 
 #include "daemon/query/loops/roofline.h"
 
-#define CPU_NOTED 0.9       /* threads that had less than this of a CPU waited */
-#define CPU_SAMPLES_MIN 100 /* so that the error of their time is a tenth */
 #define NOTE_BYTES 256
 #define UNCOUNTED_NOTED 3    /* names in one line: 80 bytes each at most */
 #define UNCOUNTED_SHARE 0.01 /* of the time */
@@ -46,16 +44,22 @@ static struct found find(const struct roofline *r)
 
 /* Times that programs measure are of CLOCK_MONOTONIC: where threads waited, they are more than the
  * CPU time of samples. */
-static void note_waiting(struct roofline *r)
+static void note_waiting(struct roofline *r, bool measured)
 {
 	char text[NOTE_BYTES];
-	double cpu = r->span_ns > 0 ? r->facts.sampled_ns / r->span_ns : 1;
-	if (r->facts.samples_taken < CPU_SAMPLES_MIN || cpu >= CPU_NOTED)
+	double percent = 100 * roofline_cpu_share(r), waited_s = r->waited_ns / 1e9;
+	if (percent >= 100 || (!measured && waited_s <= 0))
 		return;
-	snprintf(text, sizeof(text),
-		"Threads had a CPU for %.0f %% of the time: measured times are wall time, which "
-		"has their waiting.",
-		100 * cpu);
+	if (waited_s > 0)
+		snprintf(text, sizeof(text),
+			"Threads had a CPU for %.0f %% of the time: sampled times leave out %.1f s "
+			"of waiting%s.",
+			percent, waited_s, measured ? ", measured ones do not" : "");
+	else
+		snprintf(text, sizeof(text),
+			"Threads had a CPU for %.0f %% of the time: measured times are wall time, "
+			"which has their waiting.",
+			percent);
 	note(r, text);
 }
 
@@ -134,13 +138,27 @@ static bool note_uncounted(struct roofline *r)
 	return true;
 }
 
+/* The service refuses what would keep it from others for too long. */
+static void note_tables(struct roofline *r)
+{
+	char text[NOTE_BYTES];
+	uint64_t n = provenance_lost(&r->facts.provenance, &r->facts.texts, LOSS_TABLE);
+	if (n == 0)
+		return;
+	snprintf(text, sizeof(text),
+		"Loops of %llu compilation unit%s are missing: too large a table. Compile in "
+		"smaller units.",
+		(unsigned long long)n, n > 1 ? "s" : "");
+	note(r, text);
+}
+
 static void note_limits(struct roofline *r, const struct found *found)
 {
+	note_tables(r);
 	if (r->any_doubted)
 		note(r, "Counts of the hardware that cannot be are left out: see the column "
 			"unseen.");
-	if (found->measured)
-		note_waiting(r);
+	note_waiting(r, found->measured);
 	if (found->untimed)
 		note(r, "Some loops have no time: build with MPERF_PASS=all-nests=1, or with -g "
 			"and let mperfd sample.");

@@ -16,6 +16,11 @@
  * its loops, and what is left is the calls' and no loop's own: it only counts in the time of the
  * nest as a whole.
  *
+ * Measured time is wall time, and that of samples CPU time. Where threads waited, on a busy machine or
+ * for data, a nest without calls whose samples are clearly less than its measured time has the
+ * samples' time, so that one table compares one clock. Samples in functions that a nest calls are not
+ * the nest's, so a nest with calls keeps its wall time; a note says so.
+ *
  * So the own times of loops never add up to more than the time of their nest, and those of nests
  * not to more than the time of the program.
  */
@@ -27,6 +32,16 @@
 
 /* The standard error of a time of fewer samples would be above a third. */
 #define SAMPLES_MIN 10
+#define CPU_NOTED 0.9       /* threads that had less than this of a CPU waited */
+#define CPU_SAMPLES_MIN 100 /* so that the error of their time is a tenth */
+/* Standard errors of the samples' time by which a nest's measured time must exceed it. */
+#define WAITING_ERRORS 3
+
+double roofline_cpu_share(const struct roofline *r)
+{
+	double cpu = r->span_ns > 0 ? r->facts.sampled_ns / r->span_ns : 1;
+	return r->facts.samples_taken < CPU_SAMPLES_MIN || cpu >= CPU_NOTED ? 1 : cpu;
+}
 
 uint32_t roofline_loop_around(const struct roofline *r, uint32_t group)
 {
@@ -43,6 +58,15 @@ static bool is_loop(const struct roofline *r, uint32_t group)
 	return r->facts.site[group].kind == LOOP_SITE_LOOP;
 }
 
+/* The function that a loop is in, index + 1; 0: none. */
+static uint32_t function_of(const struct roofline *r, uint32_t group)
+{
+	uint32_t i = group + 1;
+	while (i != 0 && is_loop(r, i - 1))
+		i = r->facts.site[i - 1].parent;
+	return i;
+}
+
 static const struct roof_time unknown = {.clock = ROOF_NO_CLOCK, .ns = -1};
 
 static struct roof_time sampled(const struct roof_sums *s)
@@ -53,7 +77,7 @@ static struct roof_time sampled(const struct roof_sums *s)
 
 /* --- loops ------------------------------------------------------------------------------------ */
 
-/* What is known of a measured nest: sums over its loops. */
+/* What is known of a measured nest: sums over its loops. Of a function, only ns: of its nests. */
 struct nest {
 	double ns; /* measured */
 	double sampled_ns, few_ns;
@@ -63,6 +87,7 @@ struct nest {
 	uint64_t samples;
 	uint32_t n_loops;
 	bool has_lines;
+	double waiting_error; /* relative, of ns, if that is CPU time by samples; 0: wall time */
 };
 
 struct nests {
@@ -120,6 +145,41 @@ static void sum_nests(const struct roofline *r, struct nests *n)
 	}
 }
 
+/* The function whose samples have all CPU time of a nest; 0: none that we know. A nest that was inlined
+ * is in another function's code. */
+static uint32_t function_of_nest(const struct roofline *r, uint32_t group, const struct nests *n)
+{
+	const char *inlined_at = text_of(&r->facts.texts, r->facts.site[group].inlined_at);
+	bool is_own = n->of[group] == group + 1 && n->nest[group].calls <= 0;
+	return is_own && !(inlined_at && *inlined_at) ? function_of(r, group) : 0;
+}
+
+/* CPU time in place of wall time, where the nests of a function have clearly more than the function
+ * has by samples. */
+static void leave_out_waiting(struct roofline *r, struct nests *n)
+{
+	if (roofline_cpu_share(r) >= 1)
+		return;
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		uint32_t function = function_of_nest(r, i, n);
+		if (function)
+			n->nest[function - 1].ns += n->nest[i].ns;
+	}
+	for (uint32_t i = 0; i < r->n_groups; i++) {
+		struct nest *nest = &n->nest[i];
+		uint32_t function = function_of_nest(r, i, n);
+		if (function == 0 || r->total[function - 1].samples < SAMPLES_MIN)
+			continue;
+		const struct roof_sums *s = &r->total[function - 1];
+		double error = 1 / sqrt((double)s->samples), wall_ns = n->nest[function - 1].ns;
+		if (wall_ns <= s->sampled_ns * (1 + WAITING_ERRORS * error))
+			continue;
+		r->waited_ns += nest->ns * (1 - s->sampled_ns / wall_ns);
+		nest->ns *= s->sampled_ns / wall_ns;
+		nest->waiting_error = error;
+	}
+}
+
 /* A part of something, by work; where there is no work, the nest's own loop has it all. */
 static struct roof_time share_of(double ns, double part, double whole, bool is_outermost)
 {
@@ -147,6 +207,9 @@ static struct roof_time own_time(
 {
 	double work = s->value[LOOP_INSTRUCTIONS];
 	bool calls = nest->calls > 0;
+	if (nest->n_loops == 1 && nest->waiting_error > 0)
+		return (struct roof_time){
+			.clock = ROOF_SAMPLED, .ns = nest->ns, .error = nest->waiting_error};
 	if (nest->n_loops == 1 && !(calls && is_sampled))
 		return (struct roof_time){.clock = ROOF_MEASURED, .ns = nest->ns};
 	if (!is_sampled)
@@ -159,7 +222,9 @@ static struct roof_time own_time(
 	double part = s->sampled_ns / nest->sampled_ns;
 	return (struct roof_time){.clock = ROOF_SAMPLED,
 		.ns = scale * s->sampled_ns,
-		.error = calls ? 0 : error_of_part(part, (double)nest->samples)};
+		.error = calls ? 0
+			       : hypot(nest->waiting_error,
+					 error_of_part(part, (double)nest->samples))};
 }
 
 static void own_times(struct roofline *r, const struct nests *n)
@@ -186,7 +251,7 @@ static enum roof_clock total_clock(
 	const struct roofline *r, uint32_t group, const struct nests *n, double ns)
 {
 	if (n->of[group] == group + 1)
-		return ROOF_MEASURED;
+		return n->nest[group].waiting_error > 0 ? ROOF_SAMPLED : ROOF_MEASURED;
 	if (ns <= 0)
 		return ROOF_NO_CLOCK;
 	if (!has_few(&r->total[group]) || n->of[group] == 0)
@@ -221,6 +286,7 @@ static int times_of_loops(struct roofline *r)
 	if (n.nest && n.of) {
 		n.sample_ns = mean_sample_ns(r);
 		sum_nests(r, &n);
+		leave_out_waiting(r, &n);
 		own_times(r, &n);
 		total_times(r, &n);
 	}
@@ -232,15 +298,6 @@ static int times_of_loops(struct roofline *r)
 
 /* --- functions, regions, threads -------------------------------------------------------------- */
 
-/* The function that a loop is in, index + 1; 0: none. */
-static uint32_t function_of(const struct roofline *r, uint32_t group)
-{
-	uint32_t i = group + 1;
-	while (i != 0 && is_loop(r, i - 1))
-		i = r->facts.site[i - 1].parent;
-	return i;
-}
-
 /* Did a loop run for a time that nobody measured? Only for loops that no other one surrounds. */
 static bool ran_untimed(const struct roofline *r, uint32_t group)
 {
@@ -251,8 +308,8 @@ static bool ran_untimed(const struct roofline *r, uint32_t group)
 	       (total[LOOP_INSTRUCTIONS] > 0 || own[LOOP_ENTRIES] > 0 || own[LOOP_ITERATIONS] > 0);
 }
 
-/* With its loops: by samples, or where there are none, the measured time of its nests, if that is
- * of all its nests. */
+/* With its loops: by samples, or where there are few, the measured time of its nests, if that is of
+ * all its nests, more than the samples say, and threads did not wait. */
 static void times_of_functions(struct roofline *r)
 {
 	for (uint32_t i = 0; i < r->n_groups; i++) {
@@ -266,7 +323,8 @@ static void times_of_functions(struct roofline *r)
 	for (uint32_t i = 0; i < r->n_groups; i++) {
 		struct roof_time *total = &r->total_time[i];
 		total->clock = ROOF_MEASURED;
-		if (total->ns <= 0 || r->total[i].samples > 0)
+		if (total->ns <= 0 || !has_few(&r->total[i]) ||
+			total->ns < r->total[i].sampled_ns || roofline_cpu_share(r) < 1)
 			*total = sampled(&r->total[i]);
 		r->self_time[i] = sampled(&r->self[i]);
 		if (r->self[i].samples == 0 && r->facts.sampled_ns > 0)

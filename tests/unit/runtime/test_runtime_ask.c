@@ -71,6 +71,22 @@ TEST(a_selection_is_understood)
 	refused(&m, sizeof(m));
 }
 
+TEST(tables_are_wanted_or_not)
+{
+	struct mperf_feed_want m = {
+		.head = {.type = MPERF_WANT, .bytes = sizeof(m)}, .object = 5, .wanted = 1};
+	struct ask ask;
+	ck_assert_int_eq(mperf_ask_parse(&m, sizeof(m), &ask), 0);
+	ck_assert_int_eq(ask.type, MPERF_WANT);
+	ck_assert_uint_eq(ask.object, 5);
+	ck_assert(ask.wanted);
+	m.wanted = 0;
+	ck_assert_int_eq(mperf_ask_parse(&m, sizeof(m), &ask), 0);
+	ck_assert(!ask.wanted);
+	m.wanted = 2;
+	refused(&m, sizeof(m));
+}
+
 TEST(a_message_that_is_cut_is_refused)
 {
 	for (size_t bytes = 0; bytes < sizeof(ask_good); bytes++) {
@@ -115,7 +131,8 @@ TEST(what_a_program_says_is_refused_from_a_daemon)
 	struct mperf_feed_ask m = ask_good;
 	for (uint16_t type = 0; type < 100; type++) {
 		m.head.type = type;
-		if (type != MPERF_ASK && type != MPERF_GRANT && type != MPERF_SELECT)
+		if (type != MPERF_ASK && type != MPERF_GRANT && type != MPERF_SELECT &&
+			type != MPERF_WANT)
 			refused(&m, sizeof(m));
 	}
 	m = ask_good;

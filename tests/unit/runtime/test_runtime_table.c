@@ -102,6 +102,28 @@ TEST(time_without_a_nests_words_before_it_is_a_sum)
 	ck_assert_uint_eq(uses[1], MPERF_USE_SUM);
 }
 
+/* Numbers are skipped eight bytes at a time: one more term each time, of one byte to three. */
+TEST(counters_of_any_length_are_passed_over)
+{
+	for (unsigned n_terms = 0; n_terms < 30; n_terms++) {
+		uint8_t table[256] = {1, 1, 0, 0, 2, SUM, (uint8_t)n_terms};
+		size_t n = 7;
+		for (unsigned i = 0; i < n_terms; i++) {
+			for (unsigned k = 0; k < i % 3; k++)
+				table[n++] = 0x80;
+			table[n++] = 0;
+			table[n++] = METRIC(LOADS);
+			table[n++] = 0x7f;
+		}
+		table[n++] = STATE;
+		table[n++] = 0;
+		ck_assert_int_eq(read_table(table, n, 2), 0);
+		ck_assert_uint_eq(uses[0], MPERF_USE_SUM);
+		ck_assert_uint_eq(uses[1], MPERF_USE_NONE);
+		refused(table, n - 1, 2);
+	}
+}
+
 TEST(a_module_without_counters_has_a_table)
 {
 	static const uint8_t table[] = {1, 0, 0, 0};

@@ -96,7 +96,7 @@ static uint64_t cause(enum feed_cause cause)
 	return status.causes[cause];
 }
 
-/* A program that connects, greets and is gone. */
+/* A program that connects, announces a thread and is gone. */
 static void come_and_go(void)
 {
 	pid_t pid = fork();
@@ -106,6 +106,8 @@ static void come_and_go(void)
 		int fd = dial();
 		told_hello(&t, 1, 0);
 		bool said = send(fd, t.bytes, t.n, MSG_NOSIGNAL) == (ssize_t)t.n;
+		told_thread(&t, 3, (uint32_t)getpid());
+		said = said && send(fd, t.bytes, t.n, MSG_NOSIGNAL) == (ssize_t)t.n;
 		_exit(said ? 0 : 1);
 	}
 	int status;
@@ -124,9 +126,7 @@ static uint32_t programs_at(uint64_t now_ns)
 
 TEST(who_hung_up_while_he_had_to_wait_wakes_nobody_before_his_time)
 {
-	come_and_go(); /* is looked for, */
-	ck_assert_uint_eq(programs_at(S), 0);
-	come_and_go(); /* and this one has to wait for the next look */
+	come_and_go(); /* its thread has to wait for the next look */
 	ck_assert_uint_eq(programs_at(S), 1);
 	ck_assert_uint_eq(feed_deadline_ns(feed), S + FEED_LOOK_NS);
 	struct pollfd p = {.fd = feed_fd(feed), .events = POLLIN};
@@ -139,25 +139,111 @@ static void say(int fd, const struct told *t)
 	ck_assert_int_eq(send(fd, t->bytes, t->n, MSG_NOSIGNAL), (ssize_t)t->n);
 }
 
-/* A program that tells one round of counts. */
-static int tell(void)
+/* A program that has announced its object, in that version of the feed. */
+static int announce(uint32_t version)
 {
-	struct told t, table;
+	struct told t;
 	int fd = dial();
-	told_hello(&t, 1, 0);
+	told_version(&t, version);
 	say(fd, &t);
 	told_object(&t, 0, TOLD_COUNTERS, 1);
 	say(fd, &t);
+	return fd;
+}
+
+static void say_table(int fd)
+{
+	struct told t, table;
 	told_table(&table);
 	told_table_message(&t, 0, 0, 0, TOLD_COUNTERS, &table);
 	say(fd, &t);
+}
+
+static void say_counts(int fd)
+{
+	struct told t;
 	told_thread(&t, 3, (uint32_t)getpid());
 	say(fd, &t);
 	told_deltas(&t, 3, 0, 1, 10, 100);
 	say(fd, &t);
 	told_round(&t, 100);
 	say(fd, &t);
+}
+
+/* A program that tells one round of counts. */
+static int tell(void)
+{
+	int fd = announce(MPERF_FEED_UNASKED);
+	say_table(fd);
+	say_counts(fd);
 	return fd;
+}
+
+/* The answer for object 0; -1: none. */
+static int wanted(int fd)
+{
+	struct mperf_feed_want m = {.object = 1};
+	if (recv(fd, &m, sizeof(m), MSG_DONTWAIT) < 0)
+		return -1;
+	ck_assert_int_eq(m.head.type, MPERF_WANT);
+	ck_assert_uint_eq(m.head.bytes, sizeof(m));
+	ck_assert_uint_eq(m.object, 0);
+	return (int)m.wanted;
+}
+
+TEST(tables_of_a_known_build_id_are_not_wanted_again)
+{
+	for (uint64_t i = 0; i < 3; i++) {
+		int fd = announce(MPERF_FEED_ON_REQUEST);
+		ck_assert_uint_eq(programs_at(10 * i * S + S), 1);
+		ck_assert_int_eq(wanted(fd), i == 0);
+		if (i == 0)
+			say_table(fd);
+		say_counts(fd);
+		close(fd);
+		n_taken = 0;
+		programs_at(10 * i * S + 2 * S);
+		ck_assert_uint_eq(programs_at(10 * i * S + 3 * S), 0);
+		ck_assert_uint_gt(n_taken, 0);
+		ck_assert_uint_eq(cause(FEED_UNANNOUNCED), 0);
+	}
+}
+
+/* The process is not known yet, but nothing of the answer depends on it. */
+TEST(the_answer_does_not_wait_for_a_look)
+{
+	int fd = announce(MPERF_FEED_ON_REQUEST);
+	ck_assert_uint_eq(programs_at(S), 1);
+	ck_assert_int_eq(wanted(fd), 1);
+	ck_assert_uint_eq(n_looks, 0);
+	close(fd);
+}
+
+TEST(tables_that_were_sent_without_waiting_are_no_fault)
+{
+	int first = announce(MPERF_FEED_ON_REQUEST);
+	say_table(first);
+	programs_at(S);
+	int second = announce(MPERF_FEED_ON_REQUEST);
+	say_table(second);
+	say_counts(second);
+	programs_at(2 * S);
+	programs_at(3 * S);
+	ck_assert_int_eq(wanted(second), 0);
+	ck_assert_uint_gt(n_taken, 0);
+	ck_assert_uint_eq(cause(FEED_TWICE), 0);
+	close(first);
+	close(second);
+}
+
+TEST(a_program_of_the_first_version_is_not_answered)
+{
+	int fd = tell();
+	programs_at(S);
+	programs_at(2 * S);
+	ck_assert_int_eq(wanted(fd), -1);
+	ck_assert_uint_gt(n_taken, 0);
+	close(fd);
 }
 
 TEST(nobody_is_read_before_it_is_known_what_he_became)

@@ -235,10 +235,32 @@ TEST(the_first_message_is_hello)
 	told_hello(&t, 1, 0);
 	t.bytes[8] ^= 1;
 	ck_assert_int_eq(tell(&g, &t), FEED_NO_HELLO);
-	told_hello(&t, 1, 0);
-	t.bytes[12] ^= 0x40;
-	ck_assert_int_eq(tell(&g, &t), FEED_OTHER_ABI);
+	told_version(&t, 0);
+	ck_assert_int_eq(tell(&g, &t), FEED_VERSION);
+	told_version(&t, MPERF_FEED_VERSION + 1);
+	ck_assert_int_eq(tell(&g, &t), FEED_VERSION);
 	ck_assert_uint_eq(g.causes[FEED_NO_HELLO], 2);
+	rig_clear(&g);
+}
+
+TEST(a_table_above_its_limit_is_counted_as_lost)
+{
+	struct rig g;
+	struct told t, table = {.bytes = {MPERF_TABLE_VERSION}, .n = 1};
+	const uint32_t n = LOOP_TABLE_BYTES_MAX + 1;
+	uint64_t lost = 0;
+	rig_announced(&g, 0);
+	g.program->o.lost_tables = &lost;
+	told_object(&t, 1, 1, 1);
+	ck_assert_int_eq(tell(&g, &t), 0);
+	told_table_message(&t, 1, 0, 0, 1, &table);
+	memcpy(t.bytes + offsetof(struct mperf_feed_table, table_bytes), &n, sizeof(n));
+	ck_assert_int_eq(tell(&g, &t), 0);
+	ck_assert_uint_eq(g.causes[FEED_TABLE_LIMIT], 1);
+	ck_assert_uint_eq(lost, 1);
+	count(&g, 1, 2); /* what else it counts is taken */
+	ck_assert_uint_eq(g.causes[FEED_UNANNOUNCED], 0);
+	ck_assert_uint_eq(lost, 1);
 	rig_clear(&g);
 }
 

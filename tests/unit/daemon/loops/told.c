@@ -92,11 +92,17 @@ static void begin(struct told *t, uint16_t type, void *message, size_t n, size_t
 void told_hello(struct told *t, uint64_t begin_ns, uint32_t vscale)
 {
 	struct mperf_feed_hello m = {.magic = MPERF_FEED_MAGIC,
-		.abi = MPERF_ABI_VERSION,
+		.version = MPERF_FEED_UNASKED,
 		.begin_ns = begin_ns,
 		.vscale = vscale,
 		.period_ms = MPERF_PERIOD_MS};
 	begin(t, MPERF_HELLO, &m, sizeof(m), 0);
+}
+
+void told_version(struct told *t, uint32_t version)
+{
+	told_hello(t, 1, 0);
+	memcpy(t->bytes + offsetof(struct mperf_feed_hello, version), &version, sizeof(version));
 }
 
 void told_object(struct told *t, uint32_t object, uint32_t n_counters, uint32_t n_modules)

@@ -29,6 +29,7 @@ void told_table(struct told *t);
 
 /* Messages, complete with their heads. */
 void told_hello(struct told *t, uint64_t begin_ns, uint32_t vscale);
+void told_version(struct told *t, uint32_t version); /* a hello of that version of the feed */
 void told_object(struct told *t, uint32_t object, uint32_t n_counters, uint32_t n_modules);
 void told_table_message(struct told *t, uint32_t object, uint32_t module, uint32_t first,
 	uint32_t n_counters, const struct told *table);

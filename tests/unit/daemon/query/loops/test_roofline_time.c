@@ -97,6 +97,8 @@ static void check_sums(void)
 	double own_ns = 0;
 	for (uint32_t i = 0; i < r.n_groups; i++) {
 		double inside_ns = fmax(self_time[i].ns, 0);
+		if (site[i].kind != LOOP_SITE_LOOP)
+			continue;
 		for (uint32_t k = i + 1; k < r.n_groups; k++)
 			if (site[k].parent == i + 1)
 				inside_ns += total_time[k].ns;
@@ -113,6 +115,80 @@ TEST(a_nest_of_one_loop_has_the_measured_time)
 	near(self_time[0].ns, 5e8);
 	ck_assert_int_eq(self_time[0].clock, ROOF_MEASURED);
 	check_sums();
+}
+
+/* Loops of a function, of threads that counted for so long; of its samples these hit no line of a
+ * loop. */
+static void give_clocks(const struct given *given, uint32_t n, double span_ns, uint64_t elsewhere)
+{
+	give_function(given, n);
+	self[0].samples = elsewhere;
+	self[0].sampled_ns = SAMPLE_NS * (double)elsewhere;
+	total[0].samples += elsewhere;
+	total[0].sampled_ns += self[0].sampled_ns;
+	for (uint32_t i = 0; i < n; i++)
+		self[i + 1].value[LOOP_CALLS] = given[i].calls;
+	r.q.by = ROOFLINE_LOOP;
+	r.span_ns = span_ns;
+	r.facts.samples_taken = total[0].samples;
+	r.facts.sampled_ns = total[0].sampled_ns;
+	memset(self_time, 0, sizeof(self_time));
+	memset(total_time, 0, sizeof(total_time));
+	ck_assert_int_eq(roofline_times(&r), 0);
+	check_sums();
+}
+
+static const struct given two_nests[] = {{.measured_ns = 3e9, .instructions = 1, .samples = 100},
+	{.measured_ns = 1e9, .instructions = 1, .samples = 60}};
+
+TEST(nests_that_waited_have_the_cpu_time_of_samples)
+{
+	give_clocks(two_nests, 2, 4e9, 40);
+	near(self_time[1].ns, 1.5e9);
+	near(total_time[1].ns, 1.5e9);
+	near(self_time[1].error, sqrt(1. / 200));
+	ck_assert_int_eq(self_time[1].clock, ROOF_SAMPLED);
+	ck_assert_int_eq(total_time[1].clock, ROOF_SAMPLED);
+	near(self_time[2].ns, 0.5e9);
+	near(r.waited_ns, 2e9);
+	near(roofline_cpu_share(&r), 0.5);
+}
+
+TEST(where_no_thread_waited_times_are_the_measured_ones)
+{
+	give_clocks(two_nests, 2, 2.1e9, 40);
+	near(self_time[1].ns, 3e9);
+	ck_assert_int_eq(self_time[1].clock, ROOF_MEASURED);
+	near(r.waited_ns, 0);
+}
+
+TEST(what_a_function_has_by_samples_is_enough_for_its_nests)
+{
+	give_clocks(two_nests, 2, 6e9, 200);
+	near(self_time[1].ns, 3e9);
+	near(r.waited_ns, 0);
+}
+
+TEST(a_nest_that_waited_is_divided_by_samples)
+{
+	give_clocks((const struct given[]){{.measured_ns = 9e9, .instructions = 1, .samples = 100},
+			    {.parent = 1, .instructions = 1, .samples = 200}},
+		2, 9e9, 0);
+	near(self_time[1].ns, 1e9);
+	near(self_time[2].ns, 2e9);
+	near(total_time[1].ns, 3e9);
+}
+
+TEST(a_nest_with_calls_keeps_its_wall_time)
+{
+	give_clocks(
+		(const struct given[]){
+			{.measured_ns = 9e9, .instructions = 1, .calls = 7, .samples = 300}},
+		1, 9e9, 0);
+	near(self_time[1].ns, 3e9);
+	near(total_time[1].ns, 9e9);
+	ck_assert_int_eq(total_time[1].clock, ROOF_MEASURED);
+	near(r.waited_ns, 0);
 }
 
 TEST(without_samples_a_nest_is_divided_by_instructions)
@@ -236,7 +312,7 @@ TEST(a_function_has_all_of_the_time_that_its_loops_have)
 	near(r.whole_ns, 40 * SAMPLE_NS); /* so its share is 1 */
 }
 
-TEST(a_function_is_measured_where_all_its_nests_are_and_none_is_sampled)
+TEST(a_function_is_measured_where_all_its_nests_are_and_samples_are_few)
 {
 	const struct given all[] = {{.measured_ns = 5e6, .instructions = 10},
 		{.parent = 1, .instructions = 10}, {.measured_ns = 2e6, .instructions = 10},
@@ -248,6 +324,10 @@ TEST(a_function_is_measured_where_all_its_nests_are_and_none_is_sampled)
 	give_function((const struct given[]){{.measured_ns = 5e6, .samples = 3}}, 1);
 	near(total_time[0].ns, 3 * SAMPLE_NS);
 	ck_assert_int_eq(total_time[0].clock, ROOF_SAMPLED);
+	/* and less, if its nests took longer */
+	give_function((const struct given[]){{.measured_ns = 5e7, .samples = 3}}, 1);
+	near(total_time[0].ns, 5e7);
+	ck_assert_int_eq(total_time[0].clock, ROOF_MEASURED);
 }
 
 TEST(a_function_that_also_ran_loops_without_a_clock_has_only_samples)
