@@ -3,7 +3,8 @@
 // We count the program's text at the end of optimisation: an operation on a vector is one per lane,
 // a fused multiply-add two, a comparison, a conversion, a negation none. What becomes no machine
 // code (phis, casts of pointers, addresses that fold into accesses) is not counted as an
-// instruction; the target's cost model decides that.
+// instruction; the target's cost model decides that. What the code generator merges is counted once
+// (merging.h).
 
 #include "reader.h"
 #include "lowered.h"
@@ -113,8 +114,10 @@ static bool is_code(const Instruction &instruction, const TargetTransformInfo &t
 	return !cost.isValid() || cost != TargetTransformInfo::TCC_Free;
 }
 
-void MixReader::read(Instruction &instruction)
+void MixReader::read(Instruction &instruction, Form form)
 {
+	if (form == Form::REPEATED)
+		return;
 	if (is_code(instruction, target))
 		into->mix.add(MPERF_METRIC_INSTRUCTIONS, 1);
 	if (is_branch(instruction))
@@ -127,7 +130,7 @@ void MixReader::read(Instruction &instruction)
 	const Type *type = instruction.getType();
 	if (type->getScalarType()->isIntegerTy(1))
 		return; // masks and booleans
-	Extent extent = extent_of(type);
+	Extent extent = form == Form::SCALAR ? Extent() : extent_of(type);
 	if (extent.vector && tail && extent.issued == tail_lanes)
 		extent.quantity = tail;
 	add_operations(*into,
@@ -178,8 +181,9 @@ BlockMix MixReader::read(BasicBlock &block)
 	BlockMix mix;
 	into = &mix;
 	find_tail(block);
+	Merging merging(!block.getParent()->hasOptNone());
 	for (Instruction &instruction : block)
-		read(instruction);
+		read(instruction, merging.add(instruction));
 	mix.quantities.remove_if([](const Quantity &q) { return q.mix.terms.empty(); });
 	into = nullptr;
 	return mix;

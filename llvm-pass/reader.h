@@ -3,6 +3,7 @@
 
 // What the instructions of a basic block count
 
+#include "merging.h"
 #include "mix.h"
 
 namespace llvm
@@ -30,7 +31,7 @@ class MixReader
 	BlockMix read(llvm::BasicBlock &block);
 
       private:
-	void read(llvm::Instruction &instruction);
+	void read(llvm::Instruction &instruction, Form form);
 	void read_memory(llvm::Instruction &instruction);
 	void read_call(llvm::CallBase &call);
 	bool read_library_call(llvm::CallBase &call, llvm::StringRef name);
