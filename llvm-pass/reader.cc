@@ -102,10 +102,19 @@ static bool is_branch(const Instruction &instruction)
 	return isa<IndirectBrInst>(instruction);
 }
 
+// A jump between blocks that the code generator joins, such as those split at calls.
+static bool joins_blocks(const Instruction &instruction)
+{
+	const BasicBlock *next = isa<BranchInst>(instruction)
+					 ? instruction.getParent()->getSingleSuccessor()
+					 : nullptr;
+	return next && next->getSinglePredecessor();
+}
+
 static bool is_code(const Instruction &instruction, const TargetTransformInfo &target)
 {
 	if (isa<PHINode>(instruction) || instruction.isDebugOrPseudoInst() ||
-		isa<UnreachableInst>(instruction))
+		isa<UnreachableInst>(instruction) || joins_blocks(instruction))
 		return false;
 	if (isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction))
 		return true;
@@ -181,9 +190,13 @@ BlockMix MixReader::read(BasicBlock &block)
 	BlockMix mix;
 	into = &mix;
 	find_tail(block);
-	Merging merging(!block.getParent()->hasOptNone());
+	// The code generator joins a block to the only one that leads to it, and nowhere else.
+	if (!merging || !last || block.getSinglePredecessor() != last ||
+		!last->getSingleSuccessor())
+		merging.emplace(!block.getParent()->hasOptNone());
+	last = &block;
 	for (Instruction &instruction : block)
-		read(instruction, merging.add(instruction));
+		read(instruction, merging->add(instruction));
 	mix.quantities.remove_if([](const Quantity &q) { return q.mix.terms.empty(); });
 	into = nullptr;
 	return mix;

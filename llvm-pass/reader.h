@@ -6,6 +6,8 @@
 #include "merging.h"
 #include "mix.h"
 
+#include <optional>
+
 namespace llvm
 {
 class CallBase;
@@ -42,6 +44,8 @@ class MixReader
 	const llvm::TargetTransformInfo &target;
 	const llvm::TargetLibraryInfo &library;
 	BlockMix *into = nullptr;
+	std::optional<Merging> merging;
+	const llvm::BasicBlock *last = nullptr; // block that was read
 	// Says how many lanes of this block's unmasked arithmetic are meant, for vectors of
 	// tail_lanes.
 	Quantity *tail = nullptr;

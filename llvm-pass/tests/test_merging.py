@@ -83,8 +83,11 @@ CASES = {
         "%x = fadd <2 x double> %a, %b\n  %y = fadd <2 x double> %a, %b\n"
         "  %v = fmul <2 x double> %x, %a\n  %w = fmul <2 x double> %y, %a", {"fp64_ops": 4}),
     "equal ones elsewhere": (
+        "%x = fadd <2 x double> %a, %b\n  br i1 %i, label %next, label %end\nnext:\n"
+        "  %y = fadd <2 x double> %a, %b\n  br label %end\nend:", {"fp64_ops": 4}),
+    "equal ones of blocks that are joined": (
         "%x = fadd <2 x double> %a, %b\n  br label %next\nnext:\n"
-        "  %y = fadd <2 x double> %a, %b", {"fp64_ops": 4}),
+        "  %y = fadd <2 x double> %a, %b", {"fp64_ops": 2}),
     "equal intrinsics": (
         "%x = call double @llvm.sqrt.f64(double %c)\n  %y = call double @llvm.sqrt.f64(double %c)",
         {"fp64_ops": 1}),
@@ -93,7 +96,8 @@ CASES = {
         f"\n{BROADCASTS}  %x = fmul <2 x double> %s, %t\n  %y = fadd <2 x double> %x, %s", {"fp64_ops": 2}),
     "a broadcast and a vector": (f"\n{BROADCASTS}  %x = fmul <2 x double> %s, %b", {"fp64_ops": 2}),
     "a broadcast of another block": (
-        f"\n{BROADCASTS}  br label %next\nnext:\n  %x = fmul <2 x double> %s, %t", {"fp64_ops": 2}),
+        f"\n{BROADCASTS}  br i1 %i, label %next, label %end\nnext:\n  %x = fmul <2 x double> %s, %t\n"
+        "  br label %end\nend:", {"fp64_ops": 2}),
     "loads": ("%x = load double, ptr %p\n  %y = load double, ptr %p", {"loads": 1, "bytes_loaded": 8}),
     "loads around a store": (
         "%x = load double, ptr %p\n  store double 1.0, ptr %q\n  %y = load double, ptr %p",
@@ -104,7 +108,7 @@ CASES = {
 FUNCTION = """target datalayout = "e-m:e-i64:64-n32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 declare double @llvm.sqrt.f64(double)
-define void @kernel(<2 x double> %a, <2 x double> %b, double %c, ptr %p, ptr %q) ATTRIBUTES {
+define void @kernel(<2 x double> %a, <2 x double> %b, double %c, i1 %i, ptr %p, ptr %q) ATTRIBUTES {
   BODY
   ret void
 }
@@ -115,7 +119,7 @@ def test_only_what_is_equal_in_its_block_is_merged(build):
     for version in plugins(build):
         for name, (body, expected) in CASES.items():
             text = FUNCTION.replace("BODY", body).replace("ATTRIBUTES", "")
-            metrics = table_of(opt(build, version, "mperf", text))[1]
+            metrics = table_of(opt(build, version, "mperf", text, "-mperf-mode=block"))[1]
             assert {m: metrics[m] for m in expected} == expected, (version, name, dict(metrics))
 
 
