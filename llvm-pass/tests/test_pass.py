@@ -15,7 +15,7 @@ SECONDS = 95
 
 # These want OpenMP's library, half precision, regions, one set of flags, or more than one process or
 # file.
-APART = ("lowered", "merged", "iterations", "openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "regions",
+APART = ("lowered", "merged", "iterations", "own_abort", "openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "regions",
          "resolver")
 SOURCES = sorted(p for p in KERNELS.iterdir() if p.suffix in (".c", ".cc")
                  and not p.name.startswith(APART))
@@ -130,6 +130,13 @@ def test_callees_behind_a_call_that_threw_are_counted_as_often_as_they_ran(build
     for version in plugins(build):
         totals = count(compile_kernel(build, version, KERNELS / "exceptions.cc", ("-O2",), "tree", WHOLE))[0]
         assert of_function(totals, "_ZL11left_behindPd", "fp64_ops") == 900, totals
+
+
+def test_an_abort_that_jumps_out_leaves_later_callees_exact(build):
+    pair = [KERNELS / "own_abort.c", KERNELS / "own_abort_other.c"]
+    for version in plugins(build):
+        totals = told_totals(wrap(build, f"own-abort-{version}", pair, ["-O2"], MPERF_CLANG=f"clang-{version}"))
+        assert not failures(totals, pair[0]), failures(totals, pair[0])
 
 
 def test_what_is_printed_is_what_the_plain_program_prints(build):
