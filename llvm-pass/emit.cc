@@ -358,7 +358,10 @@ void Emitter::finish(const Table &table, uint32_t flags)
 	Type *array = ArrayType::get(word(module), n);
 	auto *words = new GlobalVariable(module, array, false, GlobalValue::PrivateLinkage,
 		Constant::getNullValue(array), "mperf.counters");
-	words->setSection(COUNTERS_SECTION);
+	// Only so does it become a section without bytes in the file (NOBITS), as #pragma clang section
+	// has it. Source: LLVM 16 and 19, TargetLoweringObjectFileImpl.cpp,
+	// selectExplicitSectionGlobal().
+	words->addAttribute("bss-section", COUNTERS_SECTION);
 	words->setAlignment(Align(8));
 	counters->replaceAllUsesWith(words);
 	counters->eraseFromParent();

@@ -264,6 +264,10 @@ def test_mperf_cc_counts_what_it_compiles_and_nothing_where_it_is_off(build):
         assert done.returncode == 0 and not done.stderr, done.stderr
         sections = run(["objdump", "-h", work / "wrapped.o"]).stdout
         assert ("mperf_modules" in sections) == counted
+        # they are 0, and no byte of the file
+        of_counters = re.search(r" mperf_counters .*\n(.*)", sections)
+        assert bool(of_counters) == counted
+        assert not counted or of_counters[1].split() == ["ALLOC"], of_counters[1]
         assert "debug_info" not in sections
 
 
