@@ -232,7 +232,7 @@ static bool is_frameless(const Function &function)
 }
 
 // Can control pass through the function without such calls? Then that path saves no registers.
-static bool has_way_without_frame(const Function &function)
+static bool has_path_without_frame(const Function &function)
 {
 	SmallPtrSet<const BasicBlock *, 16> seen = {&function.getEntryBlock()};
 	SmallVector<const BasicBlock *, 16> open = {&function.getEntryBlock()};
@@ -282,7 +282,7 @@ Value *Emitter::call_enter(IRBuilder<> &builder, const Function &in)
 	FunctionType *type = FunctionType::get(word(module), false);
 	return call_rarely(builder, in,
 		rare_function("__mperf_enter", "__mperf_thread_enter", type), {},
-		has_way_without_frame(in));
+		has_path_without_frame(in));
 }
 
 Value *Emitter::call_nest_begin(

@@ -328,6 +328,7 @@ bool MixReader::read_library_call(CallBase &call, StringRef name)
 	else if (n >= 1 && name == "strlen" && isa<CallInst>(call) && !call.isMustTailCall()) {
 		// The whole text, including its final NUL; known behind the call, where nothing
 		// may stand if it must be a tail call.
+		assert(!call.isTerminator());
 		Quantity *length =
 			find_quantity(*into, Unit::VALUE, &call, nullptr, *call.getNextNode());
 		length->mix.add(MPERF_METRIC_BYTES_LOADED, 1, MPERF_MODELLED);
