@@ -26,7 +26,7 @@
 //                      jne     body
 //                      incq    %gs:counter.1+8(%rip)           c2 += 1
 //                      retq
-//      first:          callq   __mperf_enter_most              keeps all registers
+//      first:          callq   __mperf_enter_most              keeps general registers
 //                      ...                                     goes on as from `again`
 //      cleanup:        incq    %gs:counter.1-8(%rip)           c0 += 1
 //                      retq

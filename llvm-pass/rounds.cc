@@ -47,22 +47,28 @@ namespace
 // More copies than this are a coincidence: the unroller's own limits of size come long before.
 constexpr uint64_t COPIES_MAX = 512;
 
+// Larger steps are no increments of a source's loop.
+constexpr unsigned STEP_BITS = 32;
+
 // What an instruction adds to a phi of its loop's header, as a constant; 0: anything else.
 int64_t constant_step(const Instruction &instruction, const PHINode &phi)
 {
-	const auto *by =
-		dyn_cast<ConstantInt>(instruction.getOperand(instruction.getNumOperands() - 1));
-	if (!by || by->getBitWidth() > 64 || instruction.getOperand(0) != &phi)
-		return 0;
-	if (instruction.getOpcode() == Instruction::Add ||
-		instruction.getOpcode() == Instruction::Or)
-		return by->getSExtValue();
 	const auto *address = dyn_cast<GetElementPtrInst>(&instruction);
-	if (!address || address->getNumIndices() != 1)
+	const bool adds = instruction.getOpcode() == Instruction::Add ||
+			  instruction.getOpcode() == Instruction::Or;
+	if (!(adds || (address && address->getNumIndices() == 1)) ||
+		instruction.getOperand(0) != &phi)
 		return 0;
+	const auto *by = dyn_cast<ConstantInt>(instruction.getOperand(1));
+	if (!by || !by->getValue().isSignedIntN(STEP_BITS))
+		return 0;
+	if (adds)
+		return by->getSExtValue();
 	const TypeSize bytes = instruction.getModule()->getDataLayout().getTypeAllocSize(
 		address->getSourceElementType());
-	return bytes.isScalable() ? 0 : by->getSExtValue() * (int64_t)bytes.getFixedValue();
+	if (bytes.isScalable() || !isUIntN(STEP_BITS - 1, bytes.getFixedValue()))
+		return 0;
+	return by->getSExtValue() * (int64_t)bytes.getFixedValue();
 }
 
 // The phi of the header that is compared at the exit, after its step; or null.
