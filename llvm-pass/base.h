@@ -51,7 +51,7 @@ class Base
 		int64_t middle, const Frequencies &frequencies);
 	bool use_segment();
 	std::vector<llvm::Instruction *> first_uses(const Frequencies &frequencies);
-	std::vector<llvm::BasicBlock *> find_places(const Frequencies &frequencies);
+	std::vector<llvm::BasicBlock *> find_insertion_points(const Frequencies &frequencies);
 	llvm::Instruction *first_use(llvm::BasicBlock &block);
 	void keep_locals_first();
 	void drop_unused();

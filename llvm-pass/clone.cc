@@ -94,14 +94,14 @@ bool is_cloned(const Function &function, const LoopInfo &loops)
 
 Clone::Clone(Function &function) : function(function)
 {
-	room = Function::Create(function.getFunctionType(), GlobalValue::InternalLinkage,
+	holder = Function::Create(function.getFunctionType(), GlobalValue::InternalLinkage,
 		function.getAddressSpace(), "mperf.plain", function.getParent());
 #if LLVM_VERSION_MAJOR >= 19
-	room->setIsNewDbgInfoFormat(function.IsNewDbgInfoFormat);
+	holder->setIsNewDbgInfoFormat(function.IsNewDbgInfoFormat);
 #endif
 	SmallVector<BasicBlock *, 16> blocks;
 	for (BasicBlock &block : function) {
-		BasicBlock *copy = CloneBasicBlock(&block, copies, ".plain", room);
+		BasicBlock *copy = CloneBasicBlock(&block, copies, ".plain", holder);
 		copies[&block] = copy;
 		blocks.push_back(copy);
 	}
@@ -197,8 +197,8 @@ void Clone::join(
 	uint32_t scope, ArrayRef<std::string> names, Emitter &emitter, Base &base, Table &table)
 {
 	BasicBlock &counting = function.getEntryBlock();
-	function.splice(function.end(), room);
-	room->eraseFromParent();
+	function.splice(function.end(), holder);
+	holder->eraseFromParent();
 	auto *place =
 		BasicBlock::Create(function.getContext(), "mperf.choice", &function, &counting);
 	add_choice(*place, counting, scope, names, emitter, base, table);

@@ -65,7 +65,7 @@ class Clone
 	void count_nests(Emitter &emitter, Base &base, Table &table);
 
 	llvm::Function &function;
-	llvm::Function *room; // holds the copy until join()
+	llvm::Function *holder; // holds the copy until join()
 	llvm::ValueToValueMapTy copies;
 	llvm::SmallVector<Nest, 4> nests;
 };

@@ -202,7 +202,7 @@ class Rare
 	explicit Rare(const Shape &shape) : shape(shape)
 	{
 		for (const Loop *loop : shape.loops.getLoopsInPreorder())
-			add_way_to(*loop);
+			add_path_to(*loop);
 	}
 
 	uint64_t divisor(const BasicBlock *from, const BasicBlock *to) const
@@ -225,24 +225,25 @@ class Rare
 	// To a loop, and from nowhere else.
 	bool leads(const BasicBlock &block) const
 	{
-		return ways.count(&block) && block.getSinglePredecessor();
+		return leading.count(&block) && block.getSinglePredecessor();
 	}
 
 	// Marks the blocks that precede a loop in every run, in the loop around it.
-	void add_way_to(const Loop &loop)
+	void add_path_to(const Loop &loop)
 	{
 		const Loop *around = loop.getParentLoop();
 		for (const auto *node = shape.dominators.getNode(loop.getHeader())->getIDom();
 			node && (!around || around->contains(node->getBlock()));
 			node = node->getIDom()) {
 			const BasicBlock *block = node->getBlock();
-			if (shape.loops.getLoopFor(block) == around && !ways.insert(block).second)
+			if (shape.loops.getLoopFor(block) == around &&
+				!leading.insert(block).second)
 				return; // already done for another loop
 		}
 	}
 
 	const Shape &shape;
-	DenseSet<const BasicBlock *> ways;
+	DenseSet<const BasicBlock *> leading;
 };
 
 bool count_tree(const Shape &shape, const Hoists &hoists, Table &table, Counts &counts)
@@ -282,9 +283,9 @@ bool count_sets(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 	const DenseMap<const BasicBlock *, uint64_t> none_cheap;
 	Flow flow(shape.function,
 		{block_cost, edge_cost, none_cheap, {}, {}, {}, shape.dropped, false});
-	const bool has_room = all_of(shape.function,
+	const bool has_insertion_point = all_of(shape.function,
 		[](BasicBlock &block) { return block.getFirstInsertionPt() != block.end(); });
-	if (!has_room || !flow.build_mst())
+	if (!has_insertion_point || !flow.build_mst())
 		return false;
 	uint32_t n_symbols = 0;
 	for (Edge &edge : flow.edges) {

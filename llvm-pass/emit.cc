@@ -232,7 +232,7 @@ static bool is_frameless(const Function &function)
 }
 
 // Can control pass through the function without such calls? Then that path saves no registers.
-static bool has_way_without_frame(const Function &function)
+static bool has_path_without_frame(const Function &function)
 {
 	SmallPtrSet<const BasicBlock *, 16> seen = {&function.getEntryBlock()};
 	SmallVector<const BasicBlock *, 16> open = {&function.getEntryBlock()};
@@ -282,7 +282,7 @@ Value *Emitter::call_enter(IRBuilder<> &builder, const Function &in)
 	FunctionType *type = FunctionType::get(word(module), false);
 	return call_rarely(builder, in,
 		rare_function("__mperf_enter", "__mperf_thread_enter", type), {},
-		has_way_without_frame(in));
+		has_path_without_frame(in));
 }
 
 Value *Emitter::call_nest_begin(
@@ -358,7 +358,10 @@ void Emitter::finish(const Table &table, uint32_t flags)
 	Type *array = ArrayType::get(word(module), n);
 	auto *words = new GlobalVariable(module, array, false, GlobalValue::PrivateLinkage,
 		Constant::getNullValue(array), "mperf.counters");
-	words->setSection(COUNTERS_SECTION);
+	// Only so does it become a section without bytes in the file (NOBITS), as #pragma clang section
+	// has it. Source: LLVM 16 and 19, TargetLoweringObjectFileImpl.cpp,
+	// selectExplicitSectionGlobal().
+	words->addAttribute("bss-section", COUNTERS_SECTION);
 	words->setAlignment(Align(8));
 	counters->replaceAllUsesWith(words);
 	counters->eraseFromParent();

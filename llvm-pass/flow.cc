@@ -7,6 +7,14 @@
 //
 //      outside → begin(entry) ═ end(entry) → begin(b) ═ end(b) → … → outside
 //
+// A loop, with the counters that -O1 needs; n is the trip count. `═` is in the tree:
+//
+//      outside ═ entry ══ preheader ══ body ═╗      c0: edge entry → cleanup
+//                  │                   │  ╚══╝      c1: body, added as n in the preheader
+//                  c0                  c2           c2: edge body → exit
+//                  │                   │
+//      outside ═ cleanup ═════════════ exit         preheader = c2, entry = c0 + c2
+//
 // Each block is two nodes with an edge between them, since counting in a block is cheaper than on a
 // critical edge, which must be split for it (a loop of one block is counted in the block, not in a
 // new block on its back edge). Edges from and to the outside are never counted themselves: the
@@ -49,7 +57,7 @@ unsigned count_distinct(const BasicBlock &block, bool successors)
 	return distinct.size();
 }
 
-bool has_room(const BasicBlock &block)
+bool has_insertion_point(const BasicBlock &block)
 {
 	return block.getFirstInsertionPt() != block.end();
 }
@@ -61,7 +69,7 @@ void judge_edge(Edge &edge)
 	if (count_distinct(*edge.from, true) == 1 && !isa<InvokeInst>(end))
 		return;
 	if (count_distinct(*edge.to, false) == 1) {
-		edge.countable = has_room(*edge.to);
+		edge.countable = has_insertion_point(*edge.to);
 		return;
 	}
 	const Instruction *first = edge.to->getFirstNonPHI();
@@ -145,7 +153,7 @@ void Flow::add_block(BasicBlock &block, const FlowCosts &costs)
 {
 	const auto cheap = costs.cheap.find(&block);
 	const uint64_t frequency = costs.block(&block);
-	add_edge({&block, &block, true, has_room(block),
+	add_edge({&block, &block, true, has_insertion_point(block),
 		cheap != costs.cheap.end() ? cheap->second : frequency});
 	if (is_contained(costs.entered_again, &block))
 		add_edge({nullptr, &block, false, false, frequency});

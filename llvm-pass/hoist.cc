@@ -103,15 +103,18 @@ bool Hoister::repeats_within(const BasicBlock &block, const Loop &loop)
 // How often a block, which is in no inner loop, runs per entry into the enclosing loop; null: unknown.
 const SCEV *Hoister::runs_of(const BasicBlock *place, const Loop &loop)
 {
-	const SCEV *back = evolution.getBackedgeTakenCount(&loop);
+	const SCEV *backedges_taken = evolution.getBackedgeTakenCount(&loop);
 	const BasicBlock *latch = loop.getLoopLatch();
-	if (isa<SCEVCouldNotCompute>(back) || !latch || !dominators.dominates(place, latch) ||
-		repeats_within(*place, loop))
+	// A block of an inner loop may run many times in an iteration.
+	assert(loop.contains(place) &&
+		none_of(loop, [&](const Loop *inner) { return inner->contains(place); }));
+	if (isa<SCEVCouldNotCompute>(backedges_taken) || !latch ||
+		!dominators.dominates(place, latch) || repeats_within(*place, loop))
 		return nullptr;
-	if (evolution.getTypeSizeInBits(back->getType()) > 64)
+	if (evolution.getTypeSizeInBits(backedges_taken->getType()) > 64)
 		return nullptr;
-	Type *narrow = IntegerType::get(back->getType()->getContext(), 64);
-	back = evolution.getNoopOrZeroExtend(back, narrow);
+	Type *narrow = IntegerType::get(backedges_taken->getType()->getContext(), 64);
+	backedges_taken = evolution.getNoopOrZeroExtend(backedges_taken, narrow);
 
 	SmallVector<BasicBlock *, 4> exiting;
 	loop.getExitingBlocks(exiting);
@@ -121,8 +124,8 @@ const SCEV *Hoister::runs_of(const BasicBlock *place, const Loop &loop)
 		after_all = after_all && block != place && dominators.dominates(block, place);
 	}
 	if (before_all)
-		return evolution.getAddExpr(back, evolution.getOne(narrow));
-	return after_all ? back : nullptr;
+		return evolution.getAddExpr(backedges_taken, evolution.getOne(narrow));
+	return after_all ? backedges_taken : nullptr;
 }
 
 // The sum of an amount over all iterations of a loop, `runs` in number; null: no closed form.
@@ -275,10 +278,10 @@ bool Hoister::covers_step(const SCEV *distance, const APInt &step, const Loop &l
 }
 
 // The amount from the backedge-taken count.
-void Hoister::set_amount(Hoist &hoist, const SCEV *back)
+void Hoister::set_amount(Hoist &hoist, const SCEV *backedges_taken)
 {
-	Type *wide = IntegerType::get(back->getType()->getContext(), 64);
-	const auto *division = dyn_cast<SCEVUDivExpr>(back);
+	Type *wide = IntegerType::get(backedges_taken->getType()->getContext(), 64);
+	const auto *division = dyn_cast<SCEVUDivExpr>(backedges_taken);
 	const auto *step = division ? dyn_cast<SCEVConstant>(division->getRHS()) : nullptr;
 	if (step && step->getAPInt().isPowerOf2()) {
 		const SCEV *distance = evolution.getAddExpr(division->getLHS(), step);
@@ -291,7 +294,7 @@ void Hoister::set_amount(Hoist &hoist, const SCEV *back)
 		}
 	}
 	hoist.amount = evolution.getAddExpr(
-		evolution.getNoopOrZeroExtend(back, wide), evolution.getOne(wide));
+		evolution.getNoopOrZeroExtend(backedges_taken, wide), evolution.getOne(wide));
 }
 
 std::optional<Hoist> Hoister::plan(Loop &loop)
@@ -300,13 +303,13 @@ std::optional<Hoist> Hoister::plan(Loop &loop)
 	const bool is_nest = !loop.getParentLoop() && !loop.isInnermost();
 	if (is_nest || !place || !passes_control(loop))
 		return {};
-	const SCEV *back = evolution.getBackedgeTakenCount(&loop);
-	if (isa<SCEVCouldNotCompute>(back))
+	const SCEV *backedges_taken = evolution.getBackedgeTakenCount(&loop);
+	if (isa<SCEVCouldNotCompute>(backedges_taken))
 		return plan_in_exits(loop);
-	if (evolution.getTypeSizeInBits(back->getType()) > 64)
+	if (evolution.getTypeSizeInBits(backedges_taken->getType()) > 64)
 		return {};
 	Hoist hoist = {&loop, place, nullptr, {}};
-	set_amount(hoist, back);
+	set_amount(hoist, backedges_taken);
 	if (!can_expand(hoist.distance ? hoist.distance : hoist.amount, *place, loop))
 		return plan_in_exits(loop);
 	if (const auto *number = dyn_cast<SCEVConstant>(hoist.amount))

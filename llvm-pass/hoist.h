@@ -72,7 +72,7 @@ class Hoister
       private:
 	bool covers_step(
 		const llvm::SCEV *distance, const llvm::APInt &step, const llvm::Loop &loop);
-	void set_amount(Hoist &hoist, const llvm::SCEV *back);
+	void set_amount(Hoist &hoist, const llvm::SCEV *backedges_taken);
 	llvm::Value *last_of(const Hoist &hoist, llvm::BasicBlock &exit, llvm::Value *&more);
 	std::optional<Hoist> plan_in_exits(llvm::Loop &loop);
 	static bool repeats_within(const llvm::BasicBlock &block, const llvm::Loop &loop);

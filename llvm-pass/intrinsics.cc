@@ -9,8 +9,10 @@
 #include "excluded.h"
 #include "names.h"
 #include "reader.h"
+#include "remarks.h"
 #include "targets.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -239,9 +241,27 @@ bool read_predicated(BlockMix &into, const DataLayout &layout, IntrinsicInst &ca
 	return true;
 }
 
-// Functions of libraries other than the C library, which the pass cannot see.
+// Functions of libraries that LLVM does not know. Others may be of any module of the program, which
+// only the running program tells.
 bool is_foreign(StringRef name)
 {
+	// The C library's, without those that TargetLibraryInfo has. Source: ISO C17, 7; POSIX.1-2017.
+	static const StringSet<> of_libc = {"rand", "srand", "rand_r", "random", "srandom",
+		"drand48", "erand48", "lrand48", "nrand48", "mrand48", "jrand48", "srand48",
+		"bsearch", "lfind", "lsearch", "hsearch", "tsearch", "tfind", "time", "clock",
+		"difftime", "localtime", "localtime_r", "gmtime_r", "strftime", "gettimeofday",
+		"clock_gettime", "nanosleep", "usleep", "sleep", "sched_yield", "getpid", "sysconf",
+		"mmap", "munmap", "mprotect", "close", "lseek", "pread", "pwrite", "ftruncate",
+		"fsync", "poll", "select", "epoll_wait", "socket", "connect", "accept", "send",
+		"recv", "sendto", "recvfrom", "ioctl", "fcntl", "dlopen", "dlsym", "getline",
+		"fscanf", "strtof", "strtold", "strerror", "strcoll", "strxfrm", "setlocale", "erf",
+		"erff", "erfc", "erfcf", "lgamma", "lgammaf", "tgamma", "tgammaf", "hypot",
+		"hypotf", "fma", "fmaf", "lrint", "lrintf", "llrint", "lround", "lroundf",
+		"llround", "nextafter", "scalbn", "ilogb", "fdim", "j0", "j1", "jn", "y0", "y1",
+		"yn", "exp10", "cexp", "clog", "csqrt", "cpow", "raise", "kill", "sigaction",
+		"sigprocmask"};
+	if (of_libc.contains(name))
+		return true;
 	for (const char *prefix : {"__kmpc_", "omp_", "pthread_", "_ZNS", "_ZNKS", "_ZSt", "__cxa_",
 		     "_Zn", "_Zd", "_Unwind_", "__gxx_", "gomp_", "GOMP_", "__mperf_"})
 		if (name.starts_with(prefix))
@@ -276,6 +296,7 @@ bool MixReader::read_intrinsic(IntrinsicInst &call)
 	}
 	if (is_library_intrinsic(call.getIntrinsicID())) {
 		const Extent extent = extent_of(call.getType());
+		remark_unseen(call);
 		into->mix.add(MPERF_METRIC_EXTERNAL_CALLS, extent.issued,
 			extent.scalable ? MPERF_SCALABLE : 0);
 		return true;
@@ -307,6 +328,7 @@ bool MixReader::read_library_call(CallBase &call, StringRef name)
 	else if (n >= 1 && name == "strlen" && isa<CallInst>(call) && !call.isMustTailCall()) {
 		// The whole text, including its final NUL; known behind the call, where nothing
 		// may stand if it must be a tail call.
+		assert(!call.isTerminator());
 		Quantity *length =
 			find_quantity(*into, Unit::VALUE, &call, nullptr, *call.getNextNode());
 		length->mix.add(MPERF_METRIC_BYTES_LOADED, 1, MPERF_MODELLED);
@@ -314,6 +336,13 @@ bool MixReader::read_library_call(CallBase &call, StringRef name)
 	} else
 		return false;
 	return true;
+}
+
+void MixReader::add_call(CallBase &call, bool is_unseen)
+{
+	if (is_unseen)
+		remark_unseen(call);
+	into->mix.add(is_unseen ? MPERF_METRIC_EXTERNAL_CALLS : MPERF_METRIC_CALLS, 1);
 }
 
 void MixReader::read_call(CallBase &call)
@@ -327,11 +356,8 @@ void MixReader::read_call(CallBase &call)
 		return;
 	}
 	const Function *callee = dyn_cast<Function>(call.getCalledOperand()->stripPointerCasts());
-	if (!callee || !callee->isDeclaration()) {
-		const bool is_unseen = callee && callee->hasFnAttribute(NOT_COUNTED);
-		into->mix.add(is_unseen ? MPERF_METRIC_EXTERNAL_CALLS : MPERF_METRIC_CALLS, 1);
-		return;
-	}
+	if (!callee || !callee->isDeclaration())
+		return add_call(call, callee && callee->hasFnAttribute(NOT_COUNTED));
 	if (callee->getName().starts_with("__mperf_"))
 		return;
 	LibFunc known;
@@ -341,10 +367,7 @@ void MixReader::read_call(CallBase &call)
 	else if (is_library && read_library_call(call, callee->getName()))
 		return;
 	else
-		into->mix.add(is_library || is_foreign(callee->getName())
-				      ? MPERF_METRIC_EXTERNAL_CALLS
-				      : MPERF_METRIC_CALLS,
-			1);
+		add_call(call, is_library || is_foreign(callee->getName()));
 }
 
 } // namespace mperf

@@ -4,13 +4,12 @@
 // entry of a jump table at each run of a switch, and floating-point constants. A machine moves
 // these bytes like any others, so they are counted, as modelled: here we predict what the code
 // generator will do.
-// generator will do.
+//
 //      switch      one table if all of its cases are dense enough, by the target's own estimate. A
 //                  switch that is cut into several tables is ignored.
 //      constants   scalars that no instruction holds. They are loaded once for each block that
 //                  uses them, and before the outermost loop around it.
 //      parts       if one byte of an integer is used, only that byte is loaded.
-//
 //
 // Source: LLVM 16 and 19, SwitchLoweringUtils.cpp, findJumpTables(); MachineLICM.cpp;
 // TargetLowering.cpp, SimplifySetCC(); DAGCombiner.cpp, reduceLoadWidth().

@@ -6,6 +6,7 @@
 #include "meaning.h"
 #include "lowered.h"
 #include "reader.h"
+#include "rounds.h"
 #include "scopes.h"
 
 #include "llvm/Analysis/LoopInfo.h"
@@ -73,7 +74,10 @@ void Reading::read_structure(bool cloned)
 		table.scope(scopes.of_function()).flags |= MPERF_SCOPE_CLONED;
 	for (const Loop *loop : loops.getLoopsInPreorder()) {
 		const uint32_t scope = scopes.of(loop);
-		terms[loop->getHeader()][{scope, metric_key(MPERF_METRIC_ITERATIONS)}] += 1;
+		for (const Round &round : find_rounds(*loop))
+			terms[round.block][{scope, metric_key(MPERF_METRIC_ITERATIONS,
+							   round.scalable ? MPERF_SCALABLE : 0)}] +=
+				round.n;
 		const BasicBlock *before = loop->getLoopPreheader();
 		if (!before)
 			continue;

@@ -108,10 +108,10 @@ void Placer::add_update(Instruction *before, uint32_t counter, Value *amount, Lo
 
 // The width of a mask's lanes if they can be summed as a vector, which on x86 costs one instruction
 // instead of the three that count a mask's bits; 0: they cannot.
-unsigned Placer::lane_bits(const Quantity &quantity, Loop *room) const
+unsigned Placer::lane_bits(const Quantity &quantity, Loop *outer) const
 {
 	const auto *call = dyn_cast<IntrinsicInst>(quantity.at);
-	if (!room || !call || quantity.unit != Unit::LANES || quantity.length ||
+	if (!outer || !call || quantity.unit != Unit::LANES || quantity.length ||
 		!isa<FixedVectorType>(quantity.value->getType()) ||
 		!Triple(function.getParent()->getTargetTriple()).isX86())
 		return 0;
@@ -123,7 +123,7 @@ unsigned Placer::lane_bits(const Quantity &quantity, Loop *room) const
 	if (bits == 64)
 		return bits;
 	const Loop *innermost = loops.getLoopFor(call->getParent());
-	return bits == 32 && hoister.is_short(*call->getParent(), *innermost, *room) ? bits : 0;
+	return bits == 32 && hoister.is_short(*call->getParent(), *innermost, *outer) ? bits : 0;
 }
 
 // Equal quantities of one block share a counter (common in unrolled loops).
@@ -135,10 +135,10 @@ void Placer::add_quantities(const Meaning &meaning, const Scopes &scopes, Table 
 		if (quantities == meaning.quantities.end())
 			continue;
 		for (const Quantity &quantity : quantities->second) {
-			Loop *room = is_promoted(block, true)
-					     ? promoter.room_for(loops.getLoopFor(&block))
-					     : nullptr;
-			const unsigned bits = lane_bits(quantity, room);
+			Loop *outer = is_promoted(block, true)
+					      ? promoter.register_loop(loops.getLoopFor(&block))
+					      : nullptr;
+			const unsigned bits = lane_bits(quantity, outer);
 			const auto [place, is_new] = counters.try_emplace(
 				{quantity.mix.terms, bits}, table.n_counters());
 			const uint32_t counter = is_new ? table.add_counter() : place->second;
@@ -148,10 +148,10 @@ void Placer::add_quantities(const Meaning &meaning, const Scopes &scopes, Table 
 			}
 			IRBuilder<> builder(quantity.at);
 			if (bits != 0)
-				promoter.add_lanes(builder, *room, counter, quantity.value, bits);
+				promoter.add_lanes(builder, *outer, counter, quantity.value, bits);
 			else
 				add_update(quantity.at, counter,
-					compute_quantity(builder, quantity), room);
+					compute_quantity(builder, quantity), outer);
 		}
 	}
 }
@@ -198,9 +198,10 @@ void Placer::add_counters(const Counts &counts, const Breaks &breaks)
 				block = split_edge(update.from, block, loops, rests);
 			before = first_place(*block);
 		}
-		Loop *room = is_promoted(*block, false) ? promoter.room_for(loops.getLoopFor(block))
-							: nullptr;
-		add_update(before, update.counter, ConstantInt::get(word, 1), room);
+		Loop *outer = is_promoted(*block, false)
+				      ? promoter.register_loop(loops.getLoopFor(block))
+				      : nullptr;
+		add_update(before, update.counter, ConstantInt::get(word, 1), outer);
 	}
 }
 

@@ -53,7 +53,7 @@ class Placer
 
       private:
 	bool is_promoted(const llvm::BasicBlock &block, bool is_mask) const;
-	unsigned lane_bits(const Quantity &quantity, llvm::Loop *room) const;
+	unsigned lane_bits(const Quantity &quantity, llvm::Loop *outer) const;
 	void add_update(
 		llvm::Instruction *before, uint32_t counter, llvm::Value *amount, llvm::Loop *loop);
 	void add_hoisted(const Update &update);

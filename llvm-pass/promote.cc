@@ -35,9 +35,9 @@ CounterPromoter::CounterPromoter(Function &function, Hoister &hoister, const Loo
 	}
 }
 
-Loop *CounterPromoter::room_for(Loop *innermost)
+Loop *CounterPromoter::register_loop(Loop *innermost)
 {
-	Loop *room = nullptr;
+	Loop *outer = nullptr;
 	for (Loop *loop = innermost; loop; loop = loop->getParentLoop()) {
 		const bool is_nest = !loop->getParentLoop() && !loop->isInnermost();
 		if (is_nest || !shaped.count(loop) || !hoister.passes_control(*loop))
@@ -46,9 +46,9 @@ Loop *CounterPromoter::room_for(Loop *innermost)
 		loop->getUniqueExitBlocks(exits);
 		if (exits.size() > EXITS_MAX)
 			break;
-		room = loop;
+		outer = loop;
 	}
-	return room;
+	return outer;
 }
 
 AllocaInst *CounterPromoter::register_of(Loop &loop, uint32_t counter, Type *type, unsigned turn)

@@ -31,9 +31,9 @@ class CounterPromoter
 
 	// The outermost loop for which a counter may be promoted; null: none. innermost: the loop
 	// of its block, or null.
-	llvm::Loop *room_for(llvm::Loop *innermost);
+	llvm::Loop *register_loop(llvm::Loop *innermost);
 
-	// Adds an amount to the counter's register in a loop from room_for().
+	// Adds an amount to the counter's register in a loop from register_loop().
 	void add(llvm::IRBuilder<> &builder, llvm::Loop &loop, uint32_t counter,
 		llvm::Value *amount);
 

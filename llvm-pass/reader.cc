@@ -3,7 +3,8 @@
 // We count the program's text at the end of optimisation: an operation on a vector is one per lane,
 // a fused multiply-add two, a comparison, a conversion, a negation none. What becomes no machine
 // code (phis, casts of pointers, addresses that fold into accesses) is not counted as an
-// instruction; the target's cost model decides that.
+// instruction; the target's cost model decides that. What the code generator merges is counted once
+// (merging.h).
 
 #include "reader.h"
 #include "lowered.h"
@@ -101,10 +102,19 @@ static bool is_branch(const Instruction &instruction)
 	return isa<IndirectBrInst>(instruction);
 }
 
+// A jump between blocks that the code generator joins, such as those split at calls.
+static bool joins_blocks(const Instruction &instruction)
+{
+	const BasicBlock *next = isa<BranchInst>(instruction)
+					 ? instruction.getParent()->getSingleSuccessor()
+					 : nullptr;
+	return next && next->getSinglePredecessor();
+}
+
 static bool is_code(const Instruction &instruction, const TargetTransformInfo &target)
 {
 	if (isa<PHINode>(instruction) || instruction.isDebugOrPseudoInst() ||
-		isa<UnreachableInst>(instruction))
+		isa<UnreachableInst>(instruction) || joins_blocks(instruction))
 		return false;
 	if (isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction))
 		return true;
@@ -113,8 +123,10 @@ static bool is_code(const Instruction &instruction, const TargetTransformInfo &t
 	return !cost.isValid() || cost != TargetTransformInfo::TCC_Free;
 }
 
-void MixReader::read(Instruction &instruction)
+void MixReader::read(Instruction &instruction, Form form)
 {
+	if (form == Form::REPEATED)
+		return;
 	if (is_code(instruction, target))
 		into->mix.add(MPERF_METRIC_INSTRUCTIONS, 1);
 	if (is_branch(instruction))
@@ -127,7 +139,7 @@ void MixReader::read(Instruction &instruction)
 	const Type *type = instruction.getType();
 	if (type->getScalarType()->isIntegerTy(1))
 		return; // masks and booleans
-	Extent extent = extent_of(type);
+	Extent extent = form == Form::SCALAR ? Extent() : extent_of(type);
 	if (extent.vector && tail && extent.issued == tail_lanes)
 		extent.quantity = tail;
 	add_operations(*into,
@@ -178,8 +190,13 @@ BlockMix MixReader::read(BasicBlock &block)
 	BlockMix mix;
 	into = &mix;
 	find_tail(block);
+	// The code generator joins a block to the only one that leads to it, and nowhere else.
+	if (!merging || !last || block.getSinglePredecessor() != last ||
+		!last->getSingleSuccessor())
+		merging.emplace(!block.getParent()->hasOptNone());
+	last = &block;
 	for (Instruction &instruction : block)
-		read(instruction);
+		read(instruction, merging->add(instruction));
 	mix.quantities.remove_if([](const Quantity &q) { return q.mix.terms.empty(); });
 	into = nullptr;
 	return mix;

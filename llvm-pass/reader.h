@@ -3,7 +3,10 @@
 
 // What the instructions of a basic block count
 
+#include "merging.h"
 #include "mix.h"
+
+#include <optional>
 
 namespace llvm
 {
@@ -30,9 +33,10 @@ class MixReader
 	BlockMix read(llvm::BasicBlock &block);
 
       private:
-	void read(llvm::Instruction &instruction);
+	void read(llvm::Instruction &instruction, Form form);
 	void read_memory(llvm::Instruction &instruction);
 	void read_call(llvm::CallBase &call);
+	void add_call(llvm::CallBase &call, bool is_unseen);
 	bool read_library_call(llvm::CallBase &call, llvm::StringRef name);
 	bool read_intrinsic(llvm::IntrinsicInst &call);
 	void find_tail(llvm::BasicBlock &block);
@@ -41,6 +45,8 @@ class MixReader
 	const llvm::TargetTransformInfo &target;
 	const llvm::TargetLibraryInfo &library;
 	BlockMix *into = nullptr;
+	std::optional<Merging> merging;
+	const llvm::BasicBlock *last = nullptr; // block that was read
 	// Says how many lanes of this block's unmasked arithmetic are meant, for vectors of
 	// tail_lanes.
 	Quantity *tail = nullptr;

@@ -115,4 +115,17 @@ void remark_reached(const Function &function, const Function &resolver)
 	});
 }
 
+void remark_unseen(const CallBase &call)
+{
+	OptimizationRemarkEmitter emitter(call.getFunction());
+	if (!emitter.allowExtraAnalysis(PASS))
+		return;
+	emitter.emit([&] {
+		const Function *callee =
+			cast<Function>(call.getCalledOperand()->stripPointerCasts());
+		return Remark(PASS, "NotSeen", call.getDebugLoc(), call.getParent())
+		       << "call of " << callee->getName() << ", which is not seen";
+	});
+}
+
 } // namespace mperf

@@ -8,6 +8,7 @@
 
 namespace llvm
 {
+class CallBase;
 class Function;
 } // namespace llvm
 
@@ -29,5 +30,8 @@ void remark_counters(llvm::Function &function, const Counts &counts);
 
 // A function that is not counted, since that resolver of an indirect function calls it.
 void remark_reached(const llvm::Function &function, const llvm::Function &resolver);
+
+// A call that counts as a call of what is not seen, by its name.
+void remark_unseen(const llvm::CallBase &call);
 
 } // namespace mperf

@@ -27,7 +27,8 @@ namespace
 
 // Deeper inlining chains are cut; names in C++ libraries nest far less.
 constexpr unsigned INLINED_AT_MAX = 16;
-constexpr unsigned OUTLINED_MAX = 8; // nested parallel regions
+constexpr unsigned OUTLINED_MAX = 8;                         // nested parallel regions
+constexpr char VECTORISER_FLAG[] = "llvm.loop.isvectorized"; // of all loops that it leaves
 
 std::string place_of(const DILocation &location)
 {
@@ -91,10 +92,9 @@ bool has_vectors(const Loop &loop)
 
 uint32_t loop_flags(const Loop &loop)
 {
-	uint32_t flags = 0;
-	if (has_flag(loop, "llvm.loop.isvectorized"))
-		flags |= has_vectors(loop) ? MPERF_SCOPE_VECTORISED : MPERF_SCOPE_REMAINDER;
-	return flags;
+	if (is_vectorised(loop))
+		return MPERF_SCOPE_VECTORISED;
+	return has_flag(loop, VECTORISER_FLAG) ? MPERF_SCOPE_REMAINDER : 0;
 }
 
 // Distinguishes loops of one nest that are not copies of one another.
@@ -141,6 +141,11 @@ Scope loop_scope(const Loop &loop, const DILocation *start, const DILocation *en
 }
 
 } // namespace
+
+bool is_vectorised(const Loop &loop)
+{
+	return has_flag(loop, VECTORISER_FLAG) && has_vectors(loop);
+}
 
 Scopes::Scopes(const Function &function, const LoopInfo &loops, Table &table) : loops(loops)
 {

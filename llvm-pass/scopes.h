@@ -18,6 +18,9 @@ class LoopInfo;
 namespace mperf
 {
 
+// Is it the vectoriser's own loop, and not the remainder?
+bool is_vectorised(const llvm::Loop &loop);
+
 class Scopes
 {
       public:

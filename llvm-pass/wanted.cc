@@ -74,9 +74,9 @@ bool is_wanted(const Function &function)
 {
 	if (any_of(function, has_operations))
 		return true;
-	SmallVector<std::pair<const BasicBlock *, const BasicBlock *>, 8> back;
-	FindFunctionBackedges(function, back);
-	return !back.empty();
+	SmallVector<std::pair<const BasicBlock *, const BasicBlock *>, 8> backedges;
+	FindFunctionBackedges(function, backedges);
+	return !backedges.empty();
 }
 
 Blocks drop_outside_loops(

@@ -10,7 +10,7 @@ target triple = "x86_64-pc-linux-gnu"
 declare void @may_throw()
 declare void @comes_back() nounwind
 declare void @longjmp(ptr, i32) noreturn nounwind
-declare void @abort() noreturn nounwind
+declare void @_exit(i32) noreturn nounwind
 @pointer = global ptr @known
 
 ; CHECK-LABEL: define internal double @straight(
@@ -57,10 +57,10 @@ define internal double @behind_jump(double %a) {
   %b = fadd double %a, 4.0
   ret double %b
 }
-; CHECK-LABEL: define internal double @behind_abort(
+; CHECK-LABEL: define internal double @behind_exit(
 ; CHECK-NOT: mperf
 ; CHECK: ret double
-define internal double @behind_abort(double %a) {
+define internal double @behind_exit(double %a) {
   %b = fadd double %a, 5.0
   ret double %b
 }
@@ -73,11 +73,11 @@ away:
 back:
   ret void
 }
-; CHECK-LABEL: define internal void @aborts(
-define internal void @aborts(i1 %out) nounwind {
+; CHECK-LABEL: define internal void @exits(
+define internal void @exits(i1 %out) nounwind {
   br i1 %out, label %away, label %back
 away:
-  call void @abort()
+  call void @_exit(i32 1)
   unreachable
 back:
   ret void
@@ -105,8 +105,8 @@ define double @jumping(double %a, i1 %out) {
   %b = call double @behind_jump(double %a)
   ret double %b
 }
-define double @aborting(double %a, i1 %out) {
-  call void @aborts(i1 %out)
-  %b = call double @behind_abort(double %a)
+define double @exiting(double %a, i1 %out) {
+  call void @exits(i1 %out)
+  %b = call double @behind_exit(double %a)
   ret double %b
 }

@@ -41,3 +41,19 @@ b:
 end:
   ret i32 %n
 }
+
+; What comes around the loop is no increment, and has no operands.
+; CHECK-LABEL: define void @trying(
+; CHECK: landingpad
+define void @trying() personality ptr @__gxx_personality_v0 {
+entry:
+  br label %try
+try:
+  %last = phi { ptr, i32 } [ undef, %entry ], [ %thrown, %pad ]
+  invoke void @may_throw() to label %end unwind label %pad
+pad:
+  %thrown = landingpad { ptr, i32 } cleanup
+  br label %try
+end:
+  ret void
+}

@@ -71,10 +71,10 @@ def need_versions(build):
     return found
 
 
-def opt(build, version, passes, text):
+def opt(build, version, passes, text, *options):
     so = plugin(build, version)
     return run([f"opt-{version}", f"-load={so}", f"-load-pass-plugin={so}", f"-passes={passes}",
-                "-mperf-functions", "-mperf-segment=false", "-S"], input=text).stdout
+                "-mperf-functions", "-mperf-segment=false", "-S", *options], input=text).stdout
 
 
 def test_no_intrinsic_of_a_target_is_silent(build):
