@@ -307,6 +307,8 @@ static int drain(struct walk *w, uint64_t cut_ns)
 	}
 	merge_end(&in->merge);
 	attribute_drained(in->attribute);
+	if (r == MERGE_END)
+		sampler_drained(w->sampler, cut_ns);
 	return r == 0 ? DRAIN_MORE : r == MERGE_END ? 0 : r;
 }
 
@@ -588,13 +590,4 @@ int walk_sweep(struct walk *w)
 {
 	int r = attribute_sweep(w->inner->attribute, mark_all, w);
 	return r == -ENOMEM ? 0 : r; /* nothing was freed: the next time, then */
-}
-
-int walk_set_rate(struct walk *w, uint32_t hz)
-{
-	if (hz == w->sampler->options.hz)
-		return 0;
-	/* what is in the rings was sampled at the rate, and has the weight, of before */
-	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
-	return r < 0 ? r : sampler_set_rate(w->sampler, hz);
 }

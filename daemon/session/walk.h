@@ -121,6 +121,3 @@ const char *walk_trouble(const struct walk *w);
 
 /* Samples that came out of that hart's ring since the start. */
 uint64_t walk_samples(const struct walk *w, int hart);
-
-/* Change the rate of events chosen by the ladder. Weights change with it. 0 or -errno. */
-int walk_set_rate(struct walk *w, uint32_t hz);
