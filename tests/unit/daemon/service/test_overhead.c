@@ -11,6 +11,7 @@
 #include "daemon/service/wants.h"
 #include "daemon/session/walk.c"
 #include "tests/unit/sampler_case.h"
+#include "tests/unit/sums_case.h"
 #include "tests/unit/test.h"
 
 #define DRAIN_NS (250 * MS)
@@ -49,12 +50,14 @@ static void read_our_cpu(const struct namer *namer, struct usage_cpu *ret_cpu)
 	*ret_cpu = (struct usage_cpu){own_ns, others_ns};
 }
 
-static void begin(void)
+static void begin_by(enum sampler_switches switches, bool bpf)
 {
-	static const struct sampler_options usual = {
-		.hz = 99, .ring_hz = 4000, .stacks = SAMPLER_STACKS_FP};
+	const struct sampler_options usual = {
+		.hz = 99, .ring_hz = 4000, .stacks = SAMPLER_STACKS_FP, .switches = switches};
+	struct event_error error = {""};
 	machine = case_load("trapping");
-	sampler = case_sampler(machine, &usual);
+	const struct kernel *k = bpf ? sums_case_kernel(machine) : replay_kernel(machine);
+	ck_assert_int_eq(sampler_new(k, &usual, &sampler, &error), 0);
 	ck_assert_int_eq(sampler_start(sampler), 0);
 	/* its rings are read here, and not by the walk */
 	inner = (struct walk_inner){.rings_fd = -1, .stopped = true};
@@ -62,8 +65,13 @@ static void begin(void)
 	walk = (struct walk){.sampler = sampler, .inner = &inner};
 	conf = (struct conf){.overhead_ppm = 1000000, .rate = 99};
 	options = (struct overhead_options){
-		.kernel = replay_kernel(machine), .conf = &conf, .say = hear, .cpu = read_our_cpu};
+		.kernel = k, .conf = &conf, .say = hear, .cpu = read_our_cpu};
 	ck_assert_int_eq(overhead_new(&options, &h), 0);
+}
+
+static void begin(void)
+{
+	begin_by(SAMPLER_SWITCHES_BEST, false);
 }
 
 static void end(void)
@@ -415,4 +423,88 @@ TEST(a_hart_that_goes_takes_its_count_of_switches_along)
 	pass(4, true);
 	ck_assert_uint_lt(replay_n_events(machine), n);
 	ck_assert_double_eq_tol(spent().switches, 1000, 50);
+}
+
+/* A switch takes so much longer where BPF sums up; wait until that was measured on both harts. */
+static void begin_sums(enum sampler_switches switches, uint64_t each_ns)
+{
+	end();
+	begin_by(switches, true);
+	sums_case_cost(each_ns);
+	pass(2 * ALL_PRICED_S, false);
+	ck_assert_double_ge(h->hart[0].cost.ns[COST_SWITCH], 0);
+	ck_assert(h->hart[0].measured && h->hart[1].measured);
+}
+
+static bool all_cut_by(unsigned cut)
+{
+	return sampler->plan[0].cut == cut && sampler->plan[1].cut == cut;
+}
+
+TEST(counts_are_summed_up_where_that_costs_less)
+{
+	begin_sums(SAMPLER_SWITCHES_CHEAPEST, 5000);
+	ck_assert(all_cut_by(CUT_BPF));
+	ck_assert(sampler->plan[0].summed && sampler->plan[1].summed);
+	ck_assert_str_eq(sampler_cut_says(sampler), "bpf, as sums");
+	ck_assert_uint_ge(n_steps, 1); /* a new segment has the new way */
+	ck_assert_uint_le(n_steps, 2);
+	pass(6, true);
+	ck_assert_double_eq_tol(spent().worst_switches_part, spent().switches * 5e-6, 0.0002);
+	ck_assert_int_eq(h->governor.step, STEP_ALL);
+}
+
+TEST(the_event_cuts_where_sums_cost_more_or_nearly_as_much)
+{
+	begin_sums(SAMPLER_SWITCHES_CHEAPEST, 25000);
+	ck_assert_double_gt(h->hart[0].cost.ns[COST_SUMS], 24000);
+	ck_assert(all_cut_by(CUT_SIBLING));
+	begin_sums(SAMPLER_SWITCHES_CHEAPEST, 18500);
+	ck_assert(all_cut_by(CUT_SIBLING));
+	ck_assert_uint_eq(n_steps, 0);
+}
+
+TEST(sums_are_neither_measured_nor_taken_unless_they_are_asked_for)
+{
+	begin_sums(SAMPLER_SWITCHES_BEST, 1);
+	ck_assert_double_lt(h->hart[0].cost.ns[COST_SUMS], 0);
+	ck_assert_int_eq(sums_case_n_loaded(), 0);
+	ck_assert(all_cut_by(CUT_SIBLING));
+}
+
+TEST(what_refuses_to_sum_up_is_not_asked_again)
+{
+	end();
+	begin_by(SAMPLER_SWITCHES_CHEAPEST, true);
+	sums_case_refuse(EPERM);
+	pass(2 * ALL_PRICED_S, false);
+	sums_case_refuse(0);
+	pass(MINUTE, false);
+	ck_assert_int_eq(sums_case_n_loaded(), 0);
+	ck_assert(all_cut_by(CUT_SIBLING));
+	ck_assert_uint_eq(n_steps, 0);
+}
+
+TEST(prices_that_change_change_the_way_within_the_hour)
+{
+	begin_sums(SAMPLER_SWITCHES_CHEAPEST, 5000);
+	sums_case_cost(40000);
+	pass(60 * MINUTE, false);
+	pass(2 * ALL_PRICED_S, false);
+	ck_assert(all_cut_by(CUT_SIBLING));
+	ck_assert_int_eq(sums_case_n_watched(0) + sums_case_n_watched(1), 0);
+	ck_assert_uint_le(n_steps, 4);
+}
+
+TEST(a_budget_without_the_cut_watches_nothing_and_has_the_cheaper_way_back)
+{
+	begin_sums(SAMPLER_SWITCHES_CHEAPEST, 15000);
+	conf.overhead_ppm = 10000;
+	pass(6, true);
+	ck_assert_int_eq(h->governor.step, STEP_NO_CUT);
+	ck_assert_int_eq(sums_case_n_watched(0) + sums_case_n_watched(1), 0);
+	conf.overhead_ppm = 0;
+	pass(4, false);
+	ck_assert(all_cut_by(CUT_BPF));
+	ck_assert_int_eq(sums_case_n_watched(0), 1);
 }
