@@ -404,6 +404,18 @@ static void cost_text(double ns, char ret_text[static 32])
 		ns / 1e3);
 }
 
+/* How counts are kept apart at switches there now. */
+static const char *way_in_force(const struct plan *p)
+{
+	if (p->n_siblings == 0)
+		return "";
+	if (p->cut & CUT_BPF)
+		return p->summed ? "; now BPF sums them up"
+				 : "; now BPF cuts them, whose cost is not measured";
+	return p->cut & CUT_SIBLING ? "; now the event context-switches cuts them"
+				    : "; now they are not cut";
+}
+
 /* What the service measured there, and what it gave up because of it. */
 static void examine_cost(struct examination *x, int hart)
 {
@@ -426,15 +438,10 @@ static void examine_cost(struct examination *x, int hart)
 	cost_text(c->ns[COST_SWITCH], cut);
 	cost_text(c->ns[COST_SUMS], sum);
 	const struct plan *p = &s->plan[hart];
-	bool kept = p->cut & (CUT_SIBLING | CUT_BPF);
 	tell(x, (struct finding){hart, "cost", "ok", NULL}, "a sample%s takes %s%s%s%s%s%s%s",
 		counted ? " with its counters" : "", sample,
 		cuts ? ", cutting counts at a switch " : "", cuts ? cut : "",
-		sums ? ", summing counts up by BPF " : "", sums ? sum : "",
-		!cuts && !sums ? ""
-		: !kept        ? ": counts are not cut at switches now"
-		: p->summed    ? ": they are summed up"
-			       : "",
+		sums ? ", summing counts up by BPF " : "", sums ? sum : "", way_in_force(p),
 		h->governor.step == STEP_ALL ? "" : " (`mperfctl status` says what is given up)");
 }
 

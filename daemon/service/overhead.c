@@ -551,6 +551,11 @@ bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_
 	return changed;
 }
 
+static double price_of(double part, double per_second, int n_harts)
+{
+	return part > 0 && per_second > 0 ? part * n_harts / per_second * NS_PER_S : -1;
+}
+
 void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 {
 	struct overhead_spent s = {.worst_hart = -1, .own_part = -1};
@@ -570,6 +575,8 @@ void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 		s.worst_samples_part = hart->samples_part;
 		s.worst_switches_part = hart->switches_part;
 	}
+	s.sample_ns = price_of(s.samples_part, s.samples, n);
+	s.switch_ns = price_of(s.switches_part, s.switches, n);
 	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
 		own_ns += (double)h->own[i].own_ns;
 		others_ns += (double)h->own[i].others_ns;

@@ -109,6 +109,9 @@ struct overhead_spent {
 	/* a second, on all harts; what a throttle costs is not measured */
 	double samples, switches, throttles;
 	double samples_part, switches_part;
+	/* ns of one, of the mean of those; negative: none came, its price is not known, or no counts
+	 * are cut */
+	double sample_ns, switch_ns;
 	double own_part, others_part; /* our processes; and of these the children that answer */
 	double all_part;
 	int worst_hart;                                 /* that costs most; -1: not known */

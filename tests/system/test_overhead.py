@@ -64,6 +64,9 @@ def test_costs_are_measured_and_shown(build):
             wait_until("it had three seconds", lambda: cpu_seconds(busy) > 3)
             causes = {row["cause"]: row for row in tables(service)["overhead"]}
         assert causes["mperfd and its namer"]["machine_share"] > 0, causes
+        each = causes["samples"]["machine_share"] * os.cpu_count() * 1e9 / causes["samples"]["per_second"]
+        assert abs(causes["samples"]["each_ns"] - each) < 0.1 * each, causes
+        assert causes["throttles"]["each_ns"] is None, causes
         parts = [causes[name]["machine_share"] for name in
                  ("samples", "cuts at switches", "mperfd and its namer", "queries and roll-ups")]
         assert abs(sum(parts) - causes["all"]["machine_share"]) < 1e-9, causes

@@ -162,6 +162,8 @@ TEST(spent_is_what_samples_and_switches_cost_by_the_prices_measured)
 	/* the other hart costs nothing, and is half of the machine */
 	ck_assert_double_eq_tol(s.samples_part, s.worst_samples_part / 2, 1e-9);
 	ck_assert_double_eq_tol(s.switches_part, s.worst_switches_part / 2, 1e-9);
+	ck_assert_double_eq_tol(s.sample_ns, SAMPLE_US * 1e3, 100);
+	ck_assert_double_eq_tol(s.switch_ns, SWITCH_US * 1e3, 100);
 	ck_assert_double_eq_tol(s.own_part, 0.01, 0.0002);
 	ck_assert_double_eq_tol(
 		s.all_part, s.own_part + s.others_part + s.samples_part + s.switches_part, 1e-12);
@@ -208,6 +210,7 @@ TEST(what_is_too_much_is_given_up_in_order_and_said)
 	ck_assert_ptr_nonnull(strstr(said, "to keep overhead within 1 %: counts are not cut"));
 	pass(4, true);
 	ck_assert_double_eq(spent().switches_part, 0);
+	ck_assert_double_lt(spent().switch_ns, 0); /* they cost nothing now */
 	ck_assert_double_eq_tol(spent().switches, 1000, 50);
 	ck_assert_double_gt(spent().samples_part, 0);
 
