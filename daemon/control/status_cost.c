@@ -41,6 +41,14 @@ static int tell_spent(struct status *s, const struct cost_row *c)
 	return status_row(s, v, LENGTH(v));
 }
 
+/* On which hart is not known. */
+static struct cost_row told_row(
+	const char *cause, const struct overhead_spent *s, enum task_work what)
+{
+	return (struct cost_row){
+		cause, s->told[what].per_second, s->told[what].ns, s->told[what].part, -1};
+}
+
 int status_cost(struct status *s)
 {
 	const struct overhead *h = s->service->overhead;
@@ -70,6 +78,9 @@ int status_cost(struct status *s)
 		{"cuts at switches", now.switches, now.switch_ns, now.switches_part,
 			now.worst_switches_part},
 		{"throttles", now.throttles, -1, -1, -1},
+		told_row("forks", &now, TASK_FORK),
+		told_row("execs", &now, TASK_EXEC),
+		told_row("mappings", &now, TASK_MAPPING),
 		{"mperfd and its namer", -1, -1, own, own},
 		{"queries and roll-ups", -1, -1, now.others_part, now.others_part},
 		{"all", -1, -1, now.all_part, own + now.others_part + worst_kernel},

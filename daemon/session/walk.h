@@ -62,7 +62,8 @@ struct walk {
 	struct feed *feed; /* NULL: programs cannot connect */
 	/* events that threads of programs count in regions */
 	struct grants grants;
-	uint64_t n_taken; /* samples taken out of the rings, whatever the taps */
+	uint64_t n_taken;              /* samples taken out of the rings, whatever the taps */
+	uint64_t n_told[N_TASK_WORKS]; /* forks, execs and mappings that the rings told of */
 	/* CLOCK_REALTIME - CLOCK_MONOTONIC, updated every second */
 	uint64_t realtime_offset_ns;
 	/* the rest is walk.c's */

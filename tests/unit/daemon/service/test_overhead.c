@@ -170,6 +170,34 @@ TEST(spent_is_what_samples_and_switches_cost_by_the_prices_measured)
 	ck_assert_uint_eq(n_steps, 0);
 }
 
+TEST(forks_execs_and_mappings_are_counted_and_have_the_price_that_was_found)
+{
+	walk.n_told[TASK_FORK] = 100; /* before it began */
+	pass(2, false);
+	double cost = spent().all_part;
+	ck_assert_double_eq(spent().told[TASK_FORK].per_second, 0);
+	for (int what = 0; what < N_TASK_WORKS; what++)
+		walk.n_told[what] += 2000;
+	pass(2, false);
+	struct overhead_spent s = spent();
+	ck_assert_double_eq_tol(s.told[TASK_FORK].per_second, 1000, 50);
+	ck_assert_double_lt(s.told[TASK_FORK].ns, 0);
+	ck_assert_double_lt(s.told[TASK_FORK].part, 0);
+	ck_assert_double_eq_tol(s.all_part, cost, 0.001);
+
+	h->price[TASK_FORK] = (struct sideband_price){true, 20000, 19000, 21000};
+	h->price[TASK_EXEC] = (struct sideband_price){true, 32000, 20000, 40000};
+	h->price[TASK_MAPPING] = (struct sideband_price){true, 100, -50, 200};
+	s = spent();
+	ck_assert_double_eq(s.told[TASK_FORK].ns, 20000);
+	ck_assert_double_eq(s.told[TASK_EXEC].ns, 12000); /* a fork was measured with it */
+	ck_assert_double_lt(s.told[TASK_MAPPING].ns, 0);  /* not to be told from 0 */
+	/* of two harts */
+	ck_assert_double_eq_tol(s.told[TASK_FORK].part, 0.01, 0.0005);
+	ck_assert_double_eq_tol(s.told[TASK_EXEC].part, 0.006, 0.0003);
+	ck_assert_double_eq_tol(s.all_part, cost + 0.016, 0.0015);
+}
+
 TEST(throttles_are_counted_a_second_and_have_no_price)
 {
 	sampler->lost[0][LOSS_THROTTLE] = 1000; /* before it began */
