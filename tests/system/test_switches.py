@@ -12,8 +12,8 @@ import shutil
 import sqlite3
 import subprocess
 
-from machine import (ROOT, Folder, Skip, compile_program, mperfctl, need_counting_hart, need_program,
-                     need_root, rows)
+from machine import (ROOT, Folder, Skip, compile_program, leave_to_plain, mperfctl, need_counting_hart,
+                     need_program, need_root, rows)
 from rates import allowing
 
 # What mperf may charge a program with too much or too little: 1 % of the count; besides, for what it
@@ -126,6 +126,10 @@ RELAY_MS = 1500  # of each program
 DISTURBED, OVERRUN, TRIES = 2.5, 6, 4
 
 
+# Why not with sanitizers too: others of these tests take the same ways with them.
+RATES_ALONE = "rates are of the programs, and all else runs alone meanwhile"
+
+
 def relay(build, folder, switches, turn_ms, how):
     """Two programs that take turns of turn_ms. {program: what it told and what was recorded of it}."""
     program = compile_program(build, "relay.c")
@@ -186,6 +190,7 @@ def test_rates_hold_where_a_program_counts_evenly_at_any_rate_of_switches(build)
     """A sample has counts where no switch came since the one before: none in turns shorter than a
     sample's period, most in long ones. What was counted is the program's own, at its own rate."""
     need_root()
+    leave_to_plain(build, RATES_ALONE)
     with Folder() as folder:
         for turn_ms in TURNS_MS:
             cut, answer, _ = relay(build, folder, "sibling", turn_ms, "even")
@@ -213,6 +218,7 @@ def test_rates_hold_where_counts_are_summed_up(build):
     """Each sample has what its task counted, whenever it did, and the samples stand for the time that
     the tasks ran."""
     need_root()
+    leave_to_plain(build, RATES_ALONE)
     if "not available" in bpf_finding(build)["finding"]:
         raise Skip("BPF is not to be had")
     with Folder() as folder:
@@ -234,6 +240,7 @@ def test_what_comes_after_a_switch_is_missed_and_its_rows_say_so(build):
     Nearly: where two turns are a multiple of the period, samples come at the same few places of a turn, and
     what they see is between 34 and 58 % less."""
     need_root()
+    leave_to_plain(build, RATES_ALONE)
     with Folder() as folder:
         cut, _, functions = relay(build, folder, "sibling", UNEVEN_MS, "first")
         assert abs(off(cut["many"])) < 0.1 and "counted" not in functions["run_loop"], cut
