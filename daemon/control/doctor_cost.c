@@ -21,7 +21,7 @@ static void cost_text(double ns, char ret_text[static 32])
 
 #define PRICE_TEXT_BYTES 112
 
-/* "21 µs (20 to 22)", "less than 0.4 µs" */
+/* "21 µs (20 µs to 22 µs)", "less than 0.4 µs" */
 static void price_text(const struct sideband_price *p, char ret_text[static PRICE_TEXT_BYTES])
 {
 	char ns[32], low[32], high[32];
@@ -32,7 +32,7 @@ static void price_text(const struct sideband_price *p, char ret_text[static PRIC
 		snprintf(ret_text, PRICE_TEXT_BYTES, "an unknown time");
 	else if (p->low_ns <= 0)
 		snprintf(ret_text, PRICE_TEXT_BYTES, "less than %.1f µs",
-			p->high_ns > 0 ? p->high_ns / 1e3 : 0.1);
+			p->high_ns > 100 ? p->high_ns / 1e3 : 0.1);
 	else
 		snprintf(ret_text, PRICE_TEXT_BYTES, "%s (%s to %s)", ns, low, high);
 }
@@ -63,11 +63,11 @@ void doctor_sideband(struct examination *x)
 		fork, exec, mapping);
 }
 
-/* How counts are kept apart at switches there now. */
-static const char *way_in_force(const struct plan *p)
+/* How counts are kept apart at switches there now; found: the plan with nothing given up. */
+static const char *way_in_force(const struct plan *p, const struct plan *found)
 {
 	if (p->n_siblings == 0)
-		return "";
+		return found->n_siblings ? "; now samples have no counters" : "";
 	if (p->cut & CUT_BPF)
 		return p->summed ? "; now BPF sums them up"
 				 : "; now BPF cuts them, whose cost is not measured";
@@ -99,6 +99,7 @@ void doctor_cost(struct examination *x, int hart)
 	doctor_tell(x, (struct finding){hart, "cost", "ok", NULL},
 		"a sample%s takes %s%s%s%s%s%s%s", counted ? " with its counters" : "", sample,
 		cuts ? ", cutting counts at a switch " : "", cuts ? cut : "",
-		sums ? ", summing counts up by BPF " : "", sums ? sum : "", way_in_force(p),
+		sums ? ", summing counts up by BPF " : "", sums ? sum : "",
+		way_in_force(p, &s->found[hart]),
 		h->governor.step == STEP_ALL ? "" : " (`mperfctl status` says what is given up)");
 }

@@ -23,7 +23,7 @@ struct sideband_price {
 /* Of SIDEBAND_ROUNDS differences, which are sorted. */
 struct sideband_price sideband_price_judge(double difference_ns[static SIDEBAND_ROUNDS]);
 
-/* Measure all: takes about half a second of a hart, in which some 2,000 children end at once. What
+/* Measure all: takes about half a second of a hart, in which some 1,500 children end at once. What
  * the machine refuses stays unknown. The caller must see the whole system. 0; SIDEBAND_REFUSED: no
  * session opens; -errno. */
 enum { SIDEBAND_REFUSED = 1 };
