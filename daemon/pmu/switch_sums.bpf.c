@@ -169,16 +169,22 @@ static __always_inline void add_sum(
 		__sync_fetch_and_add(n_sums, 1);
 }
 
-/* Its task ends: another gets that number. */
+/* Its task ends: another gets that number. A user's last one takes the user along; should one more begin
+ * on another hart just then, it goes uncounted. */
 static __always_inline void remove_sum(const struct sum_key *key)
 {
 	const struct task_sum *sum = bpf_map_lookup_elem(&sums, key);
 
 	if (!sum)
 		return;
-	__u32 *n_sums = sums_of_user(sum->uid);
-	if (!bpf_map_delete_elem(&sums, key) && n_sums)
+	__u32 uid = sum->uid;
+	__u32 *n_sums = bpf_map_lookup_elem(&users, &uid);
+	if (bpf_map_delete_elem(&sums, key) || !n_sums)
+		return;
+	if (*n_sums > 1)
 		__sync_fetch_and_add(n_sums, -1);
+	else
+		bpf_map_delete_elem(&users, &uid);
 }
 
 /* The task's sum of that group; the slot's spare one if there is no room for another. */

@@ -471,6 +471,17 @@ static int crowd(uid_t uid, int n_threads)
 	return stop[1];
 }
 
+/* Are sums counted for that user? */
+static bool is_known_user(uint32_t uid)
+{
+	uint32_t n;
+	int fd = map_of("users");
+	ck_assert_int_ge(fd, 0);
+	bool known = bpf_map_lookup_elem(fd, &uid, &n) == 0;
+	close(fd);
+	return known;
+}
+
 TEST(a_user_with_many_threads_leaves_room_for_others)
 {
 	if (!may_load_way("a_user_with_many_threads_leaves_room_for_others", SWITCH_SUMS))
@@ -490,6 +501,7 @@ TEST(a_user_with_many_threads_leaves_room_for_others)
 	for (int i = 0; i < 2000 && n_sums(CROWD_UID) > 0; i++)
 		nanosleep(&nap, NULL);
 	ck_assert_int_eq(n_sums(CROWD_UID), 0);
+	ck_assert(!is_known_user(CROWD_UID));
 	many = crowd(CROWD_UID, 10);
 	ck_assert_int_ge(n_sums(CROWD_UID), 5);
 	close(many);
