@@ -20,7 +20,8 @@ struct drawing {
 	const struct options *options;
 	struct flame *flame;
 	char *provenance_line, *event;
-	bool kept; /* by the service */
+	double counted; /* share of the samples */
+	bool kept;      /* by the service */
 };
 
 static int take(void *userdata, const Mperf__Answer *a)
@@ -31,6 +32,7 @@ static int take(void *userdata, const Mperf__Answer *a)
 		free(d->event);
 		d->provenance_line = reply_provenance_line(a->provenance);
 		d->event = strdup(a->provenance->event);
+		d->counted = 1 - a->provenance->uncounted_share;
 		return d->provenance_line && d->event ? 0 : -ENOMEM;
 	}
 
@@ -93,6 +95,7 @@ static int write_into(const struct drawing *d, const char *path, FILE *f, size_t
 			 : d->event  ? d->event
 				     : "",
 		.provenance = d->provenance_line,
+		.counted = d->counted,
 		.plain = ends_in(path, ".svg"),
 	};
 	*ret_cut = 0;

@@ -102,8 +102,10 @@ static void write_tooltip(
 	escape_markup(out, share);
 	fputs(" of all · self ", out);
 	escape_markup(out, self);
-	if (node->depth > 0 && node->samples > 0) { /* what has no value is not in the whole's */
-		unit_text(MPERF__UNIT__UNIT_SHARE, node->counted / node->samples, share);
+	/* the whole has samples that no box has, where nothing was counted */
+	if (node->samples > 0) {
+		unit_text(MPERF__UNIT__UNIT_SHARE,
+			node->depth > 0 ? node->counted / node->samples : d->page->counted, share);
 		fputs(" · counts of ", out);
 		escape_markup(out, share);
 		fputs(" of its samples", out);

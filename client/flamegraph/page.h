@@ -21,6 +21,7 @@ struct flame_page {
 	const char *title;
 	const char *event;      /* what the widths mean; may be empty */
 	const char *provenance; /* the line, escaped for terminals; may be NULL */
+	double counted;         /* the share of all samples that counts cover */
 	bool plain;             /* SVG alone */
 };
 

@@ -131,6 +131,8 @@ static int add_provenance(json_t *root, const Mperf__Provenance *p)
 		e = set(object, "cost_share",
 			p->cost_share > 0 ? json_number(p->cost_share) : json_null());
 	if (e == 0)
+		e = set(object, "uncounted_share", json_number(p->uncounted_share));
+	if (e == 0)
 		e = add_losses(object, p);
 	return e == 0 ? add_notes(object, p) : e;
 }

@@ -307,6 +307,7 @@ static int stream_provenance(void *u, const struct answer_provenance *p)
 	message.coming_share = p->coming_share;
 	message.seconds = p->seconds;
 	message.cost_share = p->cost_share;
+	message.uncounted_share = p->uncounted_share;
 	message.note = (char **)p->note;
 	message.n_note = p->n_notes;
 	Mperf__Answer a = MPERF__ANSWER__INIT;

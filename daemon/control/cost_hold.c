@@ -9,6 +9,7 @@
 
 #include "daemon/pmu/sampler/effort.h"
 #include "daemon/service/service.h"
+#include "daemon/session/walk_effort.h"
 
 #define PPM_MAX 1000000u
 #define PPM_PER_PERCENT 1e4

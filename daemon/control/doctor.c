@@ -13,14 +13,12 @@
 #include <unistd.h>
 
 #include "daemon/conf.h"
+#include "daemon/control/doctor_private.h"
 #include "daemon/control/offload_job.h"
-#include "daemon/control/peer.h"
-#include "daemon/control/request.h"
 #include "daemon/naming/namer.h"
 #include "daemon/pmu/diagnose.h"
 #include "daemon/pmu/sampler/attr.h"
 #include "daemon/pmu/sampler/sampler.h"
-#include "daemon/service/overhead.h"
 #include "daemon/service/service.h"
 #include "daemon/session/switch_compare.h"
 #include "proto/memory.h"
@@ -33,41 +31,6 @@ static const struct answer_column columns[] = {
 	{"remedy", "how to fix it", MPERF__UNIT__UNIT_NONE},
 };
 
-struct examination {
-	struct request *request;
-	struct machine machine;
-	struct answer answer;
-	int result;     /* first trouble while sending */
-	int n_sampling; /* harts on some rung */
-};
-
-struct finding {
-	int hart; /* -1: the machine */
-	const char *topic, *state, *remedy;
-};
-
-/* Send one finding; its sentence is formatted. */
-static void tell(struct examination *x, struct finding f, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-static void tell(struct examination *x, struct finding f, const char *format, ...)
-{
-	if (x->result != 0)
-		return;
-	char text[1024];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	struct answer_value v[] = {
-		{.kind = f.hart < 0 ? ANSWER_ABSENT : ANSWER_INTEGER, .integer = f.hart},
-		{.kind = ANSWER_TEXT, .text = f.topic},
-		{.kind = ANSWER_TEXT, .text = f.state},
-		{.kind = ANSWER_TEXT, .text = text},
-		{.kind = ANSWER_TEXT, .text = f.remedy ? f.remedy : ""},
-	};
-	x->result = x->answer.row(x->answer.userdata, v, sizeof(v) / sizeof(v[0]));
-}
-
 /* What the service lets this peer see. */
 static void examine_peer(struct examination *x)
 {
@@ -78,7 +41,7 @@ static void examine_peer(struct examination *x)
 		return;
 	snprintf(remedy, sizeof(remedy),
 		"join the group %s (usermod -aG %s USER, then log in again)", group, group);
-	tell(x,
+	doctor_tell(x,
 		(struct finding){
 			-1, "service", p->sees_all ? "ok" : "info", p->sees_all ? NULL : remedy},
 		p->sees_all ? "the service shows you everybody's samples"
@@ -91,7 +54,7 @@ static void examine_rights(struct examination *x)
 	const struct event clock = event_cpu_clock();
 	struct refusal refusal = refusal_explain(&clock, EACCES, true, m);
 	bool all = m->may_see_all && m->may_see_kernel;
-	tell(x,
+	doctor_tell(x,
 		(struct finding){-1, "rights",
 			all                 ? "ok"
 			: m->may_see_kernel ? "info"
@@ -129,29 +92,31 @@ static void examine_kernel_names(struct examination *x)
 	kernel_real.read_text(NULL, "/proc/sys/kernel/kptr_restrict", restricts, sizeof(restricts));
 	if (!kallsyms) {
 		f.remedy = "give mperfd a readable /proc/kallsyms (CONFIG_KALLSYMS)";
-		tell(x, f, "kernel functions have no names: /proc/kallsyms: %s", strerror(errno));
+		doctor_tell(x, f, "kernel functions have no names: /proc/kallsyms: %s",
+			strerror(errno));
 	} else if (!are_addresses_hidden(kallsyms)) {
 		f.state = "ok";
-		tell(x, f, "kernel functions can be named from /proc/kallsyms");
+		doctor_tell(x, f, "kernel functions can be named from /proc/kallsyms");
 	} else if (strtol(restricts, NULL, 10) > 1) {
 		f.remedy =
 			"sysctl kernel.kptr_restrict=1, which shows them to root (0: to everyone "
 			"who may profile the kernel)";
-		tell(x, f,
+		doctor_tell(x, f,
 			"the kernel hides the addresses of its symbols from everyone, root "
 			"included (sysctl kernel.kptr_restrict is %ld)",
 			strtol(restricts, NULL, 10));
 	} else if (strtol(restricts, NULL, 10) > 0) {
 		f.remedy = "sysctl kernel.kptr_restrict=0, or run as root";
-		tell(x, f, "the kernel hides its symbols' addresses (sysctl kernel.kptr_restrict)");
+		doctor_tell(x, f,
+			"the kernel hides its symbols' addresses (sysctl kernel.kptr_restrict)");
 	} else if (x->machine.paranoid > 1) {
 		f.remedy = "sysctl kernel.perf_event_paranoid=1, or run as root";
-		tell(x, f,
+		doctor_tell(x, f,
 			"the kernel hides its symbols' addresses from users who may not profile "
 			"it (sysctl kernel.perf_event_paranoid)");
 	} else {
 		f.remedy = "unmask /proc/kallsyms, which a container may have masked";
-		tell(x, f, "/proc/kallsyms has no addresses");
+		doctor_tell(x, f, "/proc/kallsyms has no addresses");
 	}
 }
 
@@ -162,9 +127,9 @@ static void examine_limits(struct examination *x)
 	const struct finding rate = {-1, "rate", low ? "warn" : "ok",
 		low ? "sysctl kernel.perf_event_max_sample_rate=100000" : NULL};
 	if (m->max_sample_rate == 0)
-		tell(x, rate, "kernel.perf_event_max_sample_rate cannot be read");
+		doctor_tell(x, rate, "kernel.perf_event_max_sample_rate cannot be read");
 	else
-		tell(x, rate,
+		doctor_tell(x, rate,
 			"the kernel allows %u samples a second and hart, and throttles more than "
 			"%u%s",
 			m->max_sample_rate, machine_rate_max(m),
@@ -174,7 +139,7 @@ static void examine_limits(struct examination *x)
 	getrlimit(RLIMIT_NOFILE, &files);
 	rlim_t wanted = (rlim_t)hart_set_count(&m->online) * 6 + 512;
 	bool few = files.rlim_max < wanted;
-	tell(x,
+	doctor_tell(x,
 		(struct finding){-1, "descriptors", few ? "warn" : "ok",
 			few ? "ulimit -n 4096, or LimitNOFILE= in the unit" : NULL},
 		"%llu descriptors may be open; %d harts want about %llu",
@@ -182,7 +147,7 @@ static void examine_limits(struct examination *x)
 		(unsigned long long)wanted);
 
 	bool root = geteuid() == 0;
-	tell(x, (struct finding){-1, "rings", "ok", NULL}, "%s",
+	doctor_tell(x, (struct finding){-1, "rings", "ok", NULL}, "%s",
 		root ? "ring memory is not limited for root"
 		     : "ring memory is limited by kernel.perf_event_mlock_kb; rings shrink to fit");
 }
@@ -196,12 +161,12 @@ static void tell_absent_bpf(struct examination *x, const struct switch_compariso
 				     ? "run as root, or grant CAP_BPF and CAP_PERFMON"
 				     : "a kernel with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS";
 	if (c->cut & CUT_SIBLING)
-		tell(x, (struct finding){-1, "bpf", "info", remedy},
+		doctor_tell(x, (struct finding){-1, "bpf", "info", remedy},
 			"BPF is not available (%s) and not needed here: the context-switches "
 			"sibling cuts counts at switches",
 			why);
 	else
-		tell(x, (struct finding){-1, "bpf", "warn", remedy},
+		doctor_tell(x, (struct finding){-1, "bpf", "warn", remedy},
 			"BPF is not available (%s), and the context-switches sibling does not "
 			"open: counts are charged only where no switch came between two samples",
 			why);
@@ -211,7 +176,7 @@ static void tell_comparison(struct examination *x, const struct switch_compariso
 {
 	const struct switch_verdict *v = &c->verdict;
 	if (v->n_apart > 0)
-		tell(x,
+		doctor_tell(x,
 			(struct finding){
 				-1, "bpf", "warn", "report it, with your kernel's version"},
 			"the two ways to cut counts at switches disagree: %s of thread %u is %llu "
@@ -220,7 +185,7 @@ static void tell_comparison(struct examination *x, const struct switch_compariso
 			c->worst_event, v->worst.tid, (unsigned long long)v->worst.by_sibling,
 			(unsigned long long)v->worst.by_bpf);
 	else if (v->n_sums == 0 && v->n_apart_too_long > 0)
-		tell(x,
+		doctor_tell(x,
 			(struct finding){-1, "bpf", "warn",
 				"ask again when this machine, or its host, is less busy"},
 			"BPF programs can be loaded, but could not be compared with the "
@@ -228,11 +193,11 @@ static void tell_comparison(struct examination *x, const struct switch_compariso
 			"more than %u µs apart",
 			(unsigned long long)v->n_apart_too_long, SWITCH_CHECK_GAP_NS / 1000);
 	else if (v->n_sums == 0)
-		tell(x, (struct finding){-1, "bpf", "warn", "ask again"},
+		doctor_tell(x, (struct finding){-1, "bpf", "warn", "ask again"},
 			"BPF programs can be loaded, but no counts came to compare them with "
 			"the context-switches sibling");
 	else
-		tell(x, (struct finding){-1, "bpf", "ok", NULL},
+		doctor_tell(x, (struct finding){-1, "bpf", "ok", NULL},
 			"the context-switches sibling cuts counts at switches, and BPF agrees: "
 			"%llu switches, %u sums by thread, at most %.2f %% apart",
 			(unsigned long long)v->n_switches, v->n_sums, v->worst_share * 100);
@@ -243,7 +208,7 @@ static void examine_bpf(struct examination *x)
 {
 	struct switch_comparison c = {0};
 	if (!x->machine.may_see_all) {
-		tell(x,
+		doctor_tell(x,
 			(struct finding){
 				-1, "bpf", "info", "run as root, or grant CAP_BPF and CAP_PERFMON"},
 			"BPF needs a view of the whole system; your own processes do not need "
@@ -252,7 +217,7 @@ static void examine_bpf(struct examination *x)
 	}
 	int r = switch_compare(&kernel_real, &c);
 	if (r != 0)
-		tell(x, (struct finding){-1, "bpf", "warn", NULL},
+		doctor_tell(x, (struct finding){-1, "bpf", "warn", NULL},
 			"the ways to cut counts at switches could not be tested: %s",
 			r < 0 ? strerror(-r) : c.why.text);
 	else if (!(c.cut & CUT_BPF))
@@ -260,7 +225,7 @@ static void examine_bpf(struct examination *x)
 	else if (c.cut & CUT_SIBLING)
 		tell_comparison(x, &c);
 	else
-		tell(x, (struct finding){-1, "bpf", "ok", NULL},
+		doctor_tell(x, (struct finding){-1, "bpf", "ok", NULL},
 			"BPF cuts counts at switches, since the context-switches sibling does "
 			"not open");
 }
@@ -269,14 +234,14 @@ static void examine_files(struct examination *x)
 {
 	bool tracefs = access("/sys/kernel/tracing/events", R_OK) == 0 ||
 		       access("/sys/kernel/debug/tracing/events", R_OK) == 0;
-	tell(x,
+	doctor_tell(x,
 		(struct finding){-1, "tracepoints", tracefs ? "ok" : "info",
 			tracefs ? NULL : "mount -t tracefs tracefs /sys/kernel/tracing (as root)"},
 		"%s",
 		tracefs ? "tracepoints are available" : "tracefs is not mounted or not readable");
 
 	bool debug = access("/usr/lib/debug/.build-id", R_OK) == 0;
-	tell(x,
+	doctor_tell(x,
 		(struct finding){-1, "debug information", debug ? "ok" : "info",
 			debug ? NULL
 			      : "install the -dbgsym packages of the programs that you profile"},
@@ -297,14 +262,14 @@ static void examine_service_namer(struct examination *x)
 	namer_status(service->walk->namer, &s);
 	uint64_t now_ns = kernel_real.now_ns(NULL);
 	if (s.off)
-		tell(x,
+		doctor_tell(x,
 			(struct finding){-1, "service's namer", "fail",
 				"`mperfctl status` says why; `systemctl restart mperfd` tries at "
 				"once"},
 			"a worker of the service's namer does not start: nothing is named until "
 			"it does");
 	else
-		tell(x, (struct finding){-1, "service's namer", "ok", NULL},
+		doctor_tell(x, (struct finding){-1, "service's namer", "ok", NULL},
 			"the service's opener (%s, %u restarts) and parser (%s, %u restarts) "
 			"run; %u files that stopped them are skipped; naming is paused for %u "
 			"users",
@@ -313,7 +278,7 @@ static void examine_service_namer(struct examination *x)
 	for (uint32_t i = 0; i < s.n_refused && i < NAMER_REFUSED_SHOWN_MAX; i++) {
 		const struct namer_refused *u = &s.refused[i];
 		if (u->uid == p->uid && u->until_ns > now_ns)
-			tell(x,
+			doctor_tell(x,
 				(struct finding){-1, "service's namer", "warn",
 					"find the file: `mperfctl doctor -i` on a recording "
 					"lists the files that stopped a worker"},
@@ -339,13 +304,13 @@ static void examine_namer(struct examination *x)
 	if (r == 0)
 		namer_status(n, &status);
 	if (r < 0)
-		tell(x,
+		doctor_tell(x,
 			(struct finding){-1, "namer", "fail",
 				"install all of mperf, or run it from its build folder"},
 			"mperf-namer cannot be started: %s; no function would have a name",
 			strerror(-r));
 	else
-		tell(x, (struct finding){-1, "namer", "ok", NULL},
+		doctor_tell(x, (struct finding){-1, "namer", "ok", NULL},
 			"the opener and the sandboxed parser start (pids %d and %d)",
 			(int)status.opener.pid, (int)status.parser.pid);
 	namer_free(n);
@@ -369,7 +334,7 @@ static void examine_platforms(struct examination *x)
 			  "ignores that file";
 	const char *error;
 	for (size_t i = 0; (error = cores_error(cores, i)); i++)
-		tell(x, (struct finding){-1, "platforms", "warn", remedy}, "%s", error);
+		doctor_tell(x, (struct finding){-1, "platforms", "warn", remedy}, "%s", error);
 }
 
 /* Its plan stands on what was said of its core when the service began. */
@@ -377,7 +342,8 @@ static void examine_outdated(struct examination *x, int hart)
 {
 	const struct hart_set outdated = cores_outdated(x->request->peer->options->cores);
 	if (hart_set_has(&outdated, hart))
-		tell(x, (struct finding){hart, "sampling", "warn", "systemctl restart mperfd"},
+		doctor_tell(x,
+			(struct finding){hart, "sampling", "warn", "systemctl restart mperfd"},
 			"the platform data on how to sample this core has changed since mperfd "
 			"started, and applies only after a restart");
 }
@@ -390,52 +356,8 @@ struct hart_examination {
 static int tell_diagnosis(void *userdata, const struct diagnosis *d)
 {
 	struct hart_examination *h = userdata;
-	tell(h->x, (struct finding){h->hart, d->topic, d->state, d->remedy}, "%s", d->says);
+	doctor_tell(h->x, (struct finding){h->hart, d->topic, d->state, d->remedy}, "%s", d->says);
 	return h->x->result;
-}
-
-/* "0.8 µs", "21 µs" */
-static void cost_text(double ns, char ret_text[static 32])
-{
-	snprintf(ret_text, 32,
-		ns < 50     ? "less than 0.1 µs"
-		: ns < 9950 ? "%.1f µs"
-			    : "%.0f µs",
-		ns / 1e3);
-}
-
-/* What the service measured there, and what it gave up because of it. */
-static void examine_cost(struct examination *x, int hart)
-{
-	const struct service *service = x->request->peer->options->service;
-	const struct overhead *h = service ? service->overhead : NULL;
-	if (!h || hart >= h->n_harts)
-		return;
-	const struct sampler *s = service->walk ? service->walk->sampler : NULL;
-	const struct hart_cost *c = &h->hart[hart].cost;
-	bool counted = c->ns[COST_COUNTED] >= 0, cuts = c->ns[COST_SWITCH] >= 0;
-	bool sums = c->ns[COST_SUMS] >= 0;
-	double sample_ns = c->ns[counted ? COST_COUNTED : COST_SAMPLE];
-	char sample[32], cut[32], sum[32];
-	if (sample_ns < 0 || !s) {
-		tell(x, (struct finding){hart, "cost", "info", "ask again in a minute"},
-			"what a sample costs was not measured yet");
-		return;
-	}
-	cost_text(sample_ns, sample);
-	cost_text(c->ns[COST_SWITCH], cut);
-	cost_text(c->ns[COST_SUMS], sum);
-	const struct plan *p = &s->plan[hart];
-	bool kept = p->cut & (CUT_SIBLING | CUT_BPF);
-	tell(x, (struct finding){hart, "cost", "ok", NULL}, "a sample%s takes %s%s%s%s%s%s%s",
-		counted ? " with its counters" : "", sample,
-		cuts ? ", cutting counts at a switch " : "", cuts ? cut : "",
-		sums ? ", summing counts up by BPF " : "", sums ? sum : "",
-		!cuts && !sums ? ""
-		: !kept        ? ": counts are not cut at switches now"
-		: p->summed    ? ": they are summed up"
-			       : "",
-		h->governor.step == STEP_ALL ? "" : " (`mperfctl status` says what is given up)");
 }
 
 /* One hart: of a service that samples, what it has there; else what is found by trying. */
@@ -457,7 +379,7 @@ static void examine_hart(struct examination *x, int hart)
 	else if (r == 0)
 		r = ladder_probe(&kernel_real, &x->machine, hart, &o, plan);
 	if (r < 0) {
-		tell(x,
+		doctor_tell(x,
 			(struct finding){hart, "sampling", "fail",
 				"run mperfctl doctor again, and check dmesg"},
 			"probing failed: %s", strerror(-r));
@@ -476,7 +398,7 @@ static void examine_hart(struct examination *x, int hart)
 	(void)diagnose_hart(&q, tell_diagnosis, &h);
 	if (in_force)
 		examine_outdated(x, hart);
-	examine_cost(x, hart);
+	doctor_cost(x, hart);
 }
 
 /* Readable files most of whose samples found no symbol: they were stripped. */
@@ -496,7 +418,7 @@ static void examine_stripped(struct examination *x, sqlite3 *db)
 		sqlite3_bind_int(s, 3, FILE_ELF);
 		while (sqlite3_step(s) == SQLITE_ROW && x->result == 0) {
 			const char *name = (const char *)sqlite3_column_text(s, 0);
-			tell(x,
+			doctor_tell(x,
 				(struct finding){-1, "file", "info",
 					"install its -dbgsym package, or build it without strip"},
 				"%s: %.0f %% of its samples have no name, since it has few symbols",
@@ -527,7 +449,7 @@ static int examine_segment(struct examination *x, const char *path)
 				: state == FILE_REFUSED
 					? "record as root, or as the user who owns it"
 					: NULL;
-			tell(x, (struct finding){-1, "file", bad ? "warn" : "info", remedy},
+			doctor_tell(x, (struct finding){-1, "file", bad ? "warn" : "info", remedy},
 				"%s: %s", name ? name : "",
 				file_state_says((enum file_state)state));
 		}
@@ -556,7 +478,7 @@ static int examine(struct request *q, void *path)
 		}
 	}
 	if (r == 0) {
-		tell(&x, (struct finding){-1, "machine", "info", NULL},
+		doctor_tell(&x, (struct finding){-1, "machine", "info", NULL},
 			"%s, Linux %s, %d harts online", x.machine.arch, x.machine.release,
 			hart_set_count(&x.machine.online));
 		examine_peer(&x);
@@ -564,6 +486,7 @@ static int examine(struct request *q, void *path)
 		examine_kernel_names(&x);
 		examine_limits(&x);
 		examine_bpf(&x);
+		doctor_sideband(&x);
 		examine_files(&x);
 		examine_namer(&x);
 		examine_service_namer(&x);

@@ -9,11 +9,7 @@
 #include <time.h>
 
 #include "daemon/conf.h"
-#include "daemon/control/peer.h"
-#include "daemon/control/request.h"
-#include "daemon/pmu/sampler/effort.h"
-#include "daemon/service/overhead.h"
-#include "daemon/service/service.h"
+#include "daemon/control/status_private.h"
 #include "daemon/service/usage.h"
 
 #define DAY_NS (86400ll * 1000000000ll)
@@ -41,20 +37,6 @@ static const struct answer_column process_columns[] = {
 	{"cpu_minute", "Of one CPU, last minute", MPERF__UNIT__UNIT_SHARE},
 	{"rss", "Memory", MPERF__UNIT__UNIT_BYTES},
 	{"peak", "Peak", MPERF__UNIT__UNIT_BYTES},
-};
-static const struct answer_column overhead_columns[] = {
-	{"cause", "Cause", MPERF__UNIT__UNIT_NONE},
-	{"per_second", "A second", MPERF__UNIT__UNIT_COUNT},
-	{"machine_share", "Of the machine", MPERF__UNIT__UNIT_SHARE},
-	{"hart_share", "Of the busiest hart", MPERF__UNIT__UNIT_SHARE},
-};
-static const struct answer_column budget_columns[] = {
-	{"budget", "Budget per hart", MPERF__UNIT__UNIT_SHARE},
-	{"spent", "Spent", MPERF__UNIT__UNIT_SHARE},
-	{"step", "Step", MPERF__UNIT__UNIT_NONE},
-	{"given_up", "Given up", MPERF__UNIT__UNIT_NONE},
-	{"reason", "Reason", MPERF__UNIT__UNIT_NONE},
-	{"since_ns", "For", MPERF__UNIT__UNIT_NS},
 };
 static const struct answer_column loss_columns[] = {
 	{"hart", "Hart", MPERF__UNIT__UNIT_NONE},
@@ -135,32 +117,6 @@ static const struct answer_column refused_columns[] = {
 	{"rest_ns", "For", MPERF__UNIT__UNIT_NS},
 };
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-#define TEXT(t) ((struct answer_value){.kind = ANSWER_TEXT, .text = (t)})
-#define NUMBER(n) ((struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)(n)})
-#define SHARE(s) ((struct answer_value){.kind = ANSWER_REAL, .real = (s)})
-#define ABSENT ((struct answer_value){.kind = ANSWER_ABSENT})
-
-struct status {
-	const struct service *service;
-	const struct peer *peer;
-	struct service_account account;
-	uint64_t now_ns;
-	struct row_stream stream;
-	struct answer answer;
-};
-
-static int table(struct status *s, const char *name, const struct answer_column *c, size_t n)
-{
-	int r = row_stream_table(&s->stream, name);
-	return r == 0 ? s->answer.columns(s->answer.userdata, c, n) : r;
-}
-
-static int row(struct status *s, const struct answer_value *v, size_t n)
-{
-	return s->answer.row(s->answer.userdata, v, n);
-}
-
 static uint64_t lost_samples(uint64_t (*lost)[N_LOSSES], int n_harts)
 {
 	uint64_t n = 0;
@@ -191,10 +147,10 @@ static int tell_account(struct status *s)
 		ABSENT,
 		NUMBER(lost - before),
 	};
-	int r = table(s, "account", account_columns, LENGTH(account_columns));
+	int r = status_table(s, "account", account_columns, LENGTH(account_columns));
 	if (r == 0)
-		r = row(s, ever, LENGTH(ever));
-	return r == 0 && a->minute_ns ? row(s, minute, LENGTH(minute)) : r;
+		r = status_row(s, ever, LENGTH(ever));
+	return r == 0 && a->minute_ns ? status_row(s, minute, LENGTH(minute)) : r;
 }
 
 /* On the hart that had them least; absent where no hart has counters. */
@@ -228,8 +184,8 @@ static int tell_rate(struct status *s)
 		*switches ? TEXT(switches) : ABSENT,
 		*trouble ? TEXT(trouble) : ABSENT,
 	};
-	int r = table(s, "rate", rate_columns, LENGTH(rate_columns));
-	return r == 0 ? row(s, v, LENGTH(v)) : r;
+	int r = status_table(s, "rate", rate_columns, LENGTH(rate_columns));
+	return r == 0 ? status_row(s, v, LENGTH(v)) : r;
 }
 
 static struct answer_value known(uint64_t n)
@@ -247,7 +203,7 @@ static int tell_process(struct status *s, const struct usage_process *p)
 		known(p->rss_bytes),
 		known(p->peak_bytes),
 	};
-	return row(s, v, LENGTH(v));
+	return status_row(s, v, LENGTH(v));
 }
 
 /* The service's history of its own costs. */
@@ -262,7 +218,7 @@ static int tell_processes(struct status *s)
 	struct usage_process sum = {.what = "all"};
 	const struct namer *namer = s->service->walk ? s->service->walk->namer : NULL;
 	size_t n = usage_read(usage_of(s->service), namer, s->now_ns, process);
-	int r = table(s, "process", process_columns, LENGTH(process_columns));
+	int r = status_table(s, "process", process_columns, LENGTH(process_columns));
 	for (size_t i = 0; i < n && r == 0; i++) {
 		r = tell_process(s, &process[i]);
 		sum.cpu_ns += process[i].cpu_ns;
@@ -286,65 +242,14 @@ static int tell_turns(struct status *s)
 		NUMBER(t->longest_ns),
 		NUMBER(turns_lately_ns(t)),
 	};
-	int r = table(s, "loop", loop_columns, LENGTH(loop_columns));
-	return r == 0 ? row(s, v, LENGTH(v)) : r;
-}
-
-static int tell_spent(
-	struct status *s, const char *cause, double per_second, double part, double hart)
-{
-	struct answer_value v[] = {
-		TEXT(cause),
-		per_second >= 0 ? NUMBER(per_second + 0.5) : ABSENT,
-		part >= 0 ? SHARE(part) : ABSENT,
-		hart >= 0 ? SHARE(hart) : ABSENT,
-	};
-	return row(s, v, LENGTH(v));
-}
-
-/* What mperf costs, by cause, and what it gives up to keep to its budget. */
-static int tell_overhead(struct status *s)
-{
-	const struct overhead *h = s->service->overhead;
-	struct overhead_spent now;
-	char says[EFFORT_TEXT_BYTES];
-	overhead_spent(h, &now);
-	bool known = now.own_part >= 0;
-	double own = now.own_part, worst_kernel = now.worst_samples_part + now.worst_switches_part;
-	effort_says(&h->governor.effort, says);
-	struct answer_value v[] = {
-		h->o.conf->overhead_ppm ? SHARE(h->o.conf->overhead_ppm / 1e6) : ABSENT,
-		known ? SHARE(own + worst_kernel) : ABSENT,
-		NUMBER(h->governor.step),
-		*says ? TEXT(says) : TEXT("nothing"),
-		*h->governor.reason ? TEXT(h->governor.reason) : ABSENT,
-		h->governor.changed_ns ? NUMBER(s->now_ns - h->governor.changed_ns) : ABSENT,
-	};
-	int r = table(s, "budget", budget_columns, LENGTH(budget_columns));
-	if (r == 0)
-		r = row(s, v, LENGTH(v));
-	if (r == 0)
-		r = table(s, "overhead", overhead_columns, LENGTH(overhead_columns));
-	if (r != 0 || !known)
-		return r;
-	r = tell_spent(s, "samples", now.samples, now.samples_part, now.worst_samples_part);
-	if (r == 0)
-		r = tell_spent(s, "cuts at switches", now.switches, now.switches_part,
-			now.worst_switches_part);
-	if (r == 0)
-		r = tell_spent(s, "throttles", now.throttles, -1, -1);
-	if (r == 0)
-		r = tell_spent(s, "mperfd and its namer", -1, own, own);
-	if (r == 0)
-		r = tell_spent(s, "queries and roll-ups", -1, now.others_part, now.others_part);
-	return r == 0 ? tell_spent(s, "all", -1, now.all_part, own + now.others_part + worst_kernel)
-		      : r;
+	int r = status_table(s, "loop", loop_columns, LENGTH(loop_columns));
+	return r == 0 ? status_row(s, v, LENGTH(v)) : r;
 }
 
 static int tell_losses(struct status *s)
 {
 	const struct service_account *a = &s->account;
-	int r = table(s, "loss", loss_columns, LENGTH(loss_columns));
+	int r = status_table(s, "loss", loss_columns, LENGTH(loss_columns));
 	for (int hart = 0; a->lost && hart < a->n_harts && r == 0; hart++)
 		for (int cause = 0; cause < N_LOSSES && r == 0; cause++) {
 			uint64_t n = a->lost[hart][cause];
@@ -357,7 +262,7 @@ static int tell_losses(struct status *s)
 				TEXT(loss_kinds[cause].samples ? "yes" : "no"),
 			};
 			if (n > 0 && cause != LOSS_COST)
-				r = row(s, v, LENGTH(v));
+				r = status_row(s, v, LENGTH(v));
 		}
 	return r;
 }
@@ -409,8 +314,8 @@ static int tell_store(struct status *s)
 		store ? NUMBER(store->n_recovered) : ABSENT,
 		*trouble ? TEXT(trouble) : ABSENT,
 	};
-	int r = table(s, "store", store_columns, LENGTH(store_columns));
-	return r == 0 ? row(s, v, LENGTH(v)) : r;
+	int r = status_table(s, "store", store_columns, LENGTH(store_columns));
+	return r == 0 ? status_row(s, v, LENGTH(v)) : r;
 }
 
 /* Programs that count themselves. Of an inherited socket the path is the unit's. */
@@ -432,11 +337,11 @@ static int tell_feed(struct status *s)
 		NUMBER(f.bytes),
 		*trouble ? TEXT(trouble) : ABSENT,
 	};
-	int r = table(s, "feed", feed_columns, LENGTH(feed_columns));
+	int r = status_table(s, "feed", feed_columns, LENGTH(feed_columns));
 	if (r == 0)
-		r = row(s, v, LENGTH(v));
+		r = status_row(s, v, LENGTH(v));
 	if (r == 0)
-		r = table(s, "feed_fault", fault_columns, LENGTH(fault_columns));
+		r = status_table(s, "feed_fault", fault_columns, LENGTH(fault_columns));
 	static const char *const effects[] = {
 		[FEED_HANG_UP] = "disconnected",
 		[FEED_PASS_OVER] = "skipped",
@@ -449,7 +354,7 @@ static int tell_feed(struct status *s)
 			TEXT(effects[feed_causes[cause].severity]),
 		};
 		if (f.causes[cause] > 0)
-			r = row(s, fault, LENGTH(fault));
+			r = status_row(s, fault, LENGTH(fault));
 	}
 	return r;
 }
@@ -458,7 +363,7 @@ static int tell_feed(struct status *s)
 static int tell_grants(struct status *s)
 {
 	const struct walk *w = s->service->walk;
-	int r = table(s, "feed_event", granted_columns, LENGTH(granted_columns));
+	int r = status_table(s, "feed_event", granted_columns, LENGTH(granted_columns));
 	for (unsigned i = 0; w && w->feed && i < w->grants.n_events && r == 0; i++) {
 		const struct grant_event *e = &w->grants.event[i];
 		struct answer_value v[] = {
@@ -467,7 +372,7 @@ static int tell_grants(struct status *s)
 			NUMBER(e->n_refused),
 			*e->trouble ? TEXT(e->trouble) : ABSENT,
 		};
-		r = row(s, v, LENGTH(v));
+		r = status_row(s, v, LENGTH(v));
 	}
 	return r;
 }
@@ -476,7 +381,7 @@ static int tell_grants(struct status *s)
 static int tell_limits(struct status *s, const struct peer *p)
 {
 	const struct user *u = p->user;
-	int r = u ? table(s, "limit", limit_columns, LENGTH(limit_columns)) : 0;
+	int r = u ? status_table(s, "limit", limit_columns, LENGTH(limit_columns)) : 0;
 	for (int i = 0; u && i < N_USER_HOLDS && r == 0; i++) {
 		const struct user_limit *l = &u->users->limit[i];
 		struct answer_value v[] = {
@@ -488,7 +393,7 @@ static int tell_limits(struct status *s, const struct peer *p)
 					     : NUMBER(u->held[i] + user_room(u, (enum user_hold)i)),
 			p->sees_all ? NUMBER(l->n_refused) : ABSENT,
 		};
-		r = row(s, v, LENGTH(v));
+		r = status_row(s, v, LENGTH(v));
 	}
 	return r;
 }
@@ -504,14 +409,14 @@ static int tell_worker(struct status *s, const char *name, const struct namer_wo
 		w->start_ns > s->now_ns ? NUMBER(w->start_ns - s->now_ns) : ABSENT,
 		w->error ? TEXT(strerror(w->error)) : ABSENT,
 	};
-	return row(s, v, LENGTH(v));
+	return status_row(s, v, LENGTH(v));
 }
 
 /* Users for whom it rests: each sees only themselves, unless the peer sees all. */
 static int tell_refused(struct status *s, const struct namer_status *n)
 {
 	const struct peer *p = s->peer;
-	int r = table(s, "naming_refused", refused_columns, LENGTH(refused_columns));
+	int r = status_table(s, "naming_refused", refused_columns, LENGTH(refused_columns));
 	for (uint32_t i = 0; i < n->n_refused && i < NAMER_REFUSED_SHOWN_MAX && r == 0; i++) {
 		const struct namer_refused *u = &n->refused[i];
 		struct answer_value v[] = {
@@ -521,7 +426,7 @@ static int tell_refused(struct status *s, const struct namer_status *n)
 			NUMBER(u->until_ns > s->now_ns ? u->until_ns - s->now_ns : 0),
 		};
 		if (p->sees_all || u->uid == p->uid)
-			r = row(s, v, LENGTH(v));
+			r = status_row(s, v, LENGTH(v));
 	}
 	return r;
 }
@@ -541,11 +446,11 @@ static int tell_naming(struct status *s)
 		NUMBER(n.n_faulty),
 		NUMBER(n.n_refused),
 	};
-	int r = table(s, "naming", naming_columns, LENGTH(naming_columns));
+	int r = status_table(s, "naming", naming_columns, LENGTH(naming_columns));
 	if (r == 0)
-		r = row(s, v, LENGTH(v));
+		r = status_row(s, v, LENGTH(v));
 	if (r == 0)
-		r = table(s, "namer", worker_columns, LENGTH(worker_columns));
+		r = status_table(s, "namer", worker_columns, LENGTH(worker_columns));
 	if (r == 0)
 		r = tell_worker(s, "opener", &n.opener);
 	if (r == 0)
@@ -571,7 +476,7 @@ int control_status(struct request *q, const Mperf__Request *m)
 	if (r == 0)
 		r = tell_processes(&s);
 	if (r == 0)
-		r = tell_overhead(&s);
+		r = status_cost(&s);
 	if (r == 0)
 		r = tell_turns(&s);
 	if (r == 0)

@@ -28,8 +28,9 @@ static const struct stream *find_switch_stream(
 		return NULL;
 	memcpy(&leader, bytes + SWITCH_LEADER_AT, sizeof(leader));
 	const struct stream *s = stream_table_find(streams, leader);
+	const struct stream_table *t = s && s->closed ? streams->closed : streams;
 	/* the sibling was opened after its leader, so its id is above */
-	for (; s && s < streams->stream + streams->n_streams; s++)
+	for (; s && s < t->stream + t->n_streams; s++)
 		if (s->role == STREAM_SWITCH && s->leader == leader)
 			return s->sample_type == SWITCH_SAMPLE_TYPE ? s : NULL;
 	return NULL;

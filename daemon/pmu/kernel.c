@@ -115,9 +115,9 @@ static void burn(uint64_t until_ns)
 	}
 }
 
-static int real_spin(void *u, int hart, uint64_t ns)
+/* Put this thread there. *ret_before: where it may be else. */
+static int go_to_hart(int hart, cpu_set_t *ret_before)
 {
-	(void)u;
 	cpu_set_t before, there;
 	if (hart < 0 || hart >= CPU_SETSIZE)
 		return -EINVAL;
@@ -127,25 +127,32 @@ static int real_spin(void *u, int hart, uint64_t ns)
 	CPU_SET(hart, &there);
 	if (sched_setaffinity(0, sizeof(there), &there) < 0)
 		return -errno;
+	*ret_before = before;
+	return 0;
+}
 
+/* Let it be where it was, with r as the result. */
+static int go_back(const cpu_set_t *before, int r)
+{
+	return sched_setaffinity(0, sizeof(*before), before) < 0 ? -errno : r;
+}
+
+static int real_spin(void *u, int hart, uint64_t ns)
+{
+	cpu_set_t before;
+	int r = go_to_hart(hart, &before);
+	if (r < 0)
+		return r;
 	burn(real_now_ns(u) + ns);
-	return sched_setaffinity(0, sizeof(before), &before) < 0 ? -errno : 0;
+	return go_back(&before, 0);
 }
 
 /* Run `run` on that hart, then restore the affinity. */
 static int on_hart(int hart, int (*run)(unsigned n, uint64_t *ret_ns), unsigned n, uint64_t *ret_ns)
 {
-	cpu_set_t before, there;
-	if (hart < 0 || hart >= CPU_SETSIZE)
-		return -EINVAL;
-	if (sched_getaffinity(0, sizeof(before), &before) < 0)
-		return -errno;
-	CPU_ZERO(&there);
-	CPU_SET(hart, &there);
-	if (sched_setaffinity(0, sizeof(there), &there) < 0)
-		return -errno;
-	int r = run(n, ret_ns);
-	return sched_setaffinity(0, sizeof(before), &before) < 0 ? -errno : r;
+	cpu_set_t before;
+	int r = go_to_hart(hart, &before);
+	return r < 0 ? r : go_back(&before, run(n, ret_ns));
 }
 
 /* In registers, so that caches make no difference between two runs. */
@@ -240,6 +247,14 @@ static int real_switch_work(void *u, int hart, unsigned n, uint64_t *ret_ns)
 {
 	(void)u;
 	return on_hart(hart, switch_to_and_fro, n, ret_ns);
+}
+
+static int real_task_work(void *u, int hart, enum task_work what, unsigned n, uint64_t *ret_ns)
+{
+	(void)u;
+	cpu_set_t before;
+	int r = go_to_hart(hart, &before);
+	return r < 0 ? r : go_back(&before, task_work_do(what, n, ret_ns));
 }
 
 static ssize_t real_read_text(void *u, const char *path, char *buffer, size_t size)
@@ -356,6 +371,7 @@ const struct kernel kernel_real = {
 	.spin = real_spin,
 	.work = real_work,
 	.switch_work = real_switch_work,
+	.task_work = real_task_work,
 	.read_text = real_read_text,
 	.list = real_list,
 	.hwprobe = real_hwprobe,

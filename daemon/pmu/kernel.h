@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "daemon/pmu/switch_bpf.h"
+#include "daemon/pmu/task_work.h"
 
 /* Source: struct riscv_hwprobe in arch/riscv/include/uapi/asm/hwprobe.h of Linux 6.12. */
 struct kernel_hwprobe {
@@ -50,6 +51,9 @@ struct kernel {
 	/* About n context switches on that hart, between two threads of ours. *ret_ns: the CPU time
 	 * of both. NULL in tests that need none. 0 or -errno. */
 	int (*switch_work)(void *u, int hart, unsigned n, uint64_t *ret_ns);
+	/* What the side band tells of, n times on that hart; as task_work_do. NULL in tests that need
+	 * none. 0 or -errno. */
+	int (*task_work)(void *u, int hart, enum task_work what, unsigned n, uint64_t *ret_ns);
 	/* Read a whole text file in /proc or /sys, NUL-terminated; bytes or -errno, -E2BIG if it
 	 * exceeds size - 1. */
 	ssize_t (*read_text)(void *u, const char *path, char *buffer, size_t size);

@@ -157,11 +157,33 @@ void stream_table_set_summed(struct stream_table *t, uint64_t id)
 const struct stream *stream_table_find(const struct stream_table *t, uint64_t id)
 {
 	size_t at = lower_bound(t, id);
-	return at < t->n_streams && t->stream[at].id == id ? &t->stream[at] : NULL;
+	if (at < t->n_streams && t->stream[at].id == id)
+		return &t->stream[at];
+	return t->closed ? stream_table_find(t->closed, id) : NULL;
+}
+
+int stream_table_keep(struct stream_table *t, const struct stream *s)
+{
+	struct stream copy = *s;
+	copy.closed = true;
+	copy.fd = -1;
+	if (!t->closed && !(t->closed = calloc(1, sizeof(*t->closed))))
+		return -ENOMEM;
+	return stream_table_add(t->closed, &copy);
+}
+
+void stream_table_forget(struct stream_table *t)
+{
+	if (!t->closed)
+		return;
+	stream_table_clear(t->closed);
+	free(t->closed);
+	t->closed = NULL;
 }
 
 void stream_table_clear(struct stream_table *t)
 {
+	stream_table_forget(t);
 	free(t->stream);
 	*t = (struct stream_table){0};
 }

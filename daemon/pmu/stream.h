@@ -82,7 +82,8 @@ struct stream {
 	 * (decode/sample_stream.c) */
 	bool software;
 	bool build_ids; /* its MMAP2 records may have build ids (attr.build_id) */
-	int fd;         /* -1 in a recording */
+	bool closed;    /* its event is closed; records of it may still be in a ring */
+	int fd;         /* -1 in a recording, and once closed */
 };
 
 /* The trailer of all our records except samples, since sample_id_all is always set: TID, TIME, CPU,
@@ -94,6 +95,8 @@ struct stream {
 struct stream_table {
 	struct stream *stream;
 	size_t n_streams, size;
+	/* NULL, or streams that are closed, for their records that are still in a ring */
+	struct stream_table *closed;
 };
 
 /* Add a copy, keeping the order. -ENOMEM, -EEXIST. */
@@ -105,7 +108,12 @@ void stream_table_set_timed(struct stream_table *t, uint64_t id);
 void stream_table_set_uncut(struct stream_table *t, uint64_t id);
 /* The same as `summed`. */
 void stream_table_set_summed(struct stream_table *t, uint64_t id);
-/* NULL if the id is not known. O(log n). Borrowed until the table changes. */
+/* The event of s, which the caller takes out of `stream`, is closed: let s be found until
+ * stream_table_forget. s may point into the table. -ENOMEM: it is not found. */
+int stream_table_keep(struct stream_table *t, const struct stream *s);
+/* No record of a closed event is left. */
+void stream_table_forget(struct stream_table *t);
+/* Open or closed; NULL if the id is not known. O(log n). Borrowed until the table changes. */
 const struct stream *stream_table_find(const struct stream_table *t, uint64_t id);
 void stream_table_clear(struct stream_table *t);
 

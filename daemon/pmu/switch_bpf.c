@@ -34,7 +34,8 @@ struct switch_bpf {
 	struct switch_bpf_typed *typed; /* one of the three */
 	struct switch_bpf_plain *plain;
 	struct switch_bpf_sums *sums;
-	struct bpf_link *link; /* of sums; NULL: not attached */
+	const struct bpf_program *on_switch;
+	struct bpf_link *link; /* of on_switch, while groups are watched; else NULL */
 	int n_watched;         /* groups of all harts */
 	int slots_fd, counters_fd, outputs_fd;
 	int n_harts;
@@ -69,6 +70,13 @@ static int size_maps(
 	return r ? r : bpf_map__set_max_entries(outputs, n_slots);
 }
 
+/* What loads may still not attach; it stays attached only while it has something to read. */
+static int try_attach(const struct bpf_program *program)
+{
+	struct bpf_link *link = bpf_program__attach(program);
+	return link ? bpf_link__destroy(link) : -errno;
+}
+
 static int load_typed(struct switch_bpf *b)
 {
 	struct switch_bpf_typed *p = switch_bpf_typed__open();
@@ -79,7 +87,7 @@ static int load_typed(struct switch_bpf *b)
 	if (r == 0)
 		r = switch_bpf_typed__load(p);
 	if (r == 0)
-		r = switch_bpf_typed__attach(p);
+		r = try_attach(p->progs.on_switch);
 	if (r < 0) {
 		switch_bpf_typed__destroy(p);
 		return r;
@@ -87,6 +95,7 @@ static int load_typed(struct switch_bpf *b)
 	b->slots_fd = bpf_map__fd(p->maps.slots);
 	b->counters_fd = bpf_map__fd(p->maps.counters);
 	b->outputs_fd = bpf_map__fd(p->maps.outputs);
+	b->on_switch = p->progs.on_switch;
 	b->typed = p;
 	return 0;
 }
@@ -100,7 +109,7 @@ static int load_plain(struct switch_bpf *b)
 	if (r == 0)
 		r = switch_bpf_plain__load(p);
 	if (r == 0)
-		r = switch_bpf_plain__attach(p);
+		r = try_attach(p->progs.on_switch);
 	if (r < 0) {
 		switch_bpf_plain__destroy(p);
 		return r;
@@ -108,6 +117,7 @@ static int load_plain(struct switch_bpf *b)
 	b->slots_fd = bpf_map__fd(p->maps.slots);
 	b->counters_fd = bpf_map__fd(p->maps.counters);
 	b->outputs_fd = bpf_map__fd(p->maps.outputs);
+	b->on_switch = p->progs.on_switch;
 	b->plain = p;
 	return 0;
 }
@@ -128,6 +138,7 @@ static int load_sums(struct switch_bpf *b)
 	b->slots_fd = bpf_map__fd(p->maps.slots);
 	b->counters_fd = bpf_map__fd(p->maps.counters);
 	b->outputs_fd = bpf_map__fd(p->maps.outputs);
+	b->on_switch = p->progs.on_switch;
 	b->sums = p;
 	return 0;
 }
@@ -210,45 +221,46 @@ static int slot_fill(struct switch_bpf *b, uint32_t slot, const struct switch_gr
 	return r ? r : slot_announce(b, slot, g);
 }
 
-/* Attach what only sums need: the program on switches, once, and the one on samples of the leader. */
-static int sums_attach(struct switch_bpf *b, const struct switch_group *g)
+/* The program on switches is attached with the first group; that of sums needs one on samples of the
+ * leader too. */
+static int attach(struct switch_bpf *b, const struct switch_group *g)
 {
-	if (!b->sums)
-		return 0;
 	if (!b->link)
-		b->link = bpf_program__attach(b->sums->progs.on_switch);
+		b->link = bpf_program__attach(b->on_switch);
 	if (!b->link)
 		return -errno;
-	if (g->output_fd < 0)
+	if (!b->sums || g->output_fd < 0)
 		return 0;
 	int program = bpf_program__fd(b->sums->progs.on_sample);
 	return ioctl(g->fd[0], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
 }
 
 /* While the program is not attached, tasks end and their tids are others'. */
-static void sums_clear(const struct bpf_map *sums)
+static void map_clear(const struct bpf_map *map)
 {
-	struct {
-		__u32 tid, group; /* struct sum_key of the program */
-	} key, next;
+	uint64_t key, next; /* at least as large as a key of these maps */
+	const size_t n = bpf_map__key_size(map);
 	const void *after = NULL;
-	while (bpf_map__get_next_key(sums, after, &next, sizeof(next)) == 0) {
+	while (n <= sizeof(key) && bpf_map__get_next_key(map, after, &next, n) == 0) {
 		if (after)
-			(void)bpf_map__delete_elem(sums, &key, sizeof(key), 0);
+			(void)bpf_map__delete_elem(map, &key, n, 0);
 		key = next;
 		after = &key;
 	}
 	if (after)
-		(void)bpf_map__delete_elem(sums, &key, sizeof(key), 0);
+		(void)bpf_map__delete_elem(map, &key, n, 0);
 }
 
-static void sums_detach(struct switch_bpf *b)
+static void detach(struct switch_bpf *b)
 {
 	if (b->n_watched > 0 || !b->link)
 		return;
 	bpf_link__destroy(b->link);
 	b->link = NULL;
-	sums_clear(b->sums->maps.sums);
+	if (!b->sums)
+		return;
+	map_clear(b->sums->maps.sums);
+	map_clear(b->sums->maps.users);
 }
 
 int switch_bpf_watch(struct switch_bpf *b, const struct switch_group *g)
@@ -259,12 +271,12 @@ int switch_bpf_watch(struct switch_bpf *b, const struct switch_group *g)
 	if (n == SWITCH_GROUPS_MAX || g->n_members > SWITCH_MEMBERS_MAX)
 		return SWITCH_BPF_FULL;
 	uint32_t slot = (uint32_t)g->hart * SWITCH_GROUPS_MAX + n;
-	int r = sums_attach(b, g);
+	int r = attach(b, g);
 	if (r == 0)
 		r = slot_fill(b, slot, g);
 	if (r < 0) {
 		slot_clear(b, slot);
-		sums_detach(b);
+		detach(b);
 		return r;
 	}
 	b->n_groups[g->hart]++;
@@ -286,16 +298,16 @@ void switch_bpf_forget(struct switch_bpf *b, int hart, int n_kept)
 		slot_clear(b, (uint32_t)hart * SWITCH_GROUPS_MAX + --b->n_groups[hart]);
 		b->n_watched--;
 	}
-	sums_detach(b);
+	detach(b);
 }
 
 struct switch_bpf *switch_bpf_free(struct switch_bpf *b)
 {
 	if (!b)
 		return NULL;
+	bpf_link__destroy(b->link);
 	switch_bpf_typed__destroy(b->typed);
 	switch_bpf_plain__destroy(b->plain);
-	bpf_link__destroy(b->link);
 	switch_bpf_sums__destroy(b->sums);
 	free(b->n_groups);
 	free(b);

@@ -49,16 +49,17 @@ enum {
  * -ENFILE. */
 int switch_bpf_new(enum switch_way way, int n_harts, struct switch_bpf **ret_bpf, int *ret_error);
 
-/* Read that group at each switch from now on. Descriptors are borrowed for the call; the program keeps the events alive until switch_bpf_forget. With
- * SWITCH_SUMS the program is attached with the first group, and the leader's samples bring the sums
- * from now on, as long as it is open. 0; SWITCH_BPF_FULL; -errno, with nothing watched. */
+/* Read that group at each switch from now on. The program is attached with the first group.
+ * Descriptors are borrowed for the call; the program keeps the events alive until switch_bpf_forget.
+ * With SWITCH_SUMS the leader's samples bring the sums from now on, as long as it is open. 0;
+ * SWITCH_BPF_FULL; -errno, with nothing watched. */
 int switch_bpf_watch(struct switch_bpf *b, const struct switch_group *g);
 
 /* How many groups of that hart are read. */
 int switch_bpf_watched(const struct switch_bpf *b, int hart);
 
-/* Stop reading groups of that hart, but for the first n_kept. With
- * SWITCH_SUMS the program is detached with the last group of all harts. */
+/* Stop reading groups of that hart, but for the first n_kept. The program is detached with the last
+ * group of all harts. */
 void switch_bpf_forget(struct switch_bpf *b, int hart, int n_kept);
 
 struct switch_bpf *switch_bpf_free(struct switch_bpf *b);

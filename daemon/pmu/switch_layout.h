@@ -36,15 +36,19 @@ _Static_assert(sizeof(struct switch_values) == SWITCH_VALUES_BYTES(SWITCH_MEMBER
 /* --- sums: switch_sums.bpf.c -------------------------------------------------------------------- */
 
 /* Tasks whose sums are kept at a time, one for each group of a hart that they ran on; further ones
- * bring a record at each switch. An entry takes some 200 bytes of the kernel's memory, allocated when
- * the program is loaded. */
+ * bring a record at each switch, so that nothing is lost, but they cost more. An entry takes some 200
+ * bytes of the kernel's memory, allocated when the program is loaded. */
 #define SWITCH_TASKS_MAX 8192
+/* Of these, a user's: one alone cannot make the tasks of all others cost more. */
+#define SWITCH_USER_TASKS_MAX (SWITCH_TASKS_MAX / 4)
+/* Users with such tasks at a time; tasks of further ones bring a record at each switch. */
+#define SWITCH_USERS_MAX 1024
 
 /* What a task counted since its last record, in one group's events. */
 struct task_sum {
 	__u64 kind; /* of the group: the same events in the same order, on whichever hart */
 	__u32 slot; /* that began it */
-	__u32 reserved;
+	__u32 uid;  /* whose share of SWITCH_TASKS_MAX it takes */
 	__u64 enabled_ns, running_ns;
 	__u64 value[SWITCH_MEMBERS_MAX];
 };

@@ -60,6 +60,14 @@ struct {
 	__type(value, struct task_sum);
 } sums SEC(".maps");
 
+/* How many sums a user has. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SWITCH_USERS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} users SEC(".maps");
+
 /* Only the fields used here; the loader relocates them for this kernel. */
 struct task_struct {
 	int pid, tgid, exit_state;
@@ -133,6 +141,52 @@ static __always_inline void change_kind(void *ctx, __u32 slot, struct switch_sum
 	sum->slot = slot;
 }
 
+static __always_inline __u32 *sums_of_user(__u32 uid)
+{
+	const __u32 none = 0;
+	__u32 *n = bpf_map_lookup_elem(&users, &uid);
+
+	if (n)
+		return n;
+	bpf_map_update_elem(&users, &uid, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&users, &uid);
+}
+
+/* An entry for the running task, from the slot's spare one. Harts that do so at once may exceed the
+ * user's share by their number. */
+static __always_inline void add_sum(
+	__u32 slot, struct switch_sums_slot *s, const struct sum_key *key)
+{
+	__u32 uid = (__u32)bpf_get_current_uid_gid();
+	__u32 *n_sums = sums_of_user(uid);
+
+	clear_sum(&s->spare);
+	s->spare.kind = s->kind;
+	s->spare.slot = slot;
+	s->spare.uid = uid;
+	if (n_sums && *n_sums < SWITCH_USER_TASKS_MAX &&
+		!bpf_map_update_elem(&sums, key, &s->spare, BPF_NOEXIST))
+		__sync_fetch_and_add(n_sums, 1);
+}
+
+/* Its task ends: another gets that number. A user's last one takes the user along; should one more begin
+ * on another hart just then, it goes uncounted. */
+static __always_inline void remove_sum(const struct sum_key *key)
+{
+	const struct task_sum *sum = bpf_map_lookup_elem(&sums, key);
+
+	if (!sum)
+		return;
+	__u32 uid = sum->uid;
+	__u32 *n_sums = bpf_map_lookup_elem(&users, &uid);
+	if (bpf_map_delete_elem(&sums, key) || !n_sums)
+		return;
+	if (*n_sums > 1)
+		__sync_fetch_and_add(n_sums, -1);
+	else
+		bpf_map_delete_elem(&users, &uid);
+}
+
 /* The task's sum of that group; the slot's spare one if there is no room for another. */
 static __always_inline struct task_sum *find_sum(void *ctx, __u32 slot, struct switch_sums_slot *s,
 	const struct sum_key *key, const struct who *who)
@@ -140,10 +194,7 @@ static __always_inline struct task_sum *find_sum(void *ctx, __u32 slot, struct s
 	struct task_sum *sum = bpf_map_lookup_elem(&sums, key);
 
 	if (!sum) {
-		clear_sum(&s->spare);
-		s->spare.kind = s->kind;
-		s->spare.slot = slot;
-		bpf_map_update_elem(&sums, key, &s->spare, BPF_NOEXIST);
+		add_sum(slot, s, key);
 		sum = bpf_map_lookup_elem(&sums, key);
 	}
 	if (!sum)
@@ -261,8 +312,8 @@ int on_switch(__u64 *args)
 		} else if (!ends) {
 			break;
 		}
-		if (ends) /* another task gets that number */
-			bpf_map_delete_elem(&sums, &key);
+		if (ends)
+			remove_sum(&key);
 	}
 	return 0;
 }

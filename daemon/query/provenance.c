@@ -518,6 +518,7 @@ int provenance_tell(
 		.coming_share = p->live && p->samples ? (double)p->unread / (double)p->samples : 0,
 		.seconds = p->seconds,
 		.cost_share = cost_share(p, texts),
+		.uncounted_share = p->samples ? (double)p->uncounted / (double)p->samples : 0,
 		.n_notes = (uint32_t)tell_notes(p, texts, note),
 	};
 	for (uint32_t i = 0; i < p->n_losses; i++)

@@ -51,7 +51,8 @@ struct answer_provenance {
 	struct answer_loss loss[N_LOSSES];
 	uint32_t n_losses;
 	double named_share, coming_share, seconds;
-	double cost_share; /* of all these harts' time, what mperf itself took; 0: not known */
+	double uncounted_share; /* of samples: those that no counts cover */
+	double cost_share;      /* of all these harts' time, what mperf itself took; 0: not known */
 	const char *note[QUERY_NOTES_MAX];
 	uint32_t n_notes;
 };

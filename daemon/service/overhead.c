@@ -10,14 +10,15 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <syslog.h>
 
 #include "daemon/pmu/sampler/attr.h"
 #include "daemon/pmu/sampler/effort.h"
+#include "daemon/service/overhead_private.h"
 #include "daemon/session/walk_effort.h"
 #include "proto/memory.h"
 
-#define NS_PER_S 1e9
 #define PPM 1e6
 /* Between two steps of a measurement, which take 3 ms: until the first figures are there, and
  * then. Other harts are taken to cost what the first does, so there is time: 10 s, less if there
@@ -31,6 +32,8 @@
 #define PRICED_RECORDS_MIN 200
 #define SAY_NS 60000000000u /* at most one line in this time */
 
+#define PRICES_BYTES (N_TASK_WORKS * sizeof(struct sideband_price))
+
 int overhead_new(const struct overhead_options *o, struct overhead **ret_overhead)
 {
 	struct overhead *h = calloc(1, sizeof(*h));
@@ -42,6 +45,9 @@ int overhead_new(const struct overhead_options *o, struct overhead **ret_overhea
 	h->next_tick_ns = h->started_ns + GOVERNOR_TICK_NS;
 	h->next_measure_ns = h->started_ns + MEASURE_SOON_NS;
 	h->measure_again_ns = h->started_ns + MEASURE_AGAIN_NS;
+	void *shared =
+		mmap(NULL, PRICES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	h->price = shared == MAP_FAILED ? NULL : shared;
 	if (o->brief) /* it may be over before a second tick */
 		h->governor.n_over = GOVERNOR_OVER_TICKS - 1;
 	*ret_overhead = h;
@@ -71,6 +77,8 @@ struct overhead *overhead_free(struct overhead *h)
 	if (!h)
 		return NULL;
 	forget_harts(h);
+	if (h->price)
+		munmap(h->price, PRICES_BYTES);
 	free(h);
 	return NULL;
 }
@@ -93,17 +101,13 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 		h->hart[i].n_hotplugs = w->sampler->lost[i][LOSS_HOTPLUG];
 		h->hart[i].n_throttles = w->sampler->lost[i][LOSS_THROTTLE];
 	}
+	memcpy(h->n_told, w->n_told, sizeof(h->n_told));
 	h->ticked_ns = 0;
 	h->walk = w;
 	return 0;
 }
 
 /* --- measuring -------------------------------------------------------------------------------- */
-
-static bool is_open(const struct sampler *s, int hart)
-{
-	return hart_set_has(&s->seen, hart) && s->found[hart].rung != RUNG_NONE;
-}
 
 /* Harts that were not measured yet cost what others of their rung do. */
 static void share_cost(struct overhead *h, const struct sampler *s, int from)
@@ -257,14 +261,6 @@ static struct overhead_own *take_own(struct overhead *h, const struct walk *w, u
 	};
 	h->cpu = cpu;
 	return own;
-}
-
-static int n_open(const struct overhead *h, const struct sampler *s)
-{
-	int n = 0;
-	for (int i = 0; i < h->n_harts; i++)
-		n += is_open(s, i);
-	return n ? n : 1;
 }
 
 /* The least that a record ever cost our processes is nearest to what one more costs. */
@@ -440,6 +436,15 @@ static int choose_cut(struct overhead *h, struct walk *w)
 	return r == 0 && changed ? OVERHEAD_STEPPED : r;
 }
 
+static void take_told(struct overhead *h, const struct walk *w, uint64_t dt_ns)
+{
+	for (int what = 0; what < N_TASK_WORKS; what++) {
+		uint64_t n = w->n_told[what] - h->n_told[what];
+		h->told[what] = dt_ns ? (double)n / (double)dt_ns * NS_PER_S : 0;
+		h->n_told[what] = w->n_told[what];
+	}
+}
+
 enum { TICK_FIRST = 1 };
 
 /* What it cost since the last tick. 0; TICK_FIRST: there was none. */
@@ -455,6 +460,7 @@ static int take_figures(struct overhead *h, struct walk *w, bool raised, uint64_
 		else
 			h->hart[i].n_switches = read_switches(h, &h->hart[i]);
 	}
+	take_told(h, w, dt_ns);
 	if (dt_ns == 0) {
 		read_cpu(h, w, &h->cpu);
 		return TICK_FIRST;
@@ -560,36 +566,4 @@ bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_
 	bool changed = given_hz != held->given_hz;
 	held->given_hz = given_hz;
 	return changed;
-}
-
-void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
-{
-	struct overhead_spent s = {.worst_hart = -1, .own_part = -1};
-	double own_ns = 0, others_ns = 0, time_ns = 0, worst = -1;
-	int n = h->walk ? n_open(h, h->walk->sampler) : 1;
-	for (int i = 0; i < h->n_harts; i++) {
-		const struct overhead_hart *hart = &h->hart[i];
-		s.samples += hart->samples;
-		s.switches += hart->switches;
-		s.throttles += hart->throttles;
-		s.samples_part += hart->samples_part / n;
-		s.switches_part += hart->switches_part / n;
-		if (hart->samples_part + hart->switches_part <= worst)
-			continue;
-		worst = hart->samples_part + hart->switches_part;
-		s.worst_hart = i;
-		s.worst_samples_part = hart->samples_part;
-		s.worst_switches_part = hart->switches_part;
-	}
-	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
-		own_ns += (double)h->own[i].own_ns;
-		others_ns += (double)h->own[i].others_ns;
-		time_ns += (double)h->own[i].time_ns;
-	}
-	if (time_ns > 0) {
-		s.own_part = own_ns / time_ns / n;
-		s.others_part = others_ns / time_ns / n;
-		s.all_part = s.own_part + s.others_part + s.samples_part + s.switches_part;
-	}
-	*ret_spent = s;
 }

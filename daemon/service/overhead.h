@@ -9,13 +9,14 @@
  *
  * Costs are measured on each hart when the service begins and once an hour, in steps of a few ms.
  * Switches are counted by an event of each hart that neither samples nor is read at a switch. Forks,
- * execs and mappings are not priced apart: what the kernel does for their records is not known, what
- * our processes do is in their CPU time.
+ * execs and mappings have the price that `doctor` found, if it was asked: that takes half a second and
+ * many processes. It is shown, and not held to the budget: there is nothing to give up for it.
  */
 
 #include "daemon/conf.h"
 #include "daemon/service/governor.h"
 #include "daemon/service/usage.h"
+#include "daemon/session/sideband_price.h"
 #include "daemon/session/walk.h"
 
 /* Ticks over which our own CPU is averaged: a minute. Naming comes in bursts. */
@@ -71,6 +72,10 @@ struct overhead {
 	uint64_t next_say_ns;
 	const struct walk *walk; /* that the figures are of */
 	uint64_t n_ticks;        /* so far: figures are new after each */
+	/* N_TASK_WORKS, in memory that children share: one of them measures. NULL: without memory */
+	struct sideband_price *price;
+	uint64_t n_told[N_TASK_WORKS]; /* as of the last tick */
+	double told[N_TASK_WORKS];     /* a second, over the last tick */
 };
 
 /* Nothing is known yet. 0 or -ENOMEM. */
@@ -109,6 +114,13 @@ struct overhead_spent {
 	/* a second, on all harts; what a throttle costs is not measured */
 	double samples, switches, throttles;
 	double samples_part, switches_part;
+	/* ns of one, of the mean of those; negative: none came, its price is not known, or no counts
+	 * are cut */
+	double sample_ns, switch_ns;
+	struct {
+		double per_second, ns,
+			part; /* ns, part negative: not known, or too small to find */
+	} told[N_TASK_WORKS];
 	double own_part, others_part; /* our processes; and of these the children that answer */
 	double all_part;
 	int worst_hart;                                 /* that costs most; -1: not known */

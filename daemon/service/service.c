@@ -18,6 +18,7 @@
 #include "daemon/service/overhead.h"
 #include "daemon/service/wants.h"
 #include "daemon/session/listener.h"
+#include "daemon/session/walk_effort.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 

@@ -62,8 +62,7 @@ static void take_attribution(void *userdata, const struct attribution *a)
 
 static void take_named(void *userdata, struct frame *frame)
 {
-	(void)userdata;
-	(void)frame; /* the store finds new names by the frame's own mark */
+	(void)userdata, (void)frame; /* the store finds new names by the frame's own mark */
 }
 
 static void take_unwound(void *userdata, const struct unwind_result *result)
@@ -277,6 +276,13 @@ uint64_t walk_deadline_ns(const struct walk *w)
 	return in->next_drain_ns < deadline ? in->next_drain_ns : deadline;
 }
 
+static void count_told(struct walk *w, const struct record *r)
+{
+	w->n_told[TASK_FORK] += r->kind == RECORD_FORK;
+	w->n_told[TASK_EXEC] += r->kind == RECORD_COMM && r->comm.exec;
+	w->n_told[TASK_MAPPING] += r->kind == RECORD_MMAP;
+}
+
 enum { DRAIN_MORE = 1 };
 
 /* Hand out the records before cut_ns, in order. 0; -errno; DRAIN_MORE: there are others, and this was
@@ -301,12 +307,15 @@ static int drain(struct walk *w, uint64_t cut_ns)
 		if (record.kind == RECORD_SAMPLE && record.stream->role == STREAM_SAMPLER)
 			blind_sample(&in->blind, hart);
 		in->throttled |= record.kind == RECORD_THROTTLE;
+		count_told(w, &record);
 		r = attribute_record(in->attribute, &record, hart);
 		if (r < 0)
 			break;
 	}
 	merge_end(&in->merge);
 	attribute_drained(in->attribute);
+	if (r == MERGE_END)
+		sampler_drained(w->sampler, cut_ns);
 	return r == 0 ? DRAIN_MORE : r == MERGE_END ? 0 : r;
 }
 
@@ -588,13 +597,4 @@ int walk_sweep(struct walk *w)
 {
 	int r = attribute_sweep(w->inner->attribute, mark_all, w);
 	return r == -ENOMEM ? 0 : r; /* nothing was freed: the next time, then */
-}
-
-int walk_set_rate(struct walk *w, uint32_t hz)
-{
-	if (hz == w->sampler->options.hz)
-		return 0;
-	/* what is in the rings was sampled at the rate, and has the weight, of before */
-	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
-	return r < 0 ? r : sampler_set_rate(w->sampler, hz);
 }

@@ -62,7 +62,8 @@ struct walk {
 	struct feed *feed; /* NULL: programs cannot connect */
 	/* events that threads of programs count in regions */
 	struct grants grants;
-	uint64_t n_taken; /* samples taken out of the rings, whatever the taps */
+	uint64_t n_taken;              /* samples taken out of the rings, whatever the taps */
+	uint64_t n_told[N_TASK_WORKS]; /* forks, execs and mappings that the rings told of */
 	/* CLOCK_REALTIME - CLOCK_MONOTONIC, updated every second */
 	uint64_t realtime_offset_ns;
 	/* the rest is walk.c's */
@@ -121,6 +122,3 @@ const char *walk_trouble(const struct walk *w);
 
 /* Samples that came out of that hart's ring since the start. */
 uint64_t walk_samples(const struct walk *w, int hart);
-
-/* Change the rate of events chosen by the ladder. Weights change with it. 0 or -errno. */
-int walk_set_rate(struct walk *w, uint32_t hz);

@@ -36,6 +36,12 @@ def by_itself(why):
     return decorate
 
 
+def leave_to_plain(build, why):
+    """Skip in the run with sanitizers: they would show nothing that the plain run does not, because of why."""
+    if build.name == "asan":
+        raise Skip(f"shown by the plain run; {why}")
+
+
 @contextlib.contextmanager
 def wrong_today(defect):
     """Around what should hold and does not, because mperf has this defect: the test passes as long as an

@@ -2,10 +2,12 @@
 """How `make bench` works out what sampling costs: known runs give known figures, and what is not
 resolved is not called met. No figure is measured here: other tests run meanwhile."""
 import json
+import os
 import subprocess
 import sys
 
 from machine import ROOT, Folder, need_program
+from service import Service
 
 sys.path.insert(0, str(ROOT / "tests" / "bench"))
 import accounting  # noqa: E402
@@ -75,6 +77,14 @@ def test_the_table_has_every_load_and_the_switches_of_those_that_switch(build):
     assert "| +15.00 ± " in added, added  # 10 and 20, by turns
     assert text[-1] == "Left out: perf: not here"
     assert len({line.count("|") for line in text if line.startswith("|")}) == 1, text
+
+
+def test_switches_are_not_compared_through_a_service(build):
+    with Folder() as folder, Service(build, folder) as service:
+        done = subprocess.run([ROOT / "tests" / "bench" / "switches", build, "--rounds", "1"], text=True,
+                              capture_output=True, timeout=60,
+                              env=dict(os.environ, MPERF_SOCKET=str(service.socket)))
+    assert done.returncode == 1 and "a service of mperf answers" in done.stderr, done
 
 
 def test_a_counter_is_read_and_switches_are_counted(build):

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-from machine import ROOT, Skip, by_itself, need_program
+from machine import ROOT, Skip, by_itself, leave_to_plain, need_program
 from package import ELF_MACHINE, elf, is_right
 
 sys.path.insert(0, str(ROOT / "tests" / "boards"))
@@ -41,8 +41,7 @@ def on_a_board(test):
     """The programs of a board are built once, without sanitizers."""
     @functools.wraps(test)
     def run(build):
-        if build.name == "asan":
-            raise Skip("shown by the plain run; boards get programs without sanitizers")
+        leave_to_plain(build, "boards get programs without sanitizers")
         if os.environ.get("MPERF_BOARDS") == "0":
             raise Skip("left out, as MPERF_BOARDS=0 asks for")
         need_what_makes_boards()

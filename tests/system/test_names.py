@@ -8,8 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import (Folder, Skip, by_itself, compile_program, mperfctl, need_program, need_root,
-                     plain_build, rows, workload, SOURCES)
+from machine import (Folder, Skip, by_itself, compile_program, leave_to_plain, mperfctl, need_program,
+                     need_root, plain_build, rows, workload, SOURCES)
 from rates import long_enough, rate_allowed
 
 SECONDS = 50
@@ -204,8 +204,7 @@ def test_a_file_that_makes_the_parser_crash_costs_only_its_own_names(build):
 
 @by_itself("the parser has a limit of CPU time, which beside others is more than a recording waits")
 def test_a_file_that_makes_the_parser_spin_costs_only_its_own_names(build):
-    if build.name == "asan":
-        raise Skip("shown by the plain run; test_namer_worker lets it spin with sanitizers")
+    leave_to_plain(build, "test_namer_worker lets it spin with sanitizers")
     misbehaving(build, ".mperf.test.spin", "time")
 
 

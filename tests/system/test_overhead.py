@@ -3,6 +3,7 @@
 nothing, or all."""
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -64,8 +65,10 @@ def test_costs_are_measured_and_shown(build):
             wait_until("it had three seconds", lambda: cpu_seconds(busy) > 3)
             causes = {row["cause"]: row for row in tables(service)["overhead"]}
         assert causes["mperfd and its namer"]["machine_share"] > 0, causes
-        parts = [causes[name]["machine_share"] for name in
-                 ("samples", "cuts at switches", "mperfd and its namer", "queries and roll-ups")]
+        each = causes["samples"]["machine_share"] * os.cpu_count() * 1e9 / causes["samples"]["per_second"]
+        assert abs(causes["samples"]["each_ns"] - each) < 0.1 * each, causes
+        assert causes["throttles"]["each_ns"] is None, causes
+        parts = [row["machine_share"] or 0 for name, row in causes.items() if name != "all"]
         assert abs(sum(parts) - causes["all"]["machine_share"]) < 1e-9, causes
         assert budget(service)["given_up"] == "nothing", budget(service)
         answer = service.ask("hotspots", "--since", "-1h")["provenance"]
@@ -74,6 +77,30 @@ def test_costs_are_measured_and_shown(build):
         assert "own cost" not in str(tables(service)["loss"])
         text = service.ctl("hotspots", "--since", "-1h").stdout
         assert "; cost " in text and " % of the machine" in text, text
+
+
+def test_forks_execs_and_mappings_are_counted_and_priced_by_doctor(build):
+    with Folder() as folder, Service(build, folder, flush="1s", overhead="100%") as service:
+        with subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"]) as forks:
+            try:
+                wait_until("forks and execs are counted", lambda: all(
+                    (row := cost_of(service, name)) and row["per_second"] > 10
+                    for name in ("forks", "execs", "mappings")))
+                assert cost_of(service, "forks")["each_ns"] is None, "nobody asked for it"
+                found, = (row for row in service.ask("doctor")["rows"] if row["topic"] == "side band")
+                print("  " + found["finding"])
+                priced = cost_of(service, "forks")
+            finally:
+                forks.kill()
+        assert found["state"] == "ok", found
+        words = re.fullmatch(r".* add (.*) to a fork and exit, (.*) to a fork, exec and exit, (.*) to a "
+                             r"mapping of code", found["finding"])
+        assert words and all("µs" in price for price in words.groups()), found
+        # what cannot be told from nothing has no price
+        assert (priced["each_ns"] is None) == words[1].startswith("less than"), (priced, found)
+        if priced["each_ns"]:
+            part = priced["per_second"] * priced["each_ns"] / 1e9 / os.cpu_count()
+            assert abs(priced["machine_share"] - part) < 0.2 * part, priced
 
 
 def test_a_budget_is_kept_and_what_was_given_up_is_said(build):

@@ -10,7 +10,8 @@ import sqlite3
 import subprocess
 import time
 
-from machine import Folder, Skip, compile_program, mperfctl, need_program, need_root, rows
+from machine import (Folder, Skip, compile_program, leave_to_plain, mperfctl, need_program, need_root,
+                     rows)
 from rates import LIMIT, limited_to, rate_granted, rate_limit, ticks_a_second
 from recorded import known
 from running import share
@@ -18,6 +19,8 @@ from running import share
 BY_ITSELF = "it lowers the rate that the kernel allows"
 ASKED = "999"
 LIMITS = 1, 2, 4  # samples a tick
+# Why not with sanitizers too: unit tests replay each kind of throttling with them.
+KERNEL_ALONE = "it is the kernel that throttles, and all else runs alone meanwhile"
 
 
 def need_throttling(folder):
@@ -38,6 +41,7 @@ def need_throttling(folder):
 def recorded_at(build, limit, command, *options):
     """Record a command at that limit, in samples a tick: its standard output, and its answers by function,
     by process, and of page faults."""
+    leave_to_plain(build, KERNEL_ALONE)
     with Folder() as folder, limited_to(limit * ticks_a_second()):
         if limit == 1:
             need_throttling(folder)
@@ -87,6 +91,7 @@ def test_a_group_is_counted_whole_at_low_limits(build):
 
 def test_a_limit_that_falls_is_followed_at_the_next_drain(build):
     need_root()
+    leave_to_plain(build, KERNEL_ALONE)
     ticks = ticks_a_second()
     with Folder() as folder, limited_to(400 * ticks):
         recording = subprocess.Popen([build / "mperfctl", "record", "-F", "1999", "-e", "cpu-clock", "-o",

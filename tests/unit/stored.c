@@ -365,6 +365,7 @@ static int take_provenance(void *u, const struct answer_provenance *p)
 	a->coming_share = p->coming_share;
 	a->seconds = p->seconds;
 	a->cost_share = p->cost_share;
+	a->uncounted_share = p->uncounted_share;
 	a->n_notes = p->n_notes;
 	a->n_losses = p->n_losses;
 	for (uint32_t i = 0; i < p->n_notes; i++)

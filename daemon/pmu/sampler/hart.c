@@ -302,8 +302,9 @@ int hart_open(struct opening *o, int hart)
 	}
 }
 
-/* Close the streams of a hart, or only its sampling ones. In one pass: a per-task session has
- * thousands. The order by id stays. */
+/* Close the streams of a hart, or only its sampling ones: their records of the time since the last
+ * drain are still in the ring, which stays, so they can still be found. In one pass: a per-task
+ * session has thousands. The order by id stays. */
 static void streams_close(struct sampler *s, int hart, bool side_band_too)
 {
 	const struct kernel *k = s->kernel;
@@ -311,12 +312,17 @@ static void streams_close(struct sampler *s, int hart, bool side_band_too)
 	for (size_t i = 0; i < s->streams.n_streams; i++) {
 		const struct stream *t = &s->streams.stream[i];
 		bool side_band = t->role == STREAM_SIDEBAND || t->role == STREAM_EXEC;
-		if (t->hart == hart && (side_band_too || !side_band))
-			k->event_close(k->userdata, t->fd);
-		else
+		if (t->hart != hart || (side_band && !side_band_too)) {
 			s->streams.stream[n_kept++] = *t;
+			continue;
+		}
+		k->event_close(k->userdata, t->fd);
+		if (!side_band_too) /* without memory, its records are counted as lost */
+			(void)stream_table_keep(&s->streams, t);
 	}
 	s->streams.n_streams = n_kept;
+	if (!side_band_too)
+		s->closed_ns = k->now_ns(k->userdata);
 }
 
 static int hart_plan_again(struct opening *o, int hart)

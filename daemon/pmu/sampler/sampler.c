@@ -211,6 +211,12 @@ int sampler_stop(struct sampler *s)
 	return hart_enable(s, -1, false);
 }
 
+void sampler_drained(struct sampler *s, uint64_t before_ns)
+{
+	if (before_ns > s->closed_ns)
+		stream_table_forget(&s->streams);
+}
+
 unsigned sampler_cut(const struct sampler *s)
 {
 	unsigned cut = 0;

@@ -121,6 +121,7 @@ struct sampler {
 	struct ring *exec_ring; /* n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
 	size_t n_exec_rings;
 	struct stream_table streams;
+	uint64_t closed_ns;         /* the last time that streams were closed and kept */
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: losses of this room */
 	/* n_harts: the part of LOSS_RING that no LOST record has reported yet */
 	uint64_t *lost_ahead;
@@ -187,6 +188,10 @@ static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
 	*ahead -= before;
 	return n - before;
 }
+
+/* All records of before that time (CLOCK_MONOTONIC) were taken from the rings: forget the events
+ * that were closed before. */
+void sampler_drained(struct sampler *s, uint64_t before_ns);
 
 /* Change the requested rate. What the kernel does not throttle is still the highest in force
  * (machine_rate_max; hz, rate_lowered). Children that

@@ -263,7 +263,8 @@ TEST(boxes_say_what_share_of_their_samples_has_counts)
 	add_counted(f, 1, 0, "main", (const int64_t[]){100, 10, 4});
 	add_counted(f, 2, 1, "leaf", (const int64_t[]){300, 30, 6});
 	add_counted(f, 3, 1, "leaf", (const int64_t[]){100, 10, 10}); /* merged */
-	const struct flame_page page = {.title = "t", .event = "cycles", .provenance = ""};
+	const struct flame_page page = {
+		.title = "t", .event = "cycles", .provenance = "", .counted = 0.25};
 	size_t cut;
 	char *text = page_of(f, &page, &cut);
 	ck_assert_double_eq(named(f, "leaf")->samples, 40);
@@ -272,6 +273,8 @@ TEST(boxes_say_what_share_of_their_samples_has_counts)
 	ck_assert_double_eq(named(f, "main")->counted, 20);
 	ck_assert_ptr_nonnull(strstr(text, "self 400 · counts of 40.00 % of its samples</title>"));
 	ck_assert_ptr_nonnull(strstr(text, "self 100 · counts of 40.00 % of its samples</title>"));
+	/* of all samples, also of those that are in no box */
+	ck_assert_ptr_nonnull(strstr(text, "self 0 · counts of 25.00 % of its samples</title>"));
 	free(text);
 	flame_free(f);
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "tests/unit/sampler_case.h"
+#include "tests/unit/sums_case.h"
 #include "tests/unit/test.h"
 
 #define STEPS_MAX 100 /* of one hart: 5 kinds, of 12 pairs at most */
@@ -163,79 +164,24 @@ TEST(a_group_that_never_runs_has_no_price)
 
 #define SUMS_NS 700 /* that a switch costs more while the made-up program reads a group */
 
-static struct kernel with_bpf;
-static int n_watched, n_loaded;
-
-/* The kernel never looks inside. */
-static int bpf_new(
-	void *u, enum switch_way way, int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
-{
-	(void)u, (void)n_harts, (void)ret_error;
-	ck_assert_int_eq(way, SWITCH_SUMS);
-	n_loaded++;
-	*ret_bpf = (struct switch_bpf *)(void *)&with_bpf;
-	return 0;
-}
-
-static int bpf_watch(void *u, struct switch_bpf *b, const struct switch_group *g)
-{
-	(void)u, (void)b;
-	ck_assert_int_lt(g->output_fd, 0);
-	ck_assert_int_eq(g->n_members, 1 + sampler->found[g->hart].n_siblings);
-	n_watched++;
-	return 0;
-}
-
-static int bpf_watched(void *u, const struct switch_bpf *b, int hart)
-{
-	(void)u, (void)b, (void)hart;
-	return n_watched;
-}
-
-static void bpf_forget(void *u, struct switch_bpf *b, int hart, int n_kept)
-{
-	(void)u, (void)b, (void)hart;
-	n_watched = n_kept;
-}
-
-static void bpf_free(void *u, struct switch_bpf *b)
-{
-	(void)u, (void)b;
-	ck_assert_int_eq(n_watched, 0);
-	n_loaded--;
-}
-
-static int switch_work_with_bpf(void *u, int hart, unsigned n, uint64_t *ret_ns)
-{
-	int r = replay_kernel(machine)->switch_work(u, hart, n, ret_ns);
-	if (r == 0 && n_watched > 0)
-		*ret_ns += (uint64_t)n * SUMS_NS;
-	return r;
-}
-
 TEST(sums_by_bpf_have_a_price_of_their_own_and_the_cheaper_way_is_preferred)
 {
 	struct sampler_options o = usual;
 	struct event_error error = {""};
 	o.switches = SAMPLER_SWITCHES_CHEAPEST;
 	machine = case_load("trapping");
-	with_bpf = *replay_kernel(machine);
-	with_bpf.switch_new = bpf_new;
-	with_bpf.switch_watch = bpf_watch;
-	with_bpf.switch_watched = bpf_watched;
-	with_bpf.switch_forget = bpf_forget;
-	with_bpf.switch_free = bpf_free;
-	with_bpf.switch_work = switch_work_with_bpf;
-	ck_assert_int_eq(sampler_new(&with_bpf, &o, &sampler, &error), 0);
+	ck_assert_int_eq(sampler_new(sums_case_kernel(machine), &o, &sampler, &error), 0);
+	sums_case_cost(SUMS_NS);
 	ck_assert_int_eq(sampler_start(sampler), 0);
 	struct hart_cost c = measured(1);
 	ck_assert_double_eq_tol(c.ns[COST_SWITCH], 19500, 50);
 	ck_assert_double_eq_tol(c.ns[COST_SUMS], SUMS_NS, 5);
 	ck_assert(cost_prefers_sums(&c));
 	ck_assert_double_eq_tol(cost_of_switch(&c, true), SUMS_NS, 5);
-	ck_assert_int_eq(n_loaded, 1);
+	ck_assert_int_eq(sums_case_n_loaded(), 1);
+	ck_assert_int_eq(sums_case_n_watched(1), 0);
 	case_end(machine, sampler);
-	ck_assert_int_eq(n_loaded, 0);
+	ck_assert_int_eq(sums_case_n_loaded(), 0);
 }
 
 TEST(sums_are_preferred_where_they_cost_clearly_less_or_nothing_else_has_a_price)

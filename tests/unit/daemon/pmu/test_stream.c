@@ -89,6 +89,24 @@ TEST(growth_keeps_what_was_there)
 	stream_table_clear(&t);
 }
 
+TEST(a_closed_stream_is_found_until_it_is_forgotten)
+{
+	struct stream_table t = {0};
+	for (uint64_t id = 1; id <= 3; id++)
+		ck_assert_int_eq(add(&t, id, (int)id), 0);
+	ck_assert_int_eq(stream_table_keep(&t, stream_table_find(&t, 2)), 0);
+	stream_table_remove(&t, 2);
+	ck_assert_uint_eq(t.n_streams, 2);
+	ck_assert_int_eq(stream_table_find(&t, 2)->hart, 2);
+	ck_assert(stream_table_find(&t, 2)->closed);
+	ck_assert(!stream_table_find(&t, 3)->closed);
+	stream_table_forget(&t);
+	ck_assert_ptr_null(stream_table_find(&t, 2));
+	ck_assert_int_eq(stream_table_find(&t, 3)->hart, 3);
+	stream_table_forget(&t);
+	stream_table_clear(&t);
+}
+
 TEST(every_rung_has_its_words)
 {
 	ck_assert_str_eq(rung_letter(RUNG_CYCLES), "a");

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -382,25 +383,34 @@ TEST(switches_alone_bring_no_record_of_sums)
 }
 
 #ifdef MPERF_BPF
-/* Tasks in the map of sums that this process loaded last; -1: there is none. */
-static int n_sums(void)
+/* This process's map of that name; -1: there is none. The caller closes it. */
+static int map_of(const char *name)
 {
-	uint32_t id = 0, found = 0;
-	struct bpf_map_info info = {0};
-	while (bpf_map_get_next_id(id, &id) == 0) {
+	for (int fd = 0; fd < 1024; fd++) {
+		struct bpf_map_info info = {0};
 		uint32_t size = sizeof(info);
-		int fd = bpf_map_get_fd_by_id(id);
-		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0 &&
-			strcmp(info.name, "sums") == 0)
-			found = id;
-		close(fd);
+		char path[64], is[64] = "";
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, is, sizeof(is) - 1) > 0 && strstr(is, "bpf-map") &&
+			bpf_obj_get_info_by_fd(fd, &info, &size) == 0 &&
+			strcmp(info.name, name) == 0)
+			return dup(fd);
 	}
-	int fd = found ? bpf_map_get_fd_by_id(found) : -1, n = 0;
-	char key[64], next[64];
-	if (fd < 0)
-		return -1;
-	for (void *after = NULL; bpf_map_get_next_key(fd, after, next) == 0; n++)
-		after = memcpy(key, next, sizeof(key));
+	return -1;
+}
+
+/* Tasks of a user, or of all (-1), that have a sum. */
+static int n_sums(int64_t uid)
+{
+	int fd = map_of("sums"), n = 0;
+	uint64_t key, next; /* struct sum_key */
+	ck_assert_int_ge(fd, 0);
+	for (void *after = NULL; bpf_map_get_next_key(fd, after, &next) == 0; after = &key) {
+		struct task_sum sum;
+		key = next;
+		if (bpf_map_lookup_elem(fd, &key, &sum) == 0)
+			n += uid < 0 || sum.uid == uid;
+	}
 	close(fd);
 	return n;
 }
@@ -413,13 +423,107 @@ TEST(what_is_not_cut_any_longer_leaves_no_sums)
 	struct sampler *s = opened(SAMPLER_SWITCHES_SUMS);
 	ck_assert_int_eq(sampler_start(s), 0);
 	touch_and_nap();
-	ck_assert_int_gt(n_sums(), 0);
+	ck_assert_int_gt(n_sums(-1), 0);
 	for (int hart = 0; hart < s->machine.n_harts; hart++)
 		kernel_real.switch_forget(NULL, s->switch_bpf[SWITCH_SUMS], hart, 0);
-	ck_assert_int_eq(n_sums(), 0);
+	ck_assert_int_eq(n_sums(-1), 0);
+	sampler_free(s);
+}
+
+#define CROWD (SWITCH_USER_TASKS_MAX + 100)
+#define STACK_BYTES 65536
+#define CROWD_UID 40001 /* nobody's */
+#define OTHER_UID 40002
+
+static sem_t arrived;
+
+static void *stay(void *userdata)
+{
+	ck_assert_int_eq(sem_post(&arrived), 0);
+	return pthread_mutex_lock(userdata) ? userdata : NULL;
+}
+
+/* A process of that user with so many threads that wait; the end that keeps it alive. */
+static int crowd(uid_t uid, int n_threads)
+{
+	int ready[2], stop[2];
+	char byte = 0;
+	ck_assert_int_eq(pipe(ready) | pipe(stop), 0);
+	if (fork() == 0) {
+		pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+		pthread_attr_t attr;
+		pthread_t thread;
+		close(stop[1]);
+		pthread_mutex_lock(&held);
+		if (sem_init(&arrived, 0, 0) || setuid(uid) || pthread_attr_init(&attr) ||
+			pthread_attr_setstacksize(&attr, STACK_BYTES))
+			_exit(1);
+		for (int i = 0; i < n_threads; i++)
+			if (pthread_create(&thread, &attr, stay, &held) || sem_wait(&arrived))
+				_exit(1);
+		byte = 1;
+		_exit(write(ready[1], &byte, 1) != 1 || read(stop[0], &byte, 1) != 0);
+	}
+	close(ready[1]);
+	close(stop[0]);
+	ck_assert_msg(read(ready[0], &byte, 1) == 1, "the threads do not start");
+	close(ready[0]);
+	return stop[1];
+}
+
+/* Are sums counted for that user? */
+static bool is_known_user(uint32_t uid)
+{
+	uint32_t n;
+	int fd = map_of("users");
+	ck_assert_int_ge(fd, 0);
+	bool known = bpf_map_lookup_elem(fd, &uid, &n) == 0;
+	close(fd);
+	return known;
+}
+
+TEST(a_user_with_many_threads_leaves_room_for_others)
+{
+	if (!may_load_way("a_user_with_many_threads_leaves_room_for_others", SWITCH_SUMS))
+		return;
+	struct sampler *s = opened(SAMPLER_SWITCHES_SUMS);
+	ck_assert_int_eq(sampler_start(s), 0);
+	int many = crowd(CROWD_UID, CROWD), few = crowd(OTHER_UID, 10);
+	int n = n_sums(CROWD_UID);
+	/* the threads that begin at once on several harts may exceed it */
+	ck_assert_int_le(n, SWITCH_USER_TASKS_MAX + s->machine.n_harts);
+	ck_assert_int_ge(n, SWITCH_USER_TASKS_MAX / 2);
+	ck_assert_int_ge(n_sums(OTHER_UID), 5);
+	/* what ends gives its place back */
+	const struct timespec nap = {.tv_nsec = 10000000};
+	close(many);
+	close(few);
+	for (int i = 0; i < 2000 && n_sums(CROWD_UID) > 0; i++)
+		nanosleep(&nap, NULL);
+	ck_assert_int_eq(n_sums(CROWD_UID), 0);
+	ck_assert(!is_known_user(CROWD_UID));
+	many = crowd(CROWD_UID, 10);
+	ck_assert_int_ge(n_sums(CROWD_UID), 5);
+	close(many);
 	sampler_free(s);
 }
 #endif
+
+TEST(a_program_is_attached_while_it_has_groups_to_read, .times = 2)
+{
+	const enum switch_way way = _i ? SWITCH_SUMS : SWITCH_RECORDS;
+	if (!may_load_way("a_program_is_attached_while_it_has_groups_to_read", way))
+		return;
+	struct sampler *s =
+		opened(way == SWITCH_SUMS ? SAMPLER_SWITCHES_SUMS : SAMPLER_SWITCHES_BPF);
+	unsigned attached = n_descriptors();
+	for (int hart = 0; hart < s->machine.n_harts; hart++) {
+		ck_assert_uint_eq(n_descriptors(), attached);
+		kernel_real.switch_forget(NULL, s->switch_bpf[way], hart, 0);
+	}
+	ck_assert_uint_eq(n_descriptors(), attached - 1);
+	sampler_free(s);
+}
 
 TEST(sums_leave_no_descriptor_open)
 {

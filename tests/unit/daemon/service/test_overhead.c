@@ -11,6 +11,7 @@
 #include "daemon/service/wants.h"
 #include "daemon/session/walk.c"
 #include "tests/unit/sampler_case.h"
+#include "tests/unit/sums_case.h"
 #include "tests/unit/test.h"
 
 #define DRAIN_NS (250 * MS)
@@ -49,12 +50,14 @@ static void read_our_cpu(const struct namer *namer, struct usage_cpu *ret_cpu)
 	*ret_cpu = (struct usage_cpu){own_ns, others_ns};
 }
 
-static void begin(void)
+static void begin_by(enum sampler_switches switches, bool bpf)
 {
-	static const struct sampler_options usual = {
-		.hz = 99, .ring_hz = 4000, .stacks = SAMPLER_STACKS_FP};
+	const struct sampler_options usual = {
+		.hz = 99, .ring_hz = 4000, .stacks = SAMPLER_STACKS_FP, .switches = switches};
+	struct event_error error = {""};
 	machine = case_load("trapping");
-	sampler = case_sampler(machine, &usual);
+	const struct kernel *k = bpf ? sums_case_kernel(machine) : replay_kernel(machine);
+	ck_assert_int_eq(sampler_new(k, &usual, &sampler, &error), 0);
 	ck_assert_int_eq(sampler_start(sampler), 0);
 	/* its rings are read here, and not by the walk */
 	inner = (struct walk_inner){.rings_fd = -1, .stopped = true};
@@ -62,8 +65,13 @@ static void begin(void)
 	walk = (struct walk){.sampler = sampler, .inner = &inner};
 	conf = (struct conf){.overhead_ppm = 1000000, .rate = 99};
 	options = (struct overhead_options){
-		.kernel = replay_kernel(machine), .conf = &conf, .say = hear, .cpu = read_our_cpu};
+		.kernel = k, .conf = &conf, .say = hear, .cpu = read_our_cpu};
 	ck_assert_int_eq(overhead_new(&options, &h), 0);
+}
+
+static void begin(void)
+{
+	begin_by(SAMPLER_SWITCHES_BEST, false);
 }
 
 static void end(void)
@@ -89,7 +97,7 @@ static void dispatch(void)
 		ck_assert_int_eq(sampler_set_rate(sampler, overhead_rate(h)), 0);
 }
 
-/* Samples that came out of the rings. What is left of events that were closed is not decoded. */
+/* Samples that came out of the rings, with what is left of events that were closed. */
 static uint64_t drain_samples(void)
 {
 	uint64_t n_samples = 0;
@@ -100,8 +108,8 @@ static uint64_t drain_samples(void)
 		ring_snapshot(ring);
 		for (; ring_peek(ring, &bytes, &n) == 0; ring_advance(ring)) {
 			struct record record;
-			n_samples += record_decode(bytes, n, &sampler->streams, &record) == 0 &&
-				     record.kind == RECORD_SAMPLE &&
+			ck_assert_int_eq(record_decode(bytes, n, &sampler->streams, &record), 0);
+			n_samples += record.kind == RECORD_SAMPLE &&
 				     record.stream->role == STREAM_SAMPLER;
 		}
 		ring_release(ring);
@@ -154,10 +162,40 @@ TEST(spent_is_what_samples_and_switches_cost_by_the_prices_measured)
 	/* the other hart costs nothing, and is half of the machine */
 	ck_assert_double_eq_tol(s.samples_part, s.worst_samples_part / 2, 1e-9);
 	ck_assert_double_eq_tol(s.switches_part, s.worst_switches_part / 2, 1e-9);
+	ck_assert_double_eq_tol(s.sample_ns, SAMPLE_US * 1e3, 100);
+	ck_assert_double_eq_tol(s.switch_ns, SWITCH_US * 1e3, 100);
 	ck_assert_double_eq_tol(s.own_part, 0.01, 0.0002);
 	ck_assert_double_eq_tol(
 		s.all_part, s.own_part + s.others_part + s.samples_part + s.switches_part, 1e-12);
 	ck_assert_uint_eq(n_steps, 0);
+}
+
+TEST(forks_execs_and_mappings_are_counted_and_have_the_price_that_was_found)
+{
+	walk.n_told[TASK_FORK] = 100; /* before it began */
+	pass(2, false);
+	double cost = spent().all_part;
+	ck_assert_double_eq(spent().told[TASK_FORK].per_second, 0);
+	for (int what = 0; what < N_TASK_WORKS; what++)
+		walk.n_told[what] += 2000;
+	pass(2, false);
+	struct overhead_spent s = spent();
+	ck_assert_double_eq_tol(s.told[TASK_FORK].per_second, 1000, 50);
+	ck_assert_double_lt(s.told[TASK_FORK].ns, 0);
+	ck_assert_double_lt(s.told[TASK_FORK].part, 0);
+	ck_assert_double_eq_tol(s.all_part, cost, 0.001);
+
+	h->price[TASK_FORK] = (struct sideband_price){true, 20000, 19000, 21000};
+	h->price[TASK_EXEC] = (struct sideband_price){true, 32000, 20000, 40000};
+	h->price[TASK_MAPPING] = (struct sideband_price){true, 100, -50, 200};
+	s = spent();
+	ck_assert_double_eq(s.told[TASK_FORK].ns, 20000);
+	ck_assert_double_eq(s.told[TASK_EXEC].ns, 12000); /* a fork was measured with it */
+	ck_assert_double_lt(s.told[TASK_MAPPING].ns, 0);  /* not to be told from 0 */
+	/* of two harts */
+	ck_assert_double_eq_tol(s.told[TASK_FORK].part, 0.01, 0.0005);
+	ck_assert_double_eq_tol(s.told[TASK_EXEC].part, 0.006, 0.0003);
+	ck_assert_double_eq_tol(s.all_part, cost + 0.016, 0.0015);
 }
 
 TEST(throttles_are_counted_a_second_and_have_no_price)
@@ -200,6 +238,7 @@ TEST(what_is_too_much_is_given_up_in_order_and_said)
 	ck_assert_ptr_nonnull(strstr(said, "to keep overhead within 1 %: counts are not cut"));
 	pass(4, true);
 	ck_assert_double_eq(spent().switches_part, 0);
+	ck_assert_double_lt(spent().switch_ns, 0); /* they cost nothing now */
 	ck_assert_double_eq_tol(spent().switches, 1000, 50);
 	ck_assert_double_gt(spent().samples_part, 0);
 
@@ -415,4 +454,88 @@ TEST(a_hart_that_goes_takes_its_count_of_switches_along)
 	pass(4, true);
 	ck_assert_uint_lt(replay_n_events(machine), n);
 	ck_assert_double_eq_tol(spent().switches, 1000, 50);
+}
+
+/* A switch takes so much longer where BPF sums up; wait until that was measured on both harts. */
+static void begin_sums(enum sampler_switches switches, uint64_t each_ns)
+{
+	end();
+	begin_by(switches, true);
+	sums_case_cost(each_ns);
+	pass(2 * ALL_PRICED_S, false);
+	ck_assert_double_ge(h->hart[0].cost.ns[COST_SWITCH], 0);
+	ck_assert(h->hart[0].measured && h->hart[1].measured);
+}
+
+static bool all_cut_by(unsigned cut)
+{
+	return sampler->plan[0].cut == cut && sampler->plan[1].cut == cut;
+}
+
+TEST(counts_are_summed_up_where_that_costs_less)
+{
+	begin_sums(SAMPLER_SWITCHES_CHEAPEST, 5000);
+	ck_assert(all_cut_by(CUT_BPF));
+	ck_assert(sampler->plan[0].summed && sampler->plan[1].summed);
+	ck_assert_str_eq(sampler_cut_says(sampler), "bpf, as sums");
+	ck_assert_uint_ge(n_steps, 1); /* a new segment has the new way */
+	ck_assert_uint_le(n_steps, 2);
+	pass(6, true);
+	ck_assert_double_eq_tol(spent().worst_switches_part, spent().switches * 5e-6, 0.0002);
+	ck_assert_int_eq(h->governor.step, STEP_ALL);
+}
+
+TEST(the_event_cuts_where_sums_cost_more_or_nearly_as_much)
+{
+	begin_sums(SAMPLER_SWITCHES_CHEAPEST, 25000);
+	ck_assert_double_gt(h->hart[0].cost.ns[COST_SUMS], 24000);
+	ck_assert(all_cut_by(CUT_SIBLING));
+	begin_sums(SAMPLER_SWITCHES_CHEAPEST, 18500);
+	ck_assert(all_cut_by(CUT_SIBLING));
+	ck_assert_uint_eq(n_steps, 0);
+}
+
+TEST(sums_are_neither_measured_nor_taken_unless_they_are_asked_for)
+{
+	begin_sums(SAMPLER_SWITCHES_BEST, 1);
+	ck_assert_double_lt(h->hart[0].cost.ns[COST_SUMS], 0);
+	ck_assert_int_eq(sums_case_n_loaded(), 0);
+	ck_assert(all_cut_by(CUT_SIBLING));
+}
+
+TEST(what_refuses_to_sum_up_is_not_asked_again)
+{
+	end();
+	begin_by(SAMPLER_SWITCHES_CHEAPEST, true);
+	sums_case_refuse(EPERM);
+	pass(2 * ALL_PRICED_S, false);
+	sums_case_refuse(0);
+	pass(MINUTE, false);
+	ck_assert_int_eq(sums_case_n_loaded(), 0);
+	ck_assert(all_cut_by(CUT_SIBLING));
+	ck_assert_uint_eq(n_steps, 0);
+}
+
+TEST(prices_that_change_change_the_way_within_the_hour)
+{
+	begin_sums(SAMPLER_SWITCHES_CHEAPEST, 5000);
+	sums_case_cost(40000);
+	pass(60 * MINUTE, false);
+	pass(2 * ALL_PRICED_S, false);
+	ck_assert(all_cut_by(CUT_SIBLING));
+	ck_assert_int_eq(sums_case_n_watched(0) + sums_case_n_watched(1), 0);
+	ck_assert_uint_le(n_steps, 4);
+}
+
+TEST(a_budget_without_the_cut_watches_nothing_and_has_the_cheaper_way_back)
+{
+	begin_sums(SAMPLER_SWITCHES_CHEAPEST, 15000);
+	conf.overhead_ppm = 10000;
+	pass(6, true);
+	ck_assert_int_eq(h->governor.step, STEP_NO_CUT);
+	ck_assert_int_eq(sums_case_n_watched(0) + sums_case_n_watched(1), 0);
+	conf.overhead_ppm = 0;
+	pass(4, false);
+	ck_assert(all_cut_by(CUT_BPF));
+	ck_assert_int_eq(sums_case_n_watched(0), 1);
 }

@@ -130,6 +130,50 @@ TEST(the_side_band_stays_open)
 	case_end(machine, sampler);
 }
 
+/* What was written after the drain and before the close. */
+TEST(records_of_closed_events_are_read_by_the_next_drain)
+{
+	begin("pc");
+	case_drain(sampler);
+	replay_run(machine, 0, 100, SECOND);
+	ck_assert_int_eq(sampler_set_effort(sampler, &no_counters), 0);
+	struct case_tally t = case_drain(sampler); /* each must decode */
+	ck_assert_uint_gt(t.n_switches, 900);
+	ck_assert_uint_ge(t.n_samples, 98);
+	ck_assert_uint_gt(t.n_reads, 0);
+	case_end(machine, sampler);
+}
+
+TEST(closed_events_are_known_until_a_drain_of_the_time_after)
+{
+	begin("pc");
+	replay_run(machine, 0, 100, SECOND);
+	const struct stream before = *case_stream(sampler, 0, STREAM_SWITCH);
+	set(&no_cut);
+	const struct stream *s = stream_table_find(&sampler->streams, before.id);
+	ck_assert_ptr_nonnull(s);
+	ck_assert_int_eq(s->role, STREAM_SWITCH);
+	ck_assert_uint_eq(s->leader, before.leader);
+	ck_assert(s->closed);
+	ck_assert_int_eq(s->fd, -1);
+	sampler_drained(sampler, sampler->closed_ns);
+	ck_assert_ptr_nonnull(stream_table_find(&sampler->streams, before.id));
+	sampler_drained(sampler, sampler->closed_ns + 1);
+	ck_assert_ptr_null(stream_table_find(&sampler->streams, before.id));
+	case_end(machine, sampler);
+}
+
+TEST(closed_events_that_nobody_forgets_end_with_the_session)
+{
+	begin("pc");
+	for (int i = 0; i < 3; i++) {
+		set(&no_cut);
+		set(&all);
+	}
+	ck_assert_uint_eq(case_n_streams(sampler, STREAM_SWITCH), 4);
+	case_end(machine, sampler);
+}
+
 TEST(nothing_is_opened_where_nothing_changes)
 {
 	begin("pc");

@@ -189,6 +189,7 @@ TEST(counts_say_how_many_samples_they_cover)
 	/* g has no box: its samples are its caller's */
 	ck_assert_double_eq(stored_real(&a, node("main"), "samples"), 2);
 	ck_assert_double_eq(stored_real(&a, node("main"), "counted"), 0);
+	ck_assert_double_eq(a.uncounted_share, 0.5);
 	/* of time all is known */
 	ask(NULL);
 	ck_assert_uint_eq(a.n_columns, 8);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The part of `doctor` that says what mperf costs this machine. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/control/doctor_private.h"
+#include "daemon/service/overhead.h"
+#include "daemon/service/service.h"
+
+/* "0.8 µs", "21 µs" */
+static void cost_text(double ns, char ret_text[static 32])
+{
+	snprintf(ret_text, 32,
+		ns < 50     ? "less than 0.1 µs"
+		: ns < 9950 ? "%.1f µs"
+			    : "%.0f µs",
+		ns / 1e3);
+}
+
+#define PRICE_TEXT_BYTES 112
+
+/* "21 µs (20 µs to 22 µs)", "less than 0.4 µs" */
+static void price_text(const struct sideband_price *p, char ret_text[static PRICE_TEXT_BYTES])
+{
+	char ns[32], low[32], high[32];
+	cost_text(p->ns, ns);
+	cost_text(p->low_ns, low);
+	cost_text(p->high_ns, high);
+	if (!p->known)
+		snprintf(ret_text, PRICE_TEXT_BYTES, "an unknown time");
+	else if (p->low_ns <= 0)
+		snprintf(ret_text, PRICE_TEXT_BYTES, "less than %.1f µs",
+			p->high_ns > 100 ? p->high_ns / 1e3 : 0.1);
+	else
+		snprintf(ret_text, PRICE_TEXT_BYTES, "%s (%s to %s)", ns, low, high);
+}
+
+/* The records of what tasks do, without which samples have no names. */
+void doctor_sideband(struct examination *x)
+{
+	const struct service *service = x->request->peer->options->service;
+	struct sideband_price price[N_TASK_WORKS] = {0};
+	char fork[PRICE_TEXT_BYTES], exec[PRICE_TEXT_BYTES], mapping[PRICE_TEXT_BYTES];
+	if (!x->machine.may_see_all)
+		return;
+	int r = sideband_price_measure(&kernel_real, price);
+	if (r != 0) {
+		doctor_tell(x, (struct finding){-1, "side band", "warn", NULL},
+			"what records of forks, execs and mappings cost could not be measured%s%s",
+			r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
+		return;
+	}
+	if (service && service->overhead && service->overhead->price)
+		memcpy(service->overhead->price, price, sizeof(price));
+	price_text(&price[TASK_FORK], fork);
+	price_text(&price[TASK_EXEC], exec);
+	price_text(&price[TASK_MAPPING], mapping);
+	doctor_tell(x, (struct finding){-1, "side band", "ok", NULL},
+		"the records of one more session add %s to a fork and exit, %s to a fork, exec and "
+		"exit, %s to a mapping of code",
+		fork, exec, mapping);
+}
+
+/* How counts are kept apart at switches there now; found: the plan with nothing given up. */
+static const char *way_in_force(const struct plan *p, const struct plan *found)
+{
+	if (p->n_siblings == 0)
+		return found->n_siblings ? "; now samples have no counters" : "";
+	if (p->cut & CUT_BPF)
+		return p->summed ? "; now BPF sums them up"
+				 : "; now BPF cuts them, whose cost is not measured";
+	return p->cut & CUT_SIBLING ? "; now the event context-switches cuts them"
+				    : "; now they are not cut";
+}
+
+void doctor_cost(struct examination *x, int hart)
+{
+	const struct service *service = x->request->peer->options->service;
+	const struct overhead *h = service ? service->overhead : NULL;
+	if (!h || hart >= h->n_harts)
+		return;
+	const struct sampler *s = service->walk ? service->walk->sampler : NULL;
+	const struct hart_cost *c = &h->hart[hart].cost;
+	bool counted = c->ns[COST_COUNTED] >= 0, cuts = c->ns[COST_SWITCH] >= 0;
+	bool sums = c->ns[COST_SUMS] >= 0;
+	double sample_ns = c->ns[counted ? COST_COUNTED : COST_SAMPLE];
+	char sample[32], cut[32], sum[32];
+	if (sample_ns < 0 || !s) {
+		doctor_tell(x, (struct finding){hart, "cost", "info", "ask again in a minute"},
+			"what a sample costs was not measured yet");
+		return;
+	}
+	cost_text(sample_ns, sample);
+	cost_text(c->ns[COST_SWITCH], cut);
+	cost_text(c->ns[COST_SUMS], sum);
+	const struct plan *p = &s->plan[hart];
+	doctor_tell(x, (struct finding){hart, "cost", "ok", NULL},
+		"a sample%s takes %s%s%s%s%s%s%s", counted ? " with its counters" : "", sample,
+		cuts ? ", cutting counts at a switch " : "", cuts ? cut : "",
+		sums ? ", summing counts up by BPF " : "", sums ? sum : "",
+		way_in_force(p, &s->found[hart]),
+		h->governor.step == STEP_ALL ? "" : " (`mperfctl status` says what is given up)");
+}

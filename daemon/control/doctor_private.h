@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Shared by the parts of the answer to `doctor`: its findings */
+
+#include "daemon/control/peer.h"
+#include "daemon/control/request.h"
+#include "daemon/pmu/machine.h"
+
+struct examination {
+	struct request *request;
+	struct machine machine;
+	struct answer answer;
+	int result;     /* first trouble while sending */
+	int n_sampling; /* harts on some rung */
+};
+
+struct finding {
+	int hart; /* -1: the machine */
+	const char *topic, *state, *remedy;
+};
+
+/* Send one finding; its sentence is formatted. */
+__attribute__((format(printf, 3, 4))) void doctor_tell(
+	struct examination *x, struct finding f, const char *format, ...);
+
+/* What the service measured on that hart, and what it gave up because of it. */
+void doctor_cost(struct examination *x, int hart);
+/* What the records of forks, execs and mappings cost, measured now. */
+void doctor_sideband(struct examination *x);
