@@ -72,12 +72,33 @@ static int check_choice(struct parse *p)
 	return 0;
 }
 
+/* Of roofline: a plot is a form of its own. */
+static int check_plot(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (p->command != MPERF__REQUEST__BODY_ROOFLINE)
+		return 0;
+	if ((o->plot || o->output) && (o->json || o->csv || o->raw))
+		return options_wrong(
+			p, "--plot and -o draw a plot: leave them out, or --csv, --json and --raw");
+	if (o->live && o->output)
+		return options_wrong(p,
+			"--live draws again and again, and -o once: use --plot, or leave out -o");
+	if (o->earlier && !o->plot && !o->output)
+		return options_wrong(p, "two files are compared in a plot: give --plot or -o FILE");
+	if (o->title && !o->output)
+		return options_wrong(p, "--title is for the page: give -o FILE too");
+	return 0;
+}
+
 int options_check(struct parse *p)
 {
 	const struct options *o = p->o;
 	if (o->json && o->raw)
 		return options_wrong(p, "--json and --raw are two forms; give one of them");
-	int chosen = check_choice(p);
+	int chosen = check_plot(p);
+	if (chosen == 0)
+		chosen = check_choice(p);
 	if (chosen != 0)
 		return chosen;
 	if (o->live && (o->input || o->since_ns || o->until_ns))

@@ -302,13 +302,26 @@ static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 	return 0;
 }
 
+/* Only roofline takes two; else the last one counts. */
+static int take_input(struct parse *p, char *arg)
+{
+	bool compares = p->command == MPERF__REQUEST__BODY_ROOFLINE;
+	if (!*arg)
+		return options_wrong(p, "-i needs the name of a recording");
+	if (compares && p->o->earlier)
+		return options_wrong(p, "-i takes at most two files here, not '%.100s' too", arg);
+	if (compares)
+		p->o->earlier = p->o->input;
+	p->o->input = arg;
+	return 0;
+}
+
 static int take_query(struct parse *p, int key, char *arg)
 {
 	struct options *o = p->o;
 	switch (key) {
 	case 'i':
-		o->input = arg;
-		return *arg ? 0 : options_wrong(p, "-i needs the name of a recording");
+		return take_input(p, arg);
 	case OPTION_BY:
 		return take_by(p, arg);
 	case OPTION_OF_EVENT:
@@ -375,6 +388,9 @@ static int take_show(struct parse *p, int key, char *arg)
 		return 0;
 	case OPTION_JSON:
 		o->json = true;
+		return 0;
+	case OPTION_PLOT:
+		o->plot = true;
 		return 0;
 	case OPTION_LIVE:
 		o->live = true;

@@ -41,6 +41,8 @@ struct options {
 
 	/* what to ask */
 	char *input, *output;
+	char *earlier; /* roofline: the first of two inputs, or NULL; input is the second */
+	bool plot;
 	char *by, *ops, *of_event, *title, *topic;
 	bool live; /* roofline, blocks: repeat */
 	bool inclusive, notes;

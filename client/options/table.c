@@ -39,6 +39,8 @@ const struct option_row option_rows[] = {
 	{R|H|F|S, "user", 'U', NULL, false, "exclude the kernel"},
 	{R,       "output", 'o', "FILE", false, "file to write (default: mperf.mprf)"},
 	{F,       "output", 'o', "FILE", false, "file to write (default: flame.html); a name that ends in .svg gets plain SVG; - is stdout"},
+	{O,       "plot", OPTION_PLOT, NULL, false, "draw the loops under the machine's roofs, above the table"},
+	{O,       "output", 'o', "FILE", false, "draw the plot into this file: a page, or plain SVG if the name ends in .svg; - is stdout"},
 	{S,       "output", 'o', "FILE", false, "write the figures to FILE instead of stderr"},
 	{R,       "force", 'f', NULL, false, "overwrite a file that is not a recording"},
 	{S,       "repeat", 'r', "N", false, "run CMD N times; print the mean and the spread"},
@@ -50,7 +52,8 @@ const struct option_row option_rows[] = {
 	{T|O|B,   "frames", OPTION_FRAMES, "N", false, "exit after N frames"},
 	{T,       "batch", 'b', NULL, false, "print frames as text, even on a terminal"},
 	{H|F|D,   "input", 'i', "FILE", false, "read this recording"},
-	{O|B,     "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
+	{O,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT; of two, draw how loops moved from the first to the second"},
+	{B,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
 	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, line, hart"},
 	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
 	{O,       "ops", OPTION_OPS, "KIND", false, "operations to count: fp (default), int, sp, dp"},
@@ -73,7 +76,7 @@ const struct option_row option_rows[] = {
 	{T,       "limit", 'n', "N", false, "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
 	{H,       "inlined", OPTION_INLINED, NULL, false, "show inlined functions separately"},
 	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
-	{F,       "title", OPTION_TITLE, "TEXT", false, "the page's title"},
+	{F|O,     "title", OPTION_TITLE, "TEXT", false, "the page's title"},
 	{H|S|L|D|U|K|O|B, "json", OPTION_JSON, NULL, false, "answer in JSON"},
 	{O|B,     "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
 	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
@@ -133,6 +136,8 @@ const struct command_text *command_text(int command)
 			    "  mperfctl roofline --live -- ./program\n"
 			    "  mperfctl roofline --since -10m --ops dp --json\n"
 			    "  mperfctl roofline --two-phase -- ./program\n"
+			    "  mperfctl roofline -o plot.html -- ./program\n"
+			    "  mperfctl roofline --plot -i before.out -i after.out\n"
 			    "  mperfctl roofline --pid 1234 --loops 'spmv*' --sample 100 --live\n"
 			    "  MPERF_OUTPUT=run.out ./program; mperfctl roofline -i run.out\n",
 	};

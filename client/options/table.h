@@ -36,6 +36,7 @@ enum option_key {
 	OPTION_COLUMNS,
 	OPTION_NOTES,
 	OPTION_OVERHEAD,
+	OPTION_PLOT,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

@@ -44,16 +44,18 @@ static void write_roofs(
 	}
 }
 
-static void write_set(const struct plot *p, const struct plot_set *s, FILE *f)
+static void write_set(const struct plot *p, const struct plot_set *s, bool brief, FILE *f)
 {
 	char text[PLOT_ROOF_BYTES];
 	double memory, compute;
 	plot_set_text(s, text);
-	fprintf(f, "%s: ", text);
-	write_roofs(p, s->memory, s->n_memory, f);
-	fputs(s->n_memory > 0 && s->n_peaks > 0 ? "; " : "", f);
-	write_roofs(p, s->peak, s->n_peaks, f);
-	fputs(". ", f);
+	fprintf(f, brief ? "%s. " : "%s: ", text);
+	if (!brief) {
+		write_roofs(p, s->memory, s->n_memory, f);
+		fputs(s->n_memory > 0 && s->n_peaks > 0 ? "; " : "", f);
+		write_roofs(p, s->peak, s->n_peaks, f);
+		fputs(". ", f);
+	}
 	if (plot_set_zones(s, &memory, &compute))
 		fprintf(f,
 			"Memory bounds below %.3g %s, computing above %.3g; between them, it "
@@ -61,20 +63,23 @@ static void write_set(const struct plot *p, const struct plot_set *s, FILE *f)
 			memory, p->per_byte, compute);
 }
 
-static void write_all(const struct plot *p, const struct plot_sets *sets, FILE *f)
+static void write_all(const struct plot *p, const struct plot_sets *sets,
+	const struct plot_legend_look *look, FILE *f)
 {
 	if (p->no_roofs)
 		fprintf(f, "%s ", p->no_roofs);
 	if (sets->n > 0)
-		write_set(p, &sets->set[sets->shown], f);
+		write_set(p, &sets->set[sets->shown], look->brief, f);
 	if (p->stale)
 		fprintf(f, "%s ", p->stale);
 	size_t n_without = 0;
 	for (size_t i = 0; i < p->n_dots; i++)
 		n_without += !plot_dot_has_place(&p->dot[i]);
-	if (n_without > 0)
+	if (n_without > 0 && !look->brief)
 		fprintf(f, "Without operations, bytes or a measured time, and so not drawn: %zu. ",
 			n_without);
+	if (look->with_provenance && p->provenance)
+		fputs(p->provenance, f);
 }
 
 /* Bytes of the first line: as many words as fit, at least one. */
@@ -89,16 +94,15 @@ static size_t line_bytes(const char *text, size_t columns)
 }
 
 /* The text in one line; the caller frees. NULL if memory ran out. */
-static char *text_of(const struct plot *p, const struct plot_sets *sets, bool with_provenance)
+static char *text_of(
+	const struct plot *p, const struct plot_sets *sets, const struct plot_legend_look *look)
 {
 	char *raw = NULL;
 	size_t bytes;
 	FILE *memory = open_memstream(&raw, &bytes);
 	if (!memory)
 		return NULL;
-	write_all(p, sets, memory);
-	if (with_provenance && p->provenance)
-		fputs(p->provenance, memory);
+	write_all(p, sets, look, memory);
 	if (fclose(memory) != 0)
 		free(TAKE_PTR(raw));
 	for (size_t n = raw ? strlen(raw) : 0; n > 0 && raw[n - 1] == ' '; n--)
@@ -110,7 +114,7 @@ size_t plot_legend_write(const struct plot *p, const struct plot_sets *sets,
 	const struct plot_legend_look *look, FILE *f)
 {
 	size_t n_lines = 0;
-	_cleanup_(freep) char *raw = text_of(p, sets, look->with_provenance);
+	_cleanup_(freep) char *raw = text_of(p, sets, look);
 	_cleanup_(freep) char *text = raw ? escape_terminal_dup(raw) : NULL;
 	for (const char *at = text; at && *at; n_lines++) {
 		size_t n = line_bytes(at, look->columns);
@@ -122,7 +126,7 @@ size_t plot_legend_write(const struct plot *p, const struct plot_sets *sets,
 
 void plot_legend_markup(const struct plot *p, const struct plot_sets *sets, FILE *f)
 {
-	_cleanup_(freep) char *text = text_of(p, sets, false);
+	_cleanup_(freep) char *text = text_of(p, sets, &(struct plot_legend_look){.columns = 0});
 	if (text)
 		escape_markup(f, text);
 }

@@ -24,6 +24,7 @@ void plot_set_text(const struct plot_set *s, char ret_text[static PLOT_ROOF_BYTE
 struct plot_legend_look {
 	size_t columns; /* of a line */
 	bool with_provenance;
+	bool brief; /* without a list of roofs, whose names are in the plot */
 };
 
 /* All in sentences, broken into lines, each ended by a newline; sets may be empty. Returns how many

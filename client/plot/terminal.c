@@ -288,14 +288,15 @@ static int sheet_new(struct sheet *s, size_t columns, size_t rows)
 int plot_terminal_draw(const struct plot *p, const struct plot_sets *sets,
 	const struct plot_terminal_look *look, struct plot_axes *axes, char *mark, FILE *f)
 {
+	const struct plot_legend_look legend_look = {
+		.columns = look->columns, .brief = look->brief};
 	_cleanup_(freep) char *legend = NULL;
 	_cleanup_(sheet_clear) struct sheet s = {.plot = p, .axes = axes, .look = *look};
 	size_t bytes;
 	FILE *words = open_memstream(&legend, &bytes);
 	if (!words)
 		return -ENOMEM;
-	size_t n_lines = plot_legend_write(
-		p, sets, &(struct plot_legend_look){.columns = look->columns}, words);
+	size_t n_lines = plot_legend_write(p, sets, &legend_look, words);
 	if (fclose(words) != 0)
 		return -ENOMEM;
 	int r = sheet_new(&s, look->columns, look->rows > n_lines ? look->rows - n_lines : 0);

@@ -20,6 +20,7 @@ struct plot_terminal_look {
 	size_t columns, rows; /* of all that is printed; brought within the limits */
 	bool utf8;            /* else of ASCII alone */
 	bool colour;
+	bool brief; /* a short legend */
 };
 
 /* Draw into f. axes is zero at the first plot of a series, and is kept between them. mark[i] becomes
