@@ -25,7 +25,7 @@
 #define N_SHADES 4
 #define HEADING_HEIGHT 44 /* of plain SVG, without a page around it */
 
-static const char template[] =
+static const char body[] =
 #include "client/flamegraph/flame.html.inc"
 	;
 static const char own_style[] =
@@ -239,7 +239,7 @@ int flame_page_write(
 		fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
 		write_svg(&d, out);
 	} else {
-		page_write(template, fill_hole, &d, out);
+		page_write(body, fill_hole, &d, out);
 	}
 	if (fflush(out) != 0 || ferror(out))
 		return -EIO;

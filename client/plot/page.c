@@ -11,7 +11,7 @@
 #include "client/show/page.h"
 #include "proto/unit.h"
 
-static const char template[] =
+static const char body[] =
 #include "client/plot/plot.html.inc"
 	;
 static const char own_style[] =
@@ -200,7 +200,7 @@ static int write_page(const struct plot *p, const struct plot_sets *sets, FILE *
 	if (fclose(drawing) != 0)
 		r = -ENOMEM;
 	if (r == 0)
-		page_write(template, fill_hole, &page, out);
+		page_write(body, fill_hole, &page, out);
 	free(page.drawing);
 	return r;
 }

@@ -9,6 +9,9 @@
 #include "client/show/print.h"
 #include "client/show/say.h"
 
+static const char frame[] =
+#include "client/show/page.html.inc"
+	;
 static const char style[] =
 #include "client/show/page.css.inc"
 	;
@@ -18,7 +21,23 @@ const char *page_style(void)
 	return style;
 }
 
-void page_write(const char *template, page_fill *fill, const void *userdata, FILE *out)
+struct filling {
+	const char *body;
+	page_fill *fill;
+	const void *userdata;
+};
+
+static void expand(const struct filling *f, const char *template, FILE *out);
+
+static void fill_hole(const struct filling *f, const char *name, size_t n, FILE *out)
+{
+	if (strncmp(name, "body", n) == 0)
+		expand(f, f->body, out);
+	else
+		f->fill(f->userdata, name, n, out);
+}
+
+static void expand(const struct filling *f, const char *template, FILE *out)
 {
 	const char *at = template, *hole;
 	while ((hole = strstr(at, "{{"))) {
@@ -26,10 +45,15 @@ void page_write(const char *template, page_fill *fill, const void *userdata, FIL
 		if (!end)
 			break;
 		fwrite(at, 1, (size_t)(hole - at), out);
-		fill(userdata, hole + 2, (size_t)(end - hole - 2), out);
+		fill_hole(f, hole + 2, (size_t)(end - hole - 2), out);
 		at = end + 2;
 	}
 	fputs(at, out);
+}
+
+void page_write(const char *body, page_fill *fill, const void *userdata, FILE *out)
+{
+	expand(&(struct filling){body, fill, userdata}, frame, out);
 }
 
 bool page_is_plain(const char *path)

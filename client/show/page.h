@@ -3,9 +3,9 @@
 
 /* Pages: self-contained HTML and SVG files, for pictures
  *
- * A page is a template with named holes, {{name}}. Text that fills a hole is never expanded again,
- * so a function called {{script}} is just a strange function. All pages share the style of the
- * frame: colours for light and dark, header, tools.
+ * All pages share a frame: policy, header, colours for light and dark. Frame and body are templates
+ * with named holes, {{name}}. Text that fills a hole is never expanded again, so a function called
+ * {{script}} is just a strange function.
  */
 
 #include <stdbool.h>
@@ -15,8 +15,9 @@
 /* Fill the hole of this name, n bytes of it; an unknown one stays empty. */
 typedef void page_fill(const void *userdata, const char *name, size_t n, FILE *out);
 
-/* Write a template, and for each hole what `fill` writes. */
-void page_write(const char *template, page_fill *fill, const void *userdata, FILE *out);
+/* Write the frame with this body, which begins inside of its header, and for each hole what `fill`
+ * writes: title, summary, provenance, style, script, and those of the body. */
+void page_write(const char *body, page_fill *fill, const void *userdata, FILE *out);
 
 /* The style of the frame. Static. */
 const char *page_style(void);
