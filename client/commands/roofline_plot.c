@@ -6,10 +6,13 @@
 #include "client/commands/roofline_plot.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/memory.h"
+
+#define CALLS_MAX 1e18 /* is printed as a whole number of 64 bits */
 
 /* The columns that a dot is made of. */
 struct columns {
@@ -47,10 +50,11 @@ static void find_columns(
 	*ret_columns = c;
 }
 
+/* Negative: not known, which a number that is none is, too. */
 static double number(const struct reply *r, size_t row, int column)
 {
 	double n;
-	return reply_number(r, row, column, &n) ? n : -1;
+	return reply_number(r, row, column, &n) && isfinite(n) ? n : -1;
 }
 
 /* Of most operations; whole numbers are counted whatever their width, so they are taken to have 64
@@ -83,7 +87,7 @@ static void add_dots(const struct options *o, const struct reply *r, unsigned ru
 			.gbytes = number(r, i, c.gbytes),
 			.share = number(r, i, c.share),
 			.error = number(r, i, c.error),
-			.calls = number(r, i, c.calls),
+			.calls = fmin(number(r, i, c.calls), CALLS_MAX),
 			.time_ns = number(r, i, c.time_ns),
 			.precision = precision_of(o, r, i, &c),
 			.run = run,

@@ -44,14 +44,6 @@ static void write_unit(Mperf__Unit unit, double n, FILE *out)
 	write_text(text, " class=\"n\"", out);
 }
 
-static void write_count(double n, FILE *out)
-{
-	char text[UNIT_TEXT_BYTES] = "-";
-	if (n >= 0)
-		unit_count_text((int64_t)n, text);
-	write_text(text, " class=\"n\"", out);
-}
-
 /* The same loop in the run before; NULL: none. */
 static const struct plot_dot *before(const struct plot *p, size_t dot)
 {
@@ -59,6 +51,11 @@ static const struct plot_dot *before(const struct plot *p, size_t dot)
 		if (p->dot[i].later == dot)
 			return &p->dot[i];
 	return NULL;
+}
+
+static bool is_compared(const struct plot *p)
+{
+	return p->n_roofs > 0 && !p->stale;
 }
 
 static void write_row(const struct plot *p, size_t i, size_t number, FILE *out)
@@ -76,9 +73,11 @@ static void write_row(const struct plot *p, size_t i, size_t number, FILE *out)
 		write_unit(MPERF__UNIT__UNIT_RATIO, earlier ? earlier->gops : -1, out);
 	write_unit(MPERF__UNIT__UNIT_RATIO, d->gbytes, out);
 	write_unit(MPERF__UNIT__UNIT_RATIO, d->ops_per_byte, out);
-	write_unit(MPERF__UNIT__UNIT_SHARE, d->of_roof, out);
-	write_text(plot_bound_text(d->bound), classes[d->bound], out);
-	write_count(d->calls, out);
+	if (is_compared(p)) {
+		write_unit(MPERF__UNIT__UNIT_SHARE, d->of_roof, out);
+		write_text(plot_bound_text(d->bound), classes[d->bound], out);
+	}
+	write_unit(MPERF__UNIT__UNIT_COUNT, d->calls, out);
 	write_unit(MPERF__UNIT__UNIT_NS, d->time_ns, out);
 	write_unit(MPERF__UNIT__UNIT_SHARE, d->error, out);
 	fputs("</tr>\n", out);
@@ -90,9 +89,8 @@ static void write_loops(const struct plot *p, FILE *out)
 	fputs("<table>\n<thead><tr><th>#</th><th>Name</th><th>Source</th><th>Share</th><th>", out);
 	fprintf(out, "%s</th>%s<th>GB/s</th><th>%s</th>", p->rate,
 		p->n_runs > 1 ? "<th>Before</th>" : "", p->per_byte);
-	fputs("<th>Of roof</th><th>Bound by</th><th>Calls</th><th>Time</th><th>Error</th></tr>"
-	      "</thead>\n<tbody>\n",
-		out);
+	fprintf(out, "%s<th>Calls</th><th>Time</th><th>Error</th></tr></thead>\n<tbody>\n",
+		is_compared(p) ? "<th>Of roof</th><th>Bound by</th>" : "");
 	for (size_t i = 0; i < p->n_dots; i++)
 		if (p->dot[i].run + 1 == p->n_runs && ++n <= PLOT_PAGE_ROWS_MAX)
 			write_row(p, i, n, out);

@@ -59,7 +59,7 @@ enum plot_bound {
 /* "memory", "both", "compute"; NULL: unknown. Static. */
 const char *plot_bound_text(enum plot_bound bound);
 
-/* A loop (or function, region, thread). Numbers are negative where they are not known. */
+/* A loop (or function, region, thread). Numbers are finite, and negative where they are not known. */
 struct plot_dot {
 	const char *name, *source; /* borrowed; source may be NULL */
 	double ops_per_byte, gops, gbytes;

@@ -67,7 +67,7 @@ static void write_dot_title(const struct svg_drawing *d, const struct plot_dot *
 		d->out, "\n", dot->share >= 0 ? 100 * dot->share : -1, "%.2f", " % of the time");
 	write_known(d->out, " · error ", dot->error >= 0 ? 100 * dot->error : -1, "%.2f", " %");
 	if (dot->calls >= 0) {
-		unit_count_text((int64_t)dot->calls, calls);
+		unit_text(MPERF__UNIT__UNIT_COUNT, dot->calls, calls);
 		fprintf(d->out, "\n%s calls", calls);
 	}
 	fprintf(d->out, "\n%s", plot_precision_text(dot->precision));
