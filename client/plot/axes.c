@@ -71,7 +71,7 @@ static bool memory_line(const struct plot_axes *a, const struct plot_set *s, dou
 bool plot_axes_roof(const struct plot_axes *a, const struct plot_set *s,
 	const struct plot_roof *roof, double value, struct plot_line *ret_line)
 {
-	if (!(value > 0))
+	if (!plot_has_place(value))
 		return false;
 	return roof->is_memory ? memory_line(a, s, value, ret_line)
 			       : peak_line(a, s, value, ret_line);

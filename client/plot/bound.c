@@ -11,6 +11,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "client/plot/scale.h"
+
 const char *plot_precision_text(enum plot_precision precision)
 {
 	static const char *const texts[] = {"double precision", "single precision",
@@ -27,7 +29,7 @@ const char *plot_bound_text(enum plot_bound bound)
 
 bool plot_dot_has_place(const struct plot_dot *d)
 {
-	return isfinite(d->gops) && d->gops > 0 && isfinite(d->ops_per_byte) && d->ops_per_byte > 0;
+	return plot_has_place(d->gops) && plot_has_place(d->ops_per_byte);
 }
 
 /* --- sets ------------------------------------------------------------------------------------- */
@@ -60,7 +62,7 @@ static void fill(const struct plot *p, struct plot_set *s)
 {
 	for (size_t i = 0; i < p->n_roofs; i++) {
 		const struct plot_roof *roof = &p->roof[i];
-		if (strcmp(roof->hart_kind, s->hart_kind) != 0 || !(roof->value > 0))
+		if (strcmp(roof->hart_kind, s->hart_kind) != 0 || !plot_has_place(roof->value))
 			continue;
 		if (roof->is_memory)
 			s->n_memory = insert(s->memory, s->n_memory, PLOT_LEVELS_MAX, roof);

@@ -8,6 +8,7 @@
 	const dots = Array.from(document.querySelectorAll('g.dot'));
 	const kind = document.getElementById('kind');
 	const precision = document.getElementById('precision');
+	const legend = document.querySelector('.legend'); /* of the set that was shown first */
 
 	function unique(field) {
 		return Array.from(new Set(sets.map(function (set) { return set.dataset[field]; })));
@@ -36,6 +37,7 @@
 				set.dataset.precision === precision.value;
 		});
 		sets.forEach(function (set) { set.classList.toggle('off', set !== shown); });
+		legend.classList.toggle('other', shown !== first);
 		dots.forEach(function (dot) {
 			const same = dot.dataset.precision === precision.value;
 			dot.classList.toggle('other', !same);

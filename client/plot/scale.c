@@ -17,9 +17,14 @@ static double power(int n)
 	return pow(10, n);
 }
 
+bool plot_has_place(double value)
+{
+	return value >= PLOT_VALUE_MIN && value <= PLOT_VALUE_MAX;
+}
+
 bool plot_axis_include(struct plot_axis *a, double value)
 {
-	if (!(value >= PLOT_VALUE_MIN) || !(value <= PLOT_VALUE_MAX))
+	if (!plot_has_place(value))
 		return false;
 	bool is_first = a->low == 0 && a->high == 0;
 	a->low = is_first || value < a->low ? value : a->low;

@@ -22,6 +22,9 @@ struct plot_tick {
 	bool has_label; /* else only a thin line */
 };
 
+/* Is it a number that can be drawn? */
+bool plot_has_place(double value);
+
 /* Make room for a value; ignores what has no place. Returns whether it has one. */
 bool plot_axis_include(struct plot_axis *a, double value);
 

@@ -3,6 +3,7 @@
 
 /* A plot made by hand: a machine with two levels and three loops */
 
+#include <math.h>
 #include <string.h>
 
 #include "client/plot/bound.h"
@@ -61,6 +62,29 @@ static inline void plotted_bind(struct plotted *p)
 {
 	plot_sets_make(&p->plot, &p->sets);
 	plot_bind(&p->plot, &p->sets);
+}
+
+/* Loops and roofs of all pairs of numbers that are none, or far from any other. */
+static inline void plotted_extremes(struct plotted *p)
+{
+	static const double odd[] = {
+		NAN, INFINITY, -INFINITY, -1, 0, 5e-324, 1e-300, 1e-9, 1e-3, 1, 1e9, 1e18, 1.7e308};
+	const size_t n = sizeof(odd) / sizeof(*odd);
+	for (size_t i = 0; i < n * n; i++) {
+		double a = odd[i / n], b = odd[i % n];
+		struct plot_dot *d = plotted_dot(p, "odd", a, b);
+		d->share = d->error = d->gbytes = i % 2 ? a : b;
+		d->later = i % 5 ? PLOT_NO_DOT : i / 2;
+	}
+	p->plot.n_roofs = 0;
+	for (size_t i = 0; i < n; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "odd %zu", i);
+		struct plot_roof *level = plotted_roof(p, name, odd[i]);
+		level->low = odd[(i + 3) % n];
+		level->high = odd[(i + 5) % n];
+		plotted_peak(p, name, PLOT_F64, odd[i])->high = odd[(i + 7) % n];
+	}
 }
 
 /* L1 100 GB/s, DRAM 10 GB/s, f64 50 and f32 100 GFLOP/s: bends at 0.5 and 5, and at 1 and 10. */

@@ -168,3 +168,13 @@ TEST(ten_thousand_loops_are_all_drawn)
 	ck_assert_uint_eq(count(page, "<tr>"), PLOT_PAGE_ROWS_MAX + 1 + 5 + 1);
 	has(page, "9800 more are in the picture");
 }
+
+TEST(no_number_breaks_the_drawing)
+{
+	plotted_extremes(p);
+	_cleanup_(freep) char *svg = page_of(true), *page = page_of(false);
+	markup_is_well_formed(svg);
+	ck_assert_uint_eq(count(svg, "\"nan") + count(svg, "\"-nan") + count(svg, "inf\""), 0);
+	ck_assert_uint_gt(count(svg, "<circle"), 10);
+	has(page, "</html>");
+}

@@ -174,3 +174,10 @@ TEST(without_loops_and_roofs_there_are_axes)
 	ck_assert(strstr(text, "Measure them.") != NULL);
 	ck_assert_uint_eq(lines_of(text, 80), 24);
 }
+
+TEST(no_number_breaks_the_drawing)
+{
+	plotted_extremes(p);
+	_cleanup_(freep) char *text = drawn(&(struct plot_terminal_look){80, 40, true, false});
+	ck_assert_uint_eq(lines_of(text, 80), 40);
+}
