@@ -129,6 +129,7 @@ static int run_scopes(const struct machine *m, const struct measure_options *o, 
 		uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 		uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
 		s->probe = probe + kind_index(m, s->kind) * n_kernels;
+		s->from_ns = now_ns;
 		s->until_ns = now_ns + left_ns * weight(s) / left;
 		s->quick = o->quick;
 		s->options = o;

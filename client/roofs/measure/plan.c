@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define TRIES 2
+#define TRIES_SHARE 0.35 /* of the time, at most, for second tries */
 #define TRY_NS 2000000
 #define KERNELS_MAX 256
 #define RUN_NS 10000000
@@ -28,7 +29,7 @@ static void try_kernels(struct crew *c, const struct scope *s, enum roof_limit l
 	const struct level *level, double ret_rate[static KERNELS_MAX])
 {
 	memset(ret_rate, 0, KERNELS_MAX * sizeof(*ret_rate));
-	for (int round = 0; round < TRIES; round++)
+	for (int round = 0; round < TRIES && (round == 0 || !scope_past(s, TRIES_SHARE)); round++)
 		for (size_t i = 0; i < n_kernels && i < KERNELS_MAX; i++) {
 			const struct kernel *k = &kernels[i];
 			if (k->limit != limit || s->probe[i].verdict != PROBE_RIGHT)

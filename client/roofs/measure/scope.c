@@ -20,10 +20,13 @@
 
 #define SWEEP_FIRST_BYTES 4096
 #define SWEEP_TRIES 3
-#define SWEEP_RUN_NS 2000000
-#define SWEEP_WARM_NS_MAX 30000000 /* a pass over the largest cache */
+#define SWEEP_RUN_NS 1000000
+#define SWEEP_WARM_NS_MAX 20000000 /* a pass over the largest cache */
 #define SWEEP_LAST_BYTES_MIN (32u << 20)
 #define SWEEP_LAST_BYTES_MAX (1u << 30)
+#define SWEEP_LAST_BYTES_QUICK (256u << 20) /* touching more takes seconds on some machines */
+#define SWEEP_SHARE 0.25                    /* of the time, at most, for second and third tries */
+#define SWEEP_SHARE_MAX 0.5                 /* after it, larger sizes are left out */
 #define TIMES_LAST_CACHE 4
 #define WARM_UP_NS 200000000 /* of each unit: clocks and voltages follow slowly */
 #define WARM_UP_QUICK_NS 20000000
@@ -52,6 +55,12 @@ __attribute__((format(printf, 2, 3))) static int add_note(
 	return 0;
 }
 
+bool scope_past(const struct scope *s, double share)
+{
+	return (double)(clock_ns(CLOCK_MONOTONIC) - s->from_ns) >
+	       share * (double)(s->until_ns - s->from_ns);
+}
+
 /* --- the sweep -------------------------------------------------------------------------------- */
 
 /* Half of what is available, or SWEEP_LAST_BYTES_MAX if that is not known. */
@@ -76,8 +85,9 @@ static uint64_t last_bytes(const struct scope *s)
 	bytes /= n_sharing < s->n_harts ? n_sharing : s->n_harts;
 	if (bytes < SWEEP_LAST_BYTES_MIN)
 		bytes = SWEEP_LAST_BYTES_MIN;
-	if (bytes > SWEEP_LAST_BYTES_MAX)
-		bytes = SWEEP_LAST_BYTES_MAX;
+	uint64_t max = s->quick ? SWEEP_LAST_BYTES_QUICK : SWEEP_LAST_BYTES_MAX;
+	if (bytes > max)
+		bytes = max;
 	return bytes < most ? bytes : most;
 }
 
@@ -107,6 +117,8 @@ static size_t sweep(const struct scope *s, struct crew *c, uint64_t bytes,
 	size_t n = sweep_sizes(SWEEP_FIRST_BYTES, bytes, KERNEL_BLOCK_BYTES, point);
 	const struct kernel *load = best_load(s, c);
 	for (int round = 0; load && round < SWEEP_TRIES; round++) {
+		if (round > 0 && scope_past(s, SWEEP_SHARE))
+			break;
 		double rate = 1e9 * (double)s->n_harts;
 		for (size_t i = 0; i < n; i++) {
 			struct job job = {load, point[i].bytes, SWEEP_RUN_NS, SWEEP_RUN_NS / 4};
@@ -118,6 +130,8 @@ static size_t sweep(const struct scope *s, struct crew *c, uint64_t bytes,
 					pass_ns < SWEEP_WARM_NS_MAX ? pass_ns : SWEEP_WARM_NS_MAX;
 			crew_run(c, &job, &result);
 			rate = result.rate;
+			if (round == 0 && scope_past(s, SWEEP_SHARE_MAX))
+				n = i + 1;
 			if (rate > point[i].rate)
 				point[i].rate = rate;
 		}
