@@ -291,6 +291,9 @@ static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 		p->o->topic = arg;
 		return 0;
 	}
+	if (p->command == MPERF__REQUEST__BODY_ROOFS && !p->o->topic)
+		return take_word(
+			p, "roofs", (const char *const[]){"measure", NULL}, arg, &p->o->topic);
 	if (!runs && !reads)
 		return options_wrong(p, "'%.100s' is one argument too many", arg);
 	if (reads && !state->quoted)
@@ -344,6 +347,9 @@ static int take_query(struct parse *p, int key, char *arg)
 		return 0;
 	case OPTION_INCLUSIVE:
 		o->inclusive = true;
+		return 0;
+	case OPTION_QUICK:
+		o->quick = true;
 		return 0;
 	case OPTION_NOTES:
 		o->notes = true;

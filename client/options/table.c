@@ -18,6 +18,7 @@
 #define K COMMAND_BIT(STORE)
 #define O COMMAND_BIT(ROOFLINE)
 #define B COMMAND_BIT(BLOCKS)
+#define M COMMAND_BIT(ROOFS)
 
 const struct option_row option_rows[] = {
 	/* clang-format off */
@@ -54,6 +55,9 @@ const struct option_row option_rows[] = {
 	{H|F|D,   "input", 'i', "FILE", false, "read this recording"},
 	{O,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT; of two, draw how loops moved from the first to the second"},
 	{B,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
+	{M,       "input", 'i', "FILE", false, "show the roofs in this file, as --json wrote it"},
+	{M,       "quick", OPTION_QUICK, NULL, false, "measure: the most wanted roofs alone, in 10 s"},
+	{M,       "for", OPTION_FOR, "TIME", false, "measure: at most for this time, 1s to 1h (default: 1m)"},
 	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, line, hart"},
 	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
 	{O,       "ops", OPTION_OPS, "KIND", false, "operations to count: fp (default), int, sp, dp"},
@@ -77,12 +81,12 @@ const struct option_row option_rows[] = {
 	{H,       "inlined", OPTION_INLINED, NULL, false, "show inlined functions separately"},
 	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
 	{F|O,     "title", OPTION_TITLE, "TEXT", false, "the page's title"},
-	{H|S|L|D|U|K|O|B, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{H|S|L|D|U|K|O|B|M, "json", OPTION_JSON, NULL, false, "answer in JSON"},
 	{O|B,     "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
 	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
 	{H|L|T|U|K|O|B, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
 	{H|L|D|T|U|K|O|B, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
-	{R|H|F|S|L|D|T|U|K|O|B, "help", 'h', NULL, false, "show this help"},
+	{R|H|F|S|L|D|T|U|K|O|B|M, "help", 'h', NULL, false, "show this help"},
 	/* clang-format on */
 };
 const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
@@ -198,10 +202,21 @@ const struct command_text *command_text(int command)
 			"removed next.",
 		.examples = "Examples:\n  mperfctl store\n  mperfctl store --raw\n",
 	};
+	static const struct command_text roofs = {
+		.arguments = "[measure]",
+		.says = "Show what this machine can do at most: operations per second by precision "
+			"and vector unit, and bytes per second by level of memory. `measure` "
+			"measures them first, on all harts, and keeps them in your state folder.",
+		.examples = "Examples:\n"
+			    "  mperfctl roofs measure\n"
+			    "  mperfctl roofs measure --quick --json > roofs.json\n"
+			    "  mperfctl roofs\n",
+	};
 	switch (command) {
 #define COMMAND(id, name, summary)                                                                 \
 	case MPERF__REQUEST__BODY_##id:                                                            \
 		return &name;
+#define OWN_COMMAND COMMAND
 #include "proto/command.inc"
 #undef COMMAND
 	default:
@@ -215,6 +230,7 @@ const char *command_name(int command)
 #define COMMAND(id, name, summary)                                                                 \
 	case MPERF__REQUEST__BODY_##id:                                                            \
 		return #name;
+#define OWN_COMMAND COMMAND
 #include "proto/command.inc"
 #undef COMMAND
 	default:

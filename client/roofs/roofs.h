@@ -131,3 +131,15 @@ const char *roof_scope_name(enum roof_scope scope);
 
 /* Free what it owns. */
 void roofs_clear(struct roofs *r);
+
+/* Where a user's roofs are kept: $XDG_STATE_HOME/mperf/roofs, or ~/.local/state/mperf/roofs. False
+ * if neither variable is set. Source: XDG Base Directory Specification 0.8. */
+#define ROOFS_PATH_BYTES 4096
+bool roofs_folder(char ret_path[static ROOFS_PATH_BYTES]);
+
+/* Write the path of the file for these, by machine, kinds of harts and kernel. -ENOENT without a
+ * folder, -ENAMETOOLONG. */
+int roofs_path(const struct roofs *r, char ret_path[static ROOFS_PATH_BYTES]);
+
+/* Keep them there, in place of those from before. 0, -errno. */
+int roofs_keep(const struct roofs *r);
