@@ -71,15 +71,14 @@ static bool convert(const struct roofs *from, const struct roof *roof, struct pl
 		return false;
 	snprintf(p.hart_kind, sizeof(p.hart_kind), "%.*s", PLOT_NAME_BYTES - 1,
 		kind_text(from, roof));
-	if (p.is_memory) {
+	bool is_scalar = strcmp(roof->unit, "scalar") == 0;
+	if (p.is_memory)
 		snprintf(p.name, sizeof(p.name), "%s", roof->level);
-		snprintf(p.how, sizeof(p.how), "%s %s", roof->unit, roof->pattern);
-	} else {
-		bool is_scalar = strcmp(roof->unit, "scalar") == 0;
+	else
 		snprintf(p.name, sizeof(p.name), "%s %s", is_scalar ? "scalar" : "vector",
 			roof->operation);
-		snprintf(p.how, sizeof(p.how), "%s", is_scalar ? "" : roof->unit);
-	}
+	snprintf(p.how, sizeof(p.how), "%s%s%s%s%.100s", roof->unit, p.is_memory ? " " : "",
+		p.is_memory ? roof->pattern : "", *roof->note ? "; " : "", roof->note);
 	*ret_roof = p;
 	return true;
 }

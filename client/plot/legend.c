@@ -7,6 +7,8 @@
 #include "client/show/escape.h"
 #include "proto/memory.h"
 
+#define WIDE 0.1 /* of a roof: an interval that is worth a word */
+
 static const char *unit_of(const struct plot *p, const struct plot_roof *roof)
 {
 	return roof->is_memory ? "GB/s" : p->rate;
@@ -41,6 +43,8 @@ static void write_roofs(
 	for (size_t i = 0; i < n; i++) {
 		plot_roof_text(p, roof[i], text);
 		fprintf(f, "%s%s", i > 0 ? ", " : "", text);
+		if (roof[i]->low > 0 && roof[i]->high - roof[i]->low > WIDE * roof[i]->value)
+			fprintf(f, " (%.3g to %.3g)", roof[i]->low, roof[i]->high);
 	}
 }
 

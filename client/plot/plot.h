@@ -22,6 +22,7 @@
  * 400 roofs. */
 #define PLOT_ROOFS_MAX 4096
 #define PLOT_NAME_BYTES 48
+#define PLOT_HOW_BYTES 160
 #define PLOT_RUNS_MAX 2
 #define PLOT_NO_DOT SIZE_MAX
 
@@ -41,9 +42,9 @@ const char *plot_precision_text(enum plot_precision precision);
 
 struct plot_roof {
 	bool is_memory;
-	enum plot_precision precision;   /* of operations */
-	char name[PLOT_NAME_BYTES];      /* "L1", "vector fma"; of equal names the highest counts */
-	char how[PLOT_NAME_BYTES];       /* it was reached: "avx2 load"; "": not known */
+	enum plot_precision precision; /* of operations */
+	char name[PLOT_NAME_BYTES];    /* "L1", "vector fma"; of equal names the highest counts */
+	char how[PLOT_HOW_BYTES];      /* it was reached, and what disturbed that; "": not known */
 	char hart_kind[PLOT_NAME_BYTES]; /* "": all harts are alike */
 	double value, low, high;         /* GB/s, or operations per ns; the interval around it */
 };

@@ -19,7 +19,8 @@ const char *svg_class(enum plot_bound bound)
 	return classes[bound];
 }
 
-/* From the lower end of the interval to the upper one. */
+/* From the lower end of the interval to the upper one; around the corner of the area, where one end
+ * leaves it below and the other on the left. */
 static void write_band(
 	const struct svg_drawing *d, const struct plot_set *s, const struct plot_roof *roof)
 {
@@ -28,10 +29,12 @@ static void write_band(
 		!plot_axes_roof(&d->axes, s, roof, roof->low, &low) ||
 		!plot_axes_roof(&d->axes, s, roof, roof->high, &high))
 		return;
-	fprintf(d->out,
-		"<polygon class=\"band\" points=\"%.1f,%.2f %.1f,%.2f %.1f,%.2f %.1f,%.2f\"/>\n",
+	fprintf(d->out, "<polygon class=\"band\" points=\"%.1f,%.2f %.1f,%.2f %.1f,%.2f %.1f,%.2f",
 		svg_x(low.x0), svg_y(d, low.y0), svg_x(low.x1), svg_y(d, low.y1), svg_x(high.x1),
 		svg_y(d, high.y1), svg_x(high.x0), svg_y(d, high.y0));
+	if (roof->is_memory && low.x0 > 0 && high.x0 <= 0)
+		fprintf(d->out, " %.1f,%.2f", svg_x(0), svg_y(d, 0));
+	fputs("\"/>\n", d->out);
 }
 
 static void write_roof_title(const struct svg_drawing *d, const struct plot_roof *roof)

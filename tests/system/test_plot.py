@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Plots of mperfctl roofline: pages, SVG and text, of files whose answers are known."""
+import json
 import re
 import xml.etree.ElementTree as xml
 
@@ -90,6 +91,35 @@ def test_a_plot_fits_its_terminal_and_names_its_letters(build):
             assert drawn[0].strip() == "GFLOP/s" and "\033[" in said
             assert any(MEASURE in line for line in [" ".join(drawn[-3:])]), drawn
             assert re.search(r"^ *triad +\S+:\d+ +1 ", "\n".join(plain), re.M), plain
+
+
+def keep_roofs(folder, machine):
+    """As `mperfctl roofs measure` keeps them, on a machine of that id."""
+    common = {"kind": "some", "scope": "hart", "harts": 1, "lmul": 0, "hz": 0, "repeats": 9, "note": ""}
+    roofs = [{**common, "limit": "memory", "level": "L1", "pattern": "load", "bytes": 4096, "unit": "avx2",
+              "value": 1e11, "low": 9e10, "high": 1.1e11},
+             {**common, "limit": "compute", "precision": "f64", "operation": "fma", "unit": "avx2",
+              "value": 5e10, "low": 4e10, "high": 6e10}]
+    kept = folder / "state" / "mperf" / "roofs"
+    kept.mkdir(parents=True)
+    (kept / "some.json").write_text(json.dumps(
+        {"format": "mperf-roofs", "version": 1, "measured": 1, "took": 1, "quick": False, "paused": False,
+         "machine": {"id": machine, "kernel": "6.1", "architecture": "x86_64",
+                     "kinds": [{"id": "some", "name": "Some", "harts": "0"}]}, "roofs": roofs, "notes": []}))
+
+
+def test_roofs_of_another_machine_are_marked_and_compared_with_nothing(build):
+    with Folder() as folder:
+        write_output(folder / "run.out", 10)
+        keep_roofs(folder, "another")
+        drawn = mperfctl(build, "roofline", "-i", folder / "run.out", "-o", "-", env=alone(folder)).stdout
+        rows = json.loads(mperfctl(build, "roofline", "-i", folder / "run.out", "--json",
+                                   env=alone(folder)).stdout)["rows"]
+    roofs = [g for g in drawing_of(drawn).iter(SVG + "g") if g.get("class", "").startswith("roofs")]
+    assert [g.get("class") for g in roofs] == ["roofs stale"], roofs
+    assert "These roofs are stale" in drawn and "another machine" in drawn and MEASURE in drawn
+    assert "L1 100 GB/s" in drawn and "Of roof" not in drawn, drawn[-3000:]
+    assert rows and all("of_roof" not in row for row in rows), rows
 
 
 def test_plots_that_make_no_sense_are_refused(build):

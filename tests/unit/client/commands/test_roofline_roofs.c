@@ -98,7 +98,7 @@ TEST(roofs_of_one_hart_have_names_rates_and_intervals)
 {
 	add("f64", "fma", "avx2", 50);
 	add("i32", "add", "scalar", 8);
-	add("L1", "2:1", "avx2", 200);
+	SET(add("L1", "2:1", "avx2", 200)->note, "disturbed");
 	add("DRAM", "load", "avx2", 12)->scope = ROOF_KIND;
 	add("i32", "add", "scalar", 8)->scope = ROOF_CLUSTER;
 	keep_and_find();
@@ -112,7 +112,7 @@ TEST(roofs_of_one_hart_have_names_rates_and_intervals)
 	ck_assert_double_eq_tol(fma->high, 55, 1e-9);
 	ck_assert_str_eq(fma->how, "avx2");
 	ck_assert(l1->is_memory && l1->value == 200);
-	ck_assert_str_eq(l1->how, "avx2 2:1");
+	ck_assert_str_eq(l1->how, "avx2 2:1; disturbed");
 	ck_assert_int_eq(named("scalar add")->precision, PLOT_I32);
 	ck_assert_str_eq(l1->hart_kind, ""); /* all are alike */
 }

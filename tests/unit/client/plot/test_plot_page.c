@@ -78,6 +78,18 @@ TEST(roofs_are_lines_with_bands_and_names)
 	has(svg, "memory bounds");
 }
 
+TEST(wide_intervals_are_bands_around_the_corner_and_words)
+{
+	plotted_dot(p, "stream", 0.25, 5);
+	p->roof[0].low = 1;
+	p->roof[0].high = 90;
+	_cleanup_(freep) char *svg = page_of(true);
+	markup_is_well_formed(svg);
+	has(svg, "DRAM 10 GB/s (1 to 90)");
+	has_not(svg, "L1 100 GB/s (");
+	ck_assert_uint_gt(count(svg, " 64.0,606.00\"/>"), 0); /* a fifth point, in the corner */
+}
+
 TEST(without_roofs_the_page_says_how_to_measure_them)
 {
 	plotted_dot(p, "stream", 0.25, 5);
