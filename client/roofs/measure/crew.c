@@ -189,7 +189,7 @@ static int set_up(struct member *m)
 	/* begin on a huge page */
 	m->memory = m->mapping + (-(uintptr_t)m->mapping & (HUGE_BYTES - 1));
 	madvise(m->memory, m->crew->bytes, MADV_HUGEPAGE);
-	double *value = (double *)m->memory;
+	double *value = (void *)m->memory;
 	for (size_t i = 0; i < m->crew->bytes / sizeof(*value); i++)
 		value[i] = 1.37; /* a normal number with many digits */
 	return 0;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define TRIES 2
-#define TRIES_SHARE 0.35 /* of the time, at most, for second tries */
+#define TRIES_SHARE 0.45 /* of the time, at most, until all are tried */
 #define TRY_NS 2000000
 #define KERNELS_MAX 256
 #define RUN_NS 10000000
@@ -24,29 +24,36 @@ static bool is_scalar(const struct kernel *k)
 	return strcmp(k->unit, "scalar") == 0;
 }
 
-/* Rates of kernels of one sort, 0 for those that are not tried. */
+static bool is_candidate(
+	const struct scope *s, size_t i, enum roof_limit limit, const struct level *level)
+{
+	const struct kernel *k = &kernels[i];
+	return k->limit == limit && s->probe[i].verdict == PROBE_RIGHT &&
+	       (!k->nontemporal || strcmp(level->name, "DRAM") == 0);
+}
+
+/* Rates of kernels of one sort, 0 for others. Where there is no time left to try them, the wider,
+ * which come later in the table, count as the faster. */
 static void try_kernels(struct crew *c, const struct scope *s, enum roof_limit limit,
 	const struct level *level, double ret_rate[static KERNELS_MAX])
 {
 	memset(ret_rate, 0, KERNELS_MAX * sizeof(*ret_rate));
-	for (int round = 0; round < TRIES && (round == 0 || !scope_past(s, TRIES_SHARE)); round++)
-		for (size_t i = 0; i < n_kernels && i < KERNELS_MAX; i++) {
-			const struct kernel *k = &kernels[i];
-			if (k->limit != limit || s->probe[i].verdict != PROBE_RIGHT)
-				continue;
-			if (k->nontemporal && strcmp(level->name, "DRAM") != 0)
-				continue;
-			struct job job = {
-				.kernel = k,
-				.bytes = level ? level->bytes : 0,
-				.run_ns = TRY_NS,
-				.warm_ns = TRY_NS / 2,
-			};
-			struct job_result result;
+	for (size_t i = 0; i < TRIES * n_kernels; i++) {
+		const size_t which = i % n_kernels;
+		struct job job = {
+			.kernel = &kernels[which],
+			.bytes = level ? level->bytes : 0,
+			.run_ns = TRY_NS,
+			.warm_ns = TRY_NS / 2,
+		};
+		struct job_result result = {.rate = (double)which + 1};
+		if (which >= KERNELS_MAX || !is_candidate(s, which, limit, level))
+			continue;
+		if (!scope_past(s, TRIES_SHARE))
 			crew_run(c, &job, &result);
-			if (result.rate > ret_rate[i])
-				ret_rate[i] = result.rate;
-		}
+		if (result.rate > ret_rate[which])
+			ret_rate[which] = result.rate;
+	}
 }
 
 /* Is kernel i the fastest of those with the same precision, operation and, if asked, unit? Scalars

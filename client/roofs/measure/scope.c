@@ -55,12 +55,6 @@ __attribute__((format(printf, 2, 3))) static int add_note(
 	return 0;
 }
 
-bool scope_past(const struct scope *s, double share)
-{
-	return (double)(clock_ns(CLOCK_MONOTONIC) - s->from_ns) >
-	       share * (double)(s->until_ns - s->from_ns);
-}
-
 /* --- the sweep -------------------------------------------------------------------------------- */
 
 /* Half of what is available, or SWEEP_LAST_BYTES_MAX if that is not known. */
@@ -150,6 +144,11 @@ static int note_levels(
 			level[i].knee ? "%s%s up to %" PRIu64 " KiB" : "%s%s", i ? ", " : "",
 			level[i].name, level[i].knee >> 10);
 	bool dram = n > 0 && level[n - 1].knee == 0;
+	if (n == 0)
+		return add_note(roofs,
+			"%zu of %.50s: rates change with every size, so no level of memory was "
+			"found",
+			s->n_harts, s->kind);
 	return add_note(roofs, "%zu of %.50s, of each hart: %s%s", s->n_harts, s->kind, text,
 		dram ? "" : "; memory has no steady rate and is left out");
 }
@@ -170,9 +169,10 @@ static void warm_up(const struct scope *s, struct crew *c)
 	}
 }
 
-/* One repeat of each that wants one. False once the time is over. */
+/* One repeat of each that wants more. False once the time is over, or none does. */
 static bool run_round(const struct scope *s, struct crew *c, struct plan *p, size_t wanted)
 {
+	bool any = false;
 	for (size_t i = 0; i < p->n; i++) {
 		struct planned *r = &p->roof[i];
 		struct job job = {r->kernel, r->bytes, r->run_ns, r->warm_ns};
@@ -181,6 +181,7 @@ static bool run_round(const struct scope *s, struct crew *c, struct plan *p, siz
 			continue;
 		if (clock_ns(CLOCK_MONOTONIC) >= s->until_ns)
 			return false;
+		any = true;
 		crew_run(c, &job, &result);
 		if (result.disturbed) {
 			r->bad[r->n_bad++] = result.rate;
@@ -189,27 +190,15 @@ static bool run_round(const struct scope *s, struct crew *c, struct plan *p, siz
 		r->rate[r->n] = result.rate;
 		r->hz[r->n++] = result.hz;
 	}
-	return true;
-}
-
-static bool wants_more(const struct plan *p, size_t wanted)
-{
-	for (size_t i = 0; i < p->n; i++)
-		if (p->roof[i].n < wanted && p->roof[i].n_bad < REPEATS_MOST)
-			return true;
-	return false;
+	return any;
 }
 
 static void run_rounds(const struct scope *s, struct crew *c, struct plan *p)
 {
-	const size_t most = s->quick ? REPEATS_WANTED : REPEATS_MOST;
-	for (size_t wanted = 1; wanted <= most; wanted++) {
-		/* the clean repeats of a round first, then what was disturbed in it */
-		while (wants_more(p, wanted))
-			if (!run_round(s, c, p, wanted))
-				return;
-		progress(s, 0.2 + 0.8 * (double)wanted / (double)most);
-	}
+	const size_t wanted = s->quick ? REPEATS_WANTED : REPEATS_MOST;
+	for (size_t round = 1; run_round(s, c, p, wanted); round++)
+		if (round <= wanted)
+			progress(s, 0.2 + 0.8 * (double)round / (double)wanted);
 }
 
 /* --- what came out ---------------------------------------------------------------------------- */
@@ -230,7 +219,9 @@ static void sum_up(const struct planned *r, struct roof *roof)
 	roof->high = middle.high;
 	roof->repeats = (uint32_t)n;
 	roof->hz = r->n > 0 ? statistics_middle(r->hz, r->n, true).value : 0;
-	if (few)
+	if (few && r->n_bad == 0)
+		snprintf(roof->note, sizeof(roof->note), "there was time for %zu repeats only", n);
+	else if (few)
 		snprintf(roof->note, sizeof(roof->note),
 			"disturbed: %zu of %zu repeats lost a hart to others", r->n_bad, n);
 	else if (statistics_throttled(r->rate, r->n, &first, &last))

@@ -4,6 +4,7 @@
 /* Roofs of some harts that run together: one, a cluster, all of a kind, all */
 
 #include "client/roofs/measure/measure.h"
+#include "proto/clock.h"
 
 struct scope {
 	enum roof_scope scope;
@@ -18,7 +19,11 @@ struct scope {
 };
 
 /* Has this share of its time passed? Setting up gives way then to the repeats. */
-bool scope_past(const struct scope *s, double share);
+static inline bool scope_past(const struct scope *s, double share)
+{
+	return (double)(clock_ns(CLOCK_MONOTONIC) - s->from_ns) >
+	       share * (double)(s->until_ns - s->from_ns);
+}
 
 /* Measure its roofs and append them, and notes, to `roofs`. 0, -ENOMEM, -errno. */
 int scope_measure(const struct scope *s, struct roofs *roofs);
