@@ -50,7 +50,7 @@ static void find_columns(
 	*ret_columns = c;
 }
 
-/* Negative: not known, which a number that is none is, too. */
+/* Negative: not known, or not finite. */
 static double number(const struct reply *r, size_t row, int column)
 {
 	double n;
@@ -136,15 +136,29 @@ static struct key key_of(const struct reply *r, const struct columns *c, size_t 
 		reply_text(r, row, c->nest), first + row};
 }
 
-/* By name, file and place among the loops of its function. A key of several loops is no key: two of a program's builds,
- * or two processes. 0, -ENOMEM. */
+/* Join a loop to the one at `at` of the sorted keys, unless either has a twin: two builds of a program,
+ * or two processes. from[at] is the loop that was joined to it before, plus 1. */
+static void join_one(
+	struct plot *p, size_t dot, const struct key *keys, size_t n, size_t at, size_t *from)
+{
+	bool is_twin = (at > 0 && compare_keys(&keys[at], &keys[at - 1]) == 0) ||
+		       (at + 1 < n && compare_keys(&keys[at], &keys[at + 1]) == 0);
+	if (from[at])
+		p->dot[from[at] - 1].later = PLOT_NO_DOT;
+	else if (!is_twin)
+		p->dot[dot].later = keys[at].dot;
+	from[at] = dot + 1;
+}
+
+/* By name, file and place among the loops of its function. 0, -ENOMEM. */
 static int join(const struct options *o, const struct reply *before, const struct reply *after,
 	struct plot *p)
 {
 	struct columns c, old;
 	size_t n = after->n_rows;
 	_cleanup_(freep) struct key *keys = calloc(n + 1, sizeof(*keys));
-	if (!keys)
+	_cleanup_(freep) size_t *from = calloc(n + 1, sizeof(*from));
+	if (!keys || !from)
 		return -ENOMEM;
 	find_columns(o, after, &c);
 	find_columns(o, before, &old);
@@ -154,12 +168,8 @@ static int join(const struct options *o, const struct reply *before, const struc
 	for (size_t i = 0; i < before->n_rows; i++) {
 		struct key wanted = key_of(before, &old, i, 0);
 		struct key *found = bsearch(&wanted, keys, n, sizeof(*keys), compare_keys);
-		if (!found)
-			continue;
-		size_t at = (size_t)(found - keys);
-		bool is_twin = (at > 0 && compare_keys(found, found - 1) == 0) ||
-			       (at + 1 < n && compare_keys(found, found + 1) == 0);
-		p->dot[i].later = is_twin ? PLOT_NO_DOT : found->dot;
+		if (found)
+			join_one(p, i, keys, n, (size_t)(found - keys), from);
 	}
 	return 0;
 }

@@ -166,7 +166,9 @@ static int make_plot(const struct showing *s, struct roofline_plot *plot)
 		runs[n++] = s->before;
 	runs[n++] = s->reply;
 	int r = roofline_plot_make(s->o, runs, n, plot);
-	return r == 0 ? roofline_plot_extend(plot, s->reply) : r;
+	if (r == 0)
+		r = roofline_plot_extend(plot, s->reply);
+	return r == REPLY_TOO_LARGE ? 0 : r; /* many events of regions */
 }
 
 int roofline_print(const struct showing *s)

@@ -33,7 +33,7 @@ int roofline_save(const struct showing *s, struct roofline_plot *p);
 
 /* Draw a plot for the terminal, and add the letters of its loops to the reply, which loses the rows
  * that do not fit below a plot that is drawn again and again. `below`: lines of what follows the
- * table. 0, REPLY_TOO_LARGE, -ENOMEM, -EIO. */
+ * table. 0, -ENOMEM, -EIO. */
 int roofline_draw(const struct showing *s, const struct roofline_plot *p,
 	const struct table_options *look, size_t below, FILE *f);
 

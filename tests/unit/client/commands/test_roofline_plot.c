@@ -150,6 +150,17 @@ TEST(a_loop_with_a_twin_is_joined_to_neither)
 	ck_assert(make(2)[0].later == PLOT_NO_DOT);
 }
 
+TEST(two_loops_are_not_joined_to_one)
+{
+	add_loop(&before, "f", "f.h:1", "1", 1);
+	add_loop(&before, "f", "f.h:2", "1", 1);
+	add_loop(&before, "f", "f.h:3", "1", 1);
+	add_loop(&after, "f", "f.h:1", "1", 1);
+	const struct plot_dot *d = make(2);
+	for (size_t i = 0; i < 3; i++)
+		ck_assert(d[i].later == PLOT_NO_DOT);
+}
+
 TEST(letters_become_a_column)
 {
 	static const char marks[] = {'x', '1', '\0'};
