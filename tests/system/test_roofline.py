@@ -356,6 +356,9 @@ def test_live_tells_what_came_since_the_last_time(build):
             teller.start()
             said = service.ctl("roofline", "--live", "--frames", "3", "--pid", os.getpid(),
                                "--json").stdout
+            n_told = len(told)
+            drawn = service.ctl("roofline", "--live", "--plot", "--frames", "1", "--pid", os.getpid(),
+                                env={"LC_ALL": "C.UTF-8"}).stdout
             stop.set()
             teller.join()
         frames, decoder = [], json.JSONDecoder()
@@ -363,9 +366,11 @@ def test_live_tells_what_came_since_the_last_time(build):
             frame, end = decoder.raw_decode(said.lstrip())
             frames.append(frame)
             said = said.lstrip()[end:]
-        assert len(frames) == 3 and len(told) == 4, (len(frames), told)
+        assert len(frames) == 3 and n_told == 4, (len(frames), told)
         passes = [sum(r["iterations"] for r in f["rows"] if r["nest"] == "1") for f in frames]
         assert passes == [10, 10, 10], passes
+        assert drawn.count("GFLOP/s\n") == 1 and "└" in drawn, drawn
+        assert re.search(r"^ *triad +\S+:13 +1 ", drawn, re.M), drawn
 
 
 def test_bandwidth_of_threads_is_drawn_again_and_again(build):
