@@ -275,7 +275,7 @@ int scope_measure(const struct scope *s, struct roofs *roofs)
 	if (!p)
 		return -ENOMEM;
 	progress(s, 0);
-	int r = crew_new(s->number, s->n_harts, bytes, &c);
+	int r = crew_new(s->number, s->n_harts, bytes, true, &c);
 	if (r < 0)
 		return r;
 
