@@ -129,9 +129,13 @@ static int measure(const struct options *o, struct roofs *ret_roofs)
 		say_failure(what, "Install mperf-roofs and mperfctl of the same version");
 		return EXIT_FAILED;
 	}
-	if (r == 0 && ret_roofs->n == 0)
-		say_note("no roof was measured; give more time");
-	else if (r == 0 && (r = roofs_keep(ret_roofs)) < 0) {
+	if (r == 0 && ret_roofs->n == 0) {
+		roofs_clear(ret_roofs);
+		say_failure("there was no time to measure a roof",
+			"Give more with --for, or wait until the machine has less to do");
+		return EXIT_FAILED;
+	}
+	if (r == 0 && (r = roofs_keep(ret_roofs)) < 0) {
 		say_note("the roofs could not be kept: %s", strerror(-r));
 		r = 0; /* they are still shown */
 	}

@@ -82,11 +82,11 @@ int roofs_keep(const struct roofs *r)
 		result = -ENOMEM;
 	if (result < 0 || (result = outfile_open(&o, path, OUTFILE_OVER_FILE)) < 0)
 		return result;
-	if ((result = outfile_write(&o, text, size)) < 0) {
-		outfile_clear(&o);
-		return result;
-	}
-	return outfile_commit(&o);
+	result = outfile_write(&o, text, size);
+	if (result == 0)
+		result = outfile_commit(&o);
+	outfile_clear(&o);
+	return result;
 }
 
 /* The newest of all files there; false if there is none. */

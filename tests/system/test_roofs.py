@@ -158,15 +158,18 @@ def kept(folder):
 def test_what_is_measured_is_kept_and_shown(build):
     with Folder() as folder:
         refused(mperfctl(build, "roofs", check=False, **state(folder)), 1, "no roofs", "roofs measure")
-        done = mperfctl(build, "roofs", "measure", "--quick", "--for", "4s", "--json", **state(folder))
+        for seconds in "4s", "30s":  # the machine may have others to serve
+            done = mperfctl(build, "roofs", "measure", "--quick", "--for", seconds, "--json", check=False,
+                            **state(folder))
+            if done.returncode == 0:
+                break
+            assert "Give more with --for" in done.stderr and not kept(folder), done.stderr
         roofs = json.loads(done.stdout)
-        assert roofs["format"] == "mperf-roofs" and roofs["quick"] and not roofs["paused"]
+        assert roofs["format"] == "mperf-roofs" and roofs["quick"] and roofs["roofs"]
         assert roofs["took"] < 60 and "measuring roofs" in done.stderr
         assert roofs["machine"]["kernel"] == os.uname().release
         for r in roofs["roofs"]:
             assert 0 < r["low"] <= r["value"] <= r["high"], r
-        if not roofs["roofs"]:
-            raise Skip("the machine had no time for a roof within 4 s")
         path, = kept(folder)
         assert json.loads(path.read_text()) == roofs
         assert path.stat().st_mode & 0o077 == 0 or path.parent.stat().st_mode & 0o077 == 0

@@ -49,6 +49,7 @@ struct member {
 struct crew {
 	size_t n;
 	uint64_t bytes;
+	bool wants_huge;
 	double huge;
 	pthread_mutex_t mutex;
 	pthread_cond_t wake, done;
@@ -188,7 +189,7 @@ static int set_up(struct member *m)
 	}
 	/* begin on a huge page */
 	m->memory = m->mapping + (-(uintptr_t)m->mapping & (HUGE_BYTES - 1));
-	madvise(m->memory, m->crew->bytes, MADV_HUGEPAGE);
+	madvise(m->memory, m->crew->bytes, m->crew->wants_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	double *value = (void *)m->memory;
 	for (size_t i = 0; i < m->crew->bytes / sizeof(*value); i++)
 		value[i] = 1.37; /* a normal number with many digits */
@@ -240,7 +241,7 @@ static void wait_until_done(struct crew *c)
 	c->n_done = 0;
 }
 
-int crew_new(const uint32_t *number, size_t n, uint64_t bytes, struct crew **ret_crew)
+int crew_new(const uint32_t *number, size_t n, uint64_t bytes, bool huge, struct crew **ret_crew)
 {
 	struct crew *c = calloc(1, sizeof(*c) + n * sizeof(*c->member));
 	pthread_attr_t attributes;
@@ -252,6 +253,7 @@ int crew_new(const uint32_t *number, size_t n, uint64_t bytes, struct crew **ret
 	pthread_cond_init(&c->done, NULL);
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	c->wants_huge = huge;
 	c->bytes = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
 	for (; c->n < n && error == 0; c->n += error == 0) {
 		struct member *m = &c->member[c->n];

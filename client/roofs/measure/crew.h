@@ -29,9 +29,9 @@ struct job_result {
 	bool disturbed; /* a thread lost its hart, or a hypervisor took one */
 };
 
-/* Start threads on the harts `number`, each with `bytes` bytes, whole huge pages where given. The
- * caller frees. 0, -ENOMEM, -errno. */
-int crew_new(const uint32_t *number, size_t n, uint64_t bytes, struct crew **ret_crew);
+/* Start threads on the harts `number`, each with `bytes` bytes, in huge pages where `huge` and the
+ * kernel gives them. The caller frees. 0, -ENOMEM, -errno. */
+int crew_new(const uint32_t *number, size_t n, uint64_t bytes, bool huge, struct crew **ret_crew);
 
 /* Run a job on all of them. */
 void crew_run(struct crew *c, const struct job *job, struct job_result *ret_result);

@@ -34,10 +34,11 @@ enum key {
 	KEY_BYTES,
 	KEY_PASSES,
 	KEY_CPU,
+	KEY_SMALL_PAGES,
 };
 
 struct options {
-	bool quick, check;
+	bool quick, check, small_pages;
 	uint64_t for_ns;
 	const char *run;
 	uint64_t bytes, passes;
@@ -168,7 +169,7 @@ static int run_timed(const struct kernel *k, const struct machine *m, struct opt
 	};
 	if (o->n == 0)
 		o->number[o->n++] = m->hart[m->n_harts - 1].number;
-	int r = crew_new(o->number, o->n, o->bytes, &c);
+	int r = crew_new(o->number, o->n, o->bytes, !o->small_pages, &c);
 	if (r < 0)
 		return say_failed("cannot start threads", r);
 	crew_run(c, &job, &result);
@@ -245,6 +246,9 @@ static error_t take(int key, char *arg, struct argp_state *state)
 	case KEY_CHECK:
 		o->check = true;
 		return 0;
+	case KEY_SMALL_PAGES:
+		o->small_pages = true;
+		return 0;
 	case KEY_FOR:
 		if (unit_parse_duration(arg, &o->for_ns) != 0 || o->for_ns == 0 ||
 			o->for_ns > BUDGET_NS_MAX)
@@ -281,6 +285,8 @@ int main(int argc, char **argv)
 		{"run", KEY_RUN, "KERNEL", 0, "measure this kernel alone", 0},
 		{"bytes", KEY_BYTES, "N", 0, "with --run: working set of each hart", 0},
 		{"cpu", KEY_CPU, "N[,N]", 0, "with --run: harts to run on (default: the last)", 0},
+		{"small-pages", KEY_SMALL_PAGES, NULL, 0,
+			"with --run: no huge pages, as for programs that do not ask for them", 0},
 		{"passes", KEY_PASSES, "N", 0,
 			"with --run: run so many passes, and print what was done instead of rates",
 			0},

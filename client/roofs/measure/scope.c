@@ -24,9 +24,9 @@
 #define SWEEP_WARM_NS_MAX 20000000 /* a pass over the largest cache */
 #define SWEEP_LAST_BYTES_MIN (32u << 20)
 #define SWEEP_LAST_BYTES_MAX (1u << 30)
-#define SWEEP_LAST_BYTES_QUICK (256u << 20) /* touching more takes seconds on some machines */
-#define SWEEP_SHARE 0.25                    /* of the time, at most, for second and third tries */
-#define SWEEP_SHARE_MAX 0.5                 /* after it, larger sizes are left out */
+#define SWEEP_BYTES_A_SECOND (24u << 20) /* of time for it: touching takes its own */
+#define SWEEP_SHARE 0.25                 /* of the time, at most, for second and third tries */
+#define SWEEP_SHARE_MAX 0.5              /* after it, larger sizes are left out */
 #define TIMES_LAST_CACHE 4
 #define WARM_UP_NS 200000000 /* of each unit: clocks and voltages follow slowly */
 #define WARM_UP_QUICK_NS 20000000
@@ -79,7 +79,10 @@ static uint64_t last_bytes(const struct scope *s)
 	bytes /= n_sharing < s->n_harts ? n_sharing : s->n_harts;
 	if (bytes < SWEEP_LAST_BYTES_MIN)
 		bytes = SWEEP_LAST_BYTES_MIN;
-	uint64_t max = s->quick ? SWEEP_LAST_BYTES_QUICK : SWEEP_LAST_BYTES_MAX;
+	uint64_t seconds = (s->until_ns - s->from_ns) / 1000000000;
+	uint64_t max = SWEEP_LAST_BYTES_MIN + seconds * SWEEP_BYTES_A_SECOND;
+	if (max > SWEEP_LAST_BYTES_MAX)
+		max = SWEEP_LAST_BYTES_MAX;
 	if (bytes > max)
 		bytes = max;
 	return bytes < most ? bytes : most;
@@ -272,7 +275,7 @@ int scope_measure(const struct scope *s, struct roofs *roofs)
 	if (!p)
 		return -ENOMEM;
 	progress(s, 0);
-	int r = crew_new(s->number, s->n_harts, bytes, &c);
+	int r = crew_new(s->number, s->n_harts, bytes, true, &c);
 	if (r < 0)
 		return r;
 
