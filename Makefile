@@ -36,6 +36,7 @@ SANITIZE ?=
 PKGS_DAEMON = libsystemd libprotobuf-c sqlite3 jansson libxxhash $(if $(WITH_BPF),libbpf)
 PKGS_PLATFORM = jansson
 PKGS_CLIENT = libprotobuf-c jansson ncursesw
+PKGS_ROOFS  = jansson
 PKGS_NAMER  = libelf libdw libseccomp liblzma
 PKG_CONFIG ?= pkg-config
 
@@ -83,7 +84,7 @@ ALL_LDFLAGS = $(SANITIZE) $(CROSS_LDFLAGS) $(LDFLAGS) -Wl,--as-needed
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all demo check clean install uninstall deb packages compile_commands
-all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl $(BUILD)/mperf-platform-check $(BUILD)/platforms \
+all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperf-roofs $(BUILD)/mperfctl $(BUILD)/mperf-platform-check $(BUILD)/platforms \
 	$(BUILD)/libmperf-runtime.a
 
 # --- what is made from what ------------------------------------------------------------------
@@ -93,13 +94,25 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c
 
 DAEMON_ROOMS = pmu pmu/event pmu/sampler decode naming attribute loops aggregate store store/segment store/rollup \
 	query query/samples query/loops session service control
-CLIENT_ROOMS = commands options wire show top flamegraph
+CLIENT_ROOMS = commands options wire show top flamegraph plot roofs
 
 PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o
 PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))
 DAEMON_OBJ = $(foreach d,$(DAEMON_ROOMS),$(call obj,daemon/$(d))) $(filter-out %/main.o,$(call obj,daemon)) $(addprefix $(BUILD)/daemon/namer/,demangle.o names.o name_cut.o)
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))
 CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client)) $(foreach d,$(CLIENT_ROOMS),$(call obj,client/$(d)))
+
+# What measures roofs. Its kernels are in assembly, one file an architecture, of which two are empty;
+# extensions are named here for all assemblers, since not all know the directives that name them.
+ROOFS_OBJ = $(filter-out %/main.o,$(call obj,client/roofs/measure)) \
+	$(patsubst %.S,$(BUILD)/%.o,$(wildcard client/roofs/measure/*.S))
+ROOFS_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+ROOFS_CLANG := $(findstring clang,$(shell $(CC) --version))
+ROOFS_ASFLAGS_aarch64 = -march=armv8.2-a+fp16+sve
+ROOFS_ASFLAGS_riscv64 = $(if $(ROOFS_CLANG),-march=rv64gcv_zfh -menable-experimental-extensions)
+$(BUILD)/client/roofs/measure/%.o: client/roofs/measure/%.S | $(if $(CROSS),$(SYSROOT).packages)
+	@mkdir -p $(@D)
+	$(call short,AS)$(CC) $(ROOFS_ASFLAGS_$(ROOFS_MACHINE)) -g -MMD -MP -c -o $@ $<
 
 # What goes into other people's programs: one object, so that one reference brings all of it; without
 # what would ask their C library for more, and with its own names hidden.
@@ -118,6 +131,7 @@ $(BUILD)/libplatform.a: $(PLATFORM_OBJ)
 $(BUILD)/libdaemon.a: $(DAEMON_OBJ)
 $(BUILD)/libnamer.a: $(NAMER_OBJ)
 $(BUILD)/libclient.a: $(CLIENT_OBJ)
+$(BUILD)/libroofs.a: $(ROOFS_OBJ)
 # Appended (q), not replaced: stations may have files of the same name.
 $(BUILD)/lib%.a:
 	@rm -f $@
@@ -125,6 +139,7 @@ $(BUILD)/lib%.a:
 
 LIBS_DAEMON = $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libproto.a
 LIBS_NAMER  = $(BUILD)/libnamer.a $(BUILD)/libproto.a
+LIBS_ROOFS  = $(BUILD)/libroofs.a $(BUILD)/libclient.a $(BUILD)/libproto.a
 LIBS_CLIENT = $(BUILD)/libclient.a $(BUILD)/libproto.a
 DEMANGLE    = -liberty
 
@@ -132,6 +147,8 @@ $(BUILD)/mperfd: $(BUILD)/daemon/main.o $(LIBS_DAEMON)
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON)) $(DEMANGLE) -lm
 $(BUILD)/mperf-namer: $(BUILD)/daemon/namer/main.o $(LIBS_NAMER)
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
+$(BUILD)/mperf-roofs: $(BUILD)/client/roofs/measure/main.o $(LIBS_ROOFS)
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_ROOFS)) -lprotobuf-c -lm -pthread
 $(BUILD)/mperfctl: $(BUILD)/client/main.o $(LIBS_CLIENT)
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_CLIENT)) -lm
 $(BUILD)/mperf-platform-check: $(BUILD)/platform-db/main.o $(BUILD)/libplatform.a
@@ -215,6 +232,7 @@ INSTALLED = \
 	$(BUILD)/mperfctl:$(BINDIR)/mperfctl:755 \
 	$(BUILD)/mperfd:$(SBINDIR)/mperfd:755 \
 	$(BUILD)/mperf-namer:$(LIBEXECDIR)/mperf-namer:755 \
+	$(BUILD)/mperf-roofs:$(LIBEXECDIR)/mperf-roofs:755 \
 	$(BUILD)/mperf-platform-check:$(BINDIR)/mperf-platform-check:755 \
 	$(BUILD)/mperfd.service:$(UNITDIR)/mperfd.service:644 \
 	systemd/mperfd.socket:$(UNITDIR)/mperfd.socket:644 \

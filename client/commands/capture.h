@@ -45,6 +45,10 @@ int source_ask(struct source *s, Mperf__Request *request,
  * default is the last hour. */
 void source_filter(const struct source *s, const struct options *o, Mperf__Filter *ret_filter);
 
+/* "KIND of make -j2", "KIND of the service's store", unless there is --title. kept: as in struct
+ * source. The caller frees; NULL if memory ran out. */
+char *source_title(const struct options *o, bool kept, const char *kind);
+
 void source_clear(struct source *s);
 
 #define SOURCE_DEFAULT "mperf.mprf"

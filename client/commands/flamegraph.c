@@ -6,13 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/commands/capture.h"
 #include "client/commands/command.h"
 #include "client/flamegraph/flame.h"
 #include "client/flamegraph/page.h"
-#include "client/show/print.h"
+#include "client/show/page.h"
 #include "client/show/reply.h"
 #include "proto/memory.h"
 
@@ -59,34 +58,18 @@ static int ask(struct source *s, struct drawing *d)
 	return source_ask(s, &request, take, d);
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t n = strlen(text), m = strlen(end);
-	return n >= m && strcmp(text + n - m, end) == 0;
-}
+struct file {
+	const struct drawing *drawing;
+	const char *path;
+	size_t n_cut; /* boxes not drawn */
+};
 
-/* "Flame graph of make -j2" unless there is a title. */
-static char *make_title(const struct options *o, bool kept)
+static int write_into(void *userdata, FILE *f)
 {
-	_cleanup_(freep) char *what = NULL;
-	char *title;
-	if (o->title)
-		return strdup(o->title);
-	if (kept)
-		what = strdup("the service's store");
-	else if (o->input)
-		what = strdup(o->input);
-	else if (o->command_line || o->all || o->n_pids > 0)
-		what = options_what(o);
-	else
-		what = strdup(SOURCE_DEFAULT);
-	return what && asprintf(&title, "Flame graph of %s", what) >= 0 ? title : NULL;
-}
-
-static int write_into(const struct drawing *d, const char *path, FILE *f, size_t *ret_cut)
-{
+	struct file *file = userdata;
+	const struct drawing *d = file->drawing;
 	const struct options *o = d->options;
-	_cleanup_(freep) char *title = make_title(o, d->kept);
+	_cleanup_(freep) char *title = source_title(o, d->kept, "Flame graph");
 	if (!title)
 		return -ENOMEM;
 	struct flame_page page = {
@@ -96,31 +79,10 @@ static int write_into(const struct drawing *d, const char *path, FILE *f, size_t
 				     : "",
 		.provenance = d->provenance_line,
 		.counted = d->counted,
-		.plain = ends_in(path, ".svg"),
+		.plain = page_is_plain(file->path),
 	};
-	*ret_cut = 0;
 	return o->folded ? flame_write_folded(d->flame, f)
-			 : flame_page_write(d->flame, &page, f, ret_cut);
-}
-
-static int write_to(const struct drawing *d, const char *path, int fd, size_t *ret_cut)
-{
-	struct print p;
-	int r = print_open(&p, fd);
-	return r == 0 ? print_close(&p, write_into(d, path, p.file, ret_cut)) : r;
-}
-
-static int write_file(const struct drawing *d, const char *path, size_t *ret_cut)
-{
-	struct outfile out;
-	int r = outfile_open(&out, path, OUTFILE_OVER_FILE);
-	if (r < 0)
-		return r;
-	r = write_to(d, path, out.fd, ret_cut);
-	if (r == 0)
-		r = outfile_commit(&out);
-	outfile_clear(&out);
-	return r;
+			 : flame_page_write(d->flame, &page, f, &file->n_cut);
 }
 
 static void say_written(const struct drawing *d, const char *path, size_t n_cut)
@@ -141,20 +103,16 @@ static int write_somewhere(const struct drawing *d)
 {
 	const struct options *o = d->options;
 	const char *path = o->output ? o->output : o->folded ? "-" : "flame.html";
-	bool to_stdout = strcmp(path, "-") == 0;
-	size_t n_cut;
+	struct file file = {.drawing = d, .path = path};
 
-	int r = flame_finish(d->flame);
-	if (r == 0)
-		r = to_stdout ? write_to(d, path, STDOUT_FILENO, &n_cut)
-			      : write_file(d, path, &n_cut);
-	if (r < 0) {
-		print_say_failed(to_stdout ? NULL : path, r, "name another file with -o");
+	if (flame_finish(d->flame) < 0) {
+		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
-	if (!to_stdout)
-		say_written(d, path, n_cut);
-	return 0;
+	int exit_status = page_save(path, write_into, &file);
+	if (exit_status == 0 && strcmp(path, "-") != 0)
+		say_written(d, path, file.n_cut);
+	return exit_status;
 }
 
 int client_flamegraph(const struct options *o)

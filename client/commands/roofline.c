@@ -22,6 +22,14 @@
 /* Tables leave these out, for readability; --json, --csv and --raw have them. */
 static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
 
+/* Where a request has its source, and how its answer is shown. */
+struct asking {
+	char **path;
+	Mperf__Filter **filter;
+	const char *const *spare;
+	uint32_t stretch_ms;
+};
+
 /* --loops and --sample choose between two bodies. */
 static void say_if_no_choice(const struct options *o, const struct reply *r)
 {
@@ -32,25 +40,54 @@ static void say_if_no_choice(const struct options *o, const struct reply *r)
 			 "build the program with mperf-cc and MPERF_PASS=mode=clone");
 }
 
-/* Send the request for the options' source, and show the answer. */
-static int run(const struct options *o, Mperf__Request *request, char **path,
-	Mperf__Filter **filter, const char *const *spare)
+/* Send the request for the options' source; the service's store: *ret_kept. Returns the exit status;
+ * 0: answered. */
+static int ask(const struct options *o, Mperf__Request *request, const struct asking *asking,
+	struct reply *reply, bool *ret_kept)
 {
 	struct source source;
-	struct reply reply = {0};
 	Mperf__Filter narrowed;
 	int exit_status;
 	if (source_open(&source, o, &exit_status) == 0) {
 		source_filter(&source, o, &narrowed);
-		*path = source.path;
-		*filter = &narrowed;
-		exit_status = source_ask(&source, request, reply_take, &reply);
+		*asking->path = source.path;
+		*asking->filter = &narrowed;
+		exit_status = source_ask(&source, request, reply_take, reply);
 	}
+	*ret_kept = source.kept;
 	source_clear(&source);
+	return exit_status;
+}
+
+/* The first of two files, for a plot of both. */
+static int ask_earlier(const struct options *o, Mperf__Request *request,
+	const struct asking *asking, struct reply *reply)
+{
+	_cleanup_(freep) struct options *earlier = malloc(sizeof(*earlier));
+	bool kept;
+	if (!earlier) {
+		say_failure("out of memory", "Free some memory, and try again");
+		return EXIT_FAILED;
+	}
+	*earlier = *o;
+	earlier->input = o->earlier;
+	return ask(earlier, request, asking, reply, &kept);
+}
+
+/* Ask, and show the answer. */
+static int run(const struct options *o, Mperf__Request *request, const struct asking *asking)
+{
+	struct reply reply = {0}, before = {0};
+	struct showing showing = {
+		.o = o, .reply = &reply, .spare = asking->spare, .stretch_ms = asking->stretch_ms};
+	int exit_status = o->earlier ? ask_earlier(o, request, asking, &before) : 0;
 	if (exit_status == 0)
-		exit_status = roofline_print(&(struct showing){o, &reply, spare,
-			request->body_case == MPERF__REQUEST__BODY_BLOCKS ? o->interval_ms : 0});
+		exit_status = ask(o, request, asking, &reply, &showing.kept);
+	showing.before = before.columns ? &before : NULL;
+	if (exit_status == 0)
+		exit_status = roofline_print(&showing);
 	say_if_no_choice(o, &reply);
+	reply_clear(&before);
 	reply_clear(&reply);
 	return exit_status;
 }
@@ -112,6 +149,7 @@ static int show_frames(
 	int64_t step_ns = (o->interval_ms ? o->interval_ms : LIVE_MS) * NS_PER_MS;
 	int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	struct reply before = {0};
+	struct plot_axes axes = {.x.low = 0};
 	int exit_status = ask_live(s, request, &since_ns, &before);
 	reply_clear(&before);
 	if (w->argv && exit_status == 0) { /* now the service begins a window for sure */
@@ -129,7 +167,8 @@ static int show_frames(
 		exit_status = ask_live(s, request, &since_ns, &reply);
 		if (exit_status == 0) {
 			begin_frame(o, n);
-			exit_status = roofline_print(&(struct showing){o, &reply, NULL, 0});
+			exit_status = roofline_print(
+				&(struct showing){.o = o, .reply = &reply, .axes = &axes});
 			if (n == 0)
 				say_if_no_choice(o, &reply);
 		}
@@ -209,7 +248,7 @@ int client_roofline(const struct options *o)
 	}
 	if (o->live)
 		return run_live(o, &request, show_frames);
-	return run(o, &request, &roofline.path, &roofline.filter, NULL);
+	return run(o, &request, &(struct asking){&roofline.path, &roofline.filter, NULL, 0});
 }
 
 /* --- drawn again and again -------------------------------------------------------------------- */
@@ -238,8 +277,10 @@ static int draw_frames(
 		exit_status = source_ask(s, request, reply_take, &reply);
 		if (exit_status == 0) {
 			begin_frame(o, n);
-			exit_status = roofline_print(&(struct showing){
-				o, &reply, blocks_spare, request->blocks->every_ms});
+			exit_status = roofline_print(&(struct showing){.o = o,
+				.reply = &reply,
+				.spare = blocks_spare,
+				.stretch_ms = request->blocks->every_ms});
 		}
 		reply_clear(&reply);
 	}
@@ -257,5 +298,6 @@ int client_blocks(const struct options *o)
 	request.blocks = &blocks;
 	if (o->live)
 		return run_live(o, &request, draw_frames);
-	return run(o, &request, &blocks.path, &blocks.filter, blocks_spare);
+	return run(o, &request,
+		&(struct asking){&blocks.path, &blocks.filter, blocks_spare, o->interval_ms});
 }

@@ -8,16 +8,17 @@
 
 #include "client/commands/roofline_print.h"
 
+#define ROOFS_WIDTH 94        /* of a terminal with room for all columns that stand here */
 #define EVENT_COLUMN "event_" /* events counted in regions */
 
 static const char *const keys[] = {
-	"function", "region", "comm", "pid", "tid", "source", "around", NULL};
-static const char *const own[] = {
-	"share_self", "gops_self", "gbytes_self", "ops_per_byte_self", "error_self", NULL};
-static const char *const all[] = {"share", "gops", "gbytes", "ops_per_byte", "cost_measured",
-	"cost_measured_error", "error", "dram_gbytes", "ipc", "refused", NULL};
-static const char *const all_of_loops[] = {"share", "gops", "gbytes", "ops_per_byte",
-	"cost_measured", "cost_measured_error", "error", "refused", NULL};
+	"function", "region", "comm", "pid", "tid", "source", "around", "dot", NULL};
+static const char *const own[] = {"share_self", "gops_self", "gbytes_self", "ops_per_byte_self",
+	"of_roof", "bound_by", "error_self", NULL};
+static const char *const all[] = {"share", "gops", "gbytes", "ops_per_byte", "of_roof", "bound_by",
+	"cost_measured", "cost_measured_error", "error", "dram_gbytes", "ipc", "refused", NULL};
+static const char *const all_of_loops[] = {"share", "gops", "gbytes", "ops_per_byte", "of_roof",
+	"bound_by", "cost_measured", "cost_measured_error", "error", "refused", NULL};
 
 static void add(struct roofline_columns *c, const char *name)
 {
@@ -63,8 +64,29 @@ static void add_wanted(struct roofline_columns *c, const struct options *o, cons
 			add(c, r->columns->column[i]->name);
 }
 
-void roofline_columns_choose(
-	const struct options *o, const struct reply *r, struct roofline_columns *ret_columns)
+static void leave_out(struct roofline_columns *c, const char *name)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < c->n; i++)
+		if (strcmp(c->name[i], name) != 0)
+			c->name[n++] = c->name[i];
+	c->n = n;
+	c->name[n] = NULL;
+}
+
+/* With what roofs say, a table is wider than the usual terminal: then it does without the error, and
+ * where loops have letters without bytes per second, too, which follow from the plot. */
+static void fit(struct roofline_columns *c, const struct reply *r, bool has_own, size_t width)
+{
+	if (width == 0 || width >= ROOFS_WIDTH || reply_column(r, "of_roof") < 0)
+		return;
+	leave_out(c, has_own ? "error_self" : "error");
+	if (reply_column(r, "dot") >= 0)
+		leave_out(c, has_own ? "gbytes_self" : "gbytes");
+}
+
+void roofline_columns_choose(const struct options *o, const struct reply *r, size_t width,
+	struct roofline_columns *ret_columns)
 {
 	bool of_loops = reply_column(r, "function") >= 0;
 	bool of_nests = of_loops && (!o->by || strcmp(o->by, "loop") == 0);
@@ -78,7 +100,9 @@ void roofline_columns_choose(
 		return;
 	}
 	bool has_own = reply_column(r, "gops_self") >= 0;
-	add_known(c, r, of_nests && has_own && !o->inclusive ? own : of_loops ? all_of_loops : all);
+	has_own = has_own && of_nests && !o->inclusive;
+	add_known(c, r, has_own ? own : of_loops ? all_of_loops : all);
+	fit(c, r, has_own, width);
 	add_events(c, r);
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * How rooflines are shown: a table, a series over time, JSON or CSV; and the notes if there are
- * none.
+ * How rooflines are shown: a table, a plot, a series over time, JSON or CSV; and the notes if there
+ * are none.
  */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "client/commands/roofline_plot.h"
 #include "client/commands/roofline_print.h"
 #include "client/show/csv.h"
 #include "client/show/escape.h"
@@ -15,6 +17,7 @@
 #include "client/show/say.h"
 #include "client/show/series.h"
 #include "client/show/table.h"
+#include "proto/memory.h"
 
 #define NOTES_SHOWN 2 /* lines below a table, unless --notes */
 
@@ -54,7 +57,7 @@ static void print_notes(const struct showing *s, FILE *f)
 static int print_table(const struct showing *s, struct table_options *look, FILE *f)
 {
 	struct roofline_columns columns;
-	roofline_columns_choose(s->o, s->reply, &columns);
+	roofline_columns_choose(s->o, s->reply, look->width, &columns);
 	if (s->spare) {
 		look->hide = s->spare;
 	} else if (!s->o->raw || s->o->n_columns > 0) {
@@ -65,16 +68,39 @@ static int print_table(const struct showing *s, struct table_options *look, FILE
 	return table_print(s->reply, look, f);
 }
 
-static int show(const struct showing *s, FILE *f)
+/* How many lines the notes take on this screen, with the empty one above. */
+static size_t note_lines(const struct showing *s, size_t width)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t bytes, n = 0;
+	FILE *f = open_memstream(&text, &bytes);
+	if (!f)
+		return 0;
+	print_notes(s, f);
+	if (fclose(f) != 0)
+		return 0;
+	for (const char *at = text; *at; n++) {
+		size_t line = strcspn(at, "\n");
+		n += width > 0 && line > 0 ? (line - 1) / width : 0;
+		at += line + (at[line] == '\n');
+	}
+	return n;
+}
+
+static int show(const struct showing *s, const struct roofline_plot *plot, FILE *f)
 {
 	const struct options *o = s->o;
 	struct table_options look = {.raw = o->raw};
+	int r = 0;
 	if (o->json)
 		return reply_write_json(s->reply, f);
 	if (o->csv)
 		return csv_write(s->reply, f);
 	table_look(stdout, o->no_color, &look);
-	int r = is_series(s) ? print_series(s, look.width, f) : print_table(s, &look, f);
+	if (o->plot)
+		r = roofline_draw(s, plot, &look, note_lines(s, look.width), f);
+	if (r == 0)
+		r = is_series(s) ? print_series(s, look.width, f) : print_table(s, &look, f);
 	if (r == 0 && !o->raw)
 		print_notes(s, f);
 	return r;
@@ -116,16 +142,47 @@ static void say_nothing(const struct options *o)
 		say_silent(o->pid[i]);
 }
 
-int roofline_print(const struct showing *s)
+static int print(const struct showing *s, const struct roofline_plot *plot)
 {
 	struct print p;
 	int r = print_open(&p, STDOUT_FILENO);
 	if (r == 0)
-		r = print_close(&p, show(s, p.file));
+		r = print_close(&p, show(s, plot, p.file));
 	if (r < 0) {
 		print_say_failed(NULL, r, "send stdout elsewhere");
 		return EXIT_FAILED;
 	}
+	return 0;
+}
+
+/* Blocks have no roofs: what they count was not timed. */
+static int make_plot(const struct showing *s, struct roofline_plot *plot)
+{
+	const struct reply *runs[PLOT_RUNS_MAX] = {s->reply};
+	size_t n = 0;
+	if (s->spare || !s->reply->columns)
+		return 0;
+	if (s->before)
+		runs[n++] = s->before;
+	runs[n++] = s->reply;
+	int r = roofline_plot_make(s->o, runs, n, plot);
+	if (r == 0)
+		r = roofline_plot_extend(plot, s->reply);
+	return r == REPLY_TOO_LARGE ? 0 : r; /* many events of regions */
+}
+
+int roofline_print(const struct showing *s)
+{
+	_cleanup_(roofline_plot_clear) struct roofline_plot plot = {.first = 0};
+	if (make_plot(s, &plot) != 0) {
+		say_failure("out of memory", "Free some memory, and try again");
+		return EXIT_FAILED;
+	}
+	int exit_status = s->o->output ? roofline_save(s, &plot) : 0;
+	if (exit_status == 0 && (s->o->plot || !s->o->output))
+		exit_status = print(s, &plot);
+	if (exit_status != 0)
+		return exit_status;
 	say_unknown_column(s);
 	if (s->reply->n_rows == 0)
 		say_nothing(s->o);

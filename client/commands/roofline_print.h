@@ -8,26 +8,42 @@
  */
 
 #include "client/options/options.h"
+#include "client/plot/axes.h"
 #include "client/show/reply.h"
+#include "client/show/table.h"
 
 struct showing {
 	const struct options *o;
-	const struct reply *reply;
-	const char *const *spare; /* of blocks: columns that tables omit, NULL-terminated */
-	uint32_t stretch_ms;      /* of a series over time; 0: no series */
+	struct reply *reply;        /* gets the columns that follow from the roofs */
+	const struct reply *before; /* of the first of two runs; or NULL */
+	const char *const *spare;   /* of blocks: columns that tables omit, NULL-terminated */
+	uint32_t stretch_ms;        /* of a series over time; 0: no series */
+	struct plot_axes *axes;     /* of a plot that is drawn again and again; NULL: it is not */
+	bool kept;                  /* as in struct source */
 };
 
-/* Print the reply in the form that the options name, a table with the notes below. Returns
- * mperfctl's exit status, after an error message if not 0. */
+/* Print the reply in the form that the options name: a table with the notes below, a plot above it,
+ * or a plot in a file. Returns mperfctl's exit status, after an error message if not 0. */
 int roofline_print(const struct showing *s);
 
+/* roofline_draw.c: a plot in the file of -o. Returns mperfctl's exit status, after an error message
+ * if not 0. */
+struct roofline_plot;
+int roofline_save(const struct showing *s, struct roofline_plot *p);
+
+/* Draw a plot for the terminal, and add the letters of its loops to the reply, which loses the rows
+ * that do not fit below a plot that is drawn again and again. `below`: lines of what follows the
+ * table. 0, -ENOMEM, -EIO. */
+int roofline_draw(const struct showing *s, const struct roofline_plot *p,
+	const struct table_options *look, size_t below, FILE *f);
+
 /* roofline_columns.c: the columns of a roofline's table in order, for struct table_options.show.
- * The names are the reply's and the options'; ends with NULL. */
+ * The names are the reply's and the options'; ends with NULL. `width`: of the terminal; 0: none. */
 struct roofline_columns {
 	const char *name[REPLY_COLUMNS_MAX + 1];
 	size_t n;
 };
-void roofline_columns_choose(
-	const struct options *o, const struct reply *r, struct roofline_columns *ret_columns);
+void roofline_columns_choose(const struct options *o, const struct reply *r, size_t width,
+	struct roofline_columns *ret_columns);
 /* The first name of --columns that the reply does not have; NULL: none. */
 const char *roofline_columns_unknown(const struct options *o, const struct reply *r);

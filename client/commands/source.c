@@ -210,6 +210,21 @@ void source_filter(const struct source *s, const struct options *o, Mperf__Filte
 		ret_filter->event = o->of_event;
 }
 
+char *source_title(const struct options *o, bool kept, const char *kind)
+{
+	_cleanup_(freep) char *what = NULL;
+	char *title;
+	if (o->title)
+		return strdup(o->title);
+	if (o->input)
+		what = strdup(o->input);
+	else if (o->command_line || o->all || (o->n_pids > 0 && !kept))
+		what = options_what(o);
+	else
+		what = strdup(kept ? "the service's store" : SOURCE_DEFAULT);
+	return what && asprintf(&title, "%s of %s", kind, what) >= 0 ? title : NULL;
+}
+
 void source_clear(struct source *s)
 {
 	link_close(&s->link);

@@ -491,7 +491,7 @@ static int show(const struct options *o, const struct two_phase_runs *runs)
 		say_failure("the two runs cannot be combined",
 			"Install mperfctl and mperfd of the same version");
 	else
-		exit_status = roofline_print(&(struct showing){o, &both, NULL, 0});
+		exit_status = roofline_print(&(struct showing){.o = o, .reply = &both});
 	reply_clear(&both);
 	return exit_status == 0 && n_different > 0 ? EXIT_DIFFERENT : exit_status;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The page is a template with named holes; text that fills a hole is never expanded again, so a
- * function called {{script}} is just a strange function. The SVG is drawn at a fixed width with the
- * root below, as flame graphs are; the script reads boxes and names back from it, so there is no
- * second copy of the data to escape.
+ * The SVG is drawn at a fixed width with the root below, as flame graphs are; the script reads boxes
+ * and names back from it, so there is no second copy of the data to escape.
  */
 #include "client/flamegraph/page.h"
 
@@ -11,6 +9,7 @@
 #include <string.h>
 
 #include "client/show/escape.h"
+#include "client/show/page.h"
 #include "proto/memory.h"
 #include "proto/unit.h"
 
@@ -26,10 +25,10 @@
 #define N_SHADES 4
 #define HEADING_HEIGHT 44 /* of plain SVG, without a page around it */
 
-static const char template[] =
+static const char body[] =
 #include "client/flamegraph/flame.html.inc"
 	;
-static const char page_style[] =
+static const char own_style[] =
 #include "client/flamegraph/flame.css.inc"
 	;
 static const char svg_style[] =
@@ -214,8 +213,9 @@ static void write_summary(const struct drawing *d, FILE *out)
 	}
 }
 
-static void fill_hole(const struct drawing *d, const char *name, size_t n, FILE *out)
+static void fill_hole(const void *userdata, const char *name, size_t n, FILE *out)
 {
+	const struct drawing *d = userdata;
 	if (strncmp(name, "title", n) == 0)
 		escape_markup(out, d->page->title);
 	else if (strncmp(name, "provenance", n) == 0)
@@ -223,25 +223,11 @@ static void fill_hole(const struct drawing *d, const char *name, size_t n, FILE 
 	else if (strncmp(name, "summary", n) == 0)
 		write_summary(d, out);
 	else if (strncmp(name, "style", n) == 0)
-		fprintf(out, "%s%s", svg_style, page_style);
+		fprintf(out, "%s%s%s", svg_style, page_style(), own_style);
 	else if (strncmp(name, "script", n) == 0)
 		fputs(script, out);
 	else if (strncmp(name, "flame", n) == 0)
 		write_svg(d, out);
-}
-
-static void write_page(const struct drawing *d, FILE *out)
-{
-	const char *at = template, *hole;
-	while ((hole = strstr(at, "{{"))) {
-		const char *end = strstr(hole, "}}");
-		if (!end)
-			break;
-		fwrite(at, 1, (size_t)(hole - at), out);
-		fill_hole(d, hole + 2, (size_t)(end - hole - 2), out);
-		at = end + 2;
-	}
-	fputs(at, out);
 }
 
 int flame_page_write(
@@ -255,7 +241,7 @@ int flame_page_write(
 		fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
 		write_svg(&d, out);
 	} else {
-		write_page(&d, out);
+		page_write(body, fill_hole, &d, out);
 	}
 	if (fflush(out) != 0 || ferror(out))
 		return -EIO;

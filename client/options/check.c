@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#define ROOFS_NS_MIN 1000000000ull /* setting up takes longer */
+#define ROOFS_NS_MAX 3600000000000ull
 #define LIVE_MS_MIN 1000 /* the service writes its counts once a second at most */
 
 static int check_target(struct parse *p)
@@ -72,12 +74,50 @@ static int check_choice(struct parse *p)
 	return 0;
 }
 
+/* Of roofline: a plot is a form of its own. */
+static int check_plot(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (p->command != MPERF__REQUEST__BODY_ROOFLINE)
+		return 0;
+	if ((o->plot || o->output) && (o->json || o->csv || o->raw))
+		return options_wrong(
+			p, "--plot and -o draw a plot: leave them out, or --csv, --json and --raw");
+	if (o->live && o->output)
+		return options_wrong(p,
+			"--live draws again and again, and -o once: use --plot, or leave out -o");
+	if (o->earlier && !o->plot && !o->output)
+		return options_wrong(p, "two files are compared in a plot: give --plot or -o FILE");
+	if (o->title && !o->output)
+		return options_wrong(p, "--title is for the page: give -o FILE too");
+	return 0;
+}
+
+/* `roofs` and `roofs measure`. */
+static int check_roofs(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (o->topic && o->input)
+		return options_wrong(
+			p, "-i reads what was measured before: leave it out, or `measure`");
+	if (!o->topic && (o->quick || o->for_ns))
+		return options_wrong(
+			p, "--quick and --for say how to measure: use `mperfctl roofs measure`");
+	if (o->for_ns && (o->for_ns < ROOFS_NS_MIN || o->for_ns > ROOFS_NS_MAX))
+		return options_wrong(p, "--for takes a time from 1s to 1h here");
+	return 0;
+}
+
 int options_check(struct parse *p)
 {
 	const struct options *o = p->o;
+	if (p->command == MPERF__REQUEST__BODY_ROOFS)
+		return check_roofs(p);
 	if (o->json && o->raw)
 		return options_wrong(p, "--json and --raw are two forms; give one of them");
-	int chosen = check_choice(p);
+	int chosen = check_plot(p);
+	if (chosen == 0)
+		chosen = check_choice(p);
 	if (chosen != 0)
 		return chosen;
 	if (o->live && (o->input || o->since_ns || o->until_ns))

@@ -292,6 +292,9 @@ static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 		p->o->topic = arg;
 		return 0;
 	}
+	if (p->command == MPERF__REQUEST__BODY_ROOFS && !p->o->topic)
+		return take_word(
+			p, "roofs", (const char *const[]){"measure", NULL}, arg, &p->o->topic);
 	if (!runs && !reads)
 		return options_wrong(p, "'%.100s' is one argument too many", arg);
 	if (reads && !state->quoted)
@@ -303,13 +306,26 @@ static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 	return 0;
 }
 
+/* Only roofline takes two; else the last one counts. */
+static int take_input(struct parse *p, char *arg)
+{
+	bool compares = p->command == MPERF__REQUEST__BODY_ROOFLINE;
+	if (!*arg)
+		return options_wrong(p, "-i needs the name of a recording");
+	if (compares && p->o->earlier)
+		return options_wrong(p, "-i takes at most two files here, not '%.100s' too", arg);
+	if (compares)
+		p->o->earlier = p->o->input;
+	p->o->input = arg;
+	return 0;
+}
+
 static int take_query(struct parse *p, int key, char *arg)
 {
 	struct options *o = p->o;
 	switch (key) {
 	case 'i':
-		o->input = arg;
-		return *arg ? 0 : options_wrong(p, "-i needs the name of a recording");
+		return take_input(p, arg);
 	case OPTION_BY:
 		return take_by(p, arg);
 	case OPTION_OF_EVENT:
@@ -332,6 +348,9 @@ static int take_query(struct parse *p, int key, char *arg)
 		return 0;
 	case OPTION_INCLUSIVE:
 		o->inclusive = true;
+		return 0;
+	case OPTION_QUICK:
+		o->quick = true;
 		return 0;
 	case OPTION_NOTES:
 		o->notes = true;
@@ -376,6 +395,9 @@ static int take_show(struct parse *p, int key, char *arg)
 		return 0;
 	case OPTION_JSON:
 		o->json = true;
+		return 0;
+	case OPTION_PLOT:
+		o->plot = true;
 		return 0;
 	case OPTION_LIVE:
 		o->live = true;

@@ -19,6 +19,9 @@
 /* The largest machines that Linux runs on have fewer than 8192 harts. */
 #define OPTIONS_CPUS_MAX 4096
 
+/* The command that has no request, as a number above those of requests. */
+#define MPERF__REQUEST__BODY_ROOFS 31
+
 enum {
 	OPTIONS_USAGE = 1, /* wrong, message printed; exit with EXIT_USAGE */
 	OPTIONS_HELPED,    /* --help was printed */
@@ -43,8 +46,11 @@ struct options {
 
 	/* what to ask */
 	char *input, *output;
-	char *by, *ops, *of_event, *title, *topic;
-	bool live; /* roofline, blocks: repeat */
+	char *earlier; /* roofline: the first of two inputs, or NULL; input is the second */
+	bool plot;
+	char *by, *ops, *of_event, *title;
+	char *topic; /* list TOPIC; roofs measure */
+	bool live;   /* roofline, blocks: repeat */
 	bool inclusive, notes;
 	char *column[OPTIONS_LIST_MAX]; /* --columns, split at commas */
 	size_t n_columns;
@@ -61,6 +67,7 @@ struct options {
 	int64_t since_ns, until_ns;
 	uint32_t limit; /* of rows; 0: all (top: by form) */
 	bool inlined;
+	bool quick; /* roofs measure */
 
 	/* how to show it */
 	bool json, csv, raw, no_color, folded, force;

@@ -18,6 +18,7 @@
 #define K COMMAND_BIT(STORE)
 #define O COMMAND_BIT(ROOFLINE)
 #define B COMMAND_BIT(BLOCKS)
+#define M COMMAND_BIT(ROOFS)
 
 const struct option_row option_rows[] = {
 	/* clang-format off */
@@ -40,6 +41,8 @@ const struct option_row option_rows[] = {
 	{R|H|F|S, "user", 'U', NULL, false, "exclude the kernel"},
 	{R,       "output", 'o', "FILE", false, "file to write (default: mperf.mprf)"},
 	{F,       "output", 'o', "FILE", false, "file to write (default: flame.html); a name that ends in .svg gets plain SVG; - is stdout"},
+	{O,       "plot", OPTION_PLOT, NULL, false, "draw the loops under the machine's roofs, above the table"},
+	{O,       "output", 'o', "FILE", false, "draw the plot into this file: a page, or plain SVG if the name ends in .svg; - is stdout"},
 	{S,       "output", 'o', "FILE", false, "write the figures to FILE instead of stderr"},
 	{R,       "force", 'f', NULL, false, "overwrite a file that is not a recording"},
 	{S,       "repeat", 'r', "N", false, "run CMD N times; print the mean and the spread"},
@@ -51,7 +54,11 @@ const struct option_row option_rows[] = {
 	{T|O|B,   "frames", OPTION_FRAMES, "N", false, "exit after N frames"},
 	{T,       "batch", 'b', NULL, false, "print frames as text, even on a terminal"},
 	{H|F|D,   "input", 'i', "FILE", false, "read this recording"},
-	{O|B,     "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
+	{O,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT; of two, draw how loops moved from the first to the second"},
+	{B,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
+	{M,       "input", 'i', "FILE", false, "show the roofs in this file, as --json wrote it"},
+	{M,       "quick", OPTION_QUICK, NULL, false, "measure: the most wanted roofs alone, in 10 s"},
+	{M,       "for", OPTION_FOR, "TIME", false, "measure: at most for this time, 1s to 1h (default: 1m)"},
 	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, line, hart"},
 	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
 	{O,       "ops", OPTION_OPS, "KIND", false, "operations to count: fp (default), int, sp, dp"},
@@ -74,13 +81,13 @@ const struct option_row option_rows[] = {
 	{T,       "limit", 'n', "N", false, "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
 	{H,       "inlined", OPTION_INLINED, NULL, false, "show inlined functions separately"},
 	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
-	{F,       "title", OPTION_TITLE, "TEXT", false, "the page's title"},
-	{H|S|L|D|U|K|O|B, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{F|O,     "title", OPTION_TITLE, "TEXT", false, "the page's title"},
+	{H|S|L|D|U|K|O|B|M, "json", OPTION_JSON, NULL, false, "answer in JSON"},
 	{O|B,     "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
 	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
 	{H|L|T|U|K|O|B, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
 	{H|L|D|T|U|K|O|B, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
-	{R|H|F|S|L|D|T|U|K|O|B, "help", 'h', NULL, false, "show this help"},
+	{R|H|F|S|L|D|T|U|K|O|B|M, "help", 'h', NULL, false, "show this help"},
 	/* clang-format on */
 };
 const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
@@ -134,6 +141,8 @@ const struct command_text *command_text(int command)
 			    "  mperfctl roofline --live -- ./program\n"
 			    "  mperfctl roofline --since -10m --ops dp --json\n"
 			    "  mperfctl roofline --two-phase -- ./program\n"
+			    "  mperfctl roofline -o plot.html -- ./program\n"
+			    "  mperfctl roofline --plot -i before.out -i after.out\n"
 			    "  mperfctl roofline --pid 1234 --loops 'spmv*' --sample 100 --live\n"
 			    "  MPERF_OUTPUT=run.out ./program; mperfctl roofline -i run.out\n",
 	};
@@ -194,10 +203,21 @@ const struct command_text *command_text(int command)
 			"removed next.",
 		.examples = "Examples:\n  mperfctl store\n  mperfctl store --raw\n",
 	};
+	static const struct command_text roofs = {
+		.arguments = "[measure]",
+		.says = "Show what this machine can do at most: operations per second by precision "
+			"and vector unit, and bytes per second by level of memory. `measure` "
+			"measures them first, on all harts, and keeps them in your state folder.",
+		.examples = "Examples:\n"
+			    "  mperfctl roofs measure\n"
+			    "  mperfctl roofs measure --quick --json > roofs.json\n"
+			    "  mperfctl roofs\n",
+	};
 	switch (command) {
 #define COMMAND(id, name, summary)                                                                 \
 	case MPERF__REQUEST__BODY_##id:                                                            \
 		return &name;
+#define OWN_COMMAND COMMAND
 #include "proto/command.inc"
 #undef COMMAND
 	default:
@@ -211,6 +231,7 @@ const char *command_name(int command)
 #define COMMAND(id, name, summary)                                                                 \
 	case MPERF__REQUEST__BODY_##id:                                                            \
 		return #name;
+#define OWN_COMMAND COMMAND
 #include "proto/command.inc"
 #undef COMMAND
 	default:

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/options/options.h"
+
 /* Keys of options without a letter; above every character. */
 enum option_key {
 	OPTION_PID = 'p',
@@ -36,6 +38,8 @@ enum option_key {
 	OPTION_COLUMNS,
 	OPTION_NOTES,
 	OPTION_OVERHEAD,
+	OPTION_PLOT,
+	OPTION_QUICK,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

@@ -22,11 +22,10 @@ static ProtobufCMessage *copy(const ProtobufCMessage *m)
 	return protobuf_c_message_unpack(m->descriptor, NULL, n, bytes);
 }
 
-static void forget_rows(struct reply *r)
+void reply_cut(struct reply *r, size_t n)
 {
-	for (size_t i = 0; i < r->n_rows; i++)
-		mperf__row__free_unpacked(r->row[i], NULL);
-	r->n_rows = 0;
+	while (r->n_rows > n)
+		mperf__row__free_unpacked(r->row[--r->n_rows], NULL);
 }
 
 static int add_columns(struct reply *r, const Mperf__Columns *columns)
@@ -36,7 +35,7 @@ static int add_columns(struct reply *r, const Mperf__Columns *columns)
 	Mperf__Columns *c = (Mperf__Columns *)copy(&columns->base);
 	if (!c)
 		return -ENOMEM;
-	forget_rows(r);
+	reply_cut(r, 0);
 	if (r->columns)
 		mperf__columns__free_unpacked(r->columns, NULL);
 	r->columns = c;
@@ -117,7 +116,7 @@ int reply_take(void *reply, const Mperf__Answer *a)
 
 void reply_clear(struct reply *r)
 {
-	forget_rows(r);
+	reply_cut(r, 0);
 	free(r->row);
 	if (r->columns)
 		mperf__columns__free_unpacked(r->columns, NULL);
@@ -156,6 +155,61 @@ bool reply_number(const struct reply *r, size_t row, int column, double *ret_num
 	*ret_number = v->is_case == MPERF__VALUE__IS_REAL ? v->real : (double)v->integer;
 	return true;
 }
+
+/* --- columns of our own: as if protobuf had unpacked them, since protobuf frees them ------------- */
+
+static int extend_row(Mperf__Row *row)
+{
+	Mperf__Value **value = reallocarray(row->value, row->n_value + 1, sizeof(*value));
+	if (!value)
+		return -ENOMEM;
+	row->value = value;
+	row->value[row->n_value] = malloc(sizeof(**value));
+	if (!row->value[row->n_value])
+		return -ENOMEM;
+	*row->value[row->n_value++] = (Mperf__Value)MPERF__VALUE__INIT;
+	return 0;
+}
+
+int reply_extend(struct reply *r, const Mperf__Column *column, int *ret_column)
+{
+	if (!r->columns || r->columns->n_column >= REPLY_COLUMNS_MAX)
+		return REPLY_TOO_LARGE;
+	size_t n = r->columns->n_column;
+	Mperf__Column **list = reallocarray(r->columns->column, n + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	r->columns->column = list;
+	list[n] = (Mperf__Column *)copy(&column->base);
+	if (!list[n])
+		return -ENOMEM;
+	r->columns->n_column++;
+	for (size_t i = 0; i < r->n_rows; i++)
+		if (extend_row(r->row[i]) < 0)
+			return -ENOMEM;
+	*ret_column = (int)n;
+	return 0;
+}
+
+void reply_set_real(struct reply *r, size_t row, int column, double value)
+{
+	Mperf__Value *v = r->row[row]->value[column];
+	v->is_case = MPERF__VALUE__IS_REAL;
+	v->real = value;
+}
+
+int reply_set_text(struct reply *r, size_t row, int column, const char *text)
+{
+	Mperf__Value *v = r->row[row]->value[column];
+	char *taken = strdup(text);
+	if (!taken)
+		return -ENOMEM;
+	v->is_case = MPERF__VALUE__IS_TEXT;
+	v->text = taken;
+	return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
 
 static int find_table(const struct replies *r, const char *name)
 {

@@ -47,6 +47,16 @@ const char *reply_text(const struct reply *r, size_t row, int column);
 /* False if the value is absent or text. */
 bool reply_number(const struct reply *r, size_t row, int column, double *ret_number);
 
+/* Add a column, absent in all rows; its index in *ret_column. 0, REPLY_TOO_LARGE, -ENOMEM. */
+int reply_extend(struct reply *r, const Mperf__Column *column, int *ret_column);
+
+/* Set a value in a column of reply_extend, once. A copy of text. 0, -ENOMEM. */
+void reply_set_real(struct reply *r, size_t row, int column, double value);
+int reply_set_text(struct reply *r, size_t row, int column, const char *text);
+
+/* Drop all rows but the first n. */
+void reply_cut(struct reply *r, size_t n);
+
 /* "cpu-clock, rung d (cpu-clock alone), 99 Hz; 1,204 samples in 12.1 s; lost: none; 98.7 % named"
  * without a newline; escaped for terminals. The caller frees; NULL if memory ran out. */
 char *reply_provenance_line(const Mperf__Provenance *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rows arrive in order of time; sorted by thread they become lines. If there are more stretches
+ * Rows arrive in order of time; sorted by thread they become lines, two a thread. If there are more stretches
  * than columns, neighbours are merged: their bytes over their time.
  */
 #include "client/show/series.h"
@@ -14,17 +14,20 @@
 #include "client/show/escape.h"
 
 #define NAME_COLUMNS 16 /* of a thread's name: comm has at most 15 bytes */
-#define HEAD_COLUMNS (NAME_COLUMNS + 9 + 9 + 9 + 9 + 2)
+#define HEAD_COLUMNS (NAME_COLUMNS + 9 + 9 + 9 + 9 + 9 + 2)
 #define BARS_MIN 10u
 #define BARS_MAX 512u
 
+enum way { READ, WRITTEN, N_WAYS };
+static const char *const way_names[N_WAYS] = {"read", "written"};
+
 struct point {
 	size_t row;
-	double time, pid, tid, bytes, span_ns;
+	double time, pid, tid, bytes[N_WAYS], span_ns;
 };
 
 struct cell {
-	double bytes, span_ns;
+	double bytes[N_WAYS], span_ns;
 };
 
 struct series {
@@ -33,12 +36,12 @@ struct series {
 	size_t n_points;
 	double begin, end; /* starts of the first and the last stretch */
 	size_t n_stretches, n_cells;
-	struct cell cell[BARS_MAX]; /* of the current line */
+	struct cell cell[BARS_MAX]; /* of the current thread */
 };
 
-static double rate_of(const struct cell *c)
+static double rate_of(const struct cell *c, enum way way)
 {
-	return c->span_ns > 0 ? c->bytes / c->span_ns : 0;
+	return c->span_ns > 0 ? c->bytes[way] / c->span_ns : 0;
 }
 
 static int by_thread(const void *a, const void *b)
@@ -69,7 +72,8 @@ static int read_points(struct series *s)
 		struct point p = {.row = i,
 			.pid = number(r, i, "pid"),
 			.tid = number(r, i, "tid"),
-			.bytes = number(r, i, "bytes_loaded") + number(r, i, "bytes_stored"),
+			.bytes = {[READ] = number(r, i, "bytes_loaded"),
+				[WRITTEN] = number(r, i, "bytes_stored")},
 			.span_ns = number(r, i, "span_ns")};
 		if (!reply_number(r, i, reply_column(r, "time"), &p.time))
 			continue; /* its time is unknown */
@@ -81,36 +85,40 @@ static int read_points(struct series *s)
 	return 0;
 }
 
+static void add(struct cell *c, const struct point *p)
+{
+	for (enum way way = 0; way < N_WAYS; way++)
+		c->bytes[way] += p->bytes[way];
+	c->span_ns += p->span_ns;
+}
+
 /* Put the points of one thread into cells; returns how many points it has. */
-static size_t fill_line(struct series *s, size_t first, double stretch_s, struct cell *ret_all)
+static size_t fill_cells(struct series *s, size_t first, double stretch_s, struct cell *ret_all)
 {
 	size_t i = first;
 	memset(s->cell, 0, sizeof(s->cell));
-	*ret_all = (struct cell){0, 0};
+	*ret_all = (struct cell){.span_ns = 0};
 	for (; i < s->n_points; i++) {
 		const struct point *p = &s->point[i];
 		if (p->pid != s->point[first].pid || p->tid != s->point[first].tid)
 			break;
 		size_t stretch = (size_t)((p->time - s->begin) / stretch_s + 0.5);
 		size_t at = stretch * s->n_cells / s->n_stretches;
-		struct cell *c = &s->cell[at < s->n_cells ? at : s->n_cells - 1];
-		c->bytes += p->bytes;
-		c->span_ns += p->span_ns;
-		ret_all->bytes += p->bytes;
-		ret_all->span_ns += p->span_ns;
+		add(&s->cell[at < s->n_cells ? at : s->n_cells - 1], p);
+		add(ret_all, p);
 	}
 	return i - first;
 }
 
-static double tallest(const struct series *s)
+static double tallest(const struct series *s, enum way way)
 {
 	double most = 0;
 	for (size_t i = 0; i < s->n_cells; i++)
-		most = fmax(most, rate_of(&s->cell[i]));
+		most = fmax(most, rate_of(&s->cell[i], way));
 	return most;
 }
 
-static void put_bars(const struct series *s, double height, bool utf8, FILE *f)
+static void put_bars(const struct series *s, enum way way, double height, bool utf8, FILE *f)
 {
 	static const char *const eighths[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	static const char *const plain[] = {".", ":", "-", "=", "+", "*", "#", "@"};
@@ -118,7 +126,7 @@ static void put_bars(const struct series *s, double height, bool utf8, FILE *f)
 	while (n > 0 && s->cell[n - 1].span_ns <= 0)
 		n--; /* no trailing spaces */
 	for (size_t i = 0; i < n; i++) {
-		double share = height > 0 ? rate_of(&s->cell[i]) / height : 0;
+		double share = height > 0 ? rate_of(&s->cell[i], way) / height : 0;
 		int level = (int)(share * 8);
 		level = level > 7 ? 7 : level;
 		fputs(s->cell[i].span_ns <= 0 ? " " : (utf8 ? eighths : plain)[level], f);
@@ -170,31 +178,54 @@ static void balance_add(struct balance *b, double pid, double bytes)
 	b->n++;
 }
 
+/* What a thread read, and below it what it wrote. */
+static void put_thread(const struct series *s, size_t point, const struct cell *all, double height,
+	bool utf8, FILE *f)
+{
+	for (enum way way = 0; way < N_WAYS; way++) {
+		if (way == 0) {
+			put_name(s, point, f);
+			fprintf(f, "%9.0f%9.0f", s->point[point].pid, s->point[point].tid);
+		} else {
+			fprintf(f, "%*s", NAME_COLUMNS + 9 + 9, "");
+		}
+		fprintf(f, "  %-7s%9.2f%9.2f  ", way_names[way], rate_of(all, way),
+			tallest(s, way));
+		put_bars(s, way, height, utf8, f);
+		fputc('\n', f);
+	}
+}
+
+static double height_of(struct series *s, double stretch_s)
+{
+	struct cell all;
+	double height = 0;
+	for (size_t i = 0; i < s->n_points;) {
+		i += fill_cells(s, i, stretch_s, &all);
+		for (enum way way = 0; way < N_WAYS; way++)
+			height = fmax(height, tallest(s, way));
+	}
+	return height;
+}
+
 static void put_lines(struct series *s, const struct series_look *look, FILE *f)
 {
 	struct balance balance = {.pid = -1};
 	struct cell all;
-	double height = 0;
-	for (size_t i = 0; i < s->n_points;) {
-		i += fill_line(s, i, look->stretch_s, &all);
-		height = fmax(height, tallest(s));
-	}
-	fprintf(f, "%-*s%9s%9s%9s%9s  ", NAME_COLUMNS, "Thread", "PID", "TID", "GB/s", "At most");
+	double height = height_of(s, look->stretch_s);
+	fprintf(f, "%-*s%9s%9s%9s%9s%9s  ", NAME_COLUMNS, "Thread", "PID", "TID", "", "GB/s",
+		"At most");
 	put_clock(s->begin, f);
 	fputs(" to ", f);
 	put_clock(s->end + look->stretch_s, f);
 	fputc('\n', f);
 	for (size_t i = 0, n; i < s->n_points; i += n) {
-		n = fill_line(s, i, look->stretch_s, &all);
-		put_name(s, i, f);
-		fprintf(f, "%9.0f%9.0f%9.2f%9.2f  ", s->point[i].pid, s->point[i].tid,
-			rate_of(&all), tallest(s));
-		put_bars(s, height, look->utf8, f);
-		fputc('\n', f);
-		balance_add(&balance, s->point[i].pid, all.bytes);
+		n = fill_cells(s, i, look->stretch_s, &all);
+		put_thread(s, i, &all, height, look->utf8, f);
+		balance_add(&balance, s->point[i].pid, all.bytes[READ] + all.bytes[WRITTEN]);
 	}
 	balance_end(&balance);
-	fprintf(f, "\nOne column is %.3g s; the tallest bar is %.2f GB/s of loads and stores.\n",
+	fprintf(f, "\nOne column is %.3g s; the tallest bar is %.2f GB/s.\n",
 		look->stretch_s * (double)s->n_stretches / (double)s->n_cells, height);
 	if (balance.worst > 0)
 		fprintf(f,

@@ -3,11 +3,11 @@
 
 /* Series: bandwidth of threads over time, drawn in lines of text
  *
- *      Thread             TID   GB/s  at most   13:00:01 ── 13:00:09
- *      sv                4711   7.21    9.80    ▅▅▆▆▇▇██▇▆▅▄▂▁
- *      sv                4712   2.10    9.31    ▅▅▆▆▂
+ *      Thread             TID           GB/s  at most   13:00:01 ── 13:00:09
+ *      sv                4711  read     7.21    9.80    ▅▅▆▆▇▇██▇▆▅▄▂▁
+ *                              written  2.10    2.31    ▁▁▂▂▁
  *
- * One line per thread, all of one height, so that threads and moments compare. A gap is a stretch
+ * Two lines per thread, all of one height, so that threads and moments compare. A gap is a stretch
  * without reports.
  */
 

@@ -56,6 +56,14 @@ bool table_wants_utf8(void)
 	return false;
 }
 
+static void ask_environment(const char *name, size_t *size)
+{
+	const char *value = getenv(name);
+	unsigned long asked = value ? strtoul(value, NULL, 10) : 0;
+	if (asked > 0 && asked < 10000)
+		*size = asked;
+}
+
 void table_look(FILE *f, bool no_colour, struct table_options *o)
 {
 	struct winsize size;
@@ -65,15 +73,15 @@ void table_look(FILE *f, bool no_colour, struct table_options *o)
 	/* Source: https://no-color.org/ : set and not empty. */
 	o->colour = terminal && !no_colour && !(no_color && *no_color) && term &&
 		    strcmp(term, "dumb") != 0;
-	o->width = 0;
+	o->width = o->height = 0;
 	if (!terminal)
 		return;
-	const char *columns = getenv("COLUMNS");
-	unsigned long asked = columns ? strtoul(columns, NULL, 10) : 0;
-	if (asked > 0 && asked < 10000)
-		o->width = asked;
-	else if (ioctl(fileno(f), TIOCGWINSZ, &size) == 0)
+	if (ioctl(fileno(f), TIOCGWINSZ, &size) == 0) {
 		o->width = size.ws_col;
+		o->height = size.ws_row;
+	}
+	ask_environment("COLUMNS", &o->width);
+	ask_environment("LINES", &o->height);
 }
 
 /* "2026-11-21T15:00:00+01:00" becomes "2026-11-21 15:00:00", in the reader's own time zone. */

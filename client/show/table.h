@@ -14,7 +14,8 @@
 #include "client/show/reply.h"
 
 struct table_options {
-	size_t width; /* columns of the terminal; 0: never cut a name */
+	size_t width;  /* columns of the terminal; 0: never cut a name */
+	size_t height; /* its lines; 0: unknown, or no terminal */
 	bool colour;
 	bool raw;                /* tab-separated, unrounded, without units */
 	const char *const *hide; /* names of columns to omit, NULL-terminated; or NULL */
@@ -26,7 +27,7 @@ struct table_options {
 	bool cut_middle;    /* names that do not fit lose their middle, not their end */
 };
 
-/* Fill width and colour for a stream: terminal size, COLUMNS, NO_COLOR, TERM=dumb. */
+/* Fill width, height and colour for a stream: terminal size, COLUMNS, LINES, NO_COLOR, TERM=dumb. */
 void table_look(FILE *f, bool no_colour, struct table_options *o);
 
 /* Does the user's environment ask for UTF-8? (Our own LC_CTYPE always does, for the widths of

@@ -187,14 +187,15 @@ class Connection:
         self.close()
 
 
-def triad():
+def triad(moved=0):
     """A kernel with known answers: a function, an outer loop of some passes and an inner one of a
     thousand elements of a[i] = b[i] + 3 * c[i] in double. Counters: 0 calls, 1 passes, 2 and 3 the
-    words of the outermost loop's time. Returns the table and the object's counters."""
+    words of the outermost loop's time. It stands `moved` lines further down. Returns the table and the
+    object's counters."""
     t = Table()
-    function = t.scope(FUNCTION, "triad", "kernels/triad.c", 10, 20)
-    outer = t.scope(LOOP, "triad", "kernels/triad.c", 12, 16, 2, "1", parent=function)
-    inner = t.scope(LOOP, "triad", "kernels/triad.c", 13, 15, 3, "1.1", parent=outer, flags=1)
+    function = t.scope(FUNCTION, "triad", "kernels/triad.c", 10 + moved, 20 + moved)
+    outer = t.scope(LOOP, "triad", "kernels/triad.c", 12 + moved, 16 + moved, 2, "1", parent=function)
+    inner = t.scope(LOOP, "triad", "kernels/triad.c", 13 + moved, 15 + moved, 3, "1.1", parent=outer, flags=1)
     t.counter((function, "entries", 1), (function, "instructions", 5), (function, "updates", 1),
               (outer, "entries", 1))
     t.counter((outer, "iterations", 1), (outer, "instructions", 3), (outer, "updates", 1),

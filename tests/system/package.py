@@ -11,7 +11,7 @@ CONF = "/etc/mperf/mperf.conf"
 # As readelf names them; what Debian calls the architecture is the key.
 ELF_MACHINE = {"amd64": "Advanced Micro Devices X86-64", "arm64": "AArch64", "riscv64": "RISC-V"}
 PROGRAMS = ["/usr/bin/mperfctl", "/usr/sbin/mperfd", "/usr/libexec/mperf/mperf-namer",
-            "/usr/bin/mperf-platform-check"]
+            "/usr/libexec/mperf/mperf-roofs", "/usr/bin/mperf-platform-check"]
 FILES = [*PROGRAMS, CONF, "/usr/lib/systemd/system/mperfd.service",
          "/usr/lib/systemd/system/mperfd.socket", "/usr/lib/sysusers.d/mperf.conf",
          "/usr/lib/tmpfiles.d/mperf.conf", "/usr/lib/sysctl.d/30-mperf.conf",

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A client at work with its daemon and workers, and the machine around it."""
 import contextlib
+import fcntl
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -19,6 +23,27 @@ def by(build, path, grouping, *more):
 
 def share(found, **wanted):
     return sum(r["self"] for r in found if all(r[k] == v for k, v in wanted.items()))
+
+
+def on_a_terminal(build, size, *arguments, env=None):
+    """What mperfctl prints on a terminal of so many lines and columns."""
+    here, there = pty.openpty()
+    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    with subprocess.Popen([build / "mperfctl", *map(str, arguments)], stdout=there,
+                          env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", **(env or {})}) as client:
+        os.close(there)
+        said = b""
+        while True:
+            try:
+                piece = os.read(here, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            said += piece
+    os.close(here)
+    assert client.returncode == 0, said
+    return said.decode().replace("\r", "")
 
 
 # --- processes of a recording --------------------------------------------------------------------

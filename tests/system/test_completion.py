@@ -15,7 +15,7 @@ ZSH_SECONDS = 120  # for zsh to start or to complete, on a loaded machine; one o
 
 def commands():
     table = (ROOT / "proto" / "command.inc").read_text()
-    return re.findall(r"^COMMAND\(\w+, (\w+),", table, re.M)
+    return re.findall(r"^(?:OWN_)?COMMAND\(\w+, (\w+),", table, re.M)
 
 
 def help_options(build, command):

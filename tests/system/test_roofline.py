@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """mperfctl roofline and blocks, of a program whose answers are known: its tables are made by hand."""
 import csv
-import fcntl
 import io
 import json
 import os
-import pty
 import re
 import struct
 import subprocess
 import sys
-import termios
 import threading
 import time
 
 import feed_program as feed
 from machine import NOBODY, ROOT, Folder, mperfctl, need_program, refused, rows, seal
+from running import on_a_terminal
 from service import Service, wait_until
 
 SECONDS = 19
@@ -194,27 +192,6 @@ def nest_of_templates():
     return table
 
 
-def on_a_terminal(build, columns, *arguments):
-    """What roofline draws on a terminal of that width."""
-    here, there = pty.openpty()
-    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    with subprocess.Popen([build / "mperfctl", "roofline", *map(str, arguments)], stdout=there,
-                          env=dict(os.environ, TERM="xterm", NO_COLOR="1", LC_ALL="C.UTF-8")) as running:
-        os.close(there)
-        said = b""
-        while True:
-            try:
-                piece = os.read(here, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-            said += piece
-    os.close(here)
-    assert running.returncode == 0, said
-    return said.decode().replace("\r", "").splitlines()
-
-
 def write_output(path, table, n_counters):
     path.write_bytes(b"".join([feed.hello(), feed.object_(n_counters=n_counters), *feed.tables(table),
                                feed.thread(), feed.deltas({c: 1 for c in range(n_counters)}),
@@ -226,7 +203,8 @@ def test_the_table_fits_a_terminal_and_keeps_names_and_lines(build):
         path = folder / "run.out"
         write_output(path, nest_of_templates(), 3)
         for columns in 80, 100:
-            lines = on_a_terminal(build, columns, "-i", path)
+            lines = on_a_terminal(build, (50, columns), "roofline", "-i", path, env={
+                "NO_COLOR": "1", "XDG_STATE_HOME": str(folder / "no-roofs")}).splitlines()
             assert all(len(line) <= columns for line in lines[:lines.index("")]), lines
             head, outer, first, second = lines[:4]
             assert head.split() == ["Function", "Source", "Share", "GFLOP/s", "GB/s", "FLOP/B"], head
@@ -403,6 +381,9 @@ def test_live_tells_what_came_since_the_last_time(build):
             teller.start()
             said = service.ctl("roofline", "--live", "--frames", "3", "--pid", os.getpid(),
                                "--json").stdout
+            n_told = len(told)
+            drawn = service.ctl("roofline", "--live", "--plot", "--frames", "1", "--pid", os.getpid(),
+                                env={"LC_ALL": "C.UTF-8"}).stdout
             stop.set()
             teller.join()
         frames, decoder = [], json.JSONDecoder()
@@ -410,9 +391,11 @@ def test_live_tells_what_came_since_the_last_time(build):
             frame, end = decoder.raw_decode(said.lstrip())
             frames.append(frame)
             said = said.lstrip()[end:]
-        assert len(frames) == 3 and len(told) == 4, (len(frames), told)
+        assert len(frames) == 3 and n_told == 4, (len(frames), told)
         passes = [sum(r["iterations"] for r in f["rows"] if r["nest"] == "1") for f in frames]
         assert passes == [10, 10, 10], passes
+        assert drawn.count("GFLOP/s\n") == 1 and "└" in drawn, drawn
+        assert re.search(r"^ *triad +\S+:13 +1 ", drawn, re.M), drawn
 
 
 def test_bandwidth_of_threads_is_drawn_again_and_again(build):
@@ -425,9 +408,10 @@ def test_bandwidth_of_threads_is_drawn_again_and_again(build):
             said = service.ctl("blocks", "--live", "--frames", "2", "--pid", os.getpid(),
                                env={"LC_ALL": "C"}).stdout
         lines = [line for line in said.splitlines() if re.match(r"\S+\s+%d\s" % os.getpid(), line)]
-        assert len(lines) == 2 and lines[0].rstrip().endswith("@"), said
+        assert len(lines) == 2 and re.search(r" read .*@ *$", lines[0]), said
+        assert len(re.findall(r"^ +written .*[=+] *$", said, re.M)) == 2, said  # half of that
         assert said.count("One column is") == 2, said
-        # a line for each thread and the sums that it is made of
+        # lines for each thread and the sums that it is made of
         table = rows(build, "blocks", "--every", "1000", "--pid", os.getpid(),
                      env={"MPERF_SOCKET": str(service.socket)})["rows"]
         assert sum(r["bytes_loaded"] + r["bytes_stored"] for r in table

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Trees put together by hand: merging, sums, malformed trees, and what the page and the SVG do
- * with hostile names. Well-formedness is checked by a scanner of tags, so that no XML library is
- * needed.
+ * with hostile names.
  */
-#include <ctype.h>
 #include <math.h>
 
 #include "client/flamegraph/flame.h"
 #include "client/flamegraph/page.h"
 #include "tests/unit/client/answers.h"
+#include "tests/unit/client/markup.h"
 #include "tests/unit/test.h"
 
 static const struct answers_column columns[] = {
@@ -83,37 +82,6 @@ static char *page_of(struct flame *f, const struct flame_page *page, size_t *ret
 static char *svg_of(struct flame *f)
 {
 	return page_of(f, &(struct flame_page){.title = "t", .event = "", .plain = true}, NULL);
-}
-
-/* Every tag is closed in order, and < and & appear only as markup. */
-static void assert_well_formed(const char *p)
-{
-	char stack[64][32];
-	size_t depth = 0;
-	for (; *p; p++) {
-		ck_assert(*p == '\n' || *p == '\t' || (unsigned char)*p >= 0x20);
-		if (*p == '&') {
-			size_t n = strcspn(p, ";");
-			ck_assert(n <= 6 && p[n] == ';');
-		}
-		if (*p != '<' || p[1] == '?')
-			continue;
-		bool closes = p[1] == '/';
-		const char *name = p + 1 + closes, *end = strchr(p, '>');
-		size_t n = strcspn(name, " >/");
-		ck_assert_ptr_nonnull(end);
-		ck_assert(n > 0 && n < 32 && isalpha((unsigned char)*name));
-		if (closes) {
-			ck_assert_uint_gt(depth, 0);
-			depth--;
-			ck_assert(strncmp(stack[depth], name, n) == 0 && !stack[depth][n]);
-		} else if (end[-1] != '/') {
-			ck_assert_uint_lt(depth, 64);
-			snprintf(stack[depth++], 32, "%.*s", (int)n, name);
-		}
-		p = end;
-	}
-	ck_assert_uint_eq(depth, 0);
 }
 
 EACH_TEST(.seconds = 30);
@@ -237,7 +205,7 @@ TEST(svg_is_readable_without_a_script)
 {
 	struct flame *f = small_flame();
 	char *svg = svg_of(f);
-	assert_well_formed(svg);
+	markup_is_well_formed(svg);
 	ck_assert_ptr_null(strstr(svg, "<script"));
 	ck_assert_ptr_nonnull(strstr(svg, ">leaf</text>"));
 	ck_assert_ptr_nonnull(
@@ -294,7 +262,7 @@ TEST(hostile_names_stay_text)
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		ck_assert_int_eq(add_node(f, (int64_t)i + 1, 0, names[i], 1), 0);
 	char *svg = svg_of(f);
-	assert_well_formed(svg);
+	markup_is_well_formed(svg);
 	ck_assert_ptr_nonnull(strstr(svg, "&lt;script&gt;alert(1)&lt;/script&gt;"));
 	ck_assert_ptr_nonnull(strstr(svg, "\\u{202e}xyz"));
 	free(svg);

@@ -34,13 +34,13 @@ static void end(void)
 
 EACH_TEST(.begin = begin, .end = end);
 
-/* A stretch of a second from `second` on, in which half of the bytes are loaded. */
+/* A stretch of a second from `second` on, in which a quarter of the bytes is stored. */
 static void add(double second, const char *comm, int tid, double gbytes)
 {
 	Mperf__Value v[N_COLUMNS] = {answers_real(1.6e9 + second), answers_text(comm),
 		answers_integer(100), answers_integer(tid),
-		answers_integer((int64_t)(gbytes * 5e8)), answers_integer((int64_t)(gbytes * 5e8)),
-		answers_integer(1000000000)};
+		answers_integer((int64_t)(gbytes * 7.5e8)),
+		answers_integer((int64_t)(gbytes * 2.5e8)), answers_integer(1000000000)};
 	if (second < 0)
 		v[0] = (Mperf__Value)MPERF__VALUE__INIT;
 	Mperf__Value *value[N_COLUMNS];
@@ -75,16 +75,18 @@ static void has(const char *text, const char *wanted)
 	ck_assert_msg(strstr(text, wanted), "'%s' is not in:\n%s", wanted, text);
 }
 
-TEST(threads_are_lines_of_one_height)
+TEST(threads_have_lines_of_one_height)
 {
 	for (int second = 0; second < 4; second++) {
 		add(second, "fast", 101, 8);
 		add(second, "slow", 102, second + 1);
 	}
 	_cleanup_(freep) char *text = drawn(80, false);
-	has(text, "fast                  100      101     8.00     8.00  @@@@\n");
-	has(text, "slow                  100      102     2.50     4.00  :-=+\n");
-	has(text, "One column is 1 s; the tallest bar is 8.00 GB/s");
+	has(text, "fast                  100      101  read        6.00     6.00  @@@@\n"
+		  "                                    written     2.00     2.00  ----\n");
+	has(text, "slow                  100      102  read        1.88     3.00  :-=+\n"
+		  "                                    written     0.62     1.00  ..::\n");
+	has(text, "One column is 1 s; the tallest bar is 6.00 GB/s");
 	has(text, "busiest thread of a process moved 1.52 times the mean");
 }
 
@@ -94,6 +96,7 @@ TEST(blocks_of_eighths_are_drawn_where_they_can_be)
 		add(second, "t", 101, second + 0.5);
 	_cleanup_(freep) char *text = drawn(80, true);
 	has(text, "▁▂▃▄▅▆▇█\n");
+	has(text, "▁▁▁▂▂▂▃▃\n"); /* a third of it */
 }
 
 TEST(what_was_not_told_is_a_gap)
@@ -109,9 +112,9 @@ TEST(more_stretches_than_columns_are_averaged)
 {
 	for (int second = 0; second < 1000; second++)
 		add(second, "t", 101, second % 2 ? 8 : 0);
-	_cleanup_(freep) char *text = drawn(74, false);
+	_cleanup_(freep) char *text = drawn(83, false);
 	has(text, "  @@@@@@@@@@@@@@@@@@@@\n"); /* all alike: none is of one second alone */
-	has(text, "One column is 50 s; the tallest bar is 4.00 GB/s");
+	has(text, "One column is 50 s; the tallest bar is 3.00 GB/s");
 }
 
 TEST(names_cannot_move_the_cursor)

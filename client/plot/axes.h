@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Axes of a plot: intensity to the right, operations per second upwards */
+
+#include "client/plot/bound.h"
+#include "client/plot/scale.h"
+
+struct plot_axes {
+	struct plot_axis x, y;
+};
+
+/* Make room for all loops and roofs. Ranges that were chosen before only grow, so a plot that is
+ * drawn again and again does not jump. */
+void plot_axes_fit(struct plot_axes *a, const struct plot *p, const struct plot_sets *sets);
+
+/* Where a roof begins and ends, in shares of both axes: from the left or lower edge to where the
+ * highest peak cuts it off, or from the fastest memory to the right edge. False: it is not in the
+ * picture. `value` is the roof's own, or an end of its interval. */
+struct plot_line {
+	double x0, y0, x1, y1;
+};
+bool plot_axes_roof(const struct plot_axes *a, const struct plot_set *s,
+	const struct plot_roof *roof, double value, struct plot_line *ret_line);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* What stands below a plot in words: roofs, zones, and what is missing */
+
+#include <stdio.h>
+
+#include "client/plot/bound.h"
+
+/* The longest is of a roof: two names of PLOT_NAME_BYTES and three numbers. */
+#define PLOT_ROOF_BYTES 192
+
+/* "L1 214 GB/s", "vector fma 75.7 GFLOP/s". */
+void plot_roof_text(
+	const struct plot *p, const struct plot_roof *roof, char ret_text[static PLOT_ROOF_BYTES]);
+
+/* "210 to 217 GB/s"; "" if there is no interval. */
+void plot_roof_interval(
+	const struct plot *p, const struct plot_roof *roof, char ret_text[static PLOT_ROOF_BYTES]);
+
+/* "One hart, double precision", with the kind of hart if it has a name. */
+void plot_set_text(const struct plot_set *s, char ret_text[static PLOT_ROOF_BYTES]);
+
+struct plot_legend_look {
+	size_t columns; /* of a line */
+	bool with_provenance;
+	bool brief; /* without a list of roofs, whose names are in the plot */
+};
+
+/* All in sentences, broken into lines, each ended by a newline; sets may be empty. Returns how many
+ * lines. */
+size_t plot_legend_write(const struct plot *p, const struct plot_sets *sets,
+	const struct plot_legend_look *look, FILE *f);
+
+/* The same for HTML, in one paragraph's text. */
+void plot_legend_markup(const struct plot *p, const struct plot_sets *sets, FILE *f);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The drawing that the parts of an SVG write into, and where things are in it */
+
+#include <stdio.h>
+
+#include "client/plot/axes.h"
+
+/* In user units. */
+#define SVG_AREA_LEFT 64.0
+#define SVG_AREA_WIDTH 800.0
+#define SVG_AREA_HEIGHT 540.0
+#define SVG_CHARACTER 6.4 /* width of a letter of 11 px, rounded up */
+
+struct svg_drawing {
+	const struct plot *plot;
+	const struct plot_sets *sets;
+	struct plot_axes axes;
+	double top; /* of the area between the axes */
+	FILE *out;
+};
+
+/* From shares of the axes. */
+static inline double svg_x(double share)
+{
+	return SVG_AREA_LEFT + share * SVG_AREA_WIDTH;
+}
+
+static inline double svg_y(const struct svg_drawing *d, double share)
+{
+	return d->top + (1 - share) * SVG_AREA_HEIGHT;
+}
+
+/* "m", "b", "c", "u": the class of a dot and of its zone. Static. */
+const char *svg_class(enum plot_bound bound);
+
+/* All sets of roofs, of which one is not hidden. */
+void svg_roofs_write(const struct svg_drawing *d);
+
+/* All loops, their ways from run to run, and as many names as there is room for. 0, -ENOMEM. */
+int svg_dots_write(const struct svg_drawing *d);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A user's roofs: a file for each machine, set of kinds of harts and kernel, in the state folder.
+ * Homes are shared between machines, so those of others stay, and are shown only as such.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/roofs/machine.h"
+#include "client/roofs/roofs.h"
+#include "client/show/outfile.h"
+#include "proto/hash.h"
+#include "proto/memory.h"
+
+/* Fixed: the hash is a name in a user's own folder, and must be the same tomorrow. */
+static const struct hash_secret name_key = {{0x726f6f6673, 1}};
+
+bool roofs_folder(char ret_path[static ROOFS_PATH_BYTES])
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	if (state && *state == '/')
+		return snprintf(ret_path, ROOFS_PATH_BYTES, "%s/mperf/roofs", state) <
+		       ROOFS_PATH_BYTES;
+	return home && *home == '/' &&
+	       snprintf(ret_path, ROOFS_PATH_BYTES, "%s/.local/state/mperf/roofs", home) <
+		       ROOFS_PATH_BYTES;
+}
+
+/* A name of hexadecimal digits, whatever the texts are. */
+int roofs_path(const struct roofs *r, char ret_path[static ROOFS_PATH_BYTES])
+{
+	_cleanup_(freep) char *text = NULL;
+	char folder[ROOFS_PATH_BYTES];
+	size_t size = 0;
+	if (!roofs_folder(folder))
+		return -ENOENT;
+	FILE *f = open_memstream(&text, &size);
+	if (!f)
+		return -ENOMEM;
+	fputs(r->kernel, f);
+	for (size_t i = 0; i < r->n_kinds; i++)
+		fprintf(f, "\n%s %s", r->kinds[i].id, r->kinds[i].harts);
+	if (fclose(f) != 0)
+		return -ENOMEM;
+	int n = snprintf(ret_path, ROOFS_PATH_BYTES, "%s/%016llx-%016llx.json", folder,
+		(unsigned long long)hash_sip(&name_key, 2, 4, r->machine, strlen(r->machine)),
+		(unsigned long long)hash_sip(&name_key, 2, 4, text, size));
+	return n < ROOFS_PATH_BYTES ? 0 : -ENAMETOOLONG;
+}
+
+/* Make the folders of a path; 0700, as the specification wants them. */
+static int make_folders(const char *path)
+{
+	char part[ROOFS_PATH_BYTES];
+	snprintf(part, sizeof(part), "%s", path);
+	for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(part, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return 0;
+}
+
+int roofs_keep(const struct roofs *r)
+{
+	char path[ROOFS_PATH_BYTES];
+	_cleanup_(freep) char *text = NULL;
+	size_t size = 0;
+	struct outfile o;
+	int result = roofs_path(r, path);
+	if (result < 0 || (result = make_folders(path)) < 0)
+		return result;
+	FILE *f = open_memstream(&text, &size);
+	if (!f)
+		return -ENOMEM;
+	result = roofs_write(r, f);
+	if (fclose(f) != 0 && result == 0)
+		result = -ENOMEM;
+	if (result < 0 || (result = outfile_open(&o, path, OUTFILE_OVER_FILE)) < 0)
+		return result;
+	result = outfile_write(&o, text, size);
+	if (result == 0)
+		result = outfile_commit(&o);
+	outfile_clear(&o);
+	return result;
+}
+
+/* The newest of all files there; false if there is none. */
+static bool find_newest(const char *folder, char ret_path[static ROOFS_PATH_BYTES])
+{
+	DIR *d = opendir(folder);
+	struct dirent *e;
+	time_t newest = 0;
+	bool found = false;
+	while (d && (e = readdir(d))) {
+		char path[ROOFS_PATH_BYTES];
+		const char *end = strrchr(e->d_name, '.');
+		struct stat s;
+		if (!end || strcmp(end, ".json") != 0 ||
+			snprintf(path, sizeof(path), "%s/%s", folder, e->d_name) >=
+				ROOFS_PATH_BYTES ||
+			stat(path, &s) < 0 || !S_ISREG(s.st_mode))
+			continue;
+		if (found && s.st_mtime <= newest)
+			continue;
+		found = true;
+		newest = s.st_mtime;
+		memcpy(ret_path, path, sizeof(path));
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+int roofs_find(struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES])
+{
+	char path[ROOFS_PATH_BYTES], folder[ROOFS_PATH_BYTES];
+	struct machine m;
+	int r = machine_look(&m);
+	if (r < 0)
+		return r;
+	struct roofs ours = {.kinds = m.kind, .n_kinds = m.n_kinds};
+	memcpy(ours.machine, m.id, sizeof(ours.machine));
+	memcpy(ours.kernel, m.kernel, sizeof(ours.kernel));
+	r = roofs_path(&ours, path);
+	if (r == -ENOENT || (r == 0 && access(path, F_OK) < 0))
+		r = roofs_folder(folder) && find_newest(folder, path) ? 0 : ROOFS_NONE;
+	if (r == 0)
+		r = roofs_read(path, ret_roofs, fault);
+	if (r == 0)
+		roofs_compare(ret_roofs, &m);
+	machine_clear(&m);
+	return r;
+}

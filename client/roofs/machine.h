@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* This machine, as roofs see it: its harts by kind of core, and how they share
+ *
+ * Roofs differ by kind, so harts are of one kind only where their core, its vectors and its highest
+ * clock are the same. Of each core one hart counts: siblings share all that is measured here.
+ */
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/roofs/roofs.h"
+
+#define MACHINE_HARTS_MAX 4096
+
+struct machine_hart {
+	uint32_t number; /* Linux's */
+	uint32_t kind;   /* index into kinds */
+	uint32_t vlenb;  /* bytes of an RVV register; 0: no RVV 1.0 */
+	uint64_t khz;    /* its highest clock by cpufreq; 0: unknown */
+	bool sibling;    /* of a hart before it on the same core */
+};
+
+struct machine {
+	char id[ROOF_TEXT_BYTES], kernel[ROOF_TEXT_BYTES];
+	struct machine_hart *hart; /* that this process may use, ascending */
+	size_t n_harts;
+	struct roofs_kind kind[ROOFS_KINDS_MAX];
+	size_t n_kinds;
+};
+
+/* Look at this machine; the caller frees with machine_clear. 0, -ENOMEM, -errno of
+ * sched_getaffinity(2). O(harts^2) at worst. */
+int machine_look(struct machine *ret_machine);
+void machine_clear(struct machine *m);
+
+/* Which harts share a cluster, or else the last cache, with hart `number`: sets `ret_set` and
+ * returns true where the kernel says so. */
+bool machine_cluster(uint32_t number, cpu_set_t *ret_set);
+
+/* Bytes of the largest cache that hart `number` reaches, as the kernel says, and how many harts
+ * share it: where a sweep of sizes should end at the earliest. 0: unknown. */
+uint64_t machine_cache_bytes(uint32_t number, uint32_t *ret_n_sharing);
+
+/* Mark `r` as stale, and say why, unless its machine, kernel and kinds of harts are those of `m`. */
+void roofs_compare(struct roofs *r, const struct machine *m);

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Kernels of x86-64; kernel.h says what each does, kernels_x86.inc what each counts.
+ *
+ * Additions alternate with subtractions, and multiplications with their inverse, so that values
+ * stay near 1 however long it runs: infinities and denormal numbers may take another time. The
+ * chains outnumber latency times pipes of every core known to us (4 cycles, 2 pipes). Loads come
+ * before stores within a block, which keeps false dependencies by the low 12 bits of addresses
+ * away.
+ */
+#if defined(__x86_64__)
+
+	.text
+
+.macro FUNCTION name
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.p2align 6
+\name:
+.endm
+
+.macro END name
+	ret
+	.size	\name, . - \name
+.endm
+
+/* Upper halves of registers that were used slow down SSE code later. */
+.macro END_OF name, reg
+	.ifnc	\reg, xmm
+	vzeroupper
+	.endif
+END \name
+.endm
+
+/* --- computing: rdi passes, rsi operands x a b of 64 bytes each, rdx results ---------------------- */
+
+/* x = x OP1 a, x = x OP2 b; 12 chains in registers of 16 bytes. */
+.macro COMPUTE_SSE name, op1, op2
+FUNCTION \name
+	movaps	64(%rsi), %xmm14
+	movaps	128(%rsi), %xmm15
+	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	movaps	(%rsi), %xmm\i
+	.endr
+	mov	%rdi, %rax
+	.p2align 5
+1:
+	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	\op1	%xmm14, %xmm\i
+	.endr
+	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	\op2	%xmm15, %xmm\i
+	.endr
+	dec	%rdi
+	jnz	1b
+	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	movups	%xmm\i, \i*16(%rdx)
+	.endr
+END \name
+.endm
+
+/* The same with three operands; `reg` is xmm for scalars, else ymm. */
+.macro COMPUTE_AVX name, reg, bytes, op1, op2
+FUNCTION \name
+	vmovaps	64(%rsi), %\reg\()14
+	vmovaps	128(%rsi), %\reg\()15
+	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	vmovaps	(%rsi), %\reg\i
+	.endr
+	mov	%rdi, %rax
+	.p2align 5
+1:
+	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	\op1	%\reg\()14, %\reg\i, %\reg\i
+	.endr
+	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	\op2	%\reg\()15, %\reg\i, %\reg\i
+	.endr
+	dec	%rdi
+	jnz	1b
+	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	vmovups	%\reg\i, \i*\bytes(%rdx)
+	.endr
+END_OF \name, \reg
+.endm
+
+/* x = x * a + b, twice. */
+.macro COMPUTE_FMA name, reg, bytes, op
+FUNCTION \name
+	vmovaps	64(%rsi), %\reg\()14
+	vmovaps	128(%rsi), %\reg\()15
+	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	vmovaps	(%rsi), %\reg\i
+	.endr
+	mov	%rdi, %rax
+	.p2align 5
+1:
+	.rept	2
+	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	\op	%\reg\()15, %\reg\()14, %\reg\i
+	.endr
+	.endr
+	dec	%rdi
+	jnz	1b
+	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	vmovups	%\reg\i, \i*\bytes(%rdx)
+	.endr
+END_OF \name, \reg
+.endm
+
+#define CHAINS_24 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
+
+.macro COMPUTE_512 name, op1, op2
+FUNCTION \name
+	vmovups	64(%rsi), %zmm30
+	vmovups	128(%rsi), %zmm31
+	.irp	i, CHAINS_24
+	vmovups	(%rsi), %zmm\i
+	.endr
+	mov	%rdi, %rax
+	.p2align 5
+1:
+	.irp	i, CHAINS_24
+	\op1	%zmm30, %zmm\i, %zmm\i
+	.endr
+	.irp	i, CHAINS_24
+	\op2	%zmm31, %zmm\i, %zmm\i
+	.endr
+	dec	%rdi
+	jnz	1b
+	.irp	i, CHAINS_24
+	vmovups	%zmm\i, \i*64(%rdx)
+	.endr
+END_OF \name, ymm
+.endm
+
+.macro COMPUTE_FMA_512 name, op
+FUNCTION \name
+	vmovups	64(%rsi), %zmm30
+	vmovups	128(%rsi), %zmm31
+	.irp	i, CHAINS_24
+	vmovups	(%rsi), %zmm\i
+	.endr
+	mov	%rdi, %rax
+	.p2align 5
+1:
+	.rept	2
+	.irp	i, CHAINS_24
+	\op	%zmm31, %zmm30, %zmm\i
+	.endr
+	.endr
+	dec	%rdi
+	jnz	1b
+	.irp	i, CHAINS_24
+	vmovups	%zmm\i, \i*64(%rdx)
+	.endr
+END_OF \name, ymm
+.endm
+
+/* Whole numbers in 8 general registers, 16 additions each. */
+.macro COMPUTE_GPR name, bytes, a, b, r0, r1, r2, r3, r4, r5, r6, r7
+FUNCTION \name
+	push	%rbx
+	push	%rbp
+	push	%rdi
+	push	%rdx
+	mov	(%rsi), %rax
+	.irp	r, rbx, rbp, r8, r9, r10, r11, rcx
+	mov	%rax, %\r
+	.endr
+	mov	64(%rsi), %rdx
+	mov	128(%rsi), %rsi
+	.p2align 5
+1:
+	.rept	8
+	.irp	r, \r0, \r1, \r2, \r3, \r4, \r5, \r6, \r7
+	add	%\a, %\r
+	.endr
+	.irp	r, \r0, \r1, \r2, \r3, \r4, \r5, \r6, \r7
+	add	%\b, %\r
+	.endr
+	.endr
+	dec	%rdi
+	jnz	1b
+	pop	%rdx
+	.irp	r, \r0, \r1, \r2, \r3, \r4, \r5, \r6, \r7
+	mov	%\r, (%rdx)
+	add	$\bytes, %rdx
+	.endr
+	pop	%rax
+	pop	%rbp
+	pop	%rbx
+END \name
+.endm
+
+COMPUTE_GPR roof_scalar_i64_add, 8, rdx, rsi, rax, rbx, rbp, r8, r9, r10, r11, rcx
+COMPUTE_GPR roof_scalar_i32_add, 4, edx, esi, eax, ebx, ebp, r8d, r9d, r10d, r11d, ecx
+
+COMPUTE_SSE roof_scalar_f64_add, addsd, subsd
+COMPUTE_SSE roof_scalar_f64_mul, mulsd, mulsd
+COMPUTE_SSE roof_scalar_f64_mix, mulsd, addsd
+COMPUTE_FMA roof_scalar_f64_fma, xmm, 16, vfmadd213sd
+COMPUTE_SSE roof_scalar_f32_add, addss, subss
+COMPUTE_SSE roof_scalar_f32_mul, mulss, mulss
+COMPUTE_SSE roof_scalar_f32_mix, mulss, addss
+COMPUTE_FMA roof_scalar_f32_fma, xmm, 16, vfmadd213ss
+
+COMPUTE_SSE roof_sse2_f64_add, addpd, subpd
+COMPUTE_SSE roof_sse2_f64_mul, mulpd, mulpd
+COMPUTE_SSE roof_sse2_f64_mix, mulpd, addpd
+COMPUTE_SSE roof_sse2_f32_add, addps, subps
+COMPUTE_SSE roof_sse2_f32_mul, mulps, mulps
+COMPUTE_SSE roof_sse2_f32_mix, mulps, addps
+COMPUTE_SSE roof_sse2_i64_add, paddq, paddq
+COMPUTE_SSE roof_sse2_i32_add, paddd, paddd
+COMPUTE_SSE roof_sse2_i16_add, paddw, paddw
+COMPUTE_SSE roof_sse2_i8_add, paddb, paddb
+
+COMPUTE_AVX roof_avx2_f64_add, ymm, 32, vaddpd, vsubpd
+COMPUTE_AVX roof_avx2_f64_mul, ymm, 32, vmulpd, vmulpd
+COMPUTE_AVX roof_avx2_f64_mix, ymm, 32, vmulpd, vaddpd
+COMPUTE_FMA roof_avx2_f64_fma, ymm, 32, vfmadd213pd
+COMPUTE_AVX roof_avx2_f32_add, ymm, 32, vaddps, vsubps
+COMPUTE_AVX roof_avx2_f32_mul, ymm, 32, vmulps, vmulps
+COMPUTE_AVX roof_avx2_f32_mix, ymm, 32, vmulps, vaddps
+COMPUTE_FMA roof_avx2_f32_fma, ymm, 32, vfmadd213ps
+COMPUTE_AVX roof_avx2_i64_add, ymm, 32, vpaddq, vpaddq
+COMPUTE_AVX roof_avx2_i32_add, ymm, 32, vpaddd, vpaddd
+COMPUTE_AVX roof_avx2_i16_add, ymm, 32, vpaddw, vpaddw
+COMPUTE_AVX roof_avx2_i8_add, ymm, 32, vpaddb, vpaddb
+
+COMPUTE_512 roof_avx512_f64_add, vaddpd, vsubpd
+COMPUTE_512 roof_avx512_f64_mul, vmulpd, vmulpd
+COMPUTE_512 roof_avx512_f64_mix, vmulpd, vaddpd
+COMPUTE_FMA_512 roof_avx512_f64_fma, vfmadd213pd
+COMPUTE_512 roof_avx512_f32_add, vaddps, vsubps
+COMPUTE_512 roof_avx512_f32_mul, vmulps, vmulps
+COMPUTE_512 roof_avx512_f32_mix, vmulps, vaddps
+COMPUTE_FMA_512 roof_avx512_f32_fma, vfmadd213ps
+COMPUTE_512 roof_avx512_f16_add, vaddph, vsubph
+COMPUTE_512 roof_avx512_f16_mul, vmulph, vmulph
+COMPUTE_512 roof_avx512_f16_mix, vmulph, vaddph
+COMPUTE_FMA_512 roof_avx512_f16_fma, vfmadd213ph
+COMPUTE_512 roof_avx512_i64_add, vpaddq, vpaddq
+COMPUTE_512 roof_avx512_i32_add, vpaddd, vpaddd
+COMPUTE_512 roof_avx512_i16_add, vpaddw, vpaddw
+COMPUTE_512 roof_avx512_i8_add, vpaddb, vpaddb
+
+/* The clock: additions of two registers, each of which waits for the one before. An immediate would
+ * not do: Golden Cove adds small ones while renaming, in no time. Source: A. Fog, "The
+ * microarchitecture of Intel, AMD and VIA CPUs", chapter on Alder Lake. */
+FUNCTION roof_clock
+	mov	$1, %ecx
+	imul	$128, %rdi, %rax
+	xor	%edx, %edx
+	.p2align 5
+1:
+	.rept	128
+	add	%rcx, %rdx
+	.endr
+	dec	%rdi
+	jnz	1b
+END roof_clock
+
+/* --- memory: rdi passes, rsi bytes of each stream, rdx a, rcx b, r8 c ------------------------------ */
+
+.macro MEMORY_BEGIN name
+FUNCTION \name
+	mov	%rdi, %rax
+	imul	%rsi, %rax
+1:
+	xor	%r9d, %r9d
+	.p2align 5
+2:
+.endm
+
+.macro MEMORY_END block
+	add	$\block, %r9
+	cmp	%rsi, %r9
+	jb	2b
+	dec	%rdi
+	jnz	1b
+.endm
+
+#define BLOCK_8 0, 1, 2, 3, 4, 5, 6, 7
+
+/* `load` and `store` move a register `reg` of `bytes` bytes. */
+.macro LOAD name, load, reg, bytes
+MEMORY_BEGIN \name
+	.irp	i, BLOCK_8
+	\load	\i*\bytes(%rdx,%r9), %\reg\i
+	.endr
+MEMORY_END 8*\bytes
+END_OF \name, \reg
+.endm
+
+.macro STORE name, load, store, reg, bytes
+FUNCTION \name
+	mov	%rdi, %rax
+	imul	%rsi, %rax
+	\load	(%rdx), %\reg\()0
+1:
+	xor	%r9d, %r9d
+	.p2align 5
+2:
+	.irp	i, BLOCK_8
+	\store	%\reg\()0, \i*\bytes(%rdx,%r9)
+	.endr
+MEMORY_END 8*\bytes
+	sfence
+END_OF \name, \reg
+.endm
+
+.macro COPY name, load, store, reg, bytes
+MEMORY_BEGIN \name
+	.irp	i, BLOCK_8
+	\load	\i*\bytes(%rcx,%r9), %\reg\i
+	.endr
+	.irp	i, BLOCK_8
+	\store	%\reg\i, \i*\bytes(%rdx,%r9)
+	.endr
+MEMORY_END 8*\bytes
+	sfence
+END_OF \name, \reg
+.endm
+
+.macro TWO_TO_ONE name, load, store, reg, bytes
+MEMORY_BEGIN \name
+	.irp	i, BLOCK_8
+	\load	\i*\bytes(%r8,%r9), %\reg\()8
+	\load	\i*\bytes(%rcx,%r9), %\reg\i
+	.endr
+	.irp	i, BLOCK_8
+	\store	%\reg\i, \i*\bytes(%rdx,%r9)
+	.endr
+MEMORY_END 8*\bytes
+END_OF \name, \reg
+.endm
+
+/* a = b + 3 c */
+.macro TRIAD_SSE name, load, mul, add, store, bytes
+FUNCTION \name
+	movapd	three(%rip), %xmm15
+	mov	%rdi, %rax
+	imul	%rsi, %rax
+1:
+	xor	%r9d, %r9d
+	.p2align 5
+2:
+	.irp	i, BLOCK_8
+	\load	\i*\bytes(%r8,%r9), %xmm\i
+	\mul	%xmm15, %xmm\i
+	\add	\i*\bytes(%rcx,%r9), %xmm\i
+	.endr
+	.irp	i, BLOCK_8
+	\store	%xmm\i, \i*\bytes(%rdx,%r9)
+	.endr
+MEMORY_END 8*\bytes
+	sfence
+END \name
+.endm
+
+.macro TRIAD_FMA name, store, reg, bytes
+FUNCTION \name
+	vbroadcastsd three(%rip), %\reg\()15
+	mov	%rdi, %rax
+	imul	%rsi, %rax
+1:
+	xor	%r9d, %r9d
+	.p2align 5
+2:
+	.irp	i, BLOCK_8
+	vmovapd	\i*\bytes(%r8,%r9), %\reg\i
+	vfmadd213pd \i*\bytes(%rcx,%r9), %\reg\()15, %\reg\i
+	.endr
+	.irp	i, BLOCK_8
+	\store	%\reg\i, \i*\bytes(%rdx,%r9)
+	.endr
+MEMORY_END 8*\bytes
+	sfence
+END_OF \name, ymm
+.endm
+
+.macro SCALAR_END name
+MEMORY_END 16*8
+END \name
+.endm
+
+#define BLOCK_16 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+
+MEMORY_BEGIN roof_scalar_load
+	.irp	i, BLOCK_16
+	mov	\i*8(%rdx,%r9), %r10
+	.endr
+SCALAR_END roof_scalar_load
+
+FUNCTION roof_scalar_store
+	mov	%rdi, %rax
+	imul	%rsi, %rax
+	mov	(%rdx), %r10
+1:
+	xor	%r9d, %r9d
+	.p2align 5
+2:
+	.irp	i, BLOCK_16
+	mov	%r10, \i*8(%rdx,%r9)
+	.endr
+SCALAR_END roof_scalar_store
+
+MEMORY_BEGIN roof_scalar_copy
+	.irp	i, BLOCK_16
+	mov	\i*8(%rcx,%r9), %r10
+	mov	%r10, \i*8(%rdx,%r9)
+	.endr
+SCALAR_END roof_scalar_copy
+
+MEMORY_BEGIN roof_scalar_two
+	.irp	i, BLOCK_16
+	mov	\i*8(%r8,%r9), %r11
+	mov	\i*8(%rcx,%r9), %r10
+	mov	%r10, \i*8(%rdx,%r9)
+	.endr
+SCALAR_END roof_scalar_two
+
+TRIAD_SSE roof_scalar_triad, movsd, mulsd, addsd, movsd, 8
+
+LOAD roof_sse2_load, movaps, xmm, 16
+STORE roof_sse2_store, movaps, movaps, xmm, 16
+STORE roof_sse2_nt_store, movaps, movntps, xmm, 16
+COPY roof_sse2_copy, movaps, movaps, xmm, 16
+COPY roof_sse2_nt_copy, movaps, movntps, xmm, 16
+TWO_TO_ONE roof_sse2_two, movaps, movaps, xmm, 16
+TRIAD_SSE roof_sse2_triad, movapd, mulpd, addpd, movapd, 16
+TRIAD_SSE roof_sse2_nt_triad, movapd, mulpd, addpd, movntpd, 16
+
+LOAD roof_avx2_load, vmovaps, ymm, 32
+STORE roof_avx2_store, vmovaps, vmovaps, ymm, 32
+STORE roof_avx2_nt_store, vmovaps, vmovntps, ymm, 32
+COPY roof_avx2_copy, vmovaps, vmovaps, ymm, 32
+COPY roof_avx2_nt_copy, vmovaps, vmovntps, ymm, 32
+TWO_TO_ONE roof_avx2_two, vmovaps, vmovaps, ymm, 32
+TRIAD_FMA roof_avx2_triad, vmovapd, ymm, 32
+TRIAD_FMA roof_avx2_nt_triad, vmovntpd, ymm, 32
+
+LOAD roof_avx512_load, vmovaps, zmm, 64
+STORE roof_avx512_store, vmovaps, vmovaps, zmm, 64
+STORE roof_avx512_nt_store, vmovaps, vmovntps, zmm, 64
+COPY roof_avx512_copy, vmovaps, vmovaps, zmm, 64
+COPY roof_avx512_nt_copy, vmovaps, vmovntps, zmm, 64
+TWO_TO_ONE roof_avx512_two, vmovaps, vmovaps, zmm, 64
+TRIAD_FMA roof_avx512_triad, vmovapd, zmm, 64
+TRIAD_FMA roof_avx512_nt_triad, vmovntpd, zmm, 64
+
+	.section .rodata
+	.p2align 4
+three:
+	.double	3.0, 3.0
+
+#endif
+	.section .note.GNU-stack, "", %progbits

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Measure all roofs of this machine within a time */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/roofs/machine.h"
+#include "client/roofs/measure/probe.h"
+#include "client/roofs/roofs.h"
+
+struct measure_options {
+	uint64_t budget_ns; /* in all; past it, what is left is left out, with a note */
+	bool quick;         /* the most wanted roofs alone, with shorter repeats */
+	/* Called now and then with what is measured and how far it is, 0 to 1. */
+	void (*progress)(const char *what, double done);
+};
+
+/* Measure. The caller frees with roofs_clear. 0, -ENOMEM, -errno. */
+int measure_roofs(
+	const struct machine *m, const struct measure_options *o, struct roofs *ret_roofs);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * First a sweep of sizes finds the levels of memory, then the plan tries kernels, then all roofs are
+ * measured by turns, one repeat of each a round: what disturbs the machine for a second disturbs
+ * one repeat of many roofs, and not all of one.
+ */
+#include "client/roofs/measure/scope.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/roofs/measure/plan.h"
+#include "proto/clock.h"
+#include "proto/memory.h"
+
+#define SWEEP_FIRST_BYTES 4096
+#define SWEEP_TRIES 3
+#define SWEEP_RUN_NS 1000000
+#define SWEEP_WARM_NS_MAX 20000000 /* a pass over the largest cache */
+#define SWEEP_LAST_BYTES_MIN (32u << 20)
+#define SWEEP_LAST_BYTES_MAX (1u << 30)
+#define SWEEP_BYTES_A_SECOND (24u << 20) /* of time for it: touching takes its own */
+#define SWEEP_SHARE 0.25                 /* of the time, at most, for second and third tries */
+#define SWEEP_SHARE_MAX 0.5              /* after it, larger sizes are left out */
+#define TIMES_LAST_CACHE 4
+#define WARM_UP_NS 200000000 /* of each unit: clocks and voltages follow slowly */
+#define WARM_UP_QUICK_NS 20000000
+
+static void progress(const struct scope *s, double part)
+{
+	char what[ROOF_TEXT_BYTES];
+	snprintf(what, sizeof(what), "%zu %s of %.80s", s->n_harts,
+		s->n_harts == 1 ? "hart" : "harts", s->kind);
+	s->options->progress(what, s->done_from + part * (s->done_to - s->done_from));
+}
+
+__attribute__((format(printf, 2, 3))) static int add_note(
+	struct roofs *roofs, const char *format, ...)
+{
+	if (roofs->n_notes == ROOFS_NOTES_MAX)
+		return 0; /* more of the same */
+	void *grown = realloc(roofs->note, (roofs->n_notes + 1) * sizeof(*roofs->note));
+	if (!grown)
+		return -ENOMEM;
+	roofs->note = grown;
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(roofs->note[roofs->n_notes++], ROOF_NOTE_BYTES, format, arguments);
+	va_end(arguments);
+	return 0;
+}
+
+/* --- the sweep -------------------------------------------------------------------------------- */
+
+/* Half of what is available, or SWEEP_LAST_BYTES_MAX if that is not known. */
+static uint64_t memory_for_us(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/meminfo", "re");
+	char line[256];
+	uint64_t kib;
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
+			return kib * 1024 / 2;
+	return SWEEP_LAST_BYTES_MAX;
+}
+
+/* For each hart. */
+static uint64_t last_bytes(const struct scope *s)
+{
+	uint32_t n_sharing = 1;
+	uint64_t bytes = machine_cache_bytes(s->number[0], &n_sharing) * TIMES_LAST_CACHE;
+	uint64_t most = memory_for_us() / s->n_harts;
+
+	bytes /= n_sharing < s->n_harts ? n_sharing : s->n_harts;
+	if (bytes < SWEEP_LAST_BYTES_MIN)
+		bytes = SWEEP_LAST_BYTES_MIN;
+	uint64_t seconds = (s->until_ns - s->from_ns) / 1000000000;
+	uint64_t max = SWEEP_LAST_BYTES_MIN + seconds * SWEEP_BYTES_A_SECOND;
+	if (max > SWEEP_LAST_BYTES_MAX)
+		max = SWEEP_LAST_BYTES_MAX;
+	if (bytes > max)
+		bytes = max;
+	return bytes < most ? bytes : most;
+}
+
+/* The kernel that loads fastest from the smallest size. */
+static const struct kernel *best_load(const struct scope *s, struct crew *c)
+{
+	const struct kernel *best = NULL;
+	double highest = 0;
+	for (size_t i = 0; i < n_kernels; i++) {
+		if (s->probe[i].verdict != PROBE_RIGHT || strcmp(kernels[i].operation, "load") != 0)
+			continue;
+		struct job job = {&kernels[i], SWEEP_FIRST_BYTES * 2, SWEEP_RUN_NS, SWEEP_RUN_NS};
+		struct job_result result;
+		crew_run(c, &job, &result);
+		if (result.rate > highest) {
+			highest = result.rate;
+			best = &kernels[i];
+		}
+	}
+	return best;
+}
+
+static size_t sweep(const struct scope *s, struct crew *c, uint64_t bytes,
+	struct level ret_level[static SWEEP_LEVELS_MAX])
+{
+	struct sweep_point point[SWEEP_POINTS_MAX];
+	size_t n = sweep_sizes(SWEEP_FIRST_BYTES, bytes, KERNEL_BLOCK_BYTES, point);
+	const struct kernel *load = best_load(s, c);
+	for (int round = 0; load && round < SWEEP_TRIES; round++) {
+		if (round > 0 && scope_past(s, SWEEP_SHARE))
+			break;
+		double rate = 1e9 * (double)s->n_harts;
+		for (size_t i = 0; i < n; i++) {
+			struct job job = {load, point[i].bytes, SWEEP_RUN_NS, SWEEP_RUN_NS / 4};
+			struct job_result result;
+			uint64_t pass_ns = (uint64_t)(1.2e9 * (double)point[i].bytes *
+						      (double)s->n_harts / rate);
+			if (pass_ns > job.warm_ns)
+				job.warm_ns =
+					pass_ns < SWEEP_WARM_NS_MAX ? pass_ns : SWEEP_WARM_NS_MAX;
+			crew_run(c, &job, &result);
+			rate = result.rate;
+			if (round == 0 && scope_past(s, SWEEP_SHARE_MAX))
+				n = i + 1;
+			if (rate > point[i].rate)
+				point[i].rate = rate;
+		}
+		progress(s, 0.1 * (round + 1) / SWEEP_TRIES);
+	}
+	return load ? sweep_levels(point, n, ret_level) : 0;
+}
+
+static int note_levels(
+	const struct scope *s, const struct level *level, size_t n, struct roofs *roofs)
+{
+	char text[160] = "";
+	size_t at = 0;
+	for (size_t i = 0; i < n && at < sizeof(text); i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at,
+			level[i].knee ? "%s%s up to %" PRIu64 " KiB" : "%s%s", i ? ", " : "",
+			level[i].name, level[i].knee >> 10);
+	bool dram = n > 0 && level[n - 1].knee == 0;
+	if (n == 0)
+		return add_note(roofs,
+			"%zu of %.50s: rates change with every size, so no level of memory was "
+			"found",
+			s->n_harts, s->kind);
+	return add_note(roofs, "%zu of %.50s, of each hart: %s%s", s->n_harts, s->kind, text,
+		dram ? "" : "; memory has no steady rate and is left out");
+}
+
+/* --- the rounds ------------------------------------------------------------------------------- */
+
+static void warm_up(const struct scope *s, struct crew *c)
+{
+	for (size_t i = 0; i < n_kernels; i++) {
+		const struct kernel *k = &kernels[i];
+		if (s->probe[i].verdict != PROBE_RIGHT || k->limit != ROOF_COMPUTE ||
+			strcmp(k->precision, "f32") != 0 || strcmp(k->operation, "mul+add") != 0 ||
+			k->lmul > 1)
+			continue;
+		struct job job = {.kernel = k, .run_ns = s->quick ? WARM_UP_QUICK_NS : WARM_UP_NS};
+		struct job_result result;
+		crew_run(c, &job, &result);
+	}
+}
+
+/* One repeat of each that wants more. False once the time is over, or none does. */
+static bool run_round(const struct scope *s, struct crew *c, struct plan *p, size_t wanted)
+{
+	bool any = false;
+	for (size_t i = 0; i < p->n; i++) {
+		struct planned *r = &p->roof[i];
+		struct job job = {r->kernel, r->bytes, r->run_ns, r->warm_ns};
+		struct job_result result;
+		if (r->n >= wanted || r->n_bad == REPEATS_MOST)
+			continue;
+		if (clock_ns(CLOCK_MONOTONIC) >= s->until_ns)
+			return false;
+		any = true;
+		crew_run(c, &job, &result);
+		if (result.disturbed) {
+			r->bad[r->n_bad++] = result.rate;
+			continue;
+		}
+		r->rate[r->n] = result.rate;
+		r->hz[r->n++] = result.hz;
+	}
+	return any;
+}
+
+static void run_rounds(const struct scope *s, struct crew *c, struct plan *p)
+{
+	const size_t wanted = s->quick ? REPEATS_WANTED : REPEATS_MOST;
+	for (size_t round = 1; run_round(s, c, p, wanted); round++)
+		if (round <= wanted)
+			progress(s, 0.2 + 0.8 * (double)round / (double)wanted);
+}
+
+/* --- what came out ---------------------------------------------------------------------------- */
+
+/* Clean repeats; where they are too few, all, with an interval as wide as they are. */
+static void sum_up(const struct planned *r, struct roof *roof)
+{
+	double all[STATISTICS_REPEATS_MAX], first, last;
+	size_t n = r->n;
+	const bool few = n < REPEATS_LEAST;
+	memcpy(all, r->rate, n * sizeof(*all));
+	for (size_t i = 0; few && i < r->n_bad; i++)
+		all[n++] = r->bad[i];
+
+	struct middle middle = statistics_middle(all, n, few);
+	roof->value = middle.value;
+	roof->low = middle.low;
+	roof->high = middle.high;
+	roof->repeats = (uint32_t)n;
+	roof->hz = r->n > 0 ? statistics_middle(r->hz, r->n, true).value : 0;
+	if (few && r->n_bad == 0)
+		snprintf(roof->note, sizeof(roof->note), "there was time for %zu repeats only", n);
+	else if (few)
+		snprintf(roof->note, sizeof(roof->note),
+			"disturbed: %zu of %zu repeats lost a hart to others", r->n_bad, n);
+	else if (statistics_throttled(r->rate, r->n, &first, &last))
+		snprintf(roof->note, sizeof(roof->note),
+			"throttled: %.4g a second in the first third, %.4g in the last", first,
+			last);
+	else if (r->n_bad > 0)
+		snprintf(roof->note, sizeof(roof->note),
+			"%zu repeats that lost a hart to others were left out", r->n_bad);
+}
+
+static int report(const struct scope *s, const struct plan *p, struct roofs *roofs)
+{
+	struct roof *grown = realloc(roofs->roof, (roofs->n + p->n) * sizeof(*grown));
+	if (!grown && roofs->n + p->n > 0)
+		return -ENOMEM;
+	roofs->roof = grown;
+	for (size_t i = 0; i < p->n && roofs->n < ROOFS_MAX; i++) {
+		const struct planned *r = &p->roof[i];
+		const struct kernel *k = r->kernel;
+		if (r->n + r->n_bad == 0)
+			continue;
+		struct roof *roof = &roofs->roof[roofs->n++];
+		*roof = (struct roof){
+			.limit = k->limit,
+			.scope = s->scope,
+			.n_harts = (uint32_t)s->n_harts,
+			.bytes = r->bytes,
+			.lmul = k->lmul,
+		};
+		snprintf(roof->kind, sizeof(roof->kind), "%s", s->kind);
+		snprintf(roof->unit, sizeof(roof->unit), "%s", k->unit);
+		snprintf(roof->precision, sizeof(roof->precision), "%s", k->precision);
+		snprintf(roof->level, sizeof(roof->level), "%s", r->level ? r->level : "");
+		snprintf(k->limit == ROOF_COMPUTE ? roof->operation : roof->pattern,
+			ROOF_WORD_BYTES, "%s", k->operation);
+		sum_up(r, roof);
+	}
+	return 0;
+}
+
+int scope_measure(const struct scope *s, struct roofs *roofs)
+{
+	struct level level[SWEEP_LEVELS_MAX];
+	struct crew *c = NULL;
+	uint64_t bytes = last_bytes(s);
+	_cleanup_(freep) struct plan *p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	progress(s, 0);
+	int r = crew_new(s->number, s->n_harts, bytes, true, &c);
+	if (r < 0)
+		return r;
+
+	warm_up(s, c);
+	size_t n_levels = sweep(s, c, bytes, level);
+	plan_compute(p, c, s);
+	for (size_t i = 0; i < n_levels; i++)
+		plan_memory(p, c, s, &level[i]);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	plan_cut(p, s->until_ns > now_ns ? s->until_ns - now_ns : 0);
+	progress(s, 0.2);
+	run_rounds(s, c, p);
+
+	r = report(s, p, roofs);
+	if (r == 0)
+		r = note_levels(s, level, n_levels, roofs);
+	if (r == 0 && crew_huge(c) < 0.9)
+		r = add_note(roofs, "%zu of %.50s: %.0f %% of the memory was in huge pages",
+			s->n_harts, s->kind, 100 * crew_huge(c));
+	if (r == 0 && p->n_left_out > 0)
+		r = add_note(roofs, "%zu of %.50s: %zu roofs were left out for want of time",
+			s->n_harts, s->kind, p->n_left_out);
+	crew_free(c);
+	return r;
+}

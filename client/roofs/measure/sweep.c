@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Rates fall from one plateau to the next, at once or over an octave or two, and single points are
+ * off. So a running median of three smooths first; then each plateau grows from its left end for as
+ * long as rates stay near its median; and neighbours that hardly differ are one. A slope has no
+ * stretch that is flat for an octave.
+ */
+#include "client/roofs/measure/sweep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POINTS_AN_OCTAVE 4
+#define FLAT 0.125    /* of its median, either way */
+#define DISTINCT 0.85 /* the next level is at most this fast */
+
+size_t sweep_sizes(uint64_t first, uint64_t last, uint64_t multiple,
+	struct sweep_point ret_point[static SWEEP_POINTS_MAX])
+{
+	/* 2^(i/4), in 1024ths */
+	static const uint64_t step[POINTS_AN_OCTAVE] = {1024, 1218, 1448, 1722};
+	size_t n = 0;
+	for (uint64_t octave = first; octave <= last; octave *= 2)
+		for (size_t i = 0; i < POINTS_AN_OCTAVE; i++) {
+			uint64_t bytes = octave * step[i] / 1024 / multiple * multiple;
+			if (bytes > last || n == SWEEP_POINTS_MAX)
+				return n;
+			if (bytes > 0 && (n == 0 || bytes > ret_point[n - 1].bytes))
+				ret_point[n++] = (struct sweep_point){.bytes = bytes};
+		}
+	return n;
+}
+
+static double median3(double a, double b, double c)
+{
+	double low = a < b ? a : b, high = a < b ? b : a;
+	return c < low ? low : c > high ? high : c;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double median(const double *value, size_t n)
+{
+	double sorted[SWEEP_POINTS_MAX];
+	memcpy(sorted, value, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), by_value);
+	return sorted[n / 2];
+}
+
+struct plateau {
+	size_t first, last;
+	double rate;
+};
+
+/* The longest flat stretch from `first` on: how many points. */
+static size_t flat_from(const double *rate, size_t first, size_t n)
+{
+	size_t length = 1;
+	while (first + length < n) {
+		double middle = median(rate + first, length + 1);
+		for (size_t i = first; i <= first + length; i++)
+			if (rate[i] > middle * (1 + FLAT) || rate[i] < middle * (1 - FLAT))
+				return length;
+		length++;
+	}
+	return length;
+}
+
+static size_t find_plateaus(const double *rate, size_t n, struct plateau *ret_plateau, size_t max)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < n;) {
+		size_t length = flat_from(rate, i, n);
+		if (length <= POINTS_AN_OCTAVE) {
+			i++;
+			continue;
+		}
+		struct plateau p = {i, i + length - 1, median(rate + i, length)};
+		i += length;
+		struct plateau *before = found > 0 ? &ret_plateau[found - 1] : NULL;
+		if (before && p.rate > before->rate * DISTINCT) {
+			before->last = p.last; /* the same, or what a neighbour disturbed */
+			continue;
+		}
+		if (found == max)
+			break;
+		ret_plateau[found++] = p;
+	}
+	return found;
+}
+
+/* Half of what the level holds, as long as the level before does not hold it. */
+static uint64_t size_within(const struct sweep_point *point, const struct plateau *p)
+{
+	uint64_t half = point[p->last].bytes / 2, first = point[p->first].bytes;
+	return half > first ? half : (first + point[p->last].bytes) / 2;
+}
+
+size_t sweep_levels(
+	const struct sweep_point *point, size_t n, struct level ret_level[static SWEEP_LEVELS_MAX])
+{
+	struct plateau plateau[SWEEP_LEVELS_MAX];
+	double rate[SWEEP_POINTS_MAX];
+	if (n < POINTS_AN_OCTAVE || n > SWEEP_POINTS_MAX)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		rate[i] = i == 0 || i + 1 == n
+				  ? point[i].rate
+				  : median3(point[i - 1].rate, point[i].rate, point[i + 1].rate);
+
+	size_t found = find_plateaus(rate, n, plateau, SWEEP_LEVELS_MAX);
+	for (size_t i = 0; i < found; i++) {
+		struct plateau *p = &plateau[i];
+		bool dram = i + 1 == found && p->last + 2 >= n && i > 0;
+		ret_level[i] = (struct level){
+			.knee = dram ? 0 : point[p->last].bytes,
+			.bytes = dram ? point[n - 1].bytes : size_within(point, p),
+			.rate = p->rate,
+		};
+		if (dram)
+			snprintf(ret_level[i].name, sizeof(ret_level[i].name), "DRAM");
+		else
+			snprintf(ret_level[i].name, sizeof(ret_level[i].name), "L%zu", i + 1);
+	}
+	return found;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Roofs: what a machine can do at most, as it was measured on it
+ *
+ * A roof is a rate that no loop exceeds: operations per second of one precision, or bytes per
+ * second of one level of memory. Each has the kind of hart and the scope it was measured on, and an
+ * interval. They are written by mperf-roofs as JSON, and read back by mperfctl; a file may come
+ * from anybody, so the reader checks every value.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Limits of a file; beyond them it is refused. A machine of three kinds of hart has about 600 roofs
+ * in 150 KB. */
+#define ROOFS_MAX 8192
+#define ROOFS_BYTES_MAX (8u << 20)
+#define ROOFS_KINDS_MAX 64
+#define ROOFS_NOTES_MAX 64
+#define ROOF_WORD_BYTES 16  /* "f64", "avx512", "L1": longer words are refused */
+#define ROOF_TEXT_BYTES 128 /* names and lists of harts */
+#define ROOF_NOTE_BYTES 256
+#define ROOFS_VERSION 1
+
+enum {
+	ROOFS_MALFORMED = 1, /* not a file of roofs; the fault is named */
+	ROOFS_NEWER,         /* a version that we do not know */
+	ROOFS_NONE,          /* nothing was measured here */
+};
+
+enum roof_limit {
+	ROOF_COMPUTE, /* operations per second */
+	ROOF_MEMORY,  /* bytes per second, as the core asks for them */
+};
+
+/* How many harts ran together. */
+enum roof_scope {
+	ROOF_HART,    /* one */
+	ROOF_CLUSTER, /* all of one cluster */
+	ROOF_KIND,    /* all of one kind */
+	ROOF_MACHINE, /* all of the machine, where it has several kinds; `kind` is "all" */
+};
+
+struct roof {
+	enum roof_limit limit;
+	enum roof_scope scope;
+	char kind[ROOF_TEXT_BYTES]; /* of the harts: the id of a struct roofs_kind, or "all" */
+	uint32_t n_harts;           /* that ran together; one of each core */
+
+	/* ROOF_COMPUTE */
+	char precision[ROOF_WORD_BYTES]; /* f64 f32 f16 i64 i32 i16 i8 */
+	char operation[ROOF_WORD_BYTES]; /* add mul fma mul+add; a fused multiply-add is two */
+
+	/* ROOF_MEMORY */
+	char level[ROOF_WORD_BYTES];   /* L1 L2 … DRAM */
+	char pattern[ROOF_WORD_BYTES]; /* load store copy 2:1 triad, nt-store nt-copy nt-triad */
+	uint64_t bytes;                /* working set of each hart */
+
+	char unit[ROOF_WORD_BYTES]; /* of the core: scalar sse2 avx2 avx512 neon sve rvv */
+	uint32_t lmul;              /* rvv: registers per group; else 0 */
+
+	/* Per second: operations or bytes. */
+	double value, low, high;
+	double hz; /* of the harts meanwhile, by a chain of additions; 0: unknown */
+	uint32_t repeats;
+	char note[ROOF_NOTE_BYTES]; /* "throttled …", "disturbed …"; empty: none */
+};
+
+struct roofs_kind {
+	char id[ROOF_TEXT_BYTES];    /* "x86-GenuineIntel-6-207", "arm-0x41-0xd0c" */
+	char name[ROOF_TEXT_BYTES];  /* for people */
+	char harts[ROOF_TEXT_BYTES]; /* "0-3,8" */
+};
+
+struct roofs {
+	/* whose they are */
+	char machine[ROOF_TEXT_BYTES]; /* derived from machine-id(5), not the id itself */
+	char kernel[ROOF_TEXT_BYTES];  /* uname -r */
+	char architecture[ROOF_WORD_BYTES];
+	struct roofs_kind *kinds;
+	size_t n_kinds;
+
+	int64_t measured_s; /* CLOCK_REALTIME of the end, in seconds */
+	double took_s;
+	bool quick;  /* fewer roofs, fewer repeats */
+	bool paused; /* nothing else of mperf sampled meanwhile */
+
+	struct roof *roof;
+	size_t n;
+	char (*note)[ROOF_NOTE_BYTES]; /* on the whole measurement */
+	size_t n_notes;
+
+	/* Set by roofs_compare, not stored: these are not this machine's, or not this kernel's. Show
+	 * them only with `why`, and compare nothing with them unasked. */
+	bool stale;
+	char why[ROOF_NOTE_BYTES];
+};
+
+/* Parse `n` bytes of JSON. On success the caller frees with roofs_clear. 0; ROOFS_MALFORMED and
+ * ROOFS_NEWER, with the fault written to `fault`; -ENOMEM. */
+int roofs_parse(
+	const char *text, size_t n, struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES]);
+
+/* Read a file, as roofs_parse does; also -errno of reading it. */
+int roofs_read(const char *path, struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES]);
+
+/* Write JSON that roofs_parse reads. 0, -ENOMEM, -EIO. */
+int roofs_write(const struct roofs *r, FILE *f);
+
+/* The roofs of this machine that were measured last, of those that the caller may read: this
+ * machine's and kernel's where there are any, else the newest of others, as stale. The caller frees
+ * with roofs_clear. 0; ROOFS_NONE; ROOFS_MALFORMED, ROOFS_NEWER; -errno. */
+int roofs_find(struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES]);
+
+/* The highest roof of this sort: NULL for a word means any. Returns NULL if none was measured.
+ * O(r->n). */
+struct roof_wanted {
+	enum roof_limit limit;
+	enum roof_scope scope;
+	const char *kind;                         /* id of the harts' kind */
+	const char *precision, *operation, *unit; /* ROOF_COMPUTE; unit also ROOF_MEMORY */
+	const char *level, *pattern;              /* ROOF_MEMORY */
+};
+const struct roof *roofs_highest(const struct roofs *r, const struct roof_wanted *wanted);
+
+/* "hart", "cluster", "kind", "machine". Static. */
+const char *roof_scope_name(enum roof_scope scope);
+
+/* Free what it owns. */
+void roofs_clear(struct roofs *r);
+
+/* Where a user's roofs are kept: $XDG_STATE_HOME/mperf/roofs, or ~/.local/state/mperf/roofs. False
+ * if neither variable is set. Source: XDG Base Directory Specification 0.8. */
+#define ROOFS_PATH_BYTES 4096
+bool roofs_folder(char ret_path[static ROOFS_PATH_BYTES]);
+
+/* Write the path of the file for these, by machine, kinds of harts and kernel. -ENOENT without a
+ * folder, -ENAMETOOLONG. */
+int roofs_path(const struct roofs *r, char ret_path[static ROOFS_PATH_BYTES]);
+
+/* Keep them there, in place of those from before. 0, -errno. */
+int roofs_keep(const struct roofs *r);
