@@ -13,6 +13,7 @@
 
 #define POINTS_AN_OCTAVE 4
 #define FLAT 0.125    /* of its median, either way */
+#define TIMES_KNEE 4  /* of the last cache, for what is no longer in it */
 #define DISTINCT 0.85 /* the next level is at most this fast */
 
 size_t sweep_sizes(uint64_t first, uint64_t last, uint64_t multiple,
@@ -101,8 +102,8 @@ static uint64_t size_within(const struct sweep_point *point, const struct platea
 	return half > first ? half : (first + point[p->last].bytes) / 2;
 }
 
-size_t sweep_levels(
-	const struct sweep_point *point, size_t n, struct level ret_level[static SWEEP_LEVELS_MAX])
+size_t sweep_levels(const struct sweep_point *point, size_t n, uint64_t dram_bytes,
+	struct level ret_level[static SWEEP_LEVELS_MAX])
 {
 	struct plateau plateau[SWEEP_LEVELS_MAX];
 	double rate[SWEEP_POINTS_MAX];
@@ -116,7 +117,9 @@ size_t sweep_levels(
 	size_t found = find_plateaus(rate, n, plateau, SWEEP_LEVELS_MAX);
 	for (size_t i = 0; i < found; i++) {
 		struct plateau *p = &plateau[i];
-		bool dram = i + 1 == found && p->last + 2 >= n && i > 0;
+		bool dram = i + 1 == found && p->last + 2 >= n && i > 0 &&
+			    point[n - 1].bytes >= dram_bytes &&
+			    point[n - 1].bytes / TIMES_KNEE >= point[plateau[i - 1].last].bytes;
 		ret_level[i] = (struct level){
 			.knee = dram ? 0 : point[p->last].bytes,
 			.bytes = dram ? point[n - 1].bytes : size_within(point, p),

@@ -24,10 +24,11 @@ struct level {
 };
 
 /* Find the levels: stretches of at least an octave where the rate stays within an eighth. The last
- * is DRAM, if it reaches the end of the sweep. A level without such a stretch is left out: what
+ * is DRAM, if it reaches the end of the sweep, and the sweep four times the knee before and
+ * `dram_bytes`, what caches may hold at most. A level without such a stretch is left out: what
  * falls all the way has no roof of its own. Returns how many, up to SWEEP_LEVELS_MAX. O(n^2). */
-size_t sweep_levels(
-	const struct sweep_point *point, size_t n, struct level ret_level[static SWEEP_LEVELS_MAX]);
+size_t sweep_levels(const struct sweep_point *point, size_t n, uint64_t dram_bytes,
+	struct level ret_level[static SWEEP_LEVELS_MAX]);
 
 /* Sizes for a sweep from `first` to `last` bytes, four an octave, each a multiple of `multiple`.
  * Returns how many, up to SWEEP_POINTS_MAX. */
