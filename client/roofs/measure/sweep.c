@@ -132,12 +132,13 @@ size_t sweep_levels(const struct sweep_point *point, size_t n, struct sweep_hint
 	}
 	for (size_t i = 0; i < found; i++) {
 		struct plateau *p = &plateau[i];
-		bool dram =
-			i + 1 == found && p->last + 2 >= n &&
-			is_beyond(point[n - 1].bytes, i, i > 0 ? point[p[-1].last].bytes : 0, hint);
+		/* the very last points may be disturbed */
+		bool dram = i + 1 == found && p->last + POINTS_AN_OCTAVE >= n &&
+			    is_beyond(point[p->last].bytes, i, i > 0 ? point[p[-1].last].bytes : 0,
+				    hint);
 		ret_level[i] = (struct level){
 			.knee = dram ? 0 : point[p->last].bytes,
-			.bytes = dram ? point[n - 1].bytes : size_within(point, p),
+			.bytes = dram ? point[p->last].bytes : size_within(point, p),
 			.rate = p->rate,
 		};
 		if (dram)

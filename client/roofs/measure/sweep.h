@@ -31,7 +31,7 @@ struct sweep_hint {
 };
 
 /* Find the levels: stretches of at least an octave where the rate stays within an eighth. The last
- * is DRAM, if it reaches the end of the sweep, which is at least four times the knee before, and
+ * is DRAM, if it reaches the last octave of the sweep, to at least four times the knee before, and
  * twice what the hint says, unless as many levels come before. A level without such a stretch is
  * left out: what falls all the way has no roof of its own. Returns how many, up to
  * SWEEP_LEVELS_MAX. O(n^2). */
