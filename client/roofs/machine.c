@@ -81,21 +81,26 @@ bool machine_cluster(uint32_t number, cpu_set_t *ret_set)
 	return false;
 }
 
-uint64_t machine_cache_bytes(uint32_t number, uint32_t *ret_n_sharing)
+struct machine_caches machine_caches(uint32_t number)
 {
-	uint64_t largest = 0;
+	struct machine_caches caches = {0};
 	for (int i = 0; i < CACHES_MAX; i++) {
 		char name[64], line[256];
 		cpu_set_t set;
+		snprintf(name, sizeof(name), "cache/index%d/level", i);
+		uint32_t level = (uint32_t)read_number(name, number);
+		if (level > caches.n_levels)
+			caches.n_levels = level;
 		snprintf(name, sizeof(name), "cache/index%d/size", i);
 		uint64_t bytes = read_number(name, number) << 10;
 		snprintf(name, sizeof(name), "cache/index%d/shared_cpu_list", i);
-		if (bytes <= largest || !read_line(name, number, line) || !parse_list(line, &set))
+		if (bytes <= caches.bytes || !read_line(name, number, line) ||
+			!parse_list(line, &set))
 			continue;
-		largest = bytes;
-		*ret_n_sharing = (uint32_t)CPU_COUNT(&set);
+		caches.bytes = bytes;
+		caches.n_sharing = (uint32_t)CPU_COUNT(&set);
 	}
-	return largest;
+	return caches;
 }
 
 /* --- what a hart is --------------------------------------------------------------------------- */

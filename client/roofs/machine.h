@@ -41,9 +41,13 @@ void machine_clear(struct machine *m);
  * returns true where the kernel says so. */
 bool machine_cluster(uint32_t number, cpu_set_t *ret_set);
 
-/* Bytes of the largest cache that hart `number` reaches, as the kernel says, and how many harts
- * share it: where a sweep of sizes should end at the earliest. 0: unknown. */
-uint64_t machine_cache_bytes(uint32_t number, uint32_t *ret_n_sharing);
+/* The caches that hart `number` reaches, as the kernel says: the bytes of the largest, how many harts
+ * share it, and how many levels there are. All 0 if it does not say. */
+struct machine_caches {
+	uint64_t bytes;
+	uint32_t n_sharing, n_levels;
+};
+struct machine_caches machine_caches(uint32_t number);
 
 /* Mark `r` as stale, and say why, unless its machine, kernel and kinds of harts are those of `m`. */
 void roofs_compare(struct roofs *r, const struct machine *m);

@@ -27,7 +27,9 @@
 #define SWEEP_BYTES_A_SECOND (24u << 20) /* of time for it: touching takes its own */
 #define SWEEP_SHARE 0.25                 /* of the time, at most, for second and third tries */
 #define SWEEP_SHARE_MAX 0.5              /* after it, larger sizes are left out */
-#define TIMES_LAST_CACHE 4
+#define SWEEP_SECONDS_ENOUGH 3           /* to touch whatever memory takes */
+#define TIMES_CACHES 4
+#define TIMES_CACHES_LEAST 2
 #define WARM_UP_NS 200000000 /* of each unit: clocks and voltages follow slowly */
 #define WARM_UP_QUICK_NS 20000000
 
@@ -69,18 +71,25 @@ static uint64_t memory_for_us(void)
 	return SWEEP_LAST_BYTES_MAX;
 }
 
-/* For each hart. */
+static struct sweep_hint hint_of(const struct scope *s)
+{
+	struct machine_caches c = machine_caches(s->number[0]);
+	uint64_t n = c.n_sharing < s->n_harts ? c.n_sharing : s->n_harts;
+	return (struct sweep_hint){
+		.cache_bytes = n > 0 ? c.bytes / n : c.bytes, .n_caches = c.n_levels};
+}
+
+/* For each hart. Short of time, memory may not be reached. */
 static uint64_t last_bytes(const struct scope *s)
 {
-	uint32_t n_sharing = 1;
-	uint64_t bytes = machine_cache_bytes(s->number[0], &n_sharing) * TIMES_LAST_CACHE;
-	uint64_t most = memory_for_us() / s->n_harts;
-
-	bytes /= n_sharing < s->n_harts ? n_sharing : s->n_harts;
+	const uint64_t caches = hint_of(s).cache_bytes, most = memory_for_us() / s->n_harts;
+	uint64_t bytes = TIMES_CACHES * caches;
 	if (bytes < SWEEP_LAST_BYTES_MIN)
 		bytes = SWEEP_LAST_BYTES_MIN;
 	uint64_t seconds = (s->until_ns - s->from_ns) / 1000000000;
 	uint64_t max = SWEEP_LAST_BYTES_MIN + seconds * SWEEP_BYTES_A_SECOND;
+	if (seconds >= SWEEP_SECONDS_ENOUGH && max < TIMES_CACHES_LEAST * caches)
+		max = TIMES_CACHES_LEAST * caches;
 	if (max > SWEEP_LAST_BYTES_MAX)
 		max = SWEEP_LAST_BYTES_MAX;
 	if (bytes > max)
@@ -134,7 +143,7 @@ static size_t sweep(const struct scope *s, struct crew *c, uint64_t bytes,
 		}
 		progress(s, 0.1 * (round + 1) / SWEEP_TRIES);
 	}
-	return load ? sweep_levels(point, n, ret_level) : 0;
+	return load ? sweep_levels(point, n, hint_of(s), ret_level) : 0;
 }
 
 static int note_levels(
@@ -153,7 +162,7 @@ static int note_levels(
 			"found",
 			s->n_harts, s->kind);
 	return add_note(roofs, "%zu of %.50s, of each hart: %s%s", s->n_harts, s->kind, text,
-		dram ? "" : "; memory has no steady rate and is left out");
+		dram ? "" : "; memory was not reached, or has no steady rate");
 }
 
 /* --- the rounds ------------------------------------------------------------------------------- */
@@ -233,7 +242,8 @@ static void sum_up(const struct planned *r, struct roof *roof)
 			last);
 	else if (r->n_bad > 0)
 		snprintf(roof->note, sizeof(roof->note),
-			"%zu repeats that lost a hart to others were left out", r->n_bad);
+			"%zu of %zu repeats lost a hart to others, and are left out", r->n_bad,
+			r->n + r->n_bad);
 }
 
 static int report(const struct scope *s, const struct plan *p, struct roofs *roofs)

@@ -7,12 +7,15 @@
  */
 #include "client/roofs/measure/sweep.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define POINTS_AN_OCTAVE 4
-#define FLAT 0.125    /* of its median, either way */
+#define FLAT 0.125 /* of its median, either way */
+#define TIMES_HINT 2
+#define TIMES_KNEE 4  /* of the last cache, for what is no longer in it */
 #define DISTINCT 0.85 /* the next level is at most this fast */
 
 size_t sweep_sizes(uint64_t first, uint64_t last, uint64_t multiple,
@@ -101,8 +104,16 @@ static uint64_t size_within(const struct sweep_point *point, const struct platea
 	return half > first ? half : (first + point[p->last].bytes) / 2;
 }
 
-size_t sweep_levels(
-	const struct sweep_point *point, size_t n, struct level ret_level[static SWEEP_LEVELS_MAX])
+/* Can caches not hold `bytes`? After `n` levels, the last of which holds `knee`. */
+static bool is_beyond(uint64_t bytes, size_t n, uint64_t knee, struct sweep_hint hint)
+{
+	bool all_caches = hint.n_caches > 0 && n >= hint.n_caches;
+	return n > 0 && bytes / TIMES_KNEE >= knee &&
+	       (all_caches || bytes / TIMES_HINT >= hint.cache_bytes);
+}
+
+size_t sweep_levels(const struct sweep_point *point, size_t n, struct sweep_hint hint,
+	struct level ret_level[static SWEEP_LEVELS_MAX])
 {
 	struct plateau plateau[SWEEP_LEVELS_MAX];
 	double rate[SWEEP_POINTS_MAX];
@@ -114,12 +125,20 @@ size_t sweep_levels(
 				  : median3(point[i - 1].rate, point[i].rate, point[i + 1].rate);
 
 	size_t found = find_plateaus(rate, n, plateau, SWEEP_LEVELS_MAX);
+	if (hint.n_caches > 0 && found > hint.n_caches + 1) {
+		/* behind all caches there is memory alone, which others may have disturbed */
+		plateau[hint.n_caches] = plateau[found - 1];
+		found = hint.n_caches + 1;
+	}
 	for (size_t i = 0; i < found; i++) {
 		struct plateau *p = &plateau[i];
-		bool dram = i + 1 == found && p->last + 2 >= n && i > 0;
+		/* the very last points may be disturbed */
+		bool dram = i + 1 == found && p->last + POINTS_AN_OCTAVE >= n &&
+			    is_beyond(point[p->last].bytes, i, i > 0 ? point[p[-1].last].bytes : 0,
+				    hint);
 		ret_level[i] = (struct level){
 			.knee = dram ? 0 : point[p->last].bytes,
-			.bytes = dram ? point[n - 1].bytes : size_within(point, p),
+			.bytes = dram ? point[p->last].bytes : size_within(point, p),
 			.rate = p->rate,
 		};
 		if (dram)

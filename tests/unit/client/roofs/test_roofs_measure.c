@@ -83,7 +83,7 @@ static void must_find(
 	struct sweep_point point[SWEEP_POINTS_MAX];
 	struct level level[SWEEP_LEVELS_MAX];
 	size_t n = made(cache, rate, n_caches, slope, noise, point);
-	ck_assert_uint_eq(sweep_levels(point, n, level), n_caches + 1);
+	ck_assert_uint_eq(sweep_levels(point, n, (struct sweep_hint){0}, level), n_caches + 1);
 	for (size_t i = 0; i < n_caches; i++) {
 		double knee = (double)level[i].knee / (double)cache[i];
 		ck_assert_msg(knee > 0.7 && knee < 1.4, "L%zu: %f", i + 1, knee);
@@ -113,7 +113,7 @@ TEST(a_level_as_fast_as_the_one_before_is_no_level)
 	struct sweep_point point[SWEEP_POINTS_MAX];
 	struct level level[SWEEP_LEVELS_MAX];
 	size_t n = made(cache, rate, 2, 0, 0, point);
-	ck_assert_uint_eq(sweep_levels(point, n, level), 2);
+	ck_assert_uint_eq(sweep_levels(point, n, (struct sweep_hint){0}, level), 2);
 	ck_assert_str_eq(level[1].name, "DRAM");
 }
 
@@ -124,10 +124,45 @@ TEST(what_falls_to_the_end_has_no_memory)
 	struct sweep_point point[SWEEP_POINTS_MAX];
 	struct level level[SWEEP_LEVELS_MAX];
 	size_t n = made(cache, rate, 2, 6, 0, point);
-	size_t found = sweep_levels(point, n, level);
+	size_t found = sweep_levels(point, n, (struct sweep_hint){0}, level);
 	ck_assert_uint_ge(found, 1);
 	ck_assert_uint_gt(level[found - 1].knee, 0);
-	ck_assert_uint_eq(sweep_levels(point, 3, level), 0);
+	ck_assert_uint_eq(sweep_levels(point, 3, (struct sweep_hint){0}, level), 0);
+}
+
+TEST(what_a_cache_may_hold_is_no_memory)
+{
+	const uint64_t cache[] = {32 << 10, 1 << 20};
+	const double rate[] = {16, 8, 3};
+	struct sweep_point point[SWEEP_POINTS_MAX];
+	struct level level[SWEEP_LEVELS_MAX];
+	size_t n = made(cache, rate, 2, 0, 0, point);
+	struct sweep_hint three = {.cache_bytes = 1u << 30, .n_caches = 3}, two = three;
+	ck_assert_uint_eq(sweep_levels(point, n, three, level), 3);
+	ck_assert_str_eq(level[2].name, "L3");
+
+	/* behind as many levels as there are caches, it is memory, however large they claim to be */
+	two.n_caches = 2;
+	ck_assert_uint_eq(sweep_levels(point, n, two, level), 3);
+	ck_assert_str_eq(level[2].name, "DRAM");
+
+	/* a sweep that ended early */
+	while (point[n - 1].bytes > 3 << 20)
+		n--;
+	ck_assert_uint_eq(sweep_levels(point, n, (struct sweep_hint){0}, level), 3);
+	ck_assert_str_eq(level[2].name, "L3");
+}
+
+TEST(memory_that_others_disturb_is_one_level)
+{
+	const uint64_t cache[] = {32 << 10, 1 << 20, 128 << 20};
+	const double rate[] = {16, 8, 3, 2};
+	struct sweep_point point[SWEEP_POINTS_MAX];
+	struct level level[SWEEP_LEVELS_MAX];
+	size_t n = made(cache, rate, 3, 0, 0, point);
+	ck_assert_uint_eq(sweep_levels(point, n, (struct sweep_hint){1 << 20, 2}, level), 3);
+	ck_assert_str_eq(level[2].name, "DRAM");
+	ck_assert_double_eq(level[2].rate, 2);
 }
 
 TEST(one_disturbed_point_makes_no_level)
@@ -139,7 +174,7 @@ TEST(one_disturbed_point_makes_no_level)
 	size_t n = made(cache, rate, 1, 0, 0, point);
 	point[4].rate = 1;
 	point[n - 10].rate = 30;
-	ck_assert_uint_eq(sweep_levels(point, n, level), 2);
+	ck_assert_uint_eq(sweep_levels(point, n, (struct sweep_hint){0}, level), 2);
 }
 
 TEST(sizes_ascend_in_whole_blocks)
