@@ -7,10 +7,11 @@ import re
 import subprocess
 from pathlib import Path
 
-from machine import ROOT, Folder, Skip, mperfctl, need_program, refused
+from machine import ROOT, Folder, Skip, leave_to_plain, mperfctl, need_program, refused
 
 MEASURE = ROOT / "client" / "roofs" / "measure"
 TOOLS = ROOT / "tests" / "bench" / "instrument"
+KERNELS_ALONE = "kernels are assembly, and built here without sanitizers"
 CHECK_BYTES = 4096  # as in roofs_check.c
 PASSES = 4
 # Streams that a pass loads and stores, by pattern.
@@ -89,6 +90,7 @@ def by_plugin(folder, qemu, cpu, program):
 
 
 def test_kernels_of_riscv_do_what_they_say_at_any_vector_length(build):
+    leave_to_plain(build, KERNELS_ALONE)
     compiler = cross("riscv64", "qemu-riscv64")
     with Folder() as folder:
         program = checker(folder, compiler, "kernels_riscv.S")
@@ -105,6 +107,7 @@ def test_kernels_of_riscv_do_what_they_say_at_any_vector_length(build):
 
 
 def test_kernels_of_arm_do_what_they_say_at_any_vector_length(build):
+    leave_to_plain(build, KERNELS_ALONE)
     compiler = cross("aarch64", "qemu-aarch64")
     with Folder() as folder:
         program = checker(folder, compiler, "kernels_arm.S", "-march=armv8.2-a+fp16+sve")
@@ -129,6 +132,7 @@ def test_kernels_of_arm_do_what_they_say_at_any_vector_length(build):
 
 
 def test_kernels_of_x86_move_what_they_say(build):
+    leave_to_plain(build, KERNELS_ALONE)
     need_program("valgrind")
     if os.uname().machine != "x86_64":
         raise Skip("the kernels of x86-64 need one")

@@ -238,8 +238,8 @@ static void sum_up(const struct planned *r, struct roof *roof)
 			"disturbed: %zu of %zu repeats lost a hart to others", r->n_bad, n);
 	else if (statistics_throttled(r->rate, r->n, &first, &last))
 		snprintf(roof->note, sizeof(roof->note),
-			"throttled: %.4g a second in the first third, %.4g in the last", first,
-			last);
+			"throttled: the last third reached %.1f %% of the first",
+			100 * last / first);
 	else if (r->n_bad > 0)
 		snprintf(roof->note, sizeof(roof->note),
 			"%zu of %zu repeats lost a hart to others, and are left out", r->n_bad,
