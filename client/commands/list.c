@@ -51,8 +51,8 @@ static void print_left_out(const struct reply *reply, FILE *f)
 			n += !counts(reply->row[end]);
 		if (n == 0)
 			continue;
-		fprintf(f, "\n%zu more %s event%s not count here; `mperfctl list -a ", n, topic,
-			n == 1 ? " does" : "s do");
+		fprintf(f, "\n%zu more under %s do%s not count here; `mperfctl list -a ", n, topic,
+			n == 1 ? "es" : "");
 		fprintf(f, "%s` says why.", topic);
 	}
 	fputc('\n', f);

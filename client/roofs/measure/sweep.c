@@ -144,7 +144,8 @@ size_t sweep_levels(const struct sweep_point *point, size_t n, struct sweep_hint
 		if (dram)
 			snprintf(ret_level[i].name, sizeof(ret_level[i].name), "DRAM");
 		else
-			snprintf(ret_level[i].name, sizeof(ret_level[i].name), "L%zu", i + 1);
+			snprintf(ret_level[i].name, sizeof(ret_level[i].name), "L%c",
+				(int)('1' + i));
 	}
 	return found;
 }
