@@ -17,7 +17,6 @@
 
 #include "merging.h"
 
-#include "llvm/ADT/Hashing.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -47,6 +46,14 @@ bool is_plain_load(const Instruction &instruction)
 {
 	const auto *load = dyn_cast<LoadInst>(&instruction);
 	return load && load->isSimple();
+}
+
+// LLVM's own hashing has a variable that clang of another version lacks: it could not say so then.
+uint64_t mixed(uint64_t hash, const void *next)
+{
+	const uint64_t odd = 0x9e3779b97f4a7c15; // 2^64 over the golden ratio
+	hash = (hash ^ reinterpret_cast<uintptr_t>(next)) * odd;
+	return hash ^ hash >> 32;
 }
 
 // Integers have no cheap way from a vector to a scalar and back.
@@ -85,17 +92,17 @@ const Value *Merging::first_of(const Value *value) const
 
 uint64_t Merging::hash_of(const Instruction &instruction) const
 {
-	hash_code hash = hash_combine(instruction.getOpcode(), instruction.getType());
+	uint64_t hash = mixed(instruction.getOpcode(), instruction.getType());
 	unsigned n = 0;
 	if (instruction.isCommutative()) { // its first two operands
 		const Value *one = first_of(instruction.getOperand(0));
 		const Value *other = first_of(instruction.getOperand(1));
-		hash = hash_combine(hash, std::min(one, other), std::max(one, other));
+		hash = mixed(mixed(hash, std::min(one, other)), std::max(one, other));
 		n = 2;
 	}
 	for (; n < instruction.getNumOperands(); n++)
-		hash = hash_combine(hash, first_of(instruction.getOperand(n)));
-	return (uint64_t)hash >> 1; // a map reserves the two greatest
+		hash = mixed(hash, first_of(instruction.getOperand(n)));
+	return hash >> 1; // a map reserves the two greatest
 }
 
 bool Merging::are_equal(const Instruction &one, const Instruction &other) const

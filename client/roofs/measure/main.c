@@ -135,7 +135,9 @@ static int run_passes(const struct kernel *k, const struct options *o)
 	uint64_t stream = o->bytes / k->per / KERNEL_BLOCK_BYTES * KERNEL_BLOCK_BYTES;
 	size_t size = k->limit == ROOF_COMPUTE ? KERNEL_RESULT_BYTES : o->bytes;
 	unsigned char *in = aligned_alloc(KERNEL_OPERAND_BYTES, 3 * KERNEL_OPERAND_BYTES);
-	unsigned char *space = aligned_alloc(KERNEL_BLOCK_BYTES, size);
+	const size_t whole =
+		(size + KERNEL_BLOCK_BYTES - 1) / KERNEL_BLOCK_BYTES * KERNEL_BLOCK_BYTES;
+	unsigned char *space = aligned_alloc(KERNEL_BLOCK_BYTES, whole);
 	int status = FAILED;
 	if (in && space && (k->limit == ROOF_COMPUTE || stream > 0)) {
 		memset(space, 0, size);
