@@ -65,25 +65,12 @@ static void end_recording(struct record_job *j)
 	j->service = NULL;
 }
 
-/* The client made a folder for the socket of its programs, and may be gone. */
-static void end_listening(struct listener *l)
-{
-	char folder[sizeof(l->path)];
-	memcpy(folder, l->path, sizeof(folder));
-	listener_clear(l);
-	char *slash = strrchr(folder, '/');
-	if (!slash || slash == folder)
-		return;
-	*slash = '\0';
-	rmdir(folder);
-}
-
 static void record_free(struct job *job)
 {
 	struct record_job *j = (struct record_job *)job;
 	end_recording(j);
 	record_hold_end(&j->hold);
-	end_listening(&j->listener);
+	listener_clear_folder(&j->listener);
 	if (j->fd >= 0)
 		close(j->fd);
 	if (j->path)

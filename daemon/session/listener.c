@@ -171,3 +171,15 @@ void listener_clear(struct listener *l)
 		close(l->fd);
 	*l = (struct listener){.fd = -1};
 }
+
+void listener_clear_folder(struct listener *l)
+{
+	char folder[sizeof(l->path)];
+	memcpy(folder, l->path, sizeof(folder));
+	listener_clear(l);
+	char *slash = strrchr(folder, '/');
+	if (!slash || slash == folder)
+		return;
+	*slash = '\0';
+	rmdir(folder);
+}

@@ -38,3 +38,6 @@ bool listener_use_of(int fd, enum listener_use *ret_use);
 
 /* Close it, and remove its file if that is still the one we created. */
 void listener_clear(struct listener *l);
+/* The same, and the folder of its file if that is empty then: a client made it for the socket, and may
+ * be gone. */
+void listener_clear_folder(struct listener *l);
