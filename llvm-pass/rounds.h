@@ -16,7 +16,7 @@ class Loop;
 namespace mperf
 {
 
-// Each run of the block is so many iterations.
+// Iterations for each run of the block.
 struct Round {
 	const llvm::BasicBlock *block;
 	int64_t n;

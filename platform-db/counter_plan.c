@@ -294,7 +294,7 @@ static bool pass_holds(const struct planning *p, const struct plan_pass *pass, s
 	return true;
 }
 
-/* Events that need no counter are in the pass of whoever wants them. */
+/* Events that need no counter are in the pass of the wish that has them. */
 static void add_free_events(const struct planning *p, struct plan_pass *pass, size_t wish)
 {
 	const struct plan_wish *w = &p->wish[wish];

@@ -15,17 +15,22 @@
 
 /* --- checking --------------------------------------------------------------------------------- */
 
+/* Names that one metric leads to, each counted as often as it is reached: a formula that names the next
+ * metric twice doubles them at each level. Evaluation follows the same names. */
+#define METRIC_NAMES_MAX 100000
+
 /* Metrics of a platform refer to each other by name; the walk along these references. */
 struct walk {
 	const struct platform *platform;
 	const struct platform_metric *path[METRIC_DEPTH_MAX];
 	size_t n;                         /* metrics on the path, the last is being read */
+	size_t n_names;                   /* visited so far */
 	const struct expression *at;      /* of the first on the path: the name at fault */
 	const char *missing;              /* a name that is nothing here */
 	const struct platform_metric *by; /* the metric whose formula has it */
 };
 
-enum { WALK_UNKNOWN = 1, WALK_CIRCLE, WALK_DEEP };
+enum { WALK_UNKNOWN = 1, WALK_CIRCLE, WALK_DEEP, WALK_LARGE };
 
 static bool is_known_event(const struct platform *p, const char *name)
 {
@@ -46,6 +51,8 @@ static int walk_name(void *userdata, const struct expression *e)
 	struct walk *w = userdata;
 	if (e->kind != EXPRESSION_NAME)
 		return 0;
+	if (w->n_names++ == METRIC_NAMES_MAX)
+		return WALK_LARGE;
 	const struct platform_metric *in = w->path[w->n - 1];
 	const struct platform_metric *m = platform_metric_find(w->platform, e->name);
 	bool is_event = is_known_event(w->platform, e->name);
@@ -92,6 +99,9 @@ static int check_metric(
 		return reader_wrong(&there, m->origin.line,
 			"the metric %s, column %d: %s needs %s itself", m->name, w.at->column,
 			w.at->name, m->name);
+	case WALK_LARGE:
+		return reader_wrong(&there, m->origin.line,
+			"the metric %s leads to more than %d names", m->name, METRIC_NAMES_MAX);
 	default:
 		return reader_wrong(&there, m->origin.line,
 			"the metric %s needs more than %d others, each for the next", m->name,

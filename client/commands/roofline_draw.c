@@ -17,7 +17,7 @@
 
 #define COLUMNS_DEFAULT 80 /* where there is no terminal */
 #define ROWS_DEFAULT 24
-#define TABLE_PART 3 /* of a screen, one in so many lines is for the table */
+#define TABLE_PART 3 /* the table gets a third of the screen */
 
 /* --- a file ----------------------------------------------------------------------------------- */
 

@@ -6,8 +6,8 @@
  * A large program's tables have megabytes, which take longer to send and to parse than a short
  * program runs. So they are kept, by user and build id, also for a while after the last program
  * has ended. By user, since anybody may say anything under any build id. Each program that uses
- * tables pays for them as if they were its own, so limits hold whoever comes first; tables that
- * nobody uses are bounded here.
+ * tables pays for them as if they were its own, so the order in which programs come changes no
+ * limit; tables that nobody uses are bounded here.
  */
 
 #include <sys/types.h>

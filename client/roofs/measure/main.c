@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * mperf-roofs: measures what this machine can do, as whoever starts it, and prints it as JSON.
+ * mperf-roofs: measures what this machine can do, with the rights of its caller, and prints it as JSON.
  * mperfctl starts it; by itself it also checks its kernels and runs single ones.
  */
 #include <argp.h>
@@ -290,7 +290,7 @@ int main(int argc, char **argv)
 		{"small-pages", KEY_SMALL_PAGES, NULL, 0,
 			"with --run: no huge pages, as for programs that do not ask for them", 0},
 		{"passes", KEY_PASSES, "N", 0,
-			"with --run: run so many passes, and print what was done instead of rates",
+			"with --run: run N passes, and print operations or bytes instead of rates",
 			0},
 		{0},
 	};

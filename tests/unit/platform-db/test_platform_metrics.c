@@ -128,9 +128,29 @@ TEST(a_chain_of_metrics_has_a_limit)
 	must_be_clean(short_db);
 	const struct platform *p = load_chain(33, &long_db);
 	must_complain(long_db, "the metric m0 needs more than 32 others, each for the next");
-	/* The others stay, and whoever asks for m0 misses it by name. */
+	/* The others stay. */
 	ck_assert_uint_eq(p->n_metrics, 32);
 	ck_assert_ptr_null(platform_metric_find(p, "m0"));
+}
+
+/* Each names the next twice: 2^24 names, which would take minutes. */
+TEST(metrics_that_double_at_each_level_have_a_limit)
+{
+	char text[4096];
+	size_t at = 0;
+	for (size_t i = 0; i < 24; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at,
+			"%s{\"MetricName\": \"m%zu\", \"MetricExpr\": \"m%zu + m%zu\"}",
+			i ? ",\n" : "[", i, i + 1, i + 1);
+	snprintf(text + at, sizeof(text) - at, "]\n");
+	made_file(&f, "v/mapfile.csv", "0x123-0x1-0x1,v1,core,core\n");
+	made_file(&f, "v/core/a.json", text);
+	_cleanup_(platform_db_freep) struct platform_db *db = made_load(f.path, NULL);
+	const struct platform *p = platform_db_find(db, "core");
+	ck_assert_ptr_nonnull(
+		strstr(platform_db_error(db, 0), "the metric m0 leads to more than 100000 names"));
+	ck_assert_ptr_null(platform_metric_find(p, "m0"));
+	ck_assert_ptr_nonnull(platform_metric_find(p, "m23"));
 }
 
 TEST(third_party_metrics_are_read_and_a_bad_one_costs_no_other)
