@@ -95,10 +95,10 @@ Value *Base::address(IRBuilder<> &builder, uint32_t counter)
 {
 	Value *base = builder.CreateLoad(slot->getAllocatedType(), slot);
 	Value *distance[] = {builder.getInt64(0)};
-	auto *place = GetElementPtrInst::Create(builder.getInt8Ty(), base, distance);
-	builder.Insert(place, "mperf.counter");
-	addresses.emplace_back(place, counter);
-	return place;
+	auto *location = GetElementPtrInst::Create(builder.getInt8Ty(), base, distance);
+	builder.Insert(location, "mperf.counter");
+	addresses.emplace_back(location, counter);
+	return location;
 }
 
 Value *Base::load_bias(IRBuilder<> &builder)
@@ -121,7 +121,7 @@ Value *Base::find_bias(IRBuilder<> &builder)
 	builder.SetInsertPoint(end);
 	Value *given = emitter.call_enter(builder, function);
 	builder.SetInsertPoint(before);
-	if (Triple(emitter.module.getTargetTriple()).isX86())
+	if (Triple(emitter.module.getTargetTriple()).isX86() && !emitter.has_dynamic_tls)
 		return load_bias(builder);
 	PHINode *either = PHINode::Create(builder.getInt64Ty(), 2, "mperf.bias");
 	either->insertBefore(&before->getParent()->front());
@@ -232,21 +232,21 @@ bool Base::use_segment()
 	Type *word = Type::getInt64Ty(function.getContext());
 	Type *pointer = PointerType::get(function.getContext(), SEGMENT_GS);
 	bool has_others = false;
-	for (const auto &[place, counter] : addresses) {
+	for (const auto &[location, counter] : addresses) {
 		Constant *address = ConstantExpr::getAdd(ConstantExpr::getPtrToInt(origin, word),
-			cast<Constant>(place->getOperand(1)));
+			cast<Constant>(location->getOperand(1)));
 		Constant *in_segment = ConstantExpr::getIntToPtr(address, pointer);
-		for (Use &use : make_early_inc_range(place->uses())) {
+		for (Use &use : make_early_inc_range(location->uses())) {
 			const User *user = use.getUser();
 			if (isa<LoadInst>(user) ||
 				(isa<StoreInst>(user) && use.getOperandNo() == 1))
 				use.set(in_segment);
 		}
-		if (!place->use_empty()) {
+		if (!location->use_empty()) {
 			has_others = true;
 			continue;
 		}
-		place->eraseFromParent();
+		location->eraseFromParent();
 	}
 	drop_unused();
 	return has_others;
@@ -299,13 +299,14 @@ void Base::place_in_segment(ArrayRef<Instruction *> again_at, bool trusted, int6
 		compute_at(mark->getNextNode(), true);
 }
 
-void Base::place(ArrayRef<Instruction *> again_at, bool trusted, uint32_t n_counters,
+void Base::finish(ArrayRef<Instruction *> again_at, bool trusted, uint32_t n_counters,
 	const Frequencies &frequencies)
 {
 	const uint32_t middle = std::min(n_counters / 2, reach(emitter.module));
-	for (const auto &[place, counter] : addresses)
-		place->setOperand(1, ConstantInt::get(Type::getInt64Ty(function.getContext()),
-					     ((int64_t)counter - first - middle) * COUNTER_BYTES));
+	for (const auto &[location, counter] : addresses)
+		location->setOperand(
+			1, ConstantInt::get(Type::getInt64Ty(function.getContext()),
+				   ((int64_t)counter - first - middle) * COUNTER_BYTES));
 	if (emitter.has_segment) {
 		place_in_segment(again_at, trusted, middle, frequencies);
 	} else {

@@ -26,7 +26,7 @@ class Emitter;
 using Frequencies = llvm::DenseMap<const llvm::BasicBlock *, uint64_t>;
 
 // The address of one function's counters, derived from its thread's bias. First collects uses;
-// place() then finds where it is best computed.
+// finish() then finds where it is best computed.
 class Base
 {
       public:
@@ -40,7 +40,7 @@ class Base
 
 	// Computes the base before all its uses, where that is rarest, and again after each of
 	// `again_at` (regions that begin or end). trusted: the thread certainly has its block.
-	void place(llvm::ArrayRef<llvm::Instruction *> again_at, bool trusted, uint32_t n_counters,
+	void finish(llvm::ArrayRef<llvm::Instruction *> again_at, bool trusted, uint32_t n_counters,
 		const Frequencies &frequencies);
 
       private:
@@ -64,7 +64,7 @@ class Base
 	std::vector<std::pair<llvm::GetElementPtrInst *, uint32_t>> addresses;
 	llvm::Constant *origin = nullptr; // the base, without a bias
 	size_t n_using = 2;               // blocks that use it, as far as known
-	llvm::DominatorTree dominators;   // after place()
+	llvm::DominatorTree dominators;   // after finish()
 };
 
 } // namespace mperf

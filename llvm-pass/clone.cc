@@ -22,7 +22,7 @@
 #include "clone.h"
 #include "base.h"
 #include "emit.h"
-#include "nest.h"
+#include "timed_loop.h"
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Config/llvm-config.h"
@@ -53,16 +53,16 @@ bool is_unique(const Instruction &instruction)
 	       (intrinsic && intrinsic->getIntrinsicID() == Intrinsic::localescape);
 }
 
-bool is_local(const Instruction &instruction)
+bool is_static_local(const Instruction &instruction)
 {
 	const auto *local = dyn_cast<AllocaInst>(&instruction);
 	return local && local->isStaticAlloca();
 }
 
-void add_one(IRBuilder<> &builder, Value *place)
+void add_one(IRBuilder<> &builder, Value *location)
 {
-	Value *old = builder.CreateLoad(builder.getInt64Ty(), place);
-	builder.CreateStore(builder.CreateAdd(old, builder.getInt64(1)), place);
+	Value *old = builder.CreateLoad(builder.getInt64Ty(), location);
+	builder.CreateStore(builder.CreateAdd(old, builder.getInt64(1)), location);
 }
 
 void count_entries(uint32_t scope, BasicBlock &before, Base &base, Table &table)
@@ -107,7 +107,7 @@ Clone::Clone(Function &function) : function(function)
 	}
 	// Both bodies share the locals.
 	for (Instruction &instruction : function.getEntryBlock()) {
-		if (!is_local(instruction))
+		if (!is_static_local(instruction))
 			continue;
 		cast<Instruction>(copies[&instruction])->eraseFromParent();
 		copies[&instruction] = &instruction;
@@ -133,7 +133,7 @@ void Clone::map(SmallVectorImpl<Instruction *> &instructions)
 }
 
 // Counts each entry, whichever body it takes.
-void Clone::add_choice(BasicBlock &place, BasicBlock &counting, uint32_t scope,
+void Clone::add_choice(BasicBlock &insertion_point, BasicBlock &counting, uint32_t scope,
 	ArrayRef<std::string> names, Emitter &emitter, Base &base, Table &table)
 {
 	const uint32_t entries = table.add_counter();
@@ -153,7 +153,7 @@ void Clone::add_choice(BasicBlock &place, BasicBlock &counting, uint32_t scope,
 	auto *some = BasicBlock::Create(context, "mperf.some", &function);
 	auto *draw = BasicBlock::Create(context, "mperf.draw", &function);
 
-	IRBuilder<> builder(&place);
+	IRBuilder<> builder(&insertion_point);
 	add_one(builder, base.address(builder, entries));
 	LoadInst *one_in = builder.CreateLoad(builder.getInt32Ty(), emitter.add_choice(names));
 	one_in->setAtomic(AtomicOrdering::Monotonic);
@@ -180,7 +180,7 @@ void Clone::count_nests(Emitter &emitter, Base &base, Table &table)
 {
 	DominatorTree dominators(function);
 	LoopInfo loops(dominators);
-	const NestTimer timer = {emitter, base, table, dominators, loops};
+	const LoopTimer timer = {emitter, base, table, dominators, loops};
 	for (const Nest &nest : nests) {
 		Loop *loop = loops.getLoopFor(nest.header);
 		BasicBlock *before = loop ? loop->getLoopPreheader() : nullptr;
@@ -199,11 +199,11 @@ void Clone::join(
 	BasicBlock &counting = function.getEntryBlock();
 	function.splice(function.end(), holder);
 	holder->eraseFromParent();
-	auto *place =
+	auto *insertion_point =
 		BasicBlock::Create(function.getContext(), "mperf.choice", &function, &counting);
-	add_choice(*place, counting, scope, names, emitter, base, table);
+	add_choice(*insertion_point, counting, scope, names, emitter, base, table);
 	// Allocas of fixed size must stay in the entry block.
-	Instruction *first = &place->front();
+	Instruction *first = &insertion_point->front();
 	for (Instruction &instruction : make_early_inc_range(counting)) {
 		const auto *local = dyn_cast<AllocaInst>(&instruction);
 		if (local && isa<ConstantInt>(local->getArraySize()))

@@ -60,8 +60,9 @@ class Clone
 		bool with_function = false;
 	};
 
-	void add_choice(llvm::BasicBlock &place, llvm::BasicBlock &counting, uint32_t scope,
-		llvm::ArrayRef<std::string> names, Emitter &emitter, Base &base, Table &table);
+	void add_choice(llvm::BasicBlock &insertion_point, llvm::BasicBlock &counting,
+		uint32_t scope, llvm::ArrayRef<std::string> names, Emitter &emitter, Base &base,
+		Table &table);
 	void count_nests(Emitter &emitter, Base &base, Table &table);
 
 	llvm::Function &function;

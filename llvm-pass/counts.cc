@@ -252,7 +252,7 @@ bool count_tree(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 	for (const auto &[header, hoist] : hoists) {
 		const uint64_t each = hoist.constant ? 1 : HOIST_COST;
 		const uint64_t own = frequency(shape, header);
-		cheap[header] = std::min(own, frequency(shape, hoist.place) * each);
+		cheap[header] = std::min(own, frequency(shape, hoist.insertion_point) * each);
 	}
 	const auto block_cost = [&](const BasicBlock *block) { return frequency(shape, block); };
 	const Rare rare(shape);
@@ -320,14 +320,14 @@ bool count_sets(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 const Sum &Counts::of(const BasicBlock *block) const
 {
 	static const Sum none;
-	const auto place = sums.find(block);
-	return place == sums.end() ? none : place->second;
+	const auto found = sums.find(block);
+	return found == sums.end() ? none : found->second;
 }
 
 Sum Counts::of(const Update &update) const
 {
 	if (update.hoist)
-		return of(update.hoist->place);
+		return of(update.hoist->insertion_point);
 	return {{update.counter, 1}};
 }
 

@@ -34,7 +34,7 @@ struct Update {
 	// The block whose scope the update is charged to.
 	const llvm::BasicBlock *block() const
 	{
-		return hoist ? hoist->place : from;
+		return hoist ? hoist->insertion_point : from;
 	}
 };
 

@@ -80,8 +80,9 @@ Constant *edge(Module &module, const char *side, const char *section)
 
 } // namespace
 
-Emitter::Emitter(Module &module, bool use_segment)
-    : module(module), has_segment(use_segment && segment_is_free(module))
+Emitter::Emitter(Module &module, const Options &options)
+    : module(module), has_segment(options.segment && segment_is_free(module)),
+      has_dynamic_tls(options.dynamic_tls)
 {
 	counters = new GlobalVariable(module, word(module), false, GlobalValue::ExternalLinkage,
 		nullptr, "__mperf_counters_of_module");
@@ -90,9 +91,9 @@ Emitter::Emitter(Module &module, bool use_segment)
 Constant *Emitter::counter_address(uint32_t counter)
 {
 	Constant *distance[] = {ConstantInt::get(word(module), counter)};
-	Constant *place = ConstantExpr::getGetElementPtr(word(module), counters, distance);
+	Constant *location = ConstantExpr::getGetElementPtr(word(module), counters, distance);
 	return GlobalAlias::create(word(module), 0, GlobalValue::PrivateLinkage,
-		"mperf.counter." + Twine(counter), place, &module);
+		"mperf.counter." + Twine(counter), location, &module);
 }
 
 GlobalVariable *Emitter::bias()
@@ -101,7 +102,8 @@ GlobalVariable *Emitter::bias()
 		return there;
 	auto *bias = new GlobalVariable(module, word(module), false, GlobalValue::ExternalLinkage,
 		Constant::getNullValue(word(module)), "__mperf_bias", nullptr,
-		GlobalValue::InitialExecTLSModel);
+		has_dynamic_tls ? GlobalValue::GeneralDynamicTLSModel
+				: GlobalValue::InitialExecTLSModel);
 	make_common(*bias);
 	return bias;
 }
@@ -285,20 +287,20 @@ Value *Emitter::call_enter(IRBuilder<> &builder, const Function &in)
 		has_path_without_frame(in));
 }
 
-Value *Emitter::call_nest_begin(
+Value *Emitter::call_loop_begin(
 	IRBuilder<> &builder, const Function &in, Value *words, bool published)
 {
 	FunctionType *type =
 		FunctionType::get(word(module), {pointer(module), half_word(module)}, false);
-	return call_rarely(builder, in, rare_function("__mperf_begin", "__mperf_nest_begin", type),
+	return call_rarely(builder, in, rare_function("__mperf_begin", "__mperf_loop_begin", type),
 		{words, number(module, published)}, is_frameless(in));
 }
 
-void Emitter::call_nest_end(IRBuilder<> &builder, const Function &in, Value *words, Value *since)
+void Emitter::call_loop_end(IRBuilder<> &builder, const Function &in, Value *words, Value *since)
 {
 	FunctionType *type = FunctionType::get(
 		Type::getVoidTy(module.getContext()), {pointer(module), word(module)}, false);
-	call_rarely(builder, in, rare_function("__mperf_end", "__mperf_nest_end", type),
+	call_rarely(builder, in, rare_function("__mperf_end", "__mperf_loop_end", type),
 		{words, since}, is_frameless(in));
 }
 

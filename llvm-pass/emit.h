@@ -3,6 +3,7 @@
 
 // What the pass adds to a module: counters, table, registration
 
+#include "options.h"
 #include "table.h"
 
 #include "llvm/IR/IRBuilder.h"
@@ -22,8 +23,7 @@ namespace mperf
 class Emitter
 {
       public:
-	// use_segment: counters may be reached through %gs if possible.
-	Emitter(llvm::Module &module, bool use_segment);
+	Emitter(llvm::Module &module, const Options &options);
 
 	// The address of a counter of the module without a bias. It has a name of its own:
 	// position-independent code reaches no other by an offset in one step.
@@ -33,9 +33,9 @@ class Emitter
 	// Calls of the runtime, which are rare. `in`: the calling function; they have none of its
 	// lines.
 	llvm::Value *call_enter(llvm::IRBuilder<> &builder, const llvm::Function &in);
-	llvm::Value *call_nest_begin(llvm::IRBuilder<> &builder, const llvm::Function &in,
+	llvm::Value *call_loop_begin(llvm::IRBuilder<> &builder, const llvm::Function &in,
 		llvm::Value *words, bool published);
-	void call_nest_end(llvm::IRBuilder<> &builder, const llvm::Function &in, llvm::Value *words,
+	void call_loop_end(llvm::IRBuilder<> &builder, const llvm::Function &in, llvm::Value *words,
 		llvm::Value *since);
 	// Does this entry count? 32 bits, 0: no.
 	llvm::Value *call_draw(llvm::IRBuilder<> &builder, const llvm::Function &in,
@@ -51,6 +51,8 @@ class Emitter
 	llvm::Module &module;
 	// Are addresses without a bias valid for loads and stores in the segment %gs?
 	const bool has_segment;
+	// Does reading the bias take a call in libraries?
+	const bool has_dynamic_tls;
 
       private:
 	// Called with these arguments by a constructor and a destructor, of which the linker keeps

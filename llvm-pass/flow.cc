@@ -107,10 +107,10 @@ struct Components {
 void add_sum(Sum &into, const Sum &other, int64_t times)
 {
 	for (const auto &[counter, factor] : other) {
-		const auto place = into.try_emplace(counter, 0).first;
-		place->second += factor * times;
-		if (place->second == 0)
-			into.erase(place);
+		const auto found = into.try_emplace(counter, 0).first;
+		found->second += factor * times;
+		if (found->second == 0)
+			into.erase(found);
 	}
 }
 
@@ -254,8 +254,8 @@ const Sum &Flow::of_block(const BasicBlock *block) const
 
 const Sum *Flow::of_edge(const BasicBlock *from, const BasicBlock *to) const
 {
-	const auto place = between.find({from, to});
-	return place == between.end() ? nullptr : &edges[place->second].sum;
+	const auto found = between.find({from, to});
+	return found == between.end() ? nullptr : &edges[found->second].sum;
 }
 
 } // namespace mperf

@@ -16,12 +16,12 @@
 #include "emit.h"
 #include "hoist.h"
 #include "meaning.h"
-#include "nest.h"
 #include "placement.h"
 #include "prepare.h"
 #include "remarks.h"
 #include "rows.h"
 #include "scopes.h"
+#include "timed_loop.h"
 #include "wanted.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
@@ -120,7 +120,7 @@ void prepare_calls(Function &function, const Callers &callers, Base &base)
 	}
 }
 
-void time_nests(const NestTimer &timer, const Scopes &scopes, bool all)
+void time_loops(const LoopTimer &timer, const Scopes &scopes, bool all)
 {
 	for (Loop *loop : timer.loops)
 		if (all || is_timed(*loop))
@@ -189,7 +189,7 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 	expander.clear();
 	placer.finish(dominators);
 	if (options.nests)
-		time_nests({emitter, base, table, dominators, loops}, scopes, options.all_nests);
+		time_loops({emitter, base, table, dominators, loops}, scopes, options.all_nests);
 	const auto marks = marks_of(breaks, clone);
 	if (clone)
 		clone->join(
@@ -197,7 +197,7 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 	const bool trusted = callers.is_trusted(function);
 	if (!trusted)
 		prepare_calls(function, callers, base);
-	base.place(marks, trusted, table.n_counters() - first_counter, frequencies);
+	base.finish(marks, trusted, table.n_counters() - first_counter, frequencies);
 }
 
 } // namespace mperf

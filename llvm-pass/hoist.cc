@@ -40,7 +40,7 @@ namespace
 // About the cost of a few per-iteration increments, which a division exceeds.
 constexpr unsigned EXPANSION_BUDGET = 8;
 // Each of them computes the distance, which makes the code longer.
-constexpr size_t EXITS_MAX = 4;
+constexpr size_t DISTANCE_EXITS_MAX = 4;
 // Deeper expressions are not hoisted: they take long to analyse and to compute.
 constexpr unsigned EXPRESSION_MAX = 24;
 
@@ -101,15 +101,16 @@ bool Hoister::repeats_within(const BasicBlock &block, const Loop &loop)
 }
 
 // How often a block, which is in no inner loop, runs per entry into the enclosing loop; null: unknown.
-const SCEV *Hoister::runs_of(const BasicBlock *place, const Loop &loop)
+const SCEV *Hoister::runs_of(const BasicBlock *insertion_point, const Loop &loop)
 {
 	const SCEV *backedges_taken = evolution.getBackedgeTakenCount(&loop);
 	const BasicBlock *latch = loop.getLoopLatch();
 	// A block of an inner loop may run many times in an iteration.
-	assert(loop.contains(place) &&
-		none_of(loop, [&](const Loop *inner) { return inner->contains(place); }));
+	assert(loop.contains(insertion_point) &&
+		none_of(loop, [&](const Loop *inner) { return inner->contains(insertion_point); }));
 	if (isa<SCEVCouldNotCompute>(backedges_taken) || !latch ||
-		!dominators.dominates(place, latch) || repeats_within(*place, loop))
+		!dominators.dominates(insertion_point, latch) ||
+		repeats_within(*insertion_point, loop))
 		return nullptr;
 	if (evolution.getTypeSizeInBits(backedges_taken->getType()) > 64)
 		return nullptr;
@@ -120,8 +121,9 @@ const SCEV *Hoister::runs_of(const BasicBlock *place, const Loop &loop)
 	loop.getExitingBlocks(exiting);
 	bool before_all = true, after_all = true;
 	for (const BasicBlock *block : exiting) {
-		before_all = before_all && dominators.dominates(place, block);
-		after_all = after_all && block != place && dominators.dominates(block, place);
+		before_all = before_all && dominators.dominates(insertion_point, block);
+		after_all = after_all && block != insertion_point &&
+			    dominators.dominates(block, insertion_point);
 	}
 	if (before_all)
 		return evolution.getAddExpr(backedges_taken, evolution.getOne(narrow));
@@ -153,9 +155,9 @@ const SCEV *Hoister::sum_over(const SCEV *amount, const Loop &loop, const SCEV *
 	return nullptr;
 }
 
-bool Hoister::can_expand(const SCEV *amount, const BasicBlock &place, Loop &loop)
+bool Hoister::can_expand(const SCEV *amount, const BasicBlock &insertion_point, Loop &loop)
 {
-	const Instruction *end = place.getTerminator();
+	const Instruction *end = insertion_point.getTerminator();
 	return amount->getExpressionSize() <= EXPRESSION_MAX &&
 	       expander.isSafeToExpandAt(amount, end) &&
 	       !expander.isHighCostExpansion({amount}, &loop, EXPANSION_BUDGET, &target, end);
@@ -184,7 +186,7 @@ std::optional<Hoist> Hoister::plan_in_exits(Loop &loop)
 	SmallVector<BasicBlock *, 4> exits;
 	loop.getUniqueExitBlocks(exits);
 	if (!loop.getLoopLatch() || !loop.hasDedicatedExits() || exits.empty() ||
-		exits.size() > EXITS_MAX || any_of(exits, [](const BasicBlock *exit) {
+		exits.size() > DISTANCE_EXITS_MAX || any_of(exits, [](const BasicBlock *exit) {
 			return exit->isEHPad() || exit->getFirstInsertionPt() == exit->end();
 		}))
 		return {};
@@ -299,18 +301,18 @@ void Hoister::set_amount(Hoist &hoist, const SCEV *backedges_taken)
 
 std::optional<Hoist> Hoister::plan(Loop &loop)
 {
-	BasicBlock *place = loop.getLoopPreheader();
+	BasicBlock *insertion_point = loop.getLoopPreheader();
 	const bool is_nest = !loop.getParentLoop() && !loop.isInnermost();
-	if (is_nest || !place || !passes_control(loop))
+	if (is_nest || !insertion_point || !passes_control(loop))
 		return {};
 	const SCEV *backedges_taken = evolution.getBackedgeTakenCount(&loop);
 	if (isa<SCEVCouldNotCompute>(backedges_taken))
 		return plan_in_exits(loop);
 	if (evolution.getTypeSizeInBits(backedges_taken->getType()) > 64)
 		return {};
-	Hoist hoist = {&loop, place, nullptr, {}};
+	Hoist hoist = {&loop, insertion_point, nullptr, {}};
 	set_amount(hoist, backedges_taken);
-	if (!can_expand(hoist.distance ? hoist.distance : hoist.amount, *place, loop))
+	if (!can_expand(hoist.distance ? hoist.distance : hoist.amount, *insertion_point, loop))
 		return plan_in_exits(loop);
 	if (const auto *number = dyn_cast<SCEVConstant>(hoist.amount))
 		hoist.constant = number->getAPInt().getZExtValue();
@@ -320,11 +322,11 @@ std::optional<Hoist> Hoister::plan(Loop &loop)
 		BasicBlock *outer = around->getLoopPreheader();
 		if (!outer || !passes_control(*around))
 			break;
-		const SCEV *runs = runs_of(hoist.place, *around);
+		const SCEV *runs = runs_of(hoist.insertion_point, *around);
 		const SCEV *sum = runs ? sum_over(hoist.amount, *around, runs) : nullptr;
 		if (!sum || !can_expand(sum, *outer, *around))
 			break;
-		hoist.place = outer;
+		hoist.insertion_point = outer;
 		hoist.amount = sum;
 		hoist.distance = nullptr;
 	}
@@ -335,11 +337,11 @@ bool Hoister::is_short(const BasicBlock &block, const Loop &innermost, const Loo
 {
 	constexpr uint64_t SHORT_MAX = INT32_MAX;
 	uint64_t runs = 1;
-	const BasicBlock *place = &block;
+	const BasicBlock *insertion_point = &block;
 	for (const Loop *loop = &innermost;; loop = loop->getParentLoop()) {
-		if (!place || repeats_within(*place, *loop))
+		if (!insertion_point || repeats_within(*insertion_point, *loop))
 			return false;
-		place = loop->getLoopPreheader();
+		insertion_point = loop->getLoopPreheader();
 		const auto *most =
 			dyn_cast<SCEVConstant>(evolution.getConstantMaxBackedgeTakenCount(loop));
 		if (!most || most->getAPInt().ugt(SHORT_MAX - 1))
@@ -354,7 +356,7 @@ bool Hoister::is_short(const BasicBlock &block, const Loop &innermost, const Loo
 
 Value *Hoister::expand(const Hoist &hoist)
 {
-	Instruction *end = hoist.place->getTerminator();
+	Instruction *end = hoist.insertion_point->getTerminator();
 	const SCEV *amount = hoist.distance ? hoist.distance : hoist.amount;
 	Value *value = expander.expandCodeFor(amount, amount->getType(), end);
 	if (!hoist.distance || isa<Constant>(value))

@@ -28,10 +28,11 @@ namespace mperf
 
 struct Hoist {
 	llvm::Loop *loop;
-	llvm::BasicBlock *place; // its end adds the amount
-	const llvm::SCEV
-		*amount; // how often the loop's header runs for one run of `place`; 64 bits
-	std::optional<uint64_t> constant; // the same, if constant and place is the preheader
+	llvm::BasicBlock *insertion_point; // its end adds the amount
+	const llvm::SCEV *
+		amount; // how often the loop's header runs for one run of `insertion_point`; 64 bits
+	std::optional<uint64_t>
+		constant; // the same, if constant and insertion_point is the preheader
 	// A value whose 2^shift-th part, rounded down, is the amount: the distance that the loop
 	// covers, which it often has computed already. Null: only the amount.
 	const llvm::SCEV *distance = nullptr;
@@ -63,7 +64,7 @@ class Hoister
 	bool is_short(const llvm::BasicBlock &block, const llvm::Loop &innermost,
 		const llvm::Loop &outermost);
 
-	// Emits the code that computes the amount, at the end of its place.
+	// Emits the code that computes the amount, at its insertion point.
 	llvm::Value *expand(const Hoist &hoist);
 
 	// The same for a hoist with an induction variable, in an exit block of its loop.
@@ -76,10 +77,11 @@ class Hoister
 	llvm::Value *last_of(const Hoist &hoist, llvm::BasicBlock &exit, llvm::Value *&more);
 	std::optional<Hoist> plan_in_exits(llvm::Loop &loop);
 	static bool repeats_within(const llvm::BasicBlock &block, const llvm::Loop &loop);
-	const llvm::SCEV *runs_of(const llvm::BasicBlock *place, const llvm::Loop &loop);
+	const llvm::SCEV *runs_of(const llvm::BasicBlock *insertion_point, const llvm::Loop &loop);
 	const llvm::SCEV *sum_over(
 		const llvm::SCEV *amount, const llvm::Loop &loop, const llvm::SCEV *runs);
-	bool can_expand(const llvm::SCEV *amount, const llvm::BasicBlock &place, llvm::Loop &loop);
+	bool can_expand(const llvm::SCEV *amount, const llvm::BasicBlock &insertion_point,
+		llvm::Loop &loop);
 
 	llvm::ScalarEvolution &evolution;
 	const llvm::DominatorTree &dominators;

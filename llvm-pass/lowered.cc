@@ -264,10 +264,10 @@ class Constants
 
 	bool stays_in(const Loop &loop)
 	{
-		const auto [place, is_new] = keeping.try_emplace(&loop, false);
+		const auto [entry, is_new] = keeping.try_emplace(&loop, false);
 		if (is_new)
-			place->second = moves && keeps_constants(loop, calls_destroy());
-		return place->second;
+			entry->second = moves && keeps_constants(loop, calls_destroy());
+		return entry->second;
 	}
 
 	const LoopInfo &loops;

@@ -34,7 +34,8 @@ Options options_from_environment(Options options, const char *words)
 	const std::pair<StringRef, bool *> switches[] = {{"all-nests", &options.all_nests},
 		{"hoist", &options.hoist}, {"promote", &options.promote}, {"nests", &options.nests},
 		{"segment", &options.segment}, {"functions", &options.functions},
-		{"blocks", &options.blocks}, {"escapes", &options.escapes}};
+		{"blocks", &options.blocks}, {"escapes", &options.escapes},
+		{"dynamic-tls", &options.dynamic_tls}};
 	SmallVector<StringRef, 8> list;
 	StringRef(words ? words : "").split(list, ' ', -1, false);
 	for (StringRef word : list) {

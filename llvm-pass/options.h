@@ -16,15 +16,16 @@ enum class Mode {
 
 struct Options {
 	Mode mode = Mode::TREE;
-	bool hoist = true;      // count loops outside if their trip counts are known
-	bool promote = true;    // promote counters to registers in loops if that pays
-	bool nests = true;      // time outermost loops that is_timed() is true of
-	bool all_nests = false; // time all of them
-	bool segment = true;    // executables of x86-64 reach counters through %gs
-	bool functions = false; // count functions outside of their loops too (wanted.h)
-	bool blocks = false;    // the table has blocks, not only loops and functions
-	bool escapes = false;   // exact also where a call throws or jumps through a function: a
-				// counter after each that may
+	bool hoist = true;        // count loops outside if their trip counts are known
+	bool promote = true;      // promote counters to registers in loops if that pays
+	bool nests = true;        // time outermost loops that is_timed() is true of
+	bool all_nests = false;   // time all of them
+	bool segment = true;      // executables of x86-64 reach counters through %gs
+	bool dynamic_tls = false; // libraries take no static TLS, so any number can be dlopened
+	bool functions = false;   // count functions outside of their loops too (wanted.h)
+	bool blocks = false;      // the table has blocks, not only loops and functions
+	bool escapes = false;     // exact also where a call throws or jumps through a function: a
+				  // counter after each that may
 };
 
 // The options of the command line, overridden by those of the environment. Words that are no

@@ -101,9 +101,9 @@ void Placer::add_update(Instruction *before, uint32_t counter, Value *amount, Lo
 	IRBuilder<> builder(before);
 	if (loop)
 		return promoter.add(builder, *loop, counter, amount);
-	Value *place = base.address(builder, counter);
-	Value *old = builder.CreateLoad(builder.getInt64Ty(), place);
-	builder.CreateStore(builder.CreateAdd(old, amount), place);
+	Value *location = base.address(builder, counter);
+	Value *old = builder.CreateLoad(builder.getInt64Ty(), location);
+	builder.CreateStore(builder.CreateAdd(old, amount), location);
 }
 
 // The width of a mask's lanes if they can be summed as a vector, which on x86 costs one instruction
@@ -139,9 +139,9 @@ void Placer::add_quantities(const Meaning &meaning, const Scopes &scopes, Table 
 					      ? promoter.register_loop(loops.getLoopFor(&block))
 					      : nullptr;
 			const unsigned bits = lane_bits(quantity, outer);
-			const auto [place, is_new] = counters.try_emplace(
+			const auto [entry, is_new] = counters.try_emplace(
 				{quantity.mix.terms, bits}, table.n_counters());
-			const uint32_t counter = is_new ? table.add_counter() : place->second;
+			const uint32_t counter = is_new ? table.add_counter() : entry->second;
 			for (const auto &[key, factor] : quantity.mix.terms) {
 				if (is_new)
 					table.add_term(counter, scopes.of(&block), key, factor);
@@ -160,7 +160,7 @@ void Placer::add_hoisted(const Update &update)
 {
 	const Hoist &hoist = *update.hoist;
 	if (!hoist.induction)
-		return add_update(hoist.place->getTerminator(), update.counter,
+		return add_update(hoist.insertion_point->getTerminator(), update.counter,
 			hoister.expand(hoist), nullptr);
 	SmallVector<BasicBlock *, 4> exits;
 	hoist.loop->getUniqueExitBlocks(exits);

@@ -60,6 +60,8 @@ cl::opt<bool> escapes(
 	"mperf-escapes", cl::desc("Count exactly where calls throw or jump"), cl::init(false));
 cl::opt<bool> whole_functions(
 	"mperf-functions", cl::desc("Count functions outside of loops too"), cl::init(false));
+cl::opt<bool> dynamic_tls(
+	"mperf-dynamic-tls", cl::desc("Libraries take no static TLS"), cl::init(false));
 cl::opt<bool> blocks("mperf-blocks", cl::desc("Report blocks too"), cl::init(false));
 
 uint32_t mode_flag(mperf::Mode mode)
@@ -89,8 +91,8 @@ class CountPass : public PassInfoMixin<CountPass>
 		auto &functions =
 			analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
 		const mperf::Options options = mperf::options_from_environment(
-			{mode, hoist, promote, nests, all_nests, segment, whole_functions, blocks,
-				escapes},
+			{mode, hoist, promote, nests, all_nests, segment, dynamic_tls,
+				whole_functions, blocks, escapes},
 			getenv("MPERF_PASS"));
 		mperf::exclude_functions(module);
 		std::vector<Function *> known, counted;
@@ -103,7 +105,7 @@ class CountPass : public PassInfoMixin<CountPass>
 				counted.push_back(&function);
 		}
 		mperf::Callers callers(module, known, counted, options.mode == mperf::Mode::TREE);
-		mperf::Emitter emitter(module, options.segment);
+		mperf::Emitter emitter(module, options);
 		mperf::Table table;
 		for (Function *function : callers.order()) {
 			mperf::count_function(

@@ -22,7 +22,7 @@ namespace mperf
 {
 
 // Each exit updates memory, which makes the code longer.
-static constexpr size_t EXITS_MAX = 3;
+static constexpr size_t PROMOTED_EXITS_MAX = 3;
 // Vectors per counter: the usual unroll factor.
 static constexpr unsigned TURNS_MAX = 4;
 
@@ -44,7 +44,7 @@ Loop *CounterPromoter::register_loop(Loop *innermost)
 			break;
 		SmallVector<BasicBlock *, 8> exits;
 		loop->getUniqueExitBlocks(exits);
-		if (exits.size() > EXITS_MAX)
+		if (exits.size() > PROMOTED_EXITS_MAX)
 			break;
 		outer = loop;
 	}
@@ -111,9 +111,10 @@ void CounterPromoter::finish(function_ref<Value *(IRBuilder<> &, uint32_t)> addr
 		key.first->getUniqueExitBlocks(exits);
 		for (BasicBlock *exit : exits) {
 			IRBuilder<> builder(&*exit->getFirstInsertionPt());
-			Value *place = address(builder, key.second);
-			Value *old = builder.CreateLoad(builder.getInt64Ty(), place);
-			builder.CreateStore(builder.CreateAdd(old, add_up(builder, sums)), place);
+			Value *location = address(builder, key.second);
+			Value *old = builder.CreateLoad(builder.getInt64Ty(), location);
+			builder.CreateStore(
+				builder.CreateAdd(old, add_up(builder, sums)), location);
 		}
 		all.append(sums.begin(), sums.end());
 	}

@@ -35,7 +35,7 @@ std::string name_of(const BasicBlock *block)
 }
 
 // A block, or the edge between two.
-std::string place_of(const BasicBlock *from, const BasicBlock *to, bool within)
+std::string position_of(const BasicBlock *from, const BasicBlock *to, bool within)
 {
 	return within ? "block " + name_of(from) : "edge " + name_of(from) + " -> " + name_of(to);
 }
@@ -66,7 +66,7 @@ void remark_tree(Function &function, const Flow &flow)
 	for (const Edge &edge : flow.edges) {
 		emitter.emit([&] {
 			return remark_at("SpanningTree", edge.from ? edge.from : edge.to)
-			       << place_of(edge.from, edge.to, edge.within) << ", weight "
+			       << position_of(edge.from, edge.to, edge.within) << ", weight "
 			       << ore::NV("Weight", edge.weight)
 			       << (edge.in_mst         ? ": in the minimum spanning tree"
 					  : edge.known ? ": known from the callers"
@@ -83,8 +83,9 @@ void remark_hoist(Function &function, const Hoist &hoist)
 	emitter.emit([&] {
 		return Remark(PASS, "Hoist", hoist.loop->getStartLoc(), hoist.loop->getHeader())
 		       << "loop " << name_of(hoist.loop->getHeader()) << ": iterations known in "
-		       << (hoist.induction ? "its exits" : "block " + name_of(hoist.place)) << ": "
-		       << ore::NV("Amount", amount_of(hoist));
+		       << (hoist.induction ? "its exits"
+					   : "block " + name_of(hoist.insertion_point))
+		       << ": " << ore::NV("Amount", amount_of(hoist));
 	});
 }
 
@@ -97,7 +98,7 @@ void remark_counters(Function &function, const Counts &counts)
 		emitter.emit([&] {
 			return remark_at("Counter", update.from)
 			       << "counter " << ore::NV("Counter", update.counter) << ": "
-			       << place_of(update.from, update.to, update.within)
+			       << position_of(update.from, update.to, update.within)
 			       << (update.hoist ? ", hoisted" : "");
 		});
 	}

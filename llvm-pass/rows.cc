@@ -28,8 +28,8 @@ void add_terms(Function &function, Meaning &meaning, const Counts &counts, Table
 {
 	for (BasicBlock &block : function) {
 		const Sum &sum = counts.of(&block);
-		for (const auto &[place, factor] : meaning.terms[&block])
-			charge(table, place.first, sum, place.second, factor);
+		for (const auto &[key, factor] : meaning.terms[&block])
+			charge(table, key.first, sum, key.second, factor);
 	}
 }
 

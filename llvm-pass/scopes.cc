@@ -115,9 +115,9 @@ struct Siblings {
 	{
 		if (!start)
 			return ++n;
-		auto [place, is_new] = ordinals.try_emplace(origin_of(*start), n + 1);
+		auto [entry, is_new] = ordinals.try_emplace(origin_of(*start), n + 1);
 		n += is_new;
-		return place->second;
+		return entry->second;
 	}
 };
 
@@ -210,8 +210,8 @@ uint32_t Scopes::of(const Loop *loop) const
 
 uint32_t Scopes::of(const BasicBlock *block) const
 {
-	const auto place = block_scopes.find(block);
-	return place != block_scopes.end() ? place->second : of(loops.getLoopFor(block));
+	const auto found = block_scopes.find(block);
+	return found != block_scopes.end() ? found->second : of(loops.getLoopFor(block));
 }
 
 } // namespace mperf

@@ -27,10 +27,10 @@ class Strings
 
 	uint32_t number(const std::string &text)
 	{
-		auto [place, is_new] = numbers.try_emplace(text, texts.size());
+		auto [entry, is_new] = numbers.try_emplace(text, texts.size());
 		if (is_new)
 			texts.push_back(text);
-		return place->second;
+		return entry->second;
 	}
 
 	void encode(llvm::raw_ostream &out) const
@@ -112,11 +112,11 @@ std::string Table::encode() const
 			n_terms += term.second != 0;
 		llvm::encodeULEB128(counter.kind, out);
 		llvm::encodeULEB128(n_terms, out);
-		for (const auto &[place, factor] : counter.terms) {
+		for (const auto &[key, factor] : counter.terms) {
 			if (factor == 0)
 				continue;
-			llvm::encodeULEB128(place.first, out);
-			llvm::encodeULEB128(place.second, out);
+			llvm::encodeULEB128(key.first, out);
+			llvm::encodeULEB128(key.second, out);
 			llvm::encodeSLEB128(factor, out);
 		}
 	}

@@ -104,16 +104,16 @@ enum mperf_counter_kind {
 /* Words of a timed outermost loop, among the counters. The last two have terms. */
 enum {
 	/* State: entries left until one is timed. Each entry subtracts 1; if that leaves less than
-	 * 1 (signed; so the first time) it is timed, and __mperf_nest_begin sets it again. */
-	MPERF_NEST_COUNTDOWN,
+	 * 1 (signed; so the first time) it is timed, and __mperf_loop_begin sets it again. */
+	MPERF_TIMED_COUNTDOWN,
 	/* State, only the runtime's: start of the timed entry, or its window in between
-	 * (nest.h). */
-	MPERF_NEST_OPEN_NS,
-	MPERF_NEST_TIMED_ENTRIES,
+	 * (timed_loop.h). */
+	MPERF_TIMED_OPEN_NS,
+	MPERF_TIMED_ENTRIES,
 	/* For all entries: the runtime has weighted each timed one by those that it stands for, so
 	 * readers must not scale it by entries over timed entries. */
-	MPERF_NEST_TIME_NS,
-	MPERF_NEST_WORDS,
+	MPERF_TIMED_NS,
+	MPERF_TIMED_WORDS,
 };
 
 /* Words of a function in two bodies, among the counters: only the runtime's, all state. */
@@ -186,11 +186,11 @@ void __mperf_object_unregister(struct mperf_object *o);
  * Async-signal-safe, preserves errno, and like all of these has the plain C calling convention. */
 int64_t __mperf_thread_enter(struct mperf_object *o);
 
-/* Time an entry into an outermost loop: words are its MPERF_NEST_WORDS in the thread's block.
+/* Time an entry into an outermost loop: words are its MPERF_TIMED_WORDS in the thread's block.
  * `published`: no exception passes its end, so a reader may see the time of a running entry. The
  * pass calls begin when the countdown expires, and end if begin returned non-zero. */
-uint64_t __mperf_nest_begin(uint64_t *words, uint32_t published);
-void __mperf_nest_end(uint64_t *words, uint64_t begin_ns);
+uint64_t __mperf_loop_begin(uint64_t *words, uint32_t published);
+void __mperf_loop_end(uint64_t *words, uint64_t begin_ns);
 
 /* The same for the choices of an object; first and end are the bounds of its section. */
 void __mperf_choices_register(struct mperf_choice *first, struct mperf_choice *end);

@@ -11,7 +11,7 @@
 
 #include "runtime/ask.h"
 #include "runtime/grant.h"
-#include "runtime/image.h"
+#include "runtime/object.h"
 #include "runtime/state.h"
 
 #define ASK_BYTES_MAX                                                                              \
@@ -110,7 +110,7 @@ static struct thread *thread_of(struct state *s, uint32_t id)
  * since tables may be on their way. */
 static bool answer(struct state *s, const struct ask *ask)
 {
-	struct image *i = s->images;
+	struct object *i = s->objects;
 	while (i && !(i->open && i->id == ask->object && i->serial == s->sink.serial))
 		i = i->next;
 	if (!i || i->answered)

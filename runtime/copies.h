@@ -19,8 +19,8 @@ struct copy {
 	void (*object_register)(struct mperf_object *o);
 	void (*object_unregister)(struct mperf_object *o);
 	int64_t (*thread_enter)(struct mperf_object *o);
-	uint64_t (*nest_begin)(uint64_t *words, uint32_t published);
-	void (*nest_end)(uint64_t *words, uint64_t begin_ns);
+	uint64_t (*loop_begin)(uint64_t *words, uint32_t published);
+	void (*loop_end)(uint64_t *words, uint64_t begin_ns);
 	void (*region_begin)(const struct mperf_region *region);
 	void (*region_end)(const char *name);
 	void (*choices_register)(struct mperf_choice *first, struct mperf_choice *end);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The entry points that compiled code calls when a program, an object or a thread begins, and when
- * an object is closed. Those called while it counts are in nest.c, marker.c and select.c.
+ * an object is closed. Those called while it counts are in timed_loop.c, marker.c and select.c.
  *
  * The runtime starts with the first object that registers, or with its own constructor if there are
  * only regions. Each library linked with the archive contains a copy, whose constructor starts the
@@ -22,8 +22,8 @@
 
 #include "runtime/copies.h"
 #include "runtime/entry.h"
-#include "runtime/image.h"
 #include "runtime/message.h"
+#include "runtime/object.h"
 #include "runtime/process.h"
 #include "runtime/round.h"
 #include "runtime/segment.h"
@@ -40,8 +40,8 @@ __attribute__((used, visibility("hidden"))) const struct copy mperf_copy_here = 
 	.object_register = __mperf_object_register,
 	.object_unregister = __mperf_object_unregister,
 	.thread_enter = __mperf_thread_enter,
-	.nest_begin = __mperf_nest_begin,
-	.nest_end = __mperf_nest_end,
+	.loop_begin = __mperf_loop_begin,
+	.loop_end = __mperf_loop_end,
 	.region_begin = __mperf_region_begin,
 	.region_end = __mperf_region_end,
 	.choices_register = __mperf_choices_register,
@@ -129,7 +129,7 @@ __attribute__((visibility("default"))) void __mperf_object_register(struct mperf
 	sigset_t mask;
 	mperf_lock(s, &mask);
 	if (o->abi == MPERF_ABI_VERSION && !o->runtime && o->counters < o->counters_end)
-		mperf_image_open(s, o);
+		mperf_object_open(s, o);
 	if (o->runtime && s->sink.fd >= 0 && !s->sink.is_file && s->greeted == s->sink.serial)
 		(void)mperf_message_objects(s);
 	bool enters = s->silent && o->runtime;
@@ -153,15 +153,15 @@ __attribute__((visibility("default"))) void __mperf_object_unregister(struct mpe
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	sigset_t mask;
 	mperf_lock(s, &mask);
-	struct image *image = o->runtime;
-	if (image && s->pid == getpid()) {
+	struct object *object = o->runtime;
+	if (object && s->pid == getpid()) {
 		bool exits = __atomic_load_n(&s->exiting, __ATOMIC_ACQUIRE);
 		mperf_round_through(s, exits);
 		/* At the end of the program other threads may still run in it. */
 		if (!exits) {
-			if (image->serial == s->sink.serial)
-				mperf_round_gone(s, MPERF_GONE_OBJECT, image->id);
-			mperf_image_close(s, image, o);
+			if (object->serial == s->sink.serial)
+				mperf_round_gone(s, MPERF_GONE_OBJECT, object->id);
+			mperf_object_close(s, object, o);
 		}
 	}
 	mperf_unlock(s, &mask);
@@ -175,8 +175,8 @@ __attribute__((visibility("default"), noinline)) int64_t __mperf_thread_enter(
 	if (mperf_elsewhere)
 		return mperf_elsewhere->thread_enter(o);
 	struct state *s = &mperf_state;
-	struct image *image = __atomic_load_n(&o->runtime, __ATOMIC_ACQUIRE);
-	if (!image)
+	struct object *object = __atomic_load_n(&o->runtime, __ATOMIC_ACQUIRE);
+	if (!object)
 		return 0;
 
 	int error = errno;
@@ -186,10 +186,10 @@ __attribute__((visibility("default"), noinline)) int64_t __mperf_thread_enter(
 	int64_t *bias = o->bias();
 	if (*bias == 0) {
 		struct thread *t = mperf_thread_make();
-		struct block *b = t ? mperf_thread_enter(t, image) : NULL;
+		struct block *b = t ? mperf_thread_enter(t, object) : NULL;
 		int64_t lost =
-			(int64_t)((uintptr_t)image->lost->counters - (uintptr_t)image->counters);
-		if (!mperf_bias_set(image, bias, b ? b->distance : lost) || !b)
+			(int64_t)((uintptr_t)object->lost->counters - (uintptr_t)object->counters);
+		if (!mperf_bias_set(object, bias, b ? b->distance : lost) || !b)
 			__atomic_add_fetch(&s->threads_lost, 1, __ATOMIC_RELAXED);
 	}
 	int64_t value = *bias;

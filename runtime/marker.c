@@ -34,54 +34,56 @@ static void add(uint64_t *to, uint64_t more)
 	__atomic_store_n(to, *to + more, __ATOMIC_RELAXED);
 }
 
-static bool same_marker(const struct stay *stay, const struct mperf_region *site)
+static bool same_marker(const struct region_instance *instance, const struct mperf_region *site)
 {
-	return stay->site.name == site->name && stay->site.line == site->line &&
-	       stay->site.source == site->source;
+	return instance->site.name == site->name && instance->site.line == site->line &&
+	       instance->site.source == site->source;
 }
 
-/* The stay at a marker inside the current one, found among all of the thread's or made. */
-static struct stay *stay_get(struct state *s, struct thread *t, const struct mperf_region *site)
+/* The region instance at a marker inside the current one, found among all of the thread's or made. */
+static struct region_instance *instance_get(
+	struct state *s, struct thread *t, const struct mperf_region *site)
 {
 	sigset_t all, mask;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &mask);
 
-	struct stay *parent = t->stay;
-	struct stay *stay = t->stays;
-	while (stay && !(stay->parent == parent && same_marker(stay, site)))
-		stay = stay->next;
-	struct region *region = stay ? stay->region : mperf_region_get(s, parent->region, site);
-	if (!stay && region)
-		stay = mperf_thread_memory(t, sizeof(*stay));
-	if (stay && !stay->region) {
-		stay->parent = parent;
-		stay->region = region;
-		stay->site = *site;
-		stay->from_ns = mperf_now_ns();
-		stay->next = t->stays;
-		__atomic_store_n(&t->stays, stay, __ATOMIC_RELEASE);
+	struct region_instance *parent = t->instance;
+	struct region_instance *instance = t->instances;
+	while (instance && !(instance->parent == parent && same_marker(instance, site)))
+		instance = instance->next;
+	struct region *region =
+		instance ? instance->region : mperf_region_get(s, parent->region, site);
+	if (!instance && region)
+		instance = mperf_thread_memory(t, sizeof(*instance));
+	if (instance && !instance->region) {
+		instance->parent = parent;
+		instance->region = region;
+		instance->site = *site;
+		instance->from_ns = mperf_now_ns();
+		instance->next = t->instances;
+		__atomic_store_n(&t->instances, instance, __ATOMIC_RELEASE);
 	}
-	if (stay)
-		parent->entered_last = stay;
+	if (instance)
+		parent->entered_last = instance;
 
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	return stay;
+	return instance;
 }
 
-/* Where a marker leads: usually the same stay as last time in the current one. */
-static struct stay *stay_find(
+/* Where a marker leads: usually the same instance as last time in the current one. */
+static struct region_instance *instance_find(
 	struct state *s, struct thread *t, const struct mperf_region *site, bool *ret_again)
 {
-	struct stay *last = t->stay->entered_last;
+	struct region_instance *last = t->instance->entered_last;
 	if (last && same_marker(last, site))
 		return last;
-	for (struct stay *around = t->stay; around->parent; around = around->parent)
+	for (struct region_instance *around = t->instance; around->parent; around = around->parent)
 		if (same_marker(around, site)) {
 			*ret_again = true;
 			return around;
 		}
-	return stay_get(s, t, site);
+	return instance_get(s, t, site);
 }
 
 /* Counters and clock when frames end. */
@@ -93,11 +95,11 @@ struct end {
 
 static void frame_end(const struct frame *f, const struct end *end)
 {
-	struct spent *spent = &f->stay->spent;
+	struct spent *spent = &f->instance->spent;
 	uint64_t ns = end->now_ns > f->begin_ns ? end->now_ns - f->begin_ns : 0;
 	uint64_t counts[MPERF_GRANTS_MAX];
 	/* Closed before it is added: a concurrent reader sees less, never more. */
-	__atomic_store_n(&f->stay->open_ns, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&f->instance->open_ns, 0, __ATOMIC_RELEASE);
 	add(&spent->time_ns, ns);
 	if (!end->grant || end->grant != f->grant ||
 		!mperf_grant_counts(f->granted, end->granted, counts))
@@ -119,7 +121,7 @@ static void frames_end(struct thread *t, uint32_t down_to, uint64_t now_ns)
 			frame_end(&f, &end);
 	}
 	t->too_deep = 0;
-	mperf_thread_switch(t, t->depth ? t->frames[t->depth - 1].stay : t->root);
+	mperf_thread_switch(t, t->depth ? t->frames[t->depth - 1].instance : t->root);
 }
 
 /* End the frames that were left without an end before a marker at that address. */
@@ -130,7 +132,7 @@ static void end_left(
 	while (keep > 0 && t->frames[keep - 1].address < address)
 		keep--;
 	if (keep > 0 && t->frames[keep - 1].address == address &&
-		same_marker(t->frames[keep - 1].stay, site))
+		same_marker(t->frames[keep - 1].instance, site))
 		keep--;
 	if (keep < t->depth)
 		frames_end(t, keep, region_now_ns(s));
@@ -146,29 +148,29 @@ static void begin(
 		return;
 	}
 	bool again = false;
-	struct stay *stay = stay_find(s, t, site, &again);
-	if (!stay)
+	struct region_instance *instance = instance_find(s, t, site, &again);
+	if (!instance)
 		return;
 
 	/* The address before the frame is taken: a handler's markers may use the same frame. */
 	struct frame *f = &t->frames[t->depth];
 	f->address = address;
-	f->stay = stay;
+	f->instance = instance;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	t->depth++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	f->address = address;
-	f->stay = stay;
+	f->instance = instance;
 	f->again = again;
-	if (!mperf_thread_switch(t, stay)) {
+	if (!mperf_thread_switch(t, instance)) {
 		t->depth--;
 		return;
 	}
-	add(&stay->spent.entries, 1);
+	add(&instance->spent.entries, 1);
 	f->grant = mperf_grant_read(t, f->granted);
 	f->begin_ns = region_now_ns(s);
 	if (!again)
-		__atomic_store_n(&stay->open_ns, f->begin_ns, __ATOMIC_RELEASE);
+		__atomic_store_n(&instance->open_ns, f->begin_ns, __ATOMIC_RELEASE);
 }
 
 static struct thread *thread_first(void)
@@ -200,10 +202,10 @@ void __mperf_region_begin(const struct mperf_region *site)
 	errno = error;
 }
 
-static bool named(const struct stay *stay, const char *name)
+static bool named(const struct region_instance *instance, const char *name)
 {
-	return stay->site.name == name ||
-	       strncmp(stay->region->text, name, MPERF_REGION_TEXT_MAX - 1) == 0;
+	return instance->site.name == name ||
+	       strncmp(instance->region->text, name, MPERF_REGION_TEXT_MAX - 1) == 0;
 }
 
 void __mperf_region_end(const char *name)
@@ -222,7 +224,7 @@ void __mperf_region_end(const char *name)
 	uint64_t now_ns = region_now_ns(&mperf_state);
 	int error = errno;
 	for (uint32_t i = t->depth; i > 0; i--)
-		if (named(t->frames[i - 1].stay, name)) {
+		if (named(t->frames[i - 1].instance, name)) {
 			frames_end(t, i - 1, now_ns);
 			break;
 		}

@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "runtime/image.h"
 #include "runtime/message.h"
+#include "runtime/object.h"
 #include "runtime/region.h"
 #include "runtime/state.h"
 
@@ -41,74 +41,74 @@ int mperf_message_hello(struct state *s)
 	return r;
 }
 
-static int object(struct state *s, struct image *image)
+static int object_message(struct state *s, struct object *object)
 {
-	if (image->serial == s->sink.serial)
+	if (object->serial == s->sink.serial)
 		return 0;
 	uint8_t id[MPERF_BUILD_ID_BYTES_MAX];
-	size_t id_bytes = mperf_image_build_id(image->object->elf, id);
-	struct mperf_feed_object m = {.object = image->id,
-		.n_counters = image->n_counters,
-		.n_modules = image->n_modules,
+	size_t id_bytes = mperf_object_build_id(object->registration->elf, id);
+	struct mperf_feed_object m = {.object = object->id,
+		.n_counters = object->n_counters,
+		.n_modules = object->n_modules,
 		.build_id_bytes = (uint32_t)id_bytes};
 	memcpy(s->packet, &m, sizeof(m));
 	memcpy(s->packet + sizeof(m), id, id_bytes);
 	int r = mperf_message_put(s, MPERF_OBJECT, sizeof(m) + id_bytes);
 	if (r != 0)
 		return r;
-	image->serial = s->sink.serial;
-	image->asked_ns = mperf_now_ns();
-	image->answered = s->sink.is_file;
-	image->n_tables = image->offset = 0;
+	object->serial = s->sink.serial;
+	object->asked_ns = mperf_now_ns();
+	object->answered = s->sink.is_file;
+	object->n_tables = object->offset = 0;
 	return 0;
 }
 
 int mperf_message_objects(struct state *s)
 {
 	int r = 0;
-	for (struct image *i = s->images; i && r == 0; i = i->next)
+	for (struct object *i = s->objects; i && r == 0; i = i->next)
 		if (i->open)
-			r = object(s, i);
+			r = object_message(s, i);
 	return r;
 }
 
 /* The next piece of the current table. */
-static int table(struct state *s, struct image *image)
+static int table(struct state *s, struct object *object)
 {
-	const struct mperf_module *module = mperf_image_module(image, image->n_tables);
-	struct mperf_feed_table m = {.object = image->id,
-		.module = image->n_tables,
-		.counter_first = (uint32_t)(module->counters - image->counters),
+	const struct mperf_module *module = mperf_object_module(object, object->n_tables);
+	struct mperf_feed_table m = {.object = object->id,
+		.module = object->n_tables,
+		.counter_first = (uint32_t)(module->counters - object->counters),
 		.n_counters = (uint32_t)module->n_counters,
 		.table_bytes = (uint32_t)module->table_bytes,
-		.offset = image->offset};
-	size_t rest = module->table_bytes - image->offset;
+		.offset = object->offset};
+	size_t rest = module->table_bytes - object->offset;
 	size_t n = MPERF_PACKET_BYTES_MAX - sizeof(m);
 	if (n > rest)
 		n = rest;
 	m.head = (struct mperf_feed_head){.type = MPERF_TABLE, .bytes = (uint32_t)(sizeof(m) + n)};
 	const struct iovec piece[] = {{.iov_base = &m, .iov_len = sizeof(m)},
-		{.iov_base = (void *)(module->table + image->offset), .iov_len = n}};
+		{.iov_base = (void *)(module->table + object->offset), .iov_len = n}};
 	int r = mperf_sink_put(&s->sink, piece, 2);
 	if (r != 0)
 		return r;
-	image->offset += (uint32_t)n;
+	object->offset += (uint32_t)n;
 	if (n == rest) {
-		image->n_tables++;
-		image->offset = 0;
+		object->n_tables++;
+		object->offset = 0;
 	}
 	return 0;
 }
 
-int mperf_message_object(struct state *s, struct image *image)
+int mperf_message_object(struct state *s, struct object *object)
 {
-	int r = object(s, image);
-	if (r == 0 && !image->answered && !s->hurry &&
-		mperf_now_ns() - image->asked_ns < MPERF_ANSWER_MS * UINT64_C(1000000))
+	int r = object_message(s, object);
+	if (r == 0 && !object->answered && !s->hurry &&
+		mperf_now_ns() - object->asked_ns < MPERF_ANSWER_MS * UINT64_C(1000000))
 		return MPERF_SINK_LATER;
-	while (image->n_tables < image->n_modules && r == 0) {
-		image->answered = true; /* too late for an answer */
-		r = table(s, image);
+	while (object->n_tables < object->n_modules && r == 0) {
+		object->answered = true; /* too late for an answer */
+		r = table(s, object);
 	}
 	return r;
 }

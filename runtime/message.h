@@ -12,14 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct image;
+struct object;
 struct region;
 struct state;
 struct thread;
 
 int mperf_message_hello(struct state *s);
 /* With its tables, if the daemon wants them; MPERF_SINK_LATER: it has not said so yet. */
-int mperf_message_object(struct state *s, struct image *image);
+int mperf_message_object(struct state *s, struct object *object);
 /* All objects, without their tables: the sooner the daemon answers the better. */
 int mperf_message_objects(struct state *s);
 int mperf_message_thread(struct state *s, struct thread *t);

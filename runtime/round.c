@@ -15,13 +15,13 @@
 
 #include "runtime/ask.h"
 #include "runtime/grant.h"
-#include "runtime/image.h"
 #include "runtime/message.h"
-#include "runtime/nest.h"
+#include "runtime/object.h"
 #include "runtime/region.h"
 #include "runtime/round.h"
 #include "runtime/state.h"
 #include "runtime/table.h"
+#include "runtime/timed_loop.h"
 
 #define DELTAS_MAX                                                                                 \
 	((MPERF_PACKET_BYTES_MAX - sizeof(struct mperf_feed_deltas)) / sizeof(struct mperf_delta))
@@ -43,10 +43,10 @@ static uint64_t load(const uint64_t *p)
  * before and after, for it may end meanwhile. A thread that is gone never ended it. */
 static uint64_t time_until(const struct turn *turn, const uint64_t *time_ns, const uint64_t *open)
 {
-	uint64_t since = mperf_nest_open(__atomic_load_n(open, __ATOMIC_ACQUIRE));
+	uint64_t since = mperf_timed_open(__atomic_load_n(open, __ATOMIC_ACQUIRE));
 	uint64_t total = __atomic_load_n(time_ns, __ATOMIC_ACQUIRE);
 	if (since == 0 || turn->gone || turn->now_ns <= since ||
-		mperf_nest_open(__atomic_load_n(open, __ATOMIC_ACQUIRE)) != since)
+		mperf_timed_open(__atomic_load_n(open, __ATOMIC_ACQUIRE)) != since)
 		return total;
 	return total + (turn->now_ns - since);
 }
@@ -60,23 +60,23 @@ static uint64_t delta_of(const struct turn *turn, const struct block *b, const u
 		return load(c) - sent[i];
 	if (uses[i] == MPERF_USE_NONE)
 		return 0;
-	const uint64_t *open = c - (MPERF_NEST_TIME_NS - MPERF_NEST_OPEN_NS);
+	const uint64_t *open = c - (MPERF_TIMED_NS - MPERF_TIMED_OPEN_NS);
 	uint64_t delta = time_until(turn, c, open) - sent[i];
 	return (int64_t)delta > 0 ? delta : 0;
 }
 
 /* Put as many deltas as fit into a packet, from counter *at on, which moves past them. */
 static uint32_t deltas_fill(struct state *s, const struct turn *turn, const struct block *b,
-	const struct image *image, uint32_t *at)
+	const struct object *object, uint32_t *at)
 {
-	const uint8_t *uses = image->uses;
+	const uint8_t *uses = object->uses;
 	const uint64_t *counters = b->area->counters;
-	const uint64_t *sent = mperf_area_sent(b->area, image->n_counters);
+	const uint64_t *sent = mperf_area_sent(b->area, object->n_counters);
 	struct mperf_delta *out =
 		(struct mperf_delta *)(s->packet + sizeof(struct mperf_feed_deltas));
 	uint32_t n = 0;
 	uint32_t i = *at;
-	for (; i < image->n_counters && n < DELTAS_MAX; i++) {
+	for (; i < object->n_counters && n < DELTAS_MAX; i++) {
 		/* most counters of a large program never move */
 		if (uses[i] == MPERF_USE_SUM && load(&counters[i]) == sent[i])
 			continue;
@@ -88,13 +88,13 @@ static uint32_t deltas_fill(struct state *s, const struct turn *turn, const stru
 	return n;
 }
 
-static int deltas_put(struct state *s, const struct turn *turn, const struct stay *stay,
-	const struct block *b, uint32_t n)
+static int deltas_put(struct state *s, const struct turn *turn,
+	const struct region_instance *instance, const struct block *b, uint32_t n)
 {
-	const struct image *image = b->image;
+	const struct object *object = b->object;
 	struct mperf_feed_deltas m = {.thread = turn->thread->id,
-		.object = image->id,
-		.region = stay->region ? stay->region->id : 0,
+		.object = object->id,
+		.region = instance->region ? instance->region->id : 0,
 		.n = n,
 		.from_ns = b->from_ns,
 		.until_ns = b->until_ns};
@@ -104,24 +104,25 @@ static int deltas_put(struct state *s, const struct turn *turn, const struct sta
 	if (r != 0)
 		return r;
 
-	uint64_t *sent = mperf_area_sent(b->area, image->n_counters);
+	uint64_t *sent = mperf_area_sent(b->area, object->n_counters);
 	const struct mperf_delta *out = (const struct mperf_delta *)(s->packet + sizeof(m));
 	for (uint32_t i = 0; i < n; i++)
 		sent[out[i].counter] += out[i].delta;
 	return 0;
 }
 
-static int announce(struct state *s, const struct turn *turn, const struct stay *stay)
+static int announce(
+	struct state *s, const struct turn *turn, const struct region_instance *instance)
 {
 	int r = mperf_message_thread(s, turn->thread);
-	return r != 0 ? r : mperf_message_region(s, stay->region);
+	return r != 0 ? r : mperf_message_region(s, instance->region);
 }
 
-static int block_send(
-	struct state *s, const struct turn *turn, const struct stay *stay, struct block *b)
+static int block_send(struct state *s, const struct turn *turn,
+	const struct region_instance *instance, struct block *b)
 {
-	struct image *image = __atomic_load_n(&b->image, __ATOMIC_ACQUIRE);
-	if (!image || !mperf_image_uses(image))
+	struct object *object = __atomic_load_n(&b->object, __ATOMIC_ACQUIRE);
+	if (!object || !mperf_object_uses(object))
 		return 0;
 	if (b->round != s->round) {
 		b->round = s->round;
@@ -131,54 +132,55 @@ static int block_send(
 	while (b->cursor != CURSOR_DONE) {
 		/* Before the packet is filled: an announcement uses the same memory. */
 		uint32_t at = b->cursor;
-		uint32_t n = deltas_fill(s, turn, b, image, &at);
-		if (n > 0 && (turn->thread->serial != s->sink.serial ||
-				     (stay->region && stay->region->serial != s->sink.serial) ||
-				     image->serial != s->sink.serial ||
-				     image->n_tables != image->n_modules)) {
-			int r = announce(s, turn, stay);
-			r = r != 0 ? r : mperf_message_object(s, image);
+		uint32_t n = deltas_fill(s, turn, b, object, &at);
+		if (n > 0 &&
+			(turn->thread->serial != s->sink.serial ||
+				(instance->region && instance->region->serial != s->sink.serial) ||
+				object->serial != s->sink.serial ||
+				object->n_tables != object->n_modules)) {
+			int r = announce(s, turn, instance);
+			r = r != 0 ? r : mperf_message_object(s, object);
 			if (r != 0)
 				return r;
 			continue;
 		}
-		int r = n > 0 ? deltas_put(s, turn, stay, b, n) : 0;
+		int r = n > 0 ? deltas_put(s, turn, instance, b, n) : 0;
 		if (r != 0)
 			return r;
-		b->cursor = at < image->n_counters ? at : CURSOR_DONE;
+		b->cursor = at < object->n_counters ? at : CURSOR_DONE;
 	}
 	b->from_ns = b->until_ns;
 	return 0;
 }
 
-static struct spent spent_until(const struct turn *turn, const struct stay *stay)
+static struct spent spent_until(const struct turn *turn, const struct region_instance *instance)
 {
-	struct spent spent = {.entries = load(&stay->spent.entries),
-		.time_ns = time_until(turn, &stay->spent.time_ns, &stay->open_ns)};
+	struct spent spent = {.entries = load(&instance->spent.entries),
+		.time_ns = time_until(turn, &instance->spent.time_ns, &instance->open_ns)};
 	for (unsigned i = 0; i < MPERF_GRANTS_MAX; i++)
-		spent.granted[i] = load(&stay->spent.granted[i]);
-	spent.granted_ns = load(&stay->spent.granted_ns);
-	if (spent.time_ns < stay->sent.time_ns)
-		spent.time_ns = stay->sent.time_ns;
+		spent.granted[i] = load(&instance->spent.granted[i]);
+	spent.granted_ns = load(&instance->spent.granted_ns);
+	if (spent.time_ns < instance->sent.time_ns)
+		spent.time_ns = instance->sent.time_ns;
 	return spent;
 }
 
-static int stay_send(struct state *s, const struct turn *turn, struct stay *stay)
+static int instance_send(struct state *s, const struct turn *turn, struct region_instance *instance)
 {
-	if (!stay->region || stay->round == s->round)
+	if (!instance->region || instance->round == s->round)
 		return 0;
-	struct spent spent = spent_until(turn, stay);
-	const struct spent *sent = &stay->sent;
+	struct spent spent = spent_until(turn, instance);
+	const struct spent *sent = &instance->sent;
 	if (memcmp(&spent, sent, sizeof(spent)) == 0)
 		return 0;
-	int r = announce(s, turn, stay);
+	int r = announce(s, turn, instance);
 	if (r != 0)
 		return r;
 
 	struct mperf_feed_spent m = {.thread = turn->thread->id,
-		.region = stay->region->id,
-		.from_ns = stay->from_ns,
-		.until_ns = turn->now_ns > stay->from_ns ? turn->now_ns : stay->from_ns,
+		.region = instance->region->id,
+		.from_ns = instance->from_ns,
+		.until_ns = turn->now_ns > instance->from_ns ? turn->now_ns : instance->from_ns,
 		.entries = spent.entries - sent->entries,
 		.counted_entries = spent.entries - sent->entries,
 		.time_ns = spent.time_ns - sent->time_ns,
@@ -192,9 +194,9 @@ static int stay_send(struct state *s, const struct turn *turn, struct stay *stay
 	r = mperf_message_put(s, MPERF_SPENT, sizeof(m));
 	if (r != 0)
 		return r;
-	stay->sent = spent;
-	stay->from_ns = m.until_ns;
-	stay->round = s->round;
+	instance->sent = spent;
+	instance->from_ns = m.until_ns;
+	instance->round = s->round;
 	return 0;
 }
 
@@ -218,12 +220,12 @@ static int thread_send(struct state *s, struct thread *t)
 		t->gone = mperf_thread_gone(s, t);
 	}
 	struct turn turn = {.thread = t, .now_ns = mperf_now_ns(), .gone = t->gone};
-	struct stay *stay = __atomic_load_n(&t->stays, __ATOMIC_ACQUIRE);
-	for (; stay; stay = stay->next) {
-		int r = stay_send(s, &turn, stay);
-		struct block *b = __atomic_load_n(&stay->blocks, __ATOMIC_ACQUIRE);
+	struct region_instance *instance = __atomic_load_n(&t->instances, __ATOMIC_ACQUIRE);
+	for (; instance; instance = instance->next) {
+		int r = instance_send(s, &turn, instance);
+		struct block *b = __atomic_load_n(&instance->blocks, __ATOMIC_ACQUIRE);
 		for (; b && r == 0; b = b->next) {
-			r = block_send(s, &turn, stay, b);
+			r = block_send(s, &turn, instance, b);
 			late = late || r == MPERF_SINK_LATER;
 			r = r == MPERF_SINK_LATER ? 0 : r;
 		}
@@ -252,7 +254,7 @@ static int round_end(struct state *s, bool last)
 
 static bool answers_due(const struct state *s)
 {
-	for (const struct image *i = s->images; i; i = i->next)
+	for (const struct object *i = s->objects; i; i = i->next)
 		if (i->open && !i->answered && i->serial == s->sink.serial)
 			return true;
 	return false;

@@ -6,7 +6,7 @@
  * with its parent's base, and gets its own before it counts.
  */
 #include "runtime/segment.h"
-#include "runtime/image.h"
+#include "runtime/object.h"
 #include "runtime/state.h"
 
 #ifdef __x86_64__
@@ -46,8 +46,8 @@ static bool segment_set(int64_t base)
 
 #endif
 
-bool mperf_bias_set(const struct image *image, int64_t *bias, int64_t distance)
+bool mperf_bias_set(const struct object *object, int64_t *bias, int64_t distance)
 {
 	*bias = distance;
-	return !image->has_segment || segment_set(distance);
+	return !object->has_segment || segment_set(distance);
 }

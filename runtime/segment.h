@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct image;
+struct object;
 
 /* May programs write the base of %gs themselves? Checked once, at the start. */
 bool mperf_segment_writable(void);
@@ -12,4 +12,4 @@ bool mperf_segment_writable(void);
 /* Set the calling thread's distance in an object: its bias, at *bias, and the base of %gs if the
  * object's code counts through that. False: the kernel refused to set that base, and the thread's
  * counts go to the object's own words, which nobody reads. Safe in signal handlers. */
-bool mperf_bias_set(const struct image *image, int64_t *bias, int64_t distance);
+bool mperf_bias_set(const struct object *object, int64_t *bias, int64_t distance);

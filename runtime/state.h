@@ -20,7 +20,7 @@
 #include "runtime/sink.h"
 #include "runtime/thread.h"
 
-struct image;
+struct object;
 struct region;
 
 struct state {
@@ -37,7 +37,7 @@ struct state {
 
 	/* counting */
 	struct thread *threads; /* atomic head */
-	struct image *images;   /* atomic head */
+	struct object *objects; /* atomic head */
 	struct region *regions; /* atomic head */
 	struct area_pool areas;
 	struct selection selection; /* under the lock, as the next */
@@ -47,7 +47,7 @@ struct state {
 	uint32_t n_records_free;
 	uint32_t look_at;      /* n_records at which a new thread looks for those that are gone */
 	uint32_t n_regions;    /* atomic */
-	uint32_t n_images;     /* ids given */
+	uint32_t n_objects;    /* ids given */
 	uint32_t threads_lost; /* atomic */
 
 	/* sending, under the lock */

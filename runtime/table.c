@@ -103,10 +103,10 @@ static uint8_t counter(struct cursor *c)
 	return metric == MPERF_METRIC_TIME_NS ? MPERF_USE_TIME : MPERF_USE_SUM;
 }
 
-/* Are a nest's other words before its time? */
-static bool nest_before(const uint8_t *uses, size_t i)
+/* Are a timed loop's other words before its time? */
+static bool timed_before(const uint8_t *uses, size_t i)
 {
-	return i >= MPERF_NEST_TIME_NS && uses[i - 1] == MPERF_USE_SUM &&
+	return i >= MPERF_TIMED_NS && uses[i - 1] == MPERF_USE_SUM &&
 	       uses[i - 2] == MPERF_USE_NONE && uses[i - 3] == MPERF_USE_NONE;
 }
 
@@ -120,7 +120,7 @@ static int walk(struct cursor c, uint8_t *uses, size_t n)
 		return -EBADMSG;
 	for (size_t i = 0; i < n && !c.broken; i++) {
 		uses[i] = counter(&c);
-		if (uses[i] == MPERF_USE_TIME && !nest_before(uses, i))
+		if (uses[i] == MPERF_USE_TIME && !timed_before(uses, i))
 			uses[i] = MPERF_USE_SUM;
 	}
 	return c.broken ? -EBADMSG : 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Table: the part of a module's table (abi.h) that the runtime itself reads: which counters are
- * sums to send, and which of these are the time of a nest. */
+ * sums to send, and which of these are the time of a timed loop. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 enum mperf_counter_use {
 	MPERF_USE_NONE, /* state, or unused: not sent */
 	MPERF_USE_SUM,
-	MPERF_USE_TIME, /* a nest's MPERF_NEST_TIME_NS, with its other words before it */
+	MPERF_USE_TIME, /* a timed loop's MPERF_TIMED_NS, with its other words before it */
 };
 
 /* Find how each of a module's n counters is used (enum mperf_counter_use): uses[0 to n - 1]. 0;

@@ -21,12 +21,14 @@
 #include <unistd.h>
 
 #include "runtime/grant.h"
-#include "runtime/image.h"
+#include "runtime/object.h"
 #include "runtime/segment.h"
 #include "runtime/state.h"
 #include "runtime/thread.h"
 
-static __thread struct thread *self __attribute__((tls_model("initial-exec")));
+/* The compiler's model for position-independent code, so that no dlopened library takes static TLS for
+ * its copy of the runtime; the linker turns it into the executable's model in executables. */
+static __thread struct thread *self;
 
 struct thread *mperf_thread_self(void)
 {
@@ -147,28 +149,29 @@ struct thread *mperf_thread_make(void)
 	t->tid = (uint32_t)syscall(SYS_gettid);
 	t->begin_ns = mperf_now_ns();
 	t->random = t->begin_ns | 1;
-	t->root = t->stays = t->stay = mperf_thread_memory(t, sizeof(struct stay));
+	t->root = t->instances = t->instance =
+		mperf_thread_memory(t, sizeof(struct region_instance));
 	__atomic_store_n(&t->state, MPERF_THREAD_LIVES, __ATOMIC_RELEASE);
 	self = t;
 	return t;
 }
 
-static struct block *block_dead(struct stay *stay)
+static struct block *block_dead(struct region_instance *instance)
 {
-	struct block *b = stay->blocks;
-	while (b && __atomic_load_n(&b->image, __ATOMIC_ACQUIRE))
+	struct block *b = instance->blocks;
+	while (b && __atomic_load_n(&b->object, __ATOMIC_ACQUIRE))
 		b = b->next;
 	return b;
 }
 
 static struct block *block_make(
-	struct thread *t, struct stay *stay, struct image *image, int64_t *bias)
+	struct thread *t, struct region_instance *instance, struct object *object, int64_t *bias)
 {
 	struct area_pool *areas = &mperf_state.areas;
-	struct area *a = mperf_area_take(areas, image->n_counters);
+	struct area *a = mperf_area_take(areas, object->n_counters);
 	if (!a)
 		return NULL;
-	struct block *dead = block_dead(stay);
+	struct block *dead = block_dead(instance);
 	struct block *b = dead ? dead : mperf_thread_memory(t, sizeof(*b));
 	if (!b) {
 		mperf_area_give(areas, a);
@@ -176,37 +179,37 @@ static struct block *block_make(
 	}
 
 	b->bias = bias;
-	b->distance = (int64_t)((uintptr_t)a->counters - (uintptr_t)image->counters);
+	b->distance = (int64_t)((uintptr_t)a->counters - (uintptr_t)object->counters);
 	b->area = a;
 	b->from_ns = mperf_now_ns();
 	b->round = b->cursor = 0;
-	__atomic_store_n(&b->image, image, __ATOMIC_RELEASE);
+	__atomic_store_n(&b->object, object, __ATOMIC_RELEASE);
 	if (!dead) {
-		b->next = stay->blocks;
-		__atomic_store_n(&stay->blocks, b, __ATOMIC_RELEASE);
+		b->next = instance->blocks;
+		__atomic_store_n(&instance->blocks, b, __ATOMIC_RELEASE);
 	}
 	return b;
 }
 
-static struct block *block_find(struct stay *stay, const struct image *image)
+static struct block *block_find(struct region_instance *instance, const struct object *object)
 {
-	struct block *b = stay->blocks;
-	while (b && __atomic_load_n(&b->image, __ATOMIC_RELAXED) != image)
+	struct block *b = instance->blocks;
+	while (b && __atomic_load_n(&b->object, __ATOMIC_RELAXED) != object)
 		b = b->next;
 	return b;
 }
 
-static bool entered_add(struct thread *t, struct image *image, int64_t *bias)
+static bool entered_add(struct thread *t, struct object *object, int64_t *bias)
 {
 	struct entered *dead = t->entered;
-	while (dead && __atomic_load_n(&dead->image, __ATOMIC_ACQUIRE))
+	while (dead && __atomic_load_n(&dead->object, __ATOMIC_ACQUIRE))
 		dead = dead->next;
 	struct entered *e = dead ? dead : mperf_thread_memory(t, sizeof(*e));
 	if (!e)
 		return false;
 
 	e->bias = bias;
-	__atomic_store_n(&e->image, image, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->object, object, __ATOMIC_RELEASE);
 	if (!dead) {
 		e->next = t->entered;
 		__atomic_store_n(&t->entered, e, __ATOMIC_RELEASE);
@@ -215,21 +218,21 @@ static bool entered_add(struct thread *t, struct image *image, int64_t *bias)
 	return true;
 }
 
-struct block *mperf_thread_enter(struct thread *t, struct image *image)
+struct block *mperf_thread_enter(struct thread *t, struct object *object)
 {
-	struct stay *stay = t->stay;
-	int64_t *bias = image->object->bias();
-	struct block *b = block_make(t, stay, image, bias);
+	struct region_instance *instance = t->instance;
+	int64_t *bias = object->registration->bias();
+	struct block *b = block_make(t, instance, object, bias);
 	if (!b)
 		return NULL;
-	bool filled = stay->n_filled == t->n_entered;
-	if (entered_add(t, image, bias) && filled)
-		stay->n_filled = t->n_entered;
+	bool filled = instance->n_filled == t->n_entered;
+	if (entered_add(t, object, bias) && filled)
+		instance->n_filled = t->n_entered;
 	return b;
 }
 
-/* Make the blocks that a stay lacks. */
-static bool stay_fill(struct thread *t, struct stay *stay)
+/* Make the blocks that a region instance lacks. */
+static bool instance_fill(struct thread *t, struct region_instance *instance)
 {
 	sigset_t all, mask;
 	sigfillset(&all);
@@ -237,30 +240,30 @@ static bool stay_fill(struct thread *t, struct stay *stay)
 
 	bool ok = true;
 	for (struct entered *e = t->entered; e && ok; e = e->next) {
-		struct image *image = __atomic_load_n(&e->image, __ATOMIC_ACQUIRE);
-		if (image && !block_find(stay, image))
-			ok = block_make(t, stay, image, e->bias) != NULL;
+		struct object *object = __atomic_load_n(&e->object, __ATOMIC_ACQUIRE);
+		if (object && !block_find(instance, object))
+			ok = block_make(t, instance, object, e->bias) != NULL;
 	}
 	if (ok)
-		stay->n_filled = t->n_entered;
+		instance->n_filled = t->n_entered;
 
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	return ok;
 }
 
-bool mperf_thread_switch(struct thread *t, struct stay *to)
+bool mperf_thread_switch(struct thread *t, struct region_instance *to)
 {
 	uint32_t before = mperf_thread_busy(t);
-	bool ok = to->n_filled == t->n_entered || stay_fill(t, to);
+	bool ok = to->n_filled == t->n_entered || instance_fill(t, to);
 	if (ok) {
-		/* The stay first: a signal handler that enters and leaves a region meanwhile leaves
+		/* The instance first: a signal handler that enters and leaves a region meanwhile leaves
 		 * all biases in their final state. */
-		t->stay = to;
+		t->instance = to;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		for (struct block *b = to->blocks; b; b = b->next) {
-			const struct image *image = __atomic_load_n(&b->image, __ATOMIC_SEQ_CST);
-			if (image)
-				mperf_bias_set(image, b->bias, b->distance);
+			const struct object *object = __atomic_load_n(&b->object, __ATOMIC_SEQ_CST);
+			if (object)
+				mperf_bias_set(object, b->bias, b->distance);
 		}
 	}
 	mperf_thread_idle(t, before);
@@ -270,9 +273,9 @@ bool mperf_thread_switch(struct thread *t, struct stay *to)
 void mperf_thread_forget(struct thread *t)
 {
 	struct state *s = &mperf_state;
-	for (struct stay *stay = t->stays; stay; stay = stay->next)
-		for (struct block *b = stay->blocks; b; b = b->next)
-			if (b->image)
+	for (struct region_instance *instance = t->instances; instance; instance = instance->next)
+		for (struct block *b = instance->blocks; b; b = b->next)
+			if (b->object)
 				mperf_area_give(&s->areas, b->area);
 
 	mperf_grant_retire(s, t);
@@ -283,8 +286,8 @@ void mperf_thread_forget(struct thread *t)
 		t->bytes[i] = 0;
 	for (size_t i = 0; i < MPERF_REGION_DEPTH_MAX; i++)
 		t->frames[i] = (struct frame){0};
-	t->busy = t->n_entered = t->depth = t->too_deep = t->serial = t->round = t->n_nests = 0;
-	t->root = t->stay = t->stays = NULL;
+	t->busy = t->n_entered = t->depth = t->too_deep = t->serial = t->round = t->n_timed = 0;
+	t->root = t->instance = t->instances = NULL;
 	t->entered = NULL;
 	t->used = 0;
 	__atomic_sub_fetch(&s->n_records, 1, __ATOMIC_RELAXED);
@@ -299,14 +302,14 @@ void mperf_thread_forked(struct thread *t, uint64_t now_ns)
 	t->serial = t->round = 0;
 	t->random ^= (uint64_t)t->tid << 32;
 	mperf_grant_retire(&mperf_state, t);
-	for (struct stay *stay = t->stays; stay; stay = stay->next) {
-		stay->spent = stay->sent = (struct spent){0};
-		stay->from_ns = now_ns;
-		stay->round = 0;
-		if (stay->open_ns)
-			stay->open_ns = now_ns;
-		for (struct block *b = stay->blocks; b; b = b->next) {
-			if (b->image)
+	for (struct region_instance *instance = t->instances; instance; instance = instance->next) {
+		instance->spent = instance->sent = (struct spent){0};
+		instance->from_ns = now_ns;
+		instance->round = 0;
+		if (instance->open_ns)
+			instance->open_ns = now_ns;
+		for (struct block *b = instance->blocks; b; b = b->next) {
+			if (b->object)
 				mperf_area_clear(b->area);
 			b->from_ns = now_ns;
 			b->round = b->cursor = 0;
@@ -314,6 +317,6 @@ void mperf_thread_forked(struct thread *t, uint64_t now_ns)
 	}
 	for (uint32_t i = 0; i < t->depth; i++)
 		t->frames[i].begin_ns = now_ns;
-	for (uint32_t i = 0; i < t->n_nests; i++)
-		t->nests[i].inner_ns = 0;
+	for (uint32_t i = 0; i < t->n_timed; i++)
+		t->timed[i].inner_ns = 0;
 }

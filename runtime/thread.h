@@ -3,15 +3,15 @@
 
 /* Thread: the counters of one thread, by region and object
  *
- *      thread ── stay (in no region) ── block (object 0), block (object 1), …
- *             ├─ stay (in "solve")   ── block (object 0), …
+ *      thread ── instance of no region ── block (object 0), block (object 1), …
+ *             ├─ instance of "solve"   ── block (object 0), …
  *             └─ entered (object 0), entered (object 1), …      whose biases are switched
  *
- * A stay is a thread's state in one region, a block its counters there for one object. The thread
- * itself adds to these lists, at their heads and with signals blocked; the round (round.h) reads
- * them meanwhile. Nothing leaves a list while its thread lives: entries of a closed object have a
- * NULL image, and their thread may reuse them. Members that both sides use are accessed by __atomic
- * builtins.
+ * A region instance is a thread's state in one region, a block its counters there for one object.
+ * The thread itself adds to these lists, at their heads and with signals blocked; the round
+ * (round.h) reads them meanwhile. Nothing leaves a list while its thread lives: entries of a closed
+ * object have a NULL object, and their thread may reuse them. Members that both sides use are
+ * accessed by __atomic builtins.
  */
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 #include "runtime/grant.h"
 
 struct area;
-struct image;
+struct object;
 struct region;
 struct state;
 
@@ -37,9 +37,9 @@ struct state;
 
 struct block {
 	struct block *next;
-	struct image *image; /* atomic; NULL: closed */
-	int64_t *bias;       /* of the object, in its thread */
-	int64_t distance;    /* the bias to count here */
+	struct object *object; /* atomic; NULL: closed */
+	int64_t *bias;         /* of the object, in its thread */
+	int64_t distance;      /* the bias to count here */
 	struct area *area;
 	/* the round's */
 	uint64_t from_ns;
@@ -56,15 +56,15 @@ struct spent {
 	uint64_t granted_ns;
 };
 
-struct stay {
-	struct stay *next;
-	struct stay *parent;       /* around it; NULL: the stay in no region */
-	struct region *region;     /* NULL: in none */
-	struct mperf_region site;  /* the marker of its begin; strings are compared by address
+struct region_instance {
+	struct region_instance *next;
+	struct region_instance *parent; /* around it; NULL: the instance of no region */
+	struct region *region;          /* NULL: in none */
+	struct mperf_region site;       /* the marker of its begin; strings are compared by address
 				   * only, since a closed library's are gone */
-	struct stay *entered_last; /* last inner stay; the next is mostly the same */
-	struct block *blocks;      /* atomic head */
-	uint32_t n_filled;         /* entered objects that have a block here */
+	struct region_instance *entered_last; /* last inner instance; the next is mostly the same */
+	struct block *blocks;                 /* atomic head */
+	uint32_t n_filled;                    /* entered objects that have a block here */
 	uint32_t round;
 	uint64_t open_ns;   /* atomic; time of entry; 0: the thread is outside */
 	struct spent spent; /* atomic members */
@@ -74,13 +74,13 @@ struct stay {
 
 struct entered {
 	struct entered *next;
-	struct image *image; /* atomic; NULL: closed */
+	struct object *object; /* atomic; NULL: closed */
 	int64_t *bias;
 };
 
 /* An open region. */
 struct frame {
-	struct stay *stay;
+	struct region_instance *instance;
 	uintptr_t address; /* on the stack; the region's callees are below */
 	uint64_t begin_ns;
 	struct grant_reading granted[MPERF_GRANTS_MAX];
@@ -88,19 +88,19 @@ struct frame {
 	bool again;     /* inside itself: its time is already counted */
 };
 
-/* Timed entries of different nests that run at the same time; further ones are timed, but recursion
+/* Timed entries of different loops that run at the same time; further ones are timed, but recursion
  * into them is not noticed. */
-#define MPERF_NESTS_MAX 64u
+#define MPERF_TIMED_MAX 64u
 
-/* A timed entry that runs (nest.c). */
-struct nest_entry {
+/* A timed entry that runs (timed_loop.c). */
+struct timed_entry {
 	uint64_t *words;
 	uint64_t begin_ns;
 	uint64_t
-		inner_ns; /* time of other nests inside, which is theirs; weighted, so an estimate */
-	uint64_t open_ns;  /* as readers see it at MPERF_NEST_OPEN_NS; 0: they do not */
+		inner_ns; /* time of other timed loops inside, which is theirs; weighted, so an estimate */
+	uint64_t open_ns;  /* as readers see it at MPERF_TIMED_OPEN_NS; 0: they do not */
 	uintptr_t address; /* on the stack; callees are below */
-	bool recursive;    /* the nest was entered again inside it, or an earlier entry */
+	bool recursive;    /* the loop was entered again inside it, or an earlier entry */
 };
 
 enum thread_state { MPERF_THREAD_FREE, MPERF_THREAD_MADE, MPERF_THREAD_LIVES };
@@ -118,17 +118,17 @@ struct grant {
 struct thread {
 	struct thread *next; /* never changes */
 	uint32_t state;      /* atomic, enum thread_state */
-	uint32_t busy;       /* atomic; 1: it uses images, biases or grants that may go away */
+	uint32_t busy;       /* atomic; 1: it uses objects, biases or grants that may go away */
 	uint32_t id;
 	uint32_t tid;
 	uint64_t begin_ns;
 	uint64_t random;
 	struct grant *grant; /* atomic */
 
-	struct stay *stay;       /* the current one */
-	struct stay *root;       /* the one in no region */
-	struct stay *stays;      /* atomic head of all */
-	struct entered *entered; /* atomic head */
+	struct region_instance *instance;  /* the current one */
+	struct region_instance *root;      /* the one in no region */
+	struct region_instance *instances; /* atomic head of all */
+	struct entered *entered;           /* atomic head */
 	uint32_t n_entered;
 	uint32_t depth; /* of frames */
 	uint32_t too_deep;
@@ -137,8 +137,8 @@ struct thread {
 	uint32_t round;  /* to which gone belongs */
 	bool gone;       /* as seen by that round */
 	struct frame frames[MPERF_REGION_DEPTH_MAX];
-	struct nest_entry nests[MPERF_NESTS_MAX];
-	uint32_t n_nests;
+	struct timed_entry timed[MPERF_TIMED_MAX];
+	uint32_t n_timed;
 
 	size_t used; /* of `bytes` */
 	_Alignas(64) unsigned char bytes[];
@@ -173,13 +173,13 @@ void mperf_thread_forked(struct thread *t, uint64_t now_ns);
 /* Zeroed memory that lives as long as the record; or NULL. Signals are blocked. */
 void *mperf_thread_memory(struct thread *t, size_t bytes);
 
-/* Give the calling thread a block in its current stay for an object that it enters. Signals are
- * blocked. NULL: no memory. */
-struct block *mperf_thread_enter(struct thread *t, struct image *image);
+/* Give the calling thread a block in its current region instance for an object that it enters.
+ * Signals are blocked. NULL: no memory. */
+struct block *mperf_thread_enter(struct thread *t, struct object *object);
 
-/* Switch to that stay: all biases become those of its blocks, which are made if missing. False: no
- * memory, and the thread stays where it is. */
-bool mperf_thread_switch(struct thread *t, struct stay *to);
+/* Switch to that region instance: all biases become those of its blocks, which are made if missing.
+ * False: no memory, and the thread stays where it is. */
+bool mperf_thread_switch(struct thread *t, struct region_instance *to);
 
 /* Set and restore a thread's busy word around the use of what others may remove; signal handlers
  * nest. */

@@ -14,7 +14,7 @@ declare i32 @__gxx_personality_v0(...)
 ; CHECK: add nsw i64 %{{.*}}, -1
 ; CHECK: icmp slt i64 %{{.*}}, 1
 ; CHECK: call {{.*}}i32 1{{\)|, ptr @__mperf_begin}}
-; CHECK-NOT: call i64 @__mperf_nest_begin
+; CHECK-NOT: call i64 @__mperf_loop_begin
 ; CHECK: call {{.*}}i64 %mperf.since
 ; CHECK: ret void
 define void @nest(i64 %n) {

@@ -134,23 +134,23 @@ uint32_t __mperf_turn_draw(uint64_t *words, int32_t one_in)
 	return counts;
 }
 
-uint64_t __mperf_nest_begin(uint64_t *words, uint32_t published)
+uint64_t __mperf_loop_begin(uint64_t *words, uint32_t published)
 {
 	struct timespec now;
 	call_program();
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	words[MPERF_NEST_COUNTDOWN] = 1000;
+	words[MPERF_TIMED_COUNTDOWN] = 1000;
 	const uint64_t ns = now.tv_sec * 1000000000ull + now.tv_nsec;
-	words[MPERF_NEST_OPEN_NS] = published ? ns : 0;
+	words[MPERF_TIMED_OPEN_NS] = published ? ns : 0;
 	return ns;
 }
 
-void __mperf_nest_end(uint64_t *words, uint64_t begin_ns)
+void __mperf_loop_end(uint64_t *words, uint64_t begin_ns)
 {
 	struct timespec now;
 	call_program();
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	words[MPERF_NEST_OPEN_NS] = 0;
-	words[MPERF_NEST_TIMED_ENTRIES]++;
-	words[MPERF_NEST_TIME_NS] += now.tv_sec * 1000000000ull + now.tv_nsec - begin_ns;
+	words[MPERF_TIMED_OPEN_NS] = 0;
+	words[MPERF_TIMED_ENTRIES]++;
+	words[MPERF_TIMED_NS] += now.tv_sec * 1000000000ull + now.tv_nsec - begin_ns;
 }

@@ -288,6 +288,36 @@ def test_a_library_that_is_opened_and_closed_is_counted_each_time(build):
         assert not wrong, wrong
 
 
+def test_libraries_without_static_tls_may_be_opened_in_any_number(build):
+    """Otherwise glibc refuses one of them, since its room for static TLS is full."""
+    n_libraries, n_operations = 400, 400 * 1000 * 2
+    for version in plugins(build):
+        environment = {"MPERF_CLANG": f"clang-{version}"}
+        flags = ["-O2", "-fPIC", "-shared", QUIET]
+        program = wrap(build, f"many-{version}", [KERNELS / "opener_of_many.c"], ["-O2"], **environment)
+        for dynamic in (True, False):
+            if dynamic:
+                environment["MPERF_PASS"] = "dynamic-tls=1"
+            else:
+                del environment["MPERF_PASS"]
+            library = wrap(build, f"many-{version}-{dynamic:d}.so", [KERNELS / "library.c"], flags,
+                           **environment)
+            folder = Path(f"{library}.copies")
+            folder.mkdir(exist_ok=True)
+            copies = [folder / f"{n}.so" for n in range(n_libraries)]
+            for copy in copies:
+                shutil.copyfile(library, copy)
+            try:
+                if dynamic:
+                    counted = of_function(told_totals(program, copies), "axpy", "fp64_ops")
+                    assert counted == n_operations, (version, counted)
+                else:
+                    done = subprocess.run([program, *copies], capture_output=True, text=True)
+                    assert "static TLS" in done.stderr, (version, done.returncode, done.stderr)
+            finally:
+                shutil.rmtree(folder)
+
+
 def test_both_sides_of_a_fork_are_counted_once(build):
     """Each process tells a file of its own; together they have each operation once."""
     for version in plugins(build):

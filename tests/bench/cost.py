@@ -2,8 +2,9 @@
 """What sampling costs the programs that are sampled: the smallest difference that can be measured.
 
 A round runs each load once without and once beside each tool. Figures are taken within a round, since
-machines drift; the table has their mean and its 95 % interval, beside the aim."""
+machines drift; the table has their median and its 95 % interval, beside the aim."""
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -16,10 +17,7 @@ ALWAYS_MOST = 1.02    # times plain, of sampling that is always on
 RECORD_MOST = 0.5     # points more than perf record
 TRAPS_NS = 1000       # of one read of a counter: on hardware it takes less than a tenth of that
 WARM_UP_SHARE = 0.3   # of a run, for the tool to meet the programs
-
-# Student's t at 0.975 by degrees of freedom; between two of them the lesser applies. Source: any table.
-T_975 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23,
-         12: 2.18, 15: 2.13, 20: 2.09, 30: 2.04, 60: 2.00}
+SURE = 0.95
 
 
 class Shipped(tools.Mperf):
@@ -102,27 +100,33 @@ def measure(o, loads, folder):
 # --- the table -----------------------------------------------------------------------------------
 
 def interval(values):
-    """The mean, and the half-width of its 95 % interval (None of a single value)."""
-    mean = statistics.mean(values)
-    if len(values) < 2:
-        return mean, None
-    near = T_975[max(k for k in T_975 if k <= len(values) - 1)]
-    return mean, near * statistics.stdev(values) / len(values) ** 0.5
+    """The median, and the interval of order statistics that has the true median in it with at least 95 %:
+    one loud round moves neither. Below six values no interval has that: both ends are None.
+    Source: David and Nagaraja, Order Statistics, 3rd ed., 7.1."""
+    ordered, n = sorted(values), len(values)
+    beyond, k = 0.5 ** n, 0  # the chance of at most k values below the median
+    while beyond <= (1 - SURE) / 2:
+        k += 1
+        beyond += math.comb(n, k) * 0.5 ** n
+    return statistics.median(ordered), *((ordered[k - 1], ordered[n - k]) if k else (None, None))
 
 
 def says(values, digits, sign=""):
     if not values:
         return "–"
-    mean, half = interval(values)
-    return f"{mean:{sign}.{digits}f}" + (f" ± {half:.{digits}f}" if half is not None else "")
+    median, low, high = interval(values)
+    ends = "" if low is None else f" ({low:{sign}.{digits}f} to {high:{sign}.{digits}f})"
+    return f"{median:{sign}.{digits}f}{ends}"
 
 
 def verdict(values, most):
-    """Is the mean surely within the aim, surely beyond, or is that not resolved?"""
-    if len(values) < 2:
+    """Is the median surely within the aim, surely beyond, or is that not resolved?"""
+    if not values:
         return "–"
-    mean, half = interval(values)
-    return "met" if mean + half <= most else "missed" if mean - half > most else "not resolved"
+    _, low, high = interval(values)
+    if low is None:
+        return "not resolved"
+    return "met" if high <= most else "missed" if low > most else "not resolved"
 
 
 def rounds_of(runs, key, load):
@@ -154,7 +158,7 @@ def lines(result):
     loads = list(dict.fromkeys(r["load"] for r in runs))
     text = [f"This machine has {kind_says(result['machine'])}. Below: user and system time of pinned "
             f"programs by their own rusage, {result['rounds']} interleaved rounds of "
-            f"{result['seconds']:g} s, means with 95 % intervals; perf record by {result['event']}. The "
+            f"{result['seconds']:g} s, medians with 95 % intervals; perf record by {result['event']}. The "
             f"kernel allowed {result['rate_limit']} samples a second at the end.",
             "",
             "| load, CPU over plain | mperf, always on | aim 1.02 | perf record, 99 Hz | mperf, 999 Hz | "

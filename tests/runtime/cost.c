@@ -45,11 +45,11 @@ static void clock_look(void)
 static void nest_pair(void)
 {
 	uint64_t *words = counted_word(0);
-	__mperf_nest_end(words, __mperf_nest_begin(words, 1));
+	__mperf_loop_end(words, __mperf_loop_begin(words, 1));
 }
 
 /* An entry of no length, of which 1 in 1,024 is timed. */
-static void nest_entry(void)
+static void timed_entry(void)
 {
 	NEST(1, nothing());
 }
@@ -86,7 +86,7 @@ int main(void)
 	measure("call", nothing);
 	measure("clock", clock_look);
 	measure("count", count);
-	measure("nest entry", nest_entry);
+	measure("nest entry", timed_entry);
 	measure("nest timed", nest_pair);
 	measure("region", region_pair);
 	return 0;

@@ -48,10 +48,10 @@ static inline uint64_t counted_table(uint8_t *table, uint64_t n)
 		*to++ = i == 0 ? MPERF_SCOPE_FUNCTION : i == 2 ? 1 : 0;
 	to = counted_number(to, n);
 	for (uint64_t i = 0; i < n; i++) {
-		int metric = i == MPERF_NEST_TIME_NS         ? MPERF_METRIC_TIME_NS
-			     : i == MPERF_NEST_TIMED_ENTRIES ? MPERF_METRIC_TIMED_ENTRIES
-							     : MPERF_METRIC_ENTRIES;
-		int is_state = i < MPERF_NEST_TIMED_ENTRIES;
+		int metric = i == MPERF_TIMED_NS        ? MPERF_METRIC_TIME_NS
+			     : i == MPERF_TIMED_ENTRIES ? MPERF_METRIC_TIMED_ENTRIES
+							: MPERF_METRIC_ENTRIES;
+		int is_state = i < MPERF_TIMED_ENTRIES;
 		*to++ = is_state ? MPERF_COUNTER_STATE : MPERF_COUNTER_SUM;
 		*to++ = is_state ? 0 : 1;
 		if (is_state)
@@ -118,9 +118,9 @@ static inline uint64_t counted_table(uint8_t *table, uint64_t n)
 	do {                                                                                       \
 		uint64_t *words_ = counted_word(0);                                                \
 		uint64_t begin_ = 0;                                                               \
-		if ((int64_t)--words_[MPERF_NEST_COUNTDOWN] < 1)                                   \
-			begin_ = __mperf_nest_begin(words_, published);                            \
+		if ((int64_t)--words_[MPERF_TIMED_COUNTDOWN] < 1)                                  \
+			begin_ = __mperf_loop_begin(words_, published);                            \
 		body;                                                                              \
 		if (begin_)                                                                        \
-			__mperf_nest_end(words_, begin_);                                          \
+			__mperf_loop_end(words_, begin_);                                          \
 	} while (0)

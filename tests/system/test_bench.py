@@ -42,18 +42,20 @@ def test_what_is_added_per_switch_is_known(build):
 
 
 def test_intervals_are_those_of_the_books(build):
-    mean, half = cost.interval([1.0, 2.0, 3.0, 4.0, 5.0])
-    # t(4) 2.78, deviation 1.5811, root of 5
-    assert mean == 3 and abs(half - 2.78 * 1.5811388 / 5 ** 0.5) < 1e-6, half
-    assert cost.interval([7.0]) == (7.0, None)
-    assert abs(cost.interval([0.0, 1.0] * 7)[1] - 2.18 * 0.5188745 / 14 ** 0.5) < 1e-4  # 13 of freedom
+    """Ranks of the ends, by number of values: any table of the sign test's intervals has them."""
+    for n, low, high in ((6, 1, 6), (8, 1, 8), (9, 2, 8), (12, 3, 10), (15, 4, 12), (20, 6, 15)):
+        assert cost.interval([float(v) for v in range(1, n + 1)]) == ((n + 1) / 2, low, high), n
+    assert cost.interval([7.0]) == (7.0, None, None)
+    loud = [1.0] * 11 + [9.0]
+    assert cost.interval(loud) == (1.0, 1.0, 1.0)
 
 
 def test_an_aim_is_met_or_missed_only_beyond_doubt(build):
-    assert cost.verdict([1.009, 1.010, 1.011], 1.02) == "met"
-    assert cost.verdict([1.049, 1.050, 1.051], 1.02) == "missed"
-    assert cost.verdict([1.00, 1.03, 1.01], 1.02) == "not resolved"
-    assert cost.verdict([1.00], 1.02) == "–"
+    assert cost.verdict([1.009, 1.010, 1.011] * 3, 1.02) == "met"
+    assert cost.verdict([1.049, 1.050, 1.051] * 3, 1.02) == "missed"
+    assert cost.verdict([1.00, 1.03, 1.01] * 3, 1.02) == "not resolved"
+    assert cost.verdict([1.00] * 5, 1.02) == "not resolved"
+    assert cost.verdict([], 1.02) == "–"
 
 
 def test_the_kind_of_the_machine_is_said(build):
@@ -66,15 +68,16 @@ def test_the_kind_of_the_machine_is_said(build):
 
 
 def test_the_table_has_every_load_and_the_switches_of_those_that_switch(build):
-    result = {"machine": {"counts": False, "samples": False}, "event": "cpu-clock", "rounds": 4,
+    result = {"machine": {"counts": False, "samples": False}, "event": "cpu-clock", "rounds": 8,
               "seconds": 5, "rate_limit": 100000, "absent": ["perf: not here"],
-              "runs": made() + made("SQL", more=0.1)}
+              "runs": made(rounds=8) + made("SQL", more=0.1, rounds=8)}
     text = cost.lines(result)
     pipe, = [line for line in text if line.startswith("| sched pipe |")]
     sql, = [line for line in text if line.startswith("| SQL |")]
-    assert "| 1.0100 ± 0.0000 | met |" in pipe and "| 1.1000 ± 0.0000 | missed |" in sql, text
+    assert "| 1.0100 (1.0100 to 1.0100) | met |" in pipe
+    assert "| 1.1000 (1.1000 to 1.1000) | missed |" in sql, text
     added, = [line for line in text if line.startswith("| added per switch, µs: sched pipe |")]
-    assert "| +15.00 ± " in added, added  # 10 and 20, by turns
+    assert "| +15.00 (+10.00 to +20.00) |" in added, added  # 10 and 20, by turns
     assert text[-1] == "Left out: perf: not here"
     assert len({line.count("|") for line in text if line.startswith("|")}) == 1, text
 

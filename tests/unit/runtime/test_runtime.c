@@ -8,10 +8,10 @@
 
 #include "runtime/area.h"
 #include "runtime/grant.h"
-#include "runtime/image.h"
-#include "runtime/nest.h"
+#include "runtime/object.h"
 #include "runtime/region.h"
 #include "runtime/state.h"
+#include "runtime/timed_loop.h"
 #include "tests/unit/test.h"
 
 /* --- areas ------------------------------------------------------------------------------------ */
@@ -88,26 +88,26 @@ static void no_begin(void)
 static uint64_t sampled_ns(uint64_t *words, unsigned n, unsigned *ret_timed)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if ((int64_t)--words[MPERF_NEST_COUNTDOWN] >= 1)
+		if ((int64_t)--words[MPERF_TIMED_COUNTDOWN] >= 1)
 			continue;
-		uint64_t begin = __mperf_nest_begin(words, 1);
+		uint64_t begin = __mperf_loop_begin(words, 1);
 		ck_assert_uint_ne(begin, 0);
-		__mperf_nest_end(words, begin);
+		__mperf_loop_end(words, begin);
 	}
-	*ret_timed = (unsigned)words[MPERF_NEST_TIMED_ENTRIES];
-	return words[MPERF_NEST_TIME_NS];
+	*ret_timed = (unsigned)words[MPERF_TIMED_ENTRIES];
+	return words[MPERF_TIMED_NS];
 }
 
 TEST(the_first_entry_is_timed_and_long_ones_all_are, .begin = no_begin)
 {
-	uint64_t words[MPERF_NEST_WORDS] = {0};
+	uint64_t words[MPERF_TIMED_WORDS] = {0};
 	for (unsigned i = 1; i <= 10; i++) {
-		ck_assert_int_lt((int64_t)--words[MPERF_NEST_COUNTDOWN], 1);
-		uint64_t begin = __mperf_nest_begin(words, 0);
+		ck_assert_int_lt((int64_t)--words[MPERF_TIMED_COUNTDOWN], 1);
+		uint64_t begin = __mperf_loop_begin(words, 0);
 		/* A second ago: the clock cannot spoil it. */
-		__mperf_nest_end(words, begin - 1000000000);
-		ck_assert_uint_eq(words[MPERF_NEST_TIMED_ENTRIES], i);
-		ck_assert_uint_ge(words[MPERF_NEST_TIME_NS], i * UINT64_C(999000000));
+		__mperf_loop_end(words, begin - 1000000000);
+		ck_assert_uint_eq(words[MPERF_TIMED_ENTRIES], i);
+		ck_assert_uint_ge(words[MPERF_TIMED_NS], i * UINT64_C(999000000));
 	}
 }
 
@@ -115,18 +115,18 @@ TEST(windows_grow_for_short_entries_up_to_a_bound, .begin = no_begin)
 {
 	unsigned log2 = 0;
 	for (unsigned i = 1; i <= 30; i++) {
-		log2 = mperf_nest_window(log2, 1, COST_NS);
+		log2 = mperf_timed_window(log2, 1, COST_NS);
 		ck_assert_uint_eq(log2, i < MPERF_WINDOW_LOG2_MAX ? i : MPERF_WINDOW_LOG2_MAX);
 	}
 	ck_assert_uint_eq(
-		mperf_nest_window(MPERF_WINDOW_LOG2_MAX, 0, COST_NS), MPERF_WINDOW_LOG2_MAX);
+		mperf_timed_window(MPERF_WINDOW_LOG2_MAX, 0, COST_NS), MPERF_WINDOW_LOG2_MAX);
 }
 
 TEST(windows_shrink_for_long_entries, .begin = no_begin)
 {
 	unsigned log2 = MPERF_WINDOW_LOG2_MAX;
 	for (unsigned i = 0; i < 5; i++)
-		log2 = mperf_nest_window(log2, UINT64_C(1) << 40, COST_NS);
+		log2 = mperf_timed_window(log2, UINT64_C(1) << 40, COST_NS);
 	ck_assert_uint_eq(log2, 0);
 }
 
@@ -135,7 +135,7 @@ TEST(windows_are_as_large_as_timing_may_cost, .begin = no_begin)
 	for (uint64_t ns = 20; ns < 100000; ns = ns * 5 / 4) {
 		unsigned log2 = 0;
 		for (unsigned i = 0; i < 30; i++)
-			log2 = mperf_nest_window(log2, ns, COST_NS);
+			log2 = mperf_timed_window(log2, ns, COST_NS);
 		uint64_t window_ns = ns << log2;
 		ck_assert(
 			window_ns >= COST_NS * MPERF_TIMING_SHARE || log2 == MPERF_WINDOW_LOG2_MAX);
@@ -145,7 +145,7 @@ TEST(windows_are_as_large_as_timing_may_cost, .begin = no_begin)
 
 TEST(short_entries_are_sampled, .begin = no_begin)
 {
-	uint64_t words[MPERF_NEST_WORDS] = {0};
+	uint64_t words[MPERF_TIMED_WORDS] = {0};
 	unsigned timed = 0;
 	sampled_ns(words, 1000000, &timed);
 	ck_assert_uint_gt(timed, 500);
@@ -156,22 +156,22 @@ TEST(short_entries_are_sampled, .begin = no_begin)
  * weights, which is the sum of time where all entries last 1 s, must come near the entries. */
 TEST(timed_entries_stand_for_all, .begin = no_begin)
 {
-	uint64_t words[MPERF_NEST_WORDS] = {0};
+	uint64_t words[MPERF_TIMED_WORDS] = {0};
 	uint64_t entries = 0, weights = 0;
 	unsigned log2 = 0, windows = 0;
 	for (unsigned round = 0; round < 20000; round++) {
-		while ((int64_t)--words[MPERF_NEST_COUNTDOWN] >= 1)
+		while ((int64_t)--words[MPERF_TIMED_COUNTDOWN] >= 1)
 			entries++;
 		entries++;
-		uint64_t word = words[MPERF_NEST_OPEN_NS];
-		log2 = word & MPERF_NEST_CLOSED ? word & 15 : 0;
+		uint64_t word = words[MPERF_TIMED_OPEN_NS];
+		log2 = word & MPERF_TIMED_CLOSED ? word & 15 : 0;
 		weights += UINT64_C(1) << log2;
-		uint64_t begin = __mperf_nest_begin(words, 0);
+		uint64_t begin = __mperf_loop_begin(words, 0);
 		/* Of any length: chance says whether windows grow or shrink. */
 		uint64_t ns = rand() % 4 ? 0 : 1000000;
-		uint64_t before = words[MPERF_NEST_TIME_NS];
-		__mperf_nest_end(words, begin - ns);
-		ck_assert_uint_ge(words[MPERF_NEST_TIME_NS] - before, (ns ? ns - 1000 : 0) << log2);
+		uint64_t before = words[MPERF_TIMED_NS];
+		__mperf_loop_end(words, begin - ns);
+		ck_assert_uint_ge(words[MPERF_TIMED_NS] - before, (ns ? ns - 1000 : 0) << log2);
 		windows += log2 != 0;
 	}
 	ck_assert_uint_gt(windows, 5000);
@@ -182,26 +182,26 @@ TEST(timed_entries_stand_for_all, .begin = no_begin)
 
 TEST(an_open_nest_says_since_when, .begin = no_begin)
 {
-	uint64_t words[MPERF_NEST_WORDS] = {0};
-	uint64_t begin = __mperf_nest_begin(words, 1);
-	ck_assert_uint_eq(mperf_nest_open(words[MPERF_NEST_OPEN_NS]), begin);
-	__mperf_nest_end(words, begin);
-	ck_assert_uint_eq(mperf_nest_open(words[MPERF_NEST_OPEN_NS]), 0);
+	uint64_t words[MPERF_TIMED_WORDS] = {0};
+	uint64_t begin = __mperf_loop_begin(words, 1);
+	ck_assert_uint_eq(mperf_timed_open(words[MPERF_TIMED_OPEN_NS]), begin);
+	__mperf_loop_end(words, begin);
+	ck_assert_uint_eq(mperf_timed_open(words[MPERF_TIMED_OPEN_NS]), 0);
 	memset(words, 0, sizeof(words));
-	__mperf_nest_begin(words, 0);
-	ck_assert_uint_eq(mperf_nest_open(words[MPERF_NEST_OPEN_NS]), 0);
+	__mperf_loop_begin(words, 0);
+	ck_assert_uint_eq(mperf_timed_open(words[MPERF_TIMED_OPEN_NS]), 0);
 }
 
 TEST(a_nest_that_never_ended_is_begun_anew, .begin = no_begin)
 {
-	uint64_t words[MPERF_NEST_WORDS] = {0};
-	uint64_t left = __mperf_nest_begin(words, 1);
-	words[MPERF_NEST_COUNTDOWN]--;
-	uint64_t begin = __mperf_nest_begin(words, 1);
+	uint64_t words[MPERF_TIMED_WORDS] = {0};
+	uint64_t left = __mperf_loop_begin(words, 1);
+	words[MPERF_TIMED_COUNTDOWN]--;
+	uint64_t begin = __mperf_loop_begin(words, 1);
 	ck_assert_uint_ge(begin, left);
-	ck_assert_uint_eq(mperf_nest_open(words[MPERF_NEST_OPEN_NS]), begin);
-	__mperf_nest_end(words, begin);
-	ck_assert_uint_eq(words[MPERF_NEST_TIMED_ENTRIES], 1);
+	ck_assert_uint_eq(mperf_timed_open(words[MPERF_TIMED_OPEN_NS]), begin);
+	__mperf_loop_end(words, begin);
+	ck_assert_uint_eq(words[MPERF_TIMED_ENTRIES], 1);
 }
 
 /* A thread that has a record, whose stack of entries shows recursion. */
@@ -215,74 +215,74 @@ static void one_thread(void)
 __attribute__((noinline)) static void enter(uint64_t *words, unsigned depth, bool leaves)
 {
 	uint64_t begin = 0;
-	if ((int64_t)--words[MPERF_NEST_COUNTDOWN] < 1)
-		begin = __mperf_nest_begin(words, 0);
+	if ((int64_t)--words[MPERF_TIMED_COUNTDOWN] < 1)
+		begin = __mperf_loop_begin(words, 0);
 	if (depth > 0)
 		enter(words, depth - 1, leaves);
 	if (begin && !leaves)
-		__mperf_nest_end(words, begin);
+		__mperf_loop_end(words, begin);
 	__asm__ volatile(""); /* no tail call */
 }
 
 TEST(of_a_recursive_nest_the_outermost_entries_are_timed, .begin = one_thread)
 {
-	uint64_t words[MPERF_NEST_WORDS] = {0};
+	uint64_t words[MPERF_TIMED_WORDS] = {0};
 	for (unsigned i = 1; i <= 100; i++) {
 		enter(words, 5000, false);
-		ck_assert_uint_eq(words[MPERF_NEST_TIMED_ENTRIES], i);
+		ck_assert_uint_eq(words[MPERF_TIMED_ENTRIES], i);
 	}
 	/* Also those that have none inside, however short they are. */
 	for (unsigned i = 101; i <= 200; i++) {
 		enter(words, 0, false);
-		ck_assert_uint_eq(words[MPERF_NEST_TIMED_ENTRIES], i);
+		ck_assert_uint_eq(words[MPERF_TIMED_ENTRIES], i);
 	}
 }
 
 TEST(nests_in_one_another_are_all_timed, .begin = one_thread)
 {
-	uint64_t outer[MPERF_NEST_WORDS] = {0}, inner[MPERF_NEST_WORDS] = {0};
-	uint64_t begin = __mperf_nest_begin(outer, 0);
+	uint64_t outer[MPERF_TIMED_WORDS] = {0}, inner[MPERF_TIMED_WORDS] = {0};
+	uint64_t begin = __mperf_loop_begin(outer, 0);
 	enter(inner, 0, false);
-	__mperf_nest_end(outer, begin);
-	ck_assert_uint_eq(outer[MPERF_NEST_TIMED_ENTRIES], 1);
-	ck_assert_uint_eq(inner[MPERF_NEST_TIMED_ENTRIES], 1);
-	ck_assert_uint_eq(mperf_thread_self()->n_nests, 0);
+	__mperf_loop_end(outer, begin);
+	ck_assert_uint_eq(outer[MPERF_TIMED_ENTRIES], 1);
+	ck_assert_uint_eq(inner[MPERF_TIMED_ENTRIES], 1);
+	ck_assert_uint_eq(mperf_thread_self()->n_timed, 0);
 }
 
 TEST(an_entry_that_was_left_is_not_taken_for_recursion, .begin = one_thread)
 {
-	uint64_t words[MPERF_NEST_WORDS] = {0};
+	uint64_t words[MPERF_TIMED_WORDS] = {0};
 	enter(words, 0, true);
-	ck_assert_uint_eq(mperf_thread_self()->n_nests, 1);
-	words[MPERF_NEST_COUNTDOWN] = 0;
+	ck_assert_uint_eq(mperf_thread_self()->n_timed, 1);
+	words[MPERF_TIMED_COUNTDOWN] = 0;
 	enter(words, 0, false);
-	ck_assert_uint_eq(words[MPERF_NEST_TIMED_ENTRIES], 1);
-	ck_assert_uint_eq(mperf_thread_self()->n_nests, 0);
+	ck_assert_uint_eq(words[MPERF_TIMED_ENTRIES], 1);
+	ck_assert_uint_eq(mperf_thread_self()->n_timed, 0);
 }
 
 TEST(more_nests_than_a_thread_notes_are_timed, .begin = one_thread)
 {
-	static uint64_t words[2 * MPERF_NESTS_MAX][MPERF_NEST_WORDS];
-	uint64_t begin[2 * MPERF_NESTS_MAX];
-	for (unsigned i = 0; i < 2 * MPERF_NESTS_MAX; i++)
-		begin[i] = __mperf_nest_begin(words[i], 1);
-	for (unsigned i = 2 * MPERF_NESTS_MAX; i-- > 0;)
-		__mperf_nest_end(words[i], begin[i]);
-	for (unsigned i = 0; i < 2 * MPERF_NESTS_MAX; i++)
-		ck_assert_uint_eq(words[i][MPERF_NEST_TIMED_ENTRIES], 1);
-	ck_assert_uint_eq(mperf_thread_self()->n_nests, 0);
+	static uint64_t words[2 * MPERF_TIMED_MAX][MPERF_TIMED_WORDS];
+	uint64_t begin[2 * MPERF_TIMED_MAX];
+	for (unsigned i = 0; i < 2 * MPERF_TIMED_MAX; i++)
+		begin[i] = __mperf_loop_begin(words[i], 1);
+	for (unsigned i = 2 * MPERF_TIMED_MAX; i-- > 0;)
+		__mperf_loop_end(words[i], begin[i]);
+	for (unsigned i = 0; i < 2 * MPERF_TIMED_MAX; i++)
+		ck_assert_uint_eq(words[i][MPERF_TIMED_ENTRIES], 1);
+	ck_assert_uint_eq(mperf_thread_self()->n_timed, 0);
 }
 
 TEST(a_nest_that_a_thread_does_not_note_pauses_none, .begin = one_thread)
 {
-	static uint64_t words[MPERF_NESTS_MAX + 1][MPERF_NEST_WORDS];
-	uint64_t begin[MPERF_NESTS_MAX + 1];
-	for (unsigned i = 0; i <= MPERF_NESTS_MAX; i++)
-		begin[i] = __mperf_nest_begin(words[i], 1);
-	uint64_t *last = words[MPERF_NESTS_MAX - 1];
-	ck_assert_uint_eq(last[MPERF_NEST_OPEN_NS], begin[MPERF_NESTS_MAX - 1]);
-	__mperf_nest_end(words[MPERF_NESTS_MAX], begin[MPERF_NESTS_MAX]);
-	ck_assert_uint_eq(last[MPERF_NEST_OPEN_NS], begin[MPERF_NESTS_MAX - 1]);
+	static uint64_t words[MPERF_TIMED_MAX + 1][MPERF_TIMED_WORDS];
+	uint64_t begin[MPERF_TIMED_MAX + 1];
+	for (unsigned i = 0; i <= MPERF_TIMED_MAX; i++)
+		begin[i] = __mperf_loop_begin(words[i], 1);
+	uint64_t *last = words[MPERF_TIMED_MAX - 1];
+	ck_assert_uint_eq(last[MPERF_TIMED_OPEN_NS], begin[MPERF_TIMED_MAX - 1]);
+	__mperf_loop_end(words[MPERF_TIMED_MAX], begin[MPERF_TIMED_MAX]);
+	ck_assert_uint_eq(last[MPERF_TIMED_OPEN_NS], begin[MPERF_TIMED_MAX - 1]);
 }
 
 /* --- regions ---------------------------------------------------------------------------------- */
@@ -379,51 +379,51 @@ static uint8_t id[MPERF_BUILD_ID_BYTES_MAX];
 TEST(a_build_id_is_found_behind_other_notes)
 {
 	struct elf_made e = elf_good();
-	ck_assert_uint_eq(mperf_image_build_id(&e, id), 20);
+	ck_assert_uint_eq(mperf_object_build_id(&e, id), 20);
 	ck_assert_mem_eq(id, "0123456789abcdefghi", 20);
 }
 
 TEST(what_is_no_elf_has_no_build_id)
 {
 	struct elf_made e = elf_good();
-	ck_assert_uint_eq(mperf_image_build_id(NULL, id), 0);
+	ck_assert_uint_eq(mperf_object_build_id(NULL, id), 0);
 	e.header.e_ident[EI_CLASS] = ELFCLASS32;
-	ck_assert_uint_eq(mperf_image_build_id(&e, id), 0);
+	ck_assert_uint_eq(mperf_object_build_id(&e, id), 0);
 	e = elf_good();
 	e.header.e_ident[1] = 'X';
-	ck_assert_uint_eq(mperf_image_build_id(&e, id), 0);
+	ck_assert_uint_eq(mperf_object_build_id(&e, id), 0);
 	e = elf_good();
 	e.header.e_phnum = UINT16_MAX;
-	ck_assert_uint_eq(mperf_image_build_id(&e, id), 0);
+	ck_assert_uint_eq(mperf_object_build_id(&e, id), 0);
 }
 
 TEST(notes_that_overrun_are_not_followed)
 {
 	struct elf_made e = elf_good();
 	e.notes.other.n_descsz = UINT32_MAX;
-	ck_assert_uint_eq(mperf_image_build_id(&e, id), 0);
+	ck_assert_uint_eq(mperf_object_build_id(&e, id), 0);
 	e = elf_good();
 	e.notes.other.n_namesz = UINT32_MAX - 2;
-	ck_assert_uint_eq(mperf_image_build_id(&e, id), 0);
+	ck_assert_uint_eq(mperf_object_build_id(&e, id), 0);
 	e = elf_good();
 	e.notes.id.n_descsz = 24;
-	ck_assert_uint_eq(mperf_image_build_id(&e, id), 0);
+	ck_assert_uint_eq(mperf_object_build_id(&e, id), 0);
 	e = elf_good();
 	e.segments[2].p_memsz = UINT64_MAX;
-	ck_assert_uint_eq(mperf_image_build_id(&e, id), 0);
+	ck_assert_uint_eq(mperf_object_build_id(&e, id), 0);
 	e = elf_good();
 	e.segments[2].p_memsz = sizeof(Elf64_Nhdr) - 1;
-	ck_assert_uint_eq(mperf_image_build_id(&e, id), 0);
+	ck_assert_uint_eq(mperf_object_build_id(&e, id), 0);
 }
 
 TEST(somebody_elses_note_is_no_build_id)
 {
 	struct elf_made e = elf_good();
 	memcpy(e.notes.name, "ABC", 4);
-	ck_assert_uint_eq(mperf_image_build_id(&e, id), 0);
+	ck_assert_uint_eq(mperf_object_build_id(&e, id), 0);
 	e = elf_good();
 	e.notes.id.n_descsz = 0;
-	ck_assert_uint_eq(mperf_image_build_id(&e, id), 0);
+	ck_assert_uint_eq(mperf_object_build_id(&e, id), 0);
 }
 
 /* --- granted counters ------------------------------------------------------------------------- */

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Short nests are timed by sampling. Entries are divided into windows of 1, 2, 4, … 1,024; one
+ * Short loops are timed by sampling. Entries are divided into windows of 1, 2, 4, … 1,024; one
  * random entry of each window is timed, and its time is multiplied by the window's size. So each
  * entry has a chance of one in a window and the inverse weight, and the sum has no bias; adapting
  * the window size adds none, since a size is fixed before its entries are seen. It doubles while
  * timing costs more than its share, and halves, or quarters, when entries have become longer.
  *
- * A nest may be entered again while it runs, by recursion through other functions; the pass leaves
+ * A timed loop may be entered again while it runs, by recursion through other functions; the pass leaves
  * out loops that call their own function. The time of an inner entry is part of the outer one's, so
  * only the outermost is timed. Each thread keeps a stack of its timed entries to see that. Once a
- * nest has been recursive, each outermost entry is timed, since the entries inside an untimed one
+ * loop has been recursive, each outermost entry is timed, since the entries inside an untimed one
  * could not be told from others. An entry that was left by longjmp or by an exception is dropped
  * from the stack by an entry from a frame further up, or from its own.
  *
- * A nest may also run while another one does, in a function that this one calls. Its time is its
+ * A timed loop may also run while another one does, in a function that this one calls. Its time is its
  * own: when it ends, its time, weighted as above, is subtracted from the timed entry around it. So
- * no time of a thread is counted twice, and the times of its nests add up to no more than it ran.
+ * no time of a thread is counted twice, and the times of its loops add up to no more than it ran.
  * One short entry may have more subtracted than it took, since the weight of an inner one stands
  * for others; only the sum over entries means something, as with all sampling.
  *
  * Readers see the time of an entry that still runs as the time since it began. So that they see
- * only its own, they do not see it while an inner nest runs, and afterwards its start has moved on
+ * only its own, they do not see it while an inner loop runs, and afterwards its start has moved on
  * by the inner one's time.
  *
  * The cost of a clock read is subtracted. Time is CLOCK_MONOTONIC's: a cycle counter may be
  * unavailable or differ between harts.
  */
-#include "runtime/nest.h"
+#include "runtime/timed_loop.h"
 #include "runtime/copies.h"
 #include "runtime/process.h"
 
@@ -38,82 +38,83 @@ struct window {
 
 static struct window unpack(uint64_t word)
 {
-	if (!(word & MPERF_NEST_CLOSED))
+	if (!(word & MPERF_TIMED_CLOSED))
 		return (struct window){0};
 	return (struct window){.log2 = word & 15,
 		.after = (word >> 4) & 1023,
-		.recursive = (word & MPERF_NEST_RECURSIVE) != 0};
+		.recursive = (word & MPERF_TIMED_RECURSIVE) != 0};
 }
 
 static uint64_t pack(struct window w)
 {
-	return MPERF_NEST_CLOSED | (w.recursive ? MPERF_NEST_RECURSIVE : 0) | w.after << 4 | w.log2;
+	return MPERF_TIMED_CLOSED | (w.recursive ? MPERF_TIMED_RECURSIVE : 0) | w.after << 4 |
+	       w.log2;
 }
 
 /* The entry of these words that runs around one that begins at that address; NULL: none. */
-static struct nest_entry *entry_around(struct thread *t, const uint64_t *words, uintptr_t address)
+static struct timed_entry *entry_around(struct thread *t, const uint64_t *words, uintptr_t address)
 {
-	uint32_t n = t->n_nests;
+	uint32_t n = t->n_timed;
 	while (n > 0 &&
-		(t->nests[n - 1].address < address ||
-			(t->nests[n - 1].address == address && t->nests[n - 1].words == words)))
+		(t->timed[n - 1].address < address ||
+			(t->timed[n - 1].address == address && t->timed[n - 1].words == words)))
 		n--;
-	t->n_nests = n;
-	while (n > 0 && t->nests[n - 1].words != words)
+	t->n_timed = n;
+	while (n > 0 && t->timed[n - 1].words != words)
 		n--;
-	return n > 0 ? &t->nests[n - 1] : NULL;
+	return n > 0 ? &t->timed[n - 1] : NULL;
 }
 
 /* There must be room. Written twice: a signal handler that interrupts us here may use the same
  * place, but leaves their number as it was. */
-static void entry_push(struct thread *t, struct nest_entry entry)
+static void entry_push(struct thread *t, struct timed_entry entry)
 {
-	uint32_t n = t->n_nests;
-	t->nests[n] = entry;
+	uint32_t n = t->n_timed;
+	t->timed[n] = entry;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	t->n_nests = n + 1;
+	t->n_timed = n + 1;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	t->nests[n] = entry;
+	t->timed[n] = entry;
 }
 
 /* End an entry, and what was left inside it. Returns it; all 0 if it is not on the stack. */
-static struct nest_entry entry_pop(struct thread *t, const uint64_t *words, uint64_t begin_ns)
+static struct timed_entry entry_pop(struct thread *t, const uint64_t *words, uint64_t begin_ns)
 {
-	for (uint32_t i = t ? t->n_nests : 0; i > 0; i--) {
-		const struct nest_entry *entry = &t->nests[i - 1];
+	for (uint32_t i = t ? t->n_timed : 0; i > 0; i--) {
+		const struct timed_entry *entry = &t->timed[i - 1];
 		if (entry->words != words || entry->begin_ns != begin_ns)
 			continue;
-		t->n_nests = i - 1;
+		t->n_timed = i - 1;
 		return *entry;
 	}
-	return (struct nest_entry){0};
+	return (struct timed_entry){0};
 }
 
 /* A start in the future: readers do not see the running entry. */
-#define PAUSED (MPERF_NEST_CLOSED - 1)
+#define PAUSED (MPERF_TIMED_CLOSED - 1)
 
 /* Set the start that readers see of an entry. The words of one that was left may be another
  * object's by now, so they are written only if they are as this entry left them. */
-static void entry_show(const struct nest_entry *entry, uint64_t expected, uint64_t open_ns)
+static void entry_show(const struct timed_entry *entry, uint64_t expected, uint64_t open_ns)
 {
-	uint64_t *word = &entry->words[MPERF_NEST_OPEN_NS];
+	uint64_t *word = &entry->words[MPERF_TIMED_OPEN_NS];
 	if (entry->open_ns != 0 && __atomic_load_n(word, __ATOMIC_RELAXED) == expected)
 		__atomic_store_n(word, open_ns, __ATOMIC_RELEASE);
 }
 
-/* An inner nest begins. */
+/* An inner timed loop begins. */
 static void entry_pause(const struct thread *t)
 {
-	if (t->n_nests > 0)
-		entry_show(&t->nests[t->n_nests - 1], t->nests[t->n_nests - 1].open_ns, PAUSED);
+	if (t->n_timed > 0)
+		entry_show(&t->timed[t->n_timed - 1], t->timed[t->n_timed - 1].open_ns, PAUSED);
 }
 
-/* An inner nest ended: its time is not that of the entry around it. */
+/* An inner timed loop ended: its time is not that of the entry around it. */
 static void entry_resume(struct thread *t, uint64_t inner_ns)
 {
-	if (t->n_nests == 0)
+	if (t->n_timed == 0)
 		return;
-	struct nest_entry *entry = &t->nests[t->n_nests - 1];
+	struct timed_entry *entry = &t->timed[t->n_timed - 1];
 	entry->inner_ns += inner_ns;
 	entry->open_ns += entry->open_ns ? inner_ns : 0;
 	entry_show(entry, PAUSED, entry->open_ns);
@@ -124,11 +125,11 @@ static struct window draw(uint64_t *words, uint64_t before, unsigned log2)
 {
 	uint64_t last = (UINT64_C(1) << log2) - 1;
 	uint64_t phase = log2 ? mperf_thread_chance() & last : 0;
-	__atomic_store_n(&words[MPERF_NEST_COUNTDOWN], before + phase + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&words[MPERF_TIMED_COUNTDOWN], before + phase + 1, __ATOMIC_RELAXED);
 	return (struct window){.log2 = log2, .after = last - phase};
 }
 
-unsigned mperf_nest_window(unsigned log2, uint64_t ns, uint64_t cost_ns)
+unsigned mperf_timed_window(unsigned log2, uint64_t ns, uint64_t cost_ns)
 {
 	uint64_t wanted = 0;
 	while (wanted < MPERF_WINDOW_LOG2_MAX && (ns << wanted) < cost_ns * MPERF_TIMING_SHARE)
@@ -140,38 +141,38 @@ unsigned mperf_nest_window(unsigned log2, uint64_t ns, uint64_t cost_ns)
 	return (unsigned)wanted;
 }
 
-__attribute__((visibility("default"))) uint64_t __mperf_nest_begin(
+__attribute__((visibility("default"))) uint64_t __mperf_loop_begin(
 	uint64_t *words, uint32_t published)
 {
 	if (__builtin_expect(mperf_elsewhere != NULL, 0))
-		return mperf_elsewhere->nest_begin(words, published);
+		return mperf_elsewhere->loop_begin(words, published);
 	if (__builtin_expect(mperf_state.silent, 0)) {
-		__atomic_store_n(&words[MPERF_NEST_COUNTDOWN], INT64_MAX, __ATOMIC_RELAXED);
+		__atomic_store_n(&words[MPERF_TIMED_COUNTDOWN], INT64_MAX, __ATOMIC_RELAXED);
 		return 0;
 	}
 	mperf_process_look(&mperf_state);
 	struct thread *t = mperf_thread_self();
 	uintptr_t address = (uintptr_t)__builtin_frame_address(0);
-	struct nest_entry *around = t ? entry_around(t, words, address) : NULL;
+	struct timed_entry *around = t ? entry_around(t, words, address) : NULL;
 	if (around) {
 		around->recursive = true;
 		__atomic_store_n(
-			&words[MPERF_NEST_COUNTDOWN], MPERF_RECURSION_ENTRIES, __ATOMIC_RELAXED);
+			&words[MPERF_TIMED_COUNTDOWN], MPERF_RECURSION_ENTRIES, __ATOMIC_RELAXED);
 		return 0;
 	}
 	/* An open word here means an entry that never ended: a signal handler jumped out. */
-	struct window now = unpack(__atomic_load_n(&words[MPERF_NEST_OPEN_NS], __ATOMIC_RELAXED));
+	struct window now = unpack(__atomic_load_n(&words[MPERF_TIMED_OPEN_NS], __ATOMIC_RELAXED));
 	struct window next = draw(words, now.after, now.log2);
 	next.recursive = now.recursive;
 	uint64_t word = pack(next);
 	uint64_t begin_ns = mperf_now_ns();
 	if (published && now.log2 == 0)
 		word = begin_ns;
-	__atomic_store_n(&words[MPERF_NEST_OPEN_NS], word, __ATOMIC_RELEASE);
+	__atomic_store_n(&words[MPERF_TIMED_OPEN_NS], word, __ATOMIC_RELEASE);
 	/* Without room, nothing would resume the entry around this one when this one ends. */
-	if (t && t->n_nests < MPERF_NESTS_MAX) {
+	if (t && t->n_timed < MPERF_TIMED_MAX) {
 		entry_pause(t);
-		entry_push(t, (struct nest_entry){.words = words,
+		entry_push(t, (struct timed_entry){.words = words,
 				      .begin_ns = begin_ns,
 				      .open_ns = word == begin_ns ? begin_ns : 0,
 				      .address = address,
@@ -184,38 +185,38 @@ __attribute__((visibility("default"))) uint64_t __mperf_nest_begin(
 static struct window resize(uint64_t *words, struct window next, unsigned log2)
 {
 	uint64_t phase = (UINT64_C(1) << next.log2) - 1 - next.after;
-	int64_t before = (int64_t)words[MPERF_NEST_COUNTDOWN] - 1 - (int64_t)phase;
+	int64_t before = (int64_t)words[MPERF_TIMED_COUNTDOWN] - 1 - (int64_t)phase;
 	return draw(words, before > 0 ? (uint64_t)before : 0, log2);
 }
 
-__attribute__((visibility("default"))) void __mperf_nest_end(uint64_t *words, uint64_t begin_ns)
+__attribute__((visibility("default"))) void __mperf_loop_end(uint64_t *words, uint64_t begin_ns)
 {
 	if (__builtin_expect(mperf_elsewhere != NULL, 0)) {
-		mperf_elsewhere->nest_end(words, begin_ns);
+		mperf_elsewhere->loop_end(words, begin_ns);
 		return;
 	}
 	const struct state *s = &mperf_state;
 	uint64_t now_ns = mperf_now_ns();
 	struct thread *t = mperf_thread_self();
-	const struct nest_entry ended = entry_pop(t, words, begin_ns);
+	const struct timed_entry ended = entry_pop(t, words, begin_ns);
 	if (begin_ns < s->begin_ns)
 		begin_ns = s->begin_ns; /* in a fork's child: earlier time is its parent's */
 	uint64_t ns = now_ns > begin_ns + s->clock_ns ? now_ns - begin_ns - s->clock_ns : 0;
 
-	struct window w = unpack(__atomic_load_n(&words[MPERF_NEST_OPEN_NS], __ATOMIC_RELAXED));
+	struct window w = unpack(__atomic_load_n(&words[MPERF_TIMED_OPEN_NS], __ATOMIC_RELAXED));
 	unsigned weight = w.log2;
-	unsigned log2 = mperf_nest_window(w.log2, ns, 2 * (uint64_t)s->clock_ns);
+	unsigned log2 = mperf_timed_window(w.log2, ns, 2 * (uint64_t)s->clock_ns);
 	if (ended.recursive || w.recursive) {
 		w = (struct window){.recursive = true};
-		__atomic_store_n(&words[MPERF_NEST_COUNTDOWN], 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&words[MPERF_TIMED_COUNTDOWN], 0, __ATOMIC_RELAXED);
 	} else if (log2 != w.log2) {
 		w = resize(words, w, log2);
 	}
 
 	/* Closed before it is added: a concurrent reader sees less, never more. */
-	__atomic_store_n(&words[MPERF_NEST_OPEN_NS], pack(w), __ATOMIC_RELEASE);
-	uint64_t *entries = &words[MPERF_NEST_TIMED_ENTRIES];
-	uint64_t *time_ns = &words[MPERF_NEST_TIME_NS];
+	__atomic_store_n(&words[MPERF_TIMED_OPEN_NS], pack(w), __ATOMIC_RELEASE);
+	uint64_t *entries = &words[MPERF_TIMED_ENTRIES];
+	uint64_t *time_ns = &words[MPERF_TIMED_NS];
 	__atomic_store_n(entries, *entries + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(time_ns, *time_ns + ((ns - ended.inner_ns) << weight), __ATOMIC_RELEASE);
 	if (ended.words) /* else it is unknown what runs around it */

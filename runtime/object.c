@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * An image is opened when its object registers. Before it is closed no thread may use it any more:
+ * An object is opened when it registers. Before it is closed no thread may use it any more:
  * we first hide its blocks from the threads, then wait for the busy words. Its areas are not
  * unmapped, so a destructor that runs late still counts somewhere.
  *
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "runtime/image.h"
+#include "runtime/object.h"
 #include "runtime/state.h"
 #include "runtime/table.h"
 
@@ -43,7 +43,7 @@ static size_t find_note(const uint8_t *notes, size_t bytes, const uint8_t **ret_
 	return 0;
 }
 
-size_t mperf_image_build_id(const void *elf, uint8_t id[MPERF_BUILD_ID_BYTES_MAX])
+size_t mperf_object_build_id(const void *elf, uint8_t id[MPERF_BUILD_ID_BYTES_MAX])
 {
 	const uint8_t *at = elf;
 	const Elf64_Ehdr *header = elf;
@@ -76,62 +76,62 @@ static bool module_ours(const struct mperf_module *m, const struct mperf_object 
 	       m->n_counters <= (uint64_t)(o->counters_end - m->counters);
 }
 
-const struct mperf_module *mperf_image_module(const struct image *image, uint32_t n)
+const struct mperf_module *mperf_object_module(const struct object *object, uint32_t n)
 {
-	const struct mperf_module *m = image->object->modules;
-	for (; m != image->object->modules_end; m++)
-		if (module_ours(m, image->object) && n-- == 0)
+	const struct mperf_module *m = object->registration->modules;
+	for (; m != object->registration->modules_end; m++)
+		if (module_ours(m, object->registration) && n-- == 0)
 			break;
 	return m;
 }
 
-const uint8_t *mperf_image_uses(struct image *image)
+const uint8_t *mperf_object_uses(struct object *object)
 {
-	if (image->uses)
-		return image->uses;
-	uint8_t *uses = mmap(NULL, image->n_counters, PROT_READ | PROT_WRITE,
+	if (object->uses)
+		return object->uses;
+	uint8_t *uses = mmap(NULL, object->n_counters, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (uses == MAP_FAILED)
 		return NULL;
 
-	const struct mperf_object *o = image->object;
+	const struct mperf_object *o = object->registration;
 	for (const struct mperf_module *m = o->modules; m != o->modules_end; m++)
 		if (module_ours(m, o)) /* a broken table is not sent: nobody could read it */
 			mperf_table_uses(m->table, m->table_bytes,
 				uses + (m->counters - o->counters), m->n_counters);
-	image->uses = uses;
+	object->uses = uses;
 	return uses;
 }
 
 /* A free record. */
-static struct image *image_take(struct state *s)
+static struct object *object_take(struct state *s)
 {
-	for (struct image *i = s->images; i; i = i->next)
+	for (struct object *i = s->objects; i; i = i->next)
 		if (!i->open)
 			return i;
-	struct image *i =
+	struct object *i =
 		mmap(NULL, sizeof(*i), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (i == MAP_FAILED)
 		return NULL;
-	i->next = s->images;
-	s->images = i;
+	i->next = s->objects;
+	s->objects = i;
 	return i;
 }
 
-void mperf_image_open(struct state *s, struct mperf_object *o)
+void mperf_object_open(struct state *s, struct mperf_object *o)
 {
 	size_t n = (size_t)(o->counters_end - o->counters);
 	struct area *lost = mperf_area_take(&s->areas, n);
-	struct image *i = lost ? image_take(s) : NULL;
+	struct object *i = lost ? object_take(s) : NULL;
 	if (!i) {
 		if (lost)
 			mperf_area_give(&s->areas, lost);
 		return;
 	}
-	*i = (struct image){.next = i->next,
+	*i = (struct object){.next = i->next,
 		.open = true,
-		.id = s->n_images++,
-		.object = o,
+		.id = s->n_objects++,
+		.registration = o,
 		.counters = o->counters,
 		.n_counters = (uint32_t)n,
 		.lost = lost};
@@ -145,19 +145,19 @@ void mperf_image_open(struct state *s, struct mperf_object *o)
 }
 
 /* Hide the object's blocks from a thread, and collect their areas. */
-static void blocks_part(struct state *s, struct thread *t, const struct image *image)
+static void blocks_part(struct state *s, struct thread *t, const struct object *object)
 {
 	for (struct entered *e = __atomic_load_n(&t->entered, __ATOMIC_ACQUIRE); e; e = e->next)
-		if (__atomic_load_n(&e->image, __ATOMIC_RELAXED) == image)
-			__atomic_store_n(&e->image, NULL, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&e->object, __ATOMIC_RELAXED) == object)
+			__atomic_store_n(&e->object, NULL, __ATOMIC_SEQ_CST);
 
-	for (struct stay *stay = __atomic_load_n(&t->stays, __ATOMIC_ACQUIRE); stay;
-		stay = stay->next)
-		for (struct block *b = __atomic_load_n(&stay->blocks, __ATOMIC_ACQUIRE); b;
+	for (struct region_instance *instance = __atomic_load_n(&t->instances, __ATOMIC_ACQUIRE);
+		instance; instance = instance->next)
+		for (struct block *b = __atomic_load_n(&instance->blocks, __ATOMIC_ACQUIRE); b;
 			b = b->next)
-			if (__atomic_load_n(&b->image, __ATOMIC_ACQUIRE) == image) {
+			if (__atomic_load_n(&b->object, __ATOMIC_ACQUIRE) == object) {
 				struct area *a = b->area;
-				__atomic_store_n(&b->image, NULL, __ATOMIC_SEQ_CST);
+				__atomic_store_n(&b->object, NULL, __ATOMIC_SEQ_CST);
 				mperf_area_give(&s->areas, a);
 			}
 }
@@ -173,22 +173,22 @@ static void busy_wait(const struct thread *t)
 }
 
 /* Twice: a thread that enters a region in between may still make blocks for it. */
-static void thread_part(struct state *s, struct thread *t, const struct image *image)
+static void thread_part(struct state *s, struct thread *t, const struct object *object)
 {
-	blocks_part(s, t, image);
+	blocks_part(s, t, object);
 	busy_wait(t);
-	blocks_part(s, t, image);
+	blocks_part(s, t, object);
 }
 
-void mperf_image_close(struct state *s, struct image *image, struct mperf_object *o)
+void mperf_object_close(struct state *s, struct object *object, struct mperf_object *o)
 {
 	__atomic_store_n(&o->runtime, NULL, __ATOMIC_SEQ_CST);
 	for (struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE); t; t = t->next)
 		if (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) == MPERF_THREAD_LIVES)
-			thread_part(s, t, image);
-	if (image->uses)
-		munmap(image->uses, image->n_counters);
-	image->uses = NULL;
-	mperf_area_give(&s->areas, image->lost);
-	image->open = false;
+			thread_part(s, t, object);
+	if (object->uses)
+		munmap(object->uses, object->n_counters);
+	object->uses = NULL;
+	mperf_area_give(&s->areas, object->lost);
+	object->open = false;
 }

@@ -5,7 +5,7 @@
 // entry costs a subtraction in memory, a branch, and one more where the loop ends. We keep the
 // word's address from begin to end, since a region may change in between.
 
-#include "nest.h"
+#include "timed_loop.h"
 #include "base.h"
 #include "emit.h"
 
@@ -51,22 +51,22 @@ bool keeps_exits(const Loop &loop)
 	return true;
 }
 
-// The first of a nest's words.
+// The first of a timed loop's words.
 uint32_t add_words(Table &table, uint32_t scope)
 {
 	const uint32_t first = table.n_counters();
-	for (uint32_t word = 0; word < MPERF_NEST_WORDS; word++)
+	for (uint32_t word = 0; word < MPERF_TIMED_WORDS; word++)
 		table.add_counter(
-			word < MPERF_NEST_TIMED_ENTRIES ? MPERF_COUNTER_STATE : MPERF_COUNTER_SUM);
+			word < MPERF_TIMED_ENTRIES ? MPERF_COUNTER_STATE : MPERF_COUNTER_SUM);
 	table.add_term(
-		first + MPERF_NEST_TIMED_ENTRIES, scope, metric_key(MPERF_METRIC_TIMED_ENTRIES), 1);
-	table.add_term(first + MPERF_NEST_TIME_NS, scope, metric_key(MPERF_METRIC_TIME_NS), 1);
+		first + MPERF_TIMED_ENTRIES, scope, metric_key(MPERF_METRIC_TIMED_ENTRIES), 1);
+	table.add_term(first + MPERF_TIMED_NS, scope, metric_key(MPERF_METRIC_TIME_NS), 1);
 	return first;
 }
 
 } // namespace
 
-bool NestTimer::add(Loop &loop, uint32_t scope) const
+bool LoopTimer::add(Loop &loop, uint32_t scope) const
 {
 	BasicBlock *before = loop.getLoopPreheader();
 	if (!before || !loop.hasDedicatedExits() || calls_itself(loop))
@@ -83,12 +83,12 @@ bool NestTimer::add(Loop &loop, uint32_t scope) const
 	DomTreeUpdater updater(dominators, DomTreeUpdater::UpdateStrategy::Eager);
 
 	IRBuilder<> builder(before->getTerminator());
-	Value *place = base.address(builder, words);
-	Value *left = builder.CreateLoad(builder.getInt64Ty(), place);
+	Value *location = base.address(builder, words);
+	Value *left = builder.CreateLoad(builder.getInt64Ty(), location);
 	// Without overflow, addition in memory and branch are two instructions of x86; a
 	// subtraction would have lost by then that it does not overflow.
 	left = builder.CreateNSWAdd(left, builder.getInt64(-1));
-	builder.CreateStore(left, place);
+	builder.CreateStore(left, location);
 	Value *is_timed = builder.CreateICmpSLT(left, builder.getInt64(1));
 	Instruction *header_jump = before->getTerminator();
 	Instruction *end =
@@ -96,7 +96,7 @@ bool NestTimer::add(Loop &loop, uint32_t scope) const
 	builder.SetInsertPoint(end);
 	const Function &function = *before->getParent();
 	Value *begun =
-		emitter.call_nest_begin(builder, function, base.address(builder, words), published);
+		emitter.call_loop_begin(builder, function, base.address(builder, words), published);
 	auto *since = PHINode::Create(builder.getInt64Ty(), 2, "mperf.since");
 	since->insertBefore(&header_jump->getParent()->front());
 	since->addIncoming(builder.getInt64(0), before);
@@ -108,7 +108,7 @@ bool NestTimer::add(Loop &loop, uint32_t scope) const
 		Value *was_timed = builder.CreateIsNotNull(since);
 		end = SplitBlockAndInsertIfThen(was_timed, first, false, weights, &updater, &loops);
 		builder.SetInsertPoint(end);
-		emitter.call_nest_end(builder, function, base.address(builder, words), since);
+		emitter.call_loop_end(builder, function, base.address(builder, words), since);
 	}
 	return true;
 }

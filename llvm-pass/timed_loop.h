@@ -19,15 +19,15 @@ class Base;
 class Emitter;
 class Table;
 
-// Common to all nests of a function; borrowed.
-struct NestTimer {
+// Common to all timed loops of a function; borrowed.
+struct LoopTimer {
 	Emitter &emitter;
 	Base &base;
 	Table &table;
 	llvm::DominatorTree &dominators;
 	llvm::LoopInfo &loops;
 
-	// Adds code around a loop that times it for that scope, and its MPERF_NEST_WORDS to the
+	// Adds code around a loop that times it for that scope, and its MPERF_TIMED_WORDS to the
 	// table. False: the loop has no preheader or no dedicated exits.
 	bool add(llvm::Loop &loop, uint32_t scope) const;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Image: what the runtime knows of an object, from its registration until it is closed */
+/* Registered object: what the runtime knows of an executable or shared library, from its
+ * registration until it is closed */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,11 +13,11 @@
 struct area;
 struct state;
 
-struct image {
-	struct image *next; /* never changes */
+struct object {
+	struct object *next; /* never changes */
 	bool open;
 	uint32_t id;
-	const struct mperf_object *object;
+	const struct mperf_object *registration;
 	uint64_t *counters; /* the object's own, which nobody counts in */
 	uint32_t n_counters;
 	uint32_t n_modules; /* of our ABI */
@@ -34,18 +35,18 @@ struct image {
 
 /* Make a record for an object that registers, and let its code find it: o->runtime. Without memory
  * it does nothing. Under the lock, as the next. */
-void mperf_image_open(struct state *s, struct mperf_object *o);
+void mperf_object_open(struct state *s, struct mperf_object *o);
 
 /* Hide a closing object from all threads, and give its areas back. Waits, at most a second, until
  * no thread uses it. */
-void mperf_image_close(struct state *s, struct image *image, struct mperf_object *o);
+void mperf_object_close(struct state *s, struct object *object, struct mperf_object *o);
 
 /* The n-th module of our ABI; n below n_modules. */
-const struct mperf_module *mperf_image_module(const struct image *image, uint32_t n);
+const struct mperf_module *mperf_object_module(const struct object *object, uint32_t n);
 
 /* How each counter is used, found at the first call. NULL: no memory. Under the lock. */
-const uint8_t *mperf_image_uses(struct image *image);
+const uint8_t *mperf_object_uses(struct object *object);
 
 /* Copy the build id from an object's ELF header and notes in memory into id. Returns its bytes, at
  * most MPERF_BUILD_ID_BYTES_MAX; 0: it has none. */
-size_t mperf_image_build_id(const void *elf, uint8_t id[MPERF_BUILD_ID_BYTES_MAX]);
+size_t mperf_object_build_id(const void *elf, uint8_t id[MPERF_BUILD_ID_BYTES_MAX]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Nest: the runtime's state in MPERF_NEST_OPEN_NS
+/* Timed loop: the runtime's state of an outermost loop, in MPERF_TIMED_OPEN_NS
  *
  *      0                    nothing was timed yet
  *      bit 63 clear         start of the timed entry, CLOCK_MONOTONIC
@@ -20,19 +20,19 @@
 /* Timing costs at most 1/200 of the time measured. */
 #define MPERF_TIMING_SHARE 200u
 
-/* Entries inside a timed one of the same nest until we look whether that one still runs: it may have
+/* Entries inside a timed one of the same loop until we look whether that one still runs: it may have
  * been left by longjmp or an exception. */
 #define MPERF_RECURSION_ENTRIES 1024u
 
-#define MPERF_NEST_CLOSED (UINT64_C(1) << 63)
-#define MPERF_NEST_RECURSIVE (UINT64_C(1) << 14)
+#define MPERF_TIMED_CLOSED (UINT64_C(1) << 63)
+#define MPERF_TIMED_RECURSIVE (UINT64_C(1) << 14)
 
 /* Start of the running timed entry; 0: none. */
-static inline uint64_t mperf_nest_open(uint64_t word)
+static inline uint64_t mperf_timed_open(uint64_t word)
 {
-	return word & MPERF_NEST_CLOSED ? 0 : word;
+	return word & MPERF_TIMED_CLOSED ? 0 : word;
 }
 
 /* The log2 of the next window's entries, after a window of that log2 whose timed entry took ns.
  * cost_ns: the cost of timing one. */
-unsigned mperf_nest_window(unsigned log2, uint64_t ns, uint64_t cost_ns);
+unsigned mperf_timed_window(unsigned log2, uint64_t ns, uint64_t cost_ns);
