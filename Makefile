@@ -117,7 +117,7 @@ $(BUILD)/client/roofs/measure/%.o: client/roofs/measure/%.S | $(if $(CROSS),$(SY
 # What goes into other people's programs: one object, so that one reference brings all of it; without
 # what would ask their C library for more, and with its own names hidden.
 RUNTIME_CFLAGS = $(filter-out -fstack-protector-strong,$(ALL_CFLAGS)) -fPIC -fvisibility=hidden \
-	-ftls-model=initial-exec -fsemantic-interposition -fno-stack-protector -fno-exceptions
+	-fsemantic-interposition -fno-stack-protector -fno-exceptions
 RUNTIME_OBJ = $(call obj,runtime)
 $(RUNTIME_OBJ): $(BUILD)/runtime/%.o: runtime/%.c | $(if $(CROSS),$(SYSROOT).packages)
 	@mkdir -p $(@D)

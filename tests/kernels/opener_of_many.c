@@ -13,9 +13,10 @@ int main(int argc, char **argv)
 	static double a[N], b[N];
 	for (int i = 1; i < argc; i++) {
 		void *library = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
-		void (*axpy)(double *, const double *, double, int) = library
-			? (void (*)(double *, const double *, double, int))dlsym(library, "axpy")
-			: NULL;
+		void (*axpy)(double *, const double *, double, int) =
+			library ? (void (*)(double *, const double *, double, int))dlsym(
+					  library, "axpy")
+				: NULL;
 		if (!axpy) {
 			fprintf(stderr, "library %d: %s\n", i, dlerror());
 			return 1;
