@@ -16,6 +16,9 @@ from whole import COUNTED, PLAIN, compilers, size_ratios
 SPEEDTEST, TIMED_SPEEDTEST = (1, 3), 60
 WORK, TIMED_WORK = (1, 2), 20
 COMPILED_TIMES = 5
+NO_WORK = 0  # a size: the program starts, reads what it is to do, and ends
+# Rounds of the runtime come by the clock, and cachegrind makes a second of the program some fifty long.
+SLOWED_PERIOD_MS = 50_000
 
 
 def sqlite(build):
@@ -66,13 +69,16 @@ def row_of(shop, name, made, n_rounds):
     def tell(what):
         print(f"{name}: {what} {row[what]:.3f}", file=sys.stderr, flush=True)
     row = {"program": name, **made["sizes"]}
-    took = {}
+    took, start = {}, {}
+    slowed = dict(shop.streaming, MPERF_PERIOD=str(SLOWED_PERIOD_MS))
     for flavour, (program, *arguments) in made["run"].items():
-        few, many = (by_cachegrind(program, [*arguments, size], shop.streaming)
-                     for size in made["counted"])
+        start[flavour], few, many = (by_cachegrind(program, [*arguments, size], slowed)
+                                     for size in (NO_WORK, *made["counted"]))
         took[flavour] = many - few
     row["instructions"] = took[COUNTED] / took[PLAIN]
+    row["start"] = (start[COUNTED] - start[PLAIN]) / 1e6
     tell("instructions")
+    tell("start")
     timed = {k: [*command, made["timed"]] for k, command in made["run"].items()}
     row["time"], row["times"] = in_turns(timed, n_rounds, shop.streaming)
     tell("time")
