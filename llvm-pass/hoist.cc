@@ -37,7 +37,8 @@ namespace mperf
 namespace
 {
 
-// About the cost of a few per-iteration increments, which a division exceeds.
+// About the cost of a few per-iteration increments, which a division exceeds. With 2, half_open of
+// bench-instrument takes 25 points more instructions and its kernels 1.1; with 64 they take no fewer.
 constexpr unsigned EXPANSION_BUDGET = 8;
 // Each of them computes the distance, which makes the code longer.
 constexpr size_t DISTANCE_EXITS_MAX = 4;
