@@ -86,15 +86,16 @@ int events_take(const struct reader *r, const struct node *array, const char *to
 /* Rows of "metrics" of our own files. */
 int metrics_take(const struct reader *r, const struct node *array,
 	const struct platform_origin *origin, struct list *metrics);
-/* The values of MetricExpr, MetricGroup and ScaleUnit into *m, whose name is set; NULL ones are left
+/* The values of MetricExpr, MetricGroup, ScaleUnit and next into *m, whose name is set; NULL ones are left
  * out. `row` gives lines for errors. 0, READ_WRONG, -ENOMEM. */
 struct metric_texts {
-	const char *expression, *groups, *scale;
+	const char *expression, *groups, *scale, *next;
 };
 int metric_parse(const struct reader *r, const struct node *row, const struct metric_texts *texts,
 	struct platform_metric *m);
-/* Check that no metric needs itself, directly or through others, and that each name is an event or
- * a metric of the platform; the second is not required of third-party metrics. Such a metric is
+/* Check that no metric needs itself, directly or through others, that each name is an event or a
+ * metric of the platform, and each of `next` a metric or a group; third-party metrics need only the
+ * first. Such a metric is
  * reported; a third-party one is then removed. 0; READ_WRONG: one of ours is at fault; -ENOMEM. */
 int metrics_check(const struct reader *r, struct platform *p);
 

@@ -109,6 +109,25 @@ static int check_metric(
 	}
 }
 
+/* What a metric leads people to must exist: it becomes a command that they are told to run. */
+static int check_next(
+	const struct reader *r, const struct platform *p, const struct platform_metric *m)
+{
+	struct reader there = *r;
+	there.file = m->origin.file;
+	for (size_t i = 0; i < m->n_next; i++) {
+		bool is_there = false;
+		for (size_t k = 0; k < p->n_metrics && !is_there; k++)
+			is_there = strcasecmp(p->metric[k].name, m->next[i]) == 0 ||
+				   platform_metric_is_in(&p->metric[k], m->next[i]);
+		if (!is_there)
+			return reader_wrong(&there, m->origin.line,
+				"the metric %s, 'next': %s is neither a metric nor a group of %s",
+				m->name, m->next[i], p->name);
+	}
+	return 0;
+}
+
 int metrics_check(const struct reader *r, struct platform *p)
 {
 	struct platform_metric *kept = pool_take(r->pool, p->n_metrics * sizeof(*kept));
@@ -117,6 +136,8 @@ int metrics_check(const struct reader *r, struct platform *p)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_metrics; i++) {
 		int error = check_metric(r, p, &p->metric[i]);
+		if (!error)
+			error = check_next(r, p, &p->metric[i]);
 		if (error && !p->metric[i].third_party)
 			return error;
 		if (!error)

@@ -24,30 +24,30 @@ static int line_of(const struct node *row, const char *key)
 	return v ? v->line : row->line;
 }
 
-static int take_groups(
-	const struct reader *r, const struct node *row, const char *text, struct platform_metric *m)
+/* Names with semicolons between them. */
+static int take_names(const struct reader *r, const struct node *row, const char *key,
+	const char *text, const char *const **ret_names, size_t *ret_n)
 {
-	const char *group[PLATFORM_GROUPS_MAX];
+	const char *names[PLATFORM_GROUPS_MAX];
 	char name[NAME_BYTES_MAX + 1];
 	size_t n = 0;
 	for (text += strspn(text, "; "); *text; text += strspn(text, "; ")) {
 		size_t length = strcspn(text, ";");
 		if (n == PLATFORM_GROUPS_MAX)
-			return reader_wrong(r, line_of(row, "MetricGroup"),
-				"the metric %s is in more than %d groups", m->name,
-				PLATFORM_GROUPS_MAX);
+			return reader_wrong(r, line_of(row, key), "'%s' has more than %d groups",
+				key, PLATFORM_GROUPS_MAX);
 		if (length > NAME_BYTES_MAX)
-			return reader_wrong(r, line_of(row, "MetricGroup"),
+			return reader_wrong(r, line_of(row, key),
 				"a group's name is longer than %d bytes", NAME_BYTES_MAX);
 		snprintf(name, sizeof(name), "%.*s", (int)length, text);
-		group[n] = pool_text(r->pool, name);
-		if (!group[n++])
+		names[n] = pool_text(r->pool, name);
+		if (!names[n++])
 			return -ENOMEM;
 		text += length;
 	}
-	m->group = pool_copy(r->pool, group, n * sizeof(group[0]));
-	m->n_groups = n;
-	return m->group ? 0 : -ENOMEM;
+	*ret_names = pool_copy(r->pool, names, n * sizeof(names[0]));
+	*ret_n = n;
+	return *ret_names ? 0 : -ENOMEM;
 }
 
 /* "100%": a number above 0, and the unit of the product. */
@@ -84,7 +84,9 @@ int metric_parse(const struct reader *r, const struct node *row, const struct me
 {
 	int error = texts->expression ? take_expression(r, row, texts->expression, m) : 0;
 	if (!error && texts->groups)
-		error = take_groups(r, row, texts->groups, m);
+		error = take_names(r, row, "MetricGroup", texts->groups, &m->group, &m->n_groups);
+	if (!error && texts->next)
+		error = take_names(r, row, "next", texts->next, &m->next, &m->n_next);
 	if (!error && texts->scale)
 		error = take_scale(r, row, texts->scale, m);
 	return error;
@@ -104,6 +106,7 @@ static const struct field row_fields[] = {
 	{"MetricGroup", FIELD_TEXT, AT(texts.groups)},
 	{"ScaleUnit", FIELD_TEXT, AT(texts.scale)},
 	{"BriefDescription", FIELD_TEXT, AT(says)},
+	{"next", FIELD_TEXT, AT(texts.next)},
 	{"source", FIELD_TEXT, AT(source)},
 	{"verified", FIELD_TEXT, AT(verified)},
 };

@@ -96,6 +96,14 @@ const struct platform_metric *platform_metric_find(const struct platform *p, con
 	return NULL;
 }
 
+bool platform_metric_is_in(const struct platform_metric *m, const char *group)
+{
+	for (size_t i = 0; i < m->n_groups; i++)
+		if (strcasecmp(m->group[i], group) == 0)
+			return true;
+	return false;
+}
+
 const struct platform_event *platform_event_generic(
 	const struct platform *p, uint32_t type, uint64_t config)
 {

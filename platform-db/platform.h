@@ -103,6 +103,8 @@ struct platform_metric {
 	const char *says;         /* a description of one line, or "" if unknown */
 	const char *const *group; /* n_groups names */
 	size_t n_groups;
+	const char *const *next; /* n_next groups or metrics to look at if this one is large */
+	size_t n_next;
 	const char *text;                    /* of the formula, as in the file */
 	const struct expression *expression; /* see expression.h; names may be other metrics */
 	double scale;                        /* the value is multiplied by it, */
@@ -226,6 +228,9 @@ const struct platform_event *platform_event_find(const struct platform *p, const
 
 /* By name, ignoring case. NULL if there is none. O(n_metrics). */
 const struct platform_metric *platform_metric_find(const struct platform *p, const char *name);
+
+/* Is the metric in that group, ignoring case? */
+bool platform_metric_is_in(const struct platform_metric *m, const char *group);
 
 /* The value of a metric, scaled, from the counts of one stretch of time (expression.h; names there
  * are of events, constants of the machine). Other metrics and constants of the platform are found

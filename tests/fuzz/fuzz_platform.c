@@ -10,6 +10,7 @@
 
 #include "platform-db/draft.h"
 #include "platform-db/foreign.h"
+#include "platform-db/metric_tree.h"
 
 static void must_complain_well(const struct complaints *c, int outcome)
 {
@@ -24,6 +25,24 @@ static void must_complain_well(const struct complaints *c, int outcome)
 	}
 }
 
+/* Each metric is a node at most once, after its parent and one level below it. */
+static void must_be_a_tree(const struct platform *p, const char *top)
+{
+	struct metric_tree *tree = NULL;
+	if (metric_tree_new(p, top, 0, &tree) != 0)
+		return;
+	for (size_t i = 0; i < tree->n_nodes; i++) {
+		int parent = tree->node[i].parent;
+		if (parent >= (int)i || tree->node[i].level > METRIC_TREE_LEVELS_MAX ||
+			tree->node[i].level != (parent < 0 ? 1 : tree->node[parent].level + 1))
+			abort();
+		for (size_t k = 0; k < i; k++)
+			if (tree->node[k].metric == tree->node[i].metric)
+				abort();
+	}
+	metric_tree_free(tree);
+}
+
 static void must_answer(const struct platform *p)
 {
 	for (size_t i = 0; i < p->n_events; i++) {
@@ -33,9 +52,12 @@ static void must_answer(const struct platform *p)
 		platform_counters(p, e->code);
 		platform_unfiltered(p, e->code);
 	}
-	for (size_t i = 0; i < p->n_metrics; i++)
+	must_be_a_tree(p, METRIC_TREE_TOP);
+	for (size_t i = 0; i < p->n_metrics; i++) {
 		if (platform_metric_find(p, p->metric[i].name) == NULL)
 			abort();
+		must_be_a_tree(p, p->metric[i].name);
+	}
 	for (unsigned modes = 0; modes <= PLATFORM_MODES_ALL; modes++)
 		platform_leader(p, modes);
 	for (size_t i = 0; i < p->n_generics; i++)

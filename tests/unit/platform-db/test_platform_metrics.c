@@ -59,6 +59,20 @@ TEST(a_metric_has_what_its_row_says)
 	ck_assert_ptr_null(platform_metric_find(p, "none"));
 }
 
+TEST(a_metric_leads_to_groups_and_metrics)
+{
+	made_file(&f, "mine.json",
+		PLATFORM("{\"MetricName\": \"a\", \"MetricExpr\": \"1\", \"next\": \"Second; "
+			 "b\", " ORIGIN "},\n{\"MetricName\": \"b\", \"MetricExpr\": \"1\", "
+			 "\"MetricGroup\": \"second\", " ORIGIN "}"));
+	_cleanup_(platform_db_freep) struct platform_db *db = made_load(f.path, NULL);
+	must_be_clean(db);
+	const struct platform_metric *m = platform_metric_find(platform_db_find(db, "mine"), "a");
+	ck_assert_uint_eq(m->n_next, 2);
+	ck_assert_str_eq(m->next[0], "Second");
+	ck_assert_str_eq(m->next[1], "b");
+}
+
 TEST(what_is_wrong_with_a_metric_is_reported_with_its_line)
 {
 	static const struct {
@@ -90,6 +104,16 @@ TEST(what_is_wrong_with_a_metric_is_reported_with_its_line)
 		{PLATFORM("{\"MetricName\": \"m\", \"MetricExpr\": \"1\", \"Metric\": \"\", " ORIGIN
 			  "}"),
 			"wrong.json:6: unknown key 'Metric'; a metric has: MetricName"},
+		{PLATFORM("{\"MetricName\": \"m\", \"MetricExpr\": \"1\", \"next\": "
+			  "\"gone\", " ORIGIN "}"),
+			"wrong.json:6: the metric m, 'next': gone is neither a metric nor a group "
+			"of mine"},
+		{PLATFORM("{\"MetricName\": \"m\", \"MetricExpr\": \"1\",\n\"next\": "
+			  "\"a;b;c;d;e;f;g;h;i;j;k;l;m;n;o;p;q\", " ORIGIN "}"),
+			"wrong.json:7: 'next' has more than 16 groups"},
+		{PLATFORM("{\"MetricName\": \"m\", \"MetricExpr\": \"1\", \"next\": [], " ORIGIN
+			  "}"),
+			"wrong.json:6: 'next' is not a text"},
 		{PLATFORM("7"), "wrong.json:6: a metric must be an object in braces"},
 	};
 	for (size_t i = 0; i < N(rows); i++) {

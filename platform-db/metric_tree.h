@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The tree of a top-down method, as the groups of its metrics say
+ *
+ * The metrics of one group, such as TopdownL1, are its first level. The children of a metric X are
+ * the metrics of the group X_group. Linux' own metrics have the same groups.
+ *
+ * Source: tools/perf/Documentation/topdown.txt and tools/perf/pmu-events of Linux 6.6.
+ */
+
+#include <stddef.h>
+
+#include "platform-db/platform.h"
+
+#define METRIC_TREE_TOP "TopdownL1"
+#define METRIC_TREE_LEVELS_MAX 16 /* of what is read; Intel's deepest tree has six */
+
+/* Only the metrics of the group above, and of one whose name begins so, divide all slots. */
+#define METRIC_TREE_WHOLE "topdown-"
+
+/* Metrics of this group are slots that did useful work: large is good, and no bottleneck. */
+#define METRIC_TREE_USEFUL "Useful"
+
+struct metric_node {
+	const struct platform_metric *metric;
+	int parent;    /* position of a node; -1: none */
+	int level;     /* from 1 */
+	bool has_more; /* it has children that are not in the tree, below the last level */
+};
+
+struct metric_tree {
+	struct metric_node *node; /* n_nodes, each before its children, in the order of the files */
+	size_t n_nodes;
+	int levels;    /* of its nodes */
+	int deepest;   /* of all there are */
+	bool is_whole; /* the first level divides all slots */
+};
+
+enum { METRIC_TREE_NONE = 1 };
+
+/* Make the tree whose first level are the metrics of the group `top`, or the metric of that name. Down
+ * to `levels`; 0: all. 0; METRIC_TREE_NONE: there is no such group or metric; -ENOMEM. Borrows the
+ * platform's metrics. */
+int metric_tree_new(
+	const struct platform *p, const char *top, int levels, struct metric_tree **ret_tree);
+struct metric_tree *metric_tree_free(struct metric_tree *tree);
+DEFINE_CLEANUP(struct metric_tree *, metric_tree_free)
+
+/* What is left of a node's value (-1: of all slots) after its children: value[n_nodes] are those of
+ * the nodes, NAN where there is none. NAN if that means nothing: it has no children, one of them or it
+ * has no value, their units differ, or the first level does not divide all slots. */
+double metric_tree_rest(const struct metric_tree *tree, int node, const double *value);
+
+/* The largest child of a node (-1: of the first level) that is no useful work. -1: none is above 0, what
+ * no child explains of the node is more, or the first level are figures that do not belong together. */
+int metric_tree_worst(const struct metric_tree *tree, int node, const double *value);
