@@ -43,17 +43,10 @@ struct metric_plan {
 	uint16_t wish_event[METRICS_MAX][PLAN_EVENTS_MAX];
 	struct counter_plan *plan;
 	char **text; /* plan->n_passes, then NULL */
+	char condition[EVENT_ERROR_BYTES];
 };
 
 /* --- which metrics ---------------------------------------------------------------------------- */
-
-static bool is_in_group(const struct platform_metric *m, const char *name)
-{
-	for (size_t i = 0; i < m->n_groups; i++)
-		if (strcasecmp(m->group[i], name) == 0)
-			return true;
-	return false;
-}
 
 static bool is_chosen(const struct metric_plan *p, const struct platform_metric *m)
 {
@@ -68,7 +61,7 @@ static int choose(struct metric_plan *p, const char *name, struct event_error *r
 	bool has_any = false;
 	for (size_t i = 0; i < p->platform->n_metrics; i++) {
 		const struct platform_metric *m = &p->platform->metric[i];
-		if (strcasecmp(m->name, name) != 0 && !is_in_group(m, name))
+		if (strcasecmp(m->name, name) != 0 && !platform_metric_is_in(m, name))
 			continue;
 		has_any = true;
 		if (is_chosen(p, m))
@@ -282,9 +275,43 @@ static char *pass_text(const struct metric_plan *p, const struct plan_pass *pass
 	return text;
 }
 
-static int write_texts(struct metric_plan *p)
+/* The event that the same code stands for on other counters, or NULL. */
+static const struct platform_event *find_twin(
+	const struct platform *p, const struct platform_event *own)
+{
+	for (size_t i = 0; own && own->counters && i < p->n_events; i++)
+		if (p->event[i].code == own->code && p->event[i].counters &&
+			(p->event[i].counters & own->counters) == 0)
+			return &p->event[i];
+	return NULL;
+}
+
+static void write_condition(struct metric_plan *p)
 {
 	const struct planned_event *e = p->events.items;
+	const struct platform_event *first = NULL, *twin = NULL;
+	size_t n = 0;
+	for (size_t i = 0; i < p->events.n; i++) {
+		const struct platform_event *own = platform_event_find(p->platform, e[i].name);
+		const struct platform_event *other =
+			e[i].is_known ? find_twin(p->platform, own) : NULL;
+		n += other != NULL;
+		if (other && !twin) {
+			first = own;
+			twin = other;
+		}
+	}
+	if (twin)
+		snprintf(p->condition, sizeof(p->condition),
+			"%zu of these events need firmware that knows this core's banks of "
+			"counters, since Linux leaves the choice to it: the code of %s counts %s "
+			"elsewhere",
+			n, first->name, twin->name);
+}
+
+static int write_texts(struct metric_plan *p)
+{
+	struct planned_event *e = p->events.items;
 	p->text = calloc(p->plan->n_passes + 1, sizeof(*p->text));
 	if (!p->text)
 		return -ENOMEM;
@@ -294,14 +321,17 @@ static int write_texts(struct metric_plan *p)
 			return -ENOMEM;
 	}
 	for (size_t i = 0; i < p->n_metrics; i++) {
-		const struct planned_event *lacking = &e[p->plan->because[i]];
+		struct planned_event *lacking = &e[p->plan->because[i]];
 		struct planned_metric *m = &p->metric[i];
 		m->fate = p->plan->fate[i];
 		m->pass = p->plan->pass_of[i];
-		if (m->fate == PLAN_IMPOSSIBLE)
-			m->because = lacking->is_known ? "no counter of this core can count one of "
-							 "its events"
-						       : lacking->because;
+		if (m->fate != PLAN_IMPOSSIBLE)
+			continue;
+		if (lacking->is_known)
+			snprintf(lacking->because, sizeof(lacking->because),
+				"no counter of this core can count %s", lacking->name);
+		m->lacks = lacking->name;
+		m->because = lacking->because;
 	}
 	return 0;
 }
@@ -318,13 +348,22 @@ static int plan_metrics(struct metric_plan *p, struct event_error *ret_error)
 			"these metrics need more than %d events", PLAN_EVENTS_MAX);
 		return METRIC_TOO_MANY;
 	}
+	if (r == 0)
+		write_condition(p);
 	return r == 0 ? write_texts(p) : r;
+}
+
+const struct platform *metric_plan_platform(const struct cores *cores)
+{
+	int first = cores_kind(cores, 0);
+	return cores_differ(cores) ? NULL : cores_platform(cores, first < 0 ? 0 : first);
 }
 
 int metric_plan_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
 	char *const *name, size_t n, struct metric_plan **ret_plan, struct event_error *ret_error)
 {
-	if (cores_differ(cores)) {
+	const struct platform *platform = metric_plan_platform(cores);
+	if (!platform) {
 		snprintf(ret_error->text, sizeof(ret_error->text),
 			"this machine has cores of several kinds, and a sum over them has no "
 			"metrics");
@@ -333,10 +372,9 @@ int metric_plan_new(const struct kernel *k, const struct machine *m, const struc
 	_cleanup_(metric_plan_freep) struct metric_plan *p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	int first = cores_kind(cores, 0);
 	*p = (struct metric_plan){.kernel = k,
 		.cores = cores,
-		.platform = cores_platform(cores, first < 0 ? 0 : first),
+		.platform = platform,
 		.online = m->online,
 		.pool = pool_new(),
 		.events = LIST_OF(struct planned_event)};
@@ -390,11 +428,46 @@ static bool wishes(const struct metric_plan *p, size_t metric, uint16_t event)
 	return false;
 }
 
-bool metric_plan_needs(const struct metric_plan *p, const struct planned_metric *m, size_t position)
+const char *metric_plan_input(const struct metric_plan *p, const struct planned_metric *m, size_t i)
+{
+	const struct plan_wish *wish = &p->wish[m - p->metric];
+	const struct planned_event *e = p->events.items;
+	return i < wish->n_events ? e[wish->event[i]].name : NULL;
+}
+
+const char *metric_plan_condition(const struct metric_plan *p)
+{
+	return *p->condition ? p->condition : NULL;
+}
+
+size_t metric_plan_n_passes(const struct metric_plan *p)
+{
+	return p->plan->n_passes;
+}
+
+bool metric_plan_is_minimal(const struct metric_plan *p)
+{
+	return p->plan->is_minimal;
+}
+
+/* The pass of a position, and the place in it. */
+static size_t find_pass(const struct metric_plan *p, size_t position, size_t *ret_place)
 {
 	size_t pass = 0;
 	for (; position >= p->plan->pass[pass].n_places; pass++)
 		position -= p->plan->pass[pass].n_places;
+	*ret_place = position;
+	return pass;
+}
+
+size_t metric_plan_pass(const struct metric_plan *p, size_t position)
+{
+	return find_pass(p, position, &position);
+}
+
+bool metric_plan_needs(const struct metric_plan *p, const struct planned_metric *m, size_t position)
+{
+	size_t pass = find_pass(p, position, &position);
 	return (m->fate == PLAN_SPLIT || m->pass == pass) &&
 	       wishes(p, (size_t)(m - p->metric), p->plan->pass[pass].place[position].event);
 }

@@ -21,7 +21,8 @@ struct metric_plan;
 struct planned_metric {
 	const struct platform_metric *metric;
 	enum plan_fate fate;
-	const char *because; /* PLAN_IMPOSSIBLE: a sentence */
+	const char *lacks;   /* PLAN_IMPOSSIBLE: the event that cannot be counted, */
+	const char *because; /* and a sentence */
 	size_t pass;         /* PLAN_WHOLE */
 };
 
@@ -30,6 +31,9 @@ enum {
 	METRIC_TOO_MANY,     /* more than METRICS_MAX, or than PLAN_EVENTS_MAX events */
 	METRIC_CORES_DIFFER, /* harts of several kinds: sums over them have no metrics */
 };
+
+/* The platform whose metrics a plan is made of: NULL if harts are of several kinds. */
+const struct platform *metric_plan_platform(const struct cores *cores);
 
 /* Plan metrics and groups of these names. 0; METRIC_* with *ret_error; -ENOMEM. Borrows cores'
  * platforms, until cores_reload. */
@@ -40,6 +44,21 @@ DEFINE_CLEANUP(struct metric_plan *, metric_plan_free)
 
 size_t metric_plan_n_metrics(const struct metric_plan *plan);
 const struct planned_metric *metric_plan_metric(const struct metric_plan *plan, size_t i);
+
+/* The names of the events that it needs, also of those that cannot be counted; NULL after the last. */
+const char *metric_plan_input(
+	const struct metric_plan *plan, const struct planned_metric *m, size_t i);
+
+/* What must be true of this machine's firmware for the counts to mean what they say, as a sentence; NULL:
+ * nothing. Linux cannot choose counters where firmware does, so on a core on which a code means another
+ * event on other counters, firmware must know that. */
+const char *metric_plan_condition(const struct metric_plan *plan);
+
+size_t metric_plan_n_passes(const struct metric_plan *plan);
+/* Does the core have no plan with fewer passes? */
+bool metric_plan_is_minimal(const struct metric_plan *plan);
+/* The pass of the plan's event in that position. */
+size_t metric_plan_pass(const struct metric_plan *plan, size_t position);
 
 /* One event specification for each pass, "{a,b}", as for -e; NULL after the last. The events of all
  * passes, in this order, are the plan's. */

@@ -76,6 +76,38 @@ TEST(kunminghus_tree_is_counted_in_one_pass)
 	core_case_end(&c);
 }
 
+/* Each index of an event means another one in the other banks, and Linux cannot choose a bank. */
+TEST(what_firmware_must_know_is_named)
+{
+	char *names[] = {"TopdownL1", "ipc"};
+	struct core_case c = board_of(KUNMINGHU);
+	_cleanup_(metric_plan_freep) struct metric_plan *tree = plan(&c, names, 1);
+	_cleanup_(metric_plan_freep) struct metric_plan *fixed = plan(&c, names + 1, 1);
+	const char *condition = metric_plan_condition(tree);
+	ck_assert_ptr_nonnull(condition);
+	ck_assert_msg(strstr(condition, "1 of these events need firmware that knows this core's "
+					"banks of counters") != NULL &&
+			      strstr(condition, "the code of Front_Bubble counts ") != NULL,
+		"%s", condition);
+	ck_assert_ptr_null(metric_plan_condition(fixed));
+	core_case_end(&c);
+}
+
+TEST(a_plan_says_what_its_metrics_need_and_which_pass_has_it)
+{
+	char *names[] = {"ipc"};
+	struct core_case c = board_of(KUNMINGHU);
+	_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, names, N(names));
+	const struct planned_metric *m = metric_plan_metric(p, 0);
+	ck_assert_str_eq(metric_plan_input(p, m, 0), "instructions");
+	ck_assert_str_eq(metric_plan_input(p, m, 1), "cycles");
+	ck_assert_ptr_null(metric_plan_input(p, m, 2));
+	ck_assert_uint_eq(metric_plan_n_passes(p), 1);
+	ck_assert(metric_plan_is_minimal(p));
+	ck_assert_uint_eq(metric_plan_pass(p, 1), 0);
+	core_case_end(&c);
+}
+
 TEST(values_are_of_the_metrics_own_pass)
 {
 	char *names[] = {"ipc"};
