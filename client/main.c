@@ -45,8 +45,8 @@ static void help(FILE *f)
 	      "  mperfctl record -- ./program && mperfctl flamegraph\n"
 	      "  mperfctl help record\n\n"
 	      "  --help, --version\n\n"
-	      "Exit status: 0 done, 1 failed, 2 wrong usage; record and stat pass on that of "
-	      "CMD.\n",
+	      "Exit status: 0 done, 1 failed, 2 wrong usage; record, stat and topdown pass on "
+	      "that of CMD.\n",
 		f);
 }
 

@@ -24,7 +24,8 @@ static int check_target(struct parse *p)
 	if (targets > 1)
 		return options_wrong(
 			p, "--pid and a command are two things to measure; give one of them");
-	if (p->command == MPERF__REQUEST__BODY_RECORD || p->command == MPERF__REQUEST__BODY_STAT) {
+	if (p->command == MPERF__REQUEST__BODY_RECORD || p->command == MPERF__REQUEST__BODY_STAT ||
+		p->command == MPERF__REQUEST__BODY_TOPDOWN) {
 		if (targets == 0)
 			return options_wrong(
 				p, "there is nothing to measure: give -- CMD, --pid N or -a");
@@ -108,6 +109,26 @@ static int check_roofs(struct parse *p)
 	return 0;
 }
 
+/* Of topdown. */
+static int check_topdown(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (p->command != MPERF__REQUEST__BODY_TOPDOWN)
+		return 0;
+	if (o->n_metrics > 1)
+		return options_wrong(p,
+			"-M takes one name here, the top of the tree; `mperfctl stat -M` takes "
+			"several");
+	if (o->output && (o->json || o->raw || o->explain))
+		return options_wrong(p,
+			"-o draws a picture, which explains itself: leave it out, or --json, "
+			"--raw and --explain");
+	if (o->explain && (o->json || o->raw))
+		return options_wrong(
+			p, "--json and --raw have what --explain prints; give one of them");
+	return 0;
+}
+
 int options_check(struct parse *p)
 {
 	const struct options *o = p->o;
@@ -116,6 +137,8 @@ int options_check(struct parse *p)
 	if (o->json && o->raw)
 		return options_wrong(p, "--json and --raw are two forms; give one of them");
 	int chosen = check_plot(p);
+	if (chosen == 0)
+		chosen = check_topdown(p);
 	if (chosen == 0)
 		chosen = check_choice(p);
 	if (chosen != 0)

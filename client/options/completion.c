@@ -28,7 +28,7 @@ static const struct command {
 #define COMPLETION_SUMMARY "print a completion script for bash or zsh"
 
 /* Commands that run a program: at the first argument, or only after -- (see take_argument). */
-#define RUNS_ANYWHERE (COMMAND_BIT(RECORD) | COMMAND_BIT(STAT))
+#define RUNS_ANYWHERE (COMMAND_BIT(RECORD) | COMMAND_BIT(STAT) | COMMAND_BIT(TOPDOWN))
 #define RUNS_BEHIND_DASHES                                                                         \
 	(COMMAND_BIT(HOTSPOTS) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(ROOFLINE) |                 \
 		COMMAND_BIT(BLOCKS))

@@ -26,6 +26,7 @@
 #define EVERY_MS_MAX 3600000     /* an hour, how far back queries look by default */
 #define TOP_NS_MIN 100000000ull  /* nobody reads faster; the daemon's shortest window */
 #define TOP_NS_MAX 60000000000ull
+#define LEVELS_MAX 16 /* of a tree; Intel's deepest has six */
 #define ROWS_DEFAULT 30
 #define WHAT_BYTES_MAX 1000 /* of a command line in titles and in the recording */
 
@@ -284,7 +285,8 @@ static int take_metrics(struct parse *p, char *arg)
 static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 {
 	bool runs = p->command == MPERF__REQUEST__BODY_RECORD ||
-		    p->command == MPERF__REQUEST__BODY_STAT;
+		    p->command == MPERF__REQUEST__BODY_STAT ||
+		    p->command == MPERF__REQUEST__BODY_TOPDOWN;
 	bool reads = p->o->loops || p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
 		     p->command == MPERF__REQUEST__BODY_FLAMEGRAPH;
 
@@ -387,6 +389,9 @@ static int take_show(struct parse *p, int key, char *arg)
 	case 'f':
 		o->force = true;
 		return 0;
+	case OPTION_EXPLAIN:
+		o->explain = true;
+		return 0;
 	case OPTION_FOLDED:
 		o->folded = true;
 		return 0;
@@ -443,6 +448,8 @@ static int take_measure(struct parse *p, int key, char *arg, struct argp_state *
 		return push(p, o->event, &o->n_events, arg);
 	case 'M':
 		return take_metrics(p, arg);
+	case 'l':
+		return take_number(p, "-l", arg, (struct range){1, LEVELS_MAX}, &o->levels);
 	case 'F':
 		return take_number(p, "-F", arg, (struct range){1, HZ_MAX}, &o->hz);
 	case OPTION_OVERHEAD:

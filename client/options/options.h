@@ -38,8 +38,9 @@ struct options {
 	uint32_t overhead_ppm; /* --overhead, millionths; 0: no limit */
 	char *event[OPTIONS_LIST_MAX];
 	size_t n_events;
-	char *metric[OPTIONS_LIST_MAX]; /* stat -M, split at commas */
+	char *metric[OPTIONS_LIST_MAX]; /* -M, split at commas */
 	size_t n_metrics;
+	uint32_t levels; /* topdown -l; 0: all */
 	Mperf__StackKind stack;
 	bool stack_given; /* else the default, which depends on CMD */
 	uint32_t stack_bytes;
@@ -71,6 +72,7 @@ struct options {
 
 	/* how to show it */
 	bool json, csv, raw, no_color, folded, force;
+	bool explain;    /* topdown */
 	uint32_t repeat; /* stat -r; 0: once */
 	/* stat -I; 0: at the end. top and roofline -d; 0: a second. blocks --every; 0: once */
 	uint32_t interval_ms;

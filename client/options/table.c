@@ -19,18 +19,22 @@
 #define O COMMAND_BIT(ROOFLINE)
 #define B COMMAND_BIT(BLOCKS)
 #define M COMMAND_BIT(ROOFS)
+#define W COMMAND_BIT(TOPDOWN)
 
 const struct option_row option_rows[] = {
 	/* clang-format off */
-	{R|H|F|S, "all", 'a', NULL, false, "measure the whole system"},
+	{R|H|F|S|W, "all", 'a', NULL, false, "measure the whole system"},
 	{L,       "all", 'a', NULL, false, "also show events that do not count here, and why"},
-	{R|S,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
+	{R|S|W,   "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
 	{H|F,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i or --since: show only these"},
 	{O|B,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
 	{T,       "pid", OPTION_PID, "N[,N]", false, "only these processes and what they start"},
-	{R|H|F|S|T, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
+	{R|H|F|S|T|W, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", false, "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
 	{S,       "metrics", 'M', "NAME[,NAME]", false, "metrics, or groups of them, of this machine's cores: their events are counted and their values printed"},
+	{W,       "level", 'l', "LEVEL", false, "show this many levels of the tree (default: as many as can be counted at once)"},
+	{W,       "metrics", 'M', "NAME", false, "the tree below this metric, or whose first level is this group (default: TopdownL1)"},
+	{W,       "explain", OPTION_EXPLAIN, NULL, false, "of each row also print formula, inputs with their counts, passes, error and source"},
 	{H|F,     NULL, 'e', "EVENT", false, "event to sample, in perf's grammar, when not reading a file"},
 	{O|B,     "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
 	{O,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
@@ -38,11 +42,12 @@ const struct option_row option_rows[] = {
 	{T,       "freq", 'F', "HZ", false, "samples per second and hart while this runs (default: the daemon's rate for top)"},
 	{R|H|F|T, "overhead", OPTION_OVERHEAD, "SHARE", false, "sample less where mperf would cost a hart more of its time: 5%, 0.5% (default: no limit)"},
 	{R|H|F,   "call-graph", 'g', "KIND", true, "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
-	{R|H|F|S, "user", 'U', NULL, false, "exclude the kernel"},
+	{R|H|F|S|W, "user", 'U', NULL, false, "exclude the kernel"},
 	{R,       "output", 'o', "FILE", false, "file to write (default: mperf.mprf)"},
 	{F,       "output", 'o', "FILE", false, "file to write (default: flame.html); a name that ends in .svg gets plain SVG; - is stdout"},
 	{O,       "plot", OPTION_PLOT, NULL, false, "draw the loops under the machine's roofs, above the table"},
 	{O,       "output", 'o', "FILE", false, "draw the plot into this file: a page, or plain SVG if the name ends in .svg; - is stdout"},
+	{W,       "output", 'o', "FILE", false, "draw the tree into this file: a page, or plain SVG if the name ends in .svg; - is stdout"},
 	{S,       "output", 'o', "FILE", false, "write the figures to FILE instead of stderr"},
 	{R,       "force", 'f', NULL, false, "overwrite a file that is not a recording"},
 	{S,       "repeat", 'r', "N", false, "run CMD N times; print the mean and the spread"},
@@ -82,12 +87,12 @@ const struct option_row option_rows[] = {
 	{H,       "inlined", OPTION_INLINED, NULL, false, "show inlined functions separately"},
 	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
 	{F|O,     "title", OPTION_TITLE, "TEXT", false, "the page's title"},
-	{H|S|L|D|U|K|O|B|M, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{H|S|L|D|U|K|O|B|M|W, "json", OPTION_JSON, NULL, false, "answer in JSON"},
 	{O|B,     "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
 	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
-	{H|L|T|U|K|O|B, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
-	{H|L|D|T|U|K|O|B, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
-	{R|H|F|S|L|D|T|U|K|O|B|M, "help", 'h', NULL, false, "show this help"},
+	{H|L|T|U|K|O|B|W, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
+	{H|L|D|T|U|K|O|B|W, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
+	{R|H|F|S|L|D|T|U|K|O|B|M|W, "help", 'h', NULL, false, "show this help"},
 	/* clang-format on */
 };
 const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
@@ -164,6 +169,17 @@ const struct command_text *command_text(int command)
 			    "  mperfctl stat -- ./program\n"
 			    "  mperfctl stat -e task-clock,cycles,instructions -r 5 -- ./program\n"
 			    "  mperfctl stat -a -I 1000 --for 10s\n",
+	};
+	static const struct command_text topdown = {
+		.arguments = WHOM,
+		.says = "Show what share of the machine's slots did useful work, and what the "
+			"others were lost to, as a tree of the core's own metrics, with the worst "
+			"path marked and what to look at next.",
+		.examples = "Examples:\n"
+			    "  mperfctl topdown -- ./program\n"
+			    "  mperfctl topdown -l 1 --explain -a --for 10s\n"
+			    "  mperfctl topdown -M backend_bound --pid 1234 --for 30s\n"
+			    "  mperfctl topdown -o tree.html -- ./program\n",
 	};
 	static const struct command_text list = {
 		.arguments = "[TOPIC]",

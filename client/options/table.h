@@ -40,6 +40,7 @@ enum option_key {
 	OPTION_OVERHEAD,
 	OPTION_PLOT,
 	OPTION_QUICK,
+	OPTION_EXPLAIN,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

@@ -49,6 +49,8 @@ static int take_row(struct count *c, const struct reply *r, size_t row)
 		      reply_number(r, row, reply_column(r, "value"), &value);
 	c->running_share = 1;
 	reply_number(r, row, reply_column(r, "running_share"), &c->running_share);
+	c->error = NAN;
+	reply_number(r, row, reply_column(r, "error"), &c->error);
 	if (c->measured) {
 		c->value = value;
 		welford(value, &c->n, &c->mean, &c->squares);
@@ -221,6 +223,17 @@ static void print_value(const struct count *c, double value, FILE *f)
 	fprintf(f, "%*s", VALUE_COLUMNS, text);
 }
 
+/* How much of the time was counted; of a metric also how far its value may be off. */
+static void print_scaled(const struct count *k, FILE *f)
+{
+	fprintf(f, "  (scaled: counted %s%.1f %% of the time",
+		k->running_share < 0.0005 ? "less than " : "",
+		k->running_share < 0.0005 ? 0.1 : 100 * k->running_share);
+	if (k->unit && k->n == 1 && isfinite(k->error))
+		fprintf(f, ", ± %.2g", k->error);
+	fputs(")", f);
+}
+
 static void print_count(const struct counts *c, const struct count *k, FILE *f)
 {
 	if (k->n == 0) {
@@ -245,9 +258,7 @@ static void print_count(const struct counts *c, const struct count *k, FILE *f)
 	if (k->n > 1)
 		fprintf(f, "  ( ± %.2f %% )", 100 * spread(k->n, k->mean, k->squares));
 	if (k->running_share < 0.9995)
-		fprintf(f, "  (scaled: counted %s%.1f %% of the time)",
-			k->running_share < 0.0005 ? "less than " : "",
-			k->running_share < 0.0005 ? 0.1 : 100 * k->running_share);
+		print_scaled(k, f);
 	fputc('\n', f);
 }
 

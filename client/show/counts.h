@@ -23,6 +23,7 @@ struct count {
 	bool measured;
 	double value;         /* scaled to the whole time if multiplexed */
 	double running_share; /* 1: all the time */
+	double error; /* of a metric: half of its 95 % interval, in its unit; NAN: not known */
 	/* over repetitions */
 	uint32_t n;
 	double mean, squares; /* sum of squared deviations from the mean */

@@ -186,7 +186,7 @@ int replies_write_json(const struct replies *r, const struct replies_frame *fram
 		bool rows = frame && strcmp(name, frame->rows) == 0;
 		e = add_rows(root, rows ? "rows" : name, &r->table[i]);
 	}
-	if (e == 0 && frame)
+	if (e == 0 && (frame || r->provenance))
 		e = add_provenance(root, r->provenance);
 	if (e == 0)
 		return dump(root, frame ? JSON_COMPACT : JSON_INDENT(1), f);

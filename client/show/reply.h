@@ -88,7 +88,7 @@ struct replies_frame {
 	double time;      /* seconds since 1970 */
 };
 
-/* {"TABLE": [{…}], …} and a newline, indented; or, as a frame, on one line with "time", "by",
+/* {"TABLE": [{…}], …, "provenance": {…} if there is one} and a newline, indented; or, as a frame, on one line with "time", "by",
  * "rows" and "provenance". 0, -ENOMEM, -EIO. */
 int replies_write_json(const struct replies *r, const struct replies_frame *frame, FILE *f);
 

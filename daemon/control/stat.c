@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * stat: counters that are read at intervals, or once at the end. Times of the command itself
- * (elapsed, user, sys) are the client's, who waited for it.
+ * stat: counters that are read at intervals, or once at the end; topdown is a stat of a tree of metrics.
+ * Times of the command itself (elapsed, user, sys) are the client's, who waited for it.
  */
 #include <errno.h>
 #include <math.h>
@@ -11,20 +11,18 @@
 
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
+#include "daemon/control/stat_metrics.h"
+#include "daemon/control/topdown.h"
 #include "daemon/pmu/annotate.h"
-#include "daemon/pmu/counter.h"
-#include "daemon/pmu/metric_plan.h"
-#include "daemon/pmu/plausible.h"
-#include "platform-db/expression.h"
+#include "daemon/pmu/ladder.h"
 #include "proto/memory.h"
 #include "proto/unit.h"
 
 struct stat_job {
 	struct job job;
 	struct counter *counter;
-	struct counter_value *last;  /* n_events, as of the last interval */
-	struct metric_plan *metrics; /* NULL: none was asked for */
-	int first_of_metrics;        /* the first of their events; they are the last ones */
+	struct counter_value *last;   /* n_events, as of the last interval */
+	struct stat_metrics *metrics; /* NULL: none was asked for */
 	struct machine machine;
 	uint64_t interval_ns, next_ns;
 	struct user *user; /* the user charged for the descriptors of `counter`: */
@@ -35,7 +33,7 @@ static void stat_free(struct job *job)
 {
 	struct stat_job *j = (struct stat_job *)job;
 	counter_free(j->counter);
-	metric_plan_free(j->metrics);
+	stat_metrics_free(j->metrics);
 	user_give(j->user, USER_DESCRIPTORS, j->n_fds);
 	free(j->last);
 	free(j);
@@ -44,176 +42,120 @@ static void stat_free(struct job *job)
 static uint64_t stat_deadline_ns(struct job *job, const struct request *q)
 {
 	struct stat_job *j = (struct stat_job *)job;
+	uint64_t reading_ns = j->metrics ? scatter_due_ns(j->metrics->scatter) : UINT64_MAX;
 	(void)q;
-	return j->interval_ns ? j->next_ns : UINT64_MAX;
+	return j->interval_ns && j->next_ns < reading_ns ? j->next_ns : reading_ns;
 }
+
+/* Read the counters; if metrics follow from them, also for their errors. */
+static int read_counters(struct stat_job *j)
+{
+	uint64_t before_ns = kernel_real.now_ns(NULL);
+	int r = counter_read(j->counter);
+	uint64_t now_ns = kernel_real.now_ns(NULL);
+	if (r == 0 && j->metrics)
+		stat_metrics_read(j->metrics, j->counter, now_ns, now_ns - before_ns);
+	return r;
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static const struct answer_column columns[] = {
-	{"event", "event", MPERF__UNIT__UNIT_NONE},
-	{"value", "raw count", MPERF__UNIT__UNIT_COUNT},
-	{"scaled", "count", MPERF__UNIT__UNIT_COUNT},
-	{"enabled_ns", "enabled", MPERF__UNIT__UNIT_NS},
-	{"running_ns", "running", MPERF__UNIT__UNIT_NS},
-	{"running_share", "running", MPERF__UNIT__UNIT_SHARE},
-	{"reason", "not counted because", MPERF__UNIT__UNIT_NONE},
+	STAT_COLUMNS,
 	{"unit", "unit", MPERF__UNIT__UNIT_NONE}, /* of a metric; the count is its value */
 	{"formula", "formula", MPERF__UNIT__UNIT_NONE},
+	/* of metrics, if there are any; half of the 95 % interval, in the metric's unit */
+	{"error", "error", MPERF__UNIT__UNIT_NONE},
+	{"passes", "passes", MPERF__UNIT__UNIT_NONE},
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+#define N_COLUMNS_OF_METRICS 2 /* the last ones */
 
-static struct answer_value integer(uint64_t v)
+static size_t n_columns(const struct stat_job *j)
 {
-	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)v};
+	return j->metrics ? N_COLUMNS : N_COLUMNS - N_COLUMNS_OF_METRICS;
 }
 
-static struct answer_value real(double v)
+static int send_event(const struct stat_job *j, const struct answer *answer,
+	const struct stat_counts *counts, int e)
 {
-	return (struct answer_value){.kind = ANSWER_REAL, .real = v};
+	char reason[STAT_REASON_BYTES];
+	struct answer_value v[N_COLUMNS] = {{.kind = ANSWER_ABSENT}};
+	stat_counts_row(counts, e, reason, v);
+	return answer->row(answer->userdata, v, n_columns(j));
 }
 
-/* As a whole each hart and thread was scaled by its own times. Of an interval only the sums are
- * known: a difference of two scaled counts could fall below zero. */
-static double scaled_since(const struct counter_value *now, const struct counter_value *last)
+static int send_metric(const struct stat_job *j, const struct answer *answer, size_t i,
+	const struct metric_value *value)
 {
-	uint64_t running = now->running_ns - last->running_ns;
-	double value = (double)(now->value - last->value);
-	if (last->enabled_ns == 0)
-		return now->scaled;
-	return running ? value * (double)(now->enabled_ns - last->enabled_ns) / (double)running
-		       : value;
-}
-
-/* What each event counted since `last`, to be held against each other. */
-static void fill_counts(const struct stat_job *j, struct plausible_count *ret_counts)
-{
-	for (int e = 0; e < j->counter->events.n_events; e++) {
-		const struct counter_value *now = &j->counter->value[e], *last = &j->last[e];
-		uint64_t running = now->running_ns - last->running_ns;
-		bool counted = !now->error && running > 0;
-		ret_counts[e] = (struct plausible_count){
-			.event = j->counter->events.event[e].name,
-			.count = counted ? scaled_since(now, last) : -1,
-			.ns = (double)(now->enabled_ns - last->enabled_ns),
-			.is_scaled = running < now->enabled_ns - last->enabled_ns,
-		};
-	}
-}
-
-/* One event's row: what it counted since `last`. */
-static int send_value(struct stat_job *j, const struct answer *answer,
-	const struct plausible_count *counts, int e)
-{
-	char doubt[PLAUSIBLE_TEXT_BYTES];
-	const struct counter_value *now = &j->counter->value[e], *last = &j->last[e];
-	struct answer_value v[N_COLUMNS] = {
-		{.kind = ANSWER_TEXT, .text = j->counter->events.event[e].name}};
-	uint64_t value = now->value - last->value;
-	uint64_t enabled = now->enabled_ns - last->enabled_ns;
-	uint64_t running = now->running_ns - last->running_ns;
-	if (now->error) {
-		v[6] = (struct answer_value){.kind = ANSWER_TEXT,
-			.text = refusal_explain(
-				&j->counter->events.event[e], now->error, false, &j->machine)
-					.says};
-	} else if (running == 0 && enabled > 0) {
-		v[6] = (struct answer_value){
-			.kind = ANSWER_TEXT, .text = "it opened but never got a counter"};
-	} else if (plausible_doubt(counts, (size_t)j->counter->events.n_events, (size_t)e, doubt)) {
-		v[6] = (struct answer_value){.kind = ANSWER_TEXT, .text = doubt};
+	const struct platform_metric *m = metric_plan_metric(j->metrics->plan, i)->metric;
+	struct answer_value v[N_COLUMNS] = {answer_text(m->name)};
+	char passes[METRIC_PASSES_BYTES];
+	stat_metrics_passes(j->metrics, i, passes);
+	if (isfinite(value->value)) {
+		v[2] = answer_real(value->value);
+		v[5] = answer_real(value->running);
+		if (isfinite(value->error))
+			v[N_STAT_COLUMNS + 2] = answer_real(value->error);
 	} else {
-		v[1] = integer(value);
-		v[2] = real(scaled_since(now, last));
-		v[3] = integer(enabled);
-		v[4] = integer(running);
-		v[5] = real(enabled ? (double)running / (double)enabled : 1.0);
+		v[STAT_COLUMN_REASON] = answer_text(value->reason);
 	}
+	v[N_STAT_COLUMNS] = answer_text(m->unit);
+	v[N_STAT_COLUMNS + 1] = answer_text(m->text);
+	if (*passes)
+		v[N_STAT_COLUMNS + 3] = answer_text(passes);
 	return answer->row(answer->userdata, v, N_COLUMNS);
 }
 
-/* Why a metric has no value, as a sentence. */
-static void say_without_value(
-	const struct planned_metric *m, int result, const char *missing, char says[256])
+static int send_table(const struct stat_job *j, const struct stat_counts *counts,
+	const struct metric_values *values, const struct answer *answer)
 {
-	if (m->fate == PLAN_IMPOSSIBLE)
-		snprintf(says, 256, "%s", m->because);
-	else if (result == EXPRESSION_MISSING)
-		snprintf(says, 256, "%s was not counted", missing);
-	else
-		snprintf(says, 256, "nothing to divide by: a count in it is 0");
-}
-
-/* The part of the time in which a metric's events were counted, the least of them. */
-static double metric_running(const struct stat_job *j, size_t metric)
-{
-	const struct planned_metric *m = metric_plan_metric(j->metrics, metric);
-	double least = 1;
-	for (int e = j->first_of_metrics; e < j->counter->events.n_events; e++) {
-		const struct counter_value *now = &j->counter->value[e], *last = &j->last[e];
-		uint64_t enabled = now->enabled_ns - last->enabled_ns;
-		uint64_t running = now->running_ns - last->running_ns;
-		size_t position = (size_t)(e - j->first_of_metrics);
-		if (enabled && metric_plan_needs(j->metrics, m, position))
-			least = fmin(least, (double)running / (double)enabled);
-	}
-	return least;
-}
-
-/* A metric's row. `counts` are of its plan's events. */
-static int send_metric(
-	struct stat_job *j, const struct answer *answer, const double *counts, size_t i)
-{
-	const struct planned_metric *m = metric_plan_metric(j->metrics, i);
-	struct answer_value v[N_COLUMNS] = {{.kind = ANSWER_TEXT, .text = m->metric->name}};
-	const char *missing = "";
-	char says[256];
-	double value;
-	int result = m->fate == PLAN_IMPOSSIBLE
-			     ? EXPRESSION_MISSING
-			     : metric_plan_value(j->metrics, i, counts, &value, &missing);
-	if (result == 0) {
-		v[2] = real(value);
-		v[5] = real(metric_running(j, i));
-	} else {
-		say_without_value(m, result, missing, says);
-		v[6] = (struct answer_value){.kind = ANSWER_TEXT, .text = says};
-	}
-	v[7] = (struct answer_value){.kind = ANSWER_TEXT, .text = m->metric->unit};
-	v[8] = (struct answer_value){.kind = ANSWER_TEXT, .text = m->metric->text};
-	return answer->row(answer->userdata, v, N_COLUMNS);
-}
-
-static int send_metrics(
-	struct stat_job *j, const struct answer *answer, const struct plausible_count *counts)
-{
-	double count[EVENTS_MAX];
-	char doubt[PLAUSIBLE_TEXT_BYTES];
-	const size_t n = (size_t)j->counter->events.n_events;
-	int r = 0;
-	for (size_t e = (size_t)j->first_of_metrics; e < n; e++) {
-		bool counted = counts[e].count >= 0 && !plausible_doubt(counts, n, e, doubt);
-		count[e - (size_t)j->first_of_metrics] = counted ? counts[e].count : NAN;
-	}
-	for (size_t i = 0; i < metric_plan_n_metrics(j->metrics) && r == 0; i++)
-		r = send_metric(j, answer, count, i);
+	int r = answer->columns(answer->userdata, columns, n_columns(j));
+	for (int e = 0; e < j->counter->events.n_events && r == 0; e++)
+		r = send_event(j, answer, counts, e);
+	size_t n = j->metrics ? metric_plan_n_metrics(j->metrics->plan) : 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = send_metric(j, answer, i, &values->metric[i]);
 	return r;
+}
+
+static int send_tree(const struct stat_job *j, const struct stat_counts *counts,
+	const struct metric_values *values, struct row_stream *stream, const struct answer *answer)
+{
+	const struct platform *p = metric_plan_platform(j->counter->cores);
+	int r = row_stream_table(stream, "core");
+	if (r == 0)
+		r = topdown_send_core(j->metrics, p ? p->title : "", answer);
+	if (r == 0)
+		r = row_stream_table(stream, "node");
+	if (r == 0)
+		r = topdown_send_nodes(j->metrics, values, answer);
+	if (r == 0)
+		r = row_stream_table(stream, "event");
+	return r == 0 ? topdown_send_events(j->metrics, counts, answer) : r;
 }
 
 static int send_values(struct stat_job *j, struct request *q)
 {
-	int r = counter_read(j->counter);
+	int r = read_counters(j);
 	if (r < 0)
 		return r;
-	struct plausible_count counts[EVENTS_MAX];
-	fill_counts(j, counts);
+	struct stat_counts counts;
+	struct metric_values values = {NULL, NULL};
+	stat_counts_take(&counts, &j->machine, j->counter, j->last);
+	if (j->metrics)
+		r = stat_metrics_values(j->metrics, &counts, &values);
+	if (r < 0)
+		return r;
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
-	r = answer.columns(answer.userdata, columns, N_COLUMNS);
-	for (int e = 0; e < j->counter->events.n_events && r == 0; e++)
-		r = send_value(j, &answer, counts, e);
-	if (r == 0 && j->metrics)
-		r = send_metrics(j, &answer, counts);
+	r = j->metrics && j->metrics->tree ? send_tree(j, &counts, &values, &stream, &answer)
+					   : send_table(j, &counts, &values, &answer);
 	int ended = row_stream_end(&stream);
+	metric_values_clear(&values);
 	memcpy(j->last, j->counter->value, (size_t)j->counter->events.n_events * sizeof(*j->last));
+	if (j->metrics)
+		scatter_restart(j->metrics->scatter);
 	return r != 0 ? r : ended;
 }
 
@@ -251,11 +193,14 @@ static int send_notes(struct stat_job *j, struct request *q)
 		.by_raw = c->by_raw,
 	};
 	size_t n = annotate(&about, note);
-	for (size_t i = 0; i < n && p.n_notes < QUERY_NOTES_MAX - 1; i++)
+	for (size_t i = 0; i < n && p.n_notes < QUERY_NOTES_MAX - 2; i++)
 		if (note[i].event < 0 || c->value[note[i].event].error == 0)
 			p.note[p.n_notes++] = note[i].says;
-	if (say_shared(c, shared, sizeof(shared)))
+	/* Who shows a tree says it of all passes. */
+	if (!(j->metrics && j->metrics->tree) && say_shared(c, shared, sizeof(shared)))
 		p.note[p.n_notes++] = shared;
+	if (j->metrics && metric_plan_condition(j->metrics->plan))
+		p.note[p.n_notes++] = metric_plan_condition(j->metrics->plan);
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
 	int r = answer.provenance(answer.userdata, &p);
@@ -266,6 +211,11 @@ static int send_notes(struct stat_job *j, struct request *q)
 static int stat_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct stat_job *j = (struct stat_job *)job;
+	if (j->metrics && now_ns >= scatter_due_ns(j->metrics->scatter)) {
+		int r = read_counters(j);
+		if (r < 0)
+			return r;
+	}
 	if (!j->interval_ns || now_ns < j->next_ns)
 		return 0;
 	j->next_ns += (now_ns - j->next_ns) / j->interval_ns * j->interval_ns + j->interval_ns;
@@ -322,44 +272,66 @@ static int fail_start(struct request *q, int outcome, const struct event_error *
 		"counting could not be started: %s", strerror(-outcome));
 }
 
-/* Plan the metrics that were asked for, and add their events. 0; positive after a refusal; -errno. */
-static int add_metrics(struct stat_job *j, struct request *q, const Mperf__StatRequest *m,
-	struct event_list *events)
+/* --- the start -------------------------------------------------------------------------------- */
+
+/* What a person without a tree can do: with counters, and without. */
+#define STILL_COUNTS                                                                               \
+	"`mperfctl stat -M General` still counts ratios, and `mperfctl hotspots` shows where the " \
+	"time goes."
+#define STILL_SAMPLES                                                                              \
+	"`mperfctl hotspots` and `mperfctl flamegraph` still show where the time goes; `mperfctl " \
+	"doctor` says why."
+
+/* 0: cycles count here; else as event_probe_for. */
+static int try_cycles(const struct stat_job *j, const struct cores *cores)
 {
-	struct event_error error = {""};
-	const struct cores *cores = q->peer->options->cores;
-	if (m->n_metric == 0)
-		return 0;
-	int r = metric_plan_new(
-		&kernel_real, &j->machine, cores, m->metric, m->n_metric, &j->metrics, &error);
-	if (r < 0)
-		return r;
-	if (r > 0)
-		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			       "`mperfctl list metrics` shows those of this machine's cores.", "%s",
-			       error.text)
-			       ?: 1;
-	j->first_of_metrics = events->n_events;
-	for (size_t pass = 0; metric_plan_events(j->metrics, pass) && r == 0; pass++) {
-		char *text = (char *)metric_plan_events(j->metrics, pass);
-		r = request_parse_events(q, &text, 1, events);
-	}
-	return r;
+	struct event_list cycles = {.n_events = 0};
+	struct event_error error;
+	return event_parse(&kernel_real, "cycles", &cycles, &error) == 0
+		       ? event_probe_for(&kernel_real, &j->machine, cores, &cycles.event[0])
+		       : -ENOENT;
 }
 
-/* None of the metrics can be counted: say why, by the first. */
-static int fail_metrics(struct request *q, const struct metric_plan *metrics)
+/* There is no tree: say so, and what there is. A machine may have no counters, or not let us use them. */
+static int refuse_tree(const struct stat_job *j, struct request *q, const char *because)
 {
-	const struct planned_metric *m = metric_plan_metric(metrics, 0);
+	int r = try_cycles(j, q->peer->options->cores);
+	if (r == PROBE_ZERO || r == -ENOENT || r == -EOPNOTSUPP || r == -ENODEV)
+		because = "there are no hardware counters here to count a top-down tree with";
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
-		       "mperfctl doctor says what this machine can do.",
-		       "no event of %s can be counted: %s", m->metric->name,
-		       m->because ? m->because : "it needs none")
+		       r == 0 ? STILL_COUNTS : STILL_SAMPLES, "%s", because)
+		       ?: 1;
+}
+
+/* Plan the metrics that were asked for, and add their events. 0; positive after a refusal; -errno. */
+static int add_metrics(struct stat_job *j, struct request *q, const Mperf__StatRequest *m,
+	bool is_tree, struct event_list *events)
+{
+	struct event_error error = {""};
+	const struct metric_wish wish = {m->metric, m->n_metric, is_tree, (int)m->levels};
+	if (m->n_metric == 0 && !is_tree)
+		return 0;
+	int r = stat_metrics_new(&kernel_real, &j->machine, q->peer->options->cores, &wish, events,
+		&j->metrics, &error);
+	if (r <= 0)
+		return r;
+	if (r == METRIC_NO_TREE || (is_tree && (r == METRIC_CORES_DIFFER || r == METRIC_NO_EVENT)))
+		return refuse_tree(j, q, error.text);
+	if (r == METRIC_NO_EVENT)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			       "mperfctl doctor says what this machine can do.", "%s", error.text)
+			       ?: 1;
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+		       r == METRIC_NO_LEVEL ? "Leave out -l for all of it."
+					    : "`mperfctl list metrics` shows those of this "
+					      "machine's cores.",
+		       "%s", error.text)
 		       ?: 1;
 }
 
 /* Open and start the counters of j. 0; positive after the peer was told why not; -errno. */
-static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatRequest *m)
+static int stat_open(
+	struct stat_job *j, struct request *q, const Mperf__StatRequest *m, bool is_tree)
 {
 	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
 	if (!events)
@@ -371,9 +343,7 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	if (r == 0)
 		r = request_read_machine(q, &j->machine);
 	if (r == 0)
-		r = add_metrics(j, q, m, events);
-	if (r == 0 && events->n_events == 0 && m->n_metric > 0)
-		r = fail_metrics(q, j->metrics);
+		r = add_metrics(j, q, m, is_tree, events);
 	if (r == 0 && all && !q->peer->sees_all)
 		r = request_refuse_group(q, "you may not count the whole system") ?: 1;
 	if (r == 0)
@@ -393,6 +363,8 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	};
 	struct event_error error = {""};
 	r = counter_new(&kernel_real, &j->machine, &o, &j->counter, &error);
+	if (r == COUNTER_REFUSED && is_tree)
+		return refuse_tree(j, q, error.text);
 	if (r != 0) {
 		r = fail_start(q, r, &error);
 		return r < 0 ? r : 1;
@@ -410,9 +382,8 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	return j->last ? counter_start(j->counter) : -ENOMEM;
 }
 
-int control_stat(struct request *q, const Mperf__Request *request)
+static int start(struct request *q, const Mperf__StatRequest *m, bool is_tree)
 {
-	const Mperf__StatRequest *m = request->stat;
 	if (!m->target || (!m->target->all && m->target->n_pid == 0))
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Give -a, --pid or a command.", "nothing to count was named");
@@ -421,7 +392,7 @@ int control_stat(struct request *q, const Mperf__Request *request)
 		return -ENOMEM;
 	j->job.kind = &stat_kind;
 
-	int r = stat_open(j, q, m);
+	int r = stat_open(j, q, m, is_tree);
 	if (r != 0) {
 		stat_free(&j->job);
 		return r < 0 ? r : 0;
@@ -431,4 +402,14 @@ int control_stat(struct request *q, const Mperf__Request *request)
 	q->job = &j->job;
 	r = request_ready(q, j->counter->user_only ? "user space only" : "");
 	return r < 0 ? r : 0;
+}
+
+int control_stat(struct request *q, const Mperf__Request *request)
+{
+	return start(q, request->stat, false);
+}
+
+int control_topdown(struct request *q, const Mperf__Request *request)
+{
+	return start(q, request->topdown, true);
 }

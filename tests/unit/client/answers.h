@@ -16,8 +16,9 @@ struct answers_column {
 
 typedef int answers_sink(void *userdata, const Mperf__Answer *a);
 
-static inline int answers_columns(
-	answers_sink *sink, void *userdata, const struct answers_column *column, size_t n)
+/* The columns of a table of this name. */
+static inline int answers_table(answers_sink *sink, void *userdata, const char *table,
+	const struct answers_column *column, size_t n)
 {
 	Mperf__Column made[ANSWERS_COLUMNS_MAX], *list[ANSWERS_COLUMNS_MAX];
 	for (size_t i = 0; i < n; i++) {
@@ -30,10 +31,17 @@ static inline int answers_columns(
 	Mperf__Columns columns = MPERF__COLUMNS__INIT;
 	columns.n_column = n;
 	columns.column = list;
+	columns.table = (char *)table;
 	Mperf__Answer a = MPERF__ANSWER__INIT;
 	a.body_case = MPERF__ANSWER__BODY_COLUMNS;
 	a.columns = &columns;
 	return sink(userdata, &a);
+}
+
+static inline int answers_columns(
+	answers_sink *sink, void *userdata, const struct answers_column *column, size_t n)
+{
+	return answers_table(sink, userdata, "", column, n);
 }
 
 static inline Mperf__Value answers_text(const char *text)

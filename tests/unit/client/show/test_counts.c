@@ -191,3 +191,33 @@ TEST(clocks_are_told_in_time)
 	ck_assert_ptr_nonnull(strstr(text, "2.000 K/sec"));
 	free(text);
 }
+
+/* A metric of one round has an error; of several rounds, a spread says more. */
+TEST(a_scaled_metric_says_how_far_it_may_be_off)
+{
+	static const struct answers_column metric[] = {{"event", "", MPERF__UNIT__UNIT_NONE},
+		{"scaled", "", MPERF__UNIT__UNIT_COUNT},
+		{"running_share", "", MPERF__UNIT__UNIT_SHARE},
+		{"unit", "", MPERF__UNIT__UNIT_NONE}, {"error", "", MPERF__UNIT__UNIT_NONE}};
+	const struct {
+		double share;
+		Mperf__Value error;
+		const char *says;
+	} rows[] = {
+		{0.4, answers_real(1.25), "(scaled: counted 40.0 % of the time, ± 1.2)\n"},
+		{0.4, answers_absent(), "(scaled: counted 40.0 % of the time)\n"},
+		{1, answers_real(0), "12.00 %  miss_rate\n"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct reply r = {0};
+		struct counts c = {0};
+		Mperf__Value v[] = {answers_text("miss_rate"), answers_real(12),
+			answers_real(rows[i].share), answers_text("%"), rows[i].error};
+		ck_assert_int_eq(answers_columns(add, &r, metric, 5), 0);
+		ck_assert_int_eq(answers_row(add, &r, v, 5), 0);
+		ck_assert_int_eq(counts_add(&c, &r), 0);
+		char *text = printed(&c, &r);
+		ck_assert_msg(strstr(text, rows[i].says) != NULL, "%s", text);
+		free(text);
+	}
+}

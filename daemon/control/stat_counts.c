@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "daemon/control/stat_counts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* As a whole each hart and thread was scaled by its own times. Of an interval only the sums are
+ * known: a difference of two scaled counts could fall below zero. */
+static double scaled_since(const struct counter_value *now, const struct counter_value *last)
+{
+	uint64_t running = now->running_ns - last->running_ns;
+	double value = (double)(now->value - last->value);
+	if (last->enabled_ns == 0)
+		return now->scaled;
+	return running ? value * (double)(now->enabled_ns - last->enabled_ns) / (double)running
+		       : value;
+}
+
+void stat_counts_take(struct stat_counts *s, const struct machine *machine,
+	const struct counter *counter, const struct counter_value *last)
+{
+	*s = (struct stat_counts){.machine = machine, .counter = counter, .last = last};
+	for (int e = 0; e < counter->events.n_events; e++) {
+		const struct counter_value *now = &counter->value[e];
+		uint64_t running = now->running_ns - last[e].running_ns;
+		bool counted = !now->error && running > 0;
+		s->count[e] = (struct plausible_count){
+			.event = counter->events.event[e].name,
+			.count = counted ? scaled_since(now, &last[e]) : -1,
+			.ns = (double)(now->enabled_ns - last[e].enabled_ns),
+			.is_scaled = running < now->enabled_ns - last[e].enabled_ns,
+		};
+	}
+}
+
+double stat_counts_running(const struct stat_counts *s, int e)
+{
+	uint64_t enabled = s->counter->value[e].enabled_ns - s->last[e].enabled_ns;
+	uint64_t running = s->counter->value[e].running_ns - s->last[e].running_ns;
+	return enabled ? (double)running / (double)enabled : 1;
+}
+
+const char *stat_counts_why_not(
+	const struct stat_counts *s, int e, char reason[static STAT_REASON_BYTES])
+{
+	_Static_assert(STAT_REASON_BYTES >= PLAUSIBLE_TEXT_BYTES, "room for a doubt");
+	const struct counter *c = s->counter;
+	uint64_t enabled = c->value[e].enabled_ns - s->last[e].enabled_ns;
+	uint64_t running = c->value[e].running_ns - s->last[e].running_ns;
+	if (c->value[e].error)
+		return refusal_explain(&c->events.event[e], c->value[e].error, false, s->machine)
+			.says;
+	if (running == 0 && enabled > 0)
+		return "it opened but never got a counter";
+	return plausible_doubt(s->count, (size_t)c->events.n_events, (size_t)e, reason) ? reason
+											: NULL;
+}
+
+void stat_counts_row(const struct stat_counts *s, int e, char reason[static STAT_REASON_BYTES],
+	struct answer_value v[static N_STAT_COLUMNS])
+{
+	const struct counter_value *now = &s->counter->value[e], *last = &s->last[e];
+	const char *why_not = stat_counts_why_not(s, e, reason);
+	v[0] = answer_text(s->counter->events.event[e].name);
+	if (why_not) {
+		v[STAT_COLUMN_REASON] = answer_text(why_not);
+		return;
+	}
+	v[1] = answer_integer(now->value - last->value);
+	v[2] = answer_real(scaled_since(now, last));
+	v[3] = answer_integer(now->enabled_ns - last->enabled_ns);
+	v[4] = answer_integer(now->running_ns - last->running_ns);
+	v[5] = answer_real(stat_counts_running(s, e));
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A tree that was asked for without a depth is cut, a level at a time, until all of it can be counted
+ * in one request.
+ */
+#include "daemon/control/stat_metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "platform-db/expression.h"
+#include "proto/memory.h"
+
+/* --- the plan --------------------------------------------------------------------------------- */
+
+/* Append the events of all passes. 0, METRIC_TOO_MANY, -ENOMEM. */
+static int add_events(const struct kernel *k, const struct cores *cores,
+	const struct metric_plan *plan, struct event_list *events, struct event_error *ret_error)
+{
+	int r = 0;
+	for (size_t pass = 0; metric_plan_events(plan, pass) && r == 0; pass++)
+		r = event_parse_for(k, cores, metric_plan_events(plan, pass), events, ret_error);
+	return r > 0 ? METRIC_TOO_MANY : r;
+}
+
+static int plan_names(const struct kernel *k, const struct machine *m, const struct cores *cores,
+	char *const *name, size_t n, struct event_list *events, struct stat_metrics *to,
+	struct event_error *ret_error)
+{
+	_cleanup_(freep) struct event_list *more = malloc(sizeof(*more));
+	_cleanup_(metric_plan_freep) struct metric_plan *plan = NULL;
+	if (!more)
+		return -ENOMEM;
+	*more = *events;
+	int r = metric_plan_new(k, m, cores, name, n, &plan, ret_error);
+	if (r == 0)
+		r = add_events(k, cores, plan, more, ret_error);
+	if (r != 0)
+		return r;
+	to->first = events->n_events;
+	*events = *more;
+	to->plan = TAKE_PTR(plan);
+	return 0;
+}
+
+/* Where each node's metric is in the plan. */
+static int find_nodes(struct stat_metrics *m)
+{
+	m->of_node = calloc(m->tree->n_nodes, sizeof(*m->of_node));
+	if (!m->of_node)
+		return -ENOMEM;
+	for (size_t node = 0; node < m->tree->n_nodes; node++)
+		for (size_t i = 0; i < metric_plan_n_metrics(m->plan); i++)
+			if (metric_plan_metric(m->plan, i)->metric == m->tree->node[node].metric)
+				m->of_node[node] = i;
+	return 0;
+}
+
+static int plan_tree(const struct kernel *k, const struct machine *machine,
+	const struct cores *cores, struct event_list *events, struct stat_metrics *m,
+	struct event_error *ret_error)
+{
+	const struct metric_tree *tree = m->tree;
+	_cleanup_(freep) char **name = calloc(tree->n_nodes, sizeof(*name));
+	if (!name)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->n_nodes; i++)
+		name[i] = (char *)tree->node[i].metric->name;
+	int r = plan_names(k, machine, cores, name, tree->n_nodes, events, m, ret_error);
+	return r == 0 ? find_nodes(m) : r;
+}
+
+static int no_tree(
+	const struct platform *p, const struct metric_wish *wish, struct event_error *ret_error)
+{
+	if (wish->n_names == 0) {
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"no top-down tree is known of this core (%s)", p->title);
+		return METRIC_NO_TREE;
+	}
+	snprintf(ret_error->text, sizeof(ret_error->text),
+		"%s knows no metric or group named '%.64s'", p->title, wish->name[0]);
+	return METRIC_UNKNOWN;
+}
+
+static int make_tree(const struct kernel *k, const struct machine *machine,
+	const struct cores *cores, const struct metric_wish *wish, struct event_list *events,
+	struct stat_metrics *m, struct event_error *ret_error)
+{
+	const struct platform *p = metric_plan_platform(cores);
+	const char *top = wish->n_names ? wish->name[0] : METRIC_TREE_TOP;
+	if (!p) {
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"this machine has cores of several kinds, and a sum over them has no "
+			"tree");
+		return METRIC_CORES_DIFFER;
+	}
+	int r = metric_tree_new(p, top, wish->levels, &m->tree);
+	if (r == METRIC_TREE_NONE)
+		return no_tree(p, wish, ret_error);
+	if (r == 0 && wish->levels > m->tree->levels) {
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"the top-down tree of %s has %d level%s, not %d", p->title, m->tree->levels,
+			m->tree->levels == 1 ? "" : "s", wish->levels);
+		return METRIC_NO_LEVEL;
+	}
+	for (int levels = r == 0 ? m->tree->levels : 0; levels > 0; levels--) {
+		r = plan_tree(k, machine, cores, events, m, ret_error);
+		if (r != METRIC_TOO_MANY || wish->levels || levels == 1)
+			break;
+		m->tree = metric_tree_free(m->tree);
+		m->is_cut = true;
+		r = metric_tree_new(p, top, levels - 1, &m->tree);
+		if (r != 0)
+			break;
+	}
+	return r;
+}
+
+int stat_metrics_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
+	const struct metric_wish *wish, struct event_list *events,
+	struct stat_metrics **ret_metrics, struct event_error *ret_error)
+{
+	_cleanup_(stat_metrics_freep) struct stat_metrics *s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	int r = wish->is_tree
+			? make_tree(k, m, cores, wish, events, s, ret_error)
+			: plan_names(k, m, cores, wish->name, wish->n_names, events, s, ret_error);
+	if (r != 0)
+		return r;
+	if (events->n_events == 0) {
+		const struct planned_metric *first = metric_plan_metric(s->plan, 0);
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"no event of %s can be counted: %.400s", first->metric->name,
+			first->because ? first->because : "it needs none");
+		return METRIC_NO_EVENT;
+	}
+	s->n_events = (size_t)(events->n_events - s->first);
+	r = scatter_new(s->n_events, k->now_ns(k->userdata), &s->scatter);
+	if (r == 0)
+		*ret_metrics = TAKE_PTR(s);
+	return r;
+}
+
+struct stat_metrics *stat_metrics_free(struct stat_metrics *m)
+{
+	if (!m)
+		return NULL;
+	metric_plan_free(m->plan);
+	metric_tree_free(m->tree);
+	scatter_free(m->scatter);
+	free(m->of_node);
+	free(m);
+	return NULL;
+}
+
+void stat_metrics_read(
+	struct stat_metrics *m, const struct counter *c, uint64_t now_ns, uint64_t took_ns)
+{
+	struct scatter_count count[EVENTS_MAX];
+	for (int e = m->first; e < c->events.n_events; e++)
+		count[e - m->first] = (struct scatter_count){
+			c->value[e].value, c->value[e].enabled_ns, c->value[e].running_ns};
+	scatter_take(m->scatter, count, now_ns, took_ns);
+}
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+static size_t n_nodes(const struct stat_metrics *m)
+{
+	return m->tree ? m->tree->n_nodes : 0;
+}
+
+/* What is left of each node, and of all slots, where values[] are those of the plan's metrics. */
+static void find_rests(const struct stat_metrics *m, const double *value, double *ret_rest)
+{
+	double of_node[METRICS_MAX];
+	for (size_t i = 0; i < n_nodes(m); i++)
+		of_node[i] = value[m->of_node[i]];
+	ret_rest[n_nodes(m)] = m->tree ? metric_tree_rest(m->tree, -1, of_node) : NAN;
+	for (size_t i = 0; i < n_nodes(m); i++)
+		ret_rest[i] = metric_tree_rest(m->tree, (int)i, of_node);
+}
+
+/* The values of all metrics without one stretch of the time, then those of the rests. */
+static void values_without(
+	const struct stat_metrics *m, const bool *is_counted, size_t stretch, double *ret_values)
+{
+	double counts[EVENTS_MAX];
+	const char *missing;
+	size_t n = metric_plan_n_metrics(m->plan);
+	scatter_without(m->scatter, stretch, counts);
+	for (size_t e = 0; e < m->n_events; e++)
+		if (!is_counted[e])
+			counts[e] = NAN;
+	for (size_t i = 0; i < n; i++)
+		if (metric_plan_value(m->plan, i, counts, &ret_values[i], &missing) != 0)
+			ret_values[i] = NAN;
+	find_rests(m, ret_values, ret_values + n);
+}
+
+/* Intervals of all values, from those without each stretch. */
+static int find_errors(
+	const struct stat_metrics *m, const bool *is_counted, struct metric_values *v)
+{
+	size_t n_stretches = scatter_n_stretches(m->scatter), n = metric_plan_n_metrics(m->plan);
+	size_t n_values = n + n_nodes(m) + 1;
+	double without[SCATTER_STRETCHES_MAX];
+	_cleanup_(freep) double *value = calloc(SCATTER_STRETCHES_MAX * n_values, sizeof(*value));
+	if (!value)
+		return -ENOMEM;
+	for (size_t s = 0; s < n_stretches; s++)
+		values_without(m, is_counted, s, value + s * n_values);
+	for (size_t i = 0; i < n_values; i++) {
+		struct metric_value *to = i < n ? &v->metric[i] : &v->rest[i - n];
+		for (size_t s = 0; s < n_stretches; s++)
+			without[s] = value[s * n_values + i];
+		to->error = scatter_error(without, n_stretches, to->running);
+	}
+	return 0;
+}
+
+/* The part of the time in which a metric's events were counted, the least of them. */
+static double running_of(
+	const struct stat_metrics *m, const struct stat_counts *counts, size_t metric)
+{
+	const struct planned_metric *planned = metric_plan_metric(m->plan, metric);
+	double least = 1;
+	for (int e = m->first; e < counts->counter->events.n_events; e++)
+		if (metric_plan_needs(m->plan, planned, (size_t)(e - m->first)))
+			least = fmin(least, stat_counts_running(counts, e));
+	return least;
+}
+
+/* Why the event that has no count has none; NULL: it is not one of the counted events. */
+static const char *why_not(const struct stat_metrics *m, const struct stat_counts *counts,
+	const struct planned_metric *planned, const char *name,
+	char reason[static STAT_REASON_BYTES])
+{
+	for (int e = m->first; e < counts->counter->events.n_events; e++) {
+		const char *event = counts->counter->events.event[e].name;
+		size_t n = strlen(name);
+		if (metric_plan_needs(m->plan, planned, (size_t)(e - m->first)) &&
+			strncasecmp(event, name, n) == 0 && (!event[n] || event[n] == ':'))
+			return stat_counts_why_not(counts, e, reason);
+	}
+	return NULL;
+}
+
+static void say_missing(const struct stat_metrics *m, const struct stat_counts *counts,
+	const struct planned_metric *planned, int result, struct metric_value *v)
+{
+	char reason[STAT_REASON_BYTES];
+	const char *why;
+	if (planned->fate == PLAN_IMPOSSIBLE) {
+		v->missing = planned->lacks;
+		snprintf(v->reason, sizeof(v->reason), "%.300s", planned->because);
+	} else if (result == EXPRESSION_UNDEFINED) {
+		v->missing = NULL;
+		snprintf(v->reason, sizeof(v->reason), "nothing to divide by: a count in it is 0");
+	} else {
+		why = why_not(m, counts, planned, v->missing, reason);
+		snprintf(v->reason, sizeof(v->reason), "%.120s was not counted%s%s", v->missing,
+			why ? ": " : "", why ? why : "");
+	}
+}
+
+static void find_value(const struct stat_metrics *m, const struct stat_counts *counts,
+	const double *count, size_t i, struct metric_value *v)
+{
+	const struct planned_metric *planned = metric_plan_metric(m->plan, i);
+	int result = EXPRESSION_MISSING;
+	v->running = running_of(m, counts, i);
+	v->value = NAN;
+	if (planned->fate != PLAN_IMPOSSIBLE)
+		result = metric_plan_value(m->plan, i, count, &v->value, &v->missing);
+	if (result != 0)
+		say_missing(m, counts, planned, result, v);
+}
+
+static void find_rest_values(const struct stat_metrics *m, struct metric_values *v)
+{
+	double value[METRICS_MAX], rest[METRICS_MAX + 1], running = 1;
+	for (size_t i = 0; i < metric_plan_n_metrics(m->plan); i++) {
+		value[i] = v->metric[i].value;
+		running = fmin(running, v->metric[i].running);
+	}
+	find_rests(m, value, rest);
+	for (size_t i = 0; i <= n_nodes(m); i++)
+		v->rest[i] = (struct metric_value){.value = rest[i], .running = running};
+}
+
+int stat_metrics_values(const struct stat_metrics *m, const struct stat_counts *counts,
+	struct metric_values *ret_values)
+{
+	size_t n = metric_plan_n_metrics(m->plan);
+	char reason[STAT_REASON_BYTES];
+	double count[EVENTS_MAX];
+	bool is_counted[EVENTS_MAX] = {false};
+	struct metric_values v = {.metric = calloc(n, sizeof(*v.metric)),
+		.rest = calloc(n_nodes(m) + 1, sizeof(*v.rest))};
+	if (!v.metric || !v.rest) {
+		metric_values_clear(&v);
+		return -ENOMEM;
+	}
+	for (int e = m->first; e < counts->counter->events.n_events; e++) {
+		int position = e - m->first;
+		is_counted[position] =
+			counts->count[e].count >= 0 && !stat_counts_why_not(counts, e, reason);
+		count[position] = is_counted[position] ? counts->count[e].count : NAN;
+	}
+	for (size_t i = 0; i < n; i++)
+		find_value(m, counts, count, i, &v.metric[i]);
+	find_rest_values(m, &v);
+	int r = find_errors(m, is_counted, &v);
+	if (r < 0)
+		metric_values_clear(&v);
+	else
+		*ret_values = v;
+	return r;
+}
+
+void metric_values_clear(struct metric_values *v)
+{
+	free(v->metric);
+	free(v->rest);
+	*v = (struct metric_values){NULL, NULL};
+}
+
+void stat_metrics_passes(
+	const struct stat_metrics *m, size_t i, char text[static METRIC_PASSES_BYTES])
+{
+	const struct planned_metric *planned = metric_plan_metric(m->plan, i);
+	size_t position = 0, written = 0, last = 0;
+	text[0] = '\0';
+	if (planned->fate == PLAN_IMPOSSIBLE)
+		return;
+	for (; position < m->n_events && written < METRIC_PASSES_BYTES - 8; position++) {
+		size_t pass = metric_plan_pass(m->plan, position) + 1;
+		if (pass == last || !metric_plan_needs(m->plan, planned, position))
+			continue;
+		written += (size_t)snprintf(text + written, METRIC_PASSES_BYTES - written, "%s%zu",
+			last ? "+" : "", pass);
+		last = pass;
+	}
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Metrics of a stat or of a top-down tree: their plan, and their values from its counts */
+
+#include "daemon/control/stat_counts.h"
+#include "daemon/pmu/metric_plan.h"
+#include "daemon/pmu/scatter.h"
+#include "platform-db/metric_tree.h"
+
+struct metric_wish {
+	char *const *name; /* metrics and groups; of a tree at most one, its first level */
+	size_t n_names;
+	bool is_tree;
+	int levels; /* of a tree; 0: as many as can be counted at once */
+};
+
+struct metric_value {
+	double value;        /* NAN: none, because: */
+	double error;        /* half of its 95 % interval; NAN: not known */
+	double running;      /* the part of the time in which its events were counted, the least */
+	const char *missing; /* the event that has no count; NULL: none is missing */
+	char reason[STAT_REASON_BYTES + EVENT_NAME_BYTES_MAX];
+};
+
+struct stat_metrics {
+	struct metric_plan *plan;
+	struct metric_tree *tree; /* NULL: metrics by name */
+	size_t *of_node;          /* for each node: the metric in the plan */
+	bool is_cut;              /* the tree has more levels than could be counted at once */
+	int first;                /* of the plan's events among those counted; they are the last */
+	size_t n_events;          /* of the plan */
+	struct scatter *scatter;
+};
+
+enum {
+	METRIC_NO_TREE = METRIC_CORES_DIFFER + 1, /* this core has no top-down tree */
+	METRIC_NO_LEVEL,                          /* its tree has fewer levels */
+	METRIC_NO_EVENT,                          /* none of their events can be counted */
+};
+
+/* Plan them, and append their events to *events. 0; METRIC_* with *ret_error; -ENOMEM. */
+int stat_metrics_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
+	const struct metric_wish *wish, struct event_list *events,
+	struct stat_metrics **ret_metrics, struct event_error *ret_error);
+struct stat_metrics *stat_metrics_free(struct stat_metrics *m);
+DEFINE_CLEANUP(struct stat_metrics *, stat_metrics_free)
+
+/* A reading for the errors: the counter's values now. took_ns: what reading them took. */
+void stat_metrics_read(
+	struct stat_metrics *m, const struct counter *c, uint64_t now_ns, uint64_t took_ns);
+
+/* The values of all metrics of the plan; with a tree also what is left of each node after its
+ * children, and last of all slots: NAN where that means nothing. The caller frees. 0 or -ENOMEM. */
+struct metric_values {
+	struct metric_value *metric; /* n metrics of the plan */
+	struct metric_value *rest;   /* n_nodes + 1 */
+};
+int stat_metrics_values(const struct stat_metrics *m, const struct stat_counts *counts,
+	struct metric_values *ret_values);
+void metric_values_clear(struct metric_values *v);
+
+/* "1", "1+2": the passes that counted metric i, from 1. */
+#define METRIC_PASSES_BYTES 64
+void stat_metrics_passes(
+	const struct stat_metrics *m, size_t i, char text[static METRIC_PASSES_BYTES]);
