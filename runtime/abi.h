@@ -62,6 +62,9 @@ enum mperf_scope_kind {
 	MPERF_SCOPE_LOOP = 1,
 	MPERF_SCOPE_FUNCTION = 2,
 	MPERF_SCOPE_BLOCK = 4,
+	/* A function that is called there and counted nowhere in the module: calls are its entries.
+	 * Of copies and fills, which the C library makes, also what they move. From version 2. */
+	MPERF_SCOPE_CALLEE = 5,
 };
 
 /* The table of a module. Numbers are LEB128, unsigned but for factors, which are signed.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A table of chains, found by the hash of all that a site is. A loop's or function's parent is no
- * part of what it is, since its place in the nest says the same; a region is under its parent
- * another one. Ids only rise: a segment that is being written knows sites by id after they are
+ * part of what it is, since its place in the nest says the same; a region or callee is under its
+ * parent another one. Ids only rise: a segment that is being written knows sites by id after they are
  * gone.
  */
 #include "daemon/loops/site.h"
@@ -21,7 +21,7 @@
 static const struct loop_site *identity_parent(
 	const struct loop_site_key *key, const struct loop_site *parent)
 {
-	return key->kind == LOOP_SITE_REGION ? parent : NULL;
+	return key->kind == LOOP_SITE_REGION || key->kind == LOOP_SITE_CALLEE ? parent : NULL;
 }
 
 static uint64_t add_text(uint64_t hash, const char *text)

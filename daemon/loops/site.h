@@ -4,7 +4,8 @@
 /* Sites: loops, functions, blocks and regions, each once
  *
  * A site is identified by its names, so that runs can be compared: build id, function, source and
- * line, its place in the nest, where it was inlined; for a region, the regions around it. Copies
+ * line, its place in the nest, where it was inlined; for a region, the regions around it; for a callee,
+ * where it is called. Copies
  * that the compiler made of a loop (a vectorised one, its remainder, one per alignment) have the
  * same names and are one site. All programs share sites, which are reference counted.
  */
@@ -24,6 +25,7 @@ enum loop_site_kind {
 	LOOP_SITE_FUNCTION = MPERF_SCOPE_FUNCTION,
 	LOOP_SITE_REGION = 3,
 	LOOP_SITE_BLOCK = MPERF_SCOPE_BLOCK,
+	LOOP_SITE_CALLEE = MPERF_SCOPE_CALLEE,
 };
 
 struct loop_site_key {
@@ -39,7 +41,7 @@ struct loop_site {
 	uint32_t id; /* from 1, never used again */
 	uint32_t n_users;
 	struct loop_site_key key; /* the site owns its texts */
-	/* the loop or function around it, the region around it; or NULL */
+	/* the loop or function around it or that calls it, the region around it; or NULL */
 	struct loop_site *parent;
 	uint32_t depth; /* sites around it; below LOOP_DEPTH_MAX (table.h) */
 	uint32_t line_last, column;

@@ -152,7 +152,7 @@ static const struct answer_column block_columns[] = {
 
 static const char *kind_text(uint8_t kind)
 {
-	static const char *const names[] = {"", "loop", "function", "region", "block"};
+	static const char *const names[] = {"", "loop", "function", "region", "block", "callee"};
 	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "";
 }
 

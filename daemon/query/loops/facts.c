@@ -41,6 +41,23 @@ static int note_alike(struct loop_facts *f, uint32_t site)
 	return 0;
 }
 
+uint32_t loop_facts_owner(const struct loop_facts *f, uint32_t site)
+{
+	while (site != 0 && f->site[site - 1].kind == LOOP_SITE_BLOCK)
+		site = f->site[site - 1].parent;
+	return site;
+}
+
+/* Put a new callee on the list of its caller's. */
+static void note_callee(struct loop_facts *f, uint32_t site)
+{
+	uint32_t caller = loop_facts_owner(f, f->site[site].parent);
+	if (caller == 0)
+		return;
+	f->site[site].next_callee = f->site[caller - 1].first_callee;
+	f->site[caller - 1].first_callee = site + 1;
+}
+
 static int site_fill(struct loop_facts *f, struct fact_site *s, const struct fact_site_key *key)
 {
 	int r = text(f, key->subprogram, &s->subprogram);
@@ -63,7 +80,8 @@ int loop_facts_site(struct loop_facts *f, const struct fact_site_key *key, uint3
 	struct fact_site s = {0};
 	uint32_t i, n = f->site_keys.n_keys;
 	int r = site_fill(f, &s, key);
-	uint32_t around = key->kind == LOOP_SITE_REGION ? key->parent : 0;
+	bool is_of_parent = key->kind == LOOP_SITE_REGION || key->kind == LOOP_SITE_CALLEE;
+	uint32_t around = is_of_parent ? key->parent : 0;
 	const struct key content = {
 		{(uint64_t)key->kind << 32 | key->line, (uint64_t)s.build_id << 32 | s.subprogram,
 			(uint64_t)s.source << 32 | s.nest, (uint64_t)s.inlined_at << 32 | around}};
@@ -76,6 +94,8 @@ int loop_facts_site(struct loop_facts *f, const struct fact_site_key *key, uint3
 		if (s.parent)
 			s.depth = (uint8_t)(f->site[s.parent - 1].depth + 1);
 		f->site[i] = s;
+		if (s.kind == LOOP_SITE_CALLEE)
+			note_callee(f, i);
 		if (r == 0)
 			r = note_alike(f, i);
 	}

@@ -17,7 +17,7 @@
 /* Maximum of one answer, 600 bytes each. */
 #define LOOP_FACTS_MAX (1u << 20)
 
-/* A loop, function, block or region. Numbers are indices + 1, 0 for none. */
+/* A loop, function, block, region or callee. Numbers are indices + 1, 0 for none. */
 struct fact_site {
 	uint8_t kind; /* enum loop_site_kind */
 	uint8_t flags, depth;
@@ -26,7 +26,10 @@ struct fact_site {
 	uint32_t readable;                                       /* text: demangled */
 	uint32_t line, line_last;
 	uint32_t next_alike; /* another site of the same function: index + 1 */
-	bool here;           /* in the current segment */
+	/* what it calls that is not counted, and for a callee, the next one of its caller: indices
+	 * + 1; a block's are its loop's */
+	uint32_t first_callee, next_callee;
+	bool here; /* in the current segment */
 };
 
 /* The thread that counted, if threads are distinguished. */
@@ -39,7 +42,8 @@ struct fact_who {
 
 struct fact {
 	uint64_t value[N_LOOP_VALUES];
-	double sampled_ns;           /* CPU time of samples in this site's own lines */
+	double sampled_ns; /* CPU time of samples in this site's own lines; of a callee, in it and
+				      * what it calls */
 	double cycles, instructions; /* read with these samples */
 	uint64_t samples, uncounted; /* of the samples, those that these two do not cover */
 };
@@ -60,6 +64,7 @@ struct loop_facts {
 	uint32_t size_alike;
 	double sampled_ns; /* of all processes that counted */
 	uint64_t samples_taken;
+	bool callers;         /* of some samples in copies, we know from where these were called */
 	uint32_t n_uncounted; /* names of code that nobody counts */
 	/* events counted in regions: texts; their values start at LOOP_GRANTED */
 	uint32_t granted[MPERF_GRANTS_MAX];
@@ -81,6 +86,7 @@ struct loop_facts {
 	uint32_t size_ids;
 	bool *counts;         /* by task: its process counted */
 	uint32_t *frame_site; /* by frame: index + 1; UINT32_MAX: not looked up yet */
+	uint32_t *callee;     /* by stack: the same, of the callee that it is in */
 };
 
 #define FACT_KEY(site, region, who, epoch) ((struct key){{(site), (region), (who), (epoch)}})
@@ -91,6 +97,7 @@ struct loop_facts {
 #define LOOP_UNCOUNTED_FUNCTION(name) ((uint32_t)((name) >> 32))
 #define LOOP_UNCOUNTED_MODULE(name) ((uint32_t)(name))
 #define FACT_ANY_REGION UINT32_MAX
+#define FACT_UNSEEN UINT32_MAX /* in frame_site and callee */
 
 /* The site's index + 1. 0, QUERY_FAILED, -errno. key's parent is the site's. */
 struct fact_site_key {
@@ -121,6 +128,16 @@ static inline void loop_facts_add(struct fact *fact, unsigned value, uint64_t am
 /* Add a segment, as in struct source_reader. */
 int loop_facts_add_segment(
 	void *facts, sqlite3 *db, const struct query_source *source, struct query_error *ret_error);
+/* The site whose own counts these are: of a block, the loop or function around it. */
+uint32_t loop_facts_owner(const struct loop_facts *f, uint32_t site);
+/* callee.c: the callee at the end of a stack's counted callers, by the line of the call and the name of
+ * the function; index + 1. 0: its leaf is counted, or who called it is not known. */
+uint32_t loop_facts_callee(struct loop_facts *f, uint32_t stack);
+/* Is it of the C library's functions that copy or fill? */
+bool loop_facts_moves(const struct loop_facts *f, uint32_t site);
+/* lines.c: the site of a frame, index + 1; 0: it is not counted. */
+uint32_t loop_facts_frame(struct loop_facts *f, uint32_t frame);
+bool loop_facts_same_file(const char *a, const char *b);
 /* samples.c: the samples of the current segment. */
 int loop_facts_add_samples(
 	struct loop_facts *f, const struct row_filter *filter, struct scan_notes *notes);

@@ -67,7 +67,7 @@ static int take_site(struct loop_facts *f, const struct cursor *c)
 	char build_id[2 * 64 + 1];
 	uint32_t parent = 0, site;
 	int64_t kind = cursor_integer(c, 1), around = cursor_integer(c, 8);
-	if (kind < LOOP_SITE_LOOP || kind > LOOP_SITE_BLOCK)
+	if (kind < LOOP_SITE_LOOP || kind > LOOP_SITE_CALLEE)
 		return 0; /* of a later version */
 	int r = around > 0 ? site_by_id(f, around, &parent) : 0;
 	if (r != 0)
@@ -290,7 +290,8 @@ static void forget_source(struct loop_facts *f)
 	free(f->site_of_id);
 	free(f->counts);
 	free(f->frame_site);
-	f->site_of_id = f->frame_site = NULL;
+	free(f->callee);
+	f->site_of_id = f->frame_site = f->callee = NULL;
 	f->counts = NULL;
 	f->size_ids = 0;
 }

@@ -158,17 +158,14 @@ static void add_sums(struct roof_sums *to, const struct roof_sums *from)
 	to->n_scarce += from->n_scarce;
 }
 
-/* The site whose own counts these are: a block's are those of the loop or function around it. */
-static uint32_t owner(const struct loop_facts *f, uint32_t site)
-{
-	while (site != 0 && f->site[site - 1].kind == LOOP_SITE_BLOCK)
-		site = f->site[site - 1].parent;
-	return site;
-}
-
 static bool is_region(const struct loop_facts *f, uint32_t site)
 {
 	return site != 0 && f->site[site - 1].kind == LOOP_SITE_REGION;
+}
+
+static bool is_callee(const struct loop_facts *f, uint32_t site)
+{
+	return site != 0 && f->site[site - 1].kind == LOOP_SITE_CALLEE;
 }
 
 static bool is_block(const struct loop_facts *f, uint32_t site)
@@ -195,7 +192,7 @@ static uint32_t group_of(const struct roofline *r, const struct key *key, uint32
 	if (r->q.by == ROOFLINE_THREAD)
 		return (uint32_t)key->part[2];
 	if (r->q.by != ROOFLINE_REGION)
-		return is_region(f, site) ? 0 : owner(f, site);
+		return is_region(f, site) ? 0 : loop_facts_owner(f, site);
 	if (region == FACT_ANY_REGION)
 		return 0;
 	return is_region(f, site) ? site : region ? region : no_region;
@@ -214,6 +211,7 @@ static void sum_self(struct roofline *r)
 		 * block's entries nothing of its loop; a region's time is its thread's once more */
 		bool own = r->q.by == ROOFLINE_REGION ? is_region(f, site)
 			   : is_region(f, site)       ? site == no_region
+			   : is_callee(f, site)       ? r->q.by != ROOFLINE_THREAD
 						      : !is_block(f, site);
 		add_fact(&r->self[group - 1], &f->fact[i], own);
 		bool is_function = f->keys.key[i].part[0] != 0 &&
@@ -222,7 +220,7 @@ static void sum_self(struct roofline *r)
 	}
 }
 
-/* Parents have lower numbers than what is in them. */
+/* Parents have lower numbers than what is in them. Blocks have nothing of their own. */
 static void sum_total(struct roofline *r)
 {
 	const struct loop_facts *f = &r->facts;
@@ -232,7 +230,9 @@ static void sum_total(struct roofline *r)
 		return;
 	for (uint32_t i = r->n_groups; i > 0; i--) {
 		uint32_t parent = f->site[i - 1].parent;
-		if (parent != 0 && parent < i)
+		/* a copy is its caller's work, another callee's time is not */
+		bool is_own_work = !roofline_is_callee(r, i - 1) || roofline_is_copy(r, i - 1);
+		if (parent != 0 && parent < i && is_own_work)
 			add_sums(&r->total[parent - 1], &r->total[i - 1]);
 	}
 	for (uint32_t i = 0; i < r->n_groups; i++)
@@ -262,6 +262,8 @@ static bool is_wanted(const struct roofline *r, uint32_t group)
 		[ROOFLINE_REGION] = LOOP_SITE_REGION,
 	};
 	const double *v = r->total[group].value;
+	if (r->q.by == ROOFLINE_LOOP && roofline_is_copy(r, group))
+		return roofline_is_loop(r, group);
 	if (r->q.by != ROOFLINE_THREAD && r->facts.site[group].kind != kinds[r->q.by])
 		return false;
 	return v[LOOP_INSTRUCTIONS] > 0 || v[LOOP_ENTRIES] > 0 || v[LOOP_ITERATIONS] > 0 ||
@@ -341,7 +343,9 @@ static int work_out(struct roofline *r, const struct answer *answer)
 	for (uint32_t i = 0; i < r->n_groups && r->q.by == ROOFLINE_REGION; i++)
 		scale_region(&r->total[i]);
 	r->span_ns = span_of(f);
-	int outcome = roofline_times(r);
+	int outcome = roofline_find_inside(r);
+	if (outcome == 0)
+		outcome = roofline_times(r);
 	if (outcome != 0)
 		return outcome;
 	r->costs = roof_costs_measure();
@@ -357,6 +361,8 @@ static void roofline_free(struct roofline *r)
 	free(r->self_time);
 	free(r->total_time);
 	free(r->row);
+	free(r->first_inside);
+	free(r->next_inside);
 	free(r);
 }
 DEFINE_CLEANUP(struct roofline *, roofline_free)

@@ -118,6 +118,7 @@ struct roofline {
 	struct roof_row *row;
 	uint32_t n_rows;
 	struct roof_time *self_time, *total_time; /* by group */
+	uint32_t *first_inside, *next_inside;     /* by group: loops inside: index + 1 */
 	double whole_ns;                          /* what shares are of; 0: not known */
 	double span_ns;                           /* for how long threads counted */
 	double waited_ns; /* left out of times: wall time in which threads had no CPU */
@@ -138,6 +139,19 @@ int roofline_times(struct roofline *r);
 double roofline_cpu_share(const struct roofline *r);
 /* roofline_order.c: choose the rows, and put them in order. 0, -ENOMEM. */
 int roofline_order(struct roofline *r);
+/* roofline_callees.c: Is it a callee that moves bytes for its caller, as memcpy does? By loop, those of loops have rows like
+ * loops inside. */
+bool roofline_is_copy(const struct roofline *r, uint32_t group);
+bool roofline_is_callee(const struct roofline *r, uint32_t group);
+/* A loop, or a copy that a loop makes. */
+bool roofline_is_loop(const struct roofline *r, uint32_t group);
+/* Find the loops inside of each group. 0, -ENOMEM. */
+int roofline_find_inside(struct roofline *r);
+/* Does anything call what is not counted? */
+bool roofline_has_callees(const struct roofline *r);
+/* What a loop or function calls that is not counted, with the loops inside: names,
+ * calls, and time where samples tell, in at most n bytes. Returns its length, 0: nothing. */
+size_t roofline_callees(const struct roofline *r, uint32_t group, char *ret_text, size_t n);
 /* The loop around a group, index + 1; 0: none. */
 uint32_t roofline_loop_around(const struct roofline *r, uint32_t group);
 /* roofline_doubt.c: what of a group's hardware counts cannot be, as roof_row.doubted. */

@@ -28,7 +28,7 @@ struct found {
 
 static struct found find(const struct roofline *r)
 {
-	struct found found = {0};
+	struct found found = {.calls = roofline_has_callees(r)};
 	for (uint32_t i = 0; i < r->n_rows; i++) {
 		uint32_t group = r->row[i].group;
 		found.calls |= r->total[group].value[LOOP_EXTERNAL_CALLS] > 0;

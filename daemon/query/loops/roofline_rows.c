@@ -12,6 +12,7 @@
 #define COLUMNS_MAX 64
 #define TEXTS_MAX 4
 #define TEXT_BYTES 512
+#define CALLEES_BYTES 384 /* of these: three names */
 
 struct row {
 	struct answer_value value[COLUMNS_MAX];
@@ -125,6 +126,7 @@ static const struct answer_column figure_columns[] = {
 	{"ops_per_byte_self", NULL, MPERF__UNIT__UNIT_RATIO},
 	{"error_self", "Error", MPERF__UNIT__UNIT_SHARE},
 	{"depth", "Depth", MPERF__UNIT__UNIT_COUNT},
+	{"kind", "Kind", 0},
 };
 #define N_FIGURES (sizeof(figure_columns) / sizeof(*figure_columns))
 
@@ -308,6 +310,17 @@ static bool is_scarce(struct roof_share share)
 	return share.counted >= 0 && share.counted <= 1 && share.counted < share.entries;
 }
 
+/* Calls of what is not counted: by name, or as old tables have them. */
+static size_t put_callees(const struct roofline *r, uint32_t group, char *text, size_t n)
+{
+	double external = r->total[group].value[LOOP_EXTERNAL_CALLS];
+	size_t length = roofline_callees(r, group, text, n);
+	if (length == 0 && external > 0)
+		length = (size_t)snprintf(
+			text, n, "%lld external calls", (long long)integer_of(external));
+	return length;
+}
+
 /* What could not be seen: calls, assembly, and entries that did not count and should have. */
 static const char *unseen_text(
 	struct row *row, const struct roofline *r, const struct roof_row *from)
@@ -315,6 +328,7 @@ static const char *unseen_text(
 	char *text = new_text(row);
 	uint32_t group = from->group;
 	const struct roof_sums *s = &r->total[group];
+	char calls[CALLEES_BYTES];
 	bool assembly =
 		r->q.by != ROOFLINE_THREAD && r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
 	struct roof_share share = roof_share_of(r, group);
@@ -327,9 +341,8 @@ static const char *unseen_text(
 	if (is_scarce(share))
 		n += (size_t)snprintf(text, TEXT_BYTES, "%s of %lld entries counted",
 			share.counted > 0 ? "1" : "none", (long long)integer_of(share.entries));
-	if (s->value[LOOP_EXTERNAL_CALLS] > 0)
-		n += (size_t)snprintf(text + n, TEXT_BYTES - n, "%s%lld external calls",
-			n ? ", " : "", (long long)integer_of(s->value[LOOP_EXTERNAL_CALLS]));
+	if (put_callees(r, group, calls, sizeof(calls)) > 0)
+		n += (size_t)snprintf(text + n, TEXT_BYTES - n, "%s%s", n ? ", " : "", calls);
 	if (assembly)
 		n += (size_t)snprintf(text + n, TEXT_BYTES - n, "%sinline assembly", n ? ", " : "");
 	if (from->doubted)
@@ -377,6 +390,15 @@ static double ipc_of(const struct roofline *r, const struct roof_row *from)
 
 static const char *const clocks[N_ROOF_CLOCKS] = {"", "measured", "sampled", "wall", "shared"};
 
+#define ROOFLINE_COPY N_ROOFLINE_BY
+static const char *const kinds[] = {
+	[ROOFLINE_LOOP] = "loop",
+	[ROOFLINE_FUNCTION] = "function",
+	[ROOFLINE_REGION] = "region",
+	[ROOFLINE_THREAD] = "thread",
+	[ROOFLINE_COPY] = "copy",
+};
+
 static void put_time_share(struct row *row, const struct roofline *r, double ns)
 {
 	put_real(row, r->whole_ns > 0 ? ns / r->whole_ns : -1);
@@ -392,6 +414,7 @@ static void put_own(struct row *row, const struct roofline *r, const struct roof
 	put_real(row, f->ops_per_byte);
 	put_real(row, f->error);
 	put_count(row, from->depth);
+	put_text(row, kinds[roofline_is_copy(r, from->group) ? ROOFLINE_COPY : r->q.by]);
 }
 
 /* The share of samples that this IPC is of; absent where all have counts. */

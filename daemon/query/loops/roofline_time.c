@@ -21,6 +21,10 @@
  * samples' time, so that one table compares one clock. Samples in functions that a nest calls are not
  * the nest's, so a nest with calls keeps its wall time; a note says so.
  *
+ * A copy that a loop makes has a row as if it were a loop inside. Its work is the accesses that it is
+ * taken to make. Where no sample in copies has a caller that we know, a nest with copies is as one with
+ * calls: samples say nothing of the copies' time, which stays unknown.
+ *
  * So the own times of loops never add up to more than the time of their nest, and those of nests
  * not to more than the time of the program.
  */
@@ -47,7 +51,7 @@ uint32_t roofline_loop_around(const struct roofline *r, uint32_t group)
 {
 	if (r->q.by != ROOFLINE_LOOP)
 		return 0;
-	uint32_t parent = r->facts.site[group].parent;
+	uint32_t parent = loop_facts_owner(&r->facts, r->facts.site[group].parent);
 	bool is_loop =
 		parent != 0 && parent <= group && r->facts.site[parent - 1].kind == LOOP_SITE_LOOP;
 	return is_loop ? parent : 0;
@@ -55,14 +59,14 @@ uint32_t roofline_loop_around(const struct roofline *r, uint32_t group)
 
 static bool is_loop(const struct roofline *r, uint32_t group)
 {
-	return r->facts.site[group].kind == LOOP_SITE_LOOP;
+	return roofline_is_loop(r, group);
 }
 
 /* The function that a loop is in, index + 1; 0: none. */
 static uint32_t function_of(const struct roofline *r, uint32_t group)
 {
 	uint32_t i = group + 1;
-	while (i != 0 && is_loop(r, i - 1))
+	while (i != 0 && r->facts.site[i - 1].kind != LOOP_SITE_FUNCTION)
 		i = r->facts.site[i - 1].parent;
 	return i;
 }
@@ -85,7 +89,8 @@ struct nest {
 	double calls;
 	double own_ns; /* as given to its loops */
 	uint64_t samples;
-	uint32_t n_loops;
+	uint32_t n_loops; /* and copies */
+	uint32_t n_copies;
 	bool has_lines;
 	double waiting_error; /* relative, of ns, if that is CPU time by samples; 0: wall time */
 };
@@ -118,6 +123,23 @@ static double mean_sample_ns(const struct roofline *r)
 	return samples > 0 ? ns / (double)samples : 0;
 }
 
+static double work_of(const struct roofline *r, uint32_t group)
+{
+	const double *v = r->self[group].value;
+	return roofline_is_copy(r, group) ? v[LOOP_LOADS] + v[LOOP_STORES] : v[LOOP_INSTRUCTIONS];
+}
+
+/* Is it a copy that samples cannot reach, since they do not know their callers? */
+static bool is_unplaced(const struct roofline *r, uint32_t group)
+{
+	return roofline_is_copy(r, group) && !r->facts.callers;
+}
+
+static bool has_unplaced(const struct roofline *r, const struct nest *nest)
+{
+	return nest->n_copies > 0 && !r->facts.callers;
+}
+
 /* Loops are behind those around them. */
 static void sum_nests(const struct roofline *r, struct nests *n)
 {
@@ -130,7 +152,7 @@ static void sum_nests(const struct roofline *r, struct nests *n)
 		if (n->of[i] == 0)
 			continue;
 		struct nest *nest = &n->nest[n->of[i] - 1];
-		double work = s->value[LOOP_INSTRUCTIONS];
+		double work = work_of(r, i);
 		if (n->of[i] == i + 1) {
 			nest->ns = s->value[LOOP_TIME_NS];
 			nest->has_lines = has_lines(&r->facts.site[i]);
@@ -139,7 +161,8 @@ static void sum_nests(const struct roofline *r, struct nests *n)
 		nest->few_ns += has_few(s) ? s->sampled_ns : 0;
 		nest->samples += s->samples;
 		nest->work += work;
-		nest->few_work += has_few(s) ? work : 0;
+		nest->few_work += has_few(s) && !is_unplaced(r, i) ? work : 0;
+		nest->n_copies += roofline_is_copy(r, i);
 		nest->calls += s->value[LOOP_CALLS] + s->value[LOOP_EXTERNAL_CALLS];
 		nest->n_loops++;
 	}
@@ -150,7 +173,8 @@ static void sum_nests(const struct roofline *r, struct nests *n)
 static uint32_t function_of_nest(const struct roofline *r, uint32_t group, const struct nests *n)
 {
 	const char *inlined_at = text_of(&r->facts.texts, r->facts.site[group].inlined_at);
-	bool is_own = n->of[group] == group + 1 && n->nest[group].calls <= 0;
+	const struct nest *nest = &n->nest[group];
+	bool is_own = n->of[group] == group + 1 && nest->calls <= 0 && !has_unplaced(r, nest);
 	return is_own && !(inlined_at && *inlined_at) ? function_of(r, group) : 0;
 }
 
@@ -195,18 +219,20 @@ static double error_of_part(double p, double n)
 
 /* Do samples say how long its loops ran? Also that they hardly did, where the nest was measured for
  * so long that many more samples would have hit them. */
-static bool is_sampled(const struct nest *nest, double sample_ns)
+static bool is_sampled(const struct roofline *r, const struct nest *nest, double sample_ns)
 {
 	return nest->samples >= SAMPLES_MIN ||
-	       (nest->calls > 0 && nest->has_lines && sample_ns > 0 &&
+	       ((nest->calls > 0 || has_unplaced(r, nest)) && nest->has_lines && sample_ns > 0 &&
 		       nest->ns >= SAMPLES_MIN * sample_ns);
 }
 
 static struct roof_time own_time(
-	const struct roof_sums *s, const struct nest *nest, bool is_outermost, bool is_sampled)
+	const struct roofline *r, uint32_t group, const struct nest *nest, bool is_sampled)
 {
-	double work = s->value[LOOP_INSTRUCTIONS];
-	bool calls = nest->calls > 0;
+	const struct roof_sums *s = &r->self[group];
+	double work = work_of(r, group);
+	bool is_outermost = s->value[LOOP_TIME_NS] > 0;
+	bool calls = nest->calls > 0 || has_unplaced(r, nest);
 	if (nest->n_loops == 1 && nest->waiting_error > 0)
 		return (struct roof_time){
 			.clock = ROOF_SAMPLED, .ns = nest->ns, .error = nest->waiting_error};
@@ -214,6 +240,8 @@ static struct roof_time own_time(
 		return (struct roof_time){.clock = ROOF_MEASURED, .ns = nest->ns};
 	if (!is_sampled)
 		return share_of(nest->ns, work, nest->work, is_outermost);
+	if (is_unplaced(r, group))
+		return unknown;
 	double scale = nest->sampled_ns > 0 ? nest->ns / nest->sampled_ns : 1;
 	if (calls)
 		scale = fmin(scale, 1);
@@ -237,13 +265,13 @@ static void own_times(struct roofline *r, const struct nests *n)
 			continue;
 		if (n->of[i] == 0) {
 			*time = sampled(s);
-			if (s->samples == 0 && n->sample_ns > 0)
+			if (s->samples == 0 && n->sample_ns > 0 && !is_unplaced(r, i))
 				time->ns = 0; /* samples reach loops, and none hit this one */
 			continue;
 		}
 		struct nest *nest = &n->nest[n->of[i] - 1];
-		*time = own_time(s, nest, n->of[i] == i + 1, is_sampled(nest, n->sample_ns));
-		nest->own_ns += time->ns;
+		*time = own_time(r, i, nest, is_sampled(r, nest, n->sample_ns));
+		nest->own_ns += fmax(time->ns, 0);
 	}
 }
 
@@ -301,7 +329,7 @@ static int times_of_loops(struct roofline *r)
 /* Did a loop run for a time that nobody measured? Only for loops that no other one surrounds. */
 static bool ran_untimed(const struct roofline *r, uint32_t group)
 {
-	uint32_t parent = r->facts.site[group].parent;
+	uint32_t parent = loop_facts_owner(&r->facts, r->facts.site[group].parent);
 	const double *own = r->self[group].value, *total = r->total[group].value;
 	bool is_outermost = parent == 0 || !is_loop(r, parent - 1);
 	return is_outermost && own[LOOP_TIME_NS] <= 0 &&
@@ -364,7 +392,7 @@ static double whole_of_sites(const struct roofline *r)
 	const struct roof_time *time = r->q.by == ROOFLINE_LOOP ? r->self_time : r->total_time;
 	double sum_ns = 0;
 	for (uint32_t i = 0; i < r->n_groups; i++)
-		if (r->q.by == ROOFLINE_LOOP || !is_loop(r, i))
+		if (r->q.by == ROOFLINE_LOOP || r->facts.site[i].kind == LOOP_SITE_FUNCTION)
 			sum_ns += fmax(time[i].ns, 0);
 	return fmax(r->facts.sampled_ns > 0 ? r->facts.sampled_ns : r->span_ns, sum_ns);
 }

@@ -3,8 +3,8 @@
 /* What loops counted, added up
  *
  * Sites are matched by what they are, metrics by name, tasks as those of samples. The hour tier
- * keeps ROLLUP_HOUR_LOOPS rows of an hour, those with the most instructions; the others become the
- * function "[other]" of their program. Sums stop at the largest number that the store has: a
+ * keeps ROLLUP_HOUR_LOOPS rows of an hour, those with the most instructions, where a call of what is
+ * not counted is one; the others become the function "[other]" of their program. Sums stop at the largest number that the store has: a
  * program may tell any number, and is not to cost others their file.
  */
 
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/loops/metric.h"
+#include "daemon/loops/site.h"
 #include "daemon/loops/table.h"
 #include "daemon/store/rollup/rollup_private.h"
 
@@ -89,7 +90,8 @@ static int enter_site(struct rollup *r, const struct rollup_site *s, uint32_t *r
 	int outcome = build_number(r, s, &build);
 	if (outcome != 0)
 		return outcome;
-	uint32_t around = s->kind == 3 ? s->parent : 0;
+	bool is_of_parent = s->kind == LOOP_SITE_REGION || s->kind == LOOP_SITE_CALLEE;
+	uint32_t around = is_of_parent ? s->parent : 0;
 	const struct key key = {{(uint64_t)s->kind << 32 | s->line,
 		(uint64_t)build << 32 | s->subprogram, (uint64_t)s->source << 32 | s->nest,
 		(uint64_t)s->inlined_at << 32 | around}};
@@ -306,17 +308,23 @@ static int heavier(const void *a, const void *b)
 	return (x->i > y->i) - (x->i < y->i);
 }
 
-static uint32_t metric_of_weight(struct rollup *r)
+/* The index + 1 of a metric by its name; 0: nothing has it. */
+static uint32_t metric_named(const struct rollup *r, const char *name)
 {
 	for (uint32_t i = 0; i < r->loops->n_metrics; i++)
-		if (strcmp(text_of(&r->texts, r->loops->metric_text[i]), "instructions") == 0)
-			return i;
+		if (strcmp(text_of(&r->texts, r->loops->metric_text[i]), name) == 0)
+			return i + 1;
 	return 0;
+}
+
+static bool is_callee(const struct rollup_loops *l, uint32_t site)
+{
+	return l->site[site - 1].kind == LOOP_SITE_CALLEE;
 }
 
 static int other_site(struct rollup *r, uint32_t *ret_index)
 {
-	struct rollup_site s = {.kind = 2};
+	struct rollup_site s = {.kind = LOOP_SITE_FUNCTION};
 	int outcome = rollup_table_outcome(r, text_get(&r->texts, "[other]", &s.subprogram));
 	if (outcome == 0)
 		outcome = rollup_table_outcome(r, text_get(&r->texts, "", &s.nest));
@@ -327,14 +335,19 @@ static int other_site(struct rollup *r, uint32_t *ret_index)
 static int fold(struct rollup *r)
 {
 	struct rollup_loops *l = r->loops;
-	uint32_t n = l->keys.n_keys, other, by = metric_of_weight(r);
+	uint32_t n = l->keys.n_keys, other;
+	uint32_t instructions = metric_named(r, "instructions"),
+		 entries = metric_named(r, "entries");
 	if (n <= ROLLUP_HOUR_LOOPS)
 		return 0;
 	_cleanup_(freep) struct weighed *order = calloc(n, sizeof(*order));
 	if (!order)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
-		order[i] = (struct weighed){l->sum[i][by], i};
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t by =
+			is_callee(l, (uint32_t)l->keys.key[i].part[1]) ? entries : instructions;
+		order[i] = (struct weighed){by ? l->sum[i][by - 1] : 0, i};
+	}
 	qsort(order, n, sizeof(*order), heavier);
 	struct key_table keys = l->keys;
 	uint64_t(*sum)[METRICS_MAX] = l->sum;
@@ -348,8 +361,14 @@ static int fold(struct rollup *r)
 		if (at >= ROLLUP_HOUR_LOOPS)
 			key = (struct key){{key.part[0], other, 0}};
 		outcome = get_sum(r, &key, &into);
+		/* calls of callees are no entries of the function that stands for the rest */
+		bool folded = at >= ROLLUP_HOUR_LOOPS;
+		uint32_t left_out = folded && is_callee(l, (uint32_t)keys.key[order[at].i].part[1])
+					    ? entries
+					    : 0;
 		for (uint32_t m = 0; m < l->n_metrics && outcome == 0; m++)
-			add(&(*into)[m], sum[order[at].i][m]);
+			if (m + 1 != left_out)
+				add(&(*into)[m], sum[order[at].i][m]);
 	}
 	key_table_clear(&keys);
 	free(sum);

@@ -194,18 +194,19 @@ CREATE TABLE loss (
 	PRIMARY KEY (window, hart, cause)
 ) WITHOUT ROWID;
 
--- Loops, functions, regions and blocks that count themselves (programs built with the mperf pass).
+-- Loops, functions, regions and blocks that count themselves (programs built with the mperf pass),
+-- and what they call that does not: its calls are entries, and what copies move are bytes.
 -- Copies that the compiler made of a loop are one site. What a site is in comes before it.
 CREATE TABLE loop_site (
 	id INTEGER PRIMARY KEY,
-	kind INTEGER NOT NULL,              -- 1 loop, 2 function, 3 region, 4 block
+	kind INTEGER NOT NULL,              -- 1 loop, 2 function, 3 region, 4 block, 5 callee that is not counted itself
 	build_id BLOB,                      -- of the file it was compiled into
 	subprogram TEXT NOT NULL,           -- linkage name of the function that it was written in; name of a region, '' what is in none
 	source TEXT,                        -- path, as the compiler was given it
 	line INTEGER,                       -- where it starts
 	nest TEXT NOT NULL,                 -- path of ordinals from the outermost loop, '1.2'; of a block with its own, '1.2#3'; '' for functions and regions
 	inlined_at TEXT,                    -- 'path:line' chain, innermost first, where it was inlined
-	parent INTEGER,                     -- loop or function that it is in; of a region the region around it
+	parent INTEGER,                     -- loop or function that it is in, or that calls it; of a region the region around it
 	line_last INTEGER,                  -- where it ends
 	column INTEGER,                     -- where in its line it starts
 	flags INTEGER NOT NULL              -- a sum: 1 there is a vectorised copy, 2 a remainder, 4 inline assembly in it is not counted, 8 lines are not known, 16 its counts are of counted_entries of all entries
@@ -224,7 +225,7 @@ CREATE TABLE loop_metric (
 	unit TEXT NOT NULL                  -- 'count', 'bytes', 'ns'
 );
 
--- What they counted in a window: a loop without the loops inside, a function without its loops.
+-- What they counted in a window: a loop without the loops and callees inside, a function without its loops.
 CREATE TABLE loop_count (
 	window INTEGER NOT NULL,
 	task INTEGER NOT NULL,              -- 0: not known

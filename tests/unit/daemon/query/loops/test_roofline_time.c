@@ -17,12 +17,15 @@ struct given {
 	uint32_t parent; /* index + 1 */
 	double measured_ns, instructions, calls;
 	uint64_t samples;
+	double copied; /* a copy: accesses that it is taken to make */
 };
 
 static struct fact_site site[SITES_MAX];
 static struct roof_sums self[SITES_MAX], total[SITES_MAX];
 static struct roof_time self_time[SITES_MAX], total_time[SITES_MAX];
 static struct roofline r;
+
+static bool callers; /* samples tell who called a copy */
 
 static void clear(uint32_t n)
 {
@@ -31,7 +34,8 @@ static void clear(uint32_t n)
 		.total = total,
 		.self_time = self_time,
 		.total_time = total_time,
-		.facts.site = site};
+		.facts.site = site,
+		.facts.callers = callers};
 	memset(self_time, 0, sizeof(self_time));
 	memset(total_time, 0, sizeof(total_time));
 }
@@ -51,12 +55,16 @@ static void give(const struct given *given, uint32_t n)
 	clear(n);
 	for (uint32_t i = 0; i < n; i++) {
 		site[i] = (struct fact_site){
-			.kind = LOOP_SITE_LOOP, .parent = given[i].parent, .line = i + 1};
+			.kind = given[i].copied ? LOOP_SITE_CALLEE : LOOP_SITE_LOOP,
+			.parent = given[i].parent,
+			.line = i + 1};
 		self[i] = (struct roof_sums){.samples = given[i].samples,
 			.sampled_ns = SAMPLE_NS * (double)given[i].samples,
 			.value = {[LOOP_TIME_NS] = given[i].measured_ns,
 				[LOOP_INSTRUCTIONS] = given[i].instructions,
-				[LOOP_CALLS] = given[i].calls}};
+				[LOOP_CALLS] = given[i].calls,
+				[LOOP_LOADS] = given[i].copied,
+				[LOOP_BYTES_LOADED] = 8 * given[i].copied}};
 		r.facts.sampled_ns += self[i].sampled_ns;
 		total[i] = self[i];
 	}
@@ -354,10 +362,88 @@ TEST(whatever_is_said_children_are_no_more_than_their_row)
 				.instructions = rand() % 3 ? rand() % 1000 : 0,
 				.calls = rand() % 4 ? 0 : rand() % 10,
 				.samples = rand() % 2 ? (uint64_t)rand() % 40 : 0};
+			bool is_copy = given[i].parent && !given[given[i].parent - 1].copied &&
+				       rand() % 4 == 0;
+			given[i].copied = is_copy ? rand() % 1000 + 1 : 0;
+			if (given[i].parent && given[given[i].parent - 1].copied)
+				given[i].parent = 0;
 			bool measured = given[i].parent ? rand() % 9 == 0 : rand() % 3 > 0;
-			given[i].measured_ns = measured ? (double)(rand() % 1000000000) : 0;
+			given[i].measured_ns =
+				measured && !given[i].copied ? (double)(rand() % 1000000000) : 0;
 		}
+		callers = rand() % 2;
 		give(given, SITES_MAX);
 		check_sums();
 	}
+}
+
+/* --- copies ----------------------------------------------------------------------------------- */
+
+TEST(without_samples_a_copy_has_a_part_of_its_nest_by_work)
+{
+	give((const struct given[]){{.measured_ns = 1e9, .instructions = 100},
+		     {.parent = 1, .copied = 300}},
+		2);
+	near(self_time[0].ns, 0.25e9);
+	near(self_time[1].ns, 0.75e9);
+	ck_assert_int_eq(self_time[1].clock, ROOF_SHARED);
+	near(total_time[0].ns, 1e9);
+}
+
+TEST(a_copy_whose_samples_have_callers_is_like_a_loop)
+{
+	callers = true;
+	give((const struct given[]){{.measured_ns = 1e9, .instructions = 1e6, .samples = 25},
+		     {.parent = 1, .copied = 300, .samples = 75}},
+		2);
+	near(self_time[0].ns, 0.25e9);
+	near(self_time[1].ns, 0.75e9);
+	ck_assert_int_eq(self_time[1].clock, ROOF_SAMPLED);
+}
+
+TEST(a_copy_whose_samples_have_no_callers_has_no_time)
+{
+	callers = false;
+	give((const struct given[]){{.measured_ns = 1e9, .instructions = 1e6},
+		     {.parent = 1, .instructions = 1e6, .samples = 40},
+		     {.parent = 1, .copied = 300}},
+		3);
+	near(self_time[1].ns, 40 * SAMPLE_NS);
+	ck_assert_int_eq(self_time[2].clock, ROOF_NO_CLOCK);
+	ck_assert(self_time[2].ns < 0);
+	near(total_time[0].ns, 1e9);
+	/* also where the loop around it has hardly any sample, but many more in loops elsewhere */
+	give((const struct given[]){{.measured_ns = 1e9, .instructions = 1e6},
+		     {.parent = 1, .copied = 300}, {.instructions = 1, .samples = 30}},
+		3);
+	ck_assert(self_time[1].ns < 0);
+	ck_assert(self_time[0].ns <= SAMPLE_NS);
+}
+
+TEST(a_copy_of_a_nest_that_nobody_measured_has_samples_or_nothing)
+{
+	callers = false;
+	give((const struct given[]){{.instructions = 1e6, .samples = 40},
+		     {.parent = 1, .copied = 300}},
+		2);
+	ck_assert_int_eq(self_time[1].clock, ROOF_NO_CLOCK);
+	ck_assert(self_time[1].ns < 0);
+	callers = true;
+	give((const struct given[]){{.instructions = 1e6, .samples = 40},
+		     {.parent = 1, .copied = 300, .samples = 20}},
+		2);
+	near(self_time[1].ns, 20 * SAMPLE_NS);
+	near(total_time[0].ns, 60 * SAMPLE_NS);
+}
+
+/* Samples in a copy are in its function, not in the nest's lines: those that are missing are no waiting. */
+TEST(copies_without_callers_do_not_pass_for_waiting)
+{
+	callers = false;
+	r.span_ns = 0;
+	give((const struct given[]){{.measured_ns = 4e9, .instructions = 1e6, .samples = 100},
+		     {.parent = 1, .copied = 300}},
+		2);
+	near(total_time[0].ns, 4e9);
+	ck_assert(r.waited_ns == 0);
 }

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * In which callee of which loop a sample was. Its stack is followed from the leaf outwards to the first
+ * frame that is counted: the frame before it is what that code called. Frames can be missing: a C
+ * library without frame pointers loses the caller of its leaf, and then the frame found is that of a
+ * caller further out. So the line of the call must be one where the loop calls that callee, and the
+ * name must fit, if the library has one.
+ */
+#include <string.h>
+
+#include "daemon/query/loops/facts.h"
+
+static const char *text_or_empty(const struct loop_facts *f, uint32_t text)
+{
+	const char *t = text_of(&f->texts, text);
+	return t ? t : "";
+}
+
+/* One implementation serves several functions, and bears the name of any. */
+static const char *family(const char *name)
+{
+	static const char *const of[][2] = {{"memcpy", "memmove"}, {"mempcpy", "memmove"},
+		{"bcopy", "memmove"}, {"bzero", "memset"}};
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if (strcmp(name, of[i][0]) == 0)
+			return of[i][1];
+	return name;
+}
+
+/* The name that a function's implementation is of: __memmove_avx_unaligned_erms is memmove's, sin@plt
+ * sin's. Returns whether it is of the family of `name`. */
+static bool is_called(const char *function, const char *name)
+{
+	static const char *const families[] = {
+		"memcpy", "memmove", "mempcpy", "bcopy", "memset", "bzero"};
+	if (strcmp(function, name) == 0)
+		return true;
+	while (*function == '_')
+		function++;
+	while (*name == '_')
+		name++;
+	const char *members[1 + sizeof(families) / sizeof(*families)] = {name};
+	size_t n_members = 1;
+	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+		if (strcmp(family(families[i]), family(name)) == 0)
+			members[n_members++] = families[i];
+	for (size_t i = 0; i < n_members; i++) {
+		size_t n = strlen(members[i]);
+		if (n > 0 && strncmp(function, members[i], n) == 0 &&
+			(function[n] == '\0' || function[n] == '_' || function[n] == '@'))
+			return true;
+	}
+	return false;
+}
+
+bool loop_facts_moves(const struct loop_facts *f, uint32_t site)
+{
+	const char *name = family(text_or_empty(f, f->site[site - 1].subprogram));
+	return strcmp(name, "memmove") == 0 || strcmp(name, "memset") == 0;
+}
+
+/* Does the frame call it on one of its lines? */
+static bool is_call_line(const struct loop_facts *f, const struct fact_site *callee,
+	const struct loaded_frame *frame)
+{
+	if (callee->line == 0)
+		return false;
+	for (uint32_t i = frame->place; i < frame->place + frame->n_places; i++) {
+		const struct loaded_place *p = &f->loaded.place[i];
+		if (p->line >= callee->line && p->line <= callee->line_last &&
+			loop_facts_same_file(
+				text_or_empty(f, p->source), text_or_empty(f, callee->source)))
+			return true;
+	}
+	return false;
+}
+
+/* The function that the caller entered; NULL: the library has no name for it. */
+static const char *entered(const struct loop_facts *f, const struct loaded_frame *frame)
+{
+	const struct loaded *l = &f->loaded;
+	if (frame->n_places == 0)
+		return NULL;
+	uint32_t function = l->place[frame->place + frame->n_places - 1].function;
+	return function == l->unknown_name ? NULL : text_of(&f->texts, function);
+}
+
+/* The one callee of a site that this can be; 0: none, or several. */
+static uint32_t match(const struct loop_facts *f, uint32_t site, const struct loaded_frame *caller,
+	const struct loaded_frame *called)
+{
+	const char *name = entered(f, called);
+	uint32_t found = 0;
+	for (uint32_t i = f->site[site - 1].first_callee; i != 0; i = f->site[i - 1].next_callee) {
+		const struct fact_site *callee = &f->site[i - 1];
+		if (!callee->here || !is_call_line(f, callee, caller) ||
+			(name && !is_called(name, text_or_empty(f, callee->readable)) &&
+				!is_called(name, text_or_empty(f, callee->subprogram))))
+			continue;
+		if (found)
+			return 0;
+		found = i;
+	}
+	return found;
+}
+
+uint32_t loop_facts_callee(struct loop_facts *f, uint32_t stack)
+{
+	const struct loaded *l = &f->loaded;
+	uint32_t at = stack, result = 0;
+	/* a stack's caller has a lower number, and what was found once is kept: all is linear */
+	while (at != 0 && f->callee[at] == FACT_UNSEEN) {
+		uint32_t caller = l->stack[at].parent;
+		uint32_t site = caller ? loop_facts_frame(f, l->stack[caller].frame) : 0;
+		if (site != 0) {
+			result = match(f, site, &l->frame[l->stack[caller].frame],
+				&l->frame[l->stack[at].frame]);
+			break;
+		}
+		at = caller;
+	}
+	if (at != 0 && f->callee[at] != FACT_UNSEEN)
+		result = f->callee[at];
+	for (uint32_t i = stack; i != 0 && f->callee[i] == FACT_UNSEEN; i = l->stack[i].parent) {
+		f->callee[i] = result;
+		if (i == at)
+			break;
+	}
+	return result;
+}
