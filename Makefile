@@ -33,7 +33,7 @@ short = $(QUIET)$(if $(QUIET),$(if $(SILENT),,echo "$(1) $(patsubst build/%,%,$@
 CFLAGS  ?= -O2 -g
 WERROR  ?=
 SANITIZE ?=
-PKGS_DAEMON = libsystemd libprotobuf-c sqlite3 jansson libxxhash $(if $(WITH_BPF),libbpf)
+PKGS_DAEMON = libsystemd libprotobuf-c sqlite3 jansson libxxhash zlib $(if $(WITH_BPF),libbpf)
 PKGS_PLATFORM = jansson
 PKGS_CLIENT = libprotobuf-c jansson ncursesw
 PKGS_ROOFS  = jansson
@@ -206,7 +206,7 @@ $(BUILD)/daemon/pmu/kernel.o: $(SKELETONS)
 # --- packages: Debian names, read by apt; already installed ones cost one dpkg-query -------------
 
 PACKAGES_BUILD = gcc make pkg-config libc6-dev libsystemd-dev libprotobuf-c-dev protobuf-c-compiler \
-	libsqlite3-dev libxxhash-dev libelf-dev libdw-dev libiberty-dev libseccomp-dev liblzma-dev libjansson-dev \
+	libsqlite3-dev libxxhash-dev zlib1g-dev libelf-dev libdw-dev libiberty-dev libseccomp-dev liblzma-dev libjansson-dev \
 	libncurses-dev uthash-dev $(if $(filter no,$(BPF)),,clang bpftool libbpf-dev)
 PACKAGES_DEMO = dpkg-dev tclsh xz-utils
 packages:

@@ -156,7 +156,8 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 		scopes.add_blocks(function, table);
 	Meaning meaning = read_meaning(function, loops, scopes, target, library, table, cloned);
 	const Blocks dropped =
-		options.functions ? Blocks() : drop_outside_loops(function, loops, scopes, meaning);
+		options.functions ? Blocks()
+				  : drop_outside_loops(function, loops, scopes, table, meaning);
 
 	std::optional<Clone> clone;
 	if (cloned)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls: intrinsics, library functions known by name, and the rest, which either is counted where
-// it is defined or is reported as unseen.
+// Calls: intrinsics, library functions known by name, and the rest. What this module does not define
+// becomes a callee, by name; readers leave out those that another module counts.
 //
 // The bytes that a copy or a fill moves are known exactly; the number of accesses depends on the C
 // library, and is modelled as words of eight bytes (like Examem, section III.F).
@@ -27,9 +27,14 @@ namespace
 
 constexpr uint64_t WORD_BYTES = 8;
 
-// Moves `length` bytes: loads them if there is a `source`, and stores them if there is a `to`.
-void add_block_move(
-	BlockMix &into, Instruction &call, Value *length, const Value *to, const Value *source)
+// Copies and fills of a known length up to this become loads and stores: eight of 16 bytes, as on
+// x86-64. Source: LLVM 19, X86ISelLowering.cpp, MaxStoresPerMemcpy.
+constexpr uint64_t INLINE_BYTES_MAX = 128;
+
+// Moves `length` bytes: loads them if there is a `source`, and stores them if there is a `to`. What a
+// callee moves is not its caller's own.
+void add_block_move(BlockMix &into, Instruction &call, Value *length, const Value *to,
+	const Value *source, Owner owner)
 {
 	const auto *constant = dyn_cast<ConstantInt>(length);
 	Quantity *bytes =
@@ -40,18 +45,30 @@ void add_block_move(
 	const uint64_t n_words = constant ? (n_bytes + WORD_BYTES - 1) / WORD_BYTES : 1;
 	Mix &by_byte = bytes ? bytes->mix : into.mix;
 	Mix &by_word = words ? words->mix : into.mix;
+	if (owner != OWN)
+		into.mix.add(MPERF_METRIC_ENTRIES, 1, 0, owner);
 	if (source) {
-		by_byte.add(MPERF_METRIC_BYTES_LOADED, n_bytes);
-		by_word.add(MPERF_METRIC_LOADS, n_words, MPERF_MODELLED);
+		by_byte.add(MPERF_METRIC_BYTES_LOADED, n_bytes, 0, owner);
+		by_word.add(MPERF_METRIC_LOADS, n_words, MPERF_MODELLED, owner);
 		if (is_local(source))
-			by_byte.add(MPERF_METRIC_STACK_BYTES_LOADED, n_bytes);
+			by_byte.add(MPERF_METRIC_STACK_BYTES_LOADED, n_bytes, 0, owner);
 	}
 	if (to) {
-		by_byte.add(MPERF_METRIC_BYTES_STORED, n_bytes);
-		by_word.add(MPERF_METRIC_STORES, n_words, MPERF_MODELLED);
+		by_byte.add(MPERF_METRIC_BYTES_STORED, n_bytes, 0, owner);
+		by_word.add(MPERF_METRIC_STORES, n_words, MPERF_MODELLED, owner);
 		if (is_local(to))
-			by_byte.add(MPERF_METRIC_STACK_BYTES_STORED, n_bytes);
+			by_byte.add(MPERF_METRIC_STACK_BYTES_STORED, n_bytes, 0, owner);
 	}
+}
+
+// Whose work a copy or fill is that LLVM knows: the C library's, unless it is short.
+Owner owner_of(BlockMix &into, StringRef name, MemIntrinsic &call)
+{
+	const auto *constant = dyn_cast<ConstantInt>(call.getLength());
+	if (call.getIntrinsicID() == Intrinsic::memcpy_inline ||
+		(constant && constant->getZExtValue() <= INLINE_BYTES_MAX))
+		return OWN;
+	return find_callee(into, name, call);
 }
 
 // The metric of an ordinary operation on that type, by its opcode; 0: not counted.
@@ -127,6 +144,17 @@ bool is_library_intrinsic(Intrinsic::ID id)
 	default:
 		return false;
 	}
+}
+
+// The function that such an intrinsic calls: sinf for llvm.sin.f32.
+std::string library_name(const IntrinsicInst &call)
+{
+	const Type *type = call.getType()->getScalarType();
+	std::string name =
+		Intrinsic::getBaseName(call.getIntrinsicID()).substr(strlen("llvm.")).str();
+	if (call.getIntrinsicID() == Intrinsic::powi)
+		return type->isFloatTy() ? "__powisf2" : "__powidf2";
+	return name + (type->isFloatTy() ? "f" : type->isDoubleTy() ? "" : "l");
 }
 
 // A reduction combines all lanes: one operation fewer than lanes, unless the start value counts.
@@ -274,12 +302,19 @@ bool is_foreign(StringRef name)
 bool MixReader::read_intrinsic(IntrinsicInst &call)
 {
 	if (const auto *transfer = dyn_cast<AnyMemTransferInst>(&call)) {
+		auto *plain = dyn_cast<MemTransferInst>(&call);
+		const Owner owner =
+			plain ? owner_of(*into, isa<MemMoveInst>(plain) ? "memmove" : "memcpy",
+					*plain)
+			      : OWN;
 		add_block_move(*into, call, transfer->getLength(), transfer->getRawDest(),
-			transfer->getRawSource());
+			transfer->getRawSource(), owner);
 		return true;
 	}
 	if (const auto *fill = dyn_cast<AnyMemSetInst>(&call)) {
-		add_block_move(*into, call, fill->getLength(), fill->getRawDest(), nullptr);
+		auto *plain = dyn_cast<MemSetInst>(&call);
+		add_block_move(*into, call, fill->getLength(), fill->getRawDest(), nullptr,
+			plain ? owner_of(*into, "memset", *plain) : OWN);
 		return true;
 	}
 	if (const unsigned each = arithmetic_operations(call.getIntrinsicID())) {
@@ -296,9 +331,11 @@ bool MixReader::read_intrinsic(IntrinsicInst &call)
 	}
 	if (is_library_intrinsic(call.getIntrinsicID())) {
 		const Extent extent = extent_of(call.getType());
+		const uint32_t variant = extent.scalable ? MPERF_SCALABLE : 0;
 		remark_unseen(call);
-		into->mix.add(MPERF_METRIC_EXTERNAL_CALLS, extent.issued,
-			extent.scalable ? MPERF_SCALABLE : 0);
+		into->mix.add(MPERF_METRIC_EXTERNAL_CALLS, extent.issued, variant);
+		into->mix.add(MPERF_METRIC_ENTRIES, extent.issued, variant,
+			find_callee(*into, library_name(call), call));
 		return true;
 	}
 	if (read_reduction(*into, call) || read_masked_access(*into, layout, call) ||
@@ -311,20 +348,25 @@ bool MixReader::read_intrinsic(IntrinsicInst &call)
 	return false;
 }
 
-bool MixReader::read_library_call(CallBase &call, StringRef name)
+bool MixReader::read_library_call(CallBase &call, StringRef symbol)
 {
+	StringRef name = symbol;
 	name.consume_front("__");
 	name.consume_back("_chk");
 	const unsigned n = call.arg_size();
 	const auto at = [&](unsigned i) { return call.getArgOperand(i); };
+	const auto add_move = [&](unsigned length, unsigned to, const Value *source) {
+		add_block_move(
+			*into, call, at(length), at(to), source, find_callee(*into, name, call));
+	};
 	if (n >= 3 && (name == "memcpy" || name == "memmove" || name == "mempcpy"))
-		add_block_move(*into, call, at(2), at(0), at(1));
+		add_move(2, 0, at(1));
 	else if (n >= 3 && name == "bcopy")
-		add_block_move(*into, call, at(2), at(1), at(0));
+		add_move(2, 1, at(0));
 	else if (n >= 3 && name == "memset")
-		add_block_move(*into, call, at(2), at(0), nullptr);
+		add_move(2, 0, nullptr);
 	else if (n >= 2 && name == "bzero")
-		add_block_move(*into, call, at(1), at(0), nullptr);
+		add_move(1, 0, nullptr);
 	else if (n >= 1 && name == "strlen" && isa<CallInst>(call) && !call.isMustTailCall()) {
 		// The whole text, including its final NUL; known behind the call, where nothing
 		// may stand if it must be a tail call.
@@ -333,16 +375,26 @@ bool MixReader::read_library_call(CallBase &call, StringRef name)
 			find_quantity(*into, Unit::VALUE, &call, nullptr, *call.getNextNode());
 		length->mix.add(MPERF_METRIC_BYTES_LOADED, 1, MPERF_MODELLED);
 		into->mix.add(MPERF_METRIC_BYTES_LOADED, 1, MPERF_MODELLED);
+		add_callee(call, name);
 	} else
 		return false;
 	return true;
 }
 
+// A callee that this module does not count. Only the running program knows whether another one does.
+void MixReader::add_callee(const CallBase &call, StringRef name)
+{
+	into->mix.add(MPERF_METRIC_ENTRIES, 1, 0, find_callee(*into, name, call));
+}
+
 void MixReader::add_call(CallBase &call, bool is_unseen)
 {
+	const auto *callee = dyn_cast<Function>(call.getCalledOperand()->stripPointerCasts());
 	if (is_unseen)
 		remark_unseen(call);
 	into->mix.add(is_unseen ? MPERF_METRIC_EXTERNAL_CALLS : MPERF_METRIC_CALLS, 1);
+	if (callee && (is_unseen || callee->isDeclaration()))
+		add_callee(call, callee->getName());
 }
 
 void MixReader::read_call(CallBase &call)

@@ -29,11 +29,36 @@ struct Reading {
 	const TargetTransformInfo &target;
 	Table &table;
 	Meaning meaning;
+	std::map<std::pair<uint32_t, std::string>, uint32_t> callees; // scopes
 
+	uint32_t callee_scope(uint32_t caller, const Callee &callee);
 	void read_blocks(const TargetLibraryInfo &library);
 	void read_lowered();
 	void read_structure(bool cloned);
 };
+
+// The one scope of a callee in that scope, whose lines are of all its calls.
+uint32_t Reading::callee_scope(uint32_t caller, const Callee &callee)
+{
+	const auto [place, is_new] = callees.try_emplace({caller, callee.name}, 0);
+	if (is_new) {
+		Scope scope;
+		scope.kind = MPERF_SCOPE_CALLEE;
+		scope.parent = caller + 1;
+		scope.function = callee.name;
+		place->second = table.add_scope(scope);
+	}
+	Scope &scope = table.scope(place->second);
+	if (scope.line == 0) {
+		scope.source = callee.source;
+		scope.line = callee.line;
+		scope.line_last = callee.line_last;
+	} else if (callee.line != 0 && callee.source == scope.source) {
+		scope.line = std::min(scope.line, callee.line);
+		scope.line_last = std::max(scope.line_last, callee.line_last);
+	}
+	return place->second;
+}
 
 void Reading::read_blocks(const TargetLibraryInfo &library)
 {
@@ -41,8 +66,20 @@ void Reading::read_blocks(const TargetLibraryInfo &library)
 	for (BasicBlock &block : function) {
 		BlockMix mix = reader.read(block);
 		const uint32_t scope = scopes.of(&block);
-		for (const auto &[key, factor] : mix.mix.terms)
-			meaning.terms[&block][{scope, key}] += factor;
+		std::vector<uint32_t> scope_of = {scope};
+		for (const Callee &callee : mix.callees)
+			scope_of.push_back(callee_scope(scope, callee));
+		for (const auto &[place, factor] : mix.mix.terms)
+			meaning.terms[&block][{scope_of[place.first], place.second}] += factor;
+		for (Quantity &quantity : mix.quantities) {
+			Mix by_scope;
+			for (const auto &[place, factor] : quantity.mix.terms) {
+				const Owner owner =
+					place.first == OWN ? OWN : scope_of[place.first] + 1;
+				by_scope.terms[{owner, place.second}] += factor;
+			}
+			quantity.mix = std::move(by_scope);
+		}
 		meaning.quantities[&block] = std::move(mix.quantities);
 		if (mix.assembly)
 			table.scope(scope).flags |= MPERF_SCOPE_ASSEMBLY;
@@ -98,7 +135,7 @@ Meaning read_meaning(Function &function, const LoopInfo &loops, const Scopes &sc
 	const TargetTransformInfo &target, const TargetLibraryInfo &library, Table &table,
 	bool cloned)
 {
-	Reading reading = {function, loops, scopes, target, table, Meaning()};
+	Reading reading = {function, loops, scopes, target, table, Meaning(), {}};
 	reading.read_blocks(library);
 	reading.read_lowered();
 	reading.read_structure(cloned);

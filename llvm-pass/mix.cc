@@ -7,6 +7,7 @@
 
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Instructions.h"
 
 using namespace llvm;
@@ -48,6 +49,28 @@ Quantity *find_quantity(BlockMix &into, Unit unit, Value *value, Value *length, 
 	}
 	into.quantities.push_back({unit, value, length, &at, {}});
 	return &into.quantities.back();
+}
+
+Owner find_callee(BlockMix &into, StringRef name, const Instruction &call)
+{
+	name = GlobalValue::dropLLVMManglingEscape(name);
+	const DILocation *location = call.getDebugLoc().get();
+	const unsigned line = location ? location->getLine() : 0;
+	const StringRef source = line != 0 ? location->getFilename() : StringRef();
+	Owner found = OWN;
+	while (found < into.callees.size() && into.callees[found].name != name)
+		found++;
+	if (found == into.callees.size())
+		into.callees.push_back({name.str(), source.str(), line, line});
+	Callee &callee = into.callees[found];
+	if (callee.line == 0) {
+		callee.source = source.str();
+		callee.line = callee.line_last = line;
+	} else if (line != 0 && callee.source == source) {
+		callee.line = std::min(callee.line, line);
+		callee.line_last = std::max(callee.line_last, line);
+	}
+	return found + 1;
 }
 
 // The lanes of a constant mask; false if it is not constant.

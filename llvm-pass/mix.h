@@ -10,8 +10,15 @@
 namespace mperf
 {
 
+// Something that is called in a block and not counted, and where
+struct Callee {
+	std::string name, source;
+	uint32_t line = 0, line_last = 0; // 0: not known
+};
+
 struct BlockMix {
 	Mix mix;
+	std::vector<Callee> callees;
 	std::list<Quantity> quantities; // a list, since others point to its elements
 	bool assembly = false;
 };
@@ -38,6 +45,9 @@ Quantity *find_quantity(
 // The part of `all` that a mask lets through. Constant masks make no quantity.
 Extent masked(
 	BlockMix &into, Extent all, llvm::Value *mask, llvm::Value *length, llvm::Instruction &at);
+
+// The owner of what calling that function counts, beside the call itself.
+Owner find_callee(BlockMix &into, llvm::StringRef name, const llvm::Instruction &call);
 
 // Adds the lanes of an operation or access on a vector.
 void add_lanes(BlockMix &into, const Extent &extent);

@@ -130,7 +130,7 @@ unsigned Placer::lane_bits(const Quantity &quantity, Loop *outer) const
 void Placer::add_quantities(const Meaning &meaning, const Scopes &scopes, Table &table)
 {
 	for (BasicBlock &block : function) {
-		std::map<std::pair<std::map<uint32_t, int64_t>, unsigned>, uint32_t> counters;
+		std::map<std::pair<decltype(Mix::terms), unsigned>, uint32_t> counters;
 		const auto quantities = meaning.quantities.find(&block);
 		if (quantities == meaning.quantities.end())
 			continue;
@@ -142,9 +142,10 @@ void Placer::add_quantities(const Meaning &meaning, const Scopes &scopes, Table 
 			const auto [entry, is_new] = counters.try_emplace(
 				{quantity.mix.terms, bits}, table.n_counters());
 			const uint32_t counter = is_new ? table.add_counter() : entry->second;
-			for (const auto &[key, factor] : quantity.mix.terms) {
+			for (const auto &[place, factor] : quantity.mix.terms) {
 				if (is_new)
-					table.add_term(counter, scopes.of(&block), key, factor);
+					table.add_term(counter, scopes.of(&block, place.first),
+						place.second, factor);
 			}
 			IRBuilder<> builder(quantity.at);
 			if (bits != 0)

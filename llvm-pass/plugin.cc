@@ -79,6 +79,25 @@ uint32_t mode_flag(mperf::Mode mode)
 	return 0;
 }
 
+// Other modules may call it by its name; what is in each module that uses it need not be told.
+bool is_for_others(const GlobalValue &value)
+{
+	return !value.hasLocalLinkage() && !value.hasLinkOnceLinkage();
+}
+
+// Whoever calls these from another module need not report them: they are counted here, or left out on
+// purpose.
+void define_functions(
+	const Module &module, const std::vector<Function *> &known, mperf::Table &table)
+{
+	for (const Function *function : known)
+		if (is_for_others(*function))
+			table.define(GlobalValue::dropLLVMManglingEscape(function->getName()));
+	for (const GlobalAlias &alias : module.aliases())
+		if (is_for_others(alias) && is_contained(known, alias.getAliaseeObject()))
+			table.define(GlobalValue::dropLLVMManglingEscape(alias.getName()));
+}
+
 class CountPass : public PassInfoMixin<CountPass>
 {
       public:
@@ -107,6 +126,7 @@ class CountPass : public PassInfoMixin<CountPass>
 		mperf::Callers callers(module, known, counted, options.mode == mperf::Mode::TREE);
 		mperf::Emitter emitter(module, options);
 		mperf::Table table;
+		define_functions(module, known, table);
 		for (Function *function : callers.order()) {
 			mperf::count_function(
 				*function, callers, functions, emitter, table, options);

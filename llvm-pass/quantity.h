@@ -16,16 +16,21 @@
 namespace mperf
 {
 
+// Whose count it is: OWN, or a callee's, as a number of the block's callees (BlockMix) plus 1; once the
+// block is read, of its scope plus 1.
+using Owner = uint32_t;
+constexpr Owner OWN = 0;
+
 class Mix
 {
       public:
-	void add(uint32_t metric, int64_t n, uint32_t variant = 0)
+	void add(uint32_t metric, int64_t n, uint32_t variant = 0, Owner owner = OWN)
 	{
 		if (n != 0)
-			terms[metric_key(metric, variant)] += n;
+			terms[{owner, metric_key(metric, variant)}] += n;
 	}
 
-	std::map<uint32_t, int64_t> terms; // by metric_key
+	std::map<std::pair<Owner, uint32_t>, int64_t> terms; // by metric_key
 };
 
 enum class Unit {

@@ -37,7 +37,8 @@ class MixReader
 	void read_memory(llvm::Instruction &instruction);
 	void read_call(llvm::CallBase &call);
 	void add_call(llvm::CallBase &call, bool is_unseen);
-	bool read_library_call(llvm::CallBase &call, llvm::StringRef name);
+	void add_callee(const llvm::CallBase &call, llvm::StringRef name);
+	bool read_library_call(llvm::CallBase &call, llvm::StringRef symbol);
 	bool read_intrinsic(llvm::IntrinsicInst &call);
 	void find_tail(llvm::BasicBlock &block);
 

@@ -42,8 +42,9 @@ void add_exchanges(Function &function, Meaning &meaning, const Counts &counts, c
 			const auto known = counts.exchanges.find(quantity.value);
 			if (quantity.unit != Unit::VALUE || known == counts.exchanges.end())
 				return false;
-			for (const auto &[key, factor] : quantity.mix.terms)
-				charge(table, scopes.of(&block), known->second, key, factor);
+			for (const auto &[place, factor] : quantity.mix.terms)
+				charge(table, scopes.of(&block, place.first), known->second,
+					place.second, factor);
 			return true;
 		});
 	}

@@ -3,7 +3,7 @@
 
 // The identity of a function and its loops, as rows of the table
 
-#include "table.h"
+#include "quantity.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -30,6 +30,11 @@ class Scopes
 	// The innermost scope of a block.
 	uint32_t of(const llvm::BasicBlock *block) const;
 	uint32_t of(const llvm::Loop *loop) const;
+	// The scope of what a block's quantity counts.
+	uint32_t of(const llvm::BasicBlock *block, Owner owner) const
+	{
+		return owner == OWN ? of(block) : owner - 1;
+	}
 	uint32_t of_function() const
 	{
 		return function_scope;

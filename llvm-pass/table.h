@@ -7,8 +7,11 @@
 
 #include "runtime/abi.h"
 
+#include "llvm/ADT/StringRef.h"
+
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,8 +47,12 @@ class Table
 	// One more in `counter` adds `factor` to a metric of a scope. Equal keys are summed.
 	void add_term(uint32_t counter, uint32_t scope, uint32_t key, int64_t factor);
 
+	// A function that other modules may call.
+	void define(llvm::StringRef name);
+
 	uint32_t n_counters() const;
 	uint64_t n_terms() const;
+	// Its bytes. Callees of which no counter says anything are left out.
 	std::string encode() const;
 
       private:
@@ -54,6 +61,11 @@ class Table
 		std::map<std::pair<uint32_t, uint32_t>, int64_t> terms; // by (scope, key)
 	};
 
+	std::vector<uint32_t> kept_scopes() const;
+	std::string encode_body() const;
+	uint32_t use_of(const Counter &counter) const;
+
+	std::set<uint64_t> defined; // mperf_name_hash
 	std::vector<Scope> scopes;
 	std::vector<Counter> counters;
 };

@@ -79,9 +79,15 @@ bool is_wanted(const Function &function)
 	return !backedges.empty();
 }
 
-Blocks drop_outside_loops(
-	Function &function, const LoopInfo &loops, const Scopes &scopes, Meaning &meaning)
+Blocks drop_outside_loops(Function &function, const LoopInfo &loops, const Scopes &scopes,
+	Table &table, Meaning &meaning)
 {
+	const uint32_t whole = scopes.of_function();
+	const auto is_of_whole = [&](uint32_t number) {
+		const Scope &scope = table.scope(number);
+		return number == whole ||
+		       (scope.kind == MPERF_SCOPE_CALLEE && scope.parent == whole + 1);
+	};
 	const auto is_outside = [&](const BasicBlock &block) { return !loops.getLoopFor(&block); };
 	if (any_of(function, [&](const BasicBlock &block) {
 		    return is_outside(block) && has_operations(block);
@@ -91,8 +97,7 @@ Blocks drop_outside_loops(
 	for (const BasicBlock &block : function) {
 		Terms &terms = meaning.terms[&block];
 		for (auto term = terms.begin(); term != terms.end();)
-			term = term->first.first == scopes.of_function() ? terms.erase(term)
-									 : std::next(term);
+			term = is_of_whole(term->first.first) ? terms.erase(term) : std::next(term);
 		if (!is_outside(block))
 			continue;
 		meaning.quantities[&block].clear();

@@ -19,6 +19,7 @@ namespace mperf
 
 struct Meaning;
 class Scopes;
+class Table;
 
 using Blocks = llvm::DenseSet<const llvm::BasicBlock *>;
 
@@ -31,7 +32,7 @@ bool is_wanted(const llvm::Function &function);
 // loops: that function is counted whole, since loops may call it, and the rows of these have the time
 // that it takes.
 Blocks drop_outside_loops(llvm::Function &function, const llvm::LoopInfo &loops,
-	const Scopes &scopes, Meaning &meaning);
+	const Scopes &scopes, Table &table, Meaning &meaning);
 
 // Does a loop have values that are floats or vectors, or copies and fills of memory? The time of
 // others is left to samples unless the option `all-nests` asks for it.

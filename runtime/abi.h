@@ -69,22 +69,57 @@ enum mperf_scope_kind {
 
 /* The table of a module. Numbers are LEB128, unsigned but for factors, which are signed.
  *
- *      table   = 1 (its version)
- *                n_strings { n_bytes bytes }             string 0 is the empty one
+ *      table   = 2 (its version)
+ *                n_runs { use n }                        of counters, which the runtime needs
+ *                packing n_bytes body                    n_bytes: of the body, unpacked
+ *      body    = n_strings { n_bytes bytes }             string 0 is the empty one
+ *                n_defined { hash }                      of 8 bytes, little endian
  *                n_scopes  { kind parent function source line line_last column nest
  *                            inlined_at flags }
- *                n_counters { kind n_terms { scope metric factor } }
+ *                n_counters { n_terms { scope metric factor } }
+ *
+ * use is of enum mperf_counter_use; the n of all runs add up to n_counters. packing is of enum
+ * mperf_packing, and the packed body ends with the table. hash is mperf_name_hash of the linkage
+ * name of a function that the module defines and other modules may call.
  *
  * parent is the number of an earlier scope, plus 1; 0: none. A loop's parent is the loop around it
- * or its function; a block's is its innermost loop or function. function, source, nest and
- * inlined_at are numbers of strings: the linkage name, the path as passed to the compiler, the
- * ordinals of the loop from the outermost inwards ("1.2"; by order of appearance), the chain
- * "path:line path:line", innermost first. line 0: unknown. metric is id << 2 | variant.
+ * or its function; a block's is its innermost loop or function, and a callee's where it is called.
+ * function, source, nest and inlined_at are numbers of strings: the linkage name, the path as passed
+ * to the compiler, the ordinals of the loop from the outermost inwards ("1.2"; by order of
+ * appearance), the chain "path:line path:line", innermost first. line 0: unknown; a callee's lines
+ * are those of its first and last call. metric is id << 2 | variant.
  *
- * A loop's terms exclude those of the loops inside; a function's exclude its loops. A reader sums
- * them up for totals. flags: enum mperf_scope_flag.
+ * A loop's terms exclude those of the loops and callees inside; a function's exclude its loops. A
+ * reader sums them up for totals. flags: enum mperf_scope_flag.
+ *
+ * Version 1, which readers still take, has the body's parts behind the version, without n_defined
+ * and packing, and in each counter its kind (enum mperf_counter_kind) before n_terms.
  */
-#define MPERF_TABLE_VERSION 1
+#define MPERF_TABLE_VERSION 2
+#define MPERF_TABLE_VERSION_FIRST 1
+
+enum mperf_packing {
+	MPERF_PACKING_NONE = 0,
+	MPERF_PACKING_ZLIB = 1, /* Source: RFC 1950. */
+};
+/* A body has at most so many times the bytes of its packed form, so that a reader needs little
+ * memory for a short table: those of SQLite and Lua have a third. */
+#define MPERF_PACKING_RATIO_MAX 16u
+
+enum mperf_counter_use {
+	MPERF_USE_NONE, /* state, or unused: not sent, no terms */
+	MPERF_USE_SUM,
+	MPERF_USE_TIME, /* a timed loop's MPERF_TIMED_NS, with its other words before it */
+};
+
+/* FNV-1a of 64 bits. Source: RFC 9923. */
+static inline uint64_t mperf_name_hash(const char *name, uint64_t bytes)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	for (uint64_t i = 0; i < bytes; i++)
+		hash = (hash ^ (unsigned char)name[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
 
 enum mperf_scope_flag {
 	/* a copy made by the vectoriser; same function, line, nest as the other copies */

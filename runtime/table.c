@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The daemon reads tables; here we only skip through them up to the counters' kinds. The table is
+ * The daemon reads tables; here we only need the counters' uses. The table is
  * from our own compiler, in read-only memory, and yet we check each step against its end: a module
  * of a broken build must not break its program.
  */
@@ -110,26 +110,51 @@ static bool timed_before(const uint8_t *uses, size_t i)
 	       uses[i - 2] == MPERF_USE_NONE && uses[i - 3] == MPERF_USE_NONE;
 }
 
-static int walk(struct cursor c, uint8_t *uses, size_t n)
+/* Version 2 has it in front, as runs. */
+static int take_runs(struct cursor *c, uint8_t *uses, size_t n)
 {
-	if (number(&c) != MPERF_TABLE_VERSION)
+	size_t at = 0;
+	for (uint64_t n_runs = number(c); n_runs > 0 && !c->broken; n_runs--) {
+		uint64_t use = number(c), length = number(c);
+		if (use > MPERF_USE_TIME || length > n - at)
+			return -EBADMSG;
+		if (length > 0)
+			memset(uses + at, (int)use, (size_t)length);
+		at += (size_t)length;
+	}
+	return c->broken || at != n ? -EBADMSG : 0;
+}
+
+/* Version 1: behind all else. */
+static int take_counters(struct cursor *c, uint8_t *uses, size_t n)
+{
+	skip_strings(c);
+	skip_scopes(c);
+	if (number(c) != n)
 		return -EBADMSG;
-	skip_strings(&c);
-	skip_scopes(&c);
-	if (number(&c) != n)
-		return -EBADMSG;
-	for (size_t i = 0; i < n && !c.broken; i++) {
-		uses[i] = counter(&c);
+	for (size_t i = 0; i < n && !c->broken; i++)
+		uses[i] = counter(c);
+	return c->broken ? -EBADMSG : 0;
+}
+
+static int walk(struct cursor *c, uint8_t *uses, size_t n)
+{
+	uint64_t version = number(c);
+	int r = -EBADMSG;
+	if (version == MPERF_TABLE_VERSION_FIRST)
+		r = take_counters(c, uses, n);
+	else if (version == MPERF_TABLE_VERSION)
+		r = take_runs(c, uses, n);
+	for (size_t i = 0; i < n && r == 0; i++)
 		if (uses[i] == MPERF_USE_TIME && !timed_before(uses, i))
 			uses[i] = MPERF_USE_SUM;
-	}
-	return c.broken ? -EBADMSG : 0;
+	return r;
 }
 
 int mperf_table_uses(const uint8_t *table, size_t bytes, uint8_t *uses, size_t n)
 {
 	struct cursor c = {.at = table, .end = table + bytes};
-	int r = walk(c, uses, n);
+	int r = walk(&c, uses, n);
 	if (r < 0 && n > 0)
 		memset(uses, MPERF_USE_NONE, n);
 	return r;

@@ -7,12 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum mperf_counter_use {
-	MPERF_USE_NONE, /* state, or unused: not sent */
-	MPERF_USE_SUM,
-	MPERF_USE_TIME, /* a timed loop's MPERF_TIMED_NS, with its other words before it */
-};
-
 /* Find how each of a module's n counters is used (enum mperf_counter_use): uses[0 to n - 1]. 0;
  * -EBADMSG: this is no table of n counters, and none is used. Linear in the table. */
 int mperf_table_uses(const uint8_t *table, size_t bytes, uint8_t *uses, size_t n);

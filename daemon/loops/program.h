@@ -107,6 +107,7 @@ struct program {
 	uint64_t begin_ns;
 	uint32_t version, vscale, period_ms;
 	uint64_t n_rounds, until_ns; /* of the last round */
+	uint64_t n_tables;           /* grows whenever other functions are known than before */
 	uint32_t threads_lost;
 	uint32_t n_faults;
 	/* the rest is program.c's */

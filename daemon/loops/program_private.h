@@ -19,6 +19,8 @@ struct part_row {
 	struct part_row *next, *next_touched;
 	uint32_t scope;
 	bool touched;
+	bool is_elsewhere;  /* of a callee: another module counts it; as of */
+	uint64_t looked_up; /* program.n_tables; 0: never looked up */
 	int64_t value[2 * LOOP_METRICS_OF_PROGRAMS];
 };
 
@@ -44,6 +46,8 @@ void program_discharge(struct program *p, size_t n);
 /* Work done before the loop turns to others: about 3 ms. */
 #define PROGRAM_SLICE_SCOPES 4096u
 #define PROGRAM_SLICE_ROWS 2048u
+/* Objects in which a callee is looked for in the time that a row takes. */
+#define PROGRAM_OBJECTS_A_ROW 32u
 
 /* program_table.c. 0, FEED_*, -errno. */
 int program_take_object(struct program *p, const struct feed_message *m);

@@ -172,10 +172,41 @@ int program_take_deltas(struct program *p, const struct feed_message *m)
 
 /* --- out -------------------------------------------------------------------------------------- */
 
+/* Is it a callee that was not looked for among all functions that are known now? */
+static bool is_unknown(
+	const struct program *p, const struct loop_site *site, const struct part_row *row)
+{
+	return site->key.kind == LOOP_SITE_CALLEE && row->looked_up != p->n_tables;
+}
+
+/* Is it a callee that another module of the program defines, so that what it does is counted there,
+ * or left out there on purpose? */
+static bool is_elsewhere(struct program *p, const struct loop_site *site, struct part_row *row)
+{
+	if (!is_unknown(p, site, row))
+		return row->is_elsewhere;
+	const char *name = site->key.subprogram;
+	uint64_t hash = mperf_name_hash(name, strlen(name));
+	row->looked_up = p->n_tables;
+	row->is_elsewhere = false;
+	for (struct program_object *o = p->objects; o && !row->is_elsewhere; o = o->hh.next)
+		row->is_elsewhere = name_set_has(&o->tables->defined, hash);
+	return row->is_elsewhere;
+}
+
+/* That a callee is counted elsewhere says nothing of what a copy moves. */
+static void drop_calls(struct part_row *row)
+{
+	row->value[LOOP_VALUE(LOOP_ENTRIES, false)] = 0;
+}
+
 static int hand_out_row(struct program *p, struct program_part *part, struct part_row *row)
 {
 	uint64_t value[N_LOOP_VALUES] = {0};
+	struct loop_site *site = part->module->site[row->scope];
 	bool any = false;
+	if (is_elsewhere(p, site, row))
+		drop_calls(row);
 	for (unsigned i = 0; i < 2 * LOOP_METRICS_OF_PROGRAMS; i++) {
 		if (row->value[i] <= 0)
 			continue;
@@ -188,7 +219,7 @@ static int hand_out_row(struct program *p, struct program_part *part, struct par
 	part->thread->counted = true;
 	const struct loop_counts counts = {
 		.thread = part->thread,
-		.site = part->module->site[row->scope],
+		.site = site,
 		.region = part->region ? part->region->site : NULL,
 		.value = value,
 		.until_ns = part->until_ns,
@@ -196,15 +227,18 @@ static int hand_out_row(struct program *p, struct program_part *part, struct par
 	return p->o.take(p->o.userdata, &counts);
 }
 
-/* At most *n rows; subtracts those handed out from *n. */
+/* At most *n rows; subtracts those handed out from *n, and what a look at all objects takes. */
 static int hand_out_rows(struct program *p, struct program_part *part, uint32_t *n)
 {
+	uint32_t looking = HASH_COUNT(p->objects) / PROGRAM_OBJECTS_A_ROW;
 	int r = 0;
 	for (; part->touched && *n > 0 && r == 0; --*n) {
 		struct part_row *row = part->touched;
 		part->touched = row->next_touched;
 		row->touched = false;
 		row->next_touched = NULL;
+		if (is_unknown(p, part->module->site[row->scope], row))
+			*n -= *n / 2 < looking ? *n / 2 : looking;
 		r = hand_out_row(p, part, row);
 	}
 	return r;

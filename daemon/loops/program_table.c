@@ -74,6 +74,7 @@ static int object_new(
 	if (!o)
 		return -ENOMEM;
 	o->id = m->object.object;
+	p->n_tables++;
 	int r = tables_get(p, &key, &o->tables);
 	if (r != 0) {
 		free(o);
@@ -121,6 +122,7 @@ void program_object_free(struct program *p, struct program_object *o)
 		p->work.object = NULL;
 	}
 	HASH_DEL(p->objects, o);
+	p->n_tables++;
 	tables_put(p, o->tables);
 	free(o);
 }
@@ -239,13 +241,24 @@ static int begin_scopes(struct program *p, struct program_object *o, struct prog
 	return 0;
 }
 
+/* What others may call is counted, or left out on purpose. */
+static int note_defined(struct program *p, struct object_tables *t, const struct loop_table *from)
+{
+	size_t before = name_set_bytes(&t->defined, 0);
+	size_t after = name_set_bytes(&t->defined, from->n_defined);
+	int r = tables_charge(p, t, after - before);
+	return r == 0 ? name_set_add(&t->defined, from->defined, from->n_defined) : r;
+}
+
 /* What the sites have is not needed again. */
 static void drop_names(struct program *p, struct object_tables *tables, struct loop_table *t)
 {
 	size_t before = loop_table_memory(t);
 	free(TAKE_PTR(t->scope));
 	free(TAKE_PTR(t->text));
+	free(TAKE_PTR(t->defined));
 	t->n_scopes = 0;
+	t->n_defined = 0;
 	t->n_text = 0;
 	tables_discharge(p, tables, before - loop_table_memory(t));
 }
@@ -257,10 +270,14 @@ static int end_table(struct program *p, struct object_tables *t, struct program_
 		p->o.causes[FEED_NO_VSCALE]++;
 	p->o.causes[FEED_METRIC] += module->table.n_unknown;
 	bool fits = module->table.n_counters == module->n_counters;
+	int r = fits ? note_defined(p, t, &module->table) : 0;
 	drop_names(p, t, &module->table);
+	if (r != 0)
+		return r;
 	if (!fits || !enter_module(t, module))
 		return FEED_TABLE_MALFORMED;
 	module->complete = true;
+	p->n_tables++;
 	t->scalable |= module->table.scalable;
 	if (++t->n_complete == t->key.n_modules)
 		table_cache_share(p->o.cache, t);

@@ -4,13 +4,14 @@
  * must end within ten bytes and fit its place, a string must be there, a scope may only name what
  * stands before it, and nothing may follow the end. How many of a thing are announced is checked
  * against the bytes that are left before room is made for them, so a short table cannot ask for
- * much memory.
+ * much memory; what was packed may not be longer than MPERF_PACKING_RATIO_MAX times its bytes.
  */
 #include "daemon/loops/table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "daemon/loops/cause.h"
 #include "proto/memory.h"
@@ -21,6 +22,10 @@ struct reader {
 	uint32_t *string; /* offsets in text, by number */
 	uint32_t n_strings;
 	uint32_t size_terms;
+	uint32_t version;
+	/* from version 2: the uses of counters, and what is left of the current run */
+	const uint8_t *run, *runs_end;
+	uint32_t use, left;
 };
 
 /* --- numbers ---------------------------------------------------------------------------------- */
@@ -135,17 +140,26 @@ static bool take_text(struct reader *r, uint32_t *ret_offset)
 static bool is_kind(uint32_t kind)
 {
 	return kind == MPERF_SCOPE_LOOP || kind == MPERF_SCOPE_FUNCTION ||
-	       kind == MPERF_SCOPE_BLOCK;
+	       kind == MPERF_SCOPE_BLOCK || kind == MPERF_SCOPE_CALLEE;
 }
 
-/* A block holds no other scope, and nothing is nested without end. */
+/* A block holds callees alone, a callee nothing, and nothing is nested without end. */
 static bool place_scope(const struct loop_table *t, struct loop_scope *s)
 {
+	bool is_callee = s->kind == MPERF_SCOPE_CALLEE;
 	if (s->parent == 0)
-		return true;
+		return !is_callee;
 	const struct loop_scope *parent = &t->scope[s->parent - 1];
 	s->depth = (uint8_t)(parent->depth + 1);
-	return parent->kind != MPERF_SCOPE_BLOCK && s->depth < LOOP_DEPTH_MAX;
+	return parent->kind != MPERF_SCOPE_CALLEE &&
+	       (parent->kind != MPERF_SCOPE_BLOCK || is_callee) && s->depth < LOOP_DEPTH_MAX;
+}
+
+/* Callees have names, and came with version 2. */
+static bool is_named(const struct reader *r, const struct loop_scope *s)
+{
+	return s->kind != MPERF_SCOPE_CALLEE ||
+	       (r->version > MPERF_TABLE_VERSION_FIRST && r->table->text[s->function]);
 }
 
 static bool take_scope(struct reader *r, uint32_t i)
@@ -163,7 +177,7 @@ static bool take_scope(struct reader *r, uint32_t i)
 	s->flags = (uint8_t)flags;
 	if (s->line_last < s->line)
 		s->line_last = s->line;
-	return place_scope(r->table, s);
+	return is_named(r, s) && place_scope(r->table, s);
 }
 
 static int take_scopes(struct reader *r)
@@ -183,7 +197,6 @@ static int take_scopes(struct reader *r)
 
 /* --- counters --------------------------------------------------------------------------------- */
 
-#define COUNTER_BYTES_MIN 2
 #define TERM_BYTES_MIN 3
 
 static int reserve_terms(struct reader *r, uint32_t n)
@@ -229,15 +242,37 @@ static bool take_term(struct reader *r)
 	return true;
 }
 
+/* May the next counter have terms? */
+static bool take_use(struct reader *r, bool *ret_has_terms)
+{
+	uint32_t use;
+	if (r->version == MPERF_TABLE_VERSION_FIRST) {
+		bool good = take_u32(r, MPERF_COUNTER_STATE, &use);
+		*ret_has_terms = use == MPERF_COUNTER_SUM;
+		return good;
+	}
+	if (r->left == 0) {
+		struct reader runs = {.at = r->run, .end = r->runs_end};
+		if (!take_u32(&runs, MPERF_USE_TIME, &r->use) ||
+			!take_u32(&runs, LOOP_TABLE_COUNTERS_MAX, &r->left) || r->left == 0)
+			return false;
+		r->run = runs.at;
+	}
+	r->left--;
+	*ret_has_terms = r->use != MPERF_USE_NONE;
+	return true;
+}
+
 static int take_counter(struct reader *r)
 {
-	uint32_t kind, n;
-	if (!take_u32(r, MPERF_COUNTER_STATE, &kind))
+	bool has_terms = false;
+	uint32_t n;
+	if (!take_use(r, &has_terms))
 		return FEED_TABLE_MALFORMED;
 	int outcome = take_count(r, LOOP_COUNTER_TERMS_MAX, TERM_BYTES_MIN, &n);
 	if (outcome != 0)
 		return outcome;
-	if (kind == MPERF_COUNTER_STATE && n > 0)
+	if (!has_terms && n > 0)
 		return FEED_TABLE_MALFORMED;
 	outcome = reserve_terms(r, n);
 	for (uint32_t i = 0; i < n && outcome == 0; i++)
@@ -249,7 +284,8 @@ static int take_counter(struct reader *r)
 static int take_counters(struct reader *r)
 {
 	struct loop_table *t = r->table;
-	int outcome = take_count(r, LOOP_TABLE_COUNTERS_MAX, COUNTER_BYTES_MIN, &t->n_counters);
+	size_t bytes_min = r->version == MPERF_TABLE_VERSION_FIRST ? 2 : 1;
+	int outcome = take_count(r, LOOP_TABLE_COUNTERS_MAX, bytes_min, &t->n_counters);
 	if (outcome != 0)
 		return outcome;
 	t->first = calloc((size_t)t->n_counters + 1, sizeof(*t->first));
@@ -263,21 +299,110 @@ static int take_counters(struct reader *r)
 	return outcome;
 }
 
-/* ---------------------------------------------------------------------------------------------- */
+/* --- both versions ---------------------------------------------------------------------------- */
 
-static int take_table(struct reader *r)
+/* Functions that other modules may call. */
+static int take_defined(struct reader *r)
 {
-	uint32_t version;
-	if (!take_u32(r, UINT32_MAX, &version) || version != MPERF_TABLE_VERSION)
-		return FEED_TABLE_MALFORMED;
+	struct loop_table *t = r->table;
+	int outcome = take_count(r, LOOP_TABLE_DEFINED_MAX, sizeof(*t->defined), &t->n_defined);
+	if (outcome != 0)
+		return outcome;
+	t->defined = calloc((size_t)t->n_defined + 1, sizeof(*t->defined));
+	if (!t->defined)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->n_defined; i++)
+		for (unsigned byte = 0; byte < sizeof(*t->defined); byte++)
+			t->defined[i] |= (uint64_t)*r->at++ << (8 * byte);
+	return 0;
+}
+
+static int take_body(struct reader *r)
+{
 	int outcome = take_strings(r);
+	if (outcome == 0 && r->version > MPERF_TABLE_VERSION_FIRST)
+		outcome = take_defined(r);
 	if (outcome == 0)
 		outcome = take_scopes(r);
 	if (outcome == 0)
 		outcome = take_counters(r);
-	if (outcome == 0 && r->at != r->end)
-		outcome = FEED_TABLE_MALFORMED;
+	bool is_whole = r->at == r->end && r->left == 0 && r->run == r->runs_end;
+	return outcome == 0 && !is_whole ? FEED_TABLE_MALFORMED : outcome;
+}
+
+/* --- version 2 -------------------------------------------------------------------------------- */
+
+#define RUN_BYTES_MIN 2
+
+/* Pass over the runs, which are read as the counters come. */
+static int skip_runs(struct reader *r)
+{
+	uint32_t n, use, n_counters;
+	int outcome = take_count(r, LOOP_TABLE_COUNTERS_MAX, RUN_BYTES_MIN, &n);
+	r->run = r->at;
+	for (uint32_t i = 0; i < n && outcome == 0; i++)
+		if (!take_u32(r, MPERF_USE_TIME, &use) ||
+			!take_u32(r, LOOP_TABLE_COUNTERS_MAX, &n_counters))
+			outcome = FEED_TABLE_MALFORMED;
+	r->runs_end = r->at;
 	return outcome;
+}
+
+/* Take the body to *ret_body, of n bytes. 0, FEED_*, -ENOMEM. */
+static int unpack(const struct reader *r, uint64_t n, uint8_t **ret_body)
+{
+	uLong n_packed = (uLong)(r->end - r->at), taken = n_packed;
+	uLongf n_body = n;
+	if (n > LOOP_TABLE_BYTES_MAX)
+		return FEED_TABLE_LIMIT;
+	if (n > (uint64_t)n_packed * MPERF_PACKING_RATIO_MAX)
+		return FEED_TABLE_MALFORMED;
+	_cleanup_(freep) uint8_t *body = malloc(n + 1);
+	if (!body)
+		return -ENOMEM;
+	int z = uncompress2(body, &n_body, r->at, &taken);
+	if (z == Z_MEM_ERROR)
+		return -ENOMEM;
+	if (z != Z_OK || n_body != n || taken != n_packed)
+		return FEED_TABLE_MALFORMED;
+	*ret_body = TAKE_PTR(body);
+	return 0;
+}
+
+static int take_packed(struct reader *r)
+{
+	_cleanup_(freep) uint8_t *body = NULL;
+	uint32_t packing;
+	uint64_t n;
+	int outcome = skip_runs(r);
+	if (outcome != 0)
+		return outcome;
+	if (!take_u32(r, MPERF_PACKING_ZLIB, &packing) || !take_unsigned(r, UINT64_MAX, &n))
+		return FEED_TABLE_MALFORMED;
+	if (packing == MPERF_PACKING_NONE)
+		return n == (uint64_t)(r->end - r->at) ? take_body(r) : FEED_TABLE_MALFORMED;
+	outcome = unpack(r, n, &body);
+	if (outcome != 0)
+		return outcome;
+	r->at = body;
+	r->end = body + n;
+	return take_body(r);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static int take_table(struct reader *r)
+{
+	if (!take_u32(r, UINT32_MAX, &r->version))
+		return FEED_TABLE_MALFORMED;
+	switch (r->version) {
+	case MPERF_TABLE_VERSION_FIRST:
+		return take_body(r);
+	case MPERF_TABLE_VERSION:
+		return take_packed(r);
+	default:
+		return FEED_TABLE_MALFORMED;
+	}
 }
 
 int loop_table_parse(const uint8_t *bytes, size_t n, struct loop_table *ret_table)
@@ -301,6 +426,7 @@ void loop_table_clear(struct loop_table *t)
 	free(t->scope);
 	free(t->first);
 	free(t->term);
+	free(t->defined);
 	free(t->text);
 	*t = (struct loop_table){0};
 }
@@ -308,5 +434,5 @@ void loop_table_clear(struct loop_table *t)
 size_t loop_table_memory(const struct loop_table *t)
 {
 	return t->n_scopes * sizeof(*t->scope) + t->n_counters * sizeof(*t->first) +
-	       t->n_terms * sizeof(*t->term) + t->n_text;
+	       t->n_terms * sizeof(*t->term) + t->n_defined * sizeof(*t->defined) + t->n_text;
 }

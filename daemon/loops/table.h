@@ -14,11 +14,13 @@
 
 /* One compilation unit of 100,000 lines has about 20,000 of each and a table of 1 MB. The largest
  * is parsed in one turn of the daemon's loop, in about 15 ms. */
-#define LOOP_TABLE_BYTES_MAX (8u << 20)
+#define LOOP_TABLE_BYTES_MAX (8u << 20) /* packed and unpacked */
 #define LOOP_TABLE_STRINGS_MAX (1u << 18)
 #define LOOP_TABLE_SCOPES_MAX (1u << 17)
 #define LOOP_TABLE_COUNTERS_MAX (1u << 19)
 #define LOOP_TABLE_TERMS_MAX (1u << 20)
+/* Functions that one module defines for others: SQLite has 300, the largest libraries 50,000. */
+#define LOOP_TABLE_DEFINED_MAX (1u << 18)
 /* Work that one delta can cause; a chord of the largest function seen so far had 1,900. */
 #define LOOP_COUNTER_TERMS_MAX (1u << 16)
 /* Nested scopes. */
@@ -51,7 +53,9 @@ struct loop_table {
 	uint32_t n_terms;
 	uint32_t n_unknown; /* terms of unknown metrics, left out */
 	bool scalable;      /* has a scalable term */
-	char *text;         /* strings, each ended by NUL */
+	uint64_t *defined;  /* mperf_name_hash of functions that others may call */
+	uint32_t n_defined;
+	char *text; /* strings, each ended by NUL */
 	size_t n_text;
 };
 

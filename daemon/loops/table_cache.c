@@ -49,6 +49,7 @@ static void tables_free(struct loop_sites *sites, struct object_tables *t)
 {
 	for (uint32_t i = 0; i < t->key.n_modules; i++)
 		program_module_clear(sites, &t->module[i]);
+	name_set_clear(&t->defined);
 	free(t->module);
 	free(t->sorted);
 	free(t);

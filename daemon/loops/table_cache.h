@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+#include "daemon/loops/name_set.h"
 #include "daemon/loops/site.h"
 #include "daemon/loops/table.h"
 #include "proto/hash_table.h"
@@ -48,9 +49,10 @@ struct object_tables {
 	uint32_t *sorted;              /* complete modules, by counter_first */
 	uint32_t n_sorted, n_complete;
 	uint32_t n_users;
-	size_t memory; /* bytes charged to each program */
-	bool scalable; /* has a scalable term */
-	bool shared;   /* in the cache */
+	size_t memory;           /* bytes charged to each program */
+	struct name_set defined; /* functions of complete modules that others may call */
+	bool scalable;           /* has a scalable term */
+	bool shared;             /* in the cache */
 	UT_hash_handle hh;
 	struct object_tables *prev, *next; /* unused ones, the longest unused first */
 };

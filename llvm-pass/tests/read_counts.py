@@ -4,16 +4,19 @@
 metric that is not 0, sorted, so that two files can be compared. Arguments: the file, and vscale.
 
     kind function source:line nest inlined-at flags metric value
+
+What a callee moves is its caller's; a callee has its calls alone, and its nest is the caller.
 """
 import re
 import struct
 import sys
+import zlib
 from pathlib import Path
 
 ABI = Path(__file__).resolve().parents[2] / "runtime" / "abi.inc"
 METRICS = {int(i): name for i, name in re.findall(r'^MPERF_METRIC\((\d+), \w+, "(\w+)"',
                                                   ABI.read_text(encoding="utf-8"), re.M)}
-KINDS = {1: "loop", 2: "function", 4: "block"}
+KINDS = {1: "loop", 2: "function", 4: "block", 5: "callee"}
 # Differ from mode to mode and run to run: what counting itself does, and what clocks say.
 OWN = {"updates", "timed_entries", "time_ns", "counted_entries"}
 
@@ -38,22 +41,36 @@ class Numbers:
 
 
 def read_table(data):
-    """Scopes as tuples and counters as lists of (scope, metric key, factor)."""
+    """Scopes as tuples and counters as lists of (scope, metric key, factor). Of a callee only entries
+    are its own."""
     n = Numbers(data)
-    assert n.number() == 1, "another version of tables"
+    assert n.number() == 2, "another version of tables"
+    uses = [use for _ in range(n.number())
+            for use, times in [(n.number(), n.number())] for _ in range(times)]
+    packing, n_body = n.number(), n.number()
+    body = n.bytes(len(data) - n.at)
+    n = Numbers(zlib.decompress(body) if packing == 1 else body)
+    assert len(n.data) == n_body, "it was packed wrongly"
     strings = [n.bytes(n.number()).decode() for _ in range(n.number())]
-    scopes = []
+    n.bytes(8 * n.number())
+    scopes, callers = [], {}
     for _ in range(n.number()):
         kind, parent, function, source, line, last, column, nest, inlined, flags = (
             n.number() for _ in range(10))
         assert kind in KINDS and parent <= len(scopes)
+        if KINDS[kind] == "callee":
+            callers[len(scopes)] = parent - 1
+            caller = scopes[parent - 1]
+            scopes.append(("callee", strings[function], "", f"{caller[1]} {caller[3]}".strip(), caller[4], 0))
+            continue
         scopes.append((KINDS[kind], strings[function], f"{strings[source]}:{line}", strings[nest],
                        strings[inlined], flags))
     counters = []
-    for _ in range(n.number()):
-        kind = n.number()
-        counters.append((kind, [(n.number(), n.number(), n.number(True)) for _ in range(n.number())]))
-    assert n.at == len(data), "the table goes on"
+    for i in range(n.number()):
+        terms = [(n.number(), n.number(), n.number(True)) for _ in range(n.number())]
+        counters.append((uses[i], [(scope if METRICS.get(key >> 2) == "entries" else callers.get(scope, scope),
+                                    key, factor) for scope, key, factor in terms]))
+    assert n.at == len(n.data) and len(uses) == len(counters), "the table goes on"
     return scopes, counters
 
 

@@ -15,7 +15,7 @@ SECONDS = 95
 
 # These want OpenMP's library, half precision, regions, one set of flags, or more than one process or
 # file.
-APART = ("lowered", "merged", "iterations", "own_abort", "openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "regions",
+APART = ("callees", "lowered", "merged", "iterations", "own_abort", "openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "regions",
          "resolver")
 SOURCES = sorted(p for p in KERNELS.iterdir() if p.suffix in (".c", ".cc")
                  and not p.name.startswith(APART))

@@ -24,6 +24,10 @@ static void must_be_scope(const struct loop_table *t, uint32_t i)
 		abort();
 	if (s->parent && t->scope[s->parent - 1].depth + 1 != s->depth)
 		abort();
+	if (s->kind == MPERF_SCOPE_CALLEE && (!s->parent || !t->text[s->function]))
+		abort();
+	if (s->parent && t->scope[s->parent - 1].kind == MPERF_SCOPE_CALLEE)
+		abort();
 	must_be_text(t, s->function);
 	must_be_text(t, s->source);
 	must_be_text(t, s->nest);
@@ -58,8 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	for (uint32_t i = 0; i < t.n_terms; i++)
 		must_be_term(&t, &t.term[i]);
-	/* no more than so many times what was said */
-	if (loop_table_memory(&t) > 64 * size + 4096)
+	/* no more than so many times what was said, packed or not */
+	if (loop_table_memory(&t) > 64 * MPERF_PACKING_RATIO_MAX * size + 4096)
 		abort();
 	loop_table_clear(&t);
 	return 0;

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import struct
+import zlib
 
 from machine import ROOT
 
@@ -90,14 +91,33 @@ class Table:
 
     def __init__(self, data):
         self.data, self.at = data, 0
-        assert self.number() == 1
+        version, uses = self.number(), []
+        assert version in (1, 2), version
+        if version == 2:
+            uses = self.unpack()
         self.strings = [self.bytes() for _ in range(self.number())]
+        if version == 2:
+            n = self.number()
+            self.defined = struct.unpack_from(f"<{n}Q", self.data, self.at)
+            self.at += 8 * n
         self.scopes = [{name: self.number() for name in self.SCOPE} for _ in range(self.number())]
-        self.counters = [(self.number(), [(self.number(), self.number(), self.signed())
-                                          for _ in range(self.number())])
-                         for _ in range(self.number())]
-        assert self.at == len(data), (self.at, len(data))
+        self.counters = [(self.number() if version == 1 else int(uses[i] == 0),
+                          [(self.number(), self.number(), self.signed())
+                           for _ in range(self.number())])
+                         for i in range(self.number())]
+        assert self.at == len(self.data), (self.at, len(self.data))
+        assert version == 1 or len(uses) == len(self.counters), len(uses)
         assert self.strings[0] == b""
+
+    def unpack(self):
+        """The uses of counters; goes on to read the body."""
+        uses = [use for _ in range(self.number())
+                for use, n in [(self.number(), self.number())] for _ in range(n)]
+        packing, n = self.number(), self.number()
+        body = self.data[self.at:]
+        self.data, self.at = zlib.decompress(body) if packing == 1 else body, 0
+        assert packing in (0, 1) and len(self.data) == n, (packing, n)
+        return uses
 
     def number(self):
         value, shift = 0, 0

@@ -102,6 +102,46 @@ TEST(time_without_a_nests_words_before_it_is_a_sum)
 	ck_assert_uint_eq(uses[1], MPERF_USE_SUM);
 }
 
+static const uint8_t expected_uses[N] = {MPERF_USE_NONE, MPERF_USE_NONE, MPERF_USE_SUM,
+	MPERF_USE_TIME, MPERF_USE_SUM, MPERF_USE_SUM};
+/* Version 2: two without use, a sum, a time, two sums; and a body that is not looked at. */
+static const uint8_t runs[] = {2, 4, 0, 2, 1, 1, 2, 1, 1, 2, MPERF_PACKING_ZLIB, 0xff, 0xff};
+
+TEST(runs_say_the_same)
+{
+	ck_assert_int_eq(read_table(runs, sizeof(runs), N), 0);
+	ck_assert_mem_eq(uses, expected_uses, N);
+}
+
+TEST(runs_that_end_early_or_late_are_refused)
+{
+	for (size_t n = 0; n < 10; n++)
+		refused(runs, n, N);
+	refused(runs, sizeof(runs), N - 1);
+	uint8_t table[sizeof(runs)];
+	memcpy(table, runs, sizeof(runs));
+	table[9]++; /* a counter more */
+	refused(table, sizeof(table), N);
+	table[9] -= 2;
+	refused(table, sizeof(table), N);
+}
+
+TEST(a_run_without_end_or_of_no_use_is_refused)
+{
+	static const uint8_t huge[] = {
+		2, 1, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1};
+	static const uint8_t useless[] = {2, 1, MPERF_USE_TIME + 1, N};
+	refused(huge, sizeof(huge), N);
+	refused(useless, sizeof(useless), N);
+}
+
+TEST(a_time_of_version_2_needs_its_words_before_it_too)
+{
+	static const uint8_t table[] = {2, 2, MPERF_USE_TIME, 1, MPERF_USE_SUM, 1};
+	ck_assert_int_eq(read_table(table, sizeof(table), 2), 0);
+	ck_assert_uint_eq(uses[0], MPERF_USE_SUM);
+}
+
 /* Numbers are skipped eight bytes at a time: one more term each time, of one byte to three. */
 TEST(counters_of_any_length_are_passed_over)
 {

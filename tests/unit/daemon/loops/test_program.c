@@ -14,6 +14,7 @@ struct rig {
 	uint64_t causes[N_FEED_CAUSES];
 	/* sums of what came out, of the loop and of the function, in any region */
 	uint64_t loop[N_LOOP_VALUES], function[N_LOOP_VALUES], in_region[N_LOOP_VALUES];
+	uint64_t callee[N_LOOP_VALUES]; /* of callees */
 	uint64_t span_ns, spent_ns;
 	char region[64];
 	unsigned n_taken;
@@ -32,6 +33,8 @@ static int take(void *userdata, const struct loop_counts *c)
 			g->loop[i] += c->value[i];
 		if (c->site->key.kind == LOOP_SITE_FUNCTION)
 			g->function[i] += c->value[i];
+		if (c->site->key.kind == LOOP_SITE_CALLEE)
+			g->callee[i] += c->value[i];
 		if (c->region && c->site->key.kind == LOOP_SITE_LOOP)
 			g->in_region[i] += c->value[i];
 	}
@@ -225,6 +228,108 @@ TEST(copies_of_a_loop_are_one_site)
 	rig_clear(&g);
 }
 
+/* --- callees ---------------------------------------------------------------------------------- */
+
+/* Version 2, not packed: a function that calls one named `callee`, and a counter of these calls, each of
+ * which copies `bytes`; what is defined is `defined`. */
+static void callee_table(struct told *t, const char *callee, const char *defined, int64_t bytes)
+{
+	struct told body = {.n = 0};
+	uint64_t hash = mperf_name_hash(defined, strlen(defined));
+	told_byte(&body, 3);
+	told_string(&body, "");
+	told_string(&body, "walk");
+	told_string(&body, callee);
+	told_byte(&body, 1);
+	for (unsigned i = 0; i < sizeof(hash); i++)
+		told_byte(&body, (uint8_t)(hash >> (8 * i)));
+	told_byte(&body, 2);
+	told_put(&body, "\x02\0\x01\0\0\0\0\0\0\0", 10);   /* a function, */
+	told_put(&body, "\x05\x01\x02\0\0\0\0\0\0\0", 10); /* and its callee */
+	told_put(&body, "\x01\x02\x01", 3);
+	told_unsigned(&body, MPERF_METRIC_ENTRIES << MPERF_VARIANT_BITS);
+	told_signed(&body, 1);
+	told_byte(&body, 1);
+	told_unsigned(&body, MPERF_METRIC_BYTES_LOADED << MPERF_VARIANT_BITS);
+	told_signed(&body, bytes);
+	t->n = 0;
+	told_put(t, "\x02\x01\x01\x01\0", 5);
+	told_unsigned(t, body.n);
+	told_put(t, body.bytes, body.n);
+}
+
+/* Objects 0, which has such a table, and 1, whose only function is of the name `other`. */
+static void rig_calling(struct rig *g, int64_t bytes, const char *other)
+{
+	struct told t, table;
+	rig_make(g);
+	told_hello(&t, 100, 0);
+	ck_assert_int_eq(tell(g, &t), 0);
+	for (uint32_t object = 0; object < 2; object++) {
+		told_object(&t, object, 1, 1);
+		ck_assert_int_eq(tell(g, &t), 0);
+		callee_table(&table, "rand", object ? other : "walk", bytes);
+		told_table_message(&t, object, 0, 0, 1, &table);
+		ck_assert_int_eq(tell(g, &t), 0);
+	}
+	told_thread(&t, 3, 77);
+	ck_assert_int_eq(tell(g, &t), 0);
+	told_delta(&t, 3, 0, 5, 150);
+	ck_assert_int_eq(tell(g, &t), 0);
+	end_round(g, 200);
+}
+
+TEST(a_callee_that_no_module_defines_comes_out)
+{
+	struct rig g;
+	rig_calling(&g, 0, "stroll");
+	ck_assert_uint_eq(g.callee[LOOP_VALUE(LOOP_ENTRIES, false)], 5);
+	rig_clear(&g);
+}
+
+TEST(a_callee_that_another_object_defines_does_not)
+{
+	struct rig g;
+	rig_calling(&g, 0, "rand");
+	ck_assert_uint_eq(g.callee[LOOP_VALUE(LOOP_ENTRIES, false)], 0);
+	rig_clear(&g);
+}
+
+TEST(what_a_callee_moves_comes_out_though_it_is_counted_elsewhere)
+{
+	struct rig g;
+	rig_calling(&g, 64, "rand");
+	ck_assert_uint_eq(g.callee[LOOP_VALUE(LOOP_ENTRIES, false)], 0);
+	ck_assert_uint_eq(g.callee[LOOP_VALUE(LOOP_BYTES_LOADED, false)], 5 * 64);
+	rig_clear(&g);
+}
+
+/* A library that is loaded later, and one that goes. */
+TEST(what_is_defined_follows_the_objects_that_there_are)
+{
+	struct rig g;
+	struct told t, table;
+	rig_calling(&g, 0, "stroll");
+	told_object(&t, 2, 1, 1);
+	ck_assert_int_eq(tell(&g, &t), 0);
+	callee_table(&table, "drand48", "rand", 0);
+	told_table_message(&t, 2, 0, 0, 1, &table);
+	ck_assert_int_eq(tell(&g, &t), 0);
+	told_delta(&t, 3, 0, 5, 250);
+	ck_assert_int_eq(tell(&g, &t), 0);
+	end_round(&g, 300);
+	ck_assert_uint_eq(g.callee[LOOP_VALUE(LOOP_ENTRIES, false)], 5);
+	told_gone(&t, MPERF_GONE_OBJECT, 2);
+	ck_assert_int_eq(tell(&g, &t), 0);
+	told_delta(&t, 3, 0, 7, 350);
+	ck_assert_int_eq(tell(&g, &t), 0);
+	end_round(&g, 400);
+	ck_assert_uint_eq(g.callee[LOOP_VALUE(LOOP_ENTRIES, false)], 12);
+	rig_clear(&g);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 TEST(the_first_message_is_hello)
 {
 	struct rig g;
@@ -246,7 +351,7 @@ TEST(the_first_message_is_hello)
 TEST(a_table_above_its_limit_is_counted_as_lost)
 {
 	struct rig g;
-	struct told t, table = {.bytes = {MPERF_TABLE_VERSION}, .n = 1};
+	struct told t, table = {.bytes = {MPERF_TABLE_VERSION_FIRST}, .n = 1};
 	const uint32_t n = LOOP_TABLE_BYTES_MAX + 1;
 	uint64_t lost = 0;
 	rig_announced(&g, 0);

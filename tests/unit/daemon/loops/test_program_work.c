@@ -41,7 +41,7 @@ static void put(uint32_t value)
 static void make_table(uint32_t n)
 {
 	n_table = 0;
-	put(MPERF_TABLE_VERSION);
+	put(MPERF_TABLE_VERSION_FIRST);
 	put(n + 1);
 	put(0);
 	for (uint32_t i = 0; i < n; i++) {

@@ -61,7 +61,7 @@ void told_table(struct told *t)
 		{MPERF_SCOPE_LOOP, 1, 1, 2, 12, 14, 2, 3, 0, MPERF_SCOPE_VECTORISED},
 	};
 	t->n = 0;
-	told_byte(t, MPERF_TABLE_VERSION);
+	told_byte(t, MPERF_TABLE_VERSION_FIRST);
 	told_byte(t, 4);
 	told_string(t, "");
 	told_string(t, "walk");

@@ -413,7 +413,7 @@ TEST(a_nest_without_end_is_damage)
 static void nest_table(struct told *t, uint32_t first, uint32_t n)
 {
 	t->n = 0;
-	told_byte(t, MPERF_TABLE_VERSION);
+	told_byte(t, MPERF_TABLE_VERSION_FIRST);
 	told_byte(t, 3);
 	told_string(t, "");
 	told_string(t, "walk");
