@@ -22,7 +22,6 @@ static const struct command {
 	int (*run)(const struct options *o);
 } commands[] = {
 #define COMMAND(id, name, summary) {MPERF__REQUEST__BODY_##id, #name, summary, client_##name},
-#define OWN_COMMAND COMMAND
 #include "proto/command.inc"
 #undef COMMAND
 };

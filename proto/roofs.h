@@ -5,8 +5,8 @@
  *
  * A roof is a rate that no loop exceeds: operations per second of one precision, or bytes per
  * second of one level of memory. Each has the kind of hart and the scope it was measured on, and an
- * interval. They are written by mperf-roofs as JSON, and read back by mperfctl; a file may come
- * from anybody, so the reader checks every value.
+ * interval. They are written by mperf-roofs as JSON, and read back by mperfctl and by the service,
+ * which keeps those of the machine; a file may come from anybody, so the reader checks every value.
  */
 
 #include <stdbool.h>
@@ -20,6 +20,9 @@
 #define ROOFS_BYTES_MAX (8u << 20)
 #define ROOFS_KINDS_MAX 64
 #define ROOFS_NOTES_MAX 64
+/* Of those that the service keeps and gives to all: they come in one frame, and the parser has them in
+ * the daemon. Written without indentation, 1,400 roofs. */
+#define ROOFS_SHARED_BYTES_MAX (384u << 10)
 #define ROOF_WORD_BYTES 16  /* "f64", "avx512", "L1": longer words are refused */
 #define ROOF_TEXT_BYTES 128 /* names and lists of harts */
 #define ROOF_NOTE_BYTES 256
@@ -29,6 +32,13 @@ enum {
 	ROOFS_MALFORMED = 1, /* not a file of roofs; the fault is named */
 	ROOFS_NEWER,         /* a version that we do not know */
 	ROOFS_NONE,          /* nothing was measured here */
+};
+
+/* Who keeps them; set by who finds them, not stored. */
+enum roofs_keeper {
+	ROOFS_OF_FILE, /* which the user named, or measured now */
+	ROOFS_OF_USER, /* in the user's state folder */
+	ROOFS_OF_SERVICE,
 };
 
 enum roof_limit {
@@ -86,13 +96,14 @@ struct roofs {
 	int64_t measured_s; /* CLOCK_REALTIME of the end, in seconds */
 	double took_s;
 	bool quick;  /* fewer roofs, fewer repeats */
-	bool paused; /* nothing else of mperf sampled meanwhile */
+	bool paused; /* the service lowered its sampling meanwhile (mperfd(8)) */
 
 	struct roof *roof;
 	size_t n;
 	char (*note)[ROOF_NOTE_BYTES]; /* on the whole measurement */
 	size_t n_notes;
 
+	enum roofs_keeper keeper;
 	/* Set by roofs_compare, not stored: these are not this machine's, or not this kernel's. Show
 	 * them only with `why`, and compare nothing with them unasked. */
 	bool stale;
@@ -107,13 +118,10 @@ int roofs_parse(
 /* Read a file, as roofs_parse does; also -errno of reading it. */
 int roofs_read(const char *path, struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES]);
 
-/* Write JSON that roofs_parse reads. 0, -ENOMEM, -EIO. */
-int roofs_write(const struct roofs *r, FILE *f);
-
-/* The roofs of this machine that were measured last, of those that the caller may read: this
- * machine's and kernel's where there are any, else the newest of others, as stale. The caller frees
- * with roofs_clear. 0; ROOFS_NONE; ROOFS_MALFORMED, ROOFS_NEWER; -errno. */
-int roofs_find(struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES]);
+/* Write JSON that roofs_parse reads; `compact` for programs, else for people. 0, -ENOMEM, -EIO. */
+int roofs_write(const struct roofs *r, bool compact, FILE *f);
+/* The same into memory; the caller frees *ret_text. */
+int roofs_text(const struct roofs *r, bool compact, char **ret_text, size_t *ret_n);
 
 /* The highest roof of this sort: NULL for a word means any. Returns NULL if none was measured.
  * O(r->n). */
@@ -129,17 +137,14 @@ const struct roof *roofs_highest(const struct roofs *r, const struct roof_wanted
 /* "hart", "cluster", "kind", "machine". Static. */
 const char *roof_scope_name(enum roof_scope scope);
 
+/* The name of the file that they are kept in, by machine, kernel and kinds of harts, without a
+ * folder: hexadecimal digits, whatever the texts are, and the same in all processes. 0, -ENOMEM. */
+#define ROOFS_NAME_BYTES 40
+int roofs_name(const struct roofs *r, char ret_name[static ROOFS_NAME_BYTES]);
+
+/* Which machine this is, as in roofs.machine: machine-id(5) must not leave the machine, so a hash of
+ * it. */
+void roofs_machine(char ret_id[static ROOF_TEXT_BYTES]);
+
 /* Free what it owns. */
 void roofs_clear(struct roofs *r);
-
-/* Where a user's roofs are kept: $XDG_STATE_HOME/mperf/roofs, or ~/.local/state/mperf/roofs. False
- * if neither variable is set. Source: XDG Base Directory Specification 0.8. */
-#define ROOFS_PATH_BYTES 4096
-bool roofs_folder(char ret_path[static ROOFS_PATH_BYTES]);
-
-/* Write the path of the file for these, by machine, kinds of harts and kernel. -ENOENT without a
- * folder, -ENAMETOOLONG. */
-int roofs_path(const struct roofs *r, char ret_path[static ROOFS_PATH_BYTES]);
-
-/* Keep them there, in place of those from before. 0, -errno. */
-int roofs_keep(const struct roofs *r);

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/roofs/roofs.h"
 #include "proto/memory.h"
+#include "proto/roofs.h"
 
 #define FORMAT "mperf-roofs"
 #define DIGITS 12 /* of numbers; measured are four at best */
@@ -308,7 +308,7 @@ static json_t *machine_json(const struct roofs *r)
 	return NULL;
 }
 
-int roofs_write(const struct roofs *r, FILE *f)
+int roofs_write(const struct roofs *r, bool compact, FILE *f)
 {
 	json_t *root = json_object(), *roofs = json_array(), *notes = json_array();
 	bool ok = root && roofs && notes;
@@ -326,11 +326,28 @@ int roofs_write(const struct roofs *r, FILE *f)
 	     json_object_set(root, "roofs", roofs) == 0 &&
 	     json_object_set(root, "notes", notes) == 0;
 	int result = ok ? 0 : -ENOMEM;
-	if (ok && (json_dumpf(root, f, JSON_INDENT(1) | JSON_REAL_PRECISION(DIGITS)) != 0 ||
-			  fputc('\n', f) == EOF))
+	size_t form = (compact ? JSON_COMPACT : JSON_INDENT(1)) | JSON_REAL_PRECISION(DIGITS);
+	if (ok && (json_dumpf(root, f, form) != 0 || fputc('\n', f) == EOF))
 		result = -EIO;
 	json_decref(root);
 	json_decref(roofs);
 	json_decref(notes);
 	return result;
+}
+
+int roofs_text(const struct roofs *r, bool compact, char **ret_text, size_t *ret_n)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	if (!f)
+		return -ENOMEM;
+	int result = roofs_write(r, compact, f);
+	if (fclose(f) != 0 || result == -EIO)
+		result = -ENOMEM;
+	if (result < 0)
+		return result;
+	*ret_text = TAKE_PTR(text);
+	*ret_n = n;
+	return 0;
 }

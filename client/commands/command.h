@@ -6,6 +6,5 @@
 struct options;
 
 #define COMMAND(id, name, summary) int client_##name(const struct options *o);
-#define OWN_COMMAND COMMAND
 #include "proto/command.inc"
 #undef COMMAND

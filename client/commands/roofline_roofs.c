@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/roofs/roofs.h"
+#include "client/roofs/find.h"
 #include "proto/memory.h"
 
 #define MEASURE "`mperfctl roofs measure` measures them in a minute."

@@ -23,6 +23,7 @@ int client_status(const struct options *o)
 		{.table = "feed_event", .says = "Events counted in their regions"},
 		{.table = "limit", .says = "Shares of users"},
 		{.table = "store", .says = "Store", .upright = true},
+		{.table = "roofs", .says = "Roofs", .upright = true},
 		{.table = NULL},
 	};
 	Mperf__StatusRequest status = MPERF__STATUS_REQUEST__INIT;

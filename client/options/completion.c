@@ -17,7 +17,6 @@ static const struct command {
 	const char *name, *summary;
 } commands[] = {
 #define COMMAND(id, name, summary) {COMMAND_BIT(id), #name, summary},
-#define OWN_COMMAND COMMAND
 #include "proto/command.inc"
 #undef COMMAND
 };

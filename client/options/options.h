@@ -19,9 +19,6 @@
 /* The largest machines that Linux runs on have fewer than 8192 harts. */
 #define OPTIONS_CPUS_MAX 4096
 
-/* The command that has no request, as a number above those of requests. */
-#define MPERF__REQUEST__BODY_ROOFS 31
-
 enum {
 	OPTIONS_USAGE = 1, /* wrong, message printed; exit with EXIT_USAGE */
 	OPTIONS_HELPED,    /* --help was printed */

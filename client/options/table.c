@@ -233,7 +233,6 @@ const struct command_text *command_text(int command)
 #define COMMAND(id, name, summary)                                                                 \
 	case MPERF__REQUEST__BODY_##id:                                                            \
 		return &name;
-#define OWN_COMMAND COMMAND
 #include "proto/command.inc"
 #undef COMMAND
 	default:
@@ -247,7 +246,6 @@ const char *command_name(int command)
 #define COMMAND(id, name, summary)                                                                 \
 	case MPERF__REQUEST__BODY_##id:                                                            \
 		return #name;
-#define OWN_COMMAND COMMAND
 #include "proto/command.inc"
 #undef COMMAND
 	default:

@@ -3,22 +3,19 @@
  * A user's roofs: a file for each machine, set of kinds of harts and kernel, in the state folder.
  * Homes are shared between machines, so those of others stay, and are shown only as such.
  */
+#include "client/roofs/keep.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "client/roofs/machine.h"
-#include "client/roofs/roofs.h"
 #include "client/show/outfile.h"
-#include "proto/hash.h"
 #include "proto/memory.h"
 
-/* Fixed: the hash is a name in a user's own folder, and must be the same tomorrow. */
-static const struct hash_secret name_key = {{0x726f6f6673, 1}};
-
-bool roofs_folder(char ret_path[static ROOFS_PATH_BYTES])
+bool keep_folder(char ret_path[static ROOFS_PATH_BYTES])
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	if (state && *state == '/')
@@ -29,25 +26,15 @@ bool roofs_folder(char ret_path[static ROOFS_PATH_BYTES])
 		       ROOFS_PATH_BYTES;
 }
 
-/* A name of hexadecimal digits, whatever the texts are. */
-int roofs_path(const struct roofs *r, char ret_path[static ROOFS_PATH_BYTES])
+int keep_path(const struct roofs *r, char ret_path[static ROOFS_PATH_BYTES])
 {
-	_cleanup_(freep) char *text = NULL;
-	char folder[ROOFS_PATH_BYTES];
-	size_t size = 0;
-	if (!roofs_folder(folder))
+	char folder[ROOFS_PATH_BYTES], name[ROOFS_NAME_BYTES];
+	if (!keep_folder(folder))
 		return -ENOENT;
-	FILE *f = open_memstream(&text, &size);
-	if (!f)
-		return -ENOMEM;
-	fputs(r->kernel, f);
-	for (size_t i = 0; i < r->n_kinds; i++)
-		fprintf(f, "\n%s %s", r->kinds[i].id, r->kinds[i].harts);
-	if (fclose(f) != 0)
-		return -ENOMEM;
-	int n = snprintf(ret_path, ROOFS_PATH_BYTES, "%s/%016llx-%016llx.json", folder,
-		(unsigned long long)hash_sip(&name_key, 2, 4, r->machine, strlen(r->machine)),
-		(unsigned long long)hash_sip(&name_key, 2, 4, text, size));
+	int result = roofs_name(r, name);
+	if (result < 0)
+		return result;
+	int n = snprintf(ret_path, ROOFS_PATH_BYTES, "%s/%s", folder, name);
 	return n < ROOFS_PATH_BYTES ? 0 : -ENAMETOOLONG;
 }
 
@@ -65,23 +52,17 @@ static int make_folders(const char *path)
 	return 0;
 }
 
-int roofs_keep(const struct roofs *r)
+int keep_own(const struct roofs *r)
 {
 	char path[ROOFS_PATH_BYTES];
 	_cleanup_(freep) char *text = NULL;
 	size_t size = 0;
 	struct outfile o;
-	int result = roofs_path(r, path);
-	if (result < 0 || (result = make_folders(path)) < 0)
-		return result;
-	FILE *f = open_memstream(&text, &size);
-	if (!f)
-		return -ENOMEM;
-	result = roofs_write(r, f);
-	if (fclose(f) != 0 && result == 0)
-		result = -ENOMEM;
-	if (result < 0 || (result = outfile_open(&o, path, OUTFILE_OVER_FILE)) < 0)
-		return result;
+	int result = keep_path(r, path);
+	if (result < 0 || (result = make_folders(path)) < 0 ||
+		(result = roofs_text(r, false, &text, &size)) < 0 ||
+		(result = outfile_open(&o, path, OUTFILE_OVER_FILE)) != 0)
+		return result > 0 ? -EEXIST : result; /* no file, but something else */
 	result = outfile_write(&o, text, size);
 	if (result == 0)
 		result = outfile_commit(&o);
@@ -116,23 +97,21 @@ static bool find_newest(const char *folder, char ret_path[static ROOFS_PATH_BYTE
 	return found;
 }
 
-int roofs_find(struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES])
+int keep_find_own(
+	const struct machine *m, struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES])
 {
 	char path[ROOFS_PATH_BYTES], folder[ROOFS_PATH_BYTES];
-	struct machine m;
-	int r = machine_look(&m);
-	if (r < 0)
-		return r;
-	struct roofs ours = {.kinds = m.kind, .n_kinds = m.n_kinds};
-	memcpy(ours.machine, m.id, sizeof(ours.machine));
-	memcpy(ours.kernel, m.kernel, sizeof(ours.kernel));
-	r = roofs_path(&ours, path);
+	struct roofs ours = {.kinds = (struct roofs_kind *)m->kind, .n_kinds = m->n_kinds};
+	memcpy(ours.machine, m->id, sizeof(ours.machine));
+	memcpy(ours.kernel, m->kernel, sizeof(ours.kernel));
+	int r = keep_path(&ours, path);
 	if (r == -ENOENT || (r == 0 && access(path, F_OK) < 0))
-		r = roofs_folder(folder) && find_newest(folder, path) ? 0 : ROOFS_NONE;
+		r = keep_folder(folder) && find_newest(folder, path) ? 0 : ROOFS_NONE;
 	if (r == 0)
 		r = roofs_read(path, ret_roofs, fault);
-	if (r == 0)
-		roofs_compare(ret_roofs, &m);
-	machine_clear(&m);
-	return r;
+	if (r != 0)
+		return r;
+	roofs_compare(ret_roofs, m);
+	ret_roofs->keeper = ROOFS_OF_USER;
+	return 0;
 }

@@ -19,7 +19,6 @@
 #include <cpuid.h>
 #endif
 
-#include "proto/hash.h"
 #include "proto/memory.h"
 
 #define SYS_CPU "/sys/devices/system/cpu/cpu%u/"
@@ -213,16 +212,11 @@ static void read_name(uint32_t hart, char name[static ROOF_TEXT_BYTES])
 
 /* --- the machine ------------------------------------------------------------------------------ */
 
-/* machine-id(5) must not leave the machine, so only a hash of it does. */
-static void read_id(char ret_id[static ROOF_TEXT_BYTES])
+/* "arm-0x41-0xd03" of "arm-0x41-0xd03@1800mhz", and of nothing longer */
+static bool is_core(const char *kind_id, const char *id)
 {
-	static const struct hash_secret key = {{0x6d706572662d726full, 0x6f66732d76310000ull}};
-	char text[64] = "";
-	_cleanup_(fclosep) FILE *f = fopen("/etc/machine-id", "re");
-	if (!f || !fgets(text, sizeof(text), f))
-		snprintf(text, sizeof(text), "none");
-	snprintf(ret_id, ROOF_TEXT_BYTES, "%016llx",
-		(unsigned long long)hash_sip(&key, 2, 4, text, strcspn(text, "\n")));
+	size_t n = strlen(id);
+	return strncmp(kind_id, id, n) == 0 && (!kind_id[n] || kind_id[n] == '@');
 }
 
 static bool same_kind(const struct machine *m, uint32_t kind, const char *id, uint64_t khz)
@@ -230,8 +224,8 @@ static bool same_kind(const struct machine *m, uint32_t kind, const char *id, ui
 	for (size_t i = 0; i < m->n_harts; i++) {
 		double other = (double)m->hart[i].khz, ours = (double)khz;
 		if (m->hart[i].kind == kind)
-			return strncmp(m->kind[kind].id, id, strlen(id)) == 0 &&
-			       other <= ours * CLOCKS_ALIKE && ours <= other * CLOCKS_ALIKE;
+			return is_core(m->kind[kind].id, id) && other <= ours * CLOCKS_ALIKE &&
+			       ours <= other * CLOCKS_ALIKE;
 	}
 	return false;
 }
@@ -321,7 +315,7 @@ int machine_look(struct machine *ret_machine)
 
 	uname(&u);
 	snprintf(m.kernel, sizeof(m.kernel), "%s", u.release);
-	read_id(m.id);
+	roofs_machine(m.id);
 	*ret_machine = m;
 	return 0;
 }

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/roofs/roofs.h"
+#include "proto/roofs.h"
 
 #define MACHINE_HARTS_MAX 4096
 

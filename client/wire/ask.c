@@ -67,6 +67,11 @@ static int take_failure(struct ask *k, const Mperf__Failure *f)
 {
 	if (k->cancelled)
 		return ASK_CANCELLED;
+	k->exit_status = EXIT_FAILED;
+	if (k->failed) {
+		k->failed(k->userdata, f);
+		return ASK_FAILED;
+	}
 	before_say(k);
 	say_failure(f->what && *f->what ? f->what : "mperfd failed and gave no reason", f->remedy);
 	k->exit_status = f->kind == MPERF__FAILURE_KIND__FAILURE_USAGE ? EXIT_USAGE : EXIT_FAILED;
@@ -126,7 +131,7 @@ static int take_frames(struct ask *k, int *ret_result)
 			return 0;
 		if (r != 0) {
 			before_say(k);
-			if (r > 0)
+			if (r > 0 && !k->link->quiet)
 				say_failure("mperfd sent a malformed protocol message",
 					"Install mperfctl and mperfd of the same version");
 			k->exit_status = EXIT_FAILED;

@@ -32,6 +32,8 @@ struct ask {
 	/* Takes Ready, Columns, Rows, Bytes, Provenance; may be NULL. Non-zero stops: positive as
 	 * ASK_FAILED (the callback has printed why), negative as -errno. */
 	int (*answer)(void *userdata, const Mperf__Answer *a);
+	/* Takes a Failure that may be expected, in place of printing it; may be NULL. */
+	void (*failed)(void *userdata, const Mperf__Failure *f);
 	/* Called before a message on stderr; may be NULL. A full-screen program restores the
 	 * terminal. */
 	void (*before_say)(void *userdata);

@@ -24,6 +24,12 @@
 #define PATH_BYTES 4096
 #define LINGER_MS 5000 /* after we hang up, a daemon only closes files */
 
+static void complain(const struct link *l, const char *what, const char *remedy)
+{
+	if (!l->quiet)
+		say_failure(what, remedy);
+}
+
 /* Connect to a Unix socket. */
 static int dial(const char *path, int *ret_fd)
 {
@@ -198,16 +204,17 @@ static int check_hello(struct link *l, const Mperf__Hello *hello)
 		"mperfctl %s speaks protocol %u.%u and '%.64s' speaks %u.%u, which do not match",
 		MPERF_VERSION, PROTOCOL_MAJOR, PROTOCOL_MINOR, hello->software, hello->major,
 		hello->minor);
-	say_failure(
-		what, older ? "Update mperfd and restart it, or use the mperfctl that came with it"
-			    : "Update mperfctl to the version of mperfd");
+	complain(l, what,
+		older ? "Update mperfd and restart it, or use the mperfctl that came with it"
+		      : "Update mperfctl to the version of mperfd");
 	return LINK_FAILED;
 }
 
 /* Read up to the first complete message. */
 static int first_message(struct link *l, Mperf__Message **ret_message)
 {
-	uint64_t until_ns = say_now_ns() + LINK_HELLO_MS * 1000000ull;
+	const uint64_t patience_ms = l->quiet ? LINK_TRY_MS : LINK_HELLO_MS;
+	uint64_t until_ns = say_now_ns() + patience_ms * 1000000ull;
 	for (;;) {
 		int r = frame_take(&l->in, ret_message);
 		if (r != FRAME_NONE)
@@ -239,7 +246,7 @@ int link_greet(struct link *l)
 		return LINK_FAILED;
 	}
 	if (r == -ETIMEDOUT) {
-		say_failure("mperfd did not answer the greeting within 10 seconds",
+		complain(l, "mperfd did not answer the greeting within 10 seconds",
 			"See its journal or stderr for the cause, or restart it");
 		return LINK_FAILED;
 	}
@@ -247,7 +254,7 @@ int link_greet(struct link *l)
 		return r;
 
 	if (r > 0 || m->body_case != MPERF__MESSAGE__BODY_HELLO) {
-		say_failure("the peer on the socket does not speak mperf's protocol",
+		complain(l, "the peer on the socket does not speak mperf's protocol",
 			"Unset MPERF_SOCKET, or point it at mperfd's control socket");
 		r = LINK_FAILED;
 	} else {
@@ -270,7 +277,7 @@ static int dial_service(struct link *l)
 
 	char what[512];
 	snprintf(what, sizeof(what), "no mperfd answers at '%.300s' (%s)", named, strerror(-r));
-	say_failure(what, "Start the service, or unset MPERF_SOCKET");
+	complain(l, what, "Start the service, or unset MPERF_SOCKET");
 	return LINK_FAILED;
 }
 
@@ -282,7 +289,7 @@ static int link_begin(struct link *l, int r)
 	if (r < 0) {
 		char what[256];
 		snprintf(what, sizeof(what), "cannot reach mperfd: %s", strerror(-r));
-		say_failure(what, "Free some resources (see `ulimit -a`), and try again");
+		complain(l, what, "Free some resources (see `ulimit -a`), and try again");
 	}
 	if (r != 0)
 		link_close(l);
@@ -305,6 +312,13 @@ int link_open_service(struct link *l)
 	if (r < 0 || r == LINK_ABSENT)
 		return LINK_ABSENT;
 	return link_begin(l, r);
+}
+
+int link_try_service(struct link *l)
+{
+	*l = (struct link){.fd = -1, .quiet = true};
+	int r = dial_service(l);
+	return r == 0 && link_begin(l, r) == 0 ? 0 : LINK_ABSENT;
 }
 
 int link_open_private(struct link *l)
@@ -353,7 +367,7 @@ void link_close(struct link *l)
 void link_say_lost(struct link *l)
 {
 	if (l->daemon_pid <= 0) {
-		say_failure("mperfd hung up before it answered",
+		complain(l, "mperfd hung up before it answered",
 			"See `journalctl -u mperfd` for the cause, then try again");
 		return;
 	}
@@ -368,7 +382,8 @@ void link_say_lost(struct link *l)
 	else
 		snprintf(what, sizeof(what), "mperfd exited with status %d before it answered",
 			WEXITSTATUS(status));
-	say_failure(what, named_daemon() ? "If MPERFD does not name an mperfd, unset it; else see "
-					   "its output above"
-					 : "See its output above, then try again");
+	complain(l, what,
+		named_daemon() ? "If MPERFD does not name an mperfd, unset it; else see "
+				 "its output above"
+			       : "See its output above, then try again");
 }

@@ -7,6 +7,7 @@
  * `mperfd --private=FD` at the other end of a socketpair, which ends when the link does.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -14,6 +15,7 @@
 
 #define LINK_SERVICE_SOCKET "/run/mperf/mperfd.sock"
 #define LINK_HELLO_MS 10000 /* a daemon silent for longer is not ours, or hangs */
+#define LINK_TRY_MS 2000    /* the same of link_try_service */
 
 enum {
 	LINK_FAILED = 1, /* no daemon that we can talk to; printed on stderr */
@@ -26,6 +28,7 @@ struct link {
 	struct frame_buffer in, out;
 	char software[64]; /* the daemon's name and version */
 	uint32_t last_id;  /* of our requests */
+	bool quiet;        /* print nothing about the link: the caller can do without */
 };
 
 /* Connect and exchange Hello. 0, or LINK_FAILED. */
@@ -34,6 +37,10 @@ int link_open(struct link *l);
 /* Connect to the service, never to a daemon of our own. 0; LINK_FAILED; LINK_ABSENT if none
  * answers, or MPERF_SOCKET is set and empty: the caller tries another way or reports it. */
 int link_open_service(struct link *l);
+
+/* The same for what only makes an answer better: prints nothing, and does not wait for long. 0;
+ * LINK_ABSENT. */
+int link_try_service(struct link *l);
 
 /* Start a daemon of our own even if a service answers: it opens files with the caller's rights. 0,
  * or LINK_FAILED. */

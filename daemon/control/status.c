@@ -491,6 +491,8 @@ int control_status(struct request *q, const Mperf__Request *m)
 		r = tell_limits(&s, q->peer);
 	if (r == 0)
 		r = tell_store(&s);
+	if (r == 0)
+		r = status_roofs(&s);
 	int ended = row_stream_end(&s.stream);
 	r = r == 0 ? ended : r;
 	if (r == 0)

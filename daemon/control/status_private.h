@@ -37,3 +37,5 @@ static inline int status_row(struct status *s, const struct answer_value *v, siz
 
 /* What mperf costs, by cause, and what it gives up to keep to its budget. Results as of struct answer. */
 int status_cost(struct status *s);
+/* The roofs that are kept, and what measuring them cost. Results as of struct answer. */
+int status_roofs(struct status *s);

@@ -64,6 +64,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_SPARSE] = {"busy second with few samples", false},
 	[LOSS_TABLE] = {"loops of too large a table", false},
 	[LOSS_COST] = {LOSS_CAUSE_COST, false},
+	[LOSS_PAUSED] = {"second with lowered sampling", false},
 };
 
 const char *cut_name(unsigned cut)

@@ -153,6 +153,8 @@ enum loss {
 	LOSS_SPARSE,
 	LOSS_TABLE, /* tables of programs above our limits: their loops are missing */
 	LOSS_COST,  /* no loss: µs that mperf cost that hart, with its part of our own CPU */
+	/* whole seconds with always-on sampling lowered, while somebody measured roofs */
+	LOSS_PAUSED,
 	N_LOSSES,
 };
 struct loss_kind {

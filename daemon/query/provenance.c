@@ -389,6 +389,22 @@ static struct line *tell_uncut(const struct provenance *p, struct line *l)
 	return l;
 }
 
+/* Time in which always-on sampling was lowered. Hours do not know how many harts they sum up. */
+static struct line *tell_paused(const struct provenance *p, uint64_t seconds, struct line *l)
+{
+	uint64_t n_harts = 0;
+	for (int i = 0; i < HARTS_MAX; i++)
+		n_harts += p->measured[i];
+	if (seconds == 0)
+		return l;
+	if (n_harts == 0 || p->coarse_until_ns[TIER_HOUR])
+		line_add(l++, "sampling was lowered for a time, while roofs were measured");
+	else
+		line_add(l++, "sampling was lowered for %llu s, while roofs were measured",
+			(unsigned long long)((seconds + n_harts - 1) / n_harts));
+	return l;
+}
+
 uint64_t provenance_lost(
 	const struct provenance *p, const struct text_table *texts, enum loss cause)
 {
@@ -454,6 +470,7 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 		line_add(l++, "IPC mixes user and kernel modes");
 	for (uint32_t i = 0; i < p->n_notes; i++)
 		line_add(l++, "%s", text_of(texts, p->note[i]));
+	l = tell_paused(p, provenance_lost(p, texts, LOSS_PAUSED), l);
 	l = tell_few(p, texts, l);
 	l = tell_uncut(p, l);
 	if (p->hz_lowest)

@@ -134,7 +134,8 @@ static void tell_refusals(struct service *s)
 
 static uint32_t wanted_rate(const struct service *s)
 {
-	uint32_t hz = wants_rate(&s->inner->wants, overhead_rate(s->overhead));
+	uint32_t always = s->pause.who ? PAUSE_HZ : overhead_rate(s->overhead);
+	uint32_t hz = wants_rate(&s->inner->wants, always);
 	return hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
 }
 
@@ -468,12 +469,15 @@ static int sweep(struct service *s, uint64_t now_ns)
 /* The budget may ask for another rate and other events, which a segment says of all its time. */
 static int keep_budget(struct service *s, uint64_t now_ns)
 {
-	int r = overhead_dispatch(s->overhead, s->walk, s->inner->wants.n > 0, now_ns);
+	const struct pause *p = &s->pause;
+	bool unusual = s->inner->wants.n > 0 || p->who || p->changed;
+	int r = overhead_dispatch(s->overhead, s->walk, unusual, now_ns);
 	if (r < 0)
 		return r;
-	if (r == OVERHEAD_STEPPED)
+	bool renew = service_look_at_pause(s, now_ns) || r == OVERHEAD_STEPPED;
+	if (renew)
 		keeper_renew(s->inner->keeper);
-	bool changed = wants_hold(&s->inner->wants, s->overhead, now_ns) || r == OVERHEAD_STEPPED;
+	bool changed = wants_hold(&s->inner->wants, s->overhead, now_ns) || renew;
 	return changed ? walk_set_rate(s->walk, wanted_rate(s)) : 0;
 }
 

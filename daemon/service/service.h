@@ -6,10 +6,12 @@
  * One walk over the whole system at the always-on rate, recorded into the store: windows are
  * flushed every few seconds, a segment is sealed each hour and rolled up by a process of its own,
  * retention enforces the budget. Clients' recordings and tops are more taps on the same walk; while
- * they last, its rate is the highest that any of them requests.
+ * they last, its rate is the highest that any of them requests. While somebody measures roofs it is
+ * the least (pause.h).
  */
 
 #include "daemon/conf.h"
+#include "daemon/service/pause.h"
 #include "daemon/service/turns.h"
 #include "daemon/service/usage.h"
 #include "daemon/session/walk.h"
@@ -44,6 +46,7 @@ struct service {
 	struct usage usage;         /* our own cost, now and a minute ago */
 	struct turns turns;         /* of the loop that runs it; the loop counts them */
 	struct overhead *overhead;  /* what all of it costs the machine */
+	struct pause pause;         /* for who measures roofs: begun and ended by requests */
 	char feed_trouble[512];     /* why programs cannot connect; "": they can */
 	struct top_feed *top_feeds; /* of all tops of clients: equal requests share one */
 	struct service_inner *inner;
@@ -65,6 +68,10 @@ struct service *service_free(struct service *s);
 int service_want_rate(struct service *s, const void *who, uint32_t hz, uint32_t overhead_ppm);
 /* What the limit of that request makes of it; NULL: there is none. Borrowed until the next call. */
 const struct overhead_held *service_held(const struct service *s, const void *who);
+
+/* In each round, with a walk, before its rate is set: count and say what a pause does. True if one began
+ * or ended. (service_pause.c) */
+bool service_look_at_pause(struct service *s, uint64_t now_ns);
 
 /* Descriptors ran out: error is EMFILE or ENFILE. This is counted and logged; the caller
  * retries. */

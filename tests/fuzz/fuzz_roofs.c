@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/roofs/roofs.h"
+#include "proto/roofs.h"
 
 static char *written(const struct roofs *r, size_t *ret_n)
 {
 	char *text = NULL;
 	FILE *f = open_memstream(&text, ret_n);
-	if (!f || roofs_write(r, f) != 0 || fclose(f) != 0)
+	if (!f || roofs_write(r, false, f) != 0 || fclose(f) != 0)
 		abort();
 	return text;
 }

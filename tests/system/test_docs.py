@@ -192,7 +192,7 @@ def test_the_commands_of_the_page_run(build):
 # --- mperfctl(1) ---------------------------------------------------------------------------------
 
 def commands():
-    return re.findall(r"^(?:OWN_)?COMMAND\(\w+, (\w+),", (ROOT / "proto" / "command.inc").read_text(), re.M)
+    return re.findall(r"^COMMAND\(\w+, (\w+),", (ROOT / "proto" / "command.inc").read_text(), re.M)
 
 
 def test_every_command_has_its_place_in_the_manual(build):

@@ -79,7 +79,7 @@ static int measure(const struct machine *m, const struct options *o)
 		fputs("\r\033[K", stderr);
 	if (r < 0)
 		return say_failed("cannot measure", r);
-	r = roofs_write(&roofs, stdout);
+	r = roofs_write(&roofs, false, stdout);
 	roofs_clear(&roofs);
 	if (r == 0 && fflush(stdout) != 0)
 		r = -errno;

@@ -8,7 +8,7 @@
 
 #include "client/roofs/machine.h"
 #include "client/roofs/measure/probe.h"
-#include "client/roofs/roofs.h"
+#include "proto/roofs.h"
 
 struct measure_options {
 	uint64_t budget_ns; /* in all; past it, what is left is left out, with a note */

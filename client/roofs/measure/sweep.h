@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/roofs/roofs.h"
+#include "proto/roofs.h"
 
 #define SWEEP_POINTS_MAX 128
 #define SWEEP_LEVELS_MAX 6

@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "client/commands/roofline_roofs.h"
-#include "client/roofs/machine.h"
-#include "client/roofs/roofs.h"
+#include "client/roofs/keep.h"
 #include "tests/unit/test.h"
 
 #define SET(member, text) snprintf(member, sizeof(member), "%s", text)
@@ -25,6 +24,7 @@ static void begin(void)
 {
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	ck_assert_int_eq(setenv("XDG_STATE_HOME", folder, 1), 0);
+	ck_assert_int_eq(setenv("MPERF_SOCKET", "", 1), 0); /* no service */
 	ck_assert_int_eq(machine_look(&machine), 0);
 	roofs = (struct roofs){.kinds = machine.kind, .n_kinds = machine.n_kinds, .roof = roof};
 	SET(roofs.machine, machine.id);
@@ -74,7 +74,7 @@ static struct roof *add(const char *first, const char *second, const char *unit,
 
 static void keep_and_find(void)
 {
-	ck_assert_int_eq(roofs_keep(&roofs), 0);
+	ck_assert_int_eq(keep_own(&roofs), 0);
 	ck_assert_int_eq(roofline_roofs_find(&found), 0);
 }
 
@@ -169,7 +169,7 @@ TEST(a_file_that_is_none_is_named)
 	add("f64", "fma", "avx2", 50);
 	keep_and_find();
 	roofline_roofs_clear(&found);
-	ck_assert_int_eq(roofs_path(&roofs, path), 0);
+	ck_assert_int_eq(keep_path(&roofs, path), 0);
 	FILE *f = fopen(path, "w");
 	ck_assert_ptr_nonnull(f);
 	fputs("{\"version\": 1, \"roofs\": 7}", f);

@@ -303,7 +303,6 @@ TEST(every_command_has_help_with_examples){
 		ck_assert_ptr_nonnull(strstr(text, "mperfctl " #name));                            \
 		ck_assert_ptr_nonnull(strstr(text, "Examples:"));                                  \
 	}
-#define OWN_COMMAND COMMAND
 #include "proto/command.inc"
 #undef COMMAND
 }

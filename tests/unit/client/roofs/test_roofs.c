@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/roofs/machine.h"
-#include "client/roofs/roofs.h"
+#include "client/roofs/keep.h"
 #include "proto/memory.h"
 #include "tests/unit/test.h"
 
@@ -68,7 +67,7 @@ static char *written(const struct roofs *r)
 	char *text;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
-	ck_assert_int_eq(roofs_write(r, f), 0);
+	ck_assert_int_eq(roofs_write(r, false, f), 0);
 	fclose(f);
 	return text;
 }
@@ -182,38 +181,44 @@ TEST(what_is_kept_is_found)
 {
 	char folder[] = "/tmp/mperf-roofs-XXXXXX", fault[ROOF_NOTE_BYTES], path[ROOFS_PATH_BYTES];
 	struct roofs r = some_roofs(), found;
-	ck_assert_ptr_nonnull(mkdtemp(folder));
-	setenv("XDG_STATE_HOME", folder, 1);
-	ck_assert_int_eq(roofs_find(&found, fault), ROOFS_NONE);
-
-	/* another machine's, in a home that is shared */
-	ck_assert_int_eq(roofs_keep(&r), 0);
-	ck_assert_int_eq(roofs_find(&found, fault), 0);
-	ck_assert(found.stale && found.n == 2);
-	roofs_clear(&found);
-
 	struct machine m;
 	ck_assert_int_eq(machine_look(&m), 0);
 	ck_assert_uint_ge(m.n_harts, 1);
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	setenv("XDG_STATE_HOME", folder, 1);
+	ck_assert_int_eq(keep_find_own(&m, &found, fault), ROOFS_NONE);
+
+	/* another machine's, in a home that is shared */
+	ck_assert_int_eq(keep_own(&r), 0);
+	ck_assert_int_eq(keep_find_own(&m, &found, fault), 0);
+	ck_assert(found.stale && found.n == 2);
+	roofs_clear(&found);
+
 	memcpy(r.machine, m.id, sizeof(r.machine));
 	memcpy(r.kernel, m.kernel, sizeof(r.kernel));
 	r.kinds = m.kind;
 	r.n_kinds = m.n_kinds;
-	ck_assert_int_eq(roofs_keep(&r), 0);
-	ck_assert_int_eq(roofs_keep(&r), 0); /* over what was there */
-	ck_assert_int_eq(roofs_find(&found, fault), 0);
+	ck_assert_int_eq(keep_own(&r), 0);
+	ck_assert_int_eq(keep_own(&r), 0); /* over what was there */
+	ck_assert_int_eq(keep_find_own(&m, &found, fault), 0);
 	ck_assert_msg(!found.stale, "%s", found.why);
 	roofs_clear(&found);
 
-	ck_assert_int_eq(roofs_path(&r, path), 0);
+	ck_assert_int_eq(keep_path(&r, path), 0);
 	ck_assert_int_eq(truncate(path, 10), 0);
-	ck_assert_int_eq(roofs_find(&found, fault), ROOFS_MALFORMED);
+	ck_assert_int_eq(keep_find_own(&m, &found, fault), ROOFS_MALFORMED);
 	ck_assert_int_eq(unlink(path), 0);
 	machine_clear(&m);
 	r = some_roofs();
-	ck_assert_int_eq(roofs_path(&r, path), 0);
+	ck_assert_int_eq(keep_path(&r, path), 0);
 	ck_assert_int_eq(unlink(path), 0);
 	snprintf(path, sizeof(path), "%s/mperf/roofs", folder);
+	/* where a folder is in the way, nothing is written into it */
+	char in_the_way[ROOFS_PATH_BYTES];
+	ck_assert_int_eq(keep_path(&r, in_the_way), 0);
+	ck_assert_int_eq(mkdir(in_the_way, 0700), 0);
+	ck_assert_int_lt(keep_own(&r), 0);
+	ck_assert_int_eq(rmdir(in_the_way), 0);
 	ck_assert_int_eq(rmdir(path), 0);
 	*strrchr(path, '/') = '\0';
 	ck_assert_int_eq(rmdir(path), 0);
@@ -225,8 +230,8 @@ TEST(the_state_folder_is_an_absolute_path)
 	char path[ROOFS_PATH_BYTES];
 	setenv("XDG_STATE_HOME", "relative", 1);
 	setenv("HOME", "/home/x", 1);
-	ck_assert(roofs_folder(path));
+	ck_assert(keep_folder(path));
 	ck_assert_str_eq(path, "/home/x/.local/state/mperf/roofs");
 	unsetenv("HOME");
-	ck_assert(!roofs_folder(path));
+	ck_assert(!keep_folder(path));
 }

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * roofs: the service lowers its sampling while a client measures, keeps what was measured, and gives
+ * it to all. The first two touch everybody, so they are for those who see everybody; others measure
+ * beside sampling, and keep theirs themselves.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/conf.h"
+#include "daemon/control/peer.h"
+#include "daemon/control/request.h"
+#include "daemon/service/roofs_kept.h"
+#include "daemon/service/service.h"
+#include "proto/clock.h"
+#include "proto/memory.h"
+
+#define SECOND_NS 1000000000u
+#define KEEP_REMEDY "See mperf.conf(5); your own roofs are kept in your state folder."
+
+/* --- pausing ---------------------------------------------------------------------------------- */
+
+struct pause_job {
+	struct job job;
+	struct service *service;
+	bool paused;
+};
+
+static int pause_finish(struct job *job, struct request *q)
+{
+	struct pause_job *j = (struct pause_job *)job;
+	bool lasted = j->paused && pause_end(&j->service->pause, j, clock_ns(CLOCK_MONOTONIC));
+	int r = request_done(q, lasted ? 0 : 1);
+	return r < 0 ? r : JOB_DONE;
+}
+
+static void pause_free(struct job *job)
+{
+	struct pause_job *j = (struct pause_job *)job;
+	if (j->paused)
+		(void)pause_end(&j->service->pause, j, clock_ns(CLOCK_MONOTONIC));
+	free(j);
+}
+
+static const struct job_kind pause_kind = {.finish = pause_finish, .free = pause_free};
+
+/* Who has had enough of it may measure beside sampling; who would disturb another, not. */
+static int start_pause(struct request *q, struct service *s)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	char note[192] = "";
+	struct pause_job *j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	*j = (struct pause_job){.job.kind = &pause_kind, .service = s};
+	int r = pause_begin(&s->pause, j, q->peer->uid, now_ns);
+	unsigned wait_s = (unsigned)((pause_free_ns(&s->pause, now_ns) - now_ns) / SECOND_NS) + 1;
+	if (r == PAUSE_BUSY) {
+		free(j);
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"Try again once they are done.",
+			"another client measures roofs, for %u s more at most", wait_s);
+	}
+	j->paused = r == 0;
+	q->job = &j->job;
+	if (r == PAUSE_TOO_OFTEN)
+		snprintf(note, sizeof(note),
+			"mperfd goes on sampling: it was paused often of late, and can be again in "
+			"%u s",
+			wait_s);
+	return request_ready(q, note);
+}
+
+/* --- keeping ---------------------------------------------------------------------------------- */
+
+/* Did the peer's user have sampling paused for as long as measuring took? Then it was for that. */
+static bool was_paused(const struct pause *p, uid_t uid, const struct roofs *roofs)
+{
+	return !p->who && p->n > 0 && p->uid == uid &&
+	       (double)p->took_ns / SECOND_NS >= roofs->took_s;
+}
+
+static int keep(struct request *q, const struct service *s, const ProtobufCBinaryData *bytes)
+{
+	const struct conf *c = q->peer->options->conf;
+	char fault[ROOF_NOTE_BYTES];
+	struct roofs roofs;
+	if (!c->store)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, KEEP_REMEDY,
+			"mperfd keeps no roofs, since mperf.conf says keep = no");
+	int r = roofs_kept_read(bytes->data, bytes->len, &roofs, fault);
+	if (r > 0)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_BROKEN,
+			"Measure them here, with the mperfctl of this mperfd.",
+			"mperfd does not keep these roofs: %s", fault);
+	if (r < 0)
+		return r;
+	roofs.paused = roofs.paused && was_paused(&s->pause, q->peer->uid, &roofs);
+	r = roofs_kept_write(c->store_path, &roofs);
+	roofs_clear(&roofs);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, KEEP_REMEDY,
+			"mperfd cannot keep roofs in %s: %s", c->store_path, strerror(-r));
+	return request_done(q, 0);
+}
+
+/* --- giving ----------------------------------------------------------------------------------- */
+
+struct give_job {
+	struct job job;
+	struct user *user;
+	int fd;
+	uint64_t offset, total;
+};
+
+static uint64_t give_deadline_ns(struct job *job, const struct request *q)
+{
+	(void)job;
+	return request_has_room(q) ? 0 : UINT64_MAX;
+}
+
+static int give_dispatch(struct job *job, struct request *q, uint64_t now_ns)
+{
+	struct give_job *j = (struct give_job *)job;
+	_cleanup_(freep) uint8_t *chunk = malloc(FRAME_CHUNK_BYTES);
+	(void)now_ns;
+	if (!chunk)
+		return -ENOMEM;
+	while (j->offset < j->total) {
+		if (!request_has_room(q))
+			return 0;
+		uint64_t left = j->total - j->offset;
+		size_t wanted = left < FRAME_CHUNK_BYTES ? (size_t)left : FRAME_CHUNK_BYTES;
+		ssize_t n = pread(j->fd, chunk, wanted, (off_t)j->offset);
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		int r = request_bytes(q, chunk, (size_t)n, j->offset, j->total);
+		if (r != 0)
+			return r < 0 ? r : 0;
+		j->offset += (uint64_t)n;
+	}
+	int r = request_done(q, 0);
+	return r < 0 ? r : JOB_DONE;
+}
+
+static void give_free(struct job *job)
+{
+	struct give_job *j = (struct give_job *)job;
+	close(j->fd);
+	user_give(j->user, USER_DESCRIPTORS, 1);
+	free(j);
+}
+
+static const struct job_kind give_kind = {
+	.deadline_ns = give_deadline_ns, .dispatch = give_dispatch, .free = give_free};
+
+static int give(struct request *q, const char *name)
+{
+	const char *path = q->peer->options->conf->store_path;
+	int fd;
+	uint64_t bytes;
+	int r = roofs_kept_open(path, name, &fd, &bytes);
+	if (r == ROOFS_NONE)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Run `mperfctl roofs measure` as root.", "mperfd keeps no roofs");
+	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
+		return r;
+	if (r < 0)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_BROKEN,
+			"Let mperfd's user read them.", "the roofs in %s cannot be read: %s", path,
+			strerror(-r));
+	struct give_job *j = calloc(1, sizeof(*j));
+	r = j ? request_take(q, USER_DESCRIPTORS, 1) : -ENOMEM;
+	if (r != 0) {
+		close(fd);
+		free(j);
+		return r < 0 ? r : 0;
+	}
+	*j = (struct give_job){
+		.job.kind = &give_kind, .user = q->peer->user, .fd = fd, .total = bytes};
+	q->job = &j->job;
+	return 0;
+}
+
+int control_roofs(struct request *q, const Mperf__Request *m)
+{
+	struct service *s = q->peer->options->service;
+	const Mperf__RoofsRequest *roofs = m->roofs;
+	int r;
+	if (!s)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Run `systemctl start mperfd`, and try again.",
+			"this mperfd keeps no roofs: it serves only one client");
+	else if (!roofs->pause && !roofs->keep.len)
+		r = give(q, roofs->name);
+	else if (!q->peer->sees_all)
+		r = request_refuse_group(q, roofs->pause
+						    ? "you may not pause the sampling of all users"
+						    : "you may not keep roofs for all users");
+	else if (roofs->pause && roofs->keep.len)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Ask for one after the other.", "roofs are kept once they are measured");
+	else
+		r = roofs->pause ? start_pause(q, s) : keep(q, s, &roofs->keep);
+	return r < 0 ? r : 0;
+}

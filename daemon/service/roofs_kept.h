@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Kept roofs: what was measured of this machine, in the folder `roofs` of the store, for all clients
+ *
+ * A file for each kernel and set of harts (roofs_name), the last ROOFS_KEPT_MAX of them. They are not
+ * of the store's budget: 3 MB at most. What comes in was measured by a client, and is written as we
+ * read it, so that what goes out is a file of roofs and nothing else.
+ */
+
+#include <stdint.h>
+
+#include "proto/roofs.h"
+
+#define ROOFS_KEPT_MAX 8
+
+/* Parse `n` bytes, and see that they are of this machine and its kernel. The caller frees with
+ * roofs_clear. 0; ROOFS_MALFORMED, ROOFS_NEWER, with the fault as a part of a sentence; -ENOMEM. */
+int roofs_kept_read(
+	const void *bytes, size_t n, struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES]);
+/* Keep them in the store at `path`, in place of those of the same name. 0, -errno. */
+int roofs_kept_write(const char *path, const struct roofs *r);
+
+/* Open those of that name, else the newest. The caller closes *ret_fd. 0; ROOFS_NONE; -errno. */
+int roofs_kept_open(const char *path, const char *name, int *ret_fd, uint64_t *ret_bytes);
+
+/* How many there are, and when the newest were kept, in ns of CLOCK_REALTIME; 0: none. */
+struct roofs_kept {
+	unsigned n;
+	int64_t newest_ns;
+};
+void roofs_kept_look(const char *path, struct roofs_kept *ret_kept);
