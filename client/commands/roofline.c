@@ -12,6 +12,7 @@
 #include "client/commands/capture.h"
 #include "client/commands/command.h"
 #include "client/commands/roofline_print.h"
+#include "client/commands/roofline_roofs.h"
 #include "client/commands/two_phase.h"
 #include "client/commands/workload.h"
 #include "client/show/reply.h"
@@ -142,6 +143,11 @@ static bool wait_for(struct workload *w, int64_t realtime_ns)
 	return w->ended;
 }
 
+static enum roofline_peaks live_peaks(const struct options *o)
+{
+	return o->peaks ? ROOFLINE_PEAKS_TOO : o->plot ? ROOFLINE_PEAKS_ALONE : ROOFLINE_NO_PEAKS;
+}
+
 static int show_frames(
 	struct source *s, const struct options *o, Mperf__Request *request, struct workload *w)
 {
@@ -150,6 +156,11 @@ static int show_frames(
 	int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	struct reply before = {0};
 	struct plot_axes axes = {.x.low = 0};
+	_cleanup_(roofline_roofs_clear) struct roofline_roofs roofs = {.n = 0};
+	if (roofline_roofs_find(live_peaks(o), &roofs) < 0) {
+		say_failure("out of memory", "Free some memory, and try again");
+		return EXIT_FAILED;
+	}
 	int exit_status = ask_live(s, request, &since_ns, &before);
 	reply_clear(&before);
 	if (w->argv && exit_status == 0) { /* now the service begins a window for sure */
@@ -167,8 +178,8 @@ static int show_frames(
 		exit_status = ask_live(s, request, &since_ns, &reply);
 		if (exit_status == 0) {
 			begin_frame(o, n);
-			exit_status = roofline_print(
-				&(struct showing){.o = o, .reply = &reply, .axes = &axes});
+			exit_status = roofline_print(&(struct showing){
+				.o = o, .reply = &reply, .roofs = &roofs, .axes = &axes});
 			if (n == 0)
 				say_if_no_choice(o, &reply);
 		}

@@ -204,7 +204,7 @@ static int fill(const struct options *o, const struct reply *const *runs, size_t
 }
 
 int roofline_plot_make(const struct options *o, const struct reply *const *runs, size_t n_runs,
-	struct roofline_plot *ret_plot)
+	const struct roofline_roofs *roofs, struct roofline_plot *ret_plot)
 {
 	struct roofline_plot *p = ret_plot;
 	*p = (struct roofline_plot){.plot = {.title = "Roofline",
@@ -213,15 +213,22 @@ int roofline_plot_make(const struct options *o, const struct reply *const *runs,
 					    .run = {o->earlier ? o->earlier : o->input, o->input},
 					    .n_runs = n_runs,
 					    .is_integer = o->ops && strcmp(o->ops, "int") == 0}};
-	int r = roofline_roofs_find(&p->roofs);
+	const bool draws = o->plot || o->output;
+	int r = roofs ? 0
+		      : roofline_roofs_find(o->peaks ? ROOFLINE_PEAKS_TOO
+					    : draws  ? ROOFLINE_PEAKS_ALONE
+						     : ROOFLINE_NO_PEAKS,
+				&p->own);
+	p->roofs = roofs ? roofs : &p->own;
 	if (r == 0)
 		r = fill(o, runs, n_runs, p);
 	if (r < 0)
 		return r;
-	p->plot.roof = p->roofs.roof;
-	p->plot.n_roofs = p->roofs.n;
-	p->plot.no_roofs = *p->roofs.none ? p->roofs.none : NULL;
-	p->plot.stale = *p->roofs.stale ? p->roofs.stale : NULL;
+	p->plot.roof = p->roofs->roof;
+	p->plot.n_roofs = p->roofs->n;
+	p->plot.no_roofs = *p->roofs->none ? p->roofs->none : NULL;
+	p->plot.stale = *p->roofs->stale ? p->roofs->stale : NULL;
+	p->plot.whose = *p->roofs->whose ? p->roofs->whose : NULL;
 	plot_sets_make(&p->plot, &p->sets);
 	plot_bind(&p->plot, &p->sets);
 	return 0;
@@ -229,7 +236,7 @@ int roofline_plot_make(const struct options *o, const struct reply *const *runs,
 
 void roofline_plot_clear(struct roofline_plot *p)
 {
-	roofline_roofs_clear(&p->roofs);
+	roofline_roofs_clear(&p->own);
 	free(p->plot.dot);
 	free(p->provenance);
 	*p = (struct roofline_plot){.plot.dot = NULL};
@@ -250,7 +257,7 @@ static int add_column(
 int roofline_plot_extend(const struct roofline_plot *p, struct reply *reply)
 {
 	int of_roof, bound_by;
-	if (p->plot.n_roofs == 0 || p->plot.stale || !reply->columns)
+	if (p->plot.n_roofs == 0 || p->plot.no_roofs || p->plot.stale || !reply->columns)
 		return 0;
 	int r = add_column(reply, "of_roof", "Of roof", MPERF__UNIT__UNIT_SHARE, &of_roof);
 	if (r == 0)

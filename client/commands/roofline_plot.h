@@ -12,14 +12,15 @@ struct roofline_plot {
 	struct plot plot;
 	struct plot_sets sets;
 	size_t first; /* dot of the last run's first row */
-	struct roofline_roofs roofs;
+	struct roofline_roofs own;
+	const struct roofline_roofs *roofs; /* that one, or the caller's */
 	char *provenance;
 };
 
-/* The replies are of each run in turn, and are borrowed. Fill in what bounds each loop. The caller
+/* The replies are of each run in turn, and are borrowed; so are `roofs`, which are looked up if NULL. Fill in what bounds each loop. The caller
  * clears it also on failure. 0, -ENOMEM. */
 int roofline_plot_make(const struct options *o, const struct reply *const *runs, size_t n_runs,
-	struct roofline_plot *ret_plot);
+	const struct roofline_roofs *roofs, struct roofline_plot *ret_plot);
 
 /* Add what the roofs say of each row to the last run's reply, as columns of_roof and bound_by, if
  * there are roofs to compare with. 0; REPLY_TOO_LARGE: there is no room for columns; -ENOMEM. */

@@ -165,7 +165,7 @@ static int make_plot(const struct showing *s, struct roofline_plot *plot)
 	if (s->before)
 		runs[n++] = s->before;
 	runs[n++] = s->reply;
-	int r = roofline_plot_make(s->o, runs, n, plot);
+	int r = roofline_plot_make(s->o, runs, n, s->roofs, plot);
 	if (r == 0)
 		r = roofline_plot_extend(plot, s->reply);
 	return r == REPLY_TOO_LARGE ? 0 : r; /* many events of regions */

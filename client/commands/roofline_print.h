@@ -12,6 +12,7 @@
 #include "client/show/reply.h"
 #include "client/show/table.h"
 
+struct roofline_roofs;
 struct showing {
 	const struct options *o;
 	struct reply *reply;        /* gets the columns that follow from the roofs */
@@ -19,7 +20,9 @@ struct showing {
 	const char *const *spare;   /* of blocks: columns that tables omit, NULL-terminated */
 	uint32_t stretch_ms;        /* of a series over time; 0: no series */
 	struct plot_axes *axes;     /* of a plot that is drawn again and again; NULL: it is not */
-	bool kept;                  /* as in struct source */
+	const struct roofline_roofs
+		*roofs; /* of what is shown again and again; NULL: look them up */
+	bool kept;      /* as in struct source */
 };
 
 /* Print the reply in the form that the options name: a table with the notes below, a plot above it,

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/roofs/find.h"
 #include "proto/memory.h"
@@ -100,7 +101,77 @@ static int take(const struct roofs *from, struct roofline_roofs *r)
 	return 0;
 }
 
-int roofline_roofs_find(struct roofline_roofs *ret_roofs)
+static void tell_whose(const struct roofs *from, struct roofline_roofs *r)
+{
+	char when[64] = "";
+	struct tm tm;
+	time_t measured = (time_t)from->measured_s;
+	if (localtime_r(&measured, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &tm);
+	snprintf(r->whose, sizeof(r->whose), "Roofs: %s, measured %s%s.",
+		roofs_keeper_says(from->keeper), when,
+		from->paused ? " while mperfd's sampling was lowered" : "");
+}
+
+/* --- theoretical peaks ------------------------------------------------------------------------ */
+
+static const struct machine_hart *hart_of(const struct machine *m, uint32_t number)
+{
+	for (size_t i = 0; i < m->n_harts; i++)
+		if (m->hart[i].number == number)
+			return &m->hart[i];
+	return NULL;
+}
+
+/* As platforms have it, "fp64" and "int8". */
+static bool documented_precision(const char *text, enum plot_precision *ret_precision)
+{
+	char name[ROOF_WORD_BYTES];
+	snprintf(name, sizeof(name), "%c%.8s", *text, text + strcspn(text, "0123456789"));
+	return precision_of(name, ret_precision);
+}
+
+bool roofline_roofs_peak(
+	const struct machine *m, const struct peak *peak, struct plot_roof *ret_roof)
+{
+	const struct machine_hart *h = hart_of(m, peak->hart);
+	struct plot_roof p = {.is_theoretical = true};
+	if (!h || h->khz == 0 || !documented_precision(peak->precision, &p.precision))
+		return false;
+	double ghz = (double)h->khz / 1e6;
+	p.value = peak->ops_per_cycle * ghz;
+	snprintf(p.name, sizeof(p.name), "theoretical %s", peak->unit);
+	snprintf(p.how, sizeof(p.how), "%g a cycle at %.3g GHz, %s", peak->ops_per_cycle, ghz,
+		peak->source);
+	snprintf(p.hart_kind, sizeof(p.hart_kind), "%.*s", PLOT_NAME_BYTES - 1,
+		m->n_kinds > 1 ? m->kind[h->kind].name : "");
+	*ret_roof = p;
+	return true;
+}
+
+static int add_peaks(struct roofline_roofs *r)
+{
+	_cleanup_(freep) struct peak *peak = NULL;
+	struct machine m;
+	size_t n;
+	int error = peaks_find(&peak, &n);
+	if (error < 0 || n == 0)
+		return error;
+	struct plot_roof *grown = realloc(r->roof, (r->n + n) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	r->roof = grown;
+	if (machine_look(&m) < 0)
+		return 0;
+	for (size_t i = 0; i < n && r->n < PLOT_ROOFS_MAX; i++)
+		r->n += roofline_roofs_peak(&m, &peak[i], &r->roof[r->n]);
+	machine_clear(&m);
+	return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+int roofline_roofs_find(enum roofline_peaks peaks, struct roofline_roofs *ret_roofs)
 {
 	struct roofline_roofs r = {.n = 0};
 	struct roofs from = {.n = 0};
@@ -108,9 +179,10 @@ int roofline_roofs_find(struct roofline_roofs *ret_roofs)
 	int found = roofs_find(&from, fault);
 	if (found == -ENOMEM)
 		return found;
-	if (found == 0)
+	if (found == 0) {
 		found = take(&from, &r);
-	else if (found == ROOFS_NONE)
+		tell_whose(&from, &r);
+	} else if (found == ROOFS_NONE)
 		snprintf(r.none, sizeof(r.none),
 			"The roofs of this machine are not known. " MEASURE);
 	else
@@ -118,8 +190,13 @@ int roofline_roofs_find(struct roofline_roofs *ret_roofs)
 			"The roofs of this machine cannot be read: %.250s. " MEASURE,
 			*fault ? fault : strerror(-found));
 	roofs_clear(&from);
-	if (found == -ENOMEM)
+	if (found != -ENOMEM && peaks != ROOFLINE_NO_PEAKS &&
+		(*r.none || peaks == ROOFLINE_PEAKS_TOO))
+		found = add_peaks(&r);
+	if (found == -ENOMEM) {
+		roofline_roofs_clear(&r);
 		return found;
+	}
 	*ret_roofs = r;
 	return 0;
 }

@@ -87,6 +87,8 @@ static int check_plot(struct parse *p)
 	if (o->live && o->output)
 		return options_wrong(p,
 			"--live draws again and again, and -o once: use --plot, or leave out -o");
+	if (o->peaks && !o->plot && !o->output)
+		return options_wrong(p, "--peaks adds to a plot: give --plot or -o FILE");
 	if (o->earlier && !o->plot && !o->output)
 		return options_wrong(p, "two files are compared in a plot: give --plot or -o FILE");
 	if (o->title && !o->output)

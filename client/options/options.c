@@ -404,6 +404,9 @@ static int take_show(struct parse *p, int key, char *arg)
 	case OPTION_PLOT:
 		o->plot = true;
 		return 0;
+	case OPTION_PEAKS:
+		o->peaks = true;
+		return 0;
 	case OPTION_LIVE:
 		o->live = true;
 		return 0;

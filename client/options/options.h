@@ -45,7 +45,7 @@ struct options {
 	/* what to ask */
 	char *input, *output;
 	char *earlier; /* roofline: the first of two inputs, or NULL; input is the second */
-	bool plot;
+	bool plot, peaks;
 	char *by, *ops, *of_event, *title;
 	char *topic; /* list TOPIC; roofs measure */
 	bool live;   /* roofline, blocks: repeat */

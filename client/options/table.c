@@ -46,6 +46,7 @@ const struct option_row option_rows[] = {
 	{R,       "output", 'o', "FILE", false, "file to write (default: mperf.mprf)"},
 	{F,       "output", 'o', "FILE", false, "file to write (default: flame.html); a name that ends in .svg gets plain SVG; - is stdout"},
 	{O,       "plot", OPTION_PLOT, NULL, false, "draw the loops under the machine's roofs, above the table"},
+	{O,       "peaks", OPTION_PEAKS, NULL, false, "draw theoretical peaks of the cores beside measured roofs"},
 	{O,       "output", 'o', "FILE", false, "draw the plot into this file: a page, or plain SVG if the name ends in .svg; - is stdout"},
 	{W,       "output", 'o', "FILE", false, "draw the tree into this file: a page, or plain SVG if the name ends in .svg; - is stdout"},
 	{S,       "output", 'o', "FILE", false, "write the figures to FILE instead of stderr"},

@@ -71,7 +71,8 @@ static void fill(const struct plot *p, struct plot_set *s)
 	}
 	s->fastest = s->n_memory > 0 ? s->memory[0]->value : 0;
 	s->slowest = s->n_memory > 0 ? s->memory[s->n_memory - 1]->value : 0;
-	s->gops = s->n_peaks > 0 ? s->peak[0]->value : 0;
+	for (size_t i = 0; i < s->n_peaks && !(s->gops > 0); i++)
+		s->gops = s->peak[i]->is_theoretical ? 0 : s->peak[i]->value;
 }
 
 static bool is_wanted(const struct plot *p, enum plot_precision precision)
@@ -114,6 +115,11 @@ static enum plot_precision usual_precision(const struct plot *p)
 	return most;
 }
 
+static double highest(const struct plot_set *s)
+{
+	return s->n_peaks > 0 ? s->peak[0]->value : 0;
+}
+
 /* Of the usual precision; among kinds of harts, the fastest. */
 static size_t choose_shown(const struct plot *p, const struct plot_sets *sets)
 {
@@ -122,7 +128,7 @@ static size_t choose_shown(const struct plot *p, const struct plot_sets *sets)
 	for (size_t i = 1; i < sets->n; i++) {
 		const struct plot_set *s = &sets->set[i], *b = &sets->set[best];
 		bool is_usual = s->precision == usual, was_usual = b->precision == usual;
-		if (is_usual != was_usual ? is_usual : s->gops > b->gops)
+		if (is_usual != was_usual ? is_usual : highest(s) > highest(b))
 			best = i;
 	}
 	return best;

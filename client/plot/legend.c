@@ -67,6 +67,19 @@ static void write_set(const struct plot *p, const struct plot_set *s, bool brief
 			memory, p->per_byte, compute);
 }
 
+/* Where theoretical peaks come from, each source once. */
+static void write_sources(const struct plot_set *s, FILE *f)
+{
+	const char *said = NULL;
+	for (size_t i = 0; i < s->n_peaks; i++) {
+		const struct plot_roof *roof = s->peak[i];
+		if (!roof->is_theoretical || (said && strcmp(said, roof->how) == 0))
+			continue;
+		fprintf(f, "%s: %s. ", said ? "And" : "Theoretical (dashed)", roof->how);
+		said = roof->how;
+	}
+}
+
 static void write_all(const struct plot *p, const struct plot_sets *sets,
 	const struct plot_legend_look *look, FILE *f)
 {
@@ -74,6 +87,10 @@ static void write_all(const struct plot *p, const struct plot_sets *sets,
 		fprintf(f, "%s ", p->no_roofs);
 	if (sets->n > 0)
 		write_set(p, &sets->set[sets->shown], look->brief, f);
+	if (sets->n > 0)
+		write_sources(&sets->set[sets->shown], f);
+	if (p->whose && !look->brief)
+		fprintf(f, "%s ", p->whose);
 	if (p->stale)
 		fprintf(f, "%s ", p->stale);
 	size_t n_without = 0;

@@ -55,7 +55,7 @@ static const struct plot_dot *before(const struct plot *p, size_t dot)
 
 static bool is_compared(const struct plot *p)
 {
-	return p->n_roofs > 0 && !p->stale;
+	return p->n_roofs > 0 && !p->stale && !p->no_roofs;
 }
 
 static void write_row(const struct plot *p, size_t i, size_t number, FILE *out)

@@ -22,7 +22,7 @@
  * 400 roofs. */
 #define PLOT_ROOFS_MAX 4096
 #define PLOT_NAME_BYTES 48
-#define PLOT_HOW_BYTES 160
+#define PLOT_HOW_BYTES 192
 #define PLOT_RUNS_MAX 2
 #define PLOT_NO_DOT SIZE_MAX
 
@@ -47,6 +47,7 @@ struct plot_roof {
 	char how[PLOT_HOW_BYTES];      /* it was reached, and what disturbed that; "": not known */
 	char hart_kind[PLOT_NAME_BYTES]; /* "": all harts are alike */
 	double value, low, high;         /* GB/s, or operations per ns; the interval around it */
+	bool is_theoretical; /* by documents, which `how` names: drawn apart, and bounds nothing */
 };
 
 /* What keeps a loop from being faster, as far as intensity alone can say. */
@@ -81,7 +82,8 @@ struct plot {
 	size_t n_runs;
 	struct plot_roof *roof;
 	size_t n_roofs;
-	const char *no_roofs; /* why there are none, and what to do; NULL: there are */
+	const char *no_roofs; /* why none was measured, and what to do; NULL: some were */
+	const char *whose;    /* a sentence: who keeps them, and when they were measured; or NULL */
 	const char *stale; /* whose they are instead, and what to do; or NULL. They bound nothing */
 	struct plot_dot *dot; /* by falling share, of a run after the other */
 	size_t n_dots;

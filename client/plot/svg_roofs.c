@@ -90,10 +90,11 @@ static void write_beside(
 	*last = at;
 }
 
-static void write_line(const struct svg_drawing *d, const struct plot_line *l)
+static void write_line(const struct svg_drawing *d, const struct plot_line *l, bool is_theoretical)
 {
-	fprintf(d->out, "<line class=\"roof\" x1=\"%.1f\" y1=\"%.2f\" x2=\"%.1f\" y2=\"%.2f\"/>",
-		svg_x(l->x0), svg_y(d, l->y0), svg_x(l->x1), svg_y(d, l->y1));
+	fprintf(d->out, "<line class=\"roof%s\" x1=\"%.1f\" y1=\"%.2f\" x2=\"%.1f\" y2=\"%.2f\"/>",
+		is_theoretical ? " theory" : "", svg_x(l->x0), svg_y(d, l->y0), svg_x(l->x1),
+		svg_y(d, l->y1));
 }
 
 static void write_roofs_of(const struct svg_drawing *d, const struct plot_set *s,
@@ -109,7 +110,7 @@ static void write_roofs_of(const struct svg_drawing *d, const struct plot_set *s
 		fputs("<g>", d->out);
 		write_roof_title(d, roof[i]);
 		write_band(d, s, roof[i]);
-		write_line(d, &l);
+		write_line(d, &l, roof[i]->is_theoretical);
 		plot_roof_text(d->plot, roof[i], text);
 		if (roof[i]->is_memory)
 			write_along(d, &l, text, &names);

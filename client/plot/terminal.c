@@ -97,7 +97,7 @@ static void draw_roof(struct sheet *s, const struct plot_roof *roof)
 					.x1 = dot_x(s, l.x1),
 					.y1 = dot_y(s, l.y1),
 					.on = 1,
-					.off = s->plot->stale ? 2 : 0});
+					.off = s->plot->stale || roof->is_theoretical ? 2 : 0});
 }
 
 /* The name of memory above the middle of its line or nearby; of a peak above its right end. */

@@ -19,8 +19,8 @@ enum {
 	REPLY_MALFORMED,     /* rows without columns, or of the wrong length */
 };
 
-/* Tables of one answer: status sends 13, store four; more would be another program's. */
-#define REPLIES_MAX 16
+/* Tables of one answer: status sends 16, store four; many more would be another program's. */
+#define REPLIES_MAX 24
 
 struct reply {
 	Mperf__Columns *columns;

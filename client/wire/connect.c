@@ -119,20 +119,21 @@ static void become_daemon(const char *path, int socket_fd, int trouble_fd)
 	_exit(n < 0 ? 126 : 127);
 }
 
-static void say_not_started(const char *path, int error)
+static void say_not_started(const struct link *l, const char *path, int error)
 {
 	char what[512];
 	snprintf(what, sizeof(what), "cannot run '%.300s'%s: %s", path,
 		named_daemon() ? ", which MPERFD names" : "", strerror(error));
-	say_failure(what, named_daemon() ? "Unset MPERFD, or set it to the path of an mperfd"
-					 : "Reinstall mperfd, or set MPERFD to its path");
+	complain(l, what,
+		named_daemon() ? "Unset MPERFD, or set it to the path of an mperfd"
+			       : "Reinstall mperfd, or set MPERFD to its path");
 }
 
 static int start_daemon(struct link *l)
 {
 	char path[PATH_BYTES];
 	if (!find_daemon(path)) {
-		say_failure("cannot find mperfd, which measures for mperfctl",
+		complain(l, "cannot find mperfd, which measures for mperfctl",
 			"Install it beside mperfctl, or set MPERFD to its path");
 		return LINK_FAILED;
 	}
@@ -155,7 +156,7 @@ static int start_daemon(struct link *l)
 	int error;
 	if (read(trouble_in, &error, sizeof(error)) == sizeof(error)) {
 		waitpid(pid, NULL, 0);
-		say_not_started(path, error);
+		say_not_started(l, path, error);
 		return LINK_FAILED;
 	}
 	l->daemon_pid = pid;
@@ -319,6 +320,14 @@ int link_try_service(struct link *l)
 	*l = (struct link){.fd = -1, .quiet = true};
 	int r = dial_service(l);
 	return r == 0 && link_begin(l, r) == 0 ? 0 : LINK_ABSENT;
+}
+
+int link_try(struct link *l)
+{
+	if (link_try_service(l) == 0)
+		return 0;
+	*l = (struct link){.fd = -1, .quiet = true};
+	return link_begin(l, start_daemon(l)) == 0 ? 0 : LINK_ABSENT;
 }
 
 int link_open_private(struct link *l)

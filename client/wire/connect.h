@@ -42,6 +42,9 @@ int link_open_service(struct link *l);
  * LINK_ABSENT. */
 int link_try_service(struct link *l);
 
+/* The same, or else start a daemon of our own. */
+int link_try(struct link *l);
+
 /* Start a daemon of our own even if a service answers: it opens files with the caller's rights. 0,
  * or LINK_FAILED. */
 int link_open_private(struct link *l);

@@ -2,7 +2,7 @@
  *
  * roofs: the service lowers its sampling while a client measures, keeps what was measured, and gives
  * it to all. The first two touch everybody, so they are for those who see everybody; others measure
- * beside sampling, and keep theirs themselves.
+ * beside sampling, and keep theirs themselves. What documents say of the cores is no secret.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "daemon/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
+#include "daemon/pmu/cores.h"
 #include "daemon/service/roofs_kept.h"
 #include "daemon/service/service.h"
 #include "proto/clock.h"
@@ -186,12 +187,69 @@ static int give(struct request *q, const char *name)
 	return 0;
 }
 
+/* --- by documents ----------------------------------------------------------------------------- */
+
+static const struct answer_column peak_columns[] = {
+	{"harts", "Harts", MPERF__UNIT__UNIT_NONE},
+	{"core", "Core", MPERF__UNIT__UNIT_NONE},
+	{"precision", "Precision", MPERF__UNIT__UNIT_NONE},
+	{"unit", "Unit", MPERF__UNIT__UNIT_NONE},
+	{"ops_per_cycle", "Operations a cycle", MPERF__UNIT__UNIT_RATIO},
+	{"source", "Source", MPERF__UNIT__UNIT_NONE},
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define TEXT(t) ((struct answer_value){.kind = ANSWER_TEXT, .text = (t)})
+
+static int send_peaks(const struct answer *answer, const struct cores *cores)
+{
+	int r = answer->columns(answer->userdata, peak_columns, LENGTH(peak_columns));
+	for (int h = cores_kind(cores, 0); h >= 0 && r == 0; h = cores_kind(cores, h + 1)) {
+		const struct platform *p = cores_platform(cores, h);
+		const struct hart_set of = cores_of(cores, p);
+		char harts[256];
+		hart_set_says(&of, harts, sizeof(harts));
+		for (size_t i = 0; i < p->n_peaks && r == 0; i++) {
+			const struct platform_peak *peak = &p->peak[i];
+			struct answer_value v[] = {
+				TEXT(harts),
+				TEXT(p->title),
+				TEXT(peak->precision),
+				TEXT(peak->unit),
+				{.kind = ANSWER_REAL, .real = peak->ops_per_cycle},
+				TEXT(peak->origin.source),
+			};
+			r = answer->row(answer->userdata, v, LENGTH(v));
+		}
+	}
+	return r;
+}
+
+static int tell_peaks(struct request *q)
+{
+	struct row_stream stream = {.request = NULL};
+	struct machine machine;
+	int r = request_read_machine(q, &machine);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	const struct answer answer = row_stream_answer(&stream, q);
+	r = row_stream_table(&stream, "peak");
+	if (r == 0)
+		r = send_peaks(&answer, q->peer->options->cores);
+	int ended = row_stream_end(&stream);
+	if (r == 0)
+		r = ended;
+	return r == 0 ? request_done(q, 0) : r;
+}
+
 int control_roofs(struct request *q, const Mperf__Request *m)
 {
 	struct service *s = q->peer->options->service;
 	const Mperf__RoofsRequest *roofs = m->roofs;
 	int r;
-	if (!s)
+	if (roofs->peaks)
+		r = tell_peaks(q);
+	else if (!s)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Run `systemctl start mperfd`, and try again.",
 			"this mperfd keeps no roofs: it serves only one client");

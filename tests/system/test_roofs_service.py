@@ -17,11 +17,12 @@ from attacked import DAEMON, EVE, MALLORY, VICTOR, Stage, as_user, shared
 from machine import BAD_WORDS, ROOT
 from rates import rate_allowed
 from service import children_of, wait_until
-from wire import DONE, FAILURE, FINISH, READY, TOP, Client, field, fields
+from wire import DONE, FAILURE, FINISH, READY, TOP, Client, Private, field, fields, hello
 
 SECONDS = 60
 ROOFS = 16                       # of Request.body
-PAUSE, KEEP = 1, 2               # of RoofsRequest
+COLUMNS = 3                      # of Answer.body
+PAUSE, KEEP, PEAKS = 1, 2, 4     # of RoofsRequest
 USAGE, REFUSED, BROKEN = 1, 2, 4  # of FailureKind
 HZ = 49
 CAUSE = "second with lowered sampling"
@@ -280,6 +281,24 @@ def test_stale_roofs_of_the_service_are_never_used_silently(build):
     kept.write_text("{")
     assert "cannot read" in end(s.roofs_of(VICTOR), 1)[1]
     assert "(your own)" in end(s.roofs_of(0))[0]
+
+
+def test_peaks_by_documents_are_for_all(build):
+    s = stage(build)
+    assert asks_as(s, MALLORY, (PEAKS, 1)) == (0, "None")
+    with Client(s.socket) as client:
+        client.request(1, ROOFS, field(PEAKS, 1))
+        columns = [dict(fields(column))[1] for number, column in fields(client.answer(COLUMNS)[1]) if number == 1]
+        assert columns == [b"harts", b"core", b"precision", b"unit", b"ops_per_cycle", b"source"], columns
+        client.answer(DONE)
+    private = Private(build)
+    private.send(hello(1))
+    private.request(1, ROOFS, field(PEAKS, 1))
+    private.answer(COLUMNS)
+    private.answer(DONE)
+    private.request(2, ROOFS, b"")
+    assert b"keeps no roofs" in private.answer(FAILURE, DONE)[1]
+    assert private.end()[0] == 0
 
 
 def test_a_service_that_keeps_nothing_keeps_no_roofs(build):

@@ -73,7 +73,7 @@ static const struct plot_dot *make(size_t n_runs)
 {
 	const struct reply *runs[] = {&before, &after};
 	roofline_plot_clear(&p);
-	ck_assert_int_eq(roofline_plot_make(&o, &runs[2 - n_runs], n_runs, &p), 0);
+	ck_assert_int_eq(roofline_plot_make(&o, &runs[2 - n_runs], n_runs, NULL, &p), 0);
 	return p.plot.dot;
 }
 

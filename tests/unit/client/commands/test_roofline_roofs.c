@@ -75,7 +75,7 @@ static struct roof *add(const char *first, const char *second, const char *unit,
 static void keep_and_find(void)
 {
 	ck_assert_int_eq(keep_own(&roofs), 0);
-	ck_assert_int_eq(roofline_roofs_find(&found), 0);
+	ck_assert_int_eq(roofline_roofs_find(ROOFLINE_NO_PEAKS, &found), 0);
 }
 
 static const struct plot_roof *named(const char *name)
@@ -88,7 +88,7 @@ static const struct plot_roof *named(const char *name)
 
 TEST(without_roofs_it_is_said_how_to_measure_them)
 {
-	ck_assert_int_eq(roofline_roofs_find(&found), 0);
+	ck_assert_int_eq(roofline_roofs_find(ROOFLINE_NO_PEAKS, &found), 0);
 	ck_assert_uint_eq(found.n, 0);
 	ck_assert(strstr(found.none, "mperfctl roofs measure") != NULL);
 	ck_assert_str_eq(found.stale, "");
@@ -174,8 +174,39 @@ TEST(a_file_that_is_none_is_named)
 	ck_assert_ptr_nonnull(f);
 	fputs("{\"version\": 1, \"roofs\": 7}", f);
 	fclose(f);
-	ck_assert_int_eq(roofline_roofs_find(&found), 0);
+	ck_assert_int_eq(roofline_roofs_find(ROOFLINE_NO_PEAKS, &found), 0);
 	ck_assert_uint_eq(found.n, 0);
 	ck_assert(strstr(found.none, "cannot be read: ") != NULL);
 	ck_assert_ptr_null(strstr(found.none, "cannot be read: . "));
+}
+
+TEST(a_theoretical_peak_is_that_of_the_highest_clock)
+{
+	struct machine_hart hart[] = {
+		{.number = 3, .kind = 0, .khz = 2400000}, {.number = 7, .kind = 1}};
+	struct machine m = {.hart = hart, .n_harts = 2, .n_kinds = 2, .kind = {{.name = "big"}}};
+	struct peak peak = {.hart = 3,
+		.precision = "fp64",
+		.unit = "vector",
+		.source = "A guide",
+		.ops_per_cycle = 8};
+	struct plot_roof r;
+	ck_assert(roofline_roofs_peak(&m, &peak, &r));
+	ck_assert(r.is_theoretical && !r.is_memory && r.precision == PLOT_F64);
+	ck_assert_double_eq_tol(r.value, 19.2, 1e-9);
+	ck_assert_str_eq(r.name, "theoretical vector");
+	ck_assert_str_eq(r.hart_kind, "big");
+	ck_assert_str_eq(r.how, "8 a cycle at 2.4 GHz, A guide");
+	SET(peak.precision, "int8");
+	ck_assert(roofline_roofs_peak(&m, &peak, &r) && r.precision == PLOT_I8);
+
+	SET(peak.precision, "bf16");
+	ck_assert(!roofline_roofs_peak(&m, &peak, &r));
+	SET(peak.precision, "");
+	ck_assert(!roofline_roofs_peak(&m, &peak, &r));
+	SET(peak.precision, "fp64");
+	peak.hart = 7; /* no clock is known */
+	ck_assert(!roofline_roofs_peak(&m, &peak, &r));
+	peak.hart = 99;
+	ck_assert(!roofline_roofs_peak(&m, &peak, &r));
 }

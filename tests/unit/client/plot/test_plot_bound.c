@@ -68,6 +68,25 @@ TEST(stale_roofs_bound_nothing)
 	ck_assert_uint_gt(p->sets.n, 0);
 }
 
+TEST(theoretical_peaks_bound_nothing)
+{
+	plotted_dot(p, "matmul", 20, 25);
+	plotted_peak(p, "theoretical vector", PLOT_F64, 80)->is_theoretical = true;
+	plotted_bind(p);
+	says(&p->dot[0], PLOT_BOUND_COMPUTE, 0.5); /* of what was measured, 50 */
+	const struct plot_set *s = &p->sets.set[p->sets.shown];
+	ck_assert(s->peak[0]->is_theoretical);
+	ck_assert_double_eq(s->gops, 50);
+
+	/* nor where they are all that there is */
+	p->plot.n_roofs = 0;
+	plotted_peak(p, "theoretical vector", PLOT_F64, 80)->is_theoretical = true;
+	plotted_bind(p);
+	says(&p->dot[0], PLOT_BOUND_UNKNOWN, -1);
+	ck_assert_uint_eq(p->sets.n, 1);
+	ck_assert_double_eq(p->sets.set[0].gops, 0);
+}
+
 TEST(without_roofs_nothing_is_said)
 {
 	plotted_dot(p, "stream", 0.25, 5);

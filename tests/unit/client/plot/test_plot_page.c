@@ -103,6 +103,25 @@ TEST(without_roofs_the_page_says_how_to_measure_them)
 	has_not(svg, "class=\"roof\"");
 }
 
+TEST(theoretical_peaks_are_dashed_and_have_their_source)
+{
+	plotted_dot(p, "stream", 0.25, 5);
+	p->plot.n_roofs = 0;
+	p->plot.no_roofs = "Measure them.";
+	struct plot_roof *peak = plotted_peak(p, "theoretical vector", PLOT_F64, 80);
+	peak->is_theoretical = true;
+	peak->low = peak->high = 0;
+	snprintf(peak->how, sizeof(peak->how), "16 a cycle at 5 GHz, The <Core> Guide");
+	_cleanup_(freep) char *svg = page_of(true), *page = page_of(false);
+	markup_is_well_formed(svg);
+	has(svg, "<line class=\"roof theory\"");
+	has(svg, "theoretical vector 80 GFLOP/s");
+	has(svg, "Theoretical (dashed): 16 a cycle at 5 GHz, The &lt;Core&gt; Guide.");
+	has(page, "Measure them.");
+	has_not(page, "Of roof");
+	has_not(svg, "class=\"band\"");
+}
+
 TEST(stale_roofs_are_marked)
 {
 	plotted_dot(p, "stream", 0.25, 5);
