@@ -14,8 +14,6 @@
 
 #include "proto/roofs.h"
 
-#define MACHINE_HARTS_MAX 4096
-
 struct machine_hart {
 	uint32_t number; /* Linux's */
 	uint32_t kind;   /* index into kinds */

@@ -125,5 +125,6 @@ def test_roofs_of_another_machine_are_marked_and_compared_with_nothing(build):
 def test_plots_that_make_no_sense_are_refused(build):
     for arguments, word in ((["--plot", "--json"], "--json"), (["-o", "x.svg", "--csv"], "--csv"),
                             (["-i", "a", "-i", "b"], "--plot"), (["-i", "a", "-i", "b", "-i", "c"], "'c'"),
-                            (["--live", "-o", "x.html"], "--live"), (["--title", "x"], "-o")):
+                            (["--live", "-o", "x.html"], "--live"), (["--title", "x"], "-o"),
+                            (["--peaks"], "--plot")):
         refused(mperfctl(build, "roofline", *arguments, check=False), 2, word)

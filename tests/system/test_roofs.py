@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from machine import ROOT, Folder, Skip, leave_to_plain, mperfctl, need_program, refused
+from machine import ROOT, Folder, Skip, leave_to_plain, mperfctl, need_program, need_root, refused
 
 MEASURE = ROOT / "client" / "roofs" / "measure"
 TOOLS = ROOT / "tests" / "bench" / "instrument"
@@ -203,6 +203,24 @@ def test_bad_files_are_refused(build):
         refused(mperfctl(build, "roofs", "--quick", check=False), 2, "roofs measure")
         refused(mperfctl(build, "roofs", "measure", "--for", "1ms", check=False), 2, "1s to 1h")
         refused(mperfctl(build, "roofs", "draw", check=False), 2, "measure", "draw")
+
+
+def test_memory_of_a_control_group_is_not_exceeded(build):
+    need_root()
+    need_program("unshare")
+    with Folder() as folder:
+        (folder / "memory.max").write_text(f"{48 << 20}\n")
+        (folder / "memory.current").write_text(f"{40 << 20}\n")
+        (folder / "memory.stat").write_text(f"anon {8 << 20}\nfile {32 << 20}\n")
+        measure = f"mount --bind {folder} /sys/fs/cgroup && exec {build}/mperf-roofs --quick --for 20s"
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", measure], capture_output=True, text=True,
+                              timeout=120)
+        if "mount:" in done.stderr:
+            raise Skip("nothing can be mounted here")
+        assert done.returncode == 0, done.stderr
+        most = max((r["bytes"] * r["harts"] for r in json.loads(done.stdout)["roofs"] if r["limit"] == "memory"),
+                   default=0)
+        assert most <= 20 << 20, most  # half of what is left, 40 MiB
 
 
 def test_the_program_checks_and_runs_its_kernels(build):

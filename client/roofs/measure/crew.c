@@ -255,13 +255,14 @@ int crew_new(const uint32_t *number, size_t n, uint64_t bytes, bool huge, struct
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	c->wants_huge = huge;
 	c->bytes = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
-	for (; c->n < n && error == 0; c->n += error == 0) {
-		struct member *m = &c->member[c->n];
+	for (size_t i = 0; i < n && error == 0; i++) {
+		struct member *m = &c->member[i];
 		m->crew = c;
-		m->number = number[c->n];
-		/* nobody is done before all are counted */
+		m->number = number[i];
+		/* who is done compares with how many there are */
 		pthread_mutex_lock(&c->mutex);
 		error = pthread_create(&m->thread, &attributes, member_main, m);
+		c->n += error == 0;
 		pthread_mutex_unlock(&c->mutex);
 	}
 	pthread_attr_destroy(&attributes);

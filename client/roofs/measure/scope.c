@@ -59,16 +59,66 @@ __attribute__((format(printf, 2, 3))) static int add_note(
 
 /* --- the sweep -------------------------------------------------------------------------------- */
 
+/* The number behind `word` in a file of a control group; -1: none, which may be "max". */
+static int64_t read_group(const char *group, const char *name, const char *word)
+{
+	char path[4096 + 64], line[128];
+	int64_t n;
+	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", group, name);
+	_cleanup_(fclosep) FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, word, strlen(word)) == 0 &&
+			sscanf(line + strlen(word), "%" SCNd64, &n) == 1)
+			return n;
+	return -1;
+}
+
+/* What a group still lets us have: its files give way. UINT64_MAX: as much as there is. */
+static uint64_t memory_of_group(const char *group)
+{
+	int64_t max = read_group(group, "memory.max", ""),
+		now = read_group(group, "memory.current", ""),
+		file = read_group(group, "memory.stat", "file ");
+	if (max < 0 || now < 0)
+		return UINT64_MAX;
+	int64_t kept = now > file && file > 0 ? now - file : now;
+	return max > kept ? (uint64_t)(max - kept) : 0;
+}
+
+/* What our control group and those above it still let us have: else the kernel would kill us, in a
+ * container above all. Source: Documentation/admin-guide/cgroup-v2.rst of Linux 6.12. */
+static uint64_t memory_of_groups(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/cgroup", "re");
+	char line[4096];
+	uint64_t least = UINT64_MAX;
+	while (f && fgets(line, sizeof(line), f)) {
+		char *group = strncmp(line, "0::/", 4) == 0 ? line + 3 : NULL, *slash;
+		if (!group)
+			continue;
+		group[strcspn(group, "\n")] = '\0';
+		for (;;) {
+			uint64_t left = memory_of_group(group);
+			least = left < least ? left : least;
+			if (!(slash = strrchr(group, '/')))
+				break;
+			*slash = '\0';
+		}
+	}
+	return least;
+}
+
 /* Half of what is available, or SWEEP_LAST_BYTES_MAX if that is not known. */
 static uint64_t memory_for_us(void)
 {
 	_cleanup_(fclosep) FILE *f = fopen("/proc/meminfo", "re");
 	char line[256];
-	uint64_t kib;
-	while (f && fgets(line, sizeof(line), f))
+	uint64_t kib, bytes = UINT64_MAX, of_groups = memory_of_groups();
+	while (f && bytes == UINT64_MAX && fgets(line, sizeof(line), f))
 		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
-			return kib * 1024 / 2;
-	return SWEEP_LAST_BYTES_MAX;
+			bytes = kib * 1024;
+	bytes = of_groups < bytes ? of_groups : bytes;
+	return bytes == UINT64_MAX ? SWEEP_LAST_BYTES_MAX : bytes / 2;
 }
 
 static struct sweep_hint hint_of(const struct scope *s)
