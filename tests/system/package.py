@@ -78,7 +78,7 @@ def is_right(folder, arch, index=None):
 
 
 def wants_libraries(wanted, index):
-    assert {name.removesuffix("t64") for name in wanted if name.startswith("lib")} == LIBRARIES, \
+    assert {name.removesuffix("t64") for name in wanted if name.startswith(("lib", "zlib"))} == LIBRARIES, \
         wanted
     assert "systemd" in wanted or "default-systemd" in wanted, wanted
     if not index:
@@ -87,7 +87,7 @@ def wants_libraries(wanted, index):
                         (index / "status").read_text(), re.M)
     there = dict(status)
     for name in wanted:
-        if name.startswith("lib"):
+        if name.startswith(("lib", "zlib")):
             assert name in there and wanted[name], (name, wanted[name], there)
             said("dpkg", "--compare-versions", wanted[name], "le", there[name])
 
