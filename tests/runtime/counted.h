@@ -13,8 +13,9 @@
 
 #include "runtime/abi.h"
 
-#define COUNTED_FIRST 4 /* counter behind the nest's words */
-#define COUNTED_TABLE_BYTES(n) (64 + 8 * (n))
+#define COUNTED_FIRST 4       /* counter behind the nest's words */
+#define COUNTED_HEAD_BYTES 32 /* at most, of what is before a table's body */
+#define COUNTED_TABLE_BYTES(n) (COUNTED_HEAD_BYTES + 64 + 8 * (n))
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
@@ -32,17 +33,17 @@ static inline uint8_t *counted_number(uint8_t *to, uint64_t value)
 	return to;
 }
 
-/* Its bytes. */
-static inline uint64_t counted_table(uint8_t *table, uint64_t n)
+/* What is packed in tables, here as it is. Its bytes. */
+static inline uint64_t counted_body(uint8_t *body, uint64_t n)
 {
 	static const char name[] = "counted";
-	uint8_t *to = table;
-	*to++ = MPERF_TABLE_VERSION;
+	uint8_t *to = body;
 	*to++ = 2; /* strings */
 	*to++ = 0;
 	*to++ = sizeof(name) - 1;
 	memcpy(to, name, sizeof(name) - 1);
 	to += sizeof(name) - 1;
+	*to++ = 0; /* functions that others may call */
 	*to++ = 1; /* scopes */
 	for (int i = 0; i < 10; i++)
 		*to++ = i == 0 ? MPERF_SCOPE_FUNCTION : i == 2 ? 1 : 0;
@@ -52,7 +53,6 @@ static inline uint64_t counted_table(uint8_t *table, uint64_t n)
 			     : i == MPERF_TIMED_ENTRIES ? MPERF_METRIC_TIMED_ENTRIES
 							: MPERF_METRIC_ENTRIES;
 		int is_state = i < MPERF_TIMED_ENTRIES;
-		*to++ = is_state ? MPERF_COUNTER_STATE : MPERF_COUNTER_SUM;
 		*to++ = is_state ? 0 : 1;
 		if (is_state)
 			continue;
@@ -60,7 +60,32 @@ static inline uint64_t counted_table(uint8_t *table, uint64_t n)
 		to = counted_number(to, (uint64_t)metric << MPERF_VARIANT_BITS);
 		*to++ = 1;
 	}
-	return (uint64_t)(to - table);
+	return (uint64_t)(to - body);
+}
+
+/* Its bytes. */
+static inline uint64_t counted_table(uint8_t *table, uint64_t n)
+{
+	const uint64_t behind = n - MPERF_TIMED_WORDS;
+	uint8_t *to = table;
+	*to++ = MPERF_TABLE_VERSION;
+	*to++ = behind > 0 ? 4 : 3; /* runs */
+	*to++ = MPERF_USE_NONE;
+	*to++ = MPERF_TIMED_ENTRIES;
+	*to++ = MPERF_USE_SUM;
+	*to++ = 1;
+	*to++ = MPERF_USE_TIME;
+	*to++ = 1;
+	if (behind > 0) {
+		*to++ = MPERF_USE_SUM;
+		to = counted_number(to, behind);
+	}
+	*to++ = MPERF_PACKING_NONE;
+	uint8_t *body = table + COUNTED_HEAD_BYTES;
+	const uint64_t bytes = counted_body(body, n);
+	to = counted_number(to, bytes);
+	memmove(to, body, bytes);
+	return (uint64_t)(to - table) + bytes;
 }
 
 #define COUNTED(n)                                                                                 \
