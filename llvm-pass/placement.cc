@@ -28,7 +28,7 @@ namespace
 {
 
 // The first position in a block for counters: after what must come first, and after its locals.
-Instruction *first_place(BasicBlock &block)
+Instruction *first_position(BasicBlock &block)
 {
 	if (block.isEntryBlock())
 		return &*block.getFirstNonPHIOrDbgOrAlloca();
@@ -40,7 +40,7 @@ Instruction *first_place(BasicBlock &block)
 Instruction *before_calls(BasicBlock &block)
 {
 	for (Instruction &instruction :
-		make_range(first_place(block)->getIterator(), block.end())) {
+		make_range(first_position(block)->getIterator(), block.end())) {
 		if (isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction))
 			return &instruction;
 	}
@@ -142,10 +142,10 @@ void Placer::add_quantities(const Meaning &meaning, const Scopes &scopes, Table 
 			const auto [entry, is_new] = counters.try_emplace(
 				{quantity.mix.terms, bits}, table.n_counters());
 			const uint32_t counter = is_new ? table.add_counter() : entry->second;
-			for (const auto &[place, factor] : quantity.mix.terms) {
+			for (const auto &[owned, factor] : quantity.mix.terms) {
 				if (is_new)
-					table.add_term(counter, scopes.of(&block, place.first),
-						place.second, factor);
+					table.add_term(counter, scopes.of(&block, owned.first),
+						owned.second, factor);
 			}
 			IRBuilder<> builder(quantity.at);
 			if (bits != 0)
@@ -186,7 +186,7 @@ void Placer::add_counters(const Counts &counts, const Breaks &breaks)
 		Instruction *before = nullptr;
 		BasicBlock *block = update.to;
 		if (update.within)
-			before = first_place(*block);
+			before = first_position(*block);
 		else if (update.from->getUniqueSuccessor() &&
 			 !isa<InvokeInst>(update.from->getTerminator())) {
 			block = update.from;
@@ -197,7 +197,7 @@ void Placer::add_counters(const Counts &counts, const Breaks &breaks)
 				block = rests.lookup(block);
 			if (!block->getUniquePredecessor())
 				block = split_edge(update.from, block, loops, rests);
-			before = first_place(*block);
+			before = first_position(*block);
 		}
 		Loop *outer = is_promoted(*block, false)
 				      ? promoter.register_loop(loops.getLoopFor(block))

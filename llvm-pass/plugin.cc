@@ -79,14 +79,13 @@ uint32_t mode_flag(mperf::Mode mode)
 	return 0;
 }
 
-// Other modules may call it by its name; what is in each module that uses it need not be told.
+// Other modules may call it by its name. Functions that each of their users contains are left out.
 bool is_for_others(const GlobalValue &value)
 {
 	return !value.hasLocalLinkage() && !value.hasLinkOnceLinkage();
 }
 
-// Whoever calls these from another module need not report them: they are counted here, or left out on
-// purpose.
+// Tells readers which callees of other modules are defined here, and so counted or excluded on purpose.
 void define_functions(
 	const Module &module, const std::vector<Function *> &known, mperf::Table &table)
 {

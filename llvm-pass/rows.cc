@@ -42,9 +42,9 @@ void add_exchanges(Function &function, Meaning &meaning, const Counts &counts, c
 			const auto known = counts.exchanges.find(quantity.value);
 			if (quantity.unit != Unit::VALUE || known == counts.exchanges.end())
 				return false;
-			for (const auto &[place, factor] : quantity.mix.terms)
-				charge(table, scopes.of(&block, place.first), known->second,
-					place.second, factor);
+			for (const auto &[owned, factor] : quantity.mix.terms)
+				charge(table, scopes.of(&block, owned.first), known->second,
+					owned.second, factor);
 			return true;
 		});
 	}

@@ -111,8 +111,8 @@ std::vector<uint32_t> Table::kept_scopes() const
 {
 	std::vector<uint32_t> kept(scopes.size());
 	for (const Counter &counter : counters)
-		for (const auto &[place, factor] : counter.terms)
-			kept[place.first] |= factor != 0;
+		for (const auto &[owned, factor] : counter.terms)
+			kept[owned.first] |= factor != 0;
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < scopes.size(); i++)
 		kept[i] = kept[i] != 0 || scopes[i].kind != MPERF_SCOPE_CALLEE ? ++n : 0;
@@ -157,11 +157,11 @@ std::string Table::encode_body() const
 		for (const auto &term : counter.terms)
 			n_terms += term.second != 0;
 		llvm::encodeULEB128(n_terms, out);
-		for (const auto &[place, factor] : counter.terms) {
+		for (const auto &[owned, factor] : counter.terms) {
 			if (factor == 0)
 				continue;
-			llvm::encodeULEB128(kept[place.first] - 1, out);
-			llvm::encodeULEB128(place.second, out);
+			llvm::encodeULEB128(kept[owned.first] - 1, out);
+			llvm::encodeULEB128(owned.second, out);
 			llvm::encodeSLEB128(factor, out);
 		}
 	}

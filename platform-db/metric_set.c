@@ -109,7 +109,7 @@ static int check_metric(
 	}
 }
 
-/* What a metric leads people to must exist: it becomes a command that they are told to run. */
+/* The groups and metrics that a metric names as `next` must exist: mperfctl prints commands with them. */
 static int check_next(
 	const struct reader *r, const struct platform *p, const struct platform_metric *m)
 {

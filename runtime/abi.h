@@ -102,8 +102,8 @@ enum mperf_packing {
 	MPERF_PACKING_NONE = 0,
 	MPERF_PACKING_ZLIB = 1, /* Source: RFC 1950. */
 };
-/* A body has at most so many times the bytes of its packed form, so that a reader needs little
- * memory for a short table: those of SQLite and Lua have a third. */
+/* Most bytes of a body over those of its packed form, so that a short table cannot make a reader
+ * allocate much. Bodies of SQLite and Lua have three times the bytes. */
 #define MPERF_PACKING_RATIO_MAX 16u
 
 enum mperf_counter_use {
@@ -221,7 +221,9 @@ void __mperf_object_unregister(struct mperf_object *o);
 /* Give the calling thread a block for that object, if its __mperf_bias is 0. Returns the bias,
  * never 0: without memory, that of a block which nobody reads. Only for an object that is not
  * registered yet, or no longer, it is 0: counts then go into the object's own words.
- * Async-signal-safe, preserves errno, and like all of these has the plain C calling convention. */
+ * Async-signal-safe, but in a library opened by dlopen that takes no static TLS (dynamic-tls=1): there
+ * the C library may allocate at a thread's first access. Preserves errno, and like all of these has
+ * the plain C calling convention. */
 int64_t __mperf_thread_enter(struct mperf_object *o);
 
 /* Time an entry into an outermost loop: words are its MPERF_TIMED_WORDS in the thread's block.

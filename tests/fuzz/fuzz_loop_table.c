@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	for (uint32_t i = 0; i < t.n_terms; i++)
 		must_be_term(&t, &t.term[i]);
-	/* no more than so many times what was said, packed or not */
+	/* the memory is bounded by the bytes of the input, packed or not */
 	if (loop_table_memory(&t) > 64 * MPERF_PACKING_RATIO_MAX * size + 4096)
 		abort();
 	loop_table_clear(&t);

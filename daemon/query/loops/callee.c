@@ -16,7 +16,7 @@ static const char *text_or_empty(const struct loop_facts *f, uint32_t text)
 	return t ? t : "";
 }
 
-/* One implementation serves several functions, and bears the name of any. */
+/* The C library has one implementation for several functions, named after one of them. */
 static const char *family(const char *name)
 {
 	static const char *const of[][2] = {{"memcpy", "memmove"}, {"mempcpy", "memmove"},

@@ -134,7 +134,8 @@ def rate_lines(result):
             "3.2 %, Examem 87 % accurate, Advisor 45 % off.", ""]
 
 
-PROGRAMS = {"instructions": 1.05, "time": 1.05, "compile time": 1.15, "code": None, "code and tables": 1.60}
+PROGRAMS = {"instructions": 1.05, "instructions, nobody listens": 1.05, "time": 1.05, "compile time": 1.15,
+            "code": None, "code and tables": 1.60}
 
 
 def program_lines(result):
@@ -144,7 +145,8 @@ def program_lines(result):
             mark = "none" if limit is None else \
                 f"at most {percent(limit)}: {verdict(row[what] <= limit)}"
             lines.append(f"| {row['program']} | {what} | {row[what]:.3f} | {mark} |")
-        lines.append(f"| {row['program']} | start and end, million instructions more | {row['start']:.2f} | none |")
+        lines.append(f"| {row['program']} | start and end, million instructions more | {row['start']:.2f} "
+                     "| none |")
     return [*lines, "", f"Others: {NAIVE}, {EXAMEM}.", ""]
 
 

@@ -77,7 +77,12 @@ def row_of(shop, name, made, n_rounds):
         took[flavour] = many - few
     row["instructions"] = took[COUNTED] / took[PLAIN]
     row["start"] = (start[COUNTED] - start[PLAIN]) / 1e6
+    program, *arguments = made["run"][COUNTED]
+    alone = dict(slowed, MPERF_FEED="")
+    few, many = (by_cachegrind(program, [*arguments, size], alone) for size in made["counted"])
+    row["instructions, nobody listens"] = (many - few) / took[PLAIN]
     tell("instructions")
+    tell("instructions, nobody listens")
     tell("start")
     timed = {k: [*command, made["timed"]] for k, command in made["run"].items()}
     row["time"], row["times"] = in_turns(timed, n_rounds, shop.streaming)
