@@ -28,6 +28,7 @@
 #include "runtime/round.h"
 #include "runtime/segment.h"
 #include "runtime/state.h"
+#include "runtime/timed_loop.h"
 #include "runtime/vscale.h"
 
 #define CLOCK_LOOKS 16u /* the minimum of these is undisturbed */
@@ -107,6 +108,7 @@ void __mperf_start(void)
 		mperf_sink_init(&s->sink);
 		s->silent = !mperf_sink_wanted(&s->sink);
 		__atomic_store_n(&s->started, true, __ATOMIC_RELEASE);
+		s->timing_ns = s->silent ? 0 : mperf_timed_cost_ns(s->clock_ns);
 		mperf_process_begin(s);
 	}
 	mperf_unlock(s, &mask);

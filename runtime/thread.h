@@ -100,7 +100,9 @@ struct timed_entry {
 		inner_ns; /* time of other timed loops inside, which is theirs; weighted, so an estimate */
 	uint64_t open_ns;  /* as readers see it at MPERF_TIMED_OPEN_NS; 0: they do not */
 	uintptr_t address; /* on the stack; callees are below */
-	bool recursive;    /* the loop was entered again inside it, or an earlier entry */
+	uint64_t window;   /* its loop's, as MPERF_TIMED_OPEN_NS had it */
+	uint64_t inside;   /* entries of the loop inside this one that were seen, if recursive */
+	bool recursive;    /* the loop was entered again inside it */
 };
 
 enum thread_state { MPERF_THREAD_FREE, MPERF_THREAD_MADE, MPERF_THREAD_LIVES };

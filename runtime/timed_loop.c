@@ -8,10 +8,12 @@
  *
  * A timed loop may be entered again while it runs, by recursion through other functions; the pass leaves
  * out loops that call their own function. The time of an inner entry is part of the outer one's, so
- * only the outermost is timed. Each thread keeps a stack of its timed entries to see that. Once a
- * loop has been recursive, each outermost entry is timed, since the entries inside an untimed one
- * could not be told from others. An entry that was left by longjmp or by an exception is dropped
- * from the stack by an entry from a frame further up, or from its own.
+ * only the outermost is timed. Each thread keeps a stack of its timed entries to see that. An entry
+ * inside an untimed one could not be told from an outermost one, so once a loop has been recursive, bursts
+ * of outermost entries are timed, one after the other, and between two bursts a random number of entries
+ * passes that is on average as large, for each of the window less one, as the burst with the entries
+ * inside: bursts then stand for all entries. An entry that was left by longjmp or by an exception is
+ * dropped from the stack by an entry from a frame further up, or from its own.
  *
  * A timed loop may also run while another one does, in a function that this one calls. Its time is its
  * own: when it ends, its time, weighted as above, is subtracted from the timed entry around it. So
@@ -30,25 +32,45 @@
 #include "runtime/copies.h"
 #include "runtime/process.h"
 
+#define COST_LOOKS 8
+
 struct window {
 	unsigned log2;
-	uint64_t after; /* entries of it after the timed one */
 	bool recursive;
+	uint64_t after; /* entries of it after the timed one */
+	/* of a burst, if recursive; with the entries inside timed ones */
+	uint64_t n_timed, n_entries, ns;
 };
+
+#define BURST_ENTRIES_MAX ((UINT64_C(1) << 20) - 1)
+#define BURST_TIME_MAX ((UINT64_C(1) << 28) - 1)
+#define BURST_TIME_UNIT_NS 64
 
 static struct window unpack(uint64_t word)
 {
 	if (!(word & MPERF_TIMED_CLOSED))
 		return (struct window){0};
+	if (!(word & MPERF_TIMED_RECURSIVE))
+		return (struct window){.log2 = word & 15, .after = (word >> 4) & 1023};
 	return (struct window){.log2 = word & 15,
-		.after = (word >> 4) & 1023,
-		.recursive = (word & MPERF_TIMED_RECURSIVE) != 0};
+		.recursive = true,
+		.n_timed = (word >> 4) & 63,
+		.n_entries = (word >> 15) & BURST_ENTRIES_MAX,
+		.ns = ((word >> 35) & BURST_TIME_MAX) * BURST_TIME_UNIT_NS};
+}
+
+static uint64_t at_most(uint64_t value, uint64_t max)
+{
+	return value < max ? value : max;
 }
 
 static uint64_t pack(struct window w)
 {
-	return MPERF_TIMED_CLOSED | (w.recursive ? MPERF_TIMED_RECURSIVE : 0) | w.after << 4 |
-	       w.log2;
+	if (!w.recursive)
+		return MPERF_TIMED_CLOSED | w.after << 4 | w.log2;
+	return MPERF_TIMED_CLOSED | MPERF_TIMED_RECURSIVE |
+	       at_most(w.ns / BURST_TIME_UNIT_NS, BURST_TIME_MAX) << 35 |
+	       at_most(w.n_entries, BURST_ENTRIES_MAX) << 15 | w.n_timed << 4 | w.log2;
 }
 
 /* The entry of these words that runs around one that begins at that address; NULL: none. */
@@ -129,6 +151,43 @@ static struct window draw(uint64_t *words, uint64_t before, unsigned log2)
 	return (struct window){.log2 = log2, .after = last - phase};
 }
 
+/* The first entry inside a timed one of a recursive loop tells us so. */
+static struct window watch(uint64_t *words, struct window now)
+{
+	__atomic_store_n(&words[MPERF_TIMED_COUNTDOWN], 1, __ATOMIC_RELAXED);
+	return now;
+}
+
+/* Entries of the loop inside this timed one: those that were seen, and those since. */
+static uint64_t entries_inside(const uint64_t *words, const struct timed_entry *entry)
+{
+	const int64_t left = (int64_t)words[MPERF_TIMED_COUNTDOWN];
+	if (!entry->recursive)
+		return 0;
+	return entry->inside + (left > 0 && left <= (int64_t)MPERF_RECURSION_ENTRIES
+					       ? MPERF_RECURSION_ENTRIES - (uint64_t)left
+					       : 0);
+}
+
+/* An outermost entry of a recursive loop took ns. At the end of a burst, choose how many entries pass
+ * until the next one. */
+static struct window burst(
+	uint64_t *words, struct window w, uint64_t n_inside, uint64_t ns, uint64_t cost_ns)
+{
+	uint64_t pass = 0;
+	w.n_timed++;
+	w.n_entries += 1 + n_inside;
+	w.ns += ns;
+	if (w.n_timed >= MPERF_RECURSION_BURST) {
+		const unsigned log2 = mperf_timed_window(w.log2, w.ns / w.n_timed, cost_ns);
+		const uint64_t most = 2 * w.n_entries * ((UINT64_C(1) << log2) - 1);
+		pass = most ? mperf_thread_chance() % (most + 1) : 0;
+		w = (struct window){.log2 = log2, .recursive = true};
+	}
+	__atomic_store_n(&words[MPERF_TIMED_COUNTDOWN], pass + 1, __ATOMIC_RELAXED);
+	return w;
+}
+
 unsigned mperf_timed_window(unsigned log2, uint64_t ns, uint64_t cost_ns)
 {
 	uint64_t wanted = 0;
@@ -155,6 +214,7 @@ __attribute__((visibility("default"))) uint64_t __mperf_loop_begin(
 	uintptr_t address = (uintptr_t)__builtin_frame_address(0);
 	struct timed_entry *around = t ? entry_around(t, words, address) : NULL;
 	if (around) {
+		around->inside += around->recursive ? MPERF_RECURSION_ENTRIES : 1;
 		around->recursive = true;
 		__atomic_store_n(
 			&words[MPERF_TIMED_COUNTDOWN], MPERF_RECURSION_ENTRIES, __ATOMIC_RELAXED);
@@ -162,8 +222,7 @@ __attribute__((visibility("default"))) uint64_t __mperf_loop_begin(
 	}
 	/* An open word here means an entry that never ended: a signal handler jumped out. */
 	struct window now = unpack(__atomic_load_n(&words[MPERF_TIMED_OPEN_NS], __ATOMIC_RELAXED));
-	struct window next = draw(words, now.after, now.log2);
-	next.recursive = now.recursive;
+	struct window next = now.recursive ? watch(words, now) : draw(words, now.after, now.log2);
 	uint64_t word = pack(next);
 	uint64_t begin_ns = mperf_now_ns();
 	if (published && now.log2 == 0)
@@ -176,9 +235,23 @@ __attribute__((visibility("default"))) uint64_t __mperf_loop_begin(
 				      .begin_ns = begin_ns,
 				      .open_ns = word == begin_ns ? begin_ns : 0,
 				      .address = address,
-				      .recursive = now.recursive});
+				      .window = pack(now)});
 	}
 	return begin_ns;
+}
+
+uint32_t mperf_timed_cost_ns(uint32_t clock_ns)
+{
+	uint64_t words[MPERF_TIMED_WORDS] = {0}, least = UINT32_MAX;
+	for (unsigned i = 0; i < COST_LOOKS; i++) {
+		const uint64_t before = mperf_now_ns();
+		const uint64_t begin = __mperf_loop_begin(words, 0);
+		__mperf_loop_end(words, begin);
+		const uint64_t took = mperf_now_ns() - before;
+		if (took < least)
+			least = took;
+	}
+	return (uint32_t)(least > clock_ns ? least - clock_ns : 0);
 }
 
 /* Give the next window another size, and choose its entry again. */
@@ -205,13 +278,15 @@ __attribute__((visibility("default"))) void __mperf_loop_end(uint64_t *words, ui
 
 	struct window w = unpack(__atomic_load_n(&words[MPERF_TIMED_OPEN_NS], __ATOMIC_RELAXED));
 	unsigned weight = w.log2;
-	unsigned log2 = mperf_timed_window(w.log2, ns, 2 * (uint64_t)s->clock_ns);
-	if (ended.recursive || w.recursive) {
-		w = (struct window){.recursive = true};
-		__atomic_store_n(&words[MPERF_TIMED_COUNTDOWN], 0, __ATOMIC_RELAXED);
-	} else if (log2 != w.log2) {
+	unsigned log2 = mperf_timed_window(w.log2, ns, s->timing_ns);
+	if (ended.window & MPERF_TIMED_RECURSIVE)
+		w = unpack(ended.window); /* readers may have seen since when it runs instead */
+	if (w.recursive)
+		w = burst(words, w, entries_inside(words, &ended), ns, s->timing_ns);
+	else if (ended.recursive)
+		w = watch(words, (struct window){.recursive = true});
+	else if (log2 != w.log2)
 		w = resize(words, w, log2);
-	}
 
 	/* Closed before it is added: a concurrent reader sees less, never more. */
 	__atomic_store_n(&words[MPERF_TIMED_OPEN_NS], pack(w), __ATOMIC_RELEASE);

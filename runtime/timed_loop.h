@@ -5,9 +5,11 @@
  *
  *      0                    nothing was timed yet
  *      bit 63 clear         start of the timed entry, CLOCK_MONOTONIC
- *      bit 63 set           bits 0 to 3: log2 of the window; bits 4 to 13: entries of the window
- *                           that come after the one to be timed; bit 14: entered again while
- *                           it ran
+ *      bit 63 set           bits 0 to 3: log2 of the window; bit 14: entered again while it ran.
+ *                           Without bit 14, bits 4 to 13: entries of the window that come after the
+ *                           one to be timed. With it, of the current burst: bits 4 to 9: timed
+ *                           entries; 15 to 34: entries, with those inside; 35 to 62: time in units
+ *                           of 64 ns
  */
 
 #include <stdbool.h>
@@ -19,6 +21,10 @@
 #define MPERF_WINDOW_LOG2_MAX 10u
 /* Timing costs at most 1/200 of the time measured. */
 #define MPERF_TIMING_SHARE 200u
+
+/* Outermost entries of a recursive loop that are timed one after the other. Only the first of them can be
+ * inside an untimed one, so an error of its time is a part in so many. */
+#define MPERF_RECURSION_BURST 32u
 
 /* Entries inside a timed one of the same loop until we look whether that one still runs: it may have
  * been left by longjmp or an exception. */
@@ -36,3 +42,8 @@ static inline uint64_t mperf_timed_open(uint64_t word)
 /* The log2 of the next window's entries, after a window of that log2 whose timed entry took ns.
  * cost_ns: the cost of timing one. */
 unsigned mperf_timed_window(unsigned log2, uint64_t ns, uint64_t cost_ns);
+
+/* What timing an entry costs, in ns: the clock and our own code, without the clock's cost of
+ * clock_ns once. Times a few that do nothing; without the thread's stack of entries, which is made
+ * later and adds some nanoseconds. */
+uint32_t mperf_timed_cost_ns(uint32_t clock_ns);

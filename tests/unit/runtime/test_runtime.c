@@ -82,6 +82,7 @@ TEST(beyond_the_limit_there_is_no_area, .begin = pool_empty)
 static void no_begin(void)
 {
 	mperf_state.begin_ns = 0;
+	mperf_state.timing_ns = COST_NS;
 }
 
 /* The sum that sampling makes of n entries of that length, driven as compiled code drives it. */
@@ -227,6 +228,7 @@ __attribute__((noinline)) static void enter(uint64_t *words, unsigned depth, boo
 TEST(of_a_recursive_nest_the_outermost_entries_are_timed, .begin = one_thread)
 {
 	uint64_t words[MPERF_TIMED_WORDS] = {0};
+	mperf_state.timing_ns = 0; /* each may be timed */
 	for (unsigned i = 1; i <= 100; i++) {
 		enter(words, 5000, false);
 		ck_assert_uint_eq(words[MPERF_TIMED_ENTRIES], i);
@@ -236,6 +238,38 @@ TEST(of_a_recursive_nest_the_outermost_entries_are_timed, .begin = one_thread)
 		enter(words, 0, false);
 		ck_assert_uint_eq(words[MPERF_TIMED_ENTRIES], i);
 	}
+}
+
+/* Timing is made to cost 1 ms, and each outermost entry to last as long, with none to three inside. */
+TEST(bursts_of_a_recursive_nest_stand_for_all, .begin = one_thread)
+{
+	const unsigned n = 400000, ms = 1000000;
+	uint64_t words[MPERF_TIMED_WORDS] = {0};
+	mperf_state.timing_ns = ms;
+	enter(words, 1, false);
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t begin = 0;
+		if ((int64_t)--words[MPERF_TIMED_COUNTDOWN] < 1)
+			begin = __mperf_loop_begin(words, 0);
+		for (int inside = rand() % 4; inside > 0; inside--)
+			enter(words, 0, false);
+		if (!begin)
+			continue;
+		const uint64_t before = words[MPERF_TIMED_NS];
+		mperf_thread_self()->timed[0].begin_ns = begin - ms;
+		__mperf_loop_end(words, begin - ms);
+		ck_assert_uint_ge(words[MPERF_TIMED_NS] - before, ms - 1000);
+	}
+	ck_assert_uint_lt(words[MPERF_TIMED_ENTRIES], n / 20);
+	ck_assert_uint_gt(words[MPERF_TIMED_ENTRIES], n / 1000);
+	ck_assert_double_eq_tol((double)words[MPERF_TIMED_NS] / ms / n, 1, 0.1);
+}
+
+TEST(timing_costs_more_than_two_looks_at_the_clock, .begin = no_begin)
+{
+	const uint32_t cost_ns = mperf_timed_cost_ns(0);
+	ck_assert_uint_gt(cost_ns, 0);
+	ck_assert_uint_lt(cost_ns, 1000000);
 }
 
 TEST(nests_in_one_another_are_all_timed, .begin = one_thread)
