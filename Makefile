@@ -93,7 +93,7 @@ src = $(wildcard $(1)/*.c)
 obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c),$(call src,$(1))))
 
 DAEMON_ROOMS = pmu pmu/event pmu/sampler decode naming attribute loops aggregate store store/segment store/rollup \
-	query query/samples query/loops session service control
+	query query/samples query/loops compare session service control
 CLIENT_ROOMS = commands options wire show top flamegraph plot roofs topdown
 
 PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o

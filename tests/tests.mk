@@ -147,6 +147,12 @@ bench-instrument:
 		$(PACKAGES_BENCH_INSTRUMENT)
 	$(QUIET)$(MAKE) all
 	tests/bench/instrument/run $(BUILD) $(RUN)
+# How often a comparison is right, on made runs; RUN=100 for fewer of them.
+.PHONY: gate-check
+gate-check: $(BUILD)/tests/gate/check
+	$< $(RUN)
+$(BUILD)/tests/gate/check: $(BUILD)/tests/gate/check.o $(BUILD)/tests/gate/made_runs.o $(ALL_LIBS)
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 # SECONDS=600 for ten minutes.
 soak:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(PACKAGES_CHECK) $(PACKAGES_BENCH)

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Which functions are tested must not depend on which side a run is of, or the test would be of
+ * functions that were chosen for their difference: it is their mean over both sides.
+ */
+#include "daemon/compare/compare.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/compare/compare_private.h"
+
+/* What is spent on each question, of 0.05 in all. */
+#define ALPHA_TOTAL 0.01
+#define ALPHA_HOT 0.0175
+#define ALPHA_OTHER 0.0175
+
+struct comparison *comparison_free(struct comparison *c)
+{
+	if (c)
+		free(c->function);
+	free(c);
+	return NULL;
+}
+
+static void tested_clear(struct tested *t)
+{
+	free(t->function);
+	free(t->samples);
+	free(t->share);
+	free(t->is_stable);
+	free(t->y);
+	free(t->sum);
+	free(t->shift);
+	free(t->squares);
+	free(t->variance);
+}
+
+static int check(const struct compare_runs *runs, const struct compare_options *o, size_t *n_side)
+{
+	if (runs->n_runs > COMPARE_RUNS_MAX)
+		return -E2BIG;
+	if (!(o->margin >= 0) || !(o->allowance >= 0) || !(o->effect > o->allowance) ||
+		o->looks < 1 || o->looks > COMPARE_LOOKS_MAX)
+		return -EINVAL;
+	for (size_t r = 0; r < runs->n_runs; r++) {
+		if (!(runs->total[r] > 0))
+			return -EINVAL;
+		n_side[runs->candidate[r]]++;
+	}
+	return n_side[0] > 0 && n_side[1] > 0 ? 0 : -EINVAL;
+}
+
+/* Means of both sides go to function->samples, those of the baseline to its share. */
+static void take_means(const struct compare_runs *runs, const size_t *n_side, struct comparison *c)
+{
+	double baseline = 0;
+
+	for (size_t i = 0; i < runs->n_functions; i++) {
+		double sum[2] = {0};
+		for (size_t r = 0; r < runs->n_runs; r++)
+			sum[runs->candidate[r]] += runs->samples[i * runs->n_runs + r];
+		c->function[i].samples = (sum[0] + sum[1]) / (double)runs->n_runs;
+		c->function[i].share = sum[0] / (double)n_side[0];
+		c->function[i].is_tested = c->function[i].samples >= COMPARE_SAMPLES_MIN;
+		c->n_tested += c->function[i].is_tested;
+		baseline += c->function[i].share;
+	}
+	for (size_t i = 0; i < runs->n_functions && baseline > 0; i++)
+		c->function[i].share /= baseline;
+}
+
+static int take_tested(const struct compare_runs *runs, const size_t *n_side,
+	const struct comparison *c, struct tested *t)
+{
+	const size_t n = c->n_tested + 1; /* none is no failure */
+
+	if (c->n_tested * runs->n_runs > COMPARE_CELLS_MAX)
+		return -E2BIG;
+	t->runs = runs;
+	t->n_runs = runs->n_runs;
+	t->n_side[0] = n_side[0];
+	t->n_side[1] = n_side[1];
+	t->function = calloc(n, sizeof(*t->function));
+	t->samples = calloc(n, sizeof(*t->samples));
+	t->share = calloc(n, sizeof(*t->share));
+	t->is_stable = calloc(n, sizeof(*t->is_stable));
+	t->y = calloc(n * runs->n_runs, sizeof(*t->y));
+	t->sum = calloc(runs->n_runs, sizeof(*t->sum));
+	t->shift = calloc(n, sizeof(*t->shift));
+	t->squares = calloc(n, sizeof(*t->squares));
+	t->variance = calloc(n, sizeof(*t->variance));
+	if (!t->function || !t->samples || !t->share || !t->is_stable || !t->y || !t->sum ||
+		!t->shift || !t->squares || !t->variance)
+		return -ENOMEM;
+	for (size_t i = 0; i < runs->n_functions; i++) {
+		if (!c->function[i].is_tested)
+			continue;
+		t->function[t->n] = i;
+		t->samples[t->n] = c->function[i].samples;
+		t->share[t->n++] = c->function[i].share;
+	}
+	return 0;
+}
+
+static void judge_function(const struct tested *t, size_t i, const struct shuffled *s,
+	const struct compare_options *o, struct comparison *c)
+{
+	struct compare_function *f = &c->function[t->function[i]];
+	const bool hot = tested_is_hot(t, i);
+	const double alpha = hot ? c->alpha_hot : c->alpha_other;
+	const double error = error_of_shift(t, t->variance[i]);
+	const double trend = variance_trend(t, t->samples[i]);
+
+	change_from(t->shift[i], error, moderated_degrees(t), &f->own);
+	f->own.p = shuffled_p(s, hot, (t->shift[i] - log1p(o->allowance)) / error);
+	plan_from(o, shuffled_quantile(s, hot, alpha), error, trend, &f->own);
+	f->variance = t->variance[i];
+	f->is_stable = t->is_stable[i];
+	f->is_hot = hot;
+	f->adds = f->share * f->own.change;
+	f->is_slower = f->own.p <= alpha && f->own.change >= o->margin;
+	c->n_stable += f->is_stable;
+}
+
+static int judge_functions(struct tested *t, const struct compare_options *o, struct comparison *c)
+{
+	_cleanup_(freep) struct shuffled *s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	int r = normalise(t);
+	if (r == 0)
+		r = shuffle(t, o->seed, s);
+	for (size_t i = 0; r == 0 && i < t->n; i++)
+		judge_function(t, i, s, o, c);
+	return r;
+}
+
+struct run {
+	int64_t begin_ns;
+	bool candidate;
+};
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct run *x = a, *y = b;
+	if (x->begin_ns != y->begin_ns)
+		return x->begin_ns < y->begin_ns ? -1 : 1;
+	return x->candidate - y->candidate;
+}
+
+/* Did the sides change places at least half as often as they would by chance? A clock, a neighbour or
+ * a machine that changes once makes all the difference between sides that ran one after the other. */
+static int ran_in_turns(const struct compare_runs *runs, const size_t *n_side, bool *ret_in_turns)
+{
+	_cleanup_(freep) struct run *order = calloc(runs->n_runs, sizeof(*order));
+	size_t changes = 0;
+	if (!order)
+		return -ENOMEM;
+	for (size_t r = 0; r < runs->n_runs; r++)
+		order[r] = (struct run){runs->begin_ns[r], runs->candidate[r]};
+	qsort(order, runs->n_runs, sizeof(*order), by_begin);
+	for (size_t r = 1; r < runs->n_runs; r++)
+		changes += order[r].candidate != order[r - 1].candidate;
+	*ret_in_turns = changes * runs->n_runs >= n_side[0] * n_side[1];
+	return 0;
+}
+
+static void decide(const struct compare_options *o, bool in_turns, struct comparison *c)
+{
+	bool slower = c->total.p <= c->alpha_total && c->total.change >= o->margin;
+
+	if (c->total.above > o->margin)
+		c->lacks |= COMPARE_TOTAL_WIDE;
+	for (size_t i = 0; i < c->n_functions; i++) {
+		const struct compare_function *f = &c->function[i];
+		slower |= f->is_slower;
+		if (f->is_tested && f->share * f->own.above > o->margin)
+			c->lacks |= COMPARE_FUNCTIONS_WIDE;
+	}
+	c->verdict = slower ? COMPARE_SLOWER : c->lacks ? COMPARE_UNDECIDED : COMPARE_WITHIN;
+	if (!in_turns)
+		c->lacks |= COMPARE_NOT_IN_TURNS;
+	if (!in_turns && !o->any_order)
+		c->verdict = COMPARE_UNDECIDED;
+}
+
+int compare(const struct compare_runs *runs, const struct compare_options *options,
+	struct comparison **ret_comparison)
+{
+	_cleanup_(tested_clear) struct tested t = {0};
+	_cleanup_(comparison_freep) struct comparison *c = calloc(1, sizeof(*c));
+	size_t n_side[2] = {0};
+	bool in_turns = false;
+
+	if (!c || !(c->function = calloc(runs->n_functions + 1, sizeof(*c->function))))
+		return -ENOMEM;
+	int r = check(runs, options, n_side);
+	if (r < 0)
+		return r;
+	c->n_functions = runs->n_functions;
+	c->n_baseline = n_side[0];
+	c->n_candidate = n_side[1];
+	c->alpha_total = ALPHA_TOTAL / options->looks;
+	c->alpha_hot = ALPHA_HOT / options->looks;
+	c->alpha_other = ALPHA_OTHER / options->looks;
+	take_means(runs, n_side, c);
+	if (n_side[0] < COMPARE_RUNS_MIN || n_side[1] < COMPARE_RUNS_MIN) {
+		c->verdict = COMPARE_UNDECIDED;
+		c->lacks = COMPARE_FEW_RUNS;
+		*ret_comparison = TAKE_PTR(c);
+		return 0;
+	}
+	if ((r = compare_totals(runs, options, c->alpha_total, &c->total, &c->common_spread)) < 0 ||
+		(r = take_tested(runs, n_side, c, &t)) < 0 ||
+		(r = judge_functions(&t, options, c)) < 0 ||
+		(r = ran_in_turns(runs, n_side, &in_turns)) < 0)
+		return r;
+	decide(options, in_turns, c);
+	*ret_comparison = TAKE_PTR(c);
+	return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Internals of a comparison: what its steps hand to each other
+ *
+ * normalise.c finds the stable set and divides by it, moderate.c weighs variances, shuffle.c gives
+ * what chance alone would, total.c tests the sum.
+ */
+
+#include "daemon/compare/compare.h"
+
+/* The functions that are tested, in the order of the input. */
+struct tested {
+	const struct compare_runs *runs;
+	size_t n, n_runs;
+	size_t n_side[2];     /* runs of baseline, candidate */
+	size_t *function;     /* [n]: its index in the input */
+	double *samples;      /* [n]: mean of a run */
+	double *share;        /* [n]: of all functions' samples, baseline */
+	bool *is_stable;      /* [n] */
+	double *y;            /* [n * n_runs]: logarithm of samples over the stable set's */
+	double *sum;          /* [n_runs]: samples of the stable set */
+	double *shift;        /* [n]: mean of the candidate's y less the baseline's */
+	double *squares;      /* [n]: squares around the mean of all runs */
+	double *variance;     /* [n]: moderated */
+	double prior_degrees; /* of the moderation; INFINITY: all is the trend's */
+	double trend_level, trend_slope; /* variance = level + slope / samples */
+};
+
+/* Fill y, shift, squares, is_stable, and by moderate() the variances. A function that alone is in the
+ * stable set is divided by nothing: its y is that of its samples. 0 or -ENOMEM. */
+int normalise(struct tested *t);
+
+/* Fill variance, prior_degrees and the trend from squares and shift. */
+void moderate(struct tested *t);
+
+/* Degrees of freedom of a moderated variance. */
+double moderated_degrees(const struct tested *t);
+
+/* The variance of one function within its sides, before moderation. */
+double variance_within(const struct tested *t, double squares, double shift);
+
+/* Standard error of a shift with that variance. */
+double error_of_shift(const struct tested *t, double variance);
+
+/* The variance that a function of so many samples has by the trend. */
+double variance_trend(const struct tested *t, double samples);
+
+/* The moderated variance of a function of so many samples with that variance of its own. */
+double variance_moderated(const struct tested *t, double samples, double own);
+
+/* What shuffles of the labels give: for each, the largest t of a tier, in rising order. */
+struct shuffled {
+	double largest[2][COMPARE_SHUFFLES]; /* hot functions, others */
+	size_t n[2];                         /* functions of the tier */
+};
+/* 0 or -ENOMEM. */
+int shuffle(const struct tested *t, uint64_t seed, struct shuffled *ret_shuffled);
+
+/* Probability that the largest t of the tier is at least that by chance. */
+double shuffled_p(const struct shuffled *s, bool hot, double t);
+
+/* The t that is exceeded with probability alpha. */
+double shuffled_quantile(const struct shuffled *s, bool hot, double alpha);
+
+static inline bool tested_is_hot(const struct tested *t, size_t i)
+{
+	return t->share[i] >= COMPARE_HOT_SHARE;
+}
+
+/* Estimate, interval and bound of a shift of logarithms. */
+void change_from(double shift, double error, double degrees, struct compare_change *ret_change);
+
+/* What could have been seen, and what would do: critical is the t that rejects, error that of the
+ * shift, variance that of one run. */
+void plan_from(const struct compare_options *o, double critical, double error, double variance,
+	struct compare_change *change);
+
+/* The total, tested alone: change, interval, bound, p, and the spread of its logarithm. 0 or -ENOMEM. */
+int compare_totals(const struct compare_runs *runs, const struct compare_options *o, double alpha,
+	struct compare_change *ret_change, double *ret_spread);
