@@ -94,7 +94,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c
 
 DAEMON_ROOMS = pmu pmu/event pmu/sampler decode naming attribute loops aggregate store store/segment store/rollup \
 	query query/samples query/loops compare session service control
-CLIENT_ROOMS = commands options wire show top flamegraph plot roofs topdown
+CLIENT_ROOMS = commands options wire show top flamegraph plot roofs topdown compare
 
 PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o
 PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))

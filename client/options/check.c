@@ -131,9 +131,26 @@ static int check_topdown(struct parse *p)
 	return 0;
 }
 
+/* diff and gate. */
+static int check_compare(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (o->json + o->raw + o->markdown > 1)
+		return options_wrong(p, "--json, --raw and --markdown exclude each other");
+	if (o->n_baselines == 0 || o->n_candidates == 0)
+		return options_wrong(
+			p, p->command == MPERF__REQUEST__BODY_DIFF
+				   ? "two sides are compared: give BASELINE and CANDIDATE"
+				   : "two sides are compared: give --baseline and "
+				     "--candidate");
+	return 0;
+}
+
 int options_check(struct parse *p)
 {
 	const struct options *o = p->o;
+	if (p->command == MPERF__REQUEST__BODY_DIFF || p->command == MPERF__REQUEST__BODY_GATE)
+		return check_compare(p);
 	if (p->command == MPERF__REQUEST__BODY_ROOFS)
 		return check_roofs(p);
 	if (o->json && o->raw)

@@ -43,6 +43,8 @@ static const char *value_words(const struct option_row *row, uint32_t command)
 	} known[] = {
 		{OPTION_BY, COMMAND_BIT(TOP), "function module process thread cgroup"},
 		{OPTION_BY, COMMAND_BIT(ROOFLINE), "loop function region thread"},
+		{OPTION_BY, COMMAND_BIT(DIFF) | COMMAND_BIT(GATE),
+			"function module process cgroup line"},
 		{OPTION_OPS, UINT32_MAX, "fp int sp dp"},
 		{OPTION_BY, UINT32_MAX, "function module process thread cgroup line hart"},
 		{'g', UINT32_MAX, "fp dwarf none"},

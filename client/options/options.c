@@ -26,9 +26,9 @@
 #define EVERY_MS_MAX 3600000     /* an hour, how far back queries look by default */
 #define TOP_NS_MIN 100000000ull  /* nobody reads faster; the daemon's shortest window */
 #define TOP_NS_MAX 60000000000ull
+#define LOOKS_MAX 20  /* of a gate; each one more asks for more runs */
 #define LEVELS_MAX 16 /* of a tree; Intel's deepest has six */
 #define ROWS_DEFAULT 30
-#define WHAT_BYTES_MAX 1000 /* of a command line in titles and in the recording */
 
 /* A whole decimal number. */
 static bool number(const char *text, uint64_t max, uint64_t *ret_value)
@@ -134,13 +134,12 @@ static int take_for(struct parse *p, const char *arg)
 	return 0;
 }
 
-static int take_overhead(struct parse *p, const char *arg)
+static int take_share(struct parse *p, const char *option, const char *arg, uint32_t *ret_ppm)
 {
-	if (unit_parse_share(arg, &p->o->overhead_ppm) != 0 || p->o->overhead_ppm == 0)
+	if (unit_parse_share(arg, ret_ppm) != 0 || *ret_ppm == 0)
 		return options_wrong(p,
-			"--overhead takes a share from 0.0001%% to 100%%, such as 5%%, not "
-			"'%.100s'",
-			arg);
+			"%s takes a share from 0.0001%% to 100%%, such as 5%%, not '%.100s'",
+			option, arg);
 	return 0;
 }
 
@@ -231,8 +230,12 @@ static int take_by(struct parse *p, char *arg)
 	static const char *const names[] = {
 		"function", "module", "process", "thread", "cgroup", "line", "hart"};
 	static const char *const of_loops[] = {"loop", "function", "region", "thread", NULL};
+	static const char *const compared[] = {
+		"function", "module", "process", "cgroup", "line", NULL};
 	if (p->command == MPERF__REQUEST__BODY_ROOFLINE)
 		return take_word(p, "--by", of_loops, arg, &p->o->by);
+	if (p->command == MPERF__REQUEST__BODY_DIFF || p->command == MPERF__REQUEST__BODY_GATE)
+		return take_word(p, "--by", compared, arg, &p->o->by);
 	/* top has a line per hart anyway, and names of source lines arrive too late for it */
 	bool top = p->command == MPERF__REQUEST__BODY_TOP;
 	const size_t n = sizeof(names) / sizeof(*names) - (top ? 2 : 0);
@@ -297,6 +300,10 @@ static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 	if (p->command == MPERF__REQUEST__BODY_ROOFS && !p->o->topic)
 		return take_word(
 			p, "roofs", (const char *const[]){"measure", NULL}, arg, &p->o->topic);
+	if (p->command == MPERF__REQUEST__BODY_DIFF && p->o->n_baselines == 0)
+		return push(p, p->o->baseline, &p->o->n_baselines, arg);
+	if (p->command == MPERF__REQUEST__BODY_DIFF && p->o->n_candidates == 0)
+		return push(p, p->o->candidate, &p->o->n_candidates, arg);
 	if (!runs && !reads)
 		return options_wrong(p, "'%.100s' is one argument too many", arg);
 	if (reads && !state->quoted)
@@ -379,6 +386,39 @@ static int take_query(struct parse *p, int key, char *arg)
 	}
 }
 
+/* Of diff and gate. */
+static int take_compare(struct parse *p, int key, char *arg)
+{
+	struct options *o = p->o;
+	const bool is_gate = p->command == MPERF__REQUEST__BODY_GATE;
+	switch (key) {
+	case OPTION_BASELINE:
+		return push(p, o->baseline, &o->n_baselines, arg);
+	case OPTION_CANDIDATE:
+		return push(p, o->candidate, &o->n_candidates, arg);
+	case OPTION_MARGIN:
+		return take_share(
+			p, is_gate ? "--max-regression" : "--margin", arg, &o->margin_ppm);
+	case OPTION_PLAN_FOR:
+		return take_share(p, "--plan-for", arg, &o->effect_ppm);
+	case OPTION_ALLOWANCE:
+		return take_share(p, "--layout-allowance", arg, &o->allowance_ppm);
+	case OPTION_LOOKS:
+		return take_number(p, "--looks", arg, (struct range){1, LOOKS_MAX}, &o->looks);
+	case OPTION_ANY_ORDER:
+		o->any_order = true;
+		return 0;
+	case OPTION_MARKDOWN:
+		o->markdown = true;
+		return 0;
+	case OPTION_JUNIT:
+		o->junit = arg;
+		return *arg ? 0 : options_wrong(p, "--junit needs the name of a file");
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
 static int take_show(struct parse *p, int key, char *arg)
 {
 	struct options *o = p->o;
@@ -456,7 +496,7 @@ static int take_measure(struct parse *p, int key, char *arg, struct argp_state *
 	case 'F':
 		return take_number(p, "-F", arg, (struct range){1, HZ_MAX}, &o->hz);
 	case OPTION_OVERHEAD:
-		return take_overhead(p, arg);
+		return take_share(p, "--overhead", arg, &o->overhead_ppm);
 	case 'g':
 		return take_call_graph(p, arg, state);
 	case 'r':
@@ -483,61 +523,10 @@ static error_t take(int key, char *arg, struct argp_state *state)
 	if (r == ARGP_ERR_UNKNOWN)
 		r = take_query(p, key, arg);
 	if (r == ARGP_ERR_UNKNOWN)
+		r = take_compare(p, key, arg);
+	if (r == ARGP_ERR_UNKNOWN)
 		r = take_show(p, key, arg);
 	return r;
-}
-
-static void fill_argp(Mperf__Request__BodyCase command, struct argp_option *ret_options)
-{
-	for (size_t i = 0, n = 0; i < n_option_rows && n + 1 < OPTION_ROWS_MAX; i++) {
-		const struct option_row *row = &option_rows[i];
-		if (options_takes(command, row))
-			ret_options[n++] = (struct argp_option){
-				.name = row->name,
-				.key = row->key,
-				.arg = row->value,
-				.flags = row->value_optional ? OPTION_ARG_OPTIONAL : 0,
-				.doc = row->says,
-			};
-	}
-}
-
-char *options_what(const struct options *o)
-{
-	_cleanup_(freep) char *what = NULL;
-	size_t size;
-	FILE *f = open_memstream(&what, &size);
-	if (!f)
-		return NULL;
-	for (size_t i = 0; o->command_line && o->command_line[i] && ftell(f) < WHAT_BYTES_MAX; i++)
-		fprintf(f, "%s%.*s", i > 0 ? " " : "", WHAT_BYTES_MAX, o->command_line[i]);
-	if (!o->command_line && o->all)
-		fputs("the whole system", f);
-	for (size_t i = 0; !o->command_line && i < o->n_pids; i++)
-		fprintf(f, "%s%d",
-			i > 0           ? ", "
-			: o->n_pids > 1 ? "processes "
-					: "process ",
-			o->pid[i]);
-	return fclose(f) == 0 ? TAKE_PTR(what) : NULL;
-}
-
-void options_help(Mperf__Request__BodyCase command, FILE *f)
-{
-	struct argp_option list[OPTION_ROWS_MAX] = {0};
-	const struct command_text *text = command_text((int)command);
-	_cleanup_(freep) char *doc = NULL;
-	char name[64];
-
-	fill_argp(command, list);
-	if (asprintf(&doc, "%s\v%s", text->says, text->examples) < 0) {
-		doc = NULL;
-		return;
-	}
-	snprintf(name, sizeof(name), "mperfctl %s", command_name(command));
-	const struct argp argp = {.options = list, .args_doc = text->arguments, .doc = doc};
-	argp_help(&argp, f,
-		ARGP_HELP_USAGE | ARGP_HELP_PRE_DOC | ARGP_HELP_LONG | ARGP_HELP_POST_DOC, name);
 }
 
 int options_parse(
@@ -556,7 +545,7 @@ int options_parse(
 
 	struct parse p = {.command = command, .o = o};
 	const struct argp argp = {.options = list, .parser = take};
-	fill_argp(command, list);
+	options_fill(command, list);
 	int r = argp_parse(&argp, argc, argv,
 		ARGP_NO_ERRS | ARGP_NO_EXIT | ARGP_NO_HELP | ARGP_IN_ORDER, NULL, &p);
 	if (r == ENOMEM)

@@ -66,9 +66,18 @@ struct options {
 	uint32_t limit; /* of rows; 0: all (top: by form) */
 	bool inlined;
 	bool quick; /* roofs measure */
+	/* diff and gate: what each side is; see client/compare/recordings.h */
+	char *baseline[OPTIONS_LIST_MAX], *candidate[OPTIONS_LIST_MAX];
+	size_t n_baselines, n_candidates;
+	/* in millionths; 0: the default; of the allowance: none */
+	uint32_t margin_ppm, effect_ppm, allowance_ppm;
+	uint32_t looks; /* 0: the default */
+	bool any_order;
 
 	/* how to show it */
 	bool json, csv, raw, no_color, folded, force;
+	bool markdown;   /* gate, diff */
+	char *junit;     /* gate: a file; NULL: none */
 	bool explain;    /* topdown */
 	uint32_t repeat; /* stat -r; 0: once */
 	/* stat -I; 0: at the end. top and roofline -d; 0: a second. blocks --every; 0: once */

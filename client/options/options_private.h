@@ -3,8 +3,8 @@
 
 /* Parsing of options, between its parts
  *
- * options.c takes the values one by one, check.c checks their combination, and slip.c reports
- * what could not be parsed.
+ * options.c takes the values one by one, check.c checks their combination, slip.c reports what could
+ * not be parsed, and help.c shows what there is.
  */
 
 #include "client/options/options.h"
@@ -25,6 +25,10 @@ int options_wrong(struct parse *p, const char *format, ...) __attribute__((forma
 
 /* Is this row one of the command's? */
 bool options_takes(Mperf__Request__BodyCase command, const struct option_row *row);
+
+/* The command's options for argp; at most OPTION_ROWS_MAX, with an empty one at the end. */
+struct argp_option;
+void options_fill(Mperf__Request__BodyCase command, struct argp_option *ret_options);
 
 /* After argp gave up: find the argument that it did not understand, and report it. Returns
  * EINVAL. */

@@ -20,6 +20,8 @@
 #define B COMMAND_BIT(BLOCKS)
 #define M COMMAND_BIT(ROOFS)
 #define W COMMAND_BIT(TOPDOWN)
+#define C COMMAND_BIT(DIFF)
+#define G COMMAND_BIT(GATE)
 
 const struct option_row option_rows[] = {
 	/* clang-format off */
@@ -75,25 +77,37 @@ const struct option_row option_rows[] = {
 	{O,       "sample", OPTION_SAMPLE, "N", false, "count 1 in N entries of these (1: each; 0: none)"},
 	{O,       "two-phase", OPTION_TWO_PHASE, NULL, false, "run CMD three times: for time only, counting, and for time again, which gives the errors; refuse loops that ran differently"},
 	{B,       "every", OPTION_EVERY, "MS", false, "split time into intervals of MS milliseconds, 100 to 3600000"},
+	{C|G,     "by", OPTION_BY, "WHAT", false, "function (default), module, process, cgroup, line"},
+	{C|G,     "baseline", OPTION_BASELINE, "RECORDINGS", false, "the side to compare with: a recording, a folder of *.mprf, or a pattern in quotes; may be repeated"},
+	{C|G,     "candidate", OPTION_CANDIDATE, "RECORDINGS", false, "the side that is compared with it; may be repeated"},
+	{G,       "max-regression", OPTION_MARGIN, "SHARE", false, "growth that is let through (default: 2%)"},
+	{C,       "margin", OPTION_MARGIN, "SHARE", false, "change that is too small to matter (default: 2%)"},
+	{C|G,     "plan-for", OPTION_PLAN_FOR, "SHARE", false, "growth for which the needed number of runs is said (default: 5%)"},
+	{G,       "layout-allowance", OPTION_ALLOWANCE, "SHARE", false, "growth that another layout of the same code may make (default: none)"},
+	{G,       "looks", OPTION_LOOKS, "N", false, "how often you look, with more runs each time, until it is decided (default: 2)"},
+	{C|G,     "any-order", OPTION_ANY_ORDER, NULL, false, "decide also where the sides did not run in turns"},
+	{C|G,     "markdown", OPTION_MARKDOWN, NULL, false, "answer in Markdown"},
+	{G,       "junit", OPTION_JUNIT, "FILE", false, "also write JUnit's XML to FILE"},
+	{C|G,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
 	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup"},
 	{H|F,     "event", OPTION_OF_EVENT, "EVENT", false, "show shares of this measured event (default: the sampling event)"},
-	{H|F|T|O|B, "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
-	{H|F|T,   "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below it if the path ends in /; may be repeated"},
-	{H|F|T,   "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
+	{H|F|T|O|B|C|G, "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
+	{H|F|T|C|G, "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below it if the path ends in /; may be repeated"},
+	{H|F|T|C|G, "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
 	{H|F|O|B, "since", OPTION_SINCE, "TIME", false, "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, from the service's store"},
 	{H|F|O|B, "until", OPTION_UNTIL, "TIME", false, "only until this time, in the same form"},
-	{H|O,     "limit", 'n', "N", false, "at most N rows (default: 30; 0: all)"},
+	{H|O|C|G, "limit", 'n', "N", false, "at most N rows (default: 30; 0: all)"},
 	{B,       "limit", 'n', "N", false, "at most N rows (default: all)"},
 	{T,       "limit", 'n', "N", false, "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
-	{H,       "inlined", OPTION_INLINED, NULL, false, "show inlined functions separately"},
+	{H|C|G,   "inlined", OPTION_INLINED, NULL, false, "show inlined functions separately"},
 	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
 	{F|O,     "title", OPTION_TITLE, "TEXT", false, "the page's title"},
-	{H|S|L|D|U|K|O|B|M|W, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{H|S|L|D|U|K|O|B|M|W|C|G, "json", OPTION_JSON, NULL, false, "answer in JSON"},
 	{O|B,     "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
 	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
-	{H|L|T|U|K|O|B|W, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
-	{H|L|D|T|U|K|O|B|W, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
-	{R|H|F|S|L|D|T|U|K|O|B|M|W, "help", 'h', NULL, false, "show this help"},
+	{H|L|T|U|K|O|B|W|C|G, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
+	{H|L|D|T|U|K|O|B|W|C|G, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
+	{R|H|F|S|L|D|T|U|K|O|B|M|W|C|G, "help", 'h', NULL, false, "show this help"},
 	/* clang-format on */
 };
 const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
@@ -229,6 +243,28 @@ const struct command_text *command_text(int command)
 			    "  mperfctl roofs measure\n"
 			    "  mperfctl roofs measure --quick --json > roofs.json\n"
 			    "  mperfctl roofs\n",
+	};
+	static const struct command_text diff = {
+		.arguments = "BASELINE CANDIDATE",
+		.says = "Show what changed between two sides of recordings, by function, and how "
+			"sure that is. A side is a recording, a folder of them, or a pattern in "
+			"quotes; with at least 5 on each, in turns, changes are tested.",
+		.examples = "Examples:\n"
+			    "  mperfctl diff before.mprf after.mprf\n"
+			    "  mperfctl diff main/ branch/ --by module\n"
+			    "  mperfctl diff 'runs/main-*.mprf' 'runs/pr-*.mprf' --json\n",
+	};
+	static const struct command_text gate = {
+		.arguments = "--baseline RECORDINGS --candidate RECORDINGS",
+		.says = "Say whether the candidate is slower than the baseline. Exit status: 0 "
+			"within the margin, 3 slower, 4 not enough to tell, 1 failed, 2 wrong "
+			"usage.",
+		.examples =
+			"Examples:\n"
+			"  mperfctl gate --baseline main/ --candidate branch/\n"
+			"  mperfctl gate --baseline main/ --candidate branch/ --max-regression 5%\n"
+			"  mperfctl gate --baseline main/ --candidate pr/ --markdown > report.md\n"
+			"  mperfctl gate --baseline main/ --candidate pr/ --junit gate.xml\n",
 	};
 	switch (command) {
 #define COMMAND(id, name, summary)                                                                 \

@@ -137,6 +137,40 @@ static int judge_functions(struct tested *t, const struct compare_options *o, st
 	return r;
 }
 
+/* What sampling alone says of a function that is not tested, from Poisson's counts: a shift of absolute
+ * samples. */
+static void estimate_by_sampling(const struct compare_runs *runs, size_t i, struct comparison *c)
+{
+	struct compare_function *f = &c->function[i];
+	double sum[2] = {0.5, 0.5};
+
+	for (size_t r = 0; r < runs->n_runs; r++)
+		sum[runs->candidate[r]] += runs->samples[i * runs->n_runs + r];
+	change_from(log(sum[1] / (double)c->n_candidate) - log(sum[0] / (double)c->n_baseline),
+		sqrt(1 / sum[0] + 1 / sum[1]), INFINITY, &f->own);
+	f->own.p = f->own.seen_from = f->own.runs_needed = NAN;
+	f->adds = f->share * f->own.change;
+}
+
+/* Too few runs to see how they differ: nothing is tested. */
+static void estimate_all(const struct compare_runs *runs, struct comparison *c)
+{
+	double mean[2] = {0};
+
+	for (size_t r = 0; r < runs->n_runs; r++)
+		mean[runs->candidate[r]] +=
+			runs->total[r] /
+			(double)(runs->candidate[r] ? c->n_candidate : c->n_baseline);
+	c->total = (struct compare_change){mean[1] / mean[0] - 1, NAN, NAN, NAN, NAN, NAN, NAN};
+	c->verdict = COMPARE_UNDECIDED;
+	c->lacks = COMPARE_FEW_RUNS;
+	c->n_tested = 0;
+	for (size_t i = 0; i < runs->n_functions; i++) {
+		c->function[i].is_tested = false;
+		estimate_by_sampling(runs, i, c);
+	}
+}
+
 struct run {
 	int64_t begin_ns;
 	bool candidate;
@@ -207,8 +241,7 @@ int compare(const struct compare_runs *runs, const struct compare_options *optio
 	c->alpha_other = ALPHA_OTHER / options->looks;
 	take_means(runs, n_side, c);
 	if (n_side[0] < COMPARE_RUNS_MIN || n_side[1] < COMPARE_RUNS_MIN) {
-		c->verdict = COMPARE_UNDECIDED;
-		c->lacks = COMPARE_FEW_RUNS;
+		estimate_all(runs, c);
 		*ret_comparison = TAKE_PTR(c);
 		return 0;
 	}
@@ -217,6 +250,9 @@ int compare(const struct compare_runs *runs, const struct compare_options *optio
 		(r = judge_functions(&t, options, c)) < 0 ||
 		(r = ran_in_turns(runs, n_side, &in_turns)) < 0)
 		return r;
+	for (size_t i = 0; i < runs->n_functions; i++)
+		if (!c->function[i].is_tested)
+			estimate_by_sampling(runs, i, c);
 	decide(options, in_turns, c);
 	*ret_comparison = TAKE_PTR(c);
 	return 0;

@@ -39,6 +39,7 @@
 
 #define COMPARE_RUNS_MIN 5     /* of a side: 252 ways to label ten runs, fewer cannot reach α */
 #define COMPARE_RUNS_MAX 4096  /* of both sides */
+#define COMPARE_SIDE_MAX 512   /* of a request: years of nightly runs */
 #define COMPARE_SAMPLES_MIN 10 /* of a function in a run, on average, to be tested */
 #define COMPARE_CELLS_MAX (1u << 24) /* tested functions × runs: 128 MB */
 #define COMPARE_SHUFFLES 999
@@ -97,7 +98,7 @@ struct compare_function {
 	double share;    /* of all samples of the baseline */
 	double samples;  /* a run, mean of both sides */
 	double variance; /* of the logarithm, moderated */
-	double adds;     /* what its change is of the total */
+	double adds;     /* its change as a part of the total */
 	struct compare_change own;
 };
 
@@ -113,7 +114,8 @@ struct comparison {
 	struct compare_function *function;          /* n_functions */
 };
 
-/* Compare. Cost: functions × runs × shuffles / 2 additions; 2 ms for 200 functions of 20 runs. 0;
+/* Compare. With less than COMPARE_RUNS_MIN runs on a side nothing is tested: intervals of functions are
+ * those of sampling alone, and what needs a test is NAN. Cost: functions × runs × shuffles / 2 additions; 2 ms for 200 functions of 20 runs. 0;
  * -EINVAL (no runs of a side, a total that is not above 0, options out of their ranges), -E2BIG
  * (above a maximum), -ENOMEM. */
 int compare(const struct compare_runs *runs, const struct compare_options *options,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/compare/compare.h"
 #include "daemon/control/request.h"
 #include "daemon/pmu/event/event.h"
 #include "daemon/pmu/machine.h"
@@ -32,6 +33,11 @@ const struct field_limit field_limits[] = {
 	{"mperf.StatRequest", "event", EVENTS_MAX, true, "events", "Count twice."},
 	{"mperf.StatRequest", "metric", METRICS_MAX, false, "metrics",
 		"Name a group, or count twice."},
+	/* each is read whole */
+	{"mperf.CompareRequest", "baseline", COMPARE_SIDE_MAX, true, "recordings",
+		"Compare fewer of them."},
+	{"mperf.CompareRequest", "candidate", COMPARE_SIDE_MAX, true, "recordings",
+		"Compare fewer of them."},
 	/* each is compared with the name of every function of a program */
 	{"mperf.Selection", "glob", 64, false, "patterns", "Use * and ? for several names."},
 };

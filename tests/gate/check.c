@@ -51,6 +51,10 @@ static const struct gate_case cases[] = {
 		ALARMS},
 	{"— margin 5 %", RUNS_60(), {.margin = 0.05}, UNDECIDED, false, 0.15},
 	{"— margin 2 %", RUNS_60(), {0}, WITHIN, true, 0},
+	{"— layout changes functions by 1 %, 300 s", RUNS_300(.layout = 0.01), {0}, SLOWER, true,
+		0},
+	{"— the same, 1 % allowed for it", RUNS_300(.layout = 0.01), {.allowance = 0.01}, SLOWER,
+		true, 0},
 	{"20 % function 5 % slower, 300 s", RUNS_300(.growth = 0.05), {0}, SLOWER, true, 0.8},
 	{"— it is named", RUNS_300(.growth = 0.05), {0}, NAMED, true, 0.8},
 	{"— 60 s", RUNS_60(.growth = 0.05), {0}, NAMED, true, 0},
@@ -122,6 +126,7 @@ static struct tally simulate(const struct gate_case *g, size_t times)
 	if (!t.runs_needed)
 		abort();
 	o.margin = g->options.margin ? g->options.margin : o.margin;
+	o.allowance = g->options.allowance;
 	o.looks = g->options.looks ? g->options.looks : o.looks;
 	for (size_t i = 0; i < times; i++) {
 		make_runs(&g->made, &random, &made);

@@ -71,7 +71,7 @@ static double share_of(unsigned function)
 			       : 0.74 / (function - 2) / zipf;
 }
 
-static void make_run(const struct made_scenario *s, const double *share,
+static void make_run(const struct made_scenario *s, double share[][2],
 	struct random_sequence *random, struct made_runs *m, size_t r, double common)
 {
 	double factor = exp(common) * (m->candidate[r] ? 1 + s->all : 1);
@@ -81,7 +81,8 @@ static void make_run(const struct made_scenario *s, const double *share,
 	for (unsigned f = 0; f < MADE_FUNCTIONS; f++) {
 		const bool grows = m->candidate[r] && f == s->function;
 		const double own = exp(OWN_CV * normal(random)) * (grows ? 1 + s->growth : 1);
-		const double n = count_of(random, HZ * s->seconds * share[f] * factor * own);
+		const double n = count_of(
+			random, HZ * s->seconds * share[f][m->candidate[r]] * factor * own);
 		m->samples[f * 2 * s->n + r] = n;
 		m->total[r] += n / HZ;
 	}
@@ -90,9 +91,12 @@ static void make_run(const struct made_scenario *s, const double *share,
 void make_runs(
 	const struct made_scenario *s, struct random_sequence *random, struct made_runs *ret_runs)
 {
-	double share[MADE_FUNCTIONS], common = COMMON_CV * normal(random);
-	for (unsigned f = 0; f < MADE_FUNCTIONS; f++)
-		share[f] = share_of(f);
+	double share[MADE_FUNCTIONS][2], common = COMMON_CV * normal(random);
+	for (unsigned f = 0; f < 2 * MADE_FUNCTIONS; f++) {
+		share[f / 2][f % 2] = share_of(f / 2);
+		if (s->layout > 0)
+			share[f / 2][f % 2] *= exp(s->layout * normal(random));
+	}
 	for (size_t r = 0; r < 2 * s->n; r++) {
 		ret_runs->candidate[r] = s->one_after_other ? r >= s->n : r % 2 == 1;
 		ret_runs->begin_ns[r] = (int64_t)r;

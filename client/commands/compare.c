@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "client/commands/compare.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/compare/recordings.h"
+#include "client/show/escape.h"
+#include "client/show/print.h"
+#include "client/show/table.h"
+#include "client/wire/ask.h"
+#include "proto/memory.h"
+
+/* 0 or EXIT_*, after an error message. */
+static int add_selection(struct recordings *r, const char *selection)
+{
+	_cleanup_(freep) char *says = NULL;
+	const char *remedy =
+		"Give a recording, a folder of *" RECORDINGS_SUFFIX ", or a pattern in quotes.";
+	int outcome = recordings_add(r, selection), n = 0;
+
+	if (outcome == 0)
+		return 0;
+	if (outcome == RECORDINGS_NONE)
+		n = asprintf(&says, "there is no recording '%s'", selection);
+	else if (outcome == RECORDINGS_MANY)
+		n = asprintf(&says, "'%s' makes more than %d recordings of one side", selection,
+			RECORDINGS_MAX);
+	else
+		n = asprintf(&says, "'%s' cannot be read: %s", selection,
+			strerror(outcome < 0 ? -outcome : errno));
+	say_failure(n < 0 ? "out of memory" : says, remedy);
+	return outcome < 0 ? EXIT_FAILED : EXIT_USAGE;
+}
+
+static int add_selections(struct recordings *r, char *const *selection, size_t n)
+{
+	int exit_status = 0;
+	for (size_t i = 0; i < n && exit_status == 0; i++)
+		exit_status = add_selection(r, selection[i]);
+	return exit_status;
+}
+
+struct verdict_asked compare_asked(const struct options *o, bool is_gate)
+{
+	return (struct verdict_asked){
+		.margin = (o->margin_ppm ? o->margin_ppm : COMPARE_MARGIN_PPM) / 1e6,
+		.effect = (o->effect_ppm ? o->effect_ppm : COMPARE_EFFECT_PPM) / 1e6,
+		.looks = o->looks  ? o->looks
+			 : is_gate ? COMPARE_LOOKS
+				   : 1,
+	};
+}
+
+static void fill(const struct options *o, bool is_gate, const struct recordings *a,
+	const struct recordings *b, Mperf__Filter *filter, Mperf__CompareRequest *m)
+{
+	filter->n_pid = o->n_pids;
+	filter->pid = (int32_t *)o->pid;
+	filter->n_comm = o->n_comms;
+	filter->comm = (char **)o->comm;
+	filter->n_cgroup = o->n_cgroups;
+	filter->cgroup = (char **)o->cgroup;
+	filter->n_cpu = o->n_cpus;
+	filter->cpu = (uint32_t *)o->cpu;
+	m->n_baseline = a->n;
+	m->baseline = (char **)a->path;
+	m->n_candidate = b->n;
+	m->candidate = (char **)b->path;
+	m->by = o->by ? o->by : (char *)"function";
+	m->filter = filter;
+	m->limit = o->limit;
+	m->inlined = o->inlined;
+	m->margin_ppm = o->margin_ppm ? o->margin_ppm : COMPARE_MARGIN_PPM;
+	m->effect_ppm = o->effect_ppm ? o->effect_ppm : COMPARE_EFFECT_PPM;
+	m->allowance_ppm = o->allowance_ppm;
+	m->looks = compare_asked(o, is_gate).looks;
+	m->any_order = o->any_order;
+}
+
+static int run(const struct options *o, bool is_gate, const struct recordings *a,
+	const struct recordings *b, struct replies *replies, bool *ret_answered)
+{
+	struct link l = {.fd = -1};
+	Mperf__Filter filter = MPERF__FILTER__INIT;
+	Mperf__CompareRequest compare = MPERF__COMPARE_REQUEST__INIT;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+
+	fill(o, is_gate, a, b, &filter, &compare);
+	request.body_case = is_gate ? MPERF__REQUEST__BODY_GATE : MPERF__REQUEST__BODY_DIFF;
+	if (is_gate)
+		request.gate = &compare;
+	else
+		request.diff = &compare;
+	if (link_open_private(&l) != 0)
+		return EXIT_FAILED;
+	struct ask k = {.link = &l, .answer = replies_take, .userdata = replies};
+	int r = ask_run(&k, &request);
+	link_close(&l);
+	if (r < 0)
+		ask_say_broken("asking", r);
+	if (r == 0 && !verdict_is_there(replies)) {
+		say_failure("mperfd answered without a verdict", "Use one version of both.");
+		r = -EPROTO;
+	}
+	*ret_answered = r == 0;
+	return r == 0 ? k.status : r > 0 ? k.exit_status : EXIT_FAILED;
+}
+
+int compare_ask(const struct options *o, bool is_gate, struct replies *replies, bool *ret_answered)
+{
+	struct recordings *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
+	int exit_status = a && b ? 0 : EXIT_FAILED;
+
+	*ret_answered = false;
+	if (exit_status == 0)
+		exit_status = add_selections(a, o->baseline, o->n_baselines);
+	if (exit_status == 0)
+		exit_status = add_selections(b, o->candidate, o->n_candidates);
+	if (exit_status == 0)
+		exit_status = run(o, is_gate, a, b, replies, ret_answered);
+	if (a)
+		recordings_clear(a);
+	if (b)
+		recordings_clear(b);
+	free(a);
+	free(b);
+	return exit_status;
+}
+
+static int show(const struct options *o, bool is_gate, const struct replies *replies, FILE *f)
+{
+	static const char *const columns[] = {"change", "low", "high", "adds", "p", "baseline_ns",
+		"candidate_ns", "verdict", "function", "comm", "cgroup", "source", "line", "module",
+		NULL};
+	const struct verdict_asked asked = compare_asked(o, is_gate);
+	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : columns};
+
+	if (o->json)
+		return replies_write_json(replies, NULL, f);
+	if (o->markdown) {
+		verdict_markdown(replies, &asked, f);
+		return 0;
+	}
+	table_look(stdout, o->no_color, &look);
+	if (!o->raw) {
+		_cleanup_(freep) char *line = verdict_line(replies, &asked);
+		_cleanup_(freep) char *escaped = line ? escape_terminal_dup(line) : NULL;
+		fprintf(f, "%s\n\n", escaped ? escaped : "");
+	}
+	int r = table_print(replies_table(replies, "change"), &look, f);
+	if (r == 0 && !o->raw) {
+		fputs("\n", f);
+		verdict_notes(replies, &asked, f);
+	}
+	return r;
+}
+
+int compare_show(const struct options *o, bool is_gate, const struct replies *replies)
+{
+	struct print p;
+	int r = print_open(&p, STDOUT_FILENO);
+	if (r == 0)
+		r = print_close(&p, show(o, is_gate, replies, p.file));
+	if (r < 0)
+		print_say_failed(NULL, r, "send stdout elsewhere");
+	return r < 0 ? EXIT_FAILED : 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* What diff and gate share: the two sides, the question, the verdict's wording */
+
+#include "client/compare/verdict.h"
+#include "client/options/options.h"
+
+#define COMPARE_MARGIN_PPM 20000
+#define COMPARE_EFFECT_PPM 50000
+#define COMPARE_LOOKS 2 /* of gate: an answer "not enough" is looked at once more */
+
+/* Read and compare both sides. Returns the exit status, of a gate its verdict; *ret_answered says
+ * whether there is an answer to show, else why not was printed. */
+int compare_ask(const struct options *o, bool is_gate, struct replies *replies, bool *ret_answered);
+
+struct verdict_asked compare_asked(const struct options *o, bool is_gate);
+
+/* Print the line, the table and the notes, or JSON, as the options say, on stdout. 0 or EXIT_FAILED. */
+int compare_show(const struct options *o, bool is_gate, const struct replies *replies);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The daemon may have another working directory, so it gets absolute paths. A name that is a file is
+ * that file, whatever signs are in it.
+ */
+#include "client/compare/recordings.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/memory.h"
+
+static int add(struct recordings *r, const char *path)
+{
+	_cleanup_(freep) char *folder = *path == '/' ? strdup("") : getcwd(NULL, 0);
+	char *absolute;
+
+	if (r->n == RECORDINGS_MAX)
+		return RECORDINGS_MANY;
+	if (!folder)
+		return -errno;
+	if (asprintf(&absolute, "%s%s%s", folder, *folder ? "/" : "", path) < 0)
+		return -ENOMEM;
+	r->path[r->n++] = absolute;
+	return 0;
+}
+
+static int add_matches(struct recordings *r, const char *pattern)
+{
+	glob_t found;
+	int result = glob(pattern, GLOB_ERR, NULL, &found);
+
+	if (result == GLOB_NOSPACE)
+		return -ENOMEM;
+	if (result == GLOB_ABORTED)
+		return RECORDINGS_UNREADABLE;
+	if (result == GLOB_NOMATCH)
+		return RECORDINGS_NONE;
+	result = 0;
+	for (size_t i = 0; i < found.gl_pathc && result == 0; i++)
+		result = add(r, found.gl_pathv[i]);
+	globfree(&found);
+	return result;
+}
+
+/* The signs that a pattern would read otherwise are taken as they are. */
+static char *pattern_of_folder(const char *folder)
+{
+	char *pattern = malloc(2 * strlen(folder) + sizeof("/*" RECORDINGS_SUFFIX)), *to = pattern;
+	if (!pattern)
+		return NULL;
+	for (; *folder; folder++) {
+		if (strchr("*?[\\", *folder))
+			*to++ = '\\';
+		*to++ = *folder;
+	}
+	strcpy(to, "/*" RECORDINGS_SUFFIX);
+	return pattern;
+}
+
+int recordings_add(struct recordings *r, const char *selection)
+{
+	struct stat s;
+
+	if (stat(selection, &s) != 0)
+		return strpbrk(selection, "*?[") ? add_matches(r, selection) : RECORDINGS_NONE;
+	if (!S_ISDIR(s.st_mode))
+		return add(r, selection);
+	if (access(selection, R_OK | X_OK) != 0)
+		return RECORDINGS_UNREADABLE;
+	_cleanup_(freep) char *pattern = pattern_of_folder(selection);
+	return pattern ? add_matches(r, pattern) : -ENOMEM;
+}
+
+void recordings_clear(struct recordings *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		free(r->path[i]);
+	r->n = 0;
+}

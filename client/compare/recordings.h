@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Recordings: the files that a selection means
+ *
+ * A selection is a recording, a folder (its files that end in .mprf), or a pattern in quotes
+ * ('runs/main-*.mprf').
+ */
+
+#include <stddef.h>
+
+#define RECORDINGS_MAX 512 /* of one side: years of nightly runs */
+#define RECORDINGS_SUFFIX ".mprf"
+
+enum {
+	RECORDINGS_NONE = 1,   /* nothing matches */
+	RECORDINGS_MANY,       /* more than the maximum, with those that are there */
+	RECORDINGS_UNREADABLE, /* a folder that cannot be read; errno says why */
+};
+
+struct recordings {
+	char *path[RECORDINGS_MAX]; /* absolute, of a selection in order of their names */
+	size_t n;
+};
+
+/* Add what the selection means. 0, one of the outcomes above, -errno. */
+int recordings_add(struct recordings *r, const char *selection);
+void recordings_clear(struct recordings *r);

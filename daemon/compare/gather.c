@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Rows are kept as (run, key, samples) until all runs are there, since most functions of most runs
+ * have so few samples that a table of all would be nearly empty.
+ */
+#include "daemon/compare/gather.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/key.h"
+
+struct row {
+	uint32_t run, key;
+	double samples, ns;
+};
+
+struct run {
+	bool candidate;
+	int64_t begin_ns;
+	double cpu_ns;
+	uint32_t event; /* text */
+	uint32_t hz;
+	uint64_t samples, lost;
+};
+
+struct gather {
+	enum query_by by;
+	struct text_table texts;
+	struct key_table keys; /* texts of the parts */
+	struct row *row;
+	uint32_t n_rows, size_rows;
+	struct run *run;
+	uint32_t n_runs, size_runs;
+	/* of the current run's columns; -1: none */
+	int part[GATHER_PARTS], samples, ns;
+	/* the table */
+	struct compare_runs runs;
+	double *table, *total, *time_ns; /* time_ns: [2 * row + candidate], sums */
+	bool *candidate;
+	int64_t *begin_ns;
+	uint32_t *key; /* by row */
+	size_t n_side[2];
+};
+
+/* By way of grouping: its parts, which are its columns. */
+static const struct answer_column columns_of[N_QUERY_BY][GATHER_PARTS + 1] = {
+	[QUERY_BY_FUNCTION] = {{"function", "Function", 0}, {"module", "Module", 0}},
+	[QUERY_BY_MODULE] = {{"module", "Module", 0}},
+	[QUERY_BY_PROCESS] = {{"comm", "Process", 0}},
+	[QUERY_BY_THREAD] = {{"comm", "Thread", 0}},
+	[QUERY_BY_CGROUP] = {{"cgroup", "Control group", 0}},
+	[QUERY_BY_LINE] = {{"function", "Function", 0}, {"source", "Source", 0},
+		{"line", "Line", 0}, {"module", "Module", 0}},
+	[QUERY_BY_HART] = {{"hart", "Hart", 0}},
+};
+
+int gather_new(enum query_by by, struct gather **ret_gather)
+{
+	struct gather *g = calloc(1, sizeof(*g));
+	if (!g)
+		return -ENOMEM;
+	g->by = by;
+	*ret_gather = g;
+	return 0;
+}
+
+struct gather *gather_free(struct gather *g)
+{
+	if (!g)
+		return NULL;
+	text_table_clear(&g->texts);
+	key_table_clear(&g->keys);
+	free(g->row);
+	free(g->run);
+	free(g->table);
+	free(g->total);
+	free(g->time_ns);
+	free(g->candidate);
+	free(g->begin_ns);
+	free(g->key);
+	free(g);
+	return NULL;
+}
+
+size_t gather_columns(const struct gather *g, const struct answer_column **ret_columns)
+{
+	size_t n = 0;
+	*ret_columns = columns_of[g->by];
+	while (columns_of[g->by][n].name)
+		n++;
+	return n;
+}
+
+/* --- rows of a run ---------------------------------------------------------------------------- */
+
+static int find_column(const struct answer_column *c, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(c[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+static int take_columns(void *userdata, const struct answer_column *c, size_t n)
+{
+	struct gather *g = userdata;
+	const struct answer_column *parts;
+	const size_t n_parts = gather_columns(g, &parts);
+
+	for (size_t i = 0; i < GATHER_PARTS; i++)
+		g->part[i] = i < n_parts ? find_column(c, n, parts[i].name) : -1;
+	g->samples = find_column(c, n, "samples");
+	g->ns = find_column(c, n, "self_ns");
+	return g->samples >= 0 && g->ns >= 0 ? 0 : -EPROTO;
+}
+
+static double number_of(const struct answer_value *v)
+{
+	return v->kind == ANSWER_INTEGER ? (double)v->integer
+	       : v->kind == ANSWER_REAL  ? v->real
+					 : 0;
+}
+
+static const char *without_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* How long a function's name is without what compilers append to the names of copies that they make:
+ * which copies there are differs from build to build. "work.constprop.0" is work. */
+static size_t length_without_copies(const char *name)
+{
+	static const char *const suffixes[] = {
+		".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm.", ".localalias"};
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+		const char *found = strstr(name, suffixes[i]);
+		if (found && found > name && (size_t)(found - name) < n)
+			n = (size_t)(found - name);
+	}
+	return n;
+}
+
+/* The text of a part of a row's name. 0, KEY_TABLE_FULL, -ENOMEM. */
+static int text_id(struct gather *g, size_t part, const struct answer_value *v, uint64_t *ret_id)
+{
+	const char *column = columns_of[g->by][part].name;
+	_cleanup_(freep) char *made = NULL;
+	const char *text = v->kind == ANSWER_TEXT ? v->text : NULL;
+	uint32_t id = 0;
+
+	if (v->kind == ANSWER_INTEGER && asprintf(&made, "%lld", (long long)v->integer) < 0)
+		return -ENOMEM;
+	if (text && strcmp(column, "module") == 0)
+		text = without_folder(text);
+	if (text && strcmp(column, "function") == 0 &&
+		!(made = strndup(text, length_without_copies(text))))
+		return -ENOMEM;
+	int r = text_get(&g->texts, made ? made : text, &id);
+	*ret_id = id;
+	return r;
+}
+
+static int take_row(void *userdata, const struct answer_value *v, size_t n)
+{
+	struct gather *g = userdata;
+	struct key key = {{0}};
+	struct row row = {.run = g->n_runs - 1};
+	int r = 0;
+
+	(void)n;
+	row.samples = number_of(&v[g->samples]);
+	row.ns = number_of(&v[g->ns]);
+	g->run[row.run].cpu_ns += row.ns;
+	if (row.samples <= 0)
+		return 0;
+	if (g->n_rows == GATHER_ROWS_MAX)
+		return GATHER_FULL;
+	for (size_t i = 0; i < GATHER_PARTS && r == 0; i++)
+		if (g->part[i] >= 0)
+			r = text_id(g, i, &v[g->part[i]], &key.part[i]);
+	if (r == 0)
+		r = key_get(&g->keys, &key, &row.key);
+	if (r == KEY_TABLE_FULL)
+		return GATHER_FULL;
+	if (r == 0)
+		r = array_grow(&g->row, &g->size_rows, g->n_rows + 1, sizeof(*g->row));
+	if (r == 0)
+		g->row[g->n_rows++] = row;
+	return r;
+}
+
+static int take_provenance(void *userdata, const struct answer_provenance *p)
+{
+	struct gather *g = userdata;
+	struct run *run = &g->run[g->n_runs - 1];
+
+	run->hz = p->hz;
+	run->samples = p->samples;
+	for (uint32_t i = 0; i < p->n_losses; i++)
+		run->lost += p->loss[i].samples ? p->loss[i].count : 0;
+	return text_get(&g->texts, p->event, &run->event) < 0 ? -ENOMEM : 0;
+}
+
+/* CLOCK_REALTIME of the first window; 0: there is none. 0 or QUERY_FAILED. */
+static int read_begin(sqlite3 *db, int64_t *ret_begin_ns, struct query_error *ret_error)
+{
+	sqlite3_stmt *statement;
+	int r = sqlite3_prepare_v2(
+		db, "SELECT realtime_ns FROM window ORDER BY id LIMIT 1", -1, &statement, NULL);
+	if (r == SQLITE_OK)
+		r = sqlite3_step(statement);
+	if (r == SQLITE_ROW)
+		*ret_begin_ns = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	if (r == SQLITE_ROW || r == SQLITE_DONE)
+		return 0;
+	snprintf(ret_error->text, sizeof(ret_error->text), "the file is damaged: %s",
+		sqlite3_errmsg(db));
+	ret_error->kind = MPERF__FAILURE_KIND__FAILURE_BROKEN;
+	return QUERY_FAILED;
+}
+
+int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query_question *question,
+	struct query_error *ret_error)
+{
+	const struct answer answer = {take_columns, take_row, take_provenance, g};
+	int64_t begin_ns = 0;
+	int r = array_grow(&g->run, &g->size_runs, g->n_runs + 1, sizeof(*g->run));
+	if (r == 0)
+		r = read_begin(db, &begin_ns, ret_error);
+	if (r != 0)
+		return r;
+	g->run[g->n_runs++] = (struct run){.candidate = candidate, .begin_ns = begin_ns};
+	return query_hotspots(
+		&db, 1, question->by, 0, question->inlined, question->filter, &answer, ret_error);
+}
+
+struct gathered_source gather_source(const struct gather *g, size_t run)
+{
+	const struct run *of = &g->run[run];
+	const char *event = text_of(&g->texts, of->event);
+	return (struct gathered_source){event ? event : "", of->hz, of->samples, of->lost};
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+/* Rows of the table by key, KEY_NONE for keys of few samples; n_keys. NULL without memory. */
+static uint32_t *choose_keys(struct gather *g, size_t *ret_n)
+{
+	_cleanup_(freep) double *sum = calloc((size_t)g->keys.n_keys + 1, sizeof(*sum));
+	uint32_t *row = calloc((size_t)g->keys.n_keys + 1, sizeof(*row));
+	uint32_t n = 0;
+
+	g->key = calloc((size_t)g->keys.n_keys + 1, sizeof(*g->key));
+	if (!sum || !row || !g->key) {
+		free(row);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < g->n_rows; i++)
+		sum[g->row[i].key] += g->row[i].samples;
+	for (uint32_t key = 0; key < g->keys.n_keys; key++) {
+		row[key] = KEY_NONE;
+		if (sum[key] >= COMPARE_SAMPLES_MIN) {
+			g->key[n] = key;
+			row[key] = n++;
+		}
+	}
+	*ret_n = n;
+	return row;
+}
+
+static int fill_runs(struct gather *g)
+{
+	g->total = calloc(g->n_runs, sizeof(*g->total));
+	g->candidate = calloc(g->n_runs, sizeof(*g->candidate));
+	g->begin_ns = calloc(g->n_runs, sizeof(*g->begin_ns));
+	if (!g->total || !g->candidate || !g->begin_ns)
+		return -ENOMEM;
+	for (uint32_t r = 0; r < g->n_runs; r++) {
+		g->total[r] = g->run[r].cpu_ns;
+		g->candidate[r] = g->run[r].candidate;
+		g->begin_ns[r] = g->run[r].begin_ns;
+		g->n_side[g->run[r].candidate]++;
+	}
+	return 0;
+}
+
+int gather_table(struct gather *g, const struct compare_runs **ret_runs)
+{
+	size_t n = 0;
+	if (g->n_runs == 0)
+		return -EINVAL;
+	_cleanup_(freep) uint32_t *row_of = choose_keys(g, &n);
+	if (!row_of)
+		return -ENOMEM;
+	if (n * g->n_runs > COMPARE_CELLS_MAX)
+		return -E2BIG;
+	g->table = calloc(n * g->n_runs + 1, sizeof(*g->table));
+	g->time_ns = calloc(2 * n + 1, sizeof(*g->time_ns));
+	if (!g->table || !g->time_ns)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->n_rows; i++) {
+		const struct row *from = &g->row[i];
+		const uint32_t row = row_of[from->key];
+		if (row == KEY_NONE)
+			continue;
+		g->table[(size_t)row * g->n_runs + from->run] += from->samples;
+		g->time_ns[2 * row + g->run[from->run].candidate] += from->ns;
+	}
+	int r = fill_runs(g);
+	if (r < 0)
+		return r;
+	g->runs =
+		(struct compare_runs){n, g->n_runs, g->table, g->total, g->candidate, g->begin_ns};
+	*ret_runs = &g->runs;
+	return 0;
+}
+
+void gather_names(const struct gather *g, size_t row, const char *ret_names[GATHER_PARTS])
+{
+	const struct key *key = &g->keys.key[g->key[row]];
+	for (size_t i = 0; i < GATHER_PARTS; i++)
+		ret_names[i] = text_of(&g->texts, (uint32_t)key->part[i]);
+}
+
+double gather_time_ns(const struct gather *g, size_t row, bool candidate)
+{
+	const size_t n = g->n_side[candidate];
+	return n > 0 ? g->time_ns[2 * row + candidate] / (double)n : 0;
+}

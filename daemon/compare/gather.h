@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Gather: the hotspots of many runs as one table, functions by runs
+ *
+ * What is one row of the table has the same names in all runs; a module is named without its folder,
+ * since two builds are seldom in the same place.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/compare/compare.h"
+#include "daemon/query/query.h"
+
+#define GATHER_PARTS 4             /* function, source, line, module; or what a row is instead */
+#define GATHER_ROWS_MAX (1u << 22) /* of all runs: 64 MB */
+
+enum { GATHER_FULL = 2 }; /* beside QUERY_FAILED */
+
+struct gather;
+
+int gather_new(enum query_by by, struct gather **ret_gather);
+struct gather *gather_free(struct gather *g);
+DEFINE_CLEANUP(struct gather *, gather_free)
+
+/* Add a run: the hotspots of an open segment, all rows. question->by must be that of gather_new. 0;
+ * QUERY_FAILED with *ret_error; GATHER_FULL; -ENOMEM. */
+int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query_question *question,
+	struct query_error *ret_error);
+
+/* After the last run: the table, borrowed, of rows with at least COMPARE_SAMPLES_MIN samples in all
+ * runs together. 0; -EINVAL if there is no run; -E2BIG above COMPARE_CELLS_MAX; -ENOMEM. */
+int gather_table(struct gather *g, const struct compare_runs **ret_runs);
+
+/* The names of a row of the table, NULL for those that it does not have. */
+void gather_names(const struct gather *g, size_t row, const char *ret_names[GATHER_PARTS]);
+
+/* The columns of these names: how many. */
+size_t gather_columns(const struct gather *g, const struct answer_column **ret_columns);
+
+/* Samples of a row, mean of a run of that side, as CPU time in ns. */
+double gather_time_ns(const struct gather *g, size_t row, bool candidate);
+
+/* Where a run's samples come from. */
+struct gathered_source {
+	const char *event; /* borrowed */
+	uint32_t hz;
+	uint64_t samples, lost;
+};
+struct gathered_source gather_source(const struct gather *g, size_t run);

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""mperfctl diff and gate: recordings of a program of which one function does more work on one side."""
+import functools
+import json
+import subprocess
+import time
+import xml.etree.ElementTree
+
+from machine import Folder, at_end_of_module, compile_program, mperfctl, refused
+from rates import rate_allowed
+
+SECONDS = 25
+ALONE = {"MPERF_SOCKET": ""}  # no service
+SLOWER, UNDECIDED = 3, 4
+RUNS = 6
+SAMPLES = 150  # of a function in a run, at the rate that is allowed
+
+
+@functools.cache
+def rounds(build):
+    """How many make a run long enough."""
+    path, n = compile_program(build, "compared.c"), 500
+    begin = time.process_time(), time.monotonic()
+    subprocess.run([path, str(n)], check=True, stdout=subprocess.DEVNULL)
+    return max(1, round(n * 3 * SAMPLES / rate_allowed(999) / (time.monotonic() - begin[1])))
+
+
+def record(build, path, percent=0, *options):
+    mperfctl(build, "record", "-f", "-F", rate_allowed(999), "-o", path, *options, "--",
+             compile_program(build, "compared.c"), rounds(build), percent, env=ALONE)
+
+
+@functools.cache
+def sides(build):
+    """A folder with runs in turns: main/ and same/ of the same work, slow/ of a function that does 40 %
+    more. gcc makes copies of two functions ("steady.constprop.0"), which are named as these."""
+    folder = Folder()
+    root = folder.__enter__()
+    at_end_of_module(lambda: folder.__exit__(None, None, None))
+    for side in "main", "same", "slow":
+        (root / side).mkdir()
+    for i in range(RUNS):
+        for side, percent in ("main", 0), ("slow", 40), ("same", 0):
+            record(build, root / side / f"{i}.mprf", percent)
+    return root
+
+
+def gate(build, baseline, candidate, *options):
+    done = mperfctl(build, "gate", "--baseline", baseline, "--candidate", candidate, *options, check=False,
+                    env=ALONE)
+    assert done.returncode in (0, SLOWER, UNDECIDED), (done.returncode, done.stderr)
+    return done
+
+
+def of_function(answer, name):
+    found = [r for r in answer["change"] if r["function"] == name and r["module"] == "compared"]
+    assert len(found) == 1, (name, answer["change"])
+    return found[0]
+
+
+def test_what_got_slower_is_named_and_nothing_else(build):
+    root = sides(build)
+    done = gate(build, root / "main", root / "slow", "--json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == SLOWER and answer["total"][0]["verdict"] == "slower", answer
+    row = of_function(answer, "slowed")
+    assert row["verdict"] == "slower" and row["low"] < 0.4 < row["high"], row
+    assert [r["function"] for r in answer["change"] if r["verdict"] == "slower"] == ["slowed"], answer
+    # a third of the work does 40 % more
+    assert 0.25 * row["share"] < row["adds"] < 0.6 * row["share"], row
+    line = gate(build, root / "main", root / "slow").stdout.splitlines()[0]
+    assert line.startswith("slower: +") and "; slowed in compared: +" in line, line
+
+
+def test_the_same_work_is_not_slower(build):
+    root = sides(build)
+    done = gate(build, root / "main", root / "same", "--json", "--max-regression", "20%")
+    answer = json.loads(done.stdout)
+    assert done.returncode != SLOWER, answer
+    assert {of_function(answer, f)["verdict"] for f in ("steady", "even", "slowed")} == {"same"}, answer
+
+
+def test_what_got_faster_is_named_by_diff_and_is_no_matter_for_the_gate(build):
+    root = sides(build)
+    answer = json.loads(mperfctl(build, "diff", root / "slow", root / "main", "--json", env=ALONE).stdout)
+    assert of_function(answer, "slowed")["verdict"] == "faster", answer
+    assert not [r for r in answer["change"] if r["verdict"] == "slower"], answer
+    assert gate(build, root / "slow", root / "main").returncode != SLOWER
+
+
+def test_the_same_recordings_give_the_same_answer(build):
+    root = sides(build)
+    assert gate(build, root / "main", root / "slow").stdout == gate(build, root / "main", root / "slow").stdout
+
+
+def test_two_recordings_are_shown_with_the_error_of_sampling(build):
+    root = sides(build)
+    done = mperfctl(build, "diff", root / "main" / "0.mprf", root / "slow" / "0.mprf", env=ALONE)
+    assert done.stdout.startswith("not enough to tell: "), done.stdout
+    assert "needs at least 5 runs" in done.stdout and "untested" in done.stdout
+    done = gate(build, root / "main" / "0.mprf", root / "slow" / "0.mprf", "--json")
+    assert done.returncode == UNDECIDED
+    row = of_function(json.loads(done.stdout), "slowed")
+    assert row["low"] < 0.4 < row["high"] and row["p"] is None, row
+
+
+def test_sides_one_after_the_other_do_not_decide(build):
+    root = sides(build)
+    with Folder() as folder:
+        for i in range(RUNS):
+            record(build, folder / f"{i}.mprf", 40)
+        assert gate(build, root / "main", folder).returncode == UNDECIDED
+        said = gate(build, root / "main", folder, "--any-order")
+    assert said.returncode == SLOWER and "did not run in turns" in said.stdout, said.stdout
+
+
+def test_reports_for_ci_systems_can_be_read(build):
+    root = sides(build)
+    with Folder() as folder:
+        done = gate(build, root / "main", f"{root}/sl*/*.mprf", "--junit", folder / "gate.xml", "--markdown")
+        suite = xml.etree.ElementTree.parse(folder / "gate.xml").getroot()
+    assert suite.tag == "testsuite" and suite.get("failures") == "2", suite.attrib
+    assert [c.get("name") for c in suite] == ["total", "slowed in compared"]
+    assert all(c.find("failure") is not None for c in suite)
+    assert done.stdout.startswith("**slower: ") and "\n| **slowed in compared** | +" in done.stdout
+
+
+def test_rows_may_be_of_modules_or_processes(build):
+    root = sides(build)
+    for by, name in ("module", "module"), ("process", "comm"):
+        answer = json.loads(gate(build, root / "main", root / "slow", "--by", by, "--json").stdout)
+        assert "compared" in [r[name] for r in answer["change"]], answer
+
+
+def test_what_cannot_be_compared_is_named(build):
+    root = sides(build)
+    run = functools.partial(mperfctl, build, check=False, env=ALONE)
+    some = root / "main" / "0.mprf"
+    with Folder() as folder:
+        refused(run("diff", some, folder / "nothing"), 2, "there is no recording")
+        refused(run("diff", some, folder), 2, "there is no recording")
+        refused(run("diff", some, f"{folder}/*.mprf"), 2, "there is no recording")
+        refused(run("diff", some), 2, "give BASELINE and CANDIDATE")
+        refused(run("gate", "--baseline", some), 2, "--candidate")
+        refused(run("diff", some, some, some), 2, "one argument too many")
+        refused(run("diff", some, some, "--by", "thread"), 2, "--by takes")
+        refused(run("gate", "--baseline", some, "--candidate", some, "--looks", "0"), 2, "--looks")
+        refused(run("gate", "--baseline", some, "--candidate", some, "--max-regression", "2"), 2, "share")
+        refused(run("diff", some, some, "--json", "--markdown"), 2, "exclude each other")
+        refused(run("diff", some, some, "--comm", "nobody"), 1, "has no samples that match")
+        (folder / "text.mprf").write_text("no recording\n")
+        refused(run("diff", some, folder / "text.mprf"), 1, "text.mprf")
+        (folder / "cut.mprf").write_bytes(some.read_bytes()[:20000])
+        refused(run("diff", some, folder / "cut.mprf"), 1, "cut.mprf")
+        record(build, folder / "faults.mprf", 0, "-e", "task-clock")
+        refused(run("diff", some, folder / "faults.mprf"), 2, "mean different things")
+        done = run("gate", "--baseline", root / "main", "--candidate", root / "same", "--layout-allowance",
+                   "50%")
+        refused(done, 2, "allowed")
