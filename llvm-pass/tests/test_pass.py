@@ -431,6 +431,15 @@ def test_scalable_vectors_are_exact_at_every_length(build):
             assert not failures(got, KERNELS / name), (bits, failures(got, KERNELS / name))
 
 
+def test_the_stack_can_be_walked_from_each_call_on_risc_v(build):
+    """Each walk arrives in main or where a thread began. Not of frames with scalable vectors: their size is an
+    expression of vlenb, at which libgcc's unwinder aborts."""
+    flags = (*need_riscv(build), "-march=rv64gc", "-fasynchronous-unwind-tables")
+    program = compile_kernel(build, 19, KERNELS / "unwinds.c", flags, "tree", WHOLE)
+    got = count(program, ("qemu-riscv64",))[0]
+    assert not failures(got, KERNELS / "unwinds.c"), failures(got, KERNELS / "unwinds.c")
+
+
 def test_half_precision_is_counted_as_such(build):
     """RISC-V with Zfh under qemu; an x86 with AVX512-FP16 natively."""
     riscv = (*need_riscv(build), "-march=rv64gc_zfh")

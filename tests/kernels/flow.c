@@ -28,10 +28,10 @@
 #define SLOTS 1000
 #define COPIED 10000
 
-static float values[SLOTS], few[32];
-static int unsorted[NUMBERS], numbers[NUMBERS];
-static _Atomic int slots[SLOTS];
-static char source[COPIED], target[COPIED];
+static ALIGNED float values[SLOTS], few[32];
+static ALIGNED int unsorted[NUMBERS], numbers[NUMBERS];
+static ALIGNED _Atomic int slots[SLOTS];
+static ALIGNED char source[COPIED], target[COPIED];
 
 enum { ADD, SUB, MUL, NOP, BACK, STOP };
 

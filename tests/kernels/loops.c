@@ -37,15 +37,15 @@
 #define BINS 256
 #define SIDE 64 /* of the grid that is searched */
 
-static double a[N], b[N], c[N];
-static float f[2 * POINTS * POINTS], ones[20000];
-static long next[N];
-static int rows[ROWS + 1], columns[ROWS * ROW_VALUES_MAX];
-static double values[ROWS * ROW_VALUES_MAX];
-static uint8_t data[N];
-static uint32_t bins[BINS];
-static int first_edges[SIDE * SIDE + 1], edges[4 * SIDE * SIDE];
-static int distances[SIDE * SIDE], queue[SIDE * SIDE];
+static ALIGNED double a[N], b[N], c[N];
+static ALIGNED float f[2 * POINTS * POINTS], ones[20000];
+static ALIGNED long next[N];
+static ALIGNED int rows[ROWS + 1], columns[ROWS * ROW_VALUES_MAX];
+static ALIGNED double values[ROWS * ROW_VALUES_MAX];
+static ALIGNED uint8_t data[N];
+static ALIGNED uint32_t bins[BINS];
+static ALIGNED int first_edges[SIDE * SIDE + 1], edges[4 * SIDE * SIDE];
+static ALIGNED int distances[SIDE * SIDE], queue[SIDE * SIDE];
 
 KERNEL void triad(double *to, const double *from, const double *scaled, double s, long n)
 {

@@ -18,9 +18,9 @@
 
 #define N 10007
 
-static float from32[N], to32[N];
-static double from64[N], to64[N];
-static int flags[N];
+static ALIGNED float from32[N], to32[N];
+static ALIGNED double from64[N], to64[N];
+static ALIGNED int flags[N];
 
 KERNEL void masked_store(float *restrict to, const float *restrict from, int n)
 {

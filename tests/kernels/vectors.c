@@ -27,10 +27,10 @@
 #define N 40009
 #define SIDE 64
 
-static float f[N], g[N], h[N];
-static double d[N], e[N];
-static int at[N];
-static uint8_t narrow[N], wider[N];
+static ALIGNED float f[N], g[N], h[N];
+static ALIGNED double d[N], e[N];
+static ALIGNED int at[N];
+static ALIGNED uint8_t narrow[N], wider[N];
 
 /* The matmul that vectorises: the innermost loop goes along rows. 2 n^3 for n = 64 */
 KERNEL void product(float *restrict c, const float *restrict a, const float *restrict b, int n)
