@@ -8,14 +8,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
 
 #include "client/roofs/keep.h"
-#include "client/wire/ask.h"
+#include "client/roofs/question.h"
 #include "proto/memory.h"
-
-/* A daemon that greets and then does not answer is busy; roofs are worth no longer wait. */
-#define PATIENCE_S 5
 
 struct receiving {
 	char *text; /* ROOFS_SHARED_BYTES_MAX */
@@ -35,35 +31,11 @@ static int take(void *userdata, const Mperf__Answer *a)
 	return 0;
 }
 
-/* That it has none, or knows no roofs, is as usual as that there is no service. */
-static void ignore(void *userdata, const Mperf__Failure *f)
-{
-	(void)userdata, (void)f;
-}
-
-static int give_up(void *userdata)
-{
-	(void)userdata;
-	return -ETIMEDOUT;
-}
-
 static int receive(struct link *l, char *name, struct receiving *g)
 {
-	const struct itimerspec patience = {.it_value.tv_sec = PATIENCE_S};
-	_cleanup_(closep) int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	struct ask k = {.link = l,
-		.answer = take,
-		.failed = ignore,
-		.userdata = g,
-		.watch = {{.fd = timer, .ready = give_up}}};
-	if (timer < 0 || timerfd_settime(timer, 0, &patience, NULL) < 0)
-		return -errno;
 	Mperf__RoofsRequest roofs = MPERF__ROOFS_REQUEST__INIT;
-	Mperf__Request request = MPERF__REQUEST__INIT;
-	request.body_case = MPERF__REQUEST__BODY_ROOFS;
-	request.roofs = &roofs;
 	roofs.name = name;
-	return ask_run(&k, &request);
+	return roofs_question(l, &roofs, take, g);
 }
 
 /* Those of the service. As keep_find_own; ROOFS_NONE also without a service. */

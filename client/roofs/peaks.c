@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/roofs/question.h"
 #include "client/show/reply.h"
-#include "client/wire/ask.h"
 #include "proto/memory.h"
 
 static int take(void *userdata, const Mperf__Answer *a)
@@ -15,20 +15,11 @@ static int take(void *userdata, const Mperf__Answer *a)
 	return reply_add(userdata, a);
 }
 
-static void ignore(void *userdata, const Mperf__Failure *f)
-{
-	(void)userdata, (void)f;
-}
-
 static int receive(struct link *l, struct reply *reply)
 {
-	struct ask k = {.link = l, .answer = take, .failed = ignore, .userdata = reply};
 	Mperf__RoofsRequest roofs = MPERF__ROOFS_REQUEST__INIT;
-	Mperf__Request request = MPERF__REQUEST__INIT;
-	request.body_case = MPERF__REQUEST__BODY_ROOFS;
-	request.roofs = &roofs;
 	roofs.peaks = true;
-	return ask_run(&k, &request);
+	return roofs_question(l, &roofs, take, reply);
 }
 
 /* False: a row that makes no sense. */

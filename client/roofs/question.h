@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A question about roofs that may go unanswered
+ *
+ * Roofs and peaks only add to what is shown: a daemon that knows none, is older, or does not answer in
+ * time is as usual as none.
+ */
+
+#include "client/wire/ask.h"
+
+/* Ask, and pass answers to `answer`. 0; ASK_FAILED: it has none; -errno, -ETIMEDOUT among them. */
+int roofs_question(struct link *l, Mperf__RoofsRequest *roofs,
+	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata);
