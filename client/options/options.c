@@ -228,7 +228,7 @@ static int take_word(
 static int take_by(struct parse *p, char *arg)
 {
 	static const char *const names[] = {
-		"function", "module", "process", "thread", "cgroup", "line", "hart"};
+		"function", "module", "process", "thread", "cgroup", "line", "hart", "address"};
 	static const char *const of_loops[] = {"loop", "function", "region", "thread", NULL};
 	static const char *const compared[] = {
 		"function", "module", "process", "cgroup", "line", NULL};
@@ -238,7 +238,7 @@ static int take_by(struct parse *p, char *arg)
 		return take_word(p, "--by", compared, arg, &p->o->by);
 	/* top has a line per hart anyway, and names of source lines arrive too late for it */
 	bool top = p->command == MPERF__REQUEST__BODY_TOP;
-	const size_t n = sizeof(names) / sizeof(*names) - (top ? 2 : 0);
+	const size_t n = sizeof(names) / sizeof(*names) - (top ? 3 : 0);
 
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(arg, names[i]) == 0) {
@@ -249,7 +249,7 @@ static int take_by(struct parse *p, char *arg)
 	const char *near = nearest_name(arg, names, n);
 	return options_wrong(p,
 		"--by takes function, module, process, thread%s, not '%.100s'%s%s%s",
-		top ? " or cgroup" : ", cgroup, line or hart", arg, near ? " (did you mean " : "",
+		top ? " or cgroup" : ", cgroup, line, hart or address", arg, near ? " (did you mean " : "",
 		near ? near : "", near ? "?)" : "");
 }
 

@@ -404,7 +404,7 @@ static int check(struct top_job *j, struct request *q)
 		m->target->n_pid = n_pids;
 	if (m->filter)
 		m->filter->n_pid = request_drop_twins(m->filter->pid, m->filter->n_pid);
-	if (by < 0 || by == QUERY_BY_LINE)
+	if (by < 0 || by == QUERY_BY_LINE || by == QUERY_BY_ADDRESS)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Use function, module, process, thread, cgroup or hart.",
 			"there is no way to group by '%s'", m->by);

@@ -277,7 +277,8 @@ static int take_file(struct loaded *l, struct cursor *c)
 		path = "[kernel]";
 	else if (!path || !*path)
 		path = f->kind == FILE_ANON ? "[anonymous]" : "[unknown]";
-	return query_fail_full(l, text_get(l->texts, path, &f->module));
+	int r = text_get(l->texts, path, &f->module);
+	return r ? query_fail_full(l, r) : cursor_text(c, 3, &f->build_id);
 }
 
 static int take_frame(struct loaded *l, struct cursor *c)
@@ -287,6 +288,7 @@ static int take_frame(struct loaded *l, struct cursor *c)
 		return 0;
 	l->frame[id].file = cursor_id(c, 1, l->n_files);
 	l->frame[id].state = (uint8_t)cursor_id(c, 2, FRAME_UNNAMED);
+	l->frame[id].offset = (uint64_t)cursor_integer(c, 3);
 	mark(l, MARK_FILE, l->frame[id].file);
 	return 0;
 }
@@ -467,12 +469,13 @@ static int load_stacks(struct loaded *l)
 	if (r == 0)
 		r = load_table(l,
 			&(struct load_table){
-				"SELECT id, file, state FROM frame", "id", "", false, take_frame},
+				"SELECT id, file, state, offset FROM frame", "id", "", false, take_frame},
 			marks_of(l, MARK_FRAME));
 	if (r == 0)
 		r = load_table(l,
 			&(struct load_table){
-				"SELECT id, kind, path FROM file", "id", "", false, take_file},
+				"SELECT id, kind, path, lower(hex(build_id)) FROM file", "id", "",
+				false, take_file},
 			marks_of(l, MARK_FILE));
 	return r;
 }

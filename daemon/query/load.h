@@ -58,7 +58,8 @@ struct loaded_task {
 struct loaded_file {
 	uint8_t kind;
 	bool hidden;     /* part of a hidden kernel */
-	uint32_t module; /* text: what to call it */
+	uint32_t module;   /* text: what to call it */
+	uint32_t build_id; /* text, in hexadecimal digits; "" or 0: none */
 };
 
 struct loaded_place {
@@ -70,6 +71,7 @@ struct loaded_frame {
 	uint32_t file;            /* 0: no such frame */
 	uint32_t place, n_places; /* range in places, innermost first */
 	uint8_t state;
+	uint64_t offset; /* as in the segment */
 };
 
 struct loaded_window {

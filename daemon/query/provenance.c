@@ -30,13 +30,15 @@ void provenance_expect(struct provenance *p, const struct query_question *questi
 	const struct query_filter *f = question->filter;
 	const char **hours = &p->coarse_says[TIER_HOUR], **minutes = &p->coarse_says[TIER_MINUTE];
 	p->of_code = question->by == QUERY_BY_FUNCTION || question->by == QUERY_BY_MODULE ||
-		     question->by == QUERY_BY_LINE;
+		     question->by == QUERY_BY_LINE || question->by == QUERY_BY_ADDRESS;
 	p->only_own = f->only_uid;
 	p->group = f->group;
 	if (question->by == QUERY_BY_PROCESS)
 		*hours = "processes are summed by program";
 	else if (question->by == QUERY_BY_LINE)
 		*hours = "lines are not known";
+	else if (question->by == QUERY_BY_ADDRESS)
+		*hours = "addresses are those of whole functions";
 	else if (question->by == QUERY_BY_HART || f->n_cpus > 0)
 		*hours = "harts of one kind are summed under the first of them";
 	else if (question->inlined)

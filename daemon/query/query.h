@@ -74,6 +74,7 @@ enum query_by {
 	QUERY_BY_CGROUP,
 	QUERY_BY_LINE,
 	QUERY_BY_HART,
+	QUERY_BY_ADDRESS,
 	N_QUERY_BY,
 };
 /* -1 if there is no such name. */

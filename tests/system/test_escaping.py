@@ -21,7 +21,7 @@ HOSTILE = "\x1b]0;owned\x07<b>\u202eexe.txt\u2066\u2028\u200b"  # an argument
 
 def shown(build, path, folder):
     """Everything that is ever shown of a recording: name of the form, text."""
-    for grouping in "function", "module", "process", "thread", "line", "cgroup", "hart":
+    for grouping in "function", "module", "process", "thread", "line", "cgroup", "hart", "address":
         for form in [], ["--raw"], ["--json"]:
             yield (f"{grouping} {form}",
                    mperfctl(build, "hotspots", "-i", path, "--by", grouping, *form).stdout)

@@ -17,6 +17,7 @@ GROUPINGS = {
     "cgroup": {"cgroup"},
     "line": {"function", "source", "line", "module"},
     "hart": {"hart"},
+    "address": {"function", "offset", "source", "line", "module", "build_id"},
 }
 
 
@@ -33,7 +34,7 @@ def test_hotspots_shows_a_table_with_its_provenance(build):
     assert "\x1b" not in out
 
 
-def test_hotspots_groups_by_each_of_seven_keys(build):
+def test_hotspots_groups_by_each_of_eight_keys(build):
     whole = answer(build)["provenance"]["samples"]
     spun_s = (Recording.SPIN_MS + Recording.OTHER_MS) / 1e3
     assert whole > samples_of(spun_s, recording(build).hz), whole

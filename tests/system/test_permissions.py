@@ -20,7 +20,7 @@ from service import Service, wait_until
 
 ADA, BOB, EVE = 60201, 60202, 60203
 SECRET = "the-secret-of-bob"
-BYS = "function", "module", "process", "thread", "cgroup", "line", "hart"
+BYS = "function", "module", "process", "thread", "cgroup", "line", "hart", "address"
 PROGRAMS = {"adas-program": ADA, "bobs-program": BOB, "setuid-program": ADA, "roots-program": 0}
 KERNEL_ADDRESS = re.compile(r"ffff[0-9a-f]{12}")
 

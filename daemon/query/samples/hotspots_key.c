@@ -5,6 +5,7 @@
  *      function   function, module
  *      module     module
  *      line       function, source, line, module
+ *      address    function, source and line; module and build id; offset in it
  *      process    boot, pid, start of the process; of the hour tier: comm, path
  *      thread     boot, pid, tid, start of the thread
  *      cgroup     path
@@ -44,6 +45,23 @@ static int place_key(struct hotspots *h, const struct loaded_frame *f, const str
 	return get(h, &key, ret_hot);
 }
 
+/* The function is the symbol, the line that of the innermost inlined function. Offsets in the kernel
+ * are hidden with it. */
+static int address_key(struct hotspots *h, const struct loaded_frame *f, uint32_t *ret_hot)
+{
+	const struct loaded *l = &h->loaded;
+	const struct loaded_file *file = &l->file[f->file];
+	const struct loaded_place *inner = f->n_places ? &l->place[f->place] : NULL;
+	const struct loaded_place *symbol = inner ? inner + f->n_places - 1 : NULL;
+	uint64_t function = symbol && symbol->function ? symbol->function : l->unknown_name;
+	uint64_t source = inner ? inner->source : 0, line = inner ? inner->line : 0;
+	uint64_t build_id = file->hidden ? 0 : file->build_id;
+	return get(h,
+		&(struct key){{function, source << 32 | line, build_id << 32 | loaded_module(l, f),
+			file->hidden ? 0 : f->offset}},
+		ret_hot);
+}
+
 static int key_places(struct hotspots *h, const struct loaded_frame *f)
 {
 	for (uint32_t i = f->place; i < f->place + f->n_places; i++) {
@@ -74,8 +92,9 @@ int hotspots_key_frames(struct hotspots *h)
 		}
 		const struct loaded_place *symbol =
 			f->n_places ? &l->place[f->place + f->n_places - 1] : NULL;
-		int r = h->place_hot && f->n_places ? key_places(h, f)
-						    : place_key(h, f, symbol, &h->frame_hot[i]);
+		int r = h->by == QUERY_BY_ADDRESS       ? address_key(h, f, &h->frame_hot[i])
+			: h->place_hot && f->n_places ? key_places(h, f)
+						      : place_key(h, f, symbol, &h->frame_hot[i]);
 		if (r != 0)
 			return r;
 	}

@@ -77,5 +77,7 @@ int hotspots_find_profiling(struct hotspots *h)
 	h->profiling_key = (struct key){{name, module}};
 	if (h->by == QUERY_BY_LINE)
 		h->profiling_key = (struct key){{name, 0, 0, module}};
+	else if (h->by == QUERY_BY_ADDRESS)
+		h->profiling_key = (struct key){{name, 0, module, 0}};
 	return 0;
 }

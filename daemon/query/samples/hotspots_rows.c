@@ -21,6 +21,7 @@ static const char *const by_name[N_QUERY_BY] = {
 	[QUERY_BY_CGROUP] = "cgroup",
 	[QUERY_BY_LINE] = "line",
 	[QUERY_BY_HART] = "hart",
+	[QUERY_BY_ADDRESS] = "address",
 };
 
 const char *query_by_name(enum query_by by)
@@ -37,7 +38,7 @@ int query_by_parse(const char *name)
 }
 
 /* Key columns per question, ended by a NULL name. */
-static const struct answer_column key_columns[N_QUERY_BY][5] = {
+static const struct answer_column key_columns[N_QUERY_BY][7] = {
 	[QUERY_BY_FUNCTION] = {{"function", "Function", 0}, {"module", "Module", 0}},
 	[QUERY_BY_MODULE] = {{"module", "Module", 0}},
 	[QUERY_BY_PROCESS] = {{"comm", "Process", 0}, {"pid", "PID", 0}, {"argv", "Arguments", 0}},
@@ -46,6 +47,9 @@ static const struct answer_column key_columns[N_QUERY_BY][5] = {
 	[QUERY_BY_LINE] = {{"function", "Function", 0}, {"source", "Source", 0},
 		{"line", "Line", 0}, {"module", "Module", 0}},
 	[QUERY_BY_HART] = {{"hart", "Hart", 0}, {"rung", "Sampled by", 0}},
+	[QUERY_BY_ADDRESS] = {{"function", "Function", 0}, {"offset", "Offset", 0},
+		{"source", "Source", 0}, {"line", "Line", 0}, {"module", "Module", 0},
+		{"build_id", "Build id", 0}},
 };
 
 /* Are there counts that do not cover all samples? Then each row says how many they cover. */
@@ -118,6 +122,20 @@ static struct answer_value pid(const uint64_t *part, size_t i)
 	return part[0] == HOTSPOT_PROGRAM ? absent() : integer((int32_t)part[i]);
 }
 
+/* part: as address_key packs it */
+static size_t address_values(
+	const struct hotspots *h, const uint64_t *part, struct answer_value *v)
+{
+	const char *build_id = text_of(&h->texts, (uint32_t)(part[2] >> 32));
+	v[0] = text(h, part[0]);
+	v[1] = integer((int64_t)part[3]);
+	v[2] = text(h, part[1] >> 32);
+	v[3] = (uint32_t)part[1] ? count((uint32_t)part[1]) : absent();
+	v[4] = text(h, (uint32_t)part[2]);
+	v[5] = build_id && *build_id ? text(h, part[2] >> 32) : absent();
+	return 6;
+}
+
 /* A task that the segment does not know has pid 0, which is the idle task's and never sampled as
  * such by a clock; it stays without a name. */
 static size_t key_values(const struct hotspots *h, uint32_t hot, struct answer_value *v)
@@ -153,6 +171,8 @@ static size_t key_values(const struct hotspots *h, uint32_t hot, struct answer_v
 		v[n++] = (struct answer_value){
 			.kind = ANSWER_TEXT, .text = rung_says((enum rung)part[1])};
 		break;
+	case QUERY_BY_ADDRESS:
+		return address_values(h, part, v);
 	case QUERY_BY_MODULE:
 	case QUERY_BY_CGROUP:
 	default:
