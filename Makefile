@@ -73,6 +73,17 @@ BPFTOOL ?= $(or $(shell command -v bpftool),$(wildcard /usr/sbin/bpftool))
 HAS_BPF := $(and $(shell command -v $(CLANG)),$(BPFTOOL),$(or $(CROSS),$(shell $(PKG_CONFIG) --exists libbpf && echo yes)))
 WITH_BPF := $(if $(filter no,$(BPF)),,$(if $(filter yes,$(BPF)),yes,$(HAS_BPF)))
 
+# What reads machine code needs LLVM's C library: with it where it is at hand (CODE=auto), without
+# question (yes), or never (no). Headers and library of one version come by its llvm-config, which is a
+# program of this machine: it is left out of builds for another one.
+CODE    ?= auto
+CODE_LLVM := $(if $(or $(filter no,$(CODE)),$(CROSS)),,$(firstword $(foreach v,19 16 15 14,$(if $(shell command -v llvm-config-$(v)),$(v)))))
+ifeq ($(CODE)$(CODE_LLVM),yes)
+$(error CODE=yes needs LLVM: install llvm-19-dev)
+endif
+LLVM_CFLAGS = -isystem $(shell llvm-config-$(CODE_LLVM) --includedir)
+LLVM_LIBS   = $(shell llvm-config-$(CODE_LLVM) --link-shared --ldflags --libs)
+
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wno-missing-field-initializers -fno-omit-frame-pointer \
 	-fno-strict-aliasing -fstack-protector-strong -I. -I$(BUILD)/gen \
@@ -85,7 +96,7 @@ ALL_LDFLAGS = $(SANITIZE) $(CROSS_LDFLAGS) $(LDFLAGS) -Wl,--as-needed
 .SUFFIXES:
 .PHONY: all demo check clean install uninstall deb packages compile_commands
 all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperf-roofs $(BUILD)/mperfctl $(BUILD)/mperf-platform-check $(BUILD)/platforms \
-	$(BUILD)/libmperf-runtime.a
+	$(BUILD)/libmperf-runtime.a $(if $(CODE_LLVM),$(BUILD)/mperf-code)
 
 # --- what is made from what ------------------------------------------------------------------
 
@@ -100,6 +111,7 @@ PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o
 PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))
 DAEMON_OBJ = $(foreach d,$(DAEMON_ROOMS),$(call obj,daemon/$(d))) $(filter-out %/main.o,$(call obj,daemon)) $(addprefix $(BUILD)/daemon/namer/,demangle.o names.o name_cut.o)
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))
+CODE_OBJ   = $(filter-out %/main.o %/decode.o %/reader.o,$(call obj,daemon/code))
 CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client)) $(foreach d,$(CLIENT_ROOMS),$(call obj,client/$(d)))
 
 # What measures roofs. Its kernels are in assembly, one file an architecture, of which two are empty;
@@ -130,6 +142,7 @@ $(BUILD)/libproto.a: $(PROTO_OBJ)
 $(BUILD)/libplatform.a: $(PLATFORM_OBJ)
 $(BUILD)/libdaemon.a: $(DAEMON_OBJ)
 $(BUILD)/libnamer.a: $(NAMER_OBJ)
+$(BUILD)/libcode.a: $(CODE_OBJ)
 $(BUILD)/libclient.a: $(CLIENT_OBJ)
 $(BUILD)/libroofs.a: $(ROOFS_OBJ)
 # Appended (q), not replaced: stations may have files of the same name.
@@ -153,6 +166,9 @@ $(BUILD)/mperfctl: $(BUILD)/client/main.o $(LIBS_CLIENT)
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_CLIENT)) -lm
 $(BUILD)/mperf-platform-check: $(BUILD)/platform-db/main.o $(BUILD)/libplatform.a
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_PLATFORM))
+$(BUILD)/mperf-code: $(addprefix $(BUILD)/daemon/code/,main.o reader.o decode.o) $(BUILD)/libcode.a $(LIBS_NAMER)
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LLVM_LIBS) $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE) -lm
+$(BUILD)/daemon/code/decode.o: ALL_CFLAGS += $(LLVM_CFLAGS)
 # The data stands beside the programs, as an installed mperfd finds it from its own place.
 $(BUILD)/platforms: | $(BUILD)/mperfd
 	$(QUIET)ln -sfn $(abspath platform-db/platforms) $@
@@ -165,7 +181,7 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/all
 
 # --- what is generated: messages, and texts that become string literals -----------------------
 
-TEXTS = $(wildcard $(foreach d,daemon/store client,$(foreach e,sql html css js bash,$(d)/*.$(e) $(d)/*/*.$(e))))
+TEXTS = $(wildcard $(foreach d,daemon/store client,$(foreach e,sql html css js bash,$(d)/*.$(e) $(d)/*/*.$(e)))) daemon/code/mnemonics.txt
 SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/pmu/,switch.skel.h switch_plain.skel.h switch_sums.skel.h))
 GENERATED = $(BUILD)/gen/proto/mperf.pb-c.c $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS)) $(SKELETONS)
 $(BUILD)/gen/all: $(GENERATED) $(if $(CROSS),$(SYSROOT).packages)
@@ -233,6 +249,7 @@ INSTALLED = \
 	$(BUILD)/mperfd:$(SBINDIR)/mperfd:755 \
 	$(BUILD)/mperf-namer:$(LIBEXECDIR)/mperf-namer:755 \
 	$(BUILD)/mperf-roofs:$(LIBEXECDIR)/mperf-roofs:755 \
+	$(if $(CODE_LLVM),$(BUILD)/mperf-code:$(LIBEXECDIR)/mperf-code:755) \
 	$(BUILD)/mperf-platform-check:$(BINDIR)/mperf-platform-check:755 \
 	$(BUILD)/mperfd.service:$(UNITDIR)/mperfd.service:644 \
 	systemd/mperfd.socket:$(UNITDIR)/mperfd.socket:644 \

@@ -18,6 +18,7 @@ MAY_INCLUDE = {
     "client": {"client", "proto"},
     "runtime": {"runtime"},
     "daemon/namer": {"daemon/namer", "proto"},
+    "daemon/code": {"daemon/code", "daemon/namer", "proto"},
 }
 for position, station in enumerate(STATIONS):
     MAY_INCLUDE[f"daemon/{station}"] = {"proto", "platform-db", *(f"daemon/{s}" for s in STATIONS[:position + 1])}

@@ -35,6 +35,11 @@ def counting(build):
                         "usr/share/man/man1/mperf-c++.1"}
 
 
+def reads_code(build):
+    """What reads machine code, where LLVM's C library was found."""
+    return {"usr/libexec/mperf/mperf-code"} if (build / "mperf-code").exists() else set()
+
+
 def test_an_installed_tree_works_and_uninstalls_without_a_trace(build):
     if build.name == "asan":
         raise Skip("shown by the plain run; make would rebuild without sanitizers")
@@ -45,7 +50,7 @@ def test_an_installed_tree_works_and_uninstalls_without_a_trace(build):
                  if counting(build) or not p.name.startswith(COUNTING_PAGES)]
         platforms = [f"usr/share/mperf/platforms/{p.relative_to(ROOT / 'platform-db/platforms')}"
                      for p in (ROOT / "platform-db/platforms").rglob("*.json")]
-        wanted = {*PROGRAMS, *SERVICE, *pages, *platforms, *counting(build),
+        wanted = {*PROGRAMS, *SERVICE, *pages, *platforms, *counting(build), *reads_code(build),
                   "usr/share/mperf/platforms/README.md"}
         assert set(installed(folder)) == wanted, set(installed(folder)) ^ wanted
         done = subprocess.run([folder / "usr/bin/mperfctl", "hotspots", "-F",

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "daemon/code/decode.h"
+
+#include <llvm-c/Disassembler.h>
+#include <llvm-c/Target.h>
+#include <string.h>
+
+/* Features are all that LLVM can print: a file says what it was built for, but a library may have
+ * faster code for others in it. x86-64 needs none. Those of RISC-V are named, since "all" has some
+ * that are encoded alike. */
+static const struct {
+	const char *triple, *features;
+} isas[N_ISAS] = {
+	[ISA_X86_64] = {"x86_64-linux-gnu", ""},
+	[ISA_AARCH64] = {"aarch64-linux-gnu", "+all"},
+	[ISA_RISCV64] = {"riscv64-linux-gnu", "+m,+a,+f,+d,+c,+v,+zba,+zbb,+zbc,+zbs,+zfh,+zicbom,"
+					      "+zicbop,+zicboz"},
+};
+
+int decode_open(struct decode **ret_decode, enum isa isa)
+{
+	LLVMInitializeAllTargetInfos();
+	LLVMInitializeAllTargetMCs();
+	LLVMInitializeAllDisassemblers();
+	LLVMDisasmContextRef d = LLVMCreateDisasmCPUFeatures(
+		isas[isa].triple, "", isas[isa].features, NULL, 0, NULL, NULL);
+	if (!d)
+		return 1;
+	if (isa == ISA_X86_64) /* Intel's syntax, which says how wide memory is */
+		LLVMSetDisasmOptions(d, LLVMDisassembler_Option_AsmPrinterVariant);
+	*ret_decode = (struct decode *)d;
+	return 0;
+}
+
+size_t decode_one(struct decode *d, const uint8_t *bytes, size_t n, char text[DECODE_TEXT_BYTES])
+{
+	text[0] = '\0';
+	return LLVMDisasmInstruction(
+		(LLVMDisasmContextRef)d, (uint8_t *)bytes, n, 0, text, DECODE_TEXT_BYTES);
+}
+
+struct decode *decode_close(struct decode *d)
+{
+	if (d)
+		LLVMDisasmDispose((LLVMDisasmContextRef)d);
+	return NULL;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Estimate: samples on machine code become operations and bytes per loop
+ *
+ * Samples say how long a block took, not how often it ran. All blocks that run once in every round of
+ * a loop count as one: of a loop that has no others, operations per byte are exact. The others are
+ * weighed by their samples per instruction, which assumes that an instruction takes equally long
+ * everywhere in the loop. The interval (95 %) is for the number of samples and for that assumption:
+ * the time per instruction of each group is taken to vary by ESTIMATE_SPREAD (one standard deviation,
+ * relative) from that of the loop.
+ */
+
+#include "daemon/code/graph.h"
+#include "proto/code.h"
+
+#define ESTIMATE_SPREAD 0.4
+#define ESTIMATE_INTERVAL 1.96 /* standard deviations of 95 % of a normal distribution */
+
+/* A function with the samples in it, by rising offset. */
+struct estimate_question {
+	const struct instruction *instruction;
+	uint32_t n_instructions;
+	const struct graph *graph;
+	const struct code_sample *sample;
+	uint32_t n_samples;
+};
+
+/* Append one loop per loop with samples of its own, and one of depth 0 for what is in none, to loop,
+ * which has room for n_samples more. Returns by *ret_n how many. 0, -ENOMEM. */
+int estimate_loops(const struct estimate_question *q, struct code_loop *ret_loop, uint32_t *ret_n);

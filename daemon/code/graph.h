@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Graph: the basic blocks of a function, and its natural loops
+ *
+ * Blocks begin where a branch of the function leads to, and behind every jump. A block that no edge
+ * leads to (behind a jump whose target is computed, as a switch has) is entered from somewhere; what
+ * it leads to is not, for that. A loop is an edge back to a block that dominates its origin, with all blocks that lead
+ * to it without passing there; edges to the same block are one loop.
+ *
+ * Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
+ */
+
+#include "daemon/code/instruction.h"
+
+#define GRAPH_BLOCKS_MAX 32768u
+#define GRAPH_NONE UINT32_MAX
+
+enum { GRAPH_TOO_LARGE = 1 };
+
+struct block {
+	uint32_t first, n; /* instructions */
+	uint32_t next[2];  /* GRAPH_NONE: leads nowhere in the function */
+	uint32_t dominator;
+	uint32_t loop;   /* the innermost that it is in; GRAPH_NONE */
+	bool each_round; /* it runs once in every round of that loop */
+};
+
+struct loop {
+	uint32_t head;
+	uint32_t parent;   /* loop around it; GRAPH_NONE */
+	uint32_t depth;    /* 1: outermost */
+	uint32_t n_blocks; /* with those of loops inside */
+};
+
+struct graph {
+	struct block *block; /* by address */
+	struct loop *loop;   /* outer before inner */
+	uint32_t n_blocks, n_loops;
+	bool indirect; /* a jump's target is computed */
+};
+
+/* Of the n instructions of a function, by rising address. 0, GRAPH_TOO_LARGE, -ENOMEM. */
+int graph_make(struct graph *g, const struct instruction *i, uint32_t n);
+void graph_clear(struct graph *g);
+/* The block that has the n-th instruction. */
+uint32_t graph_block_of(const struct graph *g, uint32_t n);

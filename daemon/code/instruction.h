@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Instruction: what one does, from its text and the table
+ *
+ * Text is "mnemonic\toperands" as LLVM's disassembler prints it. Counts are of one execution. Of
+ * vectors whose length the instruction does not say (SVE, RVV) they are those of 128 bits; of masked
+ * ones, those of all lanes.
+ */
+
+#include "daemon/code/table.h"
+
+enum count {
+	COUNT_LOADED, /* bytes */
+	COUNT_STORED,
+	COUNT_FP16, /* operations */
+	COUNT_FP32,
+	COUNT_FP64,
+	COUNT_FP80,
+	COUNT_INT,
+	N_COUNTS,
+};
+
+enum {
+	SCALABLE_BYTES_LEAST = 16, /* of a vector. Source: Arm ARM, SVE; RISC-V "V" */
+};
+
+struct instruction {
+	uint64_t address; /* file offset */
+	uint64_t target;  /* of a jump, branch or call */
+	uint32_t length;
+	enum flow flow;
+	bool has_target; /* else it is computed */
+	bool masked, scalable;
+	bool unknown; /* it may do what is not counted */
+	float count[N_COUNTS];
+};
+
+/* What vsetvli set, as far as it is known. Zero at the start of a function. */
+struct vector_state {
+	unsigned sew_bits; /* 0: not known */
+	double lmul;
+	unsigned vl; /* fixed number of lanes; 0: up to VLMAX */
+};
+
+/* Fill all but address and length, which are given, and change *v as the instruction does. */
+void instruction_read(const struct table *t, enum isa isa, const char *text, struct vector_state *v,
+	struct instruction *i);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Messages between mperfctl and mperf-code, which reads machine code for it
+ *
+ * One request and one reply through a socket pair; the file goes with it as another descriptor. Both
+ * ends come from the same build and run on the same machine: plain structs, native byte order. The
+ * reply is of a process that parsed a file of anybody's, so code_reply_check looks at every value.
+ *
+ *      mperfctl   code_request, n_samples times code_sample ▶
+ *      mperf-code ◀ code_reply, n_loops times code_loop
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CODE_MAGIC 0x6d70636fu /* "mpco" */
+#define CODE_VERSION 1u
+#define CODE_BUILD_ID_BYTES 20u
+/* Addresses of one file in one question: a compiler's 30 MB of text had 40,000 in a minute. */
+#define CODE_SAMPLES_MAX 65536u
+
+enum code_state {
+	CODE_READ = 1,
+	CODE_MALFORMED,   /* no ELF file of a kind that has code to run */
+	CODE_OTHER_FILE,  /* its build id is another */
+	CODE_UNKNOWN_ISA, /* no table of its mnemonics, or LLVM was built without it */
+};
+
+/* What counts as an operation, as --ops. */
+enum code_ops {
+	CODE_OPS_FP,
+	CODE_OPS_INT,
+	CODE_OPS_SP,
+	CODE_OPS_DP,
+	N_CODE_OPS,
+};
+
+struct code_request {
+	uint32_t magic, version;
+	uint32_t n_samples;
+	uint8_t n_build_id; /* 0: any */
+	uint8_t build_id[CODE_BUILD_ID_BYTES];
+	uint8_t zero[3];
+};
+_Static_assert(sizeof(struct code_request) == 36, "request");
+
+struct code_sample {
+	uint64_t offset; /* in the file */
+	uint64_t samples;
+	double ns;
+	double instructions; /* negative: not counted */
+};
+_Static_assert(sizeof(struct code_sample) == 32, "sample");
+
+struct code_reply {
+	uint32_t magic, version;
+	uint32_t state;
+	uint32_t n_loops;
+	uint64_t samples; /* all that were asked about */
+	uint64_t outside; /* of these, in no function that was found */
+};
+_Static_assert(sizeof(struct code_reply) == 32, "reply");
+
+/* An estimate, with its 95 % interval. Not finite: not known. */
+struct code_estimate {
+	double value, low, high;
+};
+
+/* What of a loop is only a bound, or missing. */
+enum {
+	CODE_MASKED =
+		1, /* lanes of masked vectors all count: operations and bytes are at most these */
+	CODE_SCALABLE = 2, /* rates are those of vectors of 128 bits, and longer ones reach more */
+	CODE_CALLS = 4,    /* what it calls is not in it */
+	CODE_INCOMPLETE = 8, /* instructions without a row in the table */
+	CODE_INDIRECT =
+		16, /* the function jumps to addresses that it computes: loops may be missed */
+};
+
+/* A loop without the loops inside; or what of a function is in no loop. */
+struct code_loop {
+	uint64_t function;    /* file offset where its function starts */
+	uint64_t start, last; /* first and last instruction */
+	uint64_t hottest;     /* the offset asked about with the most time */
+	uint64_t samples;
+	double ns;
+	double instructions; /* negative: not counted for all of its samples */
+	uint32_t depth;      /* 1: an outermost loop; 0: no loop */
+	uint32_t flags;
+	uint32_t n_instructions, n_blocks;
+	struct code_estimate bytes_loaded, bytes_stored; /* per instruction */
+	struct code_estimate operations[N_CODE_OPS];     /* per instruction */
+	struct code_estimate intensity[N_CODE_OPS];      /* operations per byte */
+};
+
+/* Is it a reply to a request about so many samples, in n bytes? Its loops follow it, each with
+ * values in their ranges. */
+bool code_reply_check(const void *bytes, size_t n, uint32_t n_samples);
