@@ -11,6 +11,7 @@
 
 #include "client/commands/capture.h"
 #include "client/commands/command.h"
+#include "client/commands/roofline_code.h"
 #include "client/commands/roofline_print.h"
 #include "client/commands/roofline_roofs.h"
 #include "client/commands/two_phase.h"
@@ -237,6 +238,8 @@ static int run_live(const struct options *o, Mperf__Request *request, live_frame
 
 int client_roofline(const struct options *o)
 {
+	if (o->from && strcmp(o->from, "code") == 0)
+		return roofline_code(o);
 	Mperf__RooflineRequest roofline = MPERF__ROOFLINE_REQUEST__INIT;
 	roofline.by = (char *)(o->by ? o->by : "loop");
 	roofline.ops = (char *)(o->ops ? o->ops : "fp");

@@ -16,12 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/commands/program.h"
 #include "client/options/options.h"
 #include "client/roofs/keep.h"
 #include "client/wire/ask.h"
 #include "proto/memory.h"
-
-#define PATH_BYTES 4096
 
 struct measuring {
 	const struct options *o;
@@ -38,23 +37,6 @@ struct measuring {
 };
 
 /* --- the program ------------------------------------------------------------------------------ */
-
-/* In order: beside mperfctl, as in a build; relative to mperfctl as installed; where it was
- * configured to be. */
-static bool find_program(char ret_path[static PATH_BYTES])
-{
-	static const char *const from_here[] = {"mperf-roofs", "../libexec/mperf/mperf-roofs"};
-	ssize_t n = readlink(
-		"/proc/self/exe", ret_path, PATH_BYTES - sizeof("../libexec/mperf/mperf-roofs"));
-	char *slash = n > 0 ? memrchr(ret_path, '/', (size_t)n) : NULL;
-	for (size_t i = 0; slash && i < sizeof(from_here) / sizeof(*from_here); i++) {
-		strcpy(slash + 1, from_here[i]);
-		if (access(ret_path, X_OK) == 0)
-			return true;
-	}
-	snprintf(ret_path, PATH_BYTES, "%s/mperf-roofs", MPERF_LIBEXECDIR);
-	return access(ret_path, X_OK) == 0;
-}
 
 /* In the child. */
 static void become_program(const char *path, const struct options *o, int out)
@@ -77,9 +59,9 @@ static void become_program(const char *path, const struct options *o, int out)
 
 static int start(struct measuring *g)
 {
-	char path[PATH_BYTES];
+	char path[PROGRAM_PATH_BYTES];
 	int pipe_fd[2];
-	if (!find_program(path)) {
+	if (!program_find("mperf-roofs", path)) {
 		say_failure("cannot find mperf-roofs, which measures for mperfctl",
 			"Install it beside mperfctl");
 		return EXIT_FAILED;

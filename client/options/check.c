@@ -96,6 +96,24 @@ static int check_plot(struct parse *p)
 	return 0;
 }
 
+/* Of roofline: what machine code cannot tell. */
+static int check_from(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (p->command != MPERF__REQUEST__BODY_ROOFLINE || !o->from || strcmp(o->from, "code") != 0)
+		return 0;
+	if (o->by && strcmp(o->by, "loop") != 0)
+		return options_wrong(p, "--from code has loops alone: leave out --by, or --from");
+	if (o->live || o->two_phase || o->chooses || o->inclusive || o->earlier)
+		return options_wrong(p,
+			"--from code reads samples of programs that do not count: leave it out, "
+			"or --live, --two-phase, --loops, --sample, --inclusive and a second -i");
+	if (o->plot || o->output)
+		return options_wrong(
+			p, "--from code has no plot yet: leave out --plot and -o, or --from");
+	return 0;
+}
+
 /* `roofs` and `roofs measure`. */
 static int check_roofs(struct parse *p)
 {
@@ -155,7 +173,9 @@ int options_check(struct parse *p)
 		return check_roofs(p);
 	if (o->json && o->raw)
 		return options_wrong(p, "--json and --raw are two forms; give one of them");
-	int chosen = check_plot(p);
+	int chosen = check_from(p);
+	if (chosen == 0)
+		chosen = check_plot(p);
 	if (chosen == 0)
 		chosen = check_topdown(p);
 	if (chosen == 0)

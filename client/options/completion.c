@@ -46,7 +46,8 @@ static const char *value_words(const struct option_row *row, uint32_t command)
 		{OPTION_BY, COMMAND_BIT(DIFF) | COMMAND_BIT(GATE),
 			"function module process cgroup line"},
 		{OPTION_OPS, UINT32_MAX, "fp int sp dp"},
-		{OPTION_BY, UINT32_MAX, "function module process thread cgroup line hart"},
+		{OPTION_FROM, UINT32_MAX, "counts code"},
+		{OPTION_BY, UINT32_MAX, "function module process thread cgroup line hart address"},
 		{'g', UINT32_MAX, "fp dwarf none"},
 	};
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)

@@ -249,8 +249,8 @@ static int take_by(struct parse *p, char *arg)
 	const char *near = nearest_name(arg, names, n);
 	return options_wrong(p,
 		"--by takes function, module, process, thread%s, not '%.100s'%s%s%s",
-		top ? " or cgroup" : ", cgroup, line, hart or address", arg, near ? " (did you mean " : "",
-		near ? near : "", near ? "?)" : "");
+		top ? " or cgroup" : ", cgroup, line, hart or address", arg,
+		near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
 /* Names with commas between them, into a list. */
@@ -369,6 +369,9 @@ static int take_query(struct parse *p, int key, char *arg)
 	case OPTION_OPS:
 		return take_word(p, "--ops", (const char *const[]){"fp", "int", "sp", "dp", NULL},
 			arg, &o->ops);
+	case OPTION_FROM:
+		return take_word(
+			p, "--from", (const char *const[]){"counts", "code", NULL}, arg, &o->from);
 	case OPTION_TWO_PHASE:
 		o->two_phase = true;
 		return 0;

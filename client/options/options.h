@@ -47,6 +47,7 @@ struct options {
 	char *earlier; /* roofline: the first of two inputs, or NULL; input is the second */
 	bool plot, peaks;
 	char *by, *ops, *of_event, *title;
+	char *from;  /* roofline: counts (or NULL), code */
 	char *topic; /* list TOPIC; roofs measure */
 	bool live;   /* roofline, blocks: repeat */
 	bool inclusive, notes;

@@ -70,6 +70,7 @@ const struct option_row option_rows[] = {
 	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, line, hart, address"},
 	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
 	{O,       "ops", OPTION_OPS, "KIND", false, "operations to count: fp (default), int, sp, dp"},
+	{O,       "from", OPTION_FROM, "SOURCE", false, "where figures of loops come from, what programs report or the machine code that samples fell on: counts (default), code"},
 	{O,       "inclusive", OPTION_INCLUSIVE, NULL, false, "show loops with the loops inside, not by themselves"},
 	{O,       "columns", OPTION_COLUMNS, "NAME[,NAME]", false, "columns of the table, by their names in --csv; all: every one (default: share, rates, operations per byte, error)"},
 	{O,       "notes", OPTION_NOTES, NULL, false, "print all notes on the figures, and what the columns mean"},
@@ -157,6 +158,7 @@ const struct command_text *command_text(int command)
 		.examples = "Examples:\n"
 			    "  mperfctl roofline -- ./program\n"
 			    "  mperfctl roofline --pid 1234 --by function\n"
+			    "  mperfctl roofline --from code -F 999 -- xz -k file\n"
 			    "  mperfctl roofline --pid 1234 --live -d 2s\n"
 			    "  mperfctl roofline --live -- ./program\n"
 			    "  mperfctl roofline --since -10m --ops dp --json\n"

@@ -51,6 +51,7 @@ enum option_key {
 	OPTION_ANY_ORDER,
 	OPTION_MARKDOWN,
 	OPTION_JUNIT,
+	OPTION_FROM,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

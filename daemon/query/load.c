@@ -468,8 +468,8 @@ static int load_stacks(struct loaded *l)
 		r = marks_make(l, MARK_FILE, l->n_files);
 	if (r == 0)
 		r = load_table(l,
-			&(struct load_table){
-				"SELECT id, file, state, offset FROM frame", "id", "", false, take_frame},
+			&(struct load_table){"SELECT id, file, state, offset FROM frame", "id", "",
+				false, take_frame},
 			marks_of(l, MARK_FRAME));
 	if (r == 0)
 		r = load_table(l,

@@ -57,7 +57,7 @@ struct loaded_task {
 
 struct loaded_file {
 	uint8_t kind;
-	bool hidden;     /* part of a hidden kernel */
+	bool hidden;       /* part of a hidden kernel */
 	uint32_t module;   /* text: what to call it */
 	uint32_t build_id; /* text, in hexadecimal digits; "" or 0: none */
 };

@@ -58,8 +58,8 @@ struct hotspots {
 /* Are keys made from frames (else from the task or hart)? */
 static inline bool hotspots_of_code(const struct hotspots *h)
 {
-	return h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_MODULE ||
-	       h->by == QUERY_BY_LINE || h->by == QUERY_BY_ADDRESS;
+	return h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_MODULE || h->by == QUERY_BY_LINE ||
+	       h->by == QUERY_BY_ADDRESS;
 }
 
 /* Is every place of a frame a key? */

@@ -92,7 +92,7 @@ int hotspots_key_frames(struct hotspots *h)
 		}
 		const struct loaded_place *symbol =
 			f->n_places ? &l->place[f->place + f->n_places - 1] : NULL;
-		int r = h->by == QUERY_BY_ADDRESS       ? address_key(h, f, &h->frame_hot[i])
+		int r = h->by == QUERY_BY_ADDRESS     ? address_key(h, f, &h->frame_hot[i])
 			: h->place_hot && f->n_places ? key_places(h, f)
 						      : place_key(h, f, symbol, &h->frame_hot[i]);
 		if (r != 0)

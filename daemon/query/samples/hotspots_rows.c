@@ -123,8 +123,7 @@ static struct answer_value pid(const uint64_t *part, size_t i)
 }
 
 /* part: as address_key packs it */
-static size_t address_values(
-	const struct hotspots *h, const uint64_t *part, struct answer_value *v)
+static size_t address_values(const struct hotspots *h, const uint64_t *part, struct answer_value *v)
 {
 	const char *build_id = text_of(&h->texts, (uint32_t)(part[2] >> 32));
 	v[0] = text(h, part[0]);

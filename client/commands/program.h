@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Programs that mperfctl starts as the caller */
+
+#include <stdbool.h>
+
+#define PROGRAM_PATH_BYTES 4096
+
+/* Find one by its name: beside mperfctl, as in a build; relative to mperfctl as installed; where it
+ * was configured to be. False: there is none. */
+bool program_find(const char *name, char ret_path[static PROGRAM_PATH_BYTES]);
