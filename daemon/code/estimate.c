@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/code/rounds.h"
 #include "proto/memory.h"
+
+#define REPEATS 200 /* with other samples, as chance and ESTIMATE_SPREAD have it */
 
 /* Blocks that run equally often, with the sums over their instructions. */
 struct group {
@@ -140,6 +143,173 @@ static void finish(const struct gathering *all, struct code_loop *l)
 	}
 }
 
+/* --- loops with branches ------------------------------------------------------------------------- */
+
+static double share(double over, double under)
+{
+	return under > 0 ? over / under : NAN;
+}
+
+enum { N_FIGURES = 2 + 2 * N_CODE_OPS };
+
+/* All figures of a loop whose blocks run that often: loaded, stored, operations and intensities. */
+static void figures_of(const struct group *group, const double *times, uint32_t n,
+	double ret_figure[static N_FIGURES])
+{
+	double n_run = 0, bytes, count[N_COUNTS] = {0};
+	for (uint32_t i = 0; i < n; i++) {
+		n_run += times[i] * group[i].n;
+		for (size_t k = 0; k < N_COUNTS; k++)
+			count[k] += times[i] * group[i].count[k];
+	}
+	bytes = count[COUNT_LOADED] + count[COUNT_STORED];
+	ret_figure[0] = share(count[COUNT_LOADED], n_run);
+	ret_figure[1] = share(count[COUNT_STORED], n_run);
+	for (int ops = 0; ops < N_CODE_OPS; ops++) {
+		double operations = operations_of(count, (enum code_ops)ops);
+		ret_figure[2 + ops] = share(operations, n_run);
+		ret_figure[2 + N_CODE_OPS + ops] = share(operations, bytes);
+	}
+}
+
+/* The same numbers each time, so that an answer is. Source: Marsaglia, "Xorshift RNGs", 2003; the sum
+ * of twelve has the normal distribution's mean, deviation and shape, to three deviations. */
+static double normal(uint64_t *state)
+{
+	double sum = -6;
+	for (int i = 0; i < 12; i++) {
+		*state ^= *state << 13;
+		*state ^= *state >> 7;
+		*state ^= *state << 17;
+		sum += (double)(*state >> 11) / 9007199254740992.0;
+	}
+	return sum;
+}
+
+/* Samples per instruction as another run might have had them. */
+static void disturb(
+	const struct estimate_question *q, const double *samples, uint64_t *state, double *ret_heat)
+{
+	const struct graph *g = q->graph;
+	for (uint32_t b = 0; b < g->n_blocks; b++) {
+		double n = samples[b] > 0 ? samples[b] + sqrt(samples[b]) * normal(state)
+					  : fabs(normal(state)) / 2;
+		n *= exp(ESTIMATE_SPREAD * normal(state));
+		ret_heat[b] = (n > 0 ? n : 0) / g->block[b].n;
+	}
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+/* The middle 95 % of the repeats that have a value, and the value. */
+static struct code_estimate interval(double value, double *repeat)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < REPEATS; i++)
+		if (isfinite(repeat[i]))
+			repeat[n++] = repeat[i];
+	if (!isfinite(value) || n == 0)
+		return (struct code_estimate){NAN, NAN, NAN};
+	qsort(repeat, n, sizeof(*repeat), compare_doubles);
+	double low = repeat[n / 40], high = repeat[n - 1 - n / 40];
+	return (struct code_estimate){
+		value, low < value ? low : value, high > value ? high : value};
+}
+
+/* What runs in each round has one heat. */
+static void even_out(const struct graph *g, uint32_t loop, double *heat)
+{
+	double samples = 0, n = 0;
+	for (uint32_t b = 0; b < g->n_blocks; b++)
+		if (g->block[b].loop == loop && g->block[b].each_round) {
+			samples += heat[b] * g->block[b].n;
+			n += g->block[b].n;
+		}
+	for (uint32_t b = 0; b < g->n_blocks; b++)
+		if (g->block[b].loop == loop && g->block[b].each_round)
+			heat[b] = samples / n;
+}
+
+struct repeats {
+	struct group *group;
+	uint32_t loop;
+	double *times, *heat;
+	double (*figure)[REPEATS];
+};
+
+static int repeats_make(struct repeats *r, const struct graph *g)
+{
+	r->group = calloc((size_t)g->n_blocks + 1, sizeof(*r->group));
+	r->times = calloc((size_t)g->n_blocks + 1, sizeof(*r->times));
+	r->heat = calloc((size_t)g->n_blocks + 1, sizeof(*r->heat));
+	r->figure = calloc(N_FIGURES, sizeof(*r->figure));
+	return r->group && r->times && r->heat && r->figure ? 0 : -ENOMEM;
+}
+
+static void repeats_clear(struct repeats *r)
+{
+	free(r->group);
+	free(r->times);
+	free(r->heat);
+	free(r->figure);
+}
+
+static void repeat(const struct estimate_question *q, const double *samples, struct rounds *rounds,
+	uint32_t n, struct repeats *r)
+{
+	uint64_t state = 88172645463325252u;
+	double figure[N_FIGURES];
+	for (uint32_t k = 0; k < REPEATS; k++) {
+		disturb(q, samples, &state, r->heat);
+		even_out(q->graph, r->loop, r->heat);
+		rounds_find(rounds, r->heat, r->times);
+		figures_of(r->group, r->times, n, figure);
+		for (size_t i = 0; i < N_FIGURES; i++)
+			r->figure[i][k] = figure[i];
+	}
+}
+
+/* Replace the estimates of a loop in which branches say what runs. 0, -ENOMEM. */
+static int finish_branches(const struct estimate_question *q, uint32_t loop, const double *samples,
+	struct code_loop *l)
+{
+	const struct graph *g = q->graph;
+	_cleanup_(repeats_clear) struct repeats r = {.loop = loop};
+	struct rounds *rounds;
+	const uint32_t *block;
+	uint32_t n;
+	bool branches;
+	double figure[N_FIGURES];
+	int outcome = rounds_make(&rounds, g, loop, &block, &n, &branches);
+	if (outcome < 0)
+		return outcome;
+	if (branches)
+		outcome = repeats_make(&r, g);
+	if (outcome == 0 && branches) {
+		for (uint32_t i = 0; i < n; i++)
+			add_block(&r.group[i], q, &g->block[block[i]]);
+		for (uint32_t b = 0; b < g->n_blocks; b++)
+			r.heat[b] = samples[b] / g->block[b].n;
+		even_out(g, loop, r.heat);
+		rounds_find(rounds, r.heat, r.times);
+		figures_of(r.group, r.times, n, figure);
+		repeat(q, samples, rounds, n, &r);
+		l->bytes_loaded = interval(figure[0], r.figure[0]);
+		l->bytes_stored = interval(figure[1], r.figure[1]);
+		for (int k = 0; k < N_CODE_OPS; k++) {
+			l->operations[k] = interval(figure[2 + k], r.figure[2 + k]);
+			l->intensity[k] =
+				interval(figure[2 + N_CODE_OPS + k], r.figure[2 + N_CODE_OPS + k]);
+		}
+	}
+	rounds_free(rounds);
+	return outcome;
+}
+
 /* The n-th instruction contains the offset; false: none does. */
 static bool find(const struct estimate_question *q, uint64_t offset, uint32_t *ret_n)
 {
@@ -227,6 +397,9 @@ int estimate_loops(const struct estimate_question *q, struct code_loop *ret_loop
 		l->flags = g->indirect ? CODE_INDIRECT : 0;
 		gather(q, is_loop ? slot : GRAPH_NONE, s.samples, &all, l);
 		finish(&all, l);
+		r = is_loop ? finish_branches(q, slot, s.samples, l) : 0;
+		if (r < 0)
+			return r;
 		ret_loop[(*ret_n)++] = *l;
 	}
 	return 0;

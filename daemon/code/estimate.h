@@ -3,12 +3,11 @@
 
 /* Estimate: samples on machine code become operations and bytes per loop
  *
- * Samples say how long a block took, not how often it ran. All blocks that run once in every round of
- * a loop count as one: of a loop that has no others, operations per byte are exact. The others are
- * weighed by their samples per instruction, which assumes that an instruction takes equally long
- * everywhere in the loop. The interval (95 %) is for the number of samples and for that assumption:
- * the time per instruction of each group is taken to vary by ESTIMATE_SPREAD (one standard deviation,
- * relative) from that of the loop.
+ * Of a loop that runs as a whole in each round, operations per byte are exact. Elsewhere samples say
+ * which way branches go (rounds.h), by samples per instruction, which assumes that an instruction takes
+ * equally long everywhere in the loop. The interval (95 %) is for the number of samples and for that
+ * assumption: the time per instruction of each block is taken to vary by ESTIMATE_SPREAD (one standard
+ * deviation, relative). What of a function is in no loop is weighed by its samples alone.
  */
 
 #include "daemon/code/graph.h"

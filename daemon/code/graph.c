@@ -345,6 +345,8 @@ int graph_make(struct graph *g, const struct instruction *i, uint32_t n)
 	}
 	if (r == 0)
 		find_each_round(g, &w);
+	for (uint32_t b = 0; r == 0 && b < g->n_blocks; b++)
+		g->block[b].order = w.position[b];
 	work_clear(&w);
 	if (r != 0)
 		graph_clear(g);

@@ -22,6 +22,7 @@ struct block {
 	uint32_t first, n; /* instructions */
 	uint32_t next[2];  /* GRAPH_NONE: leads nowhere in the function */
 	uint32_t dominator;
+	uint32_t order;  /* in reverse post-order */
 	uint32_t loop;   /* the innermost that it is in; GRAPH_NONE */
 	bool each_round; /* it runs once in every round of that loop */
 };

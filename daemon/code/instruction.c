@@ -169,6 +169,8 @@ static struct arm_register arm_register_of(const char *at)
 	} else if (*at == '.') {
 		unsigned long lanes = strtoul(at + 1, (char **)&at, 10);
 		r.bits = arm_letter_bits(*at == '.' ? at[1] : *at);
+		if (lanes > 64)
+			return r;
 		r.lanes = lanes ? (double)lanes : r.scalable && r.bits ? 128.0 / r.bits : 1;
 	} else {
 		r.bits = 128;
@@ -260,6 +262,10 @@ static void read_riscv64(const struct row *row, const char *mnemonic, const char
 	unsigned each = row->bytes ? row->bytes : v->sew_bits / 8;
 	if (row->flags & ROW_WHOLE) { /* vl4re64.v, vs1r.v */
 		lanes = mnemonic[2] - '0';
+		if (lanes < 1 || lanes > 8) {
+			i->unknown = true;
+			return;
+		}
 		each = SCALABLE_BYTES_LEAST;
 		i->scalable = true;
 	}

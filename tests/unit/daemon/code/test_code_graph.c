@@ -171,10 +171,60 @@ TEST(a_branch_makes_an_interval)
 	listing(diamond);
 	struct code_loop l = one_loop(sample, 3);
 	const struct code_estimate *e = &l.intensity[CODE_OPS_FP];
-	/* a quarter of the rounds, by samples: 1 operation for 4 + 16 / 4 bytes */
-	ck_assert_double_eq_tol(e->value, 1 / 8.0, 0.01);
+	/* a quarter of the rounds, by samples: 25 per instruction, of 100; 4 + 16 / 4 bytes */
+	ck_assert_double_eq_tol(e->value, 1 / 8.0, 1e-4);
 	ck_assert(e->low < e->value && e->high > e->value);
 	ck_assert(e->low > 1 / 20.0 && e->high < 1 / 4.0);
+}
+
+/* The head is slow, and the branch still goes one way in half of the rounds. */
+TEST(a_slow_block_does_not_run_more_often)
+{
+	static const char *const slow[] = {
+		"fld\tft0, 0(a0)", /* head */
+		"beqz\ta2, 12",    /* to 4 */
+		"sd\ta2, 8(a3)",
+		"j\t8",           /* to 5 */
+		"sd\ta2, 16(a3)", /* 4 */
+		"fadd.d\tfa0, fa0, fa1",
+		"bne\ta4, a1, -24",
+		"ret",
+		NULL,
+	};
+	const struct code_sample sample[] = {
+		{.offset = 0, .samples = 2000, .ns = 2e9, .instructions = -1},
+		{.offset = 8, .samples = 100, .ns = 1e8, .instructions = -1},
+		{.offset = 16, .samples = 50, .ns = 5e7, .instructions = -1},
+		{.offset = 20, .samples = 200, .ns = 2e8, .instructions = -1},
+	};
+	listing(slow);
+	struct code_loop l = one_loop(sample, 4);
+	ck_assert_double_eq_tol(l.intensity[CODE_OPS_FP].value, 1 / 16.0, 1e-9);
+	ck_assert(l.intensity[CODE_OPS_FP].high < 1 / 15.9);
+}
+
+/* What of it is sampled in the loop inside does not say how often that is entered. */
+TEST(a_loop_inside_is_not_counted_in_the_one_around_it)
+{
+	static const char *const nest[] = {
+		"fld\tft0, 0(a0)", /* outer head */
+		"li\ta4, 0",
+		"fadd.d\tfa0, fa0, fa1", /* inner head: 2 */
+		"addi\ta4, a4, 1",
+		"bne\ta4, a1, -8",
+		"fmul.d\tfa0, fa0, fa1",
+		"bne\ta3, a2, -24",
+		"ret",
+		NULL,
+	};
+	const struct code_sample sample[] = {
+		{.offset = 0, .samples = 10, .ns = 1e7, .instructions = -1},
+	};
+	listing(nest);
+	struct code_loop l = one_loop(sample, 1);
+	ck_assert_uint_eq(l.depth, 1);
+	ck_assert_double_eq(l.intensity[CODE_OPS_FP].value, 1 / 8.0);
+	ck_assert_double_eq(l.intensity[CODE_OPS_FP].high, 1 / 8.0);
 }
 
 TEST(samples_outside_the_code_are_in_no_loop)
