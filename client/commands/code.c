@@ -108,18 +108,22 @@ static int converse(int fd, const struct code_question *q, struct code_found *re
 	return 0;
 }
 
+/* A recording may be anybody's, and names what is opened: opening a device may do something, so it is
+ * looked at first. */
 static int open_regular(const char *path)
 {
 	struct stat st;
-	_cleanup_(closep) int fd =
-		*path == '/' ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+	char again[64];
 	if (*path != '/')
-		errno = ENOENT;
-	if (fd < 0 || fstat(fd, &st) < 0)
+		return -ENOENT;
+	_cleanup_(closep) int found = open(path, O_PATH | O_CLOEXEC);
+	if (found < 0 || fstat(found, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	return TAKE_FD(fd);
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
+	int fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
 }
 
 int code_ask(const struct code_question *q, struct code_found *ret_found, int *ret_error)

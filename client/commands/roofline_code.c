@@ -244,7 +244,8 @@ static int read_code(struct view *v)
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < v->n_files && r == 0; i++) {
 		const char *module = v->place[v->file[i].first].module;
-		if (*module != '/')
+		bool generated = strncmp(module, "/tmp/perf-", 10) == 0; /* names of JIT code */
+		if (*module != '/' || generated)
 			kernel_ns += v->file[i].ns;
 		else if (n++ < FILES_MAX)
 			r = take_file(v, &v->file[i]);
@@ -298,8 +299,8 @@ static const struct {
 	[GOPS_HIGH] = {"gops_high", "to", MPERF__UNIT__UNIT_RATIO},
 	[GBYTES] = {"gbytes_self", "GB/s", MPERF__UNIT__UNIT_RATIO},
 	[OPS_PER_BYTE] = {"ops_per_byte_self", "FLOP/B", MPERF__UNIT__UNIT_RATIO},
-	[OPS_PER_BYTE_LOW] = {"ops_per_byte_low", "FLOP/B from", MPERF__UNIT__UNIT_RATIO},
-	[OPS_PER_BYTE_HIGH] = {"ops_per_byte_high", "FLOP/B to", MPERF__UNIT__UNIT_RATIO},
+	[OPS_PER_BYTE_LOW] = {"ops_per_byte_low", "from", MPERF__UNIT__UNIT_RATIO},
+	[OPS_PER_BYTE_HIGH] = {"ops_per_byte_high", "to", MPERF__UNIT__UNIT_RATIO},
 	[OPS_PER_INSTRUCTION] = {"ops_per_instruction", "FLOP/instr.", MPERF__UNIT__UNIT_RATIO},
 	[BYTES_PER_INSTRUCTION] = {"bytes_per_instruction", "B/instr.", MPERF__UNIT__UNIT_RATIO},
 	[SAMPLES] = {"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
@@ -418,7 +419,19 @@ static void fill(const struct view *v, const struct found_loop *found, struct ce
 	put_limits(c, l);
 }
 
-static int add_columns(struct reply *r)
+/* With --ops int, what are FLOPs elsewhere are operations. */
+static const char *title_of(enum column c, enum code_ops ops)
+{
+	if (ops == CODE_OPS_INT && c == GOPS)
+		return "GOP/s";
+	if (ops == CODE_OPS_INT && c == OPS_PER_BYTE)
+		return "OP/B";
+	if (ops == CODE_OPS_INT && c == OPS_PER_INSTRUCTION)
+		return "OP/instr.";
+	return columns[c].title;
+}
+
+static int add_columns(struct reply *r, enum code_ops ops)
 {
 	Mperf__Column column[N_CODE_COLUMNS], *pointer[N_CODE_COLUMNS];
 	Mperf__Columns all = MPERF__COLUMNS__INIT;
@@ -426,7 +439,7 @@ static int add_columns(struct reply *r)
 	for (size_t i = 0; i < N_CODE_COLUMNS; i++) {
 		mperf__column__init(&column[i]);
 		column[i].name = (char *)columns[i].name;
-		column[i].title = (char *)columns[i].title;
+		column[i].title = (char *)title_of((enum column)i, ops);
 		column[i].unit = columns[i].unit;
 		pointer[i] = &column[i];
 	}
@@ -485,7 +498,7 @@ static int make_reply(struct view *v, struct reply *r)
 	if (!cells)
 		return -ENOMEM;
 	qsort(v->loop, v->n_loops, sizeof(*v->loop), compare_loops);
-	int outcome = add_columns(r);
+	int outcome = add_columns(r, ops_of(v->o));
 	uint32_t n = v->o->limit && v->o->limit < v->n_loops ? v->o->limit : v->n_loops;
 	for (uint32_t i = 0; i < n && outcome == 0; i++) {
 		fill(v, &v->loop[i], cells);
