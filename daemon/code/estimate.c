@@ -69,6 +69,12 @@ static double figure_of(const struct group *g, enum figure f)
 static struct code_estimate ratio(const struct gathering *all, enum figure over, enum figure under)
 {
 	double a = 0, b = 0, variance = 0;
+	if (all->n == 1) { /* samples cancel, and must not leave a rounding behind */
+		a = all->group[0].n * figure_of(&all->group[0], over);
+		b = all->group[0].n * figure_of(&all->group[0], under);
+		return b > 0 ? (struct code_estimate){a / b, a / b, a / b}
+			     : (struct code_estimate){NAN, NAN, NAN};
+	}
 	for (uint32_t i = 0; i < all->n; i++) {
 		a += all->group[i].samples * figure_of(&all->group[i], over);
 		b += all->group[i].samples * figure_of(&all->group[i], under);
