@@ -147,7 +147,7 @@ bench-instrument:
 		$(PACKAGES_BENCH_INSTRUMENT)
 	$(QUIET)$(MAKE) all
 	tests/bench/instrument/run $(BUILD) $(RUN)
-# How often a comparison is right, on made runs; RUN=100 for fewer of them.
+# How often a comparison is right, on made runs; RUN="1000 WORD" picks cases.
 .PHONY: gate-check
 gate-check: $(BUILD)/tests/gate/check
 	$< $(RUN)
