@@ -220,6 +220,8 @@ static int take_file(struct view *v, const struct file *f)
 		.n_build_id = hex_bytes(p->build_id, build_id),
 		.sample = sample,
 		.n_samples = f->n < CODE_SAMPLES_MAX ? f->n : CODE_SAMPLES_MAX};
+	if (f->n > CODE_SAMPLES_MAX)
+		note(v, "of %.300s, %u addresses are left out", p->module, f->n - CODE_SAMPLES_MAX);
 	int r = code_ask(&q, &found, &error);
 	if (r == CODE_NO_FILE)
 		note(v, "%.1f %% of time is in %.300s, which cannot be opened: %s", share,
@@ -242,7 +244,10 @@ static int read_code(struct view *v)
 	int r = 0;
 	double kernel_ns = 0;
 	uint32_t n = 0;
+	struct say_progress progress = {0};
+	say_progress_start(&progress);
 	for (uint32_t i = 0; i < v->n_files && r == 0; i++) {
+		say_progress(&progress, "reading code", i, v->n_files);
 		const char *module = v->place[v->file[i].first].module;
 		bool generated = strncmp(module, "/tmp/perf-", 10) == 0; /* names of JIT code */
 		if (*module != '/' || generated)
@@ -250,6 +255,7 @@ static int read_code(struct view *v)
 		else if (n++ < FILES_MAX)
 			r = take_file(v, &v->file[i]);
 	}
+	say_progress_end(&progress);
 	if (kernel_ns > 0)
 		note(v,
 			"%.1f %% of time is in the kernel, in generated code or in no file, which "
