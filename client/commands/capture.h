@@ -51,4 +51,8 @@ char *source_title(const struct options *o, bool kept, const char *kind);
 
 void source_clear(struct source *s);
 
+/* A path as the daemon understands it, which may have another working directory. The caller frees; NULL if
+ * memory ran out. */
+char *source_absolute(const char *path);
+
 #define SOURCE_DEFAULT "mperf.mprf"

@@ -45,17 +45,44 @@ static int take(void *userdata, const Mperf__Answer *a)
 	return r;
 }
 
-static int ask(struct source *s, struct drawing *d)
+static int ask(struct source *s, struct drawing *d, char *path)
 {
 	Mperf__Filter filter;
 	source_filter(s, d->options, &filter);
 	Mperf__FlamegraphRequest flamegraph = MPERF__FLAMEGRAPH_REQUEST__INIT;
-	flamegraph.path = s->path;
+	flamegraph.path = path;
 	flamegraph.filter = &filter;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_FLAMEGRAPH;
 	request.flamegraph = &flamegraph;
 	return source_ask(s, &request, take, d);
+}
+
+/* First the recording that is compared with, if there is one. */
+static int ask_all(struct source *s, struct drawing *d)
+{
+	_cleanup_(freep) char *path = NULL, *event = NULL;
+	if (!d->options->earlier)
+		return ask(s, d, s->path);
+	path = source_absolute(d->options->earlier);
+	if (!path)
+		return EXIT_FAILED;
+	flame_begin_baseline(d->flame);
+	int exit_status = ask(s, d, path);
+	if (exit_status != 0)
+		return exit_status;
+	flame_end_baseline(d->flame);
+	event = d->event;
+	d->event = NULL;
+	exit_status = ask(s, d, s->path);
+	if (exit_status != 0)
+		return exit_status;
+	if (!event || !d->event || strcmp(event, d->event) != 0) {
+		say_failure("the two recordings were sampled by different events",
+			"Record both with the same -e");
+		return EXIT_USAGE;
+	}
+	return 0;
 }
 
 struct file {
@@ -80,6 +107,7 @@ static int write_into(void *userdata, FILE *f)
 		.provenance = d->provenance_line,
 		.counted = d->counted,
 		.plain = page_is_plain(file->path),
+		.baseline = o->earlier,
 	};
 	return o->folded ? flame_write_folded(d->flame, f)
 			 : flame_page_write(d->flame, &page, f, &file->n_cut);
@@ -88,14 +116,17 @@ static int write_into(void *userdata, FILE *f)
 static void say_written(const struct drawing *d, const char *path, size_t n_cut)
 {
 	char more[64] = "";
-	size_t n_nodes;
+	size_t n_nodes, n_boxes = 0;
+	const struct flame_node *node = flame_nodes(d->flame, &n_nodes);
 
-	flame_nodes(d->flame, &n_nodes);
+	/* of a comparison, those that only the baseline has are nowhere in the picture */
+	for (size_t i = 0; i < n_nodes; i++)
+		n_boxes += i == 0 || node[i].total > 0;
+	n_boxes -= n_cut;
 	if (n_cut > 0)
 		snprintf(more, sizeof(more), ", %zu more %s too narrow to draw", n_cut,
 			n_cut == 1 ? "is" : "are");
-	say_note("wrote %s: %zu box%s%s; %s", path, n_nodes - n_cut,
-		n_nodes - n_cut == 1 ? "" : "es", more,
+	say_note("wrote %s: %zu box%s%s; %s", path, n_boxes, n_boxes == 1 ? "" : "es", more,
 		d->provenance_line ? d->provenance_line : "");
 }
 
@@ -126,7 +157,7 @@ int client_flamegraph(const struct options *o)
 		return EXIT_FAILED;
 	}
 	if (source_open(&s, o, &exit_status) == 0)
-		exit_status = ask(&s, &d);
+		exit_status = ask_all(&s, &d);
 	d.kept = s.kept;
 	source_clear(&s);
 	if (exit_status == 0)

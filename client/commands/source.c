@@ -22,8 +22,7 @@
  * just been slow. */
 #define KEPT_NS (3600 * 1000000000ll)
 
-/* The daemon may have another working directory. */
-static char *absolute(const char *path)
+char *source_absolute(const char *path)
 {
 	_cleanup_(freep) char *folder = NULL;
 	char *joined;
@@ -71,7 +70,7 @@ static int record_temporary(struct source *s, const struct options *o)
 
 static int open_file(struct source *s, const char *path)
 {
-	s->path = absolute(path);
+	s->path = source_absolute(path);
 	return s->path && link_open_private(&s->link) == 0 ? 0 : EXIT_FAILED;
 }
 

@@ -44,6 +44,7 @@ struct flame {
 	struct alias *aliases;
 	struct site *sites;
 	Mperf__Unit unit;
+	bool without_folders; /* of modules */
 	/* columns; -1: none */
 	int id, parent, function, module, kind, value, samples, counted;
 	size_t n_columns;
@@ -76,10 +77,18 @@ int flame_new(struct flame **ret_flame)
 	return 0;
 }
 
+static void forget_aliases(struct flame *f)
+{
+	struct alias *alias, *next_alias;
+	HASH_ITER (hh, f->aliases, alias, next_alias) {
+		HASH_DEL(f->aliases, alias);
+		free(alias);
+	}
+}
+
 struct flame *flame_free(struct flame *f)
 {
 	struct word *word, *next_word;
-	struct alias *alias, *next_alias;
 	struct site *site, *next_site;
 
 	if (!f)
@@ -88,10 +97,7 @@ struct flame *flame_free(struct flame *f)
 		HASH_DEL(f->words, word);
 		free(word);
 	}
-	HASH_ITER (hh, f->aliases, alias, next_alias) {
-		HASH_DEL(f->aliases, alias);
-		free(alias);
-	}
+	forget_aliases(f);
 	HASH_ITER (hh, f->sites, site, next_site) {
 		HASH_DEL(f->sites, site);
 		free(site);
@@ -287,8 +293,12 @@ static int add_row(struct flame *f, const Mperf__Row *row)
 	key.parent = parent ? parent->index : 0;
 	key.kind = row_kind(row, f->kind);
 	int r = intern(f, row_text(row, f->function), &key.function);
+	const char *module = row_text(row, f->module),
+		   *slash = module ? strrchr(module, '/') : NULL;
+	if (f->without_folders && slash && slash[1])
+		module = slash + 1;
 	if (r == 0)
-		r = intern(f, row_text(row, f->module), &key.module);
+		r = intern(f, module, &key.module);
 	uint32_t index;
 	if (r == 0)
 		r = find_site(f, &key, &index);
@@ -311,6 +321,22 @@ int flame_add(struct flame *f, const Mperf__Answer *a)
 			return r;
 	}
 	return 0;
+}
+
+void flame_begin_baseline(struct flame *f)
+{
+	f->without_folders = true;
+}
+
+void flame_end_baseline(struct flame *f)
+{
+	forget_aliases(f);
+	f->id = -1;
+	for (size_t i = 0; i < f->n_nodes; i++) {
+		struct flame_node *node = &f->node[i];
+		node->was_self = node->self;
+		node->self = node->samples = node->counted = 0;
+	}
 }
 
 static int compare_text(const char *a, const char *b)
@@ -342,10 +368,12 @@ int flame_finish(struct flame *f)
 	for (size_t i = f->n_nodes; i-- > 0;) {
 		order[i] = (uint32_t)i;
 		f->node[i].total += f->node[i].self;
+		f->node[i].was_total += f->node[i].was_self;
 		if (i == 0)
 			break;
 		struct flame_node *parent = &f->node[f->node[i].parent];
 		parent->total += f->node[i].total;
+		parent->was_total += f->node[i].was_total;
 		parent->samples += f->node[i].samples;
 		parent->counted += f->node[i].counted;
 	}

@@ -42,6 +42,8 @@ struct flame_node {
 	enum flame_kind kind;
 	double self, total; /* total and start after flame_finish */
 	double start;       /* in [0, root.total): where its box begins */
+	/* of what it is compared with; 0: nothing, or it was not there */
+	double was_self, was_total;
 	/* samples in it, and of these those that the values cover, after flame_finish; 0: the
 	 * values cover all */
 	double samples, counted;
@@ -55,6 +57,12 @@ struct flame *flame_free(struct flame *f);
 /* Take Columns or Rows of a flame graph answer; ignores others. 0, FLAME_TOO_LARGE,
  * FLAME_MALFORMED, -ENOMEM. */
 int flame_add(struct flame *f, const Mperf__Answer *a);
+
+/* Around the answer that the next one is compared with. Boxes keep of it only what they were; sizes and
+ * places are the next answer's. Modules then go without their folders, since two builds are seldom in
+ * the same one. */
+void flame_begin_baseline(struct flame *f);
+void flame_end_baseline(struct flame *f);
 
 /* Sum up and lay out. 0, -ENOMEM. No flame_add after it. O(n log n) in the nodes. */
 int flame_finish(struct flame *f);

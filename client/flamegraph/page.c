@@ -6,6 +6,7 @@
 #include "client/flamegraph/page.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "client/show/escape.h"
@@ -23,6 +24,7 @@
 #define LABEL_CHARACTERS_MIN 3
 #define LABEL_BYTES_MAX 4096 /* C++ can do worse, but nobody reads it */
 #define N_SHADES 4
+#define SAME_SHARE 0.001  /* of the whole: a smaller difference has no colour */
 #define HEADING_HEIGHT 44 /* of plain SVG, without a page around it */
 
 static const char body[] =
@@ -46,6 +48,8 @@ struct drawing {
 	size_t n_cut;
 	uint32_t depth; /* of the deepest box drawn */
 	double height;
+	/* beside a baseline: the largest difference of a box, and the part of it whose boxes are gone */
+	double most, gone;
 };
 
 static bool drawn(const struct drawing *d, const struct flame_node *node)
@@ -53,11 +57,34 @@ static bool drawn(const struct drawing *d, const struct flame_node *node)
 	return node->depth == 0 || node->total >= FLAME_PAGE_SHARE_MIN * d->node[0].total;
 }
 
+static double part(double value, double whole)
+{
+	return whole > 0 ? value / whole : 0;
+}
+
+/* How much more of the whole the box has by itself, without those above it. */
+static double difference(const struct drawing *d, const struct flame_node *node)
+{
+	return part(node->self, d->node[0].total) - part(node->was_self, d->node[0].was_total);
+}
+
+static void measure_differences(struct drawing *d)
+{
+	for (size_t i = 1; i < d->n_nodes; i++) {
+		const struct flame_node *node = &d->node[i];
+		d->most = fmax(d->most, fabs(difference(d, node)));
+		if (node->total <= 0 && d->node[node->parent].total > 0)
+			d->gone += part(node->was_total, d->node[0].was_total);
+	}
+}
+
 static void measure(struct drawing *d)
 {
+	if (d->page->baseline)
+		measure_differences(d);
 	for (size_t i = 0; i < d->n_nodes; i++) {
 		if (!drawn(d, &d->node[i]))
-			d->n_cut++;
+			d->n_cut += d->node[i].total > 0;
 		else if (d->node[i].depth > d->depth)
 			d->depth = d->node[i].depth;
 	}
@@ -101,6 +128,19 @@ static void write_tooltip(
 	escape_markup(out, share);
 	fputs(" of all · self ", out);
 	escape_markup(out, self);
+	if (d->page->baseline) {
+		unit_text(MPERF__UNIT__UNIT_SHARE, part(node->was_total, d->node[0].was_total),
+			share);
+		fputs(" · was ", out);
+		escape_markup(out, share);
+		unit_text(
+			MPERF__UNIT__UNIT_SHARE, part(node->was_self, d->node[0].was_total), share);
+		fputs(", self ", out);
+		escape_markup(out, share);
+		unit_text(MPERF__UNIT__UNIT_SHARE, part(node->self, whole), share);
+		fputs(" → ", out);
+		escape_markup(out, share);
+	}
 	/* the whole has samples that no box has, where nothing was counted */
 	if (node->samples > 0) {
 		unit_text(MPERF__UNIT__UNIT_SHARE,
@@ -132,6 +172,17 @@ static void write_label(const char *label, double width, FILE *out)
 		fputs("…", out);
 }
 
+/* The class of a box beside a baseline: p more, m less, a digit per strength; e0 about as before. */
+static void write_difference(const struct drawing *d, const struct flame_node *node, FILE *out)
+{
+	const double by = difference(d, node), strength = part(fabs(by), d->most);
+	if (fabs(by) < SAME_SHARE || strength < 1.0 / (2 * N_SHADES))
+		fputs("e0", out);
+	else
+		fprintf(out, "%c%u", by > 0 ? 'p' : 'm',
+			(unsigned)fmin(strength * N_SHADES, N_SHADES - 1));
+}
+
 static void write_box(const struct drawing *d, const struct flame_node *node, FILE *out)
 {
 	static const char letters[N_FLAME_KINDS] = {
@@ -151,8 +202,14 @@ static void write_box(const struct drawing *d, const struct flame_node *node, FI
 	_cleanup_(freep) char *label = escape_terminal_dup(raw);
 	if (!label)
 		return;
-	fprintf(out, "<g class=\"f %c%u\">", node->depth == 0 ? 'r' : letters[node->kind],
-		node->depth == 0 ? 0 : shade(label));
+	fputs("<g class=\"f ", out);
+	if (node->depth == 0)
+		fputs("r0", out);
+	else if (d->page->baseline)
+		write_difference(d, node, out);
+	else
+		fprintf(out, "%c%u", letters[node->kind], shade(label));
+	fputs("\">", out);
 	write_tooltip(d, node, label, out);
 	fprintf(out, "<rect x=\"%.3f\" y=\"%.0f\" width=\"%.3f\" height=\"%d\" rx=\"2\"/>", x, y,
 		width, BOX_HEIGHT);
@@ -191,6 +248,22 @@ static void write_svg(const struct drawing *d, FILE *out)
 	fputs("</svg>\n", out);
 }
 
+static void write_comparison(const struct drawing *d, FILE *out)
+{
+	char was[UNIT_TEXT_BYTES], gone[UNIT_TEXT_BYTES];
+	amount(d, d->node[0].was_total, was);
+	unit_text(MPERF__UNIT__UNIT_SHARE, d->gone, gone);
+	fputs(", and was ", out);
+	escape_markup(out, was);
+	fputs(" in ", out);
+	escape_markup(out, d->page->baseline);
+	fputs(". Red: the function itself has more of the whole than there, blue: less. Boxes that "
+	      "had ",
+		out);
+	escape_markup(out, gone);
+	fputs(" of it are gone", out);
+}
+
 static void write_summary(const struct drawing *d, FILE *out)
 {
 	char total[UNIT_TEXT_BYTES], cut[UNIT_TEXT_BYTES];
@@ -204,6 +277,8 @@ static void write_summary(const struct drawing *d, FILE *out)
 	escape_markup(out, *d->page->event ? d->page->event : "time");
 	fputs("; the whole is ", out);
 	escape_markup(out, total);
+	if (d->page->baseline)
+		write_comparison(d, out);
 	fputs(".", out);
 	if (d->n_cut > 0) {
 		unit_count_text((int64_t)d->n_cut, cut);
@@ -211,6 +286,24 @@ static void write_summary(const struct drawing *d, FILE *out)
 			d->n_cut == 1 ? "" : "es", 100 * FLAME_PAGE_SHARE_MIN,
 			d->n_cut == 1 ? "is" : "are");
 	}
+}
+
+static void write_legend(const struct drawing *d, FILE *out)
+{
+	static const struct {
+		const char *class, *says;
+	} kinds[] = {{"u1", "user"}, {"k1", "kernel"}, {"j1", "jit"}, {"i1", "inlined"},
+		{"n1", "unknown"}},
+	  differences[] = {{"p3", "more"}, {"e0", "as before"}, {"m3", "less"}};
+	const size_t n = d->page->baseline ? sizeof(differences) / sizeof(*differences)
+					   : sizeof(kinds) / sizeof(*kinds);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out,
+			"<span><svg class=\"f %s\"><rect width=\"12\" height=\"12\" "
+			"rx=\"2\"/></svg>"
+			"%s</span>\n",
+			d->page->baseline ? differences[i].class : kinds[i].class,
+			d->page->baseline ? differences[i].says : kinds[i].says);
 }
 
 static void fill_hole(const void *userdata, const char *name, size_t n, FILE *out)
@@ -228,6 +321,8 @@ static void fill_hole(const void *userdata, const char *name, size_t n, FILE *ou
 		fputs(script, out);
 	else if (strncmp(name, "flame", n) == 0)
 		write_svg(d, out);
+	else if (strncmp(name, "legend", n) == 0)
+		write_legend(d, out);
 }
 
 int flame_page_write(

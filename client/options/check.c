@@ -149,6 +149,20 @@ static int check_topdown(struct parse *p)
 	return 0;
 }
 
+/* Of flamegraph. */
+static int check_flamegraph(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (p->command != MPERF__REQUEST__BODY_FLAMEGRAPH || !o->earlier)
+		return 0;
+	if (!o->input)
+		return options_wrong(p, "--diff compares two recordings: give -i FILE too");
+	if (o->folded)
+		return options_wrong(
+			p, "--diff is in the colours of a page: leave it out, or --folded");
+	return 0;
+}
+
 /* diff and gate. */
 static int check_compare(struct parse *p)
 {
@@ -178,6 +192,8 @@ int options_check(struct parse *p)
 		chosen = check_plot(p);
 	if (chosen == 0)
 		chosen = check_topdown(p);
+	if (chosen == 0)
+		chosen = check_flamegraph(p);
 	if (chosen == 0)
 		chosen = check_choice(p);
 	if (chosen != 0)

@@ -438,6 +438,9 @@ static int take_show(struct parse *p, int key, char *arg)
 	case OPTION_FOLDED:
 		o->folded = true;
 		return 0;
+	case OPTION_DIFF:
+		o->earlier = arg;
+		return *arg ? 0 : options_wrong(p, "--diff needs the name of a recording");
 	case OPTION_TITLE:
 		o->title = arg;
 		return 0;

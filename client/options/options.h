@@ -44,7 +44,8 @@ struct options {
 
 	/* what to ask */
 	char *input, *output;
-	char *earlier; /* roofline: the first of two inputs, or NULL; input is the second */
+	/* roofline: the first of two inputs; flamegraph: --diff; or NULL. input is the second */
+	char *earlier;
 	bool plot, peaks;
 	char *by, *ops, *of_event, *title;
 	char *from;  /* roofline: counts (or NULL), code */

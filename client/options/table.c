@@ -101,6 +101,7 @@ const struct option_row option_rows[] = {
 	{B,       "limit", 'n', "N", false, "at most N rows (default: all)"},
 	{T,       "limit", 'n', "N", false, "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
 	{H|C|G,   "inlined", OPTION_INLINED, NULL, false, "show inlined functions separately"},
+	{F,       "diff", OPTION_DIFF, "FILE", false, "colour boxes by how their share differs from that in this recording"},
 	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
 	{F|O,     "title", OPTION_TITLE, "TEXT", false, "the page's title"},
 	{H|S|L|D|U|K|O|B|M|W|C|G, "json", OPTION_JSON, NULL, false, "answer in JSON"},
@@ -148,6 +149,7 @@ const struct command_text *command_text(int command)
 			    "  mperfctl flamegraph -o flame.html -- ./program\n"
 			    "  mperfctl record -e cpu-clock,page-faults -o run.mprf -- ./program\n"
 			    "  mperfctl flamegraph -i run.mprf --event page-faults -o faults.svg\n"
+			    "  mperfctl flamegraph -i after.mprf --diff before.mprf -o diff.html\n"
 			    "  mperfctl flamegraph -i run.mprf --folded > stacks.txt\n",
 	};
 	static const struct command_text roofline = {

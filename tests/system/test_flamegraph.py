@@ -63,6 +63,19 @@ def test_flamegraph_is_plain_svg_where_the_name_says_so(build):
     assert "<script" not in text and "cpu-clock" in text
 
 
+def test_a_flamegraph_beside_itself_has_no_colours(build):
+    path = recording(build).path
+    with Folder() as folder:
+        mperfctl(build, "flamegraph", "-i", path, "--diff", path, "-o", folder / "diff.svg")
+        root = xml.parse(folder / "diff.svg").getroot()
+    check_drawing(root)
+    classes = {g.get("class") for g in root.iter(SVG + "g")}
+    assert classes == {"f r0", "f e0"}, classes
+    fails(build, 2, ["-i"], "flamegraph", "--diff", path)
+    fails(build, 2, ["--folded"], "flamegraph", "-i", path, "--diff", path, "--folded")
+    fails(build, 1, ["no such file"], "flamegraph", "-i", path, "--diff", f"{path}.none")
+
+
 def test_folded_stacks_sum_up_to_the_samples_weight(build):
     path = recording(build).path
     folded = mperfctl(build, "flamegraph", "-i", path, "--folded").stdout

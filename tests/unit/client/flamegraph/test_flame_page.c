@@ -37,12 +37,18 @@ static struct flame *empty_flame(void)
 	return f;
 }
 
-static int add_node(struct flame *f, int64_t id, int64_t parent, const char *name, double value)
+static int add_node_of(struct flame *f, const char *module, int64_t id, int64_t parent,
+	const char *name, double value)
 {
 	Mperf__Value v[] = {answers_integer(id), answers_integer(parent),
-		name ? answers_text(name) : answers_absent(), answers_text("/usr/bin/prog"),
+		name ? answers_text(name) : answers_absent(), answers_text(module),
 		answers_text("user"), answers_real(value)};
 	return answers_row(add, f, v, N_COLUMNS);
+}
+
+static int add_node(struct flame *f, int64_t id, int64_t parent, const char *name, double value)
+{
+	return add_node_of(f, "/usr/bin/prog", id, parent, name, value);
 }
 
 /* main → (a 30, b → leaf 60), main 10; b is reached from two call sites. */
@@ -107,6 +113,59 @@ TEST(boxes_stand_inside_their_callers_by_name)
 	ck_assert(named(f, "a")->start == 0);
 	ck_assert(named(f, "b")->start == 30);
 	ck_assert(named(f, "leaf")->start == 30);
+	flame_free(f);
+}
+
+/* In the baseline main 20, a 60, gone 20 of another build's folder; now main 10, a 30, b → leaf 60. */
+static struct flame *compared_flame(void)
+{
+	struct flame *f = NULL;
+	ck_assert_int_eq(flame_new(&f), 0);
+	flame_begin_baseline(f);
+	ck_assert_int_eq(answers_columns(add, f, columns, N_COLUMNS), 0);
+	ck_assert_int_eq(add_node_of(f, "/old/prog", 7, 0, "main", 20), 0);
+	ck_assert_int_eq(add_node_of(f, "/old/prog", 2, 7, "gone", 20), 0);
+	ck_assert_int_eq(add_node_of(f, "/old/prog", 3, 7, "a", 60), 0);
+	flame_end_baseline(f);
+	ck_assert_int_eq(answers_columns(add, f, columns, N_COLUMNS), 0);
+	ck_assert_int_eq(add_node(f, 1, 0, "main", 10), 0);
+	ck_assert_int_eq(add_node(f, 2, 1, "b", 0), 0);
+	ck_assert_int_eq(add_node(f, 3, 1, "a", 30), 0);
+	ck_assert_int_eq(add_node(f, 5, 2, "leaf", 60), 0);
+	return f;
+}
+
+TEST(a_baseline_leaves_what_boxes_were)
+{
+	struct flame *f = compared_flame();
+	size_t n;
+	ck_assert_int_eq(flame_finish(f), 0);
+	ck_assert(flame_nodes(f, &n)[0].total == 100 && flame_nodes(f, &n)[0].was_total == 100);
+	ck_assert_uint_eq(n, 6);
+	ck_assert(named(f, "main")->self == 10 && named(f, "main")->was_self == 20);
+	ck_assert(named(f, "a")->total == 30 && named(f, "a")->was_total == 60);
+	ck_assert(named(f, "leaf")->total == 60 && named(f, "leaf")->was_total == 0);
+	ck_assert(named(f, "gone")->total == 0 && named(f, "gone")->was_total == 20);
+	ck_assert(named(f, "a")->start == 0 && named(f, "b")->start == 30);
+	flame_free(f);
+}
+
+TEST(beside_a_baseline_colours_are_differences)
+{
+	struct flame *f = compared_flame();
+	size_t n_cut;
+	char *page = page_of(
+		f, &(struct flame_page){.title = "t", .event = "", .baseline = "<old>"}, &n_cut);
+	ck_assert_uint_eq(n_cut, 0);
+	ck_assert_ptr_nonnull(strstr(page, "<g class=\"f p3\"><title>leaf\n")); /* +60 points */
+	ck_assert_ptr_nonnull(strstr(page, "<g class=\"f m2\"><title>a\n"));    /* -30 */
+	ck_assert_ptr_nonnull(strstr(page, "<g class=\"f m0\"><title>main\n")); /* -10 */
+	ck_assert_ptr_nonnull(strstr(page, "<g class=\"f e0\"><title>b\n"));
+	ck_assert_ptr_null(strstr(page, "gone\n"));
+	ck_assert_ptr_nonnull(strstr(page, "was 60.00 %, self 60.00 % → 30.00 %"));
+	ck_assert_ptr_nonnull(strstr(page, "in &lt;old&gt;. Red"));
+	ck_assert_ptr_nonnull(strstr(page, "Boxes that had 20.00 % of it are gone"));
+	free(page);
 	flame_free(f);
 }
 
