@@ -12,8 +12,8 @@
  * inside an untimed one could not be told from an outermost one, so once a loop has been recursive, bursts
  * of outermost entries are timed, one after the other, and between two bursts a random number of entries
  * passes that is on average as large, for each of the window less one, as the burst with the entries
- * inside: bursts then stand for all entries. An entry that was left by longjmp or by an exception is
- * dropped from the stack by an entry from a frame further up, or from its own.
+ * inside, give or take a quarter: bursts then stand for all entries. An entry that was left by longjmp or
+ * by an exception is dropped from the stack by an entry from a frame further up, or from its own.
  *
  * A timed loop may also run while another one does, in a function that this one calls. Its time is its
  * own: when it ends, its time, weighted as above, is subtracted from the timed entry around it. So
@@ -180,8 +180,10 @@ static struct window burst(
 	w.ns += ns;
 	if (w.n_timed >= MPERF_RECURSION_BURST) {
 		const unsigned log2 = mperf_timed_window(w.log2, w.ns / w.n_timed, cost_ns);
-		const uint64_t most = 2 * w.n_entries * ((UINT64_C(1) << log2) - 1);
-		pass = most ? mperf_thread_chance() % (most + 1) : 0;
+		const uint64_t mean = w.n_entries * ((UINT64_C(1) << log2) - 1);
+		/* Far enough from the mean that bursts keep no step with the program, near enough that
+		 * their number, and with it the sum, varies little. */
+		pass = mean - mean / 4 + mperf_thread_chance() % (mean / 2 + 1);
 		w = (struct window){.log2 = log2, .recursive = true};
 	}
 	__atomic_store_n(&words[MPERF_TIMED_COUNTDOWN], pass + 1, __ATOMIC_RELAXED);

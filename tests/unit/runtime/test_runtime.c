@@ -243,7 +243,7 @@ TEST(of_a_recursive_nest_the_outermost_entries_are_timed, .begin = one_thread)
 /* Timing is made to cost 1 ms, and each outermost entry to last as long, with none to three inside. */
 TEST(bursts_of_a_recursive_nest_stand_for_all, .begin = one_thread)
 {
-	const unsigned n = 400000, ms = 1000000;
+	const unsigned n = 1600000, ms = 1000000;
 	uint64_t words[MPERF_TIMED_WORDS] = {0};
 	mperf_state.timing_ns = ms;
 	enter(words, 1, false);
