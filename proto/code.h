@@ -95,6 +95,6 @@ struct code_loop {
 	struct code_estimate intensity[N_CODE_OPS];      /* operations per byte */
 };
 
-/* Is it a reply to a request about so many samples, in n bytes? Its loops follow it, each with
- * values in their ranges. */
+/* Do these n bytes hold a complete reply to a request of n_samples samples, with every value in its
+ * range? */
 bool code_reply_check(const void *bytes, size_t n, uint32_t n_samples);

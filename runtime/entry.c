@@ -107,8 +107,8 @@ void __mperf_start(void)
 		mperf_select_init(&s->selection);
 		mperf_sink_init(&s->sink);
 		s->silent = !mperf_sink_wanted(&s->sink);
-		__atomic_store_n(&s->started, true, __ATOMIC_RELEASE);
 		s->timing_ns = s->silent ? 0 : mperf_timed_cost_ns(s->clock_ns);
+		__atomic_store_n(&s->started, true, __ATOMIC_RELEASE);
 		mperf_process_begin(s);
 	}
 	mperf_unlock(s, &mask);

@@ -32,7 +32,7 @@ struct state {
 	uint64_t begin_ns;
 	uint32_t period_ms;
 	uint32_t clock_ns;  /* between two reads of the clock */
-	uint32_t timing_ns; /* to time an entry into a loop; 0: not known yet */
+	uint32_t timing_ns; /* to time an entry into a loop; 0 where nothing is timed: silent */
 	uint32_t vscale;
 	bool may_write_segment; /* without asking the kernel */
 

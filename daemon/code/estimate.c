@@ -192,12 +192,18 @@ static double normal(uint64_t *state)
 	return sum;
 }
 
+/* The blocks of a loop without those of loops inside. */
+struct loop_blocks {
+	const uint32_t *block;
+	uint32_t n;
+};
+
 /* Samples per instruction as another run might have had them. */
-static void disturb(
-	const struct estimate_question *q, const double *samples, uint64_t *state, double *ret_heat)
+static void disturb(const struct graph *g, const struct loop_blocks *l, const double *samples,
+	uint64_t *state, double *ret_heat)
 {
-	const struct graph *g = q->graph;
-	for (uint32_t b = 0; b < g->n_blocks; b++) {
+	for (uint32_t i = 0; i < l->n; i++) {
+		const uint32_t b = l->block[i];
 		double n = samples[b] > 0 ? samples[b] + sqrt(samples[b]) * normal(state)
 					  : fabs(normal(state)) / 2;
 		n *= exp(ESTIMATE_SPREAD * normal(state));
@@ -227,30 +233,31 @@ static struct code_estimate interval(double value, double *repeat)
 }
 
 /* What runs in each round has one heat. */
-static void even_out(const struct graph *g, uint32_t loop, double *heat)
+static void even_out(const struct graph *g, const struct loop_blocks *l, double *heat)
 {
 	double samples = 0, n = 0;
-	for (uint32_t b = 0; b < g->n_blocks; b++)
-		if (g->block[b].loop == loop && g->block[b].each_round) {
-			samples += heat[b] * g->block[b].n;
-			n += g->block[b].n;
+	for (uint32_t i = 0; i < l->n; i++) {
+		const struct block *b = &g->block[l->block[i]];
+		if (b->each_round) {
+			samples += heat[l->block[i]] * b->n;
+			n += b->n;
 		}
-	for (uint32_t b = 0; b < g->n_blocks; b++)
-		if (g->block[b].loop == loop && g->block[b].each_round)
-			heat[b] = samples / n;
+	}
+	for (uint32_t i = 0; i < l->n; i++)
+		if (g->block[l->block[i]].each_round)
+			heat[l->block[i]] = samples / n;
 }
 
 struct repeats {
 	struct group *group;
-	uint32_t loop;
-	double *times, *heat;
+	double *times, *heat; /* heat: by block of the graph */
 	double (*figure)[REPEATS];
 };
 
-static int repeats_make(struct repeats *r, const struct graph *g)
+static int repeats_make(struct repeats *r, const struct graph *g, uint32_t n)
 {
-	r->group = calloc((size_t)g->n_blocks + 1, sizeof(*r->group));
-	r->times = calloc((size_t)g->n_blocks + 1, sizeof(*r->times));
+	r->group = calloc((size_t)n + 1, sizeof(*r->group));
+	r->times = calloc((size_t)n + 1, sizeof(*r->times));
 	r->heat = calloc((size_t)g->n_blocks + 1, sizeof(*r->heat));
 	r->figure = calloc(N_FIGURES, sizeof(*r->figure));
 	return r->group && r->times && r->heat && r->figure ? 0 : -ENOMEM;
@@ -264,16 +271,16 @@ static void repeats_clear(struct repeats *r)
 	free(r->figure);
 }
 
-static void repeat(const struct estimate_question *q, const double *samples, struct rounds *rounds,
-	uint32_t n, struct repeats *r)
+static void repeat(const struct graph *g, const double *samples, struct rounds *rounds,
+	const struct loop_blocks *l, struct repeats *r)
 {
 	uint64_t state = 88172645463325252u;
 	double figure[N_FIGURES];
 	for (uint32_t k = 0; k < REPEATS; k++) {
-		disturb(q, samples, &state, r->heat);
-		even_out(q->graph, r->loop, r->heat);
+		disturb(g, l, samples, &state, r->heat);
+		even_out(g, l, r->heat);
 		rounds_find(rounds, r->heat, r->times);
-		figures_of(r->group, r->times, n, figure);
+		figures_of(r->group, r->times, l->n, figure);
 		for (size_t i = 0; i < N_FIGURES; i++)
 			r->figure[i][k] = figure[i];
 	}
@@ -284,26 +291,26 @@ static int finish_branches(const struct estimate_question *q, uint32_t loop, con
 	struct code_loop *l)
 {
 	const struct graph *g = q->graph;
-	_cleanup_(repeats_clear) struct repeats r = {.loop = loop};
+	_cleanup_(repeats_clear) struct repeats r = {.group = NULL};
 	struct rounds *rounds;
-	const uint32_t *block;
-	uint32_t n;
+	struct loop_blocks own;
 	bool branches;
 	double figure[N_FIGURES];
-	int outcome = rounds_make(&rounds, g, loop, &block, &n, &branches);
+	int outcome = rounds_make(&rounds, g, loop, &own.block, &own.n, &branches);
 	if (outcome < 0)
 		return outcome;
 	if (branches)
-		outcome = repeats_make(&r, g);
+		outcome = repeats_make(&r, g, own.n);
 	if (outcome == 0 && branches) {
-		for (uint32_t i = 0; i < n; i++)
-			add_block(&r.group[i], q, &g->block[block[i]]);
-		for (uint32_t b = 0; b < g->n_blocks; b++)
+		for (uint32_t i = 0; i < own.n; i++) {
+			const uint32_t b = own.block[i];
+			add_block(&r.group[i], q, &g->block[b]);
 			r.heat[b] = samples[b] / g->block[b].n;
-		even_out(g, loop, r.heat);
+		}
+		even_out(g, &own, r.heat);
 		rounds_find(rounds, r.heat, r.times);
-		figures_of(r.group, r.times, n, figure);
-		repeat(q, samples, rounds, n, &r);
+		figures_of(r.group, r.times, own.n, figure);
+		repeat(g, samples, rounds, &own, &r);
 		l->bytes_loaded = interval(figure[0], r.figure[0]);
 		l->bytes_stored = interval(figure[1], r.figure[1]);
 		for (int k = 0; k < N_CODE_OPS; k++) {

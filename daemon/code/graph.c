@@ -216,7 +216,7 @@ static uint32_t meet(const struct graph *g, const struct work *w, uint32_t a, ui
 }
 
 /* Edges of blocks that the entry does not reach (cases of a switch, handlers of exceptions, padding) do
- * not count where they lead to one that it does: whoever came there came by what is before them. */
+ * not count where they lead to one that it does: control came to them through a block before them. */
 static void find_dominators(struct graph *g, struct work *w)
 {
 	for (uint32_t b = 0; b < g->n_blocks; b++)

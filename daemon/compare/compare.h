@@ -38,13 +38,13 @@
 #include "proto/memory.h"
 
 #define COMPARE_RUNS_MIN 5     /* of a side: 252 ways to label ten runs, fewer cannot reach α */
-#define COMPARE_RUNS_MAX 4096  /* of both sides */
+#define COMPARE_RUNS_MAX 4096  /* of both sides: four times what a request can name */
 #define COMPARE_SIDE_MAX 512   /* of a request: years of nightly runs */
 #define COMPARE_SAMPLES_MIN 10 /* of a function in a run, on average, to be tested */
-#define COMPARE_CELLS_MAX (1u << 24) /* tested functions × runs: 128 MB */
-#define COMPARE_SHUFFLES 999
-#define COMPARE_LOOKS_MAX 20
-#define COMPARE_HOT_SHARE 0.02 /* functions from here on are a tier of their own */
+#define COMPARE_CELLS_MAX (1u << 24) /* functions × runs, in two tables of 128 MB */
+#define COMPARE_SHUFFLES 999         /* p in steps of a thousandth: α of two looks is 9 of them */
+#define COMPARE_LOOKS_MAX 20         /* more would leave α below that step */
+#define COMPARE_HOT_SHARE 0.02       /* functions from here on are a tier of their own */
 
 struct compare_runs {
 	size_t n_functions, n_runs;

@@ -43,10 +43,10 @@ double variance_within(const struct tested *t, double squares, double shift);
 /* Standard error of a shift with that variance. */
 double error_of_shift(const struct tested *t, double variance);
 
-/* The variance that a function of so many samples has by the trend. */
+/* The variance by the trend of a function with that mean of samples. */
 double variance_trend(const struct tested *t, double samples);
 
-/* The moderated variance of a function of so many samples with that variance of its own. */
+/* The moderated variance of a function: own is its variance, samples its mean. */
 double variance_moderated(const struct tested *t, double samples, double own);
 
 /* What shuffles of the labels give: for each, the largest t of a tier, in rising order. */

@@ -3,12 +3,12 @@
 
 /* Distributions: what tests of means and variances need of them
  *
- * The free libraries that have these functions are under licences that would become that of mperfd.
+ * GSL and libRmath have these functions, but under the GPL, which would then cover mperfd as a whole.
  */
 
 #include <stdint.h>
 
-/* Probability that Student's t with that many degrees of freedom (0 or more; INFINITY: the normal
+/* Probability that Student's t with that many degrees of freedom (above 0; INFINITY: the normal
  * distribution) is above t. Within 1e-10.
  * Source: Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.5.8, 26.7.1. */
 double student_above(double t, double degrees);

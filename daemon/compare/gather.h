@@ -15,7 +15,7 @@
 #include "daemon/query/query.h"
 
 #define GATHER_PARTS 4             /* function, source, line, module; or what a row is instead */
-#define GATHER_ROWS_MAX (1u << 22) /* of all runs: 64 MB */
+#define GATHER_ROWS_MAX (1u << 22) /* of all runs: 96 MB */
 
 enum { GATHER_FULL = 2 }; /* beside QUERY_FAILED */
 

@@ -12,7 +12,8 @@
 
 #define FIT_ROUNDS 20
 #define TREND_FUNCTIONS_MIN 3
-#define OUTLIER 5.0 /* times the trend; what lies above pulls no harder */
+/* Times the trend: the largest variance that the fit takes in, so that one function cannot bend it. */
+#define OUTLIER 5.0
 #define VARIANCE_MIN 1e-10
 
 static double degrees(const struct tested *t)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The total is what functions' tests cannot see: a change that all functions share. It carries the
- * noise of the machine in full: a loud neighbour makes one run half as long again. Where some run lies
- * far from its side's median, as many runs as lie there are trimmed at both ends of both sides; where
- * none does, nothing is, since trimming costs power.
+ * noise of the machine in full: another tenant can make a single run 1.5 times as long. If k runs of a side
+ * are far from its median, k runs are trimmed at both ends of both sides; if none is, none is trimmed, since
+ * trimming costs power.
  */
 #include "daemon/compare/compare_private.h"
 
@@ -13,9 +13,11 @@
 
 #include "daemon/compare/distribution.h"
 
-#define FAR 4.0          /* standard deviations from the median, by the median deviation */
-#define DEVIATION 1.4826 /* standard deviation over median deviation, of normal values */
-#define TRIMMED_MOST 4   /* at each end of a side, of so many runs at most one */
+/* Standard deviations from the median, estimated from the median deviation: of normal values, one in
+ * 16,000 is as far. */
+#define FAR 4.0
+#define DEVIATION 1.4826            /* standard deviation over median deviation, of normal values */
+#define TRIMMED_MOST 4              /* at each end of a side, at most one run in this many */
 #define POWER_80 0.8416212335729143 /* quantile of the normal distribution: four of five cases */
 
 /* A side's trimmed mean, its squared error and degrees of freedom. */
