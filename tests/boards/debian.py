@@ -46,6 +46,7 @@ TREES = {
              ["bookworm", "bookworm-backports"]),
     "qemu-trixie": ("amd64", [n for n in QEMU if n != "qemu-system-arm"], ["trixie"]),
 }
+ALIASES = {"trixie": "stable"}
 
 
 def mirror():
@@ -96,9 +97,30 @@ def write_libraries(info, target, archive, fields, kept):
 
 
 def fetch(name, target):
-    architecture, packages, suites = TREES[name]
+    """A mirror may have the lists of one day below a suite's code name and those of another day below
+    its alias, and only one of them complete: the alias is tried where the code name fails."""
     if not shutil.which("mmdebstrap"):
         raise Skip("needs the program mmdebstrap")
+    suites = TREES[name][2]
+    try:
+        extract(name, target, suites)
+    except MissingPart:
+        if suites[0] not in ALIASES:
+            raise
+        shutil.rmtree(target, ignore_errors=True)
+        extract(name, target, [ALIASES[suites[0]], *suites[1:]])
+        release = (target / "usr/lib/os-release").read_text()
+        if f"VERSION_CODENAME={suites[0]}\n" not in release:
+            raise Skip(f"Debian's mirror lacks a part of {name}, and its {ALIASES[suites[0]]} is not "
+                       f"{suites[0]}") from None
+
+
+class MissingPart(Skip):
+    """A mirror has the index of another day than its list of hashes, for hours or days."""
+
+
+def extract(name, target, suites):
+    architecture, packages, _ = TREES[name]
     uri = mirror()
     command = ["mmdebstrap", "--variant=extract", f"--architectures={architecture}",
                *apt_options(), f"--include={','.join(packages)}", suites[0], target,
@@ -111,8 +133,8 @@ def fetch(name, target):
         raise Skip(f"{uri} did not give the packages of {name} in {FETCH_SECONDS} s") from None
     if done.returncode != 0:
         failed = re.search(r"^E: Failed to fetch .*", done.stderr, re.M)
-        if failed:  # for hours, while a mirror has the index of another day than its list of hashes
-            raise Skip(f"Debian's mirror lacks a part of {name}: {failed[0][3:]}")
+        if failed:
+            raise MissingPart(f"Debian's mirror lacks a part of {name}: {failed[0][3:]}")
         raise Skip(f"mmdebstrap made no tree of {name}: {done.stderr.strip()[-300:]}")
 
 
