@@ -130,6 +130,8 @@ static int wrong_text(struct parse *p, const struct conf_row *row, const char *t
 	static const char *const forms[] = {
 		[KIND_PATH] = "an absolute path, such as /var/lib/mperf",
 		[KIND_GROUP] = "the name of a group: letters, digits, '_', '-' and '.'",
+		[KIND_VARIABLES] = "a list of variables without spaces, as LABEL=VARIABLE or "
+				   "VARIABLE, none of which is named like a secret; or none",
 		[KIND_EVENTS] = "a list of events without spaces, such as cycles,instructions",
 	};
 	return wrong(
@@ -434,7 +436,9 @@ static void print_range(const struct conf_row *row, FILE *f)
 		fputs(row->kind == KIND_SWITCH     ? "# yes or no."
 			: row->kind == KIND_PATH   ? "# A path."
 			: row->kind == KIND_EVENTS ? "# A list of events, separated by commas."
-						   : "# A name.",
+			: row->kind == KIND_VARIABLES
+				? "# A list of VARIABLE or LABEL=VARIABLE, separated by commas."
+				: "# A name.",
 			f);
 	fputs(row->restart ? " A change waits for the next start.\n" : "\n", f);
 }

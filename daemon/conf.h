@@ -25,6 +25,7 @@ struct conf {
 	/* keep call chains (frame pointers) of the always-on samples */
 	bool callers;
 	uint32_t overhead_ppm; /* the most that it may cost each hart, in millionths; 0: no limit */
+	char job_environment[CONF_TEXT_BYTES]; /* attribute/label_variables.h, or "none" */
 	/* [store] */
 	bool store; /* false: nothing is kept; top and record still work */
 	char store_path[CONF_TEXT_BYTES];

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "daemon/attribute/label_variables.h"
 #include "proto/unit.h"
 
 const struct conf_row conf_rows[] = {
@@ -135,11 +136,19 @@ static bool is_visible(const char *text)
 	return true;
 }
 
+static bool are_variables(const char *text)
+{
+	struct label_variables v;
+
+	return label_variables_parse(text, &v) == 0;
+}
+
 static bool is_of_kind(enum conf_kind kind, const char *text)
 {
-	return kind == KIND_PATH    ? *text == '/'
-	       : kind == KIND_GROUP ? is_group_name(text)
-				    : is_visible(text);
+	return kind == KIND_PATH ? *text == '/'
+	       : kind == KIND_GROUP
+		       ? is_group_name(text)
+		       : is_visible(text) && (kind != KIND_VARIABLES || are_variables(text));
 }
 
 static int value_of_text(const struct conf_row *row, const char *text, struct conf *c)
@@ -179,7 +188,8 @@ static int value_of_number(const struct conf_row *row, const char *text, struct 
 
 bool conf_is_text(const struct conf_row *row)
 {
-	return row->kind == KIND_PATH || row->kind == KIND_GROUP || row->kind == KIND_EVENTS;
+	return row->kind == KIND_PATH || row->kind == KIND_GROUP || row->kind == KIND_EVENTS ||
+	       row->kind == KIND_VARIABLES;
 }
 
 /* 0, VALUE_*; *c is untouched then. */

@@ -22,6 +22,8 @@ enum conf_kind {
 	KIND_PATH,     /* char[CONF_TEXT_BYTES]: begins with a slash */
 	/* char[CONF_TEXT_BYTES]: visible ASCII; event_parse gives it a meaning */
 	KIND_EVENTS,
+	/* char[CONF_TEXT_BYTES]: attribute/label_variables.h */
+	KIND_VARIABLES,
 	KIND_GROUP, /* char[CONF_TEXT_BYTES]: letters, digits, '_', '-' (not first), '.' */
 };
 

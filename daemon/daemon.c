@@ -334,6 +334,7 @@ static int reload(struct daemon *d)
 		memcpy(next.socket_path, d->conf.socket_path, sizeof(next.socket_path));
 		memcpy(next.feed_path, d->conf.feed_path, sizeof(next.feed_path));
 		memcpy(next.region_events, d->conf.region_events, sizeof(next.region_events));
+		memcpy(next.job_environment, d->conf.job_environment, sizeof(next.job_environment));
 		d->conf = next;
 		snprintf(line, sizeof(line), "configuration reloaded%s%s",
 			*restart ? "; restart mperfd to change " : "", restart);

@@ -64,6 +64,8 @@ static void fill(const struct options *o, bool is_gate, const struct recordings 
 	filter->comm = (char **)o->comm;
 	filter->n_cgroup = o->n_cgroups;
 	filter->cgroup = (char **)o->cgroup;
+	filter->n_label = o->n_labels;
+	filter->label = (char **)o->label;
 	filter->n_cpu = o->n_cpus;
 	filter->cpu = (uint32_t *)o->cpu;
 	m->n_baseline = a->n;

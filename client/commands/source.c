@@ -198,6 +198,8 @@ void source_filter(const struct source *s, const struct options *o, Mperf__Filte
 	ret_filter->comm = (char **)o->comm;
 	ret_filter->n_cgroup = o->n_cgroups;
 	ret_filter->cgroup = (char **)o->cgroup;
+	ret_filter->n_label = o->n_labels;
+	ret_filter->label = (char **)o->label;
 	ret_filter->n_cpu = o->n_cpus;
 	ret_filter->cpu = (uint32_t *)o->cpu;
 	ret_filter->since_ns = o->since_ns;

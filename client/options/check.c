@@ -129,6 +129,23 @@ static int check_roofs(struct parse *p)
 	return 0;
 }
 
+static int check_job(struct parse *p)
+{
+	const struct options *o = p->o;
+	bool runs = o->topic && strcmp(o->topic, "run") == 0;
+	bool starts = o->topic && strcmp(o->topic, "start") == 0;
+	bool ends = o->topic && strcmp(o->topic, "end") == 0;
+	if ((runs || starts) && !o->job)
+		return options_wrong(p, "job %s takes the job's name", o->topic);
+	if (runs && !o->command_line)
+		return options_wrong(p, "job run takes a command: job run NAME -- CMD");
+	if (o->n_labels && !runs && !starts)
+		return options_wrong(p, "--label is for job run and job start");
+	if (o->n_pids > 1 || (o->n_pids && !starts && !ends))
+		return options_wrong(p, "--pid takes one process, of job start and job end");
+	return 0;
+}
+
 /* Of topdown. */
 static int check_topdown(struct parse *p)
 {
@@ -185,6 +202,8 @@ int options_check(struct parse *p)
 		return check_compare(p);
 	if (p->command == MPERF__REQUEST__BODY_ROOFS)
 		return check_roofs(p);
+	if (p->command == MPERF__REQUEST__BODY_JOB)
+		return check_job(p);
 	if (o->json && o->raw)
 		return options_wrong(p, "--json and --raw are two forms; give one of them");
 	int chosen = check_from(p);

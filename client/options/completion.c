@@ -30,7 +30,7 @@ static const struct command {
 #define RUNS_ANYWHERE (COMMAND_BIT(RECORD) | COMMAND_BIT(STAT) | COMMAND_BIT(TOPDOWN))
 #define RUNS_BEHIND_DASHES                                                                         \
 	(COMMAND_BIT(HOTSPOTS) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(ROOFLINE) |                 \
-		COMMAND_BIT(BLOCKS))
+		COMMAND_BIT(BLOCKS) | COMMAND_BIT(JOB))
 
 /* The values of an option, separated by spaces; NULL if they are not known beforehand. A test
  * compares them with the option's help. */
@@ -41,13 +41,14 @@ static const char *value_words(const struct option_row *row, uint32_t command)
 		uint32_t commands;
 		const char *words;
 	} known[] = {
-		{OPTION_BY, COMMAND_BIT(TOP), "function module process thread cgroup"},
+		{OPTION_BY, COMMAND_BIT(TOP), "function module process thread cgroup job"},
 		{OPTION_BY, COMMAND_BIT(ROOFLINE), "loop function region thread"},
 		{OPTION_BY, COMMAND_BIT(DIFF) | COMMAND_BIT(GATE),
 			"function module process cgroup line"},
 		{OPTION_OPS, UINT32_MAX, "fp int sp dp"},
 		{OPTION_FROM, UINT32_MAX, "counts code"},
-		{OPTION_BY, UINT32_MAX, "function module process thread cgroup line hart address"},
+		{OPTION_BY, UINT32_MAX,
+			"function module process thread cgroup job line hart address"},
 		{'g', UINT32_MAX, "fp dwarf none"},
 	};
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)

@@ -227,8 +227,8 @@ static int take_word(
 
 static int take_by(struct parse *p, char *arg)
 {
-	static const char *const names[] = {
-		"function", "module", "process", "thread", "cgroup", "line", "hart", "address"};
+	static const char *const names[] = {"function", "module", "process", "thread", "cgroup",
+		"job", "line", "hart", "address"};
 	static const char *const of_loops[] = {"loop", "function", "region", "thread", NULL};
 	static const char *const compared[] = {
 		"function", "module", "process", "cgroup", "line", NULL};
@@ -249,7 +249,7 @@ static int take_by(struct parse *p, char *arg)
 	const char *near = nearest_name(arg, names, n);
 	return options_wrong(p,
 		"--by takes function, module, process, thread%s, not '%.100s'%s%s%s",
-		top ? " or cgroup" : ", cgroup, line, hart or address", arg,
+		top ? ", cgroup or job" : ", cgroup, job, line, hart or address", arg,
 		near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
@@ -284,6 +284,25 @@ static int take_metrics(struct parse *p, char *arg)
 		"-M takes names of metrics or groups, such as 'ipc,TopdownL1'");
 }
 
+/* job [run NAME -- CMD... | start NAME | end | list] */
+static int take_job(struct parse *p, char *arg, struct argp_state *state)
+{
+	static const char *const words[] = {"run", "start", "end", "list", NULL};
+	struct options *o = p->o;
+	if (!o->topic)
+		return take_word(p, "job", words, arg, &o->topic);
+	bool runs = strcmp(o->topic, "run") == 0;
+	if (!o->job && (runs || strcmp(o->topic, "start") == 0)) {
+		o->job = arg;
+		return 0;
+	}
+	if (!runs)
+		return options_wrong(p, "'%.100s' is one argument too many", arg);
+	o->command_line = state->argv + state->next - 1;
+	state->next = state->argc;
+	return 0;
+}
+
 /* A non-option argument: a topic, or the command to run with all that follows. */
 static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 {
@@ -300,6 +319,8 @@ static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 	if (p->command == MPERF__REQUEST__BODY_ROOFS && !p->o->topic)
 		return take_word(
 			p, "roofs", (const char *const[]){"measure", NULL}, arg, &p->o->topic);
+	if (p->command == MPERF__REQUEST__BODY_JOB)
+		return take_job(p, arg, state);
 	if (p->command == MPERF__REQUEST__BODY_DIFF && p->o->n_baselines == 0)
 		return push(p, p->o->baseline, &p->o->n_baselines, arg);
 	if (p->command == MPERF__REQUEST__BODY_DIFF && p->o->n_candidates == 0)
@@ -344,6 +365,8 @@ static int take_query(struct parse *p, int key, char *arg)
 		return push(p, o->comm, &o->n_comms, arg);
 	case OPTION_CGROUP:
 		return push(p, o->cgroup, &o->n_cgroups, arg);
+	case OPTION_LABEL:
+		return push(p, o->label, &o->n_labels, arg);
 	case OPTION_CPU:
 		return each_part(p, arg, take_cpus);
 	case OPTION_SINCE:

@@ -49,7 +49,7 @@ struct options {
 	bool plot, peaks;
 	char *by, *ops, *of_event, *title;
 	char *from;  /* roofline: counts (or NULL), code */
-	char *topic; /* list TOPIC; roofs measure */
+	char *topic; /* list TOPIC; roofs measure; job run, start, end, list */
 	bool live;   /* roofline, blocks: repeat */
 	bool inclusive, notes;
 	char *column[OPTIONS_LIST_MAX]; /* --columns, split at commas */
@@ -61,7 +61,9 @@ struct options {
 	bool chooses;    /* --loops or --sample was given */
 	bool loops;      /* about instrumented programs: --pid only narrows */
 	char *comm[OPTIONS_LIST_MAX], *cgroup[OPTIONS_LIST_MAX];
-	size_t n_comms, n_cgroups;
+	char *label[OPTIONS_LIST_MAX]; /* KEY=VALUE */
+	size_t n_comms, n_cgroups, n_labels;
+	char *job; /* job start and run: its name */
 	uint32_t cpu[OPTIONS_CPUS_MAX];
 	size_t n_cpus;
 	int64_t since_ns, until_ns;

@@ -22,6 +22,7 @@
 #define W COMMAND_BIT(TOPDOWN)
 #define C COMMAND_BIT(DIFF)
 #define G COMMAND_BIT(GATE)
+#define J COMMAND_BIT(JOB)
 
 const struct option_row option_rows[] = {
 	/* clang-format off */
@@ -67,7 +68,7 @@ const struct option_row option_rows[] = {
 	{M,       "input", 'i', "FILE", false, "show the roofs in this file, as --json wrote it"},
 	{M,       "quick", OPTION_QUICK, NULL, false, "measure: the most wanted roofs alone, in 10 s"},
 	{M,       "for", OPTION_FOR, "TIME", false, "measure: at most for this time, 1s to 1h (default: 1m)"},
-	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, line, hart, address"},
+	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, job, line, hart, address"},
 	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
 	{O,       "ops", OPTION_OPS, "KIND", false, "operations to count: fp (default), int, sp, dp"},
 	{O,       "from", OPTION_FROM, "SOURCE", false, "where figures of loops come from, what programs report or the machine code that samples fell on: counts (default), code"},
@@ -90,10 +91,13 @@ const struct option_row option_rows[] = {
 	{C|G,     "markdown", OPTION_MARKDOWN, NULL, false, "answer in Markdown"},
 	{G,       "junit", OPTION_JUNIT, "FILE", false, "also write JUnit's XML to FILE"},
 	{C|G,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
-	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup"},
+	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, job"},
 	{H|F,     "event", OPTION_OF_EVENT, "EVENT", false, "show shares of this measured event (default: the sampling event)"},
 	{H|F|T|O|B|C|G, "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
 	{H|F|T|C|G, "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below it if the path ends in /; may be repeated"},
+	{H|F|T|C|G|O|B, "label", OPTION_LABEL, "KEY=VALUE", false, "only jobs with this label, whose value may have * and ?; may be repeated"},
+	{J,       "label", OPTION_LABEL, "KEY=VALUE", false, "run, start: a label of the job; may be repeated"},
+	{J,       "pid", OPTION_PID, "N", false, "start, end: this process (default: the one that runs mperfctl)"},
 	{H|F|T|C|G, "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
 	{H|F|O|B, "since", OPTION_SINCE, "TIME", false, "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, from the service's store"},
 	{H|F|O|B, "until", OPTION_UNTIL, "TIME", false, "only until this time, in the same form"},
@@ -104,12 +108,12 @@ const struct option_row option_rows[] = {
 	{F,       "diff", OPTION_DIFF, "FILE", false, "colour boxes by how their share differs from that in this recording"},
 	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
 	{F|O,     "title", OPTION_TITLE, "TEXT", false, "the page's title"},
-	{H|S|L|D|U|K|O|B|M|W|C|G, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{H|S|L|D|U|K|O|B|M|W|C|G|J, "json", OPTION_JSON, NULL, false, "answer in JSON"},
 	{O|B,     "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
 	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
-	{H|L|T|U|K|O|B|W|C|G, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
-	{H|L|D|T|U|K|O|B|W|C|G, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
-	{R|H|F|S|L|D|T|U|K|O|B|M|W|C|G, "help", 'h', NULL, false, "show this help"},
+	{H|L|T|U|K|O|B|W|C|G|J, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
+	{H|L|D|T|U|K|O|B|W|C|G|J, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
+	{R|H|F|S|L|D|T|U|K|O|B|M|W|C|G|J, "help", 'h', NULL, false, "show this help"},
 	/* clang-format on */
 };
 const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
@@ -247,6 +251,18 @@ const struct command_text *command_text(int command)
 			    "  mperfctl roofs measure\n"
 			    "  mperfctl roofs measure --quick --json > roofs.json\n"
 			    "  mperfctl roofs\n",
+	};
+	static const struct command_text job = {
+		.arguments = "[run NAME -- CMD... | start NAME | end | list]",
+		.says = "Give labels to a command, or with start to all that a shell starts from "
+			"then on, so that samples can be asked for by job. Without arguments, list "
+			"the jobs that have processes.",
+		.examples = "Examples:\n"
+			    "  mperfctl job run build --label branch=main -- make -j2\n"
+			    "  mperfctl job start tests --label branch=main\n"
+			    "  mperfctl job end\n"
+			    "  mperfctl hotspots --since -1h --by job\n"
+			    "  mperfctl hotspots --since -1h --label branch=main\n",
 	};
 	static const struct command_text diff = {
 		.arguments = "BASELINE CANDIDATE",

@@ -53,6 +53,7 @@ enum option_key {
 	OPTION_JUNIT,
 	OPTION_DIFF,
 	OPTION_FROM,
+	OPTION_LABEL,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

@@ -174,6 +174,8 @@ static int ask_once(struct top *t)
 	filter.comm = (char **)o->comm;
 	filter.n_cgroup = cgroup ? 1 : o->n_cgroups;
 	filter.cgroup = cgroup ? &cgroup : (char **)o->cgroup;
+	filter.n_label = o->n_labels;
+	filter.label = (char **)o->label;
 	filter.n_cpu = o->n_cpus;
 	filter.cpu = (uint32_t *)o->cpu;
 	top.interval_ms = t->model.interval_ms;

@@ -8,6 +8,7 @@
  * reaches the sink, some of them later (copied stacks, while the parser unwinds).
  */
 
+#include "daemon/attribute/label_variables.h"
 #include "daemon/attribute/rights.h"
 #include "daemon/attribute/stack_start.h"
 #include "daemon/attribute/task.h"
@@ -54,6 +55,7 @@ struct attribute_options {
 	int n_harts;
 	int n_events;                      /* of the session */
 	const struct stack_starts *starts; /* borrowed; NULL: the start of stacks is not known */
+	const struct label_variables *variables; /* borrowed; NULL: none */
 	/* borrowed; "/proc", or a folder of files in tests; sys is next to it */
 	const char *proc;
 	/* NULL: rights_read; tests that use files pass their own */
@@ -101,6 +103,13 @@ void attribute_await_exec(struct attribute *a, const pid_t *pids, size_t n_pids)
 void attribute_read_execs(struct attribute *a, uint64_t now_ns);
 /* When to call that next: 0 after attribute_exec; UINT64_MAX: no need. */
 uint64_t attribute_exec_due_ns(const struct attribute *a);
+
+/* From time_ns on the process of that pid, and what it starts from then on, is in the job of that
+ * user with these labels (proto/label.h); NULL: in none. 0; ATTRIBUTE_GONE: there is no such process;
+ * ATTRIBUTE_FULL: there are too many jobs; -ENOMEM. */
+enum { ATTRIBUTE_GONE = 1, ATTRIBUTE_FULL };
+int attribute_set_labels(
+	struct attribute *a, pid_t pid, uid_t uid, const char *json, uint64_t time_ns);
 
 /* The namer's owner forwards this callback. */
 void attribute_unwound(struct attribute *a, const struct unwind_result *r);

@@ -15,6 +15,7 @@
  *      exec.c     arguments of a process that execs, read at once
  *      census.c   reads one process from /proc, or all
  *      missed.c   … or one whose exec record was lost
+ *      job.c      labels, given by requests and read from the environment
  */
 
 #include <limits.h>
@@ -191,6 +192,9 @@ void life_inherit_task(struct task *child, const struct task *parent);
 int life_inherit_process(struct task *child, const struct task *parent);
 /* Both: a new process inherits what the process that it continues has, by fork or otherwise. */
 int life_inherit(struct task *child, const struct task *parent);
+/* End the task with its samples at that time; the process, which has one thread, continues as another
+ * task that inherits from it. *process stays if there is no room. 0 or -ENOMEM. */
+int life_continue(struct attribute *a, struct task **process, uint64_t time_ns);
 /* The task of that pid and tid that ended recently; NULL: none. */
 struct task *life_find_ended(const struct attribute *a, pid_t pid, pid_t tid, uint64_t time_ns);
 /* Deliver pending counts and remove the task from the live ones. */
@@ -262,6 +266,12 @@ static inline void owner_sampled(struct attribute *a, struct task *task)
 	if (!process->watched)
 		owner_watch(a, process);
 }
+
+/* --- job.c ------------------------------------------------------------------------------------ */
+
+/* Give the process the labels that its environment has for it, if it has any and none were given to
+ * it. 0, also if it is gone, or -ENOMEM. */
+int job_read(struct attribute *a, struct task **process, int folder_fd);
 
 /* --- exec.c ----------------------------------------------------------------------------------- */
 

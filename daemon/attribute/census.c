@@ -94,7 +94,9 @@ int census_argv(struct attribute *a, struct task **process)
 	/* an exec sets the owner before the arguments: once they are in place, the owner is the new
 	 * one */
 	int r = argv_read(folder_fd, *process);
-	return r ? r : owner_read(a, folder_fd, process);
+	if (r == 0)
+		r = owner_read(a, folder_fd, process);
+	return r ? r : job_read(a, process, folder_fd);
 }
 
 static int exe_read(int folder_fd, struct task *process)
@@ -194,7 +196,9 @@ static int details_read(struct attribute *a, int folder_fd, struct task **at)
 	r = argv_read(folder_fd, process);
 	if (r >= 0)
 		r = exe_read(folder_fd, process);
-	return r < 0 ? r : maps_read(a, folder_fd, process);
+	if (r >= 0)
+		r = maps_read(a, folder_fd, process);
+	return r < 0 ? r : job_read(a, at, folder_fd);
 }
 
 /* The pid that the name spells; 0: none. */
@@ -248,6 +252,13 @@ static bool descends_from_wanted(const struct task *process)
 	return false;
 }
 
+/* Its FORK was not seen. */
+static void inherit_labels(struct task *process)
+{
+	if (process->parent && !process->labels)
+		process->labels = label_set_ref(process->parent->labels);
+}
+
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 {
 	_cleanup_(closep) int folder_fd = proc_folder(a, pid);
@@ -267,6 +278,7 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 	if (!process->parent && stat.parent && stat.parent != pid) {
 		struct task *parent = task_find(a->o.tasks, stat.parent);
 		process->parent = parent ? parent->process : NULL;
+		inherit_labels(process);
 	}
 	process->wanted |= descends_from_wanted(process);
 	r = details_read(a, folder_fd, &process);
@@ -347,8 +359,10 @@ static void census_parents(struct attribute *a, const struct orphans *o)
 		struct task *task = task_find(a->o.tasks, o->orphan[i].pid);
 		struct task *parent = task_find(a->o.tasks, o->orphan[i].parent);
 
-		if (task && parent && parent->process != task && !task->parent)
+		if (task && parent && parent->process != task && !task->parent) {
 			task->parent = parent->process;
+			inherit_labels(task);
+		}
 	}
 }
 

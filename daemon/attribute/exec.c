@@ -22,6 +22,7 @@
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/exec_stack.h"
 #include "proto/clock.h"
+#include "proto/memory.h"
 
 #define NEVER UINT64_MAX
 
@@ -69,7 +70,8 @@ static int exec_give(struct attribute *a, struct exec *e, struct task **process)
 	(*process)->n_argv = e->text.n_argv;
 	(*process)->changed = true;
 	e->text.argv = NULL;
-	return r;
+	_cleanup_(closep) int folder_fd = a->o.variables ? proc_folder(a, e->pid) : -1;
+	return r < 0 || folder_fd < 0 ? r : job_read(a, process, folder_fd);
 }
 
 static void exec_remove(struct attribute *a, struct exec *e)

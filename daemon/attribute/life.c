@@ -37,6 +37,8 @@ int life_inherit_process(struct task *child, const struct task *parent)
 {
 	space_share(child, parent);
 	child->jitdump = parent->jitdump;
+	if (!child->labels)
+		child->labels = label_set_ref(parent->labels);
 	int r = copy_text(&child->exe, parent->exe, parent->exe ? strlen(parent->exe) : 0);
 	if (!r && parent->argv && !child->argv) {
 		r = copy_text(&child->argv, parent->argv, parent->n_argv);
@@ -81,6 +83,25 @@ static void ended_put(struct attribute *a, struct task *task)
 	*slot = task;
 	if (former && !former->process->n_threads)
 		space_drop(former->process);
+}
+
+int life_continue(struct attribute *a, struct task **process, uint64_t time_ns)
+{
+	struct task *before = *process, *after;
+
+	life_end(a, before, time_ns, 0);
+	int r = task_add(a->o.tasks, before->pid, before->tid, before->start_ns, &after);
+	if (r) {
+		if (r > 0)
+			lose(a, 0, LOSS_MEMORY, 1);
+		return r < 0 ? r : 0;
+	}
+	after->exec_ns = before->exec_ns;
+	after->parent = before->parent;
+	after->awaits_exec = before->awaits_exec;
+	after->own_labels = before->own_labels;
+	*process = after;
+	return life_inherit(after, before);
 }
 
 void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart)

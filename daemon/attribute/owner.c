@@ -40,22 +40,14 @@ static bool sampled_as_other(const struct task *p, const struct rights *rights)
  * threads stays as it is, since its threads would have to continue too. 0 or -ENOMEM. */
 static int go_on_as_another(struct attribute *a, struct task **process)
 {
-	struct task *before = *process, *after;
+	struct task *before = *process;
 
-	life_end(a, before, before->exec_ns ? before->exec_ns : before->start_ns, 0);
-	int r = task_add(a->o.tasks, before->pid, before->tid, before->start_ns, &after);
-	if (r) {
-		if (r > 0)
-			lose(a, 0, LOSS_MEMORY, 1);
-		return r < 0 ? r : 0;
+	int r = life_continue(a, process, before->exec_ns ? before->exec_ns : before->start_ns);
+	if (*process != before) {
+		before->uid = 0;
+		before->gid = 0;
 	}
-	after->exec_ns = before->exec_ns;
-	after->parent = before->parent;
-	after->awaits_exec = before->awaits_exec;
-	before->uid = 0;
-	before->gid = 0;
-	*process = after;
-	return life_inherit(after, before);
+	return r;
 }
 
 int owner_set(

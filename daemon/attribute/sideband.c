@@ -144,6 +144,8 @@ static void sideband_take_over(struct attribute *a, struct task *task, const str
 	task->wanted |= leader->wanted;
 	task->awaits_exec |= leader->awaits_exec;
 	task->parent = leader->parent;
+	if (!task->labels)
+		task_set_labels(a->o.tasks, task, label_set_ref(leader->labels));
 	task->uid = leader->uid;
 	task->gid = leader->gid;
 	task->other_group = leader->other_group;
@@ -203,8 +205,11 @@ static int fork_known(struct task *task, const struct task *parent)
 		return 0;
 
 	task->wanted |= parent->wanted;
-	if (task->process == task && !task->parent && parent->process != task)
+	if (task->process == task && !task->parent && parent->process != task) {
 		task->parent = parent->process;
+		if (!task->labels)
+			task->labels = label_set_ref(parent->process->labels);
+	}
 	if (task->comm[0])
 		return 0;
 	life_inherit_task(task, parent);

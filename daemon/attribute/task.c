@@ -109,6 +109,13 @@ void task_set_comm(struct task *task, const char *comm)
 	task->changed = true;
 }
 
+void task_set_labels(struct task_table *t, struct task *process, struct label_set *labels)
+{
+	process->changed |= process->labels != labels;
+	label_set_unref(&t->label_sets, process->labels);
+	process->labels = labels;
+}
+
 const struct cgroup *cgroup_find(const struct task_table *t, uint64_t id)
 {
 	struct cgroup *cgroup;
@@ -157,12 +164,13 @@ int cgroup_set(struct task_table *t, uint64_t id, const char *path)
 	return 0;
 }
 
-static struct task *task_free(struct task *task)
+static struct task *task_free(struct task_table *t, struct task *task)
 {
 	if (!task)
 		return NULL;
 
 	space_drop(task);
+	label_set_unref(&t->label_sets, task->labels);
 	free(task->exe);
 	free(task->argv);
 	free(task->pending);
@@ -203,7 +211,7 @@ int task_table_sweep(struct task_table *t, const uint8_t *mark)
 	}
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		if (mark[i] != SWEEP_KEPT)
-			t->task[i] = task_free(t->task[i]);
+			t->task[i] = task_free(t, t->task[i]);
 	task_table_list_free(t, mark, free_id);
 
 	uint32_t size = t->n_tasks > 256 ? t->n_tasks : 256;
@@ -243,7 +251,7 @@ void task_table_clear(struct task_table *t)
 {
 	HASH_CLEAR(hh, t->live);
 	for (uint32_t i = 0; i < t->n_tasks; i++)
-		task_free(t->task[i]);
+		task_free(t, t->task[i]);
 	free(t->task);
 	free(t->free_id);
 	cgroup_table_sweep(t, keep_none, NULL);

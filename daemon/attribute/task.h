@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/attribute/label_set.h"
 #include "daemon/naming/space.h"
 #include "proto/hash_table.h"
 
@@ -43,6 +44,9 @@ struct task {
 	 * read */
 	char *argv;
 	uint32_t n_argv;
+	/* of a leader: the job that it belongs to; NULL: none. Has a reference */
+	struct label_set *labels;
+	bool own_labels;  /* of a leader: they were given to it, and not inherited */
 	uint64_t cgroup;  /* id; 0 unknown */
 	uid_t uid;        /* the owner (rights.h), 0 also if it belongs to no user;
 			     (uid_t)-1 unknown */
@@ -84,6 +88,7 @@ struct task_table {
 	uint32_t *free_id;      /* below n_tasks; the next one to reuse is last */
 	uint32_t n_free;
 	struct cgroup *cgroups; /* uthash by id */
+	struct label_sets label_sets;
 	uint64_t last_generation;
 };
 
@@ -98,6 +103,8 @@ int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, stru
  * a task, and is sampled, after its EXIT record. */
 void task_end(struct task_table *t, struct task *task, uint64_t end_ns);
 void task_set_comm(struct task *task, const char *comm);
+/* Give a process these labels, whose reference it takes; NULL: none. */
+void task_set_labels(struct task_table *t, struct task *process, struct label_set *labels);
 
 /* The mappings of the task's process; NULL for kernel threads and if unknown. */
 static inline const struct space *task_space(const struct task *task)

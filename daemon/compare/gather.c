@@ -52,6 +52,7 @@ static const struct answer_column columns_of[N_QUERY_BY][GATHER_PARTS + 1] = {
 	[QUERY_BY_PROCESS] = {{"comm", "Process", 0}},
 	[QUERY_BY_THREAD] = {{"comm", "Thread", 0}},
 	[QUERY_BY_CGROUP] = {{"cgroup", "Control group", 0}},
+	[QUERY_BY_JOB] = {{"job", "Job", 0}},
 	[QUERY_BY_LINE] = {{"function", "Function", 0}, {"source", "Source", 0},
 		{"line", "Line", 0}, {"module", "Module", 0}},
 	[QUERY_BY_HART] = {{"hart", "Hart", 0}},

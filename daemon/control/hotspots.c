@@ -48,7 +48,7 @@ int control_hotspots(struct request *q, const Mperf__Request *request)
 	const struct query_question question = hotspots_question(m, &filter);
 	if ((int)question.by < 0)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			"Use function, module, process, thread, cgroup, line or hart.",
+			"Use function, module, process, thread, cgroup, job, line or hart.",
 			"there is no way to group by '%s'", m->by);
 	if (query_asks_store(q, m->path))
 		return store_query_start(q, request, &store);

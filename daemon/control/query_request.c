@@ -39,6 +39,7 @@ struct query_filter query_filter_of(const struct request *q, const Mperf__Filter
 	f.pid = m->pid, f.n_pids = m->n_pid;
 	f.comm = (const char *const *)m->comm, f.n_comms = m->n_comm;
 	f.cgroup = (const char *const *)m->cgroup, f.n_cgroups = m->n_cgroup;
+	f.label = (const char *const *)m->label, f.n_labels = m->n_label;
 	f.cpu = m->cpu, f.n_cpus = m->n_cpu;
 	f.since_ns = m->since_ns;
 	f.until_ns = m->until_ns;

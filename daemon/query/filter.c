@@ -6,11 +6,13 @@
  */
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/query/filter.h"
+#include "daemon/query/job_label.h"
 
 static bool pid_wanted(const struct query_filter *q, const struct loaded_task *t)
 {
@@ -46,6 +48,27 @@ static bool cgroup_wanted(const struct loaded *l, const struct query_filter *q, 
 			return true;
 	}
 	return false;
+}
+
+static bool has_label(const struct label *label, size_t n, const struct label *wanted)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(label[i].key, wanted->key) == 0 &&
+			fnmatch(wanted->value, label[i].value, 0) == 0)
+			return true;
+	return false;
+}
+
+/* All labels asked for, of the task's job or as its control group shows. A value may have * and ?. */
+static bool labels_wanted(const struct loaded *l, const struct query_filter *q, uint32_t task)
+{
+	struct label label[JOB_LABELS_MAX], wanted;
+	struct label_fault fault;
+	size_t n = q->n_labels ? job_labels(l, task, label) : 0;
+	for (size_t i = 0; i < q->n_labels; i++)
+		if (label_parse(q->label[i], &wanted, &fault) != 0 || !has_label(label, n, &wanted))
+			return false;
+	return true;
 }
 
 static bool hart_wanted(const struct query_filter *q, uint32_t hart)
@@ -135,11 +158,13 @@ int filter_make(struct row_filter *f, struct loaded *l, const struct query_filte
 	if (!f->task)
 		return -ENOMEM;
 
-	f->task[0] = q->n_pids == 0 && q->n_comms == 0 && q->n_cgroups == 0 && !q->only_uid;
+	f->task[0] = q->n_pids == 0 && q->n_comms == 0 && q->n_cgroups == 0 && q->n_labels == 0 &&
+		     !q->only_uid;
 	for (uint32_t i = 1; i <= l->n_tasks; i++)
 		f->task[i] = l->task[i].known
 				     ? owner_wanted(l, q, i) && pid_wanted(q, &l->task[i]) &&
-					       comm_wanted(l, q, i) && cgroup_wanted(l, q, i)
+					       comm_wanted(l, q, i) && cgroup_wanted(l, q, i) &&
+					       labels_wanted(l, q, i)
 				     : f->task[0];
 	for (uint32_t i = 0; i <= HARTS_MAX; i++)
 		f->hart[i] = hart_wanted(q, i);

@@ -158,6 +158,9 @@ static int load_one_task(struct live_load *t, const struct task *task, uint32_t 
 	r = text(t, task->comm[0] ? task->comm : NULL, &to->comm);
 	if (r == 0)
 		r = text(t, cgroup ? cgroup->path : NULL, &to->cgroup);
+	if (r == 0)
+		r = text(t, task->process->labels ? task->process->labels->labels : NULL,
+			&to->labels);
 	return r == 0 ? load_argv(t, task, &to->argv) : r;
 }
 

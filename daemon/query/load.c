@@ -23,41 +23,6 @@
 	"SELECT t.id, pid, tid, process, start_ns, comm, argv, path, uid, exe "                    \
 	"FROM task t LEFT JOIN cgroup c ON c.id = t.cgroup"
 
-int load_array(
-	struct loaded *l, const char *sql, void *array, uint32_t *ret_n, size_t element_bytes)
-{
-	struct cursor c;
-	int r = cursor_open(&c, l, sql);
-	if (r == 0)
-		r = cursor_next(&c);
-	int64_t n = r == 0 ? cursor_integer(&c, 0) : 0;
-	cursor_close(&c);
-	if (r != 0)
-		return r;
-	if (n < 0 || n > QUERY_IDS_MAX)
-		return query_fail_damaged(l, "an id is out of bounds");
-	void *p = calloc((size_t)n + 1, element_bytes);
-	if (!p)
-		return -ENOMEM;
-	*(void **)array = p;
-	*ret_n = (uint32_t)n;
-	return 0;
-}
-
-int load_each(struct loaded *l, const char *sql, bool pairs, load_take *take)
-{
-	struct cursor c;
-	int r = cursor_open(&c, l, sql);
-	c.pairs = pairs;
-	while (r == 0) {
-		r = cursor_next(&c);
-		if (r == 0)
-			r = take(l, &c);
-	}
-	cursor_close(&c);
-	return r == CURSOR_END ? 0 : r;
-}
-
 /* Run `take` on the rows of those that are marked. */
 static int each_marked(
 	struct loaded *l, const struct mark_table *m, const char *sql, bool pairs, load_take *take)
@@ -486,7 +451,7 @@ static int load_processes(struct loaded *l)
 	const struct mark_table *m = marks_of(l, MARK_TASK);
 	struct cursor c;
 	if (!m)
-		return 0;
+		return load_labels(l);
 	int r = cursor_open(&c, l, TASK_SELECT " WHERE t.id = ?1");
 	for (uint32_t id = 1; id <= l->n_tasks && r == 0; id++) {
 		uint32_t process = l->task[id].process;
@@ -499,7 +464,7 @@ static int load_processes(struct loaded *l)
 		r = r == CURSOR_END ? 0 : r;
 	}
 	cursor_close(&c);
-	return r;
+	return r == 0 ? load_labels(l) : r;
 }
 
 static int load_tasks(struct loaded *l, bool loops)

@@ -52,6 +52,7 @@ struct loaded_task {
 	uint64_t owner;      /* uid + 1; 0 not known */
 	uint32_t comm, argv; /* texts; of a program, argv is its path */
 	uint32_t cgroup;     /* text: path */
+	uint32_t labels;     /* text: of its process's job, as JSON; 0: none */
 	bool known;
 };
 

@@ -61,6 +61,9 @@ int load_part_find(struct loaded *l, const struct query_filter *filter);
  * counted for. */
 int load_part_mark(struct loaded *l, bool loops);
 
+/* Give loaded processes their labels. 0, QUERY_FAILED, -errno. */
+int load_labels(struct loaded *l);
+
 /* Rows of one statement. */
 typedef int load_take(struct loaded *l, struct cursor *c);
 int load_each(struct loaded *l, const char *sql, bool pairs, load_take *take);

@@ -72,6 +72,7 @@ enum query_by {
 	QUERY_BY_PROCESS,
 	QUERY_BY_THREAD,
 	QUERY_BY_CGROUP,
+	QUERY_BY_JOB,
 	QUERY_BY_LINE,
 	QUERY_BY_HART,
 	QUERY_BY_ADDRESS,
@@ -88,6 +89,8 @@ struct query_filter {
 	size_t n_comms;
 	const char *const *cgroup;
 	size_t n_cgroups;
+	const char *const *label; /* "KEY=VALUE" (proto/label.h); a task has all of them */
+	size_t n_labels;
 	const uint32_t *cpu;
 	size_t n_cpus;
 	int64_t since_ns, until_ns; /* CLOCK_REALTIME; 0: open */

@@ -212,7 +212,7 @@ static bool is_uncut(const struct loaded *l, struct scan_notes *notes)
 	if (!(l->cut & (CUT_NONE | CUT_COUNT)))
 		return false;
 	(void)segment_version(l->db, &version); /* where it fails, the next statement does too */
-	notes->uncut = version < SEGMENT_VERSION;
+	notes->uncut = version < SEGMENT_HAS_UNCOUNTED;
 	return !notes->uncut;
 }
 

@@ -162,6 +162,7 @@ static uint32_t ring_rate(const struct conf *c)
 static int walk_begin(struct service *s)
 {
 	const struct conf *c = s->o.conf;
+	(void)label_variables_parse(c->job_environment, &s->variables); /* conf.c accepted it */
 	struct walk_options o = {
 		.sampler =
 			{
@@ -176,6 +177,7 @@ static int walk_begin(struct service *s)
 		.namer = s->o.namer,
 		.graves = s->o.graves,
 		.starts = s->o.starts,
+		.variables = &s->variables,
 	};
 	struct event_error error = {""};
 	int r = walk_new(&o, &s->walk, &error);

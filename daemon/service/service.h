@@ -39,15 +39,16 @@ struct service {
 	struct service_options o;
 	struct walk *walk; /* NULL if nothing can be sampled: `trouble` says why */
 	char trouble[EVENT_ERROR_BYTES];
-	struct store *store;        /* NULL: none is open */
-	char short_trouble[256];    /* descriptors ran out in the last minute; "": no */
-	char store_trouble[512];    /* why nothing is stored now; "": storing works */
-	uint64_t started_ns;        /* CLOCK_MONOTONIC */
-	struct usage usage;         /* our own cost, now and a minute ago */
-	struct turns turns;         /* of the loop that runs it; the loop counts them */
-	struct overhead *overhead;  /* what all of it costs the machine */
-	struct pause pause;         /* for who measures roofs: begun and ended by requests */
-	char feed_trouble[512];     /* why programs cannot connect; "": they can */
+	struct store *store;       /* NULL: none is open */
+	char short_trouble[256];   /* descriptors ran out in the last minute; "": no */
+	char store_trouble[512];   /* why nothing is stored now; "": storing works */
+	uint64_t started_ns;       /* CLOCK_MONOTONIC */
+	struct usage usage;        /* our own cost, now and a minute ago */
+	struct turns turns;        /* of the loop that runs it; the loop counts them */
+	struct overhead *overhead; /* what all of it costs the machine */
+	struct pause pause;        /* for who measures roofs: begun and ended by requests */
+	char feed_trouble[512];    /* why programs cannot connect; "": they can */
+	struct label_variables variables;
 	struct top_feed *top_feeds; /* of all tops of clients: equal requests share one */
 	struct service_inner *inner;
 };

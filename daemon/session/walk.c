@@ -36,7 +36,6 @@ struct walk_inner {
 	struct exec_watch execs;
 	int rings_fd; /* epoll over all rings, but in a session per task */
 	struct merge merge;
-	struct attribute *attribute;
 	struct tap *taps;
 	struct blind blind;
 	uint64_t next_drain_ns, next_tick_ns;
@@ -68,7 +67,7 @@ static void take_named(void *userdata, struct frame *frame)
 static void take_unwound(void *userdata, const struct unwind_result *result)
 {
 	struct walk *w = userdata;
-	attribute_unwound(w->inner->attribute, result);
+	attribute_unwound(w->attribute, result);
 }
 
 static int attach_stations(struct walk *w, const struct walk_options *o)
@@ -100,6 +99,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		.n_harts = w->sampler->machine.n_harts,
 		.n_events = w->sampler->events.n_events,
 		.starts = o->starts,
+		.variables = o->variables,
 		.proc = "/proc",
 		.all = o->all,
 		.after_exec = o->after_exec,
@@ -109,11 +109,11 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		.sink = take_attribution,
 		.userdata = w,
 	};
-	r = attribute_new(&attribute, &in->attribute);
+	r = attribute_new(&attribute, &w->attribute);
 	if (r == 0)
 		r = blind_init(&in->blind, w->sampler->machine.n_harts);
 	in->execs.sampler = w->sampler;
-	in->execs.attribute = in->attribute;
+	in->execs.attribute = w->attribute;
 	/* where records bring the arguments it costs little in any case */
 	if (o->always && w->sampler->exec.type != PERF_TYPE_TRACEPOINT)
 		in->execs.wakes_max = EXEC_WAKES_ALWAYS;
@@ -170,7 +170,7 @@ int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_
 	/* Once before and once after the events are enabled: what is born before and dies during
 	 * the second scan would have no name otherwise. */
 	if (r == 0)
-		r = attribute_scan(in->attribute, o->sampler.pids, o->sampler.n_pids);
+		r = attribute_scan(w->attribute, o->sampler.pids, o->sampler.n_pids);
 	if (r != 0) {
 		walk_free(w);
 		return r;
@@ -183,7 +183,7 @@ int walk_start(struct walk *w, const pid_t *pids, size_t n_pids)
 {
 	int r = sampler_start(w->sampler);
 	if (r == 0) {
-		r = attribute_scan(w->inner->attribute, pids, n_pids);
+		r = attribute_scan(w->attribute, pids, n_pids);
 		w->inner->scan_is_due = r < 0;
 	}
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -197,7 +197,7 @@ static int take_loops(void *userdata, struct task *task, const struct loop_count
 	struct walk *w = userdata;
 	int r = 0;
 	if (task)
-		attribute_counted(w->inner->attribute, task);
+		attribute_counted(w->attribute, task);
 	for (struct tap *tap = w->inner->taps; tap && r == 0; tap = tap->next)
 		if (tap->take_loops)
 			r = tap->take_loops(tap->userdata, task, c);
@@ -213,7 +213,7 @@ struct walk *walk_free(struct walk *w)
 	closep(&in->execs.fd);
 	merge_clear(&in->merge);
 	blind_clear(&in->blind);
-	attribute_free(in->attribute);
+	attribute_free(w->attribute);
 	namer_free(w->namer);
 	sampler_free(w->sampler);
 	task_table_clear(&w->tasks);
@@ -308,12 +308,12 @@ static int drain(struct walk *w, uint64_t cut_ns)
 			blind_sample(&in->blind, hart);
 		in->throttled |= record.kind == RECORD_THROTTLE;
 		count_told(w, &record);
-		r = attribute_record(in->attribute, &record, hart);
+		r = attribute_record(w->attribute, &record, hart);
 		if (r < 0)
 			break;
 	}
 	merge_end(&in->merge);
-	attribute_drained(in->attribute);
+	attribute_drained(w->attribute);
 	if (r == MERGE_END)
 		sampler_drained(w->sampler, cut_ns);
 	return r == 0 ? DRAIN_MORE : r == MERGE_END ? 0 : r;
@@ -402,7 +402,7 @@ static int tick(struct walk *w, uint64_t now_ns)
 	w->inner->scan_is_due |= mended || count_hotplugs(w->sampler) > n_hotplugs;
 	if (r < 0 || !w->inner->scan_is_due)
 		return r;
-	r = attribute_scan(w->inner->attribute, NULL, 0);
+	r = attribute_scan(w->attribute, NULL, 0);
 	w->inner->scan_is_due = r < 0;
 	/* no descriptors: at the next tick, then */
 	if (r == -EMFILE || r == -ENFILE) {
@@ -570,7 +570,7 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 
 void walk_give_up(struct walk *w)
 {
-	attribute_give_up(w->inner->attribute);
+	attribute_give_up(w->attribute);
 }
 
 static void mark_all(void *userdata, struct sweep *s)
@@ -585,16 +585,16 @@ static void mark_all(void *userdata, struct sweep *s)
 
 void walk_check_owners(struct walk *w)
 {
-	attribute_check_owners(w->inner->attribute, clock_ns(CLOCK_MONOTONIC));
+	attribute_check_owners(w->attribute, clock_ns(CLOCK_MONOTONIC));
 }
 
 void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids)
 {
-	attribute_await_exec(w->inner->attribute, pids, n_pids);
+	attribute_await_exec(w->attribute, pids, n_pids);
 }
 
 int walk_sweep(struct walk *w)
 {
-	int r = attribute_sweep(w->inner->attribute, mark_all, w);
+	int r = attribute_sweep(w->attribute, mark_all, w);
 	return r == -ENOMEM ? 0 : r; /* nothing was freed: the next time, then */
 }

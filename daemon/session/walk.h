@@ -34,6 +34,7 @@ struct walk_options {
 	const char *namer;                 /* path of mperf-namer or NULL */
 	struct graves *graves;             /* of its workers; borrowed (naming/namer.h) */
 	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */
+	const struct label_variables *variables; /* the same */
 };
 
 struct tap {
@@ -57,6 +58,7 @@ struct walk {
 	struct sampler *sampler;
 	struct task_table tasks;
 	struct file_table files;
+	struct attribute *attribute;
 	struct namer *namer;
 	struct loop_sites sites;
 	struct feed *feed; /* NULL: programs cannot connect */

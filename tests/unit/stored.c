@@ -78,12 +78,15 @@ void stored_uncut(struct stored *s, int hart)
 	"(daemon/attribute/weigh.c)\n"                                                             \
 	"\ttruncated INTEGER NOT NULL          -- samples of these whose stack ends early\n)"
 
-void stored_as_version_3(const char *path)
+void stored_as_version(const char *path, int version)
 {
-	static const char sql[] =
-		"ALTER TABLE sample DROP COLUMN uncounted; PRAGMA writable_schema=ON;"
-		"UPDATE sqlite_schema SET sql = '" SAMPLE_3 "' WHERE name = 'sample';"
-		"PRAGMA user_version=3; PRAGMA writable_schema=RESET";
+	const char *sql =
+		version == 3
+			? "DROP TABLE label_set; DROP TABLE task_label_set;"
+			  "ALTER TABLE sample DROP COLUMN uncounted; PRAGMA writable_schema=ON;"
+			  "UPDATE sqlite_schema SET sql = '" SAMPLE_3 "' WHERE name = 'sample';"
+			  "PRAGMA user_version=3; PRAGMA writable_schema=RESET"
+			: "DROP TABLE label_set; DROP TABLE task_label_set; PRAGMA user_version=4";
 	sqlite3 *db;
 	char *error = NULL;
 	int sealed = segment_seal_is_whole(path);
@@ -118,6 +121,13 @@ struct task *stored_task(struct stored *s, pid_t pid, pid_t tid, const char *com
 	task->process = process ? process : task;
 	task_set_comm(task, comm);
 	return task;
+}
+
+void stored_label(struct stored *s, struct task *process, const char *json)
+{
+	struct label_set *set;
+	ck_assert_int_eq(label_set_get(&s->tasks.label_sets, process->uid, json, &set), 0);
+	task_set_labels(&s->tasks, process, set);
 }
 
 struct frame *stored_frame(struct stored *s, enum file_kind kind, const char *path, uint64_t offset)

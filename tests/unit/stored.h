@@ -33,14 +33,16 @@ int stored_event(struct stored *s, uint32_t type, uint64_t config, const char *n
 void stored_begin(struct stored *s);
 /* Switches of that hart are only counted; call before stored_begin. */
 void stored_uncut(struct stored *s, int hart);
-/* Make the sealed file one of version 3, as if it was written by an mperf of that time. */
-void stored_as_version_3(const char *path);
+/* Make the sealed file one of version 3 or 4, as if it was written by an mperf of that time. */
+void stored_as_version(const char *path, int version);
 /* stored_folder, cpu-clock, stored_begin. */
 void stored_begin_clock(struct stored *s);
 /* stored_folder, cpu-clock leading cycles and instructions, stored_begin. */
 void stored_begin_group(struct stored *s);
 
 struct task *stored_task(struct stored *s, pid_t pid, pid_t tid, const char *comm);
+/* Give a process labels, as JSON, of its user. */
+void stored_label(struct stored *s, struct task *process, const char *json);
 struct frame *stored_frame(
 	struct stored *s, enum file_kind kind, const char *path, uint64_t offset);
 /* Name a frame: innermost function first, "f" or "f@source:line"; ended by NULL. */

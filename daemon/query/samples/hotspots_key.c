@@ -9,6 +9,7 @@
  *      process    boot, pid, start of the process; of the hour tier: comm, path
  *      thread     boot, pid, tid, start of the thread
  *      cgroup     path
+ *      job        labels
  *      hart       hart, rung
  *
  * What the kernel does for profilers is one function and one line (hotspots_profiling.c).
@@ -21,6 +22,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/query/job_label.h"
 #include "daemon/query/samples/hotspots.h"
 
 static int get(struct hotspots *h, const struct key *key, uint32_t *ret_hot)
@@ -113,20 +115,35 @@ static void key_of_process(const struct loaded *l, uint32_t id, struct key *key)
 		*key = (struct key){{l->boot, (uint32_t)t->pid, UINT64_MAX}};
 }
 
+static int key_of_job(struct hotspots *h, uint32_t id, struct key *key)
+{
+	const struct loaded_task *t = &h->loaded.task[id];
+	struct label label[JOB_LABELS_MAX];
+	char says[LABELS_BYTES_MAX];
+	uint32_t text = 0;
+	size_t n = t->labels || t->cgroup ? job_labels(&h->loaded, id, label) : 0;
+	int r = n ? text_get(h->loaded.texts, labels_say(label, n, says, sizeof(says)), &text) : 0;
+	key->part[0] = text;
+	return query_fail_full(&h->loaded, r);
+}
+
 static int key_task(struct hotspots *h, uint32_t id, uint32_t *ret_hot)
 {
 	const struct loaded *l = &h->loaded;
 	const struct loaded_task *t = &l->task[id], *process = &l->task[t->process];
 	struct key key = {{0}};
+	int r = 0;
 	if (h->by == QUERY_BY_CGROUP)
 		key.part[0] = t->cgroup;
+	else if (h->by == QUERY_BY_JOB)
+		r = key_of_job(h, id, &key);
 	else if (h->by == QUERY_BY_THREAD && l->tier != TIER_HOUR)
 		key = (struct key){
 			{l->boot, (uint32_t)t->pid, (uint32_t)t->tid, (uint64_t)t->start_ns}};
 	else
 		key_of_process(l, id, &key);
 
-	int r = get(h, &key, ret_hot);
+	r = r == 0 ? get(h, &key, ret_hot) : r;
 	if (r != 0)
 		return r;
 	/* the last segment that knows them says what they are called */

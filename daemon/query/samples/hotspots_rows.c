@@ -19,6 +19,7 @@ static const char *const by_name[N_QUERY_BY] = {
 	[QUERY_BY_PROCESS] = "process",
 	[QUERY_BY_THREAD] = "thread",
 	[QUERY_BY_CGROUP] = "cgroup",
+	[QUERY_BY_JOB] = "job",
 	[QUERY_BY_LINE] = "line",
 	[QUERY_BY_HART] = "hart",
 	[QUERY_BY_ADDRESS] = "address",
@@ -44,6 +45,7 @@ static const struct answer_column key_columns[N_QUERY_BY][7] = {
 	[QUERY_BY_PROCESS] = {{"comm", "Process", 0}, {"pid", "PID", 0}, {"argv", "Arguments", 0}},
 	[QUERY_BY_THREAD] = {{"comm", "Thread", 0}, {"pid", "PID", 0}, {"tid", "TID", 0}},
 	[QUERY_BY_CGROUP] = {{"cgroup", "Control group", 0}},
+	[QUERY_BY_JOB] = {{"job", "Job", 0}},
 	[QUERY_BY_LINE] = {{"function", "Function", 0}, {"source", "Source", 0},
 		{"line", "Line", 0}, {"module", "Module", 0}},
 	[QUERY_BY_HART] = {{"hart", "Hart", 0}, {"rung", "Sampled by", 0}},
@@ -174,6 +176,7 @@ static size_t key_values(const struct hotspots *h, uint32_t hot, struct answer_v
 		return address_values(h, part, v);
 	case QUERY_BY_MODULE:
 	case QUERY_BY_CGROUP:
+	case QUERY_BY_JOB:
 	default:
 		v[n++] = text(h, part[0]);
 		break;
@@ -235,7 +238,7 @@ static int compare(const void *a, const void *b, void *userdata)
 		return x->total < y->total ? 1 : -1;
 	int r = 0;
 	if (h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_LINE || h->by == QUERY_BY_MODULE ||
-		h->by == QUERY_BY_CGROUP)
+		h->by == QUERY_BY_CGROUP || h->by == QUERY_BY_JOB)
 		r = compare_texts(h, h->keys.key[i].part[0], h->keys.key[j].part[0]);
 	for (size_t k = 0; k < 4 && r == 0; k++) {
 		uint64_t p = h->keys.key[i].part[k], q = h->keys.key[j].part[k];

@@ -184,19 +184,14 @@ static int is(struct rollup *r, const char *sql, int64_t number, const char *tex
 	return rollup_fail_target(r, "it is not a file of its tier");
 }
 
-/* Give a target of an older version the column that it lacks, for the rows to come. */
+/* Give a target of an older version what it lacks, for the rows to come. */
 static int raise_version(struct rollup *r)
 {
-	char sql[160];
 	int version = SEGMENT_VERSION;
 	int outcome = rollup_target_outcome(r, segment_version(r->target, &version));
 	if (outcome != 0 || version < SEGMENT_VERSION_MIN || version >= SEGMENT_VERSION)
 		return outcome;
-	snprintf(sql, sizeof(sql),
-		"ALTER TABLE sample ADD COLUMN uncounted INTEGER NOT NULL DEFAULT 0;"
-		"PRAGMA user_version=%d",
-		SEGMENT_VERSION);
-	return rollup_exec(r, sql);
+	return rollup_target_outcome(r, segment_raise_version(r->target, version));
 }
 
 static int look(struct rollup *r)

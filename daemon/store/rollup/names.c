@@ -3,9 +3,9 @@
 /* What two files call the same: events, harts, tasks, control groups, names
  *
  *      event      PMU, type, config, config1, config2, modifiers
- *      process    boot, pid, start, uid      (a process that changes its user is another: who may
- *                                             see its samples depends on it)
- *      program    comm, exe, cgroup, uid
+ *      process    boot, pid, start, uid, labels   (a process that changes its user is another: who
+ *                                                  may see its samples depends on it)
+ *      program    comm, exe, cgroup, uid, labels
  *      the rest   its text
  */
 
@@ -305,17 +305,24 @@ int rollup_take_harts(struct rollup *r)
 
 /* --- tasks ------------------------------------------------------------------------------------ */
 
-/* Columns of both files, from the given one on: pid, start_ns, comm, exe, uid, kernel_thread;
- * cgroup is the path as text. A program's key holds all that its row says. */
-static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[6], uint32_t cgroup,
-	struct key *ret_key)
+/* Texts that a task refers to. */
+struct task_texts {
+	uint32_t cgroup, labels;
+};
+
+/* Columns of both files, from the given one on: pid, start_ns, comm, exe, uid, kernel_thread. A
+ * program's key holds all that its row says. */
+static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[6],
+	const struct task_texts *texts, struct key *ret_key)
 {
+	uint64_t labels = (uint64_t)texts->labels << 32;
 	uint64_t uid = 0;
 	if (sqlite3_column_type(st, column[4]) != SQLITE_NULL)
 		uid = (uint64_t)(uint32_t)sqlite3_column_int64(st, column[4]) + 1;
 	if (r->tier == TIER_MINUTE) {
-		*ret_key = (struct key){{r->boot, (uint64_t)sqlite3_column_int64(st, column[0]),
-			(uint64_t)sqlite3_column_int64(st, column[1]), uid}};
+		*ret_key = (struct key){
+			{labels | r->boot, (uint64_t)sqlite3_column_int64(st, column[0]),
+				(uint64_t)sqlite3_column_int64(st, column[1]), uid}};
 		return 0;
 	}
 	uint32_t comm, exe = 0;
@@ -323,7 +330,7 @@ static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[6], uin
 	if (outcome == 0)
 		outcome = rollup_text(r, st, column[3], &exe);
 	uint64_t kernel_thread = sqlite3_column_int64(st, column[5]) != 0;
-	*ret_key = (struct key){{comm, exe, cgroup, uid | kernel_thread << 40}};
+	*ret_key = (struct key){{comm, exe, labels | texts->cgroup, uid | kernel_thread << 40}};
 	return outcome;
 }
 
@@ -332,12 +339,22 @@ static int load_task(struct rollup *r, sqlite3_stmt *st, void *userdata)
 	static const int column[] = {1, 2, 3, 4, 5, 6};
 	(void)userdata;
 	struct key key;
-	uint32_t cgroup;
-	int outcome = rollup_text(r, st, 7, &cgroup);
+	struct task_texts texts;
+	int outcome = rollup_text(r, st, 7, &texts.cgroup);
 	if (outcome == 0)
-		outcome = task_key(r, st, column, cgroup, &key);
+		outcome = rollup_text(r, st, 8, &texts.labels);
+	if (outcome == 0)
+		outcome = task_key(r, st, column, &texts, &key);
 	return outcome == 0 ? entries_load(r, &r->tasks, &key, sqlite3_column_int64(st, 0))
 			    : outcome;
+}
+
+static int write_labels(struct rollup *r, uint32_t task_row, uint32_t labels)
+{
+	uint32_t row;
+	int outcome = name_row(r, WRITE_LABELS, &r->labels, labels, &row);
+	return outcome == 0 && row != 0 ? PUT(r, WRITE_TASK_LABELS, CELL_I(task_row), CELL_I(row))
+					: outcome;
 }
 
 static int write_process(struct rollup *r, uint32_t index, uint32_t parent)
@@ -352,6 +369,8 @@ static int write_process(struct rollup *r, uint32_t index, uint32_t parent)
 		outcome = name_row(r, WRITE_CGROUP, &r->cgroups, cgroup, &cgroup_row);
 	if (outcome == 0 && row == 0)
 		outcome = rows_add(&r->tasks.rows, index, &row);
+	if (outcome == 0)
+		outcome = write_labels(r, row, (uint32_t)(r->tasks.keys.key[index].part[0] >> 32));
 	if (outcome != 0)
 		return outcome == ROLLUP_NO_ROW ? rollup_fail_source(r, "a task is missing")
 						: outcome;
@@ -377,6 +396,8 @@ static int write_program(struct rollup *r, uint32_t index, uint32_t *ret_row)
 	int outcome = name_row(r, WRITE_CGROUP, &r->cgroups, (uint32_t)part[2], &cgroup_row);
 	if (outcome == 0)
 		outcome = rows_add(&r->tasks.rows, index, ret_row);
+	if (outcome == 0)
+		outcome = write_labels(r, *ret_row, (uint32_t)(part[2] >> 32));
 	if (outcome != 0)
 		return outcome;
 	return PUT(r, WRITE_TASK, CELL_I(*ret_row), CELL_I(0), CELL_I(0), CELL_I(*ret_row),
@@ -392,14 +413,15 @@ static int take_process(struct rollup *r, int64_t id, uint32_t *ret_index)
 {
 	static const int column[] = {0, 4, 6, 7, 10, 11};
 	sqlite3_stmt *st = r->read[READ_TASK];
-	uint32_t cgroup = 0;
+	struct task_texts texts = {0, 0};
 	struct key key;
-	int outcome = 0;
-	if (r->tier == TIER_HOUR)
+	int outcome = name_of(
+		r, READ_LABELS, &r->label_set, rollup_integer(r, READ_TASK, 12), &texts.labels);
+	if (outcome == 0 && r->tier == TIER_HOUR)
 		outcome = name_of(
-			r, READ_CGROUP, &r->cgroup, rollup_integer(r, READ_TASK, 9), &cgroup);
+			r, READ_CGROUP, &r->cgroup, rollup_integer(r, READ_TASK, 9), &texts.cgroup);
 	if (outcome == 0)
-		outcome = task_key(r, st, column, cgroup, &key);
+		outcome = task_key(r, st, column, &texts, &key);
 	if (outcome == 0)
 		outcome = entries_get(r, &r->tasks, &key, (uint32_t)id, ret_index);
 	if (outcome != 0 || r->tier == TIER_HOUR || rows_get(&r->tasks.rows, *ret_index) == 0)
@@ -508,9 +530,12 @@ int rollup_other_program(struct rollup *r, uint32_t task, uint32_t *ret_index)
 {
 	uint32_t comm;
 	uint64_t uid = task ? r->tasks.keys.key[task - 1].part[3] & ((1ull << 40) - 1) : 0;
+	bool program = task && r->tier == TIER_HOUR;
+	uint64_t labels = program ? r->tasks.keys.key[task - 1].part[2] >> 32 << 32 : 0;
 	int outcome = rollup_table_outcome(r, text_get(&r->texts, "[other]", &comm));
 	if (outcome == 0)
-		outcome = entries_get(r, &r->tasks, &(struct key){{comm, 0, 0, uid}}, 0, ret_index);
+		outcome = entries_get(
+			r, &r->tasks, &(struct key){{comm, 0, labels, uid}}, 0, ret_index);
 	++*ret_index;
 	return outcome;
 }
@@ -546,17 +571,25 @@ int rollup_load_names(struct rollup *r)
 		outcome = rollup_each(
 			r, "SELECT id, path FROM cgroup ORDER BY id", load_name, &r->cgroups);
 	if (outcome == 0)
+		outcome =
+			rollup_each(r, "SELECT id, uid || ' ' || labels FROM label_set ORDER BY id",
+				load_name, &r->labels);
+	if (outcome == 0)
 		outcome = rollup_each(r,
-			"SELECT t.id, pid, start_ns, comm, exe, uid, kernel_thread, path "
-			"FROM task t LEFT JOIN cgroup c ON c.id = t.cgroup ORDER BY t.id",
+			"SELECT t.id, pid, start_ns, comm, exe, t.uid, kernel_thread, path, "
+			"l.uid || ' ' || labels "
+			"FROM task t LEFT JOIN cgroup c ON c.id = t.cgroup "
+			"LEFT JOIN task_label_set ON task = t.id "
+			"LEFT JOIN label_set l ON l.id = label_set ORDER BY t.id",
 			load_task, NULL);
 	return outcome;
 }
 
 void rollup_forget_names(struct rollup *r)
 {
-	struct rows *rows[] = {&r->functions, &r->sources, &r->cgroups};
-	struct translation *translations[] = {&r->task, &r->function, &r->source_name, &r->cgroup};
+	struct rows *rows[] = {&r->functions, &r->sources, &r->cgroups, &r->labels};
+	struct translation *translations[] = {
+		&r->task, &r->function, &r->source_name, &r->cgroup, &r->label_set};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		free(rows[i]->row);
 	for (size_t i = 0; i < sizeof(translations) / sizeof(*translations); i++)

@@ -28,6 +28,7 @@ enum rollup_read {
 	READ_NOTE,
 	READ_CGROUP,
 	READ_TASK,
+	READ_LABELS,
 	READ_FILE,
 	READ_FRAME,
 	READ_FUNCTION,
@@ -50,6 +51,8 @@ enum rollup_write {
 	WRITE_HART,
 	WRITE_CGROUP,
 	WRITE_TASK,
+	WRITE_LABELS,
+	WRITE_TASK_LABELS,
 	WRITE_FILE,
 	WRITE_FRAME,
 	WRITE_FUNCTION,
@@ -133,14 +136,15 @@ struct rollup {
 	bool has_payer;        /* rows are charged to: */
 	uid_t payer;
 
-	struct text_table texts;                 /* of all kinds, the source's and the target's */
-	uint32_t boot;                           /* text: the target's */
-	struct rows functions, sources, cgroups; /* by text */
+	struct text_table texts; /* of all kinds, the source's and the target's */
+	uint32_t boot;           /* text: the target's */
+	/* by text; one of labels is "UID JSON" */
+	struct rows functions, sources, cgroups, labels;
 	struct entries files, frames, stacks, tasks;
 	uint32_t n_events, event_text[ROLLUP_EVENTS_MAX + 1]; /* by row */
 	int64_t n_windows, n_samples;
 
-	struct translation task, file, frame, stack, function, source_name, cgroup;
+	struct translation task, file, frame, stack, function, source_name, cgroup, label_set;
 	uint32_t event[ROLLUP_EVENTS_MAX + 1]; /* source's id → row */
 	struct rollup_hart hart[HARTS_MAX];    /* the target's */
 	int16_t hart_as[HARTS_MAX];            /* what a hart of the source counts as */

@@ -31,7 +31,9 @@ static const char *const read_text[N_ROLLUP_READS] = {
 	[READ_CGROUP] = "SELECT path FROM cgroup WHERE id = ?1",
 	[READ_TASK] =
 		"SELECT pid, tid, process, parent, start_ns, end_ns, comm, exe, argv, cgroup, "
-		"uid, kernel_thread FROM task WHERE id = ?1",
+		"uid, kernel_thread, label_set FROM task LEFT JOIN task_label_set ON task = id "
+		"WHERE id = ?1",
+	[READ_LABELS] = "SELECT uid || ' ' || labels FROM label_set WHERE id = ?1",
 	[READ_FILE] = "SELECT kind, path, build_id, major, minor, inode, deleted, state, "
 		      "has_symbols, has_debug FROM file WHERE id = ?1",
 	[READ_FRAME] = "SELECT file, offset, state FROM frame WHERE id = ?1",
@@ -65,6 +67,10 @@ static const char *const write_text[N_ROLLUP_WRITES] = {
 		"ON CONFLICT (id) DO UPDATE SET end_ns = excluded.end_ns, comm = excluded.comm, "
 		"exe = coalesce(excluded.exe, exe), argv = coalesce(excluded.argv, argv), "
 		"cgroup = coalesce(excluded.cgroup, cgroup)",
+	[WRITE_LABELS] = "INSERT INTO label_set VALUES (?1, "
+			 "CAST(substr(?2, 1, instr(?2, ' ') - 1) AS INTEGER), "
+			 "substr(?2, instr(?2, ' ') + 1))",
+	[WRITE_TASK_LABELS] = "INSERT OR REPLACE INTO task_label_set VALUES (?, ?)",
 	[WRITE_FILE] = "INSERT INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[WRITE_FRAME] = "INSERT INTO frame VALUES (?, ?, ?, ?)",
 	[WRITE_FUNCTION] = "INSERT INTO function VALUES (?, ?)",
@@ -197,14 +203,23 @@ static const char read_sample_3[] =
 	"SELECT id, window, hart, task, stack, event, rung, count, weight_ns, truncated, 0 "
 	"FROM sample WHERE id > ?1 ORDER BY id";
 
+/* Of version 4, without labels. */
+static const char read_task_4[] =
+	"SELECT pid, tid, process, parent, start_ns, end_ns, comm, exe, argv, cgroup, uid, "
+	"kernel_thread, NULL FROM task WHERE id = ?1";
+
 int rollup_prepare_source(struct rollup *r)
 {
 	const char *text[N_ROLLUP_READS];
 	int version = SEGMENT_VERSION;
 	memcpy(text, read_text, sizeof(text));
 	int rc = segment_version(r->source, &version);
-	if (version < SEGMENT_VERSION)
+	if (version < SEGMENT_HAS_UNCOUNTED)
 		text[READ_SAMPLE] = read_sample_3;
+	if (version < SEGMENT_HAS_LABELS) {
+		text[READ_TASK] = read_task_4;
+		text[READ_LABELS] = "SELECT NULL WHERE ?1 < 0";
+	}
 	if (rc == SQLITE_OK)
 		rc = prepare(r->source, text, N_ROLLUP_READS, r->read);
 	return rollup_source_outcome(r, rc);

@@ -232,11 +232,12 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 /* Of all that a row of a task is made of. Never 0. */
 static uint32_t task_hash(const struct task *task)
 {
-	uint64_t part[9] = {task->end_ns, task->exec_ns, task->cgroup, owner_of(task),
+	uint64_t part[10] = {task->end_ns, task->exec_ns, task->cgroup, owner_of(task),
 		(uintptr_t)task->exe, (uintptr_t)task->argv,
-		task->n_argv ^ (uint64_t)(task->parent ? task->parent->id : 0) << 32};
+		task->n_argv ^ (uint64_t)(task->parent ? task->parent->id : 0) << 32,
+		task->labels ? task->labels->id : 0};
 	uint64_t hash = 0;
-	memcpy(&part[7], task->comm, TASK_COMM_BYTES);
+	memcpy(&part[8], task->comm, TASK_COMM_BYTES);
 	for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++) {
 		hash = (hash ^ part[i]) * 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio, odd */
 		hash ^= hash >> 29;
@@ -244,6 +245,15 @@ static uint32_t task_hash(const struct task *task)
 	return (uint32_t)hash ? (uint32_t)hash : 1;
 }
 _Static_assert(TASK_COMM_BYTES == 2 * sizeof(uint64_t), "part has room for comm");
+
+static int write_labels(struct segment *g, const struct task *task)
+{
+	const struct label_set *set = task->labels;
+	int r = ROW(g, INSERT_LABEL_SET, CELL_I(set->id), CELL_I(set->uid), CELL_T(set->labels));
+	if (r == 0 && sqlite3_changes(g->db) > 0)
+		share_charge(g->shares, task->uid, strlen(set->labels));
+	return r == 0 ? ROW(g, INSERT_TASK_LABEL_SET, CELL_I(task->id), CELL_I(set->id)) : r;
+}
 
 static int tell_task(struct segment *g, const struct segment_flush *f, enum segment_statement s,
 	struct task *task, uint32_t n_paid)
@@ -256,6 +266,8 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 		if (sqlite3_changes(g->db) > 0) /* else it was there */
 			share_charge(g->shares, task->uid, strlen(cgroup->path));
 	}
+	if (r == 0 && task->labels)
+		r = write_labels(g, task);
 	if (r != 0 || !task->changed)
 		return r;
 	r = segment_grow(&g->told, &g->size_told, g->n_told + 1, sizeof(struct task *));

@@ -29,10 +29,6 @@
  * reach some ten KiB, and the schema's longest statement two. */
 #define SEGMENT_VALUE_BYTES_MAX (1 << 20)
 
-static const char schema[] =
-#include "daemon/store/segment/schema.sql.inc"
-	;
-
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
@@ -286,18 +282,6 @@ static int compare_schema(sqlite3 *db, sqlite3 *ours)
 	}
 }
 
-int segment_version(sqlite3 *db, int *ret_version)
-{
-	_cleanup_(sqlite3_finalizep) sqlite3_stmt *s = NULL;
-	int rc = sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &s, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(s);
-	if (rc != SQLITE_ROW)
-		return rc;
-	*ret_version = sqlite3_column_int(s, 0);
-	return SQLITE_OK;
-}
-
 int segment_judge_schema(const char *path, sqlite3 *db, struct segment_error *e)
 {
 	_cleanup_(sqlite3_closep) sqlite3 *ours = NULL;
@@ -305,12 +289,9 @@ int segment_judge_schema(const char *path, sqlite3 *db, struct segment_error *e)
 	int r = segment_version(db, &version);
 	if (r != SQLITE_OK)
 		return segment_say_sqlite(e, path, db, r);
-	const char *older =
-		version < SEGMENT_VERSION ? "ALTER TABLE sample DROP COLUMN uncounted" : "";
 	if (sqlite3_open_v2(":memory:", &ours, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL) !=
 			SQLITE_OK ||
-		sqlite3_exec(ours, schema, NULL, NULL, NULL) != SQLITE_OK ||
-		sqlite3_exec(ours, older, NULL, NULL, NULL) != SQLITE_OK)
+		segment_make_tables(ours, version) != SQLITE_OK)
 		return -ENOMEM;
 	r = compare_schema(db, ours);
 	if (r < 0)

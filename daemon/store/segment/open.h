@@ -29,7 +29,5 @@ int segment_has_neighbours(const char *path);
 
 /* Turn off everything that could let a schema run code or a value be unbounded. */
 void segment_restrain(sqlite3 *db);
-/* Its user_version, read through SQLite. SQLITE_OK or a result code. */
-int segment_version(sqlite3 *db, int *ret_version);
 /* Does its schema match that of its version, statement by statement? 0, SEGMENT_CORRUPT, SEGMENT_HELD, -ENOMEM. */
 int segment_judge_schema(const char *path, sqlite3 *db, struct segment_error *e);

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 --
--- mperf segment, schema version 4 (user_version 4, application_id 0x6d507266 "mPrf"). Version 3 had no
--- sample.uncounted: there every sample has counts, where its event leads a group.
+-- mperf segment, schema version 5 (user_version 5, application_id 0x6d507266 "mPrf"). Version 4 had no
+-- label_set and task_label_set, version 3 no sample.uncounted either: there every sample has counts,
+-- where its event leads a group.
 --
 -- A segment is one SQLite file that holds a stretch of profile and every name it needs. This text is
 -- a public interface: read a sealed segment with any SQLite, open it with ?immutable=1. Behind its last
@@ -93,13 +94,26 @@ CREATE TABLE task (
 	kernel_thread INTEGER NOT NULL      -- 1: a thread of the kernel
 );
 
--- Labels of tasks, for tools that add them: mperf writes none yet. Children inherit; only roots are here.
+-- Labels of tasks, for tools that add their own: mperf's are those of label_set. Children inherit; only
+-- roots are here.
 CREATE TABLE label (
 	task INTEGER NOT NULL,
 	key TEXT NOT NULL,
 	value TEXT NOT NULL,
 	PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
+
+-- Jobs: sets of labels that processes had, by requests and from their environment. A process that came
+-- into another job has a task for each.
+CREATE TABLE label_set (
+	id INTEGER PRIMARY KEY,
+	uid INTEGER NOT NULL,               -- who gave them: a user may claim any label, so trust no label without its user
+	labels TEXT NOT NULL                -- one JSON object of text by key, with sorted keys: {"branch":"main","job":"lint"}
+);
+CREATE TABLE task_label_set (
+	task INTEGER PRIMARY KEY,           -- a process; its threads have the same labels
+	label_set INTEGER NOT NULL
+);
 
 -- Where code came from.
 CREATE TABLE file (

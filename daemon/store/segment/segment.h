@@ -14,11 +14,9 @@
 #include "daemon/aggregate/window.h"
 #include "daemon/pmu/sampler/sampler.h"
 #include "daemon/store/segment/trailer.h"
+#include "daemon/store/segment/version.h"
 
 #define SEGMENT_APPLICATION_ID 0x6d507266 /* "mPrf" */
-#define SEGMENT_VERSION 4
-/* the lowest that is read: it has no sample.uncounted. No release wrote a lower one */
-#define SEGMENT_VERSION_MIN 3
 
 enum {
 	SEGMENT_NOT_OURS = 1,  /* not an SQLite file, or of another application */

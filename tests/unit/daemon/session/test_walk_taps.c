@@ -58,15 +58,15 @@ static void setup(void)
 		.proc = "/nowhere",
 		.sink = take_attribution,
 		.userdata = &walk};
-	ck_assert_int_eq(attribute_new(&o, &inner.attribute), 0);
-	inner.execs.attribute = inner.attribute;
+	ck_assert_int_eq(attribute_new(&o, &walk.attribute), 0);
+	inner.execs.attribute = walk.attribute;
 	inner.merge.streams = &sampler.streams;
 }
 
 static void teardown(void)
 {
 	merge_clear(&inner.merge);
-	attribute_free(inner.attribute);
+	attribute_free(walk.attribute);
 	task_table_clear(&walk.tasks);
 	file_table_clear(&walk.files);
 }

@@ -242,7 +242,7 @@ TEST(a_file_of_version_3_is_read_and_says_whose_its_counts_may_be)
 				       .n_reads = 2,
 				       .read = {{1, 500, 1000, 1000}, {2, 1000, 1000, 1000}}});
 		sqlite3_close(stored_seal(&s));
-		stored_as_version_3(s.path);
+		stored_as_version(s.path, 3);
 		sqlite3 *db;
 		char sql[100];
 		snprintf(sql, sizeof(sql), "INSERT INTO meta VALUES ('switches', %d)", cut);

@@ -208,6 +208,44 @@ static void roll_again(enum tier tier, const char *name)
 	rolled = open_plain(target);
 }
 
+/* A process in two jobs, and another user's in one of the same labels. */
+static void made_jobs(void)
+{
+	struct task *task[3];
+	static const char *const labels[] = {
+		"{\"job\":\"a\"}", "{\"job\":\"b\"}", "{\"job\":\"a\"}"};
+	for (int i = 0; i < 3; i++) {
+		task[i] = stored_task(&s, i == 2 ? 200 : 100, i == 2 ? 200 : 100, "prog");
+		task[i]->uid = i == 2 ? 1001 : 1000;
+		stored_label(&s, task[i], labels[i]);
+	}
+	for (int i = 0; i < 3; i++)
+		stored_add(&s, &(struct stored_sample){.task = task[i], .count = 1 + (uint64_t)i});
+	s.db = stored_seal(&s);
+}
+
+TEST(jobs_live_on_in_minutes_and_hours, .times = 2)
+{
+	const enum tier tier = _i ? TIER_HOUR : TIER_MINUTE;
+	begin_group();
+	made_jobs();
+	roll(tier);
+	for (int again = 1; again <= 2; again++) {
+		ck_assert_int_eq(stored_number(rolled, "SELECT count(*) FROM label_set"), 3);
+		for (int i = 0; i < 3; i++) {
+			char sql[400];
+			snprintf(sql, sizeof(sql),
+				"SELECT sum(count) FROM sample s JOIN task_label_set t "
+				"ON t.task = s.task JOIN label_set l ON l.id = t.label_set "
+				"WHERE json_extract(labels, '$.job') = '%c' AND uid = %d",
+				i == 1 ? 'b' : 'a', i == 2 ? 1001 : 1000);
+			ck_assert_int_eq(stored_number(rolled, sql), again * (1 + i));
+		}
+		if (again == 1)
+			roll_again(tier, "again");
+	}
+}
+
 TEST(names_are_kept_once_however_many_sources)
 {
 	begin_group();
@@ -260,23 +298,25 @@ TEST(sealed_target_takes_what_comes_late)
 	sqlite3_close(reader);
 }
 
-TEST(files_of_version_3_are_summed_up_and_their_targets_raised, .times = 2)
+TEST(files_of_older_versions_are_summed_up_and_their_targets_raised, .times = 4)
 {
-	const enum tier tier = _i ? TIER_HOUR : TIER_MINUTE;
+	const enum tier tier = _i % 2 ? TIER_HOUR : TIER_MINUTE;
+	const int version = _i < 2 ? 3 : 4;
 	begin_group();
 	made_minutes();
 	int64_t n = stored_number(s.db, "SELECT sum(count) FROM sample");
 	sqlite3_close(s.db);
 	s.db = NULL;
-	stored_as_version_3(s.path);
+	stored_as_version(s.path, version);
 	roll(tier);
 	ck_assert_int_eq(stored_number(rolled, "SELECT sum(count) FROM sample"), n);
-	ck_assert_int_eq(stored_number(rolled, "SELECT sum(uncounted) FROM sample"), 0);
+	if (version < SEGMENT_HAS_UNCOUNTED)
+		ck_assert_int_eq(stored_number(rolled, "SELECT sum(uncounted) FROM sample"), 0);
 	ck_assert_int_eq(stored_number(rolled, "PRAGMA user_version"), SEGMENT_VERSION);
 
 	sqlite3_close(rolled);
 	rolled = NULL;
-	stored_as_version_3(target);
+	stored_as_version(target, version);
 	roll_again(tier, "late");
 	ck_assert_int_eq(stored_number(rolled, "PRAGMA user_version"), SEGMENT_VERSION);
 	ck_assert_int_eq(stored_number(rolled, "SELECT sum(count) FROM sample"), 2 * n);

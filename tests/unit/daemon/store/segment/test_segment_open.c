@@ -201,13 +201,18 @@ TEST(older_version_is_refused_and_says_what_to_do)
 	}
 }
 
-TEST(version_3_is_read_by_its_own_schema)
+TEST(older_versions_are_read_by_their_own_schemas)
 {
 	struct segment_error error;
 	begin_sealed();
-	stored_as_version_3(s.path);
+	stored_as_version(s.path, 4);
 	ck_assert_int_eq(open_path(s.path, &error), 0);
-	alter("PRAGMA user_version=4"); /* whose samples have a column more */
+	alter("PRAGMA user_version=5"); /* which has two tables more */
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
+	alter("PRAGMA user_version=3"); /* whose samples have a column less */
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
+	alter("ALTER TABLE sample DROP COLUMN uncounted");
+	alter("PRAGMA user_version=4");
 	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
 	alter("PRAGMA user_version=3; ALTER TABLE sample ADD COLUMN uncounted INTEGER NOT NULL "
 	      "DEFAULT 0");

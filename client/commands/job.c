@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * mperfctl job: labels for a command, or for what a shell starts. A build must not fail because nobody
+ * profiles it: `job run` runs the command also without a service, and says that it has no labels.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/commands/command.h"
+#include "client/commands/signals.h"
+#include "client/commands/tables.h"
+#include "client/commands/workload.h"
+#include "client/wire/ask.h"
+#include "proto/label.h"
+
+/* The name, those given, and which run of the job it is. */
+#define OWN_LABELS 2
+
+struct labels {
+	char *text[LABELS_MAX];
+	char name[sizeof(LABEL_JOB) + LABEL_VALUE_BYTES_MAX + 2];
+	char run[64];
+	size_t n;
+};
+
+static bool has_key(const struct options *o, const char *key)
+{
+	size_t n = strlen(key);
+	for (size_t i = 0; i < o->n_labels; i++)
+		if (strncmp(o->label[i], key, n) == 0 && o->label[i][n] == '=')
+			return true;
+	return false;
+}
+
+/* Without a label of its own, a run is known by when and by whom it was started. */
+static void add_run(struct labels *l)
+{
+	char when[32] = "";
+	struct tm tm;
+	time_t now = time(NULL);
+	if (gmtime_r(&now, &tm))
+		strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", &tm);
+	snprintf(l->run, sizeof(l->run), "run=%s-%d", when, (int)getpid());
+	l->text[l->n++] = l->run;
+}
+
+/* 0, or an exit status after a message. */
+static int fill_labels(const struct options *o, struct labels *l)
+{
+	struct label_fault fault;
+	struct label label;
+	if (o->n_labels > LABELS_MAX - OWN_LABELS) {
+		say_failure("a job takes at most 14 labels beside its name", "Leave some out");
+		return EXIT_USAGE;
+	}
+	snprintf(l->name, sizeof(l->name), LABEL_JOB "=%s", o->job);
+	l->text[l->n++] = l->name;
+	for (size_t i = 0; i < o->n_labels; i++)
+		l->text[l->n++] = o->label[i];
+	if (!has_key(o, "run"))
+		add_run(l);
+	for (size_t i = 0; i < l->n; i++)
+		if (label_make(LABEL_JOB, o->job, &label, &fault) != 0 ||
+			label_parse(l->text[i], &label, &fault) != 0) {
+			say_failure(fault.text, "Write labels as --label KEY=VALUE");
+			return EXIT_USAGE;
+		}
+	return 0;
+}
+
+/* Returns the exit status. */
+static int send(struct link *link, Mperf__JobAction action, int32_t pid, struct labels *l)
+{
+	Mperf__JobRequest job = MPERF__JOB_REQUEST__INIT;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	struct ask ask = {.link = link};
+	job.action = action;
+	job.pid = pid;
+	job.n_label = l ? l->n : 0;
+	job.label = l ? l->text : NULL;
+	request.body_case = MPERF__REQUEST__BODY_JOB;
+	request.job = &job;
+	for (size_t i = 0; i < ASK_WATCHES_MAX; i++)
+		ask.watch[i].fd = -1;
+	int r = ask_run(&ask, &request);
+	if (r < 0)
+		ask_say_broken("labelling", r);
+	return r == 0 ? ask.status : r > 0 ? ask.exit_status : EXIT_FAILED;
+}
+
+/* --- start, end ------------------------------------------------------------------------------- */
+
+/* The shell that runs us, unless another process is named. */
+static int32_t whom(const struct options *o)
+{
+	return o->n_pids ? o->pid[0] : (int32_t)getppid();
+}
+
+static int change(const struct options *o, Mperf__JobAction action)
+{
+	struct labels l = {.n = 0};
+	struct link link;
+	int r = action == MPERF__JOB_ACTION__JOB_START ? fill_labels(o, &l) : 0;
+	if (r == 0) {
+		r = link_open_service(&link);
+		if (r == LINK_ABSENT)
+			link_say_no_service("no process can be labelled");
+		if (r != 0)
+			return EXIT_FAILED;
+		r = send(&link, action, whom(o), &l);
+		link_close(&link);
+	}
+	return r;
+}
+
+/* --- run -------------------------------------------------------------------------------------- */
+
+/* As run_request has it: Ctrl-C reaches the command by itself. */
+static int outlast(struct workload *w, int signal_fd)
+{
+	while (!w->ended) {
+		struct pollfd p[] = {
+			{.fd = w->end_fd, .events = POLLIN},
+			{.fd = signal_fd, .events = POLLIN},
+		};
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			return -errno;
+		int number = p[1].revents ? signals_take(signal_fd) : 0;
+		if (number != 0 && number != SIGINT)
+			kill(w->pid, number);
+		int r = p[0].revents ? workload_wait(w) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void label(struct workload *w, struct labels *l)
+{
+	struct link link;
+	int r = link_open_service(&link);
+	if (r == LINK_ABSENT)
+		say_note("the command runs without labels, since no mperfd service answers");
+	if (r != 0)
+		return;
+	if (send(&link, MPERF__JOB_ACTION__JOB_START, w->pid, l) != 0)
+		say_note("the command runs without labels");
+	link_close(&link);
+}
+
+static int run(const struct options *o)
+{
+	struct workload w = {.pid = 0};
+	struct labels l = {.n = 0};
+	int signal_fd, exit_status = fill_labels(o, &l);
+	if (exit_status != 0)
+		return exit_status;
+	if (signals_block(&signal_fd) < 0)
+		return EXIT_FAILED;
+	int r = workload_fork(&w, o->command_line);
+	if (r == 0) {
+		label(&w, &l);
+		r = workload_release(&w);
+	}
+	if (r == 0)
+		r = outlast(&w, signal_fd);
+	if (r < 0)
+		ask_say_broken("running the command", r);
+	exit_status = r < 0 ? EXIT_FAILED : w.exit_status;
+	workload_clear(&w);
+	signals_unblock(signal_fd);
+	return exit_status;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static int list(const struct options *o)
+{
+	static const struct tables_heading headings[] = {
+		{.table = "job", .says = "Jobs that have processes"}, {.table = NULL}};
+	Mperf__JobRequest job = MPERF__JOB_REQUEST__INIT;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_JOB;
+	request.job = &job;
+	return tables_ask(o, &request, headings);
+}
+
+int client_job(const struct options *o)
+{
+	if (!o->topic || strcmp(o->topic, "list") == 0)
+		return list(o);
+	if (strcmp(o->topic, "run") == 0)
+		return run(o);
+	return change(o, strcmp(o->topic, "start") == 0 ? MPERF__JOB_ACTION__JOB_START
+							: MPERF__JOB_ACTION__JOB_END);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Label sets: the jobs that processes belong to
+ *
+ * A process has the labels of the one that forked it, until it is given its own: by a request, or by
+ * variables of its environment that the configuration names. Equal sets of a user are one, and are
+ * counted references: a set that no task has any more is freed, and its id is never given again.
+ */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/hash_table.h"
+#include "proto/label.h"
+
+/* At once. A build server with a hundred jobs a minute, whose tasks are kept for two minutes, has some
+ * hundreds; a set takes 300 bytes, at most 20 KB. */
+#define LABEL_SETS_MAX 16384
+#define LABEL_SETS_USER_MAX 1024 /* of these, of one user */
+
+struct label_set {
+	uint32_t id; /* from 1; key in the store */
+	uid_t uid;   /* whose it is: equal labels of two users are two sets */
+	uint32_t n_refs;
+	const char *labels; /* JSON (proto/label.h), in key */
+	char *key;          /* uid and labels */
+	UT_hash_handle hh;
+};
+
+struct label_sets {
+	struct label_set *set; /* uthash by key */
+	uint32_t last_id;
+};
+
+/* That user's set of these labels, with one more reference. 0, LABEL_SETS_FULL, -ENOMEM. */
+enum { LABEL_SETS_FULL = 1 };
+int label_set_get(struct label_sets *t, uid_t uid, const char *labels, struct label_set **ret_set);
+static inline struct label_set *label_set_ref(struct label_set *set)
+{
+	if (set)
+		set->n_refs++;
+	return set;
+}
+/* Give a reference back; NULL is fine. Returns NULL. */
+struct label_set *label_set_unref(struct label_sets *t, struct label_set *set);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * job: labels for a process and what it starts, and which there are. A label changes how samples of a
+ * process are shown to all who see them, so only its user may give it, and root.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/attribute/attribute.h"
+#include "daemon/control/peer.h"
+#include "daemon/control/request.h"
+#include "daemon/service/service.h"
+#include "proto/clock.h"
+#include "proto/memory.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* --- whose ------------------------------------------------------------------------------------ */
+
+/* The process, held, if the peer may label it. 0; positive after a refusal; -errno. */
+static int hold_process(struct request *q, int32_t pid, struct held_pids *ret_held)
+{
+	struct rights rights;
+	int r = request_hold_pids(q, &pid, 1, false, ret_held);
+	if (r != 0 || q->peer->uid == 0)
+		return r;
+	if (rights_of_process(pid, &rights) == 0 && rights.uid == q->peer->uid)
+		return 0;
+	held_pids_clear(ret_held);
+	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+		"Label processes of your own, or do it as root.",
+		"process %d does not belong wholly to you", (int)pid);
+	return r < 0 ? r : 1;
+}
+
+/* --- start and end ---------------------------------------------------------------------------- */
+
+/* The labels of a request as JSON. 0; positive after a refusal; -errno. */
+static int read_labels(struct request *q, const Mperf__JobRequest *m, char **ret_json)
+{
+	struct label label[LABELS_MAX];
+	struct label_fault fault = {"a job has at least one label"};
+	int r = m->n_label == 0 || m->n_label > LABELS_MAX ? LABELS_WRONG : 0;
+	for (size_t i = 0; i < m->n_label && r == 0; i++)
+		r = label_parse(m->label[i], &label[i], &fault);
+	if (r == 0)
+		r = labels_write(label, m->n_label, ret_json, &fault);
+	if (r <= 0)
+		return r;
+	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+		"Write labels as KEY=VALUE; mperfctl(1) says what they are.", "%s", fault.text);
+	return r < 0 ? r : 1;
+}
+
+static int start(struct request *q, struct walk *w, const Mperf__JobRequest *m)
+{
+	_cleanup_(freep) char *json = NULL;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	int r = read_labels(q, m, &json);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = walk_catch_up(w, now_ns); /* forks so far belong to the job before */
+	if (r == 0)
+		r = attribute_set_labels(w->attribute, m->pid, q->peer->uid, json, now_ns);
+	if (r == ATTRIBUTE_GONE)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, "Try again.",
+			"mperfd does not know process %d yet", (int)m->pid);
+	if (r == ATTRIBUTE_FULL)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"End some, or use fewer different labels.",
+			"there are as many jobs as mperfd keeps: %d of a user, %d in all",
+			LABEL_SETS_USER_MAX, LABEL_SETS_MAX);
+	return r < 0 ? r : request_done(q, 0);
+}
+
+/* The live processes with these labels. At most n pids; returns how many there are. */
+static size_t of_job(const struct walk *w, const struct label_set *set, pid_t *pid, size_t n)
+{
+	size_t found = 0;
+	for (const struct task *t = w->tasks.live; t; t = t->hh.next)
+		if (t->process == t && t->labels == set) {
+			if (found < n)
+				pid[found] = t->pid;
+			found++;
+		}
+	return found;
+}
+
+static int end(struct request *q, struct walk *w, const Mperf__JobRequest *m)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	int r = walk_catch_up(w, now_ns);
+	if (r < 0)
+		return r;
+	const struct task *task = task_find(&w->tasks, m->pid);
+	const struct label_set *set = task ? task->process->labels : NULL;
+	if (!set || (set->uid != q->peer->uid && q->peer->uid != 0))
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, "See `mperfctl job`.",
+			"process %d is in no job of yours", (int)m->pid);
+	size_t n = of_job(w, set, NULL, 0);
+	_cleanup_(freep) pid_t *pid = calloc(n + 1, sizeof(*pid));
+	if (!pid)
+		return -ENOMEM;
+	of_job(w, set, pid, n);
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = attribute_set_labels(w->attribute, pid[i], q->peer->uid, NULL, now_ns);
+	return r < 0 ? r : request_done(q, 0);
+}
+
+/* --- list ------------------------------------------------------------------------------------- */
+
+static const struct answer_column columns[] = {
+	{"job", "Job", MPERF__UNIT__UNIT_NONE},
+	{"uid", "User", MPERF__UNIT__UNIT_NONE},
+	{"processes", "Processes", MPERF__UNIT__UNIT_COUNT},
+	{"pid", "One of them", MPERF__UNIT__UNIT_NONE},
+};
+
+static int tell_job(const struct answer *answer, const struct walk *w, const struct label_set *set)
+{
+	struct label label[LABELS_MAX];
+	char says[LABELS_BYTES_MAX];
+	pid_t pid = 0;
+	size_t n = of_job(w, set, &pid, 1);
+	if (n == 0)
+		return 0; /* its processes have ended */
+	labels_say(label, labels_read(set->labels, label), says, sizeof(says));
+	struct answer_value v[] = {
+		{.kind = ANSWER_TEXT, .text = says},
+		{.kind = ANSWER_INTEGER, .integer = set->uid},
+		{.kind = ANSWER_INTEGER, .integer = (int64_t)n},
+		{.kind = ANSWER_INTEGER, .integer = pid},
+	};
+	return answer->row(answer->userdata, v, LENGTH(v));
+}
+
+static int list(struct request *q, const struct walk *w)
+{
+	struct row_stream stream = {.request = NULL};
+	const struct answer answer = row_stream_answer(&stream, q);
+	int r = row_stream_table(&stream, "job");
+	if (r == 0)
+		r = answer.columns(answer.userdata, columns, LENGTH(columns));
+	for (const struct label_set *s = w->tasks.label_sets.set; s && r == 0; s = s->hh.next)
+		if (q->peer->sees_all || s->uid == q->peer->uid)
+			r = tell_job(&answer, w, s);
+	int ended = row_stream_end(&stream);
+	if (r == 0)
+		r = ended;
+	return r == 0 ? request_done(q, 0) : r < 0 ? r : 0;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+int control_job(struct request *q, const Mperf__Request *m)
+{
+	struct service *s = q->peer->options->service;
+	const Mperf__JobRequest *job = m->job;
+	struct held_pids held;
+	if (!s)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Run `systemctl start mperfd`, and try again.",
+			"this mperfd keeps no jobs: it serves only one client");
+	if (!s->walk)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"See `mperfctl doctor`.", "mperfd samples nothing now: %s", s->trouble);
+	if (job->action == MPERF__JOB_ACTION__JOB_LIST)
+		return list(q, s->walk);
+	int r = hold_process(q, job->pid, &held);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = job->action == MPERF__JOB_ACTION__JOB_START ? start(q, s->walk, job)
+							: end(q, s->walk, job);
+	held_pids_clear(&held);
+	return r;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "proto/label.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/memory.h"
+
+static void json_unref(json_t **json)
+{
+	json_decref(*json);
+}
+#define _cleanup_json_ _cleanup_(json_unref)
+
+static bool begins_key(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_key(const char *key)
+{
+	if (!begins_key(*key) || strlen(key) > LABEL_KEY_BYTES_MAX)
+		return false;
+	for (const char *p = key; *p; p++)
+		if (!begins_key(*p) && !(*p >= '0' && *p <= '9') && *p != '.' && *p != '-')
+			return false;
+	return true;
+}
+
+static bool has_control(const char *value)
+{
+	for (const unsigned char *p = (const unsigned char *)value; *p; p++)
+		if (*p < 0x20 || *p == 0x7f)
+			return true;
+	return false;
+}
+
+static int wrong(struct label_fault *fault, const char *key, const char *what)
+{
+	/* the key may be anything: jansson decides what is UTF-8 */
+	json_t *shown = json_string(key);
+	snprintf(fault->text, sizeof(fault->text), "label '%.*s' %s", LABEL_KEY_BYTES_MAX,
+		shown ? key : "?", what);
+	json_decref(shown);
+	return LABELS_WRONG;
+}
+
+int label_make(
+	const char *key, const char *value, struct label *ret_label, struct label_fault *ret_fault)
+{
+	_cleanup_json_ json_t *text = json_string(value);
+
+	if (!is_key(key))
+		return wrong(ret_fault, key,
+			"is not a name of at most 64 letters, digits, '_', '.' and '-'");
+	if (strlen(value) > LABEL_VALUE_BYTES_MAX)
+		return wrong(ret_fault, key, "has a value of more than 256 bytes");
+	if (!text)
+		return wrong(ret_fault, key, "has a value that is not UTF-8");
+	if (has_control(value))
+		return wrong(ret_fault, key, "has a value with a control character");
+	snprintf(ret_label->key, sizeof(ret_label->key), "%s", key);
+	snprintf(ret_label->value, sizeof(ret_label->value), "%s", value);
+	return 0;
+}
+
+int label_parse(const char *text, struct label *ret_label, struct label_fault *ret_fault)
+{
+	const char *equals = strchr(text, '=');
+	char key[LABEL_KEY_BYTES_MAX + 2];
+
+	if (!equals) {
+		snprintf(ret_fault->text, sizeof(ret_fault->text),
+			"label '%.64s' is not of the form KEY=VALUE", text);
+		return LABELS_WRONG;
+	}
+	size_t n = (size_t)(equals - text);
+	snprintf(key, sizeof(key), "%.*s", (int)(n < sizeof(key) ? n : sizeof(key) - 1), text);
+	return label_make(key, equals + 1, ret_label, ret_fault);
+}
+
+int labels_write(
+	const struct label *label, size_t n, char **ret_json, struct label_fault *ret_fault)
+{
+	_cleanup_json_ json_t *set = json_object();
+
+	if (!set)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (json_object_set_new(set, label[i].key, json_string(label[i].value)) < 0)
+			return -ENOMEM;
+	if (json_object_size(set) > LABELS_MAX) {
+		snprintf(ret_fault->text, sizeof(ret_fault->text),
+			"a job has at most %d labels, and this one %zu", LABELS_MAX,
+			json_object_size(set));
+		return LABELS_WRONG;
+	}
+	char *json = json_dumps(set, JSON_COMPACT | JSON_SORT_KEYS);
+	if (!json)
+		return -ENOMEM;
+	*ret_json = json;
+	return 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct label *)a)->key, ((const struct label *)b)->key);
+}
+
+size_t labels_read(const char *json, struct label *ret_label)
+{
+	struct label_fault fault;
+	const char *key;
+	json_t *value;
+	size_t n = 0;
+
+	if (!json || strnlen(json, LABELS_BYTES_MAX + 1) > LABELS_BYTES_MAX)
+		return 0;
+	_cleanup_json_ json_t *set = json_loads(json, 0, NULL);
+	json_object_foreach(set, key, value) if (n < LABELS_MAX && json_is_string(value) &&
+						 label_make(key, json_string_value(value),
+							 &ret_label[n], &fault) == 0) n++;
+	if (n > 1)
+		qsort(ret_label, n, sizeof(*ret_label), by_key);
+	return n;
+}
+
+const char *labels_say(const struct label *label, size_t n, char *text, size_t size)
+{
+	size_t at = 0;
+
+	*text = '\0';
+	for (size_t i = 0; i < n && at < size; i++)
+		at += (size_t)snprintf(text + at, size - at, "%s%s=%s", i ? ", " : "", label[i].key,
+			label[i].value);
+	return text;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Labels: what a job is, as key=value
+ *
+ * A job is a set of labels that processes carry: branch=main, CI_JOB_ID=4711, job=unit-tests. A set
+ * is stored as one JSON object with sorted keys, so that equal sets are equal texts and SQLite's
+ * json_extract reads them. A key begins with a letter or _, followed by letters, digits, and any of
+ * _ . -; a value is UTF-8 without control characters, and may be empty.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define LABELS_MAX 16 /* of a job: CI systems have branch, commit, job, run and a few more */
+#define LABEL_KEY_BYTES_MAX 64
+#define LABEL_VALUE_BYTES_MAX 256 /* a branch's name in git is a file's name: 255 bytes */
+/* Of a set as JSON. In the worst case each byte of a value is a quote, which takes two. */
+#define LABELS_BYTES_MAX (LABELS_MAX * (LABEL_KEY_BYTES_MAX + 2 * LABEL_VALUE_BYTES_MAX + 6) + 2)
+
+/* The job's name, which explicit jobs have, is a label too. */
+#define LABEL_JOB "job"
+
+enum { LABELS_WRONG = 1 };
+
+struct label {
+	char key[LABEL_KEY_BYTES_MAX + 1];
+	char value[LABEL_VALUE_BYTES_MAX + 1];
+};
+
+struct label_fault {
+	char text[256]; /* one sentence that names the label, without a full stop */
+};
+
+/* Parse "key=value". 0; LABELS_WRONG with *ret_fault. */
+int label_parse(const char *text, struct label *ret_label, struct label_fault *ret_fault);
+/* The same of parts. */
+int label_make(
+	const char *key, const char *value, struct label *ret_label, struct label_fault *ret_fault);
+
+/* The set of n labels as JSON; of equal keys the last counts. The caller frees. 0; LABELS_WRONG with
+ * *ret_fault: too many; -ENOMEM. */
+int labels_write(
+	const struct label *label, size_t n, char **ret_json, struct label_fault *ret_fault);
+
+/* Read a set from JSON of any origin; labels that break the rules are left out. At most LABELS_MAX are
+ * written to *ret_label, by rising key; returns how many, 0 also if the text is not such an object. */
+size_t labels_read(const char *json, struct label *ret_label);
+
+/* n labels for people, "branch=main, job=lint", cut at size bytes. Returns text. */
+const char *labels_say(const struct label *label, size_t n, char *text, size_t size);

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Jobs: labels that are given, read from the environment, inherited, and whose they are."""
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+from machine import Folder, as_nobody, everybodys, mperfctl, need_root, refused
+from rates import allowing, rate_allowed
+from service import Service, wait_until
+
+SPIN = ("import sys, time\n"
+        "end = time.process_time() + float(sys.argv[1])\n"
+        "while time.process_time() < end: sum(range(1000))\n")
+PYTHON = os.path.realpath(sys.executable)
+
+
+def spin(seconds):
+    return [PYTHON, "-S", "-c", SPIN, str(seconds)]
+
+
+def shell(*lines):
+    return ["sh", "-c", "\n".join([*lines, "true"])]
+
+
+def by_job(service, *options):
+    """Seconds per job, of all that was stored."""
+    rows = service.ask("hotspots", "--since", "-1h", "--by", "job", "-n", "0", *options)["rows"]
+    return {row["job"]: row["self_ns"] / 1e9 for row in rows}
+
+
+def seconds_of(service, job):
+    return sum(s for name, s in by_job(service).items() if name and job in name)
+
+
+def test_a_command_and_all_it_starts_are_in_its_job_and_its_exit_status_is_passed_on(build):
+    with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(499)) as service:
+        done = service.ctl("job", "run", "build", "--label", "branch=main", "--",
+                           *shell(" ".join(["exec", PYTHON, "-S", "-c", f"'{SPIN}'", "0.5"])))
+        assert done.returncode == 0, done.stderr
+        done = service.ctl("job", "run", "fails", "--", "sh", "-c", "exit 7", check=False)
+        assert done.returncode == 7 and done.stderr == "", done.stderr
+        done = service.ctl("job", "run", "missing", "--", "/no/such/program", check=False)
+        assert done.returncode == 127 and "/no/such/program" in done.stderr, done.stderr
+        seen = wait_until("the job has its samples", lambda: seconds_of(service, "job=build") > 0.3 and
+                          by_job(service))
+        (name,) = [n for n in seen if n and "job=build" in n]
+        assert name.startswith("branch=main, job=build, run="), name
+        assert by_job(service, "--label", "branch=main").keys() == {name}
+        assert by_job(service, "--label", "branch=no").keys() == set()
+        assert not service.ask("job")["job"], "its processes have ended"
+
+
+def test_a_shell_is_in_a_job_from_start_to_end(build):
+    with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(499)) as service:
+        script = folder / "spin.py"
+        script.write_text(SPIN)
+        run = f"{PYTHON} -S {script}"
+        ctl = f"{service.build / 'mperfctl'} job"
+        subprocess.run(shell(f"{run} 0.4", f"{ctl} start one --label n=1", f"{run} 0.6", f"{ctl} --json >{folder}/list",
+                             f"{ctl} start two", f"{run} 0.5", f"{ctl} end", f"{run} 0.4"),
+                       env={**os.environ, "MPERF_SOCKET": str(service.socket)}, check=True)
+        listed = json.loads((folder / "list").read_text())
+        assert "job=one" in json.dumps(listed) and "n=1" in json.dumps(listed), listed
+        wait_until("both jobs have their samples", lambda: seconds_of(service, "job=two") > 0.3)
+        assert 0.4 < seconds_of(service, "job=one") < 0.85, by_job(service)
+        assert 0.3 < seconds_of(service, "job=two") < 0.75, by_job(service)
+
+
+def test_named_variables_are_labels_and_secrets_are_never_stored(build):
+    with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(499),
+                                     job_environment="CI_JOB_ID,branch=CI_REF") as service:
+        environment = {**os.environ, "CI_JOB_ID": "4711", "CI_REF": "feature/x", "MY_TOKEN": "very-secret-value"}
+        subprocess.run(spin(0.6), env=environment, check=True)
+        wait_until("the job has its samples",
+                   lambda: by_job(service).get("CI_JOB_ID=4711, branch=feature/x", 0) > 0.3)
+        assert service.stop() == 0
+        stored = b"".join(p.read_bytes() for p in (folder / "store").rglob("*") if p.is_file())
+        assert b"feature/x" in stored and b"very-secret-value" not in stored
+
+
+def test_a_configuration_that_names_a_secret_is_refused(build):
+    with Folder() as folder:
+        service = Service(build, folder, job_environment="CI_JOB_TOKEN")
+        service.write_config()
+        done = subprocess.run(service.command(), capture_output=True, text=True, check=False)
+        assert done.returncode != 0 and "job-environment is 'CI_JOB_TOKEN'" in done.stderr, done.stderr
+        assert "secret" in done.stderr, done.stderr
+
+
+def test_only_its_user_labels_a_process_and_sees_the_job(build):
+    need_root()
+    with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(499)) as service:
+        environment = {**everybodys(build, folder), "MPERF_SOCKET": str(service.socket)}
+        roots = subprocess.Popen(["sleep", "60"])
+        try:
+            for action in ["start", "theirs"], ["end"]:
+                done = as_nobody(folder, environment, "job", *action, "--pid", str(roots.pid))
+                refused(done, 1, str(roots.pid))
+            wait_until("the process is known", lambda: service.ctl(
+                "job", "start", "roots", "--pid", roots.pid, check=False).returncode == 0)
+            assert len(service.ask("job")["job"]) == 1
+            done = as_nobody(folder, environment, "job", "--json")
+            assert json.loads(done.stdout)["job"] == [], done.stdout
+            done = as_nobody(folder, environment, "job", "run", "mine", "--label", "a=b", "--", "sh", "-c",
+                              "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done")
+            assert done.returncode == 0, done.stderr
+            wait_until("root sees it", lambda: seconds_of(service, "job=mine") > 0.2)
+            done = as_nobody(folder, environment, "hotspots", "--since", "-1h", "--by", "job", "--json")
+            jobs = {row["job"] for row in json.loads(done.stdout)["rows"]}
+            assert any(j and "job=mine" in j for j in jobs) and not any(j and "roots" in j for j in jobs), jobs
+        finally:
+            roots.kill()
+            roots.wait()
+
+
+def test_without_a_service_the_command_runs_all_the_same(build):
+    with Folder() as folder:
+        none = {"MPERF_SOCKET": str(folder / "none")}
+        done = mperfctl(build, "job", "run", "x", "--", "sh", "-c", "echo ran; exit 3", env=none, check=False)
+        assert done.returncode in (1, 3), done.stderr
+        done = mperfctl(build, "job", "run", "x", "--", "sh", "-c", "echo ran; exit 3", env={"MPERF_SOCKET": ""},
+                        check=False)
+        assert done.returncode == 3 and done.stdout == "ran\n" and "without labels" in done.stderr, done.stderr
+        done = mperfctl(build, "job", "start", "x", env={"MPERF_SOCKET": ""}, check=False)
+        assert done.returncode == 1 and "mperfd" in done.stderr, done.stderr
+
+
+def test_wrong_arguments_are_refused_by_name(build):
+    for arguments, word in ((["run"], "takes the job's name"), (["run", "x"], "takes a command"), (["stat"], "start"),
+                            (["start", "x", "y"], "one argument too many"), (["end", "x"], "one argument too many"),
+                            (["start", "x", "--label", "y"], "'y' is not of the form"),
+                            (["start", "x", "--label", "a b=c"], "'a b' is not a name"),
+                            (["start", "x", "--label", f"a={'v' * 1000000}"], "more than 256 bytes"),
+                            (["start", "x\n"], "control character"), (["--label", "a=b"], "--label is for"),
+                            (["start", "x", *[f"--label=k{i}=v" for i in range(15)]], "at most 14")):
+        # a label of 1 MB is longer than one argument may be
+        arguments = [a if len(a) < 130000 else a[:120000] for a in arguments]
+        done = mperfctl(build, "job", *arguments, check=False)
+        assert done.returncode == 2 and word in done.stderr, (arguments[:3], done.stderr)
+
+
+@allowing()
+def test_a_jobs_time_adds_up_to_that_of_its_processes(build):
+    # Many short processes: what lives 2 ms is in the job that started it. The difference of samples and
+    # getrusage has the scatter of n samples that come at fixed times: 1 / sqrt(n), and ticks.
+    with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(999)) as service:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        service.ctl("job", "run", "builds", "--",
+                    *shell("for i in $(seq 50); do for j in 1 2 3 4 5 6 7 8; do ls -R /usr/share/doc/m* >/dev/null; "
+                           "/bin/true; done; done"))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        last = [0]
+
+        def settled():
+            now = seconds_of(service, "job=builds")
+            same, last[0] = now > 0 and now == last[0], now
+            time.sleep(1.2)
+            return same
+        wait_until("all samples are stored", settled)
+        samples = last[0] * service.ask("hotspots", "--since", "-1h")["provenance"]["hz"]
+        assert abs(last[0] / used - 1) < 0.05 + 4 / samples ** 0.5, (last[0], used, samples)

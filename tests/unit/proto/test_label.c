@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of proto/label.c: what is a label, and sets of them as text */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/label.h"
+#include "tests/unit/test.h"
+
+static struct label label[LABELS_MAX + 1];
+static struct label_fault fault;
+
+static void refuses(const char *text, const char *why)
+{
+	struct label l = {"before", "before"};
+
+	*fault.text = '\0';
+	ck_assert_int_eq(label_parse(text, &l, &fault), LABELS_WRONG);
+	ck_assert_msg(strstr(fault.text, why) != NULL, "%s: %s", text, fault.text);
+	ck_assert_str_eq(l.key, "before");
+}
+
+TEST(key_and_value_are_split_at_the_first_equals_sign)
+{
+	ck_assert_int_eq(label_parse("branch=a=b, \"c\"", &label[0], &fault), 0);
+	ck_assert_str_eq(label[0].key, "branch");
+	ck_assert_str_eq(label[0].value, "a=b, \"c\"");
+	ck_assert_int_eq(label_parse("_x.y-9=", &label[0], &fault), 0);
+	ck_assert_str_eq(label[0].value, "");
+}
+
+TEST(what_is_no_label_is_refused_by_name)
+{
+	char text[1024];
+
+	refuses("branch", "'branch' is not of the form KEY=VALUE");
+	refuses("=main", "is not a name");
+	refuses("9branch=main", "'9branch' is not a name");
+	refuses("a b=c", "'a b' is not a name");
+	refuses("\033[2J=c", "is not a name");
+	refuses("branch=a\nb", "control character");
+	refuses("branch=\x7f", "control character");
+	refuses("branch=\xff\xfe", "not UTF-8");
+	snprintf(text, sizeof(text), "%065d=1", 0);
+	memset(text, 'k', 65);
+	refuses(text, "is not a name");
+	memset(text, 'v', sizeof(text) - 1);
+	text[0] = 'k';
+	text[1] = '=';
+	text[2 + LABEL_VALUE_BYTES_MAX + 1] = '\0';
+	refuses(text, "more than 256 bytes");
+	text[2 + LABEL_VALUE_BYTES_MAX] = '\0';
+	ck_assert_int_eq(label_parse(text, &label[0], &fault), 0);
+}
+
+static char *written(size_t n)
+{
+	char *json = NULL;
+
+	ck_assert_int_eq(labels_write(label, n, &json, &fault), 0);
+	return json;
+}
+
+TEST(equal_sets_are_equal_texts_whatever_the_order)
+{
+	ck_assert_int_eq(label_make("b", "2", &label[0], &fault), 0);
+	ck_assert_int_eq(label_make("a", "\"\\", &label[1], &fault), 0);
+	char *one = written(2);
+	struct label other = label[0];
+	label[0] = label[1];
+	label[1] = other;
+	char *two = written(2);
+	ck_assert_str_eq(one, two);
+	ck_assert_str_eq(one, "{\"a\":\"\\\"\\\\\",\"b\":\"2\"}");
+	memset(label, 0, sizeof(label));
+	ck_assert_uint_eq(labels_read(one, label), 2);
+	ck_assert_str_eq(label[0].value, "\"\\");
+	ck_assert_str_eq(label[1].key, "b");
+	free(one);
+	free(two);
+}
+
+TEST(the_last_of_equal_keys_counts)
+{
+	ck_assert_int_eq(label_make("a", "1", &label[0], &fault), 0);
+	ck_assert_int_eq(label_make("a", "2", &label[1], &fault), 0);
+	char *json = written(2);
+	ck_assert_str_eq(json, "{\"a\":\"2\"}");
+	free(json);
+}
+
+/* Each byte of a value takes two at most. */
+TEST(the_longest_set_fits_and_one_label_more_is_refused)
+{
+	char key[8], value[LABEL_VALUE_BYTES_MAX + 1], *json = NULL;
+
+	memset(value, '"', sizeof(value) - 1);
+	value[sizeof(value) - 1] = '\0';
+	for (int i = 0; i <= LABELS_MAX; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		ck_assert_int_eq(label_make(key, value, &label[i], &fault), 0);
+	}
+	ck_assert_int_eq(labels_write(label, LABELS_MAX + 1, &json, &fault), LABELS_WRONG);
+	ck_assert_ptr_null(json);
+	ck_assert_ptr_nonnull(strstr(fault.text, "at most 16"));
+	json = written(LABELS_MAX);
+	ck_assert_uint_le(strlen(json), LABELS_BYTES_MAX);
+	ck_assert_uint_eq(labels_read(json, label), LABELS_MAX);
+	free(json);
+}
+
+TEST(texts_of_others_give_what_is_a_label_in_them)
+{
+	static const char *const nothing[] = {"", "{", "[]", "null", "\"x\"", "{\"a\":1}",
+		"{\"\":\"x\"}", "{\"a\":\"\\u0001\"}", "{\"a\":{\"b\":\"c\"}}"};
+
+	for (size_t i = 0; i < sizeof(nothing) / sizeof(*nothing); i++)
+		ck_assert_uint_eq(labels_read(nothing[i], label), 0);
+	ck_assert_uint_eq(labels_read(NULL, label), 0);
+	ck_assert_uint_eq(labels_read("{\"z\":\"1\",\"9\":\"x\",\"a\":\"2\"}", label), 2);
+	ck_assert_str_eq(label[0].key, "a");
+
+	char *large = calloc(1, LABELS_BYTES_MAX + 64);
+	ck_assert_ptr_nonnull(large);
+	memset(large, ' ', LABELS_BYTES_MAX + 20);
+	memcpy(large, "{\"a\":\"1\"}", 9);
+	ck_assert_uint_eq(labels_read(large, label), 0);
+	free(large);
+}
+
+TEST(sets_are_said_and_cut)
+{
+	char text[64], small[8];
+
+	ck_assert_int_eq(label_make("a", "1", &label[0], &fault), 0);
+	ck_assert_int_eq(label_make("bc", "23", &label[1], &fault), 0);
+	ck_assert_str_eq(labels_say(label, 2, text, sizeof(text)), "a=1, bc=23");
+	ck_assert_str_eq(labels_say(label, 2, small, sizeof(small)), "a=1, bc");
+	ck_assert_str_eq(labels_say(label, 0, text, sizeof(text)), "");
+}
