@@ -62,7 +62,7 @@ struct roof {
 
 	/* ROOF_COMPUTE */
 	char precision[ROOF_WORD_BYTES]; /* f64 f32 f16 i64 i32 i16 i8 */
-	char operation[ROOF_WORD_BYTES]; /* add mul fma mul+add; a fused multiply-add is two */
+	char operation[ROOF_WORD_BYTES]; /* add mul mul+add; fma mac: fused, each two */
 
 	/* ROOF_MEMORY */
 	char level[ROOF_WORD_BYTES];   /* L1 L2 … DRAM */

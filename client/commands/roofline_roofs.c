@@ -31,22 +31,28 @@ static bool precision_of(const char *text, enum plot_precision *ret_precision)
 	return false;
 }
 
-static bool has_fma(const struct roofs *from, const struct roof *of)
+/* "fma" of floats, "mac" of whole numbers. */
+static bool is_fused(const char *operation)
+{
+	return strcmp(operation, "fma") == 0 || strcmp(operation, "mac") == 0;
+}
+
+static bool has_fused(const struct roofs *from, const struct roof *of)
 {
 	const struct roof_wanted wanted = {.limit = ROOF_COMPUTE,
 		.scope = ROOF_HART,
 		.kind = of->kind,
 		.precision = of->precision,
-		.operation = "fma"};
+		.operation = *of->precision == 'i' ? "mac" : "fma"};
 	return roofs_highest(from, &wanted) != NULL;
 }
 
-/* Additions and FMA; where there is none, additions beside multiplications. */
+/* Additions and what is fused; where there is none, additions beside multiplications. */
 static bool is_shown(const struct roofs *from, const struct roof *roof)
 {
 	return roof->limit == ROOF_MEMORY || strcmp(roof->operation, "add") == 0 ||
-	       strcmp(roof->operation, "fma") == 0 ||
-	       (strcmp(roof->operation, "mul+add") == 0 && !has_fma(from, roof));
+	       is_fused(roof->operation) ||
+	       (strcmp(roof->operation, "mul+add") == 0 && !has_fused(from, roof));
 }
 
 /* "" where all harts are of one kind. */

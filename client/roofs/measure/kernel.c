@@ -58,6 +58,12 @@ const struct kernel kernels[] = {
 };
 const size_t n_kernels = sizeof(kernels) / sizeof(*kernels);
 
+/* A fused multiplication and addition: two operations. */
+static bool is_fused(const struct kernel *k)
+{
+	return strcmp(k->operation, "fma") == 0 || strcmp(k->operation, "mac") == 0;
+}
+
 /* --- operands --------------------------------------------------------------------------------- */
 
 /* Bytes of an element: of "f64" 8, of "i8" 1. */
@@ -105,7 +111,7 @@ void kernel_operands(const struct kernel *k, void *ret_in)
 	/* x * a + b has its fixed point at 1.37; digits that change take more power than zeros */
 	static const double sum[3] = {1.37, 0.7, 0.7}, product[3] = {1.37, 2, 0.5},
 			    fused[3] = {1.37, 0.7, 0.41}, whole[3] = {91, 37, 53};
-	bool neon_fma = strncmp(k->name, "neon", 4) == 0 && strcmp(k->operation, "fma") == 0;
+	bool neon_fma = strcmp(k->unit, "neon") == 0 && is_fused(k);
 	fill(k->precision,
 		*k->precision == 'i'                           ? whole
 		: strcmp(k->operation, "mul") == 0             ? product
@@ -116,12 +122,13 @@ void kernel_operands(const struct kernel *k, void *ret_in)
 
 /* --- check: computing ------------------------------------------------------------------------- */
 
-/* What a chain holds after CHECK_PASSES, as kernel.h describes it; `n` pairs of operations a pass. */
-static double expected(const struct kernel *k, const double v[3], size_t n)
+/* What a chain holds after CHECK_PASSES, as kernel.h describes it; `n` pairs of operations a pass.
+ * All are whole numbers, and small where they stand for floats; else they wrap. */
+static uint64_t expected(const struct kernel *k, const double v[3], size_t n)
 {
-	double x = v[0], a = v[1], b = v[2];
+	uint64_t x = (uint64_t)v[0], a = (uint64_t)v[1], b = (uint64_t)v[2];
 	for (size_t i = 0; i < n * CHECK_PASSES; i++) {
-		if (strcmp(k->operation, "fma") == 0)
+		if (is_fused(k))
 			x = strcmp(k->unit, "neon") == 0 ? x + a * b - a * a : (x * a + b) * a + b;
 		else if (strcmp(k->operation, "mul") == 0)
 			x = x * a * b;
@@ -131,6 +138,14 @@ static double expected(const struct kernel *k, const double v[3], size_t n)
 			x = *k->precision == 'i' ? x + a + b : x + a - b;
 	}
 	return x;
+}
+
+static void encode_expected(const char *precision, uint64_t x, unsigned char ret_element[static 8])
+{
+	if (*precision == 'i') /* little-endian, as above */
+		memcpy(ret_element, &x, sizeof(x));
+	else
+		encode(precision, (double)(int64_t)x, ret_element);
 }
 
 /* Does a scalar kernel keep one value in a whole register of 16 bytes? Then only the lowest counts. */
@@ -147,17 +162,18 @@ static size_t stride_of(const struct kernel *k, size_t bytes)
 static int check_compute(const struct kernel *k, char fault[static ROOF_NOTE_BYTES])
 {
 	/* RVV at m8 has one register for both */
-	static const double different[3] = {1, 3, 1}, doubling[3] = {1, 2, 1}, same[3] = {1, 2, 2};
-	bool fma = strcmp(k->operation, "fma") == 0;
-	const double *v = k->lmul == 8 && fma ? same
+	static const double different[3] = {1, 3, 1}, doubling[3] = {1, 2, 1}, same[3] = {1, 2, 2},
+			    twice[3] = {1, 2, 4}, odd[3] = {1, 3, 5}, same_odd[3] = {1, 3, 3};
+	bool whole = *k->precision == 'i', fused = is_fused(k);
+	const double *v = k->lmul == 8 && fused              ? whole ? same_odd : same
+			  : whole                            ? odd /* even ones would end as zero */
+			  : strcmp(k->operation, "mul") == 0 ? twice
 			  : strcmp(k->operation, "add") == 0 || strcmp(k->unit, "neon") == 0
 				  ? different
 				  : doubling;
 	size_t bytes = element_bytes(k->precision), stride = stride_of(k, bytes);
-	/* general registers are added to more often, to make the loop's own instructions rare */
-	size_t pairs = strcmp(k->unit, "scalar") != 0 || *k->precision != 'i' ? 1
-		       : k->per == 8 * 16                                     ? 8
-									      : 4;
+	/* general registers are changed more often, to make the loop's own instructions rare */
+	size_t pairs = strcmp(k->unit, "scalar") != 0 || !whole ? 1 : k->per == 8 * 16 ? 8 : 4;
 	unsigned char wanted[8];
 	_cleanup_(freep) unsigned char *in =
 		aligned_alloc(KERNEL_OPERAND_BYTES, 3 * KERNEL_OPERAND_BYTES);
@@ -166,7 +182,7 @@ static int check_compute(const struct kernel *k, char fault[static ROOF_NOTE_BYT
 	if (!in || !out)
 		return -ENOMEM;
 
-	encode(k->precision, expected(k, v, pairs), wanted);
+	encode_expected(k->precision, expected(k, v, pairs), wanted);
 	fill(k->precision, v, in);
 	memset(out, UNTOUCHED, KERNEL_RESULT_BYTES);
 	uint64_t returned = k->compute(CHECK_PASSES, in, out);
@@ -180,7 +196,7 @@ static int check_compute(const struct kernel *k, char fault[static ROOF_NOTE_BYT
 			snprintf(fault, ROOF_NOTE_BYTES, "value %zu is not what C computes", n);
 			return 1;
 		}
-	uint64_t did = n * pairs * 2 * (fma ? 2 : 1) * CHECK_PASSES;
+	uint64_t did = n * pairs * 2 * (fused ? 2 : 1) * CHECK_PASSES;
 	if (did == 0 || did != returned * k->per) {
 		snprintf(fault, ROOF_NOTE_BYTES, "it did %llu operations and says %llu",
 			(unsigned long long)did, (unsigned long long)(returned * k->per));

@@ -39,7 +39,7 @@ enum need {
 };
 
 /* For `passes` passes over all chains: x = x OP1 a, x = x OP2 b; fused: x = x * a + b twice (NEON: x
- * = x + a * b, x = x - a * a). `in` has x, a and b, KERNEL_OPERAND_BYTES apart and as aligned. The
+ * = x + a * b, x = x - a * a). Whole numbers wrap. `in` has x, a and b, KERNEL_OPERAND_BYTES apart and as aligned. The
  * last x of all chains goes to `out`. */
 typedef uint64_t kernel_compute(uint64_t passes, const void *in, void *out);
 

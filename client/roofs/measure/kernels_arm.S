@@ -89,14 +89,14 @@ END \name
 .endm
 
 /* x = x + a * b, x = x - a * a */
-.macro COMPUTE_NEON_FMA name, t
+.macro COMPUTE_NEON_FMA name, t, plus, minus
 FUNCTION \name
 	OPERANDS
 	.irp	i, CHAINS
-	NEON_AB	fmla, \t, \i, 8, 9
+	NEON_AB	\plus, \t, \i, 8, 9
 	.endr
 	.irp	i, CHAINS
-	NEON_AB	fmls, \t, \i, 8, 8
+	NEON_AB	\minus, \t, \i, 8, 8
 	.endr
 	RESULTS
 END \name
@@ -131,9 +131,8 @@ END \name
 
 #define GENERAL 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 
-/* Whole numbers in 12 general registers, 8 additions each; `r` is x or w. */
-.macro COMPUTE_GPR name, r, bytes
-FUNCTION \name
+/* Whole numbers in 12 general registers, 8 instructions each; `r` is x or w. */
+.macro GPR_OPERANDS
 	mov	x3, x0
 	.irp	i, GENERAL
 	ldr	x\i, [x1]
@@ -142,25 +141,51 @@ FUNCTION \name
 	ldr	x17, [x1, #128]
 	.p2align 5
 1:
-	.rept	4
-	.irp	i, GENERAL
-	add	\r\i, \r\i, \r\()16
-	.endr
-	.irp	i, GENERAL
-	add	\r\i, \r\i, \r\()17
-	.endr
-	.endr
+.endm
+
+.macro GPR_RESULTS r, bytes
 	subs	x0, x0, #1
 	b.ne	1b
 	.irp	i, GENERAL
 	str	\r\i, [x2], #\bytes
 	.endr
 	mov	x0, x3
+.endm
+
+.macro COMPUTE_GPR name, r, bytes, op
+FUNCTION \name
+	GPR_OPERANDS
+	.rept	4
+	.irp	i, GENERAL
+	\op	\r\i, \r\i, \r\()16
+	.endr
+	.irp	i, GENERAL
+	\op	\r\i, \r\i, \r\()17
+	.endr
+	.endr
+	GPR_RESULTS \r, \bytes
 END \name
 .endm
 
-COMPUTE_GPR roof_scalar_i64_add, x, 8
-COMPUTE_GPR roof_scalar_i32_add, w, 4
+/* x = x * a + b */
+.macro COMPUTE_GPR_MAC name, r, bytes
+FUNCTION \name
+	GPR_OPERANDS
+	.rept	8
+	.irp	i, GENERAL
+	madd	\r\i, \r\i, \r\()16, \r\()17
+	.endr
+	.endr
+	GPR_RESULTS \r, \bytes
+END \name
+.endm
+
+COMPUTE_GPR roof_scalar_i64_add, x, 8, add
+COMPUTE_GPR roof_scalar_i64_mul, x, 8, mul
+COMPUTE_GPR_MAC roof_scalar_i64_mac, x, 8
+COMPUTE_GPR roof_scalar_i32_add, w, 4, add
+COMPUTE_GPR roof_scalar_i32_mul, w, 4, mul
+COMPUTE_GPR_MAC roof_scalar_i32_mac, w, 4
 
 .macro SCALAR_OF precision, r
 COMPUTE_SCALAR roof_scalar_\precision\()_add, \r, fadd, fsub
@@ -176,7 +201,7 @@ SCALAR_OF f16, h
 COMPUTE_NEON roof_neon_\precision\()_add, \t, fadd, fsub
 COMPUTE_NEON roof_neon_\precision\()_mul, \t, fmul, fmul
 COMPUTE_NEON roof_neon_\precision\()_mix, \t, fmul, fadd
-COMPUTE_NEON_FMA roof_neon_\precision\()_fma, \t
+COMPUTE_NEON_FMA roof_neon_\precision\()_fma, \t, fmla, fmls
 .endm
 NEON_OF f64, .2d
 NEON_OF f32, .4s
@@ -186,6 +211,14 @@ COMPUTE_NEON roof_neon_i64_add, .2d, add, add
 COMPUTE_NEON roof_neon_i32_add, .4s, add, add
 COMPUTE_NEON roof_neon_i16_add, .8h, add, add
 COMPUTE_NEON roof_neon_i8_add, .16b, add, add
+
+.macro NEON_PRODUCTS precision, t
+COMPUTE_NEON roof_neon_\precision\()_mul, \t, mul, mul
+COMPUTE_NEON_FMA roof_neon_\precision\()_mac, \t, mla, mls
+.endm
+NEON_PRODUCTS i32, .4s
+NEON_PRODUCTS i16, .8h
+NEON_PRODUCTS i8, .16b
 
 /* --- SVE, at any length of its registers --- */
 
@@ -231,12 +264,12 @@ FUNCTION \name
 END \name
 .endm
 
-.macro COMPUTE_SVE_FMA name, t, w
+.macro COMPUTE_SVE_FMA name, t, w, op
 FUNCTION \name
 	SVE_OPERANDS \t, \w
 	.rept	2
 	.irp	i, CHAINS
-	SVE_PREDICATED fmad, \t, \i, 8, 9
+	SVE_PREDICATED \op, \t, \i, 8, 9
 	.endr
 	.endr
 	SVE_RESULTS
@@ -247,7 +280,7 @@ END \name
 COMPUTE_SVE roof_sve_\precision\()_add, \t, \w, fadd, fsub
 COMPUTE_SVE roof_sve_\precision\()_mul, \t, \w, fmul, fmul
 COMPUTE_SVE roof_sve_\precision\()_mix, \t, \w, fmul, fadd
-COMPUTE_SVE_FMA roof_sve_\precision\()_fma, \t, \w
+COMPUTE_SVE_FMA roof_sve_\precision\()_fma, \t, \w, fmad
 .endm
 SVE_OF f64, d, d
 SVE_OF f32, s, w
@@ -257,6 +290,25 @@ COMPUTE_SVE roof_sve_i64_add, d, d, add, add
 COMPUTE_SVE roof_sve_i32_add, s, w, add, add
 COMPUTE_SVE roof_sve_i16_add, h, h, add, add
 COMPUTE_SVE roof_sve_i8_add, b, b, add, add
+
+/* SVE multiplies whole numbers only below a predicate; SVE2 needs none. */
+.macro SVE_PRODUCTS precision, t, w
+FUNCTION roof_sve_\precision\()_mul
+	SVE_OPERANDS \t, \w
+	.irp	i, CHAINS
+	SVE_PREDICATED mul, \t, \i, \i, 8
+	.endr
+	.irp	i, CHAINS
+	SVE_PREDICATED mul, \t, \i, \i, 9
+	.endr
+	SVE_RESULTS
+END roof_sve_\precision\()_mul
+COMPUTE_SVE_FMA roof_sve_\precision\()_mac, \t, \w, mad
+.endm
+SVE_PRODUCTS i64, d, d
+SVE_PRODUCTS i32, s, w
+SVE_PRODUCTS i16, h, h
+SVE_PRODUCTS i8, b, b
 
 /* The clock: additions of registers, each of which waits for the one before. */
 FUNCTION roof_clock

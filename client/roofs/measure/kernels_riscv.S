@@ -90,8 +90,8 @@ SCALAR_OF f16, h, flh, fsh, 2
 
 #define GENERAL t0, t1, t2, t3, t4, t5, t6, a3, a4, a5, a6, a7
 
-/* Whole numbers in 12 general registers, 8 additions each. */
-.macro COMPUTE_GPR name, add, l, s, bytes
+/* Whole numbers in 12 general registers, 8 operations each. */
+.macro COMPUTE_GPR name, op1, op2, l, s, bytes
 FUNCTION \name
 	addi	sp, sp, -16
 	sd	s0, 0(sp)
@@ -106,10 +106,10 @@ FUNCTION \name
 1:
 	.rept	4
 	.irp	r, GENERAL
-	\add	\r, \r, s0
+	\op1	\r, \r, s0
 	.endr
 	.irp	r, GENERAL
-	\add	\r, \r, s1
+	\op2	\r, \r, s1
 	.endr
 	.endr
 	addi	a0, a0, -1
@@ -124,8 +124,12 @@ FUNCTION \name
 	mv	a0, a1
 END \name
 .endm
-COMPUTE_GPR roof_scalar_i64_add, add, ld, sd, 8
-COMPUTE_GPR roof_scalar_i32_add, addw, lw, sw, 4
+COMPUTE_GPR roof_scalar_i64_add, add, add, ld, sd, 8
+COMPUTE_GPR roof_scalar_i64_mul, mul, mul, ld, sd, 8
+COMPUTE_GPR roof_scalar_i64_mix, mul, add, ld, sd, 8
+COMPUTE_GPR roof_scalar_i32_add, addw, addw, lw, sw, 4
+COMPUTE_GPR roof_scalar_i32_mul, mulw, mulw, lw, sw, 4
+COMPUTE_GPR roof_scalar_i32_mix, mulw, addw, lw, sw, 4
 
 /* Vectors. `chains` names the groups of x; a and b are in the groups `ra` and `rb`. Operands are
  * spread by a stride of zero. */
@@ -180,12 +184,12 @@ END \name
 .endm
 
 /* x = x * a + b, twice */
-.macro COMPUTE_VECTOR_FMA name, sew, lmul, ra, rb, chains:vararg
+.macro COMPUTE_VECTOR_FMA name, sew, lmul, op, ra, rb, chains:vararg
 FUNCTION \name
 	VECTOR_OPERANDS \sew, \lmul, \ra, \rb, \chains
 	.rept	2
 	.irp	r, \chains
-	vfmadd.vv	\r, \ra, \rb
+	\op\().vv	\r, \ra, \rb
 	.endr
 	.endr
 	VECTOR_RESULTS \sew, \chains
@@ -202,10 +206,12 @@ END \name
 	COMPUTE_VECTOR roof_rvv_m##lmul##_##precision##_add, sew, lmul, vfadd, vfsub, registers;   \
 	COMPUTE_VECTOR roof_rvv_m##lmul##_##precision##_mul, sew, lmul, vfmul, vfmul, registers;   \
 	COMPUTE_VECTOR roof_rvv_m##lmul##_##precision##_mix, sew, lmul, vfmul, vfadd, registers;   \
-	COMPUTE_VECTOR_FMA roof_rvv_m##lmul##_##precision##_fma, sew, lmul, for_fma
+	COMPUTE_VECTOR_FMA roof_rvv_m##lmul##_##precision##_fma, sew, lmul, vfmadd, for_fma
 
-#define WHOLE(precision, sew, lmul, registers)                                                     \
-	COMPUTE_VECTOR roof_rvv_m##lmul##_##precision##_add, sew, lmul, vadd, vadd, registers
+#define WHOLE(precision, sew, lmul, registers, for_mac)                                            \
+	COMPUTE_VECTOR roof_rvv_m##lmul##_##precision##_add, sew, lmul, vadd, vadd, registers;     \
+	COMPUTE_VECTOR roof_rvv_m##lmul##_##precision##_mul, sew, lmul, vmul, vmul, registers;     \
+	COMPUTE_VECTOR_FMA roof_rvv_m##lmul##_##precision##_mac, sew, lmul, vmadd, for_mac
 
 FLOAT(f64, 64, 1, M1, M1)
 FLOAT(f64, 64, 2, M2, M2)
@@ -219,22 +225,22 @@ FLOAT(f16, 16, 1, M1, M1)
 FLOAT(f16, 16, 2, M2, M2)
 FLOAT(f16, 16, 4, M4, M4)
 FLOAT(f16, 16, 8, M8, M8_FMA)
-WHOLE(i64, 64, 1, M1)
-WHOLE(i64, 64, 2, M2)
-WHOLE(i64, 64, 4, M4)
-WHOLE(i64, 64, 8, M8)
-WHOLE(i32, 32, 1, M1)
-WHOLE(i32, 32, 2, M2)
-WHOLE(i32, 32, 4, M4)
-WHOLE(i32, 32, 8, M8)
-WHOLE(i16, 16, 1, M1)
-WHOLE(i16, 16, 2, M2)
-WHOLE(i16, 16, 4, M4)
-WHOLE(i16, 16, 8, M8)
-WHOLE(i8, 8, 1, M1)
-WHOLE(i8, 8, 2, M2)
-WHOLE(i8, 8, 4, M4)
-WHOLE(i8, 8, 8, M8)
+WHOLE(i64, 64, 1, M1, M1)
+WHOLE(i64, 64, 2, M2, M2)
+WHOLE(i64, 64, 4, M4, M4)
+WHOLE(i64, 64, 8, M8, M8_FMA)
+WHOLE(i32, 32, 1, M1, M1)
+WHOLE(i32, 32, 2, M2, M2)
+WHOLE(i32, 32, 4, M4, M4)
+WHOLE(i32, 32, 8, M8, M8_FMA)
+WHOLE(i16, 16, 1, M1, M1)
+WHOLE(i16, 16, 2, M2, M2)
+WHOLE(i16, 16, 4, M4, M4)
+WHOLE(i16, 16, 8, M8, M8_FMA)
+WHOLE(i8, 8, 1, M1, M1)
+WHOLE(i8, 8, 2, M2, M2)
+WHOLE(i8, 8, 4, M4, M4)
+WHOLE(i8, 8, 8, M8, M8_FMA)
 
 /* The clock: additions of registers, each of which waits for the one before. */
 FUNCTION roof_clock

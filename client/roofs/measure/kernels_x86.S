@@ -158,8 +158,8 @@ FUNCTION \name
 END_OF \name, ymm
 .endm
 
-/* Whole numbers in 8 general registers, 16 additions each. */
-.macro COMPUTE_GPR name, bytes, a, b, r0, r1, r2, r3, r4, r5, r6, r7
+/* Whole numbers in 8 general registers, 16 operations each. */
+.macro COMPUTE_GPR name, op1, op2, bytes, a, b, r0, r1, r2, r3, r4, r5, r6, r7
 FUNCTION \name
 	push	%rbx
 	push	%rbp
@@ -175,10 +175,10 @@ FUNCTION \name
 1:
 	.rept	8
 	.irp	r, \r0, \r1, \r2, \r3, \r4, \r5, \r6, \r7
-	add	%\a, %\r
+	\op1	%\a, %\r
 	.endr
 	.irp	r, \r0, \r1, \r2, \r3, \r4, \r5, \r6, \r7
-	add	%\b, %\r
+	\op2	%\b, %\r
 	.endr
 	.endr
 	dec	%rdi
@@ -194,8 +194,14 @@ FUNCTION \name
 END \name
 .endm
 
-COMPUTE_GPR roof_scalar_i64_add, 8, rdx, rsi, rax, rbx, rbp, r8, r9, r10, r11, rcx
-COMPUTE_GPR roof_scalar_i32_add, 4, edx, esi, eax, ebx, ebp, r8d, r9d, r10d, r11d, ecx
+#define QUADS 8, rdx, rsi, rax, rbx, rbp, r8, r9, r10, r11, rcx
+#define LONGS 4, edx, esi, eax, ebx, ebp, r8d, r9d, r10d, r11d, ecx
+COMPUTE_GPR roof_scalar_i64_add, add, add, QUADS
+COMPUTE_GPR roof_scalar_i64_mul, imul, imul, QUADS
+COMPUTE_GPR roof_scalar_i64_mix, imul, add, QUADS
+COMPUTE_GPR roof_scalar_i32_add, add, add, LONGS
+COMPUTE_GPR roof_scalar_i32_mul, imul, imul, LONGS
+COMPUTE_GPR roof_scalar_i32_mix, imul, add, LONGS
 
 COMPUTE_SSE roof_scalar_f64_add, addsd, subsd
 COMPUTE_SSE roof_scalar_f64_mul, mulsd, mulsd
@@ -215,6 +221,8 @@ COMPUTE_SSE roof_sse2_f32_mix, mulps, addps
 COMPUTE_SSE roof_sse2_i64_add, paddq, paddq
 COMPUTE_SSE roof_sse2_i32_add, paddd, paddd
 COMPUTE_SSE roof_sse2_i16_add, paddw, paddw
+COMPUTE_SSE roof_sse2_i16_mul, pmullw, pmullw
+COMPUTE_SSE roof_sse2_i16_mix, pmullw, paddw
 COMPUTE_SSE roof_sse2_i8_add, paddb, paddb
 
 COMPUTE_AVX roof_avx2_f64_add, ymm, 32, vaddpd, vsubpd
@@ -227,7 +235,11 @@ COMPUTE_AVX roof_avx2_f32_mix, ymm, 32, vmulps, vaddps
 COMPUTE_FMA roof_avx2_f32_fma, ymm, 32, vfmadd213ps
 COMPUTE_AVX roof_avx2_i64_add, ymm, 32, vpaddq, vpaddq
 COMPUTE_AVX roof_avx2_i32_add, ymm, 32, vpaddd, vpaddd
+COMPUTE_AVX roof_avx2_i32_mul, ymm, 32, vpmulld, vpmulld
+COMPUTE_AVX roof_avx2_i32_mix, ymm, 32, vpmulld, vpaddd
 COMPUTE_AVX roof_avx2_i16_add, ymm, 32, vpaddw, vpaddw
+COMPUTE_AVX roof_avx2_i16_mul, ymm, 32, vpmullw, vpmullw
+COMPUTE_AVX roof_avx2_i16_mix, ymm, 32, vpmullw, vpaddw
 COMPUTE_AVX roof_avx2_i8_add, ymm, 32, vpaddb, vpaddb
 
 COMPUTE_512 roof_avx512_f64_add, vaddpd, vsubpd
@@ -243,8 +255,14 @@ COMPUTE_512 roof_avx512_f16_mul, vmulph, vmulph
 COMPUTE_512 roof_avx512_f16_mix, vmulph, vaddph
 COMPUTE_FMA_512 roof_avx512_f16_fma, vfmadd213ph
 COMPUTE_512 roof_avx512_i64_add, vpaddq, vpaddq
+COMPUTE_512 roof_avx512_i64_mul, vpmullq, vpmullq
+COMPUTE_512 roof_avx512_i64_mix, vpmullq, vpaddq
 COMPUTE_512 roof_avx512_i32_add, vpaddd, vpaddd
+COMPUTE_512 roof_avx512_i32_mul, vpmulld, vpmulld
+COMPUTE_512 roof_avx512_i32_mix, vpmulld, vpaddd
 COMPUTE_512 roof_avx512_i16_add, vpaddw, vpaddw
+COMPUTE_512 roof_avx512_i16_mul, vpmullw, vpmullw
+COMPUTE_512 roof_avx512_i16_mix, vpmullw, vpaddw
 COMPUTE_512 roof_avx512_i8_add, vpaddb, vpaddb
 
 /* The clock: additions of two registers, each of which waits for the one before. An immediate would

@@ -94,7 +94,9 @@ void plan_compute(struct plan *p, struct crew *c, const struct scope *s)
 		if (rate[i] == 0 || !is_best(rate, i, true))
 			continue;
 		bool best = is_best(rate, i, false);
-		bool wanted = *k->precision == 'i' || strcmp(k->operation, "fma") == 0;
+		bool wanted = strcmp(k->operation, "fma") == 0 ||
+			      strcmp(k->operation, "mac") == 0 ||
+			      (*k->precision == 'i' && strcmp(k->operation, "add") == 0);
 		bool mix = strcmp(k->operation, "mul+add") == 0;
 		unsigned rank = !best ? 4 : wanted ? 1 : mix ? 2 : 3;
 		if ((!best && s->scope != ROOF_HART) || (s->quick && rank > 2))

@@ -128,6 +128,19 @@ TEST(multiply_and_add_stand_for_fma_where_there_is_none)
 	ck_assert_int_eq(named("vector mul+add")->precision, PLOT_F32);
 }
 
+TEST(whole_numbers_have_mac_for_fma)
+{
+	add("i32", "add", "neon", 30);
+	add("i32", "mul", "neon", 28);
+	add("i32", "mac", "neon", 55);
+	add("i32", "mul+add", "neon", 29);
+	add("i64", "mul+add", "avx512", 20);
+	keep_and_find();
+	ck_assert_uint_eq(found.n, 3);
+	ck_assert_int_eq(named("vector mac")->precision, PLOT_I32);
+	ck_assert_int_eq(named("vector mul+add")->precision, PLOT_I64);
+}
+
 TEST(kinds_of_harts_are_named)
 {
 	static struct roofs_kind kinds[2];
