@@ -140,6 +140,24 @@ Scope loop_scope(const Loop &loop, const DILocation *start, const DILocation *en
 	return scope;
 }
 
+// The last line of a loop's own code. OpenMP's loops start and end at their pragma, and their code
+// stands below it; samples are found by lines.
+unsigned last_line(const Loop &loop, const DILocation &start)
+{
+	const DISubprogram *subprogram = start.getScope()->getSubprogram();
+	unsigned last = start.getLine();
+	for (const BasicBlock *block : loop.blocks())
+		for (const Instruction &instruction : *block) {
+			const DILocation *location = instruction.getDebugLoc().get();
+			if (location && location->getLine() > last &&
+				location->getInlinedAt() == start.getInlinedAt() &&
+				location->getScope()->getSubprogram() == subprogram &&
+				location->getFilename() == start.getFilename())
+				last = location->getLine();
+		}
+	return last;
+}
+
 } // namespace
 
 bool is_vectorised(const Loop &loop)
@@ -167,6 +185,8 @@ Scopes::Scopes(const Function &function, const LoopInfo &loops, Table &table) : 
 		const auto range = loop->getLocRange();
 		const DILocation *start = range.getStart().get();
 		Scope scope = loop_scope(*loop, start, range.getEnd().get());
+		if (start && scope.line_last == scope.line)
+			scope.line_last = last_line(*loop, *start);
 		// Outlined for OpenMP, or not known: where the function was written.
 		if (!start || start->getScope()->getSubprogram() == function.getSubprogram())
 			scope.function = whole.function;

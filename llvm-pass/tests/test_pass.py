@@ -371,6 +371,22 @@ def test_threads_of_openmp_are_counted_for_the_function_they_work_for(build):
             assert not wrong, (n_threads, wrong)
 
 
+def test_loops_of_openmp_reach_to_their_last_line(build):
+    """Their own debug location is their pragma's alone, and samples are found by lines."""
+    source = (KERNELS / "openmp.c").read_text().splitlines()
+    pragmas = [n for n, line in enumerate(source, 1) if line.startswith("#pragma omp")]
+    for flags in ("-O2",), ("-O2", "-g"), ("-O3", "-g"):
+        program = with_openmp(build, "openmp", flags)
+        output = program.with_suffix(".mperf")
+        run([program, 2], env={"MPERF_OUTPUT": str(output)})
+        import feed
+        told = feed.Program(feed.read_file(output))
+        scopes = [s for key in told.pieces for s in told.table(key).scopes]
+        for line in pragmas:
+            last = max((s["line_last"] for s in scopes if s["kind"] == 1 and s["line"] == line), default=None)
+            assert last == line + 2, (flags, line, last, scopes)
+
+
 def test_unequal_threads_of_openmp_are_told_apart(build):
     """Shortcutting with four threads, three times: the bytes of each are those that its nodes' depths
     come to, and the 4 by which a thread knows its number."""
