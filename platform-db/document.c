@@ -158,6 +158,31 @@ int document_blank(const char *text, size_t n)
 	return 0;
 }
 
+/* What to write instead, behind jansson's own words (2.14, load.c), which begin like this. */
+static const struct {
+	const char *said, *hint;
+} hints[] = {
+	{"unexpected newline", "a text ends on the line where it begins: write it on one, with \\n "
+			       "for a new line"},
+	{"string or '}' expected near '}'",
+		"no comma may stand behind the last member of an object: take it out"},
+	{"'}' expected near", "between two members a comma is missing, or the object's end"},
+	{"']' expected near", "between two values of the list a comma is missing, or its end"},
+	{"':' expected near", "a member is a name in quotes, a colon and a value"},
+};
+
+static int wrong_json(struct document_error *e, const json_error_t *error)
+{
+	const char *hint = NULL;
+	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]) && !hint; i++)
+		if (strncmp(error->text, hints[i].said, strlen(hints[i].said)) == 0)
+			hint = hints[i].hint;
+	e->line = error->line > 0 ? error->line : 0;
+	snprintf(e->text, sizeof(e->text), "%.120s%s%s", error->text, hint ? ": " : "",
+		hint ? hint : "");
+	return DOCUMENT_WRONG;
+}
+
 int document_parse(struct pool *pool, const char *text, size_t n, struct node **ret_root,
 	struct document_error *ret_error)
 {
@@ -170,7 +195,7 @@ int document_parse(struct pool *pool, const char *text, size_t n, struct node **
 	if (!root && json_error_code(&error) == json_error_out_of_memory)
 		return -ENOMEM;
 	if (!root)
-		return wrong(ret_error, error.line > 0 ? error.line : 0, error.text);
+		return wrong_json(ret_error, &error);
 
 	struct walk w = {pool, text, text + n, 1, 0, ret_error};
 	struct node *node = pool_take(pool, sizeof(*node));

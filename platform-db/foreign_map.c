@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * mapfile.csv: identity, version, folder, type. Of several rows that match an identity the first
+ * mapfile.csv: identity, version, folder, type; with tabs between them, as the paper prints its map, if
+ * there is no comma in a row. Of several rows that match an identity the first
  * wins, as in perf. Each row is a separate draft, since each is found by its own pattern.
  */
 #include "platform-db/foreign.h"
@@ -48,8 +49,9 @@ static int take_file(const struct reader *r, void *userdata)
 static bool cut(char *line, char *cell[COLUMNS])
 {
 	char *rest = line;
+	const char *between = strchr(line, ',') ? "," : "\t";
 	for (int i = 0; i < COLUMNS; i++) {
-		cell[i] = strsep(&rest, ",");
+		cell[i] = strsep(&rest, between);
 		if (!cell[i])
 			return false;
 		cell[i] += strspn(cell[i], " \t");

@@ -3,6 +3,8 @@
  * Directories of other people: the paper's map and masks, Linux' pmu-events, Arm's standard events.
  */
 
+#include <string.h>
+
 #include "tests/unit/platform-db/platform_made.h"
 #include "tests/unit/test.h"
 
@@ -88,6 +90,64 @@ TEST(a_mask_of_32_bits_has_32_counters)
 	struct platform_identity id = riscv(0x602, 3, 0);
 	ck_assert_uint_eq(
 		platform_event_find(platform_match(db, &id), "EXAMPLE_EVENT")->counters, 0x700);
+}
+
+/* Source: section 3.3 of the paper, its listings as they are printed. */
+#define PRINTED_MAP                                                                                \
+	"CPU ID\tFile Vers.\tEvents Filename\tEvents Type\n0x300\t0\tCVA6\tcore\n"                 \
+	"0x500\t0\tSPIKE\tcore\n0x200\t0\tBOOM\tcore\n"
+#define PRINTED_EVENT                                                                              \
+	"{\n  \"Public Description\": \"This is an example event,\n  for demonstration "           \
+	"purposes.\",\n  \"Brief Description\": \"This is an example event.\"\n  \"Event Code\" "  \
+	": \"0x11\",\n  \"Counter Mask\" : \"0xF8FF\",\n  \"Event Name\" : "                       \
+	"\"EXAMPLE_EVENT\",\n}\n"
+
+TEST(the_printed_map_names_its_cores)
+{
+	made_paper("0xF8FF");
+	made_file(&f, "vendor/mapfile.csv", PRINTED_MAP);
+	_cleanup_(platform_db_freep) struct platform_db *db = load();
+	struct platform_identity spike = riscv(0, 5, 0);
+	must_be_clean(db);
+	ck_assert_uint_eq(code(platform_match(db, &spike), "S"), 1);
+	ck_assert_uint_eq(code(platform_db_find(db, "SPIKE"), "S"), 1);
+	ck_assert_uint_eq(platform_db_find(db, "BOOM")->n_events, 1);
+}
+
+/* It is no JSON, and says what to change, one mistake after the other, until it is. */
+TEST(the_printed_event_is_refused_with_what_to_write)
+{
+	static const char *const change[][3] = {
+		{",\n  for demonstration ", ", for demonstration ",
+			"example.json:2: unexpected newline: a text ends on the line where it "
+			"begins: write it on one, with \\n for a new line"},
+		{"event.\"\n", "event.\",\n",
+			"example.json:4: '}' expected near '\"Event Code\"': between two members a "
+			"comma is missing, or the object's end"},
+		{"EVENT\",\n", "EVENT\"\n",
+			"example.json:7: string or '}' expected near '}': no comma may stand "
+			"behind "
+			"the last member of an object: take it out"},
+	};
+	char text[512] = PRINTED_EVENT;
+	made_paper("0x0");
+	for (size_t i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
+		char rest[512], *at = strstr(text, change[i][0]);
+		made_file(&f, "vendor/CVA6/example.json", text);
+		_cleanup_(platform_db_freep) struct platform_db *db = load();
+		must_complain(db, change[i][2]);
+		ck_assert_ptr_nonnull(at);
+		snprintf(rest, sizeof(rest), "%s", at + strlen(change[i][0]));
+		snprintf(at, sizeof(text) - (size_t)(at - text), "%s%s", change[i][1], rest);
+	}
+	made_file(&f, "vendor/CVA6/example.json", text);
+	_cleanup_(platform_db_freep) struct platform_db *db = load();
+	must_be_clean(db);
+	const struct platform_event *e =
+		platform_event_find(platform_db_find(db, "CVA6"), "EXAMPLE_EVENT");
+	ck_assert_ptr_nonnull(e);
+	ck_assert_uint_eq(e->code, 0x11);
+	ck_assert_uint_eq(e->counters, 0x700);
 }
 
 TEST(a_mask_that_is_none_is_said)
