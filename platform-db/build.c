@@ -149,6 +149,7 @@ static int place_all(struct build *b, const struct draft *d)
 		place(r, &b->unfiltered, &p->unfiltered, &p->n_unfiltered) < 0 ||
 		place(r, &b->caches, &p->cache, &p->n_caches) < 0 ||
 		place(r, &b->peaks, &p->peak, &p->n_peaks) < 0 ||
+		place(r, &b->fields, &p->field, &p->n_fields) < 0 ||
 		place(r, &b->notes, &p->note, &p->n_notes) < 0)
 		return -ENOMEM;
 	apply_ranges(p, b->event);
@@ -165,6 +166,8 @@ static int build(struct build *b, const struct draft *d)
 	const struct quirk *q = d->quirks.items;
 	for (size_t i = 0; i < d->quirks.n && !error; i++)
 		error = quirk_apply(b, &q[i]);
+	if (!error)
+		error = fields_check(b);
 	if (!error)
 		error = place_all(b, d);
 	return error ? error : metrics_check(b->reader, b->platform);
@@ -186,6 +189,7 @@ int draft_build(const struct reader *r, const struct draft *d, const struct plat
 		.arch = d->arch,
 		.origin = d->origin,
 		.vector_says = "",
+		.selector = "",
 	};
 	struct build b = {
 		.reader = r,
@@ -195,6 +199,7 @@ int draft_build(const struct reader *r, const struct draft *d, const struct plat
 		.caches = LIST_OF(struct platform_cache),
 		.peaks = LIST_OF(struct platform_peak),
 		.notes = LIST_OF(struct platform_note),
+		.fields = LIST_OF(struct platform_field),
 		.generics = LIST_OF(struct platform_generic),
 	};
 	int error = build(&b, d);
@@ -203,6 +208,7 @@ int draft_build(const struct reader *r, const struct draft *d, const struct plat
 	list_clear(&b.caches);
 	list_clear(&b.peaks);
 	list_clear(&b.notes);
+	list_clear(&b.fields);
 	list_clear(&b.generics);
 	if (error == 0)
 		*ret_platform = p;

@@ -9,7 +9,7 @@ _mperf_platform_check() {
 	if [[ $before == --show || $before == -s ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$1" --list 2>/dev/null | cut -d" " -f1)" -- "$cur")
 	elif [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "--list --show --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "--list --show --decode --help --version" -- "$cur")
 	else
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")

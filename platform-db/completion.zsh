@@ -9,6 +9,7 @@ _mperf_platform_check_known() {
 _arguments \
 	'(-l --list)'{-l,--list}'[list the platforms]' \
 	'(-s --show)'{-s+,--show=}'[print everything known about one platform]:platform:_mperf_platform_check_known' \
+	'(-d --decode)'{-d+,--decode=}'[print what a raw code means there]:raw code:' \
 	'--help[say how it is used]' \
 	'--version[print the version]' \
 	'*:folder:_files -/'

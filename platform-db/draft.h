@@ -27,6 +27,8 @@ enum quirk_kind {
 	QUIRK_CACHE,
 	QUIRK_PEAK,
 	QUIRK_ISSUE,
+	QUIRK_SELECTOR,
+	QUIRK_FIELD,
 	QUIRK_NOTE,
 	N_QUIRKS,
 };
@@ -46,6 +48,9 @@ struct quirk {
 	int cache_kind;
 	const char *precision, *unit;
 	double ops_per_cycle;
+	const char *name, *bits_text; /* of a selector, or a field of it */
+	int holds;
+	struct names joins, values;
 };
 
 struct draft {
@@ -106,9 +111,12 @@ struct build {
 	const struct reader *reader;
 	struct platform *platform;
 	struct platform_event *event; /* the platform's */
-	struct list ranges, unfiltered, caches, peaks, notes, generics;
+	struct list ranges, unfiltered, caches, peaks, notes, generics, fields;
 };
 int quirk_apply(struct build *b, const struct quirk *q);
+/* A field of raw codes, and the check that all of them make sense together. 0, READ_WRONG, -ENOMEM. */
+int field_apply(struct build *b, const struct quirk *q);
+int fields_check(const struct build *b);
 
 /* Visit the *.json files of a folder in the order of their names, each with its path as r->file.
  * Stops at the first result other than 0 and returns it; -errno if the folder cannot be read. */

@@ -53,6 +53,26 @@ static const struct {
 	{"-prefetch-misses", PERF_COUNT_HW_CACHE_OP_PREFETCH, PERF_COUNT_HW_CACHE_RESULT_MISS},
 };
 
+/* Other names of them that are of one architecture. Source: "Supporting RISC-V Performance Counters through
+ * Perf", CARRV 2021, its listings of perf list and perf stat. */
+static const struct {
+	enum platform_arch arch;
+	const char *name, *generic;
+} arch_names[] = {
+	{PLATFORM_ARCH_RISCV, "riscv_cycles", "cycles"},
+	{PLATFORM_ARCH_RISCV, "riscv_instret", "instructions"},
+};
+
+enum platform_arch platform_generic_name(const char *name, const char **ret_generic)
+{
+	for (size_t i = 0; i < N(arch_names); i++)
+		if (strcasecmp(arch_names[i].name, name) == 0) {
+			*ret_generic = arch_names[i].generic;
+			return arch_names[i].arch;
+		}
+	return PLATFORM_ARCH_UNKNOWN;
+}
+
 static bool cache_find(const char *name, uint64_t *ret_config)
 {
 	for (size_t i = 0; i < N(caches); i++) {

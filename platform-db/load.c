@@ -52,6 +52,7 @@ static const struct platform platform_empty = {
 	.generic = true,
 	.origin = {"nothing is known", "no", "", 0},
 	.vector_says = "",
+	.selector = "",
 };
 
 static struct entry *entry_find(const struct platform_db *db, const char *name)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "platform-db/platform.h"
+#include "platform-db/selector.h"
 
 #define FOLDERS_MAX 8
 #define EXIT_USAGE 2
@@ -21,6 +22,9 @@ const char *argp_program_version = "mperf-platform-check " MPERF_VERSION;
 static const struct argp_option options[] = {
 	{"list", 'l', NULL, 0, "list the platforms", 0},
 	{"show", 's', "PLATFORM", 0, "print everything known about one platform", 0},
+	{"decode", 'd', "RAW", 0,
+		"with --show: print only what the fields of this raw code mean there, such as 0x22",
+		0},
 	{0},
 };
 
@@ -29,6 +33,8 @@ struct arguments {
 	size_t n_folders;
 	bool list;
 	const char *show;
+	bool decodes;
+	uint64_t code;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -40,6 +46,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 's':
 		a->show = arg;
+		return 0;
+	case 'd':
+		a->decodes = true;
+		if (!selector_code_parse(arg, &a->code))
+			argp_error(state, "'%s' is not a raw code, such as r22 or 0x22", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (a->decodes && !a->show)
+			argp_error(state, "--decode needs --show, the platform whose code it is");
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->n_folders == FOLDERS_MAX)
@@ -91,6 +106,48 @@ static void print_quirks(const struct platform *p)
 	}
 }
 
+static void print_fields(const struct platform *p)
+{
+	char bits[SELECTOR_BITS_BYTES];
+	for (size_t i = 0; i < p->n_fields; i++) {
+		const struct platform_field *f = &p->field[i];
+		printf("  field %s%s%s: bits %s", p->selector, *p->selector ? "/" : "", f->name,
+			selector_bits_say(f->mask, bits));
+		for (size_t j = 0; j < f->n_values; j++)
+			printf("%s%s=0x%llx", j ? ", " : "; ", f->value[j].name,
+				(unsigned long long)f->value[j].number);
+		if (f->kind == PLATFORM_FIELD_OPERATION)
+			printf("; joins %s and %s", p->field[f->joins[0]].name,
+				p->field[f->joins[1]].name);
+		printf("%s%s\n", *f->says ? ": " : "", f->says);
+	}
+}
+
+/* A line for each event or expression that the code stands for, then one for each field. */
+static void print_decoded(const struct platform *p, uint64_t code)
+{
+	char text[SELECTOR_TEXT_BYTES], bits[SELECTOR_BITS_BYTES];
+	const char *bank;
+	uint64_t left = code;
+	for (size_t i = 0; i < p->n_events; i++)
+		if (p->event[i].code == code && !p->event[i].config1)
+			printf("  code %s\n", p->event[i].name);
+	for (size_t i = 0; (bank = selector_bank(p, i)); i++)
+		if (*selector_says(p, bank, code, text))
+			printf("  code %s\n", text);
+	for (size_t i = 0; i < p->n_fields; i++) {
+		const struct platform_field *f = &p->field[i];
+		uint64_t value = selector_value(f, code);
+		if (value)
+			printf("  field %s (%s) = 0x%llx: %s\n", f->name,
+				selector_bits_say(f->mask, bits), (unsigned long long)value,
+				selector_means(p, f, code, text));
+		left &= ~f->mask;
+	}
+	if (left)
+		printf("  0x%llx in bits of no field\n", (unsigned long long)left);
+}
+
 static void print_events(const struct platform *p)
 {
 	for (size_t i = 0; i < p->n_events; i++) {
@@ -120,8 +177,9 @@ static void print_metrics(const struct platform *p)
 	}
 }
 
-static int show(struct platform_db *db, const char *name)
+static int show(struct platform_db *db, const struct arguments *a)
 {
+	const char *name = a->show;
 	const struct platform *p = platform_db_find(db, name);
 	if (!p) {
 		fprintf(stderr,
@@ -130,8 +188,13 @@ static int show(struct platform_db *db, const char *name)
 		return EXIT_FAILURE;
 	}
 	printf("%s: %s\n", p->name, p->title);
+	if (a->decodes) {
+		print_decoded(p, a->code);
+		return EXIT_SUCCESS;
+	}
 	print_origin(&p->origin);
 	print_quirks(p);
+	print_fields(p);
 	print_events(p);
 	print_metrics(p);
 	return EXIT_SUCCESS;
@@ -149,6 +212,7 @@ int main(int argc, char **argv)
 		       "Examples:\n"
 		       "  mperf-platform-check\n"
 		       "  mperf-platform-check --show spacemit-x60\n"
+		       "  mperf-platform-check --show xiangshan-kunminghu --decode 0x40000002007\n"
 		       "  mperf-platform-check platform-db/platforms ./mine\n\n"
 		       "Exit status: 0 if all files are valid, 1 if one is not, 2 on wrong usage.",
 	};
@@ -178,6 +242,6 @@ int main(int argc, char **argv)
 				p->n_metrics, p->title);
 	if (n_errors == 0 && !a.list && !a.show)
 		printf("%zu platforms; no errors\n", n);
-	int status = a.show ? show(db, a.show) : EXIT_SUCCESS;
+	int status = a.show ? show(db, &a) : EXIT_SUCCESS;
 	return n_errors > 0 ? EXIT_FAILURE : status;
 }

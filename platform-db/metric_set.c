@@ -36,8 +36,11 @@ static bool is_known_event(const struct platform *p, const char *name)
 {
 	uint32_t type;
 	uint64_t config;
+	const char *generic;
 	if (platform_event_find(p, name) || generic_find(name, &type, &config) ||
 		software_find(name))
+		return true;
+	if (p->arch != PLATFORM_ARCH_UNKNOWN && platform_generic_name(name, &generic) == p->arch)
 		return true;
 	/* A raw code, as in -e r1a8. */
 	return name[0] == 'r' && name[1] &&

@@ -30,6 +30,7 @@ struct expression_source;
 #define PLATFORM_PEAKS_MAX 16 /* precision times unit */
 /* ranges of event codes under one kind of quirk; counter banks are few */
 #define PLATFORM_RANGES_MAX 32
+#define PLATFORM_FIELDS_MAX 32 /* of raw codes; a field has a bit at least, and selectors a dozen */
 #define PLATFORM_COMPATIBLE_BYTES 512 /* of a device tree's root; a few "vendor,board" names */
 
 /* --- who a hart is ---------------------------------------------------------------------------- */
@@ -129,6 +130,31 @@ struct platform_range {
 	struct platform_origin origin;
 };
 
+/* A field of the core's raw codes: the bits of its event selector that have a meaning of their own. */
+enum platform_field_kind {
+	PLATFORM_FIELD_NUMBER,
+	PLATFORM_FIELD_EVENT, /* an event's code, of one bank of counters */
+	PLATFORM_FIELD_SET,   /* a bit for each event of those that have the other bits in common */
+	PLATFORM_FIELD_OPERATION, /* what is done with the results of two fields; its values have names */
+	PLATFORM_FIELD_INHIBIT, /* modes that are not counted: the kernel sets these bits itself */
+};
+
+struct platform_field_value {
+	const char *name; /* "ADD" */
+	uint64_t number;
+};
+
+struct platform_field {
+	const char *name;
+	enum platform_field_kind kind;
+	uint64_t mask;    /* its bits in the code; the lowest is the field's lowest */
+	const char *says; /* or "" */
+	const struct platform_field_value *value; /* n_values that have names */
+	size_t n_values;
+	int joins[2]; /* of an operation: positions of fields before it, events or operations */
+	struct platform_origin origin;
+};
+
 struct platform_cache {
 	int level; /* 1 … */
 	char kind; /* 'd' data, 'i' instructions, 'u' unified */
@@ -176,6 +202,11 @@ struct platform {
 	size_t n_counter_rules;
 	const struct platform_range *unfiltered; /* codes that ignore exclude_kernel */
 	size_t n_unfiltered;
+	const char *
+		selector; /* what fields are named by, "xs" of xs/frontend/…/; "" where they have none */
+	const struct platform_field
+		*field; /* n_fields of raw codes; selector.h reads and writes them */
+	size_t n_fields;
 	uint32_t vector_bits;               /* width of a vector register; 0: none or not known */
 	const char *vector_says;            /* "RVV 1.0" */
 	uint32_t issue_width;               /* maximum instructions issued per cycle */
@@ -246,6 +277,11 @@ int platform_constant(const struct platform *p, const char *name, double *ret_va
  * here, for kernels whose driver does not map it (ENOENT). NULL if none is known. */
 const struct platform_event *platform_event_generic(
 	const struct platform *p, uint32_t type, uint64_t config);
+
+/* The generic event that this name stands for, as perf list spells it, on cores of the architecture that is
+ * returned alone, ignoring case: riscv_cycles is cycles. _UNKNOWN, with *ret_generic untouched, for any other
+ * name. */
+enum platform_arch platform_generic_name(const char *name, const char **ret_generic);
 
 /* Counters that can count this raw code, as a mask; 0 if not known. */
 uint64_t platform_counters(const struct platform *p, uint64_t code);

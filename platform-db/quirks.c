@@ -17,8 +17,10 @@ static const char *const overflow_names[] = {"all", "programmable", "none", NULL
 enum { FILTER_FIXED_NONE, FILTER_NONE };
 static const char *const filter_names[] = {"fixed-none", "none", NULL};
 static const char *const cache_names[] = {"data", "instruction", "unified", NULL};
+/* In the order of enum platform_field_kind. */
+static const char *const holds_names[] = {"number", "event", "set", "operation", "inhibit", NULL};
 static const char *const kind_names[] = {"leader", "overflow", "mode-filter", "counters", "vector",
-	"cache", "peak", "issue", "note", NULL};
+	"cache", "peak", "issue", "selector", "field", "note", NULL};
 _Static_assert(N(kind_names) == N_QUIRKS + 1, "a name for each kind");
 
 #define EVERY_QUIRK                                                                                \
@@ -76,6 +78,20 @@ static const struct field issue_fields[] = {
 	EVERY_QUIRK,
 	{"width", FIELD_COUNT, AT(width), false, 64},
 	{"slots", FIELD_COUNT, AT(slots), false, 64},
+};
+static const struct field selector_fields[] = {
+	EVERY_QUIRK,
+	{"name", FIELD_NAME, AT(name), true},
+	{"says", FIELD_TEXT, AT(says)},
+};
+static const struct field field_fields[] = {
+	EVERY_QUIRK,
+	{"name", FIELD_NAME, AT(name), true},
+	{"bits", FIELD_TEXT, AT(bits_text), true},
+	{"holds", FIELD_CHOICE, AT(holds), false, 0, holds_names},
+	{"joins", FIELD_NAMES, AT(joins)},
+	{"values", FIELD_NAMES, AT(values)},
+	{"says", FIELD_TEXT, AT(says)},
 };
 static const struct field note_fields[] = {
 	EVERY_QUIRK,
@@ -270,6 +286,14 @@ static int apply_issue(struct build *b, const struct quirk *q)
 	return 0;
 }
 
+static int apply_selector(struct build *b, const struct quirk *q)
+{
+	if (*b->platform->selector)
+		return wrong_at(b, q, "a second selector");
+	b->platform->selector = q->name;
+	return add_note(b, q);
+}
+
 static const struct {
 	const struct field *fields;
 	size_t n_fields;
@@ -283,6 +307,8 @@ static const struct {
 	[QUIRK_CACHE] = {cache_fields, N(cache_fields), apply_cache},
 	[QUIRK_PEAK] = {peak_fields, N(peak_fields), apply_peak},
 	[QUIRK_ISSUE] = {issue_fields, N(issue_fields), apply_issue},
+	[QUIRK_SELECTOR] = {selector_fields, N(selector_fields), apply_selector},
+	[QUIRK_FIELD] = {field_fields, N(field_fields), field_apply},
 	[QUIRK_NOTE] = {note_fields, N(note_fields), add_note},
 };
 
@@ -311,7 +337,7 @@ static int quirk_take(const struct reader *r, const struct node *row, struct lis
 	if (kind < 0)
 		return reader_wrong(r, row->line,
 			"a quirk needs a 'quirk' that is one of: leader, overflow, mode-filter, "
-			"counters, vector, cache, peak, issue, note");
+			"counters, vector, cache, peak, issue, selector, field, note");
 	snprintf(what, sizeof(what), "a quirk of kind %s", kind_names[kind]);
 	const struct grammar grammar = {what, kinds[kind].fields, kinds[kind].n_fields};
 	int error = reader_fields(r, row, &grammar, &v);

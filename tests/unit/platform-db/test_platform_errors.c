@@ -421,3 +421,59 @@ TEST(errors_are_plain_lines_whatever_the_file_holds)
 	must_complain(db, "unknown key 'a?[31m?'");
 	made_folder_remove(&f);
 }
+
+#define FIELDS(rest) HEAD ",\n\"quirks\": [\n" rest "]}\n"
+#define FIELD(name, bits, rest)                                                                    \
+	"{\"quirk\": \"field\", \"name\": \"" name "\", \"bits\": \"" bits "\"" rest ORIGIN
+#define HOLDS_EVENT ", \"holds\": \"event\""
+#define JOINS(a, b)                                                                                \
+	", \"holds\": \"operation\", \"joins\": [\"" a "\", \"" b "\"], \"values\": [\"ADD=1\"]"
+#define TWO FIELD("A", "0-7", HOLDS_EVENT) ",\n" FIELD("B", "8-15", HOLDS_EVENT) ",\n"
+
+TEST(fields_that_make_no_sense_are_refused)
+{
+	static const struct wrong wrong[] = {
+		{FIELDS("{\"quirk\": \"field\", \"name\": \"A\"" ORIGIN),
+			"wrong.json:8: a quirk of kind field lacks its 'bits'"},
+		{FIELDS(FIELD("A", "64", "")), "wrong.json:8: 'bits' of A are not ranges of bits"},
+		{FIELDS(FIELD("A", "7-0", "")), "'bits' of A are not ranges of bits below 64"},
+		{FIELDS(FIELD("A", "8-15,0-7", "")), "lowest first, such as \"0-7,32-35\""},
+		{FIELDS(FIELD("A", "0-7,", "")), "'bits' of A"},
+		{FIELDS(FIELD("A", "0-7,7-9", "")), "'bits' of A"},
+		{FIELDS(FIELD("A", "0:7", "")), "'bits' of A"},
+		{FIELDS(FIELD("A", "-7", "")), "'bits' of A"},
+		{FIELDS(FIELD("A", "0-7", ", \"holds\": \"events\"")),
+			"'holds' is not one of: number, event, set, operation, inhibit"},
+		{FIELDS(FIELD("A", "0-7", "") ",\n" FIELD("a", "8-9", "")),
+			"wrong.json:9: the field a has the name or bits of A"},
+		{FIELDS(FIELD("A", "0-7", "") ",\n" FIELD("B", "7-9", "")),
+			"the field B has the name or bits of A"},
+		{FIELDS(FIELD("A", "0-1", ", \"values\": [\"ADD\"]")),
+			"'values' of A: 'ADD' is not a name and its number, such as ADD=0x4"},
+		{FIELDS(FIELD("A", "0-1", ", \"values\": [\"=1\"]")),
+			"is not a name and its number"},
+		{FIELDS(FIELD("A", "0-1", ", \"values\": [\"ADD=x\"]")),
+			"is not a name and its number"},
+		{FIELDS(FIELD("A", "0-1", ", \"values\": [\"ADD=4\"]")),
+			"'values' of A: ADD=4 does not fit into 2 bits"},
+		{FIELDS(FIELD("A", "0-1", ", \"joins\": [\"B\", \"C\"]")),
+			"A joins fields, and holds no operation"},
+		{FIELDS(TWO FIELD("O", "16", ", \"holds\": \"operation\"")),
+			"wrong.json:10: the operation O needs the two fields that it 'joins'"},
+		{FIELDS(TWO FIELD("O", "16", JOINS("A", "C"))),
+			"O joins C, which is no event or operation above it"},
+		{FIELDS(TWO FIELD("O", "16", JOINS("O", "A"))), "O joins O, which is no event"},
+		{FIELDS(TWO FIELD("O", "16", JOINS("A", "A"))), "A is joined twice"},
+		{FIELDS(TWO FIELD("O", "16", JOINS("A", "B")) ",\n" FIELD(
+			 "P", "17", JOINS("O", "A"))),
+			"wrong.json:11: A is joined twice"},
+		{FIELDS(FIELD("A", "0-7", HOLDS_EVENT) ",\n" FIELD("B", "8-15", HOLDS_EVENT)),
+			"wrong.json:9: A and B both are joined by nothing"},
+		{FIELDS("{\"quirk\": \"selector\", \"name\": \"x\"" ORIGIN
+			",\n{\"quirk\": \"selector\", \"name\": \"y\"" ORIGIN),
+			"wrong.json:9: a second selector"},
+		{FIELDS("{\"quirk\": \"selector\", \"name\": \"x/y\"" ORIGIN),
+			"'name' is not a name"},
+	};
+	ALL_WRONG(wrong);
+}

@@ -4,6 +4,7 @@
  * no metric needs itself.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "platform-db/expression.h"
 #include "tests/unit/platform-db/platform_made.h"
@@ -57,6 +58,25 @@ TEST(a_metric_has_what_its_row_says)
 	ck_assert_int_eq(m->expression->kind, EXPRESSION_DIVIDE);
 	ck_assert_int_eq(m->origin.line, 6);
 	ck_assert_ptr_null(platform_metric_find(p, "none"));
+}
+
+/* Names of the architecture's generic events are events there, and nothing elsewhere. */
+TEST(riscv_names_are_events_on_riscv_alone)
+{
+	static const char metric[] = PLATFORM(METRIC("ipc", "riscv_instret / RISCV_CYCLES"));
+	char arm[sizeof(metric)];
+	made_file(&f, "mine.json", metric);
+	_cleanup_(platform_db_freep) struct platform_db *db = made_load(f.path, NULL);
+	must_be_clean(db);
+	ck_assert_ptr_nonnull(platform_metric_find(platform_db_find(db, "mine"), "ipc"));
+	db = platform_db_free(db);
+
+	snprintf(arm, sizeof(arm), "%s", metric);
+	char *arch = strstr(arm, "riscv");
+	memcpy(arch, "arm64", strlen("arm64"));
+	made_file(&f, "mine.json", arm);
+	db = made_load(f.path, NULL);
+	must_complain(db, "riscv_instret is neither an event nor a metric of mine");
 }
 
 TEST(a_metric_leads_to_groups_and_metrics)
