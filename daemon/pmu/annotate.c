@@ -43,7 +43,7 @@ __attribute__((format(printf, 3, 4))) static void add(
 static const char *plain(const struct event *e, char name[static EVENT_NAME_BYTES_MAX])
 {
 	memcpy(name, e->name, EVENT_NAME_BYTES_MAX);
-	if (e->type != PERF_TYPE_TRACEPOINT)
+	if (e->type != PERF_TYPE_TRACEPOINT && !e->by_bank)
 		name[strcspn(name, ":")] = '\0';
 	return name;
 }

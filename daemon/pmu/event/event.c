@@ -7,9 +7,11 @@
  *      event    = name [ ":" letters ]
  *               | pmu "/" terms "/" [ [ ":" ] letters ]
  *               | subsystem ":" tracepoint [ ":" letters ]
+ *               | bank ":" expression [ ":" letters ]
+ *               | selector "/" [ bank "/" ] terms "/" [ [ ":" ] letters ]
  *
  * One pass over the text, by a cursor. A colon is ambiguous: after a known name it begins
- * modifiers, after any other it makes a tracepoint. A name is first looked for among the generic
+ * modifiers, after any other it makes a tracepoint, or events of a bank of counters (selector.c). A name is first looked for among the generic
  * ones, then as a raw code, in sysfs, and last in the platform database. All is done on a copy of
  * the list, so that a bad argument changes nothing.
  *
@@ -24,6 +26,7 @@
 #include <string.h>
 
 #include "daemon/pmu/event/event_private.h"
+#include "platform-db/platform.h"
 #include "proto/memory.h"
 #include "proto/nearest.h"
 
@@ -100,6 +103,12 @@ static int unknown_event(const struct event_scan *s, struct event_word name)
 {
 	struct nearest near;
 	char guess[96];
+	const char *generic;
+	if (event_word_copy(name, guess, sizeof(guess)) &&
+		platform_generic_name(guess, &generic) != PLATFORM_ARCH_UNKNOWN)
+		return event_fail(s, EVENT_UNKNOWN, name.start,
+			"'%.*s' is a name of another architecture's cores: here it is '%s'",
+			(int)name.n, name.start, generic);
 	nearest_start(&near, name.start, name.n);
 	for (size_t i = 0; i < n_event_names; i++) {
 		nearest_offer(&near, event_names[i].name);
@@ -122,11 +131,41 @@ static struct event_word split(struct event_word w, char c, struct event_word *r
 	return (struct event_word){w.start, (size_t)(at - w.start)};
 }
 
-/* pmu/terms/letters: the word is known to have two slashes. */
+/* Modifiers after the last slash, if any. */
+static int letters_apply(const struct event_scan *s, struct event_word letters, struct event *e)
+{
+	if (letters.n == 0)
+		return 0;
+	if (letters.start[0] == ':')
+		letters = (struct event_word){letters.start + 1, letters.n - 1};
+	return modifiers_apply(s, letters, e);
+}
+
+/* selector/fields/letters, selector/bank/expression/letters */
+static int selector_event(const struct event_scan *s, struct event_word selector,
+	struct event_word rest, struct event *e)
+{
+	struct event_word letters, more, second = {0};
+	struct event_word first = split(rest, '/', &letters);
+	struct event_word expression = split(letters, '/', &more);
+	if (more.start) {
+		second = expression;
+		letters = more;
+	}
+	if (first.n == 0 || (second.start && second.n == 0))
+		return event_fail(s, EVENT_MALFORMED, first.n ? second.start : first.start,
+			"an event or field is missing between the slashes");
+	int r = event_selector_parse(s, selector, first, second, e);
+	return r == 0 ? letters_apply(s, letters, e) : r;
+}
+
+/* pmu/terms/letters: the word is known to have two slashes, after a selector two or three. */
 static int slashed_event(const struct event_scan *s, struct event_word w, struct event *e)
 {
 	struct event_word rest, letters;
 	struct event_word pmu = split(w, '/', &rest);
+	if (event_selector_is(s, pmu))
+		return selector_event(s, pmu, rest, e);
 	struct event_word terms = split(rest, '/', &letters);
 	if (pmu.n == 0)
 		return event_fail(
@@ -135,10 +174,21 @@ static int slashed_event(const struct event_scan *s, struct event_word w, struct
 		return event_fail(s, EVENT_MALFORMED, terms.start,
 			"an event or field is missing between the slashes");
 	int r = event_pmu_parse(s, pmu, terms, e);
-	if (r || letters.n == 0)
+	return r == 0 ? letters_apply(s, letters, e) : r;
+}
+
+/* "bank:expression", where a core has that bank; else a tracepoint. */
+static int colon_event(
+	const struct event_scan *s, struct event_word name, struct event_word rest, struct event *e)
+{
+	struct event_word letters;
+	struct event_word after = split(rest, ':', &letters);
+	if (after.n == 0)
+		return event_fail(s, EVENT_MALFORMED, rest.start, "a name is missing after ':'");
+	int r = event_bank_is(s, name) ? event_bank_parse(s, name, after, e)
+				       : event_tracepoint_parse(s, name, after, e);
+	if (r || !letters.start)
 		return r;
-	if (letters.start[0] == ':')
-		letters = (struct event_word){letters.start + 1, letters.n - 1};
 	return modifiers_apply(s, letters, e);
 }
 
@@ -148,46 +198,41 @@ static int event_resolve(const struct event_scan *s, struct event_word w, struct
 	if (memchr(w.start, '/', w.n))
 		return slashed_event(s, w, e);
 
-	struct event_word rest, letters;
+	struct event_word rest;
 	struct event_word name = split(w, ':', &rest);
 	if (name.n == 0)
 		return event_fail(s, EVENT_MALFORMED, w.start, "a name is missing before ':'");
 	if (event_generic_find(name, e) || raw_find(name, e) || event_alias_find(s, name, e) ||
-		event_platform_find(s, name, e))
+		event_platform_find(s, name, e) || event_arch_find(s, name, e))
 		return rest.start ? modifiers_apply(s, rest, e) : 0;
 	if (!rest.start || all_modifiers(rest))
 		return unknown_event(s, name);
-
-	struct event_word tracepoint = split(rest, ':', &letters);
-	if (tracepoint.n == 0)
-		return event_fail(s, EVENT_MALFORMED, rest.start, "a name is missing after ':'");
-	int r = event_tracepoint_parse(s, name, tracepoint, e);
-	if (r || !letters.start)
-		return r;
-	return modifiers_apply(s, letters, e);
+	return colon_event(s, name, rest, e);
 }
 
 /* The word from at to the comma or brace that ends it; commas between slashes do not. */
 static int event_extent(const struct event_scan *s, const char *at, struct event_word *ret_word)
 {
-	const char *slash = NULL;
-	const char *end = at;
-	bool closed = false;
+	const char *slash = NULL, *end = at;
+	int n_slashes = 0, n_most = 2;
 	for (; *end; end++) {
-		if (*end == '/' && closed)
-			return event_fail(s, EVENT_MALFORMED, end, "a third '/' in one event");
+		if (*end == '/' && n_slashes == n_most)
+			return event_fail(s, EVENT_MALFORMED, end, "a %s '/' in one event",
+				n_most == 2 ? "third" : "fourth");
 		if (*end == '/') {
-			closed = slash != NULL;
 			slash = end;
+			if (n_slashes++ == 0 && /* selector/bank/expression/ */
+				event_selector_is(s, (struct event_word){at, (size_t)(end - at)}))
+				n_most = 3;
 			continue;
 		}
-		if ((!slash || closed) && strchr(",{}", *end))
+		if (n_slashes != 1 && strchr(",{}", *end))
 			break;
 		if (isspace((unsigned char)*end))
 			return event_fail(
 				s, EVENT_MALFORMED, end, "no blanks are allowed in an event");
 	}
-	if (slash && !closed)
+	if (n_slashes == 1)
 		return event_fail(s, EVENT_MALFORMED, slash, "this '/' has no closing '/'");
 	if (end == at)
 		return event_fail(s, EVENT_MALFORMED, at, "an event is missing");
@@ -219,13 +264,13 @@ static int event_take(
 	return 0;
 }
 
-static bool has_modifiers(const struct event *e)
+bool event_has_modifiers(const struct event *e)
 {
 	const char *slash = strrchr(e->name, '/');
 	if (slash)
 		return slash[1] != '\0';
 	const char *colon = strchr(e->name, ':');
-	if (colon && e->type == PERF_TYPE_TRACEPOINT)
+	if (colon && (e->type == PERF_TYPE_TRACEPOINT || e->by_bank))
 		colon = strchr(colon + 1, ':');
 	return colon != NULL;
 }
@@ -236,7 +281,7 @@ static int member_modify(const struct event_scan *s, struct event_word letters, 
 	int r = modifiers_apply(s, letters, e);
 	if (r)
 		return r;
-	bool has = has_modifiers(e);
+	bool has = event_has_modifiers(e);
 	size_t n = strlen(e->name);
 	if (n + letters.n + !has >= sizeof(e->name))
 		return event_fail(s, EVENT_MALFORMED, letters.start,

@@ -37,6 +37,8 @@ struct event {
 	/* its name is from the platform database: type and config are those of the first hart that
 	 * has it; place.h finds those of another hart */
 	bool by_platform;
+	uint64_t counters; /* that can count it, where its name says so; 0: not known */
+	bool by_bank; /* "backend:INST_SPEC": the first colon of its name begins no modifiers */
 	/* events with the same number ≥ 0 are one group, in order; -1: alone */
 	int group;
 };
@@ -73,6 +75,9 @@ int event_parse_for(const struct kernel *k, const struct cores *c, const char *t
 
 /* Set type, config and exclusion of *attr (the caller sets size, sample and read formats). */
 void event_to_attr(const struct event *e, struct perf_event_attr *attr);
+
+/* Are there modifiers in its name? */
+bool event_has_modifiers(const struct event *e);
 
 /* True for events that happen inside the kernel only (context-switches, cpu-migrations,
  * cgroup-switches): with exclude_kernel they open and stay 0, which is not a measurement. Source:

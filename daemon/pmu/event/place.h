@@ -36,6 +36,9 @@ const struct platform_event *platform_all_modes(const struct platform *p);
 /* Fill *ret_event from the platform's event. */
 void event_of_platform(const struct platform_event *from, struct event *ret_event);
 
+/* How many low bits of a raw code this kernel passes on to counters of that platform. */
+unsigned event_raw_bits(const struct kernel *k, const struct platform *p);
+
 /* The platform's event that counts e on a core of that platform: the one with the same raw code or
  * name, or with `generics` the replacement for a generic event. NULL: the platform has none. */
 const struct platform_event *event_described(

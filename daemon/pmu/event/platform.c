@@ -6,6 +6,7 @@
 #include "daemon/pmu/event/event_private.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/pmu/cores.h"
 #include "daemon/pmu/event/place.h"
@@ -29,6 +30,20 @@ bool event_platform_find(const struct event_scan *s, struct event_word name, str
 		return true;
 	}
 	return false;
+}
+
+bool event_arch_find(const struct event_scan *s, struct event_word name, struct event *e)
+{
+	char text[EVENT_NAME_BYTES_MAX];
+	const char *generic;
+	if (!event_word_copy(name, text, sizeof(text)))
+		return false;
+	enum platform_arch arch = platform_generic_name(text, &generic);
+	int first = cores_kind(s->cores, 0);
+	if (arch == PLATFORM_ARCH_UNKNOWN || first < 0 ||
+		cores_platform(s->cores, first)->arch != arch)
+		return false;
+	return event_generic_find((struct event_word){generic, strlen(generic)}, e);
 }
 
 void event_platform_offer(const struct event_scan *s, struct nearest *near)

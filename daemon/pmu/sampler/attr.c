@@ -124,8 +124,8 @@ void event_exclude_kernel(struct event *e, bool exclude)
 	size_t n = strlen(e->name);
 	if (exclude) {
 		bool slash = n && e->name[n - 1] == '/';
-		bool modified = e->type != PERF_TYPE_TRACEPOINT && strchr(e->name, ':');
-		snprintf(e->name + n, sizeof(e->name) - n, "%s", slash || modified ? "u" : ":u");
+		snprintf(e->name + n, sizeof(e->name) - n, "%s",
+			slash || event_has_modifiers(e) ? "u" : ":u");
 	} else if (n > 2 && strcmp(e->name + n - 2, ":u") == 0) {
 		e->name[n - 2] = '\0';
 	}

@@ -292,3 +292,123 @@ TEST(without_the_right_to_the_kernel_refused_exclusion_stays_refused)
 	ck_assert_ptr_null(counter);
 	core_case_end(&c);
 }
+
+/* --- names of one architecture, and codes by their fields --------------------------------------- */
+
+#define KUNMINGHU                                                                                  \
+	"{\"source\":\"made\",\"verified\":\"no\",\"files\":{\"/sys/devices/system/cpu/online\":"  \
+	"\"0-1\\n\",\"/proc/sys/kernel/arch\":\"riscv64\\n\"},\"hwprobe\":[{\"harts\":\"0-1\","    \
+	"\"mvendorid\":\"0x86f\",\"marchid\":\"0x19\",\"mimpid\":\"0x0\"}],\"rules\":[{\"type\":"  \
+	"\"raw\",\"per_us\":1}]}"
+
+TEST(names_of_riscv_are_events_on_riscv_alone)
+{
+	struct core_case c = core_case_of("x60");
+	struct event_list l = core_case_events(&c, "riscv_cycles:u,{riscv_instret,cycles}");
+	ck_assert_uint_eq(l.event[0].type, PERF_TYPE_HARDWARE);
+	ck_assert_uint_eq(l.event[0].config, PERF_COUNT_HW_CPU_CYCLES);
+	ck_assert(l.event[0].exclude_kernel && !l.event[0].by_platform);
+	ck_assert_str_eq(l.event[0].name, "riscv_cycles:u");
+	ck_assert_uint_eq(l.event[1].config, PERF_COUNT_HW_INSTRUCTIONS);
+	core_case_end(&c);
+	c = core_case_of("pc");
+	ck_assert_str_eq(refused(&c, "riscv_instret"),
+		"column 1: 'riscv_instret' is a name of another architecture's cores: here it is "
+		"'instructions'");
+	core_case_end(&c);
+}
+
+TEST(codes_are_composed_of_fields)
+{
+	static const struct {
+		const char *text;
+		uint64_t code;
+		bool user;
+	} events[] = {
+		{"backend:INST_SPEC+RECOVERY_BUBBLE", UINT64_C(0x40000002007), false},
+		{"backend:INST_SPEC+RECOVERY_BUBBLE:u", UINT64_C(0x40000002007), true},
+		{"xs/backend/INST_SPEC+RECOVERY_BUBBLE/", UINT64_C(0x40000002007), false},
+		{"xs/frontend/Fetch_Latency_Bound/u", 22, true},
+		{"xs/frontend/Fetch_Latency_Bound/:u", 22, true},
+		{"xs/EVENT0=7,EVENT1=8,OP_TYPE0=ADD/", UINT64_C(0x40000002007), false},
+		{"XS/EVENT0=22/u", 22, true},
+		{"memory:44", 44, false},
+	};
+	struct core_case c = core_case_made(KUNMINGHU, NULL);
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		struct event_list l = core_case_events(&c, events[i].text);
+		ck_assert_int_eq(l.n_events, 1);
+		ck_assert_uint_eq(l.event[0].type, PERF_TYPE_RAW);
+		ck_assert_uint_eq(l.event[0].config, events[i].code);
+		ck_assert(l.event[0].exclude_kernel == events[i].user);
+		ck_assert_str_eq(l.event[0].name, events[i].text);
+	}
+	struct event_list l = core_case_events(
+		&c, "{backend:INST_SPEC,xs/frontend/22/}:u,xs/EVENT0=1,EVENT1=2/,cycles");
+	ck_assert_int_eq(l.n_events, 4);
+	ck_assert_str_eq(l.event[0].name, "backend:INST_SPEC:u");
+	ck_assert_str_eq(l.event[1].name, "xs/frontend/22/:u");
+	ck_assert_str_eq(l.event[3].name, "cycles");
+	core_case_end(&c);
+}
+
+TEST(codes_that_are_wrong_are_refused_where_they_are)
+{
+	static const char *const texts[][2] = {
+		{"backend:INST_SPEK", "column 9: XiangShan Kunminghu has no event 'INST_SPEK'"},
+		{"cycles,xs/backend/1+/", "column 21: an event is missing"},
+		{"xs/middle/1/", "column 11: XiangShan Kunminghu has no bank of counters 'middle'"},
+		{"xs//", "column 4: an event or field is missing"},
+		{"xs/backend//", "column 12: an event or field is missing"},
+		{"xs/backend", "has no closing '/'"},
+		{"xs/a/b/c/", "column 9: a fourth '/' in one event"},
+		{"xs/EVENT0/", "'EVENT0' gives no field a value, such as EVENT0=1"},
+		{"xs/EVENT0=1,/", "column 13: '' gives no field a value"},
+		{"xs/EVENT9=1/", "have no field 'EVENT9'"},
+		{"xs/EVENT0=0/", "code 0 counts nothing"},
+		{"xs/backend/1/z", "'z' is not a modifier"},
+		{"backend:", "a name is missing after ':'"},
+		{"backend:1:", "modifiers are missing"},
+		{"ys/backend/1/", "a third '/'"},
+	};
+	struct core_case c = core_case_made(KUNMINGHU, NULL);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		ck_assert_msg(strstr(refused(&c, texts[i][0]), texts[i][1]) != NULL, "%s: %s",
+			texts[i][0], refused(&c, texts[i][0]));
+	core_case_end(&c);
+}
+
+/* Source: riscv_pmu_sbi.c of Linux 6.12 and 6.18, whose event format says "config:0-47", "config:0-55". */
+TEST(bits_that_linux_does_not_pass_are_refused)
+{
+	static const char format[] = "/sys/bus/event_source/devices/cpu/format/event";
+	static const char four[] = "backend:1+2+3+4", inhibit[] = "xs/EVENT0=1,MINH=1/";
+	struct core_case c = core_case_made(KUNMINGHU, NULL);
+	ck_assert_str_eq(refused(&c, four),
+		"column 9: OP_TYPE2 needs bits 54-50 of the code, and this kernel passes 47-0 "
+		"(55-0 "
+		"from Linux 6.18 on, with SBI 3.0): combine two events, or count the parts as "
+		"events of their own");
+	ck_assert_str_eq(refused(&c, inhibit),
+		"column 4: MINH (bit 62) never reaches the counter, since Linux sets these bits "
+		"itself: use the modifiers u and k to leave modes out");
+	replay_set_text(c.replay, format, "config:0-47\n");
+	ck_assert_ptr_nonnull(strstr(refused(&c, four), "passes 47-0"));
+	replay_set_text(c.replay, format, "config:0-55\n");
+	ck_assert_uint_eq(core_case_events(&c, four).event[0].config >> 50, 4);
+	ck_assert_ptr_nonnull(strstr(refused(&c, inhibit), "MINH (bit 62) never reaches"));
+	replay_set_text(c.replay, format, "config:0-63\n");
+	ck_assert_ptr_nonnull(strstr(refused(&c, inhibit), "MINH (bit 62) never reaches"));
+	replay_set_text(c.replay, format, "nonsense\n");
+	ck_assert_ptr_nonnull(strstr(refused(&c, four), "passes 47-0"));
+	core_case_end(&c);
+}
+
+TEST(a_tracepoint_is_still_one_where_banks_have_names)
+{
+	struct core_case c = core_case_made(KUNMINGHU, NULL);
+	replay_set_text(c.replay, "/sys/kernel/tracing/events/sched/sched_switch/id", "316\n");
+	ck_assert_uint_eq(
+		core_case_events(&c, "sched:sched_switch").event[0].type, PERF_TYPE_TRACEPOINT);
+	core_case_end(&c);
+}
