@@ -106,11 +106,21 @@ static int print_counting(const struct reply *reply, struct table_options *look,
 	return r;
 }
 
+/* The fields of a code, a heading per core. */
+static int show_decoded(const struct options *o, const struct reply *reply, FILE *f)
+{
+	struct table_options look = {.raw = o->raw, .group = "core"};
+	table_look(stdout, o->no_color, &look);
+	return table_print(reply, &look, f);
+}
+
 static int show(const struct options *o, const struct reply *reply, FILE *f)
 {
 	struct table_options look = {.raw = o->raw, .group = "topic"};
 	if (o->json)
 		return reply_write_json(reply, f);
+	if (o->decode)
+		return show_decoded(o, reply, f);
 	const char *hide[HIDE_MAX];
 	choose_hidden(reply, false, hide);
 	look.hide = o->raw ? NULL : hide;
@@ -140,6 +150,8 @@ int client_list(const struct options *o)
 	Mperf__ListRequest list = MPERF__LIST_REQUEST__INIT;
 	if (o->topic)
 		list.topic = o->topic;
+	if (o->decode)
+		list.decode = o->decode;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_LIST;
 	request.list = &list;

@@ -146,6 +146,16 @@ static int check_job(struct parse *p)
 	return 0;
 }
 
+/* Of list. */
+static int check_list(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (o->decode && (o->topic || o->all))
+		return options_wrong(
+			p, "--decode prints one raw code alone: leave out -a and the topic");
+	return 0;
+}
+
 /* Of topdown. */
 static int check_topdown(struct parse *p)
 {
@@ -206,7 +216,7 @@ int options_check(struct parse *p)
 		return check_job(p);
 	if (o->json && o->raw)
 		return options_wrong(p, "--json and --raw are two forms; give one of them");
-	int chosen = check_from(p);
+	int chosen = p->command == MPERF__REQUEST__BODY_LIST ? check_list(p) : check_from(p);
 	if (chosen == 0)
 		chosen = check_plot(p);
 	if (chosen == 0)

@@ -455,6 +455,9 @@ static int take_show(struct parse *p, int key, char *arg)
 	case 'f':
 		o->force = true;
 		return 0;
+	case OPTION_DECODE:
+		o->decode = arg;
+		return *arg ? 0 : options_wrong(p, "--decode needs a raw code, such as r22");
 	case OPTION_EXPLAIN:
 		o->explain = true;
 		return 0;

@@ -48,9 +48,10 @@ struct options {
 	char *earlier;
 	bool plot, peaks;
 	char *by, *ops, *of_event, *title;
-	char *from;  /* roofline: counts (or NULL), code */
-	char *topic; /* list TOPIC; roofs measure; job run, start, end, list */
-	bool live;   /* roofline, blocks: repeat */
+	char *from;   /* roofline: counts (or NULL), code */
+	char *decode; /* list: a raw code */
+	char *topic;  /* list TOPIC; roofs measure; job run, start, end, list */
+	bool live;    /* roofline, blocks: repeat */
 	bool inclusive, notes;
 	char *column[OPTIONS_LIST_MAX]; /* --columns, split at commas */
 	size_t n_columns;
@@ -82,7 +83,7 @@ struct options {
 	bool json, csv, raw, no_color, folded, force;
 	bool markdown;   /* gate, diff */
 	char *junit;     /* gate: a file; NULL: none */
-	bool explain;    /* topdown */
+	bool explain;    /* topdown, stat */
 	uint32_t repeat; /* stat -r; 0: once */
 	/* stat -I; 0: at the end. top and roofline -d; 0: a second. blocks --every; 0: once */
 	uint32_t interval_ms;

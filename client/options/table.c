@@ -37,6 +37,8 @@ const struct option_row option_rows[] = {
 	{S,       "metrics", 'M', "NAME[,NAME]", false, "metrics, or groups of them, of this machine's cores: their events are counted and their values printed"},
 	{W,       "level", 'l', "LEVEL", false, "show this many levels of the tree (default: as many as can be counted at once)"},
 	{W,       "metrics", 'M', "NAME", false, "the tree below this metric, or whose first level is this group (default: TopdownL1)"},
+	{S,       "explain", OPTION_EXPLAIN, NULL, false, "also print the plan: which events are counted together, on which counters, and who lets them take turns"},
+	{L,       "decode", OPTION_DECODE, "RAW", false, "print the fields of this raw code, as r22 or 0x22, and what they mean on this machine's cores"},
 	{W,       "explain", OPTION_EXPLAIN, NULL, false, "of each row also print formula, inputs with their counts, passes, error and source"},
 	{H|F,     NULL, 'e', "EVENT", false, "event to sample, in perf's grammar, when not reading a file"},
 	{O|B,     "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
@@ -208,7 +210,7 @@ const struct command_text *command_text(int command)
 		.arguments = "[TOPIC]",
 		.says = "List the events that count on this machine, found by trying each.",
 		.examples = "Examples:\n  mperfctl list\n  mperfctl list software\n  mperfctl list "
-			    "-a cache\n",
+			    "-a cache\n  mperfctl list --decode r40000002007\n",
 	};
 	static const struct command_text doctor = {
 		.arguments = "",

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/control/decode.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
@@ -313,6 +314,8 @@ int control_list(struct request *q, const Mperf__Request *request)
 		.release = free,
 		.keeps_capabilities = true,
 	};
+	if (*request->list->decode)
+		return control_decode(q, request->list->decode);
 	char *topic = strdup(request->list->topic);
 	return topic ? offload_start(q, &list_answer, topic) : -ENOMEM;
 }

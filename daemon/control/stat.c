@@ -15,6 +15,7 @@
 #include "daemon/control/topdown.h"
 #include "daemon/pmu/annotate.h"
 #include "daemon/pmu/ladder.h"
+#include "daemon/pmu/plan_says.h"
 #include "proto/memory.h"
 #include "proto/unit.h"
 
@@ -23,6 +24,7 @@ struct stat_job {
 	struct counter *counter;
 	struct counter_value *last;   /* n_events, as of the last interval */
 	struct stat_metrics *metrics; /* NULL: none was asked for */
+	struct plan_says *says;       /* NULL: nobody asked for the plan */
 	struct machine machine;
 	uint64_t interval_ns, next_ns;
 	struct user *user; /* the user charged for the descriptors of `counter`: */
@@ -34,6 +36,7 @@ static void stat_free(struct job *job)
 	struct stat_job *j = (struct stat_job *)job;
 	counter_free(j->counter);
 	stat_metrics_free(j->metrics);
+	plan_says_free(j->says);
 	user_give(j->user, USER_DESCRIPTORS, j->n_fds);
 	free(j->last);
 	free(j);
@@ -201,6 +204,8 @@ static int send_notes(struct stat_job *j, struct request *q)
 		p.note[p.n_notes++] = shared;
 	if (j->metrics && metric_plan_condition(j->metrics->plan))
 		p.note[p.n_notes++] = metric_plan_condition(j->metrics->plan);
+	for (size_t i = 0; j->says && j->says->line[i] && p.n_notes < QUERY_NOTES_MAX; i++)
+		p.note[p.n_notes++] = j->says->line[i];
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
 	int r = answer.provenance(answer.userdata, &p);
@@ -376,6 +381,13 @@ static int stat_open(
 	 * since the first check. One that starts later loses its counters: Source: fs/exec.c of
 	 * Linux 6.12, begin_new_exec, perf_event_exit_task. They count from here on. */
 	r = request_recheck_pids(q, &held, j->machine.may_see_all);
+	if (r != 0)
+		return r;
+	if (m->explain)
+		r = plan_says_new(&kernel_real, o.cores, &j->counter->events,
+			j->metrics ? (size_t)j->metrics->first
+				   : (size_t)j->counter->events.n_events,
+			j->metrics ? j->metrics->plan : NULL, &j->says);
 	if (r != 0)
 		return r;
 	j->last = calloc((size_t)j->counter->events.n_events, sizeof(*j->last));

@@ -13,20 +13,14 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/pmu/event/counters.h"
 #include "platform-db/expression.h"
 #include "platform-db/pool.h"
-
-/* Counters beside the programmable ones, as bits of a plan's masks. Sources: RISC-V privileged
- * specification, mcycle and minstret are counters 0 and 2; Arm ARM, PMCCNTR_EL0 is counter 31. */
-#define RISCV_CYCLE (UINT64_C(1) << 0)
-#define RISCV_INSTRET (UINT64_C(1) << 2)
-#define ARM_CYCLE (UINT64_C(1) << 31)
 
 struct planned_event {
 	char name[EVENT_NAME_BYTES_MAX];
 	bool is_known;
-	uint32_t type; /* perf_event_attr.type */
-	uint64_t config;
+	struct event event;
 	char because[EVENT_ERROR_BYTES];
 };
 
@@ -98,8 +92,7 @@ static int try_event(const struct metric_plan *p, struct planned_event *e)
 		return -ENOMEM;
 	int r = event_parse_for(p->kernel, p->cores, e->name, list, &error);
 	e->is_known = r == 0 && list->n_events == 1;
-	e->type = list->event[0].type;
-	e->config = list->event[0].config;
+	e->event = list->event[0];
 	snprintf(e->because, sizeof(e->because), "%s", error.text);
 	return r < 0 ? r : 0;
 }
@@ -194,49 +187,6 @@ static int collect(struct metric_plan *p, size_t wish, const struct platform_met
 
 /* --- their counters --------------------------------------------------------------------------- */
 
-/* Counters beside the programmable ones that the event may have. */
-static uint64_t fixed_counters(const struct platform *p, const char *name)
-{
-	bool is_cycles = strcasecmp(name, "cycles") == 0 || strcasecmp(name, "cpu-cycles") == 0 ||
-			 strcasecmp(name, "cpu_cycles") == 0;
-	if (p->arch == PLATFORM_ARCH_RISCV)
-		return is_cycles                               ? RISCV_CYCLE
-		       : strcasecmp(name, "instructions") == 0 ? RISCV_INSTRET
-							       : 0;
-	return is_cycles && p->arch == PLATFORM_ARCH_ARM64 ? ARM_CYCLE : 0;
-}
-
-static struct plan_event counters_of(const struct metric_plan *p, const struct planned_event *e)
-{
-	if (!e->is_known)
-		return (struct plan_event){0};
-	if (e->type == PERF_TYPE_SOFTWARE || e->type == PERF_TYPE_TRACEPOINT)
-		return (struct plan_event){.needs_none = true};
-	uint64_t fixed = fixed_counters(p->platform, e->name);
-	if (fixed && p->platform->arch == PLATFORM_ARCH_RISCV)
-		return (struct plan_event){.counters = fixed};
-	const struct platform_event *own = platform_event_find(p->platform, e->name);
-	if (!own)
-		own = platform_event_generic(p->platform, e->type, e->config);
-	uint64_t programmable = own ? own->counters : p->platform->counters;
-	return (struct plan_event){
-		.counters = fixed | (programmable ? programmable : ~UINT64_C(0))};
-}
-
-/* All that the core has; where that is not known, as many as a group may have events. The kernel
- * refuses what is too much, and those events are counted beside the group. */
-static uint64_t all_counters(const struct platform *p)
-{
-	uint64_t fixed = p->arch == PLATFORM_ARCH_RISCV   ? RISCV_CYCLE | RISCV_INSTRET
-			 : p->arch == PLATFORM_ARCH_ARM64 ? ARM_CYCLE
-							  : 0;
-	uint64_t ruled = 0;
-	for (size_t i = 0; i < p->n_events; i++)
-		ruled |= p->event[i].counters;
-	return p->counters || ruled ? p->counters | ruled | fixed
-				    : (UINT64_C(1) << EVENT_GROUP_MAX) - 1;
-}
-
 static int make_plan(struct metric_plan *p)
 {
 	const struct planned_event *e = p->events.items;
@@ -245,11 +195,12 @@ static int make_plan(struct metric_plan *p)
 	if (!event)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->events.n; i++)
-		event[i] = counters_of(p, &e[i]);
+		event[i] = e[i].is_known ? event_counters(p->platform, &e[i].event)
+					 : (struct plan_event){0};
 	for (size_t i = 0; i < p->n_metrics; i++)
 		p->wish[i].event = p->wish_event[i];
-	return counter_plan_make(
-		event, p->events.n, p->wish, p->n_metrics, all_counters(p->platform), &p->plan);
+	return counter_plan_make(event, p->events.n, p->wish, p->n_metrics,
+		platform_all_counters(p->platform), &p->plan);
 }
 
 /* --- the result ------------------------------------------------------------------------------- */
@@ -438,6 +389,23 @@ const char *metric_plan_input(const struct metric_plan *p, const struct planned_
 const char *metric_plan_condition(const struct metric_plan *p)
 {
 	return *p->condition ? p->condition : NULL;
+}
+
+const struct plan_pass *metric_plan_places(const struct metric_plan *p)
+{
+	return p->plan->pass;
+}
+
+uint64_t metric_plan_counters(const struct metric_plan *p, const struct plan_place *place)
+{
+	const struct planned_event *e = p->events.items;
+	return event_counters(p->platform, &e[place->event].event).counters;
+}
+
+const char *metric_plan_event(const struct metric_plan *p, const struct plan_place *place)
+{
+	const struct planned_event *e = p->events.items;
+	return e[place->event].name;
 }
 
 size_t metric_plan_n_passes(const struct metric_plan *p)

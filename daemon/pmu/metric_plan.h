@@ -55,6 +55,11 @@ const char *metric_plan_input(
 const char *metric_plan_condition(const struct metric_plan *plan);
 
 size_t metric_plan_n_passes(const struct metric_plan *plan);
+/* n_passes passes; the name of the event in one of their places, and the counters that can count it, as a
+ * mask. */
+const struct plan_pass *metric_plan_places(const struct metric_plan *plan);
+const char *metric_plan_event(const struct metric_plan *plan, const struct plan_place *place);
+uint64_t metric_plan_counters(const struct metric_plan *plan, const struct plan_place *place);
 /* Does the core have no plan with fewer passes? */
 bool metric_plan_is_minimal(const struct metric_plan *plan);
 /* The pass of the plan's event in that position. */

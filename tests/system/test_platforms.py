@@ -177,6 +177,71 @@ def test_an_owners_metrics_are_counted_and_listed(build):
                 "Tried Core knows no metric or group named 'faults_per_hour'")
 
 
+def test_an_owners_codes_have_fields(build):
+    """Two events in one code, added up: said by mperfctl and by the check, and refused where it is none."""
+    origin = {"source": "a test", "verified": "no"}
+    core = tried_core()
+    core["quirks"] += [
+        {"quirk": "selector", "name": "tried", **origin},
+        {"quirk": "field", "name": "FIRST", "bits": "0-7", "holds": "event", **origin},
+        {"quirk": "field", "name": "SECOND", "bits": "8-15", "holds": "event", **origin},
+        {"quirk": "field", "name": "HOW", "bits": "16-17", "holds": "operation", "joins": ["FIRST", "SECOND"],
+         "values": ["OR=0", "ADD=2"], **origin}]
+    core["events"] += [{"code": code, "name": name, "topic": "bank", "counters": "0x3", **origin}
+                       for name, code in (("tried_a", 5), ("tried_b", 6))]
+    with Folder() as folder:
+        write(folder, "tried.json", core)
+        try_platforms(folder)
+        found = ask(build, folder, "list", "--decode", "r20605", "--json")
+        assert found.returncode == 0, found.stderr
+        rows_found = [[row[key] for key in ("core", "field", "bits", "value", "means", "reason")]
+                      for row in json.loads(found.stdout)["rows"]]
+        assert rows_found == [
+            ["Tried Core", "code", "63-0", "0x20605", "bank:tried_a+tried_b", ""],
+            ["Tried Core", "FIRST", "7-0", "0x5", "bank:tried_a", ""],
+            ["Tried Core", "SECOND", "15-8", "0x6", "bank:tried_b", ""],
+            ["Tried Core", "HOW", "17-16", "0x2", "ADD of FIRST and SECOND", ""]], rows_found
+        shown = check(build, "--show", "tried-core", "--decode", "0x20605", folder)
+        assert "  code bank:tried_a+tried_b\n" in shown.stdout, shown
+        assert "  field HOW (17-16) = 0x2: ADD of FIRST and SECOND\n" in shown.stdout, shown
+        left = ask(build, folder, "list", "--decode", "0x4000000", "--raw").stdout
+        assert "no field\t26\t0x4000000" in left, left
+        refused(ask(build, folder, "list", "--decode", "22"), 2, "'22' is not a raw code", "such as r40000002007")
+        refused(ask(build, folder, "stat", "-e", "bank:tried_a+tried_b+tried_a", "--", "true"), 2,
+                "3 events, and the codes of Tried Core have room for 2")
+        refused(ask(build, folder, "stat", "-e", "tried/FIRST=256/", "--", "true"), 2,
+                "'256' is no number of 8 bits")
+        # It parses: what counts it is this machine's own matter.
+        tried = ask(build, folder, "stat", "--explain", "-e", "task-clock,{bank:tried_a+tried_b,tried/FIRST=5/u}", "--",
+                    "true")
+        assert tried.returncode == 0 and "bank:tried_a+tried_b" in tried.stderr, tried
+        assert "together 1 of 1: task-clock, which needs no counter; bank:tried_a+tried_b" in tried.stderr, tried
+
+
+def test_a_code_of_a_core_without_fields_is_refused_by_name(build):
+    core = tried_core()
+    with Folder() as folder:
+        core["platform"] = "fieldless"
+        write(folder, "tried.json", core)
+        try_platforms(folder)
+        refused(ask(build, folder, "list", "--decode", "r22"), 1,
+                "no fields are known of the raw codes of this machine's cores", "mperf-platforms")
+        refused(ask(build, folder, "list", "--decode", "r22", "cache"), 2, "--decode prints one raw code alone")
+
+
+def test_the_plan_of_a_stat_is_printed(build):
+    with Folder() as folder:
+        core = tried_core()
+        core["metrics"] = [metric("tried_rate", r"page\-faults / (task\-clock / 1e6)", "1per_ms", "Tried")]
+        write(folder, "tried.json", core)
+        try_platforms(folder)
+        told = ask(build, folder, "stat", "--explain", "-M", "Tried", "--", "true").stderr
+        assert (" Note: pass 1 of 1: page-faults, which needs no counter; task-clock, which needs no counter\n"
+                in told), told
+        assert "all are counted at the same time" in told, told
+        assert "Note: pass" not in ask(build, folder, "stat", "-M", "Tried", "--", "true").stderr
+
+
 def test_a_wrong_file_is_named_by_its_line_and_costs_nothing_else(build):
     with Folder() as folder:
         write(folder, "tried.json", tried_core())

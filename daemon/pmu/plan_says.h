@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The plan of a stat in words: which events are counted together, on which counters, and who lets them
+ * take turns */
+
+#include "daemon/pmu/metric_plan.h"
+
+#define PLAN_LINES_MAX 32 /* further passes and metrics are only counted */
+
+struct plan_says {
+	char *line[PLAN_LINES_MAX + 1]; /* n_lines, then NULL; owned */
+	size_t n_lines;
+};
+
+/* Say it of the events that were asked for by name, the first n of the list, and of a plan of metrics (NULL:
+ * none was asked for). 0 or -ENOMEM. */
+int plan_says_new(const struct kernel *k, const struct cores *cores,
+	const struct event_list *events, size_t n, const struct metric_plan *metrics,
+	struct plan_says **ret_says);
+struct plan_says *plan_says_free(struct plan_says *s);
+DEFINE_CLEANUP(struct plan_says *, plan_says_free)
