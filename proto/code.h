@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define CODE_MAGIC 0x6d70636fu /* "mpco" */
-#define CODE_VERSION 1u
+#define CODE_VERSION 2u
 #define CODE_BUILD_ID_BYTES 20u
 /* Addresses of one file in one question: a compiler's 30 MB of text had 40,000 in a minute. */
 #define CODE_SAMPLES_MAX 65536u
@@ -40,11 +40,12 @@ enum code_ops {
 struct code_request {
 	uint32_t magic, version;
 	uint32_t n_samples;
-	uint8_t n_build_id; /* 0: any */
+	uint32_t vector_bits; /* of SVE and RVV on the machine that ran; 0: not known */
+	uint8_t n_build_id;   /* 0: any */
 	uint8_t build_id[CODE_BUILD_ID_BYTES];
 	uint8_t zero[3];
 };
-_Static_assert(sizeof(struct code_request) == 36, "request");
+_Static_assert(sizeof(struct code_request) == 40, "request");
 
 struct code_sample {
 	uint64_t offset; /* in the file */
@@ -63,6 +64,11 @@ struct code_reply {
 };
 _Static_assert(sizeof(struct code_reply) == 32, "reply");
 
+/* How long vector registers of SVE and RVV may be. Source: Arm ARM, SVE; RISC-V "V" 1.0, 2. */
+#define CODE_VECTOR_BITS_LEAST 128u
+#define CODE_VECTOR_BITS_MOST_SVE 2048u
+#define CODE_VECTOR_BITS_MOST_RVV 65536u
+
 /* An estimate, with its 95 % interval. Not finite: not known. */
 struct code_estimate {
 	double value, low, high;
@@ -70,10 +76,9 @@ struct code_estimate {
 
 /* What of a loop is only a bound, or missing. */
 enum {
-	CODE_MASKED =
-		1, /* lanes of masked vectors all count: operations and bytes are at most these */
-	CODE_SCALABLE = 2, /* rates are those of vectors of 128 bits, and longer ones reach more */
-	CODE_CALLS = 4,    /* what it calls is not in it */
+	CODE_MASKED = 1,     /* low and high: of no lane and of all; the value is of all */
+	CODE_SCALABLE = 2,   /* low and high: of any length of vectors; the value is of 128 bits */
+	CODE_CALLS = 4,      /* what it calls is not in it */
 	CODE_INCOMPLETE = 8, /* instructions without a row in the table */
 	CODE_INDIRECT =
 		16, /* the function jumps to addresses that it computes: loops may be missed */

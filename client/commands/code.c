@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -84,6 +85,7 @@ static int converse(int fd, const struct code_question *q, struct code_found *re
 	struct code_request request = {.magic = CODE_MAGIC,
 		.version = CODE_VERSION,
 		.n_samples = q->n_samples,
+		.vector_bits = q->vector_bits,
 		.n_build_id = q->n_build_id};
 	if (q->n_build_id)
 		memcpy(request.build_id, q->build_id, q->n_build_id);
@@ -114,8 +116,6 @@ static int open_regular(const char *path)
 {
 	struct stat st;
 	char again[64];
-	if (*path != '/')
-		return -ENOENT;
 	_cleanup_(closep) int found = open(path, O_PATH | O_CLOEXEC);
 	if (found < 0 || fstat(found, &st) < 0)
 		return -errno;
@@ -126,13 +126,27 @@ static int open_regular(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+static int open_below(const char *folder, const char *path)
+{
+	char full[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	const char *const parts[] = {path, slash ? slash : path};
+	int fd = -ENOENT;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && fd < 0; i++) {
+		int n = snprintf(full, sizeof(full), "%s/%s", folder, parts[i]);
+		fd = n < PATH_MAX ? open_regular(full) : -ENAMETOOLONG;
+	}
+	return fd;
+}
+
 int code_ask(const struct code_question *q, struct code_found *ret_found, int *ret_error)
 {
 	char path[PROGRAM_PATH_BYTES];
 	int pair[2], status;
 	if (!program_find("mperf-code", path))
 		return CODE_NO_PROGRAM;
-	_cleanup_(closep) int file = open_regular(q->path);
+	_cleanup_(closep) int file =
+		q->symfs ? open_below(q->symfs, q->path) : open_regular(q->path);
 	if (file < 0) {
 		*ret_error = -file;
 		return CODE_NO_FILE;

@@ -8,16 +8,18 @@
 #include "client/commands/roofline_code.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "client/commands/capture.h"
 #include "client/commands/code.h"
 #include "client/commands/command.h"
+#include "client/commands/roofline_code_rows.h"
+#include "client/roofs/machine.h"
 #include "client/show/csv.h"
 #include "client/show/escape.h"
 #include "client/show/print.h"
@@ -26,40 +28,6 @@
 #include "proto/memory.h"
 
 #define FILES_MAX 32 /* with the most time; each takes 20 ms to a second */
-#define NOTES_MAX 8
-#define NOTE_BYTES 512
-
-/* A row of the answer to hotspots by address. */
-struct place {
-	const char *module, *build_id, *function, *source;
-	struct code_sample sample;
-	double line;
-};
-
-/* Places of one file stand together. */
-struct file {
-	uint32_t first, n;
-	double ns;
-};
-
-struct found_loop {
-	struct code_loop loop;
-	const struct place *hottest;
-};
-
-struct view {
-	const struct options *o;
-	struct reply places;
-	struct place *place;
-	struct file *file;
-	uint32_t n_places, n_files;
-	struct found_loop *loop;
-	uint32_t n_loops;
-	double ns, read_ns; /* of all samples; of those whose code was read */
-	bool counted;       /* some loop has instructions */
-	char note[NOTES_MAX][NOTE_BYTES];
-	size_t n_notes;
-};
 
 static void view_clear(struct view *v)
 {
@@ -160,6 +128,25 @@ static int sort_places(struct view *v)
 	return 0;
 }
 
+/* Of SVE or RVV of this machine, the shortest of its harts; 0: none, or not known. */
+static uint32_t vector_bits_here(void)
+{
+	uint32_t bytes = 0;
+#if defined(__aarch64__)
+	int length = prctl(PR_SVE_GET_VL);
+	bytes = length > 0 ? (uint32_t)length & PR_SVE_VL_LEN_MASK : 0;
+#elif defined(__riscv)
+	struct machine m;
+	if (machine_look(&m) < 0)
+		return 0;
+	for (size_t i = 0; i < m.n_harts; i++)
+		if (bytes == 0 || m.hart[i].vlenb < bytes)
+			bytes = m.hart[i].vlenb;
+	machine_clear(&m);
+#endif
+	return 8 * bytes;
+}
+
 /* --- their code ------------------------------------------------------------------------------- */
 
 static uint8_t hex_bytes(const char *text, uint8_t bytes[static CODE_BUILD_ID_BYTES])
@@ -217,6 +204,8 @@ static int take_file(struct view *v, const struct file *f)
 		sample[i] = p[i].sample;
 	const struct code_question q = {.path = p->module,
 		.build_id = build_id,
+		.symfs = v->o->symfs,
+		.vector_bits = v->vector_bits,
 		.n_build_id = hex_bytes(p->build_id, build_id),
 		.sample = sample,
 		.n_samples = f->n < CODE_SAMPLES_MAX ? f->n : CODE_SAMPLES_MAX};
@@ -224,8 +213,9 @@ static int take_file(struct view *v, const struct file *f)
 		note(v, "of %.300s, %u addresses are left out", p->module, f->n - CODE_SAMPLES_MAX);
 	int r = code_ask(&q, &found, &error);
 	if (r == CODE_NO_FILE)
-		note(v, "%.1f %% of time is in %.300s, which cannot be opened: %s", share,
-			p->module, strerror(error));
+		note(v, "%.1f %% of time is in %.200s, which cannot be opened%s%.200s: %s", share,
+			p->module, v->o->symfs ? " in " : "", v->o->symfs ? v->o->symfs : "",
+			strerror(error));
 	else if (r == CODE_FAILED)
 		note(v, "%.1f %% of time is in %.300s, on which mperf-code failed", share,
 			p->module);
@@ -266,253 +256,6 @@ static int read_code(struct view *v)
 	return r;
 }
 
-/* --- rows ------------------------------------------------------------------------------------- */
-
-enum column {
-	FUNCTION,
-	SOURCE,
-	SHARE,
-	GOPS,
-	GOPS_LOW,
-	GOPS_HIGH,
-	GBYTES,
-	OPS_PER_BYTE,
-	OPS_PER_BYTE_LOW,
-	OPS_PER_BYTE_HIGH,
-	OPS_PER_INSTRUCTION,
-	BYTES_PER_INSTRUCTION,
-	SAMPLES,
-	TIME,
-	INSTRUCTIONS,
-	DEPTH,
-	LIMITS,
-	FROM,
-	MODULE,
-	START,
-	LAST,
-	N_CODE_COLUMNS,
-};
-
-static const struct {
-	const char *name, *title;
-	Mperf__Unit unit;
-} columns[N_CODE_COLUMNS] = {
-	[FUNCTION] = {"function", "Function", 0},
-	[SOURCE] = {"source", "Source", 0},
-	[SHARE] = {"share_self", "Share", MPERF__UNIT__UNIT_SHARE},
-	[GOPS] = {"gops_self", "GFLOP/s", MPERF__UNIT__UNIT_RATIO},
-	[GOPS_LOW] = {"gops_low", "from", MPERF__UNIT__UNIT_RATIO},
-	[GOPS_HIGH] = {"gops_high", "to", MPERF__UNIT__UNIT_RATIO},
-	[GBYTES] = {"gbytes_self", "GB/s", MPERF__UNIT__UNIT_RATIO},
-	[OPS_PER_BYTE] = {"ops_per_byte_self", "FLOP/B", MPERF__UNIT__UNIT_RATIO},
-	[OPS_PER_BYTE_LOW] = {"ops_per_byte_low", "from", MPERF__UNIT__UNIT_RATIO},
-	[OPS_PER_BYTE_HIGH] = {"ops_per_byte_high", "to", MPERF__UNIT__UNIT_RATIO},
-	[OPS_PER_INSTRUCTION] = {"ops_per_instruction", "FLOP/instr.", MPERF__UNIT__UNIT_RATIO},
-	[BYTES_PER_INSTRUCTION] = {"bytes_per_instruction", "B/instr.", MPERF__UNIT__UNIT_RATIO},
-	[SAMPLES] = {"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
-	[TIME] = {"self_ns", "Time", MPERF__UNIT__UNIT_NS},
-	[INSTRUCTIONS] = {"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT},
-	[DEPTH] = {"depth", "Depth", 0},
-	[LIMITS] = {"limits", "But", 0},
-	[FROM] = {"from", "From", 0},
-	[MODULE] = {"module", "Module", 0},
-	[START] = {"start", "Start", 0},
-	[LAST] = {"last", "Last", 0},
-};
-
-/* Of a row: values as messages need them. */
-struct cells {
-	Mperf__Value value[N_CODE_COLUMNS], *pointer[N_CODE_COLUMNS];
-	char source[1024], limits[256];
-};
-
-static void put_text(struct cells *c, enum column i, const char *t)
-{
-	if (!t || !*t)
-		return;
-	c->value[i].is_case = MPERF__VALUE__IS_TEXT;
-	c->value[i].text = (char *)t;
-}
-
-static void put_real(struct cells *c, enum column i, double n)
-{
-	if (!isfinite(n))
-		return;
-	c->value[i].is_case = MPERF__VALUE__IS_REAL;
-	c->value[i].real = n;
-}
-
-static void put_integer(struct cells *c, enum column i, uint64_t n)
-{
-	c->value[i].is_case = MPERF__VALUE__IS_INTEGER;
-	c->value[i].integer = n > INT64_MAX ? INT64_MAX : (int64_t)n;
-}
-
-static enum code_ops ops_of(const struct options *o)
-{
-	static const char *const names[N_CODE_OPS] = {"fp", "int", "sp", "dp"};
-	for (int i = 0; o->ops && i < N_CODE_OPS; i++)
-		if (strcmp(o->ops, names[i]) == 0)
-			return (enum code_ops)i;
-	return CODE_OPS_FP;
-}
-
-static void put_limits(struct cells *c, const struct code_loop *l)
-{
-	static const struct {
-		uint32_t flag;
-		const char *says;
-	} flags[] = {
-		{CODE_MASKED, "masked lanes count: at most"},
-		{CODE_SCALABLE, "vectors of 128 bits"},
-		{CODE_INCOMPLETE, "instructions not known"},
-		{CODE_CALLS, "without what it calls"},
-		{CODE_INDIRECT, "computed jumps"},
-	};
-	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
-		if (l->flags & flags[i].flag) {
-			size_t n = strlen(c->limits);
-			snprintf(c->limits + n, sizeof(c->limits) - n, "%s%s", n ? "; " : "",
-				flags[i].says);
-		}
-	put_text(c, LIMITS, c->limits);
-}
-
-/* Rates need instructions, of all samples of the loop. Their number is as uncertain as the share of
- * samples that the loop has. */
-static void put_rates(struct cells *c, const struct code_loop *l, enum code_ops ops)
-{
-	if (l->instructions <= 0 || l->ns <= 0)
-		return;
-	const struct code_estimate *e = &l->operations[ops];
-	double per_ns = l->instructions / l->ns, off = 1.96 / sqrt((double)l->samples);
-	put_real(c, GOPS, e->value * per_ns);
-	put_real(c, GOPS_LOW, e->low * per_ns * (off < 1 ? 1 - off : 0));
-	put_real(c, GOPS_HIGH, e->high * per_ns * (1 + off));
-	put_real(c, GBYTES, (l->bytes_loaded.value + l->bytes_stored.value) * per_ns);
-}
-
-static void fill(const struct view *v, const struct found_loop *found, struct cells *c)
-{
-	const struct code_loop *l = &found->loop;
-	const struct place *p = found->hottest;
-	enum code_ops ops = ops_of(v->o);
-	memset(c, 0, sizeof(*c));
-	for (size_t i = 0; i < N_CODE_COLUMNS; i++) {
-		mperf__value__init(&c->value[i]);
-		c->pointer[i] = &c->value[i];
-	}
-	if (*p->source)
-		snprintf(c->source, sizeof(c->source), "%.900s:%.0f", p->source, p->line);
-	put_text(c, FUNCTION, p->function);
-	put_text(c, SOURCE, c->source);
-	put_text(c, MODULE, p->module);
-	put_text(c, FROM, "machine code");
-	put_real(c, SHARE, v->ns > 0 ? l->ns / v->ns : NAN);
-	put_rates(c, l, ops);
-	put_real(c, OPS_PER_BYTE, l->intensity[ops].value);
-	put_real(c, OPS_PER_BYTE_LOW, l->intensity[ops].low);
-	put_real(c, OPS_PER_BYTE_HIGH, l->intensity[ops].high);
-	put_real(c, OPS_PER_INSTRUCTION, l->operations[ops].value);
-	put_real(c, BYTES_PER_INSTRUCTION, l->bytes_loaded.value + l->bytes_stored.value);
-	put_integer(c, SAMPLES, l->samples);
-	put_real(c, TIME, l->ns);
-	if (l->instructions >= 0)
-		put_real(c, INSTRUCTIONS, l->instructions);
-	put_integer(c, DEPTH, l->depth);
-	put_integer(c, START, l->start);
-	put_integer(c, LAST, l->last);
-	put_limits(c, l);
-}
-
-/* With --ops int, what are FLOPs elsewhere are operations. */
-static const char *title_of(enum column c, enum code_ops ops)
-{
-	if (ops == CODE_OPS_INT && c == GOPS)
-		return "GOP/s";
-	if (ops == CODE_OPS_INT && c == OPS_PER_BYTE)
-		return "OP/B";
-	if (ops == CODE_OPS_INT && c == OPS_PER_INSTRUCTION)
-		return "OP/instr.";
-	return columns[c].title;
-}
-
-static int add_columns(struct reply *r, enum code_ops ops)
-{
-	Mperf__Column column[N_CODE_COLUMNS], *pointer[N_CODE_COLUMNS];
-	Mperf__Columns all = MPERF__COLUMNS__INIT;
-	Mperf__Answer answer = MPERF__ANSWER__INIT;
-	for (size_t i = 0; i < N_CODE_COLUMNS; i++) {
-		mperf__column__init(&column[i]);
-		column[i].name = (char *)columns[i].name;
-		column[i].title = (char *)title_of((enum column)i, ops);
-		column[i].unit = columns[i].unit;
-		pointer[i] = &column[i];
-	}
-	all.column = pointer;
-	all.n_column = N_CODE_COLUMNS;
-	answer.body_case = MPERF__ANSWER__BODY_COLUMNS;
-	answer.columns = &all;
-	return reply_add(r, &answer);
-}
-
-static int add_row(struct reply *r, struct cells *c)
-{
-	Mperf__Row row = MPERF__ROW__INIT, *rows[] = {&row};
-	Mperf__Rows all = MPERF__ROWS__INIT;
-	Mperf__Answer answer = MPERF__ANSWER__INIT;
-	row.value = c->pointer;
-	row.n_value = N_CODE_COLUMNS;
-	all.row = rows;
-	all.n_row = 1;
-	answer.body_case = MPERF__ANSWER__BODY_ROWS;
-	answer.rows = &all;
-	return reply_add(r, &answer);
-}
-
-static int compare_loops(const void *a, const void *b)
-{
-	const struct found_loop *x = a, *y = b;
-	if (x->loop.ns != y->loop.ns)
-		return x->loop.ns < y->loop.ns ? 1 : -1;
-	return (x->loop.start > y->loop.start) - (x->loop.start < y->loop.start);
-}
-
-/* The provenance of the samples, with our notes behind its own. */
-static int add_provenance(struct view *v, struct reply *r)
-{
-	Mperf__Provenance *p = v->places.provenance;
-	Mperf__Answer answer = MPERF__ANSWER__INIT;
-	if (!p)
-		return 0;
-	Mperf__Provenance with = *p;
-	_cleanup_(freep) char **list = calloc(p->n_note + v->n_notes + 1, sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->n_note + v->n_notes; i++)
-		list[i] = i < v->n_notes ? v->note[i] : p->note[i - v->n_notes];
-	with.note = list;
-	with.n_note = p->n_note + v->n_notes;
-	answer.body_case = MPERF__ANSWER__BODY_PROVENANCE;
-	answer.provenance = &with;
-	return reply_add(r, &answer);
-}
-
-static int make_reply(struct view *v, struct reply *r)
-{
-	_cleanup_(freep) struct cells *cells = malloc(sizeof(*cells));
-	if (!cells)
-		return -ENOMEM;
-	qsort(v->loop, v->n_loops, sizeof(*v->loop), compare_loops);
-	int outcome = add_columns(r, ops_of(v->o));
-	uint32_t n = v->o->limit && v->o->limit < v->n_loops ? v->o->limit : v->n_loops;
-	for (uint32_t i = 0; i < n && outcome == 0; i++) {
-		fill(v, &v->loop[i], cells);
-		outcome = add_row(r, cells);
-	}
-	return outcome == 0 ? add_provenance(v, r) : outcome;
-}
-
 /* --- what is said about them ------------------------------------------------------------------ */
 
 static void note_all(struct view *v)
@@ -521,8 +264,8 @@ static void note_all(struct view *v)
 		note(v, "no rates: instructions were not counted beside these samples; shares and "
 			"operations per byte alone are known");
 	note(v, "from the machine code: what a loop loads and stores, spills included, weighed by "
-		"samples; where its blocks run unequally often, an instruction is taken to take "
-		"equally long everywhere in the loop, within 40 %% (one standard deviation)");
+		"samples; where its blocks run unequally often, the interval is for the time of "
+		"an instruction, which may differ by a factor of four from block to block");
 	if (v->ns > 0)
 		note(v, "%.1f %% of time is in code that was read", 100 * v->read_ns / v->ns);
 }
@@ -558,12 +301,13 @@ static int print_view(struct view *v)
 		r = read_code(v);
 	if (r == CODE_NO_PROGRAM) {
 		say_failure("cannot find mperf-code, which reads machine code for mperfctl",
-			"Install it beside mperfctl; it is built where LLVM's C library is");
+			"Install the package mperf-code (apt install ./mperf-code_*.deb), or put "
+			"the program beside mperfctl; make builds it where LLVM's C library is");
 		return EXIT_FAILED;
 	}
 	note_all(v);
 	if (r == 0)
-		r = make_reply(v, &reply);
+		r = roofline_code_rows(v, &reply);
 	if (r == 0)
 		r = print_open(&p, STDOUT_FILENO);
 	if (r == 0)
@@ -586,6 +330,7 @@ int roofline_code(const struct options *o)
 		return EXIT_FAILED;
 	}
 	v->o = o;
+	v->vector_bits = o->vector_bits || o->input ? o->vector_bits : vector_bits_here();
 	if (source_open(&s, o, &exit_status) == 0)
 		exit_status = ask(&s, o, &v->places);
 	source_clear(&s);

@@ -100,8 +100,17 @@ static int check_plot(struct parse *p)
 static int check_from(struct parse *p)
 {
 	const struct options *o = p->o;
-	if (p->command != MPERF__REQUEST__BODY_ROOFLINE || !o->from || strcmp(o->from, "code") != 0)
+	if (p->command != MPERF__REQUEST__BODY_ROOFLINE)
 		return 0;
+	if (!o->from || strcmp(o->from, "code") != 0)
+		return o->symfs || o->vector_bits
+			       ? options_wrong(p,
+					 "--symfs and --vector-bits are for machine code: add "
+					 "--from code, or leave them out")
+			       : 0;
+	if (o->vector_bits & (o->vector_bits - 1))
+		return options_wrong(
+			p, "--vector-bits takes a power of two, not '%u'", o->vector_bits);
 	if (o->by && strcmp(o->by, "loop") != 0)
 		return options_wrong(p, "--from code has loops alone: leave out --by, or --from");
 	if (o->live || o->two_phase || o->chooses || o->inclusive || o->earlier)

@@ -395,6 +395,12 @@ static int take_query(struct parse *p, int key, char *arg)
 	case OPTION_FROM:
 		return take_word(
 			p, "--from", (const char *const[]){"counts", "code", NULL}, arg, &o->from);
+	case OPTION_SYMFS:
+		o->symfs = arg;
+		return 0;
+	case OPTION_VECTOR_BITS:
+		return take_number(p, "--vector-bits", arg,
+			(struct range){VECTOR_BITS_MIN, VECTOR_BITS_MAX}, &o->vector_bits);
 	case OPTION_TWO_PHASE:
 		o->two_phase = true;
 		return 0;

@@ -24,6 +24,10 @@ enum {
 	OPTIONS_HELPED,    /* --help was printed */
 };
 
+/* Of SVE and RVV. Source: Arm ARM, SVE; RISC-V "V" 1.0, 2. */
+#define VECTOR_BITS_MIN 128u
+#define VECTOR_BITS_MAX 65536u
+
 struct options {
 	/* what and how to measure */
 	bool all, user_only;
@@ -48,10 +52,12 @@ struct options {
 	char *earlier;
 	bool plot, peaks;
 	char *by, *ops, *of_event, *title;
-	char *from;   /* roofline: counts (or NULL), code */
-	char *decode; /* list: a raw code */
-	char *topic;  /* list TOPIC; roofs measure; job run, start, end, list */
-	bool live;    /* roofline, blocks: repeat */
+	char *from;           /* roofline: counts (or NULL), code */
+	char *symfs;          /* --from code: where programs are looked for; NULL: where they ran */
+	uint32_t vector_bits; /* --from code, of SVE and RVV; 0: not given */
+	char *decode;         /* list: a raw code */
+	char *topic;          /* list TOPIC; roofs measure; job run, start, end, list */
+	bool live;            /* roofline, blocks: repeat */
 	bool inclusive, notes;
 	char *column[OPTIONS_LIST_MAX]; /* --columns, split at commas */
 	size_t n_columns;

@@ -74,6 +74,8 @@ const struct option_row option_rows[] = {
 	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
 	{O,       "ops", OPTION_OPS, "KIND", false, "operations to count: fp (default), int, sp, dp"},
 	{O,       "from", OPTION_FROM, "SOURCE", false, "where figures of loops come from, what programs report or the machine code that samples fell on: counts (default), code"},
+	{O,       "symfs", OPTION_SYMFS, "DIR", false, "with --from code: look for programs and libraries in DIR, by their path there or by name"},
+	{O,       "vector-bits", OPTION_VECTOR_BITS, "N", false, "with --from code: bits of a vector register of SVE or RVV where the samples were taken"},
 	{O,       "inclusive", OPTION_INCLUSIVE, NULL, false, "show loops with the loops inside, not by themselves"},
 	{O,       "columns", OPTION_COLUMNS, "NAME[,NAME]", false, "columns of the table, by their names in --csv; all: every one (default: share, rates, operations per byte, error)"},
 	{O,       "notes", OPTION_NOTES, NULL, false, "print all notes on the figures, and what the columns mean"},
@@ -167,6 +169,7 @@ const struct command_text *command_text(int command)
 			    "  mperfctl roofline -- ./program\n"
 			    "  mperfctl roofline --pid 1234 --by function\n"
 			    "  mperfctl roofline --from code -F 999 -- xz -k file\n"
+			    "  mperfctl roofline --from code -i board.mprf --symfs sysroot\n"
 			    "  mperfctl roofline --pid 1234 --live -d 2s\n"
 			    "  mperfctl roofline --live -- ./program\n"
 			    "  mperfctl roofline --since -10m --ops dp --json\n"

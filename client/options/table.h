@@ -55,6 +55,8 @@ enum option_key {
 	OPTION_DIFF,
 	OPTION_FROM,
 	OPTION_LABEL,
+	OPTION_SYMFS,
+	OPTION_VECTOR_BITS,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The interval is found by fitting again to other samples, as chance might have had them: each block's
+ * rate is moved by as much as the number of its samples and ESTIMATE_SPREAD leave open, and so is what
+ * was believed of branches before. The middle 95 % of what comes of it is the interval.
+ */
 #include "daemon/code/estimate.h"
 
 #include <errno.h>
@@ -6,100 +11,190 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/code/chance.h"
 #include "daemon/code/rounds.h"
 #include "proto/memory.h"
 
-#define REPEATS 200 /* with other samples, as chance and ESTIMATE_SPREAD have it */
+#define REPEATS 200 /* of which the fifth lowest and highest are the interval's ends */
+#define REPEATS_LEAST 40
+/* Steps times nodes in all repeats of one loop: some 0.3 s. Larger loops are repeated less often. */
+#define WORK_MAX 10000000u
+#define STEPS_FIRST 300 /* the figures move by less than 0.1 % behind them */
+#define STEPS_AGAIN 40  /* from where the first fit ended */
 
-/* Blocks that run equally often, with the sums over their instructions. */
-struct group {
-	double samples, n;
-	double count[N_COUNTS];
-};
+/* Of a loop, over its rounds: some round is not the last one. */
+#define ENTRIES_MOST 0.9
 
-/* The groups of one loop: the first is of what runs in each round. */
-struct gathering {
-	struct group *group;
+/* The blocks that are weighed together: a loop's own, or what of a function is in no loop. */
+struct part {
+	const struct estimate_question *q;
+	const double *samples; /* by block of the graph */
+	const uint32_t *block;
 	uint32_t n;
+	struct rounds *rounds; /* NULL: each block is weighed by its samples alone */
+	double entries;        /* of a loop, over its rounds, as samples have it */
 };
 
-static double operations_of(const double count[static N_COUNTS], enum code_ops ops)
-{
-	switch (ops) {
-	case CODE_OPS_INT:
-		return count[COUNT_INT];
-	case CODE_OPS_SP:
-		return count[COUNT_FP32];
-	case CODE_OPS_DP:
-		return count[COUNT_FP64];
-	case CODE_OPS_FP:
-	default:
-		return count[COUNT_FP16] + count[COUNT_FP32] + count[COUNT_FP64] +
-		       count[COUNT_FP80];
-	}
-}
-
-/* What is asked for of a group's count: operations, bytes, or 1 for each instruction. */
-enum figure {
-	FIGURE_LOADED,
-	FIGURE_STORED,
-	FIGURE_BYTES,
-	FIGURE_INSTRUCTIONS,
-	FIGURE_OPERATIONS, /* and behind it those of enum code_ops */
+/* Scratch, per block of a part. */
+struct work {
+	struct tally *tally;
+	struct heat *heat, *moved;
+	double *times;
+	double (*low)[REPEATS], (*high)[REPEATS]; /* by figure */
 };
 
-static double figure_of(const struct group *g, enum figure f)
+static int work_make(struct work *w, uint32_t n)
 {
-	switch (f) {
-	case FIGURE_LOADED:
-		return g->count[COUNT_LOADED] / g->n;
-	case FIGURE_STORED:
-		return g->count[COUNT_STORED] / g->n;
-	case FIGURE_BYTES:
-		return (g->count[COUNT_LOADED] + g->count[COUNT_STORED]) / g->n;
-	case FIGURE_INSTRUCTIONS:
-		return 1;
-	default:
-		return operations_of(g->count, (enum code_ops)(f - FIGURE_OPERATIONS)) / g->n;
+	w->tally = calloc((size_t)n + 1, sizeof(*w->tally));
+	w->heat = calloc((size_t)n + 1, sizeof(*w->heat));
+	w->moved = calloc((size_t)n + 1, sizeof(*w->moved));
+	w->times = calloc((size_t)n + 1, sizeof(*w->times));
+	w->low = calloc(N_FIGURES, sizeof(*w->low));
+	w->high = calloc(N_FIGURES, sizeof(*w->high));
+	return w->tally && w->heat && w->moved && w->times && w->low && w->high ? 0 : -ENOMEM;
+}
+
+static void work_clear(struct work *w)
+{
+	free(w->tally);
+	free(w->heat);
+	free(w->moved);
+	free(w->times);
+	free(w->low);
+	free(w->high);
+}
+
+static void tally_block(const struct part *p, uint32_t b, struct tally *t)
+{
+	const struct block *block = &p->q->graph->block[b];
+	for (uint32_t i = block->first; i < block->first + block->n; i++)
+		tally_add_instruction(t, &p->q->instruction[i]);
+}
+
+/* A block without a sample may still have run: it counts as half of one. The variance of the logarithm
+ * of a number of samples is one over that number. */
+static struct heat heat_of(double samples, uint32_t n_instructions)
+{
+	double n = samples > 0 ? samples : 0.5;
+	if (n_instructions == 0)
+		return (struct heat){.weight = 0};
+	return (struct heat){.log_rate = log(n / n_instructions),
+		.weight = 1 / (ESTIMATE_SPREAD * ESTIMATE_SPREAD + 1 / n)};
+}
+
+static void weigh(const struct part *p, const struct heat *heat, uint32_t steps, double *ret_times)
+{
+	if (p->rounds)
+		rounds_fit(p->rounds, heat, steps, ret_times);
+	else
+		for (uint32_t i = 0; i < p->n; i++)
+			ret_times[i] = exp(heat[i].log_rate);
+}
+
+static void figures_by_times(const struct part *p, const struct work *w,
+	struct code_estimate ret_figure[static N_FIGURES])
+{
+	struct tally all = {.n = 0};
+	for (uint32_t i = 0; i < p->n; i++)
+		tally_add(&all, &w->tally[i], w->times[i]);
+	figures_of(&all, &p->q->vectors, ret_figure);
+}
+
+static uint32_t n_repeats(const struct part *p)
+{
+	uint32_t nodes = p->rounds ? rounds_nodes(p->rounds) : p->n;
+	uint32_t n = WORK_MAX / STEPS_AGAIN / (nodes + 1);
+	return n < REPEATS_LEAST ? REPEATS_LEAST : n > REPEATS ? REPEATS : n;
+}
+
+static void repeat(const struct part *p, struct work *w, uint32_t n)
+{
+	uint64_t state = CHANCE_START;
+	struct code_estimate figure[N_FIGURES];
+	for (uint32_t k = 0; k < n; k++) {
+		for (uint32_t i = 0; i < p->n; i++) {
+			w->moved[i] = w->heat[i];
+			if (w->heat[i].weight > 0)
+				w->moved[i].log_rate +=
+					chance_normal(&state) / sqrt(w->heat[i].weight);
+		}
+		if (p->rounds) {
+			double off = sqrt(2) * ESTIMATE_SPREAD * chance_normal(&state);
+			rounds_leave(p->rounds, fmin(p->entries * exp(off), ENTRIES_MOST));
+			rounds_doubt(p->rounds, &state);
+		}
+		weigh(p, w->moved, STEPS_AGAIN, w->times);
+		figures_by_times(p, w, figure);
+		for (size_t f = 0; f < N_FIGURES; f++) {
+			w->low[f][k] = figure[f].low;
+			w->high[f][k] = figure[f].high;
+		}
 	}
 }
 
-/* The ratio of two figures over all groups, and its interval by the delta method. A group without a
- * sample may still have run: it counts as one in the interval. */
-static struct code_estimate ratio(const struct gathering *all, enum figure over, enum figure under)
+static int compare_doubles(const void *a, const void *b)
 {
-	double a = 0, b = 0, variance = 0;
-	if (all->n == 1) { /* samples cancel, and must not leave a rounding behind */
-		a = all->group[0].n * figure_of(&all->group[0], over);
-		b = all->group[0].n * figure_of(&all->group[0], under);
-		return b > 0 ? (struct code_estimate){a / b, a / b, a / b}
-			     : (struct code_estimate){NAN, NAN, NAN};
-	}
-	for (uint32_t i = 0; i < all->n; i++) {
-		a += all->group[i].samples * figure_of(&all->group[i], over);
-		b += all->group[i].samples * figure_of(&all->group[i], under);
-	}
-	if (b <= 0)
-		return (struct code_estimate){NAN, NAN, NAN};
-	double value = a / b;
-	for (uint32_t i = 0; i < all->n; i++) {
-		const struct group *g = &all->group[i];
-		double off = figure_of(g, over) - value * figure_of(g, under);
-		double samples = g->samples > 0 ? g->samples : 1;
-		double spread = ESTIMATE_SPREAD * samples;
-		variance += off * off * (samples + spread * spread);
-	}
-	double half = ESTIMATE_INTERVAL * sqrt(variance) / b;
-	return (struct code_estimate){value, half < value ? value - half : 0, value + half};
+	const double *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
 }
 
-static void add_block(struct group *g, const struct estimate_question *q, const struct block *b)
+/* The numbers among n, sorted; how many there are. */
+static uint32_t sort_numbers(double *of, uint32_t n)
 {
-	g->n += b->n;
-	for (uint32_t i = b->first; i < b->first + b->n; i++)
-		for (size_t k = 0; k < N_COUNTS; k++)
-			g->count[k] += (double)q->instruction[i].count[k];
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (isfinite(of[i]))
+			of[kept++] = of[i];
+	qsort(of, kept, sizeof(*of), compare_doubles);
+	return kept;
 }
+
+static void widen(struct code_estimate *e, double *low, double *high, uint32_t n)
+{
+	uint32_t n_low = sort_numbers(low, n), n_high = sort_numbers(high, n);
+	if (!isfinite(e->value) || n_low == 0 || n_high == 0)
+		return;
+	e->low = fmin(e->low, low[n_low / 40]);
+	e->high = fmax(e->high, high[n_high - 1 - n_high / 40]);
+}
+
+/* known: all blocks run equally often. */
+static int estimate(
+	const struct part *p, bool known, struct code_estimate ret_figure[static N_FIGURES])
+{
+	_cleanup_(work_clear) struct work w = {.tally = NULL};
+	int r = work_make(&w, p->n);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < p->n; i++) {
+		uint32_t b = p->block[i];
+		tally_block(p, b, &w.tally[i]);
+		w.heat[i] = heat_of(p->samples[b], p->q->graph->block[b].n);
+		w.times[i] = 1;
+	}
+	if (p->rounds)
+		rounds_leave(p->rounds, fmin(p->entries, ENTRIES_MOST));
+	if (!known)
+		weigh(p, w.heat, STEPS_FIRST, w.times);
+	figures_by_times(p, &w, ret_figure);
+	if (known)
+		return 0;
+	uint32_t n = n_repeats(p);
+	repeat(p, &w, n);
+	for (size_t f = 0; f < N_FIGURES; f++)
+		widen(&ret_figure[f], w.low[f], w.high[f], n);
+	return 0;
+}
+
+static void take_figures(struct code_loop *l, const struct code_estimate figure[static N_FIGURES])
+{
+	l->bytes_loaded = figure[FIGURE_LOADED];
+	l->bytes_stored = figure[FIGURE_STORED];
+	memcpy(l->operations, &figure[FIGURE_OPERATIONS], sizeof(l->operations));
+	memcpy(l->intensity, &figure[FIGURE_INTENSITY], sizeof(l->intensity));
+}
+
+/* --- parts of a function ------------------------------------------------------------------------- */
 
 static void add_facts(struct code_loop *l, const struct estimate_question *q, const struct block *b)
 {
@@ -112,215 +207,73 @@ static void add_facts(struct code_loop *l, const struct estimate_question *q, co
 		l->last = in->address > l->last ? in->address : l->last;
 	}
 	l->n_instructions += b->n;
-	l->n_blocks++;
+	l->n_blocks += b->n > 0 ? 1 : 0;
 }
 
-/* Gather the blocks of one loop; samples by block. */
-static void gather(const struct estimate_question *q, uint32_t loop, const double *samples,
-	struct gathering *all, struct code_loop *l)
+static bool is_in(const struct graph *g, uint32_t loop, uint32_t b)
+{
+	uint32_t at = g->block[b].loop;
+	while (at != GRAPH_NONE && at != loop)
+		at = g->loop[at].parent;
+	return at == loop;
+}
+
+/* How warm what leads into the loop is, over what runs in each round. */
+static double entries_of(const struct estimate_question *q, uint32_t loop, const double *samples)
 {
 	const struct graph *g = q->graph;
-	all->group[0] = (struct group){.n = 0};
-	all->n = 1;
+	double before = 0, each = 0, n_each = 0;
 	for (uint32_t b = 0; b < g->n_blocks; b++) {
 		const struct block *block = &g->block[b];
-		if (block->loop != loop)
-			continue;
-		bool each = loop != GRAPH_NONE && block->each_round;
-		struct group *to = &all->group[each ? 0 : all->n++];
-		if (!each)
-			*to = (struct group){.n = 0};
-		to->samples += samples[b];
-		add_block(to, q, block);
-		add_facts(l, q, block);
-	}
-	if (all->group[0].n == 0) /* there is none such */
-		all->group[0] = all->group[--all->n];
-}
-
-static void finish(const struct gathering *all, struct code_loop *l)
-{
-	l->bytes_loaded = ratio(all, FIGURE_LOADED, FIGURE_INSTRUCTIONS);
-	l->bytes_stored = ratio(all, FIGURE_STORED, FIGURE_INSTRUCTIONS);
-	for (int ops = 0; ops < N_CODE_OPS; ops++) {
-		enum figure f = (enum figure)(FIGURE_OPERATIONS + ops);
-		l->operations[ops] = ratio(all, f, FIGURE_INSTRUCTIONS);
-		l->intensity[ops] = ratio(all, f, FIGURE_BYTES);
-	}
-}
-
-/* --- loops with branches ------------------------------------------------------------------------- */
-
-static double share(double over, double under)
-{
-	return under > 0 ? over / under : NAN;
-}
-
-enum { N_FIGURES = 2 + 2 * N_CODE_OPS };
-
-/* All figures of a loop whose blocks run that often: loaded, stored, operations and intensities. */
-static void figures_of(const struct group *group, const double *times, uint32_t n,
-	double ret_figure[static N_FIGURES])
-{
-	double n_run = 0, bytes, count[N_COUNTS] = {0};
-	for (uint32_t i = 0; i < n; i++) {
-		n_run += times[i] * group[i].n;
-		for (size_t k = 0; k < N_COUNTS; k++)
-			count[k] += times[i] * group[i].count[k];
-	}
-	bytes = count[COUNT_LOADED] + count[COUNT_STORED];
-	ret_figure[0] = share(count[COUNT_LOADED], n_run);
-	ret_figure[1] = share(count[COUNT_STORED], n_run);
-	for (int ops = 0; ops < N_CODE_OPS; ops++) {
-		double operations = operations_of(count, (enum code_ops)ops);
-		ret_figure[2 + ops] = share(operations, n_run);
-		ret_figure[2 + N_CODE_OPS + ops] = share(operations, bytes);
-	}
-}
-
-/* The same numbers each time, so that an answer is. Source: Marsaglia, "Xorshift RNGs", 2003; the sum
- * of twelve has the normal distribution's mean, deviation and shape, to three deviations. */
-static double normal(uint64_t *state)
-{
-	double sum = -6;
-	for (int i = 0; i < 12; i++) {
-		*state ^= *state << 13;
-		*state ^= *state >> 7;
-		*state ^= *state << 17;
-		sum += (double)(*state >> 11) / 9007199254740992.0;
-	}
-	return sum;
-}
-
-/* The blocks of a loop without those of loops inside. */
-struct loop_blocks {
-	const uint32_t *block;
-	uint32_t n;
-};
-
-/* Samples per instruction as another run might have had them. */
-static void disturb(const struct graph *g, const struct loop_blocks *l, const double *samples,
-	uint64_t *state, double *ret_heat)
-{
-	for (uint32_t i = 0; i < l->n; i++) {
-		const uint32_t b = l->block[i];
-		double n = samples[b] > 0 ? samples[b] + sqrt(samples[b]) * normal(state)
-					  : fabs(normal(state)) / 2;
-		n *= exp(ESTIMATE_SPREAD * normal(state));
-		ret_heat[b] = (n > 0 ? n : 0) / g->block[b].n;
-	}
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
-/* The middle 95 % of the repeats that have a value, and the value. */
-static struct code_estimate interval(double value, double *repeat)
-{
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < REPEATS; i++)
-		if (isfinite(repeat[i]))
-			repeat[n++] = repeat[i];
-	if (!isfinite(value) || n == 0)
-		return (struct code_estimate){NAN, NAN, NAN};
-	qsort(repeat, n, sizeof(*repeat), compare_doubles);
-	double low = repeat[n / 40], high = repeat[n - 1 - n / 40];
-	return (struct code_estimate){
-		value, low < value ? low : value, high > value ? high : value};
-}
-
-/* What runs in each round has one heat. */
-static void even_out(const struct graph *g, const struct loop_blocks *l, double *heat)
-{
-	double samples = 0, n = 0;
-	for (uint32_t i = 0; i < l->n; i++) {
-		const struct block *b = &g->block[l->block[i]];
-		if (b->each_round) {
-			samples += heat[l->block[i]] * b->n;
-			n += b->n;
+		if (block->loop == loop && block->each_round) {
+			each += samples[b];
+			n_each += block->n;
 		}
+		bool leads = block->next[0] == g->loop[loop].head ||
+			     block->next[1] == g->loop[loop].head;
+		if (leads && block->n > 0 && !is_in(g, loop, b))
+			before += fmax(samples[b], 0.5) / block->n;
 	}
-	for (uint32_t i = 0; i < l->n; i++)
-		if (g->block[l->block[i]].each_round)
-			heat[l->block[i]] = samples / n;
+	return each > 0 && n_each > 0 ? before / (each / n_each) : 0;
 }
 
-struct repeats {
-	struct group *group;
-	double *times, *heat; /* heat: by block of the graph */
-	double (*figure)[REPEATS];
-};
-
-static int repeats_make(struct repeats *r, const struct graph *g, uint32_t n)
-{
-	r->group = calloc((size_t)n + 1, sizeof(*r->group));
-	r->times = calloc((size_t)n + 1, sizeof(*r->times));
-	r->heat = calloc((size_t)g->n_blocks + 1, sizeof(*r->heat));
-	r->figure = calloc(N_FIGURES, sizeof(*r->figure));
-	return r->group && r->times && r->heat && r->figure ? 0 : -ENOMEM;
-}
-
-static void repeats_clear(struct repeats *r)
-{
-	free(r->group);
-	free(r->times);
-	free(r->heat);
-	free(r->figure);
-}
-
-static void repeat(const struct graph *g, const double *samples, struct rounds *rounds,
-	const struct loop_blocks *l, struct repeats *r)
-{
-	uint64_t state = 88172645463325252u;
-	double figure[N_FIGURES];
-	for (uint32_t k = 0; k < REPEATS; k++) {
-		disturb(g, l, samples, &state, r->heat);
-		even_out(g, l, r->heat);
-		rounds_find(rounds, r->heat, r->times);
-		figures_of(r->group, r->times, l->n, figure);
-		for (size_t i = 0; i < N_FIGURES; i++)
-			r->figure[i][k] = figure[i];
-	}
-}
-
-/* Replace the estimates of a loop in which branches say what runs. 0, -ENOMEM. */
-static int finish_branches(const struct estimate_question *q, uint32_t loop, const double *samples,
+static int finish_loop(const struct estimate_question *q, uint32_t loop, const double *samples,
 	struct code_loop *l)
 {
-	const struct graph *g = q->graph;
-	_cleanup_(repeats_clear) struct repeats r = {.group = NULL};
-	struct rounds *rounds;
-	struct loop_blocks own;
+	struct part p = {.q = q, .samples = samples};
+	struct code_estimate figure[N_FIGURES];
 	bool branches;
-	double figure[N_FIGURES];
-	int outcome = rounds_make(&rounds, g, loop, &own.block, &own.n, &branches);
-	if (outcome < 0)
-		return outcome;
-	if (branches)
-		outcome = repeats_make(&r, g, own.n);
-	if (outcome == 0 && branches) {
-		for (uint32_t i = 0; i < own.n; i++) {
-			const uint32_t b = own.block[i];
-			add_block(&r.group[i], q, &g->block[b]);
-			r.heat[b] = samples[b] / g->block[b].n;
+	int r = rounds_make(&p.rounds, q->graph, loop, &p.block, &p.n, &branches);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < p.n; i++)
+		add_facts(l, q, &q->graph->block[p.block[i]]);
+	p.entries = entries_of(q, loop, samples);
+	r = estimate(&p, !branches, figure);
+	rounds_free(p.rounds);
+	if (r == 0)
+		take_figures(l, figure);
+	return r;
+}
+
+static int finish_rest(
+	const struct estimate_question *q, const double *samples, struct code_loop *l)
+{
+	const struct graph *g = q->graph;
+	struct code_estimate figure[N_FIGURES];
+	_cleanup_(freep) uint32_t *block = calloc((size_t)g->n_blocks + 1, sizeof(*block));
+	if (!block)
+		return -ENOMEM;
+	struct part p = {.q = q, .samples = samples, .block = block};
+	for (uint32_t b = 0; b < g->n_blocks; b++)
+		if (g->block[b].loop == GRAPH_NONE) {
+			add_facts(l, q, &g->block[b]);
+			block[p.n++] = b;
 		}
-		even_out(g, &own, r.heat);
-		rounds_find(rounds, r.heat, r.times);
-		figures_of(r.group, r.times, own.n, figure);
-		repeat(g, samples, rounds, &own, &r);
-		l->bytes_loaded = interval(figure[0], r.figure[0]);
-		l->bytes_stored = interval(figure[1], r.figure[1]);
-		for (int k = 0; k < N_CODE_OPS; k++) {
-			l->operations[k] = interval(figure[2 + k], r.figure[2 + k]);
-			l->intensity[k] =
-				interval(figure[2 + N_CODE_OPS + k], r.figure[2 + N_CODE_OPS + k]);
-		}
-	}
-	rounds_free(rounds);
-	return outcome;
+	int r = estimate(&p, p.n == 1, figure);
+	if (r == 0)
+		take_figures(l, figure);
+	return r;
 }
 
 /* The n-th instruction contains the offset; false: none does. */
@@ -354,8 +307,7 @@ static void add_sample(struct code_loop *l, const struct code_sample *s, double 
 /* One slot per loop, and one for what is in none. */
 struct scratch {
 	struct code_loop *loop;
-	double *hottest_ns, *samples;
-	struct group *group;
+	double *hottest_ns, *samples; /* samples: by block */
 };
 
 static int scratch_make(struct scratch *s, const struct graph *g)
@@ -363,8 +315,7 @@ static int scratch_make(struct scratch *s, const struct graph *g)
 	s->loop = calloc((size_t)g->n_loops + 1, sizeof(*s->loop));
 	s->hottest_ns = calloc((size_t)g->n_loops + 1, sizeof(*s->hottest_ns));
 	s->samples = calloc((size_t)g->n_blocks + 1, sizeof(*s->samples));
-	s->group = calloc((size_t)g->n_blocks + 2, sizeof(*s->group));
-	return s->loop && s->hottest_ns && s->samples && s->group ? 0 : -ENOMEM;
+	return s->loop && s->hottest_ns && s->samples ? 0 : -ENOMEM;
 }
 
 static void scratch_clear(struct scratch *s)
@@ -372,7 +323,6 @@ static void scratch_clear(struct scratch *s)
 	free(s->loop);
 	free(s->hottest_ns);
 	free(s->samples);
-	free(s->group);
 }
 
 static void add_samples(const struct estimate_question *q, struct scratch *s)
@@ -399,7 +349,6 @@ int estimate_loops(const struct estimate_question *q, struct code_loop *ret_loop
 		return r;
 	add_samples(q, &s);
 	for (uint32_t slot = 0; slot <= g->n_loops; slot++) {
-		struct gathering all = {s.group, 0};
 		struct code_loop *l = &s.loop[slot];
 		bool is_loop = slot < g->n_loops;
 		if (l->samples == 0)
@@ -408,9 +357,7 @@ int estimate_loops(const struct estimate_question *q, struct code_loop *ret_loop
 		l->start = UINT64_MAX;
 		l->depth = is_loop ? g->loop[slot].depth : 0;
 		l->flags = g->indirect ? CODE_INDIRECT : 0;
-		gather(q, is_loop ? slot : GRAPH_NONE, s.samples, &all, l);
-		finish(&all, l);
-		r = is_loop ? finish_branches(q, slot, s.samples, l) : 0;
+		r = is_loop ? finish_loop(q, slot, s.samples, l) : finish_rest(q, s.samples, l);
 		if (r < 0)
 			return r;
 		ret_loop[(*ret_n)++] = *l;

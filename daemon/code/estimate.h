@@ -4,17 +4,18 @@
 /* Estimate: samples on machine code become operations and bytes per loop
  *
  * Of a loop that runs as a whole in each round, operations per byte are exact. Elsewhere samples say
- * which way branches go (rounds.h), by samples per instruction, which assumes that an instruction takes
- * equally long everywhere in the loop. The interval (95 %) is for the number of samples and for that
- * assumption: the time per instruction of each block is taken to vary by ESTIMATE_SPREAD (one standard
- * deviation, relative). What of a function is in no loop is weighed by its samples alone.
+ * which way branches go (rounds.h), by samples per instruction. The interval (95 %) is for the number
+ * of samples, and for the time of an instruction, which differs from block to block; and it is as wide
+ * as masks and lengths of vectors leave open (figures.h). What of a function is in no loop is weighed by
+ * its samples alone.
  */
 
+#include "daemon/code/figures.h"
 #include "daemon/code/graph.h"
-#include "proto/code.h"
 
-#define ESTIMATE_SPREAD 0.4
-#define ESTIMATE_INTERVAL 1.96 /* standard deviations of 95 % of a normal distribution */
+/* Of the natural logarithm of the time of an instruction, from block to block of a loop: one standard
+ * deviation. Source: BENCHMARKS.md, "Machine code", where blocks' true counts are known. */
+#define ESTIMATE_SPREAD 1.4
 
 /* A function with the samples in it, by rising offset. */
 struct estimate_question {
@@ -23,6 +24,7 @@ struct estimate_question {
 	const struct graph *graph;
 	const struct code_sample *sample;
 	uint32_t n_samples;
+	struct vectors vectors;
 };
 
 /* Append one loop per loop with samples of its own, and one of depth 0 for what is in none, to loop,

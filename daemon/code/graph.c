@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Jump tables are not read: they stand in other sections, in as many forms as there are compilers. But
+ * cases stand behind the jump that leads to them, before the next such jump. Where most of these jumps
+ * have a single block to lead to, they are those of an interpreter whose operations jump to the next
+ * one, and each of them leads to all.
+ */
 #include "daemon/code/graph.h"
 
 #include <errno.h>
@@ -34,7 +40,7 @@ static uint32_t find_instruction(const struct instruction *i, uint32_t n, uint64
 
 uint32_t graph_block_of(const struct graph *g, uint32_t n)
 {
-	uint32_t low = 0, high = g->n_blocks;
+	uint32_t low = 0, high = g->n_code;
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 		if (g->block[middle].first <= n)
@@ -50,55 +56,144 @@ static bool ends_block(const struct instruction *i)
 	return i->flow == FLOW_JUMP || i->flow == FLOW_BRANCH || i->flow == FLOW_RETURN;
 }
 
-static int cut_blocks(struct graph *g, const struct instruction *i, uint32_t n)
+static uint32_t add_block(struct graph *g, uint32_t first)
 {
-	_cleanup_(freep) uint8_t *leads = calloc(n + 1, 1);
-	if (!leads)
-		return -ENOMEM;
-	leads[0] = 1;
+	g->block[g->n_blocks] = (struct block){.first = first,
+		.next = {GRAPH_NONE, GRAPH_NONE},
+		.dominator = GRAPH_NONE,
+		.loop = GRAPH_NONE};
+	return g->n_blocks++;
+}
+
+enum { LEADS = 1, TARGET = 2 };
+
+/* Which instructions begin a block: LEADS, and TARGET where a jump of the function leads. */
+static void find_leads(struct graph *g, const struct instruction *i, uint32_t n, uint8_t *leads)
+{
+	bool behind = false; /* a jump, with nothing but padding since */
+	leads[0] = TARGET;
 	for (uint32_t k = 0; k < n; k++) {
 		bool jumps = i[k].flow == FLOW_JUMP || i[k].flow == FLOW_BRANCH;
 		uint32_t to =
 			jumps && i[k].has_target ? find_instruction(i, n, i[k].target) : GRAPH_NONE;
 		if (to != GRAPH_NONE)
-			leads[to] = 1;
+			leads[to] |= TARGET;
+		if (behind && !i[k].padding)
+			leads[k] |= LEADS;
 		if (ends_block(&i[k]))
-			leads[k + 1] = 1;
+			leads[k + 1] |= LEADS;
+		behind = (behind && i[k].padding) || i[k].flow == FLOW_JUMP ||
+			 i[k].flow == FLOW_RETURN;
 		g->indirect |= i[k].flow == FLOW_JUMP && !i[k].has_target;
 	}
+}
+
+static int cut_blocks(struct graph *g, const struct instruction *i, uint32_t n)
+{
+	_cleanup_(freep) uint8_t *leads = calloc(n + 1, 1);
+	if (!leads)
+		return -ENOMEM;
+	find_leads(g, i, n, leads);
 	uint32_t n_blocks = 0;
 	for (uint32_t k = 0; k < n; k++)
-		n_blocks += leads[k];
+		n_blocks += leads[k] ? 1 : 0;
 	if (n_blocks > GRAPH_BLOCKS_MAX)
 		return GRAPH_TOO_LARGE;
-	g->block = calloc(n_blocks, sizeof(*g->block));
+	g->block = calloc(2 * (size_t)n_blocks, sizeof(*g->block)); /* and those that divide */
 	if (!g->block)
 		return -ENOMEM;
 	for (uint32_t k = 0; k < n; k++) {
-		if (leads[k])
-			g->block[g->n_blocks++] = (struct block){.first = k,
-				.next = {GRAPH_NONE, GRAPH_NONE},
-				.dominator = GRAPH_NONE,
-				.loop = GRAPH_NONE};
+		if (leads[k]) {
+			bool behind = k > 0 &&
+				      (i[k - 1].flow == FLOW_JUMP || i[k - 1].flow == FLOW_RETURN);
+			uint32_t b = add_block(g, k);
+			g->block[b].filler = behind && i[k].padding && !(leads[k] & TARGET);
+		}
 		g->block[g->n_blocks - 1].n++;
 	}
+	g->n_code = g->n_blocks;
 	return 0;
 }
 
 static void link_blocks(struct graph *g, const struct instruction *i, uint32_t n)
 {
-	for (uint32_t b = 0; b < g->n_blocks; b++) {
+	for (uint32_t b = 0; b < g->n_code; b++) {
 		struct block *block = &g->block[b];
 		const struct instruction *last = &i[block->first + block->n - 1];
 		bool goes_on = last->flow != FLOW_JUMP && last->flow != FLOW_RETURN;
-		if (goes_on && b + 1 < g->n_blocks)
+		if (goes_on && b + 1 < g->n_code && !block->filler)
 			block->next[0] = b + 1;
+		block->computed = last->flow == FLOW_JUMP && !last->has_target;
 		uint32_t to = ends_block(last) && last->has_target
 				      ? find_instruction(i, n, last->target)
 				      : GRAPH_NONE;
 		if (to != GRAPH_NONE)
 			block->next[1] = graph_block_of(g, to);
 	}
+}
+
+/* --- jumps whose targets are computed -------------------------------------------------------- */
+
+/* Lead from a jump to these blocks, n of them: through a tree of blocks that divide, so that none is
+ * believed to run more often than another. Its root. */
+static uint32_t divide_ways(struct graph *g, const uint32_t *to, uint32_t n)
+{
+	if (n == 1)
+		return to[0];
+	uint32_t first = g->n_blocks;
+	for (uint32_t k = 1; k < n; k++)
+		add_block(g, g->block[g->n_code - 1].first + g->block[g->n_code - 1].n);
+	for (uint32_t k = 1; k < n; k++)
+		for (uint32_t side = 0; side < 2; side++) {
+			uint32_t child = 2 * k + side;
+			g->block[first + k - 1].next[side] =
+				child < n ? first + child - 1 : to[child - n];
+		}
+	return first;
+}
+
+/* entered: scratch, per block of code; to: likewise. */
+static void link_computed(struct graph *g, uint8_t *entered, uint32_t *to)
+{
+	uint32_t n_jumps = 0, n_to = 0, n = 0;
+	entered[0] = 1;
+	for (uint32_t b = 0; b < g->n_code; b++) {
+		n_jumps += g->block[b].computed ? 1 : 0;
+		for (int k = 0; k < 2; k++)
+			if (g->block[b].next[k] != GRAPH_NONE)
+				entered[g->block[b].next[k]] = 1;
+	}
+	for (uint32_t b = 0; b < g->n_code; b++) {
+		entered[b] |= g->block[b].filler;
+		n_to += entered[b] ? 0 : 1;
+	}
+	bool all_to_all = n_to < 2 * n_jumps;
+	for (uint32_t b = 0; all_to_all && b < g->n_code; b++)
+		if (!entered[b])
+			to[n++] = b;
+	uint32_t root = n > 0 ? divide_ways(g, to, n) : GRAPH_NONE;
+	for (uint32_t b = 0; b < g->n_code; b++) {
+		if (!g->block[b].computed)
+			continue;
+		n = 0;
+		for (uint32_t at = b + 1; !all_to_all && at < g->n_code; at++) {
+			if (!entered[at])
+				to[n++] = at;
+			if (g->block[at].computed)
+				break;
+		}
+		g->block[b].next[1] = n > 0 ? divide_ways(g, to, n) : root;
+	}
+}
+
+static int follow_computed(struct graph *g)
+{
+	_cleanup_(freep) uint8_t *entered = calloc(g->n_code, sizeof(*entered));
+	_cleanup_(freep) uint32_t *to = calloc(g->n_code, sizeof(*to));
+	if (!entered || !to)
+		return -ENOMEM;
+	link_computed(g, entered, to);
+	return 0;
 }
 
 /* --- dominators ------------------------------------------------------------------------------- */
@@ -335,9 +430,12 @@ int graph_make(struct graph *g, const struct instruction *i, uint32_t n)
 	*g = (struct graph){.block = NULL};
 	int r = n > 0 ? cut_blocks(g, i, n) : 0;
 	if (r == 0)
+		link_blocks(g, i, n);
+	if (r == 0 && g->indirect)
+		r = follow_computed(g);
+	if (r == 0)
 		r = work_make(&w, g);
 	if (r == 0) {
-		link_blocks(g, i, n);
 		list_before(&w, g);
 		sort_blocks(&w, g);
 		find_dominators(g, &w);

@@ -3,10 +3,12 @@
 
 /* Graph: the basic blocks of a function, and its natural loops
  *
- * Blocks begin where a branch of the function leads to, and behind every jump. A block that no edge
- * leads to (behind a jump whose target is computed, as a switch has) is entered from somewhere; what
- * it leads to is not, for that. A loop is an edge back to a block that dominates its origin, with all blocks that lead
- * to it without passing there; edges to the same block are one loop.
+ * Blocks begin where a branch of the function leads to, and behind every jump. A jump whose target is
+ * computed, as a switch has, leads to blocks that nothing else leads to: which ones, is taken from where
+ * they stand (graph.c). Blocks without instructions between them divide the ways, two at a time. What
+ * is still entered from nowhere (handlers of exceptions) does not make what it leads to less dominated.
+ * A loop is an edge back to a block that dominates its origin, with all blocks that lead to it without
+ * passing there; edges to the same block are one loop.
  *
  * Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
  */
@@ -19,12 +21,14 @@
 enum { GRAPH_TOO_LARGE = 1 };
 
 struct block {
-	uint32_t first, n; /* instructions */
+	uint32_t first, n; /* instructions; n is 0 in those that only divide ways */
 	uint32_t next[2];  /* GRAPH_NONE: leads nowhere in the function */
 	uint32_t dominator;
 	uint32_t order;  /* in reverse post-order */
 	uint32_t loop;   /* the innermost that it is in; GRAPH_NONE */
 	bool each_round; /* it runs once in every round of that loop */
+	bool filler;     /* padding behind a jump, which nobody runs */
+	bool computed;   /* it ends with a jump whose target is computed */
 };
 
 struct loop {
@@ -35,9 +39,9 @@ struct loop {
 };
 
 struct graph {
-	struct block *block; /* by address */
+	struct block *block; /* by address, and behind n_code those without instructions */
 	struct loop *loop;   /* outer before inner */
-	uint32_t n_blocks, n_loops;
+	uint32_t n_code, n_blocks, n_loops;
 	bool indirect; /* a jump's target is computed */
 };
 

@@ -104,12 +104,61 @@ static unsigned x86_register_bytes(const char *operands)
 	return 16;
 }
 
-static void read_x86(const struct row *row, const char *operands, struct instruction *i)
+/* Of "ymm13", "k1", "p0.d", "p0/m": 1 << its number; 0: no such register. */
+static uint32_t register_bit(const char *at, const char *kind)
+{
+	size_t n = strlen(kind);
+	if (strncmp(at, kind, n) != 0 || !isdigit((unsigned char)at[n]))
+		return 0;
+	return 1u << (strtoul(at + n, NULL, 10) & 31);
+}
+
+static uint32_t x86_vector_bit(const char *at)
+{
+	return register_bit(at, "xmm") | register_bit(at, "ymm") | register_bit(at, "zmm");
+}
+
+static const char *last_operand(const char *operands)
+{
+	const char *comma = strrchr(operands, ',');
+	return comma ? comma + 1 + strspn(comma + 1, " ") : operands;
+}
+
+/* A comparison of a register with itself sets all lanes, and so does kxnor; a gather clears its mask. */
+static void x86_set_masks(
+	const char *mnemonic, const char *operands, bool gathers, struct vector_state *v)
+{
+	const char *last = last_operand(operands);
+	uint32_t vector = x86_vector_bit(operands), mask = register_bit(operands, "k");
+	const char *second = strchr(operands, ',');
+	bool same = second && x86_vector_bit(last) &&
+		    x86_vector_bit(second + 1 + strspn(second + 1, " ")) == x86_vector_bit(last);
+	bool ones = (strncmp(mnemonic, "vpcmpeq", 7) == 0 && same) ||
+		    strncmp(mnemonic, "kxnor", 5) == 0;
+	v->full_vectors = ones ? v->full_vectors | vector : v->full_vectors & ~vector;
+	v->full_masks = ones ? v->full_masks | mask : v->full_masks & ~mask;
+	if (gathers)
+		v->full_vectors &= ~x86_vector_bit(last);
+}
+
+static bool x86_is_masked(const struct row *row, const char *operands, const struct vector_state *v)
+{
+	const char *brace = strstr(operands, "{k");
+	if (brace)
+		return !(register_bit(brace + 1, "k") & v->full_masks);
+	if (row->flags & ROW_GATHER)
+		return !(x86_vector_bit(last_operand(operands)) & v->full_vectors);
+	return row->flags & ROW_MASKED;
+}
+
+static void read_x86(const struct row *row, const char *mnemonic, const char *operands,
+	struct vector_state *v, struct instruction *i)
 {
 	bool first = false;
 	unsigned bytes = x86_memory(operands, &first), width = x86_register_bytes(operands);
 	unsigned flags = row->flags, bits = element_bits(row->element, 64);
-	i->masked = strstr(operands, "{k") != NULL || (flags & ROW_GATHER);
+	i->masked = x86_is_masked(row, operands, v);
+	x86_set_masks(mnemonic, operands, flags & ROW_GATHER, v);
 	if (flags & ROW_GATHER)
 		bytes = width;
 	else if (!first)
@@ -194,8 +243,27 @@ static struct arm_register arm_first(const char *operands)
 	return r;
 }
 
-static void read_aarch64(
-	const struct row *row, const char *mnemonic, const char *operands, struct instruction *i)
+/* The predicate that governs an instruction: "p0/z", "p0/m", or a bare "p0" behind the first operand. */
+static bool arm_is_masked(const char *operands, bool scalable, const struct vector_state *v)
+{
+	for (const char *at = strchr(operands, ','); at && scalable; at = strchr(at + 1, ',')) {
+		uint32_t bit = register_bit(at + 1 + strspn(at + 1, " "), "p");
+		if (bit)
+			return !(bit & v->full_masks);
+	}
+	return false;
+}
+
+/* ptrue lets all lanes through, and while… all but those behind the last round. */
+static void arm_set_masks(const char *mnemonic, const char *operands, struct vector_state *v)
+{
+	uint32_t bit = register_bit(operands, "p");
+	bool full = strncmp(mnemonic, "ptrue", 5) == 0 || strncmp(mnemonic, "while", 5) == 0;
+	v->full_masks = full ? v->full_masks | bit : v->full_masks & ~bit;
+}
+
+static void read_aarch64(const struct row *row, const char *mnemonic, const char *operands,
+	struct vector_state *v, struct instruction *i)
 {
 	struct arm_register first = arm_first(operands);
 	bool replicates = strncmp(mnemonic, "ld1r", 4) == 0 || strncmp(mnemonic, "ld2r", 4) == 0;
@@ -206,8 +274,8 @@ static void read_aarch64(
 		first = arm_register_of(last + strspn(last, ", ")); /* its lanes are summed up */
 	}
 	i->scalable = first.scalable;
-	i->masked = strstr(operands, "/z") || strstr(operands, "/m") ||
-		    (first.scalable && strstr(operands, ", p"));
+	i->masked = arm_is_masked(operands, first.scalable, v);
+	arm_set_masks(mnemonic, operands, v);
 	if (row->element) {
 		operate(i, row, element_bits(row->element, first.bits), first.lanes);
 		i->unknown = !first.known;
@@ -302,14 +370,15 @@ void instruction_read(const struct table *t, enum isa isa, const char *text, str
 		return;
 	}
 	i->flow = row->flow;
+	i->padding = strncmp(mnemonic, "nop", 3) == 0;
 	i->unknown = row->flags & ROW_UNKNOWN;
 	jump(i, isa, operands);
 	if (i->unknown)
 		return;
 	if (isa == ISA_X86_64)
-		read_x86(row, operands, i);
+		read_x86(row, mnemonic, operands, v, i);
 	else if (isa == ISA_AARCH64)
-		read_aarch64(row, mnemonic, operands, i);
+		read_aarch64(row, mnemonic, operands, v, i);
 	else
 		read_riscv64(row, mnemonic, operands, v, i);
 }

@@ -33,11 +33,16 @@ struct instruction {
 	bool has_target; /* else it is computed */
 	bool masked, scalable;
 	bool unknown; /* it may do what is not counted */
+	bool padding; /* it does nothing, as between blocks that are aligned */
 	float count[N_COUNTS];
 };
 
-/* What vsetvli set, as far as it is known. Zero at the start of a function. */
+/* What instructions before said of vectors, in the order of addresses, as far as it is known. Zero at the
+ * start of a function. */
 struct vector_state {
+	/* Masks that let all lanes through, or all that rounds are left for: a bit a register. */
+	uint32_t full_vectors, full_masks; /* xmm, ymm, zmm; k or p */
+	/* riscv64: what vsetvli set */
 	unsigned sew_bits; /* 0: not known */
 	double lmul;
 	unsigned vl; /* fixed number of lanes; 0: up to VLMAX */

@@ -44,6 +44,7 @@ static uint32_t read_function(const struct table *t, const struct code_file *f, 
 
 struct reading {
 	const struct table *t;
+	struct vectors vectors;
 	struct code_file file;
 	struct decode *decode;
 	struct code_reply *reply;
@@ -67,7 +68,7 @@ static int take_function(struct reading *g, const struct code_function *function
 	int r = graph_make(&graph, i, n);
 	if (r != 0)
 		return r;
-	const struct estimate_question q = {i, n, &graph, sample, n_samples};
+	const struct estimate_question q = {i, n, &graph, sample, n_samples, g->vectors};
 	r = estimate_loops(&q, g->loop + g->reply->n_loops, &n_loops);
 	g->reply->n_loops += n_loops;
 	graph_clear(&graph);
@@ -90,6 +91,17 @@ static int take_samples(struct reading *g, const struct code_sample *sample, uin
 		g->reply->outside += r > 0 ? samples : 0;
 	}
 	return r < 0 ? r : 0;
+}
+
+/* In multiples of the shortest. */
+static struct vectors vectors_of(enum isa isa, uint32_t bits)
+{
+	static const uint32_t most[N_ISAS] = {
+		CODE_VECTOR_BITS_LEAST, CODE_VECTOR_BITS_MOST_SVE, CODE_VECTOR_BITS_MOST_RVV};
+	double least = CODE_VECTOR_BITS_LEAST;
+	if (isa != ISA_X86_64 && bits)
+		return (struct vectors){bits / least, bits / least};
+	return (struct vectors){1, most[isa] / least};
 }
 
 static bool is_other(const struct code_file *f, const struct code_request *request)
@@ -119,7 +131,8 @@ int code_answer(const struct table *t, int file_fd, const struct code_request *r
 		reply.state = CODE_OTHER_FILE;
 	else if (r == 0 && decode_open(&g.decode, g.file.isa) != 0)
 		reply.state = CODE_UNKNOWN_ISA;
-	else if (r == 0)
+	g.vectors = vectors_of(g.file.isa, request->vector_bits);
+	if (r == 0 && reply.state == CODE_READ)
 		r = take_samples(&g, samples, request->n_samples);
 	decode_close(g.decode);
 	code_file_close(&g.file);

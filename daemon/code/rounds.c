@@ -1,48 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Edges back to the head end a round, those out of the loop end the last one, of which there are few:
- * they are left out. What remains has no circle, so one pass in reverse post-order hands the times
- * on from the head. A branch divides them by the heat of what it leads to; where others lead there
- * too, by its part of that, which the pass before has found.
+ * The loop becomes a graph without circles. Edges back to the head end a round, and lead nowhere. A loop
+ * inside is one node, which leaves by any of its exits; samples within it do not say how often it was
+ * entered. As often as the loop is entered it is left: that share of rounds, which is given, leaves by
+ * each of its exits equally often.
+ *
+ * The chances of a node's edges are exp(choice) over their sum; a block that nothing leads to runs
+ * exp(choice) times. From the head, which runs once, one pass gives the times of all nodes. Sought are
+ * the choices of least
+ *
+ *      sum over blocks   weight * (log times + scale - log rate)²  +  sum over choices  (choice - believed)² / BELIEF²
+ *
+ * with scale the best one for these times. Its slope by each choice comes from a pass backwards, and
+ * steps follow it as Adam does. Source: Kingma, Ba, "Adam: A Method for Stochastic Optimization", 2014.
  */
 #include "daemon/code/rounds.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
+#include "daemon/code/chance.h"
 #include "proto/memory.h"
 
-#define PASSES 8 /* from the second on, parts are known; the last change less than 0.1 % */
+/* How far choices are from equal ones before any sample: one way of two has 2 % to 98 %, in 95 %. */
+#define BELIEF 4.0
+#define STEP 0.15         /* of a choice; smaller towards the end of a fit */
+#define LEAST_TIMES 1e-12 /* in a round: log of it is finite */
+
+struct choice {
+	double value, believed, mean, square; /* mean, square: of past slopes */
+};
 
 struct edge {
-	uint32_t to;
-	double times;
-	bool back;
+	uint32_t to; /* node; GRAPH_NONE: it ends the round */
+	struct choice choice;
+	double part;
 };
 
 /* A block, or a loop inside. */
 struct node {
-	uint32_t block; /* of a loop inside, its head */
-	bool is_loop;
-	uint32_t first, n;  /* edges that leave it */
-	double times, into; /* into: by edges, in the pass before */
-	double back_into;
+	uint32_t place;    /* in block[]; GRAPH_NONE: it is a loop inside */
+	uint32_t first, n; /* edges that leave it */
 	uint32_t n_into;
+	bool exits;           /* it also leads out of the loop */
+	struct choice choice; /* where nothing leads to it */
+	double times, slope;  /* slope: by the logarithm of times */
 };
 
 struct rounds {
 	const struct graph *g;
-	struct node *node; /* in reverse post-order */
+	struct node *node;
 	struct edge *edge;
+	uint32_t *order;   /* nodes, each behind those that lead to it */
 	uint32_t *node_of; /* by block; GRAPH_NONE: not in the loop */
 	uint32_t *block;   /* own ones */
-	uint32_t *place;   /* node of each of them */
 	uint32_t n_nodes, n_edges, n_blocks;
-	uint32_t head; /* node */
+	uint32_t head, n_exits;
+	double leaving;   /* part of all rounds that leaves by each exit */
+	uint64_t n_steps; /* of the fit */
 };
 
-/* The node that a block of the loop belongs to: itself, or the head of the loop inside that it is
- * in. */
+/* --- nodes and edges -------------------------------------------------------------------------- */
+
+/* The block that b's node is known by: itself, or the head of the loop inside that it is in. */
 static uint32_t representative(const struct graph *g, uint32_t loop, uint32_t b)
 {
 	uint32_t at = g->block[b].loop, inner = GRAPH_NONE;
@@ -55,32 +76,18 @@ static uint32_t representative(const struct graph *g, uint32_t loop, uint32_t b)
 	return inner == GRAPH_NONE ? b : g->loop[inner].head;
 }
 
-static int compare_nodes(const void *a, const void *b, void *userdata)
-{
-	const struct node *x = a, *y = b;
-	const struct graph *g = userdata;
-	uint32_t p = g->block[x->block].order, q = g->block[y->block].order;
-	return (p > q) - (p < q);
-}
-
 static void make_nodes(struct rounds *r, uint32_t loop)
 {
 	const struct graph *g = r->g;
 	for (uint32_t b = 0; b < g->n_blocks; b++) {
-		uint32_t stands = representative(g, loop, b);
-		if (stands == b)
-			r->node[r->n_nodes++] =
-				(struct node){.block = b, .is_loop = g->block[b].loop != loop};
-	}
-	qsort_r(r->node, r->n_nodes, sizeof(*r->node), compare_nodes, (void *)g);
-	for (uint32_t b = 0; b < g->n_blocks; b++)
 		r->node_of[b] = GRAPH_NONE;
-	for (uint32_t i = 0; i < r->n_nodes; i++) {
-		r->node_of[r->node[i].block] = i;
-		if (!r->node[i].is_loop) {
-			r->place[r->n_blocks] = i;
-			r->block[r->n_blocks++] = r->node[i].block;
-		}
+		if (representative(g, loop, b) != b)
+			continue;
+		bool own = g->block[b].loop == loop;
+		r->node_of[b] = r->n_nodes;
+		r->node[r->n_nodes++] = (struct node){.place = own ? r->n_blocks : GRAPH_NONE};
+		if (own)
+			r->block[r->n_blocks++] = b;
 	}
 	for (uint32_t b = 0; b < g->n_blocks; b++) {
 		uint32_t stands = representative(g, loop, b);
@@ -89,47 +96,112 @@ static void make_nodes(struct rounds *r, uint32_t loop)
 	}
 }
 
-/* Edges from b to another node of the loop. */
-static uint32_t edges_of(const struct rounds *r, uint32_t head, uint32_t b, struct edge *ret_edge)
+static void add_edge(struct rounds *r, uint32_t to)
 {
-	uint32_t n = 0, from = r->node_of[b];
-	for (int k = 0; k < 2; k++) {
-		uint32_t to = r->g->block[b].next[k];
-		bool back = to == head;
-		if (to == GRAPH_NONE || r->node_of[to] == GRAPH_NONE)
-			continue;
-		if (back || r->node_of[to] > from)
-			ret_edge[n++] = (struct edge){.to = r->node_of[to], .back = back};
+	r->edge[r->n_edges++] = (struct edge){.to = to};
+	if (to != GRAPH_NONE)
+		r->node[to].n_into++;
+}
+
+/* Edges of a node to others of the loop. Those of a loop inside are of all its blocks. */
+static void make_edges(struct rounds *r, uint32_t head, uint32_t *first_of, uint32_t *next_of)
+{
+	const struct graph *g = r->g;
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		first_of[i] = GRAPH_NONE;
+	for (uint32_t b = g->n_blocks; b-- > 0;)
+		if (r->node_of[b] != GRAPH_NONE) {
+			next_of[b] = first_of[r->node_of[b]];
+			first_of[r->node_of[b]] = b;
+		}
+	for (uint32_t i = 0; i < r->n_nodes; i++) {
+		r->node[i].first = r->n_edges;
+		for (uint32_t b = first_of[i]; b != GRAPH_NONE; b = next_of[b])
+			for (int k = 0; k < 2; k++) {
+				uint32_t to = g->block[b].next[k];
+				if (to == head)
+					add_edge(r, GRAPH_NONE);
+				else if (to != GRAPH_NONE && r->node_of[to] == GRAPH_NONE)
+					r->node[i].exits = true;
+				else if (to != GRAPH_NONE && r->node_of[to] != i)
+					add_edge(r, r->node_of[to]);
+			}
+		r->node[i].n = r->n_edges - r->node[i].first;
+		r->n_exits += r->node[i].exits ? 1 : 0;
+	}
+}
+
+/* Sort nodes so that each stands behind those that lead to it. The number that could be sorted: less
+ * than all where there is a circle. waits: scratch, per node. */
+static uint32_t sort_nodes(struct rounds *r, uint32_t *waits)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < r->n_nodes; i++) {
+		waits[i] = r->node[i].n_into;
+		if (waits[i] == 0)
+			r->order[n++] = i;
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		const struct node *from = &r->node[r->order[k]];
+		for (uint32_t i = from->first; i < from->first + from->n; i++) {
+			uint32_t to = r->edge[i].to;
+			if (to != GRAPH_NONE && --waits[to] == 0)
+				r->order[n++] = to;
+		}
 	}
 	return n;
 }
 
-static void make_edges(struct rounds *r, uint32_t head)
+/* Cut the circles that are left (a loop with two entries): edges to a block before them, by address,
+ * are left out. */
+static void cut_circles(struct rounds *r)
 {
-	const struct graph *g = r->g;
-	struct edge edge[2];
-	for (uint32_t b = 0; b < g->n_blocks; b++)
-		if (r->node_of[b] != GRAPH_NONE)
-			r->node[r->node_of[b]].n += edges_of(r, head, b, edge);
+	uint32_t n = 0;
 	for (uint32_t i = 0; i < r->n_nodes; i++) {
-		r->node[i].first = r->n_edges;
-		r->n_edges += r->node[i].n;
-		r->node[i].n = 0;
-	}
-	for (uint32_t b = 0; b < g->n_blocks; b++) {
-		uint32_t i = r->node_of[b];
-		uint32_t n = i == GRAPH_NONE ? 0 : edges_of(r, head, b, edge);
-		for (uint32_t k = 0; k < n; k++) {
-			r->edge[r->node[i].first + r->node[i].n++] = edge[k];
-			r->node[edge[k].to].n_into += edge[k].back ? 0 : 1;
+		uint32_t first = r->node[i].first, end = first + r->node[i].n;
+		r->node[i].first = n;
+		for (uint32_t k = first; k < end; k++) {
+			uint32_t to = r->edge[k].to;
+			if (to == GRAPH_NONE || to > i)
+				r->edge[n++] = r->edge[k];
+			else
+				r->node[to].n_into--;
 		}
+		r->node[i].n = n - r->node[i].first;
 	}
+	r->n_edges = n;
+}
+
+static int make_graph(struct rounds *r, uint32_t loop)
+{
+	uint32_t head = r->g->loop[loop].head, n = r->g->n_blocks + 2;
+	_cleanup_(freep) uint32_t *first_of = calloc(n, sizeof(*first_of));
+	_cleanup_(freep) uint32_t *next_of = calloc(n, sizeof(*next_of));
+	if (!first_of || !next_of)
+		return -ENOMEM;
+	make_nodes(r, loop);
+	r->head = r->node_of[head];
+	make_edges(r, head, first_of, next_of);
+	if (sort_nodes(r, first_of) < r->n_nodes) {
+		cut_circles(r);
+		sort_nodes(r, first_of);
+	}
+	return 0;
+}
+
+/* To more of the loop, in the same round. */
+static bool leads_on(const struct rounds *r, const struct node *node)
+{
+	for (uint32_t i = node->first; i < node->first + node->n; i++)
+		if (r->edge[i].to != GRAPH_NONE)
+			return true;
+	return false;
 }
 
 int rounds_make(struct rounds **ret_rounds, const struct graph *g, uint32_t loop,
 	const uint32_t **ret_block, uint32_t *ret_n, bool *ret_branches)
 {
-	size_t n = (size_t)g->n_blocks + 1;
+	size_t n = (size_t)g->n_blocks + 2;
 	struct rounds *r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
@@ -138,100 +210,151 @@ int rounds_make(struct rounds **ret_rounds, const struct graph *g, uint32_t loop
 	r->edge = calloc(2 * n, sizeof(*r->edge));
 	r->node_of = calloc(n, sizeof(*r->node_of));
 	r->block = calloc(n, sizeof(*r->block));
-	r->place = calloc(n, sizeof(*r->place));
-	if (!r->node || !r->edge || !r->node_of || !r->block || !r->place) {
+	r->order = calloc(n, sizeof(*r->order));
+	if (!r->node || !r->edge || !r->node_of || !r->block || !r->order ||
+		make_graph(r, loop) < 0) {
 		rounds_free(r);
 		return -ENOMEM;
 	}
-	make_nodes(r, loop);
-	r->head = r->node_of[g->loop[loop].head];
-	make_edges(r, g->loop[loop].head);
 	*ret_branches = false;
 	for (uint32_t i = 0; i < r->n_blocks; i++)
 		*ret_branches |= !g->block[r->block[i]].each_round;
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		*ret_branches |= r->node[i].exits && leads_on(r, &r->node[i]);
 	*ret_block = r->block;
 	*ret_n = r->n_blocks;
 	*ret_rounds = r;
 	return 0;
 }
 
-/* How warm the way through this edge is; of a loop inside, whose samples do not say how often it is
- * entered, negative. */
-static double heat_of(const struct rounds *r, const struct edge *e, const double *heat)
+void rounds_leave(struct rounds *r, double part)
 {
-	const struct node *to = &r->node[e->to];
-	if (to->is_loop)
-		return -1;
-	double into = e->back ? to->back_into : to->into;
-	double part = into > 0                     ? e->times / into
-		      : to->n_into > 0 && !e->back ? 1.0 / to->n_into
-						   : 1;
-	return heat[to->block] * part;
+	r->leaving = r->n_exits > 0 ? part / r->n_exits : 0;
+}
+
+uint32_t rounds_nodes(const struct rounds *r)
+{
+	return r->n_nodes;
+}
+
+/* --- the fit ---------------------------------------------------------------------------------- */
+
+static bool is_root(const struct rounds *r, uint32_t node)
+{
+	return r->node[node].n_into == 0 && node != r->head;
 }
 
 /* Divide a node's times among its edges. */
-static void divide(struct rounds *r, struct node *from, const double *heat, double *next_into,
-	double *back_into)
+static void hand_on(struct rounds *r, const struct node *from)
 {
-	double sum = 0;
-	uint32_t n_loops = 0;
-	for (uint32_t i = from->first; i < from->first + from->n; i++) {
-		double h = heat_of(r, &r->edge[i], heat);
-		sum += h > 0 ? h : 0;
-		n_loops += h < 0 ? 1 : 0;
-	}
-	/* what the block has more than it hands to blocks goes to loops */
-	double own = from->is_loop ? 0 : heat[from->block];
-	double rest = own > sum ? own - sum : 0;
-	double each = n_loops ? (rest > 0 ? rest : sum > 0 ? 0 : 1) / n_loops : 0;
-	double all = sum + each * n_loops;
-	for (uint32_t i = from->first; i < from->first + from->n; i++) {
-		struct edge *e = &r->edge[i];
-		double h = heat_of(r, e, heat);
-		double share = all > 0 ? (h < 0 ? each : h) / all : 1.0 / from->n;
-		e->times = from->times * share;
-		if (e->back)
-			*back_into += e->times;
-		else
-			next_into[e->to] += e->times;
+	double sum = 0, most = -INFINITY;
+	double times = fmax(from->times - (from->exits ? r->leaving : 0), LEAST_TIMES);
+	struct edge *edge = &r->edge[from->first];
+	for (uint32_t i = 0; i < from->n; i++)
+		most = fmax(most, edge[i].choice.value);
+	for (uint32_t i = 0; i < from->n; i++)
+		sum += edge[i].part = exp(edge[i].choice.value - most);
+	for (uint32_t i = 0; i < from->n; i++) {
+		edge[i].part /= sum;
+		if (edge[i].to != GRAPH_NONE)
+			r->node[edge[i].to].times += times * edge[i].part;
 	}
 }
 
-/* Blocks that no edge of the loop leads to (cases of a switch) run as often as they are warm, by the
- * head's measure. */
-static void pass(struct rounds *r, const double *heat, double *into)
+static void forward(struct rounds *r)
 {
-	double back_into = 0, head = heat[r->node[r->head].block];
 	for (uint32_t i = 0; i < r->n_nodes; i++)
-		into[i] = 0;
-	for (uint32_t i = 0; i < r->n_nodes; i++) {
-		struct node *node = &r->node[i];
-		node->times = into[i];
-		if (i == r->head)
+		r->node[i].times = 0;
+	for (uint32_t k = 0; k < r->n_nodes; k++) {
+		struct node *node = &r->node[r->order[k]];
+		if (r->order[k] == r->head)
 			node->times = 1;
-		else if (node->n_into == 0 && !node->is_loop && head > 0)
-			node->times = heat[node->block] / head;
+		else if (is_root(r, r->order[k]))
+			node->times = exp(node->choice.value);
+		node->times = fmax(node->times, LEAST_TIMES);
+		hand_on(r, node);
 	}
-	for (uint32_t i = 0; i < r->n_nodes; i++) {
-		struct node *node = &r->node[i];
-		if (i != r->head && node->n_into > 0)
-			node->times = into[i];
-		divide(r, node, heat, into, &back_into);
-	}
-	for (uint32_t i = 0; i < r->n_nodes; i++)
-		r->node[i].into = into[i];
-	r->node[r->head].back_into = back_into;
 }
 
-void rounds_find(struct rounds *r, const double *heat, double *ret_times)
+/* What all log rates are above the logarithm of times. */
+static double scale_of(const struct rounds *r, const struct heat *heat)
 {
-	_cleanup_(freep) double *into = calloc((size_t)r->n_nodes + 1, sizeof(*into));
+	double sum = 0, weight = 0;
+	for (uint32_t i = 0; i < r->n_nodes; i++) {
+		const struct node *node = &r->node[i];
+		if (node->place == GRAPH_NONE)
+			continue;
+		const struct heat *h = &heat[node->place];
+		sum += h->weight * (h->log_rate - log(node->times));
+		weight += h->weight;
+	}
+	return weight > 0 ? sum / weight : 0;
+}
+
+static void step(struct choice *c, double slope, double n, double size)
+{
+	slope += (c->value - c->believed) / (BELIEF * BELIEF);
+	c->mean = 0.9 * c->mean + 0.1 * slope;
+	c->square = 0.99 * c->square + 0.01 * slope * slope;
+	double mean = c->mean / (1 - pow(0.9, n)), square = c->square / (1 - pow(0.99, n));
+	c->value -= size * mean / (sqrt(square) + 1e-8);
+	c->value = fmin(fmax(c->value, -20), 20); /* as good as never, and always */
+}
+
+static void backward(struct rounds *r, const struct heat *heat, double scale, double size)
+{
+	double n = (double)++r->n_steps;
+	for (uint32_t k = r->n_nodes; k-- > 0;) {
+		struct node *node = &r->node[r->order[k]];
+		double behind = 0; /* slope by what it hands on */
+		node->slope = 0;
+		if (node->place != GRAPH_NONE) {
+			const struct heat *h = &heat[node->place];
+			node->slope = h->weight * (log(node->times) + scale - h->log_rate);
+		}
+		struct edge *edge = &r->edge[node->first];
+		for (uint32_t i = 0; i < node->n; i++)
+			if (edge[i].to != GRAPH_NONE) {
+				const struct node *to = &r->node[edge[i].to];
+				behind += edge[i].part * to->slope / to->times;
+			}
+		for (uint32_t i = 0; i < node->n && node->n > 1; i++) {
+			double into = edge[i].to == GRAPH_NONE ? 0
+							       : r->node[edge[i].to].slope /
+									 r->node[edge[i].to].times;
+			step(&edge[i].choice, node->times * edge[i].part * (into - behind), n,
+				size);
+		}
+		node->slope += node->times * behind;
+		if (is_root(r, r->order[k]))
+			step(&node->choice, node->slope, n, size);
+	}
+}
+
+void rounds_doubt(struct rounds *r, uint64_t *state)
+{
+	for (uint32_t i = 0; i < r->n_edges; i++)
+		r->edge[i].choice.believed = BELIEF * chance_normal(state);
 	for (uint32_t i = 0; i < r->n_nodes; i++)
-		r->node[i].into = r->node[i].back_into = 0;
-	for (int k = 0; k < PASSES && into; k++)
-		pass(r, heat, into);
-	for (uint32_t i = 0; i < r->n_blocks; i++)
-		ret_times[i] = r->node[r->place[i]].times;
+		r->node[i].choice.believed = BELIEF * chance_normal(state);
+}
+
+void rounds_fit(struct rounds *r, const struct heat *heat, uint32_t steps, double *ret_times)
+{
+	r->n_steps = 0;
+	for (uint32_t i = 0; i < r->n_edges; i++)
+		r->edge[i].choice.mean = r->edge[i].choice.square = 0;
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		r->node[i].choice.mean = r->node[i].choice.square = 0;
+	forward(r);
+	for (uint32_t k = 0; k < steps; k++) {
+		double size = STEP * (1 - 0.95 * k / steps);
+		backward(r, heat, scale_of(r, heat), size);
+		forward(r);
+	}
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		if (r->node[i].place != GRAPH_NONE)
+			ret_times[r->node[i].place] = r->node[i].times;
 }
 
 struct rounds *rounds_free(struct rounds *r)
@@ -239,9 +362,9 @@ struct rounds *rounds_free(struct rounds *r)
 	if (r) {
 		free(r->node);
 		free(r->edge);
+		free(r->order);
 		free(r->node_of);
 		free(r->block);
-		free(r->place);
 		free(r);
 	}
 	return NULL;

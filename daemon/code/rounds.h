@@ -3,21 +3,39 @@
 
 /* Rounds: how often each block of a loop runs in one round of it
  *
- * What enters a block leaves it: so samples need not say how often a block runs, but only which way
- * a branch goes, and a block that is slow, or seems so because the hardware samples late, is not
- * taken to run more often. A loop inside is one node, which leaves by any of its exits.
+ * Time per instruction is a poor measure of how often a block runs: samples fall on the instruction
+ * that the core waits for, and on the first one behind a branch that it guessed wrong. But control
+ * flows: what enters a block leaves it. So the unknowns are not the blocks but the branches, each with
+ * its chances, and the times of all blocks follow from them. Those chances are sought that fit the
+ * samples best, if the time of an instruction differs from block to block by chance.
  */
 
 #include "daemon/code/graph.h"
 
+/* What a run says of a block. */
+struct heat {
+	double log_rate; /* natural logarithm of samples per instruction */
+	double weight;   /* 1 / the variance of that */
+};
+
 struct rounds;
 
 /* Prepare a loop; its blocks without those of loops inside are *ret_block, borrowed, *ret_n of them.
- * *ret_branches: some do not run in every round. 0, -ENOMEM. */
+ * *ret_branches: some do not run in every round, or the last one ends before them. 0, -ENOMEM. */
 int rounds_make(struct rounds **ret_rounds, const struct graph *g, uint32_t loop,
 	const uint32_t **ret_block, uint32_t *ret_n, bool *ret_branches);
 
-/* heat: by block of the graph, its samples per instruction. ret_times: per block of ret_block. */
-void rounds_find(struct rounds *r, const double *heat, double *ret_times);
+/* Entries of the loop, over its rounds: so often a round is the last, and ends at one of the exits. */
+void rounds_leave(struct rounds *r, double part);
+
+/* What one call of rounds_fit costs is steps times these. */
+uint32_t rounds_nodes(const struct rounds *r);
+
+/* Take other chances for what is believed before any sample: for another run, as it might have been. */
+void rounds_doubt(struct rounds *r, uint64_t *state);
+
+/* Fit to heat, which is per block of ret_block, in so many steps from where the last fit ended.
+ * ret_times: how often each of these blocks runs in a round. */
+void rounds_fit(struct rounds *r, const struct heat *heat, uint32_t steps, double *ret_times);
 
 struct rounds *rounds_free(struct rounds *r);

@@ -39,6 +39,7 @@ static const struct {
 	{.word = "packed", .flags = ROW_PACKED},
 	{.word = "pair", .flags = ROW_PAIR},
 	{.word = "gather", .flags = ROW_GATHER},
+	{.word = "masked", .flags = ROW_MASKED},
 	{.word = "vector", .flags = ROW_VECTOR},
 	{.word = "wide", .flags = ROW_WIDE},
 	{.word = "whole", .flags = ROW_WHOLE},

@@ -57,6 +57,7 @@ enum {
 	ROW_WHOLE = 128,   /* whole registers, whatever vsetvli set */
 	ROW_UNKNOWN = 256, /* does things that cannot be counted from here */
 	ROW_ADDRESS = 512, /* what looks like memory is not accessed */
+	ROW_MASKED = 1024, /* x86: a vector register says which lanes are accessed */
 };
 
 struct row {

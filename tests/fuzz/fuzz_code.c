@@ -15,7 +15,7 @@
 static void must_cover(const struct graph *g, uint32_t n)
 {
 	uint32_t at = 0;
-	for (uint32_t b = 0; b < g->n_blocks; b++) {
+	for (uint32_t b = 0; b < g->n_code; b++) {
 		if (g->block[b].first != at || g->block[b].n == 0)
 			abort();
 		at += g->block[b].n;

@@ -189,3 +189,48 @@ TEST(a_malformed_table_names_the_line)
 	refused("aarch64 add int:1\nx86-64 add int:1\n", 2);
 	refused("x86-64 a_mnemonic_that_is_longer_than_any_pattern int:1\n", 1);
 }
+
+/* In the order of a listing: what made a mask says whether all lanes are let through. */
+struct masked {
+	enum isa isa;
+	const char *text;
+	bool masked;
+};
+
+TEST(a_mask_that_lets_all_lanes_through_is_none)
+{
+	static const struct masked e[] = {
+		{ISA_X86_64, "\tvgatherdpd\tymm0, ymmword ptr [rdi + 8*xmm1], ymm2", true},
+		{ISA_X86_64, "\tvpcmpeqd\tymm2, ymm2, ymm2", false},
+		{ISA_X86_64, "\tvgatherdpd\tymm0, ymmword ptr [rdi + 8*xmm1], ymm2", false},
+		{ISA_X86_64, "\tvgatherdpd\tymm0, ymmword ptr [rdi + 8*xmm1], ymm2", true},
+		{ISA_X86_64, "\tkxnorw\tk1, k0, k0", false},
+		{ISA_X86_64, "\tvmovupd\tzmm0 {k1}, zmmword ptr [rdi]", false},
+		{ISA_X86_64, "\tvcmpltpd\tk1, zmm1, zmm2", false},
+		{ISA_X86_64, "\tvmovupd\tzmmword ptr [rdi] {k1}, zmm0", true},
+		{ISA_X86_64, "\tvmaskmovps\tymmword ptr [rdi], ymm1, ymm0", true},
+		{ISA_AARCH64, "\tld1d\t{ z0.d }, p0/z, [x0, x1, lsl #3]", true},
+		{ISA_AARCH64, "\twhilelo\tp0.d, x1, x2", false},
+		{ISA_AARCH64, "\tld1d\t{ z0.d }, p0/z, [x0, x1, lsl #3]", false},
+		{ISA_AARCH64, "\tfcmgt\tp1.d, p0/z, z0.d, #0.0", false},
+		{ISA_AARCH64, "\tfadd\tz1.d, p1/m, z1.d, z0.d", true},
+		{ISA_AARCH64, "\tst1d\t{ z1.d }, p0, [x0, x1, lsl #3]", false},
+		{ISA_AARCH64, "\tst1d\t{ z1.d }, p1, [x0, x1, lsl #3]", true},
+		{ISA_AARCH64, "\tadd\tx0, x0, x1", false},
+	};
+	struct vector_state v = {.sew_bits = 0};
+	for (size_t k = 0; k < N(e); k++) {
+		struct instruction i = read_one(e[k].isa, e[k].text, &v);
+		ck_assert_msg(i.masked == e[k].masked && !i.unknown, "%zu: %s", k, e[k].text);
+	}
+}
+
+TEST(masked_moves_are_stored_or_loaded)
+{
+	static const struct expected e[] = {
+		{"\tvmaskmovps\tymmword ptr [rdi], ymm1, ymm0", .stored = 32},
+		{"\tvmaskmovpd\txmm0, xmm1, xmmword ptr [rdi]", .loaded = 16},
+		{"\tvpmaskmovd\tymm0, ymm1, ymmword ptr [rdi]", .loaded = 32},
+	};
+	check(ISA_X86_64, e, N(e));
+}
