@@ -5,11 +5,15 @@ As in test_boards.py a hart takes 2 ns for each instruction where icount is on, 
 ns: so the time that Linux gives to a process says how many instructions it ran, whatever the PMU
 says.
 """
+import base64
+import gzip
 import json
 import re
+import subprocess
 
+from machine import ROOT, Folder, Skip, need_program, rows
 from test_boards import (U74, Guest, System, answer, functions, on_a_board, refused_rung, sampled,
-                         x60)
+                         sysroot, x60)
 
 AT_A_TIME = 2  # each is a machine of its own, with a clock of its own
 BY_ITSELF = "two boards keep two harts busy, and a guest that has the host's clock lags behind beside others"
@@ -248,6 +252,77 @@ def test_the_silent_sampler_of_another_qemu_is_noticed(build):
         refused_rung(said["doctor"], "never interrupts")
     loop = functions(sampled(said["hotspots"], "a" if fires else "c"))["loop_of_four"]
     assert loop["samples"] >= 200 and loop["instructions"], loop
+
+
+def cross_known_code(build, name, *flags):
+    """known_code.c for the board: optimised, with lines, and static."""
+    target = build / "boards" / "programs" / "riscv64" / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["clang-19", "--target=riscv64-linux-gnu", f"--sysroot={sysroot(build, 'riscv64')}",
+                    "-fuse-ld=lld-19", "-g", "-O2", "-static", *flags, "-o", target,
+                    ROOT / "tests/system/known_code.c"], check=True)
+    return target
+
+
+def code_rows(build, recording, folder, *options):
+    """{function: its hottest loop} as this machine reads it from the board's recording and programs."""
+    said = rows(build, "roofline", "--from", "code", "-i", recording, "--symfs", folder, *options)
+    return {r["function"]: r for r in reversed(said["rows"]) if r["depth"]}
+
+
+@on_a_board
+def test_rates_of_plain_programs_are_read_here_from_their_samples_and_code(build):
+    """GFLOP/s of loops that count nothing, by the instructions beside samples, as the program's own clock
+    has them; scalar ones, and vectors of 256 bits, which are bounds where their length is not known."""
+    if not (build / "mperf-code").exists():
+        raise Skip("built without LLVM's C library, so machine code is not read")
+    need_program("clang-19")
+    scalar = cross_known_code(build, "known_code", "-march=rv64gc")
+    vector = cross_known_code(build, "known_vectors", "-march=rv64gcv")
+    board = Guest(build, cpu=f"rv64,v=true,vlen=256,sscofpmf=false,{U74}", harts=1)
+    for program in scalar, vector:
+        board.files[f"usr/local/bin/{program.name}*"] = program.read_bytes()
+    said = board.run("""
+        for name in known_code known_vectors; do
+            section own-$name mperfctl record -F 999 -o /tmp/$name.mprf -- $name 400
+            section file-$name sh -c "gzip -c /tmp/$name.mprf | base64"
+        done""")
+    with Folder() as folder:
+        for program in scalar, vector:
+            recording = folder / f"{program.name}.mprf"
+            recording.write_bytes(gzip.decompress(base64.b64decode(said[f"file-{program.name}"].text)))
+        own = {name: own_rates(said[f"own-{name}"]) for name in ("known_code", "known_vectors")}
+        found = code_rows(build, folder / "known_code.mprf", scalar.parent)
+        for function, per_byte in ("triad", 2 / 24), ("polynomial", 7 / 8):
+            agrees(found[function], own["known_code"][function], per_byte)
+        row = found["sorted"]
+        assert row["gops_low"] < own["known_code"]["sorted"] < row["gops_high"], (row, own)
+
+        loose = code_rows(build, folder / "known_vectors.mprf", scalar.parent)["triad"]
+        found = code_rows(build, folder / "known_vectors.mprf", scalar.parent, "--vector-bits", "256")
+        agrees(found["triad"], own["known_vectors"]["triad"], 2 / 24)
+        assert loose["ops_per_byte_self"] == found["triad"]["ops_per_byte_self"], loose
+        assert loose["gops_low"] < own["known_vectors"]["triad"] < loose["gops_high"], (loose, own)
+        assert loose["gops_high"] > 100 * loose["gops_low"] and "any length" in loose["limits"], loose
+        assert "vectors of 256 bits" in found["triad"]["limits"], found
+
+
+def own_rates(section):
+    """{function: GFLOP/s} as known_code prints them."""
+    assert section.status == 0, section
+    return {name: float(rate) for name, rate in re.findall(r"^(triad|polynomial|sorted) ([0-9.]+)$",
+                                                           section.text, re.M)}
+
+
+def agrees(row, own, per_byte):
+    """The loop's rate is the program's own, but for what the program does between loops."""
+    print(f"    {row['function']}: {row['gops_self']:.4f} GFLOP/s ({row['gops_low']:.4f} to "
+          f"{row['gops_high']:.4f}) from {row['samples']} samples and its code, {own:.4f} by its own clock; "
+          f"{row['ops_per_byte_self']:.4f} FLOP/B, {row['limits'] or 'exact'}")
+    assert abs(row["ops_per_byte_self"] - per_byte) < 1e-6, row
+    assert abs(row["gops_self"] / own - 1) < 0.03, (row, own)
+    assert row["gops_low"] < own < row["gops_high"], (row, own)
+    assert abs(row["gbytes_self"] * per_byte / row["gops_self"] - 1) < 1e-6, row
 
 
 @on_a_board

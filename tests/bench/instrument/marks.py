@@ -134,6 +134,40 @@ def rate_lines(result):
             "3.2 %, Examem 87 % accurate, Advisor 45 % off.", ""]
 
 
+CODE_INSIDE, CODE_MEDIAN, CODE_WORST = 0.95, 0.10, 12
+
+
+def code_line(r):
+    return (f"| {r['kernel']}:{r['line']} | {r['clang']} {r['target']} | {r['samples']:,} | {r['pass']:.4f} | "
+            f"{r['code']:.4f} ({r['low']:.4f} to {r['high']:.4f}) | {100 * r['error']:.1f} % | "
+            f"{r['limits'] or '–'} |")
+
+
+def code_lines(result):
+    """All loops, by class; and those with the largest errors."""
+    rows = [r for r in result["rows"] if r["pass"] > 0]
+    none = [r for r in result["rows"] if r["pass"] == 0]
+    lines = ["| class | loops | inside the interval | median error | with an interval | of these inside | median error |",
+             "|---" * 7 + "|"]
+    for kind in [*dict.fromkeys(r["class"] for r in rows), "all"]:
+        of = [r for r in rows if kind in (r["class"], "all")]
+        wide = [r for r in of if r["low"] < r["high"]]
+        middle = [f"{100 * statistics.median(r['error'] for r in some):.2f} %" if some else "–"
+                  for some in (of, wide)]
+        lines.append(f"| {kind} | {len(of)} | {sum(r['inside'] for r in of)} | {middle[0]} | {len(wide)} | "
+                     f"{sum(r['inside'] for r in wide)} | {middle[1]} |")
+    inside = sum(r["inside"] for r in rows) / len(rows)
+    median = statistics.median(r["error"] for r in rows)
+    lines += ["", f"FLOP/B of {len(rows)} loops of 500 samples or more: {100 * inside:.1f} % inside the interval "
+              f"(mark: 95 %: {verdict(inside >= CODE_INSIDE)}), median error {100 * median:.2f} % (mark: 10 %: "
+              f"{verdict(median <= CODE_MEDIAN)}). Without operations are {len(none)} loops more, of which "
+              f"{sum(r['code'] == 0 for r in none)} are read as such.", "",
+              "| worst | build | samples | pass | code | error | but |", "|---" * 7 + "|"]
+    worst = sorted(rows, key=lambda r: (r["inside"], -r["error"]))
+    lines += [code_line(r) for r in worst[:CODE_WORST]]
+    return [*lines, ""]
+
+
 PROGRAMS = {"instructions": 1.05, "instructions, nobody listens": 1.05, "time": 1.05, "compile time": 1.15,
             "code": None, "code and tables": 1.60}
 
@@ -158,6 +192,7 @@ LINES = {
     "bytes-riscv": bytes_lines,
     "times": time_lines,
     "rates": rate_lines,
+    "code": code_lines,
     "programs": program_lines,
 }
 

@@ -3,6 +3,7 @@
 import accuracy
 import clocks
 import instructions
+import machine_code
 from machine import Skip
 from subjects import riscv, x86
 
@@ -63,6 +64,10 @@ def rates(o, shop):
     return {"rows": clocks.rates(shop, x86(), o.rounds)}
 
 
+def code(o, shop):
+    return {"rows": machine_code.measure(shop, o.match)}
+
+
 def whole(o, shop):
     import programs  # which wants the sources of Debian's packages
     return {"rows": programs.measure(shop, o.rounds)}
@@ -76,5 +81,6 @@ PARTS = {
     "bytes-riscv": bytes_riscv,
     "times": times,
     "rates": rates,
+    "code": code,
     "programs": whole,
 }

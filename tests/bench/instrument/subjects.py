@@ -105,7 +105,7 @@ class Workshop:
 
     def program(self, target, sources, counted, more=(), words=""):
         """words: options of the pass."""
-        name = re.sub(r"[^A-Za-z0-9]+", "-", f"{sources[0].stem} {target.name} {' '.join(more)}"
+        name = re.sub(r"[^A-Za-z0-9]+", "-", f"{sources[0].stem} {self.clang} {target.name} {' '.join(more)}"
                       f" {words} {'counted' if counted else 'plain'}")
         program = self.folder / name
         if name in self.made:
