@@ -34,6 +34,11 @@
 #define MPERF_FEED_UNASKED 1u    /* tables follow OBJECT at once */
 #define MPERF_FEED_ON_REQUEST 2u /* the daemon answers OBJECT with WANT */
 #define MPERF_FEED_VERSION MPERF_FEED_ON_REQUEST
+/* Bytes of SPENT without the members of regions of which 1 in N entries is measured; both are
+ * understood in all versions by readers that know this. */
+#define MPERF_SPENT_SHORT_BYTES 104u
+/* Unit of variances: 1024 units of the value, squared; so a standard error up to 3 * 10^12 fits. */
+#define MPERF_VARIANCE_UNIT 1048576.0
 #define MPERF_FEED_SOCKET "/run/mperf/feed.sock"
 
 /* The largest packet, so that it fits any socket's buffer. Source: Linux 6.12, net/core/sock.c,
@@ -353,7 +358,7 @@ MPERF_SIZE(mperf_feed_table, 32);
 MPERF_SIZE(mperf_feed_region, 32);
 MPERF_SIZE(mperf_feed_thread, 24);
 MPERF_SIZE(mperf_feed_deltas, 40);
-MPERF_SIZE(mperf_feed_spent, 104);
+MPERF_SIZE(mperf_feed_spent, MPERF_SPENT_SHORT_BYTES + 64);
 MPERF_SIZE(mperf_feed_gone, 16);
 MPERF_SIZE(mperf_feed_round, 24);
 MPERF_SIZE(mperf_feed_ask, 16);

@@ -104,6 +104,7 @@ void __mperf_start(void)
 		s->vscale = mperf_vscale();
 		s->may_write_segment = mperf_segment_writable();
 		s->period_ms = period_ms();
+		s->regions_one_in = mperf_select_one_in("MPERF_REGION_SAMPLE");
 		mperf_select_init(&s->selection);
 		mperf_sink_init(&s->sink);
 		s->silent = !mperf_sink_wanted(&s->sink);

@@ -7,6 +7,9 @@
  *
  * A signal handler may run markers of its own between any two steps. It leaves the stack as it was
  * and the biases as the stack says, so here we change the stack first and the biases after it.
+ *
+ * Clock and granted counters are read at measured entries only (draw.h), and count for the entries
+ * that these stand for. Where a region is inside itself, the outermost entry has the time.
  */
 #define MPERF_REGION_RUNTIME_
 #include <errno.h>
@@ -93,31 +96,68 @@ struct end {
 	struct grant_reading granted[MPERF_GRANTS_MAX];
 };
 
+static void spread(uint64_t *ret_units, struct spread *s, uint64_t value, uint32_t stands_for)
+{
+	mperf_spread_add(s, value, stands_for);
+	__atomic_store_n(ret_units, mperf_spread_units(s), __ATOMIC_RELAXED);
+}
+
+static void granted_end(const struct frame *f, const struct end *end, uint64_t ns)
+{
+	struct spent *spent = &f->instance->spent;
+	struct spreads *spreads = &f->instance->spreads;
+	uint64_t counts[MPERF_GRANTS_MAX];
+	if (!end->grant || end->grant != f->grant ||
+		!mperf_grant_counts(f->granted, end->granted, counts))
+		return;
+	for (unsigned i = 0; i < MPERF_GRANTS_MAX; i++) {
+		if (spreads->grant != f->grant)
+			spreads->granted[i].any = false; /* of another event */
+		add(&spent->granted[i], counts[i] * f->stands_for);
+		spread(&spent->granted_variance[i], &spreads->granted[i], counts[i], f->stands_for);
+	}
+	spreads->grant = f->grant;
+	add(&spent->granted_ns, ns * f->stands_for);
+}
+
 static void frame_end(const struct frame *f, const struct end *end)
 {
 	struct spent *spent = &f->instance->spent;
 	uint64_t ns = end->now_ns > f->begin_ns ? end->now_ns - f->begin_ns : 0;
-	uint64_t counts[MPERF_GRANTS_MAX];
 	/* Closed before it is added: a concurrent reader sees less, never more. */
 	__atomic_store_n(&f->instance->open_ns, 0, __ATOMIC_RELEASE);
-	add(&spent->time_ns, ns);
-	if (!end->grant || end->grant != f->grant ||
-		!mperf_grant_counts(f->granted, end->granted, counts))
-		return;
-	for (unsigned i = 0; i < MPERF_GRANTS_MAX; i++)
-		add(&spent->granted[i], counts[i]);
-	add(&spent->granted_ns, ns);
+	add(&spent->time_ns, ns * f->stands_for);
+	add(&spent->measured, 1);
+	add(&spent->represented, f->stands_for);
+	spread(&spent->time_variance, &f->instance->spreads.time, ns, f->stands_for);
+	granted_end(f, end, ns);
+}
+
+/* Clock and counters, as far as these frames need them. The clock first: reading counters is not
+ * part of the time. */
+static struct end end_read(const struct state *s, struct thread *t, uint32_t down_to)
+{
+	struct end end = {.now_ns = 0};
+	bool measured = false, granted = false;
+	for (uint32_t i = down_to; i < t->depth; i++) {
+		measured |= t->frames[i].stands_for > 0;
+		granted |= t->frames[i].stands_for > 0 && t->frames[i].grant != 0;
+	}
+	if (measured)
+		end.now_ns = region_now_ns(s);
+	if (granted)
+		end.grant = mperf_grant_read(t, end.granted);
+	return end;
 }
 
 /* End the frames from the top down to that number, all with the same time. */
-static void frames_end(struct thread *t, uint32_t down_to, uint64_t now_ns)
+static void frames_end(const struct state *s, struct thread *t, uint32_t down_to)
 {
-	struct end end = {.now_ns = now_ns};
-	end.grant = mperf_grant_read(t, end.granted);
+	const struct end end = end_read(s, t, down_to);
 	while (t->depth > down_to) {
 		struct frame f = t->frames[t->depth - 1];
 		t->depth--;
-		if (!f.again)
+		if (f.stands_for > 0)
 			frame_end(&f, &end);
 	}
 	t->too_deep = 0;
@@ -135,7 +175,20 @@ static void end_left(
 		same_marker(t->frames[keep - 1].instance, site))
 		keep--;
 	if (keep < t->depth)
-		frames_end(t, keep, region_now_ns(s));
+		frames_end(s, t, keep);
+}
+
+/* Read counters and clock for a frame. It counts as measured last, since a signal handler may jump
+ * out of here. */
+static void begin_measured(
+	const struct state *s, struct thread *t, struct frame *f, uint32_t stands_for)
+{
+	f->grant = mperf_grant_read(t, f->granted);
+	f->begin_ns = region_now_ns(s);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	f->stands_for = stands_for;
+	__atomic_store_n(&f->instance->open_for, stands_for, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->instance->open_ns, f->begin_ns, __ATOMIC_RELEASE);
 }
 
 static void begin(
@@ -156,21 +209,23 @@ static void begin(
 	struct frame *f = &t->frames[t->depth];
 	f->address = address;
 	f->instance = instance;
+	f->stands_for = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	t->depth++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	f->address = address;
 	f->instance = instance;
-	f->again = again;
+	f->stands_for = 0;
 	if (!mperf_thread_switch(t, instance)) {
 		t->depth--;
 		return;
 	}
 	add(&instance->spent.entries, 1);
-	f->grant = mperf_grant_read(t, f->granted);
-	f->begin_ns = region_now_ns(s);
-	if (!again)
-		__atomic_store_n(&instance->open_ns, f->begin_ns, __ATOMIC_RELEASE);
+	if (again)
+		add(&instance->spent.inner, 1);
+	const uint32_t stands_for = again ? 0 : mperf_draw(&instance->draw, s->regions_one_in);
+	if (stands_for > 0)
+		begin_measured(s, t, f, stands_for);
 }
 
 static struct thread *thread_first(void)
@@ -221,11 +276,10 @@ void __mperf_region_end(const char *name)
 		t->too_deep--;
 		return;
 	}
-	uint64_t now_ns = region_now_ns(&mperf_state);
 	int error = errno;
 	for (uint32_t i = t->depth; i > 0; i--)
 		if (named(t->frames[i - 1].instance, name)) {
-			frames_end(t, i - 1, now_ns);
+			frames_end(&mperf_state, t, i - 1);
 			break;
 		}
 	errno = error;

@@ -212,6 +212,7 @@ static void fork_child(void)
 	}
 	mperf_threads_count(s);
 	mperf_grant_sweep(s);
+	s->n_grant_pages = 0; /* which a child does not inherit */
 	__atomic_store_n(&s->sender_due, mperf_sink_wanted(&s->sink), __ATOMIC_RELEASE);
 	errno = error;
 	fork_parent();

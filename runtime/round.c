@@ -153,16 +153,68 @@ static int block_send(struct state *s, const struct turn *turn,
 	return 0;
 }
 
+/* Put time up to now, with that of the open entry times the entries for which it stands. As above, it
+ * is open if it is so before and after. */
+static void put_time(
+	const struct turn *turn, const struct region_instance *instance, struct spent *ret_spent)
+{
+	const struct spent *now = &instance->spent;
+	uint64_t since = __atomic_load_n(&instance->open_ns, __ATOMIC_ACQUIRE);
+	uint64_t stands_for = load(&instance->open_for);
+	uint64_t represented = load(&now->represented);
+	uint64_t time_ns = __atomic_load_n(&now->time_ns, __ATOMIC_ACQUIRE);
+	bool open = since != 0 && !turn->gone && turn->now_ns > since &&
+		    __atomic_load_n(&instance->open_ns, __ATOMIC_ACQUIRE) == since;
+	ret_spent->time_ns = time_ns + (open ? (turn->now_ns - since) * stands_for : 0);
+	ret_spent->represented = represented + (open ? stands_for : 0);
+}
+
 static struct spent spent_until(const struct turn *turn, const struct region_instance *instance)
 {
-	struct spent spent = {.entries = load(&instance->spent.entries),
-		.time_ns = time_until(turn, &instance->spent.time_ns, &instance->open_ns)};
-	for (unsigned i = 0; i < MPERF_GRANTS_MAX; i++)
-		spent.granted[i] = load(&instance->spent.granted[i]);
-	spent.granted_ns = load(&instance->spent.granted_ns);
-	if (spent.time_ns < instance->sent.time_ns)
-		spent.time_ns = instance->sent.time_ns;
+	const struct spent *now = &instance->spent;
+	struct spent spent = {
+		.entries = load(&now->entries),
+		.measured = load(&now->measured),
+		.inner = load(&now->inner),
+		.time_variance = load(&now->time_variance),
+		.granted_ns = load(&now->granted_ns),
+	};
+	for (unsigned i = 0; i < MPERF_GRANTS_MAX; i++) {
+		spent.granted[i] = load(&now->granted[i]);
+		spent.granted_variance[i] = load(&now->granted_variance[i]);
+	}
+	put_time(turn, instance, &spent);
+	const struct spent *sent = &instance->sent;
+	if (spent.time_ns < sent->time_ns)
+		spent.time_ns = sent->time_ns;
+	if (spent.represented < sent->represented)
+		spent.represented = sent->represented;
 	return spent;
+}
+
+static struct mperf_feed_spent spent_message(const struct spent *spent, const struct spent *sent)
+{
+	const uint64_t *now = spent->granted, *before = sent->granted;
+	const uint64_t *variance = spent->granted_variance, *known = sent->granted_variance;
+	return (struct mperf_feed_spent){
+		.entries = spent->entries - sent->entries,
+		.counted_entries = spent->entries - sent->entries,
+		.time_ns = spent->time_ns - sent->time_ns,
+		.counted_ns = spent->time_ns - sent->time_ns,
+		.granted = now[0] - before[0],
+		.granted_1 = now[1] - before[1],
+		.granted_2 = now[2] - before[2],
+		.granted_3 = now[3] - before[3],
+		.granted_ns = spent->granted_ns - sent->granted_ns,
+		.measured_entries = spent->measured - sent->measured,
+		.represented = spent->represented - sent->represented,
+		.inner_entries = spent->inner - sent->inner,
+		.time_variance = spent->time_variance - sent->time_variance,
+		.granted_variance = variance[0] - known[0],
+		.granted_variance_1 = variance[1] - known[1],
+		.granted_variance_2 = variance[2] - known[2],
+		.granted_variance_3 = variance[3] - known[3],
+	};
 }
 
 static int instance_send(struct state *s, const struct turn *turn, struct region_instance *instance)
@@ -170,28 +222,20 @@ static int instance_send(struct state *s, const struct turn *turn, struct region
 	if (!instance->region || instance->round == s->round)
 		return 0;
 	struct spent spent = spent_until(turn, instance);
-	const struct spent *sent = &instance->sent;
-	if (memcmp(&spent, sent, sizeof(spent)) == 0)
+	if (memcmp(&spent, &instance->sent, sizeof(spent)) == 0)
 		return 0;
 	int r = announce(s, turn, instance);
 	if (r != 0)
 		return r;
 
-	struct mperf_feed_spent m = {.thread = turn->thread->id,
-		.region = instance->region->id,
-		.from_ns = instance->from_ns,
-		.until_ns = turn->now_ns > instance->from_ns ? turn->now_ns : instance->from_ns,
-		.entries = spent.entries - sent->entries,
-		.counted_entries = spent.entries - sent->entries,
-		.time_ns = spent.time_ns - sent->time_ns,
-		.counted_ns = spent.time_ns - sent->time_ns,
-		.granted = spent.granted[0] - sent->granted[0],
-		.granted_1 = spent.granted[1] - sent->granted[1],
-		.granted_2 = spent.granted[2] - sent->granted[2],
-		.granted_3 = spent.granted[3] - sent->granted[3],
-		.granted_ns = spent.granted_ns - sent->granted_ns};
+	struct mperf_feed_spent m = spent_message(&spent, &instance->sent);
+	m.thread = turn->thread->id;
+	m.region = instance->region->id;
+	m.from_ns = instance->from_ns;
+	m.until_ns = turn->now_ns > m.from_ns ? turn->now_ns : m.from_ns;
+	const bool all = s->regions_one_in == 1;
 	memcpy(s->packet, &m, sizeof(m));
-	r = mperf_message_put(s, MPERF_SPENT, sizeof(m));
+	r = mperf_message_put(s, MPERF_SPENT, all ? MPERF_SPENT_SHORT_BYTES : sizeof(m));
 	if (r != 0)
 		return r;
 	instance->sent = spent;

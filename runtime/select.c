@@ -43,9 +43,9 @@ bool mperf_glob_fits(const char *glob, const char *name)
 	return *glob == '\0';
 }
 
-/* MPERF_SAMPLE=N. */
-static uint32_t one_in_of(const char *text)
+uint32_t mperf_select_one_in(const char *variable)
 {
+	const char *text = secure_getenv(variable);
 	char *end;
 	if (!text || *text < '0' || *text > '9')
 		return 1;
@@ -57,7 +57,7 @@ static uint32_t one_in_of(const char *text)
 
 void mperf_select_init(struct selection *s)
 {
-	s->one_in = one_in_of(secure_getenv("MPERF_SAMPLE"));
+	s->one_in = mperf_select_one_in("MPERF_SAMPLE");
 	s->globs_bytes = 0;
 	const char *glob = secure_getenv("MPERF_LOOPS");
 	while (glob && *glob) {

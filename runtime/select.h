@@ -40,6 +40,9 @@ struct choices {
 	struct mperf_choice *end;
 };
 
+/* The N of a variable of the environment, at most MPERF_ONE_IN_MAX; 1 if it is not a number. */
+uint32_t mperf_select_one_in(const char *variable);
+
 /* Take the selection from the environment: MPERF_SAMPLE=N and MPERF_LOOPS=GLOB[,GLOB]. If N is not
  * a number each entry counts; globs beyond MPERF_GLOBS_BYTES_MAX are ignored. */
 void mperf_select_init(struct selection *s);

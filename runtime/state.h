@@ -31,7 +31,8 @@ struct state {
 	pid_t pid;
 	uint64_t begin_ns;
 	uint32_t period_ms;
-	uint32_t clock_ns;  /* between two reads of the clock */
+	uint32_t regions_one_in; /* 1 in N of a region's entries is measured; 0: none */
+	uint32_t clock_ns;       /* between two reads of the clock */
 	uint32_t timing_ns; /* to time an entry into a loop; 0 where nothing is timed: silent */
 	uint32_t vscale;
 	bool may_write_segment; /* without asking the kernel */
@@ -53,15 +54,16 @@ struct state {
 
 	/* sending, under the lock */
 	struct sink sink;
-	uint32_t greeted;      /* connection that got its HELLO */
-	uint32_t hurried;      /* connection on whose answers a last round has waited */
-	bool hurry;            /* counts are lost unless they are sent now */
-	bool late;             /* the last round left out counts whose tables wait for an answer */
-	struct grant *retired; /* grants to be closed when no thread reads them */
-	uint32_t n_grants;     /* serials given */
-	uint32_t round;        /* the one due or in progress, from 1 */
-	bool unfinished;       /* it is in progress */
-	uint32_t n_forgotten;  /* threads, in the last round */
+	uint32_t greeted;       /* connection that got its HELLO */
+	uint32_t hurried;       /* connection on whose answers a last round has waited */
+	bool hurry;             /* counts are lost unless they are sent now */
+	bool late;              /* the last round left out counts whose tables wait for an answer */
+	struct grant *retired;  /* grants to be closed when no thread reads them */
+	uint32_t n_grants;      /* serials given */
+	uint32_t n_grant_pages; /* of events, mapped */
+	uint32_t round;         /* the one due or in progress, from 1 */
+	bool unfinished;        /* it is in progress */
+	uint32_t n_forgotten;   /* threads, in the last round */
 	_Alignas(8) unsigned char packet[MPERF_PACKET_BYTES_MAX];
 
 	pthread_t sender;

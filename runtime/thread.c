@@ -304,6 +304,7 @@ void mperf_thread_forked(struct thread *t, uint64_t now_ns)
 	mperf_grant_retire(&mperf_state, t);
 	for (struct region_instance *instance = t->instances; instance; instance = instance->next) {
 		instance->spent = instance->sent = (struct spent){0};
+		instance->spreads = (struct spreads){.grant = 0};
 		instance->from_ns = now_ns;
 		instance->round = 0;
 		if (instance->open_ns)

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "runtime/abi.h"
+#include "runtime/draw.h"
 #include "runtime/grant.h"
 
 struct area;
@@ -28,7 +29,7 @@ struct state;
 
 /* Size of a thread's record with all its lists. About 160 regions with three objects fit; in
  * further ones, a thread counts for the enclosing region. */
-#define MPERF_THREAD_BYTES (64u << 10)
+#define MPERF_THREAD_BYTES (96u << 10)
 /* Records in use from which on a new thread looks for those that are gone, if nobody listens: a
  * program that keeps fewer threads never pays for the look. */
 #define MPERF_RECORDS_LOOK_MIN 64u
@@ -54,6 +55,18 @@ struct spent {
 	uint64_t time_ns;
 	uint64_t granted[MPERF_GRANTS_MAX];
 	uint64_t granted_ns;
+	uint64_t measured;
+	uint64_t represented;
+	uint64_t inner;
+	uint64_t time_variance;
+	uint64_t granted_variance[MPERF_GRANTS_MAX];
+};
+
+/* How much measured entries of a region differ. */
+struct spreads {
+	struct spread time;
+	struct spread granted[MPERF_GRANTS_MAX];
+	uint32_t grant; /* serial of what these are of */
 };
 
 struct region_instance {
@@ -66,10 +79,14 @@ struct region_instance {
 	struct block *blocks;                 /* atomic head */
 	uint32_t n_filled;                    /* entered objects that have a block here */
 	uint32_t round;
-	uint64_t open_ns;   /* atomic; time of entry; 0: the thread is outside */
+	/* atomic; time of entry; 0: the thread is outside, or that entry is not measured */
+	uint64_t open_ns;
+	uint64_t open_for;  /* atomic; entries for which the open one stands */
 	struct spent spent; /* atomic members */
 	struct spent sent;
 	uint64_t from_ns;
+	struct draw draw; /* the thread's, as the next */
+	struct spreads spreads;
 };
 
 struct entered {
@@ -84,8 +101,8 @@ struct frame {
 	uintptr_t address; /* on the stack; the region's callees are below */
 	uint64_t begin_ns;
 	struct grant_reading granted[MPERF_GRANTS_MAX];
-	uint32_t grant; /* serial of what was read; 0: nothing */
-	bool again;     /* inside itself: its time is already counted */
+	uint32_t grant;      /* serial of what was read; 0: nothing */
+	uint32_t stands_for; /* entries; 0: it is not measured, or inside itself */
 };
 
 /* Timed entries of different loops that run at the same time; further ones are timed, but recursion
@@ -115,6 +132,7 @@ struct grant {
 	uint32_t n;
 	int fds[MPERF_GRANTS_MAX];
 	uint64_t ids[MPERF_GRANTS_MAX]; /* of their events */
+	struct grant_pages *pages;      /* grant.c; NULL: none is mapped */
 };
 
 struct thread {

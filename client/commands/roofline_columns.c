@@ -17,6 +17,10 @@ static const char *const own[] = {"share_self", "gops_self", "gbytes_self", "ops
 	"of_roof", "bound_by", "error_self", NULL};
 static const char *const all[] = {"share", "gops", "gbytes", "ops_per_byte", "of_roof", "bound_by",
 	"cost_measured", "cost_measured_error", "error", "dram_gbytes", "ipc", "refused", NULL};
+/* Read and written apart, as Examem's figures have them. */
+static const char *const all_of_regions[] = {"share", "gops", "gbytes", "gbytes_read",
+	"gbytes_written", "ops_per_byte", "of_roof", "bound_by", "cost_measured",
+	"cost_measured_error", "error", "measured_entries", "dram_gbytes", "ipc", "refused", NULL};
 static const char *const all_of_loops[] = {"share", "gops", "gbytes", "ops_per_byte", "of_roof",
 	"bound_by", "cost_measured", "cost_measured_error", "error", "refused", NULL};
 
@@ -89,6 +93,7 @@ void roofline_columns_choose(const struct options *o, const struct reply *r, siz
 	struct roofline_columns *ret_columns)
 {
 	bool of_loops = reply_column(r, "function") >= 0;
+	bool of_regions = reply_column(r, "region") >= 0;
 	bool of_nests = of_loops && (!o->by || strcmp(o->by, "loop") == 0);
 	struct roofline_columns *c = ret_columns;
 	*c = (struct roofline_columns){.n = 0};
@@ -101,7 +106,11 @@ void roofline_columns_choose(const struct options *o, const struct reply *r, siz
 	}
 	bool has_own = reply_column(r, "gops_self") >= 0;
 	has_own = has_own && of_nests && !o->inclusive;
-	add_known(c, r, has_own ? own : of_loops ? all_of_loops : all);
+	add_known(c, r,
+		has_own      ? own
+		: of_loops   ? all_of_loops
+		: of_regions ? all_of_regions
+			     : all);
 	fit(c, r, has_own, width);
 	add_events(c, r);
 }

@@ -67,6 +67,8 @@ int feed_message_parse(const uint8_t *bytes, size_t n, struct feed_message *ret_
 	size_t fixed = struct_bytes(head.type);
 	if (fixed == 0)
 		return FEED_MESSAGE;
+	if (head.type == MPERF_SPENT && n == MPERF_SPENT_SHORT_BYTES)
+		fixed = n; /* all entries were measured */
 	if (n < fixed)
 		return FEED_LENGTH;
 	memcpy(&m.spent, bytes, fixed); /* each of the union begins where it begins */

@@ -16,25 +16,32 @@ static const struct {
 	[LOOP_COUNTED_NS] = {"counted_ns", "ns"},
 	[LOOP_SPAN_NS] = {"span_ns", "ns"},
 	[LOOP_GRANTED_NS] = {"granted_ns", "ns"},
+	[LOOP_REPRESENTED] = {"represented", "count"},
+	[LOOP_INNER_ENTRIES] = {"inner_entries", "count"},
+	[LOOP_TIME_VARIANCE] = {"time_variance", "variance"},
 };
 
 #define MODELLED "_modelled"
 
-/* The place of a value among what was granted; -1: it is none of that. */
-static int granted_place(unsigned value)
+/* The place of a value among those from that metric on, one for each granted event; -1: it is none
+ * of them. */
+static int place_from(unsigned first, unsigned value)
 {
 	unsigned metric = value / 2;
-	return value % 2 == 0 && metric >= LOOP_GRANTED && metric < N_LOOP_METRICS
-		       ? (int)(metric - LOOP_GRANTED)
+	return value % 2 == 0 && metric >= first && metric < first + MPERF_GRANTS_MAX
+		       ? (int)(metric - first)
 		       : -1;
 }
 
 const char *loop_value_name(
 	unsigned value, const struct loop_granted *granted, char name[LOOP_METRIC_NAME_BYTES])
 {
-	int place = granted_place(value);
+	int count = place_from(LOOP_GRANTED, value);
+	int variance = place_from(LOOP_GRANTED_VARIANCE, value);
+	int place = count >= 0 ? count : variance;
 	if (place >= 0 && granted && *granted->name[place]) {
-		snprintf(name, LOOP_METRIC_NAME_BYTES, LOOP_GRANTED_PREFIX "%s",
+		snprintf(name, LOOP_METRIC_NAME_BYTES, "%s%s",
+			count >= 0 ? LOOP_GRANTED_PREFIX : LOOP_VARIANCE_PREFIX,
 			granted->name[place]);
 		return name;
 	}
@@ -47,7 +54,11 @@ const char *loop_value_name(
 
 const char *loop_value_unit(unsigned value, const struct loop_granted *granted)
 {
-	int place = granted_place(value);
+	int place = place_from(LOOP_GRANTED, value);
+	if (place_from(LOOP_GRANTED_VARIANCE, value) >= 0)
+		return loop_value_name(value, granted, (char[LOOP_METRIC_NAME_BYTES]){0})
+			       ? "variance"
+			       : NULL;
 	if (place >= 0 && granted && *granted->name[place])
 		return granted->is_time[place] ? "ns" : "count";
 	return value < N_LOOP_VALUES ? kinds[value / 2].unit : NULL;

@@ -25,7 +25,14 @@ enum loop_metric {
 	 * MPERF_GRANTS_MAX of them, with names in struct loop_granted */
 	LOOP_GRANTED_NS,
 	LOOP_GRANTED,
-	N_LOOP_METRICS = LOOP_GRANTED + MPERF_GRANTS_MAX,
+	/* of a region of which 1 in N entries is measured, timed_entries of them: SPENT's members of
+	 * these names. Variances are in MPERF_VARIANCE_UNIT; those of granted events are named like
+	 * these. */
+	LOOP_REPRESENTED = LOOP_GRANTED + MPERF_GRANTS_MAX,
+	LOOP_INNER_ENTRIES,
+	LOOP_TIME_VARIANCE,
+	LOOP_GRANTED_VARIANCE,
+	N_LOOP_METRICS = LOOP_GRANTED_VARIANCE + MPERF_GRANTS_MAX,
 };
 #define LOOP_METRICS_OF_PROGRAMS LOOP_COUNTED_NS /* ids below it come from tables */
 
@@ -40,6 +47,7 @@ struct loop_granted {
 	bool is_time[MPERF_GRANTS_MAX]; /* ns, and not a count */
 };
 #define LOOP_GRANTED_PREFIX "granted:" /* of their names in the store */
+#define LOOP_VARIANCE_PREFIX "variance:"
 
 #define LOOP_METRIC_NAME_BYTES 80
 

@@ -338,11 +338,14 @@ static uint8_t put_granted(
 {
 	const uint64_t word[MPERF_GRANTS_MAX] = {
 		said->granted, said->granted_1, said->granted_2, said->granted_3};
+	const uint64_t variance[MPERF_GRANTS_MAX] = {said->granted_variance,
+		said->granted_variance_1, said->granted_variance_2, said->granted_variance_3};
 	uint8_t which = 0;
 	for (unsigned i = 0; i < MPERF_GRANTS_MAX && said->granted_ns > 0; i++) {
 		if (!t->granted[i])
 			continue;
 		value[LOOP_VALUE(LOOP_GRANTED + t->granted[i] - 1, false)] = word[i];
+		value[LOOP_VALUE(LOOP_GRANTED_VARIANCE + t->granted[i] - 1, false)] = variance[i];
 		which |= (uint8_t)(1u << (t->granted[i] - 1));
 	}
 	if (which)
@@ -367,6 +370,10 @@ int program_take_spent(struct program *p, const struct feed_message *m)
 	value[LOOP_VALUE(LOOP_COUNTED_ENTRIES, false)] = said->counted_entries;
 	value[LOOP_VALUE(LOOP_COUNTED_NS, false)] = said->counted_ns;
 	value[LOOP_VALUE(LOOP_SPAN_NS, false)] = said->until_ns - said->from_ns;
+	value[LOOP_VALUE(LOOP_TIMED_ENTRIES, false)] = said->measured_entries;
+	value[LOOP_VALUE(LOOP_REPRESENTED, false)] = said->represented;
+	value[LOOP_VALUE(LOOP_INNER_ENTRIES, false)] = said->inner_entries;
+	value[LOOP_VALUE(LOOP_TIME_VARIANCE, false)] = said->time_variance;
 	uint8_t granted = put_granted(thread, said, value);
 	const struct loop_counts counts = {
 		.thread = thread,

@@ -16,6 +16,7 @@ TYPES = {"uint16_t": "H", "uint32_t": "I", "uint64_t": "Q"}
 METRICS = {int(i): (name, unit) for i, name, unit in
            re.findall(r'MPERF_METRIC\((\d+), \w+, "(\w+)", "(\w+)"', ABI)}
 MODELLED, SCALABLE, VARIANT_BITS = 2, 1, 2
+SPENT_SHORT = int(re.search(r"MPERF_SPENT_SHORT_BYTES (\d+)u", ABI_H)[1])
 
 
 def _fields(kind):
@@ -50,6 +51,9 @@ class Message:
         self.type = TYPE[number]
         layout, names = _fields(self.type)
         at = struct.calcsize(HEAD)
+        self.short = self.type == "SPENT" and len(data) == SPENT_SHORT
+        if self.short:
+            data += bytes(at + struct.calcsize(layout) - len(data))
         for name, value in zip(names, struct.unpack_from(layout, data, at)):
             setattr(self, name, value)
         self.rest = data[at + struct.calcsize(layout):]
@@ -59,7 +63,7 @@ class Message:
         return [(c, d) for c, _, d in struct.iter_unpack("<IIQ", self.rest)]
 
     def __repr__(self):
-        return f"{self.type}({ {k: v for k, v in vars(self).items() if k not in ('rest', 'type')} })"
+        return f"{self.type}({ {k: v for k, v in vars(self).items() if k not in ('rest', 'short', 'type')} })"
 
 
 def make(kind, rest=b"", **fields):
@@ -212,7 +216,8 @@ class Program:
         key = m.thread, m.region
         sums = self.spent.setdefault(key, collections.Counter())
         for name in ("entries counted_entries time_ns counted_ns granted granted_1 granted_2 "
-                     "granted_3 granted_ns").split():
+                     "granted_3 granted_ns measured_entries represented inner_entries "
+                     "time_variance granted_variance").split():
             sums[name] += getattr(m, name)
 
     def take_gone(self, m):

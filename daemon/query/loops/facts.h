@@ -14,7 +14,7 @@
 #include "daemon/query/provenance.h"
 #include "daemon/query/sources.h"
 
-/* Maximum of one answer, 600 bytes each. */
+/* Maximum of one answer, 700 bytes each. */
 #define LOOP_FACTS_MAX (1u << 20)
 
 /* A loop, function, block, region or callee. Numbers are indices + 1, 0 for none. */

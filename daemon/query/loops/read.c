@@ -107,14 +107,16 @@ static int read_sites(struct loop_facts *f)
 
 /* --- counts ----------------------------------------------------------------------------------- */
 
-/* The value of an event that was granted, whose name the store has; 0: it is none, or there are too
- * many. */
+/* The value of an event that was granted, or of its variance, by the store's name; 0: it is neither,
+ * or there are too many. */
 static int value_of_granted(struct loop_facts *f, const char *name, uint16_t *ret_value)
 {
-	size_t n = strlen(LOOP_GRANTED_PREFIX);
+	bool counts = strncmp(name, LOOP_GRANTED_PREFIX, strlen(LOOP_GRANTED_PREFIX)) == 0;
+	const char *prefix = counts ? LOOP_GRANTED_PREFIX : LOOP_VARIANCE_PREFIX;
+	size_t n = strlen(prefix);
 	uint32_t text;
 	unsigned i = 0;
-	if (strncmp(name, LOOP_GRANTED_PREFIX, n) != 0 || !name[n])
+	if (strncmp(name, prefix, n) != 0 || !name[n])
 		return 0;
 	int r = text_get(&f->texts, name + n, &text);
 	if (r != 0)
@@ -127,7 +129,8 @@ static int value_of_granted(struct loop_facts *f, const char *name, uint16_t *re
 	}
 	f->granted[i] = text;
 	f->n_granted = i == f->n_granted ? i + 1 : f->n_granted;
-	*ret_value = (uint16_t)LOOP_VALUE(LOOP_GRANTED + i, false);
+	unsigned first = counts ? LOOP_GRANTED : LOOP_GRANTED_VARIANCE;
+	*ret_value = (uint16_t)LOOP_VALUE(first + i, false);
 	return 0;
 }
 

@@ -77,8 +77,14 @@ static double ratio(double part, double whole)
 	return whole > 0 ? part / whole : -1;
 }
 
+double roof_variance_error(double variance, double sum)
+{
+	return sum > 0 ? sqrt(variance * MPERF_VARIANCE_UNIT) / sum : -1;
+}
+
 /* Of the time. Samples come by chance. Of nests each look at the clock may be off by what it costs;
- * where some entries stand for others, they are taken to differ as much as they are long. */
+ * where some entries stand for others, they are taken to differ as much as they are long, but those
+ * of regions, which tell how much they do. */
 static double error_of(const struct roof_sums *s, const struct roof_time *time, double clock_ns)
 {
 	double timed = s->value[LOOP_TIMED_ENTRIES];
@@ -92,6 +98,8 @@ static double error_of(const struct roof_sums *s, const struct roof_time *time, 
 		return -1;
 	double looks = clock_ns / (time->ns / fmax(s->value[LOOP_ENTRIES], timed));
 	double chosen = timed < s->value[LOOP_ENTRIES] ? 1 / sqrt(timed) : 0;
+	if (s->value[LOOP_REPRESENTED] > 0)
+		chosen = roof_variance_error(s->value[LOOP_TIME_VARIANCE], s->value[LOOP_TIME_NS]);
 	return hypot(looks, chosen);
 }
 
@@ -115,6 +123,10 @@ struct roof_figures roof_figures_of(const struct roof_sums *s, const struct roof
 	f.bytes_per_ns = ratio(f.bytes, f.time_ns);
 	double correction = roof_correction(v[LOOP_LOADS] + v[LOOP_STORES], instructions, updates);
 	f.bytes_per_ns_corrected = f.bytes_per_ns < 0 ? -1 : f.bytes_per_ns * correction;
+	f.loaded_per_ns = ratio(v[LOOP_BYTES_LOADED], f.time_ns);
+	f.stored_per_ns = ratio(v[LOOP_BYTES_STORED], f.time_ns);
+	f.loaded_per_ns_corrected = f.loaded_per_ns < 0 ? -1 : f.loaded_per_ns * correction;
+	f.stored_per_ns_corrected = f.stored_per_ns < 0 ? -1 : f.stored_per_ns * correction;
 	return f;
 }
 
@@ -275,6 +287,8 @@ static void forget_counts(struct roof_figures *f)
 {
 	f->ops = f->bytes = f->ops_per_ns = f->bytes_per_ns = f->bytes_per_ns_corrected =
 		f->ops_per_byte = f->lanes = f->cost = f->error = -1;
+	f->loaded_per_ns = f->stored_per_ns = f->loaded_per_ns_corrected =
+		f->stored_per_ns_corrected = -1;
 }
 
 static struct roof_row row_of(const struct roofline *r, uint32_t group)
@@ -309,6 +323,8 @@ static int make_rows(struct roofline *r)
 		r->any_sampled |= r->self_time[i].clock == ROOF_SAMPLED;
 		r->any_shared |= r->self_time[i].clock == ROOF_SHARED &&
 				 r->self_time[i].ns >= NOTED_SHARE * r->whole_ns;
+		r->any_measured_in_part |=
+			r->q.by == ROOFLINE_REGION && r->self[i].value[LOOP_REPRESENTED] > 0;
 		r->row[r->n_rows] = row_of(r, i);
 		r->any_doubted |= r->row[r->n_rows++].doubted != 0;
 	}

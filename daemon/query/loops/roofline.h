@@ -82,6 +82,8 @@ struct roof_figures {
 	enum roof_clock clock;
 	double time_ns, ops, bytes;
 	double ops_per_ns, bytes_per_ns, bytes_per_ns_corrected;
+	double loaded_per_ns, stored_per_ns; /* bytes, and corrected: */
+	double loaded_per_ns_corrected, stored_per_ns_corrected;
 	double ops_per_byte, lanes;
 	double cost;  /* share of the time, estimated */
 	double error; /* of the time, and so of all rates: a standard error, as a share */
@@ -99,6 +101,10 @@ double roof_ops(const struct roof_sums *s, enum roofline_ops ops);
 /* Equations 1 to 5 of Examem: the slowdown by counting, estimated from counted instructions; 1 if
  * not known. */
 double roof_correction(double accesses, double instructions, double updates);
+
+/* The relative standard error of a sum whose variance is in MPERF_VARIANCE_UNIT; negative: the sum is
+ * 0. */
+double roof_variance_error(double variance, double sum);
 
 #define ROOF_DOUBT_SAMPLES (1u << 31) /* the cycles and instructions of samples cannot be */
 struct roof_row {
@@ -123,6 +129,7 @@ struct roofline {
 	double span_ns;                           /* for how long threads counted */
 	double waited_ns; /* left out of times: wall time in which threads had no CPU */
 	bool any_sampled, any_shared, any_doubted;
+	bool any_measured_in_part; /* regions of which 1 in N entries was measured */
 	struct roof_costs costs;
 };
 

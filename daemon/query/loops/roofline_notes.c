@@ -152,6 +152,27 @@ static void note_tables(struct roofline *r)
 	note(r, text);
 }
 
+/* The share of regions' entries that stands for all. */
+static void note_measured(struct roofline *r)
+{
+	char text[NOTE_BYTES];
+	double entries = 0, measured = 0;
+	for (uint32_t i = 0; i < r->n_rows && r->any_measured_in_part; i++) {
+		const double *v = r->total[r->row[i].group].value;
+		if (v[LOOP_REPRESENTED] <= 0)
+			continue;
+		entries += v[LOOP_ENTRIES];
+		measured += v[LOOP_TIMED_ENTRIES];
+	}
+	if (measured <= 0 || measured >= entries)
+		return;
+	snprintf(text, sizeof(text),
+		"Of regions' entries %.2g %% were measured: times and events are scaled, with the "
+		"errors shown.",
+		100 * measured / entries);
+	note(r, text);
+}
+
 static void note_limits(struct roofline *r, const struct found *found)
 {
 	note_tables(r);
@@ -172,6 +193,7 @@ static void note_limits(struct roofline *r, const struct found *found)
 	if (r->facts.sampled)
 		note(r, "Not all entries counted: counts are scaled; the column sampling_error "
 			"says how well.");
+	note_measured(r);
 	if (found->assembly)
 		note(r, "Some inline assembly is not counted, but its time is: see the column "
 			"unseen.");
@@ -216,6 +238,10 @@ static void explain(struct roofline *r, const struct found *found)
 		note(r, "Events of regions count user code, in entries that began after the "
 			"thread got its counters ('counted for'); DRAM counts each miss as a "
 			"line of 64 bytes.");
+	if (r->any_measured_in_part)
+		note(r, "Errors of regions are standard errors, from how much measured entries in "
+			"a "
+			"row differ. To measure all: MPERF_REGION_SAMPLE=1.");
 	if (r->facts.sampled)
 		note(r, "The column sampling_error is how far off scaled counts may be if entries "
 			"differ by as much as their mean. To count more of them: MPERF_SAMPLE=1.");

@@ -9,7 +9,7 @@
 #include "daemon/query/loops/roofline.h"
 #include "proto/memory.h"
 
-#define COLUMNS_MAX 64
+#define COLUMNS_MAX 96 /* 80, if four events are granted */
 #define TEXTS_MAX 4
 #define TEXT_BYTES 512
 #define CALLEES_BYTES 384 /* of these: three names */
@@ -93,6 +93,10 @@ static const struct answer_column figure_columns[] = {
 	{"gops", NULL, MPERF__UNIT__UNIT_RATIO},
 	{"gbytes", "GB/s", MPERF__UNIT__UNIT_RATIO},
 	{"gbytes_corrected", "Corrected", MPERF__UNIT__UNIT_RATIO},
+	{"gbytes_read", "Read GB/s", MPERF__UNIT__UNIT_RATIO},
+	{"gbytes_written", "Written", MPERF__UNIT__UNIT_RATIO},
+	{"gbytes_read_corrected", "Read, corr.", MPERF__UNIT__UNIT_RATIO},
+	{"gbytes_written_corrected", "Written, corr.", MPERF__UNIT__UNIT_RATIO},
 	{"ops_per_byte", NULL, MPERF__UNIT__UNIT_RATIO},
 	{"lanes", "Lanes active", MPERF__UNIT__UNIT_SHARE},
 	{"cost", "Counting", MPERF__UNIT__UNIT_SHARE},
@@ -170,19 +174,28 @@ struct granted_names {
 	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 	char rate[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 	char title[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
+	char error[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 };
 
 static size_t granted_columns(
 	const struct roofline *r, struct granted_names *names, struct answer_column *c)
 {
 	size_t n = 0;
+	if (r->any_measured_in_part)
+		c[n++] = (struct answer_column){
+			"measured_entries", "Measured", MPERF__UNIT__UNIT_COUNT};
 	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
-		return 0;
+		return n;
 	c[n++] = (struct answer_column){"granted_ns", "Counted for", MPERF__UNIT__UNIT_NS};
 	for (unsigned i = 0; i < r->facts.n_granted; i++) {
 		const char *name = granted_name(r, i);
 		snprintf(names->name[i], sizeof(names->name[i]), EVENT_COLUMN "%.63s", name);
 		c[n++] = (struct answer_column){names->name[i], name, MPERF__UNIT__UNIT_COUNT};
+		snprintf(
+			names->error[i], sizeof(names->error[i]), EVENT_COLUMN "%.47s_error", name);
+		if (r->any_measured_in_part)
+			c[n++] = (struct answer_column){
+				names->error[i], "Error", MPERF__UNIT__UNIT_SHARE};
 		if (!has_rate(r, i))
 			continue;
 		snprintf(names->rate[i], sizeof(names->rate[i]), EVENT_COLUMN "%.47s_per_1000",
@@ -210,17 +223,36 @@ static double ratio(double part, double whole, double factor)
 	return part >= 0 && whole > 0 ? factor * part / whole : -1;
 }
 
+/* Where 1 in N entries is measured: how many were; all, if the region told nothing of it. */
+static void put_measured(struct row *row, const struct roofline *r, const struct roof_row *from)
+{
+	const double *v = r->total[from->group].value;
+	if (r->any_measured_in_part)
+		put_count(row, v[LOOP_REPRESENTED] > 0 ? v[LOOP_TIMED_ENTRIES] : v[LOOP_ENTRIES]);
+}
+
+static void put_granted_error(
+	struct row *row, const struct roofline *r, const struct roof_row *from, unsigned i)
+{
+	const double *v = r->total[from->group].value;
+	if (r->any_measured_in_part)
+		put_real(row, roof_variance_error(v[LOOP_GRANTED_VARIANCE + i],
+				      granted_count(r, from, (int)i)));
+}
+
 static void put_granted(struct row *row, const struct roofline *r, const struct roof_row *from)
 {
 	double ns = r->total[from->group].value[LOOP_GRANTED_NS];
 	double instructions = granted_count(r, from, granted_find(r, "instructions"));
 	int dram = granted_find(r, DRAM_EVENT);
+	put_measured(row, r, from);
 	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
 		return;
 	put_known(row, ns > 0 ? ns : -1);
 	for (unsigned i = 0; i < r->facts.n_granted; i++) {
 		double count = granted_count(r, from, (int)i);
 		put_known(row, count);
+		put_granted_error(row, r, from, i);
 		if (has_rate(r, i))
 			put_real(row, ratio(count, instructions, PER_INSTRUCTIONS));
 	}
@@ -448,6 +480,10 @@ static int tell_row(
 	put_real(&row, f->ops_per_ns);
 	put_real(&row, f->bytes_per_ns);
 	put_real(&row, f->bytes_per_ns_corrected);
+	put_real(&row, f->loaded_per_ns);
+	put_real(&row, f->stored_per_ns);
+	put_real(&row, f->loaded_per_ns_corrected);
+	put_real(&row, f->stored_per_ns_corrected);
 	put_real(&row, f->ops_per_byte);
 	put_real(&row, f->lanes);
 	put_real(&row, f->cost);

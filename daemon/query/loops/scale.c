@@ -10,6 +10,10 @@
  * How far off it may be depends on how much entries differ, which nobody counted. The error that is
  * told is that of entries which differ by as much as their mean: the relative standard deviation of
  * a sum of n out of m such, sqrt((1 - n / m) / n). Entries that are alike have none.
+ *
+ * A region of which 1 in N entries is measured has its time weighed already (runtime/draw.h), but of
+ * the entries since the last whole window one stands for all of them, or none does. As we know how
+ * many there were, the time is multiplied by entries over those that were represented.
  */
 #include <math.h>
 
@@ -83,10 +87,32 @@ bool loop_facts_is_scarce(const struct loop_facts *f, uint32_t fact)
 	return counted <= 1 && counted < around->value[LOOP_VALUE(LOOP_ENTRIES, false)];
 }
 
+static void times_real(uint64_t *value, double factor)
+{
+	double product = (double)*value * factor;
+	*value = product < (double)INT64_MAX ? (uint64_t)product : INT64_MAX;
+}
+
+static void scale_region(struct fact *fact)
+{
+	const uint64_t *v = fact->value;
+	double entries = (double)v[LOOP_VALUE(LOOP_ENTRIES, false)];
+	double outer = entries - (double)v[LOOP_VALUE(LOOP_INNER_ENTRIES, false)];
+	double represented = (double)v[LOOP_VALUE(LOOP_REPRESENTED, false)];
+	if (represented <= 0 || outer <= 0)
+		return;
+	double factor = outer / represented;
+	times_real(&fact->value[LOOP_VALUE(LOOP_TIME_NS, false)], factor);
+	times_real(&fact->value[LOOP_VALUE(LOOP_TIME_VARIANCE, false)], factor * factor);
+}
+
 void loop_facts_scale(struct loop_facts *f)
 {
 	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
+		uint64_t site = f->keys.key[i].part[0];
 		bool itself;
+		if (site != 0 && f->site[site - 1].kind == LOOP_SITE_REGION)
+			scale_region(&f->fact[i]);
 		const struct fact *around = fact_around(f, i, &itself);
 		if (!around)
 			continue;

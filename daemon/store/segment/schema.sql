@@ -233,10 +233,14 @@ CREATE TABLE loop_site (
 -- that ends in '_modelled', which is to be added: what library calls are taken to do. Of regions
 -- also 'counted_entries', 'counted_ns' and 'span_ns', for how long their counts gathered; and of
 -- events that the service gave their threads to count, 'granted:NAME', in entries of 'granted_ns'.
+-- If 1 in N entries of a region was measured, these and 'time_ns' are of all, estimated from
+-- 'timed_entries' of them, which stand for 'represented' ones; 'inner_entries' are inside the same
+-- region, and not drawn from. 'time_variance' and 'variance:NAME' are variances of these estimates,
+-- in 1024 units squared.
 CREATE TABLE loop_metric (
 	id INTEGER PRIMARY KEY,
 	name TEXT NOT NULL UNIQUE,
-	unit TEXT NOT NULL                  -- 'count', 'bytes', 'ns'
+	unit TEXT NOT NULL                  -- 'count', 'bytes', 'ns', 'variance'
 );
 
 -- What they counted in a window: a loop without the loops and callees inside, a function without its loops.

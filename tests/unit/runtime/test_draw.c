@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+#include "runtime/abi.h"
+#include "runtime/draw.h"
+#include "runtime/thread.h"
+#include "tests/unit/test.h"
+
+/* A thread with a record has chance. */
+static void prepare(void)
+{
+	ck_assert_ptr_nonnull(mperf_thread_make());
+}
+
+TEST(each_entry_stands_for_itself_if_all_are_measured)
+{
+	struct draw d = {0};
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert_uint_eq(mperf_draw(&d, 1), 1);
+}
+
+TEST(no_entry_is_measured_if_none_should_be)
+{
+	struct draw d = {0};
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert_uint_eq(mperf_draw(&d, 0), 0);
+}
+
+TEST(the_first_entry_is_measured_and_stands_for_itself_alone)
+{
+	struct draw d = {0};
+	ck_assert_uint_eq(mperf_draw(&d, 100), 1);
+}
+
+TEST(measured_entries_stand_for_all_of_whole_windows)
+{
+	/* 1 + 2 + ... + 64, then windows of 100 */
+	prepare();
+	struct draw d = {0};
+	uint64_t represented = 0, measured = 0;
+	for (unsigned i = 0; i < 127 + 100 * 100; i++) {
+		uint32_t stands_for = mperf_draw(&d, 100);
+		represented += stands_for;
+		measured += stands_for > 0;
+	}
+	ck_assert_uint_eq(represented, 127 + 100 * 100);
+	ck_assert_uint_eq(measured, 7 + 100);
+}
+
+TEST(windows_that_become_smaller_and_larger_stay_whole)
+{
+	prepare();
+	struct draw d = {0};
+	uint64_t represented = 0;
+	for (unsigned i = 0; i < 1 + 2 + 4 + 8; i++)
+		represented += mperf_draw(&d, 1000);
+	for (unsigned i = 0; i < 10; i++)
+		represented += mperf_draw(&d, 2);
+	for (unsigned i = 0; i < 4 + 8; i++)
+		represented += mperf_draw(&d, 1000);
+	ck_assert_uint_eq(represented, 15 + 10 + 12);
+}
+
+/* Entries that are long at each tenth, where each tenth is measured: with even gaps the sum would be
+ * ten times too much, or nothing of them. */
+TEST(a_period_of_the_program_does_not_meet_that_of_measuring)
+{
+	prepare();
+	struct draw d = {0};
+	double sum = 0, truth = 0;
+	for (unsigned i = 0; i < 15 + 10 * 20000; i++) {
+		double value = i % 10 == 0 ? 1000 : 10;
+		sum += mperf_draw(&d, 10) * value;
+		truth += value;
+	}
+	/* Standard deviation of a window's mean: 297; of 20,000: 2.1 of 109. */
+	ck_assert_double_eq_tol(sum / truth, 1, 5 * 2.1 / 109);
+}
+
+#define ROUNDS 300
+#define ENTRIES (127u + 100u * 100u)
+
+/* Does the standard error that is told match what sums really are off? */
+TEST(the_error_is_as_large_as_told)
+{
+	prepare();
+	double squares = 0, told = 0;
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		struct draw d = {0};
+		struct spread s = {0};
+		double sum = 0, truth = 0;
+		for (unsigned i = 0; i < ENTRIES; i++) {
+			uint64_t value = 1000 + mperf_thread_chance() % 100000;
+			uint32_t stands_for = mperf_draw(&d, 100);
+			truth += (double)value;
+			sum += (double)value * stands_for;
+			if (stands_for > 0)
+				mperf_spread_add(&s, value, stands_for);
+		}
+		squares += (sum - truth) * (sum - truth);
+		told += (double)mperf_spread_units(&s) * MPERF_VARIANCE_UNIT;
+	}
+	/* A variance of 300 rounds is known to sqrt(2 / 300), 8 %: four of these. */
+	ck_assert_double_eq_tol(told / squares, 1, 0.33);
+}
+
+TEST(entries_that_are_alike_have_no_error)
+{
+	struct spread s = {0};
+	for (unsigned i = 0; i < 100; i++)
+		mperf_spread_add(&s, 12345, 100);
+	ck_assert_uint_eq(mperf_spread_units(&s), 0);
+}
+
+TEST(entries_that_are_all_measured_have_no_error)
+{
+	struct spread s = {0};
+	for (unsigned i = 0; i < 100; i++)
+		mperf_spread_add(&s, 1 + (i % 2) * 1000000000u, 1);
+	ck_assert_uint_eq(mperf_spread_units(&s), 0);
+}
+
+TEST(a_variance_beyond_what_a_database_takes_is_cut_off)
+{
+	struct spread s = {0};
+	for (unsigned i = 0; i < 100; i++)
+		mperf_spread_add(&s, (i % 2) * (UINT64_MAX / 2), 10000);
+	ck_assert_uint_eq(mperf_spread_units(&s), INT64_MAX);
+}
