@@ -27,47 +27,105 @@ static uint64_t counter_here(uint32_t number)
 }
 #define COUNTER counter_here
 
-#elif defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
+#elif defined(__aarch64__)
 
 #define READ(n, register)                                                                          \
 	case n:                                                                                    \
-		__asm__ volatile(READ_REGISTER(register) : "=r"(value));                           \
-		break;
-#define READ_8(n, a, b, c, d, e, f, g, h)                                                          \
-	READ((n) + 0, a)                                                                           \
-	READ((n) + 1, b)                                                                           \
-	READ((n) + 2, c)                                                                           \
-	READ((n) + 3, d) READ((n) + 4, e) READ((n) + 5, f) READ((n) + 6, g) READ((n) + 7, h)
+		__asm__ volatile("mrs %0, " register : "=r"(value));                               \
+		return value
 
-#if defined(__aarch64__)
 /* Event counters 0 to 30; 31 is the one of cycles. Source: Arm ARM DDI 0487, PMEVCNTR<n>_EL0,
  * PMCCNTR_EL0; Linux 6.12, Documentation/arch/arm64/perf.rst. */
-#define READ_REGISTER(register) "mrs %0, pm" #register "_el0"
-#define REGISTERS                                                                                  \
-	READ_8(0, evcntr0, evcntr1, evcntr2, evcntr3, evcntr4, evcntr5, evcntr6, evcntr7)          \
-	READ_8(8, evcntr8, evcntr9, evcntr10, evcntr11, evcntr12, evcntr13, evcntr14, evcntr15)    \
-	READ_8(16, evcntr16, evcntr17, evcntr18, evcntr19, evcntr20, evcntr21, evcntr22, evcntr23) \
-	READ_8(24, evcntr24, evcntr25, evcntr26, evcntr27, evcntr28, evcntr29, evcntr30, ccntr)
-#else
-/* cycle, time, instret, hpmcounter3 to 31 are 0xc00 to 0xc1f. Source: RISC-V privileged
- * architecture 20211203, table 2.2; Linux 6.12, drivers/perf/riscv_pmu.c, riscv_pmu_event_idx. */
-#define READ_REGISTER(register) "csrr %0, " #register
-#define REGISTERS                                                                                  \
-	READ_8(0, 0xc00, 0xc01, 0xc02, 0xc03, 0xc04, 0xc05, 0xc06, 0xc07)                          \
-	READ_8(8, 0xc08, 0xc09, 0xc0a, 0xc0b, 0xc0c, 0xc0d, 0xc0e, 0xc0f)                          \
-	READ_8(16, 0xc10, 0xc11, 0xc12, 0xc13, 0xc14, 0xc15, 0xc16, 0xc17)                         \
-	READ_8(24, 0xc18, 0xc19, 0xc1a, 0xc1b, 0xc1c, 0xc1d, 0xc1e, 0xc1f)
-#endif
-
 static uint64_t counter_here(uint32_t number)
 {
-	uint64_t value = 0;
+	uint64_t value;
 	switch (number) {
-		REGISTERS
+		READ(0, "pmevcntr0_el0");
+		READ(1, "pmevcntr1_el0");
+		READ(2, "pmevcntr2_el0");
+		READ(3, "pmevcntr3_el0");
+		READ(4, "pmevcntr4_el0");
+		READ(5, "pmevcntr5_el0");
+		READ(6, "pmevcntr6_el0");
+		READ(7, "pmevcntr7_el0");
+		READ(8, "pmevcntr8_el0");
+		READ(9, "pmevcntr9_el0");
+		READ(10, "pmevcntr10_el0");
+		READ(11, "pmevcntr11_el0");
+		READ(12, "pmevcntr12_el0");
+		READ(13, "pmevcntr13_el0");
+		READ(14, "pmevcntr14_el0");
+		READ(15, "pmevcntr15_el0");
+		READ(16, "pmevcntr16_el0");
+		READ(17, "pmevcntr17_el0");
+		READ(18, "pmevcntr18_el0");
+		READ(19, "pmevcntr19_el0");
+		READ(20, "pmevcntr20_el0");
+		READ(21, "pmevcntr21_el0");
+		READ(22, "pmevcntr22_el0");
+		READ(23, "pmevcntr23_el0");
+		READ(24, "pmevcntr24_el0");
+		READ(25, "pmevcntr25_el0");
+		READ(26, "pmevcntr26_el0");
+		READ(27, "pmevcntr27_el0");
+		READ(28, "pmevcntr28_el0");
+		READ(29, "pmevcntr29_el0");
+		READ(30, "pmevcntr30_el0");
+		READ(31, "pmccntr_el0");
 	default:
-		break;
+		return 0;
 	}
-	return value;
+}
+#define COUNTER counter_here
+
+#elif defined(__riscv) && __riscv_xlen == 64
+
+#define READ(n, register)                                                                          \
+	case n:                                                                                    \
+		__asm__ volatile("csrr %0, " register : "=r"(value));                              \
+		return value
+
+/* cycle, time, instret, hpmcounter3 to 31. Source: RISC-V privileged architecture 20211203, table
+ * 2.2; Linux 6.12, drivers/perf/riscv_pmu.c, riscv_pmu_event_idx. */
+static uint64_t counter_here(uint32_t number)
+{
+	uint64_t value;
+	switch (number) {
+		READ(0, "0xc00");
+		READ(1, "0xc01");
+		READ(2, "0xc02");
+		READ(3, "0xc03");
+		READ(4, "0xc04");
+		READ(5, "0xc05");
+		READ(6, "0xc06");
+		READ(7, "0xc07");
+		READ(8, "0xc08");
+		READ(9, "0xc09");
+		READ(10, "0xc0a");
+		READ(11, "0xc0b");
+		READ(12, "0xc0c");
+		READ(13, "0xc0d");
+		READ(14, "0xc0e");
+		READ(15, "0xc0f");
+		READ(16, "0xc10");
+		READ(17, "0xc11");
+		READ(18, "0xc12");
+		READ(19, "0xc13");
+		READ(20, "0xc14");
+		READ(21, "0xc15");
+		READ(22, "0xc16");
+		READ(23, "0xc17");
+		READ(24, "0xc18");
+		READ(25, "0xc19");
+		READ(26, "0xc1a");
+		READ(27, "0xc1b");
+		READ(28, "0xc1c");
+		READ(29, "0xc1d");
+		READ(30, "0xc1e");
+		READ(31, "0xc1f");
+	default:
+		return 0;
+	}
 }
 #define COUNTER counter_here
 

@@ -2,6 +2,8 @@
 
 /* Figures that rows are worked out from and told by. */
 
+#include <math.h>
+
 #include "daemon/query/loops/roofline.h"
 
 double roof_ops(const struct roof_sums *s, enum roofline_ops ops)
@@ -27,4 +29,9 @@ struct roof_share roof_share_of(const struct roofline *r, uint32_t group)
 		return (struct roof_share){.entries = -1, .counted = -1};
 	const double *v = r->self[by - 1].value;
 	return (struct roof_share){.entries = v[LOOP_ENTRIES], .counted = v[LOOP_COUNTED_ENTRIES]};
+}
+
+double roof_variance_error(double variance, double sum)
+{
+	return sum > 0 ? sqrt(variance * MPERF_VARIANCE_UNIT) / sum : -1;
 }

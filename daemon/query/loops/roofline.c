@@ -77,11 +77,6 @@ static double ratio(double part, double whole)
 	return whole > 0 ? part / whole : -1;
 }
 
-double roof_variance_error(double variance, double sum)
-{
-	return sum > 0 ? sqrt(variance * MPERF_VARIANCE_UNIT) / sum : -1;
-}
-
 /* Of the time. Samples come by chance. Of nests each look at the clock may be off by what it costs;
  * where some entries stand for others, they are taken to differ as much as they are long, but those
  * of regions, which tell how much they do. */
