@@ -35,7 +35,7 @@ WERROR  ?=
 SANITIZE ?=
 PKGS_DAEMON = libsystemd libprotobuf-c sqlite3 jansson libxxhash zlib $(if $(WITH_BPF),libbpf)
 PKGS_PLATFORM = jansson
-PKGS_CLIENT = libprotobuf-c jansson ncursesw
+PKGS_CLIENT = libprotobuf-c jansson ncursesw zlib
 PKGS_ROOFS  = jansson
 PKGS_NAMER  = libelf libdw libseccomp liblzma
 PKG_CONFIG ?= pkg-config
@@ -105,14 +105,15 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c
 
 DAEMON_ROOMS = pmu pmu/event pmu/sampler decode naming attribute loops aggregate store store/segment store/rollup \
 	query query/samples query/loops compare session service control
-CLIENT_ROOMS = commands options wire show top flamegraph plot roofs topdown compare
+CLIENT_ROOMS = commands options wire show top flamegraph plot roofs topdown compare export
 
 PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o
 PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))
 DAEMON_OBJ = $(foreach d,$(DAEMON_ROOMS),$(call obj,daemon/$(d))) $(filter-out %/main.o,$(call obj,daemon)) $(addprefix $(BUILD)/daemon/namer/,demangle.o names.o name_cut.o)
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))
 CODE_OBJ   = $(filter-out %/main.o %/decode.o %/reader.o,$(call obj,daemon/code))
-CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client)) $(foreach d,$(CLIENT_ROOMS),$(call obj,client/$(d)))
+CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client)) $(foreach d,$(CLIENT_ROOMS),$(call obj,client/$(d))) \
+	$(BUILD)/gen/client/export/pprof.pb-c.o
 
 # What measures roofs. Its kernels are in assembly, one file an architecture, of which two are empty;
 # extensions are named here for all assemblers, since not all know the directives that name them.
@@ -183,7 +184,8 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/all
 
 TEXTS = $(wildcard $(foreach d,daemon/store client,$(foreach e,sql html css js bash,$(d)/*.$(e) $(d)/*/*.$(e)))) daemon/code/mnemonics.txt
 SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/pmu/,switch.skel.h switch_plain.skel.h switch_sums.skel.h))
-GENERATED = $(BUILD)/gen/proto/mperf.pb-c.c $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS)) $(SKELETONS)
+MESSAGES = $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,proto/mperf.proto client/export/pprof.proto)
+GENERATED = $(MESSAGES) $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS)) $(SKELETONS)
 $(BUILD)/gen/all: $(GENERATED) $(if $(CROSS),$(SYSROOT).packages)
 	@touch $@
 ifdef CROSS
@@ -191,10 +193,10 @@ $(SYSROOT).packages: tests/boards/debian.py
 	@tests/packages $(PACKAGES_CROSS)
 	tests/boards/debian.py $(CROSS) $(SYSROOTS)
 endif
-$(BUILD)/gen/proto/mperf.pb-c.c: proto/mperf.proto
+$(BUILD)/gen/%.pb-c.c: %.proto
 	@mkdir -p $(@D)
 	$(call short,GEN)protoc-c --c_out=$(BUILD)/gen $<
-$(BUILD)/gen/proto/mperf.pb-c.h: $(BUILD)/gen/proto/mperf.pb-c.c ;
+$(MESSAGES:.c=.h): %.h: %.c ;
 $(BUILD)/gen/%.inc: %
 	@mkdir -p $(@D)
 	$(call short,GEN)sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $< > $@

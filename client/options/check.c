@@ -199,6 +199,15 @@ static int check_flamegraph(struct parse *p)
 	return 0;
 }
 
+/* Of export. */
+static int check_export(struct parse *p)
+{
+	if (p->command == MPERF__REQUEST__BODY_EXPORT && !p->o->as)
+		return options_wrong(p, "there is no format: give --as pprof, folded, speedscope, "
+					"perf-script, csv or firefox");
+	return 0;
+}
+
 /* diff and gate. */
 static int check_compare(struct parse *p)
 {
@@ -232,6 +241,8 @@ int options_check(struct parse *p)
 		chosen = check_topdown(p);
 	if (chosen == 0)
 		chosen = check_flamegraph(p);
+	if (chosen == 0)
+		chosen = check_export(p);
 	if (chosen == 0)
 		chosen = check_choice(p);
 	if (chosen != 0)

@@ -29,8 +29,8 @@ static const struct command {
 /* Commands that run a program: at the first argument, or only after -- (see take_argument). */
 #define RUNS_ANYWHERE (COMMAND_BIT(RECORD) | COMMAND_BIT(STAT) | COMMAND_BIT(TOPDOWN))
 #define RUNS_BEHIND_DASHES                                                                         \
-	(COMMAND_BIT(HOTSPOTS) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(ROOFLINE) |                 \
-		COMMAND_BIT(BLOCKS) | COMMAND_BIT(JOB))
+	(COMMAND_BIT(HOTSPOTS) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(EXPORT) |                   \
+		COMMAND_BIT(ROOFLINE) | COMMAND_BIT(BLOCKS) | COMMAND_BIT(JOB))
 
 /* The values of an option, separated by spaces; NULL if they are not known beforehand. A test
  * compares them with the option's help. */
@@ -47,6 +47,7 @@ static const char *value_words(const struct option_row *row, uint32_t command)
 			"function module process cgroup line"},
 		{OPTION_OPS, UINT32_MAX, "fp int sp dp"},
 		{OPTION_FROM, UINT32_MAX, "counts code"},
+		{OPTION_AS, UINT32_MAX, "pprof folded speedscope perf-script csv firefox"},
 		{OPTION_BY, UINT32_MAX,
 			"function module process thread cgroup job line hart address"},
 		{'g', UINT32_MAX, "fp dwarf none"},

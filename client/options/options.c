@@ -30,6 +30,9 @@
 #define LEVELS_MAX 16 /* of a tree; Intel's deepest has six */
 #define ROWS_DEFAULT 30
 
+static const char *const options_formats[] = {
+	"pprof", "folded", "speedscope", "perf-script", "csv", "firefox", NULL};
+
 /* A whole decimal number. */
 static bool number(const char *text, uint64_t max, uint64_t *ret_value)
 {
@@ -310,7 +313,8 @@ static int take_argument(struct parse *p, char *arg, struct argp_state *state)
 		    p->command == MPERF__REQUEST__BODY_STAT ||
 		    p->command == MPERF__REQUEST__BODY_TOPDOWN;
 	bool reads = p->o->loops || p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
-		     p->command == MPERF__REQUEST__BODY_FLAMEGRAPH;
+		     p->command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
+		     p->command == MPERF__REQUEST__BODY_EXPORT;
 
 	if (p->command == MPERF__REQUEST__BODY_LIST && !p->o->topic) {
 		p->o->topic = arg;
@@ -464,6 +468,8 @@ static int take_show(struct parse *p, int key, char *arg)
 	case OPTION_DECODE:
 		o->decode = arg;
 		return *arg ? 0 : options_wrong(p, "--decode needs a raw code, such as r22");
+	case OPTION_AS:
+		return take_word(p, "--as", options_formats, arg, &o->as);
 	case OPTION_EXPLAIN:
 		o->explain = true;
 		return 0;

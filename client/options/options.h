@@ -52,6 +52,7 @@ struct options {
 	char *earlier;
 	bool plot, peaks;
 	char *by, *ops, *of_event, *title;
+	char *as;             /* export: the format */
 	char *from;           /* roofline: counts (or NULL), code */
 	char *symfs;          /* --from code: where programs are looked for; NULL: where they ran */
 	uint32_t vector_bits; /* --from code, of SVE and RVV; 0: not given */

@@ -23,16 +23,17 @@
 #define C COMMAND_BIT(DIFF)
 #define G COMMAND_BIT(GATE)
 #define J COMMAND_BIT(JOB)
+#define X COMMAND_BIT(EXPORT)
 
 const struct option_row option_rows[] = {
 	/* clang-format off */
-	{R|H|F|S|W, "all", 'a', NULL, false, "measure the whole system"},
+	{R|H|F|S|W|X, "all", 'a', NULL, false, "measure the whole system"},
 	{L,       "all", 'a', NULL, false, "also show events that do not count here, and why"},
 	{R|S|W,   "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
-	{H|F,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i or --since: show only these"},
+	{H|F|X,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i or --since: show only these"},
 	{O|B,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
 	{T,       "pid", OPTION_PID, "N[,N]", false, "only these processes and what they start"},
-	{R|H|F|S|T|W, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
+	{R|H|F|S|T|W|X, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", false, "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
 	{S,       "metrics", 'M', "NAME[,NAME]", false, "metrics, or groups of them, of this machine's cores: their events are counted and their values printed"},
 	{W,       "level", 'l', "LEVEL", false, "show this many levels of the tree (default: as many as can be counted at once)"},
@@ -40,16 +41,18 @@ const struct option_row option_rows[] = {
 	{S,       "explain", OPTION_EXPLAIN, NULL, false, "also print the plan: which events are counted together, on which counters, and who lets them take turns"},
 	{L,       "decode", OPTION_DECODE, "RAW", false, "print the fields of this raw code, as r22 or 0x22, and what they mean on this machine's cores"},
 	{W,       "explain", OPTION_EXPLAIN, NULL, false, "of each row also print formula, inputs with their counts, passes, error and source"},
-	{H|F,     NULL, 'e', "EVENT", false, "event to sample, in perf's grammar, when not reading a file"},
+	{H|F|X,     NULL, 'e', "EVENT", false, "event to sample, in perf's grammar, when not reading a file"},
 	{O|B,     "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
 	{O,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
-	{R|H|F,   "freq", 'F', "HZ", false, "samples per second and hart (default: 99)"},
+	{R|H|F|X,   "freq", 'F', "HZ", false, "samples per second and hart (default: 99)"},
 	{T,       "freq", 'F', "HZ", false, "samples per second and hart while this runs (default: the daemon's rate for top)"},
-	{R|H|F|T, "overhead", OPTION_OVERHEAD, "SHARE", false, "sample less where mperf would cost a hart more of its time: 5%, 0.5% (default: no limit)"},
-	{R|H|F,   "call-graph", 'g', "KIND", true, "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
-	{R|H|F|S|W, "user", 'U', NULL, false, "exclude the kernel"},
+	{R|H|F|T|X, "overhead", OPTION_OVERHEAD, "SHARE", false, "sample less where mperf would cost a hart more of its time: 5%, 0.5% (default: no limit)"},
+	{R|H|F|X,   "call-graph", 'g', "KIND", true, "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
+	{R|H|F|S|W|X, "user", 'U', NULL, false, "exclude the kernel"},
 	{R,       "output", 'o', "FILE", false, "file to write (default: mperf.mprf)"},
 	{F,       "output", 'o', "FILE", false, "file to write (default: flame.html); a name that ends in .svg gets plain SVG; - is stdout"},
+	{X,       "as", OPTION_AS, "FORMAT", false, "the format to write: pprof, folded, speedscope, perf-script, csv, firefox"},
+	{X,       "output", 'o', "FILE", false, "file to write (default: stdout); - is stdout"},
 	{O,       "plot", OPTION_PLOT, NULL, false, "draw the loops under the machine's roofs, above the table"},
 	{O,       "peaks", OPTION_PEAKS, NULL, false, "draw theoretical peaks of the cores beside measured roofs"},
 	{O,       "output", 'o', "FILE", false, "draw the plot into this file: a page, or plain SVG if the name ends in .svg; - is stdout"},
@@ -64,7 +67,7 @@ const struct option_row option_rows[] = {
 	{B,       "live", OPTION_LIVE, NULL, false, "keep drawing the bandwidth of running programs, or CMD, of the last minute, or of sixty intervals of --every"},
 	{T|O|B,   "frames", OPTION_FRAMES, "N", false, "exit after N frames"},
 	{T,       "batch", 'b', NULL, false, "print frames as text, even on a terminal"},
-	{H|F|D,   "input", 'i', "FILE", false, "read this recording"},
+	{H|F|D|X,   "input", 'i', "FILE", false, "read this recording"},
 	{O,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT; of two, draw how loops moved from the first to the second"},
 	{B,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
 	{M,       "input", 'i', "FILE", false, "show the roofs in this file, as --json wrote it"},
@@ -96,15 +99,15 @@ const struct option_row option_rows[] = {
 	{G,       "junit", OPTION_JUNIT, "FILE", false, "also write JUnit's XML to FILE"},
 	{C|G,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
 	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, job"},
-	{H|F,     "event", OPTION_OF_EVENT, "EVENT", false, "show shares of this measured event (default: the sampling event)"},
-	{H|F|T|O|B|C|G, "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
-	{H|F|T|C|G, "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below it if the path ends in /; may be repeated"},
-	{H|F|T|C|G|O|B, "label", OPTION_LABEL, "KEY=VALUE", false, "only jobs with this label, whose value may have * and ?; may be repeated"},
+	{H|F|X,     "event", OPTION_OF_EVENT, "EVENT", false, "show shares of this measured event (default: the sampling event)"},
+	{H|F|T|O|B|C|G|X, "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
+	{H|F|T|C|G|X, "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below it if the path ends in /; may be repeated"},
+	{H|F|T|C|G|O|B|X, "label", OPTION_LABEL, "KEY=VALUE", false, "only jobs with this label, whose value may have * and ?; may be repeated"},
 	{J,       "label", OPTION_LABEL, "KEY=VALUE", false, "run, start: a label of the job; may be repeated"},
 	{J,       "pid", OPTION_PID, "N", false, "start, end: this process (default: the one that runs mperfctl)"},
-	{H|F|T|C|G, "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
-	{H|F|O|B, "since", OPTION_SINCE, "TIME", false, "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, from the service's store"},
-	{H|F|O|B, "until", OPTION_UNTIL, "TIME", false, "only until this time, in the same form"},
+	{H|F|T|C|G|X, "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
+	{H|F|O|B|X, "since", OPTION_SINCE, "TIME", false, "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, from the service's store"},
+	{H|F|O|B|X, "until", OPTION_UNTIL, "TIME", false, "only until this time, in the same form"},
 	{H|O|C|G, "limit", 'n', "N", false, "at most N rows (default: 30; 0: all)"},
 	{B,       "limit", 'n', "N", false, "at most N rows (default: all)"},
 	{T,       "limit", 'n', "N", false, "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
@@ -117,7 +120,7 @@ const struct option_row option_rows[] = {
 	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
 	{H|L|T|U|K|O|B|W|C|G|J, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
 	{H|L|D|T|U|K|O|B|W|C|G|J, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
-	{R|H|F|S|L|D|T|U|K|O|B|M|W|C|G|J, "help", 'h', NULL, false, "show this help"},
+	{R|H|F|S|L|D|T|U|K|O|B|M|W|C|G|J|X, "help", 'h', NULL, false, "show this help"},
 	/* clang-format on */
 };
 const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
@@ -159,6 +162,19 @@ const struct command_text *command_text(int command)
 			    "  mperfctl flamegraph -i run.mprf --event page-faults -o faults.svg\n"
 			    "  mperfctl flamegraph -i after.mprf --diff before.mprf -o diff.html\n"
 			    "  mperfctl flamegraph -i run.mprf --folded > stacks.txt\n",
+	};
+	static const struct command_text export = {
+		.arguments = "--as FORMAT [-i FILE | -a | --pid N[,N] | -- CMD...]",
+		.says = "Write samples in the format of another tool: pprof (compressed), folded "
+			"stacks, speedscope, `perf script`, comma-separated values, or the Firefox "
+			"Profiler. Without -i and without anything to measure, ./mperf.mprf is "
+			"read; with --since or --until, or if there is no such file, the service's "
+			"store (the last hour unless --since).",
+		.examples = "Examples:\n"
+			    "  mperfctl export --as pprof -o profile.pb.gz -i run.mprf\n"
+			    "  mperfctl export --as speedscope -o run.json -- ./program\n"
+			    "  mperfctl export --as firefox --since -10m --comm cc1 -o cc1.json\n"
+			    "  mperfctl export --as csv -i run.mprf > samples.csv\n",
 	};
 	static const struct command_text roofline = {
 		.arguments = "[-i FILE | --pid N[,N] | -- CMD...]",

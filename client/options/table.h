@@ -57,6 +57,7 @@ enum option_key {
 	OPTION_LABEL,
 	OPTION_SYMFS,
 	OPTION_VECTOR_BITS,
+	OPTION_AS,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

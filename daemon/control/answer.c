@@ -171,6 +171,26 @@ int request_fail(
 	return send_answer(q, &a);
 }
 
+int request_profile(struct request *q, const Mperf__Profile *part)
+{
+	_cleanup_(freep) char **text = calloc(part->n_text + 1, sizeof(*text));
+	Mperf__Profile m = *part;
+	Mperf__Answer a = MPERF__ANSWER__INIT;
+	int r = text ? 0 : -ENOMEM;
+	for (size_t i = 0; i < part->n_text && r == 0; i++) {
+		text[i] = mend(part->text[i]);
+		r = text[i] ? 0 : -ENOMEM;
+	}
+	m.text = text;
+	a.body_case = MPERF__ANSWER__BODY_PROFILE;
+	a.profile = &m;
+	if (r == 0)
+		r = send_answer(q, &a);
+	for (size_t i = 0; text && i < part->n_text; i++)
+		free(text[i]);
+	return r;
+}
+
 static int stream_columns(void *u, const struct answer_column *c, size_t n)
 {
 	struct row_stream *s = u;

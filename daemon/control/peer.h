@@ -121,4 +121,9 @@ size_t peer_out_bytes_max(const struct peer *p);
 /* Have it and its user's other peers read enough for more to be sent? */
 bool peer_has_out_room(const struct peer *p);
 
+/* In private mode, in the middle of an answer: wait until the client has read it but for
+ * PEER_AHEAD_BYTES. 0; -EPIPE if the client is gone; -errno. */
+#define PEER_AHEAD_BYTES (1u << 20) /* enough that neither side waits at each part */
+int peer_flush(struct peer *p);
+
 struct peer *peer_free(struct peer *p);

@@ -62,6 +62,8 @@ int request_ready(struct request *q, const char *note);
 int request_ready_to_sample(struct request *q, const struct sampler *s);
 int request_progress(struct request *q, const char *what, uint64_t done, uint64_t total);
 int request_bytes(struct request *q, const void *bytes, size_t n, uint64_t offset, uint64_t total);
+/* Its texts need not be UTF-8. */
+int request_profile(struct request *q, const Mperf__Profile *part);
 int request_done(struct request *q, int status);
 /* Fail with one sentence that names what failed, and a remedy ("" if none). */
 int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy, const char *format,

@@ -13,6 +13,7 @@ struct row_filter {
 	bool *task; /* by id; 0 is "no such task" */
 	bool hart[HARTS_MAX + 1];
 	bool windows;                 /* selects only some windows */
+	bool tells_windows;           /* rows say which they are of */
 	bool event[QUERY_EVENTS_MAX]; /* with `asked`: the events whose counts are shown */
 	bool asked;                   /* the user named an event */
 };

@@ -104,8 +104,11 @@ static bool read_row(struct scan *s, struct scan_row *row)
 		row->hart = (uint32_t)hart;
 	if (!s->f->task[row->task] || !s->f->hart[row->hart])
 		return false;
-	if (s->f->windows && !l->window[cursor_id(c, 8, l->n_windows)].wanted)
-		return false;
+	if (s->f->windows || s->f->tells_windows) {
+		row->window = cursor_id(c, 8, l->n_windows);
+		if (!l->window[row->window].wanted)
+			return false;
+	}
 	int64_t count = cursor_integer(c, 6), weight_ns = cursor_integer(c, 7);
 	row->stack = cursor_id(c, 3, l->n_stacks);
 	row->event = (uint8_t)cursor_id(c, 4, QUERY_EVENTS_MAX - 1);
@@ -228,7 +231,7 @@ int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes
 	snprintf(samples, sizeof(samples),
 		"SELECT id, task, hart, stack, event, rung, count, weight_ns, %s, %s, %s "
 		"FROM sample WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-		f->windows ? "window" : "0", l->tier == TIER_HOUR ? "truncated" : "0",
+		f->windows || f->tells_windows ? "window" : "0", l->tier == TIER_HOUR ? "truncated" : "0",
 		uncut ? "uncounted" : "0");
 	if (uncut && f->asked)
 		r = scan_rows(&s, samples, NULL, NULL);

@@ -12,6 +12,7 @@
 struct scan_row {
 	uint32_t stack, task; /* ids of the segment, 0 if it has none */
 	uint32_t hart;        /* HART_UNKNOWN: none */
+	uint32_t window;      /* 0: none, or not asked for (filter.h) */
 	uint8_t event, rung;
 	uint64_t count, weight_ns;
 	uint64_t cut;       /* of these, samples rolled up without their callers */

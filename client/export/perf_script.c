@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* perf-script: the text that `perf script -F +pid` prints, which many tools read
+ *
+ *      comm  pid/tid [hart] seconds: period event:
+ *      	         address function (file)
+ *      	         …
+ *
+ * Its readers are regular expressions, so what they split at must not come from a name: a blank
+ * before a digit in a process' name, blanks and parentheses in a file's. A row of several samples is
+ * as many records, which share its value. Addresses are offsets in the file.
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/export/format.h"
+
+static void write_comm(FILE *f, const char *name)
+{
+	size_t n = strlen(name);
+	if (n == 0)
+		name = "[unknown]";
+	for (; *name; name++) {
+		const bool splits = *name == ' ' &&
+				    (name[1] == ' ' || name[1] == '\0' ||
+					    (name[1] >= '0' && name[1] <= '9') || name[1] == '[');
+		fputc(splits ? '_' : *name, f);
+	}
+	/* stackcollapse-perf.pl wants two characters before the last blank */
+	fputs(n == 1 ? "  " : " ", f);
+}
+
+static void write_word(FILE *f, const char *text)
+{
+	for (; *text; text++)
+		fputc(*text == ' ' ? '_' : *text == '(' ? '[' : *text == ')' ? ']' : *text, f);
+}
+
+/* A colon at its end ends the event's name. */
+static void write_event(FILE *f, const char *text)
+{
+	for (; *text; text++)
+		fputc(*text == ' ' ? '_' : *text, f);
+	fputs(":\n", f);
+}
+
+static void write_frame(struct export_output *o, const struct profile_frame *frame)
+{
+	const struct profile *p = o->profile;
+	const char *path = p->text[p->module[frame->module].path];
+	uint32_t n;
+	const struct profile_place *place = profile_places(p, frame, &n);
+	for (uint32_t i = 0; i < n; i++) {
+		fprintf(o->file, "\t%16" PRIx64 " %s (", frame->offset,
+			profile_function(p, &place[i]));
+		if (i + 1 < n)
+			fputs("inlined", o->file);
+		else
+			write_word(o->file, *path ? path : "[unknown]");
+		fputs(")\n", o->file);
+	}
+}
+
+static void write_record(struct export_output *o, const struct profile_sample *s, uint64_t period)
+{
+	const struct profile *p = o->profile;
+	const struct profile_task *t = &p->task[s->task];
+	const int64_t ns = p->window[s->window].start_ns;
+	write_comm(o->file, p->text[t->comm]);
+	fprintf(o->file, "%5" PRId32 "/%-5" PRId32 " ", t->pid, t->tid);
+	if (s->hart >= 0)
+		fprintf(o->file, "[%03" PRId32 "] ", s->hart);
+	fprintf(o->file, "%5" PRId64 ".%06" PRId64 ": %10" PRIu64 " ", ns / 1000000000,
+		ns / 1000 % 1000000, period);
+	write_event(o->file, p->text[s->event]);
+	uint32_t n = 0;
+	for (uint32_t i = s->stack; i != 0 && n < PROFILE_DEPTH_MAX; i = p->stack[i].caller, n++)
+		write_frame(o, &p->frame[p->stack[i].frame]);
+	if (s->stack == 0)
+		fputs("\t               0 [unknown] ([unknown])\n", o->file);
+	fputc('\n', o->file);
+}
+
+/* A row without samples has counts that a context switch delivered: one record. */
+static int sample(struct export_output *o, const struct profile_sample *s)
+{
+	const uint64_t n = s->count > 0 ? s->count : 1;
+	for (uint64_t i = 0; i < n && !ferror(o->file); i++)
+		write_record(o, s, s->value / n + (i < s->value % n));
+	return 0;
+}
+
+const struct export_format export_perf_script = {.name = "perf-script", .sample = sample};
