@@ -74,7 +74,8 @@ static int module_number(struct export *e, const struct loaded_frame *frame, uin
 {
 	const struct loaded_file *file = &e->loaded.file[frame->file];
 	const uint32_t path = loaded_module(&e->loaded, frame);
-	const struct key key = {{path, file->build_id, file->kind}};
+	const uint32_t kind = file->hidden ? FILE_KERNEL : file->kind;
+	const struct key key = {{path, file->build_id, kind}};
 	bool is_new = false;
 	int r = key_number(e, &e->modules, &key, ret_number, &is_new);
 	if (r != 0 || !is_new)
@@ -83,7 +84,7 @@ static int module_number(struct export *e, const struct loaded_frame *frame, uin
 	r = text_number(e, path, &m.path);
 	if (r == 0 && file->build_id && *text_of(&e->texts, file->build_id))
 		r = text_number(e, file->build_id, &m.build_id);
-	m.kind = file->kind;
+	m.kind = kind;
 	return r == 0 ? export_part_module(&e->part, &m) : r;
 }
 

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Whatever a daemon sends as a profile, in every format: a byte that chooses the format, then parts,
+ * each two bytes of length and a packed Profile. What is taken is written whole.
+ */
+#include <stdlib.h>
+
+#include "client/export/format.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct output {
+	const struct export_format *format;
+	struct export_output o;
+};
+
+static int take(void *userdata, const struct profile_sample *s)
+{
+	struct output *to = userdata;
+	struct profile_sample once = *s;
+	once.count = s->count % 4; /* perf-script writes a record for each */
+	return to->format->sample(&to->o, &once);
+}
+
+static int take_parts(struct output *to, struct profile *p, const uint8_t *data, size_t size)
+{
+	int r = 0;
+	while (size > 2 && r == 0) {
+		size_t n = data[0] | (size_t)data[1] << 8;
+		n = n < size - 2 ? n : size - 2;
+		Mperf__Profile *part = mperf__profile__unpack(NULL, n, data + 2);
+		if (part) {
+			r = profile_add(p, part, take, to);
+			mperf__profile__free_unpacked(part, NULL);
+		}
+		data += 2 + n;
+		size -= 2 + n;
+	}
+	return r;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct export_format *const formats[] = {&export_csv, &export_firefox,
+		&export_perf_script, &export_pprof, &export_speedscope};
+	Mperf__Provenance provenance = MPERF__PROVENANCE__INIT;
+	struct profile p;
+	char *text = NULL;
+	size_t n;
+	if (size < 1 || profile_init(&p) < 0)
+		return 0;
+	struct output to = {.format = formats[data[0] % 5],
+		.o = {.profile = &p,
+			.title = "t",
+			.event = "e",
+			.provenance_line = "l",
+			.provenance = &provenance}};
+	to.o.file = open_memstream(&text, &n);
+	if (to.o.file) {
+		int r = to.format->begin ? to.format->begin(&to.o) : 0;
+		if (r == 0)
+			r = take_parts(&to, &p, data + 1, size - 1);
+		if (r == 0 && to.format->end)
+			(void)to.format->end(&to.o);
+		if (to.format->clear)
+			to.format->clear(&to.o);
+		fclose(to.o.file);
+	}
+	free(text);
+	profile_clear(&p);
+	return 0;
+}
