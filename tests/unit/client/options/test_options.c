@@ -276,7 +276,7 @@ TEST(what_top_cannot_do_is_refused)
 	refused(TOP, "-d soon", "'soon'");
 	refused(TOP, "--frames 0", "--frames takes");
 	refused(TOP, "--frames -1", "--frames takes");
-	refused(TOP, "--by hart", "or cgroup, not 'hart'");
+	refused(TOP, "--by hart", "cgroup or job, not 'hart'");
 	refused(TOP, "--json --raw", "two forms");
 	refused(TOP, "-i f", "no option '-i'");
 	refused(TOP, "-- make", "one argument too many");
