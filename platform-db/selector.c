@@ -141,8 +141,9 @@ static int take_index(struct composing *c, const char *name, size_t at, uint64_t
 {
 	const struct platform_event *e = event_of_bank(c->platform, c->bank, name);
 	if (isdigit((unsigned char)*name)) {
-		if (!code_parse(name, ret_index) || !fits(c->event, *ret_index))
-			return wrong(c->error, at, "'%.64s' is no number that fits into %s", name,
+		if (!code_parse(name, ret_index) || !fits(c->event, *ret_index) || *ret_index == 0)
+			return wrong(c->error, at,
+				"'%.64s' is no number from 1 on that fits into %s", name,
 				c->event->name);
 		for (size_t i = 0; i < c->platform->n_events; i++)
 			if (strcasecmp(c->platform->event[i].topic, c->bank) == 0 &&

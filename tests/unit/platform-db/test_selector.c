@@ -104,7 +104,8 @@ TEST(what_the_selector_cannot_say_is_refused)
 	must_refuse("backend", "1&(2|(3+4))", 0,
 		"cannot say this: OP_TYPE0 joins EVENT0 and EVENT1, OP_TYPE1 joins EVENT2 and "
 		"EVENT3, OP_TYPE2 joins OP_TYPE0 and OP_TYPE1");
-	must_refuse("backend", "1024", 0, "'1024' is no number that fits into EVENT0");
+	must_refuse("backend", "1024", 0, "'1024' is no number from 1 on that fits into EVENT0");
+	must_refuse("backend", "1+0+2", 2, "'0' is no number from 1 on");
 	must_refuse("backend", "1+0xz", 2, "'0xz' is no number");
 	must_refuse(
 		"backend", "1+Front_Bubble", 2, "no event 'Front_Bubble' among those of backend");
