@@ -88,7 +88,8 @@ struct row {
 	int arch;
 	const char *mvendorid, *marchid, *mimpid, *midr, *vendor, *compatible;
 	const char *source, *verified;
-	uint64_t family, model, stepping;
+	uint64_t family, stepping;
+	struct code_range model;
 };
 
 #define AT(member) offsetof(struct row, member)
@@ -100,7 +101,7 @@ static const struct field row_fields[] = {
 	{"midr", FIELD_TEXT, AT(midr)},
 	{"vendor", FIELD_NAME, AT(vendor)},
 	{"family", FIELD_CODE, AT(family)},
-	{"model", FIELD_CODE, AT(model)},
+	{"model", FIELD_RANGE, AT(model)},
 	{"stepping", FIELD_CODE, AT(stepping)},
 	{"compatible", FIELD_TEXT, AT(compatible)},
 	{"source", FIELD_TEXT, AT(source), true},
@@ -135,7 +136,7 @@ static int take_digits(const struct reader *r, const struct node *row, const cha
 
 int pattern_take(const struct reader *r, const struct node *row, struct pattern *ret_pattern)
 {
-	struct row v = {.family = ANY, .model = ANY, .stepping = ANY};
+	struct row v = {.family = ANY, .model = {0, ANY}, .stepping = ANY};
 	const struct grammar grammar = GRAMMAR("a row of cpus", row_fields);
 	int error = reader_fields(r, row, &grammar, &v);
 	if (error)
@@ -145,7 +146,7 @@ int pattern_take(const struct reader *r, const struct node *row, struct pattern 
 		.arch = (enum platform_arch)(v.arch + 1),
 		.vendor = v.vendor,
 		.family = v.family < ANY ? (uint32_t)v.family : ANY,
-		.model = v.model < ANY ? (uint32_t)v.model : ANY,
+		.model = v.model,
 		.stepping = v.stepping < ANY ? (uint32_t)v.stepping : ANY,
 		.compatible = v.compatible,
 		.origin = {v.source, v.verified, r->file, row->line},
@@ -221,7 +222,7 @@ int pattern_foreign(const struct reader *r, int line, const char *text, struct p
 	struct pattern p = {
 		.n_keys = 3,
 		.family = ANY,
-		.model = ANY,
+		.model = {0, ANY},
 		.stepping = ANY,
 		.origin = {r->file, "no", r->file, line},
 	};
@@ -302,9 +303,8 @@ static bool own_matches(const struct pattern *p, const struct platform_identity 
 	       digits_match(&p->marchid, id->marchid) && digits_match(&p->mimpid, id->mimpid) &&
 	       digits_match(&p->midr, id->midr) &&
 	       (!p->vendor || strcmp(p->vendor, id->vendor) == 0) &&
-	       (p->family == ANY || p->family == id->family) &&
-	       (p->model == ANY || p->model == id->model) &&
-	       (p->stepping == ANY || p->stepping == id->stepping) &&
+	       (p->family == ANY || p->family == id->family) && id->model >= p->model.first &&
+	       id->model <= p->model.last && (p->stepping == ANY || p->stepping == id->stepping) &&
 	       (!p->compatible || compatible_position(id->compatible, p->compatible) >= 0);
 }
 
@@ -363,6 +363,6 @@ bool pattern_conflicts(const struct pattern *a, const struct pattern *b)
 	return digits_meet(&a->mvendorid, &b->mvendorid) && digits_meet(&a->marchid, &b->marchid) &&
 	       digits_meet(&a->mimpid, &b->mimpid) && digits_meet(&a->midr, &b->midr) &&
 	       (!a->vendor || !b->vendor || strcmp(a->vendor, b->vendor) == 0) &&
-	       numbers_meet(a->family, b->family) && numbers_meet(a->model, b->model) &&
-	       numbers_meet(a->stepping, b->stepping);
+	       numbers_meet(a->family, b->family) && a->model.first <= b->model.last &&
+	       b->model.first <= a->model.last && numbers_meet(a->stepping, b->stepping);
 }

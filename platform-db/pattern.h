@@ -29,13 +29,14 @@ struct pattern {
 	enum pattern_kind kind;
 	enum platform_arch arch;
 	struct digits mvendorid, marchid, mimpid, midr;
-	const char *vendor;               /* NULL: any */
-	uint32_t family, model, stepping; /* UINT32_MAX: any */
-	const char *compatible;           /* NULL: any */
-	const char *regex;                /* borrowed from the pool */
-	uint64_t number;                  /* PATTERN_MIDR_FROM, PATTERN_MERGED */
-	unsigned n_keys;                  /* conditions; the pattern with more of them wins */
-	unsigned layer;                   /* number of the folder; on a tie the later one wins */
+	const char *vendor;        /* NULL: any */
+	uint32_t family, stepping; /* UINT32_MAX: any */
+	struct code_range model;   /* of which the last may be UINT32_MAX: any */
+	const char *compatible;    /* NULL: any */
+	const char *regex;         /* borrowed from the pool */
+	uint64_t number;           /* PATTERN_MIDR_FROM, PATTERN_MERGED */
+	unsigned n_keys;           /* conditions; the pattern with more of them wins */
+	unsigned layer;            /* number of the folder; on a tie the later one wins */
 	struct platform_origin origin;
 };
 

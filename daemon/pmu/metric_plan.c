@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/pmu/constants.h"
 #include "daemon/pmu/event/counters.h"
 #include "platform-db/expression.h"
 #include "platform-db/pool.h"
@@ -129,10 +130,10 @@ static int known_value(
 	const struct metric_plan *p = userdata;
 	switch (kind) {
 	case EXPRESSION_CONSTANT:
-		if (strcasecmp(name, "num_cpus") != 0)
-			return platform_constant(p->platform, name, ret_value);
-		*ret_value = hart_set_count(&p->online);
-		return 0;
+		return platform_constant(p->platform, name, ret_value) != 0 &&
+				       machine_constant(p->kernel, &p->online, name, ret_value) != 0
+			       ? EXPRESSION_MISSING
+			       : 0;
 	case EXPRESSION_HAS_EVENT:
 		*ret_value = platform_event_find(p->platform, name) != NULL;
 		return 0;
@@ -204,6 +205,28 @@ static int make_plan(struct metric_plan *p)
 }
 
 /* --- the result ------------------------------------------------------------------------------- */
+
+/* Intel's shares of slots count in a group that slots leads. Source: tools/perf/Documentation/topdown.txt
+ * of Linux 6.12; arch/x86/events/intel/core.c: slots is event 0x00, umask 0x04. */
+#define INTEL_SLOTS 0x400
+
+/* Let slots come first in its passes. */
+static void lead_by_slots(struct metric_plan *p)
+{
+	const struct planned_event *e = p->events.items;
+	for (size_t i = 0; p->platform->arch == PLATFORM_ARCH_X86 && i < p->plan->n_passes; i++) {
+		struct plan_place *place = p->plan->pass[i].place;
+		size_t at = 0, n = p->plan->pass[i].n_places;
+		while (at < n && (e[place[at].event].event.type != PERF_TYPE_RAW ||
+					 e[place[at].event].event.config != INTEL_SLOTS))
+			at++;
+		if (at == n)
+			continue;
+		const struct plan_place slots = place[at];
+		memmove(place + 1, place, at * sizeof(*place));
+		place[0] = slots;
+	}
+}
 
 /* "{a,b}"; without braces where a group may not have as many. */
 static char *pass_text(const struct metric_plan *p, const struct plan_pass *pass)
@@ -299,8 +322,10 @@ static int plan_metrics(struct metric_plan *p, struct event_error *ret_error)
 			"these metrics need more than %d events", PLAN_EVENTS_MAX);
 		return METRIC_TOO_MANY;
 	}
-	if (r == 0)
+	if (r == 0) {
+		lead_by_slots(p);
 		write_condition(p);
+	}
 	return r == 0 ? write_texts(p) : r;
 }
 

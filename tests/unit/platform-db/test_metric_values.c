@@ -262,6 +262,147 @@ TEST(stage_two_on_every_neoverse)
 	}
 }
 
+static int count_and_constant(
+	void *userdata, enum expression_kind kind, const char *name, double *ret_value)
+{
+	if (kind == EXPRESSION_CONSTANT && strcasecmp(name, "smt_on") == 0)
+		name = "#smt_on";
+	return count_of(userdata, EXPRESSION_NAME, name, ret_value);
+}
+
+static void must_be_on_x86(
+	const char *platform, const struct counts *c, const struct expected *e, size_t n)
+{
+	const struct platform *p = platform_db_find(db, platform);
+	const struct expression_source source = {count_and_constant, (void *)c};
+	for (size_t i = 0; i < n; i++) {
+		const char *missing = "";
+		double v = NAN;
+		int r = platform_metric_value(
+			p, platform_metric_find(p, e[i].metric), &source, &v, &missing);
+		ck_assert_msg(r == 0 && fabs(v - e[i].value) < 1e-9, "%s of %s: %.9g (%s), not %g",
+			e[i].metric, platform, v, missing, e[i].value);
+	}
+}
+
+/* Made: 1,000 cycles of four slots; of the sibling's and this thread's together 1,600. */
+TEST(level_one_of_four_wide_intel_cores)
+{
+	static const struct count alone[] = {
+		{"#smt_on", 0},
+		{"cpu_clk_unhalted.thread", 1000},
+		{"idq_uops_not_delivered.core", 800},
+		{"uops_issued.any", 2000},
+		{"uops_retired.retire_slots", 1600},
+		{"int_misc.recovery_cycles", 50},
+	};
+	static const struct expected expected[] = {
+		{"core_slots", 4000, 0},
+		{"retiring", 40, 0},        /* 1600 / 4000 */
+		{"frontend_bound", 20, 0},  /* 800 / 4000 */
+		{"bad_speculation", 15, 0}, /* (2000 - 1600 + 4 * 50) / 4000 */
+		{"backend_bound", 25, 0},
+	};
+	static const struct count shared[] = {
+		{"#smt_on", 1},
+		{"cpu_clk_unhalted.thread_any", 1600},
+		{"idq_uops_not_delivered.core", 800},
+		{"uops_issued.any", 1400},
+		{"uops_retired.retire_slots", 1280},
+		{"int_misc.recovery_cycles_any", 60},
+	};
+	static const struct expected halved[] = {
+		{"core_slots", 3200, 0},
+		{"retiring", 40, 0},
+		{"frontend_bound", 25, 0},
+		{"bad_speculation", 7.5, 0}, /* (1400 - 1280 + 4 * 60 / 2) / 3200 */
+		{"backend_bound", 27.5, 0},
+	};
+	static const char *const cores[] = {"intel-skylake", "intel-haswell"};
+	for (size_t i = 0; i < N(cores); i++) {
+		must_be_on_x86(
+			cores[i], &(const struct counts){alone, N(alone)}, expected, N(expected));
+		must_be_on_x86(
+			cores[i], &(const struct counts){shared, N(shared)}, halved, N(halved));
+	}
+}
+
+/* Made: 5,000 slots, whose shares the core keeps. */
+TEST(level_one_of_intel_cores_that_keep_shares)
+{
+	static const struct count count[] = {
+		{"slots", 5000},
+		{"topdown-retiring", 2000},
+		{"topdown-bad-spec", 500},
+		{"topdown-fe-bound", 1000},
+		{"topdown-be-bound", 1500},
+		{"int_misc.uop_dropping", 100},
+		{"int_misc.recovery_begins", 20},
+	};
+	static const struct expected icelake[] = {
+		{"retiring", 40, 0},
+		{"frontend_bound", 20 - 2, 0}, /* 100 / 5000 are dropped */
+		{"backend_bound", 30 + 2, 0},  /* 5 * 20 / 5000 */
+		{"bad_speculation", 10, 0},
+	};
+	static const struct expected sapphire[] = {
+		{"retiring", 40, 0},
+		{"frontend_bound", 20 - 2, 0},
+		{"backend_bound", 30, 0},
+		{"bad_speculation", 12, 0},
+	};
+	const struct counts c = {count, N(count)};
+	must_be_on_x86("intel-icelake", &c, icelake, N(icelake));
+	must_be_on_x86("intel-sapphirerapids", &c, sapphire, N(sapphire));
+}
+
+/* Made: 1,000 cycles of six slots, or eight. */
+TEST(pipeline_utilization_of_zen)
+{
+	static const struct count count[] = {
+		{"ls_not_halted_cyc", 1000},
+		{"ex_ret_ops", 2400},
+		{"ex_ret_ucode_ops", 240},
+		{"de_src_op_disp.all", 3000},
+		{"de_no_dispatch_per_slot.no_ops_from_frontend", 1200},
+		{"de_no_dispatch_per_slot.backend_stalls", 1500},
+		{"de_no_dispatch_per_slot.smt_contention", 300},
+		{"no_dispatch_cycles.no_ops_from_frontend", 90},
+		{"ex_no_retire.not_complete", 400},
+		{"ex_no_retire.load_not_complete", 100},
+		{"ex_ret_brn_misp", 30},
+		{"resyncs_or_nc_redirects", 10},
+		{"bp_redirects.resync", 10},
+	};
+	static const struct expected zen4[] = {
+		{"retiring", 40, 0},           /* 2400 / 6000 */
+		{"frontend_bound", 20, 0},     /* 1200 / 6000 */
+		{"bad_speculation", 10, 0},    /* (3000 - 2400) / 6000 */
+		{"backend_bound", 25, 0},      /* 1500 / 6000 */
+		{"smt_contention", 5, 0},      /* 300 / 6000 */
+		{"frontend_latency", 9, 0},    /* 6 * 90 / 6000 */
+		{"frontend_bandwidth", 11, 0}, /* 20 - 9 */
+		{"backend_memory", 6.25, 0},   /* 25 * 100 / 400 */
+		{"backend_core", 18.75, 0},
+		{"retiring_microcode", 4, 0}, /* 40 * 240 / 2400 */
+		{"retiring_fastpath", 36, 0},
+		{"mispredicts", 7.5, 0}, /* 10 * 30 / 40 */
+		{"pipeline_restarts", 2.5, 0},
+	};
+	static const struct expected zen5[] = {
+		{"retiring", 30, 0}, /* 2400 / 8000 */
+		{"frontend_bound", 15, 0},
+		{"bad_speculation", 7.5, 0},
+		{"backend_bound", 18.75, 0},
+		{"smt_contention", 3.75, 0},
+		{"frontend_latency", 9, 0},
+		{"mispredicts", 5.625, 0},
+	};
+	const struct counts c = {count, N(count)};
+	must_be_on_x86("amd-zen4", &c, zen4, N(zen4));
+	must_be_on_x86("amd-zen5", &c, zen5, N(zen5));
+}
+
 TEST(a_count_that_is_not_there_is_named_and_no_value_given)
 {
 	static const struct count count[] = {{"cycles", 0}, {"instructions", 5}};

@@ -65,7 +65,9 @@ TEST(every_core_that_we_promise_is_there)
 		"riscv-generic", "arm-neoverse-n1", "arm-neoverse-v1", "arm-neoverse-n2",
 		"arm-neoverse-n2-early", "arm-neoverse-v2", "arm-neoverse-n3", "arm-neoverse-v3",
 		"arm-cortex-a53", "arm-cortex-a55", "arm-cortex-a72", "arm-cortex-a76",
-		"arm-cortex-a78", "arm64-generic", "x86-intel", "x86-amd", "x86-generic"};
+		"arm-cortex-a78", "arm64-generic", "x86-intel", "x86-amd", "x86-generic",
+		"intel-haswell", "intel-skylake", "intel-icelake", "intel-sapphirerapids",
+		"amd-zen4", "amd-zen5"};
 	for (size_t i = 0; i < N(cores); i++)
 		get(cores[i]);
 	ck_assert_ptr_null(platform_db_at(db, N(cores)));

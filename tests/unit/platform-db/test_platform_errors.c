@@ -176,6 +176,26 @@ TEST(patterns_that_make_no_sense_are_refused)
 
 #define QUIRK(rest) HEAD ",\n\"quirks\": [\n{\"quirk\": " rest ORIGIN "]}\n"
 
+#define X86(model)                                                                                 \
+	"{\n\t\"platform\": \"mine\",\n\t\"title\": \"Mine\",\n\t\"arch\": \"x86\",\n"             \
+	"\t\"source\": \"me\",\n\t\"verified\": \"no\",\n\"cpus\": [\n" model "]}\n"
+#define MODEL(model)                                                                               \
+	"{\"arch\": \"x86\", \"vendor\": \"AMD\", \"family\": 25, \"model\": " model ORIGIN
+
+TEST(models_are_numbers_or_ranges_that_do_not_meet)
+{
+	static const struct wrong wrong[] = {
+		{X86(MODEL("\"0x1f-0x10\"")), "wrong.json:8: 'model' is not a range of codes"},
+		{X86(MODEL("\"0x1?\"")), "wrong.json:8: 'model' is not a whole number"},
+		{X86(MODEL("-1")), "wrong.json:8: 'model' is not a whole number"},
+		{X86(MODEL("\"0x10-0x1f\"") ",\n" MODEL("31")),
+			"wrong.json:8: a hart can match both this and"},
+		{X86(MODEL("\"0x10-0x1f\"") ",\n" MODEL("\"0x0-0xff\"")),
+			"a hart can match both this and"},
+	};
+	ALL_WRONG(wrong);
+}
+
 TEST(quirks_that_make_no_sense_are_refused)
 {
 	static const struct wrong wrong[] = {

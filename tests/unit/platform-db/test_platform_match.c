@@ -119,8 +119,20 @@ TEST(arm_cores_are_found_by_part_and_revision)
 
 TEST(x86_cores_are_found_by_vendor)
 {
-	ck_assert_str_eq(found(x86("GenuineIntel", 6, 85)), "x86-intel");
+	ck_assert_str_eq(found(x86("GenuineIntel", 6, 85)), "intel-skylake");
 	ck_assert_str_eq(found(x86("AuthenticAMD", 25, 1)), "x86-amd");
+	ck_assert_str_eq(found(x86("AuthenticAMD", 25, 0xf)), "x86-amd");
+	ck_assert_str_eq(found(x86("AuthenticAMD", 25, 0x10)), "amd-zen4");
+	ck_assert_str_eq(found(x86("AuthenticAMD", 25, 0x1f)), "amd-zen4");
+	ck_assert_str_eq(found(x86("AuthenticAMD", 25, 0x20)), "x86-amd");
+	ck_assert_str_eq(found(x86("AuthenticAMD", 25, 0x61)), "amd-zen4");
+	ck_assert_str_eq(found(x86("AuthenticAMD", 25, 0xb0)), "x86-amd");
+	ck_assert_str_eq(found(x86("AuthenticAMD", 26, 0x44)), "amd-zen5");
+	ck_assert_str_eq(found(x86("AuthenticAMD", 26, 0x50)), "x86-amd");
+	ck_assert_str_eq(found(x86("GenuineIntel", 6, 0x3f)), "intel-haswell");
+	ck_assert_str_eq(found(x86("GenuineIntel", 6, 0x6a)), "intel-icelake");
+	ck_assert_str_eq(found(x86("GenuineIntel", 6, 0x8f)), "intel-sapphirerapids");
+	ck_assert_str_eq(found(x86("GenuineIntel", 6, 0x97)), "x86-intel");
 	ck_assert_str_eq(found(x86("HygonGenuine", 24, 1)), "x86-generic (generic)");
 	ck_assert_str_eq(found(x86("GenuineIntelX", 6, 85)), "x86-generic (generic)");
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/pmu/constants.h"
 #include "daemon/pmu/metric_plan.h"
 #include "platform-db/expression.h"
 #include "tests/unit/core_case.h"
@@ -90,6 +91,106 @@ TEST(what_firmware_must_know_is_named)
 			      strstr(condition, "the code of Front_Bubble counts ") != NULL,
 		"%s", condition);
 	ck_assert_ptr_null(metric_plan_condition(fixed));
+	core_case_end(&c);
+}
+
+static struct core_case pc_of(const char *vendor, int family, int model)
+{
+	char json[1536];
+	snprintf(json, sizeof(json),
+		"{\"source\":\"made\",\"verified\":\"no\",\"files\":{"
+		"\"/sys/devices/system/cpu/online\":\"0-1\\n\","
+		"\"/sys/devices/system/cpu/smt/active\":\"1\\n\","
+		"\"/proc/sys/kernel/arch\":\"x86_64\\n\",\"/proc/cpuinfo\":\""
+		"processor : 0\\nvendor_id : %s\\ncpu family : %d\\nmodel : %d\\nstepping : 1\\n\\n"
+		"processor : 1\\nvendor_id : %s\\ncpu family : %d\\nmodel : %d\\nstepping : 1\\n\\n"
+		"\"},\"rules\":[{\"type\":\"raw\",\"per_us\":1}]}",
+		vendor, family, model, vendor, family, model);
+	return core_case_made(json, NULL);
+}
+
+/* Five events on a fixed counter and four others; six on six; shares that need no counter, led by slots. */
+TEST(level_one_of_x86_cores_is_counted_in_one_pass)
+{
+	static const struct {
+		const char *vendor, *events;
+		int family, model;
+	} cores[] = {
+		{"GenuineIntel",
+			"{uops_retired.retire_slots,cpu_clk_unhalted.thread_any,"
+			"idq_uops_not_delivered.core,uops_issued.any,int_misc.recovery_cycles_any}",
+			6, 0x55},
+		{"GenuineIntel",
+			"{slots,topdown-retiring,topdown-fe-bound,topdown-bad-spec,topdown-be-"
+			"bound,"
+			"int_misc.uop_dropping,int_misc.recovery_begins}",
+			6, 0x6a},
+		{"AuthenticAMD",
+			"{ex_ret_ops,ls_not_halted_cyc,de_no_dispatch_per_slot.no_ops_from_"
+			"frontend,"
+			"de_src_op_disp.all,de_no_dispatch_per_slot.backend_stalls,"
+			"de_no_dispatch_per_slot.smt_contention}",
+			25, 0x11},
+	};
+	for (size_t i = 0; i < N(cores); i++) {
+		char *names[] = {"TopdownL1"};
+		struct core_case c = pc_of(cores[i].vendor, cores[i].family, cores[i].model);
+		_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, names, N(names));
+		ck_assert_str_eq(metric_plan_events(p, 0), cores[i].events);
+		ck_assert_ptr_null(metric_plan_events(p, 1));
+		core_case_end(&c);
+	}
+}
+
+/* Intel's shares count only where slots leads their group, whatever else is counted. */
+TEST(slots_lead_their_group)
+{
+	char *names[] = {"ipc", "TopdownL1"};
+	struct core_case c = pc_of("GenuineIntel", 6, 0x6a);
+	_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, names, N(names));
+	ck_assert_int_eq(strncmp(metric_plan_events(p, 0), "{slots,", strlen("{slots,")), 0);
+	const double counts[] = {5000, 300, 100, 2000, 1000, 500, 1500, 0, 0};
+	const char *missing = NULL;
+	double value = -1;
+	ck_assert_str_eq(metric_plan_events(p, 0),
+		"{slots,instructions,cycles,topdown-retiring,topdown-fe-bound,topdown-bad-spec,"
+		"topdown-be-bound,int_misc.uop_dropping,int_misc.recovery_begins}");
+	ck_assert_int_eq(metric_plan_value(p, 0, counts, &value, &missing), 0);
+	ck_assert_double_eq(value, 3);
+	core_case_end(&c);
+}
+
+TEST(constants_of_the_machine_are_read)
+{
+	static const struct {
+		const char *name;
+		double value;
+	} constants[] = {{"num_cpus", 4}, {"NUM_CPUS_ONLINE", 4}, {"num_cores", 2},
+		{"num_packages", 1}, {"smt_on", 1}, {"core_wide", 0}};
+	struct core_case c = core_case_of("pc");
+	char path[96];
+	double value = -1;
+	ck_assert_int_eq(
+		machine_constant(c.kernel, &c.machine.online, "smt_on", &value), CONSTANT_UNKNOWN);
+	ck_assert_int_eq(machine_constant(c.kernel, &c.machine.online, "num_cores", &value),
+		CONSTANT_UNKNOWN);
+	ck_assert_int_eq(
+		machine_constant(c.kernel, &c.machine.online, "slots", &value), CONSTANT_UNKNOWN);
+	replay_set_text(c.replay, "/sys/devices/system/cpu/smt/active", "1\n");
+	for (int hart = 0; hart < 4; hart++) {
+		snprintf(path, sizeof(path),
+			"/sys/devices/system/cpu/cpu%d/topology/core_cpus_list", hart);
+		replay_set_text(c.replay, path, hart % 2 ? "1,3\n" : "0,2\n");
+		snprintf(path, sizeof(path),
+			"/sys/devices/system/cpu/cpu%d/topology/package_cpus_list", hart);
+		replay_set_text(c.replay, path, "0-3\n");
+	}
+	for (size_t i = 0; i < N(constants); i++) {
+		ck_assert_int_eq(
+			machine_constant(c.kernel, &c.machine.online, constants[i].name, &value),
+			0);
+		ck_assert_msg(value == constants[i].value, "%s: %g", constants[i].name, value);
+	}
 	core_case_end(&c);
 }
 
