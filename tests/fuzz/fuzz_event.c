@@ -6,8 +6,10 @@
  */
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/pmu/cores.h"
 #include "daemon/pmu/event/event.h"
@@ -46,26 +48,68 @@ static int fuzz_list(
 	return 0;
 }
 
-static const char kunminghu[] =
+#define ORIGIN "\"source\":\"s\",\"verified\":\"no\"}"
+#define EVENT(name, code)                                                                          \
+	"{\"name\":\"" name "\",\"code\":" code ",\"topic\":\"one\",\"counters\":\"0x8\"," ORIGIN
+#define FIELD(name, bits, rest)                                                                    \
+	"{\"quirk\":\"field\",\"name\":\"" name "\",\"bits\":\"" bits "\"," rest "," ORIGIN
+
+/* A core whose codes have fields, with few names, since each unknown one is compared with all of them. */
+static const char platform[] =
+	"{\"platform\":\"p\",\"title\":\"P\",\"arch\":\"riscv\",\"source\":\"s\",\"verified\":"
+	"\"no\","
+	"\"cpus\":[{\"arch\":\"riscv\"," ORIGIN
+	"],\"events\":[" EVENT("a", "1") "," EVENT("b", "2") "," EVENT("both",
+		"\"0x2000201\"") "],\"quirks\":["
+				 "{\"quirk\":\"selector\",\"name\":\"x\"," ORIGIN
+				 "," FIELD("E0", "0-7", "\"holds\":\"event\"") "," FIELD("E1",
+					 "8-15", "\"holds\":\"event\"") "," FIELD("O0", "50-52",
+					 "\"holds\":\"operation\",\"joins\":[\"E0\",\"E1\"],"
+					 "\"values\":[\"OR=0\",\"ADD=4\"]") "," FIELD("MINH", "62",
+					 "\"holds\":\"inhibit\"") "]}\n";
+static const char machine_json[] =
 	"{\"source\":\"made\",\"verified\":\"no\",\"files\":{\"/sys/devices/system/cpu/online\":"
 	"\"0\\n\",\"/proc/sys/kernel/arch\":\"riscv64\\n\"},\"hwprobe\":[{\"harts\":\"0\","
-	"\"mvendorid\":\"0x86f\",\"marchid\":\"0x19\",\"mimpid\":\"0x0\"}],\"rules\":[]}";
+	"\"mvendorid\":\"0x1\",\"marchid\":\"0x1\",\"mimpid\":\"0x0\"}],\"rules\":[]}";
 
-/* Made once; a fuzzer runs from the top folder, where the data is. */
+static void write_platform(char folder[static 64])
+{
+	char path[96];
+	snprintf(folder, 64, "/tmp/fuzz-event-XXXXXX");
+	if (!mkdtemp(folder))
+		abort();
+	snprintf(path, sizeof(path), "%s/p.json", folder);
+	FILE *f = fopen(path, "we");
+	if (!f || fputs(platform, f) < 0 || fclose(f) != 0)
+		abort();
+}
+
+static void remove_platform(const char *folder)
+{
+	char path[96];
+	snprintf(path, sizeof(path), "%s/p.json", folder);
+	unlink(path);
+	rmdir(folder);
+}
+
+/* Made once. */
 static const struct cores *known_cores(void)
 {
 	static struct cores *cores;
 	static struct replay *replay;
+	char folder[64];
 	struct replay_error error;
 	struct machine machine;
 	if (cores)
 		return cores;
-	if (replay_parse(kunminghu, &replay, &error) != 0 ||
+	write_platform(folder);
+	if (replay_parse(machine_json, &replay, &error) != 0 ||
 		machine_read(replay_kernel(replay), &machine) != 0 ||
-		cores_new("platform-db/platforms", "", &cores) != 0 ||
+		cores_new(folder, "", &cores) != 0 ||
 		cores_read(cores, replay_kernel(replay), &machine) != 0 ||
 		!*cores_platform(cores, 0)->selector)
 		abort();
+	remove_platform(folder);
 	return cores;
 }
 
