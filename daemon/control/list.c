@@ -224,8 +224,34 @@ static const char *why_not(struct listing *l, const struct event_list *events)
 	return "";
 }
 
+/* "General, MPKI"; what does not fit is cut. Returns buffer. */
+static const char *groups_of(const struct platform_metric *m, char *buffer, size_t size)
+{
+	size_t n = 0;
+	buffer[0] = '\0';
+	for (size_t i = 0; i < m->n_groups && n < size; i++)
+		n += (size_t)snprintf(buffer + n, size - n, "%s%s", i ? ", " : "", m->group[i]);
+	return buffer;
+}
+
+/* Where cores differ: the harts whose core has a metric of that name. */
+static const char *harts_with_metric(
+	const struct listing *l, const char *name, char *buffer, size_t size)
+{
+	struct hart_set harts = {0};
+	buffer[0] = '\0';
+	if (!cores_differ(l->cores))
+		return buffer;
+	for (int i = 0; i < l->machine.n_harts; i++)
+		if (hart_set_has(&l->machine.online, i) &&
+			platform_metric_find(cores_platform(l->cores, i), name))
+			hart_set_add(&harts, i);
+	return hart_set_says(&harts, buffer, size);
+}
+
 static int send_metric(struct listing *l, const struct platform_metric *m)
 {
+	char groups[128], harts[128];
 	struct event_error error = {""};
 	_cleanup_(metric_plan_freep) struct metric_plan *plan = NULL;
 	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
@@ -249,8 +275,8 @@ static int send_metric(struct listing *l, const struct platform_metric *m)
 	struct answer_value v[] = {
 		{.kind = ANSWER_TEXT, .text = METRICS_TOPIC},
 		{.kind = ANSWER_TEXT, .text = m->name},
-		{.kind = ANSWER_TEXT, .text = m->n_groups ? m->group[0] : ""},
-		{.kind = ANSWER_TEXT, .text = ""},
+		{.kind = ANSWER_TEXT, .text = groups_of(m, groups, sizeof(groups))},
+		{.kind = ANSWER_TEXT, .text = harts_with_metric(l, m->name, harts, sizeof(harts))},
 		{.kind = ANSWER_TEXT, .text = *reason ? "no" : "yes"},
 		{.kind = ANSWER_TEXT, .text = *m->says ? m->says : m->text},
 		{.kind = ANSWER_TEXT, .text = reason},
@@ -258,14 +284,27 @@ static int send_metric(struct listing *l, const struct platform_metric *m)
 	return l->answer->row(l->answer->userdata, v, sizeof(v) / sizeof(v[0]));
 }
 
+/* Does a kind of core before that of this hart have a metric of that name? */
+static bool kind_before_has_metric(const struct listing *l, int hart, const char *name)
+{
+	for (int h = cores_kind(l->cores, 0); h >= 0 && h < hart; h = cores_kind(l->cores, h + 1))
+		if (platform_metric_find(cores_platform(l->cores, h), name))
+			return true;
+	return false;
+}
+
+/* The metrics of all kinds of core, each name once. */
 static int list_metrics(struct listing *l)
 {
-	int first = cores_kind(l->cores, 0), r = 0;
-	const struct platform *p = cores_platform(l->cores, first < 0 ? 0 : first);
+	int r = 0;
 	if (*l->topic && strcmp(l->topic, METRICS_TOPIC) != 0)
 		return 0;
-	for (size_t i = 0; i < p->n_metrics && r == 0; i++)
-		r = send_metric(l, &p->metric[i]);
+	for (int h = cores_kind(l->cores, 0); h >= 0 && r == 0; h = cores_kind(l->cores, h + 1)) {
+		const struct platform *p = cores_platform(l->cores, h);
+		for (size_t i = 0; i < p->n_metrics && r == 0; i++)
+			if (!kind_before_has_metric(l, h, p->metric[i].name))
+				r = send_metric(l, &p->metric[i]);
+	}
 	return r;
 }
 

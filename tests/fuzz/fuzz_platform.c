@@ -11,6 +11,7 @@
 #include "platform-db/draft.h"
 #include "platform-db/foreign.h"
 #include "platform-db/metric_tree.h"
+#include "platform-db/selector.h"
 
 static void must_complain_well(const struct complaints *c, int outcome)
 {
@@ -43,8 +44,27 @@ static void must_be_a_tree(const struct platform *p, const char *top)
 	metric_tree_free(tree);
 }
 
+/* Codes are said and composed without harm. */
+static void must_decode(const struct platform *p)
+{
+	static const uint64_t codes[] = {1, 0x201, 0x40000002007, 0x8000000300000102, UINT64_MAX};
+	char text[SELECTOR_TEXT_BYTES];
+	const char *bank;
+	for (size_t c = 0; c < sizeof(codes) / sizeof(codes[0]); c++) {
+		for (size_t i = 0; i < p->n_fields; i++)
+			selector_means(p, &p->field[i], codes[c], text);
+		for (size_t i = 0; (bank = selector_bank(p, i)); i++) {
+			struct selector_code code = {0, 0};
+			struct selector_error error;
+			if (*selector_says(p, bank, codes[c], text))
+				selector_compose(p, bank, text + strlen(bank) + 1, &code, &error);
+		}
+	}
+}
+
 static void must_answer(const struct platform *p)
 {
+	must_decode(p);
 	for (size_t i = 0; i < p->n_events; i++) {
 		const struct platform_event *e = &p->event[i];
 		if (platform_event_find(p, e->name) != e)

@@ -156,7 +156,7 @@ def metric(name, text, unit="", group="own"):
 def test_an_owners_metrics_are_counted_and_listed(build):
     """Of software events, so that any machine has them."""
     core = tried_core()
-    core["metrics"] = [metric("faults_per_ms", r"page\-faults / (task\-clock / 1e6)", "1per_ms"),
+    core["metrics"] = [metric("faults_per_ms", r"page\-faults / (task\-clock / 1e6)", "1per_ms", "own;Second"),
                        metric("twice", "2 * faults_per_ms"), metric("vain", r"1 / emulation\-faults")]
     with Folder() as folder:
         write(folder, "tried.json", core)
@@ -173,6 +173,7 @@ def test_an_owners_metrics_are_counted_and_listed(build):
         assert re.search(r"^ +[\d.]+ +twice  \( ± ", text, re.M), text
         listed = ask(build, folder, "list", "metrics").stdout
         assert "faults_per_ms" in listed and "cpu-clock" not in listed, listed
+        assert re.search(r"^faults_per_ms +own, Second\b", listed, re.M), listed
         refused(ask(build, folder, "stat", "-M", "faults_per_hour", "--", "true"), 2,
                 "Tried Core knows no metric or group named 'faults_per_hour'")
 
