@@ -176,6 +176,9 @@ int fields_check(const struct build *b)
 {
 	const struct platform_field *f = b->fields.items;
 	const struct platform_field *top = NULL;
+	if (*b->platform->selector && b->fields.n == 0)
+		return wrong_at(b, &b->platform->origin, "the selector '%s' has no fields",
+			b->platform->selector);
 	for (size_t i = 0; i < b->fields.n; i++) {
 		bool combines =
 			f[i].kind == PLATFORM_FIELD_EVENT || f[i].kind == PLATFORM_FIELD_OPERATION;

@@ -65,7 +65,7 @@ static void write_place(
 struct passes {
 	const struct plan_pass *pass;
 	size_t n;
-	const char *what; /* "pass", or what could be one */
+	const char *what, *of; /* "pass", or what could be one */
 	const char *(*name)(const void *userdata, const struct plan_place *place);
 	uint64_t (*counters)(const void *userdata, const struct plan_place *place);
 	const void *userdata;
@@ -78,7 +78,7 @@ static int add_pass(struct plan_says *s, const struct passes *p, size_t i)
 	FILE *f = open_memstream(&text, &n);
 	if (!f)
 		return -ENOMEM;
-	fprintf(f, "%s %zu of %zu: ", p->what, i + 1, p->n);
+	fprintf(f, "%s %zu of %zu%s: ", p->what, i + 1, p->n, p->of);
 	for (size_t j = 0; j < p->pass[i].n_places; j++) {
 		const struct plan_place *place = &p->pass[i].place[j];
 		fputs(j ? "; " : "", f);
@@ -190,7 +190,7 @@ static int say_events(struct plan_says *s, const struct kernel *k, const struct 
 	if (r != 0)
 		return r < 0 ? r : 0; /* too many cannot be: EVENTS_MAX is less */
 	const struct by_name by_name = {events, counters};
-	const struct passes passes = {plan->pass, plan->n_passes, "of the events by name, together",
+	const struct passes passes = {plan->pass, plan->n_passes, "set", " of the events by name",
 		event_name, event_mask, &by_name};
 	r = add_passes(s, &passes);
 	if (r == 0)
@@ -231,7 +231,7 @@ static int add_left_out(struct plan_says *s, const struct metric_plan *plan)
 static int say_metrics(struct plan_says *s, const struct kernel *k, const struct metric_plan *plan)
 {
 	const struct passes passes = {metric_plan_places(plan), metric_plan_n_passes(plan), "pass",
-		metric_event, metric_mask, plan};
+		"", metric_event, metric_mask, plan};
 	int r = add_passes(s, &passes);
 	if (r == 0)
 		r = add_left_out(s, plan);

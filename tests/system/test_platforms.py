@@ -216,7 +216,7 @@ def test_an_owners_codes_have_fields(build):
         tried = ask(build, folder, "stat", "--explain", "-e", "task-clock,{bank:tried_a+tried_b,tried/FIRST=5/u}", "--",
                     "true")
         assert tried.returncode == 0 and "bank:tried_a+tried_b" in tried.stderr, tried
-        assert "together 1 of 1: task-clock, which needs no counter; bank:tried_a+tried_b" in tried.stderr, tried
+        assert "set 1 of 1 of the events by name: task-clock, which needs no counter; bank:tried_a+tried_b" in tried.stderr, tried
 
 
 def test_a_code_of_a_core_without_fields_is_refused_by_name(build):

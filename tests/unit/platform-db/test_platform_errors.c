@@ -492,6 +492,8 @@ TEST(fields_that_make_no_sense_are_refused)
 		{FIELDS("{\"quirk\": \"selector\", \"name\": \"x\"" ORIGIN
 			",\n{\"quirk\": \"selector\", \"name\": \"y\"" ORIGIN),
 			"wrong.json:9: a second selector"},
+		{FIELDS("{\"quirk\": \"selector\", \"name\": \"x\"" ORIGIN),
+			"wrong.json:1: the selector 'x' has no fields"},
 		{FIELDS("{\"quirk\": \"selector\", \"name\": \"x/y\"" ORIGIN),
 			"'name' is not a name"},
 	};

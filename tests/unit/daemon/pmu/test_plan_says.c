@@ -48,9 +48,9 @@ static void must_say(const struct plan_says *s, const char *const *lines)
 TEST(events_that_do_not_fit_take_turns)
 {
 	static const char *const lines[] = {
-		"of the events by name, together 1 of 2: cycles on counter 0; instructions on "
+		"set 1 of 2 of the events by name: cycles on counter 0; instructions on "
 		"counter 2; r102 on counter 3; r202 on counter 4",
-		"of the events by name, together 2 of 2: r402 on counter 3; page-faults, which "
+		"set 2 of 2 of the events by name: r402 on counter 3; page-faults, which "
 		"needs "
 		"no counter",
 		"the kernel lets these 2 take turns, every 4 ms (perf_event_mux_interval_ms): "
@@ -93,7 +93,7 @@ TEST(an_event_with_one_counter_has_that)
 		"\"mvendorid\":\"0x5b7\",\"marchid\":\"0x0\",\"mimpid\":\"0x0\"}],\"rules\":[]}",
 		NULL);
 	static const char *const lines[] = {
-		"of the events by name, together 1 of 1: L1_ICACHE_ACCESS on counter 3; "
+		"set 1 of 1 of the events by name: L1_ICACHE_ACCESS on counter 3; "
 		"L1_ICACHE_MISS on counter 4; r6 on counter 8",
 		"all are counted at the same time, all of the time that no other program holds a "
 		"counter that they need",
@@ -112,14 +112,14 @@ TEST(expressions_of_a_bank_are_placed_in_it)
 		"{backend:7,backend:8,backend:65,backend:66,backend:67,backend:68,backend:69,"
 		"backend:70,backend:71}",
 		NULL);
-	ck_assert_ptr_nonnull(strstr(s->line[1], "together 2 of 2: "));
+	ck_assert_ptr_nonnull(strstr(s->line[1], "set 2 of 2 of the events by name: "));
 	s = plan_says_free(s);
 	s = says(&c,
 		"{backend:7+8,backend:65,backend:66,backend:67,backend:68,backend:69,backend:70,"
 		"backend:71,xs/memory/44/,xs/frontend/21/,cycles,instructions}",
 		NULL);
 	ck_assert_str_eq(s->line[0],
-		"of the events by name, together 1 of 1: backend:7+8 on counter 11; backend:65 on "
+		"set 1 of 1 of the events by name: backend:7+8 on counter 11; backend:65 on "
 		"counter 12; backend:66 on counter 13; backend:67 on counter 14; backend:68 on "
 		"counter 15; backend:69 on counter 16; backend:70 on counter 17; backend:71 on "
 		"counter 18; xs/memory/44/ on counter 19; xs/frontend/21/ on counter 3; cycles on "
