@@ -213,17 +213,42 @@ static int keep_events(const struct draft *base, const struct draft *over, struc
 	return list_append(&to->events, over->events.items, over->events.n);
 }
 
+static const struct platform_metric *metric_find(const struct draft *d, const char *name)
+{
+	const struct platform_metric *m = d->metrics.items;
+	for (size_t i = 0; i < d->metrics.n; i++)
+		if (strcasecmp(m[i].name, name) == 0)
+			return &m[i];
+	return NULL;
+}
+
+/* A third party's metric takes the place of ours in our tree, whose groups it does not know. */
+static struct platform_metric in_place_of(
+	const struct platform_metric *with, const struct platform_metric *ours)
+{
+	struct platform_metric m = *with;
+	if (!ours || !m.third_party || ours->third_party)
+		return m;
+	m.kept_group = ours->group;
+	m.n_kept_groups = ours->n_groups;
+	m.next = ours->next;
+	m.n_next = ours->n_next;
+	return m;
+}
+
 static int keep_metrics(const struct draft *base, const struct draft *over, struct draft *to)
 {
 	const struct platform_metric *m = base->metrics.items, *with = over->metrics.items;
-	for (size_t i = 0; i < base->metrics.n; i++) {
-		bool is_replaced = false;
-		for (size_t j = 0; j < over->metrics.n && !is_replaced; j++)
-			is_replaced = strcasecmp(m[i].name, with[j].name) == 0;
-		if (!is_replaced && list_append(&to->metrics, &m[i], 1) < 0)
+	for (size_t i = 0; i < base->metrics.n; i++)
+		if (!metric_find(over, m[i].name) && list_append(&to->metrics, &m[i], 1) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < over->metrics.n; i++) {
+		const struct platform_metric one =
+			in_place_of(&with[i], metric_find(base, with[i].name));
+		if (list_append(&to->metrics, &one, 1) < 0)
 			return -ENOMEM;
 	}
-	return list_append(&to->metrics, over->metrics.items, over->metrics.n);
+	return 0;
 }
 
 static int keep_quirks(const struct draft *base, const struct draft *over, struct draft *to)

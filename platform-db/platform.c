@@ -101,6 +101,9 @@ bool platform_metric_is_in(const struct platform_metric *m, const char *group)
 	for (size_t i = 0; i < m->n_groups; i++)
 		if (strcasecmp(m->group[i], group) == 0)
 			return true;
+	for (size_t i = 0; i < m->n_kept_groups; i++)
+		if (strcasecmp(m->kept_group[i], group) == 0)
+			return true;
 	return false;
 }
 

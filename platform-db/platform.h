@@ -104,6 +104,9 @@ struct platform_metric {
 	const char *says;         /* a description of one line, or "" if unknown */
 	const char *const *group; /* n_groups names */
 	size_t n_groups;
+	/* n_kept_groups groups of ours, of whose metric this is a third party's formula */
+	const char *const *kept_group;
+	size_t n_kept_groups;
 	const char *const *next; /* n_next groups or metrics to look at if this one is large */
 	size_t n_next;
 	const char *text;                    /* of the formula, as in the file */

@@ -298,10 +298,10 @@ TEST(level_one_of_four_wide_intel_cores)
 	};
 	static const struct expected expected[] = {
 		{"core_slots", 4000, 0},
-		{"retiring", 40, 0},        /* 1600 / 4000 */
-		{"frontend_bound", 20, 0},  /* 800 / 4000 */
-		{"bad_speculation", 15, 0}, /* (2000 - 1600 + 4 * 50) / 4000 */
-		{"backend_bound", 25, 0},
+		{"tma_retiring", 40, 0},        /* 1600 / 4000 */
+		{"tma_frontend_bound", 20, 0},  /* 800 / 4000 */
+		{"tma_bad_speculation", 15, 0}, /* (2000 - 1600 + 4 * 50) / 4000 */
+		{"tma_backend_bound", 25, 0},
 	};
 	static const struct count shared[] = {
 		{"#smt_on", 1},
@@ -313,10 +313,10 @@ TEST(level_one_of_four_wide_intel_cores)
 	};
 	static const struct expected halved[] = {
 		{"core_slots", 3200, 0},
-		{"retiring", 40, 0},
-		{"frontend_bound", 25, 0},
-		{"bad_speculation", 7.5, 0}, /* (1400 - 1280 + 4 * 60 / 2) / 3200 */
-		{"backend_bound", 27.5, 0},
+		{"tma_retiring", 40, 0},
+		{"tma_frontend_bound", 25, 0},
+		{"tma_bad_speculation", 7.5, 0}, /* (1400 - 1280 + 4 * 60 / 2) / 3200 */
+		{"tma_backend_bound", 27.5, 0},
 	};
 	static const char *const cores[] = {"intel-skylake", "intel-haswell"};
 	for (size_t i = 0; i < N(cores); i++) {
@@ -340,16 +340,16 @@ TEST(level_one_of_intel_cores_that_keep_shares)
 		{"int_misc.recovery_begins", 20},
 	};
 	static const struct expected icelake[] = {
-		{"retiring", 40, 0},
-		{"frontend_bound", 20 - 2, 0}, /* 100 / 5000 are dropped */
-		{"backend_bound", 30 + 2, 0},  /* 5 * 20 / 5000 */
-		{"bad_speculation", 10, 0},
+		{"tma_retiring", 40, 0},
+		{"tma_frontend_bound", 20 - 2, 0}, /* 100 / 5000 are dropped */
+		{"tma_backend_bound", 30 + 2, 0},  /* 5 * 20 / 5000 */
+		{"tma_bad_speculation", 10, 0},
 	};
 	static const struct expected sapphire[] = {
-		{"retiring", 40, 0},
-		{"frontend_bound", 20 - 2, 0},
-		{"backend_bound", 30, 0},
-		{"bad_speculation", 12, 0},
+		{"tma_retiring", 40, 0},
+		{"tma_frontend_bound", 20 - 2, 0},
+		{"tma_backend_bound", 30, 0},
+		{"tma_bad_speculation", 12, 0},
 	};
 	const struct counts c = {count, N(count)};
 	must_be_on_x86("intel-icelake", &c, icelake, N(icelake));

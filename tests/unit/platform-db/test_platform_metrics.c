@@ -243,3 +243,37 @@ TEST(a_later_folder_replaces_a_metric)
 	ck_assert_str_eq(platform_metric_find(p, "a")->text, "CLOCK");
 	made_folder_remove(&over);
 }
+
+/* Linux's own files beside ours: one tree, by their formulas, with our marks. */
+TEST(a_third_partys_metric_has_the_place_of_ours)
+{
+	made_file(&f, "ours/mine.json",
+		"{\"platform\": \"mine\", \"title\": \"Mine\", \"arch\": \"x86\", " ORIGIN
+		",\n\"cpus\": [{\"arch\": \"x86\", \"vendor\": \"GenuineIntel\", \"family\": 6, "
+		"\"model\": 85, " ORIGIN "}],\n\"metrics\": [\n"
+		"{\"MetricName\": \"tma_retiring\", \"MetricExpr\": \"1 / cycles\", "
+		"\"MetricGroup\": \"TopdownL1;Useful\", \"next\": \"other\", " ORIGIN
+		"},\n" METRIC("other", "2 / cycles") "]}\n");
+	made_file(&f, "theirs/mapfile.csv", "GenuineIntel-6-55,v1,theirs,core\n");
+	made_file(&f, "theirs/theirs/metrics.json",
+		"[{\"MetricName\": \"TMA_Retiring\", \"MetricExpr\": \"3 / cycles\", "
+		"\"MetricGroup\": \"PipelineL1\"}]\n");
+	char ours[80], theirs[80];
+	snprintf(ours, sizeof(ours), "%s/ours", f.path);
+	snprintf(theirs, sizeof(theirs), "%s/theirs", f.path);
+	_cleanup_(platform_db_freep) struct platform_db *db = made_load(ours, theirs);
+	const struct platform_identity id = {.arch = PLATFORM_ARCH_X86,
+		.read = true,
+		.vendor = "GenuineIntel",
+		.family = 6,
+		.model = 85};
+	must_be_clean(db);
+	const struct platform *p = platform_match(db, &id);
+	const struct platform_metric *m = platform_metric_find(p, "tma_retiring");
+	ck_assert_uint_eq(p->n_metrics, 2);
+	ck_assert_str_eq(m->text, "3 / cycles");
+	ck_assert(platform_metric_is_in(m, "PipelineL1"));
+	ck_assert(platform_metric_is_in(m, "TopdownL1") && platform_metric_is_in(m, "Useful"));
+	ck_assert_uint_eq(m->n_next, 1);
+	ck_assert_str_eq(m->next[0], "other");
+}
