@@ -8,12 +8,16 @@
  */
 #include "platform-db/foreign.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #define COUNTERS_MAX 64
+#define FIXED_COUNTERS                                                                             \
+	32 /* Source: INTEL_PMC_IDX_FIXED, arch/x86/include/asm/perf_event.h of Linux 6.12 */
 
 static const char *either(const struct node *row, const char *key, const char *paper_key)
 {
@@ -80,9 +84,40 @@ static const char *topic_of(const struct reader *r)
 	return pool_text(r->pool, topic);
 }
 
-static int take_counters(const struct reader *r, const struct node *row, uint64_t *ret_counters)
+/* Intel's "0,1,2,3" and "Fixed counter 1"; fixed ones are from bit 32 on, as in perf. What is written
+ * otherwise is of units outside the core, or has no limit. */
+static bool counter_list(const char *text, uint64_t *ret_counters)
+{
+	static const char fixed[] = "Fixed counter ";
+	uint64_t counters = 0;
+	unsigned from = 0;
+	if (strncasecmp(text, fixed, strlen(fixed)) == 0) {
+		from = FIXED_COUNTERS;
+		text += strlen(fixed);
+	}
+	for (;; text++) {
+		char *end;
+		unsigned long counter = strtoul(text, &end, 10);
+		if (end == text || !isdigit((unsigned char)*text) || counter + from >= COUNTERS_MAX)
+			return false;
+		counters |= UINT64_C(1) << (counter + from);
+		text = end;
+		if (*text != ',')
+			break;
+	}
+	if (*text)
+		return false;
+	*ret_counters = counters;
+	return true;
+}
+
+static int take_counters(const struct reader *r, const struct node *row, enum platform_arch arch,
+	uint64_t *ret_counters)
 {
 	const char *mask = foreign_text(row, "Counter Mask");
+	const char *list = arch == PLATFORM_ARCH_X86 ? foreign_text(row, "Counter") : NULL;
+	if (list)
+		counter_list(list, ret_counters);
 	if (!mask || inverted_mask(mask, ret_counters))
 		return 0;
 	return reader_wrong(r, node_get(row, "Counter Mask")->line,
@@ -90,7 +125,8 @@ static int take_counters(const struct reader *r, const struct node *row, uint64_
 }
 
 /* Apply the row to *e. With READ_WRONG the error is reported and the event unchanged. */
-static int fill(const struct reader *r, const struct node *row, struct platform_event *e)
+static int fill(const struct reader *r, const struct node *row, enum platform_arch arch,
+	struct platform_event *e)
 {
 	const char *name = either(row, "EventName", "Event Name");
 	const char *says = either(row, "BriefDescription", "Brief Description");
@@ -105,7 +141,7 @@ static int fill(const struct reader *r, const struct node *row, struct platform_
 	e->origin = (struct platform_origin){r->file, "no", r->file, row->line};
 	if (!e->name || !e->says)
 		return -ENOMEM;
-	return take_counters(r, row, &e->counters);
+	return take_counters(r, row, arch, &e->counters);
 }
 
 static int take_event(const struct reader *r, const struct node *row, const char *topic,
@@ -120,7 +156,7 @@ static int take_event(const struct reader *r, const struct node *row, const char
 	e.topic = topic;
 	int error = foreign_code(r, row, to->arch, !base, &e);
 	if (!error)
-		error = fill(r, row, &e);
+		error = fill(r, row, to->arch, &e);
 	if (error)
 		return error;
 

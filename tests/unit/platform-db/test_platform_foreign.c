@@ -317,6 +317,48 @@ static void made_arm(void)
 	made_file(&f, "arm64/arm/later/core.json", "[{\"ArchStdEvent\": \"IMPDEF\"}]\n");
 }
 
+TEST(intels_counters_are_a_list_or_a_fixed_one)
+{
+	static const struct {
+		const char *counter;
+		uint64_t counters;
+	} rows[] = {
+		{"0,1,2,3", 0xf},
+		{"1", 2},
+		{"Fixed counter 1", UINT64_C(1) << 33},
+		{"fixed counter 3", UINT64_C(1) << 35},
+		{"63", UINT64_C(1) << 63},
+		/* not a list of counters: not known */
+		{"64", 0},
+		{"Fixed counter 32", 0},
+		{"0-3", 0},
+		{"0,", 0},
+		{",0", 0},
+		{"0, 1", 0},
+		{"-1", 0},
+		{"Fixed counter ", 0},
+		{"all", 0},
+	};
+	struct platform_identity id = {.arch = PLATFORM_ARCH_X86,
+		.read = true,
+		.vendor = "Other",
+		.family = 6,
+		.model = 1};
+	made_file(&f, "x86/mapfile.csv", "Other-6-1,v1,new,core\n");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[128];
+		snprintf(text, sizeof(text),
+			"[{\"EventName\": \"E\", \"EventCode\": \"1\", \"Counter\": \"%s\"}]\n",
+			rows[i].counter);
+		made_file(&f, "x86/new/a.json", text);
+		_cleanup_(platform_db_freep) struct platform_db *db = load();
+		must_be_clean(db);
+		ck_assert_msg(platform_event_find(platform_match(db, &id), "E")->counters ==
+				      rows[i].counters,
+			"%s", rows[i].counter);
+	}
+}
+
 TEST(standard_events_are_found_and_may_be_changed)
 {
 	made_arm();
