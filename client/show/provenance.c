@@ -90,7 +90,9 @@ static void write_line(FILE *f, const Mperf__Provenance *p)
 					       : "; cost %.1f %% of the machine",
 			100 * p->cost_share);
 	for (size_t i = 0; i < p->n_note; i++) {
-		fputs("; ", f);
+		/* notes that are sentences end with a full stop */
+		const char *before = i > 0 ? p->note[i - 1] : "";
+		fputs(*before && before[strlen(before) - 1] == '.' ? " " : "; ", f);
 		escape_terminal(f, p->note[i]);
 	}
 }
