@@ -2,6 +2,7 @@
 """Plots of mperfctl roofline: pages, SVG and text, of files whose answers are known."""
 import json
 import re
+import time
 import xml.etree.ElementTree as xml
 
 import feed_program as feed
@@ -23,6 +24,22 @@ def write_output(path, triad_ms, moved=0):
 def alone(folder):
     """No service, and no measured roofs."""
     return {"MPERF_SOCKET": "", "XDG_STATE_HOME": str(folder / "state")}
+
+
+def write_many(path, n):
+    """n loops of one function, each with its own intensity, time and line."""
+    table = feed.Table()
+    function = table.scope(feed.FUNCTION, "many", "many.c", 1, 3 * n)
+    counts = {}
+    for i in range(n):
+        loop = table.scope(feed.LOOP, "many", "many.c", 3 * i + 1, 3 * i + 2, 1, str(i + 1), parent=function)
+        table.counter((loop, "entries", 1), (loop, "iterations", 100), (loop, "bytes_loaded", 800 + i),
+                      (loop, "fp64_ops", 100 + i % 97), (loop, "instructions", 500), (loop, "timed_entries", 1))
+        table.counter((loop, "time_ns", 1))
+        counts |= {2 * i: 1000, 2 * i + 1: 10_000 + 37 * (i * i % 9973)}
+    some = [dict(list(counts.items())[at:at + 1000]) for at in range(0, len(counts), 1000)]
+    path.write_bytes(b"".join([feed.hello(), feed.object_(n_counters=2 * n), *feed.tables(table), feed.thread(),
+                               *map(feed.deltas, some), feed.round_(last=1)]))
 
 
 def drawing_of(text):
@@ -91,6 +108,23 @@ def test_a_plot_fits_its_terminal_and_names_its_letters(build):
             assert drawn[0].strip() == "GFLOP/s" and "\033[" in said
             assert any(MEASURE in line for line in [" ".join(drawn[-3:])]), drawn
             assert re.search(r"^ *triad +\S+:\d+ +1 ", "\n".join(plain), re.M), plain
+
+
+def test_ten_thousand_loops_are_drawn_in_seconds(build):
+    with Folder() as folder:
+        write_many(folder / "run.out", 10_000)
+        begin = time.monotonic()
+        mperfctl(build, "roofline", "-i", folder / "run.out", "-n", 0, "-o", folder / "plot.html", env=alone(folder))
+        took = time.monotonic() - begin
+        text = (folder / "plot.html").read_text(encoding="utf-8")
+        said = mperfctl(build, "roofline", "-i", folder / "run.out", "-n", 0, "--plot",
+                        env={**alone(folder), "LC_ALL": "C.UTF-8"}).stdout
+    dots = dots_of(drawing_of(text))
+    assert len(dots) == 10_000 and took < 60, (len(dots), took)
+    assert len(text) < 10_000 * 1000, len(text)
+    labels = [t for t in drawing_of(text).iter(SVG + "text") if "many" in "".join(t.itertext())]
+    assert 1 <= len(labels) <= 200, len(labels)  # what fits, not one a dot
+    assert len(re.findall(r"^many +many.c:", said, re.M)) == 10_000 and "GFLOP/s" in said
 
 
 def keep_roofs(folder, machine):

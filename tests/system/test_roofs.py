@@ -225,6 +225,26 @@ def test_memory_of_a_control_group_is_not_exceeded(build):
         assert most <= 20 << 20, most  # half of what is left, 40 MiB
 
 
+def test_a_hart_that_is_shared_is_called_disturbed(build):
+    """Beside loops on the same hart, repeats are short of it: the interval has all, and the roof says so."""
+    hart = max(os.sched_getaffinity(0))
+    busy = [subprocess.Popen(["taskset", "-c", str(hart), "sh", "-c", "while :; do :; done"]) for _ in range(2)]
+    try:
+        said = subprocess.run([build / "mperf-roofs", "--run", "scalar_f64_add", "--cpu", str(hart), "--for",
+                               "200ms"], capture_output=True, text=True, check=True, timeout=60).stdout
+        measured = subprocess.run(["taskset", "-c", str(hart), build / "mperf-roofs", "--quick", "--for", "6s"],
+                                  capture_output=True, text=True, check=True, timeout=120).stdout
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert said.rstrip().endswith("disturbed"), said
+    roofs = json.loads(measured)["roofs"]
+    noted = [r for r in roofs if "lost a hart to others" in r["note"]]
+    assert noted and all(r["low"] < r["value"] < r["high"] for r in noted if r["note"].startswith("disturbed")
+                         and r["repeats"] > 2), roofs
+
+
 def test_the_program_checks_and_runs_its_kernels(build):
     program = build / "mperf-roofs"
     done = subprocess.run([program, "--check"], capture_output=True, text=True, timeout=60)
