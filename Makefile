@@ -9,6 +9,7 @@ DESTDIR ?=
 BINDIR      = $(PREFIX)/bin
 SBINDIR     = $(PREFIX)/sbin
 LIBEXECDIR  = $(PREFIX)/libexec/mperf
+LIBDIR      = $(PREFIX)/lib/mperf
 DATADIR     = $(PREFIX)/share/mperf
 MANDIR      = $(PREFIX)/share/man
 UNITDIR     = $(PREFIX)/lib/systemd/system
@@ -88,7 +89,7 @@ ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wpointer-arith -Wstr
 	-Wmissing-prototypes -Wvla -Wno-missing-field-initializers -fno-omit-frame-pointer \
 	-fno-strict-aliasing -fstack-protector-strong -I. -I$(BUILD)/gen \
 	-DMPERF_VERSION='"$(VERSION)"' -DMPERF_LIBEXECDIR='"$(LIBEXECDIR)"' \
-	-DMPERF_SBINDIR='"$(SBINDIR)"' -DMPERF_DATADIR='"$(DATADIR)"' \
+	-DMPERF_LIBDIR='"$(LIBDIR)"' -DMPERF_SBINDIR='"$(SBINDIR)"' -DMPERF_DATADIR='"$(DATADIR)"' \
 	$(if $(WITH_BPF),-DMPERF_BPF) $(WERROR) $(SANITIZE) $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(SANITIZE) $(CROSS_LDFLAGS) $(LDFLAGS) -Wl,--as-needed
 
@@ -96,7 +97,7 @@ ALL_LDFLAGS = $(SANITIZE) $(CROSS_LDFLAGS) $(LDFLAGS) -Wl,--as-needed
 .SUFFIXES:
 .PHONY: all demo check clean install uninstall deb packages compile_commands
 all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperf-roofs $(BUILD)/mperfctl $(BUILD)/mperf-platform-check $(BUILD)/platforms \
-	$(BUILD)/libmperf-runtime.a $(if $(CODE_LLVM),$(BUILD)/mperf-code)
+	$(BUILD)/libmperf-runtime.a $(BUILD)/libmperf-ompt.so $(if $(CODE_LLVM),$(BUILD)/mperf-code)
 
 # --- what is made from what ------------------------------------------------------------------
 
@@ -138,6 +139,17 @@ $(RUNTIME_OBJ): $(BUILD)/runtime/%.o: runtime/%.c | $(if $(CROSS),$(SYSROOT).pac
 $(BUILD)/runtime/all-of-it.o: $(RUNTIME_OBJ)
 	$(call short,LD)$(CC) $(CROSS_LDFLAGS) -r -nostdlib -o $@ $^
 $(BUILD)/libmperf-runtime.a: $(BUILD)/runtime/all-of-it.o
+
+# The OpenMP tool: a library that has all of it inside, but for what compiled code calls, and shows one
+# name. Threads may still run in it when it is closed, so it stays.
+OMPT_OBJ = $(call obj,runtime/ompt)
+$(OMPT_OBJ): $(BUILD)/runtime/%.o: runtime/%.c | $(if $(CROSS),$(SYSROOT).packages)
+	@mkdir -p $(@D)
+	$(call short,CC)$(CC) $(RUNTIME_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/libompt.a: $(OMPT_OBJ)
+$(BUILD)/libmperf-ompt.so: $(OMPT_OBJ) $(filter-out %/entry.o,$(RUNTIME_OBJ)) runtime/ompt/libmperf-ompt.map
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -shared -Wl,-z,nodelete -Wl,-z,defs -Wl,-soname,$(@F) \
+		-Wl,--version-script=$(filter %.map,$^) -o $@ $(filter %.o,$^) -pthread
 
 $(BUILD)/libproto.a: $(PROTO_OBJ)
 $(BUILD)/libplatform.a: $(PLATFORM_OBJ)
@@ -251,6 +263,7 @@ INSTALLED = \
 	$(BUILD)/mperfd:$(SBINDIR)/mperfd:755 \
 	$(BUILD)/mperf-namer:$(LIBEXECDIR)/mperf-namer:755 \
 	$(BUILD)/mperf-roofs:$(LIBEXECDIR)/mperf-roofs:755 \
+	$(BUILD)/libmperf-ompt.so:$(LIBDIR)/libmperf-ompt.so:644 \
 	$(if $(CODE_LLVM),$(BUILD)/mperf-code:$(LIBEXECDIR)/mperf-code:755) \
 	$(BUILD)/mperf-platform-check:$(BINDIR)/mperf-platform-check:755 \
 	$(BUILD)/mperfd.service:$(UNITDIR)/mperfd.service:644 \

@@ -30,10 +30,12 @@
 #define MPERF_ABI_VERSION 1
 #define MPERF_FEED_MAGIC 0x4652504du /* "MPRF" */
 /* Versions of the feed, in HELLO. A daemon understands all up to its own, and refuses others by
- * FEED_VERSION. Files are written in version 1, since nobody answers there. */
+ * FEED_VERSION. Files are written in version 1, since nobody answers there. A program says the
+ * lowest version that has what it sends, so that an older daemon takes it. */
 #define MPERF_FEED_UNASKED 1u    /* tables follow OBJECT at once */
 #define MPERF_FEED_ON_REQUEST 2u /* the daemon answers OBJECT with WANT */
-#define MPERF_FEED_VERSION MPERF_FEED_ON_REQUEST
+#define MPERF_FEED_PLACES 3u     /* of the OpenMP tool: PLACE and TALLY */
+#define MPERF_FEED_VERSION MPERF_FEED_PLACES
 /* Bytes of SPENT without the members of regions of which 1 in N entries is measured; both are
  * understood in all versions by readers that know this. */
 #define MPERF_SPENT_SHORT_BYTES 104u
@@ -261,6 +263,8 @@ enum mperf_message {
 	MPERF_SPENT,
 	MPERF_GONE,
 	MPERF_ROUND,
+	MPERF_PLACE,
+	MPERF_TALLY,
 	MPERF_ASK = 64,
 	MPERF_GRANT,
 	MPERF_SELECT,
@@ -268,6 +272,27 @@ enum mperf_message {
 };
 
 enum mperf_gone { MPERF_GONE_THREAD = 1, MPERF_GONE_OBJECT = 2 };
+
+enum mperf_place_kind {
+	MPERF_PLACE_PARALLEL = 1,
+	/* what a region's work is dealt out by */
+	MPERF_PLACE_LOOP,
+	MPERF_PLACE_SECTIONS,
+	MPERF_PLACE_SINGLE,
+	MPERF_PLACE_WORKSHARE, /* any other */
+	/* where its threads wait for each other, or for tasks; time_ns is the wait */
+	MPERF_PLACE_BARRIER,
+	MPERF_PLACE_BARRIER_OF_WORK,   /* at the end of a loop and the like */
+	MPERF_PLACE_BARRIER_OF_REGION, /* at the region's end, which has no address */
+	MPERF_PLACE_TASKWAIT,
+	MPERF_PLACE_TASKGROUP,
+	/* where they wait for what one at a time may have; time_ns is the wait */
+	MPERF_PLACE_LOCK,
+	MPERF_PLACE_CRITICAL,
+	MPERF_PLACE_ATOMIC,
+	MPERF_PLACE_ORDERED,
+	MPERF_PLACE_KINDS, /* how many, with 0 */
+};
 
 struct mperf_delta {
 	uint32_t counter; /* of the object's block */
@@ -315,6 +340,16 @@ struct mperf_feed_spent {
 #define MPERF_SPENT_FIELD(type, name) type name;
 #include "abi.inc"
 };
+struct mperf_feed_place {
+	struct mperf_feed_head head;
+#define MPERF_PLACE_FIELD(type, name) type name;
+#include "abi.inc"
+};
+struct mperf_feed_tally {
+	struct mperf_feed_head head;
+#define MPERF_TALLY_FIELD(type, name) type name;
+#include "abi.inc"
+};
 struct mperf_feed_gone {
 	struct mperf_feed_head head;
 #define MPERF_GONE_FIELD(type, name) type name;
@@ -359,6 +394,8 @@ MPERF_SIZE(mperf_feed_region, 32);
 MPERF_SIZE(mperf_feed_thread, 24);
 MPERF_SIZE(mperf_feed_deltas, 40);
 MPERF_SIZE(mperf_feed_spent, MPERF_SPENT_SHORT_BYTES + 64);
+MPERF_SIZE(mperf_feed_place, 48);
+MPERF_SIZE(mperf_feed_tally, 72);
 MPERF_SIZE(mperf_feed_gone, 16);
 MPERF_SIZE(mperf_feed_round, 24);
 MPERF_SIZE(mperf_feed_ask, 16);

@@ -30,7 +30,9 @@ int mperf_message_hello(struct state *s)
 	if (s->greeted == s->sink.serial)
 		return 0;
 	struct mperf_feed_hello m = {.magic = MPERF_FEED_MAGIC,
-		.version = s->sink.is_file ? MPERF_FEED_UNASKED : MPERF_FEED_VERSION,
+		.version = s->tallies        ? MPERF_FEED_PLACES
+			   : s->sink.is_file ? MPERF_FEED_UNASKED
+					     : MPERF_FEED_ON_REQUEST,
 		.begin_ns = s->begin_ns,
 		.vscale = s->vscale,
 		.period_ms = s->period_ms};

@@ -277,9 +277,10 @@ static int thread_send(struct state *s, struct thread *t)
 			return r;
 	}
 	s->late = s->late || late;
-	if (!turn.gone || late)
-		return 0;
-	int r = t->serial == s->sink.serial ? mperf_round_gone(s, MPERF_GONE_THREAD, t->id) : 0;
+	int r = s->tallies ? s->tallies->send(s, t, turn.now_ns) : 0;
+	if (r != 0 || !turn.gone || late)
+		return r;
+	r = t->serial == s->sink.serial ? mperf_round_gone(s, MPERF_GONE_THREAD, t->id) : 0;
 	if (r == 0) {
 		mperf_thread_forget(t);
 		s->n_forgotten++;

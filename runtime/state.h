@@ -23,11 +23,20 @@
 struct object;
 struct region;
 
+/* What the OpenMP tool has the round do for each thread beside counters. */
+struct tally_calls {
+	/* Send what the thread did since the last round. 0, an outcome of the sink. */
+	int (*send)(struct state *s, struct thread *t, uint64_t now_ns);
+	/* In a fork's child, of its thread: drop all, since the parent reports it. */
+	void (*forked)(struct thread *t);
+};
+
 struct state {
 	pthread_mutex_t lock;
 	bool started;
 	bool silent;      /* no sink is configured: nothing is ever sent, or read from a clock */
 	uint32_t exiting; /* atomic; the program's end has begun */
+	const struct tally_calls *tallies; /* NULL: this is no OpenMP tool */
 	pid_t pid;
 	uint64_t begin_ns;
 	uint32_t period_ms;

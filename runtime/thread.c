@@ -289,6 +289,7 @@ void mperf_thread_forget(struct thread *t)
 	t->busy = t->n_entered = t->depth = t->too_deep = t->serial = t->round = t->n_timed = 0;
 	t->root = t->instance = t->instances = NULL;
 	t->entered = NULL;
+	t->tallies = NULL;
 	t->used = 0;
 	__atomic_sub_fetch(&s->n_records, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&t->state, MPERF_THREAD_FREE, __ATOMIC_RELEASE);
@@ -320,4 +321,6 @@ void mperf_thread_forked(struct thread *t, uint64_t now_ns)
 		t->frames[i].begin_ns = now_ns;
 	for (uint32_t i = 0; i < t->n_timed; i++)
 		t->timed[i].inner_ns = 0;
+	if (mperf_state.tallies && t->tallies)
+		mperf_state.tallies->forked(t);
 }

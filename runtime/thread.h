@@ -144,6 +144,7 @@ struct thread {
 	uint64_t begin_ns;
 	uint64_t random;
 	struct grant *grant; /* atomic */
+	void *tallies;       /* atomic; the OpenMP tool's (state.h) */
 
 	struct region_instance *instance;  /* the current one */
 	struct region_instance *root;      /* the one in no region */

@@ -21,7 +21,7 @@ UNIT_BIN = $(patsubst %.c,$(BUILD)/tests/unit/%,$(notdir $(UNIT_TESTS)))
 UNIT_SUPPORT = $(BUILD)/libtest.a
 FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # The runtime starts nothing in a test that refers to none of it.
-ALL_LIBS = $(BUILD)/libmperf-runtime.a $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libcode.a $(BUILD)/libnamer.a $(BUILD)/libroofs.a $(BUILD)/libclient.a $(BUILD)/libproto.a
+ALL_LIBS = $(BUILD)/libompt.a $(BUILD)/libmperf-runtime.a $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libcode.a $(BUILD)/libnamer.a $(BUILD)/libroofs.a $(BUILD)/libclient.a $(BUILD)/libproto.a
 ALL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON) $(PKGS_NAMER) $(PKGS_CLIENT)) $(DEMANGLE) -lm
 
 .PHONY: check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-debian13 check-programs check-pmu-events check-build unit-tests fuzzers packages-check bench-programs
