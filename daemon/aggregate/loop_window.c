@@ -122,8 +122,11 @@ int loop_window_add(struct loop_window *w, struct loop_sites *sites, struct task
 
 void loop_window_keep(const struct loop_window *w, struct sweep *s)
 {
-	for (const struct loop_row *row = w->rows; row; row = row->next)
+	for (const struct loop_row *row = w->rows; row; row = row->next) {
 		sweep_keep_task(s, row->who);
+		for (const struct loop_site *site = row->site; site; site = site->parent)
+			sweep_keep_frame(s, site->frame);
+	}
 }
 
 void loop_window_clear(struct loop_window *w)

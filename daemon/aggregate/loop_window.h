@@ -47,7 +47,7 @@ enum { LOOP_WINDOW_FULL = 1, LOOP_WINDOW_USER_FULL };
 int loop_window_add(struct loop_window *w, struct loop_sites *sites, struct task *who,
 	const struct loop_counts *c);
 
-/* The tasks of all rows. */
+/* The tasks of all rows, and the frames of places. */
 void loop_window_keep(const struct loop_window *w, struct sweep *s);
 
 void loop_window_clear(struct loop_window *w);

@@ -89,6 +89,12 @@ int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids);
 /* Take one record. Returns 0; -errno only for an internal failure. Losses are counted. */
 int attribute_record(struct attribute *a, const struct record *r, int hart);
 
+/* The frame of the call that returns to that address of the task's process, which is asked to be named
+ * like those of samples. 0; ATTRIBUTE_NO_FRAME: no code is known there, or there is no room; -errno. */
+enum { ATTRIBUTE_NO_FRAME = 1 };
+int attribute_call(
+	struct attribute *a, struct task *task, uint64_t return_address, struct frame **ret_frame);
+
 /* An exec was reported before its record comes through the merge: its arguments must be read at
  * once. Execs of known processes that are not wanted are skipped, as are those beyond a limit:
  * their arguments are read when the record comes. */

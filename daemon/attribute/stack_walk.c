@@ -221,6 +221,23 @@ int stack_walk_user(struct stack_walk *w, uint64_t addr)
 	return r;
 }
 
+int attribute_call(
+	struct attribute *a, struct task *task, uint64_t return_address, struct frame **ret_frame)
+{
+	struct stack_walk w = {.a = a, .task = task};
+	uint64_t addr = return_address - 1;
+	/* else it would get a frame of its own, whatever it is */
+	if (!space_find(task_space(task), addr))
+		return ATTRIBUTE_NO_FRAME;
+	int r = stack_walk_user(&w, addr);
+	if (r < 0)
+		return r;
+	if (w.n_frames == 0)
+		return ATTRIBUTE_NO_FRAME;
+	*ret_frame = w.frame[0];
+	return 0;
+}
+
 /* The frames of one stack, from the innermost on. */
 static int walk_caller(struct stack_walk *w, uint64_t addr)
 {

@@ -9,7 +9,9 @@
 #include "daemon/loops/feed.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -76,6 +78,33 @@ static int watch(struct feed *f, int operation, int fd, void *what, bool on)
 	return epoll_ctl(f->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
 }
 
+/* Is it what the program said of the address? Whoever has the same build id in another file gets no
+ * names from it. */
+static bool is_frame_of(const struct loop_site *site, const struct frame *frame)
+{
+	const struct loop_site_key *key = &site->key;
+	const struct file *file = frame->file;
+	char offset[LOOP_PLACE_NEST_BYTES];
+	const char *said = strchr(key->nest, '@');
+	snprintf(offset, sizeof(offset), "@%" PRIx64, frame->offset + 1);
+	bool same_id = file->n_build_id == 0 || key->n_build_id == 0 ||
+		       (key->n_build_id == file->n_build_id &&
+			       memcmp(key->build_id, file->build_id, file->n_build_id) == 0);
+	return same_id && said && strcmp(said, offset) == 0;
+}
+
+/* Find the place in its process, unless it was found before. */
+static int find_frame(struct feed *f, struct task *task, const struct loop_counts *c)
+{
+	struct frame *frame;
+	if (!c->address || c->site->frame || !task || !f->o.attribute)
+		return 0;
+	int r = attribute_call(f->o.attribute, task, c->address, &frame);
+	if (r == 0 && is_frame_of(c->site, frame))
+		c->site->frame = frame;
+	return r < 0 ? r : 0;
+}
+
 static int take_counts(void *userdata, const struct loop_counts *counts)
 {
 	struct connection *c = userdata;
@@ -83,7 +112,8 @@ static int take_counts(void *userdata, const struct loop_counts *counts)
 	struct task *task = feed_task_of(c, counts->thread);
 	if (counts->site == counts->region)
 		feed_grant(c, counts->thread, task);
-	return f->o.take(f->o.userdata, task, counts);
+	int r = find_frame(f, task, counts);
+	return r != 0 ? r : f->o.take(f->o.userdata, task, counts);
 }
 
 static void want(void *userdata, uint32_t object, bool wanted)
@@ -488,6 +518,9 @@ void feed_mark(struct feed *f, struct sweep *s)
 		for (struct program_thread *t = c->program->threads; t; t = t->hh.next)
 			sweep_keep_task(s, t->who);
 	}
+	for (uint32_t i = 0; i < f->o.sites->n_slots; i++)
+		for (const struct loop_site *site = f->o.sites->slot[i]; site; site = site->next)
+			sweep_keep_frame(s, site->frame);
 }
 
 void feed_status(const struct feed *f, struct feed_status *ret_status)

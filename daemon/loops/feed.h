@@ -52,6 +52,8 @@ struct feed_options {
 	struct task_table *tasks; /* borrowed */
 	struct loop_sites *sites; /* borrowed; outlives all holders of sites */
 	struct grants *grants;    /* borrowed; NULL: nothing is granted */
+	/* borrowed; finds places of OpenMP in their processes; NULL: they have no names */
+	struct attribute *attribute;
 	/* borrowed; tables above our limits are counted there, since all loops of theirs are missing;
 	 * NULL: they are counted as causes alone */
 	uint64_t *lost_tables;
@@ -121,7 +123,7 @@ int feed_select(struct feed *f, pid_t pid, uid_t by, const struct feed_selection
 /* Rounds received since the start. */
 uint64_t feed_rounds(const struct feed *f);
 
-/* Before a sweep: mark the tasks that it holds. */
+/* Before a sweep: mark the tasks that it holds, and the frames of all places. */
 void feed_mark(struct feed *f, struct sweep *s);
 
 struct feed_status {

@@ -140,12 +140,15 @@ static bool may_look(struct feed *f)
 }
 
 /* *ret_sure: it was looked for in vain, and need not be again. */
-static struct task *look(struct connection *c, pid_t tid, bool *ret_sure)
+static struct task *look(struct connection *c, pid_t tid, uint64_t begin_ns, bool *ret_sure)
 {
 	struct task *task = find_live(c, tid);
 	*ret_sure = false;
-	if (task || !may_look(c->feed))
+	if (task)
 		return task;
+	/* what there was at the last look is known, also what has ended since */
+	if (!may_look(c->feed) && begin_ns >= c->feed->looked_ns)
+		return NULL;
 	*ret_sure = true;
 	return find(c, tid);
 }
@@ -183,7 +186,8 @@ struct task *feed_task_of(struct connection *c, struct program_thread *t)
 	if (t->our_tid == 0)
 		t->our_tid = c->other_pids ? outer_tid(c->pid, (pid_t)t->tid) : (pid_t)t->tid;
 	/* of a process that nobody knows, no thread is known either */
-	struct task *task = c->process && t->our_tid > 0 ? look(c, t->our_tid, &sure) : NULL;
+	struct task *task =
+		c->process && t->our_tid > 0 ? look(c, t->our_tid, t->begin_ns, &sure) : NULL;
 	if (task) {
 		t->who = task;
 		return task;

@@ -22,6 +22,8 @@ static size_t struct_bytes(unsigned type)
 		[MPERF_THREAD] = sizeof(struct mperf_feed_thread),
 		[MPERF_DELTAS] = sizeof(struct mperf_feed_deltas),
 		[MPERF_SPENT] = sizeof(struct mperf_feed_spent),
+		[MPERF_PLACE] = sizeof(struct mperf_feed_place),
+		[MPERF_TALLY] = sizeof(struct mperf_feed_tally),
 		[MPERF_GONE] = sizeof(struct mperf_feed_gone),
 		[MPERF_ROUND] = sizeof(struct mperf_feed_round),
 	};
@@ -37,6 +39,7 @@ static int is_text(const uint8_t *bytes, size_t n)
 static int rest_is_right(const struct feed_message *m)
 {
 	const struct mperf_feed_region *region = &m->region;
+	const struct mperf_feed_place *place = &m->place;
 	switch (m->type) {
 	case MPERF_OBJECT:
 		return m->n_rest == m->object.build_id_bytes &&
@@ -47,6 +50,10 @@ static int rest_is_right(const struct feed_message *m)
 		return (uint64_t)region->name_bytes + region->source_bytes == m->n_rest &&
 		       is_text(m->rest, region->name_bytes) &&
 		       is_text(m->rest + region->name_bytes, region->source_bytes);
+	case MPERF_PLACE:
+		return place->build_id_bytes <= MPERF_BUILD_ID_BYTES_MAX &&
+		       (uint64_t)place->build_id_bytes + place->path_bytes == m->n_rest &&
+		       is_text(m->rest + place->build_id_bytes, place->path_bytes);
 	case MPERF_DELTAS:
 		return m->n_rest / sizeof(struct mperf_delta) == m->deltas.n &&
 		       m->n_rest % sizeof(struct mperf_delta) == 0;

@@ -24,12 +24,14 @@ struct feed_message {
 		struct mperf_feed_thread thread;
 		struct mperf_feed_deltas deltas;
 		struct mperf_feed_spent spent;
+		struct mperf_feed_place place;
+		struct mperf_feed_tally tally;
 		struct mperf_feed_gone gone;
 		struct mperf_feed_round round;
 	};
 	/* What follows the struct; borrowed from the packet, unaligned. OBJECT: the build id.
 	 * TABLE: the piece. REGION: the name with its NUL, then the source with its. DELTAS: n
-	 * struct mperf_delta. */
+	 * struct mperf_delta. PLACE: the build id, then the path with its NUL. */
 	const uint8_t *rest;
 	size_t n_rest;
 };

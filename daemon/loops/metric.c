@@ -15,6 +15,8 @@ static const struct {
 #include "runtime/abi.inc"
 	[LOOP_COUNTED_NS] = {"counted_ns", "ns"},
 	[LOOP_SPAN_NS] = {"span_ns", "ns"},
+	[LOOP_WAIT_NS] = {"wait_ns", "ns"},
+	[LOOP_LOCK_NS] = {"lock_ns", "ns"},
 	[LOOP_GRANTED_NS] = {"granted_ns", "ns"},
 	[LOOP_REPRESENTED] = {"represented", "count"},
 	[LOOP_INNER_ENTRIES] = {"inner_entries", "count"},

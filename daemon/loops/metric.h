@@ -21,6 +21,10 @@ enum loop_metric {
 	LOOP_COUNTED_NS,
 	/* of a region, or of code outside all regions: the time over which it was counted */
 	LOOP_SPAN_NS,
+	/* of a parallel region: how much of its time_ns its threads waited for each other or for
+	 * tasks, and for locks */
+	LOOP_WAIT_NS,
+	LOOP_LOCK_NS,
 	/* of a region: for how long the granted events (grant.h) were counted, and their counts;
 	 * MPERF_GRANTS_MAX of them, with names in struct loop_granted */
 	LOOP_GRANTED_NS,

@@ -189,6 +189,10 @@ static int take(struct program *p, const struct feed_message *m)
 		return program_take_deltas(p, m);
 	case MPERF_SPENT:
 		return program_take_spent(p, m);
+	case MPERF_PLACE:
+		return program_take_place(p, m);
+	case MPERF_TALLY:
+		return program_take_tally(p, m);
 	case MPERF_GONE:
 		return take_gone(p, m);
 	case MPERF_ROUND:
@@ -257,6 +261,7 @@ struct program *program_free(struct program *p)
 		loop_site_unref(p->o.sites, region->site);
 		free(region);
 	}
+	program_places_clear(p);
 	loop_site_unref(p->o.sites, p->outside);
 	for (struct budget *b = p->budget.above; b; b = b->above)
 		b->used -= p->budget.used;

@@ -5,7 +5,7 @@
  *
  *      TABLE ─▶ scopes are sites, counters are sums over them
  *      DELTAS ─▶ added up per (thread, region, scope) ── ROUND ─▶ sink
- *      SPENT ────────────────────────────────────────────────────▶ sink
+ *      SPENT, TALLY ─────────────────────────────────────────────▶ sink
  *
  * A counter of a spanning tree means something only together with the others, so nothing goes out
  * before a round is complete. A function may be half-way through at that moment, so a sum may be
@@ -31,6 +31,8 @@
 /* Regions, one for each path by which they were entered. */
 #define PROGRAM_REGIONS_MAX 4096u
 #define PROGRAM_REGION_DEPTH_MAX 64u
+/* Places of OpenMP; its tool sends at most 3,073. */
+#define PROGRAM_PLACES_MAX 4096u
 /* Nonsensical messages tolerated before we disconnect a program. */
 #define PROGRAM_FAULTS_MAX 10000u
 
@@ -58,6 +60,14 @@ struct program_region {
 	UT_hash_handle hh;
 };
 
+/* A place of OpenMP. */
+struct program_place {
+	uint32_t id;
+	uint64_t address; /* in the process; 0: not known */
+	struct loop_site *site;
+	UT_hash_handle hh;
+};
+
 /* Something counted. All is borrowed for the call. */
 struct loop_counts {
 	struct program_thread *thread;
@@ -65,6 +75,7 @@ struct loop_counts {
 	struct loop_site *region; /* NULL: outside all regions */
 	const uint64_t *value;    /* N_LOOP_VALUES */
 	uint64_t until_ns;
+	uint64_t address;                   /* of a place, in the process; 0: not known, or none */
 	const struct loop_granted *granted; /* names of its granted values; NULL: it has none */
 	uint8_t was_granted; /* bit i: granted event i was counted, so a value of 0 means 0 */
 };
@@ -114,6 +125,7 @@ struct program {
 	struct program_object *objects;
 	struct program_thread *threads;
 	struct program_region *regions;
+	struct program_place *places;
 	struct program_part *parts;
 	struct loop_site *outside; /* stands for no region */
 	struct program_work work;

@@ -68,3 +68,8 @@ int program_hand_out(struct program *p);
 int program_end_thread(struct program *p, struct program_thread *t);
 int program_end_object(struct program *p, struct program_object *o);
 void program_parts_clear(struct program *p);
+
+/* program_place.c. 0, FEED_*, -errno. */
+int program_take_place(struct program *p, const struct feed_message *m);
+int program_take_tally(struct program *p, const struct feed_message *m);
+void program_places_clear(struct program *p);

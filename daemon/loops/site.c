@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A table of chains, found by the hash of all that a site is. A loop's or function's parent is no
- * part of what it is, since its place in the nest says the same; a region or callee is under its
- * parent another one. Ids only rise: a segment that is being written knows sites by id after they are
+ * part of what it is, since its place in the nest says the same; a region, callee or place of OpenMP
+ * is under its parent another one. Ids only rise: a segment that is being written knows sites by id after they are
  * gone.
  */
 #include "daemon/loops/site.h"
@@ -21,7 +21,7 @@
 static const struct loop_site *identity_parent(
 	const struct loop_site_key *key, const struct loop_site *parent)
 {
-	return key->kind == LOOP_SITE_REGION || key->kind == LOOP_SITE_CALLEE ? parent : NULL;
+	return loop_site_is_of_parent(key->kind) ? parent : NULL;
 }
 
 static uint64_t add_text(uint64_t hash, const char *text)
@@ -35,6 +35,7 @@ static uint64_t hash_key(const struct loop_site_key *key, const struct loop_site
 	uint64_t hash = hash_words(key->kind, (uintptr_t)identity_parent(key, parent));
 	hash = hash_words(hash, hash_bytes(key->build_id, key->n_build_id));
 	hash = hash_words(hash, key->line);
+	hash = hash_words(hash, key->owner);
 	hash = add_text(hash, key->subprogram);
 	hash = add_text(hash, key->source);
 	hash = add_text(hash, key->nest);
@@ -45,7 +46,7 @@ static bool is_same(const struct loop_site *site, const struct loop_site_key *ke
 	const struct loop_site *parent)
 {
 	const struct loop_site_key *ours = &site->key;
-	return ours->kind == key->kind && ours->line == key->line &&
+	return ours->kind == key->kind && ours->line == key->line && ours->owner == key->owner &&
 	       ours->n_build_id == key->n_build_id &&
 	       memcmp(ours->build_id, key->build_id, key->n_build_id) == 0 &&
 	       strcmp(ours->subprogram, key->subprogram) == 0 &&

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Sites: loops, functions, blocks and regions, each once
+/* Sites: loops, functions, blocks, regions and places of OpenMP, each once
  *
  * A site is identified by its names, so that runs can be compared: build id, function, source and
  * line, its place in the nest, where it was inlined; for a region, the regions around it; for a callee,
  * where it is called. Copies
  * that the compiler made of a loop (a vectorised one, its remainder, one per alignment) have the
- * same names and are one site. All programs share sites, which are reference counted.
+ * same names and are one site. All programs share sites, which are reference counted. A place of OpenMP
+ * is identified by build id and offset, and named by the namer; so users do not share theirs, since
+ * anyone can make a file with another's build id.
  */
 
 #include <stdbool.h>
@@ -26,13 +28,37 @@ enum loop_site_kind {
 	LOOP_SITE_REGION = 3,
 	LOOP_SITE_BLOCK = MPERF_SCOPE_BLOCK,
 	LOOP_SITE_CALLEE = MPERF_SCOPE_CALLEE,
+	/* places of OpenMP: a parallel region, and in one what deals out its work, where its threads
+	 * wait for each other or for tasks, and where for locks */
+	LOOP_SITE_PARALLEL = 6,
+	LOOP_SITE_WORK = 7,
+	LOOP_SITE_WAIT = 8,
+	LOOP_SITE_LOCK = 9,
 };
+
+static inline bool loop_site_is_place(uint8_t kind)
+{
+	return kind >= LOOP_SITE_PARALLEL && kind <= LOOP_SITE_LOCK;
+}
+
+/* Is the parent part of what a site of that kind is? */
+static inline bool loop_site_is_of_parent(uint8_t kind)
+{
+	return kind == LOOP_SITE_REGION || kind == LOOP_SITE_CALLEE || loop_site_is_place(kind);
+}
+
+/* A place's nest: a word for what it is, and the offset of its address in its file: "loop@11a0".
+ * Without an address it is the word alone. */
+#define LOOP_PLACE_NEST_BYTES 40
+
+struct frame;
 
 struct loop_site_key {
 	uint8_t kind;
 	uint8_t build_id[MPERF_BUILD_ID_BYTES_MAX];
 	uint8_t n_build_id; /* 0: not known */
 	uint32_t line;      /* 0: not known */
+	uint64_t owner;     /* of a place: the user, + 1; of others 0 */
 	/* "" where there is none */
 	const char *subprogram, *source, *nest, *inlined_at;
 };
@@ -46,6 +72,9 @@ struct loop_site {
 	uint32_t depth; /* sites around it; below LOOP_DEPTH_MAX (table.h) */
 	uint32_t line_last, column;
 	uint8_t flags; /* enum mperf_scope_flag, of all copies */
+	/* of a place: borrowed from the file table, which keeps it for as long as feed_mark or a
+	 * window's rows mark it; NULL: not found yet */
+	struct frame *frame;
 	/* site.c's */
 	uint64_t hash;
 	struct loop_site *next;

@@ -504,8 +504,7 @@ static int catch_up(struct walk *w, uint64_t now_ns)
 
 static int catch_up_for_feed(void *userdata)
 {
-	struct walk *w = userdata;
-	return catch_up(w, clock_ns(CLOCK_MONOTONIC));
+	return catch_up(userdata, clock_ns(CLOCK_MONOTONIC));
 }
 
 int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
@@ -522,6 +521,7 @@ int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
 		.sites = &w->sites,
 		.lost_tables = &s->lost[0][LOSS_TABLE],
 		.take = take_loops,
+		.attribute = w->inner->attribute,
 		.catch_up = catch_up_for_feed,
 		.userdata = w,
 	};

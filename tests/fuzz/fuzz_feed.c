@@ -22,7 +22,7 @@ static int take(void *userdata, const struct loop_counts *c)
 	bool any = false;
 	for (unsigned i = 0; i < N_LOOP_VALUES; i++)
 		any |= c->value[i] > 0;
-	bool spent = c->site->key.kind == LOOP_SITE_REGION;
+	bool spent = c->site->key.kind == LOOP_SITE_REGION || loop_site_is_place(c->site->key.kind);
 	for (unsigned i = 0; i < N_LOOP_VALUES && !spent; i++)
 		if (c->value[i] > INT64_MAX)
 			abort();

@@ -90,8 +90,7 @@ static int enter_site(struct rollup *r, const struct rollup_site *s, uint32_t *r
 	int outcome = build_number(r, s, &build);
 	if (outcome != 0)
 		return outcome;
-	bool is_of_parent = s->kind == LOOP_SITE_REGION || s->kind == LOOP_SITE_CALLEE;
-	uint32_t around = is_of_parent ? s->parent : 0;
+	uint32_t around = loop_site_is_of_parent((uint8_t)s->kind) ? s->parent : 0;
 	const struct key key = {{(uint64_t)s->kind << 32 | s->line,
 		(uint64_t)build << 32 | s->subprogram, (uint64_t)s->source << 32 | s->nest,
 		(uint64_t)s->inlined_at << 32 | around}};
@@ -286,6 +285,9 @@ int rollup_take_loop(struct rollup *r)
 		outcome = find_metric(r, id, &metric);
 	if (outcome != 0 || metric == 0)
 		return outcome;
+	/* which thread waited is what they tell, and threads are no more here */
+	if (loop_site_is_place((uint8_t)r->loops->site[site - 1].kind))
+		return 0;
 	const struct key key = {{task, site, around}};
 	outcome = get_sum(r, &key, &sum);
 	if (outcome == 0)

@@ -58,6 +58,8 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 	[INSERT_LOOP_SITE] = "INSERT INTO loop_site VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[INSERT_LOOP_METRIC] = "INSERT INTO loop_metric VALUES (?, ?, ?)",
 	[INSERT_LOOP_COUNT] = "INSERT INTO loop_count VALUES (?, ?, ?, ?, ?, ?)",
+	[UPDATE_LOOP_SITE] = "UPDATE loop_site SET subprogram = ?2, source = ifnull(?3, source), "
+			     "line = ?4, inlined_at = ?5 WHERE id = ?1",
 	/* the parent is freed when it has been gone for long; it was known then */
 	[UPDATE_TASK] = "UPDATE task SET pid = ?2, tid = ?3, process = ?4, "
 			"parent = ifnull(?5, parent), start_ns = ?6, end_ns = ?7, comm = ?8, "
@@ -371,6 +373,7 @@ struct segment *segment_abandon(struct segment *g, bool remove)
 	marks_clear(&g->sites);
 	marks_clear(&g->metrics);
 	free(g->unnamed.frame);
+	free(g->unnamed_sites.site);
 	free(g->sighted.id);
 	free(g->chain.id);
 	free(g->living);

@@ -138,7 +138,7 @@ static int unnamed_add(struct segment *g, uint32_t id)
 	return r;
 }
 
-static int write_frame(struct segment *g, const struct frame *frame)
+int segment_write_frame(struct segment *g, const struct frame *frame)
 {
 	if (mark_get(&g->frames, frame->id) != MARK_NONE)
 		return 0;
@@ -157,7 +157,7 @@ static int write_frame(struct segment *g, const struct frame *frame)
 
 static int write_node(struct segment *g, const struct stack_node *node)
 {
-	int r = write_frame(g, node->frame);
+	int r = segment_write_frame(g, node->frame);
 	if (r == 0)
 		r = ROW(g, INSERT_STACK, CELL_I(node->id), CELL_I(node->parent),
 			CELL_I(node->frame->id));
@@ -367,6 +367,8 @@ int segment_write_names(struct segment *g, const struct segment_flush *f)
 			r = write_places(g, frame);
 		if (r == 0)
 			r = mark_set(g, &g->frames, id, MARK_FINAL);
+		if (r == 0)
+			r = segment_name_sites(g, frame);
 		if (r != 0)
 			return r;
 	}

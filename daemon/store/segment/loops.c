@@ -9,6 +9,13 @@
 
 #include "daemon/store/segment/write.h"
 
+/* Write the frame of a place, whose name may come later. */
+static int write_site_frame(struct segment *g, const struct loop_site *site)
+{
+	int r = segment_write_frame(g, site->frame);
+	return r == 0 ? segment_name_site(g, site->id, site->frame) : r;
+}
+
 static int write_site(struct segment *g, const struct loop_site *site)
 {
 	const struct loop_site_key *key = &site->key;
@@ -24,10 +31,24 @@ static int write_site(struct segment *g, const struct loop_site *site)
 	return r == 0 ? mark_set(g, &g->sites, site->id, MARK_STORED) : r;
 }
 
+/* The frame of a place may be found after its site was written. */
+static int write_frames(struct segment *g, const struct loop_site *site)
+{
+	int r = 0;
+	for (; site && loop_site_is_place(site->key.kind) && r == 0; site = site->parent) {
+		if (!site->frame || mark_get(&g->sites, site->id) == MARK_FINAL)
+			continue;
+		r = write_site_frame(g, site);
+		if (r == 0)
+			r = mark_set(g, &g->sites, site->id, MARK_FINAL);
+	}
+	return r;
+}
+
 /* The outermost first; they are LOOP_DEPTH_MAX deep at most. */
 static int write_sites(struct segment *g, const struct loop_site *site)
 {
-	const struct loop_site *chain[LOOP_DEPTH_MAX];
+	const struct loop_site *chain[LOOP_DEPTH_MAX], *last = site;
 	unsigned n = 0;
 	for (; site && mark_get(&g->sites, site->id) == MARK_NONE; site = site->parent) {
 		if (n == LOOP_DEPTH_MAX)
@@ -37,7 +58,7 @@ static int write_sites(struct segment *g, const struct loop_site *site)
 	int r = 0;
 	while (n > 0 && r == 0)
 		r = write_site(g, chain[--n]);
-	return r;
+	return r == 0 ? write_frames(g, last) : r;
 }
 
 static int write_metric(struct segment *g, unsigned value, const struct loop_granted *granted)

@@ -213,13 +213,13 @@ CREATE TABLE loss (
 -- Copies that the compiler made of a loop are one site. What a site is in comes before it.
 CREATE TABLE loop_site (
 	id INTEGER PRIMARY KEY,
-	kind INTEGER NOT NULL,              -- 1 loop, 2 function, 3 region, 4 block, 5 callee that is not counted itself
+	kind INTEGER NOT NULL,              -- 1 loop, 2 function, 3 region, 4 block, 5 callee that is not counted itself; of OpenMP 6 parallel region, in one 7 what deals out work, 8 waits, 9 locks
 	build_id BLOB,                      -- of the file it was compiled into
 	subprogram TEXT NOT NULL,           -- linkage name of the function that it was written in; name of a region, '' what is in none
 	source TEXT,                        -- path, as the compiler was given it
 	line INTEGER,                       -- where it starts
-	nest TEXT NOT NULL,                 -- path of ordinals from the outermost loop, '1.2'; of a block with its own, '1.2#3'; '' for functions and regions
-	inlined_at TEXT,                    -- 'path:line' chain, innermost first, where it was inlined
+	nest TEXT NOT NULL,                 -- path of ordinals from the outermost loop, '1.2'; of a block with its own, '1.2#3'; '' for functions and regions; of OpenMP a word, and the offset of its return address in the file: 'critical@11a0'
+	inlined_at TEXT,                    -- 'path:line' chain, innermost first, where it was inlined; of OpenMP the symbol, where that is not subprogram
 	parent INTEGER,                     -- loop or function that it is in, or that calls it; of a region the region around it
 	line_last INTEGER,                  -- where it ends
 	column INTEGER,                     -- where in its line it starts
@@ -236,7 +236,8 @@ CREATE TABLE loop_site (
 -- If 1 in N entries of a region was measured, these and 'time_ns' are of all, estimated from
 -- 'timed_entries' of them, which stand for 'represented' ones; 'inner_entries' are inside the same
 -- region, and not drawn from. 'time_variance' and 'variance:NAME' are variances of these estimates,
--- in 1024 units squared.
+-- in 1024 units squared. Of parallel regions 'calls' are the instances that a thread began, and
+-- 'wait_ns' and 'lock_ns' are part of 'time_ns'.
 CREATE TABLE loop_metric (
 	id INTEGER PRIMARY KEY,
 	name TEXT NOT NULL UNIQUE,

@@ -27,6 +27,14 @@ struct living {
 	uint32_t n_argv; /* charged bytes of its arguments */
 };
 
+/* Places of OpenMP whose frame has no name yet. */
+struct unnamed_sites {
+	struct unnamed_site {
+		uint32_t site, frame; /* ids */
+	} * site;
+	size_t n, size;
+};
+
 /* Ids to check again. */
 struct ids {
 	uint32_t *id;
@@ -94,6 +102,7 @@ enum segment_statement {
 	INSERT_LOOP_SITE,
 	INSERT_LOOP_METRIC,
 	INSERT_LOOP_COUNT,
+	UPDATE_LOOP_SITE,
 	UPDATE_TASK,
 	UPDATE_FILE,
 	UPDATE_FRAME,
@@ -125,6 +134,7 @@ struct segment {
 	struct marks tasks, files, frames, stacks, sites, metrics;
 	struct names functions, sources;
 	struct unnamed unnamed;
+	struct unnamed_sites unnamed_sites;
 	struct ids sighted;    /* stored files */
 	struct ids chain;      /* nodes of the current stack to store, leaf first */
 	struct shares *shares; /* of the current flush; NULL: no limits */
@@ -214,6 +224,7 @@ int segment_grow(void *array, size_t *size, size_t need, size_t element_bytes);
 /* May the task be shown at all? NULL: an unknown task. */
 bool segment_may_tell(const struct segment_flush *f, const struct task *task);
 int segment_write_task(struct segment *g, const struct segment_flush *f, struct task *task);
+int segment_write_frame(struct segment *g, const struct frame *frame);
 int segment_write_stack(struct segment *g, const struct stack_tree *t, uint32_t id);
 int segment_write_hart(struct segment *g, int hart, const struct window_row *row);
 /* Write newly named frames, changed tasks and file states. Cost: linear in the unnamed frames,
@@ -221,6 +232,10 @@ int segment_write_hart(struct segment *g, int hart, const struct window_row *row
 int segment_write_names(struct segment *g, const struct segment_flush *f);
 int segment_write_changed(struct segment *g, const struct segment_flush *f);
 
+/* places.c: a place is at that frame, and is named as soon as that is. */
+int segment_name_site(struct segment *g, uint32_t site, const struct frame *frame);
+/* The frame has got its final state. */
+int segment_name_sites(struct segment *g, const struct frame *frame);
 /* Write the loops' counts of the window, from next_loop until the step ends (loops.c). */
 int segment_write_loops(struct segment *g, const struct segment_flush *f);
 

@@ -189,6 +189,37 @@ void told_spent(struct told *t, uint32_t thread, uint32_t region, const uint64_t
 	begin(t, MPERF_SPENT, &m, sizeof(m), 0);
 }
 
+void told_place(struct told *t, uint32_t place, uint32_t parent, uint32_t kind, uint64_t offset)
+{
+	static const char path[] = "/program";
+	struct mperf_feed_place m = {
+		.place = place,
+		.parent = parent,
+		.kind = kind,
+		.build_id_bytes = 2,
+		.address = offset ? 0x400000 + offset : 0,
+		.offset = offset,
+		.path_bytes = sizeof(path),
+	};
+	begin(t, MPERF_PLACE, &m, sizeof(m), m.build_id_bytes + sizeof(path));
+	told_put(t, "id", m.build_id_bytes);
+	told_put(t, path, sizeof(path));
+}
+
+void told_tally(struct told *t, uint32_t thread, uint32_t place, uint64_t time_ns)
+{
+	struct mperf_feed_tally m = {
+		.thread = thread,
+		.place = place,
+		.from_ns = 100,
+		.until_ns = 200,
+		.entries = 1,
+		.time_ns = time_ns,
+		.wait_ns = time_ns,
+	};
+	begin(t, MPERF_TALLY, &m, sizeof(m), 0);
+}
+
 void told_round(struct told *t, uint64_t until_ns)
 {
 	struct mperf_feed_round m = {.until_ns = until_ns};

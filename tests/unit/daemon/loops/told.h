@@ -42,5 +42,9 @@ void told_deltas(struct told *t, uint32_t thread, uint32_t region, uint64_t one,
 void told_delta(struct told *t, uint32_t thread, uint32_t counter, uint64_t n, uint64_t at_ns);
 /* One entry of a nanosecond each, with these words of what was granted. */
 void told_spent(struct told *t, uint32_t thread, uint32_t region, const uint64_t granted[static 4]);
+/* A place of that kind in a file of build id "id" at that offset; address 0: none. */
+void told_place(struct told *t, uint32_t place, uint32_t parent, uint32_t kind, uint64_t offset);
+/* One entry, of which all was waited. */
+void told_tally(struct told *t, uint32_t thread, uint32_t place, uint64_t time_ns);
 void told_gone(struct told *t, uint32_t kind, uint32_t id);
 void told_round(struct told *t, uint64_t until_ns);
