@@ -75,8 +75,9 @@ int capture_run(struct capture *c, struct link *l, const struct options *o, int 
 	record.stack_bytes = o->stack_bytes;
 	record.user_only = o->user_only;
 	*c = (struct capture){.out = out};
-	if (o->loops) { /* no callers needed, but a window per interval */
-		record.stack = MPERF__STACK_KIND__STACK_NONE;
+	if (o->loops) { /* a window per interval, and mostly no callers */
+		if (!o->callers)
+			record.stack = MPERF__STACK_KIND__STACK_NONE;
 		record.window_ms = o->interval_ms < WINDOW_MS_MAX ? o->interval_ms : WINDOW_MS_MAX;
 		record.feed_period_ms = record.window_ms;
 	} else if (wants_tables(o)) {

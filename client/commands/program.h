@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Programs that mperfctl starts as the caller */
+/* Programs that mperfctl starts as the caller, and what it gives to others */
 
 #include <stdbool.h>
 
@@ -10,3 +10,5 @@
 /* Find one by its name: beside mperfctl, as in a build; relative to mperfctl as installed; where it
  * was configured to be. False: there is none. */
 bool program_find(const char *name, char ret_path[static PROGRAM_PATH_BYTES]);
+/* The same for a library that programs are given. */
+bool program_find_library(const char *name, char ret_path[static PROGRAM_PATH_BYTES]);

@@ -30,7 +30,8 @@ static const struct command {
 #define RUNS_ANYWHERE (COMMAND_BIT(RECORD) | COMMAND_BIT(STAT) | COMMAND_BIT(TOPDOWN))
 #define RUNS_BEHIND_DASHES                                                                         \
 	(COMMAND_BIT(HOTSPOTS) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(EXPORT) |                   \
-		COMMAND_BIT(ROOFLINE) | COMMAND_BIT(BLOCKS) | COMMAND_BIT(JOB))
+		COMMAND_BIT(ROOFLINE) | COMMAND_BIT(BLOCKS) | COMMAND_BIT(JOB) |                   \
+		COMMAND_BIT(PARALLEL))
 
 /* The values of an option, separated by spaces; NULL if they are not known beforehand. A test
  * compares them with the option's help. */
@@ -43,6 +44,7 @@ static const char *value_words(const struct option_row *row, uint32_t command)
 	} known[] = {
 		{OPTION_BY, COMMAND_BIT(TOP), "function module process thread cgroup job"},
 		{OPTION_BY, COMMAND_BIT(ROOFLINE), "loop function region thread"},
+		{OPTION_BY, COMMAND_BIT(PARALLEL), "region thread place wait loop function"},
 		{OPTION_BY, COMMAND_BIT(DIFF) | COMMAND_BIT(GATE),
 			"function module process cgroup line"},
 		{OPTION_OPS, UINT32_MAX, "fp int sp dp"},

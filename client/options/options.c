@@ -237,6 +237,10 @@ static int take_by(struct parse *p, char *arg)
 		"function", "module", "process", "cgroup", "line", NULL};
 	if (p->command == MPERF__REQUEST__BODY_ROOFLINE)
 		return take_word(p, "--by", of_loops, arg, &p->o->by);
+	static const char *const of_regions[] = {
+		"region", "thread", "place", "wait", "loop", "function", NULL};
+	if (p->command == MPERF__REQUEST__BODY_PARALLEL)
+		return take_word(p, "--by", of_regions, arg, &p->o->by);
 	if (p->command == MPERF__REQUEST__BODY_DIFF || p->command == MPERF__REQUEST__BODY_GATE)
 		return take_word(p, "--by", compared, arg, &p->o->by);
 	/* top has a line per hart anyway, and names of source lines arrive too late for it */
@@ -585,7 +589,9 @@ int options_parse(
 	bool blocks = command == MPERF__REQUEST__BODY_BLOCKS;
 	o->limit = top || blocks ? 0 : ROWS_DEFAULT;
 	o->one_in = 1;
-	o->loops = blocks || command == MPERF__REQUEST__BODY_ROOFLINE;
+	o->loops = blocks || command == MPERF__REQUEST__BODY_ROOFLINE ||
+		   command == MPERF__REQUEST__BODY_PARALLEL;
+	o->callers = command == MPERF__REQUEST__BODY_PARALLEL;
 
 	struct parse p = {.command = command, .o = o};
 	const struct argp argp = {.options = list, .parser = take};

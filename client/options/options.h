@@ -68,6 +68,7 @@ struct options {
 	uint32_t one_in; /* --sample; 1 if not given */
 	bool chooses;    /* --loops or --sample was given */
 	bool loops;      /* about instrumented programs: --pid only narrows */
+	bool callers;    /* of these, but callers are asked for too */
 	char *comm[OPTIONS_LIST_MAX], *cgroup[OPTIONS_LIST_MAX];
 	char *label[OPTIONS_LIST_MAX]; /* KEY=VALUE */
 	size_t n_comms, n_cgroups, n_labels;

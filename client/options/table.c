@@ -18,6 +18,7 @@
 #define K COMMAND_BIT(STORE)
 #define O COMMAND_BIT(ROOFLINE)
 #define B COMMAND_BIT(BLOCKS)
+#define P COMMAND_BIT(PARALLEL)
 #define M COMMAND_BIT(ROOFS)
 #define W COMMAND_BIT(TOPDOWN)
 #define C COMMAND_BIT(DIFF)
@@ -31,7 +32,7 @@ const struct option_row option_rows[] = {
 	{L,       "all", 'a', NULL, false, "also show events that do not count here, and why"},
 	{R|S|W,   "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
 	{H|F|X,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i or --since: show only these"},
-	{O|B,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
+	{O|B|P,   "pid", OPTION_PID, "N[,N]", false, "only these processes"},
 	{T,       "pid", OPTION_PID, "N[,N]", false, "only these processes and what they start"},
 	{R|H|F|S|T|W|X, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", false, "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
@@ -42,12 +43,12 @@ const struct option_row option_rows[] = {
 	{L,       "decode", OPTION_DECODE, "RAW", false, "print the fields of this raw code, as r22 or 0x22, and what they mean on this machine's cores"},
 	{W,       "explain", OPTION_EXPLAIN, NULL, false, "of each row also print formula, inputs with their counts, passes, error and source"},
 	{H|F|X,     NULL, 'e', "EVENT", false, "event to sample, in perf's grammar, when not reading a file"},
-	{O|B,     "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
-	{O,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
+	{O|B|P,   "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
+	{O|P,     "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
 	{R|H|F|X,   "freq", 'F', "HZ", false, "samples per second and hart (default: 99)"},
 	{T,       "freq", 'F', "HZ", false, "samples per second and hart while this runs (default: the daemon's rate for top)"},
 	{R|H|F|T|X, "overhead", OPTION_OVERHEAD, "SHARE", false, "sample less where mperf would cost a hart more of its time: 5%, 0.5% (default: no limit)"},
-	{R|H|F|X,   "call-graph", 'g', "KIND", true, "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
+	{R|H|F|P|X, "call-graph", 'g', "KIND", true, "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
 	{R|H|F|S|W|X, "user", 'U', NULL, false, "exclude the kernel"},
 	{R,       "output", 'o', "FILE", false, "file to write (default: mperf.mprf)"},
 	{F,       "output", 'o', "FILE", false, "file to write (default: flame.html); a name that ends in .svg gets plain SVG; - is stdout"},
@@ -69,12 +70,13 @@ const struct option_row option_rows[] = {
 	{T,       "batch", 'b', NULL, false, "print frames as text, even on a terminal"},
 	{H|F|D|X,   "input", 'i', "FILE", false, "read this recording"},
 	{O,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT; of two, draw how loops moved from the first to the second"},
-	{B,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
+	{B|P,     "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
 	{M,       "input", 'i', "FILE", false, "show the roofs in this file, as --json wrote it"},
 	{M,       "quick", OPTION_QUICK, NULL, false, "measure: the most wanted roofs alone, in 10 s"},
 	{M,       "for", OPTION_FOR, "TIME", false, "measure: at most for this time, 1s to 1h (default: 1m)"},
 	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, job, line, hart, address"},
 	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
+	{P,       "by", OPTION_BY, "WHAT", false, "region (default), thread, place, wait, loop, function"},
 	{O,       "ops", OPTION_OPS, "KIND", false, "operations to count: fp (default), int, sp, dp"},
 	{O,       "from", OPTION_FROM, "SOURCE", false, "where figures of loops come from, what programs report or the machine code that samples fell on: counts (default), code"},
 	{O,       "symfs", OPTION_SYMFS, "DIR", false, "with --from code: look for programs and libraries in DIR, by their path there or by name"},
@@ -100,27 +102,27 @@ const struct option_row option_rows[] = {
 	{C|G,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
 	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, job"},
 	{H|F|X,     "event", OPTION_OF_EVENT, "EVENT", false, "show shares of this measured event (default: the sampling event)"},
-	{H|F|T|O|B|C|G|X, "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
+	{H|F|T|O|B|P|C|G|X, "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
 	{H|F|T|C|G|X, "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below it if the path ends in /; may be repeated"},
-	{H|F|T|C|G|O|B|X, "label", OPTION_LABEL, "KEY=VALUE", false, "only jobs with this label, whose value may have * and ?; may be repeated"},
+	{H|F|T|C|G|O|B|P|X, "label", OPTION_LABEL, "KEY=VALUE", false, "only jobs with this label, whose value may have * and ?; may be repeated"},
 	{J,       "label", OPTION_LABEL, "KEY=VALUE", false, "run, start: a label of the job; may be repeated"},
 	{J,       "pid", OPTION_PID, "N", false, "start, end: this process (default: the one that runs mperfctl)"},
 	{H|F|T|C|G|X, "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
-	{H|F|O|B|X, "since", OPTION_SINCE, "TIME", false, "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, from the service's store"},
-	{H|F|O|B|X, "until", OPTION_UNTIL, "TIME", false, "only until this time, in the same form"},
-	{H|O|C|G, "limit", 'n', "N", false, "at most N rows (default: 30; 0: all)"},
+	{H|F|O|B|P|X, "since", OPTION_SINCE, "TIME", false, "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, from the service's store"},
+	{H|F|O|B|P|X, "until", OPTION_UNTIL, "TIME", false, "only until this time, in the same form"},
+	{H|O|P|C|G, "limit", 'n', "N", false, "at most N rows (default: 30; 0: all)"},
 	{B,       "limit", 'n', "N", false, "at most N rows (default: all)"},
 	{T,       "limit", 'n', "N", false, "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
 	{H|C|G,   "inlined", OPTION_INLINED, NULL, false, "show inlined functions separately"},
 	{F,       "diff", OPTION_DIFF, "FILE", false, "colour boxes by how their share differs from that in this recording"},
 	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
 	{F|O,     "title", OPTION_TITLE, "TEXT", false, "the page's title"},
-	{H|S|L|D|U|K|O|B|M|W|C|G|J, "json", OPTION_JSON, NULL, false, "answer in JSON"},
-	{O|B,     "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
+	{H|S|L|D|U|K|O|B|P|M|W|C|G|J, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{O|B|P,   "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
 	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
-	{H|L|T|U|K|O|B|W|C|G|J, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
-	{H|L|D|T|U|K|O|B|W|C|G|J, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
-	{R|H|F|S|L|D|T|U|K|O|B|M|W|C|G|J|X, "help", 'h', NULL, false, "show this help"},
+	{H|L|T|U|K|O|B|P|W|C|G|J, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
+	{H|L|D|T|U|K|O|B|P|W|C|G|J, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
+	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X, "help", 'h', NULL, false, "show this help"},
 	/* clang-format on */
 };
 const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
@@ -205,6 +207,18 @@ const struct command_text *command_text(int command)
 		.examples = "Examples:\n"
 			    "  mperfctl blocks --every 500 -- ./program\n"
 			    "  mperfctl blocks --csv --every 1000 --pid 1234 > blocks.csv\n",
+	};
+	static const struct command_text parallel = {
+		.arguments = "[-i FILE | --pid N[,N] | -- CMD...]",
+		.says = "Show the parallel regions of OpenMP programs that run with LLVM's runtime "
+			"and libmperf-ompt.so, which CMD is given: the time of their threads, how "
+			"evenly they work, and what they wait for. Without -i and CMD, the "
+			"service's store is read (the last hour unless --since).",
+		.examples = "Examples:\n"
+			    "  mperfctl parallel -- ./program\n"
+			    "  mperfctl parallel --by wait -- ./program\n"
+			    "  mperfctl parallel --by function -F 999 -g dwarf -- ./program\n"
+			    "  mperfctl parallel --since -10m --by thread --json\n",
 	};
 	static const struct command_text stat = {
 		.arguments = WHOM,

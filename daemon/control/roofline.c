@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * roofline and blocks. What a running program has counted since its last round is in its own
+ * roofline, blocks and parallel. What a running program has counted since its last round is in its own
  * memory; so before the service's store is asked, programs are asked for a round, and waited for as
  * long as it takes an answer to seem prompt. Of a file there is nothing more to come.
  */
@@ -15,6 +15,7 @@
 #include "daemon/control/store_query.h"
 #include "daemon/loops/message.h"
 #include "daemon/query/loops/blocks.h"
+#include "daemon/query/loops/parallel.h"
 #include "daemon/query/loops/roofline.h"
 #include "daemon/service/service.h"
 #include "proto/memory.h"
@@ -91,6 +92,32 @@ static int blocks_run(const struct store_question_run *run)
 }
 
 static const struct store_question blocks_store = {blocks_filter, blocks_coarsest, blocks_run};
+
+static struct parallel_question parallel_question_of(
+	const Mperf__ParallelRequest *m, const struct query_filter *filter)
+{
+	return (struct parallel_question){
+		.by = (enum parallel_by)parallel_by_parse(*m->by ? m->by : "region"),
+		.limit = m->limit,
+		.filter = filter,
+	};
+}
+
+static const Mperf__Filter *parallel_filter(const Mperf__Request *m)
+{
+	return m->parallel->filter;
+}
+
+static int parallel_run(const struct store_question_run *run)
+{
+	const struct parallel_question question =
+		parallel_question_of(run->request->parallel, run->filter);
+	return query_store_parallel(run->source, run->n_sources, &question, run->to, run->error);
+}
+
+/* Threads are in windows alone. */
+static const struct store_question parallel_store = {
+	parallel_filter, blocks_coarsest, parallel_run};
 
 static struct feed *feed_of(const struct request *q)
 {
@@ -363,5 +390,27 @@ int control_blocks(struct request *q, const Mperf__Request *request)
 	struct answer answer = row_stream_answer(&stream, q);
 	r = in.output ? query_blocks_output(&in.file, &question, &answer, &error)
 		      : query_blocks(in.db, &question, &answer, &error);
+	return query_answer_end(q, &stream, r, &error);
+}
+
+int control_parallel(struct request *q, const Mperf__Request *request)
+{
+	const Mperf__ParallelRequest *m = request->parallel;
+	struct query_filter filter = query_filter_of(q, m->filter);
+	const struct parallel_question question = parallel_question_of(m, &filter);
+	if ((int)question.by < 0)
+		return refuse_word(q, "way to group by", m->by,
+			"Use region, thread, place, wait, loop or function.");
+	if (query_asks_store(q, m->path))
+		return ask_store(q, request, &parallel_store);
+	_cleanup_(input_clear) struct input in = {.output = NULL};
+	int r = open_input(q, m->path, m->filter, &in);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	struct query_error error = {"", "", 0};
+	struct row_stream stream;
+	struct answer answer = row_stream_answer(&stream, q);
+	r = in.output ? query_parallel_output(&in.file, &question, &answer, &error)
+		      : query_parallel(in.db, &question, &answer, &error);
 	return query_answer_end(q, &stream, r, &error);
 }

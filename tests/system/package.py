@@ -16,7 +16,7 @@ FILES = [*PROGRAMS, CONF, "/usr/lib/systemd/system/mperfd.service",
          "/usr/lib/systemd/system/mperfd.socket", "/usr/lib/sysusers.d/mperf.conf",
          "/usr/lib/tmpfiles.d/mperf.conf", "/usr/lib/sysctl.d/30-mperf.conf",
          "/usr/share/doc/mperf/copyright", "/usr/share/bash-completion/completions/mperfctl",
-         "/usr/share/zsh/vendor-completions/_mperfctl", "/usr/share/mperf/platforms/README.md"]
+         "/usr/lib/mperf/libmperf-ompt.so", "/usr/share/zsh/vendor-completions/_mperfctl", "/usr/share/mperf/platforms/README.md"]
 # What compiles programs that count themselves is a package of its own, where its plugins are built.
 COMPILER = ["/usr/bin/mperf-cc", "/usr/bin/mperf-c++", "/usr/include/mperf.h",
             "/usr/lib/mperf/libmperf-runtime.a", "/usr/share/man/man1/mperf-cc.1.gz",

@@ -80,8 +80,7 @@ int loop_facts_site(struct loop_facts *f, const struct fact_site_key *key, uint3
 	struct fact_site s = {0};
 	uint32_t i, n = f->site_keys.n_keys;
 	int r = site_fill(f, &s, key);
-	bool is_of_parent = key->kind == LOOP_SITE_REGION || key->kind == LOOP_SITE_CALLEE;
-	uint32_t around = is_of_parent ? key->parent : 0;
+	uint32_t around = loop_site_is_of_parent(key->kind) ? key->parent : 0;
 	const struct key content = {
 		{(uint64_t)key->kind << 32 | key->line, (uint64_t)s.build_id << 32 | s.subprogram,
 			(uint64_t)s.source << 32 | s.nest, (uint64_t)s.inlined_at << 32 | around}};
@@ -211,6 +210,12 @@ void loop_facts_clear(struct loop_facts *f)
 	free(f->who);
 	free(f->fact);
 	free(f->alike);
+	key_table_clear(&f->calls);
+	key_table_clear(&f->bodies);
+	key_table_clear(&f->owners);
+	free(f->owner_region);
+	free(f->call_region);
+	free(f->body_region);
 	if (f->kept)
 		free(f->kept->fact);
 	free(f->kept);

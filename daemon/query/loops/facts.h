@@ -29,7 +29,11 @@ struct fact_site {
 	/* what it calls that is not counted, and for a callee, the next one of its caller: indices
 	 * + 1; a block's are its loop's */
 	uint32_t first_callee, next_callee;
-	bool here; /* in the current segment */
+	/* of a parallel region: the function that its body was outlined from, and the first place in
+	 * that (texts; line 0: none) */
+	uint32_t body, body_source, body_line;
+	uint32_t next_of_body; /* another region of that function: index + 1 */
+	bool here;             /* in the current segment */
 };
 
 /* The thread that counted, if threads are distinguished. */
@@ -52,6 +56,8 @@ struct loop_facts {
 	/* the question */
 	const struct query_filter *filter;
 	bool by_thread, by_region, samples; /* samples: join them */
+	bool places;                        /* of OpenMP: read them too */
+	bool places_only;                   /* and nothing else */
 	uint64_t epoch_ns;                  /* 0: one epoch */
 
 	struct text_table texts;
@@ -62,6 +68,14 @@ struct loop_facts {
 	uint32_t size_sites, size_whos, size_facts;
 	uint32_t *alike; /* by text of a readable name: the first site of it, index + 1 */
 	uint32_t size_alike;
+	/* regions of OpenMP (index + 1), by the call that begins them and by functions that are theirs
+	 * alone (places.c) */
+	struct key_table calls, bodies;
+	uint32_t *call_region, *body_region;
+	uint32_t size_calls, size_bodies;
+	struct key_table owners; /* functions with regions, */
+	uint32_t *owner_region;  /* the last region of each; index + 1 */
+	uint32_t size_owners;
 	double sampled_ns; /* of all processes that counted */
 	uint64_t samples_taken;
 	bool callers;         /* of some samples in copies, we know from where these were called */
@@ -138,6 +152,24 @@ bool loop_facts_moves(const struct loop_facts *f, uint32_t site);
 /* lines.c: the site of a frame, index + 1; 0: it is not counted. */
 uint32_t loop_facts_frame(struct loop_facts *f, uint32_t frame);
 bool loop_facts_same_file(const char *a, const char *b);
+/* places.c: of a place that was read, note what samples and loops in its region are found by. offset:
+ * of its return address. */
+int loop_facts_note_place(struct loop_facts *f, uint32_t site, uint64_t offset, const char *symbol);
+/* The region of OpenMP, index + 1, to which alone the code of a function belongs; 0: none. */
+uint32_t loop_facts_body(const struct loop_facts *f, uint32_t function, uint32_t build_id);
+/* The region in which a loop that counts itself is, index + 1; 0: none that is known. */
+uint32_t loop_facts_region_of_loop(const struct loop_facts *f, uint32_t site);
+/* The samples of the current segment, by region: facts of FACT_ANY_REGION, their last part as for
+ * code that nobody counts. Without a site: outside all regions. */
+int loop_facts_add_place_samples(
+	struct loop_facts *f, const struct row_filter *filter, struct scan_notes *notes);
+/* A place's key as it is read: of one that has a name, the offset is cut off its nest, and the symbol
+ * taken away, so that copies of a line are one place. Returns the offset; 0: none. */
+struct place_words {
+	char nest[LOOP_PLACE_NEST_BYTES];
+	const char *symbol;
+};
+uint64_t loop_facts_place_key(struct fact_site_key *key, struct place_words *words);
 /* samples.c: the samples of the current segment. */
 int loop_facts_add_samples(
 	struct loop_facts *f, const struct row_filter *filter, struct scan_notes *notes);

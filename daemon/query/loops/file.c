@@ -60,6 +60,9 @@ static int take(void *userdata, const struct loop_counts *c)
 	struct loop_facts *f = userdata;
 	uint32_t site, region = 0, who = 0;
 	struct fact *fact;
+	bool is_place = loop_site_is_place(c->site->key.kind);
+	if (is_place ? !f->places : f->places_only)
+		return 0;
 	int r = site_of(f, c->site, &site);
 	if (r == 0 && c->region && f->by_region)
 		r = site_of(f, c->region, &region);

@@ -67,7 +67,7 @@ static int take_site(struct loop_facts *f, const struct cursor *c)
 	char build_id[2 * 64 + 1];
 	uint32_t parent = 0, site;
 	int64_t kind = cursor_integer(c, 1), around = cursor_integer(c, 8);
-	if (kind < LOOP_SITE_LOOP || kind > LOOP_SITE_CALLEE)
+	if (kind < LOOP_SITE_LOOP || kind > LOOP_SITE_LOCK)
 		return 0; /* of a later version */
 	int r = around > 0 ? site_by_id(f, around, &parent) : 0;
 	if (r != 0)
@@ -75,7 +75,7 @@ static int take_site(struct loop_facts *f, const struct cursor *c)
 	if (parent && f->site[parent - 1].depth >= LOOP_DEPTH_MAX)
 		return query_fail_damaged(&f->loaded, "its loops are nested without end");
 	column_hex(c, 2, build_id);
-	const struct fact_site_key key = {
+	struct fact_site_key key = {
 		.kind = (uint8_t)kind,
 		.flags = (uint8_t)cursor_integer(c, 10),
 		.subprogram = column_text(c, 3),
@@ -87,7 +87,15 @@ static int take_site(struct loop_facts *f, const struct cursor *c)
 		.line_last = cursor_id(c, 9, INT32_MAX),
 		.parent = parent,
 	};
-	r = loop_facts_site(f, &key, &site);
+	if (loop_site_is_place(key.kind)) {
+		struct place_words words;
+		uint64_t offset = loop_facts_place_key(&key, &words);
+		r = loop_facts_site(f, &key, &site);
+		if (r == 0)
+			r = loop_facts_note_place(f, site, offset, words.symbol);
+	} else {
+		r = loop_facts_site(f, &key, &site);
+	}
 	return r == 0 ? set_site_of_id(f, cursor_integer(c, 0), site) : r;
 }
 
@@ -188,6 +196,11 @@ static int note_thread(struct loop_facts *f, uint32_t task, uint32_t region)
 	return r;
 }
 
+static bool is_asked_for(const struct loop_facts *f, uint32_t site)
+{
+	return loop_site_is_place(f->site[site - 1].kind) ? f->places : !f->places_only;
+}
+
 static int add_count(struct loop_facts *f, const struct count_row *row, unsigned value)
 {
 	uint32_t site, region = 0, who, task = 0;
@@ -205,6 +218,8 @@ static int add_count(struct loop_facts *f, const struct count_row *row, unsigned
 		return r;
 	if (site == 0)
 		return query_fail_damaged(&f->loaded, "a count belongs to no loop");
+	if (!is_asked_for(f, site))
+		return 0;
 	if (task)
 		f->counts[f->loaded.task[task].process] = true;
 	const struct key key =
@@ -282,7 +297,8 @@ static int add(struct loop_facts *f, struct row_filter *filter)
 	if (r == 0)
 		r = read_counts(f, filter);
 	if (r == 0 && f->samples && any_counts(f))
-		r = loop_facts_add_samples(f, filter, &notes);
+		r = f->places ? loop_facts_add_place_samples(f, filter, &notes)
+			      : loop_facts_add_samples(f, filter, &notes);
 	return r == 0 ? provenance_segment(&f->provenance, &f->loaded, filter, &notes) : r;
 }
 

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * mperfctl parallel: what the OpenMP tool reported. A command that it runs is given the tool, as
+ * OpenMP provides for it: the OpenMP runtime loads it, so no other program of the command does, and
+ * a program that has a tool of its own keeps that.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/commands/capture.h"
+#include "client/commands/command.h"
+#include "client/commands/program.h"
+#include "client/show/csv.h"
+#include "client/show/print.h"
+#include "client/show/reply.h"
+#include "client/show/say.h"
+#include "client/show/table.h"
+#include "proto/memory.h"
+
+#define TOOL "libmperf-ompt.so"
+/* Source: OpenMP API 5.2, 21.19 (OMP_TOOL_LIBRARIES). */
+#define TOOLS "OMP_TOOL_LIBRARIES"
+
+/* Have the next command's OpenMP runtime load the tool. 0, EXIT_FAILED. */
+static int give_tool(void)
+{
+	char path[PROGRAM_PATH_BYTES];
+	const char *others = getenv(TOOLS);
+	if (others && *others) {
+		if (!strstr(others, TOOL))
+			say_note(TOOLS " names another tool, which is left alone; unset it to have "
+				       "mperf's");
+		return 0;
+	}
+	if (!program_find_library(TOOL, path)) {
+		say_failure(TOOL " is not installed", "Install the package mperf again");
+		return EXIT_FAILED;
+	}
+	if (setenv(TOOLS, path, 1) != 0) {
+		say_failure("out of memory", "Free some memory, and try again");
+		return EXIT_FAILED;
+	}
+	return 0;
+}
+
+static int show(const struct options *o, const struct reply *reply, FILE *f)
+{
+	/* People look for the spread; the rest is in --json, --csv and --raw. */
+	static const char *const hide[] = {"samples", "inside", "pid", NULL};
+	struct table_options look = {.raw = o->raw, .hide = hide};
+
+	if (o->json)
+		return reply_write_json(reply, f);
+	if (o->csv)
+		return csv_write(reply, f);
+	table_look(stdout, o->no_color, &look);
+	int r = table_print(reply, &look, f);
+	if (r == 0 && reply->provenance && !o->raw) {
+		_cleanup_(freep) char *line = reply_provenance_line(reply->provenance);
+		if (line)
+			fprintf(f, "\n%s\n", line);
+	}
+	return r;
+}
+
+static int ask(struct source *s, const struct options *o, struct reply *reply)
+{
+	Mperf__Filter filter;
+	source_filter(s, o, &filter);
+	Mperf__ParallelRequest parallel = MPERF__PARALLEL_REQUEST__INIT;
+	parallel.path = s->path;
+	parallel.by = (char *)(o->by ? o->by : "region");
+	parallel.filter = &filter;
+	parallel.limit = o->limit;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_PARALLEL;
+	request.parallel = &parallel;
+	return source_ask(s, &request, reply_take, reply);
+}
+
+static void say_empty(const struct options *o)
+{
+	if (o->by && strcmp(o->by, "loop") == 0)
+		say_note(
+			"no loop that counts itself is known to be in a parallel region; build the "
+			"program with mperf-cc");
+	else if (o->command_line)
+		say_note("no parallel region was reported: only programs that use LLVM's OpenMP "
+			 "runtime (clang -fopenmp) have a place for tools, gcc's libgomp has none");
+	else
+		say_note("no parallel region was reported: start programs with " TOOLS
+			 " naming " TOOL ", or through mperfctl parallel -- CMD");
+}
+
+int client_parallel(const struct options *o)
+{
+	struct source s;
+	struct reply reply = {0};
+	int exit_status = o->command_line ? give_tool() : 0;
+	if (exit_status != 0)
+		return exit_status;
+	if (source_open(&s, o, &exit_status) == 0)
+		exit_status = ask(&s, o, &reply);
+	source_clear(&s); /* before showing: quitting the pager must leave nothing behind */
+	if (exit_status == 0) {
+		struct print p;
+		int r = print_open(&p, STDOUT_FILENO);
+		if (r == 0)
+			r = print_close(&p, show(o, &reply, p.file));
+		if (r < 0) {
+			print_say_failed(NULL, r, "send stdout elsewhere");
+			exit_status = EXIT_FAILED;
+		} else if (reply.n_rows == 0) {
+			say_empty(o);
+		}
+	}
+	reply_clear(&reply);
+	return exit_status;
+}

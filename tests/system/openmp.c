@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Parallel regions whose waits are known, since their threads sleep instead of work: what a thread does
+ * takes as long on a busy machine, at least. The argument says which.
+ */
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS 4
+
+static void sleep_ms(int ms)
+{
+	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000l}, NULL);
+}
+
+/* Thread i takes i + 1 times as long as the first. */
+static void uneven(void)
+{
+	for (volatile int round = 0; round < 5; round++)
+#pragma omp parallel for schedule(static) num_threads(THREADS)
+		for (int i = 0; i < THREADS; i++)
+			sleep_ms((i + 1) * 20);
+}
+
+static void locks(void)
+{
+	omp_lock_t lock;
+	omp_init_lock(&lock);
+#pragma omp parallel num_threads(THREADS)
+	{
+		omp_set_lock(&lock);
+		sleep_ms(30);
+		omp_unset_lock(&lock);
+		(void)(omp_test_lock(&lock) && (omp_unset_lock(&lock), 0));
+#pragma omp critical(narrow)
+		sleep_ms(10);
+#pragma omp barrier
+	}
+	omp_destroy_lock(&lock);
+}
+
+/* Three threads run tasks while they wait for the one that makes them. */
+static void tasks(void)
+{
+#pragma omp parallel num_threads(THREADS)
+#pragma omp single
+	{
+		for (int i = 0; i < 4 * THREADS; i++)
+#pragma omp task
+			sleep_ms(20);
+#pragma omp taskwait
+	}
+}
+
+static void nested(void)
+{
+	omp_set_max_active_levels(2);
+#pragma omp parallel num_threads(2)
+	{
+#pragma omp parallel num_threads(2)
+		sleep_ms(20);
+		sleep_ms(1); /* else the call of the inner region would be a jump */
+	}
+	sleep_ms(1);
+}
+
+/* Each region inside another is one by itself: 4 + 16 + … + 4^levels. */
+static void many(int levels)
+{
+	if (levels == 0)
+		return;
+#pragma omp parallel num_threads(1)
+	many(levels - 1);
+#pragma omp parallel num_threads(1)
+	many(levels - 1);
+#pragma omp parallel num_threads(1)
+	many(levels - 1);
+#pragma omp parallel num_threads(1)
+	many(levels - 1);
+}
+
+/* A child inside a region, with one of its own. */
+static void forks(void)
+{
+	pid_t pid = 0;
+#pragma omp parallel num_threads(2)
+	{
+#pragma omp master
+		pid = fork();
+		if (pid == 0 && omp_get_thread_num() == 0) {
+#pragma omp parallel num_threads(2)
+			sleep_ms(20);
+			_Exit(0);
+		}
+		sleep_ms(10);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+/* What another program finds in this one as a library. */
+void regions(const char *which);
+
+void regions(const char *which)
+{
+	if (strcmp(which, "uneven") == 0)
+		uneven();
+	else if (strcmp(which, "locks") == 0)
+		locks();
+	else if (strcmp(which, "tasks") == 0)
+		tasks();
+	else if (strcmp(which, "nested") == 0)
+		nested();
+	else if (strcmp(which, "many") == 0)
+		many(6);
+	else if (strcmp(which, "forks") == 0)
+		forks();
+}
+
+#ifdef OWN_TOOL
+void *ompt_start_tool(unsigned version, const char *runtime);
+
+/* It declines, and nobody else is asked. */
+void *ompt_start_tool(unsigned version, const char *runtime)
+{
+	(void)version;
+	printf("own tool of %s\n", runtime);
+	static struct {
+		int (*initialize)(void *(*lookup)(const char *), int device, void *data);
+		void (*finalize)(void *data);
+		void *data;
+	} start;
+	extern int own_initialize(void *(*lookup)(const char *), int device, void *data);
+	extern void own_finalize(void *data);
+	start.initialize = own_initialize;
+	start.finalize = own_finalize;
+	return &start;
+}
+
+int own_initialize(void *(*lookup)(const char *), int device, void *data)
+{
+	(void)lookup, (void)device, (void)data;
+	return 1;
+}
+
+void own_finalize(void *data)
+{
+	(void)data;
+	printf("own tool ends\n");
+}
+#endif
+
+#ifndef LIBRARY
+int main(int argc, char **argv)
+{
+	regions(argc > 1 ? argv[1] : "");
+	if (argc > 2)
+		printf("done\n");
+	return 0;
+}
+#endif
