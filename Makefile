@@ -95,7 +95,7 @@ ALL_LDFLAGS = $(SANITIZE) $(CROSS_LDFLAGS) $(LDFLAGS) -Wl,--as-needed
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all demo check clean install uninstall deb packages compile_commands
+.PHONY: all demo check clean install install-code uninstall deb packages compile_commands
 all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperf-roofs $(BUILD)/mperfctl $(BUILD)/mperf-platform-check $(BUILD)/platforms \
 	$(BUILD)/libmperf-runtime.a $(BUILD)/libmperf-ompt.so $(if $(CODE_LLVM),$(BUILD)/mperf-code)
 
@@ -307,6 +307,10 @@ install: all $(BUILD)/mperfd.service $(COMPLETIONS)
 	test -e $(DESTDIR)$(CONFDIR)/mperf.conf || \
 		install -D -m 644 systemd/mperf.conf $(DESTDIR)$(CONFDIR)/mperf.conf
 
+# What reads machine code by itself, for a package of its own.
+install-code: $(BUILD)/mperf-code
+	install -D -m 755 $< $(DESTDIR)$(LIBEXECDIR)/mperf-code
+
 uninstall:
 	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(call part,$(f),2))
 	! cmp -s systemd/mperf.conf $(DESTDIR)$(CONFDIR)/mperf.conf || rm $(DESTDIR)$(CONFDIR)/mperf.conf
@@ -319,19 +323,21 @@ PACKAGES_DEB = build-essential debhelper dpkg-dev lintian
 # The compiler that counts is a package of its own. It is left out with PASS=no, and of packages for
 # another architecture: that compiler would be one of there, whose LLVM is not among its libraries.
 DEB_PASS = $(if $(or $(CROSS),$(filter no,$(PASS))),,yes)
+# So is what reads machine code, left out with CODE=no.
+DEB_CODE = $(if $(or $(CROSS),$(filter no,$(CODE))),,yes)
 # There is no public address to write to.
 LINTIAN_NOT_YET = bogus-mail-host bogus-mail-host-in-debian-changelog
 DEB_DIR = $(BUILD)/deb/mperf-$(VERSION)
 deb: $(if $(CROSS),$(SYSROOT).packages)
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB) $(if $(CROSS),gcc-$(CROSS_TRIPLE)) \
-		$(if $(DEB_PASS),g++ clang-19 llvm-19-dev)
+		$(if $(DEB_PASS),g++ clang-19) $(if $(or $(DEB_PASS),$(DEB_CODE)),llvm-19-dev)
 	rm -rf $(BUILD)/deb
 	mkdir -p $(DEB_DIR)
 	tar -cf - --exclude=__pycache__ $(wildcard Makefile LICENSE LICENSES README.md client daemon \
 		proto runtime llvm-pass platform-db systemd tests man) | tar -xf - -C $(DEB_DIR)
 	cp -r systemd/debian $(DEB_DIR)/debian
 	cd $(DEB_DIR) && MAKEFLAGS= MAKELEVEL= DEB_BUILD_OPTIONS="parallel=$(JOBS) $(if $(CROSS),nocheck )$(DEB_BUILD_OPTIONS)" \
-		DEB_BUILD_PROFILES="$(if $(DEB_PASS),,pkg.mperf.nopass) $(DEB_BUILD_PROFILES)" \
+		DEB_BUILD_PROFILES="$(if $(DEB_PASS),,pkg.mperf.nopass) $(if $(DEB_CODE),,pkg.mperf.nocode) $(DEB_BUILD_PROFILES)" \
 		MPERF_SYSROOTS=$(abspath $(SYSROOTS)) dpkg-buildpackage -us -uc -b $(if $(CROSS),-a$(CROSS) -d)
 	lintian --fail-on error,warning $(foreach t,$(LINTIAN_NOT_YET),--suppress-tags $(t)) \
 		$(BUILD)/deb/*.changes

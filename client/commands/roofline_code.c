@@ -18,7 +18,10 @@
 #include "client/commands/capture.h"
 #include "client/commands/code.h"
 #include "client/commands/command.h"
+#include "client/commands/program.h"
 #include "client/commands/roofline_code_rows.h"
+#include "client/commands/roofline_plot.h"
+#include "client/commands/roofline_print.h"
 #include "client/roofs/machine.h"
 #include "client/show/csv.h"
 #include "client/show/escape.h"
@@ -270,20 +273,25 @@ static void note_all(struct view *v)
 		note(v, "%.1f %% of time is in code that was read", 100 * v->read_ns / v->ns);
 }
 
-static int show(const struct view *v, const struct reply *r, FILE *f)
+static int show(
+	const struct showing *s, const struct view *v, const struct roofline_plot *plot, FILE *f)
 {
-	static const char *const shown[] = {"function", "source", "share_self", "gops_self",
-		"gops_low", "gops_high", "gbytes_self", "ops_per_byte_self", "ops_per_byte_low",
-		"ops_per_byte_high", "samples", "limits", NULL};
+	static const char *const shown[] = {"dot", "function", "source", "share_self", "gops_self",
+		"gops_low", "gops_high", "of_roof", "gbytes_self", "ops_per_byte_self",
+		"ops_per_byte_low", "ops_per_byte_high", "bound_by", "samples", "limits", NULL};
 	struct table_options look = {.raw = v->o->raw};
+	int outcome = 0;
 	if (v->o->json)
-		return reply_write_json(r, f);
+		return reply_write_json(s->reply, f);
 	if (v->o->csv)
-		return csv_write(r, f);
+		return csv_write(s->reply, f);
 	table_look(stdout, v->o->no_color, &look);
 	look.show = v->o->raw ? NULL : shown;
 	look.cut_middle = true;
-	int outcome = table_print(r, &look, f);
+	if (v->o->plot)
+		outcome = roofline_draw(s, plot, &look, v->n_notes, f);
+	if (outcome == 0)
+		outcome = table_print(s->reply, &look, f);
 	for (size_t i = 0; outcome == 0 && !v->o->raw && i < v->n_notes; i++) {
 		fputs(i == 0 ? "\n" : "", f);
 		escape_terminal(f, v->note[i]);
@@ -292,39 +300,88 @@ static int show(const struct view *v, const struct reply *r, FILE *f)
 	return outcome;
 }
 
+/* A dot is a rate over an intensity. Is there one? */
+static bool has_dots(const struct roofline_plot *plot)
+{
+	for (size_t i = 0; i < plot->plot.n_dots; i++)
+		if (plot_dot_has_place(&plot->plot.dot[i]))
+			return true;
+	return false;
+}
+
+static int print_reply(const struct showing *s, const struct view *v)
+{
+	_cleanup_(roofline_plot_clear) struct roofline_plot plot = {.first = 0};
+	const struct reply *const runs[] = {s->reply};
+	struct print p;
+	if (roofline_plot_make(v->o, runs, 1, NULL, &plot) != 0 ||
+		roofline_plot_extend(&plot, s->reply) < 0) {
+		say_failure("out of memory", "Free some memory, and try again");
+		return EXIT_FAILED;
+	}
+	if ((v->o->plot || v->o->output) && !has_dots(&plot)) {
+		say_failure(
+			"cannot draw loops: no instructions were counted beside their samples, so "
+			"their rates are not known",
+			"Leave out --plot and -o for a table of shares and operations per byte, or "
+			"sample where instructions are counted (mperfctl doctor says where)");
+		return EXIT_FAILED;
+	}
+	int exit_status = v->o->output ? roofline_save(s, &plot) : 0;
+	if (exit_status != 0 || (v->o->output && !v->o->plot))
+		return exit_status;
+	int r = print_open(&p, STDOUT_FILENO);
+	if (r == 0)
+		r = print_close(&p, show(s, v, &plot, p.file));
+	if (r != 0)
+		print_say_failed(NULL, r < 0 ? r : -E2BIG, "send stdout elsewhere");
+	return r != 0 ? EXIT_FAILED : 0;
+}
+
+static void say_no_program(void)
+{
+	say_failure("cannot find mperf-code, which reads machine code for mperfctl",
+		"Install the package mperf-code (apt install ./mperf-code_*.deb), or put the "
+		"program "
+		"beside mperfctl; make builds it where LLVM's C library is");
+}
+
 static int print_view(struct view *v)
 {
-	struct print p;
 	struct reply reply = {0};
+	const struct showing showing = {.o = v->o, .reply = &reply, .kept = v->kept};
 	int r = sort_places(v);
 	if (r == 0)
 		r = read_code(v);
 	if (r == CODE_NO_PROGRAM) {
-		say_failure("cannot find mperf-code, which reads machine code for mperfctl",
-			"Install the package mperf-code (apt install ./mperf-code_*.deb), or put "
-			"the program beside mperfctl; make builds it where LLVM's C library is");
+		say_no_program();
 		return EXIT_FAILED;
 	}
 	note_all(v);
 	if (r == 0)
 		r = roofline_code_rows(v, &reply);
-	if (r == 0)
-		r = print_open(&p, STDOUT_FILENO);
-	if (r == 0)
-		r = print_close(&p, show(v, &reply, p.file));
 	if (r != 0)
-		print_say_failed(NULL, r < 0 ? r : -E2BIG, "send stdout elsewhere");
-	else if (reply.n_rows == 0)
+		say_failure("cannot show what was read: out of memory, or too many rows",
+			"Give fewer with -n, or free some memory");
+	int exit_status = r != 0 ? EXIT_FAILED : 0;
+	if (exit_status == 0)
+		exit_status = print_reply(&showing, v);
+	if (exit_status == 0 && reply.n_rows == 0)
 		say_note("no samples match; record longer, raise -F, or relax the filters");
 	reply_clear(&reply);
-	return r != 0 ? EXIT_FAILED : 0;
+	return exit_status;
 }
 
 int roofline_code(const struct options *o)
 {
 	struct source s;
-	struct view *v = calloc(1, sizeof(*v));
+	char program[PROGRAM_PATH_BYTES];
 	int exit_status = EXIT_FAILED;
+	if (!program_find("mperf-code", program)) { /* before anything is measured for it */
+		say_no_program();
+		return EXIT_FAILED;
+	}
+	struct view *v = calloc(1, sizeof(*v));
 	if (!v) {
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
@@ -333,6 +390,7 @@ int roofline_code(const struct options *o)
 	v->vector_bits = o->vector_bits || o->input ? o->vector_bits : vector_bits_here();
 	if (source_open(&s, o, &exit_status) == 0)
 		exit_status = ask(&s, o, &v->places);
+	v->kept = s.kept;
 	source_clear(&s);
 	if (exit_status == 0)
 		exit_status = print_view(v);

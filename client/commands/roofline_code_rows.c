@@ -25,6 +25,8 @@ enum column {
 	SAMPLES,
 	TIME,
 	INSTRUCTIONS,
+	FP64_OPS,
+	FP32_OPS,
 	DEPTH,
 	LIMITS,
 	FROM,
@@ -53,6 +55,8 @@ static const struct {
 	[SAMPLES] = {"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
 	[TIME] = {"self_ns", "Time", MPERF__UNIT__UNIT_NS},
 	[INSTRUCTIONS] = {"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT},
+	[FP64_OPS] = {"fp64_ops", "fp64", MPERF__UNIT__UNIT_COUNT},
+	[FP32_OPS] = {"fp32_ops", "fp32", MPERF__UNIT__UNIT_COUNT},
 	[DEPTH] = {"depth", "Depth", 0},
 	[LIMITS] = {"limits", "But", 0},
 	[FROM] = {"from", "From", 0},
@@ -136,6 +140,8 @@ static void put_rates(struct cells *c, const struct code_loop *l, enum code_ops 
 	put_real(c, GOPS, e->value * per_ns);
 	put_real(c, GOPS_LOW, e->low * per_ns * (off < 1 ? 1 - off : 0));
 	put_real(c, GOPS_HIGH, e->high * per_ns * (1 + off));
+	put_real(c, FP64_OPS, l->operations[CODE_OPS_DP].value * l->instructions);
+	put_real(c, FP32_OPS, l->operations[CODE_OPS_SP].value * l->instructions);
 	put_real(c, GBYTES, (l->bytes_loaded.value + l->bytes_stored.value) * per_ns);
 }
 

@@ -38,6 +38,7 @@ struct view {
 	uint32_t n_loops;
 	double ns, read_ns;   /* of all samples; of those whose code was read */
 	bool counted;         /* some loop has instructions */
+	bool kept;            /* as in struct source */
 	uint32_t vector_bits; /* of SVE and RVV; 0: not known */
 	char note[NOTES_MAX][NOTE_BYTES];
 	size_t n_notes;

@@ -117,9 +117,6 @@ static int check_from(struct parse *p)
 		return options_wrong(p,
 			"--from code reads samples of programs that do not count: leave it out, "
 			"or --live, --two-phase, --loops, --sample, --inclusive and a second -i");
-	if (o->plot || o->output)
-		return options_wrong(
-			p, "--from code has no plot yet: leave out --plot and -o, or --from");
 	return 0;
 }
 

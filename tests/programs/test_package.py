@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The package mperf-cc: lintian has nothing to say, it installs beside a clang of its choice, and what it
-compiles counts for the mperfctl of the package mperf.
+"""The packages mperf-cc and mperf-code: lintian has nothing to say, they install beside a clang of their
+choice, what mperf-cc compiles counts for the mperfctl of the package mperf, and that reads machine code.
 """
 import functools
 import re
@@ -10,7 +10,7 @@ import subprocess
 import chroot
 from container import apt_sources, release
 from machine import ROOT, Skip, need_program, need_root
-from package import compiler_is_right
+from package import compiler_is_right, reader_is_right
 from whole import clean_environment
 
 MAKE_SECONDS = 900
@@ -38,6 +38,7 @@ def test_the_compiler_is_a_package_and_lintian_is_content(build):
     folder, said = packages(build)
     assert "lintian" in said and not re.search(r"^[EW]: ", said, re.M), said[-2000:]
     compiler_is_right(folder, architecture())
+    reader_is_right(folder, architecture())
 
 
 def root(build):
@@ -66,4 +67,10 @@ def test_it_installs_beside_its_clang_compiles_and_counts(build):
                       "/mperf/tests/kernels/matmul.c -o by-hand $(pkg-config --libs mperf) -lm && "
                       "MPERF_OUTPUT=/tmp/out ./by-hand && mperfctl roofline -i /tmp/out --csv", 60)
     assert "matmul.c:" in said or "matmul" in said, said
-    chroot.run(made, "apt-get -q purge -y mperf mperf-cc && ! ls -d /usr/lib/mperf /usr/bin/mperf*", 120)
+    read = "mperfctl roofline --from code --csv -F 999 -- ./matmul matmul 200"
+    said = chroot.run(made, f"cd /tmp && ! {read} 2>&1", 60)
+    assert "apt install ./mperf-code_*.deb" in said, said
+    said = chroot.run(made, f"apt-get -q install -y --no-install-recommends /root/mperf-code_*.deb && cd /tmp && {read}",
+                      INSTALL_SECONDS)
+    assert re.search(r"^matmul,.*machine code", said, re.M), said
+    chroot.run(made, "apt-get -q purge -y mperf mperf-cc mperf-code && ! ls -d /usr/lib/mperf /usr/bin/mperf*", 120)

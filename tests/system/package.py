@@ -22,6 +22,7 @@ COMPILER = ["/usr/bin/mperf-cc", "/usr/bin/mperf-c++", "/usr/include/mperf.h",
             "/usr/lib/mperf/libmperf-runtime.a", "/usr/share/man/man1/mperf-cc.1.gz",
             "/usr/share/man/man1/mperf-c++.1.gz", "/usr/share/man/man7/mperf-runtime.7.gz"]
 COMPILER_PAGES = ("mperf-cc.", "mperf-runtime.")
+CODE = "/usr/libexec/mperf/mperf-code"
 # Debian 13 has a t64 behind the names of two. libbpf's is loaded where BPF is.
 LIBRARIES = {"libbpf1", "libc6", "libdw1", "libelf1", "libjansson4", "liblzma5", "libncursesw6",
              "libprotobuf-c1", "libseccomp2", "libsqlite3-0", "libsystemd0", "libtinfo6",
@@ -99,10 +100,25 @@ def holds_all(deb):
     wanted |= {f"/usr/share/mperf/{p.relative_to(ROOT / 'platform-db')}"
                for p in (ROOT / "platform-db" / "platforms").rglob("*.json")}
     assert wanted <= found, wanted - found
-    assert not found & set(COMPILER), found & set(COMPILER)
+    assert not found & {*COMPILER, CODE}, found & {*COMPILER, CODE}
     assert all(f.startswith(("/usr/", "/etc/")) for f in found), found  # Debian 13 wants no others
     assert said("dpkg-deb", "-I", deb, "conffiles").split() == [CONF]
     assert "mperfd.service" in said("dpkg-deb", "-I", deb, "postinst")
+
+
+def reader_is_right(folder, arch):
+    """The package of what reads machine code has that alone, for the mperf that it was built with."""
+    deb, = folder.glob(f"mperf-code_*_{arch}.deb")
+    found = files(deb)
+    assert CODE in found and not any("/bin/" in f for f in found), found
+    wanted = field(deb, "Depends")
+    assert f"mperf (= {field(deb, 'Version')})" in wanted and "libllvm19" in wanted, wanted
+    assert "mperf-code" in field(next(folder.glob(f"mperf_*_{arch}.deb")), "Suggests")
+    with tempfile.TemporaryDirectory() as unpacked:
+        said("dpkg-deb", "-x", deb, unpacked)
+        machine, _, sections = elf(unpacked + CODE)
+        assert machine == ELF_MACHINE[arch] and ".symtab" not in sections, (machine, sections)
+    return deb
 
 
 def compiler_is_right(folder, arch):

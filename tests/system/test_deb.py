@@ -12,7 +12,7 @@ import subprocess
 from container import Container
 from machine import (ROOT, Skip, at_end_of_module, compile_program, need_program, need_root,
                      plain_build)
-from package import CONF, dependencies, is_right
+from package import CONF, dependencies, is_right, reader_is_right
 from test_unit import EXPOSURE_MAX, settings
 
 SECONDS = 80
@@ -114,8 +114,10 @@ def kept(c, arguments, wanted, user=None, seconds=30):
 def test_debian_packages_are_built_and_lintian_is_content(build):
     folder, said = packages(build)
     assert "lintian" in said and not re.search(r"^[EW]: ", said, re.M), said[-2000:]
-    is_right(folder, subprocess.run(["dpkg", "--print-architecture"], check=True, text=True,
-                                    capture_output=True).stdout.strip())
+    arch = subprocess.run(["dpkg", "--print-architecture"], check=True, text=True,
+                          capture_output=True).stdout.strip()
+    is_right(folder, arch)
+    reader_is_right(folder, arch)
 
 
 def test_installing_the_package_starts_the_service(build):
