@@ -9,6 +9,13 @@
 
 #define N 2048
 
+/* Neither inlined nor changed for what its caller gives. */
+#ifdef __clang__
+#define ALONE __attribute__((noinline))
+#else
+#define ALONE __attribute__((noipa))
+#endif
+
 /* not static, so that their contents may be anything to the compiler */
 extern double a[N], b[N], c[N];
 extern int d[N];
@@ -23,14 +30,14 @@ static long now_ns(void)
 }
 
 /* 2 operations; 16 bytes loaded, 8 stored */
-__attribute__((noipa)) static void triad(double q)
+ALONE static void triad(double q)
 {
 	for (int i = 0; i < N; i++)
 		a[i] = b[i] + q * c[i];
 }
 
 /* 7 operations; 8 bytes loaded */
-__attribute__((noipa)) static double polynomial(void)
+ALONE static double polynomial(void)
 {
 	double sum = 0;
 	for (int i = 0; i < N; i++)
@@ -39,7 +46,7 @@ __attribute__((noipa)) static double polynomial(void)
 }
 
 /* 4 bytes loaded, and 8 stored every other time */
-__attribute__((noipa)) static double sorted(void)
+ALONE static double sorted(void)
 {
 	double sum = 0;
 	for (int i = 0; i < N; i++) {

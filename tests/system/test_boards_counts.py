@@ -283,9 +283,9 @@ def test_rates_of_plain_programs_are_read_here_from_their_samples_and_code(build
     for program in scalar, vector:
         board.files[f"usr/local/bin/{program.name}*"] = program.read_bytes()
     said = board.run("""
-        for name in known_code known_vectors; do
-            section own-$name mperfctl record -F 999 -o /tmp/$name.mprf -- $name 400
-            section file-$name sh -c "gzip -c /tmp/$name.mprf | base64"
+        for each in known_code known_vectors; do
+            section own-$each mperfctl record -F 999 -o /tmp/$each.mprf -- $each 250
+            section file-$each sh -c "gzip -c /tmp/$each.mprf | base64"
         done""")
     with Folder() as folder:
         for program in scalar, vector:

@@ -7,9 +7,10 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import time
 
-from machine import Folder, Skip, compile_program, mperfctl, rows
+from machine import ROOT, Folder, Skip, compile_program, mperfctl, rows
 from rates import long_enough, rate_allowed
 
 SECONDS = 8
@@ -147,6 +148,28 @@ def test_without_the_reader_it_says_what_to_install_before_it_measures(build):
                               capture_output=True, text=True)
         assert done.returncode == 1 and "apt install ./mperf-code_*.deb" in done.stderr, done
         assert not (folder / "ran").exists()
+
+
+KERNELS = {"loop": {"vectors.c": ["dot"], "loops.c": ["triad", "stencil"]},
+           "branchy": {"branches.c": ["either", "near", "quarters"], "flow.c": ["interpret_switch"]},
+           "masked": {"masks.c": ["masked"]}}
+
+
+def test_loops_of_kernels_have_the_operations_per_byte_that_the_pass_counts(build):
+    """A few of what make bench-instrument RUN="--only code" does with all, where the marks are 95 % inside
+    and a median error of 10 %."""
+    need_reader(build)
+    if not (build / "llvm-19" / "mperf-pass.so").exists():
+        raise Skip("no plugin was built: LLVM 19 has no headers here")
+    sys.path += [str(ROOT / folder) for folder in ("tests/bench/instrument", "llvm-pass/tests")]
+    import machine_code
+    machine_code.SECONDS = max(machine_code.SECONDS, 2 * machine_code.SAMPLES_LEAST / rate_allowed(machine_code.HZ))
+    options = {"-O3 AVX2": machine_code.OPTIONS["-O3 AVX2"]}
+    found = machine_code.measure(build, None, options, KERNELS, ("clang-19",))
+    n, inside, middle = machine_code.summary(found)
+    assert n >= 6 and inside >= n - 1 and middle <= 0.1, (n, inside, middle, found)
+    assert {r["kernel"] for r in found if r["low"] == r["high"] and r["error"] < 1e-6} >= {"dot", "triad"}, found
+    assert any(r["low"] < r["high"] for r in found), found
 
 
 # --- the reader by itself ----------------------------------------------------------------------------

@@ -110,13 +110,13 @@ def compare(shop, target, kind, source, name):
     return rows
 
 
-def measure(shop, wanted=None, options=None, classes=None, compilers=("clang-16", "clang-19")):
+def measure(build, wanted=None, options=None, classes=None, compilers=("clang-16", "clang-19")):
     """Rows of all loops; those of one build come together."""
     rows = []
     for compiler in compilers:
         for title, flags in (options or OPTIONS).items():
             target = x86(title, tuple(flags))
-            there = Workshop(shop.build, compiler)
+            there = Workshop(build, compiler)
             for kind, source, name in kernels(classes or CLASSES):
                 if wanted and not any(w in name for w in wanted):
                     continue

@@ -65,7 +65,7 @@ def rates(o, shop):
 
 
 def code(o, shop):
-    return {"rows": machine_code.measure(shop, o.match)}
+    return {"rows": machine_code.measure(shop.build, o.match)}
 
 
 def whole(o, shop):
