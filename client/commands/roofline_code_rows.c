@@ -2,6 +2,7 @@
 #include "client/commands/roofline_code_rows.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,7 @@ static const struct {
 /* Of a row: values as messages need them. */
 struct cells {
 	Mperf__Value value[N_CODE_COLUMNS], *pointer[N_CODE_COLUMNS];
-	char source[1024], limits[256];
+	char source[1024], limits[256], function[PATH_MAX];
 };
 
 static void put_text(struct cells *c, enum column i, const char *t)
@@ -145,6 +146,18 @@ static void put_rates(struct cells *c, const struct code_loop *l, enum code_ops 
 	put_real(c, GBYTES, (l->bytes_loaded.value + l->bytes_stored.value) * per_ns);
 }
 
+/* Loops of a stripped program are apart by where they are in the file: "[liblzma.so.5+0x1a2b]". */
+static const char *function_of(
+	const struct place *p, const struct code_loop *l, char text[static PATH_MAX])
+{
+	const char *slash = strrchr(p->module, '/');
+	if (*p->function && strcmp(p->function, "[unknown]") != 0)
+		return p->function;
+	snprintf(text, PATH_MAX, "[%s+0x%llx]", slash ? slash + 1 : p->module,
+		(unsigned long long)l->start);
+	return text;
+}
+
 static void fill(const struct view *v, const struct found_loop *found, struct cells *c)
 {
 	const struct code_loop *l = &found->loop;
@@ -157,7 +170,7 @@ static void fill(const struct view *v, const struct found_loop *found, struct ce
 	}
 	if (*p->source)
 		snprintf(c->source, sizeof(c->source), "%.900s:%.0f", p->source, p->line);
-	put_text(c, FUNCTION, p->function);
+	put_text(c, FUNCTION, function_of(p, l, c->function));
 	put_text(c, SOURCE, c->source);
 	put_text(c, MODULE, p->module);
 	put_text(c, FROM, "machine code");

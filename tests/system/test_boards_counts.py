@@ -315,12 +315,12 @@ def own_rates(section):
 
 
 def agrees(row, own, per_byte):
-    """The loop's rate is the program's own, but for what the program does between loops."""
+    """The loop's rate is the program's own, but for what it does between loops, and interrupts."""
     print(f"    {row['function']}: {row['gops_self']:.4f} GFLOP/s ({row['gops_low']:.4f} to "
-          f"{row['gops_high']:.4f}) from {row['samples']} samples and its code, {own:.4f} by its own clock; "
+          f"{row['gops_high']:.4f}) from {row['samples']} samples and its code, {own:.4f} in its own time; "
           f"{row['ops_per_byte_self']:.4f} FLOP/B, {row['limits'] or 'exact'}")
     assert abs(row["ops_per_byte_self"] - per_byte) < 1e-6, row
-    assert abs(row["gops_self"] / own - 1) < 0.03, (row, own)
+    assert abs(row["gops_self"] / own - 1) < 0.05, (row, own)
     assert row["gops_low"] < own < row["gops_high"], (row, own)
     assert abs(row["gbytes_self"] * per_byte / row["gops_self"] - 1) < 1e-6, row
 
