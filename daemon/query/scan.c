@@ -231,8 +231,8 @@ int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes
 	snprintf(samples, sizeof(samples),
 		"SELECT id, task, hart, stack, event, rung, count, weight_ns, %s, %s, %s "
 		"FROM sample WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-		f->windows || f->tells_windows ? "window" : "0", l->tier == TIER_HOUR ? "truncated" : "0",
-		uncut ? "uncounted" : "0");
+		f->windows || f->tells_windows ? "window" : "0",
+		l->tier == TIER_HOUR ? "truncated" : "0", uncut ? "uncounted" : "0");
 	if (uncut && f->asked)
 		r = scan_rows(&s, samples, NULL, NULL);
 	s.notes = notes;

@@ -3,8 +3,10 @@
 
 Two users run programs: Ada, and Bob, who has something to hide. Eve is a member of the group of the
 configuration. They are users to the kernel, which is who tells the daemon; they need no account."""
+import csv
 import functools
 import grp
+import io
 import json
 import os
 import re
@@ -158,6 +160,19 @@ def test_a_flame_graph_names_nothing_that_others_run(build):
     assert "adas-program" in mine.stdout + mine.stderr or "spin" in mine.stdout
     hides_others(mine.stdout)
     assert len(all_.stdout.splitlines()) > len(mine.stdout.splitlines())
+
+
+def test_exported_samples_name_nothing_that_others_run(build):
+    s = scene(build)
+    for form in "csv", "perf-script", "speedscope", "firefox":
+        mine, all_ = (s.user(uid, "export", "--as", form, "--since", "-1h") for uid in (ADA, EVE))
+        assert mine.returncode == all_.returncode == 0, mine.stderr + all_.stderr
+        assert "adas-program" in mine.stdout and set(PROGRAMS) <= programs_in(all_.stdout), form
+        hides_others(mine.stdout)
+    table = s.user(ADA, "export", "--as", "csv", "--since", "-1h").stdout
+    kernel = {(row["function"], row["offset"]) for row in csv.DictReader(io.StringIO(table, newline=""))
+              if row["module"] == "[kernel]"}
+    assert kernel <= {("[kernel]", "0x0")}, kernel
 
 
 def test_arguments_of_others_are_seen_with_the_group_alone(build):

@@ -196,8 +196,7 @@ TEST(speedscope_has_each_thread_with_weights_in_seconds)
 	ck_assert_double_eq_tol(json_real_value(at(profile, "endValue")), 35e-9, 1e-15);
 	json_t *stack = json_array_get(samples, 0);
 	ck_assert_uint_eq(json_array_size(stack), 3);
-	json_t *leaf = json_array_get(
-		frames, (size_t)json_integer_value(json_array_get(stack, 2)));
+	json_t *leaf = json_array_get(frames, (size_t)json_integer_value(json_array_get(stack, 2)));
 	ck_assert_str_eq(json_string_value(at(leaf, "name")), HARMLESS);
 	ck_assert_str_eq(json_string_value(at(leaf, "file")), "/bin/prog");
 	ck_assert_uint_eq(json_array_size(json_array_get(samples, 2)), 1);
@@ -216,8 +215,7 @@ TEST(speedscope_says_of_counts_that_they_are_no_time)
 static int64_t cell(json_t *table, const char *column, size_t i)
 {
 	json_t *list = at(table, column);
-	ck_assert_uint_eq(json_array_size(list),
-		(size_t)json_integer_value(at(table, "length")));
+	ck_assert_uint_eq(json_array_size(list), (size_t)json_integer_value(at(table, "length")));
 	return json_integer_value(json_array_get(list, i));
 }
 
@@ -231,8 +229,8 @@ TEST(firefox_tables_have_columns_of_their_length_and_rows_that_exist)
 	const size_t leaf = (size_t)cell(samples, "stack", 0);
 	const size_t frame = (size_t)cell(stacks, "frame", leaf);
 	const size_t function = (size_t)cell(frames, "func", frame);
-	const char *name = json_string_value(json_array_get(at(shared, "stringArray"),
-		(size_t)cell(functions, "name", function)));
+	const char *name = json_string_value(json_array_get(
+		at(shared, "stringArray"), (size_t)cell(functions, "name", function)));
 	ck_assert_str_eq(name, HARMLESS);
 	ck_assert_int_eq(cell(frames, "address", frame), 0x2000);
 	/* below it the inlined function, below that the symbol, at one address */
@@ -328,7 +326,8 @@ TEST(pprof_has_places_labels_and_values_by_their_types)
 	}
 	ck_assert_uint_eq(m->sample[2]->n_location_id, 1);
 	ck_assert_str_eq(
-		function_name(m, location_of(m, m->sample[2]->location_id[0])->line[0]->function_id),
+		function_name(
+			m, location_of(m, m->sample[2]->location_id[0])->line[0]->function_id),
 		"[unknown]");
 	ck_assert_int_eq(m->period, 1000000000 / 99);
 	ck_assert_int_eq(m->time_nanos, 5000000000);

@@ -189,8 +189,8 @@ TEST(segments_share_their_entries)
 		struct task *t = stored_task(both[i], 100, 100, "prog");
 		if (i == 1) /* other ids for the same things */
 			stored_add(both[i], &(struct stored_sample){.task = t,
-						    .frame = {stored_frame(both[i], FILE_ELF,
-							    "/bin/other", 5)}});
+						    .frame = {stored_frame(
+							    both[i], FILE_ELF, "/bin/other", 5)}});
 		struct frame *f = stored_frame(both[i], FILE_ELF, "/bin/prog", 16);
 		stored_name(f, "f", NULL);
 		stored_add(both[i], &(struct stored_sample){.task = t, .frame = {f}});
@@ -233,7 +233,8 @@ TEST(an_event_that_was_not_measured_is_refused)
 	stored_add(&s, &(struct stored_sample){.task = stored_task(&s, 1, 1, "a"),
 			       .frame = {stored_function(&s, "/bin/prog", "f")}});
 	stored_seal(&s);
-	ck_assert_int_eq(ask_of(&s.db, 1, &(struct query_filter){.event = "no-such"}), QUERY_FAILED);
+	ck_assert_int_eq(
+		ask_of(&s.db, 1, &(struct query_filter){.event = "no-such"}), QUERY_FAILED);
 	ck_assert_int_eq(error.kind, MPERF__FAILURE_KIND__FAILURE_MISSING);
 	ck_assert_uint_eq(n_parts, 0);
 }
