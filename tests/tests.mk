@@ -75,7 +75,7 @@ PACKAGES_ROOFS = qemu-user $(foreach a,riscv64 arm64,libc6-dev-$(a)-cross?) gcc-
 PACKAGES_PASS_CHECK = llvm-19-tools lld-19 libomp-19-dev qemu-user llvm-16-tools? lld-16?
 PACKAGES_PROGRAMS = ccache autoconf automake libtool cmake git python3 qemu-user binutils \
 	$(foreach a,riscv64 arm64 ppc64el,libc6-dev-$(a)-cross) gcc-riscv64-linux-gnu gcc-aarch64-linux-gnu \
-	gcc-powerpc64le-linux-gnu
+	gcc-powerpc64le-linux-gnu golang-go golang-github-google-pprof-dev chromium
 # What boards are built and booted with; kernel, libraries and QEMU are fetched into $(BUILD)/boards.
 # QEMU is fetched for x86-64, so that elsewhere these tests are skipped.
 PACKAGES_BOARDS = $(if $(filter x86_64,$(shell uname -m)),binutils clang lld-19 \
