@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/compare/beside.h"
 #include "client/compare/recordings.h"
 #include "client/show/escape.h"
 #include "client/show/print.h"
@@ -81,6 +82,7 @@ static void fill(const struct options *o, bool is_gate, const struct recordings 
 	m->allowance_ppm = o->allowance_ppm;
 	m->looks = compare_asked(o, is_gate).looks;
 	m->any_order = o->any_order;
+	m->side_by_side = o->side_by_side;
 }
 
 static int run(const struct options *o, bool is_gate, const struct recordings *a,
@@ -104,7 +106,7 @@ static int run(const struct options *o, bool is_gate, const struct recordings *a
 	link_close(&l);
 	if (r < 0)
 		ask_say_broken("asking", r);
-	if (r == 0 && !verdict_is_there(replies)) {
+	if (r == 0 && !verdict_is_there(replies) && !beside_is_there(replies)) {
 		say_failure("mperfd answered without a verdict", "Use one version of both.");
 		r = -EPROTO;
 	}
@@ -133,16 +135,35 @@ int compare_ask(const struct options *o, bool is_gate, struct replies *replies, 
 	return exit_status;
 }
 
+static int show_beside(const struct options *o, const struct replies *replies, FILE *f)
+{
+	static const char *const columns[] = {"share_a", "share_b", "ns_a", "ns_b", "ratio",
+		"instructions_a", "instructions_b", "instructions_ratio", "ipc_a", "ipc_b",
+		"function", "comm", "cgroup", "source", "line", "module", "became", NULL};
+	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : columns};
+
+	if (o->markdown) {
+		beside_markdown(replies, f);
+		return 0;
+	}
+	table_look(stdout, o->no_color, &look);
+	if (!o->raw)
+		beside_head(replies, f);
+	return table_print(replies_table(replies, "beside"), &look, f);
+}
+
 static int show(const struct options *o, bool is_gate, const struct replies *replies, FILE *f)
 {
 	static const char *const columns[] = {"change", "low", "high", "adds", "p", "baseline_ns",
 		"candidate_ns", "verdict", "function", "comm", "cgroup", "source", "line", "module",
-		NULL};
+		"became", NULL};
 	const struct verdict_asked asked = compare_asked(o, is_gate);
 	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : columns};
 
 	if (o->json)
 		return replies_write_json(replies, NULL, f);
+	if (beside_is_there(replies))
+		return show_beside(o, replies, f);
 	if (o->markdown) {
 		verdict_markdown(replies, &asked, f);
 		return 0;

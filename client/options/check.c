@@ -211,6 +211,10 @@ static int check_compare(struct parse *p)
 	const struct options *o = p->o;
 	if (o->json + o->raw + o->markdown > 1)
 		return options_wrong(p, "--json, --raw and --markdown exclude each other");
+	if (o->side_by_side && (o->margin_ppm || o->effect_ppm || o->any_order))
+		return options_wrong(p,
+			"--side-by-side tests nothing: leave it out, or --margin, --plan-for and "
+			"--any-order");
 	if (o->n_baselines == 0 || o->n_candidates == 0)
 		return options_wrong(
 			p, p->command == MPERF__REQUEST__BODY_DIFF

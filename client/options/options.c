@@ -448,6 +448,9 @@ static int take_compare(struct parse *p, int key, char *arg)
 	case OPTION_ANY_ORDER:
 		o->any_order = true;
 		return 0;
+	case OPTION_SIDE_BY_SIDE:
+		o->side_by_side = true;
+		return 0;
 	case OPTION_MARKDOWN:
 		o->markdown = true;
 		return 0;

@@ -85,7 +85,7 @@ struct options {
 	/* in millionths; 0: the default; of the allowance: none */
 	uint32_t margin_ppm, effect_ppm, allowance_ppm;
 	uint32_t looks; /* 0: the default */
-	bool any_order;
+	bool any_order, side_by_side;
 
 	/* how to show it */
 	bool json, csv, raw, no_color, folded, force;

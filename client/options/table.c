@@ -97,6 +97,7 @@ const struct option_row option_rows[] = {
 	{G,       "layout-allowance", OPTION_ALLOWANCE, "SHARE", false, "growth that another layout of the same code may make (default: none)"},
 	{G,       "looks", OPTION_LOOKS, "N", false, "how often you look, with more runs each time, until it is decided (default: 2)"},
 	{C|G,     "any-order", OPTION_ANY_ORDER, NULL, false, "decide also where the sides did not run in turns"},
+	{C,       "side-by-side", OPTION_SIDE_BY_SIDE, NULL, false, "show both sides beside each other and test nothing, as between two machines"},
 	{C|G,     "markdown", OPTION_MARKDOWN, NULL, false, "answer in Markdown"},
 	{G,       "junit", OPTION_JUNIT, "FILE", false, "also write JUnit's XML to FILE"},
 	{C|G,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
@@ -303,10 +304,12 @@ const struct command_text *command_text(int command)
 		.arguments = "BASELINE CANDIDATE",
 		.says = "Show what changed between two sides of recordings, by function, and how "
 			"sure that is. A side is a recording, a folder of them, or a pattern in "
-			"quotes; with at least 5 on each, in turns, changes are tested.",
+			"quotes; with at least 5 on each, in turns, changes are tested. Recordings "
+			"of two instruction sets are shown side by side.",
 		.examples = "Examples:\n"
 			    "  mperfctl diff before.mprf after.mprf\n"
 			    "  mperfctl diff main/ branch/ --by module\n"
+			    "  mperfctl diff laptop.mprf riscv-board.mprf\n"
 			    "  mperfctl diff 'runs/main-*.mprf' 'runs/pr-*.mprf' --json\n",
 	};
 	static const struct command_text gate = {

@@ -58,6 +58,7 @@ enum option_key {
 	OPTION_SYMFS,
 	OPTION_VECTOR_BITS,
 	OPTION_AS,
+	OPTION_SIDE_BY_SIDE,
 };
 
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */

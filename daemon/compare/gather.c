@@ -3,47 +3,12 @@
  * Rows are kept as (run, key, samples) until all runs are there, since most functions of most runs
  * have so few samples that a table of all would be nearly empty.
  */
-#include "daemon/compare/gather.h"
+#include "daemon/compare/gather_private.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "daemon/store/key.h"
-
-struct row {
-	uint32_t run, key;
-	double samples, ns;
-};
-
-struct run {
-	bool candidate;
-	int64_t begin_ns;
-	double cpu_ns;
-	uint32_t event; /* text */
-	uint32_t hz;
-	uint64_t samples, lost;
-};
-
-struct gather {
-	enum query_by by;
-	struct text_table texts;
-	struct key_table keys; /* texts of the parts */
-	struct row *row;
-	uint32_t n_rows, size_rows;
-	struct run *run;
-	uint32_t n_runs, size_runs;
-	/* of the current run's columns; -1: none */
-	int part[GATHER_PARTS], samples, ns;
-	/* the table */
-	struct compare_runs runs;
-	double *table, *total, *time_ns; /* time_ns: [2 * row + candidate], sums */
-	bool *candidate;
-	int64_t *begin_ns;
-	uint32_t *key; /* by row */
-	size_t n_side[2];
-};
 
 /* By way of grouping: its parts, which are its columns. */
 static const struct answer_column columns_of[N_QUERY_BY][GATHER_PARTS + 1] = {
@@ -74,11 +39,13 @@ struct gather *gather_free(struct gather *g)
 		return NULL;
 	text_table_clear(&g->texts);
 	key_table_clear(&g->keys);
+	kin_clear(&g->kin);
 	free(g->row);
 	free(g->run);
 	free(g->table);
 	free(g->total);
 	free(g->time_ns);
+	free(g->counts);
 	free(g->candidate);
 	free(g->begin_ns);
 	free(g->key);
@@ -115,6 +82,8 @@ static int take_columns(void *userdata, const struct answer_column *c, size_t n)
 		g->part[i] = i < n_parts ? find_column(c, n, parts[i].name) : -1;
 	g->samples = find_column(c, n, "samples");
 	g->ns = find_column(c, n, "self_ns");
+	g->cycles = find_column(c, n, "cycles");
+	g->instructions = find_column(c, n, "instructions");
 	return g->samples >= 0 && g->ns >= 0 ? 0 : -EPROTO;
 }
 
@@ -125,15 +94,25 @@ static double number_of(const struct answer_value *v)
 					 : 0;
 }
 
+/* Of a row; negative: not counted. */
+static double count_of(const struct answer_value *v, int column)
+{
+	return column >= 0 && v[column].kind != ANSWER_ABSENT ? number_of(&v[column]) : -1;
+}
+
+static void add_count(double *sum, double count)
+{
+	if (count >= 0)
+		*sum = (*sum < 0 ? 0 : *sum) + count;
+}
+
 static const char *without_folder(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* How long a function's name is without what compilers append to the names of copies that they make:
- * which copies there are differs from build to build. "work.constprop.0" is work. */
-static size_t length_without_copies(const char *name)
+size_t gather_name_length(const char *name)
 {
 	static const char *const suffixes[] = {
 		".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm.", ".localalias"};
@@ -160,7 +139,7 @@ static int text_id(struct gather *g, size_t part, const struct answer_value *v, 
 	if (text && strcmp(column, "module") == 0)
 		text = without_folder(text);
 	if (text && strcmp(column, "function") == 0 &&
-		!(made = strndup(text, length_without_copies(text))))
+		!(made = strndup(text, gather_name_length(text))))
 		return -ENOMEM;
 	int r = text_get(&g->texts, made ? made : text, &id);
 	*ret_id = id;
@@ -177,7 +156,11 @@ static int take_row(void *userdata, const struct answer_value *v, size_t n)
 	(void)n;
 	row.samples = number_of(&v[g->samples]);
 	row.ns = number_of(&v[g->ns]);
+	row.cycles = count_of(v, g->cycles);
+	row.instructions = count_of(v, g->instructions);
 	g->run[row.run].cpu_ns += row.ns;
+	add_count(&g->run[row.run].cycles, row.cycles);
+	add_count(&g->run[row.run].instructions, row.instructions);
 	if (row.samples <= 0)
 		return 0;
 	if (g->n_rows == GATHER_ROWS_MAX)
@@ -205,7 +188,25 @@ static int take_provenance(void *userdata, const struct answer_provenance *p)
 	run->samples = p->samples;
 	for (uint32_t i = 0; i < p->n_losses; i++)
 		run->lost += p->loss[i].samples ? p->loss[i].count : 0;
-	return text_get(&g->texts, p->event, &run->event) < 0 ? -ENOMEM : 0;
+	int r = text_get(&g->texts, p->event, &run->event);
+	if (r == 0)
+		r = text_get(&g->texts, p->rung, &run->rung);
+	return r < 0 ? -ENOMEM : 0;
+}
+
+/* A text of meta, 0 if it is not there. */
+static int read_meta(struct gather *g, sqlite3 *db, const char *key, uint32_t *ret_text)
+{
+	sqlite3_stmt *statement;
+	int r = 0;
+	if (sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = ?1", -1, &statement, NULL) !=
+		SQLITE_OK)
+		return 0; /* the query finds what is wrong */
+	sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
+	if (sqlite3_step(statement) == SQLITE_ROW)
+		r = text_get(&g->texts, (const char *)sqlite3_column_text(statement, 0), ret_text);
+	sqlite3_finalize(statement);
+	return r < 0 ? r : 0;
 }
 
 /* CLOCK_REALTIME of the first window; 0: there is none. 0 or QUERY_FAILED. */
@@ -237,16 +238,38 @@ int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query
 		r = read_begin(db, &begin_ns, ret_error);
 	if (r != 0)
 		return r;
-	g->run[g->n_runs++] = (struct run){.candidate = candidate, .begin_ns = begin_ns};
-	return query_hotspots(
-		&db, 1, question->by, 0, question->inlined, question->filter, &answer, ret_error);
+	struct run *run = &g->run[g->n_runs++];
+	*run = (struct run){
+		.candidate = candidate, .begin_ns = begin_ns, .cycles = -1, .instructions = -1};
+	r = read_meta(g, db, "arch", &run->arch);
+	if (r == 0)
+		r = read_meta(g, db, "host", &run->host);
+	if (r == 0)
+		r = query_hotspots(&db, 1, question->by, 0, question->inlined, question->filter,
+			&answer, ret_error);
+	if (r == 0 && g->by == QUERY_BY_FUNCTION)
+		r = kin_read(g, candidate, db, ret_error);
+	return r;
+}
+
+static const char *text_or_none(const struct gather *g, uint32_t text)
+{
+	const char *t = text_of(&g->texts, text);
+	return t ? t : "";
 }
 
 struct gathered_source gather_source(const struct gather *g, size_t run)
 {
 	const struct run *of = &g->run[run];
-	const char *event = text_of(&g->texts, of->event);
-	return (struct gathered_source){event ? event : "", of->hz, of->samples, of->lost};
+	return (struct gathered_source){
+		.event = text_or_none(g, of->event),
+		.rung = text_or_none(g, of->rung),
+		.arch = text_or_none(g, of->arch),
+		.host = text_or_none(g, of->host),
+		.hz = of->hz,
+		.samples = of->samples,
+		.lost = of->lost,
+	};
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -304,15 +327,21 @@ int gather_table(struct gather *g, const struct compare_runs **ret_runs)
 		return -E2BIG;
 	g->table = calloc(n * g->n_runs + 1, sizeof(*g->table));
 	g->time_ns = calloc(2 * n + 1, sizeof(*g->time_ns));
-	if (!g->table || !g->time_ns)
+	g->counts = calloc(4 * n + 1, sizeof(*g->counts));
+	if (!g->table || !g->time_ns || !g->counts)
 		return -ENOMEM;
+	for (size_t i = 0; i < 4 * n; i++)
+		g->counts[i] = -1;
 	for (uint32_t i = 0; i < g->n_rows; i++) {
 		const struct row *from = &g->row[i];
 		const uint32_t row = row_of[from->key];
 		if (row == KEY_NONE)
 			continue;
 		g->table[(size_t)row * g->n_runs + from->run] += from->samples;
-		g->time_ns[2 * row + g->run[from->run].candidate] += from->ns;
+		const bool candidate = g->run[from->run].candidate;
+		g->time_ns[2 * row + candidate] += from->ns;
+		add_count(&g->counts[4 * row + 2 * candidate], from->cycles);
+		add_count(&g->counts[4 * row + 2 * candidate + 1], from->instructions);
 	}
 	int r = fill_runs(g);
 	if (r < 0)
@@ -334,4 +363,42 @@ double gather_time_ns(const struct gather *g, size_t row, bool candidate)
 {
 	const size_t n = g->n_side[candidate];
 	return n > 0 ? g->time_ns[2 * row + candidate] / (double)n : 0;
+}
+
+/* A mean; negative stays "not counted". */
+static double mean(double sum, size_t n)
+{
+	return sum < 0 ? sum : n > 0 ? sum / (double)n : 0;
+}
+
+struct gathered_sums gather_sums(const struct gather *g, size_t row, bool candidate)
+{
+	const size_t n = g->n_side[candidate];
+	struct gathered_sums sums = {
+		.ns = gather_time_ns(g, row, candidate),
+		.cycles = mean(g->counts[4 * row + 2 * candidate], n),
+		.instructions = mean(g->counts[4 * row + 2 * candidate + 1], n),
+	};
+	for (size_t r = 0; r < g->n_runs; r++)
+		if (g->run[r].candidate == candidate)
+			sums.samples += g->table[row * g->n_runs + r];
+	sums.samples = mean(sums.samples, n);
+	return sums;
+}
+
+struct gathered_sums gather_total(const struct gather *g, bool candidate)
+{
+	const size_t n = g->n_side[candidate];
+	struct gathered_sums sums = {.cycles = -1, .instructions = -1};
+	for (size_t r = 0; r < g->n_runs; r++) {
+		const struct run *run = &g->run[r];
+		if (run->candidate != candidate)
+			continue;
+		sums.samples += (double)run->samples;
+		sums.ns += run->cpu_ns;
+		add_count(&sums.cycles, run->cycles);
+		add_count(&sums.instructions, run->instructions);
+	}
+	return (struct gathered_sums){mean(sums.samples, n), mean(sums.ns, n), mean(sums.cycles, n),
+		mean(sums.instructions, n)};
 }

@@ -15,7 +15,7 @@
 #include "daemon/query/query.h"
 
 #define GATHER_PARTS 4             /* function, source, line, module; or what a row is instead */
-#define GATHER_ROWS_MAX (1u << 22) /* of all runs: 96 MB */
+#define GATHER_ROWS_MAX (1u << 22) /* of all runs: 160 MB */
 
 enum { GATHER_FULL = 2 }; /* beside QUERY_FAILED */
 
@@ -43,10 +43,31 @@ size_t gather_columns(const struct gather *g, const struct answer_column **ret_c
 /* Samples of a row, mean of a run of that side, as CPU time in ns. */
 double gather_time_ns(const struct gather *g, size_t row, bool candidate);
 
-/* Where a run's samples come from. */
+/* Means of a run of a side, of a row or of all rows. */
+struct gathered_sums {
+	double samples, ns;
+	double cycles, instructions; /* negative: not counted */
+};
+struct gathered_sums gather_sums(const struct gather *g, size_t row, bool candidate);
+struct gathered_sums gather_total(const struct gather *g, bool candidate);
+
+/* Where a run's samples come from; texts are borrowed until the next gather_run. */
 struct gathered_source {
-	const char *event; /* borrowed */
+	const char *event, *rung;
+	const char *arch, *host; /* as uname has them; "" if the recording does not say */
 	uint32_t hz;
 	uint64_t samples, lost;
 };
 struct gathered_source gather_source(const struct gather *g, size_t run);
+
+/* Of a row by function: its samples of that side that fell into its code where it was inlined into
+ * others, over all runs. */
+double gather_inlined(const struct gather *g, size_t row, bool candidate);
+
+/* Of a row by function: is a function of its name in any stack of that side, also without samples of its
+ * own? */
+bool gather_is_there(const struct gather *g, size_t row, bool candidate);
+
+/* How alike the callers are that a row's own samples of the baseline have and another row's of the
+ * candidate: 1 the same in the same shares, 0 none in common, or callers are not known. */
+double gather_callers_alike(const struct gather *g, size_t baseline, size_t candidate);

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/compare/became.h"
 #include "daemon/compare/compare.h"
 #include "daemon/compare/gather.h"
+#include "daemon/control/compare_beside.h"
 #include "daemon/control/query_request.h"
 
 #define MARGIN_PPM 20000
@@ -75,11 +77,50 @@ static int read_one(struct compare_job *j, struct request *q)
 	return r < 0 ? r : 1;
 }
 
+/* Are there two instruction sets? Then changes mean nothing: the same work is other instructions. */
+static bool is_of_two_machines(const struct compare_job *j)
+{
+	const char *first = gather_source(j->gather, 0).arch;
+	for (size_t i = 1; i < n_files(j); i++)
+		if (strcmp(gather_source(j->gather, i).arch, first) != 0)
+			return true;
+	return false;
+}
+
+static bool is_beside(const struct compare_job *j)
+{
+	return !j->is_gate && (j->asked->side_by_side || is_of_two_machines(j));
+}
+
+/* A side is of one machine, also where sides are not. 0, positive after a refusal, -errno. */
+static int check_machines(struct compare_job *j, struct request *q)
+{
+	const Mperf__CompareRequest *m = j->asked;
+	for (size_t i = 0; i < n_files(j); i++) {
+		const bool candidate = i >= m->n_baseline;
+		const size_t first = candidate && !j->is_gate ? m->n_baseline : 0;
+		const struct gathered_source a = gather_source(j->gather, first);
+		const struct gathered_source b = gather_source(j->gather, i);
+		if (strcmp(a.arch, b.arch) == 0)
+			continue;
+		int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			j->is_gate ? "Use mperfctl diff, which shows two machines side by side."
+				   : "Put recordings of one machine on each side.",
+			"'%s' is of a machine with instruction set %s, and '%s' with %s",
+			first < m->n_baseline ? m->baseline[first] : m->candidate[0], a.arch,
+			candidate ? m->candidate[i - m->n_baseline] : m->baseline[i], b.arch);
+		return r < 0 ? r : 1;
+	}
+	return 0;
+}
+
 /* Are all runs of one event, and are there samples in each? 0, positive after a refusal, -errno. */
 static int check_sources(struct compare_job *j, struct request *q)
 {
 	const struct gathered_source first = gather_source(j->gather, 0);
-	int r = 0;
+	int r = check_machines(j, q);
+	if (r != 0)
+		return r;
 
 	for (size_t i = 0; i < n_files(j) && r == 0; i++) {
 		const Mperf__CompareRequest *m = j->asked;
@@ -90,9 +131,12 @@ static int check_sources(struct compare_job *j, struct request *q)
 			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 				"Leave it out, record longer, or relax the filters.",
 				"'%s' has no samples that match", path);
-		else if (strcmp(s.event, first.event) != 0)
+		else if (!is_beside(j) && strcmp(s.event, first.event) != 0)
 			r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-				"Record both sides on the same machine, or with the same -e.",
+				j->is_gate ? "Record both sides on the same machine, or with the "
+					     "same -e."
+					   : "Record both sides with the same -e, or compare "
+					     "shares alone: --side-by-side.",
 				"'%s' was sampled by %s and '%s' by %s, so their samples mean "
 				"different things",
 				m->baseline[0], first.event, path, s.event);
@@ -211,6 +255,7 @@ static int tell_total(struct row_stream *s, const struct answer *to,
 struct tell {
 	const struct gather *gather;
 	const struct comparison *slower, *faster; /* faster: NULL, or with the sides exchanged */
+	const struct became *became;              /* by row */
 };
 
 static const char *verdict_of(const struct tell *t, size_t row)
@@ -241,7 +286,7 @@ static int by_weight(const void *a, const void *b, void *userdata)
 static int tell_row(const struct tell *t, const struct answer *to, size_t row, size_t n_names)
 {
 	const struct compare_function *f = &t->slower->function[row];
-	struct answer_value v[GATHER_PARTS + 8 + N_CHANGE_COLUMNS];
+	struct answer_value v[GATHER_PARTS + 9 + N_CHANGE_COLUMNS];
 	const char *names[GATHER_PARTS];
 	size_t n = 0;
 
@@ -257,6 +302,8 @@ static int tell_row(const struct tell *t, const struct answer *to, size_t row, s
 	v[n++] = nanoseconds(gather_time_ns(t->gather, row, true));
 	v[n++] = real(f->adds);
 	v[n++] = integer(f->is_stable);
+	char became[BECAME_TEXT_BYTES];
+	v[n++] = text(compare_became(t->gather, t->became, row, became));
 	n += put_change(v + n, &f->own);
 	return to->row(to->userdata, v, n);
 }
@@ -269,8 +316,9 @@ static int tell_changes(
 		{"samples", "Samples", MPERF__UNIT__UNIT_RATIO},
 		{"baseline_ns", "Baseline", MPERF__UNIT__UNIT_NS},
 		{"candidate_ns", "Candidate", MPERF__UNIT__UNIT_NS},
-		{"adds", "Adds", MPERF__UNIT__UNIT_SHARE}, {"stable", "Stable", 0}};
-	struct answer_column all[GATHER_PARTS + 8 + N_CHANGE_COLUMNS];
+		{"adds", "Adds", MPERF__UNIT__UNIT_SHARE}, {"stable", "Stable", 0},
+		{"became", "Became", 0}};
+	struct answer_column all[GATHER_PARTS + 9 + N_CHANGE_COLUMNS];
 	const struct answer_column *names;
 	const size_t n_names = gather_columns(t->gather, &names);
 	size_t n_rows = t->slower->n_functions;
@@ -346,12 +394,17 @@ static int answer(struct compare_job *j, struct request *q)
 	const struct compare_options options = options_of(j->asked);
 	_cleanup_(comparison_freep) struct comparison *slower = NULL;
 	_cleanup_(comparison_freep) struct comparison *faster = NULL;
+	_cleanup_(freep) struct became *became = NULL;
 	const struct compare_runs *runs;
 
 	int r = check_sources(j, q);
 	if (r != 0)
 		return r;
 	r = gather_table(j->gather, &runs);
+	if (r == 0)
+		r = became_find(j->gather, runs->n_functions, &became);
+	if (r == 0 && is_beside(j))
+		return compare_beside_send(q, j->asked, j->gather, became, runs->n_functions);
 	if (r == 0)
 		r = compare(runs, &options, &slower);
 	if (r == 0 && !j->is_gate)
@@ -363,7 +416,7 @@ static int answer(struct compare_job *j, struct request *q)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"--layout-allowance must be below --plan-for.",
 			"what is allowed is no less than what is planned for");
-	const struct tell t = {j->gather, slower, faster};
+	const struct tell t = {j->gather, slower, faster, became};
 	return r == 0 ? send(j, q, runs, &t) : r;
 }
 

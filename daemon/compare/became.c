@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Each kind takes what the one before has left: a name that is found again is surer than callers that
+ * agree. A pair is made only where each is clearly the other's best, and for names where it is the only one.
+ */
+#include "daemon/compare/became.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct search {
+	const struct gather *g;
+	struct became *became;
+	size_t gone[BECAME_ROWS_MAX], new[BECAME_ROWS_MAX];
+	size_t n_gone, n_new;
+	double total[2]; /* samples */
+};
+
+static bool is_free(const struct search *s, size_t row)
+{
+	return s->became[row].kind == BECAME_NOTHING;
+}
+
+static void pair_up(struct search *s, enum became_kind kind, size_t gone, size_t new)
+{
+	s->became[gone] = (struct became){kind, new};
+	s->became[new] = (struct became){kind, gone};
+}
+
+static const char *function_of(const struct gather *g, size_t row)
+{
+	const char *names[GATHER_PARTS];
+	gather_names(g, row, names);
+	return names[0] ? names[0] : "";
+}
+
+/* --- moved ------------------------------------------------------------------------------------ */
+
+/* The only row of the list with this name; SIZE_MAX: none, or several. */
+static size_t only_one(const struct gather *g, const size_t *list, size_t n, const char *name)
+{
+	size_t found = SIZE_MAX, times = 0;
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(function_of(g, list[i]), name) == 0) {
+			found = list[i];
+			times++;
+		}
+	return times == 1 ? found : SIZE_MAX;
+}
+
+static void find_moved(struct search *s)
+{
+	for (size_t i = 0; i < s->n_gone; i++) {
+		const char *name = function_of(s->g, s->gone[i]);
+		const size_t new = only_one(s->g, s->new, s->n_new, name);
+		if (*name && *name != '[' && new != SIZE_MAX &&
+			only_one(s->g, s->gone, s->n_gone, name) != SIZE_MAX)
+			pair_up(s, BECAME_MOVED, s->gone[i], new);
+	}
+}
+
+/* --- renamed ---------------------------------------------------------------------------------- */
+
+static double share_of(const struct search *s, size_t row, bool candidate)
+{
+	return gather_sums(s->g, row, candidate).samples / s->total[candidate];
+}
+
+/* How surely the one became the other; 0: it did not. */
+static double alike(const struct search *s, size_t gone, size_t new)
+{
+	const double a = share_of(s, gone, false), b = share_of(s, new, true);
+	const double ratio = a > b ? a / b : b / a;
+	if (!is_free(s, gone) || !is_free(s, new) || ratio > BECAME_SHARE_RATIO)
+		return 0;
+	if (gather_is_there(s->g, gone, true) || gather_is_there(s->g, new, false))
+		return 0; /* it still is, or was already, if only as a caller */
+	const double callers = gather_callers_alike(s->g, gone, new);
+	return callers >= BECAME_CALLERS_ALIKE ? callers / ratio : 0;
+}
+
+/* The other of a row, of those of the other side; SIZE_MAX: none is clearly the best. */
+static size_t best(const struct search *s, size_t row, bool candidate)
+{
+	const size_t *list = candidate ? s->gone : s->new;
+	const size_t n = candidate ? s->n_gone : s->n_new;
+	size_t found = SIZE_MAX;
+	double most = 0, second = 0;
+	for (size_t i = 0; i < n; i++) {
+		const double a = candidate ? alike(s, list[i], row) : alike(s, row, list[i]);
+		if (a > most) {
+			second = most;
+			most = a;
+			found = list[i];
+		} else if (a > second) {
+			second = a;
+		}
+	}
+	return most >= BECAME_SURER * second ? found : SIZE_MAX;
+}
+
+static void find_renamed(struct search *s)
+{
+	for (size_t i = 0; i < s->n_gone; i++) {
+		const size_t gone = s->gone[i], new = best(s, gone, false);
+		if (new != SIZE_MAX && best(s, new, true) == gone)
+			pair_up(s, BECAME_RENAMED, gone, new);
+	}
+}
+
+/* --- inlined ---------------------------------------------------------------------------------- */
+
+static void find_inlined(struct search *s, const size_t *list, size_t n, bool other)
+{
+	for (size_t i = 0; i < n; i++)
+		if (is_free(s, list[i]) && gather_inlined(s->g, list[i], other) > 0)
+			s->became[list[i]] = (struct became){.kind = BECAME_INLINED};
+}
+
+/* --- the rows of one side alone --------------------------------------------------------------- */
+
+static int by_samples(const void *a, const void *b, void *userdata)
+{
+	const struct gather *g = userdata;
+	const size_t i = *(const size_t *)a, j = *(const size_t *)b;
+	const double x = gather_sums(g, i, false).samples + gather_sums(g, i, true).samples;
+	const double y = gather_sums(g, j, false).samples + gather_sums(g, j, true).samples;
+	return x != y ? (x < y ? 1 : -1) : (i > j) - (i < j);
+}
+
+/* The hottest rows, those of one side alone into the lists. 0 or -ENOMEM. */
+static int list_rows(struct search *s, size_t n_rows)
+{
+	_cleanup_(freep) size_t *order = calloc(n_rows + 1, sizeof(*order));
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_rows; i++)
+		order[i] = i;
+	qsort_r(order, n_rows, sizeof(*order), by_samples, (void *)s->g);
+	for (size_t i = 0; i < n_rows; i++) {
+		const double was = gather_sums(s->g, order[i], false).samples;
+		const double is = gather_sums(s->g, order[i], true).samples;
+		if (was > 0 && is <= 0 && s->n_gone < BECAME_ROWS_MAX)
+			s->gone[s->n_gone++] = order[i];
+		else if (was <= 0 && is > 0 && s->n_new < BECAME_ROWS_MAX)
+			s->new[s->n_new++] = order[i];
+	}
+	return 0;
+}
+
+int became_find(const struct gather *g, size_t n_rows, struct became **ret_became)
+{
+	const struct answer_column *columns;
+	struct became *became = calloc(n_rows + 1, sizeof(*became));
+	_cleanup_(freep) struct search *s = calloc(1, sizeof(*s));
+	int r = became && s ? 0 : -ENOMEM;
+
+	if (r == 0 && gather_columns(g, &columns) == 2) { /* function and module */
+		s->g = g;
+		s->became = became;
+		s->total[0] = gather_total(g, false).samples;
+		s->total[1] = gather_total(g, true).samples;
+		r = list_rows(s, n_rows);
+	}
+	if (r == 0 && s->g) {
+		find_moved(s);
+		find_inlined(s, s->gone, s->n_gone, true);
+		find_inlined(s, s->new, s->n_new, false);
+		find_renamed(s);
+	}
+	if (r < 0) {
+		free(became);
+		return r;
+	}
+	*ret_became = became;
+	return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Internals of gather: gather.c reads rows, gather_kin.c what else is known of functions */
+
+#include "daemon/compare/gather.h"
+#include "daemon/store/key.h"
+
+struct row {
+	uint32_t run, key;
+	double samples, ns;
+	double cycles, instructions; /* negative: not counted */
+};
+
+struct run {
+	bool candidate;
+	int64_t begin_ns;
+	double cpu_ns;
+	uint32_t event, rung, arch, host; /* texts */
+	uint32_t hz;
+	uint64_t samples, lost;
+	double cycles, instructions; /* of all rows; negative: not counted */
+};
+
+/* What is known of functions beside their rows, to find out what became of one that is gone. */
+struct kin {
+	struct key_table keys; /* see KIN_* */
+	double *samples;       /* by key */
+	uint32_t size;
+};
+enum {
+	KIN_INLINED = 1, /* function, candidate: samples in its code that was inlined into others */
+	KIN_CALLER,      /* function, candidate, caller: its own samples, by caller */
+	KIN_THERE,       /* function, candidate: it is in some stack, not inlined */
+};
+
+struct gather {
+	enum query_by by;
+	struct text_table texts;
+	struct key_table keys; /* texts of the parts */
+	struct row *row;
+	uint32_t n_rows, size_rows;
+	struct run *run;
+	uint32_t n_runs, size_runs;
+	/* of the current run's columns; -1: none */
+	int part[GATHER_PARTS], samples, ns, cycles, instructions;
+	/* the table */
+	struct compare_runs runs;
+	double *table, *total, *time_ns; /* time_ns: [2 * row + candidate], sums */
+	bool *candidate;
+	int64_t *begin_ns;
+	uint32_t *key; /* by row */
+	size_t n_side[2];
+	double *counts; /* [4 * row + 2 * candidate]: cycles, instructions; negative: not counted */
+	struct kin kin;
+};
+
+/* How long a function's name is without what compilers append to the names of copies that they make:
+ * which copies there are differs from build to build. "work.constprop.0" is work. */
+size_t gather_name_length(const char *name);
+
+/* Read callers and inlined code of functions of a segment. 0, QUERY_FAILED, -errno. */
+int kin_read(struct gather *g, bool candidate, sqlite3 *db, struct query_error *ret_error);
+void kin_clear(struct kin *k);
