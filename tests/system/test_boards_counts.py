@@ -8,10 +8,12 @@ says.
 import base64
 import gzip
 import json
+import os
 import re
 import subprocess
 
-from machine import ROOT, Folder, Skip, need_program, rows
+from machine import ROOT, Folder, Skip, compile_program, mperfctl, need_program, refused, rows
+from rates import rate_allowed
 from test_boards import (U74, Guest, System, answer, functions, on_a_board, refused_rung, sampled,
                          sysroot, x60)
 
@@ -355,3 +357,36 @@ def test_dpkg_installs_the_package_and_starts_the_service(build):
     assert said["left"].text.strip() == "", said["left"]
     assert said["gone"].text.strip() == "inactive", said["gone"]
     assert said["failed"].text.strip() == "", said["failed"]
+
+
+@on_a_board
+def test_a_recording_of_a_board_is_shown_beside_one_of_this_machine(build):
+    """The same source on two instruction sets: its three functions have a third each on both, and the
+    board's recording has instructions. Nothing is tested, and a gate refuses."""
+    said = Guest(build, cpu="rv64,sscofpmf=true", harts=1, sources=("board.c", "compared.c")).run("""
+        mperfctl record -F 499 -o /tmp/a.mprf -e '{cpu-clock,cycles,instructions}' -- compared 300
+        section recording base64 /tmp/a.mprf""")
+    with Folder() as folder:
+        board, here = folder / "board.mprf", folder / "here.mprf"
+        board.write_bytes(base64.b64decode(said["recording"].text))
+        mperfctl(build, "record", "-F", rate_allowed(999), "-o", here, "--", compile_program(build, "compared.c"),
+                 2000)
+        both = json.loads(mperfctl(build, "diff", here, board, "--json").stdout)
+        text = mperfctl(build, "diff", here, board).stdout
+        back = json.loads(mperfctl(build, "diff", board, here, "--json").stdout)
+        done = mperfctl(build, "gate", "--baseline", here, "--candidate", board, check=False)
+        refused(done, 2, "riscv64", "mperfctl diff")
+        mixed = mperfctl(build, "diff", "--baseline", here, "--baseline", board, "--candidate", board, check=False)
+        refused(mixed, 2, "riscv64", "one machine on each side")
+    assert [s["machine"] for s in both["side"]] == [os.uname().machine, "riscv64"], both["side"]
+    assert both["side"][1]["instructions"] > 0 and "total" not in both and "change" not in both, both.keys()
+    rows = {r["function"]: r for r in both["beside"] if r["module"] == "compared"}
+    for function in "steady", "even", "slowed":
+        row = rows[function]
+        assert 0.2 < row["share_a"] < 0.45 and 0.2 < row["share_b"] < 0.45, row
+        assert row["instructions_b"] > 1e6 and abs(row["ipc_b"] - 0.5) < 0.05, row
+        assert abs(row["ratio"] - row["ns_b"] / row["ns_a"]) < 1e-9, row
+        swapped = next(r for r in back["beside"] if r["function"] == function and r["module"] == "compared")
+        assert (swapped["share_a"], swapped["share_b"]) == (row["share_b"], row["share_a"]), (row, swapped)
+    assert "A: " + os.uname().machine in text and "B: riscv64" in text and "no change is tested" in text, text
+    assert re.search(r"Share A +Share B .*IPC B +Function", text), text

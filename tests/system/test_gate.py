@@ -158,3 +158,86 @@ def test_what_cannot_be_compared_is_named(build):
         done = run("gate", "--baseline", root / "main", "--candidate", root / "same", "--layout-allowance",
                    "50%")
         refused(done, 2, "allowed")
+
+
+def test_side_by_side_is_for_any_two_sides(build):
+    root = sides(build)
+    run = functools.partial(mperfctl, build, check=False, env=ALONE)
+    done = run("diff", root / "main", root / "slow", "--side-by-side", "--json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0 and "total" not in answer, answer.keys()
+    assert [(s["side"], s["runs"]) for s in answer["side"]] == [("baseline", RUNS), ("candidate", RUNS)]
+    row = next(r for r in answer["beside"] if r["function"] == "slowed" and r["module"] == "compared")
+    assert row["share_b"] > 1.2 * row["share_a"] and 1.2 < row["ratio"] < 3.5, row
+    assert sum(r["share_a"] for r in answer["beside"]) < 1.001
+    text = run("diff", root / "main", root / "slow", "--side-by-side").stdout
+    assert text.startswith("A: ") and "\nB: " in text and "no change is tested" in text, text
+    report = run("diff", root / "main", root / "slow", "--side-by-side", "--markdown").stdout
+    assert "| Function |" in report and "slowed" in report, report
+    raw = run("diff", root / "main", root / "slow", "--side-by-side", "--raw").stdout.splitlines()
+    assert {"function", "share_a", "share_b", "ipc_b", "became"} <= set(raw[0].split("\t")), raw[:2]
+    by_line = json.loads(run("diff", root / "main", root / "slow", "--side-by-side", "--by", "line",
+                             "--json").stdout)
+    assert any(r["source"] and r["source"].endswith("compared.c") for r in by_line["beside"])
+    refused(run("diff", root / "main", root / "slow", "--side-by-side", "--margin", "5%"), 2, "--margin")
+    refused(run("gate", "--baseline", root / "main", "--candidate", root / "slow", "--side-by-side"), 2,
+            "--side-by-side")
+
+
+def test_recordings_of_other_events_are_compared_by_share_alone(build):
+    root = sides(build)
+    some = root / "main" / "0.mprf"
+    with Folder() as folder:
+        record(build, folder / "task.mprf", 0, "-e", "task-clock")
+        run = functools.partial(mperfctl, build, check=False, env=ALONE)
+        refused(run("diff", some, folder / "task.mprf"), 2, "task-clock", "--side-by-side")
+        refused(run("gate", "--baseline", some, "--candidate", folder / "task.mprf"), 2, "task-clock", "-e")
+        answer = json.loads(run("diff", some, folder / "task.mprf", "--side-by-side", "--json").stdout)
+    assert [s["event"] for s in answer["side"]] == ["cpu-clock", "task-clock"], answer["side"]
+    row = next(r for r in answer["beside"] if r["function"] == "even" and r["module"] == "compared")
+    assert abs(row["share_a"] - row["share_b"]) < 0.15, row
+
+
+def test_recordings_of_another_rate_are_compared_in_time(build):
+    """Half the samples of the same work are no change."""
+    root = sides(build)
+    with Folder() as folder:
+        for i in range(5):
+            mperfctl(build, "record", "-f", "-F", max(1, rate_allowed(999) // 2), "-o", folder / f"{i}.mprf", "--",
+                     compile_program(build, "compared.c"), rounds(build), 0, env=ALONE)
+        done = gate(build, root / "main", folder, "--json", "--any-order", "--max-regression", "30%")
+    answer = json.loads(done.stdout)
+    assert {of_function(answer, f)["verdict"] for f in ("steady", "even", "slowed")} == {"same"}, answer
+    for function in "steady", "even", "slowed":
+        row = of_function(answer, function)
+        assert 0.6 < row["candidate_ns"] / row["baseline_ns"] < 1.6, row
+
+
+def test_what_became_of_a_function_is_said(build):
+    """One is renamed, one moves into its caller, one stays."""
+    source = """
+        #include <stdlib.h>
+        static volatile unsigned long sink;
+        __attribute__((noinline)) void OLD(long n) { for (long i = 0; i < n; i++) sink += i; }
+        HOW void helper(long n) { for (long i = 0; i < n; i++) sink ^= i; }
+        __attribute__((noinline)) void steady(long n) { for (long i = 0; i < n; i++) sink -= i; }
+        __attribute__((noinline)) void work(long n) { OLD(n); helper(n); steady(2 * n); sink++; }
+        int main(int c, char **v) { (void)c; for (long i = atol(v[1]); i > 0; i--) work(1000000); return 0; }
+        """
+    with Folder() as folder:
+        (folder / "p.c").write_text(source)
+        for side, flags in ("a", ["-DOLD=old_name", "-DHOW=__attribute__((noinline))"]), \
+                ("b", ["-DOLD=new_name", "-DHOW=static inline __attribute__((always_inline))"]):
+            (folder / side).mkdir()
+            subprocess.run(["cc", "-O1", "-g", *flags, "-o", folder / side / "p", folder / "p.c"], check=True)
+            mperfctl(build, "record", "-g", "dwarf", "-F", rate_allowed(999), "-o", folder / f"{side}.mprf", "--",
+                     folder / side / "p", 600, env=ALONE)
+        answer = json.loads(mperfctl(build, "diff", folder / "a.mprf", folder / "b.mprf", "--json", env=ALONE).stdout)
+        became = {r["function"]: r["became"] for r in answer["change"] if r["module"] == "p"}
+        beside = json.loads(mperfctl(build, "diff", folder / "a.mprf", folder / "b.mprf", "--side-by-side", "--json",
+                                     env=ALONE).stdout)["beside"]
+    assert became["old_name"] == "renamed to new_name (same callers)", became
+    assert became["new_name"] == "renamed from old_name (same callers)", became
+    assert became["helper"] == "inlined in the candidate" and became["steady"] is None, became
+    row, = [r for r in beside if r["function"] in ("old_name", "new_name")]
+    assert row["function"] == "new_name" and row["share_a"] > 0.1 and row["share_b"] > 0.1, row
