@@ -225,6 +225,11 @@ const struct platform *cores_platform(const struct cores *c, int hart)
 	return c && hart >= 0 && hart < c->n_harts ? c->platform[hart] : &nothing;
 }
 
+const struct platform *cores_platform_named(const struct cores *c, const char *name)
+{
+	return c && c->db ? platform_db_find(c->db, name) : NULL;
+}
+
 const struct platform_identity *cores_identity(const struct cores *c, int hart)
 {
 	return c && hart >= 0 && hart < c->n_harts ? &c->identity[hart] : &nobody;

@@ -41,6 +41,10 @@ struct hart_set cores_outdated(const struct cores *c);
 const struct platform *cores_platform(const struct cores *c, int hart);
 const struct platform_identity *cores_identity(const struct cores *c, int hart);
 
+/* The platform of that name, also one that no hart here has; NULL if there is none. Borrowed until
+ * cores_reload. */
+const struct platform *cores_platform_named(const struct cores *c, const char *name);
+
 /* The next online hart from `hart` on that is the first with its platform; -1 if there is none. So
  * for (h = cores_kind(c, 0); h >= 0; h = cores_kind(c, h + 1)) visits each kind of core once.
  * O(n_harts squared) in all. */

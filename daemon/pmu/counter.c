@@ -49,13 +49,8 @@ struct count {
 };
 _Static_assert(sizeof(struct count) == 24, "read_format of two times, without a group");
 
-struct target {
-	pid_t pid;
-	int hart;
-};
-
 struct targets {
-	struct target *target;
+	struct counter_target *target;
 	size_t n_targets, size;
 	int error;
 	int n_harts; /* positive: each thread is a separate target on each hart */
@@ -68,11 +63,11 @@ static void targets_clear(struct targets *t)
 	*t = (struct targets){0};
 }
 
-static int target_add(struct targets *t, struct target target)
+static int target_add(struct targets *t, struct counter_target target)
 {
 	if (t->n_targets == t->size) {
 		size_t size = t->size ? t->size * 2 : 16;
-		struct target *grown = reallocarray(t->target, size, sizeof(*grown));
+		struct counter_target *grown = reallocarray(t->target, size, sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
 		t->target = grown;
@@ -84,10 +79,10 @@ static int target_add(struct targets *t, struct target target)
 
 static int thread_add_each(struct targets *t, pid_t tid)
 {
-	int r = t->n_harts ? 0 : target_add(t, (struct target){.pid = tid, .hart = -1});
+	int r = t->n_harts ? 0 : target_add(t, (struct counter_target){.pid = tid, .hart = -1});
 	for (int i = 0; i < t->n_harts && r == 0; i++)
 		if (hart_set_has(&t->harts, i))
-			r = target_add(t, (struct target){.pid = tid, .hart = i});
+			r = target_add(t, (struct counter_target){.pid = tid, .hart = i});
 	return r;
 }
 
@@ -124,12 +119,12 @@ static int add_threads(const struct kernel *k, const struct counter_options *o, 
 	return 0;
 }
 
-static int add_harts(const struct machine *m, struct targets *t)
+static int add_harts(const struct machine *m, const struct counter_options *o, struct targets *t)
 {
 	for (int hart = 0; hart < m->n_harts; hart++) {
-		if (!hart_set_has(&m->online, hart))
+		if (!hart_set_has(&m->online, hart) || (o->harts && !hart_set_has(o->harts, hart)))
 			continue;
-		int r = target_add(t, (struct target){.pid = -1, .hart = hart});
+		int r = target_add(t, (struct counter_target){.pid = -1, .hart = hart});
 		if (r < 0)
 			return r;
 	}
@@ -173,7 +168,7 @@ static bool may_take_kernel_in(const struct counter *c, const struct perf_event_
 	       attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT;
 }
 
-static int open_one(struct counter *c, int event, const struct target *target, int leader)
+static int open_one(struct counter *c, int event, const struct counter_target *target, int leader)
 {
 	const struct event *e = &c->events.event[event];
 	struct perf_event_attr attr = {
@@ -218,7 +213,7 @@ static int open_one(struct counter *c, int event, const struct target *target, i
 
 /* True if the error means that the target has nothing to count, rather than that we miss
  * something. */
-static bool may_lack(const struct target *target, int error)
+static bool may_lack(const struct counter_target *target, int error)
 {
 	if (target->pid >= 0 && (target->hart < 0 || error == -ESRCH))
 		return error == -ESRCH;
@@ -236,7 +231,7 @@ static void close_row(struct counter *c, int event)
 }
 
 /* Open one event on all targets. 0, or the -errno why it is not measured. */
-static int open_row(struct counter *c, int event, const struct targets *t)
+static int open_row(struct counter *c, int event)
 {
 	const struct event *e = &c->events.event[event];
 	/* Without the kernel these would open and stay 0, which is not a measurement. */
@@ -244,11 +239,11 @@ static int open_row(struct counter *c, int event, const struct targets *t)
 		return -EACCES;
 
 	struct hart_set harts;
-	bool some = t->target[0].pid < 0 && pmu_harts(c->kernel, e, &harts);
+	bool some = c->target[0].pid < 0 && pmu_harts(c->kernel, e, &harts);
 	int error = -ENODEV;
 	bool opened = false;
-	for (size_t i = 0; i < t->n_targets; i++) {
-		const struct target *target = &t->target[i];
+	for (size_t i = 0; i < c->n_targets; i++) {
+		const struct counter_target *target = &c->target[i];
 		if (some && !hart_set_has(&harts, target->hart))
 			continue;
 		int fd = open_one(c, event, target, leader_of(c, event, i));
@@ -335,7 +330,7 @@ static bool counts_by_hart(const struct counter_options *o, const struct event_l
 static int find_targets(const struct kernel *k, const struct machine *m,
 	const struct counter_options *o, struct targets *t, struct event_error *ret_error)
 {
-	int r = o->pids ? add_threads(k, o, t) : add_harts(m, t);
+	int r = o->pids ? add_threads(k, o, t) : add_harts(m, o, t);
 	if (r == -E2BIG) {
 		snprintf(ret_error->text, sizeof(ret_error->text),
 			"more than %d threads; count the whole system instead (-a)", TASKS_MAX);
@@ -377,9 +372,9 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 	int r = set_events(c, o, ret_error);
 	if (r)
 		return r;
-	if (counts_by_hart(o, &c->events)) {
+	if (o->harts || counts_by_hart(o, &c->events)) {
 		t.n_harts = m->n_harts;
-		t.harts = m->online;
+		t.harts = o->harts ? *o->harts : m->online;
 	}
 	r = find_targets(k, m, o, &t, ret_error);
 	if (r)
@@ -397,12 +392,13 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 	if (!c->value || !c->fd)
 		return -ENOMEM;
 	c->n_targets = t.n_targets;
+	c->target = TAKE_PTR(t.target);
 	for (size_t i = 0; i < n_events * t.n_targets; i++)
 		c->fd[i] = -1;
 
 	bool opened = false;
 	for (int i = 0; i < c->events.n_events; i++) {
-		c->value[i].error = -open_row(c, i, &t);
+		c->value[i].error = -open_row(c, i);
 		opened |= c->value[i].error == 0;
 	}
 	if (!opened)
@@ -435,14 +431,19 @@ int counter_start(struct counter *c)
 	return error;
 }
 
+static int read_count(const struct counter *c, int fd, struct count *ret_count)
+{
+	ssize_t n = c->kernel->event_read(c->kernel->userdata, fd, ret_count, sizeof(*ret_count));
+	return n == (ssize_t)sizeof(*ret_count) ? 0 : n < 0 ? (int)n : -EIO;
+}
+
 /* Add one descriptor's count, scaled by its own times: harts multiplex apart. */
 static int add_count(struct counter *c, int fd, struct counter_value *v)
 {
 	struct count count;
-	ssize_t n = c->kernel->event_read(c->kernel->userdata, fd, &count, sizeof(count));
-	if (n != (ssize_t)sizeof(count))
-		return n < 0 ? (int)n : -EIO;
-
+	int r = read_count(c, fd, &count);
+	if (r < 0)
+		return r;
 	v->value += count.value;
 	v->enabled_ns += count.enabled_ns;
 	v->running_ns += count.running_ns;
@@ -472,6 +473,24 @@ int counter_read(struct counter *c)
 	return 0;
 }
 
+int counter_read_each(const struct counter *c,
+	int (*take)(void *userdata, const struct counter_reading *r), void *userdata)
+{
+	int r = 0;
+	for (size_t at = 0; at < (size_t)c->events.n_events * c->n_targets && r == 0; at++) {
+		struct count count;
+		int event = (int)(at / c->n_targets);
+		if (c->fd[at] < 0 || c->value[event].error)
+			continue;
+		r = read_count(c, c->fd[at], &count);
+		const struct counter_reading reading = {event, &c->target[at % c->n_targets],
+			count.value, count.enabled_ns, count.running_ns};
+		if (r == 0)
+			r = take(userdata, &reading);
+	}
+	return r;
+}
+
 int counter_scarcest(const struct counter *c, double *ret_part)
 {
 	double least = 1;
@@ -499,6 +518,7 @@ struct counter *counter_free(struct counter *c)
 	for (int i = c->fd ? c->events.n_events - 1 : -1; i >= 0; i--)
 		close_row(c, i);
 	free(c->fd);
+	free(c->target);
 	free(c->value);
 	free(c);
 	return NULL;

@@ -3,8 +3,8 @@
 
 /* Counters for `stat`: events that count and do not sample
  *
- * System-wide (one per hart) or per task with inherit. Values are scaled by time enabled / time
- * running if the kernel multiplexed.
+ * System-wide (one per hart) or per task with inherit, on all harts or some. Values are scaled by time
+ * enabled / time running if the kernel multiplexed.
  */
 
 #include "daemon/pmu/cores.h"
@@ -15,6 +15,7 @@ struct counter_options {
 	const struct event_list *events; /* NULL: the default set */
 	const pid_t *pids;               /* NULL: system-wide */
 	size_t n_pids;
+	const struct hart_set *harts; /* NULL: all that are online */
 	bool user_only;
 	bool never_kernel; /* even if an event cannot exclude it: that event is refused */
 	uint64_t fds_max;  /* descriptors that it may open; 0: no limit from the caller */
@@ -29,10 +30,16 @@ struct counter_value {
 	int error; /* errno if it could not be opened, ENODATA if it counts nothing: not measured */
 };
 
+struct counter_target {
+	pid_t pid; /* a thread; -1: all */
+	int hart;  /* -1: all */
+};
+
 struct counter {
 	const struct kernel *kernel;
 	struct event_list events;
 	int *fd; /* n_events × n_targets, -1 where not open */
+	struct counter_target *target;
 	size_t n_targets;
 	struct counter_value *value; /* n_events, as of the last counter_read */
 	bool user_only;
@@ -53,6 +60,15 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 size_t counter_n_fds(const struct counter *c);
 int counter_start(struct counter *c);
 int counter_read(struct counter *c);
+/* Read them by target: one of value, since the start; targets that do not count an event are left out.
+ * 0; what take returns; -errno of a descriptor that cannot be read. */
+struct counter_reading {
+	int event; /* position in events */
+	const struct counter_target *target;
+	uint64_t value, enabled_ns, running_ns;
+};
+int counter_read_each(const struct counter *c,
+	int (*take)(void *userdata, const struct counter_reading *r), void *userdata);
 /* The event that was counted for the smallest part of the time, 0 to 1; -1 if there is none. What
  * never got a counter is no count, and is not meant. */
 int counter_scarcest(const struct counter *c, double *ret_part);

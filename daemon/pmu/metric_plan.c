@@ -335,23 +335,16 @@ const struct platform *metric_plan_platform(const struct cores *cores)
 	return cores_differ(cores) ? NULL : cores_platform(cores, first < 0 ? 0 : first);
 }
 
-int metric_plan_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
-	char *const *name, size_t n, struct metric_plan **ret_plan, struct event_error *ret_error)
+int metric_plan_for(const struct kernel *k, const struct metric_harts *harts, char *const *name,
+	size_t n, struct metric_plan **ret_plan, struct event_error *ret_error)
 {
-	const struct platform *platform = metric_plan_platform(cores);
-	if (!platform) {
-		snprintf(ret_error->text, sizeof(ret_error->text),
-			"this machine has cores of several kinds, and a sum over them has no "
-			"metrics");
-		return METRIC_CORES_DIFFER;
-	}
 	_cleanup_(metric_plan_freep) struct metric_plan *p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	*p = (struct metric_plan){.kernel = k,
-		.cores = cores,
-		.platform = platform,
-		.online = m->online,
+		.cores = harts->cores,
+		.platform = harts->platform,
+		.online = harts->harts,
 		.pool = pool_new(),
 		.events = LIST_OF(struct planned_event)};
 	if (!p->pool)
@@ -365,6 +358,17 @@ int metric_plan_new(const struct kernel *k, const struct machine *m, const struc
 		return r;
 	*ret_plan = TAKE_PTR(p);
 	return 0;
+}
+
+int metric_plan_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
+	char *const *name, size_t n, struct metric_plan **ret_plan, struct event_error *ret_error)
+{
+	const struct metric_harts all = {cores, metric_plan_platform(cores), m->online};
+	if (all.platform)
+		return metric_plan_for(k, &all, name, n, ret_plan, ret_error);
+	snprintf(ret_error->text, sizeof(ret_error->text),
+		"this machine has cores of several kinds, and a sum over them has no metrics");
+	return METRIC_CORES_DIFFER;
 }
 
 struct metric_plan *metric_plan_free(struct metric_plan *p)

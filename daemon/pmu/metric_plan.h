@@ -35,7 +35,18 @@ enum {
 /* The platform whose metrics a plan is made of: NULL if harts are of several kinds. */
 const struct platform *metric_plan_platform(const struct cores *cores);
 
-/* Plan metrics and groups of these names. 0; METRIC_* with *ret_error; -ENOMEM. Borrows cores'
+/* Harts of one kind, for which a plan is made. */
+struct metric_harts {
+	const struct cores *cores;
+	const struct platform *platform; /* of all of them */
+	struct hart_set harts;
+};
+
+/* Plan metrics and groups of these names, for harts of one kind. 0; METRIC_UNKNOWN, METRIC_TOO_MANY
+ * with *ret_error; -ENOMEM. Borrows cores' platforms, until cores_reload. */
+int metric_plan_for(const struct kernel *k, const struct metric_harts *harts, char *const *name,
+	size_t n, struct metric_plan **ret_plan, struct event_error *ret_error);
+/* The same for all harts of the machine. 0; METRIC_* with *ret_error; -ENOMEM. Borrows cores'
  * platforms, until cores_reload. */
 int metric_plan_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
 	char *const *name, size_t n, struct metric_plan **ret_plan, struct event_error *ret_error);

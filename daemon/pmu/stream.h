@@ -54,6 +54,10 @@ enum rung {
 	RUNG_CLOCK_LEADER = 3, /* c: cpu-clock leads hardware counters */
 	RUNG_CLOCK = 4,        /* d: cpu-clock alone */
 	RUNG_ASKED = 5,        /* the user's own -e */
+	/* No source of samples: in a segment, rows of what was counted on the hart (hart_counts.h) have this
+	 * and the pass, from 0, as rung. */
+	RUNG_COUNTED = 16,
+	RUNG_COUNTED_LAST = 255,
 };
 /* "d", and "cpu-clock alone". Static. */
 const char *rung_letter(enum rung rung);

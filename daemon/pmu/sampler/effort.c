@@ -57,6 +57,7 @@ const char *effort_says(const struct sampler_effort *e, char ret_text[static EFF
 		bool is;
 		const char *says;
 	} parts[] = {
+		{e->no_groups, "topdown-groups are not counted"},
 		{e->no_cut && !e->no_counters, "counts are not cut at switches"},
 		{e->no_counters && !e->clock_only, "samples carry no counters"},
 		{e->rate_part > 1, rate},

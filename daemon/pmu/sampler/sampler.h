@@ -89,6 +89,8 @@ struct sampler_effort {
 	bool no_counters; /* samples carry no hardware counters */
 	bool clock_only;  /* samples come from cpu-clock, the last rung */
 	bool no_callers;  /* samples have no callers */
+	/* hart counts are not taken (pmu/hart_counts.h); they are not the sampler's */
+	bool no_groups;
 	unsigned
 		rate_part; /* the rate is divided by this; 0 and 1: it is not. The caller sets the rate */
 };
