@@ -132,7 +132,7 @@ static int wrong_text(struct parse *p, const struct conf_row *row, const char *t
 		[KIND_GROUP] = "the name of a group: letters, digits, '_', '-' and '.'",
 		[KIND_VARIABLES] = "a list of variables without spaces, as LABEL=VARIABLE or "
 				   "VARIABLE, none of which is named like a secret; or none",
-		[KIND_EVENTS] = "a list of events without spaces, such as cycles,instructions",
+		[KIND_EVENTS] = "a list of names without spaces, such as cycles,instructions",
 	};
 	return wrong(
 		p, "%s is '%s', but must be %s", row->key, quoted(text).text, forms[row->kind]);
@@ -435,7 +435,7 @@ static void print_range(const struct conf_row *row, FILE *f)
 	else
 		fputs(row->kind == KIND_SWITCH     ? "# yes or no."
 			: row->kind == KIND_PATH   ? "# A path."
-			: row->kind == KIND_EVENTS ? "# A list of events, separated by commas."
+			: row->kind == KIND_EVENTS ? "# A list of names, separated by commas."
 			: row->kind == KIND_VARIABLES
 				? "# A list of VARIABLE or LABEL=VARIABLE, separated by commas."
 				: "# A name.",

@@ -56,7 +56,8 @@ int status_cost(struct status *s)
 	char says[EFFORT_TEXT_BYTES];
 	overhead_spent(h, &now);
 	bool known = now.own_part >= 0;
-	double own = now.own_part, worst_kernel = now.worst_samples_part + now.worst_switches_part;
+	double own = now.own_part,
+	       worst_kernel = now.worst_samples_part + now.worst_switches_part + now.groups_part;
 	effort_says(&h->governor.effort, says);
 	struct answer_value v[] = {
 		h->o.conf->overhead_ppm ? SHARE(h->o.conf->overhead_ppm / 1e6) : ABSENT,
@@ -77,6 +78,7 @@ int status_cost(struct status *s)
 		{"samples", now.samples, now.sample_ns, now.samples_part, now.worst_samples_part},
 		{"cuts at switches", now.switches, now.switch_ns, now.switches_part,
 			now.worst_switches_part},
+		{"turns of topdown-groups", -1, -1, now.groups_part, now.groups_part},
 		{"throttles", now.throttles, -1, -1, -1},
 		told_row("forks", &now, TASK_FORK),
 		told_row("execs", &now, TASK_EXEC),

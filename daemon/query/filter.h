@@ -16,6 +16,7 @@ struct row_filter {
 	bool tells_windows;           /* rows say which they are of */
 	bool event[QUERY_EVENTS_MAX]; /* with `asked`: the events whose counts are shown */
 	bool asked;                   /* the user named an event */
+	bool every;                   /* rows come with all that they counted */
 };
 
 /* 0, QUERY_FAILED (unknown event), -ENOMEM. */

@@ -63,6 +63,8 @@ int load_part_mark(struct loaded *l, bool loops);
 
 /* Give loaded processes their labels. 0, QUERY_FAILED, -errno. */
 int load_labels(struct loaded *l);
+/* Read what its meta says (load_meta.c). 0, QUERY_FAILED, -errno. */
+int load_meta(struct loaded *l);
 
 /* Rows of one statement. */
 typedef int load_take(struct loaded *l, struct cursor *c);

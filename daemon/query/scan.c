@@ -24,6 +24,8 @@ struct scan {
 	/* by sampling event: its group has the requested event, which all its samples would have
 	 * counted; only of files with samples without counts */
 	bool reads[QUERY_EVENTS_MAX];
+	struct scan_reading read[SCAN_READS_MAX]; /* of the row under way, with `every` */
+	size_t n_reads;
 };
 
 static bool mixes_modes(const struct loaded *l, const struct scan_row *row)
@@ -74,6 +76,8 @@ static void take_reading(struct scan *s, struct scan_row *row)
 	reading.running_ns = reading.enabled_ns;
 	if (sqlite3_column_type(st, 3) != SQLITE_NULL && sqlite3_column_type(st, 4) != SQLITE_NULL)
 		reading.running_ns = (double)sqlite3_column_int64(st, 4);
+	if (s->f->every && s->n_reads < SCAN_READS_MAX)
+		s->read[s->n_reads++] = reading;
 	s->contributes |= scan_read(s->l, s->f, s->notes, row, &reading);
 }
 
@@ -104,12 +108,13 @@ static bool read_row(struct scan *s, struct scan_row *row)
 		row->hart = (uint32_t)hart;
 	if (!s->f->task[row->task] || !s->f->hart[row->hart])
 		return false;
-	if (s->f->windows || s->f->tells_windows) {
-		row->window = cursor_id(c, 8, l->n_windows);
-		if (!l->window[row->window].wanted)
-			return false;
-	}
+	row->window = cursor_id(c, 8, l->n_windows);
+	if (s->f->windows && !l->window[row->window].wanted)
+		return false;
 	int64_t count = cursor_integer(c, 6), weight_ns = cursor_integer(c, 7);
+	/* what harts counted is no sample */
+	if (cursor_integer(c, 5) > RUNG_ASKED)
+		return false;
 	row->stack = cursor_id(c, 3, l->n_stacks);
 	row->event = (uint8_t)cursor_id(c, 4, QUERY_EVENTS_MAX - 1);
 	row->rung = (uint8_t)cursor_id(c, 5, RUNG_ASKED);
@@ -156,7 +161,13 @@ static int take_row(
 	struct scan_row row;
 	if (!read_row(s, &row) || !scan_weigh(s->l, s->f, s->notes, &row, &s->contributes))
 		return 0;
+	s->n_reads = 0;
+	if (s->f->every && s->l->event[row.event].clock) /* its own count is its time */
+		s->read[s->n_reads++] =
+			(struct scan_reading){.event = row.event, .value = (double)row.weight_ns};
 	int r = take_readings(s, s->samples.last, &row);
+	row.read = s->read;
+	row.n_reads = s->n_reads;
 	if (!take)
 		s->reads[row.event] |= s->contributes;
 	s->contributes |= row.uncounted > 0 && s->reads[row.event];
@@ -169,7 +180,7 @@ static bool needs_readings(const struct scan *s)
 {
 	for (size_t i = 0; i < QUERY_EVENTS_MAX; i++) {
 		const struct loaded_event *e = &s->l->event[i];
-		if (e->cycles || e->instructions || (s->f->event[i] && !e->clock))
+		if (s->f->every || e->cycles || e->instructions || (s->f->event[i] && !e->clock))
 			return true;
 	}
 	return false;
@@ -231,10 +242,41 @@ int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes
 	snprintf(samples, sizeof(samples),
 		"SELECT id, task, hart, stack, event, rung, count, weight_ns, %s, %s, %s "
 		"FROM sample WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-		f->windows || f->tells_windows ? "window" : "0",
+		f->windows || f->tells_windows || f->every ? "window" : "0",
 		l->tier == TIER_HOUR ? "truncated" : "0", uncut ? "uncounted" : "0");
 	if (uncut && f->asked)
 		r = scan_rows(&s, samples, NULL, NULL);
 	s.notes = notes;
 	return r == 0 ? scan_rows(&s, samples, take, userdata) : r;
+}
+
+int scan_counted(struct loaded *l, const struct row_filter *f,
+	int (*take)(void *userdata, const struct scan_counted *c), void *userdata)
+{
+	static const char text[] =
+		"SELECT s.id, r.event, s.hart, s.rung, s.window, r.value, r.enabled_ns, "
+		"coalesce(r.running_ns, r.enabled_ns) FROM sample s JOIN reading r ON r.sample = "
+		"s.id WHERE s.rung > 5 AND s.id BETWEEN ?1 AND ?2 ORDER BY s.id, r.event";
+	_Static_assert(RUNG_ASKED == 5, "the last rung that samples");
+	struct cursor c;
+	int r = cursor_open(&c, l, text);
+	c.pairs = true;
+	if (r == 0)
+		r = cursor_bind(&c, l->first, l->last);
+	while (r == 0 && (r = cursor_next(&c)) == 0) {
+		const struct scan_counted row = {
+			.hart = cursor_id(&c, 2, HARTS_MAX - 1),
+			.window = cursor_id(&c, 4, l->n_windows),
+			.pass = cursor_id(&c, 3, RUNG_COUNTED_LAST) - RUNG_COUNTED,
+			.read = {.event = cursor_id(&c, 1, QUERY_EVENTS_MAX - 1),
+				.value = (double)cursor_integer(&c, 5),
+				.enabled_ns = (double)cursor_integer(&c, 6),
+				.running_ns = (double)cursor_integer(&c, 7)},
+		};
+		bool is_wanted = f->hart[row.hart] && l->window[row.window].wanted;
+		if (is_wanted && row.pass <= RUNG_COUNTED_LAST - RUNG_COUNTED)
+			r = take(userdata, &row);
+	}
+	cursor_close(&c);
+	return r == CURSOR_END ? 0 : r;
 }

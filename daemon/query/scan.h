@@ -9,10 +9,16 @@
 
 #include "daemon/query/filter.h"
 
+/* A count of a row; enabled_ns 0: complete, not scaled. */
+struct scan_reading {
+	uint32_t event;
+	double value, enabled_ns, running_ns;
+};
+
 struct scan_row {
 	uint32_t stack, task; /* ids of the segment, 0 if it has none */
 	uint32_t hart;        /* HART_UNKNOWN: none */
-	uint32_t window;      /* 0: none, or not asked for (filter.h) */
+	uint32_t window;      /* its id; 0: none, or not asked for (filter.h) */
 	uint8_t event, rung;
 	uint64_t count, weight_ns;
 	uint64_t cut;       /* of these, samples rolled up without their callers */
@@ -20,6 +26,8 @@ struct scan_row {
 	double value;       /* the value that is attributed */
 	/* scaled by enabled / running; negative: not counted in this row */
 	double cycles, instructions;
+	const struct scan_reading *read; /* with row_filter.every: all that it counted */
+	size_t n_reads;
 };
 
 /* What a scan found, for notes. */
@@ -32,11 +40,8 @@ struct scan_notes {
 	bool uncut; /* of a file whose counts may be another task's (CUT_NONE before version 4) */
 };
 
-/* A count of a row; enabled_ns 0: complete, not scaled. */
-struct scan_reading {
-	uint32_t event;
-	double value, enabled_ns, running_ns;
-};
+/* Counts of one row that are handed out; further ones are passed over. */
+#define SCAN_READS_MAX 64
 
 /* The two steps of one row, for sources that are not segments. First: does the row count, and with
  * what value so far? It contributes only if *ret_contributes or a reading says so. */
@@ -50,6 +55,16 @@ bool scan_read(const struct loaded *l, const struct row_filter *f, struct scan_n
  * the requested event. 0; take's value; QUERY_FAILED; -errno. */
 int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
 	int (*take)(void *userdata, const struct scan_row *row), void *userdata);
+
+/* What harts counted, whoever ran (pmu/hart_counts.h). Call take for each count; the windows and harts of
+ * the filter apply, its tasks do not. */
+struct scan_counted {
+	uint32_t hart, window;
+	unsigned pass;
+	struct scan_reading read;
+};
+int scan_counted(struct loaded *l, const struct row_filter *f,
+	int (*take)(void *userdata, const struct scan_counted *c), void *userdata);
 
 /* A count for display: absurd values are clamped. */
 static inline int64_t integer_of(double value)

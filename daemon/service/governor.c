@@ -66,6 +66,11 @@ static double samples_at(
 	return h->busy * rate_at(l, step);
 }
 
+static double groups_at(const struct governor_load *l, enum governor_step step)
+{
+	return leaves_out(l, step, STEP_NO_GROUPS) ? 0 : l->groups;
+}
+
 /* What the kernel does on that hart, as a part of its time. */
 static double kernel_part(
 	const struct governor_load *l, const struct governor_hart *h, enum governor_step step)
@@ -76,7 +81,7 @@ static double kernel_part(
 	double ns = samples_at(l, h, step) * sample_ns;
 	if (cuts_at(l, h, step))
 		ns += h->switches * cost_of_switch(&h->cost, h->sums);
-	return ns / NS_PER_S;
+	return ns / NS_PER_S + groups_at(l, step);
 }
 
 double governor_records(const struct governor_load *l, enum governor_step step)
@@ -125,6 +130,8 @@ static bool is_useful(const struct governor_load *l, enum governor_step step)
 		return rate_at(l, step) < rate_at(l, (enum governor_step)(step - 1));
 	case STEP_NO_CALLERS:
 		return l->callers && !l->hz_least;
+	case STEP_NO_GROUPS:
+		return l->groups > 0 && !l->hz_least;
 	default:
 		for (int i = 0; i < l->n_harts && !l->hz_least; i++) {
 			const struct governor_hart *h = &l->hart[i];
@@ -146,6 +153,7 @@ static bool asks(
 struct sampler_effort governor_effort(const struct governor_load *l, enum governor_step step)
 {
 	return (struct sampler_effort){
+		.no_groups = asks(l, step, STEP_NO_GROUPS),
 		.no_cut = asks(l, step, STEP_NO_CUT),
 		.no_counters = asks(l, step, STEP_NO_COUNTERS),
 		.rate_part = rate_part(step),
@@ -181,7 +189,12 @@ static enum governor_step step_up(const struct governor_load *l, enum governor_s
 	enum governor_step step = from;
 	while (step > STEP_ALL && !is_useful(l, step))
 		step--;
-	return step > STEP_ALL ? (enum governor_step)(step - 1) : STEP_ALL;
+	if (step > STEP_ALL)
+		step--;
+	/* what would change nothing there comes back with it */
+	while (step > STEP_ALL && !is_useful(l, step))
+		step--;
+	return step;
 }
 
 /* "switches cost hart 1 39 % of its time (19500 ns each, 20100 a second)" */
@@ -190,8 +203,12 @@ static void explain(struct governor *g, const struct governor_load *l, enum gove
 	const struct governor_hart *h = &l->hart[busiest(l, now)];
 	double switch_ns = cost_of_switch(&h->cost, h->sums);
 	double switches = cuts_at(l, h, now) ? h->switches * switch_ns / NS_PER_S : 0;
-	double samples = kernel_part(l, h, now) - switches;
-	if (switches > samples && switches > l->own)
+	double groups = groups_at(l, now);
+	double samples = kernel_part(l, h, now) - switches - groups;
+	if (groups > switches && groups > samples && groups > l->own)
+		snprintf(g->reason, sizeof(g->reason),
+			"turns of topdown-groups cost each hart %.1f %% of its time", groups * 100);
+	else if (switches > samples && switches > l->own)
 		snprintf(g->reason, sizeof(g->reason),
 			"cutting counts at switches cost hart %d %.1f %% of its time (%.1f µs "
 			"each, "

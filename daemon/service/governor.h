@@ -29,6 +29,7 @@
 /* In the order in which things are given up; each step includes those before it. */
 enum governor_step {
 	STEP_ALL, /* nothing is given up */
+	STEP_NO_GROUPS,
 	STEP_NO_CUT,
 	STEP_NO_COUNTERS,
 	STEP_RATE_2, /* half of the rate */
@@ -59,6 +60,7 @@ struct governor_load {
 	const struct governor_hart *hart;
 	int n_harts;  /* ≥ 1 */
 	bool callers; /* samples may have callers */
+	double groups; /* what turns of the groups that harts count cost each, as a part of its time */
 	/* only the rate may be given up, down to this one: others use the same samples. 0: all may */
 	uint32_t hz_least;
 };

@@ -238,6 +238,7 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 		.told = k->told,
 		.shares = &k->shares,
 		.hz = k->o.conf->rate,
+		.counts = k->counts,
 		.taken = k->account ? account_taken(k->account) : NULL,
 	};
 	struct event_error error = {""};

@@ -38,6 +38,9 @@ int keeper_dispatch(struct keeper *k, uint64_t now_ns);
 int keeper_reload(struct keeper *k);
 /* From now on samples are taken in another way: begin a new segment soon. NULL: none. */
 void keeper_renew(struct keeper *k);
+/* From now on windows have what these harts count too; NULL: nothing. The segment that is written has no
+ * more of it: call keeper_renew. Borrowed. */
+void keeper_count(struct keeper *k, struct hart_counts *counts);
 /* Store what is in memory, wait a second for names, seal. */
 void keeper_stop(struct keeper *k);
 

@@ -30,6 +30,7 @@ struct keeper {
 	uint64_t (*lost)[N_LOSSES];  /* per hart */
 	uint64_t (*told)[N_LOSSES];  /* per hart: of all losses, those recorded in segments */
 	int n_harts;
+	struct hart_counts *counts;    /* NULL: none */
 	char settled[CONF_TEXT_BYTES]; /* path of the store whose last run was examined */
 	/* rotate: start a new segment as soon as there is a place */
 	bool said_trouble, rotate;

@@ -17,6 +17,13 @@ bool keeper_has_more(const struct keeper *k)
 	return keeper_is_writing(k);
 }
 
+void keeper_count(struct keeper *k, struct hart_counts *counts)
+{
+	if (k->recording)
+		recording_count_no_more(k->recording);
+	k->counts = counts;
+}
+
 uint64_t keeper_fresh_ns(const struct keeper *k)
 {
 	return k->recording ? k->flushed_ns + KEEPER_FRESH_NS : 0;

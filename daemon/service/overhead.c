@@ -312,7 +312,7 @@ static void count_cost(struct overhead *h, struct sampler *s, const struct overh
 	double own_us = (double)(own->own_ns + own->others_ns) / 1e3 / n_open(h, s);
 	for (int i = 0; i < h->n_harts; i++) {
 		struct overhead_hart *hart = &h->hart[i];
-		double part = hart->samples_part + hart->switches_part;
+		double part = hart->samples_part + hart->switches_part + h->groups_part;
 		if (!is_open(s, i))
 			continue;
 		hart->untold_us += own_us + part * (double)own->time_ns / 1e3;
@@ -390,6 +390,7 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 		.hart = hart,
 		.n_harts = n,
 		.callers = s->full_stacks != SAMPLER_STACKS_NONE,
+		.groups = h->groups_price,
 	};
 	if (h->o.brief)
 		load.own = own_by_records(h, governor_records(&load, h->governor.step));

@@ -71,7 +71,10 @@ struct overhead {
 	enum governor_step said; /* in the log */
 	uint64_t next_say_ns;
 	const struct walk *walk; /* that the figures are of */
-	uint64_t n_ticks;        /* so far: figures are new after each */
+	/* What turns of the groups that harts count cost each of them, while they are counted, as a part of
+	 * its time; and would cost. Set by the caller. */
+	double groups_part, groups_price;
+	uint64_t n_ticks; /* so far: figures are new after each */
 	/* N_TASK_WORKS, in memory that children share: one of them measures. NULL: without memory */
 	struct sideband_price *price;
 	uint64_t n_told[N_TASK_WORKS]; /* as of the last tick */
@@ -113,7 +116,7 @@ bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_
 struct overhead_spent {
 	/* a second, on all harts; what a throttle costs is not measured */
 	double samples, switches, throttles;
-	double samples_part, switches_part;
+	double samples_part, switches_part, groups_part;
 	/* ns of one, of the mean of those; negative: none came, its price is not known, or no counts
 	 * are cut */
 	double sample_ns, switch_ns;

@@ -62,7 +62,9 @@ void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 	if (time_ns > 0) {
 		s.own_part = own_ns / time_ns / n;
 		s.others_part = others_ns / time_ns / n;
-		s.all_part = s.own_part + s.others_part + s.samples_part + s.switches_part;
+		s.groups_part = h->groups_part;
+		s.all_part = s.own_part + s.others_part + s.samples_part + s.switches_part +
+			     s.groups_part;
 	}
 	tell_told(h, n, &s);
 	*ret_spent = s;

@@ -503,6 +503,8 @@ static int dispatch(struct service *s, uint64_t now_ns)
 	if (r < 0)
 		return r;
 	r = keep_budget(s, now_ns);
+	if (r == 0)
+		r = service_tend_groups(s, in->keeper, now_ns);
 	notice_rate(s);
 	notice_tick(s, now_ns);
 	notice_naming(s, now_ns);
@@ -539,6 +541,7 @@ int service_reload(struct service *s)
 {
 	int r = s->walk ? walk_set_rate(s->walk, wanted_rate(s)) : 0;
 	struct feed_limits limits = feed_limits_of(s->o.conf);
+	service_close_groups(s, s->inner->keeper); /* formulas may be others, too */
 	if (s->walk && s->walk->feed)
 		feed_set_limits(s->walk->feed, &limits);
 	if (r == 0 && s->inner->keeper)
@@ -578,6 +581,7 @@ struct service *service_free(struct service *s)
 		return NULL;
 	struct service_inner *in = s->inner;
 	keeper_free(in->keeper);
+	hart_counts_free(s->groups.counts);
 	walk_free(s->walk);
 	listener_clear(&in->listener);
 	overhead_free(s->overhead);

@@ -12,6 +12,7 @@
 
 #include "daemon/conf.h"
 #include "daemon/service/pause.h"
+#include "daemon/service/service_groups.h"
 #include "daemon/service/turns.h"
 #include "daemon/service/usage.h"
 #include "daemon/session/walk.h"
@@ -49,6 +50,7 @@ struct service {
 	struct pause pause;        /* for who measures roofs: begun and ended by requests */
 	char feed_trouble[512];    /* why programs cannot connect; "": they can */
 	struct label_variables variables;
+	struct service_groups groups;
 	struct top_feed *top_feeds; /* of all tops of clients: equal requests share one */
 	struct service_inner *inner;
 };

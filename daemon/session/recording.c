@@ -137,6 +137,8 @@ static int begin_flush(struct recording *g, uint64_t end_ns)
 	g->flush = segment_view(g, &g->window);
 	memcpy(g->lost_then, g->lost, (size_t)g->n_harts * sizeof(*g->lost));
 	g->flush.lost = g->lost_then;
+	if (g->counts)
+		g->flush.counted = hart_counts_take(g->counts);
 	r = segment_flush_begin(g->segment, &g->flush);
 	if (r != 0)
 		return r;
@@ -469,6 +471,8 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 	g->tap.cut_ns = UINT64_MAX;
 	if (r == 0 && g->shared && g->trouble == 0)
 		(void)stored_or_lost(g, begin_flush(g, g->end_ns)); /* the next dispatch says so */
+	if (g->shared)
+		g->counts = NULL; /* from now on they are the next one's */
 	return r;
 }
 
@@ -480,6 +484,11 @@ int recording_flush(struct recording *g, uint64_t now_ns)
 		g->tap.cut_ns = g->window.start_ns + g->window_ns;
 	}
 	return r;
+}
+
+void recording_count_no_more(struct recording *g)
+{
+	g->counts = NULL;
 }
 
 void recording_note(struct recording *g, const char *text)

@@ -59,6 +59,8 @@ struct recording_options {
 	/* borrowed; what each user may write: beyond it samples lose detail, LOSS_SHARE. NULL: no
 	 * limits */
 	struct shares *shares;
+	/* borrowed; what harts count all the time goes into each window. NULL: nothing does */
+	struct hart_counts *counts;
 };
 
 struct recording;
@@ -89,6 +91,9 @@ int recording_dispatch(struct recording *g, uint64_t now_ns);
  * limit overhead. "": nothing more is said. Cut off after RECORDING_NOTE_BYTES. */
 #define RECORDING_NOTE_BYTES 256
 void recording_note(struct recording *g, const char *text);
+
+/* Its hart counts are about to go: later windows have none. */
+void recording_count_no_more(struct recording *g);
 
 /* Take what was sampled before now_ns, and no more; sealing follows in recording_dispatch. A walk
  * that is not shared is stopped. */

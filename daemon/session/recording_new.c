@@ -56,6 +56,8 @@ static int create_segment(struct recording *g, const struct recording_options *o
 			: g->shared ? g->lost
 				    : NULL,
 		.n_harts = g->n_harts,
+		.counted = g->counts ? hart_counts_events(g->counts) : NULL,
+		.counted_serial = g->counts ? hart_counts_serial(g->counts) : 0,
 	};
 	return segment_create(o->path, &meta, g->walk->sampler, &g->segment);
 }
@@ -100,6 +102,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->targets = o->targets;
 	g->told = o->told;
 	g->taken = o->taken;
+	g->counts = o->counts;
 	g->n_harts = o->walk->sampler->machine.n_harts;
 	g->window_ns = o->window_ns ? o->window_ns : RECORDING_WINDOW_NS;
 	g->names_ns = o->names_ns ? o->names_ns : RECORDING_NAMES_NS;
@@ -124,6 +127,8 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 		recording_free(g);
 		return r;
 	}
+	if (g->counts) /* what they counted before is not of its time */
+		(void)hart_counts_take(g->counts);
 	g->targets.since_ns = g->window.start_ns;
 	g->tap.cut_ns = g->window.start_ns + g->window_ns;
 	if (g->shared && g->targets.after_exec)

@@ -47,6 +47,7 @@ struct recording {
 	uint32_t hz;                     /* of thin; 0: all */
 	uint64_t *taken;                 /* the caller's; or NULL */
 	struct recording_share *share;   /* NULL: no limits */
+	struct hart_counts *counts;      /* NULL: none */
 	char note[RECORDING_NOTE_BYTES]; /* of the windows that end now; "": none */
 };
 

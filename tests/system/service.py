@@ -28,7 +28,8 @@ class Service:
     as underscores; `sections` for those that are not in [store]."""
 
     SECTION = {"rate": "sampling", "top-rate": "sampling", "rate-max": "sampling",
-               "callers": "sampling", "job-environment": "sampling", "overhead": "sampling", "socket": "control", "group": "control",
+               "callers": "sampling", "job-environment": "sampling", "overhead": "sampling",
+               "topdown-groups": "sampling", "socket": "control", "group": "control",
                "clients-max": "control", "clients-per-user-max": "control",
                "requests-per-second-max": "control", "queries-max": "control",
                "client-bytes-max": "control",

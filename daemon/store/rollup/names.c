@@ -270,7 +270,7 @@ static int take_hart(struct rollup *r, struct rollup_hart *of_source)
 		hart.leader = r->event[leader];
 	of_source[id] = hart;
 	for (int16_t i = 0; r->tier == TIER_HOUR && hart.rung != RUNG_NONE && i < id; i++)
-		if (memcmp(&of_source[i], &hart, sizeof(hart)) == 0) {
+		if (r->core[i] == r->core[id] && memcmp(&of_source[i], &hart, sizeof(hart)) == 0) {
 			r->hart_as[id] = i;
 			return 0;
 		}

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/pmu/cores.h"
 #include "daemon/store/note.h"
 #include "daemon/store/rollup/rollup_private.h"
 
@@ -48,6 +49,40 @@ static int take_leader(struct rollup *r, const char *key, int64_t event)
 	return PUT(r, WRITE_META, CELL_T(made), CELL_I(event_row(r, event)));
 }
 
+/* "core:HARTS", where HARTS is a list; false: it is not. */
+static bool core_harts(const char *key, struct hart_set *ret_harts)
+{
+	return strncmp(key, "core:", 5) == 0 && hart_set_parse(key + 5, ret_harts) == 0;
+}
+
+static int take_core(struct rollup *r, const char *key)
+{
+	char made[NOTE_KEY_BYTES_MAX], list[NOTE_KEY_BYTES_MAX - 8];
+	struct hart_set harts, ours = {0};
+	if (!core_harts(key, &harts))
+		return 0;
+	for (int i = 0; i < HARTS_MAX; i++)
+		if (hart_set_has(&harts, i))
+			hart_set_add(&ours, r->hart_as[i]);
+	snprintf(made, sizeof(made), "core:%s", hart_set_says(&ours, list, sizeof(list)));
+	return PUT(r, WRITE_META, CELL_T(made), CELL_T(sqlite3_column_text(r->read[READ_NOTE], 1)));
+}
+
+/* Into r->core. */
+static int learn_core(struct rollup *r)
+{
+	const char *key = (const char *)sqlite3_column_text(r->read[READ_NOTE], 0);
+	struct hart_set harts;
+	uint32_t text;
+	if (!key || !core_harts(key, &harts))
+		return 0;
+	int outcome = rollup_text(r, r->read[READ_NOTE], 1, &text);
+	for (int i = 0; i < HARTS_MAX && outcome == 0; i++)
+		if (hart_set_has(&harts, i))
+			r->core[i] = text;
+	return outcome;
+}
+
 static int take_lowest(struct rollup *r, int64_t theirs)
 {
 	int64_t ours;
@@ -65,16 +100,28 @@ static int take(struct rollup *r)
 		return 0;
 	if (strncmp(key, "note:", 5) == 0)
 		return take_note(r, key);
+	if (*key == 'c')
+		return take_core(r, key);
 	return *key == 'l' ? take_leader(r, key, value) : take_lowest(r, value);
 }
 
-int rollup_take_notes(struct rollup *r)
+static int each(struct rollup *r, int (*take_one)(struct rollup *r))
 {
 	int outcome = rollup_get(r, READ_NOTE, 1);
 	for (uint32_t n = 0; outcome == 0 && n < ROWS_MAX; n++) {
-		outcome = take(r);
+		outcome = take_one(r);
 		if (outcome == 0)
 			outcome = rollup_next(r, READ_NOTE);
 	}
 	return outcome == ROLLUP_NO_ROW ? 0 : outcome;
+}
+
+int rollup_take_cores(struct rollup *r)
+{
+	return each(r, learn_core);
+}
+
+int rollup_take_notes(struct rollup *r)
+{
+	return each(r, take);
 }

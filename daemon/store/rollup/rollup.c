@@ -235,6 +235,8 @@ static int fill(struct rollup *r, const char *key)
 	if (outcome == 0)
 		outcome = rollup_take_events(r);
 	if (outcome == 0)
+		outcome = rollup_take_cores(r);
+	if (outcome == 0)
 		outcome = rollup_take_harts(r);
 	if (outcome == 0)
 		outcome = rollup_take_notes(r);

@@ -147,6 +147,7 @@ struct rollup {
 	struct translation task, file, frame, stack, function, source_name, cgroup, label_set;
 	uint32_t event[ROLLUP_EVENTS_MAX + 1]; /* source's id → row */
 	struct rollup_hart hart[HARTS_MAX];    /* the target's */
+	uint32_t core[HARTS_MAX];              /* of the source: text, the platform; 0: not told */
 	int16_t hart_as[HARTS_MAX];            /* what a hart of the source counts as */
 	struct sums sums;
 	struct rollup_loops *loops;
@@ -226,6 +227,8 @@ void entries_clear(struct entries *e);
 /* Translate events and harts of the source, all at once. */
 int rollup_take_events(struct rollup *r);
 int rollup_take_harts(struct rollup *r);
+/* Which core each hart of the source is. Call it before the above. */
+int rollup_take_cores(struct rollup *r);
 /* What its meta says of them: notes, leaders of other rungs, the lowest rate. Call after both. */
 int rollup_take_notes(struct rollup *r);
 

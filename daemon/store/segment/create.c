@@ -168,26 +168,85 @@ static bool event_same(const struct event *a, const struct event *b)
 	       event_modifiers(a) == event_modifiers(b);
 }
 
+static int write_event(struct segment *g, int64_t id, const struct event *e)
+{
+	return ROW(g, INSERT_EVENT, CELL_I(id), CELL_T(e->pmu), CELL_I(e->type), CELL_I(e->config),
+		CELL_I(e->config1), CELL_I(e->config2), CELL_I(event_modifiers(e)), CELL_T(e->name),
+		CELL_T(event_is_clock(e) ? "ns" : "count"));
+}
+
+/* The id of an event that stands in a list before position n; 0: none does. */
+static int64_t id_of_same(
+	const struct event *e, const struct event_list *list, int n, const int64_t *id)
+{
+	for (int i = 0; i < n; i++)
+		if (event_same(e, &list->event[i]))
+			return id[i];
+	return 0;
+}
+
 static int write_events(struct segment *g, const struct event_list *list)
 {
+	int r = 0;
 	g->n_events = list->n_events;
-	for (int i = 0; i < list->n_events; i++) {
+	for (int i = 0; i < list->n_events && r == 0; i++) {
 		const struct event *e = &list->event[i];
 		g->clock[i] = event_is_clock(e);
-		for (int j = 0; j < i && !g->event[i]; j++)
-			if (event_same(e, &list->event[j]))
-				g->event[i] = g->event[j];
+		g->event[i] = id_of_same(e, list, i, g->event);
 		if (g->event[i])
 			continue;
 		g->event[i] = i + 1;
-		int r = ROW(g, INSERT_EVENT, CELL_I(i + 1), CELL_T(e->pmu), CELL_I(e->type),
-			CELL_I(e->config), CELL_I(e->config1), CELL_I(e->config2),
-			CELL_I(event_modifiers(e)), CELL_T(e->name),
-			CELL_T(g->clock[i] ? "ns" : "count"));
-		if (r != 0)
-			return r;
+		r = write_event(g, i + 1, e);
 	}
-	return 0;
+	return r;
+}
+
+/* Events that harts count, after those that sample. Rows of their counts have an event that nothing ever
+ * samples, so that no reader takes them for samples. */
+static int write_counted(
+	struct segment *g, const struct segment_meta *m, const struct event_list *sampled)
+{
+	static const struct event row_of_counts = {.pmu = "software",
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.name = "counted"};
+	const struct event_list *list = m->counted;
+	int64_t next = sampled->n_events + 1;
+	int r = 0;
+	if (!list)
+		return 0;
+	for (int i = 0; i < list->n_events && r == 0; i++) {
+		const struct event *e = &list->event[i];
+		g->counted[i] = id_of_same(e, sampled, sampled->n_events, g->event);
+		if (!g->counted[i])
+			g->counted[i] = id_of_same(e, list, i, g->counted);
+		if (g->counted[i])
+			continue;
+		g->counted[i] = next;
+		r = write_event(g, next++, e);
+	}
+	if (r == 0)
+		r = write_event(g, next, &row_of_counts);
+	g->n_counted = list->n_events;
+	g->counted_row = next;
+	g->counted_serial = m->counted_serial;
+	return r;
+}
+
+/* Which core each hart is: formulas of metrics belong to cores. */
+static int write_cores(struct segment *g, const struct sampler *s)
+{
+	const struct cores *cores = s->options.cores;
+	char key[NOTE_KEY_BYTES_MAX], harts[NOTE_KEY_BYTES_MAX - 8];
+	int r = 0;
+	for (int hart = cores_kind(cores, 0); hart >= 0 && r == 0;
+		hart = cores_kind(cores, hart + 1)) {
+		const struct platform *p = cores_platform(cores, hart);
+		const struct hart_set of = cores_of(cores, p);
+		snprintf(key, sizeof(key), "core:%s", hart_set_says(&of, harts, sizeof(harts)));
+		r = ROW(g, INSERT_META, CELL_T(key), CELL_T(p->name));
+	}
+	return r;
 }
 
 static int write_harts(struct segment *g, const struct sampler *s)
@@ -293,7 +352,11 @@ static int fill(struct segment *g, const struct segment_meta *meta, const struct
 	if (r == 0)
 		r = write_events(g, &s->events);
 	if (r == 0)
+		r = write_counted(g, meta, &s->events);
+	if (r == 0)
 		r = write_harts(g, s);
+	if (r == 0)
+		r = write_cores(g, s);
 	if (r == 0)
 		r = write_notes(g, s);
 	if (r == 0)

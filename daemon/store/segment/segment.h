@@ -12,6 +12,7 @@
 
 #include "daemon/aggregate/share.h"
 #include "daemon/aggregate/window.h"
+#include "daemon/pmu/hart_counts.h"
 #include "daemon/pmu/sampler/sampler.h"
 #include "daemon/store/segment/trailer.h"
 #include "daemon/store/segment/version.h"
@@ -60,6 +61,9 @@ struct segment_meta {
 	const char *tier; /* NULL: "window" */
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: losses before it began; NULL: none */
 	int n_harts;
+	/* what harts count all the time; NULL: nothing. Rows of another serial are not written */
+	const struct event_list *counted;
+	uint32_t counted_serial;
 };
 
 struct segment;
@@ -91,6 +95,7 @@ struct segment_flush {
 	/* a sentence that answers about these harts owe their readers; "" or NULL: none new */
 	const char *note;
 	const struct hart_set *note_harts;
+	struct hart_count_rows counted; /* of all harts, in the window; n 0: none */
 	/* leave out what does not belong to this user when it is written */
 	bool only_uid;
 	uid_t uid;

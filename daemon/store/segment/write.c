@@ -128,6 +128,40 @@ static int write_note(struct segment *g, const struct segment_flush *f)
 	return ROW(g, INSERT_META, CELL_T(note_key(&note, key)), CELL_I(1));
 }
 
+/* A row of one pass on one hart, from `row` on; returns with *ret_n how many counts it has. */
+static int write_pass(struct segment *g, const struct hart_count *row, size_t n, size_t *ret_n)
+{
+	size_t i = 0;
+	unsigned rung = RUNG_COUNTED + row->pass;
+	bool is_told = rung <= RUNG_COUNTED_LAST; /* no plan has as many passes */
+	g->n_samples += is_told;
+	int r = is_told ? ROW(g, INSERT_SAMPLE, CELL_I(g->n_samples), CELL_I(g->n_windows),
+				  CELL_I(row->hart), CELL_I(0), CELL_I(0), CELL_I(g->counted_row),
+				  CELL_I(rung), CELL_I(0), CELL_I(0), CELL_I(0), CELL_I(0))
+			: 0;
+	for (; r == 0 && i < n && row[i].hart == row->hart && row[i].pass == row->pass; i++) {
+		const struct hart_count *c = &row[i];
+		if (is_told && c->event >= 0 && c->event < g->n_counted)
+			r = ROW(g, INSERT_READING, CELL_I(g->n_samples),
+				CELL_I(g->counted[c->event]), CELL_I(c->value),
+				CELL_I(c->enabled_ns),
+				CELL_I_OR_NULL(c->running_ns != c->enabled_ns, c->running_ns));
+	}
+	*ret_n = i;
+	return r;
+}
+
+/* What harts counted in the window, whoever ran. */
+static int write_counted(struct segment *g, const struct hart_count_rows *rows)
+{
+	int r = 0;
+	if (!g->counted_row || rows->serial != g->counted_serial)
+		return 0;
+	for (size_t i = 0, n = 0; i < rows->n && r == 0; i += n)
+		r = write_pass(g, &rows->row[i], rows->n - i, &n);
+	return r;
+}
+
 static int begin_window(struct segment *g, const struct segment_flush *f)
 {
 	const struct window *w = f->window;
@@ -140,6 +174,8 @@ static int begin_window(struct segment *g, const struct segment_flush *f)
 		r = write_cut(g, f->cut);
 	if (r == 0)
 		r = write_note(g, f);
+	if (r == 0)
+		r = write_counted(g, &f->counted);
 	return r == 0 ? write_rate(g, f) : r;
 }
 

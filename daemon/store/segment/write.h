@@ -119,8 +119,12 @@ struct segment {
 	sqlite3_stmt *statement[N_SEGMENT_STATEMENTS];
 
 	int n_events;
-	int64_t event[EVENTS_MAX]; /* id by the session's index; equal events share one */
-	bool clock[EVENTS_MAX];    /* its value is time: it needs no reading */
+	int64_t event[EVENTS_MAX];   /* id by the session's index; equal events share one */
+	bool clock[EVENTS_MAX];      /* its value is time: it needs no reading */
+	int64_t counted[EVENTS_MAX]; /* ids of the events that harts count, in their list */
+	int n_counted;
+	int64_t counted_row; /* id of the event that rows of such counts have; 0: there are none */
+	uint32_t counted_serial;
 
 	bool hart_known[HARTS_MAX];
 	int32_t hart_leader[HARTS_MAX]; /* session event, -1 none seen yet */

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Counted: what events counted in files, summed up, for metrics
+ *
+ * Harts that count all the time (pmu/hart_counts.h) have rows of their own. Where a recording has none,
+ * what its samples counted is summed up, of one pass. Time is dealt out to a few stretches, window by
+ * window, so that who computes a metric can leave one out after another, and so find its error.
+ */
+
+#include "daemon/query/sources.h"
+
+#define COUNTED_STRETCHES 16
+#define COUNTED_EVENTS_MAX 1024 /* of all cores and passes of a query */
+#define COUNTED_CORES_MAX 8     /* kinds of core; machines have up to three */
+
+struct counted_sum {
+	double value, enabled_ns, running_ns; /* enabled_ns 0: complete as it is */
+};
+
+struct counted_event {
+	unsigned core; /* position in cores */
+	unsigned pass;
+	uint32_t name; /* text, "cycles:u" */
+	uint32_t type;
+	uint64_t config;
+	struct counted_sum all, stretch[COUNTED_STRETCHES];
+};
+
+struct counted_core {
+	uint32_t name; /* text: of its platform; 0: the file does not say */
+	struct hart_set harts;
+};
+
+struct counted {
+	const struct query_filter *filter;
+	bool of_samples; /* no hart counted: of the samples */
+	struct counted_core core[COUNTED_CORES_MAX];
+	size_t n_cores;
+	struct counted_event *event; /* n_events, in the order in which they came */
+	size_t n_events;
+	uint64_t n_windows;
+	struct text_table texts;
+	struct provenance provenance;
+	/* inner */
+	struct loaded loaded;
+	uint32_t size_events;
+	struct counted_event *kept;
+	size_t n_kept, n_cores_kept;
+	uint64_t n_windows_kept;
+	struct provenance provenance_kept;
+};
+
+/* Sum up a file that is open, or else sources of a store. 0; QUERY_FAILED with *ret_error; -errno. Call
+ * counted_free in any case. */
+int query_counted(sqlite3 *db, struct query_source *source, size_t n_sources,
+	const struct query_filter *filter, struct counted **ret_counted,
+	struct query_error *ret_error);
+struct counted *counted_free(struct counted *c);
+DEFINE_CLEANUP(struct counted *, counted_free)
+
+/* The count, scaled to all of the time; NAN: it never had a counter. */
+double counted_scaled(const struct counted_sum *s);
+/* Without that stretch. */
+double counted_without(const struct counted_event *e, size_t stretch);
+/* The part of the time in which it was counted, 0 to 1. */
+double counted_part(const struct counted_sum *s);

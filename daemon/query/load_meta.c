@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * What a segment says of itself, its harts and its events as a whole.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/query/load_part.h"
+#include "daemon/store/note.h"
+
+static int set_leader(struct loaded *l, const char *key, int64_t event)
+{
+	unsigned hart, rung;
+	if (sscanf(key, "leader:%u:%u", &hart, &rung) != 2 || hart >= HARTS_MAX ||
+		rung > RUNG_ASKED)
+		return 0;
+	if (!l->leaders) {
+		l->leaders = malloc(sizeof(*l->leaders));
+		if (!l->leaders)
+			return -ENOMEM;
+		memset(l->leaders, 0xff, sizeof(*l->leaders)); /* LEADER_AS_HART */
+	}
+	l->leaders->at[hart][rung] = event > 0 && event < QUERY_EVENTS_MAX ? (uint16_t)event : 0;
+	return 0;
+}
+
+/* "core:HARTS" */
+static int set_core(struct loaded *l, const char *key, const char *platform)
+{
+	struct hart_set harts;
+	uint32_t text;
+	if (hart_set_parse(key + 5, &harts) != 0)
+		return 0;
+	int r = query_fail_full(l, text_get(l->texts, platform, &text));
+	for (int i = 0; i < HARTS_MAX && r == 0; i++)
+		if (hart_set_has(&harts, i))
+			l->hart[i].core = text;
+	return r;
+}
+
+static int add_note(struct loaded *l, const char *key)
+{
+	struct note note;
+	if (l->n_notes >= NOTES_MAX || !note_parse(key, &note) || note.event >= QUERY_EVENTS_MAX)
+		return 0;
+	int r = array_grow(&l->note, &l->size_notes, l->n_notes + 1, sizeof(*l->note));
+	if (r < 0)
+		return r;
+	struct loaded_note *to = &l->note[l->n_notes++];
+	to->harts = note.harts;
+	to->event = (uint32_t)note.event;
+	return query_fail_full(l, text_get(l->texts, note.says, &to->says));
+}
+
+/* Keys come in order, but are no numbers. */
+static int take_meta(struct loaded *l, struct cursor *c)
+{
+	const char *key = (const char *)sqlite3_column_text(c->statement, 2);
+	const char *text = (const char *)sqlite3_column_text(c->statement, 1);
+	if (!key || !text)
+		return 0;
+	if (strcmp(key, "boot_id") == 0)
+		return query_fail_full(l, text_get(l->texts, text, &l->boot));
+	if (strcmp(key, "hz") == 0)
+		l->hz = cursor_id(c, 1, SAMPLER_HZ_MAX);
+	else if (strcmp(key, "hz_lowest") == 0)
+		l->hz_lowest = cursor_id(c, 1, SAMPLER_HZ_MAX);
+	else if (strncmp(key, "note:", 5) == 0)
+		return add_note(l, key);
+	else if (strncmp(key, "core:", 5) == 0)
+		return set_core(l, key, text);
+	else if (strcmp(key, "hz_mixed") == 0)
+		l->hz_mixed = cursor_integer(c, 1) != 0;
+	else if (strcmp(key, "switches") == 0)
+		l->cut = cursor_id(c, 1, CUTS - 1);
+	else if (strcmp(key, "tier") == 0)
+		l->tier = strcmp(text, "hour") == 0     ? TIER_HOUR
+			  : strcmp(text, "minute") == 0 ? TIER_MINUTE
+							: TIER_WINDOW;
+	else
+		return set_leader(l, key, cursor_integer(c, 1));
+	return 0;
+}
+
+int load_meta(struct loaded *l)
+{
+	struct cursor c;
+	int r = cursor_open(&c, l,
+		"SELECT 1, value, key FROM meta WHERE key IN ('boot_id', 'hz', 'hz_lowest', "
+		"'hz_mixed', 'switches', 'tier') OR key BETWEEN 'leader:' AND 'leader;' "
+		"OR key BETWEEN 'note:' AND 'note;' OR key BETWEEN 'core:' AND 'core;' LIMIT ?1");
+	c.ties = true;
+	/* the six, a leader for each hart and rung, notes, and cores */
+	if (r == 0)
+		r = cursor_bind(&c, 6 + HARTS_MAX * (RUNG_ASKED + 2) + NOTES_MAX, 0);
+	while (r == 0 && (r = cursor_next(&c)) == 0)
+		r = take_meta(l, &c);
+	cursor_close(&c);
+	return r == CURSOR_END ? 0 : r;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Counting of topdown-groups for the store: opened, closed, and tried again */
+
+#include "daemon/conf.h"
+#include "daemon/pmu/hart_counts.h"
+
+struct keeper;
+struct service;
+
+struct service_groups {
+	struct hart_counts *counts; /* NULL: nothing is counted now */
+	char text[CONF_TEXT_BYTES]; /* of which groups these counts are */
+	char trouble[512];          /* why nothing can be counted; "": it can, or should not */
+	uint32_t serial;
+	double price; /* what counting costs, or did when it was last open */
+	uint64_t next_try_ns;
+};
+
+/* In each round, after the budget has decided: see that what mperf.conf wants is counted, if the budget
+ * allows it and nobody measures roofs. k: NULL while nothing is kept. 0 or -ENOMEM. */
+int service_tend_groups(struct service *s, struct keeper *k, uint64_t now_ns);
+/* The configuration or what is known of cores may have changed: open them again. */
+void service_close_groups(struct service *s, struct keeper *k);
