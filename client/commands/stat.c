@@ -80,6 +80,7 @@ static int count_once(struct counting *s, struct link *l, int signal_fd)
 	stat.interval_ms = o->interval_ms;
 	stat.user_only = o->user_only;
 	stat.explain = o->explain;
+	stat.per_hart = o->per_hart;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_STAT;
 	request.stat = &stat;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * mperfctl topdown: counts a tree of metrics while something runs, and shows it as text, JSON or a
- * picture, with the commands to run next.
+ * mperfctl topdown: counts a tree of metrics while something runs, or reads what was counted, and shows it
+ * as text, JSON or a picture, with the commands to run next. A machine with several kinds of core has a
+ * tree for each.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/commands/capture.h"
 #include "client/commands/command.h"
 #include "client/commands/run.h"
 #include "client/commands/signals.h"
@@ -18,12 +20,14 @@
 #include "client/show/table.h"
 #include "client/topdown/page.h"
 #include "client/topdown/text.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
 struct showing {
 	const struct options *options;
 	const struct replies *replies;
-	const struct topdown *tree;
+	const struct topdown *tree; /* n */
+	size_t n;
 	const char *what; /* was measured */
 };
 
@@ -44,9 +48,19 @@ static void write_word(const char *word, FILE *f)
 	fputs(quoted ? "'" : "", f);
 }
 
+/* What was counted before cannot be counted again. */
+static bool is_kept(const struct options *o)
+{
+	return o->input || o->since_ns || o->until_ns;
+}
+
 /* The same processes once more: " --pid 12". */
 static void write_target(const struct options *o, FILE *f)
 {
+	if (is_kept(o)) {
+		fputs(" -a --for 10s", f);
+		return;
+	}
 	if (o->all)
 		fputs(" -a", f);
 	for (size_t i = 0; i < o->n_pids; i++)
@@ -80,9 +94,9 @@ static void write_command(
 	free(line);
 }
 
-static void write_next(const struct showing *s, FILE *f)
+static void write_next(const struct showing *s, const struct topdown *tree, FILE *f)
 {
-	const struct topdown_node *worst = topdown_worst(s->tree);
+	const struct topdown_node *worst = topdown_worst(tree);
 	char deeper[48];
 	if (!worst)
 		return;
@@ -98,7 +112,7 @@ static void write_next(const struct showing *s, FILE *f)
 		snprintf(deeper, sizeof(deeper), "topdown -l %d", worst->level + 1);
 		write_command(s->options, deeper, "", f);
 	}
-	for (const char *at = topdown_next(s->tree); *at;) {
+	for (const char *at = topdown_next(tree); *at;) {
 		size_t n = strcspn(at, ";");
 		_cleanup_(freep) char *group = strndup(at, n);
 		write_command(s->options, "stat -M ", group ? group : "", f);
@@ -110,12 +124,16 @@ static void write_next(const struct showing *s, FILE *f)
 
 /* --- as text ---------------------------------------------------------------------------------- */
 
+static void write_how(const struct topdown *tree, FILE *f)
+{
+	_cleanup_(freep) char *how = topdown_how(tree);
+	if (how && *how)
+		fprintf(f, "\n%s\n", how);
+}
+
 static void write_notes(const struct showing *s, FILE *f)
 {
 	const Mperf__Provenance *p = s->tree->notes;
-	_cleanup_(freep) char *how = topdown_how(s->tree);
-	if (how && *how)
-		fprintf(f, "\n%s\n", how);
 	for (size_t i = 0; p && i < p->n_note; i++) {
 		fputs(i == 0 ? "\nNote: " : "Note: ", f);
 		escape_terminal(f, p->note[i]);
@@ -133,10 +151,15 @@ static int show_text(const struct showing *s, FILE *f)
 		return table_print(replies_table(s->replies, "node"), &table, f);
 	table_look(stdout, o->no_color, &table);
 	const struct topdown_look look = {table.width, table_wants_utf8(), table.colour};
-	topdown_text_write(s->tree, &look, s->what, f);
-	if (o->explain)
-		topdown_text_explain(s->tree, f);
-	write_next(s, f);
+	for (size_t i = 0; i < s->n; i++) {
+		fputs(i > 0 ? "\n" : "", f);
+		topdown_text_write(&s->tree[i], &look, s->what, f);
+		if (o->explain)
+			topdown_text_explain(&s->tree[i], f);
+		if (!o->live)
+			write_next(s, &s->tree[i], f);
+		write_how(&s->tree[i], f);
+	}
 	write_notes(s, f);
 	return 0;
 }
@@ -162,77 +185,202 @@ static int write_picture(void *userdata, FILE *f)
 		title = NULL;
 		return -ENOMEM;
 	}
-	return topdown_page_write(s->tree, title, page_is_plain(s->options->output), f);
+	return topdown_page_write(s->tree, s->n, title, page_is_plain(s->options->output), f);
 }
 
 static int save(struct showing *s)
 {
 	int exit_status = page_save(s->options->output, write_picture, s);
+	size_t n_rows = 0;
+	for (size_t i = 0; i < s->n; i++)
+		n_rows += s->tree[i].n_nodes;
 	if (exit_status == EXIT_DONE && strcmp(s->options->output, "-") != 0)
-		say_note("wrote %s: %zu rows", s->options->output, s->tree->n_nodes);
+		say_note("wrote %s: %zu rows", s->options->output, n_rows);
 	return exit_status;
+}
+
+/* What was measured, or of when what was kept is. The caller frees. */
+static char *what_is_shown(const struct options *o)
+{
+	if (o->input)
+		return strdup(o->input);
+	return is_kept(o) ? strdup("what the service counted") : options_what(o);
+}
+
+static int read_trees(struct topdown *tree, const struct replies *replies, size_t *ret_n)
+{
+	size_t n = topdown_count(replies);
+	int r = n > 0 ? 0 : TOPDOWN_MALFORMED;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = topdown_read(&tree[i], replies, i);
+		*ret_n += r == 0;
+	}
+	return r;
 }
 
 static int show(const struct options *o, const struct replies *replies)
 {
-	struct topdown tree;
-	_cleanup_(freep) char *what = options_what(o);
-	int r = topdown_read(&tree, replies);
-	if (r != 0) {
-		if (r < 0)
-			say_failure("out of memory", "Free some memory, and try again");
-		else
-			say_failure("mperfd sent no tree",
-				"Install mperfctl and mperfd of the same version");
-		return EXIT_FAILED;
-	}
-	struct showing s = {o, replies, &tree, what ? what : "?"};
-	int exit_status = o->output ? save(&s) : print_text(&s);
-	topdown_clear(&tree);
+	struct topdown tree[TOPDOWN_TREES_MAX];
+	size_t n = 0;
+	_cleanup_(freep) char *what = what_is_shown(o);
+	int r = read_trees(tree, replies, &n), exit_status = EXIT_FAILED;
+	struct showing s = {o, replies, tree, n, what ? what : "?"};
+	if (r < 0)
+		say_failure("out of memory", "Free some memory, and try again");
+	else if (r > 0)
+		say_failure(
+			"mperfd sent no tree", "Install mperfctl and mperfd of the same version");
+	else
+		exit_status = o->output ? save(&s) : print_text(&s);
+	for (size_t i = 0; i < n; i++)
+		topdown_clear(&tree[i]);
 	return exit_status;
+}
+
+/* --- frames ----------------------------------------------------------------------------------- */
+
+#define LIVE_MS 1000
+#define CLEAR_SCREEN "\033[H\033[2J"
+
+struct watching {
+	const struct options *options;
+	struct replies replies;
+	struct run *run;
+	uint32_t n_frames;
+	bool on_terminal;
+	int exit_status; /* of showing them */
+};
+
+/* One line of JSON, or the tree in place of the one before. */
+static int show_frame(struct watching *w)
+{
+	const struct replies_frame frame = {"node", (double)clock_ns(CLOCK_REALTIME) / 1e9};
+	if (w->options->json)
+		return replies_write_json(&w->replies, &frame, stdout) == 0 && fflush(stdout) == 0
+			       ? EXIT_DONE
+			       : EXIT_FAILED;
+	if (w->on_terminal)
+		fputs(CLEAR_SCREEN, stdout);
+	else if (w->n_frames > 0)
+		fputc('\n', stdout);
+	fflush(stdout);
+	return show(w->options, &w->replies);
+}
+
+/* A frame is whole with the rows of its last table. */
+static bool ends_frame(const struct watching *w, const Mperf__Answer *a)
+{
+	const struct replies *r = &w->replies;
+	return a->body_case == MPERF__ANSWER__BODY_ROWS && r->n > 0 &&
+	       strcmp(r->table[r->current].columns->table, "event") == 0;
+}
+
+static int take_frame(void *userdata, const Mperf__Answer *a)
+{
+	struct watching *w = userdata;
+	const struct options *o = w->options;
+	int r = replies_take(&w->replies, a);
+	bool is_over = w->run->finishing || (o->frames && w->n_frames >= o->frames);
+	if (r != 0 || is_over || !ends_frame(w, a))
+		return r;
+	w->exit_status = show_frame(w);
+	w->n_frames++;
+	if (w->exit_status == EXIT_DONE && (o->frames == 0 || w->n_frames < o->frames))
+		return 0;
+	w->run->finishing = true;
+	return ask_finish(&w->run->ask);
 }
 
 /* --- the run ---------------------------------------------------------------------------------- */
 
-static int count(const struct options *o, struct link *l, int signal_fd, struct replies *replies,
-	int *ret_exit)
+static Mperf__StatRequest request_of(const struct options *o)
 {
 	Mperf__StatRequest stat = MPERF__STAT_REQUEST__INIT;
 	stat.n_metric = o->n_metrics;
 	stat.metric = (char **)o->metric;
 	stat.user_only = o->user_only;
 	stat.levels = o->levels;
+	return stat;
+}
+
+/* Count until the run ends; answers go to `run`. */
+static int count(struct run *run, const struct options *o)
+{
+	struct link l;
+	int signal_fd;
+	Mperf__StatRequest stat = request_of(o);
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_TOPDOWN;
 	request.topdown = &stat;
-	struct run run = {.link = l,
-		.options = o,
-		.signal_fd = signal_fd,
-		.answer = replies_take,
-		.userdata = replies};
-	int r = run_request(&run, &request, &stat.target);
-	*ret_exit = run.exit_status;
-	return r;
-}
-
-int client_topdown(const struct options *o)
-{
-	struct link l;
-	struct replies replies = {.n = 0};
-	int signal_fd, exit_status = EXIT_FAILED;
-
+	if (o->live)
+		stat.interval_ms = o->interval_ms ? o->interval_ms : LIVE_MS;
+	run->exit_status = EXIT_FAILED;
 	if (link_open(&l) != 0)
-		return EXIT_FAILED;
+		return RUN_FAILED;
 	int r = signals_block(&signal_fd);
 	if (r == 0) {
-		r = count(o, &l, signal_fd, &replies, &exit_status);
+		run->link = &l;
+		run->options = o;
+		run->signal_fd = signal_fd;
+		r = run_request(run, &request, &stat.target);
 		signals_unblock(signal_fd);
 	}
 	link_close(&l);
+	return r;
+}
+
+static int watch(const struct options *o)
+{
+	struct watching w = {.options = o, .on_terminal = isatty(STDOUT_FILENO) && !o->json};
+	struct run run = {.answer = take_frame, .userdata = &w};
+	w.run = &run;
+	int r = count(&run, o);
+	replies_clear(&w.replies);
+	/* enough frames were shown: that is how it ends */
+	if (r == 0 && o->frames && w.n_frames >= o->frames && !o->command_line)
+		return w.exit_status;
+	return w.exit_status != EXIT_DONE ? w.exit_status : run.exit_status;
+}
+
+static int count_and_show(const struct options *o)
+{
+	struct replies replies = {.n = 0};
+	struct run run = {.answer = replies_take, .userdata = &replies};
+	int r = count(&run, o);
+	int exit_status = run.exit_status;
 	if (r == 0) {
 		int shown = show(o, &replies);
 		exit_status = shown != EXIT_DONE ? shown : exit_status;
 	}
 	replies_clear(&replies);
 	return exit_status;
+}
+
+/* Of a file, or of the service's store. */
+static int ask_and_show(const struct options *o)
+{
+	struct source source;
+	struct replies replies = {.n = 0};
+	Mperf__StatRequest stat = request_of(o);
+	Mperf__Filter filter;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	int exit_status;
+	request.body_case = MPERF__REQUEST__BODY_TOPDOWN;
+	request.topdown = &stat;
+	if (source_open(&source, o, &exit_status) == 0) {
+		source_filter(&source, o, &filter);
+		stat.path = source.path;
+		stat.filter = &filter;
+		exit_status = source_ask(&source, &request, replies_take, &replies);
+	}
+	source_clear(&source);
+	if (exit_status == EXIT_DONE)
+		exit_status = show(o, &replies);
+	replies_clear(&replies);
+	return exit_status;
+}
+
+int client_topdown(const struct options *o)
+{
+	return is_kept(o) ? ask_and_show(o) : o->live ? watch(o) : count_and_show(o);
 }

@@ -25,7 +25,7 @@ static int check_target(struct parse *p)
 		return options_wrong(
 			p, "--pid and a command are two things to measure; give one of them");
 	if (p->command == MPERF__REQUEST__BODY_RECORD || p->command == MPERF__REQUEST__BODY_STAT ||
-		p->command == MPERF__REQUEST__BODY_TOPDOWN) {
+		(p->command == MPERF__REQUEST__BODY_TOPDOWN && !kept)) {
 		if (targets == 0)
 			return options_wrong(
 				p, "there is nothing to measure: give -- CMD, --pid N or -a");
@@ -176,6 +176,18 @@ static int check_topdown(struct parse *p)
 		return options_wrong(p,
 			"-o draws a picture, which explains itself: leave it out, or --json, "
 			"--raw and --explain");
+	if ((o->since_ns || o->until_ns) && !o->input && o->n_pids)
+		return options_wrong(
+			p, "--since shows what harts counted, whoever ran: leave it out, or --pid");
+	if (o->n_cpus && !o->input && !o->since_ns && !o->until_ns)
+		return options_wrong(
+			p, "--cpu narrows what was counted before: give -i or --since");
+	if ((o->interval_ms || o->frames) && !o->live)
+		return options_wrong(p, "-d and --frames need --live: give it too");
+	if (o->live && (o->output || o->raw || o->explain))
+		return options_wrong(p,
+			"--live shows a tree after the other: leave it out, or -o, --raw and "
+			"--explain");
 	if (o->explain && (o->json || o->raw))
 		return options_wrong(
 			p, "--json and --raw have what --explain prints; give one of them");
@@ -282,7 +294,7 @@ int options_check(struct parse *p)
 			"cannot be combined");
 	if (o->repeat > 1 && !o->command_line && !o->for_ns)
 		return options_wrong(p, "-r repeats a command or a time: give -- CMD or --for");
-	if (o->json && o->interval_ms > 0 && !o->loops)
+	if (o->json && o->interval_ms > 0 && !o->loops && !o->live)
 		return options_wrong(p,
 			"--json is one answer at the end and -I prints on the way, so they "
 			"cannot be combined");

@@ -498,6 +498,9 @@ static int take_show(struct parse *p, int key, char *arg)
 	case OPTION_PEAKS:
 		o->peaks = true;
 		return 0;
+	case OPTION_PER_HART:
+		o->per_hart = true;
+		return 0;
 	case OPTION_LIVE:
 		o->live = true;
 		return 0;

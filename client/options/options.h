@@ -58,7 +58,8 @@ struct options {
 	uint32_t vector_bits; /* --from code, of SVE and RVV; 0: not given */
 	char *decode;         /* list: a raw code */
 	char *topic;          /* list TOPIC; roofs measure; job run, start, end, list */
-	bool live;            /* roofline, blocks: repeat */
+	bool live;            /* roofline, blocks, topdown: repeat */
+	bool per_hart;        /* stat */
 	bool inclusive, notes;
 	char *column[OPTIONS_LIST_MAX]; /* --columns, split at commas */
 	size_t n_columns;

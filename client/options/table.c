@@ -36,6 +36,7 @@ const struct option_row option_rows[] = {
 	{T,       "pid", OPTION_PID, "N[,N]", false, "only these processes and what they start"},
 	{R|H|F|S|T|W|X, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", false, "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
+	{S,       "per-hart", OPTION_PER_HART, NULL, false, "show the counts of each hart apart"},
 	{S,       "metrics", 'M', "NAME[,NAME]", false, "metrics, or groups of them, of this machine's cores: their events are counted and their values printed"},
 	{W,       "level", 'l', "LEVEL", false, "show this many levels of the tree (default: as many as can be counted at once)"},
 	{W,       "metrics", 'M', "NAME", false, "the tree below this metric, or whose first level is this group (default: TopdownL1)"},
@@ -66,9 +67,12 @@ const struct option_row option_rows[] = {
 	{O,       "live", OPTION_LIVE, NULL, false, "keep showing what running programs, or CMD, reached since the last frame"},
 	{O,       "interval", 'd', "TIME", false, "with --live: time between frames, 1s to 60s (default: 1s)"},
 	{B,       "live", OPTION_LIVE, NULL, false, "keep drawing the bandwidth of running programs, or CMD, of the last minute, or of sixty intervals of --every"},
-	{T|O|B,   "frames", OPTION_FRAMES, "N", false, "exit after N frames"},
+	{W,       "live", OPTION_LIVE, NULL, false, "keep showing the tree of the time since the last frame"},
+	{W,       "interval", 'd', "TIME", false, "with --live: time between frames, 1s to 60s (default: 1s)"},
+	{T|O|B|W, "frames", OPTION_FRAMES, "N", false, "exit after N frames"},
 	{T,       "batch", 'b', NULL, false, "print frames as text, even on a terminal"},
 	{H|F|D|X,   "input", 'i', "FILE", false, "read this recording"},
+	{W,       "input", 'i', "FILE", false, "show what this recording counted"},
 	{O,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT; of two, draw how loops moved from the first to the second"},
 	{B|P,     "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
 	{M,       "input", 'i', "FILE", false, "show the roofs in this file, as --json wrote it"},
@@ -112,6 +116,9 @@ const struct option_row option_rows[] = {
 	{H|F|O|B|P|X, "since", OPTION_SINCE, "TIME", false, "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, from the service's store"},
 	{H|F|O|B|P|X, "until", OPTION_UNTIL, "TIME", false, "only until this time, in the same form"},
 	{H|O|P|C|G, "limit", 'n', "N", false, "at most N rows (default: 30; 0: all)"},
+	{W,       "since", OPTION_SINCE, "TIME", false, "show what the service counted from this time on (topdown-groups in mperf.conf): -1h, 10:30, yesterday"},
+	{W,       "until", OPTION_UNTIL, "TIME", false, "only until this time, in the same form"},
+	{W,       "cpu", OPTION_CPU, "LIST", false, "with -i or --since: only these harts: 0-3,7"},
 	{B,       "limit", 'n', "N", false, "at most N rows (default: all)"},
 	{T,       "limit", 'n', "N", false, "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
 	{H|C|G,   "inlined", OPTION_INLINED, NULL, false, "show inlined functions separately"},
@@ -227,10 +234,11 @@ const struct command_text *command_text(int command)
 		.examples = "Examples:\n"
 			    "  mperfctl stat -- ./program\n"
 			    "  mperfctl stat -e task-clock,cycles,instructions -r 5 -- ./program\n"
-			    "  mperfctl stat -a -I 1000 --for 10s\n",
+			    "  mperfctl stat -a -I 1000 --for 10s\n"
+			    "  mperfctl stat -M General --per-hart -a --for 10s\n",
 	};
 	static const struct command_text topdown = {
-		.arguments = WHOM,
+		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
 		.says = "Show what share of the machine's slots did useful work, and what the "
 			"others were lost to, as a tree of the core's own metrics, with the worst "
 			"path marked and what to look at next.",
@@ -238,6 +246,8 @@ const struct command_text *command_text(int command)
 			    "  mperfctl topdown -- ./program\n"
 			    "  mperfctl topdown -l 1 --explain -a --for 10s\n"
 			    "  mperfctl topdown -M backend_bound --pid 1234 --for 30s\n"
+			    "  mperfctl topdown -a --live -d 2s\n"
+			    "  mperfctl topdown --since -1h\n"
 			    "  mperfctl topdown -o tree.html -- ./program\n",
 	};
 	static const struct command_text list = {

@@ -35,6 +35,7 @@ static int take_row(struct count *c, const struct reply *r, size_t row)
 	const char *event = reply_text(r, row, reply_column(r, "event"));
 	const char *reason = reply_text(r, row, reply_column(r, "reason"));
 	const char *unit = reply_text(r, row, reply_column(r, "unit"));
+	const char *harts = reply_text(r, row, reply_column(r, "harts"));
 	double value;
 
 	if (!event || (c->event && strcmp(c->event, event) != 0))
@@ -44,6 +45,8 @@ static int take_row(struct count *c, const struct reply *r, size_t row)
 	if (reason && *reason && !c->reason && !(c->reason = strdup(reason)))
 		return -ENOMEM;
 	if (unit && !c->unit && !(c->unit = strdup(unit)))
+		return -ENOMEM;
+	if (harts && !c->harts && !(c->harts = strdup(harts)))
 		return -ENOMEM;
 	c->measured = reply_number(r, row, reply_column(r, "scaled"), &value) ||
 		      reply_number(r, row, reply_column(r, "value"), &value);
@@ -90,6 +93,7 @@ void counts_clear(struct counts *c)
 		free(c->count[i].event);
 		free(c->count[i].reason);
 		free(c->count[i].unit);
+		free(c->count[i].harts);
 	}
 	free(c->count);
 	*c = (struct counts){0};
@@ -109,12 +113,18 @@ static const char *modifiers(const struct count *c)
 	return colon ? colon : "";
 }
 
+static bool is_of_same_harts(const struct count *a, const struct count *b)
+{
+	return !a->harts || !b->harts || strcmp(a->harts, b->harts) == 0;
+}
+
 static const struct count *find(const struct counts *c, const char *name, const struct count *like)
 {
 	for (size_t i = 0; i < c->n_counts; i++) {
 		const struct count *found = &c->count[i];
 		if (found->measured && found->n > 0 && is_event(found, name) &&
-			(!like || strcmp(modifiers(found), modifiers(like)) == 0))
+			(!like || (strcmp(modifiers(found), modifiers(like)) == 0 &&
+					  is_of_same_harts(found, like))))
 			return found;
 	}
 	return NULL;
@@ -126,11 +136,14 @@ static bool is_clock(const struct count *c)
 }
 
 /* Rates are per second of processor time if that was counted, else of elapsed time. */
-static double rate_seconds(const struct counts *c)
+static double rate_seconds(const struct counts *c, const struct count *of)
 {
 	const struct count *clock = find(c, "task-clock", NULL);
 	if (!clock)
 		clock = find(c, "cpu-clock", NULL);
+	for (size_t i = 0; of->harts && i < c->n_counts; i++)
+		if (is_clock(&c->count[i]) && is_of_same_harts(&c->count[i], of))
+			clock = &c->count[i];
 	double ns = clock ? clock->mean : c->elapsed_mean;
 	return ns > 0 ? ns / 1e9 : 0;
 }
@@ -178,7 +191,7 @@ static bool print_ratio(const struct counts *c, const struct count *k, FILE *f)
 /* Figures derived from the count. */
 static void print_figure(const struct counts *c, const struct count *k, FILE *f)
 {
-	double seconds = rate_seconds(c);
+	double seconds = rate_seconds(c, k);
 	if (is_clock(k)) {
 		if (c->elapsed_mean > 0)
 			fprintf(f, "  # %8.3f CPUs utilized", k->mean / c->elapsed_mean);
@@ -262,6 +275,17 @@ static void print_count(const struct counts *c, const struct count *k, FILE *f)
 	fputc('\n', f);
 }
 
+/* A heading where counts of other harts begin. */
+static void print_harts(const struct counts *c, size_t i, FILE *f)
+{
+	const struct count *k = &c->count[i];
+	if (!k->harts || (i > 0 && is_of_same_harts(&c->count[i - 1], k)))
+		return;
+	fputs(i > 0 ? "\n harts " : " harts ", f);
+	escape_terminal(f, k->harts);
+	fputs(":\n", f);
+}
+
 void counts_print(const struct counts *c, const char *what, FILE *f)
 {
 	fputs("\n Counts of ", f);
@@ -269,8 +293,10 @@ void counts_print(const struct counts *c, const char *what, FILE *f)
 	if (c->n_elapsed > 1)
 		fprintf(f, " (%u runs)", c->n_elapsed);
 	fputs(":\n\n", f);
-	for (size_t i = 0; i < c->n_counts; i++)
+	for (size_t i = 0; i < c->n_counts; i++) {
+		print_harts(c, i, f);
 		print_count(c, &c->count[i], f);
+	}
 
 	fprintf(f, "\n%*.9f seconds elapsed", VALUE_COLUMNS, c->elapsed_mean / 1e9);
 	if (c->n_elapsed > 1)
@@ -291,6 +317,11 @@ void counts_print_interval(const struct counts *c, double at_ns, bool first, FIL
 		fprintf(f, "#%11s %*s  %s\n", "time", VALUE_COLUMNS, "counts", "event");
 	for (size_t i = 0; i < c->n_counts; i++) {
 		fprintf(f, "%12.6f ", at_ns / 1e9);
+		if (c->count[i].harts) {
+			fputs("harts ", f);
+			escape_terminal(f, c->count[i].harts);
+			fputc(' ', f);
+		}
 		print_count(c, &c->count[i], f);
 	}
 	fflush(f);

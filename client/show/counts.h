@@ -14,12 +14,13 @@
 
 #include "client/show/reply.h"
 
-#define COUNTS_MAX 1024 /* events of a request (64) times events per name */
+#define COUNTS_MAX 131072 /* events and metrics of a request (128) on each hart (1024) */
 
 struct count {
 	char *event;  /* as the daemon calls it */
 	char *reason; /* why it was not measured; or NULL */
 	char *unit;   /* of a metric, maybe ""; NULL: an event */
+	char *harts;  /* that it is of, "0-3"; NULL: all */
 	bool measured;
 	double value;         /* scaled to the whole time if multiplexed */
 	double running_share; /* 1: all the time */

@@ -19,7 +19,8 @@ static const char own_style[] =
 	;
 
 struct page {
-	const struct topdown *tree;
+	const struct topdown *tree; /* n */
+	size_t n;
 	const char *title;
 };
 
@@ -83,6 +84,18 @@ static void write_inputs(const struct topdown *t, FILE *out)
 	fputs("</tbody>\n</table>\n", out);
 }
 
+/* Of which core the tree is, where there are several. */
+static void write_core(const struct topdown *t, FILE *out)
+{
+	if (t->is_alone)
+		return;
+	fputs("<h3>", out);
+	escape_markup(out, t->core);
+	fputs(", harts ", out);
+	escape_markup(out, t->harts);
+	fputs("</h3>\n", out);
+}
+
 static void write_summary(const struct topdown *t, FILE *out)
 {
 	const struct topdown_node *worst = topdown_worst(t);
@@ -121,32 +134,45 @@ static void write_how(const struct topdown *t, FILE *out)
 	}
 }
 
+/* A part of the page that each tree has. */
+static void write_part(
+	const struct topdown *t, const char *title, const char *name, size_t n, FILE *out)
+{
+	if (strncmp(name, "summary", n) == 0) {
+		write_summary(t, out);
+		fputs(" ", out);
+		return;
+	}
+	write_core(t, out);
+	if (strncmp(name, "tree", n) == 0)
+		topdown_svg_write(t, title, false, out);
+	else if (strncmp(name, "nodes", n) == 0)
+		write_nodes(t, out);
+	else if (strncmp(name, "inputs", n) == 0)
+		write_inputs(t, out);
+}
+
 static void fill_hole(const void *userdata, const char *name, size_t n, FILE *out)
 {
 	const struct page *page = userdata;
 	if (strncmp(name, "title", n) == 0)
 		escape_markup(out, page->title);
-	else if (strncmp(name, "summary", n) == 0)
-		write_summary(page->tree, out);
 	else if (strncmp(name, "provenance", n) == 0)
 		write_how(page->tree, out);
 	else if (strncmp(name, "style", n) == 0)
 		fprintf(out, "%s%s%s", topdown_svg_style(), page_style(), own_style);
-	else if (strncmp(name, "tree", n) == 0)
-		topdown_svg_write(page->tree, page->title, false, out);
-	else if (strncmp(name, "nodes", n) == 0)
-		write_nodes(page->tree, out);
-	else if (strncmp(name, "inputs", n) == 0)
-		write_inputs(page->tree, out);
+	else
+		for (size_t i = 0; i < page->n; i++)
+			write_part(&page->tree[i], page->title, name, n, out);
 }
 
-int topdown_page_write(const struct topdown *t, const char *title, bool plain, FILE *out)
+int topdown_page_write(const struct topdown *t, size_t n, const char *title, bool plain, FILE *out)
 {
 	if (plain) {
 		fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
-		topdown_svg_write(t, title, true, out);
+		topdown_svg_write_all(t, n, title, out);
 	} else {
-		page_write(body, fill_hole, &(struct page){t, title}, out);
+		page_write(body, fill_hole, &(struct page){t, n, title}, out);
 	}
 	return fflush(out) != 0 || ferror(out) ? -EIO : 0;
 }

@@ -8,10 +8,12 @@
 
 #include "client/topdown/tree.h"
 
-/* Write it. plain: SVG alone. 0, -ENOMEM, or -EIO if writing to out failed. */
-int topdown_page_write(const struct topdown *t, const char *title, bool plain, FILE *out);
+/* Write n trees. plain: SVG alone. 0, -ENOMEM, or -EIO if writing to out failed. */
+int topdown_page_write(const struct topdown *t, size_t n, const char *title, bool plain, FILE *out);
 
 /* The drawing, as an element; plain: with its style, paper and heading. */
 void topdown_svg_write(const struct topdown *t, const char *title, bool plain, FILE *out);
+/* Several of them as one plain file, under each other. */
+void topdown_svg_write_all(const struct topdown *t, size_t n, const char *title, FILE *out);
 /* Its style. Static. */
 const char *topdown_svg_style(void);

@@ -197,11 +197,38 @@ static void write_row(const struct drawing *d, size_t row)
 	fputs("</g>\n", d->out);
 }
 
+static double height_of(const struct drawing *d)
+{
+	return y_of(d, d->tree->n_nodes) - ROW / 2 + FOOT;
+}
+
+void topdown_svg_write_all(const struct topdown *t, size_t n, const char *title, FILE *out)
+{
+	double height = 0;
+	if (n == 1) {
+		topdown_svg_write(t, title, true, out);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		height += height_of(&(struct drawing){.tree = &t[i], .top = HEADING});
+	fprintf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+		"viewBox=\"0 0 %.0f %.0f\">\n",
+		WIDTH, height, WIDTH, height);
+	for (size_t i = 0, y = 0; i < n; i++) {
+		fprintf(out, "<g transform=\"translate(0 %zu)\">\n", y);
+		topdown_svg_write(&t[i], title, true, out);
+		fputs("</g>\n", out);
+		y += (size_t)height_of(&(struct drawing){.tree = &t[i], .top = HEADING});
+	}
+	fputs("</svg>\n", out);
+}
+
 void topdown_svg_write(const struct topdown *t, const char *title, bool plain, FILE *out)
 {
 	struct drawing d = {.tree = t, .top = plain ? HEADING : 0, .out = out};
 	fit_scale(&d);
-	double height = y_of(&d, t->n_nodes) - ROW / 2 + FOOT;
+	double height = height_of(&d);
 	fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tree\" role=\"img\" "
 		"width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\">\n<title>",
@@ -217,6 +244,10 @@ void topdown_svg_write(const struct topdown *t, const char *title, bool plain, F
 		escape_markup(out, title);
 		fputs(" on ", out);
 		escape_markup(out, t->core);
+		if (!t->is_alone) {
+			fputs(", harts ", out);
+			escape_markup(out, t->harts);
+		}
 		fputs("</text>\n", out);
 	}
 	write_grid(&d);

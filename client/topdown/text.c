@@ -130,6 +130,11 @@ void topdown_text_write(
 	escape_terminal(f, what);
 	fputs(" on ", f);
 	escape_terminal(f, t->core);
+	if (!t->is_alone) {
+		fputs(" (harts ", f);
+		escape_terminal(f, t->harts);
+		fputs(")", f);
+	}
 	fputs("\n\n", f);
 	for (size_t i = 0; i < t->n_nodes; i++)
 		write_node(&t->node[i], &w, look, f);

@@ -74,20 +74,35 @@ static struct topdown_input read_input(const struct reply *r, size_t row)
 	};
 }
 
-int topdown_read(struct topdown *t, const struct replies *r)
+size_t topdown_count(const struct replies *r)
+{
+	const struct reply *core = replies_table(r, "core");
+	size_t n = core ? core->n_rows : 0;
+	return n < TOPDOWN_TREES_MAX ? n : TOPDOWN_TREES_MAX;
+}
+
+/* Is the row of the tree of these harts? Rows of a single tree need not say so. */
+static bool is_of(const struct reply *r, size_t row, const struct topdown *t)
+{
+	return t->is_alone || strcmp(text_at(r, row, "harts"), t->harts) == 0;
+}
+
+int topdown_read(struct topdown *t, const struct replies *r, size_t i)
 {
 	const struct reply *core = replies_table(r, "core"), *node = replies_table(r, "node");
 	const struct reply *event = replies_table(r, "event");
-	if (!core || core->n_rows != 1 || !node || node->n_rows == 0 || !event)
+	if (!core || i >= core->n_rows || !node || !event)
 		return TOPDOWN_MALFORMED;
 	struct topdown read = {
-		.core = text_at(core, 0, "core"),
-		.levels = whole_at(core, 0, "levels", TOPDOWN_LEVELS_MAX),
-		.deepest = whole_at(core, 0, "deepest", TOPDOWN_LEVELS_MAX),
-		.passes = whole_at(core, 0, "passes", 1000),
-		.is_cut = whole_at(core, 0, "cut", 1),
-		.is_fewest = whole_at(core, 0, "fewest", 1),
-		.node = calloc(node->n_rows, sizeof(*read.node)),
+		.core = text_at(core, i, "core"),
+		.harts = text_at(core, i, "harts"),
+		.is_alone = core->n_rows == 1,
+		.levels = whole_at(core, i, "levels", TOPDOWN_LEVELS_MAX),
+		.deepest = whole_at(core, i, "deepest", TOPDOWN_LEVELS_MAX),
+		.passes = whole_at(core, i, "passes", 1000),
+		.is_cut = whole_at(core, i, "cut", 1),
+		.is_fewest = whole_at(core, i, "fewest", 1),
+		.node = calloc(node->n_rows + 1, sizeof(*read.node)),
 		.input = calloc(event->n_rows + 1, sizeof(*read.input)),
 		.notes = r->provenance,
 	};
@@ -95,10 +110,16 @@ int topdown_read(struct topdown *t, const struct replies *r)
 		topdown_clear(&read);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < node->n_rows; i++)
-		read.node[read.n_nodes++] = read_node(node, i);
-	for (size_t i = 0; i < event->n_rows; i++)
-		read.input[read.n_inputs++] = read_input(event, i);
+	for (size_t row = 0; row < node->n_rows; row++)
+		if (is_of(node, row, &read))
+			read.node[read.n_nodes++] = read_node(node, row);
+	for (size_t row = 0; row < event->n_rows; row++)
+		if (is_of(event, row, &read))
+			read.input[read.n_inputs++] = read_input(event, row);
+	if (read.n_nodes == 0) {
+		topdown_clear(&read);
+		return TOPDOWN_MALFORMED;
+	}
 	*t = read;
 	return 0;
 }

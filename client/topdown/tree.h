@@ -41,7 +41,8 @@ struct topdown_input {
 };
 
 struct topdown {
-	const char *core;
+	const char *core, *harts; /* "0-3"; "" from an older mperfd */
+	bool is_alone;            /* there is no other */
 	int levels, deepest, passes;
 	bool is_cut, is_fewest;
 	struct topdown_node *node; /* n_nodes, each before its children */
@@ -51,10 +52,13 @@ struct topdown {
 	const Mperf__Provenance *notes; /* or NULL */
 };
 
-/* Read the tables. 0; TOPDOWN_MALFORMED: they are no tree; -ENOMEM. The struct is filled only on
+/* How many trees the tables have: one for each kind of core. */
+size_t topdown_count(const struct replies *r);
+/* Read tree i. 0; TOPDOWN_MALFORMED: the tables have no such tree; -ENOMEM. The struct is filled only on
  * success. */
 enum { TOPDOWN_MALFORMED = 1 };
-int topdown_read(struct topdown *t, const struct replies *r);
+#define TOPDOWN_TREES_MAX 8 /* kinds of core; machines have up to three */
+int topdown_read(struct topdown *t, const struct replies *r, size_t i);
 void topdown_clear(struct topdown *t);
 
 /* The last node of the worst path; NULL if there is none. */

@@ -10,222 +10,277 @@
 #include <string.h>
 
 #include "daemon/control/peer.h"
+#include "daemon/control/query_request.h"
 #include "daemon/control/request.h"
-#include "daemon/control/stat_metrics.h"
+#include "daemon/control/stat_parts.h"
 #include "daemon/control/topdown.h"
+#include "daemon/control/topdown_stored.h"
 #include "daemon/pmu/annotate.h"
-#include "daemon/pmu/ladder.h"
-#include "daemon/pmu/plan_says.h"
 #include "proto/memory.h"
 #include "proto/unit.h"
 
-/* Counters are read so often at least, since the kernel notices that one has wrapped when it is read, where no
- * interrupt says so. The narrowest that we know have 40 bits (U74), which 10 events in each nanosecond fill
- * in 110 s. Source: SiFive U74 manual, hpmcounters; riscv_pmu_event_update() of Linux 6.12. */
-#define LOOK_NS UINT64_C(60000000000)
-
 struct stat_job {
 	struct job job;
-	struct counter *counter;
-	struct counter_value *last;   /* n_events, as of the last interval */
-	struct stat_metrics *metrics; /* NULL: none was asked for */
-	struct plan_says *says;       /* NULL: nobody asked for the plan */
+	struct stat_parts parts;
 	struct machine machine;
-	uint64_t interval_ns, next_ns, look_ns;
-	struct user *user; /* the user charged for the descriptors of `counter`: */
+	bool is_tree;
+	uint64_t interval_ns, next_ns;
+	struct user *user; /* the user charged for the descriptors of the counters: */
 	size_t n_fds;
 };
 
 static void stat_free(struct job *job)
 {
 	struct stat_job *j = (struct stat_job *)job;
-	counter_free(j->counter);
-	stat_metrics_free(j->metrics);
-	plan_says_free(j->says);
+	stat_parts_clear(&j->parts);
 	user_give(j->user, USER_DESCRIPTORS, j->n_fds);
-	free(j->last);
 	free(j);
 }
 
 static uint64_t stat_deadline_ns(struct job *job, const struct request *q)
 {
 	struct stat_job *j = (struct stat_job *)job;
-	uint64_t reading_ns = j->metrics ? scatter_due_ns(j->metrics->scatter) : UINT64_MAX;
+	uint64_t reading_ns = stat_parts_due_ns(&j->parts);
 	(void)q;
-	if (j->look_ns < reading_ns)
-		reading_ns = j->look_ns;
 	return j->interval_ns && j->next_ns < reading_ns ? j->next_ns : reading_ns;
-}
-
-/* Read the counters; if metrics follow from them, also for their errors. */
-static int read_counters(struct stat_job *j)
-{
-	uint64_t before_ns = kernel_real.now_ns(NULL);
-	int r = counter_read(j->counter);
-	uint64_t now_ns = kernel_real.now_ns(NULL);
-	j->look_ns = now_ns + LOOK_NS;
-	if (r == 0 && j->metrics)
-		stat_metrics_read(j->metrics, j->counter, now_ns, now_ns - before_ns);
-	return r;
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-static const struct answer_column columns[] = {
+enum {
+	STAT_UNIT = N_STAT_COLUMNS, /* of a metric; the count is its value */
+	STAT_FORMULA,
+	STAT_ERROR, /* half of the 95 % interval, in the metric's unit */
+	STAT_PASSES,
+	STAT_HARTS,
+	N_COLUMNS
+};
+static const struct answer_column columns[N_COLUMNS] = {
 	STAT_COLUMNS,
-	{"unit", "unit", MPERF__UNIT__UNIT_NONE}, /* of a metric; the count is its value */
+	{"unit", "unit", MPERF__UNIT__UNIT_NONE},
 	{"formula", "formula", MPERF__UNIT__UNIT_NONE},
-	/* of metrics, if there are any; half of the 95 % interval, in the metric's unit */
 	{"error", "error", MPERF__UNIT__UNIT_NONE},
 	{"passes", "passes", MPERF__UNIT__UNIT_NONE},
+	{"harts", "harts", MPERF__UNIT__UNIT_NONE},
 };
-#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
-#define N_COLUMNS_OF_METRICS 2 /* the last ones */
 
+/* Columns of metrics are there if there are any, and harts if they are told apart. */
 static size_t n_columns(const struct stat_job *j)
 {
-	return j->metrics ? N_COLUMNS : N_COLUMNS - N_COLUMNS_OF_METRICS;
+	return j->parts.apart ? N_COLUMNS : j->parts.part[0].metrics ? STAT_HARTS : STAT_ERROR;
 }
 
-static int send_event(const struct stat_job *j, const struct answer *answer,
-	const struct stat_counts *counts, int e)
+static int send_event(const struct stat_job *j, const struct stat_part *part,
+	const struct answer *answer, const struct stat_counts *counts, int e)
 {
 	char reason[STAT_REASON_BYTES];
 	struct answer_value v[N_COLUMNS] = {{.kind = ANSWER_ABSENT}};
 	stat_counts_row(counts, e, reason, v);
+	v[STAT_HARTS] = answer_text(part->says);
 	return answer->row(answer->userdata, v, n_columns(j));
 }
 
-static int send_metric(const struct stat_job *j, const struct answer *answer, size_t i,
-	const struct metric_value *value)
+static int send_metric(const struct stat_job *j, const struct stat_part *part,
+	const struct answer *answer, size_t i, const struct metric_value *value)
 {
-	const struct platform_metric *m = metric_plan_metric(j->metrics->plan, i)->metric;
+	const struct platform_metric *m = metric_plan_metric(part->metrics->plan, i)->metric;
 	struct answer_value v[N_COLUMNS] = {answer_text(m->name)};
 	char passes[METRIC_PASSES_BYTES];
-	stat_metrics_passes(j->metrics, i, passes);
+	stat_metrics_passes(part->metrics, i, passes);
 	if (isfinite(value->value)) {
 		v[2] = answer_real(value->value);
 		v[5] = answer_real(value->running);
 		if (isfinite(value->error))
-			v[N_STAT_COLUMNS + 2] = answer_real(value->error);
+			v[STAT_ERROR] = answer_real(value->error);
 	} else {
 		v[STAT_COLUMN_REASON] = answer_text(value->reason);
 	}
-	v[N_STAT_COLUMNS] = answer_text(m->unit);
-	v[N_STAT_COLUMNS + 1] = answer_text(m->text);
+	v[STAT_UNIT] = answer_text(m->unit);
+	v[STAT_FORMULA] = answer_text(m->text);
 	if (*passes)
-		v[N_STAT_COLUMNS + 3] = answer_text(passes);
-	return answer->row(answer->userdata, v, N_COLUMNS);
+		v[STAT_PASSES] = answer_text(passes);
+	v[STAT_HARTS] = answer_text(part->says);
+	return answer->row(answer->userdata, v, n_columns(j));
 }
 
-static int send_table(const struct stat_job *j, const struct stat_counts *counts,
-	const struct metric_values *values, const struct answer *answer)
+static int send_part(
+	const struct stat_job *j, const struct stat_part *part, const struct answer *answer)
 {
-	int r = answer->columns(answer->userdata, columns, n_columns(j));
-	for (int e = 0; e < j->counter->events.n_events && r == 0; e++)
-		r = send_event(j, answer, counts, e);
-	size_t n = j->metrics ? metric_plan_n_metrics(j->metrics->plan) : 0;
+	struct stat_counts counts;
+	struct metric_values values = {NULL, NULL};
+	stat_counts_take(&counts, &j->machine, part->counter, part->last);
+	int r = part->metrics ? stat_metrics_values(part->metrics, &counts, &values) : 0;
+	for (int e = 0; e < part->counter->events.n_events && r == 0; e++)
+		r = send_event(j, part, answer, &counts, e);
+	size_t n = part->metrics ? metric_plan_n_metrics(part->metrics->plan) : 0;
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = send_metric(j, answer, i, &values->metric[i]);
+		r = send_metric(j, part, answer, i, &values.metric[i]);
+	metric_values_clear(&values);
 	return r;
 }
 
-static int send_tree(const struct stat_job *j, const struct stat_counts *counts,
-	const struct metric_values *values, struct row_stream *stream, const struct answer *answer)
+static int send_table(const struct stat_job *j, const struct answer *answer)
 {
-	const struct platform *p = metric_plan_platform(j->counter->cores);
-	int r = row_stream_table(stream, "core");
+	int r = answer->columns(answer->userdata, columns, n_columns(j));
+	for (size_t i = 0; i < j->parts.n && r == 0; i++)
+		r = send_part(j, &j->parts.part[i], answer);
+	return r;
+}
+
+/* What one part's tree is made of. */
+struct counted_tree {
+	struct stat_counts counts;
+	struct metric_values values;
+	struct topdown_counted counted;
+	const struct metric_value **value;
+};
+
+static int count_tree(const struct stat_job *j, const struct stat_part *part,
+	struct counted_tree *c, struct topdown_tree *ret_tree)
+{
+	stat_counts_take(&c->counts, &j->machine, part->counter, part->last);
+	int r = stat_metrics_values(part->metrics, &c->counts, &c->values);
+	c->counted = (struct topdown_counted){.metrics = part->metrics,
+		.counts = &c->counts,
+		.values = &c->values,
+		.core = part->platform->title,
+		.harts = part->says};
+	return r == 0 ? topdown_of_counted(&c->counted, &c->value, ret_tree) : r;
+}
+
+static int send_trees(
+	const struct stat_job *j, struct row_stream *stream, const struct answer *answer)
+{
+	size_t n = j->parts.n;
+	int r = 0;
+	_cleanup_(freep) struct counted_tree *counted = calloc(n, sizeof(*counted));
+	_cleanup_(freep) struct topdown_tree *tree = calloc(n, sizeof(*tree));
+	if (!counted || !tree)
+		return -ENOMEM;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = count_tree(j, &j->parts.part[i], &counted[i], &tree[i]);
 	if (r == 0)
-		r = topdown_send_core(j->metrics, p ? p->title : "", answer);
-	if (r == 0)
-		r = row_stream_table(stream, "node");
-	if (r == 0)
-		r = topdown_send_nodes(j->metrics, values, answer);
-	if (r == 0)
-		r = row_stream_table(stream, "event");
-	return r == 0 ? topdown_send_events(j->metrics, counts, answer) : r;
+		r = topdown_send(tree, n, stream, answer);
+	for (size_t i = 0; i < n; i++) {
+		metric_values_clear(&counted[i].values);
+		free(counted[i].value);
+	}
+	return r;
 }
 
 static int send_values(struct stat_job *j, struct request *q)
 {
-	int r = read_counters(j);
-	if (r < 0)
-		return r;
-	struct stat_counts counts;
-	struct metric_values values = {NULL, NULL};
-	stat_counts_take(&counts, &j->machine, j->counter, j->last);
-	if (j->metrics)
-		r = stat_metrics_values(j->metrics, &counts, &values);
+	int r = stat_parts_read(&j->parts);
 	if (r < 0)
 		return r;
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
-	r = j->metrics && j->metrics->tree ? send_tree(j, &counts, &values, &stream, &answer)
-					   : send_table(j, &counts, &values, &answer);
+	r = j->is_tree ? send_trees(j, &stream, &answer) : send_table(j, &answer);
 	int ended = row_stream_end(&stream);
-	metric_values_clear(&values);
-	memcpy(j->last, j->counter->value, (size_t)j->counter->events.n_events * sizeof(*j->last));
-	if (j->metrics)
-		scatter_restart(j->metrics->scatter);
+	stat_parts_restart(&j->parts);
 	return r != 0 ? r : ended;
 }
 
+/* --- notes ------------------------------------------------------------------------------------ */
+
 /* Counters took turns: say how long the event that had the least of them was counted. False if there
  * is nothing to say. */
-static bool say_shared(const struct counter *c, char *text, size_t n)
+static bool say_shared(const struct stat_parts *parts, char *text, size_t n)
 {
 	char part[UNIT_TEXT_BYTES];
-	double least;
-	int e = counter_scarcest(c, &least);
-	if (e < 0 || !unit_part_text(least, part))
+	const char *name = NULL;
+	double least = 1;
+	for (size_t i = 0; i < parts->n; i++) {
+		const struct counter *c = parts->part[i].counter;
+		double running;
+		int e = counter_scarcest(c, &running);
+		if (e < 0 || (name && running >= least))
+			continue;
+		name = c->events.event[e].name;
+		least = running;
+	}
+	if (!name || !unit_part_text(least, part))
 		return false;
 	snprintf(text, n,
 		"counts are scaled: another profiler uses counters, or you asked for more events "
 		"than there are counters; %s was counted %s of the time",
-		c->events.event[e].name, part);
+		name, part);
 	return true;
 }
 
-/* What the counts mean less than they seem to. */
-static int send_notes(struct stat_job *j, struct request *q)
+static void add_note(struct answer_provenance *p, const char *says)
 {
-	const struct counter *c = j->counter;
-	struct answer_provenance p = {.event = ""};
-	char shared[256];
-	_cleanup_(freep) struct annotation *note = calloc(ANNOTATIONS_MAX, sizeof(*note));
-	if (!note)
-		return -ENOMEM;
+	for (size_t i = 0; i < p->n_notes; i++)
+		if (strcmp(p->note[i], says) == 0)
+			return;
+	if (p->n_notes < QUERY_NOTES_MAX)
+		p->note[p->n_notes++] = says;
+}
+
+/* The caveats of one part; `note` holds their texts. */
+static void annotate_part(
+	const struct stat_part *part, struct annotation *note, struct answer_provenance *p)
+{
+	const struct counter *c = part->counter;
 	const struct annotate_question about = {
 		.cores = c->cores,
-		.harts = j->machine.online,
+		.harts = part->harts,
 		.events = &c->events,
 		.user_only = c->user_only,
 		.unexcluded = c->unexcluded,
 		.by_raw = c->by_raw,
 	};
 	size_t n = annotate(&about, note);
-	for (size_t i = 0; i < n && p.n_notes < QUERY_NOTES_MAX - 2; i++)
+	for (size_t i = 0; i < n; i++)
 		if (note[i].event < 0 || c->value[note[i].event].error == 0)
-			p.note[p.n_notes++] = note[i].says;
-	/* Who shows a tree says it of all passes. */
-	if (!(j->metrics && j->metrics->tree) && say_shared(c, shared, sizeof(shared)))
-		p.note[p.n_notes++] = shared;
-	if (j->metrics && metric_plan_condition(j->metrics->plan))
-		p.note[p.n_notes++] = metric_plan_condition(j->metrics->plan);
-	for (size_t i = 0; j->says && j->says->line[i] && p.n_notes < QUERY_NOTES_MAX; i++)
-		p.note[p.n_notes++] = j->says->line[i];
+			add_note(p, note[i].says);
+	if (part->metrics && metric_plan_condition(part->metrics->plan))
+		add_note(p, metric_plan_condition(part->metrics->plan));
+	for (size_t i = 0; part->says_plan && part->says_plan->line[i]; i++)
+		add_note(p, part->says_plan->line[i]);
+}
+
+/* Of harts that are alike the first is enough. */
+static bool is_annotated(const struct stat_parts *p, size_t part)
+{
+	for (size_t i = 0; i < part; i++)
+		if (p->part[i].platform == p->part[part].platform)
+			return true;
+	return false;
+}
+
+/* What the counts mean less than they seem to. */
+static int send_notes(struct stat_job *j, struct request *q)
+{
+	const struct stat_parts *parts = &j->parts;
+	struct answer_provenance p = {.event = ""};
+	char shared[256];
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
+	_cleanup_(freep) struct annotation *note =
+		calloc(parts->n * ANNOTATIONS_MAX, sizeof(*note));
+	if (!note)
+		return -ENOMEM;
+	if (*parts->left_out)
+		add_note(&p, parts->left_out);
+	/* Who shows a tree says it of all passes. */
+	if (!j->is_tree && say_shared(parts, shared, sizeof(shared)))
+		add_note(&p, shared);
+	for (size_t i = 0; i < parts->n; i++)
+		if (!is_annotated(parts, i))
+			annotate_part(&parts->part[i], note + i * ANNOTATIONS_MAX, &p);
 	int r = answer.provenance(answer.userdata, &p);
 	int ended = row_stream_end(&stream);
 	return r != 0 ? r : ended;
 }
 
+/* --- the job ---------------------------------------------------------------------------------- */
+
 static int stat_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct stat_job *j = (struct stat_job *)job;
-	if (now_ns >= j->look_ns || (j->metrics && now_ns >= scatter_due_ns(j->metrics->scatter))) {
-		int r = read_counters(j);
+	if (now_ns >= stat_parts_due_ns(&j->parts)) {
+		int r = stat_parts_read(&j->parts);
 		if (r < 0)
 			return r;
 	}
@@ -258,10 +313,12 @@ static const struct job_kind stat_kind = {
 	.free = stat_free,
 };
 
-/* Charge the counter's descriptors to the peer's user. 0; positive after a refusal; -errno. */
+/* --- the start -------------------------------------------------------------------------------- */
+
+/* Charge the counters' descriptors to the peer's user. 0; positive after a refusal; -errno. */
 static int hold_descriptors(struct stat_job *j, struct request *q)
 {
-	size_t n = counter_n_fds(j->counter);
+	size_t n = stat_parts_n_fds(&j->parts);
 	int r = request_take(q, USER_DESCRIPTORS, n);
 	if (r != 0)
 		return r;
@@ -270,136 +327,34 @@ static int hold_descriptors(struct stat_job *j, struct request *q)
 	return 0;
 }
 
-static int fail_start(struct request *q, int outcome, const struct event_error *error)
-{
-	if (outcome == COUNTER_FULL && q->peer->user)
-		return request_refuse_limit(q, USER_DESCRIPTORS);
-	if (outcome == COUNTER_GONE)
-		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Find its pid with ps.", "%s",
-			*error->text ? error->text : "there is no such process");
-	if (outcome == COUNTER_REFUSED)
-		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
-			"mperfctl doctor says what this machine can do.", "%s", error->text);
-	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
-		"counting could not be started: %s", strerror(-outcome));
-}
-
-/* --- the start -------------------------------------------------------------------------------- */
-
-/* What a person without a tree can do: with counters, and without. */
-#define STILL_COUNTS                                                                               \
-	"`mperfctl stat -M General` still counts ratios, and `mperfctl hotspots` shows where the " \
-	"time goes."
-#define STILL_SAMPLES                                                                              \
-	"`mperfctl hotspots` and `mperfctl flamegraph` still show where the time goes; `mperfctl " \
-	"doctor` says why."
-
-/* 0: cycles count here; else as event_probe_for. */
-static int try_cycles(const struct stat_job *j, const struct cores *cores)
-{
-	struct event_list cycles = {.n_events = 0};
-	struct event_error error;
-	return event_parse(&kernel_real, "cycles", &cycles, &error) == 0
-		       ? event_probe_for(&kernel_real, &j->machine, cores, &cycles.event[0])
-		       : -ENOENT;
-}
-
-/* There is no tree: say so, and what there is. A machine may have no counters, or not let us use them. */
-static int refuse_tree(const struct stat_job *j, struct request *q, const char *because)
-{
-	int r = try_cycles(j, q->peer->options->cores);
-	if (r == PROBE_ZERO || r == -ENOENT || r == -EOPNOTSUPP || r == -ENODEV)
-		because = "there are no hardware counters here to count a top-down tree with";
-	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
-		       r == 0 ? STILL_COUNTS : STILL_SAMPLES, "%s", because)
-		       ?: 1;
-}
-
-/* Plan the metrics that were asked for, and add their events. 0; positive after a refusal; -errno. */
-static int add_metrics(struct stat_job *j, struct request *q, const Mperf__StatRequest *m,
-	bool is_tree, struct event_list *events)
-{
-	struct event_error error = {""};
-	const struct metric_wish wish = {m->metric, m->n_metric, is_tree, (int)m->levels};
-	if (m->n_metric == 0 && !is_tree)
-		return 0;
-	int r = stat_metrics_new(&kernel_real, &j->machine, q->peer->options->cores, &wish, events,
-		&j->metrics, &error);
-	if (r <= 0)
-		return r;
-	if (r == METRIC_NO_TREE || (is_tree && (r == METRIC_CORES_DIFFER || r == METRIC_NO_EVENT)))
-		return refuse_tree(j, q, error.text);
-	if (r == METRIC_NO_EVENT)
-		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
-			       "mperfctl doctor says what this machine can do.", "%s", error.text)
-			       ?: 1;
-	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-		       r == METRIC_NO_LEVEL ? "Leave out -l for all of it."
-					    : "`mperfctl list metrics` shows those of this "
-					      "machine's cores.",
-		       "%s", error.text)
-		       ?: 1;
-}
-
 /* Open and start the counters of j. 0; positive after the peer was told why not; -errno. */
-static int stat_open(
-	struct stat_job *j, struct request *q, const Mperf__StatRequest *m, bool is_tree)
+static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatRequest *m)
 {
-	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
-	if (!events)
-		return -ENOMEM;
 	_cleanup_(held_pids_clear) struct held_pids held = {.n = 0};
 	bool all = m->target->all;
 	size_t n_pids = all ? 0 : request_drop_twins(m->target->pid, m->target->n_pid);
-	int r = request_parse_events(q, m->event, m->n_event, events);
-	if (r == 0)
-		r = request_read_machine(q, &j->machine);
-	if (r == 0)
-		r = add_metrics(j, q, m, is_tree, events);
+	int r = request_read_machine(q, &j->machine);
 	if (r == 0 && all && !q->peer->sees_all)
 		r = request_refuse_group(q, "you may not count the whole system") ?: 1;
 	if (r == 0)
 		r = request_hold_pids(q, m->target->pid, n_pids, j->machine.may_see_all, &held);
 	if (r != 0)
 		return r;
-
-	const uint64_t room = user_room(q->peer->user, USER_DESCRIPTORS);
-	struct counter_options o = {
-		.events = events->n_events ? events : NULL,
+	const struct stat_asked asked = {.q = q,
+		.machine = &j->machine,
+		.request = m,
+		.is_tree = j->is_tree,
 		.pids = all ? NULL : m->target->pid,
-		.n_pids = n_pids,
-		.user_only = m->user_only || !j->machine.may_see_kernel,
-		.never_kernel = !q->peer->sees_all,
-		.cores = q->peer->options->cores,
-		.fds_max = room ? room : 1, /* 0 means no limit; charging it fails below */
-	};
-	struct event_error error = {""};
-	r = counter_new(&kernel_real, &j->machine, &o, &j->counter, &error);
-	if (r == COUNTER_REFUSED && is_tree)
-		return refuse_tree(j, q, error.text);
-	if (r != 0) {
-		r = fail_start(q, r, &error);
-		return r < 0 ? r : 1;
-	}
-	r = hold_descriptors(j, q);
-	if (r != 0)
-		return r;
+		.n_pids = n_pids};
+	r = stat_parts_open(&asked, &j->parts);
+	if (r == 0)
+		r = hold_descriptors(j, q);
 	/* The kernel checks our rights, not the peer's, and a set-user-ID program may have started
 	 * since the first check. One that starts later loses its counters: Source: fs/exec.c of
 	 * Linux 6.12, begin_new_exec, perf_event_exit_task. They count from here on. */
-	r = request_recheck_pids(q, &held, j->machine.may_see_all);
-	if (r != 0)
-		return r;
-	if (m->explain)
-		r = plan_says_new(&kernel_real, o.cores, &j->counter->events,
-			j->metrics ? (size_t)j->metrics->first
-				   : (size_t)j->counter->events.n_events,
-			j->metrics ? j->metrics->plan : NULL, &j->says);
-	if (r != 0)
-		return r;
-	j->last = calloc((size_t)j->counter->events.n_events, sizeof(*j->last));
-	return j->last ? counter_start(j->counter) : -ENOMEM;
+	if (r == 0)
+		r = request_recheck_pids(q, &held, j->machine.may_see_all);
+	return r == 0 ? stat_parts_start(&j->parts) : r;
 }
 
 static int start(struct request *q, const Mperf__StatRequest *m, bool is_tree)
@@ -411,17 +366,17 @@ static int start(struct request *q, const Mperf__StatRequest *m, bool is_tree)
 	if (!j)
 		return -ENOMEM;
 	j->job.kind = &stat_kind;
+	j->is_tree = is_tree;
 
-	int r = stat_open(j, q, m, is_tree);
+	int r = stat_open(j, q, m);
 	if (r != 0) {
 		stat_free(&j->job);
 		return r < 0 ? r : 0;
 	}
 	j->interval_ns = (uint64_t)m->interval_ms * 1000000u;
 	j->next_ns = kernel_real.now_ns(NULL) + j->interval_ns;
-	j->look_ns = kernel_real.now_ns(NULL) + LOOK_NS;
 	q->job = &j->job;
-	r = request_ready(q, j->counter->user_only ? "user space only" : "");
+	r = request_ready(q, j->parts.part[0].counter->user_only ? "user space only" : "");
 	return r < 0 ? r : 0;
 }
 
@@ -432,5 +387,6 @@ int control_stat(struct request *q, const Mperf__Request *request)
 
 int control_topdown(struct request *q, const Mperf__Request *request)
 {
-	return start(q, request->topdown, true);
+	const Mperf__StatRequest *m = request->topdown;
+	return *m->path || m->filter ? topdown_stored(q, request) : start(q, m, true);
 }

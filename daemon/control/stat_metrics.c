@@ -27,22 +27,30 @@ static int add_events(const struct kernel *k, const struct cores *cores,
 	return r > 0 ? METRIC_TOO_MANY : r;
 }
 
-static int plan_names(const struct kernel *k, const struct machine *m, const struct cores *cores,
-	char *const *name, size_t n, struct event_list *events, struct stat_metrics *to,
-	struct event_error *ret_error)
+/* What is planned for whom. */
+struct planning {
+	const struct kernel *kernel;
+	const struct metric_harts *harts;
+	const struct metric_wish *wish;
+	struct event_list *events;
+	struct event_error *error;
+};
+
+static int plan_names(
+	const struct planning *p, char *const *name, size_t n, struct stat_metrics *to)
 {
 	_cleanup_(freep) struct event_list *more = malloc(sizeof(*more));
 	_cleanup_(metric_plan_freep) struct metric_plan *plan = NULL;
 	if (!more)
 		return -ENOMEM;
-	*more = *events;
-	int r = metric_plan_new(k, m, cores, name, n, &plan, ret_error);
+	*more = *p->events;
+	int r = metric_plan_for(p->kernel, p->harts, name, n, &plan, p->error);
 	if (r == 0)
-		r = add_events(k, cores, plan, more, ret_error);
+		r = add_events(p->kernel, p->harts->cores, plan, more, p->error);
 	if (r != 0)
 		return r;
-	to->first = events->n_events;
-	*events = *more;
+	to->first = p->events->n_events;
+	*p->events = *more;
 	to->plan = TAKE_PTR(plan);
 	return 0;
 }
@@ -64,9 +72,7 @@ static int find_nodes(struct stat_metrics *m)
 	return 0;
 }
 
-static int plan_tree(const struct kernel *k, const struct machine *machine,
-	const struct cores *cores, struct event_list *events, struct stat_metrics *m,
-	struct event_error *ret_error)
+static int plan_tree(const struct planning *p, struct stat_metrics *m)
 {
 	const struct metric_tree *tree = m->tree;
 	_cleanup_(freep) char **name = calloc(tree->n_nodes, sizeof(*name));
@@ -74,7 +80,7 @@ static int plan_tree(const struct kernel *k, const struct machine *machine,
 		return -ENOMEM;
 	for (size_t i = 0; i < tree->n_nodes; i++)
 		name[i] = (char *)tree->node[i].metric->name;
-	int r = plan_names(k, machine, cores, name, tree->n_nodes, events, m, ret_error);
+	int r = plan_names(p, name, tree->n_nodes, m);
 	return r == 0 ? find_nodes(m) : r;
 }
 
@@ -91,29 +97,22 @@ static int no_tree(
 	return METRIC_UNKNOWN;
 }
 
-static int make_tree(const struct kernel *k, const struct machine *machine,
-	const struct cores *cores, const struct metric_wish *wish, struct event_list *events,
-	struct stat_metrics *m, struct event_error *ret_error)
+static int make_tree(const struct planning *plan, struct stat_metrics *m)
 {
-	const struct platform *p = metric_plan_platform(cores);
+	const struct platform *p = plan->harts->platform;
+	const struct metric_wish *wish = plan->wish;
 	const char *top = wish->n_names ? wish->name[0] : METRIC_TREE_TOP;
-	if (!p) {
-		snprintf(ret_error->text, sizeof(ret_error->text),
-			"this machine has cores of several kinds, and a sum over them has no "
-			"tree");
-		return METRIC_CORES_DIFFER;
-	}
 	int r = metric_tree_new(p, top, wish->levels, &m->tree);
 	if (r == METRIC_TREE_NONE)
-		return no_tree(p, wish, ret_error);
+		return no_tree(p, wish, plan->error);
 	if (r == 0 && wish->levels > m->tree->levels) {
-		snprintf(ret_error->text, sizeof(ret_error->text),
+		snprintf(plan->error->text, sizeof(plan->error->text),
 			"the top-down tree of %s has %d level%s, not %d", p->title, m->tree->levels,
 			m->tree->levels == 1 ? "" : "s", wish->levels);
 		return METRIC_NO_LEVEL;
 	}
 	for (int levels = r == 0 ? m->tree->levels : 0; levels > 0; levels--) {
-		r = plan_tree(k, machine, cores, events, m, ret_error);
+		r = plan_tree(plan, m);
 		if (r != METRIC_TOO_MANY || wish->levels || levels == 1)
 			break;
 		m->tree = metric_tree_free(m->tree);
@@ -125,16 +124,16 @@ static int make_tree(const struct kernel *k, const struct machine *machine,
 	return r;
 }
 
-int stat_metrics_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
+int stat_metrics_new(const struct kernel *k, const struct metric_harts *harts,
 	const struct metric_wish *wish, struct event_list *events,
 	struct stat_metrics **ret_metrics, struct event_error *ret_error)
 {
 	_cleanup_(stat_metrics_freep) struct stat_metrics *s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
-	int r = wish->is_tree
-			? make_tree(k, m, cores, wish, events, s, ret_error)
-			: plan_names(k, m, cores, wish->name, wish->n_names, events, s, ret_error);
+	const struct planning plan = {k, harts, wish, events, ret_error};
+	int r = wish->is_tree ? make_tree(&plan, s)
+			      : plan_names(&plan, wish->name, wish->n_names, s);
 	if (r != 0)
 		return r;
 	if (events->n_events == 0) {
@@ -151,14 +150,31 @@ int stat_metrics_new(const struct kernel *k, const struct machine *m, const stru
 	return r;
 }
 
+int stat_metrics_share(
+	const struct kernel *k, const struct stat_metrics *of, struct stat_metrics **ret_metrics)
+{
+	_cleanup_(stat_metrics_freep) struct stat_metrics *s = malloc(sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	*s = *of;
+	s->scatter = NULL;
+	s->is_shared = true;
+	int r = scatter_new(s->n_events, k->now_ns(k->userdata), &s->scatter);
+	if (r == 0)
+		*ret_metrics = TAKE_PTR(s);
+	return r;
+}
+
 struct stat_metrics *stat_metrics_free(struct stat_metrics *m)
 {
 	if (!m)
 		return NULL;
-	metric_plan_free(m->plan);
-	metric_tree_free(m->tree);
 	scatter_free(m->scatter);
-	free(m->of_node);
+	if (!m->is_shared) {
+		metric_plan_free(m->plan);
+		metric_tree_free(m->tree);
+		free(m->of_node);
+	}
 	free(m);
 	return NULL;
 }

@@ -31,6 +31,7 @@ struct stat_metrics {
 	int first;                /* of the plan's events among those counted; they are the last */
 	size_t n_events;          /* of the plan */
 	struct scatter *scatter;
+	bool is_shared; /* all but the scatter is another's */
 };
 
 enum {
@@ -39,10 +40,15 @@ enum {
 	METRIC_NO_EVENT,                          /* none of their events can be counted */
 };
 
-/* Plan them, and append their events to *events. 0; METRIC_* with *ret_error; -ENOMEM. */
-int stat_metrics_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
+/* Plan them for harts of one kind, and append their events to *events. 0; METRIC_* with *ret_error;
+ * -ENOMEM. */
+int stat_metrics_new(const struct kernel *k, const struct metric_harts *harts,
 	const struct metric_wish *wish, struct event_list *events,
 	struct stat_metrics **ret_metrics, struct event_error *ret_error);
+/* The same metrics of other harts of that kind, which are counted by the same list of events; `of` must
+ * outlive them. 0 or -ENOMEM. */
+int stat_metrics_share(
+	const struct kernel *k, const struct stat_metrics *of, struct stat_metrics **ret_metrics);
 struct stat_metrics *stat_metrics_free(struct stat_metrics *m);
 DEFINE_CLEANUP(struct stat_metrics *, stat_metrics_free)
 

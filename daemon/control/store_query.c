@@ -84,7 +84,7 @@ static int answer(struct request *q, void *userdata)
 	struct row_stream stream;
 	struct answer to = row_stream_answer(&stream, q);
 	const struct store_question_run run = {
-		s->source, s->n_sources, s->request, &filter, &to, &error};
+		s->source, s->n_sources, s->request, &filter, q->peer->options->cores, &to, &error};
 	int r = s->question->run(&run);
 	int noted = note_sources(q, s);
 	return query_answer_end(q, &stream, r == 0 ? noted : r, &error);

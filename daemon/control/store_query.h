@@ -18,7 +18,8 @@ struct store_question_run {
 	size_t n_sources;
 	const Mperf__Request *request;
 	const struct query_filter *filter;
-	const struct answer *to;
+	const struct cores *cores; /* as the daemon knew them; may be NULL */
+	const struct answer *to;   /* its userdata is a row_stream */
 	struct query_error *error;
 };
 struct store_question {

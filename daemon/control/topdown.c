@@ -11,15 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/control/request.h"
 #include "proto/memory.h"
 
 #define RESIDUAL "residual"
 #define RESIDUAL_MIN 0.05 /* %; less is what rounding to one decimal hides */
 #define N(table) (sizeof(table) / sizeof((table)[0]))
 
-/* --- the core --------------------------------------------------------------------------------- */
+/* --- the cores -------------------------------------------------------------------------------- */
 
-int topdown_send_core(const struct stat_metrics *m, const char *core, const struct answer *answer)
+int topdown_send_cores(const struct topdown_tree *tree, size_t n, const struct answer *answer)
 {
 	static const struct answer_column columns[] = {
 		{"core", "core", MPERF__UNIT__UNIT_NONE},
@@ -30,19 +31,24 @@ int topdown_send_core(const struct stat_metrics *m, const char *core, const stru
 		{"passes", "passes", MPERF__UNIT__UNIT_NONE},
 		{"fewest", "fewest", MPERF__UNIT__UNIT_NONE}, /* 1: fewer passes are not possible */
 		{"taking_turns", "taking turns", MPERF__UNIT__UNIT_NONE},
-	};
-	size_t n_passes = metric_plan_n_passes(m->plan);
-	const struct answer_value v[N(columns)] = {
-		answer_text(core),
-		answer_integer((uint64_t)m->tree->levels),
-		answer_integer((uint64_t)m->tree->deepest),
-		answer_integer(m->is_cut),
-		answer_integer(n_passes),
-		answer_integer(metric_plan_is_minimal(m->plan)),
-		answer_text(n_passes > 1 ? "the kernel rotates the passes" : "no"),
+		{"harts", "harts", MPERF__UNIT__UNIT_NONE}, /* "0-3", as in the other tables */
 	};
 	int r = answer->columns(answer->userdata, columns, N(columns));
-	return r == 0 ? answer->row(answer->userdata, v, N(v)) : r;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		const struct topdown_tree *t = &tree[i];
+		const struct answer_value v[N(columns)] = {
+			answer_text(t->core),
+			answer_integer((uint64_t)t->tree->levels),
+			answer_integer((uint64_t)t->tree->deepest),
+			answer_integer(t->is_cut),
+			answer_integer(t->n_passes),
+			answer_integer(t->is_fewest),
+			answer_text(t->turns),
+			answer_text(t->harts),
+		};
+		r = answer->row(answer->userdata, v, N(v));
+	}
+	return r;
 }
 
 /* --- nodes ------------------------------------------------------------------------------------ */
@@ -67,6 +73,7 @@ enum {
 	NODE_HAS_MORE,
 	NODE_SOURCE,
 	NODE_VERIFIED,
+	NODE_HARTS,
 	N_NODE_COLUMNS
 };
 
@@ -90,11 +97,11 @@ static const struct answer_column node_columns[N_NODE_COLUMNS] = {
 	{"has_more", "has more", MPERF__UNIT__UNIT_NONE}, /* 1: children below the last level */
 	{"source", "source", MPERF__UNIT__UNIT_NONE},
 	{"verified", "verified", MPERF__UNIT__UNIT_NONE},
+	{"harts", "harts", MPERF__UNIT__UNIT_NONE},
 };
 
 struct sending {
-	const struct stat_metrics *metrics;
-	const struct metric_values *values;
+	const struct topdown_tree *t;
 	const struct answer *answer;
 	bool is_worst[METRICS_MAX];
 };
@@ -129,32 +136,30 @@ static char *join_names(const char *between,
 
 static const char *next_at(const struct sending *s, size_t node, size_t i)
 {
-	const struct platform_metric *m = s->metrics->tree->node[node].metric;
+	const struct platform_metric *m = s->t->tree->node[node].metric;
 	return i < m->n_next ? m->next[i] : NULL;
 }
 
 static const char *input_at(const struct sending *s, size_t node, size_t i)
 {
-	const struct metric_plan *p = s->metrics->plan;
-	return metric_plan_input(p, metric_plan_metric(p, s->metrics->of_node[node]), i);
+	return s->t->input(s->t, node, i);
 }
 
 static const char *parent_name(const struct sending *s, int node)
 {
-	return node < 0 ? NULL : s->metrics->tree->node[node].metric->name;
+	return node < 0 ? NULL : s->t->tree->node[node].metric->name;
 }
 
 static int send_node(const struct sending *s, size_t node)
 {
-	const struct stat_metrics *m = s->metrics;
-	const struct metric_node *n = &m->tree->node[node];
-	const struct metric_value *value = &s->values->metric[m->of_node[node]];
+	const struct metric_node *n = &s->t->tree->node[node];
+	const struct metric_value *value = s->t->value[node];
 	char passes[METRIC_PASSES_BYTES];
 	_cleanup_(freep) char *inputs = join_names(", ", input_at, s, node);
 	_cleanup_(freep) char *next = join_names(";", next_at, s, node);
 	if (!inputs || !next)
 		return -ENOMEM;
-	stat_metrics_passes(m, m->of_node[node], passes);
+	s->t->passes(s->t, node, passes);
 	bool has_value = isfinite(value->value);
 	const struct answer_value v[N_NODE_COLUMNS] = {
 		[NODE_NAME] = answer_text(n->metric->name),
@@ -177,6 +182,7 @@ static int send_node(const struct sending *s, size_t node)
 		[NODE_HAS_MORE] = answer_integer(n->has_more),
 		[NODE_SOURCE] = text_or_absent(n->metric->origin.source),
 		[NODE_VERIFIED] = text_or_absent(n->metric->origin.verified),
+		[NODE_HARTS] = answer_text(s->t->harts),
 	};
 	return s->answer->row(s->answer->userdata, v, N_NODE_COLUMNS);
 }
@@ -184,7 +190,7 @@ static int send_node(const struct sending *s, size_t node)
 /* "backend_bound - core_bound - memory_bound". The caller frees. */
 static char *rest_formula(const struct sending *s, int node)
 {
-	const struct metric_tree *tree = s->metrics->tree;
+	const struct metric_tree *tree = s->t->tree;
 	char *text = NULL;
 	size_t bytes;
 	FILE *f = open_memstream(&text, &bytes);
@@ -202,8 +208,8 @@ static char *rest_formula(const struct sending *s, int node)
 
 static int send_rest(const struct sending *s, int node)
 {
-	const struct metric_tree *tree = s->metrics->tree;
-	const struct metric_value *rest = &s->values->rest[node < 0 ? tree->n_nodes : (size_t)node];
+	const struct metric_tree *tree = s->t->tree;
+	const struct metric_value *rest = &s->t->rest[node < 0 ? tree->n_nodes : (size_t)node];
 	const struct platform_metric *m = tree->node[node < 0 ? 0 : node].metric;
 	if (!isfinite(rest->value) || fabs(rest->value) < RESIDUAL_MIN || strcmp(m->unit, "%") != 0)
 		return 0;
@@ -223,6 +229,7 @@ static int send_rest(const struct sending *s, int node)
 		[NODE_SAYS] = answer_text("what the rows above do not add up to"),
 		[NODE_FORMULA] = answer_text(formula),
 		[NODE_HAS_MORE] = answer_integer(0),
+		[NODE_HARTS] = answer_text(s->t->harts),
 	};
 	return s->answer->row(s->answer->userdata, v, N_NODE_COLUMNS);
 }
@@ -230,7 +237,7 @@ static int send_rest(const struct sending *s, int node)
 /* The children of a node, and what they leave of it. Depth is bounded by METRIC_TREE_LEVELS_MAX. */
 static int send_children(const struct sending *s, int parent)
 {
-	const struct metric_tree *tree = s->metrics->tree;
+	const struct metric_tree *tree = s->t->tree;
 	for (size_t i = 0; i < tree->n_nodes; i++) {
 		if (tree->node[i].parent != parent)
 			continue;
@@ -243,36 +250,123 @@ static int send_children(const struct sending *s, int parent)
 	return send_rest(s, parent);
 }
 
-int topdown_send_nodes(
-	const struct stat_metrics *m, const struct metric_values *v, const struct answer *answer)
+static int send_tree(const struct topdown_tree *t, const struct answer *answer)
 {
-	struct sending s = {.metrics = m, .values = v, .answer = answer};
+	struct sending s = {.t = t, .answer = answer};
 	double value[METRICS_MAX];
-	for (size_t i = 0; i < m->tree->n_nodes; i++)
-		value[i] = v->metric[m->of_node[i]].value;
-	for (int at = -1; (at = metric_tree_worst(m->tree, at, value)) >= 0;)
+	for (size_t i = 0; i < t->tree->n_nodes; i++)
+		value[i] = t->value[i]->value;
+	for (int at = -1; (at = metric_tree_worst(t->tree, at, value)) >= 0;)
 		s.is_worst[at] = true;
+	return send_children(&s, -1);
+}
+
+int topdown_send_nodes(const struct topdown_tree *tree, size_t n, const struct answer *answer)
+{
 	int r = answer->columns(answer->userdata, node_columns, N_NODE_COLUMNS);
-	return r == 0 ? send_children(&s, -1) : r;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = send_tree(&tree[i], answer);
+	return r;
 }
 
 /* --- inputs ----------------------------------------------------------------------------------- */
 
-int topdown_send_events(
-	const struct stat_metrics *m, const struct stat_counts *counts, const struct answer *answer)
+static const struct answer_column event_columns[] = {
+	STAT_COLUMNS,
+	{"pass", "pass", MPERF__UNIT__UNIT_NONE},
+	{"harts", "harts", MPERF__UNIT__UNIT_NONE},
+};
+
+int topdown_send_event(const struct topdown_tree *t,
+	const struct answer_value value[static N_STAT_COLUMNS], size_t pass,
+	const struct answer *answer)
 {
-	static const struct answer_column columns[] = {
-		STAT_COLUMNS,
-		{"pass", "pass", MPERF__UNIT__UNIT_NONE},
-	};
-	int r = answer->columns(answer->userdata, columns, N(columns));
-	for (int e = m->first; e < counts->counter->events.n_events && r == 0; e++) {
+	struct answer_value v[N(event_columns)];
+	memcpy(v, value, N_STAT_COLUMNS * sizeof(*v));
+	v[N_STAT_COLUMNS] = answer_integer(pass);
+	v[N_STAT_COLUMNS + 1] = answer_text(t->harts);
+	return answer->row(answer->userdata, v, N(v));
+}
+
+int topdown_send_events(const struct topdown_tree *tree, size_t n, const struct answer *answer)
+{
+	int r = answer->columns(answer->userdata, event_columns, N(event_columns));
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = tree[i].send_events(&tree[i], answer);
+	return r;
+}
+
+int topdown_send(const struct topdown_tree *tree, size_t n, struct row_stream *stream,
+	const struct answer *answer)
+{
+	int r = row_stream_table(stream, "core");
+	if (r == 0)
+		r = topdown_send_cores(tree, n, answer);
+	if (r == 0)
+		r = row_stream_table(stream, "node");
+	if (r == 0)
+		r = topdown_send_nodes(tree, n, answer);
+	if (r == 0)
+		r = row_stream_table(stream, "event");
+	return r == 0 ? topdown_send_events(tree, n, answer) : r;
+}
+
+/* --- one that was counted --------------------------------------------------------------------- */
+
+static const char *counted_input(const struct topdown_tree *t, size_t node, size_t i)
+{
+	const struct topdown_counted *c = t->userdata;
+	const struct metric_plan *p = c->metrics->plan;
+	return metric_plan_input(p, metric_plan_metric(p, c->metrics->of_node[node]), i);
+}
+
+static void counted_passes(
+	const struct topdown_tree *t, size_t node, char text[static METRIC_PASSES_BYTES])
+{
+	const struct topdown_counted *c = t->userdata;
+	stat_metrics_passes(c->metrics, c->metrics->of_node[node], text);
+}
+
+static int send_counted(const struct topdown_tree *t, const struct answer *answer)
+{
+	const struct topdown_counted *c = t->userdata;
+	const struct stat_metrics *m = c->metrics;
+	int r = 0;
+	for (int e = m->first; e < c->counts->counter->events.n_events && r == 0; e++) {
 		char reason[STAT_REASON_BYTES];
-		struct answer_value v[N(columns)] = {{.kind = ANSWER_ABSENT}};
-		stat_counts_row(counts, e, reason, v);
-		v[N_STAT_COLUMNS] =
-			answer_integer(metric_plan_pass(m->plan, (size_t)(e - m->first)) + 1);
-		r = answer->row(answer->userdata, v, N(v));
+		struct answer_value v[N_STAT_COLUMNS] = {{.kind = ANSWER_ABSENT}};
+		stat_counts_row(c->counts, e, reason, v);
+		r = topdown_send_event(
+			t, v, metric_plan_pass(m->plan, (size_t)(e - m->first)) + 1, answer);
 	}
 	return r;
+}
+
+int topdown_of_counted(const struct topdown_counted *c, const struct metric_value ***ret_value,
+	struct topdown_tree *ret_tree)
+{
+	const struct stat_metrics *m = c->metrics;
+	const struct metric_value **value = calloc(m->tree->n_nodes, sizeof(*value));
+	if (!value)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->tree->n_nodes; i++)
+		value[i] = &c->values->metric[m->of_node[i]];
+	size_t n_passes = metric_plan_n_passes(m->plan);
+	*ret_value = value;
+	*ret_tree = (struct topdown_tree){
+		.core = c->core,
+		.harts = c->harts,
+		.tree = m->tree,
+		.is_cut = m->is_cut,
+		.n_passes = n_passes,
+		.is_fewest = metric_plan_is_minimal(m->plan),
+		.turns = n_passes > 1 ? "the kernel rotates the passes" : "no",
+		.value = value,
+		.rest = c->values->rest,
+		.input = counted_input,
+		.passes = counted_passes,
+		.send_events = send_counted,
+		.userdata = c,
+	};
+	return 0;
 }

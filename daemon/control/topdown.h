@@ -1,18 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The tables of a top-down tree: its nodes, and what it was counted of */
+/* The tables of top-down trees: their nodes, and what these were counted of
+ *
+ * A tree is one kind of core's. It is counted for the answer (stat.c), or comes from a file
+ * (topdown_stored.c); who sends it says where its values are.
+ */
 
 #include "daemon/control/stat_metrics.h"
 
-/* "core": one row, of which core the tree is and how it was counted. */
-int topdown_send_core(const struct stat_metrics *m, const char *core, const struct answer *answer);
+struct row_stream;
 
-/* "node": the tree, each node before its children, and after them a residual if they do not add up to
+struct topdown_tree {
+	const char *core;  /* what its harts are, */
+	const char *harts; /* and which, "0-3" */
+	const struct metric_tree *tree;
+	bool is_cut; /* it has more levels than could be counted at once */
+	size_t n_passes;
+	bool is_fewest;                    /* no plan has fewer passes */
+	const char *turns;                 /* who has them take turns; "no": nobody */
+	const struct metric_value **value; /* by node */
+	const struct metric_value *rest;   /* n_nodes + 1 */
+	/* The i-th input of a node; NULL after the last. The passes that counted it, "1+2". Rows of the
+	 * table "event", by topdown_send_event. */
+	const char *(*input)(const struct topdown_tree *t, size_t node, size_t i);
+	void (*passes)(
+		const struct topdown_tree *t, size_t node, char text[static METRIC_PASSES_BYTES]);
+	int (*send_events)(const struct topdown_tree *t, const struct answer *answer);
+	const void *userdata;
+};
+
+/* "core": a row for each tree, of which core it is and how it was counted. */
+int topdown_send_cores(const struct topdown_tree *tree, size_t n, const struct answer *answer);
+
+/* "node": the trees, each node before its children, and after them a residual if they do not add up to
  * it. */
-int topdown_send_nodes(
-	const struct stat_metrics *m, const struct metric_values *v, const struct answer *answer);
+int topdown_send_nodes(const struct topdown_tree *tree, size_t n, const struct answer *answer);
 
 /* "event": the inputs, once for each pass that counts them. */
-int topdown_send_events(const struct stat_metrics *m, const struct stat_counts *counts,
+int topdown_send_events(const struct topdown_tree *tree, size_t n, const struct answer *answer);
+int topdown_send_event(const struct topdown_tree *t,
+	const struct answer_value value[static N_STAT_COLUMNS], size_t pass,
 	const struct answer *answer);
+
+/* All three. */
+int topdown_send(const struct topdown_tree *tree, size_t n, struct row_stream *stream,
+	const struct answer *answer);
+
+/* A tree that was counted. Borrows all; *ret_value, n_nodes, is the caller's. 0 or -ENOMEM. */
+struct topdown_counted {
+	const struct stat_metrics *metrics;
+	const struct stat_counts *counts;
+	const struct metric_values *values;
+	const char *core, *harts;
+};
+int topdown_of_counted(const struct topdown_counted *c, const struct metric_value ***ret_value,
+	struct topdown_tree *ret_tree);

@@ -6,6 +6,7 @@
 #include "tests/unit/topdown_case.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/client/answers.h"
@@ -30,8 +31,10 @@ void topdown_case_plan(struct topdown_case *c, const char *arch, const char *fil
 	c->core = core_case_made(json, NULL);
 	const struct metric_wish wish = {
 		&(char *){(char *)top}, top != NULL, .is_tree = true, .levels = levels};
-	c->outcome = stat_metrics_new(c->core.kernel, &c->core.machine, c->core.cores, &wish,
-		&c->events, &c->metrics, &c->error);
+	const struct metric_harts harts = {
+		c->core.cores, metric_plan_platform(c->core.cores), c->core.machine.online};
+	c->outcome =
+		stat_metrics_new(c->core.kernel, &harts, &wish, &c->events, &c->metrics, &c->error);
 }
 
 static void count_event(struct topdown_case *c, int e, double value, bool in_turns)
@@ -104,15 +107,20 @@ static void take_tables(struct topdown_case *c)
 	struct sink sink = {&c->replies, "core"};
 	const struct answer answer = {.columns = take_columns, .row = take_row, .userdata = &sink};
 	const struct platform *p = metric_plan_platform(c->core.cores);
+	const struct topdown_counted counted = {c->metrics, &counts, &values, p->title, "0"};
+	const struct metric_value **value;
+	struct topdown_tree tree;
 	stat_counts_take(&counts, &c->core.machine, &c->counter, c->last);
 	ck_assert_int_eq(stat_metrics_values(c->metrics, &counts, &values), 0);
-	ck_assert_int_eq(topdown_send_core(c->metrics, p->title, &answer), 0);
+	ck_assert_int_eq(topdown_of_counted(&counted, &value, &tree), 0);
+	ck_assert_int_eq(topdown_send_cores(&tree, 1, &answer), 0);
 	sink.table = "node";
-	ck_assert_int_eq(topdown_send_nodes(c->metrics, &values, &answer), 0);
+	ck_assert_int_eq(topdown_send_nodes(&tree, 1, &answer), 0);
 	sink.table = "event";
-	ck_assert_int_eq(topdown_send_events(c->metrics, &counts, &answer), 0);
+	ck_assert_int_eq(topdown_send_events(&tree, 1, &answer), 0);
+	free(value);
 	metric_values_clear(&values);
-	ck_assert_int_eq(topdown_read(&c->tree, &c->replies), 0);
+	ck_assert_int_eq(topdown_read(&c->tree, &c->replies, 0), 0);
 }
 
 void topdown_case_count(

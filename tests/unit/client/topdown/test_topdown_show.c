@@ -109,7 +109,7 @@ static char *page_of(bool plain)
 	char *text;
 	size_t n;
 	FILE *f = open_memstream(&text, &n);
-	ck_assert_int_eq(topdown_page_write(&c.tree, "Top-down of a <b>", plain, f), 0);
+	ck_assert_int_eq(topdown_page_write(&c.tree, 1, "Top-down of a <b>", plain, f), 0);
 	fclose(f);
 	return text;
 }
@@ -142,10 +142,10 @@ TEST(an_answer_without_its_tables_is_no_tree)
 	static const char *const tables[] = {"event", "core", "node"};
 	struct replies r = {.n = 0};
 	struct topdown t = {.n_nodes = 7};
-	ck_assert_int_eq(topdown_read(&t, &r), TOPDOWN_MALFORMED);
+	ck_assert_int_eq(topdown_read(&t, &r, 0), TOPDOWN_MALFORMED);
 	for (size_t i = 0; i < N(tables); i++) {
 		ck_assert_int_eq(answers_table(add, &r, tables[i], columns, 1), 0);
-		ck_assert_int_eq(topdown_read(&t, &r), TOPDOWN_MALFORMED);
+		ck_assert_int_eq(topdown_read(&t, &r, 0), TOPDOWN_MALFORMED);
 	}
 	ck_assert_uint_eq(t.n_nodes, 7);
 	replies_clear(&r);
@@ -175,7 +175,7 @@ TEST(a_tree_with_odd_rows_is_shown)
 	for (size_t i = 0; i < N(rows); i++)
 		ck_assert_int_eq(answers_row(add, &r, rows[i], N(node)), 0);
 	ck_assert_int_eq(answers_table(add, &r, "event", core, 1), 0);
-	ck_assert_int_eq(topdown_read(&t, &r), 0);
+	ck_assert_int_eq(topdown_read(&t, &r, 0), 0);
 	ck_assert_int_eq(t.node[0].level, 1);
 	ck_assert_int_eq(t.node[1].level, TOPDOWN_LEVELS_MAX);
 	ck_assert(isnan(t.node[2].value));
@@ -188,7 +188,7 @@ TEST(a_tree_with_odd_rows_is_shown)
 	fclose(f);
 	ck_assert_ptr_null(strchr(text, '\033'));
 	f = open_memstream(&svg, &n);
-	ck_assert_int_eq(topdown_page_write(&t, "t", true, f), 0);
+	ck_assert_int_eq(topdown_page_write(&t, 1, "t", true, f), 0);
 	fclose(f);
 	markup_is_well_formed(svg);
 	free(text);

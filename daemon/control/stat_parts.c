@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Each part has counters of its own. Harts of one kind share the plan of their metrics: what it costs to
+ * find is paid once.
+ */
+#include "daemon/control/stat_parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/control/peer.h"
+#include "daemon/pmu/ladder.h"
+#include "proto/memory.h"
+
+/* Counters are read so often at least, since the kernel notices that one has wrapped when it is read, where no
+ * interrupt says so. The narrowest that we know have 40 bits (U74), which 10 events in each nanosecond fill
+ * in 110 s. Source: SiFive U74 manual, hpmcounters; riscv_pmu_event_update() of Linux 6.12. */
+#define LOOK_NS UINT64_C(60000000000)
+
+/* What a person without a tree can do: with counters, and without. */
+#define STILL_COUNTS                                                                               \
+	"`mperfctl stat -M General` still counts ratios, and `mperfctl hotspots` shows where the " \
+	"time goes."
+#define STILL_SAMPLES                                                                              \
+	"`mperfctl hotspots` and `mperfctl flamegraph` still show where the time goes; `mperfctl " \
+	"doctor` says why."
+
+static struct cores *cores_of_peer(const struct stat_asked *a)
+{
+	return a->q->peer->options->cores;
+}
+
+/* --- refusals --------------------------------------------------------------------------------- */
+
+/* 0: cycles count here; else as event_probe_for. */
+static int try_cycles(const struct stat_asked *a)
+{
+	struct event_list cycles = {.n_events = 0};
+	struct event_error error;
+	return event_parse(&kernel_real, "cycles", &cycles, &error) == 0
+		       ? event_probe_for(
+				 &kernel_real, a->machine, cores_of_peer(a), &cycles.event[0])
+		       : -ENOENT;
+}
+
+/* There is no tree: say so, and what there is. A machine may have no counters, or not let us use them. */
+static int refuse_tree(const struct stat_asked *a, const char *because)
+{
+	int r = try_cycles(a);
+	if (r == PROBE_ZERO || r == -ENOENT || r == -EOPNOTSUPP || r == -ENODEV)
+		because = "there are no hardware counters here to count a top-down tree with";
+	return request_fail(a->q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+		       r == 0 ? STILL_COUNTS : STILL_SAMPLES, "%s", because)
+		       ?: 1;
+}
+
+static int refuse_metrics(const struct stat_asked *a, int outcome, const char *because)
+{
+	if (outcome == METRIC_NO_TREE || (a->is_tree && outcome == METRIC_NO_EVENT))
+		return refuse_tree(a, because);
+	if (outcome == METRIC_NO_EVENT)
+		return request_fail(a->q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			       "mperfctl doctor says what this machine can do.", "%s", because)
+			       ?: 1;
+	return request_fail(a->q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+		       outcome == METRIC_NO_LEVEL
+			       ? "Leave out -l for all of it."
+			       : "`mperfctl list metrics` shows those of this machine's cores.",
+		       "%s", because)
+		       ?: 1;
+}
+
+static int refuse_counter(const struct stat_asked *a, int outcome, const struct event_error *error)
+{
+	struct request *q = a->q;
+	int r;
+	if (outcome == COUNTER_REFUSED && a->is_tree)
+		return refuse_tree(a, error->text);
+	if (outcome == COUNTER_FULL && q->peer->user)
+		r = request_refuse_limit(q, USER_DESCRIPTORS);
+	else if (outcome == COUNTER_GONE)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, "Find its pid with ps.",
+			"%s", *error->text ? error->text : "there is no such process");
+	else if (outcome > 0)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			"mperfctl doctor says what this machine can do.", "%s", error->text);
+	else
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
+			"counting could not be started: %s", strerror(-outcome));
+	return r < 0 ? r : 1;
+}
+
+/* --- which parts ------------------------------------------------------------------------------ */
+
+static struct stat_part *part_add(struct stat_parts *p)
+{
+	struct stat_part *grown = reallocarray(p->part, p->n + 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	p->part = grown;
+	p->part[p->n] = (struct stat_part){.platform = NULL};
+	return &p->part[p->n++];
+}
+
+static int add_part(
+	struct stat_parts *p, const struct hart_set *harts, const struct platform *platform)
+{
+	struct stat_part *part = part_add(p);
+	if (!part)
+		return -ENOMEM;
+	part->harts = *harts;
+	part->platform = platform;
+	hart_set_says(harts, part->says, sizeof(part->says));
+	return 0;
+}
+
+static int divide(const struct stat_asked *a, struct stat_parts *p)
+{
+	const struct cores *cores = cores_of_peer(a);
+	bool metrics = a->is_tree || a->request->n_metric > 0;
+	int r = 0;
+	if (a->request->per_hart) {
+		p->apart = true;
+		for (int hart = 0; hart < a->machine->n_harts && r == 0; hart++) {
+			struct hart_set one = {0};
+			hart_set_add(&one, hart);
+			if (hart_set_has(&a->machine->online, hart))
+				r = add_part(p, &one, cores_platform(cores, hart));
+		}
+		return r;
+	}
+	if (!metrics || !cores_differ(cores))
+		return add_part(p, &a->machine->online, metric_plan_platform(cores));
+	p->apart = true;
+	for (int hart = cores_kind(cores, 0); hart >= 0 && r == 0;
+		hart = cores_kind(cores, hart + 1)) {
+		struct hart_set harts = cores_of(cores, cores_platform(cores, hart));
+		r = add_part(p, &harts, cores_platform(cores, hart));
+	}
+	return r;
+}
+
+/* --- their counters --------------------------------------------------------------------------- */
+
+/* An earlier part of the same kind of core: its metrics are planned. NULL: this is the first. */
+static const struct stat_part *twin_of(const struct stat_parts *p, const struct stat_part *part)
+{
+	for (const struct stat_part *at = p->part; at < part; at++)
+		if (at->metrics && at->platform == part->platform)
+			return at;
+	return NULL;
+}
+
+/* Append the events of its metrics. 0; METRIC_* with *ret_error; -ENOMEM. */
+static int plan_part(const struct stat_asked *a, const struct stat_parts *p, struct stat_part *part,
+	struct event_list *events, struct event_error *ret_error)
+{
+	const Mperf__StatRequest *m = a->request;
+	const struct metric_wish wish = {m->metric, m->n_metric, a->is_tree, (int)m->levels};
+	const struct stat_part *twin = twin_of(p, part);
+	const struct metric_harts harts = {cores_of_peer(a), part->platform, part->harts};
+	if (m->n_metric == 0 && !a->is_tree)
+		return 0;
+	if (!twin)
+		return stat_metrics_new(
+			&kernel_real, &harts, &wish, events, &part->metrics, ret_error);
+	*events = twin->counter->events;
+	return stat_metrics_share(&kernel_real, twin->metrics, &part->metrics);
+}
+
+static int open_part(const struct stat_asked *a, struct stat_part *part, bool all_harts,
+	struct event_list *events, uint64_t fds_left)
+{
+	const struct peer *peer = a->q->peer;
+	const struct counter_options o = {
+		.events = events->n_events ? events : NULL,
+		.pids = a->pids,
+		.n_pids = a->n_pids,
+		.harts = all_harts ? NULL : &part->harts,
+		.user_only = a->request->user_only || !a->machine->may_see_kernel,
+		.never_kernel = !peer->sees_all,
+		.cores = cores_of_peer(a),
+		.fds_max = fds_left ? fds_left : 1, /* 0 means no limit; charging it fails later */
+	};
+	struct event_error error = {""};
+	int r = counter_new(&kernel_real, a->machine, &o, &part->counter, &error);
+	if (r != 0)
+		return refuse_counter(a, r, &error);
+	part->last = calloc((size_t)part->counter->events.n_events, sizeof(*part->last));
+	if (!part->last)
+		return -ENOMEM;
+	return a->request->explain ? plan_says_new(&kernel_real, o.cores, &part->counter->events,
+					     part->metrics ? (size_t)part->metrics->first
+							   : (size_t)part->counter->events.n_events,
+					     part->metrics ? part->metrics->plan : NULL,
+					     &part->says_plan)
+				   : 0;
+}
+
+static struct stat_part part_clear(struct stat_part *part)
+{
+	counter_free(part->counter);
+	stat_metrics_free(part->metrics);
+	plan_says_free(part->says_plan);
+	free(part->last);
+	return (struct stat_part){.platform = NULL};
+}
+
+/* A kind of core without these metrics is left out, if another has them. */
+static void leave_out(struct stat_parts *p, size_t i, const char *because)
+{
+	size_t n = strlen(p->left_out);
+	snprintf(p->left_out + n, sizeof(p->left_out) - n, "%sharts %s are left out: %.200s",
+		n ? "; " : "", p->part[i].says, because);
+	(void)part_clear(&p->part[i]);
+	memmove(&p->part[i], &p->part[i + 1], (p->n - i - 1) * sizeof(*p->part));
+	p->n--;
+}
+
+/* The first outcome of a kind that has none of the metrics. */
+struct none {
+	int outcome;
+	char because[EVENT_ERROR_BYTES];
+};
+
+static bool is_of_kind(int outcome)
+{
+	return outcome == METRIC_UNKNOWN || outcome == METRIC_NO_TREE ||
+	       outcome == METRIC_NO_LEVEL || outcome == METRIC_NO_EVENT;
+}
+
+/* Plan and open part i. 0; STAT_PART_LEFT_OUT; positive after a refusal; -errno. */
+enum { STAT_PART_LEFT_OUT = 2 };
+static int make_part(
+	const struct stat_asked *a, struct stat_parts *p, size_t i, struct none *ret_none)
+{
+	struct event_error error = {""};
+	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
+	if (!events)
+		return -ENOMEM;
+	int r = request_parse_events(a->q, a->request->event, a->request->n_event, events);
+	if (r != 0)
+		return r;
+	r = plan_part(a, p, &p->part[i], events, &error);
+	if (is_of_kind(r)) {
+		ret_none->outcome = r;
+		memcpy(ret_none->because, error.text, sizeof(error.text));
+		leave_out(p, i, error.text);
+		return STAT_PART_LEFT_OUT;
+	}
+	if (r != 0)
+		return r < 0 ? r : refuse_metrics(a, r, error.text);
+	uint64_t room = user_room(a->q->peer->user, USER_DESCRIPTORS);
+	size_t taken = stat_parts_n_fds(p);
+	return open_part(a, &p->part[i], !p->apart, events, room > taken ? room - taken : 1);
+}
+
+int stat_parts_open(const struct stat_asked *a, struct stat_parts *p)
+{
+	struct none none = {0, ""};
+	*p = (struct stat_parts){.part = NULL};
+	int r = divide(a, p);
+	for (size_t i = 0; i < p->n && r == 0;) {
+		r = make_part(a, p, i, &none);
+		i += r == 0;
+		r = r == STAT_PART_LEFT_OUT ? 0 : r;
+	}
+	if (r == 0 && p->n == 0)
+		return refuse_metrics(a, none.outcome, none.because);
+	return r;
+}
+
+int stat_parts_start(struct stat_parts *p)
+{
+	int r = 0;
+	p->look_ns = kernel_real.now_ns(NULL) + LOOK_NS;
+	for (size_t i = 0; i < p->n && r == 0; i++)
+		r = counter_start(p->part[i].counter);
+	return r;
+}
+
+void stat_parts_clear(struct stat_parts *p)
+{
+	/* plans are shared with later parts: these go first */
+	for (size_t i = p->n; i > 0; i--)
+		(void)part_clear(&p->part[i - 1]);
+	free(p->part);
+	*p = (struct stat_parts){.part = NULL};
+}
+
+size_t stat_parts_n_fds(const struct stat_parts *p)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < p->n; i++)
+		n += p->part[i].counter ? counter_n_fds(p->part[i].counter) : 0;
+	return n;
+}
+
+int stat_parts_read(struct stat_parts *p)
+{
+	int r = 0;
+	uint64_t before_ns = kernel_real.now_ns(NULL);
+	for (size_t i = 0; i < p->n && r == 0; i++)
+		r = counter_read(p->part[i].counter);
+	uint64_t now_ns = kernel_real.now_ns(NULL);
+	p->look_ns = now_ns + LOOK_NS;
+	for (size_t i = 0; i < p->n && r == 0; i++)
+		if (p->part[i].metrics)
+			stat_metrics_read(
+				p->part[i].metrics, p->part[i].counter, now_ns, now_ns - before_ns);
+	return r;
+}
+
+uint64_t stat_parts_due_ns(const struct stat_parts *p)
+{
+	uint64_t due_ns = p->look_ns;
+	for (size_t i = 0; i < p->n; i++)
+		if (p->part[i].metrics && scatter_due_ns(p->part[i].metrics->scatter) < due_ns)
+			due_ns = scatter_due_ns(p->part[i].metrics->scatter);
+	return due_ns;
+}
+
+void stat_parts_restart(struct stat_parts *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct stat_part *part = &p->part[i];
+		memcpy(part->last, part->counter->value,
+			(size_t)part->counter->events.n_events * sizeof(*part->last));
+		if (part->metrics)
+			scatter_restart(part->metrics->scatter);
+	}
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The parts of a stat: harts whose counts are kept apart
+ *
+ * One part is all harts, but for metrics of a machine with several kinds of core, which have no sums
+ * over them: there each kind is a part; and if the client wants each hart by itself, each hart is.
+ */
+
+#include "daemon/control/request.h"
+#include "daemon/control/stat_metrics.h"
+#include "daemon/pmu/plan_says.h"
+
+struct stat_part {
+	struct hart_set harts;
+	char says[64];                   /* "0-3" */
+	const struct platform *platform; /* of all its harts; NULL: of several kinds */
+	struct counter *counter;
+	struct counter_value *last;   /* of the counter's events, as of the last answer */
+	struct stat_metrics *metrics; /* NULL: none was asked for */
+	struct plan_says *says_plan;  /* NULL: nobody asked for it */
+};
+
+struct stat_parts {
+	struct stat_part *part;
+	size_t n;
+	bool apart;         /* they are told apart in answers */
+	uint64_t look_ns;   /* when they must be read, lest one wraps twice unseen */
+	char left_out[512]; /* kinds of core that have none of these metrics, as a note; "": none */
+};
+
+struct stat_asked {
+	struct request *q;
+	const struct machine *machine;
+	const Mperf__StatRequest *request;
+	bool is_tree;
+	const pid_t *pids; /* NULL: all */
+	size_t n_pids;
+};
+
+/* Plan and open the counters of all parts, disabled. 0; positive after a refusal to the peer; -errno.
+ * Call stat_parts_clear in any case. */
+int stat_parts_open(const struct stat_asked *asked, struct stat_parts *p);
+int stat_parts_start(struct stat_parts *p);
+void stat_parts_clear(struct stat_parts *p);
+size_t stat_parts_n_fds(const struct stat_parts *p);
+
+/* Read the counters; of those with metrics also for their errors. 0 or -errno. */
+int stat_parts_read(struct stat_parts *p);
+/* When the next reading is due, whether a client asks for it or not. */
+uint64_t stat_parts_due_ns(const struct stat_parts *p);
+/* What was counted so far is answered: intervals begin here. */
+void stat_parts_restart(struct stat_parts *p);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * What harts counted is everybody's: a service tells it to those who see everybody. A file is read with
+ * the rights of who names it.
+ */
+#include "daemon/control/topdown_stored.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/conf.h"
+#include "daemon/control/peer.h"
+#include "daemon/control/query_request.h"
+#include "daemon/control/store_query.h"
+#include "daemon/control/stored_tree.h"
+#include "daemon/service/service.h"
+#include "proto/memory.h"
+
+#define TURN_IT_ON                                                                                 \
+	"Set topdown-groups = TopdownL1 in mperf.conf (mperf.conf(5)), and ask again after a "     \
+	"while"
+
+/* Why there is no tree of a kind of core; the first is told if no kind has one. */
+struct refusal_of_trees {
+	struct event_error error;
+	char note[512];
+};
+
+static void note_refusal(
+	struct refusal_of_trees *why, const struct stored_tree *t, const struct event_error *error)
+{
+	size_t n = strlen(why->note);
+	if (!*why->error.text)
+		why->error = *error;
+	snprintf(why->note + n, sizeof(why->note) - n, "%sharts %s are left out: %.200s",
+		n ? "; " : "", t->harts, error->text);
+}
+
+static int send_trees(struct stored_tree *tree, size_t n, struct counted *c, const char *note,
+	const struct answer *to)
+{
+	struct topdown_tree view[COUNTED_CORES_MAX];
+	struct provenance provenance = c->provenance;
+	for (size_t i = 0; i < n; i++)
+		view[i] = stored_tree_view(&tree[i]);
+	int r = topdown_send(view, n, to->userdata, to);
+	if (r == 0 && *note && provenance.n_notes < PROVENANCE_NOTES_MAX)
+		r = text_get(&c->texts, note, &provenance.note[provenance.n_notes++]);
+	return r == 0 ? provenance_tell(&provenance, &c->texts, to) : r;
+}
+
+/* 0, QUERY_FAILED with *ret_error, an answer's value, -errno. */
+static int answer_trees(struct counted *c, const struct stored_wish *wish, const struct answer *to,
+	struct query_error *ret_error)
+{
+	_cleanup_(freep) struct stored_tree *tree = calloc(c->n_cores + 1, sizeof(*tree));
+	struct refusal_of_trees why = {{""}, ""};
+	size_t n = 0;
+	int r = 0;
+	if (!tree)
+		return -ENOMEM;
+	for (unsigned core = 0; core < c->n_cores && r >= 0; core++) {
+		struct event_error error = {""};
+		r = stored_tree_make(&tree[n], c, core, wish, &error);
+		if (r > 0)
+			note_refusal(&why, &tree[n], &error);
+		if (r == 0)
+			n++;
+		else
+			stored_tree_clear(&tree[n]);
+	}
+	if (r >= 0 && n == 0)
+		r = query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			c->of_samples ? "Record the events of the metric, as siblings of the event "
+					"that samples: `mperfctl hotspots -M METRIC -- CMD`"
+				      : "Leave out -l and -M for all that was counted",
+			"%s", *why.error.text ? why.error.text : "nothing was counted");
+	else if (r >= 0)
+		r = send_trees(tree, n, c, why.note, to);
+	for (size_t i = 0; i < n; i++)
+		stored_tree_clear(&tree[i]);
+	return r;
+}
+
+static struct stored_wish wish_of(const Mperf__StatRequest *m, const struct cores *cores)
+{
+	return (struct stored_wish){
+		.cores = cores,
+		.top = m->n_metric ? m->metric[0] : NULL,
+		.levels = (int)m->levels,
+	};
+}
+
+/* --- the service's store ---------------------------------------------------------------------- */
+
+static const Mperf__Filter *filter_of(const Mperf__Request *m)
+{
+	return m->topdown->filter;
+}
+
+static enum tier coarsest(const Mperf__Request *m, const struct query_filter *filter)
+{
+	(void)m;
+	return filter->n_cpus ? TIER_MINUTE : TIER_HOUR;
+}
+
+static int run_stored(const struct store_question_run *run)
+{
+	_cleanup_(counted_freep) struct counted *c = NULL;
+	const struct stored_wish wish = wish_of(run->request->topdown, run->cores);
+	int r = query_counted(NULL, run->source, run->n_sources, run->filter, &c, run->error);
+	if (r != 0)
+		return r;
+	if (c->n_events == 0)
+		return query_fail(run->error, MPERF__FAILURE_KIND__FAILURE_MISSING, TURN_IT_ON,
+			"no metrics were counted all the time then");
+	return answer_trees(c, &wish, run->to, run->error);
+}
+
+static int ask_store(struct request *q, const Mperf__Request *request)
+{
+	static const struct store_question store = {filter_of, coarsest, run_stored};
+	struct machine machine; /* reads the platform database, of which the child has a copy */
+	int r;
+	if (!q->peer->sees_all) {
+		r = request_refuse_group(q, "what harts counted is of all users");
+		return r < 0 ? r : 0;
+	}
+	r = request_read_machine(q, &machine);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return store_query_start(q, request, &store);
+}
+
+/* --- a file ----------------------------------------------------------------------------------- */
+
+static int ask_file(struct request *q, const Mperf__StatRequest *m)
+{
+	struct query_error error = {"", "", 0};
+	struct query_filter filter = query_filter_of(q, m->filter);
+	const struct stored_wish wish = wish_of(m, q->peer->options->cores);
+	_cleanup_(counted_freep) struct counted *c = NULL;
+	struct row_stream stream;
+	struct answer answer = row_stream_answer(&stream, q);
+	struct machine machine;
+	sqlite3 *db;
+	int r = request_read_machine(q, &machine);
+	if (r == 0)
+		r = request_open_segment(q, m->path, &db);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = query_counted(db, NULL, 0, &filter, &c, &error);
+	if (r == 0 && c->n_events == 0)
+		r = query_fail(&error, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Record with counters, such as `mperfctl hotspots -M METRIC -- CMD`",
+			"%s has no counts of events: its samples carried none", m->path);
+	if (r == 0)
+		r = answer_trees(c, &wish, &answer, &error);
+	sqlite3_close(db);
+	return query_answer_end(q, &stream, r, &error);
+}
+
+int topdown_stored(struct request *q, const Mperf__Request *request)
+{
+	const Mperf__StatRequest *m = request->topdown;
+	return query_asks_store(q, m->path) ? ask_store(q, request) : ask_file(q, m);
+}

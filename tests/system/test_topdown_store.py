@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""topdown of what was counted before: in a service's store, as topdown-groups wants it, in files of it and of
+their roll-ups, and in recordings whose samples carried the events."""
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+
+from machine import Folder, as_nobody, everybodys, mperfctl, refused, seal
+from service import Service, wait_until
+from test_platforms import ask, metric, tried_core, try_platforms, with_platforms, write
+from test_topdown import own_tree
+
+FLUSH = "1s"
+
+
+class Counting(Service):
+    """A service that knows the tried core, and counts its tree."""
+    platforms = None
+
+    def command(self):
+        return with_platforms(self.platforms, *super().command())
+
+
+def described(folder, tree=None):
+    """A folder with the description of this machine's core, with a tree of software events."""
+    core = tried_core()
+    core["metrics"] = tree or own_tree()
+    there = folder / "platforms"
+    there.mkdir()
+    write(there, "tried.json", core)
+    try_platforms(there)
+    return there
+
+
+def counting(build, folder, groups="TopdownL1,rest_group", **keys):
+    service = Counting(build, folder, flush=FLUSH, topdown_groups=groups, **keys)
+    service.platforms = described(folder)
+    return service
+
+
+def work():
+    """Page faults, for some hundred milliseconds."""
+    subprocess.run(["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do ls / >/dev/null; done"], check=True)
+
+
+def tree_of(answer):
+    return {row["node"]: row for row in json.loads(answer.stdout)["node"]}
+
+
+def test_the_store_has_what_harts_counted_and_a_tree_of_it(build):
+    with Folder() as folder, counting(build, folder) as service:
+        for _ in range(7):
+            work()
+            time.sleep(1)
+        found = service.ctl("topdown", "--since", "-1h", "--json")
+        answer = json.loads(found.stdout)
+        node = {row["node"]: row for row in answer["node"]}
+        event = {row["event"]: row for row in answer["event"]}
+        assert list(node) == ["minor", "rest", "part", "none", "residual"], node
+        assert event["page-faults"]["scaled"] > 100, event
+        share = event["minor-faults"]["scaled"] / event["page-faults"]["scaled"]
+        assert abs(node["minor"]["value"] - 100 * share) < 1e-6, answer
+        # software events never wait for a counter: exact
+        assert node["minor"]["running_share"] == 1 and node["minor"]["error"] == 0, node
+        assert "nothing to divide by" in node["none"]["reason"], node
+        assert answer["core"][0]["core"] == "Tried Core", answer
+        text = service.ctl("topdown", "--since", "-1h").stdout
+        assert "Top-down of what the service counted on Tried Core" in text, text
+        assert "mperfctl stat -M Mix -a --for 10s" in text, text
+        # and no other answer has it
+        hotspots = service.ask("hotspots", "--since", "-1h", "--by", "process")
+        assert all(row["comm"] and row["samples"] for row in hotspots["rows"]), hotspots
+        assert "counted" not in hotspots["provenance"]["event"], hotspots
+
+
+def test_files_of_the_store_and_their_roll_ups_have_it_too(build):
+    with Folder() as folder:
+        with counting(build, folder) as service:
+            work()
+            time.sleep(2.5)
+            work()
+        windows = [*service.store.glob("window/*.mprf")]
+        # sealed, and rolled up by the next service
+        with service:
+            def rolled():
+                return [*service.store.glob("minute/*.mprf")] and [*service.store.glob("hour/*.mprf")]
+            wait_until("minutes and hours", rolled)
+        values = {}
+        for tier in "window", "minute", "hour":
+            for file in windows if tier == "window" else service.store.glob(f"{tier}/*.mprf"):
+                for event, value in counts_of(build, folder, tier, file).items():
+                    values.setdefault(tier, {}).setdefault(event, 0)
+                    values[tier][event] += value
+        assert values["window"]["page-faults"] > 0, values
+        assert values["minute"] == values["hour"] == values["window"], values
+
+
+def counts_of(build, folder, tier, file):
+    """{event: its count} of a file of the store, as topdown -i has it."""
+    copy = folder / f"{tier}.mprf"
+    copy.write_bytes(file.read_bytes())
+    with sqlite3.connect(copy) as db:
+        n = db.execute("SELECT count(*) FROM sample WHERE rung > 5").fetchone()[0]
+        assert db.execute("SELECT value FROM meta WHERE key LIKE 'core:%'").fetchall() == [("tried-core",)], tier
+        is_sealed = db.execute("SELECT value FROM meta WHERE key = 'sealed'").fetchone()[0]
+        db.execute("UPDATE meta SET value = 1 WHERE key = 'sealed'")
+    db.close()
+    if is_sealed:
+        copy.write_bytes(file.read_bytes())
+    else:
+        seal(copy)  # roll-ups grow for a day and longer
+    found = ask(build, folder / "platforms", "topdown", "-i", copy, "--json")
+    if n == 0:
+        refused(found, 1)  # written before counting began
+        return {}
+    assert found.returncode == 0, found
+    return {row["event"]: row["value"] for row in json.loads(found.stdout)["event"]}
+
+
+def test_only_those_who_see_all_see_what_harts_counted(build):
+    with Folder() as folder, counting(build, folder) as service:
+        time.sleep(2.5)
+        environment = {**everybodys(build, folder), "MPERF_SOCKET": str(service.socket)}
+        os.chmod(service.socket, 0o666)
+        refused(as_nobody(folder, environment, "topdown", "--since", "-1h"), 1,
+                "what harts counted is of all users", "mperf")
+        refused(as_nobody(folder, environment, "topdown", "-a", "--for", "1s"), 1, "whole system")
+
+
+def test_a_store_without_groups_says_how_to_have_them(build):
+    with Folder() as folder, Service(build, folder, flush=FLUSH) as service:
+        time.sleep(1.5)
+        refused(service.ctl("topdown", "--since", "-1h", check=False), 1,
+                "no metrics were counted all the time then", "topdown-groups = TopdownL1")
+
+
+def test_groups_that_are_not_there_are_said_once_and_sampling_goes_on(build):
+    with Folder() as folder, counting(build, folder, groups="NoSuchGroup") as service:
+        wait_until("the journal's line", lambda: "topdown-groups = NoSuchGroup is not counted" in service.said())
+        assert "Tried Core knows no metric or group named 'NoSuchGroup'" in service.said()
+        time.sleep(1.5)
+        assert service.said().count("NoSuchGroup is not counted") == 1, service.said()
+        assert service.ask("hotspots", "--since", "-1h")["rows"] is not None
+
+
+def test_a_reload_begins_and_ends_counting(build):
+    with Folder() as folder, counting(build, folder, groups="none") as service:
+        time.sleep(1.2)
+        refused(service.ctl("topdown", "--since", "-1h", check=False), 1, "no metrics were counted")
+        service.write_config(topdown_groups="TopdownL1")
+        service.process.send_signal(signal.SIGHUP)
+        wait_until("a tree", lambda: service.ctl("topdown", "--since", "-1h", "-l", "1",
+                                                 check=False).returncode == 0)
+
+
+def test_a_recording_whose_samples_carried_the_events_has_a_tree(build):
+    with Folder() as folder:
+        there = described(folder)
+        file = folder / "run.mprf"
+        done = ask(build, there, "record", "-F", "199", "-e",
+                   "{cpu-clock,page-faults,minor-faults,major-faults}", "-o", file, "--", "sh", "-c",
+                   "for i in 1 2 3 4 5 6 7 8 9 10; do ls / >/dev/null; done")
+        assert done.returncode == 0, done
+        node = tree_of(ask(build, there, "topdown", "-i", file, "--json"))
+        assert 90 < node["minor"]["value"] <= 100.0001 and 25 <= node["rest"]["value"] < 35, node
+        assert node["none"]["value"] is None, node
+        refused(ask(build, there, "topdown", "-i", file, "-l", "3"), 1, "has 2 levels, not 3")
+        refused(ask(build, there, "topdown", "-i", file, "-M", "Nothing"), 1,
+                "Tried Core knows no metric or group named 'Nothing'")
+        # of a machine that is not described there
+        refused(mperfctl(build, "topdown", "-i", file, check=False), 1, "tried-core", "nothing is known here")
+
+
+def test_recordings_without_counters_and_files_that_are_none_are_named(build):
+    with Folder() as folder:
+        file = folder / "plain.mprf"
+        mperfctl(build, "record", "-e", "cpu-clock", "-o", file, "--", "true")
+        there = described(folder)
+        refused(ask(build, there, "topdown", "-i", file), 1)
+        refused(mperfctl(build, "topdown", "-i", folder / "nothing", check=False), 1, "there is no such file")
+        (folder / "text").write_text("no recording\n")
+        refused(mperfctl(build, "topdown", "-i", folder / "text", check=False), 1, "is not an mperf recording")
+        refused(mperfctl(build, "topdown", "-i", file, "--", "true", check=False), 2, "-i reads a recording")
+        refused(mperfctl(build, "topdown", "--since", "-1h", "--pid", "1", check=False), 2, "whoever ran")
+        refused(mperfctl(build, "topdown", "-a", "--cpu", "0", check=False), 2, "--cpu narrows")
+        refused(mperfctl(build, "topdown", "--live", "--since", "-1h", check=False), 2, "--live")
+
+
+def test_a_core_whose_metrics_the_recording_lacks_says_which_event_is_missing(build):
+    with Folder() as folder:
+        there = described(folder, [metric("switches", r"context\-switches / cpu\-migrations", "100%", "TopdownL1")])
+        file = folder / "run.mprf"
+        assert ask(build, there, "record", "-e", "{cpu-clock,page-faults}", "-F", "199", "-o", file, "--", "sh", "-c",
+                   "ls / /usr >/dev/null").returncode == 0
+        refused(ask(build, there, "topdown", "-i", file), 1, "none of the metrics of Tried Core was counted",
+                "context-switches was not counted")
