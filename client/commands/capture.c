@@ -18,6 +18,8 @@
 /* The daemon's own limit. */
 #define WINDOW_MS_MAX 60000u
 
+#define METRIC_WINDOW_MS 100 /* the least that the daemon allows */
+
 #define NO_FRAME_POINTERS                                                                          \
 	"the program was built without frame pointers, so -g dwarf is used; override with -g fp"
 
@@ -74,6 +76,10 @@ int capture_run(struct capture *c, struct link *l, const struct options *o, int 
 	record.stack = o->stack;
 	record.stack_bytes = o->stack_bytes;
 	record.user_only = o->user_only;
+	record.n_metric = o->n_metrics;
+	record.metric = (char **)o->metric;
+	if (o->n_metrics) /* errors need several windows, also of a short run */
+		record.window_ms = METRIC_WINDOW_MS;
 	*c = (struct capture){.out = out};
 	if (o->loops) { /* a window per interval, and mostly no callers */
 		if (!o->callers)

@@ -16,7 +16,9 @@ static int show(const struct options *o, const struct reply *reply, FILE *f)
 {
 	/* People read the share; the nanoseconds are in --json and --raw. */
 	static const char *const hide[] = {"self_ns", NULL};
-	struct table_options look = {.raw = o->raw, .hide = hide};
+	static const char *const hide_shares[] = {"self_ns", "self", "total", NULL};
+	bool counts = o->per_process || o->per_cgroup;
+	struct table_options look = {.raw = o->raw, .hide = counts ? hide_shares : hide};
 
 	if (o->json)
 		return reply_write_json(reply, f);
@@ -40,6 +42,8 @@ static int ask(struct source *s, const struct options *o, struct reply *reply)
 	hotspots.filter = &filter;
 	hotspots.limit = o->limit;
 	hotspots.inlined = o->inlined;
+	hotspots.n_metric = o->n_metrics;
+	hotspots.metric = (char **)o->metric;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_HOTSPOTS;
 	request.hotspots = &hotspots;

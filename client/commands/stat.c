@@ -174,8 +174,21 @@ static int count_into(struct counting *s, int fd)
 	return exit_status;
 }
 
+/* Counts that belong to who ran ride on samples, and are cut at switches: then short processes have
+ * theirs, too. */
+static int count_by(const struct options *o, const char *by)
+{
+	struct options as = *o;
+	as.by = (char *)by;
+	as.stack = MPERF__STACK_KIND__STACK_NONE;
+	as.stack_given = true;
+	return client_hotspots(&as);
+}
+
 int client_stat(const struct options *o)
 {
+	if (o->per_process || o->per_cgroup)
+		return count_by(o, o->per_process ? "process" : "cgroup");
 	struct counting s = {.options = o};
 	_cleanup_(closep) int out_fd = -1;
 

@@ -162,6 +162,25 @@ static int check_list(struct parse *p)
 	return 0;
 }
 
+/* Of stat. */
+static int check_stat(struct parse *p)
+{
+	const struct options *o = p->o;
+	bool by_task = o->per_process || o->per_cgroup;
+	if (o->per_hart + o->per_process + o->per_cgroup > 1)
+		return options_wrong(
+			p, "--per-hart, --per-process and --per-cgroup exclude each other");
+	if (by_task && o->n_metrics == 0)
+		return options_wrong(p,
+			"--per-process and --per-cgroup show metrics: give -M too, such as -M "
+			"General");
+	if (by_task && (o->n_events || o->interval_ms || o->repeat || o->output))
+		return options_wrong(p,
+			"--per-process and --per-cgroup print one table of metrics: leave out -e, "
+			"-I, -r and -o");
+	return 0;
+}
+
 /* Of topdown. */
 static int check_topdown(struct parse *p)
 {
@@ -251,6 +270,8 @@ int options_check(struct parse *p)
 	if (chosen == 0)
 		chosen = check_plot(p);
 	if (chosen == 0)
+		chosen = check_stat(p);
+	if (chosen == 0)
 		chosen = check_topdown(p);
 	if (chosen == 0)
 		chosen = check_flamegraph(p);
@@ -277,6 +298,9 @@ int options_check(struct parse *p)
 			p, "blocks --live draws text: leave it out, or --csv, --json and --raw");
 	if (!o->live && o->loops && (o->frames || (o->interval_ms && !p->every_given)))
 		return options_wrong(p, "-d and --frames need --live: give it too");
+	if (o->n_metrics && o->n_events && p->command == MPERF__REQUEST__BODY_HOTSPOTS)
+		return options_wrong(
+			p, "-M chooses the events that samples carry: leave it out, or -e");
 	if (o->overhead_ppm && o->n_events > 0)
 		return options_wrong(p,
 			"the cost of events that you choose is not measured: leave out -e, or "

@@ -498,6 +498,12 @@ static int take_show(struct parse *p, int key, char *arg)
 	case OPTION_PEAKS:
 		o->peaks = true;
 		return 0;
+	case OPTION_PER_PROCESS:
+		o->per_process = true;
+		return 0;
+	case OPTION_PER_CGROUP:
+		o->per_cgroup = true;
+		return 0;
 	case OPTION_PER_HART:
 		o->per_hart = true;
 		return 0;

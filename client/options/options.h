@@ -59,7 +59,7 @@ struct options {
 	char *decode;         /* list: a raw code */
 	char *topic;          /* list TOPIC; roofs measure; job run, start, end, list */
 	bool live;            /* roofline, blocks, topdown: repeat */
-	bool per_hart;        /* stat */
+	bool per_hart, per_process, per_cgroup; /* stat */
 	bool inclusive, notes;
 	char *column[OPTIONS_LIST_MAX]; /* --columns, split at commas */
 	size_t n_columns;

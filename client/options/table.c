@@ -37,7 +37,10 @@ const struct option_row option_rows[] = {
 	{R|H|F|S|T|W|X, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", false, "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
 	{S,       "per-hart", OPTION_PER_HART, NULL, false, "show the counts of each hart apart"},
+	{S,       "per-process", OPTION_PER_PROCESS, NULL, false, "show metrics of each process, counted beside its samples"},
+	{S,       "per-cgroup", OPTION_PER_CGROUP, NULL, false, "show metrics of each control group, in the same way"},
 	{S,       "metrics", 'M', "NAME[,NAME]", false, "metrics, or groups of them, of this machine's cores: their events are counted and their values printed"},
+	{H,       "metrics", 'M', "NAME[,NAME]", false, "metrics, or groups of them, of each row: their events ride on the samples, or did in what is read"},
 	{W,       "level", 'l', "LEVEL", false, "show this many levels of the tree (default: as many as can be counted at once)"},
 	{W,       "metrics", 'M', "NAME", false, "the tree below this metric, or whose first level is this group (default: TopdownL1)"},
 	{S,       "explain", OPTION_EXPLAIN, NULL, false, "also print the plan: which events are counted together, on which counters, and who lets them take turns"},
@@ -158,6 +161,7 @@ const struct command_text *command_text(int command)
 			    "  mperfctl hotspots -- ./program\n"
 			    "  mperfctl hotspots -i run.mprf --by line --comm cc1\n"
 			    "  mperfctl hotspots --since yesterday --until today --by process\n"
+			    "  mperfctl hotspots -M General -F 499 -- ./program\n"
 			    "  mperfctl hotspots -a --for 10s --by process --json\n",
 	};
 	static const struct command_text flamegraph = {
@@ -235,6 +239,7 @@ const struct command_text *command_text(int command)
 			    "  mperfctl stat -- ./program\n"
 			    "  mperfctl stat -e task-clock,cycles,instructions -r 5 -- ./program\n"
 			    "  mperfctl stat -a -I 1000 --for 10s\n"
+			    "  mperfctl stat -M General --per-process -- make -j2\n"
 			    "  mperfctl stat -M General --per-hart -a --for 10s\n",
 	};
 	static const struct command_text topdown = {

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"
 #include "daemon/control/store_query.h"
 
@@ -34,8 +35,10 @@ static enum tier hotspots_coarsest(const Mperf__Request *m, const struct query_f
 
 static int hotspots_run(const struct store_question_run *run)
 {
-	const struct query_question question =
-		hotspots_question(run->request->hotspots, run->filter);
+	const Mperf__HotspotsRequest *m = run->request->hotspots;
+	struct query_question question = hotspots_question(m, run->filter);
+	const struct query_metrics metrics = {run->cores, m->metric, m->n_metric};
+	question.metrics = m->n_metric ? &metrics : NULL;
 	return query_store_hotspots(run->source, run->n_sources, &question, run->to, run->error);
 }
 
@@ -45,23 +48,28 @@ int control_hotspots(struct request *q, const Mperf__Request *request)
 		hotspots_filter, hotspots_coarsest, hotspots_run};
 	const Mperf__HotspotsRequest *m = request->hotspots;
 	struct query_filter filter = query_filter_of(q, m->filter);
-	const struct query_question question = hotspots_question(m, &filter);
+	struct query_question question = hotspots_question(m, &filter);
+	const struct query_metrics metrics = {q->peer->options->cores, m->metric, m->n_metric};
+	struct machine machine; /* of which the database of platforms is read */
+	question.metrics = m->n_metric ? &metrics : NULL;
 	if ((int)question.by < 0)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Use function, module, process, thread, cgroup, job, line or hart.",
 			"there is no way to group by '%s'", m->by);
+	int r = m->n_metric ? request_read_machine(q, &machine) : 0;
+	if (r != 0)
+		return r < 0 ? r : 0;
 	if (query_asks_store(q, m->path))
 		return store_query_start(q, request, &store);
 	sqlite3 *db;
-	int r = request_open_segment(q, m->path, &db);
+	r = request_open_segment(q, m->path, &db);
 	if (r != 0)
 		return r < 0 ? r : 0;
 
 	struct query_error error = {"", "", 0};
 	struct row_stream stream;
 	struct answer answer = row_stream_answer(&stream, q);
-	r = query_hotspots(
-		&db, 1, question.by, question.limit, question.inlined, &filter, &answer, &error);
+	r = query_hotspots_of(db, &question, &answer, &error);
 	sqlite3_close(db);
 	return query_answer_end(q, &stream, r, &error);
 }

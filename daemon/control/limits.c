@@ -33,6 +33,8 @@ const struct field_limit field_limits[] = {
 	/* grammar: a group may be asked for twice */
 	{"mperf.RecordRequest", "event", EVENTS_MAX, true, "events", "Record twice."},
 	{"mperf.StatRequest", "event", EVENTS_MAX, true, "events", "Count twice."},
+	{"mperf.RecordRequest", "metric", METRICS_MAX, false, "metrics", "Name a group."},
+	{"mperf.HotspotsRequest", "metric", METRICS_MAX, false, "metrics", "Name a group."},
 	{"mperf.StatRequest", "metric", METRICS_MAX, false, "metrics",
 		"Name a group, or count twice."},
 	/* each is read whole */

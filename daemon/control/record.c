@@ -16,6 +16,7 @@
 #include "daemon/control/cost_hold.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/record_hold.h"
+#include "daemon/control/record_metrics.h"
 #include "daemon/control/request.h"
 #include "daemon/service/service.h"
 #include "daemon/session/listener.h"
@@ -367,9 +368,9 @@ static int choose_scope(struct request *q, const Mperf__RecordRequest *m, struct
 	o->per_task = !machine.may_see_all;
 	o->user_only |= !machine.may_see_kernel;
 	/* as stat counts them for it; the service's own events show the kernel as one word */
-	o->never_kernel = m->n_event > 0 && !q->peer->sees_all;
+	o->never_kernel = m->n_event + m->n_metric > 0 && !q->peer->sees_all;
 	o->user_only |= o->never_kernel;
-	r = cost_hold_check(q, m->overhead_ppm, m->n_event > 0, o->per_task);
+	r = cost_hold_check(q, m->overhead_ppm, m->n_event + m->n_metric > 0, o->per_task);
 	if (r != 0 || !m->target->all)
 		return r;
 	if (!q->peer->sees_all)
@@ -578,7 +579,7 @@ int control_record(struct request *q, const Mperf__Request *request)
 	};
 	int r = sampler_options_fill(q, m, &o.sampler);
 	if (r == 0)
-		r = request_parse_events(q, m->event, m->n_event, events);
+		r = record_events(q, m, events);
 	if (r == 0)
 		r = choose_scope(q, m, &o.sampler);
 	if (r == 0 && !o.all)
@@ -586,7 +587,7 @@ int control_record(struct request *q, const Mperf__Request *request)
 	if (r == 0)
 		r = make_folder(j, q);
 	if (r == 0) {
-		o.sampler.events = m->n_event ? events : NULL;
+		o.sampler.events = events->n_events ? events : NULL;
 		r = begin(j, q, m, &o);
 	}
 	if (r != 0) {

@@ -191,12 +191,12 @@ static int open_part(const struct stat_asked *a, struct stat_part *part, bool al
 	part->last = calloc((size_t)part->counter->events.n_events, sizeof(*part->last));
 	if (!part->last)
 		return -ENOMEM;
-	return a->request->explain ? plan_says_new(&kernel_real, o.cores, &part->counter->events,
-					     part->metrics ? (size_t)part->metrics->first
-							   : (size_t)part->counter->events.n_events,
-					     part->metrics ? part->metrics->plan : NULL,
-					     &part->says_plan)
-				   : 0;
+	return a->request->explain
+		       ? plan_says_new(&kernel_real, o.cores, &part->counter->events,
+				 part->metrics ? (size_t)part->metrics->first
+					       : (size_t)part->counter->events.n_events,
+				 part->metrics ? part->metrics->plan : NULL, &part->says_plan)
+		       : 0;
 }
 
 static struct stat_part part_clear(struct stat_part *part)

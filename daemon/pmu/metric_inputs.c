@@ -208,6 +208,13 @@ static const struct event_name *generic_named(const char *name)
 	return NULL;
 }
 
+/* The two clocks run alike where they are counted: while a hart's or a thread's events are on. */
+static bool is_clock(uint32_t type, uint64_t config)
+{
+	return type == PERF_TYPE_SOFTWARE &&
+	       (config == PERF_COUNT_SW_CPU_CLOCK || config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
 bool metric_inputs_match(
 	const struct metric_inputs *m, size_t input, const struct metric_event *event)
 {
@@ -222,6 +229,8 @@ bool metric_inputs_match(
 	const struct event_name *generic = generic_named(name);
 	if (generic && generic->type == event->type && generic->config == event->config)
 		return true;
+	if (generic && is_clock(generic->type, generic->config))
+		return is_clock(event->type, event->config);
 	const struct platform_event *own = platform_event_find(m->platform, name);
 	if (!own && generic)
 		own = platform_event_generic(m->platform, generic->type, generic->config);

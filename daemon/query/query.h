@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/pmu/cores.h"
 #include "daemon/pmu/kernel.h"
 #include "daemon/store/segment/segment.h"
 #include "daemon/store/store.h"
@@ -114,12 +115,22 @@ struct query_error {
 	Mperf__FailureKind kind;
 };
 
+#define QUERY_METRICS_MAX 12 /* columns of a table: each has two, of REPLY_COLUMNS_MAX */
+
+/* Metrics to compute of what rows counted. */
+struct query_metrics {
+	const struct cores *cores; /* whose database knows the platform */
+	char *const *name;         /* n_names metrics and groups */
+	size_t n_names;
+};
+
 /* What to do with the rows. */
 struct query_question {
 	enum query_by by;
 	uint32_t limit; /* rows; 0: all */
 	bool inlined;   /* charge inlined functions themselves */
 	const struct query_filter *filter;
+	const struct query_metrics *metrics; /* NULL: none */
 };
 
 /* The coarsest tier whose files still have what is asked for: minutes are the last with processes
@@ -155,6 +166,9 @@ enum { QUERY_FAILED = 1 };
 int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
 	const struct query_filter *filter, const struct answer *answer,
 	struct query_error *ret_error);
+/* The same of a question. */
+int query_hotspots_of(sqlite3 *db, const struct query_question *question,
+	const struct answer *answer, struct query_error *ret_error);
 int query_store_hotspots(struct query_source *source, size_t n_sources,
 	const struct query_question *question, const struct answer *answer,
 	struct query_error *ret_error);

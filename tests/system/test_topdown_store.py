@@ -197,3 +197,95 @@ def test_a_core_whose_metrics_the_recording_lacks_says_which_event_is_missing(bu
                    "ls / /usr >/dev/null").returncode == 0
         refused(ask(build, there, "topdown", "-i", file), 1, "none of the metrics of Tried Core was counted",
                 "context-switches was not counted")
+
+
+# --- counts that ride on samples -----------------------------------------------------------------
+
+FAULTS = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do ls -R /usr/include >/dev/null; done"
+
+
+def rows_of(done):
+    assert done.returncode == 0, done
+    return json.loads(done.stdout)["rows"]
+
+
+def test_hotspots_have_metrics_with_their_errors_where_counters_ride_on_samples(build):
+    with Folder() as folder:
+        there = described(folder)
+        rows = rows_of(ask(build, there, "hotspots", "-M", "minor,faults_per_ms,none", "-F", "499", "-g", "none", "-n",
+                           "0", "--json", "--", "sh", "-c", FAULTS))
+        known = [row for row in rows if row["minor"] is not None]
+        assert known and all(0 <= row["minor"] < 500 for row in known), rows
+        assert all(row["none"] is None for row in rows), "nothing to divide by is n/a, not 0"
+        assert any(row["faults_per_ms"] for row in rows), rows
+        often = [row for row in rows if row["samples"] >= 50]
+        assert all(row["faults_per_ms"] is None or row["faults_per_ms_error"] is not None for row in often), often
+        for words, arguments in ((("knows no metric or group named 'Nothing'",), ("-M", "Nothing")),):
+            refused(ask(build, there, "hotspots", *arguments, "--", "true"), 2, *words)
+        refused(ask(build, there, "hotspots", "-M", "minor", "-e", "cycles", "--", "true"), 2, "leave it out, or -e")
+
+
+def test_a_recording_has_metrics_if_its_samples_carried_the_events(build):
+    with Folder() as folder:
+        there = described(folder)
+        file = folder / "run.mprf"
+        assert ask(build, there, "record", "-e", "{cpu-clock,page-faults,minor-faults}", "-F", "499", "-o", file, "--",
+                   "sh", "-c", FAULTS).returncode == 0
+        done = ask(build, there, "hotspots", "-i", file, "-M", "minor,rest", "--by", "module", "--json")
+        rows = rows_of(done)
+        assert any(row["minor"] for row in rows) and all(row["rest"] is None for row in rows), rows
+        notes = json.loads(done.stdout)["provenance"]["notes"]
+        assert "major-faults was not counted: metrics that need it are n/a" in notes, notes
+        refused(mperfctl(build, "hotspots", "-i", file, "-M", "minor", check=False), 1, "tried-core")
+
+
+def test_stat_shows_processes_control_groups_and_harts_apart(build):
+    with Folder() as folder:
+        there = described(folder)
+        rows = rows_of(ask(build, there, "stat", "-M", "minor,faults_per_ms", "--per-process", "--json", "--", "sh", "-c",
+                           FAULTS))
+        assert {row["comm"] for row in rows} <= {"sh", "ls", "mperfctl", "unshare"}, rows
+        assert any(row["comm"] == "ls" and row["faults_per_ms"] for row in rows), rows
+        rows = rows_of(ask(build, there, "stat", "-M", "minor", "--per-cgroup", "--json", "--", "sh", "-c", FAULTS))
+        assert rows and all(row["cgroup"].startswith("/") for row in rows if row["cgroup"]), rows
+        done = ask(build, there, "stat", "-M", "minor", "--per-hart", "--json", "-a", "--for", "1s")
+        rows = json.loads(done.stderr)["rows"]  # as all figures of stat
+        harts = {row["harts"] for row in rows}
+        assert harts == {str(hart) for hart in os.sched_getaffinity(0)} or len(harts) == os.cpu_count(), rows
+        assert len(rows) == 3 * len(harts), rows  # two events and the metric, on each
+        for words, arguments in (
+                (("exclude each other",), ("--per-hart", "--per-process")),
+                (("give -M too",), ("--per-process",)),
+                (("one table",), ("--per-cgroup", "-M", "minor", "-I", "100"))):
+            refused(mperfctl(build, "stat", *arguments, "--", "true", check=False), 2, *words)
+
+
+def test_another_users_processes_do_not_show_without_the_group(build):
+    with Folder() as folder, counting(build, folder, groups="none") as service:
+        environment = {**everybodys(build, folder), "MPERF_SOCKET": str(service.socket)}
+        os.chmod(service.socket, 0o666)
+        for by in "--per-process", "--per-cgroup", "--per-hart":
+            refused(as_nobody(folder, environment, "stat", "-M", "minor", by, "-a", "--for", "1s"), 1, "group")
+        own = as_nobody(folder, environment, "stat", "-M", "minor", "--per-process", "--json", "--", "sh", "-c", FAULTS)
+        found = {row["comm"] for row in rows_of(own)}
+        assert found <= {"sh", "ls", "mperfctl"}, found
+
+
+# --- live ----------------------------------------------------------------------------------------
+
+def test_live_trees_are_shown_one_after_the_other(build):
+    with Folder() as folder:
+        there = described(folder)
+        text = ask(build, there, "topdown", "-a", "--live", "--frames", "2")
+        assert text.returncode == 0 and text.stdout.count("Top-down of the whole system") == 2, text
+        assert "Look next" not in text.stdout and "\033" not in text.stdout, text
+        lines = ask(build, there, "topdown", "-a", "--live", "--frames", "2", "--json").stdout.splitlines()
+        frames = [json.loads(line) for line in lines]
+        assert len(frames) == 2 and frames[1]["time"] - frames[0]["time"] > 0.5, frames
+        assert [row["node"] for row in frames[0]["rows"]][:2] == ["minor", "rest"], frames
+        command = ask(build, there, "topdown", "--live", "--", "sh", "-c", "sleep 1.3; exit 4")
+        assert command.returncode == 4 and command.stdout.count("Top-down of sh") == 1, command
+        for words, arguments in ((("-d and --frames need --live",), ("--frames", "2")),
+                                 (("leave it out, or -o",), ("--live", "-o", "x.svg")),
+                                 (("-d takes a time from 1s",), ("--live", "-d", "200ms"))):
+            refused(mperfctl(build, "topdown", "-a", *arguments, check=False), 2, *words)

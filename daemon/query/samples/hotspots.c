@@ -15,6 +15,7 @@
 
 #include "daemon/query/load_part.h"
 #include "daemon/query/samples/hotspots.h"
+#include "daemon/query/samples/hotspots_metrics.h"
 #include "daemon/query/sources.h"
 
 int hotspots_take_row(void *userdata, const struct scan_row *row)
@@ -38,6 +39,9 @@ int hotspots_take_row(void *userdata, const struct scan_row *row)
 		spot->instructions += row->instructions;
 		spot->has_instructions = h->instructions = true;
 	}
+	r = h->metrics ? hotspots_metrics_take(h->metrics, hot, row) : 0;
+	if (r != 0)
+		return r;
 	uint8_t state = loaded_leaf(&h->loaded, row->stack)->state;
 	if (state == FRAME_NAMED)
 		spot->named += row->count;
@@ -194,6 +198,9 @@ static int add_segment(
 		r = hotspots_prepare(h);
 	if (r == 0)
 		r = filter_make(&filter, &h->loaded, h->filter);
+	if (r == 0 && h->metrics)
+		r = hotspots_metrics_prepare(h->metrics, &h->loaded);
+	filter.every = h->metrics != NULL;
 	if (r == 0)
 		r = scan_samples(&h->loaded, &filter, &notes, hotspots_take_row, h);
 	if (r == 0)
@@ -233,7 +240,7 @@ static int keep(void *query)
 	k->cycles = h->cycles;
 	k->instructions = h->instructions;
 	k->provenance = h->provenance;
-	return 0;
+	return h->metrics ? hotspots_metrics_keep(h->metrics) : 0;
 }
 
 static void take_back(void *query)
@@ -248,6 +255,8 @@ static void take_back(void *query)
 	h->cycles = k->cycles;
 	h->instructions = k->instructions;
 	h->provenance = k->provenance;
+	if (h->metrics)
+		hotspots_metrics_take_back(h->metrics);
 }
 
 /* --- queries ---------------------------------------------------------------------------------- */
@@ -257,9 +266,23 @@ void hotspots_clear(struct hotspots *h)
 	key_table_clear(&h->keys);
 	text_table_clear(&h->texts);
 	free(h->hotspot);
+	hotspots_metrics_free(h->metrics);
 	if (h->kept)
 		free(h->kept->hotspot);
 	free(h->kept);
+}
+
+/* Inputs of metrics that nothing counted. */
+static int note_missing(struct hotspots *h)
+{
+	struct provenance *p = &h->provenance;
+	const char *note;
+	int r = 0;
+	for (size_t i = 0; h->metrics && (note = hotspots_metrics_note(h->metrics, i)) && r == 0 &&
+			   p->n_notes < PROVENANCE_NOTES_MAX;
+		i++)
+		r = text_get(&h->texts, note, &p->note[p->n_notes++]);
+	return r;
 }
 
 /* Of files that are open, or else of sources. */
@@ -274,9 +297,13 @@ static int ask(const struct query_question *question, sqlite3 *const *db,
 	h->inlined = question->inlined;
 	h->filter = question->filter;
 	provenance_expect(&h->provenance, question);
+	int made = question->metrics ? hotspots_metrics_new(question->metrics, &h->metrics) : 0;
 	const struct source_reader reader = {h, add_segment, keep, take_back, &h->provenance};
-	int r = db ? sources_read_open(&reader, db, n, ret_error)
-		   : sources_read(&reader, source, n, ret_error);
+	int r = made < 0 ? made
+		: db     ? sources_read_open(&reader, db, n, ret_error)
+			 : sources_read(&reader, source, n, ret_error);
+	if (r == 0)
+		r = note_missing(h);
 	if (r == 0)
 		r = hotspots_tell(h, question->limit, answer);
 	if (r == 0)
@@ -290,8 +317,14 @@ int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t 
 	const struct query_filter *filter, const struct answer *answer,
 	struct query_error *ret_error)
 {
-	const struct query_question question = {by, limit, inlined, filter};
+	const struct query_question question = {by, limit, inlined, filter, NULL};
 	return ask(&question, db, NULL, n_dbs, answer, ret_error);
+}
+
+int query_hotspots_of(sqlite3 *db, const struct query_question *question,
+	const struct answer *answer, struct query_error *ret_error)
+{
+	return ask(question, &db, NULL, 1, answer, ret_error);
 }
 
 int query_store_hotspots(struct query_source *source, size_t n_sources,

@@ -39,7 +39,8 @@ struct hotspots {
 	double sum;                /* of all rows: the total for shares */
 	bool cycles, instructions; /* counted in any source */
 	struct provenance provenance;
-	struct hotspots_kept *kept; /* saved before the current source */
+	struct hotspots_metrics *metrics; /* NULL: none */
+	struct hotspots_kept *kept;       /* saved before the current source */
 
 	/* of the current segment */
 	struct loaded loaded;

@@ -10,8 +10,9 @@
 #include <string.h>
 
 #include "daemon/query/samples/hotspots.h"
+#include "daemon/query/samples/hotspots_metrics.h"
 
-#define COLUMNS_MAX 16
+#define COLUMNS_MAX (16 + 2 * QUERY_METRICS_MAX)
 
 static const char *const by_name[N_QUERY_BY] = {
 	[QUERY_BY_FUNCTION] = "function",
@@ -57,7 +58,7 @@ static const struct answer_column key_columns[N_QUERY_BY][7] = {
 /* Are there counts that do not cover all samples? Then each row says how many they cover. */
 static bool tells_counted(const struct hotspots *h)
 {
-	bool any = h->cycles || h->instructions || (h->filter && h->filter->event);
+	bool any = h->cycles || h->instructions || h->metrics || (h->filter && h->filter->event);
 	return any && h->provenance.uncounted > 0;
 }
 
@@ -80,6 +81,8 @@ static int tell_columns(const struct hotspots *h, const struct answer *answer)
 			"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT};
 	if (h->cycles && h->instructions)
 		c[n++] = (struct answer_column){"ipc", "IPC", MPERF__UNIT__UNIT_RATIO};
+	if (h->metrics)
+		n += hotspots_metrics_columns(h->metrics, &c[n]);
 	if (tells_counted(h))
 		c[n++] = (struct answer_column){"counted", "Counted", MPERF__UNIT__UNIT_SHARE};
 	if (h->by == QUERY_BY_MODULE) {
@@ -202,6 +205,8 @@ static int tell_row(const struct hotspots *h, uint32_t hot, const struct answer 
 		v[n++] = spot->has_cycles && spot->has_instructions
 				 ? ratio(spot->instructions, spot->cycles)
 				 : absent();
+	if (h->metrics)
+		n += hotspots_metrics_values(h->metrics, hot, &v[n]);
 	if (tells_counted(h))
 		v[n++] = ratio((double)(spot->samples - spot->uncounted), (double)spot->samples);
 	if (h->by == QUERY_BY_MODULE) {

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A group that samples is all or nothing: what does not fit onto the counters at once never samples. So
+ * metrics of samples need a plan of one pass. cpu-clock leads, since it needs no counter, and samples also
+ * where counters cannot interrupt.
+ */
+#include "daemon/control/record_metrics.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/control/peer.h"
+#include "daemon/pmu/metric_plan.h"
+#include "proto/memory.h"
+
+#define LEADER "cpu-clock"
+
+static int refuse(struct request *q, const char *remedy, const char *why)
+{
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, remedy, "%s", why) ?: 1;
+}
+
+static int refuse_passes(struct request *q, const struct metric_plan *plan)
+{
+	char why[128];
+	size_t n = metric_plan_n_passes(plan);
+	if (n == 0)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			       "mperfctl doctor says what this machine can do.",
+			       "no event of %s can be counted: %.400s",
+			       metric_plan_metric(plan, 0)->metric->name,
+			       metric_plan_metric(plan, 0)->because
+				       ? metric_plan_metric(plan, 0)->because
+				       : "it needs none")
+			       ?: 1;
+	snprintf(why, sizeof(why),
+		"the events of these metrics need %zu passes, and what rides on samples is one", n);
+	return refuse(q, "Name fewer metrics; `mperfctl stat -M` counts them in turns.", why);
+}
+
+/* "{cpu-clock,a,b}" of the plan's one pass. The caller frees; NULL: no memory. */
+static char *group_of(const struct metric_plan *plan)
+{
+	const char *pass = metric_plan_events(plan, 0);
+	size_t n = strcspn(pass + (*pass == '{'), "}");
+	char *text;
+	return asprintf(&text, "{" LEADER ",%.*s}", (int)n, pass + (*pass == '{')) < 0 ? NULL
+										       : text;
+}
+
+static int add_metrics(struct request *q, char *const *name, size_t n, struct event_list *events)
+{
+	struct machine machine;
+	struct event_error error = {""};
+	struct cores *cores = q->peer->options->cores;
+	_cleanup_(metric_plan_freep) struct metric_plan *plan = NULL;
+	int r = request_read_machine(q, &machine);
+	if (r != 0)
+		return r;
+	r = metric_plan_new(&kernel_real, &machine, cores, name, n, &plan, &error);
+	if (r > 0)
+		return refuse(q, "`mperfctl list metrics` shows those of this machine's cores.",
+			error.text);
+	if (r < 0)
+		return r;
+	if (metric_plan_n_passes(plan) != 1)
+		return refuse_passes(q, plan);
+	_cleanup_(freep) char *group = group_of(plan);
+	if (!group)
+		return -ENOMEM;
+	r = event_parse_for(&kernel_real, cores, group, events, &error);
+	return r > 0 ? refuse(q, "Name fewer metrics.", error.text) : r;
+}
+
+int record_events(struct request *q, const Mperf__RecordRequest *m, struct event_list *events)
+{
+	int r = request_parse_events(q, m->event, m->n_event, events);
+	return r == 0 && m->n_metric ? add_metrics(q, m->metric, m->n_metric, events) : r;
+}

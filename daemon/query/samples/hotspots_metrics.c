@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Counts that ride on samples belong to what the sample fell on, and were gathered since the sample before: a
+ * function with few samples has a ratio of chance. How far it may be off follows from how much it differs
+ * when a part of the time is left out: windows are dealt out to a few stretches, and the jackknife is of
+ * these (pmu/scatter.h).
+ */
+#include "daemon/query/samples/hotspots_metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/pmu/metric_inputs.h"
+#include "daemon/pmu/scatter.h"
+#include "platform-db/expression.h"
+#include "proto/memory.h"
+
+#define STRETCHES 8         /* of all windows; each takes its part of the memory of every key */
+#define SUMS_MAX (1u << 24) /* counts in memory, 128 MB: functions times stretches times inputs */
+
+/* What one input counted of one key in one stretch. */
+struct sum {
+	float is_there; /* readings that there were; 0: not counted */
+	double value;
+};
+
+struct hotspots_metrics {
+	const struct query_metrics *wish;
+	struct metric_inputs *inputs; /* NULL before the first file */
+	const struct platform *platform;
+	int input[QUERY_EVENTS_MAX]; /* of the current file: by event; -1: none */
+	struct sum *sum;             /* by key, stretch and input */
+	uint32_t n_keys, size;       /* size: sums */
+	bool is_counted[METRIC_INPUTS_MAX];
+	char (*column)[2][96]; /* titles of each metric's columns */
+	char note[192];
+	struct sum *kept;
+	uint32_t n_keys_kept;
+};
+
+int hotspots_metrics_new(const struct query_metrics *wish, struct hotspots_metrics **ret_metrics)
+{
+	struct hotspots_metrics *m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->wish = wish;
+	*ret_metrics = m;
+	return 0;
+}
+
+struct hotspots_metrics *hotspots_metrics_free(struct hotspots_metrics *m)
+{
+	if (!m)
+		return NULL;
+	metric_inputs_free(m->inputs);
+	free(m->sum);
+	free(m->kept);
+	free(m->column);
+	free(m);
+	return NULL;
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+/* The one platform of a file's harts. */
+static int find_platform(
+	const struct hotspots_metrics *m, struct loaded *l, const struct platform **ret_platform)
+{
+	uint32_t core = 0;
+	bool any = false;
+	for (int hart = 0; hart < HARTS_MAX; hart++) {
+		if (!l->hart[hart].known || (any && l->hart[hart].core == core))
+			continue;
+		if (any)
+			return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
+				"Leave out -M; `mperfctl topdown -i` has a tree for each kind of "
+				"core",
+				"%s is of cores of several kinds, whose metrics are not the same",
+				l->path);
+		core = l->hart[hart].core;
+		any = true;
+	}
+	const char *name = text_of(l->texts, core);
+	const struct platform *p = name ? cores_platform_named(m->wish->cores, name) : NULL;
+	if (!name)
+		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING, "Record again",
+			"%s does not say which core it is of: an older mperf made it", l->path);
+	if (!p)
+		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Describe it in /etc/mperf/platforms.d (mperf-platforms(5))",
+			"%s is of cores of the platform '%.64s', of which nothing is known here",
+			l->path, name);
+	*ret_platform = p;
+	return 0;
+}
+
+static int find_inputs(struct hotspots_metrics *m, struct loaded *l, const struct platform *p)
+{
+	struct event_error error = {""};
+	int n_harts = 0;
+	for (int hart = 0; hart < HARTS_MAX; hart++)
+		n_harts += l->hart[hart].known;
+	if (m->inputs && m->platform != p)
+		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Ask for one of them at a time", "%s is of another kind of core", l->path);
+	if (m->inputs)
+		return 0;
+	int r = metric_inputs_new(p, m->wish->name, m->wish->n_names, n_harts, &m->inputs, &error);
+	if (r > 0 || (r == 0 && metric_inputs_n_metrics(m->inputs) > QUERY_METRICS_MAX))
+		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Name fewer, or others; `mperfctl list metrics` shows those of this "
+			"machine",
+			"%s", *error.text ? error.text : "more metrics than a table has room for");
+	if (r < 0)
+		return r;
+	m->platform = p;
+	m->column = calloc(metric_inputs_n_metrics(m->inputs), sizeof(*m->column));
+	return m->column ? 0 : -ENOMEM;
+}
+
+int hotspots_metrics_prepare(struct hotspots_metrics *m, struct loaded *l)
+{
+	const struct platform *p = NULL;
+	int r = find_platform(m, l, &p);
+	if (r == 0)
+		r = find_inputs(m, l, p);
+	for (int i = 0; i < QUERY_EVENTS_MAX && r == 0; i++) {
+		const struct loaded_event *e = &l->event[i];
+		const char *name = text_of(l->texts, e->name);
+		const struct metric_event event = {name ? name : "", e->type, e->config};
+		m->input[i] = -1;
+		for (size_t input = 0; e->known && input < metric_inputs_n(m->inputs); input++)
+			if (metric_inputs_match(m->inputs, input, &event))
+				m->input[i] = (int)input;
+	}
+	return r;
+}
+
+/* --- sums ------------------------------------------------------------------------------------- */
+
+static uint32_t n_sums(const struct hotspots_metrics *m)
+{
+	return STRETCHES * (uint32_t)metric_inputs_n(m->inputs);
+}
+
+static struct sum *sum_of(
+	const struct hotspots_metrics *m, uint32_t hot, uint32_t stretch, uint32_t input)
+{
+	return &m->sum[hot * n_sums(m) + stretch * metric_inputs_n(m->inputs) + input];
+}
+
+int hotspots_metrics_take(struct hotspots_metrics *m, uint32_t hot, const struct scan_row *row)
+{
+	/* beyond it, keys have no metrics: the heaviest come first in no order, so say nothing of the rest */
+	if (hot >= SUMS_MAX / (n_sums(m) ? n_sums(m) : 1))
+		return 0;
+	int r = array_grow(&m->sum, &m->size, (hot + 1) * n_sums(m), sizeof(*m->sum));
+	if (r < 0)
+		return r;
+	m->n_keys = hot + 1 > m->n_keys ? hot + 1 : m->n_keys;
+	for (size_t i = 0; i < row->n_reads; i++) {
+		const struct scan_reading *read = &row->read[i];
+		int input = m->input[read->event];
+		if (input < 0 || (read->enabled_ns > 0 && read->running_ns <= 0))
+			continue;
+		struct sum *s = sum_of(m, hot, row->window % STRETCHES, (uint32_t)input);
+		s->is_there++;
+		s->value += read->enabled_ns > 0
+				    ? read->value * (read->enabled_ns / read->running_ns)
+				    : read->value;
+		m->is_counted[input] = true;
+	}
+	return 0;
+}
+
+int hotspots_metrics_keep(struct hotspots_metrics *m)
+{
+	size_t n = m->inputs ? (size_t)m->n_keys * n_sums(m) : 0;
+	struct sum *kept = reallocarray(m->kept, n + 1, sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	m->kept = kept;
+	m->n_keys_kept = m->n_keys;
+	if (n > 0)
+		memcpy(kept, m->sum, n * sizeof(*kept));
+	return 0;
+}
+
+void hotspots_metrics_take_back(struct hotspots_metrics *m)
+{
+	size_t n = m->inputs ? (size_t)m->n_keys_kept * n_sums(m) : 0;
+	if (n > 0)
+		memcpy(m->sum, m->kept, n * sizeof(*m->sum));
+	if (m->size > n)
+		memset(m->sum + n, 0, (m->size - n) * sizeof(*m->sum));
+	m->n_keys = m->n_keys_kept;
+}
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+/* Counts of a key, without a stretch, or (STRETCHES) of all. False: nothing is left. */
+static bool counts_of(
+	const struct hotspots_metrics *m, uint32_t hot, uint32_t without, double *ret_count)
+{
+	bool any = false;
+	for (uint32_t input = 0; input < metric_inputs_n(m->inputs); input++) {
+		ret_count[input] = NAN;
+		for (uint32_t s = 0; s < STRETCHES; s++) {
+			const struct sum *sum = sum_of(m, hot, s, input);
+			if (s == without || sum->is_there <= 0)
+				continue;
+			ret_count[input] =
+				(isnan(ret_count[input]) ? 0 : ret_count[input]) + sum->value;
+			any = true;
+		}
+	}
+	return any;
+}
+
+static bool is_filled(const struct hotspots_metrics *m, uint32_t hot, uint32_t stretch)
+{
+	for (uint32_t input = 0; input < metric_inputs_n(m->inputs); input++)
+		if (sum_of(m, hot, stretch, input)->is_there > 0)
+			return true;
+	return false;
+}
+
+static double value_of(
+	const struct hotspots_metrics *m, uint32_t hot, size_t metric, uint32_t without)
+{
+	double count[METRIC_INPUTS_MAX], value;
+	const char *missing;
+	return counts_of(m, hot, without, count) &&
+			       metric_inputs_value(m->inputs, metric, count, &value, &missing) == 0
+		       ? value
+		       : NAN;
+}
+
+static double error_of(const struct hotspots_metrics *m, uint32_t hot, size_t metric)
+{
+	double without[STRETCHES];
+	size_t n = 0;
+	for (uint32_t s = 0; s < STRETCHES; s++)
+		if (is_filled(m, hot, s))
+			without[n++] = value_of(m, hot, metric, s);
+	return scatter_error(without, n, 0);
+}
+
+size_t hotspots_metrics_columns(const struct hotspots_metrics *m, struct answer_column *c)
+{
+	size_t n = 0;
+	for (size_t i = 0; m->inputs && i < metric_inputs_n_metrics(m->inputs); i++) {
+		const struct platform_metric *metric = metric_inputs_metric(m->inputs, i);
+		snprintf(m->column[i][0], sizeof(m->column[i][0]), "%.64s%s%.24s", metric->name,
+			*metric->unit ? " " : "", metric->unit);
+		snprintf(m->column[i][1], sizeof(m->column[i][1]), "%.80s_error", metric->name);
+		c[n++] = (struct answer_column){
+			metric->name, m->column[i][0], MPERF__UNIT__UNIT_RATIO};
+		c[n++] = (struct answer_column){m->column[i][1], "±", MPERF__UNIT__UNIT_RATIO};
+	}
+	return n;
+}
+
+static struct answer_value known(double v)
+{
+	return isfinite(v) ? (struct answer_value){.kind = ANSWER_REAL, .real = v}
+			   : (struct answer_value){.kind = ANSWER_ABSENT};
+}
+
+size_t hotspots_metrics_values(
+	const struct hotspots_metrics *m, uint32_t hot, struct answer_value *v)
+{
+	size_t n = 0;
+	for (size_t i = 0; m->inputs && i < metric_inputs_n_metrics(m->inputs); i++) {
+		double value = hot < m->n_keys ? value_of(m, hot, i, STRETCHES) : NAN;
+		v[n++] = known(value);
+		v[n++] = known(isfinite(value) ? error_of(m, hot, i) : NAN);
+	}
+	return n;
+}
+
+const char *hotspots_metrics_note(struct hotspots_metrics *m, size_t i)
+{
+	for (size_t input = 0; m->inputs && input < metric_inputs_n(m->inputs); input++)
+		if (!m->is_counted[input] && i-- == 0) {
+			snprintf(m->note, sizeof(m->note),
+				"%.128s was not counted: metrics that need it are n/a",
+				metric_inputs_name(m->inputs, input));
+			return m->note;
+		}
+	return NULL;
+}
