@@ -238,6 +238,52 @@ def test_tables_and_flame_graphs_share_out_cycles_and_instructions(build):
     assert widths[0] > 0.5 > 0.1 > widths[1], widths
 
 
+def per_us(name, event):
+    """Instructions of a microsecond of CPU time, by a formula that wants a programmable counter too."""
+    return {"MetricName": name, "MetricExpr": rf"(instructions + 0 * {event}) / (task\-clock / 1e3)",
+            "MetricGroup": "Board", "ScaleUnit": "1per_us", "source": "an owner's board", "verified": "no"}
+
+
+TURNS_SHARE = 0.015  # what turns of the passes themselves make a program run: 0.8 % seen
+
+
+@on_a_board
+def test_stat_is_exact_and_more_events_than_counters_are_right_within_the_stated_error(build):
+    """A hart takes 2 ns for each instruction, so 500 a microsecond, and has a cycle each ns. Two programmable
+    counters are there for three events of the TLB."""
+    board = Guest(build, cpu=f"rv64,sscofpmf=false,pmu-mask=0x18,{U74}", harts=1)
+    names = {"loads": r"dTLB\-load\-misses", "stores": r"dTLB\-store\-misses", "fetches": r"iTLB\-load\-misses"}
+    board.files["etc/mperf/platforms.d/board.json"] = json.dumps(
+        {"platform": "sifive-u74", "source": "an owner's board", "verified": "no",
+         "metrics": [per_us(name, event) for name, event in names.items()]}).encode() + b"\n"
+    said = board.run("""
+        echo 'for i in 1 2 3 4 5 6 7 8; do ls -lR /sys/class /usr >/dev/null 2>&1; done' >/tmp/work
+        section exact mperfctl stat -e cycles,instructions,task-clock --json -- board loop 100000000
+        section all mperfctl stat -M Board --json -- sh /tmp/work
+        section loads mperfctl stat -M loads --json -- sh /tmp/work
+        section stores mperfctl stat -M stores --json -- sh /tmp/work
+        section fetches mperfctl stat -M fetches --json -- sh /tmp/work""")
+    count = counts(said["exact"])
+    assert abs(count["instructions"]["scaled"] - 400e6) < 0.01 * 400e6, count
+    assert abs(count["instructions"]["scaled"] / count["cycles"]["scaled"] - 0.5) < 1e-4, count
+    assert abs(count["cycles"]["scaled"] / count["task-clock"]["scaled"] - 1) < 1e-3, count
+    together = counts(said["all"])
+    assert {together[name]["passes"] for name in names} == {"1", "2"}, together
+    for name in names:
+        alone = counts(said[name])[name]
+        assert alone["running_share"] == 1 and alone["error"] == 0, alone
+        row = together[name]
+        print(f"    {name}: {row['scaled']:.1f} ± {row['error']:.1f} a µs, counted {100 * row['running_share']:.0f} % of "
+              f"the time; alone {alone['scaled']:.1f}")
+        assert row["running_share"] < 0.9, row
+        assert abs(row["scaled"] - alone["scaled"]) < row["error"] + TURNS_SHARE * alone["scaled"], (row, alone)
+
+
+def counts(section):
+    """{event or metric: its row} of stat, which leaves standard output to its program."""
+    return {row["event"]: row for row in answer(section)["rows"]}
+
+
 @on_a_board
 def test_the_silent_sampler_of_another_qemu_is_noticed(build):
     """Debian 13's QEMU opens sampling events with overflow interrupts and lets none fire. Should a

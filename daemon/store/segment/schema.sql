@@ -34,6 +34,7 @@
 --   recovered             1: its writer died, and another sealed it; its end is that of the last window
 --   hz_lowest             where the kernel let less be sampled than hz: the least it let
 --   leader:HART:RUNG      event that shared out that hart's time at that rung, where it is not the hart's; 0: any
+--   core:HARTS            name of the platform of these harts (platform-db), whose formulas fit their counts
 --   note:HARTS:EVENT:TEXT   1: what figures of these harts ('0-3,8'), and of that event if it is not 0, mean less than they seem to
 -- and of the coarser tiers, which sum up what finer files hold:
 --   source:NAME           1: the file of that name is in it
@@ -182,7 +183,7 @@ CREATE TABLE sample (
 	task INTEGER NOT NULL,
 	stack INTEGER NOT NULL,             -- its leaf; 0: no stack
 	event INTEGER NOT NULL,             -- the event that sampled
-	rung INTEGER NOT NULL,              -- as in hart, at that time
+	rung INTEGER NOT NULL,              -- as in hart, at that time; from 16 on no sample, but what the hart counted, whoever ran, in pass rung - 16
 	count INTEGER NOT NULL,             -- samples; 0 for counts that a context switch delivered
 	weight_ns INTEGER NOT NULL,         -- time that these samples stand for (daemon/attribute/weigh.c)
 	truncated INTEGER NOT NULL,         -- samples of these whose stack ends early
