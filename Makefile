@@ -330,7 +330,7 @@ LINTIAN_NOT_YET = bogus-mail-host bogus-mail-host-in-debian-changelog
 DEB_DIR = $(BUILD)/deb/mperf-$(VERSION)
 deb: $(if $(CROSS),$(SYSROOT).packages)
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB) $(if $(CROSS),gcc-$(CROSS_TRIPLE)) \
-		$(if $(DEB_PASS),g++ clang-19) $(if $(or $(DEB_PASS),$(DEB_CODE)),llvm-19-dev)
+		$(if $(DEB_PASS),g++ clang-19 libclang-19-dev) $(if $(or $(DEB_PASS),$(DEB_CODE)),llvm-19-dev)
 	rm -rf $(BUILD)/deb
 	mkdir -p $(DEB_DIR)
 	tar -cf - --exclude=__pycache__ $(wildcard Makefile LICENSE LICENSES README.md client daemon \

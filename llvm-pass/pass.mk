@@ -10,7 +10,12 @@ PASS_VERSIONS = 16 19
 PASS_FOUND   := $(if $(or $(filter no,$(PASS)),$(CROSS),$(SANITIZE)),,$(if $(filter yes,$(PASS)),$(PASS_VERSIONS),$(foreach v,$(PASS_VERSIONS),$(if $(shell command -v llvm-config-$(v)),$(v)))))
 PASS_PLUGINS  = $(foreach v,$(PASS_FOUND),$(BUILD)/llvm-$(v)/mperf-pass.so)
 PASS_SRC      = $(wildcard llvm-pass/*.cc)
-PACKAGES_PASS = g++ clang-19 llvm-19-dev clang-16? llvm-16-dev?
+PACKAGES_PASS = g++ clang-19 llvm-19-dev libclang-19-dev clang-16? llvm-16-dev? libclang-16-dev?
+# A plugin of its own for pragmas, which needs clang's headers beside LLVM's: where these are missing,
+# mperf-cc works without it, and pragmas are unknown.
+PRAGMAS_FOUND  := $(foreach v,$(PASS_FOUND),$(if $(wildcard $(shell llvm-config-$(v) --includedir)/clang/Lex/Pragma.h),$(v)))
+PRAGMAS_PLUGINS = $(foreach v,$(PRAGMAS_FOUND),$(BUILD)/llvm-$(v)/mperf-pragmas.so)
+PRAGMAS_SRC     = $(wildcard llvm-pass/pragmas/*.cc)
 # LLVM is built without exceptions and type information, so its plugins must be, too.
 PASS_CXXFLAGS = -std=c++17 -fPIC -fno-rtti -fno-exceptions -Wall -Wextra $(WERROR) -I. $(CXXFLAGS)
 CXXFLAGS     ?= -O2
@@ -22,6 +27,8 @@ $$(BUILD)/llvm-$(1)/%.o: llvm-pass/%.cc
 		-D__STDC_CONSTANT_MACROS -D__STDC_FORMAT_MACROS -D__STDC_LIMIT_MACROS -MMD -MP -c -o $$@ $$<
 # The compiler that loads it provides the LLVM symbols it needs.
 $$(BUILD)/llvm-$(1)/mperf-pass.so: $$(patsubst llvm-pass/%.cc,$$(BUILD)/llvm-$(1)/%.o,$$(PASS_SRC))
+	$$(call short,LD)$$(CXX) -shared $$(LDFLAGS) -o $$@ $$^
+$$(BUILD)/llvm-$(1)/mperf-pragmas.so: $$(patsubst llvm-pass/%.cc,$$(BUILD)/llvm-$(1)/%.o,$$(PRAGMAS_SRC))
 	$$(call short,LD)$$(CXX) -shared $$(LDFLAGS) -o $$@ $$^
 endef
 $(foreach v,$(PASS_FOUND),$(eval $(call PASS_RULES,$(v))))
@@ -53,7 +60,7 @@ $(RUNTIME_ARCHIVES): $(BUILD)/%/libmperf-runtime.a: FORCE
 		CFLAGS=-O2 CC="$(RUNTIME_CLANG) --target=$(call target_of,$*)" $@
 
 .PHONY: pass
-pass: $(PASS_PLUGINS) $(RUNTIME_ARCHIVES) $(if $(PASS_FOUND),$(BUILD)/mperf-cc $(BUILD)/mperf-c++ $(BUILD)/mperf-c++.1 $(BUILD)/mperf.pc \
+pass: $(PASS_PLUGINS) $(PRAGMAS_PLUGINS) $(RUNTIME_ARCHIVES) $(if $(PASS_FOUND),$(BUILD)/mperf-cc $(BUILD)/mperf-c++ $(BUILD)/mperf-c++.1 $(BUILD)/mperf.pc \
 	$(addprefix $(BUILD)/include/,$(notdir $(wildcard runtime/mperf.h))))
 all: pass
 
@@ -63,6 +70,7 @@ PKGCONFIGDIR  ?= $(PREFIX)/lib/pkgconfig
 MAN_PAGES_PASS = man/mperf-cc.1 man/mperf-runtime.7
 INSTALLED_PASS = \
 	$(foreach v,$(PASS_FOUND),$(BUILD)/llvm-$(v)/mperf-pass.so:$(PREFIX)/lib/mperf/llvm-$(v)/mperf-pass.so:644) \
+	$(foreach v,$(PRAGMAS_FOUND),$(BUILD)/llvm-$(v)/mperf-pragmas.so:$(PREFIX)/lib/mperf/llvm-$(v)/mperf-pragmas.so:644) \
 	$(BUILD)/libmperf-runtime.a:$(PREFIX)/lib/mperf/libmperf-runtime.a:644 \
 	$(foreach a,$(RUNTIME_TARGETS),$(BUILD)/$(a)/libmperf-runtime.a:$(PREFIX)/lib/mperf/$(a)/libmperf-runtime.a:644) \
 	runtime/mperf.h:$(PREFIX)/include/mperf.h:644 \
@@ -79,4 +87,4 @@ install-pass: pass $(BUILD)/libmperf-runtime.a
 	$(foreach f,$(INSTALLED_PASS),install -D -m $(call part,$(f),3) $(call part,$(f),1) \
 		$(DESTDIR)$(call part,$(f),2)$(NEWLINE)	)
 
--include $(wildcard $(BUILD)/llvm-*/*.d)
+-include $(wildcard $(BUILD)/llvm-*/*.d $(BUILD)/llvm-*/pragmas/*.d)

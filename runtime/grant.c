@@ -66,7 +66,7 @@ static const struct perf_event_mmap_page *page_map(int fd)
 	struct perf_event_mmap_page *page = mmap(NULL, page_bytes(), PROT_READ, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED)
 		return NULL;
-	if (mperf_pmc_allowed(page))
+	if (mperf_pmc_possible(page))
 		return page;
 	munmap(page, page_bytes());
 	return NULL;

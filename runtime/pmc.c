@@ -146,9 +146,16 @@ static uint64_t extend(uint64_t value, unsigned bits)
 	return (uint64_t)((int64_t)(value << rest) >> rest);
 }
 
-bool mperf_pmc_allowed(const struct perf_event_mmap_page *page)
+/* RISC-V's kernel says so only while the event is in a counter. Source: Linux 6.12,
+ * drivers/perf/riscv_pmu.c, riscv_perf_user_access. */
+bool mperf_pmc_possible(const struct perf_event_mmap_page *page)
 {
+#if defined(__riscv)
+	(void)page;
+	return true;
+#else
 	return page->cap_user_rdpmc;
+#endif
 }
 
 static uint32_t lock_of(const struct perf_event_mmap_page *page)

@@ -23,8 +23,8 @@ extern pmc_counter *const mperf_pmc_counter;
  * rarely happens twice in a row. */
 #define MPERF_PMC_TRIES 16u
 
-/* Does the kernel let programs read this event's counter? */
-bool mperf_pmc_allowed(const struct perf_event_mmap_page *page);
+/* May programs read this event's counter, now or later? */
+bool mperf_pmc_possible(const struct perf_event_mmap_page *page);
 
 /* Read an event of the calling thread. The times are those of its last start: both grow alike while
  * it runs, so their difference is exact and each alone is not. False: it is in no counter now, or

@@ -52,6 +52,11 @@ int grants_make(const struct kernel *k, const struct machine *m, const struct co
 	return 0;
 }
 
+/* The bit of config1 by which user code may read the event on Arm, if kernel.perf_user_access allows
+ * it; the others need none. It has no effect on what is counted. Source: Linux 6.12,
+ * Documentation/arch/arm64/perf.rst, arch/arm64 format attribute rdpmc. */
+#define ARM_CONFIG1_USER 2u
+
 static int open_event(const struct grants *g, const struct event *e, pid_t tid, int leader)
 {
 	struct perf_event_attr attr = {
@@ -62,6 +67,10 @@ static int open_event(const struct grants *g, const struct event *e, pid_t tid, 
 	attr.precise_ip = 0; /* of samples */
 	if (e->type != PERF_TYPE_SOFTWARE)
 		attr.exclude_kernel = attr.exclude_hv = 1;
+#if defined(__aarch64__)
+	if (e->type != PERF_TYPE_SOFTWARE)
+		attr.config1 |= ARM_CONFIG1_USER;
+#endif
 	void *u = g->kernel->userdata;
 	int fd = g->kernel->event_open(u, &attr, tid, -1, leader, PERF_FLAG_FD_CLOEXEC);
 	return fd == -EINVAL && leader >= 0

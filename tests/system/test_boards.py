@@ -164,6 +164,53 @@ def test_instructions_are_exact_on_one_hart(build):
     regions_have_counters(said["regions"])
 
 
+# A program reads a counter by itself, as the runtime does, and the runtime maps those it was granted.
+DIRECT = """
+    sysctl -w kernel.perf_user_access=1 >/dev/null 2>&1
+    section direct direct
+    sysctl -w kernel.perf_user_access=0 >/dev/null 2>&1
+    section forbidden direct
+    sysctl -w kernel.perf_user_access=1 >/dev/null 2>&1
+    mkdir -p /etc/mperf /var/lib/mperf
+    mount -t tmpfs store /var/lib/mperf
+    printf '[sampling]\\noverhead = none\\n[store]\\nmin-free = 0\\n[feed]\\nregion-events = instructions\\n' >/etc/mperf/mperf.conf
+    mperfd --foreground >/tmp/log 2>&1 &
+    until mperfctl status >/dev/null 2>&1; do sleep 0.02; done
+    MPERF_PERIOD=100 regions 100 &
+    pid=$!
+    until grep -q perf_event /proc/$pid/maps; do
+        [ -d /proc/$pid ] || break
+        sleep 0.1
+    done
+    section mapped grep perf_event /proc/$pid/maps
+    wait $pid
+    sleep 1
+    section regions mperfctl roofline --by region --json --pid $pid
+    section log cat /tmp/log
+"""
+
+
+def counters_are_read_directly(said):
+    """Both ways count the turns; the second also what the first read took, some hundred
+    instructions. Where it is forbidden, it is by read(2) alone."""
+    words = dict(line.split(" ", 1) for line in said["direct"].text.splitlines())
+    assert abs(int(words["call"]) - 4_000_000) < 2000, said["direct"]
+    assert abs(int(words["direct"]) - 4_000_000) < 300, said["direct"]
+    assert "not allowed" in said["forbidden"].text, said["forbidden"]
+    assert "perf_event" in said["mapped"].text, (said["mapped"], said["log"])
+    row, = [r for r in answer(said["regions"])["rows"] if r["region"] == "solve"]
+    assert row["entries"] == 100 and row["granted_ns"] > 0, row
+    counted = row["event_instructions"] / (row["granted_ns"] / row["time_ns"] * row["entries"])
+    assert 3_900_000 < counted < 4_100_000, row
+
+
+@on_a_board
+def test_programs_read_their_counters_without_system_calls(build):
+    said = Guest(build, cpu="rv64,sscofpmf=true", harts=1, sources=("direct.c", "regions.c")).run(
+        DIRECT)
+    counters_are_read_directly(said)
+
+
 def x60(build, *more):
     """An X60 by its device tree: the fixed counters of cycles and instructions cannot interrupt."""
     need_program("fdtput")

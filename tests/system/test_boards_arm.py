@@ -6,7 +6,8 @@ They need a Debian of their own, so that only make check-boards-arm boots them.
 import functools
 import os
 
-from test_boards import EXACT, answer, are_built_for, counts_exactly, on_a_board
+from test_boards import (DIRECT, EXACT, answer, are_built_for, counters_are_read_directly,
+                         counts_exactly, on_a_board)
 from guest import Guest
 from machine import Skip
 
@@ -43,3 +44,10 @@ def test_neoverse_n1_counts_and_samples(build):
 @on_an_arm_board
 def test_cortex_a72_counts_and_samples(build):
     is_profiled(build, "cortex-a72", 0x410FD083)  # r0p3
+
+
+@on_an_arm_board
+def test_programs_read_their_counters_without_system_calls(build):
+    said = Guest(build, arch="arm64", cpu="neoverse-n1", harts=1,
+                 sources=("direct.c", "regions.c")).run(DIRECT)
+    counters_are_read_directly(said)

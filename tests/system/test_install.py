@@ -29,7 +29,7 @@ def installed(root):
 
 def counting(build):
     """What compiles programs that count themselves, where an LLVM for it was found."""
-    plugins = {f"usr/lib/mperf/{p.parent.name}/{p.name}" for p in build.glob("llvm-*/mperf-pass.so")}
+    plugins = {f"usr/lib/mperf/{p.parent.name}/{p.name}" for p in build.glob("llvm-*/mperf-p*.so")}
     return plugins and {*plugins, "usr/bin/mperf-cc", "usr/bin/mperf-c++", "usr/include/mperf.h",
                         "usr/lib/mperf/libmperf-runtime.a", "usr/lib/pkgconfig/mperf.pc",
                         "usr/share/man/man1/mperf-c++.1"}

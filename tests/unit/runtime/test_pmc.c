@@ -92,7 +92,7 @@ TEST(a_counter_that_programs_may_not_read_is_not_read)
 	struct grant_reading r = {.value = 7};
 	page_reset();
 	page.cap_user_rdpmc = 0;
-	ck_assert(!mperf_pmc_allowed(&page));
+	ck_assert(!mperf_pmc_possible(&page));
 	ck_assert(!mperf_pmc_read(&page, counter, &r));
 	ck_assert_uint_eq(asked, UINT32_MAX);
 }

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Do the pragmas of a file make pairs? Begin and end of a region stand in one block, so that each way
+// through it has both; a block that leaves (return, break, goto, throw) may end regions around it,
+// too. A pragma is a statement of its own, which must not become the only one of an if or a loop.
+//
+// We look at this when the whole file was read: only then it is known what is a function.
+
+#include "marker.h"
+
+#include "clang/AST/ASTConsumer.h"
+#include "clang/AST/ASTContext.h"
+#include "clang/AST/ExprCXX.h"
+#include "clang/AST/RecursiveASTVisitor.h"
+#include "clang/AST/StmtCXX.h"
+#include "clang/Frontend/CompilerInstance.h"
+#include "clang/Frontend/FrontendPluginRegistry.h"
+
+using namespace clang;
+
+namespace mperf
+{
+
+namespace
+{
+
+struct Open {
+	std::string name;
+	SourceLocation location;
+};
+
+class Checker
+{
+      public:
+	explicit Checker(DiagnosticsEngine &diagnostics, const SourceManager &sources)
+	    : diagnostics(diagnostics), sources(sources)
+	{
+		error = diagnostics.getCustomDiagID(DiagnosticsEngine::Error, "%0");
+	}
+
+	void check_body(const Stmt *body)
+	{
+		std::vector<Open> open;
+		check(body, open, true);
+		for (const Open &left : open)
+			complain(left.location, "region '" + left.name +
+							"' begins here and does not end in this "
+							"block: add '#pragma mperf "
+							"end " +
+							left.name + "'");
+	}
+
+	// Markers that no function has.
+	void check_rest()
+	{
+		for (const auto &[location, marker] : markers())
+			if (!seen.contains(location))
+				complain(location, "a region is a part of a function: put this "
+						   "pragma between two statements");
+	}
+
+      private:
+	void complain(SourceLocation location, const std::string &says)
+	{
+		diagnostics.Report(location, error) << says;
+	}
+
+	static bool leaves(const Stmt *statement)
+	{
+		if (const auto *with = dyn_cast<ExprWithCleanups>(statement))
+			statement = with->getSubExpr();
+		return isa<ReturnStmt, GotoStmt, IndirectGotoStmt, BreakStmt, ContinueStmt,
+			CXXThrowExpr, CoreturnStmt>(statement);
+	}
+
+	void take(SourceLocation location, const Marker &marker, std::vector<Open> &open)
+	{
+		if (marker.begins) {
+			open.push_back({marker.name, location});
+			return;
+		}
+		if (open.empty()) {
+			complain(location, "no region '" + marker.name +
+						   "' is open here: add '#pragma mperf begin " +
+						   marker.name + "' before it in this block");
+			return;
+		}
+		const std::string inner = open.back().name;
+		open.pop_back();
+		if (inner != marker.name)
+			complain(location, "region '" + marker.name + "' ends here, but '" + inner +
+						   "' is still open inside it: end that first");
+	}
+
+	// Where the pragma stands that became this statement.
+	SourceLocation place_of(const Stmt *statement) const
+	{
+		return sources.getExpansionLoc(statement->getBeginLoc());
+	}
+
+	// Is it one of ours? Notes that it stands in a function.
+	const Marker *marker_of(const Stmt *statement)
+	{
+		const auto *assembly = dyn_cast<GCCAsmStmt>(statement);
+		if (!assembly)
+			return nullptr;
+		const auto found = markers().find(place_of(statement));
+		if (found == markers().end())
+			return nullptr;
+		seen.insert(found->first);
+		return &found->second;
+	}
+
+	// A block begins with what is open around it, and leaves the same open.
+	void check_block(const CompoundStmt *block, const std::vector<Open> &around)
+	{
+		std::vector<Open> open = around;
+		size_t kept = around.size();
+		SourceLocation ended;
+		for (const Stmt *statement : block->body()) {
+			check(statement, open, true);
+			if (open.size() < kept) {
+				kept = open.size();
+				ended = place_of(statement);
+			}
+		}
+		for (size_t i = open.size(); i > kept; i--)
+			complain(open[i - 1].location, "region '" + open[i - 1].name +
+							       "' begins here and does not end in "
+							       "this block: add '#pragma mperf "
+							       "end " +
+							       open[i - 1].name + "'");
+		if (kept < around.size() && !(block->body_back() && leaves(block->body_back())))
+			complain(ended, "region '" + around[kept].name +
+						"' began outside this block, which goes on after "
+						"its end: end it "
+						"where it begins, or leave the function here");
+	}
+
+	void check(const Stmt *statement, std::vector<Open> &open, bool is_in_block)
+	{
+		if (!statement)
+			return;
+		if (const Marker *marker = marker_of(statement)) {
+			if (!is_in_block)
+				complain(place_of(statement),
+					"this pragma is all that the statement before it has: put "
+					"it into { } with what follows");
+			else
+				take(place_of(statement), *marker, open);
+			return;
+		}
+		if (const auto *lambda = dyn_cast<LambdaExpr>(statement)) {
+			check_body(lambda->getBody());
+			return;
+		}
+		if (const auto *block = dyn_cast<CompoundStmt>(statement)) {
+			if (depth++ == 0)
+				for (const Stmt *inner : block->body())
+					check(inner, open, true);
+			else
+				check_block(block, open);
+			depth--;
+			return;
+		}
+		// What a label stands before is in the block that the label is in.
+		const bool labels = isa<LabelStmt, SwitchCase, AttributedStmt>(statement);
+		for (const Stmt *inner : statement->children())
+			check(inner, open, labels && is_in_block);
+	}
+
+	DiagnosticsEngine &diagnostics;
+	const SourceManager &sources;
+	unsigned error;
+	unsigned depth = 0;
+	llvm::DenseSet<SourceLocation> seen;
+};
+
+struct Visitor : RecursiveASTVisitor<Visitor> {
+	explicit Visitor(Checker &checker) : checker(checker)
+	{
+	}
+
+	bool VisitFunctionDecl(FunctionDecl *function)
+	{
+		if (function->doesThisDeclarationHaveABody() && !is_lambda(function))
+			checker.check_body(function->getBody());
+		return true;
+	}
+
+	// Its body is checked where it stands.
+	static bool is_lambda(const FunctionDecl *function)
+	{
+		const auto *method = dyn_cast<CXXMethodDecl>(function);
+		return method && method->getParent()->isLambda();
+	}
+
+	Checker &checker;
+};
+
+struct Consumer : ASTConsumer {
+	explicit Consumer(DiagnosticsEngine &diagnostics) : diagnostics(diagnostics)
+	{
+	}
+
+	void HandleTranslationUnit(ASTContext &context) override
+	{
+		// After other errors, what stands where is not known.
+		if (markers().empty() || diagnostics.hasErrorOccurred())
+			return;
+		Checker checker(diagnostics, context.getSourceManager());
+		Visitor(checker).TraverseDecl(context.getTranslationUnitDecl());
+		checker.check_rest();
+	}
+
+	DiagnosticsEngine &diagnostics;
+};
+
+struct Action : PluginASTAction {
+	std::unique_ptr<ASTConsumer> CreateASTConsumer(
+		CompilerInstance &compiler, StringRef) override
+	{
+		markers().clear();
+		return std::make_unique<Consumer>(compiler.getDiagnostics());
+	}
+
+	bool ParseArgs(const CompilerInstance &, const std::vector<std::string> &) override
+	{
+		return true;
+	}
+
+	ActionType getActionType() override
+	{
+		return AddBeforeMainAction;
+	}
+};
+
+FrontendPluginRegistry::Add<Action> action("mperf-pragmas", "checks mperf's pragmas");
+
+} // namespace
+
+} // namespace mperf
