@@ -29,11 +29,21 @@ struct Open {
 	SourceLocation location;
 };
 
+// The words of a marker; false: it is other assembly.
+bool read_marker(StringRef text, bool &ret_begins, std::string &ret_name)
+{
+	const bool begins = text.consume_front("# mperf begin ");
+	if (!begins && !text.consume_front("# mperf end "))
+		return false;
+	ret_begins = begins;
+	ret_name = text.str();
+	return true;
+}
+
 class Checker
 {
       public:
-	explicit Checker(DiagnosticsEngine &diagnostics, const SourceManager &sources)
-	    : diagnostics(diagnostics), sources(sources)
+	explicit Checker(DiagnosticsEngine &diagnostics) : diagnostics(diagnostics)
 	{
 		error = diagnostics.getCustomDiagID(DiagnosticsEngine::Error, "%0");
 	}
@@ -50,13 +60,15 @@ class Checker
 							left.name + "'");
 	}
 
-	// Markers that no function has.
-	void check_rest()
+	// Assembly that no function has.
+	void check_outside(const FileScopeAsmDecl *assembly)
 	{
-		for (const auto &[location, marker] : markers())
-			if (!seen.contains(location))
-				complain(location, "a region is a part of a function: put this "
-						   "pragma between two statements");
+		bool begins;
+		std::string name;
+		if (read_marker(assembly->getAsmString()->getString(), begins, name))
+			complain(assembly->getAsmLoc(),
+				"a region is a part of a function: put this pragma between two "
+				"statements");
 	}
 
       private:
@@ -73,42 +85,32 @@ class Checker
 			CXXThrowExpr, CoreturnStmt>(statement);
 	}
 
-	void take(SourceLocation location, const Marker &marker, std::vector<Open> &open)
+	void take(SourceLocation location, bool begins, const std::string &name,
+		std::vector<Open> &open)
 	{
-		if (marker.begins) {
-			open.push_back({marker.name, location});
+		if (begins) {
+			open.push_back({name, location});
 			return;
 		}
 		if (open.empty()) {
-			complain(location, "no region '" + marker.name +
+			complain(location, "no region '" + name +
 						   "' is open here: add '#pragma mperf begin " +
-						   marker.name + "' before it in this block");
+						   name + "' before it in this block");
 			return;
 		}
 		const std::string inner = open.back().name;
 		open.pop_back();
-		if (inner != marker.name)
-			complain(location, "region '" + marker.name + "' ends here, but '" + inner +
+		if (inner != name)
+			complain(location, "region '" + name + "' ends here, but '" + inner +
 						   "' is still open inside it: end that first");
 	}
 
-	// Where the pragma stands that became this statement.
-	SourceLocation place_of(const Stmt *statement) const
-	{
-		return sources.getExpansionLoc(statement->getBeginLoc());
-	}
-
-	// Is it one of ours? Notes that it stands in a function.
-	const Marker *marker_of(const Stmt *statement)
+	// Is it what a pragma became? What is written by hand has volatile.
+	static bool is_marker(const Stmt *statement, bool &ret_begins, std::string &ret_name)
 	{
 		const auto *assembly = dyn_cast<GCCAsmStmt>(statement);
-		if (!assembly)
-			return nullptr;
-		const auto found = markers().find(place_of(statement));
-		if (found == markers().end())
-			return nullptr;
-		seen.insert(found->first);
-		return &found->second;
+		return assembly && assembly->isSimple() && !assembly->isVolatile() &&
+		       read_marker(assembly->getAsmString()->getString(), ret_begins, ret_name);
 	}
 
 	// A block begins with what is open around it, and leaves the same open.
@@ -121,7 +123,7 @@ class Checker
 			check(statement, open, true);
 			if (open.size() < kept) {
 				kept = open.size();
-				ended = place_of(statement);
+				ended = statement->getBeginLoc();
 			}
 		}
 		for (size_t i = open.size(); i > kept; i--)
@@ -141,13 +143,16 @@ class Checker
 	{
 		if (!statement)
 			return;
-		if (const Marker *marker = marker_of(statement)) {
-			if (!is_in_block)
-				complain(place_of(statement),
+		bool begins;
+		std::string name;
+		if (is_marker(statement, begins, name)) {
+			const SourceLocation location = statement->getBeginLoc();
+			if (is_in_block)
+				take(location, begins, name, open);
+			else
+				complain(location,
 					"this pragma is all that the statement before it has: put "
 					"it into { } with what follows");
-			else
-				take(place_of(statement), *marker, open);
 			return;
 		}
 		if (const auto *lambda = dyn_cast<LambdaExpr>(statement)) {
@@ -170,10 +175,8 @@ class Checker
 	}
 
 	DiagnosticsEngine &diagnostics;
-	const SourceManager &sources;
 	unsigned error;
 	unsigned depth = 0;
-	llvm::DenseSet<SourceLocation> seen;
 };
 
 struct Visitor : RecursiveASTVisitor<Visitor> {
@@ -185,6 +188,12 @@ struct Visitor : RecursiveASTVisitor<Visitor> {
 	{
 		if (function->doesThisDeclarationHaveABody() && !is_lambda(function))
 			checker.check_body(function->getBody());
+		return true;
+	}
+
+	bool VisitFileScopeAsmDecl(FileScopeAsmDecl *assembly)
+	{
+		checker.check_outside(assembly);
 		return true;
 	}
 
@@ -206,11 +215,10 @@ struct Consumer : ASTConsumer {
 	void HandleTranslationUnit(ASTContext &context) override
 	{
 		// After other errors, what stands where is not known.
-		if (markers().empty() || diagnostics.hasErrorOccurred())
+		if (!has_pragmas() || diagnostics.hasErrorOccurred())
 			return;
-		Checker checker(diagnostics, context.getSourceManager());
+		Checker checker(diagnostics);
 		Visitor(checker).TraverseDecl(context.getTranslationUnitDecl());
-		checker.check_rest();
 	}
 
 	DiagnosticsEngine &diagnostics;
@@ -220,7 +228,7 @@ struct Action : PluginASTAction {
 	std::unique_ptr<ASTConsumer> CreateASTConsumer(
 		CompilerInstance &compiler, StringRef) override
 	{
-		markers().clear();
+		has_pragmas() = false;
 		return std::make_unique<Consumer>(compiler.getDiagnostics());
 	}
 

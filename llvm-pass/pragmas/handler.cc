@@ -32,6 +32,11 @@ namespace
 constexpr size_t NAME_BYTES_MAX = 255;
 constexpr const char *NAMELESS = "inst";
 
+struct Marker {
+	bool begins;
+	std::string name;
+};
+
 void complain(Preprocessor &preprocessor, SourceLocation location, StringRef says)
 {
 	DiagnosticsEngine &diagnostics = preprocessor.getDiagnostics();
@@ -79,7 +84,7 @@ Token make_token(
 	return token;
 }
 
-void put_marker(Preprocessor &preprocessor, SourceLocation location, Marker marker)
+void put_marker(Preprocessor &preprocessor, SourceLocation location, const Marker &marker)
 {
 	const std::string text =
 		std::string("\"# mperf ") + (marker.begins ? "begin " : "end ") + marker.name + '"';
@@ -93,7 +98,7 @@ void put_marker(Preprocessor &preprocessor, SourceLocation location, Marker mark
 	auto owned = std::make_unique<Token[]>(std::size(tokens));
 	std::copy(std::begin(tokens), std::end(tokens), owned.get());
 	preprocessor.EnterTokenStream(std::move(owned), std::size(tokens), true, false);
-	markers()[location] = std::move(marker);
+	has_pragmas() = true;
 }
 
 // Read the rest of the line; true: nothing of it is left over.
@@ -146,7 +151,7 @@ struct Named : PragmaHandler {
 		}
 		const bool is_name = read_name(preprocessor, name, marker.name);
 		if (read_end(preprocessor) && is_name)
-			put_marker(preprocessor, first.getLocation(), std::move(marker));
+			put_marker(preprocessor, first.getLocation(), marker);
 	}
 };
 
@@ -166,7 +171,7 @@ struct Inst : PragmaHandler {
 			(static_cast<int>(read_name(preprocessor, name, marker.name)) &
 				static_cast<int>(read_end(preprocessor)));
 		if (is_right)
-			put_marker(preprocessor, first.getLocation(), std::move(marker));
+			put_marker(preprocessor, first.getLocation(), marker);
 	}
 
 	bool begins;

@@ -6,24 +6,14 @@
 // handler.cc makes them while the file is read, check.cc looks at where they stand when all of it
 // was.
 
-#include "clang/Basic/SourceLocation.h"
-#include "llvm/ADT/DenseMap.h"
-
-#include <string>
-
 namespace mperf
 {
 
-struct Marker {
-	bool begins;
-	std::string name;
-};
-
-// Of the file that is compiled, by where the pragma stands. A compiler compiles one file at a time.
-inline llvm::DenseMap<clang::SourceLocation, Marker> &markers()
+// Had the file that is compiled any? A compiler compiles one file at a time.
+inline bool &has_pragmas()
 {
-	static llvm::DenseMap<clang::SourceLocation, Marker> all;
-	return all;
+	static bool has = false;
+	return has;
 }
 
 } // namespace mperf

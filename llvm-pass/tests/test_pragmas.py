@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Regions marked by pragmas: what they become, and which ones are wrong, by file and line."""
+import collections
 import json
 import os
 import re
@@ -108,7 +109,7 @@ void h(int n)
 #pragma mperf begin once
 	}
 }
-""", {5: "put it into { }", 9: "'d' is still open inside it", 10: "'c' is still open inside it",
+""", {3: "'a' begins here and does not end", 5: "put it into { }", 9: "'d' is still open inside it", 10: "'c' is still open inside it",
       12: "'a' began outside this block", 18: "'inst' begins here and does not end",
       23: "no region 'never' is open", 25: "'once' begins here and does not end"}),
     "malformed": ("""void f(void)
@@ -149,7 +150,10 @@ def entries(build, folder, program):
     run([program], env=dict(os.environ, MPERF_OUTPUT=str(output)))
     said = json.loads(run([build / "mperfctl", "roofline", "--by", "region", "--json", "-i", output]).stdout)
     output.unlink()
-    return {row["region"]: row["entries"] for row in said["rows"] if row["entries"]}, said["rows"]
+    found = collections.Counter()
+    for row in said["rows"]:  # a region inside two others has two rows
+        found[row["region"]] += row["entries"]
+    return {name: n for name, n in found.items() if n}, said["rows"]
 
 
 def test_pragmas_are_regions(build):
@@ -162,7 +166,7 @@ def test_pragmas_are_regions(build):
                 assert not said, said
                 found, rows = entries(build, folder, program)
                 assert found == ENTRIES, (version, flags, found)
-                lines = {row["region"]: row["source"].rpartition(":")[2] for row in rows}
+                lines = {row["region"]: row["source"].rpartition(":")[2] for row in rows if row["source"]}
                 assert lines["solve"] == "7" and lines["inst"] == "18", lines
 
 
@@ -207,7 +211,7 @@ def test_other_compilers_warn_at_most(build):
         source = folder / "program.c"
         source.write_text(PROGRAM)
         version = each(build)[0]
-        said = cc(build, version, "-c", source, "-o", folder / "program.o", MPERF_PASS="off")
-        assert "error" not in said and said.count("[-Wunknown-pragmas]") == 8, said
+        said = cc(build, version, "-Wall", "-c", source, "-o", folder / "program.o", MPERF_PASS="off")
+        assert "error" not in said and said.count("[-Wunknown-pragmas]") == 9, said
         done = run(["cc", "-Wall", "-c", source, "-o", folder / "program.o"])
         assert "error" not in done.stderr, done.stderr
