@@ -3,6 +3,7 @@
 import statistics
 
 import instructions
+import regions
 
 # Measured with our prototype: naive counting, geometric means, x86-64 and
 # RISC-V. It is no measurement of miniperf.
@@ -193,6 +194,7 @@ LINES = {
     "times": time_lines,
     "rates": rate_lines,
     "code": code_lines,
+    "regions": regions.lines,
     "programs": program_lines,
 }
 

@@ -4,6 +4,7 @@ import accuracy
 import clocks
 import instructions
 import machine_code
+import regions
 from machine import Skip
 from subjects import riscv, x86
 
@@ -68,6 +69,10 @@ def code(o, shop):
     return {"rows": machine_code.measure(shop.build, o.match)}
 
 
+def of_regions(o, shop):
+    return regions.measure(shop, x86("x86-64", ("-O2",)), o.rounds, o.match)
+
+
 def whole(o, shop):
     import programs  # which wants the sources of Debian's packages
     return {"rows": programs.measure(shop, o.rounds)}
@@ -82,5 +87,6 @@ PARTS = {
     "times": times,
     "rates": rates,
     "code": code,
+    "regions": of_regions,
     "programs": whole,
 }
