@@ -60,7 +60,7 @@ def range_text(kind, least, most, unit):
     if kind in ("COUNT", "DURATION", "BYTES", "SHARE"):
         return f"From {least} to {most}{' ' + unit if unit else ''}."
     return {"SWITCH": "A switch.", "PATH": "A path.", "GROUP": "The name of a group",
-            "EVENTS": "Events", "VARIABLES": "A list of environment variables"}[kind]
+            "EVENTS": "Names", "VARIABLES": "A list of environment variables"}[kind]
 
 
 def test_every_key_is_documented_with_its_default_and_range(build):
