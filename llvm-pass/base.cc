@@ -326,6 +326,10 @@ void Base::finish(ArrayRef<Instruction *> again_at, bool trusted, uint32_t n_cou
 			compute_at(mark->getNextNode(), true);
 	}
 	drop_unused();
+	if (slot->use_empty()) {
+		slot->eraseFromParent();
+		return;
+	}
 	dominators.recalculate(function);
 	PromoteMemToReg({slot}, dominators);
 }

@@ -180,7 +180,7 @@ void Clone::count_nests(Emitter &emitter, Base &base, Table &table)
 {
 	DominatorTree dominators(function);
 	LoopInfo loops(dominators);
-	const LoopTimer timer = {emitter, base, table, dominators, loops};
+	const LoopTimer timer = {emitter, base, table, loops};
 	for (const Nest &nest : nests) {
 		Loop *loop = loops.getLoopFor(nest.header);
 		BasicBlock *before = loop ? loop->getLoopPreheader() : nullptr;

@@ -47,16 +47,6 @@ constexpr unsigned OUTSIDE = 0;
 // 40,000.
 constexpr uint64_t SUM_TERMS_MAX = 2000000;
 
-unsigned count_distinct(const BasicBlock &block, bool successors)
-{
-	SmallPtrSet<const BasicBlock *, 8> distinct;
-	if (successors)
-		distinct.insert(succ_begin(&block), succ_end(&block));
-	else
-		distinct.insert(pred_begin(&block), pred_end(&block));
-	return distinct.size();
-}
-
 bool has_insertion_point(const BasicBlock &block)
 {
 	return block.getFirstInsertionPt() != block.end();
@@ -66,9 +56,9 @@ bool has_insertion_point(const BasicBlock &block)
 void judge_edge(Edge &edge)
 {
 	const Instruction *end = edge.from->getTerminator();
-	if (count_distinct(*edge.from, true) == 1 && !isa<InvokeInst>(end))
+	if (edge.from->getUniqueSuccessor() && !isa<InvokeInst>(end))
 		return;
-	if (count_distinct(*edge.to, false) == 1) {
+	if (edge.to->getUniquePredecessor()) {
 		edge.countable = has_insertion_point(*edge.to);
 		return;
 	}

@@ -166,7 +166,7 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 	ScalarEvolution evolution(function, library, assumptions, dominators, loops);
 	SCEVExpander expander(evolution, function.getParent()->getDataLayout(), "mperf");
 	Hoister hoister(evolution, dominators, target, expander);
-	BranchProbabilityInfo probabilities(function, loops, &library);
+	BranchProbabilityInfo probabilities(function, loops, &library, &dominators);
 	BlockFrequencyInfo block_frequencies(function, probabilities, loops);
 	const Frequencies frequencies = frequencies_of(function, block_frequencies);
 
@@ -190,7 +190,7 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 	expander.clear();
 	placer.finish(dominators);
 	if (options.nests)
-		time_loops({emitter, base, table, dominators, loops}, scopes, options.all_nests);
+		time_loops({emitter, base, table, loops}, scopes, options.all_nests);
 	const auto marks = marks_of(breaks, clone);
 	if (clone)
 		clone->join(

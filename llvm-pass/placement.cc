@@ -208,10 +208,16 @@ void Placer::add_counters(const Counts &counts, const Breaks &breaks)
 
 void Placer::finish(DominatorTree &dominators)
 {
-	dominators.recalculate(function);
 	// After splitting edges, loops may share exits.
-	for (Loop *loop : loops.getLoopsInPreorder())
+	bool is_up_to_date = false;
+	for (Loop *loop : loops.getLoopsInPreorder()) {
+		if (loop->hasDedicatedExits())
+			continue;
+		if (!is_up_to_date)
+			dominators.recalculate(function);
+		is_up_to_date = true;
 		formDedicatedExitBlocks(loop, &dominators, &loops, nullptr, false);
+	}
 	promoter.finish([&](IRBuilder<> &builder, uint32_t counter) {
 		return base.address(builder, counter);
 	});

@@ -9,9 +9,7 @@
 #include "base.h"
 #include "emit.h"
 
-#include "llvm/Analysis/DomTreeUpdater.h"
 #include "llvm/Analysis/LoopInfo.h"
-#include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -25,6 +23,7 @@ namespace
 {
 
 constexpr uint32_t RARE = 1, USUAL = 1 << 10;
+constexpr DomTreeUpdater *NOT_UPDATED = nullptr; // dominators, which nobody asks for afterwards
 
 // A loop that runs its own function recursively would contain its own time.
 bool calls_itself(const Loop &loop)
@@ -80,7 +79,6 @@ bool LoopTimer::add(Loop &loop, uint32_t scope) const
 	const bool published = keeps_exits(loop);
 	const uint32_t words = add_words(table, scope);
 	MDNode *weights = MDBuilder(before->getContext()).createBranchWeights(RARE, USUAL);
-	DomTreeUpdater updater(dominators, DomTreeUpdater::UpdateStrategy::Eager);
 
 	IRBuilder<> builder(before->getTerminator());
 	Value *location = base.address(builder, words);
@@ -91,8 +89,8 @@ bool LoopTimer::add(Loop &loop, uint32_t scope) const
 	builder.CreateStore(left, location);
 	Value *is_timed = builder.CreateICmpSLT(left, builder.getInt64(1));
 	Instruction *header_jump = before->getTerminator();
-	Instruction *end =
-		SplitBlockAndInsertIfThen(is_timed, header_jump, false, weights, &updater, &loops);
+	Instruction *end = SplitBlockAndInsertIfThen(
+		is_timed, header_jump, false, weights, NOT_UPDATED, &loops);
 	builder.SetInsertPoint(end);
 	const Function &function = *before->getParent();
 	Value *begun =
@@ -106,7 +104,8 @@ bool LoopTimer::add(Loop &loop, uint32_t scope) const
 		Instruction *first = &*exit->getFirstInsertionPt();
 		builder.SetInsertPoint(first);
 		Value *was_timed = builder.CreateIsNotNull(since);
-		end = SplitBlockAndInsertIfThen(was_timed, first, false, weights, &updater, &loops);
+		end = SplitBlockAndInsertIfThen(
+			was_timed, first, false, weights, NOT_UPDATED, &loops);
 		builder.SetInsertPoint(end);
 		emitter.call_loop_end(builder, function, base.address(builder, words), since);
 	}

@@ -7,7 +7,6 @@
 
 namespace llvm
 {
-class DominatorTree;
 class Loop;
 class LoopInfo;
 } // namespace llvm
@@ -24,11 +23,11 @@ struct LoopTimer {
 	Emitter &emitter;
 	Base &base;
 	Table &table;
-	llvm::DominatorTree &dominators;
 	llvm::LoopInfo &loops;
 
 	// Adds code around a loop that times it for that scope, and its MPERF_TIMED_WORDS to the
-	// table. False: the loop has no preheader or no dedicated exits.
+	// table. Dominators are then out of date. False: the loop has no preheader or no dedicated
+	// exits.
 	bool add(llvm::Loop &loop, uint32_t scope) const;
 };
 
