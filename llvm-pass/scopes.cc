@@ -27,7 +27,10 @@ namespace
 
 // Deeper inlining chains are cut; names in C++ libraries nest far less.
 constexpr unsigned INLINED_AT_MAX = 16;
-constexpr unsigned OUTLINED_MAX = 8;                         // nested parallel regions
+constexpr unsigned OUTLINED_MAX = 8; // nested parallel regions
+// In names of functions outlined for OpenMP. With -g there are two of each, NAME.omp_outlined and, inlined
+// into that, NAME.omp_outlined_debug__; LLVM 16 leaves out NAME.
+constexpr char OUTLINED[] = ".omp_outlined";
 constexpr char VECTORISER_FLAG[] = "llvm.loop.isvectorized"; // of all loops that it leaves
 
 std::string place_of(const DILocation &location)
@@ -50,7 +53,7 @@ std::string inlined_at(const DILocation *location)
 const Function *written_function(const Function *function)
 {
 	for (unsigned n = 0; n < OUTLINED_MAX; n++) {
-		if (!function->getName().contains(".omp_outlined") || !function->hasLocalLinkage())
+		if (!function->getName().contains(OUTLINED) || !function->hasLocalLinkage())
 			return function;
 		const Function *user = nullptr;
 		for (const User *use : function->users()) {
@@ -64,10 +67,12 @@ const Function *written_function(const Function *function)
 	return function;
 }
 
+// Empty: of a directive, and its function is unknown.
 std::string linkage_name(const DISubprogram &subprogram)
 {
-	const StringRef name = subprogram.getLinkageName();
-	return (name.empty() ? subprogram.getName() : name).str();
+	const StringRef linkage = subprogram.getLinkageName();
+	const StringRef name = linkage.empty() ? subprogram.getName() : linkage;
+	return name.take_front(name.find(OUTLINED)).str();
 }
 
 bool has_flag(const Loop &loop, StringRef name)
@@ -188,7 +193,8 @@ Scopes::Scopes(const Function &function, const LoopInfo &loops, Table &table) : 
 		if (start && scope.line_last == scope.line)
 			scope.line_last = last_line(*loop, *start);
 		// Outlined for OpenMP, or not known: where the function was written.
-		if (!start || start->getScope()->getSubprogram() == function.getSubprogram())
+		if (scope.function.empty() ||
+			start->getScope()->getSubprogram() == function.getSubprogram())
 			scope.function = whole.function;
 		const unsigned ordinal = siblings[parent].ordinal(start);
 		scope.parent = (parent ? loop_scopes[parent] : function_scope) + 1;

@@ -3,6 +3,7 @@
 runtime, and as mperfctl shows it."""
 import json
 import shutil
+from pathlib import Path
 
 from kernels import KERNELS, failures, mperf_cc, plugin, run, told_totals, versions
 from machine import Skip
@@ -74,9 +75,9 @@ def test_with_lto_what_the_program_defines_is_no_callee(build):
     assert "of_counted" not in found and found["rand"] == 1000 and found["of_stranger"] == 100, found
 
 
-def shown(build, program, *options):
+def shown(build, program, *options, arguments=()):
     output = program.with_suffix(".mperf")
-    run([program], env={"MPERF_OUTPUT": str(output)})
+    run([program, *arguments], env={"MPERF_OUTPUT": str(output)})
     said = run([build / "mperfctl", "roofline", "-i", output, "--json", *options])
     return json.loads(said.stdout)["rows"]
 
@@ -104,3 +105,20 @@ def test_mperfctl_shows_copies_below_their_loop_and_counts_their_bytes_once(buil
             loop["bytes_self"] + copy["bytes_self"] + fill["bytes_self"]), rows
         assert [r["function"] for r in rows].index("copies") < min(
             i for i, r in enumerate(rows) if r["kind"] == "copy"), rows
+
+
+def test_what_threads_of_openmp_call_is_counted_and_named(build):
+    """Each call once, however the iterations are dealt out, below the loop that the directive stands at."""
+    if not list(Path("/usr/lib/llvm-19/lib").glob("libomp.so*")) or "19" not in map(str, versions(build)):
+        raise Skip("libomp of LLVM 19 is not installed")
+    program = build / "tests" / "work" / "pass" / "callees-openmp"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    done = mperf_cc(build, "-O2", "-g", "-fopenmp", KERNELS / "callees_openmp.c", "-o", program,
+                    MPERF_CLANG="clang-19", MPERF_PASS="")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    for n_threads in (1, 2, 4):
+        totals = told_totals(program, [n_threads])
+        assert callees(totals)["erand48"] == 200000, (n_threads, totals)
+        rows = shown(build, program, arguments=[str(n_threads)])
+        unseen = [r["unseen"] for r in rows if r["function"] == "drawn" and r["unseen"]]
+        assert any("200000 calls of erand48" in u for u in unseen), (n_threads, rows)
