@@ -26,7 +26,7 @@ struct conf {
 	bool callers;
 	uint32_t overhead_ppm; /* the most that it may cost each hart, in millionths; 0: no limit */
 	char job_environment[CONF_TEXT_BYTES]; /* attribute/label_variables.h, or "none" */
-	char topdown_groups[CONF_TEXT_BYTES]; /* counted all the time: "A,B", or "none" */
+	char topdown_groups[CONF_TEXT_BYTES];  /* counted all the time: "A,B", or "none" */
 	/* [store] */
 	bool store; /* false: nothing is kept; top and record still work */
 	char store_path[CONF_TEXT_BYTES];
