@@ -18,16 +18,17 @@
 #define BARS_MIN 10u
 #define BARS_MAX 512u
 
-enum way { READ, WRITTEN, N_WAYS };
-static const char *const way_names[N_WAYS] = {"read", "written"};
+enum way { READ, WRITTEN, DRAM, N_WAYS };
+static const char *const way_names[N_WAYS] = {"read", "written", "DRAM"};
 
 struct point {
 	size_t row;
-	double time, pid, tid, bytes[N_WAYS], span_ns;
+	double time, pid, tid, bytes[N_WAYS], span_ns, dram_ns;
 };
 
 struct cell {
 	double bytes[N_WAYS], span_ns;
+	double dram_ns; /* for which cache misses were counted, in regions */
 };
 
 struct series {
@@ -35,13 +36,15 @@ struct series {
 	struct point *point;
 	size_t n_points;
 	double begin, end; /* starts of the first and the last stretch */
+	size_t n_ways;     /* DRAM is shown if it was counted at all */
 	size_t n_stretches, n_cells;
 	struct cell cell[BARS_MAX]; /* of the current thread */
 };
 
 static double rate_of(const struct cell *c, enum way way)
 {
-	return c->span_ns > 0 ? c->bytes[way] / c->span_ns : 0;
+	double ns = way == DRAM ? c->dram_ns : c->span_ns;
+	return ns > 0 ? c->bytes[way] / ns : 0;
 }
 
 static int by_thread(const void *a, const void *b)
@@ -68,15 +71,20 @@ static int read_points(struct series *s)
 		return -ENOMEM;
 	s->begin = INFINITY;
 	s->end = -INFINITY;
+	s->n_ways = DRAM;
 	for (size_t i = 0; i < r->n_rows; i++) {
 		struct point p = {.row = i,
 			.pid = number(r, i, "pid"),
 			.tid = number(r, i, "tid"),
 			.bytes = {[READ] = number(r, i, "bytes_loaded"),
-				[WRITTEN] = number(r, i, "bytes_stored")},
-			.span_ns = number(r, i, "span_ns")};
+				[WRITTEN] = number(r, i, "bytes_stored"),
+				[DRAM] = number(r, i, "dram_bytes")},
+			.span_ns = number(r, i, "span_ns"),
+			.dram_ns = number(r, i, "dram_ns")};
 		if (!reply_number(r, i, reply_column(r, "time"), &p.time))
 			continue; /* its time is unknown */
+		if (p.dram_ns > 0)
+			s->n_ways = N_WAYS;
 		s->begin = fmin(s->begin, p.time);
 		s->end = fmax(s->end, p.time);
 		s->point[s->n_points++] = p;
@@ -90,6 +98,7 @@ static void add(struct cell *c, const struct point *p)
 	for (enum way way = 0; way < N_WAYS; way++)
 		c->bytes[way] += p->bytes[way];
 	c->span_ns += p->span_ns;
+	c->dram_ns += p->dram_ns;
 }
 
 /* Put the points of one thread into cells; returns how many points it has. */
@@ -178,11 +187,11 @@ static void balance_add(struct balance *b, double pid, double bytes)
 	b->n++;
 }
 
-/* What a thread read, and below it what it wrote. */
+/* What a thread read, and below it what it wrote, and what came from memory. */
 static void put_thread(const struct series *s, size_t point, const struct cell *all, double height,
 	bool utf8, FILE *f)
 {
-	for (enum way way = 0; way < N_WAYS; way++) {
+	for (enum way way = 0; way < s->n_ways; way++) {
 		if (way == 0) {
 			put_name(s, point, f);
 			fprintf(f, "%9.0f%9.0f", s->point[point].pid, s->point[point].tid);
@@ -202,7 +211,7 @@ static double height_of(struct series *s, double stretch_s)
 	double height = 0;
 	for (size_t i = 0; i < s->n_points;) {
 		i += fill_cells(s, i, stretch_s, &all);
-		for (enum way way = 0; way < N_WAYS; way++)
+		for (enum way way = 0; way < s->n_ways; way++)
 			height = fmax(height, tallest(s, way));
 	}
 	return height;
@@ -232,6 +241,11 @@ static void put_lines(struct series *s, const struct series_look *look, FILE *f)
 			"The busiest thread of a process moved %.2f times the mean of its "
 			"threads.\n",
 			balance.worst);
+	fputs(s->n_ways == N_WAYS
+			? "DRAM assumes 64 bytes for each of the LLC-load-misses, in regions.\n"
+			: "DRAM: - (no region counted LLC-load-misses; see region-events in "
+			  "mperf.conf(5)).\n",
+		f);
 }
 
 static void draw(struct series *s, const struct series_look *look, FILE *f)

@@ -20,9 +20,13 @@ struct blocks {
 	uint32_t n;
 };
 
-/* One thread in one epoch. */
+/* What stands for a line from memory, and its bytes, as in roofline_rows.c. */
+#define DRAM_EVENT "LLC-load-misses"
+#define LINE_BYTES 64
+
+/* One thread in one epoch. What was granted covers dram_ns, in regions. */
 struct series_row {
-	double loaded, stored, ops, span_ns;
+	double loaded, stored, ops, span_ns, dram, dram_ns;
 };
 
 static double both(const struct fact *f, enum loop_metric metric)
@@ -205,7 +209,17 @@ static const struct answer_column series_columns[] = {
 	{"bytes_loaded", "Loaded", MPERF__UNIT__UNIT_BYTES},
 	{"bytes_stored", "Stored", MPERF__UNIT__UNIT_BYTES},
 	{"span_ns", "Of", MPERF__UNIT__UNIT_NS},
+	{"dram_bytes", "From memory", MPERF__UNIT__UNIT_BYTES},
+	{"dram_ns", "Counted for", MPERF__UNIT__UNIT_NS},
 };
+
+static void put_dram(struct row *row, double amount, const struct series_row *s)
+{
+	if (s->dram_ns > 0)
+		put_count(row, amount);
+	else
+		row->value[row->n++] = (struct answer_value){.kind = ANSWER_ABSENT};
+}
 
 static int tell_series_row(const struct blocks *b, const uint64_t *key, const struct series_row *s,
 	const struct answer *answer)
@@ -219,7 +233,31 @@ static int tell_series_row(const struct blocks *b, const uint64_t *key, const st
 	put_count(&row, s->loaded);
 	put_count(&row, s->stored);
 	put_count(&row, s->span_ns);
+	put_dram(&row, s->dram, s);
+	put_dram(&row, s->dram_ns, s);
 	return answer->row(answer->userdata, row.value, row.n);
+}
+
+/* Where cache misses are among the granted events, or -1. */
+static int find_dram(const struct loop_facts *f)
+{
+	const size_t n = strlen(DRAM_EVENT);
+	for (unsigned i = 0; i < f->n_granted; i++) {
+		const char *name = text_of(&f->texts, f->granted[i]);
+		if (strncmp(name, DRAM_EVENT, n) == 0 && (name[n] == '\0' || name[n] == ':'))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* Of outermost regions: what is counted in those inside is theirs, too. */
+static void add_dram(const struct loop_facts *f, uint32_t i, int dram, struct series_row *s)
+{
+	const struct fact_site *site = &f->site[f->keys.key[i].part[0] - 1];
+	if (dram < 0 || site->kind != LOOP_SITE_REGION || site->parent != 0)
+		return;
+	s->dram += LINE_BYTES * both(&f->fact[i], LOOP_GRANTED + (unsigned)dram);
+	s->dram_ns += both(&f->fact[i], LOOP_GRANTED_NS);
 }
 
 static void add_to_series(const struct loop_facts *f, uint32_t i, struct series_row *s)
@@ -240,6 +278,7 @@ static int tell_series(struct blocks *b, const struct answer *answer)
 	int r = answer->columns(
 		answer->userdata, series_columns, sizeof(series_columns) / sizeof(*series_columns));
 	uint32_t n_rows = 0;
+	int dram = find_dram(f);
 	for (uint32_t i = 0; i < b->n && r == 0 && (!b->q.limit || n_rows < b->q.limit); n_rows++) {
 		const uint64_t *key = f->keys.key[b->order[i]].part;
 		struct series_row s = {0};
@@ -249,6 +288,7 @@ static int tell_series(struct blocks *b, const struct answer *answer)
 			if (next[3] != key[3] || next[2] != key[2])
 				break;
 			add_to_series(f, b->order[i], &s);
+			add_dram(f, b->order[i], dram, &s);
 		}
 		r = tell_series_row(b, f->keys.key[b->order[first]].part, &s, answer);
 	}

@@ -16,14 +16,18 @@ static const struct answers_column columns[] = {
 	{"bytes_loaded", "Loaded", MPERF__UNIT__UNIT_BYTES},
 	{"bytes_stored", "Stored", MPERF__UNIT__UNIT_BYTES},
 	{"span_ns", "Of", MPERF__UNIT__UNIT_NS},
+	{"dram_bytes", "From memory", MPERF__UNIT__UNIT_BYTES},
+	{"dram_ns", "Counted for", MPERF__UNIT__UNIT_NS},
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(*columns))
 
 static struct reply reply;
+static double dram_gbytes; /* of a stretch, in half of its time; 0: not counted */
 
 static void begin(void)
 {
 	reply = (struct reply){0};
+	dram_gbytes = 0;
 	ck_assert_int_eq(answers_columns(reply_take, &reply, columns, N_COLUMNS), 0);
 }
 
@@ -40,7 +44,12 @@ static void add(double second, const char *comm, int tid, double gbytes)
 	Mperf__Value v[N_COLUMNS] = {answers_real(1.6e9 + second), answers_text(comm),
 		answers_integer(100), answers_integer(tid),
 		answers_integer((int64_t)(gbytes * 7.5e8)),
-		answers_integer((int64_t)(gbytes * 2.5e8)), answers_integer(1000000000)};
+		answers_integer((int64_t)(gbytes * 2.5e8)), answers_integer(1000000000),
+		MPERF__VALUE__INIT, MPERF__VALUE__INIT};
+	if (dram_gbytes > 0) {
+		v[N_COLUMNS - 2] = answers_integer((int64_t)(dram_gbytes * 1e9));
+		v[N_COLUMNS - 1] = answers_integer(500000000);
+	}
 	if (second < 0)
 		v[0] = (Mperf__Value)MPERF__VALUE__INIT;
 	Mperf__Value *value[N_COLUMNS];
@@ -88,6 +97,24 @@ TEST(threads_have_lines_of_one_height)
 		  "                                    written     0.62     1.00  ..::\n");
 	has(text, "One column is 1 s; the tallest bar is 6.00 GB/s");
 	has(text, "busiest thread of a process moved 1.52 times the mean");
+}
+
+TEST(traffic_of_memory_stands_beside_over_the_time_it_was_counted_for)
+{
+	dram_gbytes = 2;
+	for (int second = 0; second < 4; second++)
+		add(second, "t", 101, 8);
+	_cleanup_(freep) char *text = drawn(80, false);
+	has(text, "                                    DRAM        4.00     4.00  ****\n");
+	has(text, "64 bytes for each of the LLC-load-misses");
+}
+
+TEST(why_there_is_no_traffic_of_memory_is_said)
+{
+	add(0, "t", 101, 8);
+	_cleanup_(freep) char *text = drawn(80, false);
+	ck_assert_ptr_null(strstr(text, "  DRAM  "));
+	has(text, "DRAM: - (no region counted LLC-load-misses; see region-events");
 }
 
 TEST(blocks_of_eighths_are_drawn_where_they_can_be)
