@@ -62,17 +62,6 @@ static int take_number(
 	return 0;
 }
 
-static int push(struct parse *p, char **list, size_t *n, char *value)
-{
-	if (*n == OPTIONS_LIST_MAX)
-		return options_wrong(
-			p, "an option is repeated more than %d times", OPTIONS_LIST_MAX);
-	if (!*value)
-		return options_wrong(p, "an option has an empty value");
-	list[(*n)++] = value;
-	return 0;
-}
-
 /* Call `one` for each part between the commas. */
 static int each_part(struct parse *p, const char *list, int (*one)(struct parse *, const char *))
 {
@@ -204,30 +193,6 @@ static int take_call_graph(struct parse *p, const char *arg, struct argp_state *
 	return 0;
 }
 
-/* One of the words, NULL-terminated. */
-static int take_word(
-	struct parse *p, const char *option, const char *const *words, char *arg, char **ret_word)
-{
-	char list[128] = "";
-	size_t n = 0;
-	while (words[n])
-		n++;
-	for (size_t i = 0, at = 0; i < n; i++) {
-		if (strcmp(arg, words[i]) == 0) {
-			*ret_word = arg;
-			return 0;
-		}
-		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s",
-			i == 0       ? ""
-			: i + 1 == n ? " or "
-				     : ", ",
-			words[i]);
-	}
-	const char *near = nearest_name(arg, words, n);
-	return options_wrong(p, "%s takes %s, not '%.100s'%s%s%s", option, list, arg,
-		near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
-}
-
 static int take_by(struct parse *p, char *arg)
 {
 	static const char *const names[] = {"function", "module", "process", "thread", "cgroup",
@@ -236,13 +201,13 @@ static int take_by(struct parse *p, char *arg)
 	static const char *const compared[] = {
 		"function", "module", "process", "cgroup", "line", NULL};
 	if (p->command == MPERF__REQUEST__BODY_ROOFLINE)
-		return take_word(p, "--by", of_loops, arg, &p->o->by);
+		return options_take_word(p, "--by", of_loops, arg, &p->o->by);
 	static const char *const of_regions[] = {
 		"region", "thread", "place", "wait", "loop", "function", NULL};
 	if (p->command == MPERF__REQUEST__BODY_PARALLEL)
-		return take_word(p, "--by", of_regions, arg, &p->o->by);
+		return options_take_word(p, "--by", of_regions, arg, &p->o->by);
 	if (p->command == MPERF__REQUEST__BODY_DIFF || p->command == MPERF__REQUEST__BODY_GATE)
-		return take_word(p, "--by", compared, arg, &p->o->by);
+		return options_take_word(p, "--by", compared, arg, &p->o->by);
 	/* top has a line per hart anyway, and names of source lines arrive too late for it */
 	bool top = p->command == MPERF__REQUEST__BODY_TOP;
 	const size_t n = sizeof(names) / sizeof(*names) - (top ? 3 : 0);
@@ -265,7 +230,7 @@ static int take_names(struct parse *p, char *arg, char **list, size_t *n, const 
 {
 	char *rest;
 	for (char *name = strtok_r(arg, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
-		int r = push(p, list, n, name);
+		int r = options_push(p, list, n, name);
 		if (r != 0)
 			return r;
 	}
@@ -291,90 +256,23 @@ static int take_metrics(struct parse *p, char *arg)
 		"-M takes names of metrics or groups, such as 'ipc,TopdownL1'");
 }
 
-/* job [run NAME -- CMD... | start NAME | end | list] */
-static int take_job(struct parse *p, char *arg, struct argp_state *state)
-{
-	static const char *const words[] = {"run", "start", "end", "list", NULL};
-	struct options *o = p->o;
-	if (!o->topic)
-		return take_word(p, "job", words, arg, &o->topic);
-	bool runs = strcmp(o->topic, "run") == 0;
-	if (!o->job && (runs || strcmp(o->topic, "start") == 0)) {
-		o->job = arg;
-		return 0;
-	}
-	if (!runs)
-		return options_wrong(p, "'%.100s' is one argument too many", arg);
-	o->command_line = state->argv + state->next - 1;
-	state->next = state->argc;
-	return 0;
-}
-
-/* A non-option argument: a topic, or the command to run with all that follows. */
-static int take_argument(struct parse *p, char *arg, struct argp_state *state)
-{
-	bool runs = p->command == MPERF__REQUEST__BODY_RECORD ||
-		    p->command == MPERF__REQUEST__BODY_STAT ||
-		    p->command == MPERF__REQUEST__BODY_TOPDOWN;
-	bool reads = p->o->loops || p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
-		     p->command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
-		     p->command == MPERF__REQUEST__BODY_EXPORT;
-
-	if (p->command == MPERF__REQUEST__BODY_LIST && !p->o->topic) {
-		p->o->topic = arg;
-		return 0;
-	}
-	if (p->command == MPERF__REQUEST__BODY_ROOFS && !p->o->topic)
-		return take_word(
-			p, "roofs", (const char *const[]){"measure", NULL}, arg, &p->o->topic);
-	if (p->command == MPERF__REQUEST__BODY_JOB)
-		return take_job(p, arg, state);
-	if (p->command == MPERF__REQUEST__BODY_DIFF && p->o->n_baselines == 0)
-		return push(p, p->o->baseline, &p->o->n_baselines, arg);
-	if (p->command == MPERF__REQUEST__BODY_DIFF && p->o->n_candidates == 0)
-		return push(p, p->o->candidate, &p->o->n_candidates, arg);
-	if (!runs && !reads)
-		return options_wrong(p, "'%.100s' is one argument too many", arg);
-	if (reads && !state->quoted)
-		return options_wrong(p,
-			"'%.100s' is not an option: use -i %.100s to read it, -- %.100s to run it",
-			arg, arg, arg);
-	p->o->command_line = state->argv + state->next - 1;
-	state->next = state->argc;
-	return 0;
-}
-
-/* Only roofline takes two; else the last one counts. */
-static int take_input(struct parse *p, char *arg)
-{
-	bool compares = p->command == MPERF__REQUEST__BODY_ROOFLINE;
-	if (!*arg)
-		return options_wrong(p, "-i needs the name of a recording");
-	if (compares && p->o->earlier)
-		return options_wrong(p, "-i takes at most two files here, not '%.100s' too", arg);
-	if (compares)
-		p->o->earlier = p->o->input;
-	p->o->input = arg;
-	return 0;
-}
-
 static int take_query(struct parse *p, int key, char *arg)
 {
 	struct options *o = p->o;
 	switch (key) {
 	case 'i':
-		return take_input(p, arg);
+		return options_take_input(p, arg);
 	case OPTION_BY:
 		return take_by(p, arg);
 	case OPTION_OF_EVENT:
 		o->of_event = arg;
 		return 0;
 	case OPTION_COMM:
-		return push(p, o->comm, &o->n_comms, arg);
+		return options_push(p, o->comm, &o->n_comms, arg);
 	case OPTION_CGROUP:
-		return push(p, o->cgroup, &o->n_cgroups, arg);
+		return options_push(p, o->cgroup, &o->n_cgroups, arg);
 	case OPTION_LABEL:
-		return push(p, o->label, &o->n_labels, arg);
+		return options_push(p, o->label, &o->n_labels, arg);
 	case OPTION_CPU:
 		return each_part(p, arg, take_cpus);
 	case OPTION_SINCE:
@@ -398,10 +296,10 @@ static int take_query(struct parse *p, int key, char *arg)
 	case OPTION_COLUMNS:
 		return take_columns(p, arg);
 	case OPTION_OPS:
-		return take_word(p, "--ops", (const char *const[]){"fp", "int", "sp", "dp", NULL},
-			arg, &o->ops);
+		return options_take_word(p, "--ops",
+			(const char *const[]){"fp", "int", "sp", "dp", NULL}, arg, &o->ops);
 	case OPTION_FROM:
-		return take_word(
+		return options_take_word(
 			p, "--from", (const char *const[]){"counts", "code", NULL}, arg, &o->from);
 	case OPTION_SYMFS:
 		o->symfs = arg;
@@ -433,9 +331,9 @@ static int take_compare(struct parse *p, int key, char *arg)
 	const bool is_gate = p->command == MPERF__REQUEST__BODY_GATE;
 	switch (key) {
 	case OPTION_BASELINE:
-		return push(p, o->baseline, &o->n_baselines, arg);
+		return options_push(p, o->baseline, &o->n_baselines, arg);
 	case OPTION_CANDIDATE:
-		return push(p, o->candidate, &o->n_candidates, arg);
+		return options_push(p, o->candidate, &o->n_candidates, arg);
 	case OPTION_MARGIN:
 		return take_share(
 			p, is_gate ? "--max-regression" : "--margin", arg, &o->margin_ppm);
@@ -476,7 +374,7 @@ static int take_show(struct parse *p, int key, char *arg)
 		o->decode = arg;
 		return *arg ? 0 : options_wrong(p, "--decode needs a raw code, such as r22");
 	case OPTION_AS:
-		return take_word(p, "--as", options_formats, arg, &o->as);
+		return options_take_word(p, "--as", options_formats, arg, &o->as);
 	case OPTION_EXPLAIN:
 		o->explain = true;
 		return 0;
@@ -548,7 +446,7 @@ static int take_measure(struct parse *p, int key, char *arg, struct argp_state *
 	case OPTION_FOR:
 		return take_for(p, arg);
 	case 'e':
-		return push(p, o->event, &o->n_events, arg);
+		return options_push(p, o->event, &o->n_events, arg);
 	case 'M':
 		return take_metrics(p, arg);
 	case 'l':
@@ -575,7 +473,7 @@ static error_t take(int key, char *arg, struct argp_state *state)
 {
 	struct parse *p = state->input;
 	if (key == ARGP_KEY_ARG)
-		return take_argument(p, arg, state);
+		return options_take_argument(p, arg, state);
 	if (key == ARGP_KEY_ERROR)
 		p->stopped = state->next;
 

@@ -3,7 +3,7 @@
 
 /* Parsing of options, between its parts
  *
- * options.c takes the values one by one, check.c checks their combination, slip.c reports what could
+ * options.c takes the values one by one, argument.c lists, words and what is no option, check.c checks their combination, slip.c reports what could
  * not be parsed, and help.c shows what there is.
  */
 
@@ -22,6 +22,17 @@ struct parse {
 /* Print what is wrong, once, with `mperfctl help COMMAND` as remedy. Returns EINVAL, which makes
  * argp stop. */
 int options_wrong(struct parse *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Append to a list of OPTIONS_LIST_MAX. 0, or EINVAL after an error message. */
+int options_push(struct parse *p, char **list, size_t *n, char *value);
+/* One of the words, which a NULL ends. 0, or EINVAL after an error message that names the option. */
+int options_take_word(
+	struct parse *p, const char *option, const char *const *words, char *arg, char **ret_word);
+
+/* A non-option argument, and -i (argument.c). 0, or EINVAL after an error message. */
+struct argp_state;
+int options_take_argument(struct parse *p, char *arg, struct argp_state *state);
+int options_take_input(struct parse *p, char *arg);
 
 /* Is this row one of the command's? */
 bool options_takes(Mperf__Request__BodyCase command, const struct option_row *row);
