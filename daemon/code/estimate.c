@@ -19,6 +19,8 @@
 #define REPEATS_LEAST 40
 /* Steps times nodes in all repeats of one loop: some 0.3 s. Larger loops are repeated less often. */
 #define WORK_MAX 10000000u
+/* The same of all loops of a file, some 8 s: from there on loops are repeated less often. */
+#define WORK_OF_FILE_MAX 100000000u
 #define STEPS_FIRST 300 /* the figures move by less than 0.1 % behind them */
 #define STEPS_AGAIN 40  /* from where the first fit ended */
 
@@ -100,8 +102,17 @@ static void figures_by_times(const struct part *p, const struct work *w,
 	figures_of(&all, &p->q->vectors, ret_figure);
 }
 
+/* Fewer samples leave an interval so wide that its ends need not be known well. */
+#define SAMPLES_FEW 100
+
 static uint32_t n_repeats(const struct part *p)
 {
+	double samples = 0;
+	for (uint32_t i = 0; i < p->n; i++)
+		samples += p->samples[p->block[i]];
+	if (samples < SAMPLES_FEW || (p->q->work && *p->q->work > WORK_OF_FILE_MAX))
+		return REPEATS_LEAST;
+
 	uint32_t nodes = p->rounds ? rounds_nodes(p->rounds) : p->n;
 	uint32_t n = WORK_MAX / STEPS_AGAIN / (nodes + 1);
 	return n < REPEATS_LEAST ? REPEATS_LEAST : n > REPEATS ? REPEATS : n;
@@ -181,6 +192,8 @@ static int estimate(
 		return 0;
 	uint32_t n = n_repeats(p);
 	repeat(p, &w, n);
+	if (p->q->work && p->rounds)
+		*p->q->work += (uint64_t)rounds_nodes(p->rounds) * (n * STEPS_AGAIN + STEPS_FIRST);
 	for (size_t f = 0; f < N_FIGURES; f++)
 		widen(&ret_figure[f], w.low[f], w.high[f], n);
 	return 0;

@@ -25,6 +25,7 @@ struct estimate_question {
 	const struct code_sample *sample;
 	uint32_t n_samples;
 	struct vectors vectors;
+	uint64_t *work; /* what was spent on a file so far is added to it; NULL: nobody asks */
 };
 
 /* Append one loop per loop with samples of its own, and one of depth 0 for what is in none, to loop,

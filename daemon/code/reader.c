@@ -45,6 +45,7 @@ static uint32_t read_function(const struct table *t, const struct code_file *f, 
 struct reading {
 	const struct table *t;
 	struct vectors vectors;
+	uint64_t work; /* as in struct estimate_question */
 	struct code_file file;
 	struct decode *decode;
 	struct code_reply *reply;
@@ -68,7 +69,7 @@ static int take_function(struct reading *g, const struct code_function *function
 	int r = graph_make(&graph, i, n);
 	if (r != 0)
 		return r;
-	const struct estimate_question q = {i, n, &graph, sample, n_samples, g->vectors};
+	const struct estimate_question q = {i, n, &graph, sample, n_samples, g->vectors, &g->work};
 	r = estimate_loops(&q, g->loop + g->reply->n_loops, &n_loops);
 	g->reply->n_loops += n_loops;
 	graph_clear(&graph);

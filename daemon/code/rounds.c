@@ -291,19 +291,24 @@ static double scale_of(const struct rounds *r, const struct heat *heat)
 	return weight > 0 ? sum / weight : 0;
 }
 
-static void step(struct choice *c, double slope, double n, double size)
+/* Of one step: how far it goes, and what makes up for means that began at 0. */
+struct pace {
+	double size, mean, square;
+};
+
+static void step(struct choice *c, double slope, const struct pace *pace)
 {
 	slope += (c->value - c->believed) / (BELIEF * BELIEF);
 	c->mean = 0.9 * c->mean + 0.1 * slope;
 	c->square = 0.99 * c->square + 0.01 * slope * slope;
-	double mean = c->mean / (1 - pow(0.9, n)), square = c->square / (1 - pow(0.99, n));
-	c->value -= size * mean / (sqrt(square) + 1e-8);
+	c->value -= pace->size * pace->mean * c->mean / (sqrt(pace->square * c->square) + 1e-8);
 	c->value = fmin(fmax(c->value, -20), 20); /* as good as never, and always */
 }
 
 static void backward(struct rounds *r, const struct heat *heat, double scale, double size)
 {
 	double n = (double)++r->n_steps;
+	const struct pace pace = {size, 1 / (1 - pow(0.9, n)), 1 / (1 - pow(0.99, n))};
 	for (uint32_t k = r->n_nodes; k-- > 0;) {
 		struct node *node = &r->node[r->order[k]];
 		double behind = 0; /* slope by what it hands on */
@@ -322,12 +327,11 @@ static void backward(struct rounds *r, const struct heat *heat, double scale, do
 			double into = edge[i].to == GRAPH_NONE ? 0
 							       : r->node[edge[i].to].slope /
 									 r->node[edge[i].to].times;
-			step(&edge[i].choice, node->times * edge[i].part * (into - behind), n,
-				size);
+			step(&edge[i].choice, node->times * edge[i].part * (into - behind), &pace);
 		}
 		node->slope += node->times * behind;
 		if (is_root(r, r->order[k]))
-			step(&node->choice, node->slope, n, size);
+			step(&node->choice, node->slope, &pace);
 	}
 }
 

@@ -45,7 +45,7 @@ static void must_estimate(const struct graph *g, const struct instruction *i, ui
 			.offset = i[k].address, .samples = k % 7, .ns = k, .instructions = -1};
 		m->reply.samples += k % 7;
 	}
-	const struct estimate_question q = {i, n, g, sample, n};
+	const struct estimate_question q = {i, n, g, sample, n, {1, 4}, NULL};
 	if (estimate_loops(&q, m->loop, &m->reply.n_loops) == 0 &&
 		!code_reply_check(m, sizeof(m->reply) + m->reply.n_loops * sizeof(*m->loop), n))
 		abort();

@@ -128,7 +128,7 @@ static struct code_loop one_loop(const struct code_sample *sample, uint32_t n)
 	struct code_loop loop[LINES_MAX];
 	uint32_t n_loops;
 	const struct estimate_question q = {
-		instruction, n_instructions, &graph, sample, n, vectors};
+		instruction, n_instructions, &graph, sample, n, vectors, NULL};
 	ck_assert_int_eq(estimate_loops(&q, loop, &n_loops), 0);
 	ck_assert_uint_eq(n_loops, 1);
 	return loop[0];
@@ -321,7 +321,8 @@ TEST(what_stands_behind_an_exit_runs_less_often)
 	listing(search);
 	struct code_loop l = one_loop(seldom, 1);
 	ck_assert_double_eq_tol(l.intensity[CODE_OPS_FP].value, 1 / 8.0, 0.001);
-	const struct estimate_question q = {instruction, n_instructions, &graph, often, 2, vectors};
+	const struct estimate_question q = {
+		instruction, n_instructions, &graph, often, 2, vectors, NULL};
 	ck_assert_int_eq(estimate_loops(&q, loop, &n_loops), 0);
 	ck_assert_uint_eq(n_loops, 2);
 	/* entered once in two rounds: one exit of two has half of that */
@@ -368,7 +369,7 @@ TEST(samples_outside_the_code_are_in_no_loop)
 	uint32_t n_loops;
 	listing(dot_product);
 	const struct estimate_question q = {
-		instruction, n_instructions, &graph, &sample, 1, vectors};
+		instruction, n_instructions, &graph, &sample, 1, vectors, NULL};
 	ck_assert_int_eq(estimate_loops(&q, loop, &n_loops), 0);
 	ck_assert_uint_eq(n_loops, 0);
 }
