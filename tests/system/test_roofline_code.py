@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from machine import ROOT, Folder, Skip, compile_program, mperfctl, rows
+from machine import ROOT, Folder, Skip, compile_program, leave_to_plain, mperfctl, rows
 from rates import long_enough, rate_allowed
 
 SECONDS = 8
@@ -158,6 +158,7 @@ KERNELS = {"loop": {"vectors.c": ["dot"], "loops.c": ["triad", "stencil"]},
 def test_loops_of_kernels_have_the_operations_per_byte_that_the_pass_counts(build):
     """A few of what make bench-instrument RUN="--only code" does with all, where the marks are 95 % inside
     and a median error of 10 %."""
+    leave_to_plain(build, "it compares figures, and runs many programs")
     need_reader(build)
     if not (build / "llvm-19" / "mperf-pass.so").exists():
         raise Skip("no plugin was built: LLVM 19 has no headers here")
