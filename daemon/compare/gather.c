@@ -112,20 +112,6 @@ static const char *without_folder(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-size_t gather_name_length(const char *name)
-{
-	static const char *const suffixes[] = {
-		".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm.", ".localalias"};
-	size_t n = strlen(name);
-
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
-		const char *found = strstr(name, suffixes[i]);
-		if (found && found > name && (size_t)(found - name) < n)
-			n = (size_t)(found - name);
-	}
-	return n;
-}
-
 /* The text of a part of a row's name. 0, KEY_TABLE_FULL, -ENOMEM. */
 static int text_id(struct gather *g, size_t part, const struct answer_value *v, uint64_t *ret_id)
 {
