@@ -177,12 +177,11 @@ def compile_program(build, arch, source):
     regions has the runtime."""
     path = next(p for p in (HERE / source, ROOT / "tests/system" / source) if p.exists())
     target = build / "boards" / "programs" / arch / path.stem
-    newest = max(p.stat().st_mtime for p in (path, *path.parent.glob("*.h")))
+    archive = cross_build(build, arch) / "libmperf-runtime.a"
+    runtime = ["-Wl,-u,__mperf_region_begin", archive] if "runtime/mperf.h" in path.read_text() else []
+    newest = max(p.stat().st_mtime for p in (path, *path.parent.glob("*.h"), *runtime[1:]))
     if not target.exists() or target.stat().st_mtime < newest:
         target.parent.mkdir(parents=True, exist_ok=True)
-        runtime = ["-Wl,-u,__mperf_region_begin", cross_build(build, arch) / "libmperf-runtime.a"]
-        if "runtime/mperf.h" not in path.read_text():
-            runtime = []
         subprocess.run(["clang", f"--target={TRIPLE[arch]}", f"--sysroot={sysroot(build, arch)}",
                         "-fuse-ld=lld-19", "-g", "-O2", "-fno-omit-frame-pointer", "-I", ROOT,
                         "-o", target, path, *runtime, "-lpthread"], check=True)
