@@ -190,9 +190,10 @@ DIRECT = """
 """
 
 
-def counters_are_read_directly(said):
+def counters_are_read_directly(said, counts):
     """Both ways count the turns; the second also what the first read took, some hundred
-    instructions. Where it is forbidden, it is by read(2) alone."""
+    instructions. Where it is forbidden, it is by read(2) alone. counts: the event of regions counts
+    beside samples, too."""
     words = dict(line.split(" ", 1) for line in said["direct"].text.splitlines())
     assert abs(int(words["call"]) - 4_000_000) < 2000, said["direct"]
     assert abs(int(words["direct"]) - 4_000_000) < 300, said["direct"]
@@ -200,6 +201,8 @@ def counters_are_read_directly(said):
     assert "perf_event" in said["mapped"].text, (said["mapped"], said["log"])
     row, = [r for r in answer(said["regions"])["rows"] if r["region"] == "solve"]
     assert row["entries"] == 100 and row["granted_ns"] > 0, row
+    if not counts:
+        return
     counted = row["event_instructions"] / (row["granted_ns"] / row["time_ns"] * row["entries"])
     assert 3_900_000 < counted < 4_100_000, row
 
@@ -208,7 +211,7 @@ def counters_are_read_directly(said):
 def test_programs_read_their_counters_without_system_calls(build):
     said = Guest(build, cpu="rv64,sscofpmf=true", harts=1, sources=("direct.c", "regions.c")).run(
         DIRECT)
-    counters_are_read_directly(said)
+    counters_are_read_directly(said, counts=False)  # as above: samples have QEMU's counter
 
 
 def x60(build, *more):
