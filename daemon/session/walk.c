@@ -521,7 +521,7 @@ int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
 		.sites = &w->sites,
 		.lost_tables = &s->lost[0][LOSS_TABLE],
 		.take = take_loops,
-		.attribute = w->inner->attribute,
+		.attribute = w->attribute,
 		.catch_up = catch_up_for_feed,
 		.userdata = w,
 	};
