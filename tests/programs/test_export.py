@@ -34,7 +34,7 @@ def export(build, form, path):
 
 def shares(build, *filters):
     """Self time of each function over all, from hotspots."""
-    found = answer(build, *filters)["rows"]
+    found = answer(build, "--inlined", *filters)["rows"]
     total = sum(r["self_ns"] for r in found)
     by_function = {}
     for r in found:
