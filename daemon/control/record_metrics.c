@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/control/peer.h"
+#include "daemon/pmu/ladder.h"
 #include "daemon/pmu/metric_plan.h"
 #include "proto/memory.h"
 
@@ -50,6 +51,30 @@ static char *group_of(const struct metric_plan *plan)
 										       : text;
 }
 
+static int refuse_counters(struct request *q)
+{
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+		       "`mperfctl hotspots` without -M still shows where the time goes; `mperfctl "
+		       "doctor` says why.",
+		       "none of the events of these metrics counts here")
+		       ?: 1;
+}
+
+/* One event that does not open keeps a group from sampling, so it is left out. False: all but the leader
+ * are. */
+static bool add_countable(const struct machine *m, const struct cores *cores,
+	const struct event_list *wanted, struct event_list *events)
+{
+	int before = events->n_events;
+	for (int i = 0; i < wanted->n_events && events->n_events < EVENTS_MAX; i++) {
+		const struct event *e = &wanted->event[i];
+		if (i == 0 || e->type == PERF_TYPE_SOFTWARE ||
+			event_probe_for(&kernel_real, m, cores, e) == 0)
+			events->event[events->n_events++] = *e;
+	}
+	return events->n_events > before + 1;
+}
+
 static int add_metrics(struct request *q, char *const *name, size_t n, struct event_list *events)
 {
 	struct machine machine;
@@ -68,10 +93,13 @@ static int add_metrics(struct request *q, char *const *name, size_t n, struct ev
 	if (metric_plan_n_passes(plan) != 1)
 		return refuse_passes(q, plan);
 	_cleanup_(freep) char *group = group_of(plan);
-	if (!group)
+	_cleanup_(freep) struct event_list *wanted = calloc(1, sizeof(*wanted));
+	if (!group || !wanted)
 		return -ENOMEM;
-	r = event_parse_for(&kernel_real, cores, group, events, &error);
-	return r > 0 ? refuse(q, "Name fewer metrics.", error.text) : r;
+	r = event_parse_for(&kernel_real, cores, group, wanted, &error);
+	if (r != 0)
+		return r > 0 ? refuse(q, "Name fewer metrics.", error.text) : r;
+	return add_countable(&machine, cores, wanted, events) ? 0 : refuse_counters(q);
 }
 
 int record_events(struct request *q, const Mperf__RecordRequest *m, struct event_list *events)

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import time
 
-from machine import Folder, as_nobody, everybodys, mperfctl, refused, seal
+from machine import Folder, Skip, as_nobody, everybodys, mperfctl, refused, seal
 from service import Service, wait_until
 from test_platforms import ask, metric, tried_core, try_platforms, with_platforms, write
 from test_topdown import own_tree
@@ -269,6 +269,16 @@ def test_another_users_processes_do_not_show_without_the_group(build):
         own = as_nobody(folder, environment, "stat", "-M", "minor", "--per-process", "--json", "--", "sh", "-c", FAULTS)
         found = {row["comm"] for row in rows_of(own)}
         assert found <= {"sh", "ls", "mperfctl"}, found
+
+
+def test_without_counters_one_sentence_says_what_still_works(build):
+    counts = any(r["event"] == "cycles" and r["counts"] == "yes"
+                 for r in json.loads(mperfctl(build, "list", "hardware", "--json").stdout)["rows"])
+    if counts:
+        raise Skip("this machine counts cycles")
+    for command in ("hotspots",), ("stat", "--per-process"):
+        refused(mperfctl(build, *command, "-M", "General", "--", "true", check=False), 1,
+                "none of the events of these metrics counts here", "still shows where the time goes")
 
 
 # --- live ----------------------------------------------------------------------------------------

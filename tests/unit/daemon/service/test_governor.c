@@ -81,6 +81,30 @@ TEST(a_trapping_machine_that_only_switches_is_not_cut)
 	ck_assert_uint_eq(n_changes, 1);
 }
 
+TEST(groups_are_given_up_before_all_else_and_come_back)
+{
+	char says[EFFORT_TEXT_BYTES];
+	load.groups = 0.02;
+	pass(2 * TICK_S);
+	ck_assert_int_eq(g.step, STEP_NO_GROUPS);
+	ck_assert(g.effort.no_groups && !g.effort.no_cut && !g.effort.no_counters);
+	ck_assert_str_eq(effort_says(&g.effort, says), "topdown-groups are not counted");
+	ck_assert(strstr(g.reason, "turns of topdown-groups cost each hart 2.0 %"));
+	load.groups = 0.001; /* another profiler has ended, and they turn less often */
+	pass(70);
+	ck_assert_int_eq(g.step, STEP_ALL);
+	ck_assert(!g.effort.no_groups);
+}
+
+TEST(without_groups_there_is_none_to_give_up)
+{
+	price(trapping);
+	hart[0].switches = 20000;
+	pass(2 * TICK_S);
+	ck_assert_int_eq(g.step, STEP_NO_CUT);
+	ck_assert(!g.effort.no_groups);
+}
+
 TEST(a_burst_of_one_tick_costs_nothing)
 {
 	price(trapping);
