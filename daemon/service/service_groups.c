@@ -52,10 +52,10 @@ static void say_trouble(struct service *s, const char *why)
 	char text[sizeof(g->trouble) + CONF_TEXT_BYTES + 64];
 	if (strcmp(g->trouble, why) == 0)
 		return;
-	snprintf(g->trouble, sizeof(g->trouble), "%s", why);
+	snprintf(g->trouble, sizeof(g->trouble), "%.639s", why);
 	if (!*why)
 		return;
-	snprintf(text, sizeof(text), "topdown-groups = %s is not counted: %s",
+	snprintf(text, sizeof(text), "topdown-groups = %s is not counted: %.639s",
 		s->o.conf->topdown_groups, why);
 	s->o.say(s->o.userdata, LOG_WARNING, text);
 }

@@ -10,9 +10,9 @@ struct keeper;
 struct service;
 
 struct service_groups {
-	struct hart_counts *counts; /* NULL: nothing is counted now */
-	char text[CONF_TEXT_BYTES]; /* of which groups these counts are */
-	char trouble[512];          /* why nothing can be counted; "": it can, or should not */
+	struct hart_counts *counts;      /* NULL: nothing is counted now */
+	char text[CONF_TEXT_BYTES];      /* of which groups these counts are */
+	char trouble[EVENT_ERROR_BYTES]; /* why nothing can be counted; "": it can, or should not */
 	uint32_t serial;
 	double price; /* what counting costs, or did when it was last open */
 	uint64_t next_try_ns;
