@@ -28,8 +28,9 @@ static struct counted count(struct core_case core, char *const *names, size_t n)
 	struct event_error error = {""};
 	struct stat_counts counts;
 	const struct metric_wish wish = {names, n, false, 0};
-	int r = stat_metrics_new(
-		core.kernel, &core.machine, core.cores, &wish, &c.events, &c.metrics, &error);
+	const struct metric_harts harts = {
+		core.cores, metric_plan_platform(core.cores), core.machine.online};
+	int r = stat_metrics_new(core.kernel, &harts, &wish, &c.events, &c.metrics, &error);
 	ck_assert_msg(r == 0, "%d: %s", r, error.text);
 	const struct counter_options o = {.events = &c.events, .cores = core.cores};
 	r = counter_new(core.kernel, &core.machine, &o, &c.counter, &error);
