@@ -136,16 +136,27 @@ static bool kind_before_has(const struct listing *l, int hart, const char *name,
 	return false;
 }
 
-/* Where cores differ: the harts whose core has an event of that name. */
-static const char *harts_with(const struct listing *l, const char *name, char *buffer, size_t size)
+static bool has_event(const struct platform *p, const char *name)
+{
+	return platform_event_find(p, name) != NULL;
+}
+
+static bool has_metric(const struct platform *p, const char *name)
+{
+	return platform_metric_find(p, name) != NULL;
+}
+
+/* Where cores differ: the harts whose core has that name. */
+static const char *harts_with(const struct listing *l,
+	bool (*has)(const struct platform *p, const char *name), const char *name, char *buffer,
+	size_t size)
 {
 	struct hart_set harts = {0};
 	buffer[0] = '\0';
 	if (!cores_differ(l->cores))
 		return buffer;
 	for (int i = 0; i < l->machine.n_harts; i++)
-		if (hart_set_has(&l->machine.online, i) &&
-			platform_event_find(cores_platform(l->cores, i), name))
+		if (hart_set_has(&l->machine.online, i) && has(cores_platform(l->cores, i), name))
 			hart_set_add(&harts, i);
 	return hart_set_says(&harts, buffer, size);
 }
@@ -169,7 +180,7 @@ static int send_own(struct listing *l, const struct platform_event *own)
 		.topic = topic,
 		.says = *own->says ? own->says : "only its name is known",
 		.code = code,
-		.harts = harts_with(l, own->name, harts, sizeof(harts)),
+		.harts = harts_with(l, has_event, own->name, harts, sizeof(harts)),
 	};
 	return send_event(l, &e, &entry);
 }
@@ -234,21 +245,6 @@ static const char *groups_of(const struct platform_metric *m, char *buffer, size
 	return buffer;
 }
 
-/* Where cores differ: the harts whose core has a metric of that name. */
-static const char *harts_with_metric(
-	const struct listing *l, const char *name, char *buffer, size_t size)
-{
-	struct hart_set harts = {0};
-	buffer[0] = '\0';
-	if (!cores_differ(l->cores))
-		return buffer;
-	for (int i = 0; i < l->machine.n_harts; i++)
-		if (hart_set_has(&l->machine.online, i) &&
-			platform_metric_find(cores_platform(l->cores, i), name))
-			hart_set_add(&harts, i);
-	return hart_set_says(&harts, buffer, size);
-}
-
 static int send_metric(struct listing *l, const struct platform_metric *m)
 {
 	char groups[128], harts[128];
@@ -276,7 +272,8 @@ static int send_metric(struct listing *l, const struct platform_metric *m)
 		{.kind = ANSWER_TEXT, .text = METRICS_TOPIC},
 		{.kind = ANSWER_TEXT, .text = m->name},
 		{.kind = ANSWER_TEXT, .text = groups_of(m, groups, sizeof(groups))},
-		{.kind = ANSWER_TEXT, .text = harts_with_metric(l, m->name, harts, sizeof(harts))},
+		{.kind = ANSWER_TEXT,
+			.text = harts_with(l, has_metric, m->name, harts, sizeof(harts))},
 		{.kind = ANSWER_TEXT, .text = *reason ? "no" : "yes"},
 		{.kind = ANSWER_TEXT, .text = *m->says ? m->says : m->text},
 		{.kind = ANSWER_TEXT, .text = reason},

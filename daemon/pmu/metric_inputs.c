@@ -8,8 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "platform-db/expression.h"
-#include "platform-db/pool.h"
+#include "daemon/pmu/metric_walk.h"
 #include "proto/memory.h"
 
 struct metric_inputs {
@@ -80,18 +79,10 @@ static int known_value(
 	}
 }
 
-/* "@" stands for the slash of "pmu/event/". */
-static void spell(const char *name, char spelled[static EVENT_NAME_BYTES_MAX])
-{
-	snprintf(spelled, EVENT_NAME_BYTES_MAX, "%s", name);
-	for (char *at = spelled; (at = strchr(at, '@'));)
-		*at = '/';
-}
-
 static int find(const struct metric_inputs *m, const char *name)
 {
 	char spelled[EVENT_NAME_BYTES_MAX];
-	spell(name, spelled);
+	metric_spell(name, spelled);
 	for (size_t i = 0; i < m->n; i++)
 		if (strcasecmp(m->name[i], spelled) == 0)
 			return (int)i;
@@ -105,7 +96,7 @@ static int need(struct metric_inputs *m, size_t metric, const char *name)
 		return METRIC_TOO_MANY;
 	if (at < 0) {
 		at = (int)m->n++;
-		spell(name, m->name[at]);
+		metric_spell(name, m->name[at]);
 	}
 	m->needs[metric][at] = true;
 	return 0;
@@ -113,30 +104,20 @@ static int need(struct metric_inputs *m, size_t metric, const char *name)
 
 struct collecting {
 	struct metric_inputs *inputs;
-	size_t metric;                    /* that is asked for; */
-	const struct platform_metric *at; /* whose formula this is */
+	size_t metric;
 };
 
-static int collect(struct metric_inputs *m, size_t metric, const struct platform_metric *at);
-
-static int collect_name(void *userdata, const struct expression *e)
+static int take_input(void *userdata, const char *name)
 {
 	const struct collecting *c = userdata;
-	if (e->kind != EXPRESSION_NAME)
-		return 0;
-	const struct platform_metric *m = platform_metric_find(c->inputs->platform, e->name);
-	return m && m != c->at ? collect(c->inputs, c->metric, m)
-			       : need(c->inputs, c->metric, e->name);
+	return need(c->inputs, c->metric, name);
 }
 
-/* Circles were refused when the file was read. */
-static int collect(struct metric_inputs *m, size_t metric, const struct platform_metric *at)
+static int collect(struct metric_inputs *m, size_t metric)
 {
 	const struct expression_source known = {known_value, m};
-	struct collecting c = {m, metric, at};
-	const struct expression *folded;
-	int r = expression_fold(m->pool, at->expression, &known, &folded);
-	return r == 0 ? expression_each(folded, collect_name, &c) : r;
+	struct collecting c = {m, metric};
+	return metric_each_input(m->platform, m->pool, m->metric[metric], &known, take_input, &c);
 }
 
 int metric_inputs_new(const struct platform *p, char *const *name, size_t n, int n_harts,
@@ -154,7 +135,7 @@ int metric_inputs_new(const struct platform *p, char *const *name, size_t n, int
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < m->n_metrics && r == 0; i++)
-		r = collect(m, i, m->metric[i]);
+		r = collect(m, i);
 	if (r == METRIC_TOO_MANY)
 		snprintf(ret_error->text, sizeof(ret_error->text),
 			"these metrics need more than %d events", METRIC_INPUTS_MAX);

@@ -15,8 +15,7 @@
 
 #include "daemon/pmu/constants.h"
 #include "daemon/pmu/event/counters.h"
-#include "platform-db/expression.h"
-#include "platform-db/pool.h"
+#include "daemon/pmu/metric_walk.h"
 
 struct planned_event {
 	char name[EVENT_NAME_BYTES_MAX];
@@ -77,14 +76,6 @@ static int choose(struct metric_plan *p, const char *name, struct event_error *r
 
 /* --- their events ----------------------------------------------------------------------------- */
 
-/* "@" stands for the slash of "pmu/event/". */
-static void spell(const char *name, char spelled[EVENT_NAME_BYTES_MAX])
-{
-	snprintf(spelled, EVENT_NAME_BYTES_MAX, "%s", name);
-	for (char *at = spelled; (at = strchr(at, '@'));)
-		*at = '/';
-}
-
 static int try_event(const struct metric_plan *p, struct planned_event *e)
 {
 	struct event_error error = {""};
@@ -102,7 +93,7 @@ static int try_event(const struct metric_plan *p, struct planned_event *e)
 static int event_find(const struct metric_plan *p, const char *name)
 {
 	char spelled[EVENT_NAME_BYTES_MAX];
-	spell(name, spelled);
+	metric_spell(name, spelled);
 	const struct planned_event *e = p->events.items;
 	for (size_t i = 0; i < p->events.n; i++)
 		if (strcasecmp(e[i].name, spelled) == 0)
@@ -119,7 +110,7 @@ static int event_add(struct metric_plan *p, const char *name)
 	struct planned_event *e = list_add(&p->events);
 	if (!e)
 		return -ENOMEM;
-	spell(name, e->name);
+	metric_spell(name, e->name);
 	return try_event(p, e);
 }
 
@@ -158,32 +149,23 @@ static int wish_take(struct metric_plan *p, size_t i, const char *name)
 	return 0;
 }
 
-/* Collecting the events of a metric, and of those that it names. */
 struct collecting {
 	struct metric_plan *plan;
 	size_t wish;
-	const struct platform_metric *metric;
 };
 
-static int collect(struct metric_plan *p, size_t wish, const struct platform_metric *m);
-
-static int collect_name(void *userdata, const struct expression *e)
+static int take_input(void *userdata, const char *name)
 {
 	const struct collecting *c = userdata;
-	if (e->kind != EXPRESSION_NAME)
-		return 0;
-	const struct platform_metric *m = platform_metric_find(c->plan->platform, e->name);
-	return m && m != c->metric ? collect(c->plan, c->wish, m)
-				   : wish_take(c->plan, c->wish, e->name);
+	return wish_take(c->plan, c->wish, name);
 }
 
+/* The events of a metric, and of those that it names. */
 static int collect(struct metric_plan *p, size_t wish, const struct platform_metric *m)
 {
 	const struct expression_source known = {known_value, p};
-	struct collecting c = {p, wish, m};
-	const struct expression *folded;
-	int r = expression_fold(p->pool, m->expression, &known, &folded);
-	return r == 0 ? expression_each(folded, collect_name, &c) : r;
+	struct collecting c = {p, wish};
+	return metric_each_input(p->platform, p->pool, m, &known, take_input, &c);
 }
 
 /* --- their counters --------------------------------------------------------------------------- */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "daemon/pmu/metric_walk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct walking {
+	const struct platform *platform;
+	struct pool *pool;
+	const struct expression_source *known;
+	int (*take)(void *userdata, const char *name);
+	void *userdata;
+	const struct platform_metric *at; /* whose formula this is */
+};
+
+static int walk(const struct walking *before, const struct platform_metric *at);
+
+static int take_name(void *userdata, const struct expression *e)
+{
+	const struct walking *w = userdata;
+	if (e->kind != EXPRESSION_NAME)
+		return 0;
+	/* an event may have the name of the metric that is made of it */
+	const struct platform_metric *m = platform_metric_find(w->platform, e->name);
+	return m && m != w->at ? walk(w, m) : w->take(w->userdata, e->name);
+}
+
+/* Circles were refused when the file was read. */
+static int walk(const struct walking *before, const struct platform_metric *at)
+{
+	struct walking w = *before;
+	const struct expression *folded;
+	w.at = at;
+	int r = expression_fold(w.pool, at->expression, w.known, &folded);
+	return r == 0 ? expression_each(folded, take_name, &w) : r;
+}
+
+int metric_each_input(const struct platform *p, struct pool *pool,
+	const struct platform_metric *metric, const struct expression_source *known,
+	int (*take)(void *userdata, const char *name), void *userdata)
+{
+	const struct walking w = {p, pool, known, take, userdata, NULL};
+	return walk(&w, metric);
+}
+
+void metric_spell(const char *name, char spelled[static EVENT_NAME_BYTES_MAX])
+{
+	snprintf(spelled, EVENT_NAME_BYTES_MAX, "%s", name);
+	for (char *at = spelled; (at = strchr(at, '@'));)
+		*at = '/';
+}

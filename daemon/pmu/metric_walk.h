@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The inputs of a metric: names of events in its formula, and in those of the metrics that it names */
+
+#include "daemon/pmu/event/event.h"
+#include "platform-db/expression.h"
+#include "platform-db/platform.h"
+#include "platform-db/pool.h"
+
+/* Call take for each, as the formula spells it and as often as it is there. What `known` gives values for
+ * is folded first (into pool), so that branches which are not taken need nothing. 0; take's value, which
+ * ends it; an outcome of expression_fold. */
+int metric_each_input(const struct platform *p, struct pool *pool,
+	const struct platform_metric *metric, const struct expression_source *known,
+	int (*take)(void *userdata, const char *name), void *userdata);
+
+/* As the kernel reads it: "@" stands for the slash of "pmu/event/" in a formula. */
+void metric_spell(const char *name, char spelled[static EVENT_NAME_BYTES_MAX]);
