@@ -94,7 +94,7 @@ TEST(the_last_of_equal_keys_counts)
 /* Each byte of a value takes two at most. */
 TEST(the_longest_set_fits_and_one_label_more_is_refused)
 {
-	char key[8], value[LABEL_VALUE_BYTES_MAX + 1], *json = NULL;
+	char key[16], value[LABEL_VALUE_BYTES_MAX + 1], *json = NULL;
 
 	memset(value, '"', sizeof(value) - 1);
 	value[sizeof(value) - 1] = '\0';
