@@ -116,20 +116,46 @@ static const struct answer_column columns[] = {
 	{"pid", "One of them", MPERF__UNIT__UNIT_NONE},
 };
 
-static int tell_job(const struct answer *answer, const struct walk *w, const struct label_set *set)
+struct member {
+	const struct label_set *set;
+	pid_t pid;
+};
+
+static int by_set(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	return x->set->id != y->set->id ? (x->set->id > y->set->id ? 1 : -1)
+					: (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* All processes in jobs that the peer may see, by job. 0 or -ENOMEM. */
+static int find_members(
+	const struct request *q, const struct walk *w, struct member **ret_member, size_t *ret_n)
+{
+	struct member *member = calloc((size_t)HASH_COUNT(w->tasks.live) + 1, sizeof(*member));
+	size_t n = 0;
+	if (!member)
+		return -ENOMEM;
+	for (const struct task *t = w->tasks.live; t; t = t->hh.next)
+		if (t->process == t && t->labels &&
+			(q->peer->sees_all || t->labels->uid == q->peer->uid))
+			member[n++] = (struct member){t->labels, t->pid};
+	qsort(member, n, sizeof(*member), by_set);
+	*ret_member = member;
+	*ret_n = n;
+	return 0;
+}
+
+static int tell_job(const struct answer *answer, const struct member *first, size_t n)
 {
 	struct label label[LABELS_MAX];
 	char says[LABELS_BYTES_MAX];
-	pid_t pid = 0;
-	size_t n = of_job(w, set, &pid, 1);
-	if (n == 0)
-		return 0; /* its processes have ended */
-	labels_say(label, labels_read(set->labels, label), says, sizeof(says));
+	labels_say(label, labels_read(first->set->labels, label), says, sizeof(says));
 	struct answer_value v[] = {
 		{.kind = ANSWER_TEXT, .text = says},
-		{.kind = ANSWER_INTEGER, .integer = set->uid},
+		{.kind = ANSWER_INTEGER, .integer = first->set->uid},
 		{.kind = ANSWER_INTEGER, .integer = (int64_t)n},
-		{.kind = ANSWER_INTEGER, .integer = pid},
+		{.kind = ANSWER_INTEGER, .integer = first->pid},
 	};
 	return answer->row(answer->userdata, v, LENGTH(v));
 }
@@ -138,12 +164,19 @@ static int list(struct request *q, const struct walk *w)
 {
 	struct row_stream stream = {.request = NULL};
 	const struct answer answer = row_stream_answer(&stream, q);
-	int r = row_stream_table(&stream, "job");
+	_cleanup_(freep) struct member *member = NULL;
+	size_t n;
+	int r = find_members(q, w, &member, &n);
+	if (r < 0)
+		return r;
+	r = row_stream_table(&stream, "job");
 	if (r == 0)
 		r = answer.columns(answer.userdata, columns, LENGTH(columns));
-	for (const struct label_set *s = w->tasks.label_sets.set; s && r == 0; s = s->hh.next)
-		if (q->peer->sees_all || s->uid == q->peer->uid)
-			r = tell_job(&answer, w, s);
+	for (size_t i = 0, end; i < n && r == 0; i = end) {
+		for (end = i + 1; end < n && member[end].set == member[i].set;)
+			end++;
+		r = tell_job(&answer, &member[i], end - i);
+	}
 	int ended = row_stream_end(&stream);
 	if (r == 0)
 		r = ended;
