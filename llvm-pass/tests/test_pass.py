@@ -15,8 +15,8 @@ SECONDS = 95
 
 # These want OpenMP's library, half precision, regions, one set of flags, or more than one process or
 # file.
-APART = ("callees", "lowered", "merged", "iterations", "own_abort", "openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "regions",
-         "resolver")
+APART = ("callees", "lowered", "merged", "iterations", "own_abort", "openmp", "shiloach", "half", "forks", "library", "opener", "lto_", "clocked", "graph",
+         "innocent", "regions", "resolver")
 SOURCES = sorted(p for p in KERNELS.iterdir() if p.suffix in (".c", ".cc")
                  and not p.name.startswith(APART))
 FLAGS = [("-O0",), ("-O2",), ("-O3", "-mavx2", "-mfma"), ("-O3", "-mavx512f", "-mavx512bw", "-mavx512vl")]
