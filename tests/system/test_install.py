@@ -6,7 +6,8 @@ from machine import ROOT, Folder, Skip, compile_program
 from rates import long_enough, rate_allowed
 
 PROGRAMS = ["usr/bin/mperfctl", "usr/bin/mperf-platform-check",
-            "usr/libexec/mperf/mperf-namer", "usr/libexec/mperf/mperf-roofs", "usr/sbin/mperfd"]
+            "usr/lib/mperf/libmperf-ompt.so", "usr/libexec/mperf/mperf-namer", "usr/libexec/mperf/mperf-roofs",
+            "usr/sbin/mperfd"]
 SERVICE = ["etc/mperf/mperf.conf", "usr/lib/systemd/system/mperfd.service",
            "usr/lib/systemd/system/mperfd.socket", "usr/lib/sysctl.d/30-mperf.conf",
            "usr/lib/sysusers.d/mperf.conf", "usr/lib/tmpfiles.d/mperf.conf",

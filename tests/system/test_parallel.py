@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from attacked import EVE, MALLORY, VICTOR, UnitService, as_user
-from machine import ROOT, Folder, Skip, making, mperfctl, rows
+from machine import ROOT, Folder, Skip, leave_to_plain, making, mperfctl, rows
 from service import wait_until
 from test_roofline_live import with_openmp
 
@@ -230,6 +230,7 @@ def test_with_libgomp_nothing_happens_and_it_is_said(build):
 
 
 def test_samples_and_recordings_are_joined(build):
+    leave_to_plain(build, "a sanitized tool does not load into a program without sanitizers")
     with Folder() as folder:
         source, recording = folder / "busy.c", folder / "run.mprf"
         source.write_text("""

@@ -141,7 +141,7 @@ def test_bad_usage_of_top_is_explained(build):
                              (["100ms to 60s"], ["-d", "61s"]),
                              (["100ms to 60s"], ["-d", "often"]),
                              (["--frames takes"], ["--frames", "0"]),
-                             (["or cgroup, not 'line'"], ["--by", "line"]),
+                             (["cgroup or job, not 'line'"], ["--by", "line"]),
                              (["did you mean process"], ["--by", "proces"]),
                              (["two forms"], ["--json", "--raw"]),
                              (["no option '--since'"], ["--since", "-5m"]),
