@@ -78,7 +78,7 @@ def write_index(root):
             fields = fields.replace("\n", "\nStatus: install ok installed\n", 1) + "\n"
             board.write(fields)
             kept = [p for p in Path(control).iterdir() if p.name in ("symbols", "shlibs")]
-            if kept and archive.name.startswith("lib"):
+            if kept and archive.name.startswith(("lib", "zlib")):
                 status.write(fields)
                 write_libraries(info, target, archive, fields, kept)
 
