@@ -26,7 +26,7 @@ LEAST = 1e-3           # bytes, or GB/s: below, a ratio says nothing (tc stores 
 EVENTS = "page-faults,task-clock,context-switches"
 TIMES_95 = {5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306}  # Student's t by number of runs
 
-# What seeds/003 (Examem) prints in words; its figures are pictures without numbers.
+# What the paper Examem prints in words; its figures are pictures without numbers.
 THEIRS = {
     "figure 7": "bytes: 93 % geometric mean over 24 programs, almost exact on GAPBS (abstract; IV.B)",
     "figure 8": "bandwidth: 87 % (I), under-reported by 10 % on average; half of GAPBS 5 to 15 % too high (IV.C)",
@@ -173,7 +173,7 @@ def mean_of(values):
 
 def grid(title, rows, value, theirs, kernels):
     """A line for each kernel and one of their means, a column for each rate."""
-    lines = [f"### {title}", "", f"Theirs: {theirs}. Source: seeds/003.", "",
+    lines = [f"### {title}", "", f"Theirs: {theirs}. Source: Examem.", "",
              "| kernel | 100 % | 10 % | 1 % |", "|---|---|---|---|"]
     by = {(r["kernel"], r["one_in"]): value(r) for r in rows}
     for kernel in kernels:
