@@ -35,6 +35,19 @@ struct core_case core_case_made(const char *json, const char *platforms)
 	return begin(r, platforms);
 }
 
+struct core_case core_case_riscv(const char *identity)
+{
+	char json[1024];
+	snprintf(json, sizeof(json),
+		"{\"source\":\"made\",\"verified\":\"no\",\"files\":{"
+		"\"/sys/devices/system/cpu/online\":\"0-1\\n\","
+		"\"/proc/sys/kernel/arch\":\"riscv64\\n\"},\"hwprobe\":[{\"harts\":\"0-1\",%s}],"
+		"\"rules\":[{\"type\":\"hardware\",\"per_us\":1000},{\"type\":\"raw\",\"per_us\":1}"
+		"]}",
+		identity);
+	return core_case_made(json, NULL);
+}
+
 void core_case_end(struct core_case *c)
 {
 	ck_assert_uint_eq(replay_n_events(c->replay), 0);

@@ -19,6 +19,11 @@ struct core_case {
 struct core_case core_case_of(const char *name);
 /* Any machine as JSON; platforms from a folder, NULL: the built-in ones. */
 struct core_case core_case_made(const char *json, const char *platforms);
+/* Two harts of a RISC-V core with that identity, as members of hwprobe, with the built-in platforms. Each
+ * generic event counts 1,000 a microsecond, each raw one 1. */
+struct core_case core_case_riscv(const char *identity);
+#define CORE_CVA6 "\"mvendorid\":\"0x602\",\"marchid\":\"0x3\",\"mimpid\":\"0x0\""
+#define CORE_KUNMINGHU "\"mvendorid\":\"0x86f\",\"marchid\":\"0x19\",\"mimpid\":\"0x0\""
 /* Nothing may be open or mapped any more. */
 void core_case_end(struct core_case *c);
 

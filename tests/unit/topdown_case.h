@@ -26,8 +26,7 @@ struct topdown_case {
 };
 
 /* Identities for topdown_case_of, as members of a machine. */
-#define TOPDOWN_KUNMINGHU                                                                          \
-	"riscv64", "", "\"mvendorid\":\"0x86f\",\"marchid\":\"0x19\",\"mimpid\":\"0x0\""
+#define TOPDOWN_KUNMINGHU "riscv64", "", CORE_KUNMINGHU
 #define TOPDOWN_ARM(midr)                                                                          \
 	"aarch64",                                                                                 \
 		"\"/sys/devices/system/cpu/cpu0/regs/identification/midr_el1\":\"" midr "\\n\",",  \

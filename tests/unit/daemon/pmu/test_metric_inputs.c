@@ -16,13 +16,7 @@ static struct metric_inputs *m;
 static int begin(const char *name)
 {
 	struct event_error error = {""};
-	c = core_case_made(
-		"{\"source\":\"made\",\"verified\":\"no\",\"files\":{"
-		"\"/sys/devices/system/cpu/online\":\"0\\n\",\"/proc/sys/kernel/"
-		"arch\":\"riscv64\\n\"},"
-		"\"hwprobe\":[{\"harts\":\"0\",\"mvendorid\":\"0x602\",\"marchid\":\"0x3\","
-		"\"mimpid\":\"0x0\"}],\"rules\":[{\"type\":\"hardware\",\"per_us\":1000}]}",
-		NULL);
+	c = core_case_riscv(CORE_CVA6);
 	int r = metric_inputs_new(
 		cores_platform(c.cores, 0), &(char *){(char *)name}, 1, 1, &m, &error);
 	ck_assert(r == 0 || *error.text);

@@ -13,22 +13,6 @@
 
 #define N(table) (sizeof(table) / sizeof((table)[0]))
 
-static struct core_case board_of(const char *identity)
-{
-	char json[1024];
-	snprintf(json, sizeof(json),
-		"{\"source\":\"made\",\"verified\":\"no\",\"files\":{"
-		"\"/sys/devices/system/cpu/online\":\"0-1\\n\","
-		"\"/proc/sys/kernel/arch\":\"riscv64\\n\"},\"hwprobe\":[{\"harts\":\"0-1\",%s}],"
-		"\"rules\":[{\"type\":\"hardware\",\"per_us\":1000},{\"type\":\"raw\",\"per_us\":1}"
-		"]}",
-		identity);
-	return core_case_made(json, NULL);
-}
-
-#define CVA6 "\"mvendorid\":\"0x602\",\"marchid\":\"0x3\",\"mimpid\":\"0x0\""
-#define KUNMINGHU "\"mvendorid\":\"0x86f\",\"marchid\":\"0x19\",\"mimpid\":\"0x0\""
-
 static struct metric_plan *plan(const struct core_case *c, char *const *names, size_t n)
 {
 	struct metric_plan *p = NULL;
@@ -52,7 +36,7 @@ TEST(the_papers_metrics_are_counted_in_one_pass)
 {
 	char *names[] = {"paper_branch_miss_rate", "l1d_miss_rate", "l1i_miss_rate",
 		"scoreboard_full", "fetch_empty", "dtlb_miss_rate", "itlb_miss_rate", "ipc"};
-	struct core_case c = board_of(CVA6);
+	struct core_case c = core_case_riscv(CORE_CVA6);
 	_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, names, N(names));
 	for (size_t i = 0; i < N(names); i++)
 		ck_assert_int_eq(metric_of(p, names[i])->fate, PLAN_WHOLE);
@@ -65,7 +49,7 @@ TEST(the_papers_metrics_are_counted_in_one_pass)
 TEST(kunminghus_tree_is_counted_in_one_pass)
 {
 	char *names[] = {"TopdownL1", "TopdownL2", "topdownl3"};
-	struct core_case c = board_of(KUNMINGHU);
+	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, names, N(names));
 	ck_assert_uint_eq(metric_plan_n_metrics(p), 15);
 	for (size_t i = 0; i < 15; i++)
@@ -81,7 +65,7 @@ TEST(kunminghus_tree_is_counted_in_one_pass)
 TEST(what_firmware_must_know_is_named)
 {
 	char *names[] = {"TopdownL1", "ipc"};
-	struct core_case c = board_of(KUNMINGHU);
+	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	_cleanup_(metric_plan_freep) struct metric_plan *tree = plan(&c, names, 1);
 	_cleanup_(metric_plan_freep) struct metric_plan *fixed = plan(&c, names + 1, 1);
 	const char *condition = metric_plan_condition(tree);
@@ -197,7 +181,7 @@ TEST(constants_of_the_machine_are_read)
 TEST(a_plan_says_what_its_metrics_need_and_which_pass_has_it)
 {
 	char *names[] = {"ipc"};
-	struct core_case c = board_of(KUNMINGHU);
+	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, names, N(names));
 	const struct planned_metric *m = metric_plan_metric(p, 0);
 	ck_assert_str_eq(metric_plan_input(p, m, 0), "instructions");
@@ -212,7 +196,7 @@ TEST(a_plan_says_what_its_metrics_need_and_which_pass_has_it)
 TEST(values_are_of_the_metrics_own_pass)
 {
 	char *names[] = {"ipc"};
-	struct core_case c = board_of(KUNMINGHU);
+	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, names, N(names));
 	const double counts[] = {300, 100}, lacking[] = {300, NAN}, none[] = {300, 0};
 	const char *missing = NULL;
@@ -230,7 +214,7 @@ TEST(values_are_of_the_metrics_own_pass)
 TEST(unknown_metrics_are_refused_by_name)
 {
 	char *names[] = {"ipc", "TopdownL9"};
-	struct core_case c = board_of(KUNMINGHU);
+	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	struct metric_plan *p = NULL;
 	struct event_error error = {""};
 	ck_assert_int_eq(

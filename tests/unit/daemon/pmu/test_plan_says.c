@@ -8,21 +8,6 @@
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
 
-static struct core_case board_of(const char *identity)
-{
-	char json[1024];
-	snprintf(json, sizeof(json),
-		"{\"source\":\"made\",\"verified\":\"no\",\"files\":{"
-		"\"/sys/devices/system/cpu/online\":\"0-1\\n\","
-		"\"/proc/sys/kernel/arch\":\"riscv64\\n\"},\"hwprobe\":[{\"harts\":\"0-1\",%s}],"
-		"\"rules\":[{\"type\":\"hardware\",\"per_us\":1000},{\"type\":\"raw\",\"per_us\":1}"
-		"]}",
-		identity);
-	return core_case_made(json, NULL);
-}
-
-#define KUNMINGHU "\"mvendorid\":\"0x86f\",\"marchid\":\"0x19\",\"mimpid\":\"0x0\""
-
 static struct plan_says *says(
 	const struct core_case *c, const char *events, const struct metric_plan *metrics)
 {
@@ -107,7 +92,7 @@ TEST(an_event_with_one_counter_has_that)
 /* Nine backend events on eight counters are two passes; eight, of which one is two added up, are one. */
 TEST(expressions_of_a_bank_are_placed_in_it)
 {
-	struct core_case c = board_of(KUNMINGHU);
+	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	_cleanup_(plan_says_freep) struct plan_says *s = says(&c,
 		"{backend:7,backend:8,backend:65,backend:66,backend:67,backend:68,backend:69,"
 		"backend:70,backend:71}",
@@ -143,7 +128,7 @@ TEST(passes_of_metrics_are_said_with_their_counters)
 		"all are counted at the same time, all of the time that no other program holds a "
 		"counter that they need",
 		NULL};
-	struct core_case c = board_of(KUNMINGHU);
+	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, "ipc");
 	_cleanup_(plan_says_freep) struct plan_says *s = says(&c, NULL, p);
 	must_say(s, lines);

@@ -295,12 +295,6 @@ TEST(without_the_right_to_the_kernel_refused_exclusion_stays_refused)
 
 /* --- names of one architecture, and codes by their fields --------------------------------------- */
 
-#define KUNMINGHU                                                                                  \
-	"{\"source\":\"made\",\"verified\":\"no\",\"files\":{\"/sys/devices/system/cpu/online\":"  \
-	"\"0-1\\n\",\"/proc/sys/kernel/arch\":\"riscv64\\n\"},\"hwprobe\":[{\"harts\":\"0-1\","    \
-	"\"mvendorid\":\"0x86f\",\"marchid\":\"0x19\",\"mimpid\":\"0x0\"}],\"rules\":[{\"type\":"  \
-	"\"raw\",\"per_us\":1}]}"
-
 TEST(names_of_riscv_are_events_on_riscv_alone)
 {
 	struct core_case c = core_case_of("x60");
@@ -334,7 +328,7 @@ TEST(codes_are_composed_of_fields)
 		{"XS/EVENT0=22/u", 22, true},
 		{"memory:44", 44, false},
 	};
-	struct core_case c = core_case_made(KUNMINGHU, NULL);
+	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
 		struct event_list l = core_case_events(&c, events[i].text);
 		ck_assert_int_eq(l.n_events, 1);
@@ -371,7 +365,7 @@ TEST(codes_that_are_wrong_are_refused_where_they_are)
 		{"backend:1:", "modifiers are missing"},
 		{"ys/backend/1/", "a third '/'"},
 	};
-	struct core_case c = core_case_made(KUNMINGHU, NULL);
+	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		ck_assert_msg(strstr(refused(&c, texts[i][0]), texts[i][1]) != NULL, "%s: %s",
 			texts[i][0], refused(&c, texts[i][0]));
@@ -383,7 +377,7 @@ TEST(bits_that_linux_does_not_pass_are_refused)
 {
 	static const char format[] = "/sys/bus/event_source/devices/cpu/format/event";
 	static const char four[] = "backend:1+2+3+4", inhibit[] = "xs/EVENT0=1,MINH=1/";
-	struct core_case c = core_case_made(KUNMINGHU, NULL);
+	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	ck_assert_str_eq(refused(&c, four),
 		"column 9: OP_TYPE2 needs bits 54-50 of the code, and this kernel passes 47-0 "
 		"(55-0 "
@@ -406,7 +400,7 @@ TEST(bits_that_linux_does_not_pass_are_refused)
 
 TEST(a_tracepoint_is_still_one_where_banks_have_names)
 {
-	struct core_case c = core_case_made(KUNMINGHU, NULL);
+	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	replay_set_text(c.replay, "/sys/kernel/tracing/events/sched/sched_switch/id", "316\n");
 	ck_assert_uint_eq(
 		core_case_events(&c, "sched:sched_switch").event[0].type, PERF_TYPE_TRACEPOINT);
