@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Whatever -e is given, and whatever sysfs says: the input is the argument, a newline, and the
- * text of every file that the parser asks for (a format, an alias, an id). Each is parsed on a machine of
- * which nothing is known, and on one whose raw codes have fields.
+ * Any argument of -e with any text in sysfs: the input is the argument, a newline, and the text of every
+ * file that the parser asks for (a format, an alias, an id). Each is parsed twice: on a machine of unknown
+ * cores, and on one whose raw codes have fields.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -54,7 +54,7 @@ static int fuzz_list(
 #define FIELD(name, bits, rest)                                                                    \
 	"{\"quirk\":\"field\",\"name\":\"" name "\",\"bits\":\"" bits "\"," rest "," ORIGIN
 
-/* A core whose codes have fields, with few names, since each unknown one is compared with all of them. */
+/* A core whose codes have fields. It has few names, since an unknown one is compared with each of them. */
 static const char platform[] =
 	"{\"platform\":\"p\",\"title\":\"P\",\"arch\":\"riscv\",\"source\":\"s\",\"verified\":"
 	"\"no\","
@@ -72,10 +72,13 @@ static const char machine_json[] =
 	"\"0\\n\",\"/proc/sys/kernel/arch\":\"riscv64\\n\"},\"hwprobe\":[{\"harts\":\"0\","
 	"\"mvendorid\":\"0x1\",\"marchid\":\"0x1\",\"mimpid\":\"0x0\"}],\"rules\":[]}";
 
-static void write_platform(char folder[static 64])
+#define FOLDER_BYTES 256
+
+static void write_platform(char folder[static FOLDER_BYTES])
 {
-	char path[96];
-	snprintf(folder, 64, "/tmp/fuzz-event-XXXXXX");
+	char path[FOLDER_BYTES + 16];
+	const char *tmp = getenv("TMPDIR");
+	snprintf(folder, FOLDER_BYTES, "%s/fuzz-event-XXXXXX", tmp ? tmp : "/tmp");
 	if (!mkdtemp(folder))
 		abort();
 	snprintf(path, sizeof(path), "%s/p.json", folder);
@@ -86,18 +89,18 @@ static void write_platform(char folder[static 64])
 
 static void remove_platform(const char *folder)
 {
-	char path[96];
+	char path[FOLDER_BYTES + 16];
 	snprintf(path, sizeof(path), "%s/p.json", folder);
 	unlink(path);
 	rmdir(folder);
 }
 
-/* Made once. */
+/* Made at the first call. */
 static const struct cores *known_cores(void)
 {
 	static struct cores *cores;
 	static struct replay *replay;
-	char folder[64];
+	char folder[FOLDER_BYTES];
 	struct replay_error error;
 	struct machine machine;
 	if (cores)

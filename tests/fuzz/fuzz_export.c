@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Whatever a daemon sends as a profile, in every format: a byte that chooses the format, then parts,
- * each two bytes of length and a packed Profile. What is taken is written whole.
+ * Any bytes as a daemon's profile, in every format: the first byte chooses the format; then come parts,
+ * each two bytes of length and a packed Profile. What profile_add accepts is written in full.
  */
 #include <stdlib.h>
 

@@ -44,7 +44,7 @@ static void must_be_a_tree(const struct platform *p, const char *top)
 	metric_tree_free(tree);
 }
 
-/* Codes are said and composed without harm. */
+/* Decodes codes, and composes them again from the text. */
 static void must_decode(const struct platform *p)
 {
 	static const uint64_t codes[] = {1, 0x201, 0x40000002007, 0x8000000300000102, UINT64_MAX};

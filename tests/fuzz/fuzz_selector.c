@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Any bytes as an expression of events, as a field and its value, and as a code to decode, on a core whose
- * codes have fields. What is refused is so at a place in the text and in one line; what is taken comes back
- * from its code as an expression of the same code.
+ * codes have fields. A refusal names a place in the text, in one line; decoding the code of an accepted
+ * expression gives an expression of the same code.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static void try_expression(const char *bank, const char *text)
 	}
 	if (code.counters != 0xff && code.counters != 0)
 		abort();
-	/* Numbers may be of events without a name; then nothing is said. */
+	/* An event given by its number may have no name; then the code has no expression. */
 	if (!*selector_says(&core, bank, code.code, said))
 		return;
 	if (selector_compose(&core, bank, said + strlen(bank) + 1, &again, &error) != 0 ||
