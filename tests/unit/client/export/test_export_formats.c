@@ -290,6 +290,15 @@ static const char *function_name(const Pprof__Profile *m, uint64_t id)
 	ck_abort_msg("no function %" PRIu64, id);
 }
 
+static const Pprof__Label *label_of(
+	const Pprof__Profile *m, const Pprof__Sample *s, const char *key)
+{
+	for (size_t i = 0; i < s->n_label; i++)
+		if (strcmp(m->string_table[s->label[i]->key], key) == 0)
+			return s->label[i];
+	ck_abort_msg("no label %s", key);
+}
+
 TEST(pprof_has_places_labels_and_values_by_their_types)
 {
 	write_as(&export_pprof, HOSTILE, MPERF__UNIT__UNIT_NS);
@@ -317,13 +326,10 @@ TEST(pprof_has_places_labels_and_values_by_their_types)
 	ck_assert_uint_eq(m->n_mapping, 1);
 	ck_assert_str_eq(m->string_table[m->mapping[0]->build_id], "0123abcd");
 	ck_assert_uint_gt(m->mapping[0]->memory_limit, 0x2000);
-	for (size_t i = 0; i < s->n_label; i++) {
-		const char *key = m->string_table[s->label[i]->key];
-		if (strcmp(key, "pid") == 0)
-			ck_assert_int_eq(s->label[i]->num, 100);
-		if (strcmp(key, "hart") == 0)
-			ck_assert_str_eq(m->string_table[s->label[i]->str], "0");
-	}
+	ck_assert_int_eq(label_of(m, s, "pid")->num, 100);
+	ck_assert_int_eq(label_of(m, s, "thread id")->num, 101);
+	ck_assert_str_eq(m->string_table[label_of(m, s, "thread")->str], HARMLESS);
+	ck_assert_str_eq(m->string_table[label_of(m, s, "hart")->str], "0");
 	ck_assert_uint_eq(m->sample[2]->n_location_id, 1);
 	ck_assert_str_eq(
 		function_name(
