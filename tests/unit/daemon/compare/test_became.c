@@ -65,7 +65,7 @@ static void compare_sides(enum query_by by)
 	ck_assert_int_eq(became_find(g, runs->n_functions, &became), 0);
 }
 
-/* The row of that name (and module) that has samples on that side. */
+/* The row of that name, in that module if it is not NULL. */
 static size_t row(const char *function, const char *module)
 {
 	const char *names[GATHER_PARTS];
@@ -113,6 +113,16 @@ TEST(other_callers_make_another_function)
 	begin();
 	add(&side[0], "/bin/prog", "old", NULL, "work", 50);
 	add(&side[1], "/bin/prog", "new", NULL, "elsewhere", 50);
+	compare_sides(QUERY_BY_FUNCTION);
+	became_is("old", "new", BECAME_NOTHING);
+}
+
+TEST(callers_of_which_half_are_others_make_another_function)
+{
+	begin();
+	add(&side[0], "/bin/prog", "old", NULL, "work", 50);
+	add(&side[1], "/bin/prog", "new", NULL, "work", 25);
+	add(&side[1], "/bin/prog", "new", NULL, "elsewhere", 25);
 	compare_sides(QUERY_BY_FUNCTION);
 	became_is("old", "new", BECAME_NOTHING);
 }
