@@ -64,6 +64,21 @@ TEST(a_user_at_the_limit_stops_no_other)
 		label_set_unref(&sets, mine[i]);
 }
 
+TEST(all_users_together_have_a_limit)
+{
+	static struct label_set *all[LABEL_SETS_MAX];
+	struct label_set *more;
+	char text[32];
+
+	for (int i = 0; i < LABEL_SETS_MAX; i++) {
+		snprintf(text, sizeof(text), "{\"n\":\"%d\"}", i);
+		all[i] = get((uid_t)(i / LABEL_SETS_USER_MAX), text);
+	}
+	ck_assert_int_eq(label_set_get(&sets, 4711, "{}", &more), LABEL_SETS_FULL);
+	for (int i = 0; i < LABEL_SETS_MAX; i++)
+		label_set_unref(&sets, all[i]);
+}
+
 TEST(variables_are_labels_of_their_own_or_another_name)
 {
 	struct label_variables v;
