@@ -268,7 +268,7 @@ TEST(cases_share_the_rounds)
 	listing(cases);
 	struct code_loop l = one_loop(sample, 4);
 	/* 375 an instruction in one, 125 in the other, 500 elsewhere: a quarter adds, of 12 bytes in each round */
-	ck_assert_double_eq_tol(l.intensity[CODE_OPS_FP].value, 0.25 / 12, 0.004);
+	ck_assert_double_eq_tol(l.intensity[CODE_OPS_FP].value, 0.25 / 12, 0.002);
 	ck_assert_double_eq_tol(l.bytes_loaded.value, 12 / (6 + 0.25), 0.01);
 }
 
@@ -326,7 +326,7 @@ TEST(what_stands_behind_an_exit_runs_less_often)
 	ck_assert_int_eq(estimate_loops(&q, loop, &n_loops), 0);
 	ck_assert_uint_eq(n_loops, 2);
 	/* entered once in two rounds: one exit of two has half of that */
-	ck_assert_double_eq_tol(loop[0].intensity[CODE_OPS_FP].value, 0.75 / 8, 0.01);
+	ck_assert_double_eq_tol(loop[0].intensity[CODE_OPS_FP].value, 0.75 / 8, 1e-4);
 	ck_assert(loop[0].intensity[CODE_OPS_FP].low < 0.75 / 8);
 }
 

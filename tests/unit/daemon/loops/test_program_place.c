@@ -143,11 +143,16 @@ TEST(each_kind_has_a_word)
 	struct rig g;
 	rig_make(&g);
 	place(&g, 100, 0, MPERF_PLACE_PARALLEL, 0x11a0);
+	char words[MPERF_PLACE_KINDS * LOOP_PLACE_NEST_BYTES] = "/";
 	for (uint32_t kind = MPERF_PLACE_LOOP; kind < MPERF_PLACE_KINDS; kind++) {
 		place(&g, kind, 100, kind, 0x1000 + kind);
 		tally(&g, kind, 1);
 		ck_assert_int_eq(loop_site_is_place(g.key.kind), 1);
-		ck_assert_ptr_nonnull(strchr(g.nest, '@'));
+		char *at = strchr(g.nest, '@');
+		ck_assert_ptr_nonnull(at);
+		*at = '\0';
+		ck_assert_ptr_null(strstr(words, g.nest)); /* nor has another that word */
+		strcat(strcat(words, g.nest), "/");
 	}
 	ck_assert_uint_eq(g.n_taken, MPERF_PLACE_KINDS - MPERF_PLACE_LOOP);
 	rig_clear(&g);
@@ -177,7 +182,10 @@ TEST(regions_inside_themselves_end_at_a_depth)
 	rig_make(&g);
 	for (uint32_t i = 1; i <= PROGRAM_REGION_DEPTH_MAX + 5; i++)
 		place(&g, i, i - 1, MPERF_PLACE_PARALLEL, 0x11a0);
-	ck_assert_uint_ge(g.causes[FEED_REGIONS], 1);
+	/* those inside the one that is refused have no parent */
+	ck_assert_uint_eq(g.sites.n_sites, PROGRAM_REGION_DEPTH_MAX);
+	ck_assert_uint_eq(g.causes[FEED_REGIONS], 1);
+	ck_assert_uint_eq(g.causes[FEED_UNANNOUNCED], 4);
 	rig_clear(&g);
 }
 
