@@ -202,7 +202,6 @@ TEST(the_banks_are_the_topics_that_have_counters_of_their_own)
 	ck_assert(!selector_has_bank(platform_db_find(db, "spacemit-x60"), "memory"));
 }
 
-/* A bit for each event, and fields of two ranges: not Kunminghu's form. */
 TEST(codes_are_written_as_people_write_them)
 {
 	static const char *const wrong[] = {"", "r", "0x", "22", "r0x", "rg", "0x-1", "r 2",
@@ -215,6 +214,7 @@ TEST(codes_are_written_as_people_write_them)
 	ck_assert(selector_code_parse("0xffffffffffffffff", &code) && code == UINT64_MAX);
 }
 
+/* A bit for each event, and fields of two ranges: not Kunminghu's form. */
 TEST(other_cores_have_other_fields)
 {
 	char text[SELECTOR_TEXT_BYTES];

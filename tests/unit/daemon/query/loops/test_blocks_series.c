@@ -55,7 +55,7 @@ static void add(struct loop_site *where, struct loop_site *region, const uint64_
 	ck_assert_int_eq(loop_window_add(&s.window.loops, &sites, task, &c), 0);
 }
 
-/* A region counts `first` and `misses` in 4 us, one inside it, of a quarter of that, the same kinds. */
+/* A region counts misses of that event in 4 us, and one inside it a quarter of both. */
 static void ask(const char *event, uint64_t misses, struct stored_answer *ret_answer)
 {
 	struct loop_granted granted = {.name = {"task-clock", ""}, .is_time = {true}};
