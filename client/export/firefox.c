@@ -44,6 +44,8 @@ static int sample(struct export_output *o, const struct profile_sample *s)
 {
 	struct firefox *p = o->state;
 	const struct profile_window *w = &o->profile->window[s->window];
+	if (profile_sample_is_counts(s))
+		return 0;
 	if (p->first_ns == 0 || (w->start_ns > 0 && w->start_ns < p->first_ns)) {
 		p->first_ns = w->start_ns;
 		p->first_realtime_ns = w->realtime_ns;

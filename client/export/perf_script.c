@@ -82,10 +82,10 @@ static void write_record(struct export_output *o, const struct profile_sample *s
 	fputc('\n', o->file);
 }
 
-/* A row without samples has counts that a context switch delivered: one record. */
+/* A row without samples has counts that a context switch delivered: one record, if the event is shown. */
 static int sample(struct export_output *o, const struct profile_sample *s)
 {
-	const uint64_t n = s->count > 0 ? s->count : 1;
+	const uint64_t n = s->count > 0 ? s->count : !profile_sample_is_counts(s);
 	for (uint64_t i = 0; i < n && !ferror(o->file); i++)
 		write_record(o, s, s->value / n + (i < s->value % n));
 	return 0;

@@ -91,6 +91,13 @@ struct profile_sample {
 	uint64_t cycles, instructions;
 };
 
+/* Is it cycles and instructions alone, which a context switch delivered? A format that has no place for
+ * these leaves it out. */
+static inline bool profile_sample_is_counts(const struct profile_sample *s)
+{
+	return s->count == 0 && s->value == 0;
+}
+
 /* Prepare the empty struct. 0 or -ENOMEM. */
 int profile_init(struct profile *p);
 void profile_clear(struct profile *p);

@@ -30,7 +30,7 @@ static int begin(struct export_output *o)
 static int sample(struct export_output *o, const struct profile_sample *s)
 {
 	struct speedscope *p = o->state;
-	return spool_add(&p->spool, s);
+	return profile_sample_is_counts(s) ? 0 : spool_add(&p->spool, s);
 }
 
 static uint32_t *name_of(

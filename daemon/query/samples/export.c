@@ -237,7 +237,8 @@ static int take_row(void *userdata, const struct scan_row *row)
 	struct export *e = userdata;
 	uint32_t id[N_SAMPLE_IDS] = {0};
 	provenance_row(&e->provenance, &e->loaded, row);
-	if (row->value <= 0 && row->count == 0)
+	/* what a switch delivered has neither samples nor time, and belongs to the sums all the same */
+	if (row->value <= 0 && row->count == 0 && row->cycles <= 0 && row->instructions <= 0)
 		return 0;
 	int r = window_number(e, row->window, &id[SAMPLE_WINDOW]);
 	if (r == 0 && row->task != 0)

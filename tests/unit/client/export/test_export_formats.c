@@ -19,13 +19,14 @@ static struct profile p;
 static struct export_output o;
 static Mperf__Provenance provenance;
 static char *text;
-static size_t n_text;
+static size_t n_text, n_rows = 3;
 
 static void end(void)
 {
 	profile_clear(&p);
 	free(text);
 	text = NULL;
+	n_rows = 3;
 }
 
 EACH_TEST(.end = end);
@@ -64,15 +65,17 @@ static void make_entries(Mperf__Profile *part, char *name)
 	part->stack_caller = callers, part->stack_frame = stack_frames;
 }
 
-/* The leaf with 3 samples of 10 ns in all, main with one of 20, one without a stack of 5. */
+/* The leaf with 3 samples of 10 ns in all, main with one of 20, one without a stack of 5; a fourth row
+ * has 50 cycles of the leaf, which a switch delivered. */
 static void make_samples(Mperf__Profile *part)
 {
-	static uint32_t window[] = {1, 1, 1}, task[] = {1, 1, 1}, stack[] = {2, 1, 0};
-	static uint32_t hart[] = {1, 2, 0}, event[] = {8, 8, 8};
-	static uint64_t count[] = {3, 1, 1}, ns[] = {10, 20, 5}, cycles[] = {101, 0, 0};
-	part->n_sample_window = part->n_sample_task = part->n_sample_stack = 3;
-	part->n_sample_hart = part->n_sample_event = part->n_sample_count = part->n_sample_ns = 3;
-	part->n_sample_value = part->n_sample_cycles = part->n_sample_instructions = 3;
+	static uint32_t window[] = {1, 1, 1, 1}, task[] = {1, 1, 1, 1}, stack[] = {2, 1, 0, 2};
+	static uint32_t hart[] = {1, 2, 0, 1}, event[] = {8, 8, 8, 8};
+	static uint64_t count[] = {3, 1, 1, 0}, ns[] = {10, 20, 5, 0}, cycles[] = {101, 0, 0, 51};
+	part->n_sample_window = part->n_sample_task = part->n_sample_stack = n_rows;
+	part->n_sample_hart = part->n_sample_event = part->n_sample_count = n_rows;
+	part->n_sample_ns = part->n_sample_value = n_rows;
+	part->n_sample_cycles = part->n_sample_instructions = n_rows;
 	part->sample_window = window, part->sample_task = task, part->sample_stack = stack;
 	part->sample_hart = hart, part->sample_event = event, part->sample_count = count;
 	part->sample_ns = part->sample_value = ns;
@@ -338,6 +341,41 @@ TEST(pprof_has_places_labels_and_values_by_their_types)
 	ck_assert_int_eq(m->period, 1000000000 / 99);
 	ck_assert_int_eq(m->time_nanos, 5000000000);
 	pprof__profile__free_unpacked(m, NULL);
+}
+
+TEST(counts_without_a_sample_are_in_formats_that_have_a_place_for_them)
+{
+	n_rows = 4;
+	write_as(&export_csv, "work", MPERF__UNIT__UNIT_NS);
+	ck_assert_uint_eq(count_of("\r\n"), 5);
+	holds(",0,cpu-clock,0,0,0,50,50,work,");
+	end();
+	n_rows = 4;
+	write_as(&export_pprof, "work", MPERF__UNIT__UNIT_NS);
+	Pprof__Profile *m = unpacked();
+	ck_assert_uint_eq(m->n_sample, 3);
+	ck_assert_int_eq(m->sample[0]->value[0], 3);
+	ck_assert_int_eq(m->sample[0]->value[2], 150);
+	pprof__profile__free_unpacked(m, NULL);
+	end();
+	n_rows = 4;
+	write_as(&export_perf_script, "work", MPERF__UNIT__UNIT_NS);
+	ck_assert_uint_eq(count_of("cpu-clock:\n"), 5);
+	end();
+	n_rows = 4;
+	write_as(&export_speedscope, "work", MPERF__UNIT__UNIT_NS);
+	json_t *root = parsed();
+	ck_assert_uint_eq(
+		json_array_size(at(json_array_get(at(root, "profiles"), 0), "samples")), 3);
+	json_decref(root);
+	end();
+	n_rows = 4;
+	write_as(&export_firefox, "work", MPERF__UNIT__UNIT_NS);
+	root = parsed();
+	ck_assert_int_eq(json_integer_value(at(
+				 at(json_array_get(at(root, "threads"), 0), "samples"), "length")),
+		3);
+	json_decref(root);
 }
 
 TEST(pprof_shows_a_requested_event_first)

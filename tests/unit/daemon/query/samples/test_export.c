@@ -144,6 +144,28 @@ TEST(counts_of_the_group_come_with_their_samples)
 	ck_assert_int_eq(p.unit, MPERF__UNIT__UNIT_COUNT);
 }
 
+/* Without them cycles would be fewer than in hotspots. */
+TEST(counts_that_a_switch_delivered_are_sent_without_a_sample)
+{
+	stored_begin_group(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_function(&s, "/bin/prog", "f");
+	for (int switched = 0; switched < 2; switched++)
+		stored_add(
+			&s, &(struct stored_sample){.task = t,
+				    .weight_ns = 10,
+				    .switched = switched,
+				    .hart = switched,
+				    .frame = {f},
+				    .read = {{.event = 1, .value = 700}, {.event = 2, .value = 30}},
+				    .n_reads = 2});
+	stored_seal(&s);
+	ask(NULL);
+	ck_assert_uint_eq(p.n_samples, 2);
+	ck_assert_msg(strstr(lines, " 1 10 cycles 700 instructions 30\n"), "%s", lines);
+	ck_assert_msg(strstr(lines, " 0 0 cycles 700 instructions 30\n"), "%s", lines);
+}
+
 TEST(nothing_that_the_filter_leaves_out_is_sent)
 {
 	stored_begin_clock(&s);
