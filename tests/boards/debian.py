@@ -108,7 +108,7 @@ def fetch(name, target):
         if suites[0] not in ALIASES:
             raise
         shutil.rmtree(target, ignore_errors=True)
-        extract(name, target, [ALIASES[suites[0]], *suites[1:]])
+        extract(name, target, [ALIASES[suites[0]], *suites[1:]], ["base-files"])  # which has os-release
         release = (target / "usr/lib/os-release").read_text()
         if f"VERSION_CODENAME={suites[0]}\n" not in release:
             raise Skip(f"Debian's mirror lacks a part of {name}, and its {ALIASES[suites[0]]} is not "
@@ -119,11 +119,11 @@ class MissingPart(Skip):
     """A mirror has the index of another day than its list of hashes, for hours or days."""
 
 
-def extract(name, target, suites):
+def extract(name, target, suites, more=()):
     architecture, packages, _ = TREES[name]
     uri = mirror()
     command = ["mmdebstrap", "--variant=extract", f"--architectures={architecture}",
-               *apt_options(), f"--include={','.join(packages)}", suites[0], target,
+               *apt_options(), f"--include={','.join([*packages, *more])}", suites[0], target,
                *([f"--extract-hook={shlex.quote(__file__)} index \"$1\""]
                  if has_index(name) else []),
                *(f"deb {uri} {suite} main" for suite in suites)]
