@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How right `mperfctl roofline --from code` is: operations per byte that it reads from a plain program's
+"""Accuracy of `mperfctl roofline --from code`: operations per byte that it reads from a plain program's
 samples and machine code, beside those that the pass counts in the same source.
 
-A row is a loop of machine code with operations, and samples enough. Its source loop is the one whose
-line is the first of the lines that its instructions have. Loops of machine code are not always loops of
-the source: a round that the compiler takes out of a loop stands in the one around it.
+A row is a loop of machine code that moves bytes, with SAMPLES_LEAST samples or more. Its source loop is the one
+on the first of its instructions' lines. Loops of machine code are not always loops of the source: a round that
+the compiler peels off stands in the loop around it.
 """
 import json
 import os
@@ -89,7 +89,7 @@ def sampled_loops(build, program, name, rounds):
 
 
 def compare(shop, target, kind, source, name):
-    """A row for each of the kernel's loops that has operations; those without are counted apart."""
+    """A row for each of the kernel's loops."""
     plain = shop.program(target, [source], False, ["-g"])
     counted = shop.program(target, [source], True, ["-g"])
     rounds = max(1, int(rounds_for(plain, name, os.environ) * SECONDS / SECONDS_WANTED))
@@ -122,13 +122,14 @@ def measure(build, wanted=None, options=None, classes=None, compilers=("clang-16
                     continue
                 rows += compare(there, target, kind, source, name)
             loops, inside, middle = summary(rows)
-            print(f"code: {compiler} {title}, so far {inside} of {loops} inside, median error {middle:.4f}",
+            error = "none" if middle is None else f"{middle:.4f}"
+            print(f"code: {compiler} {title}, so far {inside} of {loops} inside, median error {error}",
                   file=sys.stderr, flush=True)
     return rows
 
 
 def summary(rows):
-    """(loops, of them inside the interval, median error) of those with operations."""
+    """(loops, of them inside the interval, median error) of those with operations; no loops: None for the error."""
     chosen = [r for r in rows if r["pass"] > 0]
     return (len(chosen), sum(r["inside"] for r in chosen),
             statistics.median(r["error"] for r in chosen) if chosen else None)

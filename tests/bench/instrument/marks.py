@@ -148,6 +148,8 @@ def code_lines(result):
     """All loops, by class; and those with the largest errors."""
     rows = [r for r in result["rows"] if r["pass"] > 0]
     none = [r for r in result["rows"] if r["pass"] == 0]
+    if not rows:
+        return ["no loop has operations and 500 samples", ""]
     lines = ["| class | loops | inside the interval | median error | with an interval | of these inside | median error |",
              "|---" * 7 + "|"]
     for kind in [*dict.fromkeys(r["class"] for r in rows), "all"]:

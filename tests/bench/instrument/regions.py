@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Regions that are measured at 1 in N entries, as Examem's figures 7, 8, 9 and 11 have them: how right
-bytes and bandwidth are, and what it costs, without counters and with three of them.
+"""Regions that are measured at 1 in N entries, as in Examem's figures 7, 8, 9 and 11: accuracy of bytes and
+bandwidth, and overhead without and with three counters.
 
 Kernels are those of tests/kernels/graph.c, whose regions take some microseconds each. The program is
 built with mode=clone, so N chooses what its functions count (MPERF_SAMPLE) as well as at which entries
@@ -36,8 +36,8 @@ THEIRS = {
 
 
 def undisturbed():
-    """Before others on its hart, so that time is the kernel's alone: else preemption, which few entries
-    have, is most of what differs between two runs."""
+    """Before others on its hart: else preemption, which hits few entries, is most of the difference between
+    two runs."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except OSError:
@@ -58,7 +58,7 @@ class Graph:
                     MPERF_PERIOD=str(PERIOD_MS), **more)
 
     def rounds(self, name):
-        """So many that a plain run takes long enough."""
+        """Rounds of which a plain run takes about SECONDS_WANTED."""
         rounds = 16
         while (took := self.run(self.plain, name, rounds, os.environ)[1]) < SECONDS_WANTED / 4:
             rounds *= 4
