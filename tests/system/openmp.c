@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Parallel regions whose waits are known, since their threads sleep instead of work: what a thread does
- * takes as long on a busy machine, at least. The argument says which.
+ * Parallel regions with known waits: their threads sleep instead of working, so on a busy machine they take as
+ * long or longer. The argument names one.
  */
 #include <omp.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ static void nested(void)
 	sleep_ms(1);
 }
 
-/* Each region inside another is one by itself: 4 + 16 + … + 4^levels. */
+/* Each region in each other one is a place of its own: 4 + 16 + … + 4^levels. */
 static void many(int levels)
 {
 	if (levels == 0)
@@ -101,7 +101,7 @@ static void forks(void)
 	waitpid(pid, NULL, 0);
 }
 
-/* What another program finds in this one as a library. */
+/* For a program that opens this one as a library. */
 void regions(const char *which);
 
 void regions(const char *which)
@@ -123,7 +123,7 @@ void regions(const char *which)
 #ifdef OWN_TOOL
 void *ompt_start_tool(unsigned version, const char *runtime);
 
-/* It declines, and nobody else is asked. */
+/* The runtime asks the program first, and then no other tool. */
 void *ompt_start_tool(unsigned version, const char *runtime)
 {
 	(void)version;
