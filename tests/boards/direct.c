@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Reads a counter of instructions as the runtime does, by itself and by read(2), and says what both
- * had for a million turns of four instructions: "direct N", or "not allowed" where the kernel does
- * not let programs read it; and "call N".
+ * Counts a million turns of four instructions by read(2), and as the runtime does without a system call.
+ * Prints "call N", and "direct N", or "not allowed" where the kernel lets no program read its counters.
  */
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 #include "turns.h"
 
 #define TURNS 1000000
-/* Of arm64's config1: may be read by user code. Others ignore it. Source: Linux 6.12,
+/* Of arm64's config1: user code may read the counter. Others ignore it. Source: Linux 6.12,
  * Documentation/arch/arm64/perf.rst. */
 #define CONFIG1_USER 2
 

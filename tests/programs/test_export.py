@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What mperfctl exports, read by the tools that it is for: Google's pprof from Debian's sources, speedscope
-from npm in a headless Chromium, the Firefox Profiler's own command line from npm. The share of a function
-must be the one that hotspots has."""
+from npm in a headless Chromium, the Firefox Profiler's own command line from npm. They must show a function
+with the share that hotspots reports."""
 import functools
 import html
 import http.server
@@ -15,7 +15,7 @@ from machine import Folder, Skip, mperfctl, need_program
 from recorded import answer, recording
 
 PPROF = "github.com/google/pprof"
-# Newer ones may read more, or refuse what these read: a change worth to be looked at.
+# Fixed: what newer ones read or refuse may differ, and should be looked at first.
 SPEEDSCOPE, PROFILER_CLI = "speedscope@1.25.0", "@firefox-devtools/profiler-cli@0.10.0"
 COMMAND_SECONDS = 600  # Go's compiler on a busy machine
 
@@ -146,7 +146,7 @@ def test_speedscope_shows_the_shares_of_hotspots(build):
 
 
 def load(cli, path, environment):
-    """Its daemon is given half a second to start, which it does not always take here."""
+    """It waits half a second for its daemon to start, which is too short on a busy machine."""
     for _ in range(20):
         done = subprocess.run(["node", cli, "load", path], env=environment, capture_output=True, text=True,
                               timeout=COMMAND_SECONDS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""mbw, a benchmark of memory, which times its loop: our rate is its own, and what is hottest by counts and
-times is so by samples."""
+"""mbw, a memory benchmark that times its loop: our rate is the one that it prints, and the loop that is hottest
+by counts and times is hottest by samples."""
 import functools
 import json
 import re
@@ -10,7 +10,7 @@ from whole import COUNTED, compilers, copies, roofline, run, tell
 
 RUNS = 20
 MEBIBYTES = 64
-NEAR = 0.05  # the loop alone against what stands between its two looks at the clock
+NEAR = 0.05  # the loop alone, against all that mbw does between its two readings of the clock
 # At -O2 clang calls memcpy in place of the loop, at the line of one of the two calls that it merges.
 COPIES = {"-O1": "for(t=0; t<asize", "-O2": "memcpy(b, a, array_bytes)"}
 LOOP = "-t0"  # which its output calls MEMCPY
@@ -22,7 +22,7 @@ def built(build):
     for flavour, folder in copies(build, "mbw").items():
         cc, _ = compilers(build, flavour)
         for level in COPIES:
-            # it is a loop of integers, which are not timed otherwise
+            # all-nests: a loop of integers is not timed otherwise
             run("make", "-B", f"CC={cc}", f"CFLAGS={level} -g", cwd=folder, MPERF_PASS="all-nests=1")
             run("mv", "mbw", f"mbw{level}", cwd=folder)
             programs[flavour, level] = folder / f"mbw{level}"

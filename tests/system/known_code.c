@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Loops whose operations and bytes are known, which count nothing themselves. Argument: milliseconds
- * of each. Prints what each reached in the program's own time on its hart, in GFLOP/s.
+ * Loops whose operations and bytes are known, and which do not count them. Argument: milliseconds of each.
+ * Prints the rate of each over its own CPU time, in GFLOP/s.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define N 2048
-#define RUNS 32 /* from one look at the clock to the next, which takes a system call */
+#define RUNS 32 /* between two readings of the clock, since each is a system call */
 
-/* Neither inlined nor changed for what its caller gives. */
+/* Neither inlined nor specialised for its caller. */
 #ifdef __clang__
 #define ALONE __attribute__((noinline))
 #else
@@ -75,14 +75,14 @@ static void run_sorted(void)
 	sum += sorted();
 }
 
-/* N times so many operations a run, for that time. */
+/* Runs for each_ms; a run does `operations` for each of N elements. */
 static void keep_running(const char *name, void (*run)(void), int operations, long each_ms)
 {
 	long start = now_ns(), runs = 0;
 	while (now_ns() - start < 1000000 * each_ms)
 		for (int i = 0; i < RUNS; i++, runs++) {
 			run();
-			__asm__ volatile("" ::: "memory"); /* the next one is no other's repeat */
+			__asm__ volatile("" ::: "memory"); /* else one run could stand for all */
 		}
 	printf("%s %.6f\n", name, (double)runs * N * operations / (double)(now_ns() - start));
 }

@@ -16,7 +16,7 @@ from machine import ROOT, Skip, by_itself, leave_to_plain, need_program
 from package import ELF_MACHINE, elf, is_right
 
 sys.path.insert(0, str(ROOT / "tests" / "boards"))
-from guest import Guest, compile_counted, cross_build, need_what_makes_boards, sysroot  # noqa: E402
+from guest import Guest, compile_counted, cross_build, need_what_makes_boards  # noqa: E402
 from system import System, WithDisc, package  # noqa: E402
 
 AT_A_TIME = 2  # each is a machine of its own, and most have a clock of their own

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Regions of which 1 in N entries is measured (MPERF_REGION_SAMPLE): what stands for what, whatever
-happens to an entry, and what is told of it."""
+"""Regions of which 1 in N entries is measured (MPERF_REGION_SAMPLE): what the measured ones stand for,
+however they end, and what the service reports of them."""
 
 from counted import Told, linked, output, outputs, ran
 from machine import Folder
@@ -90,7 +90,7 @@ def test_signal_handlers_measure_too(build):
         assert handled > 50 and sum(s["entries"] for s in inside) == handled, (handled, inside)
         assert told.in_region("plain")["entries"] == 200000, told.in_region("plain")
         for spent in told.spent.values():
-            assert spent["time_ns"] < 60e9, spent  # nothing was measured from a wrong beginning
+            assert spent["time_ns"] < 60e9, spent  # no entry was timed from another start
 
 
 def touch(build, n, one_in):

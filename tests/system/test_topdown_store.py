@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""topdown of what was counted before: in a service's store, as topdown-groups wants it, in files of it and of
-their roll-ups, and in recordings whose samples carried the events."""
+"""topdown of earlier counts: of topdown-groups in a service's store, in its files and their roll-ups, and of
+recordings whose samples carried the events."""
 import contextlib
 import json
 import os
@@ -229,8 +229,8 @@ def test_hotspots_have_metrics_with_their_errors_where_counters_ride_on_samples(
         assert any(row["faults_per_ms"] for row in rows), rows
         often = [row for row in rows if row["samples"] >= 50]
         assert all(row["faults_per_ms"] is None or row["faults_per_ms_error"] is not None for row in often), often
-        for words, arguments in ((("knows no metric or group named 'Nothing'",), ("-M", "Nothing")),):
-            refused(ask(build, there, "hotspots", *arguments, "--", "true"), 2, *words)
+        refused(ask(build, there, "hotspots", "-M", "Nothing", "--", "true"), 2,
+                "knows no metric or group named 'Nothing'")
         refused(ask(build, there, "hotspots", "-M", "minor", "-e", "cycles", "--", "true"), 2, "leave it out, or -e")
 
 
