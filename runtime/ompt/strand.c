@@ -113,10 +113,18 @@ static void wait_add(struct strand *s, struct wait *w, uint64_t now_ns)
 		add(w == &s->lock ? &l->tally->lock_ns : &l->tally->wait_ns, ns);
 }
 
-static void work_add(const struct work *w, uint64_t now_ns)
+/* How long a work has taken at that time: it ends with its region at the latest. */
+static uint64_t work_ns(const struct strand *s, const struct work *w, uint64_t now_ns)
+{
+	const struct level *l =
+		w->depth && w->depth <= STRAND_LEVELS_MAX ? &s->level[w->depth - 1] : NULL;
+	return between(w->since_ns, l && l->team ? level_until(l, now_ns) : now_ns);
+}
+
+static void work_add(const struct strand *s, const struct work *w, uint64_t now_ns)
 {
 	if (w->tally)
-		add(&w->tally->time_ns, between(w->since_ns, now_ns));
+		add(&w->tally->time_ns, work_ns(s, w, now_ns));
 }
 
 void strand_leave(struct strand *s, uint64_t now_ns)
@@ -129,7 +137,7 @@ void strand_leave(struct strand *s, uint64_t now_ns)
 		while (s->n_waits && s->wait[s->n_waits - 1].depth == s->depth)
 			wait_add(s, &s->wait[--s->n_waits], now_ns);
 		while (s->n_works && s->work[s->n_works - 1].depth == s->depth)
-			work_add(&s->work[--s->n_works], now_ns);
+			work_add(s, &s->work[--s->n_works], now_ns);
 		if (l.tally)
 			add(&l.tally->time_ns, between(l.since_ns, level_until(&l, now_ns)));
 		team_unref(l.team);
@@ -157,7 +165,7 @@ void strand_work_end(struct strand *s, uint64_t now_ns)
 	if (s->n_works == 0)
 		return;
 	write_begin(s);
-	work_add(&s->work[--s->n_works], now_ns);
+	work_add(s, &s->work[--s->n_works], now_ns);
 	write_end(s);
 }
 
@@ -286,7 +294,7 @@ static void read(
 				between(s->level[i].since_ns, level_until(&s->level[i], now_ns));
 	for (uint32_t i = 0; i < s->n_works && i < STRAND_WORKS_MAX; i++)
 		if (s->work[i].tally == t)
-			sum->time_ns += between(s->work[i].since_ns, now_ns);
+			sum->time_ns += work_ns(s, &s->work[i], now_ns);
 	for (uint32_t i = 0; i < s->n_waits && i < STRAND_WAITS_MAX; i++)
 		add_open_wait(s, &s->wait[i], t, now_ns, sum);
 	if (s->lock.task)

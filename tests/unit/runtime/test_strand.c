@@ -206,6 +206,22 @@ TEST(work_that_is_left_without_its_end_ends_with_the_region)
 	ck_assert_uint_eq(g.strand.n_works, 0);
 }
 
+/* A thread leaves a region when its next one begins. */
+TEST(work_ends_when_its_region_does_however_late_the_thread_leaves)
+{
+	struct rig g;
+	rig_make(&g);
+	struct place *r = region(53, NULL);
+	struct team *team = team_begin(r);
+	strand_enter(&g.strand, team, false, 0);
+	strand_work_begin(&g.strand, MPERF_PLACE_LOOP, &here[54], 10);
+	team_end(team, 40);
+	ck_assert_uint_eq(sum_of(&g, MPERF_PLACE_LOOP, 54, r, 500).time_ns, 30);
+	strand_leave(&g.strand, 900);
+	ck_assert_uint_eq(sum_of(&g, MPERF_PLACE_LOOP, 54, r, 1000).time_ns, 30);
+	ck_assert_uint_eq(sum_at(&g, r, 1000).time_ns, 40);
+}
+
 TEST(without_room_regions_are_counted_together)
 {
 	struct rig g;
