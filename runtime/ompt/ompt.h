@@ -64,6 +64,7 @@ enum ompt_work {
 
 enum ompt_mutex {
 	OMPT_MUTEX_LOCK = 1,
+	OMPT_MUTEX_TEST_LOCK = 2,
 	OMPT_MUTEX_TEST_NEST_LOCK = 4,
 	OMPT_MUTEX_CRITICAL = 5,
 	OMPT_MUTEX_ATOMIC = 6,

@@ -190,21 +190,28 @@ static const void *lock_of(uint64_t wait_id)
 	return (const void *)(uintptr_t)(wait_id | UINT64_C(1));
 }
 
+/* It takes the lock or leaves it, and never waits; where it fails, nothing else is heard of it. */
+static bool is_attempt(int mutex)
+{
+	return mutex == OMPT_MUTEX_TEST_LOCK || mutex == OMPT_MUTEX_TEST_NEST_LOCK;
+}
+
 static void mutex_acquire(
 	int kind, unsigned hint, unsigned implementation, uint64_t wait_id, const void *address)
 {
 	(void)hint, (void)implementation;
 	uint64_t now_ns = mperf_now_ns();
 	struct strand *s = strand_here(now_ns);
-	if (s)
+	if (s && !is_attempt(kind))
 		strand_lock_begin(s, lock_kind(kind), address, lock_of(wait_id), now_ns);
 }
 
 static void mutex_acquired(int kind, uint64_t wait_id, const void *address)
 {
-	(void)kind, (void)address;
 	uint64_t now_ns = mperf_now_ns();
 	struct strand *s = strand_here(now_ns);
+	if (s && is_attempt(kind))
+		strand_lock_begin(s, lock_kind(kind), address, lock_of(wait_id), now_ns);
 	if (s)
 		strand_lock_end(s, lock_of(wait_id), now_ns);
 }

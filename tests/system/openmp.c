@@ -43,6 +43,23 @@ static void locks(void)
 	omp_destroy_lock(&lock);
 }
 
+/* One thread has the lock, and the other works after it did not get it. */
+static void attempts(void)
+{
+	omp_lock_t lock;
+	omp_init_lock(&lock);
+	omp_set_lock(&lock);
+#pragma omp parallel num_threads(2)
+	{
+		if (omp_get_thread_num() == 1 && omp_test_lock(&lock))
+			omp_unset_lock(&lock);
+		sleep_ms(300);
+	}
+	omp_unset_lock(&lock);
+	(void)(omp_test_lock(&lock) && (omp_unset_lock(&lock), 0));
+	omp_destroy_lock(&lock);
+}
+
 /* Three threads run tasks while they wait for the one that makes them. */
 static void tasks(void)
 {
@@ -110,6 +127,8 @@ void regions(const char *which)
 		uneven();
 	else if (strcmp(which, "locks") == 0)
 		locks();
+	else if (strcmp(which, "attempts") == 0)
+		attempts();
 	else if (strcmp(which, "tasks") == 0)
 		tasks();
 	else if (strcmp(which, "nested") == 0)

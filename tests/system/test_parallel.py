@@ -41,12 +41,12 @@ def program(build):
     return built(build, "openmp")
 
 
-def ran(build, *arguments):
-    return json.loads(mperfctl(build, "parallel", "--json", *arguments).stdout)["rows"]
+def ran(build, *arguments, **environment):
+    return json.loads(mperfctl(build, "parallel", "--json", *arguments, env=environment).stdout)["rows"]
 
 
-def parallel(build, which, *options, by="region"):
-    return ran(build, "--by", by, *options, "--", program(build), which)
+def parallel(build, which, *options, by="region", **environment):
+    return ran(build, "--by", by, *options, "--", program(build), which, **environment)
 
 
 def recorded(build, path, *command):
@@ -86,6 +86,7 @@ def test_the_interface_is_that_of_llvm(build):
              "OMPT_WORK_SECTIONS": "ompt_work_sections", "OMPT_WORK_SINGLE_EXECUTOR": "ompt_work_single_executor",
              "OMPT_WORK_SINGLE_OTHER": "ompt_work_single_other", "OMPT_WORK_LOOP_STATIC": "ompt_work_loop_static",
              "OMPT_WORK_LOOP_OTHER": "ompt_work_loop_other", "OMPT_MUTEX_LOCK": "ompt_mutex_lock",
+             "OMPT_MUTEX_TEST_LOCK": "ompt_mutex_test_lock",
              "OMPT_MUTEX_TEST_NEST_LOCK": "ompt_mutex_test_nest_lock", "OMPT_MUTEX_CRITICAL": "ompt_mutex_critical",
              "OMPT_MUTEX_ATOMIC": "ompt_mutex_atomic", "OMPT_MUTEX_ORDERED": "ompt_mutex_ordered"}
     mine = {name: int(n) for name, n in re.findall(r"(OMPT_\w+) = (\d+)", ours)}
@@ -136,6 +137,14 @@ def test_locks_are_waited_for_in_turn(build):
     assert one(found, what="barrier")["entries"] == 4, found
     region = one(parallel(build, "locks"), function="locks")
     assert 0.2 < region["lock"] < 0.7, region
+
+
+def test_an_attempt_at_a_lock_in_vain_is_no_wait(build):
+    """Nor while the program reports, again and again, after it."""
+    region = one(parallel(build, "attempts", MPERF_PERIOD="50"), function="attempts")
+    assert region["lock"] == 0 and region["time_ns"] >= 2 * 300e6, region
+    places = [row for row in parallel(build, "attempts", by="place", MPERF_PERIOD="50") if row["what"] == "lock"]
+    assert sum(row["entries"] for row in places) == 2 and all(row["time_ns"] < 0.1e9 for row in places), places
 
 
 def test_tasks_that_run_while_a_thread_waits_are_work(build):
