@@ -27,6 +27,7 @@
 #define STRAND_LEVELS_MAX 8u
 /* Waits of one thread at the same time: tasks that wait while the thread runs others inside. */
 #define STRAND_WAITS_MAX 16u
+/* Worksharing constructs nest only by nested regions: one for each level. */
 #define STRAND_WORKS_MAX 8u
 #define STRAND_CHAINS 64u
 

@@ -222,6 +222,47 @@ TEST(work_ends_when_its_region_does_however_late_the_thread_leaves)
 	ck_assert_uint_eq(sum_at(&g, r, 1000).time_ns, 40);
 }
 
+TEST(works_and_waits_beyond_the_limit_are_not_kept)
+{
+	struct rig g;
+	int task[STRAND_WAITS_MAX + 3];
+	rig_make(&g);
+	struct place *r = region(55, NULL);
+	struct team *team = team_begin(r);
+	strand_enter(&g.strand, team, true, 0);
+	for (unsigned i = 0; i < STRAND_WORKS_MAX + 3; i++)
+		strand_work_begin(&g.strand, MPERF_PLACE_LOOP, &here[56], 10);
+	ck_assert_uint_eq(g.strand.n_works, STRAND_WORKS_MAX);
+	ck_assert_uint_eq(g.strand.n_waits, 0); /* which stands behind them */
+	for (unsigned i = 0; i < STRAND_WAITS_MAX + 3; i++)
+		strand_wait_begin(&g.strand, MPERF_PLACE_TASKWAIT, &here[57], &task[i], 20);
+	ck_assert_uint_eq(g.strand.n_waits, STRAND_WAITS_MAX);
+	ck_assert_ptr_null(g.strand.lock.task);
+	strand_leave(&g.strand, 40);
+	team_end(team, 40);
+	ck_assert_uint_eq(g.strand.n_works, 0);
+	ck_assert_uint_eq(g.strand.n_waits, 0);
+}
+
+TEST(a_lock_that_is_had_after_its_region_ended_is_no_wait_of_it)
+{
+	struct rig g;
+	int lock;
+	rig_make(&g);
+	struct place *outer = region(58, NULL), *inner = region(59, outer);
+	struct team *a = team_begin(outer), *b = team_begin(inner);
+	strand_enter(&g.strand, a, true, 0);
+	strand_enter(&g.strand, b, true, 10);
+	strand_lock_begin(&g.strand, MPERF_PLACE_LOCK, &here[60], &lock, 20);
+	strand_leave(&g.strand, 30);
+	team_end(b, 30);
+	strand_lock_end(&g.strand, &lock, 50);
+	ck_assert_uint_eq(sum_at(&g, inner, 60).lock_ns, 0);
+	ck_assert_uint_eq(sum_at(&g, outer, 60).lock_ns, 0);
+	strand_leave(&g.strand, 60);
+	team_end(a, 60);
+}
+
 TEST(without_room_regions_are_counted_together)
 {
 	struct rig g;
