@@ -34,6 +34,9 @@ WRITTEN_BYTES_MAX = 1 << 20  # in a minute at rest: flash wears
 FIRST_ANSWER_S_MAX = 2.0
 RESIDENT_KB_MAX = 16 << 10   # all its processes and rings
 COST_MAX = 1.008             # of a program on the only hart; measured 1.0045
+STAT_COST_MAX = 1.001        # the same, of counting
+# For the minutes of a test: at its end a segment is sealed and summed up, which is another cost.
+NO_END_OF_A_SEGMENT = "date -s @$(($(date +%s) / 3600 * 3600 + 600)) >/dev/null"
 COMPARED_SECONDS = 400       # of the host, for seven minutes of a board; it takes 40 alone
 
 
@@ -493,8 +496,7 @@ def test_a_board_of_256_mb_bears_the_service(build):
     said = WithDisc(build, cpu=f"rv64,sscofpmf=false,{U74}", memory="256M").run(USED + f"""
         mkdir -p /etc/mperf  # an emulated hart on a busy machine is dear: all of it is measured here
         printf '[sampling]\\noverhead = none\\n' >/etc/mperf/mperf.conf
-        # no hour ends meanwhile: with it a segment is sealed and summed up, which is no minute at rest
-        date -s @$(($(date +%s) / 3600 * 3600 + 600)) >/dev/null
+        {NO_END_OF_A_SEGMENT}
         mperfd --foreground >/tmp/log 2>&1 &
         until mperfctl status >/dev/null 2>&1; do sleep 0.02; done
         sleep 60
@@ -529,10 +531,15 @@ def test_a_board_of_256_mb_bears_the_service(build):
 @on_a_board
 def test_what_it_costs_is_known_to_the_instruction(build):
     """One hart and one clock of instructions: a loop of two billion of them takes 4 s, and what it
-    takes longer while somebody samples is all that sampling costs, the kernel's part included."""
+    takes longer while somebody counts or samples is all that this costs, the kernel's part included."""
     loop = 500_000_000
     said = WithDisc(build, cpu=f"rv64,sscofpmf=false,{U74}", harts=1).run(USED + f"""
+        {NO_END_OF_A_SEGMENT}
+        board time {loop} >/dev/null  # the kernel has things left to do after its start
         section alone board time {loop}
+        section stat mperfctl stat -e cycles,instructions -- board time {loop}
+        cp /usr/local/bin/board /tmp/board
+        section perf-stat chroot /disc perf stat -e cycles,instructions -- /tmp/board time {loop}
         read -r begin rest </proc/uptime
         mperfd --foreground >/tmp/log 2>&1 &
         until mperfctl status >/dev/null 2>&1; do sleep 0.02; done
@@ -548,11 +555,11 @@ def test_what_it_costs_is_known_to_the_instruction(build):
         section after used mperfd mperf-namer
         kill $(pidof mperfd)
         while pidof mperfd >/dev/null; do sleep 0.1; done
-        cp /usr/local/bin/board /tmp/board
         section perf chroot /disc perf record -q -a -g -F 99 -e cpu-clock -o /tmp/perf.data -- \\
             sh -c 'sleep 30; cat /proc/$PPID/schedstat; /tmp/board time {loop}
                    cat /proc/$PPID/schedstat'""")
-    alone, daemon = (int(said[name].text) for name in ("alone", "daemon"))
+    alone, daemon, stat, perf_stat = (
+        int(said[name].text) for name in ("alone", "daemon", "stat", "perf-stat"))
     perf_before, _, _, perf, perf_after = map(int, said["perf"].text.split()[:5])
     begin, end = map(float, said["first"].text.split())
     started, before, after = (used(said[name]) for name in ("started", "before", "after"))
@@ -563,6 +570,9 @@ def test_what_it_costs_is_known_to_the_instruction(build):
           f"{started[0]:.2f} s and {perf_before / 1e9:.2f} s, and {before[0] - started[0]:.2f} s "
           f"for modules' symbols; first answer {end - begin:.2f} s after "
           "the start")
+    print(f"    it takes {100 * (stat / alone - 1):.4f} % longer below mperfctl stat, "
+          f"{100 * (perf_stat / alone - 1):.4f} % below perf stat")
+    assert stat < alone * STAT_COST_MAX, (alone, stat, perf_stat)
     assert 4.0e9 <= alone < 4.2e9, alone
     assert alone < daemon < alone * COST_MAX and alone < perf, (alone, daemon, perf)
     assert 0 < own < OWN_SHARE_MAX, own
