@@ -308,11 +308,11 @@ static void input_clear(struct input *in)
 	sqlite3_close(in->db);
 }
 
-/* Such a file is of one program from its beginning to its end, and says no pid, name or date. */
+/* Such a file is of one program from its beginning to its end, and says no pid, name, label or date. */
 static bool narrows(const Mperf__Filter *f)
 {
-	return f &&
-	       (f->n_pid || f->n_comm || f->n_cgroup || f->n_cpu || f->since_ns || f->until_ns);
+	return f && (f->n_pid || f->n_comm || f->n_cgroup || f->n_label || f->n_cpu ||
+			    f->since_ns || f->until_ns);
 }
 
 static int open_input(
@@ -325,9 +325,9 @@ static int open_input(
 		size_t n = 0;
 		if (narrows(filter))
 			return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-				       "Leave out --pid, --comm, --since and --until.",
+				       "Leave out --pid, --comm, --label, --since and --until.",
 				       "%s covers one program from start to end, and cannot be "
-				       "filtered by process or time",
+				       "filtered by process, label or time",
 				       path)
 				       ?: 1;
 		int r = read_whole(q, fd, path, &in->output, &n);

@@ -160,8 +160,9 @@ def test_a_file_that_a_program_wrote_tells_the_same(build):
         function, = rows(build, "roofline", "-i", path, "--by", "function")["rows"]
         assert function["time_ns"] == 7_500_000 and function["clock"] == "measured", function
         refused(mperfctl(build, "hotspots", "-i", path, check=False), 1, "roofline")
-        # it is of one program, and knows neither its pid nor the date
-        for which in ("--pid", "1"), ("--comm", "triad"), ("--since", "-1m"), ("--until", "-1m"):
+        # it is of one program, and knows neither its pid, nor its labels, nor the date
+        for which in (("--pid", "1"), ("--comm", "triad"), ("--label", "branch=main"), ("--since", "-1m"),
+                      ("--until", "-1m")):
             for command in "roofline", "blocks":
                 refused(mperfctl(build, command, "-i", path, *which, check=False), 2, "one program",
                         which[0])
