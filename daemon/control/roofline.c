@@ -25,6 +25,17 @@
 /* Programs answer within a millisecond, unless they are not running at all. */
 #define ROUND_NS 300000000u
 
+/* --- the questions ---------------------------------------------------------------------------- */
+
+/* Answers run's request, of `from`. Returns as query_roofline. */
+typedef int loops_of(const struct loop_origin *from, const struct store_question_run *run);
+
+static int of_store(const struct store_question_run *run, loops_of *of)
+{
+	const struct loop_origin from = {.source = run->source, .n_sources = run->n_sources};
+	return of(&from, run);
+}
+
 /* by and ops are -1 if there is no such word. */
 static struct roofline_question roofline_question_of(
 	const Mperf__RooflineRequest *m, const struct query_filter *filter)
@@ -39,18 +50,17 @@ static struct roofline_question roofline_question_of(
 	};
 }
 
-static struct blocks_question blocks_question_of(
-	const Mperf__BlocksRequest *m, const struct query_filter *filter)
+static int roofline_of(const struct loop_origin *from, const struct store_question_run *run)
 {
-	return (struct blocks_question){
-		.every_ns = (uint64_t)m->every_ms * 1000000u,
-		.limit = m->limit,
-		.series = m->series,
-		.filter = filter,
-	};
+	const struct roofline_question question =
+		roofline_question_of(run->request->roofline, run->filter);
+	return query_roofline(from, &question, run->to, run->error);
 }
 
-/* --- of the store ----------------------------------------------------------------------------- */
+static int roofline_run(const struct store_question_run *run)
+{
+	return of_store(run, roofline_of);
+}
 
 static const Mperf__Filter *roofline_filter(const Mperf__Request *m)
 {
@@ -63,44 +73,59 @@ static enum tier roofline_coarsest_of(const Mperf__Request *m, const struct quer
 	return roofline_coarsest(&question);
 }
 
-static int roofline_run(const struct store_question_run *run)
-{
-	const struct roofline_question question =
-		roofline_question_of(run->request->roofline, run->filter);
-	return query_store_roofline(run->source, run->n_sources, &question, run->to, run->error);
-}
-
 static const struct store_question roofline_store = {
 	roofline_filter, roofline_coarsest_of, roofline_run};
+
+static int blocks_of(const struct loop_origin *from, const struct store_question_run *run)
+{
+	const Mperf__BlocksRequest *m = run->request->blocks;
+	const struct blocks_question question = {
+		.every_ns = (uint64_t)m->every_ms * 1000000u,
+		.limit = m->limit,
+		.series = m->series,
+		.filter = run->filter,
+	};
+	return query_blocks(from, &question, run->to, run->error);
+}
+
+static int blocks_run(const struct store_question_run *run)
+{
+	return of_store(run, blocks_of);
+}
 
 static const Mperf__Filter *blocks_filter(const Mperf__Request *m)
 {
 	return m->blocks->filter;
 }
 
-static enum tier blocks_coarsest(const Mperf__Request *m, const struct query_filter *filter)
+/* Threads are in windows alone. */
+static enum tier windows_only(const Mperf__Request *m, const struct query_filter *filter)
 {
 	(void)m, (void)filter;
 	return TIER_WINDOW;
 }
 
-static int blocks_run(const struct store_question_run *run)
+static const struct store_question blocks_store = {blocks_filter, windows_only, blocks_run};
+
+static enum parallel_by parallel_by_of(const Mperf__ParallelRequest *m)
 {
-	const struct blocks_question question =
-		blocks_question_of(run->request->blocks, run->filter);
-	return query_store_blocks(run->source, run->n_sources, &question, run->to, run->error);
+	return (enum parallel_by)parallel_by_parse(*m->by ? m->by : "region");
 }
 
-static const struct store_question blocks_store = {blocks_filter, blocks_coarsest, blocks_run};
-
-static struct parallel_question parallel_question_of(
-	const Mperf__ParallelRequest *m, const struct query_filter *filter)
+static int parallel_of(const struct loop_origin *from, const struct store_question_run *run)
 {
-	return (struct parallel_question){
-		.by = (enum parallel_by)parallel_by_parse(*m->by ? m->by : "region"),
+	const Mperf__ParallelRequest *m = run->request->parallel;
+	const struct parallel_question question = {
+		.by = parallel_by_of(m),
 		.limit = m->limit,
-		.filter = filter,
+		.filter = run->filter,
 	};
+	return query_parallel(from, &question, run->to, run->error);
+}
+
+static int parallel_run(const struct store_question_run *run)
+{
+	return of_store(run, parallel_of);
 }
 
 static const Mperf__Filter *parallel_filter(const Mperf__Request *m)
@@ -108,16 +133,7 @@ static const Mperf__Filter *parallel_filter(const Mperf__Request *m)
 	return m->parallel->filter;
 }
 
-static int parallel_run(const struct store_question_run *run)
-{
-	const struct parallel_question question =
-		parallel_question_of(run->request->parallel, run->filter);
-	return query_store_parallel(run->source, run->n_sources, &question, run->to, run->error);
-}
-
-/* Threads are in windows alone. */
-static const struct store_question parallel_store = {
-	parallel_filter, blocks_coarsest, parallel_run};
+static const struct store_question parallel_store = {parallel_filter, windows_only, parallel_run};
 
 static struct feed *feed_of(const struct request *q)
 {
@@ -345,72 +361,52 @@ static int refuse_word(struct request *q, const char *what, const char *word, co
 		q, MPERF__FAILURE_KIND__FAILURE_USAGE, remedy, "there is no %s '%s'", what, word);
 }
 
+/* From the store, or from the file at that path. */
+static int answer(struct request *q, const Mperf__Request *request, const char *path,
+	const struct store_question *store, loops_of *of)
+{
+	if (query_asks_store(q, path))
+		return ask_store(q, request, store);
+	const Mperf__Filter *m = store->filter(request);
+	_cleanup_(input_clear) struct input in = {.output = NULL};
+	int r = open_input(q, path, m, &in);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	struct query_error error = {"", "", 0};
+	struct query_filter filter = query_filter_of(q, m);
+	struct row_stream stream;
+	struct answer to = row_stream_answer(&stream, q);
+	const struct loop_origin from = {.output = in.output ? &in.file : NULL, .db = in.db};
+	const struct store_question_run run = {
+		.request = request, .filter = &filter, .to = &to, .error = &error};
+	return query_answer_end(q, &stream, of(&from, &run), &error);
+}
+
 int control_roofline(struct request *q, const Mperf__Request *request)
 {
 	const Mperf__RooflineRequest *m = request->roofline;
-	struct query_filter filter = query_filter_of(q, m->filter);
-	const struct roofline_question question = roofline_question_of(m, &filter);
+	const struct roofline_question question = roofline_question_of(m, NULL);
 	if ((int)question.by < 0)
 		return refuse_word(
 			q, "way to group by", m->by, "Use loop, function, region or thread.");
 	if ((int)question.ops < 0)
 		return refuse_word(q, "kind of operations", m->ops, "Use fp, int, sp or dp.");
-	if (m->select) {
-		int r = choose(q, m);
-		if (r != 0)
-			return r < 0 ? r : 0;
-	}
-	if (query_asks_store(q, m->path))
-		return ask_store(q, request, &roofline_store);
-	_cleanup_(input_clear) struct input in = {.output = NULL};
-	int r = open_input(q, m->path, m->filter, &in);
+	int r = m->select ? choose(q, m) : 0;
 	if (r != 0)
 		return r < 0 ? r : 0;
-	struct query_error error = {"", "", 0};
-	struct row_stream stream;
-	struct answer answer = row_stream_answer(&stream, q);
-	r = in.output ? query_roofline_output(&in.file, &question, &answer, &error)
-		      : query_roofline(in.db, &question, &answer, &error);
-	return query_answer_end(q, &stream, r, &error);
+	return answer(q, request, m->path, &roofline_store, roofline_of);
 }
 
 int control_blocks(struct request *q, const Mperf__Request *request)
 {
-	const Mperf__BlocksRequest *m = request->blocks;
-	if (query_asks_store(q, m->path))
-		return ask_store(q, request, &blocks_store);
-	_cleanup_(input_clear) struct input in = {.output = NULL};
-	int r = open_input(q, m->path, m->filter, &in);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	struct query_error error = {"", "", 0};
-	struct query_filter filter = query_filter_of(q, m->filter);
-	struct blocks_question question = blocks_question_of(m, &filter);
-	struct row_stream stream;
-	struct answer answer = row_stream_answer(&stream, q);
-	r = in.output ? query_blocks_output(&in.file, &question, &answer, &error)
-		      : query_blocks(in.db, &question, &answer, &error);
-	return query_answer_end(q, &stream, r, &error);
+	return answer(q, request, request->blocks->path, &blocks_store, blocks_of);
 }
 
 int control_parallel(struct request *q, const Mperf__Request *request)
 {
 	const Mperf__ParallelRequest *m = request->parallel;
-	struct query_filter filter = query_filter_of(q, m->filter);
-	const struct parallel_question question = parallel_question_of(m, &filter);
-	if ((int)question.by < 0)
+	if ((int)parallel_by_of(m) < 0)
 		return refuse_word(q, "way to group by", m->by,
 			"Use region, thread, place, wait, loop or function.");
-	if (query_asks_store(q, m->path))
-		return ask_store(q, request, &parallel_store);
-	_cleanup_(input_clear) struct input in = {.output = NULL};
-	int r = open_input(q, m->path, m->filter, &in);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	struct query_error error = {"", "", 0};
-	struct row_stream stream;
-	struct answer answer = row_stream_answer(&stream, q);
-	r = in.output ? query_parallel_output(&in.file, &question, &answer, &error)
-		      : query_parallel(in.db, &question, &answer, &error);
-	return query_answer_end(q, &stream, r, &error);
+	return answer(q, request, m->path, &parallel_store, parallel_of);
 }

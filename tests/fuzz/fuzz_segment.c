@@ -65,6 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(trailer_write(fd) < 0 || segment_open(path, &db, &refusal) != 0))
 		return 0;
 	const struct answer answer = {take_columns, take_row, take_provenance, NULL};
+	const struct loop_origin loops = {.db = db};
 	const struct query_filter all = {0}, some = {.since_ns = 1, .event = "cycles"};
 	struct query_error error;
 	for (int by = 0; by < N_QUERY_BY; by++)
@@ -74,10 +75,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int by = 0; by < N_ROOFLINE_BY; by++) {
 		const struct roofline_question question = {
 			.by = (enum roofline_by)by, .limit = 3, .filter = &all};
-		query_roofline(db, &question, &answer, &error);
+		query_roofline(&loops, &question, &answer, &error);
 	}
 	const struct blocks_question blocks = {.every_ns = 1, .filter = &all};
-	query_blocks(db, &blocks, &answer, &error);
+	query_blocks(&loops, &blocks, &answer, &error);
 	sqlite3_close(db);
 	return 0;
 }

@@ -330,39 +330,12 @@ static int tell(struct blocks *b, const struct answer *answer)
 	return r == 0 ? provenance_tell(&b->facts.provenance, &b->facts.texts, answer) : r;
 }
 
-static int ask(sqlite3 *const *db, struct query_source *source, size_t n,
-	const struct blocks_question *question, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	_cleanup_(blocks_freep) struct blocks *b = blocks_new(question);
-	if (!b)
-		return -ENOMEM;
-	const struct source_reader reader = {&b->facts, loop_facts_add_segment, loop_facts_keep,
-		loop_facts_take_back, &b->facts.provenance};
-	int r = db ? sources_read_open(&reader, db, n, ret_error)
-		   : sources_read(&reader, source, n, ret_error);
-	return r == 0 ? tell(b, answer) : r;
-}
-
-int query_blocks(sqlite3 *db, const struct blocks_question *question, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	return ask(&db, NULL, 1, question, answer, ret_error);
-}
-
-int query_store_blocks(struct query_source *source, size_t n_sources,
-	const struct blocks_question *question, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	return ask(NULL, source, n_sources, question, answer, ret_error);
-}
-
-int query_blocks_output(const struct loop_output *file, const struct blocks_question *question,
+int query_blocks(const struct loop_origin *from, const struct blocks_question *question,
 	const struct answer *answer, struct query_error *ret_error)
 {
 	_cleanup_(blocks_freep) struct blocks *b = blocks_new(question);
 	if (!b)
 		return -ENOMEM;
-	int r = loop_facts_add_file(&b->facts, file, ret_error);
-	return r == 0 ? tell(b, answer) : r;
+	int outcome = loop_facts_read(&b->facts, from, ret_error);
+	return outcome == 0 ? tell(b, answer) : outcome;
 }

@@ -17,10 +17,5 @@ struct blocks_question {
 };
 
 /* Rows in order of time. Returns as query_roofline. */
-int query_blocks(sqlite3 *db, const struct blocks_question *question, const struct answer *answer,
-	struct query_error *ret_error);
-int query_store_blocks(struct query_source *source, size_t n_sources,
-	const struct blocks_question *question, const struct answer *answer,
-	struct query_error *ret_error);
-int query_blocks_output(const struct loop_output *file, const struct blocks_question *question,
+int query_blocks(const struct loop_origin *from, const struct blocks_question *question,
 	const struct answer *answer, struct query_error *ret_error);

@@ -183,6 +183,17 @@ struct loop_output {
 int loop_facts_add_file(
 	struct loop_facts *f, const struct loop_output *file, struct query_error *ret_error);
 
+/* What a question about loops is asked of; borrowed. */
+struct loop_origin {
+	const struct loop_output *output; /* a file of a program; or NULL: */
+	sqlite3 *db;                      /* a segment that is open; or NULL: */
+	struct query_source *source;      /* n_sources files of a store */
+	size_t n_sources;
+};
+/* origin.c: add all of it. 0, QUERY_FAILED, -errno. */
+int loop_facts_read(
+	struct loop_facts *f, const struct loop_origin *from, struct query_error *ret_error);
+
 /* scale.c: once everything is read, scale the counts of functions with two bodies to all their
  * entries. */
 void loop_facts_scale(struct loop_facts *f);

@@ -224,39 +224,12 @@ static struct parallel *parallel_new(const struct parallel_question *question)
 	return p;
 }
 
-static int ask(sqlite3 *const *db, struct query_source *source, size_t n,
-	const struct parallel_question *question, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	_cleanup_(parallel_freep) struct parallel *p = parallel_new(question);
-	if (!p)
-		return -ENOMEM;
-	const struct source_reader reader = {&p->facts, loop_facts_add_segment, loop_facts_keep,
-		loop_facts_take_back, &p->facts.provenance};
-	int r = db ? sources_read_open(&reader, db, n, ret_error)
-		   : sources_read(&reader, source, n, ret_error);
-	return r == 0 ? tell(p, answer) : r;
-}
-
-int query_parallel(sqlite3 *db, const struct parallel_question *question,
-	const struct answer *answer, struct query_error *ret_error)
-{
-	return ask(&db, NULL, 1, question, answer, ret_error);
-}
-
-int query_store_parallel(struct query_source *source, size_t n_sources,
-	const struct parallel_question *question, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	return ask(NULL, source, n_sources, question, answer, ret_error);
-}
-
-int query_parallel_output(const struct loop_output *file, const struct parallel_question *question,
+int query_parallel(const struct loop_origin *from, const struct parallel_question *question,
 	const struct answer *answer, struct query_error *ret_error)
 {
 	_cleanup_(parallel_freep) struct parallel *p = parallel_new(question);
 	if (!p)
 		return -ENOMEM;
-	int r = loop_facts_add_file(&p->facts, file, ret_error);
-	return r == 0 ? tell(p, answer) : r;
+	int outcome = loop_facts_read(&p->facts, from, ret_error);
+	return outcome == 0 ? tell(p, answer) : outcome;
 }

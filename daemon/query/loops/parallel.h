@@ -28,10 +28,5 @@ struct parallel_question {
 };
 
 /* Rows by falling time. Returns as query_roofline. */
-int query_parallel(sqlite3 *db, const struct parallel_question *question,
-	const struct answer *answer, struct query_error *ret_error);
-int query_store_parallel(struct query_source *source, size_t n_sources,
-	const struct parallel_question *question, const struct answer *answer,
-	struct query_error *ret_error);
-int query_parallel_output(const struct loop_output *file, const struct parallel_question *question,
+int query_parallel(const struct loop_origin *from, const struct parallel_question *question,
 	const struct answer *answer, struct query_error *ret_error);

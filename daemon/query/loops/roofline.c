@@ -394,39 +394,12 @@ static struct roofline *roofline_new(const struct roofline_question *question)
 	return r;
 }
 
-static int ask(sqlite3 *const *db, struct query_source *source, size_t n,
-	const struct roofline_question *question, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	_cleanup_(roofline_freep) struct roofline *r = roofline_new(question);
-	if (!r)
-		return -ENOMEM;
-	const struct source_reader reader = {&r->facts, loop_facts_add_segment, loop_facts_keep,
-		loop_facts_take_back, &r->facts.provenance};
-	int outcome = db ? sources_read_open(&reader, db, n, ret_error)
-			 : sources_read(&reader, source, n, ret_error);
-	return outcome == 0 ? work_out(r, answer) : outcome;
-}
-
-int query_roofline(sqlite3 *db, const struct roofline_question *question,
-	const struct answer *answer, struct query_error *ret_error)
-{
-	return ask(&db, NULL, 1, question, answer, ret_error);
-}
-
-int query_store_roofline(struct query_source *source, size_t n_sources,
-	const struct roofline_question *question, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	return ask(NULL, source, n_sources, question, answer, ret_error);
-}
-
-int query_roofline_output(const struct loop_output *file, const struct roofline_question *question,
+int query_roofline(const struct loop_origin *from, const struct roofline_question *question,
 	const struct answer *answer, struct query_error *ret_error)
 {
 	_cleanup_(roofline_freep) struct roofline *r = roofline_new(question);
 	if (!r)
 		return -ENOMEM;
-	int outcome = loop_facts_add_file(&r->facts, file, ret_error);
+	int outcome = loop_facts_read(&r->facts, from, ret_error);
 	return outcome == 0 ? work_out(r, answer) : outcome;
 }

@@ -86,7 +86,9 @@ static void ask(const char *event, uint64_t misses, struct stored_answer *ret_an
 	const struct blocks_question question = {.series = true, .every_ns = MINUTE};
 	const struct answer answer = stored_answer(ret_answer);
 	struct query_error error;
-	ck_assert_int_eq(query_blocks(stored_seal(&s), &question, &answer, &error), 0);
+	ck_assert_int_eq(query_blocks(&(struct loop_origin){.db = stored_seal(&s)}, &question,
+				 &answer, &error),
+		0);
 }
 
 TEST(traffic_of_memory_is_that_of_outermost_regions)
