@@ -150,9 +150,26 @@ static int place_all(struct build *b, const struct draft *d)
 		place(r, &b->caches, &p->cache, &p->n_caches) < 0 ||
 		place(r, &b->peaks, &p->peak, &p->n_peaks) < 0 ||
 		place(r, &b->fields, &p->field, &p->n_fields) < 0 ||
+		place(r, &b->lacks, &p->lack, &p->n_lacks) < 0 ||
 		place(r, &b->notes, &p->note, &p->n_notes) < 0)
 		return -ENOMEM;
 	apply_ranges(p, b->event);
+	return 0;
+}
+
+/* A core cannot both lack a metric and have it; a third party may know more than we do. */
+static int check_lacks(const struct build *b)
+{
+	const struct platform *p = b->platform;
+	for (size_t i = 0; i < p->n_lacks; i++) {
+		const struct platform_lack *lack = &p->lack[i];
+		const struct platform_metric *m = platform_metric_find(p, lack->metric);
+		struct reader there = *b->reader;
+		there.file = lack->origin.file;
+		if (m && !m->third_party)
+			return reader_wrong(&there, lack->origin.line,
+				"%s lacks the metric %s, and has it", p->name, m->name);
+	}
 	return 0;
 }
 
@@ -170,6 +187,8 @@ static int build(struct build *b, const struct draft *d)
 		error = fields_check(b);
 	if (!error)
 		error = place_all(b, d);
+	if (!error)
+		error = check_lacks(b);
 	return error ? error : metrics_check(b->reader, b->platform);
 }
 
@@ -198,6 +217,7 @@ int draft_build(const struct reader *r, const struct draft *d, const struct plat
 		.unfiltered = LIST_OF(struct platform_range),
 		.caches = LIST_OF(struct platform_cache),
 		.peaks = LIST_OF(struct platform_peak),
+		.lacks = LIST_OF(struct platform_lack),
 		.notes = LIST_OF(struct platform_note),
 		.fields = LIST_OF(struct platform_field),
 		.generics = LIST_OF(struct platform_generic),
@@ -207,6 +227,7 @@ int draft_build(const struct reader *r, const struct draft *d, const struct plat
 	list_clear(&b.unfiltered);
 	list_clear(&b.caches);
 	list_clear(&b.peaks);
+	list_clear(&b.lacks);
 	list_clear(&b.notes);
 	list_clear(&b.fields);
 	list_clear(&b.generics);

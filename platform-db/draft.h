@@ -29,6 +29,7 @@ enum quirk_kind {
 	QUIRK_ISSUE,
 	QUIRK_SELECTOR,
 	QUIRK_FIELD,
+	QUIRK_MISSING,
 	QUIRK_NOTE,
 	N_QUIRKS,
 };
@@ -51,6 +52,7 @@ struct quirk {
 	const char *name, *bits_text; /* of a selector, or a field of it */
 	int holds;
 	struct names joins, values;
+	struct names metrics; /* that the core lacks */
 };
 
 struct draft {
@@ -111,7 +113,7 @@ struct build {
 	const struct reader *reader;
 	struct platform *platform;
 	struct platform_event *event; /* the platform's */
-	struct list ranges, unfiltered, caches, peaks, notes, generics, fields;
+	struct list ranges, unfiltered, caches, peaks, lacks, notes, generics, fields;
 };
 int quirk_apply(struct build *b, const struct quirk *q);
 /* A field of raw codes, and the check that all of them make sense together. 0, READ_WRONG, -ENOMEM. */

@@ -100,6 +100,10 @@ static void print_quirks(const struct platform *p)
 	for (size_t i = 0; i < p->n_peaks; i++)
 		printf("  peak %s %s: %g operations a cycle\n", p->peak[i].unit,
 			p->peak[i].precision, p->peak[i].ops_per_cycle);
+	for (size_t i = 0; i < p->n_lacks; i++) {
+		printf("  lacks %s: %s\n", p->lack[i].metric, p->lack[i].says);
+		print_origin(&p->lack[i].origin);
+	}
 	for (size_t i = 0; i < p->n_notes; i++) {
 		printf("  note: %s\n", p->note[i].says);
 		print_origin(&p->note[i].origin);

@@ -96,6 +96,14 @@ const struct platform_metric *platform_metric_find(const struct platform *p, con
 	return NULL;
 }
 
+const char *platform_lacks(const struct platform *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_lacks; i++)
+		if (strcasecmp(p->lack[i].metric, name) == 0)
+			return p->lack[i].says;
+	return NULL;
+}
+
 bool platform_metric_is_in(const struct platform_metric *m, const char *group)
 {
 	for (size_t i = 0; i < m->n_groups; i++)

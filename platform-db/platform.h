@@ -175,6 +175,13 @@ struct platform_peak {
 	struct platform_origin origin;
 };
 
+/* A metric that other cores have and this one cannot have. */
+struct platform_lack {
+	const char *metric;
+	const char *says; /* which event is missing: "no event counts floating-point operations" */
+	struct platform_origin origin;
+};
+
 /* A statement for readers: errata and limits, as sentences. */
 struct platform_note {
 	const char *says;
@@ -218,6 +225,8 @@ struct platform {
 	size_t n_caches;
 	const struct platform_peak *peak; /* n_peaks */
 	size_t n_peaks;
+	const struct platform_lack *lack; /* n_lacks */
+	size_t n_lacks;
 	const struct platform_note *note; /* n_notes: every erratum, for doctor and annotate */
 	size_t n_notes;
 };
@@ -262,6 +271,10 @@ const struct platform_event *platform_event_find(const struct platform *p, const
 
 /* By name, ignoring case. NULL if there is none. O(n_metrics). */
 const struct platform_metric *platform_metric_find(const struct platform *p, const char *name);
+
+/* Why it cannot have a metric of that name, ignoring case, as struct platform_lack says it; NULL: that is not
+ * known. O(n_lacks). */
+const char *platform_lacks(const struct platform *p, const char *name);
 
 /* Is the metric in that group, ignoring case? */
 bool platform_metric_is_in(const struct platform_metric *m, const char *group);

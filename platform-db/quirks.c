@@ -20,7 +20,7 @@ static const char *const cache_names[] = {"data", "instruction", "unified", NULL
 /* In the order of enum platform_field_kind. */
 static const char *const holds_names[] = {"number", "event", "set", "operation", "inhibit", NULL};
 static const char *const kind_names[] = {"leader", "overflow", "mode-filter", "counters", "vector",
-	"cache", "peak", "issue", "selector", "field", "note", NULL};
+	"cache", "peak", "issue", "selector", "field", "missing", "note", NULL};
 _Static_assert(N(kind_names) == N_QUIRKS + 1, "a name for each kind");
 
 #define EVERY_QUIRK                                                                                \
@@ -92,6 +92,11 @@ static const struct field field_fields[] = {
 	{"joins", FIELD_NAMES, AT(joins)},
 	{"values", FIELD_NAMES, AT(values)},
 	{"says", FIELD_TEXT, AT(says)},
+};
+static const struct field missing_fields[] = {
+	EVERY_QUIRK,
+	{"metrics", FIELD_NAMES, AT(metrics), true},
+	{"says", FIELD_TEXT, AT(says), true},
 };
 static const struct field note_fields[] = {
 	EVERY_QUIRK,
@@ -294,6 +299,17 @@ static int apply_selector(struct build *b, const struct quirk *q)
 	return add_note(b, q);
 }
 
+static int apply_missing(struct build *b, const struct quirk *q)
+{
+	for (size_t i = 0; i < q->metrics.n; i++) {
+		struct platform_lack *lack = list_add(&b->lacks);
+		if (!lack)
+			return -ENOMEM;
+		*lack = (struct platform_lack){q->metrics.name[i], q->says, q->origin};
+	}
+	return 0;
+}
+
 static const struct {
 	const struct field *fields;
 	size_t n_fields;
@@ -309,6 +325,7 @@ static const struct {
 	[QUIRK_ISSUE] = {issue_fields, N(issue_fields), apply_issue},
 	[QUIRK_SELECTOR] = {selector_fields, N(selector_fields), apply_selector},
 	[QUIRK_FIELD] = {field_fields, N(field_fields), field_apply},
+	[QUIRK_MISSING] = {missing_fields, N(missing_fields), apply_missing},
 	[QUIRK_NOTE] = {note_fields, N(note_fields), add_note},
 };
 
@@ -337,7 +354,7 @@ static int quirk_take(const struct reader *r, const struct node *row, struct lis
 	if (kind < 0)
 		return reader_wrong(r, row->line,
 			"a quirk needs a 'quirk' that is one of: leader, overflow, mode-filter, "
-			"counters, vector, cache, peak, issue, selector, field, note");
+			"counters, vector, cache, peak, issue, selector, field, missing, note");
 	snprintf(what, sizeof(what), "a quirk of kind %s", kind_names[kind]);
 	const struct grammar grammar = {what, kinds[kind].fields, kinds[kind].n_fields};
 	int error = reader_fields(r, row, &grammar, &v);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/pmu/metric_walk.h"
 #include "platform-db/expression.h"
 #include "proto/memory.h"
 
@@ -92,8 +93,7 @@ static int no_tree(
 			"no top-down tree is known of this core (%s)", p->title);
 		return METRIC_NO_TREE;
 	}
-	snprintf(ret_error->text, sizeof(ret_error->text),
-		"%s knows no metric or group named '%.64s'", p->title, wish->name[0]);
+	metric_say_unknown(p, wish->name[0], ret_error);
 	return METRIC_UNKNOWN;
 }
 

@@ -51,8 +51,7 @@ static int choose(struct metric_inputs *m, const char *name, struct event_error 
 	}
 	if (has_any)
 		return 0;
-	snprintf(ret_error->text, sizeof(ret_error->text),
-		"%s knows no metric or group named '%.64s'", m->platform->title, name);
+	metric_say_unknown(m->platform, name, ret_error);
 	return METRIC_UNKNOWN;
 }
 

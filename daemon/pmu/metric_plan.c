@@ -69,8 +69,7 @@ static int choose(struct metric_plan *p, const char *name, struct event_error *r
 	}
 	if (has_any)
 		return 0;
-	snprintf(ret_error->text, sizeof(ret_error->text),
-		"%s knows no metric or group named '%.64s'", p->platform->title, name);
+	metric_say_unknown(p->platform, name, ret_error);
 	return METRIC_UNKNOWN;
 }
 

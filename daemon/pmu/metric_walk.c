@@ -43,6 +43,17 @@ int metric_each_input(const struct platform *p, struct pool *pool,
 	return walk(&w, metric);
 }
 
+void metric_say_unknown(const struct platform *p, const char *name, struct event_error *ret_error)
+{
+	const char *why = platform_lacks(p, name);
+	if (why)
+		snprintf(ret_error->text, sizeof(ret_error->text), "%s has no %.64s: %.300s",
+			p->title, name, why);
+	else
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"%s knows no metric or group named '%.64s'", p->title, name);
+}
+
 void metric_spell(const char *name, char spelled[static EVENT_NAME_BYTES_MAX])
 {
 	snprintf(spelled, EVENT_NAME_BYTES_MAX, "%s", name);

@@ -15,5 +15,8 @@ int metric_each_input(const struct platform *p, struct pool *pool,
 	const struct platform_metric *metric, const struct expression_source *known,
 	int (*take)(void *userdata, const char *name), void *userdata);
 
+/* Say that the platform has no metric or group of that name, and why if that is known. */
+void metric_say_unknown(const struct platform *p, const char *name, struct event_error *ret_error);
+
 /* As the kernel reads it: "@" stands for the slash of "pmu/event/" in a formula. */
 void metric_spell(const char *name, char spelled[static EVENT_NAME_BYTES_MAX]);

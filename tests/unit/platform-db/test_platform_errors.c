@@ -489,6 +489,10 @@ TEST(fields_that_make_no_sense_are_refused)
 			"wrong.json:11: A is joined twice"},
 		{FIELDS(FIELD("A", "0-7", HOLDS_EVENT) ",\n" FIELD("B", "8-15", HOLDS_EVENT)),
 			"wrong.json:9: A and B both are joined by nothing"},
+		{FIELDS("{\"quirk\": \"missing\", \"metrics\": [\"a\"]" ORIGIN),
+			"a quirk of kind missing lacks its 'says'"},
+		{FIELDS("{\"quirk\": \"missing\", \"metrics\": \"a\", \"says\": \"b\"" ORIGIN),
+			"'metrics' is not a list of names"},
 		{FIELDS("{\"quirk\": \"selector\", \"name\": \"x\"" ORIGIN
 			",\n{\"quirk\": \"selector\", \"name\": \"y\"" ORIGIN),
 			"wrong.json:9: a second selector"},

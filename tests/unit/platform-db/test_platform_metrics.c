@@ -3,6 +3,7 @@
  * Metrics in files: what they say is kept, what is wrong with one is reported with its line, and
  * no metric needs itself.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,32 @@ TEST(a_metric_has_what_its_row_says)
 	ck_assert_int_eq(m->expression->kind, EXPRESSION_DIVIDE);
 	ck_assert_int_eq(m->origin.line, 6);
 	ck_assert_ptr_null(platform_metric_find(p, "none"));
+}
+
+TEST(a_core_says_which_metrics_it_cannot_have)
+{
+	static const char head[] = PLATFORM(METRIC("lost", "SLOTS_LOST"));
+	char text[2048];
+	const char *const names[] = {"\"flops\", \"bytes\"", "\"flops\", \"LOST\""};
+	for (int i = 0; i < 2; i++) {
+		/* before the bracket that ends the file */
+		snprintf(text, sizeof(text),
+			"%.*s,\n\"quirks\": [\n{\"quirk\": \"missing\", \"metrics\": [%s], "
+			"\"says\": "
+			"\"no event counts it\", " ORIGIN "}]}\n",
+			(int)strlen(head) - 2, head, names[i]);
+		made_file(&f, "mine.json", text);
+		_cleanup_(platform_db_freep) struct platform_db *db = made_load(f.path, NULL);
+		if (i == 1) {
+			must_complain(db, "mine.json:8: mine lacks the metric lost, and has it");
+			continue;
+		}
+		must_be_clean(db);
+		const struct platform *p = platform_db_find(db, "mine");
+		ck_assert_str_eq(platform_lacks(p, "FLOPS"), "no event counts it");
+		ck_assert_str_eq(platform_lacks(p, "bytes"), "no event counts it");
+		ck_assert_ptr_null(platform_lacks(p, "lost"));
+	}
 }
 
 /* Names of the architecture's generic events are events there, and nothing elsewhere. */
