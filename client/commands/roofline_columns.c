@@ -16,11 +16,13 @@ static const char *const keys[] = {
 static const char *const own[] = {"share_self", "gops_self", "gbytes_self", "ops_per_byte_self",
 	"of_roof", "bound_by", "error_self", NULL};
 static const char *const all[] = {"share", "gops", "gbytes", "ops_per_byte", "of_roof", "bound_by",
-	"cost_measured", "cost_measured_error", "error", "dram_gbytes", "ipc", "refused", NULL};
+	"cost_measured", "cost_measured_error", "error", "dram_gbytes", "ops_per_dram_byte",
+	"of_dram_roof", "ipc", "refused", NULL};
 /* Read and written apart, as Examem's figures have them. */
 static const char *const all_of_regions[] = {"share", "gops", "gbytes", "gbytes_read",
 	"gbytes_written", "ops_per_byte", "of_roof", "bound_by", "cost_measured",
-	"cost_measured_error", "error", "measured_entries", "dram_gbytes", "ipc", "refused", NULL};
+	"cost_measured_error", "error", "measured_entries", "dram_gbytes", "ops_per_dram_byte",
+	"of_dram_roof", "ipc", "refused", NULL};
 static const char *const all_of_loops[] = {"share", "gops", "gbytes", "ops_per_byte", "of_roof",
 	"bound_by", "cost_measured", "cost_measured_error", "error", "refused", NULL};
 

@@ -17,7 +17,8 @@
 /* The columns that a dot is made of. */
 struct columns {
 	int name, source, nest, share, gops, gbytes, ops_per_byte, error, calls, time_ns;
-	int ops[PLOT_I64]; /* by precision; f64, f32, f16 */
+	int dram_gbytes, ops_per_dram_byte; /* not of loops */
+	int ops[PLOT_I64];                  /* by precision; f64, f32, f16 */
 };
 
 static int either(const struct reply *r, const char *wanted, const char *otherwise)
@@ -40,6 +41,8 @@ static void find_columns(
 		.gbytes = reply_column(r, own ? "gbytes_self" : "gbytes"),
 		.ops_per_byte = reply_column(r, own ? "ops_per_byte_self" : "ops_per_byte"),
 		.error = reply_column(r, own ? "error_self" : "error"),
+		.dram_gbytes = reply_column(r, "dram_gbytes"),
+		.ops_per_dram_byte = reply_column(r, "ops_per_dram_byte"),
 		.calls = reply_column(r, "entries"),
 		.time_ns = reply_column(r, own ? "time_self_ns" : "time_ns"),
 		.ops = {[PLOT_F64] = reply_column(r, "fp64_ops"),
@@ -85,6 +88,8 @@ static void add_dots(const struct options *o, const struct reply *r, unsigned ru
 			.ops_per_byte = number(r, i, c.ops_per_byte),
 			.gops = number(r, i, c.gops),
 			.gbytes = number(r, i, c.gbytes),
+			.ops_per_dram_byte = number(r, i, c.ops_per_dram_byte),
+			.dram_gbytes = number(r, i, c.dram_gbytes),
 			.share = number(r, i, c.share),
 			.error = number(r, i, c.error),
 			.calls = fmin(number(r, i, c.calls), CALLS_MAX),
@@ -254,6 +259,28 @@ static int add_column(
 	return reply_extend(reply, &column, ret_column);
 }
 
+/* What the memory's own roof says of bytes that came from there. */
+static int extend_dram(const struct roofline_plot *p, struct reply *reply)
+{
+	int of_roof, bound_by;
+	if (reply_column(reply, "ops_per_dram_byte") < 0)
+		return 0;
+	int r = add_column(
+		reply, "of_dram_roof", "Of DRAM roof", MPERF__UNIT__UNIT_SHARE, &of_roof);
+	if (r == 0)
+		r = add_column(reply, "dram_bound_by", "DRAM: bound by", MPERF__UNIT__UNIT_NONE,
+			&bound_by);
+	for (size_t i = 0; i < reply->n_rows && r == 0; i++) {
+		const struct plot_dot *d = &p->plot.dot[p->first + i];
+		const char *bound = plot_bound_text(d->dram_bound);
+		if (d->of_dram_roof >= 0)
+			reply_set_real(reply, i, of_roof, d->of_dram_roof);
+		if (bound)
+			r = reply_set_text(reply, i, bound_by, bound);
+	}
+	return r;
+}
+
 int roofline_plot_extend(const struct roofline_plot *p, struct reply *reply)
 {
 	int of_roof, bound_by;
@@ -270,7 +297,7 @@ int roofline_plot_extend(const struct roofline_plot *p, struct reply *reply)
 		if (bound)
 			r = reply_set_text(reply, i, bound_by, bound);
 	}
-	return r;
+	return r == 0 ? extend_dram(p, reply) : r;
 }
 
 int roofline_plot_mark(const struct roofline_plot *p, const char *mark, struct reply *reply)

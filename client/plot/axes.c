@@ -25,9 +25,10 @@ void plot_axes_fit(struct plot_axes *a, const struct plot *p, const struct plot_
 {
 	struct plot_axes new = {.x.low = 0};
 	for (size_t i = 0; i < p->n_dots; i++) {
-		if (!plot_dot_has_place(&p->dot[i]))
+		if (!plot_dot_is_drawn(&p->dot[i]))
 			continue;
-		plot_axis_include(&new.x, p->dot[i].ops_per_byte);
+		plot_axis_include(&new.x, p->dot[i].ops_per_byte); /* what has a place */
+		plot_axis_include(&new.x, p->dot[i].ops_per_dram_byte);
 		plot_axis_include(&new.y, p->dot[i].gops);
 	}
 	for (size_t i = 0; i < sets->n; i++)

@@ -4,7 +4,8 @@
  * is bound by memory below the intensity P / B, and by compute above. The bytes that a loop asks for
  * do not say which level they come from. So there are three zones: below P / B of the fastest level
  * memory bounds in any case, above P / B of the slowest compute does, and between them both may.
- * Roofs of another machine or kernel bound nothing.
+ * Of bytes that came from memory the level is known: there are two zones, which the memory's own roof
+ * divides. Roofs of another machine or kernel bound nothing.
  */
 #include "client/plot/bound.h"
 
@@ -31,6 +32,24 @@ bool plot_dot_has_place(const struct plot_dot *d)
 {
 	return plot_has_place(d->gops) && plot_has_place(d->ops_per_byte);
 }
+
+bool plot_dot_has_dram_place(const struct plot_dot *d)
+{
+	return plot_has_place(d->gops) && plot_has_place(d->ops_per_dram_byte);
+}
+
+bool plot_dot_is_drawn(const struct plot_dot *d)
+{
+	return plot_dot_has_place(d) || plot_dot_has_dram_place(d);
+}
+
+double plot_dot_intensity(const struct plot_dot *d)
+{
+	return plot_dot_has_place(d) ? d->ops_per_byte : d->ops_per_dram_byte;
+}
+
+/* As mperf-roofs calls it. */
+#define DRAM "DRAM"
 
 /* --- sets ------------------------------------------------------------------------------------- */
 
@@ -64,6 +83,8 @@ static void fill(const struct plot *p, struct plot_set *s)
 		const struct plot_roof *roof = &p->roof[i];
 		if (strcmp(roof->hart_kind, s->hart_kind) != 0 || !plot_has_place(roof->value))
 			continue;
+		if (p->dram_only && roof->is_memory && strcmp(roof->name, DRAM) != 0)
+			continue;
 		if (roof->is_memory)
 			s->n_memory = insert(s->memory, s->n_memory, PLOT_LEVELS_MAX, roof);
 		else if (roof->precision == s->precision)
@@ -71,6 +92,9 @@ static void fill(const struct plot *p, struct plot_set *s)
 	}
 	s->fastest = s->n_memory > 0 ? s->memory[0]->value : 0;
 	s->slowest = s->n_memory > 0 ? s->memory[s->n_memory - 1]->value : 0;
+	for (size_t i = 0; i < s->n_memory; i++)
+		if (strcmp(s->memory[i]->name, DRAM) == 0)
+			s->dram = s->memory[i]->value;
 	for (size_t i = 0; i < s->n_peaks && !(s->gops > 0); i++)
 		s->gops = s->peak[i]->is_theoretical ? 0 : s->peak[i]->value;
 }
@@ -107,7 +131,7 @@ static enum plot_precision usual_precision(const struct plot *p)
 	double share[N_PLOT_PRECISIONS + 1] = {0};
 	enum plot_precision most = p->is_integer ? PLOT_I64 : PLOT_F64;
 	for (size_t i = 0; i < p->n_dots; i++)
-		if (plot_dot_has_place(&p->dot[i]))
+		if (plot_dot_is_drawn(&p->dot[i]))
 			share[p->dot[i].precision] += fmax(p->dot[i].share, 0);
 	for (enum plot_precision k = 0; k < N_PLOT_PRECISIONS; k++)
 		if (is_wanted(p, k) && share[k] > share[most])
@@ -164,6 +188,26 @@ bool plot_set_zones(const struct plot_set *s, double *ret_memory, double *ret_co
 	return true;
 }
 
+bool plot_set_dram_bend(const struct plot_set *s, double *ret_bend)
+{
+	if (!(s->gops > 0) || !(s->dram > 0))
+		return false;
+	*ret_bend = s->gops / s->dram;
+	return true;
+}
+
+/* Bytes from memory: caches say nothing of them. */
+static void bind_dram(struct plot_dot *d, const struct plot_set *s)
+{
+	double bend;
+	d->dram_bound = PLOT_BOUND_UNKNOWN;
+	d->of_dram_roof = -1;
+	if (!s || !plot_dot_has_dram_place(d) || !plot_set_dram_bend(s, &bend))
+		return;
+	d->dram_bound = d->ops_per_dram_byte < bend ? PLOT_BOUND_MEMORY : PLOT_BOUND_COMPUTE;
+	d->of_dram_roof = d->gops / fmin(s->gops, s->dram * d->ops_per_dram_byte);
+}
+
 /* Without an operation of this kind, others may take the time: then bandwidth is all there is to
  * say. */
 static void bind(struct plot_dot *d, const struct plot_set *s)
@@ -171,7 +215,9 @@ static void bind(struct plot_dot *d, const struct plot_set *s)
 	double memory, compute;
 	d->bound = PLOT_BOUND_UNKNOWN;
 	d->of_roof = -1;
-	if (!s || !plot_set_zones(s, &memory, &compute))
+	bool is_asked =
+		d->gbytes >= 0 || plot_dot_has_place(d); /* else only by bytes from memory */
+	if (!s || !is_asked || !plot_set_zones(s, &memory, &compute))
 		return;
 	if (d->gops > 0 || d->gbytes > 0)
 		d->of_roof = fmax(d->gops / s->gops, d->gbytes / s->fastest);
@@ -192,5 +238,6 @@ void plot_bind(struct plot *p, const struct plot_sets *sets)
 		if (!computes && !p->stale && sets->n > 0)
 			s = &sets->set[sets->shown];
 		bind(d, s);
+		bind_dram(d, s);
 	}
 }

@@ -17,6 +17,7 @@ struct plot_set {
 	const struct plot_roof *peak[PLOT_PEAKS_MAX];    /* highest first */
 	size_t n_memory, n_peaks;
 	double gops, fastest, slowest; /* 0: not measured */
+	double dram;                   /* the memory's own; 0: not measured */
 };
 
 struct plot_sets {
@@ -34,6 +35,10 @@ double plot_set_allows(const struct plot_set *s, double ops_per_byte);
 /* The intensity below which the fastest memory bounds, and above which not even the slowest does.
  * False: not known. */
 bool plot_set_zones(const struct plot_set *s, double *ret_memory, double *ret_compute);
+
+/* The intensity at which the memory's own roof meets the peak: of bytes that came from memory. False: not
+ * known. */
+bool plot_set_dram_bend(const struct plot_set *s, double *ret_bend);
 
 /* Fill in what bounds each dot, by the shown kind of hart and the dot's own precision. */
 void plot_bind(struct plot *p, const struct plot_sets *sets);

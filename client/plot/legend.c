@@ -60,7 +60,11 @@ static void write_set(const struct plot *p, const struct plot_set *s, bool brief
 		write_roofs(p, s->peak, s->n_peaks, f);
 		fputs(". ", f);
 	}
-	if (plot_set_zones(s, &memory, &compute))
+	if (!plot_set_zones(s, &memory, &compute))
+		return;
+	if (memory == compute)
+		fprintf(f, "Memory bounds below %.3g %s, computing above. ", memory, p->per_byte);
+	else
 		fprintf(f,
 			"Memory bounds below %.3g %s, computing above %.3g; between them, it "
 			"depends on the cache. ",
@@ -80,6 +84,33 @@ static void write_sources(const struct plot_set *s, FILE *f)
 	}
 }
 
+bool plot_has_dram(const struct plot *p, bool *ret_joined)
+{
+	bool any = false;
+	*ret_joined = false;
+	for (size_t i = 0; i < p->n_dots; i++) {
+		any |= plot_dot_has_dram_place(&p->dot[i]);
+		*ret_joined |=
+			plot_dot_has_dram_place(&p->dot[i]) && plot_dot_has_place(&p->dot[i]);
+	}
+	return any;
+}
+
+/* What diamonds are. */
+static void write_dram(const struct plot *p, bool brief, FILE *f)
+{
+	bool joined;
+	if (!plot_has_dram(p, &joined))
+		return;
+	fprintf(f,
+		"Diamonds: bytes that came from memory%s; only the DRAM roof and the peaks bound "
+		"them. ",
+		joined ? ", joined to the bytes asked for" : "");
+	if (!brief)
+		fputs("They are lines that missed the last cache: write-backs are not among them. ",
+			f);
+}
+
 static void write_all(const struct plot *p, const struct plot_sets *sets,
 	const struct plot_legend_look *look, FILE *f)
 {
@@ -93,9 +124,10 @@ static void write_all(const struct plot *p, const struct plot_sets *sets,
 		fprintf(f, "%s ", p->whose);
 	if (p->stale)
 		fprintf(f, "%s ", p->stale);
+	write_dram(p, look->brief, f);
 	size_t n_without = 0;
 	for (size_t i = 0; i < p->n_dots; i++)
-		n_without += !plot_dot_has_place(&p->dot[i]);
+		n_without += !plot_dot_is_drawn(&p->dot[i]);
 	if (n_without > 0 && !look->brief)
 		fprintf(f, "Without operations, bytes or a measured time, and so not drawn: %zu. ",
 			n_without);

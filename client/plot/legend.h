@@ -21,6 +21,9 @@ void plot_roof_interval(
 /* "One hart, double precision", with the kind of hart if it has a name. */
 void plot_set_text(const struct plot_set *s, char ret_text[static PLOT_ROOF_BYTES]);
 
+/* Has any dot a place by bytes from memory? *ret_joined: and one by the bytes that it asks for. */
+bool plot_has_dram(const struct plot *p, bool *ret_joined);
+
 struct plot_legend_look {
 	size_t columns; /* of a line */
 	bool with_provenance;

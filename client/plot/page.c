@@ -58,10 +58,48 @@ static bool is_compared(const struct plot *p)
 	return p->n_roofs > 0 && !p->stale && !p->no_roofs;
 }
 
-static void write_row(const struct plot *p, size_t i, size_t number, FILE *out)
+static void write_bound(enum plot_bound bound, FILE *out)
 {
 	static const char *const classes[N_PLOT_BOUNDS] = {
 		"", " class=\"m\"", " class=\"b\"", " class=\"c\""};
+	write_text(plot_bound_text(bound), classes[bound], out);
+}
+
+static bool has_dram(const struct plot *p)
+{
+	bool joined;
+	return plot_has_dram(p, &joined);
+}
+
+/* Cells of bytes from memory. */
+static void write_dram(const struct plot *p, const struct plot_dot *d, FILE *out)
+{
+	bool known = plot_dot_has_dram_place(d);
+	if (!has_dram(p))
+		return;
+	write_unit(MPERF__UNIT__UNIT_RATIO, known ? d->dram_gbytes : -1, out);
+	write_unit(MPERF__UNIT__UNIT_RATIO, known ? d->ops_per_dram_byte : -1, out);
+	if (!is_compared(p))
+		return;
+	write_unit(MPERF__UNIT__UNIT_SHARE, d->of_dram_roof, out);
+	write_bound(d->dram_bound, out);
+}
+
+/* Cells of the bytes that it asks for. */
+static void write_asked(const struct plot *p, const struct plot_dot *d, FILE *out)
+{
+	if (p->dram_only)
+		return;
+	write_unit(MPERF__UNIT__UNIT_RATIO, d->gbytes, out);
+	write_unit(MPERF__UNIT__UNIT_RATIO, d->ops_per_byte, out);
+	if (!is_compared(p))
+		return;
+	write_unit(MPERF__UNIT__UNIT_SHARE, d->of_roof, out);
+	write_bound(d->bound, out);
+}
+
+static void write_row(const struct plot *p, size_t i, size_t number, FILE *out)
+{
 	const struct plot_dot *d = &p->dot[i];
 	const struct plot_dot *earlier = p->n_runs > 1 ? before(p, i) : NULL;
 	fprintf(out, "<tr><td class=\"n\">%zu</td>", number);
@@ -71,26 +109,34 @@ static void write_row(const struct plot *p, size_t i, size_t number, FILE *out)
 	write_unit(MPERF__UNIT__UNIT_RATIO, d->gops, out);
 	if (p->n_runs > 1)
 		write_unit(MPERF__UNIT__UNIT_RATIO, earlier ? earlier->gops : -1, out);
-	write_unit(MPERF__UNIT__UNIT_RATIO, d->gbytes, out);
-	write_unit(MPERF__UNIT__UNIT_RATIO, d->ops_per_byte, out);
-	if (is_compared(p)) {
-		write_unit(MPERF__UNIT__UNIT_SHARE, d->of_roof, out);
-		write_text(plot_bound_text(d->bound), classes[d->bound], out);
-	}
+	write_asked(p, d, out);
+	write_dram(p, d, out);
 	write_unit(MPERF__UNIT__UNIT_COUNT, d->calls, out);
 	write_unit(MPERF__UNIT__UNIT_NS, d->time_ns, out);
 	write_unit(MPERF__UNIT__UNIT_SHARE, d->error, out);
 	fputs("</tr>\n", out);
 }
 
+static void write_head(const struct plot *p, FILE *out)
+{
+	bool compared = is_compared(p);
+	fprintf(out, "<th>#</th><th>Name</th><th>Source</th><th>Share</th><th>%s</th>%s", p->rate,
+		p->n_runs > 1 ? "<th>Before</th>" : "");
+	if (!p->dram_only)
+		fprintf(out, "<th>GB/s</th><th>%s</th>%s", p->per_byte,
+			compared ? "<th>Of roof</th><th>Bound by</th>" : "");
+	if (has_dram(p))
+		fprintf(out, "<th>DRAM GB/s</th><th>%s from DRAM</th>%s", p->per_byte,
+			compared ? "<th>Of DRAM roof</th><th>Bound by</th>" : "");
+	fputs("<th>Calls</th><th>Time</th><th>Error</th>", out);
+}
+
 static void write_loops(const struct plot *p, FILE *out)
 {
 	size_t n = 0;
-	fputs("<table>\n<thead><tr><th>#</th><th>Name</th><th>Source</th><th>Share</th><th>", out);
-	fprintf(out, "%s</th>%s<th>GB/s</th><th>%s</th>", p->rate,
-		p->n_runs > 1 ? "<th>Before</th>" : "", p->per_byte);
-	fprintf(out, "%s<th>Calls</th><th>Time</th><th>Error</th></tr></thead>\n<tbody>\n",
-		is_compared(p) ? "<th>Of roof</th><th>Bound by</th>" : "");
+	fputs("<table>\n<thead><tr>", out);
+	write_head(p, out);
+	fputs("</tr></thead>\n<tbody>\n", out);
 	for (size_t i = 0; i < p->n_dots; i++)
 		if (p->dot[i].run + 1 == p->n_runs && ++n <= PLOT_PAGE_ROWS_MAX)
 			write_row(p, i, n, out);
@@ -150,10 +196,13 @@ static void write_roofs(const struct page *page, FILE *out)
 static void write_summary(const struct page *page, FILE *out)
 {
 	const struct plot *p = page->plot;
+	bool joined, has_dram = plot_has_dram(p, &joined);
 	if (p->n_dots == 0)
 		fputs("There are no loops to draw.", out);
 	else
-		fputs("Each dot is a loop; its area is its share of the time.", out);
+		fprintf(out, "Each %s; its area is its share of the time.%s",
+			joined || !has_dram ? "dot is a loop" : "diamond is a row of the table",
+			joined ? " Diamonds, joined to their dots, are by bytes from memory." : "");
 	if (p->n_runs > 1) {
 		fputs(" Dashed: ", out);
 		escape_markup(out, p->run[0]);

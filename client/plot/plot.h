@@ -12,7 +12,9 @@
  *
  * Plain data: who fills it owns it, and who draws it borrows it. Loops count the bytes that they ask
  * for, so all roofs of memory are those of requested bytes, and all are of one hart, since rates of
- * loops are per thread.
+ * loops are per thread. Where misses of the last cache were counted, a loop has a second place, by the
+ * bytes that came from memory: a diamond, joined to its dot. Only the roof of the memory itself says
+ * something of that.
  */
 
 #include <stdbool.h>
@@ -65,6 +67,8 @@ const char *plot_bound_text(enum plot_bound bound);
 struct plot_dot {
 	const char *name, *source; /* borrowed; source may be NULL */
 	double ops_per_byte, gops, gbytes;
+	/* of bytes that came from memory; 0: not known either */
+	double ops_per_dram_byte, dram_gbytes;
 	double share, error, calls, time_ns;
 	enum plot_precision precision; /* of most of its operations */
 	unsigned run;                  /* below plot.n_runs */
@@ -72,7 +76,9 @@ struct plot_dot {
 
 	/* filled by plot_bind (client/plot/bound.h) */
 	enum plot_bound bound;
-	double of_roof; /* what it reaches of what its intensity allows */
+	double of_roof;             /* what it reaches of what its intensity allows */
+	enum plot_bound dram_bound; /* the same by bytes from memory: memory or compute */
+	double of_dram_roof;
 };
 
 struct plot {
@@ -88,7 +94,14 @@ struct plot {
 	struct plot_dot *dot; /* by falling share, of a run after the other */
 	size_t n_dots;
 	bool is_integer; /* operations are integer ones */
+	bool dram_only;  /* dots have bytes from memory alone: roofs of caches are left out */
 };
 
-/* Has it a place on logarithmic axes? */
+/* Has it a place on logarithmic axes, by the bytes that it asks for? */
 bool plot_dot_has_place(const struct plot_dot *d);
+/* By the bytes that came from memory? */
+bool plot_dot_has_dram_place(const struct plot_dot *d);
+/* Either. */
+bool plot_dot_is_drawn(const struct plot_dot *d);
+/* The intensity by which it is drawn and named: of the bytes that it asks for, else of those from memory. */
+double plot_dot_intensity(const struct plot_dot *d);

@@ -5,7 +5,7 @@
 	'use strict';
 
 	const sets = Array.from(document.querySelectorAll('g.roofs'));
-	const dots = Array.from(document.querySelectorAll('g.dot'));
+	const dots = Array.from(document.querySelectorAll('g.dot, g.dram'));
 	const kind = document.getElementById('kind');
 	const precision = document.getElementById('precision');
 	const legend = document.querySelector('.legend'); /* of the set that was shown first */
@@ -23,6 +23,15 @@
 			select.append(option);
 		});
 		label.hidden = values.length < 2;
+	}
+
+	/* Bytes that came from memory are bound by the roof of memory alone. */
+	function zoneOf(dot, set) {
+		if (dot.classList.contains('dot'))
+			return zone(Number(dot.querySelector('circle').getAttribute('cx')), set);
+		if (!set.dataset.dram)
+			return 'u';
+		return Number(dot.dataset.x) < set.dataset.dram ? 'm' : 'c';
 	}
 
 	function zone(x, set) {
@@ -44,7 +53,7 @@
 			if (!shown || !same)
 				return;
 			dot.classList.remove('m', 'b', 'c', 'u');
-			dot.classList.add(zone(Number(dot.querySelector('circle').getAttribute('cx')), shown));
+			dot.classList.add(zoneOf(dot, shown));
 		});
 	}
 

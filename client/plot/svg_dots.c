@@ -21,7 +21,12 @@
 
 static double dot_x(const struct svg_drawing *d, const struct plot_dot *dot)
 {
-	return svg_x(plot_axis_at(&d->axes.x, dot->ops_per_byte));
+	return svg_x(plot_axis_at(&d->axes.x, plot_dot_intensity(dot)));
+}
+
+static double dram_x(const struct svg_drawing *d, const struct plot_dot *dot)
+{
+	return svg_x(plot_axis_at(&d->axes.x, dot->ops_per_dram_byte));
 }
 
 static double dot_y(const struct svg_drawing *d, const struct plot_dot *dot)
@@ -46,10 +51,9 @@ static void write_known(
 	fputs(unit, out);
 }
 
-/* For readers with a mouse, and for those who hear the page. */
-static void write_dot_title(const struct svg_drawing *d, const struct plot_dot *dot)
+/* For readers with a mouse, and for those who hear the page: whose it is. */
+static void begin_title(const struct svg_drawing *d, const struct plot_dot *dot)
 {
-	char calls[UNIT_TEXT_BYTES];
 	fputs("<title>", d->out);
 	escape_markup(d->out, dot->name);
 	if (dot->source) {
@@ -60,12 +64,23 @@ static void write_dot_title(const struct svg_drawing *d, const struct plot_dot *
 		fputs("\nin ", d->out);
 		escape_markup(d->out, d->plot->run[dot->run]);
 	}
-	fprintf(d->out, "\n%.4g %s · %.3g %s", dot->gops, d->plot->rate, dot->ops_per_byte,
-		d->plot->per_byte);
-	write_known(d->out, " · ", dot->gbytes, "%.4g", " GB/s");
+}
+
+static void write_share(const struct svg_drawing *d, const struct plot_dot *dot)
+{
 	write_known(
 		d->out, "\n", dot->share >= 0 ? 100 * dot->share : -1, "%.2f", " % of the time");
 	write_known(d->out, " · error ", dot->error >= 0 ? 100 * dot->error : -1, "%.2f", " %");
+}
+
+static void write_dot_title(const struct svg_drawing *d, const struct plot_dot *dot)
+{
+	char calls[UNIT_TEXT_BYTES];
+	begin_title(d, dot);
+	fprintf(d->out, "\n%.4g %s · %.3g %s", dot->gops, d->plot->rate, dot->ops_per_byte,
+		d->plot->per_byte);
+	write_known(d->out, " · ", dot->gbytes, "%.4g", " GB/s");
+	write_share(d, dot);
 	if (dot->calls >= 0) {
 		unit_text(MPERF__UNIT__UNIT_COUNT, dot->calls, calls);
 		fprintf(d->out, "\n%s calls", calls);
@@ -77,6 +92,21 @@ static void write_dot_title(const struct svg_drawing *d, const struct plot_dot *
 		fprintf(d->out, ", bound by %s",
 			dot->bound == PLOT_BOUND_BOTH ? "memory or computing"
 						      : plot_bound_text(dot->bound));
+	fputs("</title>", d->out);
+}
+
+static void write_dram_title(const struct svg_drawing *d, const struct plot_dot *dot)
+{
+	begin_title(d, dot);
+	fprintf(d->out, "\n%.4g %s · %.3g %s from memory", dot->gops, d->plot->rate,
+		dot->ops_per_dram_byte, d->plot->per_byte);
+	write_known(d->out, " · ", dot->dram_gbytes > 0 ? dot->dram_gbytes : -1, "%.4g",
+		" GB/s from memory");
+	write_share(d, dot);
+	fprintf(d->out, "\n%s", plot_precision_text(dot->precision));
+	if (dot->of_dram_roof >= 0)
+		fprintf(d->out, " · %.3g %% of the DRAM roof, bound by %s", 100 * dot->of_dram_roof,
+			plot_bound_text(dot->dram_bound));
 	fputs("</title>", d->out);
 }
 
@@ -113,12 +143,40 @@ static void write_dot(const struct svg_drawing *d, const struct plot_dot *dot)
 		dot_y(d, dot), radius_of(dot));
 }
 
+/* A diamond of the dot's size, and the line that joins them, which begins and ends at their edges. */
+static void write_dram(const struct svg_drawing *d, const struct plot_dot *dot)
+{
+	double x = dram_x(d, dot), y = dot_y(d, dot), r = radius_of(dot);
+	fprintf(d->out, "<g class=\"dram %s%s\" data-precision=\"%d\" data-x=\"%.1f\">",
+		svg_class(dot->dram_bound), is_before(d, dot) ? " before" : "", (int)dot->precision,
+		x);
+	write_dram_title(d, dot);
+	double way = x - dot_x(d, dot), side = way < 0 ? -r : r;
+	if (plot_dot_has_place(dot) && fabs(way) > 2 * r)
+		fprintf(d->out,
+			"<line class=\"join\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
+			dot_x(d, dot) + side, y, x - side, y);
+	fprintf(d->out, "<path d=\"M%.1f %.1f l%.1f %.1f l%.1f %.1f l%.1f %.1f z\"/></g>\n", x - r,
+		y, r, -r, r, r, -r, r);
+}
+
 /* --- names of dots ---------------------------------------------------------------------------- */
 
 static struct plot_box box_of(const struct svg_drawing *d, const struct plot_dot *dot)
 {
 	double r = radius_of(dot);
 	return (struct plot_box){dot_x(d, dot) - r, dot_y(d, dot) - r, 2 * r, 2 * r};
+}
+
+/* Keep names off a dot, and off its diamond. */
+static void take_boxes(
+	const struct svg_drawing *d, struct plot_places *places, const struct plot_dot *dot)
+{
+	struct plot_box box = box_of(d, dot);
+	plot_places_take(places, &box);
+	box.left = dram_x(d, dot) - radius_of(dot);
+	if (plot_dot_has_place(dot) && plot_dot_has_dram_place(dot))
+		plot_places_take(places, &box);
 }
 
 /* Write a text beside a dot, if there is room. */
@@ -168,14 +226,13 @@ static void write_labels(const struct svg_drawing *d, const struct plot_dot *con
 	size_t n_before = 0, n = 0;
 	for (size_t i = 0; i < p->n_dots; i++) {
 		n_before += is_before(d, &p->dot[i]);
-		if (!plot_dot_has_place(order[i]) || n++ >= LABELS_MAX * p->n_runs)
+		if (!plot_dot_is_drawn(order[i]) || n++ >= LABELS_MAX * p->n_runs)
 			continue;
-		struct plot_box box = box_of(d, order[i]);
-		plot_places_take(&places, &box);
+		take_boxes(d, &places, order[i]);
 	}
 	n = 0;
 	for (size_t i = 0; i < p->n_dots && n < LABELS_MAX; i++) {
-		if (is_before(d, order[i]) || !plot_dot_has_place(order[i]))
+		if (is_before(d, order[i]) || !plot_dot_is_drawn(order[i]))
 			continue;
 		write_label(d, &places, order[i], (size_t)(order[i] - p->dot) - n_before + 1);
 		n++;
@@ -193,9 +250,12 @@ int svg_dots_write(const struct svg_drawing *d)
 	qsort(order, p->n_dots, sizeof(*order), compare_share);
 	for (size_t i = 0; i < p->n_dots; i++)
 		write_arrow(d, order[i]);
-	for (size_t i = 0; i < p->n_dots; i++)
+	for (size_t i = 0; i < p->n_dots; i++) {
+		if (plot_dot_has_dram_place(order[i]))
+			write_dram(d, order[i]);
 		if (plot_dot_has_place(order[i]))
 			write_dot(d, order[i]);
+	}
 	write_labels(d, order);
 	return 0;
 }

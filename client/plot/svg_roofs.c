@@ -154,7 +154,7 @@ static void write_set(const struct svg_drawing *d, size_t i)
 {
 	const struct plot_set *s = &d->sets->set[i];
 	char text[PLOT_ROOF_BYTES];
-	double memory, compute;
+	double memory, compute, bend;
 	fprintf(d->out, "<g class=\"roofs%s%s\"", i == d->sets->shown ? "" : " off",
 		d->plot->stale ? " stale" : "");
 	fprintf(d->out, " data-precision=\"%d\" data-kind=\"", (int)s->precision);
@@ -165,6 +165,8 @@ static void write_set(const struct svg_drawing *d, size_t i)
 		fprintf(d->out, "\" data-memory=\"%.1f\" data-compute=\"%.1f",
 			svg_x(plot_axis_at(&d->axes.x, memory)),
 			svg_x(plot_axis_at(&d->axes.x, compute)));
+	if (!d->plot->stale && plot_set_dram_bend(s, &bend))
+		fprintf(d->out, "\" data-dram=\"%.1f", svg_x(plot_axis_at(&d->axes.x, bend)));
 	fputs("\">\n<desc>", d->out);
 	plot_set_text(s, text);
 	escape_markup(d->out, text);

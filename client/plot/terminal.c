@@ -31,6 +31,7 @@ static const char letters[] = "123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN
 #define N_LETTERS (sizeof(letters) - 1)
 #define LETTER_OF_REST '*'
 #define LETTER_BEFORE 'o' /* where a loop was in the first of two runs */
+#define LETTER_DRAM '+'   /* where it is by bytes from memory */
 
 struct sheet {
 	const struct plot *plot;
@@ -57,10 +58,10 @@ static double dot_y(const struct sheet *s, double share)
 	return (1 - share) * (double)(s->rows * BRAILLE_ROWS - 1);
 }
 
-static size_t cell_of(const struct sheet *s, const struct plot_dot *d)
+static size_t cell_of(const struct sheet *s, double intensity, double gops)
 {
-	double x = dot_x(s, plot_axis_at(&s->axes->x, d->ops_per_byte));
-	double y = dot_y(s, plot_axis_at(&s->axes->y, d->gops));
+	double x = dot_x(s, plot_axis_at(&s->axes->x, intensity));
+	double y = dot_y(s, plot_axis_at(&s->axes->y, gops));
 	size_t column = (size_t)fmax(x, 0) / BRAILLE_COLUMNS,
 	       row = (size_t)fmax(y, 0) / BRAILLE_ROWS;
 	column = column < s->columns ? column : s->columns - 1;
@@ -132,34 +133,69 @@ static void draw_roofs(struct sheet *s)
 
 /* --- loops ------------------------------------------------------------------------------------ */
 
-static enum ink ink_of(const struct plot_dot *d)
+static enum ink ink_of(enum plot_bound bound)
 {
 	static const enum ink inks[N_PLOT_BOUNDS] = {INK_DOT, INK_MEMORY, INK_BOTH, INK_COMPUTE};
-	return inks[d->bound];
+	return inks[bound];
+}
+
+/* By the bytes by which it is drawn. */
+static enum plot_bound bound_of(const struct plot_dot *d)
+{
+	return plot_dot_has_place(d) ? d->bound : d->dram_bound;
+}
+
+static bool is_mark(char letter)
+{
+	return letter == LETTER_BEFORE || letter == LETTER_DRAM;
 }
 
 /* The same letter for all loops of a character. */
 static char letter_at(struct sheet *s, size_t cell, const struct plot_dot *d)
 {
-	if (s->text[cell] && s->ink[cell] >= INK_MEMORY && s->text[cell] != LETTER_BEFORE)
+	if (s->text[cell] && s->ink[cell] >= INK_MEMORY && !is_mark(s->text[cell]))
 		return s->text[cell];
 	char letter = s->n_used < N_LETTERS ? letters[s->n_used] : LETTER_OF_REST;
 	s->n_used += s->n_used < N_LETTERS;
 	s->text[cell] = letter;
-	s->ink[cell] = ink_of(d);
+	s->ink[cell] = ink_of(bound_of(d));
 	return letter;
 }
 
-static void draw_way(struct sheet *s, const struct plot_dot *from, const struct plot_dot *to)
+/* From one (intensity, rate) to another. */
+static void draw_way(struct sheet *s, double x0, double y0, double x1, double y1)
 {
 	const struct plot_axes *a = s->axes;
-	braille_draw(&s->lines,
-		&(struct braille_line){.x0 = dot_x(s, plot_axis_at(&a->x, from->ops_per_byte)),
-			.y0 = dot_y(s, plot_axis_at(&a->y, from->gops)),
-			.x1 = dot_x(s, plot_axis_at(&a->x, to->ops_per_byte)),
-			.y1 = dot_y(s, plot_axis_at(&a->y, to->gops)),
-			.on = 1,
-			.off = 1});
+	braille_draw(&s->lines, &(struct braille_line){.x0 = dot_x(s, plot_axis_at(&a->x, x0)),
+					.y0 = dot_y(s, plot_axis_at(&a->y, y0)),
+					.x1 = dot_x(s, plot_axis_at(&a->x, x1)),
+					.y1 = dot_y(s, plot_axis_at(&a->y, y1)),
+					.on = 1,
+					.off = 1});
+}
+
+/* A mark where no letter is. */
+static void put_mark(struct sheet *s, size_t cell, char mark, enum plot_bound bound)
+{
+	if (s->text[cell] && s->ink[cell] != INK_ROOF)
+		return;
+	s->text[cell] = mark;
+	s->ink[cell] = ink_of(bound);
+}
+
+static void draw_before(struct sheet *s, const struct plot_dot *d)
+{
+	const struct plot_dot *later = d->later != PLOT_NO_DOT ? &s->plot->dot[d->later] : NULL;
+	put_mark(s, cell_of(s, d->ops_per_byte, d->gops), LETTER_BEFORE, d->bound);
+	if (later && plot_dot_has_place(later))
+		draw_way(s, d->ops_per_byte, d->gops, later->ops_per_byte, later->gops);
+}
+
+/* The second place of a loop that has a letter at its first one. */
+static void draw_dram(struct sheet *s, const struct plot_dot *d)
+{
+	put_mark(s, cell_of(s, d->ops_per_dram_byte, d->gops), LETTER_DRAM, d->dram_bound);
+	draw_way(s, d->ops_per_byte, d->gops, d->ops_per_dram_byte, d->gops);
 }
 
 /* Loops of the last run get letters; those of the run before are small circles, joined to where they
@@ -170,20 +206,17 @@ static void draw_dots(struct sheet *s, char *mark)
 	for (size_t i = 0; i < p->n_dots; i++) {
 		const struct plot_dot *d = &p->dot[i];
 		mark[i] = '\0';
-		if (plot_dot_has_place(d) && d->run + 1 >= p->n_runs)
-			mark[i] = letter_at(s, cell_of(s, d), d);
+		if (plot_dot_is_drawn(d) && d->run + 1 >= p->n_runs)
+			mark[i] = letter_at(s, cell_of(s, plot_dot_intensity(d), d->gops), d);
 	}
 	for (size_t i = 0; i < p->n_dots; i++) {
 		const struct plot_dot *d = &p->dot[i];
-		if (!plot_dot_has_place(d) || d->run + 1 >= p->n_runs)
+		if (!plot_dot_has_place(d))
 			continue;
-		size_t cell = cell_of(s, d);
-		if (!s->text[cell] || s->ink[cell] == INK_ROOF) {
-			s->text[cell] = LETTER_BEFORE;
-			s->ink[cell] = ink_of(d);
-		}
-		if (d->later != PLOT_NO_DOT && plot_dot_has_place(&p->dot[d->later]))
-			draw_way(s, d, &p->dot[d->later]);
+		if (d->run + 1 < p->n_runs)
+			draw_before(s, d);
+		else if (plot_dot_has_dram_place(d))
+			draw_dram(s, d);
 	}
 }
 
@@ -203,8 +236,11 @@ static void put_line(const struct sheet *s, size_t row, FILE *f)
 		bool is_blank = !s->text[cell] && !*braille;
 		if (s->look.colour && !is_blank)
 			fputs(colours[ink], f);
-		if (s->text[cell] == LETTER_BEFORE && s->ink[cell] >= INK_MEMORY && s->look.utf8)
+		bool is_dot = s->ink[cell] >= INK_MEMORY && s->look.utf8;
+		if (s->text[cell] == LETTER_BEFORE && is_dot)
 			fputs("○", f);
+		else if (s->text[cell] == LETTER_DRAM && is_dot)
+			fputs("◇", f);
 		else if (s->text[cell])
 			fputc(s->text[cell], f);
 		else

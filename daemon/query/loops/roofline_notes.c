@@ -236,8 +236,9 @@ static void explain(struct roofline *r, const struct found *found)
 	explain_costs(r);
 	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
 		note(r, "Events of regions count user code, in entries that began after the "
-			"thread got its counters ('counted for'); DRAM counts each miss as a "
-			"line of 64 bytes.");
+			"thread got its counters ('counted for'); DRAM counts each of the "
+			"LLC-load-misses as a line of 64 bytes, without stores, write-backs and "
+			"what was prefetched.");
 	if (r->any_measured_in_part)
 		note(r, "Errors of regions are standard errors, from how much measured entries in "
 			"a "

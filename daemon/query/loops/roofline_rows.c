@@ -9,7 +9,7 @@
 #include "daemon/query/loops/roofline.h"
 #include "proto/memory.h"
 
-#define COLUMNS_MAX 96 /* 80, if four events are granted */
+#define COLUMNS_MAX 96 /* 81, if four events are granted */
 #define TEXTS_MAX 4
 #define TEXT_BYTES 512
 #define CALLEES_BYTES 384 /* of these: three names */
@@ -204,9 +204,11 @@ static size_t granted_columns(
 		c[n++] = (struct answer_column){
 			names->rate[i], names->title[i], MPERF__UNIT__UNIT_RATIO};
 	}
-	if (granted_find(r, DRAM_EVENT) >= 0)
+	if (granted_find(r, DRAM_EVENT) >= 0) {
 		c[n++] =
 			(struct answer_column){"dram_gbytes", "DRAM GB/s", MPERF__UNIT__UNIT_RATIO};
+		c[n++] = (struct answer_column){"ops_per_dram_byte", NULL, MPERF__UNIT__UNIT_RATIO};
+	}
 	return n;
 }
 
@@ -256,15 +258,22 @@ static void put_granted(struct row *row, const struct roofline *r, const struct 
 		if (has_rate(r, i))
 			put_real(row, ratio(count, instructions, PER_INSTRUCTIONS));
 	}
-	if (dram >= 0)
-		put_real(row, ratio(granted_count(r, from, dram), ns, LINE_BYTES));
+	if (dram < 0)
+		return;
+	/* operations are of all entries, misses of those with counters: their rates are compared */
+	double bytes_per_ns = ratio(granted_count(r, from, dram), ns, LINE_BYTES);
+	put_real(row, bytes_per_ns);
+	put_real(row, ratio(from->total.ops_per_ns, bytes_per_ns, 1));
 }
 
 static int tell_columns(const struct roofline *r, const struct answer *answer)
 {
 	static const char *const rate[] = {"GFLOP/s", "GIOP/s", "SP GFLOP/s", "DP GFLOP/s"};
 	static const char *const per_byte[] = {"FLOP/B", "IOP/B", "FLOP/B", "FLOP/B"};
+	static const char *const per_dram_byte[] = {
+		"FLOP/DRAM B", "IOP/DRAM B", "FLOP/DRAM B", "FLOP/DRAM B"};
 	struct answer_column c[COLUMNS_MAX];
+	struct granted_names names;
 	size_t n = 0;
 	for (const struct answer_column *key = key_columns[r->q.by]; key->name; key++)
 		c[n++] = *key;
@@ -276,8 +285,10 @@ static int tell_columns(const struct roofline *r, const struct answer *answer)
 					     : per_byte[r->q.ops];
 		n++;
 	}
-	struct granted_names names;
+	size_t first = n;
 	n += granted_columns(r, &names, c + n);
+	for (size_t i = first; i < n; i++)
+		c[i].title = c[i].title ? c[i].title : per_dram_byte[r->q.ops];
 	return answer->columns(answer->userdata, c, n);
 }
 

@@ -77,6 +77,38 @@ static const struct plot_dot *make(size_t n_runs)
 	return p.plot.dot;
 }
 
+/* A region whose misses were counted, and one whose were not. */
+TEST(bytes_from_memory_are_taken_where_they_were_counted)
+{
+	static const struct answers_column of_regions[] = {{"region", "", 0}, {"gops", "", 0},
+		{"gbytes", "", 0}, {"ops_per_byte", "", 0}, {"dram_gbytes", "", 0},
+		{"ops_per_dram_byte", "", 0}};
+	struct plot_roof roof[] = {{.is_memory = true, .name = "DRAM", .value = 10},
+		{.name = "vector fma", .value = 40, .precision = PLOT_F64}};
+	const struct roofline_roofs roofs = {.roof = roof, .n = 2};
+	struct reply r = {0};
+	const struct reply *runs[] = {&r};
+	double n;
+	ck_assert_int_eq(answers_columns(add, &r, of_regions, 6), 0);
+	Mperf__Value solve[] = {answers_text("solve"), answers_real(4), answers_real(8),
+		answers_real(0.5), answers_real(2), answers_real(2)};
+	Mperf__Value step[] = {answers_text("step"), answers_real(4), answers_real(8),
+		answers_real(0.5), answers_absent(), answers_absent()};
+	ck_assert_int_eq(answers_row(add, &r, solve, 6), 0);
+	ck_assert_int_eq(answers_row(add, &r, step, 6), 0);
+	o = (struct options){.by = (char *)"region"};
+	ck_assert_int_eq(roofline_plot_make(&o, runs, 1, &roofs, &p), 0);
+	ck_assert_int_eq(roofline_plot_extend(&p, &r), 0);
+	ck_assert(plot_dot_has_dram_place(&p.plot.dot[0]));
+	ck_assert(!plot_dot_has_dram_place(&p.plot.dot[1]));
+	ck_assert(reply_number(&r, 0, reply_column(&r, "of_dram_roof"), &n));
+	ck_assert_double_eq_tol(n, 4 / 20.0, 1e-12);
+	ck_assert_str_eq(reply_text(&r, 0, reply_column(&r, "dram_bound_by")), "memory");
+	ck_assert(!reply_number(&r, 1, reply_column(&r, "of_dram_roof"), &n));
+	ck_assert_ptr_null(reply_text(&r, 1, reply_column(&r, "dram_bound_by")));
+	reply_clear(&r);
+}
+
 TEST(a_loop_is_drawn_by_itself_as_the_table_shows_it)
 {
 	add_loop(&after, "f", "f.c:1", "1", 8);

@@ -58,6 +58,14 @@ static inline struct plot_dot *plotted_dot(
 	return d;
 }
 
+/* By bytes from memory too. */
+static inline struct plot_dot *plotted_dram(struct plot_dot *d, double ops_per_dram_byte)
+{
+	d->ops_per_dram_byte = ops_per_dram_byte;
+	d->dram_gbytes = d->gops / ops_per_dram_byte;
+	return d;
+}
+
 static inline void plotted_bind(struct plotted *p)
 {
 	plot_sets_make(&p->plot, &p->sets);
@@ -74,6 +82,7 @@ static inline void plotted_extremes(struct plotted *p)
 		double a = odd[i / n], b = odd[i % n];
 		struct plot_dot *d = plotted_dot(p, "odd", a, b);
 		d->share = d->error = d->gbytes = i % 2 ? a : b;
+		d->ops_per_dram_byte = d->dram_gbytes = odd[(i + i / n) % n];
 		d->later = i % 5 ? PLOT_NO_DOT : i / 2;
 	}
 	p->plot.n_roofs = 0;

@@ -59,6 +59,48 @@ TEST(without_operations_there_is_bandwidth_alone)
 	says(&p->dot[1], PLOT_BOUND_UNKNOWN, -1);
 }
 
+/* DRAM 10 GB/s meets the peak of 50 at 5; what L1 could give says nothing of bytes from memory. */
+TEST(bytes_from_memory_are_compared_with_its_own_roof)
+{
+	plotted_dram(plotted_dot(p, "stream", 0.25, 4), 0.5);
+	plotted_dram(plotted_dot(p, "blocked", 0.25, 10), 20);
+	plotted_dram(plotted_dot(p, "by counters", -1, 4), 0.5)->gbytes = -1;
+	plotted_dot(p, "not counted", 0.25, 4);
+	plotted_bind(p);
+	const struct plot_dot *d = p->dot;
+	ck_assert_int_eq(d[0].dram_bound, PLOT_BOUND_MEMORY);
+	ck_assert_double_eq_tol(d[0].of_dram_roof, 4 / 5.0, 1e-12);
+	says(&d[0], PLOT_BOUND_MEMORY, 4 / 25.0);
+	ck_assert_int_eq(d[1].dram_bound, PLOT_BOUND_COMPUTE);
+	ck_assert_double_eq_tol(d[1].of_dram_roof, 10 / 50.0, 1e-12);
+	ck_assert_double_eq_tol(d[2].of_dram_roof, 4 / 5.0, 1e-12);
+	says(&d[2], PLOT_BOUND_UNKNOWN, -1);
+	ck_assert(!plot_dot_has_place(&d[2]) && plot_dot_is_drawn(&d[2]));
+	ck_assert_double_eq(plot_dot_intensity(&d[2]), 0.5);
+	ck_assert_double_eq(plot_dot_intensity(&d[0]), 0.25);
+	ck_assert_int_eq(d[3].dram_bound, PLOT_BOUND_UNKNOWN);
+	ck_assert_double_eq(d[3].of_dram_roof, -1);
+}
+
+TEST(without_a_roof_of_memory_caches_do_not_stand_in)
+{
+	plotted_dram(plotted_dot(p, "stream", 0.25, 4), 0.5);
+	strcpy(p->roof[0].name, "L2");
+	plotted_bind(p);
+	ck_assert_int_eq(p->dot[0].dram_bound, PLOT_BOUND_UNKNOWN);
+	ck_assert_double_eq(p->dot[0].of_dram_roof, -1);
+	says(&p->dot[0], PLOT_BOUND_MEMORY, 4 / 25.0);
+}
+
+TEST(axes_have_room_for_bytes_from_memory)
+{
+	struct plot_axes a = {.x.low = 0};
+	plotted_dram(plotted_dot(p, "blocked", 0.25, 10), 5000);
+	plotted_bind(p);
+	plot_axes_fit(&a, &p->plot, &p->sets);
+	ck_assert(a.x.low <= 0.25 && a.x.high >= 5000);
+}
+
 TEST(stale_roofs_bound_nothing)
 {
 	plotted_dot(p, "stream", 0.25, 5);

@@ -50,6 +50,52 @@ static void has_not(const char *text, const char *unwanted)
 	ck_assert_msg(strstr(text, unwanted) == NULL, "'%s' in %s", unwanted, text);
 }
 
+TEST(bytes_from_memory_are_diamonds_joined_to_their_dots)
+{
+	plotted_dram(plotted_dot(p, "stream", 0.25, 5), 10);
+	plotted_dot(p, "matmul", 20, 25);
+	_cleanup_(freep) char *svg = page_of(true);
+	markup_is_well_formed(svg);
+	ck_assert_uint_eq(count(svg, "<circle"), 2);
+	ck_assert_uint_eq(count(svg, "<g class=\"dram c\""), 1);
+	ck_assert_uint_eq(count(svg, "class=\"join\""), 1);
+	has(svg, "10 FLOP/byte from memory · 0.5 GB/s from memory");
+	has(svg, "10 % of the DRAM roof, bound by compute");
+	has(svg, "joined to the bytes asked for");
+	_cleanup_(freep) char *page = page_of(false);
+	has(page, "data-dram=");
+	has(page, "<th>FLOP/byte</th><th>Of roof</th><th>Bound by</th><th>DRAM GB/s</th>"
+		  "<th>FLOP/byte from DRAM</th><th>Of DRAM roof</th><th>Bound by</th>");
+	has(page, "Diamonds, joined to their dots, are by bytes from memory.");
+}
+
+/* As counters have it. */
+TEST(bytes_from_memory_need_no_others)
+{
+	plotted_dram(plotted_dot(p, "make", -1, 5), 10)->gbytes = -1;
+	p->plot.dram_only = true;
+	_cleanup_(freep) char *page = page_of(false);
+	ck_assert_uint_eq(count(page, "<circle"), 0);
+	ck_assert_uint_eq(count(page, "<g class=\"dram c\""), 1);
+	has_not(page, "class=\"join\"");
+	has(page, ">1 make</text>");
+	has(page, "Each diamond is a row of the table");
+	has_not(page, "not drawn");
+	has_not(page, "L1 100 GB/s"); /* is not of the same kind */
+	has_not(page, "<th>GB/s</th>");
+	has(page, "DRAM 10 GB/s");
+	has(page, "Memory bounds below 5 FLOP/byte, computing above.");
+}
+
+TEST(without_bytes_from_memory_nothing_speaks_of_them)
+{
+	plotted_dot(p, "stream", 0.25, 5);
+	_cleanup_(freep) char *page = page_of(false);
+	has_not(page, "from DRAM");
+	has_not(page, "iamond");
+	has_not(page, "<g class=\"dram");
+}
+
 TEST(each_loop_with_a_place_has_a_dot)
 {
 	plotted_dot(p, "stream", 0.25, 5);

@@ -51,6 +51,20 @@ static size_t lines_of(const char *text, size_t columns)
 	return n;
 }
 
+TEST(bytes_from_memory_are_marked_beside_the_letters)
+{
+	const struct plot_terminal_look look = {100, 30, true, false};
+	plotted_dram(plotted_dot(p, "stream", 0.25, 5), 40);
+	plotted_dot(p, "matmul", 20, 25);
+	plotted_dram(plotted_dot(p, "by counters", -1, 0.5), 2);
+	_cleanup_(freep) char *text = drawn(&look);
+	ck_assert(mark[0] == '1' && mark[1] == '2' && mark[2] == '3');
+	const char *diamond = strstr(text, "◇");
+	ck_assert_msg(diamond && !strstr(diamond + 1, "◇"), "%s", text);
+	ck_assert_msg(strstr(text, "Diamonds: bytes that came from memory"), "%s", text);
+	lines_of(text, 100);
+}
+
 TEST(a_plot_fits_its_screen)
 {
 	static const size_t sizes[][2] = {{80, 24}, {160, 50}, {40, 16}, {400, 100}};
