@@ -51,28 +51,45 @@ static char *group_of(const struct metric_plan *plan)
 										       : text;
 }
 
-static int refuse_counters(struct request *q)
+/* Of the events that were wanted, the first that does not count. */
+struct uncounted {
+	const struct event *event;
+	int error; /* errno of the open; ENODATA: it opened, and counted nothing */
+};
+
+static int refuse_counters(
+	struct request *q, const struct machine *m, const struct uncounted *first)
 {
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 		       "`mperfctl hotspots` without -M still shows where the time goes; `mperfctl "
 		       "doctor` says why.",
-		       "none of the events of these metrics counts here")
+		       "none of the events of these metrics counts here: %.64s: %s",
+		       first->event->name,
+		       refusal_explain(first->event, first->error, false, m).says)
 		       ?: 1;
 }
 
-/* One event that does not open keeps a group from sampling, so it is left out. False: all but the leader
- * are. */
+/* One event that does not open keeps a group from sampling, so it is left out. One that the core is known to
+ * have may be 0 where it is tried: nothing that is tried needs vectors of 512 bits. False: nothing but clocks
+ * is left of it. */
 static bool add_countable(const struct machine *m, const struct cores *cores,
-	const struct event_list *wanted, struct event_list *events)
+	const struct event_list *wanted, struct event_list *events, struct uncounted *ret_first)
 {
-	int before = events->n_events;
+	bool wants_counters = false, any = false;
+	*ret_first = (struct uncounted){NULL, 0};
 	for (int i = 0; i < wanted->n_events && events->n_events < EVENTS_MAX; i++) {
 		const struct event *e = &wanted->event[i];
-		if (i == 0 || e->type == PERF_TYPE_SOFTWARE ||
-			event_probe_for(&kernel_real, m, cores, e) == 0)
+		bool is_clock = i == 0 || e->type == PERF_TYPE_SOFTWARE;
+		int r = is_clock ? 0 : event_probe_for(&kernel_real, m, cores, e);
+		bool counts = r == 0 || (r == PROBE_ZERO && e->by_platform);
+		if (counts)
 			events->event[events->n_events++] = *e;
+		else if (!ret_first->event)
+			*ret_first = (struct uncounted){e, r < 0 ? -r : ENODATA};
+		wants_counters |= !is_clock;
+		any |= !is_clock && counts;
 	}
-	return events->n_events > before + 1;
+	return any || !wants_counters;
 }
 
 static int add_metrics(struct request *q, char *const *name, size_t n, struct event_list *events)
@@ -99,7 +116,10 @@ static int add_metrics(struct request *q, char *const *name, size_t n, struct ev
 	r = event_parse_for(&kernel_real, cores, group, wanted, &error);
 	if (r != 0)
 		return r > 0 ? refuse(q, "Name fewer metrics.", error.text) : r;
-	return add_countable(&machine, cores, wanted, events) ? 0 : refuse_counters(q);
+	struct uncounted first;
+	return add_countable(&machine, cores, wanted, events, &first)
+		       ? 0
+		       : refuse_counters(q, &machine, &first);
 }
 
 int record_events(struct request *q, const Mperf__RecordRequest *m, struct event_list *events)

@@ -199,6 +199,45 @@ static int open_part(const struct stat_asked *a, struct stat_part *part, bool al
 		       : 0;
 }
 
+/* The first event of the plan that a metric needs and that did not open; NULL: all did. */
+static const struct event *closed_event(
+	const struct stat_part *part, const struct planned_metric *planned, int *ret_error)
+{
+	const struct stat_metrics *m = part->metrics;
+	const struct counter *c = part->counter;
+	for (size_t i = 0; i < m->n_events; i++) {
+		int e = m->first + (int)i;
+		if (!c->value[e].error || !metric_plan_needs(m->plan, planned, i))
+			continue;
+		*ret_error = c->value[e].error;
+		return &c->events.event[e];
+	}
+	return NULL;
+}
+
+/* Can any of its metrics have a value? Else say of the first why not: that a clock beside it counts is of
+ * no use. */
+static bool any_counts(
+	const struct stat_asked *a, const struct stat_part *part, struct event_error *ret_error)
+{
+	*ret_error->text = '\0';
+	for (size_t i = 0; i < metric_plan_n_metrics(part->metrics->plan); i++) {
+		const struct planned_metric *m = metric_plan_metric(part->metrics->plan, i);
+		int error = 0;
+		const struct event *e =
+			m->fate == PLAN_IMPOSSIBLE ? NULL : closed_event(part, m, &error);
+		if (!e && m->fate != PLAN_IMPOSSIBLE)
+			return true;
+		if (*ret_error->text)
+			continue;
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"%.64s needs %.64s, which cannot be counted: %.400s", m->metric->name,
+			e ? e->name : m->lacks,
+			e ? refusal_explain(e, error, false, a->machine).says : m->because);
+	}
+	return false;
+}
+
 static struct stat_part part_clear(struct stat_part *part)
 {
 	counter_free(part->counter);
@@ -219,6 +258,8 @@ static void leave_out(struct stat_parts *p, size_t i, const char *because)
 	p->n--;
 }
 
+enum { STAT_PART_LEFT_OUT = 2 };
+
 /* The first outcome of a kind that has none of the metrics. */
 struct none {
 	int outcome;
@@ -231,8 +272,16 @@ static bool is_of_kind(int outcome)
 	       outcome == METRIC_NO_LEVEL || outcome == METRIC_NO_EVENT;
 }
 
+static int leave_out_for(
+	struct stat_parts *p, size_t i, int outcome, const char *because, struct none *ret_none)
+{
+	ret_none->outcome = outcome;
+	snprintf(ret_none->because, sizeof(ret_none->because), "%s", because);
+	leave_out(p, i, because);
+	return STAT_PART_LEFT_OUT;
+}
+
 /* Plan and open part i. 0; STAT_PART_LEFT_OUT; positive after a refusal; -errno. */
-enum { STAT_PART_LEFT_OUT = 2 };
 static int make_part(
 	const struct stat_asked *a, struct stat_parts *p, size_t i, struct none *ret_none)
 {
@@ -244,17 +293,17 @@ static int make_part(
 	if (r != 0)
 		return r;
 	r = plan_part(a, p, &p->part[i], events, &error);
-	if (is_of_kind(r)) {
-		ret_none->outcome = r;
-		memcpy(ret_none->because, error.text, sizeof(error.text));
-		leave_out(p, i, error.text);
-		return STAT_PART_LEFT_OUT;
-	}
+	if (is_of_kind(r))
+		return leave_out_for(p, i, r, error.text, ret_none);
 	if (r != 0)
 		return r < 0 ? r : refuse_metrics(a, r, error.text);
 	uint64_t room = user_room(a->q->peer->user, USER_DESCRIPTORS);
 	size_t taken = stat_parts_n_fds(p);
-	return open_part(a, &p->part[i], !p->apart, events, room > taken ? room - taken : 1);
+	r = open_part(a, &p->part[i], !p->apart, events, room > taken ? room - taken : 1);
+	bool metrics_only = a->request->n_metric > 0 && a->request->n_event == 0 && !a->is_tree;
+	if (r == 0 && metrics_only && !any_counts(a, &p->part[i], &error))
+		return leave_out_for(p, i, METRIC_NO_EVENT, error.text, ret_none);
+	return r;
 }
 
 int stat_parts_open(const struct stat_asked *a, struct stat_parts *p)
