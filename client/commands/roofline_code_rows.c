@@ -37,10 +37,7 @@ enum column {
 	N_CODE_COLUMNS,
 };
 
-static const struct {
-	const char *name, *title;
-	Mperf__Unit unit;
-} columns[N_CODE_COLUMNS] = {
+static const struct reply_heading columns[N_CODE_COLUMNS] = {
 	[FUNCTION] = {"function", "Function", 0},
 	[SOURCE] = {"source", "Source", 0},
 	[SHARE] = {"share_self", "Share", MPERF__UNIT__UNIT_SHARE},
@@ -66,32 +63,25 @@ static const struct {
 	[LAST] = {"last", "Last", 0},
 };
 
-/* Of a row: values as messages need them. */
+/* Of a row. */
 struct cells {
-	Mperf__Value value[N_CODE_COLUMNS], *pointer[N_CODE_COLUMNS];
+	Mperf__Value value[N_CODE_COLUMNS];
 	char source[1024], limits[256], function[PATH_MAX];
 };
 
 static void put_text(struct cells *c, enum column i, const char *t)
 {
-	if (!t || !*t)
-		return;
-	c->value[i].is_case = MPERF__VALUE__IS_TEXT;
-	c->value[i].text = (char *)t;
+	c->value[i] = reply_value_of_text(t);
 }
 
 static void put_real(struct cells *c, enum column i, double n)
 {
-	if (!isfinite(n))
-		return;
-	c->value[i].is_case = MPERF__VALUE__IS_REAL;
-	c->value[i].real = n;
+	c->value[i] = reply_value_of_real(n);
 }
 
 static void put_integer(struct cells *c, enum column i, uint64_t n)
 {
-	c->value[i].is_case = MPERF__VALUE__IS_INTEGER;
-	c->value[i].integer = n > INT64_MAX ? INT64_MAX : (int64_t)n;
+	c->value[i] = reply_value_of_integer(n);
 }
 
 static enum code_ops ops_of(const struct options *o)
@@ -164,10 +154,8 @@ static void fill(const struct view *v, const struct found_loop *found, struct ce
 	const struct place *p = found->hottest;
 	enum code_ops ops = ops_of(v->o);
 	memset(c, 0, sizeof(*c));
-	for (size_t i = 0; i < N_CODE_COLUMNS; i++) {
+	for (size_t i = 0; i < N_CODE_COLUMNS; i++)
 		mperf__value__init(&c->value[i]);
-		c->pointer[i] = &c->value[i];
-	}
 	if (*p->source)
 		snprintf(c->source, sizeof(c->source), "%.900s:%.0f", p->source, p->line);
 	put_text(c, FUNCTION, function_of(p, l, c->function));
@@ -205,35 +193,12 @@ static const char *title_of(enum column c, enum code_ops ops)
 
 static int add_columns(struct reply *r, enum code_ops ops)
 {
-	Mperf__Column column[N_CODE_COLUMNS], *pointer[N_CODE_COLUMNS];
-	Mperf__Columns all = MPERF__COLUMNS__INIT;
-	Mperf__Answer answer = MPERF__ANSWER__INIT;
+	struct reply_heading heading[N_CODE_COLUMNS];
 	for (size_t i = 0; i < N_CODE_COLUMNS; i++) {
-		mperf__column__init(&column[i]);
-		column[i].name = (char *)columns[i].name;
-		column[i].title = (char *)title_of((enum column)i, ops);
-		column[i].unit = columns[i].unit;
-		pointer[i] = &column[i];
+		heading[i] = columns[i];
+		heading[i].title = title_of((enum column)i, ops);
 	}
-	all.column = pointer;
-	all.n_column = N_CODE_COLUMNS;
-	answer.body_case = MPERF__ANSWER__BODY_COLUMNS;
-	answer.columns = &all;
-	return reply_add(r, &answer);
-}
-
-static int add_row(struct reply *r, struct cells *c)
-{
-	Mperf__Row row = MPERF__ROW__INIT, *rows[] = {&row};
-	Mperf__Rows all = MPERF__ROWS__INIT;
-	Mperf__Answer answer = MPERF__ANSWER__INIT;
-	row.value = c->pointer;
-	row.n_value = N_CODE_COLUMNS;
-	all.row = rows;
-	all.n_row = 1;
-	answer.body_case = MPERF__ANSWER__BODY_ROWS;
-	answer.rows = &all;
-	return reply_add(r, &answer);
+	return reply_head(r, heading, N_CODE_COLUMNS);
 }
 
 static int compare_loops(const void *a, const void *b)
@@ -248,20 +213,13 @@ static int compare_loops(const void *a, const void *b)
 static int add_provenance(struct view *v, struct reply *r)
 {
 	Mperf__Provenance *p = v->places.provenance;
-	Mperf__Answer answer = MPERF__ANSWER__INIT;
-	if (!p)
-		return 0;
-	Mperf__Provenance with = *p;
-	_cleanup_(freep) char **list = calloc(p->n_note + v->n_notes + 1, sizeof(*list));
+	size_t n = v->n_notes + (p ? p->n_note : 0);
+	_cleanup_(freep) char **list = calloc(n + 1, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n_note + v->n_notes; i++)
+	for (size_t i = 0; i < n; i++)
 		list[i] = i < v->n_notes ? v->note[i] : p->note[i - v->n_notes];
-	with.note = list;
-	with.n_note = p->n_note + v->n_notes;
-	answer.body_case = MPERF__ANSWER__BODY_PROVENANCE;
-	answer.provenance = &with;
-	return reply_add(r, &answer);
+	return reply_append_provenance(r, p, list, n);
 }
 
 int roofline_code_rows(struct view *v, struct reply *r)
@@ -274,7 +232,7 @@ int roofline_code_rows(struct view *v, struct reply *r)
 	uint32_t n = v->o->limit && v->o->limit < v->n_loops ? v->o->limit : v->n_loops;
 	for (uint32_t i = 0; i < n && outcome == 0; i++) {
 		fill(v, &v->loop[i], cells);
-		outcome = add_row(r, cells);
+		outcome = reply_append(r, cells->value, N_CODE_COLUMNS);
 	}
 	return outcome == 0 ? add_provenance(v, r) : outcome;
 }

@@ -6,6 +6,7 @@
 #include "client/show/reply.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +98,80 @@ int reply_add(struct reply *r, const Mperf__Answer *a)
 		return 0;
 	}
 }
+
+/* --- made here -------------------------------------------------------------------------------- */
+
+int reply_head(struct reply *r, const struct reply_heading *heading, size_t n)
+{
+	Mperf__Column column[REPLY_COLUMNS_MAX], *pointer[REPLY_COLUMNS_MAX];
+	Mperf__Columns all = MPERF__COLUMNS__INIT;
+	if (n > REPLY_COLUMNS_MAX)
+		return REPLY_TOO_LARGE;
+	for (size_t i = 0; i < n; i++) {
+		mperf__column__init(&column[i]);
+		column[i].name = (char *)heading[i].name;
+		column[i].title = (char *)heading[i].title;
+		column[i].unit = heading[i].unit;
+		pointer[i] = &column[i];
+	}
+	all.column = pointer;
+	all.n_column = n;
+	return add_columns(r, &all);
+}
+
+int reply_append(struct reply *r, const Mperf__Value *value, size_t n)
+{
+	Mperf__Value *pointer[REPLY_COLUMNS_MAX];
+	Mperf__Row row = MPERF__ROW__INIT;
+	if (n > REPLY_COLUMNS_MAX)
+		return REPLY_TOO_LARGE;
+	for (size_t i = 0; i < n; i++)
+		pointer[i] = (Mperf__Value *)&value[i];
+	row.value = pointer;
+	row.n_value = n;
+	return add_row(r, &row);
+}
+
+Mperf__Value reply_value_of_text(const char *text)
+{
+	Mperf__Value v = MPERF__VALUE__INIT;
+	if (!text || !*text)
+		return v;
+	v.is_case = MPERF__VALUE__IS_TEXT;
+	v.text = (char *)text;
+	return v;
+}
+
+Mperf__Value reply_value_of_real(double n)
+{
+	Mperf__Value v = MPERF__VALUE__INIT;
+	if (!isfinite(n))
+		return v;
+	v.is_case = MPERF__VALUE__IS_REAL;
+	v.real = n;
+	return v;
+}
+
+Mperf__Value reply_value_of_integer(uint64_t n)
+{
+	Mperf__Value v = MPERF__VALUE__INIT;
+	v.is_case = MPERF__VALUE__IS_INTEGER;
+	v.integer = n > INT64_MAX ? INT64_MAX : (int64_t)n;
+	return v;
+}
+
+int reply_append_provenance(
+	struct reply *r, const Mperf__Provenance *from, char *const *note, size_t n_notes)
+{
+	if (!from)
+		return 0;
+	Mperf__Provenance with = *from;
+	with.note = (char **)note;
+	with.n_note = n_notes;
+	return replace_provenance(&r->provenance, &with);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
 
 static int say_trouble(int r)
 {

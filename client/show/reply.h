@@ -54,6 +54,23 @@ int reply_extend(struct reply *r, const Mperf__Column *column, int *ret_column);
 void reply_set_real(struct reply *r, size_t row, int column, double value);
 int reply_set_text(struct reply *r, size_t row, int column, const char *text);
 
+/* Replies that the client makes itself. A copy of all; columns drop earlier rows. 0, REPLY_TOO_LARGE, -ENOMEM. */
+struct reply_heading {
+	const char *name, *title;
+	Mperf__Unit unit;
+};
+int reply_head(struct reply *r, const struct reply_heading *heading, size_t n);
+/* As many values as there are columns. */
+int reply_append(struct reply *r, const Mperf__Value *value, size_t n);
+/* Values for it: texts are borrowed; NULL and "", and numbers that are not finite, are absent. */
+Mperf__Value reply_value_of_text(const char *text);
+Mperf__Value reply_value_of_real(double n);
+/* Of whole numbers beyond INT64_MAX, that. */
+Mperf__Value reply_value_of_integer(uint64_t n);
+/* That of `from`, with other notes; nothing if there is none. 0, -ENOMEM. */
+int reply_append_provenance(
+	struct reply *r, const Mperf__Provenance *from, char *const *note, size_t n_notes);
+
 /* Drop all rows but the first n. */
 void reply_cut(struct reply *r, size_t n);
 
