@@ -12,6 +12,7 @@
 #include "client/commands/capture.h"
 #include "client/commands/command.h"
 #include "client/commands/roofline_code.h"
+#include "client/commands/roofline_counters.h"
 #include "client/commands/roofline_print.h"
 #include "client/commands/roofline_roofs.h"
 #include "client/commands/two_phase.h"
@@ -240,6 +241,8 @@ int client_roofline(const struct options *o)
 {
 	if (o->from && strcmp(o->from, "code") == 0)
 		return roofline_code(o);
+	if (o->from && strcmp(o->from, "counters") == 0)
+		return roofline_counters(o);
 	Mperf__RooflineRequest roofline = MPERF__ROOFLINE_REQUEST__INIT;
 	roofline.by = (char *)(o->by ? o->by : "loop");
 	roofline.ops = (char *)(o->ops ? o->ops : "fp");

@@ -11,8 +11,11 @@
 #define ROOFS_WIDTH 94        /* of a terminal with room for all columns that stand here */
 #define EVENT_COLUMN "event_" /* events counted in regions */
 
-static const char *const keys[] = {
-	"function", "region", "comm", "pid", "tid", "source", "around", "dot", NULL};
+static const char *const keys[] = {"program", "function", "region", "comm", "pid", "tid", "harts",
+	"source", "around", "dot", NULL};
+static const char *const counted[] = {"share", "gops", "gops_error", "dram_gbytes",
+	"dram_gbytes_error", "ops_per_dram_byte", "ops_per_dram_byte_error", "of_dram_roof",
+	"dram_bound_by", NULL};
 static const char *const own[] = {"share_self", "gops_self", "gbytes_self", "ops_per_byte_self",
 	"of_roof", "bound_by", "error_self", NULL};
 static const char *const all[] = {"share", "gops", "gbytes", "ops_per_byte", "of_roof", "bound_by",
@@ -108,8 +111,10 @@ void roofline_columns_choose(const struct options *o, const struct reply *r, siz
 	}
 	bool has_own = reply_column(r, "gops_self") >= 0;
 	has_own = has_own && of_nests && !o->inclusive;
+	bool is_counted = reply_column(r, "gops_error") >= 0; /* by counters of the hardware */
 	add_known(c, r,
-		has_own      ? own
+		is_counted   ? counted
+		: has_own    ? own
 		: of_loops   ? all_of_loops
 		: of_regions ? all_of_regions
 			     : all);

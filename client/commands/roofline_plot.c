@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/show/escape.h"
 #include "proto/memory.h"
 
 #define CALLS_MAX 1e18 /* is printed as a whole number of 64 bits */
@@ -18,6 +20,7 @@
 struct columns {
 	int name, source, nest, share, gops, gbytes, ops_per_byte, error, calls, time_ns;
 	int dram_gbytes, ops_per_dram_byte; /* not of loops */
+	int dp_share, gops_error;           /* of counters */
 	int ops[PLOT_I64];                  /* by precision; f64, f32, f16 */
 };
 
@@ -43,13 +46,15 @@ static void find_columns(
 		.error = reply_column(r, own ? "error_self" : "error"),
 		.dram_gbytes = reply_column(r, "dram_gbytes"),
 		.ops_per_dram_byte = reply_column(r, "ops_per_dram_byte"),
+		.dp_share = reply_column(r, "dp_share"),
+		.gops_error = reply_column(r, "gops_error"),
 		.calls = reply_column(r, "entries"),
 		.time_ns = reply_column(r, own ? "time_self_ns" : "time_ns"),
 		.ops = {[PLOT_F64] = reply_column(r, "fp64_ops"),
 			[PLOT_F32] = reply_column(r, "fp32_ops"),
 			[PLOT_F16] = reply_column(r, "fp16_ops")}};
 	if (c.name < 0)
-		c.name = reply_column(r, "comm");
+		c.name = either(r, "comm", "program");
 	*ret_columns = c;
 }
 
@@ -70,11 +75,21 @@ static enum plot_precision precision_of(
 		return PLOT_I64;
 	if (strcmp(ops, "sp") == 0)
 		return PLOT_F32;
+	double dp_share = number(r, row, c->dp_share);
+	if (dp_share >= 0 && dp_share < 0.5 && strcmp(ops, "fp") == 0)
+		return PLOT_F32;
 	enum plot_precision most = PLOT_F64;
 	for (enum plot_precision k = PLOT_F32; k < PLOT_I64 && strcmp(ops, "dp") != 0; k++)
 		if (number(r, row, c->ops[k]) > number(r, row, c->ops[most]))
 			most = k;
 	return most;
+}
+
+/* As a share; of counters, half of the interval of the rate. */
+static double error_of(const struct reply *r, size_t row, const struct columns *c)
+{
+	double gops = number(r, row, c->gops), error = number(r, row, c->gops_error);
+	return gops > 0 && error >= 0 ? error / gops : number(r, row, c->error);
 }
 
 static void add_dots(const struct options *o, const struct reply *r, unsigned run, struct plot *p)
@@ -91,7 +106,7 @@ static void add_dots(const struct options *o, const struct reply *r, unsigned ru
 			.ops_per_dram_byte = number(r, i, c.ops_per_dram_byte),
 			.dram_gbytes = number(r, i, c.dram_gbytes),
 			.share = number(r, i, c.share),
-			.error = number(r, i, c.error),
+			.error = error_of(r, i, &c),
 			.calls = fmin(number(r, i, c.calls), CALLS_MAX),
 			.time_ns = number(r, i, c.time_ns),
 			.precision = precision_of(o, r, i, &c),
@@ -187,6 +202,26 @@ static const char *units(const struct options *o, bool rate)
 	return rate ? (is_integer ? "GIOP/s" : "GFLOP/s") : (is_integer ? "IOP/byte" : "FLOP/byte");
 }
 
+/* What was counted without samples has only notes. The caller frees; NULL if memory ran out. */
+static char *provenance_text(const Mperf__Provenance *p)
+{
+	char *text = NULL;
+	size_t bytes;
+	if (*p->event)
+		return reply_provenance_line(p);
+	FILE *f = open_memstream(&text, &bytes);
+	if (!f)
+		return NULL;
+	fputs("Counted.", f);
+	for (size_t i = 0; i < p->n_note; i++) {
+		fputc(' ', f);
+		escape_terminal(f, p->note[i]);
+	}
+	if (fclose(f) != 0)
+		free(TAKE_PTR(text));
+	return text;
+}
+
 static int fill(const struct options *o, const struct reply *const *runs, size_t n_runs,
 	struct roofline_plot *p)
 {
@@ -202,7 +237,7 @@ static int fill(const struct options *o, const struct reply *const *runs, size_t
 		add_dots(o, runs[i], (unsigned)i, plot);
 	}
 	const Mperf__Provenance *provenance = runs[n_runs - 1]->provenance;
-	if (provenance && !(p->provenance = reply_provenance_line(provenance)))
+	if (provenance && !(p->provenance = provenance_text(provenance)))
 		return -ENOMEM;
 	plot->provenance = p->provenance;
 	return n_runs == PLOT_RUNS_MAX ? join(o, runs[0], runs[1], plot) : 0;
@@ -212,12 +247,14 @@ int roofline_plot_make(const struct options *o, const struct reply *const *runs,
 	const struct roofline_roofs *roofs, struct roofline_plot *ret_plot)
 {
 	struct roofline_plot *p = ret_plot;
-	*p = (struct roofline_plot){.plot = {.title = "Roofline",
-					    .rate = units(o, true),
-					    .per_byte = units(o, false),
-					    .run = {o->earlier ? o->earlier : o->input, o->input},
-					    .n_runs = n_runs,
-					    .is_integer = o->ops && strcmp(o->ops, "int") == 0}};
+	*p = (struct roofline_plot){
+		.plot = {.title = "Roofline",
+			.rate = units(o, true),
+			.per_byte = units(o, false),
+			.run = {o->earlier ? o->earlier : o->input, o->input},
+			.n_runs = n_runs,
+			.is_integer = o->ops && strcmp(o->ops, "int") == 0,
+			.dram_only = o->from && strcmp(o->from, "counters") == 0}};
 	const bool draws = o->plot || o->output;
 	int r = roofs ? 0
 		      : roofline_roofs_find(o->peaks ? ROOFLINE_PEAKS_TOO

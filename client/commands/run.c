@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -148,6 +149,19 @@ static void fill_target(struct run *n, Mperf__Target *target)
 		target->n_pid = 0;
 }
 
+/* Where nothing counts what was asked for, the command knows what else there is. */
+static void say_instead(void *userdata, const Mperf__Failure *f)
+{
+	struct run *n = userdata;
+	char remedy[512];
+	bool helps = f->kind == MPERF__FAILURE_KIND__FAILURE_USAGE ||
+		     f->kind == MPERF__FAILURE_KIND__FAILURE_REFUSED;
+	say_progress_end(&n->ask.progress);
+	snprintf(remedy, sizeof(remedy), "%.250s%s%.250s", f->remedy,
+		*f->remedy && helps ? " " : "", helps ? n->options->instead : "");
+	say_failure(f->what, remedy);
+}
+
 /* mperfctl's exit status, from how the request and the command ended. */
 static int settle(struct run *n, int r)
 {
@@ -181,6 +195,8 @@ int run_request(struct run *n, Mperf__Request *request, Mperf__Target **target)
 	n->timer_fd = -1;
 	n->workload = (struct workload){.end_fd = -1, .hold_fd = -1, .trouble_fd = -1};
 	n->ask = (struct ask){.link = n->link, .answer = take_answer, .userdata = n};
+	if (n->options->instead)
+		n->ask.failed = say_instead;
 	n->ask.watch[0] = (struct ask_watch){.fd = n->signal_fd, .ready = on_signal};
 	if (n->options->command_line)
 		r = workload_fork(&n->workload, n->options->command_line);

@@ -96,12 +96,51 @@ static int check_plot(struct parse *p)
 	return 0;
 }
 
+/* Of roofline: what counters of the hardware cannot tell. */
+static int check_counters(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (o->symfs || o->vector_bits)
+		return options_wrong(p,
+			"--symfs and --vector-bits are for machine code: leave them out, or use "
+			"--from code");
+	if (o->by && strcmp(o->by, "function") != 0 && strcmp(o->by, "thread") != 0)
+		return options_wrong(p,
+			"counters know no loops and regions: use --by function, --by thread or "
+			"--per-process, or leave out --by for all of the program");
+	if (o->by && o->per_process)
+		return options_wrong(
+			p, "--per-process and --by are two ways to group; give one of them");
+	if (o->ops && strcmp(o->ops, "int") == 0)
+		return options_wrong(p,
+			"--from counters counts floating-point operations: use --ops fp, sp or dp");
+	if (o->live || o->two_phase || o->chooses || o->inclusive)
+		return options_wrong(p,
+			"--from counters measures any program once: leave it out, or --live, "
+			"--two-phase, --loops, --sample and --inclusive");
+	if (o->input || o->since_ns || o->until_ns)
+		return options_wrong(
+			p, "--from counters measures: leave out -i, --since and --until");
+	if (!o->all && o->n_pids == 0 && !o->command_line)
+		return options_wrong(p, "there is nothing to measure: give -- CMD, --pid N or -a");
+	if (o->hz && !o->by && !o->per_process)
+		return options_wrong(p,
+			"-F is for samples: add --per-process or --by function, or leave it out");
+	return 0;
+}
+
 /* Of roofline: what machine code cannot tell. */
 static int check_from(struct parse *p)
 {
 	const struct options *o = p->o;
 	if (p->command != MPERF__REQUEST__BODY_ROOFLINE)
 		return 0;
+	if (o->from && strcmp(o->from, "counters") == 0)
+		return check_counters(p);
+	if (o->all || o->per_process)
+		return options_wrong(p,
+			"-a and --per-process are for hardware counters: add --from "
+			"counters, or leave them out");
 	if (!o->from || strcmp(o->from, "code") != 0)
 		return o->symfs || o->vector_bits
 			       ? options_wrong(p,
@@ -170,6 +209,8 @@ static int check_stat(struct parse *p)
 	if (o->per_hart + o->per_process + o->per_cgroup > 1)
 		return options_wrong(
 			p, "--per-hart, --per-process and --per-cgroup exclude each other");
+	if (p->command != MPERF__REQUEST__BODY_STAT)
+		return 0;
 	if (by_task && o->n_metrics == 0)
 		return options_wrong(p,
 			"--per-process and --per-cgroup show metrics: give -M too, such as -M "

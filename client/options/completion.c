@@ -48,7 +48,7 @@ static const char *value_words(const struct option_row *row, uint32_t command)
 		{OPTION_BY, COMMAND_BIT(DIFF) | COMMAND_BIT(GATE),
 			"function module process cgroup line"},
 		{OPTION_OPS, UINT32_MAX, "fp int sp dp"},
-		{OPTION_FROM, UINT32_MAX, "counts code"},
+		{OPTION_FROM, UINT32_MAX, "counts code counters"},
 		{OPTION_AS, UINT32_MAX, "pprof folded speedscope perf-script csv firefox"},
 		{OPTION_BY, UINT32_MAX,
 			"function module process thread cgroup job line hart address"},

@@ -299,8 +299,8 @@ static int take_query(struct parse *p, int key, char *arg)
 		return options_take_word(p, "--ops",
 			(const char *const[]){"fp", "int", "sp", "dp", NULL}, arg, &o->ops);
 	case OPTION_FROM:
-		return options_take_word(
-			p, "--from", (const char *const[]){"counts", "code", NULL}, arg, &o->from);
+		return options_take_word(p, "--from",
+			(const char *const[]){"counts", "code", "counters", NULL}, arg, &o->from);
 	case OPTION_SYMFS:
 		o->symfs = arg;
 		return 0;
@@ -514,6 +514,8 @@ int options_parse(
 		return OPTIONS_HELPED;
 	if (r != 0 && !p.said)
 		options_slip(&p, argc, argv);
+	if (o->from && strcmp(o->from, "counters") == 0)
+		o->loops = false;
 	if (r != 0 || options_check(&p) != 0)
 		return OPTIONS_USAGE;
 	*ret_options = *o;

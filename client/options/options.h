@@ -52,14 +52,16 @@ struct options {
 	char *earlier;
 	bool plot, peaks;
 	char *by, *ops, *of_event, *title;
-	char *as;             /* export: the format */
-	char *from;           /* roofline: counts (or NULL), code */
-	char *symfs;          /* --from code: where programs are looked for; NULL: where they ran */
+	char *as;   /* export: the format */
+	char *from; /* roofline: counts (or NULL), code, counters */
+	const char *
+		instead; /* set by commands: what to do where nothing counts what they need; or NULL */
+	char *symfs;     /* --from code: where programs are looked for; NULL: where they ran */
 	uint32_t vector_bits; /* --from code, of SVE and RVV; 0: not given */
 	char *decode;         /* list: a raw code */
 	char *topic;          /* list TOPIC; roofs measure; job run, start, end, list */
 	bool live;            /* roofline, blocks, topdown: repeat */
-	bool per_hart, per_process, per_cgroup; /* stat */
+	bool per_hart, per_process, per_cgroup; /* stat; the second of roofline too */
 	bool inclusive, notes;
 	char *column[OPTIONS_LIST_MAX]; /* --columns, split at commas */
 	size_t n_columns;

@@ -29,15 +29,18 @@
 const struct option_row option_rows[] = {
 	/* clang-format off */
 	{R|H|F|S|W|X, "all", 'a', NULL, false, "measure the whole system"},
+	{O,       "all", 'a', NULL, false, "with --from counters: measure the whole system"},
 	{L,       "all", 'a', NULL, false, "also show events that do not count here, and why"},
 	{R|S|W,   "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
 	{H|F|X,     "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i or --since: show only these"},
-	{O|B|P,   "pid", OPTION_PID, "N[,N]", false, "only these processes"},
+	{O,       "pid", OPTION_PID, "N[,N]", false, "only these processes; with --from counters: measure these and what they start"},
+	{B|P,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
 	{T,       "pid", OPTION_PID, "N[,N]", false, "only these processes and what they start"},
 	{R|H|F|S|T|W|X, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", false, "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
 	{S,       "per-hart", OPTION_PER_HART, NULL, false, "show the counts of each hart apart"},
 	{S,       "per-process", OPTION_PER_PROCESS, NULL, false, "show metrics of each process, counted beside its samples"},
+	{O,       "per-process", OPTION_PER_PROCESS, NULL, false, "with --from counters: a mark for each process, counted beside its samples"},
 	{S,       "per-cgroup", OPTION_PER_CGROUP, NULL, false, "show metrics of each control group, in the same way"},
 	{S,       "metrics", 'M', "NAME[,NAME]", false, "metrics, or groups of them, of this machine's cores: their events are counted and their values printed"},
 	{H,       "metrics", 'M', "NAME[,NAME]", false, "metrics, or groups of them, of each row: their events ride on the samples, or did in what is read"},
@@ -47,7 +50,8 @@ const struct option_row option_rows[] = {
 	{L,       "decode", OPTION_DECODE, "RAW", false, "print the fields of this raw code, as r22 or 0x22, and what they mean on this machine's cores"},
 	{W,       "explain", OPTION_EXPLAIN, NULL, false, "of each row also print formula, inputs with their counts, passes, error and source"},
 	{H|F|X,     NULL, 'e', "EVENT", false, "event to sample, in perf's grammar, when not reading a file"},
-	{O|B|P,   "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
+	{O,       "for", OPTION_FOR, "TIME", false, "stop the measurement after this time: 10s, 500ms, 2m"},
+	{B|P,     "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
 	{O|P,     "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
 	{R|H|F|X,   "freq", 'F', "HZ", false, "samples per second and hart (default: 99)"},
 	{T,       "freq", 'F', "HZ", false, "samples per second and hart while this runs (default: the daemon's rate for top)"},
@@ -85,7 +89,7 @@ const struct option_row option_rows[] = {
 	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
 	{P,       "by", OPTION_BY, "WHAT", false, "region (default), thread, place, wait, loop, function"},
 	{O,       "ops", OPTION_OPS, "KIND", false, "operations to count: fp (default), int, sp, dp"},
-	{O,       "from", OPTION_FROM, "SOURCE", false, "where figures of loops come from, what programs report or the machine code that samples fell on: counts (default), code"},
+	{O,       "from", OPTION_FROM, "SOURCE", false, "where figures come from, what loops of programs report, the machine code that samples fell on, or hardware counters of any program: counts (default), code, counters"},
 	{O,       "symfs", OPTION_SYMFS, "DIR", false, "with --from code: look for programs and libraries in DIR, by their path there or by name"},
 	{O,       "vector-bits", OPTION_VECTOR_BITS, "N", false, "with --from code: bits of a vector register of SVE or RVV where the samples were taken"},
 	{O,       "inclusive", OPTION_INCLUSIVE, NULL, false, "show loops with the loops inside, not by themselves"},
@@ -191,7 +195,7 @@ const struct command_text *command_text(int command)
 			    "  mperfctl export --as csv -i run.mprf > samples.csv\n",
 	};
 	static const struct command_text roofline = {
-		.arguments = "[-i FILE | --pid N[,N] | -- CMD...]",
+		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
 		.says = "Show the hot loops of programs built with mperf-cc: operations and bytes "
 			"per second. Without -i and CMD, the service's store is read (the last "
 			"hour unless --since), and running programs report first.",
@@ -200,6 +204,8 @@ const struct command_text *command_text(int command)
 			    "  mperfctl roofline --pid 1234 --by function\n"
 			    "  mperfctl roofline --from code -F 999 -- xz -k file\n"
 			    "  mperfctl roofline --from code -i board.mprf --symfs sysroot\n"
+			    "  mperfctl roofline --from counters --plot -- ./program\n"
+			    "  mperfctl roofline --from counters -a --for 10s --per-process\n"
 			    "  mperfctl roofline --pid 1234 --live -d 2s\n"
 			    "  mperfctl roofline --live -- ./program\n"
 			    "  mperfctl roofline --since -10m --ops dp --json\n"

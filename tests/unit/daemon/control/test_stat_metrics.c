@@ -152,3 +152,107 @@ TEST(an_event_that_never_got_a_counter_is_named)
 	ck_assert_msg(strstr(ipc->reason, "was not counted") != NULL, "%s", ipc->reason);
 	end(&c);
 }
+
+/* --- a roofline by counters ------------------------------------------------------------------- */
+
+/* A hart of that core, on which each raw event counts 3 a microsecond, and task-clock ns. */
+static struct core_case core_with_counters(const char *arch, const char *identity)
+{
+	char json[1536];
+	snprintf(json, sizeof(json),
+		"{\"source\":\"made\",\"verified\":\"no\",\"files\":{"
+		"\"/sys/devices/system/cpu/online\":\"0\\n\",\"/proc/sys/kernel/arch\":\"%s\\n\","
+		"\"/proc/100/task/100/comm\":\"main\\n\"%s,\"rules\":["
+		"{\"type\":\"software\",\"per_us\":1000},{\"type\":\"raw\",\"per_us\":3}]}",
+		arch, identity);
+	return core_case_made(json, NULL);
+}
+
+#define ARM(midr)                                                                                  \
+	"aarch64", ",\"/sys/devices/system/cpu/cpu0/regs/identification/midr_el1\":\"" midr "\\n"  \
+		   "\"}"
+#define X86(vendor, family, model)                                                                 \
+	"x86_64", ",\"/proc/cpuinfo\":\"processor : 0\\nvendor_id : " vendor                       \
+		  "\\ncpu family : " family "\\nmodel : " model "\\nstepping : 1\\n\\n\"}"
+#define RISCV(vendor, arch, imp)                                                                   \
+	"riscv64", "},\"hwprobe\":[{\"harts\":\"0\",\"mvendorid\":\"" vendor                       \
+		   "\",\"marchid\":\"" arch "\",\"mimpid\":\"" imp "\"}]"
+
+/* From the events of a kernel to the figures of a row. 3 of each event in 1000 ns of task-clock: on Intel 1 + 2 + 4
+ * + 8 + 16 operations for each, on AMD one, on Arm one and one for each 128 bits. */
+TEST(operations_and_bytes_of_cores_that_count_both_have_values)
+{
+	static const struct {
+		const char *arch, *identity;
+		double operations, lines;
+		size_t n_passes;
+	} cores[] = {
+		{X86("GenuineIntel", "6", "85"), 31, 1, 2},  /* Skylake: four counters */
+		{X86("GenuineIntel", "6", "140"), 31, 1, 1}, /* Tiger Lake: eight */
+		{X86("GenuineIntel", "6", "143"), 31, 1, 1}, /* Sapphire Rapids */
+		{X86("AuthenticAMD", "25", "17"), 1, 2, 1},  /* Zen 4 */
+		{X86("AuthenticAMD", "26", "2"), 1, 1, 1},   /* Zen 5 */
+		{ARM("0x410fd490"), 2, 1, 1},                /* Neoverse N2 */
+		{ARM("0x410fd493"), 2, 1, 1},
+		{ARM("0x410fd400"), 3, 1, 1}, /* V1: vectors of 256 bits */
+		{ARM("0x410fd4f0"), 2, 1, 1}, /* V2 */
+		{ARM("0x410fd8e0"), 2, 1, 1}, /* N3 */
+		{ARM("0x410fd840"), 2, 1, 1}, /* V3 */
+	};
+	char *names[] = {"fp_gflops", "dram_gbytes", "fp_per_dram_byte", "Roofline"};
+	for (size_t i = 0; i < N(cores); i++) {
+		struct counted c = count(
+			core_with_counters(cores[i].arch, cores[i].identity), names, N(names));
+		ck_assert_uint_eq(metric_plan_n_passes(c.metrics->plan), cores[i].n_passes);
+		double gflops = 0.003 * cores[i].operations, gbytes = 0.003 * 64 * cores[i].lines;
+		double tolerance = cores[i].n_passes == 1 ? 1e-6 : 0.05; /* turns end in between */
+		const struct metric_value *v = value_of(&c, "fp_gflops");
+		ck_assert_msg(fabs(v->value / gflops - 1) < tolerance, "%zu: %g, not %g (%s)", i,
+			v->value, gflops, v->reason);
+		v = value_of(&c, "dram_gbytes");
+		ck_assert_msg(fabs(v->value / gbytes - 1) < tolerance, "%zu: %g, not %g (%s)", i,
+			v->value, gbytes, v->reason);
+		v = value_of(&c, "fp_per_dram_byte");
+		ck_assert_msg(fabs(v->value / (gflops / gbytes) - 1) < tolerance, "%zu: %g (%s)", i,
+			v->value, v->reason);
+		end(&c);
+	}
+}
+
+/* The cores of the boards, and those of Arm without SVE: what is missing is named before anything is opened. */
+TEST(cores_that_lack_an_event_say_which)
+{
+	static const struct {
+		const char *arch, *identity, *says;
+	} cores[] = {
+		{RISCV("0x489", "0x8000000000000007", "0x4210427"),
+			"SiFive U74 has no dram_gbytes: no event counts lines from memory"},
+		{RISCV("0x710", "0x8000000058000001", "0x1000000049772200"),
+			"SpacemiT X60 has no fp_gflops: no event counts floating-point operations"},
+		{RISCV("0x602", "0x3", "0x0"), "has no fp_gflops: no event counts"},
+		{RISCV("0x86f", "0x19", "0x0"), "has no fp_gflops: no event counts"},
+		{RISCV("0x31e", "0x8000000000008a45", "0x0"),
+			"has no dram_gbytes: no event counts lines from memory"},
+		{ARM("0x413fd0c1"), "Arm Neoverse N1 has no fp_gflops: no event counts "
+				    "floating-point operations: VFP_SPEC and ASE_SPEC count "
+				    "instructions of any width"},
+		{ARM("0x410fd083"), "has no fp_gflops: no event counts"}, /* Cortex-A72 */
+		{X86("GenuineIntel", "6", "60"), "has no fp_gflops: no event counts"}, /* Haswell */
+		{X86("SomebodyElse", "1", "1"), "knows no metric or group named 'fp_gflops'"},
+	};
+	char *names[] = {"fp_gflops", "dram_gbytes", "fp_per_dram_byte", "Roofline"};
+	for (size_t i = 0; i < N(cores); i++) {
+		struct core_case c = core_with_counters(cores[i].arch, cores[i].identity);
+		struct event_list events = {.n_events = 0};
+		struct stat_metrics *metrics = NULL;
+		struct event_error error = {""};
+		const struct metric_wish wish = {names, N(names), false, 0};
+		const struct metric_harts harts = {
+			c.cores, metric_plan_platform(c.cores), c.machine.online};
+		ck_assert_int_eq(
+			stat_metrics_new(c.kernel, &harts, &wish, &events, &metrics, &error),
+			METRIC_UNKNOWN);
+		ck_assert_msg(strstr(error.text, cores[i].says) != NULL, "%zu: %s", i, error.text);
+		core_case_end(&c);
+	}
+}
