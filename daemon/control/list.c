@@ -221,18 +221,24 @@ static int list_own(struct listing *l)
 
 /* --- metrics ---------------------------------------------------------------------------------- */
 
-/* Why one of these events does not count; "" if all do. */
+/* Why one of these events does not count; "" if all do. Of the core's own events one that moved is enough: what
+ * is tried needs no vectors, and others may be of these. */
 static const char *why_not(struct listing *l, const struct event_list *events)
 {
+	const char *zero = "";
+	bool moved = false;
 	for (int i = 0; i < events->n_events; i++) {
 		const struct event *e = &events->event[i];
 		int r = event_probe_for(&kernel_real, &l->machine, l->cores, e);
-		if (r == PROBE_ZERO)
-			return "one of its events counted nothing when tried";
 		if (r < 0)
 			return refusal_explain(e, -r, false, &l->machine).says;
+		if (r == PROBE_ZERO)
+			zero = "one of its events counted nothing when tried";
+		if (r == PROBE_ZERO && !e->by_platform)
+			return zero;
+		moved |= r == 0 && e->type != PERF_TYPE_SOFTWARE;
 	}
-	return "";
+	return moved ? "" : zero;
 }
 
 /* "General, MPKI"; what does not fit is cut. Returns buffer. */

@@ -2,8 +2,9 @@
  *
  * The running kernel behind the table: system calls with their errors turned into -errno, and
  * nothing decided. The one thing with a will of its own is spin, which has to give a probe
- * something to count: it walks over fresh memory with branches that nobody can predict, so that
- * cache, TLB and branch events move and not only cycles.
+ * something to count: it walks over fresh memory with branches that nobody can predict, calculates, and
+ * throws lines out of all caches, so that cache, TLB, branch and floating-point events move and not only
+ * cycles.
  */
 #include "daemon/pmu/kernel.h"
 
@@ -95,11 +96,25 @@ static uint32_t real_tick_hz(void *u)
 	return (uint32_t)((1000000000 + tick.tv_nsec / 2) / tick.tv_nsec);
 }
 
+/* Throw the line out of all caches, where user space may: the next access comes from memory. */
+static void evict(uint8_t *line)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_clflush(line);
+#elif defined(__aarch64__)
+	__asm__ volatile("dc civac, %0\n\tdsb ish" : : "r"(line) : "memory");
+#else
+	(void)line;
+#endif
+}
+
 /* Spin in user space until the time has come. Without memory, spin in registers. */
 static void burn(uint64_t until_ns)
 {
 	_cleanup_(freep) uint8_t *memory = malloc(SPIN_BYTES);
 	volatile uint64_t odd = 0;
+	volatile double d = 1;
+	volatile float f = 1;
 	uint64_t x = real_now_ns(NULL) | 1;
 	while (real_now_ns(NULL) < until_ns) {
 		for (unsigned i = 0; i < SPIN_STEPS; i++) {
@@ -111,7 +126,13 @@ static void burn(uint64_t until_ns)
 				memory[x & (SPIN_BYTES - 1)] = (uint8_t)(x >> 32);
 			if (x & 1u << 20)
 				odd = odd + 1;
+			d = d * 0.5 + 1;
+			f = f * 0.5f + 1;
 		}
+		if (memory)
+			evict(&memory[x & (SPIN_BYTES - 1)]);
+		if (memory)
+			odd = odd + memory[x & (SPIN_BYTES - 1)];
 	}
 }
 
