@@ -10,11 +10,14 @@ import subprocess
 import sys
 import xml.etree.ElementTree as xml
 
+from fake_daemon import COUNT, NONE, NS, RATIO, READY, SHARE, FakeDaemon, columns, done, failure, provenance, rows
 from machine import BAD_WORDS, NOBODY, Folder, Skip, mperfctl, refused
 from test_platforms import ask, metric, tried_core, try_platforms, with_platforms, write
 from test_plot import SVG, drawing_of
 
 SECONDS = 30
+STAT, ROOFLINE = 5, 13  # Request.body
+MISSING = 3             # FailureKind
 COUNTERS = "roofline", "--from", "counters"
 # 30,000 faults, of 15.6 operations a byte
 FAULTS = [sys.executable, "-c", "import mmap\nfor _ in range(100): mmap.mmap(-1, 300 * 4096).write(b'x' * 300 * 4096)"]
@@ -46,8 +49,11 @@ def ask_with_state(build, folder, *arguments, check=True):
 
 def keep_roofs_of_this_machine(build, folder):
     """DRAM gives 1 GB/s, the peak is 0.25 GFLOP/s: at 15.6 operations a byte, the peak bounds."""
-    mperfctl(build, "roofs", "measure", "--quick", "--for", "1s", check=False,
-             env={"XDG_STATE_HOME": str(folder / "state")})
+    for seconds in 1, 4, 16, 60:  # what is measured is not used: whose roofs they are is
+        mperfctl(build, "roofs", "measure", "--quick", "--for", f"{seconds}s", check=False,
+                 env={"XDG_STATE_HOME": str(folder / "state")})
+        if (folder / "state" / "mperf" / "roofs").exists():
+            break
     kept, = (folder / "state" / "mperf" / "roofs").iterdir()
     measured = json.loads(kept.read_text())
     common = {"kind": measured["machine"]["kinds"][0]["id"], "scope": "hart", "harts": 1, "lmul": 0, "hz": 0,
@@ -175,6 +181,82 @@ def test_an_ordinary_user_measures_their_own(build):
         assert done.returncode == 0, done.stderr
         row, = json.loads(done.stdout)["rows"]
         near(row["ops_per_dram_byte"], 1000 / 64)
+
+
+def with_roofs(build, folder, daemon):
+    keep_roofs_of_this_machine(build, folder)
+    return dict(daemon.environment, XDG_STATE_HOME=str(folder / "state"))
+
+
+def test_two_kinds_of_core_have_rows_with_intervals(build):
+    """As a machine with counters answers: two kinds of cores, of which one had to let events take turns."""
+    def metric_row(name, value, error, running, harts):
+        return name, None, value, None, None, running, None, None, "a / b", error, "1", harts
+
+    def answer(daemon, connection, request):
+        if request.case != STAT:  # roofs that the service may have
+            return daemon.send(connection, request.number, failure(MISSING, "there are none", ""))
+        assert request.all(5) == [b"fp_gflops", b"dram_gbytes", b"fp_per_dram_byte", b"Roofline"], request.body
+        return daemon.send(connection, request.number, READY,
+                    columns("", *[(name, name, NONE) for name in (
+                        "event", "value", "scaled", "enabled_ns", "running_ns", "running_share", "reason", "unit",
+                        "formula", "error", "passes", "harts")]),
+                    rows(metric_row("fp_gflops", 0.125, 0.0125, 0.5, "0-3"),
+                         metric_row("dram_gbytes", 0.25, 0.05, 1.0, "0-3"),
+                         metric_row("fp_per_dram_byte", 0.5, 0.1, 0.5, "0-3"),
+                         metric_row("fp_dp_share", 99.0, 0.1, 0.5, "0-3"),
+                         metric_row("fp_gflops", 0.0625, None, 1.0, "4-7"),
+                         metric_row("dram_gbytes", 0.5, None, 1.0, "4-7"),
+                         metric_row("fp_per_dram_byte", 0.125, None, 1.0, "4-7")),
+                    provenance(samples=0, hz=0, event=""), done())
+
+    with Folder() as folder, FakeDaemon(answer) as daemon:
+        environment = with_roofs(build, folder, daemon)
+        ask_it = [*COUNTERS, "--pid", "1", "--for", "1ms"]
+        big, little = json.loads(mperfctl(build, *ask_it, "--json", env=environment).stdout)["rows"]
+        text = mperfctl(build, *ask_it, env=environment).stdout
+        page = mperfctl(build, *ask_it, "-o", "-", env=environment).stdout
+    assert big["harts"] == "0-3" and big["gops_error"] == 0.0125 and big["counted"] == 0.5, big
+    near(big["of_dram_roof"], 0.5)          # of 0.25 GFLOP/s, at which the peak and DRAM meet
+    near(little["of_dram_roof"], 0.0625 / 0.125)
+    assert little["dram_bound_by"] == "memory" and little["gops_error"] is None, little
+    assert re.search(r"^process 1 +0-3 +0\.1[23] +0\.01 +0\.25 +0\.05 +0\.50 +0\.10 +50\.00 %", text, re.M), text
+    marks = [g.find(SVG + "title").text for g in drawing_of(page).iter(SVG + "g")
+             if g.get("class", "").startswith("dram ")]
+    assert len(marks) == 2 and any("error 10.00 %" in m and "50 % of the DRAM roof" in m for m in marks), marks
+
+
+def test_regions_whose_misses_were_counted_have_a_second_mark(build):
+    named = [("region", NONE), ("source", NONE), ("entries", COUNT), ("time_ns", NS), ("share", SHARE),
+             ("gops", RATIO), ("gbytes", RATIO), ("ops_per_byte", RATIO), ("fp64_ops", COUNT),
+             ("dram_gbytes", RATIO), ("ops_per_dram_byte", RATIO)]
+
+    def answer(daemon, connection, request):
+        if request.case != ROOFLINE:
+            return daemon.send(connection, request.number, failure(MISSING, "there are none", ""))
+        return daemon.send(connection, request.number, columns("", *[(name, name, unit) for name, unit in named]),
+                    rows(("solve", "a.c:3", 2, 5000, 0.5, 0.0625, 0.5, 0.125, 9, 0.125, 0.5),
+                         ("step", "a.c:9", 2, 5000, 0.5, 0.0625, 0.5, 0.125, 9, None, None)),
+                    provenance(), done())
+
+    with Folder() as folder, FakeDaemon(answer) as daemon:
+        environment = with_roofs(build, folder, daemon)
+        ask_it = ["roofline", "--by", "region", "--since", "-1m"]
+        solve, step = json.loads(mperfctl(build, *ask_it, "--json", env=environment).stdout)["rows"]
+        text = mperfctl(build, *ask_it, env=environment).stdout
+        page = mperfctl(build, *ask_it, "-o", "-", env=environment).stdout
+        drawn = mperfctl(build, *ask_it, "--plot", env=environment).stdout
+    near(solve["of_dram_roof"], 0.0625 / 0.25)
+    assert solve["dram_bound_by"] == "compute" and solve["bound_by"] == "both", solve
+    assert step["of_dram_roof"] is None and step["dram_bound_by"] is None, step
+    assert re.search(r"^step .* - +- +-$", text, re.M), text
+    root = drawing_of(page)
+    (mark,) = [g for g in root.iter(SVG + "g") if g.get("class", "").startswith("dram ")]
+    assert mark.find(SVG + "title").text.startswith("solve\na.c:3\n0.0625 GFLOP/s · 0.5 FLOP/byte from memory")
+    (joined,) = [line for line in mark.iter(SVG + "line") if line.get("class") == "join"]
+    assert joined.get("y1") == joined.get("y2"), "the same rate"
+    assert len(list(root.iter(SVG + "circle"))) == 2 and "joined to the bytes asked for" in page
+    assert drawn.count("◇") == 1, drawn
 
 
 def test_what_makes_no_sense_with_counters_is_refused(build):
