@@ -181,6 +181,12 @@ def test_an_ordinary_user_measures_their_own(build):
         assert done.returncode == 0, done.stderr
         row, = json.loads(done.stdout)["rows"]
         near(row["ops_per_dram_byte"], 1000 / 64)
+        for whom in ["--pid", os.getpid()], ["-a"]:  # and nobody else's
+            done = subprocess.run(with_platforms(folder, *NOBODY, build / "mperfctl", *COUNTERS, "--for", "1ms", *whom),
+                                  env=environment, capture_output=True, text=True, timeout=120,
+                                  stdin=subprocess.DEVNULL)
+            refused(done, 1)
+            assert not done.stdout, done
 
 
 def with_roofs(build, folder, daemon):
