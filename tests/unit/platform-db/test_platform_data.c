@@ -258,7 +258,7 @@ TEST(u74_counts_and_cannot_sample)
 	ck_assert_uint_eq(generic_code(p, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES), 0x6001);
 	ck_assert_uint_eq(code(p, "BRANCH_MISPREDICTION"),
 		code(p, "BRANCH_DIRECTION_MISPREDICTION") | code(p, "BRANCH_TARGET_MISPREDICTION"));
-	ck_assert_uint_eq(code(p, "FP_SINGLE_OPERATION_RETIRED"),
+	ck_assert_uint_eq(code(p, "FP_ONE_OPERATION_RETIRED"),
 		code(p, "FP_ADDITION_RETIRED") | code(p, "FP_MULTIPLICATION_RETIRED") |
 			code(p, "FP_DIV_SQRT_RETIRED"));
 }

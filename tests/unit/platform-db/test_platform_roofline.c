@@ -162,7 +162,7 @@ TEST(vectors_of_arm_have_their_length)
 
 TEST(cores_of_risc_v_have_half_of_it)
 {
-	static const struct count u74[] = {{"FP_SINGLE_OPERATION_RETIRED", 50},
+	static const struct count u74[] = {{"FP_ONE_OPERATION_RETIRED", 50},
 		{"FP_FUSEDMADD_RETIRED", 25}, {"task-clock", 200}, {NULL, 0}};
 	static const struct count ax45[] = {{"float_add_sub_inst", 10}, {"float_mul_inst", 20},
 		{"float_fused_muladd_inst", 30}, {"float_div_sqrt_inst", 1}, {"task-clock", 91},
