@@ -14,7 +14,8 @@
 #include "proto/unit.h"
 
 #define RADIUS_MIN 2.4
-#define RADIUS_MAX 19.0 /* of all of the time */
+#define RADIUS_MAX 19.0    /* of all of the time */
+#define RADIUS_OF_NONE 9.0 /* without a share, as all of a program by counters */
 #define LABELS_MAX 40
 #define LABEL_CHARACTERS 34
 #define LABEL_HEIGHT 14.0
@@ -38,6 +39,8 @@ static double dot_y(const struct svg_drawing *d, const struct plot_dot *dot)
 static double radius_of(const struct plot_dot *dot)
 {
 	double share = dot->share > 0 ? fmin(dot->share, 1) : 0;
+	if (dot->share < 0)
+		return RADIUS_OF_NONE;
 	return fmax(RADIUS_MIN, RADIUS_MAX * sqrt(share));
 }
 
