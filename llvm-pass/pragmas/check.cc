@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Do the pragmas of a file make pairs? Begin and end of a region stand in one block, so that each way
-// through it has both; a block that leaves (return, break, goto, throw) may end regions around it,
-// too. A pragma is a statement of its own, which must not become the only one of an if or a loop.
+// through it has both; a block that leaves (return, break, goto, throw, exit) may end regions around
+// it, too. A pragma is a statement of its own, which must not become the only one of an if or a loop.
 //
-// We look at this when the whole file was read: only then it is known what is a function.
+// We look when the whole file has been read: only then is it known what is a function.
 
 #include "marker.h"
 
@@ -52,15 +52,9 @@ class Checker
 	{
 		std::vector<Open> open;
 		check(body, open, true);
-		for (const Open &left : open)
-			complain(left.location, "region '" + left.name +
-							"' begins here and does not end in this "
-							"block: add '#pragma mperf "
-							"end " +
-							left.name + "'");
 	}
 
-	// Assembly that no function has.
+	// Assembly outside functions.
 	void check_outside(const FileScopeAsmDecl *assembly)
 	{
 		bool begins;
@@ -81,6 +75,10 @@ class Checker
 	{
 		if (const auto *with = dyn_cast<ExprWithCleanups>(statement))
 			statement = with->getSubExpr();
+		if (const auto *call = dyn_cast<CallExpr>(statement)) {
+			const FunctionDecl *callee = call->getDirectCallee();
+			return callee && callee->isNoReturn();
+		}
 		return isa<ReturnStmt, GotoStmt, IndirectGotoStmt, BreakStmt, ContinueStmt,
 			CXXThrowExpr, CoreturnStmt>(statement);
 	}
@@ -105,7 +103,7 @@ class Checker
 						   "' is still open inside it: end that first");
 	}
 
-	// Is it what a pragma became? What is written by hand has volatile.
+	// Did a pragma become this marker? Markers written by hand are volatile.
 	static bool is_marker(const Stmt *statement, bool &ret_begins, std::string &ret_name)
 	{
 		const auto *assembly = dyn_cast<GCCAsmStmt>(statement);
@@ -155,17 +153,10 @@ class Checker
 					"it into { } with what follows");
 			return;
 		}
-		if (const auto *lambda = dyn_cast<LambdaExpr>(statement)) {
-			check_body(lambda->getBody());
+		if (isa<LambdaExpr>(statement)) // a function of its own
 			return;
-		}
 		if (const auto *block = dyn_cast<CompoundStmt>(statement)) {
-			if (depth++ == 0)
-				for (const Stmt *inner : block->body())
-					check(inner, open, true);
-			else
-				check_block(block, open);
-			depth--;
+			check_block(block, open);
 			return;
 		}
 		// What a label stands before is in the block that the label is in.
@@ -176,7 +167,6 @@ class Checker
 
 	DiagnosticsEngine &diagnostics;
 	unsigned error;
-	unsigned depth = 0;
 };
 
 struct Visitor : RecursiveASTVisitor<Visitor> {
@@ -186,8 +176,15 @@ struct Visitor : RecursiveASTVisitor<Visitor> {
 
 	bool VisitFunctionDecl(FunctionDecl *function)
 	{
-		if (function->doesThisDeclarationHaveABody() && !is_lambda(function))
+		if (function->doesThisDeclarationHaveABody())
 			checker.check_body(function->getBody());
+		return true;
+	}
+
+	// Wherever it stands; its declaration is not visited.
+	bool VisitLambdaExpr(LambdaExpr *lambda)
+	{
+		checker.check_body(lambda->getBody());
 		return true;
 	}
 
@@ -195,13 +192,6 @@ struct Visitor : RecursiveASTVisitor<Visitor> {
 	{
 		checker.check_outside(assembly);
 		return true;
-	}
-
-	// Its body is checked where it stands.
-	static bool is_lambda(const FunctionDecl *function)
-	{
-		const auto *method = dyn_cast<CXXMethodDecl>(function);
-		return method && method->getParent()->isLambda();
 	}
 
 	Checker &checker;
@@ -214,7 +204,7 @@ struct Consumer : ASTConsumer {
 
 	void HandleTranslationUnit(ASTContext &context) override
 	{
-		// After other errors, what stands where is not known.
+		// After other errors, statements may be missing.
 		if (!has_pragmas() || diagnostics.hasErrorOccurred())
 			return;
 		Checker checker(diagnostics);

@@ -52,7 +52,7 @@ bool is_plain(StringRef name)
 				      "0123456789_.:+-/ ") == StringRef::npos;
 }
 
-// The name in a token; false: it is none, and that was said.
+// The name in a token; false: it is none, and an error was reported.
 bool read_name(Preprocessor &preprocessor, const Token &token, std::string &ret_name)
 {
 	if (token.is(tok::string_literal)) {
@@ -101,27 +101,27 @@ void put_marker(Preprocessor &preprocessor, SourceLocation location, const Marke
 	has_pragmas() = true;
 }
 
-// Read the rest of the line; true: nothing of it is left over.
-bool read_end(Preprocessor &preprocessor)
-{
-	Token token;
-	preprocessor.LexUnexpandedToken(token);
-	const bool ends = token.is(tok::eod);
-	if (!ends)
-		complain(preprocessor, token.getLocation(),
-			"there is more after the region's name: put a name of several words into "
-			"quotes");
-	while (token.isNot(tok::eod))
-		preprocessor.LexUnexpandedToken(token);
-	return ends;
-}
-
 void skip_line(Preprocessor &preprocessor)
 {
 	Token token;
 	do
 		preprocessor.LexUnexpandedToken(token);
 	while (token.isNot(tok::eod));
+}
+
+// Read a name, which this token begins, and the rest of the line. False: an error was reported.
+bool read_name_and_end(Preprocessor &preprocessor, Token token, std::string &ret_name)
+{
+	const bool is_name = read_name(preprocessor, token, ret_name);
+	preprocessor.LexUnexpandedToken(token);
+	const bool ends = token.is(tok::eod);
+	if (!ends) {
+		complain(preprocessor, token.getLocation(),
+			"there is more after the region's name: put a name of several words into "
+			"quotes");
+		skip_line(preprocessor);
+	}
+	return is_name && ends;
 }
 
 // #pragma mperf begin NAME
@@ -149,8 +149,7 @@ struct Named : PragmaHandler {
 				"'#pragma mperf begin' and 'end' take a region's name");
 			return;
 		}
-		const bool is_name = read_name(preprocessor, name, marker.name);
-		if (read_end(preprocessor) && is_name)
+		if (read_name_and_end(preprocessor, name, marker.name))
 			put_marker(preprocessor, first.getLocation(), marker);
 	}
 };
@@ -166,11 +165,7 @@ struct Inst : PragmaHandler {
 		Token name;
 		preprocessor.LexUnexpandedToken(name);
 		Marker marker = {begins, NAMELESS};
-		const bool is_right =
-			name.is(tok::eod) ||
-			(static_cast<int>(read_name(preprocessor, name, marker.name)) &
-				static_cast<int>(read_end(preprocessor)));
-		if (is_right)
+		if (name.is(tok::eod) || read_name_and_end(preprocessor, name, marker.name))
 			put_marker(preprocessor, first.getLocation(), marker);
 	}
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Markers that pragmas became
+// Markers that pragmas become
 //
-// handler.cc makes them while the file is read, check.cc looks at where they stand when all of it
-// was.
+// handler.cc makes them while the compiler reads the file; check.cc checks their places afterwards.
 
 namespace mperf
 {
 
-// Had the file that is compiled any? A compiler compiles one file at a time.
+// Does the file being compiled have any? A compiler compiles one file at a time.
 inline bool &has_pragmas()
 {
 	static bool has = false;

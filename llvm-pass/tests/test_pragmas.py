@@ -44,6 +44,7 @@ int main(void)
 # Calls of work with 1 to 100: half of them leave at i == 50.
 ENTRIES = {"solve": 100, "inner part": sum(min(i, 51) for i in range(1, 101)), "inst": 50, "by_macro": 50}
 CXX = """
+#include <cstdlib>
 template <typename T> T twice(T value)
 {
 #pragma mperf begin templates
@@ -52,7 +53,17 @@ template <typename T> T twice(T value)
 	return value;
 }
 struct Solver {
-	double value = 1;
+	double value;
+	Solver(double from) try : value(from) {
+#pragma mperf begin constructors
+		if (from > 10)
+			throw 1;
+#pragma mperf end constructors
+	} catch (...) {
+#pragma mperf begin handlers
+		abort();
+#pragma mperf end handlers
+	}
 	double method()
 	{
 #pragma mperf begin methods
@@ -63,17 +74,38 @@ struct Solver {
 };
 int main()
 {
-	Solver solver;
+	Solver solver(1);
 	auto lambda = [&] {
 #pragma mperf begin lambdas
 		solver.method();
 #pragma mperf end lambdas
 	};
 #pragma mperf begin outside
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < 10; i++) {
 		lambda();
+		if (solver.value < 0) {
+#pragma mperf end outside
+			exit(1);
+		}
+	}
 #pragma mperf end outside
 	return twice(3) == 6 ? 0 : 1;
+}
+"""
+WRONG_CXX = """static auto by_name = [](int n) {
+#pragma mperf begin a
+	return n;
+};
+int call(int n, int (*f)(int) = [](int n) {
+#pragma mperf end b
+	return n;
+})
+{
+	auto inside = [](int n) {
+#pragma mperf begin c
+		return n;
+	};
+	return f(n) + by_name(n) + inside(n);
 }
 """
 WRONG = {
@@ -178,7 +210,7 @@ def test_pragmas_are_regions_of_cxx(build):
             said = cc(build, version, "-O2", "-Wall", "-Werror", source, "-o", program, name="mperf-c++")
             assert not said, said
             found, _ = entries(build, folder, program)
-            assert found == {"outside": 1, "lambdas": 10, "methods": 10, "templates": 11}, found
+            assert found == {"outside": 1, "constructors": 1, "lambdas": 10, "methods": 10, "templates": 11}, found
 
 
 def test_what_is_preprocessed_first_has_the_same_regions(build):
@@ -191,6 +223,13 @@ def test_what_is_preprocessed_first_has_the_same_regions(build):
             assert entries(build, folder, program)[0] == ENTRIES, version
 
 
+def errors(build, version, name, source):
+    """[(line, message)]"""
+    said = cc(build, version, "-c", source, "-o", source.with_suffix(".o"), status=1, name=name)
+    return [(int(line), words) for line, words in
+            re.findall(rf"{re.escape(source.name)}:(\d+):\d+: error: (.*)", said)]
+
+
 def test_wrong_pragmas_are_errors_with_their_line(build):
     with Folder() as folder:
         source = folder / "wrong.c"
@@ -198,12 +237,19 @@ def test_wrong_pragmas_are_errors_with_their_line(build):
             for name in "mperf-cc", "mperf-c++":
                 for what, (text, expected) in WRONG.items():
                     source.write_text(text)
-                    said = cc(build, version, "-c", source, "-o", folder / "wrong.o", status=1, name=name)
-                    found = {int(line): words for line, words in
-                             re.findall(r"wrong\.c:(\d+):\d+: error: (.*)", said)}
+                    found = dict(errors(build, version, name, source))
                     assert found.keys() == expected.keys(), (version, what, found)
                     for line, words in expected.items():
                         assert words in found[line], (version, what, line, found)
+
+
+def test_a_lambda_is_checked_wherever_it_stands(build):
+    with Folder() as folder:
+        source = folder / "wrong.cc"
+        source.write_text(WRONG_CXX)
+        for version in each(build):
+            found = errors(build, version, "mperf-c++", source)
+            assert [line for line, _ in found] == [2, 6, 11], (version, found)
 
 
 def test_other_compilers_warn_at_most(build):
