@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The interval is found by fitting again to other samples, as chance might have had them: each block's
- * rate is moved by as much as the number of its samples and ESTIMATE_SPREAD leave open, and so is what
- * was believed of branches before. The middle 95 % of what comes of it is the interval.
+ * The interval comes from repeated fits to samples as another run might have had them: each block's rate
+ * is disturbed according to its number of samples and ESTIMATE_SPREAD, and so is the prior of each
+ * branch. The middle 95 % of the results are the interval.
  */
 #include "daemon/code/estimate.h"
 
@@ -15,7 +15,7 @@
 #include "daemon/code/rounds.h"
 #include "proto/memory.h"
 
-#define REPEATS 200 /* of which the fifth lowest and highest are the interval's ends */
+#define REPEATS 200 /* the interval leaves out the five lowest and highest */
 #define REPEATS_LEAST 40
 /* Steps times nodes in all repeats of one loop: some 0.3 s. Larger loops are repeated less often. */
 #define WORK_MAX 10000000u
@@ -24,17 +24,17 @@
 #define STEPS_FIRST 300 /* the figures move by less than 0.1 % behind them */
 #define STEPS_AGAIN 40  /* from where the first fit ended */
 
-/* Of a loop, over its rounds: some round is not the last one. */
+/* Bound of a loop's entries divided by its rounds, as not every round is the last one. */
 #define ENTRIES_MOST 0.9
 
-/* The blocks that are weighed together: a loop's own, or what of a function is in no loop. */
+/* Blocks that are weighed together: a loop's own, or a function's outside all loops. */
 struct part {
 	const struct estimate_question *q;
 	const double *samples; /* by block of the graph */
 	const uint32_t *block;
 	uint32_t n;
 	struct rounds *rounds; /* NULL: each block is weighed by its samples alone */
-	double entries;        /* of a loop, over its rounds, as samples have it */
+	double entries;        /* of a loop, divided by its rounds, from samples */
 };
 
 /* Scratch, per block of a part. */
@@ -149,7 +149,7 @@ static int compare_doubles(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The numbers among n, sorted; how many there are. */
+/* Sort the finite ones among n numbers to the front. Returns their number. */
 static uint32_t sort_numbers(double *of, uint32_t n)
 {
 	uint32_t kept = 0;
@@ -231,7 +231,8 @@ static bool is_in(const struct graph *g, uint32_t loop, uint32_t b)
 	return at == loop;
 }
 
-/* How warm what leads into the loop is, over what runs in each round. */
+/* Entries divided by rounds, from samples per instruction: in blocks that lead into the loop, divided by
+ * those in blocks that run in each round. */
 static double entries_of(const struct estimate_question *q, uint32_t loop, const double *samples)
 {
 	const struct graph *g = q->graph;

@@ -5,16 +5,16 @@
  *
  * Of a loop that runs as a whole in each round, operations per byte are exact. Elsewhere samples say
  * which way branches go (rounds.h), by samples per instruction. The interval (95 %) is for the number
- * of samples, and for the time of an instruction, which differs from block to block; and it is as wide
- * as masks and lengths of vectors leave open (figures.h). What of a function is in no loop is weighed by
- * its samples alone.
+ * of samples, and for the time of an instruction, which differs from block to block; and it includes
+ * the bounds of masks and vector lengths (figures.h). Code outside loops is weighed by its samples
+ * alone.
  */
 
 #include "daemon/code/figures.h"
 #include "daemon/code/graph.h"
 
-/* Of the natural logarithm of the time of an instruction, from block to block of a loop: one standard
- * deviation. Source: BENCHMARKS.md, "Machine code", where blocks' true counts are known. */
+/* Standard deviation of the natural logarithm of the time per instruction, between blocks of a loop.
+ * Source: BENCHMARKS.md, "Machine code", where blocks' true counts are known. */
 #define ESTIMATE_SPREAD 1.4
 
 /* A function with the samples in it, by rising offset. */
@@ -25,7 +25,7 @@ struct estimate_question {
 	const struct code_sample *sample;
 	uint32_t n_samples;
 	struct vectors vectors;
-	uint64_t *work; /* what was spent on a file so far is added to it; NULL: nobody asks */
+	uint64_t *work; /* in, out: steps times nodes of all fits for this file; NULL: no limit */
 };
 
 /* Append one loop per loop with samples of its own, and one of depth 0 for what is in none, to loop,

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Figures: bytes and operations per instruction, and operations per byte, of blocks that run so often
+/* Figures: bytes and operations per instruction, and operations per byte, of blocks with known counts
  *
- * Masked instructions may do anything between nothing and all of their lanes, and vectors whose length
- * the code does not say have any that the machine may have: so a figure is a value with bounds. The
- * value is for all lanes and the shortest vectors. Where all that is in memory is masked, operations
- * per byte are those of equal masks everywhere.
+ * A masked instruction works on any number of its lanes, and scalable vectors have any length that the
+ * machine may have; so a figure is a value with bounds. The value is for all lanes and the shortest
+ * vectors. Where all memory accesses are masked, operations per byte assume the same mask everywhere.
  */
 
 #include "daemon/code/instruction.h"
 #include "proto/code.h"
 
-/* Counts of blocks, apart by what bounds them. */
+/* Counts of blocks, by whether they depend on a mask and on the vector length. */
 struct tally {
 	double n;                     /* instructions */
 	double count[2][2][N_COUNTS]; /* [masked][scalable] */
@@ -26,15 +25,16 @@ enum {
 	N_FIGURES = FIGURE_INTENSITY + N_CODE_OPS,
 };
 
-/* Vector registers have so many times 128 bits. */
+/* Bounds of the vector length, in multiples of 128 bits. */
 struct vectors {
 	double least, most;
 };
 
 void tally_add_instruction(struct tally *t, const struct instruction *i);
-/* Add times times what is in more. */
+/* Add `more`, which ran `times` times. */
 void tally_add(struct tally *t, const struct tally *more, double times);
 
-/* A figure that cannot be (there are no bytes) is not a number. */
+/* All figures of `t`. Operations per byte are NAN where there are no bytes, all figures where there are
+ * no instructions. */
 void figures_of(const struct tally *t, const struct vectors *v,
 	struct code_estimate ret_figure[static N_FIGURES]);

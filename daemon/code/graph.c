@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Jump tables are not read: they stand in other sections, in as many forms as there are compilers. But
- * cases stand behind the jump that leads to them, before the next such jump. Where most of these jumps
- * have a single block to lead to, they are those of an interpreter whose operations jump to the next
- * one, and each of them leads to all.
+ * Jump tables are not read: they are in other sections, and each compiler has its own forms. But cases
+ * follow the jump that leads to them, before the next such jump. Where most of these jumps have a single
+ * block to lead to, the function is an interpreter whose operations jump to the next one, and each jump
+ * leads to all of them.
  */
 #include "daemon/code/graph.h"
 
@@ -99,7 +99,7 @@ static int cut_blocks(struct graph *g, const struct instruction *i, uint32_t n)
 		n_blocks += leads[k] ? 1 : 0;
 	if (n_blocks > GRAPH_BLOCKS_MAX)
 		return GRAPH_TOO_LARGE;
-	g->block = calloc(2 * (size_t)n_blocks, sizeof(*g->block)); /* and those that divide */
+	g->block = calloc(2 * (size_t)n_blocks, sizeof(*g->block)); /* with empty ones */
 	if (!g->block)
 		return -ENOMEM;
 	for (uint32_t k = 0; k < n; k++) {
@@ -134,8 +134,8 @@ static void link_blocks(struct graph *g, const struct instruction *i, uint32_t n
 
 /* --- jumps whose targets are computed -------------------------------------------------------- */
 
-/* Lead from a jump to these blocks, n of them: through a tree of blocks that divide, so that none is
- * believed to run more often than another. Its root. */
+/* Lead from a jump to these n blocks through a balanced tree of empty blocks, so that none of them is
+ * preferred. Returns the root. */
 static uint32_t divide_ways(struct graph *g, const uint32_t *to, uint32_t n)
 {
 	if (n == 1)

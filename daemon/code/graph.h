@@ -4,11 +4,11 @@
 /* Graph: the basic blocks of a function, and its natural loops
  *
  * Blocks begin where a branch of the function leads to, and behind every jump. A jump whose target is
- * computed, as a switch has, leads to blocks that nothing else leads to: which ones, is taken from where
- * they stand (graph.c). Blocks without instructions between them divide the ways, two at a time. What
- * is still entered from nowhere (handlers of exceptions) does not make what it leads to less dominated.
- * A loop is an edge back to a block that dominates its origin, with all blocks that lead to it without
- * passing there; edges to the same block are one loop.
+ * computed, as a switch has, leads to blocks that nothing else leads to, found by their addresses
+ * (graph.c), through empty blocks that lead to two each. Blocks that are still not entered from anywhere
+ * (handlers of exceptions) do not count as predecessors when dominators are found. A loop is an edge back
+ * to a block that dominates its origin, with all blocks that lead to it without passing there; edges to
+ * the same block are one loop.
  *
  * Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
  */
@@ -21,13 +21,13 @@
 enum { GRAPH_TOO_LARGE = 1 };
 
 struct block {
-	uint32_t first, n; /* instructions; n is 0 in those that only divide ways */
+	uint32_t first, n; /* instructions; n is 0 in an empty block of a computed jump */
 	uint32_t next[2];  /* GRAPH_NONE: leads nowhere in the function */
 	uint32_t dominator;
 	uint32_t order;  /* in reverse post-order */
 	uint32_t loop;   /* the innermost that it is in; GRAPH_NONE */
 	bool each_round; /* it runs once in every round of that loop */
-	bool filler;     /* padding behind a jump, which nobody runs */
+	bool filler;     /* padding behind a jump, which never runs */
 	bool computed;   /* it ends with a jump whose target is computed */
 };
 
@@ -39,7 +39,7 @@ struct loop {
 };
 
 struct graph {
-	struct block *block; /* by address, and behind n_code those without instructions */
+	struct block *block; /* n_code by address, then the empty ones */
 	struct loop *loop;   /* outer before inner */
 	uint32_t n_code, n_blocks, n_loops;
 	bool indirect; /* a jump's target is computed */

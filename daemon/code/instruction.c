@@ -254,7 +254,7 @@ static bool arm_is_masked(const char *operands, bool scalable, const struct vect
 	return false;
 }
 
-/* ptrue lets all lanes through, and while… all but those behind the last round. */
+/* ptrue activates all lanes, and while… all lanes in all rounds but the last. */
 static void arm_set_masks(const char *mnemonic, const char *operands, struct vector_state *v)
 {
 	uint32_t bit = register_bit(operands, "p");

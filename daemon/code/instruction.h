@@ -37,10 +37,10 @@ struct instruction {
 	float count[N_COUNTS];
 };
 
-/* What instructions before said of vectors, in the order of addresses, as far as it is known. Zero at the
- * start of a function. */
+/* What earlier instructions set for vectors, in the order of addresses, as far as it is known. Zero at
+ * the start of a function. */
 struct vector_state {
-	/* Masks that let all lanes through, or all that rounds are left for: a bit a register. */
+	/* A bit per register: masks with all lanes active, at least in all rounds but the last. */
 	uint32_t full_vectors, full_masks; /* xmm, ymm, zmm; k or p */
 	/* riscv64: what vsetvli set */
 	unsigned sew_bits; /* 0: not known */

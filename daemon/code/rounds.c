@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The loop becomes a graph without circles. Edges back to the head end a round, and lead nowhere. A loop
+ * The loop becomes an acyclic graph. Edges back to the head end a round, and lead nowhere. A loop
  * inside is one node, which leaves by any of its exits; samples within it do not say how often it was
- * entered. As often as the loop is entered it is left: that share of rounds, which is given, leaves by
- * each of its exits equally often.
+ * entered. The loop is left as often as it is entered: that part of all rounds is given, and its exits
+ * share it equally.
  *
  * The chances of a node's edges are exp(choice) over their sum; a block that nothing leads to runs
- * exp(choice) times. From the head, which runs once, one pass gives the times of all nodes. Sought are
- * the choices of least
+ * exp(choice) times. From the head, which runs once, one pass gives the times of all nodes. We seek the
+ * choices that minimise
  *
  *      sum over blocks   weight * (log times + scale - log rate)²  +  sum over choices  (choice - believed)² / BELIEF²
  *
- * with scale the best one for these times. Its slope by each choice comes from a pass backwards, and
- * steps follow it as Adam does. Source: Kingma, Ba, "Adam: A Method for Stochastic Optimization", 2014.
+ * with the best scale for these times. A pass backwards gives its slope by each choice, which steps of
+ * Adam follow. Source: Kingma, Ba, "Adam: A Method for Stochastic Optimization", 2014.
  */
 #include "daemon/code/rounds.h"
 
@@ -23,7 +23,7 @@
 #include "daemon/code/chance.h"
 #include "proto/memory.h"
 
-/* How far choices are from equal ones before any sample: one way of two has 2 % to 98 %, in 95 %. */
+/* Standard deviation of a choice before any sample: in half of all cases, one way of two has 98 % or more. */
 #define BELIEF 4.0
 #define STEP 0.15         /* of a choice; smaller towards the end of a fit */
 #define LEAST_TIMES 1e-12 /* in a round: log of it is finite */
@@ -132,7 +132,7 @@ static void make_edges(struct rounds *r, uint32_t head, uint32_t *first_of, uint
 }
 
 /* Sort nodes so that each stands behind those that lead to it. The number that could be sorted: less
- * than all where there is a circle. waits: scratch, per node. */
+ * than all where there is a cycle. waits: scratch, per node. */
 static uint32_t sort_nodes(struct rounds *r, uint32_t *waits)
 {
 	uint32_t n = 0;
@@ -152,8 +152,7 @@ static uint32_t sort_nodes(struct rounds *r, uint32_t *waits)
 	return n;
 }
 
-/* Cut the circles that are left (a loop with two entries): edges to a block before them, by address,
- * are left out. */
+/* Cut the cycles that are left (of a loop with two entries): drop edges to a block at a lower address. */
 static void cut_circles(struct rounds *r)
 {
 	uint32_t n = 0;
@@ -276,7 +275,7 @@ static void forward(struct rounds *r)
 	}
 }
 
-/* What all log rates are above the logarithm of times. */
+/* The weighted mean of log rate - log times. */
 static double scale_of(const struct rounds *r, const struct heat *heat)
 {
 	double sum = 0, weight = 0;
@@ -291,7 +290,7 @@ static double scale_of(const struct rounds *r, const struct heat *heat)
 	return weight > 0 ? sum / weight : 0;
 }
 
-/* Of one step: how far it goes, and what makes up for means that began at 0. */
+/* One step of Adam: its size, and the corrections of its two means for their start at 0. */
 struct pace {
 	double size, mean, square;
 };
