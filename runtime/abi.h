@@ -30,14 +30,14 @@
 #define MPERF_ABI_VERSION 1
 #define MPERF_FEED_MAGIC 0x4652504du /* "MPRF" */
 /* Versions of the feed, in HELLO. A daemon understands all up to its own, and refuses others by
- * FEED_VERSION. Files are written in version 1, since nobody answers there. A program says the
- * lowest version that has what it sends, so that an older daemon takes it. */
+ * FEED_VERSION. Files are written in version 1, since nobody answers there. A program announces
+ * the lowest version that has what it sends, so that an older daemon accepts it. */
 #define MPERF_FEED_UNASKED 1u    /* tables follow OBJECT at once */
 #define MPERF_FEED_ON_REQUEST 2u /* the daemon answers OBJECT with WANT */
 #define MPERF_FEED_PLACES 3u     /* of the OpenMP tool: PLACE and TALLY */
 #define MPERF_FEED_VERSION MPERF_FEED_PLACES
-/* Bytes of SPENT without the members of regions of which 1 in N entries is measured; both are
- * understood in all versions by readers that know this. */
+/* Bytes of SPENT without the members that are for regions with 1 in N entries measured. Readers that
+ * know both sizes accept both, in any version. */
 #define MPERF_SPENT_SHORT_BYTES 104u
 /* Unit of variances: 1024 units of the value, squared; so a standard error up to 3 * 10^12 fits. */
 #define MPERF_VARIANCE_UNIT 1048576.0
@@ -275,7 +275,7 @@ enum mperf_gone { MPERF_GONE_THREAD = 1, MPERF_GONE_OBJECT = 2 };
 
 enum mperf_place_kind {
 	MPERF_PLACE_PARALLEL = 1,
-	/* what a region's work is dealt out by */
+	/* constructs that divide a region's work among its threads */
 	MPERF_PLACE_LOOP,
 	MPERF_PLACE_SECTIONS,
 	MPERF_PLACE_SINGLE,
@@ -286,7 +286,7 @@ enum mperf_place_kind {
 	MPERF_PLACE_BARRIER_OF_REGION, /* at the region's end, which has no address */
 	MPERF_PLACE_TASKWAIT,
 	MPERF_PLACE_TASKGROUP,
-	/* where they wait for what one at a time may have; time_ns is the wait */
+	/* where they wait for exclusive access; time_ns is the wait */
 	MPERF_PLACE_LOCK,
 	MPERF_PLACE_CRITICAL,
 	MPERF_PLACE_ATOMIC,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Whoever set MPERF_FEED may own the socket, so we check each length. Unknown messages are ignored
+ * Any user who sets MPERF_FEED may own the socket, so we check each length. Unknown messages are ignored
  * and their descriptors closed.
  */
 #include <errno.h>

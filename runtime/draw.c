@@ -19,8 +19,7 @@
 
 static void window_begin(struct draw *d, uint32_t one_in)
 {
-	const uint32_t doubled = d->window < one_in ? 2 * d->window : one_in;
-	d->window = d->window == 0 ? 1 : doubled < one_in ? doubled : one_in;
+	d->window = d->window == 0 ? 1 : d->window <= one_in / 2 ? 2 * d->window : one_in;
 	d->at = d->window > 1 ? (uint32_t)(mperf_thread_chance() % d->window) : 0;
 	d->seen = 0;
 }

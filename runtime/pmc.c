@@ -137,7 +137,7 @@ pmc_counter *const mperf_pmc_counter = COUNTER;
 
 #define PMC_BITS_MAX 64u
 
-/* The low bits of a counter as a signed number, for the offset is what makes it right. */
+/* The low bits of a counter as a signed number, since the offset is relative to that. */
 static uint64_t extend(uint64_t value, unsigned bits)
 {
 	if (bits == 0 || bits >= PMC_BITS_MAX)

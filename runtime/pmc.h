@@ -3,8 +3,8 @@
 
 /* Pmc: a granted counter, read by the thread itself without a system call
  *
- * The kernel keeps a page per mapped event, which says in which hardware counter it runs at the
- * moment and what was counted before (struct perf_event_mmap_page).
+ * The kernel keeps a page per mapped event, which names the hardware counter that it has at the
+ * moment, and what was counted before (struct perf_event_mmap_page).
  */
 
 #include <stdbool.h>

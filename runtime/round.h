@@ -16,8 +16,8 @@
 struct state;
 
 /* How long a program that exits, or closes a library, waits for a slow daemon: since its last
- * progress, and in total. After a wait in vain it does not wait again until the daemon has taken
- * something. */
+ * progress, and in total. After a wait that timed out it does not wait again until the daemon has
+ * taken something. */
 #define MPERF_WAIT_MS 100u
 #define MPERF_WAIT_TOTAL_MS 1000u
 /* And for the daemon's answer whether it wants tables. It comes within a millisecond unless the

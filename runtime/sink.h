@@ -37,7 +37,7 @@ struct sink {
 	bool is_file;
 	uint32_t serial; /* of the connection, from 1 */
 	bool tried;
-	bool stalled;  /* a wait was in vain since it last took a message */
+	bool stalled;  /* a wait timed out since it last took a message */
 	bool hopeless; /* a file in use or impossible: never retry */
 	uint64_t tried_ns;
 	uint32_t listens;                     /* atomic; 0: certainly nobody listens */

@@ -27,7 +27,7 @@ struct object;
 struct region;
 struct state;
 
-/* Size of a thread's record with all its lists. About 160 regions with three objects fit; in
+/* Size of a thread's record with all its lists. About 130 regions with three objects fit; in
  * further ones, a thread counts for the enclosing region. */
 #define MPERF_THREAD_BYTES (96u << 10)
 /* Records in use from which on a new thread looks for those that are gone, if nobody listens: a
@@ -66,7 +66,7 @@ struct spent {
 struct spreads {
 	struct spread time;
 	struct spread granted[MPERF_GRANTS_MAX];
-	uint32_t grant; /* serial of what these are of */
+	uint32_t grant; /* serial of the counters that were read */
 };
 
 struct region_instance {

@@ -23,7 +23,7 @@
 #define MPERF_TIMING_SHARE 200u
 
 /* Outermost entries of a recursive loop that are timed one after the other. Only the first of them can be
- * inside an untimed one, so an error of its time is a part in so many. */
+ * inside an untimed one, so at most one in this many has a wrong time. */
 #define MPERF_RECURSION_BURST 32u
 
 /* Entries inside a timed one of the same loop until we look whether that one still runs: it may have

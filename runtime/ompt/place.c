@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The daemon names addresses of running programs itself. What we say of the file is for those that it
- * does not find, and for files that MPERF_OUTPUT names. It is looked up when a place is met first,
- * since its file may be closed later; by _dl_find_object, which takes no lock of the dynamic linker:
+ * The daemon names addresses of running programs itself. The file that we report is for addresses that
+ * it does not find, and for MPERF_OUTPUT. We look it up when we first meet a place, since a library may
+ * be closed later; by _dl_find_object, which takes no lock of the dynamic linker:
  * a constructor that runs a parallel region holds it, while its workers come here. Libraries that are
  * mapped one after the other at the same address share their places.
  */
@@ -34,8 +34,8 @@ uint32_t place_id(const struct place *p)
 	return (uint32_t)(p - slots) + 1;
 }
 
-/* All of what distinguishes places: addresses of user code have 48 bits, but where five levels of
- * page tables are asked for. Never 0, since a kind is not. Source: Linux, Documentation/arch/x86/x86_64/mm.rst. */
+/* All that distinguishes places. Addresses of user code have 48 bits, unless a program asks for memory
+ * above, with five levels of page tables. Never 0, since no kind is. Source: Linux, Documentation/arch/x86/x86_64/mm.rst. */
 static uint64_t key_of(uint32_t kind, const void *address, const struct place *parent)
 {
 	uint64_t around = parent ? (uint64_t)(parent - slots) + 1 : 0;
@@ -58,7 +58,7 @@ static void path_set(struct place_file *f, const char *name)
 	strcpy(f->path, name);
 }
 
-/* The record of a file that is mapped there; NULL: there are too many, or another thread fills it. */
+/* The record of a file that is mapped there; NULL: there are too many. Another thread may be filling it. */
 static const struct place_file *file_get(const struct dl_find_object *found)
 {
 	uint64_t start = (uintptr_t)found->dlfo_map_start;

@@ -3,9 +3,9 @@
 
 /* Place: a parallel region, or a loop, barrier or lock in one, by its return address
  *
- * One table per process, which only grows. A slot is claimed by its key in one step, so threads that
- * come to a place at the same time need no lock; whoever claimed it fills it, and only the sender
- * waits for that.
+ * One table per process, which only grows. A thread claims a slot by its key in one step, so threads that
+ * come to a place at the same time need no lock; it then fills the slot, and only the sender waits for
+ * that.
  */
 
 #include <stdbool.h>
@@ -15,11 +15,11 @@
 
 struct state;
 
-/* Slots, and how many of them are used: a program of 100,000 lines has some hundred. Regions beyond are
- * counted together; what else comes beyond, only as part of its region. Ids have to fit a key. */
+/* Slots, and how many of them are used: a program of 100,000 lines has some hundred. Further regions
+ * are counted together, and other further places only as part of their region. Ids have to fit a key. */
 #define PLACES_SLOTS 4095u
 #define PLACES_MAX 3072u
-/* Executables and libraries with places; those of further ones have no name. */
+/* Executables and libraries with places; places in further ones have no file. */
 #define PLACES_FILES_MAX 64u
 #define PLACES_PATH_BYTES 256u /* longer paths keep their end */
 
@@ -42,16 +42,16 @@ struct place {
 	uint32_t ready;  /* atomic: all but the key is filled in */
 };
 
-/* The place of that kind and address in a region (NULL: outside all). Without room: of a region, the one
- * that stands for all further ones, in which are no places; of anything else NULL. */
+/* The place of that kind (enum mperf_place_kind) and return address (NULL: not known) in a region (NULL:
+ * outside all). If the table is full: place_other() for a region, NULL for anything else. Any thread. */
 struct place *place_get(uint32_t kind, const void *address, struct place *parent);
 
-/* That one. */
+/* The place that stands for all further regions. No places are in it. */
 struct place *place_other(void);
 
-/* From 1. */
+/* Its id in messages, from 1. */
 uint32_t place_id(const struct place *p);
 
-/* Announce it, after the regions around it. 0; MPERF_SINK_LATER: it is being filled in; an outcome of
- * the sink. */
+/* Announce it to the sink, after the regions around it, unless that is done. 0; MPERF_SINK_LATER: it is
+ * being filled in; another outcome of the sink. Under the lock (state.h). */
 int place_announce(struct state *s, struct place *p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * As with counters, each tally keeps what was sent beside what there is, and the difference goes out.
- * What is open counts up to now. When it ends a little earlier than it was taken for, since its region
- * had ended meanwhile, nothing is sent until it is more.
+ * What is open counts up to now. When it turns out to have ended earlier, with its region, nothing is sent
+ * until there is more than was sent.
  */
 #include "runtime/ompt/send.h"
 

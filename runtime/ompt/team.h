@@ -24,5 +24,5 @@ void team_unref(struct team *t);
 /* The region has ended; drops the reference of its beginning. */
 void team_end(struct team *t, uint64_t now_ns);
 
-/* In a fork's child, which has one thread: all are free. */
+/* Free all, in a fork's child, which has one thread. */
 void teams_clear(void);
