@@ -86,6 +86,23 @@ static uint64_t level_until(const struct level *l, uint64_t now_ns)
 	return end_ns && end_ns < now_ns ? end_ns : now_ns;
 }
 
+struct team *strand_begin(struct strand *s, const void *address)
+{
+	struct team *team = NULL;
+	if (s->n_begun < STRAND_LEVELS_MAX) {
+		team = team_begin(place_get(MPERF_PLACE_PARALLEL, address, strand_place(s)));
+		s->begun[s->n_begun] = team;
+	}
+	s->n_begun++;
+	return team;
+}
+
+void strand_end(struct strand *s, uint64_t now_ns)
+{
+	if (s->n_begun > 0 && --s->n_begun < STRAND_LEVELS_MAX && s->begun[s->n_begun])
+		team_end(s->begun[s->n_begun], now_ns);
+}
+
 void strand_enter(struct strand *s, struct team *team, bool first, uint64_t now_ns)
 {
 	struct tally *t = s->depth < STRAND_LEVELS_MAX ? tally_get(s, team->place, now_ns) : NULL;
@@ -247,7 +264,7 @@ void strand_lock_end(struct strand *s, const void *lock, uint64_t now_ns)
 
 void strand_forked(struct strand *s, uint64_t now_ns)
 {
-	s->sequence = s->depth = s->n_works = s->n_waits = 0;
+	s->sequence = s->depth = s->n_begun = s->n_works = s->n_waits = 0;
 	s->lock.task = NULL;
 	for (struct tally *t = s->all; t; t = t->next) {
 		t->entries = t->calls = t->time_ns = t->wait_ns = t->lock_ns = 0;

@@ -3,7 +3,7 @@
 
 /* Strand: what one thread does for OpenMP, as events come
  *
- *      parallel_begin ─▶ team            one per instance of a region, shared by its threads
+ *      parallel       ─▶ team            one per instance of a region, shared by its threads
  *      implicit task  ─▶ level ─ tally   of the region: entries, time, waits
  *      work           ─▶ work ── tally   of the loop, …
  *      wait           ─▶ wait ── tally   of the barrier, …; also in the region's
@@ -71,6 +71,8 @@ struct strand {
 	uint32_t sequence; /* atomic; odd: it is being written */
 	uint32_t depth;    /* of levels; of more than STRAND_LEVELS_MAX, the rest are not kept */
 	struct level level[STRAND_LEVELS_MAX];
+	uint32_t n_begun; /* of the thread alone; likewise */
+	struct team *begun[STRAND_LEVELS_MAX];
 	uint32_t n_works;
 	struct work work[STRAND_WORKS_MAX];
 	uint32_t n_waits;
@@ -90,6 +92,12 @@ bool strand_init(struct strand *s, void *(*memory)(void *userdata, size_t bytes)
 
 /* The region that the thread is in: its place, or NULL. */
 struct place *strand_place(const struct strand *s);
+
+/* Begin a region at that return address. Returns its team, for strand_enter; NULL: there is no room, and
+ * the region is not counted. */
+struct team *strand_begin(struct strand *s, const void *address);
+/* End the region that the thread began last and has not ended. */
+void strand_end(struct strand *s, uint64_t now_ns);
 
 /* first: as the team's first thread, which began it. */
 void strand_enter(struct strand *s, struct team *team, bool first, uint64_t now_ns);

@@ -48,10 +48,17 @@ static struct strand *strand_make(uint64_t now_ns)
 	return s;
 }
 
-static struct strand *strand_here(uint64_t now_ns)
+/* NULL: the thread has none yet. */
+static struct strand *strand_present(void)
 {
 	struct thread *t = mperf_thread_self();
-	return t && t->tallies ? t->tallies : strand_make(now_ns);
+	return t ? t->tallies : NULL;
+}
+
+static struct strand *strand_here(uint64_t now_ns)
+{
+	struct strand *s = strand_present();
+	return s ? s : strand_make(now_ns);
 }
 
 /* --- callbacks -------------------------------------------------------------------------------- */
@@ -62,17 +69,19 @@ static void parallel_begin(union ompt_data *task, const void *frame, union ompt_
 	(void)task, (void)frame, (void)requested, (void)flags;
 	mperf_process_look(&mperf_state);
 	struct strand *s = strand_here(mperf_now_ns());
-	parallel->ptr =
-		s ? team_begin(place_get(MPERF_PLACE_PARALLEL, address, strand_place(s))) : NULL;
+	parallel->ptr = s ? strand_begin(s, address) : NULL;
 }
 
+/* The data may be another region's already: LLVM's runtime frees the team that has it before it calls
+ * this. So we know by the thread which region ends. Source: LLVM 19, openmp/runtime/src/kmp_runtime.cpp,
+ * __kmp_join_call. */
 static void parallel_end(
 	union ompt_data *parallel, union ompt_data *task, int flags, const void *address)
 {
-	(void)task, (void)flags, (void)address;
-	if (parallel->ptr)
-		team_end(parallel->ptr, mperf_now_ns());
-	parallel->ptr = NULL;
+	(void)parallel, (void)task, (void)flags, (void)address;
+	struct strand *s = strand_present();
+	if (s)
+		strand_end(s, mperf_now_ns());
 }
 
 static void implicit_task(int endpoint, union ompt_data *parallel, union ompt_data *task,
@@ -164,8 +173,7 @@ static void sync_wait(int sync, int endpoint, union ompt_data *parallel, union o
 static void task_schedule(union ompt_data *from, int status, union ompt_data *to)
 {
 	(void)status;
-	struct thread *t = mperf_thread_self();
-	struct strand *s = t ? t->tallies : NULL;
+	struct strand *s = strand_present();
 	if (s && s->n_waits)
 		strand_switch(s, from, to, mperf_now_ns());
 }
@@ -216,6 +224,15 @@ static void mutex_acquired(int kind, uint64_t wait_id, const void *address)
 		strand_lock_end(s, lock_of(wait_id), now_ns);
 }
 
+/* Where the thread has the lock already, this comes instead. */
+static void nest_lock(int endpoint, uint64_t wait_id, const void *address)
+{
+	(void)address;
+	struct strand *s = strand_present();
+	if (s && endpoint == OMPT_SCOPE_BEGIN)
+		strand_lock_end(s, lock_of(wait_id), mperf_now_ns());
+}
+
 /* --- start ------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -230,6 +247,7 @@ static const struct {
 	{OMPT_TASK_SCHEDULE, (ompt_function)task_schedule},
 	{OMPT_MUTEX_ACQUIRE, (ompt_function)mutex_acquire},
 	{OMPT_MUTEX_ACQUIRED, (ompt_function)mutex_acquired},
+	{OMPT_NEST_LOCK, (ompt_function)nest_lock},
 };
 
 /* 0: the OpenMP runtime goes on without a tool. */

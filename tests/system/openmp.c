@@ -60,6 +60,22 @@ static void attempts(void)
 	omp_destroy_lock(&lock);
 }
 
+/* Each thread has a lock of its own, takes it again, and then works. */
+static void owned(void)
+{
+#pragma omp parallel num_threads(2)
+	{
+		omp_nest_lock_t lock;
+		omp_init_nest_lock(&lock);
+		omp_set_nest_lock(&lock);
+		omp_set_nest_lock(&lock);
+		sleep_ms(300);
+		omp_unset_nest_lock(&lock);
+		omp_unset_nest_lock(&lock);
+		omp_destroy_nest_lock(&lock);
+	}
+}
+
 /* Three threads run tasks while they wait for the one that makes them. */
 static void tasks(void)
 {
@@ -83,6 +99,17 @@ static void nested(void)
 		sleep_ms(1); /* else the call of the inner region would be a jump */
 	}
 	sleep_ms(1);
+}
+
+/* Each of THREADS threads begins and ends 1000 regions, while the others do. */
+static void crowd(void)
+{
+	omp_set_max_active_levels(2);
+#pragma omp parallel num_threads(THREADS)
+	for (volatile int round = 0; round < 1000; round++) {
+#pragma omp parallel num_threads(2)
+		__asm__ volatile("");
+	}
 }
 
 /* Each region in each other one is a place of its own: 4 + 16 + … + 4^levels. */
@@ -129,6 +156,10 @@ void regions(const char *which)
 		locks();
 	else if (strcmp(which, "attempts") == 0)
 		attempts();
+	else if (strcmp(which, "owned") == 0)
+		owned();
+	else if (strcmp(which, "crowd") == 0)
+		crowd();
 	else if (strcmp(which, "tasks") == 0)
 		tasks();
 	else if (strcmp(which, "nested") == 0)

@@ -72,6 +72,42 @@ TEST(time_in_a_region_is_that_of_its_team)
 	ck_assert_uint_eq(sum.calls, 1);
 }
 
+TEST(a_thread_ends_the_region_that_it_began_last)
+{
+	struct rig g;
+	rig_make(&g);
+	struct team *outer = strand_begin(&g.strand, &here[40]);
+	strand_enter(&g.strand, outer, true, 100);
+	struct team *inner = strand_begin(&g.strand, &here[41]);
+	ck_assert_ptr_eq(inner->place, region(41, outer->place));
+	strand_enter(&g.strand, inner, true, 110);
+	strand_end(&g.strand, 120);
+	ck_assert_uint_eq(inner->end_ns, 120);
+	ck_assert_uint_eq(outer->end_ns, 0);
+	strand_leave(&g.strand, 130);
+	strand_end(&g.strand, 140);
+	ck_assert_uint_eq(outer->end_ns, 140);
+	strand_end(&g.strand, 150); /* of none */
+	ck_assert_uint_eq(outer->end_ns, 140);
+	strand_leave(&g.strand, 160);
+	ck_assert_uint_eq(sum_of(&g, MPERF_PLACE_PARALLEL, 40, NULL, 200).time_ns, 40);
+}
+
+TEST(regions_deeper_than_are_kept_end_in_order_too)
+{
+	struct rig g;
+	struct team *team[STRAND_LEVELS_MAX];
+	rig_make(&g);
+	for (uint32_t i = 0; i < STRAND_LEVELS_MAX; i++)
+		team[i] = strand_begin(&g.strand, &here[42]);
+	ck_assert_ptr_null(strand_begin(&g.strand, &here[42]));
+	strand_end(&g.strand, 100);
+	ck_assert_uint_eq(team[STRAND_LEVELS_MAX - 1]->end_ns, 0);
+	strand_forked(&g.strand, 105);
+	strand_end(&g.strand, 110); /* was begun in the parent */
+	ck_assert_uint_eq(team[STRAND_LEVELS_MAX - 1]->end_ns, 0);
+}
+
 TEST(a_wait_at_the_end_ends_with_the_region)
 {
 	struct rig g;
