@@ -161,12 +161,14 @@ static void sync_wait(int sync, int endpoint, union ompt_data *parallel, union o
 		return;
 	uint64_t now_ns = mperf_now_ns();
 	struct strand *s = strand_here(now_ns);
+	bool of_region = kind == MPERF_PLACE_BARRIER_OF_REGION;
+	/* of a league: its threads wait here until another begins, and no team says when this one ended */
+	if (!s || (of_region && endpoint == OMPT_SCOPE_BEGIN && !strand_place(s)))
+		return;
 	/* the end of a region has another address in each thread, and none in most */
-	if (kind == MPERF_PLACE_BARRIER_OF_REGION)
-		address = NULL;
-	if (s && endpoint == OMPT_SCOPE_BEGIN)
-		strand_wait_begin(s, kind, address, task, now_ns);
-	else if (s && endpoint == OMPT_SCOPE_END)
+	if (endpoint == OMPT_SCOPE_BEGIN)
+		strand_wait_begin(s, kind, of_region ? NULL : address, task, now_ns);
+	else if (endpoint == OMPT_SCOPE_END)
 		strand_wait_end(s, task, now_ns);
 }
 

@@ -112,6 +112,18 @@ static void crowd(void)
 	}
 }
 
+/* The first threads of the league's teams wait for another league. */
+static void league(void)
+{
+#pragma omp teams num_teams(2) thread_limit(2)
+	{
+#pragma omp parallel num_threads(2)
+		sleep_ms(20);
+		sleep_ms(1);
+	}
+	sleep_ms(300);
+}
+
 /* Each region in each other one is a place of its own: 4 + 16 + … + 4^levels. */
 static void many(int levels)
 {
@@ -160,6 +172,8 @@ void regions(const char *which)
 		owned();
 	else if (strcmp(which, "crowd") == 0)
 		crowd();
+	else if (strcmp(which, "league") == 0)
+		league();
 	else if (strcmp(which, "tasks") == 0)
 		tasks();
 	else if (strcmp(which, "nested") == 0)

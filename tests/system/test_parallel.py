@@ -186,6 +186,12 @@ def test_regions_of_many_threads_are_all_counted(build):
     assert inner["calls"] == 4 * 1000 and inner["time_ns"] <= 2 * outer["time_ns"], every
 
 
+def test_threads_that_wait_for_a_league_of_teams_wait_at_no_place(build):
+    assert [row["calls"] for row in parallel(build, "league") if row["inside"]] == [2]
+    places = parallel(build, "league", by="place")
+    assert all(row["time_ns"] < 0.2e9 for row in places), places
+
+
 def test_regions_beyond_the_limit_are_counted_together(build):
     found = parallel(build, "many", "--limit", 0)
     others = one(found, function="[other regions]")
