@@ -9,7 +9,7 @@ namespace mperf
 {
 
 enum class Kind {
-	OPERATIONS, // arithmetic: so many in each lane of the result, or of what is reduced
+	OPERATIONS, // arithmetic: `each` in each lane of the result, or of what is reduced
 	ACCESS,     // loads or stores
 	NONE,       // nothing that is counted: moves, masks, comparisons, conversions, fences
 	UNKNOWN     // its loop is flagged

@@ -67,7 +67,7 @@ const Function *written_function(const Function *function)
 	return function;
 }
 
-// Empty: of a directive, and its function is unknown.
+// Empty for a function outlined from a directive in an unknown function.
 std::string linkage_name(const DISubprogram &subprogram)
 {
 	const StringRef linkage = subprogram.getLinkageName();
@@ -145,8 +145,8 @@ Scope loop_scope(const Loop &loop, const DILocation *start, const DILocation *en
 	return scope;
 }
 
-// The last line of a loop's own code. OpenMP's loops start and end at their pragma, and their code
-// stands below it; samples are found by lines.
+// The last line of a loop's own code. The debug location of an OpenMP loop is its pragma alone, with the
+// code below it; samples are matched by lines.
 unsigned last_line(const Loop &loop, const DILocation &start)
 {
 	const DISubprogram *subprogram = start.getScope()->getSubprogram();

@@ -23,7 +23,7 @@ namespace
 {
 
 constexpr uint32_t RARE = 1, USUAL = 1 << 10;
-constexpr DomTreeUpdater *NOT_UPDATED = nullptr; // dominators, which nobody asks for afterwards
+constexpr DomTreeUpdater *NOT_UPDATED = nullptr; // dominators: not used afterwards
 
 // A loop that runs its own function recursively would contain its own time.
 bool calls_itself(const Loop &loop)

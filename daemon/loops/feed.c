@@ -78,8 +78,8 @@ static int watch(struct feed *f, int operation, int fd, void *what, bool on)
 	return epoll_ctl(f->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
 }
 
-/* Is it what the program said of the address? Whoever has the same build id in another file gets no
- * names from it. */
+/* Is this the file and offset that the program reported for the address? If not, the frame's name is not
+ * the place's. */
 static bool is_frame_of(const struct loop_site *site, const struct frame *frame)
 {
 	const struct loop_site_key *key = &site->key;

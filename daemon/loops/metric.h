@@ -21,7 +21,7 @@ enum loop_metric {
 	LOOP_COUNTED_NS,
 	/* of a region, or of code outside all regions: the time over which it was counted */
 	LOOP_SPAN_NS,
-	/* of a parallel region: how much of its time_ns its threads waited for each other or for
+	/* of a parallel region: the parts of time_ns in which its threads waited for each other or for
 	 * tasks, and for locks */
 	LOOP_WAIT_NS,
 	LOOP_LOCK_NS,
@@ -29,9 +29,8 @@ enum loop_metric {
 	 * MPERF_GRANTS_MAX of them, with names in struct loop_granted */
 	LOOP_GRANTED_NS,
 	LOOP_GRANTED,
-	/* of a region of which 1 in N entries is measured, timed_entries of them: SPENT's members of
-	 * these names. Variances are in MPERF_VARIANCE_UNIT; those of granted events are named like
-	 * these. */
+	/* of a region with 1 in N entries measured, timed_entries of them: SPENT's members of these
+	 * names. Variances are in MPERF_VARIANCE_UNIT; a granted event's is named like the event. */
 	LOOP_REPRESENTED = LOOP_GRANTED + MPERF_GRANTS_MAX,
 	LOOP_INNER_ENTRIES,
 	LOOP_TIME_VARIANCE,

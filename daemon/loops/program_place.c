@@ -2,7 +2,7 @@
  *
  * Places of OpenMP. Unlike loops they have no table that the compiler made: a program says an address,
  * and where in which file that is. The feed's owner finds the address in the process and has it named;
- * what the program says of it identifies the place, and is what is left where nobody can look.
+ * the file and offset that the program reports identify the place, and are shown if the address is not found.
  */
 #include <errno.h>
 #include <inttypes.h>

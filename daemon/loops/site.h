@@ -28,8 +28,8 @@ enum loop_site_kind {
 	LOOP_SITE_REGION = 3,
 	LOOP_SITE_BLOCK = MPERF_SCOPE_BLOCK,
 	LOOP_SITE_CALLEE = MPERF_SCOPE_CALLEE,
-	/* places of OpenMP: a parallel region, and in one what deals out its work, where its threads
-	 * wait for each other or for tasks, and where for locks */
+	/* places of OpenMP: a parallel region, and inside one a construct that divides its work, a wait
+	 * of its threads for each other or for tasks, and a wait for a lock */
 	LOOP_SITE_PARALLEL = 6,
 	LOOP_SITE_WORK = 7,
 	LOOP_SITE_WAIT = 8,

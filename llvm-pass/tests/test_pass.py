@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import feed
 from kernels import (KERNELS, QUIET, ROOT, WHOLE, comparable, compile_kernel, count, failures, mperf_cc,
                      of_function, plugin, run, sums_of, told_totals, totals_of_file, versions, wrap)
 from machine import Skip
@@ -379,7 +380,6 @@ def test_loops_of_openmp_reach_to_their_last_line(build):
         program = with_openmp(build, "openmp", flags)
         output = program.with_suffix(".mperf")
         run([program, 2], env={"MPERF_OUTPUT": str(output)})
-        import feed
         told = feed.Program(feed.read_file(output))
         scopes = [s for key in told.pieces for s in told.table(key).scopes]
         for line in pragmas:
@@ -394,7 +394,6 @@ def test_unequal_threads_of_openmp_are_told_apart(build):
     output = program.with_suffix(".mperf")
     said = run([program, 4, 65536, 3], env={"MPERF_OUTPUT": str(output)}).stdout
     wanted = sorted((int(a) + 3 * 4, int(b)) for a, b in re.findall(r": (\d+) bytes loaded, (\d+) stored", said))
-    import feed
     told = feed.Program(feed.read_file(output))
     found = []
     for thread in told.threads:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Loops whose branches go by data that nobody can predict, with operations and bytes that differ from
- * side to side: what machine code must be weighed by samples for. The keys are all numbers below N in
+ * Loops whose branches depend on unpredictable data, with operations and bytes that differ from side to
+ * side: from machine code alone, only samples say how often each side runs. The keys are all numbers below N in
  * a random order, so how often each side runs is known.
  *
  * Of the N = 4096 keys 2,560 are below FIRST, 128 below RARE. `either` has 2 operations or 1, `rarely`

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Kernels on graphs, as suites of benchmarks for them have: breadth-first search, PageRank, connected
- * components, triangles, shortest paths. Each works on a chunk of nodes at a time, and a chunk is an
- * entry into the kernel's region; so regions are short and many, and entries differ, for few nodes
- * have most of the edges.
+ * Kernels of graph benchmarks: breadth-first search, PageRank, connected
+ * components, triangles, shortest paths. Each works on a chunk of nodes at a time, and each chunk is an
+ * entry into the kernel's region; so entries are short and many, and differ, since few nodes have most
+ * of the edges.
  *
  *      graph KERNEL [ROUNDS [NODES [DEGREE]]]
  *      graph -KERNEL …         the same without its chunks: what is around them, to be subtracted

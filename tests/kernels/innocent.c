@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /*
- * A function that takes nearly all of the time, called from a loop beside a tiny one: the time of the
- * callee is neither of them's.
+ * A function that takes nearly all of the time, called from a loop with a tiny one inside: the callee's
+ * time belongs to neither.
  *
  *      innocent N    N rounds of each
  */

@@ -26,8 +26,8 @@
 
 #define CHUNK_NS 100000        /* between looks at the clock, which take some 30 ns */
 #define SLICE_BYTES (1u << 18) /* of a stream at a time, where it is larger */
-/* Between streams that are larger: at a distance of 2^n, lines of two streams compete for banks of
- * DRAM. Zen 4, streams of 256 MiB, AVX2: copy 22.1 GB/s for 19.6 without it, triad 21.5 for 16.9. */
+/* Between larger streams: at a distance of 2^n, lines of two streams compete for banks of DRAM. Zen 4,
+ * streams of 256 MiB, AVX2: copy 22.1 GB/s, 19.6 without it; triad 21.5 and 16.9. */
 #define GAP_BYTES (3u << 12)
 #define CLOCK_NS 150000 /* for the chain of additions */
 #define HUGE_BYTES (2u << 20)

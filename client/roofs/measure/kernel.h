@@ -39,8 +39,8 @@ enum need {
 };
 
 /* For `passes` passes over all chains: x = x OP1 a, x = x OP2 b; fused: x = x * a + b twice (NEON: x
- * = x + a * b, x = x - a * a). Whole numbers wrap. `in` has x, a and b, KERNEL_OPERAND_BYTES apart and as aligned. The
- * last x of all chains goes to `out`. */
+ * = x + a * b, x = x - a * a). Whole numbers wrap. `in` has x, a and b, each
+ * at a multiple of KERNEL_OPERAND_BYTES. The last x of all chains goes to `out`. */
 typedef uint64_t kernel_compute(uint64_t passes, const void *in, void *out);
 
 /* For `passes` passes over `bytes` bytes of each stream: load a; store a[0] to a; copy b to a; the

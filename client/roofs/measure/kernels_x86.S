@@ -5,9 +5,9 @@
  * Additions alternate with subtractions, and multiplications with their inverse, so that values
  * stay near 1 however long it runs: infinities and denormal numbers may take another time. The
  * chains outnumber latency times pipes of every core known to us (4 cycles, 2 pipes). Kernels of
- * three streams load for a few vectors, then store them: in turns of eight, ports of one kind wait for
- * those of the other. Zen 4, triad in L1: AVX2 354 GB/s by one, 334 by two, 270 by eight; AVX-512 284,
- * 284 and 277, but 299 by four.
+ * three streams load for one or four vectors, then store these: if they alternate by eight, loads and
+ * stores use their ports by turns. Zen 4, triad in L1: AVX2 354 GB/s by one, 334 by two, 270 by eight;
+ * AVX-512 284, 284 and 277, but 299 by four.
  */
 #if defined(__x86_64__)
 
