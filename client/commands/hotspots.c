@@ -10,7 +10,6 @@
 #include "client/show/print.h"
 #include "client/show/reply.h"
 #include "client/show/table.h"
-#include "proto/memory.h"
 
 static int show(const struct options *o, const struct reply *reply, FILE *f)
 {
@@ -24,11 +23,8 @@ static int show(const struct options *o, const struct reply *reply, FILE *f)
 		return reply_write_json(reply, f);
 	table_look(stdout, o->no_color, &look);
 	int r = table_print(reply, &look, f);
-	if (r == 0 && reply->provenance && !o->raw) {
-		_cleanup_(freep) char *line = reply_provenance_line(reply->provenance);
-		if (line)
-			fprintf(f, "\n%s\n", line);
-	}
+	if (r == 0 && !o->raw)
+		reply_write_provenance(reply->provenance, f);
 	return r;
 }
 

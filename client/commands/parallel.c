@@ -17,7 +17,6 @@
 #include "client/show/reply.h"
 #include "client/show/say.h"
 #include "client/show/table.h"
-#include "proto/memory.h"
 
 #define TOOL "libmperf-ompt.so"
 /* Source: OpenMP API 5.2, 21.19 (OMP_TOOL_LIBRARIES). */
@@ -57,11 +56,8 @@ static int show(const struct options *o, const struct reply *reply, FILE *f)
 		return csv_write(reply, f);
 	table_look(stdout, o->no_color, &look);
 	int r = table_print(reply, &look, f);
-	if (r == 0 && reply->provenance && !o->raw) {
-		_cleanup_(freep) char *line = reply_provenance_line(reply->provenance);
-		if (line)
-			fprintf(f, "\n%s\n", line);
-	}
+	if (r == 0 && !o->raw)
+		reply_write_provenance(reply->provenance, f);
 	return r;
 }
 

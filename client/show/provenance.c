@@ -97,6 +97,15 @@ static void write_line(FILE *f, const Mperf__Provenance *p)
 	}
 }
 
+void reply_write_provenance(const Mperf__Provenance *p, FILE *f)
+{
+	if (!p)
+		return;
+	fputc('\n', f);
+	write_line(f, p);
+	fputc('\n', f);
+}
+
 char *reply_provenance_line(const Mperf__Provenance *p)
 {
 	_cleanup_(freep) char *line = NULL;

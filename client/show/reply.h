@@ -77,6 +77,8 @@ void reply_cut(struct reply *r, size_t n);
 /* "cpu-clock, rung d (cpu-clock alone), 99 Hz; 1,204 samples in 12.1 s; lost: none; 98.7 % named"
  * without a newline; escaped for terminals. The caller frees; NULL if memory ran out. */
 char *reply_provenance_line(const Mperf__Provenance *p);
+/* That line below a table, after an empty one. NULL: nothing. Errors are left to the stream. */
+void reply_write_provenance(const Mperf__Provenance *p, FILE *f);
 
 /* {"columns": […], "rows": [{…}], "provenance": {…}} and a newline. 0, -ENOMEM, -EIO. */
 int reply_write_json(const struct reply *r, FILE *f);

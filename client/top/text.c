@@ -175,8 +175,7 @@ static int write_tables(const struct top_model *m, const struct options *o, FILE
 static int write_text(const struct top_model *m, const struct options *o, FILE *f)
 {
 	_cleanup_(freep) char *headline = top_text_headline(m), *narrowed = top_text_narrowed(o);
-	_cleanup_(freep) char *provenance = reply_provenance_line(m->shown.provenance);
-	if (!headline || !narrowed || !provenance)
+	if (!headline || !narrowed)
 		return -ENOMEM;
 
 	if (m->n_frames > 1)
@@ -185,7 +184,7 @@ static int write_text(const struct top_model *m, const struct options *o, FILE *
 		fprintf(f, "%s%s\n", headline, narrowed);
 	int r = write_tables(m, o, f);
 	if (r == 0 && !o->raw)
-		fprintf(f, "\n%s\n", provenance);
+		reply_write_provenance(m->shown.provenance, f);
 	return r;
 }
 
