@@ -209,7 +209,7 @@ static int compare_loops(const void *a, const void *b)
 	return (x->loop.start > y->loop.start) - (x->loop.start < y->loop.start);
 }
 
-/* The provenance of the samples, with our notes behind its own. */
+/* The provenance of the samples, with our notes before its own. */
 static int add_provenance(struct view *v, struct reply *r)
 {
 	Mperf__Provenance *p = v->places.provenance;

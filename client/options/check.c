@@ -237,8 +237,8 @@ static int check_topdown(struct parse *p)
 			"-o draws a picture, which explains itself: leave it out, or --json, "
 			"--raw and --explain");
 	if ((o->since_ns || o->until_ns) && !o->input && o->n_pids)
-		return options_wrong(
-			p, "--since shows what harts counted, whoever ran: leave it out, or --pid");
+		return options_wrong(p, "--since shows counts of whole harts, not of processes: "
+					"leave it out, or --pid");
 	if (o->n_cpus && !o->input && !o->since_ns && !o->until_ns)
 		return options_wrong(
 			p, "--cpu narrows what was counted before: give -i or --since");
@@ -246,7 +246,7 @@ static int check_topdown(struct parse *p)
 		return options_wrong(p, "-d and --frames need --live: give it too");
 	if (o->live && (o->output || o->raw || o->explain))
 		return options_wrong(p,
-			"--live shows a tree after the other: leave it out, or -o, --raw and "
+			"--live shows one tree after another: leave it out, or -o, --raw and "
 			"--explain");
 	if (o->explain && (o->json || o->raw))
 		return options_wrong(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A function that is on one side only may have another name, or be inlined now. Both are told from
- * what is beside the rows: who calls it, and what code of that name stands in others. Filters of the
- * question do not apply here: callers are the same whoever runs them.
+ * A function that is on one side only may have another name, or be inlined now. Its callers, and
+ * inlined code of its name in other functions, show both. Filters of the question do not apply here:
+ * a function has the same callers in each process.
  */
 #include "daemon/compare/gather_private.h"
 

@@ -92,7 +92,7 @@ struct beside {
 	double share[2];
 };
 
-/* Of a row that is the second half of a pair: it is told with the first. */
+/* The baseline's row of a pair: the candidate's row shows both. */
 static bool is_told_elsewhere(const struct gather *g, const struct became *b, size_t row)
 {
 	return (b[row].kind == BECAME_MOVED || b[row].kind == BECAME_RENAMED) &&

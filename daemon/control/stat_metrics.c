@@ -59,8 +59,8 @@ static int plan_names(
 /* Where each node's metric is in the plan. */
 static int find_nodes(struct stat_metrics *m)
 {
-	/* Cannot be: each metric is one node at most, and the planner takes no more of them. Whoever shows the
-	 * tree has room for as many. */
+	/* Cannot be: each metric is one node at most, and the planner takes no more of them. Clients have
+	 * room for as many. */
 	if (m->tree->n_nodes > METRICS_MAX)
 		return -E2BIG;
 	m->of_node = calloc(m->tree->n_nodes, sizeof(*m->of_node));

@@ -24,8 +24,8 @@ struct stat_part {
 struct stat_parts {
 	struct stat_part *part;
 	size_t n;
-	bool apart;         /* they are told apart in answers */
-	uint64_t look_ns;   /* when they must be read, lest one wraps twice unseen */
+	bool apart;       /* answers show each part by itself */
+	uint64_t look_ns; /* read them before this, or a counter wraps twice between two readings */
 	char left_out[512]; /* kinds of core that have none of these metrics, as a note; "": none */
 };
 

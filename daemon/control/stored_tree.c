@@ -283,10 +283,12 @@ static int find_platform(struct stored_tree *t, const struct stored_wish *wish,
 	const struct platform *p = name ? cores_platform_named(wish->cores, name) : NULL;
 	if (!name)
 		snprintf(ret_error->text, sizeof(ret_error->text),
-			"the recording does not say which core it is of: an older mperf made it");
+			"the recording does not say which cores it was made on: an older mperf "
+			"wrote it");
 	else if (!p)
 		snprintf(ret_error->text, sizeof(ret_error->text),
-			"it is of cores of the platform '%.64s', of which nothing is known here",
+			"it was made on the platform '%.64s', which the platform database here "
+			"lacks",
 			name);
 	*ret_platform = p;
 	return p ? 0 : METRIC_NO_TREE;

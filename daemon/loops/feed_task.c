@@ -139,7 +139,7 @@ static bool may_look(struct feed *f)
 	return true;
 }
 
-/* *ret_sure: if it was not found, it need not be looked for again. */
+/* *ret_sure: the answer is final, also NULL. */
 static struct task *look(struct connection *c, pid_t tid, uint64_t begin_ns, bool *ret_sure)
 {
 	struct task *task = find_live(c, tid);

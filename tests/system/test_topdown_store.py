@@ -193,7 +193,7 @@ def test_recordings_without_counters_and_files_that_are_none_are_named(build):
         (folder / "text").write_text("no recording\n")
         refused(mperfctl(build, "topdown", "-i", folder / "text", check=False), 1, "is not an mperf recording")
         refused(mperfctl(build, "topdown", "-i", file, "--", "true", check=False), 2, "-i reads a recording")
-        refused(mperfctl(build, "topdown", "--since", "-1h", "--pid", "1", check=False), 2, "whoever ran")
+        refused(mperfctl(build, "topdown", "--since", "-1h", "--pid", "1", check=False), 2, "counts of whole harts")
         refused(mperfctl(build, "topdown", "-a", "--cpu", "0", check=False), 2, "--cpu narrows")
         refused(mperfctl(build, "topdown", "--live", "--since", "-1h", check=False), 2, "--live")
 

@@ -78,7 +78,7 @@ static int find_platform(
 			return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 				"Leave out -M; `mperfctl topdown -i` has a tree for each kind of "
 				"core",
-				"%s is of cores of several kinds, whose metrics are not the same",
+				"%s was made on cores of several kinds, whose metrics differ",
 				l->path);
 		core = l->hart[hart].core;
 		any = true;
@@ -87,11 +87,11 @@ static int find_platform(
 	const struct platform *p = name ? cores_platform_named(m->wish->cores, name) : NULL;
 	if (!name)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING, "Record again",
-			"%s does not say which core it is of: an older mperf made it", l->path);
+			"%s does not say which cores it was made on: an older mperf wrote it", l->path);
 	if (!p)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Describe it in /etc/mperf/platforms.d (mperf-platforms(5))",
-			"%s is of cores of the platform '%.64s', of which nothing is known here",
+			"%s was made on the platform '%.64s', which the platform database here lacks",
 			l->path, name);
 	*ret_platform = p;
 	return 0;
@@ -105,7 +105,7 @@ static int find_inputs(struct hotspots_metrics *m, struct loaded *l, const struc
 		n_harts += l->hart[hart].known;
 	if (m->inputs && m->platform != p)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			"Ask for one of them at a time", "%s is of another kind of core", l->path);
+			"Ask for one of them at a time", "%s was made on another kind of core", l->path);
 	if (m->inputs)
 		return 0;
 	int r = metric_inputs_new(p, m->wish->name, m->wish->n_names, n_harts, &m->inputs, &error);

@@ -183,7 +183,7 @@ CREATE TABLE sample (
 	task INTEGER NOT NULL,
 	stack INTEGER NOT NULL,             -- its leaf; 0: no stack
 	event INTEGER NOT NULL,             -- the event that sampled
-	rung INTEGER NOT NULL,              -- as in hart, at that time; from 16 on no sample, but what the hart counted, whoever ran, in pass rung - 16
+	rung INTEGER NOT NULL,              -- as in hart, at that time; from 16 on no sample, but counts of the whole hart, in pass rung - 16
 	count INTEGER NOT NULL,             -- samples; 0 for counts that a context switch delivered
 	weight_ns INTEGER NOT NULL,         -- time that these samples stand for (daemon/attribute/weigh.c)
 	truncated INTEGER NOT NULL,         -- samples of these whose stack ends early

@@ -151,7 +151,7 @@ static int write_pass(struct segment *g, const struct hart_count *row, size_t n,
 	return r;
 }
 
-/* What harts counted in the window, whoever ran. */
+/* Counts of whole harts in the window, of all processes. */
 static int write_counted(struct segment *g, const struct hart_count_rows *rows)
 {
 	int r = 0;
