@@ -120,31 +120,33 @@ static void find_inlined(struct search *s, const size_t *list, size_t n, bool ot
 
 /* --- the rows of one side alone --------------------------------------------------------------- */
 
-static int by_samples(const void *a, const void *b, void *userdata)
+struct weighed {
+	size_t row;
+	double was, is; /* samples */
+};
+
+static int by_samples(const void *a, const void *b)
 {
-	const struct gather *g = userdata;
-	const size_t i = *(const size_t *)a, j = *(const size_t *)b;
-	const double x = gather_sums(g, i, false).samples + gather_sums(g, i, true).samples;
-	const double y = gather_sums(g, j, false).samples + gather_sums(g, j, true).samples;
-	return x != y ? (x < y ? 1 : -1) : (i > j) - (i < j);
+	const struct weighed *x = a, *y = b;
+	const double p = x->was + x->is, q = y->was + y->is;
+	return p != q ? (p < q ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
 }
 
 /* The hottest rows, those of one side alone into the lists. 0 or -ENOMEM. */
 static int list_rows(struct search *s, size_t n_rows)
 {
-	_cleanup_(freep) size_t *order = calloc(n_rows + 1, sizeof(*order));
-	if (!order)
+	_cleanup_(freep) struct weighed *of = calloc(n_rows + 1, sizeof(*of));
+	if (!of)
 		return -ENOMEM;
 	for (size_t i = 0; i < n_rows; i++)
-		order[i] = i;
-	qsort_r(order, n_rows, sizeof(*order), by_samples, (void *)s->g);
+		of[i] = (struct weighed){
+			i, gather_sums(s->g, i, false).samples, gather_sums(s->g, i, true).samples};
+	qsort(of, n_rows, sizeof(*of), by_samples);
 	for (size_t i = 0; i < n_rows; i++) {
-		const double was = gather_sums(s->g, order[i], false).samples;
-		const double is = gather_sums(s->g, order[i], true).samples;
-		if (was > 0 && is <= 0 && s->n_gone < BECAME_ROWS_MAX)
-			s->gone[s->n_gone++] = order[i];
-		else if (was <= 0 && is > 0 && s->n_new < BECAME_ROWS_MAX)
-			s->new[s->n_new++] = order[i];
+		if (of[i].was > 0 && of[i].is <= 0 && s->n_gone < BECAME_ROWS_MAX)
+			s->gone[s->n_gone++] = of[i].row;
+		else if (of[i].was <= 0 && of[i].is > 0 && s->n_new < BECAME_ROWS_MAX)
+			s->new[s->n_new++] = of[i].row;
 	}
 	return 0;
 }

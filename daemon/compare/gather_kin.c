@@ -24,29 +24,48 @@ static int name_id(struct gather *g, const char *name, uint32_t *ret_id)
 	return text_get(&g->texts, bare, ret_id);
 }
 
-static int add(struct gather *g, const struct key *key, double samples)
+/* *ret_i: the key's index; KEY_NONE: there is no room for it. */
+static int add(struct gather *g, const struct key *key, double samples, uint32_t *ret_i)
 {
 	struct kin *k = &g->kin;
-	uint32_t i = key_find(&k->keys, key);
-	if (i == KEY_NONE && k->keys.n_keys >= KIN_KEYS_MAX)
+	*ret_i = key_find(&k->keys, key);
+	if (*ret_i == KEY_NONE && k->keys.n_keys >= KIN_KEYS_MAX)
 		return 0;
-	int r = key_get(&k->keys, key, &i);
+	int r = key_get(&k->keys, key, ret_i);
 	if (r == 0)
-		r = array_grow(&k->samples, &k->size, i + 1, sizeof(*k->samples));
+		r = array_grow(&k->fact, &k->size, *ret_i + 1, sizeof(*k->fact));
 	if (r == 0)
-		k->samples[i] += samples;
+		k->fact[*ret_i].samples += samples;
+	return r;
+}
+
+static int add_caller(
+	struct gather *g, uint32_t function, bool candidate, uint32_t caller, double samples)
+{
+	struct kin *k = &g->kin;
+	uint32_t all, one;
+	int r = add(g, &(struct key){{KIN_CALLERS, function, candidate}}, samples, &all);
+	const uint32_t n = k->keys.n_keys;
+	if (r == 0)
+		r = add(g, &(struct key){{KIN_CALLER, function, candidate, caller}}, samples, &one);
+	if (r == 0 && all != KEY_NONE && one == n) { /* it is new */
+		k->fact[one].next = k->fact[all].next;
+		k->fact[all].next = one + 1;
+	}
 	return r;
 }
 
 static int take(struct gather *g, uint64_t kind, bool candidate, sqlite3_stmt *s)
 {
-	uint32_t function, caller = 0;
+	const double samples = (double)sqlite3_column_int64(s, 1);
+	uint32_t function, caller, i;
 	int r = name_id(g, (const char *)sqlite3_column_text(s, 0), &function);
 	if (r == 0 && kind == KIN_CALLER)
 		r = name_id(g, (const char *)sqlite3_column_text(s, 2), &caller);
 	if (r == 0 && function != 0)
-		r = add(g, &(struct key){{kind, function, candidate, caller}},
-			(double)sqlite3_column_int64(s, 1));
+		r = kind == KIN_CALLER
+			    ? add_caller(g, function, candidate, caller, samples)
+			    : add(g, &(struct key){{kind, function, candidate}}, samples, &i);
 	return r < 0 ? r : 0;
 }
 
@@ -94,7 +113,7 @@ int kin_read(struct gather *g, bool candidate, sqlite3 *db, struct query_error *
 void kin_clear(struct kin *k)
 {
 	key_table_clear(&k->keys);
-	free(k->samples);
+	free(k->fact);
 }
 
 static uint64_t function_of(const struct gather *g, size_t row)
@@ -106,7 +125,7 @@ double gather_inlined(const struct gather *g, size_t row, bool candidate)
 {
 	const struct key key = {{KIN_INLINED, function_of(g, row), candidate}};
 	const uint32_t i = key_find(&g->kin.keys, &key);
-	return i == KEY_NONE ? 0 : g->kin.samples[i];
+	return i == KEY_NONE ? 0 : g->kin.fact[i].samples;
 }
 
 bool gather_is_there(const struct gather *g, size_t row, bool candidate)
@@ -115,34 +134,29 @@ bool gather_is_there(const struct gather *g, size_t row, bool candidate)
 	return key_find(&g->kin.keys, &key) != KEY_NONE;
 }
 
-static double sum_of_callers(const struct gather *g, uint64_t function, bool candidate)
+static const struct kin_fact *callers_of(const struct gather *g, uint64_t function, bool candidate)
 {
-	double sum = 0;
-	for (uint32_t i = 0; i < g->kin.keys.n_keys; i++) {
-		const uint64_t *part = g->kin.keys.key[i].part;
-		if (part[0] == KIN_CALLER && part[1] == function && part[2] == candidate)
-			sum += g->kin.samples[i];
-	}
-	return sum;
+	static const struct kin_fact none = {0};
+	const struct key key = {{KIN_CALLERS, function, candidate}};
+	const uint32_t i = key_find(&g->kin.keys, &key);
+	return i == KEY_NONE ? &none : &g->kin.fact[i];
 }
 
 double gather_callers_alike(const struct gather *g, size_t baseline, size_t candidate)
 {
 	const uint64_t was = function_of(g, baseline), is = function_of(g, candidate);
-	const double n = sum_of_callers(g, was, false), m = sum_of_callers(g, is, true);
+	const struct kin_fact *before = callers_of(g, was, false), *after = callers_of(g, is, true);
 	double alike = 0;
-	if (n <= 0 || m <= 0)
+	if (before->samples <= 0 || after->samples <= 0)
 		return 0;
-	for (uint32_t i = 0; i < g->kin.keys.n_keys; i++) {
-		const uint64_t *part = g->kin.keys.key[i].part;
-		if (part[0] != KIN_CALLER || part[1] != was || part[2] != 0)
-			continue;
+	for (uint32_t i = before->next; i != 0; i = g->kin.fact[i - 1].next) {
+		const uint64_t caller_was = g->kin.keys.key[i - 1].part[3];
 		/* a function that calls itself does so by its new name */
-		const uint64_t caller = part[3] == was ? is : part[3];
+		const uint64_t caller = caller_was == was ? is : caller_was;
 		const uint32_t k =
 			key_find(&g->kin.keys, &(struct key){{KIN_CALLER, is, true, caller}});
-		const double a = g->kin.samples[i] / n;
-		const double b = k == KEY_NONE ? 0 : g->kin.samples[k] / m;
+		const double a = g->kin.fact[i - 1].samples / before->samples;
+		const double b = k == KEY_NONE ? 0 : g->kin.fact[k].samples / after->samples;
 		alike += a < b ? a : b;
 	}
 	return alike;

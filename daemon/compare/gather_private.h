@@ -23,14 +23,19 @@ struct run {
 };
 
 /* What is known of functions beside their rows, to find out what became of one that is gone. */
+struct kin_fact {
+	double samples;
+	uint32_t next; /* of KIN_CALLERS its first caller, of KIN_CALLER the next one; index + 1 */
+};
 struct kin {
 	struct key_table keys; /* see KIN_* */
-	double *samples;       /* by key */
+	struct kin_fact *fact; /* by key */
 	uint32_t size;
 };
 enum {
 	KIN_INLINED = 1, /* function, candidate: samples in its code that was inlined into others */
-	KIN_CALLER,      /* function, candidate, caller: its own samples, by caller */
+	KIN_CALLERS,     /* function, candidate: its own samples with a known caller */
+	KIN_CALLER,      /* function, candidate, caller: those of one caller */
 	KIN_THERE,       /* function, candidate: it is in some stack, not inlined */
 };
 
