@@ -32,10 +32,16 @@ static int name_site(struct segment *g, uint32_t site, const struct frame *frame
 
 int segment_name_sites(struct segment *g, const struct frame *frame)
 {
+	struct unnamed_sites *u = &g->unnamed_sites;
 	int r = 0;
-	for (size_t i = 0; i < g->unnamed_sites.n && r == 0; i++)
-		if (g->unnamed_sites.site[i].frame == frame->id)
-			r = name_site(g, g->unnamed_sites.site[i].site, frame);
+	for (size_t i = 0; i < u->n && r == 0;) {
+		if (u->site[i].frame != frame->id) {
+			i++;
+			continue;
+		}
+		r = name_site(g, u->site[i].site, frame);
+		u->site[i] = u->site[--u->n];
+	}
 	return r;
 }
 
