@@ -18,12 +18,14 @@
 #include "platform-db/expression.h"
 #include "proto/memory.h"
 
-#define STRETCHES 8         /* of all windows; each takes its part of the memory of every key */
-#define SUMS_MAX (1u << 24) /* counts in memory, 128 MB: functions times stretches times inputs */
+#define STRETCHES 8 /* of all windows; each takes its part of the memory of every key */
+/* Functions times stretches times inputs, 16 bytes each: 256 MB, and the same to take a file back. A query
+ * has 2 GB (service/offload.h). */
+#define SUMS_MAX (1u << 24)
 
 /* What one input counted of one key in one stretch. */
 struct sum {
-	float is_there; /* readings that there were; 0: not counted */
+	bool is_there; /* false: not counted */
 	double value;
 };
 
@@ -87,11 +89,13 @@ static int find_platform(
 	const struct platform *p = name ? cores_platform_named(m->wish->cores, name) : NULL;
 	if (!name)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING, "Record again",
-			"%s does not say which cores it was made on: an older mperf wrote it", l->path);
+			"%s does not say which cores it was made on: an older mperf wrote it",
+			l->path);
 	if (!p)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Describe it in /etc/mperf/platforms.d (mperf-platforms(5))",
-			"%s was made on the platform '%.64s', which the platform database here lacks",
+			"%s was made on the platform '%.64s', which the platform database here "
+			"lacks",
 			l->path, name);
 	*ret_platform = p;
 	return 0;
@@ -105,7 +109,8 @@ static int find_inputs(struct hotspots_metrics *m, struct loaded *l, const struc
 		n_harts += l->hart[hart].known;
 	if (m->inputs && m->platform != p)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			"Ask for one of them at a time", "%s was made on another kind of core", l->path);
+			"Ask for one of them at a time", "%s was made on another kind of core",
+			l->path);
 	if (m->inputs)
 		return 0;
 	int r = metric_inputs_new(p, m->wish->name, m->wish->n_names, n_harts, &m->inputs, &error);
@@ -154,7 +159,7 @@ static struct sum *sum_of(
 
 int hotspots_metrics_take(struct hotspots_metrics *m, uint32_t hot, const struct scan_row *row)
 {
-	/* beyond it, keys have no metrics: the heaviest come first in no order, so say nothing of the rest */
+	/* keys beyond it have no metrics */
 	if (hot >= SUMS_MAX / (n_sums(m) ? n_sums(m) : 1))
 		return 0;
 	int r = array_grow(&m->sum, &m->size, (hot + 1) * n_sums(m), sizeof(*m->sum));
@@ -167,7 +172,7 @@ int hotspots_metrics_take(struct hotspots_metrics *m, uint32_t hot, const struct
 		if (input < 0 || (read->enabled_ns > 0 && read->running_ns <= 0))
 			continue;
 		struct sum *s = sum_of(m, hot, row->window % STRETCHES, (uint32_t)input);
-		s->is_there++;
+		s->is_there = true;
 		s->value += read->enabled_ns > 0
 				    ? read->value * (read->enabled_ns / read->running_ns)
 				    : read->value;
@@ -210,7 +215,7 @@ static bool counts_of(
 		ret_count[input] = NAN;
 		for (uint32_t s = 0; s < STRETCHES; s++) {
 			const struct sum *sum = sum_of(m, hot, s, input);
-			if (s == without || sum->is_there <= 0)
+			if (s == without || !sum->is_there)
 				continue;
 			ret_count[input] =
 				(isnan(ret_count[input]) ? 0 : ret_count[input]) + sum->value;
@@ -223,7 +228,7 @@ static bool counts_of(
 static bool is_filled(const struct hotspots_metrics *m, uint32_t hot, uint32_t stretch)
 {
 	for (uint32_t input = 0; input < metric_inputs_n(m->inputs); input++)
-		if (sum_of(m, hot, stretch, input)->is_there > 0)
+		if (sum_of(m, hot, stretch, input)->is_there)
 			return true;
 	return false;
 }
