@@ -123,14 +123,26 @@ static void write_summary(const struct topdown *t, FILE *out)
 	fputs(".", out);
 }
 
-static void write_how(const struct topdown *t, FILE *out)
+/* How each tree was counted, and the notes, which all of them share. */
+static void write_how(const struct page *page, FILE *out)
 {
-	_cleanup_(freep) char *how = topdown_how(t);
-	escape_markup(out, how ? how : "");
-	for (size_t i = 0; t->notes && i < t->notes->n_note; i++) {
-		fputs(" Note: ", out);
-		escape_markup(out, t->notes->note[i]);
-		fputs(".", out);
+	const Mperf__Provenance *notes = page->tree->notes;
+	for (size_t i = 0; i < page->n; i++) {
+		const struct topdown *t = &page->tree[i];
+		_cleanup_(freep) char *how = topdown_how(t);
+		if (!how || !*how)
+			continue;
+		if (!t->is_alone) {
+			escape_markup(out, t->core);
+			fputs(": ", out);
+		}
+		escape_markup(out, how);
+		fputs(" ", out);
+	}
+	for (size_t i = 0; notes && i < notes->n_note; i++) {
+		fputs("Note: ", out);
+		escape_markup(out, notes->note[i]);
+		fputs(". ", out);
 	}
 }
 
@@ -158,7 +170,7 @@ static void fill_hole(const void *userdata, const char *name, size_t n, FILE *ou
 	if (strncmp(name, "title", n) == 0)
 		escape_markup(out, page->title);
 	else if (strncmp(name, "provenance", n) == 0)
-		write_how(page->tree, out);
+		write_how(page, out);
 	else if (strncmp(name, "style", n) == 0)
 		fprintf(out, "%s%s%s", topdown_svg_style(), page_style(), own_style);
 	else

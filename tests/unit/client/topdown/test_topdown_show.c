@@ -129,6 +129,23 @@ TEST(pictures_are_well_formed_and_need_no_script)
 					   "next at Branch_Effectiveness."));
 }
 
+TEST(a_page_of_two_trees_says_how_each_was_counted)
+{
+	struct topdown trees[] = {c.tree, c.tree};
+	char *text;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+	trees[0].is_alone = trees[1].is_alone = false;
+	trees[0].harts = "0-3", trees[1].harts = "4-7";
+	trees[0].core = "big", trees[1].core = "little";
+	trees[0].passes = 2, trees[1].passes = 5;
+	ck_assert_int_eq(topdown_page_write(trees, 2, "Top-down", false, f), 0);
+	fclose(f);
+	ck_assert_ptr_nonnull(strstr(text, "big: The events need 2 passes"));
+	ck_assert_ptr_nonnull(strstr(text, "little: The events need 5 passes"));
+	free(text);
+}
+
 /* --- answers that are no tree ----------------------------------------------------------------- */
 
 static int add(void *replies, const Mperf__Answer *a)
