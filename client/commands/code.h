@@ -16,9 +16,8 @@ enum {
 };
 
 struct code_question {
-	const char *path; /* where it ran */
-	const char
-		*symfs; /* look for it below this folder, by path or by name; NULL: it is there */
+	const char *path;  /* where it ran */
+	const char *symfs; /* the folder to look in, by path, then by name; NULL: at path itself */
 	uint32_t vector_bits; /* 0: not known */
 	const uint8_t *build_id;
 	uint8_t n_build_id; /* 0: any */

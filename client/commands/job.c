@@ -38,7 +38,7 @@ static bool has_key(const struct options *o, const char *key)
 	return false;
 }
 
-/* Without a label of its own, a run is known by when and by whom it was started. */
+/* Unless the user names the run: the time, and the process id of mperfctl. */
 static void add_run(struct labels *l)
 {
 	char when[32] = "";
@@ -55,8 +55,13 @@ static int fill_labels(const struct options *o, struct labels *l)
 {
 	struct label_fault fault;
 	struct label label;
+	_Static_assert(LABELS_MAX - OWN_LABELS == 14, "as the message says");
 	if (o->n_labels > LABELS_MAX - OWN_LABELS) {
 		say_failure("a job takes at most 14 labels beside its name", "Leave some out");
+		return EXIT_USAGE;
+	}
+	if (label_make(LABEL_JOB, o->job, &label, &fault) != 0) {
+		say_failure(fault.text, "Choose another name for the job");
 		return EXIT_USAGE;
 	}
 	snprintf(l->name, sizeof(l->name), LABEL_JOB "=%s", o->job);
@@ -66,8 +71,7 @@ static int fill_labels(const struct options *o, struct labels *l)
 	if (!has_key(o, "run"))
 		add_run(l);
 	for (size_t i = 0; i < l->n; i++)
-		if (label_make(LABEL_JOB, o->job, &label, &fault) != 0 ||
-			label_parse(l->text[i], &label, &fault) != 0) {
+		if (label_parse(l->text[i], &label, &fault) != 0) {
 			say_failure(fault.text, "Write labels as --label KEY=VALUE");
 			return EXIT_USAGE;
 		}

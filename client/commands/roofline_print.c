@@ -141,8 +141,7 @@ static void say_nothing(const struct options *o)
 	for (size_t i = 0; i < o->n_pids && !o->input && !o->since_ns && !o->until_ns; i++)
 		say_silent(o->pid[i]);
 	say_note("`mperfctl roofline --from code` estimates operations per byte of any program "
-		 "from its "
-		 "samples and its machine code");
+		 "from its samples and its machine code");
 }
 
 static int print(const struct showing *s, const struct roofline_plot *plot)

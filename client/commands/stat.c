@@ -174,8 +174,8 @@ static int count_into(struct counting *s, int fd)
 	return exit_status;
 }
 
-/* Counts that belong to who ran ride on samples, and are cut at switches: then short processes have
- * theirs, too. */
+/* Counts of one process ride on its samples, and are cut at context switches: so short processes have
+ * counts, too. */
 static int count_by(const struct options *o, const char *by)
 {
 	struct options as = *o;

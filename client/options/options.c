@@ -14,6 +14,7 @@
 #include "client/options/options_private.h"
 #include "client/show/say.h"
 #include "proto/clock.h"
+#include "proto/code.h"
 #include "proto/memory.h"
 #include "proto/nearest.h"
 #include "proto/unit.h"
@@ -306,7 +307,8 @@ static int take_query(struct parse *p, int key, char *arg)
 		return 0;
 	case OPTION_VECTOR_BITS:
 		return take_number(p, "--vector-bits", arg,
-			(struct range){VECTOR_BITS_MIN, VECTOR_BITS_MAX}, &o->vector_bits);
+			(struct range){CODE_VECTOR_BITS_LEAST, CODE_VECTOR_BITS_MOST_RVV},
+			&o->vector_bits);
 	case OPTION_TWO_PHASE:
 		o->two_phase = true;
 		return 0;

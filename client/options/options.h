@@ -24,10 +24,6 @@ enum {
 	OPTIONS_HELPED,    /* --help was printed */
 };
 
-/* Of SVE and RVV. Source: Arm ARM, SVE; RISC-V "V" 1.0, 2. */
-#define VECTOR_BITS_MIN 128u
-#define VECTOR_BITS_MAX 65536u
-
 struct options {
 	/* what and how to measure */
 	bool all, user_only;

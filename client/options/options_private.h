@@ -3,8 +3,8 @@
 
 /* Parsing of options, between its parts
  *
- * options.c takes the values one by one, argument.c lists, words and what is no option, check.c checks their combination, slip.c reports what could
- * not be parsed, and help.c shows what there is.
+ * options.c takes the values one by one, argument.c takes lists, words and non-option arguments, check.c
+ * checks their combination, slip.c reports what could not be parsed, and help.c shows what there is.
  */
 
 #include "client/options/options.h"
