@@ -105,7 +105,7 @@ static int add_file(
 	filter.every = true;
 	size_t before = c->n_events;
 	const struct query_filter *f = c->filter;
-	bool of_tasks = f && (f->n_pids || f->n_comms || f->n_cgroups);
+	bool of_tasks = f && (f->n_pids || f->n_comms || f->n_cgroups || f->n_labels);
 	if (r == 0 && !c->of_samples && !of_tasks)
 		r = scan_counted(&c->loaded, &filter, take_counted, c);
 	/* a file of a client may have counts of its samples alone */
@@ -132,6 +132,7 @@ static int keep(void *query)
 		memcpy(kept, c->event, c->n_events * sizeof(*kept));
 	c->n_kept = c->n_events;
 	c->n_cores_kept = c->n_cores;
+	memcpy(c->core_kept, c->core, sizeof(c->core));
 	c->n_windows_kept = c->n_windows;
 	c->provenance_kept = c->provenance;
 	return 0;
@@ -144,6 +145,7 @@ static void take_back(void *query)
 		memcpy(c->event, c->kept, c->n_kept * sizeof(*c->kept));
 	c->n_events = c->n_kept;
 	c->n_cores = c->n_cores_kept;
+	memcpy(c->core, c->core_kept, sizeof(c->core));
 	c->n_windows = c->n_windows_kept;
 	c->provenance = c->provenance_kept;
 }

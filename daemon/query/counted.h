@@ -5,7 +5,7 @@
  *
  * Harts that count all the time (pmu/hart_counts.h) have rows of their own. Where a recording has none,
  * what its samples counted is summed up, of one pass. Time is dealt out to a few stretches, window by
- * window, so that who computes a metric can leave one out after another, and so find its error.
+ * window: leaving out one after another shows the error of a metric.
  */
 
 #include "daemon/query/sources.h"
@@ -46,6 +46,7 @@ struct counted {
 	struct loaded loaded;
 	uint32_t size_events;
 	struct counted_event *kept;
+	struct counted_core core_kept[COUNTED_CORES_MAX];
 	size_t n_kept, n_cores_kept;
 	uint64_t n_windows_kept;
 	struct provenance provenance_kept;

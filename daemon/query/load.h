@@ -30,7 +30,7 @@ struct loaded_hart {
 	bool known, user_only;
 	uint8_t rung;
 	uint32_t leader; /* event; 0: none */
-	uint32_t core;   /* text: name of its platform; 0: not told */
+	uint32_t core;   /* text: name of its platform; 0: not known */
 };
 
 /* For a roll-up of sources that attributed a hart's time by different events: the event per rung;

@@ -147,7 +147,7 @@ struct rollup {
 	struct translation task, file, frame, stack, function, source_name, cgroup, label_set;
 	uint32_t event[ROLLUP_EVENTS_MAX + 1]; /* source's id → row */
 	struct rollup_hart hart[HARTS_MAX];    /* the target's */
-	uint32_t core[HARTS_MAX];              /* of the source: text, the platform; 0: not told */
+	uint32_t core[HARTS_MAX];              /* of the source: text, the platform; 0: not known */
 	int16_t hart_as[HARTS_MAX];            /* what a hart of the source counts as */
 	struct sums sums;
 	struct rollup_loops *loops;
