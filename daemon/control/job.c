@@ -17,20 +17,31 @@
 
 /* --- whose ------------------------------------------------------------------------------------ */
 
-/* The process, held, if the peer may label it. 0; positive after a refusal; -errno. */
-static int hold_process(struct request *q, int32_t pid, struct held_pids *ret_held)
+static bool is_others(const struct request *q, int32_t pid, bool if_gone)
 {
 	struct rights rights;
-	int r = request_hold_pids(q, &pid, 1, false, ret_held);
-	if (r != 0 || q->peer->uid == 0)
-		return r;
-	if (rights_of_process(pid, &rights) == 0 && rights.uid == q->peer->uid)
-		return 0;
-	held_pids_clear(ret_held);
-	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+	if (q->peer->uid == 0)
+		return false;
+	return rights_of_process(pid, &rights) == 0 ? rights.uid != q->peer->uid : if_gone;
+}
+
+/* Members of the group may not label processes of others either, so the remedy is not to join it. */
+static int refuse_others(struct request *q, int32_t pid)
+{
+	int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 		"Label processes of your own, or do it as root.",
 		"process %d does not belong wholly to you", (int)pid);
 	return r < 0 ? r : 1;
+}
+
+/* Hold the process, if the peer may label it. 0; positive after a refusal; -errno. The caller clears
+ * *held in any case. */
+static int hold_process(struct request *q, int32_t pid, struct held_pids *held)
+{
+	if (is_others(q, pid, false))
+		return refuse_others(q, pid);
+	int r = request_hold_pids(q, &pid, 1, false, held);
+	return r == 0 && is_others(q, pid, true) ? refuse_others(q, pid) : r;
 }
 
 /* --- start and end ---------------------------------------------------------------------------- */
@@ -189,7 +200,7 @@ int control_job(struct request *q, const Mperf__Request *m)
 {
 	struct service *s = q->peer->options->service;
 	const Mperf__JobRequest *job = m->job;
-	struct held_pids held;
+	_cleanup_(held_pids_clear) struct held_pids held = {.n = 0};
 	if (!s)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Run `systemctl start mperfd`, and try again.",
@@ -202,8 +213,6 @@ int control_job(struct request *q, const Mperf__Request *m)
 	int r = hold_process(q, job->pid, &held);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = job->action == MPERF__JOB_ACTION__JOB_START ? start(q, s->walk, job)
-							: end(q, s->walk, job);
-	held_pids_clear(&held);
-	return r;
+	return job->action == MPERF__JOB_ACTION__JOB_START ? start(q, s->walk, job)
+							   : end(q, s->walk, job);
 }

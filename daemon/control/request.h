@@ -102,7 +102,8 @@ size_t request_drop_twins(int32_t *pid, size_t n);
 int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all);
 
 /* The same around opening events: the processes are held, so that their pids are not reused, until
- * request_recheck_pids, which says whether they still belong to the peer. */
+ * request_recheck_pids, which says whether they still belong to the peer. Call held_pids_clear also after a
+ * refusal, when some are held already. */
 struct held_pids {
 	size_t n;
 	struct held_pid {

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from machine import Folder, as_nobody, everybodys, mperfctl, need_root, refused
 from rates import allowing, rate_allowed
@@ -100,6 +101,7 @@ def test_only_its_user_labels_a_process_and_sees_the_job(build):
             for action in ["start", "theirs"], ["end"]:
                 done = as_nobody(folder, environment, "job", *action, "--pid", str(roots.pid))
                 refused(done, 1, str(roots.pid))
+                assert "or do it as root" in done.stderr and "group" not in done.stderr, done.stderr
             wait_until("the process is known", lambda: service.ctl(
                 "job", "start", "roots", "--pid", roots.pid, check=False).returncode == 0)
             assert len(service.ask("job")["job"]) == 1
@@ -115,6 +117,22 @@ def test_only_its_user_labels_a_process_and_sees_the_job(build):
         finally:
             roots.kill()
             roots.wait()
+
+
+def test_requests_that_are_refused_leave_no_descriptor_behind(build):
+    need_root()
+
+    def n_pidfds(service):
+        links = (os.readlink(fd) for fd in Path(f"/proc/{service.process.pid}/fd").iterdir() if fd.is_symlink())
+        return sum("pidfd" in link for link in links)
+
+    with Folder() as folder, Service(build, folder) as service:
+        environment = {**everybodys(build, folder), "MPERF_SOCKET": str(service.socket)}
+        before = n_pidfds(service)
+        for _ in range(5):
+            for action in ["start", "theirs"], ["end"]:
+                refused(as_nobody(folder, environment, "job", *action, "--pid", "1"), 1, "process 1 ")
+        assert n_pidfds(service) < before + 5  # the service holds some of its own
 
 
 def test_without_a_service_the_command_runs_all_the_same(build):
