@@ -70,11 +70,6 @@ static int fill_labels(const struct options *o, struct labels *l)
 		l->text[l->n++] = o->label[i];
 	if (!has_key(o, "run"))
 		add_run(l);
-	for (size_t i = 0; i < l->n; i++)
-		if (label_parse(l->text[i], &label, &fault) != 0) {
-			say_failure(fault.text, "Write labels as --label KEY=VALUE");
-			return EXIT_USAGE;
-		}
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "client/show/say.h"
 #include "proto/clock.h"
 #include "proto/code.h"
+#include "proto/label.h"
 #include "proto/memory.h"
 #include "proto/nearest.h"
 #include "proto/unit.h"
@@ -257,6 +258,15 @@ static int take_metrics(struct parse *p, char *arg)
 		"-M takes names of metrics or groups, such as 'ipc,TopdownL1'");
 }
 
+static int take_label(struct parse *p, char *arg)
+{
+	struct label label;
+	struct label_fault fault;
+	if (label_parse(arg, &label, &fault) != 0)
+		return options_wrong(p, "%s", fault.text);
+	return options_push(p, p->o->label, &p->o->n_labels, arg);
+}
+
 static int take_query(struct parse *p, int key, char *arg)
 {
 	struct options *o = p->o;
@@ -273,7 +283,7 @@ static int take_query(struct parse *p, int key, char *arg)
 	case OPTION_CGROUP:
 		return options_push(p, o->cgroup, &o->n_cgroups, arg);
 	case OPTION_LABEL:
-		return options_push(p, o->label, &o->n_labels, arg);
+		return take_label(p, arg);
 	case OPTION_CPU:
 		return each_part(p, arg, take_cpus);
 	case OPTION_SINCE:

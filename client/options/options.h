@@ -69,7 +69,7 @@ struct options {
 	bool loops;      /* about instrumented programs: --pid only narrows */
 	bool callers;    /* of these, but callers are asked for too */
 	char *comm[OPTIONS_LIST_MAX], *cgroup[OPTIONS_LIST_MAX];
-	char *label[OPTIONS_LIST_MAX]; /* KEY=VALUE */
+	char *label[OPTIONS_LIST_MAX]; /* KEY=VALUE, as label_parse allows it */
 	size_t n_comms, n_cgroups, n_labels;
 	char *job; /* job start and run: its name */
 	uint32_t cpu[OPTIONS_CPUS_MAX];
