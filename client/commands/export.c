@@ -26,6 +26,7 @@ struct exporting {
 	char *title, *event, *provenance_line;
 	Mperf__Provenance *provenance; /* a copy; NULL until it arrives */
 	struct say_progress progress;
+	bool began; /* to write */
 	int exit_status;
 };
 
@@ -70,13 +71,22 @@ static void say_trouble(int r)
 		say_failure("out of memory", "Free some memory, and try again");
 }
 
+/* With the first answer: of what cannot be read nothing is written, not even a head. */
+static int begin(struct exporting *x)
+{
+	if (x->began)
+		return 0;
+	x->began = true;
+	return x->format->begin ? x->format->begin(&x->output) : 0;
+}
+
 static int take(void *userdata, const Mperf__Answer *a)
 {
 	struct exporting *x = userdata;
 	int r = 0;
 	if (a->body_case == MPERF__ANSWER__BODY_PROVENANCE)
 		r = take_provenance(x, a->provenance);
-	else if (a->body_case == MPERF__ANSWER__BODY_PROFILE) {
+	else if (a->body_case == MPERF__ANSWER__BODY_PROFILE && (r = begin(x)) == 0) {
 		r = profile_add(&x->profile, a->profile, take_sample, x);
 		if (r == 0 && ferror(x->output.file))
 			return 1; /* the end says why */
@@ -106,12 +116,10 @@ static int ask(struct exporting *x)
 static int write_all(struct exporting *x, FILE *f)
 {
 	x->output = (struct export_output){.file = f, .profile = &x->profile, .title = x->title};
-	int r = x->format->begin ? x->format->begin(&x->output) : 0;
-	if (r == 0) {
-		say_progress_start(&x->progress);
-		x->exit_status = ask(x);
-		say_progress_end(&x->progress);
-	}
+	say_progress_start(&x->progress);
+	x->exit_status = ask(x);
+	say_progress_end(&x->progress);
+	int r = x->exit_status == 0 ? begin(x) : 0;
 	if (r == 0 && x->exit_status == 0) {
 		static Mperf__Provenance nothing = MPERF__PROVENANCE__INIT;
 		x->output.provenance = x->provenance ? x->provenance : &nothing;

@@ -342,8 +342,7 @@ static void say_no_program(void)
 {
 	say_failure("cannot find mperf-code, which reads machine code for mperfctl",
 		"Install the package mperf-code (apt install ./mperf-code_*.deb), or put the "
-		"program "
-		"beside mperfctl; make builds it where LLVM's C library is");
+		"program beside mperfctl; make builds it where LLVM's C library is");
 }
 
 static int print_view(struct view *v)
@@ -367,7 +366,9 @@ static int print_view(struct view *v)
 	if (exit_status == 0)
 		exit_status = print_reply(&showing, v);
 	if (exit_status == 0 && reply.n_rows == 0)
-		say_note("no samples match; record longer, raise -F, or relax the filters");
+		say_note(v->ns > 0 ? "no machine code was read; the notes of the table say why"
+				   : "no samples match; record longer, raise -F, or relax the "
+				     "filters");
 	reply_clear(&reply);
 	return exit_status;
 }

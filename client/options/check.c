@@ -215,10 +215,10 @@ static int check_stat(struct parse *p)
 		return options_wrong(p,
 			"--per-process and --per-cgroup show metrics: give -M too, such as -M "
 			"General");
-	if (by_task && (o->n_events || o->interval_ms || o->repeat || o->output))
+	if (by_task && (o->n_events || o->interval_ms || o->repeat || o->output || o->explain))
 		return options_wrong(p,
 			"--per-process and --per-cgroup print one table of metrics: leave out -e, "
-			"-I, -r and -o");
+			"-I, -r, -o and --explain");
 	return 0;
 }
 

@@ -249,6 +249,9 @@ def test_what_cannot_be_done_is_said(build):
     fails(build, 1, ["no such file|cannot"], "export", "--as", "csv", "-i", f"{path}.none")
     fails(build, 1, ["no-such"], "export", "--as", "csv", "-i", path, "--event", "no-such")
     fails(build, 1, ["/absent/x"], "export", "--as", "csv", "-i", path, "-o", "/absent/x")
+    for form in "csv", "perf-script", "speedscope", "firefox":
+        done = mperfctl(build, "export", "--as", form, "-i", f"{path}.none", check=False)
+        assert done.stdout == "", f"{form}: the head of a table of nothing"
     with Folder() as folder:
         fails(build, 1, ["no-such"], "export", "--as", "csv", "-i", path, "--event", "no-such", "-o",
               folder / "out")
