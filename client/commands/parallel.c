@@ -26,7 +26,11 @@
 static int give_tool(void)
 {
 	char path[PROGRAM_PATH_BYTES];
-	const char *others = getenv(TOOLS);
+	const char *others = getenv(TOOLS), *allowed = getenv("OMP_TOOL");
+	if (allowed && strcmp(allowed, "disabled") == 0)
+		say_note("OMP_TOOL=disabled keeps OpenMP runtimes from loading tools; unset it to "
+			 "have "
+			 "mperf's");
 	if (others && *others) {
 		if (!strstr(others, TOOL))
 			say_note(TOOLS " names another tool, which is left alone; unset it to have "
@@ -84,7 +88,9 @@ static void say_empty(const struct options *o)
 			"program with mperf-cc");
 	else if (o->command_line)
 		say_note("no parallel region was reported: only programs that use LLVM's OpenMP "
-			 "runtime (clang -fopenmp) have a place for tools, gcc's libgomp has none");
+			 "runtime (clang -fopenmp) load tools, those with gcc's libgomp do not; "
+			 "leave "
+			 "MPERF_FEED and MPERF_OUTPUT to mperfctl");
 	else
 		say_note("no parallel region was reported: start programs with " TOOLS
 			 " naming " TOOL ", or through mperfctl parallel -- CMD");

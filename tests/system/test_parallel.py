@@ -310,6 +310,11 @@ def regions_of(service, uid):
     return json.loads(done.stdout)["rows"] if done.stdout else []
 
 
+def test_a_runtime_that_may_not_load_tools_is_named(build):
+    done = mperfctl(build, "parallel", "--", program(build), "uneven", "say", env={"OMP_TOOL": "disabled"})
+    assert "OMP_TOOL=disabled" in done.stderr and "done" in done.stdout, done
+
+
 def test_users_see_their_own_regions(build):
     """Through a service, which keeps them; and another user's build of the same has its own names."""
     with Folder() as folder, UnitService(build, folder, flush="1s", period="1min") as service:
