@@ -20,6 +20,7 @@
 
 /* The job's name, which explicit jobs have, is a label too. */
 #define LABEL_JOB "job"
+#define LABEL_RUN "run" /* which run of the job it is */
 
 enum { LABELS_WRONG = 1 };
 

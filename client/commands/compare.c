@@ -9,14 +9,25 @@
 
 #include "client/compare/beside.h"
 #include "client/compare/recordings.h"
+#include "client/compare/selection.h"
 #include "client/show/escape.h"
 #include "client/show/print.h"
 #include "client/show/table.h"
 #include "client/wire/ask.h"
+#include "proto/clock.h"
 #include "proto/memory.h"
 
+/* A side: recordings, or selections of the store. */
+struct side {
+	struct recordings files;
+	struct selection selection[OPTIONS_LIST_MAX];
+	Mperf__RunSelection message[OPTIONS_LIST_MAX], *run[OPTIONS_LIST_MAX];
+	size_t n_selections;
+	const char *first; /* as the user wrote it */
+};
+
 /* 0 or EXIT_*, after an error message. */
-static int add_selection(struct recordings *r, const char *selection)
+static int add_recordings(struct recordings *r, const char *selection)
 {
 	_cleanup_(freep) char *says = NULL;
 	const char *remedy =
@@ -37,12 +48,63 @@ static int add_selection(struct recordings *r, const char *selection)
 	return outcome < 0 ? EXIT_FAILED : EXIT_USAGE;
 }
 
-static int add_selections(struct recordings *r, char *const *selection, size_t n)
+static int add_selection(struct side *side, const char *text)
+{
+	_cleanup_(freep) char *what = NULL;
+	struct selection_fault fault;
+	struct selection *s = &side->selection[side->n_selections];
+	int r = selection_parse(text, (int64_t)clock_ns(CLOCK_REALTIME), s, &fault);
+	if (r == 0) {
+		Mperf__RunSelection *m = &side->message[side->n_selections];
+		*m = (Mperf__RunSelection)MPERF__RUN_SELECTION__INIT;
+		m->n_label = s->n_labels, m->label = s->label;
+		m->since_ns = s->since_ns, m->until_ns = s->until_ns, m->last = s->last;
+		m->n_uid = s->n_uids, m->uid = s->uid;
+		side->run[side->n_selections++] = m;
+		return 0;
+	}
+	if (r > 0 && asprintf(&what, "'%.100s' selects nothing: %s", text, fault.text) < 0)
+		what = NULL;
+	say_failure(what ? what : "out of memory",
+		"Write KEY=VALUE[,KEY=VALUE][,since=TIME][,until=TIME][,last=N][,user=NAME], or ./ "
+		"before the name of a file");
+	return r > 0 ? EXIT_USAGE : EXIT_FAILED;
+}
+
+static int add_side(struct side *side, char *const *text, size_t n)
 {
 	int exit_status = 0;
 	for (size_t i = 0; i < n && exit_status == 0; i++)
-		exit_status = add_selection(r, selection[i]);
+		exit_status = selection_is_one(text[i]) ? add_selection(side, text[i])
+							: add_recordings(&side->files, text[i]);
+	side->first = text[0];
 	return exit_status;
+}
+
+/* All of a kind? Only we may open your files, and only the service its store. */
+static int check_kinds(const struct side *a, const struct side *b)
+{
+	_cleanup_(freep) char *what = NULL;
+	const bool files = a->files.n || b->files.n;
+	if (!files || (a->n_selections == 0 && b->n_selections == 0))
+		return 0;
+	if (asprintf(&what, "'%.100s' and '%.100s' are not both recordings, or both of the store",
+		    a->first, b->first) < 0)
+		what = NULL;
+	say_failure(what ? what : "out of memory",
+		"Give recordings alone, or selections alone: jobs by their labels, or stretches of "
+		"time");
+	return EXIT_USAGE;
+}
+
+static void side_free(struct side *side)
+{
+	if (!side)
+		return;
+	recordings_clear(&side->files);
+	for (size_t i = 0; i < side->n_selections; i++)
+		selection_clear(&side->selection[i]);
+	free(side);
 }
 
 struct verdict_asked compare_asked(const struct options *o, bool is_gate)
@@ -56,8 +118,8 @@ struct verdict_asked compare_asked(const struct options *o, bool is_gate)
 	};
 }
 
-static void fill(const struct options *o, bool is_gate, const struct recordings *a,
-	const struct recordings *b, Mperf__Filter *filter, Mperf__CompareRequest *m)
+static void fill(const struct options *o, bool is_gate, const struct side *a, const struct side *b,
+	Mperf__Filter *filter, Mperf__CompareRequest *m)
 {
 	filter->n_pid = o->n_pids;
 	filter->pid = (int32_t *)o->pid;
@@ -69,10 +131,14 @@ static void fill(const struct options *o, bool is_gate, const struct recordings 
 	filter->label = (char **)o->label;
 	filter->n_cpu = o->n_cpus;
 	filter->cpu = (uint32_t *)o->cpu;
-	m->n_baseline = a->n;
-	m->baseline = (char **)a->path;
-	m->n_candidate = b->n;
-	m->candidate = (char **)b->path;
+	m->n_baseline = a->files.n;
+	m->baseline = (char **)a->files.path;
+	m->n_candidate = b->files.n;
+	m->candidate = (char **)b->files.path;
+	m->n_baseline_run = a->n_selections;
+	m->baseline_run = (Mperf__RunSelection **)a->run;
+	m->n_candidate_run = b->n_selections;
+	m->candidate_run = (Mperf__RunSelection **)b->run;
 	m->by = o->by ? o->by : (char *)"function";
 	m->filter = filter;
 	m->limit = o->limit;
@@ -85,8 +151,17 @@ static void fill(const struct options *o, bool is_gate, const struct recordings 
 	m->side_by_side = o->side_by_side;
 }
 
-static int run(const struct options *o, bool is_gate, const struct recordings *a,
-	const struct recordings *b, struct replies *replies, bool *ret_answered)
+/* 0 or EXIT_FAILED, after an error message. */
+static int open_link(struct link *l, const struct side *a)
+{
+	int r = a->n_selections ? link_open_service(l) : link_open_private(l);
+	if (r == LINK_ABSENT)
+		link_say_no_service("there is no store to select runs from");
+	return r == 0 ? 0 : EXIT_FAILED;
+}
+
+static int run(const struct options *o, bool is_gate, const struct side *a, const struct side *b,
+	struct replies *replies, bool *ret_answered)
 {
 	struct link l = {.fd = -1};
 	Mperf__Filter filter = MPERF__FILTER__INIT;
@@ -99,7 +174,7 @@ static int run(const struct options *o, bool is_gate, const struct recordings *a
 		request.gate = &compare;
 	else
 		request.diff = &compare;
-	if (link_open_private(&l) != 0)
+	if (open_link(&l, a) != 0)
 		return EXIT_FAILED;
 	struct ask k = {.link = &l, .answer = replies_take, .userdata = replies};
 	int r = ask_run(&k, &request);
@@ -116,23 +191,31 @@ static int run(const struct options *o, bool is_gate, const struct recordings *a
 
 int compare_ask(const struct options *o, bool is_gate, struct replies *replies, bool *ret_answered)
 {
-	struct recordings *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
+	struct side *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
 	int exit_status = a && b ? 0 : EXIT_FAILED;
 
 	*ret_answered = false;
 	if (exit_status == 0)
-		exit_status = add_selections(a, o->baseline, o->n_baselines);
+		exit_status = add_side(a, o->baseline, o->n_baselines);
 	if (exit_status == 0)
-		exit_status = add_selections(b, o->candidate, o->n_candidates);
+		exit_status = add_side(b, o->candidate, o->n_candidates);
+	if (exit_status == 0)
+		exit_status = check_kinds(a, b);
 	if (exit_status == 0)
 		exit_status = run(o, is_gate, a, b, replies, ret_answered);
-	if (a)
-		recordings_clear(a);
-	if (b)
-		recordings_clear(b);
-	free(a);
-	free(b);
+	side_free(a);
+	side_free(b);
 	return exit_status;
+}
+
+/* Which runs were compared, and which were not. */
+static void show_notes(const struct replies *replies, FILE *f)
+{
+	const Mperf__Provenance *p = replies->provenance;
+	for (size_t i = 0; p && i < p->n_note; i++) {
+		_cleanup_(freep) char *escaped = escape_terminal_dup(p->note[i]);
+		fprintf(f, "%s.\n", escaped ? escaped : "");
+	}
 }
 
 static int show_beside(const struct options *o, const struct replies *replies, FILE *f)
@@ -149,7 +232,12 @@ static int show_beside(const struct options *o, const struct replies *replies, F
 	table_look(stdout, o->no_color, &look);
 	if (!o->raw)
 		beside_head(replies, f);
-	return table_print(replies_table(replies, "beside"), &look, f);
+	int r = table_print(replies_table(replies, "beside"), &look, f);
+	if (r == 0 && !o->raw && replies->provenance) {
+		fputs("\n", f);
+		show_notes(replies, f);
+	}
+	return r;
 }
 
 static int show(const struct options *o, bool is_gate, const struct replies *replies, FILE *f)
@@ -178,6 +266,7 @@ static int show(const struct options *o, bool is_gate, const struct replies *rep
 	if (r == 0 && !o->raw) {
 		fputs("\n", f);
 		verdict_notes(replies, &asked, f);
+		show_notes(replies, f);
 	}
 	return r;
 }

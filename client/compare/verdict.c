@@ -195,6 +195,10 @@ void verdict_markdown(const struct replies *r, const struct verdict_asked *asked
 	}
 	fputs("\n", f);
 	verdict_notes(r, asked, f);
+	for (size_t i = 0; r->provenance && i < r->provenance->n_note; i++) {
+		write_cell(r->provenance->note[i], f);
+		fputs(".\n", f);
+	}
 }
 
 /* --- JUnit ------------------------------------------------------------------------------------ */

@@ -37,10 +37,11 @@
 
 #include "proto/memory.h"
 
-#define COMPARE_RUNS_MIN 5     /* of a side: 252 ways to label ten runs, fewer cannot reach α */
-#define COMPARE_RUNS_MAX 4096  /* of both sides: four times what a request can name */
-#define COMPARE_SIDE_MAX 512   /* of a request: years of nightly runs */
-#define COMPARE_SAMPLES_MIN 10 /* of a function in a run, on average, to be tested */
+#define COMPARE_RUNS_MIN 5        /* of a side: 252 ways to label ten runs, fewer cannot reach α */
+#define COMPARE_RUNS_MAX 4096     /* of both sides: four times what a request can name */
+#define COMPARE_SIDE_MAX 512      /* of a request: years of nightly runs */
+#define COMPARE_SELECTIONS_MAX 64 /* of a side: as many as a command line has */
+#define COMPARE_SAMPLES_MIN 10    /* of a function in a run, on average, to be tested */
 #define COMPARE_CELLS_MAX (1u << 24) /* functions × runs, in two tables of 128 MB */
 #define COMPARE_SHUFFLES 999         /* p in steps of a thousandth: α of two looks is 9 of them */
 #define COMPARE_LOOKS_MAX 20         /* more would leave α below that step */

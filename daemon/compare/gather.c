@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 /* By way of grouping: its parts, which are its columns. */
 static const struct answer_column columns_of[N_QUERY_BY][GATHER_PARTS + 1] = {
@@ -214,19 +215,29 @@ static int read_begin(sqlite3 *db, int64_t *ret_begin_ns, struct query_error *re
 	return QUERY_FAILED;
 }
 
+/* 0 or -ENOMEM. */
+static int begin_run(struct gather *g, bool candidate, int64_t begin_ns)
+{
+	int r = array_grow(&g->run, &g->size_runs, g->n_runs + 1, sizeof(*g->run));
+	if (r == 0)
+		g->run[g->n_runs++] = (struct run){.candidate = candidate,
+			.begin_ns = begin_ns,
+			.cycles = -1,
+			.instructions = -1};
+	return r;
+}
+
 int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query_question *question,
 	struct query_error *ret_error)
 {
 	const struct answer answer = {take_columns, take_row, take_provenance, g};
 	int64_t begin_ns = 0;
-	int r = array_grow(&g->run, &g->size_runs, g->n_runs + 1, sizeof(*g->run));
+	int r = read_begin(db, &begin_ns, ret_error);
 	if (r == 0)
-		r = read_begin(db, &begin_ns, ret_error);
+		r = begin_run(g, candidate, begin_ns);
 	if (r != 0)
 		return r;
-	struct run *run = &g->run[g->n_runs++];
-	*run = (struct run){
-		.candidate = candidate, .begin_ns = begin_ns, .cycles = -1, .instructions = -1};
+	struct run *run = &g->run[g->n_runs - 1];
 	r = read_meta(g, db, "arch", &run->arch);
 	if (r == 0)
 		r = read_meta(g, db, "host", &run->host);
@@ -236,6 +247,22 @@ int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query
 	if (r == 0 && g->by == QUERY_BY_FUNCTION)
 		r = kin_read(g, candidate, db, ret_error);
 	return r;
+}
+
+int gather_store_run(struct gather *g, bool candidate, int64_t begin_ns,
+	struct query_source *source, size_t n_sources, const struct query_question *question,
+	struct query_error *ret_error)
+{
+	const struct answer answer = {take_columns, take_row, take_provenance, g};
+	struct utsname u = {"", "", "", "", "", ""};
+	int r = begin_run(g, candidate, begin_ns);
+	(void)uname(&u);
+	if (r == 0)
+		r = text_get(&g->texts, u.machine, &g->run[g->n_runs - 1].arch);
+	if (r == 0)
+		r = text_get(&g->texts, u.nodename, &g->run[g->n_runs - 1].host);
+	return r == 0 ? query_store_hotspots(source, n_sources, question, &answer, ret_error)
+		      : -ENOMEM;
 }
 
 static const char *text_or_none(const struct gather *g, uint32_t text)
@@ -255,6 +282,7 @@ struct gathered_source gather_source(const struct gather *g, size_t run)
 		.hz = of->hz,
 		.samples = of->samples,
 		.lost = of->lost,
+		.ns = of->cpu_ns,
 	};
 }
 

@@ -30,6 +30,11 @@ DEFINE_CLEANUP(struct gather *, gather_free)
 int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query_question *question,
 	struct query_error *ret_error);
 
+/* The same of files of this machine's store; begin_ns: when the run began, by the clock of all others. */
+int gather_store_run(struct gather *g, bool candidate, int64_t begin_ns,
+	struct query_source *source, size_t n_sources, const struct query_question *question,
+	struct query_error *ret_error);
+
 /* After the last run: the table, borrowed, of rows with at least COMPARE_SAMPLES_MIN samples in all
  * runs together. 0; -EINVAL if there is no run; -E2BIG above COMPARE_CELLS_MAX; -ENOMEM. */
 int gather_table(struct gather *g, const struct compare_runs **ret_runs);
@@ -57,6 +62,7 @@ struct gathered_source {
 	const char *arch, *host; /* as uname has them; "" if the recording does not say */
 	uint32_t hz;
 	uint64_t samples, lost;
+	double ns; /* CPU time of its samples */
 };
 struct gathered_source gather_source(const struct gather *g, size_t run);
 

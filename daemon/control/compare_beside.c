@@ -57,9 +57,10 @@ const char *compare_became(
 
 /* --- the sides -------------------------------------------------------------------------------- */
 
-static int tell_sides(struct row_stream *stream, const struct answer *to,
-	const Mperf__CompareRequest *m, const struct gather *g)
+static int tell_sides(
+	struct row_stream *stream, const struct answer *to, const struct compare_sides *sides)
 {
+	const struct gather *g = sides->gather;
 	static const struct answer_column columns[] = {{"side", "Side", 0},
 		{"machine", "Machine", 0}, {"host", "Host", 0}, {"event", "Event", 0},
 		{"rung", "Rung", 0}, {"hz", "Rate", MPERF__UNIT__UNIT_HZ},
@@ -72,13 +73,13 @@ static int tell_sides(struct row_stream *stream, const struct answer *to,
 	if (r == 0)
 		r = to->columns(to->userdata, columns, sizeof(columns) / sizeof(*columns));
 	for (int candidate = 0; candidate < 2 && r == 0; candidate++) {
-		const struct gathered_source s = gather_source(g, candidate ? m->n_baseline : 0);
+		const struct gathered_source s = gather_source(g, candidate ? sides->n_side[0] : 0);
 		const struct gathered_sums sums = gather_total(g, candidate);
 		const struct answer_value v[] = {text(candidate ? "candidate" : "baseline"),
 			text(s.arch), text(s.host), text(s.event), text(s.rung), count(s.hz),
-			count((double)(candidate ? m->n_candidate : m->n_baseline)),
-			count(sums.samples), count(sums.ns), count(sums.cycles),
-			count(sums.instructions), ratio(sums.instructions, sums.cycles)};
+			count((double)sides->n_side[candidate]), count(sums.samples),
+			count(sums.ns), count(sums.cycles), count(sums.instructions),
+			ratio(sums.instructions, sums.cycles)};
 		r = to->row(to->userdata, v, sizeof(v) / sizeof(*v));
 	}
 	return r;
@@ -185,15 +186,10 @@ static int tell_rows(struct row_stream *stream, const struct answer *to, const s
 	return r;
 }
 
-int compare_beside_send(struct request *q, const Mperf__CompareRequest *m, const struct gather *g,
-	const struct became *became, size_t n_rows)
+int compare_beside(struct row_stream *stream, const struct answer *to,
+	const struct compare_sides *sides, const struct became *became, size_t n_rows)
 {
-	struct row_stream stream;
-	const struct answer to = row_stream_answer(&stream, q);
-	int r = tell_sides(&stream, &to, m, g);
-	if (r == 0)
-		r = tell_rows(&stream, &to, g, became, n_rows, m->limit);
-	if (row_stream_end(&stream) < 0 || r != 0)
-		return r < 0 ? r : -EIO;
-	return request_done(q, 0);
+	int r = tell_sides(stream, to, sides);
+	return r == 0 ? tell_rows(stream, to, sides->gather, became, n_rows, sides->asked->limit)
+		      : r;
 }

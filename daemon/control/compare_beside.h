@@ -4,7 +4,7 @@
 /* Two sides beside each other: what an answer says where no change can be tested */
 
 #include "daemon/compare/became.h"
-#include "daemon/control/request.h"
+#include "daemon/control/compare_answer.h"
 
 /* Of the two names that BECAME_MOVED and BECAME_RENAMED give; longer ones are cut. */
 #define BECAME_TEXT_BYTES 512
@@ -14,6 +14,6 @@
 const char *compare_became(
 	const struct gather *g, const struct became *became, size_t row, char *buffer);
 
-/* Send the tables "side" and "beside", and Done. 0 or -errno. */
-int compare_beside_send(struct request *q, const Mperf__CompareRequest *m, const struct gather *g,
-	const struct became *became, size_t n_rows);
+/* Send the tables "side" and "beside". 0; the answer's value; -errno. */
+int compare_beside(struct row_stream *stream, const struct answer *to,
+	const struct compare_sides *sides, const struct became *became, size_t n_rows);

@@ -42,6 +42,13 @@ const struct field_limit field_limits[] = {
 		"Compare fewer of them."},
 	{"mperf.CompareRequest", "candidate", COMPARE_SIDE_MAX, true, "recordings",
 		"Compare fewer of them."},
+	/* each looks through all labels of the store */
+	{"mperf.CompareRequest", "baseline_run", COMPARE_SELECTIONS_MAX, true, "selections",
+		"Use * and ? in the values of labels."},
+	{"mperf.CompareRequest", "candidate_run", COMPARE_SELECTIONS_MAX, true, "selections",
+		"Use * and ? in the values of labels."},
+	{"mperf.RunSelection", "label", LABELS_MAX, true, "labels", "A job has no more."},
+	{"mperf.RunSelection", "uid", 64, false, "users", "Compare fewer of them."},
 	/* each is compared with the name of every function of a program */
 	{"mperf.Selection", "glob", 64, false, "patterns", "Use * and ? for several names."},
 };
@@ -115,6 +122,22 @@ static ProtobufCMessage *message_in(ProtobufCMessage *m, const ProtobufCFieldDes
 	return *(ProtobufCMessage **)member(m, f->offset);
 }
 
+static const struct field_limit *look(ProtobufCMessage *m, int depth, size_t *ret_n);
+
+/* The messages of a repeated field, whose number is within its limit. */
+static const struct field_limit *look_into(
+	ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, int depth, size_t *ret_n)
+{
+	const struct field_limit *exceeded = NULL;
+	if (f->type != PROTOBUF_C_TYPE_MESSAGE || depth >= LIMITS_DEPTH_MAX)
+		return NULL;
+	const size_t n = *(size_t *)member(m, f->quantifier_offset);
+	ProtobufCMessage **inner = *(ProtobufCMessage ***)member(m, f->offset);
+	for (size_t i = 0; i < n && !exceeded; i++)
+		exceeded = look(inner[i], depth + 1, ret_n);
+	return exceeded;
+}
+
 static const struct field_limit *look(ProtobufCMessage *m, int depth, size_t *ret_n)
 {
 	const struct field_limit *exceeded = NULL;
@@ -131,6 +154,7 @@ static const struct field_limit *look(ProtobufCMessage *m, int depth, size_t *re
 			return limit;
 		if (!limit->keep)
 			drop_repeated(m, f);
+		exceeded = look_into(m, f, depth, ret_n);
 	}
 	return exceeded;
 }

@@ -51,11 +51,17 @@ struct query_filter query_filter_of(const struct request *q, const Mperf__Filter
 int query_answer_end(
 	struct request *q, struct row_stream *stream, int r, const struct query_error *error)
 {
+	return query_answer_end_with(q, stream, r, error, 0);
+}
+
+int query_answer_end_with(struct request *q, struct row_stream *stream, int r,
+	const struct query_error *error, int status)
+{
 	int ended = row_stream_end(stream);
 	if (r == 0)
 		r = ended;
 	if (r == 0)
-		r = request_done(q, 0);
+		r = request_done(q, status);
 	else if (r == QUERY_FAILED && *error->text)
 		r = request_fail(q, error->kind, error->remedy, "%s", error->text);
 	else if (r > 0)

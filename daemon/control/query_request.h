@@ -12,6 +12,9 @@ struct query_filter query_filter_of(const struct request *q, const Mperf__Filter
 /* End an answer: Done, or the failure that stopped the query with outcome r. 0, -errno. */
 int query_answer_end(
 	struct request *q, struct row_stream *stream, int r, const struct query_error *error);
+/* The same, Done with this status. */
+int query_answer_end_with(struct request *q, struct row_stream *stream, int r,
+	const struct query_error *error, int status);
 
 /* Does a request with this path mean the store of the service that received it? */
 bool query_asks_store(const struct request *q, const char *path);

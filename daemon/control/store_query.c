@@ -27,6 +27,7 @@ struct store_query {
 	struct segment_identity *known; /* of each: what the daemon knows to be well */
 	size_t n_sources;
 	char *folder; /* the store's, at the begin of each source's path */
+	void *facts;  /* of the question's know */
 };
 
 static void store_query_release(void *userdata)
@@ -41,6 +42,7 @@ static void store_query_release(void *userdata)
 	free(s->source);
 	free(s->known);
 	free(s->folder);
+	free(s->facts);
 	free(s);
 }
 
@@ -83,11 +85,19 @@ static int answer(struct request *q, void *userdata)
 	struct query_error error = {"", "", 0};
 	struct row_stream stream;
 	struct answer to = row_stream_answer(&stream, q);
-	const struct store_question_run run = {
-		s->source, s->n_sources, s->request, &filter, q->peer->options->cores, &to, &error};
+	int status = 0;
+	const struct store_question_run run = {.source = s->source,
+		.n_sources = s->n_sources,
+		.request = s->request,
+		.filter = &filter,
+		.cores = q->peer->options->cores,
+		.to = &to,
+		.error = &error,
+		.known = s->facts,
+		.status = &status};
 	int r = s->question->run(&run);
 	int noted = note_sources(q, s);
-	return query_answer_end(q, &stream, r == 0 ? noted : r, &error);
+	return query_answer_end_with(q, &stream, r == 0 ? noted : r, &error, status);
 }
 
 /* --- in the daemon ---------------------------------------------------------------------------- */
@@ -154,13 +164,15 @@ static int select_parts(struct store_query *s, struct request *q)
 {
 	struct service *service = q->peer->options->service;
 	struct query_filter filter = query_filter_of(q, s->question->filter(s->request));
-	int64_t since_ns = filter.since_ns
+	int64_t since_ns = filter.since_ns || s->question->all_time
 				   ? filter.since_ns
 				   : (int64_t)clock_ns(CLOCK_REALTIME) - STORE_QUERY_SPAN_NS;
 	_cleanup_(freep) struct store_part *part = NULL;
 	size_t n = 0;
 	enum tier coarsest = s->question->coarsest(s->request, &filter);
-	int r = service_select(service, since_ns, filter.until_ns, coarsest, &part, &n);
+	int r = s->question->know ? s->question->know(q, s->request, &s->facts) : 0;
+	if (r == 0)
+		r = service_select(service, since_ns, filter.until_ns, coarsest, &part, &n);
 	return r < 0 ? r : take_parts(s, service, part, n);
 }
 

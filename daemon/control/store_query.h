@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Store queries: hotspots and flame graphs of what the service keeps
+/* Store queries: hotspots, flame graphs and comparisons of what the service keeps
  *
  * Only the daemon knows which files there are, so it chooses them; a child reads them (offload.h)
  * and answers. The child reports damaged files to the daemon, which sets them aside.
@@ -21,6 +21,8 @@ struct store_question_run {
 	const struct cores *cores; /* as the daemon knew them; may be NULL */
 	const struct answer *to;   /* its userdata is a row_stream */
 	struct query_error *error;
+	const void *known; /* of the question's know; else NULL */
+	int *status;       /* of Done; 0 unless it is set */
 };
 struct store_question {
 	const Mperf__Filter *(*filter)(const Mperf__Request *m); /* NULL: none */
@@ -28,6 +30,10 @@ struct store_question {
 	enum tier (*coarsest)(const Mperf__Request *m, const struct query_filter *filter);
 	/* Answer it, in the child. As the functions of query.h. */
 	int (*run)(const struct store_question_run *run);
+	/* In the daemon, as the files are chosen: what only it knows, in memory that free() frees. 0 or
+	 * -errno. NULL: nothing. */
+	int (*know)(struct request *q, const Mperf__Request *m, void **ret_known);
+	bool all_time; /* without a time, it is about all that is stored, not about the last hour */
 };
 
 /* Answer m, a request without a path, already validated, from the service's store. 0 or -errno. */

@@ -71,6 +71,16 @@ static bool labels_wanted(const struct loaded *l, const struct query_filter *q, 
 	return true;
 }
 
+static bool job_wanted(const struct loaded *l, const struct query_filter *q, uint32_t task)
+{
+	const char *labels = q->n_jobs ? text_of(l->texts, l->task[task].labels) : NULL;
+	for (size_t i = 0; labels && i < q->n_jobs; i++)
+		if (q->job[i].uid == l->task[task].labels_uid &&
+			strcmp(q->job[i].labels, labels) == 0)
+			return true;
+	return q->n_jobs == 0;
+}
+
 static bool hart_wanted(const struct query_filter *q, uint32_t hart)
 {
 	for (size_t i = 0; i < q->n_cpus; i++)
@@ -159,12 +169,12 @@ int filter_make(struct row_filter *f, struct loaded *l, const struct query_filte
 		return -ENOMEM;
 
 	f->task[0] = q->n_pids == 0 && q->n_comms == 0 && q->n_cgroups == 0 && q->n_labels == 0 &&
-		     !q->only_uid;
+		     q->n_jobs == 0 && !q->only_uid;
 	for (uint32_t i = 1; i <= l->n_tasks; i++)
 		f->task[i] = l->task[i].known
 				     ? owner_wanted(l, q, i) && pid_wanted(q, &l->task[i]) &&
 					       comm_wanted(l, q, i) && cgroup_wanted(l, q, i) &&
-					       labels_wanted(l, q, i)
+					       labels_wanted(l, q, i) && job_wanted(l, q, i)
 				     : f->task[0];
 	for (uint32_t i = 0; i <= HARTS_MAX; i++)
 		f->hart[i] = hart_wanted(q, i);

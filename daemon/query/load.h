@@ -54,6 +54,7 @@ struct loaded_task {
 	uint32_t comm, argv; /* texts; of a program, argv is its path */
 	uint32_t cgroup;     /* text: path */
 	uint32_t labels;     /* text: of its process's job, as JSON; 0: none */
+	uint32_t labels_uid; /* whose they are */
 	bool known;
 };
 

@@ -11,7 +11,10 @@
 static int take_labels(struct loaded *l, struct cursor *c)
 {
 	uint32_t id = cursor_id(c, 0, l->n_tasks);
-	return id != 0 && l->task[id].known ? cursor_text(c, 1, &l->task[id].labels) : 0;
+	if (id == 0 || !l->task[id].known)
+		return 0;
+	l->task[id].labels_uid = (uint32_t)cursor_integer(c, 2);
+	return cursor_text(c, 1, &l->task[id].labels);
 }
 
 int load_labels(struct loaded *l)
@@ -21,10 +24,12 @@ int load_labels(struct loaded *l)
 	if (version < SEGMENT_HAS_LABELS)
 		return 0;
 	int r = load_each(l,
-		"SELECT task, labels FROM task_label_set JOIN label_set s ON s.id = label_set "
+		"SELECT task, labels, uid FROM task_label_set JOIN label_set s ON s.id = label_set "
 		"ORDER BY task",
 		false, take_labels);
-	for (uint32_t i = 1; i <= l->n_tasks && r == 0; i++)
+	for (uint32_t i = 1; i <= l->n_tasks && r == 0; i++) {
 		l->task[i].labels = l->task[l->task[i].process].labels;
+		l->task[i].labels_uid = l->task[l->task[i].process].labels_uid;
+	}
 	return r;
 }

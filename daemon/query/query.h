@@ -83,6 +83,12 @@ enum query_by {
 int query_by_parse(const char *name);
 const char *query_by_name(enum query_by by);
 
+/* Labels of a job, exactly, and whose they are. */
+struct query_job {
+	uint32_t uid;
+	const char *labels; /* JSON, as labels_write has it */
+};
+
 struct query_filter {
 	const int32_t *pid;
 	size_t n_pids;
@@ -92,6 +98,8 @@ struct query_filter {
 	size_t n_cgroups;
 	const char *const *label; /* "KEY=VALUE" (proto/label.h); a task has all of them */
 	size_t n_labels;
+	const struct query_job *job; /* a task has the labels of one of them; none: any */
+	size_t n_jobs;
 	const uint32_t *cpu;
 	size_t n_cpus;
 	int64_t since_ns, until_ns; /* CLOCK_REALTIME; 0: open */

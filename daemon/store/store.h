@@ -152,6 +152,10 @@ struct store_forecast {
 void store_forecast(const struct store *s, const struct store_limits *limits,
 	int64_t now_realtime_ns, struct store_forecast *ret_forecast);
 
+/* For store_select: each moment from the finest tier that has it, for what must be told apart as well as
+ * can be. Where two tiers meet, up to a step of the coarser may be missing. */
+#define STORE_FINEST_FIRST N_TIERS
+
 /* The files that answer a query of [since_ns, until_ns) (CLOCK_REALTIME; 0: open): each moment from
  * the coarsest tier whose files cover it completely, the edges from finer ones. Rows of ret_part
  * say which part of which file to read; they do not overlap, so nothing counts twice. coarsest: use

@@ -232,16 +232,36 @@ static int deal_edges(struct selection *s, enum tier tier)
 	return r == 0 ? close_spans(s, first) : r;
 }
 
+static int deal_coarsest_first(struct selection *s, enum tier coarsest)
+{
+	int r = 0;
+	for (int tier = (int)coarsest; tier >= TIER_WINDOW && r == 0; tier--)
+		r = deal_tier(s, (enum tier)tier);
+	for (int tier = TIER_MINUTE; tier <= (int)coarsest && r == 0; tier++)
+		r = deal_edges(s, (enum tier)tier);
+	return r;
+}
+
+static int deal_finest_first(struct selection *s)
+{
+	int r = deal_tier(s, TIER_WINDOW);
+	for (int tier = TIER_MINUTE; tier < N_TIERS && r == 0; tier++) {
+		r = deal_tier(s, (enum tier)tier);
+		if (r == 0)
+			r = deal_edges(s, (enum tier)tier);
+	}
+	return r;
+}
+
 int store_select(const struct store *s, int64_t since_ns, int64_t until_ns, enum tier coarsest,
 	struct store_part **ret_part, size_t *ret_n_parts)
 {
 	struct selection selection = {.store = s};
 	int r = spans_add(
 		&selection.open, since_ns > 0 ? since_ns : 0, until_ns > 0 ? until_ns : INT64_MAX);
-	for (int tier = (int)coarsest; tier >= TIER_WINDOW && r == 0; tier--)
-		r = deal_tier(&selection, (enum tier)tier);
-	for (int tier = TIER_MINUTE; tier <= (int)coarsest && r == 0; tier++)
-		r = deal_edges(&selection, (enum tier)tier);
+	if (r == 0)
+		r = coarsest == STORE_FINEST_FIRST ? deal_finest_first(&selection)
+						   : deal_coarsest_first(&selection, coarsest);
 	free(selection.open.span);
 	free(selection.without.span);
 	if (r < 0) {

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * What diff and gate answer of runs that are gathered, wherever these came from.
+ */
+#include "daemon/control/compare_answer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/compare/became.h"
+#include "daemon/compare/compare.h"
+#include "daemon/control/compare_beside.h"
+#include "daemon/query/load.h"
+
+#define MARGIN_PPM 20000
+#define EFFECT_PPM 50000
+#define SEED 1
+
+/* Exit statuses that CI systems see. */
+enum { STATUS_WITHIN = 0, STATUS_SLOWER = 3, STATUS_UNDECIDED = 4 };
+
+/* --- may they be compared --------------------------------------------------------------------- */
+
+static size_t n_runs(const struct compare_sides *s)
+{
+	return s->n_side[0] + s->n_side[1];
+}
+
+/* Are there two instruction sets? Then changes mean nothing: the same work is other instructions. */
+static bool is_of_two_machines(const struct compare_sides *s)
+{
+	const char *first = gather_source(s->gather, 0).arch;
+	for (size_t i = 1; i < n_runs(s); i++)
+		if (strcmp(gather_source(s->gather, i).arch, first) != 0)
+			return true;
+	return false;
+}
+
+static bool is_beside(const struct compare_sides *s)
+{
+	return !s->is_gate && (s->asked->side_by_side || is_of_two_machines(s));
+}
+
+/* A side is of one machine, also where sides are not. 0 or QUERY_FAILED. */
+static int check_machines(const struct compare_sides *s, struct query_error *error)
+{
+	for (size_t i = 0; i < n_runs(s); i++) {
+		const bool candidate = i >= s->n_side[0];
+		const size_t first = candidate && !s->is_gate ? s->n_side[0] : 0;
+		const struct gathered_source a = gather_source(s->gather, first);
+		const struct gathered_source b = gather_source(s->gather, i);
+		if (strcmp(a.arch, b.arch) == 0)
+			continue;
+		return query_fail(error, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			s->is_gate ? "Use mperfctl diff, which shows two machines side by side."
+				   : "Put recordings of one machine on each side.",
+			"'%s' is of a machine with instruction set %s, and '%s' with %s",
+			s->name[first], a.arch, s->name[i], b.arch);
+	}
+	return 0;
+}
+
+/* Are all runs of one event, and are there samples in each? 0 or QUERY_FAILED. */
+static int check_sources(const struct compare_sides *s, struct query_error *error)
+{
+	const struct gathered_source first = gather_source(s->gather, 0);
+	int r = check_machines(s, error);
+
+	for (size_t i = 0; i < n_runs(s) && r == 0; i++) {
+		const struct gathered_source run = gather_source(s->gather, i);
+		if (run.samples == 0)
+			r = query_fail(error, MPERF__FAILURE_KIND__FAILURE_MISSING,
+				"Leave it out, record longer, or relax the filters.",
+				"'%s' has no samples that match", s->name[i]);
+		else if (!is_beside(s) && strcmp(run.event, first.event) != 0)
+			r = query_fail(error, MPERF__FAILURE_KIND__FAILURE_USAGE,
+				s->is_gate ? "Record both sides on the same machine, or with the "
+					     "same -e."
+					   : "Record both sides with the same -e, or compare "
+					     "shares alone: --side-by-side.",
+				"'%s' was sampled by %s and '%s' by %s, so their samples mean "
+				"different things",
+				s->name[0], first.event, s->name[i], run.event);
+	}
+	return r;
+}
+
+/* --- answering -------------------------------------------------------------------------------- */
+
+static struct answer_value text(const char *t)
+{
+	return t ? (struct answer_value){.kind = ANSWER_TEXT, .text = t}
+		 : (struct answer_value){.kind = ANSWER_ABSENT};
+}
+
+static struct answer_value integer(size_t n)
+{
+	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)n};
+}
+
+static struct answer_value real(double value)
+{
+	return isfinite(value) ? (struct answer_value){.kind = ANSWER_REAL, .real = value}
+			       : (struct answer_value){.kind = ANSWER_ABSENT};
+}
+
+static struct answer_value nanoseconds(double ns)
+{
+	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)(ns + 0.5)};
+}
+
+static const struct answer_column change_columns[] = {
+	{"change", "Change", MPERF__UNIT__UNIT_SHARE},
+	{"low", "From", MPERF__UNIT__UNIT_SHARE},
+	{"high", "To", MPERF__UNIT__UNIT_SHARE},
+	{"p", "p", MPERF__UNIT__UNIT_RATIO},
+	{"seen_from", "Seen from", MPERF__UNIT__UNIT_SHARE},
+	{"runs_needed", "Runs needed", MPERF__UNIT__UNIT_COUNT},
+};
+#define N_CHANGE_COLUMNS (sizeof(change_columns) / sizeof(*change_columns))
+
+static size_t put_change(struct answer_value *v, const struct compare_change *c)
+{
+	v[0] = real(c->change);
+	v[1] = real(c->low);
+	v[2] = real(c->high);
+	v[3] = real(c->p);
+	v[4] = real(c->seen_from);
+	v[5] = c->runs_needed < 1e9 ? nanoseconds(c->runs_needed) : real(NAN);
+	return N_CHANGE_COLUMNS;
+}
+
+static size_t put_columns(struct answer_column *to, const struct answer_column *from, size_t n)
+{
+	memcpy(to, from, n * sizeof(*to));
+	return n;
+}
+
+static const char *const verdict_says[] = {"within", "slower", "undecided"};
+
+static double mean_total(const struct compare_runs *runs, bool candidate)
+{
+	double sum = 0;
+	size_t n = 0;
+	for (size_t r = 0; r < runs->n_runs; r++)
+		if (runs->candidate[r] == candidate) {
+			sum += runs->total[r];
+			n++;
+		}
+	return n > 0 ? sum / (double)n : 0;
+}
+
+static int tell_total(struct row_stream *s, const struct answer *to,
+	const struct compare_runs *runs, const struct comparison *c)
+{
+	static const struct answer_column columns[] = {{"verdict", "Verdict", 0},
+		{"baseline_runs", "Baseline runs", MPERF__UNIT__UNIT_COUNT},
+		{"candidate_runs", "Candidate runs", MPERF__UNIT__UNIT_COUNT},
+		{"baseline_ns", "Baseline", MPERF__UNIT__UNIT_NS},
+		{"candidate_ns", "Candidate", MPERF__UNIT__UNIT_NS},
+		{"above", "At most", MPERF__UNIT__UNIT_SHARE},
+		{"spread", "Spread", MPERF__UNIT__UNIT_SHARE},
+		{"tested", "Tested", MPERF__UNIT__UNIT_COUNT},
+		{"untested", "Untested", MPERF__UNIT__UNIT_COUNT},
+		{"stable", "Stable", MPERF__UNIT__UNIT_COUNT}, {"few_runs", "Few runs", 0},
+		{"not_in_turns", "Not in turns", 0}, {"total_wide", "Total wide", 0},
+		{"functions_wide", "Rows wide", 0}};
+	struct answer_column all[sizeof(columns) / sizeof(*columns) + N_CHANGE_COLUMNS];
+	struct answer_value v[sizeof(columns) / sizeof(*columns) + N_CHANGE_COLUMNS];
+	size_t n = put_columns(all, columns, sizeof(columns) / sizeof(*columns));
+
+	n += put_columns(all + n, change_columns, N_CHANGE_COLUMNS);
+	int r = row_stream_table(s, "total");
+	if (r == 0)
+		r = to->columns(to->userdata, all, n);
+	n = 0;
+	v[n++] = text(verdict_says[c->verdict]);
+	v[n++] = integer(c->n_baseline);
+	v[n++] = integer(c->n_candidate);
+	v[n++] = nanoseconds(mean_total(runs, false));
+	v[n++] = nanoseconds(mean_total(runs, true));
+	v[n++] = real(c->total.above);
+	v[n++] = c->lacks & COMPARE_FEW_RUNS ? real(NAN) : real(c->common_spread);
+	v[n++] = integer(c->n_tested);
+	v[n++] = integer(c->n_functions - c->n_tested);
+	v[n++] = integer(c->n_stable);
+	for (unsigned lack = COMPARE_FEW_RUNS; lack <= COMPARE_FUNCTIONS_WIDE; lack <<= 1)
+		v[n++] = integer(c->lacks & lack ? 1 : 0);
+	n += put_change(v + n, &c->total);
+	return r == 0 ? to->row(to->userdata, v, n) : r;
+}
+
+struct tell {
+	const struct gather *gather;
+	const struct comparison *slower, *faster; /* faster: NULL, or with the sides exchanged */
+	const struct became *became;              /* by row */
+};
+
+static const char *verdict_of(const struct tell *t, size_t row)
+{
+	const struct compare_function *f = &t->slower->function[row];
+	return f->is_slower                                      ? "slower"
+	       : t->faster && t->faster->function[row].is_slower ? "faster"
+	       : f->is_tested                                    ? "same"
+								 : "untested";
+}
+
+/* What was decided first; then what changes the total most. */
+static int by_weight(const void *a, const void *b, void *userdata)
+{
+	const struct tell *t = userdata;
+	const size_t i = *(const size_t *)a, j = *(const size_t *)b;
+	const struct compare_function *x = &t->slower->function[i], *y = &t->slower->function[j];
+	const bool p = x->is_slower || (t->faster && t->faster->function[i].is_slower);
+	const bool q = y->is_slower || (t->faster && t->faster->function[j].is_slower);
+
+	if (p != q)
+		return q - p;
+	if (fabs(x->adds) != fabs(y->adds))
+		return fabs(x->adds) < fabs(y->adds) ? 1 : -1;
+	return (i > j) - (i < j);
+}
+
+static int tell_row(const struct tell *t, const struct answer *to, size_t row, size_t n_names)
+{
+	const struct compare_function *f = &t->slower->function[row];
+	struct answer_value v[GATHER_PARTS + 9 + N_CHANGE_COLUMNS];
+	const char *names[GATHER_PARTS];
+	size_t n = 0;
+
+	gather_names(t->gather, row, names);
+	while (n < n_names) {
+		v[n] = text(names[n]);
+		n++;
+	}
+	v[n++] = text(verdict_of(t, row));
+	v[n++] = real(f->share);
+	v[n++] = real(f->samples);
+	v[n++] = nanoseconds(gather_time_ns(t->gather, row, false));
+	v[n++] = nanoseconds(gather_time_ns(t->gather, row, true));
+	v[n++] = real(f->adds);
+	v[n++] = integer(f->is_stable);
+	char became[BECAME_TEXT_BYTES];
+	v[n++] = text(compare_became(t->gather, t->became, row, became));
+	n += put_change(v + n, &f->own);
+	return to->row(to->userdata, v, n);
+}
+
+static int tell_changes(
+	struct row_stream *s, const struct answer *to, const struct tell *t, uint32_t limit)
+{
+	static const struct answer_column columns[] = {{"verdict", "Verdict", 0},
+		{"share", "Share", MPERF__UNIT__UNIT_SHARE},
+		{"samples", "Samples", MPERF__UNIT__UNIT_RATIO},
+		{"baseline_ns", "Baseline", MPERF__UNIT__UNIT_NS},
+		{"candidate_ns", "Candidate", MPERF__UNIT__UNIT_NS},
+		{"adds", "Adds", MPERF__UNIT__UNIT_SHARE}, {"stable", "Stable", 0},
+		{"became", "Became", 0}};
+	struct answer_column all[GATHER_PARTS + 9 + N_CHANGE_COLUMNS];
+	const struct answer_column *names;
+	const size_t n_names = gather_columns(t->gather, &names);
+	size_t n_rows = t->slower->n_functions;
+	_cleanup_(freep) size_t *order = calloc(n_rows + 1, sizeof(*order));
+	size_t n = put_columns(all, names, n_names);
+
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_rows; i++)
+		order[i] = i;
+	qsort_r(order, n_rows, sizeof(*order), by_weight, (void *)t);
+	n += put_columns(all + n, columns, sizeof(columns) / sizeof(*columns));
+	n += put_columns(all + n, change_columns, N_CHANGE_COLUMNS);
+	int r = row_stream_table(s, "change");
+	if (r == 0)
+		r = to->columns(to->userdata, all, n);
+	if (limit != 0 && limit < n_rows)
+		n_rows = limit;
+	for (size_t i = 0; i < n_rows && r == 0; i++)
+		r = tell_row(t, to, order[i], n_names);
+	return r;
+}
+
+static struct compare_options options_of(const Mperf__CompareRequest *m)
+{
+	return (struct compare_options){
+		.margin = (m->margin_ppm ? m->margin_ppm : MARGIN_PPM) / 1e6,
+		.effect = (m->effect_ppm ? m->effect_ppm : EFFECT_PPM) / 1e6,
+		.allowance = m->allowance_ppm / 1e6,
+		.looks = m->looks ? m->looks : 1,
+		.seed = SEED,
+		.any_order = m->any_order,
+	};
+}
+
+/* The same, the other way round: what became faster. 0 or as compare(). */
+static int compare_exchanged(const struct compare_runs *runs, const struct compare_options *o,
+	struct comparison **ret_comparison)
+{
+	struct compare_runs other = *runs;
+	_cleanup_(freep) bool *side = calloc(runs->n_runs, sizeof(*side));
+	if (!side)
+		return -ENOMEM;
+	for (size_t r = 0; r < runs->n_runs; r++)
+		side[r] = !runs->candidate[r];
+	other.candidate = side;
+	return compare(&other, o, ret_comparison);
+}
+
+static int status_of(enum compare_verdict verdict)
+{
+	return verdict == COMPARE_SLOWER   ? STATUS_SLOWER
+	       : verdict == COMPARE_WITHIN ? STATUS_WITHIN
+					   : STATUS_UNDECIDED;
+}
+
+int compare_answer(const struct compare_sides *s, struct row_stream *stream,
+	const struct answer *to, int *ret_status, struct query_error *ret_error)
+{
+	const struct compare_options options = options_of(s->asked);
+	_cleanup_(comparison_freep) struct comparison *slower = NULL;
+	_cleanup_(comparison_freep) struct comparison *faster = NULL;
+	_cleanup_(freep) struct became *became = NULL;
+	const struct compare_runs *runs;
+
+	int r = check_sources(s, ret_error);
+	if (r == 0)
+		r = gather_table(s->gather, &runs);
+	if (r == 0)
+		r = became_find(s->gather, runs->n_functions, &became);
+	if (r == 0 && is_beside(s)) {
+		*ret_status = 0;
+		return compare_beside(stream, to, s, became, runs->n_functions);
+	}
+	if (r == 0)
+		r = compare(runs, &options, &slower);
+	if (r == 0 && !s->is_gate)
+		r = compare_exchanged(runs, &options, &faster);
+	if (r == -E2BIG)
+		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			COMPARE_TOO_MANY_REMEDY,
+			"there are too many functions and runs to compare");
+	if (r == -EINVAL)
+		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"--layout-allowance must be below --plan-for.",
+			"what is allowed is no less than what is planned for");
+	const struct tell t = {s->gather, slower, faster, became};
+	if (r == 0)
+		r = tell_total(stream, to, runs, slower);
+	if (r == 0)
+		r = tell_changes(stream, to, &t, s->asked->limit);
+	if (r == 0)
+		*ret_status = s->is_gate ? status_of(slower->verdict) : 0;
+	return r;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Each run is read from the finest files that still have it. How many were found, of whom, and what was
+ * left out goes into notes, and each run into a row of its own.
+ */
+#include "daemon/control/compare_runs.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/compare/compare.h"
+#include "daemon/control/compare_answer.h"
+#include "daemon/query/load.h"
+#include "daemon/query/runs.h"
+#include "proto/memory.h"
+
+#define RUNS_SIDE_MAX ((size_t)COMPARE_SIDE_MAX)
+#define NOTE_BYTES 512
+#define UIDS_SAID 8 /* in a note; of more, how many */
+
+struct chosen {
+	struct found_run run; /* of a stretch: labels NULL */
+	bool candidate;
+};
+
+struct comparing {
+	const struct store_question_run *q;
+	const Mperf__CompareRequest *m;
+	const struct compare_known *known;
+	bool is_gate;
+	struct gather *gather;
+	struct chosen *chosen; /* those of the baseline first */
+	size_t n, size, n_side[2];
+	char note[QUERY_NOTES_MAX][NOTE_BYTES];
+	uint32_t n_notes;
+};
+
+static void __attribute__((format(printf, 2, 3))) note(struct comparing *c, const char *format, ...)
+{
+	va_list args;
+	if (c->n_notes == QUERY_NOTES_MAX)
+		return;
+	va_start(args, format);
+	vsnprintf(c->note[c->n_notes++], NOTE_BYTES, format, args);
+	va_end(args);
+}
+
+static const char *side_says(bool candidate)
+{
+	return candidate ? "candidate" : "baseline";
+}
+
+static const char *side_begins(bool candidate)
+{
+	return candidate ? "Candidate" : "Baseline";
+}
+
+/* --- choosing --------------------------------------------------------------------------------- */
+
+static bool is_same(const struct found_run *a, const struct found_run *b)
+{
+	for (size_t i = 0; i < a->n_jobs; i++)
+		for (size_t k = 0; k < b->n_jobs; k++)
+			if (a->job[i].uid == b->job[k].uid &&
+				strcmp(a->job[i].labels, b->job[k].labels) == 0)
+				return true;
+	return false;
+}
+
+/* Takes what is in run, unless this side has it. 0, QUERY_FAILED, -ENOMEM. */
+static int choose(struct comparing *c, bool candidate, struct found_run *run)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (!is_same(&c->chosen[i].run, run))
+			continue;
+		if (c->chosen[i].candidate == candidate)
+			return 0;
+		return query_fail(c->q->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Name labels by which the sides differ.", "'%.300s' is on both sides",
+			run->says);
+	}
+	if (c->n_side[candidate] == RUNS_SIDE_MAX)
+		return query_fail(c->q->error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"Select fewer with last= or since=.", "the %s has more than %zu runs",
+			side_says(candidate), RUNS_SIDE_MAX);
+	if (c->n == c->size) {
+		const size_t size = c->size ? 2 * c->size : 64;
+		struct chosen *grown = reallocarray(c->chosen, size, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		c->chosen = grown;
+		c->size = size;
+	}
+	c->chosen[c->n++] = (struct chosen){*run, candidate};
+	c->n_side[candidate]++;
+	*run = (struct found_run){0};
+	return 0;
+}
+
+static const char *moment(int64_t ns, char text[static 40])
+{
+	const time_t t = (time_t)(ns / 1000000000);
+	struct tm tm;
+	if (!localtime_r(&t, &tm) || strftime(text, 40, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+		snprintf(text, 40, "@%lld", (long long)t);
+	return text;
+}
+
+static int64_t end_of(const struct comparing *c, const Mperf__RunSelection *s)
+{
+	return s->until_ns && s->until_ns < c->known->until_ns ? s->until_ns : c->known->until_ns;
+}
+
+static int choose_stretch(struct comparing *c, bool candidate, const Mperf__RunSelection *s)
+{
+	char from[40], to[40];
+	struct found_run run = {
+		.begin_ns = s->since_ns, .first_ns = s->since_ns, .until_ns = end_of(c, s)};
+	if (asprintf(&run.says, "from %s to %s", moment(s->since_ns, from),
+		    moment(run.until_ns, to)) < 0)
+		return -ENOMEM;
+	note(c, "%s: all samples that you may see %s, as one run", side_begins(candidate),
+		run.says);
+	int r = choose(c, candidate, &run);
+	free(run.says);
+	return r;
+}
+
+/* "branch=main, job=bench" of a selection. */
+static const char *selection_says(const Mperf__RunSelection *s, char *text, size_t size)
+{
+	size_t at = 0;
+	*text = '\0';
+	for (size_t i = 0; i < s->n_label && at < size; i++)
+		at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "", s->label[i]);
+	return text;
+}
+
+static const char *uids_say(const uint32_t *uid, size_t n, char *text, size_t size)
+{
+	size_t at = 0;
+	for (size_t i = 0; i < n && i < UIDS_SAID && at < size; i++)
+		at += (size_t)snprintf(text + at, size - at, "%s%u", i ? ", " : "uid ", uid[i]);
+	if (n > UIDS_SAID && at < size)
+		snprintf(text + at, size - at, " and %zu more", n - UIDS_SAID);
+	return text;
+}
+
+static int fail_nothing(const struct comparing *c, const char *labels, const char *uids,
+	const struct found_runs *found)
+{
+	char remedy[sizeof(c->q->error->remedy)];
+	if (found->n_unfinished)
+		snprintf(remedy, sizeof(remedy),
+			"%zu have not ended: wait, or end them with `mperfctl job end --pid`; "
+			"`mperfctl job` lists them.",
+			found->n_unfinished);
+	else
+		snprintf(remedy, sizeof(remedy),
+			"See which jobs there are: mperfctl hotspots --since -1d --by job. Those "
+			"of another user need user=NAME.");
+	return query_fail(c->q->error, MPERF__FAILURE_KIND__FAILURE_MISSING, remedy,
+		"no job of %s with %.300s has ended and has samples in the store", uids, labels);
+}
+
+static void note_found(struct comparing *c, bool candidate, const char *labels, const char *uids,
+	const struct found_runs *found)
+{
+	size_t n[N_TIERS] = {0};
+	for (size_t i = 0; i < found->n; i++)
+		n[found->run[i].coarsest]++;
+	note(c, "%s: %zu run%s of %s with %.300s", side_begins(candidate), found->n,
+		found->n == 1 ? "" : "s", uids, labels);
+	if (found->n_unfinished)
+		note(c, "Left out, since %s not ended: %zu of the %s, as '%.300s'",
+			found->n_unfinished == 1 ? "it has" : "they have", found->n_unfinished,
+			side_says(candidate), found->unfinished);
+	if (n[TIER_MINUTE])
+		note(c,
+			"%zu of these runs of the %s are kept, wholly or in part, as sums of "
+			"minutes: threads and lines are gone",
+			n[TIER_MINUTE], side_says(candidate));
+	if (n[TIER_HOUR])
+		note(c,
+			"%zu of these runs of the %s are kept, wholly or in part, as sums of "
+			"hours: small functions are one, and the order of runs in an hour is lost",
+			n[TIER_HOUR], side_says(candidate));
+}
+
+static int choose_jobs(struct comparing *c, bool candidate, const Mperf__RunSelection *s)
+{
+	const uint32_t own = c->q->filter->uid;
+	struct found_runs found = {0};
+	char labels[NOTE_BYTES], uids[200];
+	const struct runs_wish wish = {.label = (const char *const *)s->label,
+		.n_labels = s->n_label,
+		.uid = s->n_uid ? s->uid : &own,
+		.n_uids = s->n_uid ? s->n_uid : 1,
+		.since_ns = s->since_ns,
+		.until_ns = end_of(c, s),
+		.last = s->last,
+		.alive = c->known->alive,
+		.n_alive = c->known->n_alive};
+	int r = runs_find(c->q->source, c->q->n_sources, &wish, &found, c->q->error);
+	if (r != 0)
+		return r;
+	selection_says(s, labels, sizeof(labels));
+	uids_say(wish.uid, wish.n_uids, uids, sizeof(uids));
+	if (found.n == 0)
+		r = fail_nothing(c, labels, uids, &found);
+	else
+		note_found(c, candidate, labels, uids, &found);
+	for (size_t i = 0; i < found.n && r == 0; i++)
+		r = choose(c, candidate, &found.run[i]);
+	found_runs_clear(&found);
+	return r;
+}
+
+static int choose_side(struct comparing *c, bool candidate, Mperf__RunSelection *const *s, size_t n)
+{
+	int r = 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = s[i]->n_label ? choose_jobs(c, candidate, s[i])
+				  : choose_stretch(c, candidate, s[i]);
+	return r;
+}
+
+/* --- gathering -------------------------------------------------------------------------------- */
+
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/* The files that have a part of the run, and that part. at[i] is where source i comes from. */
+static size_t sources_of(const struct comparing *c, const struct found_run *run,
+	struct query_source *source, size_t *at)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < c->q->n_sources; i++) {
+		struct query_source s = c->q->source[i];
+		s.since_ns = later(s.since_ns, run->first_ns);
+		s.until_ns = earlier(s.until_ns, run->until_ns);
+		if (s.since_ns >= s.until_ns ||
+			(s.outcome != QUERY_READ && s.outcome != QUERY_WITHOUT))
+			continue;
+		at[n] = i;
+		source[n++] = s;
+	}
+	return n;
+}
+
+static int gather_one(struct comparing *c, const struct chosen *chosen)
+{
+	const size_t n_all = c->q->n_sources;
+	_cleanup_(freep) struct query_source *source = calloc(n_all + 1, sizeof(*source));
+	_cleanup_(freep) size_t *at = calloc(n_all + 1, sizeof(*at));
+	struct query_filter filter = *c->q->filter;
+	const struct query_question question = {
+		.by = (enum query_by)query_by_parse(*c->m->by ? c->m->by : "function"),
+		.inlined = c->m->inlined,
+		.filter = &filter};
+	struct query_error error = {"", "", 0};
+	if (!source || !at)
+		return -ENOMEM;
+	filter.job = chosen->run.job;
+	filter.n_jobs = chosen->run.n_jobs;
+	const size_t n = sources_of(c, &chosen->run, source, at);
+	int r = gather_store_run(
+		c->gather, chosen->candidate, chosen->run.begin_ns, source, n, &question, &error);
+	for (size_t i = 0; i < n; i++) {
+		c->q->source[at[i]].verified = source[i].verified;
+		c->q->source[at[i]].outcome = source[i].outcome;
+		c->q->source[at[i]].live = source[i].live;
+	}
+	if (r == GATHER_FULL)
+		return query_fail(c->q->error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			COMPARE_TOO_MANY_REMEDY, "the runs have more than %u rows",
+			GATHER_ROWS_MAX);
+	if (r == QUERY_FAILED)
+		return query_fail(c->q->error, error.kind, error.remedy, "%.200s: %.280s",
+			chosen->run.says, error.text);
+	return r;
+}
+
+static int gather_all(struct comparing *c)
+{
+	struct row_stream *stream = c->q->to->userdata;
+	int r = 0;
+	for (size_t i = 0; i < c->n && r == 0; i++) {
+		r = request_progress(stream->request, "reading runs", i, c->n);
+		if (r == 0)
+			r = gather_one(c, &c->chosen[i]);
+	}
+	return r;
+}
+
+/* --- answering -------------------------------------------------------------------------------- */
+
+static struct answer_value text(const char *t)
+{
+	return (struct answer_value){.kind = ANSWER_TEXT, .text = t};
+}
+
+static struct answer_value integer(int64_t n)
+{
+	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = n};
+}
+
+static int tell_run(const struct comparing *c, size_t i)
+{
+	const struct chosen *run = &c->chosen[i];
+	const struct gathered_source s = gather_source(c->gather, i);
+	struct answer_moment begin;
+	struct answer_value v[] = {text(side_says(run->candidate)), text(run->run.says),
+		run->run.n_jobs ? integer(run->run.uid)
+				: (struct answer_value){.kind = ANSWER_ABSENT},
+		answer_moment(&begin, run->run.begin_ns), integer((int64_t)s.samples),
+		integer((int64_t)(s.ns + 0.5)), integer(s.hz), text(s.rung),
+		text(tier_name(run->run.coarsest))};
+	return c->q->to->row(c->q->to->userdata, v, sizeof(v) / sizeof(*v));
+}
+
+static int tell_runs(const struct comparing *c)
+{
+	static const struct answer_column columns[] = {{"side", "Side", 0}, {"run", "Run", 0},
+		{"uid", "User", 0}, {"begin", "Begin", MPERF__UNIT__UNIT_TIME},
+		{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
+		{"ns", "Time", MPERF__UNIT__UNIT_NS}, {"hz", "Rate", MPERF__UNIT__UNIT_HZ},
+		{"rung", "Rung", 0}, {"kept", "Kept as", 0}};
+	int r = row_stream_table(c->q->to->userdata, "run");
+	if (r == 0)
+		r = c->q->to->columns(
+			c->q->to->userdata, columns, sizeof(columns) / sizeof(*columns));
+	for (size_t i = 0; i < c->n && r == 0; i++)
+		r = tell_run(c, i);
+	return r;
+}
+
+static int tell_notes(const struct comparing *c)
+{
+	struct answer_provenance p = {
+		.event = "", .rung = "", .switches = "", .n_notes = c->n_notes};
+	for (uint32_t i = 0; i < c->n_notes; i++)
+		p.note[i] = c->note[i];
+	return c->q->to->provenance(c->q->to->userdata, &p);
+}
+
+static int answer(struct comparing *c)
+{
+	_cleanup_(freep) const char **name = calloc(c->n + 1, sizeof(*name));
+	if (!name)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n; i++)
+		name[i] = c->chosen[i].run.says;
+	const struct compare_sides sides = {.asked = c->m,
+		.is_gate = c->is_gate,
+		.gather = c->gather,
+		.name = name,
+		.n_side = {c->n_side[0], c->n_side[1]}};
+	int r = compare_answer(&sides, c->q->to->userdata, c->q->to, c->q->status, c->q->error);
+	if (r == 0)
+		r = tell_runs(c);
+	return r == 0 ? tell_notes(c) : r;
+}
+
+int compare_runs_answer(
+	const struct store_question_run *run, const Mperf__CompareRequest *m, bool is_gate)
+{
+	struct comparing c = {.q = run, .m = m, .known = run->known, .is_gate = is_gate};
+	int r = gather_new((enum query_by)query_by_parse(*m->by ? m->by : "function"), &c.gather);
+	if (r == 0)
+		r = choose_side(&c, false, m->baseline_run, m->n_baseline_run);
+	if (r == 0)
+		r = choose_side(&c, true, m->candidate_run, m->n_candidate_run);
+	if (r == 0)
+		r = gather_all(&c);
+	if (r == 0)
+		r = answer(&c);
+	for (size_t i = 0; i < c.n; i++)
+		found_run_clear(&c.chosen[i].run);
+	free(c.chosen);
+	gather_free(c.gather);
+	return r;
+}

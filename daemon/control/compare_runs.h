@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The child's part of a comparison in the store: selections to runs, runs to an answer */
+
+#include "daemon/control/store_query.h"
+#include "daemon/query/query.h"
+
+/* What the daemon noted as the files were chosen. */
+struct compare_known {
+	int64_t until_ns; /* CLOCK_REALTIME: what is stored ends there */
+	size_t n_alive;
+	struct query_job alive[]; /* labels that processes have then */
+};
+
+/* As store_question.run, whose known is a struct compare_known. */
+int compare_runs_answer(
+	const struct store_question_run *run, const Mperf__CompareRequest *m, bool is_gate);

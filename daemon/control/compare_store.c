@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Only the daemon knows which jobs have processes still, so it notes that as it chooses the files; a child
+ * finds the runs, gathers them and answers. What began after that moment is not looked at: then what is
+ * not noted has ended.
+ */
+#include "daemon/control/compare_store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/compare/compare.h"
+#include "daemon/control/compare_answer.h"
+#include "daemon/control/compare_runs.h"
+#include "daemon/control/peer.h"
+#include "daemon/control/query_request.h"
+#include "daemon/control/store_query.h"
+#include "daemon/query/load.h"
+#include "daemon/service/service.h"
+#include "proto/clock.h"
+#include "proto/memory.h"
+
+static const Mperf__CompareRequest *asked_of(const Mperf__Request *m)
+{
+	return m->body_case == MPERF__REQUEST__BODY_GATE ? m->gate : m->diff;
+}
+
+/* --- is the request right --------------------------------------------------------------------- */
+
+static int check_uids(struct request *q, const Mperf__RunSelection *m)
+{
+	char what[80];
+	for (size_t i = 0; i < m->n_uid; i++) {
+		if (q->peer->sees_all || m->uid[i] == q->peer->uid)
+			continue;
+		snprintf(what, sizeof(what), "jobs of uid %u are not yours", m->uid[i]);
+		int r = request_refuse_group(q, what);
+		return r < 0 ? r : 1;
+	}
+	return 0;
+}
+
+/* 0, positive after a refusal, -errno. */
+static int check_selection(struct request *q, const Mperf__RunSelection *m)
+{
+	struct label_fault fault = {""};
+	struct label label;
+	for (size_t i = 0; i < m->n_label && !*fault.text; i++)
+		(void)label_parse(m->label[i], &label, &fault);
+	if (m->n_label == 0 && m->since_ns <= 0)
+		snprintf(fault.text, sizeof(fault.text), "a stretch of time needs its begin");
+	else if (m->n_label == 0 && (m->last || m->n_uid))
+		snprintf(fault.text, sizeof(fault.text),
+			"only jobs can be counted and have users, not a stretch of time");
+	else if (m->until_ns && m->until_ns <= m->since_ns)
+		snprintf(fault.text, sizeof(fault.text), "a selection ends before it begins");
+	if (!*fault.text)
+		return check_uids(q, m);
+	int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+		"Write KEY=VALUE, with since=, until=, last= and user=; mperfctl-gate(1) says how.",
+		"%s", fault.text);
+	return r < 0 ? r : 1;
+}
+
+static int check_side(struct request *q, Mperf__RunSelection *const *m, size_t n)
+{
+	int r = 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = check_selection(q, m[i]);
+	return r;
+}
+
+static int check(struct request *q, const Mperf__CompareRequest *m)
+{
+	if (m->n_baseline_run == 0 || m->n_candidate_run == 0 || m->n_baseline || m->n_candidate) {
+		int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Select both sides from the store, or give recordings of both.",
+			"one side is of the store, and the other is not");
+		return r < 0 ? r : 1;
+	}
+	int r = check_side(q, m->baseline_run, m->n_baseline_run);
+	return r == 0 ? check_side(q, m->candidate_run, m->n_candidate_run) : r;
+}
+
+/* --- what only the daemon knows --------------------------------------------------------------- */
+
+static int by_id(const void *a, const void *b)
+{
+	const struct label_set *x = *(const struct label_set *const *)a;
+	const struct label_set *y = *(const struct label_set *const *)b;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* The sets that processes have, each once. */
+static size_t list_alive(
+	const struct request *q, const struct walk *w, const struct label_set **set)
+{
+	size_t n = 0, kept = 0;
+	for (const struct task *t = w->tasks.live; t; t = t->hh.next)
+		if (t->process == t && t->labels &&
+			(q->peer->sees_all || t->labels->uid == q->peer->uid))
+			set[n++] = t->labels;
+	if (n > 0)
+		qsort(set, n, sizeof(*set), by_id);
+	for (size_t i = 0; i < n; i++)
+		if (kept == 0 || set[kept - 1] != set[i])
+			set[kept++] = set[i];
+	return kept;
+}
+
+/* In one piece: the struct, then the texts. NULL without memory. */
+static struct compare_known *copy_alive(
+	const struct label_set *const *set, size_t n, int64_t until_ns)
+{
+	size_t bytes = sizeof(struct compare_known) + n * sizeof(struct query_job);
+	const size_t texts = bytes;
+	for (size_t i = 0; i < n; i++)
+		bytes += strlen(set[i]->labels) + 1;
+	struct compare_known *k = malloc(bytes);
+	if (!k)
+		return NULL;
+	char *text = (char *)k + texts;
+	k->until_ns = until_ns;
+	k->n_alive = n;
+	for (size_t i = 0; i < n; i++) {
+		k->alive[i] = (struct query_job){set[i]->uid, text};
+		text = stpcpy(text, set[i]->labels) + 1;
+	}
+	return k;
+}
+
+static int know(struct request *q, const Mperf__Request *m, void **ret_known)
+{
+	struct walk *w = q->peer->options->service->walk;
+	const size_t n_live = w ? HASH_COUNT(w->tasks.live) : 0;
+	_cleanup_(freep) const struct label_set **set = calloc(n_live + 1, sizeof(*set));
+	/* ends of processes so far are among the records; what comes now is stored by this query */
+	int r = w ? walk_catch_up(w, clock_ns(CLOCK_MONOTONIC)) : 0;
+	(void)m;
+	if (r < 0 || !set)
+		return r < 0 ? r : -ENOMEM;
+	const size_t n = w ? list_alive(q, w, set) : 0;
+	*ret_known = copy_alive(set, n, (int64_t)clock_ns(CLOCK_REALTIME));
+	return *ret_known ? 0 : -ENOMEM;
+}
+
+/* --- the question ----------------------------------------------------------------------------- */
+
+static const Mperf__Filter *filter_of(const Mperf__Request *m)
+{
+	return asked_of(m)->filter;
+}
+
+static enum tier finest_first(const Mperf__Request *m, const struct query_filter *filter)
+{
+	(void)m;
+	(void)filter;
+	return STORE_FINEST_FIRST;
+}
+
+static int run(const struct store_question_run *run)
+{
+	return compare_runs_answer(
+		run, asked_of(run->request), run->request->body_case == MPERF__REQUEST__BODY_GATE);
+}
+
+static const struct store_question question = {
+	.filter = filter_of, .coarsest = finest_first, .run = run, .know = know, .all_time = true};
+
+/* --- the wait for what is not stored yet ------------------------------------------------------ */
+
+struct wait_job {
+	struct job job;
+	Mperf__Request *request; /* a copy */
+};
+
+static void wait_free(struct job *job)
+{
+	struct wait_job *j = (struct wait_job *)job;
+	if (j->request)
+		mperf__request__free_unpacked(j->request, NULL);
+	free(j);
+}
+
+static uint64_t wait_deadline_ns(struct job *job, const struct request *q)
+{
+	(void)job;
+	return service_fresh_ns(q->peer->options->service);
+}
+
+static int wait_dispatch(struct job *job, struct request *q, uint64_t now_ns)
+{
+	if (now_ns < wait_deadline_ns(job, q))
+		return 0;
+	q->job = NULL;
+	int r = store_query_start(q, ((struct wait_job *)job)->request, &question);
+	wait_free(job);
+	return r < 0 ? r : q->job ? 0 : JOB_DONE;
+}
+
+static const struct job_kind wait_kind = {
+	.deadline_ns = wait_deadline_ns, .dispatch = wait_dispatch, .free = wait_free};
+
+int compare_store_start(struct request *q, const Mperf__Request *request)
+{
+	int r = check(q, asked_of(request));
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (!q->peer->options->service)
+		return store_query_start(q, request, &question); /* says why not */
+	struct wait_job *j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	j->job.kind = &wait_kind;
+	j->request = query_request_copy(request);
+	if (!j->request) {
+		wait_free(&j->job);
+		return -ENOMEM;
+	}
+	q->job = &j->job;
+	return 0;
+}
