@@ -78,6 +78,10 @@ int capture_run(struct capture *c, struct link *l, const struct options *o, int 
 	record.user_only = o->user_only;
 	record.n_metric = o->n_metrics;
 	record.metric = (char **)o->metric;
+	if (o->gives_labels) {
+		record.n_label = o->n_labels;
+		record.label = (char **)o->label;
+	}
 	if (o->n_metrics) /* errors need several windows, also of a short run */
 		record.window_ms = METRIC_WINDOW_MS;
 	*c = (struct capture){.out = out};

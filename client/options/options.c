@@ -283,6 +283,8 @@ static int take_query(struct parse *p, int key, char *arg)
 	case OPTION_CGROUP:
 		return options_push(p, o->cgroup, &o->n_cgroups, arg);
 	case OPTION_LABEL:
+		o->gives_labels = p->command == MPERF__REQUEST__BODY_RECORD ||
+				  p->command == MPERF__REQUEST__BODY_JOB;
 		return take_label(p, arg);
 	case OPTION_CPU:
 		return each_part(p, arg, take_cpus);

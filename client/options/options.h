@@ -71,7 +71,8 @@ struct options {
 	char *comm[OPTIONS_LIST_MAX], *cgroup[OPTIONS_LIST_MAX];
 	char *label[OPTIONS_LIST_MAX]; /* KEY=VALUE, as label_parse allows it */
 	size_t n_comms, n_cgroups, n_labels;
-	char *job; /* job start and run: its name */
+	bool gives_labels; /* record, job: the labels are given, and narrow nothing */
+	char *job;         /* job start and run: its name */
 	uint32_t cpu[OPTIONS_CPUS_MAX];
 	size_t n_cpus;
 	int64_t since_ns, until_ns;

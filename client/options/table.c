@@ -118,6 +118,7 @@ const struct option_row option_rows[] = {
 	{H|F|T|O|B|P|C|G|X, "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
 	{H|F|T|C|G|X, "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below it if the path ends in /; may be repeated"},
 	{H|F|T|C|G|O|B|P|X, "label", OPTION_LABEL, "KEY=VALUE", false, "only jobs with this label, whose value may have * and ?; may be repeated"},
+	{R,       "label", OPTION_LABEL, "KEY=VALUE", false, "a label that all processes have in the recording; may be repeated"},
 	{J,       "label", OPTION_LABEL, "KEY=VALUE", false, "run, start: a label of the job; may be repeated"},
 	{J,       "pid", OPTION_PID, "N", false, "start, end: this process (default: the one that runs mperfctl)"},
 	{H|F|T|C|G|X, "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
@@ -155,7 +156,8 @@ const struct command_text *command_text(int command)
 			"  mperfctl record -- make -j2\n"
 			"  mperfctl record -F 999 -g dwarf -o run.mprf -- ./program --its-option\n"
 			"  mperfctl record -a --for 10s\n"
-			"  mperfctl record --pid 1234      (until it exits, or Ctrl-C)\n",
+			"  mperfctl record --pid 1234      (until it exits, or Ctrl-C)\n"
+			"  mperfctl record --label branch=main -o main.mprf -- ./program\n",
 	};
 	static const struct command_text hotspots = {
 		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",

@@ -46,28 +46,11 @@ static int hold_process(struct request *q, int32_t pid, struct held_pids *held)
 
 /* --- start and end ---------------------------------------------------------------------------- */
 
-/* The labels of a request as JSON. 0; positive after a refusal; -errno. */
-static int read_labels(struct request *q, const Mperf__JobRequest *m, char **ret_json)
-{
-	struct label label[LABELS_MAX];
-	struct label_fault fault = {"a job has at least one label"};
-	int r = m->n_label == 0 || m->n_label > LABELS_MAX ? LABELS_WRONG : 0;
-	for (size_t i = 0; i < m->n_label && r == 0; i++)
-		r = label_parse(m->label[i], &label[i], &fault);
-	if (r == 0)
-		r = labels_write(label, m->n_label, ret_json, &fault);
-	if (r <= 0)
-		return r;
-	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-		"Write labels as KEY=VALUE; mperfctl(1) says what they are.", "%s", fault.text);
-	return r < 0 ? r : 1;
-}
-
 static int start(struct request *q, struct walk *w, const Mperf__JobRequest *m)
 {
 	_cleanup_(freep) char *json = NULL;
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-	int r = read_labels(q, m, &json);
+	int r = request_read_labels(q, m->label, m->n_label, &json);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	r = walk_catch_up(w, now_ns); /* forks so far belong to the job before */

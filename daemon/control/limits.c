@@ -30,6 +30,7 @@ const struct field_limit field_limits[] = {
 	{"mperf.Filter", "cpu", HARTS_MAX, false, "harts", ""},
 	{"mperf.Filter", "label", LABELS_MAX, true, "labels", "A job has no more."},
 	{"mperf.JobRequest", "label", LABELS_MAX, true, "labels", "Leave some out."},
+	{"mperf.RecordRequest", "label", LABELS_MAX, true, "labels", "Leave some out."},
 	/* grammar: a group may be asked for twice */
 	{"mperf.RecordRequest", "event", EVENTS_MAX, true, "events", "Record twice."},
 	{"mperf.StatRequest", "event", EVENTS_MAX, true, "events", "Count twice."},

@@ -533,6 +533,9 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 		r = listen_to_programs(j, q, m, shared ? shared : j->walk);
 	if (r != 0)
 		return r;
+	_cleanup_(freep) char *labels = NULL;
+	if (m->n_label > 0 && (r = request_read_labels(q, m->label, m->n_label, &labels)) != 0)
+		return r;
 	struct recording_options recording = {
 		.walk = shared ? shared : j->walk,
 		.shared = shared != NULL,
@@ -540,6 +543,8 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 		.hide_kernel = !q->peer->sees_all,
 		.window_ns = (uint64_t)m->window_ms * 1000000u,
 		.command = m->command && *m->command ? m->command : NULL,
+		.labels = labels,
+		.labels_uid = q->peer->uid,
 		.path = j->path,
 		.spent = shared ? record_hold_spend : NULL,
 		.owner = &j->hold,

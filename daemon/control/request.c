@@ -20,6 +20,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/loops/feed.h"
 #include "daemon/pmu/cores.h"
+#include "proto/label.h"
 
 static bool is_probe(const struct event *e)
 {
@@ -47,6 +48,22 @@ static int check_event(struct request *q, const struct event *e)
 	} else {
 		return 0;
 	}
+	return r < 0 ? r : 1;
+}
+
+int request_read_labels(struct request *q, char *const *text, size_t n, char **ret_json)
+{
+	struct label label[LABELS_MAX];
+	struct label_fault fault = {"there is at least one label"};
+	int r = n == 0 || n > LABELS_MAX ? LABELS_WRONG : 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = label_parse(text[i], &label[i], &fault);
+	if (r == 0)
+		r = labels_write(label, n, ret_json, &fault);
+	if (r <= 0)
+		return r;
+	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+		"Write labels as KEY=VALUE; mperfctl(1) says what they are.", "%s", fault.text);
 	return r < 0 ? r : 1;
 }
 

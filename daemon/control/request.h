@@ -73,6 +73,10 @@ int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy,
  * wrong with them; -errno. */
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list);
 
+/* The labels of a request, "KEY=VALUE", as JSON (proto/label.h), which the caller frees. 0; positive after a
+ * refusal that says what is wrong with them, also with none at all; -errno. */
+int request_read_labels(struct request *q, char *const *text, size_t n, char **ret_json);
+
 /* Read what the kernel says of this machine, and with control_options.cores which cores it has. 0;
  * positive after a refusal that says what cannot be read; -errno. */
 int request_read_machine(struct request *q, struct machine *ret_machine);

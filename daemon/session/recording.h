@@ -41,8 +41,10 @@ struct recording_options {
 	uint64_t window_ns;          /* 0: RECORDING_WINDOW_NS */
 	uint64_t names_ns, stall_ns; /* 0: as above */
 	const char *command;         /* for meta */
-	const char *path;            /* of the segment to create */
-	bool live;                   /* other processes read it while it is written */
+	const char *labels;          /* as in segment_meta */
+	uid_t labels_uid;
+	const char *path; /* of the segment to create */
+	bool live;        /* other processes read it while it is written */
 	/* The loop's thread has spent ns on a window; returns the earliest time to store the next,
 	 * CLOCK_MONOTONIC. NULL: not accounted. */
 	uint64_t (*spent)(void *owner, uint64_t ns);

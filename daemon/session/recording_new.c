@@ -50,6 +50,8 @@ static int create_segment(struct recording *g, const struct recording_options *o
 		.arch = name.machine,
 		.hz = recording_rate(g),
 		.command = o->command,
+		.labels = o->labels,
+		.labels_uid = o->labels_uid,
 		.all = g->targets.all,
 		.live = o->live,
 		.lost = g->told     ? g->told

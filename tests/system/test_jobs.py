@@ -178,3 +178,35 @@ def test_a_jobs_time_adds_up_to_that_of_its_processes(build):
         wait_until("all samples are stored", settled)
         samples = last[0] * service.ask("hotspots", "--since", "-1h")["provenance"]["hz"]
         assert abs(last[0] / used - 1) < 0.05 + 4 / samples ** 0.5, (last[0], used, samples)
+
+
+def test_a_recording_has_labels_for_all_its_processes_and_keeps_those_of_jobs(build):
+    with Folder() as folder, Service(build, folder, rate=rate_allowed(499)) as service:
+        file = folder / "a.mprf"
+        for alone in "", str(service.socket):
+            done = mperfctl(build, "record", "-f", "-F", rate_allowed(499), "--label", "branch=main", "--label", "n=1",
+                            "-o", file, "--", *shell(" ".join([PYTHON, "-S", "-c", f"'{SPIN}'", "0.3"])),
+                            env={"MPERF_SOCKET": alone})
+            rows = json.loads(mperfctl(build, "hotspots", "-i", file, "--by", "job", "--json").stdout)["rows"]
+            assert [r["job"] for r in rows] == ["branch=main, n=1"], (alone, rows, done.stderr)
+        for label, found in ("n=1", True), ("branch=m*", True), ("n=2", False), ("other=1", False):
+            rows = json.loads(mperfctl(build, "hotspots", "-i", file, "--label", label, "--json").stdout)["rows"]
+            assert bool(rows) == found, (label, rows)
+        service.ctl("job", "run", "outer", "--label", "branch=old", "--label", "run=3", "--", build / "mperfctl",
+                    "record", "-f", "-F", rate_allowed(499), "--label", "branch=new", "-o", file, "--", *spin(0.3),
+                    env={"MPERF_SOCKET": str(service.socket)})
+        rows = json.loads(mperfctl(build, "hotspots", "-i", file, "--by", "job", "--json").stdout)["rows"]
+        assert [r["job"] for r in rows] == ["branch=new, job=outer, run=3"], rows
+        assert any("branch=old" in (job or "") for job in by_job(service)), "the store has the job's own"
+
+
+def test_wrong_labels_of_a_recording_are_refused_before_the_command_runs(build):
+    with Folder() as folder:
+        for arguments, word in ((["--label", "y"], "'y' is not of the form"), (["--label", "a b=c"], "'a b' is not"),
+                                (["--label", f"a={'v' * ARGUMENT_BYTES}"], "more than 256 bytes"),
+                                (["--label", "a=\x01"], "control character"),
+                                ([f"--label=k{i}=v" for i in range(17)], "labels")):
+            done = mperfctl(build, "record", *arguments, "-o", folder / "x.mprf", "--", "touch", folder / "ran",
+                            check=False, env={"MPERF_SOCKET": ""})
+            assert done.returncode in (1, 2) and word in done.stderr, (arguments[0][:20], done.returncode, done.stderr)
+        assert not (folder / "ran").exists() and not (folder / "x.mprf").exists()

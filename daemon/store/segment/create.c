@@ -374,7 +374,9 @@ int segment_create(const char *path, const struct segment_meta *meta, const stru
 		return -ENOMEM;
 	g->fd = -1;
 	g->live = meta->live;
-	int r = open_file(g, path);
+	g->labels = meta->labels ? strdup(meta->labels) : NULL;
+	g->labels_uid = meta->labels_uid;
+	int r = meta->labels && !g->labels ? -ENOMEM : open_file(g, path);
 	if (r == 0)
 		r = fill(g, meta, s);
 	if (r != 0) {
@@ -444,6 +446,7 @@ struct segment *segment_abandon(struct segment *g, bool remove)
 	free(g->change);
 	free(g->told);
 	free(g->path);
+	free(g->labels);
 	free(g);
 	return NULL;
 }

@@ -246,15 +246,6 @@ static uint32_t task_hash(const struct task *task)
 }
 _Static_assert(TASK_COMM_BYTES == 2 * sizeof(uint64_t), "part has room for comm");
 
-static int write_labels(struct segment *g, const struct task *task)
-{
-	const struct label_set *set = task->labels;
-	int r = ROW(g, INSERT_LABEL_SET, CELL_I(set->id), CELL_I(set->uid), CELL_T(set->labels));
-	if (r == 0 && sqlite3_changes(g->db) > 0)
-		share_charge(g->shares, task->uid, strlen(set->labels));
-	return r == 0 ? ROW(g, INSERT_TASK_LABEL_SET, CELL_I(task->id), CELL_I(set->id)) : r;
-}
-
 static int tell_task(struct segment *g, const struct segment_flush *f, enum segment_statement s,
 	struct task *task, uint32_t n_paid)
 {
@@ -266,8 +257,8 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 		if (sqlite3_changes(g->db) > 0) /* else it was there */
 			share_charge(g->shares, task->uid, strlen(cgroup->path));
 	}
-	if (r == 0 && task->labels)
-		r = write_labels(g, task);
+	if (r == 0)
+		r = segment_write_labels(g, task);
 	if (r != 0 || !task->changed)
 		return r;
 	r = segment_grow(&g->told, &g->size_told, g->n_told + 1, sizeof(struct task *));

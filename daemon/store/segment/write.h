@@ -116,6 +116,8 @@ struct segment {
 	bool live;
 	int wal_pages; /* in the log after the last commit */
 	char *path;    /* with its folder resolved */
+	char *labels;  /* that all processes have in it, as JSON; NULL: none */
+	uid_t labels_uid;
 	sqlite3_stmt *statement[N_SEGMENT_STATEMENTS];
 
 	int n_events;
@@ -247,3 +249,6 @@ int segment_write_loops(struct segment *g, const struct segment_flush *f);
 
 /* Finalize what is prepared, and close. 0, SEGMENT_*, -errno. */
 int segment_close(struct segment *g);
+
+/* Store the labels of a task that is written. As the other writers. (labels.c) */
+int segment_write_labels(struct segment *g, const struct task *task);
