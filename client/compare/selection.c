@@ -18,7 +18,7 @@ static const char key_bytes[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU
 
 bool selection_is_one(const char *text)
 {
-	return *text && !strchr("0123456789.-", *text) && text[strspn(text, key_bytes)] == '=';
+	return *text && !strchr("0123456789.-=", *text) && text[strspn(text, key_bytes)] == '=';
 }
 
 static int __attribute__((format(printf, 2, 3)))
