@@ -9,18 +9,16 @@
 #include "daemon/conf.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "daemon/conf_value.h"
+#include "proto/ini.h"
 #include "proto/memory.h"
 #include "proto/nearest.h"
 
-#define CONF_LINE_BYTES 1024 /* four of the longest paths */
-#define CONF_COLUMNS 78      /* of comments that we write */
-#define N_SECTIONS_MAX 8     /* there are three */
+#define CONF_COLUMNS 78  /* of comments that we write */
+#define N_SECTIONS_MAX 8 /* there are three */
 
 /* Which of two keys of one kind may not be the larger one. */
 static const struct order {
@@ -62,25 +60,6 @@ static int __attribute__((format(printf, 2, 3))) wrong(struct parse *p, const ch
 	return CONF_WRONG;
 }
 
-struct quote {
-	char text[168];
-};
-
-/* What the file says, at most 40 bytes of it, fit for a log and a terminal. */
-static struct quote quoted(const char *text)
-{
-	struct quote q = {""};
-	size_t n = 0;
-	for (size_t i = 0; i < 40 && text[i]; i++) {
-		unsigned char c = (unsigned char)text[i];
-		n += (size_t)snprintf(q.text + n, sizeof(q.text) - n,
-			c >= 0x20 && c < 0x7f ? "%c" : "\\x%02x", c);
-	}
-	if (strlen(text) > 40)
-		snprintf(q.text + n, sizeof(q.text) - n, "...");
-	return q;
-}
-
 /* --- lines ------------------------------------------------------------------------------------ */
 
 static const struct conf_row *row_named(const char *section, const char *key)
@@ -116,10 +95,10 @@ static int unknown_key(struct parse *p, const char *key)
 			names[n++] = conf_rows[i].key;
 	const char *near = nearest_name(key, names, n);
 	if (near)
-		return wrong(p, "unknown key '%s' in [%s]; did you mean '%s'?", quoted(key).text,
-			p->section, near);
-	return wrong(p, "unknown key '%s' in [%s]; mperf.conf(5) lists the keys", quoted(key).text,
-		p->section);
+		return wrong(p, "unknown key '%s' in [%s]; did you mean '%s'?",
+			ini_quoted(key).text, p->section, near);
+	return wrong(p, "unknown key '%s' in [%s]; mperf.conf(5) lists the keys",
+		ini_quoted(key).text, p->section);
 }
 
 static int wrong_text(struct parse *p, const struct conf_row *row, const char *text, int why)
@@ -135,7 +114,7 @@ static int wrong_text(struct parse *p, const struct conf_row *row, const char *t
 		[KIND_EVENTS] = "a list of names without spaces, such as cycles,instructions",
 	};
 	return wrong(
-		p, "%s is '%s', but must be %s", row->key, quoted(text).text, forms[row->kind]);
+		p, "%s is '%s', but must be %s", row->key, ini_quoted(text).text, forms[row->kind]);
 }
 
 static int wrong_value(struct parse *p, const struct conf_row *row, const char *text, int why)
@@ -152,22 +131,13 @@ static int wrong_value(struct parse *p, const struct conf_row *row, const char *
 	if (conf_is_text(row))
 		return wrong_text(p, row, text, why);
 	if (row->kind == KIND_SWITCH)
-		return wrong(p, "%s is '%s', but must be %s", row->key, quoted(text).text,
+		return wrong(p, "%s is '%s', but must be %s", row->key, ini_quoted(text).text,
 			forms[KIND_SWITCH]);
 	if (why == CONF_VALUE_OUT_OF_RANGE)
 		return wrong(p, "%s is %s, but must be between %s and %s%s%s", row->key,
-			quoted(text).text, row->min, row->max, space, row->unit);
+			ini_quoted(text).text, row->min, row->max, space, row->unit);
 	return wrong(p, "%s is '%s', but must be %s between %s and %s%s%s", row->key,
-		quoted(text).text, forms[row->kind], row->min, row->max, space, row->unit);
-}
-
-/* Does a comment follow the value, where none is allowed? */
-static bool has_comment(const char *value)
-{
-	for (const char *at = value; (at = strpbrk(at, "#;")); at++)
-		if (at > value && (at[-1] == ' ' || at[-1] == '\t'))
-			return true;
-	return false;
+		ini_quoted(text).text, forms[row->kind], row->min, row->max, space, row->unit);
 }
 
 static int take_value(struct parse *p, const char *key, const char *value)
@@ -175,7 +145,7 @@ static int take_value(struct parse *p, const char *key, const char *value)
 	if (!p->section) {
 		const struct conf_row *meant = row_named(NULL, key);
 		return wrong(p, "'%s' comes before any section; put [%s] on a line above it",
-			quoted(key).text, meant ? meant->section : conf_rows[0].section);
+			ini_quoted(key).text, meant ? meant->section : conf_rows[0].section);
 	}
 	const struct conf_row *row = row_named(p->section, key);
 	if (!row)
@@ -186,7 +156,7 @@ static int take_value(struct parse *p, const char *key, const char *value)
 			p, "'%s' was already set at line %u; keep one of the two", key, *set_at);
 	if (!*value)
 		return wrong(p, "'%s' has no value; its default is %s", key, row->preset);
-	if (has_comment(value))
+	if (ini_has_comment(value))
 		return wrong(
 			p, "a comment follows the value of '%s'; put it on a line of its own", key);
 	int r = conf_value_set(row, value, &p->c);
@@ -196,22 +166,15 @@ static int take_value(struct parse *p, const char *key, const char *value)
 	return 0;
 }
 
-static int take_section(struct parse *p, char *line)
+static int take_section(struct parse *p, const char *name)
 {
 	const char *names[N_SECTIONS_MAX];
 	size_t n = section_names(names), i = 0;
-	size_t length = strlen(line);
-
-	if (line[length - 1] != ']' || length < 3)
-		return wrong(p, "'%s' is no section; write its name in brackets, such as [%s]",
-			quoted(line).text, names[0]);
-	line[length - 1] = '\0';
-	const char *name = line + 1;
 	while (i < n && strcmp(names[i], name) != 0)
 		i++;
 	if (i == n) {
 		const char *near = nearest_name(name, names, n);
-		return wrong(p, "unknown section [%s]; %s%s%s", quoted(name).text,
+		return wrong(p, "unknown section [%s]; %s%s%s", ini_quoted(name).text,
 			near ? "did you mean [" : "mperf.conf(5) lists the sections",
 			near ? near : "", near ? "]?" : "");
 	}
@@ -225,71 +188,20 @@ static int take_section(struct parse *p, char *line)
 	return 0;
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-/* Cut blanks off both ends, in place. */
-static char *trimmed(char *text)
-{
-	while (is_blank(*text))
-		text++;
-	size_t n = strlen(text);
-	while (n > 0 && is_blank(text[n - 1]))
-		text[--n] = '\0';
-	return text;
-}
-
-/* Characters that no line may hold: a reader of the file would not see them. */
-static int check_bytes(struct parse *p, const char *line, size_t n)
-{
-	if (n >= CONF_LINE_BYTES)
-		return wrong(p, "the line has %zu bytes, but may have at most %d", n,
-			CONF_LINE_BYTES - 1);
-	if (n >= 2 && p->line == 1 &&
-		(memcmp(line, "\xef\xbb", 2) == 0 || memcmp(line, "\xff\xfe", 2) == 0 ||
-			memcmp(line, "\xfe\xff", 2) == 0))
-		return wrong(
-			p, "the file starts with a byte order mark; save it as UTF-8 without one");
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)line[i];
-		if (c == '\0')
-			return wrong(p, "the line holds a NUL byte; save the file as plain text");
-		if (c == '\r')
-			return wrong(p, "the line holds a carriage return; save the file with "
-					"Unix line endings");
-		if ((c < 0x20 && c != '\t') || c == 0x7f)
-			return wrong(
-				p, "the line holds the control character 0x%02x; remove it", c);
-	}
-	return 0;
-}
-
 static int take_line(struct parse *p, const char *bytes, size_t n)
 {
-	char text[CONF_LINE_BYTES];
-	int r = check_bytes(p, bytes, n);
-	if (r != 0)
-		return r;
-	memcpy(text, bytes, n);
-	text[n] = '\0';
-
-	char *line = trimmed(text);
-	if (!*line || *line == '#' || *line == ';')
+	struct ini_line line;
+	char fault[INI_FAULT_BYTES];
+	if (ini_read(bytes, n, p->line == 1, &line, fault) != 0)
+		return wrong(p, "%s", fault);
+	switch (line.kind) {
+	case INI_SECTION:
+		return take_section(p, line.name);
+	case INI_KEY:
+		return take_value(p, line.name, line.value);
+	default:
 		return 0;
-	if (*line == '[')
-		return take_section(p, line);
-	char *equals = strchr(line, '=');
-	if (!equals)
-		return wrong(p,
-			"'%s' is neither a section nor a 'key = value'; comments begin with #",
-			quoted(line).text);
-	*equals = '\0';
-	const char *key = trimmed(line), *value = trimmed(equals + 1);
-	if (!*key)
-		return wrong(p, "there is no key before '='");
-	return take_value(p, key, value);
+	}
 }
 
 /* One key may not exceed another: told at the line of the two that came last. */
@@ -357,59 +269,32 @@ int conf_parse(const char *text, size_t n, const char *name, struct conf *ret_co
 	return r;
 }
 
-static int unreadable(
-	const char *path, const char *why, const char *remedy, struct conf_error *ret_error)
-{
-	snprintf(ret_error->text, sizeof(ret_error->text), "%.200s cannot be read: %s; %s", path,
-		why, remedy);
-	return CONF_UNREADABLE;
-}
-
-/* Read up to n bytes; how many, or -errno. */
-static ssize_t read_all(int fd, char *buffer, size_t n)
-{
-	size_t done = 0;
-	while (done < n) {
-		ssize_t got = read(fd, buffer + done, n - done);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		done += (size_t)got;
-	}
-	return (ssize_t)done;
-}
-
 int conf_read(const char *path, struct conf *ret_conf, struct conf_error *ret_error)
 {
-	static const char name_another[] = "name a text file with --config";
-	struct stat st;
-	/* Do not wait for a writer if it is a FIFO. */
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-	if (fd < 0 && errno == ENOENT) {
+	_cleanup_(freep) char *text = NULL;
+	char fault[INI_FAULT_BYTES];
+	size_t n;
+	int r = ini_read_file(path, &text, &n, fault);
+	switch (r) {
+	case 0:
+		return conf_parse(text, n, path, ret_conf, ret_error);
+	case INI_ABSENT:
 		snprintf(ret_error->text, sizeof(ret_error->text),
 			"%.200s does not exist; name another file with --config, or leave out "
 			"--config for the defaults",
 			path);
 		return CONF_ABSENT;
+	case INI_REFUSED:
+	case INI_UNREADABLE:
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"%.200s cannot be read: %.200s; %s", path, fault,
+			r == INI_REFUSED ? "let the user that mperfd runs as read it, or name "
+					   "another file"
+					 : "name a text file with --config");
+		return CONF_UNREADABLE;
+	default:
+		return r;
 	}
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return unreadable(path, strerror(errno),
-			"let the user that mperfd runs as read it, or name another file",
-			ret_error);
-	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
-		return unreadable(path, "it is not a regular file", name_another, ret_error);
-
-	_cleanup_(freep) char *text = malloc(CONF_BYTES_MAX + 1);
-	if (!text)
-		return -ENOMEM;
-	ssize_t n = read_all(fd, text, CONF_BYTES_MAX + 1);
-	if (n < 0)
-		return unreadable(path, strerror((int)-n), name_another, ret_error);
-	return conf_parse(text, (size_t)n, path, ret_conf, ret_error);
 }
 
 /* Words as comment lines. */

@@ -13,8 +13,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "proto/ini.h"
+
 #define CONF_PATH "/etc/mperf/mperf.conf"
-#define CONF_BYTES_MAX 65536 /* of the file; ours has 3 KB with all its comments */
+#define CONF_BYTES_MAX INI_FILE_BYTES
 #define CONF_TEXT_BYTES 256  /* of a path or a group's name */
 
 struct conf {

@@ -47,26 +47,6 @@ static int read_count(const char *text, uint64_t *ret_value)
 	return 0;
 }
 
-static const char size_letters[] = "KMGT";
-
-/* "512M", "512MiB"; without a letter it is bytes. */
-static int read_bytes(const char *text, uint64_t *ret_value)
-{
-	uint64_t value;
-	bool overflow;
-	text = digits(text, &value, &overflow);
-	if (!text)
-		return CONF_VALUE_MALFORMED;
-	const char *letter = *text ? strchr(size_letters, *text) : NULL;
-	if (*text && (!letter || (text[1] && strcmp(text + 1, "iB") != 0)))
-		return CONF_VALUE_MALFORMED;
-	unsigned shift = letter ? 10 * (unsigned)(letter - size_letters + 1) : 0;
-	if (overflow || value > UINT64_MAX >> shift)
-		return CONF_VALUE_OUT_OF_RANGE;
-	*ret_value = value << shift;
-	return 0;
-}
-
 static int read_switch(const char *text, uint64_t *ret_value)
 {
 	static const char *const words[] = {"no", "yes", "false", "true", "off", "on"};
@@ -79,6 +59,13 @@ static int read_switch(const char *text, uint64_t *ret_value)
 	return CONF_VALUE_MALFORMED;
 }
 
+static int of_unit(int outcome)
+{
+	return outcome == 0                   ? 0
+	       : outcome == UNIT_OUT_OF_RANGE ? CONF_VALUE_OUT_OF_RANGE
+					      : CONF_VALUE_MALFORMED;
+}
+
 /* "1%", "0.25%", "none". */
 static int read_share(const char *text, uint64_t *ret_value)
 {
@@ -87,7 +74,7 @@ static int read_share(const char *text, uint64_t *ret_value)
 	int r = none ? 0 : unit_parse_share(text, &ppm);
 	if (r == 0)
 		*ret_value = ppm;
-	return r == 0 ? 0 : r == UNIT_OUT_OF_RANGE ? CONF_VALUE_OUT_OF_RANGE : CONF_VALUE_MALFORMED;
+	return of_unit(r);
 }
 
 static int read_number(enum conf_kind kind, const char *text, uint64_t *ret_value)
@@ -98,14 +85,11 @@ static int read_number(enum conf_kind kind, const char *text, uint64_t *ret_valu
 	case KIND_SWITCH:
 		return read_switch(text, ret_value);
 	case KIND_BYTES:
-		return read_bytes(text, ret_value);
+		return of_unit(unit_parse_bytes(text, ret_value));
 	case KIND_SHARE:
 		return read_share(text, ret_value);
-	default:;
-		int r = unit_parse_duration(text, ret_value);
-		return r == UNIT_OUT_OF_RANGE ? CONF_VALUE_OUT_OF_RANGE
-		       : r != 0               ? CONF_VALUE_MALFORMED
-					      : 0;
+	default:
+		return of_unit(unit_parse_duration(text, ret_value));
 	}
 }
 

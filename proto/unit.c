@@ -268,6 +268,26 @@ int unit_parse_share(const char *text, uint32_t *ret_ppm)
 	return 0;
 }
 
+int unit_parse_bytes(const char *text, uint64_t *ret_bytes)
+{
+	static const char letters[] = "KMGT";
+	uint64_t value = 0;
+	bool overflow = false;
+	if (!is_digit(*text))
+		return UNIT_MALFORMED;
+	for (; is_digit(*text); text++)
+		overflow |= __builtin_mul_overflow(value, 10, &value) ||
+			    __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value);
+	const char *letter = *text ? strchr(letters, *text) : NULL;
+	if (*text && (!letter || (text[1] && strcmp(text + 1, "iB") != 0)))
+		return UNIT_MALFORMED;
+	unsigned shift = letter ? 10 * (unsigned)(letter - letters + 1) : 0;
+	if (overflow || value > UINT64_MAX >> shift)
+		return UNIT_OUT_OF_RANGE;
+	*ret_bytes = value << shift;
+	return 0;
+}
+
 /* Exactly `digits` digits, at most `max`. */
 static const char *field(const char *text, int digits, int max, int *ret_value)
 {

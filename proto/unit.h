@@ -44,6 +44,10 @@ int unit_parse_duration(const char *text, uint64_t *ret_ns);
  * a million. Returns 0, UNIT_MALFORMED, UNIT_OUT_OF_RANGE. */
 int unit_parse_share(const char *text, uint32_t *ret_ppm);
 
+/* Parse a size: "4096", "512M", "512MiB"; K M G T are powers of 1024. Returns 0, UNIT_MALFORMED,
+ * UNIT_OUT_OF_RANGE. */
+int unit_parse_bytes(const char *text, uint64_t *ret_bytes);
+
 /* Parse a point in time, CLOCK_REALTIME in ns, relative to now_ns: "now", "today", "yesterday"
  * (midnight), each of the latter two with an optional clock time; "10:30[:15]" of today;
  * "2026-11-21[ 10:00[:15]]" (a T may stand for the space); "-5m"; "@SECONDS". Local time.

@@ -235,3 +235,25 @@ TEST(times_beyond_the_clock_are_out_of_range)
 	ck_assert_int_eq(unit_parse_time("-100000d", NOW, &ns), UNIT_OUT_OF_RANGE);
 	ck_assert_int_eq(ns, 77);
 }
+
+TEST(sizes_are_powers_of_1024)
+{
+	uint64_t bytes = 0;
+	ck_assert_int_eq(unit_parse_bytes("4096", &bytes), 0);
+	ck_assert_uint_eq(bytes, 4096);
+	ck_assert_int_eq(unit_parse_bytes("2MiB", &bytes), 0);
+	ck_assert_uint_eq(bytes, 2u << 20);
+	ck_assert_int_eq(unit_parse_bytes("1T", &bytes), 0);
+	ck_assert_uint_eq(bytes, UINT64_C(1) << 40);
+}
+
+TEST(what_is_no_size_is_refused)
+{
+	static const char *const bad[] = {"", "M", "1 M", "1m", "1MB", "1.5M", "-1", "1Mi", "0x10"};
+	uint64_t bytes = 77;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		ck_assert_msg(unit_parse_bytes(bad[i], &bytes) == UNIT_MALFORMED, "%s", bad[i]);
+	ck_assert_int_eq(unit_parse_bytes("99999999999999999999", &bytes), UNIT_OUT_OF_RANGE);
+	ck_assert_int_eq(unit_parse_bytes("16777216T", &bytes), UNIT_OUT_OF_RANGE);
+	ck_assert_uint_eq(bytes, 77);
+}
