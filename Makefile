@@ -12,7 +12,9 @@ LIBEXECDIR  = $(PREFIX)/libexec/mperf
 LIBDIR      = $(PREFIX)/lib/mperf
 DATADIR     = $(PREFIX)/share/mperf
 MANDIR      = $(PREFIX)/share/man
+EXAMPLEDIR  = $(PREFIX)/share/doc/mperf/examples
 UNITDIR     = $(PREFIX)/lib/systemd/system
+GENERATORDIR = $(PREFIX)/lib/systemd/system-generators
 SYSUSERSDIR = $(PREFIX)/lib/sysusers.d
 TMPFILESDIR = $(PREFIX)/lib/tmpfiles.d
 SYSCTLDIR   = $(PREFIX)/lib/sysctl.d
@@ -89,14 +91,14 @@ ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wpointer-arith -Wstr
 	-Wmissing-prototypes -Wvla -Wno-missing-field-initializers -fno-omit-frame-pointer \
 	-fno-strict-aliasing -fstack-protector-strong -I. -I$(BUILD)/gen \
 	-DMPERF_VERSION='"$(VERSION)"' -DMPERF_LIBEXECDIR='"$(LIBEXECDIR)"' \
-	-DMPERF_LIBDIR='"$(LIBDIR)"' -DMPERF_SBINDIR='"$(SBINDIR)"' -DMPERF_DATADIR='"$(DATADIR)"' \
+	-DMPERF_BINDIR='"$(BINDIR)"' -DMPERF_LIBDIR='"$(LIBDIR)"' -DMPERF_SBINDIR='"$(SBINDIR)"' -DMPERF_DATADIR='"$(DATADIR)"' \
 	$(if $(WITH_BPF),-DMPERF_BPF) $(WERROR) $(SANITIZE) $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(SANITIZE) $(CROSS_LDFLAGS) $(LDFLAGS) -Wl,--as-needed
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all demo check clean install install-code uninstall deb packages compile_commands
-all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperf-roofs $(BUILD)/mperfctl $(BUILD)/mperf-platform-check $(BUILD)/platforms \
+all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperf-roofs $(BUILD)/mperfctl $(BUILD)/mperf-generator $(BUILD)/mperf-platform-check $(BUILD)/platforms \
 	$(BUILD)/libmperf-runtime.a $(BUILD)/libmperf-ompt.so $(if $(CODE_LLVM),$(BUILD)/mperf-code)
 
 # --- what is made from what ------------------------------------------------------------------
@@ -177,6 +179,8 @@ $(BUILD)/mperf-roofs: $(BUILD)/client/roofs/measure/main.o $(LIBS_ROOFS)
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_ROOFS)) -lprotobuf-c -lm -pthread
 $(BUILD)/mperfctl: $(BUILD)/client/main.o $(LIBS_CLIENT)
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_CLIENT)) -lm
+$(BUILD)/mperf-generator: $(BUILD)/systemd/generator.o $(BUILD)/libproto.a
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_ROOFS)) -lm
 $(BUILD)/mperf-platform-check: $(BUILD)/platform-db/main.o $(BUILD)/libplatform.a
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_PLATFORM))
 $(BUILD)/mperf-code: $(addprefix $(BUILD)/daemon/code/,main.o reader.o decode.o) $(BUILD)/libcode.a $(LIBS_NAMER)
@@ -231,7 +235,7 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 $(BUILD)/daemon/pmu/kernel.o: $(SKELETONS)
 .SECONDARY: $(SKELETONS:.skel.h=.bpf.o)
 
--include $(shell find $(BUILD)/proto $(BUILD)/runtime $(BUILD)/platform-db $(BUILD)/daemon $(BUILD)/client $(BUILD)/tests/unit $(BUILD)/tests/fuzz $(BUILD)/tests/bench $(BUILD)/test-namer -type f -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/proto $(BUILD)/runtime $(BUILD)/platform-db $(BUILD)/daemon $(BUILD)/client $(BUILD)/systemd $(BUILD)/tests/unit $(BUILD)/tests/fuzz $(BUILD)/tests/bench $(BUILD)/test-namer -type f -name '*.d' 2>/dev/null)
 
 # --- packages: Debian names, read by apt; already installed ones cost one dpkg-query -------------
 
@@ -266,6 +270,7 @@ INSTALLED = \
 	$(BUILD)/libmperf-ompt.so:$(LIBDIR)/libmperf-ompt.so:644 \
 	$(if $(CODE_LLVM),$(BUILD)/mperf-code:$(LIBEXECDIR)/mperf-code:755) \
 	$(BUILD)/mperf-platform-check:$(BINDIR)/mperf-platform-check:755 \
+	$(BUILD)/mperf-generator:$(GENERATORDIR)/mperf-generator:755 \
 	$(BUILD)/mperfd.service:$(UNITDIR)/mperfd.service:644 \
 	systemd/mperfd.socket:$(UNITDIR)/mperfd.socket:644 \
 	systemd/mperf.sysusers:$(SYSUSERSDIR)/mperf.conf:644 \
@@ -276,6 +281,7 @@ INSTALLED = \
 	platform-db/completion.bash:$(BASHDIR)/mperf-platform-check:644 \
 	platform-db/completion.zsh:$(ZSHDIR)/_mperf-platform-check:644 \
 	platform-db/README.md:$(DATADIR)/platforms/README.md:644 \
+	$(foreach p,$(wildcard systemd/schedules/*.schedule),$(p):$(EXAMPLEDIR)/$(notdir $(p)):644) \
 	$(foreach p,$(PLATFORM_FILES),$(p):$(patsubst platform-db/%,$(DATADIR)/%,$(p)):644) \
 	$(foreach p,$(MAN_PAGES),$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)
 part = $(word $(2),$(subst :, ,$(1)))
@@ -304,6 +310,7 @@ endef
 install: all $(BUILD)/mperfd.service $(COMPLETIONS)
 	$(foreach f,$(INSTALLED),install -D -m $(call part,$(f),3) $(call part,$(f),1) \
 		$(DESTDIR)$(call part,$(f),2)$(NEWLINE)	)
+	install -d -m 755 $(DESTDIR)$(CONFDIR)/schedules.d
 	test -e $(DESTDIR)$(CONFDIR)/mperf.conf || \
 		install -D -m 644 systemd/mperf.conf $(DESTDIR)$(CONFDIR)/mperf.conf
 
@@ -315,7 +322,8 @@ uninstall:
 	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(call part,$(f),2))
 	! cmp -s systemd/mperf.conf $(DESTDIR)$(CONFDIR)/mperf.conf || rm $(DESTDIR)$(CONFDIR)/mperf.conf
 	find $(DESTDIR)$(DATADIR) -depth -type d -empty -delete 2>/dev/null || true
-	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR) $(DESTDIR)$(PREFIX)/lib/mperf/* \
+	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR)/schedules.d $(DESTDIR)$(CONFDIR) \
+		$(DESTDIR)$(EXAMPLEDIR) $(DESTDIR)$(dir $(EXAMPLEDIR)) $(DESTDIR)$(GENERATORDIR) $(DESTDIR)$(PREFIX)/lib/mperf/* \
 		$(DESTDIR)$(PREFIX)/lib/mperf 2>/dev/null || true
 
 # Debian packages. Packaging lives in systemd/debian; a copy of the tree is built with it on top.

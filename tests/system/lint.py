@@ -17,6 +17,7 @@ MAY_INCLUDE = {
     "platform-db": {"platform-db", "proto"},
     "client": {"client", "proto"},
     "runtime": {"runtime"},
+    "systemd": {"proto"},
     "daemon/namer": {"daemon/namer", "proto"},
     "daemon/code": {"daemon/code", "daemon/namer", "proto"},
 }
@@ -256,9 +257,9 @@ def test_cppcheck_is_clean(build):
         ["cppcheck", "--quiet", "--error-exitcode=1", "--std=c11", "--inline-suppr", "-j2",
          "--enable=warning,portability", "--suppressions-list=tests/cppcheck-suppressions",
          "-D_GNU_SOURCE", "-DMPERF_VERSION=\"0\"", "-DMPERF_LIBEXECDIR=\"/\"",
-         "-DMPERF_SBINDIR=\"/\"", "-I.", f"-I{build}/gen",
+         "-DMPERF_SBINDIR=\"/\"", "-DMPERF_BINDIR=\"/\"", "-I.", f"-I{build}/gen",
          # of BPF's own dialect of C; clang compiles it with -Werror
-         "-idaemon/pmu/switch.bpf.c", "proto", "platform-db", "daemon", "client", "runtime"],
+         "-idaemon/pmu/switch.bpf.c", "proto", "platform-db", "daemon", "client", "runtime", "systemd"],
         cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

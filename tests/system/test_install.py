@@ -6,11 +6,12 @@ from machine import ROOT, Folder, Skip, compile_program
 from rates import long_enough, rate_allowed
 
 PROGRAMS = ["usr/bin/mperfctl", "usr/bin/mperf-platform-check",
-            "usr/lib/mperf/libmperf-ompt.so", "usr/libexec/mperf/mperf-namer", "usr/libexec/mperf/mperf-roofs",
+            "usr/lib/mperf/libmperf-ompt.so", "usr/lib/systemd/system-generators/mperf-generator", "usr/libexec/mperf/mperf-namer", "usr/libexec/mperf/mperf-roofs",
             "usr/sbin/mperfd"]
 SERVICE = ["etc/mperf/mperf.conf", "usr/lib/systemd/system/mperfd.service",
            "usr/lib/systemd/system/mperfd.socket", "usr/lib/sysctl.d/30-mperf.conf",
            "usr/lib/sysusers.d/mperf.conf", "usr/lib/tmpfiles.d/mperf.conf",
+           *(f"usr/share/doc/mperf/examples/{name}.schedule" for name in ("ci-jobs", "nightly", "some-jobs")),
            "usr/share/bash-completion/completions/mperfctl",
            "usr/share/bash-completion/completions/mperf-platform-check",
            "usr/share/zsh/site-functions/_mperfctl",
