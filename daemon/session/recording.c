@@ -21,7 +21,7 @@
  * itself, or cannot tell. */
 static bool is_of_others(const struct recording *g, enum loss cause)
 {
-	bool some = g->shared && (!g->targets.all || g->targets.only_uid);
+	bool some = g->shared && !targets_are_all(&g->targets);
 	return some && (cause == LOSS_STACK_TRUNCATED || cause == LOSS_ARGV || cause == LOSS_TASK);
 }
 
@@ -256,6 +256,8 @@ static void take(void *userdata, const struct attribution *a)
 		seen.n_frames = hide_kernel(g, a, frame);
 		seen.frame = frame;
 	}
+	if (g->no_callers && seen.n_frames > 1)
+		seen.n_frames = 1;
 	if (r == 0)
 		r = g->trouble ? g->trouble : add(g, &seen);
 	if (r == 0)
@@ -322,8 +324,7 @@ static int add_loops(struct recording *g, struct task *task, const struct loop_c
 static int take_loops(void *userdata, struct task *task, const struct loop_counts *c)
 {
 	struct recording *g = userdata;
-	bool wanted =
-		task ? targets_want(&g->targets, task) : g->targets.all && !g->targets.only_uid;
+	bool wanted = task ? targets_want(&g->targets, task) : targets_are_all(&g->targets);
 	if ((g->shared && g->finish_ns) || !wanted)
 		return 0;
 	int r = g->trouble ? g->trouble : add_loops(g, task, c);

@@ -36,6 +36,7 @@ struct recording_options {
 	bool shared;            /* others use the walk too: it goes on */
 	struct targets targets; /* copied */
 	bool hide_kernel;       /* if a shared walk sees it */
+	bool no_callers;        /* keep where samples fell, not from where that was called */
 	/* CLOCK_MONOTONIC, up to which the walk has been drained; 0: now */
 	uint64_t start_ns;
 	uint64_t window_ns;          /* 0: RECORDING_WINDOW_NS */

@@ -52,7 +52,7 @@ static int create_segment(struct recording *g, const struct recording_options *o
 		.command = o->command,
 		.labels = o->labels,
 		.labels_uid = o->labels_uid,
-		.all = g->targets.all,
+		.all = g->targets.all && !g->targets.labels && !g->targets.cgroup,
 		.live = o->live,
 		.lost = g->told     ? g->told
 			: g->shared ? g->lost
@@ -100,6 +100,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->shared = o->shared;
 	g->live = o->live;
 	g->hide_kernel = o->hide_kernel;
+	g->no_callers = o->no_callers;
 	g->hz = o->hz;
 	g->targets = o->targets;
 	g->told = o->told;

@@ -11,7 +11,7 @@ struct recording {
 	struct walk *walk;
 	struct tap tap;
 	struct targets targets;
-	bool shared, hide_kernel, live;
+	bool shared, hide_kernel, no_callers, live;
 	struct frame *hidden; /* stands for the whole kernel; NULL: not hidden */
 	struct stack_tree stacks;
 	struct window window;

@@ -5,6 +5,8 @@
  */
 #include "daemon/session/targets.h"
 
+#include <string.h>
+
 static bool is_named(const struct targets *t, const struct task *process)
 {
 	if (process->start_ns > t->since_ns)
@@ -15,11 +17,27 @@ static bool is_named(const struct targets *t, const struct task *process)
 	return false;
 }
 
+/* In that control group, or one below it. */
+static bool is_in(const struct targets *t, const struct task *task)
+{
+	const struct cgroup *in = task->cgroup ? cgroup_find(t->tasks, task->cgroup) : NULL;
+	size_t n = strlen(t->cgroup);
+	return in && strncmp(in->path, t->cgroup, n) == 0 &&
+	       (in->path[n] == '\0' || in->path[n] == '/');
+}
+
+bool targets_are_all(const struct targets *t)
+{
+	return t->all && !t->only_uid && !t->labels && !t->cgroup;
+}
+
 bool targets_want(const struct targets *t, const struct task *task)
 {
 	const struct task *process = task->process;
 	if (t->only_uid &&
 		(process->uid != t->uid || process->gid != t->gid || process->kernel_thread))
+		return false;
+	if ((t->labels && process->labels != t->labels) || (t->cgroup && !is_in(t, task)))
 		return false;
 	if (t->all)
 		return true;

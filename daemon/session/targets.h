@@ -3,7 +3,7 @@
 
 /* Targets: whose samples a tap keeps from a walk that delivers everybody's
  *
- * Named processes and all that they start, or one user's processes. A process is identified by its
+ * Named processes and all that they start, one user's processes, or those of a job or a unit. A process is identified by its
  * pid and by being alive when the targets were set, since pids are reused.
  */
 
@@ -23,6 +23,11 @@ struct targets {
 	bool only_uid;   /* only what belongs wholly to this user (attribute/rights.h) */
 	uid_t uid;
 	gid_t gid;
+	/* of all, only processes with these labels, or tasks in this control group and those below it.
+	 * Borrowed; NULL: any. `tasks` names control groups */
+	const struct label_set *labels;
+	const char *cgroup;
+	const struct task_table *tasks;
 	uint64_t since_ns; /* CLOCK_MONOTONIC: when they were set */
 	pid_t pid[TARGETS_MAX];
 	size_t n_pids;
@@ -31,3 +36,6 @@ struct targets {
 /* Is the task a target? Borrows it; walks up at most TARGETS_PARENTS_MAX of its parents. */
 #define TARGETS_PARENTS_MAX 1024
 bool targets_want(const struct targets *t, const struct task *task);
+
+/* Is it everybody's, without exception? */
+bool targets_are_all(const struct targets *t);

@@ -93,3 +93,37 @@ TEST(parents_in_a_circle_end_the_search)
 	targets.pid[0] = 77;
 	ck_assert(!targets_want(&targets, &make));
 }
+
+TEST(only_processes_with_the_labels_of_a_job_are_wanted)
+{
+	struct label_set build = {.id = 1}, tests = {.id = 2};
+	targets = (struct targets){.all = true, .labels = &build};
+	make.labels = &build;
+	other.labels = &tests;
+	ck_assert(targets_want(&targets, &make));
+	ck_assert(targets_want(&targets, &thread));
+	ck_assert(!targets_want(&targets, &other));
+	ck_assert(!targets_want(&targets, &shell));
+	ck_assert(!targets_are_all(&targets));
+}
+
+TEST(only_tasks_in_a_control_group_and_those_below_are_wanted)
+{
+	struct task_table t = {.live = NULL};
+	ck_assert_int_eq(cgroup_set(&t, 7, "/system.slice/ci-1.service"), 0);
+	ck_assert_int_eq(cgroup_set(&t, 8, "/system.slice/ci-1.service/payload"), 0);
+	ck_assert_int_eq(cgroup_set(&t, 9, "/system.slice/ci-1.service2"), 0);
+	targets =
+		(struct targets){.all = true, .cgroup = "/system.slice/ci-1.service", .tasks = &t};
+	ck_assert(!targets_want(&targets, &make)); /* not known in which */
+	make.cgroup = 7;
+	ck_assert(targets_want(&targets, &make));
+	make.cgroup = 8;
+	ck_assert(targets_want(&targets, &make));
+	make.cgroup = 9;
+	ck_assert(!targets_want(&targets, &make));
+	make.cgroup = 10;
+	ck_assert(!targets_want(&targets, &make));
+	ck_assert(!targets_are_all(&targets));
+	task_table_clear(&t);
+}
