@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* One pass over the live tasks, some 50 ns each: nothing is kept of a process, so nothing of it can be
+ * stale. On a machine with so many tasks that this takes long, looks are rarer. */
+
+#include "daemon/service/job_watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/clock.h"
+#include "proto/memory.h"
+
+/* Source: systemd 257, src/basic/cgroup-util.c, cg_path_get_unit and skip_slices: slices are the
+ * components that end so, and a leading _ escapes a name. */
+#define SLICE ".slice"
+
+static bool is_slice(const char *name, size_t n)
+{
+	size_t n_slice = sizeof(SLICE) - 1;
+	return n > n_slice && memcmp(name + n - n_slice, SLICE, n_slice) == 0;
+}
+
+size_t job_watch_unit(const char *path, const char **ret_unit)
+{
+	while (*path == '/') {
+		const char *name = path + 1;
+		size_t n = strcspn(name, "/");
+		path = name + n;
+		if (is_slice(name, n))
+			continue;
+		if (n > 1 && *name == '_') {
+			name++;
+			n--;
+		}
+		/* a control group of another kind has no type behind a dot */
+		if (n < 3 || *name == '.' || !memchr(name, '.', n))
+			return 0;
+		*ret_unit = name;
+		return n;
+	}
+	return 0;
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static void job_free(struct job_watch *j, struct walk *w, struct watched_job *job)
+{
+	HASH_DEL(j->job, job);
+	if (w)
+		(void)label_set_unref(&w->tasks.label_sets, job->labels);
+	free(job->key);
+	free(job);
+}
+
+void job_watch_clear(struct job_watch *j, struct walk *w)
+{
+	struct watched_job *job, *next;
+	for (job = j->job; job; job = next) {
+		next = job->hh.next;
+		job_free(j, w, job);
+	}
+	*j = (struct job_watch){.job = NULL};
+}
+
+/* Jobs of a kind that is watched no longer are over. */
+void job_watch_set(struct job_watch *j, struct walk *w, bool labels, bool units)
+{
+	struct watched_job *job, *next;
+	for (job = j->job; job; job = next) {
+		next = job->hh.next;
+		if (job->labels ? labels : units)
+			continue;
+		job->gone = true;
+		if (job->n_users == 0)
+			job_free(j, w, job);
+	}
+	j->has_labels &= labels;
+	j->has_units &= units;
+	j->labels = labels;
+	j->units = units;
+	j->next_look_ns = 0;
+}
+
+/* NULL: there is no room, or no memory. */
+static struct watched_job *job_get(struct job_watch *j, const char *key, size_t n, bool *ret_is_new)
+{
+	struct watched_job *job;
+	*ret_is_new = false;
+	HASH_FIND(hh, j->job, key, n, job);
+	if (job || HASH_COUNT(j->job) >= JOBS_WATCHED_MAX)
+		return job;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return NULL;
+	job->key = strndup(key, n);
+	if (job->key)
+		HASH_ADD_KEYPTR(hh, j->job, job->key, n, job);
+	if (!job->key || !job->hh.tbl) {
+		free(job->key);
+		free(job);
+		return NULL;
+	}
+	*ret_is_new = true;
+	return job;
+}
+
+/* --- looking ---------------------------------------------------------------------------------- */
+
+static void see_labels(struct job_watch *j, const struct task *process, uint64_t now_ns)
+{
+	char key[32]; /* no path, and an id is never given again */
+	bool is_new;
+	int n = snprintf(key, sizeof(key), "%u", process->labels->id);
+	struct watched_job *job = job_get(j, key, (size_t)n, &is_new);
+	if (!job)
+		return;
+	if (is_new) {
+		job->labels = label_set_ref(process->labels);
+		job->uid = process->labels->uid;
+		job->gid = process->gid;
+		job->is_new = true;
+		job->is_old = !j->has_labels;
+	}
+	job->seen_ns = now_ns;
+}
+
+static void see_unit(
+	struct job_watch *j, const struct walk *w, const struct task *task, uint64_t now_ns)
+{
+	const struct cgroup *in = cgroup_find(&w->tasks, task->cgroup);
+	const char *unit;
+	bool is_new;
+	size_t n = in ? job_watch_unit(in->path, &unit) : 0;
+	if (n == 0)
+		return;
+	struct watched_job *job = job_get(j, in->path, (size_t)(unit - in->path) + n, &is_new);
+	if (!job)
+		return;
+	if (is_new) {
+		job->unit = job->key + (unit - in->path);
+		job->n_unit = n;
+		job->is_new = true;
+		job->is_old = !j->has_units;
+	}
+	job->seen_ns = now_ns;
+}
+
+static void forget(struct job_watch *j, struct walk *w, uint64_t now_ns)
+{
+	struct watched_job *job, *next;
+	for (job = j->job; job; job = next) {
+		next = job->hh.next;
+		job->is_new = false;
+		job->gone |= now_ns > job->seen_ns + JOB_GONE_NS;
+		if (job->gone && job->n_users == 0)
+			job_free(j, w, job);
+	}
+}
+
+bool job_watch_look(struct job_watch *j, struct walk *w, bool now, uint64_t now_ns)
+{
+	const struct label_set *labels = NULL;
+	uint64_t cgroup = 0; /* neighbours in the table often have the same */
+	if ((!j->labels && !j->units) || (!now && now_ns < j->next_look_ns))
+		return false;
+	uint64_t began_ns = clock_ns(CLOCK_MONOTONIC);
+	forget(j, w, now_ns);
+	for (const struct task *t = w->tasks.live; t; t = t->hh.next) {
+		if (j->labels && t->process == t && t->labels && t->labels != labels)
+			see_labels(j, t, now_ns);
+		/* of threads too: a process is known to have moved when one of them was sampled */
+		if (j->units && !t->kernel_thread && t->cgroup && t->cgroup != cgroup)
+			see_unit(j, w, t, now_ns);
+		labels = t->labels;
+		cgroup = t->cgroup;
+	}
+	j->has_labels = j->labels;
+	j->has_units = j->units;
+	j->next_look_ns = now_ns + JOB_WATCH_PART * (clock_ns(CLOCK_MONOTONIC) - began_ns);
+	return true;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The log of runs: what schedules recorded, skipped, and why
+ *
+ * A run is one recording of a schedule, or its omission. Runs are kept in memory and in a file of the
+ * schedules' folder, one JSON object a line: a changed run is appended again, and the last line of an
+ * id counts. The file is written anew when half of it is of the past. So the list outlives a restart,
+ * and a crash loses at most the last line.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/schedule.h"
+
+/* Runs without a recording that are kept, and of them those of one user: some weeks of them. */
+#define RUNS_WITHOUT_FILE_MAX 512
+#define RUN_JOB_BYTES 200
+#define RUN_WHY_BYTES 256
+#define RUN_FILE_BYTES 128
+/* A line of a run: texts that are quotes alone take twice their bytes. */
+#define RUN_LINE_BYTES 2048
+/* With all schedules at their Keep=. */
+#define RUNS_MAX (SCHEDULES_MAX * 100 + RUNS_WITHOUT_FILE_MAX)
+
+enum run_outcome {
+	RUN_GOES_ON,
+	RUN_WHOLE,   /* as the schedule says */
+	RUN_ENDED,   /* before that; what was recorded is kept */
+	RUN_SKIPPED, /* nothing was recorded */
+	RUN_FAILED,  /* it was, and is lost */
+	N_RUN_OUTCOMES,
+};
+const char *run_outcome_says(enum run_outcome outcome); /* "recorded"; stored under that name */
+
+struct run_entry {
+	uint64_t id; /* from 1, of all that ever ran here */
+	char schedule[SCHEDULE_NAME_BYTES_MAX + 1];
+	char job[RUN_JOB_BYTES]; /* its unit, or its labels; "": the whole system */
+	uid_t uid;               /* who may read it, beside the group; 0: nobody else */
+	enum run_outcome outcome;
+	char why[RUN_WHY_BYTES];   /* of RUN_ENDED, SKIPPED, FAILED; or what was given up */
+	char file[RUN_FILE_BYTES]; /* in the folder: "nightly/20261121T020000Z-12.mprf"; "": none */
+	int64_t start_ns, end_ns;  /* CLOCK_REALTIME */
+	uint32_t hz;               /* asked for */
+	uint64_t n_samples, bytes; /* of the file */
+	uint32_t times;            /* so often in a row, for the same reason */
+};
+
+struct runs_log {
+	char *path;
+	int fd;                  /* -1: it cannot be written */
+	struct run_entry *entry; /* by id */
+	size_t n, size;
+	uint64_t last_id;
+	size_t n_lines; /* in the file */
+	int error;      /* errno of the last write; 0: it worked */
+};
+
+/* Read the log at `path`, or begin one. Lines that are no runs are skipped; what still ran failed with
+ * its mperfd. 0, also if it cannot be written, which `error` says; -ENOMEM. */
+int runs_log_open(const char *path, struct runs_log *ret_log);
+void runs_log_close(struct runs_log *log);
+
+/* Add a run, whose id and times are set here; one that is skipped like the last of its schedule and user
+ * counts once more instead. Makes room by the oldest without a file of the user who has most. Returns
+ * the id; 0: without memory. */
+uint64_t runs_log_add(struct runs_log *log, const struct run_entry *run);
+/* By id; borrowed until the next add or drop. NULL: there is none. */
+struct run_entry *runs_log_find(struct runs_log *log, uint64_t id);
+/* It has changed: write it. */
+void runs_log_changed(struct runs_log *log, const struct run_entry *run);
+/* Forget it. */
+void runs_log_drop(struct runs_log *log, uint64_t id);
+
+/* Of a schedule's recordings that are complete: how many, and their bytes. */
+struct runs_kept {
+	size_t n;
+	uint64_t bytes;
+};
+struct runs_kept runs_log_kept(const struct runs_log *log, const char *schedule);
+/* Of them the one to remove first: the oldest of the user who has most. 0: none. */
+uint64_t runs_log_first_to_go(const struct runs_log *log, const char *schedule);

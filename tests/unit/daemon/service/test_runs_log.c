@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/service/runs_log.c: what it keeps, over a restart too, and what it gives up first. */
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/service/runs_log.h"
+#include "tests/unit/test.h"
+
+static char folder[32], path[64];
+static struct runs_log log_of;
+
+static void begin(void)
+{
+	strcpy(folder, "/tmp/mperf-runs-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/runs.log", folder);
+	ck_assert_int_eq(runs_log_open(path, &log_of), 0);
+}
+
+static void end(void)
+{
+	runs_log_close(&log_of);
+	unlink(path);
+	ck_assert_int_eq(rmdir(folder), 0);
+}
+
+EACH_TEST(.begin = begin, .end = end);
+
+static void again(void)
+{
+	runs_log_close(&log_of);
+	ck_assert_int_eq(runs_log_open(path, &log_of), 0);
+}
+
+static struct run_entry run_of(const char *schedule, uid_t uid, enum run_outcome outcome)
+{
+	struct run_entry e = {.uid = uid, .outcome = outcome, .start_ns = 1000, .end_ns = 2000};
+	strcpy(e.schedule, schedule);
+	return e;
+}
+
+static uint64_t recorded(const char *schedule, uid_t uid, const char *file, uint64_t bytes)
+{
+	struct run_entry e = run_of(schedule, uid, RUN_WHOLE);
+	strcpy(e.file, file);
+	e.bytes = bytes;
+	return runs_log_add(&log_of, &e);
+}
+
+static uint64_t skipped(const char *schedule, uid_t uid, const char *why)
+{
+	struct run_entry e = run_of(schedule, uid, RUN_SKIPPED);
+	strcpy(e.why, why);
+	return runs_log_add(&log_of, &e);
+}
+
+TEST(a_run_outlives_a_restart)
+{
+	struct run_entry e = run_of("nightly", 1000, RUN_WHOLE);
+	strcpy(e.job, "a \"quoted\" \xc3\xa4 job");
+	strcpy(e.file, "nightly/1.mprf");
+	e.hz = 999;
+	e.n_samples = 12345;
+	e.bytes = UINT64_C(1) << 40;
+	ck_assert_uint_eq(runs_log_add(&log_of, &e), 1);
+	again();
+	const struct run_entry *is = runs_log_find(&log_of, 1);
+	ck_assert_ptr_nonnull(is);
+	ck_assert_str_eq(is->job, e.job);
+	ck_assert_str_eq(is->file, "nightly/1.mprf");
+	ck_assert_uint_eq(is->uid, 1000);
+	ck_assert_int_eq(is->outcome, RUN_WHOLE);
+	ck_assert_uint_eq(is->n_samples, 12345);
+	ck_assert_uint_eq(is->bytes, UINT64_C(1) << 40);
+	ck_assert_uint_eq(runs_log_add(&log_of, &e), 2);
+}
+
+TEST(a_change_takes_the_place_of_what_was)
+{
+	struct run_entry e = run_of("nightly", 0, RUN_GOES_ON);
+	uint64_t id = runs_log_add(&log_of, &e);
+	struct run_entry *is = runs_log_find(&log_of, id);
+	is->outcome = RUN_ENDED;
+	strcpy(is->why, "it was told to end");
+	runs_log_changed(&log_of, is);
+	again();
+	ck_assert_uint_eq(log_of.n, 1);
+	ck_assert_str_eq(log_of.entry[0].why, "it was told to end");
+}
+
+TEST(what_still_ran_failed_with_its_mperfd)
+{
+	struct run_entry e = run_of("nightly", 0, RUN_GOES_ON);
+	strcpy(e.file, "nightly/1.mprf");
+	runs_log_add(&log_of, &e);
+	again();
+	ck_assert_int_eq(log_of.entry[0].outcome, RUN_FAILED);
+	ck_assert_str_eq(log_of.entry[0].why, "mperfd was killed meanwhile");
+	ck_assert_str_eq(log_of.entry[0].file, "");
+}
+
+TEST(lines_that_are_no_runs_are_skipped)
+{
+	recorded("a", 0, "a/1.mprf", 1);
+	FILE *f = fopen(path, "a");
+	ck_assert_ptr_nonnull(f);
+	fputs("{}\nnull\n[1]\nnot JSON\n{\"id\":2}\n", f);
+	/* a path out of the folder, an outcome that is none, a name that is too long */
+	fputs("{\"id\":3,\"schedule\":\"a\",\"job\":\"\",\"uid\":0,\"outcome\":\"recorded\","
+	      "\"why\":\"\","
+	      "\"file\":\"../../etc/shadow\"}\n",
+		f);
+	fputs("{\"id\":4,\"schedule\":\"a\",\"job\":\"\",\"uid\":0,\"outcome\":\"?\",\"why\":\"\","
+	      "\"file\":\"\"}\n",
+		f);
+	fprintf(f,
+		"{\"id\":5,\"schedule\":\"%0200d\",\"job\":\"\",\"uid\":0,\"outcome\":\"recorded\","
+		"\"why\":\"\",\"file\":\"\"}\n",
+		0);
+	fputs("{\"id\":6,\"schedule\":\"a\",\"job\":\"\",\"uid\":0,\"outcome\":\"failed\",\"why\":"
+	      "\"\","
+	      "\"file\":\"\"}\n",
+		f);
+	fputs("{\"id\":7,\"sched", f); /* a crash */
+	fclose(f);
+	again();
+	ck_assert_uint_eq(log_of.n, 2);
+	ck_assert_uint_eq(log_of.entry[1].id, 6);
+}
+
+TEST(what_is_skipped_again_for_the_same_reason_is_counted)
+{
+	uint64_t first = skipped("a", 0, "no room");
+	ck_assert_uint_eq(skipped("a", 0, "no room"), first);
+	ck_assert_uint_ne(skipped("a", 0, "no budget"), first);
+	ck_assert_uint_ne(skipped("b", 0, "no room"), first);
+	ck_assert_uint_ne(skipped("a", 1000, "no budget"), first);
+	again();
+	ck_assert_uint_eq(log_of.n, 4);
+	ck_assert_uint_eq(log_of.entry[0].times, 2);
+}
+
+TEST(the_oldest_of_who_has_most_makes_room)
+{
+	uint64_t of_other = skipped("a", 1001, "first");
+	char why[32];
+	for (int i = 0; i < RUNS_WITHOUT_FILE_MAX + 10; i++) {
+		snprintf(why, sizeof(why), "reason %d", i);
+		skipped("a", 1000, why);
+	}
+	ck_assert_uint_eq(log_of.n, RUNS_WITHOUT_FILE_MAX);
+	ck_assert_ptr_nonnull(runs_log_find(&log_of, of_other));
+	ck_assert_ptr_null(runs_log_find(&log_of, of_other + 1));
+}
+
+TEST(recordings_of_who_has_most_go_first)
+{
+	recorded("a", 1001, "a/1.mprf", 10);
+	uint64_t second = recorded("a", 1000, "a/2.mprf", 20);
+	recorded("a", 1000, "a/3.mprf", 30);
+	recorded("b", 1000, "b/4.mprf", 40);
+	struct runs_kept kept = runs_log_kept(&log_of, "a");
+	ck_assert_uint_eq(kept.n, 3);
+	ck_assert_uint_eq(kept.bytes, 60);
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a"), second);
+	runs_log_drop(&log_of, second);
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a"), 1);
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "c"), 0);
+	again();
+	ck_assert_ptr_null(runs_log_find(&log_of, second));
+}
+
+TEST(the_file_does_not_grow_with_changes)
+{
+	struct run_entry e = run_of("a", 0, RUN_SKIPPED);
+	uint64_t id = runs_log_add(&log_of, &e);
+	struct stat st;
+	for (int i = 0; i < 1000; i++)
+		runs_log_changed(&log_of, runs_log_find(&log_of, id));
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_lt(st.st_size, 200 * 1000);
+	again();
+	ck_assert_uint_eq(log_of.n, 1);
+}
+
+TEST(a_folder_that_cannot_be_written_keeps_the_log_in_memory)
+{
+	struct runs_log other;
+	ck_assert_int_eq(runs_log_open("/nonexistent/runs.log", &other), 0);
+	struct run_entry e = run_of("a", 0, RUN_WHOLE);
+	ck_assert_uint_eq(runs_log_add(&other, &e), 1);
+	ck_assert_int_ne(other.error, 0);
+	ck_assert_uint_eq(other.n, 1);
+	runs_log_close(&other);
+}
