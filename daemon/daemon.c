@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ struct daemon {
 	struct peer *peer; /* private mode */
 	struct conf conf;
 	const char *config;
+	char schedules[PATH_MAX]; /* the folder of drop-ins beside it */
 	struct service *service;
 	struct server *server;
 	struct pollfd *fds;   /* DAEMON_FDS_MAX */
@@ -220,6 +222,14 @@ static void tell_status(struct daemon *d, uint64_t now_ns)
 		return;
 	memcpy(d->told, text, sizeof(d->told));
 	sd_notifyf(0, "STATUS=%s", text);
+}
+
+/* "schedules.d" beside mperf.conf. */
+static void find_schedules(struct daemon *d)
+{
+	const char *path = d->config ? d->config : CONF_PATH, *slash = strrchr(path, '/');
+	snprintf(d->schedules, sizeof(d->schedules), "%.*sschedules.d",
+		slash ? (int)(slash + 1 - path) : 0, path);
 }
 
 static int read_conf(const struct daemon *d, struct conf *ret_conf)
@@ -422,6 +432,7 @@ static int serve(struct daemon *d)
 		.listen = true,
 		.feed_fd = fd[LISTENER_FEED],
 		.conf = &d->conf,
+		.schedules = d->schedules,
 		.namer = d->control.namer,
 		.graves = d->control.graves,
 		.switches = d->control.switches,
@@ -429,6 +440,7 @@ static int serve(struct daemon *d)
 		.starts = &d->starts,
 		.say = say,
 	};
+	find_schedules(d);
 	r = service_new(&o, &d->service);
 	if (r < 0)
 		return r;

@@ -91,8 +91,8 @@ static int print_tables(const struct options *o, const struct replies *replies,
 	return r;
 }
 
-int tables_ask(
-	const struct options *o, Mperf__Request *request, const struct tables_heading *heading)
+int tables_ask_amended(const struct options *o, Mperf__Request *request,
+	const struct tables_heading *heading, int (*amend)(struct replies *replies))
 {
 	struct link l;
 	struct replies replies = {0};
@@ -105,6 +105,8 @@ int tables_ask(
 	struct ask k = {.link = &l, .answer = replies_take, .userdata = &replies};
 	r = ask_run(&k, request);
 	link_close(&l);
+	if (r == 0 && amend)
+		r = amend(&replies);
 
 	int exit_status = r == 0 ? k.status : r > 0 ? k.exit_status : EXIT_FAILED;
 	if (r < 0)
@@ -113,4 +115,10 @@ int tables_ask(
 		exit_status = EXIT_FAILED;
 	replies_clear(&replies);
 	return exit_status;
+}
+
+int tables_ask(
+	const struct options *o, Mperf__Request *request, const struct tables_heading *heading)
+{
+	return tables_ask_amended(o, request, heading, NULL);
 }

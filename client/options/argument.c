@@ -63,6 +63,19 @@ static int take_job(struct parse *p, char *arg, struct argp_state *state)
 	return 0;
 }
 
+/* schedule [list | check [FILE...] | run NAME | get RECORDING] */
+static int take_schedule(struct parse *p, char *arg)
+{
+	static const char *const words[] = {"list", "check", "run", "get", NULL};
+	struct options *o = p->o;
+	if (!o->topic)
+		return options_take_word(p, "schedule", words, arg, &o->topic);
+	bool one = strcmp(o->topic, "run") == 0 || strcmp(o->topic, "get") == 0;
+	if (strcmp(o->topic, "list") == 0 || (one && o->n_subjects > 0))
+		return options_wrong(p, "'%.100s' is one argument too many", arg);
+	return options_push(p, o->subject, &o->n_subjects, arg);
+}
+
 /* A non-option argument: a topic, or the command to run with all that follows. */
 int options_take_argument(struct parse *p, char *arg, struct argp_state *state)
 {
@@ -82,6 +95,8 @@ int options_take_argument(struct parse *p, char *arg, struct argp_state *state)
 			p, "roofs", (const char *const[]){"measure", NULL}, arg, &p->o->topic);
 	if (p->command == MPERF__REQUEST__BODY_JOB)
 		return take_job(p, arg, state);
+	if (p->command == MPERF__REQUEST__BODY_SCHEDULE)
+		return take_schedule(p, arg);
 	if (p->command == MPERF__REQUEST__BODY_DIFF && p->o->n_baselines == 0)
 		return options_push(p, p->o->baseline, &p->o->n_baselines, arg);
 	if (p->command == MPERF__REQUEST__BODY_DIFF && p->o->n_candidates == 0)

@@ -191,6 +191,21 @@ static int check_job(struct parse *p)
 	return 0;
 }
 
+static int check_schedule(struct parse *p)
+{
+	const struct options *o = p->o;
+	bool runs = o->topic && strcmp(o->topic, "run") == 0;
+	bool gets = o->topic && strcmp(o->topic, "get") == 0;
+	if ((runs || gets) && o->n_subjects == 0)
+		return options_wrong(p, "schedule %s takes %s", o->topic,
+			runs ? "the name of a schedule" : "a recording, as the list names it");
+	if ((o->output || o->force) && !gets)
+		return options_wrong(p, "-o and --force are for schedule get");
+	if ((o->json || o->raw) && o->topic && strcmp(o->topic, "list") != 0)
+		return options_wrong(p, "--json and --raw are for the list");
+	return 0;
+}
+
 /* Of list. */
 static int check_list(struct parse *p)
 {
@@ -305,6 +320,8 @@ int options_check(struct parse *p)
 		return check_roofs(p);
 	if (p->command == MPERF__REQUEST__BODY_JOB)
 		return check_job(p);
+	if (p->command == MPERF__REQUEST__BODY_SCHEDULE)
+		return check_schedule(p);
 	if (o->json && o->raw)
 		return options_wrong(p, "--json and --raw are two forms; give one of them");
 	int chosen = p->command == MPERF__REQUEST__BODY_LIST ? check_list(p) : check_from(p);

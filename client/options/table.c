@@ -25,6 +25,7 @@
 #define G COMMAND_BIT(GATE)
 #define J COMMAND_BIT(JOB)
 #define X COMMAND_BIT(EXPORT)
+#define E COMMAND_BIT(SCHEDULE)
 
 const struct option_row option_rows[] = {
 	/* clang-format off */
@@ -59,6 +60,8 @@ const struct option_row option_rows[] = {
 	{R|H|F|P|X, "call-graph", 'g', "KIND", true, "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
 	{R|H|F|S|W|X, "user", 'U', NULL, false, "exclude the kernel"},
 	{R,       "output", 'o', "FILE", false, "file to write (default: mperf.mprf)"},
+	{E,       "output", 'o', "FILE", false, "get: file to write (default: mperf.mprf)"},
+	{E,       "force", 'f', NULL, false, "get: overwrite a file that is not a recording"},
 	{F,       "output", 'o', "FILE", false, "file to write (default: flame.html); a name that ends in .svg gets plain SVG; - is stdout"},
 	{X,       "as", OPTION_AS, "FORMAT", false, "the format to write: pprof, folded, speedscope, perf-script, csv, firefox"},
 	{X,       "output", 'o', "FILE", false, "file to write (default: stdout); - is stdout"},
@@ -134,12 +137,12 @@ const struct option_row option_rows[] = {
 	{F,       "diff", OPTION_DIFF, "FILE", false, "colour boxes by how their share differs from that in this recording"},
 	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
 	{F|O,     "title", OPTION_TITLE, "TEXT", false, "the page's title"},
-	{H|S|L|D|U|K|O|B|P|M|W|C|G|J, "json", OPTION_JSON, NULL, false, "answer in JSON"},
+	{H|S|L|D|U|K|O|B|P|M|W|C|G|J|E, "json", OPTION_JSON, NULL, false, "answer in JSON"},
 	{O|B|P,   "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
 	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
-	{H|L|T|U|K|O|B|P|W|C|G|J, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
-	{H|L|D|T|U|K|O|B|P|W|C|G|J, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
-	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X, "help", 'h', NULL, false, "show this help"},
+	{H|L|T|U|K|O|B|P|W|C|G|J|E, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
+	{H|L|D|T|U|K|O|B|P|W|C|G|J|E, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
+	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|E, "help", 'h', NULL, false, "show this help"},
 	/* clang-format on */
 };
 const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
@@ -323,6 +326,18 @@ const struct command_text *command_text(int command)
 			    "  mperfctl job end\n"
 			    "  mperfctl hotspots --since -1h --by job\n"
 			    "  mperfctl hotspots --since -1h --label branch=main\n",
+	};
+	static const struct command_text schedule = {
+		.arguments = "[list | check [FILE...] | run NAME | get RECORDING]",
+		.says = "Show the schedules of /etc/mperf/schedules.d: what they recorded, what was "
+			"skipped and why, and what comes next. check reads files and says what is "
+			"wrong with them; run begins a schedule that has a time, as its timer does; "
+			"get writes a recording to a file.",
+		.examples = "Examples:\n"
+			    "  mperfctl schedule\n"
+			    "  mperfctl schedule check ./nightly.schedule\n"
+			    "  mperfctl schedule run nightly\n"
+			    "  mperfctl schedule get nightly/20261121T020000Z-12.mprf -o night.mprf\n",
 	};
 	static const struct command_text diff = {
 		.arguments = "BASELINE CANDIDATE",

@@ -46,8 +46,9 @@ static int hold_process(struct request *q, int32_t pid, struct held_pids *held)
 
 /* --- start and end ---------------------------------------------------------------------------- */
 
-static int start(struct request *q, struct walk *w, const Mperf__JobRequest *m)
+static int start(struct request *q, struct service *s, const Mperf__JobRequest *m)
 {
+	struct walk *w = s->walk;
 	_cleanup_(freep) char *json = NULL;
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	int r = request_read_labels(q, m->label, m->n_label, &json);
@@ -64,6 +65,8 @@ static int start(struct request *q, struct walk *w, const Mperf__JobRequest *m)
 			"End some, or use fewer different labels.",
 			"there are as many jobs as mperfd keeps: %d of a user, %d in all",
 			LABEL_SETS_USER_MAX, LABEL_SETS_MAX);
+	if (r == 0)
+		r = service_job_began(s, now_ns);
 	return r < 0 ? r : request_done(q, 0);
 }
 
@@ -196,6 +199,6 @@ int control_job(struct request *q, const Mperf__Request *m)
 	int r = hold_process(q, job->pid, &held);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	return job->action == MPERF__JOB_ACTION__JOB_START ? start(q, s->walk, job)
+	return job->action == MPERF__JOB_ACTION__JOB_START ? start(q, s, job)
 							   : end(q, s->walk, job);
 }

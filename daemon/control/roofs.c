@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/conf.h"
+#include "daemon/control/give.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/pmu/cores.h"
@@ -111,54 +112,6 @@ static int keep(struct request *q, const struct service *s, const ProtobufCBinar
 
 /* --- giving ----------------------------------------------------------------------------------- */
 
-struct give_job {
-	struct job job;
-	struct user *user;
-	int fd;
-	uint64_t offset, total;
-};
-
-static uint64_t give_deadline_ns(struct job *job, const struct request *q)
-{
-	(void)job;
-	return request_has_room(q) ? 0 : UINT64_MAX;
-}
-
-static int give_dispatch(struct job *job, struct request *q, uint64_t now_ns)
-{
-	struct give_job *j = (struct give_job *)job;
-	_cleanup_(freep) uint8_t *chunk = malloc(FRAME_CHUNK_BYTES);
-	(void)now_ns;
-	if (!chunk)
-		return -ENOMEM;
-	while (j->offset < j->total) {
-		if (!request_has_room(q))
-			return 0;
-		uint64_t left = j->total - j->offset;
-		size_t wanted = left < FRAME_CHUNK_BYTES ? (size_t)left : FRAME_CHUNK_BYTES;
-		ssize_t n = pread(j->fd, chunk, wanted, (off_t)j->offset);
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		int r = request_bytes(q, chunk, (size_t)n, j->offset, j->total);
-		if (r != 0)
-			return r < 0 ? r : 0;
-		j->offset += (uint64_t)n;
-	}
-	int r = request_done(q, 0);
-	return r < 0 ? r : JOB_DONE;
-}
-
-static void give_free(struct job *job)
-{
-	struct give_job *j = (struct give_job *)job;
-	close(j->fd);
-	user_give(j->user, USER_DESCRIPTORS, 1);
-	free(j);
-}
-
-static const struct job_kind give_kind = {
-	.deadline_ns = give_deadline_ns, .dispatch = give_dispatch, .free = give_free};
-
 static int give(struct request *q, const char *name)
 {
 	const char *path = q->peer->options->conf->store_path;
@@ -174,17 +127,7 @@ static int give(struct request *q, const char *name)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_BROKEN,
 			"Let mperfd's user read them.", "the roofs in %s cannot be read: %s", path,
 			strerror(-r));
-	struct give_job *j = calloc(1, sizeof(*j));
-	r = j ? request_take(q, USER_DESCRIPTORS, 1) : -ENOMEM;
-	if (r != 0) {
-		close(fd);
-		free(j);
-		return r < 0 ? r : 0;
-	}
-	*j = (struct give_job){
-		.job.kind = &give_kind, .user = q->peer->user, .fd = fd, .total = bytes};
-	q->job = &j->job;
-	return 0;
+	return give_file(q, fd, bytes);
 }
 
 /* --- by documents ----------------------------------------------------------------------------- */

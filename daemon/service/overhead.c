@@ -568,3 +568,19 @@ bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_
 	held->given_hz = given_hz;
 	return changed;
 }
+
+bool overhead_allows(const struct overhead *h, uint32_t hz, uint32_t ppm, char *ret_why, size_t n)
+{
+	if (ppm == 0)
+		return true;
+	if (h->governor.step >= STEP_RATE_2) {
+		snprintf(ret_why, n, "%u samples a second are taken instead of %u; %s",
+			overhead_rate(h), h->o.conf->rate, h->governor.reason);
+		return false;
+	}
+	struct overhead_held held = overhead_held_begin(hz, ppm);
+	if (hz <= overhead_rate(h) || !overhead_hold(h, &held, 1) || held.given_hz >= hz)
+		return true;
+	snprintf(ret_why, n, "%s", held.governor.reason);
+	return false;
+}

@@ -107,6 +107,10 @@ struct overhead_held {
 	uint32_t given_hz;        /* what the budget allows of hz */
 	struct governor governor; /* the step in force, and its reason */
 };
+/* Would such a rate be given in full now, by the last tick's figures? hz 0: what is sampled all the
+ * time, whose rate must not have been lowered. ppm 0: no budget. If not, why, as a part of a
+ * sentence. */
+bool overhead_allows(const struct overhead *h, uint32_t hz, uint32_t ppm, char *ret_why, size_t n);
 /* Begin: all of it is given until figures say otherwise. */
 struct overhead_held overhead_held_begin(uint32_t hz, uint32_t ppm);
 /* Decide by the last tick's figures; call it once for each. True if given_hz changed. */

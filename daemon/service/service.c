@@ -16,6 +16,7 @@
 #include "daemon/service/keeper.h"
 #include "daemon/service/naming_news.h"
 #include "daemon/service/overhead.h"
+#include "daemon/service/schedules.h"
 #include "daemon/service/wants.h"
 #include "daemon/session/listener.h"
 #include "daemon/session/walk_effort.h"
@@ -260,6 +261,38 @@ const struct overhead_held *service_held(const struct service *s, const void *wh
 	return wants_held(&s->inner->wants, who);
 }
 
+/* --- schedules -------------------------------------------------------------------------------- */
+
+static int want_rate(void *owner, const void *who, uint32_t hz, uint32_t overhead_ppm)
+{
+	return service_want_rate(owner, who, hz, overhead_ppm);
+}
+
+static const struct overhead_held *held(void *owner, const void *who)
+{
+	return service_held(owner, who);
+}
+
+static int make_schedules(struct service *s)
+{
+	const struct schedules_options o = {
+		.folder = s->o.schedules,
+		.conf = s->o.conf,
+		.overhead = s->overhead,
+		.want_rate = want_rate,
+		.held = held,
+		.owner = s,
+		.say = s->o.say,
+		.userdata = s->o.userdata,
+	};
+	return o.folder ? schedules_new(&o, &s->schedules) : 0;
+}
+
+int service_job_began(struct service *s, uint64_t now_ns)
+{
+	return s->schedules && s->walk ? schedules_job_began(s->schedules, s->walk, now_ns) : 0;
+}
+
 /* --- descriptors ------------------------------------------------------------------------------ */
 
 void service_ran_short(struct service *s, int error, uint64_t now_ns)
@@ -420,6 +453,8 @@ int service_new(const struct service_options *o, struct service **ret_service)
 		r = overhead_new(&spend, &s->overhead);
 	if (r == 0)
 		r = try_again(s, s->started_ns);
+	if (r == 0) /* its log is in the store's folder */
+		r = make_schedules(s);
 	if (r < 0) {
 		service_free(s);
 		return r;
@@ -446,6 +481,8 @@ uint64_t service_deadline_ns(const struct service *s)
 	/* What is due once a second or less often is done at the next drain: no round for that. */
 	uint64_t walk = s->walk ? walk_deadline_ns(s->walk) : UINT64_MAX;
 	walk = overhead_deadline_ns(s->overhead, walk);
+	uint64_t schedules = s->schedules ? schedules_deadline_ns(s->schedules) : UINT64_MAX;
+	walk = schedules < walk ? schedules : walk;
 	if (s->walk && s->inner->keeper)
 		return keeper_has_more(s->inner->keeper) ? 0 : walk;
 	return walk < s->inner->next_try_ns ? walk : s->inner->next_try_ns;
@@ -511,6 +548,8 @@ static int dispatch(struct service *s, uint64_t now_ns)
 	notice_trouble(s);
 	if (r == 0 && in->keeper)
 		r = keeper_dispatch(in->keeper, now_ns);
+	if (r == 0 && s->schedules)
+		r = schedules_dispatch(s->schedules, s->walk, now_ns);
 	if (r == 0)
 		r = sweep(s, now_ns);
 	if (now_ns >= in->next_past_ns) {
@@ -533,6 +572,8 @@ int service_dispatch(struct service *s, uint64_t now_ns)
 
 void service_stop(struct service *s)
 {
+	if (s->schedules)
+		schedules_stop(s->schedules);
 	if (s->inner->keeper)
 		keeper_stop(s->inner->keeper);
 }
@@ -546,6 +587,8 @@ int service_reload(struct service *s)
 		feed_set_limits(s->walk->feed, &limits);
 	if (r == 0 && s->inner->keeper)
 		r = keeper_reload(s->inner->keeper);
+	if (r == 0 && s->schedules)
+		r = schedules_reload(s->schedules, s->walk);
 	return outlive_shortage(s, r, clock_ns(CLOCK_MONOTONIC));
 }
 
@@ -580,6 +623,7 @@ struct service *service_free(struct service *s)
 	if (!s)
 		return NULL;
 	struct service_inner *in = s->inner;
+	schedules_free(s->schedules, s->walk);
 	keeper_free(in->keeper);
 	hart_counts_free(s->groups.counts);
 	walk_free(s->walk);

@@ -20,10 +20,12 @@
 
 struct overhead;
 struct overhead_held;
+struct schedules;
 struct top_feed;
 
 struct service_options {
 	const struct conf *conf; /* borrowed; service_reload says when it has changed */
+	const char *schedules;   /* folder of their drop-ins (schedules.h); borrowed; NULL: none */
 	const char *namer;
 	struct graves *graves; /* borrowed, as in namer_options */
 	enum sampler_switches switches;
@@ -51,7 +53,8 @@ struct service {
 	char feed_trouble[512];    /* why programs cannot connect; "": they can */
 	struct label_variables variables;
 	struct service_groups groups;
-	struct top_feed *top_feeds; /* of all tops of clients: equal requests share one */
+	struct schedules *schedules; /* NULL: without a folder of them */
+	struct top_feed *top_feeds;  /* of all tops of clients: equal requests share one */
 	struct service_inner *inner;
 };
 
@@ -59,6 +62,9 @@ int service_new(const struct service_options *o, struct service **ret_service);
 size_t service_fds(const struct service *s, struct pollfd *fds, size_t n);
 uint64_t service_deadline_ns(const struct service *s);
 int service_dispatch(struct service *s, uint64_t now_ns);
+/* A process has just been given labels of a job: what is scheduled for it begins before it goes on. 0 or
+ * -errno. */
+int service_job_began(struct service *s, uint64_t now_ns);
 /* Flush, wait a second for names, seal. */
 void service_stop(struct service *s);
 int service_reload(struct service *s);

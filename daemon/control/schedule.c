@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * schedule: what schedules there are and what they did, a timer's request to begin one, and recordings
+ * for those who may read them. A run belongs to the service: it goes on when who asked for it is gone
+ * only until the next turn of the loop, which ends it and keeps what it has.
+ */
+#include "proto/schedule.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/control/give.h"
+#include "daemon/control/peer.h"
+#include "daemon/control/request.h"
+#include "daemon/service/schedules.h"
+#include "daemon/service/service.h"
+#include "proto/clock.h"
+#include "proto/memory.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define TEXT(t) ((struct answer_value){.kind = ANSWER_TEXT, .text = (t)})
+#define NUMBER(n) ((struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)(n)})
+#define ABSENT ((struct answer_value){.kind = ANSWER_ABSENT})
+#define PROGRESS_NS 500000000u
+#define STATUS_FAILED 1
+#define STATUS_SKIPPED 3
+/* In words: units and labels, each of its longest. */
+#define SAYS_BYTES 4096
+
+/* --- list ------------------------------------------------------------------------------------- */
+
+static const struct answer_column schedule_columns[] = {
+	{"schedule", "Schedule", MPERF__UNIT__UNIT_NONE},
+	{"kind", "Of", MPERF__UNIT__UNIT_NONE},
+	{"jobs", "Jobs", MPERF__UNIT__UNIT_COUNT},
+	{"drawn", "Drawn", MPERF__UNIT__UNIT_COUNT},
+	{"kept", "Kept", MPERF__UNIT__UNIT_COUNT},
+	{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
+	{"last", "Last", MPERF__UNIT__UNIT_TIME},
+	{"result", "Result", MPERF__UNIT__UNIT_NONE},
+	{"records", "Records", MPERF__UNIT__UNIT_NONE},
+};
+
+static const struct answer_column run_columns[] = {
+	{"schedule", "Schedule", MPERF__UNIT__UNIT_NONE},
+	{"began", "Began", MPERF__UNIT__UNIT_TIME},
+	{"duration_ns", "For", MPERF__UNIT__UNIT_NS},
+	{"uid", "User", MPERF__UNIT__UNIT_NONE},
+	{"hz", "Rate", MPERF__UNIT__UNIT_HZ},
+	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
+	{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
+	{"times", "Times", MPERF__UNIT__UNIT_COUNT},
+	{"result", "Result", MPERF__UNIT__UNIT_NONE},
+	{"why", "Why", MPERF__UNIT__UNIT_NONE},
+	{"job", "Job", MPERF__UNIT__UNIT_NONE},
+	{"recording", "Recording", MPERF__UNIT__UNIT_NONE},
+};
+
+static const struct answer_column fault_columns[] = {
+	{"fault", "File and line", MPERF__UNIT__UNIT_NONE},
+};
+
+/* What is of the whole system, or of the peer's own jobs. Of units only those see who see all: who runs
+ * what is nobody else's business. */
+static bool may_know(const struct request *q, const struct run_entry *e)
+{
+	return q->peer->sees_all || !*e->job || (e->uid != 0 && e->uid == q->peer->uid);
+}
+
+static bool may_read(const struct request *q, const struct run_entry *e)
+{
+	return q->peer->sees_all || (e->uid != 0 && e->uid == q->peer->uid);
+}
+
+static const struct run_entry *last_of(
+	const struct request *q, const struct runs_log *log, const char *schedule)
+{
+	for (size_t i = log->n; i-- > 0;)
+		if (strcmp(log->entry[i].schedule, schedule) == 0 && may_know(q, &log->entry[i]))
+			return &log->entry[i];
+	return NULL;
+}
+
+static int send_schedule(
+	const struct answer *answer, const struct request *q, const struct schedules *s, size_t i)
+{
+	const struct schedule *of = &s->list.schedule[i];
+	const struct run_entry *last = last_of(q, &s->log, of->name);
+	const struct runs_kept kept = runs_log_kept(&s->log, of->name);
+	const bool counts = of->kind == SCHEDULE_JOBS && q->peer->sees_all;
+	struct answer_moment moment;
+	char says[SAYS_BYTES];
+	struct answer_value v[] = {
+		TEXT(of->name),
+		TEXT(of->kind == SCHEDULE_CALENDAR ? "time" : "jobs"),
+		counts ? NUMBER(s->count[i].n_jobs) : ABSENT,
+		counts ? NUMBER(s->count[i].n_drawn) : ABSENT,
+		q->peer->sees_all ? NUMBER(kept.n) : ABSENT,
+		q->peer->sees_all ? NUMBER(kept.bytes) : ABSENT,
+		last ? answer_moment(&moment, last->start_ns) : ABSENT,
+		last ? TEXT(run_outcome_says(last->outcome)) : ABSENT,
+		TEXT(schedule_says(of, says, sizeof(says))),
+	};
+	return answer->row(answer->userdata, v, LENGTH(v));
+}
+
+static int send_run(const struct answer *answer, const struct request *q, const struct schedules *s,
+	const struct run_entry *e)
+{
+	const bool recorded = e->outcome == RUN_WHOLE || e->outcome == RUN_ENDED;
+	struct answer_moment moment;
+	int64_t end_ns = e->outcome == RUN_GOES_ON ? (int64_t)clock_ns(CLOCK_REALTIME) : e->end_ns;
+	struct answer_value v[] = {
+		TEXT(e->schedule),
+		answer_moment(&moment, e->start_ns),
+		/* a clock that was set back leaves no time */
+		e->outcome != RUN_SKIPPED && end_ns >= e->start_ns ? NUMBER(end_ns - e->start_ns)
+								   : ABSENT,
+		NUMBER(e->uid),
+		NUMBER(e->hz),
+		recorded                    ? NUMBER(e->n_samples)
+		: e->outcome == RUN_GOES_ON ? NUMBER(schedules_samples(s, e->id))
+					    : ABSENT,
+		recorded ? NUMBER(e->bytes) : ABSENT,
+		NUMBER(e->times),
+		TEXT(run_outcome_says(e->outcome)),
+		*e->why ? TEXT(e->why) : ABSENT,
+		*e->job ? TEXT(e->job) : TEXT("the whole system"),
+		recorded && may_read(q, e) ? TEXT(e->file) : ABSENT,
+	};
+	return answer->row(answer->userdata, v, LENGTH(v));
+}
+
+static int begin_table(struct row_stream *stream, const struct answer *answer, const char *name,
+	const struct answer_column *column, size_t n)
+{
+	int r = row_stream_table(stream, name);
+	return r == 0 ? answer->columns(answer->userdata, column, n) : r;
+}
+
+static int send_tables(struct request *q, struct row_stream *stream, const struct answer *answer,
+	const struct schedules *s)
+{
+	int r = begin_table(stream, answer, "schedule", schedule_columns, LENGTH(schedule_columns));
+	for (size_t i = 0; i < s->list.n && r == 0; i++)
+		r = send_schedule(answer, q, s, i);
+	if (r == 0)
+		r = begin_table(stream, answer, "run", run_columns, LENGTH(run_columns));
+	for (size_t i = 0; i < s->log.n && r == 0; i++)
+		if (may_know(q, &s->log.entry[i]))
+			r = send_run(answer, q, s, &s->log.entry[i]);
+	if (r == 0)
+		r = begin_table(stream, answer, "fault", fault_columns, LENGTH(fault_columns));
+	for (size_t i = 0; i < s->list.n_errors && r == 0; i++) {
+		struct answer_value v[] = {TEXT(s->list.error[i].text)};
+		r = answer->row(answer->userdata, v, LENGTH(v));
+	}
+	return r;
+}
+
+static int list(struct request *q, const struct schedules *s)
+{
+	struct row_stream stream = {.request = NULL};
+	const struct answer answer = row_stream_answer(&stream, q);
+	int r = send_tables(q, &stream, &answer, s);
+	int ended = row_stream_end(&stream);
+	if (r == 0)
+		r = ended;
+	return r == 0 ? request_done(q, 0) : r < 0 ? r : 0;
+}
+
+/* --- run -------------------------------------------------------------------------------------- */
+
+struct run_job {
+	struct job job;
+	struct schedules *schedules;
+	uint64_t id;
+	uint64_t next_ns; /* of progress */
+};
+
+static uint64_t run_deadline_ns(struct job *job, const struct request *q)
+{
+	(void)q;
+	return ((struct run_job *)job)->next_ns;
+}
+
+static int run_over(struct run_job *j, struct request *q, const struct run_entry *e)
+{
+	struct row_stream stream = {.request = NULL};
+	const struct answer answer = row_stream_answer(&stream, q);
+	int status = !e || e->outcome == RUN_FAILED ? STATUS_FAILED
+		     : e->outcome == RUN_SKIPPED    ? STATUS_SKIPPED
+						    : 0;
+	int r = begin_table(&stream, &answer, "run", run_columns, LENGTH(run_columns));
+	if (r == 0 && e)
+		r = send_run(&answer, q, j->schedules, e);
+	int ended = row_stream_end(&stream);
+	if (r == 0)
+		r = ended;
+	if (r == 0)
+		r = request_done(q, status);
+	return r < 0 ? r : JOB_DONE;
+}
+
+static int run_dispatch(struct job *job, struct request *q, uint64_t now_ns)
+{
+	struct run_job *j = (struct run_job *)job;
+	const struct run_entry *e = runs_log_find(&j->schedules->log, j->id);
+	if (!e || e->outcome != RUN_GOES_ON)
+		return run_over(j, q, e);
+	j->next_ns = now_ns + PROGRESS_NS;
+	return request_progress(q, "samples", schedules_samples(j->schedules, j->id), 0);
+}
+
+static int run_finish(struct job *job, struct request *q)
+{
+	struct run_job *j = (struct run_job *)job;
+	(void)q;
+	schedules_end(j->schedules, j->id, "it was told to end");
+	j->next_ns = 0;
+	return 0;
+}
+
+static void run_free(struct job *job)
+{
+	struct run_job *j = (struct run_job *)job;
+	schedules_end(j->schedules, j->id, "its timer's service went away");
+	free(j);
+}
+
+static const struct job_kind run_kind = {.deadline_ns = run_deadline_ns,
+	.dispatch = run_dispatch,
+	.finish = run_finish,
+	.free = run_free};
+
+static int refuse_run(struct request *q, int why, const char *name)
+{
+	switch (why) {
+	case SCHEDULES_UNKNOWN:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"See `mperfctl schedule`; after a change, run `systemctl reload mperfd`.",
+			"mperfd knows no schedule '%.64s'", name);
+	case SCHEDULES_OF_JOBS:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"It begins by itself with the next job.",
+			"the schedule '%.64s' records jobs, and not at a time", name);
+	default:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"Wait until it has ended.", "the schedule '%.64s' goes on already", name);
+	}
+}
+
+static int run(struct request *q, struct service *s, const char *name)
+{
+	if (!q->peer->sees_all)
+		return request_refuse_group(q, "you may not record the whole system");
+	struct run_job *j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	*j = (struct run_job){.job.kind = &run_kind, .schedules = s->schedules};
+	int r = schedules_begin(s->schedules, s->walk, name, clock_ns(CLOCK_MONOTONIC), &j->id);
+	if (r != 0) {
+		free(j);
+		return r < 0 ? r : refuse_run(q, r, name);
+	}
+	q->job = &j->job;
+	return request_ready(q, "");
+}
+
+/* --- get -------------------------------------------------------------------------------------- */
+
+/* By its name in the log, which is never a path of the client's. NULL: the peer may know of none. */
+static const struct run_entry *find_recording(
+	const struct request *q, const struct runs_log *log, const char *name)
+{
+	for (size_t i = 0; i < log->n; i++) {
+		const struct run_entry *e = &log->entry[i];
+		if (*e->file && e->outcome != RUN_GOES_ON && strcmp(e->file, name) == 0 &&
+			may_read(q, e))
+			return e;
+	}
+	return NULL;
+}
+
+static int get(struct request *q, const struct schedules *s, const char *name)
+{
+	const struct run_entry *e = find_recording(q, &s->log, name);
+	_cleanup_(freep) char *path = NULL;
+	struct stat st;
+	if (!e)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"See `mperfctl schedule`, column Recording.",
+			"there is no recording '%.100s' that you may read", name);
+	if (asprintf(&path, "%s/%s", s->path, e->file) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		int error = errno;
+		if (fd >= 0)
+			close(fd);
+		if (error == EMFILE || error == ENFILE)
+			return -error;
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_BROKEN,
+			"See the folder's permissions.", "%s cannot be read: %s", path,
+			strerror(error));
+	}
+	return give_file(q, fd, (uint64_t)st.st_size);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+int control_schedule(struct request *q, const Mperf__Request *m)
+{
+	struct service *s = q->peer->options->service;
+	const Mperf__ScheduleRequest *schedule = m->schedule;
+	int r;
+	if (!s || !s->schedules)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Run `systemctl start mperfd`, and try again.",
+			"this mperfd has no schedules: it serves only one client");
+	else if (schedule->action == MPERF__SCHEDULE_ACTION__SCHEDULE_LIST)
+		r = list(q, s->schedules);
+	else if (schedule->action == MPERF__SCHEDULE_ACTION__SCHEDULE_GET)
+		r = get(q, s->schedules, schedule->name);
+	else
+		r = run(q, s, schedule->name);
+	return r < 0 ? r : 0;
+}
