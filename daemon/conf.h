@@ -17,7 +17,7 @@
 
 #define CONF_PATH "/etc/mperf/mperf.conf"
 #define CONF_BYTES_MAX INI_FILE_BYTES
-#define CONF_TEXT_BYTES 256  /* of a path or a group's name */
+#define CONF_TEXT_BYTES 256 /* of a path or a group's name */
 
 struct conf {
 	/* [sampling] */

@@ -329,15 +329,16 @@ const struct command_text *command_text(int command)
 	};
 	static const struct command_text schedule = {
 		.arguments = "[list | check [FILE...] | run NAME | get RECORDING]",
-		.says = "Show the schedules of /etc/mperf/schedules.d: what they recorded, what was "
-			"skipped and why, and what comes next. check reads files and says what is "
-			"wrong with them; run begins a schedule that has a time, as its timer does; "
-			"get writes a recording to a file.",
-		.examples = "Examples:\n"
-			    "  mperfctl schedule\n"
-			    "  mperfctl schedule check ./nightly.schedule\n"
-			    "  mperfctl schedule run nightly\n"
-			    "  mperfctl schedule get nightly/20261121T020000Z-12.mprf -o night.mprf\n",
+		.says = "Show the schedules of /etc/mperf/schedules.d: what they recorded, what "
+			"was skipped and why, and what comes next. check reads files and says what "
+			"is wrong with them; run begins a schedule that has a time, as its timer "
+			"does; get writes a recording to a file.",
+		.examples =
+			"Examples:\n"
+			"  mperfctl schedule\n"
+			"  mperfctl schedule check ./nightly.schedule\n"
+			"  mperfctl schedule run nightly\n"
+			"  mperfctl schedule get nightly/20261121T020000Z-12.mprf -o night.mprf\n",
 	};
 	static const struct command_text diff = {
 		.arguments = "BASELINE CANDIDATE",

@@ -66,7 +66,7 @@ static int start(struct request *q, struct service *s, const Mperf__JobRequest *
 			"there are as many jobs as mperfd keeps: %d of a user, %d in all",
 			LABEL_SETS_USER_MAX, LABEL_SETS_MAX);
 	if (r == 0)
-		r = service_job_began(s, now_ns);
+		r = service_job_began(s, m->pid, now_ns);
 	return r < 0 ? r : request_done(q, 0);
 }
 

@@ -108,22 +108,40 @@ static struct watched_job *job_get(struct job_watch *j, const char *key, size_t 
 
 /* --- looking ---------------------------------------------------------------------------------- */
 
-static void see_labels(struct job_watch *j, const struct task *process, uint64_t now_ns)
+/* Its job; NULL: none yet, since what belongs to a user is known by a process that wholly does. */
+static struct watched_job *see_labels(
+	struct job_watch *j, const struct task *process, uint64_t now_ns, bool *ret_is_new)
 {
 	char key[32]; /* no path, and an id is never given again */
-	bool is_new;
-	int n = snprintf(key, sizeof(key), "%u", process->labels->id);
-	struct watched_job *job = job_get(j, key, (size_t)n, &is_new);
+	const struct label_set *labels = process->labels;
+	bool is_new = false, is_users = labels->uid == 0 || process->uid == labels->uid;
+	struct watched_job *job;
+	*ret_is_new = false;
+	size_t n = (size_t)snprintf(key, sizeof(key), "%u", labels->id);
+	HASH_FIND(hh, j->job, key, n, job);
+	if (!job && is_users)
+		job = job_get(j, key, n, &is_new);
 	if (!job)
-		return;
-	if (is_new) {
-		job->labels = label_set_ref(process->labels);
-		job->uid = process->labels->uid;
-		job->gid = process->gid;
-		job->is_new = true;
-		job->is_old = !j->has_labels;
-	}
+		return NULL;
 	job->seen_ns = now_ns;
+	if (!is_new)
+		return job;
+	*ret_is_new = true;
+	job->labels = label_set_ref(process->labels);
+	job->uid = labels->uid;
+	job->gid = process->gid;
+	job->is_new = true;
+	job->is_old = !j->has_labels;
+	return job;
+}
+
+struct watched_job *job_watch_meet(struct job_watch *j, const struct task *process, uint64_t now_ns)
+{
+	bool is_new;
+	if (!j->labels || !j->has_labels || !process->labels)
+		return NULL;
+	struct watched_job *job = see_labels(j, process, now_ns, &is_new);
+	return is_new ? job : NULL;
 }
 
 static void see_unit(
@@ -147,37 +165,52 @@ static void see_unit(
 	job->seen_ns = now_ns;
 }
 
-static void forget(struct job_watch *j, struct walk *w, uint64_t now_ns)
+/* Before a look: what the one before found is new no longer, and what is over goes. */
+static void forget(struct job_watch *j, struct walk *w)
 {
 	struct watched_job *job, *next;
 	for (job = j->job; job; job = next) {
 		next = job->hh.next;
 		job->is_new = false;
-		job->gone |= now_ns > job->seen_ns + JOB_GONE_NS;
 		if (job->gone && job->n_users == 0)
 			job_free(j, w, job);
 	}
 }
 
-bool job_watch_look(struct job_watch *j, struct walk *w, bool now, uint64_t now_ns)
+/* After it: looks may be rare, so what counts is for how long they have found nobody. */
+static void miss(struct job_watch *j, uint64_t now_ns)
 {
+	for (struct watched_job *job = j->job; job; job = job->hh.next) {
+		if (job->seen_ns == now_ns)
+			job->missed_ns = 0;
+		else if (job->missed_ns == 0)
+			job->missed_ns = now_ns;
+		job->gone |= job->missed_ns && now_ns - job->missed_ns >= JOB_GONE_NS;
+	}
+}
+
+bool job_watch_look(struct job_watch *j, struct walk *w, uint64_t now_ns)
+{
+	/* neighbours in the table often have the same */
 	const struct label_set *labels = NULL;
-	uint64_t cgroup = 0; /* neighbours in the table often have the same */
-	if ((!j->labels && !j->units) || (!now && now_ns < j->next_look_ns))
+	uint64_t cgroup = 0;
+	bool is_new;
+	if ((!j->labels && !j->units) || now_ns < j->next_look_ns)
 		return false;
-	uint64_t began_ns = clock_ns(CLOCK_MONOTONIC);
-	forget(j, w, now_ns);
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	forget(j, w);
 	for (const struct task *t = w->tasks.live; t; t = t->hh.next) {
-		if (j->labels && t->process == t && t->labels && t->labels != labels)
-			see_labels(j, t, now_ns);
+		if (j->labels && t->process == t && t->labels && t->labels != labels &&
+			see_labels(j, t, now_ns, &is_new))
+			labels = t->labels;
 		/* of threads too: a process is known to have moved when one of them was sampled */
 		if (j->units && !t->kernel_thread && t->cgroup && t->cgroup != cgroup)
 			see_unit(j, w, t, now_ns);
-		labels = t->labels;
 		cgroup = t->cgroup;
 	}
+	miss(j, now_ns);
 	j->has_labels = j->labels;
 	j->has_units = j->units;
-	j->next_look_ns = now_ns + JOB_WATCH_PART * (clock_ns(CLOCK_MONOTONIC) - began_ns);
+	j->next_look_ns = now_ns + JOB_WATCH_PART * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
 	return true;
 }

@@ -25,6 +25,7 @@ struct watched_job {
 	uid_t uid;                /* of labels: whose they are */
 	gid_t gid;                /* and of one of its processes */
 	uint64_t seen_ns;         /* last, CLOCK_MONOTONIC */
+	uint64_t missed_ns;       /* the first look since that found nobody; 0: none did */
 	bool is_new, is_old;      /* since the last look; it ran when watching began */
 	bool gone;                /* it is over; freed at the next look unless n_users */
 	unsigned n_users;
@@ -40,11 +41,14 @@ struct job_watch {
 
 /* Watch these kinds from now on. w: the walk of the last look, NULL: there was none. */
 void job_watch_set(struct job_watch *j, struct walk *w, bool labels, bool units);
-/* Look at all live processes, at most for one part in JOB_WATCH_PART of the time; now: also if it is
- * too early, since a job has just begun. Jobs found have is_new until the next look. True if it
- * looked. */
+/* Look at all live processes, if it is time: at most for one part in JOB_WATCH_PART of it. Jobs found
+ * have is_new until the next look. True if it looked. */
 #define JOB_WATCH_PART 500
-bool job_watch_look(struct job_watch *j, struct walk *w, bool now, uint64_t now_ns);
+bool job_watch_look(struct job_watch *j, struct walk *w, uint64_t now_ns);
+/* A process has just been given labels: its job, if that begins with it; else NULL. The next look finds it
+ * as an old acquaintance. Borrowed until then. */
+struct watched_job *job_watch_meet(
+	struct job_watch *j, const struct task *process, uint64_t now_ns);
 void job_watch_clear(struct job_watch *j, struct walk *w);
 
 /* The unit of a control group's path, of the system's systemd: n bytes at *ret_unit, which lie in path.

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <syslog.h>
 
 #include "daemon/service/schedules_private.h"
@@ -21,6 +22,7 @@
 
 #define FOLDER "schedules"
 #define LOG_NAME "runs.log"
+#define FOLDER_MODE 0750
 #define SECOND_NS 1000000000u
 #define PPM_ALL 1000000u
 #define PPM_PER_PERCENT 1e4
@@ -82,6 +84,8 @@ static int open_log(struct schedules *s)
 	}
 	runs_log_close(&s->log);
 	free(TAKE_PTR(s->path));
+	/* where it cannot be, the log's first line says so */
+	(void)mkdir(path, FOLDER_MODE);
 	int r = runs_log_open(file, &s->log);
 	if (r < 0)
 		return r;
@@ -310,10 +314,10 @@ static int take_job(struct schedules *s, struct walk *w, struct watched_job *job
 	return r;
 }
 
-static int look(struct schedules *s, struct walk *w, bool now, uint64_t now_ns)
+static int look(struct schedules *s, struct walk *w, uint64_t now_ns)
 {
 	int r = 0;
-	if (!job_watch_look(&s->jobs, w, now, now_ns))
+	if (!job_watch_look(&s->jobs, w, now_ns))
 		return 0;
 	for (struct watched_job *job = s->jobs.job; job && r == 0; job = job->hh.next)
 		if (job->is_new)
@@ -321,9 +325,11 @@ static int look(struct schedules *s, struct walk *w, bool now, uint64_t now_ns)
 	return r;
 }
 
-int schedules_job_began(struct schedules *s, struct walk *w, uint64_t now_ns)
+int schedules_job_began(struct schedules *s, struct walk *w, pid_t pid, uint64_t now_ns)
 {
-	return look(s, w, true, now_ns);
+	const struct task *task = task_find(&w->tasks, pid);
+	struct watched_job *job = task ? job_watch_meet(&s->jobs, task->process, now_ns) : NULL;
+	return job ? take_job(s, w, job, now_ns) : 0;
 }
 
 /* --- runs that go on -------------------------------------------------------------------------- */
@@ -452,7 +458,7 @@ static int dispatch_runs(struct schedules *s, uint64_t now_ns)
 
 int schedules_dispatch(struct schedules *s, struct walk *w, uint64_t now_ns)
 {
-	int r = look(s, w, false, now_ns);
+	int r = look(s, w, now_ns);
 	return r == 0 ? dispatch_runs(s, now_ns) : r;
 }
 
@@ -522,7 +528,7 @@ int schedules_reload(struct schedules *s, struct walk *w)
 	if (r == 0)
 		r = open_log(s);
 	/* what runs by now did not begin under the new ones */
-	return r == 0 && w ? look(s, w, true, clock_ns(CLOCK_MONOTONIC)) : r;
+	return r == 0 && w ? look(s, w, clock_ns(CLOCK_MONOTONIC)) : r;
 }
 
 struct schedules *schedules_free(struct schedules *s, struct walk *w)

@@ -64,8 +64,9 @@ int schedules_reload(struct schedules *s, struct walk *w);
 int schedules_dispatch(struct schedules *s, struct walk *w, uint64_t now_ns);
 /* When there is more to write: 0, else UINT64_MAX. */
 uint64_t schedules_deadline_ns(const struct schedules *s);
-/* A job has just been given labels: begin its runs before it goes on. 0 or -errno. */
-int schedules_job_began(struct schedules *s, struct walk *w, uint64_t now_ns);
+/* The process of that pid has just been given labels: begin runs of its job before it goes on. 0 or
+ * -errno. */
+int schedules_job_began(struct schedules *s, struct walk *w, pid_t pid, uint64_t now_ns);
 /* End all runs and seal what they have. */
 void schedules_stop(struct schedules *s);
 /* w: as in schedules_reload. */

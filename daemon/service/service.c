@@ -17,7 +17,6 @@
 #include "daemon/service/naming_news.h"
 #include "daemon/service/overhead.h"
 #include "daemon/service/schedules.h"
-#include "daemon/service/wants.h"
 #include "daemon/session/listener.h"
 #include "daemon/session/walk_effort.h"
 #include "proto/clock.h"
@@ -47,7 +46,6 @@ struct past {
 struct service_inner {
 	struct keeper *keeper;
 	struct listener listener; /* for programs; fd -1: none */
-	struct wants wants;
 	uint64_t next_try_ns, next_past_ns, next_sweep_ns, next_naming_ns;
 	struct naming_said naming_said;
 	uint32_t tasks_swept;    /* n_tasks after the last sweep */
@@ -133,13 +131,6 @@ static void tell_refusals(struct service *s)
 
 /* --- sampling --------------------------------------------------------------------------------- */
 
-static uint32_t wanted_rate(const struct service *s)
-{
-	uint32_t always = s->pause.who ? PAUSE_HZ : overhead_rate(s->overhead);
-	uint32_t hz = wants_rate(&s->inner->wants, always);
-	return hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
-}
-
 static int pasts_make(struct service_inner *in, int n_harts)
 {
 	in->n_harts = n_harts;
@@ -167,7 +158,7 @@ static int walk_begin(struct service *s)
 	struct walk_options o = {
 		.sampler =
 			{
-				.hz = wanted_rate(s),
+				.hz = service_rate(s),
 				.ring_hz = ring_rate(c),
 				.stacks = c->callers ? SAMPLER_STACKS_FP : SAMPLER_STACKS_NONE,
 				.switches = s->o.switches,
@@ -250,49 +241,6 @@ static void notice_trouble(struct service *s)
 	s->inner->was_troubled = troubled;
 }
 
-int service_want_rate(struct service *s, const void *who, uint32_t hz, uint32_t overhead_ppm)
-{
-	int r = wants_set(&s->inner->wants, who, hz, overhead_ppm);
-	return r == 0 && s->walk ? walk_set_rate(s->walk, wanted_rate(s)) : r;
-}
-
-const struct overhead_held *service_held(const struct service *s, const void *who)
-{
-	return wants_held(&s->inner->wants, who);
-}
-
-/* --- schedules -------------------------------------------------------------------------------- */
-
-static int want_rate(void *owner, const void *who, uint32_t hz, uint32_t overhead_ppm)
-{
-	return service_want_rate(owner, who, hz, overhead_ppm);
-}
-
-static const struct overhead_held *held(void *owner, const void *who)
-{
-	return service_held(owner, who);
-}
-
-static int make_schedules(struct service *s)
-{
-	const struct schedules_options o = {
-		.folder = s->o.schedules,
-		.conf = s->o.conf,
-		.overhead = s->overhead,
-		.want_rate = want_rate,
-		.held = held,
-		.owner = s,
-		.say = s->o.say,
-		.userdata = s->o.userdata,
-	};
-	return o.folder ? schedules_new(&o, &s->schedules) : 0;
-}
-
-int service_job_began(struct service *s, uint64_t now_ns)
-{
-	return s->schedules && s->walk ? schedules_job_began(s->schedules, s->walk, now_ns) : 0;
-}
-
 /* --- descriptors ------------------------------------------------------------------------------ */
 
 void service_ran_short(struct service *s, int error, uint64_t now_ns)
@@ -354,7 +302,7 @@ static void sum_losses(const struct service *s)
 void service_account(const struct service *s, struct service_account *ret_account)
 {
 	const struct service_inner *in = s->inner;
-	*ret_account = (struct service_account){.rate_wanted = wanted_rate(s)};
+	*ret_account = (struct service_account){.rate_wanted = service_rate(s)};
 	if (!s->walk || !in->lost)
 		return;
 	sum_losses(s);
@@ -454,7 +402,7 @@ int service_new(const struct service_options *o, struct service **ret_service)
 	if (r == 0)
 		r = try_again(s, s->started_ns);
 	if (r == 0) /* its log is in the store's folder */
-		r = make_schedules(s);
+		r = service_make_schedules(s);
 	if (r < 0) {
 		service_free(s);
 		return r;
@@ -509,15 +457,15 @@ static int sweep(struct service *s, uint64_t now_ns)
 static int keep_budget(struct service *s, uint64_t now_ns)
 {
 	const struct pause *p = &s->pause;
-	bool unusual = s->inner->wants.n > 0 || p->who || p->changed;
+	bool unusual = s->wants.n > 0 || p->who || p->changed;
 	int r = overhead_dispatch(s->overhead, s->walk, unusual, now_ns);
 	if (r < 0)
 		return r;
 	bool renew = service_look_at_pause(s, now_ns) || r == OVERHEAD_STEPPED;
 	if (renew)
 		keeper_renew(s->inner->keeper);
-	bool changed = wants_hold(&s->inner->wants, s->overhead, now_ns) || renew;
-	return changed ? walk_set_rate(s->walk, wanted_rate(s)) : 0;
+	bool changed = wants_hold(&s->wants, s->overhead, now_ns) || renew;
+	return changed ? walk_set_rate(s->walk, service_rate(s)) : 0;
 }
 
 /* Once for each tick that wanted one. */
@@ -580,7 +528,7 @@ void service_stop(struct service *s)
 
 int service_reload(struct service *s)
 {
-	int r = s->walk ? walk_set_rate(s->walk, wanted_rate(s)) : 0;
+	int r = s->walk ? walk_set_rate(s->walk, service_rate(s)) : 0;
 	struct feed_limits limits = feed_limits_of(s->o.conf);
 	service_close_groups(s, s->inner->keeper); /* formulas may be others, too */
 	if (s->walk && s->walk->feed)
@@ -632,7 +580,7 @@ struct service *service_free(struct service *s)
 	for (int i = 0; i < PASTS; i++)
 		free(in->past[i].lost);
 	free(in->lost);
-	wants_clear(&in->wants);
+	wants_clear(&s->wants);
 	free(in);
 	free(s);
 	return NULL;

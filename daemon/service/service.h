@@ -15,11 +15,10 @@
 #include "daemon/service/service_groups.h"
 #include "daemon/service/turns.h"
 #include "daemon/service/usage.h"
+#include "daemon/service/wants.h"
 #include "daemon/session/walk.h"
 #include "daemon/store/store.h"
 
-struct overhead;
-struct overhead_held;
 struct schedules;
 struct top_feed;
 
@@ -49,6 +48,7 @@ struct service {
 	struct usage usage;        /* our own cost, now and a minute ago */
 	struct turns turns;        /* of the loop that runs it; the loop counts them */
 	struct overhead *overhead; /* what all of it costs the machine */
+	struct wants wants;        /* rates that clients and schedules ask for */
 	struct pause pause;        /* for who measures roofs: begun and ended by requests */
 	char feed_trouble[512];    /* why programs cannot connect; "": they can */
 	struct label_variables variables;
@@ -62,9 +62,11 @@ int service_new(const struct service_options *o, struct service **ret_service);
 size_t service_fds(const struct service *s, struct pollfd *fds, size_t n);
 uint64_t service_deadline_ns(const struct service *s);
 int service_dispatch(struct service *s, uint64_t now_ns);
-/* A process has just been given labels of a job: what is scheduled for it begins before it goes on. 0 or
- * -errno. */
-int service_job_began(struct service *s, uint64_t now_ns);
+/* Read the schedules, if there is a folder of them. 0 or -errno. */
+int service_make_schedules(struct service *s);
+/* The process of that pid has just been given labels of a job: what is scheduled for it begins before it
+ * goes on. 0 or -errno. */
+int service_job_began(struct service *s, pid_t pid, uint64_t now_ns);
 /* Flush, wait a second for names, seal. */
 void service_stop(struct service *s);
 int service_reload(struct service *s);
@@ -75,6 +77,8 @@ struct service *service_free(struct service *s);
  * overhead_ppm: request less where mperf would cost a hart more millionths of its time (overhead.h);
  * 0: no limit. 0 or -errno. */
 int service_want_rate(struct service *s, const void *who, uint32_t hz, uint32_t overhead_ppm);
+/* The rate that all of them ask for now, and the budget of always-on sampling allows. */
+uint32_t service_rate(const struct service *s);
 /* What the limit of that request makes of it; NULL: there is none. Borrowed until the next call. */
 const struct overhead_held *service_held(const struct service *s, const void *who);
 

@@ -14,6 +14,7 @@ from machine import (ROOT, Folder, Skip, as_nobody, everybodys, leave_to_plain, 
                      refused)
 from rates import rate_allowed
 from service import Service, wait_until
+from test_limits import small_disc
 
 SECONDS = 120
 
@@ -150,6 +151,32 @@ def test_what_cannot_be_recorded_is_skipped_with_its_reason(build):
             refused(service.ctl("schedule", "run", "none", check=False), 1, "knows no schedule 'none'")
             refused(service.ctl("schedule", "run", "jobs", check=False), 2, "records jobs")
             assert not files_below(service)
+
+
+def test_a_full_disc_loses_the_recording_and_nothing_else(build):
+    with Folder() as folder, small_disc(Path(folder) / "disc", "24m") as disc:
+        drop_in(folder, "long", "OnCalendar=02:00", "Duration=1h", f"Frequency={rate_allowed(999)}")
+        drop_in(folder, "short", "OnCalendar=02:00", "Duration=1s")
+        with Service(build, folder, flush="1s", path=disc / "store", budget="16M", rate=rate_allowed(499)) as service, \
+                subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
+            try:
+                service.store = disc / "store"
+                environment = {**os.environ, "MPERF_SOCKET": str(service.socket)}
+                run = subprocess.Popen([build / "mperfctl", "schedule", "run", "long"], env=environment, text=True,
+                                       stderr=subprocess.PIPE)
+                wait_until("it has written", lambda: files_below(service))
+                with open(disc / "filler", "wb") as filler, contextlib.suppress(OSError):
+                    while filler.write(bytes(1 << 16)):
+                        filler.flush()
+                _, said = run.communicate(timeout=100)
+            finally:
+                busy.kill()
+            assert run.returncode == 1 and "no space is left" in said, said
+            (lost,) = over(service, "long")
+            assert lost["result"] == "failed" and lost["recording"] is None and not files_below(service), lost
+            (disc / "filler").unlink()
+            service.ctl("schedule", "run", "short")
+            assert over(service, "short")[0]["result"] == "recorded"
 
 
 def test_a_used_up_budget_skips_runs_and_says_so(build):

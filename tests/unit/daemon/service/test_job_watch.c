@@ -72,7 +72,8 @@ static void label(struct task *t, const char *json)
 static void look(uint64_t after_ns)
 {
 	now_ns += after_ns;
-	ck_assert(job_watch_look(&watch, &walk, true, now_ns));
+	watch.next_look_ns = 0;
+	ck_assert(job_watch_look(&watch, &walk, now_ns));
 }
 
 static struct watched_job *only_job(void)
@@ -95,10 +96,11 @@ TEST(a_job_begins_with_its_first_process_and_ends_after_its_last)
 	ck_assert(!only_job()->is_new);
 	watch.job->n_users = 1;
 	task_end(&walk.tasks, t, now_ns);
-	look(JOB_GONE_NS / 2);
+	look(10 * JOB_GONE_NS); /* a look that comes late decides nothing */
 	ck_assert(!only_job()->gone);
-	look(JOB_GONE_NS);
-	look(MS);
+	look(JOB_GONE_NS - 1);
+	ck_assert(!only_job()->gone);
+	look(1);
 	ck_assert(only_job()->gone);
 	watch.job->n_users = 0;
 	look(MS);
@@ -129,10 +131,11 @@ TEST(a_step_that_follows_soon_is_the_same_job)
 	label(t, "{\"job\":\"a\"}");
 	look(MS);
 	task_end(&walk.tasks, t, now_ns);
+	look(MS);
 	look(JOB_GONE_NS / 2);
 	label(lives(11), "{\"job\":\"a\"}");
-	look(JOB_GONE_NS / 2 + MS);
-	look(MS);
+	look(JOB_GONE_NS);
+	look(JOB_GONE_NS);
 	ck_assert(!only_job()->gone && !only_job()->is_new);
 }
 
@@ -165,7 +168,7 @@ TEST(a_kind_that_is_watched_no_longer_is_over)
 	watch.job->n_users = 0;
 	job_watch_set(&watch, &walk, false, false);
 	ck_assert_uint_eq(HASH_COUNT(watch.job), 0);
-	ck_assert(!job_watch_look(&watch, &walk, true, now_ns));
+	ck_assert(!job_watch_look(&watch, &walk, now_ns));
 }
 
 TEST(looks_take_a_small_part_of_the_time)
@@ -174,6 +177,40 @@ TEST(looks_take_a_small_part_of_the_time)
 	job_watch_set(&watch, &walk, true, true);
 	look(0);
 	ck_assert_uint_gt(watch.next_look_ns, now_ns);
-	ck_assert(!job_watch_look(&watch, &walk, false, watch.next_look_ns - 1));
-	ck_assert(job_watch_look(&watch, &walk, false, watch.next_look_ns));
+	ck_assert(!job_watch_look(&watch, &walk, watch.next_look_ns - 1));
+	ck_assert(job_watch_look(&watch, &walk, watch.next_look_ns));
+}
+
+TEST(a_job_that_was_met_is_not_new_again)
+{
+	now_ns = SECOND;
+	struct task *t = lives(10);
+	label(t, "{\"job\":\"a\"}");
+	ck_assert_ptr_null(job_watch_meet(&watch, t, now_ns)); /* not watched */
+	task_set_labels(&walk.tasks, t, NULL);
+	job_watch_set(&watch, &walk, true, false);
+	look(0);
+	ck_assert_ptr_null(job_watch_meet(&watch, t, now_ns)); /* in no job */
+	label(t, "{\"job\":\"a\"}");
+	struct watched_job *job = job_watch_meet(&watch, t, now_ns);
+	ck_assert_ptr_nonnull(job);
+	ck_assert(job->is_new && !job->is_old);
+	ck_assert_ptr_null(job_watch_meet(&watch, t, now_ns));
+	look(MS);
+	ck_assert(!only_job()->is_new);
+}
+
+TEST(a_users_job_begins_once_a_process_is_wholly_that_users)
+{
+	job_watch_set(&watch, &walk, true, false);
+	look(0);
+	struct task *t = lives(10);
+	t->uid = 0; /* a set-user-ID program */
+	label(t, "{\"job\":\"a\"}");
+	look(MS);
+	ck_assert_uint_eq(HASH_COUNT(watch.job), 0);
+	lives(11)->gid = 77;
+	label(task_find(&walk.tasks, 11), "{\"job\":\"a\"}");
+	look(MS);
+	ck_assert_uint_eq(only_job()->gid, 77);
 }

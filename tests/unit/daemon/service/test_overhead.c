@@ -376,6 +376,37 @@ TEST(a_client_s_rate_comes_back_after_a_quiet_minute)
 	ck_assert_uint_lt(seconds, 3 * MINUTE);
 }
 
+static bool allows(uint32_t hz, uint32_t ppm, const char *why)
+{
+	char text[256] = "";
+	bool is = overhead_allows(h, hz, ppm, text, sizeof(text));
+	ck_assert_msg(is == !*text && strstr(text, why) != NULL, "%s", text);
+	return is;
+}
+
+TEST(a_rate_is_allowed_if_the_budget_would_give_all_of_it)
+{
+	ck_assert(allows(999, 1, "")); /* nothing speaks against it yet */
+	pass(ALL_PRICED_S, false);
+	pass(4, true);
+	/* 2 % for switches, and of samples 2.1 % at 999 Hz */
+	ck_assert(allows(999, 50000, ""));
+	ck_assert(!allows(999, 32000, "hart 0"));
+	ck_assert(allows(999, 0, ""));
+	ck_assert(allows(0, 1, ""));
+	ck_assert(allows(99, 1, ""));
+}
+
+TEST(nothing_is_allowed_where_always_on_sampling_was_lowered)
+{
+	conf.overhead_ppm = 1;
+	pass(ALL_PRICED_S, true);
+	ck_assert_int_ge(h->governor.step, STEP_RATE_2);
+	ck_assert(!allows(0, conf.overhead_ppm, "samples a second are taken instead of 99"));
+	ck_assert(!allows(999, conf.overhead_ppm, "instead of 99"));
+	ck_assert(allows(999, 0, ""));
+}
+
 TEST(wants_are_the_highest_of_all_and_are_withdrawn)
 {
 	struct wants wants = {0};

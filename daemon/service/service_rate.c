@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The rate in force: the highest that always-on sampling, clients and schedules ask for. Schedules ask like
+ * clients, with the budget of mperf.conf. */
+
+#include "daemon/service/overhead.h"
+#include "daemon/service/schedules.h"
+#include "daemon/service/service.h"
+#include "daemon/session/walk_effort.h"
+
+uint32_t service_rate(const struct service *s)
+{
+	uint32_t always = s->pause.who ? PAUSE_HZ : overhead_rate(s->overhead);
+	uint32_t hz = wants_rate(&s->wants, always);
+	return hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
+}
+
+int service_want_rate(struct service *s, const void *who, uint32_t hz, uint32_t overhead_ppm)
+{
+	int r = wants_set(&s->wants, who, hz, overhead_ppm);
+	return r == 0 && s->walk ? walk_set_rate(s->walk, service_rate(s)) : r;
+}
+
+const struct overhead_held *service_held(const struct service *s, const void *who)
+{
+	return wants_held(&s->wants, who);
+}
+
+/* --- schedules -------------------------------------------------------------------------------- */
+
+static int want_rate(void *owner, const void *who, uint32_t hz, uint32_t overhead_ppm)
+{
+	return service_want_rate(owner, who, hz, overhead_ppm);
+}
+
+static const struct overhead_held *held(void *owner, const void *who)
+{
+	return service_held(owner, who);
+}
+
+int service_make_schedules(struct service *s)
+{
+	const struct schedules_options o = {
+		.folder = s->o.schedules,
+		.conf = s->o.conf,
+		.overhead = s->overhead,
+		.want_rate = want_rate,
+		.held = held,
+		.owner = s,
+		.say = s->o.say,
+		.userdata = s->o.userdata,
+	};
+	return o.folder ? schedules_new(&o, &s->schedules) : 0;
+}
+
+int service_job_began(struct service *s, pid_t pid, uint64_t now_ns)
+{
+	return s->schedules && s->walk ? schedules_job_began(s->schedules, s->walk, pid, now_ns)
+				       : 0;
+}
