@@ -249,17 +249,20 @@ void runs_log_changed(struct runs_log *log, const struct run_entry *run)
 	}
 }
 
-/* A later line of the same run takes its place. */
+/* A later line of the same run takes its place; one that ran no times was dropped. */
 static int take_line(struct runs_log *log, const char *line)
 {
 	struct run_entry e, *before;
 	if (!parse_line(line, &e))
 		return 0;
-	if ((before = runs_log_find(log, e.id))) {
+	before = runs_log_find(log, e.id);
+	if (before && e.times == 0)
+		remove_at(log, (size_t)(before - log->entry));
+	else if (before)
 		*before = e;
-		return 0;
-	}
-	return e.id > log->last_id && log->n < RUNS_MAX ? append(log, &e) : 0;
+	else if (e.times > 0 && e.id > log->last_id && log->n < RUNS_MAX)
+		return append(log, &e);
+	return 0;
 }
 
 static int read_lines(struct runs_log *log, FILE *f)
@@ -319,6 +322,17 @@ static struct run_entry *same_as_last(struct runs_log *log, const struct run_ent
 	return NULL;
 }
 
+void runs_log_drop(struct runs_log *log, uint64_t id)
+{
+	struct run_entry *e = runs_log_find(log, id), gone;
+	if (!e)
+		return;
+	gone = *e;
+	gone.times = 0;
+	remove_at(log, (size_t)(e - log->entry));
+	runs_log_changed(log, &gone);
+}
+
 uint64_t runs_log_add(struct runs_log *log, const struct run_entry *run)
 {
 	struct run_entry *last = same_as_last(log, run), e = *run;
@@ -335,18 +349,9 @@ uint64_t runs_log_add(struct runs_log *log, const struct run_entry *run)
 	for (size_t i = 0; i < log->n; i++)
 		n_without += is_without_file(&log->entry[i], NULL);
 	if (n_without >= RUNS_WITHOUT_FILE_MAX)
-		remove_at(log, (size_t)oldest_of_most(log, is_without_file, NULL));
+		runs_log_drop(log, log->entry[oldest_of_most(log, is_without_file, NULL)].id);
 	if (append(log, &e) < 0)
 		return 0;
 	runs_log_changed(log, &log->entry[log->n - 1]);
 	return e.id;
-}
-
-void runs_log_drop(struct runs_log *log, uint64_t id)
-{
-	struct run_entry *e = runs_log_find(log, id);
-	if (!e)
-		return;
-	remove_at(log, (size_t)(e - log->entry));
-	rewrite(log);
 }

@@ -133,6 +133,14 @@ static size_t count_runs(const struct schedules *s, uid_t uid, const char *sched
 	return n;
 }
 
+static size_t count_users_runs(const struct schedules *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->n_runs; i++)
+		n += s->run[i]->uid != 0;
+	return n;
+}
+
 /* "": nothing speaks against it. */
 static void find_refusal(const struct schedules *s, const struct walk *w, const struct schedule *of,
 	uid_t uid, char why[static RUN_WHY_BYTES])
@@ -150,6 +158,9 @@ static void find_refusal(const struct schedules *s, const struct walk *w, const 
 	else if (s->n_runs == RUNS_AT_ONCE_MAX)
 		snprintf(why, RUN_WHY_BYTES, "%d recordings of schedules go on already",
 			RUNS_AT_ONCE_MAX);
+	else if (uid != 0 && count_users_runs(s) >= RUNS_AT_ONCE_USERS_MAX)
+		snprintf(why, RUN_WHY_BYTES, "%d recordings of users' jobs go on already",
+			RUNS_AT_ONCE_USERS_MAX);
 	else if (uid != 0 && count_runs(s, uid, NULL) >= RUNS_AT_ONCE_USER_MAX)
 		snprintf(why, RUN_WHY_BYTES, "%d recordings of this user's jobs go on already",
 			RUNS_AT_ONCE_USER_MAX);

@@ -22,7 +22,9 @@
 
 /* Each looks at every sample and writes a file, as recordings of clients do (RECORDINGS_MAX). */
 #define RUNS_AT_ONCE_MAX 16
-#define RUNS_AT_ONCE_USER_MAX 4 /* of one user, other than root */
+/* Of these, of jobs of users other than root: some are left for units, times and root; and of one user. */
+#define RUNS_AT_ONCE_USERS_MAX 12
+#define RUNS_AT_ONCE_USER_MAX 4
 
 struct schedules_options {
 	const char *folder;              /* of drop-ins; borrowed */

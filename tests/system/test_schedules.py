@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import (ROOT, Folder, Skip, as_nobody, everybodys, leave_to_plain, mperfctl, need_program, need_root,
+from machine import (NOBODY, ROOT, Folder, Skip, as_nobody, everybodys, leave_to_plain, mperfctl, need_program, need_root,
                      refused)
 from rates import rate_allowed
 from service import Service, wait_until
@@ -338,6 +338,26 @@ def test_another_user_gets_nothing_of_mine(build):
             done = subprocess.run([*other, "schedule", "get", mine["recording"]], env=environment, text=True,
                                   capture_output=True, cwd=Path(folder) / "tmp", check=False)
             refused(done, 1, "no recording")
+
+
+def test_a_user_has_a_part_of_the_runs_at_once(build):
+    need_root()
+    with Folder() as folder:
+        drop_in(folder, "jobs", "Label=job=*")
+        with Service(build, folder, flush="1s") as service:
+            environment = {**everybodys(build, Path(folder)), "MPERF_SOCKET": str(service.socket)}
+            script = f"for i in 1 2 3 4 5 6; do {folder / 'mperfctl'} job run job$i -- sleep 20 & done; wait"
+            with subprocess.Popen([*NOBODY, "sh", "-c", script], env={**os.environ, **environment},
+                                  start_new_session=True) as jobs:
+                runs = wait_until("all were met", lambda: sum(r["times"] for r in runs_of(service, "jobs")) == 6 and
+                                  runs_of(service, "jobs"))
+                service.ctl("job", "run", "roots", "--", "true")
+                os.killpg(jobs.pid, signal.SIGTERM)
+            going, skipped = ([r for r in runs if r["result"] == what] for what in ("goes on", "skipped"))
+            assert len(going) == 4 and skipped[0]["times"] == 2, runs
+            assert "4 recordings of this user's jobs go on already" in skipped[0]["why"], skipped
+            roots = [r for r in over(service, "jobs", 6) if r["uid"] == 0]
+            assert [r["result"] for r in roots] == ["recorded"], roots
 
 
 # --- drop-ins -----------------------------------------------------------------------------------

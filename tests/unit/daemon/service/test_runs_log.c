@@ -110,18 +110,18 @@ TEST(lines_that_are_no_runs_are_skipped)
 	/* a path out of the folder, an outcome that is none, a name that is too long */
 	fputs("{\"id\":3,\"schedule\":\"a\",\"job\":\"\",\"uid\":0,\"outcome\":\"recorded\","
 	      "\"why\":\"\","
-	      "\"file\":\"../../etc/shadow\"}\n",
+	      "\"file\":\"../../etc/shadow\",\"times\":1}\n",
 		f);
 	fputs("{\"id\":4,\"schedule\":\"a\",\"job\":\"\",\"uid\":0,\"outcome\":\"?\",\"why\":\"\","
-	      "\"file\":\"\"}\n",
+	      "\"file\":\"\",\"times\":1}\n",
 		f);
 	fprintf(f,
 		"{\"id\":5,\"schedule\":\"%0200d\",\"job\":\"\",\"uid\":0,\"outcome\":\"recorded\","
-		"\"why\":\"\",\"file\":\"\"}\n",
+		"\"why\":\"\",\"file\":\"\",\"times\":1}\n",
 		0);
 	fputs("{\"id\":6,\"schedule\":\"a\",\"job\":\"\",\"uid\":0,\"outcome\":\"failed\",\"why\":"
 	      "\"\","
-	      "\"file\":\"\"}\n",
+	      "\"file\":\"\",\"times\":1}\n",
 		f);
 	fputs("{\"id\":7,\"sched", f); /* a crash */
 	fclose(f);
