@@ -55,8 +55,8 @@ struct options {
 	char *symfs;     /* --from code: where programs are looked for; NULL: where they ran */
 	uint32_t vector_bits; /* --from code, of SVE and RVV; 0: not given */
 	char *decode;         /* list: a raw code */
-	char *topic;          /* list TOPIC; roofs measure; job run, start, …; schedule check, run, … */
-	bool live;            /* roofline, blocks, topdown: repeat */
+	char *topic; /* list TOPIC; roofs measure; job run, start, …; schedule check, run, … */
+	bool live;   /* roofline, blocks, topdown: repeat */
 	bool per_hart, per_process, per_cgroup; /* stat; the second of roofline too */
 	bool inclusive, notes;
 	char *column[OPTIONS_LIST_MAX]; /* --columns, split at commas */
@@ -72,7 +72,7 @@ struct options {
 	char *label[OPTIONS_LIST_MAX]; /* KEY=VALUE, as label_parse allows it */
 	size_t n_comms, n_cgroups, n_labels;
 	bool gives_labels; /* record, job: the labels are given, and narrow nothing */
-	char *job; /* job start and run: its name */
+	char *job;         /* job start and run: its name */
 	/* schedule check, run, get: files, or the name of the schedule or recording */
 	char *subject[OPTIONS_LIST_MAX];
 	size_t n_subjects;
