@@ -103,8 +103,8 @@ const struct option_row option_rows[] = {
 	{O,       "two-phase", OPTION_TWO_PHASE, NULL, false, "run CMD three times: for time only, counting, and for time again, which gives the errors; refuse loops that ran differently"},
 	{B,       "every", OPTION_EVERY, "MS", false, "split time into intervals of MS milliseconds, 100 to 3600000"},
 	{C|G,     "by", OPTION_BY, "WHAT", false, "function (default), module, process, cgroup, line"},
-	{C|G,     "baseline", OPTION_BASELINE, "RECORDINGS", false, "the side to compare with: a recording, a folder of *.mprf, or a pattern in quotes; may be repeated"},
-	{C|G,     "candidate", OPTION_CANDIDATE, "RECORDINGS", false, "the side that is compared with it; may be repeated"},
+	{C|G,     "baseline", OPTION_BASELINE, "RUNS", false, "the side to compare with: a recording, a folder of *.mprf, a pattern in quotes, or jobs of the store by their labels; may be repeated"},
+	{C|G,     "candidate", OPTION_CANDIDATE, "RUNS", false, "the side that is compared with it; may be repeated"},
 	{G,       "max-regression", OPTION_MARGIN, "SHARE", false, "growth that is let through (default: 2%)"},
 	{C,       "margin", OPTION_MARGIN, "SHARE", false, "change that is too small to matter (default: 2%)"},
 	{C|G,     "plan-for", OPTION_PLAN_FOR, "SHARE", false, "growth for which the needed number of runs is said (default: 5%)"},
@@ -342,18 +342,21 @@ const struct command_text *command_text(int command)
 	};
 	static const struct command_text diff = {
 		.arguments = "BASELINE CANDIDATE",
-		.says = "Show what changed between two sides of recordings, by function, and how "
-			"sure that is. A side is a recording, a folder of them, or a pattern in "
-			"quotes; with at least 5 on each, in turns, changes are tested. Recordings "
-			"of two instruction sets are shown side by side.",
+		.says = "Show what changed between two sides of runs, by function, and how "
+			"sure that is. A side is a recording, a folder of them, a pattern in "
+			"quotes, or jobs of the service's store by their labels; with at least 5 "
+			"on each, in turns, changes are tested. Recordings of two instruction sets "
+			"are shown side by side.",
 		.examples = "Examples:\n"
 			    "  mperfctl diff before.mprf after.mprf\n"
 			    "  mperfctl diff main/ branch/ --by module\n"
 			    "  mperfctl diff laptop.mprf riscv-board.mprf\n"
-			    "  mperfctl diff 'runs/main-*.mprf' 'runs/pr-*.mprf' --json\n",
+			    "  mperfctl diff 'runs/main-*.mprf' 'runs/pr-*.mprf' --json\n"
+			    "  mperfctl diff job=bench,branch=main,last=10 job=bench,branch=pr\n"
+			    "  mperfctl diff since=09:00,until=10:00 since=10:00,until=11:00\n",
 	};
 	static const struct command_text gate = {
-		.arguments = "--baseline RECORDINGS --candidate RECORDINGS",
+		.arguments = "--baseline RUNS --candidate RUNS",
 		.says = "Say whether the candidate is slower than the baseline. Exit status: 0 "
 			"within the margin, 3 slower, 4 not enough to tell, 1 failed, 2 wrong "
 			"usage.",
@@ -362,7 +365,9 @@ const struct command_text *command_text(int command)
 			"  mperfctl gate --baseline main/ --candidate branch/\n"
 			"  mperfctl gate --baseline main/ --candidate branch/ --max-regression 5%\n"
 			"  mperfctl gate --baseline main/ --candidate pr/ --markdown > report.md\n"
-			"  mperfctl gate --baseline main/ --candidate pr/ --junit gate.xml\n",
+			"  mperfctl gate --baseline main/ --candidate pr/ --junit gate.xml\n"
+			"  mperfctl gate --baseline branch=main,last=20 --candidate "
+			"branch=feature\n",
 	};
 	switch (command) {
 #define COMMAND(id, name, summary)                                                                 \

@@ -29,7 +29,8 @@ static void refused(const char *text, const char *word)
 {
 	struct selection untouched = {.last = 77};
 	*fault.text = '\0';
-	ck_assert_msg(selection_parse(text, NOW, &untouched, &fault) == SELECTION_WRONG, "%s", text);
+	ck_assert_msg(
+		selection_parse(text, NOW, &untouched, &fault) == SELECTION_WRONG, "%s", text);
 	ck_assert_msg(strstr(fault.text, word) != NULL, "%s: %s", text, fault.text);
 	ck_assert_uint_eq(untouched.last, 77);
 }
@@ -94,8 +95,8 @@ TEST(words_that_only_begin_like_reserved_ones_are_labels)
 
 TEST(a_file_name_is_no_selection)
 {
-	static const char *const files[] = {"", "a.mprf", "./a=b", "/x/a=b", "dir/a=b", "runs/main-*",
-		"=b", "a b=c", "1=2", "-x=1", ".a=b", "a,b=c"};
+	static const char *const files[] = {"", "a.mprf", "./a=b", "/x/a=b", "dir/a=b",
+		"runs/main-*", "=b", "a b=c", "1=2", "-x=1", ".a=b", "a,b=c"};
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
 		ck_assert_msg(!selection_is_one(files[i]), "%s", files[i]);
 	static const char *const selections[] = {"a=", "a=b", "branch=x/y.mprf", "since=", "_x=1"};
@@ -139,7 +140,8 @@ TEST(more_labels_than_a_job_has_are_refused)
 {
 	char text[512] = "";
 	for (int i = 0; i <= LABELS_MAX; i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%sk%d=v", i ? "," : "", i);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%sk%d=v", i ? "," : "",
+			i);
 	refused(text, "at most 16 labels");
 }
 
