@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proto/memory.h"
@@ -101,15 +102,29 @@ int systemd_check_calendar(const char *calendar, char text[static SYSTEMD_TEXT_B
 	return r;
 }
 
+/* "Fri 2026-11-27 02:00:00 UTC", as systemctl writes times, or "@1795744800". 0: neither. */
+static int64_t parse_time(const char *text)
+{
+	struct tm tm = {0};
+	if (*text == '@')
+		return strtoll(text + 1, NULL, 10);
+	if (sscanf(text, "%*s %d-%d-%d %d:%d:%d UTC", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+		    &tm.tm_hour, &tm.tm_min, &tm.tm_sec) != 6)
+		return 0;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	return timegm(&tm);
+}
+
 int systemd_timer_next(const char *unit, int64_t *ret_ns)
 {
 	char output[OUTPUT_BYTES];
-	char *const argv[] = {"systemctl", "show", "--timestamp=unix",
+	char *const argv[] = {"env", "TZ=UTC", "systemctl", "show",
 		"--property=NextElapseUSecRealtime", "--", (char *)unit, NULL};
 	int r = ask(argv, output);
 	if (r != 0)
 		return r;
-	const char *at = line_after(output, "NextElapseUSecRealtime=@");
-	*ret_ns = at ? strtoll(at, NULL, 10) * SECOND_NS : 0;
+	const char *at = line_after(output, "NextElapseUSecRealtime=");
+	*ret_ns = at ? parse_time(at) * SECOND_NS : 0;
 	return 0;
 }

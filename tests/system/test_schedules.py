@@ -414,7 +414,7 @@ def test_when_a_timer_comes_next_is_asked_of_systemd(build):
         bin_folder = Path(folder) / "bin"
         bin_folder.mkdir()
         systemctl = bin_folder / "systemctl"
-        systemctl.write_text("#!/bin/sh\necho \"$@\" >> $0.asked\necho NextElapseUSecRealtime=@1795744800\n")
+        systemctl.write_text("#!/bin/sh\necho \"$@\" >> $0.asked\necho NextElapseUSecRealtime=Fri 2026-11-27 02:00:00 UTC\n")
         systemctl.chmod(0o755)
         with Service(build, folder, flush="1s") as service:
             environment = {"PATH": f"{bin_folder}:{os.environ['PATH']}", "TZ": "UTC"}
