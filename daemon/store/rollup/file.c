@@ -36,6 +36,8 @@ int rollup_open_source(struct rollup *r)
 {
 	struct segment_error e = {"", ""};
 	int outcome = segment_open(r->source_path, &r->source, &e);
+	if (outcome == SEGMENT_UNSEALED && r->live)
+		outcome = segment_open_live(r->source_path, &r->source, &e);
 	if (outcome > 0) {
 		snprintf(r->error->text, sizeof(r->error->text), "%s", e.text);
 		snprintf(r->error->remedy, sizeof(r->error->remedy), "%s", e.remedy);

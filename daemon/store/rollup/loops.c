@@ -277,6 +277,8 @@ int rollup_take_loop(struct rollup *r)
 	if (value < 0 || loop <= 0)
 		return rollup_fail_source(r, "a count of loops is out of bounds");
 	int outcome = rollup_task(r, sqlite3_column_int64(st, 1), &task);
+	if (outcome == 0 && r->only && task == 0)
+		return 0;
 	if (outcome == 0)
 		outcome = find_site(r, loop, &site);
 	if (outcome == 0)
@@ -286,7 +288,7 @@ int rollup_take_loop(struct rollup *r)
 	if (outcome != 0 || metric == 0)
 		return outcome;
 	/* which thread waited is what they tell, and threads are no more here */
-	if (loop_site_is_place((uint8_t)r->loops->site[site - 1].kind))
+	if (r->tier != TIER_WINDOW && loop_site_is_place((uint8_t)r->loops->site[site - 1].kind))
 		return 0;
 	const struct key key = {{task, site, around}};
 	outcome = get_sum(r, &key, &sum);
@@ -465,6 +467,11 @@ static int put_sums(struct rollup *r, uint32_t i)
 				CELL_I(l->sum[i][m]));
 	}
 	return outcome;
+}
+
+bool rollup_has_loops(const struct rollup *r)
+{
+	return r->loops->keys.n_keys > 0;
 }
 
 int rollup_write_loops(struct rollup *r)

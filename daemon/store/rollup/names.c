@@ -6,6 +6,7 @@
  *      process    boot, pid, start, uid, labels   (a process that changes its user is another: who
  *                                                  may see its samples depends on it)
  *      program    comm, exe, cgroup, uid, labels
+ *      thread     boot, pid, tid, start, uid      (in an extract, which is of one set of labels)
  *      the rest   its text
  */
 
@@ -310,15 +311,22 @@ struct task_texts {
 	uint32_t cgroup, labels;
 };
 
-/* Columns of both files, from the given one on: pid, start_ns, comm, exe, uid, kernel_thread. A
- * program's key holds all that its row says. */
-static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[6],
+/* Columns of both files: pid, start_ns, comm, exe, uid, kernel_thread, tid. A program's key holds all that
+ * its row says. */
+static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[7],
 	const struct task_texts *texts, struct key *ret_key)
 {
 	uint64_t labels = (uint64_t)texts->labels << 32;
 	uint64_t uid = 0;
 	if (sqlite3_column_type(st, column[4]) != SQLITE_NULL)
 		uid = (uint64_t)(uint32_t)sqlite3_column_int64(st, column[4]) + 1;
+	if (r->tier == TIER_WINDOW) {
+		uint64_t pid = (uint64_t)sqlite3_column_int64(st, column[0]);
+		*ret_key = (struct key){
+			{r->boot, pid << 32 | (uint32_t)sqlite3_column_int64(st, column[6]),
+				(uint64_t)sqlite3_column_int64(st, column[1]), uid}};
+		return 0;
+	}
 	if (r->tier == TIER_MINUTE) {
 		*ret_key = (struct key){
 			{labels | r->boot, (uint64_t)sqlite3_column_int64(st, column[0]),
@@ -336,7 +344,7 @@ static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[6],
 
 static int load_task(struct rollup *r, sqlite3_stmt *st, void *userdata)
 {
-	static const int column[] = {1, 2, 3, 4, 5, 6};
+	static const int column[] = {1, 2, 3, 4, 5, 6, 9};
 	(void)userdata;
 	struct key key;
 	struct task_texts texts;
@@ -357,7 +365,8 @@ static int write_labels(struct rollup *r, uint32_t task_row, uint32_t labels)
 					: outcome;
 }
 
-static int write_process(struct rollup *r, uint32_t index, uint32_t parent)
+/* process: its row; 0: it is the process. */
+static int write_task(struct rollup *r, uint32_t index, uint32_t process, uint32_t parent)
 {
 	sqlite3_stmt *st = r->read[READ_TASK];
 	uint32_t cgroup, cgroup_row, row = rows_get(&r->tasks.rows, index);
@@ -369,8 +378,9 @@ static int write_process(struct rollup *r, uint32_t index, uint32_t parent)
 		outcome = name_row(r, WRITE_CGROUP, &r->cgroups, cgroup, &cgroup_row);
 	if (outcome == 0 && row == 0)
 		outcome = rows_add(&r->tasks.rows, index, &row);
-	if (outcome == 0)
-		outcome = write_labels(r, row, (uint32_t)(r->tasks.keys.key[index].part[0] >> 32));
+	uint32_t labels = (uint32_t)(r->tasks.keys.key[index].part[0] >> 32);
+	if (outcome == 0 && process == 0)
+		outcome = write_labels(r, row, r->only ? r->only : labels);
 	if (outcome != 0)
 		return outcome == ROLLUP_NO_ROW ? rollup_fail_source(r, "a task is missing")
 						: outcome;
@@ -378,14 +388,19 @@ static int write_process(struct rollup *r, uint32_t index, uint32_t parent)
 	bool ended = sqlite3_column_type(st, 5) != SQLITE_NULL;
 	bool owned = sqlite3_column_type(st, 10) != SQLITE_NULL;
 	return PUT(r, WRITE_TASK, CELL_I(row), CELL_I(sqlite3_column_int64(st, 0)),
-		CELL_I(sqlite3_column_int64(st, 1)), CELL_I(row), CELL_I_OR_NULL(parent, parent),
-		CELL_I(sqlite3_column_int64(st, 4)),
+		CELL_I(sqlite3_column_int64(st, 1)), CELL_I(process ? process : row),
+		CELL_I_OR_NULL(parent, parent), CELL_I(sqlite3_column_int64(st, 4)),
 		CELL_I_OR_NULL(ended, sqlite3_column_int64(st, 5)),
 		CELL_T(sqlite3_column_text(st, 6)), CELL_T(sqlite3_column_text(st, 7)),
 		CELL_B(whole ? sqlite3_column_blob(st, 8) : NULL, sqlite3_column_bytes(st, 8)),
 		CELL_I_OR_NULL(cgroup_row, cgroup_row),
 		CELL_I_OR_NULL(owned, sqlite3_column_int64(st, 10)),
 		CELL_I(sqlite3_column_int64(st, 11)));
+}
+
+static int write_process(struct rollup *r, uint32_t index, uint32_t parent)
+{
+	return write_task(r, index, 0, parent);
 }
 
 static int write_program(struct rollup *r, uint32_t index, uint32_t *ret_row)
@@ -411,12 +426,16 @@ static int write_program(struct rollup *r, uint32_t index, uint32_t *ret_row)
 /* Translate the task that READ_TASK stands on, which is a process, or has none that is known. */
 static int take_process(struct rollup *r, int64_t id, uint32_t *ret_index)
 {
-	static const int column[] = {0, 4, 6, 7, 10, 11};
+	static const int column[] = {0, 4, 6, 7, 10, 11, 1};
 	sqlite3_stmt *st = r->read[READ_TASK];
 	struct task_texts texts = {0, 0};
 	struct key key;
 	int outcome = name_of(
 		r, READ_LABELS, &r->label_set, rollup_integer(r, READ_TASK, 12), &texts.labels);
+	if (outcome == 0 && r->only && texts.labels != r->only) {
+		*ret_index = ROLLUP_OTHER_JOB - 1;
+		return 0;
+	}
 	if (outcome == 0 && r->tier == TIER_HOUR)
 		outcome = name_of(
 			r, READ_CGROUP, &r->cgroup, rollup_integer(r, READ_TASK, 9), &texts.cgroup);
@@ -445,6 +464,28 @@ static int find_process(struct rollup *r, int64_t id, int64_t *ret_process)
 	return outcome;
 }
 
+/* Of an extract: translate a thread whose process, at that index + 1, is of the job. */
+static int take_thread(struct rollup *r, int64_t id, uint32_t process, uint32_t *ret_index)
+{
+	static const int column[] = {0, 4, 6, 7, 10, 11, 1};
+	const struct task_texts texts = {0, 0};
+	struct key key;
+	uint32_t index;
+	int outcome = rollup_get(r, READ_TASK, id);
+	if (outcome == 0)
+		outcome = task_key(r, r->read[READ_TASK], column, &texts, &key);
+	if (outcome == 0)
+		outcome = entries_get(r, &r->tasks, &key, (uint32_t)id, &index);
+	if (outcome != 0)
+		return outcome == ROLLUP_NO_ROW ? rollup_fail_source(r, "a task is missing")
+						: outcome;
+	*ret_index = index + 1;
+	if (rows_get(&r->tasks.rows, index) == 0 || index + 1 == process)
+		return 0;
+	r->tasks.origin[index] = (uint32_t)id; /* as in take_process */
+	return write_task(r, index, rows_get(&r->tasks.rows, process - 1), 0);
+}
+
 int rollup_task(struct rollup *r, int64_t id, uint32_t *ret_index)
 {
 	uint32_t *known, index;
@@ -454,7 +495,7 @@ int rollup_task(struct rollup *r, int64_t id, uint32_t *ret_index)
 		return 0;
 	int outcome = translation_get(r, &r->task, id, &known);
 	if (outcome != 0 || *known != 0) {
-		*ret_index = outcome == 0 ? *known : 0;
+		*ret_index = outcome == 0 && *known != ROLLUP_OTHER_JOB ? *known : 0;
 		return outcome;
 	}
 	outcome = rollup_get(r, READ_TASK, id);
@@ -469,8 +510,13 @@ int rollup_task(struct rollup *r, int64_t id, uint32_t *ret_index)
 		if (outcome == 0)
 			r->task.index[process] = index + 1;
 	}
-	if (outcome == 0)
-		*ret_index = r->task.index[id] = r->task.index[process];
+	index = outcome == 0 ? r->task.index[process] : 0;
+	if (outcome == 0 && r->only && index != ROLLUP_OTHER_JOB && process != id)
+		outcome = take_thread(r, id, index, &index);
+	if (outcome == 0) {
+		r->task.index[id] = index;
+		*ret_index = index == ROLLUP_OTHER_JOB ? 0 : index;
+	}
 	return outcome;
 }
 
@@ -506,6 +552,24 @@ static int write_family(struct rollup *r, uint32_t index)
 	return outcome;
 }
 
+/* Of an extract: a process, or a thread behind its process. Who started them may be of another job, and is
+ * left out. */
+static int write_member(struct rollup *r, uint32_t index)
+{
+	uint32_t id = r->tasks.origin[index], process = 0;
+	int outcome = rollup_get(r, READ_TASK, id);
+	if (outcome == 0)
+		outcome = rollup_task(r, rollup_integer(r, READ_TASK, 2), &process);
+	if (outcome == ROLLUP_NO_ROW)
+		return rollup_fail_source(r, "a task is missing");
+	if (outcome != 0 || process == 0 || process == index + 1)
+		return outcome == 0 ? write_process(r, index, 0) : outcome;
+	if (rows_get(&r->tasks.rows, process - 1) == 0)
+		outcome = write_process(r, process - 1, 0);
+	return outcome == 0 ? write_task(r, index, rows_get(&r->tasks.rows, process - 1), 0)
+			    : outcome;
+}
+
 int rollup_task_row(struct rollup *r, uint32_t index, uint32_t *ret_row)
 {
 	*ret_row = index ? rows_get(&r->tasks.rows, index - 1) : 0;
@@ -515,7 +579,7 @@ int rollup_task_row(struct rollup *r, uint32_t index, uint32_t *ret_row)
 		return 0;
 	if (r->tier == TIER_HOUR)
 		return write_program(r, index - 1, ret_row);
-	int outcome = write_family(r, index - 1);
+	int outcome = r->only ? write_member(r, index - 1) : write_family(r, index - 1);
 	*ret_row = rows_get(&r->tasks.rows, index - 1);
 	return outcome;
 }
@@ -577,7 +641,7 @@ int rollup_load_names(struct rollup *r)
 	if (outcome == 0)
 		outcome = rollup_each(r,
 			"SELECT t.id, pid, start_ns, comm, exe, t.uid, kernel_thread, path, "
-			"l.uid || ' ' || labels "
+			"l.uid || ' ' || labels, tid "
 			"FROM task t LEFT JOIN cgroup c ON c.id = t.cgroup "
 			"LEFT JOIN task_label_set ON task = t.id "
 			"LEFT JOIN label_set l ON l.id = label_set ORDER BY t.id",

@@ -17,7 +17,7 @@
 
 #include "daemon/store/rollup/rollup_private.h"
 
-static void rollup_clear(struct rollup *r)
+void rollup_clear(struct rollup *r)
 {
 	for (size_t i = 0; i < N_ROLLUP_READS; i++)
 		sqlite3_finalize(r->read[i]);
@@ -34,7 +34,7 @@ static void rollup_clear(struct rollup *r)
 }
 DEFINE_CLEANUP(struct rollup *, rollup_clear)
 
-static struct rollup *rollup_new(
+struct rollup *rollup_new(
 	const char *source_path, const char *target_path, enum tier tier, struct store_error *error)
 {
 	struct rollup *r = calloc(1, sizeof(*r));
@@ -52,7 +52,7 @@ static struct rollup *rollup_new(
 
 static int64_t floor_to(int64_t ns, int64_t step_ns)
 {
-	int64_t rest = ns % step_ns;
+	int64_t rest = step_ns ? ns % step_ns : 0;
 	return ns - rest - (rest < 0 ? step_ns : 0);
 }
 
@@ -91,7 +91,7 @@ static int take_window(struct rollup *r, struct cursors *at, struct sums_window 
 		return rollup_fail_source(r, "a window ends before it starts");
 	realtime_ns = floor_to(realtime_ns, step_ns);
 	int outcome = 0;
-	if (w->end_ns != 0 && w->realtime_ns != realtime_ns) {
+	if (w->end_ns != 0 && (step_ns == 0 || w->realtime_ns != realtime_ns)) {
 		outcome = sums_write(r, w);
 		w->end_ns = 0;
 	}
@@ -203,7 +203,7 @@ static int compare_boot(struct rollup *r)
 	return outcome;
 }
 
-static char *source_key(const char *source_path)
+char *rollup_source_key(const char *source_path)
 {
 	const char *slash = strrchr(source_path, '/');
 	char *key;
@@ -214,7 +214,7 @@ static char *source_key(const char *source_path)
 
 /* --- the transaction -------------------------------------------------------------------------- */
 
-static int fill(struct rollup *r, const char *key)
+int rollup_fill(struct rollup *r, const char *key)
 {
 	int64_t done;
 	int outcome = rollup_meta(r, key, 0, &done);
@@ -268,7 +268,7 @@ static int open_existing(struct rollup *r, enum target_state *ret_state)
 	return outcome;
 }
 
-static void remove_new(const char *path)
+void rollup_remove_new(const char *path)
 {
 	char *journal;
 	unlink(path);
@@ -286,7 +286,7 @@ static int add_to_new(struct rollup *r, const char *key, bool copy)
 		path = NULL;
 		return -ENOMEM;
 	}
-	remove_new(path); /* of one that was killed */
+	rollup_remove_new(path); /* of one that was killed */
 	int outcome = copy ? rollup_copy(r, r->target_path, path) : 0;
 	if (outcome == 0)
 		outcome = rollup_open_target(r, path, !copy);
@@ -294,7 +294,7 @@ static int add_to_new(struct rollup *r, const char *key, bool copy)
 	if (outcome == 0 && copy)
 		outcome = rollup_check_target(r);
 	if (outcome == 0)
-		outcome = fill(r, key);
+		outcome = rollup_fill(r, key);
 	if (outcome == 0)
 		outcome = rollup_close_target(r);
 	if (outcome == 0 && copy)
@@ -302,7 +302,7 @@ static int add_to_new(struct rollup *r, const char *key, bool copy)
 	if (outcome == 0)
 		outcome = rollup_rename(r, path, r->target_path);
 	if (outcome != 0)
-		remove_new(path);
+		rollup_remove_new(path);
 	return outcome;
 }
 
@@ -317,7 +317,7 @@ int rollup_add_within(const char *source_path, const char *target_path, enum tie
 {
 	if (tier != TIER_MINUTE && tier != TIER_HOUR)
 		return -EINVAL;
-	_cleanup_(freep) char *key = source_key(source_path);
+	_cleanup_(freep) char *key = rollup_source_key(source_path);
 	_cleanup_(rollup_clearp) struct rollup *r =
 		rollup_new(source_path, target_path, tier, ret_error);
 	if (!key || !r)
@@ -336,12 +336,20 @@ int rollup_add_within(const char *source_path, const char *target_path, enum tie
 	if (outcome != 0)
 		return outcome;
 	if (state == TARGET_OPEN)
-		return fill(r, key);
+		return rollup_fill(r, key);
 	outcome = rollup_close_target(r);
 	return outcome == 0 ? add_to_new(r, key, state == TARGET_SEALED) : outcome;
 }
 
 /* --- sealing ---------------------------------------------------------------------------------- */
+
+int rollup_complete(struct rollup *r)
+{
+	int outcome = rollup_exec(r, "INSERT OR REPLACE INTO meta "
+				     "SELECT 'end_ns', coalesce(max(end_ns), 0) FROM window;"
+				     "INSERT OR REPLACE INTO meta VALUES ('sealed', 1); COMMIT");
+	return outcome == 0 ? rollup_close_target(r) : outcome;
+}
 
 int rollup_seal(const char *target_path, struct store_error *ret_error)
 {
@@ -363,10 +371,6 @@ int rollup_seal(const char *target_path, struct store_error *ret_error)
 			r, 0, target_path, "Nothing was rolled up in its time", "does not exist");
 		return -ENOENT;
 	}
-	outcome = rollup_exec(r, "INSERT OR REPLACE INTO meta "
-				 "SELECT 'end_ns', coalesce(max(end_ns), 0) FROM window;"
-				 "INSERT OR REPLACE INTO meta VALUES ('sealed', 1); COMMIT");
-	if (outcome == 0)
-		outcome = rollup_close_target(r);
+	outcome = rollup_complete(r);
 	return outcome == 0 ? rollup_write_seal(r, target_path) : outcome;
 }

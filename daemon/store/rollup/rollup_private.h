@@ -5,7 +5,7 @@
  *
  * rollup.c walks the source's windows, file.c opens the files, rows.c reads and writes their rows,
  * names.c and stacks.c match dictionaries, sum.c and loops.c add rows up, fold.c makes them fewer
- * and window.c writes them.
+ * and window.c writes them. extract.c has the same done for one job's rows of window files.
  *
  * Content has an index (key_table, text_table), and an index gets a row in the target when a row
  * needs it. What the target already holds is entered first, with its rows; ids of the source are
@@ -76,6 +76,9 @@ struct rows {
 	uint32_t n_rows; /* the highest row */
 };
 
+/* In the place of an index: the task is of another job than the one that is extracted. */
+#define ROLLUP_OTHER_JOB UINT32_MAX
+
 /* One dictionary. */
 struct entries {
 	struct key_table keys;
@@ -135,6 +138,10 @@ struct rollup {
 	struct shares *shares; /* NULL: no limits */
 	bool has_payer;        /* rows are charged to: */
 	uid_t payer;
+	/* TIER_WINDOW: an extract, which has the rows of one job as they are. Its text in `labels`; a
+	 * task of the source with others is ROLLUP_OTHER_JOB in `task`. */
+	uint32_t only;
+	bool live; /* the source need not be sealed */
 
 	struct text_table texts; /* of all kinds, the source's and the target's */
 	uint32_t boot;           /* text: the target's */
@@ -232,7 +239,8 @@ int rollup_take_cores(struct rollup *r);
 /* What its meta says of them: notes, leaders of other rungs, the lowest rate. Call after both. */
 int rollup_take_notes(struct rollup *r);
 
-/* The index + 1 of a source's task (0 for 0 and for a missing one) or stack. 0, ROLLUP_*. */
+/* The index + 1 of a source's task (0 for 0, for a missing one, and in an extract for one of another job)
+ * or stack. 0, ROLLUP_*. */
 int rollup_task(struct rollup *r, int64_t id, uint32_t *ret_index);
 int rollup_stack(struct rollup *r, int64_t id, uint32_t *ret_index);
 /* The stack with only this one's leaf. */
@@ -271,6 +279,8 @@ int translation_get(struct rollup *r, struct translation *t, int64_t id, uint32_
 int rollup_load_loops(struct rollup *r);
 /* Add the current row of READ_LOOP_COUNT. */
 int rollup_take_loop(struct rollup *r);
+/* Are there sums of the current window? */
+bool rollup_has_loops(const struct rollup *r);
 /* Write the sums of the current window, and clear them. */
 int rollup_write_loops(struct rollup *r);
 void rollup_loops_clear(struct rollup *r);
@@ -314,3 +324,18 @@ struct sums_window {
 	int64_t start_ns, end_ns, realtime_ns;
 };
 int sums_write(struct rollup *r, const struct sums_window *w);
+
+/* --- rollup.c --------------------------------------------------------------------------------- */
+
+struct rollup *rollup_new(const char *source_path, const char *target_path, enum tier tier,
+	struct store_error *error);
+void rollup_clear(struct rollup *r);
+/* Add the open source to the open target, and commit; key: of its name in the target's meta. 0,
+ * ROLLUP_*, -errno. */
+int rollup_fill(struct rollup *r, const char *key);
+/* The meta key of a source. The caller frees; NULL if out of memory. */
+char *rollup_source_key(const char *source_path);
+/* Note in the open target where it ends and that it is complete, commit, and close it. */
+int rollup_complete(struct rollup *r);
+/* Remove an unfinished file, with its journal. */
+void rollup_remove_new(const char *path);

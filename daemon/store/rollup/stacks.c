@@ -158,7 +158,7 @@ static int take_places(struct rollup *r, int64_t frame, struct places *p)
 	while (outcome == 0) {
 		uint32_t function, source = 0;
 		outcome = rollup_name(r, true, rollup_integer(r, READ_PLACE, 1), &function);
-		if (outcome == 0 && r->tier == TIER_MINUTE)
+		if (outcome == 0 && r->tier != TIER_HOUR)
 			outcome = rollup_name(r, false, rollup_integer(r, READ_PLACE, 2), &source);
 		if (outcome == 0)
 			outcome =

@@ -94,6 +94,18 @@ static int take_readings(struct rollup *r, int64_t sample, struct sum *sum)
 	return 0;
 }
 
+/* Leave out the readings of a sample. */
+static int pass_readings(struct rollup *r, int64_t sample)
+{
+	while (r->reading && rollup_integer(r, READ_READING, 0) <= sample) {
+		int outcome = rollup_next(r, READ_READING);
+		r->reading = outcome == 0;
+		if (outcome != 0 && outcome != ROLLUP_NO_ROW)
+			return outcome;
+	}
+	return 0;
+}
+
 int sums_take_sample(struct rollup *r)
 {
 	sqlite3_stmt *st = r->read[READ_SAMPLE];
@@ -109,6 +121,8 @@ int sums_take_sample(struct rollup *r)
 	if (hart >= 0 && hart < HARTS_MAX)
 		hart = r->hart_as[hart];
 	int outcome = rollup_task(r, sqlite3_column_int64(st, 3), &task);
+	if (outcome == 0 && r->only && task == 0)
+		return pass_readings(r, sqlite3_column_int64(st, 0));
 	if (outcome == 0)
 		outcome = rollup_stack(r, sqlite3_column_int64(st, 4), &stack);
 	if (outcome != 0)

@@ -73,6 +73,10 @@ int sums_write(struct rollup *r, const struct sums_window *w)
 {
 	uint32_t n_max;
 	int outcome = 0;
+	if (r->only && r->sums.rows.keys.n_keys == 0 && !rollup_has_loops(r)) {
+		sums_clear(&r->sums); /* losses of a time in which the job did not run */
+		return 0;
+	}
 	if (r->tier == TIER_HOUR)
 		outcome = rows_left(r, w->realtime_ns, &n_max);
 	if (outcome == 0 && r->tier == TIER_HOUR)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "daemon/store/rollup/extract.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/statvfs.h>
+
+#include "daemon/store/rollup/rollup_private.h"
+#include "proto/memory.h"
+
+#define PAGE_BYTES 4096 /* as file.c makes them */
+
+DEFINE_CLEANUP(struct rollup *, rollup_clear)
+
+struct making {
+	const struct extract *e;
+	const char *target_path; /* as it will be called */
+	const char *path;        /* until then */
+	char *job;               /* as the roll-up names it: "UID JSON" */
+	bool begun;              /* there is a file at path */
+	int64_t n_windows;
+	struct store_error *error;
+};
+
+/* SQLite says that the disc is full also where the file has as many pages as it may have. */
+static int limit(struct rollup *r, uint64_t bytes_max)
+{
+	char sql[64];
+	uint64_t pages = bytes_max / PAGE_BYTES;
+	snprintf(sql, sizeof(sql), "PRAGMA max_page_count = %llu",
+		(unsigned long long)(pages > 0 ? pages : 1));
+	return rollup_exec(r, sql);
+}
+
+/* Nothing is written before the commit, so the disc is full only where it has less room than the file may
+ * take. */
+static bool has_room(const char *path, uint64_t bytes_max)
+{
+	struct statvfs st;
+	return statvfs(path, &st) == 0 && (uint64_t)st.f_bavail * st.f_frsize >= bytes_max;
+}
+
+static int add(struct making *m, struct rollup *r)
+{
+	_cleanup_(freep) char *key = rollup_source_key(r->source_path);
+	if (!key)
+		return -ENOMEM;
+	r->live = true;
+	int outcome = rollup_table_outcome(r, text_get(&r->texts, m->job, &r->only));
+	if (outcome == 0)
+		outcome = rollup_open_source(r);
+	if (outcome == 0)
+		outcome = rollup_open_target(r, m->path, !m->begun);
+	if (outcome != 0)
+		return outcome;
+	m->begun = true;
+	/* a file without tables is full at once, and would look like a damaged one */
+	outcome = limit(r, m->e->bytes_max);
+	if (outcome == 0)
+		outcome = rollup_fill(r, key);
+	m->n_windows = r->n_windows;
+	if (outcome == STORE_NO_SPACE && has_room(m->path, m->e->bytes_max))
+		return EXTRACT_TOO_LARGE;
+	return outcome;
+}
+
+static int add_source(struct making *m, const char *source)
+{
+	_cleanup_(rollup_clearp) struct rollup *r =
+		rollup_new(source, m->target_path, TIER_WINDOW, m->error);
+	if (!r)
+		return -ENOMEM;
+	int outcome = add(m, r);
+	return outcome == -ENOENT || outcome == ROLLUP_OTHER_BOOT ? 0 : outcome;
+}
+
+static int finish(struct making *m)
+{
+	_cleanup_(rollup_clearp) struct rollup *r =
+		rollup_new(NULL, m->target_path, TIER_WINDOW, m->error);
+	int outcome = r ? rollup_open_target(r, m->path, false) : -ENOMEM;
+	for (size_t i = 0; i < m->e->n_notes && outcome == 0; i++) {
+		const struct extract_note *n = &m->e->note[i];
+		outcome = PUT(r, WRITE_META, CELL_T(n->key),
+			n->text ? CELL_T(n->text) : CELL_I(n->number));
+	}
+	if (outcome == 0)
+		outcome = rollup_complete(r);
+	if (outcome == 0)
+		outcome = rollup_write_seal(r, m->path);
+	return outcome == 0 ? rollup_rename(r, m->path, m->target_path) : outcome;
+}
+
+int extract_write(const struct extract *e, const char *target_path, struct store_error *ret_error)
+{
+	_cleanup_(freep) char *path = NULL, *job = NULL;
+	if (asprintf(&path, "%s" ROLLUP_NEW_SUFFIX, target_path) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	if (asprintf(&job, "%u %s", e->uid, e->labels) < 0) {
+		job = NULL;
+		return -ENOMEM;
+	}
+	struct making m = {
+		.e = e, .target_path = target_path, .path = path, .job = job, .error = ret_error};
+	int outcome = 0;
+	rollup_remove_new(path); /* of one that was killed */
+	for (size_t i = 0; i < e->n_sources && outcome == 0; i++)
+		outcome = add_source(&m, e->source[i]);
+	if (outcome == 0)
+		outcome = m.n_windows > 0 ? finish(&m) : EXTRACT_EMPTY;
+	if (outcome != 0)
+		rollup_remove_new(path);
+	return outcome;
+}

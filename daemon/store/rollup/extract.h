@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Extracts: the rows of one job out of window files, in a segment of its own
+ *
+ * An extract is a window segment: windows, threads, stacks, lines, counts and loops are as they were
+ * sampled, with the names that they need, and nothing of other jobs: not even the process that started
+ * the job. It is made as roll-ups are, which match dictionaries by content, so that a job that lasted
+ * over several files is one. Windows in which the job has no row are left out, with what was lost in
+ * them. What harts counted whoever ran belongs to no job.
+ *
+ * SQLite's reads and writes may take seconds, so this runs in a child process.
+ */
+
+#include "daemon/store/store.h"
+
+struct extract_note {
+	const char *key;  /* in meta */
+	const char *text; /* NULL: the number */
+	int64_t number;
+};
+
+struct extract {
+	uint32_t uid;       /* whose labels: */
+	const char *labels; /* JSON, as in label_set */
+	/* files of one boot, oldest first; the last may still be written. One that is gone, or of another
+	 * boot, is passed over. */
+	const char *const *source;
+	size_t n_sources;
+	uint64_t bytes_max; /* of the extract */
+	const struct extract_note *note;
+	size_t n_notes;
+};
+
+/* Write the extract, sealed, as target_path, which does not exist. If we are killed at any moment, there is
+ * no such file, or the whole one; what is left beside it (target_path + ROLLUP_NEW_SUFFIX) the store removes
+ * when it is opened. 0; EXTRACT_EMPTY: the sources have no row of the job; EXTRACT_TOO_LARGE: it would have
+ * more than bytes_max; STORE_NO_SPACE; ROLLUP_SOURCE_BROKEN; -errno; *ret_error says which file for the last
+ * three. */
+enum { EXTRACT_EMPTY = 48, EXTRACT_TOO_LARGE };
+int extract_write(const struct extract *e, const char *target_path, struct store_error *ret_error);

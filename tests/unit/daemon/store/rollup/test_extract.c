@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* One job's rows, in a segment of their own: all of its, none of others', or no file at all. */
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/loops/site.h"
+#include "daemon/store/rollup/extract.h"
+#include "daemon/store/rollup/rollup.h"
+#include "tests/unit/stored.h"
+#include "tests/unit/test.h"
+
+#define MINE "{\"branch\":\"main\",\"job\":\"a\"}"
+#define ROOMY (64u << 20)
+
+static struct stored s;
+static struct loop_sites sites;
+static struct store_error error;
+static char target[192];
+static sqlite3 *extracted;
+
+static void end(void)
+{
+	sqlite3_close(extracted);
+	extracted = NULL;
+	loop_window_clear(&s.window.loops);
+	stored_end(&s);
+	loop_sites_clear(&sites);
+}
+
+EACH_TEST(.end = end, .seconds = 60);
+
+static void count_loop(struct task *task, uint64_t n)
+{
+	const struct loop_site_key key = {.kind = LOOP_SITE_LOOP,
+		.line = 7,
+		.subprogram = "hot",
+		.source = "a.c",
+		.nest = "1",
+		.inlined_at = ""};
+	const struct loop_site_more more = {.line_last = 9};
+	static const struct loop_granted granted = {.name = {"task-clock"}, .is_time = {true}};
+	uint64_t value[N_LOOP_VALUES] = {0};
+	struct loop_site *site;
+	ck_assert_int_eq(loop_site_get(&sites, &key, NULL, &more, &site), 0);
+	value[LOOP_VALUE(LOOP_ITERATIONS, false)] = n;
+	const struct loop_counts c = {.site = site, .value = value, .granted = &granted};
+	ck_assert_int_eq(loop_window_add(&s.window.loops, &sites, task, &c), 0);
+}
+
+/* A job of two threads, one of the same labels and another user, one of other labels, and the shell that
+ * started them; the job ran in the first and the third of four windows. */
+static void made_jobs(void)
+{
+	stored_begin_group(&s);
+	struct task *shell = stored_task(&s, 50, 50, "secret-shell");
+	struct task *mine = stored_task(&s, 100, 100, "mine");
+	struct task *other = stored_task(&s, 200, 200, "other");
+	struct task *theirs = stored_task(&s, 300, 300, "theirs");
+	mine->uid = other->uid = shell->uid = 1000;
+	theirs->uid = 1001;
+	mine->parent = other->parent = shell;
+	stored_label(&s, mine, MINE);
+	stored_label(&s, other, "{\"branch\":\"main\",\"job\":\"b\"}");
+	stored_label(&s, theirs, MINE);
+	struct task *worker = stored_task(&s, 100, 101, "worker");
+	struct frame *main_ = stored_function(&s, "/bin/mine", "main");
+	struct frame *hot = stored_function(&s, "/bin/mine", "hot");
+	struct frame *hidden = stored_function(&s, "/bin/other", "hidden");
+	for (uint64_t i = 0; i < 4; i++) {
+		if (i % 2 == 0) {
+			stored_add(&s,
+				&(struct stored_sample){.task = mine,
+					.frame = {hot, main_},
+					.n_reads = 2,
+					.read = {{1, 100 + i, 1000, 500}, {2, 200, 1000, 1000}}});
+			stored_add(&s, &(struct stored_sample){.task = worker,
+					       .hart = 1,
+					       .count = 2,
+					       .truncated = true,
+					       .frame = {main_}});
+			count_loop(mine, 1000);
+		}
+		stored_add(&s, &(struct stored_sample){.task = other,
+				       .frame = {hidden},
+				       .n_reads = 1,
+				       .read = {{1, 5000, 1000, 1000}}});
+		stored_add(&s, &(struct stored_sample){.task = theirs, .frame = {hidden}});
+		stored_add(&s, &(struct stored_sample){.task = shell, .frame = {hidden}});
+		count_loop(other, 7);
+		s.lost[1][LOSS_RING] += 1;
+		ck_assert_int_eq(stored_flush(&s, i * 5 * SECOND, (i + 1) * 5 * SECOND), 0);
+	}
+	stored_seal(&s);
+}
+
+static int extract(
+	uint32_t uid, const char *labels, const char *const *source, size_t n, uint64_t bytes_max)
+{
+	const struct extract_note note[] = {
+		{"pinned_keep", NULL, 3}, {"pinned_group", "branch=main", 0}};
+	const struct extract e = {.uid = uid,
+		.labels = labels,
+		.source = source,
+		.n_sources = n,
+		.bytes_max = bytes_max,
+		.note = note,
+		.n_notes = 2};
+	snprintf(target, sizeof(target), "%s/pin", s.folder);
+	return extract_write(&e, target, &error);
+}
+
+static void extract_mine(void)
+{
+	struct segment_error e;
+	const char *const source[] = {s.path};
+	int r = extract(1000, MINE, source, 1, ROOMY);
+	ck_assert_msg(r == 0, "%d: %s", r, error.text);
+	r = segment_open(target, &extracted, &e);
+	ck_assert_msg(r == 0, "%d: %s", r, e.text);
+	ck_assert_str_eq(stored_string(extracted, "PRAGMA integrity_check"), "ok");
+}
+
+static bool is_there(const char *suffix)
+{
+	char path[256];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s%s", target, suffix);
+	return stat(path, &st) == 0;
+}
+
+TEST(an_extract_has_all_rows_of_its_job)
+{
+	made_jobs();
+	extract_mine();
+	ck_assert_int_eq(stored_number(extracted, "SELECT sum(count) FROM sample"), 6);
+	ck_assert_int_eq(stored_number(extracted, "SELECT sum(truncated) FROM sample"), 2);
+	ck_assert_int_eq(stored_number(extracted, "SELECT sum(value) FROM reading"), 602);
+	ck_assert_int_eq(stored_number(extracted, "SELECT sum(running_ns) FROM reading "
+						  "WHERE running_ns IS NOT NULL"),
+		1000);
+	ck_assert_int_eq(stored_number(extracted, "SELECT sum(value) FROM loop_count"), 2000);
+	ck_assert_int_eq(
+		stored_number(extracted,
+			"SELECT sum(count) FROM sample s JOIN stack t ON t.id = stack "
+			"JOIN place p ON p.frame = t.frame JOIN function f ON f.id = function "
+			"WHERE name = 'hot'"),
+		2);
+}
+
+TEST(an_extract_keeps_threads_and_windows_as_they_were)
+{
+	made_jobs();
+	extract_mine();
+	ck_assert_str_eq(stored_string(extracted, "SELECT group_concat(start_ns || ' ' || end_ns) "
+						  "FROM window"),
+		"0 5000000000,10000000000 15000000000");
+	ck_assert_str_eq(
+		stored_string(extracted,
+			"SELECT group_concat(x) FROM (SELECT t.comm || ' ' || t.tid || ' ' "
+			"|| p.comm || ' ' || sum(count) x FROM sample s JOIN task t ON "
+			"t.id = s.task JOIN task p ON p.id = t.process GROUP BY t.id "
+			"ORDER BY t.tid)"),
+		"mine 100 mine 2,worker 101 mine 4");
+	ck_assert_str_eq(
+		stored_string(extracted, "SELECT value FROM meta WHERE key = 'tier'"), "window");
+	ck_assert_int_eq(
+		stored_number(extracted, "SELECT value FROM meta WHERE key = 'pinned_keep'"), 3);
+}
+
+TEST(an_extract_has_nothing_of_others)
+{
+	made_jobs();
+	extract_mine();
+	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM task"), 2);
+	ck_assert_int_eq(stored_number(extracted, "SELECT count(parent) FROM task"), 0);
+	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM label_set"), 1);
+	ck_assert_int_eq(
+		stored_number(extracted, "SELECT count(*) FROM function WHERE name = 'hidden'"), 0);
+	ck_assert_int_eq(
+		stored_number(extracted, "SELECT count(*) FROM file WHERE path = '/bin/other'"), 0);
+}
+
+TEST(hotspots_of_an_extract_are_those_of_the_job)
+{
+	static const char *const label[] = {"job=a"};
+	const struct query_filter filter = {
+		.label = label, .n_labels = 1, .only_uid = true, .uid = 1000};
+	struct stored_answer before, after;
+	made_jobs();
+	extract_mine();
+	ck_assert_int_eq(stored_hotspots(s.db, "thread", &filter, &before), 0);
+	ck_assert_int_eq(stored_hotspots(extracted, "thread", &filter, &after), 0);
+	ck_assert_uint_eq(before.n_rows, 2);
+	ck_assert_uint_eq(after.n_rows, before.n_rows);
+	for (size_t i = 0; i < before.n_rows; i++)
+		for (size_t k = 0; k < before.n_columns; k++) {
+			ck_assert_str_eq(before.cell[i][k].text, after.cell[i][k].text);
+			ck_assert(before.cell[i][k].real == after.cell[i][k].real);
+		}
+}
+
+/* The same file under two names: the second's rows are of the same tasks, and add up. */
+TEST(a_job_in_two_files_is_one_extract)
+{
+	char again[200];
+	struct segment_error e;
+	made_jobs();
+	snprintf(again, sizeof(again), "%s/again.mprf", s.folder);
+	ck_assert_int_eq(link(s.path, again), 0);
+	const char *const source[] = {s.path, again, "/nowhere/gone.mprf"};
+	int r = extract(1000, MINE, source, 3, ROOMY);
+	ck_assert_msg(r == 0, "%d: %s", r, error.text);
+	ck_assert_int_eq(segment_open(target, &extracted, &e), 0);
+	ck_assert_int_eq(stored_number(extracted, "SELECT sum(count) FROM sample"), 12);
+	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM task"), 2);
+	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM window"), 4);
+	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM loop_site"), 1);
+}
+
+TEST(a_job_without_rows_leaves_no_file)
+{
+	made_jobs();
+	const char *const source[] = {s.path};
+	ck_assert_int_eq(extract(1002, MINE, source, 1, ROOMY), EXTRACT_EMPTY);
+	ck_assert(!is_there("") && !is_there(ROLLUP_NEW_SUFFIX));
+	ck_assert_int_eq(extract(1000, "{\"job\":\"a\"}", source, 1, ROOMY), EXTRACT_EMPTY);
+	ck_assert_int_eq(extract(1000, MINE, NULL, 0, ROOMY), EXTRACT_EMPTY);
+}
+
+TEST(an_extract_beyond_its_room_leaves_no_file)
+{
+	made_jobs();
+	const char *const source[] = {s.path};
+	for (uint64_t bytes = 0; bytes < 150000; bytes += 16384) {
+		int r = extract(1000, MINE, source, 1, bytes);
+		ck_assert_msg(r == EXTRACT_TOO_LARGE || r == 0, "%d: %s", r, error.text);
+		ck_assert(is_there("") == (r == 0));
+		ck_assert(!is_there(ROLLUP_NEW_SUFFIX));
+		if (r == 0)
+			return;
+	}
+	ck_abort_msg("it never fits");
+}
+
+TEST(a_damaged_source_is_named_and_leaves_no_file)
+{
+	made_jobs();
+	FILE *f = fopen(s.path, "r+");
+	ck_assert(f && fseek(f, 5000, SEEK_SET) == 0);
+	fputs("damage", f);
+	fclose(f);
+	const char *const source[] = {s.path};
+	ck_assert_int_eq(extract(1000, MINE, source, 1, ROOMY), ROLLUP_SOURCE_BROKEN);
+	ck_assert_ptr_nonnull(strstr(error.text, s.path));
+	ck_assert(!is_there("") && !is_there(ROLLUP_NEW_SUFFIX));
+}
